@@ -1,0 +1,5 @@
+#include "base/states.h"
+
+#define STATE_NAME(code, name, help) [code] = name,
+const char *const vcpu_state_name[VCPU_STATE_COUNT] = { VCPU_STATES(STATE_NAME) };
+const char *const thread_state_name[THREAD_STATE_COUNT] = { THREAD_STATES(STATE_NAME) };

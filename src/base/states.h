@@ -1,0 +1,33 @@
+/* The vocabulary of states: vCPUs and threads (paper, Fig. 5 and Table 2; DESIGN refinements marked *).
+ *
+ * A history file stores these as numbers and carries the names beside them, in this order; a reader of another
+ * version must go by the names. */
+#ifndef STEALSCOPE_BASE_STATES_H
+#define STEALSCOPE_BASE_STATES_H
+
+/* X(code, name, what it means) */
+#define VCPU_STATES(X) \
+	X(VCPU_UNKNOWN, "UNKNOWN", "events were lost: nothing is known") \
+	X(VCPU_IDLE, "IDLE", "no guest thread wants this vCPU") \
+	X(VCPU_RUNNING, "RUNNING", "guest code executes") \
+	X(VCPU_VMM, "VMM", "the hypervisor executes on the vCPU's behalf") \
+	X(VCPU_PREEMPTED, "PREEMPTED", "a guest thread wants to run; the host runs something else") \
+	X(VCPU_HOST_BLOCKED, "HOST_BLOCKED", "a guest thread wants to run; the vCPU's host thread sleeps") /* * */ \
+	X(VCPU_WAKING, "WAKING", "an idle vCPU was woken and waits for a pCPU") /* * */
+
+#define THREAD_STATES(X) \
+	X(THREAD_UNKNOWN, "UNKNOWN", "events were lost: nothing is known") \
+	X(THREAD_RUNNING, "RUNNING", "executes on its CPU") \
+	X(THREAD_BLOCKED, "BLOCKED", "sleeps, waits for something") \
+	X(THREAD_PREEMPTED, "PREEMPTED", "runnable, waits for its CPU") \
+	X(THREAD_VIRT_PREEMPTED, "VIRT_PREEMPTED", "on its vCPU, and the vCPU is not executing")
+
+#define STATE_CODE(code, name, help) code,
+enum vcpu_state { VCPU_STATES(STATE_CODE) VCPU_STATE_COUNT };
+enum thread_state { THREAD_STATES(STATE_CODE) THREAD_STATE_COUNT };
+#undef STATE_CODE
+
+extern const char *const vcpu_state_name[VCPU_STATE_COUNT];
+extern const char *const thread_state_name[THREAD_STATE_COUNT];
+
+#endif

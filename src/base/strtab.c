@@ -1,0 +1,49 @@
+#include "base/strtab.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+void strtab_init(struct strtab *t)
+{
+	*t = (struct strtab){ 0 };
+	strtab_put(t, "");
+}
+
+void strtab_release(struct strtab *t)
+{
+	for (size_t i = 0; i < t->len; i++)
+		free(t->str[i]);
+	free(t->str);
+	map_release(&t->by_hash);
+	*t = (struct strtab){ 0 };
+}
+
+uint32_t strtab_put(struct strtab *t, const char *s)
+{
+	size_t n = s ? strnlen(s, STRTAB_LONGEST) : 0;
+	uint64_t hash = 0xCBF29CE484222325ULL;
+	for (size_t i = 0; i < n; i++)
+		hash = (hash ^ (unsigned char)s[i]) * 0x100000001B3ULL;
+	for (;; hash++) {
+		bool is_new;
+		uint64_t *id = map_put(&t->by_hash, hash, &is_new);
+		if (is_new) {
+			*id = t->len;
+			char *copy = mem_new(n + 1, 1);
+			if (n)
+				memcpy(copy, s, n);
+			*ARRAY_PUSH(t->str, t->len, t->cap) = copy;
+			return (uint32_t)*id;
+		}
+		const char *known = t->str[*id];
+		if (strlen(known) == n && (n == 0 || memcmp(known, s, n) == 0))
+			return (uint32_t)*id;
+	}
+}
+
+const char *strtab_get(const struct strtab *t, uint32_t id)
+{
+	return id < t->len ? t->str[id] : "";
+}

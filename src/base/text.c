@@ -1,0 +1,104 @@
+#include "base/text.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <wchar.h>
+
+size_t text_decode(const char *s, uint32_t *ch)
+{
+	static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	unsigned char lead = (unsigned char)s[0];
+	size_t len = lead < 0x80 ? 1 : lead >> 5 == 6 ? 2 : lead >> 4 == 14 ? 3 : lead >> 3 == 30 ? 4 : 0;
+	if (len == 0)
+		return 0;
+	uint32_t c = len == 1 ? lead : lead & (0x7fU >> len);
+	for (size_t i = 1; i < len; i++) {
+		if (((unsigned char)s[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | ((unsigned char)s[i] & 0x3f);
+	}
+	if (len > 1 && (c < smallest[len] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff)))
+		return 0;
+	*ch = c;
+	return len;
+}
+
+/* Characters that would move the cursor, hide text or turn it around. */
+static bool is_hostile(uint32_t c)
+{
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x061c || (c >= 0x200b && c <= 0x200f) ||
+	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff ||
+	       (c >= 0xe0000 && c <= 0xe007f);
+}
+
+static size_t escape_one(char out[16], const char *s, size_t *used)
+{
+	uint32_t c;
+	size_t len = text_decode(s, &c);
+	*used = len ? len : 1;
+	if (len && !is_hostile(c)) {
+		memcpy(out, s, len);
+		return len;
+	}
+	const char *name = !len ? NULL : c == '\n' ? "\\n" : c == '\t' ? "\\t" : c == '\r' ? "\\r" : c == 27 ? "\\e" : NULL;
+	int n;
+	if (name)
+		n = snprintf(out, 16, "%s", name);
+	else if (!len || c < 0x80)
+		n = snprintf(out, 16, "\\x%02x", (unsigned)(unsigned char)s[0]);
+	else
+		n = snprintf(out, 16, "\\u{%x}", (unsigned)c);
+	return n > 0 ? (size_t)n : 0;
+}
+
+char *text_escape(char *dst, size_t size, const char *src)
+{
+	size_t used = 0;
+	while (size && *src) {
+		char out[16];
+		size_t step;
+		size_t n = escape_one(out, src, &step);
+		if (used + n >= size)
+			break;
+		memcpy(dst + used, out, n);
+		used += n;
+		src += step;
+	}
+	if (size)
+		dst[used] = '\0';
+	return dst;
+}
+
+static int char_width(uint32_t c)
+{
+	int w = wcwidth((wchar_t)c);
+	return w < 0 ? 1 : w;
+}
+
+size_t text_fit(const char *s, int cells)
+{
+	size_t used = 0;
+	while (s[used]) {
+		uint32_t c;
+		size_t len = text_decode(s + used, &c);
+		int w = len ? char_width(c) : 1;
+		if (w > cells)
+			break;
+		cells -= w;
+		used += len ? len : 1;
+	}
+	return used;
+}
+
+int text_width(const char *s)
+{
+	int width = 0;
+	while (*s) {
+		uint32_t c;
+		size_t len = text_decode(s, &c);
+		width += len ? char_width(c) : 1;
+		s += len ? len : 1;
+	}
+	return width;
+}

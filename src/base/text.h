@@ -1,0 +1,26 @@
+/* Untrusted names: escaping and terminal width.
+ *
+ * Names in traces come from whoever runs programs on the traced machines.  Before one reaches a screen, a report
+ * or a message, control characters, DEL, C1 controls, bidirectional overrides, line and paragraph separators and
+ * bytes that are not UTF-8 become visible escapes: \n \t \e \xHH \u{HHHH}.  Everything else stays as it is. */
+#ifndef STEALSCOPE_BASE_TEXT_H
+#define STEALSCOPE_BASE_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Writes src, escaped, into dst (size bytes, always terminated; cut at a character boundary).
+ * Returns dst.  Escaping twice changes nothing: a backslash is not escaped. */
+char *text_escape(char *dst, size_t size, const char *src);
+
+/* Decodes one UTF-8 character of s (NUL terminated) into *ch; returns its length in bytes,
+ * or 0 when the bytes are not valid UTF-8 (overlong forms and surrogates included). */
+size_t text_decode(const char *s, uint32_t *ch);
+
+/* Columns that s (UTF-8, already escaped) takes on a terminal in the current locale. */
+int text_width(const char *s);
+
+/* Longest prefix of s, in bytes, that takes at most `cells` columns. */
+size_t text_fit(const char *s, int cells);
+
+#endif

@@ -1,0 +1,169 @@
+#include "base/timefmt.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/int128.h"
+
+#define NS_PER_S 1000000000LL
+
+static const struct unit { const char *name; int64_t ns; } units[] = {
+	{ "ns", 1 }, { "us", 1000 }, { "ms", 1000000 }, { "s", NS_PER_S }, { "min", 60 * NS_PER_S },
+	{ "h", 3600 * NS_PER_S },
+};
+
+char *time_duration(char buf[TIME_TEXT], int64_t ns)
+{
+	uint64_t mag = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
+	const char *sign = ns < 0 ? "-" : "";
+	size_t u = 0;
+	/* 999.5 of a unit would be printed as 1000: go on to the next one. */
+	while (u < 3 && (double)mag >= 999.5 * (double)units[u].ns)
+		u++;
+	double v = (double)mag / (double)units[u].ns;
+	int digits = u == 0 || v >= 99.95 ? 0 : v >= 9.995 ? 1 : 2;
+	snprintf(buf, TIME_TEXT, "%s%.*f %s", sign, digits, v, units[u].name);
+	return buf;
+}
+
+static int64_t floor_div(int64_t a, int64_t b)
+{
+	return a / b - (a % b < 0);
+}
+
+static char *format_tm(char buf[TIME_TEXT], const char *fmt, int64_t t, int digits)
+{
+	time_t s = (time_t)floor_div(t, NS_PER_S);
+	int64_t frac = t - (int64_t)s * NS_PER_S;
+	struct tm tm;
+	if (!localtime_r(&s, &tm)) {
+		snprintf(buf, TIME_TEXT, "%" PRId64, t);
+		return buf;
+	}
+	size_t n = strftime(buf, TIME_TEXT - 11, fmt, &tm);
+	if (digits > 0) {
+		for (int i = digits; i < 9; i++)
+			frac /= 10;
+		snprintf(buf + n, TIME_TEXT - n, ".%0*" PRId64, digits, frac);
+	}
+	return buf;
+}
+
+char *time_clock(char buf[TIME_TEXT], int64_t t, int digits)
+{
+	return format_tm(buf, "%H:%M:%S", t, digits);
+}
+
+char *time_date(char buf[TIME_TEXT], int64_t t, int digits)
+{
+	return format_tm(buf, "%Y-%m-%d %H:%M:%S", t, digits);
+}
+
+/* A decimal number with up to 9 digits after the point, times scale, exact; NULL on a fault, else what follows. */
+static const char *parse_decimal(const char *s, int64_t scale, int64_t *out)
+{
+	const char *start = s;
+	int128 v = 0;
+	for (; *s >= '0' && *s <= '9'; s++) {
+		v = v * 10 + (*s - '0');
+		if (v > INT64_MAX)
+			return NULL;
+	}
+	v *= scale;
+	size_t digits = (size_t)(s - start);
+	if (*s == '.') {
+		int128 num = 0, den = 1;
+		for (s++; *s >= '0' && *s <= '9'; s++, digits++) {
+			if (den < (int128)NS_PER_S * NS_PER_S) {
+				num = num * 10 + (*s - '0');
+				den *= 10;
+			}
+		}
+		v += scale * num / den;
+	}
+	if (digits == 0 || v > INT64_MAX)
+		return NULL;
+	*out = (int64_t)v;
+	return s;
+}
+
+static int64_t parse_unit(const char *s)
+{
+	while (*s == ' ')
+		s++;
+	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+		if (strcmp(s, units[i].name) == 0)
+			return units[i].ns;
+	return *s == '\0' ? 1 : 0;
+}
+
+bool time_parse_duration(const char *text, int64_t *ns)
+{
+	bool negative = *text == '-';
+	if (*text == '-' || *text == '+')
+		text++;
+	int64_t ignored;
+	const char *rest = parse_decimal(text, 1, &ignored);
+	int64_t scale = rest ? parse_unit(rest) : 0;
+	if (scale == 0 || !parse_decimal(text, scale, ns))
+		return false;
+	if (negative)
+		*ns = -*ns;
+	return true;
+}
+
+static bool parse_time_of_day(const char *text, int64_t begin, int64_t *t)
+{
+	char *rest;
+	unsigned long h = strtoul(text, &rest, 10), m = 0;
+	int64_t frac = 0;
+	if (*rest != ':' || h > 23)
+		return false;
+	m = strtoul(rest + 1, &rest, 10);
+	if (m > 59)
+		return false;
+	if (*rest == ':') {
+		const char *end = parse_decimal(rest + 1, NS_PER_S, &frac);
+		if (!end || *end || frac >= 61 * NS_PER_S)
+			return false;
+	} else if (*rest) {
+		return false;
+	}
+	time_t s = (time_t)floor_div(begin, NS_PER_S);
+	struct tm tm;
+	if (!localtime_r(&s, &tm))
+		return false;
+	tm.tm_hour = (int)h;
+	tm.tm_min = (int)m;
+	tm.tm_sec = 0;
+	tm.tm_isdst = -1;
+	*t = (int64_t)mktime(&tm) * NS_PER_S + frac;
+	return true;
+}
+
+bool time_parse(const char *text, int64_t begin, int64_t end, int64_t *t)
+{
+	size_t n = strlen(text);
+	if (n > 1 && text[n - 1] == '%') {
+		int64_t millionths;
+		const char *rest = parse_decimal(text, 1000000, &millionths);
+		if (!rest || rest[0] != '%' || rest[1])
+			return false;
+		*t = begin + (int64_t)((int128)(end - begin) * millionths / 100000000);
+		return true;
+	}
+	if (strchr(text, ':'))
+		return parse_time_of_day(text, begin, t);
+	int64_t ns;
+	if (!time_parse_duration(text, &ns))
+		return false;
+	bool plain = text[strspn(text, "0123456789")] == '\0';
+	if (plain)
+		*t = ns;
+	else if (__builtin_add_overflow(begin, ns, t))
+		return false;
+	return true;
+}

@@ -1,0 +1,28 @@
+/* Durations and points in time as people write them. */
+#ifndef STEALSCOPE_BASE_TIMEFMT_H
+#define STEALSCOPE_BASE_TIMEFMT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TIME_TEXT 40  /* bytes that hold any text written here */
+
+/* "5.21 ms", "812 ns", "1.25 s": three significant digits, at most 8 columns (below 10 000 s). */
+char *time_duration(char buf[TIME_TEXT], int64_t ns);
+
+/* "12:03:04.123456789": time of day (local) of t ns since the epoch with `digits` (0..9) after the second. */
+char *time_clock(char buf[TIME_TEXT], int64_t t, int digits);
+
+/* "2026-11-20 12:03:04.123456789" */
+char *time_date(char buf[TIME_TEXT], int64_t t, int digits);
+
+/* Parses a point in time within [begin, end]: absolute ns ("1795152647842459259"), time of day on the day of
+ * begin ("12:03:04.5", "12:03"), relative to begin ("+3ms", "12.5s"), or a share of the span ("50%").
+ * Units: ns us ms s min h.  False when the text is none of these or overflows. */
+bool time_parse(const char *text, int64_t begin, int64_t end, int64_t *t);
+
+/* Parses "3ms", "-3us", "250 us", "1.5s" or plain ns. */
+bool time_parse_duration(const char *text, int64_t *ns);
+
+#endif

@@ -1,0 +1,135 @@
+/* The state history file: attributes whose values change over time, written once, read through mmap.
+ *
+ * Knows nothing of traces or virtual machines.  An attribute is a path ("/Host/Threads/42/Status"); its value is
+ * one of: a state (a small number with a name, from a declared state set), an integer, a string, or null.
+ * Values are kept as intervals [start, end], closed, in ns; next.start == end + 1; every attribute has a value
+ * (null until the first change) at every moment of the history's span.
+ *
+ * Times are int64_t ns.  Functions that can fail return 0 or -1 and fill *err, unless they say otherwise.
+ * A damaged file gives an error that names the file and the offset, never a wrong answer. */
+#ifndef STEALSCOPE_HISTORY_HISTORY_H
+#define STEALSCOPE_HISTORY_HISTORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define HISTORY_NULL INT64_MIN      /* the value null */
+#define HISTORY_STATES 32           /* states of one set: values 0 .. HISTORY_STATES - 2 */
+#define HISTORY_NONE UINT32_MAX     /* no such attribute */
+
+enum history_type {
+	HISTORY_STATE,   /* value: index into the attribute's state set */
+	HISTORY_INT,     /* value: any integer but HISTORY_NULL */
+	HISTORY_STRING,  /* value: string id, see history_string() */
+};
+
+struct interval {
+	int64_t start, end;  /* ns, both included */
+	int64_t value;       /* or HISTORY_NULL */
+};
+
+/* ---- Building ------------------------------------------------------------------------------------------- */
+
+struct history_builder;
+
+struct history_options {
+	size_t memory;   /* bytes the builder may use; 0 = 128 MiB.  Holds whatever the number of intervals */
+	unsigned chunk;  /* intervals per chunk, 0 = default; tests use tiny ones so that every boundary is hit */
+};
+
+/* Starts a history that becomes `path` when it is finished; until then a temporary file in the same folder.
+ * options may be NULL.  NULL on failure. */
+struct history_builder *history_create(const char *path, const struct history_options *options, struct error *err);
+
+/* Declares a set of state names (n < HISTORY_STATES; copied); returns its id for history_attribute(). */
+unsigned history_state_set(struct history_builder *b, const char *name, const char *const *state, unsigned n);
+
+/* The attribute at `path`, declared now if it is new.  A component that contains '/' writes it as "%2f", and '%'
+ * as "%25" (see history_path()).  `set` matters for HISTORY_STATE only.  Attributes may be declared at any moment;
+ * inner nodes come into being by themselves.  HISTORY_NONE and *err when the path is already of another type. */
+uint32_t history_attribute(struct history_builder *b, const char *path, enum history_type type, unsigned set,
+                           struct error *err);
+
+/* From t on, the attribute has this value.  Calls come in order of t (equal t: the last value wins and the others
+ * leave no interval); an equal value changes nothing.  -1 when t runs backwards, a state is out of its set, or the
+ * disk is full. */
+int history_set(struct history_builder *b, int64_t t, uint32_t attr, int64_t value, struct error *err);
+int history_set_string(struct history_builder *b, int64_t t, uint32_t attr, const char *value, struct error *err);
+
+/* Key = value for the footer: provenance, notes, clocks.  Any bytes; a later value replaces an earlier one. */
+int history_meta_set(struct history_builder *b, const char *key, const void *value, size_t size);
+
+/* Closes all intervals at `end`; the span is [begin, end], begin <= the first change.  Writes, syncs and renames.
+ * Frees the builder, also on failure (then nothing is left behind). */
+int history_finish(struct history_builder *b, int64_t begin, int64_t end, struct error *err);
+void history_abort(struct history_builder *b);  /* leaves nothing behind; NULL is allowed */
+
+/* Writes path components joined by '/' with '/' and '%' escaped; the last argument is NULL.  Returns buf. */
+char *history_path(char *buf, size_t size, ...) __attribute__((sentinel));
+
+/* ---- Reading -------------------------------------------------------------------------------------------- */
+
+struct history;
+
+struct history *history_open(const char *path, struct error *err);  /* NULL on failure; cost independent of size */
+void history_close(struct history *h);                              /* NULL is allowed */
+
+const char *history_file(const struct history *h);
+int64_t history_begin(const struct history *h);
+int64_t history_end(const struct history *h);
+uint64_t history_intervals(const struct history *h);  /* in the whole file */
+uint64_t history_bytes(const struct history *h);      /* of the file */
+
+/* Attributes.  Ids are dense: 0 .. count - 1; inner nodes of the tree are attributes too, of type -1. */
+uint32_t history_attribute_count(const struct history *h);
+uint32_t history_find(const struct history *h, const char *path);  /* HISTORY_NONE when absent; "/" is the root */
+int history_type(const struct history *h, uint32_t attr);          /* enum history_type, or -1: an inner node */
+const char *history_name(const struct history *h, uint32_t attr);  /* last component, unescaped; valid until close */
+uint32_t history_parent(const struct history *h, uint32_t attr);   /* HISTORY_NONE for the root */
+/* The next child of `parent` after `previous` (HISTORY_NONE = the first); HISTORY_NONE at the end. */
+uint32_t history_child(const struct history *h, uint32_t parent, uint32_t previous);
+/* Child of `parent` with that (unescaped) name. */
+uint32_t history_child_named(const struct history *h, uint32_t parent, const char *name);
+/* Calls fn for every attribute whose path matches; a component "*" of the pattern matches any one component.
+ * Stops when fn returns other than 0, and returns that. */
+int history_match(const struct history *h, const char *pattern, int (*fn)(void *arg, uint32_t attr), void *arg);
+
+unsigned history_state_count(const struct history *h, uint32_t attr);               /* of the attribute's set */
+const char *history_state_name(const struct history *h, uint32_t attr, unsigned state);
+const char *history_string(const struct history *h, int64_t value);                 /* of a HISTORY_STRING value */
+const void *history_meta(const struct history *h, const char *key, size_t *size);   /* NULL when absent */
+
+/* The interval of `attr` that holds t (t is clamped to the span).  O(log n). */
+int history_stab(const struct history *h, uint32_t attr, int64_t t, struct interval *iv, struct error *err);
+
+/* The values of all attributes at t: value[0 .. count - 1], HISTORY_NULL for inner nodes. */
+int history_full(const struct history *h, int64_t t, int64_t *value, struct error *err);
+
+/* Walks the intervals of `attr` that meet [t0, t1], whole (not cut at the window), in order of time. */
+struct history_cursor {
+	const struct history *h;
+	int64_t t1;
+	uint32_t attr;
+	uint64_t state[8];  /* private */
+};
+int history_range(struct history_cursor *c, const struct history *h, uint32_t attr, int64_t t0, int64_t t1,
+                  struct error *err);
+int history_range_next(struct history_cursor *c, struct interval *iv, struct error *err);  /* 1, 0 = end, -1 */
+
+/* Exact ns that a HISTORY_STATE attribute spends in each state within [t0, t1]: sums[state], null in
+ * sums[HISTORY_STATES - 1]; they add up to t1 - t0 + 1 when the window is inside the span (it is cut to it).
+ * O(log n) whatever the window. */
+int history_sums(const struct history *h, uint32_t attr, int64_t t0, int64_t t1, int64_t sums[HISTORY_STATES],
+                 struct error *err);
+
+/* The first interval that starts after t / the last that ends before t, with a state of `mask` (bit per state).
+ * 1 = found, 0 = none, -1 = error.  O(log n) however far the match. */
+int history_next(const struct history *h, uint32_t attr, int64_t t, uint64_t mask, struct interval *iv,
+                 struct error *err);
+int history_prev(const struct history *h, uint32_t attr, int64_t t, uint64_t mask, struct interval *iv,
+                 struct error *err);
+
+#endif

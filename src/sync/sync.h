@@ -1,0 +1,94 @@
+/* Clocks: every guest's clock is brought to the host's (paper, section "Trace synchronization"; DESIGN section 4).
+ *
+ * host(t) is piecewise linear.  All arithmetic is exact to the ns: drift is a fixed-point number, products are
+ * __int128.  Also finds which guest trace belongs to which VM, and which host thread is which vCPU. */
+#ifndef STEALSCOPE_SYNC_SYNC_H
+#define STEALSCOPE_SYNC_SYNC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/notes.h"
+#include "base/progress.h"
+#include "trace/trace.h"
+
+enum sync_quality { SYNC_ABSENT, SYNC_INCOMPLETE, SYNC_APPROXIMATE, SYNC_ACCURATE, SYNC_FAIL };
+extern const char *const sync_quality_name[];
+
+/* host = ref_host + (t - ref_guest) * (1 + drift / 2^60), rounded down; alpha = 1 + drift / 2^60. */
+struct clock_line {
+	int64_t ref_guest, ref_host;  /* ns */
+	int64_t drift;                /* units of 2^-60 */
+};
+int64_t clock_line_at(const struct clock_line *line, int64_t guest_ns);
+double clock_line_ppm(const struct clock_line *line);
+
+/* One piece of a guest's clock: it holds from `from` (guest ns, included) to the next piece's. */
+struct clock_piece {
+	int64_t from;
+	struct clock_line line;
+	struct clock_line lowest, highest;  /* the corridor: the true clock lies between them (equal = unknown) */
+	enum sync_quality quality;
+	uint64_t pairs_ab, pairs_cd;        /* that bound it, by direction */
+	uint64_t rejected;                  /* outliers */
+};
+
+struct clock_map {
+	struct clock_piece *piece;  /* in order of from; the first one holds for all earlier times too */
+	size_t pieces;
+};
+int64_t clock_map_at(const struct clock_map *map, int64_t guest_ns);                     /* guest -> host ns */
+/* Width of the corridor at that guest time in ns; -1 when it is unknown. */
+int64_t clock_map_band(const struct clock_map *map, int64_t guest_ns);
+void clock_map_release(struct clock_map *map);
+
+enum sync_method { SYNC_AUTO, SYNC_EVENTS, SYNC_CONTAINMENT, SYNC_OFFSET, SYNC_NONE };
+extern const char *const sync_method_name[];
+
+/* How a vCPU's host thread was found. */
+enum vcpu_evidence { VCPU_BY_SESSION, VCPU_BY_SYNC, VCPU_BY_NAME, VCPU_BY_CONTAINMENT, VCPU_BY_ORDER };
+extern const char *const vcpu_evidence_name[];
+
+struct sync_vcpu {
+	unsigned number;         /* of the CPU in the guest */
+	int32_t host_tid;        /* its thread on the host */
+	enum vcpu_evidence evidence;
+};
+
+/* A VM as the host sees it, with its guest trace if there is one; or a guest trace without a host. */
+struct sync_vm {
+	char *name;              /* unique: the guest trace's machine, else from the process name, else "VM <pid>" */
+	int32_t host_pid;        /* the VM's process on the host, -1 without a host trace */
+	char *host_comm;         /* its name, or "" */
+	const struct trace *guest;  /* borrowed; NULL: nobody traced this VM */
+	struct sync_vcpu *vcpu;
+	size_t vcpus;
+	struct clock_map clock;  /* pieces == 0 without a guest trace */
+	enum sync_method method; /* what gave the clock: events, containment, offset, none; auto = both kinds of pairs */
+	uint64_t pairs;          /* matched */
+	uint64_t unmatched;      /* keys without a partner */
+	double containment;      /* share 0..1 of guest events inside their vCPU's guest mode; -1 = not computable */
+	int64_t worst_violation; /* ns outside it, of the worst event; -1 = not computable */
+};
+
+struct sync_result {
+	const struct trace *host;  /* borrowed; NULL when only guests were traced */
+	struct sync_vm *vm;
+	size_t vms;
+};
+
+struct sync_options {
+	enum sync_method method;
+	int64_t offset;            /* SYNC_OFFSET: host = guest + offset, ns */
+	struct progress progress;
+};
+
+/* Synchronizes the traces; at most one is the host (by trace_info()->role).  Refuses two hosts.
+ * The result borrows the traces. */
+int sync_run(struct trace *const *trace, size_t n, const struct sync_options *options, struct sync_result *out,
+             struct notes *notes, struct error *err);
+void sync_result_release(struct sync_result *r);
+
+#endif

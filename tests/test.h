@@ -1,0 +1,17 @@
+/* What every cmocka test needs, in the order cmocka wants. */
+#ifndef STEALSCOPE_TESTS_TEST_H
+#define STEALSCOPE_TESTS_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+#endif

@@ -1,0 +1,192 @@
+/* base/: text, time, maps, strings, errors. */
+#include "test.h"
+
+#include <locale.h>
+
+#include "base/error.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/states.h"
+#include "base/strtab.h"
+#include "base/text.h"
+#include "base/timefmt.h"
+
+static void test_escape(void **state)
+{
+	(void)state;
+	static const struct { const char *raw, *want; } cases[] = {
+		{ "", "" },
+		{ "burnP6", "burnP6" },
+		{ "a\nb\tc\rd", "a\\nb\\tc\\rd" },
+		{ "\033[2Jx", "\\e[2Jx" },
+		{ "\x01\x7f", "\\x01\\x7f" },
+		{ "\xc2\x9b" "31m", "\\u{9b}31m" },              /* C1 CSI */
+		{ "\xe2\x80\xae" "evil", "\\u{202e}evil" },       /* right-to-left override */
+		{ "\xff\xfe", "\\xff\\xfe" },
+		{ "\xc0\xaf", "\\xc0\\xaf" },                     /* overlong '/' */
+		{ "\xed\xa0\x80", "\\xed\\xa0\\x80" },            /* surrogate */
+		{ "d\xc3\xa9j\xc3\xa0", "d\xc3\xa9j\xc3\xa0" },
+		{ "\xf0\x9f\x90\xa7", "\xf0\x9f\x90\xa7" },
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		char once[64], twice[64];
+		assert_string_equal(text_escape(once, sizeof once, cases[i].raw), cases[i].want);
+		assert_string_equal(text_escape(twice, sizeof twice, once), cases[i].want);
+	}
+	char small[5];
+	assert_string_equal(text_escape(small, sizeof small, "ab\033\033"), "ab\\e");
+	assert_string_equal(text_escape(small, sizeof small, "ab\xe4\xb8\xad"), "ab");
+}
+
+static void test_width(void **state)
+{
+	(void)state;
+	assert_int_equal(text_width("abc"), 3);
+	assert_int_equal(text_width("\xe4\xb8\xad\xe6\x96\x87"), 4);
+	assert_int_equal(text_fit("\xe4\xb8\xad\xe6\x96\x87", 3), 3);
+	assert_int_equal(text_fit("abc", 2), 2);
+}
+
+static void test_duration(void **state)
+{
+	(void)state;
+	static const struct { int64_t ns; const char *want; } cases[] = {
+		{ 0, "0 ns" }, { 1, "1 ns" }, { 999, "999 ns" }, { 1000, "1.00 us" }, { 5210000, "5.21 ms" },
+		{ 29300000, "29.3 ms" }, { 999999999, "1.00 s" }, { 999400000, "999 ms" }, { -1500, "-1.50 us" },
+		{ 86400000000000, "86400 s" }, { INT64_MIN, "-9223372037 s" },
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		char buf[TIME_TEXT];
+		assert_string_equal(time_duration(buf, cases[i].ns), cases[i].want);
+	}
+}
+
+static void test_parse_time(void **state)
+{
+	(void)state;
+	const int64_t begin = 1795152647842459259, end = begin + 7000000000;
+	static const struct { const char *text; int64_t from_begin; } good[] = {
+		{ "+3ms", 3000000 }, { "12.5s", 12500000000 }, { "50%", 3500000000 }, { "0%", 0 }, { "100%", 7000000000 },
+		{ "-1us", -1000 }, { "1795152647842459260", 1 }, { "+0.000000001s", 1 }, { "1.5 ms", 1500000 },
+	};
+	for (size_t i = 0; i < COUNT(good); i++) {
+		int64_t t;
+		assert_true(time_parse(good[i].text, begin, end, &t));
+		assert_int_equal(t - begin, good[i].from_begin);
+	}
+	static const char *const bad[] = { "", "x", "3parsec", "5%%", "1e3", "25:00", "12:60", "12:00:00x", "99999999999999999999",
+		"99999999999999s", "-" };
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		int64_t t;
+		assert_false(time_parse(bad[i], begin, end, &t));
+	}
+}
+
+static void test_time_of_day_round_trip(void **state)
+{
+	(void)state;
+	const int64_t begin = 1795152647842459259;
+	for (int64_t off = 0; off < 20; off++) {
+		char buf[TIME_TEXT];
+		int64_t t;
+		time_clock(buf, begin + off * 123456789, 9);
+		assert_true(time_parse(buf, begin, begin, &t));
+		assert_int_equal(t, begin + off * 123456789);
+	}
+}
+
+/* Against a plain array: every key present or absent as it should be, through growth and removal. */
+static void test_map(void **state)
+{
+	(void)state;
+	enum { N = 4096 };
+	struct map m = MAP_INIT;
+	uint64_t want[N] = { 0 }, seed = 1;
+	for (int step = 0; step < 60000; step++) {
+		seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+		uint64_t key = seed >> 52;
+		if (seed >> 20 & 1) {
+			want[key] = (uint64_t)step + 1;
+			*map_put(&m, key << 32, NULL) = want[key];
+		} else {
+			assert_int_equal(map_remove(&m, key << 32), want[key] != 0);
+			want[key] = 0;
+		}
+	}
+	size_t present = 0;
+	for (uint64_t key = 0; key < N; key++) {
+		uint64_t *v = map_find(&m, key << 32);
+		assert_int_equal(v ? *v : 0, want[key]);
+		present += v != NULL;
+	}
+	assert_int_equal(m.len, present);
+	size_t at = 0, walked = 0;
+	uint64_t key, value;
+	while (map_each(&m, &at, &key, &value)) {
+		assert_int_equal(value, want[key >> 32]);
+		walked++;
+	}
+	assert_int_equal(walked, present);
+	map_release(&m);
+}
+
+static void test_strtab(void **state)
+{
+	(void)state;
+	struct strtab t;
+	strtab_init(&t);
+	assert_int_equal(strtab_put(&t, ""), 0);
+	assert_int_equal(strtab_put(&t, NULL), 0);
+	for (int round = 0; round < 2; round++) {
+		for (int i = 0; i < 1000; i++) {
+			char name[16];
+			snprintf(name, sizeof name, "n%d", i);
+			assert_int_equal(strtab_put(&t, name), i + 1);
+			assert_string_equal(strtab_get(&t, (uint32_t)i + 1), name);
+		}
+	}
+	assert_string_equal(strtab_get(&t, 99999), "");
+	char longer[1000];
+	memset(longer, 'x', sizeof longer - 1);
+	longer[sizeof longer - 1] = '\0';
+	assert_int_equal(strlen(strtab_get(&t, strtab_put(&t, longer))), STRTAB_LONGEST);
+	strtab_release(&t);
+}
+
+static void test_error_chain(void **state)
+{
+	(void)state;
+	struct error err = ERROR_INIT;
+	assert_int_equal(error_set(&err, STATUS_INPUT, "give a folder", "%s: not a trace", "a\033b"), -1);
+	assert_string_equal(err.text, "a\\eb: not a trace");
+	error_wrap(&err, "guest %s", "Debian");
+	assert_string_equal(err.text, "guest Debian: a\\eb: not a trace");
+	assert_string_equal(err.mend, "give a folder");
+	assert_int_equal(err.status, STATUS_INPUT);
+}
+
+static void test_states_have_names(void **state)
+{
+	(void)state;
+	for (int i = 0; i < VCPU_STATE_COUNT; i++)
+		assert_non_null(vcpu_state_name[i]);
+	assert_string_equal(vcpu_state_name[VCPU_HOST_BLOCKED], "HOST_BLOCKED");
+	assert_string_equal(thread_state_name[THREAD_VIRT_PREEMPTED], "VIRT_PREEMPTED");
+}
+
+int main(void)
+{
+	setlocale(LC_ALL, "C.UTF-8");
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_escape),
+		cmocka_unit_test(test_width),
+		cmocka_unit_test(test_duration),
+		cmocka_unit_test(test_parse_time),
+		cmocka_unit_test(test_time_of_day_round_trip),
+		cmocka_unit_test(test_map),
+		cmocka_unit_test(test_strtab),
+		cmocka_unit_test(test_error_chain),
+		cmocka_unit_test(test_states_have_names),
+	};
+	return cmocka_run_group_tests_name("base", tests, NULL, NULL);
+}
