@@ -1,0 +1,126 @@
+#include "base/yaml_file.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+int yaml_file_parse(struct yaml_file *f, const char *text, size_t size, const char *name, const char *mend,
+                    struct error *err)
+{
+	yaml_parser_t parser;
+	if (!yaml_parser_initialize(&parser))
+		return error_set(err, STATUS_SYSTEM, NULL, "%s: out of memory", name);
+	yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);
+	int rc = 0;
+	if (!yaml_parser_load(&parser, &f->doc))
+		rc = error_set(err, STATUS_INPUT, mend, "%s:%zu:%zu: not YAML: %s", name, parser.problem_mark.line + 1,
+		               parser.problem_mark.column + 1, parser.problem ? parser.problem : "unreadable");
+	yaml_parser_delete(&parser);
+	if (rc)
+		return -1;
+	f->name = mem_dup(name);
+	f->mend = mend;
+	return 0;
+}
+
+int yaml_file_read(struct yaml_file *f, const char *path, const char *mend, struct error *err)
+{
+	FILE *file = fopen(path, "rbe");
+	if (!file)
+		return error_set(err, STATUS_INPUT, mend, "%s: %s", path, strerror(errno));
+	char *text = mem_new(YAML_FILE_LONGEST + 1, 1);
+	size_t n = fread(text, 1, YAML_FILE_LONGEST + 1, file);
+	int rc = 0;
+	if (ferror(file))
+		rc = error_set(err, STATUS_INPUT, mend, "%s: %s", path, strerror(errno));
+	else if (n > YAML_FILE_LONGEST)
+		rc = error_set(err, STATUS_INPUT, mend, "%s: longer than %d bytes", path, YAML_FILE_LONGEST);
+	fclose(file);
+	if (rc == 0)
+		rc = yaml_file_parse(f, text, n, path, mend, err);
+	free(text);
+	return rc;
+}
+
+void yaml_file_release(struct yaml_file *f)
+{
+	yaml_document_delete(&f->doc);
+	free(f->name);
+	f->name = NULL;
+}
+
+yaml_node_t *yaml_root(struct yaml_file *f)
+{
+	return yaml_document_get_root_node(&f->doc);
+}
+
+const char *yaml_scalar(const yaml_node_t *node)
+{
+	if (!node || node->type != YAML_SCALAR_NODE)
+		return NULL;
+	const char *text = (const char *)node->data.scalar.value;
+	return strlen(text) == node->data.scalar.length ? text : NULL;
+}
+
+bool yaml_item(struct yaml_file *f, const yaml_node_t *seq, size_t i, yaml_node_t **item)
+{
+	if (!seq || seq->type != YAML_SEQUENCE_NODE)
+		return false;
+	if (i >= (size_t)(seq->data.sequence.items.top - seq->data.sequence.items.start))
+		return false;
+	*item = yaml_document_get_node(&f->doc, seq->data.sequence.items.start[i]);
+	return *item != NULL;
+}
+
+bool yaml_pair(struct yaml_file *f, const yaml_node_t *map, size_t i, yaml_node_t **key, yaml_node_t **value)
+{
+	if (!map || map->type != YAML_MAPPING_NODE)
+		return false;
+	if (i >= (size_t)(map->data.mapping.pairs.top - map->data.mapping.pairs.start))
+		return false;
+	*key = yaml_document_get_node(&f->doc, map->data.mapping.pairs.start[i].key);
+	*value = yaml_document_get_node(&f->doc, map->data.mapping.pairs.start[i].value);
+	return *key && *value;
+}
+
+yaml_node_t *yaml_member(struct yaml_file *f, const yaml_node_t *map, const char *key)
+{
+	yaml_node_t *k, *v;
+	for (size_t i = 0; yaml_pair(f, map, i, &k, &v); i++) {
+		const char *name = yaml_scalar(k);
+		if (name && strcmp(name, key) == 0)
+			return v;
+	}
+	return NULL;
+}
+
+int yaml_integer(const struct yaml_file *f, const yaml_node_t *node, int64_t low, int64_t high, int64_t *out,
+                 struct error *err)
+{
+	const char *text = yaml_scalar(node);
+	char *rest = NULL;
+	errno = 0;
+	long long v = text ? strtoll(text, &rest, 0) : 0;
+	if (!text || rest == text || *rest || errno || v < low || v > high)
+		return yaml_refuse(f, node, err, "a whole number from %lld to %lld is wanted here", (long long)low,
+		                   (long long)high);
+	*out = v;
+	return 0;
+}
+
+int yaml_refuse(const struct yaml_file *f, const yaml_node_t *at, struct error *err, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	if (!at)
+		return error_set(err, STATUS_INPUT, f->mend, "%s: %s", f->name, text);
+	return error_set(err, STATUS_INPUT, f->mend, "%s:%zu:%zu: %s", f->name, at->start_mark.line + 1,
+	                 at->start_mark.column + 1, text);
+}
