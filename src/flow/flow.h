@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/error.h"
 #include "base/states.h"
@@ -21,18 +22,20 @@ struct topo_cpu {
 	uint32_t status, current, interrupt;    /* status: vCPU only; interrupt, owner: pCPU only */
 	uint32_t owner;
 	uint32_t host_thread, pcpu;             /* vCPU only */
+	int32_t host;                           /* vCPU only: index of the thread that executes it, or -1.  That thread
+	                                           is the host's, or another guest's when the guest is nested */
 };
 
 struct topo_thread {
 	int32_t tid;
 	uint32_t machine;                       /* index */
 	uint32_t status, name, cpu, pid, waker; /* attribute ids */
-	int32_t vm, vcpu;                       /* host threads that are a vCPU: index of its machine and of its cpu
+	int32_t vm, vcpu;                       /* threads that are a vCPU: index of its machine and of its cpu
 	                                           in topo->cpu; else -1 */
 };
 
 struct topo_machine {
-	const char *name;                       /* unescaped: escape before printing */
+	const char *name;                       /* "host" for the host; unescaped: escape before printing */
 	enum machine_kind kind;
 	uint32_t cpu, cpus;                     /* its CPUs are topo->cpu[cpu .. cpu + cpus - 1], by number */
 	uint32_t thread, threads;               /* likewise topo->thread[], by TID */
@@ -44,6 +47,10 @@ struct topo {
 	struct topo_cpu *cpu;
 	struct topo_thread *thread;
 	uint32_t machines, cpus, threads;
+	/* From the numbers of this history to ours, by the names of the states; unknown names count as UNKNOWN.
+	 * The masks hold the file's numbers: bit n = state n means "wanted to run and could not". */
+	uint8_t vcpu_state[HISTORY_STATES], thread_state[HISTORY_STATES];
+	uint64_t vcpu_gap, thread_gap;
 };
 
 int topo_open(struct topo *topo, const struct history *h, struct error *err);
@@ -86,7 +93,7 @@ struct flow_interval {
 	int32_t system;
 	int32_t tid;         /* -1 when none; 0 = swapper */
 	uint32_t name;       /* index into flow->name */
-	int32_t pcpu;        /* -1 when unknown */
+	int16_t pcpu;        /* -1 when unknown */
 	uint8_t kind;        /* enum flow_kind */
 };
 
@@ -121,16 +128,146 @@ void flow_release(struct flow *f);
 struct gap {
 	struct subject subject;
 	int64_t start, end;
-	int64_t state;                  /* of the longest part */
+	int64_t state;                  /* of the longest part, in the numbers of the file: history_state_name() */
 };
 /* The next (direction > 0) or previous gap of a CPU or thread after/before t.  1 = found, 0 = none, -1 = error. */
 int gap_find(const struct topo *topo, const struct subject *s, int64_t t, int direction, struct gap *out,
              struct error *err);
-/* Who had the CPU during [from, to] while the subject (CPU or thread) wanted it: a flow of that window. */
+/* The same, passing over gaps shorter than `min` ns. */
+int gap_next(const struct topo *topo, const struct subject *s, int64_t t, int direction, int64_t min,
+             struct gap *out, struct error *err);
+/* The gap that t stands in.  1 = found, 0 = t is in no gap, -1 = error. */
+int gap_at(const struct topo *topo, const struct subject *s, int64_t t, struct gap *out, struct error *err);
+/* Who had the CPU during the gap while the subject (CPU or thread) wanted it: a flow of that window.  Any window
+ * will do, `state` is not looked at.  An idle vCPU counts as waiting, for nobody. */
 int flow_of_gap(const struct topo *topo, const struct gap *gap, struct flow *out, struct error *err);
 
-/* Exact ns that a subject was kept from running within [t0, t1], from the state sums alone.  O(log n) per row. */
+/* Exact ns that a subject was kept from running within [t0, t1], from the state sums alone.  O(log n) per row.
+ * A VM is the sum of its vCPUs; the host and a container that of their threads, vCPU threads left out. */
 int steal_time(const struct topo *topo, const struct subject *s, int64_t t0, int64_t t1, int64_t *ns,
                struct error *err);
+
+/* ---- Lists of gaps -------------------------------------------------------------------------------------------- */
+
+struct gap_options {
+	int64_t from, to;        /* gaps are cut to this window */
+	int64_t min;             /* leave out shorter ones, ns */
+	size_t top;              /* keep that many, the longest; 0 = all */
+};
+
+struct gap_item {
+	struct gap gap;
+	size_t culprit;          /* list->culprit[culprit .. culprit + culprits - 1], longest first, ... */
+	size_t culprits;         /* ... durations add up to the gap, shares are of the gap */
+};
+
+struct gap_list {
+	struct gap_item *item;   /* longest first, then by time */
+	size_t items;
+	struct flow_entry *culprit;
+	size_t culprits;
+	uint64_t count;          /* all gaps of at least `min`, also those beyond `top` */
+	int64_t total;           /* ns of all these */
+	int64_t p50, p90, p99, longest;  /* of their lengths, nearest rank; 0 when there are none */
+	char **name;             /* raw names: escape before printing */
+	size_t names;
+};
+
+/* The gaps of a vCPU, a thread, a VM (those of its vCPUs), the host or a container (those of its threads).
+ * With min <= 1, total == steal_time() of the same window. */
+int gap_list_of(const struct topo *topo, const struct subject *s, const struct gap_options *options,
+             struct gap_list *out, struct error *err);
+void gap_list_release(struct gap_list *l);
+
+/* ---- Who took it from whom ------------------------------------------------------------------------------------ */
+
+enum steal_by { STEAL_BY_MACHINE, STEAL_BY_THREAD };
+
+/* system and tid as in struct flow_interval.  By machine: tid is -1 and name 0. */
+struct steal_party {
+	int32_t system, tid;
+	uint32_t name;
+	uint8_t kind;            /* enum flow_kind; of victims FLOW_RUNNING */
+};
+
+struct steal_cell {
+	struct steal_party victim, thief;
+	int64_t ns;
+	double share;            /* of what the victim lost in all: the cells of a victim add up to 1 */
+};
+
+struct steal {
+	int64_t start, end;
+	struct steal_cell *cell; /* by victim, the one that lost most first; then by thief, likewise */
+	size_t cells;
+	char **name;
+	size_t names;
+};
+
+/* What every victim lost to every thief within [from, to].  Victims by machine: a VM loses what its vCPUs do, the
+ * host and containers what their threads do (vCPU threads left out).  Victims by thread: every thread that is not
+ * a vCPU.  `only` restricts the victims to a machine, vCPU or thread; NULL = all.  Conservation: the cells of a
+ * victim add up to its steal_time(). */
+int steal_matrix(const struct topo *topo, enum steal_by by, const struct subject *only, int64_t from, int64_t to,
+                 struct steal *out, struct error *err);
+void steal_release(struct steal *s);
+
+/* ---- Guilty timers (paper, Fig. 15) --------------------------------------------------------------------------- */
+
+/* A process (or the bare idle task) of a guest that wakes an otherwise idle vCPU again and again. */
+struct periodic {
+	int32_t system, tid;     /* tid 0: the guest's idle task handled a timer, no thread ran */
+	uint32_t name;
+	uint32_t vcpu;           /* index into topo->cpu */
+	int64_t period;          /* ns, median distance of wakeups */
+	double regular;          /* share of the distances within a tenth of the period or of its double */
+	uint64_t wakeups;
+	int64_t busy;            /* ns that the vCPU's thread was on a pCPU for it */
+	int64_t cost;            /* ns during which it kept others from a pCPU */
+	uint64_t switches;       /* how many of the wakeups did that */
+};
+
+struct periodic_list {
+	struct periodic *item;   /* greatest cost first */
+	size_t items;
+	char **name;
+	size_t names;
+};
+
+int gap_periodic(const struct topo *topo, int64_t from, int64_t to, struct periodic_list *out, struct error *err);
+void periodic_release(struct periodic_list *l);
+
+/* ---- In words ------------------------------------------------------------------------------------------------- */
+
+/* "host/2101 burnP6", "Debian/3525 critical_task", "hypervisor for Debian/3525 critical_task", "host irq/46-iwlwifi",
+ * "idle CPU", "nobody", "unknown (events lost)".  Escaped.  `name` is the raw name or NULL. */
+char *flow_party_text(const struct topo *topo, int32_t system, int32_t tid, const char *name, enum flow_kind kind,
+                      char *buf, size_t size);
+
+/* A few plain sentences, one per line, escaped: what a thread or vCPU did within [from, to], what delayed it, how
+ * much, by whom, how sure that is, and what to look at next.  The caller frees *text. */
+int explain_window(const struct topo *topo, const struct subject *s, int64_t from, int64_t to, char **text,
+                   struct error *err);
+/* The same for the gap or interval that t stands in. */
+int explain_at(const struct topo *topo, const struct subject *s, int64_t t, char **text, struct error *err);
+
+/* One line for the viewer, without newline: "Debian/vCPU0 12:03:04.1139 PREEMPTED 5.21 ms by host/2101 burnP6 on
+ * CPU3".  The moment is the start of the interval (of the gap, when t is in one) that holds t. */
+int explain_status(const struct topo *topo, const struct subject *s, int64_t t, char *buf, size_t size,
+                   struct error *err);
+
+/* ---- As text (paper, Fig. 14) --------------------------------------------------------------------------------- */
+
+struct flow_text {
+	int width;                  /* columns; 0 = 80 */
+	double threshold;           /* entries with a smaller share are not printed, but counted: 0.001 = 0.1 % */
+	bool intervals;             /* also the ordered list */
+	const char *const *header;  /* lines to print first (trace, error band, losses), escaped; may be NULL */
+	size_t headers;
+};
+
+/* The tree system > thread with durations, shares and a bar lane, then what the threshold left out. */
+int flow_write_text(const struct topo *topo, const struct flow *f, const struct subject *s,
+                    const struct flow_text *options, FILE *to, struct error *err);
 
 #endif

@@ -1,0 +1,215 @@
+/* The execution flow: pieces of the resolver joined into intervals, summed into entries (paper, Eq. 3).
+ *
+ * Cost: linear in the intervals touched.  Memory: 32 bytes per interval of the result, which the caller owns;
+ * running out of it is an error, not the end of the program, since it grows with the trace. */
+#include "flow/flow_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define FLOW_NAME(code, name) name,
+const char *const flow_kind_name[FLOW_KIND_COUNT] = { FLOW_KINDS(FLOW_NAME) };
+#undef FLOW_NAME
+
+/* The last few entries, since neighbours in time alternate between few threads. */
+#define RECENT 32
+
+struct collect {
+	struct flow *flow;
+	struct piece last;
+	size_t interval_cap, entry_cap;
+	struct map entry_by_key;  /* hash of the key, probed upwards -> index into entry */
+	uint32_t recent[RECENT];  /* index into entry, + 1 */
+	struct error *err;
+};
+
+static uint64_t entry_hash(const struct flow_interval *p)
+{
+	uint64_t h = (uint64_t)(uint32_t)p->tid << 32 | p->name;
+	h = (h ^ (uint64_t)(uint32_t)p->system << 8 ^ p->kind) * 0x9E3779B97F4A7C15ULL;
+	return h ^ h >> 29;
+}
+
+static bool entry_is(const struct flow_entry *e, const struct flow_interval *p)
+{
+	return e->tid == p->tid && e->name == p->name && e->system == p->system && e->kind == p->kind;
+}
+
+static struct flow_entry *entry_of(struct collect *c, const struct flow_interval *p)
+{
+	struct flow *f = c->flow;
+	uint64_t hash = entry_hash(p);
+	uint32_t *recent = &c->recent[hash % RECENT];
+	if (*recent && entry_is(&f->entry[*recent - 1], p))
+		return &f->entry[*recent - 1];
+	for (;; hash++) {
+		bool is_new;
+		uint64_t *at = map_put(&c->entry_by_key, hash, &is_new);
+		if (is_new) {
+			*at = f->entries;
+			*ARRAY_PUSH(f->entry, f->entries, c->entry_cap) = (struct flow_entry){
+				.system = p->system, .tid = p->tid, .name = p->name, .kind = p->kind };
+		}
+		if (entry_is(&f->entry[*at], p)) {
+			*recent = (uint32_t)*at + 1;
+			return &f->entry[*at];
+		}
+	}
+}
+
+static int room(struct collect *c)
+{
+	struct flow *f = c->flow;
+	if (f->intervals < c->interval_cap)
+		return 0;
+	size_t cap = c->interval_cap ? 2 * c->interval_cap : 64;
+	void *p = cap < SIZE_MAX / sizeof *f->interval ? realloc(f->interval, cap * sizeof *f->interval) : NULL;
+	if (!p)
+		return error_set(c->err, STATUS_SYSTEM, "ask for a shorter window",
+		                 "execution flow: out of memory after %zu intervals", f->intervals);
+	f->interval = p;
+	c->interval_cap = cap;
+	return 0;
+}
+
+static int add_piece(void *arg, const struct piece *p, int64_t start, int64_t end)
+{
+	struct collect *c = arg;
+	struct flow *f = c->flow;
+	if (f->intervals && piece_same(&c->last, p)) {
+		f->interval[f->intervals - 1].end = end;
+		return 0;
+	}
+	if (room(c) < 0)
+		return -1;
+	c->last = *p;
+	f->interval[f->intervals++] = (struct flow_interval){ .start = start, .end = end, .system = p->system,
+		.tid = p->tid, .name = p->name, .pcpu = p->pcpu, .kind = p->kind };
+	return 0;
+}
+
+static int longest_first(const void *a, const void *b)
+{
+	const struct flow_entry *x = a, *y = b;
+	if (x->duration != y->duration)
+		return x->duration < y->duration ? 1 : -1;
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	if (x->system != y->system)
+		return x->system < y->system ? -1 : 1;
+	if (x->tid != y->tid)
+		return x->tid < y->tid ? -1 : 1;
+	return (x->name > y->name) - (x->name < y->name);
+}
+
+static void sum_up(struct collect *c)
+{
+	struct flow *f = c->flow;
+	for (size_t i = 0; i < f->intervals; i++) {
+		const struct flow_interval *p = &f->interval[i];
+		entry_of(c, p)->duration += p->end - p->start + 1;
+	}
+	for (size_t i = 0; i < f->entries; i++)
+		f->entry[i].share = (double)f->entry[i].duration / ((double)(f->end - f->start) + 1);
+	if (f->entries)
+		qsort(f->entry, f->entries, sizeof *f->entry, longest_first);
+	map_release(&c->entry_by_key);
+}
+
+int flow_collect(struct resolver *r, const struct subject *s, int64_t from, int64_t to, struct flow *out)
+{
+	struct collect c = { .flow = out, .err = r->err };
+	*out = (struct flow){ .start = from, .end = to };
+	if (resolve_walk(r, s, from, to, add_piece, &c) < 0) {
+		flow_release(out);
+		return -1;
+	}
+	sum_up(&c);
+	return 0;
+}
+
+/* The names move from the resolver to the flow. */
+static void take_names(struct resolver *r, struct flow *f)
+{
+	f->name = r->names.str;
+	f->names = r->names.len;
+	r->names.str = NULL;
+	r->names.len = r->names.cap = 0;
+}
+
+static int flow_of(const struct topo *topo, const struct subject *s, int64_t from, int64_t to, struct flow *out,
+                   struct error *err)
+{
+	struct resolver r;
+	resolver_init(&r, topo, from, to, err);
+	int status = flow_collect(&r, s, from, to, out);
+	if (status == 0)
+		take_names(&r, out);
+	resolver_release(&r);
+	return status;
+}
+
+/* First and last moment at which the attribute is not null: 1, 0 = never, -1 = error. */
+int flow_life(const struct topo *topo, uint32_t attr, int64_t *start, int64_t *end, struct error *err)
+{
+	struct interval iv;
+	if (attr == HISTORY_NONE)
+		return 0;
+	if (history_stab(topo->h, attr, history_begin(topo->h), &iv, err) < 0)
+		return -1;
+	if (iv.value == HISTORY_NULL && iv.end >= history_end(topo->h))
+		return 0;
+	*start = iv.value == HISTORY_NULL ? iv.end + 1 : iv.start;
+	if (history_stab(topo->h, attr, history_end(topo->h), &iv, err) < 0)
+		return -1;
+	*end = iv.value == HISTORY_NULL ? iv.start - 1 : iv.end;
+	if (*start < history_begin(topo->h))
+		*start = history_begin(topo->h);
+	if (*end > history_end(topo->h))
+		*end = history_end(topo->h);
+	return *start <= *end;
+}
+
+int flow_of_thread(const struct topo *topo, uint32_t thread, int64_t from, int64_t to, struct flow *out,
+                   struct error *err)
+{
+	struct subject s = { SUBJECT_THREAD, thread };
+	char name[256];
+	int64_t start = 0, end = -1;
+	*out = (struct flow){ 0 };
+	int lives = flow_life(topo, topo->thread[thread].status, &start, &end, err);
+	if (lives < 0)
+		return -1;
+	if (!lives)
+		return error_set(err, STATUS_INPUT, NULL, "%s: nothing is known of its states",
+		                 topo_subject_text(topo, &s, name, sizeof name));
+	if (from > end || to < start || from > to)
+		return error_set(err, STATUS_INPUT, "choose a window that meets its life", "%s: not alive in that window",
+		                 topo_subject_text(topo, &s, name, sizeof name));
+	return flow_of(topo, &s, from > start ? from : start, to < end ? to : end, out, err);
+}
+
+int flow_of_gap(const struct topo *topo, const struct gap *gap, struct flow *out, struct error *err)
+{
+	*out = (struct flow){ 0 };
+	int64_t from = gap->start, to = gap->end;
+	if (from < history_begin(topo->h))
+		from = history_begin(topo->h);
+	if (to > history_end(topo->h))
+		to = history_end(topo->h);
+	if (from > to)
+		return error_set(err, STATUS_INPUT, NULL, "gap: the window is outside the history");
+	return flow_of(topo, &gap->subject, from, to, out, err);
+}
+
+void flow_release(struct flow *f)
+{
+	for (size_t i = 0; i < f->names; i++)
+		free(f->name[i]);
+	free(f->name);
+	free(f->interval);
+	free(f->entry);
+	*f = (struct flow){ 0 };
+}

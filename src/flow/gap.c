@@ -1,0 +1,152 @@
+/* Gaps: maximal intervals in which a vCPU or thread wanted to run and could not.
+ *
+ * Finding the next one costs O(log n) however far it is, plus one stab per change of state inside the gap.
+ * steal_time() is one exact sum per row, whatever the window. */
+#include "flow/flow_private.h"
+
+uint32_t gap_attribute(const struct topo *topo, const struct subject *s, uint64_t *mask)
+{
+	*mask = s->kind == SUBJECT_CPU ? topo->vcpu_gap : topo->thread_gap;
+	if (s->kind == SUBJECT_CPU)
+		return topo->machine[topo->cpu[s->index].machine].kind == MACHINE_VM ? topo->cpu[s->index].status
+		                                                                   : HISTORY_NONE;
+	return s->kind == SUBJECT_THREAD ? topo->thread[s->index].status : HISTORY_NONE;
+}
+
+static bool in_mask(int64_t value, uint64_t mask)
+{
+	return value >= 0 && value < HISTORY_STATES && (mask >> value & 1);
+}
+
+struct grow {
+	const struct history *h;
+	uint32_t attr;
+	uint64_t mask;
+	int64_t sums[HISTORY_STATES];
+	struct error *err;
+};
+
+/* Joins to the gap what stands before (direction < 0) or behind it and is a gap too. */
+static int grow_gap(struct grow *g, struct gap *gap, int direction)
+{
+	struct interval iv;
+	for (;;) {
+		bool at_edge = direction < 0 ? gap->start <= history_begin(g->h) : gap->end >= history_end(g->h);
+		if (at_edge)
+			return 0;
+		if (history_stab(g->h, g->attr, direction < 0 ? gap->start - 1 : gap->end + 1, &iv, g->err) < 0)
+			return -1;
+		if (!in_mask(iv.value, g->mask))
+			return 0;
+		g->sums[iv.value] += iv.end - iv.start + 1;
+		if (direction < 0)
+			gap->start = iv.start;
+		else
+			gap->end = iv.end;
+	}
+}
+
+static void name_state(const struct grow *g, struct gap *gap)
+{
+	int longest = 0;
+	for (int i = 1; i < HISTORY_STATES; i++)
+		if (g->sums[i] > g->sums[longest])
+			longest = i;
+	gap->state = longest;
+}
+
+/* The whole gap that contains interval `iv`. */
+static int gap_around(struct grow *g, const struct interval *iv, struct gap *out)
+{
+	for (int i = 0; i < HISTORY_STATES; i++)
+		g->sums[i] = 0;
+	g->sums[iv->value] = iv->end - iv->start + 1;
+	out->start = iv->start;
+	out->end = iv->end;
+	if (grow_gap(g, out, -1) < 0 || grow_gap(g, out, 1) < 0)
+		return -1;
+	name_state(g, out);
+	return 0;
+}
+
+int gap_next(const struct topo *topo, const struct subject *s, int64_t t, int direction, int64_t min,
+             struct gap *out, struct error *err)
+{
+	struct grow g = { .h = topo->h, .err = err };
+	struct interval iv;
+	g.attr = gap_attribute(topo, s, &g.mask);
+	out->subject = *s;
+	if (g.attr == HISTORY_NONE || g.mask == 0)
+		return 0;
+	for (;;) {
+		int found = direction > 0 ? history_next(topo->h, g.attr, t, g.mask, &iv, err)
+		                          : history_prev(topo->h, g.attr, t, g.mask, &iv, err);
+		if (found <= 0)
+			return found;
+		if (gap_around(&g, &iv, out) < 0)
+			return -1;
+		/* The rest of the gap that t stands in is not the next one. */
+		bool beyond = direction > 0 ? out->start > t : out->end < t;
+		if (beyond && out->end - out->start >= min - 1)
+			return 1;
+		if (direction > 0 ? out->end >= history_end(topo->h) : out->start <= history_begin(topo->h))
+			return 0;
+		t = direction > 0 ? out->end : out->start;
+	}
+}
+
+int gap_find(const struct topo *topo, const struct subject *s, int64_t t, int direction, struct gap *out,
+             struct error *err)
+{
+	return gap_next(topo, s, t, direction, 0, out, err);
+}
+
+int gap_at(const struct topo *topo, const struct subject *s, int64_t t, struct gap *out, struct error *err)
+{
+	struct grow g = { .h = topo->h, .err = err };
+	struct interval iv;
+	g.attr = gap_attribute(topo, s, &g.mask);
+	out->subject = *s;
+	if (g.attr == HISTORY_NONE || t < history_begin(topo->h) || t > history_end(topo->h))
+		return 0;
+	if (history_stab(topo->h, g.attr, t, &iv, err) < 0)
+		return -1;
+	if (!in_mask(iv.value, g.mask))
+		return 0;
+	return gap_around(&g, &iv, out) < 0 ? -1 : 1;
+}
+
+static int row_time(const struct topo *topo, const struct subject *s, int64_t t0, int64_t t1, int64_t *ns,
+                    struct error *err)
+{
+	int64_t sums[HISTORY_STATES];
+	uint64_t mask;
+	uint32_t attr = gap_attribute(topo, s, &mask);
+	if (attr == HISTORY_NONE)
+		return 0;
+	if (history_sums(topo->h, attr, t0, t1, sums, err) < 0)
+		return -1;
+	for (int i = 0; i < HISTORY_STATES - 1; i++)
+		if (mask >> i & 1)
+			*ns += sums[i];
+	return 0;
+}
+
+int steal_time(const struct topo *topo, const struct subject *s, int64_t t0, int64_t t1, int64_t *ns,
+               struct error *err)
+{
+	*ns = 0;
+	if (s->kind != SUBJECT_MACHINE)
+		return row_time(topo, s, t0, t1, ns, err);
+	const struct topo_machine *m = &topo->machine[s->index];
+	struct subject row = { m->kind == MACHINE_VM ? SUBJECT_CPU : SUBJECT_THREAD, 0 };
+	uint32_t first = m->kind == MACHINE_VM ? m->cpu : m->thread, n = m->kind == MACHINE_VM ? m->cpus : m->threads;
+	for (row.index = first; row.index < first + n; row.index++) {
+		/* A vCPU thread that waits is its VM's loss, not the host's. */
+		if (row.kind == SUBJECT_THREAD && topo->thread[row.index].vm >= 0)
+			continue;
+		if (row_time(topo, &row, t0, t1, ns, err) < 0)
+			return -1;
+	}
+	return 0;
+}

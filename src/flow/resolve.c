@@ -1,0 +1,438 @@
+/* Who has the CPU: the paper's Algorithm 2, made recursive (Gebai et al. 2014, "Execution flow recovery").
+ *
+ * A thread waits for a CPU of its machine.  A pCPU is had by its interrupt handler, its current thread, or nobody.
+ * A vCPU that executes is had by its guest's interrupt handler or current thread; one that does not is a thread of
+ * the machine below that waits for a CPU there, and so on down to the host.  A thread found at the bottom that is a
+ * vCPU itself stands for the current thread of its guest, and so on up again.
+ *
+ * What the history contradicts (a thread that waits for itself) or does not tell (lost events) is FLOW_UNKNOWN:
+ * nobody is blamed for it.  The recursion is bounded, since a damaged or hostile history may contain a circle. */
+#include "flow/resolve.h"
+
+#define DEEPEST 8  /* machines within machines */
+
+static int set(struct piece *out, enum flow_kind kind)
+{
+	*out = (struct piece){ .system = -1, .tid = -1, .host_thread = -1, .pcpu = -1, .kind = (uint8_t)kind };
+	return 0;
+}
+
+static bool is_host(const struct topo *t, uint32_t machine)
+{
+	return t->machine[machine].kind != MACHINE_VM;
+}
+
+static bool same_thread(const struct who *a, const struct who *b)
+{
+	return a && b && a->machine == b->machine && a->tid == b->tid;
+}
+
+static int64_t after(int64_t end)
+{
+	return end == INT64_MAX ? end : end + 1;
+}
+
+static int vcpu_state(const struct resolver *r, int64_t value)
+{
+	return value < 0 || value >= HISTORY_STATES ? VCPU_UNKNOWN : r->topo->vcpu_state[value];
+}
+
+static int thread_state(const struct resolver *r, int64_t value)
+{
+	return value < 0 || value >= HISTORY_STATES ? THREAD_UNKNOWN : r->topo->thread_state[value];
+}
+
+/* The machine whose CPUs a machine's threads run on: a container has none of its own. */
+static int32_t cpus_of(const struct topo *t, uint32_t machine)
+{
+	if (t->machine[machine].kind != MACHINE_CONTAINER)
+		return (int32_t)machine;
+	return t->machine[0].kind == MACHINE_HOST ? 0 : -1;
+}
+
+static int cpu_index(const struct resolver *r, int32_t machine, int64_t number)
+{
+	if (machine < 0 || number < 0 || number > INT16_MAX)
+		return -1;
+	return topo_find_cpu(r->topo, (uint32_t)machine, (unsigned)number);
+}
+
+/* The thread that executes vCPU v at t, by the vCPU's own "Host Thread" when it is told, else as topo knows it. */
+static int host_of(struct resolver *r, uint32_t v, int64_t t, struct who **out)
+{
+	const struct topo_cpu *cpu = &r->topo->cpu[v];
+	int64_t tid = HISTORY_NULL;
+	*out = NULL;
+	if (cpu->host < 0)
+		return 0;
+	const struct topo_thread *th = &r->topo->thread[cpu->host];
+	if (track_at(r, &resolver_cpu(r, v)->host_thread, t, &tid) < 0)
+		return -1;
+	if (tid <= 0 || tid > INT32_MAX)
+		tid = th->tid;
+	*out = resolver_who(r, th->machine, (int32_t)tid);
+	return 0;
+}
+
+/* The vCPU that a thread executes at t, or -1. */
+static int vcpu_of(struct resolver *r, const struct who *w, int64_t t, int *vcpu)
+{
+	int64_t tid;
+	*vcpu = -1;
+	if (w->thread < 0 || r->topo->thread[w->thread].vcpu < 0)
+		return 0;
+	int v = r->topo->thread[w->thread].vcpu;
+	if (track_at(r, &resolver_cpu(r, (uint32_t)v)->host_thread, t, &tid) < 0)
+		return -1;
+	if (tid == HISTORY_NULL || tid == w->tid)
+		*vcpu = v;
+	return 0;
+}
+
+/* The CPU of the machine below that vCPU v runs on or is queued on, or -1. */
+static int cpu_below(struct resolver *r, uint32_t v, int64_t t, int *cpu)
+{
+	const struct topo_cpu *is = &r->topo->cpu[v];
+	int64_t number = HISTORY_NULL;
+	int32_t machine = is->host >= 0 ? (int32_t)r->topo->thread[is->host].machine : 0;
+	if (track_at(r, &resolver_cpu(r, v)->pcpu, t, &number) < 0)
+		return -1;
+	if (is->pcpu == HISTORY_NONE && is->host >= 0) {
+		struct who *h;
+		if (host_of(r, v, t, &h) < 0 || track_at(r, &resolver_own(r, h)[OWN_CPU], t, &number) < 0)
+			return -1;
+	}
+	machine = cpus_of(r->topo, (uint32_t)machine);
+	*cpu = machine == (int32_t)is->machine ? -1 : cpu_index(r, machine, number);
+	return 0;
+}
+
+/* An interrupt handler on CPU c at t: 1 and *out, or 0. */
+static int handler(struct resolver *r, uint32_t c, int64_t t, struct piece *out)
+{
+	int64_t value;
+	if (track_at(r, &resolver_cpu(r, c)->interrupt, t, &value) < 0)
+		return -1;
+	if (value == HISTORY_NULL)
+		return 0;
+	const struct topo_cpu *cpu = &r->topo->cpu[c];
+	set(out, FLOW_IRQ);
+	out->system = (int32_t)cpu->machine;
+	out->name = r->shallow ? 0 : resolver_string(r, value);
+	if (is_host(r->topo, cpu->machine))
+		out->pcpu = (int16_t)cpu->number;
+	return 1;
+}
+
+/* The thread that stands for w: itself, or the current thread of the guest whose vCPU it is. */
+static int stand_in(struct resolver *r, struct who *w, int64_t t, struct piece *out, int depth)
+{
+	int v;
+	if (vcpu_of(r, w, t, &v) < 0)
+		return -1;
+	if (v < 0 || depth > DEEPEST) {
+		out->system = w->machine;
+		out->tid = r->shallow ? -1 : w->tid;
+		return resolver_name(r, w, t, &out->name);
+	}
+	uint32_t guest = r->topo->cpu[v].machine;
+	struct cpu_tracks *c = resolver_cpu(r, (uint32_t)v);
+	int64_t tid = HISTORY_NULL;
+	if (!r->shallow && track_at(r, &c->current, t, &tid) < 0)
+		return -1;
+	if (tid >= 0 && tid <= INT32_MAX)
+		return stand_in(r, resolver_who(r, guest, (int32_t)tid), t, out, depth + 1);
+	out->system = (int32_t)guest;  /* a guest without a trace, or not traced at that moment */
+	out->tid = -1;
+	out->name = r->shallow ? 0 : c->name;
+	return 0;
+}
+
+/* Who has a CPU of the host at t.  `waiting` wants it, and cannot be the answer. */
+static int pcpu_at(struct resolver *r, uint32_t c, int64_t t, const struct who *waiting, struct piece *out)
+{
+	const struct topo_cpu *cpu = &r->topo->cpu[c];
+	int64_t tid;
+	int irq = handler(r, c, t, out);
+	if (irq != 0)
+		return irq < 0 ? -1 : 0;
+	if (track_at(r, &resolver_cpu(r, c)->current, t, &tid) < 0)
+		return -1;
+	set(out, tid == 0 ? FLOW_IDLE_CPU : FLOW_UNKNOWN);
+	out->pcpu = (int16_t)cpu->number;
+	if (tid <= 0 || tid > INT32_MAX)
+		return 0;
+	struct who *w = resolver_who(r, cpu->machine, (int32_t)tid);
+	if (same_thread(w, waiting))
+		return 0;
+	out->kind = FLOW_PREEMPTING;
+	out->host_thread = w->thread;
+	return stand_in(r, w, t, out, 0);
+}
+
+/* The thread sleeps in the interval that its status (or its vCPU's) holds: `woken` is when it ends. */
+static int waiting_at(struct resolver *r, struct who *w, int64_t woken, struct piece *out)
+{
+	int64_t until = r->until, value, status;
+	int32_t machine, tid;
+	set(out, FLOW_WAITING);
+	if (!w || r->shallow || woken > history_end(r->topo->h))
+		return 0;
+	struct track *own = resolver_own(r, w);
+	/* A wake tells its waker; a sleep that ends with lost events or with the thread's life has none. */
+	if (track_at(r, &own[OWN_WAKER], woken, &value) < 0 || track_at(r, &own[OWN_STATUS], woken, &status) < 0)
+		return -1;
+	if (thread_state(r, status) == THREAD_UNKNOWN || value == HISTORY_NULL) {
+		r->until = until;
+		return 0;
+	}
+	if (resolver_waker(r, value, &machine, &tid)) {
+		struct who *waker = resolver_who(r, (uint32_t)machine, tid);
+		out->system = waker->machine;
+		out->tid = tid;
+		if (resolver_name(r, waker, woken, &out->name) < 0)
+			return -1;
+	} else {
+		out->name = resolver_string(r, value);
+	}
+	r->until = until;
+	return 0;
+}
+
+static int cpu_at(struct resolver *r, uint32_t c, int64_t t, const struct who *waiting, struct piece *out, int depth);
+
+/* Why vCPU v, which has something to do, is not on a CPU at t. */
+static int out_at(struct resolver *r, uint32_t v, int state, int64_t t, struct piece *out, int depth)
+{
+	struct who *h;
+	int64_t woken = after(resolver_cpu(r, v)->status.iv.end);
+	if (host_of(r, v, t, &h) < 0)
+		return -1;
+	if (h) {
+		int64_t status;
+		struct track *own = resolver_own(r, h);
+		if (track_at(r, &own[OWN_STATUS], t, &status) < 0)
+			return -1;
+		/* Also where the two kinds were folded into PREEMPTED as in the paper. */
+		if (thread_state(r, status) == THREAD_BLOCKED)
+			return waiting_at(r, h, after(own[OWN_STATUS].iv.end), out);
+	}
+	if (state == VCPU_HOST_BLOCKED)
+		return waiting_at(r, h, woken, out);
+	int below;
+	if (cpu_below(r, v, t, &below) < 0)
+		return -1;
+	if (below < 0)
+		return set(out, FLOW_UNKNOWN);
+	return cpu_at(r, (uint32_t)below, t, h, out, depth + 1);
+}
+
+static int thread_at(struct resolver *r, struct who *w, int64_t t, struct piece *out, int depth);
+
+/* vCPU v executes guest code as far as its own status tells.  1 and *out when it does not really: a handler has
+ * the CPU below, or the machine below is itself not executing.  Else 0, and *pcpu. */
+static int taken_below(struct resolver *r, uint32_t v, int64_t t, struct piece *out, int16_t *pcpu, int depth)
+{
+	int below;
+	*pcpu = -1;
+	if (cpu_below(r, v, t, &below) < 0)
+		return -1;
+	if (below < 0)
+		return 0;
+	const struct topo_cpu *cpu = &r->topo->cpu[below];
+	if (is_host(r->topo, cpu->machine)) {
+		*pcpu = (int16_t)cpu->number;
+		return handler(r, (uint32_t)below, t, out);
+	}
+	struct who *h;
+	if (host_of(r, v, t, &h) < 0)
+		return -1;
+	if (!h || depth > DEEPEST)
+		return 0;
+	if (thread_at(r, h, t, out, depth + 1) < 0)
+		return -1;
+	*pcpu = out->pcpu;
+	return out->kind != FLOW_RUNNING;
+}
+
+/* The hypervisor works on vCPU v, for thread `tid` of the guest. */
+static int hypervisor(struct resolver *r, uint32_t v, int64_t tid, int64_t t, struct piece *out, int depth)
+{
+	int16_t pcpu;
+	int taken = taken_below(r, v, t, out, &pcpu, depth);
+	if (taken != 0)
+		return taken < 0 ? -1 : 0;
+	set(out, FLOW_HYPERVISOR);
+	out->system = (int32_t)r->topo->cpu[v].machine;
+	out->pcpu = pcpu;
+	if (r->shallow)
+		return 0;
+	if (tid < 0 || tid > INT32_MAX) {
+		out->name = resolver_cpu(r, v)->name;
+		return 0;
+	}
+	out->tid = (int32_t)tid;
+	return resolver_name(r, resolver_who(r, r->topo->cpu[v].machine, (int32_t)tid), t, &out->name);
+}
+
+/* Who has vCPU v, which executes guest code, at t: a handler or the current thread of the guest. */
+static int guest_at(struct resolver *r, uint32_t v, int64_t t, const struct who *waiting, struct piece *out, int depth)
+{
+	int16_t pcpu;
+	int64_t tid;
+	int taken = taken_below(r, v, t, out, &pcpu, depth);
+	if (taken != 0)
+		return taken < 0 ? -1 : 0;
+	int irq = handler(r, v, t, out);
+	if (irq < 0)
+		return -1;
+	if (!irq) {
+		if (track_at(r, &resolver_cpu(r, v)->current, t, &tid) < 0)
+			return -1;
+		set(out, tid == 0 ? FLOW_IDLE_CPU : FLOW_UNKNOWN);
+		struct who *w = tid <= 0 || tid > INT32_MAX ? NULL
+		                                            : resolver_who(r, r->topo->cpu[v].machine, (int32_t)tid);
+		if (w && !same_thread(w, waiting)) {
+			out->kind = FLOW_PREEMPTING;
+			if (stand_in(r, w, t, out, 0) < 0)
+				return -1;
+		} else if (tid == HISTORY_NULL && !waiting) {
+			out->kind = FLOW_PREEMPTING;  /* the vCPU itself is asked for, and its guest has no trace */
+			out->system = (int32_t)r->topo->cpu[v].machine;
+			out->name = r->shallow ? 0 : resolver_cpu(r, v)->name;
+		}
+	}
+	out->pcpu = pcpu;
+	return 0;
+}
+
+/* Who has CPU c, which somebody wants, at t. */
+static int cpu_at(struct resolver *r, uint32_t c, int64_t t, const struct who *waiting, struct piece *out, int depth)
+{
+	const struct topo_cpu *cpu = &r->topo->cpu[c];
+	struct cpu_tracks *k = resolver_cpu(r, c);
+	int64_t status, tid;
+	if (is_host(r->topo, cpu->machine))
+		return pcpu_at(r, c, t, waiting, out);
+	if (depth > DEEPEST)
+		return set(out, FLOW_UNKNOWN);
+	if (track_at(r, &k->status, t, &status) < 0)
+		return -1;
+	if (status == HISTORY_NULL)
+		return guest_at(r, c, t, waiting, out, depth);  /* no host trace: what the guest alone tells */
+	int state = vcpu_state(r, status);
+	switch (state) {
+	case VCPU_RUNNING:
+		return guest_at(r, c, t, waiting, out, depth);
+	case VCPU_VMM:
+		if (track_at(r, &k->current, t, &tid) < 0)
+			return -1;
+		return hypervisor(r, c, tid, t, out, depth);
+	case VCPU_PREEMPTED:
+	case VCPU_HOST_BLOCKED:
+	case VCPU_WAKING:
+		return out_at(r, c, state, t, out, depth);
+	case VCPU_IDLE:
+		return set(out, FLOW_IDLE_CPU);
+	default:
+		return set(out, FLOW_UNKNOWN);
+	}
+}
+
+/* The thread has its vCPU, and that does not execute. */
+static int virt_preempted_at(struct resolver *r, const struct who *w, uint32_t v, int64_t t, struct piece *out,
+                             int depth)
+{
+	int64_t status;
+	if (track_at(r, &resolver_cpu(r, v)->status, t, &status) < 0)
+		return -1;
+	int state = vcpu_state(r, status);
+	if (state == VCPU_VMM)
+		return hypervisor(r, v, w->tid, t, out, depth);
+	if (state == VCPU_PREEMPTED || state == VCPU_HOST_BLOCKED || state == VCPU_WAKING)
+		return out_at(r, v, state, t, out, depth);
+	return set(out, FLOW_UNKNOWN);
+}
+
+static int running_at(struct resolver *r, struct who *w, int c, int64_t t, struct piece *out, int depth)
+{
+	int16_t pcpu = -1;
+	int taken = 0;
+	if (c >= 0 && is_host(r->topo, r->topo->cpu[c].machine)) {
+		pcpu = (int16_t)r->topo->cpu[c].number;
+		taken = handler(r, (uint32_t)c, t, out);
+	} else if (c >= 0) {
+		taken = taken_below(r, (uint32_t)c, t, out, &pcpu, depth);
+		if (taken == 0) {
+			taken = handler(r, (uint32_t)c, t, out);
+			out->pcpu = taken ? pcpu : -1;
+		}
+	}
+	if (taken != 0)
+		return taken < 0 ? -1 : 0;
+	set(out, FLOW_RUNNING);
+	out->system = w->machine;
+	out->tid = w->tid;
+	out->pcpu = pcpu;
+	return resolver_name(r, w, t, &out->name);
+}
+
+/* What thread w does at t, or who keeps it from it: the paper's Algorithm 1 at one moment. */
+static int thread_at(struct resolver *r, struct who *w, int64_t t, struct piece *out, int depth)
+{
+	struct track *own = resolver_own(r, w);
+	int64_t status, number = HISTORY_NULL;
+	if (track_at(r, &own[OWN_STATUS], t, &status) < 0)
+		return -1;
+	if (status == HISTORY_NULL) {
+		set(out, FLOW_UNKNOWN);
+		out->name = r->not_alive;
+		return 0;
+	}
+	int state = thread_state(r, status), c;
+	if (state == THREAD_BLOCKED)
+		return waiting_at(r, w, after(own[OWN_STATUS].iv.end), out);
+	if (state == THREAD_UNKNOWN)
+		return set(out, FLOW_UNKNOWN);
+	if (track_at(r, &own[OWN_CPU], t, &number) < 0)
+		return -1;
+	c = cpu_index(r, cpus_of(r->topo, (uint32_t)w->machine), number);
+	if (state == THREAD_RUNNING)
+		return running_at(r, w, c, t, out, depth);
+	if (c < 0)
+		return set(out, FLOW_UNKNOWN);
+	if (state == THREAD_VIRT_PREEMPTED)
+		return virt_preempted_at(r, w, (uint32_t)c, t, out, depth);
+	return cpu_at(r, (uint32_t)c, t, w, out, depth);
+}
+
+/* The same for a vCPU: its guest's current thread runs on it; idle, it waits for nobody. */
+static int vcpu_at(struct resolver *r, uint32_t v, int64_t t, struct piece *out)
+{
+	int64_t status;
+	if (track_at(r, &resolver_cpu(r, v)->status, t, &status) < 0)
+		return -1;
+	int state = vcpu_state(r, status);
+	if (state == VCPU_UNKNOWN)
+		return set(out, FLOW_UNKNOWN);
+	if (state == VCPU_IDLE)
+		return set(out, FLOW_WAITING);
+	if (cpu_at(r, v, t, NULL, out, 0) < 0)
+		return -1;
+	if (state == VCPU_RUNNING && out->kind == FLOW_PREEMPTING && out->host_thread < 0)
+		out->kind = FLOW_RUNNING;
+	return 0;
+}
+
+int resolve_subject(struct resolver *r, const struct subject *s, int64_t t, struct piece *out)
+{
+	if (s->kind == SUBJECT_THREAD) {
+		const struct topo_thread *th = &r->topo->thread[s->index];
+		return thread_at(r, resolver_who(r, th->machine, th->tid), t, out, 0);
+	}
+	if (s->kind == SUBJECT_CPU && !is_host(r->topo, r->topo->cpu[s->index].machine))
+		return vcpu_at(r, s->index, t, out);
+	if (s->kind == SUBJECT_CPU)
+		return pcpu_at(r, s->index, t, NULL, out);
+	return set(out, FLOW_UNKNOWN);
+}

@@ -1,0 +1,352 @@
+/* Who is there: machines, CPUs and threads, read once from the attribute tree of a history.
+ *
+ * Cost: one visit of every attribute below the three roots and one look at the first values of "Host Thread" and
+ * "VM"; nothing else of the history is touched.  Names are borrowed from the history.  Memory: about 50 bytes per
+ * thread.  Which thread executes which vCPU is taken as fixed here; resolve.c checks it against the moment, since
+ * a TID may be used again after a VM has ended. */
+#include "flow/flow.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/mem.h"
+
+struct build {
+	struct topo *topo;
+	size_t machine_cap, cpu_cap, thread_cap;
+	struct error *err;
+};
+
+static bool number_of(const char *text, long limit, long *out)
+{
+	if (*text < '0' || *text > '9')
+		return false;
+	char *rest;
+	long v = strtol(text, &rest, 10);
+	if (*rest || v > limit)
+		return false;
+	*out = v;
+	return true;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const struct topo_cpu *x = a, *y = b;
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+static int by_tid(const void *a, const void *b)
+{
+	const struct topo_thread *x = a, *y = b;
+	return (x->tid > y->tid) - (x->tid < y->tid);
+}
+
+static void add_cpu(struct build *b, uint32_t machine, uint32_t node)
+{
+	struct topo *t = b->topo;
+	const char *name = history_name(t->h, node);
+	long number;
+	if (strncmp(name, "CPU", 3) != 0 || !number_of(name + 3, INT16_MAX, &number))
+		return;
+	size_t len = t->cpus;
+	struct topo_cpu *cpu = ARRAY_PUSH(t->cpu, len, b->cpu_cap);
+	t->cpus = (uint32_t)len;
+	*cpu = (struct topo_cpu){ .number = (unsigned)number, .machine = machine, .host = -1 };
+	cpu->status = history_child_named(t->h, node, "Status");
+	cpu->current = history_child_named(t->h, node, "Current Thread");
+	cpu->interrupt = history_child_named(t->h, node, "Interrupt");
+	cpu->owner = history_child_named(t->h, node, "Owner");
+	cpu->host_thread = history_child_named(t->h, node, "Host Thread");
+	cpu->pcpu = history_child_named(t->h, node, "pCPU");
+}
+
+/* There may be millions of threads: one walk over the children instead of a search for each. */
+static void add_thread(struct build *b, uint32_t machine, uint32_t node)
+{
+	struct topo *t = b->topo;
+	long tid;
+	if (!number_of(history_name(t->h, node), INT32_MAX, &tid))
+		return;
+	size_t len = t->threads;
+	struct topo_thread *th = ARRAY_PUSH(t->thread, len, b->thread_cap);
+	t->threads = (uint32_t)len;
+	*th = (struct topo_thread){ .tid = (int32_t)tid, .machine = machine, .status = HISTORY_NONE,
+		.name = HISTORY_NONE, .cpu = HISTORY_NONE, .pid = HISTORY_NONE, .waker = HISTORY_NONE,
+		.vm = -1, .vcpu = -1 };
+	struct { const char *name; uint32_t *attr; } field[] = {
+		{ "Status", &th->status }, { "Name", &th->name }, { "CPU", &th->cpu }, { "PID", &th->pid },
+		{ "Waker", &th->waker },
+	};
+	for (uint32_t a = history_child(t->h, node, HISTORY_NONE); a != HISTORY_NONE; a = history_child(t->h, node, a))
+		for (size_t i = 0; i < sizeof field / sizeof *field; i++)
+			if (strcmp(history_name(t->h, a), field[i].name) == 0)
+				*field[i].attr = a;
+}
+
+static void add_machine(struct build *b, const char *name, enum machine_kind kind, uint32_t node)
+{
+	struct topo *t = b->topo;
+	uint32_t index = t->machines;
+	size_t len = t->machines;
+	struct topo_machine *m = ARRAY_PUSH(t->machine, len, b->machine_cap);
+	t->machines = (uint32_t)len;
+	*m = (struct topo_machine){ .name = name, .kind = kind, .cpu = t->cpus, .thread = t->threads };
+	uint32_t cpus = history_child_named(t->h, node, "CPUs");
+	uint32_t threads = history_child_named(t->h, node, "Threads");
+	if (cpus != HISTORY_NONE)
+		for (uint32_t a = history_child(t->h, cpus, HISTORY_NONE); a != HISTORY_NONE;
+		     a = history_child(t->h, cpus, a))
+			add_cpu(b, index, a);
+	if (threads != HISTORY_NONE)
+		for (uint32_t a = history_child(t->h, threads, HISTORY_NONE); a != HISTORY_NONE;
+		     a = history_child(t->h, threads, a))
+			add_thread(b, index, a);
+	m->cpus = t->cpus - m->cpu;
+	m->threads = t->threads - m->thread;
+	if (m->cpus)
+		qsort(t->cpu + m->cpu, m->cpus, sizeof *t->cpu, by_number);
+	if (m->threads)
+		qsort(t->thread + m->thread, m->threads, sizeof *t->thread, by_tid);
+}
+
+struct named { const char *name; uint32_t node; };
+
+static int by_name(const void *a, const void *b)
+{
+	const struct named *x = a, *y = b;
+	return strcmp(x->name, y->name);
+}
+
+static void add_machines(struct build *b, const char *root, enum machine_kind kind)
+{
+	const struct history *h = b->topo->h;
+	uint32_t parent = history_find(h, root);
+	if (parent == HISTORY_NONE)
+		return;
+	struct named *list = NULL;
+	size_t len = 0, cap = 0;
+	for (uint32_t a = history_child(h, parent, HISTORY_NONE); a != HISTORY_NONE; a = history_child(h, parent, a))
+		*ARRAY_PUSH(list, len, cap) = (struct named){ history_name(h, a), a };
+	if (len)
+		qsort(list, len, sizeof *list, by_name);
+	for (size_t i = 0; i < len; i++)
+		add_machine(b, list[i].name, kind, list[i].node);
+	free(list);
+}
+
+/* A container may list its threads by TID only: then what is known of them stands with the host's thread. */
+static void borrow_from_host(struct topo *t)
+{
+	if (!t->machines || t->machine[0].kind != MACHINE_HOST)
+		return;
+	for (uint32_t m = 0; m < t->machines; m++) {
+		if (t->machine[m].kind != MACHINE_CONTAINER)
+			continue;
+		for (uint32_t i = t->machine[m].thread; i < t->machine[m].thread + t->machine[m].threads; i++) {
+			struct topo_thread *th = &t->thread[i];
+			int twin = topo_find_thread(t, 0, th->tid);
+			if (twin < 0)
+				continue;
+			const struct topo_thread *from = &t->thread[twin];
+			th->status = th->status == HISTORY_NONE ? from->status : th->status;
+			th->name = th->name == HISTORY_NONE ? from->name : th->name;
+			th->cpu = th->cpu == HISTORY_NONE ? from->cpu : th->cpu;
+			th->pid = th->pid == HISTORY_NONE ? from->pid : th->pid;
+			th->waker = th->waker == HISTORY_NONE ? from->waker : th->waker;
+		}
+	}
+}
+
+/* The first value of attr that is not null: 1 found, 0 never, -1 error. */
+static int first_value(const struct history *h, uint32_t attr, int64_t *value, struct error *err)
+{
+	struct history_cursor c;
+	struct interval iv;
+	if (history_range(&c, h, attr, history_begin(h), history_end(h), err) < 0)
+		return -1;
+	int r;
+	while ((r = history_range_next(&c, &iv, err)) > 0)
+		if (iv.value != HISTORY_NULL) {
+			*value = iv.value;
+			return 1;
+		}
+	return r;
+}
+
+static void link_vcpu(struct topo *t, uint32_t thread, uint32_t cpu)
+{
+	t->thread[thread].vm = (int32_t)t->cpu[cpu].machine;
+	t->thread[thread].vcpu = (int32_t)cpu;
+	if (t->cpu[cpu].host < 0)
+		t->cpu[cpu].host = (int32_t)thread;
+}
+
+struct link { struct topo *topo; struct error *err; };
+
+/* ".../Threads/<TID>/VM" = "<VM>/<n>" */
+static int link_by_thread(void *arg, uint32_t attr)
+{
+	struct link *l = arg;
+	struct topo *t = l->topo;
+	if (history_type(t->h, attr) != HISTORY_STRING)
+		return 0;
+	int64_t value;
+	int r = first_value(t->h, attr, &value, l->err);
+	if (r <= 0)
+		return r;
+	uint32_t node = history_parent(t->h, attr);
+	uint32_t system = history_parent(t->h, history_parent(t->h, node));
+	const char *text = history_string(t->h, value), *slash = strrchr(text, '/');
+	long tid, number;
+	if (!slash || !number_of(slash + 1, INT16_MAX, &number) ||
+	    !number_of(history_name(t->h, node), INT32_MAX, &tid))
+		return 0;
+	char *vm = mem_printf("%.*s", (int)(slash - text), text);
+	int machine = topo_find_machine(t, vm);
+	free(vm);
+	int owner = system == history_find(t->h, "/Host") ? topo_find_machine(t, "host")
+	                                                  : topo_find_machine(t, history_name(t->h, system));
+	int cpu = machine < 0 ? -1 : topo_find_cpu(t, (uint32_t)machine, (unsigned)number);
+	int thread = owner < 0 ? -1 : topo_find_thread(t, (uint32_t)owner, (int32_t)tid);
+	if (cpu >= 0 && thread >= 0 && owner != machine && t->machine[machine].kind == MACHINE_VM)
+		link_vcpu(t, (uint32_t)thread, (uint32_t)cpu);
+	return 0;
+}
+
+static int link_vcpus(struct topo *t, struct error *err)
+{
+	struct link l = { t, err };
+	if (history_match(t->h, "/Host/Threads/*/VM", link_by_thread, &l) < 0 ||
+	    history_match(t->h, "/Virtual Machines/*/Threads/*/VM", link_by_thread, &l) < 0)
+		return -1;
+	int host = topo_find_machine(t, "host");
+	for (uint32_t i = 0; host >= 0 && i < t->cpus; i++) {
+		int64_t tid;
+		if (t->cpu[i].host >= 0 || t->cpu[i].host_thread == HISTORY_NONE)
+			continue;
+		int r = first_value(t->h, t->cpu[i].host_thread, &tid, err);
+		if (r < 0)
+			return -1;
+		int thread = r && tid > 0 && tid <= INT32_MAX ? topo_find_thread(t, (uint32_t)host, (int32_t)tid) : -1;
+		if (thread >= 0)
+			link_vcpu(t, (uint32_t)thread, i);
+	}
+	return 0;
+}
+
+static void map_states(const struct history *h, uint32_t attr, const char *const *name, uint8_t names,
+                       uint8_t unknown, uint8_t map[HISTORY_STATES])
+{
+	for (unsigned i = 0; i < HISTORY_STATES; i++)
+		map[i] = unknown;
+	unsigned count = history_state_count(h, attr);
+	for (unsigned i = 0; i < count && i < HISTORY_STATES - 1; i++) {
+		const char *text = history_state_name(h, attr, i);
+		for (uint8_t k = 0; text && k < names; k++)
+			if (strcmp(text, name[k]) == 0)
+				map[i] = k;
+	}
+}
+
+static void know_states(struct topo *t)
+{
+	uint32_t i = 0, k = 0;
+	while (i < t->cpus && t->cpu[i].status == HISTORY_NONE)
+		i++;
+	if (i < t->cpus)
+		map_states(t->h, t->cpu[i].status, vcpu_state_name, VCPU_STATE_COUNT, VCPU_UNKNOWN, t->vcpu_state);
+	while (k < t->threads && t->thread[k].status == HISTORY_NONE)
+		k++;
+	if (k < t->threads)
+		map_states(t->h, t->thread[k].status, thread_state_name, THREAD_STATE_COUNT, THREAD_UNKNOWN,
+		           t->thread_state);
+	for (unsigned n = 0; n < HISTORY_STATES - 1; n++) {
+		if (t->vcpu_state[n] == VCPU_PREEMPTED || t->vcpu_state[n] == VCPU_HOST_BLOCKED)
+			t->vcpu_gap |= UINT64_C(1) << n;
+		if (t->thread_state[n] == THREAD_PREEMPTED || t->thread_state[n] == THREAD_VIRT_PREEMPTED)
+			t->thread_gap |= UINT64_C(1) << n;
+	}
+}
+
+/* A file may declare any type for our paths; what is not of the type we read is as good as absent. */
+static void keep_type(const struct history *h, uint32_t *attr, enum history_type type)
+{
+	if (*attr != HISTORY_NONE && history_type(h, *attr) != (int)type)
+		*attr = HISTORY_NONE;
+}
+
+static void keep_types(struct topo *t)
+{
+	for (uint32_t i = 0; i < t->cpus; i++) {
+		keep_type(t->h, &t->cpu[i].status, HISTORY_STATE);
+		keep_type(t->h, &t->cpu[i].owner, HISTORY_STATE);
+		keep_type(t->h, &t->cpu[i].interrupt, HISTORY_STRING);
+		keep_type(t->h, &t->cpu[i].current, HISTORY_INT);
+		keep_type(t->h, &t->cpu[i].host_thread, HISTORY_INT);
+		keep_type(t->h, &t->cpu[i].pcpu, HISTORY_INT);
+	}
+	for (uint32_t i = 0; i < t->threads; i++) {
+		keep_type(t->h, &t->thread[i].status, HISTORY_STATE);
+		keep_type(t->h, &t->thread[i].name, HISTORY_STRING);
+		keep_type(t->h, &t->thread[i].waker, HISTORY_STRING);
+		keep_type(t->h, &t->thread[i].cpu, HISTORY_INT);
+		keep_type(t->h, &t->thread[i].pid, HISTORY_INT);
+	}
+}
+
+int topo_open(struct topo *topo, const struct history *h, struct error *err)
+{
+	*topo = (struct topo){ .h = h };
+	struct build b = { .topo = topo, .err = err };
+	uint32_t host = history_find(h, "/Host");
+	if (host != HISTORY_NONE)
+		add_machine(&b, "host", MACHINE_HOST, host);
+	add_machines(&b, "/Virtual Machines", MACHINE_VM);
+	add_machines(&b, "/Containers", MACHINE_CONTAINER);
+	borrow_from_host(topo);
+	keep_types(topo);
+	know_states(topo);
+	if (link_vcpus(topo, err) < 0) {
+		topo_release(topo);
+		return -1;
+	}
+	return 0;
+}
+
+void topo_release(struct topo *topo)
+{
+	free(topo->machine);
+	free(topo->cpu);
+	free(topo->thread);
+	*topo = (struct topo){ 0 };
+}
+
+int topo_find_machine(const struct topo *topo, const char *name)
+{
+	if (topo->machines && topo->machine[0].kind == MACHINE_HOST && strcasecmp(name, "host") == 0)
+		return 0;
+	for (uint32_t i = 0; i < topo->machines; i++)
+		if (strcmp(topo->machine[i].name, name) == 0)
+			return (int)i;
+	return -1;
+}
+
+int topo_find_thread(const struct topo *topo, uint32_t machine, int32_t tid)
+{
+	const struct topo_machine *m = &topo->machine[machine];
+	struct topo_thread key = { .tid = tid };
+	const struct topo_thread *found = !m->threads ? NULL :
+		bsearch(&key, topo->thread + m->thread, m->threads, sizeof key, by_tid);
+	return found ? (int)(found - topo->thread) : -1;
+}
+
+int topo_find_cpu(const struct topo *topo, uint32_t machine, unsigned number)
+{
+	const struct topo_machine *m = &topo->machine[machine];
+	struct topo_cpu key = { .number = number };
+	const struct topo_cpu *found = !m->cpus ? NULL :
+		bsearch(&key, topo->cpu + m->cpu, m->cpus, sizeof key, by_number);
+	return found ? (int)(found - topo->cpu) : -1;
+}

@@ -1,0 +1,220 @@
+#include "flow/resolve.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define STEPS_BEFORE_SEEK 64    /* about what a seek costs in decoded intervals */
+#define THREADS_KEPT 16384
+#define NOT_A_TID (UINT64_C(1) << 63)
+
+void resolver_init(struct resolver *r, const struct topo *topo, int64_t t0, int64_t t1, struct error *err)
+{
+	*r = (struct resolver){ .topo = topo, .t0 = t0, .t1 = t1, .err = err };
+	r->cpu = mem_new(topo->cpus, sizeof(struct cpu_tracks *));
+	strtab_init(&r->names);
+	r->swapper = strtab_put(&r->names, "swapper");
+	r->not_alive = strtab_put(&r->names, "not alive");
+}
+
+static void forget_threads(struct resolver *r)
+{
+	for (size_t i = 0; i < r->whos; i++) {
+		free(r->who[i]->own);
+		free(r->who[i]);
+	}
+	r->whos = 0;
+	map_release(&r->who_by_tid);
+}
+
+void resolver_release(struct resolver *r)
+{
+	for (uint32_t i = 0; r->cpu && i < r->topo->cpus; i++)
+		free(r->cpu[i]);
+	free(r->cpu);
+	forget_threads(r);
+	free(r->who);
+	strtab_release(&r->names);
+	map_release(&r->name_by_string);
+	map_release(&r->waker_by_string);
+	*r = (struct resolver){ 0 };
+}
+
+static void track_init(struct track *k, uint32_t attr)
+{
+	k->attr = attr;
+	k->iv = attr == HISTORY_NONE ? (struct interval){ INT64_MIN, INT64_MAX, HISTORY_NULL }
+	                             : (struct interval){ INT64_MAX, INT64_MIN, HISTORY_NULL };
+}
+
+static int track_seek(struct resolver *r, struct track *k, int64_t t)
+{
+	const struct history *h = r->topo->h;
+	if (t < history_begin(h) || t > history_end(h)) {
+		k->iv = t < history_begin(h) ? (struct interval){ INT64_MIN, history_begin(h) - 1, HISTORY_NULL }
+		                             : (struct interval){ history_end(h) + 1, INT64_MAX, HISTORY_NULL };
+		return 0;
+	}
+	if (history_range(&k->cursor, h, k->attr, t, t > r->t1 ? t : r->t1, r->err) < 0)
+		return -1;
+	int n = history_range_next(&k->cursor, &k->iv, r->err);
+	if (n == 0)
+		return error_set(r->err, STATUS_INPUT, "index the traces again", "%s: attribute %u has no value at %lld",
+		                 history_file(h), (unsigned)k->attr, (long long)t);
+	return n < 0 ? -1 : 0;
+}
+
+/* Out of line: the common case, t still in the interval last read, is track_at itself. */
+static int track_move(struct resolver *r, struct track *k, int64_t t)
+{
+	bool usable = k->iv.start <= k->iv.end && t > k->iv.end && k->iv.end >= history_begin(r->topo->h);
+	for (int i = 0; usable && i < STEPS_BEFORE_SEEK; i++) {
+		int n = history_range_next(&k->cursor, &k->iv, r->err);
+		if (n < 0)
+			return -1;
+		if (n == 0)
+			break;
+		if (k->iv.end >= t)
+			return 0;
+	}
+	return track_seek(r, k, t);
+}
+
+int track_at(struct resolver *r, struct track *k, int64_t t, int64_t *value)
+{
+	if ((t > k->iv.end || t < k->iv.start) && track_move(r, k, t) < 0)
+		return -1;
+	if (k->iv.end < r->until)
+		r->until = k->iv.end;
+	*value = k->iv.value;
+	return 0;
+}
+
+struct cpu_tracks *resolver_cpu(struct resolver *r, uint32_t cpu)
+{
+	struct cpu_tracks *c = r->cpu[cpu];
+	if (c)
+		return c;
+	const struct topo_cpu *is = &r->topo->cpu[cpu];
+	c = r->cpu[cpu] = mem_new(1, sizeof *c);
+	track_init(&c->status, is->status);
+	track_init(&c->current, is->current);
+	track_init(&c->interrupt, is->interrupt);
+	track_init(&c->host_thread, is->host_thread);
+	track_init(&c->pcpu, is->pcpu);
+	char name[16];
+	snprintf(name, sizeof name, "%sCPU%u", r->topo->machine[is->machine].kind == MACHINE_VM ? "v" : "",
+	         is->number);
+	c->name = strtab_put(&r->names, name);
+	return c;
+}
+
+/* The thread of a container that a host thread is, or the thread itself. */
+static int find_thread(const struct topo *topo, uint32_t machine, int32_t tid)
+{
+	if (topo->machine[machine].kind == MACHINE_HOST)
+		for (uint32_t m = topo->machines; m-- > 0 && topo->machine[m].kind == MACHINE_CONTAINER;) {
+			int found = topo_find_thread(topo, m, tid);
+			if (found >= 0)
+				return found;
+		}
+	return topo_find_thread(topo, machine, tid);
+}
+
+struct who *resolver_who(struct resolver *r, uint32_t machine, int32_t tid)
+{
+	bool is_new;
+	uint64_t *at = map_put(&r->who_by_tid, (uint64_t)machine << 32 | (uint32_t)tid, &is_new);
+	if (!is_new)
+		return r->who[*at];
+	*at = r->whos;
+	struct who *w = *ARRAY_PUSH(r->who, r->whos, r->who_cap) = mem_new(1, sizeof *w);
+	w->thread = find_thread(r->topo, machine, tid);
+	w->machine = (int32_t)(w->thread < 0 ? machine : r->topo->thread[w->thread].machine);
+	w->tid = tid;
+	track_init(&w->name, w->thread < 0 ? HISTORY_NONE : r->topo->thread[w->thread].name);
+	return w;
+}
+
+struct track *resolver_own(struct resolver *r, struct who *w)
+{
+	if (w->own)
+		return w->own;
+	w->own = mem_new(OWN_TRACKS, sizeof *w->own);
+	const struct topo_thread *th = w->thread < 0 ? NULL : &r->topo->thread[w->thread];
+	track_init(&w->own[OWN_STATUS], th ? th->status : HISTORY_NONE);
+	track_init(&w->own[OWN_CPU], th ? th->cpu : HISTORY_NONE);
+	track_init(&w->own[OWN_WAKER], th ? th->waker : HISTORY_NONE);
+	return w->own;
+}
+
+uint32_t resolver_string(struct resolver *r, int64_t value)
+{
+	if (value == HISTORY_NULL)
+		return 0;
+	bool is_new;
+	uint64_t *id = map_put(&r->name_by_string, (uint64_t)value, &is_new);
+	if (is_new)
+		*id = strtab_put(&r->names, history_string(r->topo->h, value));
+	return (uint32_t)*id;
+}
+
+int resolver_name(struct resolver *r, struct who *w, int64_t t, uint32_t *name)
+{
+	int64_t value;
+	*name = 0;
+	if (r->shallow)
+		return 0;
+	if (w->tid == 0) {
+		*name = r->swapper;
+		return 0;
+	}
+	if (track_at(r, &w->name, t, &value) < 0)
+		return -1;
+	*name = resolver_string(r, value);
+	return 0;
+}
+
+static uint64_t parse_waker(const struct topo *topo, const char *text)
+{
+	const char *slash = strrchr(text, '/');
+	char *rest, machine[256];
+	if (!slash || slash[1] < '0' || slash[1] > '9' || (size_t)(slash - text) >= sizeof machine)
+		return NOT_A_TID;
+	long tid = strtol(slash + 1, &rest, 10);
+	memcpy(machine, text, (size_t)(slash - text));
+	machine[slash - text] = '\0';
+	int m = topo_find_machine(topo, machine);
+	return m < 0 || *rest || tid > INT32_MAX ? NOT_A_TID : (uint64_t)m << 32 | (uint64_t)tid;
+}
+
+bool resolver_waker(struct resolver *r, int64_t value, int32_t *machine, int32_t *tid)
+{
+	if (value == HISTORY_NULL)
+		return false;
+	bool is_new;
+	uint64_t *packed = map_put(&r->waker_by_string, (uint64_t)value, &is_new);
+	if (is_new)
+		*packed = parse_waker(r->topo, history_string(r->topo->h, value));
+	*machine = (int32_t)(*packed >> 32);
+	*tid = (int32_t)(*packed & UINT32_MAX);
+	return *packed != NOT_A_TID;
+}
+
+int resolve_walk(struct resolver *r, const struct subject *s, int64_t from, int64_t to,
+                 int (*fn)(void *arg, const struct piece *p, int64_t start, int64_t end), void *arg)
+{
+	for (int64_t t = from;; t = r->until + 1) {
+		struct piece p;
+		if (r->whos >= THREADS_KEPT)
+			forget_threads(r);
+		r->until = to;
+		if (resolve_subject(r, s, t, &p) < 0)
+			return -1;
+		int stop = fn(arg, &p, t, r->until);
+		if (stop || r->until >= to)
+			return stop;
+	}
+}
