@@ -1,0 +1,436 @@
+#include "trace/decoder.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <babeltrace2/babeltrace.h>
+
+#include "base/mem.h"
+#include "trace/bind.h"
+
+struct job {
+	size_t port;
+	struct store *store;
+	_Atomic uint64_t *events;
+	const atomic_bool *cancelled;
+	struct decoded *out;
+	struct error *err;
+	int status;
+	struct writer writer;
+	uint16_t cpu;         /* of the current packet */
+	int64_t last_ts;      /* of the last event of the packet, INT64_MIN: none yet */
+	struct event lost;    /* found at the beginning of a packet whose tail is missing; ts INT64_MIN: none */
+};
+
+struct decoder {
+	struct ctf *ctf;
+	const bt_plugin *plugin;
+	bt_graph *graph;
+	const bt_component_source *source;
+	bt_component_class_sink *sink_class;
+	struct name_cache names;
+	struct binder *binder;     /* made with the first stream */
+	const struct layout *layout;
+	struct job *job;
+};
+
+/* Loading and unloading plugins changes lists inside libbabeltrace2 that have no lock. */
+static pthread_mutex_t plugin_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---- errors */
+
+/* Moves libbabeltrace2's error of this thread into *err: the causes from the outermost to the root. */
+static int take_error(struct error *err, const char *what)
+{
+	const bt_error *e = bt_current_thread_take_error();
+	char text[700] = "";
+	size_t used = 0;
+	for (uint64_t i = e ? bt_error_get_cause_count(e) : 0; i-- > 0 && used < sizeof text - 1;) {
+		const bt_error_cause *cause = bt_error_borrow_cause_by_index(e, i);
+		if (i > 2 && i + 1 < bt_error_get_cause_count(e))
+			continue;  /* the chain is long, its end says why */
+		int n = snprintf(text + used, sizeof text - used, "%s%s", used ? " < " : "",
+		                 bt_error_cause_get_message(cause));
+		used += n > 0 ? (size_t)n : 0;
+	}
+	if (e)
+		bt_error_release(e);
+	return error_set(err, STATUS_INPUT, NULL, "%s: %s", what, *text ? text : "unknown error");
+}
+
+/* ---- messages */
+
+static int64_t time_of(const bt_clock_snapshot *cs, int64_t otherwise)
+{
+	int64_t ns;
+	if (!cs || bt_clock_snapshot_get_ns_from_origin(cs, &ns) != BT_CLOCK_SNAPSHOT_GET_NS_FROM_ORIGIN_STATUS_OK)
+		return otherwise;
+	return ns;
+}
+
+static int put(struct job *j, const struct event *ev)
+{
+	return writer_put(&j->writer, ev, j->err);
+}
+
+static int on_event(struct decoder *d, struct job *j, const bt_message *msg)
+{
+	const bt_event *event = bt_message_event_borrow_event_const(msg);
+	struct event ev;
+	ev.ts = time_of(bt_message_event_borrow_default_clock_snapshot_const(msg), INT64_MIN);
+	if (ev.ts == INT64_MIN) {
+		j->out->untimed++;
+		return 0;
+	}
+	j->last_ts = ev.ts;
+	binder_event(d->binder, event, j->cpu, &ev);
+	return put(j, &ev);
+}
+
+static struct event lost_event(const struct job *j, int64_t begin, int64_t end, int64_t count)
+{
+	return (struct event){ .ts = begin, .kind = EV_LOST, .cpu = j->cpu, .tid = -1, .pid = -1,
+		.lost = { end < begin ? begin : end, count } };
+}
+
+/* LTTng counts a packet's losses when it closes it, and it loses events when the packet is full and the next one is
+ * not free: they are missing between the last event and the end of the packet whose counter grew.  Then the span
+ * that libbabeltrace2 gives (the whole packet) is narrowed to that tail. */
+static int on_lost(struct decoder *d, struct job *j, const bt_clock_snapshot *from, const bt_clock_snapshot *to,
+                   int64_t count)
+{
+	int64_t begin = time_of(from, j->writer.ts), end = time_of(to, begin);
+	struct event ev = lost_event(j, begin, end, count);
+	if (!d->layout->lost_tail || count == EVENT_ABSENT)
+		return put(j, &ev);
+	j->lost = ev;
+	return 0;
+}
+
+static int on_discarded_events(struct decoder *d, struct job *j, const bt_message *msg)
+{
+	const bt_stream_class *sc =
+		bt_stream_borrow_class_const(bt_message_discarded_events_borrow_stream_const(msg));
+	uint64_t n;
+	int64_t count = EVENT_ABSENT;
+	if (bt_message_discarded_events_get_count(msg, &n) == BT_PROPERTY_AVAILABILITY_AVAILABLE) {
+		j->out->lost_events += n;
+		count = (int64_t)(n & INT64_MAX);
+	}
+	if (!bt_stream_class_discarded_events_have_default_clock_snapshots(sc))
+		return on_lost(d, j, NULL, NULL, count);
+	return on_lost(d, j, bt_message_discarded_events_borrow_beginning_default_clock_snapshot_const(msg),
+	               bt_message_discarded_events_borrow_end_default_clock_snapshot_const(msg), count);
+}
+
+static int on_discarded_packets(struct decoder *d, struct job *j, const bt_message *msg)
+{
+	const bt_stream_class *sc =
+		bt_stream_borrow_class_const(bt_message_discarded_packets_borrow_stream_const(msg));
+	uint64_t n;
+	if (bt_message_discarded_packets_get_count(msg, &n) == BT_PROPERTY_AVAILABILITY_AVAILABLE)
+		j->out->lost_packets += n;
+	if (!bt_stream_class_discarded_packets_have_default_clock_snapshots(sc))
+		return on_lost(d, j, NULL, NULL, EVENT_ABSENT);
+	return on_lost(d, j, bt_message_discarded_packets_borrow_beginning_default_clock_snapshot_const(msg),
+	               bt_message_discarded_packets_borrow_end_default_clock_snapshot_const(msg), EVENT_ABSENT);
+}
+
+static void choose_layout(struct decoder *d, const bt_trace_class *tc)
+{
+	size_t best = 0, best_score = 0;
+	for (size_t i = 0; i < d->ctf->layouts; i++) {
+		size_t score = binder_score(d->ctf->layout[i], tc);
+		if (score > best_score) {
+			best = i;
+			best_score = score;
+		}
+	}
+	d->layout = d->ctf->layout[best];
+	d->binder = binder_new(d->layout, &d->names);
+	if (best_score)
+		atomic_store(&d->ctf->chosen, best + 1);
+}
+
+static int on_packet_begin(struct decoder *d, struct job *j, const bt_message *msg)
+{
+	const bt_packet *packet = bt_message_packet_beginning_borrow_packet_const(msg);
+	int64_t cpu = binder_packet_cpu(d->binder, packet);
+	if (cpu >= 0 && cpu <= UINT16_MAX)
+		j->cpu = (uint16_t)cpu;
+	j->lost.cpu = j->cpu;
+	j->last_ts = INT64_MIN;
+	j->out->packets++;
+	return 0;
+}
+
+static int on_packet_end(struct job *j)
+{
+	if (j->lost.ts == INT64_MIN)
+		return 0;
+	struct event ev = j->lost;
+	j->lost.ts = INT64_MIN;
+	if (j->last_ts > ev.ts)
+		ev.ts = j->last_ts;
+	if (ev.lost.end < ev.ts)
+		ev.lost.end = ev.ts;
+	return put(j, &ev);
+}
+
+static int on_message(struct decoder *d, struct job *j, const bt_message *msg)
+{
+	switch (bt_message_get_type(msg)) {
+	case BT_MESSAGE_TYPE_EVENT:
+		return on_event(d, j, msg);
+	case BT_MESSAGE_TYPE_STREAM_BEGINNING:
+		if (!d->binder)
+			choose_layout(d, bt_trace_borrow_class_const(bt_stream_borrow_trace_const(
+				bt_message_stream_beginning_borrow_stream_const(msg))));
+		return 0;
+	case BT_MESSAGE_TYPE_PACKET_BEGINNING:
+		return on_packet_begin(d, j, msg);
+	case BT_MESSAGE_TYPE_PACKET_END:
+		return on_packet_end(j);
+	case BT_MESSAGE_TYPE_DISCARDED_EVENTS:
+		return on_discarded_events(d, j, msg);
+	case BT_MESSAGE_TYPE_DISCARDED_PACKETS:
+		return on_discarded_packets(d, j, msg);
+	default:
+		return 0;
+	}
+}
+
+static int drain(struct decoder *d, struct job *j, bt_message_iterator *it)
+{
+	while (!atomic_load_explicit(j->cancelled, memory_order_relaxed)) {
+		bt_message_array_const msgs;
+		uint64_t count = 0;
+		switch (bt_message_iterator_next(it, &msgs, &count)) {
+		case BT_MESSAGE_ITERATOR_NEXT_STATUS_OK:
+			break;
+		case BT_MESSAGE_ITERATOR_NEXT_STATUS_END:
+			return on_packet_end(j);
+		case BT_MESSAGE_ITERATOR_NEXT_STATUS_AGAIN:
+			continue;
+		default: {
+			struct error why = ERROR_INIT;
+			take_error(&why, "libbabeltrace2");
+			j->out->broken = mem_dup(why.text);
+			return on_packet_end(j);
+		}
+		}
+		int status = 0;
+		for (uint64_t i = 0; i < count; i++) {
+			if (!status)
+				status = on_message(d, j, msgs[i]);
+			bt_message_put_ref(msgs[i]);
+		}
+		if (status)
+			return -1;
+		atomic_fetch_add_explicit(j->events, count, memory_order_relaxed);
+	}
+	return error_set(j->err, STATUS_CANCELLED, NULL, "reading traces: interrupted");
+}
+
+/* ---- the sink */
+
+static bt_component_class_initialize_method_status sink_init(bt_self_component_sink *self,
+	bt_self_component_sink_configuration *config, const bt_value *params, void *data)
+{
+	(void)config;
+	(void)params;
+	struct decoder *d = data;
+	bt_self_component_set_data(bt_self_component_sink_as_self_component(self), d);
+	for (size_t i = 0; i < decoder_ports(d); i++) {
+		char name[24];
+		snprintf(name, sizeof name, "in%zu", i);
+		if (bt_self_component_sink_add_input_port(self, name, NULL, NULL) !=
+		    BT_SELF_COMPONENT_ADD_PORT_STATUS_OK)
+			return BT_COMPONENT_CLASS_INITIALIZE_METHOD_STATUS_MEMORY_ERROR;
+	}
+	return BT_COMPONENT_CLASS_INITIALIZE_METHOD_STATUS_OK;
+}
+
+static bt_component_class_sink_graph_is_configured_method_status sink_configured(bt_self_component_sink *self)
+{
+	(void)self;
+	return BT_COMPONENT_CLASS_SINK_GRAPH_IS_CONFIGURED_METHOD_STATUS_OK;  /* iterators are made one at a time */
+}
+
+/* Decodes the stream of the current job.  Always OK for libbabeltrace2, so that the graph can run again. */
+static bt_component_class_sink_consume_method_status sink_consume(bt_self_component_sink *self)
+{
+	struct decoder *d = bt_self_component_get_data(bt_self_component_sink_as_self_component(self));
+	struct job *j = d->job;
+	bt_self_component_port_input *port = bt_self_component_sink_borrow_input_port_by_index(self, j->port);
+	bt_message_iterator *it = NULL;
+	if (bt_message_iterator_create_from_sink_component(self, port, &it) !=
+	    BT_MESSAGE_ITERATOR_CREATE_FROM_SINK_COMPONENT_STATUS_OK) {
+		struct error why = ERROR_INIT;
+		take_error(&why, "libbabeltrace2");
+		j->out->broken = mem_dup(why.text);
+		return BT_COMPONENT_CLASS_SINK_CONSUME_METHOD_STATUS_OK;
+	}
+	j->status = drain(d, j, it);
+	bt_message_iterator_put_ref(it);
+	return BT_COMPONENT_CLASS_SINK_CONSUME_METHOD_STATUS_OK;
+}
+
+/* ---- the graph */
+
+static int make_source(struct decoder *d, const bt_component_class_source *cls, struct error *err)
+{
+	bt_value *params = bt_value_map_create(), *inputs = NULL;
+	int status = -1;
+	if (!params || bt_value_map_insert_empty_array_entry(params, "inputs", &inputs) !=
+	               BT_VALUE_MAP_INSERT_ENTRY_STATUS_OK)
+		goto out;
+	for (size_t i = 0; i < d->ctf->dirs; i++)
+		if (bt_value_array_append_string_element(inputs, d->ctf->dir[i]) !=
+		    BT_VALUE_ARRAY_APPEND_ELEMENT_STATUS_OK)
+			goto out;
+	if (bt_graph_add_source_component(d->graph, cls, "in", params, BT_LOGGING_LEVEL_NONE, &d->source) ==
+	    BT_GRAPH_ADD_COMPONENT_STATUS_OK)
+		status = 0;
+out:
+	if (status)
+		take_error(err, d->ctf->dir[0]);
+	bt_value_put_ref(params);
+	return status;
+}
+
+static int connect(struct decoder *d, struct error *err)
+{
+	d->sink_class = bt_component_class_sink_create("records", sink_consume);
+	if (!d->sink_class)
+		return take_error(err, "libbabeltrace2");
+	bt_component_class_sink_set_initialize_method(d->sink_class, sink_init);
+	bt_component_class_sink_set_graph_is_configured_method(d->sink_class, sink_configured);
+	const bt_component_sink *sink;
+	if (bt_graph_add_sink_component_with_initialize_method_data(d->graph, d->sink_class, "out", NULL, d,
+	    BT_LOGGING_LEVEL_NONE, &sink) != BT_GRAPH_ADD_COMPONENT_STATUS_OK)
+		return take_error(err, "libbabeltrace2");
+	for (size_t i = 0; i < decoder_ports(d); i++) {
+		if (bt_graph_connect_ports(d->graph, bt_component_source_borrow_output_port_by_index_const(d->source, i),
+		    bt_component_sink_borrow_input_port_by_index_const(sink, i), NULL) !=
+		    BT_GRAPH_CONNECT_PORTS_STATUS_OK)
+			return take_error(err, "libbabeltrace2");
+	}
+	return 0;
+}
+
+static int find_ctf_plugin(const bt_plugin **plugin, struct error *err)
+{
+	pthread_mutex_lock(&plugin_lock);
+	bt_logging_set_global_level(BT_LOGGING_LEVEL_NONE);
+	bt_plugin_find_status found = bt_plugin_find("ctf", BT_TRUE, BT_TRUE, BT_TRUE, BT_TRUE, BT_TRUE, plugin);
+	pthread_mutex_unlock(&plugin_lock);
+	if (found == BT_PLUGIN_FIND_STATUS_OK)
+		return 0;
+	bt_current_thread_clear_error();
+	return error_set(err, STATUS_SYSTEM, "install libbabeltrace2 with its plugins, or set BABELTRACE_PLUGIN_PATH",
+	                 "libbabeltrace2: its plugin 'ctf' cannot be found");
+}
+
+static void put_plugin(const bt_plugin *plugin)
+{
+	pthread_mutex_lock(&plugin_lock);
+	bt_plugin_put_ref(plugin);
+	pthread_mutex_unlock(&plugin_lock);
+}
+
+struct decoder *decoder_open(struct ctf *ctf, struct error *err)
+{
+	struct decoder *d = mem_new(1, sizeof *d);
+	d->ctf = ctf;
+	name_cache_init(&d->names, ctf->names);
+	if (find_ctf_plugin(&d->plugin, err))
+		goto fail;
+	const bt_component_class_source *cls = bt_plugin_borrow_source_component_class_by_name_const(d->plugin, "fs");
+	d->graph = cls ? bt_graph_create(0) : NULL;
+	if (!d->graph) {
+		take_error(err, "libbabeltrace2");
+		goto fail;
+	}
+	if (make_source(d, cls, err))
+		goto fail;
+	if (decoder_ports(d) && connect(d, err))
+		goto fail;
+	return d;
+fail:
+	decoder_close(d);
+	return NULL;
+}
+
+void decoder_close(struct decoder *d)
+{
+	if (!d)
+		return;
+	bt_graph_put_ref(d->graph);
+	bt_component_class_sink_put_ref(d->sink_class);
+	if (d->plugin)
+		put_plugin(d->plugin);
+	binder_free(d->binder);
+	name_cache_release(&d->names);
+	free(d);
+}
+
+size_t decoder_ports(const struct decoder *d)
+{
+	return (size_t)bt_component_source_get_output_port_count(d->source);
+}
+
+const char *decoder_port_name(const struct decoder *d, size_t port)
+{
+	const bt_port_output *p = bt_component_source_borrow_output_port_by_index_const(d->source, port);
+	return bt_port_get_name(bt_port_output_as_port_const(p));
+}
+
+int decoder_run(struct decoder *d, size_t port, struct store *store, _Atomic uint64_t *events,
+                const atomic_bool *cancelled, struct decoded *out, struct error *err)
+{
+	struct job j = { .port = port, .store = store, .events = events, .cancelled = cancelled, .out = out, .err = err,
+		.lost = { .ts = INT64_MIN }, .last_ts = INT64_MIN };
+	*out = (struct decoded){ 0 };
+	stream_init(&out->records);
+	writer_open(&j.writer, store, &out->records);
+	d->job = &j;
+	if (bt_graph_run_once(d->graph) != BT_GRAPH_RUN_ONCE_STATUS_OK)
+		j.status = take_error(err, d->ctf->dir[0]);
+	d->job = NULL;
+	out->clamped = j.writer.clamped;
+	if (writer_close(&j.writer, err))
+		return -1;
+	return j.status;
+}
+
+char *decoder_metadata(const char *dir, struct error *err)
+{
+	const bt_plugin *plugin;
+	if (find_ctf_plugin(&plugin, err))
+		return NULL;
+	const bt_component_class_source *cls = bt_plugin_borrow_source_component_class_by_name_const(plugin, "fs");
+	bt_value *params = bt_value_map_create();
+	bt_query_executor *query = NULL;
+	const bt_value *result = NULL;
+	char *text = NULL;
+	if (cls && params && bt_value_map_insert_string_entry(params, "path", dir) == BT_VALUE_MAP_INSERT_ENTRY_STATUS_OK)
+		query = bt_query_executor_create(bt_component_class_source_as_component_class_const(cls),
+		                                 "metadata-info", params);
+	if (query)
+		bt_query_executor_set_logging_level(query, BT_LOGGING_LEVEL_NONE);
+	if (query && bt_query_executor_query(query, &result) == BT_QUERY_EXECUTOR_QUERY_STATUS_OK) {
+		const bt_value *v = bt_value_map_borrow_entry_value_const(result, "text");
+		if (v && bt_value_is_string(v))
+			text = mem_dup(bt_value_string_get(v));
+	}
+	if (!text)
+		take_error(err, dir);
+	bt_value_put_ref(result);
+	bt_query_executor_put_ref(query);
+	bt_value_put_ref(params);
+	put_plugin(plugin);
+	return text;
+}

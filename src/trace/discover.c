@@ -1,0 +1,246 @@
+/* Which folders hold CTF traces, and which of them belong to one machine. */
+#include <errno.h>
+#include <fts.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/mem.h"
+#include "trace/decoder.h"
+#include "trace/internal.h"
+
+#define CTF_MEND "give the folder that holds the trace's 'metadata'; record with `lttng create` and `lttng start`, " \
+	"or convert with `perf data convert --to-ctf`"
+
+enum content { CONTENT_OTHER, CONTENT_CTF1, CONTENT_CTF2, CONTENT_STREAM, CONTENT_PERF, CONTENT_TRACECMD };
+
+/* What a file holds, by its first bytes. */
+static enum content look(const char *path, bool is_metadata)
+{
+	unsigned char b[16] = { 0 };
+	FILE *f = fopen(path, "rbe");
+	if (!f)
+		return is_metadata ? CONTENT_CTF1 : CONTENT_OTHER;  /* refused where it is read, with the reason */
+	size_t n = fread(b, 1, sizeof b, f);
+	fclose(f);
+	static const unsigned char packetized_le[] = { 0x57, 0x1d, 0xd1, 0x75 }, packetized_be[] = { 0x75, 0xd1, 0x1d, 0x57 };
+	static const unsigned char stream_le[] = { 0xc1, 0x1f, 0xfc, 0xc1 }, stream_be[] = { 0xc1, 0xfc, 0x1f, 0xc1 };
+	if (is_metadata) {
+		if (n && (b[0] == 0x1e || b[0] == '{' || b[0] == '['))
+			return CONTENT_CTF2;
+		if (!memcmp(b, packetized_le, 4) || !memcmp(b, packetized_be, 4) || !memcmp(b, "/* CTF", 6))
+			return CONTENT_CTF1;
+		return CONTENT_OTHER;
+	}
+	if (!memcmp(b, stream_le, 4) || !memcmp(b, stream_be, 4))
+		return CONTENT_STREAM;
+	if (!memcmp(b, "PERFILE2", 8))
+		return CONTENT_PERF;
+	return !memcmp(b, "\x17\x08\x44tracing", 10) ? CONTENT_TRACECMD : CONTENT_OTHER;
+}
+
+struct found {
+	size_t files, ctf2;
+	char *unreadable, *other[CONTENT_TRACECMD + 1];  /* the first of each */
+	int unreadable_errno;
+};
+
+static void found_release(struct found *f)
+{
+	free(f->unreadable);
+	for (size_t i = 0; i < sizeof f->other / sizeof *f->other; i++)
+		free(f->other[i]);
+}
+
+static int by_name(const FTSENT **a, const FTSENT **b)
+{
+	return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+static void add_dir(struct ctf_dir **list, size_t *n, size_t *cap, const FTSENT *metadata)
+{
+	*list = mem_room(*list, cap, *n, sizeof **list);
+	struct ctf_dir *d = &(*list)[(*n)++];
+	*d = (struct ctf_dir){ .path = mem_dup(metadata->fts_path) };
+	d->path[strlen(d->path) - strlen("/metadata")] = '\0';
+}
+
+static void visit(const FTSENT *e, struct ctf_dir **list, size_t *n, size_t *cap, struct found *found)
+{
+	if (e->fts_info == FTS_DNR || e->fts_info == FTS_ERR || e->fts_info == FTS_NS) {
+		if (!found->unreadable) {
+			found->unreadable = mem_dup(e->fts_path);
+			found->unreadable_errno = e->fts_errno;
+		}
+		return;
+	}
+	if (e->fts_info != FTS_F)
+		return;
+	found->files++;
+	bool is_metadata = strcmp(e->fts_name, "metadata") == 0 && e->fts_level > 0;
+	if (!is_metadata && found->files > 4096)
+		return;  /* the others are only looked at for a better refusal */
+	enum content c = look(e->fts_path, is_metadata);
+	if (c == CONTENT_CTF1)
+		add_dir(list, n, cap, e);
+	else if (!found->other[c])
+		found->other[c] = mem_dup(e->fts_path);
+}
+
+static int refuse_root(const char *root, const struct found *f, struct error *err)
+{
+	if (f->unreadable) {
+		errno = f->unreadable_errno;
+		error_system(err, "check the path, or make it readable for you", "%s", f->unreadable);
+		err->status = STATUS_INPUT;
+		return -1;
+	}
+	if (f->other[CONTENT_CTF2])
+		return error_set(err, STATUS_INPUT, "record it as CTF 1.8: lttng-tools up to 2.14 does by default",
+		                 "%s: CTF 2 metadata: libbabeltrace2 2.0 cannot read it", f->other[CONTENT_CTF2]);
+	if (f->other[CONTENT_PERF])
+		return error_set(err, STATUS_INPUT, "perf data convert --to-ctf DIR", "%s: a perf.data file, not a CTF trace",
+		                 f->other[CONTENT_PERF]);
+	if (f->other[CONTENT_TRACECMD])
+		return error_set(err, STATUS_INPUT, "build stealscope with libtracecmd", "%s: a trace-cmd file, not a CTF trace",
+		                 f->other[CONTENT_TRACECMD]);
+	if (f->other[CONTENT_STREAM])
+		return error_set(err, STATUS_INPUT, "copy the whole trace folder, with its file 'metadata'",
+		                 "%s: a CTF stream without the trace's metadata", f->other[CONTENT_STREAM]);
+	return error_set(err, STATUS_INPUT, CTF_MEND, "%s: %s", root,
+	                 f->files ? "holds no CTF trace" : "an empty folder, no trace");
+}
+
+static uint64_t folder_bytes(const char *path)
+{
+	char *const paths[] = { (char *)path, NULL };
+	uint64_t bytes = 0;
+	FTS *fts = fts_open(paths, FTS_LOGICAL | FTS_NOCHDIR, NULL);
+	for (FTSENT *e; fts && (e = fts_read(fts));)
+		if (e->fts_info == FTS_F)
+			bytes += (uint64_t)e->fts_statp->st_size;
+	if (fts)
+		fts_close(fts);
+	return bytes;
+}
+
+void ctf_dirs_free(struct ctf_dir *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(list[i].path);
+	free(list);
+}
+
+/* Names the trace, and tells a damaged metadata file before anything is decoded. */
+static int describe(struct ctf_dir *d, struct error *err)
+{
+	char *text = decoder_metadata(d->path, err);
+	if (!text)
+		return error_wrap(err, "%s: the metadata cannot be read", d->path);
+	metadata_scan(text, &d->meta);
+	free(text);
+	d->bytes = folder_bytes(d->path);
+	return 0;
+}
+
+int ctf_find(const char *root, struct ctf_dir **list, size_t *n, struct error *err)
+{
+	struct stat st;
+	if (stat(root, &st)) {
+		error_system(err, "check the path", "%s", root);
+		err->status = STATUS_INPUT;
+		return -1;
+	}
+	char *const paths[] = { (char *)root, NULL };
+	FTS *fts = fts_open(paths, FTS_LOGICAL | FTS_NOCHDIR, by_name);
+	if (!fts)
+		return error_system(err, NULL, "%s", root);
+	struct found found = { 0 };
+	size_t first = *n, cap = *n;
+	for (FTSENT *e; (e = fts_read(fts));)
+		visit(e, list, n, &cap, &found);
+	fts_close(fts);
+	int status = 0;
+	if (*n == first)
+		status = refuse_root(root, &found, err);
+	for (size_t i = first; i < *n && !status; i++)
+		status = describe(&(*list)[i], err);
+	found_release(&found);
+	return status;
+}
+
+bool ctf_same_machine(const struct ctf_dir *a, const struct ctf_dir *b)
+{
+	if (strcmp(a->meta.hostname, b->meta.hostname) != 0)
+		return false;
+	if (*a->meta.clock_uuid || *b->meta.clock_uuid)
+		return strcmp(a->meta.clock_uuid, b->meta.clock_uuid) == 0;
+	return *a->meta.hostname && strcmp(a->meta.clock_offset, b->meta.clock_offset) == 0;
+}
+
+/* The deepest folder that holds both paths, as the length of the prefix of a. */
+static size_t common_folder(const char *a, const char *b)
+{
+	size_t slash = 0, i = 0;
+	for (; a[i] && a[i] == b[i]; i++)
+		if (a[i] == '/')
+			slash = i;
+	if ((!a[i] && (!b[i] || b[i] == '/')) || (!b[i] && a[i] == '/'))
+		return i;
+	return slash;
+}
+
+static bool is_below(const char *path, const char *dir, size_t len)
+{
+	return strncmp(path, dir, len) == 0 && (path[len] == '/' || !path[len]);
+}
+
+/* May machine of dir[i] be given as the folder dir[i].path[0..len)?  Only if no other machine's trace lies there. */
+static bool folder_is_own(const struct ctf_dir *dir, size_t n, size_t i, size_t len)
+{
+	for (size_t j = 0; j < n; j++)
+		if (!ctf_same_machine(&dir[i], &dir[j]) && is_below(dir[j].path, dir[i].path, len))
+			return false;
+	return len > 0;
+}
+
+int trace_discover(const char *root, struct trace_spec **spec, size_t *n, struct error *err)
+{
+	struct ctf_dir *dir = NULL;
+	size_t dirs = 0, cap = *n;
+	if (ctf_find(root, &dir, &dirs, err)) {
+		ctf_dirs_free(dir, dirs);
+		return -1;
+	}
+	bool *taken = mem_new(dirs, sizeof *taken);
+	for (size_t i = 0; i < dirs; i++) {
+		if (taken[i])
+			continue;
+		size_t len = strlen(dir[i].path);
+		for (size_t j = i + 1; j < dirs; j++) {
+			if (taken[j] || !ctf_same_machine(&dir[i], &dir[j]))
+				continue;
+			size_t both = common_folder(dir[i].path, dir[j].path);
+			both = both < len ? both : len;
+			if (!folder_is_own(dir, dirs, i, both))
+				continue;
+			len = both;
+			taken[j] = true;
+		}
+		for (size_t j = i + 1; j < dirs; j++)
+			taken[j] |= is_below(dir[j].path, dir[i].path, len);
+		*spec = mem_room(*spec, &cap, *n, sizeof **spec);
+		(*spec)[(*n)++] = (struct trace_spec){ .dir = mem_printf("%.*s", (int)len, dir[i].path) };
+	}
+	free(taken);
+	ctf_dirs_free(dir, dirs);
+	return 0;
+}
+
+void trace_specs_free(struct trace_spec *spec, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free((char *)spec[i].dir);
+	free(spec);
+}

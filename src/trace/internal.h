@@ -1,0 +1,40 @@
+/* What the files of trace/ share. */
+#ifndef STEALSCOPE_TRACE_INTERNAL_H
+#define STEALSCOPE_TRACE_INTERNAL_H
+
+#include "trace/names.h"
+#include "trace/record.h"
+#include "trace/trace.h"
+
+struct trace {
+	struct trace_info info;
+	char *dir, *machine, *hostname, *tracer, *layout, *uuid;  /* owned; info points to them */
+	struct names names;
+	struct store *store;
+	struct stream *stream;  /* in the order of their names: equal times are told apart by it */
+	size_t streams;
+};
+
+/* Fills t->info from the strings and the streams. */
+void trace_publish(struct trace *t, enum trace_role role);
+
+/* The parts of a CTF 1.8 metadata text that tell which machine and which trace it is; "" when not said. */
+struct metadata {
+	char hostname[256], tracer[128], uuid[40], clock_uuid[40], clock_offset[48];
+};
+void metadata_scan(const char *text, struct metadata *m);
+
+/* A folder that holds a CTF trace. */
+struct ctf_dir {
+	char *path;
+	struct metadata meta;
+	uint64_t bytes;  /* of the files in it and below */
+};
+
+/* Appends the CTF traces at or below root, in the order of their paths.  Refuses a root without any. */
+int ctf_find(const char *root, struct ctf_dir **list, size_t *n, struct error *err);
+void ctf_dirs_free(struct ctf_dir *list, size_t n);
+/* Do two CTF traces come from one machine, with one clock? */
+bool ctf_same_machine(const struct ctf_dir *a, const struct ctf_dir *b);
+
+#endif

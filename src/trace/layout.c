@@ -1,0 +1,130 @@
+#include "trace/layout.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+static const struct role roles[EVENT_KIND_COUNT][RECORD_ARGS] = {
+	[EV_SWITCH] = { { "prev_tid", false, true }, { "next_tid", false, true }, { "prev_state", false, false },
+		{ "prev_comm", true, false }, { "next_comm", true, false } },
+	[EV_WAKING] = { { "tid", false, true }, { "comm", true, false }, { "target_cpu", false, false } },
+	[EV_WAKEUP] = { { "tid", false, true }, { "comm", true, false }, { "target_cpu", false, false } },
+	[EV_MIGRATE] = { { "tid", false, true }, { "dest_cpu", false, false } },
+	[EV_FORK] = { { "parent_tid", false, false }, { "child_tid", false, true }, { "child_pid", false, false },
+		{ "child_comm", true, false }, { "child_ns", false, false } },
+	[EV_EXEC] = { { "tid", false, false }, { "filename", true, false } },
+	[EV_EXIT] = { { "tid", false, false } },
+	[EV_RENAME] = { { "tid", false, true }, { "comm", true, true } },
+	[EV_PROCESS] = { { "tid", false, true }, { "pid", false, false }, { "comm", true, false },
+		{ "status", false, false }, { "cpu", false, false }, { "type", false, false } },
+	[EV_PROCESS_NS] = { { "tid", false, true }, { "ns", false, true }, { "vtid", false, false } },
+	[EV_KVM_ENTRY] = { { "vcpu", false, false }, { "reason", false, false } },
+	[EV_KVM_EXIT] = { { "vcpu", false, false }, { "reason", false, false } },
+	[EV_HYPERCALL] = { { "nr", false, true }, { "a0", false, false }, { "a1", false, false } },
+	[EV_IRQ_ENTRY] = { { "number", false, false }, { "name", true, false } },
+	[EV_IRQ_EXIT] = { { "number", false, false }, { "name", true, false } },
+	[EV_SOFTIRQ_ENTRY] = { { "number", false, false }, { "name", true, false } },
+	[EV_SOFTIRQ_EXIT] = { { "number", false, false }, { "name", true, false } },
+	[EV_TIMER_ENTRY] = { { "timer", false, false }, { "function", false, false } },
+	[EV_TIMER_EXIT] = { { "timer", false, false }, { "function", false, false } },
+	[EV_SYNC] = { { NULL, false, false }, { "key", false, false }, { "uid", false, false } },
+	[EV_MARK] = { { NULL, false, false }, { "id", false, false } },
+};
+
+const struct role *layout_role(enum event_kind kind, unsigned arg)
+{
+	return arg < RECORD_ARGS && roles[kind][arg].name ? &roles[kind][arg] : NULL;
+}
+
+static void fields_release(struct fields *f)
+{
+	for (size_t i = 0; i < f->len; i++)
+		free(f->f[i].path);
+	free(f->f);
+}
+
+static void rule_release(struct rule *r)
+{
+	for (size_t i = 0; i < r->names; i++)
+		free(r->name[i]);
+	free(r->name);
+	for (size_t i = 0; i < RECORD_ARGS; i++)
+		fields_release(&r->arg[i]);
+	for (size_t i = 0; i < r->whens; i++)
+		fields_release(&r->when[i].field);
+	free(r->when);
+	fields_release(&r->text);
+	free(r->pattern);
+	free(r->states.runnable);
+}
+
+void layout_free(struct layout *l)
+{
+	if (!l)
+		return;
+	for (size_t i = 0; i < l->rules; i++)
+		rule_release(&l->rule[i]);
+	free(l->rule);
+	fields_release(&l->cpu);
+	fields_release(&l->tid);
+	fields_release(&l->pid);
+	fields_release(&l->comm);
+	free(l->name);
+	free(l->file);
+	free(l);
+}
+
+/* The word's value: its number when it is one, else a hash (FNV-1a) without the sign. */
+static int64_t word_value(const char *word, size_t len)
+{
+	char buf[32];
+	if (len < sizeof buf) {
+		memcpy(buf, word, len);
+		buf[len] = '\0';
+		char *end;
+		errno = 0;
+		unsigned long long v = strtoull(buf, &end, 0);
+		if (buf[0] >= '0' && buf[0] <= '9' && !*end && !errno)
+			return (int64_t)(v & INT64_MAX);
+	}
+	uint64_t hash = 0xCBF29CE484222325ULL;
+	for (size_t i = 0; i < len; i++)
+		hash = (hash ^ (unsigned char)word[i]) * 0x100000001B3ULL;
+	return (int64_t)(hash & INT64_MAX);
+}
+
+bool layout_match(const char *pattern, const char *text, int64_t value[2])
+{
+	static const struct { const char *text; size_t len; int slot; } holes[] = {
+		{ "{key}", 5, 0 }, { "{id}", 4, 0 }, { "{uid}", 5, 1 },
+	};
+	value[0] = value[1] = EVENT_ABSENT;
+	while (*pattern) {
+		size_t h = 0;
+		while (h < 3 && strncmp(pattern, holes[h].text, holes[h].len) != 0)
+			h++;
+		if (h == 3) {
+			if (*pattern++ != *text++)
+				return false;
+			continue;
+		}
+		size_t len = strcspn(text, " \t\r\n");
+		if (!len)
+			return false;
+		value[holes[h].slot] = word_value(text, len);
+		pattern += holes[h].len;
+		text += len;
+	}
+	return text[strspn(text, " \t\r\n")] == '\0';  /* a line written with echo ends in a newline */
+}
+
+enum run_state layout_run_state(const struct states *s, int64_t prev_state)
+{
+	uint64_t v = (uint64_t)prev_state & s->mask;
+	for (size_t i = 0; i < s->len; i++)
+		if (v == (uint64_t)s->runnable[i])
+			return RUN_RUNNABLE;
+	return v & s->dead ? RUN_DEAD : RUN_BLOCKED;
+}

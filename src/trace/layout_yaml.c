@@ -1,0 +1,443 @@
+/* YAML -> struct layout.  libyaml parses; here each node is checked, and a mistake is told with its place. */
+#include "trace/layout.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <yaml.h>
+
+#include "base/mem.h"
+
+#define LAYOUT_LONGEST (1 << 20)  /* bytes; a layout is a few KiB */
+
+struct parse {
+	yaml_document_t doc;
+	const char *file;
+	struct error *err;
+};
+
+static int refuse(struct parse *p, const yaml_node_t *at, const char *what, const char *word)
+{
+	return error_set(p->err, STATUS_INPUT, "see stealscope-layout(5)", "%s:%zu:%zu: %s%s%s%s", p->file,
+	                 at->start_mark.line + 1, at->start_mark.column + 1, what, word ? " '" : "",
+	                 word ? word : "", word ? "'" : "");
+}
+
+static yaml_node_t *node(struct parse *p, int id)
+{
+	return yaml_document_get_node(&p->doc, id);
+}
+
+static const char *text_of(const yaml_node_t *n)
+{
+	return n && n->type == YAML_SCALAR_NODE ? (const char *)n->data.scalar.value : NULL;
+}
+
+static int get_text(struct parse *p, const yaml_node_t *n, const char **text)
+{
+	*text = text_of(n);
+	if (!*text)
+		return refuse(p, n, "a word is wanted here", NULL);
+	if (strlen(*text) != n->data.scalar.length)
+		return refuse(p, n, "a zero byte in", *text);
+	return 0;
+}
+
+static int get_number(struct parse *p, const yaml_node_t *n, int64_t *v)
+{
+	const char *text;
+	if (get_text(p, n, &text))
+		return -1;
+	char *end;
+	errno = 0;
+	long long signed_value = strtoll(text, &end, 0);
+	if (errno == ERANGE) {
+		errno = 0;
+		signed_value = (long long)strtoull(text, &end, 0);
+	}
+	if (!*text || *end || errno)
+		return refuse(p, n, "not a number:", text);
+	*v = signed_value;
+	return 0;
+}
+
+/* Calls one() for a single node or for each element of a list. */
+static int each(struct parse *p, const yaml_node_t *n, int (*one)(struct parse *, const yaml_node_t *, void *), void *arg)
+{
+	if (n->type != YAML_SEQUENCE_NODE)
+		return one(p, n, arg);
+	if (n->data.sequence.items.start == n->data.sequence.items.top)
+		return refuse(p, n, "an empty list", NULL);
+	for (yaml_node_item_t *i = n->data.sequence.items.start; i < n->data.sequence.items.top; i++)
+		if (one(p, node(p, *i), arg))
+			return -1;
+	return 0;
+}
+
+static int add_field(struct parse *p, const yaml_node_t *n, void *arg)
+{
+	static const struct { const char *prefix; enum scope scope; } scopes[] = {
+		{ "payload.", SCOPE_PAYLOAD }, { "context.", SCOPE_CONTEXT }, { "packet.", SCOPE_PACKET },
+	};
+	struct fields *f = arg;
+	const char *text;
+	if (get_text(p, n, &text))
+		return -1;
+	enum scope scope = SCOPE_PAYLOAD;
+	for (size_t i = 0; i < 3; i++) {
+		size_t len = strlen(scopes[i].prefix);
+		if (strncmp(text, scopes[i].prefix, len) == 0) {
+			scope = scopes[i].scope;
+			text += len;
+			break;
+		}
+	}
+	if (!*text || *text == '.' || text[strlen(text) - 1] == '.' || strstr(text, ".."))
+		return refuse(p, n, "not a field:", text_of(n));
+	*ARRAY_PUSH(f->f, f->len, f->cap) = (struct field){ scope, mem_dup(text) };
+	return 0;
+}
+
+static int add_name(struct parse *p, const yaml_node_t *n, void *arg)
+{
+	struct rule *r = arg;
+	const char *text;
+	if (get_text(p, n, &text))
+		return -1;
+	*ARRAY_PUSH(r->name, r->names, r->names_cap) = mem_dup(text);
+	return 0;
+}
+
+static int add_runnable(struct parse *p, const yaml_node_t *n, void *arg)
+{
+	struct states *s = arg;
+	int64_t v;
+	if (get_number(p, n, &v))
+		return -1;
+	*ARRAY_PUSH(s->runnable, s->len, s->cap) = v;
+	return 0;
+}
+
+/* Walks a mapping: next() moves to the following pair. */
+struct pairs {
+	const yaml_node_pair_t *at, *top;
+	const yaml_node_t *key_node, *value;
+	const char *key;
+};
+
+static int open_pairs(struct parse *p, const yaml_node_t *n, struct pairs *it)
+{
+	if (n->type != YAML_MAPPING_NODE)
+		return refuse(p, n, "'key: value' pairs are wanted here", NULL);
+	*it = (struct pairs){ .at = n->data.mapping.pairs.start, .top = n->data.mapping.pairs.top };
+	return 0;
+}
+
+static int next_pair(struct parse *p, struct pairs *it)  /* 1, 0 = end, -1 */
+{
+	if (it->at >= it->top)
+		return 0;
+	it->key_node = node(p, it->at->key);
+	it->value = node(p, it->at->value);
+	it->at++;
+	return get_text(p, it->key_node, &it->key) ? -1 : 1;
+}
+
+static int parse_states(struct parse *p, const yaml_node_t *n, struct states *s)
+{
+	struct pairs it;
+	int more;
+	if (open_pairs(p, n, &it))
+		return -1;
+	while ((more = next_pair(p, &it)) > 0) {
+		int64_t v = 0;
+		if (strcmp(it.key, "runnable") == 0) {
+			if (each(p, it.value, add_runnable, s))
+				return -1;
+			continue;
+		}
+		if (strcmp(it.key, "mask") != 0 && strcmp(it.key, "dead") != 0)
+			return refuse(p, it.key_node, "states has no", it.key);
+		if (get_number(p, it.value, &v))
+			return -1;
+		*(it.key[0] == 'm' ? &s->mask : &s->dead) = (uint64_t)v;
+	}
+	return more;
+}
+
+static int parse_when(struct parse *p, const yaml_node_t *n, struct rule *r)
+{
+	struct pairs it;
+	int more;
+	if (open_pairs(p, n, &it))
+		return -1;
+	while ((more = next_pair(p, &it)) > 0) {
+		struct condition *c = ARRAY_PUSH(r->when, r->whens, r->whens_cap);
+		*c = (struct condition){ 0 };
+		if (add_field(p, it.key_node, &c->field) || get_number(p, it.value, &c->value))
+			return -1;
+	}
+	return more;
+}
+
+/* key: FIELD, key: [A, B] (alternatives) or key: {all: [A, B]} (together) */
+static int parse_key(struct parse *p, const yaml_node_t *n, struct rule *r)
+{
+	if (n->type != YAML_MAPPING_NODE)
+		return each(p, n, add_field, &r->arg[1]);
+	struct pairs it;
+	int more;
+	open_pairs(p, n, &it);
+	while ((more = next_pair(p, &it)) > 0) {
+		if (strcmp(it.key, "all") != 0)
+			return refuse(p, it.key_node, "key has no", it.key);
+		r->key_all = true;
+		if (each(p, it.value, add_field, &r->arg[1]))
+			return -1;
+	}
+	return more;
+}
+
+static int choose(struct parse *p, const yaml_node_t *n, const char *const *words, size_t count, int64_t *v)
+{
+	const char *text;
+	if (get_text(p, n, &text))
+		return -1;
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(text, words[i]) == 0) {
+			*v = (int64_t)i;
+			return 0;
+		}
+	}
+	return refuse(p, n, "not known here:", text);
+}
+
+static int parse_kind(struct parse *p, const yaml_node_t *n, enum event_kind *kind)
+{
+	int64_t v = 0;
+	if (choose(p, n, event_kind_name, EVENT_KIND_COUNT, &v))
+		return -1;
+	if (v == EV_OTHER || v == EV_LOST)
+		return refuse(p, n, "no event can be named", event_kind_name[v]);
+	*kind = (enum event_kind)v;
+	return 0;
+}
+
+/* A key of a rule other than kind. */
+static int parse_rule_key(struct parse *p, const struct pairs *it, struct rule *r)
+{
+	static const char *const ends[] = { "a", "b", "c", "d", "send", "receive" };
+	static const char *const ops[] = { "start", "yield", "resume", "end" };
+	if (strcmp(it->key, "names") == 0)
+		return each(p, it->value, add_name, r);
+	if (strcmp(it->key, "when") == 0)
+		return parse_when(p, it->value, r);
+	if (strcmp(it->key, "text") == 0)
+		return each(p, it->value, add_field, &r->text);
+	if (strcmp(it->key, "match") == 0) {
+		const char *pattern;
+		if (get_text(p, it->value, &pattern))
+			return -1;
+		free(r->pattern);
+		r->pattern = mem_dup(pattern);
+		return 0;
+	}
+	if (r->kind == EV_SWITCH && strcmp(it->key, "states") == 0)
+		return parse_states(p, it->value, &r->states);
+	if (r->kind == EV_SYNC && strcmp(it->key, "end") == 0)
+		return choose(p, it->value, ends, 6, &r->fixed);
+	if (r->kind == EV_SYNC && strcmp(it->key, "key") == 0)
+		return parse_key(p, it->value, r);
+	if (r->kind == EV_MARK && strcmp(it->key, "op") == 0)
+		return choose(p, it->value, ops, 4, &r->fixed);
+	for (unsigned i = 0; i < RECORD_ARGS; i++) {
+		const struct role *role = layout_role(r->kind, i);
+		if (role && strcmp(it->key, role->name) == 0)
+			return each(p, it->value, add_field, &r->arg[i]);
+	}
+	return refuse(p, it->key_node, "this kind of event has no", it->key);
+}
+
+static int check_rule(struct parse *p, const yaml_node_t *n, const struct rule *r)
+{
+	if (!r->names)
+		return refuse(p, n, "a rule needs names", NULL);
+	if (!r->text.len != !r->pattern)
+		return refuse(p, n, "text and match belong together", NULL);
+	if (r->kind == EV_SYNC && r->fixed < 0)
+		return refuse(p, n, "a sync rule needs its end (a, b, c, d, send, receive)", NULL);
+	if (r->kind == EV_MARK && r->fixed < 0)
+		return refuse(p, n, "a request_mark rule needs its op (start, yield, resume, end)", NULL);
+	if (r->kind == EV_SYNC && !r->arg[1].len && !(r->pattern && strstr(r->pattern, "{key}")))
+		return refuse(p, n, "a sync rule needs its key", NULL);
+	if (r->kind == EV_MARK && !r->arg[1].len && !(r->pattern && strstr(r->pattern, "{id}")))
+		return refuse(p, n, "a request_mark rule needs its id", NULL);
+	for (unsigned i = 0; i < RECORD_ARGS; i++) {
+		const struct role *role = layout_role(r->kind, i);
+		if (role && role->required && !r->arg[i].len)
+			return refuse(p, n, "this kind of event needs", role->name);
+	}
+	return 0;
+}
+
+static int parse_rule(struct parse *p, const yaml_node_t *n, void *arg)
+{
+	struct layout *l = arg;
+	struct rule *r = ARRAY_PUSH(l->rule, l->rules, l->rules_cap);
+	*r = (struct rule){ .fixed = -1, .states = { .mask = UINT64_MAX } };
+	struct pairs it;
+	int more;
+	/* The kind first: what the other keys mean depends on it. */
+	if (open_pairs(p, n, &it))
+		return -1;
+	bool has_kind = false;
+	while ((more = next_pair(p, &it)) > 0) {
+		if (strcmp(it.key, "kind") != 0)
+			continue;
+		has_kind = true;
+		if (parse_kind(p, it.value, &r->kind))
+			return -1;
+	}
+	if (more < 0)
+		return -1;
+	if (!has_kind)
+		return refuse(p, n, "a rule needs its kind", NULL);
+	open_pairs(p, n, &it);
+	while ((more = next_pair(p, &it)) > 0)
+		if (strcmp(it.key, "kind") != 0 && parse_rule_key(p, &it, r))
+			return -1;
+	if (more == 0 && r->kind == EV_SWITCH && !r->states.len)
+		*ARRAY_PUSH(r->states.runnable, r->states.len, r->states.cap) = 0;
+	return more ? more : check_rule(p, n, r);
+}
+
+static int parse_context(struct parse *p, const yaml_node_t *n, struct layout *l)
+{
+	const struct { const char *name; struct fields *f; } keys[] = {
+		{ "cpu", &l->cpu }, { "tid", &l->tid }, { "pid", &l->pid }, { "comm", &l->comm },
+	};
+	struct pairs it;
+	int more;
+	if (open_pairs(p, n, &it))
+		return -1;
+	while ((more = next_pair(p, &it)) > 0) {
+		size_t i = 0;
+		while (i < 4 && strcmp(it.key, keys[i].name) != 0)
+			i++;
+		if (i == 4)
+			return refuse(p, it.key_node, "context has no", it.key);
+		if (each(p, it.value, add_field, keys[i].f))
+			return -1;
+	}
+	return more;
+}
+
+static int parse_top(struct parse *p, struct layout *l)
+{
+	const yaml_node_t *root = yaml_document_get_root_node(&p->doc);
+	if (!root)
+		return error_set(p->err, STATUS_INPUT, "see stealscope-layout(5)", "%s:1:1: the layout is empty", p->file);
+	struct pairs it;
+	int more;
+	if (open_pairs(p, root, &it))
+		return -1;
+	while ((more = next_pair(p, &it)) > 0) {
+		const char *text;
+		int status;
+		if (strcmp(it.key, "layout") == 0) {
+			status = get_text(p, it.value, &text);
+			free(l->name);
+			l->name = status ? NULL : mem_dup(text);
+		} else if (strcmp(it.key, "context") == 0) {
+			status = parse_context(p, it.value, l);
+		} else if (strcmp(it.key, "lost") == 0) {
+			static const char *const where[] = { "packet", "tail" };
+			int64_t v = 0;
+			status = choose(p, it.value, where, 2, &v);
+			l->lost_tail = v;
+		} else if (strcmp(it.key, "events") == 0) {
+			status = each(p, it.value, parse_rule, l);
+		} else {
+			status = refuse(p, it.key_node, "a layout has no", it.key);
+		}
+		if (status)
+			return -1;
+	}
+	if (more < 0)
+		return -1;
+	if (!l->name || !*l->name)
+		return refuse(p, root, "the layout needs its name (layout: NAME)", NULL);
+	if (!l->rules)
+		return refuse(p, root, "the layout names no events", NULL);
+	return 0;
+}
+
+struct layout *layout_parse(const char *file, const char *text, size_t len, struct error *err)
+{
+	yaml_parser_t parser;
+	struct parse p = { .file = file, .err = err };
+	if (!yaml_parser_initialize(&parser)) {
+		error_set(err, STATUS_SYSTEM, NULL, "%s: out of memory", file);
+		return NULL;
+	}
+	yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
+	if (!yaml_parser_load(&parser, &p.doc)) {
+		const yaml_mark_t at = parser.problem_mark;
+		error_set(err, STATUS_INPUT, "see stealscope-layout(5)", "%s:%zu:%zu: not YAML: %s", file,
+		          at.line + 1, at.column + 1, parser.problem ? parser.problem : "out of memory");
+		yaml_parser_delete(&parser);
+		return NULL;
+	}
+	struct layout *l = mem_new(1, sizeof *l);
+	l->file = mem_dup(file);
+	if (parse_top(&p, l)) {
+		layout_free(l);
+		l = NULL;
+	}
+	yaml_document_delete(&p.doc);
+	yaml_parser_delete(&parser);
+	return l;
+}
+
+static char *read_file(const char *path, size_t *len, struct error *err)
+{
+	FILE *f = fopen(path, "rbe");
+	if (!f) {
+		error_system(err, "give a layout file or one of: lttng, perf, ftrace", "layout %s", path);
+		err->status = STATUS_INPUT;
+		return NULL;
+	}
+	char *text = mem_new(LAYOUT_LONGEST + 1, 1);
+	*len = fread(text, 1, LAYOUT_LONGEST + 1, f);
+	if (ferror(f)) {
+		error_system(err, NULL, "layout %s", path);
+	} else if (*len > LAYOUT_LONGEST) {
+		error_set(err, STATUS_INPUT, NULL, "layout %s: larger than %d bytes", path, LAYOUT_LONGEST);
+	} else {
+		fclose(f);
+		return text;
+	}
+	fclose(f);
+	free(text);
+	return NULL;
+}
+
+struct layout *layout_load(const char *name_or_file, struct error *err)
+{
+	size_t len;
+	char *text = NULL;
+	for (size_t i = 0; layout_shipped(i) && !text; i++)
+		if (strcmp(layout_shipped(i), name_or_file) == 0)
+			text = layout_shipped_text(i);
+	if (text)
+		len = strlen(text);
+	else
+		text = read_file(name_or_file, &len, err);
+	if (!text)
+		return NULL;
+	struct layout *l = layout_parse(name_or_file, text, len, err);
+	free(text);
+	return l;
+}

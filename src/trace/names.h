@@ -1,0 +1,41 @@
+/* The strings of one trace, shared by the threads that decode it.
+ *
+ * Each thread keeps a cache, so that the shared table is locked once per thread and different string, not per event.
+ * Bounded: past NAMES_LARGEST bytes of different strings, further ones become the empty string. */
+#ifndef STEALSCOPE_TRACE_NAMES_H
+#define STEALSCOPE_TRACE_NAMES_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/strtab.h"
+
+#define NAMES_LARGEST ((size_t)24 << 20)
+
+struct names {
+	pthread_mutex_t lock;
+	struct strtab tab;
+	size_t bytes;
+	bool full;
+};
+
+struct name_cache {
+	struct names *shared;
+	struct strtab local;
+	uint32_t *global;  /* of each local id */
+	size_t cap;
+	const char *last;  /* the previous string and its id: threads come in runs */
+	uint32_t last_id;
+	size_t bytes;
+};
+
+void names_init(struct names *n);
+void names_release(struct names *n);
+
+void name_cache_init(struct name_cache *c, struct names *shared);
+void name_cache_release(struct name_cache *c);
+uint32_t name_cache_put(struct name_cache *c, const char *s);
+
+#endif

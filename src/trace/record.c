@@ -1,0 +1,353 @@
+#include "trace/record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+#define KIND_BITS 0x1f
+#define SAME_THREAD 0x20  /* cpu, tid, pid and comm as in the previous record */
+#define ALL_ARGS 0x40     /* no argument is absent; else a byte says which are present */
+
+_Static_assert(EVENT_KIND_COUNT <= KIND_BITS + 1, "an event kind must fit in the header byte");
+
+const unsigned char event_args[EVENT_KIND_COUNT] = {
+	[EV_LOST] = 2, [EV_SWITCH] = 5, [EV_WAKING] = 3, [EV_WAKEUP] = 3, [EV_MIGRATE] = 2, [EV_FORK] = 5,
+	[EV_EXEC] = 2, [EV_EXIT] = 1, [EV_RENAME] = 2, [EV_PROCESS] = 6, [EV_PROCESS_NS] = 3, [EV_KVM_ENTRY] = 2,
+	[EV_KVM_EXIT] = 2, [EV_HYPERCALL] = 3, [EV_IRQ_ENTRY] = 2, [EV_IRQ_EXIT] = 2, [EV_SOFTIRQ_ENTRY] = 2,
+	[EV_SOFTIRQ_EXIT] = 2, [EV_TIMER_ENTRY] = 2, [EV_TIMER_EXIT] = 2, [EV_SYNC] = 3, [EV_MARK] = 2,
+};
+
+/* ---- varints: seven bits a byte, least significant first; signed numbers fold their sign into bit 0 */
+
+static unsigned char *put_unsigned(unsigned char *p, uint64_t v)
+{
+	for (; v > 0x7f; v >>= 7)
+		*p++ = (unsigned char)(v | 0x80);
+	*p++ = (unsigned char)v;
+	return p;
+}
+
+static unsigned char *put_signed(unsigned char *p, uint64_t v)
+{
+	return put_unsigned(p, v << 1 ^ (0 - (v >> 63)));
+}
+
+/* NULL when the block ends within the number. */
+static const unsigned char *get_unsigned(const unsigned char *p, const unsigned char *end, uint64_t *v)
+{
+	uint64_t x = 0;
+	for (unsigned shift = 0; p < end && shift < 64; shift += 7) {
+		x |= (uint64_t)(*p & 0x7f) << shift;
+		if (!(*p++ & 0x80)) {
+			*v = x;
+			return p;
+		}
+	}
+	return NULL;
+}
+
+static const unsigned char *get_signed(const unsigned char *p, const unsigned char *end, uint64_t *v)
+{
+	uint64_t x = 0;
+	p = get_unsigned(p, end, &x);
+	*v = x >> 1 ^ (0 - (x & 1));
+	return p;
+}
+
+/* ---- the store */
+
+static int open_unlinked(const char *dir, struct error *err)
+{
+	const char *const env = getenv("TMPDIR");
+	if (!dir)
+		dir = env && *env ? env : "/tmp";
+	int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		return fd;
+	char *path = mem_printf("%s/stealscope-XXXXXX", dir);
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd >= 0)
+		unlink(path);
+	else
+		error_system(err, "set TMPDIR to a folder with room", "cannot make a temporary file in %s", dir);
+	free(path);
+	return fd;
+}
+
+struct store *store_new(size_t limit, size_t streams, const char *dir, struct error *err)
+{
+	struct store *s = mem_new(1, sizeof *s);
+	s->limit = limit;
+	s->block_size = 16384;
+	while (s->block_size > 1024 && s->block_size * streams > limit / 4)
+		s->block_size /= 2;
+	atomic_init(&s->users, 1);
+	s->fd = open_unlinked(dir, err);
+	if (s->fd < 0) {
+		free(s);
+		return NULL;
+	}
+	return s;
+}
+
+void store_ref(struct store *s)
+{
+	atomic_fetch_add(&s->users, 1);
+}
+
+void store_unref(struct store *s)
+{
+	if (!s || atomic_fetch_sub(&s->users, 1) > 1)
+		return;
+	if (s->fd >= 0)
+		close(s->fd);
+	free(s);
+}
+
+static int store_write(struct store *s, const unsigned char *data, size_t len, int64_t *offset, struct error *err)
+{
+	int64_t at = atomic_fetch_add(&s->spilled, (int64_t)len);
+	*offset = at;
+	while (len) {
+		ssize_t n = pwrite(s->fd, data, len, at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return error_system(err, "set TMPDIR to a folder with room", "cannot write the temporary file");
+		data += n;
+		at += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+static int store_read(const struct store *s, unsigned char *data, size_t len, int64_t at, struct error *err)
+{
+	while (len) {
+		ssize_t n = pread(s->fd, data, len, at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return error_system(err, NULL, "cannot read the temporary file");
+		if (n == 0)
+			return error_set(err, STATUS_SYSTEM, NULL, "cannot read the temporary file: it has become shorter");
+		data += n;
+		at += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+/* ---- streams */
+
+void stream_init(struct stream *s)
+{
+	*s = (struct stream){ .begin = INT64_MAX, .end = INT64_MIN, .cpu_min = UINT16_MAX };
+}
+
+void stream_release(struct stream *s, struct store *store)
+{
+	for (size_t i = 0; i < s->len; i++) {
+		if (s->block[i].data)
+			atomic_fetch_sub(&store->resident, s->block[i].len);
+		free(s->block[i].data);
+	}
+	free(s->block);
+	stream_init(s);
+}
+
+void writer_open(struct writer *w, struct store *store, struct stream *stream)
+{
+	*w = (struct writer){ .store = store, .stream = stream, .ts = INT64_MIN };
+	w->buf = mem_new(1, store->block_size);
+}
+
+static int flush(struct writer *w, struct error *err)
+{
+	if (!w->used)
+		return 0;
+	struct block b = { NULL, 0, (uint32_t)w->used };
+	size_t before = atomic_fetch_add(&w->store->resident, w->used);
+	if (before + w->used <= w->store->limit)
+		b.data = malloc(w->used);
+	if (b.data) {
+		memcpy(b.data, w->buf, w->used);
+	} else {
+		atomic_fetch_sub(&w->store->resident, w->used);
+		if (store_write(w->store, w->buf, w->used, &b.offset, err))
+			return -1;
+	}
+	struct stream *s = w->stream;
+	*ARRAY_PUSH(s->block, s->len, s->cap) = b;
+	w->used = 0;
+	w->last = (struct codec){ 0 };
+	return 0;
+}
+
+static void count(struct writer *w, const struct event *ev)
+{
+	struct stream *s = w->stream;
+	s->kinds |= 1ULL << ev->kind;
+	if (ev->cpu < s->cpu_min)
+		s->cpu_min = ev->cpu;
+	if (ev->cpu > s->cpu_max)
+		s->cpu_max = ev->cpu;
+	if (ev->kind == EV_LOST)
+		return;
+	s->events++;
+	if (s->begin > s->end)
+		s->begin = w->ts;
+	s->end = w->ts;
+}
+
+int writer_put(struct writer *w, const struct event *ev, struct error *err)
+{
+	if (w->used + RECORD_LONGEST > w->store->block_size && flush(w, err))
+		return -1;
+	struct codec *last = &w->last;
+	if (ev->ts >= w->ts)
+		w->ts = ev->ts;
+	else
+		w->clamped += ev->kind != EV_LOST;
+	count(w, ev);
+
+	unsigned char *const head = w->buf + w->used;
+	unsigned char *p = put_unsigned(head + 1, (uint64_t)w->ts - (uint64_t)last->ts);
+	*head = (unsigned char)ev->kind;
+	last->ts = w->ts;
+	if (ev->tid == last->tid && ev->cpu == last->cpu && ev->comm == last->comm && ev->pid == last->pid) {
+		*head |= SAME_THREAD;
+	} else {
+		p = put_unsigned(p, ev->cpu);
+		p = put_signed(p, (uint64_t)ev->tid);
+		p = put_signed(p, (uint64_t)ev->pid);
+		p = put_unsigned(p, ev->comm);
+		last->tid = ev->tid, last->pid = ev->pid, last->cpu = ev->cpu, last->comm = ev->comm;
+	}
+	unsigned present = 0;
+	const unsigned args = event_args[ev->kind];
+	for (unsigned i = 0; i < args; i++)
+		present |= (unsigned)(ev->arg[i] != EVENT_ABSENT) << i;
+	if (present == (1U << args) - 1)
+		*head |= ALL_ARGS;
+	else
+		*p++ = (unsigned char)present;
+	int64_t *before = last->arg[ev->kind];
+	for (unsigned i = 0; i < args; i++) {
+		if (!(present >> i & 1))
+			continue;
+		p = put_signed(p, (uint64_t)ev->arg[i] - (uint64_t)before[i]);
+		before[i] = ev->arg[i];
+	}
+	w->used = (size_t)(p - w->buf);
+	return 0;
+}
+
+int writer_close(struct writer *w, struct error *err)
+{
+	int status = flush(w, err);
+	free(w->buf);
+	w->buf = NULL;
+	return status;
+}
+
+void reader_open(struct reader *r, const struct store *store, const struct stream *stream)
+{
+	*r = (struct reader){ .store = store, .stream = stream, .ts = INT64_MIN };
+}
+
+void reader_close(struct reader *r)
+{
+	free(r->buf);
+	*r = (struct reader){ 0 };
+}
+
+static int next_block(struct reader *r, struct error *err)
+{
+	const struct block *b = &r->stream->block[r->block];
+	const unsigned char *data = b->data;
+	if (!data) {
+		if (!r->buf)
+			r->buf = mem_new(1, r->store->block_size);
+		if (store_read(r->store, r->buf, b->len, b->offset, err))
+			return -1;
+		data = r->buf;
+	}
+	r->block++;
+	r->at = data;
+	r->end = data + b->len;
+	r->last = (struct codec){ 0 };
+	return 0;
+}
+
+static const unsigned char *get_thread(const unsigned char *p, const unsigned char *end, struct codec *last)
+{
+	uint64_t cpu = 0, tid = 0, pid = 0, comm = 0;
+	p = get_unsigned(p, end, &cpu);
+	p = p ? get_signed(p, end, &tid) : p;
+	p = p ? get_signed(p, end, &pid) : p;
+	p = p ? get_unsigned(p, end, &comm) : p;
+	last->cpu = (uint16_t)cpu;
+	last->tid = (int32_t)tid;
+	last->pid = (int32_t)pid;
+	last->comm = (uint32_t)comm;
+	return p;
+}
+
+/* One record from p; NULL when it is not one (a temporary file that somebody changed). */
+static const unsigned char *get_record(struct codec *last, const unsigned char *p, const unsigned char *end,
+                                       struct event *ev)
+{
+	const unsigned head = *p++, kind = head & KIND_BITS;
+	uint64_t dt = 0;
+	p = get_unsigned(p, end, &dt);
+	if (!p || kind >= EVENT_KIND_COUNT)
+		return NULL;
+	last->ts = (int64_t)((uint64_t)last->ts + dt);
+	if (!(head & SAME_THREAD) && !(p = get_thread(p, end, last)))
+		return NULL;
+	*ev = (struct event){ .ts = last->ts, .kind = (uint16_t)kind, .cpu = last->cpu, .tid = last->tid,
+		.pid = last->pid, .comm = last->comm };
+	const unsigned args = event_args[kind];
+	unsigned present = (1U << args) - 1;
+	if (!(head & ALL_ARGS)) {
+		if (p == end)
+			return NULL;
+		present = *p++;
+	}
+	int64_t *before = last->arg[kind];
+	for (unsigned i = 0; i < RECORD_ARGS; i++) {
+		if (i >= args || !(present >> i & 1)) {
+			ev->arg[i] = EVENT_ABSENT;
+			continue;
+		}
+		uint64_t diff;
+		p = get_signed(p, end, &diff);
+		if (!p)
+			return NULL;
+		ev->arg[i] = before[i] = (int64_t)((uint64_t)before[i] + diff);
+	}
+	return p;
+}
+
+int reader_next(struct reader *r, struct event *ev, struct error *err)
+{
+	while (r->at == r->end) {
+		if (r->block == r->stream->len)
+			return 0;
+		if (next_block(r, err))
+			return -1;
+	}
+	r->at = get_record(&r->last, r->at, r->end, ev);
+	if (!r->at)
+		return error_set(err, STATUS_SYSTEM, NULL, "the temporary file of the events is damaged");
+	/* A stream decoded in several parts may step back where two parts meet. */
+	if (ev->ts < r->ts)
+		ev->ts = r->ts;
+	r->ts = ev->ts;
+	return 1;
+}

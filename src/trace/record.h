@@ -1,0 +1,94 @@
+/* Compact records: what is kept of the decoded events.
+ *
+ * A stream is the records of one data stream (one CPU's buffer, usually) in time order, cut into blocks.  A record
+ * is a header byte, the time since the previous record as a varint, the thread that was current when it is
+ * another one than before, and each argument as the difference to the same argument of the previous event of its
+ * kind: 3 to 4 bytes for an event that only proves activity, 6 to 15 for most others.
+ *
+ * Invariants: every block can be decoded alone (the differences start anew); times never go backwards within a stream.
+ * Costs: some 20 ns to write or read a record.  All blocks of one load share a budget of memory: blocks that would
+ * exceed it go to one unlinked temporary file and are read back one at a time. */
+#ifndef STEALSCOPE_TRACE_RECORD_H
+#define STEALSCOPE_TRACE_RECORD_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "trace/trace.h"
+
+#define RECORD_ARGS 6
+#define RECORD_LONGEST 96  /* bytes; no record is longer */
+
+extern const unsigned char event_args[EVENT_KIND_COUNT];  /* how many of event.arg[] a kind uses */
+
+/* Where blocks live.  Shared by the traces of one load, and counted by them. */
+struct store {
+	atomic_size_t resident;  /* bytes of blocks in memory */
+	size_t limit;            /* beyond which blocks are spilled */
+	size_t block_size;       /* bytes */
+	int fd;                  /* of the unlinked temporary file */
+	_Atomic int64_t spilled; /* bytes in it */
+	atomic_uint users;
+};
+
+struct block {
+	unsigned char *data;  /* NULL: in the store's file */
+	int64_t offset;
+	uint32_t len;
+};
+
+struct stream {
+	struct block *block;
+	size_t len, cap;
+	uint64_t events;            /* EV_LOST excluded */
+	uint64_t kinds;             /* a bit for each kind that occurs */
+	int64_t begin, end;         /* of the first and the last event, EV_LOST excluded; begin > end: none */
+	uint16_t cpu_min, cpu_max;
+};
+
+struct codec {
+	int64_t ts, arg[EVENT_KIND_COUNT][RECORD_ARGS];
+	int32_t tid, pid;
+	uint32_t comm;
+	uint16_t cpu;
+};
+
+struct writer {
+	struct store *store;
+	struct stream *stream;
+	unsigned char *buf;
+	size_t used;
+	struct codec last;
+	int64_t ts;         /* of the last record, across blocks */
+	uint64_t clamped;   /* events whose clock went backwards */
+};
+
+struct reader {
+	const struct store *store;
+	const struct stream *stream;
+	size_t block;                  /* the next one */
+	const unsigned char *at, *end;
+	unsigned char *buf;            /* for spilled blocks */
+	struct codec last;
+	int64_t ts;
+};
+
+/* limit is in bytes of memory, dir is where the temporary file goes; blocks get smaller with many streams. */
+struct store *store_new(size_t limit, size_t streams, const char *dir, struct error *err);
+void store_ref(struct store *s);
+void store_unref(struct store *s);  /* NULL is allowed */
+
+void stream_init(struct stream *s);
+void stream_release(struct stream *s, struct store *store);
+
+void writer_open(struct writer *w, struct store *store, struct stream *stream);
+int writer_put(struct writer *w, const struct event *ev, struct error *err);
+int writer_close(struct writer *w, struct error *err);  /* flushes; the writer is released on failure too */
+
+void reader_open(struct reader *r, const struct store *store, const struct stream *stream);
+int reader_next(struct reader *r, struct event *ev, struct error *err);  /* 1, 0 = end, -1 */
+void reader_close(struct reader *r);
+
+#endif

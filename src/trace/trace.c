@@ -1,0 +1,226 @@
+/* The trace as its readers see it: what it is, its strings, and cursors that merge its streams. */
+#include "trace/trace.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "trace/internal.h"
+
+#define KIND_NAME(code, name) [code] = name,
+const char *const event_kind_name[EVENT_KIND_COUNT] = { EVENT_KINDS(KIND_NAME) };
+#undef KIND_NAME
+
+void trace_free(struct trace *t)
+{
+	if (!t)
+		return;
+	for (size_t i = 0; i < t->streams; i++)
+		stream_release(&t->stream[i], t->store);
+	free(t->stream);
+	store_unref(t->store);
+	names_release(&t->names);
+	free(t->dir);
+	free(t->machine);
+	free(t->hostname);
+	free(t->tracer);
+	free(t->layout);
+	free(t->uuid);
+	free(t);
+}
+
+const struct trace_info *trace_info(const struct trace *t)
+{
+	return &t->info;
+}
+
+const char *trace_string(const struct trace *t, int64_t id)
+{
+	return id < 0 || id > UINT32_MAX ? "" : strtab_get(&t->names.tab, (uint32_t)id);
+}
+
+/* ---- cursors: a heap of stream readers, the earliest event on top; equal times go by the stream's number */
+
+struct source {
+	struct reader reader;
+	struct event ev;  /* the next one that the cursor wants */
+	size_t order;
+};
+
+struct trace_cursor {
+	uint64_t kinds;
+	int cpu;
+	struct source *source;
+	struct source **heap;
+	size_t sources, len;
+};
+
+static bool earlier(const struct source *a, const struct source *b)
+{
+	return a->ev.ts != b->ev.ts ? a->ev.ts < b->ev.ts : a->order < b->order;
+}
+
+static void sift_down(struct trace_cursor *c, size_t i)
+{
+	struct source *moving = c->heap[i];
+	for (;;) {
+		size_t child = 2 * i + 1;
+		if (child >= c->len)
+			break;
+		if (child + 1 < c->len && earlier(c->heap[child + 1], c->heap[child]))
+			child++;
+		if (!earlier(c->heap[child], moving))
+			break;
+		c->heap[i] = c->heap[child];
+		i = child;
+	}
+	c->heap[i] = moving;
+}
+
+static int advance(struct trace_cursor *c, struct source *s, struct error *err)  /* 1, 0 = end, -1 */
+{
+	int more;
+	do {
+		more = reader_next(&s->reader, &s->ev, err);
+	} while (more > 0 && (!(c->kinds >> s->ev.kind & 1) || (c->cpu >= 0 && s->ev.cpu != c->cpu)));
+	return more;
+}
+
+static bool may_hold(const struct stream *s, uint64_t kinds, int cpu)
+{
+	return s->kinds & kinds && (cpu < 0 || (cpu >= s->cpu_min && cpu <= s->cpu_max));
+}
+
+struct trace_cursor *trace_cursor_open(const struct trace *t, uint64_t kinds, int cpu, struct error *err)
+{
+	struct trace_cursor *c = mem_new(1, sizeof *c);
+	c->kinds = kinds;
+	c->cpu = cpu;
+	c->source = mem_new(t->streams + 1, sizeof *c->source);
+	c->heap = mem_new(t->streams + 1, sizeof *c->heap);
+	for (size_t i = 0; i < t->streams; i++) {
+		if (!may_hold(&t->stream[i], kinds, cpu))
+			continue;
+		struct source *s = &c->source[c->sources++];
+		s->order = i;
+		reader_open(&s->reader, t->store, &t->stream[i]);
+		int more = advance(c, s, err);
+		if (more < 0) {
+			trace_cursor_close(c);
+			return NULL;
+		}
+		if (more)
+			c->heap[c->len++] = s;
+	}
+	for (size_t i = c->len / 2; i-- > 0;)
+		sift_down(c, i);
+	return c;
+}
+
+int trace_cursor_next(struct trace_cursor *c, struct event *ev, struct error *err)
+{
+	if (!c->len)
+		return 0;
+	struct source *s = c->heap[0];
+	*ev = s->ev;
+	int more = advance(c, s, err);
+	if (more < 0)
+		return -1;
+	if (!more)
+		c->heap[0] = c->heap[--c->len];
+	if (c->len > 1)
+		sift_down(c, 0);
+	return 1;
+}
+
+void trace_cursor_close(struct trace_cursor *c)
+{
+	if (!c)
+		return;
+	for (size_t i = 0; i < c->sources; i++)
+		reader_close(&c->source[i].reader);
+	free(c->source);
+	free(c->heap);
+	free(c);
+}
+
+/* ---- hand-made traces */
+
+static void die_if(int status, const struct error *err)
+{
+	if (status) {
+		fprintf(stderr, "stealscope: %s\n", err->text);
+		exit(STATUS_SYSTEM);
+	}
+}
+
+static void summarize(struct trace *t, enum trace_role role)
+{
+	struct trace_info *info = &t->info;
+	uint64_t kinds = 0;
+	info->begin = INT64_MAX;
+	info->end = INT64_MIN;
+	for (size_t i = 0; i < t->streams; i++) {
+		const struct stream *s = &t->stream[i];
+		info->events += s->events;
+		kinds |= s->kinds;
+		if (s->begin < info->begin)
+			info->begin = s->begin;
+		if (s->end > info->end)
+			info->end = s->end;
+		if (s->kinds && s->cpu_max + 1U > info->cpus)
+			info->cpus = s->cpu_max + 1U;
+	}
+	info->has_kvm = kinds & (1ULL << EV_KVM_ENTRY | 1ULL << EV_KVM_EXIT);
+	info->role = role != ROLE_UNKNOWN ? role : info->has_kvm ? ROLE_HOST : ROLE_GUEST;
+}
+
+void trace_publish(struct trace *t, enum trace_role role)
+{
+	struct trace_info *info = &t->info;
+	info->dir = t->dir;
+	info->machine = t->machine;
+	info->hostname = t->hostname;
+	info->tracer = t->tracer;
+	info->layout = t->layout;
+	info->uuid = t->uuid;
+	summarize(t, role);
+}
+
+struct trace *trace_from_events(const char *machine, enum trace_role role, const struct event *ev, size_t n,
+                                const char *const *strings, size_t nstrings)
+{
+	struct error err = ERROR_INIT;
+	struct trace *t = mem_new(1, sizeof *t);
+	names_init(&t->names);
+	for (size_t i = 0; i < nstrings; i++)
+		strtab_put(&t->names.tab, strings[i]);
+	size_t cpus = 0;
+	for (size_t i = 0; i < n; i++)
+		cpus = ev[i].cpu >= cpus ? ev[i].cpu + 1U : cpus;
+	t->store = store_new(SIZE_MAX, cpus, NULL, &err);
+	die_if(!t->store, &err);
+	t->streams = cpus;
+	t->stream = mem_new(cpus + 1, sizeof *t->stream);
+	for (size_t cpu = 0; cpu < cpus; cpu++) {
+		struct writer w;
+		stream_init(&t->stream[cpu]);
+		writer_open(&w, t->store, &t->stream[cpu]);
+		for (size_t i = 0; i < n; i++) {
+			if (ev[i].cpu == cpu)
+				die_if(writer_put(&w, &ev[i], &err), &err);
+			if (ev[i].cpu == cpu && ev[i].kind == EV_LOST && ev[i].lost.count != EVENT_ABSENT)
+				t->info.lost += (uint64_t)ev[i].lost.count;
+		}
+		die_if(writer_close(&w, &err), &err);
+	}
+	t->dir = mem_dup("");
+	t->machine = mem_dup(machine);
+	t->hostname = mem_dup(machine);
+	t->tracer = mem_dup("");
+	t->layout = mem_dup("");
+	t->uuid = mem_dup("");
+	trace_publish(t, role);
+	return t;
+}

@@ -1,0 +1,388 @@
+/* trace/: loading a real trace, cursors, records.  The recordings' own counts are in truth.json. */
+#include "test.h"
+
+#include <json-c/json.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "trace/record.h"
+#include "trace/trace.h"
+
+static const char *data(const char *name)
+{
+	static char path[1024];
+	const char *srcdir = getenv("srcdir");
+	snprintf(path, sizeof path, "%s/tests/data/%s", srcdir ? srcdir : ".", name);
+	return path;
+}
+
+struct loaded {
+	struct trace_spec *spec;
+	size_t n;
+	struct trace *trace[8];
+	struct notes notes;
+};
+
+static void load(const char *root, const struct trace_options *options, struct loaded *l)
+{
+	struct error err = ERROR_INIT;
+	*l = (struct loaded){ 0 };
+	if (trace_discover(root, &l->spec, &l->n, &err))
+		fail_msg("%s", err.text);
+	assert_true(l->n <= COUNT(l->trace));
+	if (trace_load(l->spec, l->n, options, l->trace, &l->notes, &err))
+		fail_msg("%s", err.text);
+}
+
+static void unload(struct loaded *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		trace_free(l->trace[i]);
+	trace_specs_free(l->spec, l->n);
+	notes_release(&l->notes);
+}
+
+static const struct trace *find(const struct loaded *l, const char *machine)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (strcmp(trace_info(l->trace[i])->machine, machine) == 0)
+			return l->trace[i];
+	fail_msg("no machine %s", machine);
+	return NULL;
+}
+
+static void count_kinds(const struct trace *t, uint64_t count[EVENT_KIND_COUNT])
+{
+	struct error err = ERROR_INIT;
+	struct trace_cursor *c = trace_cursor_open(t, ALL_KINDS, -1, &err);
+	struct event ev;
+	int64_t last = INT64_MIN;
+	int more;
+	memset(count, 0, EVENT_KIND_COUNT * sizeof *count);
+	while ((more = trace_cursor_next(c, &ev, &err)) > 0) {
+		assert_true(ev.ts >= last);
+		last = ev.ts;
+		count[ev.kind]++;
+	}
+	assert_int_equal(more, 0);
+	trace_cursor_close(c);
+}
+
+/* Sum of the truth's counts of the events that are of one kind. */
+static uint64_t truth_count(json_object *counts, const char *const *names)
+{
+	uint64_t n = 0;
+	json_object *v;
+	for (; *names; names++)
+		if (json_object_object_get_ex(counts, *names, &v))
+			n += (uint64_t)json_object_get_int64(v);
+	return n;
+}
+
+static const struct { enum event_kind kind; const char *names[4]; } kinds[] = {
+	{ EV_SWITCH, { "sched_switch" } }, { EV_WAKING, { "sched_waking" } },
+	{ EV_WAKEUP, { "sched_wakeup", "sched_wakeup_new" } }, { EV_MIGRATE, { "sched_migrate_task" } },
+	{ EV_FORK, { "sched_process_fork" } }, { EV_EXEC, { "sched_process_exec" } }, { EV_EXIT, { "sched_process_exit" } },
+	{ EV_PROCESS, { "lttng_statedump_process_state" } }, { EV_PROCESS_NS, { "lttng_statedump_process_pid_ns" } },
+	{ EV_KVM_ENTRY, { "kvm_x86_entry" } }, { EV_KVM_EXIT, { "kvm_x86_exit" } },
+	{ EV_IRQ_ENTRY, { "irq_handler_entry" } }, { EV_IRQ_EXIT, { "irq_handler_exit" } },
+	{ EV_SOFTIRQ_ENTRY, { "irq_softirq_entry" } }, { EV_SOFTIRQ_EXIT, { "irq_softirq_exit" } },
+	{ EV_TIMER_ENTRY, { "timer_hrtimer_expire_entry" } }, { EV_TIMER_EXIT, { "timer_hrtimer_expire_exit" } },
+};
+
+static void check_against_truth(const struct trace *t, json_object *truth)
+{
+	const struct trace_info *info = trace_info(t);
+	json_object *v, *counts;
+	uint64_t count[EVENT_KIND_COUNT], all = 0;
+	count_kinds(t, count);
+	assert_true(json_object_object_get_ex(truth, "events", &v));
+	assert_int_equal(info->events, json_object_get_int64(v));
+	assert_true(json_object_object_get_ex(truth, "bytes", &v));
+	assert_int_equal(info->bytes, json_object_get_int64(v));
+	assert_true(json_object_object_get_ex(truth, "discarded_events", &v));
+	assert_int_equal(info->lost, json_object_get_int64(v));
+	assert_int_equal(count[EV_LOST] > 0, info->lost > 0);
+	assert_true(json_object_object_get_ex(truth, "counts", &counts));
+	for (size_t i = 0; i < COUNT(kinds); i++)
+		assert_int_equal(count[kinds[i].kind], truth_count(counts, kinds[i].names));
+	/* A hypercall with the magic number is a sync event; so is the beacon's text.  No other text but marks. */
+	assert_int_equal(count[EV_SYNC] + count[EV_MARK] + count[EV_HYPERCALL],
+	                 truth_count(counts, (const char *const[]){ "kvm_x86_hypercall", "lttng_logger", NULL }));
+	for (size_t k = 0; k < EVENT_KIND_COUNT; k++)
+		all += k == EV_LOST ? 0 : count[k];
+	assert_int_equal(all, info->events);
+	int64_t offset, first, last;
+	json_object_object_get_ex(truth, "clock_offset_ns", &v);
+	offset = json_object_get_int64(v);
+	json_object_object_get_ex(truth, "first_cycles", &v);
+	first = json_object_get_int64(v);
+	json_object_object_get_ex(truth, "last_cycles", &v);
+	last = json_object_get_int64(v);
+	assert_int_equal(info->begin, offset + first);
+	assert_int_equal(info->end, offset + last);
+}
+
+static void check_scenario(const char *folder)
+{
+	char path[1100];
+	struct loaded l;
+	snprintf(path, sizeof path, "%s/truth.json", folder);
+	json_object *truth = json_object_from_file(path), *traces, *one;
+	assert_non_null(truth);
+	load(folder, NULL, &l);
+	assert_true(json_object_object_get_ex(truth, "traces", &traces));
+	assert_int_equal(l.n, json_object_object_length(traces));
+	json_object_object_foreach(traces, name, value) {
+		(void)value;
+		bool is_host = strcmp(name, "host") == 0;
+		const struct trace *t = find(&l, is_host ? "hypervisor" : name + strlen("guest-"));
+		assert_int_equal(trace_info(t)->role, is_host ? ROLE_HOST : ROLE_GUEST);
+		json_object_object_get_ex(traces, name, &one);
+		check_against_truth(t, one);
+	}
+	unload(&l);
+	json_object_put(truth);
+}
+
+static void test_fibonacci(void **state)
+{
+	(void)state;
+	check_scenario(data("fibonacci"));
+}
+
+/* All recordings, where they are at hand beside the sources. */
+static void test_recordings(void **state)
+{
+	(void)state;
+	static const char *const names[] = { "pulse", "lost", "smp", "boot", "soroban_base", "soroban_contended",
+		"grid_h0_g1", "grid_h1_g3", "grid_h2_g6", "big" };
+	const char *srcdir = getenv("srcdir");
+	size_t seen = 0;
+	for (size_t i = 0; i < COUNT(names); i++) {
+		char path[1024];
+		struct stat st;
+		snprintf(path, sizeof path, "%s/../shared/traces/%s", srcdir ? srcdir : ".", names[i]);
+		if (stat(path, &st))
+			continue;
+		check_scenario(path);
+		seen++;
+	}
+	if (!seen)
+		skip();
+}
+
+static void test_info(void **state)
+{
+	(void)state;
+	struct loaded l;
+	load(data("fibonacci"), NULL, &l);
+	const struct trace_info *host = trace_info(find(&l, "hypervisor")), *guest = trace_info(find(&l, "Debian"));
+	assert_string_equal(host->tracer, "lttng-modules 2.13.9");
+	assert_string_equal(host->layout, "lttng");
+	assert_string_equal(host->uuid, "0b121695-c780-e041-875c-ddc176ffd4da");
+	assert_int_equal(host->cpus, 2);
+	assert_true(host->has_kvm);
+	assert_false(guest->has_kvm);
+	assert_int_equal(guest->cpus, 1);
+	assert_int_equal(l.notes.len, 0);
+	unload(&l);
+}
+
+/* Two walks over the same trace give the same events, field by field, and strings. */
+static void check_equal(const struct trace *a, const struct trace *b)
+{
+	struct error err = ERROR_INIT;
+	struct trace_cursor *x = trace_cursor_open(a, ALL_KINDS, -1, &err), *y = trace_cursor_open(b, ALL_KINDS, -1, &err);
+	struct event p, q;
+	size_t n = 0;
+	for (;; n++) {
+		int more = trace_cursor_next(x, &p, &err);
+		assert_int_equal(trace_cursor_next(y, &q, &err), more);
+		if (more <= 0)
+			break;
+		assert_int_equal(p.ts, q.ts);
+		assert_int_equal(p.kind, q.kind);
+		assert_int_equal(p.cpu, q.cpu);
+		assert_int_equal(p.tid, q.tid);
+		assert_int_equal(p.pid, q.pid);
+		assert_string_equal(trace_string(a, p.comm), trace_string(b, q.comm));
+		for (size_t i = 0; i < 3; i++)
+			assert_int_equal(p.arg[i], q.arg[i]);
+		if (p.kind == EV_SWITCH)
+			assert_string_equal(trace_string(a, p.sw.next_comm), trace_string(b, q.sw.next_comm));
+	}
+	assert_int_equal(n, trace_info(a)->events);
+	trace_cursor_close(x);
+	trace_cursor_close(y);
+}
+
+static void test_options_do_not_matter(void **state)
+{
+	(void)state;
+	static const struct trace_options options[] = {
+		{ .workers = 1 }, { .workers = 2 }, { .workers = 5 }, { .workers = 2, .memory = 1 },
+		{ .workers = 2, .memory = 40000 },
+	};
+	struct loaded want, got;
+	load(data("fibonacci"), &options[0], &want);
+	for (size_t i = 1; i < COUNT(options); i++) {
+		load(data("fibonacci"), &options[i], &got);
+		check_equal(find(&want, "hypervisor"), find(&got, "hypervisor"));
+		check_equal(find(&want, "Debian"), find(&got, "Debian"));
+		unload(&got);
+	}
+	unload(&want);
+}
+
+/* A cursor of some kinds and one CPU gives just those events of the whole walk. */
+static void test_filters(void **state)
+{
+	(void)state;
+	struct loaded l;
+	struct error err = ERROR_INIT;
+	load(data("fibonacci"), NULL, &l);
+	const struct trace *t = find(&l, "hypervisor");
+	const uint64_t mask = 1ULL << EV_SWITCH | 1ULL << EV_KVM_EXIT;
+	struct trace_cursor *all = trace_cursor_open(t, ALL_KINDS, -1, &err), *some = trace_cursor_open(t, mask, 1, &err);
+	struct event p, q;
+	size_t n = 0;
+	while (trace_cursor_next(all, &p, &err) > 0) {
+		if (p.cpu != 1 || !(mask >> p.kind & 1))
+			continue;
+		assert_int_equal(trace_cursor_next(some, &q, &err), 1);
+		assert_memory_equal(&p, &q, sizeof p);
+		n++;
+	}
+	assert_int_equal(trace_cursor_next(some, &q, &err), 0);
+	assert_true(n > 4000);
+	trace_cursor_close(all);
+	trace_cursor_close(some);
+	unload(&l);
+}
+
+static uint64_t next_random(uint64_t *seed)
+{
+	*seed += 0x9E3779B97F4A7C15ULL;
+	uint64_t z = *seed;
+	z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ULL;
+	z = (z ^ z >> 27) * 0x94D049BB133111EBULL;
+	return z ^ z >> 31;
+}
+
+/* Any events come back as they were, merged by time and then by CPU; extreme values included. */
+static void test_round_trip(void **state)
+{
+	(void)state;
+	enum { N = 20000 };
+	static const int64_t extremes[] = { INT64_MAX, INT64_MIN + 1, 0, -1, 1, EVENT_ABSENT };
+	struct event *ev = mem_new(N, sizeof *ev), got;
+	int64_t ts[3] = { -1000, 0, INT64_MAX - (int64_t)N * 1000 };
+	uint64_t seed = 7;
+	for (size_t i = 0; i < N; i++) {
+		uint64_t r = next_random(&seed);
+		unsigned cpu = (unsigned)(r % 3);
+		ts[cpu] += (int64_t)(r >> 8 & 511);
+		ev[i] = (struct event){ .ts = ts[cpu], .cpu = (uint16_t)cpu, .kind = (uint16_t)(r >> 20 & 31) };
+		ev[i].kind = ev[i].kind % EVENT_KIND_COUNT;
+		ev[i].tid = r >> 40 & 7 ? 42 : (int32_t)r;
+		ev[i].pid = -1;
+		for (size_t k = 0; k < 6; k++) {
+			r = next_random(&seed);
+			ev[i].arg[k] = r & 3 ? (int64_t)(r >> 50) : r & 4 ? extremes[(r >> 8) % COUNT(extremes)] : (int64_t)r;
+		}
+	}
+	struct trace *t = trace_from_events("m", ROLE_UNKNOWN, ev, N, NULL, 0);
+	struct error err = ERROR_INIT;
+	struct trace_cursor *c = trace_cursor_open(t, ALL_KINDS, -1, &err);
+	size_t at[3] = { 0 }, n = 0;
+	for (struct event last = { .ts = INT64_MIN }; trace_cursor_next(c, &got, &err) > 0; n++, last = got) {
+		assert_true(got.ts > last.ts || (got.ts == last.ts && got.cpu >= last.cpu));
+		size_t *i = &at[got.cpu];
+		while (ev[*i].cpu != got.cpu)
+			++*i;
+		const struct event *want = &ev[(*i)++];
+		assert_int_equal(got.ts, want->ts);
+		assert_int_equal(got.kind, want->kind);
+		assert_int_equal(got.tid, want->tid);
+		for (size_t k = 0; k < RECORD_ARGS; k++)
+			assert_int_equal(got.arg[k], k < event_args[got.kind] ? want->arg[k] : EVENT_ABSENT);
+	}
+	assert_int_equal(n, N);
+	trace_cursor_close(c);
+	trace_free(t);
+	free(ev);
+}
+
+static void test_from_events(void **state)
+{
+	(void)state;
+	static const char *const strings[] = { "", "burnP6", "fibonacci" };
+	static const struct event ev[] = {
+		{ .ts = 20, .kind = EV_SWITCH, .cpu = 1, .tid = 0, .sw = { 0, 7, RUN_RUNNABLE, 0, 1 } },
+		{ .ts = 10, .kind = EV_KVM_ENTRY, .cpu = 0, .tid = 5, .comm = 2, .kvm = { 0, EVENT_ABSENT } },
+		{ .ts = 30, .kind = EV_LOST, .cpu = 0, .lost = { 40, 12 } },
+	};
+	struct trace *t = trace_from_events("host", ROLE_UNKNOWN, ev, COUNT(ev), strings, COUNT(strings));
+	const struct trace_info *info = trace_info(t);
+	assert_int_equal(info->begin, 10);
+	assert_int_equal(info->end, 20);
+	assert_int_equal(info->events, 2);
+	assert_int_equal(info->lost, 12);
+	assert_int_equal(info->role, ROLE_HOST);
+	assert_int_equal(info->cpus, 2);
+	struct error err = ERROR_INIT;
+	struct trace_cursor *c = trace_cursor_open(t, ALL_KINDS, -1, &err);
+	struct event got;
+	assert_int_equal(trace_cursor_next(c, &got, &err), 1);
+	assert_string_equal(trace_string(t, got.comm), "fibonacci");
+	assert_int_equal(trace_cursor_next(c, &got, &err), 1);
+	assert_string_equal(trace_string(t, got.sw.next_comm), "burnP6");
+	assert_string_equal(trace_string(t, EVENT_ABSENT), "");
+	assert_int_equal(trace_cursor_next(c, &got, &err), 1);
+	assert_int_equal(got.lost.end, 40);
+	assert_int_equal(trace_cursor_next(c, &got, &err), 0);
+	trace_cursor_close(c);
+	trace_free(t);
+}
+
+static int refuse_at_once(void *arg, const char *phase, uint64_t done, uint64_t total)
+{
+	(void)phase;
+	(void)done;
+	(void)total;
+	++*(int *)arg;
+	return 1;
+}
+
+static void test_cancel(void **state)
+{
+	(void)state;
+	int calls = 0;
+	struct trace_options options = { .progress = { refuse_at_once, &calls } };
+	struct trace_spec *spec = NULL;
+	size_t n = 0;
+	struct error err = ERROR_INIT;
+	struct trace *out[2];
+	assert_int_equal(trace_discover(data("fibonacci"), &spec, &n, &err), 0);
+	assert_int_equal(trace_load(spec, n, &options, out, NULL, &err), -1);
+	assert_int_equal(err.status, STATUS_CANCELLED);
+	assert_true(calls > 0);
+	trace_specs_free(spec, n);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_fibonacci),
+		cmocka_unit_test(test_recordings),
+		cmocka_unit_test(test_info),
+		cmocka_unit_test(test_options_do_not_matter),
+		cmocka_unit_test(test_filters),
+		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_from_events),
+		cmocka_unit_test(test_cancel),
+	};
+	return cmocka_run_group_tests_name("trace", tests, NULL, NULL);
+}
