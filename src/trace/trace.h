@@ -54,7 +54,8 @@ enum run_state { RUN_RUNNABLE, RUN_BLOCKED, RUN_DEAD };  /* prev_state of a swit
 
 #define EVENT_ABSENT INT64_MIN  /* a field that the event does not have */
 
-/* One event.  Names are string ids (trace_string()). */
+/* One event.  Names are string ids (trace_string()): equal ids are equal strings within one trace, no more; the ids of a
+ * string differ from load to load. */
 struct event {
 	int64_t ts;        /* ns since the epoch, clock of the traced machine */
 	uint16_t kind;     /* enum event_kind */
