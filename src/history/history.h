@@ -38,6 +38,7 @@ struct history_builder;
 struct history_options {
 	size_t memory;   /* bytes the builder may use; 0 = 128 MiB.  Holds whatever the number of intervals */
 	unsigned chunk;  /* intervals per chunk, 0 = default; tests use tiny ones so that every boundary is hit */
+	unsigned block;  /* bytes per checksum, a power of two from 64 to 1 MiB; 0 = 16 KiB */
 };
 
 /* Starts a history that becomes `path` when it is finished; until then a temporary file in the same folder.
@@ -83,6 +84,11 @@ int64_t history_end(const struct history *h);
 uint64_t history_intervals(const struct history *h);  /* in the whole file */
 uint64_t history_bytes(const struct history *h);      /* of the file */
 
+/* Functions without *err answer as if a damaged thing were absent.  history_damage(): -1 and *err when anything
+ * damaged was met so far.  history_verify() reads the whole file and checks every checksum. */
+int history_damage(const struct history *h, struct error *err);
+int history_verify(const struct history *h, struct error *err);
+
 /* Attributes.  Ids are dense: 0 .. count - 1; inner nodes of the tree are attributes too, of type -1. */
 uint32_t history_attribute_count(const struct history *h);
 uint32_t history_find(const struct history *h, const char *path);  /* HISTORY_NONE when absent; "/" is the root */
@@ -124,6 +130,11 @@ int history_range_next(struct history_cursor *c, struct interval *iv, struct err
  * O(log n) whatever the window. */
 int history_sums(const struct history *h, uint32_t attr, int64_t t0, int64_t t1, int64_t sums[HISTORY_STATES],
                  struct error *err);
+
+/* The same for n cells in a row, faster: cell i is [edge[i], edge[i + 1] - 1]; the n + 1 edges ascend (equal edges
+ * make an empty cell). */
+int history_sums_cells(const struct history *h, uint32_t attr, const int64_t *edge, unsigned n,
+                       int64_t (*sums)[HISTORY_STATES], struct error *err);
 
 /* The first interval that starts after t / the last that ends before t, with a state of `mask` (bit per state).
  * 1 = found, 0 = none, -1 = error.  O(log n) however far the match. */

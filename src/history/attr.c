@@ -1,0 +1,90 @@
+/* From an attribute's record to its chunks. */
+#include "history/file.h"
+
+int attr_open(struct attr *a, const struct history *h, uint32_t id, struct error *err)
+{
+	if (id >= h->attributes)
+		return error_set(err, STATUS_INPUT, NULL, "%s: there is no attribute %u", h->path, id);
+	uint64_t at = h->section[SECTION_ATTRIBUTES].offset + (uint64_t)id * ATTR_BYTES;
+	if (file_check(h, SECTION_ATTRIBUTES, at, ATTR_BYTES, err))
+		return -1;
+	const uint8_t *r = h->map + at;
+	unsigned type = r[ATTR_TYPE];
+	*a = (struct attr){
+		.h = h, .id = id, .parent = get32(r + ATTR_PARENT), .name = get32(r + ATTR_NAME),
+		.child = get32(r + ATTR_CHILD), .children = get32(r + ATTR_CHILDREN), .chunks = get32(r + ATTR_CHUNKS),
+		.mask = get32(r + ATTR_MASK), .index = get64(r + ATTR_INDEX), .set = get16(r + ATTR_SET),
+		.type = type == ATTR_INNER ? -1 : (int)type,
+	};
+	if ((type > HISTORY_STRING && type != ATTR_INNER) || (type == HISTORY_STATE && a->set >= h->sets) ||
+	    (id ? a->parent >= id : a->parent != HISTORY_NONE) ||
+	    (a->children && (a->child <= id || a->child > h->attributes || a->children > h->attributes - a->child)) ||
+	    (type == ATTR_INNER && a->chunks))
+		return file_damaged(h, at, "an attribute is malformed", err);
+	a->sums = type == HISTORY_STATE && a->chunks > 1 ? (unsigned)__builtin_popcount(a->mask) : 0;
+	a->row = ROW_SUMS + 8 * a->sums;
+	uint64_t low = h->section[SECTION_INDEX].offset, size = h->section[SECTION_INDEX].size;
+	if (a->index < low || a->index - low > size || (uint64_t)a->chunks * a->row > size - (a->index - low))
+		return file_damaged(h, at, "the index of an attribute lies outside", err);
+	a->rows = h->map + a->index;
+	return 0;
+}
+
+static int check_row(const struct attr *a, uint32_t i, struct error *err)
+{
+	return file_check(a->h, SECTION_INDEX, a->index + (uint64_t)i * a->row, a->row, err);
+}
+
+/* Finds the last row that starts at or before t; the rows on the way are not verified. */
+static uint32_t search(const struct attr *a, int64_t t)
+{
+	uint32_t low = 0, n = a->chunks;
+	while (n > 1) {
+		uint32_t half = n / 2;
+		low += attr_start(a, low + half) <= t ? half : 0;
+		n -= half;
+	}
+	return low;
+}
+
+int attr_seek(const struct attr *a, int64_t t, uint32_t *chunk, struct error *err)
+{
+	*chunk = a->chunks;
+	if (!a->chunks)
+		return 0;
+	/* The search trusts what it reads; its result is proved by two verified rows. */
+	uint32_t i = search(a, t);
+	if (check_row(a, i, err) || (i + 1 < a->chunks && check_row(a, i + 1, err)))
+		return -1;
+	int64_t start = attr_start(a, i);
+	if (start > t && i == 0)
+		return 0;
+	if (start <= t && (i + 1 == a->chunks || attr_start(a, i + 1) > t)) {
+		*chunk = i;
+		return 0;
+	}
+	if (file_check(a->h, SECTION_INDEX, a->index, (uint64_t)a->chunks * a->row, err))
+		return -1;
+	return file_damaged(a->h, a->index + (uint64_t)i * a->row, "the index is out of order", err);
+}
+
+int attr_damaged(const struct attr *a, uint32_t chunk, const char *why, struct error *err)
+{
+	return file_damaged(a->h, PLACE_OFFSET(get64(a->rows + (uint64_t)a->row * chunk + ROW_PLACE)), why, err);
+}
+
+int attr_chunk(const struct attr *a, uint32_t i, struct chunk *c, struct error *err)
+{
+	const struct history *h = a->h;
+	bool last = i + 1 == a->chunks;
+	if (check_row(a, i, err) || (!last && check_row(a, i + 1, err)))
+		return -1;
+	uint64_t place = get64(a->rows + (uint64_t)a->row * i + ROW_PLACE), offset = PLACE_OFFSET(place);
+	int64_t start = attr_start(a, i), end = last ? h->end : attr_start(a, i + 1) - 1;
+	if (start < h->begin || end < start || end > h->end)
+		return file_damaged(h, a->index + (uint64_t)i * a->row, "the index is out of order", err);
+	if (file_check(h, SECTION_CHUNKS, offset, PLACE_SIZE(place), err))
+		return -1;
+	const char *why = chunk_parse(c, h->map + offset, PLACE_SIZE(place), a->type == HISTORY_STATE, start, end);
+	return why ? file_damaged(h, offset, why, err) : 0;
+}

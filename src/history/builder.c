@@ -1,0 +1,427 @@
+/* Building a history: changes come in by time and leave as chunks, by attribute.
+ *
+ * Each attribute holds back its last closed interval and keeps the ones before in a chain of slabs; a full chain
+ * becomes a chunk at once.  When the slabs run out, the longest chains are flushed until half of the pool is free, so
+ * that hot attributes get full chunks and cold ones few.  A change costs O(1) plus its share of a chunk; memory is
+ * sizeof(struct leaf) and its names per attribute, plus the pool. */
+#include "history/history.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "history/builder.h"
+#include "history/chunk.h"
+
+#define MEMORY_DEFAULT ((size_t)128 << 20)
+#define MEMORY_MIN ((size_t)64 << 10)
+
+static void free_builder(struct history_builder *b)
+{
+	out_discard(&b->out);
+	pool_release(&b->pool);
+	tree_release(&b->tree);
+	for (size_t i = 0; i < b->metas; i++) {
+		free(b->meta[i].key);
+		free(b->meta[i].value);
+	}
+	if (b->scratch >= 0)
+		close(b->scratch);
+	free(b->meta);
+	free(b->set);
+	free(b->leaf);
+	free(b->spill);
+	free(b);
+}
+
+struct history_builder *history_create(const char *path, const struct history_options *options, struct error *err)
+{
+	static const struct history_options none = { 0 };
+	const struct history_options *o = options ? options : &none;
+	unsigned block = o->block ? o->block : BLOCK_DEFAULT;
+	struct history_builder *b = mem_new(1, sizeof *b);
+	b->scratch = -1;
+	b->memory = o->memory ? o->memory : MEMORY_DEFAULT;
+	if (b->memory < MEMORY_MIN)
+		b->memory = MEMORY_MIN;
+	b->chunk = o->chunk && o->chunk < CHUNK_MAX ? o->chunk : o->chunk ? CHUNK_MAX : CHUNK_DEFAULT;
+	tree_init(&b->tree);
+	if (block < BLOCK_MIN || block > BLOCK_MAX || block & (block - 1)) {
+		error_set(err, STATUS_USAGE, NULL, "cannot create %s: blocks of %u bytes", path, block);
+		b->out = (struct out){ .fd = -1, .dir_fd = -1 };
+		free_builder(b);
+		return NULL;
+	}
+	if (out_open(&b->out, path, block, err) || (b->scratch = out_scratch(&b->out, err)) < 0) {
+		free_builder(b);
+		return NULL;
+	}
+	if (pool_init(&b->pool, b->memory / 2)) {
+		error_system(err, NULL, "cannot create %s", path);
+		free_builder(b);
+		return NULL;
+	}
+	b->spill = mem_new(SPILL_BUFFER, 1);
+	return b;
+}
+
+unsigned history_state_set(struct history_builder *b, const char *name, const char *const *state, unsigned n)
+{
+	struct state_set set = { .n = n < HISTORY_STATES ? n : HISTORY_STATES - 1 };
+	set.name = tree_string(&b->tree, name, &b->failure);
+	b->failed |= set.name == NONE;
+	for (unsigned i = 0; i < set.n; i++) {
+		set.state[i] = tree_string(&b->tree, state[i], &b->failure);
+		b->failed |= set.state[i] == NONE;
+	}
+	for (size_t i = 0; i < b->sets; i++)
+		if (!memcmp(&b->set[i], &set, sizeof set))
+			return (unsigned)i;
+	*ARRAY_PUSH(b->set, b->sets, b->sets_cap) = set;
+	return (unsigned)b->sets - 1;
+}
+
+/* Attributes grow without asking; the pool gives way.  It starts again smaller, with room for some growth. */
+static int make_room(struct history_builder *b, struct error *err);
+
+uint32_t history_attribute(struct history_builder *b, const char *path, enum history_type type, unsigned set,
+                           struct error *err)
+{
+	uint32_t node = tree_path(&b->tree, path, err);
+	if (node == NONE)
+		return HISTORY_NONE;
+	uint32_t known = b->tree.node[node].leaf;
+	if (type != HISTORY_STATE)
+		set = 0;
+	if (known != NONE) {
+		if (b->leaf[known].type == type && b->leaf[known].set == set)
+			return known;
+		error_set(err, STATUS_INPUT, NULL, "attribute %.200s: it is already of another type", path);
+		return HISTORY_NONE;
+	}
+	if (type == HISTORY_STATE && set >= b->sets) {
+		error_set(err, STATUS_INPUT, NULL, "attribute %.200s: there is no state set %u", path, set);
+		return HISTORY_NONE;
+	}
+	if (set > UINT16_MAX || (unsigned)type > HISTORY_STRING) {
+		error_set(err, STATUS_INPUT, NULL, "attribute %.200s: too many state sets or an unknown type", path);
+		return HISTORY_NONE;
+	}
+	if (b->leaves % 1024 == 0 && make_room(b, err))
+		return HISTORY_NONE;
+	b->tree.node[node].leaf = (uint32_t)b->leaves;
+	*ARRAY_PUSH(b->leaf, b->leaves, b->leaves_cap) = (struct leaf){
+		.value = HISTORY_NULL, .type = (uint8_t)type, .set = (uint16_t)set,
+		.states = type == HISTORY_STATE ? (uint8_t)b->set[set].n : 0,
+	};
+	return (uint32_t)b->leaves - 1;
+}
+
+int builder_flush_spill(struct history_builder *b, struct error *err)
+{
+	if (write_all(b->scratch, b->spill, b->spill_len, -1))
+		return error_system(err, "free some space or write elsewhere", "cannot write %s (its index)", b->out.path);
+	b->spill_len = 0;
+	return 0;
+}
+
+static int spill(struct history_builder *b, const struct spill *s, const int64_t *sums, struct error *err)
+{
+	if (b->spill_len + SPILL_MAX > SPILL_BUFFER && builder_flush_spill(b, err))
+		return -1;
+	memcpy(b->spill + b->spill_len, s, sizeof *s);
+	b->spill_len += sizeof *s;
+	for (uint32_t left = s->mask; left; left &= left - 1) {
+		memcpy(b->spill + b->spill_len, &sums[__builtin_ctz(left)], sizeof *sums);
+		b->spill_len += sizeof *sums;
+	}
+	return 0;
+}
+
+/* Writes n intervals that end before `next` as a chunk. */
+static int write_chunk(struct history_builder *b, struct leaf *leaf, uint64_t *duration, int64_t *value, unsigned n,
+                       int64_t next, struct error *err)
+{
+	bool state = leaf->type == HISTORY_STATE;
+	struct spill s = { .leaf = (uint32_t)(leaf - b->leaf) };
+	int64_t sums[HISTORY_STATES] = { 0 };
+	uint64_t total = 0;
+	for (unsigned i = 0; i < n; i++) {
+		total += duration[i];
+		if (state) {
+			unsigned v = value[i] == HISTORY_NULL ? NULL_STATE : (unsigned)value[i];
+			sums[v] += (int64_t)duration[i];
+			s.mask |= 1u << v;
+		}
+		duration[i]--;
+	}
+	s.start = (int64_t)((uint64_t)next - total);
+	uint8_t *p = out_reserve(&b->out, CHUNK_BYTES_MAX + 8, err);
+	if (!p)
+		return -1;
+	uint64_t offset = out_tell(&b->out);
+	size_t size = chunk_put(p, duration, value, n, state);
+	out_commit(&b->out, size);
+	s.place = offset | (uint64_t)size << 48;
+	leaf->mask |= s.mask;
+	leaf->chunks++;
+	b->chunks++;
+	b->intervals += n;
+	return spill(b, &s, sums, err);
+}
+
+int builder_flush_chain(struct history_builder *b, struct leaf *leaf, int64_t next, struct error *err)
+{
+	uint64_t duration[CHUNK_MAX];
+	int64_t value[CHUNK_MAX];
+	unsigned n = leaf->pending;
+	if (!n)
+		return 0;
+	pool_take(&b->pool, &leaf->chain, duration, value, n);
+	leaf->pending = 0;
+	return write_chunk(b, leaf, duration, value, n, next, err);
+}
+
+/* Flushes the longest chains until at least half of the pool is free. */
+static int relieve(struct history_builder *b, struct error *err)
+{
+	size_t records[CHUNK_MAX + 1] = { 0 }, all = 0;
+	for (size_t i = 0; i < b->leaves; i++)
+		records[b->leaf[i].pending] += b->leaf[i].pending;
+	for (unsigned n = 1; n <= CHUNK_MAX; n++)
+		all += records[n];
+	unsigned least = CHUNK_MAX;
+	for (size_t sum = records[least]; least > 1 && sum < all / 2; sum += records[--least])
+		;
+	for (size_t i = 0; i < b->leaves; i++) {
+		struct leaf *leaf = &b->leaf[i];
+		if (leaf->pending >= least &&
+		    builder_flush_chain(b, leaf, leaf->has_prev ? leaf->prev_start : leaf->start, err))
+			return -1;
+	}
+	return 0;
+}
+
+static int make_room(struct history_builder *b, struct error *err)
+{
+	size_t attributes = b->leaves * sizeof *b->leaf + tree_memory(&b->tree);
+	size_t pool = b->pool.touched * sizeof *b->pool.slab, fixed = b->memory / 16;
+	if (attributes + pool + fixed <= b->memory || b->pool.limit * sizeof *b->pool.slab <= b->memory / 16)
+		return 0;
+	for (size_t i = 0; i < b->leaves; i++) {
+		struct leaf *leaf = &b->leaf[i];
+		if (builder_flush_chain(b, leaf, leaf->has_prev ? leaf->prev_start : leaf->start, err))
+			return -1;
+	}
+	size_t want = attributes + attributes / 4 + fixed;
+	pool_reset(&b->pool, want < b->memory ? b->memory - want : b->memory / 16);
+	return 0;
+}
+
+/* Moves the held-back interval, which lasts `duration`, into the chain. */
+static int push(struct history_builder *b, struct leaf *leaf, uint64_t duration, struct error *err)
+{
+	if (leaf->pending == b->chunk && builder_flush_chain(b, leaf, leaf->prev_start, err))
+		return -1;
+	if (pool_is_full(&b->pool) && relieve(b, err))
+		return -1;
+	pool_push(&b->pool, &leaf->chain, duration, leaf->prev_value);
+	leaf->pending++;
+	return 0;
+}
+
+static int fail(struct history_builder *b, struct error *err, const struct error *why)
+{
+	b->failed = true;
+	b->failure = *why;
+	if (err)
+		*err = *why;
+	return -1;
+}
+
+/* A change at the time at which the open interval starts: it leaves no interval. */
+static void replace(struct leaf *leaf, int64_t value)
+{
+	if (leaf->has_prev && leaf->prev_value == value) {
+		leaf->start = leaf->prev_start;
+		leaf->value = value;
+		leaf->has_prev = false;
+	} else if (!leaf->has_prev && value == HISTORY_NULL) {
+		leaf->value = HISTORY_NULL;
+		leaf->begun = false;
+	} else {
+		leaf->value = value;
+	}
+}
+
+static int change(struct history_builder *b, struct leaf *leaf, int64_t t, int64_t value, struct error *err)
+{
+	if (leaf->value == value)
+		return 0;
+	if (!leaf->begun) {
+		leaf->begun = true;
+		leaf->start = t;
+		leaf->value = value;
+		return 0;
+	}
+	if (leaf->start == t) {
+		replace(leaf, value);
+		return 0;
+	}
+	if (leaf->has_prev) {
+		struct error why = ERROR_INIT;
+		if (push(b, leaf, (uint64_t)leaf->start - (uint64_t)leaf->prev_start, &why))
+			return fail(b, err, &why);
+	}
+	leaf->has_prev = true;
+	leaf->prev_start = leaf->start;
+	leaf->prev_value = leaf->value;
+	leaf->start = t;
+	leaf->value = value;
+	return 0;
+}
+
+/* The name of an attribute for a message. */
+static const char *leaf_name(const struct history_builder *b, uint32_t attr)
+{
+	for (size_t i = 0; i < b->tree.nodes; i++)
+		if (b->tree.node[i].leaf == attr)
+			return b->tree.bytes + b->tree.node[i].name;
+	return "?";
+}
+
+static int check_time(struct history_builder *b, int64_t t, uint32_t attr, struct error *err)
+{
+	if (b->failed) {
+		if (err)
+			*err = b->failure;
+		return -1;
+	}
+	if (attr >= b->leaves)
+		return error_set(err, STATUS_INPUT, NULL, "history %s: there is no attribute %u", b->out.path, attr);
+	if (t < -TIME_LIMIT || t > TIME_LIMIT)
+		return error_set(err, STATUS_INPUT, NULL, "history %s: the time %lld is out of range", b->out.path,
+		                 (long long)t);
+	if (b->begun && t < b->now)
+		return error_set(err, STATUS_INPUT, NULL, "history %s: attribute %s changes at %lld, after a change at %lld",
+		                 b->out.path, leaf_name(b, attr), (long long)t, (long long)b->now);
+	if (!b->begun)
+		b->first = t;
+	b->begun = true;
+	b->now = t;
+	return 0;
+}
+
+int history_set(struct history_builder *b, int64_t t, uint32_t attr, int64_t value, struct error *err)
+{
+	/* One comparison for the usual case; check_time() finds out what is unusual. */
+	if ((b->failed | !b->begun | (attr >= b->leaves) | (t < b->now) | (t > TIME_LIMIT)) &&
+	    check_time(b, t, attr, err))
+		return -1;
+	b->now = t;
+	struct leaf *leaf = &b->leaf[attr];
+	if (value != HISTORY_NULL) {
+		if (leaf->type == HISTORY_STATE && (uint64_t)value >= leaf->states)
+			return error_set(err, STATUS_INPUT, NULL, "history %s: attribute %s has no state %lld", b->out.path,
+			                 leaf_name(b, attr), (long long)value);
+		if (leaf->type == HISTORY_STRING)
+			return error_set(err, STATUS_INPUT, NULL, "history %s: attribute %s takes strings only", b->out.path,
+			                 leaf_name(b, attr));
+	}
+	return change(b, leaf, t, value, err);
+}
+
+int history_set_string(struct history_builder *b, int64_t t, uint32_t attr, const char *value, struct error *err)
+{
+	if (check_time(b, t, attr, err))
+		return -1;
+	struct leaf *leaf = &b->leaf[attr];
+	if (leaf->type != HISTORY_STRING)
+		return error_set(err, STATUS_INPUT, NULL, "history %s: attribute %s does not take strings", b->out.path,
+		                 leaf_name(b, attr));
+	if (!value)
+		return change(b, leaf, t, HISTORY_NULL, err);
+	struct error why = ERROR_INIT;
+	uint32_t id = tree_string(&b->tree, value, &why);
+	if (id == NONE)
+		return fail(b, err, &why);
+	return change(b, leaf, t, id, err);
+}
+
+int history_meta_set(struct history_builder *b, const char *key, const void *value, size_t size)
+{
+	if (size > INT32_MAX || strlen(key) > INT32_MAX)
+		return -1;
+	struct meta *m = NULL;
+	for (size_t i = 0; i < b->metas && !m; i++)
+		if (!strcmp(b->meta[i].key, key))
+			m = &b->meta[i];
+	if (!m) {
+		m = ARRAY_PUSH(b->meta, b->metas, b->metas_cap);
+		*m = (struct meta){ .key = mem_dup(key) };
+	}
+	free(m->value);
+	m->value = mem_new(size, 1);
+	m->size = size;
+	if (size)
+		memcpy(m->value, value, size);
+	return 0;
+}
+
+int builder_close_leaf(struct history_builder *b, struct leaf *leaf, int64_t end, struct error *err)
+{
+	if (!leaf->begun)
+		return 0;
+	uint64_t duration[CHUNK_MAX + 2];
+	int64_t value[CHUNK_MAX + 2];
+	int64_t next = end + 1;
+	unsigned n = leaf->pending;
+	pool_take(&b->pool, &leaf->chain, duration, value, n);
+	if (leaf->has_prev) {
+		duration[n] = (uint64_t)leaf->start - (uint64_t)leaf->prev_start;
+		value[n++] = leaf->prev_value;
+	}
+	duration[n] = (uint64_t)next - (uint64_t)leaf->start;
+	value[n++] = leaf->value;
+	leaf->pending = 0;
+	/* At most two intervals more than a chunk: what is too much makes a chunk of its own. */
+	unsigned chunk = b->chunk;
+	while (n) {
+		unsigned m = n < chunk ? n : chunk;
+		int64_t until = next;
+		for (unsigned i = m; i < n; i++)
+			until = (int64_t)((uint64_t)until - duration[i]);
+		if (write_chunk(b, leaf, duration, value, m, until, err))
+			return -1;
+		n -= m;
+		memmove(duration, duration + m, n * sizeof *duration);
+		memmove(value, value + m, n * sizeof *value);
+	}
+	return 0;
+}
+
+int history_finish(struct history_builder *b, int64_t begin, int64_t end, struct error *err)
+{
+	int result;
+	if (b->failed) {
+		if (err)
+			*err = b->failure;
+		result = -1;
+	} else if (begin > end || begin < -TIME_LIMIT || end > TIME_LIMIT ||
+	           (b->begun && (begin > b->first || end < b->now))) {
+		result = error_set(err, STATUS_INPUT, NULL, "cannot write %s: its span [%lld, %lld] does not hold its changes",
+		                   b->out.path, (long long)begin, (long long)end);
+	} else {
+		result = builder_write_tables(b, begin, end, err);
+		if (!result)
+			result = out_publish(&b->out, err);
+	}
+	free_builder(b);
+	return result;
+}
+
+void history_abort(struct history_builder *b)
+{
+	if (b)
+		free_builder(b);
+}

@@ -1,0 +1,74 @@
+/* The inside of a history builder, shared by builder.c (changes come in) and finish.c (the rest of the file). */
+#ifndef STEALSCOPE_HISTORY_BUILDER_H
+#define STEALSCOPE_HISTORY_BUILDER_H
+
+#include "history/format.h"
+#include "history/history.h"
+#include "history/out.h"
+#include "history/pool.h"
+#include "history/tree.h"
+
+/* A typed attribute.  Its intervals so far, oldest first: in chunks; in `chain`; previous; open. */
+struct leaf {
+	union {
+		struct {
+			int64_t start, value;            /* of the open interval; before the first change value is null */
+			int64_t prev_start, prev_value;  /* of the one before, held back: a change may reopen it */
+		};
+		struct {                                 /* once closed, while the index is written: */
+			uint64_t row;                    /* place of the next row, bytes from the start of the index */
+			uint32_t rows_left;
+		};
+	};
+	struct chain chain;
+	uint8_t type;                    /* enum history_type */
+	uint8_t states;                  /* in its set */
+	bool begun, has_prev;            /* had a change; prev_* hold an interval */
+	uint16_t set;
+	uint16_t pending;                /* records in chain */
+	uint32_t chunks;
+	uint32_t mask;                   /* states in its chunks */
+};
+
+/* One chunk, as the scratch file keeps it until the index is written: this, then ns per state of `mask`. */
+struct spill {
+	uint32_t leaf, mask;
+	int64_t start;
+	uint64_t place;
+};
+#define SPILL_MAX (sizeof(struct spill) + HISTORY_STATES * sizeof(int64_t))
+
+struct history_builder {
+	struct out out;
+	struct pool pool;
+	struct tree tree;
+	struct leaf *leaf;
+	size_t leaves, leaves_cap;
+	struct state_set { uint32_t name, n, state[HISTORY_STATES]; } *set;
+	size_t sets, sets_cap;
+	struct meta { char *key; void *value; size_t size; } *meta;
+	size_t metas, metas_cap;
+	size_t memory;                   /* bytes allowed */
+	unsigned chunk;                  /* intervals per chunk */
+	int64_t now, first;              /* time of the last and of the first change */
+	bool begun;
+	uint64_t intervals, chunks;
+	int scratch;                     /* file of struct spill */
+	uint8_t *spill;                  /* its buffer */
+	size_t spill_len;
+	bool failed;                     /* nothing can be written any more: see failure */
+	struct error failure;
+};
+
+#define SPILL_BUFFER 65536u
+
+/* Writes what is pending as one chunk; `next` is the start of the interval that follows. */
+int builder_flush_chain(struct history_builder *b, struct leaf *leaf, int64_t next, struct error *err);
+/* Writes everything of the leaf, its open interval ending at `end`. */
+int builder_close_leaf(struct history_builder *b, struct leaf *leaf, int64_t end, struct error *err);
+int builder_flush_spill(struct history_builder *b, struct error *err);
+
+/* After the chunks: index, attributes, sets, strings, meta, checksums, header.  Consumes the tree and the leaves. */
+int builder_write_tables(struct history_builder *b, int64_t begin, int64_t end, struct error *err);
+
+#endif

@@ -1,0 +1,182 @@
+#include "history/chunk.h"
+
+struct codes {
+	uint64_t dict[CHUNK_DICT_MAX];
+	unsigned dict_size;   /* 0: more than CHUNK_DICT_MAX different codes */
+	uint64_t place[CHUNK_MAX];
+};
+
+/* Looks for few different codes by a small hash table; gives up at the first too many. */
+static void find_dict(struct codes *c, const uint64_t *code, unsigned n)
+{
+	uint8_t slot[128] = { 0 };  /* place in the dictionary + 1 */
+	c->dict_size = 0;
+	unsigned size = 0;
+	for (unsigned i = 0; i < n; i++) {
+		unsigned s = (unsigned)((code[i] * 0x9E3779B97F4A7C15ULL) >> 57);
+		while (slot[s] && c->dict[slot[s] - 1] != code[i])
+			s = (s + 1) & 127;
+		if (!slot[s]) {
+			if (size == CHUNK_DICT_MAX)
+				return;
+			c->dict[size] = code[i];
+			slot[s] = (uint8_t)++size;
+		}
+		c->place[i] = slot[s] - 1u;
+	}
+	c->dict_size = size;
+}
+
+static unsigned bytes_of(uint64_t x)
+{
+	return (bits_of(x) + 7) / 8;
+}
+
+/* Bytes that a signed number takes, sign bit included; 0 for 0. */
+static unsigned signed_bytes(int64_t x)
+{
+	return x ? (bits_of((uint64_t)(x < 0 ? ~x : x)) + 8) / 8 : 0;
+}
+
+static uint8_t *put_low(uint8_t *dst, uint64_t x, unsigned bytes)
+{
+	put64(dst, x);
+	return dst + bytes;
+}
+
+/* Turns values into codes; returns the base. */
+static int64_t encode_values(const int64_t *value, uint64_t *code, unsigned n, bool state, bool *nulls)
+{
+	int64_t base = INT64_MAX;
+	*nulls = false;
+	for (unsigned i = 0; i < n; i++) {
+		int64_t v = state && value[i] == HISTORY_NULL ? -1 : value[i];
+		if (v == HISTORY_NULL)
+			*nulls = true;
+		else if (v < base)
+			base = v;
+	}
+	if (base == INT64_MAX)  /* nothing but nulls, or nothing but the largest number */
+		base = *nulls ? 0 : base;
+	for (unsigned i = 0; i < n; i++) {
+		int64_t v = state && value[i] == HISTORY_NULL ? -1 : value[i];
+		code[i] = v == HISTORY_NULL ? 0 : (uint64_t)v - (uint64_t)base + *nulls;
+	}
+	return base;
+}
+
+size_t chunk_put(uint8_t *dst, uint64_t *less, int64_t *value, unsigned n, bool state)
+{
+	uint64_t code[CHUNK_MAX], widest = 0;
+	bool nulls;
+	int64_t base = encode_values(value, code, n, state, &nulls);
+	for (unsigned i = 0; i < n; i++)
+		widest |= code[i];
+	struct codes c;
+	find_dict(&c, code, n);
+	unsigned dict_bytes = bytes_of(widest);
+	bool dict = c.dict_size &&
+		n * bits_of(c.dict_size - 1) + 8 * (1 + c.dict_size * dict_bytes) < n * bits_of(widest);
+
+	unsigned base_bytes = signed_bytes(base), width, exceptions;
+	dst[0] = (uint8_t)(n - 1);
+	dst[5] = (uint8_t)((dict ? CHUNK_DICT : 0) | (nulls ? CHUNK_NULLS : 0) | base_bytes << 4);
+	uint8_t *p = put_low(dst + CHUNK_HEADER, (uint64_t)base, base_bytes);
+	if (dict) {
+		*p++ = (uint8_t)dict_bytes;
+		for (unsigned i = 0; i < c.dict_size; i++)
+			p = put_low(p, c.dict[i], dict_bytes);
+	}
+	p = column_put(p, less, n - 1, true, &width, &exceptions);
+	dst[1] = (uint8_t)width;
+	dst[2] = (uint8_t)exceptions;
+	p = column_put(p, dict ? c.place : code, n, !dict && !state, &width, &exceptions);
+	dst[3] = (uint8_t)width;
+	dst[4] = (uint8_t)(dict ? c.dict_size : exceptions);
+	return (size_t)(p - dst);
+}
+
+static uint64_t get_low(const uint8_t *p, unsigned bytes)
+{
+	return bytes ? get64(p) & (~UINT64_C(0) >> (64 - 8 * bytes)) : 0;
+}
+
+const char *chunk_parse(struct chunk *c, const uint8_t *p, size_t size, bool state, int64_t start, int64_t end)
+{
+	const uint8_t *limit = p + size;
+	if (size < CHUNK_HEADER)
+		return "a chunk is too short";
+	unsigned flags = p[5], base_bytes = flags >> 4, extra = p[4];
+	c->n = p[0] + 1u;
+	c->state = state;
+	c->nulls = flags & CHUNK_NULLS;
+	c->start = start;
+	c->end = end;
+	c->dict = NULL;
+	c->dict_size = 0;
+	if (flags & 0x0c || base_bytes > 8 || (state && c->nulls))
+		return "a chunk has an unknown form";
+	const uint8_t *at = p + CHUNK_HEADER;
+	if ((size_t)(limit - at) < base_bytes)
+		return "a chunk is too short";
+	unsigned shift = base_bytes ? 64 - 8 * base_bytes : 0;
+	c->base = base_bytes ? (uint64_t)((int64_t)(get64(at) << shift) >> shift) : 0;
+	at += base_bytes;
+	if (flags & CHUNK_DICT) {
+		if (at == limit || *at > 8 || (size_t)(limit - at) < 1u + extra * *at)
+			return "the dictionary of a chunk does not fit";
+		c->dict_bytes = *at++;
+		c->dict = at;
+		c->dict_size = extra;
+		at += extra * c->dict_bytes;
+		extra = 0;
+	}
+	if (column_parse(&c->duration, at, limit, c->n - 1, p[1], p[2], &at) ||
+	    column_parse(&c->code, at, limit, c->n, p[3], extra, &at) || at != limit)
+		return "the columns of a chunk do not fit";
+	if (state && (c->code.width > 5 || extra))
+		return "a chunk of states has wide values";
+	return NULL;
+}
+
+bool chunk_decode(const struct chunk *c, uint64_t number, int64_t *value)
+{
+	if (c->dict) {
+		if (number >= c->dict_size)
+			return false;
+		number = get_low(c->dict + number * c->dict_bytes, c->dict_bytes);
+	}
+	if (c->nulls && !number) {
+		*value = HISTORY_NULL;
+		return true;
+	}
+	int64_t v = (int64_t)(c->base + number - c->nulls);
+	if (c->state && v == -1)
+		v = HISTORY_NULL;
+	else if (c->state && (v < 0 || v >= (int64_t)NULL_STATE))
+		return false;
+	*value = v;
+	return true;
+}
+
+bool chunk_value(const struct chunk *c, unsigned i, int64_t *value)
+{
+	return chunk_decode(c, column_one(&c->code, i), value);
+}
+
+const char *chunk_starts(const struct chunk *c, int64_t *start, unsigned count)
+{
+	uint64_t less[CHUNK_MAX];
+	uint64_t at = (uint64_t)c->start, left = (uint64_t)c->end - (uint64_t)c->start;
+	column_get(&c->duration, less, count ? count - 1 : 0);
+	for (unsigned i = 0; i < count; i++) {
+		start[i] = (int64_t)at;
+		if (i + 1 == count)
+			break;
+		if (less[i] >= left)
+			return "the intervals of a chunk are longer than the chunk";
+		at += less[i] + 1;
+		left -= less[i] + 1;
+	}
+	return NULL;
+}

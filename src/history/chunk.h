@@ -1,0 +1,45 @@
+/* A chunk: up to 256 consecutive intervals of one attribute, in columns.
+ *
+ *   u8  intervals - 1                 u8  width of a value code (of a place in the dictionary)
+ *   u8  width of a duration           u8  exceptions among value codes (size of the dictionary)
+ *   u8  exceptions among durations    u8  CHUNK_DICT | CHUNK_NULLS | size of the base << 4
+ *   base (little-endian, signed, 0..8 bytes); dictionary: u8 bytes per code, the codes;
+ *   durations - 1 ns, of all intervals but the last (which ends where the chunk ends); value codes
+ *
+ * A value is base + code.  With CHUNK_NULLS code 0 is null and a value is base + code - 1.  In chunks of state
+ * attributes null is the value -1 (no CHUNK_NULLS), and value codes have no exceptions and are below 32. */
+#ifndef STEALSCOPE_HISTORY_CHUNK_H
+#define STEALSCOPE_HISTORY_CHUNK_H
+
+#include "history/column.h"
+#include "history/history.h"
+
+enum { CHUNK_DICT = 1, CHUNK_NULLS = 2, CHUNK_HEADER = 6, CHUNK_DICT_MAX = 32 };
+#define CHUNK_BYTES_MAX (CHUNK_HEADER + 8 + 2 * COLUMN_BYTES_MAX)  /* and 8 bytes of slack behind it */
+
+struct chunk {
+	struct column duration, code;
+	const uint8_t *dict;
+	unsigned n;               /* intervals */
+	unsigned dict_size, dict_bytes;
+	bool nulls, state;
+	uint64_t base;
+	int64_t start, end;       /* ns, both included */
+};
+
+/* Writes a chunk of n intervals at dst (CHUNK_BYTES_MAX + 8 bytes of room); returns its size.  `less` are the
+ * durations - 1 of all but the last; both arrays are scratch afterwards. */
+size_t chunk_put(uint8_t *dst, uint64_t *less, int64_t *value, unsigned n, bool state);
+
+/* Finds the parts of the chunk [p, p + size) that covers [start, end].  NULL or what is wrong with it.
+ * 8 bytes behind the chunk must be readable. */
+const char *chunk_parse(struct chunk *c, const uint8_t *p, size_t size, bool state, int64_t start, int64_t end);
+
+/* Value of the interval with that code number (place in the column); false: damaged. */
+bool chunk_decode(const struct chunk *c, uint64_t number, int64_t *value);
+bool chunk_value(const struct chunk *c, unsigned i, int64_t *value);
+
+/* Start times of the intervals 0 .. count - 1 into start[]; NULL or what is wrong. */
+const char *chunk_starts(const struct chunk *c, int64_t *start, unsigned count);
+
+#endif

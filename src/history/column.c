@@ -1,0 +1,134 @@
+#include "history/column.h"
+
+/* The width that makes the column smallest: every number costs it, every longer number costs an exception. */
+static unsigned best_width(const uint64_t *x, unsigned n, bool may_except, unsigned *longest)
+{
+	unsigned count[65] = { 0 };
+	for (unsigned i = 0; i < n; i++)
+		count[bits_of(x[i])]++;
+	unsigned max = 64;
+	while (max && !count[max])
+		max--;
+	*longest = max;
+	unsigned best = max <= 57 ? max : 64;
+	if (!may_except)
+		return best;
+	unsigned best_cost = n * best;
+	unsigned above = 0;
+	for (unsigned w = max; w-- > 0;) {
+		above += count[w + 1];
+		if (w > 57)
+			continue;
+		unsigned high = max - w <= 57 ? max - w : 64;
+		unsigned cost = n * w + above * (8 + high) + 8;
+		if (cost < best_cost) {
+			best_cost = cost;
+			best = w;
+		}
+	}
+	return best;
+}
+
+/* Packs the low `width` bits of the numbers. */
+static uint8_t *pack(uint8_t *dst, const uint64_t *x, unsigned n, unsigned width)
+{
+	if (width == 64) {
+		for (unsigned i = 0; i < n; i++, dst += 8)
+			put64(dst, x[i]);
+		return dst;
+	}
+	uint64_t mask = (UINT64_C(1) << width) - 1, acc = 0;
+	unsigned have = 0;
+	uint8_t *end = dst + packed_bytes(n, width);
+	for (unsigned i = 0; i < n; i++) {
+		uint64_t v = x[i] & mask;
+		acc |= v << have;
+		have += width;
+		if (have >= 64) {
+			put64(dst, acc);
+			dst += 8;
+			have -= 64;
+			acc = have ? v >> (width - have) : 0;
+		}
+	}
+	if (have)
+		put64(dst, acc);
+	return end;
+}
+
+uint8_t *column_put(uint8_t *dst, const uint64_t *x, unsigned n, bool may_except, unsigned *width,
+                    unsigned *exceptions)
+{
+	unsigned longest;
+	unsigned w = best_width(x, n, may_except, &longest);
+	*width = w;
+	*exceptions = 0;
+	dst = pack(dst, x, n, w);
+	if (w >= longest)
+		return dst;
+	uint64_t high[CHUNK_MAX];
+	unsigned m = 0;
+	for (unsigned i = 0; i < n; i++) {
+		if (!(x[i] >> w))
+			continue;
+		high[m++] = x[i] >> w;
+		*dst++ = (uint8_t)i;
+	}
+	unsigned high_width = longest - w <= 57 ? longest - w : 64;
+	*dst++ = (uint8_t)high_width;
+	*exceptions = m;
+	return pack(dst, high, m, high_width);
+}
+
+int column_parse(struct column *c, const uint8_t *p, const uint8_t *limit, unsigned n, unsigned width,
+                 unsigned exceptions, const uint8_t **end)
+{
+	*c = (struct column){ .packed = p, .n = n, .width = width, .exceptions = exceptions };
+	size_t room = (size_t)(limit - p), bytes = packed_bytes(n, width);
+	if (!width_ok(width) || bytes > room)
+		return -1;
+	p += bytes;
+	room -= bytes;
+	*end = p;
+	if (!exceptions)
+		return 0;
+	if (exceptions > n || width == 64 || room < exceptions + 1u)
+		return -1;
+	c->place = p;
+	for (unsigned i = 0; i < exceptions; i++)
+		if (p[i] >= n || (i && p[i] <= p[i - 1]))
+			return -1;
+	c->high_width = p[exceptions];
+	p += exceptions + 1;
+	room -= exceptions + 1;
+	bytes = packed_bytes(exceptions, c->high_width);
+	if (!width_ok(c->high_width) || bytes > room)
+		return -1;
+	c->high = p;
+	*end = p + bytes;
+	return 0;
+}
+
+void column_get(const struct column *c, uint64_t *x, unsigned count)
+{
+	if (c->width == 64) {
+		for (unsigned i = 0; i < count; i++)
+			x[i] = get64(c->packed + 8 * (size_t)i);
+	} else {
+		uint64_t mask = (UINT64_C(1) << c->width) - 1;
+		size_t bit = 0;
+		for (unsigned i = 0; i < count; i++, bit += c->width)
+			x[i] = get64(c->packed + bit / 8) >> bit % 8 & mask;
+	}
+	for (unsigned e = 0; e < c->exceptions && c->place[e] < count; e++)
+		x[c->place[e]] |= packed_get(c->high, c->high_width, e) << c->width;
+}
+
+uint64_t column_one(const struct column *c, unsigned i)
+{
+	uint64_t x = packed_get(c->packed, c->width, i);
+	for (unsigned e = 0; e < c->exceptions && c->place[e] <= i; e++)
+		if (c->place[e] == i)
+			x |= packed_get(c->high, c->high_width, e) << c->width;
+	return x;
+}

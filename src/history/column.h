@@ -1,0 +1,60 @@
+/* A column: up to 256 unsigned numbers, bit-packed with a few exceptions.
+ *
+ * Number i takes `width` bits (0 .. 57, or 64) from bit i * width, least significant bit first.  Numbers that need
+ * more bits are exceptions: their places (one byte each, ascending), the width of their high parts (one byte) and
+ * the high parts, packed likewise, follow.  Any number is read in O(1) plus its exceptions, and a column is read
+ * without a branch per number; durations are mostly alike with a few very long ones. */
+#ifndef STEALSCOPE_HISTORY_COLUMN_H
+#define STEALSCOPE_HISTORY_COLUMN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "history/format.h"
+
+struct column {
+	const uint8_t *packed;
+	const uint8_t *place;  /* of the exceptions */
+	const uint8_t *high;   /* their packed high parts */
+	unsigned n, width, exceptions, high_width;
+};
+
+#define COLUMN_BYTES_MAX (8 * CHUNK_MAX + CHUNK_MAX + 1 + 8 * CHUNK_MAX)  /* and 8 bytes of slack behind it */
+
+static inline unsigned bits_of(uint64_t x)
+{
+	return x ? 64 - (unsigned)__builtin_clzll(x) : 0;
+}
+
+static inline bool width_ok(unsigned width)
+{
+	return width <= 57 || width == 64;
+}
+
+static inline size_t packed_bytes(unsigned n, unsigned width)
+{
+	return ((size_t)n * width + 7) / 8;
+}
+
+/* Number i of a packed array; reads 8 bytes from the byte that holds its first bit. */
+static inline uint64_t packed_get(const uint8_t *packed, unsigned width, unsigned i)
+{
+	size_t bit = (size_t)i * width;
+	uint64_t x = get64(packed + bit / 8);
+	return width == 64 ? x : x >> bit % 8 & ((UINT64_C(1) << width) - 1);
+}
+
+/* Writes the n numbers of x at dst (COLUMN_BYTES_MAX + 8 bytes of room); returns the end of what was written. */
+uint8_t *column_put(uint8_t *dst, const uint64_t *x, unsigned n, bool may_except, unsigned *width,
+                    unsigned *exceptions);
+
+/* Finds the parts of a column that begins at p; *end is where it ends.  -1 when it does not fit before `limit`. */
+int column_parse(struct column *c, const uint8_t *p, const uint8_t *limit, unsigned n, unsigned width,
+                 unsigned exceptions, const uint8_t **end);
+
+/* The first `count` numbers into x. */
+void column_get(const struct column *c, uint64_t *x, unsigned count);
+uint64_t column_one(const struct column *c, unsigned i);
+
+#endif

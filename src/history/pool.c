@@ -1,0 +1,125 @@
+#include "history/pool.h"
+
+#include <sys/mman.h>
+
+#include "history/format.h"
+#include "history/history.h"
+
+#define MIN_SLABS 64
+
+static size_t slabs_in(size_t bytes)
+{
+	size_t n = bytes / sizeof(struct slab);
+	return n < MIN_SLABS ? MIN_SLABS : n > UINT32_MAX / 2 ? UINT32_MAX / 2 : n;
+}
+
+int pool_init(struct pool *p, size_t bytes)
+{
+	size_t n = slabs_in(bytes);
+	void *m = mmap(NULL, n * sizeof(struct slab), PROT_READ | PROT_WRITE,
+	               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (m == MAP_FAILED)
+		return -1;
+	/* The last slab stays unused: records are written and read eight bytes at a time. */
+	*p = (struct pool){ .slab = m, .reserved = n, .limit = n - 1, .touched = 1 };
+	return 0;
+}
+
+void pool_release(struct pool *p)
+{
+	if (p->slab)
+		munmap(p->slab, p->reserved * sizeof(struct slab));
+	*p = (struct pool){ 0 };
+}
+
+void pool_reset(struct pool *p, size_t bytes)
+{
+	madvise(p->slab, p->reserved * sizeof(struct slab), MADV_DONTNEED);
+	size_t n = slabs_in(bytes);
+	p->limit = (n < p->reserved ? n : p->reserved) - 1;
+	p->touched = 1;
+	p->free = 0;
+	p->free_slabs = 0;
+}
+
+static uint32_t new_slab(struct pool *p)
+{
+	uint32_t s = p->free;
+	if (s) {
+		p->free = p->slab[s].next;
+		p->free_slabs--;
+	} else {
+		s = (uint32_t)p->touched++;
+	}
+	p->slab[s].next = 0;
+	return s;
+}
+
+static unsigned bytes_of(uint64_t x)
+{
+	return x ? (71 - (unsigned)__builtin_clzll(x)) / 8 : 0;
+}
+
+static uint8_t *grow(struct pool *p, struct chain *c)
+{
+	uint32_t s = new_slab(p);
+	if (!c->tail) {
+		c->head = s;
+	} else {
+		if (c->used < SLAB_DATA)
+			p->slab[c->tail].data[c->used] = 0;
+		p->slab[c->tail].next = s;
+	}
+	c->tail = s;
+	c->used = 0;
+	return p->slab[s].data;
+}
+
+void pool_push(struct pool *p, struct chain *c, uint64_t duration, int64_t value)
+{
+	bool null = value == HISTORY_NULL;
+	uint64_t zigzag = null ? 0 : (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
+	unsigned d = bytes_of(duration), v = bytes_of(zigzag), need = 1 + d + v;
+	uint8_t control = (uint8_t)(d | (null ? 15 : v) << 4);
+	uint8_t *data = c->tail && c->used + need <= SLAB_DATA ? p->slab[c->tail].data : grow(p, c);
+	uint8_t *at = data + c->used;
+	if (need <= 8 && c->used <= SLAB_DATA - 8) {
+		put64(at, control | duration << 8 | (v ? zigzag << (8 + 8 * d) : 0));
+	} else {
+		uint8_t record[17];
+		record[0] = control;
+		put64(record + 1, duration);
+		put64(record + 1 + d, zigzag);
+		for (unsigned i = 0; i < need; i++)
+			at[i] = record[i];
+	}
+	c->used = (uint8_t)(c->used + need);
+}
+
+static uint64_t low(uint64_t x, unsigned bytes)
+{
+	return bytes ? x & (~UINT64_C(0) >> (64 - 8 * bytes)) : 0;
+}
+
+void pool_take(struct pool *p, struct chain *c, uint64_t *duration, int64_t *value, unsigned n)
+{
+	unsigned i = 0;
+	for (uint32_t s = c->head; s && i < n;) {
+		struct slab *slab = &p->slab[s];
+		unsigned used = s == c->tail ? c->used : SLAB_DATA;
+		for (unsigned at = 0; at < used && slab->data[at]; i++) {
+			const uint8_t *r = slab->data + at;
+			unsigned d = r[0] & 15, v = r[0] >> 4;
+			duration[i] = low(get64(r + 1), d);
+			uint64_t zigzag = v == 15 ? 0 : low(get64(r + 1 + d), v);
+			value[i] = v == 15 ? HISTORY_NULL : (int64_t)(zigzag >> 1) ^ -(int64_t)(zigzag & 1);
+			at += 1 + d + (v == 15 ? 0 : v);
+		}
+		uint32_t next = slab->next;
+		slab->next = p->free;
+		p->free = s;
+		p->free_slabs++;
+		s = next;
+	}
+	*c = (struct chain){ 0 };
+}

@@ -1,0 +1,163 @@
+/* Which interval: stabbing, full state, ranges. */
+#include "history/file.h"
+
+/* The interval before the first change (all of the span for an attribute that never changed). */
+static void leading_null(const struct attr *a, struct interval *iv)
+{
+	*iv = (struct interval){ a->h->begin, a->chunks ? attr_start(a, 0) - 1 : a->h->end, HISTORY_NULL };
+}
+
+/* Steps through the durations of a chunk to the interval that holds t. */
+static const char *locate(const struct chunk *c, int64_t t, struct interval *iv)
+{
+	uint64_t less[CHUNK_MAX];
+	uint64_t before = (uint64_t)t - (uint64_t)c->start, at = 0;
+	unsigned i = 0, last = c->n - 1;
+	column_get(&c->duration, less, last);
+	/* A duration that is too long stops the walk, so `at` cannot wrap. */
+	while (i < last && less[i] < before - at)
+		at += less[i++] + 1;
+	iv->start = (int64_t)((uint64_t)c->start + at);
+	uint64_t left = (uint64_t)c->end - (uint64_t)iv->start;
+	if (i < last && less[i] >= left)
+		return "the intervals of a chunk are longer than the chunk";
+	iv->end = i < last ? (int64_t)((uint64_t)iv->start + less[i]) : c->end;
+	return chunk_value(c, i, &iv->value) ? NULL : "a value is out of range";
+}
+
+static int stab(const struct attr *a, int64_t t, struct interval *iv, struct error *err)
+{
+	uint32_t k;
+	struct chunk c;
+	if (attr_seek(a, t, &k, err))
+		return -1;
+	if (k == a->chunks) {
+		leading_null(a, iv);
+		return 0;
+	}
+	if (attr_chunk(a, k, &c, err))
+		return -1;
+	const char *why = locate(&c, t, iv);
+	return why ? attr_damaged(a, k, why, err) : 0;
+}
+
+static int64_t clamp(const struct history *h, int64_t t)
+{
+	return t < h->begin ? h->begin : t > h->end ? h->end : t;
+}
+
+static int open_typed(struct attr *a, const struct history *h, uint32_t attr, struct error *err)
+{
+	if (attr_open(a, h, attr, err))
+		return -1;
+	if (a->type < 0)
+		return error_set(err, STATUS_INPUT, NULL, "%s: '%s' is a folder of attributes, it has no value", h->path,
+		                 history_name(h, attr));
+	return 0;
+}
+
+int history_stab(const struct history *h, uint32_t attr, int64_t t, struct interval *iv, struct error *err)
+{
+	struct attr a;
+	return open_typed(&a, h, attr, err) ? -1 : stab(&a, clamp(h, t), iv, err);
+}
+
+int history_full(const struct history *h, int64_t t, int64_t *value, struct error *err)
+{
+	struct attr a;
+	struct interval iv;
+	t = clamp(h, t);
+	for (uint32_t i = 0; i < h->attributes; i++) {
+		iv.value = HISTORY_NULL;
+		if (attr_open(&a, h, i, err) || (a.type >= 0 && stab(&a, t, &iv, err)))
+			return -1;
+		value[i] = iv.value;
+	}
+	return 0;
+}
+
+/* ---- Ranges --------------------------------------------------------------------------------------------- */
+
+/* What the words of a cursor mean.  The chunk is parsed again at each step, which costs less than it saves. */
+enum { CURSOR_CHUNK, CURSOR_PLACE, CURSOR_START, CURSOR_DONE };
+
+int history_range(struct history_cursor *c, const struct history *h, uint32_t attr, int64_t t0, int64_t t1,
+                  struct error *err)
+{
+	struct attr a;
+	uint32_t k;
+	*c = (struct history_cursor){ .h = h, .t1 = t1, .attr = attr };
+	c->state[CURSOR_DONE] = 1;
+	if (open_typed(&a, h, attr, err))
+		return -1;
+	if (t1 < t0 || t1 < h->begin || t0 > h->end)
+		return 0;
+	t0 = clamp(h, t0);
+	if (attr_seek(&a, t0, &k, err))
+		return -1;
+	c->state[CURSOR_DONE] = 0;
+	c->state[CURSOR_CHUNK] = UINT32_MAX;  /* the leading null */
+	if (k == a.chunks)
+		return 0;
+	struct chunk chunk;
+	int64_t start[CHUNK_MAX];
+	if (attr_chunk(&a, k, &chunk, err))
+		return -1;
+	const char *why = chunk_starts(&chunk, start, chunk.n);
+	if (why)
+		return attr_damaged(&a, k, why, err);
+	unsigned i = 0;
+	while (i + 1 < chunk.n && start[i + 1] <= t0)
+		i++;
+	c->state[CURSOR_CHUNK] = k;
+	c->state[CURSOR_PLACE] = i;
+	c->state[CURSOR_START] = (uint64_t)start[i];
+	return 0;
+}
+
+static int step(struct history_cursor *c, const struct attr *a, struct interval *iv, struct error *err)
+{
+	struct chunk chunk;
+	uint32_t k = (uint32_t)c->state[CURSOR_CHUNK];
+	unsigned i = (unsigned)c->state[CURSOR_PLACE];
+	if (attr_chunk(a, k, &chunk, err))
+		return -1;
+	iv->start = (int64_t)c->state[CURSOR_START];
+	iv->end = chunk.end;
+	if (i + 1 < chunk.n) {
+		uint64_t less = column_one(&chunk.duration, i);
+		if (less >= (uint64_t)chunk.end - (uint64_t)iv->start)
+			return attr_damaged(a, k, "the intervals of a chunk are longer than the chunk", err);
+		iv->end = (int64_t)((uint64_t)iv->start + less);
+	}
+	if (!chunk_value(&chunk, i, &iv->value))
+		return attr_damaged(a, k, "a value is out of range", err);
+	bool more = i + 1 < chunk.n;
+	c->state[CURSOR_CHUNK] = more ? k : k + 1;
+	c->state[CURSOR_PLACE] = more ? i + 1 : 0;
+	c->state[CURSOR_START] = (uint64_t)iv->end + 1;
+	c->state[CURSOR_DONE] = !more && k + 1 == a->chunks;
+	return 1;
+}
+
+int history_range_next(struct history_cursor *c, struct interval *iv, struct error *err)
+{
+	struct attr a;
+	if (c->state[CURSOR_DONE])
+		return 0;
+	if (attr_open(&a, c->h, c->attr, err))
+		return -1;
+	int result = 1;
+	if (c->state[CURSOR_CHUNK] == UINT32_MAX) {
+		leading_null(&a, iv);
+		c->state[CURSOR_CHUNK] = 0;
+		c->state[CURSOR_PLACE] = 0;
+		c->state[CURSOR_START] = (uint64_t)iv->end + 1;
+		c->state[CURSOR_DONE] = !a.chunks;
+	} else {
+		result = step(c, &a, iv, err);
+	}
+	if (result < 0 || iv->end >= c->t1)
+		c->state[CURSOR_DONE] = 1;
+	return result;
+}

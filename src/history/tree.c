@@ -1,0 +1,189 @@
+#include "history/tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+static uint64_t mix(uint64_t x)
+{
+	x *= 0x9E3779B97F4A7C15ULL;
+	return x ^ x >> 32;
+}
+
+static uint64_t hash_string(const char *s)
+{
+	uint64_t h = 0xCBF29CE484222325ULL;
+	for (; *s; s++)
+		h = (h ^ (unsigned char)*s) * 0x100000001B3ULL;
+	return mix(h);
+}
+
+static uint64_t hash_name(uint32_t parent, uint32_t name)
+{
+	return mix((uint64_t)parent << 32 | name);
+}
+
+static void hash_insert(struct hash *h, uint64_t at, uint32_t id)
+{
+	size_t i = (size_t)at & (h->cap - 1);
+	while (h->slot[i])
+		i = (i + 1) & (h->cap - 1);
+	h->slot[i] = id;
+}
+
+/* Room for one more; true when the table is new and empty and the caller must insert everything again. */
+static bool hash_room(struct hash *h)
+{
+	if (4 * (h->len + 1) <= 3 * h->cap)
+		return false;
+	h->cap = h->cap ? 2 * h->cap : 64;
+	free(h->slot);
+	h->slot = mem_new(h->cap, sizeof *h->slot);
+	return true;
+}
+
+void tree_init(struct tree *t)
+{
+	*t = (struct tree){ 0 };
+	t->bytes_cap = 64;
+	t->bytes = mem_new(t->bytes_cap, 1);
+	t->bytes_len = 1;
+	*ARRAY_PUSH(t->node, t->nodes, t->nodes_cap) = (struct node){ NONE, 0, NONE, NONE, NONE };
+}
+
+void tree_release(struct tree *t)
+{
+	free(t->node);
+	free(t->bytes);
+	free(t->by_name.slot);
+	free(t->by_string.slot);
+	*t = (struct tree){ 0 };
+}
+
+void tree_forget_hashes(struct tree *t)
+{
+	free(t->by_name.slot);
+	free(t->by_string.slot);
+	t->by_name = t->by_string = (struct hash){ 0 };
+}
+
+size_t tree_memory(const struct tree *t)
+{
+	return t->nodes * sizeof *t->node + t->bytes_len + (t->by_name.cap + t->by_string.cap) * sizeof(uint32_t);
+}
+
+uint32_t tree_string(struct tree *t, const char *s, struct error *err)
+{
+	char cut[STRING_LONGEST + 1];
+	size_t n = strnlen(s, STRING_LONGEST + 1);
+	if (!n)
+		return 0;
+	if (n > STRING_LONGEST) {
+		n = STRING_LONGEST;
+		memcpy(cut, s, n);
+		cut[n] = '\0';
+		s = cut;
+	}
+	struct hash *h = &t->by_string;
+	if (hash_room(h))
+		for (size_t at = 1; at < t->bytes_len; at += strlen(t->bytes + at) + 1)
+			hash_insert(h, hash_string(t->bytes + at), (uint32_t)at);
+	uint64_t hash = hash_string(s);
+	for (size_t i = (size_t)hash & (h->cap - 1); h->slot[i]; i = (i + 1) & (h->cap - 1))
+		if (!strcmp(t->bytes + h->slot[i], s))
+			return h->slot[i];
+	if (t->bytes_len + n + 1 > STRINGS_MAX) {
+		error_set(err, STATUS_INPUT, NULL, "the history holds too many different strings: more than %u bytes",
+		          STRINGS_MAX);
+		return NONE;
+	}
+	while (t->bytes_cap < t->bytes_len + n + 1) {
+		t->bytes_cap *= 2;
+		t->bytes = mem_resize(t->bytes, t->bytes_cap, 1);
+	}
+	uint32_t id = (uint32_t)t->bytes_len;
+	memcpy(t->bytes + id, s, n + 1);
+	t->bytes_len += n + 1;
+	hash_insert(h, hash, id);
+	h->len++;
+	return id;
+}
+
+static uint32_t child_of(struct tree *t, uint32_t parent, uint32_t name)
+{
+	struct hash *h = &t->by_name;
+	if (hash_room(h))
+		for (size_t i = 1; i < t->nodes; i++)
+			hash_insert(h, hash_name(t->node[i].parent, t->node[i].name), (uint32_t)i);
+	uint64_t hash = hash_name(parent, name);
+	for (size_t i = (size_t)hash & (h->cap - 1); h->slot[i]; i = (i + 1) & (h->cap - 1)) {
+		const struct node *n = &t->node[h->slot[i]];
+		if (n->parent == parent && n->name == name)
+			return h->slot[i];
+	}
+	if (t->nodes >= NONE - 1)
+		return NONE;
+	uint32_t id = (uint32_t)t->nodes;
+	*ARRAY_PUSH(t->node, t->nodes, t->nodes_cap) = (struct node){ parent, name, NONE, t->node[parent].child, NONE };
+	t->node[parent].child = id;
+	hash_insert(h, hash, id);
+	h->len++;
+	return id;
+}
+
+static int hex(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10
+		: c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+bool path_component(const char **path, char *buf)
+{
+	const char *p = *path;
+	size_t n = 0;
+	for (; *p && *p != '/'; p++) {
+		char c = *p;
+		if (c == '%') {
+			int high = hex(p[1]), low = high < 0 ? -1 : hex(p[2]);
+			if (low < 0 || !(high | low))
+				return false;
+			c = (char)(high << 4 | low);
+			p += 2;
+		}
+		if (n == STRING_LONGEST)
+			return false;
+		buf[n++] = c;
+	}
+	buf[n] = '\0';
+	*path = p;
+	return n > 0;
+}
+
+uint32_t tree_path(struct tree *t, const char *path, struct error *err)
+{
+	char name[STRING_LONGEST + 1];
+	uint32_t node = 0;
+	const char *p = path;
+	if (*p != '/' || !p[1]) {
+		error_set(err, STATUS_INPUT, NULL, "attribute path '%.200s': it names no attribute below /", path);
+		return NONE;
+	}
+	while (*p == '/') {
+		p++;
+		if (!path_component(&p, name)) {
+			error_set(err, STATUS_INPUT, NULL, "attribute path '%.200s': a component is empty or wrongly escaped",
+			          path);
+			return NONE;
+		}
+		uint32_t s = tree_string(t, name, err);
+		if (s == NONE)
+			return NONE;
+		node = child_of(t, node, s);
+		if (node == NONE) {
+			error_set(err, STATUS_INPUT, NULL, "the history has too many attributes");
+			return NONE;
+		}
+	}
+	return node;
+}

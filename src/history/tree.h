@@ -1,0 +1,52 @@
+/* The builder's attribute tree and its strings.
+ *
+ * A node costs 20 bytes and its slot in a hash table 4 to 8; a string its bytes, once, and a slot.  Both stay in
+ * memory until the history is finished: they are what the memory of a builder grows with.  Node 0 is the root;
+ * string 0 is empty. */
+#ifndef STEALSCOPE_HISTORY_TREE_H
+#define STEALSCOPE_HISTORY_TREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define NONE UINT32_MAX
+#define STRING_LONGEST 65535u        /* bytes; longer ones are cut */
+#define STRINGS_MAX (1u << 30)       /* bytes of all strings together */
+
+struct node {
+	uint32_t parent, name;
+	uint32_t child, sibling;     /* the last declared child; the one declared before this */
+	uint32_t leaf;               /* index of the typed attribute, or NONE */
+};
+
+struct hash {
+	uint32_t *slot;              /* 0 = empty */
+	size_t cap, len;             /* cap: a power of two */
+};
+
+struct tree {
+	struct node *node;
+	size_t nodes, nodes_cap;
+	char *bytes;                 /* of all strings, NUL-terminated */
+	size_t bytes_len, bytes_cap;
+	struct hash by_name, by_string;
+};
+
+void tree_init(struct tree *t);
+void tree_release(struct tree *t);
+void tree_forget_hashes(struct tree *t);   /* nothing can be looked up any more */
+size_t tree_memory(const struct tree *t);  /* bytes in use */
+
+/* Id (offset) of the string; NONE and *err when there is no room for it. */
+uint32_t tree_string(struct tree *t, const char *s, struct error *err);
+/* The node at an escaped path, made if need be; NONE and *err when the path is malformed. */
+uint32_t tree_path(struct tree *t, const char *path, struct error *err);
+
+/* Reads one component of an escaped path at *path (after its '/'), unescaped, into buf (STRING_LONGEST + 1 bytes)
+ * and moves *path to the '/' or NUL behind it.  False when it is empty, too long or wrongly escaped. */
+bool path_component(const char **path, char *buf);
+
+#endif

@@ -1,0 +1,334 @@
+/* history/: whatever is put in comes out, against a brute-force model, with tiny chunks and blocks. */
+#include "test.h"
+
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "history/history.h"
+
+struct rng { uint64_t s; };
+
+static uint64_t next64(struct rng *r)
+{
+	uint64_t z = r->s += 0x9E3779B97F4A7C15ULL;
+	z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ULL;
+	z = (z ^ z >> 27) * 0x94D049BB133111EBULL;
+	return z ^ z >> 31;
+}
+
+static uint64_t below(struct rng *r, uint64_t n)
+{
+	return next64(r) % n;
+}
+
+/* ---- The model: every interval in an array -------------------------------------------------------------- */
+
+struct row {
+	char path[64];
+	enum history_type type;
+	uint32_t attr;                /* of the builder, then of the reader */
+	struct interval *iv;
+	size_t len, cap;
+	char **string;                /* of a HISTORY_STRING value: iv.value is its place here + 1 */
+	size_t strings, strings_cap;
+};
+
+struct world {
+	struct row row[24];
+	size_t rows;
+	int64_t begin, end;
+	unsigned states;
+};
+
+/* The intervals are kept as starts only until seal(). */
+static void model_set(struct world *w, struct row *r, int64_t t, int64_t value)
+{
+	if (!r->len)
+		*ARRAY_PUSH(r->iv, r->len, r->cap) = (struct interval){ w->begin, 0, HISTORY_NULL };
+	struct interval *last = &r->iv[r->len - 1];
+	if (last->start == t)
+		last->value = value;
+	else
+		*ARRAY_PUSH(r->iv, r->len, r->cap) = (struct interval){ t, 0, value };
+}
+
+static void model_seal(struct world *w)
+{
+	for (size_t i = 0; i < w->rows; i++) {
+		struct row *r = &w->row[i];
+		if (!r->len)
+			*ARRAY_PUSH(r->iv, r->len, r->cap) = (struct interval){ w->begin, 0, HISTORY_NULL };
+		size_t n = 0;
+		for (size_t k = 0; k < r->len; k++)
+			if (!n || r->iv[n - 1].value != r->iv[k].value)
+				r->iv[n++] = r->iv[k];
+		r->len = n;
+		for (size_t k = 0; k < n; k++)
+			r->iv[k].end = k + 1 < n ? r->iv[k + 1].start - 1 : w->end;
+	}
+}
+
+static void world_release(struct world *w)
+{
+	for (size_t i = 0; i < w->rows; i++) {
+		free(w->row[i].iv);
+		for (size_t s = 0; s < w->row[i].strings; s++)
+			free(w->row[i].string[s]);
+		free(w->row[i].string);
+	}
+}
+
+static int64_t random_int(struct rng *r)
+{
+	switch (below(r, 6)) {
+	case 0: return (int64_t)below(r, 4);
+	case 1: return (int64_t)below(r, 100000);
+	case 2: return INT64_MIN + 1 + (int64_t)below(r, 3);
+	case 3: return INT64_MAX - (int64_t)below(r, 3);
+	case 4: return -(int64_t)below(r, 70000);
+	default: return HISTORY_NULL;
+	}
+}
+
+static int64_t random_gap(struct rng *r)
+{
+	static const int shift[] = { 0, 0, 1, 3, 5, 8, 16, 24, 33, 44 };
+	uint64_t gap = below(r, 3) ? 0 : below(r, UINT64_C(1) << shift[below(r, COUNT(shift))]);
+	return (int64_t)gap + (int64_t)below(r, 3);
+}
+
+static void change(struct world *w, struct history_builder *b, struct rng *r, struct row *row, int64_t t)
+{
+	struct error err = ERROR_INIT;
+	int64_t value;
+	if (row->type == HISTORY_STRING) {
+		char text[32];
+		snprintf(text, sizeof text, "s%" PRIu64, below(r, 5));
+		size_t k = 0;
+		while (k < row->strings && strcmp(row->string[k], text) != 0)
+			k++;
+		if (k == row->strings)
+			*ARRAY_PUSH(row->string, row->strings, row->strings_cap) = mem_dup(text);
+		bool null = !below(r, 5);
+		value = null ? HISTORY_NULL : (int64_t)k + 1;
+		assert_int_equal(history_set_string(b, t, row->attr, null ? NULL : text, &err), 0);
+	} else {
+		value = row->type == HISTORY_INT ? random_int(r) : (int64_t)below(r, w->states + 1);
+		if (row->type == HISTORY_STATE && value == (int64_t)w->states)
+			value = HISTORY_NULL;
+		assert_int_equal(history_set(b, t, row->attr, value, &err), 0);
+	}
+	model_set(w, row, t, value);
+}
+
+static void build(struct world *w, const char *path, uint64_t seed, size_t changes, struct history_options options)
+{
+	static const char *const states[] = { "A", "B", "C", "D", "E", "F", "G", "H", "I", "J", "K", "L", "M", "N", "O",
+		"P", "Q", "R", "S", "T", "U", "V", "W", "X", "Y", "Z", "a", "b", "c", "d", "e" };
+	struct rng r = { seed };
+	struct error err = ERROR_INIT;
+	struct history_builder *b = history_create(path, &options, &err);
+	assert_non_null(b);
+	*w = (struct world){ 0 };
+	w->states = (unsigned)(below(&r, 2) ? 1 + below(&r, 31) : 3);
+	unsigned set = history_state_set(b, "letters", states, w->states);
+	int64_t t = below(&r, 2) ? 1700000000000000000 : -500;
+	w->begin = t - (int64_t)below(&r, 2) * 1000;
+	size_t most = 1 + below(&r, COUNT(w->row));
+	for (size_t i = 0; i < changes || w->rows < most; i++) {
+		t += random_gap(&r);
+		size_t k = below(&r, most);
+		if (k >= w->rows) {  /* attributes are declared at any moment */
+			struct row *row = &w->row[w->rows++];
+			*row = (struct row){ .type = (enum history_type)below(&r, 3) };
+			snprintf(row->path, sizeof row->path, "/m%zu/a%%2fb/x%zu", w->rows % 3, w->rows);
+			row->attr = history_attribute(b, row->path, row->type, set, &err);
+			assert_int_not_equal(row->attr, HISTORY_NONE);
+			assert_int_equal(history_attribute(b, row->path, row->type, set, &err), row->attr);
+			continue;
+		}
+		change(w, b, &r, &w->row[k], t);
+	}
+	w->end = t + (int64_t)below(&r, 2) * 77;
+	assert_int_equal(history_finish(b, w->begin, w->end, &err), 0);
+	model_seal(w);
+}
+
+static void check_value(const struct history *h, const struct row *row, const struct interval *want,
+                        const struct interval *got)
+{
+	assert_int_equal(got->start, want->start);
+	assert_int_equal(got->end, want->end);
+	if (row->type == HISTORY_STRING && want->value != HISTORY_NULL)
+		assert_string_equal(history_string(h, got->value), row->string[want->value - 1]);
+	else
+		assert_int_equal(got->value, want->value);
+}
+
+static size_t model_find(const struct row *row, int64_t t)
+{
+	size_t i = 0;
+	while (i + 1 < row->len && row->iv[i].end < t)
+		i++;
+	return i;
+}
+
+static int64_t random_time(struct rng *r, const struct world *w)
+{
+	const struct row *row = &w->row[below(r, w->rows)];
+	const struct interval *iv = &row->iv[below(r, row->len)];
+	switch (below(r, 5)) {
+	case 0: return iv->start;
+	case 1: return iv->end;
+	case 2: return iv->start - 1;
+	case 3: return iv->end + 1;
+	default: return w->begin - 3 + (int64_t)below(r, (uint64_t)(w->end - w->begin) + 6);
+	}
+}
+
+static void check_range(const struct history *h, const struct row *row, int64_t t0, int64_t t1)
+{
+	struct history_cursor c;
+	struct error err = ERROR_INIT;
+	struct interval iv;
+	assert_int_equal(history_range(&c, h, row->attr, t0, t1, &err), 0);
+	for (size_t i = 0; i < row->len; i++) {
+		if (row->iv[i].end < t0 || row->iv[i].start > t1 || t1 < t0)
+			continue;
+		assert_int_equal(history_range_next(&c, &iv, &err), 1);
+		check_value(h, row, &row->iv[i], &iv);
+	}
+	assert_int_equal(history_range_next(&c, &iv, &err), 0);
+	assert_int_equal(history_range_next(&c, &iv, &err), 0);
+}
+
+static void model_sums(const struct row *row, int64_t t0, int64_t t1, int64_t sums[HISTORY_STATES])
+{
+	memset(sums, 0, HISTORY_STATES * sizeof *sums);
+	for (size_t i = 0; i < row->len; i++) {
+		int64_t a = row->iv[i].start > t0 ? row->iv[i].start : t0, b = row->iv[i].end < t1 ? row->iv[i].end : t1;
+		if (a <= b)
+			sums[row->iv[i].value == HISTORY_NULL ? HISTORY_STATES - 1 : row->iv[i].value] += b - a + 1;
+	}
+}
+
+static void check_sums(const struct history *h, const struct row *row, int64_t t0, int64_t t1)
+{
+	struct error err = ERROR_INIT;
+	int64_t want[HISTORY_STATES], got[HISTORY_STATES];
+	model_sums(row, t0, t1, want);
+	assert_int_equal(history_sums(h, row->attr, t0, t1, got, &err), 0);
+	assert_memory_equal(got, want, sizeof want);
+}
+
+static void check_cells(const struct history *h, const struct row *row, struct rng *r, const struct world *w)
+{
+	struct error err = ERROR_INIT;
+	int64_t edge[9], cells[8][HISTORY_STATES], want[HISTORY_STATES];
+	for (size_t i = 0; i < COUNT(edge); i++) {
+		edge[i] = random_time(r, w);
+		for (size_t k = i; k && edge[k] < edge[k - 1]; k--) {
+			int64_t x = edge[k];
+			edge[k] = edge[k - 1];
+			edge[k - 1] = x;
+		}
+	}
+	assert_int_equal(history_sums_cells(h, row->attr, edge, 8, cells, &err), 0);
+	for (size_t i = 0; i < 8; i++) {
+		model_sums(row, edge[i], edge[i + 1] - 1, want);
+		assert_memory_equal(cells[i], want, sizeof want);
+	}
+}
+
+static void check_neighbours(const struct history *h, const struct row *row, int64_t t, uint64_t mask)
+{
+	struct error err = ERROR_INIT;
+	struct interval iv;
+	const struct interval *next = NULL, *prev = NULL;
+	for (size_t i = 0; i < row->len; i++) {
+		const struct interval *x = &row->iv[i];
+		if (!(mask >> (x->value == HISTORY_NULL ? HISTORY_STATES - 1 : x->value) & 1))
+			continue;
+		if (x->start > t && !next)
+			next = x;
+		if (x->end < t)
+			prev = x;
+	}
+	assert_int_equal(history_next(h, row->attr, t, mask, &iv, &err), next != NULL);
+	if (next)
+		check_value(h, row, next, &iv);
+	assert_int_equal(history_prev(h, row->attr, t, mask, &iv, &err), prev != NULL);
+	if (prev)
+		check_value(h, row, prev, &iv);
+}
+
+static void check_world(struct world *w, const char *path, uint64_t seed)
+{
+	struct rng r = { seed };
+	struct error err = ERROR_INIT;
+	struct history *h = history_open(path, &err);
+	assert_non_null(h);
+	assert_int_equal(history_begin(h), w->begin);
+	assert_int_equal(history_end(h), w->end);
+	uint64_t intervals = 0;
+	for (size_t i = 0; i < w->rows; i++) {
+		struct row *row = &w->row[i];
+		row->attr = history_find(h, row->path);
+		assert_int_not_equal(row->attr, HISTORY_NONE);
+		assert_int_equal(history_type(h, row->attr), row->type);
+		intervals += row->len;
+		check_range(h, row, w->begin, w->end);
+	}
+	assert_int_equal(history_intervals(h), intervals);
+	int64_t *full = mem_new(history_attribute_count(h), sizeof *full);
+	for (int k = 0; k < 60; k++) {
+		struct row *row = &w->row[below(&r, w->rows)];
+		int64_t t0 = random_time(&r, w), t1 = random_time(&r, w);
+		struct interval iv;
+		assert_int_equal(history_stab(h, row->attr, t0, &iv, &err), 0);
+		check_value(h, row, &row->iv[model_find(row, t0)], &iv);
+		assert_int_equal(history_full(h, t0, full, &err), 0);
+		assert_int_equal(full[row->attr], iv.value);
+		assert_int_equal(full[0], HISTORY_NULL);
+		check_range(h, row, t0, t1);
+		if (row->type != HISTORY_STATE)
+			continue;
+		check_sums(h, row, t0, t1);
+		check_cells(h, row, &r, w);
+		check_neighbours(h, row, t0, next64(&r) & next64(&r));
+		check_neighbours(h, row, t1, UINT64_C(1) << below(&r, 4));
+		check_neighbours(h, row, t1, UINT64_C(1) << (HISTORY_STATES - 1));
+	}
+	free(full);
+	assert_int_equal(history_verify(h, &err), 0);
+	assert_int_equal(history_damage(h, &err), 0);
+	history_close(h);
+}
+
+static void test_random(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 400; seed++) {
+		struct rng r = { seed * 7919 };
+		struct history_options options = {
+			.memory = below(&r, 3) ? 65536 : 0, .chunk = (unsigned)(1 + below(&r, 2) * below(&r, 9)),
+			.block = 64u << below(&r, 4),
+		};
+		if (!below(&r, 8))
+			options = (struct history_options){ 0 };
+		struct world w;
+		build(&w, "test_history.tmp", seed, below(&r, 4) ? below(&r, 300) : below(&r, 8) ? 20 : 20000, options);
+		check_world(&w, "test_history.tmp", seed);
+		world_release(&w);
+	}
+	unlink("test_history.tmp");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_random),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
