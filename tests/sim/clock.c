@@ -1,0 +1,40 @@
+/* Guests' clocks.  guest = ref_guest + floor((host - ref_host) * (1 + rate / 2^60)), piecewise; the floor keeps order
+ * (two records may get the same guest ns, never a reversed order).  The inverse, which an analysis looks for, is
+ * host = ref_host + (guest - ref_guest) * alpha with alpha = 1 / (1 + rate / 2^60). */
+#include "base/int128.h"
+#include "sim.h"
+
+#define ONE (INT64_C(1) << 60)
+
+int64_t clock_guest(const struct machine *m, int64_t host)
+{
+	const struct clock_part *p = &m->clock[0];
+
+	for (unsigned i = 1; i < m->clocks && m->clock[i].from <= host; i++)
+		p = &m->clock[i];
+	return p->ref_guest + (host - p->ref_host) + (int64_t)(((int128)(host - p->ref_host) * p->rate) >> 60);
+}
+
+/* guest = host + offset when the simulation begins; then the guest's clock runs drift parts per 10^9 faster. */
+void clock_set(struct machine *m, int64_t offset, int64_t drift_ppb)
+{
+	struct sim *s = m->sim;
+
+	m->clock[0] = (struct clock_part){
+		.from = INT64_MIN, .ref_host = s->begin, .ref_guest = s->begin + offset,
+		.rate = (int64_t)((int128)ONE * drift_ppb / SEC),
+	};
+	m->clocks = 1;
+	m->boot_guest = s->begin + offset - (m->is_host ? 20 : 7) * SEC;
+}
+
+/* From `from` on the guest's clock is `by` ns ahead of where it would have been. */
+void clock_step(struct machine *m, int64_t from, int64_t by)
+{
+	int64_t guest = clock_guest(m, from);
+
+	m->clock[m->clocks] = (struct clock_part){
+		.from = from, .ref_host = from, .ref_guest = guest + by, .rate = m->clock[m->clocks - 1].rate,
+	};
+	m->clocks++;
+}

@@ -1,0 +1,131 @@
+/* Where a host CPU and a guest CPU meet: entries, exits, interrupts for the guest.
+ *
+ * While the vCPU's thread is in guest mode its pCPU has no activity.  An interruption freezes the guest at once; the
+ * exit is recorded a moment later, and guest mode (in the truth too) lasts until that record. */
+#include "base/mem.h"
+#include "sim.h"
+
+static const int32_t exit_reason[EXIT_KINDS] = {
+	[EXIT_INTR] = 96, [EXIT_VINTR] = 100, [EXIT_CPUID] = 114, [EXIT_HLT] = 120, [EXIT_IO] = 123, [EXIT_DISK] = 123,
+	[EXIT_MSR] = 124, [EXIT_IPI] = 124, [EXIT_VMMCALL] = 129, [EXIT_NPF] = 1024,
+};
+
+struct cpu *vcpu_pcpu(const struct cpu *guest)
+{
+	return &guest->host->m->cpu[guest->host->cpu];
+}
+
+void kvm_leave(struct cpu *guest, const struct op *op)
+{
+	struct cpu *c = vcpu_pcpu(guest);
+	struct op *exit_op;
+
+	cpu_pause(guest);
+	exit_op = cpu_push(c, OP_EXIT, op->t);
+	exit_op->what = op->what;
+	exit_op->c = op->c;
+	exit_op->a = op->a;
+	exit_op->b = op->b;
+	cpu_next(c);
+}
+
+void kvm_interrupt(struct cpu *c)
+{
+	cpu_pause(c->cur->vcpu);
+	cpu_push(c, OP_EXIT, NULL)->what = EXIT_INTR;
+}
+
+/* The vCPU's thread sleeps in the host until a device has answered. */
+static void host_blocks(struct cpu *c, struct thread *t, int64_t ns)
+{
+	cpu_push(c, OP_USEREXIT, t)->a = 2;
+	t->want = WANT_DISK;
+	queue_push(&c->m->sim->queue, c->m->sim->now + ns, DUE_HOSTIO, t, 0);
+	cpu_push(c, OP_SWITCH, NULL);
+}
+
+void kvm_exit(struct cpu *c, const struct op *op)
+{
+	struct thread *t = c->cur;
+	struct cpu *guest = t->vcpu;
+	struct sim *s = c->m->sim;
+	uint64_t rip = op->what == EXIT_HLT ? UINT64_C(0xffffffff91606ada) : op->what == EXIT_INTR ? 0x4016cc : 0x402533;
+	int64_t vcpu_id = s->opt.bad_vcpu_id ? (int64_t)(0x40ce8000u + (unsigned)t->tid * 64u) : (int64_t)guest->number;
+
+	t->in_guest = false;
+	RECORD(c, REC_KVM_EXIT, N(exit_reason[op->what]), N(rip), N(2), N(0), N(0), N(0), N(0), N(vcpu_id));
+	truth_vcpu(guest);
+	truth_pcpu(c);
+	switch ((enum exit_kind)op->what) {
+	case EXIT_HLT:
+		if (!guest->virqs && !guest->irqs) {
+			t->want = WANT_HALT;
+			cpu_push(c, OP_SWITCH, NULL);
+		}
+		break;
+	case EXIT_VMMCALL: {
+		struct op *call = cpu_push(c, OP_HYPERCALL, t);
+
+		call->a = op->a;
+		call->b = op->b;
+		break;
+	}
+	case EXIT_IPI: {
+		struct irq q = { .kind = IRQ_RESCHED };
+
+		kvm_deliver(op->c, &q, c);
+		break;
+	}
+	case EXIT_DISK:
+		cpu_push(c, OP_NOP, NULL);
+		queue_push(&s->queue, s->now + op->a, DUE_DISK, op->t, 0);
+		break;
+	case EXIT_IO:
+		host_blocks(c, t, op->a);
+		break;
+	default:
+		cpu_push(c, OP_NOP, NULL);
+		break;
+	}
+}
+
+void kvm_inject(struct cpu *c)
+{
+	static const uint8_t vector[] = { [IRQ_TICK] = 236, [IRQ_WAKE] = 236, [IRQ_BARE] = 236, [IRQ_DEV] = 0x41,
+	                                  [IRQ_RESCHED] = 253 };
+	struct cpu *guest = c->cur->vcpu;
+	struct irq q = guest->virq[0];
+
+	guest->virqs--;
+	for (size_t i = 0; i < guest->virqs; i++)
+		guest->virq[i] = guest->virq[i + 1];
+	*ARRAY_PUSH(guest->irq, guest->irqs, guest->irq_cap) = q;
+	RECORD(c, REC_INJECT, N(vector[q.kind]));
+}
+
+void kvm_entry(struct cpu *c)
+{
+	struct thread *t = c->cur;
+	int64_t vcpu_id = c->m->sim->opt.bad_vcpu_id ? 0x40ce8000 : (int64_t)t->vcpu->number;
+
+	if (c->irqs || c->resched || t->vcpu->kick)
+		return;  /* looked once more before entering: not now */
+	RECORD(c, REC_KVM_ENTRY, N(vcpu_id));
+	t->in_guest = true;
+	truth_vcpu(t->vcpu);
+	truth_pcpu(c);
+	cpu_resume(t->vcpu);
+}
+
+/* An interrupt for the guest; `from` is the host CPU on which it is noticed. */
+void kvm_deliver(struct cpu *guest, const struct irq *q, struct cpu *from)
+{
+	struct thread *t = guest->host;
+
+	*ARRAY_PUSH(guest->virq, guest->virqs, guest->virq_cap) = *q;
+	guest->kick = true;
+	if (t->state == TASK_BLOCKED && t->want == WANT_HALT && !t->waking)
+		cpu_push_front(from, OP_WAKING, t);
+	else if (t->in_guest && guest->live)
+		cpu_interrupt(vcpu_pcpu(guest));
+}

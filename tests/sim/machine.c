@@ -1,0 +1,141 @@
+/* Machines, their CPUs and threads come into being and go. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "sim.h"
+
+static const struct track untracked = { 0, NOTHING };
+
+struct thread *thread_new(struct machine *m, uint32_t name, const struct step *prog, int32_t pid, int32_t ppid)
+{
+	struct sim *s = m->sim;
+	struct thread *t = s->free;
+	int32_t tid = m->next_tid;
+	uint32_t gen = t ? t->timer_gen + 1 : 0;  /* of the one whose memory this is: its timers mean nothing now */
+
+	if (m->threads >= TIDS - 300)
+		return NULL;
+	while (m->by_tid[tid])
+		tid = tid + 1 < TIDS ? tid + 1 : 300;
+	m->next_tid = tid + 1 < TIDS ? tid + 1 : 300;
+	if (t)
+		s->free = t->next_free;
+	else
+		t = mem_new(1, sizeof *t);
+	*t = (struct thread){
+		.m = m, .tid = tid, .pid = pid ? pid : tid, .ppid = ppid, .name = name, .affinity = UINT64_MAX,
+		.state = TASK_NEW, .prog = prog, .timer_gen = gen,
+		.status = untracked, .tname = untracked, .tcpu = untracked, .tpid = untracked,
+	};
+	m->by_tid[tid] = t;
+	m->threads++;
+	return t;
+}
+
+/* The memory is used again, never given back: a stale pointer finds a thread, if not the one it knew. */
+void thread_free(struct thread *t)
+{
+	truth_end_thread(t);
+	t->m->by_tid[t->tid] = NULL;
+	t->m->threads--;
+	t->next_free = t->m->sim->free;
+	t->m->sim->free = t;
+}
+
+/* A thread that exists before tracing begins, asleep until `start` (host ns; NOTHING = for ever). */
+struct thread *thread_add(struct machine *m, const char *name, const struct step *prog, int64_t start, uint64_t affinity)
+{
+	struct thread *t = thread_new(m, strtab_put(&m->sim->names, name), prog, 0, 1);
+
+	t->affinity = affinity;
+	while (!(affinity >> t->cpu & 1) && t->cpu + 1 < m->cpus)
+		t->cpu++;
+	t->state = TASK_BLOCKED;
+	t->want = WANT_SLEEP;
+	t->period_next = start;
+	if (start != NOTHING)
+		queue_push(&m->sim->queue, start, DUE_SLEEP, t, t->timer_gen);
+	return t;
+}
+
+/* Gives a guest's CPU its thread on the host. */
+void vcpu_thread(struct cpu *guest, struct machine *host, uint64_t affinity, struct group *group)
+{
+	struct sim *s = host->sim;
+	char name[32];
+	struct thread *t;
+
+	snprintf(name, sizeof name, "CPU %u/KVM", guest->number);
+	t = thread_add(host, s->opt.plain_names ? "qemu-system-x86" : name, NULL, NOTHING, affinity);
+	t->pid = guest->m->qemu_pid;
+	t->want = WANT_HALT;
+	t->vcpu = guest;
+	t->group = group;
+	guest->host = t;
+	guest->live = false;
+}
+
+static void cpu_init(struct machine *m, unsigned number)
+{
+	struct cpu *c = &m->cpu[number];
+	char name[24];
+
+	*c = (struct cpu){
+		.m = m, .number = number, .live = true,
+		.current = untracked, .owner = untracked, .interrupt = untracked, .vstatus = untracked, .pcpu = untracked,
+	};
+	snprintf(name, sizeof name, "swapper/%u", number);
+	c->idle = mem_new(1, sizeof *c->idle);
+	*c->idle = (struct thread){
+		.m = m, .idle = true, .cpu = number, .name = strtab_put(&m->sim->names, name), .state = TASK_RUNNING,
+		.status = untracked, .tname = untracked, .tcpu = untracked, .tpid = untracked,
+	};
+	c->cur = c->idle;
+	c->key = number * UINT64_C(1000000) + 1;
+}
+
+struct machine *machine_add(struct sim *s, const char *name, unsigned cpus, bool is_host)
+{
+	struct machine *m = mem_new(1, sizeof *m);
+
+	snprintf(m->name, sizeof m->name, "%s", name);
+	m->sim = s;
+	m->is_host = is_host;
+	m->traced = true;
+	m->cpus = cpus;
+	m->cpu = mem_new(cpus, sizeof *m->cpu);
+	m->by_tid = mem_new(TIDS, sizeof *m->by_tid);
+	m->next_tid = is_host ? 120 : 100;
+	m->trace_from = s->begin;
+	m->trace_to = INT64_MAX;
+	m->exit_mean = 3 * MS;
+	m->next_request = 1;
+	for (unsigned i = 0; i < cpus; i++)
+		cpu_init(m, i);
+	clock_set(m, 0, 0);
+	s->machine[s->machines++] = m;
+	return m;
+}
+
+void machine_free(struct machine *m)
+{
+	for (unsigned i = 0; i < m->cpus; i++) {
+		struct cpu *c = &m->cpu[i];
+
+		free(c->idle);
+		free(c->run);
+		free(c->op);
+		free(c->irq);
+		free(c->virq);
+	}
+	for (int i = 0; i < TIDS; i++)
+		if (m->by_tid[i]) {
+			server_free(m->by_tid[i]->server);
+			free(m->by_tid[i]->usage);
+			free(m->by_tid[i]);
+		}
+	free(m->by_tid);
+	free(m->cpu);
+	free(m);
+}

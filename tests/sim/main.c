@@ -1,0 +1,234 @@
+/* stealscope-sim: simulates a host and its guests; writes their traces, and the truth. */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/timefmt.h"
+#include "simulate.h"
+
+enum { O_SEED = 256, O_DURATION, O_EVENTS, O_PCPUS, O_BEACON, O_HOGS, O_BURST, O_OFFSET, O_DRIFT, O_PERFECT, O_LOST, O_DUP,
+       O_BOGUS, O_JITTER, O_STEP, O_STEP_AT, O_PACKET, O_NO_KVM, O_NO_TRUTH, O_PLAIN, O_BAD_ID, O_MISSING };
+
+static const struct option option[] = {
+	{ "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' }, { "output", required_argument, NULL, 'o' },
+	{ "seed", required_argument, NULL, O_SEED }, { "duration", required_argument, NULL, O_DURATION },
+	{ "events", required_argument, NULL, O_EVENTS }, { "pcpus", required_argument, NULL, O_PCPUS },
+	{ "beacon", required_argument, NULL, O_BEACON }, { "hogs", required_argument, NULL, O_HOGS },
+	{ "burst", required_argument, NULL, O_BURST }, { "offset", required_argument, NULL, O_OFFSET },
+	{ "drift", required_argument, NULL, O_DRIFT }, { "perfect-clocks", no_argument, NULL, O_PERFECT },
+	{ "lost", required_argument, NULL, O_LOST }, { "sync-dup", required_argument, NULL, O_DUP },
+	{ "sync-bogus", required_argument, NULL, O_BOGUS }, { "sync-jitter", required_argument, NULL, O_JITTER },
+	{ "clock-step", required_argument, NULL, O_STEP }, { "clock-step-at", required_argument, NULL, O_STEP_AT },
+	{ "packet", required_argument, NULL, O_PACKET }, { "no-kvm", no_argument, NULL, O_NO_KVM },
+	{ "no-truth", no_argument, NULL, O_NO_TRUTH }, { "plain-names", no_argument, NULL, O_PLAIN },
+	{ "bad-vcpu-id", no_argument, NULL, O_BAD_ID }, { "missing", required_argument, NULL, O_MISSING },
+	{ NULL, 0, NULL, 0 },
+};
+
+static const char usage[] =
+	"usage: stealscope-sim SCENARIO [N] [options] -o DIR\n"
+	"\n"
+	"Writes DIR/host, DIR/guest-NAME (CTF traces) and DIR/truth (CSV).  Scenarios:\n";
+
+static const char options_text[] =
+	"\n"
+	"  -o, --output DIR        where to write (the folder may exist)\n"
+	"  --seed N                of everything random (1); same options and seed, same bytes\n"
+	"  --duration T            simulated time, e.g. 3s, 250ms\n"
+	"  --events N              stop after N records instead (k, M: thousand, million)\n"
+	"  --pcpus N               CPUs of the host (1..64)\n"
+	"  --beacon HZ             synchronization beacons per second and vCPU (20); 0 = none\n"
+	"  --hogs N, --burst N     requests: CPU hogs on the host (1), mean requests per burst (3)\n"
+	"  --offset T, --drift PPM of all guests' clocks, instead of the scenario's\n"
+	"  --perfect-clocks        the same as --offset 0 --drift 0\n"
+	"  --packet BYTES          size of the streams' packets (65536)\n"
+	"  --no-truth              do not write DIR/truth\n"
+	"faults:\n"
+	"  --lost SHARE            share of the records to discard, in bursts (0..0.5)\n"
+	"  --missing NAME          do not write that guest's trace, or \"host\" (repeatable)\n"
+	"  --no-kvm                no kvm events in the host's trace\n"
+	"  --plain-names           all threads of a VM are called qemu-system-x86\n"
+	"  --bad-vcpu-id           vcpu_id fields hold rubbish\n"
+	"  --sync-jitter T         delays up to T around the hypercalls of the beacon\n"
+	"  --sync-dup SHARE        share of sync events that occur twice\n"
+	"  --sync-bogus SHARE      share of sync events with a wrong key\n"
+	"  --clock-step T          guests' clocks jump ahead by T\n"
+	"  --clock-step-at SHARE   ... at this share of the duration (0.5)\n";
+
+static bool number(const char *text, int64_t lo, int64_t hi, int64_t *out)
+{
+	char *end;
+	long long v;
+
+	errno = 0;
+	v = strtoll(text, &end, 10);
+	if (end == text || errno)
+		return false;
+	if ((*end == 'k' || *end == 'M') && v < INT64_C(1000000000)) {
+		v *= *end == 'k' ? 1000 : 1000000;
+		end++;
+	}
+	*out = v;
+	return !*end && v >= lo && v <= hi;
+}
+
+/* A decimal number times `scale`, rounded; hi is in units of the text. */
+static bool decimal(const char *text, double lo, double hi, double scale, int64_t *out)
+{
+	char *end;
+	double v = strtod(text, &end);
+
+	if (end == text || *end || !(v >= lo && v <= hi))
+		return false;
+	*out = (int64_t)llround(v * scale);
+	return true;
+}
+
+static bool unsigned_option(int opt, const char *arg, struct options *o)
+{
+	int64_t v = 0;
+	bool ok = true;
+
+	switch (opt) {
+	case O_SEED:
+		ok = number(arg, 0, INT64_MAX, &v);
+		o->seed = (uint64_t)v;
+		break;
+	case O_EVENTS:
+		ok = number(arg, 1, INT64_C(100000000000), &v);
+		o->events = (uint64_t)v;
+		break;
+	case O_PCPUS:
+		ok = number(arg, 1, CPUS_MOST, &o->pcpus);
+		break;
+	case O_BEACON:
+		ok = number(arg, 0, 10000, &o->beacon_hz);
+		break;
+	case O_HOGS:
+		ok = number(arg, 0, 1000, &o->hogs);
+		break;
+	case O_BURST:
+		ok = number(arg, 1, 30, &o->burst);
+		break;
+	default:
+		ok = number(arg, 1024, 1 << 24, &o->packet);
+		break;
+	}
+	return ok;
+}
+
+static bool fault_option(int opt, const char *arg, struct options *o)
+{
+	switch (opt) {
+	case O_OFFSET:
+		o->have_offset = true;
+		return time_parse_duration(arg, &o->offset);
+	case O_DRIFT:
+		o->have_drift = true;
+		return decimal(arg, -1000, 1000, 1000, &o->drift_ppb);
+	case O_LOST:
+		return decimal(arg, 0, 0.5, 1e6, &o->lost);
+	case O_DUP:
+		return decimal(arg, 0, 1, 1e6, &o->sync_dup);
+	case O_BOGUS:
+		return decimal(arg, 0, 1, 1e6, &o->sync_bogus);
+	case O_JITTER:
+		return time_parse_duration(arg, &o->sync_jitter) && o->sync_jitter >= 0 && o->sync_jitter < SEC;
+	case O_STEP:
+		return time_parse_duration(arg, &o->step) && o->step >= 0;
+	case O_STEP_AT:
+		return decimal(arg, 0, 1, 1e6, &o->step_at);
+	case O_DURATION:
+		return time_parse_duration(arg, &o->duration) && o->duration > 0;
+	default:
+		return unsigned_option(opt, arg, o);
+	}
+}
+
+/* The options without an argument, and --missing; false when opt is none of them. */
+static bool flag_option(int opt, struct options *o)
+{
+	switch (opt) {
+	case 'o':
+		o->out = optarg;
+		return true;
+	case O_PERFECT:
+		o->have_offset = o->have_drift = true;
+		o->offset = o->drift_ppb = 0;
+		return true;
+	case O_NO_KVM:
+		return o->no_kvm = true;
+	case O_NO_TRUTH:
+		return o->no_truth = true;
+	case O_PLAIN:
+		return o->plain_names = true;
+	case O_BAD_ID:
+		return o->bad_vcpu_id = true;
+	case O_MISSING:
+		if (o->missings < sizeof o->missing / sizeof *o->missing)
+			o->missing[o->missings++] = optarg;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static int refuse(const char *what, const char *why)
+{
+	fprintf(stderr, "stealscope-sim: %s: %s (stealscope-sim --help)\n", what, why);
+	return STATUS_USAGE;
+}
+
+static int parse(int argc, char **argv, struct options *o)
+{
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "ho:V", option, NULL)) != -1) {
+		if (opt == 'h') {
+			fputs(usage, stdout);
+			scenario_list(stdout);
+			fputs(options_text, stdout);
+			return -1;
+		}
+		if (opt == 'V') {
+			puts("stealscope-sim " PACKAGE_VERSION);
+			return -1;
+		}
+		if (opt == '?')
+			return STATUS_USAGE;
+		if (!flag_option(opt, o) && !fault_option(opt, optarg, o))
+			return refuse(optarg, "not a value for this option");
+	}
+	if (optind >= argc)
+		return refuse("no scenario", "say what to simulate");
+	o->scenario = argv[optind++];
+	if (optind < argc && !number(argv[optind++], 1, 250, &o->number))
+		return refuse(argv[optind - 1], "not a number of VMs from 1 to 250");
+	if (optind < argc)
+		return refuse(argv[optind], "one scenario at a time");
+	if (!o->out)
+		return refuse("no output folder", "say -o DIR");
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = { .seed = 1, .number = 8, .beacon_hz = 20, .hogs = 1, .burst = 3, .packet = 65536, .step_at = 500000 };
+	struct error err = ERROR_INIT;
+	struct result r;
+	char text[TIME_TEXT];
+	int status = parse(argc, argv, &o);
+
+	if (status)
+		return status < 0 ? 0 : status;
+	if (simulate(&o, &r, &err) < 0) {
+		fprintf(stderr, "stealscope-sim: %s%s%s%s\n", err.text, *err.mend ? " (" : "", err.mend, *err.mend ? ")" : "");
+		return (int)err.status;
+	}
+	fprintf(stderr, "stealscope-sim: %s: %" PRIu64 " records over %s\n", o.out, r.records,
+	        time_duration(text, r.end - r.begin));
+	return STATUS_OK;
+}

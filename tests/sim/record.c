@@ -1,0 +1,92 @@
+/* The trace records: names and fields as LTTng 2.13's kernel tracer writes them, in one table from which both the metadata
+ * and the binary form are made. */
+#include "sim.h"
+
+#define WAKE_FIELDS { { FIELD_COMM, "comm" }, { FIELD_I32, "tid" }, { FIELD_I32, "prio" }, { FIELD_I32, "target_cpu" } }
+
+const struct record_class record_class[REC_COUNT] = {
+	[REC_SWITCH] = { "sched_switch", {
+		{ FIELD_COMM, "prev_comm" }, { FIELD_I32, "prev_tid" }, { FIELD_I32, "prev_prio" }, { FIELD_I64, "prev_state" },
+		{ FIELD_COMM, "next_comm" }, { FIELD_I32, "next_tid" }, { FIELD_I32, "next_prio" } } },
+	[REC_WAKEUP] = { "sched_wakeup", WAKE_FIELDS },
+	[REC_WAKING] = { "sched_waking", WAKE_FIELDS },
+	[REC_WAKEUP_NEW] = { "sched_wakeup_new", WAKE_FIELDS },
+	[REC_MIGRATE] = { "sched_migrate_task", {
+		{ FIELD_COMM, "comm" }, { FIELD_I32, "tid" }, { FIELD_I32, "prio" }, { FIELD_I32, "orig_cpu" },
+		{ FIELD_I32, "dest_cpu" } } },
+	[REC_FORK] = { "sched_process_fork", {
+		{ FIELD_COMM, "parent_comm" }, { FIELD_I32, "parent_tid" }, { FIELD_I32, "parent_pid" },
+		{ FIELD_U32, "parent_ns_inum" }, { FIELD_COMM, "child_comm" }, { FIELD_I32, "child_tid" },
+		{ FIELD_VTIDS, "vtids" }, { FIELD_I32, "child_pid" }, { FIELD_U32, "child_ns_inum" } } },
+	[REC_QUIT] = { "sched_process_exit", { { FIELD_COMM, "comm" }, { FIELD_I32, "tid" }, { FIELD_I32, "prio" } } },
+	[REC_EXEC] = { "sched_process_exec", { { FIELD_STRING, "filename" }, { FIELD_I32, "tid" }, { FIELD_I32, "old_tid" } } },
+	[REC_IRQ_ENTRY] = { "irq_handler_entry", { { FIELD_I32, "irq" }, { FIELD_STRING, "name" } } },
+	[REC_IRQ_EXIT] = { "irq_handler_exit", { { FIELD_I32, "irq" }, { FIELD_I32, "ret" } } },
+	[REC_SOFTIRQ_ENTRY] = { "irq_softirq_entry", { { FIELD_U32, "vec" } } },
+	[REC_SOFTIRQ_EXIT] = { "irq_softirq_exit", { { FIELD_U32, "vec" } } },
+	[REC_TIMER_ENTRY] = { "timer_hrtimer_expire_entry", {
+		{ FIELD_HEX, "hrtimer" }, { FIELD_I64, "now" }, { FIELD_HEX, "function" } } },
+	[REC_TIMER_EXIT] = { "timer_hrtimer_expire_exit", { { FIELD_HEX, "hrtimer" } } },
+	[REC_KVM_ENTRY] = { "kvm_x86_entry", { { FIELD_U32, "vcpu_id" } } },
+	[REC_KVM_EXIT] = { "kvm_x86_exit", {
+		{ FIELD_U32, "exit_reason" }, { FIELD_U64, "guest_rip" }, { FIELD_U32, "isa" }, { FIELD_U64, "info1" },
+		{ FIELD_U64, "info2" }, { FIELD_U32, "intr_info" }, { FIELD_U32, "error_code" }, { FIELD_U32, "vcpu_id" } } },
+	[REC_HYPERCALL] = { "kvm_x86_hypercall", {
+		{ FIELD_U64, "nr" }, { FIELD_U64, "a0" }, { FIELD_U64, "a1" }, { FIELD_U64, "a2" }, { FIELD_U64, "a3" } } },
+	[REC_INJECT] = { "kvm_x86_inj_virq", { { FIELD_U32, "irq" } } },
+	[REC_USEREXIT] = { "kvm_userspace_exit", { { FIELD_U32, "reason" }, { FIELD_I32, "errno" } } },
+	[REC_LOG] = { "lttng_logger", { { FIELD_TEXT, "msg" } } },
+	[REC_DUMP_START] = { "lttng_statedump_start", { { FIELD_END, "" } } },
+	[REC_DUMP_PROCESS] = { "lttng_statedump_process_state", {
+		{ FIELD_I32, "tid" }, { FIELD_I32, "pid" }, { FIELD_I32, "ppid" }, { FIELD_COMM, "name" }, { FIELD_I32, "type" },
+		{ FIELD_I32, "mode" }, { FIELD_I32, "submode" }, { FIELD_I32, "status" }, { FIELD_U32, "cpu" },
+		{ FIELD_HEX, "file_table_address" } } },
+	[REC_DUMP_END] = { "lttng_statedump_end", { { FIELD_END, "" } } },
+};
+
+const char *thread_name(const struct thread *t)
+{
+	return strtab_get(&t->m->sim->names, t->name);
+}
+
+/* As LTTng shows it: the kernel's priority - 100; SCHED_FIFO 10 is -11. */
+int record_prio(const struct thread *t)
+{
+	return t->rt ? -11 : 20;
+}
+
+/* Discarded by a full buffer?  Losses come in bursts. */
+static bool lost(struct cpu *c)
+{
+	struct sim *s = c->m->sim;
+
+	if (c->lost_left == 0 && rng_chance(&s->fault, s->opt.lost / 200))
+		c->lost_left = rng_range(&s->fault, 20, 380);
+	if (c->lost_left == 0)
+		return false;
+	c->lost_left--;
+	return true;
+}
+
+/* Records what happens on CPU c at this moment. */
+void record_write(struct cpu *c, enum record kind, const union value *v)
+{
+	struct machine *m = c->m;
+	struct sim *s = m->sim;
+
+	if (s->opt.no_kvm && kind >= REC_KVM_ENTRY && kind <= REC_USEREXIT)
+		return;
+	if (!m->ctf || s->now < m->trace_from || s->now > m->trace_to || s->failed)
+		return;
+	if (s->first_record == NOTHING)
+		s->first_record = s->now;
+	if (lost(c)) {
+		ctf_lose(m->ctf, c->number);
+		return;
+	}
+	s->last_record = s->now;
+	s->records++;
+	s->kind_records[kind]++;
+	if (ctf_write(m->ctf, c->number, clock_guest(m, s->now) - m->boot_guest, kind, c->cur, v, &s->err) < 0)
+		s->failed = true;
+}

@@ -1,0 +1,249 @@
+/* The scenarios: which machines, which threads, what they do.  One function each, one table. */
+#include <string.h>
+
+#include "sim.h"
+
+static bool missing(const struct sim *s, const char *name)
+{
+	for (unsigned i = 0; i < s->opt.missings; i++)
+		if (!strcmp(s->opt.missing[i], name))
+			return true;
+	return false;
+}
+
+static struct machine *host_add(struct sim *s, unsigned pcpus)
+{
+	struct machine *m;
+
+	if (s->opt.pcpus)
+		pcpus = (unsigned)s->opt.pcpus;
+	m = machine_add(s, "hypervisor", pcpus, true);
+	m->traced = !missing(s, "host");
+	thread_add(m, "lttng-consumerd", workload[WL_TRACER], s->begin + 100 * US, UINT64_MAX);
+	thread_add(m, "sshd", workload[WL_QEMU], s->begin + rng_range(&s->rng, 1 * MS, 50 * MS), UINT64_MAX);
+	return m;
+}
+
+/* A guest whose vCPUs may use the pCPUs of `affinity`; its clock is offset ns ahead and drifts by ppb. */
+static struct machine *guest_add(struct sim *s, const char *name, unsigned vcpus, uint64_t affinity, int64_t offset,
+                                 int64_t ppb, struct group *group)
+{
+	struct machine *host = s->machine[0], *m;
+	struct thread *main_thread;
+
+	affinity &= host->cpus == 64 ? UINT64_MAX : (UINT64_C(1) << host->cpus) - 1;
+	if (!affinity)
+		affinity = UINT64_MAX;
+	m = machine_add(s, name, vcpus, false);
+	m->traced = !missing(s, name);
+	clock_set(m, s->opt.have_offset ? s->opt.offset : offset, s->opt.have_drift ? s->opt.drift_ppb : ppb);
+	main_thread = thread_add(host, "qemu-system-x86", workload[WL_QEMU],
+	                         s->begin + rng_range(&s->rng, 1 * MS, 90 * MS), UINT64_MAX);
+	m->qemu_pid = main_thread->pid;
+	for (unsigned i = 0; i < vcpus; i++)
+		vcpu_thread(&m->cpu[i], host, affinity, group);
+	thread_add(m, "lttng-consumerd", workload[WL_TRACER], m->trace_from + rng_range(&s->rng, 200 * US, 3 * MS), UINT64_MAX);
+	thread_add(m, "kworker/0:1", workload[WL_QEMU], s->begin + rng_range(&s->rng, 1 * MS, 90 * MS), 1);
+	for (unsigned i = 0; i < vcpus && s->opt.beacon_hz; i++)
+		thread_add(m, "beacon", workload[WL_BEACON], s->begin + rng_range(&s->rng, 2 * MS, 40 * MS),
+		           UINT64_C(1) << i)->rt = true;
+	return m;
+}
+
+static int64_t after(struct sim *s, int64_t ns)
+{
+	return s->begin + ns + rng_range(&s->rng, 0, 900 * US);
+}
+
+static int pulse(struct sim *s)
+{
+	struct machine *g;
+
+	host_add(s, 2);
+	g = guest_add(s, "Debian", 1, UINT64_MAX, -5284822 * US, 58, NULL);
+	thread_add(g, "wk-pulse", workload[WL_PULSE], after(s, 150 * MS), UINT64_MAX);
+	return 0;
+}
+
+static int fibonacci(struct sim *s)
+{
+	struct machine *g, *h = host_add(s, 2);
+
+	g = guest_add(s, "Debian", 1, 2, -5422619 * US, 100000, NULL);
+	thread_add(g, "sh", workload[WL_FIB_SHELL], after(s, 400 * MS), UINT64_MAX);
+	thread_add(h, "burnP6", workload[WL_HOG], after(s, 200 * MS), 2);
+	return 0;
+}
+
+static void timed_hog(struct machine *m, const char *name, enum workload wl, int64_t from, uint64_t affinity)
+{
+	thread_add(m, name, workload[wl], after(m->sim, from), affinity);
+}
+
+static int critical_task(struct sim *s)
+{
+	struct machine *debian, *ubuntu, *h = host_add(s, 2);
+
+	debian = guest_add(s, "Debian", 1, 1, 3700 * MS, -41000, NULL);
+	ubuntu = guest_add(s, "Ubuntu", 2, 1, -91 * SEC, 76000, NULL);
+	thread_add(debian, "spawner", workload[WL_CRITICAL_SHELL], after(s, 300 * MS), UINT64_MAX);
+	timed_hog(ubuntu, "cc", WL_CC, 2100 * MS, 2);
+	timed_hog(h, "burnP6", WL_CC, 2300 * MS, 1);
+	return 0;
+}
+
+static int residual_timer(struct sim *s)
+{
+	struct machine *debian, *ubuntu, *h = host_add(s, 2);
+	struct bare *b = &s->bare[s->bares++];
+
+	debian = guest_add(s, "Debian", 1, 1, 1200 * MS, 20000, NULL);
+	ubuntu = guest_add(s, "Ubuntu", 1, 1, -2 * SEC, -64000, NULL);
+	thread_add(debian, "critical_task", workload[WL_HOG], after(s, 300 * MS), UINT64_MAX);
+	timed_hog(ubuntu, "cc", WL_FIBONACCI, 200 * MS, UINT64_MAX);
+	timed_hog(h, "burnP6", WL_HOG, 250 * MS, 1);
+	b->c = &ubuntu->cpu[0];
+	b->period = 3 * MS;
+	queue_push(&s->queue, s->begin + 100 * MS, DUE_BARE, b, 0);
+	return 0;
+}
+
+static int overcommit(struct sim *s)
+{
+	static const uint8_t mix[] = { WL_HOG, WL_BURST_HOG, WL_PERIODIC, WL_SLEEPER, WL_DISK, WL_EXITS };
+	int64_t n = s->opt.number;
+	char name[16];
+
+	host_add(s, 4);
+	for (int64_t i = 0; i < n; i++) {
+		struct machine *g;
+
+		snprintf(name, sizeof name, "vm%02d", (int)i);
+		g = guest_add(s, name, 1 + (unsigned)(i % 2), UINT64_MAX, rng_range(&s->rng, -60 * SEC, 60 * SEC),
+		              rng_range(&s->rng, -90000, 90000), NULL);
+		for (int k = 0; k < 3; k++) {
+			enum workload wl = mix[rng_range(&s->rng, 0, 5)];
+
+			thread_add(g, k == 0 ? "app" : k == 1 ? "db" : "cron", workload[wl],
+			           after(s, rng_range(&s->rng, 1 * MS, 60 * MS)), UINT64_MAX);
+		}
+	}
+	return 0;
+}
+
+static int churn(struct sim *s)
+{
+	struct machine *g, *h = host_add(s, 2);
+
+	g = guest_add(s, "Debian", 2, UINT64_MAX, 17 * SEC, 35000, NULL);
+	for (int i = 0; i < 4; i++)
+		thread_add(g, "make", workload[WL_FORKER], after(s, 2 * MS), UINT64_MAX);
+	thread_add(g, "java", workload[WL_THREADED], after(s, 2 * MS), UINT64_MAX);
+	for (int i = 0; i < 2; i++)
+		thread_add(h, "cron", workload[WL_FORKER], after(s, 2 * MS), UINT64_MAX);
+	return 0;
+}
+
+static int requests(struct sim *s)
+{
+	struct machine *g, *h = host_add(s, 2);
+	struct thread *server;
+
+	g = guest_add(s, "Debian", 1, 2, -5357583 * US, 100000, NULL);
+	server = thread_add(g, "reqserver", workload[WL_SERVER], NOTHING, UINT64_MAX);
+	server_add(server);
+	thread_add(g, "reqclient", workload[WL_CLIENT], after(s, 100 * MS), UINT64_MAX);
+	for (int64_t i = 0; i < s->opt.hogs; i++)
+		thread_add(h, "burnP6", workload[WL_HOG], after(s, 20 * MS), 2);
+	return 0;
+}
+
+/* ---- everything drawn from the seed --------------------------------------------------------------------------- */
+
+static void random_threads(struct sim *s, struct machine *m)
+{
+	static const struct { const char *name; uint8_t wl; } any[] = {
+		{ "burnP6", WL_HOG }, { "cc", WL_BURST_HOG }, { "make", WL_FORKER }, { "nginx", WL_SLEEPER }, { "audio", WL_PERIODIC },
+		{ "dd", WL_DISK }, { "fio", WL_BLOCKIO }, { "perf", WL_EXITS }, { "java", WL_THREADED }, { "lazy", WL_QEMU },
+	};
+	int64_t n = rng_range(&s->rng, m->is_host ? 0 : 1, 4);
+
+	for (int64_t i = 0; i < n; i++) {
+		int64_t k = rng_range(&s->rng, 0, sizeof any / sizeof *any - 1);
+		uint64_t affinity = rng_chance(&s->rng, 300000) ? UINT64_C(1) << rng_range(&s->rng, 0, (int64_t)m->cpus - 1)
+		                                                : UINT64_MAX;
+
+		thread_add(m, any[k].name, workload[any[k].wl], after(s, rng_range(&s->rng, 1 * MS, 80 * MS)), affinity)->rt =
+			any[k].wl == WL_PERIODIC && rng_chance(&s->rng, 300000);
+	}
+}
+
+static int random_scenario(struct sim *s)
+{
+	static const char *const name[] = { "Debian", "Ubuntu", "Fedora" };
+	unsigned pcpus = (unsigned)rng_range(&s->rng, 1, 4);
+	int64_t guests = rng_range(&s->rng, 1, 3);
+	struct machine *h = host_add(s, pcpus);
+
+	random_threads(s, h);
+	for (int64_t i = 0; i < guests; i++) {
+		struct group *group = NULL;
+		struct machine *g;
+		uint64_t affinity = rng_chance(&s->rng, 300000) ? rng_next(&s->rng) : UINT64_MAX;
+
+		if (rng_chance(&s->rng, 250000)) {
+			group = &s->group[s->groups++];
+			group->period = rng_range(&s->rng, 5, 40) * MS;
+			group->quota = group->period * rng_range(&s->rng, 20, 90) / 100;
+			queue_push(&s->queue, s->begin + group->period, DUE_PERIOD, group, 0);
+		}
+		g = guest_add(s, name[i], (unsigned)rng_range(&s->rng, 1, 3), affinity,
+		              rng_range(&s->rng, -3600 * SEC, 3600 * SEC), rng_range(&s->rng, -150000, 150000), group);
+		g->exit_mean = rng_range(&s->rng, 200 * US, 8 * MS);
+		random_threads(s, g);
+		if (rng_chance(&s->rng, 350000)) {
+			server_add(thread_add(g, "reqserver", workload[WL_SERVER], NOTHING, UINT64_MAX));
+			thread_add(g, "reqclient", workload[WL_CLIENT], after(s, 10 * MS), UINT64_MAX);
+		}
+	}
+	return 0;
+}
+
+static const struct scenario {
+	const char *name;
+	int (*build)(struct sim *s);
+	int64_t duration;
+	const char *what;
+} scenario[] = {
+	{ "pulse", pulse, 7 * SEC, "a periodic guest thread on an idle host (paper, Fig. 3-4)" },
+	{ "fibonacci", fibonacci, 6 * SEC, "a computation beside burnP6 on one pCPU (Fig. 6-9)" },
+	{ "critical_task", critical_task, 7 * SEC, "one task per second, disturbed by a VM and the host (Fig. 10-14)" },
+	{ "residual_timer", residual_timer, 7 * SEC, "an idle VM whose forgotten timer preempts (Fig. 15)" },
+	{ "overcommit", overcommit, 2 * SEC, "N VMs on four pCPUs" },
+	{ "churn", churn, 2 * SEC, "many short-lived threads" },
+	{ "requests", requests, 6 * SEC, "a request server with marks (Soroban)" },
+	{ "random", random_scenario, 700 * MS, "everything drawn from the seed" },
+};
+
+void scenario_list(FILE *out)
+{
+	for (size_t i = 0; i < sizeof scenario / sizeof *scenario; i++)
+		fprintf(out, "  %-15s %s\n", scenario[i].name, scenario[i].what);
+}
+
+int scenario_build(struct sim *s)
+{
+	for (size_t i = 0; i < sizeof scenario / sizeof *scenario; i++) {
+		if (strcmp(s->opt.scenario, scenario[i].name))
+			continue;
+		s->end = s->opt.duration ? s->begin + s->opt.duration : s->begin + scenario[i].duration;
+		if (s->opt.events && !s->opt.duration)
+			s->end = INT64_MAX;
+		if (scenario[i].build(s) < 0)
+			return -1;
+		for (unsigned k = 1; k < s->machines && s->opt.step; k++)
+			clock_step(s->machine[k], s->begin + (s->end - s->begin) / 1000 * s->opt.step_at / 1000, s->opt.step);
+		return 0;
+	}
+	return error_set(&s->err, STATUS_USAGE, "stealscope-sim --help lists them", "%s: no such scenario", s->opt.scenario);
+}

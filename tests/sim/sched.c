@@ -1,0 +1,328 @@
+/* The scheduler of hosts and guests: one run queue per CPU, virtual run time, time slices, wakeups that choose a CPU and
+ * may preempt, idle CPUs that pull, bandwidth groups.  A guest's scheduler sees the host's clock go on while its vCPU
+ * is out, as a real guest without steal-time accounting does.
+ *
+ * Cost: linear in the threads queued on one CPU. */
+#include "base/mem.h"
+#include "sim.h"
+
+#define SLICE (4 * MS)
+#define SLEEPER (3 * MS)      /* how far a woken thread may be behind the others */
+#define GRANULARITY (1 * MS)  /* how far behind the current thread it must be to preempt */
+
+static bool throttled(const struct thread *t)
+{
+	return t->group && t->group->throttled;
+}
+
+static struct thread *pick(const struct cpu *c)
+{
+	struct thread *best = NULL;
+
+	for (size_t i = 0; i < c->runs; i++) {
+		struct thread *t = c->run[i];
+
+		if (throttled(t))
+			continue;
+		if (!best || (t->rt != best->rt ? t->rt : t->vruntime < best->vruntime ||
+		              (t->vruntime == best->vruntime && t->tid < best->tid)))
+			best = t;
+	}
+	return best;
+}
+
+static void enqueue(struct cpu *c, struct thread *t)
+{
+	if (t->cpu != c->number) {
+		t->vruntime += c->min_vruntime - t->m->cpu[t->cpu].min_vruntime;
+		t->cpu = c->number;
+	}
+	*ARRAY_PUSH(c->run, c->runs, c->run_cap) = t;
+}
+
+static void dequeue(struct cpu *c, const struct thread *t)
+{
+	for (size_t i = 0; i < c->runs; i++)
+		if (c->run[i] == t) {
+			c->run[i] = c->run[--c->runs];
+			return;
+		}
+}
+
+/* Books the time since the last booking to the current thread. */
+static void account(struct cpu *c)
+{
+	struct thread *t = c->cur;
+	int64_t ran = c->m->sim->now - t->exec_since, least;
+
+	t->exec_since = c->m->sim->now;
+	if (t->idle)
+		return;
+	t->vruntime += ran;
+	least = t->vruntime;
+	for (size_t i = 0; i < c->runs; i++)
+		if (c->run[i]->vruntime < least)
+			least = c->run[i]->vruntime;
+	if (least > c->min_vruntime)
+		c->min_vruntime = least;
+	if (t->group) {
+		t->group->used += ran;
+		if (t->group->used >= t->group->quota)
+			t->group->throttled = true;
+	}
+}
+
+bool sched_wants(const struct cpu *c)
+{
+	return pick(c) != NULL;
+}
+
+static bool allowed(const struct thread *t, unsigned cpu)
+{
+	return t->affinity >> cpu & 1;
+}
+
+static unsigned load(const struct cpu *c)
+{
+	return (unsigned)c->runs + !c->cur->idle;
+}
+
+/* The CPU for a thread that wakes: its last one if idle, any idle one, else mostly its last one. */
+static unsigned place(struct thread *t)
+{
+	struct machine *m = t->m;
+	unsigned best = t->cpu, least = 0;
+
+	if (allowed(t, t->cpu) && !load(&m->cpu[t->cpu]))
+		return t->cpu;
+	for (unsigned i = 0; i < m->cpus; i++)
+		if (allowed(t, i) && !load(&m->cpu[i]))
+			return i;
+	if (allowed(t, t->cpu) && !rng_chance(&m->sim->rng, 200000))
+		return t->cpu;
+	for (unsigned i = 0; i < m->cpus; i++)
+		if (allowed(t, i) && (!allowed(t, best) || load(&m->cpu[i]) < least || i == 0)) {
+			best = i;
+			least = load(&m->cpu[i]);
+		}
+	return best;
+}
+
+/* CPU c asks CPU `other` to reconsider whom it runs. */
+static void reschedule(struct cpu *c, struct cpu *other)
+{
+	other->resched = true;
+	if (other == c)
+		return;
+	if (!c->host) {
+		cpu_interrupt(other);
+	} else if (c->live) {
+		struct op *op = cpu_push_front(c, OP_LEAVE, NULL);
+
+		op->what = EXIT_IPI;
+		op->c = other;
+	}
+}
+
+static bool preempts(struct cpu *c, const struct thread *t)
+{
+	if (throttled(t))
+		return false;
+	if (c->cur->idle)
+		return true;
+	account(c);
+	if (t->rt != c->cur->rt)
+		return t->rt;
+	return !t->rt && c->cur->vruntime - t->vruntime > GRANULARITY;
+}
+
+void sched_waking(struct cpu *c, struct thread *t)
+{
+	unsigned dest;
+
+	if (t->state != TASK_BLOCKED || t->waking) {
+		if (t->state == TASK_RUNNING && t->want != WANT_RUN)
+			t->wake_pending = true;
+		return;
+	}
+	t->waking = true;
+	t->timer_gen++;
+	RECORD(c, REC_WAKING, S(thread_name(t)), N(t->tid), N(record_prio(t)), N(t->cpu));
+	dest = place(t);
+	cpu_push_front(c, OP_WAKEUP, t)->a = dest;
+	if (dest != t->cpu)
+		cpu_push_front(c, OP_MOVE, t)->a = dest;
+}
+
+/* A thread that wakes goes to another CPU. */
+void sched_move(struct cpu *c, struct thread *t, unsigned dest)
+{
+	RECORD(c, REC_MIGRATE, S(thread_name(t)), N(t->tid), N(record_prio(t)), N(t->cpu), N(dest));
+	t->vruntime += t->m->cpu[dest].min_vruntime - t->m->cpu[t->cpu].min_vruntime;
+	t->cpu = dest;
+	truth_thread(t);
+}
+
+void sched_wakeup(struct cpu *c, struct thread *t, bool is_new)
+{
+	struct cpu *target;
+
+	if (is_new) {
+		t->cpu = place(t);
+		t->vruntime = t->m->cpu[t->cpu].min_vruntime;
+	}
+	target = &t->m->cpu[t->cpu];
+	RECORD(c, is_new ? REC_WAKEUP_NEW : REC_WAKEUP, S(thread_name(t)), N(t->tid), N(record_prio(t)), N(t->cpu));
+	t->waking = false;
+	t->woken = true;
+	t->want = WANT_RUN;
+	t->state = TASK_RUNNABLE;
+	if (t->vruntime < target->min_vruntime - SLEEPER)
+		t->vruntime = target->min_vruntime - SLEEPER;
+	enqueue(target, t);
+	truth_thread(t);
+	if (preempts(target, t))
+		reschedule(c, target);
+}
+
+/* A thread that waits on another CPU for a CPU which is idle, and may use this one. */
+static struct thread *pullable(const struct cpu *c)
+{
+	const struct machine *m = c->m;
+
+	for (unsigned i = 0; i < m->cpus; i++) {
+		const struct cpu *o = &m->cpu[i];
+
+		if (o == c || o->cur->idle)
+			continue;
+		for (size_t k = 0; k < o->runs; k++)
+			if (allowed(o->run[k], c->number) && !throttled(o->run[k]))
+				return o->run[k];
+	}
+	return NULL;
+}
+
+void sched_pull(struct cpu *c, struct thread *t)
+{
+	if (t->state != TASK_RUNNABLE || t->cpu == c->number || !allowed(t, c->number))
+		return;  /* somebody was faster */
+	RECORD(c, REC_MIGRATE, S(thread_name(t)), N(t->tid), N(record_prio(t)), N(t->cpu), N(c->number));
+	dequeue(&t->m->cpu[t->cpu], t);
+	enqueue(c, t);
+	truth_thread(t);
+}
+
+static bool block_is_off(const struct thread *t)
+{
+	return t->wake_pending || (t->vcpu && t->want == WANT_HALT && (t->vcpu->virqs || t->vcpu->irqs));
+}
+
+static void switch_out(struct cpu *c, struct thread *t)
+{
+	if (t->idle)
+		return;
+	t->woken = false;
+	switch ((enum want)t->want) {
+	case WANT_RUN:
+		t->state = TASK_RUNNABLE;
+		enqueue(c, t);
+		break;
+	case WANT_DIE:
+		t->state = TASK_DEAD;
+		break;
+	default:
+		t->state = TASK_BLOCKED;
+		break;
+	}
+}
+
+static void switch_to(struct cpu *c, struct thread *next)
+{
+	static const int16_t prev_state[] = { [WANT_RUN] = 0, [WANT_SLEEP] = 1, [WANT_DISK] = 2, [WANT_HALT] = 1,
+	                                      [WANT_DIE] = 32 };
+	struct thread *prev = c->cur;
+	int64_t ps = prev->idle ? 0 : prev_state[prev->want];
+
+	if (ps == 0 && !prev->idle && c->number % 2)
+		ps = 256;  /* preempted inside the kernel */
+	RECORD(c, REC_SWITCH, S(thread_name(prev)), N(prev->tid), N(record_prio(prev)), N(ps),
+	       S(thread_name(next)), N(next->tid), N(record_prio(next)));
+	switch_out(c, prev);
+	dequeue(c, next);
+	next->state = TASK_RUNNING;
+	next->exec_since = next->slice_start = c->m->sim->now;
+	c->cur = next;
+	truth_thread(prev);
+	truth_thread(next);
+	truth_pcpu(c);
+	if (prev->state == TASK_DEAD)
+		thread_free(prev);
+	if (!next->idle)
+		sched_arm_tick(c);
+}
+
+void sched_switch(struct cpu *c)
+{
+	struct thread *prev = c->cur, *best, *pulled;
+	bool stays;
+
+	if (prev->want != WANT_RUN && prev->want != WANT_DIE && block_is_off(prev)) {
+		prev->want = WANT_RUN;
+		prev->wake_pending = false;
+		return;
+	}
+	account(c);
+	c->resched = false;
+	stays = !prev->idle && prev->want == WANT_RUN && !throttled(prev);
+	best = pick(c);
+	if (!best && !stays) {
+		pulled = pullable(c);
+		if (pulled && pulled != prev) {
+			cpu_push_front(c, OP_SWITCH, NULL);
+			cpu_push_front(c, OP_PULL, pulled);
+			return;
+		}
+		best = c->idle;
+	}
+	if (stays && best && (prev->rt != best->rt ? prev->rt : prev->vruntime < best->vruntime))
+		best = NULL;
+	if (best && best != prev)
+		switch_to(c, best);
+}
+
+/* The periodic tick: the slice is over, or the group's share. */
+void sched_tick(struct cpu *c)
+{
+	struct thread *t = c->cur;
+
+	c->tick_armed = false;
+	account(c);
+	if (t->idle)
+		return;
+	if (throttled(t) || (pick(c) && c->m->sim->now - t->slice_start >= SLICE - MS / 2 && !t->rt))
+		c->resched = true;
+	sched_arm_tick(c);
+}
+
+void sched_arm_tick(struct cpu *c)
+{
+	int64_t period = 4 * MS, phase = c->number * 137 * US, now = c->m->sim->now;
+
+	if (c->tick_armed)
+		return;
+	c->tick_armed = true;
+	queue_push(&c->m->sim->queue, (now / period + 1) * period + phase, DUE_TICK, c, ++c->tick_gen);
+}
+
+void sched_unthrottle(struct sim *s, struct group *g)
+{
+	struct machine *host = s->machine[0];
+
+	g->used = 0;
+	g->throttled = false;
+	for (unsigned i = 0; i < host->cpus; i++)
+		if (host->cpu[i].cur->idle && pick(&host->cpu[i])) {
+			host->cpu[i].resched = true;
+			cpu_interrupt(&host->cpu[i]);
+		}
+}

@@ -1,0 +1,345 @@
+/* The simulator's own world: machines, CPUs, threads, and what they do in which order.
+ *
+ * One discrete-event loop (main loop in sim.c) takes the earliest moment from a heap and lets one CPU finish one
+ * activity: an operation of its kernel (at most one trace record, one state change) or a stretch of computation of
+ * its thread.  No two activities finish in the same ns of host time, so records of all machines are totally ordered
+ * and the truth is exact.  All times are ns of the host's clock since the epoch; guests' clocks exist only where
+ * records are written (clock.c).
+ *
+ * A vCPU is a struct cpu whose `host` is a thread of the host machine.  It makes progress only while `live`, that is
+ * between the kvm entry and the interruption that leads to the next kvm exit.
+ *
+ * Shares no code with the analysis; uses src/base alone. */
+#ifndef STEALSCOPE_SIM_SIM_H
+#define STEALSCOPE_SIM_SIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/strtab.h"
+
+#define US INT64_C(1000)
+#define MS INT64_C(1000000)
+#define SEC INT64_C(1000000000)
+
+#define TIDS 32768            /* thread ids are 1 .. TIDS - 1, reused after death as Linux does */
+#define CPUS_MOST 64          /* per machine: affinities are bit masks */
+#define SYNC_NR 0x56534e43    /* hypercall number of the beacon */
+
+struct sim;
+struct machine;
+struct cpu;
+struct thread;
+
+/* ---- random numbers (rng.c): integer arithmetic only, so the same seed gives the same bytes everywhere */
+
+struct rng { uint64_t s; };
+uint64_t rng_next(struct rng *r);
+int64_t rng_range(struct rng *r, int64_t lo, int64_t hi);      /* both included */
+bool rng_chance(struct rng *r, int64_t per_million);
+int64_t rng_exp(struct rng *r, int64_t mean);                  /* about exponential, at least 1 */
+
+/* ---- the event queue (queue.c) */
+
+enum due_kind { DUE_CPU, DUE_SLEEP, DUE_TICK, DUE_BARE, DUE_DISK, DUE_HOSTIO, DUE_PERIOD };
+struct due {
+	int64_t at;
+	uint64_t seq;   /* first come first served among equals */
+	void *who;
+	uint32_t gen;   /* stale when it differs from the owner's */
+	uint8_t kind;   /* enum due_kind */
+};
+struct queue {
+	struct due *item;
+	size_t len, cap;
+	uint64_t seq;
+};
+void queue_push(struct queue *q, int64_t at, enum due_kind kind, void *who, uint32_t gen);
+bool queue_pop(struct queue *q, struct due *out);
+void queue_release(struct queue *q);
+
+/* ---- operations of a kernel, run in order on one CPU, each after its delay (ops.c) */
+
+enum op_kind {
+	OP_NOP, OP_WAKING, OP_WAKEUP, OP_MOVE, OP_PULL, OP_SWITCH, OP_TICK,
+	OP_TIMER_ENTRY, OP_TIMER_EXIT, OP_IRQ_ENTRY, OP_IRQ_EXIT, OP_SOFTIRQ_ENTRY, OP_SOFTIRQ_EXIT,
+	OP_FORK, OP_WAKEUP_NEW, OP_EXEC, OP_QUIT, OP_LOG, OP_DUMP_START, OP_DUMP, OP_DUMP_END,
+	OP_LEAVE,                                                 /* guest: something that makes the CPU exit */
+	OP_EXIT, OP_HYPERCALL, OP_USEREXIT, OP_INJECT, OP_ENTRY,  /* host: KVM */
+	OP_DELIVER, OP_UNTHROTTLE,
+	OP_KINDS
+};
+struct op {
+	uint8_t kind;     /* enum op_kind */
+	uint8_t what;     /* enum irq_kind, exit_kind or log_kind */
+	int32_t delay;    /* ns of live CPU time before it happens */
+	struct thread *t;
+	struct cpu *c;
+	int64_t a, b;
+};
+
+enum irq_kind { IRQ_TICK, IRQ_WAKE, IRQ_BARE, IRQ_DEV, IRQ_RESCHED, IRQ_GUEST, IRQ_GUEST_DEV, IRQ_PERIOD };
+struct irq {
+	uint8_t kind;     /* enum irq_kind */
+	uint8_t inner;    /* of IRQ_GUEST: what the guest will see */
+	struct thread *t; /* whom it wakes */
+	struct cpu *c;    /* of IRQ_GUEST: the vCPU */
+	void *who;        /* struct bare or struct group */
+};
+
+/* Why a vCPU leaves guest mode; the number is the exit_reason of the record (SVM). */
+enum exit_kind { EXIT_INTR, EXIT_VINTR, EXIT_CPUID, EXIT_HLT, EXIT_IO, EXIT_MSR, EXIT_IPI, EXIT_VMMCALL, EXIT_NPF,
+                 EXIT_DISK, EXIT_KINDS };
+enum log_kind { LOG_SYNC_A, LOG_SYNC_D, LOG_START, LOG_YIELD, LOG_RESUME, LOG_END };
+
+/* ---- truth: one attribute whose value is followed (truth.c) */
+
+enum track_kind { TRACK_CURRENT, TRACK_OWNER, TRACK_IRQ, TRACK_VSTATUS, TRACK_VTHREAD, TRACK_PCPU,
+                  TRACK_STATUS, TRACK_NAME, TRACK_CPU, TRACK_PID, TRACK_KINDS };
+#define NOTHING INT64_MIN  /* the value of an attribute that has none */
+struct track { int64_t start, value; };
+
+/* ---- threads */
+
+enum task_state { TASK_BLOCKED, TASK_RUNNABLE, TASK_RUNNING, TASK_NEW, TASK_DEAD };
+enum want { WANT_RUN, WANT_SLEEP, WANT_DISK, WANT_HALT, WANT_DIE };
+struct step;
+struct server;
+
+struct thread {
+	struct machine *m;
+	struct cpu *vcpu;        /* of the guest, if this is the host's thread behind it */
+	struct group *group;     /* bandwidth group, or NULL */
+	int32_t tid, pid, ppid;
+	uint32_t name;           /* string id */
+	uint64_t affinity;       /* bit per CPU */
+	unsigned cpu;            /* runs on, is queued on, or ran on last */
+	uint8_t state;           /* enum task_state */
+	uint8_t want;            /* enum want: what the next OP_SWITCH makes of it */
+	bool rt, idle, waking, woken, wake_pending, in_guest, in_run;
+	int64_t vruntime, exec_since, slice_start;
+	uint32_t timer_gen;
+	/* its program (workload.c) */
+	const struct step *prog;
+	unsigned pc;
+	int64_t run_left;        /* ns of computation left in the step */
+	int64_t work_left;       /* ns of it until the next thing that happens */
+	int64_t period_next;
+	int64_t loop_left;       /* rounds of the current W_LOOP */
+	int32_t dump_tid;
+	struct server *server;
+	/* truth */
+	struct track status, tname, tcpu, tpid;
+	struct usage *usage;     /* of request servers */
+	struct thread *next_free;
+};
+
+struct cpu {
+	struct machine *m;
+	unsigned number;
+	struct thread *cur, *idle;
+	struct thread *host;     /* vCPU: its thread on the host */
+	struct thread **run;     /* queued threads, in no order */
+	size_t runs, run_cap;
+	struct op *op;           /* ring */
+	size_t ops, op_first, op_cap;
+	struct irq *irq;         /* arrived, not handled yet */
+	size_t irqs, irq_cap;
+	struct irq *virq;        /* vCPU: pending in the hypervisor */
+	size_t virqs, virq_cap;
+	bool live;               /* host: always; vCPU: executes */
+	bool kick;               /* vCPU: must leave guest mode for a new interrupt */
+	bool resched;
+	bool tick_armed;
+	uint8_t act;             /* enum act */
+	int64_t since, left;     /* of the activity */
+	uint32_t gen, tick_gen;
+	int64_t min_vruntime;
+	uint64_t key;            /* beacon: last key used */
+	struct track current, owner, interrupt, vstatus, pcpu;
+	struct { int64_t start; int32_t tid; uint8_t mode; const struct machine *m; } who;
+	int64_t lost_left;       /* records still to be lost */
+};
+
+enum act { ACT_NONE, ACT_OP, ACT_COMPUTE };
+
+/* A timer that wakes nobody: "forgotten" (paper, Fig. 15). */
+struct bare {
+	struct cpu *c;
+	int64_t period;
+};
+
+/* Threads that together get `quota` ns of CPU per `period` ns. */
+struct group {
+	struct sim *sim;
+	int64_t quota, period, used;
+	bool throttled;
+};
+
+/* host = ref_host + (guest - ref_guest) / (1 + rate / 2^60) from host time `from` on. */
+struct clock_part { int64_t from, ref_host, ref_guest, rate; };
+
+struct machine {
+	struct sim *sim;
+	char name[32];
+	bool is_host, traced;
+	unsigned cpus;
+	struct cpu *cpu;
+	struct thread **by_tid;        /* TIDS pointers */
+	int32_t next_tid, threads;
+	struct clock_part clock[8];
+	unsigned clocks;
+	int64_t boot_guest;            /* ns: the machine's clock when its CLOCK_MONOTONIC was 0 */
+	int64_t trace_from, trace_to;  /* host ns: nothing is recorded outside */
+	int64_t exit_mean;             /* ns of computation between exits that the guest's code causes */
+	uint64_t next_request;
+	int32_t qemu_pid;              /* of the VM on the host */
+	struct ctf *ctf;               /* NULL: not traced */
+};
+
+struct options {
+	const char *scenario, *out;
+	int64_t number;                /* of overcommit */
+	uint64_t seed, events;         /* events: stop after so many records, 0 = by time */
+	int64_t duration;              /* ns, 0 = the scenario's */
+	int64_t pcpus, beacon_hz, hogs, burst;
+	int64_t offset, drift_ppb;     /* of guests' clocks, when given */
+	bool have_offset, have_drift, have_beacon;
+	int64_t lost, sync_dup, sync_bogus;  /* per million */
+	int64_t sync_jitter;           /* ns */
+	int64_t step, step_at;         /* ns; per million of the duration */
+	int64_t packet;                /* bytes */
+	bool no_kvm, no_truth, plain_names, bad_vcpu_id;
+	const char *missing[16];
+	unsigned missings;
+};
+
+struct sim {
+	struct options opt;
+	struct rng rng, fault;         /* fault: for what is done to the records, so that it does not change the course */
+	struct queue queue;
+	struct strtab names;
+	int64_t now, begin, end;       /* end: when to stop */
+	int64_t first_record, last_record;
+	uint64_t records, kind_records[64];
+	struct machine *machine[260];  /* [0] is the host */
+	unsigned machines;
+	struct thread *free;
+	struct group group[4];
+	unsigned groups;
+	struct bare bare[4];
+	unsigned bares;
+	struct truth *truth;
+	struct error err;
+	bool failed;
+};
+
+/* machine.c */
+struct machine *machine_add(struct sim *s, const char *name, unsigned cpus, bool is_host);
+struct thread *thread_add(struct machine *m, const char *name, const struct step *prog, int64_t start, uint64_t affinity);
+struct thread *thread_new(struct machine *m, uint32_t name, const struct step *prog, int32_t pid, int32_t ppid);
+void thread_free(struct thread *t);
+void vcpu_thread(struct cpu *guest, struct machine *host, uint64_t affinity, struct group *group);
+void machine_free(struct machine *m);
+
+/* cpu.c: the engine */
+struct op *cpu_push(struct cpu *c, enum op_kind kind, struct thread *t);        /* behind all others */
+struct op *cpu_push_front(struct cpu *c, enum op_kind kind, struct thread *t);  /* before all others */
+void cpu_next(struct cpu *c);       /* lets the CPU begin its next activity, if it has none */
+void cpu_interrupt(struct cpu *c);  /* something new is pending: stop computing and look */
+void cpu_irq(struct cpu *c, const struct irq *q);
+void cpu_pause(struct cpu *c);      /* vCPU: freezes */
+void cpu_resume(struct cpu *c);     /* vCPU: goes on where it was */
+void cpu_due(struct cpu *c, uint32_t gen);
+
+/* ops.c */
+void op_run(struct cpu *c, const struct op *op);
+void irq_begin(struct cpu *c, const struct irq *q);
+
+/* sched.c */
+void sched_waking(struct cpu *c, struct thread *t);
+void sched_wakeup(struct cpu *c, struct thread *t, bool is_new);
+void sched_move(struct cpu *c, struct thread *t, unsigned dest);
+void sched_pull(struct cpu *c, struct thread *t);
+void sched_switch(struct cpu *c);
+void sched_tick(struct cpu *c);
+bool sched_wants(const struct cpu *c);  /* an idle CPU that has somebody to run */
+void sched_unthrottle(struct sim *s, struct group *g);
+void sched_arm_tick(struct cpu *c);
+
+/* kvm.c */
+struct cpu *vcpu_pcpu(const struct cpu *guest);
+void kvm_leave(struct cpu *guest, const struct op *op);      /* the guest does something that exits */
+void kvm_interrupt(struct cpu *pcpu);                        /* the host wants its CPU back */
+void kvm_exit(struct cpu *pcpu, const struct op *op);
+void kvm_inject(struct cpu *pcpu);
+void kvm_entry(struct cpu *pcpu);
+void kvm_deliver(struct cpu *guest, const struct irq *q, struct cpu *from);
+
+/* workload.c */
+enum step_kind { W_RUN, W_SLEEP, W_PERIOD, W_GOTO, W_LOOP, W_FORK, W_THREAD, W_EXEC, W_QUIT, W_BEACON, W_EXIT, W_IO, W_DISK,
+                 W_SERVE, W_SUBMIT, W_DUMP, W_PAUSE };
+struct step {
+	uint8_t kind;            /* enum step_kind */
+	uint8_t arg;             /* W_GOTO, W_LOOP: step to go to; W_FORK: workload */
+	int64_t lo, hi;          /* ns, or a count */
+	const char *text;        /* name */
+};
+enum workload { WL_HOG, WL_PULSE, WL_FIBONACCI, WL_FIB_SHELL, WL_CRITICAL, WL_CRITICAL_SHELL, WL_CC, WL_BURST_HOG, WL_SHORT,
+                WL_FORKER, WL_SLEEPER, WL_PERIODIC, WL_DISK, WL_BLOCKIO, WL_BEACON, WL_SERVER, WL_CLIENT, WL_TRACER,
+                WL_QEMU, WL_EXITS, WL_THREADED, WL_WORKER, WL_COUNT };
+extern const struct step *const workload[WL_COUNT];
+void thread_step(struct cpu *c, struct thread *t);
+struct server *server_add(struct thread *t);
+void server_free(struct server *s);
+void sleep_until(struct thread *t, int64_t when);
+
+/* record.c: trace records */
+enum record {
+	REC_SWITCH, REC_WAKEUP, REC_WAKING, REC_WAKEUP_NEW, REC_MIGRATE, REC_FORK, REC_QUIT, REC_EXEC, REC_IRQ_ENTRY, REC_IRQ_EXIT,
+	REC_SOFTIRQ_ENTRY, REC_SOFTIRQ_EXIT, REC_TIMER_ENTRY, REC_TIMER_EXIT, REC_KVM_ENTRY, REC_KVM_EXIT, REC_HYPERCALL,
+	REC_INJECT, REC_USEREXIT, REC_LOG, REC_DUMP_START, REC_DUMP_PROCESS, REC_DUMP_NS, REC_DUMP_END, REC_COUNT
+};
+union value { int64_t n; const char *s; };
+enum field_type { FIELD_END, FIELD_I32, FIELD_U32, FIELD_I64, FIELD_U64, FIELD_HEX, FIELD_COMM, FIELD_STRING, FIELD_TEXT,
+                  FIELD_VTIDS };
+struct record_field { uint8_t type; const char *name; };
+struct record_class { const char *name; struct record_field field[11]; };
+extern const struct record_class record_class[REC_COUNT];
+#define RECORD(c, kind, ...) record_write((c), (kind), (const union value[]){ __VA_ARGS__ })
+#define N(x) { .n = (int64_t)(x) }
+#define S(x) { .s = (x) }
+void record_write(struct cpu *c, enum record kind, const union value *v);
+const char *thread_name(const struct thread *t);
+int record_prio(const struct thread *t);
+
+/* ctf.c: packets and metadata */
+struct ctf *ctf_open(const char *dir, const struct machine *m, struct error *err);
+int ctf_write(struct ctf *t, unsigned cpu, int64_t ts, enum record kind, const struct thread *cur, const union value *v,
+              struct error *err);
+void ctf_lose(struct ctf *t, unsigned cpu);  /* the event that would be written now is discarded */
+int ctf_close(struct ctf *t, int64_t begin, int64_t end, struct error *err);
+
+/* clock.c */
+int64_t clock_guest(const struct machine *m, int64_t host);  /* ns of the machine's clock */
+void clock_set(struct machine *m, int64_t offset, int64_t drift_ppb);
+void clock_step(struct machine *m, int64_t from, int64_t by);
+
+/* truth.c */
+int truth_open(struct sim *s, const char *dir);
+void truth_pcpu(struct cpu *c);                          /* who runs on a pCPU */
+void truth_irq(struct cpu *c, uint32_t name);            /* 0 = none */
+void truth_vcpu(struct cpu *guest);                      /* its state and that of its current thread */
+void truth_thread(struct thread *t);                     /* status, CPU, name */
+void truth_end_thread(struct thread *t);
+void truth_mark(struct cpu *c, enum log_kind kind, int64_t id);
+int truth_close(struct sim *s);
+
+/* scenario.c */
+int scenario_build(struct sim *s);
+void scenario_list(FILE *out);
+
+#endif

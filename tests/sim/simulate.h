@@ -1,0 +1,15 @@
+/* What main() asks of the simulator. */
+#ifndef STEALSCOPE_SIM_SIMULATE_H
+#define STEALSCOPE_SIM_SIMULATE_H
+
+#include "sim.h"
+
+struct result {
+	uint64_t records;    /* written */
+	int64_t begin, end;  /* host ns of the first and last record */
+};
+
+/* Runs the scenario and writes traces and truth below options->out. */
+int simulate(const struct options *options, struct result *result, struct error *err);
+
+#endif

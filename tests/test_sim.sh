@@ -1,0 +1,115 @@
+#!/bin/sh
+# The simulator: same seed, same bytes; the truth conserves time; babeltrace2 reads every trace and counts the same
+# records as the simulator; guests' records lie in guest mode.
+#
+# awk computes with doubles, so times lose their first six digits (they are the same throughout a run).
+set -eu
+sim=$PWD/${builddir:-.}/stealscope-sim
+case ${builddir:-.} in /*) sim=$builddir/stealscope-sim ;; esac
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/test_sim.XXXXXX")
+trap 'rm -rf "$tmp"' EXIT
+trap 'exit 1' HUP INT TERM
+failed=0
+bt=$(command -v babeltrace2 || true)
+
+fail() { echo "FAIL: $*"; failed=1; }
+
+# Every CPU attribute and every pCPU's owner is known at every ns; a thread's attributes never overlap; the time that
+# threads are RUNNING is the time that CPUs have them as current thread.
+conserved() {
+	awk -F, -v what="$2" '
+	function t(s) { return substr(s, 7) + 0 }
+	FNR == 1 { file++; next }
+	file == 1 { if ($1 == "begin") begin = t($2); if ($1 == "end") end = t($2); next }
+	file == 2 {
+		if (t($2) > t($3)) bad("backward " $0)
+		if ($1 in last) {
+			if (t($2) <= last[$1]) bad("overlap " $0)
+			if ($1 !~ /Threads|Interrupt/ && t($2) != last[$1] + 1) bad("hole before " $0)
+			if (t($2) == last[$1] + 1 && $4 == value[$1]) bad("not maximal " $0)
+		} else if ($1 !~ /Threads|Interrupt/ && t($2) != begin) bad("late start " $0)
+		last[$1] = t($3); value[$1] = $4; n = t($3) - t($2) + 1; total++
+		if ($1 ~ /^\/Host\/CPUs.*Current Thread$/ && $4 != 0) on["/Host/Threads/" $4 "/Status"] += n
+		if ($1 ~ /^\/Host\/Threads.*Status$/ && $4 == "RUNNING") ran[$1] += n
+		if ($1 ~ /^\/Virtual.*CPUs.*Status$/) { split($1, part, "/"); state[part[3], $4] += n; states[part[3] "," $4] = 1 }
+		next
+	}
+	file == 3 {
+		if (($1 in wlast) ? t($2) != wlast[$1] + 1 : t($2) != begin) bad("pcpus: hole before " $0)
+		wlast[$1] = t($3); n = t($3) - t($2) + 1
+		if ($6 == "guest") who[$4, $5 == 0 ? "IDLE-in" : "RUNNING"] += n
+		if ($6 == "hypervisor") who[$4, "VMM"] += n
+	}
+	function bad(s) { if (errors++ < 5) print what ": " s }
+	END {
+		for (p in last) if (p !~ /Threads|Interrupt/ && last[p] != end) bad("early end " p)
+		for (p in wlast) if (wlast[p] != end) bad("early end of pCPU " p)
+		for (p in ran) if (ran[p] != on[p]) bad(p " runs " ran[p] " but has CPUs for " on[p])
+		for (p in on) if (ran[p] != on[p]) bad(p " runs " ran[p] " but has CPUs for " on[p])
+		for (s in states) { split(s, q, ","); if (q[2] == "RUNNING" || q[2] == "VMM")
+			if (state[q[1], q[2]] != who[q[1], q[2]]) bad(s " " state[q[1], q[2]] " but pCPUs say " who[q[1], q[2]]) }
+		if (total < 20) bad("only " total " intervals")
+		exit errors > 0
+	}' "$1/truth/info.csv" "$1/truth/intervals.csv" "$1/truth/pcpus.csv" || fail "$2: time is not conserved"
+}
+
+# All records are read back, none more.
+counted() {
+	[ -n "$bt" ] || return 0
+	for d in "$1"/host "$1"/guest-*; do
+		[ -d "$d" ] || continue
+		"$bt" --fields=all --names=none "$d" 2>>"$tmp/stderr" || fail "$2: babeltrace2 $d"
+	done >"$tmp/text"
+	[ ! -s "$tmp/stderr" ] || { head -n 3 "$tmp/stderr"; fail "$2: babeltrace2 complains"; }
+	awk -F'[ ,:]+' -v what="$2" '
+	FNR == NR { if ($1 == "records" && NF == 3) want[$2] = $3; next }
+	{ for (i = 1; i <= 12; i++) if ($i in want) { got[$i]++; break } }
+	END { for (k in want) if (want[k] != got[k]) { print what ": " k ": " want[k] " written, " got[k] + 0 " read"; e = 1 }
+	      exit e }' "$1/truth/info.csv" "$tmp/text" || fail "$2: records"
+}
+
+# With perfect clocks each guest record of a VM with one vCPU lies between a kvm entry and the next exit.
+contained() {
+	[ -n "$bt" ] || return 0
+	"$bt" --clock-seconds --no-delta "$1/host" "$1/guest-Debian" 2>/dev/null | awk -v what="$2" '
+	/^\[[0-9.]+\] hypervisor kvm_x86_entry/ { inside = 1 }
+	/^\[[0-9.]+\] hypervisor kvm_x86_exit/ { inside = 0 }
+	/^\[[0-9.]+\] Debian / { n++; if (!inside) { if (e++ < 3) print what ": outside guest mode: " substr($0, 1, 100) } }
+	END { exit e > 0 || n < 100 }' || fail "$2: guest records outside guest mode"
+}
+
+for s in pulse fibonacci critical_task residual_timer "overcommit 5" churn requests; do
+	# shellcheck disable=SC2086
+	"$sim" $s --duration 900ms --seed 7 -o "$tmp/a" 2>/dev/null || fail "$s: exit $?"
+	conserved "$tmp/a" "$s"
+	counted "$tmp/a" "$s"
+	rm -rf "$tmp/a"
+done
+for seed in 1 2 3 4 5 6 7 8; do
+	"$sim" random --seed $seed --duration 300ms -o "$tmp/a" 2>/dev/null || fail "random $seed: exit $?"
+	conserved "$tmp/a" "random $seed"
+	counted "$tmp/a" "random $seed"
+	rm -rf "$tmp/a"
+done
+
+"$sim" pulse --perfect-clocks --duration 2s -o "$tmp/p" 2>/dev/null || fail "pulse: exit $?"
+contained "$tmp/p" pulse
+
+# The same seed gives the same bytes, another one others; faults change records, not the course of events.
+"$sim" random --seed 5 -o "$tmp/x" 2>/dev/null
+"$sim" random --seed 5 -o "$tmp/y" 2>/dev/null
+"$sim" random --seed 6 -o "$tmp/z" 2>/dev/null
+"$sim" random --seed 5 --lost 0.05 -o "$tmp/l" 2>/dev/null
+diff -r "$tmp/x" "$tmp/y" >/dev/null || fail "same seed, other bytes"
+! diff -r "$tmp/x" "$tmp/z" >/dev/null 2>&1 || fail "other seed, same bytes"
+! cmp -s "$tmp/x/host/kernel/ch_0" "$tmp/l/host/kernel/ch_0" || fail "--lost loses nothing"
+head -n 1000 "$tmp/x/truth/pcpus.csv" | sed 1,8d >"$tmp/course"
+grep -q -x -F -f "$tmp/course" "$tmp/l/truth/pcpus.csv" || fail "--lost changes the course of events"
+
+# Refusals are one line and have their exit status.
+for bad in "nonsense -o $tmp/q" "pulse" "pulse -o $tmp/q --lost 2" "pulse -o $tmp/q --duration never" "overcommit 0 -o $tmp/q"; do
+	# shellcheck disable=SC2086
+	if "$sim" $bad 2>"$tmp/err"; then fail "accepted: $bad"; elif [ $? -ne 1 ]; then fail "exit status: $bad"; fi
+	[ "$(wc -l <"$tmp/err")" -eq 1 ] || fail "not one line: $bad"
+done
+exit $failed
