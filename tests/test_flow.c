@@ -124,6 +124,7 @@ static void migration_throttle_block(void **state)
 	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/Current Thread", "0 5; 70 0; 83 5; 90 0");
 	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/pCPU", "0 1; 20 2");
 	world_row(&w, "/Host/Threads/100/Waker", "55 host/43");
+	world_row(&w, "/Host/Threads/100/CPU", "0 1; 20 2");
 	world_row(&w, "/Host/Threads/100/Status", "0 RUNNING; 10 PREEMPTED; 40 BLOCKED; 55 PREEMPTED; 60 RUNNING; 70 BLOCKED; "
 	          "80 PREEMPTED; 82 RUNNING; 90 BLOCKED");
 	world_row(&w, "/Host/CPUs/CPU1/Current Thread", "0 100; 10 42");
@@ -136,7 +137,9 @@ static void migration_throttle_block(void **state)
 	                 "60-69 running A/5 alpha @2; 70-79 waiting A/6 beta; 80-81 preempting host/43 qemu-io @2; "
 	                 "82-82 hypervisor A/0 swapper @2; 83-89 running A/5 alpha @2; 90-99 waiting");
 	world_check_flow(&w, "host/100", 0, 59,
-	                 "0-39 unknown; 40-54 waiting host/43 qemu-io; 55-59 unknown");
+	                 "0-9 running host/100 CPU 0/KVM @1; 10-19 preempting host/42 burnP6 @1; "
+	                 "20-24 preempting host/43 qemu-io @2; 25-39 idle-cpu @2; 40-54 waiting host/43 qemu-io; "
+	                 "55-59 preempting host/43 qemu-io @2");
 	world_release(&w);
 }
 
