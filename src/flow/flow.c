@@ -130,10 +130,11 @@ int flow_collect(struct resolver *r, const struct subject *s, int64_t from, int6
 	return 0;
 }
 
-void resolver_give_names(struct resolver *r, char ***name, size_t *names)
+/* The names move from the resolver to the flow. */
+static void take_names(struct resolver *r, struct flow *f)
 {
-	*name = r->names.str;
-	*names = r->names.len;
+	f->name = r->names.str;
+	f->names = r->names.len;
 	r->names.str = NULL;
 	r->names.len = r->names.cap = 0;
 }
@@ -145,7 +146,7 @@ static int flow_of(const struct topo *topo, const struct subject *s, int64_t fro
 	resolver_init(&r, topo, from, to, err);
 	int status = flow_collect(&r, s, from, to, out);
 	if (status == 0)
-		resolver_give_names(&r, &out->name, &out->names);
+		take_names(&r, out);
 	resolver_release(&r);
 	return status;
 }

@@ -5,6 +5,12 @@
  *   /Host/CPUs/CPU0/Interrupt     string, "irq/27-virtio0" or "softirq/7-SCHED", null when none
  *   /Host/Threads/<TID>/VM        string, for vCPU threads: "<VM>/<n>"
  *   .../Threads/<TID>/Waker       string "<machine>/<TID>": who ended the last BLOCKED
+ *   /Containers/pidns-<inode>/Threads/<TID>/...   the threads of the host in another pid namespace than the host's
+ *   /Requests/<machine>/<id>/State   state set: running, yielded, unknown (events were lost); null outside
+ *   /Requests/<machine>/<id>/Thread  TID that serves it; null outside
+ * <machine> is "host" or the VM's name.  TID 0, the idle thread, has no row: "Current Thread" 0 means idle, null
+ * unknown.  A machine's rows say something from its first event to its last: before and after, threads are null,
+ * and vCPUs go by the host alone, or are UNKNOWN where the host is not traced and the guest is.
  * Memory is bounded by live objects, not by the length of the trace. */
 #ifndef STEALSCOPE_MODEL_MODEL_H
 #define STEALSCOPE_MODEL_MODEL_H

@@ -1,0 +1,94 @@
+/* Setting a model up and taking it down. */
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "model/feed.h"
+
+#define OWNER_FIXED 4  /* idle, host, unknown, other VM: the order of enum owner in update.c */
+
+static const char *no_name(const void *of, int64_t id)
+{
+	(void)of, (void)id;
+	return "";
+}
+
+static void declare_sets(struct model *m)
+{
+	static const char *const request[] = { "running", "yielded", "unknown" };
+	const char *owner[HISTORY_STATES] = { "idle", "host", "unknown", "other VM" };
+	m->owners = m->machines - 1;
+	if (m->owners > HISTORY_STATES - 1 - OWNER_FIXED)
+		m->owners = HISTORY_STATES - 1 - OWNER_FIXED;
+	for (uint32_t i = 0; i < m->owners; i++)
+		owner[OWNER_FIXED + i] = m->machine[1 + i]->name;
+	m->set_vcpu = sink_state_set(&m->sink, "vcpu", vcpu_state_name, VCPU_STATE_COUNT);
+	m->set_thread = sink_state_set(&m->sink, "thread", thread_state_name, THREAD_STATE_COUNT);
+	m->set_owner = sink_state_set(&m->sink, "owner", owner, OWNER_FIXED + m->owners);
+	m->set_request = sink_state_set(&m->sink, "request", request, 3);
+}
+
+static struct machine *machine_new(struct model *m, uint32_t index, const struct machine_setup *setup)
+{
+	struct machine *mc = mem_new(1, sizeof *mc);
+	char root[1000];
+	mc->model = m;
+	mc->index = index;
+	mc->name = mem_dup(index ? setup->name : "host");
+	if (index)
+		history_path(root, sizeof root, "Virtual Machines", mc->name, (char *)NULL);
+	else
+		history_path(root, sizeof root, "Host", (char *)NULL);
+	mc->root = mem_printf("/%s", root + (*root == '/'));
+	mc->parent = setup->parent >= 0 && m->machine[setup->parent]->traced ? m->machine[setup->parent] : NULL;
+	mc->host_pid = setup->host_pid;
+	mc->traced = setup->traced;
+	mc->has_kvm = setup->has_kvm;
+	mc->names = setup->names.get ? setup->names : (struct name_source){ no_name, NULL };
+	return mc;
+}
+
+struct model *model_new(const struct machine_setup *setup, size_t n, bool paper_states, const struct sink_ops *ops,
+                        void *to, struct error *err)
+{
+	struct model *m = mem_new(1, sizeof *m);
+	m->sink = (struct sink){ .ops = ops, .to = to, .now = INT64_MIN };
+	m->paper_states = paper_states;
+	m->machine = mem_new(n, sizeof *m->machine);
+	for (size_t i = 0; i < n; i++)
+		m->machine[m->machines++] = machine_new(m, (uint32_t)i, &setup[i]);
+	declare_sets(m);
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < setup[i].vcpus; k++) {
+			const struct sync_vcpu *v = &setup[i].vcpu[k];
+			if (v->number <= UINT16_MAX)
+				vcpu_map(m->machine[i], v->number, v->host_tid, INT64_MAX);
+		}
+	if (!m->sink.failed)
+		return m;
+	if (err)
+		*err = m->sink.err;
+	model_free(m);
+	return NULL;
+}
+
+void model_free(struct model *m)
+{
+	if (!m)
+		return;
+	for (uint32_t i = 0; i < m->machines; i++) {
+		struct machine *mc = m->machine[i];
+		thread_forget(mc);
+		request_release(mc);
+		map_release(&mc->candidate);
+		for (uint32_t k = 0; k < mc->cpus; k++)
+			free(mc->cpu[k].irq);
+		free(mc->cpu);
+		free(mc->name);
+		free(mc->root);
+		free(mc);
+	}
+	free(m->machine);
+	free(m->vcpu);
+	free(m->candidate);
+	free(m);
+}

@@ -1,0 +1,127 @@
+/* CPUs: who is current on each, and which of them are vCPUs. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "model/state.h"
+
+static void reserve(struct machine *mc, uint32_t number)
+{
+	if (number < mc->cpus)
+		return;
+	uint32_t n = mc->cpus ? mc->cpus : 4;
+	while (n <= number)
+		n *= 2;
+	mc->cpu = mem_resize(mc->cpu, n, sizeof *mc->cpu);
+	for (uint32_t i = mc->cpus; i < n; i++)
+		mc->cpu[i] = (struct cpu){
+			.vcpu = NONE, .attr_current = HISTORY_NONE, .attr_owner = HISTORY_NONE,
+			.attr_interrupt = HISTORY_NONE,
+		};
+	mc->cpus = n;
+}
+
+static uint32_t declare(struct machine *mc, uint32_t number, const char *what, enum history_type type, unsigned set)
+{
+	char path[1024];
+	snprintf(path, sizeof path, "%s/CPUs/CPU%" PRIu32 "/%s", mc->root, number, what);
+	return sink_attribute(&mc->model->sink, path, type, set);
+}
+
+uint32_t vcpu_get(struct machine *vm, uint32_t number)
+{
+	struct model *m = vm->model;
+	size_t len = m->vcpus;
+	reserve(vm, number);
+	if (vm->cpu[number].vcpu != NONE)
+		return vm->cpu[number].vcpu;
+	struct vcpu *v = ARRAY_PUSH(m->vcpu, len, m->vcpu_cap);
+	*v = (struct vcpu){
+		.vm = vm, .number = number, .status = STATUS_NULL, .pcpu = -1,
+		.attr_status = declare(vm, number, "Status", HISTORY_STATE, m->set_vcpu),
+		.attr_host_thread = declare(vm, number, "Host Thread", HISTORY_INT, 0),
+		.attr_pcpu = declare(vm, number, "pCPU", HISTORY_INT, 0),
+	};
+	vm->cpu[number].vcpu = m->vcpus;
+	return m->vcpus++;
+}
+
+void vcpu_map(struct machine *vm, uint32_t number, int64_t tid, int64_t until)
+{
+	struct model *m = vm->model;
+	uint32_t vcpu = vcpu_get(vm, number);
+	if (!vm->parent || !tid_valid(tid))
+		return;
+	uint64_t *first = map_put(&vm->parent->candidate, (uint64_t)tid, NULL);
+	*ARRAY_PUSH(m->candidate, m->candidates, m->candidate_cap) =
+		(struct candidate){ .vcpu = vcpu, .until = until, .next = (uint32_t)*first - 1 };  /* 0, none, gives NONE */
+	*first = m->candidates;
+	m->vcpu[vcpu].mapped = true;
+}
+
+struct cpu *cpu_get(struct machine *mc, uint32_t number)
+{
+	reserve(mc, number);
+	struct cpu *c = &mc->cpu[number];
+	if (c->state != CPU_UNSEEN)
+		return c;
+	c->state = CPU_UNKNOWN;
+	if (c->attr_current == HISTORY_NONE) {
+		c->attr_current = declare(mc, number, "Current Thread", HISTORY_INT, 0);
+		if (mc->index) {
+			vcpu_get(mc, number);
+		} else {
+			c->attr_owner = declare(mc, number, "Owner", HISTORY_STATE, mc->model->set_owner);
+			c->attr_interrupt = declare(mc, number, "Interrupt", HISTORY_STRING, 0);
+		}
+	}
+	update_cpu(mc, number);
+	return c;
+}
+
+struct thread *cpu_leave(struct machine *mc, uint32_t number)
+{
+	struct cpu *c = &mc->cpu[number];
+	struct thread *th = c->current;
+	if (th) {
+		th->on = -1;
+		th->sched = THREAD_UNKNOWN;
+	}
+	c->current = NULL;
+	c->state = CPU_UNKNOWN;
+	return th;
+}
+
+void cpu_unknown(struct machine *mc, uint32_t number)
+{
+	struct thread *old = cpu_leave(mc, number);
+	update_cpu(mc, number);
+	if (old)
+		update_thread(mc, old);
+}
+
+void cpu_enter(struct machine *mc, uint32_t number, struct thread *th, enum vcpu_mode mode)
+{
+	struct thread *old = cpu_leave(mc, number);
+	struct cpu *c = &mc->cpu[number];
+	if (th) {
+		int32_t other = th->on;
+		if (other >= 0) {  /* it was never seen to leave: events are missing */
+			cpu_leave(mc, (uint32_t)other);
+			update_cpu(mc, (uint32_t)other);
+		}
+		th->on = (int32_t)number;
+		th->sched = THREAD_RUNNING;
+		th->woken = false;
+		th->waker = -1;
+		if (th->vcpu != NONE)
+			mc->model->vcpu[th->vcpu].mode = mc->has_kvm ? mode : MODE_UNTRACED;
+		thread_place(mc, th, number);
+	}
+	c->current = th;
+	c->state = th ? CPU_BUSY : CPU_IDLE;
+	update_cpu(mc, number);
+	if (old && old != th)
+		update_thread(mc, old);
+}

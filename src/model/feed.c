@@ -1,0 +1,355 @@
+/* What each event does to the state of its machine (paper, section "Multi-level trace analysis").
+ *
+ * Every event first proves who is current on its CPU, by its context; then it has its own effect.  Facts are set
+ * with cpu_*() and thread_*(), consequences follow in update.c.  O(1) per event, except a lost-events record, which
+ * looks at every live thread of its machine. */
+#include "model/feed.h"
+
+#include <stdio.h>
+
+/* Makes `tid` the current thread of the CPU, which an event has just proved. */
+static void prove(struct machine *mc, uint32_t number, int64_t tid)
+{
+	const struct cpu *c = &mc->cpu[number];
+	struct thread *old = c->current;
+	if (tid < 0 || (c->state == CPU_IDLE && tid == 0) || (old && old->tid == tid))
+		return;
+	struct thread *th = tid ? thread_get(mc, tid) : NULL;
+	if (tid && !th)
+		return;
+	cpu_enter(mc, number, th, MODE_UNKNOWN);
+	/* exec by another thread than the leader: it took over the leader's TID, and its own is gone. */
+	if (old && old->pid == tid)
+		thread_die(mc, old);
+}
+
+static void on_switch(struct machine *mc, uint32_t number, const struct event *ev)
+{
+	struct cpu *c = &mc->cpu[number];
+	irq_clear(mc, c);
+	prove(mc, number, ev->sw.prev_tid);
+	struct thread *prev = c->current, *next = ev->sw.next_tid > 0 ? thread_get(mc, ev->sw.next_tid) : NULL;
+	if (prev) {
+		thread_learn(mc, prev, ev->sw.prev_comm, -1);
+		prev = cpu_leave(mc, number);
+		prev->woken = false;
+		if (ev->sw.prev_state == RUN_RUNNABLE)
+			prev->sched = THREAD_PREEMPTED;
+		else if (ev->sw.prev_state != EVENT_ABSENT)
+			prev->sched = THREAD_BLOCKED;
+	}
+	if (next) {
+		cpu_enter(mc, number, next, MODE_VMM);  /* Fig. 5, transitions 3 and 6 */
+		thread_learn(mc, next, ev->sw.next_comm, -1);
+	} else if (ev->sw.next_tid == 0) {
+		cpu_enter(mc, number, NULL, MODE_VMM);
+	} else {
+		cpu_unknown(mc, number);
+	}
+	if (!prev || prev == next)
+		return;
+	if (ev->sw.prev_state == RUN_DEAD)
+		thread_die(mc, prev);
+	else
+		update_thread(mc, prev);  /* Fig. 5, transitions 4 and 5 */
+}
+
+static int64_t current_tid(const struct cpu *c, const struct event *ev)
+{
+	if (ev->tid >= 0)
+		return ev->tid;
+	return c->current ? c->current->tid : c->state == CPU_IDLE ? 0 : -1;
+}
+
+/* sched_waking says who wakes, in the waker's context; sched_wakeup follows, often in an interrupt of the CPU where
+ * the thread is queued, and moves it. */
+static void on_wake(struct machine *mc, const struct cpu *c, const struct event *ev)
+{
+	struct thread *th = thread_get(mc, ev->wake.tid);
+	if (!th)
+		return;
+	thread_learn(mc, th, ev->wake.comm, -1);
+	if (th->on >= 0)
+		return;  /* it was about to sleep, and does not */
+	int64_t waker = current_tid(c, ev);
+	if (th->sched != THREAD_PREEMPTED && th->waker < 0 && waker <= INT32_MAX)
+		th->waker = (int32_t)waker;
+	if (ev->kind == EV_WAKING && !mc->waking_moves)
+		return;
+	thread_place(mc, th, ev->wake.target_cpu);
+	if (th->sched != THREAD_PREEMPTED) {
+		thread_waker(mc, th);
+		th->sched = THREAD_PREEMPTED;
+		th->woken = true;
+	}
+	update_thread(mc, th);
+}
+
+static void on_migrate(struct machine *mc, const struct event *ev)
+{
+	struct thread *th = thread_get(mc, ev->migrate.tid);
+	if (!th || th->on >= 0)
+		return;
+	thread_place(mc, th, ev->migrate.dest_cpu);
+	update_thread(mc, th);
+}
+
+static void on_fork(struct machine *mc, const struct event *ev)
+{
+	struct thread *old = thread_find(mc, ev->fork.child_tid);
+	if (old)
+		thread_die(mc, old);  /* its end was not seen */
+	struct thread *th = thread_get(mc, ev->fork.child_tid);
+	if (!th)
+		return;
+	thread_container(mc, th, ev->fork.child_ns);
+	thread_learn(mc, th, ev->fork.child_comm, ev->fork.child_pid);
+	thread_place(mc, th, ev->cpu);
+	th->sched = THREAD_BLOCKED;  /* it waits to be woken for the first time */
+	update_thread(mc, th);
+}
+
+/* The name an exec gives: the last part of the file's name, cut as the kernel cuts it. */
+static void on_exec(struct machine *mc, const struct cpu *c, const struct event *ev)
+{
+	int64_t tid = tid_valid(ev->exec.tid) ? ev->exec.tid : current_tid(c, ev);
+	struct thread *th = thread_find(mc, tid);
+	if (!th || ev->exec.filename <= 0)
+		return;
+	const char *base = mc->names.get(mc->names.of, ev->exec.filename);
+	for (const char *p = base; *p; p++)
+		if (*p == '/' && p[1])
+			base = p + 1;
+	char name[NAME_LONGEST + 1];
+	snprintf(name, sizeof name, "%s", base);
+	th->comm = 0;  /* whatever the next event calls it is right */
+	thread_rename(mc, th, name);
+}
+
+/* States of LTTng's statedump: 1 and 2 wait for a CPU, 3, 4 and 7 are dead, 5 sleeps; 0 and 6 say nothing that
+ * the thread's CPU does not say better. */
+static int8_t dumped_state(int64_t status)
+{
+	switch (status) {
+	case 1:
+	case 2:
+		return THREAD_PREEMPTED;
+	case 5:
+		return THREAD_BLOCKED;
+	default:
+		return THREAD_UNKNOWN;
+	}
+}
+
+static bool dumped_dead(int64_t status)
+{
+	return status == 3 || status == 4 || status == 7;
+}
+
+static void on_process(struct machine *mc, const struct event *ev)
+{
+	struct thread *th = thread_find(mc, ev->process.tid);
+	if (!th && dumped_dead(ev->process.status))
+		return;
+	if (!th)
+		th = thread_get(mc, ev->process.tid);
+	if (!th)
+		return;
+	thread_learn(mc, th, ev->process.comm, ev->process.pid);
+	if (th->on < 0 && th->sched == THREAD_UNKNOWN) {
+		th->sched = dumped_state(ev->process.status);
+		thread_place(mc, th, ev->process.cpu);
+	}
+	update_thread(mc, th);
+}
+
+/* kvm entry (Fig. 5, transition 1) and exit (transition 2): of the thread that is current, if that is a vCPU. */
+static void on_kvm(struct machine *mc, const struct cpu *c, enum vcpu_mode mode)
+{
+	if (!c->current || c->current->vcpu == NONE)
+		return;
+	struct vcpu *v = &mc->model->vcpu[c->current->vcpu];
+	v->mode = mode;
+	update_vcpu(mc->model, v);
+}
+
+/* Nothing is known of this CPU until an event proves it, nor of the threads that may have run there meanwhile. */
+static void on_lost(struct machine *mc, uint32_t number)
+{
+	mc->lossy = true;
+	irq_clear(mc, &mc->cpu[number]);
+	cpu_unknown(mc, number);
+	request_unknown(mc);
+	uint64_t tid, p;
+	for (size_t at = 0; map_each(&mc->thread, &at, &tid, &p); ) {
+		struct thread *th = (struct thread *)(uintptr_t)p;
+		if (th->on >= 0 || th->cpu != (int32_t)number || th->sched == THREAD_UNKNOWN)
+			continue;
+		th->sched = THREAD_UNKNOWN;
+		th->waker = -1;
+		update_thread(mc, th);
+	}
+}
+
+static void dispatch(struct machine *mc, const struct event *ev)
+{
+	uint32_t number = ev->cpu;
+	struct cpu *c = cpu_get(mc, number);
+	if (ev->kind == EV_LOST) {
+		on_lost(mc, number);
+		return;
+	}
+	if (ev->tid >= 0 && ev->kind != EV_SWITCH)
+		prove(mc, number, ev->tid);
+	if (c->current && c->current->tid == ev->tid)
+		thread_learn(mc, c->current, ev->comm, ev->pid);
+	struct thread *th;
+	switch (ev->kind) {
+	case EV_SWITCH:
+		on_switch(mc, number, ev);
+		break;
+	case EV_WAKING:
+	case EV_WAKEUP:
+		on_wake(mc, c, ev);
+		break;
+	case EV_MIGRATE:
+		on_migrate(mc, ev);
+		break;
+	case EV_FORK:
+		on_fork(mc, ev);
+		break;
+	case EV_EXEC:
+		on_exec(mc, c, ev);
+		break;
+	case EV_RENAME:
+		th = thread_find(mc, tid_valid(ev->rename.tid) ? ev->rename.tid : current_tid(c, ev));
+		if (th)
+			thread_learn(mc, th, ev->rename.comm, -1);
+		break;
+	case EV_PROCESS:
+		on_process(mc, ev);
+		break;
+	case EV_PROCESS_NS:
+		th = thread_find(mc, ev->process_ns.tid);
+		if (th)
+			thread_container(mc, th, ev->process_ns.ns);
+		break;
+	case EV_KVM_ENTRY:
+		on_kvm(mc, c, MODE_GUEST);
+		break;
+	case EV_KVM_EXIT:
+		on_kvm(mc, c, MODE_VMM);
+		break;
+	case EV_IRQ_ENTRY:
+	case EV_IRQ_EXIT:
+	case EV_SOFTIRQ_ENTRY:
+	case EV_SOFTIRQ_EXIT:
+	case EV_TIMER_ENTRY:
+	case EV_TIMER_EXIT:
+		irq_event(mc, c, ev);
+		break;
+	case EV_MARK:
+		request_event(mc, ev, current_tid(c, ev));
+		break;
+	default:
+		break;
+	}
+}
+
+static int status(struct model *m, struct error *err)
+{
+	if (!m->sink.failed)
+		return 0;
+	if (err)
+		*err = m->sink.err;
+	return -1;
+}
+
+int model_feed(struct model *m, uint32_t machine, int64_t t, const struct event *ev, struct error *err)
+{
+	if (t > m->sink.now)
+		m->sink.now = t;
+	m->events++;
+	dispatch(m->machine[machine], ev);
+	return status(m, err);
+}
+
+static void begin_threads(struct machine *mc, const struct start *start)
+{
+	for (size_t i = 0; i < start->threads; i++) {
+		const struct start_thread *s = &start->thread[i];
+		struct thread *th = thread_get(mc, s->tid);
+		if (!th)
+			continue;
+		thread_container(mc, th, s->ns);
+		thread_learn(mc, th, s->comm, s->pid);
+		thread_place(mc, th, s->cpu);
+		th->sched = s->sched;
+	}
+	for (uint32_t i = 0; i < start->cpus; i++) {
+		const struct start_cpu *s = &start->cpu[i];
+		if (!s->seen)
+			continue;
+		cpu_get(mc, i);
+		if (s->tid < 0)
+			continue;
+		struct thread *th = thread_get(mc, s->tid);
+		cpu_enter(mc, i, th, s->mode);
+		if (th)
+			thread_learn(mc, th, s->comm, s->pid);
+	}
+	uint64_t tid, p;
+	for (size_t at = 0; map_each(&mc->thread, &at, &tid, &p); )
+		update_thread(mc, (struct thread *)(uintptr_t)p);
+}
+
+/* Whatever depended on whether this machine is known. */
+static void update_links(struct machine *mc)
+{
+	struct model *m = mc->model;
+	for (uint32_t i = 0; i < m->vcpus; i++)
+		if (m->vcpu[i].vm == mc || m->vcpu[i].vm->parent == mc)
+			update_vcpu(m, &m->vcpu[i]);
+}
+
+int model_begin(struct model *m, uint32_t machine, int64_t t, const struct start *start, struct error *err)
+{
+	struct machine *mc = m->machine[machine];
+	if (t > m->sink.now)
+		m->sink.now = t;
+	mc->active = true;
+	if (start) {
+		mc->waking_moves = start->wakings && !start->wakeups;
+		begin_threads(mc, start);
+	}
+	update_links(mc);
+	return status(m, err);
+}
+
+int model_end(struct model *m, uint32_t machine, int64_t t, struct error *err)
+{
+	struct machine *mc = m->machine[machine];
+	uint64_t tid, p;
+	if (t > m->sink.now)
+		m->sink.now = t;
+	for (uint32_t i = 0; i < mc->cpus; i++) {
+		if (mc->cpu[i].state == CPU_UNSEEN)
+			continue;
+		irq_clear(mc, &mc->cpu[i]);
+		cpu_unknown(mc, i);
+	}
+	request_close(mc);
+	for (size_t at = 0; map_each(&mc->thread, &at, &tid, &p); )
+		thread_set(mc, (struct thread *)(uintptr_t)p, ATTR_STATUS, HISTORY_NULL);
+	for (uint32_t i = 0; i < m->vcpus; i++) {
+		struct vcpu *v = &m->vcpu[i];
+		if (v->vm->parent != mc || !v->thread)
+			continue;
+		v->thread = NULL;
+		sink_set(&m->sink, v->attr_host_thread, HISTORY_NULL);
+	}
+	thread_forget(mc);
+	mc->active = false;
+	update_links(mc);
+	return status(m, err);
+}

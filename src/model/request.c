@@ -1,0 +1,88 @@
+/* Requests: what the marks of an application say (DESIGN section 8).
+ *
+ * /Requests/<machine>/<id>/State   running | yielded | unknown (its machine lost events); null outside
+ * /Requests/<machine>/<id>/Thread  TID that serves it; null outside
+ * Memory: the requests that are open. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "model/state.h"
+
+enum { REQUEST_RUNNING, REQUEST_YIELDED, REQUEST_UNKNOWN };
+
+struct request {
+	uint32_t attr_state, attr_thread;
+};
+
+static uint32_t declare(struct machine *mc, int64_t id, const char *what, enum history_type type, unsigned set)
+{
+	char machine[600], path[1024];
+	history_path(machine, sizeof machine, "Requests", mc->name, (char *)NULL);
+	snprintf(path, sizeof path, "/%s/%" PRId64 "/%s", machine + (*machine == '/'), id, what);
+	return sink_attribute(&mc->model->sink, path, type, set);
+}
+
+static struct request *get(struct machine *mc, int64_t id)
+{
+	bool is_new;
+	uint64_t *slot = map_put(&mc->request, (uint64_t)id, &is_new);
+	if (!is_new)
+		return (struct request *)(uintptr_t)*slot;
+	struct request *r = mem_new(1, sizeof *r);
+	r->attr_state = declare(mc, id, "State", HISTORY_STATE, mc->model->set_request);
+	r->attr_thread = declare(mc, id, "Thread", HISTORY_INT, 0);
+	*slot = (uint64_t)(uintptr_t)r;
+	return r;
+}
+
+static void end(struct machine *mc, struct request *r)
+{
+	sink_set(&mc->model->sink, r->attr_state, HISTORY_NULL);
+	sink_set(&mc->model->sink, r->attr_thread, HISTORY_NULL);
+	free(r);
+}
+
+void request_event(struct machine *mc, const struct event *ev, int64_t tid)
+{
+	struct sink *s = &mc->model->sink;
+	int64_t id = ev->mark.id;
+	if (id == EVENT_ABSENT)
+		return;
+	if (ev->mark.op == MARK_END) {
+		uint64_t *slot = map_find(&mc->request, (uint64_t)id);
+		if (!slot)
+			return;
+		end(mc, (struct request *)(uintptr_t)*slot);
+		map_remove(&mc->request, (uint64_t)id);
+		return;
+	}
+	struct request *r = get(mc, id);
+	sink_set(s, r->attr_state, ev->mark.op == MARK_YIELD ? REQUEST_YIELDED : REQUEST_RUNNING);
+	if (tid >= 0)
+		sink_set(s, r->attr_thread, tid);
+}
+
+void request_unknown(struct machine *mc)
+{
+	uint64_t id, p;
+	for (size_t at = 0; map_each(&mc->request, &at, &id, &p); )
+		sink_set(&mc->model->sink, ((struct request *)(uintptr_t)p)->attr_state, REQUEST_UNKNOWN);
+}
+
+void request_close(struct machine *mc)
+{
+	uint64_t id, p;
+	for (size_t at = 0; map_each(&mc->request, &at, &id, &p); )
+		end(mc, (struct request *)(uintptr_t)p);
+	map_release(&mc->request);
+}
+
+void request_release(struct machine *mc)
+{
+	uint64_t id, p;
+	for (size_t at = 0; map_each(&mc->request, &at, &id, &p); )
+		free((struct request *)(uintptr_t)p);
+	map_release(&mc->request);
+}

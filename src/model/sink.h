@@ -1,0 +1,32 @@
+/* Where state changes go: a history builder in the program, an array in tests, nothing in a benchmark.
+ *
+ * The model is full of small writes, so a failure is kept here and looked at once per event.  Writes after a
+ * failure do nothing.  Attribute HISTORY_NONE is declared by nobody and swallows its writes. */
+#ifndef STEALSCOPE_MODEL_SINK_H
+#define STEALSCOPE_MODEL_SINK_H
+
+#include "history/history.h"
+
+struct sink_ops {
+	unsigned (*state_set)(void *to, const char *name, const char *const *state, unsigned n);
+	uint32_t (*attribute)(void *to, const char *path, enum history_type type, unsigned set, struct error *err);
+	int (*set)(void *to, int64_t t, uint32_t attr, int64_t value, struct error *err);
+	int (*set_string)(void *to, int64_t t, uint32_t attr, const char *value, struct error *err);
+};
+
+struct sink {
+	const struct sink_ops *ops;
+	void *to;           /* borrowed: the first argument of the operations */
+	int64_t now;        /* ns host time of all writes; never runs backwards */
+	bool failed;
+	struct error err;   /* why */
+};
+
+extern const struct sink_ops sink_history;  /* `to` is a struct history_builder */
+
+unsigned sink_state_set(struct sink *s, const char *name, const char *const *state, unsigned n);
+uint32_t sink_attribute(struct sink *s, const char *path, enum history_type type, unsigned set);
+void sink_set(struct sink *s, uint32_t attr, int64_t value);
+void sink_text(struct sink *s, uint32_t attr, const char *value);
+
+#endif

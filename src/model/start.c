@@ -1,0 +1,201 @@
+#include "model/start.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/states.h"
+
+void start_release(struct start *s)
+{
+	free(s->thread);
+	free(s->cpu);
+	map_release(&s->seen);
+	*s = (struct start)START_INIT;
+}
+
+static struct start_thread *mentioned(const struct start *s, int64_t tid)
+{
+	uint64_t *slot = tid > 0 ? map_find(&s->seen, (uint64_t)tid) : NULL;
+	return slot && *slot ? &s->thread[*slot - 1] : NULL;
+}
+
+/* The first mention of a TID: the thread to fill in, or NULL when the TID was mentioned before. */
+static struct start_thread *first(struct start *s, int64_t tid, int8_t sched)
+{
+	struct start_thread *th = mentioned(s, tid);
+	if (tid <= 0 || tid > INT32_MAX)
+		return NULL;
+	if (!th) {
+		bool is_new;
+		uint64_t *slot = map_put(&s->seen, (uint64_t)tid, &is_new);
+		if (!is_new)
+			return NULL;
+		th = ARRAY_PUSH(s->thread, s->threads, s->thread_cap);
+		*slot = s->threads;
+		*th = (struct start_thread){ .tid = (int32_t)tid, .pid = -1, .cpu = -1 };
+	} else if (!th->pending) {
+		return NULL;
+	}
+	th->pending = false;
+	th->sched = sched;
+	return th;
+}
+
+static uint32_t name_id(int64_t comm)
+{
+	return comm > 0 && comm <= UINT32_MAX ? (uint32_t)comm : 0;
+}
+
+static struct start_cpu *cpu_at(struct start *s, uint32_t number)
+{
+	if (number >= s->cpus) {
+		s->cpu = mem_resize(s->cpu, number + 1, sizeof *s->cpu);
+		for (uint32_t i = s->cpus; i <= number; i++)
+			s->cpu[i] = (struct start_cpu){ .tid = -1, .pid = -1, .mode = MODE_UNKNOWN };
+		s->cpus = number + 1;
+	}
+	s->cpu[number].seen = true;
+	return &s->cpu[number];
+}
+
+/* The CPU's first event: whoever was current then has been since the beginning. */
+static void current_of_cpu(struct start *s, struct start_cpu *c, uint32_t number, const struct event *ev)
+{
+	bool is_switch = ev->kind == EV_SWITCH && ev->sw.prev_tid >= 0 && ev->sw.prev_tid <= INT32_MAX;
+	int64_t tid = is_switch ? ev->sw.prev_tid : ev->tid;
+	if (c->tid >= 0 || tid < 0)
+		return;
+	c->tid = (int32_t)tid;
+	c->comm = is_switch ? name_id(ev->sw.prev_comm) : ev->comm;
+	c->pid = tid == ev->tid ? ev->pid : -1;
+	struct start_thread *th = first(s, tid, THREAD_RUNNING);
+	if (th)
+		th->cpu = (int32_t)number;
+}
+
+/* In what mode the first current thread of a CPU began, should it be a vCPU: to leave the CPU, or to enter the
+ * guest, it must have been in the hypervisor. */
+static void mode_of_cpu(struct start_cpu *c, const struct event *ev)
+{
+	if (c->mode_known)
+		return;
+	c->mode_known = ev->kind == EV_KVM_EXIT || ev->kind == EV_KVM_ENTRY || ev->kind == EV_SWITCH;
+	if (c->mode_known)
+		c->mode = ev->kind == EV_KVM_EXIT ? MODE_GUEST : MODE_VMM;
+}
+
+static void on_process(struct start *s, const struct event *ev)
+{
+	int8_t sched = ev->process.status == 5 ? THREAD_BLOCKED
+	             : ev->process.status == 1 || ev->process.status == 2 ? THREAD_PREEMPTED : THREAD_UNKNOWN;
+	if (ev->process.status == 3 || ev->process.status == 4 || ev->process.status == 7)
+		return;
+	struct start_thread *th = first(s, ev->process.tid, sched);
+	if (th && ev->process.cpu >= 0 && ev->process.cpu <= UINT16_MAX)
+		th->cpu = (int32_t)ev->process.cpu;
+	if (!th)
+		th = mentioned(s, ev->process.tid);
+	if (!th)
+		return;
+	if (!th->comm)
+		th->comm = name_id(ev->process.comm);
+	if (ev->process.pid > 0 && ev->process.pid <= INT32_MAX)
+		th->pid = (int32_t)ev->process.pid;
+}
+
+static void on_switch(struct start *s, const struct event *ev)
+{
+	/* Where nobody records wakeups, a thread that is switched in may just as well have slept. */
+	bool moved = mentioned(s, ev->sw.next_tid);
+	struct start_thread *th = first(s, ev->sw.next_tid, s->wakeups || s->wakings ? THREAD_PREEMPTED : THREAD_UNKNOWN);
+	if (!th)
+		return;
+	if (!moved)
+		th->cpu = ev->cpu;
+	th->comm = name_id(ev->sw.next_comm);
+}
+
+void start_feed(struct start *s, const struct event *ev)
+{
+	struct start_thread *th;
+	s->over = s->over || ev->kind == EV_LOST;
+	if (s->over)
+		return;
+	struct start_cpu *c = cpu_at(s, ev->cpu);
+	current_of_cpu(s, c, ev->cpu, ev);
+	mode_of_cpu(c, ev);
+	switch (ev->kind) {
+	case EV_SWITCH:
+		on_switch(s, ev);
+		break;
+	case EV_WAKING:
+	case EV_WAKEUP:
+		s->wakeups += ev->kind == EV_WAKEUP;
+		s->wakings += ev->kind == EV_WAKING;
+		th = first(s, ev->wake.tid, THREAD_BLOCKED);
+		if (!th)
+			break;
+		th->comm = name_id(ev->wake.comm);
+		/* The target of a waking is where the thread ran last; that of a wakeup is where it goes. */
+		if (ev->kind == EV_WAKING && ev->wake.target_cpu >= 0 && ev->wake.target_cpu <= UINT16_MAX)
+			th->cpu = (int32_t)ev->wake.target_cpu;
+		break;
+	case EV_MIGRATE:
+		th = first(s, ev->migrate.tid, THREAD_UNKNOWN);
+		if (th)
+			th->pending = true;
+		break;
+	case EV_FORK:
+		if (ev->fork.child_tid > 0)
+			map_put(&s->seen, (uint64_t)ev->fork.child_tid, NULL);  /* value 0 when it is new */
+		break;
+	case EV_PROCESS:
+		on_process(s, ev);
+		break;
+	case EV_PROCESS_NS:
+		th = mentioned(s, ev->process_ns.tid);
+		if (th && !th->ns && ev->process_ns.ns > 0)
+			th->ns = ev->process_ns.ns;
+		break;
+	default:
+		break;
+	}
+}
+
+/* CPUs on which nothing happened that the model would use: any event proves who is current there. */
+static int look_at_quiet_cpus(struct start *s, const struct trace *trace, struct error *err)
+{
+	for (uint32_t i = 0; i < trace_info(trace)->cpus; i++) {
+		struct event ev;
+		int got = 0;
+		if (i < s->cpus && s->cpu[i].tid >= 0)
+			continue;
+		struct trace_cursor *c = trace_cursor_open(trace, ALL_KINDS, (int)i, err);
+		if (!c)
+			return -1;
+		for (int n = 0; n < 1000 && (got = trace_cursor_next(c, &ev, err)) > 0 && ev.kind != EV_LOST; n++) {
+			struct start_cpu *cpu = cpu_at(s, i);
+			current_of_cpu(s, cpu, i, &ev);
+			if (cpu->tid >= 0)
+				break;
+		}
+		trace_cursor_close(c);
+		if (got < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int start_look(struct start *s, const struct trace *trace, struct error *err)
+{
+	const uint64_t kinds = ALL_KINDS & ~(1ULL << EV_OTHER | 1ULL << EV_SYNC | 1ULL << EV_HYPERCALL);
+	struct event ev;
+	int got = 0;
+	struct trace_cursor *c = trace_cursor_open(trace, kinds, -1, err);
+	if (!c)
+		return -1;
+	for (long n = 0; n < START_EVENTS && !s->over && (got = trace_cursor_next(c, &ev, err)) > 0; n++)
+		start_feed(s, &ev);
+	trace_cursor_close(c);
+	return got < 0 ? -1 : look_at_quiet_cpus(s, trace, err);
+}

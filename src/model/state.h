@@ -1,0 +1,159 @@
+/* The state of the model between two events: machines, their CPUs, their live threads, and vCPUs.
+ *
+ * One kind of machine serves all levels: the host, a guest, a guest inside a guest.  A machine whose CPUs are
+ * vCPUs knows for each of them the thread of its parent machine that emulates it; a change of that thread changes
+ * the vCPU, and the vCPU changes the thread that is current on it.  update.c is the only place where that cascade
+ * runs; everything else sets facts (who is current, who sleeps) and calls it.
+ *
+ * Invariants: a thread is current on at most one CPU (thread.on), and is that CPU's current; every live thread is
+ * in its machine's map; `status` is what was written last.
+ * Memory: live threads, CPUs, vCPUs, open requests; nothing grows with the number of events. */
+#ifndef STEALSCOPE_MODEL_STATE_H
+#define STEALSCOPE_MODEL_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/map.h"
+#include "base/states.h"
+#include "model/sink.h"
+#include "model/vcpu.h"
+#include "sync/sync.h"
+#include "trace/trace.h"
+
+#define NONE UINT32_MAX     /* no such index */
+#define STATUS_NULL (-1)    /* not alive */
+#define IRQ_DEPTH 8         /* nested handlers of one CPU that are kept apart */
+#define NAME_LONGEST 15     /* bytes of a thread's name, as in the kernel */
+
+enum thread_attr { ATTR_STATUS, ATTR_NAME, ATTR_CPU, ATTR_PID, ATTR_WAKER, ATTR_VM, THREAD_ATTRS };
+
+struct thread {
+	int32_t tid, pid;       /* pid: -1 unknown */
+	int32_t on;             /* CPU whose current thread it is, -1 none */
+	int32_t cpu;            /* where it runs, is queued, or ran last; -1 unknown */
+	int32_t waker;          /* who wakes it; -1 nobody yet since it blocked */
+	uint32_t comm;          /* string id of its name in its machine's trace; 0 unknown */
+	uint32_t vcpu;          /* index in model->vcpu, or NONE */
+	int8_t sched;           /* what its machine's scheduler says: enum thread_state without VIRT_PREEMPTED */
+	int8_t status;          /* as written: enum thread_state or STATUS_NULL */
+	bool woken;             /* PREEMPTED since a wakeup, not since it lost its CPU */
+	int64_t ns;             /* its pid namespace, 0 unknown */
+	uint32_t attr[THREAD_ATTRS];
+	uint32_t *mirror;       /* the same attributes below its container, or NULL; THREAD_ATTRS of them */
+};
+
+enum cpu_state { CPU_UNSEEN, CPU_UNKNOWN, CPU_IDLE, CPU_BUSY };
+
+struct irq_frame {
+	uint16_t exit_kind;     /* the event that ends it */
+	int64_t number;
+	char text[48];
+};
+
+struct cpu {
+	enum cpu_state state;
+	struct thread *current; /* when CPU_BUSY */
+	uint32_t vcpu;          /* index in model->vcpu, or NONE: a physical CPU */
+	uint32_t attr_current, attr_owner, attr_interrupt;
+	uint32_t irqs;          /* frames in irq[]; deeper ones are counted, not kept */
+	struct irq_frame *irq;  /* IRQ_DEPTH frames, from the first handler on */
+};
+
+struct vcpu {
+	struct machine *vm;
+	uint32_t number;        /* of the CPU in vm */
+	bool mapped;            /* somebody found out which thread of vm->parent it is */
+	struct thread *thread;  /* while that lives */
+	enum vcpu_mode mode;
+	int status;             /* as written: enum vcpu_state or STATUS_NULL */
+	int32_t pcpu;           /* as written, -1 null */
+	uint32_t attr_status, attr_host_thread, attr_pcpu;
+};
+
+/* A thread that may be a vCPU: TIDs are used again, and an unplugged vCPU may come back as another thread. */
+struct candidate {
+	uint32_t vcpu;          /* index in model->vcpu */
+	int64_t until;          /* ns host time: a thread that is born later is another one */
+	uint32_t next;          /* of the same TID, or NONE */
+};
+
+/* A string of a machine's trace by its id. */
+struct name_source {
+	const char *(*get)(const void *of, int64_t id);
+	const void *of;
+};
+
+struct machine {
+	struct model *model;
+	char *name;             /* "host" or the VM's */
+	char *root;             /* "/Host", "/Virtual Machines/Debian": escaped */
+	struct machine *parent; /* whose threads are its CPUs; NULL: it runs on real CPUs, as far as anybody knows */
+	uint32_t index;
+	int32_t host_pid;       /* of the VM's process in parent, -1 unknown */
+	bool traced;            /* there is a trace of it */
+	bool active;            /* and that trace has begun and is not over */
+	bool has_kvm;           /* its trace has kvm entries and exits */
+	bool waking_moves;      /* it has sched_waking but no sched_wakeup */
+	bool lossy;             /* events were lost */
+	struct name_source names;
+	struct cpu *cpu;
+	uint32_t cpus;
+	struct map thread;      /* TID -> struct thread * */
+	struct map candidate;   /* TID -> index + 1 of its first in model->candidate */
+	struct map request;     /* id -> struct request * */
+};
+
+struct model {
+	struct sink sink;
+	struct machine **machine;  /* [0] is the host, traced or not */
+	uint32_t machines;
+	struct vcpu *vcpu;
+	uint32_t vcpus;
+	size_t vcpu_cap;
+	struct candidate *candidate;
+	size_t candidates, candidate_cap;
+	unsigned set_vcpu, set_thread, set_owner, set_request;
+	uint32_t owners;        /* VMs that have an owner state of their own */
+	bool paper_states;
+	uint64_t events;
+};
+
+/* thread.c: the table of live threads and their attributes */
+struct thread *thread_find(const struct machine *mc, int64_t tid);
+struct thread *thread_get(struct machine *mc, int64_t tid);  /* made, with an UNKNOWN state, when there is none */
+void thread_die(struct machine *mc, struct thread *th);      /* frees it */
+void thread_forget(struct machine *mc);                      /* frees all, writes nothing */
+void thread_set(struct machine *mc, struct thread *th, enum thread_attr what, int64_t value);
+void thread_set_text(struct machine *mc, struct thread *th, enum thread_attr what, const char *text);
+void thread_learn(struct machine *mc, struct thread *th, int64_t comm, int64_t pid);  /* absent ones change nothing */
+void thread_rename(struct machine *mc, struct thread *th, const char *name);
+void thread_place(struct machine *mc, struct thread *th, int64_t cpu);                /* where it is queued */
+void thread_waker(struct machine *mc, struct thread *th);
+void thread_container(struct machine *mc, struct thread *th, int64_t ns);
+bool tid_valid(int64_t tid);                                                           /* a thread's, not idle's */
+
+/* update.c: consequences */
+void update_thread(struct machine *mc, struct thread *th);
+void update_vcpu(struct model *m, struct vcpu *v);
+void update_cpu(struct machine *mc, uint32_t cpu);  /* of its vCPU and of who owns it */
+
+/* cpu.c: CPUs and who is current on them */
+struct cpu *cpu_get(struct machine *mc, uint32_t number);
+void cpu_enter(struct machine *mc, uint32_t number, struct thread *th, enum vcpu_mode mode);  /* NULL: idle */
+void cpu_unknown(struct machine *mc, uint32_t number);
+struct thread *cpu_leave(struct machine *mc, uint32_t number);  /* who was current is so no longer */
+uint32_t vcpu_get(struct machine *vm, uint32_t number);  /* index; made when there is none */
+void vcpu_map(struct machine *vm, uint32_t number, int64_t tid, int64_t until);  /* that thread of vm->parent is it */
+
+/* irq.c */
+void irq_event(struct machine *mc, struct cpu *c, const struct event *ev);
+void irq_clear(struct machine *mc, struct cpu *c);
+
+/* request.c */
+void request_event(struct machine *mc, const struct event *ev, int64_t tid);
+void request_unknown(struct machine *mc);  /* events were lost */
+void request_close(struct machine *mc);    /* the machine's trace is over */
+void request_release(struct machine *mc);
+
+#endif

@@ -1,0 +1,225 @@
+/* The live threads of a machine and their attributes.
+ *
+ * A thread's attributes are declared when they get their first value; those of a TID that is used again are found
+ * again by the history, so nothing of a dead thread stays here.  Find costs O(1), birth some path lookups. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "model/state.h"
+
+#define ROOT_PID_NS 4026531836  /* inode number of Linux' initial pid namespace: the host itself */
+
+static const struct {
+	const char *name;
+	enum history_type type;
+} attrs[THREAD_ATTRS] = {
+	[ATTR_STATUS] = { "Status", HISTORY_STATE },
+	[ATTR_NAME] = { "Name", HISTORY_STRING },
+	[ATTR_CPU] = { "CPU", HISTORY_INT },
+	[ATTR_PID] = { "PID", HISTORY_INT },
+	[ATTR_WAKER] = { "Waker", HISTORY_STRING },
+	[ATTR_VM] = { "VM", HISTORY_STRING },
+};
+
+bool tid_valid(int64_t tid)
+{
+	return tid > 0 && tid <= INT32_MAX;
+}
+
+struct thread *thread_find(const struct machine *mc, int64_t tid)
+{
+	uint64_t *found = tid_valid(tid) ? map_find(&mc->thread, (uint64_t)tid) : NULL;
+	return found ? (struct thread *)(uintptr_t)*found : NULL;
+}
+
+static uint32_t declare(struct machine *mc, const char *root, int32_t tid, enum thread_attr what)
+{
+	char path[1024];
+	snprintf(path, sizeof path, "%s/Threads/%" PRId32 "/%s", root, tid, attrs[what].name);
+	return sink_attribute(&mc->model->sink, path, attrs[what].type,
+	                      what == ATTR_STATUS ? mc->model->set_thread : 0);
+}
+
+static void container_root(char *root, size_t size, int64_t ns)
+{
+	snprintf(root, size, "/Containers/pidns-%" PRId64, ns);
+}
+
+static uint32_t attribute(struct machine *mc, struct thread *th, enum thread_attr what)
+{
+	if (th->attr[what] == HISTORY_NONE)
+		th->attr[what] = declare(mc, mc->root, th->tid, what);
+	return th->attr[what];
+}
+
+static uint32_t mirror(struct machine *mc, struct thread *th, enum thread_attr what)
+{
+	if (th->mirror[what] == HISTORY_NONE) {
+		char root[64];
+		container_root(root, sizeof root, th->ns);
+		th->mirror[what] = declare(mc, root, th->tid, what);
+	}
+	return th->mirror[what];
+}
+
+void thread_set(struct machine *mc, struct thread *th, enum thread_attr what, int64_t value)
+{
+	sink_set(&mc->model->sink, attribute(mc, th, what), value);
+	if (th->mirror)
+		sink_set(&mc->model->sink, mirror(mc, th, what), value);
+}
+
+void thread_set_text(struct machine *mc, struct thread *th, enum thread_attr what, const char *text)
+{
+	sink_text(&mc->model->sink, attribute(mc, th, what), text);
+	if (th->mirror)
+		sink_text(&mc->model->sink, mirror(mc, th, what), text);
+}
+
+/* Ties a thread to the vCPU it emulates, if any.  The same TID may have been another process before, and another
+ * VM's vCPU: the process decides, where it is known. */
+static void bind(struct machine *mc, struct thread *th)
+{
+	struct model *m = mc->model;
+	uint64_t *first = map_find(&mc->candidate, (uint64_t)th->tid);
+	if (!first || th->vcpu != NONE)
+		return;
+	for (uint32_t i = (uint32_t)*first - 1; i != NONE; i = m->candidate[i].next) {
+		struct vcpu *v = &m->vcpu[m->candidate[i].vcpu];
+		if (v->thread || m->candidate[i].until < m->sink.now ||
+		    (th->pid >= 0 && v->vm->host_pid >= 0 && th->pid != v->vm->host_pid))
+			continue;
+		char text[300];
+		snprintf(text, sizeof text, "%s/%" PRIu32, v->vm->name, v->number);
+		v->thread = th;
+		v->mode = mc->has_kvm ? MODE_UNKNOWN : MODE_UNTRACED;
+		th->vcpu = m->candidate[i].vcpu;
+		sink_set(&m->sink, v->attr_host_thread, th->tid);
+		thread_set_text(mc, th, ATTR_VM, text);
+		return;
+	}
+}
+
+static void unbind(struct machine *mc, struct thread *th)
+{
+	struct model *m = mc->model;
+	if (th->vcpu == NONE)
+		return;
+	struct vcpu *v = &m->vcpu[th->vcpu];
+	v->thread = NULL;
+	th->vcpu = NONE;
+	sink_set(&m->sink, v->attr_host_thread, HISTORY_NULL);
+	thread_set(mc, th, ATTR_VM, HISTORY_NULL);
+	update_vcpu(m, v);
+}
+
+struct thread *thread_get(struct machine *mc, int64_t tid)
+{
+	bool is_new;
+	if (!tid_valid(tid))
+		return NULL;
+	uint64_t *slot = map_put(&mc->thread, (uint64_t)tid, &is_new);
+	if (!is_new)
+		return (struct thread *)(uintptr_t)*slot;
+	struct thread *th = mem_new(1, sizeof *th);
+	*th = (struct thread){
+		.tid = (int32_t)tid, .pid = -1, .on = -1, .cpu = -1, .waker = -1, .vcpu = NONE,
+		.sched = THREAD_UNKNOWN, .status = STATUS_NULL,
+	};
+	for (int i = 0; i < THREAD_ATTRS; i++)
+		th->attr[i] = HISTORY_NONE;
+	*slot = (uint64_t)(uintptr_t)th;
+	bind(mc, th);
+	return th;
+}
+
+static void release(struct thread *th)
+{
+	free(th->mirror);
+	free(th);
+}
+
+void thread_die(struct machine *mc, struct thread *th)
+{
+	if (th->on >= 0)
+		cpu_unknown(mc, (uint32_t)th->on);
+	unbind(mc, th);
+	thread_set(mc, th, ATTR_STATUS, HISTORY_NULL);
+	map_remove(&mc->thread, (uint64_t)th->tid);
+	release(th);
+}
+
+void thread_forget(struct machine *mc)
+{
+	uint64_t tid, p;
+	for (size_t at = 0; map_each(&mc->thread, &at, &tid, &p); )
+		release((struct thread *)(uintptr_t)p);
+	map_release(&mc->thread);
+}
+
+void thread_rename(struct machine *mc, struct thread *th, const char *name)
+{
+	if (*name)
+		thread_set_text(mc, th, ATTR_NAME, name);
+}
+
+void thread_learn(struct machine *mc, struct thread *th, int64_t comm, int64_t pid)
+{
+	if (comm > 0 && comm != (int64_t)th->comm) {
+		th->comm = (uint32_t)comm;
+		thread_rename(mc, th, mc->names.get(mc->names.of, comm));
+	}
+	if (pid < 0 || pid > INT32_MAX || pid == th->pid)
+		return;
+	th->pid = (int32_t)pid;
+	thread_set(mc, th, ATTR_PID, pid);
+	uint32_t before = th->vcpu;
+	if (before != NONE && mc->model->vcpu[before].vm->host_pid >= 0 && mc->model->vcpu[before].vm->host_pid != pid)
+		unbind(mc, th);
+	bind(mc, th);
+	if (th->vcpu == before)
+		return;
+	update_thread(mc, th);
+	if (th->on >= 0)
+		update_cpu(mc, (uint32_t)th->on);
+}
+
+void thread_place(struct machine *mc, struct thread *th, int64_t cpu)
+{
+	if (cpu < 0 || cpu > UINT16_MAX || cpu == th->cpu)
+		return;
+	th->cpu = (int32_t)cpu;
+	thread_set(mc, th, ATTR_CPU, cpu);
+}
+
+void thread_waker(struct machine *mc, struct thread *th)
+{
+	char text[300];
+	if (th->waker < 0)
+		return;
+	snprintf(text, sizeof text, "%s/%" PRId32, mc->name, th->waker);
+	thread_set_text(mc, th, ATTR_WAKER, text);
+}
+
+void thread_container(struct machine *mc, struct thread *th, int64_t ns)
+{
+	if (mc->parent || mc->index || ns <= 0 || th->ns)
+		return;
+	th->ns = ns;
+	if (ns == ROOT_PID_NS)
+		return;
+	th->mirror = mem_new(THREAD_ATTRS, sizeof *th->mirror);
+	for (int i = 0; i < THREAD_ATTRS; i++)
+		th->mirror[i] = HISTORY_NONE;
+	/* What is already known of it holds in the container too. */
+	if (th->status != STATUS_NULL)
+		thread_set(mc, th, ATTR_STATUS, th->status);
+	if (th->comm)
+		thread_set_text(mc, th, ATTR_NAME, mc->names.get(mc->names.of, th->comm));
+	if (th->cpu >= 0)
+		thread_set(mc, th, ATTR_CPU, th->cpu);
+	if (th->pid >= 0)
+		thread_set(mc, th, ATTR_PID, th->pid);
+}

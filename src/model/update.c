@@ -1,0 +1,103 @@
+/* Consequences: thread -> the vCPU it emulates -> the thread that is current on that vCPU -> and so on inwards.
+ *
+ * The depth of the recursion is the depth to which machines are nested; each step costs O(1). */
+#include "model/state.h"
+
+/* Order of the states of /Host/CPUs/CPUn/Owner; the VMs follow, in the order of their machines. */
+enum owner { OWNER_IDLE, OWNER_HOST, OWNER_UNKNOWN, OWNER_OTHER_VM, OWNER_VM };
+
+static enum vcpu_place place_of(const struct vcpu *v)
+{
+	const struct machine *host = v->vm->parent;
+	const struct thread *th = v->thread;
+	if (!host || !v->mapped)
+		return PLACE_UNTRACED;
+	if (!host->active)
+		return v->vm->active ? PLACE_UNKNOWN : PLACE_GONE;
+	if (!th)
+		return PLACE_GONE;
+	if (th->on >= 0) {
+		/* The CPU it is on may itself be a vCPU that is not executing. */
+		uint32_t outer = host->cpu[th->on].vcpu;
+		int status = outer == NONE ? THREAD_RUNNING : vcpu_guest_thread(v->vm->model->vcpu[outer].status);
+		return status == THREAD_RUNNING ? PLACE_IN : status == THREAD_UNKNOWN ? PLACE_UNKNOWN : PLACE_RUNNABLE;
+	}
+	switch (th->sched) {
+	case THREAD_BLOCKED:
+		return PLACE_BLOCKED;
+	case THREAD_PREEMPTED:
+		return th->woken ? PLACE_WOKEN : PLACE_RUNNABLE;
+	default:
+		return PLACE_UNKNOWN;
+	}
+}
+
+static enum vcpu_current current_of(const struct vcpu *v)
+{
+	static const enum vcpu_current of[] = {
+		[CPU_UNSEEN] = CURRENT_UNTRACED,
+		[CPU_UNKNOWN] = CURRENT_UNKNOWN,
+		[CPU_IDLE] = CURRENT_IDLE,
+		[CPU_BUSY] = CURRENT_BUSY,
+	};
+	return v->vm->active ? of[v->vm->cpu[v->number].state] : CURRENT_UNTRACED;
+}
+
+void update_vcpu(struct model *m, struct vcpu *v)
+{
+	int status = vcpu_status(place_of(v), v->mode, current_of(v));
+	if (m->paper_states)
+		status = vcpu_fold(status);
+	if (status != v->status) {
+		v->status = status;
+		sink_set(&m->sink, v->attr_status, status == STATUS_NULL ? HISTORY_NULL : status);
+	}
+	int32_t pcpu = v->thread ? v->thread->cpu : -1;
+	if (pcpu != v->pcpu) {
+		v->pcpu = pcpu;
+		sink_set(&m->sink, v->attr_pcpu, pcpu < 0 ? HISTORY_NULL : pcpu);
+	}
+	struct thread *current = v->vm->cpu[v->number].current;
+	if (current)
+		update_thread(v->vm, current);
+}
+
+void update_thread(struct machine *mc, struct thread *th)
+{
+	int status = th->sched;
+	if (th->on >= 0) {
+		uint32_t v = mc->cpu[th->on].vcpu;
+		status = v == NONE ? THREAD_RUNNING : vcpu_guest_thread(mc->model->vcpu[v].status);
+	}
+	if (status != th->status) {
+		th->status = (int8_t)status;
+		thread_set(mc, th, ATTR_STATUS, status);
+	}
+	if (th->vcpu != NONE)
+		update_vcpu(mc->model, &mc->model->vcpu[th->vcpu]);
+}
+
+static int64_t owner_of(const struct machine *mc, const struct cpu *c)
+{
+	if (c->state == CPU_IDLE)
+		return OWNER_IDLE;
+	if (c->state != CPU_BUSY)
+		return OWNER_UNKNOWN;
+	if (c->current->vcpu == NONE)
+		return OWNER_HOST;
+	uint32_t vm = mc->model->vcpu[c->current->vcpu].vm->index - 1;  /* machine 0 is the host */
+	return vm < mc->model->owners ? OWNER_VM + (int64_t)vm : OWNER_OTHER_VM;
+}
+
+void update_cpu(struct machine *mc, uint32_t number)
+{
+	struct cpu *c = &mc->cpu[number];
+	sink_set(&mc->model->sink, c->attr_current,
+	         c->state == CPU_BUSY ? c->current->tid : c->state == CPU_IDLE ? 0 : HISTORY_NULL);
+	if (c->attr_owner != HISTORY_NONE)
+		sink_set(&mc->model->sink, c->attr_owner, owner_of(mc, c));
+	if (c->vcpu != NONE)
+		update_vcpu(mc->model, &mc->model->vcpu[c->vcpu]);
+	if (c->current)
+		update_thread(mc, c->current);
+}

@@ -1,0 +1,878 @@
+/* The model on hand-made events: each rule once, each degraded input once. */
+#include "model_rec.h"
+
+/* String ids of the hand-made events: index into this. */
+static const char *const names[] = {
+	"", "init", "bash", "CPU 0/KVM", "burnP6", "/usr/bin/fibonacci-sum-long", "fibonacci", "virtio0", "nginx",
+};
+enum { NO_NAME, INIT, BASH, VCPU0, BURN, FILE_NAME, FIB, VIRTIO, NGINX };
+
+static const char *name_of(const void *of, int64_t id)
+{
+	(void)of;
+	return id >= 0 && id < (int64_t)COUNT(names) ? names[id] : "";
+}
+
+#define DEBIAN "/Virtual Machines/Debian"
+#define VCPU DEBIAN "/CPUs/CPU0/Status"
+
+static struct rec rec;
+static struct model *model;
+
+/* A host and Debian, whose vCPU 0 is host thread 154 of process 151. */
+static void setup_full(bool host, bool kvm, bool guest, bool paper)
+{
+	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME } };
+	struct machine_setup setup[] = {
+		{ .name = "host", .parent = -1, .traced = host, .has_kvm = kvm, .host_pid = -1, .names = { name_of, NULL } },
+		{ .name = "Debian", .parent = 0, .traced = guest, .host_pid = host ? 151 : -1, .vcpu = vcpu,
+		  .vcpus = host ? 1 : 0, .names = { name_of, NULL } },
+	};
+	rec_init(&rec);
+	model = model_new(setup, COUNT(setup), paper, &rec_ops, &rec, NULL);
+	assert_non_null(model);
+	if (host)
+		assert_int_equal(model_begin(model, 0, 0, NULL, NULL), 0);
+	if (guest)
+		assert_int_equal(model_begin(model, 1, 0, NULL, NULL), 0);
+}
+
+static void teardown(void)
+{
+	model_free(model);
+	rec_release(&rec);
+}
+
+static struct event event(int64_t t, uint16_t kind, uint16_t cpu, int32_t tid)
+{
+	struct event ev = { .ts = t, .kind = kind, .cpu = cpu, .tid = tid, .pid = -1 };
+	for (size_t i = 0; i < COUNT(ev.arg); i++)
+		ev.arg[i] = EVENT_ABSENT;
+	return ev;
+}
+
+static void feed(uint32_t machine, struct event ev)
+{
+	assert_int_equal(model_feed(model, machine, ev.ts, &ev, NULL), 0);
+}
+
+static void sw(uint32_t machine, int64_t t, uint16_t cpu, int32_t prev, enum run_state state, int32_t next)
+{
+	struct event ev = event(t, EV_SWITCH, cpu, prev);
+	ev.sw.prev_tid = prev;
+	ev.sw.prev_state = state;
+	ev.sw.next_tid = next;
+	feed(machine, ev);
+}
+
+static void wake(uint32_t machine, int64_t t, uint16_t cpu, int32_t by, int32_t tid, int target)
+{
+	struct event ev = event(t, EV_WAKEUP, cpu, by);
+	ev.wake.tid = tid;
+	ev.wake.target_cpu = target;
+	feed(machine, ev);
+}
+
+static void simple(uint32_t machine, int64_t t, enum event_kind kind, uint16_t cpu, int32_t tid)
+{
+	feed(machine, event(t, (uint16_t)kind, cpu, tid));
+}
+
+static void expect(const char *path, int64_t t, int64_t value)
+{
+	int64_t is = rec_at(&rec, t, path);
+	if (is != value)
+		fail_msg("%s at %" PRId64 " is %" PRId64 ", not %" PRId64, path, t, is, value);
+}
+
+/* ---- the table of DESIGN section 5 */
+
+static void test_table(void **state)
+{
+	(void)state;
+	enum { MODES = MODE_GUEST + 1, CURRENTS = CURRENT_BUSY + 1 };
+	assert_int_equal(vcpu_status(PLACE_IN, MODE_GUEST, CURRENT_BUSY), VCPU_RUNNING);
+	assert_int_equal(vcpu_status(PLACE_IN, MODE_GUEST, CURRENT_IDLE), VCPU_IDLE);
+	for (int c = 0; c < CURRENTS; c++)
+		assert_int_equal(vcpu_status(PLACE_IN, MODE_VMM, (enum vcpu_current)c), VCPU_VMM);
+	for (int m = 0; m < MODES; m++) {  /* scheduled out, the mode does not matter */
+		enum vcpu_mode mode = (enum vcpu_mode)m;
+		assert_int_equal(vcpu_status(PLACE_BLOCKED, mode, CURRENT_IDLE), VCPU_IDLE);
+		assert_int_equal(vcpu_status(PLACE_RUNNABLE, mode, CURRENT_IDLE), VCPU_IDLE);
+		assert_int_equal(vcpu_status(PLACE_RUNNABLE, mode, CURRENT_BUSY), VCPU_PREEMPTED);
+		assert_int_equal(vcpu_status(PLACE_BLOCKED, mode, CURRENT_BUSY), VCPU_HOST_BLOCKED);
+		assert_int_equal(vcpu_status(PLACE_WOKEN, mode, CURRENT_BUSY), VCPU_PREEMPTED);
+		assert_int_equal(vcpu_status(PLACE_WOKEN, mode, CURRENT_IDLE), VCPU_WAKING);
+		assert_int_equal(vcpu_status(PLACE_BLOCKED, mode, CURRENT_UNTRACED), VCPU_IDLE);
+		assert_int_equal(vcpu_status(PLACE_RUNNABLE, mode, CURRENT_UNTRACED), VCPU_PREEMPTED);
+		assert_int_equal(vcpu_status(PLACE_WOKEN, mode, CURRENT_UNTRACED), VCPU_PREEMPTED);
+		assert_int_equal(vcpu_status(PLACE_BLOCKED, mode, CURRENT_UNKNOWN), VCPU_UNKNOWN);
+		assert_int_equal(vcpu_status(PLACE_UNKNOWN, mode, CURRENT_BUSY), VCPU_UNKNOWN);
+		assert_int_equal(vcpu_status(PLACE_GONE, mode, CURRENT_BUSY), STATUS_NULL);
+		assert_int_equal(vcpu_status(PLACE_UNTRACED, mode, CURRENT_BUSY), VCPU_RUNNING);
+		assert_int_equal(vcpu_status(PLACE_UNTRACED, mode, CURRENT_IDLE), VCPU_IDLE);
+	}
+	assert_int_equal(vcpu_status(PLACE_IN, MODE_UNTRACED, CURRENT_BUSY), VCPU_RUNNING);
+	assert_int_equal(vcpu_status(PLACE_IN, MODE_UNTRACED, CURRENT_IDLE), VCPU_IDLE);
+	assert_int_equal(vcpu_status(PLACE_IN, MODE_GUEST, CURRENT_UNTRACED), VCPU_RUNNING);
+	assert_int_equal(vcpu_status(PLACE_IN, MODE_GUEST, CURRENT_UNKNOWN), VCPU_UNKNOWN);
+	assert_int_equal(vcpu_status(PLACE_IN, MODE_UNKNOWN, CURRENT_BUSY), VCPU_UNKNOWN);
+	for (int s = VCPU_UNKNOWN; s < VCPU_STATE_COUNT; s++)
+		assert_int_equal(vcpu_fold(s), s == VCPU_HOST_BLOCKED ? VCPU_PREEMPTED : s == VCPU_WAKING ? VCPU_IDLE : s);
+}
+
+/* Fig. 5: the cycle RUNNING - VMM - PREEMPTED - VMM - RUNNING - VMM - IDLE - VMM, with the threads that go with it. */
+static void test_figure_5(void **state)
+{
+	static const struct { int64_t t; int from, to, transition; int thread; } step[] = {
+		{ 40, VCPU_VMM, VCPU_RUNNING, 1, THREAD_RUNNING },
+		{ 50, VCPU_RUNNING, VCPU_VMM, 2, THREAD_VIRT_PREEMPTED },
+		{ 60, VCPU_VMM, VCPU_PREEMPTED, 5, THREAD_VIRT_PREEMPTED },
+		{ 70, VCPU_PREEMPTED, VCPU_VMM, 6, THREAD_VIRT_PREEMPTED },
+		{ 80, VCPU_VMM, VCPU_RUNNING, 1, THREAD_RUNNING },
+		{ 90, VCPU_RUNNING, VCPU_IDLE, 0, THREAD_BLOCKED },
+		{ 100, VCPU_IDLE, VCPU_VMM, 3, THREAD_BLOCKED },
+		{ 110, VCPU_VMM, VCPU_IDLE, 4, THREAD_BLOCKED },
+		{ 130, VCPU_WAKING, VCPU_VMM, 3, THREAD_BLOCKED },
+	};
+	(void)state;
+	setup_full(true, true, true, false);
+	sw(0, 10, 1, 0, RUN_RUNNABLE, 154);
+	sw(1, 20, 0, 0, RUN_RUNNABLE, 900);
+	expect(VCPU, 10, VCPU_VMM);
+	expect(DEBIAN "/Threads/900/Status", 20, THREAD_VIRT_PREEMPTED);
+	simple(0, 40, EV_KVM_ENTRY, 1, 154);
+	simple(0, 50, EV_KVM_EXIT, 1, 154);
+	sw(0, 60, 1, 154, RUN_RUNNABLE, 216);
+	sw(0, 70, 1, 216, RUN_RUNNABLE, 154);
+	simple(0, 80, EV_KVM_ENTRY, 1, 154);
+	sw(1, 90, 0, 900, RUN_BLOCKED, 0);
+	simple(0, 100, EV_KVM_EXIT, 1, 154);
+	sw(0, 110, 1, 154, RUN_BLOCKED, 0);
+	wake(0, 120, 0, 77, 154, 1);
+	sw(0, 130, 1, 0, RUN_RUNNABLE, 154);
+	for (size_t i = 0; i < COUNT(step); i++) {
+		expect(VCPU, step[i].t - 1, step[i].from);
+		expect(VCPU, step[i].t, step[i].to);
+		expect(DEBIAN "/Threads/900/Status", step[i].t, step[i].thread);
+		assert_int_equal(vcpu_transition(step[i].from, step[i].to), step[i].transition);
+	}
+	expect(VCPU, 120, VCPU_WAKING);
+	expect("/Host/Threads/154/Status", 119, THREAD_BLOCKED);
+	expect("/Host/Threads/154/Status", 120, THREAD_PREEMPTED);
+	expect("/Host/Threads/154/Status", 130, THREAD_RUNNING);
+	expect("/Host/CPUs/CPU1/Current Thread", 65, 216);
+	expect("/Host/CPUs/CPU1/Current Thread", 115, 0);
+	expect(DEBIAN "/CPUs/CPU0/Host Thread", 10, 154);
+	expect(DEBIAN "/CPUs/CPU0/pCPU", 60, 1);
+	expect(DEBIAN "/CPUs/CPU0/Current Thread", 89, 900);
+	expect(DEBIAN "/CPUs/CPU0/Current Thread", 90, 0);
+	assert_string_equal(rec_text(&rec, 120, "/Host/Threads/154/Waker"), "host/77");
+	assert_string_equal(rec_text(&rec, 120, "/Host/Threads/154/VM"), "Debian/0");
+	assert_string_equal(rec.owner[rec_at(&rec, 10, "/Host/CPUs/CPU1/Owner")], "Debian");
+	assert_string_equal(rec.owner[rec_at(&rec, 60, "/Host/CPUs/CPU1/Owner")], "host");
+	assert_string_equal(rec.owner[rec_at(&rec, 110, "/Host/CPUs/CPU1/Owner")], "idle");
+	assert_null(rec_find(&rec, "/Host/Threads/0/Status"));
+	assert_null(rec_find(&rec, DEBIAN "/Threads/0/Status"));
+	teardown();
+}
+
+static void host_blocked(bool paper)
+{
+	setup_full(true, true, true, paper);
+	sw(0, 10, 1, 0, RUN_RUNNABLE, 154);
+	simple(0, 20, EV_KVM_ENTRY, 1, 154);
+	sw(1, 30, 0, 0, RUN_RUNNABLE, 900);
+	simple(0, 40, EV_KVM_EXIT, 1, 154);
+	sw(0, 50, 1, 154, RUN_BLOCKED, 0);  /* the hypervisor waits for something, the guest wants to run */
+	wake(0, 60, 0, 7, 154, 0);
+	sw(0, 70, 0, 7, RUN_RUNNABLE, 154);
+	expect(VCPU, 50, paper ? VCPU_PREEMPTED : VCPU_HOST_BLOCKED);
+	expect(DEBIAN "/Threads/900/Status", 50, THREAD_VIRT_PREEMPTED);
+	expect(VCPU, 60, VCPU_PREEMPTED);
+	expect(DEBIAN "/CPUs/CPU0/pCPU", 60, 0);
+	expect(VCPU, 70, VCPU_VMM);
+	simple(0, 80, EV_KVM_ENTRY, 0, 154);
+	sw(1, 90, 0, 900, RUN_BLOCKED, 0);
+	sw(0, 100, 0, 154, RUN_BLOCKED, 0);  /* the exit is missing */
+	expect(VCPU, 100, VCPU_IDLE);
+	wake(0, 110, 0, 0, 154, 0);
+	expect(VCPU, 110, paper ? VCPU_IDLE : VCPU_WAKING);
+	teardown();
+}
+
+static void test_refinements(void **state)
+{
+	(void)state;
+	host_blocked(false);
+	host_blocked(true);
+}
+
+static void test_no_kvm_events(void **state)
+{
+	(void)state;
+	setup_full(true, false, true, false);
+	sw(1, 5, 0, 0, RUN_RUNNABLE, 900);
+	sw(0, 10, 1, 0, RUN_RUNNABLE, 154);
+	sw(0, 20, 1, 154, RUN_RUNNABLE, 216);
+	sw(0, 30, 1, 216, RUN_BLOCKED, 154);
+	sw(1, 40, 0, 900, RUN_BLOCKED, 0);
+	sw(0, 50, 1, 154, RUN_BLOCKED, 0);
+	expect(VCPU, 10, VCPU_RUNNING);
+	expect(DEBIAN "/Threads/900/Status", 10, THREAD_RUNNING);
+	expect(VCPU, 20, VCPU_PREEMPTED);
+	expect(VCPU, 30, VCPU_RUNNING);
+	expect(VCPU, 40, VCPU_IDLE);
+	expect(VCPU, 50, VCPU_IDLE);
+	teardown();
+}
+
+static void test_no_guest_trace(void **state)
+{
+	(void)state;
+	setup_full(true, true, false, false);
+	sw(0, 10, 1, 0, RUN_RUNNABLE, 154);
+	simple(0, 20, EV_KVM_ENTRY, 1, 154);
+	simple(0, 30, EV_KVM_EXIT, 1, 154);
+	sw(0, 40, 1, 154, RUN_RUNNABLE, 216);
+	sw(0, 50, 1, 216, RUN_RUNNABLE, 154);
+	sw(0, 60, 1, 154, RUN_BLOCKED, 216);
+	wake(0, 70, 1, 216, 154, 1);
+	expect(VCPU, 9, HISTORY_NULL);
+	expect(VCPU, 10, VCPU_VMM);
+	expect(VCPU, 20, VCPU_RUNNING);
+	expect(VCPU, 30, VCPU_VMM);
+	expect(VCPU, 40, VCPU_PREEMPTED);
+	expect(VCPU, 50, VCPU_VMM);
+	expect(VCPU, 60, VCPU_IDLE);
+	expect(VCPU, 70, VCPU_PREEMPTED);
+	teardown();
+}
+
+static void test_guest_only(void **state)
+{
+	(void)state;
+	setup_full(false, false, true, false);
+	sw(1, 10, 0, 0, RUN_RUNNABLE, 900);
+	sw(1, 20, 0, 900, RUN_RUNNABLE, 901);
+	sw(1, 30, 0, 901, RUN_BLOCKED, 900);
+	sw(1, 40, 0, 900, RUN_BLOCKED, 0);
+	expect(DEBIAN "/Threads/900/Status", 10, THREAD_RUNNING);
+	expect(DEBIAN "/Threads/900/Status", 20, THREAD_PREEMPTED);
+	expect(DEBIAN "/Threads/901/Status", 20, THREAD_RUNNING);
+	expect(DEBIAN "/Threads/901/Status", 30, THREAD_BLOCKED);
+	expect(DEBIAN "/CPUs/CPU0/Current Thread", 20, 901);
+	expect(VCPU, 20, VCPU_RUNNING);
+	expect(VCPU, 40, VCPU_IDLE);
+	expect("/Host/CPUs/CPU0/Current Thread", 20, HISTORY_NULL);
+	teardown();
+}
+
+/* Imperfect clocks: guest switches stamped while the vCPU is out or in the hypervisor change what waits, no more. */
+static void test_guest_switch_while_out(void **state)
+{
+	(void)state;
+	setup_full(true, true, true, false);
+	sw(0, 10, 1, 0, RUN_RUNNABLE, 154);
+	simple(0, 20, EV_KVM_ENTRY, 1, 154);
+	sw(1, 30, 0, 0, RUN_RUNNABLE, 900);
+	simple(0, 40, EV_KVM_EXIT, 1, 154);
+	sw(0, 50, 1, 154, RUN_RUNNABLE, 216);
+	sw(1, 55, 0, 900, RUN_RUNNABLE, 901);
+	expect(DEBIAN "/Threads/900/Status", 55, THREAD_PREEMPTED);
+	expect(DEBIAN "/Threads/901/Status", 55, THREAD_VIRT_PREEMPTED);
+	sw(1, 57, 0, 901, RUN_BLOCKED, 0);
+	expect(VCPU, 57, VCPU_IDLE);
+	sw(1, 58, 0, 0, RUN_RUNNABLE, 900);
+	expect(VCPU, 58, VCPU_PREEMPTED);
+	sw(0, 60, 1, 216, RUN_RUNNABLE, 154);
+	simple(0, 70, EV_KVM_ENTRY, 1, 154);
+	expect(VCPU, 70, VCPU_RUNNING);
+	expect(DEBIAN "/Threads/900/Status", 70, THREAD_RUNNING);
+	expect(DEBIAN "/Threads/901/Status", 70, THREAD_BLOCKED);
+	teardown();
+}
+
+/* ---- threads */
+
+static void test_life_of_a_thread(void **state)
+{
+	(void)state;
+	setup_full(true, true, false, false);
+	struct event ev = event(10, EV_FORK, 0, 1);
+	ev.comm = INIT;
+	ev.pid = 1;
+	ev.fork.parent_tid = 1;
+	ev.fork.child_tid = 300;
+	ev.fork.child_pid = 300;
+	ev.fork.child_comm = INIT;
+	feed(0, ev);
+	wake(0, 12, 0, 1, 300, 1);
+	sw(0, 20, 1, 0, RUN_RUNNABLE, 300);
+	ev = event(30, EV_EXEC, 1, 300);
+	ev.exec.tid = 300;
+	ev.exec.filename = FILE_NAME;
+	feed(0, ev);
+	ev = event(35, EV_RENAME, 1, 300);
+	ev.rename.tid = 300;
+	ev.rename.comm = FIB;
+	feed(0, ev);
+	ev = event(40, EV_EXIT, 1, 300);
+	ev.exit.tid = 300;
+	feed(0, ev);
+	sw(0, 50, 1, 300, RUN_DEAD, 0);
+	assert_null(thread_find(model->machine[0], 300));
+	ev = event(60, EV_FORK, 0, 1);
+	ev.fork.child_tid = 300;
+	ev.fork.child_pid = 299;
+	ev.fork.child_comm = BASH;
+	feed(0, ev);
+
+	static const char path[] = "/Host/Threads/300/Status";
+	expect(path, 9, HISTORY_NULL);
+	expect(path, 10, THREAD_BLOCKED);
+	expect(path, 12, THREAD_PREEMPTED);
+	expect(path, 20, THREAD_RUNNING);
+	expect(path, 49, THREAD_RUNNING);
+	expect(path, 50, HISTORY_NULL);
+	expect(path, 59, HISTORY_NULL);
+	expect(path, 60, THREAD_BLOCKED);
+	expect("/Host/Threads/300/CPU", 10, 0);
+	expect("/Host/Threads/300/CPU", 12, 1);
+	expect("/Host/Threads/300/PID", 20, 300);
+	expect("/Host/Threads/300/PID", 60, 299);
+	assert_string_equal(rec_text(&rec, 29, "/Host/Threads/300/Name"), "init");
+	assert_string_equal(rec_text(&rec, 30, "/Host/Threads/300/Name"), "fibonacci-sum-l");
+	assert_string_equal(rec_text(&rec, 35, "/Host/Threads/300/Name"), "fibonacci");
+	assert_string_equal(rec_text(&rec, 60, "/Host/Threads/300/Name"), "bash");
+	assert_string_equal(rec_text(&rec, 10, "/Host/Threads/1/Name"), "init");
+	teardown();
+}
+
+static void test_statedump(void **state)
+{
+	(void)state;
+	setup_full(true, true, false, false);
+	struct event ev = event(10, EV_PROCESS, 0, 1);
+	ev.process.tid = 154;
+	ev.process.pid = 151;
+	ev.process.comm = VCPU0;
+	ev.process.status = 5;
+	ev.process.cpu = 1;
+	feed(0, ev);
+	expect("/Host/Threads/154/Status", 10, THREAD_BLOCKED);
+	expect("/Host/Threads/154/PID", 10, 151);
+	expect("/Host/Threads/154/CPU", 10, 1);
+	expect(VCPU, 10, VCPU_IDLE);
+	expect("/Host/Threads/1/Status", 10, THREAD_RUNNING);
+	ev.ts = 20;
+	ev.process.tid = 1;
+	ev.process.status = 1;  /* it is current, whatever the dump says */
+	feed(0, ev);
+	expect("/Host/Threads/1/Status", 20, THREAD_RUNNING);
+	ev.ts = 30;
+	ev.process.tid = 400;
+	ev.process.status = 4;  /* a zombie */
+	feed(0, ev);
+	assert_null(thread_find(model->machine[0], 400));
+	teardown();
+}
+
+/* A host TID that is a vCPU's is one only in the VM's process. */
+static void test_tid_reuse_of_vcpu(void **state)
+{
+	(void)state;
+	setup_full(true, true, false, false);
+	struct event ev = event(10, EV_FORK, 0, 1);
+	ev.fork.child_tid = 154;
+	ev.fork.child_pid = 154;  /* another process, before the VM */
+	feed(0, ev);
+	expect(VCPU, 10, HISTORY_NULL);
+	sw(0, 20, 1, 0, RUN_RUNNABLE, 154);
+	assert_string_equal(rec.owner[rec_at(&rec, 20, "/Host/CPUs/CPU1/Owner")], "host");
+	sw(0, 30, 1, 154, RUN_DEAD, 0);
+	expect(VCPU, 20, HISTORY_NULL);
+	ev.ts = 40;
+	ev.fork.child_pid = 151;
+	feed(0, ev);
+	sw(0, 50, 1, 0, RUN_RUNNABLE, 154);
+	expect(VCPU, 50, VCPU_VMM);
+	assert_string_equal(rec.owner[rec_at(&rec, 50, "/Host/CPUs/CPU1/Owner")], "Debian");
+	sw(0, 60, 1, 154, RUN_DEAD, 0);
+	expect(VCPU, 60, HISTORY_NULL);
+	expect(DEBIAN "/CPUs/CPU0/Host Thread", 60, HISTORY_NULL);
+	expect(DEBIAN "/CPUs/CPU0/pCPU", 60, HISTORY_NULL);
+	teardown();
+}
+
+static void test_exec_by_other_thread(void **state)
+{
+	(void)state;
+	setup_full(true, true, false, false);
+	struct event ev = event(10, EV_KVM_EXIT, 0, 501);
+	ev.pid = 500;
+	feed(0, ev);
+	ev = event(20, EV_EXEC, 0, 500);
+	ev.pid = 500;
+	ev.exec.tid = 500;
+	ev.exec.filename = FILE_NAME;
+	feed(0, ev);
+	expect("/Host/Threads/501/Status", 19, THREAD_RUNNING);
+	expect("/Host/Threads/501/Status", 20, HISTORY_NULL);
+	expect("/Host/Threads/500/Status", 20, THREAD_RUNNING);
+	teardown();
+}
+
+/* sched_waking tells who, sched_wakeup tells when. */
+static void test_waker(void **state)
+{
+	(void)state;
+	setup_full(true, true, false, false);
+	sw(0, 10, 0, 600, RUN_BLOCKED, 601);
+	struct event ev = event(20, EV_WAKING, 0, 601);
+	ev.wake.tid = 600;
+	ev.wake.target_cpu = 1;
+	feed(0, ev);
+	expect("/Host/Threads/600/Status", 20, THREAD_BLOCKED);
+	wake(0, 25, 1, 0, 600, 1);
+	expect("/Host/Threads/600/Status", 25, THREAD_PREEMPTED);
+	expect("/Host/Threads/600/CPU", 25, 1);
+	assert_string_equal(rec_text(&rec, 25, "/Host/Threads/600/Waker"), "host/601");
+	wake(0, 30, 1, 0, 601, 1);  /* is running: nothing changes */
+	expect("/Host/Threads/601/Status", 30, THREAD_RUNNING);
+	expect("/Host/Threads/601/CPU", 30, 0);
+	ev = event(35, EV_MIGRATE, 0, 601);
+	ev.migrate.tid = 600;
+	ev.migrate.dest_cpu = 0;
+	feed(0, ev);
+	expect("/Host/Threads/600/CPU", 35, 0);
+	teardown();
+}
+
+/* ---- interrupts */
+
+static void test_interrupts(void **state)
+{
+	(void)state;
+	static const char path[] = "/Host/CPUs/CPU0/Interrupt";
+	setup_full(true, true, true, false);
+	struct { int64_t t; uint16_t kind; int64_t number, name; } e[] = {
+		{ 10, EV_SOFTIRQ_ENTRY, 7, EVENT_ABSENT }, { 20, EV_IRQ_ENTRY, 27, VIRTIO }, { 30, EV_TIMER_ENTRY, 5, 0 },
+		{ 35, EV_TIMER_EXIT, 5, 0 }, { 40, EV_IRQ_EXIT, 27, 0 }, { 50, EV_SOFTIRQ_EXIT, 7, 0 },
+		{ 60, EV_TIMER_ENTRY, 6, 0 }, { 70, EV_TIMER_EXIT, 6, 0 }, { 80, EV_IRQ_EXIT, 99, 0 },
+		{ 90, EV_IRQ_ENTRY, 4, 0 }, { 100, EV_SOFTIRQ_ENTRY, 42, 0 },
+	};
+	for (size_t i = 0; i < COUNT(e); i++) {
+		struct event ev = event(e[i].t, e[i].kind, 0, 1);
+		ev.irq.number = e[i].number;
+		ev.irq.name = e[i].name;
+		feed(0, ev);
+		feed(1, ev);  /* a guest's are not recorded */
+	}
+	static const struct { int64_t t; const char *text; } want[] = {
+		{ 10, "softirq/7-SCHED" }, { 20, "irq/27-virtio0" }, { 30, "irq/27-virtio0" }, { 35, "irq/27-virtio0" },
+		{ 40, "softirq/7-SCHED" }, { 50, "(null)" }, { 60, "timer" }, { 70, "(null)" }, { 80, "(null)" },
+		{ 90, "irq/4" }, { 100, "softirq/42" },
+	};
+	for (size_t i = 0; i < COUNT(want); i++)
+		assert_string_equal(rec_text(&rec, want[i].t, path), want[i].text);
+	sw(0, 110, 0, 1, RUN_RUNNABLE, 2);  /* the exits were lost */
+	assert_string_equal(rec_text(&rec, 110, path), "(null)");
+	for (int i = 0; i < 3 * IRQ_DEPTH; i++) {
+		struct event ev = event(120 + i, EV_IRQ_ENTRY, 0, 2);
+		ev.irq.number = i;
+		feed(0, ev);
+	}
+	for (int i = 3 * IRQ_DEPTH; i-- > 0; ) {
+		struct event ev = event(200 - i, EV_IRQ_EXIT, 0, 2);
+		ev.irq.number = i;
+		feed(0, ev);
+	}
+	assert_string_equal(rec_text(&rec, 150, path), "irq/7");
+	assert_string_equal(rec_text(&rec, 200, path), "(null)");
+	assert_null(rec_find(&rec, DEBIAN "/CPUs/CPU0/Interrupt"));
+	teardown();
+}
+
+/* ---- losses */
+
+static void test_lost_on_host(void **state)
+{
+	(void)state;
+	setup_full(true, true, true, false);
+	sw(1, 5, 0, 0, RUN_RUNNABLE, 900);
+	sw(0, 10, 1, 216, RUN_RUNNABLE, 154);
+	sw(0, 11, 0, 0, RUN_RUNNABLE, 300);
+	simple(0, 20, EV_KVM_ENTRY, 1, 154);
+	struct event ev = event(30, EV_LOST, 1, -1);
+	ev.lost.end = 39;
+	feed(0, ev);
+	expect("/Host/CPUs/CPU1/Current Thread", 30, HISTORY_NULL);
+	assert_string_equal(rec.owner[rec_at(&rec, 30, "/Host/CPUs/CPU1/Owner")], "unknown");
+	expect("/Host/Threads/154/Status", 30, THREAD_UNKNOWN);
+	expect("/Host/Threads/216/Status", 30, THREAD_UNKNOWN);  /* was queued there */
+	expect("/Host/Threads/300/Status", 30, THREAD_RUNNING);  /* on another CPU */
+	expect(VCPU, 30, VCPU_UNKNOWN);
+	expect(DEBIAN "/Threads/900/Status", 30, THREAD_UNKNOWN);
+	simple(0, 40, EV_TIMER_ENTRY, 1, 154);  /* it is current; in which mode, who knows */
+	expect("/Host/Threads/154/Status", 40, THREAD_RUNNING);
+	expect("/Host/CPUs/CPU1/Current Thread", 40, 154);
+	expect(VCPU, 40, VCPU_UNKNOWN);
+	simple(0, 50, EV_KVM_EXIT, 1, 154);
+	expect(VCPU, 50, VCPU_VMM);
+	expect(DEBIAN "/Threads/900/Status", 50, THREAD_VIRT_PREEMPTED);
+	ev.ts = 60;
+	feed(0, ev);
+	expect(VCPU, 60, VCPU_UNKNOWN);
+	sw(0, 70, 1, 216, RUN_RUNNABLE, 154);
+	expect(VCPU, 70, VCPU_VMM);
+	expect("/Host/Threads/216/Status", 70, THREAD_PREEMPTED);
+	teardown();
+}
+
+static void test_lost_on_guest(void **state)
+{
+	(void)state;
+	setup_full(true, true, true, false);
+	sw(0, 10, 1, 0, RUN_RUNNABLE, 154);
+	simple(0, 20, EV_KVM_ENTRY, 1, 154);
+	sw(1, 25, 0, 0, RUN_RUNNABLE, 900);
+	struct event ev = event(27, EV_MARK, 0, 900);
+	ev.mark.op = MARK_START;
+	ev.mark.id = 5;
+	feed(1, ev);
+	feed(1, event(30, EV_LOST, 0, -1));
+	expect(VCPU, 30, VCPU_UNKNOWN);  /* RUNNING or IDLE */
+	expect("/Requests/Debian/5/State", 30, 2);
+	expect(DEBIAN "/Threads/900/Status", 30, THREAD_UNKNOWN);
+	expect(DEBIAN "/CPUs/CPU0/Current Thread", 30, HISTORY_NULL);
+	simple(0, 40, EV_KVM_EXIT, 1, 154);
+	expect(VCPU, 40, VCPU_VMM);      /* that much is certain */
+	simple(0, 50, EV_KVM_ENTRY, 1, 154);
+	simple(1, 60, EV_OTHER, 0, 901);
+	expect(VCPU, 59, VCPU_UNKNOWN);
+	expect(VCPU, 60, VCPU_RUNNING);
+	expect(DEBIAN "/Threads/901/Status", 60, THREAD_RUNNING);
+	teardown();
+}
+
+/* Without any lost record: a switch that contradicts what was believed costs certainty, not consistency. */
+static void test_contradictions(void **state)
+{
+	(void)state;
+	setup_full(true, true, false, false);
+	sw(0, 10, 0, 0, RUN_RUNNABLE, 300);
+	sw(0, 20, 1, 0, RUN_RUNNABLE, 300);  /* on both? */
+	expect("/Host/CPUs/CPU0/Current Thread", 20, HISTORY_NULL);
+	expect("/Host/CPUs/CPU1/Current Thread", 20, 300);
+	expect("/Host/Threads/300/CPU", 20, 1);
+	sw(0, 30, 1, 301, RUN_BLOCKED, 302);
+	expect("/Host/Threads/300/Status", 30, THREAD_UNKNOWN);
+	expect("/Host/Threads/301/Status", 30, THREAD_BLOCKED);
+	simple(0, 40, EV_KVM_ENTRY, 1, -1);
+	simple(0, 50, EV_KVM_ENTRY, 3, 154);  /* entry without exit, twice */
+	simple(0, 60, EV_KVM_ENTRY, 3, 154);
+	expect(VCPU, 60, VCPU_RUNNING);
+	struct event ev = event(70, EV_SWITCH, 65535, -5);
+	feed(0, ev);  /* nothing in it */
+	ev.sw.prev_tid = INT64_MAX;
+	ev.sw.next_tid = -7;
+	ev.sw.prev_state = 99;
+	feed(0, ev);
+	teardown();
+}
+
+/* ---- requests */
+
+static void test_requests(void **state)
+{
+	(void)state;
+	setup_full(true, true, true, false);
+	static const struct { int64_t t, id; enum mark op; int32_t tid; } e[] = {
+		{ 10, 1, MARK_START, 900 }, { 20, 1, MARK_YIELD, 900 }, { 20, 2, MARK_START, 900 }, { 30, 2, MARK_END, 900 },
+		{ 40, 1, MARK_RESUME, 901 }, { 50, 1, MARK_END, 901 }, { 60, 3, MARK_END, 901 }, { 70, 4, MARK_START, 901 },
+	};
+	for (size_t i = 0; i < COUNT(e); i++) {
+		struct event ev = event(e[i].t, EV_MARK, 0, e[i].tid);
+		ev.mark.op = e[i].op;
+		ev.mark.id = e[i].id;
+		feed(1, ev);
+	}
+	expect("/Requests/Debian/1/State", 9, HISTORY_NULL);
+	expect("/Requests/Debian/1/State", 10, 0);
+	expect("/Requests/Debian/1/State", 20, 1);
+	expect("/Requests/Debian/2/State", 20, 0);
+	expect("/Requests/Debian/2/State", 30, HISTORY_NULL);
+	expect("/Requests/Debian/1/State", 40, 0);
+	expect("/Requests/Debian/1/Thread", 39, 900);
+	expect("/Requests/Debian/1/Thread", 40, 901);
+	expect("/Requests/Debian/1/State", 50, HISTORY_NULL);
+	expect("/Requests/Debian/1/Thread", 50, HISTORY_NULL);
+	assert_null(rec_find(&rec, "/Requests/Debian/3/State"));
+	assert_int_equal(model->machine[1]->request.len, 1);
+	assert_int_equal(model_end(model, 1, 100, NULL), 0);
+	expect("/Requests/Debian/4/State", 99, 0);
+	expect("/Requests/Debian/4/State", 100, HISTORY_NULL);
+	teardown();
+}
+
+/* ---- containers, nested guests, many VMs */
+
+static void test_containers(void **state)
+{
+	(void)state;
+	setup_full(true, true, true, false);
+	struct event ev = event(10, EV_FORK, 0, 1);
+	ev.fork.child_tid = 700;
+	ev.fork.child_pid = 700;
+	ev.fork.child_comm = NGINX;
+	ev.fork.child_ns = 4026532281;
+	feed(0, ev);
+	sw(0, 20, 1, 0, RUN_RUNNABLE, 700);
+	ev = event(25, EV_PROCESS, 0, 1);
+	ev.process.tid = 701;
+	ev.process.pid = 700;
+	ev.process.comm = BASH;
+	ev.process.status = 5;
+	ev.process.cpu = 0;
+	feed(0, ev);
+	ev = event(25, EV_PROCESS_NS, 0, 1);
+	ev.process_ns.tid = 701;
+	ev.process_ns.ns = 4026532281;
+	feed(0, ev);
+	ev.process_ns.ns = 4026531836;  /* the dump goes on with the outer namespaces */
+	feed(0, ev);
+	ev.process_ns.tid = 1;
+	feed(0, ev);
+	sw(0, 30, 1, 700, RUN_DEAD, 0);
+#define BOX "/Containers/pidns-4026532281/Threads/"
+	expect(BOX "700/Status", 10, THREAD_BLOCKED);
+	expect(BOX "700/Status", 20, THREAD_RUNNING);
+	expect(BOX "700/CPU", 20, 1);
+	expect(BOX "700/Status", 30, HISTORY_NULL);
+	expect("/Host/Threads/700/Status", 20, THREAD_RUNNING);
+	assert_string_equal(rec_text(&rec, 20, BOX "700/Name"), "nginx");
+	expect(BOX "701/Status", 25, THREAD_BLOCKED);
+	expect(BOX "701/PID", 25, 700);
+	assert_string_equal(rec_text(&rec, 25, BOX "701/Name"), "bash");
+	assert_null(rec_find(&rec, "/Containers/pidns-4026531836/Threads/1/Status"));
+	teardown();
+}
+
+/* A VM in a guest: its vCPU is a guest thread, and executes when that guest's vCPU does. */
+static void test_nested(void **state)
+{
+	static const struct sync_vcpu outer[] = { { 0, 154, VCPU_BY_NAME } }, inner[] = { { 0, 950, VCPU_BY_NAME } };
+	struct machine_setup setup[] = {
+		{ .name = "host", .parent = -1, .traced = true, .has_kvm = true, .host_pid = -1 },
+		{ .name = "Debian", .parent = 0, .traced = true, .has_kvm = true, .host_pid = 151, .vcpu = outer, .vcpus = 1 },
+		{ .name = "in/ner", .parent = 1, .traced = true, .host_pid = -1, .vcpu = inner, .vcpus = 1 },
+	};
+	(void)state;
+	rec_init(&rec);
+	model = model_new(setup, COUNT(setup), false, &rec_ops, &rec, NULL);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(model_begin(model, i, 0, NULL, NULL), 0);
+	sw(0, 10, 1, 0, RUN_RUNNABLE, 154);
+	simple(0, 20, EV_KVM_ENTRY, 1, 154);
+	sw(1, 30, 0, 0, RUN_RUNNABLE, 950);
+	simple(1, 40, EV_KVM_ENTRY, 0, 950);
+	sw(2, 50, 0, 0, RUN_RUNNABLE, 42);
+	simple(0, 60, EV_KVM_EXIT, 1, 154);
+	sw(0, 70, 1, 154, RUN_RUNNABLE, 216);
+	sw(0, 80, 1, 216, RUN_RUNNABLE, 154);
+	simple(0, 90, EV_KVM_ENTRY, 1, 154);
+#define INNER "/Virtual Machines/in%2fner"
+	expect(INNER "/CPUs/CPU0/Status", 30, VCPU_VMM);
+	expect(INNER "/CPUs/CPU0/Status", 50, VCPU_RUNNING);
+	expect(INNER "/Threads/42/Status", 50, THREAD_RUNNING);
+	expect(DEBIAN "/Threads/950/Status", 60, THREAD_VIRT_PREEMPTED);
+	expect(INNER "/CPUs/CPU0/Status", 60, VCPU_PREEMPTED);
+	expect(INNER "/Threads/42/Status", 70, THREAD_VIRT_PREEMPTED);
+	expect(INNER "/CPUs/CPU0/Status", 90, VCPU_RUNNING);
+	expect(INNER "/Threads/42/Status", 90, THREAD_RUNNING);
+	teardown();
+}
+
+static void test_many_vms(void **state)
+{
+	enum { VMS = 40 };
+	struct machine_setup setup[1 + VMS] = { { .name = "host", .parent = -1, .traced = true, .host_pid = -1 } };
+	struct sync_vcpu vcpu[VMS];
+	char name[VMS][16];
+	(void)state;
+	for (int i = 0; i < VMS; i++) {
+		snprintf(name[i], sizeof name[i], "vm%d", i);
+		vcpu[i] = (struct sync_vcpu){ 0, 1000 + i, VCPU_BY_NAME };
+		setup[1 + i] = (struct machine_setup){ .name = name[i], .host_pid = -1, .vcpu = &vcpu[i], .vcpus = 1 };
+	}
+	rec_init(&rec);
+	model = model_new(setup, COUNT(setup), false, &rec_ops, &rec, NULL);
+	assert_int_equal(model_begin(model, 0, 0, NULL, NULL), 0);
+	sw(0, 10, 0, 0, RUN_RUNNABLE, 1003);
+	sw(0, 20, 0, 1003, RUN_RUNNABLE, 1039);
+	assert_string_equal(rec.owner[rec_at(&rec, 10, "/Host/CPUs/CPU0/Owner")], "vm3");
+	assert_string_equal(rec.owner[rec_at(&rec, 20, "/Host/CPUs/CPU0/Owner")], "other VM");
+	expect("/Virtual Machines/vm39/CPUs/CPU0/Status", 20, VCPU_RUNNING);
+	teardown();
+}
+
+/* ---- the spans of the traces */
+
+static void test_begin_and_end(void **state)
+{
+	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME } };
+	struct machine_setup setup[] = {
+		{ .name = "host", .parent = -1, .traced = true, .has_kvm = true, .host_pid = -1, .names = { name_of, NULL } },
+		{ .name = "Debian", .parent = 0, .traced = true, .host_pid = 151, .vcpu = vcpu, .vcpus = 1,
+		  .names = { name_of, NULL } },
+	};
+	struct start start = START_INIT;
+	(void)state;
+	rec_init(&rec);
+	model = model_new(setup, COUNT(setup), false, &rec_ops, &rec, NULL);
+	assert_int_equal(model_begin(model, 1, 10, NULL, NULL), 0);  /* the guest's trace begins first */
+	sw(1, 15, 0, 0, RUN_RUNNABLE, 900);
+	expect(VCPU, 15, VCPU_UNKNOWN);
+	expect(DEBIAN "/Threads/900/Status", 15, THREAD_UNKNOWN);
+
+	/* What looking ahead finds: 154 runs in guest mode, 300 sleeps, 301 waits, 302 is yet to be born. */
+	struct event ev = event(21, EV_KVM_EXIT, 1, 154);
+	ev.comm = VCPU0;
+	start_feed(&start, &ev);
+	ev = event(22, EV_WAKEUP, 1, 154);
+	ev.wake.tid = 300;
+	ev.wake.comm = BASH;
+	start_feed(&start, &ev);
+	ev = event(23, EV_SWITCH, 1, 154);
+	ev.sw.prev_tid = 154;
+	ev.sw.next_tid = 301;
+	start_feed(&start, &ev);
+	ev = event(24, EV_FORK, 0, 310);
+	ev.fork.child_tid = 302;
+	start_feed(&start, &ev);
+	ev = event(25, EV_WAKEUP, 0, 310);
+	ev.wake.tid = 302;
+	start_feed(&start, &ev);
+	for (int32_t tid = 320; tid <= 321; tid++) {  /* moved to CPU 0, then: one is woken, the other gets the CPU */
+		ev = event(25, EV_MIGRATE, 0, 310);
+		ev.migrate.tid = tid;
+		ev.migrate.dest_cpu = 0;
+		start_feed(&start, &ev);
+	}
+	ev = event(25, EV_WAKING, 0, 310);
+	ev.wake.tid = 320;
+	ev.wake.target_cpu = 1;
+	start_feed(&start, &ev);
+	ev = event(25, EV_SWITCH, 0, 310);
+	ev.sw.prev_tid = 310;
+	ev.sw.next_tid = 321;
+	start_feed(&start, &ev);
+	ev = event(26, EV_LOST, 0, -1);
+	start_feed(&start, &ev);
+	ev = event(27, EV_WAKEUP, 0, 310);
+	ev.wake.tid = 303;  /* after a loss it may have come into being since */
+	start_feed(&start, &ev);
+	assert_int_equal(model_begin(model, 0, 20, &start, NULL), 0);
+	start_release(&start);
+	expect("/Host/CPUs/CPU1/Current Thread", 20, 154);
+	expect("/Host/CPUs/CPU0/Current Thread", 20, 310);
+	expect("/Host/Threads/154/Status", 20, THREAD_RUNNING);
+	assert_string_equal(rec_text(&rec, 20, "/Host/Threads/154/Name"), "CPU 0/KVM");
+	assert_string_equal(rec_text(&rec, 20, "/Host/Threads/300/Name"), "bash");
+	expect(VCPU, 20, VCPU_RUNNING);
+	expect(DEBIAN "/Threads/900/Status", 20, THREAD_RUNNING);
+	expect("/Host/Threads/300/Status", 20, THREAD_BLOCKED);
+	expect("/Host/Threads/301/Status", 20, THREAD_PREEMPTED);
+	expect("/Host/Threads/301/CPU", 20, 1);
+	expect("/Host/Threads/320/Status", 20, THREAD_BLOCKED);
+	expect("/Host/Threads/320/CPU", 20, 1);
+	expect("/Host/Threads/321/Status", 20, THREAD_PREEMPTED);
+	expect("/Host/Threads/321/CPU", 20, HISTORY_NULL);
+	expect("/Host/Threads/302/Status", 20, HISTORY_NULL);
+	expect("/Host/Threads/303/Status", 20, HISTORY_NULL);
+
+	assert_int_equal(model_end(model, 1, 50, NULL), 0);  /* the guest's trace ends first: the host goes on alone */
+	expect(DEBIAN "/Threads/900/Status", 50, HISTORY_NULL);
+	expect(DEBIAN "/CPUs/CPU0/Current Thread", 50, HISTORY_NULL);
+	expect(VCPU, 50, VCPU_RUNNING);
+	simple(0, 60, EV_KVM_EXIT, 1, 154);
+	sw(0, 70, 1, 154, RUN_BLOCKED, 0);
+	expect(VCPU, 70, VCPU_IDLE);
+	assert_int_equal(model_end(model, 0, 80, NULL), 0);
+	expect(VCPU, 80, HISTORY_NULL);
+	expect("/Host/CPUs/CPU1/Current Thread", 80, HISTORY_NULL);
+	expect("/Host/Threads/154/Status", 80, HISTORY_NULL);
+	assert_int_equal(model->machine[0]->thread.len, 0);
+	teardown();
+}
+
+/* A million threads over the life of a trace: only the live ones are kept. */
+static void test_many_threads(void **state)
+{
+	enum { LIVE = 50, THREADS = 20000 };
+	(void)state;
+	setup_full(true, true, false, false);
+	for (int i = 0; i < THREADS; i++) {
+		struct event ev = event(10 * i, EV_FORK, 0, 1);
+		ev.fork.child_tid = 1000 + i;
+		ev.fork.child_pid = 1000 + i;
+		feed(0, ev);
+		if (i < LIVE)
+			continue;
+		sw(0, 10 * i + 2, 0, 1, RUN_RUNNABLE, 1000 + i - LIVE);
+		sw(0, 10 * i + 4, 0, 1000 + i - LIVE, RUN_DEAD, 1);
+		assert_int_equal(model->machine[0]->thread.len, LIVE + 1);
+	}
+	assert_true(model->machine[0]->thread.cap <= 4 * LIVE);
+	teardown();
+}
+
+static void test_sink_failure(void **state)
+{
+	(void)state;
+	struct error err = ERROR_INIT;
+	setup_full(true, true, true, false);
+	rec.fail_after = 3;
+	int r = 0;
+	for (int i = 0; i < 50 && r == 0; i++) {
+		struct event ev = event(10 + i, EV_SWITCH, 0, -1);
+		ev.sw.prev_tid = 10 + i;
+		ev.sw.next_tid = 11 + i;
+		ev.sw.prev_state = RUN_BLOCKED;
+		r = model_feed(model, 0, ev.ts, &ev, &err);
+	}
+	assert_int_equal(r, -1);
+	assert_string_equal(err.text, "disk: full");
+	teardown();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_figure_5),
+		cmocka_unit_test(test_refinements),
+		cmocka_unit_test(test_no_kvm_events),
+		cmocka_unit_test(test_no_guest_trace),
+		cmocka_unit_test(test_guest_only),
+		cmocka_unit_test(test_guest_switch_while_out),
+		cmocka_unit_test(test_life_of_a_thread),
+		cmocka_unit_test(test_statedump),
+		cmocka_unit_test(test_tid_reuse_of_vcpu),
+		cmocka_unit_test(test_exec_by_other_thread),
+		cmocka_unit_test(test_waker),
+		cmocka_unit_test(test_interrupts),
+		cmocka_unit_test(test_lost_on_host),
+		cmocka_unit_test(test_lost_on_guest),
+		cmocka_unit_test(test_contradictions),
+		cmocka_unit_test(test_requests),
+		cmocka_unit_test(test_containers),
+		cmocka_unit_test(test_nested),
+		cmocka_unit_test(test_many_vms),
+		cmocka_unit_test(test_begin_and_end),
+		cmocka_unit_test(test_many_threads),
+		cmocka_unit_test(test_sink_failure),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
