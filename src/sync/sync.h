@@ -25,11 +25,21 @@ struct clock_line {
 int64_t clock_line_at(const struct clock_line *line, int64_t guest_ns);
 double clock_line_ppm(const struct clock_line *line);
 
+struct clock_point { int64_t guest, host; };
+
+/* One edge of the corridor: `left` up to the first point, straight from point to point, `right` after the last one. */
+struct clock_edge {
+	struct clock_line left, right;
+	struct clock_point *point;
+	size_t points;  /* 0 = unknown */
+};
+
 /* One piece of a guest's clock: it holds from `from` (guest ns, included) to the next piece's. */
 struct clock_piece {
 	int64_t from;
 	struct clock_line line;
-	struct clock_line lowest, highest;  /* the corridor: the true clock lies between them (equal = unknown) */
+	struct clock_line lowest, highest;  /* of the least and the greatest drift that fit; equal to `line` = unknown */
+	struct clock_edge low, high;        /* the corridor: the true clock lies between them */
 	enum sync_quality quality;
 	uint64_t pairs_ab, pairs_cd;        /* that bound it, by direction */
 	uint64_t rejected;                  /* outliers */
@@ -40,21 +50,24 @@ struct clock_map {
 	size_t pieces;
 };
 int64_t clock_map_at(const struct clock_map *map, int64_t guest_ns);                     /* guest -> host ns */
-/* Width of the corridor at that guest time in ns; -1 when it is unknown. */
+/* Width of the corridor at that guest time in ns, rounded up; -1 when it is unknown. */
 int64_t clock_map_band(const struct clock_map *map, int64_t guest_ns);
+/* The corridor itself: *low rounded down, *high up; false when it is unknown. */
+bool clock_map_bounds(const struct clock_map *map, int64_t guest_ns, int64_t *low, int64_t *high);
 void clock_map_release(struct clock_map *map);
 
 enum sync_method { SYNC_AUTO, SYNC_EVENTS, SYNC_CONTAINMENT, SYNC_OFFSET, SYNC_NONE };
 extern const char *const sync_method_name[];
 
 /* How a vCPU's host thread was found. */
-enum vcpu_evidence { VCPU_BY_SESSION, VCPU_BY_SYNC, VCPU_BY_NAME, VCPU_BY_CONTAINMENT, VCPU_BY_ORDER };
+enum vcpu_evidence { VCPU_BY_SESSION, VCPU_BY_SYNC, VCPU_BY_NAME, VCPU_BY_CONTAINMENT, VCPU_BY_ORDER, VCPU_BY_HINT };
 extern const char *const vcpu_evidence_name[];
 
 struct sync_vcpu {
 	unsigned number;         /* of the CPU in the guest */
 	int32_t host_tid;        /* its thread on the host */
 	enum vcpu_evidence evidence;
+	int64_t from, to;        /* host ns: when that thread was this vCPU; TIDs are used again */
 };
 
 /* A VM as the host sees it, with its guest trace if there is one; or a guest trace without a host. */
@@ -66,9 +79,11 @@ struct sync_vm {
 	struct sync_vcpu *vcpu;
 	size_t vcpus;
 	struct clock_map clock;  /* pieces == 0 without a guest trace */
+	bool guessed;            /* the trace and the VM belong together for want of another, nothing proves it */
 	enum sync_method method; /* what gave the clock: events, containment, offset, none; auto = both kinds of pairs */
 	uint64_t pairs;          /* matched */
 	uint64_t unmatched;      /* keys without a partner */
+	int64_t band_events, band_containment;  /* ns, corridor in mid-trace of each kind of pairs alone; -1 = none */
 	double containment;      /* share 0..1 of guest events inside their vCPU's guest mode; -1 = not computable */
 	int64_t worst_violation; /* ns outside it, of the worst event; -1 = not computable */
 };

@@ -1,0 +1,90 @@
+/* Clock lines and piecewise clocks: guest time -> host time. */
+#include "sync/sync.h"
+
+#include <stdlib.h>
+
+#include "base/int128.h"
+
+const char *const sync_quality_name[] = { "ABSENT", "INCOMPLETE", "APPROXIMATE", "ACCURATE", "FAIL" };
+const char *const sync_method_name[] = { "auto", "events", "containment", "offset", "none" };
+const char *const vcpu_evidence_name[] = {
+	"session", "sync events", "thread name", "containment", "order of thread ids", "kvm vcpu_id",
+};
+
+static int64_t clamp64(int128 v)
+{
+	return v > INT64_MAX ? INT64_MAX : v < INT64_MIN ? INT64_MIN : (int64_t)v;
+}
+
+int64_t clock_line_at(const struct clock_line *line, int64_t guest_ns)
+{
+	int128 dt = (int128)guest_ns - line->ref_guest;
+	int128 bent = (dt * line->drift) >> 60;  /* rounds down, also below zero */
+	return clamp64(dt + bent + line->ref_host);
+}
+
+double clock_line_ppm(const struct clock_line *line)
+{
+	return (double)line->drift / (double)(INT64_C(1) << 60) * 1e6;
+}
+
+static const struct clock_piece *piece_at(const struct clock_map *map, int64_t guest_ns)
+{
+	size_t lo = 0, hi = map->pieces;
+	while (hi - lo > 1) {
+		size_t mid = lo + (hi - lo) / 2;
+		*(map->piece[mid].from <= guest_ns ? &lo : &hi) = mid;
+	}
+	return &map->piece[lo];
+}
+
+int64_t clock_map_at(const struct clock_map *map, int64_t guest_ns)
+{
+	return map->pieces == 0 ? guest_ns : clock_line_at(&piece_at(map, guest_ns)->line, guest_ns);
+}
+
+/* The edge at t, rounded down. */
+static int64_t edge_at(const struct clock_edge *e, int64_t t)
+{
+	if (t <= e->point[0].guest)
+		return clock_line_at(&e->left, t);
+	if (t >= e->point[e->points - 1].guest)
+		return clock_line_at(&e->right, t);
+	size_t lo = 0, hi = e->points - 1;
+	while (hi - lo > 1) {
+		size_t mid = lo + (hi - lo) / 2;
+		*(e->point[mid].guest <= t ? &lo : &hi) = mid;
+	}
+	struct clock_point a = e->point[lo], b = e->point[hi];
+	int128 up = ((int128)b.host - a.host) * ((int128)t - a.guest), over = (int128)b.guest - a.guest;
+	return clamp64(a.host + up / over - (up % over < 0));
+}
+
+bool clock_map_bounds(const struct clock_map *map, int64_t guest_ns, int64_t *low, int64_t *high)
+{
+	if (map->pieces == 0)
+		return false;
+	const struct clock_piece *p = piece_at(map, guest_ns);
+	if (p->low.points == 0 || p->high.points == 0)
+		return false;
+	*low = edge_at(&p->low, guest_ns) - 1;  /* the lines are rounded to the ns */
+	*high = edge_at(&p->high, guest_ns) + 1;
+	return *low <= *high;
+}
+
+int64_t clock_map_band(const struct clock_map *map, int64_t guest_ns)
+{
+	int64_t low, high;
+	return clock_map_bounds(map, guest_ns, &low, &high) ? high - low : -1;
+}
+
+void clock_map_release(struct clock_map *map)
+{
+	for (size_t i = 0; i < map->pieces; i++) {
+		free(map->piece[i].low.point);
+		free(map->piece[i].high.point);
+	}
+	free(map->piece);
+	map->piece = NULL;
+	map->pieces = 0;
+}

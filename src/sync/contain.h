@@ -1,0 +1,18 @@
+/* Containment: after the transform each event of vCPU v must lie within a span in which v's host thread was in guest
+ * mode (private to sync/; DESIGN section 4). */
+#ifndef STEALSCOPE_SYNC_CONTAIN_H
+#define STEALSCOPE_SYNC_CONTAIN_H
+
+#include "sync/vms.h"
+
+struct containment {
+	uint64_t inside, outside;  /* events; those at times when the mode is not known are in neither */
+	int64_t worst;             /* ns from the event that is farthest outside to the nearest window */
+};
+
+/* One walk over the guest's events.  Events beyond the host's trace do not count. */
+int containment_measure(const struct host_view *host, const struct vm_view *vm, const struct trace *guest,
+                        const struct clock_map *clock, struct containment *out, struct error *err);
+double containment_share(const struct containment *c);  /* 0..1, -1 = no event counted */
+
+#endif

@@ -1,0 +1,164 @@
+#include "sync/fit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define NEIGHBOURS 15       /* pairs of the other side that are asked, before and after */
+#define NEIGHBOURS_MIN 5
+#define SLACK_PPM 300       /* drift that two neighbours may show */
+#define SUSPECTS 6          /* in a row, of one side: the clock has changed */
+
+struct part { size_t from, to; };  /* pairs [from, to) share a line */
+
+static int by_value(const void *pa, const void *pb)
+{
+	int64_t a = *(const int64_t *)pa, b = *(const int64_t *)pb;
+	return a < b ? -1 : a > b;
+}
+
+/* Does pair p contradict three quarters of the pairs q[0..n) of the other side? */
+static bool against_bulk(const struct pair *p, const struct pair *const *q, size_t n)
+{
+	int64_t margin[NEIGHBOURS];  /* > 0: contradicts, by that much */
+	for (size_t i = 0; i < n; i++) {
+		int64_t far = q[i]->x > p->x ? q[i]->x - p->x : p->x - q[i]->x;
+		int64_t slack = far / 1000000 * SLACK_PPM + 1000;
+		int64_t d = (q[i]->y - p->y) - (q[i]->x - p->x);
+		margin[i] = (p->side == HULL_UPPER ? d : -d) - slack;
+	}
+	qsort(margin, n, sizeof *margin, by_value);
+	return margin[n / 4] > 0;
+}
+
+/* Marks the pairs that contradict the bulk of the other side both before and after them. */
+static void drop_gross(struct pair_list *l)
+{
+	size_t n[2] = { 0, 0 }, at[2] = { 0, 0 };
+	const struct pair **side[2] = { mem_new(l->len, sizeof **side), mem_new(l->len, sizeof **side) };
+	for (size_t i = 0; i < l->len; i++)
+		side[l->pair[i].side][n[l->pair[i].side]++] = &l->pair[i];
+	for (size_t i = 0; i < l->len; i++) {
+		struct pair *p = &l->pair[i];
+		int other = p->side == HULL_UPPER ? HULL_LOWER : HULL_UPPER;
+		size_t mid = at[other];  /* pairs of the other side before p */
+		size_t before = mid < NEIGHBOURS ? mid : NEIGHBOURS;
+		size_t after = n[other] - mid < NEIGHBOURS ? n[other] - mid : NEIGHBOURS;
+		at[p->side]++;
+		if (before < NEIGHBOURS_MIN && after < NEIGHBOURS_MIN)
+			continue;
+		bool bad_before = before < NEIGHBOURS_MIN || against_bulk(p, side[other] + mid - before, before);
+		if (bad_before && (after < NEIGHBOURS_MIN || against_bulk(p, side[other] + mid, after)))
+			p->rejected = PAIR_GROSS;
+	}
+	free(side[0]);
+	free(side[1]);
+}
+
+/* Splits the pairs into parts that a line fits; pairs that fit nowhere are rejected. */
+static struct part *split(struct pair_list *l, size_t *parts)
+{
+	struct part *part = NULL;
+	size_t cap = 0, from = 0;
+	*parts = 0;
+	while (from < l->len) {
+		struct hull h;
+		hull_init(&h);
+		size_t run[2] = { 0, 0 }, first[2] = { 0, 0 }, to = l->len, i;
+		for (i = from; i < l->len; i++) {
+			struct pair *p = &l->pair[i];
+			if (p->rejected)
+				continue;
+			if (hull_add(&h, p->side, p->x, p->y) != HULL_CONTRADICTS) {
+				run[p->side] = 0;
+				continue;
+			}
+			if (run[p->side]++ == 0)
+				first[p->side] = i;
+			p->rejected = PAIR_SUSPECT;
+			if (run[p->side] == SUSPECTS) {
+				to = first[p->side];
+				break;
+			}
+		}
+		for (size_t k = to; k <= i && k < l->len && to < l->len; k++)
+			if (l->pair[k].rejected == PAIR_SUSPECT)
+				l->pair[k].rejected = PAIR_GOOD;  /* another chance, in the next part */
+		hull_release(&h);
+		if (to == from)
+			to = from + 1;  /* cannot happen: the first pair of a hull never contradicts */
+		*ARRAY_PUSH(part, *parts, cap) = (struct part){ from, to };
+		from = to;
+	}
+	return part;
+}
+
+static size_t good(const struct pair_list *l, const struct part *p)
+{
+	size_t n = 0;
+	for (size_t i = p->from; i < p->to; i++)
+		n += !l->pair[i].rejected;
+	return n;
+}
+
+static void add_part(struct hull *h, struct pair_list *l, const struct part *p)
+{
+	for (size_t i = p->from; i < p->to; i++)
+		if (!l->pair[i].rejected && hull_add(h, l->pair[i].side, l->pair[i].x, l->pair[i].y) == HULL_CONTRADICTS)
+			l->pair[i].rejected = PAIR_SUSPECT;
+}
+
+/* Tries one line for both parts, built from the bigger one; the smaller one may lose a few pairs.  On success those
+ * are rejected. */
+static bool join(struct pair_list *l, const struct part *a, const struct part *b)
+{
+	size_t na = good(l, a), nb = good(l, b);
+	const struct part *big = na >= nb ? a : b, *small = na >= nb ? b : a;
+	size_t n = na >= nb ? nb : na, bad = 0, may = n / 16 < 2 ? 2 : n / 16;
+	size_t *lost = mem_new(may + 1, sizeof *lost);
+	struct hull h;
+	hull_init(&h);
+	add_part(&h, l, big);
+	bool forward = small == b;
+	for (size_t k = 0; k < small->to - small->from && bad <= may; k++) {
+		size_t i = forward ? small->from + k : small->to - 1 - k;
+		struct pair *p = &l->pair[i];
+		if (!p->rejected && hull_add(&h, p->side, p->x, p->y) == HULL_CONTRADICTS)
+			lost[bad++] = i;
+	}
+	hull_release(&h);
+	for (size_t k = 0; k < bad && bad <= may; k++)
+		l->pair[lost[k]].rejected = PAIR_SUSPECT;
+	free(lost);
+	return bad <= may;
+}
+
+void fit_pairs(struct pair_list *l, int64_t ref, struct clock_map *map)
+{
+	memset(map, 0, sizeof *map);
+	size_t parts = 0, n = 0;
+	drop_gross(l);
+	struct part *part = split(l, &parts);
+	for (size_t i = 0; i < parts; i++) {
+		if (n > 0 && join(l, &part[n - 1], &part[i]))
+			part[n - 1].to = part[i].to;
+		else
+			part[n++] = part[i];
+	}
+	map->piece = mem_new(n, sizeof *map->piece);
+	for (size_t i = 0; i < n; i++) {
+		struct clock_piece *p = &map->piece[map->pieces];
+		struct hull h;
+		hull_init(&h);
+		add_part(&h, l, &part[i]);
+		p->from = l->pair[part[i].from].x;
+		if (hull_quality(&h) > SYNC_INCOMPLETE || n == 1) {
+			hull_piece(&h, map->pieces == 0 ? ref : p->from, DRIFT_LIMIT_PPM, p);
+			p->rejected = part[i].to - part[i].from - good(l, &part[i]);
+			map->pieces++;
+		}
+		hull_release(&h);
+	}
+	free(part);
+}

@@ -1,0 +1,20 @@
+/* Pairs -> a clock that survives bad pairs and steps (private to sync/).
+ *
+ * Pairs are taken in order of guest time into one hull.  A pair that no line can satisfy is a suspect; when suspects
+ * of one side follow each other without a good pair of that side between them, the clock has changed (a step, a VM
+ * that was paused, another drift) and a new piece begins with the first of them; otherwise they are outliers.
+ * Gross outliers go before that: those that contradict the bulk of their neighbours before and after them.
+ * Adjacent pieces that turn out to agree but for a few pairs are joined.
+ * Linear in the number of pairs but for pathological data; memory: the pairs. */
+#ifndef STEALSCOPE_SYNC_FIT_H
+#define STEALSCOPE_SYNC_FIT_H
+
+#include "sync/pairs.h"
+
+/* No clock of a VM is believed to drift more than this against the host's. */
+#define DRIFT_LIMIT_PPM 1000
+
+/* Fills *map, referred to guest time ref; sets `rejected` of the pairs that were left out.  No pairs: no pieces. */
+void fit_pairs(struct pair_list *l, int64_t ref, struct clock_map *map);
+
+#endif

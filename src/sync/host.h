@@ -1,0 +1,79 @@
+/* What the host's trace tells about VMs, in one walk (private to sync/): the threads that ran guests and when, their
+ * processes and names, and the host's ends of synchronization pairs.
+ *
+ * A thread instance is one life of a TID.  Its windows are the spans in guest mode, [vm entry, vm exit], in order and
+ * disjoint; its blind spans are times at which lost events leave the mode unknown.  Before the first event of a
+ * thread the mode is what that event implies; the same after the last one.
+ * Memory: 16 bytes per window, at most WINDOWS_MAX of them; past that windows are kept for slices of time alone, and
+ * the rest is blind. */
+#ifndef STEALSCOPE_SYNC_HOST_H
+#define STEALSCOPE_SYNC_HOST_H
+
+#include "base/map.h"
+#include "sync/sync.h"
+
+struct span { int64_t from, to; };  /* ns, both included */
+
+struct vthread {
+	int32_t tid, pid;           /* pid -1: not known */
+	int64_t comm;               /* string id */
+	int64_t from, to;           /* ns of this life */
+	struct span *window;
+	size_t windows, window_cap;
+	struct span *blind;
+	size_t blinds, blind_cap;
+	int64_t hint;               /* kvm vcpu_id, when always the same and small, else -1 */
+	uint64_t entries;
+	/* state of the walk */
+	bool in_guest;
+	bool seen;                  /* has had an entry or an exit */
+	uint16_t cpu;               /* of its last event */
+	int64_t entered;            /* start of the window that is open */
+	int64_t unsure;             /* mode unknown since, or INT64_MIN */
+	bool owes;                  /* a hypercall with key `owed` awaits its entry */
+	uint64_t owed;
+};
+
+/* One end of a pair. */
+struct sync_mark {
+	uint64_t key;
+	int64_t ts;
+	int64_t uid;      /* or EVENT_ABSENT */
+	int32_t where;    /* host: index of the thread instance, -1 = none; guest: CPU */
+	uint16_t end;     /* enum sync_end */
+};
+
+struct mark_list {
+	struct sync_mark *mark;
+	size_t len, cap;
+	unsigned sparse;  /* only keys whose hash has this many low zero bits are kept */
+};
+
+struct host_view {
+	const struct trace *trace;
+	int64_t begin, end;
+	struct vthread *thread;
+	size_t threads, thread_cap;
+	struct map live;       /* TID -> index of its live instance */
+	struct map comm;       /* TID -> string id */
+	struct map pid;        /* TID -> pid */
+	struct mark_list marks;
+	size_t windows;        /* in all threads */
+	unsigned sliced;       /* windows are kept for one slice of time in 2^sliced */
+};
+
+int host_view_load(struct host_view *v, const struct trace *trace, const struct progress *progress,
+                   struct error *err);
+void host_view_release(struct host_view *v);
+
+/* Adds an end of a pair, within the list's memory bound. */
+void mark_list_add(struct mark_list *l, const struct sync_mark *m);
+bool mark_list_kept(const struct mark_list *l, uint64_t key);
+
+/* Where time t is relative to a thread's guest mode. */
+enum mode { MODE_OUT, MODE_IN, MODE_BLIND };
+/* *near = index of the last window with from <= t; a caller that goes through time in order passes it back in. */
+enum mode vthread_mode(const struct vthread *th, int64_t t, size_t *near);
+bool vthread_blind(const struct vthread *th, int64_t from, int64_t to);  /* does a blind span meet [from, to]? */
+
+#endif

@@ -1,0 +1,82 @@
+#include "sync/match.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+int guest_view_load(struct guest_view *g, const struct trace *trace, struct error *err)
+{
+	memset(g, 0, sizeof *g);
+	g->trace = trace;
+	g->begin = trace_info(trace)->begin;
+	g->end = trace_info(trace)->end;
+	struct trace_cursor *c = trace_cursor_open(trace, 1ULL << EV_SYNC, -1, err);
+	int status = c == NULL ? -1 : 0;
+	struct event ev;
+	while (c != NULL && (status = trace_cursor_next(c, &ev, err)) == 1) {
+		struct sync_mark m = { (uint64_t)ev.sync.key, ev.ts, ev.sync.uid, ev.cpu, (uint16_t)ev.sync.end };
+		mark_list_add(&g->marks, &m);
+	}
+	trace_cursor_close(c);
+	if (status < 0)
+		guest_view_release(g);
+	return status;
+}
+
+void guest_view_release(struct guest_view *g)
+{
+	free(g->marks.mark);
+	memset(g, 0, sizeof *g);
+}
+
+static void copy_view(struct match *m, const struct vm_view *vm)
+{
+	if (vm == NULL)
+		return;
+	m->view = *vm;
+	m->view.vcpu = mem_new(vm->vcpus, sizeof *m->view.vcpu);
+	memcpy(m->view.vcpu, vm->vcpu, vm->vcpus * sizeof *vm->vcpu);
+}
+
+int match_prove(const struct host_view *host, const struct guest_view *guest, struct match *m, struct error *err)
+{
+	memset(&m->proof, 0, sizeof m->proof);
+	m->share = -1;
+	if (m->view.vcpus == 0 || m->clock.pieces == 0)
+		return 0;
+	if (containment_measure(host, &m->view, guest->trace, &m->clock, &m->proof, err) != 0)
+		return -1;
+	m->share = containment_share(&m->proof);
+	return 0;
+}
+
+int match_events(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
+                 struct match *m, struct error *err)
+{
+	struct pair_list pairs;
+	bool *mine = vm == NULL ? NULL : vm_threads(host, vm);
+	copy_view(m, vm);
+	m->method = SYNC_EVENTS;
+	m->share = -1;
+	m->band_events = m->band_containment = -1;
+	pairs_match(&guest->marks, &host->marks, mine, &pairs);
+	m->pairs = pairs.len;
+	m->unmatched = pairs.unmatched;
+	fit_pairs(&pairs, guest->begin, &m->clock);
+	for (size_t i = 0; i < pairs.len; i++)
+		m->used += !pairs.pair[i].rejected;
+	if (vm != NULL)
+		vm_number_by_pairs(&m->view, &pairs);
+	m->band_events = clock_map_band(&m->clock, guest->begin + (guest->end - guest->begin) / 2);
+	pairs_release(&pairs);
+	free(mine);
+	return match_prove(host, guest, m, err);
+}
+
+void match_release(struct match *m)
+{
+	free(m->view.vcpu);
+	clock_map_release(&m->clock);
+	memset(m, 0, sizeof *m);
+}

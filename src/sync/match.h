@@ -1,0 +1,36 @@
+/* One guest's trace against one VM of the host: is it this one, and how does its clock run (private to sync/). */
+#ifndef STEALSCOPE_SYNC_MATCH_H
+#define STEALSCOPE_SYNC_MATCH_H
+
+#include "sync/contain.h"
+#include "sync/fit.h"
+
+struct guest_view {
+	const struct trace *trace;
+	struct mark_list marks;
+	int64_t begin, end;
+};
+
+int guest_view_load(struct guest_view *g, const struct trace *trace, struct error *err);
+void guest_view_release(struct guest_view *g);
+
+/* A candidate: what the clock of `guest` is if it runs in `vm`. */
+struct match {
+	size_t guest, vm;         /* indices; vm = SIZE_MAX: the host's trace shows no VM */
+	struct vm_view view;      /* the VM with its vCPUs numbered by this match; owns its vcpu array */
+	struct clock_map clock;
+	enum sync_method method;
+	uint64_t pairs, used, unmatched;
+	int64_t band_events, band_containment;
+	struct containment proof;
+	double share;             /* of containment, -1 = not computable */
+};
+
+/* Fills *m from pairs; m->pairs == 0 when there are none. */
+int match_events(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
+                 struct match *m, struct error *err);
+/* Gives *m a clock, and proves it. */
+int match_prove(const struct host_view *host, const struct guest_view *guest, struct match *m, struct error *err);
+void match_release(struct match *m);
+
+#endif

@@ -1,0 +1,189 @@
+#include "sync/vms.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* "CPU 3/KVM" -> 3; -1 for any other name. */
+static int number_in_name(const char *comm)
+{
+	unsigned n;
+	int used = 0;
+	if (sscanf(comm, "CPU %4u/KVM%n", &n, &used) == 1 && used > 0 && comm[used] == '\0')
+		return (int)n;
+	return -1;
+}
+
+static int by_place(const void *pa, const void *pb)
+{
+	const struct vm_vcpu *a = pa, *b = pb;
+	if (a->number != b->number)
+		return a->number < b->number ? -1 : 1;
+	return a->thread < b->thread ? -1 : a->thread > b->thread;
+}
+
+static int by_pid(const void *pa, const void *pb)
+{
+	const struct vm_view *a = pa, *b = pb;
+	return a->pid < b->pid ? -1 : a->pid > b->pid;
+}
+
+static bool overlaps(const struct vthread *a, const struct vthread *b)
+{
+	return a->from <= b->to && b->from <= a->to;
+}
+
+/* Two threads that lived at the same moment with one number. */
+static bool clashes(const struct host_view *host, const struct vm_view *vm, const unsigned *number)
+{
+	for (size_t i = 0; i < vm->vcpus; i++)
+		for (size_t k = 0; k < i; k++)
+			if (number[i] == number[k] && overlaps(&host->thread[vm->vcpu[i].thread], &host->thread[vm->vcpu[k].thread]))
+				return true;
+	return false;
+}
+
+/* Numbers from the threads' names, else from kvm's vcpu_id where it is plausible, else in the order of TIDs. */
+static void number_vcpus(const struct host_view *host, struct vm_view *vm)
+{
+	unsigned *number = mem_new(vm->vcpus, sizeof *number);
+	enum vcpu_evidence evidence = VCPU_BY_NAME;
+	bool ok = true;
+	for (size_t i = 0; i < vm->vcpus; i++) {
+		int n = number_in_name(trace_string(host->trace, host->thread[vm->vcpu[i].thread].comm));
+		ok = ok && n >= 0;
+		number[i] = (unsigned)(n < 0 ? 0 : n);
+	}
+	if (!ok || clashes(host, vm, number)) {
+		evidence = VCPU_BY_HINT;
+		ok = true;
+		for (size_t i = 0; i < vm->vcpus; i++) {
+			int64_t hint = host->thread[vm->vcpu[i].thread].hint;
+			ok = ok && hint >= 0 && hint < (int64_t)vm->vcpus;
+			number[i] = (unsigned)(hint < 0 ? 0 : hint);
+		}
+	}
+	if (!ok || clashes(host, vm, number)) {
+		/* QEMU starts the vCPUs' threads in order; a thread that came after another one's end takes its place. */
+		evidence = VCPU_BY_ORDER;
+		for (size_t i = 0; i < vm->vcpus; i++) {
+			const struct vthread *th = &host->thread[vm->vcpu[i].thread];
+			number[i] = 0;
+			for (size_t k = 0; k < vm->vcpus; k++) {
+				const struct vthread *o = &host->thread[vm->vcpu[k].thread];
+				number[i] += o->tid < th->tid && overlaps(o, th);
+			}
+		}
+	}
+	for (size_t i = 0; i < vm->vcpus; i++) {
+		vm->vcpu[i].number = number[i];
+		vm->vcpu[i].evidence = evidence;
+	}
+	free(number);
+	qsort(vm->vcpu, vm->vcpus, sizeof *vm->vcpu, by_place);
+}
+
+/* Without process ids: the threads come in the order of TIDs, and "CPU 0/KVM" begins the next VM. */
+static bool begins_vm(const struct host_view *host, const struct vthread *th)
+{
+	return number_in_name(trace_string(host->trace, th->comm)) == 0;
+}
+
+static struct vm_view *vm_of(const struct host_view *host, struct vm_list *l, const struct vthread *th)
+{
+	for (size_t i = l->len; i-- > 0;) {
+		struct vm_view *vm = &l->vm[i];
+		if (vm->pid != th->pid)
+			continue;
+		if (th->pid < 0 && begins_vm(host, th))
+			break;
+		/* One process id may be used again: another life of it has other threads, at another time. */
+		for (size_t k = 0; k < vm->vcpus; k++)
+			if (th->pid < 0 || overlaps(&host->thread[vm->vcpu[k].thread], th))
+				return vm;
+	}
+	struct vm_view *vm = ARRAY_PUSH(l->vm, l->len, l->cap);
+	*vm = (struct vm_view){ .pid = th->pid, .comm = "", .guessed = th->pid < 0 };
+	uint64_t *comm = th->pid < 0 ? NULL : map_find(&host->comm, (uint64_t)(uint32_t)th->pid);
+	if (comm != NULL)
+		vm->comm = trace_string(host->trace, (int64_t)*comm);
+	return vm;
+}
+
+void vm_list_make(const struct host_view *host, struct vm_list *out)
+{
+	memset(out, 0, sizeof *out);
+	size_t *order = mem_new(host->threads, sizeof *order);
+	for (size_t i = 0; i < host->threads; i++) {
+		size_t at = i;
+		for (; at > 0 && host->thread[order[at - 1]].tid > host->thread[i].tid; at--)
+			order[at] = order[at - 1];
+		order[at] = i;
+	}
+	for (size_t i = 0; i < host->threads; i++) {
+		struct vm_view *vm = vm_of(host, out, &host->thread[order[i]]);
+		vm->vcpu = mem_resize(vm->vcpu, vm->vcpus + 1, sizeof *vm->vcpu);
+		vm->vcpu[vm->vcpus++] = (struct vm_vcpu){ order[i], 0, VCPU_BY_ORDER };
+	}
+	free(order);
+	for (size_t i = 0; i < out->len; i++)
+		number_vcpus(host, &out->vm[i]);
+	qsort(out->vm, out->len, sizeof *out->vm, by_pid);
+}
+
+void vm_list_release(struct vm_list *l)
+{
+	for (size_t i = 0; i < l->len; i++)
+		free(l->vm[i].vcpu);
+	free(l->vm);
+	memset(l, 0, sizeof *l);
+}
+
+bool *vm_threads(const struct host_view *host, const struct vm_view *vm)
+{
+	bool *mine = mem_new(host->threads, sizeof *mine);
+	for (size_t i = 0; i < vm->vcpus; i++)
+		mine[vm->vcpu[i].thread] = true;
+	return mine;
+}
+
+void vm_number_by_pairs(struct vm_view *vm, const struct pair_list *pairs)
+{
+	enum { CPUS = 512 };
+	unsigned *votes = mem_new(vm->vcpus * CPUS, sizeof *votes);
+	for (size_t i = 0; i < pairs->len; i++) {
+		const struct pair *p = &pairs->pair[i];
+		for (size_t k = 0; k < vm->vcpus && p->cpu >= 0 && p->cpu < CPUS && !p->rejected; k++)
+			votes[k * CPUS + (size_t)p->cpu] += vm->vcpu[k].thread == (size_t)p->thread;
+	}
+	for (size_t k = 0; k < vm->vcpus; k++) {
+		unsigned best = 0, all = 0;
+		for (unsigned c = 0; c < CPUS; c++) {
+			all += votes[k * CPUS + c];
+			if (votes[k * CPUS + c] > votes[k * CPUS + best])
+				best = c;
+		}
+		if (all == 0 || votes[k * CPUS + best] * 4 < all * 3)
+			continue;
+		for (size_t o = 0; o < vm->vcpus; o++)  /* who had that number by weaker evidence gives way */
+			if (vm->vcpu[o].number == best && vm->vcpu[o].evidence != VCPU_BY_SYNC)
+				vm->vcpu[o].number = vm->vcpu[k].number;
+		vm->vcpu[k].number = best;
+		vm->vcpu[k].evidence = VCPU_BY_SYNC;
+	}
+	free(votes);
+	qsort(vm->vcpu, vm->vcpus, sizeof *vm->vcpu, by_place);
+}
+
+const struct vthread *vm_thread_at(const struct host_view *host, const struct vm_view *vm, unsigned cpu, int64_t t)
+{
+	const struct vthread *best = NULL;
+	for (size_t i = 0; i < vm->vcpus && vm->vcpu[i].number <= cpu; i++) {
+		const struct vthread *th = &host->thread[vm->vcpu[i].thread];
+		if (vm->vcpu[i].number == cpu && (best == NULL || th->from <= t))
+			best = th;
+	}
+	return best;
+}
