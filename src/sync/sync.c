@@ -94,10 +94,12 @@ static char *name_of_process(const struct sync_result *out, const struct vm_view
 static void fill_vcpus(const struct run *r, struct sync_vm *vm, const struct vm_view *view)
 {
 	vm->vcpu = mem_new(view->vcpus, sizeof *vm->vcpu);
+	vm->life = mem_new(view->vcpus, sizeof *vm->life);
 	vm->vcpus = view->vcpus;
 	for (size_t i = 0; i < view->vcpus; i++) {
 		const struct vthread *th = &r->view.thread[view->vcpu[i].thread];
-		vm->vcpu[i] = (struct sync_vcpu){ view->vcpu[i].number, th->tid, view->vcpu[i].evidence, th->from, th->to };
+		vm->vcpu[i] = (struct sync_vcpu){ view->vcpu[i].number, th->tid, view->vcpu[i].evidence };
+		vm->life[i] = (struct sync_life){ th->from, th->to };
 	}
 	vm->host_pid = view->pid;
 	vm->host_comm = mem_dup(view->comm);
@@ -267,6 +269,7 @@ void sync_result_release(struct sync_result *r)
 		free(vm->name);
 		free(vm->host_comm);
 		free(vm->vcpu);
+		free(vm->life);
 		clock_map_release(&vm->clock);
 	}
 	free(r->vm);

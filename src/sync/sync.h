@@ -67,7 +67,6 @@ struct sync_vcpu {
 	unsigned number;         /* of the CPU in the guest */
 	int32_t host_tid;        /* its thread on the host */
 	enum vcpu_evidence evidence;
-	int64_t from, to;        /* host ns: when that thread was this vCPU; TIDs are used again */
 };
 
 /* A VM as the host sees it, with its guest trace if there is one; or a guest trace without a host. */
@@ -78,6 +77,7 @@ struct sync_vm {
 	const struct trace *guest;  /* borrowed; NULL: nobody traced this VM */
 	struct sync_vcpu *vcpu;
 	size_t vcpus;
+	struct sync_life { int64_t from, to; } *life;  /* of vcpu[i]: host ns while that TID was it; TIDs are reused */
 	struct clock_map clock;  /* pieces == 0 without a guest trace */
 	bool guessed;            /* the trace and the VM belong together for want of another, nothing proves it */
 	enum sync_method method; /* what gave the clock: events, containment, offset, none; auto = both kinds of pairs */
