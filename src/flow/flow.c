@@ -130,11 +130,10 @@ int flow_collect(struct resolver *r, const struct subject *s, int64_t from, int6
 	return 0;
 }
 
-/* The names move from the resolver to the flow. */
-static void take_names(struct resolver *r, struct flow *f)
+void resolver_give_names(struct resolver *r, char ***name, size_t *names)
 {
-	f->name = r->names.str;
-	f->names = r->names.len;
+	*name = r->names.str;
+	*names = r->names.len;
 	r->names.str = NULL;
 	r->names.len = r->names.cap = 0;
 }
@@ -146,7 +145,7 @@ static int flow_of(const struct topo *topo, const struct subject *s, int64_t fro
 	resolver_init(&r, topo, from, to, err);
 	int status = flow_collect(&r, s, from, to, out);
 	if (status == 0)
-		take_names(&r, out);
+		resolver_give_names(&r, &out->name, &out->names);
 	resolver_release(&r);
 	return status;
 }

@@ -143,7 +143,8 @@ int gap_at(const struct topo *topo, const struct subject *s, int64_t t, struct g
 int flow_of_gap(const struct topo *topo, const struct gap *gap, struct flow *out, struct error *err);
 
 /* Exact ns that a subject was kept from running within [t0, t1], from the state sums alone.  O(log n) per row.
- * A VM is the sum of its vCPUs; the host and a container that of their threads, vCPU threads left out. */
+ * A VM is the sum of its vCPUs; the host and a container that of their threads.  Threads that are a vCPU count for
+ * the VM alone, those of a container for the container alone. */
 int steal_time(const struct topo *topo, const struct subject *s, int64_t t0, int64_t t1, int64_t *ns,
                struct error *err);
 
@@ -205,7 +206,7 @@ struct steal {
 };
 
 /* What every victim lost to every thief within [from, to].  Victims by machine: a VM loses what its vCPUs do, the
- * host and containers what their threads do (vCPU threads left out).  Victims by thread: every thread that is not
+ * host and containers what their threads do, as in steal_time().  Victims by thread: every thread that is not
  * a vCPU.  `only` restricts the victims to a machine, vCPU or thread; NULL = all.  Conservation: the cells of a
  * victim add up to its steal_time(). */
 int steal_matrix(const struct topo *topo, enum steal_by by, const struct subject *only, int64_t from, int64_t to,
@@ -240,7 +241,7 @@ void periodic_release(struct periodic_list *l);
 /* ---- In words ------------------------------------------------------------------------------------------------- */
 
 /* "host/2101 burnP6", "Debian/3525 critical_task", "hypervisor for Debian/3525 critical_task", "host irq/46-iwlwifi",
- * "idle CPU", "nobody", "unknown (events lost)".  Escaped.  `name` is the raw name or NULL. */
+ * "idle CPU", "waiting for host/43 qemu-io", "waiting", "unknown (events lost)".  Escaped.  `name`: raw, or NULL. */
 char *flow_party_text(const struct topo *topo, int32_t system, int32_t tid, const char *name, enum flow_kind kind,
                       char *buf, size_t size);
 

@@ -14,4 +14,31 @@ int flow_life(const struct topo *topo, uint32_t attr, int64_t *start, int64_t *e
 /* The status attribute of a CPU or thread and the states of it (bits of the file's numbers) that make a gap. */
 uint32_t gap_attribute(const struct topo *topo, const struct subject *s, uint64_t *mask);
 
+/* A vCPU thread that waits is its VM's loss, one of a container its container's: not the host's. */
+bool gap_is_own_thread(const struct topo *topo, uint32_t thread);
+
+/* Rows that make up what a subject loses: the vCPUs of a VM, the own threads of the host or a container, a CPU or
+ * thread itself.  Calls fn for each; stops when it returns other than 0, and returns that. */
+int gap_each_row(const struct topo *topo, const struct subject *s, int (*fn)(void *arg, const struct subject *row),
+                 void *arg);
+
+/* Walks the gaps of a row within [from, to], cut to it, joined when adjacent. */
+struct gap_walk {
+	struct history_cursor cursor;
+	uint64_t mask;
+	int64_t from, to;
+	struct interval ahead;  /* read but not yet given; start > end: none */
+	bool done;
+};
+/* 1 = ready, 0 = the row has no gaps in the window (one exact sum tells), -1 = error. */
+int gap_walk_start(struct gap_walk *w, const struct topo *topo, const struct subject *row, int64_t from, int64_t to,
+                   struct error *err);
+int gap_walk_next(struct gap_walk *w, struct gap *out, struct error *err);  /* 1, 0 = end, -1 */
+
+/* The raw name that a thread held longest; "" when it has none. */
+const char *topo_longest_name(const struct topo *topo, uint32_t thread);
+
+/* The names move from the resolver to whoever keeps the answer. */
+void resolver_give_names(struct resolver *r, char ***name, size_t *names);
+
 #endif

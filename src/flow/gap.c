@@ -132,21 +132,112 @@ static int row_time(const struct topo *topo, const struct subject *s, int64_t t0
 	return 0;
 }
 
-int steal_time(const struct topo *topo, const struct subject *s, int64_t t0, int64_t t1, int64_t *ns,
-               struct error *err)
+bool gap_is_own_thread(const struct topo *topo, uint32_t thread)
 {
-	*ns = 0;
+	const struct topo_thread *th = &topo->thread[thread];
+	if (th->vm >= 0)
+		return false;
+	if (topo->machine[th->machine].kind == MACHINE_HOST)
+		for (uint32_t m = topo->machines; m-- > 0 && topo->machine[m].kind == MACHINE_CONTAINER;)
+			if (topo_find_thread(topo, m, th->tid) >= 0)
+				return false;
+	return true;
+}
+
+int gap_each_row(const struct topo *topo, const struct subject *s, int (*fn)(void *arg, const struct subject *row),
+                 void *arg)
+{
 	if (s->kind != SUBJECT_MACHINE)
-		return row_time(topo, s, t0, t1, ns, err);
+		return fn(arg, s);
 	const struct topo_machine *m = &topo->machine[s->index];
 	struct subject row = { m->kind == MACHINE_VM ? SUBJECT_CPU : SUBJECT_THREAD, 0 };
 	uint32_t first = m->kind == MACHINE_VM ? m->cpu : m->thread, n = m->kind == MACHINE_VM ? m->cpus : m->threads;
 	for (row.index = first; row.index < first + n; row.index++) {
-		/* A vCPU thread that waits is its VM's loss, not the host's. */
-		if (row.kind == SUBJECT_THREAD && topo->thread[row.index].vm >= 0)
+		if (row.kind == SUBJECT_THREAD && !gap_is_own_thread(topo, row.index))
 			continue;
-		if (row_time(topo, &row, t0, t1, ns, err) < 0)
-			return -1;
+		int r = fn(arg, &row);
+		if (r)
+			return r;
 	}
 	return 0;
+}
+
+struct sum {
+	const struct topo *topo;
+	int64_t t0, t1, *ns;
+	struct error *err;
+};
+
+static int add_row(void *arg, const struct subject *row)
+{
+	struct sum *s = arg;
+	return row_time(s->topo, row, s->t0, s->t1, s->ns, s->err);
+}
+
+int steal_time(const struct topo *topo, const struct subject *s, int64_t t0, int64_t t1, int64_t *ns,
+               struct error *err)
+{
+	struct sum sum = { topo, t0, t1, ns, err };
+	*ns = 0;
+	return gap_each_row(topo, s, add_row, &sum);
+}
+
+int gap_walk_start(struct gap_walk *w, const struct topo *topo, const struct subject *row, int64_t from, int64_t to,
+                   struct error *err)
+{
+	int64_t ns = 0;
+	uint32_t attr = gap_attribute(topo, row, &w->mask);
+	if (from > to || from > history_end(topo->h) || to < history_begin(topo->h))
+		return 0;
+	w->from = from < history_begin(topo->h) ? history_begin(topo->h) : from;
+	w->to = to > history_end(topo->h) ? history_end(topo->h) : to;
+	w->ahead = (struct interval){ 1, 0, 0 };
+	w->done = false;
+	if (row_time(topo, row, w->from, w->to, &ns, err) < 0)
+		return -1;
+	if (ns == 0)
+		return 0;
+	return history_range(&w->cursor, topo->h, attr, w->from, w->to, err) < 0 ? -1 : 1;
+}
+
+/* The next interval of a gap state, cut to the window. */
+static int next_part(struct gap_walk *w, struct interval *iv, struct error *err)
+{
+	if (w->ahead.start <= w->ahead.end) {
+		*iv = w->ahead;
+		w->ahead = (struct interval){ 1, 0, 0 };
+		return 1;
+	}
+	int r = w->done ? 0 : 1;
+	while (r > 0 && (r = history_range_next(&w->cursor, iv, err)) > 0)
+		if (in_mask(iv->value, w->mask)) {
+			iv->start = iv->start < w->from ? w->from : iv->start;
+			iv->end = iv->end > w->to ? w->to : iv->end;
+			return 1;
+		}
+	w->done = r == 0;
+	return r;
+}
+
+int gap_walk_next(struct gap_walk *w, struct gap *out, struct error *err)
+{
+	struct interval iv;
+	struct grow g = { .mask = w->mask };
+	int r = next_part(w, &iv, err);
+	if (r <= 0)
+		return r;
+	out->start = iv.start;
+	for (;;) {
+		g.sums[iv.value] += iv.end - iv.start + 1;
+		out->end = iv.end;
+		r = next_part(w, &iv, err);
+		if (r < 0)
+			return -1;
+		if (r == 0 || iv.start != out->end + 1)
+			break;
+	}
+	if (r > 0)
+		w->ahead = iv;
+	name_state(&g, out);
+	return 1;
 }

@@ -1,5 +1,5 @@
 /* Names of subjects: what a person types, and what a report or the viewer shows.  Texts written here are escaped. */
-#include "flow/flow.h"
+#include "flow/flow_private.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -166,8 +166,7 @@ static int add_name(void *arg, const struct interval *iv)
 	return 0;
 }
 
-/* The raw name that the thread held longest, "" when it has none. */
-static const char *longest_name(const struct topo *topo, uint32_t thread)
+const char *topo_longest_name(const struct topo *topo, uint32_t thread)
 {
 	struct longest l = { .names = 0 };
 	size_t best = 0;
@@ -194,7 +193,7 @@ char *topo_subject_text(const struct topo *topo, const struct subject *s, char *
 		return buf;
 	}
 	const struct topo_thread *th = &topo->thread[s->index];
-	text_escape(name, sizeof name, longest_name(topo, s->index));
+	text_escape(name, sizeof name, topo_longest_name(topo, s->index));
 	snprintf(buf, size, "%s/%" PRId32 "%s%s",
 	         text_escape(system, sizeof system, topo->machine[th->machine].name), th->tid, *name ? " " : "", name);
 	return buf;

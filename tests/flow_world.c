@@ -1,0 +1,188 @@
+#include "flow_world.h"
+
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "test.h"
+
+static const char *const owners[] = { "idle", "host", "A", "B" };
+
+void world_open(struct world *w)
+{
+	struct error err = ERROR_INIT;
+	*w = (struct world){ .path = "/tmp/stealscope-flow-XXXXXX" };
+	int fd = mkstemp(w->path);
+	assert_true(fd >= 0);
+	close(fd);
+	struct history_options options = { .chunk = 3 };
+	w->b = history_create(w->path, &options, &err);
+	if (!w->b)
+		fail_msg("%s", err.text);
+	w->vcpu_set = history_state_set(w->b, "vcpu", vcpu_state_name, VCPU_STATE_COUNT);
+	w->thread_set = history_state_set(w->b, "thread", thread_state_name, THREAD_STATE_COUNT);
+	w->owner_set = history_state_set(w->b, "owner", owners, COUNT(owners));
+}
+
+static int64_t state_number(const char *const *name, unsigned n, const char *text)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (strcmp(name[i], text) == 0)
+			return i;
+	fail_msg("no state %s", text);
+	return 0;
+}
+
+void world_row(struct world *w, const char *path, const char *changes)
+{
+	struct error err = ERROR_INIT;
+	const char *last = strrchr(path, '/') + 1;
+	bool thread = strstr(path, "/Threads/"), status = strcmp(last, "Status") == 0, owner = strcmp(last, "Owner") == 0;
+	bool string = strcmp(last, "Name") == 0 || strcmp(last, "Interrupt") == 0 || strcmp(last, "Waker") == 0 ||
+	              strcmp(last, "VM") == 0;
+	int type = status || owner ? HISTORY_STATE : string ? HISTORY_STRING : HISTORY_INT;
+	uint32_t attr = history_attribute(w->b, path, (enum history_type)type,
+	                                  owner ? w->owner_set : thread ? w->thread_set : w->vcpu_set, &err);
+	if (attr == HISTORY_NONE)
+		fail_msg("%s", err.text);
+	*ARRAY_PUSH(w->type, w->rows, w->type_cap) = type;
+	w->rows--;
+	*ARRAY_PUSH(w->attr, w->rows, w->attr_cap) = attr;
+	char *copy = mem_dup(changes), *save = NULL;
+	for (char *part = strtok_r(copy, ";", &save); part; part = strtok_r(NULL, ";", &save)) {
+		char *rest;
+		int64_t t = strtoll(part, &rest, 10);
+		rest += strspn(rest, " ");
+		struct world_change *c = ARRAY_PUSH(w->change, w->len, w->cap);
+		*c = (struct world_change){ .t = t, .row = (uint32_t)w->rows - 1, .order = (int64_t)w->len };
+		if (strcmp(rest, "-") == 0)
+			c->number = HISTORY_NULL;
+		else if (owner)
+			c->number = state_number(owners, COUNT(owners), rest);
+		else if (status)
+			c->number = thread ? state_number(thread_state_name, THREAD_STATE_COUNT, rest)
+			                   : state_number(vcpu_state_name, VCPU_STATE_COUNT, rest);
+		else if (string)
+			c->text = mem_dup(rest);
+		else
+			c->number = strtoll(rest, NULL, 10);
+	}
+	free(copy);
+}
+
+void world_rowf(struct world *w, const char *changes, const char *fmt, ...)
+{
+	char path[256];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(path, sizeof path, fmt, ap);
+	va_end(ap);
+	world_row(w, path, changes);
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct world_change *x = a, *y = b;
+	if (x->t != y->t)
+		return x->t < y->t ? -1 : 1;
+	return (x->order > y->order) - (x->order < y->order);
+}
+
+void world_close(struct world *w, int64_t begin, int64_t end)
+{
+	struct error err = ERROR_INIT;
+	if (w->len)
+		qsort(w->change, w->len, sizeof *w->change, by_time);
+	for (size_t i = 0; i < w->len; i++) {
+		const struct world_change *c = &w->change[i];
+		int r = c->text ? history_set_string(w->b, c->t, w->attr[c->row], c->text, &err)
+		                : history_set(w->b, c->t, w->attr[c->row], c->number, &err);
+		if (r < 0)
+			fail_msg("%s", err.text);
+	}
+	if (history_finish(w->b, begin, end, &err) < 0)
+		fail_msg("%s", err.text);
+	w->h = history_open(w->path, &err);
+	if (!w->h || topo_open(&w->topo, w->h, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+void world_release(struct world *w)
+{
+	topo_release(&w->topo);
+	history_close(w->h);
+	unlink(w->path);
+	for (size_t i = 0; i < w->len; i++)
+		free(w->change[i].text);
+	free(w->change);
+	free(w->attr);
+	free(w->type);
+}
+
+char *world_flow_text(const struct world *w, const struct flow *f, char *buf, size_t size)
+{
+	size_t used = 0;
+	*buf = '\0';
+	for (size_t i = 0; i < f->intervals && used < size; i++) {
+		const struct flow_interval *p = &f->interval[i];
+		char who[64] = "", pcpu[16] = "";
+		if (p->system >= 0)
+			snprintf(who, sizeof who, " %s/%" PRId32, w->topo.machine[p->system].name, p->tid);
+		if (p->pcpu >= 0)
+			snprintf(pcpu, sizeof pcpu, " @%d", p->pcpu);
+		used += (size_t)snprintf(buf + used, size - used, "%s%" PRId64 "-%" PRId64 " %s%s%s%s%s", i ? "; " : "",
+		                         p->start, p->end, flow_kind_name[p->kind], who, *f->name[p->name] ? " " : "",
+		                         f->name[p->name], pcpu);
+	}
+	return buf;
+}
+
+void world_check_tiling(const struct flow *f)
+{
+	int64_t sum = 0, by_entry = 0;
+	double share = 0;
+	assert_true(f->intervals > 0);
+	assert_int_equal(f->interval[0].start, f->start);
+	assert_int_equal(f->interval[f->intervals - 1].end, f->end);
+	for (size_t i = 0; i < f->intervals; i++) {
+		assert_true(f->interval[i].start <= f->interval[i].end);
+		assert_true(f->interval[i].name < f->names);
+		if (i)
+			assert_int_equal(f->interval[i - 1].end + 1, f->interval[i].start);
+		sum += f->interval[i].end - f->interval[i].start + 1;
+	}
+	for (size_t i = 0; i < f->entries; i++) {
+		by_entry += f->entry[i].duration;
+		share += f->entry[i].share;
+		if (i)
+			assert_true(f->entry[i - 1].duration >= f->entry[i].duration);
+	}
+	assert_int_equal(sum, f->end - f->start + 1);
+	assert_int_equal(by_entry, sum);
+	assert_true(share > 0.999999 && share < 1.000001);
+}
+
+struct subject world_subject(const struct world *w, const char *text)
+{
+	struct error err = ERROR_INIT;
+	struct subject s;
+	if (topo_parse_subject(&w->topo, text, &s, &err) < 0)
+		fail_msg("%s (%s)", err.text, err.mend);
+	return s;
+}
+
+void world_check_flow(const struct world *w, const char *subject, int64_t from, int64_t to, const char *expected)
+{
+	struct error err = ERROR_INIT;
+	struct flow f;
+	char text[4096];
+	struct subject s = world_subject(w, subject);
+	struct gap window = { .subject = s, .start = from, .end = to };
+	int r = s.kind == SUBJECT_THREAD ? flow_of_thread(&w->topo, s.index, from, to, &f, &err)
+	                                 : flow_of_gap(&w->topo, &window, &f, &err);
+	if (r < 0)
+		fail_msg("%s", err.text);
+	world_check_tiling(&f);
+	assert_string_equal(world_flow_text(w, &f, text, sizeof text), expected);
+	flow_release(&f);
+}
