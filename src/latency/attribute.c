@@ -1,0 +1,423 @@
+/* Measured attribution: hard bounds of the provider's part of one request's latency (DESIGN section 8).
+ *
+ *   low   the vCPU was scheduled out while the request itself executed: certainly the provider's;
+ *   high  the vCPU was scheduled out at any moment between start and end while the request's server thread had work
+ *         (a request that waits in the server's queue is delayed too when the CPU is taken from the one before it),
+ *         plus the wait of the vCPU for a pCPU that delayed the thread's waking, plus all time of which events
+ *         were lost.  Nothing beyond it can be the provider's scheduling.
+ *
+ * "Scheduled out" is PREEMPTED or HOST_BLOCKED.  Time out while the server slept delayed nobody and is in neither
+ * (the confusion behind the paper's Fig. 2).  On a container or plain host thread "out" is: runnable while its pCPU
+ * runs, or idles for, somebody outside the container (for a plain process: outside the process).
+ *
+ * The window of the request is cut into pieces in which its state, its thread, the thread's status and the
+ * thread's CPU are constant; each piece is one sums query.  Cost: O(p log n) for p such pieces. */
+#include "latency/attribute.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+
+#define BIT(state) (1ULL << (state))
+
+/* One request under examination, and the piece of its window reached. */
+struct probe {
+	const struct topo *topo;
+	const struct history *h;
+	struct request *r;
+	bool executing;
+	uint32_t thread;   /* index into topo */
+	int status;        /* of the thread, enum thread_state, or -1 */
+	int container;     /* machine index whose threads are "own", or -1 */
+	struct error *err;
+};
+
+/* The state's number in this attribute's set; HISTORY_STATES - 1 (that is null: never counted) when it has none.
+ * Numbers may differ between versions of the program, names do not. */
+static unsigned state_number(const struct history *h, uint32_t attr, const char *name)
+{
+	unsigned n = history_state_count(h, attr);
+	for (unsigned i = 0; i < n; i++) {
+		if (!strcmp(history_state_name(h, attr, i), name))
+			return i;
+	}
+	return HISTORY_STATES - 1;
+}
+
+static int thread_state_of(const struct history *h, uint32_t attr, int64_t value)
+{
+	if (value < 0 || value >= (int64_t)history_state_count(h, attr))
+		return -1;
+	const char *name = history_state_name(h, attr, (unsigned)value);
+	for (int i = 0; i < THREAD_STATE_COUNT; i++) {
+		if (!strcmp(name, thread_state_name[i]))
+			return i;
+	}
+	return -1;
+}
+
+static int64_t sum_of(const struct history *h, uint32_t attr, const int64_t *sums, enum vcpu_state state)
+{
+	unsigned n = state_number(h, attr, vcpu_state_name[state]);
+	return n == HISTORY_STATES - 1 ? 0 : sums[n];
+}
+
+static int64_t later(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+static int64_t sooner(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static void count_unknown(struct probe *p, int64_t ns)
+{
+	p->r->unknown += ns;
+	p->r->high += ns;
+}
+
+/* ---- Inside a virtual machine ------------------------------------------------------------------------------- */
+
+/* Counts scheduling out (switches) and leaving guest mode (exits) that begin within [t0, t1]. */
+static int count_transitions(struct probe *p, uint32_t attr, int64_t t0, int64_t t1)
+{
+	const struct history *h = p->h;
+	uint64_t out = BIT(state_number(h, attr, vcpu_state_name[VCPU_PREEMPTED])) |
+	               BIT(state_number(h, attr, vcpu_state_name[VCPU_HOST_BLOCKED]));
+	uint64_t in = BIT(state_number(h, attr, vcpu_state_name[VCPU_RUNNING])) |
+	              BIT(state_number(h, attr, vcpu_state_name[VCPU_IDLE]));
+	uint64_t vmm = BIT(state_number(h, attr, vcpu_state_name[VCPU_VMM]));
+	struct history_cursor c;
+	struct interval iv;
+	uint64_t before = 0;
+	int more;
+	/* One ns earlier, so that the first interval tells from which state the window was entered. */
+	int64_t from = t0 > history_begin(h) ? t0 - 1 : t0;
+	if (history_range(&c, h, attr, from, t1, p->err))
+		return -1;
+	while ((more = history_range_next(&c, &iv, p->err)) > 0) {
+		uint64_t now = iv.value == HISTORY_NULL ? 0 : BIT(iv.value);
+		if (iv.start >= t0 && (now & out) && !(before & out))
+			p->r->feature.switches++;
+		if (iv.start >= t0 && (now & vmm) && (before & in))
+			p->r->feature.exits++;
+		before = now;
+	}
+	return more;
+}
+
+static int vcpu_piece(struct probe *p, const struct topo_cpu *cpu, int64_t t0, int64_t t1)
+{
+	int64_t sums[HISTORY_STATES];
+	if (history_sums(p->h, cpu->status, t0, t1, sums, p->err))
+		return -1;
+	int64_t length = t1 - t0 + 1;
+	int64_t out = sum_of(p->h, cpu->status, sums, VCPU_PREEMPTED) +
+	              sum_of(p->h, cpu->status, sums, VCPU_HOST_BLOCKED);
+	int64_t unknown = sum_of(p->h, cpu->status, sums, VCPU_UNKNOWN) + sums[HISTORY_STATES - 1];
+	struct request *r = p->r;
+	if (p->status == THREAD_BLOCKED) {
+		r->feature.blocked += length;
+		return 0;
+	}
+	if (p->status == THREAD_PREEMPTED)
+		r->feature.wait += length - out - unknown;
+	else if (p->executing)
+		r->low += out;
+	if (p->executing)
+		r->feature.out_own += p->status == THREAD_PREEMPTED ? 0 : out;
+	r->high += out;
+	r->feature.out_flight += out;
+	r->feature.vmm += sum_of(p->h, cpu->status, sums, VCPU_VMM);
+	count_unknown(p, unknown);
+	return count_transitions(p, cpu->status, t0, t1);
+}
+
+/* The thread sleeps during [t0, t1] and is woken at t1 + 1.  How long did the vCPU that woke it wait for a pCPU first?
+ * Walks back over its host thread's intervals to the moment when that slept. */
+static int add_late_wakeup(struct probe *p, const struct topo_cpu *cpu, int64_t t0, int64_t t1)
+{
+	const struct history *h = p->h;
+	if (cpu->host_thread == HISTORY_NONE || cpu->status == HISTORY_NONE)
+		return 0;
+	struct interval tid, iv;
+	if (history_stab(h, cpu->host_thread, t1, &tid, p->err))
+		return -1;
+	int host = topo_find_machine(p->topo, "host");
+	if (host < 0 || tid.value < 0 || tid.value > INT32_MAX)
+		return 0;
+	int thread = topo_find_thread(p->topo, (uint32_t)host, (int32_t)tid.value);
+	uint32_t attr = thread < 0 ? HISTORY_NONE : p->topo->thread[thread].status;
+	if (attr == HISTORY_NONE)
+		return 0;
+	for (int64_t t = t1; t >= t0; t = iv.start - 1) {
+		if (history_stab(h, attr, t, &iv, p->err))
+			return -1;
+		int state = thread_state_of(h, attr, iv.value);
+		if (state != THREAD_RUNNING && state != THREAD_PREEMPTED)
+			break;
+		if (state == THREAD_PREEMPTED) {
+			int64_t sums[HISTORY_STATES];
+			if (history_sums(h, cpu->status, later(t0, iv.start), sooner(t1, iv.end), sums, p->err))
+				return -1;
+			p->r->high += sum_of(h, cpu->status, sums, VCPU_WAKING);
+		}
+	}
+	return 0;
+}
+
+/* ---- On the host: containers and plain processes ------------------------------------------------------------ */
+
+static int is_own(struct probe *p, int64_t tid, int64_t t, bool *own)
+{
+	const struct topo *topo = p->topo;
+	const struct topo_thread *mine = &topo->thread[p->thread];
+	*own = tid == mine->tid;
+	if (*own || tid <= 0 || tid > INT32_MAX)
+		return 0;
+	if (p->container >= 0) {
+		*own = topo_find_thread(topo, (uint32_t)p->container, (int32_t)tid) >= 0;
+		return 0;
+	}
+	int other = topo_find_thread(topo, mine->machine, (int32_t)tid);
+	if (other < 0 || mine->pid == HISTORY_NONE || topo->thread[other].pid == HISTORY_NONE)
+		return 0;
+	struct interval a, b;
+	if (history_stab(p->h, mine->pid, t, &a, p->err) || history_stab(p->h, topo->thread[other].pid, t, &b, p->err))
+		return -1;
+	*own = a.value == b.value && a.value != HISTORY_NULL;
+	return 0;
+}
+
+static int host_piece(struct probe *p, const struct topo_cpu *cpu, int64_t t0, int64_t t1)
+{
+	struct request *r = p->r;
+	if (p->status == THREAD_BLOCKED)
+		r->feature.blocked += t1 - t0 + 1;
+	if (p->status != THREAD_PREEMPTED)
+		return 0;
+	struct history_cursor c;
+	struct interval iv;
+	int more;
+	r->feature.switches++;
+	if (history_range(&c, p->h, cpu->current, t0, t1, p->err))
+		return -1;
+	while ((more = history_range_next(&c, &iv, p->err)) > 0) {
+		int64_t ns = sooner(iv.end, t1) - later(iv.start, t0) + 1;
+		bool own = false;
+		if (iv.value == HISTORY_NULL) {
+			count_unknown(p, ns);
+			continue;
+		}
+		if (is_own(p, iv.value, later(iv.start, t0), &own))
+			return -1;
+		if (own) {
+			r->feature.wait += ns;
+			continue;
+		}
+		r->high += ns;
+		r->feature.out_flight += ns;
+		if (p->executing) {
+			r->low += ns;
+			r->feature.out_own += ns;
+		}
+	}
+	return more;
+}
+
+/* ---- Cutting the window ------------------------------------------------------------------------------------- */
+
+/* The machine whose CPUs the thread's CPU numbers mean. */
+static int cpu_index(const struct probe *p, int64_t number)
+{
+	uint32_t machine = p->topo->thread[p->thread].machine;
+	if (p->topo->machine[machine].kind == MACHINE_CONTAINER) {
+		int host = topo_find_machine(p->topo, "host");
+		if (host < 0)
+			return -1;
+		machine = (uint32_t)host;
+	}
+	return number < 0 || number > UINT32_MAX ? -1 : topo_find_cpu(p->topo, machine, (unsigned)number);
+}
+
+static int by_cpu(struct probe *p, int64_t t0, int64_t t1)
+{
+	const struct topo_thread *thread = &p->topo->thread[p->thread];
+	bool vm = p->topo->machine[thread->machine].kind == MACHINE_VM;
+	struct history_cursor c;
+	struct interval iv;
+	int more;
+	if (thread->cpu == HISTORY_NONE) {
+		count_unknown(p, p->status == THREAD_BLOCKED ? 0 : t1 - t0 + 1);
+		return 0;
+	}
+	if (history_range(&c, p->h, thread->cpu, t0, t1, p->err))
+		return -1;
+	while ((more = history_range_next(&c, &iv, p->err)) > 0) {
+		int64_t from = later(iv.start, t0), to = sooner(iv.end, t1);
+		int at = iv.value == HISTORY_NULL ? -1 : cpu_index(p, iv.value);
+		const struct topo_cpu *cpu = at < 0 ? NULL : &p->topo->cpu[at];
+		if (cpu && vm && cpu->status != HISTORY_NONE) {
+			if (vcpu_piece(p, cpu, from, to))
+				return -1;
+		} else if (cpu && !vm && cpu->current != HISTORY_NONE) {
+			if (host_piece(p, cpu, from, to))
+				return -1;
+		} else if (p->status == THREAD_BLOCKED) {
+			p->r->feature.blocked += to - from + 1;
+		} else {
+			count_unknown(p, to - from + 1);
+		}
+	}
+	return more;
+}
+
+/* The vCPU on which the thread wakes after a sleep that ends at t. */
+static int late_wakeup(struct probe *p, int64_t t0, int64_t t)
+{
+	const struct topo_thread *thread = &p->topo->thread[p->thread];
+	struct interval cpu;
+	if (p->topo->machine[thread->machine].kind != MACHINE_VM || thread->cpu == HISTORY_NONE)
+		return 0;
+	if (history_stab(p->h, thread->cpu, t, &cpu, p->err))
+		return -1;
+	int at = cpu.value == HISTORY_NULL ? -1 : cpu_index(p, cpu.value);
+	return at < 0 ? 0 : add_late_wakeup(p, &p->topo->cpu[at], t0, t);
+}
+
+static int by_status(struct probe *p, int64_t t0, int64_t t1)
+{
+	uint32_t attr = p->topo->thread[p->thread].status;
+	struct history_cursor c;
+	struct interval iv;
+	int more;
+	if (attr == HISTORY_NONE) {
+		count_unknown(p, t1 - t0 + 1);
+		return 0;
+	}
+	if (history_range(&c, p->h, attr, t0, t1, p->err))
+		return -1;
+	while ((more = history_range_next(&c, &iv, p->err)) > 0) {
+		int64_t from = later(iv.start, t0), to = sooner(iv.end, t1);
+		p->status = thread_state_of(p->h, attr, iv.value);
+		if (p->status < 0 || p->status == THREAD_UNKNOWN) {
+			count_unknown(p, to - from + 1);
+			continue;
+		}
+		if (by_cpu(p, from, to))
+			return -1;
+		if (p->status == THREAD_BLOCKED && iv.end < p->r->end && iv.end <= t1) {
+			p->r->feature.wakeups++;
+			if (late_wakeup(p, later(iv.start, p->r->start), iv.end))
+				return -1;
+		}
+	}
+	return more;
+}
+
+static int by_thread(struct probe *p, int64_t t0, int64_t t1)
+{
+	const struct topo *topo = p->topo;
+	struct history_cursor c;
+	struct interval iv;
+	int machine = topo_find_machine(topo, p->r->machine), more;
+	if (machine < 0 || p->r->thread == HISTORY_NONE) {
+		count_unknown(p, t1 - t0 + 1);
+		return 0;
+	}
+	if (history_range(&c, p->h, p->r->thread, t0, t1, p->err))
+		return -1;
+	while ((more = history_range_next(&c, &iv, p->err)) > 0) {
+		bool possible = iv.value >= 0 && iv.value <= INT32_MAX;
+		int thread = possible ? topo_find_thread(topo, (uint32_t)machine, (int32_t)iv.value) : -1;
+		if (thread < 0) {
+			count_unknown(p, sooner(iv.end, t1) - later(iv.start, t0) + 1);
+			continue;
+		}
+		if (p->r->tid < 0)
+			p->r->tid = (int32_t)iv.value;
+		p->thread = (uint32_t)thread;
+		p->container = -1;
+		for (uint32_t m = 0; topo->machine[machine].kind != MACHINE_VM && m < topo->machines; m++) {
+			if (topo->machine[m].kind == MACHINE_CONTAINER && topo_find_thread(topo, m, (int32_t)iv.value) >= 0)
+				p->container = (int)m;
+		}
+		if (by_status(p, later(iv.start, t0), sooner(iv.end, t1)))
+			return -1;
+	}
+	return more;
+}
+
+int attribute_request(const struct topo *topo, struct request *r, struct error *err)
+{
+	struct probe p = { .topo = topo, .h = topo->h, .r = r, .container = -1, .err = err };
+	unsigned running = state_number(p.h, r->state, "running");
+	struct history_cursor c;
+	struct interval iv;
+	int more;
+	r->tid = -1;
+	if (history_range(&c, p.h, r->state, r->start, r->end, err))
+		return -1;
+	while ((more = history_range_next(&c, &iv, err)) > 0) {
+		p.executing = iv.value == (int64_t)running;
+		if (p.executing)
+			r->executing += iv.end - iv.start + 1;
+		if (by_thread(&p, iv.start, iv.end))
+			return -1;
+	}
+	return more;
+}
+
+/* ---- Culprit ------------------------------------------------------------------------------------------------ */
+
+/* Is this entry somebody else who held the CPU that the request's thread waited for? */
+static bool is_foreign(const struct topo *topo, const struct flow_entry *e, uint32_t machine, int container)
+{
+	if (e->kind == FLOW_IDLE_CPU)
+		return true;
+	if (e->kind != FLOW_PREEMPTING && e->kind != FLOW_IRQ)
+		return false;
+	if (e->system < 0)
+		return false;
+	if (topo->machine[machine].kind == MACHINE_VM)
+		return e->system != (int32_t)machine;
+	return container < 0 || (e->system != container && topo_find_thread(topo, (uint32_t)container, e->tid) < 0);
+}
+
+int attribute_culprit(const struct topo *topo, struct request *r, struct error *err)
+{
+	int machine = topo_find_machine(topo, r->machine);
+	int thread = machine < 0 || r->tid < 0 ? -1 : topo_find_thread(topo, (uint32_t)machine, r->tid);
+	if (thread < 0 || r->high == r->unknown)
+		return 0;
+	int container = -1;
+	for (uint32_t m = 0; m < topo->machines; m++) {
+		if (topo->machine[m].kind == MACHINE_CONTAINER && topo_find_thread(topo, m, r->tid) >= 0)
+			container = (int)m;
+	}
+	struct flow f;
+	if (flow_of_thread(topo, (uint32_t)thread, r->start, r->end, &f, err))
+		return -1;
+	for (size_t i = 0; i < f.entries; i++) {
+		const struct flow_entry *e = &f.entry[i];
+		if (!is_foreign(topo, e, (uint32_t)machine, container))
+			continue;
+		char system[256] = "", name[256] = "";
+		if (e->system >= 0)
+			text_escape(system, sizeof system, topo->machine[e->system].name);
+		text_escape(name, sizeof name, e->name < f.names ? f.name[e->name] : "");
+		if (e->kind == FLOW_IDLE_CPU)
+			r->culprit = mem_dup("idle CPU");
+		else if (e->tid >= 0)
+			r->culprit = mem_printf("%s/%d %s", system, (int)e->tid, name);
+		else
+			r->culprit = mem_printf("%s %s", system, name);
+		break;
+	}
+	flow_release(&f);
+	return 0;
+}

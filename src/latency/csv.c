@@ -1,0 +1,162 @@
+/* Tables of numbers from csv files: a header line, then rows of the same number of fields.
+ *
+ * Reads what Soroban's authors and `latency requests --format csv` write.  Quotes are understood around a field
+ * ("" inside is one quote); a field with a line break in it is not.  Memory: 8 bytes per field. */
+#include "latency/latency.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define MOST_COLUMNS 1024
+
+/* Takes the next field off *s, unquoted in place; NULL at the end of the line. */
+static char *next_field(char **s)
+{
+	if (!*s)
+		return NULL;
+	char *field = *s, *to = field, *from = field;
+	bool quoted = *from == '"';
+	if (quoted)
+		from++;
+	for (; *from; from++) {
+		if (quoted && *from == '"') {
+			if (from[1] != '"') {
+				quoted = false;
+				continue;
+			}
+			from++;
+		} else if (!quoted && *from == ',') {
+			break;
+		}
+		*to++ = *from;
+	}
+	*s = *from ? from + 1 : NULL;
+	*to = '\0';
+	return field;
+}
+
+static double field_number(const char *s)
+{
+	char *end;
+	double v = strtod(s, &end);
+	return end == s || end[strspn(end, " \t")] || !isfinite(v) ? (double)NAN : v;
+}
+
+static int read_header(struct table *t, char *line, const char *path, struct error *err)
+{
+	size_t cap = 0;
+	char *s = line, *field;
+	while ((field = next_field(&s))) {
+		if (t->columns == MOST_COLUMNS)
+			return error_set(err, STATUS_INPUT, NULL, "%s: more than %d columns", path, MOST_COLUMNS);
+		*ARRAY_PUSH(t->column, t->columns, cap) = mem_dup(field);
+	}
+	return 0;
+}
+
+static int read_row(struct table *t, char *line, size_t *cap, const char *path, struct error *err)
+{
+	if (t->rows == *cap) {
+		*cap = *cap ? 2 * *cap : 256;
+		double *more = realloc(t->cell, *cap * t->columns * sizeof *more);
+		if (!more)
+			return error_system(err, NULL, "%s: %zu rows", path, t->rows);
+		t->cell = more;
+	}
+	double *row = t->cell + t->rows * t->columns;
+	char *s = line, *field;
+	size_t n = 0;
+	while ((field = next_field(&s))) {
+		if (n < t->columns)
+			row[n] = field_number(field);
+		n++;
+	}
+	t->rows++;
+	if (n != t->columns)
+		return error_set(err, STATUS_INPUT, NULL, "%s:%zu: %zu fields, the header has %zu", path, t->rows + 1, n,
+		                 t->columns);
+	return 0;
+}
+
+static int read_lines(struct table *t, FILE *f, const char *path, struct error *err)
+{
+	char *line = NULL;
+	size_t size = 0, cap = 0;
+	ssize_t n;
+	int result = 0;
+	while (!result && (n = getline(&line, &size, f)) >= 0) {
+		while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r'))
+			line[--n] = '\0';
+		if (!t->columns)
+			result = read_header(t, line, path, err);
+		else if (n > 0)
+			result = read_row(t, line, &cap, path, err);
+	}
+	if (!result && ferror(f))
+		result = error_system(err, NULL, "%s", path);
+	free(line);
+	return result;
+}
+
+int table_read(struct table *t, const char *path, struct error *err)
+{
+	*t = (struct table){ NULL, NULL, 0, 0 };
+	FILE *f = fopen(path, "r");
+	if (!f)
+		return error_set(err, errno == ENOENT ? STATUS_INPUT : STATUS_SYSTEM, NULL, "%s: %s", path, strerror(errno));
+	locale_t c = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0), before = uselocale(c);
+	int result = read_lines(t, f, path, err);
+	uselocale(before);
+	freelocale(c);
+	fclose(f);
+	if (!result && !t->rows)
+		result = error_set(err, STATUS_INPUT, NULL, "%s: no row of data", path);
+	if (result)
+		table_release(t);
+	return result;
+}
+
+void table_release(struct table *t)
+{
+	for (size_t i = 0; i < t->columns; i++)
+		free(t->column[i]);
+	free(t->column);
+	free(t->cell);
+	*t = (struct table){ NULL, NULL, 0, 0 };
+}
+
+int table_find(const struct table *t, const char *column)
+{
+	for (size_t i = 0; i < t->columns; i++) {
+		if (!strcmp(t->column[i], column))
+			return (int)i;
+	}
+	return -1;
+}
+
+size_t table_filter(struct table *t, bool (*keep)(const struct table *t, const double *row))
+{
+	size_t kept = 0, before = t->rows;
+	for (size_t i = 0; i < t->rows; i++) {
+		const double *row = t->cell + i * t->columns;
+		if (!keep(t, row))
+			continue;
+		memmove(t->cell + kept * t->columns, row, t->columns * sizeof *row);
+		kept++;
+	}
+	t->rows = kept;
+	return before - kept;
+}
+
+bool table_soroban_keep(const struct table *t, const double *row)
+{
+	int wall = table_find(t, "wct_us"), latency = table_find(t, "srv_lat_us"), out = table_find(t, "xen_cyc");
+	if (wall >= 0 && latency >= 0 && row[wall] > row[latency])
+		return false;
+	return !(out >= 0 && row[out] >= 1e9);
+}

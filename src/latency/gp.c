@@ -1,0 +1,238 @@
+/* Gaussian process regression: training set, prediction.  (Rasmussen and Williams 2006, Algorithm 2.1.)
+ *
+ * Training sorts the rows, standardises with all of them and keeps a subset that is evenly spaced in the order of
+ * targets; so neither the order of the rows nor chance matters.  Cost: O(n log n) + O(steps m^3) to train, O(m^2)
+ * per prediction; memory O(m^2).  Everything is owned by struct gp. */
+#include "latency/gp.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define DEFAULT_ROWS 256
+#define DEFAULT_STEPS 60
+#define Z95 1.959963984540054  /* 97.5 % quantile of the normal distribution */
+#define BATCH 32               /* predictions that share one pass over the inverse */
+
+struct gp *gp_new(size_t d, size_t m)
+{
+	struct gp *g = mem_new(1, sizeof *g);
+	g->d = d;
+	g->m = m;
+	g->x = mem_new(m * d, sizeof *g->x);
+	g->y = mem_new(m, sizeof *g->y);
+	return g;
+}
+
+void gp_free(struct gp *g)
+{
+	if (!g)
+		return;
+	free(g->x);
+	free(g->y);
+	free(g->inverse);
+	free(g->weight);
+	free(g);
+}
+
+size_t gp_inputs(const struct gp *g)
+{
+	return g->d;
+}
+
+const char *gp_input(const struct gp *g, size_t i)
+{
+	return g->in[i].name;
+}
+
+void gp_range(const struct gp *g, size_t i, double *min, double *max)
+{
+	*min = g->in[i].min;
+	*max = g->in[i].max;
+}
+
+size_t gp_rows(const struct gp *g)
+{
+	return g->m;
+}
+
+/* ---- Training set ------------------------------------------------------------------------------------------- */
+
+struct sample {
+	const double *x;
+	double y;
+	size_t d;
+};
+
+static int by_target(const void *pa, const void *pb)
+{
+	const struct sample *a = pa, *b = pb;
+	if (a->y != b->y)
+		return a->y < b->y ? -1 : 1;
+	for (size_t i = 0; i < a->d; i++) {
+		if (a->x[i] != b->x[i])
+			return a->x[i] < b->x[i] ? -1 : 1;
+	}
+	return 0;
+}
+
+/* Mean and standard deviation of one input, or of the target when there is no such input. */
+static void moments(const struct sample *s, size_t n, size_t input, double *mean, double *scale)
+{
+	double sum = 0, squares = 0;
+	for (size_t i = 0; i < n; i++)
+		sum += input < s[i].d ? s[i].x[input] : s[i].y;
+	*mean = sum / (double)n;
+	for (size_t i = 0; i < n; i++) {
+		double v = (input < s[i].d ? s[i].x[input] : s[i].y) - *mean;
+		squares += v * v;
+	}
+	*scale = sqrt(squares / (double)n);
+	/* A constant input says nothing: it becomes 0 everywhere (rounding aside). */
+	if (!(*scale > 1e-12 * fabs(*mean)) || *scale == 0)
+		*scale = 1;
+}
+
+static void standardise(struct gp *g, const struct sample *s, size_t n, const char *const *name)
+{
+	for (size_t j = 0; j < g->d; j++) {
+		struct gp_input *in = &g->in[j];
+		snprintf(in->name, sizeof in->name, "%s", name[j]);
+		moments(s, n, j, &in->mean, &in->scale);
+		in->length = 1;
+		in->min = in->max = s[0].x[j];
+		for (size_t i = 1; i < n; i++) {
+			in->min = fmin(in->min, s[i].x[j]);
+			in->max = fmax(in->max, s[i].x[j]);
+		}
+	}
+	moments(s, n, SIZE_MAX, &g->y_mean, &g->y_scale);
+	for (size_t i = 0; i < g->m; i++) {
+		/* First and last included: the extremes of the shift are what a tail is made of. */
+		const struct sample *from = &s[g->m == 1 ? 0 : i * (n - 1) / (g->m - 1)];
+		for (size_t j = 0; j < g->d; j++)
+			g->x[i * g->d + j] = (from->x[j] - g->in[j].mean) / g->in[j].scale;
+		g->y[i] = (from->y - g->y_mean) / g->y_scale;
+	}
+}
+
+static int check_rows(size_t d, const double *x, const double *y, size_t n, struct error *err)
+{
+	if (d == 0 || d > GP_FEATURES)
+		return error_set(err, STATUS_INPUT, NULL, "training: %zu inputs, 1 to %d can be learned from", d,
+		                 GP_FEATURES);
+	if (n < 8)
+		return error_set(err, STATUS_INPUT, "record a longer run", "training: %zu rows are too few, 8 at least",
+		                 n);
+	for (size_t i = 0; i < n * d; i++) {
+		if (!isfinite(x[i]))
+			return error_set(err, STATUS_INPUT, NULL, "training: row %zu: input %zu is not a finite number",
+			                 i / d + 1, i % d + 1);
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (!isfinite(y[i]))
+			return error_set(err, STATUS_INPUT, NULL, "training: row %zu: the target is not a finite number",
+			                 i + 1);
+	}
+	return 0;
+}
+
+struct gp *gp_train(const char *const *name, size_t d, const double *x, const double *y, size_t n,
+                    const struct gp_options *options, struct error *err)
+{
+	if (check_rows(d, x, y, n, err))
+		return NULL;
+	size_t m = options && options->rows ? options->rows : DEFAULT_ROWS;
+	if (m > GP_ROWS_MAX)
+		m = GP_ROWS_MAX;
+	if (m > n)
+		m = n;
+	if (m < 8)
+		m = 8;
+	struct sample *s = mem_new(n, sizeof *s);
+	for (size_t i = 0; i < n; i++)
+		s[i] = (struct sample){ x + i * d, y[i], d };
+	qsort(s, n, sizeof *s, by_target);
+	struct gp *g = gp_new(d, m);
+	standardise(g, s, n, name);
+	free(s);
+	if (gp_fit(g, options && options->steps ? options->steps : DEFAULT_STEPS, err) || gp_prepare(g, err)) {
+		gp_free(g);
+		return NULL;
+	}
+	return g;
+}
+
+/* ---- Prediction --------------------------------------------------------------------------------------------- */
+
+static double covariance(const struct gp *g, const double *a, const double *b)
+{
+	double square = 0, dot = 0;
+	for (size_t j = 0; j < g->d; j++) {
+		double v = (a[j] - b[j]) / g->in[j].length;
+		square += v * v;
+		dot += a[j] * b[j];
+	}
+	return g->signal * g->signal * exp(-0.5 * square) + g->trend * g->trend * dot;
+}
+
+static bool out_of_range(const struct gp *g, const double *x)
+{
+	for (size_t j = 0; j < g->d; j++) {
+		/* A tenth of the range as tolerance: the extremes of two runs never agree exactly. */
+		double slack = 0.1 * (g->in[j].max - g->in[j].min);
+		if (x[j] < g->in[j].min - slack || x[j] > g->in[j].max + slack)
+			return true;
+	}
+	return false;
+}
+
+/* Predicts n <= BATCH rows.  k is m x BATCH scratch; the inverse is walked once for the whole batch. */
+static void predict_batch(const struct gp *g, const double *x, size_t n, struct gp_answer *out, double *k)
+{
+	double z[BATCH][GP_FEATURES] = { { 0 } }, mean[BATCH] = { 0 }, variance[BATCH];
+	for (size_t r = 0; r < n; r++) {
+		for (size_t j = 0; j < g->d; j++)
+			z[r][j] = (x[r * g->d + j] - g->in[j].mean) / g->in[j].scale;
+		variance[r] = covariance(g, z[r], z[r]) + g->noise * g->noise;
+	}
+	memset(k, 0, g->m * BATCH * sizeof *k);
+	for (size_t i = 0; i < g->m; i++) {
+		for (size_t r = 0; r < n; r++) {
+			k[i * BATCH + r] = covariance(g, g->x + i * g->d, z[r]);
+			mean[r] += k[i * BATCH + r] * g->weight[i];
+		}
+	}
+	for (size_t i = 0; i < g->m; i++) {
+		double v[BATCH] = { 0 };
+		const double *row = g->inverse + i * g->m;
+		for (size_t c = 0; c <= i; c++) {
+			for (size_t r = 0; r < BATCH; r++)
+				v[r] += row[c] * k[c * BATCH + r];
+		}
+		for (size_t r = 0; r < n; r++)
+			variance[r] -= v[r] * v[r];
+	}
+	for (size_t r = 0; r < n; r++) {
+		double least = g->noise * g->noise;
+		double half = Z95 * sqrt(variance[r] > least ? variance[r] : least) * g->y_scale;
+		double centre = g->y_mean + g->y_scale * mean[r];
+		out[r] = (struct gp_answer){ centre, centre - half, centre + half, out_of_range(g, x + r * g->d) };
+	}
+}
+
+int gp_predict(const struct gp *g, const double *x, size_t n, struct gp_answer *out, struct error *err)
+{
+	for (size_t i = 0; i < n * g->d; i++) {
+		if (!isfinite(x[i]))
+			return error_set(err, STATUS_INPUT, NULL, "prediction: row %zu: input %s is not a finite number",
+			                 i / g->d + 1, g->in[i % g->d].name);
+	}
+	double *k = mem_new(g->m * BATCH, sizeof *k);
+	for (size_t at = 0; at < n; at += BATCH)
+		predict_batch(g, x + at * g->d, n - at < BATCH ? n - at : BATCH, out + at, k);
+	free(k);
+	return 0;
+}

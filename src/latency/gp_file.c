@@ -1,0 +1,211 @@
+/* A model as a text file:
+ *
+ *     stealscope-model 1
+ *     input NAME MEAN SCALE MIN MAX LENGTH        one line per input; NAME has no white space
+ *     target MEAN SCALE
+ *     kernel SIGNAL TREND NOISE
+ *     rows M
+ *     Y X1 X2 ...                                 M lines, standardised
+ *
+ * Numbers have 17 digits, so that reading gives back the very same model.  The file is untrusted: every count is
+ * bounded before anything is allocated, every number must be finite. */
+#include "latency/gp.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+#define HEADER "stealscope-model 1"
+
+static void put_name(FILE *f, const char *name)
+{
+	for (; *name; name++)
+		fputc((unsigned char)*name <= ' ' ? '_' : *name, f);
+}
+
+static void write_model(FILE *f, const struct gp *g)
+{
+	fprintf(f, HEADER "\n");
+	for (size_t j = 0; j < g->d; j++) {
+		const struct gp_input *in = &g->in[j];
+		fprintf(f, "input ");
+		put_name(f, *in->name ? in->name : "_");
+		fprintf(f, " %.17g %.17g %.17g %.17g %.17g\n", in->mean, in->scale, in->min, in->max, in->length);
+	}
+	fprintf(f, "target %.17g %.17g\n", g->y_mean, g->y_scale);
+	fprintf(f, "kernel %.17g %.17g %.17g\n", g->signal, g->trend, g->noise);
+	fprintf(f, "rows %zu\n", g->m);
+	for (size_t i = 0; i < g->m; i++) {
+		fprintf(f, "%.17g", g->y[i]);
+		for (size_t j = 0; j < g->d; j++)
+			fprintf(f, " %.17g", g->x[i * g->d + j]);
+		fputc('\n', f);
+	}
+}
+
+int gp_save(const struct gp *g, const char *path, struct error *err)
+{
+	char *temporary = mem_printf("%s.%ld.tmp", path, (long)getpid());
+	FILE *f = fopen(temporary, "wx");
+	int result = 0;
+	if (!f) {
+		result = error_system(err, NULL, "%s", path);
+	} else {
+		/* Numbers are written the same way whatever the user's language. */
+		locale_t c = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0), before = uselocale(c);
+		write_model(f, g);
+		uselocale(before);
+		freelocale(c);
+		int failed = fflush(f) || fsync(fileno(f));
+		if (fclose(f) || failed || rename(temporary, path)) {
+			result = error_system(err, NULL, "%s", path);
+			unlink(temporary);
+		}
+	}
+	free(temporary);
+	return result;
+}
+
+/* ---- Reading ------------------------------------------------------------------------------------------------ */
+
+struct reader {
+	FILE *f;
+	const char *path;
+	char *line;
+	size_t size;
+	unsigned number;  /* of the line, from 1 */
+};
+
+static int bad(const struct reader *r, const char *why, struct error *err)
+{
+	return error_set(err, STATUS_INPUT, "train the model again", "%s:%u: %s", r->path, r->number, why);
+}
+
+static int next_line(struct reader *r, struct error *err)
+{
+	r->number++;
+	ssize_t n = getline(&r->line, &r->size, r->f);
+	if (n < 0)
+		return bad(r, "the model ends here", err);
+	if (n > 0 && r->line[n - 1] == '\n')
+		r->line[n - 1] = '\0';
+	return 0;
+}
+
+/* Reads exactly n finite numbers. */
+static int numbers(const struct reader *r, const char *s, double *out, size_t n, struct error *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		char *end;
+		out[i] = strtod(s, &end);
+		if (end == s || !isfinite(out[i]))
+			return bad(r, "a finite number is missing", err);
+		s = end;
+	}
+	return s[strspn(s, " \t\r")] ? bad(r, "more numbers than expected", err) : 0;
+}
+
+static int read_input(struct reader *r, struct gp_input *in, struct error *err)
+{
+	char *name = r->line + strlen("input ");
+	size_t n = strcspn(name, " ");
+	if (n == 0 || n >= sizeof in->name)
+		return bad(r, "an input's name is missing or too long", err);
+	memcpy(in->name, name, n);
+	in->name[n] = '\0';
+	double v[5];
+	if (numbers(r, name + n, v, 5, err))
+		return -1;
+	if (!(v[1] > 0) || v[2] > v[3] || !(v[4] > 0))
+		return bad(r, "scale and length must be above 0, MIN at most MAX", err);
+	in->mean = v[0], in->scale = v[1], in->min = v[2], in->max = v[3], in->length = v[4];
+	return 0;
+}
+
+static bool starts(const struct reader *r, const char *word)
+{
+	return strncmp(r->line, word, strlen(word)) == 0;
+}
+
+/* All lines up to and including "rows"; *m rows follow. */
+static int read_head(struct reader *r, struct gp *head, size_t *m, struct error *err)
+{
+	double v[3];
+	if (next_line(r, err))
+		return -1;
+	if (strcmp(r->line, HEADER) != 0)
+		return bad(r, "not a stealscope model (or one of a later version)", err);
+	for (;;) {
+		if (next_line(r, err))
+			return -1;
+		if (!starts(r, "input "))
+			break;
+		if (head->d == GP_FEATURES)
+			return bad(r, "too many inputs", err);
+		if (read_input(r, &head->in[head->d++], err))
+			return -1;
+	}
+	if (!head->d || !starts(r, "target ") || numbers(r, r->line + 7, v, 2, err) || v[1] < 0)
+		return bad(r, "expected: target MEAN SCALE", err);
+	head->y_mean = v[0], head->y_scale = v[1];
+	if (next_line(r, err))
+		return -1;
+	if (!starts(r, "kernel ") || numbers(r, r->line + 7, v, 3, err) || !(v[2] > 0))
+		return bad(r, "expected: kernel SIGNAL TREND NOISE", err);
+	head->signal = v[0], head->trend = v[1], head->noise = v[2];
+	if (next_line(r, err))
+		return -1;
+	if (!starts(r, "rows ") || numbers(r, r->line + 5, v, 1, err) || v[0] < 1 || v[0] > GP_ROWS_MAX)
+		return bad(r, "expected: rows 1..2048", err);
+	*m = (size_t)v[0];
+	return 0;
+}
+
+static struct gp *read_model(struct reader *r, struct error *err)
+{
+	struct gp head = { 0 };
+	size_t m = 0;
+	if (read_head(r, &head, &m, err))
+		return NULL;
+	struct gp *g = gp_new(head.d, m);
+	memcpy(g->in, head.in, sizeof g->in);
+	g->y_mean = head.y_mean, g->y_scale = head.y_scale;
+	g->signal = head.signal, g->trend = head.trend, g->noise = head.noise;
+	double v[GP_FEATURES + 1];
+	for (size_t i = 0; i < m; i++) {
+		if (next_line(r, err) || numbers(r, r->line, v, g->d + 1, err)) {
+			gp_free(g);
+			return NULL;
+		}
+		g->y[i] = v[0];
+		memcpy(g->x + i * g->d, v + 1, g->d * sizeof *v);
+	}
+	if (gp_prepare(g, err)) {
+		error_wrap(err, "%s", r->path);
+		gp_free(g);
+		return NULL;
+	}
+	return g;
+}
+
+struct gp *gp_load(const char *path, struct error *err)
+{
+	struct reader r = { fopen(path, "r"), path, NULL, 0, 0 };
+	if (!r.f) {
+		error_set(err, errno == ENOENT ? STATUS_INPUT : STATUS_SYSTEM, "make one with: stealscope latency train",
+		          "%s: %s", path, strerror(errno));
+		return NULL;
+	}
+	locale_t c = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0), before = uselocale(c);
+	struct gp *g = read_model(&r, err);
+	uselocale(before);
+	freelocale(c);
+	free(r.line);
+	fclose(r.f);
+	return g;
+}

@@ -1,0 +1,104 @@
+/* Pictures in text, 80 columns wide, ASCII: they must survive a mail and a log file. */
+#include "latency/latency.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/timefmt.h"
+
+#define SCATTER_W 60
+#define SCATTER_H 20
+
+void plot_bar(char *buf, size_t size, int width, double low, double high)
+{
+	if (size == 0)
+		return;
+	size_t n = width < 0 ? 0 : (size_t)width;
+	if (n >= size)
+		n = size - 1;
+	for (size_t i = 0; i < n; i++) {
+		double at = ((double)i + 0.5) / (double)n;
+		buf[i] = at < low ? '#' : at < high ? '+' : '.';
+	}
+	buf[n] = '\0';
+}
+
+static double largest(const double *v, size_t n)
+{
+	double most = 0;
+	for (size_t i = 0; i < n; i++)
+		most = fmax(most, v[i]);
+	return most > 0 ? most : 1;
+}
+
+/* Column or row of v on an axis of `cells` from 0 to max. */
+static size_t cell_of(double v, double max, size_t cells)
+{
+	double at = v / max * (double)cells;
+	return !(at > 0) ? 0 : at >= (double)cells ? cells - 1 : (size_t)at;
+}
+
+void plot_scatter(FILE *out, const double *x, const double *y, size_t n, const char *xlabel, const char *ylabel)
+{
+	unsigned count[SCATTER_H][SCATTER_W] = { { 0 } };
+	double xmax = largest(x, n), ymax = largest(y, n);
+	for (size_t i = 0; i < n; i++)
+		count[cell_of(y[i], ymax, SCATTER_H)][cell_of(x[i], xmax, SCATTER_W)]++;
+	char top[TIME_TEXT], right[TIME_TEXT];
+	time_duration(top, (int64_t)ymax);
+	time_duration(right, (int64_t)xmax);
+	fprintf(out, "%s (up to %s)\n", ylabel, top);
+	for (size_t r = SCATTER_H; r-- > 0;) {
+		fputs("  |", out);
+		for (size_t c = 0; c < SCATTER_W; c++) {
+			unsigned k = count[r][c];
+			/* The line of complete attribution: where y equals the x of this column's middle. */
+			double diagonal = ((double)c + 0.5) / SCATTER_W * xmax;
+			bool line = diagonal < ymax && cell_of(diagonal, ymax, SCATTER_H) == r;
+			fputc(k == 0 ? (line ? '/' : ' ') : k == 1 ? '.' : k < 4 ? ':' : k < 16 ? '*' : '#', out);
+		}
+		fputc('\n', out);
+	}
+	fprintf(out, "  +%.*s\n", SCATTER_W, "------------------------------------------------------------");
+	fprintf(out, "   %s (up to %s)   / is y = x   . 1  : 2-3  * 4-15  # 16 or more\n", xlabel, right);
+}
+
+void plot_heat(FILE *out, const double *value, const char *const *row, size_t rows, const char *const *column,
+               size_t columns, char *(*fmt)(char *buf, size_t size, double v))
+{
+	static const char shade[] = " .:-=+*#%@";
+	double most = 0;
+	for (size_t i = 0; i < rows * columns; i++) {
+		if (!isnan(value[i]))
+			most = fmax(most, value[i]);
+	}
+	int label = 4;
+	for (size_t r = 0; r < rows; r++) {
+		if (text_width(row[r]) > label)
+			label = text_width(row[r]);
+	}
+	fprintf(out, "%*s", label, "");
+	for (size_t c = 0; c < columns; c++)
+		fprintf(out, " %11s", column[c]);
+	fputc('\n', out);
+	for (size_t r = 0; r < rows; r++) {
+		fprintf(out, "%*s", label, row[r]);
+		for (size_t c = 0; c < columns; c++) {
+			double v = value[r * columns + c];
+			char text[32] = "-", cell[4] = "   ";
+			if (!isnan(v)) {
+				fmt(text, sizeof text, v);
+				size_t s = most > 0 ? cell_of(v, most, sizeof shade - 1) : 0;
+				memset(cell, shade[s], 2);
+				cell[2] = '\0';
+			} else {
+				cell[2] = '\0';
+			}
+			fprintf(out, " %8s %s", text, cell);
+		}
+		fputc('\n', out);
+	}
+}

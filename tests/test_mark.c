@@ -1,0 +1,242 @@
+/* beacon/: the marking library, against plain files in the place of a tracer's. */
+#include "test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "beacon/stealscope-mark.h"
+
+static char marker[] = "test-mark-XXXXXX";
+
+static int setup(void **state)
+{
+	(void)state;
+	memcpy(marker, "test-mark-XXXXXX", sizeof marker);
+	int fd = mkstemp(marker);
+	if (fd < 0)
+		return -1;
+	close(fd);
+	srbn_set_marker(marker);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	srbn_set_marker(NULL);
+	unlink(marker);
+	return 0;
+}
+
+static char *content(void)
+{
+	struct stat st;
+	int fd = open(marker, O_RDONLY);
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	char *s = test_calloc(1, (size_t)st.st_size + 1);
+	assert_int_equal(read(fd, s, (size_t)st.st_size), st.st_size);
+	close(fd);
+	return s;
+}
+
+static void test_text(void **state)
+{
+	(void)state;
+	errno = 77;
+	srbn_t a = srbn_start(), b = srbn_start();
+	assert_true(a && b && a != b);
+	srbn_yield(a);
+	srbn_resume(b);
+	srbn_end(b);
+	srbn_end(a);
+	assert_int_equal(errno, 77);
+	assert_int_equal(srbn_listening(), 1);
+	char want[512], *got = content();
+	unsigned long long x = a, y = b;
+	snprintf(want, sizeof want, "srbn start %llu\nsrbn start %llu\nsrbn yield %llu\nsrbn resume %llu\nsrbn end %llu\n"
+	         "srbn end %llu\n", x, y, x, y, y, x);
+	assert_string_equal(got, want);
+	test_free(got);
+	/* 0 is no request. */
+	srbn_end(0);
+	got = content();
+	assert_string_equal(got, want);
+	test_free(got);
+}
+
+#define THREADS 8
+#define EACH 500
+
+static void *mark_many(void *arg)
+{
+	srbn_t *id = arg;
+	for (int i = 0; i < EACH; i++) {
+		id[i] = srbn_start();
+		srbn_yield(id[i]);
+		srbn_resume(id[i]);
+		srbn_end(id[i]);
+	}
+	return NULL;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const srbn_t *x = a, *y = b;
+	return (*x > *y) - (*x < *y);
+}
+
+/* Every mark arrives whole, once, and in each request's order; ids never repeat. */
+static void test_threads(void **state)
+{
+	(void)state;
+	static srbn_t id[THREADS][EACH];
+	pthread_t thread[THREADS];
+	for (int t = 0; t < THREADS; t++)
+		assert_int_equal(pthread_create(&thread[t], NULL, mark_many, id[t]), 0);
+	for (int t = 0; t < THREADS; t++)
+		pthread_join(thread[t], NULL);
+	srbn_t *all = &id[0][0];
+	qsort(all, THREADS * EACH, sizeof *all, by_id);
+	static unsigned char step[THREADS * EACH];
+	memset(step, 0, sizeof step);
+	char *text = content(), *rest = text;
+	size_t lines = 0;
+	while (*rest) {
+		static const char *const order[] = { "start", "yield", "resume", "end" };
+		char word[16], *line = rest;
+		unsigned long long n;
+		int used = -1;
+		rest = strchr(line, '\n');
+		assert_non_null(rest);
+		*rest++ = '\0';
+		assert_int_equal(sscanf(line, "srbn %15s %llu%n", word, &n, &used), 2);
+		assert_int_equal(line[used], '\0');
+		srbn_t want = n, *at = bsearch(&want, all, THREADS * EACH, sizeof *all, by_id);
+		assert_non_null(at);
+		assert_true(step[at - all] < 4);
+		assert_string_equal(word, order[step[at - all]]);
+		step[at - all]++;
+		lines++;
+	}
+	assert_int_equal(lines, 4 * THREADS * EACH);
+	for (size_t i = 1; i < THREADS * EACH; i++)
+		assert_true(all[i] != all[i - 1]);
+	test_free(text);
+}
+
+static void test_fork(void **state)
+{
+	(void)state;
+	srbn_t parent = srbn_start();
+	int pipes[2];
+	assert_int_equal(pipe(pipes), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		srbn_t child[2] = { srbn_start(), srbn_start() };
+		_exit(write(pipes[1], child, sizeof child) == (ssize_t)sizeof child ? 0 : 1);
+	}
+	srbn_t child[2], next = srbn_start();
+	assert_int_equal(read(pipes[0], child, sizeof child), sizeof child);
+	int status;
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_true(child[0] != parent && child[0] != next && child[1] != next && child[0] != child[1]);
+	assert_int_equal(child[0] >> 32, pid);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+/* Nobody listens: nothing is written, nothing changes, and a tracer that comes later is found. */
+static void test_silence(void **state)
+{
+	(void)state;
+	unlink(marker);
+	errno = 78;
+	srbn_t a = srbn_start();
+	srbn_end(a);
+	assert_int_equal(errno, 78);
+	assert_int_equal(srbn_listening(), 0);
+	assert_int_not_equal(access(marker, F_OK), 0);
+	/* A file that refuses the text, as trace_marker does while tracing is off. */
+	srbn_set_marker("/dev/full");
+	srbn_end(srbn_start());
+	assert_int_equal(srbn_listening(), 0);
+	/* The search is repeated, but not at once. */
+	srbn_set_marker(marker);
+	srbn_start();
+	int fd = open(marker, O_CREAT | O_WRONLY, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	srbn_t b = srbn_start();
+	srbn_yield(b);
+	char *got = content();
+	assert_string_equal(got, "");
+	test_free(got);
+	usleep(1100000);
+	srbn_resume(b);  /* begun unheard: still nothing to say */
+	srbn_t c = srbn_start();
+	char want[64];
+	snprintf(want, sizeof want, "srbn start %llu\n", (unsigned long long)c);
+	got = content();
+	assert_string_equal(got, want);
+	test_free(got);
+}
+
+/* A stand-in for the program: prints the arguments to stderr's place and one row of csv. */
+static void test_read(void **state)
+{
+	(void)state;
+	char script[] = "test-mark-read-XXXXXX", path[4096], text[512];
+	int fd = mkstemp(script);
+	assert_true(fd >= 0);
+	snprintf(text, sizeof text, "#!/bin/sh\necho \"$@\" > %s\n"
+	         "echo 'request,machine,start,end,latency_ns,provider_low_ns,provider_high_ns,predicted_ns,ci_low_ns,"
+	         "ci_high_ns,culprit'\necho '42,Debian,5,104,100,20,50,,,,\"host/7 a,b\"'\n", marker);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	assert_int_equal(fchmod(fd, 0700), 0);
+	close(fd);
+	assert_non_null(getcwd(path, sizeof path - sizeof script - 1));
+	snprintf(path + strlen(path), sizeof script + 1, "/%s", script);
+	setenv("STEALSCOPE", path, 1);
+	struct srbn_data data;
+	assert_int_equal(srbn_read("a b.history", NULL, 42, &data), 0);
+	assert_int_equal(data.latency_ns, 100);
+	assert_int_equal(data.cloud_latency_low_ns, 20);
+	assert_int_equal(data.cloud_latency_high_ns, 50);
+	assert_int_equal(data.cloud_latency_ns, -1);
+	assert_string_equal(data.culprit, "host/7 a,b");
+	char *got = content();
+	assert_string_equal(got, "latency requests --format csv --request 42 -- a b.history\n");
+	test_free(got);
+	errno = 0;
+	assert_int_equal(srbn_read("a", "m", 43, &data), -1);
+	assert_int_equal(errno, ENOENT);
+	got = content();
+	assert_string_equal(got, "latency requests --format csv --request 43 --model m -- a\n");
+	test_free(got);
+	setenv("STEALSCOPE", "false", 1);
+	assert_int_equal(srbn_read("a", NULL, 42, &data), -1);
+	assert_int_equal(errno, ECHILD);
+	setenv("STEALSCOPE", "./no-such-program", 1);
+	assert_int_equal(srbn_read("a", NULL, 42, &data), -1);
+	assert_int_equal(errno, ENOENT);
+	unsetenv("STEALSCOPE");
+	unlink(script);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_text, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_threads, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_fork, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_silence, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_read, setup, teardown),
+	};
+	return cmocka_run_group_tests_name("mark", tests, NULL, NULL);
+}
