@@ -91,6 +91,8 @@ static int by_time(const void *a, const void *b)
 void world_close(struct world *w, int64_t begin, int64_t end)
 {
 	struct error err = ERROR_INIT;
+	for (size_t i = 0; i < w->len; i++)
+		w->change[i].t = w->change[i].t < begin ? begin : w->change[i].t;  /* "0 X" = from the start on */
 	if (w->len)
 		qsort(w->change, w->len, sizeof *w->change, by_time);
 	for (size_t i = 0; i < w->len; i++) {

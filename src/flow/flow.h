@@ -174,7 +174,8 @@ struct gap_list {
 	size_t names;
 };
 
-/* The gaps of a vCPU, a thread, a VM (those of its vCPUs), the host or a container (those of its threads).
+/* The gaps of a vCPU, a thread, a VM (those of its vCPUs), the host or a container (those of its threads); of all
+ * VMs when s is NULL.
  * With min <= 1, total == steal_time() of the same window. */
 int gap_list_of(const struct topo *topo, const struct subject *s, const struct gap_options *options,
              struct gap_list *out, struct error *err);

@@ -274,7 +274,8 @@ static void print_left_out(const struct page *p, double threshold)
 {
 	char d[TIME_TEXT], share[16];
 	if (p->left_out)
-		fprintf(p->to, "left out: %zu entries below %g %% each, together %s (%s)\n", p->left_out, 100 * threshold,
+		fprintf(p->to, "left out: %zu %s below %g %% each, together %s (%s)\n", p->left_out,
+		        p->left_out == 1 ? "entry" : "entries", 100 * threshold,
 		        time_duration(d, p->left_out_ns),
 		        share_text(share, (double)p->left_out_ns / ((double)(p->f->end - p->f->start) + 1)));
 }

@@ -146,7 +146,12 @@ int gap_list_of(const struct topo *topo, const struct subject *s, const struct g
 {
 	struct lister l = { .topo = topo, .o = options, .out = out, .err = err };
 	*out = (struct gap_list){ 0 };
-	int r = gap_each_row(topo, s, list_row, &l);
+	int r = s ? gap_each_row(topo, s, list_row, &l) : 0;
+	for (uint32_t i = 0; !s && i < topo->machines && r == 0; i++) {
+		struct subject vm = { SUBJECT_MACHINE, i };
+		if (topo->machine[i].kind == MACHINE_VM)
+			r = gap_each_row(topo, &vm, list_row, &l);
+	}
 	if (r == 0) {
 		rank(&l);
 		cut_to_top(&l, 0);

@@ -1,0 +1,354 @@
+/* A flow in plain sentences: what it did, what delayed it, how sure that is, where to look next.
+ *
+ * One sentence per line.  Every number comes from the flow of the window; every name is escaped by
+ * flow_party_text() and topo_subject_text(). */
+#include "flow/flow_private.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/timefmt.h"
+
+#define NAME_TEXT 640
+#define NOTABLE 0.01     /* share of the window from which a kind of delay gets a sentence of its own */
+
+struct story {
+	const struct topo *topo;
+	struct subject subject;
+	const struct flow *f;
+	FILE *to;
+	int64_t by_kind[FLOW_KIND_COUNT];
+	char name[NAME_TEXT];
+};
+
+static double share(const struct story *s, int64_t ns)
+{
+	return (double)ns / ((double)(s->f->end - s->f->start) + 1);
+}
+
+static const char *amount(const struct story *s, int64_t ns, char buf[64])
+{
+	char d[TIME_TEXT];
+	snprintf(buf, 64, "%s (%.1f %%)", time_duration(d, ns), 100 * share(s, ns));
+	return buf;
+}
+
+static const char *party(const struct story *s, const struct flow_entry *e, char buf[NAME_TEXT])
+{
+	return flow_party_text(s->topo, e->system, e->tid, s->f->name[e->name], (enum flow_kind)e->kind, buf, NAME_TEXT);
+}
+
+/* Kinds that kept the subject from running although it wanted to. */
+static bool is_delay(uint8_t kind)
+{
+	return kind == FLOW_PREEMPTING || kind == FLOW_HYPERVISOR || kind == FLOW_IRQ || kind == FLOW_IDLE_CPU;
+}
+
+static int64_t delayed(const struct story *s)
+{
+	int64_t ns = 0;
+	for (uint8_t k = 0; k < FLOW_KIND_COUNT; k++)
+		ns += is_delay(k) ? s->by_kind[k] : 0;
+	return ns;
+}
+
+static const struct flow_entry *first_of(const struct flow *f, bool (*want)(uint8_t kind))
+{
+	for (size_t i = 0; i < f->entries; i++)
+		if (want(f->entry[i].kind))
+			return &f->entry[i];
+	return NULL;
+}
+
+static bool is_waiting(uint8_t kind)
+{
+	return kind == FLOW_WAITING;
+}
+
+static void tell_doing(struct story *s)
+{
+	char at[TIME_TEXT], to[TIME_TEXT], d[TIME_TEXT], a[64], b[64], c[64];
+	fprintf(s->to, "%s, %s .. %s (%s): ran %s, was kept from running %s, slept %s.\n", s->name,
+	        time_clock(at, s->f->start, 6), time_clock(to, s->f->end, 6),
+	        time_duration(d, s->f->end - s->f->start + 1), amount(s, s->by_kind[FLOW_RUNNING], a),
+	        amount(s, delayed(s), b), amount(s, s->by_kind[FLOW_WAITING], c));
+}
+
+struct pieces { size_t n; const struct flow_interval *longest; };
+
+static struct pieces pieces_of(const struct flow *f, const struct flow_entry *e)
+{
+	struct pieces p = { 0, NULL };
+	for (size_t i = 0; i < f->intervals; i++) {
+		const struct flow_interval *iv = &f->interval[i];
+		if (iv->system != e->system || iv->tid != e->tid || iv->name != e->name || iv->kind != e->kind)
+			continue;
+		p.n++;
+		if (!p.longest || iv->end - iv->start > p.longest->end - p.longest->start)
+			p.longest = iv;
+	}
+	return p;
+}
+
+static void tell_culprit(struct story *s, const struct flow_entry *e)
+{
+	char who[NAME_TEXT], a[64], d[TIME_TEXT], at[TIME_TEXT], cpu[24] = "";
+	struct pieces p = pieces_of(s->f, e);
+	if (p.longest->pcpu >= 0)
+		snprintf(cpu, sizeof cpu, " on CPU%d", p.longest->pcpu);
+	fprintf(s->to, "What delayed it most was %s: %s in %zu piece%s, the longest %s at %s%s.\n", party(s, e, who),
+	        amount(s, e->duration, a), p.n, p.n == 1 ? "" : "s",
+	        time_duration(d, p.longest->end - p.longest->start + 1), time_clock(at, p.longest->start, 6), cpu);
+}
+
+/* Up to three more, and what all the rest makes. */
+static void tell_others(struct story *s, const struct flow_entry *main)
+{
+	size_t told = 0, rest = 0;
+	int64_t rest_ns = 0;
+	for (size_t i = 0; i < s->f->entries; i++) {
+		const struct flow_entry *e = &s->f->entry[i];
+		char who[NAME_TEXT], a[64];
+		if (e == main || !is_delay(e->kind))
+			continue;
+		if (told < 3 && share(s, e->duration) >= NOTABLE / 10) {
+			fprintf(s->to, "%s%s: %s", told ? "; " : "Then ", party(s, e, who), amount(s, e->duration, a));
+			told++;
+		} else {
+			rest++;
+			rest_ns += e->duration;
+		}
+	}
+	char a[64];
+	if (told && rest)
+		fprintf(s->to, "; %zu other%s: %s", rest, rest == 1 ? "" : "s", amount(s, rest_ns, a));
+	if (told)
+		fputs(".\n", s->to);
+}
+
+static void tell_waiting(struct story *s)
+{
+	const struct flow_entry *e = first_of(s->f, is_waiting);
+	char who[NAME_TEXT], a[64];
+	if (!e || share(s, s->by_kind[FLOW_WAITING]) < NOTABLE)
+		return;
+	size_t n = pieces_of(s->f, e).n;
+	if (e->system >= 0)
+		fprintf(s->to, "It slept longest until woken by %s: %s, %zu time%s.\n",
+		        flow_party_text(s->topo, e->system, e->tid, s->f->name[e->name], FLOW_PREEMPTING, who, sizeof who),
+		        amount(s, e->duration, a), n, n == 1 ? "" : "s");
+}
+
+/* What `index` left in the history about the clock and the losses of a machine: a finished sentence. */
+static void tell_trust(struct story *s, uint32_t machine)
+{
+	char *key = mem_printf("trust:%s", s->topo->machine[machine].name), shown[1024] = "", a[64];
+	size_t size = 0;
+	const void *text = history_meta(s->topo->h, key, &size);
+	free(key);
+	if (text && size > 0) {
+		char *raw = mem_printf("%.*s", size < sizeof shown ? (int)size : (int)sizeof shown - 1, (const char *)text);
+		text_escape(shown, sizeof shown, raw);
+		free(raw);
+	}
+	if (s->by_kind[FLOW_UNKNOWN])
+		fprintf(s->to, "How sure: events were lost, so %s of it is unknown and blamed on nobody.",
+		        amount(s, s->by_kind[FLOW_UNKNOWN], a));
+	else
+		fputs("How sure: no part of it is unknown.", s->to);
+	if (*shown)
+		fprintf(s->to, " %s", shown);
+	else if (s->topo->machine[machine].kind == MACHINE_VM)
+		fputs(" stealscope info tells the error band of the clocks.", s->to);
+	fputc('\n', s->to);
+}
+
+/* A command line names a subject by what topo_parse_subject() takes. */
+static void tell_command(struct story *s, const struct flow_entry *e)
+{
+	char system[256];
+	text_escape(system, sizeof system, s->topo->machine[e->system].name);
+	if (e->tid > 0)
+		fprintf(s->to, "  stealscope flow FILE %s/%" PRId32, system, e->tid);
+	else
+		fprintf(s->to, "  stealscope gaps FILE %s", system);
+}
+
+static void advise(struct story *s, const struct flow_entry *e, uint32_t machine)
+{
+	char who[NAME_TEXT], own[256];
+	enum machine_kind kind = e->system >= 0 ? s->topo->machine[e->system].kind : MACHINE_HOST;
+	switch (e->kind) {
+	case FLOW_IDLE_CPU:
+		fputs("Look next at CPU limits (quota, cpuset) of the VM: it could run, yet its CPU was idle.\n", s->to);
+		return;
+	case FLOW_HYPERVISOR:
+		fputs("Look next at the reasons of the VM exits: the hypervisor worked for it, nobody took its CPU.\n", s->to);
+		return;
+	case FLOW_IRQ:
+		fputs("Look next at where this interrupt is served: move it or the vCPU to another CPU.\n", s->to);
+		return;
+	default:
+		break;
+	}
+	party(s, e, who);
+	if (e->system == (int32_t)machine && kind == MACHINE_VM)
+		fprintf(s->to, "Look next inside %s: %s competes there for the same vCPU.",
+		        text_escape(own, sizeof own, s->topo->machine[machine].name), who);
+	else if (kind == MACHINE_VM && e->tid == 0)
+		fprintf(s->to, "Look next for a timer that keeps waking the idle guest (stealscope gaps FILE --periodic).\n");
+	else if (kind == MACHINE_VM)
+		fprintf(s->to, "Look next at %s, a thread of another VM on the same CPU.", who);
+	else
+		fprintf(s->to, "Look next at %s, which shares the CPU: move or limit it, or pin the vCPU.", who);
+	if (!(kind == MACHINE_VM && e->tid == 0 && e->system != (int32_t)machine)) {
+		tell_command(s, e);
+		fputc('\n', s->to);
+	}
+}
+
+static uint32_t machine_of(const struct topo *topo, const struct subject *s)
+{
+	return s->kind == SUBJECT_CPU ? topo->cpu[s->index].machine : topo->thread[s->index].machine;
+}
+
+static void tell_next(struct story *s, const struct flow_entry *culprit, uint32_t machine)
+{
+	if (culprit && share(s, delayed(s)) >= NOTABLE)
+		advise(s, culprit, machine);
+	else if (share(s, s->by_kind[FLOW_WAITING]) >= 0.5)
+		fputs("Look next at who wakes it: it slept most of the time, its CPU was there for it.\n", s->to);
+	else if (share(s, s->by_kind[FLOW_UNKNOWN]) >= 0.5)
+		fputs("Look next at the size of the trace buffers: most of this was lost.\n", s->to);
+	else
+		fputs("Look next at its own work: hardly anything kept it from its CPU.\n", s->to);
+}
+
+static int tell(const struct topo *topo, const struct subject *subject, const struct flow *f, const char *opening,
+                char **text, struct error *err)
+{
+	struct story s = { .topo = topo, .subject = *subject, .f = f };
+	size_t size = 0;
+	uint32_t machine = machine_of(topo, subject);
+	s.to = open_memstream(text, &size);
+	if (!s.to)
+		return error_system(err, NULL, "explain");
+	for (size_t i = 0; i < f->entries; i++)
+		s.by_kind[f->entry[i].kind] += f->entry[i].duration;
+	topo_subject_text(topo, subject, s.name, sizeof s.name);
+	if (opening)
+		fputs(opening, s.to);
+	else
+		tell_doing(&s);
+	const struct flow_entry *culprit = first_of(f, is_delay);
+	if (culprit) {
+		tell_culprit(&s, culprit);
+		tell_others(&s, culprit);
+	} else {
+		fputs("Nothing kept it from running while it wanted to.\n", s.to);
+	}
+	tell_waiting(&s);
+	tell_trust(&s, machine);
+	tell_next(&s, culprit, machine);
+	if (fclose(s.to) != 0) {
+		free(*text);
+		*text = NULL;
+		return error_system(err, NULL, "explain");
+	}
+	return 0;
+}
+
+/* Only who wants to run can be delayed. */
+static int check_subject(const struct topo *topo, const struct subject *s, struct error *err)
+{
+	char name[NAME_TEXT];
+	bool is_pcpu = s->kind == SUBJECT_CPU && topo->machine[topo->cpu[s->index].machine].kind != MACHINE_VM;
+	if (s->kind != SUBJECT_MACHINE && !is_pcpu)
+		return 0;
+	return error_set(err, STATUS_INPUT, "name a vCPU or a thread", "%s: %s cannot be explained",
+	                 topo_subject_text(topo, s, name, sizeof name), is_pcpu ? "a physical CPU" : "a whole machine");
+}
+
+static int flow_of_any(const struct topo *topo, const struct subject *s, int64_t from, int64_t to, struct flow *f,
+                       struct error *err)
+{
+	struct gap window = { .subject = *s, .start = from, .end = to };
+	return s->kind == SUBJECT_THREAD ? flow_of_thread(topo, s->index, from, to, f, err)
+	                                 : flow_of_gap(topo, &window, f, err);
+}
+
+int explain_window(const struct topo *topo, const struct subject *s, int64_t from, int64_t to, char **text,
+                   struct error *err)
+{
+	struct flow f;
+	*text = NULL;
+	if (check_subject(topo, s, err) < 0)
+		return -1;
+	if (flow_of_any(topo, s, from, to, &f, err) < 0)
+		return -1;
+	int status = tell(topo, s, &f, NULL, text, err);
+	flow_release(&f);
+	return status;
+}
+
+static uint32_t status_attribute(const struct topo *topo, const struct subject *s)
+{
+	if (s->kind == SUBJECT_THREAD)
+		return topo->thread[s->index].status;
+	const struct topo_cpu *cpu = &topo->cpu[s->index];
+	return topo->machine[cpu->machine].kind == MACHINE_VM ? cpu->status : cpu->current;
+}
+
+int explain_moment(const struct topo *topo, const struct subject *s, int64_t t, struct gap *out, struct error *err)
+{
+	struct interval iv;
+	uint32_t attr = status_attribute(topo, s);
+	int in_gap = gap_at(topo, s, t, out, err);
+	if (in_gap != 0)
+		return in_gap;
+	if (attr == HISTORY_NONE) {
+		char name[NAME_TEXT];
+		return error_set(err, STATUS_INPUT, NULL, "%s: nothing is known of its states",
+		                 topo_subject_text(topo, s, name, sizeof name));
+	}
+	if (history_stab(topo->h, attr, t, &iv, err) < 0)
+		return -1;
+	*out = (struct gap){ .subject = *s, .start = iv.start, .end = iv.end, .state = iv.value };
+	return 0;
+}
+
+const char *explain_state_name(const struct topo *topo, const struct subject *s, int64_t state)
+{
+	uint32_t attr = status_attribute(topo, s);
+	if (state == HISTORY_NULL)
+		return "not alive";
+	if (attr == HISTORY_NONE || history_type(topo->h, attr) != HISTORY_STATE || state < 0 ||
+	    state >= (int64_t)history_state_count(topo->h, attr))
+		return "";
+	return history_state_name(topo->h, attr, (unsigned)state);
+}
+
+int explain_at(const struct topo *topo, const struct subject *s, int64_t t, char **text, struct error *err)
+{
+	struct gap moment;
+	struct flow f;
+	char name[NAME_TEXT], state[64], at[TIME_TEXT], d[TIME_TEXT];
+	*text = NULL;
+	if (check_subject(topo, s, err) < 0)
+		return -1;
+	if (explain_moment(topo, s, t, &moment, err) < 0 ||
+	    flow_of_any(topo, s, moment.start, moment.end, &f, err) < 0)
+		return -1;
+	text_escape(state, sizeof state, explain_state_name(topo, s, moment.state));
+	char *opening = mem_printf("%s was %s for %s from %s.\n", topo_subject_text(topo, s, name, sizeof name),
+	                           *state ? state : "in use", time_duration(d, moment.end - moment.start + 1),
+	                           time_clock(at, moment.start, 6));
+	int status = tell(topo, s, &f, opening, text, err);
+	free(opening);
+	flow_release(&f);
+	return status;
+}

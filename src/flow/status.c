@@ -1,0 +1,103 @@
+/* The viewer's status sentence: one line about one row at one moment.
+ *
+ * In a gap: cost of the flow of that gap.  Elsewhere: one look at the interval and at who wakes or runs. */
+#include "flow/flow_private.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/timefmt.h"
+
+#define NAME_TEXT 640
+
+/* " by host/2101 burnP6 on CPU3" of the piece at t or, within a gap, of its greatest culprit. */
+static int tell_gap(const struct topo *topo, const struct gap *gap, char *buf, size_t size, struct error *err)
+{
+	struct flow f;
+	char who[NAME_TEXT], cpu[24] = "", more[64] = "";
+	if (flow_of_gap(topo, gap, &f, err) < 0)
+		return -1;
+	const struct flow_entry *e = &f.entry[0];
+	for (size_t i = 0; i < f.intervals && !*cpu; i++) {
+		const struct flow_interval *iv = &f.interval[i];
+		if (iv->system == e->system && iv->tid == e->tid && iv->name == e->name && iv->kind == e->kind &&
+		    iv->pcpu >= 0)
+			snprintf(cpu, sizeof cpu, " on CPU%d", iv->pcpu);
+	}
+	if (f.entries > 1)
+		snprintf(more, sizeof more, " (%.0f %%) and %zu more", 100 * e->share, f.entries - 1);
+	flow_party_text(topo, e->system, e->tid, f.name[e->name], (enum flow_kind)e->kind, who, sizeof who);
+	snprintf(buf, size, "%s%s%s%s", e->kind == FLOW_WAITING || e->kind == FLOW_UNKNOWN ? ", " : " by ", who, cpu, more);
+	flow_release(&f);
+	return 0;
+}
+
+/* Running: on which CPU.  Asleep: who will wake it.  A pCPU: who has it. */
+static int tell_piece(const struct topo *topo, const struct gap *moment, int64_t t, char *buf, size_t size,
+                      struct error *err)
+{
+	struct resolver r;
+	struct piece p;
+	char who[NAME_TEXT], cpu[24] = "";
+	bool is_cpu = moment->subject.kind == SUBJECT_CPU;
+	resolver_init(&r, topo, moment->start, moment->end, err);
+	r.until = moment->end;
+	if (resolve_subject(&r, &moment->subject, t, &p) < 0) {
+		resolver_release(&r);
+		return -1;
+	}
+	*buf = '\0';
+	if (p.pcpu >= 0)
+		snprintf(cpu, sizeof cpu, " on CPU%d", p.pcpu);
+	flow_party_text(topo, p.system, p.tid, strtab_get(&r.names, p.name), (enum flow_kind)p.kind, who, sizeof who);
+	if (p.kind == FLOW_WAITING && p.system >= 0)
+		snprintf(buf, size, ", woken by %s", who + strlen("waiting for "));
+	else if (p.kind == FLOW_RUNNING)
+		snprintf(buf, size, "%s%s%s", is_cpu ? " by " : "", is_cpu ? who : "", cpu);
+	else if (p.kind == FLOW_HYPERVISOR || p.kind == FLOW_IRQ || p.kind == FLOW_PREEMPTING)
+		snprintf(buf, size, " by %s%s", who, cpu);
+	resolver_release(&r);
+	return 0;
+}
+
+/* A machine: what it lost in the whole history. */
+static int tell_machine(const struct topo *topo, const struct subject *s, char *buf, size_t size, struct error *err)
+{
+	int64_t ns;
+	char d[TIME_TEXT], name[NAME_TEXT];
+	if (steal_time(topo, s, history_begin(topo->h), history_end(topo->h), &ns, err) < 0)
+		return -1;
+	snprintf(buf, size, "%s was kept from running for %s in all", topo_subject_text(topo, s, name, sizeof name),
+	         time_duration(d, ns));
+	return 0;
+}
+
+/* A pCPU has no status: its current thread tells. */
+static const char *state_of(const struct topo *topo, const struct gap *m, char buf[NAME_TEXT])
+{
+	if (m->subject.kind == SUBJECT_CPU && topo->machine[topo->cpu[m->subject.index].machine].kind != MACHINE_VM)
+		return m->state == 0 ? "idle" : m->state == HISTORY_NULL ? "unknown" : "busy";
+	return text_escape(buf, NAME_TEXT, explain_state_name(topo, &m->subject, m->state));
+}
+
+int explain_status(const struct topo *topo, const struct subject *s, int64_t t, char *buf, size_t size,
+                   struct error *err)
+{
+	struct gap moment;
+	char name[NAME_TEXT], state[NAME_TEXT], rest[2 * NAME_TEXT] = "", at[TIME_TEXT], d[TIME_TEXT];
+	if (size)
+		*buf = '\0';
+	if (s->kind == SUBJECT_MACHINE)
+		return tell_machine(topo, s, buf, size, err);
+	int in_gap = explain_moment(topo, s, t, &moment, err);
+	if (in_gap < 0)
+		return -1;
+	if (in_gap ? tell_gap(topo, &moment, rest, sizeof rest, err) < 0
+	           : moment.state != HISTORY_NULL && tell_piece(topo, &moment, t, rest, sizeof rest, err) < 0)
+		return -1;
+	snprintf(buf, size, "%s %s %s %s%s", topo_subject_text(topo, s, name, sizeof name), time_clock(at, moment.start, 4),
+	         state_of(topo, &moment, state), time_duration(d, moment.end - moment.start + 1), rest);
+	return 0;
+}

@@ -1,0 +1,340 @@
+/* Lists of gaps, the steal matrix, guilty timers, the text and the sentences. */
+#include "flow_world.h"
+#include "test.h"
+
+#include <inttypes.h>
+
+#define MS INT64_C(1000000)
+
+/* Debian (one vCPU) against burnP6 of the host and Ubuntu on pCPU 3: a third each, in turns of 1 ms. */
+static void thirds(struct world *w)
+{
+	char status[4096] = "", thread[4096] = "", current[4096] = "", ubuntu[4096] = "", irq[256];
+	int64_t origin = INT64_C(1000000) * MS;
+	size_t a = 0, b = 0, c = 0, d = 0;
+	world_open(w);
+	for (int i = 0; i < 30; i++) {
+		int64_t t = origin + 3 * i * MS;
+		a += (size_t)snprintf(status + a, sizeof status - a, "%" PRId64 " RUNNING;%" PRId64 " PREEMPTED;", t, t + MS);
+		b += (size_t)snprintf(thread + b, sizeof thread - b, "%" PRId64 " RUNNING;%" PRId64 " VIRT_PREEMPTED;", t, t + MS);
+		c += (size_t)snprintf(current + c, sizeof current - c, "%" PRId64 " 100;%" PRId64 " 2101;%" PRId64 " 200;", t,
+		                      t + MS, t + 2 * MS);
+		d += (size_t)snprintf(ubuntu + d, sizeof ubuntu - d, "%" PRId64 " PREEMPTED;%" PRId64 " RUNNING;", t, t + 2 * MS);
+	}
+	snprintf(irq, sizeof irq, "%" PRId64 " irq/46-iwlwifi;%" PRId64 " -", origin + 4 * MS, origin + 4 * MS + 1000);
+	world_rowf(w, status, "/Virtual Machines/Debian/CPUs/CPU0/Status");
+	world_rowf(w, thread, "/Virtual Machines/Debian/Threads/3525/Status");
+	world_row(w, "/Virtual Machines/Debian/Threads/3525/Name", "0 critical_task");
+	world_row(w, "/Virtual Machines/Debian/Threads/3525/CPU", "0 0");
+	world_row(w, "/Virtual Machines/Debian/CPUs/CPU0/Current Thread", "0 3525");
+	world_row(w, "/Virtual Machines/Debian/CPUs/CPU0/pCPU", "0 3");
+	world_row(w, "/Virtual Machines/Ubuntu/CPUs/CPU1/Current Thread", "0 77");
+	world_row(w, "/Virtual Machines/Ubuntu/CPUs/CPU1/pCPU", "0 3");
+	world_row(w, "/Virtual Machines/Ubuntu/CPUs/CPU1/Status", ubuntu);
+	world_row(w, "/Virtual Machines/Ubuntu/Threads/77/Name", "0 cc\033[31m");
+	world_row(w, "/Host/Threads/100/VM", "0 Debian/0");
+	world_row(w, "/Host/Threads/200/VM", "0 Ubuntu/1");
+	world_row(w, "/Host/Threads/2101/Name", "0 burnP6");
+	world_row(w, "/Host/CPUs/CPU3/Current Thread", current);
+	world_row(w, "/Host/CPUs/CPU3/Interrupt", irq);
+	world_close(w, origin, origin + 90 * MS - 1);
+}
+
+/* The paper's second use case: about a third each. */
+static void critical_task(void **state)
+{
+	struct world w;
+	struct flow f;
+	struct error err = ERROR_INIT;
+	(void)state;
+	thirds(&w);
+	struct subject s = world_subject(&w, "Debian/3525");
+	assert_int_equal(flow_of_thread(&w.topo, s.index, INT64_MIN, INT64_MAX, &f, &err), 0);
+	world_check_tiling(&f);
+	assert_int_equal(f.entries, 4);
+	assert_int_equal(f.entry[0].duration, 30 * MS);
+	assert_int_equal(f.entry[2].duration, 30 * MS - 1000);  /* burnP6, but for the interrupt */
+	assert_string_equal(f.name[f.entry[2].name], "burnP6");
+	assert_int_equal(f.entry[3].kind, FLOW_IRQ);
+	char *text = NULL;
+	size_t size = 0;
+	FILE *to = open_memstream(&text, &size);
+	const char *header[] = { "history: x" };
+	struct flow_text o = { .threshold = 0.001, .header = header, .headers = 1 };
+	assert_int_equal(flow_write_text(&w.topo, &f, &s, &o, to, &err), 0);
+	fclose(to);
+	assert_non_null(strstr(text, "left out: 1 entry below 0.1 % each, together 1.00 us (<0.1%)\n"));
+	free(text);
+	flow_release(&f);
+	/* one cell of the lanes = 1 ms */
+	assert_int_equal(flow_of_thread(&w.topo, s.index, 0, history_begin(w.h) + 26 * MS - 1, &f, &err), 0);
+	to = open_memstream(&text, &size);
+	assert_int_equal(flow_write_text(&w.topo, &f, &s, &o, to, &err), 0);
+	fclose(to);
+	assert_string_equal(text,
+		"history: x\n"
+		"execution flow of Debian/3525 critical_task\n"
+		"1970-01-01 00:16:40.000000000 .. 00:16:40.025999999 (26.0 ms), 4 entries\n"
+		"running 34.6%, preempting 65.4%, irq <0.1%\n\n"
+		"Debian                              9.00 ms  34.6% |#  #  #  #  #  #  #  #  # |\n"
+		"  3525 critical_task                9.00 ms  34.6% |#  #  #  #  #  #  #  #  # |\n"
+		"host                                9.00 ms  34.6% | !  !  !  !  !  !  !  !  !|\n"
+		"  2101 burnP6                       9.00 ms  34.6% | !  !  !  !  !  !  !  !  !|\n"
+		"Ubuntu                              8.00 ms  30.8% |  !  !  !  !  !  !  !  !  |\n"
+		"  77 cc\\e[31m                       8.00 ms  30.8% |  !  !  !  !  !  !  !  !  |\n"
+		"left out: 1 entry below 0.1 % each, together 1.00 us (<0.1%)\n");
+	free(text);
+	to = open_memstream(&text, &size);
+	o = (struct flow_text){ .width = 100, .intervals = true };
+	assert_int_equal(flow_write_text(&w.topo, &f, &s, &o, to, &err), 0);
+	fclose(to);
+	assert_non_null(strstr(text, "irq/46-iwlwifi"));
+	assert_null(strstr(text, "left out"));
+	assert_null(strchr(text, '\033'));
+	assert_non_null(strstr(text, "00:16:40.001000000   1.00 ms  preempting  host/2101 burnP6  CPU3\n"));
+	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+		assert_true(strlen(line) <= 100);
+	free(text);
+	flow_release(&f);
+	world_release(&w);
+}
+
+static void lists(void **state)
+{
+	struct world w;
+	struct gap_list l;
+	struct error err = ERROR_INIT;
+	int64_t ns;
+	(void)state;
+	thirds(&w);
+	int64_t begin = history_begin(w.h), end = history_end(w.h);
+	struct subject s = world_subject(&w, "Debian");
+	struct gap_options o = { begin, end, 0, 0 };
+	assert_int_equal(gap_list_of(&w.topo, &s, &o, &l, &err), 0);
+	assert_int_equal(steal_time(&w.topo, &s, begin, end, &ns, &err), 0);
+	assert_int_equal(l.count, 30);
+	assert_int_equal(l.items, 30);
+	assert_int_equal(l.total, ns);
+	assert_int_equal(l.p50, 2 * MS);
+	assert_int_equal(l.longest, 2 * MS);
+	for (size_t i = 0; i < l.items; i++) {
+		int64_t sum = 0;
+		assert_true(l.item[i].culprits >= 2);
+		for (size_t k = 0; k < l.item[i].culprits; k++)
+			sum += l.culprit[l.item[i].culprit + k].duration;
+		assert_int_equal(sum, l.item[i].gap.end - l.item[i].gap.start + 1);
+	}
+	gap_list_release(&l);
+	/* cut at both ends: the first gap loses half, so it is the shortest */
+	o = (struct gap_options){ begin + 2 * MS, end, 2 * MS, 3 };
+	assert_int_equal(gap_list_of(&w.topo, &s, &o, &l, &err), 0);
+	assert_int_equal(l.count, 29);
+	assert_int_equal(l.items, 3);
+	assert_int_equal(l.item[0].gap.start, begin + 4 * MS);
+	gap_list_release(&l);
+	o = (struct gap_options){ end + 1, end + 10, 0, 0 };
+	assert_int_equal(gap_list_of(&w.topo, &s, &o, &l, &err), 0);
+	assert_int_equal(l.count, 0);
+	gap_list_release(&l);
+	assert_int_equal(gap_list_of(&w.topo, NULL, &(struct gap_options){ begin, end, 0, 1 }, &l, &err), 0);
+	assert_int_equal(l.count, 60);
+	gap_list_release(&l);
+	world_release(&w);
+}
+
+static void matrix(void **state)
+{
+	struct world w;
+	struct steal m;
+	struct error err = ERROR_INIT;
+	char a[64], b[64];
+	(void)state;
+	thirds(&w);
+	assert_int_equal(steal_matrix(&w.topo, STEAL_BY_MACHINE, NULL, INT64_MIN, INT64_MAX, &m, &err), 0);
+	const struct { const char *victim, *thief; int64_t ns; } expected[] = {
+		{ "Debian", "host", 30 * MS }, { "Debian", "Ubuntu", 30 * MS },
+		{ "Ubuntu", "host", 30 * MS }, { "Ubuntu", "Debian", 30 * MS },
+	};
+	assert_int_equal(m.cells, COUNT(expected));
+	for (size_t i = 0; i < m.cells; i++) {
+		const struct steal_party *v = &m.cell[i].victim, *t = &m.cell[i].thief;
+		assert_string_equal(flow_party_text(&w.topo, v->system, v->tid, m.name[v->name], v->kind, a, sizeof a),
+		                    expected[i].victim);
+		assert_string_equal(flow_party_text(&w.topo, t->system, t->tid, m.name[t->name], t->kind, b, sizeof b),
+		                    expected[i].thief);
+		assert_int_equal(m.cell[i].ns, expected[i].ns);
+		assert_true(m.cell[i].share == 0.5);
+	}
+	steal_release(&m);
+	struct subject s = world_subject(&w, "Debian/vCPU0");
+	assert_int_equal(steal_matrix(&w.topo, STEAL_BY_THREAD, &s, INT64_MIN, INT64_MAX, &m, &err), 0);
+	assert_int_equal(m.cells, 3);
+	assert_string_equal(flow_party_text(&w.topo, m.cell[0].victim.system, m.cell[0].victim.tid,
+	                                    m.name[m.cell[0].victim.name], FLOW_RUNNING, a, sizeof a),
+	                    "Debian/3525 critical_task");
+	assert_string_equal(flow_party_text(&w.topo, m.cell[0].thief.system, m.cell[0].thief.tid,
+	                                    m.name[m.cell[0].thief.name], m.cell[0].thief.kind, a, sizeof a),
+	                    "Ubuntu/77 cc\\e[31m");
+	assert_int_equal(m.cell[2].thief.kind, FLOW_IRQ);
+	assert_int_equal(m.cell[2].ns, 1000);
+	steal_release(&m);
+	world_release(&w);
+}
+
+static void sentences(void **state)
+{
+	struct world w;
+	struct error err = ERROR_INIT;
+	char *text, line[512];
+	(void)state;
+	thirds(&w);
+	int64_t begin = history_begin(w.h), end = history_end(w.h);
+	struct subject s = world_subject(&w, "Debian/3525"), cpu = world_subject(&w, "Debian/vCPU0");
+	struct subject pcpu = world_subject(&w, "host/CPU3"), vm = world_subject(&w, "Debian");
+	assert_int_equal(explain_window(&w.topo, &s, begin, end, &text, &err), 0);
+	assert_string_equal(text,
+		"Debian/3525 critical_task, 00:16:40.000000 .. 00:16:40.089999 (90.0 ms): ran 30.0 ms (33.3 %), was kept from "
+		"running 60.0 ms (66.7 %), slept 0 ns (0.0 %).\n"
+		"What delayed it most was Ubuntu/77 cc\\e[31m: 30.0 ms (33.3 %) in 30 pieces, the longest 1.00 ms at "
+		"00:16:40.002000 on CPU3.\n"
+		"Then host/2101 burnP6: 30.0 ms (33.3 %); 1 other: 1.00 us (0.0 %).\n"
+		"How sure: no part of it is unknown. stealscope info tells the error band of the clocks.\n"
+		"Look next at Ubuntu/77 cc\\e[31m, a thread of another VM on the same CPU.  stealscope flow FILE Ubuntu/77\n");
+	free(text);
+	assert_int_equal(explain_at(&w.topo, &cpu, begin + 5 * MS, &text, &err), 0);
+	assert_memory_equal(text, "Debian/vCPU0 was PREEMPTED for 2.00 ms from 00:16:40.004000.\n", 60);
+	free(text);
+	assert_int_equal(explain_window(&w.topo, &pcpu, begin, end, &text, &err), -1);
+	assert_int_equal(explain_window(&w.topo, &vm, begin, end, &text, &err), -1);
+	assert_int_equal(explain_status(&w.topo, &cpu, begin + MS + 3, line, sizeof line, &err), 0);
+	assert_string_equal(line, "Debian/vCPU0 00:16:40.0010 PREEMPTED 2.00 ms by host/2101 burnP6 on CPU3 (50 %) and 1 more");
+	assert_int_equal(explain_status(&w.topo, &s, begin, line, sizeof line, &err), 0);
+	assert_string_equal(line, "Debian/3525 critical_task 00:16:40.0000 RUNNING 1.00 ms on CPU3");
+	assert_int_equal(explain_status(&w.topo, &pcpu, begin + MS, line, sizeof line, &err), 0);
+	assert_string_equal(line, "host/CPU3 00:16:40.0010 busy 1.00 ms by host/2101 burnP6 on CPU3");
+	assert_int_equal(explain_status(&w.topo, &vm, begin, line, sizeof line, &err), 0);
+	assert_string_equal(line, "Debian was kept from running for 60.0 ms in all");
+	world_release(&w);
+}
+
+struct lines { char text[1 << 16]; size_t used; };
+
+static void line_add(struct lines *l, int64_t t, const char *value)
+{
+	l->used += (size_t)snprintf(l->text + l->used, sizeof l->text - l->used, "%" PRId64 " %s;", t, value);
+}
+
+/* The paper's Fig. 15: a residual timer of an idle VM interrupts a busy one; no thread runs for it.  A process of
+ * that VM comes every 100 ms too, each time with another TID. */
+static void residual_timer(void **state)
+{
+	static struct lines host, vcpu, busy, pcpu, current;
+	struct world w;
+	struct periodic_list l;
+	struct error err = ERROR_INIT;
+	(void)state;
+	world_open(&w);
+	host.used = vcpu.used = busy.used = pcpu.used = current.used = 0;
+	line_add(&host, 0, "BLOCKED");
+	line_add(&vcpu, 0, "IDLE");
+	line_add(&busy, 0, "RUNNING");
+	line_add(&pcpu, 0, "100");
+	line_add(&current, 0, "0");
+	for (int i = 1; i <= 100; i++) {
+		int64_t t = 10 * i * MS + (i % 3) * 20000;  /* a little jitter */
+		char tid[16];
+		bool work = i % 10 == 0;
+		line_add(&host, t - 50000, "PREEMPTED");
+		line_add(&host, t, "RUNNING");
+		line_add(&busy, t, "PREEMPTED");
+		line_add(&pcpu, t, "200");
+		snprintf(tid, sizeof tid, "%d", 500 + i);
+		if (work) {
+			world_rowf(&w, "0 cron", "/Virtual Machines/Ubuntu/Threads/%s/Name", tid);
+			line_add(&current, t + 1000, tid);
+			line_add(&current, t + 290000, "0");
+		}
+		line_add(&host, t + 300000, "BLOCKED");
+		line_add(&busy, t + 300000, "RUNNING");
+		line_add(&pcpu, t + 300000, "100");
+	}
+	world_row(&w, "/Host/Threads/200/VM", "0 Ubuntu/0");
+	world_row(&w, "/Host/Threads/100/VM", "0 Debian/0");
+	world_row(&w, "/Host/Threads/200/Status", host.text);
+	world_row(&w, "/Host/CPUs/CPU0/Current Thread", pcpu.text);
+	world_row(&w, "/Virtual Machines/Ubuntu/CPUs/CPU0/Status", vcpu.text);
+	world_row(&w, "/Virtual Machines/Ubuntu/CPUs/CPU0/Current Thread", current.text);
+	world_row(&w, "/Virtual Machines/Debian/CPUs/CPU0/Status", busy.text);
+	world_row(&w, "/Virtual Machines/Debian/CPUs/CPU0/Current Thread", "0 7");
+	world_row(&w, "/Virtual Machines/Debian/CPUs/CPU0/pCPU", "0 0");
+	world_close(&w, 0, 1100 * MS);
+	assert_int_equal(gap_periodic(&w.topo, INT64_MIN, INT64_MAX, &l, &err), 0);
+	assert_int_equal(l.items, 2);
+	const struct periodic *p = &l.item[0];
+	assert_string_equal(l.name[p->name], "swapper");
+	assert_int_equal(p->tid, 0);
+	assert_true(p->period >= 9 * MS && p->period <= 11 * MS);
+	assert_true(p->regular > 0.95);
+	assert_int_equal(p->wakeups, 90);
+	assert_int_equal(p->switches, 90);
+	assert_int_equal(p->cost, 90 * 300000);
+	assert_int_equal(p->busy, 90 * 300000);
+	p = &l.item[1];
+	assert_string_equal(l.name[p->name], "cron");
+	assert_int_equal(p->tid, -1);
+	assert_true(p->period >= 99 * MS && p->period <= 101 * MS);
+	assert_int_equal(p->cost, 10 * 300000);
+	periodic_release(&l);
+	world_release(&w);
+}
+
+/* What is not a timer: wakes at random distances; a guest that is busy all the time. */
+static void not_periodic(void **state)
+{
+	static struct lines host;
+	struct world w;
+	struct periodic_list l;
+	struct error err = ERROR_INIT;
+	uint64_t seed = 1;
+	int64_t t = 0;
+	(void)state;
+	world_open(&w);
+	host.used = 0;
+	line_add(&host, 0, "BLOCKED");
+	for (int i = 0; i < 200; i++) {
+		seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+		t += MS + (int64_t)(seed >> 33) % (40 * MS);
+		line_add(&host, t, "RUNNING");
+		line_add(&host, t + 100000, "BLOCKED");
+	}
+	world_row(&w, "/Host/Threads/200/VM", "0 Random/0");
+	world_row(&w, "/Host/Threads/200/Status", host.text);
+	world_row(&w, "/Virtual Machines/Random/CPUs/CPU0/Status", "0 IDLE");
+	host.used = 0;
+	line_add(&host, 0, "BLOCKED");
+	for (int i = 1; i < 200; i++) {
+		line_add(&host, 10 * i * MS, "RUNNING");
+		line_add(&host, 10 * i * MS + 6 * MS, "BLOCKED");
+	}
+	world_row(&w, "/Host/Threads/300/VM", "0 Busy/0");
+	world_row(&w, "/Host/Threads/300/Status", host.text);
+	world_row(&w, "/Virtual Machines/Busy/CPUs/CPU0/Status", "0 IDLE");
+	world_close(&w, 0, t + 5000 * MS);
+	assert_int_equal(gap_periodic(&w.topo, INT64_MIN, INT64_MAX, &l, &err), 0);
+	assert_int_equal(l.items, 0);
+	periodic_release(&l);
+	world_release(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(critical_task),
+		cmocka_unit_test(lists),
+		cmocka_unit_test(matrix),
+		cmocka_unit_test(sentences),
+		cmocka_unit_test(residual_timer),
+		cmocka_unit_test(not_periodic),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
