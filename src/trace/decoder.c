@@ -11,10 +11,7 @@
 #include "trace/bind.h"
 
 struct job {
-	size_t port;
-	struct store *store;
-	_Atomic uint64_t *events;
-	const atomic_bool *cancelled;
+	const struct decode *what;
 	struct decoded *out;
 	struct error *err;
 	int status;
@@ -26,6 +23,7 @@ struct job {
 
 struct decoder {
 	struct ctf *ctf;
+	const char *dir;           /* for messages */
 	const bt_plugin *plugin;
 	bt_graph *graph;
 	const bt_component_source *source;
@@ -115,6 +113,8 @@ static int on_discarded_events(struct decoder *d, struct job *j, const bt_messag
 		bt_stream_borrow_class_const(bt_message_discarded_events_borrow_stream_const(msg));
 	uint64_t n;
 	int64_t count = EVENT_ABSENT;
+	if (j->what->before && !j->out->packets)
+		return 0;  /* the whole stream's count so far: see on_first_packet() */
 	if (bt_message_discarded_events_get_count(msg, &n) == BT_PROPERTY_AVAILABILITY_AVAILABLE) {
 		j->out->lost_events += n;
 		count = (int64_t)(n & INT64_MAX);
@@ -154,28 +154,91 @@ static void choose_layout(struct decoder *d, const bt_trace_class *tc)
 		atomic_store(&d->ctf->chosen, best + 1);
 }
 
+/* A part of a stream: what was lost between its first packet and the one before it, which libbabeltrace2 did not see. */
+static int on_first_packet(struct job *j, int64_t begin)
+{
+	const struct decode *w = j->what;
+	if (w->lost_from != INT64_MIN) {
+		struct event ev = lost_event(j, w->lost_from, begin, EVENT_ABSENT);
+		if (put(j, &ev))
+			return -1;
+	}
+	uint64_t n = w->before ? w->packet[0].discarded - w->before->discarded : 0;
+	if (n && n <= INT64_MAX) {
+		j->out->lost_events += n;
+		j->lost = lost_event(j, begin, begin, (int64_t)n);
+	}
+	return 0;
+}
+
+static void check_packet(struct job *j, const bt_clock_snapshot *begin)
+{
+	const struct decode *w = j->what;
+	const uint64_t i = j->out->packets;
+	if (i >= w->packets || (begin && bt_clock_snapshot_get_value(begin) != w->packet[i].begin))
+		j->out->unexpected = true;
+}
+
 static int on_packet_begin(struct decoder *d, struct job *j, const bt_message *msg)
 {
 	const bt_packet *packet = bt_message_packet_beginning_borrow_packet_const(msg);
+	const bt_stream_class *sc = bt_stream_borrow_class_const(bt_packet_borrow_stream_const(packet));
+	const bt_clock_snapshot *begin = !bt_stream_class_packets_have_beginning_default_clock_snapshot(sc) ? NULL :
+		bt_message_packet_beginning_borrow_default_clock_snapshot_const(msg);
 	int64_t cpu = binder_packet_cpu(d->binder, packet);
 	if (cpu >= 0 && cpu <= UINT16_MAX)
 		j->cpu = (uint16_t)cpu;
 	j->lost.cpu = j->cpu;
 	j->last_ts = INT64_MIN;
+	if (j->what->check)
+		check_packet(j, begin);
+	if (!j->out->packets && on_first_packet(j, time_of(begin, j->writer.ts)))
+		return -1;
 	j->out->packets++;
+	j->out->open = true;
 	return 0;
 }
 
-static int on_packet_end(struct job *j)
+/* end is NULL when the stream ends without the packet's end, or when packets have no end time. */
+static int on_packet_end(struct job *j, const bt_clock_snapshot *end)
 {
+	const struct decode *w = j->what;
+	const uint64_t i = j->out->packets;
+	if (j->out->open && i && i <= w->packets) {
+		atomic_fetch_add_explicit(w->bytes, w->packet[i - 1].size, memory_order_relaxed);
+		j->out->bytes += w->packet[i - 1].size;
+	}
+	j->out->open = false;
 	if (j->lost.ts == INT64_MIN)
 		return 0;
 	struct event ev = j->lost;
 	j->lost.ts = INT64_MIN;
 	if (j->last_ts > ev.ts)
 		ev.ts = j->last_ts;
+	ev.lost.end = time_of(end, ev.lost.end);
 	if (ev.lost.end < ev.ts)
 		ev.lost.end = ev.ts;
+	return put(j, &ev);
+}
+
+static int on_packet_end_message(struct job *j, const bt_message *msg)
+{
+	const bt_packet *packet = bt_message_packet_end_borrow_packet_const(msg);
+	const bt_stream_class *sc = bt_stream_borrow_class_const(bt_packet_borrow_stream_const(packet));
+	return on_packet_end(j, !bt_stream_class_packets_have_end_default_clock_snapshot(sc) ? NULL :
+		bt_message_packet_end_borrow_default_clock_snapshot_const(msg));
+}
+
+/* The stream cannot be read further: what the CPU did from here on is unknown. */
+static int on_broken(struct job *j)
+{
+	struct error why = ERROR_INIT;
+	take_error(&why, "libbabeltrace2");
+	j->out->broken = mem_dup(why.text);
+	j->lost.ts = INT64_MIN;
+	if (j->writer.ts == INT64_MIN)
+		return 0;
+	struct event ev = lost_event(j, j->writer.ts, j->writer.ts, EVENT_ABSENT);
 	return put(j, &ev);
 }
 
@@ -192,7 +255,7 @@ static int on_message(struct decoder *d, struct job *j, const bt_message *msg)
 	case BT_MESSAGE_TYPE_PACKET_BEGINNING:
 		return on_packet_begin(d, j, msg);
 	case BT_MESSAGE_TYPE_PACKET_END:
-		return on_packet_end(j);
+		return on_packet_end_message(j, msg);
 	case BT_MESSAGE_TYPE_DISCARDED_EVENTS:
 		return on_discarded_events(d, j, msg);
 	case BT_MESSAGE_TYPE_DISCARDED_PACKETS:
@@ -202,34 +265,36 @@ static int on_message(struct decoder *d, struct job *j, const bt_message *msg)
 	}
 }
 
+static bool enough(const struct job *j)
+{
+	return j->what->limit && !j->out->open && j->out->packets == j->what->packets;
+}
+
 static int drain(struct decoder *d, struct job *j, bt_message_iterator *it)
 {
-	while (!atomic_load_explicit(j->cancelled, memory_order_relaxed)) {
+	while (!atomic_load_explicit(j->what->cancelled, memory_order_relaxed)) {
 		bt_message_array_const msgs;
 		uint64_t count = 0;
 		switch (bt_message_iterator_next(it, &msgs, &count)) {
 		case BT_MESSAGE_ITERATOR_NEXT_STATUS_OK:
 			break;
 		case BT_MESSAGE_ITERATOR_NEXT_STATUS_END:
-			return on_packet_end(j);
+			return 0;
 		case BT_MESSAGE_ITERATOR_NEXT_STATUS_AGAIN:
 			continue;
-		default: {
-			struct error why = ERROR_INIT;
-			take_error(&why, "libbabeltrace2");
-			j->out->broken = mem_dup(why.text);
-			return on_packet_end(j);
-		}
+		default:
+			return on_broken(j);
 		}
 		int status = 0;
 		for (uint64_t i = 0; i < count; i++) {
-			if (!status)
+			if (!status && !enough(j))
 				status = on_message(d, j, msgs[i]);
 			bt_message_put_ref(msgs[i]);
 		}
 		if (status)
 			return -1;
-		atomic_fetch_add_explicit(j->events, count, memory_order_relaxed);
+		if (enough(j))
+			return 0;
 	}
 	return error_set(j->err, STATUS_CANCELLED, NULL, "reading traces: interrupted");
 }
@@ -264,13 +329,11 @@ static bt_component_class_sink_consume_method_status sink_consume(bt_self_compon
 {
 	struct decoder *d = bt_self_component_get_data(bt_self_component_sink_as_self_component(self));
 	struct job *j = d->job;
-	bt_self_component_port_input *port = bt_self_component_sink_borrow_input_port_by_index(self, j->port);
+	bt_self_component_port_input *port = bt_self_component_sink_borrow_input_port_by_index(self, j->what->port);
 	bt_message_iterator *it = NULL;
 	if (bt_message_iterator_create_from_sink_component(self, port, &it) !=
 	    BT_MESSAGE_ITERATOR_CREATE_FROM_SINK_COMPONENT_STATUS_OK) {
-		struct error why = ERROR_INIT;
-		take_error(&why, "libbabeltrace2");
-		j->out->broken = mem_dup(why.text);
+		j->status = on_broken(j);
 		return BT_COMPONENT_CLASS_SINK_CONSUME_METHOD_STATUS_OK;
 	}
 	j->status = drain(d, j, it);
@@ -280,15 +343,16 @@ static bt_component_class_sink_consume_method_status sink_consume(bt_self_compon
 
 /* ---- the graph */
 
-static int make_source(struct decoder *d, const bt_component_class_source *cls, struct error *err)
+static int make_source(struct decoder *d, const bt_component_class_source *cls, char *const *dir, size_t n,
+                       struct error *err)
 {
 	bt_value *params = bt_value_map_create(), *inputs = NULL;
 	int status = -1;
 	if (!params || bt_value_map_insert_empty_array_entry(params, "inputs", &inputs) !=
 	               BT_VALUE_MAP_INSERT_ENTRY_STATUS_OK)
 		goto out;
-	for (size_t i = 0; i < d->ctf->dirs; i++)
-		if (bt_value_array_append_string_element(inputs, d->ctf->dir[i]) !=
+	for (size_t i = 0; i < n; i++)
+		if (bt_value_array_append_string_element(inputs, dir[i]) !=
 		    BT_VALUE_ARRAY_APPEND_ELEMENT_STATUS_OK)
 			goto out;
 	if (bt_graph_add_source_component(d->graph, cls, "in", params, BT_LOGGING_LEVEL_NONE, &d->source) ==
@@ -296,7 +360,7 @@ static int make_source(struct decoder *d, const bt_component_class_source *cls, 
 		status = 0;
 out:
 	if (status)
-		take_error(err, d->ctf->dir[0]);
+		take_error(err, dir[0]);
 	bt_value_put_ref(params);
 	return status;
 }
@@ -341,10 +405,11 @@ static void put_plugin(const bt_plugin *plugin)
 	pthread_mutex_unlock(&plugin_lock);
 }
 
-struct decoder *decoder_open(struct ctf *ctf, struct error *err)
+struct decoder *decoder_open(struct ctf *ctf, char *const *dir, size_t n, struct error *err)
 {
 	struct decoder *d = mem_new(1, sizeof *d);
 	d->ctf = ctf;
+	d->dir = dir[0];
 	name_cache_init(&d->names, ctf->names);
 	if (find_ctf_plugin(&d->plugin, err))
 		goto fail;
@@ -354,7 +419,7 @@ struct decoder *decoder_open(struct ctf *ctf, struct error *err)
 		take_error(err, "libbabeltrace2");
 		goto fail;
 	}
-	if (make_source(d, cls, err))
+	if (make_source(d, cls, dir, n, err))
 		goto fail;
 	if (decoder_ports(d) && connect(d, err))
 		goto fail;
@@ -388,49 +453,27 @@ const char *decoder_port_name(const struct decoder *d, size_t port)
 	return bt_port_get_name(bt_port_output_as_port_const(p));
 }
 
-int decoder_run(struct decoder *d, size_t port, struct store *store, _Atomic uint64_t *events,
-                const atomic_bool *cancelled, struct decoded *out, struct error *err)
+int decoder_run(struct decoder *d, const struct decode *what, struct decoded *out, struct error *err)
 {
-	struct job j = { .port = port, .store = store, .events = events, .cancelled = cancelled, .out = out, .err = err,
-		.lost = { .ts = INT64_MIN }, .last_ts = INT64_MIN };
+	struct job j = { .what = what, .out = out, .err = err, .lost = { .ts = INT64_MIN }, .last_ts = INT64_MIN };
 	*out = (struct decoded){ 0 };
 	stream_init(&out->records);
-	writer_open(&j.writer, store, &out->records);
+	writer_open(&j.writer, what->store, &out->records);
 	d->job = &j;
 	if (bt_graph_run_once(d->graph) != BT_GRAPH_RUN_ONCE_STATUS_OK)
-		j.status = take_error(err, d->ctf->dir[0]);
+		j.status = take_error(err, d->dir);
 	d->job = NULL;
 	out->clamped = j.writer.clamped;
+	out->last = j.writer.ts;
+	out->unexpected |= what->check && !out->broken && out->packets != what->packets;
 	if (writer_close(&j.writer, err))
 		return -1;
 	return j.status;
 }
 
-char *decoder_metadata(const char *dir, struct error *err)
+void decoded_release(struct decoded *d, struct store *store)
 {
-	const bt_plugin *plugin;
-	if (find_ctf_plugin(&plugin, err))
-		return NULL;
-	const bt_component_class_source *cls = bt_plugin_borrow_source_component_class_by_name_const(plugin, "fs");
-	bt_value *params = bt_value_map_create();
-	bt_query_executor *query = NULL;
-	const bt_value *result = NULL;
-	char *text = NULL;
-	if (cls && params && bt_value_map_insert_string_entry(params, "path", dir) == BT_VALUE_MAP_INSERT_ENTRY_STATUS_OK)
-		query = bt_query_executor_create(bt_component_class_source_as_component_class_const(cls),
-		                                 "metadata-info", params);
-	if (query)
-		bt_query_executor_set_logging_level(query, BT_LOGGING_LEVEL_NONE);
-	if (query && bt_query_executor_query(query, &result) == BT_QUERY_EXECUTOR_QUERY_STATUS_OK) {
-		const bt_value *v = bt_value_map_borrow_entry_value_const(result, "text");
-		if (v && bt_value_is_string(v))
-			text = mem_dup(bt_value_string_get(v));
-	}
-	if (!text)
-		take_error(err, dir);
-	bt_value_put_ref(result);
-	bt_query_executor_put_ref(query);
-	bt_value_put_ref(params);
-	put_plugin(plugin);
-	return text;
+	free(d->broken);
+	stream_release(&d->records, store);
+	*d = (struct decoded){ 0 };
 }

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 
 #include "base/mem.h"
-#include "trace/decoder.h"
 #include "trace/internal.h"
 
 #define CTF_MEND "give the folder that holds the trace's 'metadata'; record with `lttng create` and `lttng start`, " \
@@ -132,16 +131,10 @@ void ctf_dirs_free(struct ctf_dir *list, size_t n)
 	free(list);
 }
 
-/* Names the trace, and tells a damaged metadata file before anything is decoded. */
 static int describe(struct ctf_dir *d, struct error *err)
 {
-	char *text = decoder_metadata(d->path, err);
-	if (!text)
-		return error_wrap(err, "%s: the metadata cannot be read", d->path);
-	metadata_scan(text, &d->meta);
-	free(text);
 	d->bytes = folder_bytes(d->path);
-	return 0;
+	return metadata_read(d->path, &d->meta, err);
 }
 
 int ctf_find(const char *root, struct ctf_dir **list, size_t *n, struct error *err)

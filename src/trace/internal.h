@@ -23,6 +23,7 @@ struct metadata {
 	char hostname[256], tracer[128], uuid[40], clock_uuid[40], clock_offset[48];
 };
 void metadata_scan(const char *text, struct metadata *m);
+int metadata_read(const char *dir, struct metadata *m, struct error *err);
 
 /* A folder that holds a CTF trace. */
 struct ctf_dir {

@@ -1,42 +1,19 @@
-/* Loading: all machines' traces, decoded by a few threads, each stream once.
+/* Loading: all machines' traces, decoded by a few threads, each packet once.
  *
- * First every CTF trace is opened (a graph each, in parallel), which tells its streams.  Then the threads take streams,
- * largest trace first; a thread that needs a graph of a trace takes an idle one or opens another. */
-#include <pthread.h>
+ * First every CTF trace is opened (a graph each, in parallel), which tells its streams.  Then the threads take tasks,
+ * largest first; a thread that needs a graph of a trace takes an idle one or opens another. */
+#include "trace/load.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "trace/decoder.h"
-#include "trace/internal.h"
 
 #define MEMORY_DEFAULT ((size_t)96 << 20)
 #define MOST_WORKERS 64
-
-struct task {
-	size_t group, port;
-	uint64_t bytes;  /* about */
-	struct decoded out;
-	struct error err;
-	int status;
-	bool ran;
-};
-
-/* One CTF trace of one machine, and the graphs over it that no thread uses. */
-struct group {
-	size_t machine;
-	const struct ctf_dir *first_dir;
-	struct ctf ctf;
-	uint64_t bytes;
-	size_t ports, first_task;
-	char **port_name;
-	struct decoder **idle;
-	size_t idles, idles_cap;
-	struct error err;
-	int status;
-};
+#define MOST_DAMAGE 100  /* damaged packets of a stream after which the rest is given up */
 
 struct machine {
 	const struct trace_spec *spec;
@@ -54,15 +31,15 @@ struct load {
 	struct group *group;
 	size_t groups, groups_cap;
 	struct task *task;
-	size_t *order;  /* of the tasks, largest first */
-	size_t tasks;
+	size_t *order;  /* in which the tasks are taken */
+	size_t tasks, ordered;
 	struct store *store;
 	pthread_mutex_t lock;
-	size_t next;    /* the next group to open, then the next in order to run */
-	unsigned workers, running;
 	pthread_cond_t done;
-	_Atomic uint64_t events;
-	uint64_t bytes, bytes_done;  /* under lock */
+	size_t next;    /* the next group to open, then the next in order to run; under lock */
+	unsigned workers, running;
+	uint64_t total;
+	_Atomic uint64_t bytes;
 	atomic_bool cancelled;
 	atomic_bool failed;
 };
@@ -87,6 +64,28 @@ static void finish_thread(struct load *l)
 	pthread_mutex_unlock(&l->lock);
 }
 
+/* malloc() lets the memory of a thread other than the first grow by a page at a time, each a system call that stops all
+ * threads of the process.  Once grown it stays usable. */
+static void warm_up(void)
+{
+	enum { PIECES = 128, PIECE = 100000 };
+	void *p[PIECES];
+	for (int i = 0; i < PIECES; i++)
+		p[i] = malloc(PIECE);
+	for (int i = 0; i < PIECES; i++)
+		free(p[i]);
+}
+
+static void *open_thread(void *arg)
+{
+	struct load *l = arg;
+	warm_up();
+	for (size_t i; take_next(l, l->groups, &i);)
+		group_open(&l->group[i], l->options->spill_dir);
+	finish_thread(l);
+	return NULL;
+}
+
 static void put_idle(struct load *l, struct group *g, struct decoder *d)
 {
 	pthread_mutex_lock(&l->lock);
@@ -94,65 +93,113 @@ static void put_idle(struct load *l, struct group *g, struct decoder *d)
 	pthread_mutex_unlock(&l->lock);
 }
 
-static struct decoder *get_decoder(struct load *l, struct group *g, struct error *err)
+static struct decoder *get_idle(struct load *l, struct group *g, struct error *err)
 {
 	struct decoder *d = NULL;
 	pthread_mutex_lock(&l->lock);
 	if (g->idles)
 		d = g->idle[--g->idles];
 	pthread_mutex_unlock(&l->lock);
-	return d ? d : decoder_open(&g->ctf, err);
+	return d ? d : group_decoder(g, err);
 }
 
-static void *open_thread(void *arg)
+/* A view that cannot be made or opened counts as one that shows something unexpected, not as a failure. */
+static int run_in_view(struct load *l, const struct task *t, struct decode *w, struct decoded *out, struct error *err)
 {
-	struct load *l = arg;
-	for (size_t i; take_next(l, l->groups, &i);) {
-		struct group *g = &l->group[i];
-		struct decoder *d = decoder_open(&g->ctf, &g->err);
-		if (!d) {
-			g->status = -1;
-			continue;
-		}
-		g->ports = decoder_ports(d);
-		g->port_name = mem_new(g->ports + 1, sizeof *g->port_name);
-		for (size_t p = 0; p < g->ports; p++)
-			g->port_name[p] = mem_dup(decoder_port_name(d, p));
-		put_idle(l, g, d);
+	struct group *g = &l->group[t->group];
+	const struct stream_file *f = g->port[t->port].file;
+	struct view v;
+	const size_t first = (size_t)(w->packet - f->packet);
+	w->port = 0;
+	w->check = true;
+	w->limit = false;
+	w->before = first ? w->packet - 1 : NULL;
+	out->unexpected = true;
+	if (view_open(&v, f->dir, l->options->spill_dir, NULL))
+		return 0;
+	int status = 0;
+	struct decoder *d = view_add(&v, f, first, first + w->packets, NULL) ? NULL :
+		decoder_open(&g->ctf, &v.dir, 1, NULL);
+	if (d && decoder_ports(d) == 1)
+		status = decoder_run(d, w, out, err);
+	decoder_close(d);
+	view_close(&v);
+	return status;
+}
+
+static int run_whole(struct load *l, const struct task *t, const struct decode *w, struct decoded *out,
+                     struct error *err)
+{
+	struct group *g = &l->group[t->group];
+	struct decoder *d = get_idle(l, g, err);
+	if (!d)
+		return -1;
+	int status = decoder_run(d, w, out, err);
+	put_idle(l, g, d);
+	return status;
+}
+
+/* After a part that ended early: sets w to what follows the damaged packet.  False: nothing that can be read. */
+static bool skip_damage(const struct task *t, const struct decoded *d, struct decode *w)
+{
+	const uint64_t used = d->packets + !d->open;  /* a packet whose header is damaged was not begun */
+	if (!d->broken || !w->packet || used >= w->packets || t->parts > MOST_DAMAGE)
+		return false;
+	w->packet += used;
+	w->packets -= used;
+	w->lost_from = d->last;
+	return true;
+}
+
+static void run_task(struct load *l, struct task *t)
+{
+	const struct port *p = &l->group[t->group].port[t->port];
+	struct decode w = { .port = t->port, .store = l->store, .bytes = &l->bytes, .cancelled = &l->cancelled,
+		.lost_from = INT64_MIN };
+	if (p->file) {
+		w.packet = p->file->packet + t->first;
+		w.packets = t->end - t->first;
+		w.check = w.limit = t->end < p->file->packets;
 	}
-	finish_thread(l);
-	return NULL;
+	uint64_t counted = 0;
+	do {
+		struct decoded *out = ARRAY_PUSH(t->part, t->parts, t->cap);
+		*out = (struct decoded){ 0 };
+		stream_init(&out->records);
+		t->status = t->whole && t->parts == 1 ? run_whole(l, t, &w, out, &t->err) :
+			run_in_view(l, t, &w, out, &t->err);
+		counted += out->bytes;
+		if (t->status || out->unexpected)
+			break;
+	} while (skip_damage(t, &t->part[t->parts - 1], &w));
+	if (!t->status && t->part[t->parts - 1].unexpected) {
+		if (t->parts == 1)
+			t->unexpected = true;
+		else  /* what came before the damage is all there is */
+			decoded_release(&t->part[--t->parts], l->store);
+	}
+	if (t->status)
+		atomic_store(&l->failed, true);
+	if (counted < t->bytes)
+		atomic_fetch_add(&l->bytes, t->bytes - counted);
 }
 
 static void *decode_thread(void *arg)
 {
 	struct load *l = arg;
-	for (size_t i; take_next(l, l->tasks, &i);) {
-		struct task *t = &l->task[l->order[i]];
-		struct group *g = &l->group[t->group];
-		struct decoder *d = get_decoder(l, g, &t->err);
-		t->status = -1;
-		if (d) {
-			t->ran = true;
-			t->status = decoder_run(d, t->port, l->store, &l->events, &l->cancelled, &t->out, &t->err);
-			put_idle(l, g, d);
-		}
-		if (t->status)
-			atomic_store(&l->failed, true);
-		pthread_mutex_lock(&l->lock);
-		l->bytes_done += t->bytes;
-		pthread_mutex_unlock(&l->lock);
-	}
+	for (size_t i; take_next(l, l->ordered, &i);)
+		run_task(l, &l->task[l->order[i]]);
 	finish_thread(l);
 	return NULL;
 }
 
 /* ---- the thread that started them */
 
-static void tick(struct load *l, uint64_t done)
+static void tick(struct load *l)
 {
 	const struct progress *p = &l->options->progress;
-	if (p->tick && p->tick(p->arg, "reading traces", done, l->bytes))
+	uint64_t done = atomic_load(&l->bytes);
+	if (p->tick && p->tick(p->arg, "reading traces", done < l->total ? done : l->total, l->total))
 		atomic_store(&l->cancelled, true);
 }
 
@@ -166,9 +213,8 @@ static void wait_for_threads(struct load *l)
 		until.tv_sec += until.tv_nsec / 1000000000;
 		until.tv_nsec %= 1000000000;
 		pthread_cond_timedwait(&l->done, &l->lock, &until);
-		uint64_t done = l->bytes_done;
 		pthread_mutex_unlock(&l->lock);
-		tick(l, done);
+		tick(l);
 		pthread_mutex_lock(&l->lock);
 	}
 	pthread_mutex_unlock(&l->lock);
@@ -289,7 +335,7 @@ static int open_machine(struct load *l, size_t i, const struct trace_spec *spec,
 	name_machine(l, i);
 	for (size_t k = 0; k < m->dirs; k++) {
 		struct group *g = group_of(l, i, &m->dir[k]);
-		*ARRAY_PUSH(g->ctf.dir, g->ctf.dirs, g->ctf.cap) = mem_dup(m->dir[k].path);
+		*ARRAY_PUSH(g->dir, g->dirs, g->dirs_cap) = mem_dup(m->dir[k].path);
 		g->bytes += m->dir[k].bytes;
 		t->info.bytes += m->dir[k].bytes;
 		add_uuid(t, m->dir[k].meta.uuid);
@@ -297,64 +343,46 @@ static int open_machine(struct load *l, size_t i, const struct trace_spec *spec,
 	return 0;
 }
 
-/* ---- tasks */
-
-struct by_size { uint64_t bytes; size_t task; };
-
-static int larger_first(const void *a, const void *b)
-{
-	const struct by_size *x = a, *y = b;
-	if (x->bytes != y->bytes)
-		return x->bytes > y->bytes ? -1 : 1;
-	return x->task < y->task ? -1 : x->task > y->task;
-}
-
-static int plan(struct load *l, struct error *err)
-{
-	for (size_t i = 0; i < l->groups; i++) {
-		const struct group *g = &l->group[i];
-		if (g->status) {
-			*err = g->err;
-			return -1;
-		}
-		l->tasks += g->ports;
-		l->bytes += g->bytes;
-	}
-	l->task = mem_new(l->tasks + 1, sizeof *l->task);
-	l->order = mem_new(l->tasks + 1, sizeof *l->order);
-	struct by_size *size = mem_new(l->tasks + 1, sizeof *size);
-	size_t n = 0;
-	for (size_t i = 0; i < l->groups; i++) {
-		struct group *g = &l->group[i];
-		g->first_task = n;
-		for (size_t p = 0; p < g->ports; p++, n++) {
-			l->task[n] = (struct task){ .group = i, .port = p, .bytes = g->bytes / g->ports };
-			size[n] = (struct by_size){ l->task[n].bytes, n };
-		}
-	}
-	qsort(size, n, sizeof *size, larger_first);
-	for (size_t i = 0; i < n; i++)
-		l->order[i] = size[i].task;
-	free(size);
-	return 0;
-}
-
 /* ---- results */
 
-static void note_stream(struct notes *notes, const char *machine, const char *stream, const struct decoded *d)
+/* Moves the blocks of a part behind those of the parts before. */
+static void append(struct stream *to, struct stream *from)
 {
-	if (d->broken)
-		notes_add(notes, "%s: stream %s: damaged after %llu packets and %llu events; what follows is left out: %s",
-		          machine, stream, (unsigned long long)d->packets, (unsigned long long)d->records.events, d->broken);
-	if (d->clamped)
-		notes_add(notes, "%s: stream %s: the clock went backwards before %llu events; their times were raised",
-		          machine, stream, (unsigned long long)d->clamped);
-	if (d->untimed)
-		notes_add(notes, "%s: stream %s: %llu events without a usable time were left out", machine, stream,
-		          (unsigned long long)d->untimed);
+	for (size_t i = 0; i < from->len; i++)
+		*ARRAY_PUSH(to->block, to->len, to->cap) = from->block[i];
+	to->events += from->events;
+	to->kinds |= from->kinds;
+	to->begin = from->begin < to->begin ? from->begin : to->begin;
+	to->end = from->end > to->end ? from->end : to->end;
+	to->cpu_min = from->cpu_min < to->cpu_min ? from->cpu_min : to->cpu_min;
+	to->cpu_max = from->cpu_max > to->cpu_max ? from->cpu_max : to->cpu_max;
+	free(from->block);
+	stream_init(from);
 }
 
-static void note_machine(struct notes *notes, const struct trace *t, uint64_t lost_packets, bool known)
+struct sums { uint64_t lost_events, lost_packets, clamped, untimed; };
+
+static void deliver_port(struct load *l, struct trace *t, const struct port *p, struct stream *to, struct sums *sum,
+                         struct notes *notes)
+{
+	stream_init(to);
+	for (size_t i = p->first_task; i < p->first_task + p->tasks; i++) {
+		for (size_t k = 0; k < l->task[i].parts; k++) {
+			struct decoded *d = &l->task[i].part[k];
+			if (d->broken)
+				notes_add(notes, "%s: stream %s: damaged %s event %llu%s: %s", t->machine, p->name,
+				          d->records.events ? "after" : "at", (unsigned long long)(to->events + d->records.events),
+				          p->file ? "; the packet is left out" : "; the rest is left out", d->broken);
+			append(to, &d->records);
+			sum->lost_events += d->lost_events;
+			sum->lost_packets += d->lost_packets;
+			sum->clamped += d->clamped;
+			sum->untimed += d->untimed;
+		}
+	}
+}
+
+static void note_machine(struct notes *notes, const struct trace *t, const struct sums *sum, bool known)
 {
 	const struct trace_info *info = &t->info;
 	if (!info->events)
@@ -365,59 +393,51 @@ static void note_machine(struct notes *notes, const struct trace *t, uint64_t lo
 	if (info->lost)
 		notes_add(notes, "%s: the tracer lost %llu of %llu events; record with larger buffers", t->machine,
 		          (unsigned long long)info->lost, (unsigned long long)(info->lost + info->events));
-	if (lost_packets)
-		notes_add(notes, "%s: %llu packets of the trace are missing", t->machine, (unsigned long long)lost_packets);
+	if (sum->lost_packets)
+		notes_add(notes, "%s: %llu packets of the trace are missing", t->machine,
+		          (unsigned long long)sum->lost_packets);
+	if (sum->clamped)
+		notes_add(notes, "%s: the clock went backwards before %llu events; their times were raised", t->machine,
+		          (unsigned long long)sum->clamped);
+	if (sum->untimed)
+		notes_add(notes, "%s: %llu events without a usable time were left out", t->machine,
+		          (unsigned long long)sum->untimed);
 	if (t->names.full)
 		notes_add(notes, "%s: too many different names; some are left out", t->machine);
 }
 
-/* Moves the decoded streams into the machines' traces. */
-static void deliver(struct load *l, struct notes *notes)
+/* Moves the decoded streams into the machine's trace. */
+static void deliver(struct load *l, size_t machine, struct notes *notes)
 {
-	for (size_t i = 0; i < l->machines; i++) {
-		struct machine *m = &l->machine[i];
-		struct trace *t = m->trace;
-		uint64_t lost_packets = 0;
-		size_t cap = 0, layout = 0;
-		for (size_t k = 0; k < l->groups; k++) {
-			struct group *g = &l->group[k];
-			if (g->machine != i)
-				continue;
-			layout = layout ? layout : atomic_load(&g->ctf.chosen);
-			for (size_t p = 0; p < g->ports; p++) {
-				struct decoded *d = &l->task[g->first_task + p].out;
-				*ARRAY_PUSH(t->stream, t->streams, cap) = d->records;
-				stream_init(&d->records);
-				t->info.lost += d->lost_events;
-				lost_packets += d->lost_packets;
-				note_stream(notes, t->machine, g->port_name[p], d);
-			}
-		}
-		t->layout = mem_dup(m->layout[layout ? layout - 1 : 0]->name);
-		trace_publish(t, m->spec->role);
-		note_machine(notes, t, lost_packets, layout > 0);
+	struct machine *m = &l->machine[machine];
+	struct trace *t = m->trace;
+	struct sums sum = { 0 };
+	size_t cap = 0, layout = 0;
+	for (size_t k = 0; k < l->groups; k++) {
+		struct group *g = &l->group[k];
+		if (g->machine != machine)
+			continue;
+		layout = layout ? layout : atomic_load(&g->ctf.chosen);
+		for (size_t i = 0; i < g->notes.len; i++)
+			notes_add(notes, "%s: %s", t->machine, g->notes.line[i]);
+		for (size_t p = 0; p < g->ports; p++)
+			deliver_port(l, t, &g->port[p], ARRAY_PUSH(t->stream, t->streams, cap), &sum, notes);
 	}
+	t->info.lost = sum.lost_events;
+	t->layout = mem_dup(m->layout[layout ? layout - 1 : 0]->name);
+	trace_publish(t, m->spec->role);
+	note_machine(notes, t, &sum, layout > 0);
 }
 
 static void load_release(struct load *l)
 {
-	for (size_t i = 0; i < l->tasks && l->task; i++) {
-		free(l->task[i].out.broken);
-		if (l->task[i].ran)
-			stream_release(&l->task[i].out.records, l->store);
+	for (size_t i = 0; i < l->tasks; i++) {
+		for (size_t k = 0; k < l->task[i].parts; k++)
+			decoded_release(&l->task[i].part[k], l->store);
+		free(l->task[i].part);
 	}
-	for (size_t i = 0; i < l->groups; i++) {
-		struct group *g = &l->group[i];
-		for (size_t k = 0; k < g->idles; k++)
-			decoder_close(g->idle[k]);
-		free(g->idle);
-		for (size_t p = 0; p < g->ports; p++)
-			free(g->port_name[p]);
-		free(g->port_name);
-		for (size_t k = 0; k < g->ctf.dirs; k++)
-			free(g->ctf.dir[k]);
-		free(g->ctf.dir);
-	}
+	for (size_t i = 0; i < l->groups; i++)
+		group_release(&l->group[i]);
 	for (size_t i = 0; i < l->machines; i++) {
 		struct machine *m = &l->machine[i];
 		for (size_t k = 0; k < m->layouts; k++)
@@ -435,13 +455,34 @@ static void load_release(struct load *l)
 	pthread_cond_destroy(&l->done);
 }
 
-static int run(struct load *l, const struct trace_spec *spec, struct error *err)
+/* A view that showed something else than it should (a libbabeltrace2 that reads indexes in another way): those ports
+ * are decoded once more, whole. */
+static void plan_again(struct load *l)
 {
-	for (size_t i = 0; i < l->machines; i++)
-		if (open_machine(l, i, &spec[i], err))
-			return -1;
-	if (run_threads(l, open_thread, l->groups, err) || plan(l, err) || run_threads(l, decode_thread, l->tasks, err))
-		return -1;
+	l->ordered = 0;
+	for (size_t i = 0; i < l->groups; i++) {
+		for (size_t p = 0; p < l->group[i].ports; p++) {
+			struct port *port = &l->group[i].port[p];
+			bool again = false;
+			for (size_t k = 0; k < port->tasks; k++)
+				again |= l->task[port->first_task + k].unexpected;
+			if (!again)
+				continue;
+			for (size_t k = 0; k < port->tasks; k++) {
+				struct task *t = &l->task[port->first_task + k];
+				while (t->parts)
+					decoded_release(&t->part[--t->parts], l->store);
+				t->status = 0;
+			}
+			l->task[port->first_task].whole = true;
+			l->task[port->first_task].end = port->file->packets;
+			l->order[l->ordered++] = port->first_task;
+		}
+	}
+}
+
+static int check_tasks(const struct load *l, struct error *err)
+{
 	for (size_t i = 0; i < l->tasks; i++) {
 		if (l->task[i].status) {
 			*err = l->task[i].err;
@@ -449,6 +490,29 @@ static int run(struct load *l, const struct trace_spec *spec, struct error *err)
 		}
 	}
 	return 0;
+}
+
+static int run(struct load *l, const struct trace_spec *spec, struct error *err)
+{
+	for (size_t i = 0; i < l->machines; i++)
+		if (open_machine(l, i, &spec[i], err))
+			return -1;
+	for (size_t i = 0; i < l->groups; i++)
+		l->total += l->group[i].bytes;
+	if (run_threads(l, open_thread, l->groups, err))
+		return -1;
+	for (size_t i = 0; i < l->groups; i++) {
+		if (l->group[i].status) {
+			*err = l->group[i].err;
+			return -1;
+		}
+	}
+	plan_tasks(l->group, l->groups, l->workers, &l->task, &l->tasks, &l->order);
+	l->ordered = l->tasks;
+	if (run_threads(l, decode_thread, l->ordered, err) || check_tasks(l, err))
+		return -1;
+	plan_again(l);
+	return run_threads(l, decode_thread, l->ordered, err) || check_tasks(l, err) ? -1 : 0;
 }
 
 int trace_load(const struct trace_spec *spec, size_t n, const struct trace_options *options, struct trace **out,
@@ -465,8 +529,8 @@ int trace_load(const struct trace_spec *spec, size_t n, const struct trace_optio
 	l.store = store_new(l.options->memory ? l.options->memory : MEMORY_DEFAULT, n, l.options->spill_dir, err);
 	int status = l.store ? run(&l, spec, err) : -1;
 	if (!status) {
-		deliver(&l, notes);
 		for (size_t i = 0; i < n; i++) {
+			deliver(&l, i, notes);
 			out[i] = l.machine[i].trace;
 			l.machine[i].trace = NULL;
 		}

@@ -1,0 +1,173 @@
+#include "trace/load.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+struct decoder *group_decoder(struct group *g, struct error *err)
+{
+	return decoder_open(&g->ctf, g->view ? g->view_dir : g->dir, g->dirs, err);
+}
+
+/* ---- damaged traces */
+
+static struct decoder *open_view(struct group *g, struct view *v, struct error *err)
+{
+	return decoder_open(&g->ctf, &v->dir, 1, err);
+}
+
+/* Can libbabeltrace2 read a trace of nothing but packets [0, end) of this file?  0 packets: of the metadata alone. */
+static bool readable(struct group *g, size_t dir, const struct stream_file *f, size_t end, const char *temporary,
+                     struct error *err)
+{
+	struct view v;
+	if (view_open(&v, g->dir[dir], temporary, err))
+		return false;
+	struct decoder *d = NULL;
+	if (!end || view_add(&v, f, 0, end, err) == 0)
+		d = open_view(g, &v, err);
+	decoder_close(d);
+	view_close(&v);
+	return d != NULL;
+}
+
+/* How many of the file's packets can be read; says what is left out. */
+static size_t good_packets(struct group *g, size_t dir, const struct stream_file *f, const char *temporary)
+{
+	struct error why = ERROR_INIT;
+	size_t end = f->packets;
+	if (!end)
+		return 0;  /* no stream: some other file beside the metadata */
+	if (readable(g, dir, f, end, temporary, &why)) {
+		if (f->cut || f->missing)
+			notes_add(&g->notes, "%s/%s: the last packet is cut short; its %llu bytes are left out", f->dir, f->name,
+			          (unsigned long long)f->cut);
+		return end;
+	}
+	if (!f->indexed && end > 1 && readable(g, dir, f, end - 1, temporary, &why)) {
+		notes_add(&g->notes, "%s/%s: the last packet is cut short; its %llu bytes are left out", f->dir, f->name,
+		          (unsigned long long)f->packet[end - 1].size);
+		return end - 1;
+	}
+	notes_add(&g->notes, "%s/%s: cannot be read, the stream is left out: %s", f->dir, f->name, why.text);
+	return 0;
+}
+
+static int make_view(struct group *g, size_t dir, const char *temporary, size_t *kept, struct error *err)
+{
+	struct view *v = &g->view[dir];
+	if (view_open(v, g->dir[dir], temporary, err))
+		return -1;
+	g->view_dir[dir] = v->dir;
+	for (size_t i = 0; i < g->files[dir]; i++) {
+		struct stream_file *f = &g->file[dir][i];
+		f->packets = good_packets(g, dir, f, temporary);
+		if (f->packets && view_add(v, f, 0, f->packets, err))
+			return -1;
+		*kept += f->packets > 0;
+	}
+	return 0;
+}
+
+/* The trace cannot be opened as it is: opens what is left of it.  *err holds why, and keeps it when nothing is left. */
+static struct decoder *rescue(struct group *g, const char *temporary, struct error *err)
+{
+	struct error why = ERROR_INIT;
+	if (!readable(g, 0, NULL, 0, temporary, &why)) {
+		error_set(err, STATUS_INPUT, "copy the trace again", "%s: the metadata cannot be read: %s", g->dir[0], why.text);
+		return NULL;
+	}
+	size_t kept = 0;
+	g->view = mem_new(g->dirs, sizeof *g->view);
+	g->view_dir = mem_new(g->dirs, sizeof *g->view_dir);
+	for (size_t i = 0; i < g->dirs; i++)
+		if (make_view(g, i, temporary, &kept, &why))
+			return NULL;
+	if (!kept)
+		return NULL;
+	return group_decoder(g, err);
+}
+
+/* ---- ports */
+
+/* Names of ports end in "| CLASS | INSTANCE", or in the path of a file whose packets tell no instance. */
+static bool is_port_of(const char *port, const struct stream_file *f)
+{
+	char tail[64];
+	const char *slash = strrchr(port, '/');
+	if (slash && strcmp(slash + 1, f->name) == 0)
+		return true;
+	snprintf(tail, sizeof tail, "| %llu | %llu", (unsigned long long)f->stream_class, (unsigned long long)f->instance);
+	size_t len = strlen(port), n = strlen(tail);
+	return f->indexed && len >= n && strcmp(port + len - n, tail) == 0;
+}
+
+static void find_files(struct group *g, struct port *p)
+{
+	size_t matches = 0;
+	for (size_t d = 0; d < g->dirs; d++) {
+		for (size_t i = 0; i < g->files[d]; i++) {
+			const struct stream_file *f = &g->file[d][i];
+			if (!f->packets || !is_port_of(p->name, f))
+				continue;
+			p->bytes += f->bytes;
+			p->file = matches++ ? NULL : f;
+		}
+	}
+	if (!matches)
+		p->bytes = g->bytes / g->ports;
+	if (p->file && !p->file->indexed)
+		p->file = NULL;
+}
+
+static void find_ports(struct group *g, const struct decoder *d)
+{
+	g->ports = decoder_ports(d);
+	g->port = mem_new(g->ports + 1, sizeof *g->port);
+	for (size_t i = 0; i < g->ports; i++) {
+		g->port[i].name = mem_dup(decoder_port_name(d, i));
+		find_files(g, &g->port[i]);
+	}
+}
+
+void group_open(struct group *g, const char *temporary)
+{
+	g->file = mem_new(g->dirs, sizeof *g->file);
+	g->files = mem_new(g->dirs, sizeof *g->files);
+	for (size_t i = 0; i < g->dirs; i++)
+		stream_files_read(g->dir[i], &g->file[i], &g->files[i]);
+	struct decoder *d = decoder_open(&g->ctf, g->dir, g->dirs, &g->err);
+	if (!d)
+		d = rescue(g, temporary, &g->err);
+	if (!d) {
+		g->status = -1;
+		return;
+	}
+	find_ports(g, d);
+	*ARRAY_PUSH(g->idle, g->idles, g->idles_cap) = d;
+}
+
+void group_release(struct group *g)
+{
+	for (size_t i = 0; i < g->idles; i++)
+		decoder_close(g->idle[i]);
+	free(g->idle);
+	for (size_t i = 0; i < g->ports; i++)
+		free(g->port[i].name);
+	free(g->port);
+	for (size_t i = 0; i < g->dirs; i++) {
+		if (g->view)
+			view_close(&g->view[i]);
+		if (g->file)
+			stream_files_free(g->file[i], g->files[i]);
+		free(g->dir[i]);
+	}
+	free(g->view);
+	free(g->view_dir);
+	free(g->file);
+	free(g->files);
+	free(g->dir);
+	notes_release(&g->notes);
+}

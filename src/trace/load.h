@@ -1,0 +1,64 @@
+/* What the files that load traces share: the machines, their CTF traces (groups), and the tasks that decode them.
+ *
+ * A group is one CTF trace: a folder, or the folders into which a rotating tracer split one.  It is opened once to learn
+ * its ports (data streams); if that fails because a stream is damaged, it is opened through views that leave
+ * out what cannot be read.  A task decodes one port, or a range of the packets of one. */
+#ifndef STEALSCOPE_TRACE_LOAD_H
+#define STEALSCOPE_TRACE_LOAD_H
+
+#include <pthread.h>
+
+#include "trace/decoder.h"
+#include "trace/internal.h"
+#include "trace/packets.h"
+#include "trace/view.h"
+
+struct port {
+	char *name;
+	uint64_t bytes;
+	const struct stream_file *file;  /* when it is one file whose packets are known, else NULL */
+	size_t first_task, tasks;
+};
+
+struct group {
+	size_t machine;
+	const struct ctf_dir *first_dir;
+	struct ctf ctf;
+	char **dir;             /* the folders */
+	size_t dirs, dirs_cap;
+	uint64_t bytes;
+	struct stream_file **file;  /* of each folder */
+	size_t *files;
+	struct view *view;      /* of each folder, when the trace is damaged; dir then is where the views are */
+	char **view_dir;
+	struct notes notes;     /* what had to be left out */
+	struct port *port;
+	size_t ports;
+	struct decoder **idle;  /* graphs that no thread uses at the moment */
+	size_t idles, idles_cap;
+	struct error err;
+	int status;
+};
+
+struct task {
+	size_t group, port;
+	size_t first, end;       /* packets, when the port's are known */
+	bool whole;              /* on the port itself, from its beginning; else through a view */
+	uint64_t bytes;          /* about */
+	struct decoded *part;    /* one, or more when damaged packets lie between */
+	size_t parts, cap;
+	struct error err;
+	int status;
+	bool unexpected;         /* the view did not show what it should: decode the whole port instead */
+};
+
+/* Reads the folders' files, opens the trace, and finds its ports.  The first decoder becomes idle.  Status in g. */
+void group_open(struct group *g, const char *temporary);
+void group_release(struct group *g);
+/* A decoder for ports of the group, not from the idle ones. */
+struct decoder *group_decoder(struct group *g, struct error *err);
+
+/* Cuts the groups' streams into tasks for the workers: tasks, and the order to take them in, largest first. */
+void plan_tasks(struct group *group, size_t groups, unsigned workers, struct task **task, size_t *tasks, size_t **order);
+
+#endif

@@ -1,0 +1,154 @@
+#include "trace/packets.h"
+
+#include <dirent.h>
+#include <endian.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+#define INDEX_MAGIC 0xC1F1DCC1U
+#define INDEX_LONGEST (1L << 30)  /* bytes */
+#define STREAM_MAGIC 0xC1FC1FC1U
+#define HEADER 20                 /* bytes of a packet header that are looked for: magic and UUID */
+
+/* The layout of LTTng's index files, all big endian. */
+struct index_head { uint32_t magic, major, minor, entry_size; };
+struct index_entry {
+	uint64_t offset, packet_size, content_size, begin, end, discarded, stream_class;  /* sizes in bits */
+	uint64_t instance, sequence;  /* since 1.1 */
+};
+
+static char *read_index(const struct stream_file *f, size_t *len)
+{
+	char *path = mem_printf("%s/index/%s.idx", f->dir, f->name);
+	FILE *in = fopen(path, "rbe");
+	struct stat st;
+	char *data = NULL;
+	free(path);
+	*len = 0;
+	if (in && fstat(fileno(in), &st) == 0 && S_ISREG(st.st_mode) && st.st_size < INDEX_LONGEST) {
+		data = mem_new((size_t)st.st_size + 1, 1);
+		*len = fread(data, 1, (size_t)st.st_size, in);
+	}
+	if (in)
+		fclose(in);
+	return data;
+}
+
+static void add_entry(struct stream_file *f, const struct index_entry *e)
+{
+	const struct packet p = { be64toh(e->offset), be64toh(e->packet_size) / 8, be64toh(e->begin), be64toh(e->end),
+		be64toh(e->discarded), be64toh(e->sequence) };
+	f->stream_class = be64toh(e->stream_class);
+	f->instance = be64toh(e->instance);
+	if (p.offset + p.size > f->bytes || p.offset + p.size < p.offset)
+		f->missing += p.size;
+	else if (!f->missing)
+		*ARRAY_PUSH(f->packet, f->packets, f->cap) = p;
+}
+
+static bool from_index(struct stream_file *f)
+{
+	size_t len;
+	char *data = read_index(f, &len);
+	struct index_head head;
+	bool good = data && len >= sizeof head;
+	if (good) {
+		memcpy(&head, data, sizeof head);
+		good = be32toh(head.magic) == INDEX_MAGIC && be32toh(head.major) == 1 && be32toh(head.minor) >= 1;
+	}
+	const size_t size = good ? be32toh(head.entry_size) : 0;
+	good = good && size >= sizeof(struct index_entry) && size < 4096;
+	uint64_t at = 0;
+	for (size_t i = sizeof head; good && i + size <= len; i += size) {
+		struct index_entry e;
+		memcpy(&e, data + i, sizeof e);
+		good = be64toh(e.offset) == at && be64toh(e.packet_size) && be64toh(e.packet_size) % 8 == 0 &&
+		       be64toh(e.begin) <= be64toh(e.end);
+		at += be64toh(e.packet_size) / 8;
+		if (good)
+			add_entry(f, &e);
+	}
+	free(data);
+	if (!good)
+		f->packets = 0, f->missing = 0;
+	f->indexed = good && f->packets;
+	return f->indexed;
+}
+
+/* Without an index: every place where the first packet's magic number and UUID are seen again begins a packet. */
+static void from_magic(struct stream_file *f)
+{
+	char *path = mem_printf("%s/%s", f->dir, f->name);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const size_t len = (size_t)f->bytes;
+	const unsigned char *map = fd >= 0 && len >= HEADER ? mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+	free(path);
+	if (fd >= 0)
+		close(fd);
+	if (map == MAP_FAILED)
+		return;
+	uint32_t magic;
+	memcpy(&magic, map, sizeof magic);
+	if (magic == htole32(STREAM_MAGIC) || magic == htobe32(STREAM_MAGIC)) {
+		for (const unsigned char *p = map, *next; p; p = next) {
+			next = memmem(p + 1, len - (size_t)(p + 1 - map), map, HEADER);
+			const uint64_t offset = (uint64_t)(p - map), end = next ? (uint64_t)(next - map) : len;
+			*ARRAY_PUSH(f->packet, f->packets, f->cap) = (struct packet){ .offset = offset, .size = end - offset };
+		}
+	}
+	munmap((void *)map, len);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct stream_file *)a)->name, ((const struct stream_file *)b)->name);
+}
+
+void stream_files_read(const char *dir, struct stream_file **list, size_t *n)
+{
+	size_t cap = 0;
+	DIR *d = opendir(dir);
+	*list = NULL;
+	*n = 0;
+	for (struct dirent *e; d && (e = readdir(d));) {
+		struct stat st;
+		if (e->d_name[0] == '.' || strcmp(e->d_name, "metadata") == 0 ||
+		    fstatat(dirfd(d), e->d_name, &st, 0) || !S_ISREG(st.st_mode) || !st.st_size)
+			continue;
+		struct stream_file *f = ARRAY_PUSH(*list, *n, cap);
+		*f = (struct stream_file){ .dir = mem_dup(dir), .name = mem_dup(e->d_name), .bytes = (uint64_t)st.st_size };
+		if (!from_index(f))
+			from_magic(f);
+		const struct packet *last = f->packets ? &f->packet[f->packets - 1] : NULL;
+		f->cut = last ? f->bytes - (last->offset + last->size) : 0;
+	}
+	if (d)
+		closedir(d);
+	if (*n)
+		qsort(*list, *n, sizeof **list, by_name);
+}
+
+void stream_files_free(struct stream_file *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		free(list[i].dir);
+		free(list[i].name);
+		free(list[i].packet);
+	}
+	free(list);
+}
+
+bool packets_may_cut(const struct stream_file *f, size_t first)
+{
+	if (!f->indexed || first == 0 || first >= f->packets)
+		return false;
+	const struct packet *a = &f->packet[first - 1], *b = &f->packet[first];
+	return a->discarded == b->discarded && b->sequence == a->sequence + 1 && a->end <= b->begin;
+}

@@ -1,0 +1,37 @@
+/* Where the packets of a CTF data stream file lie.
+ *
+ * Read from LTTng's index (index/NAME.idx), else found by looking for the packet header's magic number and trace UUID.
+ * With it a stream can be read in parts: see view.h. */
+#ifndef STEALSCOPE_TRACE_PACKETS_H
+#define STEALSCOPE_TRACE_PACKETS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct packet {
+	uint64_t offset, size;  /* bytes */
+	uint64_t begin, end;    /* clock cycles; 0 when not indexed */
+	uint64_t discarded;     /* running count of lost events, at the end of the packet */
+	uint64_t sequence;
+};
+
+struct stream_file {
+	char *dir, *name;       /* of the file */
+	uint64_t bytes;         /* of the file */
+	struct packet *packet;  /* those that lie wholly in the file, back to back from its beginning */
+	size_t packets, cap;
+	bool indexed;           /* by LTTng: times, counts and ids are known */
+	uint64_t stream_class, instance;
+	uint64_t cut;           /* bytes at the end of the file that are no whole packet */
+	uint64_t missing;       /* bytes that the index says should follow */
+};
+
+/* The data stream files of a trace folder.  Files that cannot be opened have no packets. */
+void stream_files_read(const char *dir, struct stream_file **list, size_t *n);
+void stream_files_free(struct stream_file *list, size_t n);
+
+/* Does packets[first..] begin where nothing is lost, so that a stream may be cut there? */
+bool packets_may_cut(const struct stream_file *f, size_t first);
+
+#endif

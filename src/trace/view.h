@@ -1,0 +1,28 @@
+/* Views: part of a CTF trace, as a trace folder of its own that libbabeltrace2 can read.
+ *
+ * A view is a temporary folder of symbolic links to the metadata and the stream files, with index files of its own that
+ * name just the packets wanted; nothing is copied.  libbabeltrace2 reads the packets that an index names, at
+ * the places that it names.  It takes an index only when the sizes add up to the file's, so the last entry's
+ * size says more than is there; nothing else looks at it.  An index that is not taken would mean that the whole
+ * stream is read: who decodes a view must check what comes out (struct expect in decoder.h). */
+#ifndef STEALSCOPE_TRACE_VIEW_H
+#define STEALSCOPE_TRACE_VIEW_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "trace/packets.h"
+
+struct view {
+	char *dir;
+	char **made;  /* files and folders in it, in the order in which they were made */
+	size_t len, cap;
+};
+
+/* An empty view of the trace in `dir`: its metadata alone.  where is the folder for temporary files, NULL = $TMPDIR. */
+int view_open(struct view *v, const char *dir, const char *where, struct error *err);
+/* Adds packets [first, end) of a stream. */
+int view_add(struct view *v, const struct stream_file *f, size_t first, size_t end, struct error *err);
+void view_close(struct view *v);  /* removes it; a zeroed view is allowed */
+
+#endif
