@@ -147,7 +147,7 @@ static void fork_op(struct cpu *c, const struct op *op)
 	child->affinity = parent->affinity;
 	child->cpu = c->number;
 	RECORD(c, REC_FORK, S(thread_name(parent)), N(parent->tid), N(parent->pid), N(4026531836), S(thread_name(child)),
-	       N(child->tid), N(child->tid), N(child->tid), N(child->pid), N(4026531836));
+	       N(child->tid), N(child->tid), N(child->pid), N(4026531836));
 	truth_thread(child);
 	cpu_push_front(c, OP_WAKEUP_NEW, child);
 }
