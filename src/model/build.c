@@ -61,7 +61,7 @@ struct model *model_new(const struct machine_setup *setup, size_t n, bool paper_
 		for (size_t k = 0; k < setup[i].vcpus; k++) {
 			const struct sync_vcpu *v = &setup[i].vcpu[k];
 			if (v->number <= UINT16_MAX)
-				vcpu_map(m->machine[i], v->number, v->host_tid, INT64_MAX);
+				vcpu_map(m->machine[i], v->number, v->host_tid, setup[i].life ? setup[i].life[k].to : INT64_MAX);
 		}
 	if (!m->sink.failed)
 		return m;

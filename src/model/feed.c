@@ -74,8 +74,14 @@ static void on_wake(struct machine *mc, const struct cpu *c, const struct event 
 	int64_t waker = current_tid(c, ev);
 	if (th->sched != THREAD_PREEMPTED && th->waker < 0 && waker <= INT32_MAX)
 		th->waker = (int32_t)waker;
-	if (ev->kind == EV_WAKING && !mc->waking_moves)
+	if (ev->kind == EV_WAKING && !mc->waking_moves) {
+		if (th->sched == THREAD_UNKNOWN) {  /* only what sleeps is woken, and it slept there */
+			th->sched = THREAD_BLOCKED;
+			thread_place(mc, th, ev->wake.target_cpu);
+		}
+		update_thread(mc, th);
 		return;
+	}
 	thread_place(mc, th, ev->wake.target_cpu);
 	if (th->sched != THREAD_PREEMPTED) {
 		thread_waker(mc, th);

@@ -11,7 +11,8 @@ struct machine_setup {
 	int parent;                     /* index of the machine that runs it as a VM, -1 none; smaller than its own */
 	bool traced, has_kvm;
 	int32_t host_pid;               /* of the VM's process in parent, -1 unknown */
-	const struct sync_vcpu *vcpu;   /* borrowed during the call */
+	const struct sync_vcpu *vcpu;   /* borrowed during the call; a number may occur again with another thread */
+	const struct sync_life *life;   /* of each, NULL: not known */
 	size_t vcpus;
 	struct name_source names;
 };

@@ -50,6 +50,7 @@ static void run_init(struct run *r, const struct sync_result *sync, const struct
 		r->setup[i + 1].parent = 0;
 		r->setup[i + 1].host_pid = vm->host_pid;
 		r->setup[i + 1].vcpu = vm->vcpu;
+		r->setup[i + 1].life = vm->life;
 		r->setup[i + 1].vcpus = vm->vcpus;
 	}
 }
