@@ -1,0 +1,314 @@
+/* Life of the viewer, its modes, and where keys go.  See app.h. */
+#include "ui/app.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define FIRST_SURVEY_NS 40000000  /* work on the survey before the first frame */
+
+const char *const tier_name[TIERS] = { [TIER_ASCII] = "ascii", [TIER_CELLS] = "cells", [TIER_BLOCKS] = "blocks" };
+
+void app_say(struct app *app, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(app->message, sizeof app->message, fmt, ap);
+	va_end(ap);
+	app->message_is_error = false;
+}
+
+void app_fail(struct app *app, const struct error *err)
+{
+	app_say(app, "%.400s%s%.100s%s", err->text, err->mend[0] ? " (" : "", err->mend, err->mend[0] ? ")" : "");
+	app->message_is_error = true;
+}
+
+/* Codes of the states of one attribute's state set, by their names. */
+static void learn_states(const struct app *app, uint32_t attr, bool vcpu, struct vocabulary *v)
+{
+	unsigned n = attr == HISTORY_NONE ? 0 : history_state_count(app->h, attr);
+	for (unsigned i = 0; i < HISTORY_STATES; i++) {
+		enum vis code = i < n ? vis_of_name(history_state_name(app->h, attr, i)) : VIS_UNKNOWN;
+		if (vcpu && code == VIS_PREEMPTED)
+			code = VIS_VCPU_PREEMPTED;
+		v->code[i] = (uint8_t)code;
+	}
+	v->code[HISTORY_STATES - 1] = VIS_NONE;
+	for (int c = 0; c < VIS_COUNT; c++)
+		v->severity[c] = app->theme.state[c].severity;
+}
+
+/* Owners: code 0 is idle, 1 the host, then the machines; null is HISTORY_STATES - 1. */
+static void learn_owners(const struct app *app, uint32_t attr, struct vocabulary *v)
+{
+	unsigned n = attr == HISTORY_NONE ? 0 : history_state_count(app->h, attr), next = 2;
+	v->owners = true;
+	for (unsigned i = 0; i < HISTORY_STATES; i++) {
+		const char *name = i < n ? history_state_name(app->h, attr, i) : "";
+		bool idle = strcmp(name, "idle") == 0, host = strcmp(name, "host") == 0;
+		unsigned code = idle ? 0 : host ? 1 : next;
+		next += !idle && !host && next < HISTORY_STATES - 2;
+		v->code[i] = (uint8_t)code;
+		v->severity[i] = 1;
+	}
+	v->severity[0] = 0;
+	v->code[HISTORY_STATES - 1] = HISTORY_STATES - 1;
+	v->severity[HISTORY_STATES - 1] = 0;
+}
+
+static void learn(struct app *app)
+{
+	uint32_t vcpu = HISTORY_NONE, thread = HISTORY_NONE;
+	for (uint32_t c = 0; c < app->topo.cpus; c++)
+		if (vcpu == HISTORY_NONE)
+			vcpu = app->topo.cpu[c].status;
+	for (uint32_t t = 0; t < app->topo.threads && thread == HISTORY_NONE; t++)
+		thread = app->topo.thread[t].status;
+	learn_states(app, vcpu, true, &app->vcpu);
+	learn_states(app, thread, false, &app->thread);
+	for (uint32_t c = 0; c < app->topo.cpus; c++)
+		learn_owners(app, app->topo.cpu[c].owner, &app->owner[c]);
+}
+
+void app_set_theme(struct app *app, const struct theme *theme)
+{
+	app->theme = *theme;
+	theme_palette(&app->theme, app->depth, &app->palette);
+	learn(app);
+}
+
+void app_set_depth(struct app *app, enum depth depth)
+{
+	app->depth = depth;
+	theme_palette(&app->theme, app->depth, &app->palette);
+}
+
+static int choose_looks(struct app *app, const struct ui_options *options, const struct config *config,
+                        struct error *err)
+{
+	const char *theme = options->theme ? options->theme : config->theme;
+	const char *glyphs = options->glyphs ? options->glyphs : config->glyphs;
+	if (theme_load(&app->theme, theme, err) < 0)
+		return -1;
+	app->tier = app->best_tier = TIER_BLOCKS;
+	for (int t = 0; glyphs && t < TIERS; t++)
+		if (strcmp(glyphs, tier_name[t]) == 0)
+			return app->tier = (enum tier)t, 0;
+	if (glyphs)
+		return error_set(err, STATUS_USAGE, "ascii, cells or blocks", "--glyphs %s: no such tier", glyphs);
+	return 0;
+}
+
+int app_init(struct app *app, const struct history *h, const struct ui_options *options, struct error *err)
+{
+	*app = (struct app){ .h = h, .depth = DEPTH_256 };
+	int64_t span;
+	if (__builtin_sub_overflow(history_end(h), history_begin(h), &span) || span < 0 || span > INT64_MAX / 4)
+		return error_set(err, STATUS_INPUT, "index the traces again", "%s: its time span makes no sense",
+		                 history_file(h));
+	struct config config;
+	keymap_init(&app->keymap);
+	int status = config_load(&config, &app->keymap, options->config, err);
+	if (status == 0)
+		status = choose_looks(app, options, &config, err);
+	app->mouse = config.mouse;
+	if (config.time)
+		app->axis.format = strcmp(config.time, "trace") == 0 ? TIME_TRACE : TIME_WALL;
+	config_release(&config);
+	if (status < 0 || topo_open(&app->topo, h, err) < 0) {
+		keymap_release(&app->keymap);
+		return -1;
+	}
+	theme_palette(&app->theme, app->depth, &app->palette);
+	app->owner = mem_new(app->topo.cpus, sizeof *app->owner);
+	learn(app);
+	rows_init(&app->rows, &app->topo);
+	app->ground = (struct ground){ history_begin(h), history_end(h), 1 };
+	app->axis.origin = app->ground.begin;
+	app->view = (struct view){ .a = VIEW_NONE, .b = VIEW_NONE, .range = VIEW_NONE, .cursor = app->ground.begin };
+	app_resize(app, options->width ? options->width : 80, options->height ? options->height : 24);
+	view_whole(&app->view, &app->ground);
+	rows_survey_start(&app->rows, app->ground.begin, app->ground.end);
+	rows_build(&app->rows);
+	app->view.row = rows_most_stolen(&app->rows);
+	bool changed;
+	app_work(app, FIRST_SURVEY_NS, &changed);
+	return 0;
+}
+
+void app_release(struct app *app)
+{
+	flow_pane_release(&app->flow);
+	blame_release(&app->blame);
+	pager_release(&app->pager);
+	prompt_release(&app->prompt);
+	rows_release(&app->rows);
+	topo_release(&app->topo);
+	keymap_release(&app->keymap);
+	free(app->owner);
+	free(app->bookmark);
+	free(app->clipboard);
+}
+
+void app_resize(struct app *app, int w, int h)
+{
+	app->w = w;
+	app->h_cells = h;
+	app->label_w = w * 3 / 10 < 18 ? 18 : w * 3 / 10 > 40 ? 40 : w * 3 / 10;
+	int cols = w - app->label_w - 1;
+	bool whole = app->view.step > 0 && app->view.t0 <= app->ground.begin &&
+	             view_last(&app->view, &app->ground) >= app->ground.end;
+	app->ground.cols = cols < 1 ? 1 : cols;
+	if (whole)
+		view_whole(&app->view, &app->ground);
+	else if (app->view.step > 0)
+		view_resize(&app->view, &app->ground);
+	app->flow.stale = app->blame.stale = true;
+	app->status.valid = false;
+}
+
+bool app_work(struct app *app, int64_t budget_ns, bool *changed)
+{
+	struct error err = ERROR_INIT;
+	*changed = false;
+	if (rows_survey_done(&app->rows))
+		return false;
+	int done = rows_survey_step(&app->rows, budget_ns, &err);
+	if (done < 0) {
+		app_fail(app, &err);
+		app->rows.survey.next = app->topo.threads;
+		*changed = true;
+	} else if (done > 0) {
+		*changed = true;
+		if (!app->moved) {
+			struct row_id best = rows_most_stolen(&app->rows);
+			rows_reveal(&app->rows, best);
+			app->view.row = best;
+		}
+	}
+	return !rows_survey_done(&app->rows);
+}
+
+/* Search as you type: from the row where it began. */
+static void search_typed(struct app *app)
+{
+	struct row_id found;
+	snprintf(app->search, sizeof app->search, "%.63s", app->prompt.text);
+	if (!app->search[0])
+		app_show_row(app, app->search_from);
+	else if (rows_search(&app->rows, app->search, app->search_from, 1, true, &found))
+		app_show_row(app, found);
+	else
+		app_say(app, "no row contains \"%s\"", app->search);
+}
+
+static void filter_typed(struct app *app)
+{
+	snprintf(app->rows.filter, sizeof app->rows.filter, "%.63s", app->prompt.text);
+	rows_build(&app->rows);
+	app_select(app, rows_find_near(&app->rows, app->view.row));
+}
+
+static void prompt_changed(struct app *app)
+{
+	switch (app->prompt.kind) {
+	case PROMPT_SEARCH: search_typed(app); break;
+	case PROMPT_FILTER: filter_typed(app); break;
+	case PROMPT_PAGER: snprintf(app->pager.filter, sizeof app->pager.filter, "%.63s", app->prompt.text); break;
+	default: break;
+	}
+}
+
+static void prompt_done(struct app *app)
+{
+	char line[PROMPT_LONGEST];
+	snprintf(line, sizeof line, "%s", app->prompt.text);
+	app->mode = app->prompt.kind == PROMPT_PAGER ? MODE_PAGER : MODE_ROWS;
+	if (app->prompt.kind == PROMPT_COMMAND)
+		command_run(app, line);
+	else if (app->prompt.kind == PROMPT_EXPORT && line[0])
+		export_pane(app, line);
+}
+
+static void prompt_cancelled(struct app *app)
+{
+	app->mode = app->prompt.kind == PROMPT_PAGER ? MODE_PAGER : MODE_ROWS;
+	app->prompt.text[0] = '\0';
+	if (app->prompt.kind == PROMPT_SEARCH)
+		app_show_row(app, app->search_from);
+	else
+		prompt_changed(app);
+}
+
+static void key_in_prompt(struct app *app, uint32_t key)
+{
+	switch (prompt_key(&app->prompt, key)) {
+	case PROMPT_CHANGED: prompt_changed(app); break;
+	case PROMPT_DONE: prompt_done(app); break;
+	case PROMPT_CANCELLED: prompt_cancelled(app); break;
+	default: break;
+	}
+}
+
+static void key_in_pager(struct app *app, uint32_t key)
+{
+	int64_t tag = -1;
+	switch (pager_key(&app->pager, key, app->h_cells - 1, &tag)) {
+	case PAGER_CLOSED:
+		app->mode = MODE_ROWS;
+		break;
+	case PAGER_PICKED:
+		app->mode = MODE_ROWS;
+		lists_picked(app, tag);
+		break;
+	case PAGER_MOVED:
+		lists_moved(app, tag);
+		break;
+	case PAGER_SEARCH:
+		app->mode = MODE_PROMPT;
+		prompt_open(&app->prompt, PROMPT_PAGER, "");
+		break;
+	case PAGER_UNKNOWN:
+		if (keymap_find(&app->keymap, key) == ACT_REDRAW)
+			app->redraw = true;
+		else
+			app_say(app, "q closes this list, / searches it");
+		break;
+	default:
+		break;
+	}
+}
+
+static void key_in_rows(struct app *app, uint32_t key)
+{
+	if ((key >= '1' && key <= '9') || (key == '0' && app->count > 0)) {
+		app->count = app->count < 100000 ? app->count * 10 + (key - '0') : app->count;
+		app_say(app, "%u", app->count);
+		return;
+	}
+	enum action action = keymap_find(&app->keymap, key);
+	char text[32], help[64];
+	if (action == ACT_NONE)
+		app_say(app, "%s does nothing: %s is help", key_text(key, text, sizeof text),
+		        keymap_text(&app->keymap, ACT_HELP, help, sizeof help));
+	else
+		app_do(app, action);
+	app->count = 0;
+	app->last = action;
+}
+
+void app_key(struct app *app, uint32_t key)
+{
+	app->message[0] = '\0';
+	app->message_is_error = false;
+	if (app->mode == MODE_PROMPT)
+		key_in_prompt(app, key);
+	else if (app->mode == MODE_PAGER)
+		key_in_pager(app, key);
+	else
+		key_in_rows(app, key);
+}

@@ -1,0 +1,178 @@
+/* The viewer: what it knows and what it does with a key.  No curses here: it draws into a struct screen.
+ *
+ * A key goes through app_key(), which changes the state and nothing else; app_draw() draws all of it.  The caller
+ * decides when: a terminal drains all pending keys and draws once, a script draws when it wants to look. */
+#ifndef STEALSCOPE_UI_APP_H
+#define STEALSCOPE_UI_APP_H
+
+#include "flow/flow.h"
+#include "ui/cells.h"
+#include "ui/keys.h"
+#include "ui/pager.h"
+#include "ui/prompt.h"
+#include "ui/rows.h"
+#include "ui/ruler.h"
+#include "ui/screen.h"
+#include "ui/theme.h"
+#include "ui/ui.h"
+#include "ui/view.h"
+
+enum tier { TIER_ASCII, TIER_CELLS, TIER_BLOCKS, TIERS };
+enum mode { MODE_ROWS, MODE_PROMPT, MODE_PAGER };
+enum pane { PANE_NONE, PANE_FLOW, PANE_BLAME };
+
+extern const char *const tier_name[TIERS];
+
+/* Meaning of a row's states: one per state vocabulary of the history. */
+struct vocabulary {
+	uint8_t code[HISTORY_STATES];
+	uint8_t severity[HISTORY_STATES];
+	bool owners;  /* codes are owners of a pCPU, not enum vis */
+};
+
+/* The execution flow of one thread, ready to be drawn.  See flowpane.c. */
+struct flow_pane {
+	bool valid, stale;     /* stale: the window changed since it was computed */
+	uint32_t thread;
+	int64_t from, to;      /* the window that was asked for, ns */
+	struct flow flow;
+	struct flow_line {
+		int32_t system;
+		uint32_t entry;    /* index into flow.entry; UINT32_MAX: the line of the system */
+		int64_t duration;  /* ns */
+	} *line;
+	size_t lines, lines_cap;
+	uint32_t *entry_of;    /* of each interval */
+	int64_t cost;          /* ns it took to compute */
+	size_t top;
+};
+
+/* Who took from whom in the window.  See blame.c. */
+struct blame_pane {
+	bool valid, stale;
+	int64_t from, to;
+	int64_t cost;          /* ns it took to compute */
+	struct steal steal;
+	struct blame_line { char *text; int64_t ns; bool heading; } *line;
+	size_t lines, lines_cap;
+};
+
+struct bookmark {
+	struct view view;
+	char text[128];
+};
+
+/* The sentence of the status line, kept until row, cursor or window change. */
+struct status_cache {
+	bool valid;
+	struct row_id row;
+	int64_t cursor, step, from;
+	char sentence[512], shares[256];
+};
+
+struct app {
+	const struct history *h;
+	struct topo topo;
+	struct rows rows;
+	struct ground ground;
+	struct view view;
+	struct undo undo;
+	size_t top;                    /* first row shown, index into rows.row */
+	bool moved;                    /* the user chose a row: the survey must not move the cursor any more */
+	struct row_id pin[8];
+	size_t pins;
+
+	struct theme theme;
+	struct palette palette;
+	enum depth depth;
+	enum tier tier, best_tier;     /* chosen; the richest that the terminal shows */
+	bool coarse;                   /* draw cells instead of blocks: a key repeats */
+	struct time_axis axis;
+	struct keymap keymap;
+	struct vocabulary vcpu, thread, *owner;  /* owner: per CPU of the topology, NULL without pCPUs */
+	unsigned count;                /* typed before a key; 0 = none */
+	enum action last;              /* the action before this one */
+	bool mouse, show_host_threads;
+	int64_t least_gap;             /* ns; shorter gaps are passed over by > and < */
+
+	enum mode mode;
+	struct prompt prompt;
+	struct pager pager;
+	enum pane pane;
+	struct flow_pane flow;
+	struct blame_pane blame;
+	struct bookmark *bookmark;
+	size_t bookmarks, bookmarks_cap;
+	char search[64];
+	struct row_id search_from;     /* where an incremental search began */
+	struct row_id cause[32];       /* rows left by follow-cause */
+	size_t causes;
+	struct status_cache status;
+
+	char message[512];             /* shown instead of the legend until the next key */
+	bool message_is_error;
+	char *clipboard;               /* to be sent to the terminal (OSC 52), then freed */
+	bool quit, redraw;
+	int w, h_cells;                /* size of the screen that is drawn */
+	int rows_shown;                /* lines of the last frame that showed rows */
+	int label_w;                   /* columns before the time area */
+};
+
+int app_init(struct app *app, const struct history *h, const struct ui_options *options, struct error *err);
+void app_release(struct app *app);
+void app_resize(struct app *app, int w, int h);
+void app_key(struct app *app, uint32_t key);
+/* Long work in small steps: true while there is more to do.  The caller draws when *changed. */
+bool app_work(struct app *app, int64_t budget_ns, bool *changed);
+/* Draws everything.  Errors of reading the history end up in app->message. */
+void app_draw(struct app *app, struct screen *s);
+
+/* ---- inner parts, one file each ------------------------------------------------------------------------- */
+
+void app_say(struct app *app, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void app_fail(struct app *app, const struct error *err);
+void app_set_theme(struct app *app, const struct theme *theme);
+void app_set_depth(struct app *app, enum depth depth);
+void app_do(struct app *app, enum action action);              /* actions.c */
+void app_select(struct app *app, size_t row);                  /* row index; scrolls */
+void app_show_row(struct app *app, struct row_id id);          /* unfolds and selects */
+bool app_gap(struct app *app, int direction, struct gap *gap); /* next or previous gap of the selected row */
+void app_cause(struct app *app);
+void app_cause_back(struct app *app);
+bool app_interval(struct app *app, struct row_id row, int64_t t, struct interval *iv);
+uint32_t app_row_attr(const struct app *app, struct row_id row);  /* its state attribute; HISTORY_NONE */
+/* The row's cells; scratch attrs live in *attrs_out, to be freed. */
+void app_source(const struct app *app, struct row_id row, struct cell_source *src, uint32_t **attrs_out);
+struct glyph app_glyph(const struct app *app, struct cell c, bool owners);
+const char *app_code_label(const struct app *app, struct row_id row, unsigned code);
+
+void command_run(struct app *app, const char *line);           /* command.c */
+void command_help(struct pager *pager);
+
+void status_draw(struct app *app, struct screen *s, int y);    /* status.c */
+void status_update(struct app *app);
+int64_t app_clock_band(const struct app *app, uint32_t machine);
+
+bool flow_pane_open(struct app *app);                          /* flowpane.c: of the selected row */
+void flow_pane_refresh(struct app *app);
+void flow_pane_release(struct flow_pane *p);
+int flow_pane_height(const struct app *app, int room);
+void flow_pane_draw(struct app *app, struct screen *s, int y, int height);
+
+void blame_refresh(struct app *app);                           /* blame.c */
+void blame_release(struct blame_pane *p);
+void blame_draw(struct app *app, struct screen *s, int y, int height);
+
+void open_help(struct app *app);                               /* lists.c */
+void open_themes(struct app *app);
+void open_details(struct app *app);
+void open_bookmarks(struct app *app);
+void open_requests(struct app *app);
+void lists_picked(struct app *app, int64_t tag);
+void lists_moved(struct app *app, int64_t tag);
+
+/* Writes the current pane; the format is told by the ending of the name.  Says what it did. */
+void export_default_name(const struct app *app, char *buf, size_t size);  /* export.c */
+void export_pane(struct app *app, const char *file);
+
+#endif

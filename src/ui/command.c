@@ -1,0 +1,252 @@
+/* The command line: goto, export, theme, set, help ... */
+#include "ui/app.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/timefmt.h"
+
+/* X(name, arguments, help, function) */
+#define COMMANDS(X) \
+	X("goto", "TIME|ROW", "go to +3ms, 12.5s, 50%, 12:03:04.5, or Debian/3525; \"goto\" may be left out", cmd_goto) \
+	X("zoom", "DURATION", "make the window that long", cmd_zoom) \
+	X("export", "[FILE]", "write the pane to FILE: .txt, .csv or .json", cmd_export) \
+	X("theme", "NAME", "take another theme: a name or a file", cmd_theme) \
+	X("set", "OPTION", "glyphs=T color=C time=F mingap=D idle noidle mouse nomouse", cmd_set) \
+	X("filter", "[TEXT]", "show only threads whose name contains TEXT", cmd_filter) \
+	X("search", "TEXT", "go to the next row that contains TEXT", cmd_search) \
+	X("key", "KEYS", "press keys: :key 3><Enter>", cmd_key) \
+	X("screen", "FILE", "write the screen to FILE as text", cmd_screen) \
+	X("help", "", "open the help", cmd_help) \
+	X("quit", "", "leave", cmd_quit)
+
+#define COMMAND_DECLARE(name, args, help, fn) static void fn(struct app *app, const char *arg);
+COMMANDS(COMMAND_DECLARE)
+#define COMMAND_ENTRY(name, args, help, fn) { name, args, help, fn },
+static const struct command {
+	const char *name, *args, *help;
+	void (*run)(struct app *app, const char *arg);
+} commands[] = { COMMANDS(COMMAND_ENTRY) };
+
+#define COMMAND_COUNT (sizeof commands / sizeof *commands)
+
+static void changed_view(struct app *app, const struct view *before)
+{
+	undo_push(&app->undo, before);
+	app->flow.stale = app->blame.stale = true;
+}
+
+static bool goto_time(struct app *app, const char *text)
+{
+	int64_t t;
+	struct view before = app->view;
+	if (!time_parse(text, app->ground.begin, app->ground.end, &t))
+		return false;
+	if (t < app->ground.begin || t > app->ground.end)
+		app_say(app, "that is outside the trace: its %s is taken", t < app->ground.begin ? "start" : "end");
+	view_goto(&app->view, &app->ground, t);
+	changed_view(app, &before);
+	return true;
+}
+
+static void goto_row(struct app *app, const char *text)
+{
+	static const enum row_kind kind[] = { [SUBJECT_MACHINE] = ROW_MACHINE, [SUBJECT_CPU] = ROW_CPU,
+		[SUBJECT_THREAD] = ROW_THREAD };
+	struct error err = ERROR_INIT;
+	struct subject s;
+	struct view before = app->view;
+	if (topo_parse_subject(&app->topo, text, &s, &err) < 0) {
+		app_fail(app, &err);
+		return;
+	}
+	app_show_row(app, (struct row_id){ (uint8_t)kind[s.kind], s.index });
+	changed_view(app, &before);
+}
+
+static void cmd_goto(struct app *app, const char *arg)
+{
+	if (!goto_time(app, arg))
+		goto_row(app, arg);
+}
+
+static void cmd_zoom(struct app *app, const char *arg)
+{
+	int64_t ns;
+	struct view before = app->view;
+	if (!time_parse_duration(arg, &ns) || ns <= 0) {
+		app_say(app, "zoom wants a duration, such as 20ms");
+		return;
+	}
+	int64_t half = ns / 2, cursor = app->view.cursor;
+	view_fit(&app->view, &app->ground, cursor - half, cursor - half + ns - 1, 1, 1);
+	view_goto(&app->view, &app->ground, cursor);
+	changed_view(app, &before);
+}
+
+static void cmd_export(struct app *app, const char *arg)
+{
+	char name[PROMPT_LONGEST];
+	if (app->pane == PANE_NONE && !flow_pane_open(app))
+		return;
+	export_default_name(app, name, sizeof name);
+	export_pane(app, *arg ? arg : name);
+}
+
+static void cmd_theme(struct app *app, const char *arg)
+{
+	struct error err = ERROR_INIT;
+	struct theme theme;
+	if (theme_load(&theme, *arg ? arg : NULL, &err) < 0)
+		app_fail(app, &err);
+	else
+		app_set_theme(app, &theme);
+}
+
+static bool set_tier(struct app *app, const char *value)
+{
+	for (int t = 0; t < TIERS; t++) {
+		if (strcmp(value, tier_name[t]) == 0) {
+			app->tier = (enum tier)t;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool set_depth(struct app *app, const char *value)
+{
+	static const struct { const char *name; enum depth depth; } depths[] = {
+		{ "never", DEPTH_MONO }, { "mono", DEPTH_MONO }, { "8", DEPTH_8 }, { "16", DEPTH_16 }, { "256", DEPTH_256 },
+	};
+	for (size_t i = 0; i < sizeof depths / sizeof *depths; i++) {
+		if (strcmp(value, depths[i].name) == 0) {
+			app_set_depth(app, depths[i].depth);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool set_time(struct app *app, const char *value)
+{
+	static const char *const names[TIME_FORMATS] = { "wall", "relative", "trace" };
+	for (int f = 0; f < TIME_FORMATS; f++) {
+		if (strcmp(value, names[f]) == 0) {
+			app->axis.format = (enum time_format)f;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool set_flag(struct app *app, const char *name)
+{
+	bool on = strncmp(name, "no", 2) != 0;
+	name += on ? 0 : 2;
+	if (strcmp(name, "mouse") == 0) {
+		app->mouse = on;
+		return true;
+	}
+	if (strcmp(name, "idle") == 0) {
+		app->rows.hide_idle = !on;
+		rows_build(&app->rows);
+		return true;
+	}
+	return false;
+}
+
+static void cmd_set(struct app *app, const char *arg)
+{
+	char name[32];
+	const char *value = strchr(arg, '=');
+	snprintf(name, sizeof name, "%.*s", value ? (int)(value - arg) : (int)strlen(arg), arg);
+	value = value ? value + 1 : "";
+	bool known = (strcmp(name, "glyphs") == 0 && set_tier(app, value)) ||
+	             (strcmp(name, "color") == 0 && set_depth(app, value)) ||
+	             (strcmp(name, "time") == 0 && set_time(app, value)) ||
+	             (strcmp(name, "mingap") == 0 && time_parse_duration(value, &app->least_gap)) || set_flag(app, arg);
+	if (!known)
+		app_say(app, "set glyphs=ascii|cells|blocks color=never|8|16|256 time=wall|relative|trace mingap=1us "
+		             "idle|noidle mouse|nomouse");
+	app->redraw = true;
+}
+
+static void cmd_filter(struct app *app, const char *arg)
+{
+	snprintf(app->rows.filter, sizeof app->rows.filter, "%s", arg);
+	rows_build(&app->rows);
+	app_select(app, rows_find_near(&app->rows, app->view.row));
+}
+
+static void cmd_search(struct app *app, const char *arg)
+{
+	if (*arg)
+		snprintf(app->search, sizeof app->search, "%s", arg);
+	app_do(app, ACT_SEARCH_NEXT);
+}
+
+static void cmd_key(struct app *app, const char *arg)
+{
+	uint32_t key;
+	while (*arg && (key = key_parse(&arg)) != 0)
+		app_key(app, key);
+}
+
+static void cmd_screen(struct app *app, const char *arg)
+{
+	struct screen s = { 0 };
+	struct error err = ERROR_INIT;
+	FILE *f = *arg ? fopen(arg, "we") : NULL;
+	if (!f) {
+		error_system(&err, NULL, "%s", *arg ? arg : "screen wants a file");
+		app_fail(app, &err);
+		return;
+	}
+	screen_resize(&s, app->w, app->h_cells);
+	app_draw(app, &s);
+	int failed = screen_dump(&s, f);
+	screen_release(&s);
+	if (fclose(f) != 0 || failed)
+		app_say(app, "%s: could not be written", arg);
+}
+
+static void cmd_help(struct app *app, const char *arg)
+{
+	(void)arg;
+	open_help(app);
+}
+
+static void cmd_quit(struct app *app, const char *arg)
+{
+	(void)arg;
+	app->quit = true;
+}
+
+void command_help(struct pager *pager)
+{
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		pager_add(pager, -1, "  :%-6s %-9s %s", commands[i].name, commands[i].args, commands[i].help);
+}
+
+/* Names may be cut: ":th ssh".  What is no command is where to go. */
+void command_run(struct app *app, const char *line)
+{
+	line += strspn(line, " :");
+	size_t n = strcspn(line, " ");
+	const char *arg = line + n + strspn(line + n, " ");
+	if (n == 0)
+		return;
+	for (size_t i = 0; i < COMMAND_COUNT; i++) {
+		if (strncmp(commands[i].name, line, n) == 0) {
+			commands[i].run(app, arg);
+			return;
+		}
+	}
+	if (!goto_time(app, line) && strchr(line, '/'))
+		goto_row(app, line);
+	else if (!goto_time(app, line))
+		app_say(app, "%.60s: neither a command, a time (+3ms 50%% 12:03:04) nor a row (VM/TID)", line);
+}

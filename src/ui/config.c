@@ -1,0 +1,99 @@
+/* The user's config.yaml.
+ *
+ *   theme: cvd-light          glyphs: cells          color: 256          time: trace          mouse: true
+ *   keys:
+ *     zoom-in: "w + i"        an action and all its keys
+ *
+ * <C-z>, <C-s>, <C-q> and <C-\> belong to the terminal and cannot be bound. */
+#include "ui/keys.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/yaml_file.h"
+
+static bool is_reserved(uint32_t key)
+{
+	return key == ('z' & 31) || key == ('s' & 31) || key == ('q' & 31) || key == ('\\' & 31);
+}
+
+static int bind_all(struct yaml_file *f, const yaml_node_t *node, enum action action, struct keymap *m,
+                    struct error *err)
+{
+	const char *at = yaml_scalar(node);
+	if (!at)
+		return yaml_refuse(f, node, err, "keys are a text such as \"j <Down>\"");
+	for (size_t i = 0; i < m->len; i++)
+		if (m->binding[i].action == action)
+			m->binding[i].action = ACT_NONE;
+	while (*at) {
+		uint32_t key = key_parse(&at);
+		if (!key)
+			return yaml_refuse(f, node, err, "not a key");
+		if (is_reserved(key))
+			return yaml_refuse(f, node, err, "this key belongs to the terminal");
+		keymap_bind(m, key, action);
+		at += strspn(at, " ");
+	}
+	return 0;
+}
+
+static int read_keys(struct yaml_file *f, struct keymap *m, struct error *err)
+{
+	yaml_node_t *name, *value;
+	for (size_t i = 0; yaml_pair(f, yaml_member(f, yaml_root(f), "keys"), i, &name, &value); i++) {
+		enum action action = yaml_scalar(name) ? action_of_name(yaml_scalar(name)) : ACT_NONE;
+		if (action == ACT_NONE)
+			return yaml_refuse(f, name, err, "no such action");
+		if (bind_all(f, value, action, m, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static char *take(struct yaml_file *f, const char *key)
+{
+	return mem_dup(yaml_scalar(yaml_member(f, yaml_root(f), key)));
+}
+
+static int read_config(struct config *c, struct keymap *m, const char *file, struct error *err)
+{
+	struct yaml_file f;
+	if (yaml_file_read(&f, file, "see stealscope(1), FILES", err) < 0)
+		return -1;
+	c->theme = take(&f, "theme");
+	c->glyphs = take(&f, "glyphs");
+	c->color = take(&f, "color");
+	c->time = take(&f, "time");
+	const char *mouse = yaml_scalar(yaml_member(&f, yaml_root(&f), "mouse"));
+	c->mouse = mouse && strcmp(mouse, "true") == 0;
+	int status = read_keys(&f, m, err);
+	yaml_file_release(&f);
+	return status;
+}
+
+int config_load(struct config *c, struct keymap *m, const char *file, struct error *err)
+{
+	*c = (struct config){ 0 };
+	if (file)
+		return read_config(c, m, file, err);
+	const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+	if ((!config || !*config) && !home)
+		return 0;
+	char *path = config && *config ? mem_printf("%s/stealscope/config.yaml", config)
+	                               : mem_printf("%s/.config/stealscope/config.yaml", home);
+	int status = access(path, F_OK) == 0 ? read_config(c, m, path, err) : 0;
+	free(path);
+	return status;
+}
+
+void config_release(struct config *c)
+{
+	free(c->theme);
+	free(c->glyphs);
+	free(c->color);
+	free(c->time);
+	*c = (struct config){ 0 };
+}

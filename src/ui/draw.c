@@ -1,0 +1,286 @@
+/* The frame: header, ruler, rows, legend; and where the pane goes.  Draws the state, changes none of it but the
+ * scroll position and the caches. */
+#include "ui/app.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/timefmt.h"
+
+#define SMALLEST_W 40
+#define SMALLEST_H 8
+
+static const struct style *part(const struct app *app, enum part p)
+{
+	return &app->palette.part[p];
+}
+
+/* ".1139": a time without what the header says already. */
+static const char *short_time(const struct app *app, int64_t t, char buf[TIME_TEXT])
+{
+	ruler_time(buf, &app->axis, t, app->view.step);
+	const char *dot = strchr(buf, '.');
+	return app->axis.format == TIME_WALL && dot ? dot : buf;
+}
+
+static int draw_markers(struct app *app, struct screen *s, int x)
+{
+	const struct view *v = &app->view;
+	char t[TIME_TEXT];
+	if (v->a != VIEW_NONE)
+		x += screen_printf(s, x, 0, s->w - x, *part(app, PART_HEADER), "   A %s", short_time(app, v->a, t));
+	if (v->b != VIEW_NONE)
+		x += screen_printf(s, x, 0, s->w - x, *part(app, PART_HEADER), "  B %s", short_time(app, v->b, t));
+	if (v->a != VIEW_NONE && v->b != VIEW_NONE)
+		x += screen_printf(s, x, 0, s->w - x, *part(app, PART_HEADER), "  d %s",
+		                   time_duration(t, v->a < v->b ? v->b - v->a : v->a - v->b));
+	return x;
+}
+
+static void draw_header(struct app *app, struct screen *s)
+{
+	const struct topo *topo = &app->topo;
+	char name[64], from[TIME_TEXT], to[TIME_TEXT], span[TIME_TEXT], step[TIME_TEXT];
+	int64_t last = view_last(&app->view, &app->ground);
+	struct style style = *part(app, PART_HEADER);
+	unsigned vms = 0;
+	for (uint32_t m = 0; m < topo->machines; m++)
+		vms += topo->machine[m].kind == MACHINE_VM;
+	screen_fill(s, 0, 0, s->w, ' ', style);
+	text_escape(name, sizeof name, topo->machines ? topo->machine[0].name : "nothing");
+	ruler_time(from, &app->axis, app->view.t0, app->view.step);
+	ruler_time(to, &app->axis, last, app->view.step);
+	bool same = app->axis.format == TIME_WALL && strncmp(from, to, 9) == 0 && strlen(to) > 8;
+	bool host = topo->machines && topo->machine[0].kind == MACHINE_HOST;
+	int x = host ? screen_printf(s, 1, 0, s->w, style, "%s + %u VM%s", name, vms, vms == 1 ? "" : "s")
+	             : screen_printf(s, 1, 0, s->w, style, "%u VM%s, no host", vms, vms == 1 ? "" : "s");
+	x += 1 + screen_printf(s, x + 1, 0, s->w, style, "   %s .. %s   %s   %s/cell", from, same ? to + 8 : to,
+	                       time_duration(span, last - app->view.t0 + 1), time_duration(step, app->view.step));
+	x = draw_markers(app, s, x);
+	char more[64] = "";
+	if (!rows_survey_done(&app->rows))
+		snprintf(more, sizeof more, "reading threads %u%% ", (unsigned)(100ULL * app->rows.survey.next / topo->threads));
+	else if (app->rows.filter[0])
+		snprintf(more, sizeof more, "filter: %.40s ", app->rows.filter);
+	else if (app->rows.hidden)
+		snprintf(more, sizeof more, "%zu idle hidden ", app->rows.hidden);
+	if ((int)strlen(more) + 2 < s->w - x)
+		screen_text(s, s->w - (int)strlen(more), 0, s->w, *part(app, PART_DIM), more);
+}
+
+static void put_mark(struct app *app, struct screen *s, int64_t t, char letter)
+{
+	int col = t == VIEW_NONE ? -1 : view_column(&app->view, t);
+	if (col >= 0 && col < app->ground.cols)
+		screen_put(s, app->label_w + 1 + col, 1, (uint32_t)(unsigned char)letter, *part(app, PART_MARK));
+}
+
+static void draw_ruler(struct app *app, struct screen *s)
+{
+	const struct view *v = &app->view;
+	int x = app->label_w + 1;
+	screen_fill(s, 0, 1, s->w, ' ', *part(app, PART_RULER));
+	ruler_draw(s, 0, x, 1, app->ground.cols, &app->axis, v->t0, v->step, *part(app, PART_RULER));
+	if (v->range != VIEW_NONE) {
+		int a = view_column(v, v->range < v->cursor ? v->range : v->cursor);
+		int b = view_column(v, v->range < v->cursor ? v->cursor : v->range);
+		for (int c = a < 0 ? 0 : a; c <= b && c < app->ground.cols; c++) {
+			struct glyph *g = screen_at(s, x + c, 1);
+			if (g)
+				g->style = *part(app, PART_SELECTED);
+		}
+	}
+	put_mark(app, s, v->a, 'A');
+	put_mark(app, s, v->b, 'B');
+	put_mark(app, s, v->cursor, 'v');
+}
+
+/* "!12%": the share of the window that was stolen from the row, "" where that has no meaning. */
+static void steal_text(struct app *app, struct row_id row, char *buf, size_t size)
+{
+	struct error err = ERROR_INIT;
+	struct subject s;
+	int64_t last = view_last(&app->view, &app->ground), ns, total = 0, window = last - app->view.t0 + 1;
+	buf[0] = '\0';
+	if (!row_subject(&app->topo, row, &s))
+		return;
+	if (row.kind == ROW_MACHINE) {
+		const struct topo_machine *m = &app->topo.machine[row.index];
+		if (m->kind != MACHINE_VM || m->cpus == 0)
+			return;
+		for (uint32_t c = m->cpu; c < m->cpu + m->cpus; c++) {
+			struct subject cpu = { SUBJECT_CPU, c };
+			if (app->topo.cpu[c].status != HISTORY_NONE &&
+			    steal_time(&app->topo, &cpu, app->view.t0, last, &ns, &err) == 0)
+				total += ns;
+		}
+		window *= m->cpus;
+	} else if (app_row_attr(app, row) != HISTORY_NONE &&
+	           steal_time(&app->topo, &s, app->view.t0, last, &ns, &err) == 0) {
+		total = ns;
+	}
+	double share = window > 0 ? 100.0 * (double)total / (double)window : 0;
+	if (total == 0 && row.kind != ROW_CPU)
+		return;
+	if (share >= 9.95 || share == 0)
+		snprintf(buf, size, "!%.0f%%", share);
+	else if (share >= 0.05)
+		snprintf(buf, size, "!%.1f%%", share);
+	else
+		snprintf(buf, size, "!~0%%");
+}
+
+static void draw_label(struct app *app, struct screen *s, int y, const struct row *row, bool pinned)
+{
+	bool selected = row_same(row->id, app->view.row);
+	struct style style = *part(app, selected ? PART_SELECTED : PART_LABEL);
+	char label[512], steal[16];
+	int x = row->depth * (app->label_w >= 30 ? 2 : 1), end = app->label_w;
+	screen_fill(s, 0, y, app->label_w, ' ', style);
+	steal_text(app, row->id, steal, sizeof steal);
+	if (steal[0]) {
+		end -= (int)strlen(steal);
+		struct style strong = selected ? style : *part(app, PART_STEAL);
+		screen_text(s, end, y, app->label_w - end, strong, steal);
+		end--;
+	}
+	screen_put(s, x, y, row->folds ? row->open ? 'v' : '>' : pinned ? '=' : ' ', style);
+	if (pinned)
+		row_title(&app->rows, row->id, label, sizeof label);
+	else
+		row_label(&app->rows, row->id, label, sizeof label);
+	screen_text(s, x + 2, y, end - x - 2, style, label);
+	screen_put(s, app->label_w, y, selected ? '*' : '|', *part(app, selected ? PART_STEAL : PART_LABEL));
+}
+
+static void draw_row(struct app *app, struct screen *s, int y, const struct row *row, bool pinned)
+{
+	struct error err = ERROR_INIT;
+	struct cell_source src;
+	uint32_t *attrs;
+	int n = app->ground.cols;
+	struct cell *cell = mem_new((size_t)n, sizeof *cell);
+	draw_label(app, s, y, row, pinned);
+	app_source(app, row->id, &src, &attrs);
+	if (cells_row(&src, app->view.t0, app->view.step, n, cell, &err) < 0) {
+		screen_text(s, app->label_w + 1, y, n, *part(app, PART_ERROR), err.text);
+		n = 0;
+	}
+	bool selected = row_same(row->id, app->view.row);
+	for (int i = 0; i < n; i++) {
+		struct glyph g = app_glyph(app, cell[i], src.minority);
+		if (selected && i == view_column(&app->view, app->view.cursor))
+			g.style.attr ^= ATTR_REVERSE;
+		screen_put(s, app->label_w + 1 + i, y, g.ch, g.style);
+	}
+	free(attrs);
+	free(cell);
+}
+
+static void draw_rows(struct app *app, struct screen *s, int y, int height)
+{
+	struct rows *r = &app->rows;
+	int pins = (int)app->pins < height / 2 ? (int)app->pins : height / 2;
+	for (int i = 0; i < pins; i++) {
+		struct row row = { .id = app->pin[i] };
+		draw_row(app, s, y + i, &row, true);
+	}
+	y += pins;
+	height -= pins;
+	app->rows_shown = height;
+	size_t at = rows_find_near(r, app->view.row), page = (size_t)height;
+	if (at < r->len)
+		app->view.row = r->row[at].id;
+	if (at < app->top)
+		app->top = at;
+	if (at >= app->top + page)
+		app->top = at - page + 1;
+	if (app->top + page > r->len)
+		app->top = r->len > page ? r->len - page : 0;
+	for (int i = 0; i < height && app->top + (size_t)i < r->len; i++)
+		draw_row(app, s, y + i, &r->row[app->top + (size_t)i], false);
+}
+
+/* The states in the order in which people look for them; then keys, as many as fit. */
+static void draw_legend(struct app *app, struct screen *s, int y)
+{
+	static const uint8_t order[] = { VIS_RUNNING, VIS_BLOCKED, VIS_PREEMPTED, VIS_VIRT_PREEMPTED, VIS_VMM, VIS_IDLE,
+		VIS_HOST_BLOCKED, VIS_WAKING, VIS_UNKNOWN };
+	static const struct { enum action action; const char *text; } hints[] = {
+		{ ACT_HELP, "help" }, { ACT_FLOW, "flow" }, { ACT_NEXT_GAP, "gap" }, { ACT_EXPORT, "export" },
+		{ ACT_ZOOM_IN, "zoom" }, { ACT_PAN_RIGHT, "pan" },
+	};
+	struct style plain = *part(app, PART_NORMAL);
+	char tail[128] = "", keys[64];
+	for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
+		char one[96];
+		keymap_text(&app->keymap, hints[i].action, keys, sizeof keys);
+		keys[strcspn(keys, ",")] = '\0';
+		snprintf(one, sizeof one, "%s %s%s%s", keys, hints[i].text, tail[0] ? "  " : "", tail);
+		if ((int)strlen(one) > (s->w >= 100 ? s->w - 76 : 16))
+			break;
+		snprintf(tail, sizeof tail, "%s", one);
+	}
+	int room = s->w - (int)strlen(tail) - 1, x = 1;
+	for (size_t i = 0; i < sizeof order; i++) {
+		const struct theme_state *state = &app->theme.state[order[i]];
+		int need = 2 + text_width(state->label);
+		if (x + need >= room)
+			break;
+		struct glyph g = app_glyph(app, (struct cell){ CELL_PURE, order[i], order[i], 1 }, false);
+		screen_put(s, x, y, g.ch == ' ' ? (uint32_t)(unsigned char)state->letter : g.ch,
+		           app->palette.depth == DEPTH_MONO ? g.style : app->palette.state[order[i]]);
+		screen_text(s, x + 2, y, s->w, plain, state->label);
+		x += need + 1;
+	}
+	screen_text(s, s->w - (int)strlen(tail) - 1, y, s->w, *part(app, PART_DIM), tail);
+}
+
+static void draw_foot(struct app *app, struct screen *s)
+{
+	int y = s->h - 1;
+	if (app->mode == MODE_PROMPT) {
+		prompt_draw(&app->prompt, s, y, *part(app, PART_NORMAL));
+	} else if (app->message[0]) {
+		struct style style = *part(app, app->message_is_error ? PART_ERROR : PART_STATUS);
+		screen_fill(s, 0, y, s->w, ' ', style);
+		screen_text(s, 1, y, s->w - 1, style, app->message);
+	} else {
+		draw_legend(app, s, y);
+	}
+}
+
+void app_draw(struct app *app, struct screen *s)
+{
+	screen_clear(s, *part(app, PART_NORMAL));
+	if (s->w < SMALLEST_W || s->h < SMALLEST_H) {
+		screen_printf(s, 0, 0, s->w, *part(app, PART_NORMAL), "at least %dx%d, please", SMALLEST_W, SMALLEST_H);
+		return;
+	}
+	bool list = app->mode == MODE_PAGER || (app->mode == MODE_PROMPT && app->prompt.kind == PROMPT_PAGER);
+	if (list) {
+		pager_draw(&app->pager, s, 0, s->h - 1, &app->palette);
+		draw_foot(app, s);
+		return;
+	}
+	int pane = 0, room = s->h - 4;
+	if (app->pane == PANE_FLOW) {
+		flow_pane_refresh(app);
+		pane = flow_pane_height(app, room);
+	} else if (app->pane == PANE_BLAME) {
+		blame_refresh(app);
+		pane = (int)app->blame.lines + 1 > room / 2 ? room / 2 : (int)app->blame.lines + 1;
+	}
+	draw_header(app, s);
+	draw_ruler(app, s);
+	draw_rows(app, s, 2, room - pane);
+	if (app->pane == PANE_FLOW && pane > 0)
+		flow_pane_draw(app, s, 2 + room - pane, pane);
+	else if (app->pane == PANE_BLAME)
+		blame_draw(app, s, 2 + room - pane, pane);
+	status_draw(app, s, s->h - 2);
+	draw_foot(app, s);
+}

@@ -1,0 +1,284 @@
+/* The flow pane: who ran while the chosen thread wanted to, as a tree system > thread with bars over the window.
+ *
+ * The window is A..B when both markers are set, else what the screen shows.  The pane is computed again when that
+ * changes; if that took long, only once the keys rest. */
+#include "ui/app.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/timefmt.h"
+
+#define WHOLE UINT32_MAX  /* flow_line.entry of the line of a system */
+
+static int64_t now_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+void flow_pane_release(struct flow_pane *p)
+{
+	if (p->valid)
+		flow_release(&p->flow);
+	free(p->line);
+	free(p->entry_of);
+	*p = (struct flow_pane){ .thread = p->thread, .cost = p->cost };
+}
+
+static uint64_t party_key(int32_t system, int32_t tid, uint32_t name, uint8_t kind)
+{
+	uint64_t k = (uint64_t)(uint32_t)system << 32 | (uint32_t)tid;
+	k = (k ^ k >> 29) * UINT64_C(0x9e3779b97f4a7c15);
+	return (k ^ k >> 32) + ((uint64_t)name << 8 | kind);
+}
+
+/* Which entry each interval belongs to. */
+static void index_entries(struct flow_pane *p)
+{
+	const struct flow *f = &p->flow;
+	struct map at = MAP_INIT;
+	p->entry_of = mem_new(f->intervals, sizeof *p->entry_of);
+	for (size_t i = 0; i < f->entries; i++)
+		*map_put(&at, party_key(f->entry[i].system, f->entry[i].tid, f->entry[i].name, f->entry[i].kind), NULL) = i;
+	for (size_t i = 0; i < f->intervals; i++) {
+		const struct flow_interval *iv = &f->interval[i];
+		uint64_t *entry = map_find(&at, party_key(iv->system, iv->tid, iv->name, iv->kind));
+		p->entry_of[i] = entry ? (uint32_t)*entry : 0;
+	}
+	map_release(&at);
+}
+
+/* Lines: systems by their sums, beneath each its entries, longest first (as the flow has them). */
+static void make_lines(struct flow_pane *p)
+{
+	const struct flow *f = &p->flow;
+	p->lines = 0;
+	for (size_t i = 0; i < f->entries; i++) {
+		size_t k = 0;
+		while (k < p->lines && p->line[k].system != f->entry[i].system)
+			k++;
+		if (k == p->lines)
+			*ARRAY_PUSH(p->line, p->lines, p->lines_cap) = (struct flow_line){ f->entry[i].system, WHOLE, 0 };
+		p->line[k].duration += f->entry[i].duration;
+	}
+	size_t systems = p->lines;
+	for (size_t i = 1; i < systems; i++)
+		for (size_t k = i; k > 0 && p->line[k].duration > p->line[k - 1].duration; k--) {
+			struct flow_line swap = p->line[k];
+			p->line[k] = p->line[k - 1];
+			p->line[k - 1] = swap;
+		}
+	for (size_t s = 0; s < systems; s++) {
+		struct flow_line head = p->line[s];
+		*ARRAY_PUSH(p->line, p->lines, p->lines_cap) = head;
+		for (size_t i = 0; i < f->entries; i++)
+			if (f->entry[i].system == head.system)
+				*ARRAY_PUSH(p->line, p->lines, p->lines_cap) =
+					(struct flow_line){ head.system, (uint32_t)i, f->entry[i].duration };
+	}
+	p->lines -= systems;
+	memmove(p->line, p->line + systems, p->lines * sizeof *p->line);
+}
+
+static void pane_window(const struct app *app, int64_t *from, int64_t *to)
+{
+	const struct view *v = &app->view;
+	if (v->a != VIEW_NONE && v->b != VIEW_NONE && v->a != v->b) {
+		*from = v->a < v->b ? v->a : v->b;
+		*to = v->a < v->b ? v->b : v->a;
+	} else {
+		*from = v->t0;
+		*to = view_last(v, &app->ground);
+	}
+}
+
+static bool compute(struct app *app)
+{
+	struct flow_pane *p = &app->flow;
+	struct error err = ERROR_INIT;
+	int64_t from, to, began = now_ns();
+	pane_window(app, &from, &to);
+	p->stale = false;
+	if (p->valid && p->from == from && p->to == to)
+		return true;
+	uint32_t thread = p->thread;
+	flow_pane_release(p);
+	p->thread = thread;
+	p->from = from;
+	p->to = to;
+	if (flow_of_thread(&app->topo, thread, from, to, &p->flow, &err) < 0) {
+		app_fail(app, &err);
+		return false;
+	}
+	p->valid = true;
+	index_entries(p);
+	make_lines(p);
+	p->cost = now_ns() - began;
+	return true;
+}
+
+void flow_pane_refresh(struct app *app)
+{
+	if (app->flow.stale && !(app->coarse && app->flow.cost > 5000000))
+		compute(app);
+}
+
+/* The thread whose flow a row stands for: a thread itself, or what runs on a CPU at the cursor. */
+static bool thread_of_row(struct app *app, uint32_t *thread)
+{
+	struct row_id row = app->view.row;
+	char title[256];
+	if (row.kind == ROW_THREAD) {
+		*thread = row.index;
+		return true;
+	}
+	if (row.kind != ROW_CPU) {
+		app_say(app, "choose a thread, or a CPU: its current thread is taken");
+		return false;
+	}
+	const struct topo_cpu *cpu = &app->topo.cpu[row.index];
+	struct interval iv = { .value = HISTORY_NULL };
+	struct error err = ERROR_INIT;
+	if (cpu->current != HISTORY_NONE && history_stab(app->h, cpu->current, app->view.cursor, &iv, &err) < 0) {
+		app_fail(app, &err);
+		return false;
+	}
+	int t = iv.value > 0 && iv.value <= INT32_MAX ? topo_find_thread(&app->topo, cpu->machine, (int32_t)iv.value) : -1;
+	if (t < 0) {
+		app_say(app, "no thread is on %s here: choose another moment or a thread",
+		        row_title(&app->rows, row, title, sizeof title));
+		return false;
+	}
+	*thread = (uint32_t)t;
+	return true;
+}
+
+bool flow_pane_open(struct app *app)
+{
+	uint32_t thread;
+	if (!thread_of_row(app, &thread))
+		return false;
+	flow_pane_release(&app->flow);
+	app->flow.thread = thread;
+	if (!compute(app))
+		return false;
+	app->pane = PANE_FLOW;
+	return true;
+}
+
+int flow_pane_height(const struct app *app, int room)
+{
+	int most = room / 2, want = app->flow.valid ? (int)(app->flow.lines < 64 ? app->flow.lines : 64) + 1 : 1;
+	return want < most ? want : most;
+}
+
+static enum vis vis_of_kind(uint8_t kind)
+{
+	static const uint8_t vis[FLOW_KIND_COUNT] = {
+		[FLOW_RUNNING] = VIS_RUNNING, [FLOW_PREEMPTING] = VIS_PREEMPTED, [FLOW_HYPERVISOR] = VIS_VMM,
+		[FLOW_IRQ] = VIS_WAKING, [FLOW_WAITING] = VIS_BLOCKED, [FLOW_IDLE_CPU] = VIS_HOST_BLOCKED,
+		[FLOW_UNKNOWN] = VIS_UNKNOWN,
+	};
+	return kind < FLOW_KIND_COUNT ? (enum vis)vis[kind] : VIS_UNKNOWN;
+}
+
+/* Time of each kind that the line has in each of `cols` equal parts of the flow's window. */
+static void line_lanes(const struct flow_pane *p, const struct flow_line *line, int cols, struct cell *out,
+                       const uint8_t *severity)
+{
+	const struct flow *f = &p->flow;
+	int64_t span = f->end - f->start + 1, (*sum)[HISTORY_STATES] = mem_new((size_t)cols, sizeof *sum);
+	int64_t part = span / cols + (span % cols != 0);
+	for (size_t i = 0; i < f->intervals; i++) {
+		const struct flow_interval *iv = &f->interval[i];
+		bool ours = line->entry == WHOLE ? iv->system == line->system : p->entry_of[i] == line->entry;
+		int code = ours ? (int)vis_of_kind(iv->kind) : (int)VIS_NONE;
+		for (int64_t at = iv->start; at <= iv->end;) {
+			int64_t c = (at - f->start) / part, end = f->start + (c + 1) * part - 1;
+			end = end < iv->end ? end : iv->end;
+			if (c < cols)
+				sum[c][code] += end - at + 1;
+			at = end + 1;
+		}
+	}
+	for (int c = 0; c < cols; c++)
+		out[c] = cell_of_sums(sum[c], severity, false);
+	free(sum);
+}
+
+static void draw_lane(struct app *app, struct screen *s, int x, int y, int cols, const struct flow_line *line)
+{
+	struct cell *cell = mem_new((size_t)cols, sizeof *cell);
+	line_lanes(&app->flow, line, cols, cell, app->vcpu.severity);
+	screen_put(s, x - 1, y, '|', app->palette.part[PART_LABEL]);
+	for (int c = 0; c < cols; c++) {
+		struct glyph g = app_glyph(app, cell[c], false);
+		screen_put(s, x + c, y, g.ch, g.style);
+	}
+	screen_put(s, x + cols, y, '|', app->palette.part[PART_LABEL]);
+	free(cell);
+}
+
+static void line_text(struct app *app, const struct flow_line *line, char *buf, size_t size)
+{
+	const struct flow *f = &app->flow.flow;
+	char party[256];
+	if (line->entry == WHOLE) {
+		if (line->system < 0)
+			snprintf(buf, size, "nobody");
+		else
+			text_escape(buf, size, app->topo.machine[line->system].name);
+		return;
+	}
+	const struct flow_entry *e = &f->entry[line->entry];
+	const char *name = e->name < f->names ? f->name[e->name] : NULL;
+	flow_party_text(&app->topo, e->system, e->tid, name, (enum flow_kind)e->kind, party, sizeof party);
+	/* The system's name stands on the line above. */
+	char *slash = e->system >= 0 && e->kind != FLOW_HYPERVISOR ? strchr(party, '/') : NULL;
+	snprintf(buf, size, "  %s%s", e->kind == FLOW_WAITING ? "waits, woken by " : "", slash ? slash + 1 : party);
+}
+
+static void draw_line(struct app *app, struct screen *s, int y, const struct flow_line *line)
+{
+	const struct flow *f = &app->flow.flow;
+	struct style style = app->palette.part[line->entry == WHOLE ? PART_TITLE : PART_NORMAL];
+	char text[320], d[TIME_TEXT];
+	int name_w = s->w * 3 / 10 < 26 ? 26 : s->w * 3 / 10 > 44 ? 44 : s->w * 3 / 10;
+	double share = 100.0 * (double)line->duration / (double)(f->end - f->start + 1);
+	screen_fill(s, 0, y, s->w, ' ', app->palette.part[PART_NORMAL]);
+	line_text(app, line, text, sizeof text);
+	screen_text(s, 1, y, name_w - 1, style, text);
+	screen_printf(s, name_w + 1, y, s->w - name_w, style, "%8s %5.1f%%", time_duration(d, line->duration), share);
+	int x = name_w + 18, cols = s->w - x - 1;
+	if (cols >= 10)
+		draw_lane(app, s, x, y, cols, line);
+}
+
+void flow_pane_draw(struct app *app, struct screen *s, int y, int height)
+{
+	struct flow_pane *p = &app->flow;
+	struct subject subject = { SUBJECT_THREAD, p->thread };
+	struct style style = app->palette.part[PART_TITLE];
+	char title[256], d[TIME_TEXT], from[TIME_TEXT];
+	screen_fill(s, 0, y, s->w, '-', style);
+	topo_subject_text(&app->topo, &subject, title, sizeof title);
+	if (!p->valid) {
+		screen_printf(s, 1, y, s->w - 2, style, " flow of %s: none here ", title);
+		return;
+	}
+	bool markers = app->view.a != VIEW_NONE && app->view.b != VIEW_NONE;
+	screen_printf(s, 1, y, s->w - 2, style, " flow of %s %s %s + %s, %zu entr%s ", title, markers ? "A..B" : "from",
+	              ruler_time(from, &app->axis, p->flow.start, app->view.step),
+	              time_duration(d, p->flow.end - p->flow.start + 1), p->flow.entries, p->flow.entries == 1 ? "y" : "ies");
+	if (p->top + (size_t)height > p->lines + 1)
+		p->top = 0;
+	for (int i = 1; i < height && p->top + (size_t)i - 1 < p->lines; i++)
+		draw_line(app, s, y + i, &p->line[p->top + (size_t)i - 1]);
+}

@@ -1,0 +1,199 @@
+/* From a row to its intervals, gaps and causes: the questions the keys ask of the history. */
+#include "ui/app.h"
+
+#include <string.h>
+
+uint32_t app_row_attr(const struct app *app, struct row_id row)
+{
+	if (row.kind == ROW_THREAD)
+		return app->topo.thread[row.index].status;
+	if (row.kind == ROW_CPU)
+		return row_is_pcpu(&app->topo, row) ? app->topo.cpu[row.index].owner : app->topo.cpu[row.index].status;
+	return HISTORY_NONE;
+}
+
+bool app_interval(struct app *app, struct row_id row, int64_t t, struct interval *iv)
+{
+	struct error err = ERROR_INIT;
+	uint32_t attr = app_row_attr(app, row);
+	if (attr == HISTORY_NONE) {
+		app_say(app, "this row has no intervals of its own: choose a CPU or a thread");
+		return false;
+	}
+	if (history_stab(app->h, attr, t, iv, &err) < 0) {
+		app_fail(app, &err);
+		return false;
+	}
+	return true;
+}
+
+/* One gap further for one subject, gaps shorter than least_gap passed over: 1, 0, -1. */
+static int next_gap(struct app *app, const struct subject *s, int direction, struct gap *gap, struct error *err)
+{
+	int64_t t = app->view.cursor;
+	int found;
+	while ((found = gap_find(&app->topo, s, t, direction, gap, err)) > 0) {
+		if (gap->end - gap->start + 1 >= app->least_gap)
+			break;
+		t = direction > 0 ? gap->start : gap->end;
+	}
+	return found;
+}
+
+/* The nearest gap of any vCPU of a machine. */
+static int next_gap_of_machine(struct app *app, uint32_t machine, int direction, struct gap *best, struct error *err)
+{
+	const struct topo_machine *m = &app->topo.machine[machine];
+	int any = 0;
+	for (uint32_t c = m->cpu; c < m->cpu + m->cpus; c++) {
+		struct subject s = { SUBJECT_CPU, c };
+		struct gap gap;
+		int found = next_gap(app, &s, direction, &gap, err);
+		if (found < 0)
+			return -1;
+		if (found && (!any || (direction > 0 ? gap.start < best->start : gap.start > best->start)))
+			*best = gap;
+		any |= found;
+	}
+	return any;
+}
+
+bool app_gap(struct app *app, int direction, struct gap *gap)
+{
+	struct error err = ERROR_INIT;
+	struct row_id row = app->view.row;
+	struct subject s;
+	int found;
+	if (!row_subject(&app->topo, row, &s) ||
+	    (row.kind == ROW_MACHINE && app->topo.machine[row.index].kind != MACHINE_VM)) {
+		app_say(app, "a gap is time in which a vCPU or thread wanted to run and could not: choose one of these");
+		return false;
+	}
+	if (row.kind == ROW_MACHINE)
+		found = next_gap_of_machine(app, row.index, direction, gap, &err);
+	else
+		found = next_gap(app, &s, direction, gap, &err);
+	if (found < 0)
+		app_fail(app, &err);
+	else if (found == 0)
+		app_say(app, "no %s gap in this row", direction > 0 ? "later" : "earlier");
+	return found > 0;
+}
+
+/* ---- Causes ------------------------------------------------------------------------------------------------ */
+
+static bool thread_row(const struct app *app, int64_t machine, int64_t tid, struct row_id *out)
+{
+	if (machine < 0 || machine >= app->topo.machines || tid < 0 || tid > INT32_MAX)
+		return false;
+	int t = topo_find_thread(&app->topo, (uint32_t)machine, (int32_t)tid);
+	*out = (struct row_id){ ROW_THREAD, (uint32_t)t };
+	return t >= 0;
+}
+
+static int64_t value_at(struct app *app, uint32_t attr, int64_t t)
+{
+	struct interval iv;
+	if (attr == HISTORY_NONE || history_stab(app->h, attr, t, &iv, NULL) < 0)
+		return HISTORY_NULL;
+	return iv.value;
+}
+
+/* Who had the CPU for the longest part of this interval. */
+static bool culprit(struct app *app, struct row_id row, const struct interval *iv, struct row_id *out)
+{
+	struct error err = ERROR_INIT;
+	struct gap gap = { .start = iv->start, .end = iv->end, .state = iv->value };
+	struct flow flow;
+	row_subject(&app->topo, row, &gap.subject);
+	if (flow_of_gap(&app->topo, &gap, &flow, &err) < 0) {
+		app_fail(app, &err);
+		return false;
+	}
+	bool found = false;
+	for (size_t i = 0; i < flow.entries && !found; i++)
+		if (flow.entry[i].tid > 0 && flow.entry[i].kind == FLOW_PREEMPTING)
+			found = thread_row(app, flow.entry[i].system, flow.entry[i].tid, out);
+	flow_release(&flow);
+	if (!found)
+		app_say(app, "no thread took this time");
+	return found;
+}
+
+static bool waker(struct app *app, uint32_t thread, const struct interval *iv, struct row_id *out)
+{
+	uint32_t attr = app->topo.thread[thread].waker;
+	int64_t id = value_at(app, attr, iv->end < app->ground.end ? iv->end + 1 : iv->end);
+	const char *text = id == HISTORY_NULL ? NULL : history_string(app->h, id);
+	struct subject s;
+	if (!text || topo_parse_subject(&app->topo, text, &s, NULL) < 0 || s.kind != SUBJECT_THREAD) {
+		app_say(app, "the waker is not known");
+		return false;
+	}
+	*out = (struct row_id){ ROW_THREAD, s.index };
+	return true;
+}
+
+static bool cause_of_thread(struct app *app, uint32_t thread, const struct interval *iv, enum vis state,
+                            struct row_id *out)
+{
+	const struct topo_thread *t = &app->topo.thread[thread];
+	if (state == VIS_BLOCKED)
+		return waker(app, thread, iv, out);
+	int64_t cpu = value_at(app, t->cpu, app->view.cursor);
+	int c = cpu >= 0 && cpu <= UINT32_MAX ? topo_find_cpu(&app->topo, t->machine, (unsigned)cpu) : -1;
+	if (c < 0) {
+		app_say(app, "its CPU is not known here");
+		return false;
+	}
+	*out = (struct row_id){ ROW_CPU, (uint32_t)c };
+	return true;
+}
+
+static bool cause_of_cpu(struct app *app, struct row_id row, struct row_id *out)
+{
+	const struct topo_cpu *cpu = &app->topo.cpu[row.index];
+	bool physical = row_is_pcpu(&app->topo, row);
+	int64_t tid = value_at(app, physical ? cpu->current : cpu->host_thread, app->view.cursor);
+	int host = physical ? (int)cpu->machine : topo_find_machine(&app->topo, "host");
+	if (tid == 0 && physical)
+		app_say(app, "this CPU is idle here");
+	else if (thread_row(app, host, tid, out))
+		return true;
+	else
+		app_say(app, "the %s is not known here", physical ? "thread" : "host thread of this vCPU");
+	return false;
+}
+
+void app_cause(struct app *app)
+{
+	struct row_id row = app->view.row, to;
+	struct interval iv;
+	if (!app_interval(app, row, app->view.cursor, &iv))
+		return;
+	bool found;
+	if (row_is_pcpu(&app->topo, row)) {
+		found = cause_of_cpu(app, row, &to);
+	} else {
+		const struct vocabulary *v = row.kind == ROW_CPU ? &app->vcpu : &app->thread;
+		enum vis state = iv.value >= 0 && iv.value < HISTORY_STATES ? v->code[iv.value] : VIS_NONE;
+		bool gap = state == VIS_PREEMPTED || state == VIS_VCPU_PREEMPTED || state == VIS_VIRT_PREEMPTED;
+		found = gap ? culprit(app, row, &iv, &to)
+		            : row.kind == ROW_CPU ? cause_of_cpu(app, row, &to) : cause_of_thread(app, row.index, &iv, state, &to);
+	}
+	if (!found)
+		return;
+	size_t most = sizeof app->cause / sizeof *app->cause;
+	if (app->causes == most)
+		memmove(app->cause, app->cause + 1, (--app->causes) * sizeof *app->cause);
+	app->cause[app->causes++] = row;
+	app_show_row(app, to);
+}
+
+void app_cause_back(struct app *app)
+{
+	if (app->causes == 0)
+		app_say(app, "no cause was followed");
+	else
+		app_show_row(app, app->cause[--app->causes]);
+}

@@ -1,0 +1,242 @@
+/* The lists that open over the rows: help, themes and legend, details, bookmarks, requests. */
+#include "ui/app.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/timefmt.h"
+
+void open_help(struct app *app)
+{
+	const char *section = "";
+	pager_open(&app->pager, PAGER_HELP, false, "help");
+	for (int a = ACT_NONE + 1; a < ACT_COUNT; a++) {
+		char keys[128];
+		if (strcmp(section, action_info[a].section) != 0) {
+			section = action_info[a].section;
+			pager_add(&app->pager, -1, "%s", section)->heading = true;
+		}
+		pager_add(&app->pager, -1, "  %-16s %s", keymap_text(&app->keymap, (enum action)a, keys, sizeof keys),
+		          action_info[a].help);
+	}
+	pager_add(&app->pager, -1, "  %-16s %s", "1 .. 9", "a count before a key, as in vi: 5>");
+	pager_add(&app->pager, -1, "Commands, after :")->heading = true;
+	command_help(&app->pager);
+	pager_add(&app->pager, -1, "States")->heading = true;
+	for (int v = VIS_COUNT - 2; v > VIS_NONE; v--) {
+		const struct theme_state *s = &app->theme.state[v];
+		pager_add(&app->pager, -1, "  %c  %s", s->letter, s->label);
+	}
+	app->mode = MODE_PAGER;
+}
+
+void open_themes(struct app *app)
+{
+	pager_open(&app->pager, PAGER_THEMES, true, "legend and themes");
+	pager_add(&app->pager, -1, "States, the most severe first; a cell shows what fills most of it, and a mark of the worst")
+		->heading = true;
+	for (int v = VIS_PREEMPTED; v > VIS_NONE; v--) {
+		const struct theme_state *s = &app->theme.state[v];
+		struct pager_line *line = pager_add(&app->pager, -1, "%c  %s", s->letter, s->label);
+		line->sample = app->palette.state[v];
+		line->has_sample = true;
+	}
+	pager_add(&app->pager, -1, "Themes (now: %s)", app->theme.name)->heading = true;
+	for (unsigned i = 0; theme_shipped_name(i); i++) {
+		struct theme t;
+		struct error err = ERROR_INIT;
+		if (theme_load(&t, theme_shipped_name(i), &err) == 0)
+			pager_add(&app->pager, i, "  %-12s %s", t.name, t.about);
+		if (strcmp(theme_shipped_name(i), app->theme.name) == 0)
+			app->pager.at = app->pager.len - 1;
+	}
+	app->mode = MODE_PAGER;
+}
+
+void open_bookmarks(struct app *app)
+{
+	if (app->bookmarks == 0) {
+		char keys[32];
+		app_say(app, "no bookmarks yet: %s sets one", keymap_text(&app->keymap, ACT_BOOKMARK, keys, sizeof keys));
+		return;
+	}
+	pager_open(&app->pager, PAGER_BOOKMARKS, true, "bookmarks");
+	for (size_t i = 0; i < app->bookmarks; i++)
+		pager_add(&app->pager, (int64_t)i, "%s", app->bookmark[i].text);
+	app->mode = MODE_PAGER;
+}
+
+/* One attribute at the cursor: "Status  PREEMPTED  12:03:04.113900 + 5.21 ms". */
+static void add_attribute(struct app *app, const char *name, uint32_t attr)
+{
+	struct interval iv;
+	char value[256], from[TIME_TEXT], d[TIME_TEXT];
+	if (attr == HISTORY_NONE || history_stab(app->h, attr, app->view.cursor, &iv, NULL) < 0)
+		return;
+	int type = history_type(app->h, attr);
+	if (iv.value == HISTORY_NULL)
+		snprintf(value, sizeof value, "-");
+	else if (type == HISTORY_STATE)
+		text_escape(value, sizeof value, history_state_name(app->h, attr, (unsigned)iv.value));
+	else if (type == HISTORY_STRING)
+		text_escape(value, sizeof value, history_string(app->h, iv.value));
+	else
+		snprintf(value, sizeof value, "%" PRId64, iv.value);
+	time_clock(from, iv.start, 9);
+	pager_add(&app->pager, -1, "  %-16s %-24s since %s, for %s", name, value, from,
+	          time_duration(d, iv.end - iv.start + 1));
+}
+
+static void add_paragraph(struct app *app, const struct subject *s)
+{
+	struct error err = ERROR_INIT;
+	char *text;
+	if (explain_at(&app->topo, s, app->view.cursor, &text, &err) < 0) {
+		pager_add(&app->pager, -1, "  %s", err.text);
+		return;
+	}
+	pager_add(&app->pager, -1, "In words")->heading = true;
+	for (char *line = text, *end; line && *line; line = end) {
+		end = strchr(line, '\n');
+		if (end)
+			*end++ = '\0';
+		pager_add(&app->pager, -1, "  %s", line);
+	}
+	free(text);
+}
+
+static void add_values(struct app *app)
+{
+	struct row_id row = app->view.row;
+	pager_add(&app->pager, -1, "Values at the cursor")->heading = true;
+	if (row.kind == ROW_THREAD) {
+		const struct topo_thread *t = &app->topo.thread[row.index];
+		add_attribute(app, "Status", t->status);
+		add_attribute(app, "Name", t->name);
+		add_attribute(app, "CPU", t->cpu);
+		add_attribute(app, "PID", t->pid);
+		add_attribute(app, "Waker", t->waker);
+	} else if (row.kind == ROW_CPU) {
+		const struct topo_cpu *c = &app->topo.cpu[row.index];
+		add_attribute(app, "Status", c->status);
+		add_attribute(app, "Owner", c->owner);
+		add_attribute(app, "Current Thread", c->current);
+		add_attribute(app, "Interrupt", c->interrupt);
+		add_attribute(app, "Host Thread", c->host_thread);
+		add_attribute(app, "pCPU", c->pcpu);
+	}
+}
+
+void open_details(struct app *app)
+{
+	char title[256], when[TIME_TEXT], label[300], d[TIME_TEXT];
+	struct row_id row = app->view.row;
+	struct subject s;
+	row_title(&app->rows, row, title, sizeof title);
+	snprintf(label, sizeof label, "%s at %s", title, time_clock(when, app->view.cursor, 9));
+	pager_open(&app->pager, PAGER_DETAILS, false, label);
+	if ((row.kind == ROW_CPU || row.kind == ROW_THREAD) && row_subject(&app->topo, row, &s))
+		add_paragraph(app, &s);
+	add_values(app);
+	pager_add(&app->pager, -1, "Clock")->heading = true;
+	pager_add(&app->pager, -1, "  %-16s %" PRId64 " ns since the epoch, host clock", "cursor", app->view.cursor);
+	int64_t band = app_clock_band(app, row_machine(&app->topo, row));
+	if (band >= 0)
+		pager_add(&app->pager, -1, "  %-16s this machine's times are known to within %s", "error band",
+		          time_duration(d, band));
+	status_update(app);
+	if (app->status.shares[0])
+		pager_add(&app->pager, -1, "  %-16s %s", "this cell", app->status.shares);
+	app->mode = MODE_PAGER;
+}
+
+static void add_request(struct app *app, uint32_t machine, uint32_t request)
+{
+	char name[128], id[128];
+	text_escape(name, sizeof name, history_name(app->h, machine));
+	text_escape(id, sizeof id, history_name(app->h, request));
+	pager_add(&app->pager, request, "%s  %s", name, id);
+}
+
+/* The first moment at which any attribute of the request has a value. */
+static bool request_start(struct app *app, uint32_t request, int64_t *t)
+{
+	bool found = false;
+	for (uint32_t a = history_child(app->h, request, HISTORY_NONE); a != HISTORY_NONE;
+	     a = history_child(app->h, request, a)) {
+		struct interval iv;
+		if (history_type(app->h, a) < 0 || history_stab(app->h, a, app->ground.begin, &iv, NULL) < 0)
+			continue;
+		int64_t start = iv.value == HISTORY_NULL ? iv.end + 1 : iv.start;
+		if (start <= app->ground.end && (!found || start < *t))
+			*t = start;
+		found |= start <= app->ground.end;
+	}
+	return found;
+}
+
+void open_requests(struct app *app)
+{
+	uint32_t root = history_find(app->h, "/Requests");
+	size_t n = 0;
+	pager_open(&app->pager, PAGER_REQUESTS, true, "requests");
+	for (uint32_t m = root == HISTORY_NONE ? HISTORY_NONE : history_child(app->h, root, HISTORY_NONE);
+	     m != HISTORY_NONE; m = history_child(app->h, root, m))
+		for (uint32_t r = history_child(app->h, m, HISTORY_NONE); r != HISTORY_NONE && n < 10000;
+		     r = history_child(app->h, m, r), n++)
+			add_request(app, m, r);
+	if (n == 0)
+		app_say(app, "no requests were marked in these traces: see stealscope(1), beacon");
+	else
+		app->mode = MODE_PAGER;
+}
+
+static void take_theme(struct app *app, int64_t tag)
+{
+	struct error err = ERROR_INIT;
+	struct theme theme;
+	const char *name = tag >= 0 ? theme_shipped_name((unsigned)tag) : NULL;
+	if (!name)
+		return;
+	if (theme_load(&theme, name, &err) < 0) {
+		app_fail(app, &err);
+		return;
+	}
+	app_set_theme(app, &theme);
+}
+
+void lists_moved(struct app *app, int64_t tag)
+{
+	if (app->pager.kind == PAGER_THEMES)
+		take_theme(app, tag);
+}
+
+void lists_picked(struct app *app, int64_t tag)
+{
+	int64_t t = 0;
+	struct view before = app->view;
+	switch (app->pager.kind) {
+	case PAGER_THEMES:
+		take_theme(app, tag);
+		break;
+	case PAGER_BOOKMARKS:
+		undo_push(&app->undo, &before);
+		app->view = app->bookmark[tag].view;
+		view_resize(&app->view, &app->ground);
+		app_show_row(app, app->view.row);
+		app->flow.stale = app->blame.stale = true;
+		break;
+	case PAGER_REQUESTS:
+		if (request_start(app, (uint32_t)tag, &t)) {
+			undo_push(&app->undo, &before);
+			view_goto(&app->view, &app->ground, t);
+		}
+		break;
+	default:
+		break;
+	}
+}

@@ -1,0 +1,152 @@
+#include "ui/pager.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "ui/keys.h"
+
+void pager_open(struct pager *p, enum pager_kind kind, bool picks, const char *title)
+{
+	pager_release(p);
+	p->kind = kind;
+	p->picks = picks;
+	snprintf(p->title, sizeof p->title, "%s", title);
+}
+
+void pager_release(struct pager *p)
+{
+	for (size_t i = 0; i < p->len; i++)
+		free(p->line[i].text);
+	free(p->line);
+	*p = (struct pager){ 0 };
+}
+
+struct pager_line *pager_add(struct pager *p, int64_t tag, const char *fmt, ...)
+{
+	char buf[1024];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(buf, sizeof buf, fmt, ap);
+	va_end(ap);
+	struct pager_line *line = ARRAY_PUSH(p->line, p->len, p->cap);
+	*line = (struct pager_line){ .text = mem_dup(buf), .tag = tag };
+	return line;
+}
+
+static bool shown(const struct pager *p, const struct pager_line *line)
+{
+	return !p->filter[0] || line->heading || strcasestr(line->text, p->filter);
+}
+
+static size_t count(const struct pager *p)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < p->len; i++)
+		n += shown(p, &p->line[i]);
+	return n;
+}
+
+/* The n-th line that is shown, NULL past the last. */
+static struct pager_line *nth(const struct pager *p, size_t n)
+{
+	for (size_t i = 0; i < p->len; i++)
+		if (shown(p, &p->line[i]) && n-- == 0)
+			return &p->line[i];
+	return NULL;
+}
+
+static void settle(struct pager *p, int height)
+{
+	size_t n = count(p), page = height > 2 ? (size_t)height - 1 : 1;
+	if (p->at >= n)
+		p->at = n ? n - 1 : 0;
+	if (p->picks) {
+		if (p->at < p->top)
+			p->top = p->at;
+		if (p->at >= p->top + page)
+			p->top = p->at - page + 1;
+	} else {
+		p->top = p->at;
+	}
+	if (p->top + page > n)
+		p->top = n > page ? n - page : 0;
+	if (!p->picks)
+		p->at = p->top;
+}
+
+static enum pager_result move(struct pager *p, int64_t by, int height, int64_t *tag)
+{
+	int64_t to = (int64_t)p->at + by;
+	p->at = to < 0 ? 0 : (size_t)to;
+	settle(p, height);
+	struct pager_line *line = nth(p, p->at);
+	*tag = line ? line->tag : -1;
+	return PAGER_MOVED;
+}
+
+enum pager_result pager_key(struct pager *p, uint32_t key, int height, int64_t *tag)
+{
+	int64_t page = height > 2 ? height - 2 : 1;
+	switch (key) {
+	case 'q': case KEY_CODE_ESC: case 'c' & 31:
+		return PAGER_CLOSED;
+	case 'j': case KEY_CODE_DOWN: case KEY_CODE_WHEEL_DOWN:
+		return move(p, 1, height, tag);
+	case 'k': case KEY_CODE_UP: case KEY_CODE_WHEEL_UP:
+		return move(p, -1, height, tag);
+	case KEY_CODE_PGDN: case ' ': case 'd' & 31: case 'f' & 31:
+		return move(p, page, height, tag);
+	case KEY_CODE_PGUP: case 'u' & 31: case 'b' & 31:
+		return move(p, -page, height, tag);
+	case 'g': case KEY_CODE_HOME:
+		return move(p, -(int64_t)p->len, height, tag);
+	case 'G': case KEY_CODE_END:
+		return move(p, (int64_t)p->len, height, tag);
+	case '/':
+		return PAGER_SEARCH;
+	case KEY_CODE_ENTER: case '\n': {
+		struct pager_line *line = nth(p, p->at);
+		if (!p->picks)
+			return PAGER_CLOSED;
+		*tag = line ? line->tag : -1;
+		return *tag >= 0 ? PAGER_PICKED : PAGER_STAYS;
+	}
+	default:
+		return PAGER_UNKNOWN;
+	}
+}
+
+void pager_draw(struct pager *p, struct screen *s, int y, int height, const struct palette *palette)
+{
+	size_t n = count(p);
+	settle(p, height);
+	screen_fill(s, 0, y, s->w, ' ', palette->part[PART_TITLE]);
+	int x = screen_printf(s, 0, y, s->w, palette->part[PART_TITLE], "-- %s ", p->title);
+	if (p->filter[0])
+		x += screen_printf(s, x, y, s->w - x, palette->part[PART_TITLE], "/%s ", p->filter);
+	screen_fill(s, x, y, s->w - x, '-', palette->part[PART_TITLE]);
+	const char *hint = p->picks ? " Enter picks  / searches  q closes " : " / searches  q closes ";
+	if (s->w - x > (int)strlen(hint) + 2)
+		screen_text(s, s->w - (int)strlen(hint) - 2, y, s->w, palette->part[PART_TITLE], hint);
+	for (int i = 1; i < height; i++) {
+		size_t k = p->top + (size_t)i - 1;
+		struct pager_line *line = k < n ? nth(p, k) : NULL;
+		struct style style = palette->part[PART_NORMAL];
+		if (line && line->heading)
+			style = palette->part[PART_TITLE];
+		if (line && p->picks && k == p->at)
+			style = palette->part[PART_SELECTED];
+		screen_fill(s, 0, y + i, s->w, ' ', style);
+		if (!line)
+			continue;
+		int at = 1;
+		if (line->has_sample) {
+			screen_fill(s, at, y + i, 4, ' ', line->sample);
+			at += 5;
+		}
+		screen_text(s, at, y + i, s->w - at, style, line->text);
+	}
+}

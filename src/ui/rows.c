@@ -1,0 +1,252 @@
+/* The list of rows: building, folding, finding.  The survey is in survey.c. */
+#include "ui/rows.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+
+bool row_same(struct row_id a, struct row_id b)
+{
+	return a.kind == b.kind && a.index == b.index;
+}
+
+uint32_t row_machine(const struct topo *topo, struct row_id id)
+{
+	return id.kind == ROW_CPU ? topo->cpu[id.index].machine : id.kind == ROW_THREAD ? topo->thread[id.index].machine
+	                                                                                : id.index;
+}
+
+bool row_is_pcpu(const struct topo *topo, struct row_id id)
+{
+	return id.kind == ROW_CPU && topo->machine[topo->cpu[id.index].machine].kind == MACHINE_HOST;
+}
+
+bool row_subject(const struct topo *topo, struct row_id id, struct subject *s)
+{
+	if (id.kind == ROW_GROUP || row_is_pcpu(topo, id))
+		return false;
+	s->kind = id.kind == ROW_MACHINE ? SUBJECT_MACHINE : id.kind == ROW_CPU ? SUBJECT_CPU : SUBJECT_THREAD;
+	s->index = id.index;
+	return true;
+}
+
+/* Where the homeless threads of a machine are counted. */
+static size_t homeless(const struct rows *r, uint32_t machine)
+{
+	return r->topo->cpus + machine;
+}
+
+void rows_init(struct rows *r, const struct topo *topo)
+{
+	*r = (struct rows){ .topo = topo, .hide_idle = true };
+	r->info = mem_new(topo->threads, sizeof *r->info);
+	r->order = mem_new(topo->threads, sizeof *r->order);
+	r->first = mem_new(topo->cpus + topo->machines, sizeof *r->first);
+	r->count = mem_new(topo->cpus + topo->machines, sizeof *r->count);
+	r->open[ROW_MACHINE] = mem_new(topo->machines, sizeof(bool));
+	r->open[ROW_GROUP] = mem_new(topo->machines, sizeof(bool));
+	r->open[ROW_CPU] = mem_new(topo->cpus, sizeof(bool));
+	for (uint32_t m = 0; m < topo->machines; m++)
+		r->open[ROW_MACHINE][m] = topo->machine[m].kind == MACHINE_HOST || topo->machines <= 6;
+	for (uint32_t c = 0; c < topo->cpus; c++)
+		r->open[ROW_CPU][c] = true;
+	r->survey.names = true;
+}
+
+void rows_release(struct rows *r)
+{
+	for (uint32_t t = 0; r->info && t < r->topo->threads; t++)
+		free(r->info[t].name);
+	free(r->info);
+	free(r->order);
+	free(r->first);
+	free(r->count);
+	for (int k = 0; k < ROW_KINDS; k++)
+		free(r->open[k]);
+	free(r->row);
+	*r = (struct rows){ 0 };
+}
+
+static struct row *push(struct rows *r, enum row_kind kind, uint32_t index, uint8_t depth, bool folds)
+{
+	struct row *row = ARRAY_PUSH(r->row, r->len, r->cap);
+	*row = (struct row){ { (uint8_t)kind, index }, depth, folds, folds && r->open[kind][index] };
+	return row;
+}
+
+static bool shows_thread(struct rows *r, uint32_t t)
+{
+	const struct thread_info *info = &r->info[t];
+	if (!info->name)
+		return false;
+	if (r->filter[0])
+		return strcasestr(info->name, r->filter) != NULL;
+	if (r->hide_idle && !info->active) {
+		r->hidden++;
+		return false;
+	}
+	return true;
+}
+
+static void push_threads(struct rows *r, size_t home, uint8_t depth)
+{
+	for (uint32_t i = 0; i < r->count[home]; i++) {
+		uint32_t t = r->order[r->first[home] + i];
+		if (shows_thread(r, t))
+			push(r, ROW_THREAD, t, depth, false);
+	}
+}
+
+static void push_machine(struct rows *r, uint32_t m)
+{
+	const struct topo_machine *machine = &r->topo->machine[m];
+	if (!push(r, ROW_MACHINE, m, 0, machine->cpus > 0 || machine->threads > 0)->open)
+		return;
+	for (uint32_t c = machine->cpu; c < machine->cpu + machine->cpus; c++)
+		if (push(r, ROW_CPU, c, 1, r->count[c] > 0)->open)
+			push_threads(r, c, 2);
+	if (machine->cpus == 0)
+		push_threads(r, homeless(r, m), 1);
+	else if (r->count[homeless(r, m)] > 0 && push(r, ROW_GROUP, m, 1, true)->open)
+		push_threads(r, homeless(r, m), 2);
+}
+
+void rows_build(struct rows *r)
+{
+	r->len = 0;
+	r->hidden = 0;
+	for (int host = 0; host < 2; host++)
+		for (uint32_t m = 0; m < r->topo->machines; m++)
+			if ((r->topo->machine[m].kind == MACHINE_HOST) == (host == 1))
+				push_machine(r, m);
+}
+
+size_t rows_find(const struct rows *r, struct row_id id)
+{
+	for (size_t i = 0; i < r->len; i++)
+		if (row_same(r->row[i].id, id))
+			return i;
+	return r->len;
+}
+
+size_t rows_find_near(const struct rows *r, struct row_id id)
+{
+	size_t i = rows_find(r, id);
+	if (i < r->len)
+		return i;
+	uint32_t m = row_machine(r->topo, id);
+	if (id.kind == ROW_THREAD) {
+		int32_t home = r->info[id.index].home;
+		id = home >= 0 ? (struct row_id){ ROW_CPU, (uint32_t)home } : (struct row_id){ ROW_GROUP, m };
+		i = rows_find(r, id);
+	}
+	if (i == r->len)
+		i = rows_find(r, (struct row_id){ ROW_MACHINE, m });
+	return i < r->len ? i : 0;
+}
+
+void rows_reveal(struct rows *r, struct row_id id)
+{
+	uint32_t m = row_machine(r->topo, id);
+	if (id.kind != ROW_MACHINE)
+		r->open[ROW_MACHINE][m] = true;
+	if (id.kind == ROW_THREAD) {
+		const struct thread_info *info = &r->info[id.index];
+		if (info->home >= 0)
+			r->open[ROW_CPU][info->home] = true;
+		else
+			r->open[ROW_GROUP][m] = true;
+		if (r->filter[0] && info->name && !strcasestr(info->name, r->filter))
+			r->filter[0] = '\0';
+		if (!info->active && !r->filter[0])
+			r->hide_idle = false;
+	}
+	rows_build(r);
+}
+
+bool rows_toggle(struct rows *r, size_t row)
+{
+	if (row >= r->len || !r->row[row].folds)
+		return false;
+	struct row_id id = r->row[row].id;
+	r->open[id.kind][id.index] = !r->open[id.kind][id.index];
+	rows_build(r);
+	return true;
+}
+
+const char *row_label(const struct rows *r, struct row_id id, char *buf, size_t size)
+{
+	const struct topo *topo = r->topo;
+	switch (id.kind) {
+	case ROW_MACHINE:
+		return text_escape(buf, size, topo->machine[id.index].name);
+	case ROW_CPU:
+		snprintf(buf, size, "%s%u", row_is_pcpu(topo, id) ? "CPU" : "vCPU", topo->cpu[id.index].number);
+		return buf;
+	case ROW_GROUP:
+		snprintf(buf, size, "threads");
+		return buf;
+	default:
+		snprintf(buf, size, "%s", r->info[id.index].name ? r->info[id.index].name : "...");
+		return buf;
+	}
+}
+
+char *row_title(const struct rows *r, struct row_id id, char *buf, size_t size)
+{
+	char label[256], machine[128];
+	row_label(r, id, label, sizeof label);
+	text_escape(machine, sizeof machine, r->topo->machine[row_machine(r->topo, id)].name);
+	if (id.kind == ROW_MACHINE)
+		snprintf(buf, size, "%s", machine);
+	else
+		snprintf(buf, size, "%s/%s", machine, label);
+	return buf;
+}
+
+/* All rows, shown or not, numbered in the order of a search: machines, CPUs, threads as sorted. */
+static struct row_id nth(const struct rows *r, uint64_t n)
+{
+	const struct topo *topo = r->topo;
+	if (n < topo->machines)
+		return (struct row_id){ ROW_MACHINE, (uint32_t)n };
+	n -= topo->machines;
+	if (n < topo->cpus)
+		return (struct row_id){ ROW_CPU, (uint32_t)n };
+	return (struct row_id){ ROW_THREAD, r->order[n - topo->cpus] };
+}
+
+static uint64_t number_of(const struct rows *r, struct row_id id)
+{
+	const struct topo *topo = r->topo;
+	if (id.kind == ROW_MACHINE || id.kind == ROW_GROUP)
+		return id.index;
+	if (id.kind == ROW_CPU)
+		return topo->machines + id.index;
+	uint64_t n = 0;
+	while (n < topo->threads && r->order[n] != id.index)
+		n++;
+	return topo->machines + topo->cpus + n;
+}
+
+bool rows_search(const struct rows *r, const char *text, struct row_id from, int direction, bool include_from,
+                 struct row_id *found)
+{
+	const struct topo *topo = r->topo;
+	uint64_t total = (uint64_t)topo->machines + topo->cpus + topo->threads;
+	uint64_t n = number_of(r, from) % (total ? total : 1);
+	for (uint64_t i = 0; i < total; i++) {
+		if (i > 0 || !include_from)
+			n = direction > 0 ? (n + 1) % total : (n + total - 1) % total;
+		struct row_id id = nth(r, n);
+		char title[384];
+		if (strcasestr(row_title(r, id, title, sizeof title), text)) {
+			*found = id;
+			return true;
+		}
+	}
+	return false;
+}

@@ -1,0 +1,91 @@
+/* The rows: machine > vCPU > threads, host > pCPUs, threads; containers.  Folding, sorting, hiding, filtering.
+ *
+ * What must be known of every thread (its name, the vCPU it lives on, how much time was stolen from it, whether it
+ * ever wanted a CPU) is collected once by a survey that runs in steps of a few ms, so that 50,000 threads neither
+ * delay the first frame nor a key.  Until a thread is surveyed it is not shown.  A rebuild of the list is linear in
+ * the threads of the open branches; nothing else touches invisible rows. */
+#ifndef STEALSCOPE_UI_ROWS_H
+#define STEALSCOPE_UI_ROWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "flow/flow.h"
+#include "ui/view.h"
+
+enum row_kind {
+	ROW_MACHINE,  /* index: topo->machine */
+	ROW_CPU,      /* index: topo->cpu */
+	ROW_GROUP,    /* the threads of a machine that live on no vCPU; index: topo->machine */
+	ROW_THREAD,   /* index: topo->thread */
+	ROW_KINDS
+};
+
+enum row_sort { SORT_STOLEN, SORT_WINDOW, SORT_NAME, SORT_ID, SORT_COUNT };
+
+struct row {
+	struct row_id id;
+	uint8_t depth;
+	bool folds, open;  /* has something beneath it; shows it */
+};
+
+struct thread_info {
+	char *name;        /* "3525 critical_task", escaped; NULL = not yet surveyed */
+	int64_t stolen;    /* ns over the span that was asked for */
+	int32_t home;      /* the vCPU it lives on: index into topo->cpu; -1 = none (or a thread of the host) */
+	bool active;       /* it ran or wanted to, at some time */
+};
+
+struct rows {
+	const struct topo *topo;
+	struct row *row;
+	size_t len, cap;
+	size_t hidden;             /* threads not shown because they are idle */
+	struct thread_info *info;  /* per thread of the topology */
+	uint32_t *order;           /* threads by (machine, home, sort order) */
+	uint32_t *first;           /* of each CPU, and then of each machine's homeless: where they begin in order */
+	uint32_t *count;
+	bool *open[ROW_KINDS];     /* by kind and index; NULL for threads */
+	bool hide_idle;
+	enum row_sort sort;
+	char filter[64];           /* threads whose name lacks this are not shown; "" = all */
+	struct survey {
+		uint32_t next;     /* thread; == topo->threads: done */
+		bool names;        /* first time: names and homes too */
+		int64_t from, to;  /* where stolen time is measured */
+	} survey;
+};
+
+void rows_init(struct rows *r, const struct topo *topo);
+void rows_release(struct rows *r);
+
+/* Begins to measure stolen time over [from, to] again. */
+void rows_survey_start(struct rows *r, int64_t from, int64_t to);
+bool rows_survey_done(const struct rows *r);
+/* Goes on for about budget_ns.  1 = finished just now (sorts and rebuilds), 0 = not finished, -1 = error. */
+int rows_survey_step(struct rows *r, int64_t budget_ns, struct error *err);
+
+void rows_sort(struct rows *r, enum row_sort sort);
+void rows_build(struct rows *r);
+size_t rows_find(const struct rows *r, struct row_id id);  /* r->len when it is not shown */
+/* Index of the row, or of its closest ancestor that is shown. */
+size_t rows_find_near(const struct rows *r, struct row_id id);
+void rows_reveal(struct rows *r, struct row_id id);        /* opens what hides it; drops filter and hiding if need be */
+bool rows_toggle(struct rows *r, size_t row);              /* false when it does not fold */
+struct row_id rows_most_stolen(const struct rows *r);
+
+bool row_same(struct row_id a, struct row_id b);
+uint32_t row_machine(const struct topo *topo, struct row_id id);
+bool row_subject(const struct topo *topo, struct row_id id, struct subject *s);  /* false for a pCPU and a group */
+bool row_is_pcpu(const struct topo *topo, struct row_id id);
+/* "vCPU0", "3525 critical_task", "Debian"; escaped. */
+const char *row_label(const struct rows *r, struct row_id id, char *buf, size_t size);
+/* "Debian/vCPU0", "Host/2101 burnP6"; escaped. */
+char *row_title(const struct rows *r, struct row_id id, char *buf, size_t size);
+
+/* Next row after `from` (an index into order of search, wrapping) whose title contains `text`, any case. */
+bool rows_search(const struct rows *r, const char *text, struct row_id from, int direction, bool include_from,
+                 struct row_id *found);
+
+#endif

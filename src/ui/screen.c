@@ -1,0 +1,138 @@
+#include "ui/screen.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <wchar.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+
+void screen_resize(struct screen *s, int w, int h)
+{
+	s->w = w < 1 ? 1 : w;
+	s->h = h < 1 ? 1 : h;
+	free(s->cell);
+	s->cell = mem_new((size_t)s->w * (size_t)s->h, sizeof *s->cell);
+	screen_clear(s, (struct style){ -1, -1, 0 });
+}
+
+void screen_release(struct screen *s)
+{
+	free(s->cell);
+	s->cell = NULL;
+	s->w = s->h = 0;
+}
+
+void screen_clear(struct screen *s, struct style style)
+{
+	for (int i = 0; i < s->w * s->h; i++)
+		s->cell[i] = (struct glyph){ ' ', style };
+	s->cursor_x = s->cursor_y = -1;
+}
+
+struct glyph *screen_at(struct screen *s, int x, int y)
+{
+	if (x < 0 || y < 0 || x >= s->w || y >= s->h)
+		return NULL;
+	return &s->cell[y * s->w + x];
+}
+
+/* Half of a wide character that gets overwritten takes its other half with it. */
+static void unpair(struct screen *s, int x, int y)
+{
+	struct glyph *g = screen_at(s, x, y), *next = screen_at(s, x + 1, y);
+	if (g && g->ch == 0) {
+		g->ch = ' ';
+		if (x > 0)
+			screen_at(s, x - 1, y)->ch = ' ';
+	}
+	if (next && next->ch == 0)
+		next->ch = ' ';
+}
+
+void screen_put(struct screen *s, int x, int y, uint32_t ch, struct style style)
+{
+	struct glyph *g = screen_at(s, x, y);
+	if (!g)
+		return;
+	unpair(s, x, y);
+	*g = (struct glyph){ ch, style };
+}
+
+void screen_fill(struct screen *s, int x, int y, int width, uint32_t ch, struct style style)
+{
+	for (int i = 0; i < width; i++)
+		screen_put(s, x + i, y, ch, style);
+}
+
+int screen_text(struct screen *s, int x, int y, int width, struct style style, const char *text)
+{
+	int used = 0;
+	while (*text) {
+		uint32_t c;
+		size_t len = text_decode(text, &c);
+		text += len ? len : 1;
+		int w = len ? wcwidth((wchar_t)c) : -1;
+		if (w < 0) {
+			c = '?';
+			w = 1;
+		}
+		if (w == 0)
+			continue;
+		if (used + w > width || x + used + w > s->w)
+			break;
+		screen_put(s, x + used, y, c, style);
+		if (w == 2) {
+			screen_put(s, x + used + 1, y, ' ', style);
+			struct glyph *right = screen_at(s, x + used + 1, y);
+			if (right && x + used >= 0)
+				right->ch = 0;
+		}
+		used += w;
+	}
+	return used;
+}
+
+int screen_printf(struct screen *s, int x, int y, int width, struct style style, const char *fmt, ...)
+{
+	char buf[1024];
+	va_list ap;
+	va_start(ap, fmt);
+	int n = vsnprintf(buf, sizeof buf, fmt, ap);
+	va_end(ap);
+	return n < 0 ? 0 : screen_text(s, x, y, width, style, buf);
+}
+
+static void put_utf8(FILE *f, uint32_t c)
+{
+	if (c < 0x80) {
+		putc((int)c, f);
+	} else if (c < 0x800) {
+		putc((int)(0xc0 | c >> 6), f);
+		putc((int)(0x80 | (c & 0x3f)), f);
+	} else if (c < 0x10000) {
+		putc((int)(0xe0 | c >> 12), f);
+		putc((int)(0x80 | (c >> 6 & 0x3f)), f);
+		putc((int)(0x80 | (c & 0x3f)), f);
+	} else {
+		putc((int)(0xf0 | c >> 18), f);
+		putc((int)(0x80 | (c >> 12 & 0x3f)), f);
+		putc((int)(0x80 | (c >> 6 & 0x3f)), f);
+		putc((int)(0x80 | (c & 0x3f)), f);
+	}
+}
+
+int screen_dump(const struct screen *s, FILE *f)
+{
+	for (int y = 0; y < s->h; y++) {
+		const struct glyph *line = &s->cell[y * s->w];
+		int last = s->w;
+		while (last > 0 && line[last - 1].ch == ' ')
+			last--;
+		for (int x = 0; x < last; x++)
+			if (line[x].ch)
+				put_utf8(f, line[x].ch);
+		putc('\n', f);
+	}
+	return ferror(f) ? -1 : 0;
+}

@@ -1,0 +1,17 @@
+/* Signals of the viewer.  Those it lives on after become flags that one pselect() loop consumes; those it dies of
+ * first bring the terminal back, by nothing but write() and tcsetattr(). */
+#ifndef STEALSCOPE_UI_SIGNALS_H
+#define STEALSCOPE_UI_SIGNALS_H
+
+#include <signal.h>
+#include <stdbool.h>
+
+/* Blocks SIGWINCH, SIGCONT, SIGTSTP and SIGINT and catches them; *during is the mask to wait with. */
+void signals_begin(sigset_t *during);
+/* From now on a fatal signal writes `restore` to fd and gives it the settings it had at signals_begin(). */
+void signals_guard(int fd, const char *restore);
+void signals_end(void);           /* everything as it was */
+bool signals_take(int signal);    /* true once after it arrived */
+void signals_stop_self(void);     /* stops as ^Z does; returns after the continue */
+
+#endif

@@ -1,0 +1,186 @@
+/* The status line: one sentence about the interval under the cursor, and the exact shares of the cell. */
+#include "ui/app.h"
+
+#include <json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/timefmt.h"
+
+/* Width of the clock corridor of a machine, ns; -1 when the history does not say. */
+int64_t app_clock_band(const struct app *app, uint32_t machine)
+{
+	size_t size;
+	const char *text = history_meta(app->h, "provenance", &size);
+	int64_t band = -1;
+	if (!text || size >= INT32_MAX || app->topo.machine[machine].kind != MACHINE_VM)
+		return -1;
+	struct json_tokener *tok = json_tokener_new();
+	struct json_object *doc = json_tokener_parse_ex(tok, text, (int)size), *rows, *v;
+	json_tokener_free(tok);
+	if (json_object_is_type(doc, json_type_object) && json_object_object_get_ex(doc, "sync", &rows) &&
+	    json_object_is_type(rows, json_type_array)) {
+		for (size_t i = 0; i < json_object_array_length(rows); i++) {
+			struct json_object *row = json_object_array_get_idx(rows, i);
+			char name[512];
+			text_escape(name, sizeof name, app->topo.machine[machine].name);
+			if (json_object_is_type(row, json_type_object) && json_object_object_get_ex(row, "guest", &v) &&
+			    strcmp(json_object_get_string(v), name) == 0 && json_object_object_get_ex(row, "band_mid_ns", &v) &&
+			    json_object_is_type(v, json_type_int) && json_object_get_int64(v) > band)
+				band = json_object_get_int64(v);
+		}
+	}
+	json_object_put(doc);
+	return band;
+}
+
+/* "run 8 preempt 92 %": what the cell or range holds, the most severe last. */
+static void shares_text(struct app *app, int64_t from, int64_t to, char *buf, size_t size)
+{
+	struct error err = ERROR_INIT;
+	struct cell_source src;
+	uint32_t *attrs;
+	int64_t sums[HISTORY_STATES], total = 0;
+	buf[0] = '\0';
+	app_source(app, app->view.row, &src, &attrs);
+	int status = src.attrs == 0 ? -1 : cells_sums(&src, from, to, sums, &err);
+	free(attrs);
+	if (status < 0) {
+		if (err.text[0])
+			app_fail(app, &err);
+		return;
+	}
+	for (int c = 0; c < HISTORY_STATES; c++)
+		total += sums[c] < INT64_MAX - total ? sums[c] : 0;
+	size_t used = 0;
+	for (int c = 0; c < HISTORY_STATES && total > 0; c++) {
+		double share = 100.0 * (double)sums[c] / (double)total;
+		char label[64];
+		if (sums[c] <= 0 || (c == VIS_NONE && !src.minority))
+			continue;
+		text_escape(label, sizeof label, app_code_label(app, app->view.row, (unsigned)c));
+		int n = snprintf(buf + used, size - used, share >= 9.95 || share == 0 ? "%s%s %.0f" : share >= 0.095 ? "%s%s %.1f" :
+		                 "%s%s %.2g", used ? " " : "", label, share);
+		if (n < 0 || used + (size_t)n >= size)
+			break;
+		used += (size_t)n;
+	}
+	if (used)
+		snprintf(buf + used, size - used, " %%");
+}
+
+/* The statistics of the range selection: length, then ns per state. */
+static void range_text(struct app *app, char *buf, size_t size)
+{
+	const struct view *v = &app->view;
+	int64_t from = v->range < v->cursor ? v->range : v->cursor, to = v->range < v->cursor ? v->cursor : v->range;
+	struct cell_source src;
+	uint32_t *attrs;
+	int64_t sums[HISTORY_STATES];
+	char title[256], d[TIME_TEXT];
+	app_source(app, v->row, &src, &attrs);
+	int n = snprintf(buf, size, "range %s of %.60s:", time_duration(d, to - from + 1),
+	                 row_title(&app->rows, v->row, title, sizeof title));
+	size_t used = n < 0 ? 0 : (size_t)n < size ? (size_t)n : size - 1;
+	if (src.attrs > 0 && cells_sums(&src, from, to, sums, NULL) == 0) {
+		for (int c = 0; c < HISTORY_STATES && used + 1 < size; c++) {
+			char label[64];
+			if (sums[c] <= 0 || (c == VIS_NONE && !src.minority))
+				continue;
+			text_escape(label, sizeof label, app_code_label(app, v->row, (unsigned)c));
+			n = snprintf(buf + used, size - used, "  %s %s", label, time_duration(d, sums[c]));
+			used += n < 0 || (size_t)n >= size - used ? size - used - 1 : (size_t)n;
+		}
+	}
+	free(attrs);
+}
+
+/* Rows that no subject stands for: a pCPU and who has it, a group. */
+static void plain_sentence(struct app *app, char *buf, size_t size)
+{
+	struct row_id row = app->view.row;
+	struct interval iv;
+	char title[256], when[TIME_TEXT], d[TIME_TEXT], name[256] = "";
+	row_title(&app->rows, row, title, sizeof title);
+	uint32_t attr = app_row_attr(app, row);
+	if (attr == HISTORY_NONE || history_stab(app->h, attr, app->view.cursor, &iv, NULL) < 0) {
+		snprintf(buf, size, "%s", title);
+		return;
+	}
+	unsigned code = iv.value >= 0 && iv.value < HISTORY_STATES - 1 ? app->owner[row.index].code[iv.value]
+	                                                               : HISTORY_STATES - 1;
+	char owner[128];
+	text_escape(owner, sizeof owner, app_code_label(app, row, code));
+	struct interval current;
+	uint32_t who = app->topo.cpu[row.index].current;
+	if (who != HISTORY_NONE && history_stab(app->h, who, app->view.cursor, &current, NULL) == 0 && current.value > 0 &&
+	    current.value <= INT32_MAX) {
+		int t = topo_find_thread(&app->topo, app->topo.cpu[row.index].machine, (int32_t)current.value);
+		struct subject s = { SUBJECT_THREAD, (uint32_t)t };
+		if (t >= 0)
+			topo_subject_text(&app->topo, &s, name, sizeof name);
+	}
+	snprintf(buf, size, "%s %s %s%s%s for %s", title,
+	         ruler_time(when, &app->axis, app->view.cursor, app->view.step), code == 0 ? "idle" : owner,
+	         name[0] ? ", " : "", name, time_duration(d, iv.end - iv.start + 1));
+}
+
+static void machine_sentence(struct app *app, char *buf, size_t size)
+{
+	char title[256], d[TIME_TEXT], w[TIME_TEXT];
+	struct subject s;
+	int64_t ns = 0, last = view_last(&app->view, &app->ground);
+	row_title(&app->rows, app->view.row, title, sizeof title);
+	if (!row_subject(&app->topo, app->view.row, &s) ||
+	    steal_time(&app->topo, &s, app->view.t0, last, &ns, NULL) < 0)
+		snprintf(buf, size, "%s", title);
+	else
+		snprintf(buf, size, "%s lost %s in this window of %s", title, time_duration(d, ns),
+		         time_duration(w, last - app->view.t0 + 1));
+}
+
+void status_update(struct app *app)
+{
+	struct status_cache *c = &app->status;
+	struct view *v = &app->view;
+	struct error err = ERROR_INIT;
+	struct subject s;
+	if (app->rows.len == 0)
+		return;
+	int col = view_column(v, v->cursor);
+	int64_t from = v->t0 + col * v->step, to = from + v->step - 1;
+	if (v->range != VIEW_NONE) {
+		range_text(app, c->sentence, sizeof c->sentence);
+		c->shares[0] = '\0';
+		c->valid = false;
+		return;
+	}
+	if (c->valid && row_same(c->row, v->row) && c->cursor == v->cursor && c->step == v->step && c->from == v->t0)
+		return;
+	if (v->row.kind == ROW_MACHINE)
+		machine_sentence(app, c->sentence, sizeof c->sentence);
+	else if (!row_subject(&app->topo, v->row, &s) || app_row_attr(app, v->row) == HISTORY_NONE)
+		plain_sentence(app, c->sentence, sizeof c->sentence);
+	else if (explain_status(&app->topo, &s, v->cursor, c->sentence, sizeof c->sentence, &err) < 0)
+		app_fail(app, &err);
+	shares_text(app, from, to < app->ground.end ? to : app->ground.end, c->shares, sizeof c->shares);
+	c->valid = true;
+	c->row = v->row;
+	c->cursor = v->cursor;
+	c->step = v->step;
+	c->from = v->t0;
+}
+
+void status_draw(struct app *app, struct screen *s, int y)
+{
+	struct style style = app->palette.part[PART_STATUS], dim = app->palette.part[PART_NORMAL];
+	const struct status_cache *c = &app->status;
+	status_update(app);
+	screen_fill(s, 0, y, s->w, ' ', dim);
+	int used = 1 + screen_text(s, 1, y, s->w - 1, style, c->sentence);
+	int need = c->shares[0] ? 6 + text_width(c->shares) : 0;
+	if (need && used + 2 + need < s->w)
+		screen_printf(s, s->w - need - 1, y, s->w, dim, "cell: %s", c->shares);
+}

@@ -1,0 +1,198 @@
+/* What the list of rows must know of every thread, collected in steps; and sorting by it.  See rows.h. */
+#include "ui/rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+
+#define PLACES 64  /* changes of CPU looked at to find where a thread lives */
+
+void rows_survey_start(struct rows *r, int64_t from, int64_t to)
+{
+	r->survey.next = 0;
+	r->survey.from = from;
+	r->survey.to = to;
+	if (r->topo->threads == 0) {
+		rows_sort(r, r->sort);
+		rows_build(r);
+	}
+}
+
+bool rows_survey_done(const struct rows *r)
+{
+	return r->survey.next == r->topo->threads;
+}
+
+/* The vCPU on which a guest's thread was longest, among its first PLACES placements. */
+static int find_home(const struct topo *topo, const struct topo_thread *thread, int32_t *home, struct error *err)
+{
+	const struct topo_machine *m = &topo->machine[thread->machine];
+	*home = -1;
+	if (m->kind != MACHINE_VM || m->cpus == 0 || thread->cpu == HISTORY_NONE)
+		return 0;
+	int64_t best = 0, ns[PLACES] = { 0 };
+	int32_t cpu[PLACES];
+	int n = 0, found;
+	struct history_cursor cursor;
+	struct interval iv;
+	if (history_range(&cursor, topo->h, thread->cpu, history_begin(topo->h), history_end(topo->h), err) < 0)
+		return -1;
+	for (int i = 0; i < PLACES && (found = history_range_next(&cursor, &iv, err)) != 0; i++) {
+		if (found < 0)
+			return -1;
+		if (iv.value < 0 || iv.value > UINT32_MAX)
+			continue;
+		int32_t c = topo_find_cpu(topo, thread->machine, (unsigned)iv.value);
+		int k = 0;
+		while (k < n && cpu[k] != c)
+			k++;
+		if (k == n)
+			cpu[n++] = c;
+		ns[k] += iv.end - iv.start;
+		if (c >= 0 && ns[k] >= best) {
+			best = ns[k];
+			*home = c;
+		}
+	}
+	return 0;
+}
+
+static int survey_one(struct rows *r, uint32_t t, struct error *err)
+{
+	const struct topo *topo = r->topo;
+	const struct topo_thread *thread = &topo->thread[t];
+	struct thread_info *info = &r->info[t];
+	struct subject s = { SUBJECT_THREAD, t };
+	if (thread->status != HISTORY_NONE && steal_time(topo, &s, r->survey.from, r->survey.to, &info->stolen, err) < 0)
+		return -1;
+	if (info->name)
+		return 0;
+	char text[512];
+	topo_subject_text(topo, &s, text, sizeof text);
+	char machine[512];
+	size_t n = strlen(text_escape(machine, sizeof machine, topo->machine[thread->machine].name));
+	info->name = mem_dup(strncmp(text, machine, n) == 0 && text[n] == '/' ? text + n + 1 : text);
+	if (thread->status != HISTORY_NONE) {
+		int64_t sums[HISTORY_STATES];
+		if (history_sums(topo->h, thread->status, history_begin(topo->h), history_end(topo->h), sums, err) < 0)
+			return -1;
+		unsigned states = history_state_count(topo->h, thread->status);
+		for (unsigned i = 0; i < states && i < HISTORY_STATES; i++) {
+			const char *name = history_state_name(topo->h, thread->status, i);
+			bool rest = strcmp(name, "BLOCKED") == 0 || strcmp(name, "UNKNOWN") == 0;
+			info->active |= sums[i] > 0 && !rest && thread->tid != 0;
+		}
+	}
+	return find_home(topo, thread, &info->home, err);
+}
+
+static int64_t now_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+int rows_survey_step(struct rows *r, int64_t budget_ns, struct error *err)
+{
+	int64_t until = now_ns() + budget_ns;
+	while (r->survey.next < r->topo->threads) {
+		if (survey_one(r, r->survey.next, err) < 0)
+			return -1;
+		r->survey.next++;
+		if (r->survey.next % 16 == 0 && now_ns() > until)
+			break;
+	}
+	if (r->survey.next < r->topo->threads)
+		return 0;
+	r->survey.names = false;
+	rows_sort(r, r->sort);
+	rows_build(r);
+	return 1;
+}
+
+static uint32_t bucket(const struct rows *r, uint32_t t)
+{
+	int32_t home = r->info[t].home;
+	return home >= 0 ? (uint32_t)home : r->topo->cpus + r->topo->thread[t].machine;
+}
+
+static int compare(const void *pa, const void *pb, void *arg)
+{
+	const struct rows *r = arg;
+	uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
+	uint32_t ba = bucket(r, a), bb = bucket(r, b);
+	if (ba != bb)
+		return ba < bb ? -1 : 1;
+	const struct thread_info *x = &r->info[a], *y = &r->info[b];
+	if ((r->sort == SORT_STOLEN || r->sort == SORT_WINDOW) && x->stolen != y->stolen)
+		return x->stolen > y->stolen ? -1 : 1;
+	if (r->sort == SORT_NAME && x->name && y->name) {
+		const char *nx = strchr(x->name, ' '), *ny = strchr(y->name, ' ');
+		int d = strcasecmp(nx ? nx : x->name, ny ? ny : y->name);
+		if (d)
+			return d;
+	}
+	int32_t ta = r->topo->thread[a].tid, tb = r->topo->thread[b].tid;
+	return ta < tb ? -1 : ta > tb;
+}
+
+void rows_sort(struct rows *r, enum row_sort sort)
+{
+	const struct topo *topo = r->topo;
+	uint32_t buckets = topo->cpus + topo->machines;
+	r->sort = sort;
+	for (uint32_t t = 0; t < topo->threads; t++)
+		r->order[t] = t;
+	qsort_r(r->order, topo->threads, sizeof *r->order, compare, r);
+	memset(r->count, 0, buckets * sizeof *r->count);
+	for (uint32_t i = 0; i < topo->threads; i++) {
+		uint32_t b = bucket(r, r->order[i]);
+		if (r->count[b]++ == 0)
+			r->first[b] = i;
+	}
+}
+
+static struct row_id most_stolen_thread(const struct rows *r, bool host, int64_t *most)
+{
+	struct row_id best = { ROW_THREAD, 0 };
+	for (uint32_t t = 0; t < r->topo->threads; t++) {
+		const struct topo_thread *thread = &r->topo->thread[t];
+		bool is_host = r->topo->machine[thread->machine].kind == MACHINE_HOST;
+		if (is_host == host && thread->tid != 0 && r->info[t].stolen > *most) {
+			*most = r->info[t].stolen;
+			best.index = t;
+		}
+	}
+	return best;
+}
+
+static struct row_id most_stolen_vcpu(const struct rows *r, int64_t *most)
+{
+	struct row_id best = { ROW_CPU, 0 };
+	for (uint32_t c = 0; c < r->topo->cpus; c++) {
+		struct subject s = { SUBJECT_CPU, c };
+		int64_t ns = 0;
+		if (!row_is_pcpu(r->topo, (struct row_id){ ROW_CPU, c }) && r->topo->cpu[c].status != HISTORY_NONE &&
+		    steal_time(r->topo, &s, r->survey.from, r->survey.to, &ns, NULL) == 0 && ns > *most) {
+			*most = ns;
+			best.index = c;
+		}
+	}
+	return best;
+}
+
+/* The thread that lost most; guests before the host; where no thread is known, the vCPU that lost most. */
+struct row_id rows_most_stolen(const struct rows *r)
+{
+	int64_t most = 0;
+	struct row_id best = most_stolen_thread(r, false, &most);
+	if (most == 0)
+		best = most_stolen_vcpu(r, &most);
+	if (most == 0)
+		best = most_stolen_thread(r, true, &most);
+	return most > 0 || r->len == 0 ? best : r->row[0].id;
+}
