@@ -241,8 +241,10 @@ static void line_text(struct app *app, const struct flow_line *line, char *buf, 
 	const char *name = e->name < f->names ? f->name[e->name] : NULL;
 	flow_party_text(&app->topo, e->system, e->tid, name, (enum flow_kind)e->kind, party, sizeof party);
 	/* The system's name stands on the line above. */
-	char *slash = e->system >= 0 && e->kind != FLOW_HYPERVISOR ? strchr(party, '/') : NULL;
-	snprintf(buf, size, "  %s%s", e->kind == FLOW_WAITING ? "waits, woken by " : "", slash ? slash + 1 : party);
+	char system[256];
+	size_t n = strlen(text_escape(system, sizeof system, e->system < 0 ? "" : app->topo.machine[e->system].name));
+	bool again = n > 0 && strncmp(party, system, n) == 0 && (party[n] == '/' || party[n] == ' ');
+	snprintf(buf, size, "  %s%s", e->kind == FLOW_WAITING ? "waits, woken by " : "", again ? party + n + 1 : party);
 }
 
 static void draw_line(struct app *app, struct screen *s, int y, const struct flow_line *line)

@@ -34,7 +34,7 @@ struct thread_info {
 	char *name;        /* "3525 critical_task", escaped; NULL = not yet surveyed */
 	int64_t stolen;    /* ns over the span that was asked for */
 	int32_t home;      /* the vCPU it lives on: index into topo->cpu; -1 = none (or a thread of the host) */
-	bool active;       /* it ran or wanted to, at some time */
+	bool active;       /* it ran or wanted to for 10 ms, or 0.1 % of the trace if that is less */
 };
 
 struct rows {

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 
+#define BUSY_NS 10000000  /* a thread that wanted a CPU that long, or 0.1 % of the trace, is not idle */
 #define PLACES 64  /* changes of CPU looked at to find where a thread lives */
 
 void rows_survey_start(struct rows *r, int64_t from, int64_t to)
@@ -79,12 +80,15 @@ static int survey_one(struct rows *r, uint32_t t, struct error *err)
 		int64_t sums[HISTORY_STATES];
 		if (history_sums(topo->h, thread->status, history_begin(topo->h), history_end(topo->h), sums, err) < 0)
 			return -1;
+		int64_t wanted = 0, span = history_end(topo->h) - history_begin(topo->h);
 		unsigned states = history_state_count(topo->h, thread->status);
 		for (unsigned i = 0; i < states && i < HISTORY_STATES; i++) {
 			const char *name = history_state_name(topo->h, thread->status, i);
 			bool rest = strcmp(name, "BLOCKED") == 0 || strcmp(name, "UNKNOWN") == 0;
-			info->active |= sums[i] > 0 && !rest && thread->tid != 0;
+			wanted += rest ? 0 : sums[i];
 		}
+		int64_t least = span / 1000 < BUSY_NS ? span / 1000 : BUSY_NS;
+		info->active = thread->tid != 0 && wanted > 0 && wanted >= least;
 	}
 	return find_home(topo, thread, &info->home, err);
 }

@@ -1,0 +1,407 @@
+/* ui/, the pure parts: views, ruler, keys, themes, prompts, screens. */
+#include "test.h"
+
+#include <locale.h>
+
+#include "ui/keys.h"
+#include "ui/prompt.h"
+#include "ui/ruler.h"
+#include "ui/screen.h"
+#include "ui/theme.h"
+#include "ui/view.h"
+
+static uint64_t seed = 7;
+
+static int64_t dice(int64_t n)
+{
+	seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (int64_t)((seed >> 20) % (uint64_t)n);
+}
+
+/* ---- View -------------------------------------------------------------------------------------------------------- */
+
+static void check_view(const struct view *v, const struct ground *g)
+{
+	assert_true(v->step >= 1);
+	assert_true(v->t0 >= g->begin && v->t0 <= g->end);
+	assert_true(v->cursor >= v->t0 && v->cursor <= view_last(v, g));
+	int col = view_column(v, v->cursor);
+	assert_true(col >= 0 && col < g->cols);
+}
+
+/* Whatever is pressed, the cursor stays on the screen and in the trace. */
+static void test_view_invariants(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 300; round++) {
+		int64_t length = INT64_C(1) << dice(50);
+		struct ground g = { 1795152647842459259, 1795152647842459259 + length, (int)dice(200) + 1 };
+		struct view v = { .a = VIEW_NONE, .b = VIEW_NONE, .range = VIEW_NONE, .cursor = g.begin };
+		view_whole(&v, &g);
+		check_view(&v, &g);
+		for (int i = 0; i < 60; i++) {
+			switch (dice(7)) {
+			case 0: view_pan(&v, &g, dice(400) - 200); break;
+			case 1: view_zoom(&v, &g, 1, 1 + dice(9)); break;
+			case 2: view_zoom(&v, &g, 1 + dice(9), 1); break;
+			case 3: view_move(&v, &g, dice(100) - 50); break;
+			case 4: view_goto(&v, &g, g.begin + dice(length + 1)); break;
+			case 5: view_fit(&v, &g, g.begin + length / 3, g.begin + length / 2, 1, 1 + (int)dice(3)); break;
+			default: g.cols = (int)dice(200) + 1; view_resize(&v, &g); break;
+			}
+			check_view(&v, &g);
+		}
+	}
+}
+
+static void test_view_pan_is_whole_columns(void **state)
+{
+	(void)state;
+	struct ground g = { 1000, 1000000, 100 };
+	struct view v = { .t0 = 500000, .step = 37, .cursor = 500100 };
+	for (int k = -50; k <= 50; k++) {
+		struct view w = v;
+		view_pan(&w, &g, k);
+		assert_int_equal(w.t0 - v.t0, 37 * k);
+		assert_int_equal(w.cursor - v.cursor, 37 * k);
+		assert_int_equal(w.step, 37);
+	}
+}
+
+static void test_view_zoom_keeps_cursor(void **state)
+{
+	(void)state;
+	struct ground g = { 0, 1000000000, 100 };
+	struct view v;
+	view_whole(&v, &g);
+	view_goto(&v, &g, 654321987);
+	for (int i = 0; i < 40; i++) {
+		int before = view_column(&v, v.cursor);
+		view_zoom(&v, &g, 1, 2);
+		assert_int_equal(v.cursor, 654321987);
+		assert_in_range(view_column(&v, v.cursor) + 1, before, before + 2);
+	}
+	assert_int_equal(v.step, 1);
+	for (int i = 0; i < 40; i++)
+		view_zoom(&v, &g, 2, 1);
+	assert_int_equal(v.t0, 0);
+	assert_int_equal(view_last(&v, &g), g.end);
+}
+
+static void test_undo(void **state)
+{
+	(void)state;
+	static struct undo u;
+	struct view v = { .t0 = 0 };
+	memset(&u, 0, sizeof u);
+	assert_false(undo_back(&u, &v));
+	for (int i = 1; i <= UNDO + 50; i++) {
+		undo_push(&u, &v);
+		v.t0 = i;
+	}
+	for (int i = UNDO + 49; i >= 50; i--) {
+		assert_true(undo_back(&u, &v));
+		assert_int_equal(v.t0, i);
+	}
+	assert_false(undo_back(&u, &v));
+	for (int i = 51; i <= 60; i++) {
+		assert_true(undo_forward(&u, &v));
+		assert_int_equal(v.t0, i);
+	}
+	undo_push(&u, &v);
+	v.t0 = -1;
+	assert_false(undo_forward(&u, &v));
+	assert_true(undo_back(&u, &v));
+	assert_int_equal(v.t0, 60);
+}
+
+/* ---- Ruler ----------------------------------------------------------------------------------------------------- */
+
+static void test_ruler_tick(void **state)
+{
+	(void)state;
+	assert_int_equal(ruler_tick(1, 10), 10);
+	assert_int_equal(ruler_tick(1200000, 10), 20000000);
+	assert_int_equal(ruler_tick(1000000000, 10), 10000000000);
+	for (int i = 0; i < 62; i++) {
+		int64_t step = INT64_C(1) << i, tick = ruler_tick(step, 10);
+		assert_true(tick / 10 >= step || tick > INT64_MAX / 4);
+	}
+	assert_int_equal(ruler_digits(1), 9);
+	assert_int_equal(ruler_digits(1200000), 3);
+	assert_int_equal(ruler_digits(INT64_C(5000000000)), 0);
+}
+
+/* Every tick stands in the column of the time that its label names. */
+static void test_ruler_labels(void **state)
+{
+	(void)state;
+	struct screen s = { 0 };
+	struct time_axis axis = { TIME_TRACE, 1000000000000 };
+	struct style plain = { -1, -1, 0 };
+	screen_resize(&s, 140, 1);
+	ruler_draw(&s, 0, 20, 0, 120, &axis, 1000000000000 + 12345678, 1000000, plain);
+	int ticks = 0;
+	for (int x = 20; x < 130; x++) {
+		if (screen_at(&s, x, 0)->ch != '|')
+			continue;
+		char label[16] = "";
+		for (int i = 0; i < 6; i++)
+			label[i] = (char)screen_at(&s, x + 1 + i, 0)->ch;
+		double seconds = strtod(label, NULL);
+		int64_t t = 1000000000000 + (int64_t)(seconds * 1e9 + 0.5), from = 1000000000000 + 12345678 + (x - 20) * INT64_C(1000000);
+		assert_true(from <= t && t < from + 1000000);
+		ticks++;
+	}
+	assert_true(ticks >= 10);
+	screen_release(&s);
+}
+
+/* ---- Keys ------------------------------------------------------------------------------------------------------ */
+
+static void test_key_names_round_trip(void **state)
+{
+	(void)state;
+	static const uint32_t keys[] = { 'j', 'G', '>', '<', '\\', KEY_CODE_UP, KEY_CODE_BACKTAB, KEY_CODE_ENTER, KEY_CODE_SPACE, 4, 18,
+		KEY_CODE_F1, KEY_CODE_F1 + 11, KEY_CODE_ESC };
+	for (size_t i = 0; i < COUNT(keys); i++) {
+		char buf[32];
+		const char *at = key_text(keys[i], buf, sizeof buf);
+		assert_int_equal(key_parse(&at), keys[i]);
+		assert_int_equal(*at, '\0');
+	}
+	const char *at = "<C-d>x<nope>";
+	assert_int_equal(key_parse(&at), 4);
+	assert_int_equal(key_parse(&at), 'x');
+	assert_int_equal(key_parse(&at), '<');
+}
+
+/* No key has two meanings, every action has a key, a help text and a name of its own. */
+static void test_key_table(void **state)
+{
+	(void)state;
+	struct keymap m;
+	keymap_init(&m);
+	size_t keys = 0;
+	for (int a = ACT_NONE + 1; a < ACT_COUNT; a++) {
+		const char *at = action_info[a].keys;
+		char text[128];
+		assert_true(*at && action_info[a].help[0] && action_info[a].section[0]);
+		assert_int_equal(action_of_name(action_info[a].name), a);
+		while (*at) {
+			uint32_t key = key_parse(&at);
+			assert_int_not_equal(key, 0);
+			assert_int_equal(keymap_find(&m, key), a);
+			assert_int_not_equal(key, 'z' & 31);
+			assert_int_not_equal(key, 's' & 31);
+			assert_int_not_equal(key, 'q' & 31);
+			assert_int_not_equal(key, '\\' & 31);
+			at += *at == ' ';
+			keys++;
+		}
+		assert_true(keymap_text(&m, (enum action)a, text, sizeof text)[0]);
+	}
+	assert_int_equal(keys, m.len);
+	assert_int_equal(keymap_find(&m, 'Z'), ACT_NONE);
+	keymap_release(&m);
+}
+
+static void write_file(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static void test_config(void **state)
+{
+	(void)state;
+	static const char path[] = "test_ui_config.yaml";
+	struct config c;
+	struct keymap m;
+	struct error err = ERROR_INIT;
+	keymap_init(&m);
+	write_file(path, "theme: ssh\nmouse: true\nkeys:\n  zoom-in: 'i <F5>'\n");
+	assert_int_equal(config_load(&c, &m, path, &err), 0);
+	assert_string_equal(c.theme, "ssh");
+	assert_true(c.mouse);
+	assert_int_equal(keymap_find(&m, 'i'), ACT_ZOOM_IN);
+	assert_int_equal(keymap_find(&m, KEY_CODE_F1 + 4), ACT_ZOOM_IN);
+	assert_int_equal(keymap_find(&m, 'w'), ACT_NONE);
+	config_release(&c);
+	static const char *const bad[] = { "keys: {zoom-in: <C-z>}", "keys: {fly: x}", "keys: {zoom-in: [a]}", "a: [" };
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		write_file(path, bad[i]);
+		err = (struct error)ERROR_INIT;
+		assert_int_equal(config_load(&c, &m, path, &err), -1);
+		assert_non_null(strstr(err.text, path));
+		config_release(&c);
+	}
+	remove(path);
+	keymap_release(&m);
+}
+
+/* ---- Themes -------------------------------------------------------------------------------------------------------- */
+
+static void test_shipped_themes(void **state)
+{
+	(void)state;
+	assert_string_equal(theme_shipped_name(0), "cvd-dark");
+	for (unsigned i = 0; theme_shipped_name(i); i++) {
+		struct theme t;
+		struct error err = ERROR_INIT;
+		if (theme_load(&t, theme_shipped_name(i), &err) < 0)
+			fail_msg("%s", err.text);
+		assert_string_equal(t.name, theme_shipped_name(i));
+		assert_true(t.about[0]);
+		for (int v = VIS_UNKNOWN; v < VIS_COUNT; v++) {
+			assert_true(t.state[v].letter > ' ' && t.state[v].label[0]);
+			for (int d = DEPTH_8; d < DEPTH_COUNT; d++)  /* a bar's background must be a colour */
+				assert_true(t.state[v].colour[d].bg >= 0);
+			for (int u = VIS_UNKNOWN; u < v; u++) {
+				bool same = u == VIS_PREEMPTED && v == VIS_VCPU_PREEMPTED;
+				assert_true(same || t.state[u].letter != t.state[v].letter);
+				assert_true(same || t.state[u].severity != t.state[v].severity);
+				assert_true(same || t.state[u].colour[DEPTH_256].bg != t.state[v].colour[DEPTH_256].bg);
+			}
+		}
+	}
+}
+
+static void test_theme_severity_order(void **state)
+{
+	(void)state;
+	static const enum vis order[] = { VIS_PREEMPTED, VIS_HOST_BLOCKED, VIS_VMM, VIS_BLOCKED, VIS_VIRT_PREEMPTED, VIS_WAKING,
+		VIS_RUNNING, VIS_IDLE };
+	struct theme t;
+	struct error err = ERROR_INIT;
+	assert_int_equal(theme_load(&t, NULL, &err), 0);
+	for (size_t i = 1; i < COUNT(order); i++)
+		assert_true(t.state[order[i - 1]].severity > t.state[order[i]].severity);
+	struct palette p;
+	theme_palette(&t, DEPTH_256, &p);
+	static const int16_t dark[] = { 42, 227, 208, 65, 105, 240 };
+	static const enum vis which[] = { VIS_RUNNING, VIS_BLOCKED, VIS_PREEMPTED, VIS_VIRT_PREEMPTED, VIS_VMM, VIS_IDLE };
+	for (size_t i = 0; i < COUNT(dark); i++)
+		assert_int_equal(p.state[which[i]].bg, dark[i]);
+	theme_palette(&t, DEPTH_MONO, &p);
+	for (int v = 0; v < VIS_COUNT; v++)
+		assert_true(p.state[v].fg == -1 && p.state[v].bg == -1);
+}
+
+static void test_theme_refusals(void **state)
+{
+	(void)state;
+	static const char *const bad[] = {
+		"states: {running: {256: [1]}}", "states: {running: {256: [1, 256]}}", "states: {running: {8: [1, 8]}}",
+		"states: {flying: {}}", "states: {running: {letter: ab}}", "states: {running: {letter: \"\\x01\"}}",
+		"states: {running: {severity: 16}}", "parts: {normal: {attr: blink}}", "owners: {256: []}",
+		"owners: {256: [1,2,3,4,5,6,7,8,9,10,11,12,13]}", "base: nothing", "[]", "", "states: []", "{",
+		"states: {running: {glyph: \"\\u4e2d\"}}",
+	};
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		struct theme t;
+		struct error err = ERROR_INIT;
+		assert_int_equal(theme_load(&t, NULL, &err), 0);
+		if (theme_parse(&t, bad[i], "x.yaml", &err) == 0)
+			fail_msg("accepted: %s", bad[i]);
+		assert_non_null(strstr(err.text, "x.yaml"));
+	}
+	struct theme t;
+	struct error err = ERROR_INIT;
+	assert_int_equal(theme_load(&t, "/nowhere/at/all.yaml", &err), -1);
+}
+
+/* ---- Prompt, screen ---------------------------------------------------------------------------------------------- */
+
+static void type(struct prompt *p, const char *keys)
+{
+	while (*keys)
+		prompt_key(p, key_parse(&keys));
+}
+
+static void test_prompt(void **state)
+{
+	(void)state;
+	static struct prompt p;
+	memset(&p, 0, sizeof p);
+	prompt_open(&p, PROMPT_COMMAND, "");
+	type(&p, "ab\xc3\xa9" "d<Left><BS>");
+	assert_string_equal(p.text, "abd");
+	type(&p, "\xe4\xb8\xad<Home>x<End>y");
+	assert_string_equal(p.text, "xab\xe4\xb8\xad" "dy");
+	type(&p, "<C-w>");
+	assert_string_equal(p.text, "");
+	type(&p, "one");
+	assert_int_equal(prompt_key(&p, KEY_CODE_ENTER), PROMPT_DONE);
+	prompt_open(&p, PROMPT_COMMAND, "");
+	type(&p, "two");
+	assert_int_equal(prompt_key(&p, KEY_CODE_ENTER), PROMPT_DONE);
+	prompt_open(&p, PROMPT_COMMAND, "");
+	type(&p, "<Up>");
+	assert_string_equal(p.text, "two");
+	type(&p, "<Up><Up>");
+	assert_string_equal(p.text, "one");
+	type(&p, "<Down><Down>");
+	assert_string_equal(p.text, "");
+	assert_int_equal(prompt_key(&p, KEY_CODE_BACKSPACE), PROMPT_CANCELLED);
+	for (int i = 0; i < 2 * PROMPT_LONGEST; i++)
+		prompt_key(&p, 0x1f427);
+	assert_true(strlen(p.text) < PROMPT_LONGEST);
+	prompt_release(&p);
+}
+
+static char *dump(const struct screen *s)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *f = open_memstream(&text, &size);
+	screen_dump(s, f);
+	fclose(f);
+	return text;
+}
+
+static void test_screen(void **state)
+{
+	(void)state;
+	struct screen s = { 0 };
+	struct style plain = { -1, -1, 0 };
+	screen_resize(&s, 8, 2);
+	assert_int_equal(screen_text(&s, 1, 0, 5, plain, "a\xe4\xb8\xad\xe6\x96\x87z"), 5);
+	assert_int_equal(screen_text(&s, 6, 1, 9, plain, "\xe4\xb8\xad\xe6\x96\x87"), 2);
+	assert_int_equal(screen_text(&s, 7, 0, 9, plain, "\xe4\xb8\xad"), 0);
+	char *text = dump(&s);
+	assert_string_equal(text, " a\xe4\xb8\xad\xe6\x96\x87\n      \xe4\xb8\xad\n");
+	free(text);
+	screen_put(&s, 3, 0, '!', plain);  /* the right half of a wide character goes with its left one */
+	screen_put(&s, -1, 0, '!', plain);
+	screen_put(&s, 0, 2, '!', plain);
+	screen_text(&s, 0, 1, 8, plain, "\033[2Je\xcc\x81");
+	text = dump(&s);
+	assert_string_equal(text, " a !\xe6\x96\x87\n?[2Je \xe4\xb8\xad\n");
+	free(text);
+	screen_release(&s);
+}
+
+int main(void)
+{
+	setlocale(LC_ALL, "C.UTF-8");
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_view_invariants),
+		cmocka_unit_test(test_view_pan_is_whole_columns),
+		cmocka_unit_test(test_view_zoom_keeps_cursor),
+		cmocka_unit_test(test_undo),
+		cmocka_unit_test(test_ruler_tick),
+		cmocka_unit_test(test_ruler_labels),
+		cmocka_unit_test(test_key_names_round_trip),
+		cmocka_unit_test(test_key_table),
+		cmocka_unit_test(test_config),
+		cmocka_unit_test(test_shipped_themes),
+		cmocka_unit_test(test_theme_severity_order),
+		cmocka_unit_test(test_theme_refusals),
+		cmocka_unit_test(test_prompt),
+		cmocka_unit_test(test_screen),
+	};
+	return cmocka_run_group_tests_name("ui", tests, NULL, NULL);
+}
