@@ -428,7 +428,15 @@ int resolve_subject(struct resolver *r, const struct subject *s, int64_t t, stru
 {
 	if (s->kind == SUBJECT_THREAD) {
 		const struct topo_thread *th = &r->topo->thread[s->index];
-		return thread_at(r, resolver_who(r, th->machine, th->tid), t, out, 0);
+		if (thread_at(r, resolver_who(r, th->machine, th->tid), t, out, 0) < 0)
+			return -1;
+		/* Found again on another vCPU: the history contradicts itself. */
+		if (out->kind == FLOW_PREEMPTING && out->system == (int32_t)th->machine && out->tid == th->tid) {
+			int16_t pcpu = out->pcpu;
+			set(out, FLOW_UNKNOWN);
+			out->pcpu = pcpu;
+		}
+		return 0;
 	}
 	if (s->kind == SUBJECT_CPU && !is_host(r->topo, r->topo->cpu[s->index].machine))
 		return vcpu_at(r, s->index, t, out);

@@ -1,0 +1,301 @@
+/* Benchmarks of flow/ on synthetic histories.  Usage: bench_flow [millions of intervals for the steal matrix]
+ *
+ * 1. flow of a guest thread whose vCPU is preempted again and again (half of the switches on the host, half inside
+ *    the guest), for two lengths, so that the cost per switch shows whether it is linear;
+ * 2. steal matrix, list of gaps and guilty timers over eight machines on eight pCPUs. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "flow/flow.h"
+
+#define PCPUS 8
+#define VMS 7
+#define VCPUS 4               /* per VM */
+#define RUNNABLE 5            /* per pCPU: vCPUs, then one task of the host */
+
+static struct error err = ERROR_INIT;
+
+static void die(void)
+{
+	fprintf(stderr, "bench_flow: %s\n", err.text);
+	exit(1);
+}
+
+static double now_ms(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec * 1e3 + (double)ts.tv_nsec / 1e6;
+}
+
+static uint64_t next64(uint64_t *s)
+{
+	uint64_t z = *s += 0x9E3779B97F4A7C15ULL;
+	z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
+	z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
+	return z ^ (z >> 31);
+}
+
+static uint32_t attr(struct history_builder *b, enum history_type type, unsigned set, const char *fmt, int n, int m)
+{
+	char path[128];
+	snprintf(path, sizeof path, fmt, n, m);
+	uint32_t a = history_attribute(b, path, type, set, &err);
+	if (a == HISTORY_NONE)
+		die();
+	return a;
+}
+
+static void put(struct history_builder *b, int64_t t, uint32_t a, int64_t v)
+{
+	if (history_set(b, t, a, v, &err) < 0)
+		die();
+}
+
+static void put_text(struct history_builder *b, int64_t t, uint32_t a, const char *v)
+{
+	if (history_set_string(b, t, a, v, &err) < 0)
+		die();
+}
+
+struct file {
+	char path[64];
+	struct history *h;
+	struct topo topo;
+};
+
+static struct history_builder *file_begin(struct file *f)
+{
+	snprintf(f->path, sizeof f->path, "/tmp/bench-flow-XXXXXX");
+	int fd = mkstemp(f->path);
+	if (fd < 0)
+		exit(4);
+	close(fd);
+	struct history_builder *b = history_create(f->path, NULL, &err);
+	if (!b)
+		die();
+	return b;
+}
+
+static void file_open(struct file *f, struct history_builder *b, int64_t end)
+{
+	if (history_finish(b, 0, end, &err) < 0 || !(f->h = history_open(f->path, &err)) ||
+	    topo_open(&f->topo, f->h, &err) < 0)
+		die();
+}
+
+static void file_close(struct file *f)
+{
+	topo_release(&f->topo);
+	history_close(f->h);
+	unlink(f->path);
+}
+
+static void bench_thread(int64_t switches)
+{
+	struct file f;
+	uint64_t seed = 7;
+	struct history_builder *b = file_begin(&f);
+	unsigned vs = history_state_set(b, "vcpu", vcpu_state_name, VCPU_STATE_COUNT);
+	unsigned ts = history_state_set(b, "thread", thread_state_name, THREAD_STATE_COUNT);
+	uint32_t status = attr(b, HISTORY_STATE, vs, "/Virtual Machines/A/CPUs/CPU%d/Status", 0, 0);
+	uint32_t current = attr(b, HISTORY_INT, 0, "/Virtual Machines/A/CPUs/CPU%d/Current Thread", 0, 0);
+	uint32_t pcpu = attr(b, HISTORY_INT, 0, "/Virtual Machines/A/CPUs/CPU%d/pCPU", 0, 0);
+	uint32_t a = attr(b, HISTORY_STATE, ts, "/Virtual Machines/A/Threads/%d/Status", 5, 0);
+	uint32_t h = attr(b, HISTORY_STATE, ts, "/Host/Threads/%d/Status", 100, 0);
+	uint32_t on = attr(b, HISTORY_INT, 0, "/Host/CPUs/CPU%d/Current Thread", 0, 0);
+	uint32_t irq = attr(b, HISTORY_STRING, 0, "/Host/CPUs/CPU%d/Interrupt", 0, 0);
+	put_text(b, 0, attr(b, HISTORY_STRING, 0, "/Host/Threads/%d/VM", 100, 0), "A/0");
+	put_text(b, 0, attr(b, HISTORY_STRING, 0, "/Host/Threads/%d/Name", 42, 0), "burnP6");
+	put_text(b, 0, attr(b, HISTORY_STRING, 0, "/Virtual Machines/A/Threads/%d/Name", 5, 0), "alpha");
+	put_text(b, 0, attr(b, HISTORY_STRING, 0, "/Virtual Machines/A/Threads/%d/Name", 6, 0), "beta");
+	put(b, 0, attr(b, HISTORY_INT, 0, "/Virtual Machines/A/Threads/%d/CPU", 5, 0), 0);
+	put(b, 0, pcpu, 0);
+	int64_t t = 0;
+	for (int64_t i = 0; i < switches / 4; i++) {
+		int64_t d = 1000 + (int64_t)(next64(&seed) % 1000000);
+		put(b, t, status, VCPU_RUNNING);
+		put(b, t, current, 5);
+		put(b, t, a, THREAD_RUNNING);
+		put(b, t, h, THREAD_RUNNING);
+		put(b, t, on, 100);
+		put(b, t + d, current, 6);
+		put(b, t + d, a, THREAD_PREEMPTED);
+		t += 2 * d;
+		put(b, t, current, 5);
+		put(b, t, a, THREAD_RUNNING);
+		t += d;
+		put(b, t, status, VCPU_VMM);
+		put(b, t, a, THREAD_VIRT_PREEMPTED);
+		if (i % 4 == 0) {
+			put_text(b, t + 10, irq, "irq/27-virtio0");
+			put(b, t + 50, irq, HISTORY_NULL);
+		}
+		put(b, t + 100, status, VCPU_PREEMPTED);
+		put(b, t + 100, h, THREAD_PREEMPTED);
+		put(b, t + 100, on, 42);
+		t += 2 * d + 100;
+		put(b, t, on, 100);
+		put(b, t, h, THREAD_RUNNING);
+		put(b, t, status, VCPU_VMM);
+		t += 100;
+	}
+	file_open(&f, b, t);
+	struct subject s;
+	if (topo_parse_subject(&f.topo, "A/5", &s, &err) < 0)
+		die();
+	double best = 1e9;
+	struct flow flow = { 0 };
+	for (int i = 0; i < 5; i++) {
+		flow_release(&flow);
+		double start = now_ms();
+		if (flow_of_thread(&f.topo, s.index, INT64_MIN, INT64_MAX, &flow, &err) < 0)
+			die();
+		double ms = now_ms() - start;
+		best = ms < best ? ms : best;
+	}
+	printf("flow of a thread with %" PRId64 " switches: %.1f ms, %.0f ns per switch, %zu intervals (%" PRIu64
+	       " in the history)\n", switches, best, best * 1e6 / (double)switches, flow.intervals, history_intervals(f.h));
+	flow_release(&flow);
+	file_close(&f);
+}
+
+struct runnable {
+	uint32_t h, status, current, pcpu, thread[3];  /* attributes */
+	int64_t host_tid, on;                          /* on: which of its guest threads is current */
+	bool is_vcpu;
+};
+
+/* Eight pCPUs, each taking turns among four or three vCPUs of different VMs and a task of the host. */
+static void fill(struct history_builder *b, struct runnable run[PCPUS][RUNNABLE], uint64_t intervals, int64_t *end)
+{
+	uint64_t seed = 42, made = 0;
+	int64_t t = 0;
+	uint32_t current[PCPUS];
+	int on[PCPUS] = { 0 };
+	for (int p = 0; p < PCPUS; p++) {
+		current[p] = attr(b, HISTORY_INT, 0, "/Host/CPUs/CPU%d/Current Thread", p, 0);
+		for (int i = 0; i < RUNNABLE; i++) {
+			put(b, 0, run[p][i].h, THREAD_PREEMPTED);
+			if (run[p][i].is_vcpu) {
+				put(b, 0, run[p][i].pcpu, p);
+				put(b, 0, run[p][i].status, VCPU_PREEMPTED);
+			}
+		}
+	}
+	while (made < intervals) {
+		uint64_t r = next64(&seed);
+		int p = (int)(r % PCPUS), next = (int)(r >> 8) % RUNNABLE;
+		next = next < 0 ? -next : next;
+		struct runnable *out = &run[p][on[p]], *in = &run[p][next];
+		t += 2000 + (int64_t)(r >> 40) % 100000;
+		if (out->is_vcpu && (r >> 32) % 4 == 0) {  /* a switch inside the guest */
+			put(b, t, out->thread[out->on], THREAD_PREEMPTED);
+			out->on = (out->on + 1) % 3;
+			put(b, t, out->thread[out->on], THREAD_RUNNING);
+			put(b, t, out->current, 1 + out->host_tid * 4 + out->on);
+			made += 3;
+			continue;
+		}
+		if (next == on[p])
+			continue;
+		put(b, t, current[p], in->host_tid);
+		put(b, t, out->h, THREAD_PREEMPTED);
+		put(b, t, in->h, THREAD_RUNNING);
+		made += 3;
+		if (out->is_vcpu) {
+			put(b, t, out->status, VCPU_PREEMPTED);
+			put(b, t, out->thread[out->on], THREAD_VIRT_PREEMPTED);
+			made += 2;
+		}
+		if (in->is_vcpu) {
+			put(b, t, in->status, VCPU_VMM);
+			put(b, t + 1000, in->status, VCPU_RUNNING);
+			put(b, t + 1000, in->thread[in->on], THREAD_RUNNING);
+			made += 3;
+		}
+		on[p] = next;
+	}
+	*end = t + 2000;
+}
+
+static void declare(struct history_builder *b, struct runnable run[PCPUS][RUNNABLE], unsigned vs, unsigned ts)
+{
+	int vcpu = 0;
+	for (int i = 0; i < RUNNABLE; i++)
+		for (int p = 0; p < PCPUS; p++) {
+			struct runnable *r = &run[p][i];
+			r->is_vcpu = i < RUNNABLE - 1 && vcpu < VMS * VCPUS;
+			int vm = vcpu % VMS, n = vcpu / VMS;
+			r->host_tid = 1000 + p * RUNNABLE + i;
+			r->h = attr(b, HISTORY_STATE, ts, "/Host/Threads/%d/Status", (int)r->host_tid, 0);
+			put(b, 0, attr(b, HISTORY_INT, 0, "/Host/Threads/%d/CPU", (int)r->host_tid, 0), p);
+			if (!r->is_vcpu)
+				continue;
+			vcpu++;
+			char text[32];
+			snprintf(text, sizeof text, "vm%d/%d", vm, n);
+			put_text(b, 0, attr(b, HISTORY_STRING, 0, "/Host/Threads/%d/VM", (int)r->host_tid, 0), text);
+			r->status = attr(b, HISTORY_STATE, vs, "/Virtual Machines/vm%d/CPUs/CPU%d/Status", vm, n);
+			r->current = attr(b, HISTORY_INT, 0, "/Virtual Machines/vm%d/CPUs/CPU%d/Current Thread", vm, n);
+			r->pcpu = attr(b, HISTORY_INT, 0, "/Virtual Machines/vm%d/CPUs/CPU%d/pCPU", vm, n);
+			for (int k = 0; k < 3; k++) {
+				int tid = 1 + (int)r->host_tid * 4 + k;
+				r->thread[k] = attr(b, HISTORY_STATE, ts, "/Virtual Machines/vm%d/Threads/%d/Status", vm, tid);
+				put(b, 0, attr(b, HISTORY_INT, 0, "/Virtual Machines/vm%d/Threads/%d/CPU", vm, tid), n);
+			}
+			put(b, 0, r->current, 1 + r->host_tid * 4);
+		}
+}
+
+static void bench_steal(uint64_t intervals)
+{
+	static struct runnable run[PCPUS][RUNNABLE];
+	struct file f;
+	int64_t end;
+	double start = now_ms();
+	struct history_builder *b = file_begin(&f);
+	unsigned vs = history_state_set(b, "vcpu", vcpu_state_name, VCPU_STATE_COUNT);
+	unsigned ts = history_state_set(b, "thread", thread_state_name, THREAD_STATE_COUNT);
+	declare(b, run, vs, ts);
+	fill(b, run, intervals, &end);
+	file_open(&f, b, end);
+	printf("history of %" PRIu64 " intervals, %u machines, built in %.0f ms, %.0f MB\n", history_intervals(f.h),
+	       f.topo.machines, now_ms() - start, (double)history_bytes(f.h) / 1e6);
+	for (int by = STEAL_BY_MACHINE; by <= STEAL_BY_THREAD; by++) {
+		struct steal s;
+		start = now_ms();
+		if (steal_matrix(&f.topo, (enum steal_by)by, NULL, INT64_MIN, INT64_MAX, &s, &err) < 0)
+			die();
+		printf("steal by %s: %.0f ms, %zu cells\n", by == STEAL_BY_MACHINE ? "machine" : "thread", now_ms() - start,
+		       s.cells);
+		steal_release(&s);
+	}
+	struct gap_list l;
+	struct gap_options o = { 0, end, 0, 100 };
+	start = now_ms();
+	if (gap_list_of(&f.topo, NULL, &o, &l, &err) < 0)
+		die();
+	printf("the 100 longest of %" PRIu64 " gaps: %.0f ms\n", l.count, now_ms() - start);
+	gap_list_release(&l);
+	struct subject s = { SUBJECT_MACHINE, 1 };
+	int64_t ns, n = 0;
+	start = now_ms();
+	for (; now_ms() - start < 200; n++)
+		if (steal_time(&f.topo, &s, end / 3 + n, end / 2, &ns, &err) < 0)
+			die();
+	printf("steal_time of a VM with %d vCPUs: %.2f us\n", VCPUS, (now_ms() - start) * 1e3 / (double)n);
+	file_close(&f);
+}
+
+int main(int argc, char **argv)
+{
+	double millions = argc > 1 ? atof(argv[1]) : 10;
+	bench_thread(100000);
+	bench_thread(1000000);
+	bench_steal((uint64_t)(millions * 1e6));
+	return 0;
+}
