@@ -1,10 +1,79 @@
 /* stealscope: who took my CPU time, and when? */
+#include <locale.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "base/error.h"
+#include "cli/cli.h"
 
-int main(void)
+struct command {
+	const char *name;
+	int (*run)(int argc, char **argv, struct error *err);
+	const char *operands;
+	const char *help;
+};
+
+#define COMMAND_ROW(name, fn, operands, help) { name, fn, operands, help },
+static const struct command commands[] = { COMMANDS(COMMAND_ROW) };
+#define COMMAND_COUNT (sizeof commands / sizeof *commands)
+
+static void print_help(void)
 {
-	fputs("stealscope: not a command\n", stderr);
-	return STATUS_USAGE;
+	puts("stealscope " PACKAGE_VERSION ": who took my CPU time, and when?\n"
+	     "usage: stealscope [COMMAND] WHAT ...      WHAT: trace folder, session file or history file\n");
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		printf("  %-10s %-12s %s\n", commands[i].name, commands[i].operands, commands[i].help);
+	puts("\nstealscope COMMAND --help lists the options of a command; the manual is stealscope(1).");
+}
+
+static const struct command *find_command(const char *name)
+{
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		if (strcmp(commands[i].name, name) == 0)
+			return &commands[i];
+	return NULL;
+}
+
+static int fail(const struct error *err)
+{
+	fprintf(stderr, "stealscope: %s%s%s%s\n", err->text, err->mend[0] ? " (" : "", err->mend, err->mend[0] ? ")" : "");
+	return err->status;
+}
+
+/* What was printed must have arrived: a full disk or a closed pipe is a failure. */
+static int finish_output(void)
+{
+	struct error err = ERROR_INIT;
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return STATUS_OK;
+	error_system(&err, NULL, "standard output");
+	return fail(&err);
+}
+
+int main(int argc, char **argv)
+{
+	struct error err = ERROR_INIT;
+	setlocale(LC_ALL, "");
+	setlocale(LC_NUMERIC, "C");  /* numbers in csv, json and options do not depend on the locale */
+	if (argc < 2) {
+		error_set(&err, STATUS_USAGE, "stealscope TRACE-FOLDER opens the viewer; stealscope --help lists commands",
+		          "nothing to look at");
+		return fail(&err);
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+		print_help();
+		return finish_output();
+	}
+	if (strcmp(argv[1], "--version") == 0) {
+		puts("stealscope " PACKAGE_VERSION);
+		return finish_output();
+	}
+	const struct command *command = find_command(argv[1]);
+	/* Without a command's name, everything belongs to `view`; argv[0] stands where its name would. */
+	int skip = command ? 1 : 0;
+	if (!command)
+		command = find_command("view");
+	if (command->run(argc - skip, argv + skip, &err))
+		return fail(&err);
+	return finish_output();
 }

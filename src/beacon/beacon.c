@@ -1,0 +1,273 @@
+#include "beacon/beacon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#if defined __x86_64__
+#include <cpuid.h>
+#endif
+
+#define NS_PER_S 1000000000LL
+#define SLACK_NS 10000000UL       /* the kernel may join our wakeup with others within 10 ms */
+#define LONGEST_PERIOD 2000000000 /* ns between looks at an idle guest */
+
+static int64_t now_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * NS_PER_S + ts.tv_nsec;
+}
+
+/* ---- The hypercall -------------------------------------------------------------------------------------- */
+
+#if defined __x86_64__
+
+static bool vendor_is_amd(void)
+{
+	unsigned a, b, c, d;
+	if (!__get_cpuid(0, &a, &b, &c, &d))
+		return false;
+	return b == signature_AMD_ebx || b == 0x6f677948; /* "AuthenticAMD", "HygonGenuine" */
+}
+
+static void hypercall_intel(uint32_t nr, uint64_t a0, uint64_t a1)
+{
+	uint64_t rax = nr;
+	__asm__ volatile("vmcall" : "+a"(rax) : "b"(a0), "c"(a1), "d"(0UL), "S"(0UL) : "memory");
+}
+
+static void hypercall_amd(uint32_t nr, uint64_t a0, uint64_t a1)
+{
+	uint64_t rax = nr;
+	__asm__ volatile("vmmcall" : "+a"(rax) : "b"(a0), "c"(a1), "d"(0UL), "S"(0UL) : "memory");
+}
+
+static bool in_virtual_machine(void)
+{
+	unsigned a, b, c, d;
+	return __get_cpuid(1, &a, &b, &c, &d) && (c >> 31 & 1);
+}
+
+static sigjmp_buf fault;
+
+static void on_fault(int sig)
+{
+	(void)sig;
+	siglongjmp(fault, 1);
+}
+
+/* Without a hypervisor that takes it, the instruction is a fault: try it once, caught. */
+static bool hypercall_works(void (*hypercall)(uint32_t, uint64_t, uint64_t))
+{
+	struct sigaction sa = { .sa_handler = on_fault }, ill, segv;
+	sigemptyset(&sa.sa_mask);
+	sigaction(SIGILL, &sa, &ill);
+	sigaction(SIGSEGV, &sa, &segv);
+	bool works = false;
+	if (sigsetjmp(fault, 1) == 0) {
+		hypercall(BEACON_HYPERCALL, 0, 0);
+		works = true;
+	}
+	sigaction(SIGILL, &ill, NULL);
+	sigaction(SIGSEGV, &segv, NULL);
+	return works;
+}
+
+static int find_hypercall(void (**hypercall)(uint32_t, uint64_t, uint64_t), struct error *err)
+{
+	const char *mend = "run it inside the guest; the host needs no beacon";
+	if (!in_virtual_machine())
+		return error_set(err, STATUS_INPUT, mend, "beacon: this is not a virtual machine");
+	*hypercall = vendor_is_amd() ? hypercall_amd : hypercall_intel;
+	if (!hypercall_works(*hypercall))
+		return error_set(err, STATUS_INPUT, mend, "beacon: the hypervisor does not take hypercalls from here");
+	return 0;
+}
+
+#else
+
+static int find_hypercall(void (**hypercall)(uint32_t, uint64_t, uint64_t), struct error *err)
+{
+	(void)hypercall;
+	return error_set(err, STATUS_INPUT, "use --sync containment: it needs no beacon",
+	                 "beacon: user space cannot issue hypercalls on this processor");
+}
+
+#endif
+
+/* ---- The text ------------------------------------------------------------------------------------------- */
+
+static int open_output(const char *output, struct error *err)
+{
+	static const char *const places[] = {
+		"/proc/lttng-logger", "/sys/kernel/tracing/trace_marker", "/sys/kernel/debug/tracing/trace_marker",
+	};
+	if (output) {
+		int fd = open(output, O_WRONLY | O_CLOEXEC);
+		return fd >= 0 ? fd : error_system(err, "see --output", "%s", output);
+	}
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+		int fd = open(places[i], O_WRONLY | O_CLOEXEC);
+		if (fd >= 0)
+			return fd;
+	}
+	return error_system(err, "load lttng-tracer, or mount tracefs, and run as root",
+	                    "neither /proc/lttng-logger nor trace_marker can be written");
+}
+
+static int write_text(int fd, char end, uint32_t uid, uint64_t key)
+{
+	char text[64];
+	int n = snprintf(text, sizeof text, "stealscope-sync %c %" PRIu32 " %" PRIu64, end, uid, key);
+	return write(fd, text, (size_t)n) == n ? 0 : -1;
+}
+
+/* ---- Pulses --------------------------------------------------------------------------------------------- */
+
+struct beacon {
+	const struct beacon_options *o;
+	void (*hypercall)(uint32_t, uint64_t, uint64_t);
+	int fd;
+	uint32_t uid;
+	uint64_t key;
+	int cpu;              /* the CPU of the next pulse */
+	uint64_t busy;        /* jiffies of all CPUs at the last look */
+};
+
+static int beacon_open(struct beacon *b, const struct beacon_options *o, struct error *err)
+{
+	*b = (struct beacon){ .o = o, .hypercall = o->hypercall, .uid = o->uid, .key = 1, .fd = -1 };
+	if (!b->hypercall && find_hypercall(&b->hypercall, err))
+		return -1;
+	while (b->uid == 0)
+		if (getrandom(&b->uid, sizeof b->uid, 0) != (ssize_t)sizeof b->uid)
+			return error_system(err, "give --uid", "beacon: no random number");
+	b->fd = open_output(o->output, err);
+	return b->fd < 0 ? -1 : 0;
+}
+
+static int pulse(struct beacon *b, struct error *err)
+{
+	if (write_text(b->fd, 'a', b->uid, b->key))
+		return error_system(err, NULL, "beacon: writing to the kernel trace");
+	b->hypercall(BEACON_HYPERCALL, b->key, b->uid);
+	if (write_text(b->fd, 'd', b->uid, b->key + 1))
+		return error_system(err, NULL, "beacon: writing to the kernel trace");
+	b->key += 2;
+	return 0;
+}
+
+/* Pulses go round the CPUs, so that every vCPU shows which host thread it is.  A CPU that is offline or not ours is
+ * passed over by staying where we are. */
+static void next_cpu(struct beacon *b)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	cpu_set_t set;
+	CPU_ZERO(&set);
+	CPU_SET((unsigned)b->cpu, &set);
+	sched_setaffinity(0, sizeof set, &set);
+	b->cpu = (int)((b->cpu + 1) % (cpus > 0 && cpus <= CPU_SETSIZE ? cpus : 1));
+}
+
+/* Did any CPU do work since the last look?  One jiffy may be our own. */
+static bool guest_was_busy(struct beacon *b)
+{
+	FILE *f = fopen("/proc/stat", "re");
+	uint64_t user = 0, nice = 0, system = 0;
+	int n = f ? fscanf(f, "cpu %" SCNu64 " %" SCNu64 " %" SCNu64, &user, &nice, &system) : 0;
+	if (f)
+		fclose(f);
+	if (n != 3)
+		return true;
+	uint64_t busy = user + nice + system, before = b->busy;
+	b->busy = busy;
+	return busy > before + 1;
+}
+
+static void sleep_until(int64_t t)
+{
+	struct timespec ts = { .tv_sec = t / NS_PER_S, .tv_nsec = t % NS_PER_S };
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
+}
+
+int beacon_run(const struct beacon_options *o, const volatile int *stop, struct beacon_counts *counts,
+               struct error *err)
+{
+	struct beacon b;
+	*counts = (struct beacon_counts){ 0 };
+	if (beacon_open(&b, o, err))
+		return -1;
+	prctl(PR_SET_TIMERSLACK, SLACK_NS);
+	counts->uid = b.uid;
+	int64_t period = (int64_t)((double)NS_PER_S / o->rate), wait = period;
+	int64_t begin = now_ns();
+	int rc = 0;
+	while (rc == 0 && !*stop && (o->duration == 0 || now_ns() - begin < o->duration)) {
+		if (o->keep_idle || guest_was_busy(&b)) {
+			next_cpu(&b);
+			rc = pulse(&b, err);
+			counts->pulses += rc == 0;
+			wait = period;
+		} else {
+			/* An idle guest is looked at ever more rarely: waking it costs its host a context switch. */
+			counts->skipped++;
+			wait = wait * 2 < LONGEST_PERIOD ? wait * 2 : wait;
+		}
+		sleep_until(now_ns() + wait);
+	}
+	close(b.fd);
+	return rc;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+	return (x > y) - (x < y);
+}
+
+static int64_t median(int64_t *v, unsigned n)
+{
+	qsort(v, n, sizeof *v, by_value);
+	return v[n / 2];
+}
+
+int beacon_measure(const struct beacon_options *o, unsigned rounds, struct beacon_cost *cost, struct error *err)
+{
+	struct beacon b;
+	if (rounds == 0)
+		return error_set(err, STATUS_USAGE, "give at least 1", "--rounds: nothing to measure");
+	if (beacon_open(&b, o, err))
+		return -1;
+	int64_t *write_cost = calloc(3 * (size_t)rounds, sizeof *write_cost);
+	if (!write_cost) {
+		close(b.fd);
+		return error_system(err, NULL, "beacon");
+	}
+	int64_t *call_cost = write_cost + rounds, *pulse_cost = call_cost + rounds;
+	int rc = 0;
+	for (unsigned i = 0; rc == 0 && i < rounds; i++) {
+		int64_t t0 = now_ns();
+		rc = write_text(b.fd, 'm', b.uid, i) ? error_system(err, NULL, "beacon: writing to the kernel trace") : 0;
+		int64_t t1 = now_ns();
+		b.hypercall(BEACON_HYPERCALL, 0, b.uid);
+		int64_t t2 = now_ns();
+		rc = rc ? rc : pulse(&b, err);
+		write_cost[i] = t1 - t0;
+		call_cost[i] = t2 - t1;
+		pulse_cost[i] = now_ns() - t2;
+	}
+	*cost = (struct beacon_cost){ median(write_cost, rounds), median(call_cost, rounds), median(pulse_cost, rounds) };
+	free(write_cost);
+	close(b.fd);
+	return rc;
+}

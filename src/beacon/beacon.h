@@ -1,0 +1,45 @@
+/* The synchronization beacon: runs inside a guest, without any kernel module (DESIGN section 9; paper, section
+ * "Implementation in virtualized systems").
+ *
+ * One pulse = event a (text in the guest's kernel trace), hypercall with the same key (the host traces it as event b
+ * before it looks at privileges; the VM entry that follows is c), event d (text again, key + 1). */
+#ifndef STEALSCOPE_BEACON_BEACON_H
+#define STEALSCOPE_BEACON_BEACON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/error.h"
+
+#define BEACON_HYPERCALL 0x56534e43U  /* number of the hypercall; KVM does not know it and refuses it, harmlessly */
+
+struct beacon_options {
+	double rate;          /* pulses per second */
+	int64_t duration;     /* ns, 0 = until interrupted */
+	const char *output;   /* file that puts text into the kernel trace; NULL = the LTTng logger, else trace_marker */
+	uint32_t uid;         /* of this guest, 0 = drawn at random */
+	bool keep_idle;       /* pulse although the guest is idle */
+	/* Issues one hypercall; NULL = the processor's instruction.  Tests put their own here. */
+	void (*hypercall)(uint32_t nr, uint64_t a0, uint64_t a1);
+};
+
+struct beacon_counts {
+	uint64_t pulses;   /* sent */
+	uint64_t skipped;  /* because the guest was idle */
+	uint32_t uid;
+};
+
+/* Runs until the duration is over, or *stop becomes other than 0.  Refuses outside a virtual machine. */
+int beacon_run(const struct beacon_options *o, const volatile int *stop, struct beacon_counts *counts,
+               struct error *err);
+
+/* Medians over `rounds` measured like the paper's Table 1. */
+struct beacon_cost {
+	int64_t write_ns;      /* one text in the kernel trace */
+	int64_t hypercall_ns;  /* one hypercall round trip */
+	int64_t pulse_ns;      /* a whole pulse: two texts and a hypercall */
+};
+int beacon_measure(const struct beacon_options *o, unsigned rounds, struct beacon_cost *cost, struct error *err);
+
+#endif

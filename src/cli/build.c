@@ -1,0 +1,138 @@
+#include "cli/build.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "cli/progress_bar.h"
+#include "cli/provenance.h"
+
+int load_traces(struct load *l, struct input *in, struct progress progress, struct error *err)
+{
+	*l = (struct load){ .trace = mem_new(in->specs, sizeof(struct trace *)) };
+	struct trace_options options = { .workers = in->jobs, .progress = progress };
+	if (trace_load(in->spec, in->specs, &options, l->trace, &l->notes, err))
+		return -1;
+	l->traces = in->specs;
+	in->sync_options.progress = progress;
+	return sync_run(l->trace, l->traces, &in->sync_options, &l->sync, &l->notes, err);
+}
+
+void load_release(struct load *l)
+{
+	sync_result_release(&l->sync);
+	for (size_t i = 0; i < l->traces; i++)
+		trace_free(l->trace[i]);
+	free(l->trace);
+	notes_release(&l->notes);
+}
+
+static int fill(struct history_builder *b, struct load *l, struct input *in, struct progress progress,
+                struct model_span *span, struct error *err)
+{
+	if (load_traces(l, in, progress, err))
+		return -1;
+	struct model_options options = { .paper_states = in->paper_states, .progress = progress };
+	if (model_run(&l->sync, &options, b, span, &l->notes, err))
+		return -1;
+	return provenance_store(b, in, l->trace, &l->sync, &l->notes);
+}
+
+int build_history(struct input *in, const char *path, struct error *err)
+{
+	/* The output is opened first: a folder that cannot be written is better known before an hour of work. */
+	struct history_builder *b = history_create(path, NULL, err);
+	if (!b)
+		return -1;
+	struct progress_bar bar;
+	struct progress progress = progress_bar_begin(&bar);
+	struct load l = { 0 };
+	struct model_span span;
+	int rc = fill(b, &l, in, progress, &span, err);
+	progress_bar_end(&bar);
+	if (rc)
+		history_abort(b);
+	else
+		rc = history_finish(b, span.begin, span.end, err);
+	for (size_t i = 0; rc == 0 && i < l.notes.len; i++)
+		fprintf(stderr, "stealscope: note: %s\n", l.notes.line[i]);
+	load_release(&l);
+	return rc;
+}
+
+static bool is_regular(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* Only a single folder has a place of its own; anything else is known by a hash of all its names. */
+static char *user_cache(const struct input *in, struct error *err)
+{
+	uint64_t h = 0xCBF29CE484222325ULL;
+	for (size_t i = 0; i < in->specs; i++) {
+		char *real = realpath(in->spec[i].dir, NULL);
+		for (const char *s = real ? real : in->spec[i].dir; *s; s++)
+			h = (h ^ (unsigned char)*s) * 0x100000001B3ULL;
+		free(real);
+		h = (h ^ '\n') * 0x100000001B3ULL;
+	}
+	const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	if (!(xdg && *xdg) && !(home && *home)) {
+		error_set(err, STATUS_USAGE, "give the place: stealscope index WHAT -o FILE", "nowhere to keep the history");
+		return NULL;
+	}
+	char *base = xdg && *xdg ? mem_dup(xdg) : mem_printf("%s/.cache", home);
+	char *dir = mem_printf("%s/stealscope", base);
+	mkdir(base, 0700);
+	mkdir(dir, 0700);
+	char *path = mem_printf("%s/%016" PRIx64 ".steal", dir, h);
+	free(base);
+	free(dir);
+	return path;
+}
+
+char *cache_path(const struct input *in, struct error *err)
+{
+	if (in->whats == 1 && !in->host && in->guest.len == 0 && access(in->what[0], W_OK) == 0)
+		return mem_printf("%s/stealscope.steal", in->what[0]);
+	return user_cache(in, err);
+}
+
+/* 1: the cache fits; 0: it has to be built; -1: error. */
+static int cache_fits(const char *path, const struct input *in, struct error *err)
+{
+	if (access(path, F_OK) != 0)
+		return 0;
+	char why[512];
+	struct error damage = ERROR_INIT;
+	struct history *h = history_open(path, &damage);
+	if (!h) {
+		fprintf(stderr, "stealscope: indexing again: %s\n", damage.text);
+		return 0;
+	}
+	int stale = provenance_stale(h, in, why, sizeof why, err);
+	history_close(h);
+	if (stale == 1)
+		fprintf(stderr, "stealscope: indexing again: %s: %s\n", path, why);
+	return stale < 0 ? -1 : !stale;
+}
+
+
+struct history *open_what(struct input *in, struct error *err)
+{
+	if (in->whats == 1 && is_regular(in->what[0]))
+		return history_open(in->what[0], err);
+	if (input_resolve(in, err))
+		return NULL;
+	char *path = cache_path(in, err);
+	int fits = path ? cache_fits(path, in, err) : -1;
+	struct history *h = NULL;
+	if (fits == 1 || (fits == 0 && build_history(in, path, err) == 0))
+		h = history_open(path, err);
+	free(path);
+	return h;
+}

@@ -1,0 +1,30 @@
+/* The loader: traces -> clocks -> model -> state history file. */
+#ifndef STEALSCOPE_CLI_BUILD_H
+#define STEALSCOPE_CLI_BUILD_H
+
+#include "cli/input.h"
+#include "history/history.h"
+
+/* Traces decoded and synchronized. */
+struct load {
+	struct trace **trace;  /* [in->specs] */
+	size_t traces;
+	struct sync_result sync;
+	struct notes notes;
+};
+
+int load_traces(struct load *l, struct input *in, struct progress progress, struct error *err);
+void load_release(struct load *l);
+
+/* Builds the history of `in` at `path`, with a progress bar; prints the notes to stderr.  Leaves nothing behind when
+ * it fails or is cancelled. */
+int build_history(struct input *in, const char *path, struct error *err);
+
+/* Opens WHAT as a history: a history file as it is; traces from their cache, building it when it is missing or stale
+ * (and saying why).  NULL and *err on failure. */
+struct history *open_what(struct input *in, struct error *err);
+
+/* Where the history of these inputs is cached: beside the traces, or under $XDG_CACHE_HOME when that is read-only. */
+char *cache_path(const struct input *in, struct error *err);  /* the caller frees */
+
+#endif

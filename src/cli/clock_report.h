@@ -1,0 +1,12 @@
+/* The clock report: one row per guest and piece of its clock. */
+#ifndef STEALSCOPE_CLI_CLOCK_REPORT_H
+#define STEALSCOPE_CLI_CLOCK_REPORT_H
+
+#include <json-c/json.h>
+
+#include "cli/report.h"
+
+/* rows: as provenance_sync_rows() makes them; NULL prints an empty table. */
+void clock_report(struct json_object *rows, enum report_format format);
+
+#endif

@@ -1,0 +1,82 @@
+/* stealscope beacon: synchronization pulses from inside a guest. */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/timefmt.h"
+#include "beacon/beacon.h"
+#include "cli/cli.h"
+#include "cli/opts.h"
+#include "cli/report.h"
+
+static volatile int stop;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	stop = 1;
+}
+
+static const struct column columns[] = {
+	{ "what", "what", COL_TEXT },
+	{ "median_ns", "median", COL_DURATION },
+};
+
+/* Run it twice, with and without a tracing session, for both columns of the paper's Table 1. */
+static int measure(const struct beacon_options *o, unsigned rounds, enum report_format format, struct error *err)
+{
+	struct beacon_cost cost;
+	if (beacon_measure(o, rounds, &cost, err))
+		return -1;
+	struct report *r = report_begin(stdout, format, columns, 2);
+	report_row(r, (struct value[]){ VAL_TEXT("text in the kernel trace"), VAL_INT(cost.write_ns) });
+	report_row(r, (struct value[]){ VAL_TEXT("hypercall round trip"), VAL_INT(cost.hypercall_ns) });
+	report_row(r, (struct value[]){ VAL_TEXT("whole pulse"), VAL_INT(cost.pulse_ns) });
+	report_end(r);
+	return 0;
+}
+
+static int run_beacon(const struct beacon_options *o, struct error *err)
+{
+	struct sigaction sa = { .sa_handler = on_signal };
+	sigemptyset(&sa.sa_mask);
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+	struct beacon_counts counts;
+	if (beacon_run(o, &stop, &counts, err))
+		return -1;
+	printf("uid %" PRIu32 ": %" PRIu64 " pulses, %" PRIu64 " times idle\n", counts.uid, counts.pulses, counts.skipped);
+	return 0;
+}
+
+int cmd_beacon(int argc, char **argv, struct error *err)
+{
+	struct beacon_options o = { .rate = 10 };
+	const char *rate = NULL, *duration = NULL;
+	unsigned rounds = 1000, uid = 0;
+	bool table = false;
+	int format = FORMAT_TEXT;
+	const struct opt opt[] = {
+		{ "rate", 0, OPT_TEXT, "HZ", "pulses per second (default 10)", &rate, NULL },
+		{ "duration", 0, OPT_TEXT, "TIME", "end after this time (default: Ctrl-C)", &duration, NULL },
+		{ "output", 0, OPT_TEXT, "FILE", "the file that writes into the kernel trace", &o.output, NULL },
+		{ "uid", 0, OPT_COUNT, "N", "number of this guest (default: drawn at random)", &uid, NULL },
+		{ "keep-idle", 0, OPT_FLAG, NULL, "pulse although the guest is idle", &o.keep_idle, NULL },
+		{ "measure", 0, OPT_FLAG, NULL, "print what a pulse costs", &table, NULL },
+		{ "rounds", 0, OPT_COUNT, "N", "how often to measure (default 1000)", &rounds, NULL },
+		{ "format", 0, OPT_CHOICE, "FORMAT", "text, csv or json (of --measure)", &format, report_formats },
+	};
+	const struct opts opts = { "beacon", "Runs in a guest: gives host and guest traces common moments.", opt,
+	                           sizeof opt / sizeof *opt, 0, 0 };
+	int first;
+	if (opts_parse(&opts, argc, argv, &first, err))
+		return -1;
+	o.uid = uid;
+	char *rest = NULL;
+	if (rate && ((o.rate = strtod(rate, &rest)), rest == rate || *rest || !(o.rate >= 0.01 && o.rate <= 10000)))
+		return error_set(err, STATUS_USAGE, "from 0.01 to 10000", "--rate: not a rate: '%s'", rate);
+	if (duration && (!time_parse_duration(duration, &o.duration) || o.duration <= 0))
+		return error_set(err, STATUS_USAGE, "as 30s or 5min", "--duration: not a duration: '%s'", duration);
+	return table ? measure(&o, rounds, (enum report_format)format, err) : run_beacon(&o, err);
+}

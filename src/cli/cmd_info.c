@@ -1,0 +1,124 @@
+/* stealscope info: what is in a history, and how it came to be. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/timefmt.h"
+#include "cli/build.h"
+#include "cli/cli.h"
+#include "cli/clock_report.h"
+#include "cli/provenance.h"
+#include "cli/report.h"
+
+static const struct column vcpu_columns[] = {
+	{ "vm", "virtual machine", COL_TEXT },
+	{ "vcpu", "vCPU", COL_INT },
+	{ "host_tid", "host TID", COL_INT },
+	{ "host_pid", "host PID", COL_INT },
+	{ "host_comm", "host process", COL_TEXT },
+	{ "evidence", "known by", COL_TEXT },
+};
+
+static const struct column trace_columns[] = {
+	{ "machine", "trace", COL_TEXT },
+	{ "role", "role", COL_TEXT },
+	{ "events", "events", COL_INT },
+	{ "lost", "lost", COL_INT },
+	{ "bytes", "bytes", COL_INT },
+	{ "layout", "layout", COL_TEXT },
+	{ "tracer", "tracer", COL_TEXT },
+};
+
+/* csv has only the columns that are promised: `known by` is for people. */
+#define CSV_VCPU_COLUMNS 5
+
+static void vcpu_rows(struct json_object *doc, enum report_format format)
+{
+	struct json_object *vms = provenance_array(doc, "vms");
+	struct report *r = report_begin(stdout, format, vcpu_columns, format == FORMAT_CSV ? CSV_VCPU_COLUMNS : 6);
+	for (size_t i = 0; vms && i < json_object_array_length(vms); i++) {
+		struct json_object *vm = json_object_array_get_idx(vms, i), *vcpus = provenance_array(vm, "vcpus");
+		int64_t pid = provenance_int(vm, "host_pid", -1);
+		for (size_t k = 0; vcpus && k < json_object_array_length(vcpus); k++) {
+			struct json_object *v = json_object_array_get_idx(vcpus, k);
+			int64_t tid = provenance_int(v, "host_tid", -1);
+			report_row(r, (struct value[]){
+				VAL_TEXT(provenance_text(vm, "vm")), VAL_INT(provenance_int(v, "vcpu", -1)),
+				tid < 0 ? VAL_NONE : VAL_INT(tid), pid < 0 ? VAL_NONE : VAL_INT(pid),
+				VAL_TEXT(provenance_text(vm, "host_comm")), VAL_TEXT(provenance_text(v, "evidence")) });
+		}
+	}
+	report_end(r);
+}
+
+static void trace_rows(struct json_object *doc)
+{
+	struct json_object *traces = provenance_array(doc, "traces");
+	struct report *r = report_begin(stdout, FORMAT_TEXT, trace_columns, sizeof trace_columns / sizeof *trace_columns);
+	for (size_t i = 0; traces && i < json_object_array_length(traces); i++) {
+		struct json_object *t = json_object_array_get_idx(traces, i);
+		report_row(r, (struct value[]){
+			VAL_TEXT(provenance_text(t, "machine")), VAL_TEXT(provenance_text(t, "role")),
+			VAL_INT(provenance_int(t, "events", 0)), VAL_INT(provenance_int(t, "lost", 0)),
+			VAL_INT(provenance_int(t, "bytes", 0)), VAL_TEXT(provenance_text(t, "layout")),
+			VAL_TEXT(provenance_text(t, "tracer")) });
+	}
+	report_end(r);
+}
+
+static void print_text(const struct history *h, struct json_object *doc)
+{
+	char begin[TIME_TEXT], end[TIME_TEXT], span[TIME_TEXT];
+	printf("history   %s\n", history_file(h));
+	printf("          %" PRIu64 " intervals of %" PRIu32 " attributes in %" PRIu64 " bytes, by %s\n", history_intervals(h),
+	       history_attribute_count(h), history_bytes(h), provenance_text(doc, "tool"));
+	printf("span      %s .. %s (%s)\n", time_date(begin, history_begin(h), 6), time_clock(end, history_end(h), 6),
+	       time_duration(span, history_end(h) - history_begin(h) + 1));
+	printf("options   %s\n\n", provenance_text(doc, "shape"));
+	trace_rows(doc);
+	putchar('\n');
+	vcpu_rows(doc, FORMAT_TEXT);
+	putchar('\n');
+	clock_report(provenance_array(doc, "sync"), FORMAT_TEXT);
+	struct json_object *notes = provenance_array(doc, "notes");
+	for (size_t i = 0; notes && i < json_object_array_length(notes); i++)
+		printf("%snote: %s\n", i ? "" : "\n", json_object_get_string(json_object_array_get_idx(notes, i)));
+}
+
+static void print_json(const struct history *h, struct json_object *doc)
+{
+	json_object_object_add(doc, "history", json_object_new_string(history_file(h)));
+	json_object_object_add(doc, "begin", json_object_new_int64(history_begin(h)));
+	json_object_object_add(doc, "end", json_object_new_int64(history_end(h)));
+	json_object_object_add(doc, "intervals", json_object_new_int64((int64_t)history_intervals(h)));
+	json_object_object_add(doc, "attributes", json_object_new_int64(history_attribute_count(h)));
+	json_object_object_add(doc, "bytes", json_object_new_int64((int64_t)history_bytes(h)));
+	puts(json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED));
+}
+
+int cmd_info(int argc, char **argv, struct error *err)
+{
+	struct input in = { 0 };
+	int format = FORMAT_TEXT;
+	const struct opt opt[] = {
+		{ "format", 0, OPT_CHOICE, "FORMAT", "text, csv (the vCPUs) or json (everything)", &format, report_formats },
+	};
+	const struct opts opts = { "info WHAT", "What is in a history, and how it came to be.", opt, 1, 1, 1 };
+	int first;
+	if (opts_parse(&opts, argc, argv, &first, err))
+		return -1;
+	in.what = argv + first;
+	in.whats = 1;
+	struct history *h = open_what(&in, err);
+	struct json_object *doc = h ? provenance_load(h, err) : NULL;
+	if (doc && format == FORMAT_TEXT)
+		print_text(h, doc);
+	else if (doc && format == FORMAT_CSV)
+		vcpu_rows(doc, FORMAT_CSV);
+	else if (doc)
+		print_json(h, doc);
+	int rc = doc ? 0 : -1;
+	json_object_put(doc);
+	history_close(h);
+	input_release(&in);
+	return rc;
+}

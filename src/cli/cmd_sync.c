@@ -1,0 +1,66 @@
+/* stealscope sync: the clock report alone. */
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "cli/build.h"
+#include "cli/cli.h"
+#include "cli/clock_report.h"
+#include "cli/progress_bar.h"
+#include "cli/provenance.h"
+
+static int report_of_history(const char *path, enum report_format format, struct error *err)
+{
+	struct history *h = history_open(path, err);
+	struct json_object *doc = h ? provenance_load(h, err) : NULL;
+	if (doc)
+		clock_report(provenance_array(doc, "sync"), format);
+	int rc = doc ? 0 : -1;
+	json_object_put(doc);
+	history_close(h);
+	return rc;
+}
+
+static int report_of_traces(struct input *in, enum report_format format, struct error *err)
+{
+	if (input_resolve(in, err))
+		return -1;
+	struct progress_bar bar;
+	struct progress progress = progress_bar_begin(&bar);
+	struct load l = { 0 };
+	int rc = load_traces(&l, in, progress, err);
+	progress_bar_end(&bar);
+	if (rc == 0) {
+		struct json_object *rows = provenance_sync_rows(&l.sync);
+		clock_report(rows, format);
+		json_object_put(rows);
+		for (size_t i = 0; i < l.notes.len; i++)
+			fprintf(stderr, "stealscope: note: %s\n", l.notes.line[i]);
+	}
+	load_release(&l);
+	return rc;
+}
+
+int cmd_sync(int argc, char **argv, struct error *err)
+{
+	struct input in = { 0 };
+	int format = FORMAT_TEXT;
+	const struct opt opt[] = {
+		{ "format", 0, OPT_CHOICE, "FORMAT", "text, csv or json", &format, report_formats },
+		INPUT_OPTIONS(&in),
+	};
+	const struct opts opts = { "sync WHAT...", "How each guest's clock relates to the host's, and how sure that is.",
+	                           opt, sizeof opt / sizeof *opt, 0, -1 };
+	int first;
+	if (opts_parse(&opts, argc, argv, &first, err))
+		return -1;
+	in.what = argv + first;
+	in.whats = argc - first;
+	struct stat st;
+	int rc;
+	if (in.whats == 1 && stat(in.what[0], &st) == 0 && S_ISREG(st.st_mode))
+		rc = report_of_history(in.what[0], (enum report_format)format, err);
+	else
+		rc = report_of_traces(&in, (enum report_format)format, err);
+	input_release(&in);
+	return rc;
+}

@@ -1,0 +1,46 @@
+/* stealscope view: the timeline in the terminal. */
+#include <stdio.h>
+
+#include "cli/build.h"
+#include "cli/cli.h"
+#include "ui/ui.h"
+
+static int parse_size(const char *text, struct ui_options *ui, struct error *err)
+{
+	if (!text)
+		return 0;
+	int used = 0;
+	if (sscanf(text, "%4dx%4d%n", &ui->width, &ui->height, &used) != 2 || text[used] || ui->width < 1 || ui->height < 1)
+		return error_set(err, STATUS_USAGE, "give COLUMNSxROWS, as 120x40", "--size: not a size: '%s'", text);
+	return 0;
+}
+
+int cmd_view(int argc, char **argv, struct error *err)
+{
+	struct input in = { 0 };
+	struct ui_options ui = { 0 };
+	const char *size = NULL;
+	const struct opt opt[] = {
+		{ "theme", 0, OPT_TEXT, "THEME", "theme: a name or a file", &ui.theme, NULL },
+		{ "glyphs", 0, OPT_TEXT, "TIER", "ascii, cells or blocks", &ui.glyphs, NULL },
+		{ "color", 0, OPT_TEXT, "COLORS", "auto, never, 8, 16 or 256", &ui.color, NULL },
+		{ "script", 0, OPT_TEXT, "FILE", "run the keys and commands of FILE without a terminal", &ui.script, NULL },
+		{ "size", 0, OPT_TEXT, "CxR", "columns and rows of the scripted screen", &size, NULL },
+		{ "bench", 0, OPT_COUNT, "N", "draw N frames, print ms and bytes", &ui.bench, NULL },
+		INPUT_OPTIONS(&in),
+	};
+	const struct opts opts = { "[view] WHAT...", "Walks the timeline of a history, or of traces (indexed on first use).",
+	                           opt, sizeof opt / sizeof *opt, 0, -1 };
+	int first;
+	if (opts_parse(&opts, argc, argv, &first, err))
+		return -1;
+	in.what = argv + first;
+	in.whats = argc - first;
+	if (parse_size(size, &ui, err))
+		return -1;
+	struct history *h = open_what(&in, err);
+	int rc = h ? ui_run(h, &ui, err) : -1;
+	history_close(h);
+	input_release(&in);
+	return rc;
+}

@@ -1,0 +1,147 @@
+#include "cli/opts.h"
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define LONG_BASE 256  /* getopt values of options: LONG_BASE + index */
+
+static void print_help(const struct opts *o)
+{
+	printf("usage: stealscope %s%s\n%s\n", o->usage, o->len ? " [OPTION...]" : "", o->about);
+	for (size_t i = 0; i < o->len; i++) {
+		const struct opt *opt = &o->opt[i];
+		char left[64];
+		snprintf(left, sizeof left, "%c%c%s--%s%s%s", opt->letter ? '-' : ' ', opt->letter ? opt->letter : ' ',
+		         opt->letter ? ", " : "  ", opt->name, opt->arg ? " " : "", opt->arg ? opt->arg : "");
+		printf("  %-28s %s\n", left, opt->help);
+	}
+	printf("      --help                   this text\n");
+}
+
+static int set_choice(const struct opt *opt, const char *text, struct error *err)
+{
+	char all[200] = "";
+	for (int i = 0; opt->choice[i]; i++) {
+		if (strcmp(opt->choice[i], text) == 0) {
+			*(int *)opt->dest = i;
+			return 0;
+		}
+		size_t used = strlen(all);
+		snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "one of ", opt->choice[i]);
+	}
+	return error_set(err, STATUS_USAGE, all, "--%s: no such choice: '%s'", opt->name, text);
+}
+
+static int set_value(const struct opt *opt, const char *text, struct error *err)
+{
+	char *rest = NULL;
+	switch (opt->kind) {
+	case OPT_FLAG:
+		*(bool *)opt->dest = true;
+		return 0;
+	case OPT_TEXT:
+		*(const char **)opt->dest = text;
+		return 0;
+	case OPT_LIST: {
+		struct opt_list *list = opt->dest;
+		*ARRAY_PUSH(list->item, list->len, list->cap) = text;
+		return 0;
+	}
+	case OPT_COUNT: {
+		unsigned long v = strtoul(text, &rest, 10);
+		if (*rest || rest == text || *text == '-' || v > 1000000000)
+			return error_set(err, STATUS_USAGE, "give a whole number", "--%s: not a number: '%s'", opt->name, text);
+		*(unsigned *)opt->dest = (unsigned)v;
+		return 0;
+	}
+	case OPT_PERCENT: {
+		double v = strtod(text, &rest);
+		if (rest == text || (*rest && strcmp(rest, "%") != 0) || !(v >= 0 && v <= 100))
+			return error_set(err, STATUS_USAGE, "give percent, as 0.5", "--%s: not a share: '%s'", opt->name, text);
+		*(double *)opt->dest = v / 100;
+		return 0;
+	}
+	case OPT_CHOICE:
+		return set_choice(opt, text, err);
+	}
+	return 0;
+}
+
+static int usage_error(const struct opts *o, const char *what, const char *arg, struct error *err)
+{
+	char mend[160];
+	snprintf(mend, sizeof mend, "usage: stealscope %s; see --help", o->usage);
+	return error_set(err, STATUS_USAGE, mend, "%s%s%s", what, arg ? ": " : "", arg ? arg : "");
+}
+
+static void fill_getopt(const struct opts *o, struct option *longopt, char *letters)
+{
+	size_t n = 0;
+	letters[n++] = ':';
+	for (size_t i = 0; i < o->len; i++) {
+		bool has_arg = o->opt[i].kind != OPT_FLAG;
+		longopt[i] = (struct option){ o->opt[i].name, has_arg, NULL, LONG_BASE + (int)i };
+		if (o->opt[i].letter) {
+			letters[n++] = o->opt[i].letter;
+			if (has_arg)
+				letters[n++] = ':';
+		}
+	}
+	letters[n] = '\0';
+	longopt[o->len] = (struct option){ "help", 0, NULL, LONG_BASE + (int)o->len };
+}
+
+static const struct opt *option_of(const struct opts *o, int c)
+{
+	if (c >= LONG_BASE)
+		return &o->opt[c - LONG_BASE];
+	for (size_t i = 0; i < o->len; i++)
+		if (o->opt[i].letter == c)
+			return &o->opt[i];
+	return NULL;
+}
+
+static int parse(const struct opts *o, const struct option *longopt, const char *letters, int argc, char **argv,
+                 struct error *err)
+{
+	int c;
+	opterr = 0;
+	optind = 0;  /* a fresh start: the main command line was parsed before */
+	while ((c = getopt_long(argc, argv, letters, longopt, NULL)) != -1) {
+		if (c == LONG_BASE + (int)o->len) {
+			print_help(o);
+			exit(STATUS_OK);
+		}
+		if (c == ':')
+			return usage_error(o, "an argument is missing", argv[optind - 1], err);
+		const struct opt *opt = c == '?' ? NULL : option_of(o, c);
+		if (!opt)
+			return usage_error(o, "no such option", argv[optind - 1], err);
+		if (set_value(opt, optarg, err))
+			return -1;
+	}
+	return 0;
+}
+
+int opts_parse(const struct opts *o, int argc, char **argv, int *first, struct error *err)
+{
+	struct option *longopt = mem_new(o->len + 2, sizeof *longopt);
+	char *letters = mem_new(2 * o->len + 2, 1);
+	fill_getopt(o, longopt, letters);
+	int rc = parse(o, longopt, letters, argc, argv, err);
+	free(longopt);
+	free(letters);
+	if (rc)
+		return -1;
+	*first = optind;
+	if (argc - optind < o->least)
+		return usage_error(o, "an operand is missing", NULL, err);
+	if (o->most >= 0 && argc - optind > o->most)
+		return usage_error(o, "too many operands", argv[optind + o->most], err);
+	return 0;
+}

@@ -1,0 +1,87 @@
+#include "cli/progress_bar.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define REDRAW_NS 100000000
+#define BAR_CELLS 24
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int sig)
+{
+	(void)sig;
+	interrupted = 1;
+}
+
+static int64_t now_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+/* 1234567 -> "1.23 M" */
+static void format_count(char buf[16], double n)
+{
+	const char *unit = n >= 1e9 ? " G" : n >= 1e6 ? " M" : n >= 1e3 ? " k" : "";
+	double v = n >= 1e9 ? n / 1e9 : n >= 1e6 ? n / 1e6 : n >= 1e3 ? n / 1e3 : n;
+	snprintf(buf, 16, "%.*f%s", v >= 100 || !*unit ? 0 : 1, v, unit);
+}
+
+static void draw(const struct progress_bar *bar, uint64_t done, uint64_t total)
+{
+	double seconds = (double)(now_ns() - bar->begun) / 1e9;
+	double rate = seconds > 0 ? (double)done / seconds : 0;
+	char count[16], speed[16];
+	format_count(count, (double)done);
+	format_count(speed, rate);
+	if (total == 0) {
+		fprintf(stderr, "\r\033[K%-12s %s  %s/s", bar->phase, count, speed);
+		return;
+	}
+	if (done > total)
+		done = total;
+	int full = (int)((double)BAR_CELLS * (double)done / (double)total);
+	double eta = rate > 0 ? (double)(total - done) / rate : 0;
+	fprintf(stderr, "\r\033[K%-12s [%.*s%*s] %3d %%  %s/s  ETA %.0f s", bar->phase, full, "########################",
+	        BAR_CELLS - full, "", (int)(100 * (double)done / (double)total), speed, eta);
+}
+
+static int tick(void *arg, const char *phase, uint64_t done, uint64_t total)
+{
+	struct progress_bar *bar = arg;
+	if (!bar->tty)
+		return interrupted;
+	int64_t now = now_ns();
+	if (!bar->phase || strcmp(bar->phase, phase) != 0) {
+		bar->phase = phase;
+		bar->begun = now;
+	}
+	if (now - bar->drawn >= REDRAW_NS) {
+		bar->drawn = now;
+		draw(bar, done, total);
+	}
+	return interrupted;
+}
+
+struct progress progress_bar_begin(struct progress_bar *bar)
+{
+	*bar = (struct progress_bar){ .tty = isatty(STDERR_FILENO) };
+	interrupted = 0;
+	struct sigaction sa = { .sa_handler = on_interrupt };
+	sigemptyset(&sa.sa_mask);
+	sa.sa_flags = (int)SA_RESETHAND;  /* a second Ctrl-C kills, should the work not listen */
+	sigaction(SIGINT, &sa, NULL);
+	return (struct progress){ tick, bar };
+}
+
+void progress_bar_end(struct progress_bar *bar)
+{
+	signal(SIGINT, SIG_DFL);
+	if (bar->tty && bar->drawn)
+		fputs("\r\033[K", stderr);
+}

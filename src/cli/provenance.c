@@ -1,0 +1,208 @@
+#include "cli/provenance.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/fingerprint.h"
+
+#define META_KEY "provenance"
+#define PROVENANCE_FORMAT 1  /* rises when the model or the paths change: older histories are stale then */
+
+static void put_text(struct json_object *o, const char *key, const char *raw)
+{
+	char text[512];
+	json_object_object_add(o, key, json_object_new_string(text_escape(text, sizeof text, raw ? raw : "")));
+}
+
+static void put_int(struct json_object *o, const char *key, int64_t v)
+{
+	json_object_object_add(o, key, json_object_new_int64(v));
+}
+
+static void put_real(struct json_object *o, const char *key, double v)
+{
+	json_object_object_add(o, key, json_object_new_double(v));
+}
+
+static void put_band(struct json_object *o, const char *key, const struct sync_vm *vm, int64_t t)
+{
+	int64_t band = clock_map_band(&vm->clock, t);
+	json_object_object_add(o, key, band < 0 ? NULL : json_object_new_int64(band));
+}
+
+/* Every piece is reported at its own start, middle and end. */
+static struct json_object *sync_row(const struct sync_vm *vm, size_t i)
+{
+	const struct clock_piece *p = &vm->clock.piece[i];
+	const struct trace_info *info = trace_info(vm->guest);
+	int64_t begin = i == 0 ? info->begin : p->from;
+	int64_t end = i + 1 < vm->clock.pieces ? vm->clock.piece[i + 1].from - 1 : info->end;
+	struct json_object *o = json_object_new_object();
+	put_text(o, "guest", vm->name);
+	put_text(o, "method", sync_method_name[vm->method]);
+	put_int(o, "pairs", (int64_t)(p->pairs_ab + p->pairs_cd));
+	put_int(o, "rejected", (int64_t)p->rejected);
+	put_text(o, "quality", sync_quality_name[p->quality]);
+	put_real(o, "alpha_ppm", clock_line_ppm(&p->line));
+	put_int(o, "ref_guest_ns", begin);
+	put_int(o, "ref_host_ns", clock_line_at(&p->line, begin));
+	put_band(o, "band_start_ns", vm, begin);
+	put_band(o, "band_mid_ns", vm, begin + (end - begin) / 2);
+	put_band(o, "band_end_ns", vm, end);
+	json_object_object_add(o, "containment", vm->containment < 0 ? NULL : json_object_new_double(vm->containment));
+	json_object_object_add(o, "worst_violation_ns",
+	                       vm->worst_violation < 0 ? NULL : json_object_new_int64(vm->worst_violation));
+	return o;
+}
+
+struct json_object *provenance_sync_rows(const struct sync_result *sync)
+{
+	struct json_object *rows = json_object_new_array();
+	for (size_t i = 0; i < sync->vms; i++)
+		for (size_t k = 0; sync->vm[i].guest && k < sync->vm[i].clock.pieces; k++)
+			json_object_array_add(rows, sync_row(&sync->vm[i], k));
+	return rows;
+}
+
+static struct json_object *trace_row(const struct trace *t)
+{
+	const struct trace_info *info = trace_info(t);
+	struct json_object *o = json_object_new_object();
+	put_text(o, "machine", info->machine);
+	put_text(o, "role", info->role == ROLE_HOST ? "host" : "guest");
+	put_text(o, "dir", info->dir);
+	put_text(o, "tracer", info->tracer);
+	put_text(o, "layout", info->layout);
+	put_text(o, "uuid", info->uuid);
+	put_int(o, "begin", info->begin);
+	put_int(o, "end", info->end);
+	put_int(o, "events", (int64_t)info->events);
+	put_int(o, "lost", (int64_t)info->lost);
+	put_int(o, "bytes", (int64_t)info->bytes);
+	put_int(o, "cpus", info->cpus);
+	return o;
+}
+
+static struct json_object *vm_row(const struct sync_vm *vm)
+{
+	struct json_object *o = json_object_new_object(), *vcpus = json_object_new_array();
+	put_text(o, "vm", vm->name);
+	put_int(o, "host_pid", vm->host_pid);
+	put_text(o, "host_comm", vm->host_comm);
+	json_object_object_add(o, "traced", json_object_new_boolean(vm->guest != NULL));
+	for (size_t i = 0; i < vm->vcpus; i++) {
+		struct json_object *v = json_object_new_object();
+		put_int(v, "vcpu", vm->vcpu[i].number);
+		put_int(v, "host_tid", vm->vcpu[i].host_tid);
+		put_text(v, "evidence", vcpu_evidence_name[vm->vcpu[i].evidence]);
+		json_object_array_add(vcpus, v);
+	}
+	json_object_object_add(o, "vcpus", vcpus);
+	return o;
+}
+
+int provenance_store(struct history_builder *b, const struct input *in, struct trace *const *trace,
+                     const struct sync_result *sync, const struct notes *notes)
+{
+	struct json_object *doc = json_object_new_object(), *list;
+	put_int(doc, "format", PROVENANCE_FORMAT);
+	put_text(doc, "tool", "stealscope " PACKAGE_VERSION);
+	char *shape = input_shape(in);
+	put_text(doc, "shape", shape);
+	free(shape);
+	json_object_object_add(doc, "files", fingerprint_take(in, NULL));
+	list = json_object_new_array();
+	for (size_t i = 0; i < in->specs; i++)
+		json_object_array_add(list, trace_row(trace[i]));
+	json_object_object_add(doc, "traces", list);
+	list = json_object_new_array();
+	for (size_t i = 0; i < sync->vms; i++)
+		json_object_array_add(list, vm_row(&sync->vm[i]));
+	json_object_object_add(doc, "vms", list);
+	json_object_object_add(doc, "sync", provenance_sync_rows(sync));
+	list = json_object_new_array();
+	for (size_t i = 0; i < notes->len; i++)
+		json_object_array_add(list, json_object_new_string(notes->line[i]));
+	json_object_object_add(doc, "notes", list);
+	const char *text = json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PLAIN);
+	int rc = history_meta_set(b, META_KEY, text, strlen(text));
+	json_object_put(doc);
+	return rc;
+}
+
+struct json_object *provenance_load(const struct history *h, struct error *err)
+{
+	size_t size;
+	const void *text = history_meta(h, META_KEY, &size);
+	struct json_object *doc = NULL;
+	if (text && size < INT32_MAX) {
+		struct json_tokener *tok = json_tokener_new();
+		doc = json_tokener_parse_ex(tok, text, (int)size);
+		json_tokener_free(tok);
+	}
+	if (!doc || !json_object_is_type(doc, json_type_object)) {
+		json_object_put(doc);
+		error_set(err, STATUS_INPUT, "build it anew with stealscope index", "%s: does not say what it was made of",
+		          history_file(h));
+		return NULL;
+	}
+	return doc;
+}
+
+int provenance_stale(const struct history *h, const struct input *in, char *why, size_t size, struct error *err)
+{
+	struct json_object *doc = provenance_load(h, NULL);
+	struct json_object *files = provenance_array(doc, "files");
+	if (!files || provenance_int(doc, "format", -1) != PROVENANCE_FORMAT) {
+		snprintf(why, size, "it was built by another version of stealscope");
+		json_object_put(doc);
+		return 1;
+	}
+	int rc = 0;
+	char *shape = input_shape(in);
+	if (strcmp(shape, provenance_text(doc, "shape")) != 0) {
+		snprintf(why, size, "it was built with other options (%s)", provenance_text(doc, "shape"));
+		rc = 1;
+	} else {
+		struct json_object *now = fingerprint_take(in, err);
+		rc = now ? fingerprint_differs(files, now, why, size) : -1;
+		json_object_put(now);
+	}
+	free(shape);
+	json_object_put(doc);
+	return rc;
+}
+
+static struct json_object *member(struct json_object *o, const char *key)
+{
+	struct json_object *v = NULL;
+	if (!json_object_is_type(o, json_type_object) || !json_object_object_get_ex(o, key, &v))
+		return NULL;
+	return v;
+}
+
+const char *provenance_text(struct json_object *o, const char *key)
+{
+	struct json_object *v = member(o, key);
+	return json_object_is_type(v, json_type_string) ? json_object_get_string(v) : "";
+}
+
+int64_t provenance_int(struct json_object *o, const char *key, int64_t fallback)
+{
+	struct json_object *v = member(o, key);
+	return json_object_is_type(v, json_type_int) ? json_object_get_int64(v) : fallback;
+}
+
+double provenance_real(struct json_object *o, const char *key, double fallback)
+{
+	struct json_object *v = member(o, key);
+	return v ? json_object_get_double(v) : fallback;
+}
+
+struct json_object *provenance_array(struct json_object *o, const char *key)
+{
+	struct json_object *v = member(o, key);
+	return json_object_is_type(v, json_type_array) ? v : NULL;
+}

@@ -1,0 +1,31 @@
+/* Where a history comes from: traces, machines, clocks, notes, and the fingerprint that tells when it is stale.
+ * Kept in the history as one JSON document under the key "provenance". */
+#ifndef STEALSCOPE_CLI_PROVENANCE_H
+#define STEALSCOPE_CLI_PROVENANCE_H
+
+#include <json-c/json.h>
+
+#include "cli/input.h"
+#include "history/history.h"
+#include "sync/sync.h"
+
+/* What goes into the clock report: one row per guest and piece, as `sync` prints it and `info` keeps it. */
+struct json_object *provenance_sync_rows(const struct sync_result *sync);
+
+/* Stores the provenance of a history under construction. */
+int provenance_store(struct history_builder *b, const struct input *in, struct trace *const *trace,
+                     const struct sync_result *sync, const struct notes *notes);
+
+/* The document of a history; json_object_put() it.  NULL and *err when it has none. */
+struct json_object *provenance_load(const struct history *h, struct error *err);
+
+/* Why the history no longer fits these traces and options, in `why`; 0 = it fits, 1 = stale, -1 = error. */
+int provenance_stale(const struct history *h, const struct input *in, char *why, size_t size, struct error *err);
+
+/* Fields of the document, with defaults for what is missing. */
+const char *provenance_text(struct json_object *o, const char *key);
+int64_t provenance_int(struct json_object *o, const char *key, int64_t fallback);
+double provenance_real(struct json_object *o, const char *key, double fallback);
+struct json_object *provenance_array(struct json_object *o, const char *key);  /* borrowed; NULL when absent */
+
+#endif

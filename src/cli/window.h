@@ -1,0 +1,22 @@
+/* --from and --to: a window of a history. */
+#ifndef STEALSCOPE_CLI_WINDOW_H
+#define STEALSCOPE_CLI_WINDOW_H
+
+#include "cli/opts.h"
+#include "history/history.h"
+
+struct window_options {
+	const char *from, *to;  /* as written; NULL = the history's begin and end */
+};
+
+#define WINDOW_OPTIONS(w) \
+	{ "from", 0, OPT_TEXT, "TIME", "from here: ns, 12:03:04.5, +3ms or 50%", &(w)->from, NULL }, \
+	{ "to", 0, OPT_TEXT, "TIME", "to here, included", &(w)->to, NULL }
+
+struct window {
+	int64_t from, to;  /* ns, both included */
+};
+
+int window_parse(struct window *w, const struct window_options *o, const struct history *h, struct error *err);
+
+#endif

@@ -1,0 +1,115 @@
+/* beacon/: what a pulse writes and calls.  The hypercall is the test's own: none is issued. */
+#include "test.h"
+
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "beacon/beacon.h"
+
+struct call { uint32_t nr; uint64_t a0, a1; };
+static struct call calls[100000];
+static size_t ncalls;
+
+static void record_call(uint32_t nr, uint64_t a0, uint64_t a1)
+{
+	if (ncalls < COUNT(calls))
+		calls[ncalls++] = (struct call){ nr, a0, a1 };
+}
+
+static char output[] = "/tmp/stealscope-beacon-XXXXXX";
+
+static int make_output(void **state)
+{
+	(void)state;
+	ncalls = 0;
+	memcpy(output + sizeof output - 7, "XXXXXX", 6);
+	int fd = mkstemp(output);
+	return fd < 0 ? -1 : close(fd);
+}
+
+static int drop_output(void **state)
+{
+	(void)state;
+	return unlink(output);
+}
+
+/* Every pulse: a X, hypercall X, d X + 1, all with the guest's uid; no key twice. */
+static void test_pulses(void **state)
+{
+	(void)state;
+	const struct beacon_options o = { .rate = 2000, .duration = 30000000, .output = output, .uid = 77,
+	                                  .keep_idle = true, .hypercall = record_call };
+	volatile int stop = 0;
+	struct beacon_counts counts;
+	struct error err = ERROR_INIT;
+	assert_int_equal(beacon_run(&o, &stop, &counts, &err), 0);
+	assert_true(counts.pulses > 0);
+	assert_int_equal(counts.uid, 77);
+	assert_int_equal(ncalls, counts.pulses);
+
+	FILE *f = fopen(output, "r");
+	assert_non_null(f);
+	for (size_t i = 0; i < ncalls; i++) {
+		uint32_t uid;
+		uint64_t a, d;
+		assert_int_equal(fscanf(f, "stealscope-sync a %" SCNu32 " %" SCNu64, &uid, &a), 2);
+		assert_int_equal(uid, 77);
+		assert_int_equal(fscanf(f, "stealscope-sync d %" SCNu32 " %" SCNu64, &uid, &d), 2);
+		assert_int_equal(uid, 77);
+		assert_int_equal(d, a + 1);
+		assert_int_equal(a, 1 + 2 * i);
+		assert_int_equal(calls[i].nr, 0x56534e43);
+		assert_int_equal(calls[i].a0, a);
+		assert_int_equal(calls[i].a1, 77);
+	}
+	assert_int_equal(fgetc(f), EOF);
+	fclose(f);
+}
+
+static void test_stop(void **state)
+{
+	(void)state;
+	const struct beacon_options o = { .rate = 10, .output = output, .keep_idle = true, .hypercall = record_call };
+	volatile int stop = 1;
+	struct beacon_counts counts;
+	assert_int_equal(beacon_run(&o, &stop, &counts, NULL), 0);
+	assert_int_equal(counts.pulses, 0);
+	assert_true(counts.uid != 0);
+}
+
+static void test_measure(void **state)
+{
+	(void)state;
+	const struct beacon_options o = { .rate = 10, .output = output, .hypercall = record_call };
+	struct beacon_cost cost;
+	struct error err = ERROR_INIT;
+	assert_int_equal(beacon_measure(&o, 101, &cost, &err), 0);
+	assert_int_equal(ncalls, 202);
+	assert_true(cost.write_ns > 0 && cost.pulse_ns >= cost.write_ns);
+	assert_int_equal(beacon_measure(&o, 0, &cost, &err), -1);
+	assert_int_equal(err.status, STATUS_USAGE);
+}
+
+static void test_no_output(void **state)
+{
+	(void)state;
+	const struct beacon_options o = { .rate = 10, .output = "/nonexistent/marker", .hypercall = record_call };
+	volatile int stop = 0;
+	struct beacon_counts counts;
+	struct error err = ERROR_INIT;
+	assert_int_equal(beacon_run(&o, &stop, &counts, &err), -1);
+	assert_int_equal(err.status, STATUS_SYSTEM);
+	assert_non_null(strstr(err.text, "/nonexistent/marker"));
+	assert_int_equal(ncalls, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_pulses, make_output, drop_output),
+		cmocka_unit_test_setup_teardown(test_stop, make_output, drop_output),
+		cmocka_unit_test_setup_teardown(test_measure, make_output, drop_output),
+		cmocka_unit_test_setup_teardown(test_no_output, make_output, drop_output),
+	};
+	return cmocka_run_group_tests_name("beacon", tests, NULL, NULL);
+}
