@@ -136,3 +136,11 @@ struct history *open_what(struct input *in, struct error *err)
 	free(path);
 	return h;
 }
+
+struct history *open_named(char *what, struct error *err)
+{
+	struct input in = { .what = &what, .whats = 1 };
+	struct history *h = open_what(&in, err);
+	input_release(&in);
+	return h;
+}

@@ -24,6 +24,9 @@ int build_history(struct input *in, const char *path, struct error *err);
  * (and saying why).  NULL and *err on failure. */
 struct history *open_what(struct input *in, struct error *err);
 
+/* The same for one operand and default options. */
+struct history *open_named(char *what, struct error *err);
+
 /* Where the history of these inputs is cached: beside the traces, or under $XDG_CACHE_HOME when that is read-only. */
 char *cache_path(const struct input *in, struct error *err);  /* the caller frees */
 

@@ -11,6 +11,9 @@ int cmd_info(int argc, char **argv, struct error *err);
 int cmd_sync(int argc, char **argv, struct error *err);
 int cmd_intervals(int argc, char **argv, struct error *err);
 int cmd_flow(int argc, char **argv, struct error *err);
+int cmd_gaps(int argc, char **argv, struct error *err);
+int cmd_steal(int argc, char **argv, struct error *err);
+int cmd_explain(int argc, char **argv, struct error *err);
 int cmd_beacon(int argc, char **argv, struct error *err);
 
 /* X(name, function, operands, what it does), in the order of the help and the man page. */
@@ -21,6 +24,9 @@ int cmd_beacon(int argc, char **argv, struct error *err);
 	X("sync", cmd_sync, "WHAT...", "the clock report alone") \
 	X("intervals", cmd_intervals, "WHAT PATH", "raw intervals of an attribute") \
 	X("flow", cmd_flow, "WHAT VM/TID", "execution flow of a thread: who ran while it could not") \
+	X("gaps", cmd_gaps, "WHAT [WHO]", "when it wanted to run and could not, longest first") \
+	X("steal", cmd_steal, "WHAT [WHO]", "victims and thieves: who took how much from whom") \
+	X("explain", cmd_explain, "WHAT WHO", "what delayed a thread or vCPU, in plain sentences") \
 	X("beacon", cmd_beacon, "", "runs in a guest: gives host and guest traces common moments")
 
 #endif

@@ -97,7 +97,6 @@ static void print_json(const struct history *h, struct json_object *doc)
 
 int cmd_info(int argc, char **argv, struct error *err)
 {
-	struct input in = { 0 };
 	int format = FORMAT_TEXT;
 	const struct opt opt[] = {
 		{ "format", 0, OPT_CHOICE, "FORMAT", "text, csv (the vCPUs) or json (everything)", &format, report_formats },
@@ -106,9 +105,7 @@ int cmd_info(int argc, char **argv, struct error *err)
 	int first;
 	if (opts_parse(&opts, argc, argv, &first, err))
 		return -1;
-	in.what = argv + first;
-	in.whats = 1;
-	struct history *h = open_what(&in, err);
+	struct history *h = open_named(argv[first], err);
 	struct json_object *doc = h ? provenance_load(h, err) : NULL;
 	if (doc && format == FORMAT_TEXT)
 		print_text(h, doc);
@@ -119,6 +116,5 @@ int cmd_info(int argc, char **argv, struct error *err)
 	int rc = doc ? 0 : -1;
 	json_object_put(doc);
 	history_close(h);
-	input_release(&in);
 	return rc;
 }

@@ -49,26 +49,22 @@ static int print_intervals(const struct history *h, const char *path, const stru
 
 int cmd_intervals(int argc, char **argv, struct error *err)
 {
-	struct input in = { 0 };
 	struct window_options when = { 0 };
 	int format = FORMAT_TEXT;
 	const struct opt opt[] = {
 		WINDOW_OPTIONS(&when),
-		{ "format", 0, OPT_CHOICE, "FORMAT", "text, csv or json", &format, report_formats },
+		FORMAT_OPTION(&format),
 	};
 	const struct opts opts = { "intervals WHAT PATH", "Prints the intervals of an attribute, whole.", opt,
 	                           sizeof opt / sizeof *opt, 2, 2 };
 	int first;
 	if (opts_parse(&opts, argc, argv, &first, err))
 		return -1;
-	in.what = argv + first;
-	in.whats = 1;
+	struct history *h = open_named(argv[first], err);
 	struct window w;
-	struct history *h = open_what(&in, err);
 	int rc = h ? window_parse(&w, &when, h, err) : -1;
 	if (rc == 0)
 		rc = print_intervals(h, argv[first + 1], &w, (enum report_format)format, err);
 	history_close(h);
-	input_release(&in);
 	return rc;
 }

@@ -45,7 +45,7 @@ int cmd_sync(int argc, char **argv, struct error *err)
 	struct input in = { 0 };
 	int format = FORMAT_TEXT;
 	const struct opt opt[] = {
-		{ "format", 0, OPT_CHOICE, "FORMAT", "text, csv or json", &format, report_formats },
+		FORMAT_OPTION(&format),
 		INPUT_OPTIONS(&in),
 	};
 	const struct opts opts = { "sync WHAT...", "How each guest's clock relates to the host's, and how sure that is.",

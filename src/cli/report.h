@@ -14,6 +14,7 @@
 
 enum report_format { FORMAT_TEXT, FORMAT_CSV, FORMAT_JSON };
 extern const char *const report_formats[];  /* NULL-terminated, for OPT_CHOICE */
+#define FORMAT_OPTION(format) { "format", 0, OPT_CHOICE, "FORMAT", "text, csv or json", (format), report_formats }
 
 enum column_type {
 	COL_TEXT,

@@ -1,0 +1,39 @@
+/* stealscope explain: the same answers in plain sentences. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/timefmt.h"
+#include "cli/cli.h"
+#include "cli/scene.h"
+
+int cmd_explain(int argc, char **argv, struct error *err)
+{
+	struct window_options when = { 0 };
+	const char *at = NULL;
+	const struct opt opt[] = {
+		WINDOW_OPTIONS(&when),
+		{ "at", 0, OPT_TEXT, "TIME", "only the gap or interval that holds this moment", &at, NULL },
+	};
+	const struct opts opts = { "explain WHAT VM/TID", "What a thread or vCPU did, what delayed it, and how sure that is.",
+	                           opt, sizeof opt / sizeof *opt, 2, 2 };
+	int first;
+	if (opts_parse(&opts, argc, argv, &first, err))
+		return -1;
+	struct scene s;
+	struct subject who;
+	char *text = NULL;
+	int64_t t = 0;
+	int rc = scene_open(&s, argv[first], &when, err);
+	if (rc == 0)
+		rc = topo_parse_subject(&s.topo, argv[first + 1], &who, err);
+	if (rc == 0 && at && !time_parse(at, history_begin(s.h), history_end(s.h), &t))
+		rc = error_set(err, STATUS_USAGE, "give ns, 12:03:04.5, +3ms or 50%", "--at: not a time: '%s'", at);
+	if (rc == 0)
+		rc = at ? explain_at(&s.topo, &who, t, &text, err)
+		        : explain_window(&s.topo, &who, s.window.from, s.window.to, &text, err);
+	if (rc == 0)
+		fputs(text, stdout);
+	free(text);
+	scene_close(&s);
+	return rc;
+}

@@ -1,0 +1,78 @@
+#include "cli/header.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/timefmt.h"
+#include "cli/provenance.h"
+
+static void add(struct header *h, const char *line)
+{
+	*ARRAY_PUSH(h->line, h->len, h->cap) = mem_dup(line);
+}
+
+static uint32_t machine_of(const struct topo *topo, const struct subject *s)
+{
+	if (s->kind == SUBJECT_MACHINE)
+		return s->index;
+	return s->kind == SUBJECT_CPU ? topo->cpu[s->index].machine : topo->thread[s->index].machine;
+}
+
+/* One line per piece of the machine's clock. */
+static void add_clock(struct header *h, struct json_object *doc, const char *machine)
+{
+	struct json_object *rows = provenance_array(doc, "sync");
+	for (size_t i = 0; rows && i < json_object_array_length(rows); i++) {
+		struct json_object *row = json_object_array_get_idx(rows, i);
+		if (strcmp(provenance_text(row, "guest"), machine) != 0)
+			continue;
+		char line[160], band[TIME_TEXT];
+		int64_t width = provenance_int(row, "band_mid_ns", -1);
+		snprintf(line, sizeof line, "clock    %s, error band %s, %.2f%% of the guest's events contained",
+		         provenance_text(row, "quality"), width < 0 ? "unknown" : time_duration(band, width),
+		         100 * provenance_real(row, "containment", 0));
+		add(h, line);
+	}
+}
+
+static void add_losses(struct header *h, struct json_object *doc)
+{
+	struct json_object *traces = provenance_array(doc, "traces");
+	char line[200] = "lost     ";
+	size_t empty = strlen(line);
+	for (size_t i = 0; traces && i < json_object_array_length(traces); i++) {
+		struct json_object *t = json_object_array_get_idx(traces, i);
+		int64_t lost = provenance_int(t, "lost", 0);
+		size_t used = strlen(line);
+		if (lost > 0)
+			snprintf(line + used, sizeof line - used, "%s%" PRId64 " events of %s", used > empty ? ", " : "", lost,
+			         provenance_text(t, "machine"));
+	}
+	add(h, strlen(line) > empty ? line : "lost     no events");
+}
+
+void header_make(struct header *out, const struct topo *topo, const struct subject *s)
+{
+	*out = (struct header){ 0 };
+	char line[300], name[240];
+	snprintf(line, sizeof line, "history  %s", text_escape(name, sizeof name, history_file(topo->h)));
+	add(out, line);
+	struct json_object *doc = provenance_load(topo->h, NULL);
+	if (!doc)
+		return;
+	char machine[256];
+	add_clock(out, doc, text_escape(machine, sizeof machine, topo->machine[machine_of(topo, s)].name));
+	add_losses(out, doc);
+	json_object_put(doc);
+}
+
+void header_release(struct header *h)
+{
+	for (size_t i = 0; i < h->len; i++)
+		free(h->line[i]);
+	free(h->line);
+}

@@ -1,0 +1,27 @@
+#include "cli/scene.h"
+
+#include "cli/build.h"
+
+int scene_open(struct scene *s, char *what, const struct window_options *when, struct error *err)
+{
+	*s = (struct scene){ .h = open_named(what, err) };
+	if (!s->h || topo_open(&s->topo, s->h, err))
+		return -1;
+	return window_parse(&s->window, when, s->h, err);
+}
+
+void scene_close(struct scene *s)
+{
+	topo_release(&s->topo);
+	history_close(s->h);
+}
+
+struct value value_system(const struct topo *topo, int32_t system)
+{
+	return system < 0 ? VAL_NONE : VAL_TEXT(topo->machine[system].name);
+}
+
+struct value value_tid(int32_t tid)
+{
+	return tid < 0 ? VAL_NONE : VAL_INT(tid);
+}
