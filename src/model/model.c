@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "model/band.h"
 #include "model/feed.h"
 #include "model/merge.h"
 
@@ -15,6 +16,7 @@ struct run {
 	struct machine_setup *setup;
 	const struct trace **trace;
 	const struct clock_map **clock;
+	struct band *band;  /* the host's is not used */
 	size_t n;
 	uint64_t total;  /* events to expect */
 };
@@ -41,7 +43,7 @@ static void run_init(struct run *r, const struct sync_result *sync, const struct
 	size_t n = sync->vms + 1;
 	*r = (struct run){
 		.options = options, .setup = mem_new(n, sizeof *r->setup), .trace = mem_new(n, sizeof *r->trace),
-		.clock = mem_new(n, sizeof *r->clock),
+		.clock = mem_new(n, sizeof *r->clock), .band = mem_new(n, sizeof *r->band),
 	};
 	add_machine(r, "host", sync->host, NULL);
 	for (size_t i = 0; i < sync->vms; i++) {
@@ -60,6 +62,7 @@ static void run_release(struct run *r)
 	free(r->setup);
 	free(r->trace);
 	free(r->clock);
+	free(r->band);
 }
 
 static int tick(const struct run *r, const struct model *m, struct error *err)
@@ -78,6 +81,14 @@ static int begin(struct model *m, const struct merge_stream *s, struct error *er
 		r = model_begin(m, s->machine, s->t, &start, err);
 	start_release(&start);
 	return r;
+}
+
+static int feed(const struct run *r, struct model *m, const struct merge_stream *s, struct error *err)
+{
+	int result = model_feed(m, s->machine, s->t, &s->ev, err);
+	if (result == 0 && s->clock)
+		band_sample(&r->band[s->machine], &m->sink, s);
+	return result;
 }
 
 static int64_t last_moment(const struct merge *merge)
@@ -103,7 +114,7 @@ static int replay(const struct run *r, struct model *m, struct merge *merge, str
 		if (s->what == MERGE_BEGIN)
 			result = begin(m, s, err);
 		else if (s->what == MERGE_EVENT)
-			result = model_feed(m, s->machine, s->t, &s->ev, err);
+			result = feed(r, m, s, err);
 		else if (s->t <= last_moment(merge))  /* others go on; else the history closes everything */
 			result = model_end(m, s->machine, s->t, err);
 		if (result == 0 && m->events % TICK_EVENTS == 0)
@@ -137,6 +148,9 @@ int model_run(const struct sync_result *sync, const struct model_options *option
 		else
 			m = model_new(r.setup, r.n, r.options->paper_states, &sink_history, b, err);
 		if (m) {
+			for (size_t i = 1; i < r.n; i++)
+				if (r.trace[i])
+					band_declare(&r.band[i], &m->sink, m->machine[i]->root);
 			result = replay(&r, m, &merge, span, err);
 			if (result == 0)
 				note_losses(&r, m, notes);

@@ -1,0 +1,23 @@
+/* How sure each guest's clock is, as an attribute: "/Virtual Machines/<VM>/Clock Band", ns, null when unknown.
+ *
+ * The width of the clock's corridor, sampled at some BAND_SAMPLES events spread over the guest's trace.  Whoever reads
+ * the history then knows the error band of any moment without knowing anything of clocks. */
+#ifndef STEALSCOPE_MODEL_BAND_H
+#define STEALSCOPE_MODEL_BAND_H
+
+#include "model/merge.h"
+#include "model/sink.h"
+
+#define BAND_SAMPLES 256
+
+struct band {
+	uint32_t attr;
+	int64_t next;  /* guest ns of the next sample */
+};
+
+/* root: the machine's path, "/Virtual Machines/Debian". */
+void band_declare(struct band *b, struct sink *sink, const char *root);
+/* After an event of that machine: takes a sample when one is due. */
+void band_sample(struct band *b, struct sink *sink, const struct merge_stream *s);
+
+#endif
