@@ -1,0 +1,122 @@
+"""The main job on the bundled recording: a fibonacci in a guest, burnP6 on the same pCPU (the paper's Fig. 6 to 9).
+
+The recording's own truth (tests/data/fibonacci/truth.json) says what is right."""
+import fractions
+import json
+import os
+
+from e2e import DATA, check, run, scratch, table
+
+TRACE = os.path.join(DATA, "fibonacci")
+with open(os.path.join(TRACE, "truth.json"), encoding="utf-8") as f:
+    TRUTH = json.load(f)
+VM = TRUTH["vms"]["Debian"]
+
+
+def true_host_time(guest_ns):
+    """The host's clock when the guest's clock shows guest_ns (both ns since the epoch), from TSC pairs."""
+    clock = VM["true_clock"]
+    slope = fractions.Fraction(repr(clock["slope"]))
+    guest_mono = guest_ns - TRUTH["traces"]["guest-Debian"]["clock_offset_ns"]
+    host_mono = clock["host_at_begin"] + slope * (guest_mono - clock["guest_begin"])
+    return TRUTH["traces"]["host"]["clock_offset_ns"] + host_mono
+
+
+def check_info(history):
+    rows = table("info", history)
+    check(list(rows[0]) == ["vm", "vcpu", "host_tid", "host_pid", "host_comm"], "info: the promised columns")
+    row = [r for r in rows if r["vm"] == "Debian" and r["vcpu"] == "0"]
+    check(len(row) == 1 and int(row[0]["host_tid"]) == VM["vcpus"]["0"]["tid"], "info: vCPU 0 of Debian is its host thread")
+    check(int(row[0]["host_pid"]) == VM["qemu_pid"], "info: and its QEMU process")
+    doc = json.loads(run("info", history, "--format", "json").stdout)
+    roles = {t["role"]: t["machine"] for t in doc["traces"]}
+    check(roles == {"host": "hypervisor", "guest": "Debian"}, "info: names host and guest")
+    for machine, trace in (("hypervisor", "host"), ("Debian", "guest-Debian")):
+        events = [t["events"] for t in doc["traces"] if t["machine"] == machine]
+        check(events == [TRUTH["traces"][trace]["events"]], f"info: all events of {machine} were read")
+
+
+def check_sync(history):
+    row = table("sync", TRACE)[0]
+    check(table("sync", history)[0] == row, "sync: the history keeps the report of the traces")
+    check(row["quality"] == "ACCURATE", "sync: ACCURATE")
+    ppm = float(row["alpha_ppm"])
+    check(abs(ppm - VM["true_clock"]["ppm"]) < 2, f"sync: drift {ppm:.3f} ppm, truth {VM['true_clock']['ppm']}")
+    allowed = (VM["sync"]["delay_ab_ns"]["min"] + VM["sync"]["delay_cd_ns"]["min"]) / 2
+    ends = [TRUTH["traces"]["guest-Debian"][k] + TRUTH["traces"]["guest-Debian"]["clock_offset_ns"]
+            for k in ("first_cycles", "last_cycles")]
+    for t in ends:
+        alpha = 1 + fractions.Fraction(row["alpha_ppm"]) / 10**6
+        got = int(row["ref_host_ns"]) + alpha * (t - int(row["ref_guest_ns"]))
+        off = float(got - true_host_time(t))
+        check(abs(off) <= allowed, f"sync: {off:.0f} ns off the true clock, {allowed:.0f} allowed")
+    check(float(row["containment"]) >= 0.99, f"sync: containment {row['containment']}")
+    check(int(row["band_mid_ns"]) >= 0, "sync: the error band is known")
+
+
+def check_flow(history):
+    task = [t for t in TRUTH["tasks"] if t["task"] == "fibonacci" and t["in_trace"]][0]
+    alone = [t for t in TRUTH["tasks"] if t["task"] == "fibonacci" and not t["in_trace"]][0]
+    subject = f"Debian/{task['pid']}"
+    rows = table("flow", history, subject)
+    check(list(rows[0]) == ["system", "tid", "name", "kind", "duration_ns", "share"], "flow: the promised columns")
+    culprits = [r for r in rows if r["kind"] == "preempting"]
+    check((culprits[0]["system"], culprits[0]["name"]) == ("host", "burnP6"), "flow: burnP6 of the host leads the culprits")
+    check(int(culprits[0]["tid"]) == TRUTH["hogs"][0]["pid"], "flow: by its TID")
+    check(int(culprits[0]["duration_ns"]) > 10 * int(culprits[1]["duration_ns"]), "flow: by far")
+    own = sum(int(r["duration_ns"]) for r in rows if r["kind"] == "running")
+    ratio = own / alone["guest_cpu_ns"]
+    check(abs(ratio - 1) < 0.03, f"flow: own running time is {ratio:.4f} of the uncontended run's")
+    check(abs(sum(float(r["share"]) for r in rows) - 1) < 1e-6, "flow: shares add up to 1")
+
+    parts = table("flow", history, subject, "--intervals")
+    check(list(parts[0]) == ["start", "end", "system", "tid", "name", "kind"], "flow --intervals: the promised columns")
+    for a, b in zip(parts, parts[1:]):
+        if int(a["end"]) + 1 != int(b["start"]):
+            check(False, f"flow: {a} and {b} do not meet")
+    check(True, f"flow: {len(parts)} intervals tile the window to the ns")
+    span = int(parts[-1]["end"]) - int(parts[0]["start"]) + 1
+    check(sum(int(r["duration_ns"]) for r in rows) == span, "flow: entries add up to the window")
+    sums = {}
+    for p in parts:
+        key = (p["system"], p["tid"], p["name"], p["kind"])
+        sums[key] = sums.get(key, 0) + int(p["end"]) - int(p["start"]) + 1
+    check(sums == {(r["system"], r["tid"], r["name"], r["kind"]): int(r["duration_ns"]) for r in rows},
+          "flow: entries are the sums of the intervals")
+
+    half = table("flow", history, subject, "--from", "40%", "--to", "50%", "--intervals")
+    check(int(half[0]["start"]) > int(parts[0]["start"]) and int(half[-1]["end"]) < int(parts[-1]["end"]),
+          "flow: a window cuts it")
+    text = run("flow", history, subject).stdout
+    check("burnP6" in text and "fibonacci" in text, "flow: the text names culprit and victim")
+    check(all(len(line) <= 80 for line in text.splitlines()), "flow: the text fits 80 columns")
+
+
+def check_states(history):
+    """Fig. 7: vCPU 0 alternates RUNNING and PREEMPTED; the thread is virtually preempted exactly then."""
+    path = "/Virtual Machines/Debian/CPUs/CPU0/Status"
+    rows = table("intervals", history, path)
+    check(all(int(a["end"]) + 1 == int(b["start"]) for a, b in zip(rows, rows[1:])), "states: the vCPU's intervals tile")
+    pid = [t for t in TRUTH["tasks"] if t["in_trace"]][0]["pid"]
+    thread = table("intervals", history, f"/Virtual Machines/Debian/Threads/{pid}/Status")
+    out = {"VMM", "PREEMPTED", "HOST_BLOCKED"}
+    held = [(int(r["start"]), int(r["end"])) for r in thread if r["value"] == "VIRT_PREEMPTED"]
+    vcpu = [(int(r["start"]), int(r["end"])) for r in rows if r["value"] in out]
+    inside = sum(max(0, min(e, d) - max(s, c) + 1) for s, e in held for c, d in vcpu)
+    check(inside == sum(e - s + 1 for s, e in held), "states: VIRT_PREEMPTED only while the vCPU is not executing")
+    ran = [(int(r["start"]), int(r["end"])) for r in thread if r["value"] == "RUNNING"]
+    executing = [(int(r["start"]), int(r["end"])) for r in rows if r["value"] == "RUNNING"]
+    inside = sum(max(0, min(e, d) - max(s, c) + 1) for s, e in ran for c, d in executing)
+    check(inside == sum(e - s + 1 for s, e in ran), "states: the thread runs only while its vCPU runs")
+    stolen = sum(e - s + 1 for s, e in held)
+    check(stolen > 2_000_000_000, f"states: {stolen / 1e6:.0f} ms were stolen from it")
+
+
+with scratch() as folder:
+    HISTORY = os.path.join(folder, "fibonacci.steal")
+    run("index", TRACE, "-o", HISTORY)
+    check(os.listdir(folder) == ["fibonacci.steal"], "index: one file and nothing else")
+    check_info(HISTORY)
+    check_sync(HISTORY)
+    check_flow(HISTORY)
+    check_states(HISTORY)

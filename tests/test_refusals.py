@@ -1,0 +1,108 @@
+"""Bad input: one line that says what, why and what to do; the exit status; no partial file left behind."""
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+from e2e import DATA, PROGRAM, check, run, scratch
+
+TRACE = os.path.join(DATA, "fibonacci")
+
+
+def refused(folder, status, *args, says, **more):
+    """The command fails with one line that holds every text of `says`, and leaves nothing new in the folder."""
+    before = sorted(os.walk(folder))
+    p = run(*args, status=status, **more)
+    check(p.stdout == "", f"{' '.join(args)}: nothing on stdout")
+    line = p.stderr
+    check(line.startswith("stealscope: ") and line.count("\n") == 1, f"one line: {line!r}")
+    for text in says:
+        check(text in line, f"says {text!r}")
+    check(line.rstrip().endswith(")"), "says what would mend it")
+    check(sorted(os.walk(folder)) == before, "leaves nothing behind")
+
+
+def copy_of_trace(folder, name):
+    place = os.path.join(folder, name)
+    shutil.copytree(TRACE, place)
+    return place
+
+
+def check_interrupt(folder):
+    """Ctrl-C while indexing: status 130, no file."""
+    out = os.path.join(folder, "interrupted.steal")
+    for delay in (0.0, 0.02, 0.05):
+        p = subprocess.Popen([PROGRAM, "index", TRACE, "-o", out], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        time.sleep(delay)
+        p.send_signal(signal.SIGINT)
+        p.communicate(timeout=60)
+        if p.returncode == 0:
+            os.unlink(out)
+        leftovers = [f for f in os.listdir(folder) if "interrupted" in f and p.returncode not in (0, -signal.SIGINT)]
+        check(leftovers == [], f"interrupted after {delay} s: status {p.returncode}, nothing left")
+
+
+with scratch() as tmp:
+    out = os.path.join(tmp, "out.steal")
+    refused(tmp, 2, "index", os.path.join(tmp, "nowhere"), "-o", out, says=["nowhere", "No such file"])
+
+    os.mkdir(os.path.join(tmp, "empty"))
+    refused(tmp, 2, "index", os.path.join(tmp, "empty"), "-o", out, says=["empty", "no trace"])
+
+    os.mkdir(os.path.join(tmp, "photos"))
+    with open(os.path.join(tmp, "photos", "cat.jpg"), "wb") as f:
+        f.write(b"\xff\xd8\xff" * 100)
+    refused(tmp, 2, "index", os.path.join(tmp, "photos"), "-o", out, says=["photos", "trace"])
+
+    os.mkdir(os.path.join(tmp, "ctf2"))
+    with open(os.path.join(tmp, "ctf2", "metadata"), "wb") as f:
+        f.write(b'\x1e{"type": "preamble", "version": 2}\x1e{"type": "trace-class"}')
+    refused(tmp, 2, "index", os.path.join(tmp, "ctf2"), "-o", out, says=["CTF 2"])
+
+    os.mkdir(os.path.join(tmp, "garbage"))
+    with open(os.path.join(tmp, "garbage", "metadata"), "wb") as f:
+        f.write(os.urandom(4096))
+    refused(tmp, 2, "index", os.path.join(tmp, "garbage"), "-o", out, says=["garbage"])
+
+    refused(tmp, 2, "index", TRACE, os.path.join(TRACE, "host"), "-o", out, says=["host"])
+
+    refused(tmp, 4, "index", TRACE, "-o", os.path.join(tmp, "no", "folder", "x.steal"), says=["folder"])
+
+    bad = os.path.join(tmp, "bad.steal")
+    with open(bad, "wb") as f:
+        f.write(b"this is not a history" * 100)
+    for command in (["view", bad], ["info", bad], ["flow", bad, "Debian/1"], ["intervals", bad, "/Host"], ["sync", bad]):
+        refused(tmp, 2, *command, says=["bad.steal"])
+    open(bad, "wb").close()
+    refused(tmp, 2, "info", bad, says=["bad.steal"])
+
+    refused(tmp, 1, "index", says=["no traces"])
+    refused(tmp, 1, "flow", bad, says=["operand"])
+    refused(tmp, 1, "index", "--nonsense", says=["--nonsense"])
+    refused(tmp, 1, "index", TRACE, "--sync", "magic", says=["magic"])
+    refused(tmp, 1, "info", bad, "--format", "xml", says=["xml"])
+    refused(tmp, 1, "index", "--guest", "Debian", says=["Debian"])
+
+    # A guest alone is no fault: its threads are shown; what cannot be known is said.
+    p = run("index", "--guest", "Debian=" + os.path.join(TRACE, "guest-Debian"), "-o", out)
+    check("host" in p.stderr, "a guest without a host: said")
+    p = run("intervals", out, "/Virtual Machines/Debian/Threads/151/Status", "--format", "csv")
+    check("RUNNING" in p.stdout, "a guest without a host: its threads are there")
+    os.unlink(out)
+
+    # A stream cut in the middle costs what was cut, not the trace.
+    cut = copy_of_trace(tmp, "cut")
+    stream = os.path.join(cut, "guest-Debian", "kernel", "ch_0")
+    os.truncate(stream, os.path.getsize(stream) // 2 + 13)
+    p = run("index", cut, "-o", out)
+    check("ch_0" in p.stderr or "Debian" in p.stderr, "a truncated stream: said which")
+    os.unlink(out)
+
+    history = os.path.join(tmp, "good.steal")
+    run("index", TRACE, "-o", history)
+    refused(tmp, 1, "intervals", history, "/No/Such/Path", says=["/No/Such/Path"])
+    refused(tmp, 1, "flow", history, "Debian/99999", says=["99999"])
+    refused(tmp, 1, "flow", history, "Nobody/1", says=["Nobody"])
+    refused(tmp, 1, "flow", history, "Debian/151", "--from", "yesterday", says=["yesterday"])
+    check_interrupt(tmp)
