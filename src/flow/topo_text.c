@@ -52,7 +52,7 @@ static int refuse_ambiguous(const struct topo *topo, uint32_t machine, const cha
 	if (i < n)
 		snprintf(mend + used, sizeof mend - used, ", ...");
 	text_escape(shown, sizeof shown, name);
-	return error_set(err, STATUS_INPUT, mend, "%s/%s: %zu threads have that name", system, shown, n);
+	return error_set(err, STATUS_USAGE, mend, "%s/%s: %zu threads have that name", system, shown, n);
 }
 
 /* 1 = found, 0 = no thread has that name, -1 = error (also when several have it). */
@@ -114,13 +114,13 @@ static int refuse_unknown(const struct topo *topo, const char *text, int machine
 	if (machine >= 0) {
 		snprintf(mend, sizeof mend, "%s has threads by TID or name, and CPUs as CPU0",
 		         text_escape(name, sizeof name, topo->machine[machine].name));
-		return error_set(err, STATUS_INPUT, mend, "%s: no such thread or CPU in this history", shown);
+		return error_set(err, STATUS_USAGE, mend, "%s: no such thread or CPU in this history", shown);
 	}
 	size_t used = (size_t)snprintf(mend, sizeof mend, "machines here:");
 	for (uint32_t i = 0; i < topo->machines && used + 80 < sizeof mend; i++)
 		used += (size_t)snprintf(mend + used, sizeof mend - used, "%s %s", i ? "," : "",
 		                         text_escape(name, sizeof name, topo->machine[i].name));
-	return error_set(err, STATUS_INPUT, topo->machines ? mend : NULL, "%s: no such machine in this history", shown);
+	return error_set(err, STATUS_USAGE, topo->machines ? mend : NULL, "%s: no such machine in this history", shown);
 }
 
 int topo_parse_subject(const struct topo *topo, const char *text, struct subject *out, struct error *err)
