@@ -1,9 +1,9 @@
 /* Writes one machine's trace as CTF 1.8: a folder with `metadata` (text) and one stream file per CPU, laid out like
  * LTTng's: packets with magic, uuid, begin, end, sizes, sequence number, discarded-events counter and CPU number.
  *
- * Every field is byte aligned and little endian.  A packet is closed when the next record may not fit, and when records
- * are lost: the counter that the next packet carries then covers the time between two packets only.  Memory: one packet
- * per CPU. */
+ * Every field is byte aligned and little endian.  A packet is closed when the next record may not fit.  Records are lost
+ * as LTTng loses them: they belong behind the last record of a full packet, whose end and whose counter are those of
+ * the moment at which the next packet begins.  Memory: one packet per CPU. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -24,7 +24,7 @@ struct stream {
 	size_t used;
 	int64_t first, last;   /* ns, clock of the machine */
 	uint64_t seq, discarded;
-	bool open;
+	bool open, losing;
 };
 
 struct ctf {
@@ -115,6 +115,15 @@ static unsigned char *put_field(unsigned char *p, uint8_t type, const union valu
 	return p;
 }
 
+static void begin_packet(struct stream *s, int64_t ts)
+{
+	if (s->open)
+		return;
+	s->open = true;
+	s->first = s->last = ts;
+	s->used = HEADER;
+}
+
 int ctf_write(struct ctf *t, unsigned cpu, int64_t ts, enum record kind, const struct thread *cur, const union value *v,
               struct error *err)
 {
@@ -122,13 +131,12 @@ int ctf_write(struct ctf *t, unsigned cpu, int64_t ts, enum record kind, const s
 	union value comm = S(thread_name(cur));
 	unsigned char *p;
 
-	if (s->open && s->used + RECORD_MOST > t->packet && flush(t, cpu, err) < 0)
+	if (s->losing)
+		s->last = ts;
+	if (s->open && (s->losing || s->used + RECORD_MOST > t->packet) && flush(t, cpu, err) < 0)
 		return -1;
-	if (!s->open) {
-		s->open = true;
-		s->first = ts;
-		s->used = HEADER;
-	}
+	s->losing = false;
+	begin_packet(s, ts);
 	s->last = ts;
 	p = s->buf + s->used;
 	p = put(p, (uint64_t)kind, 2);
@@ -142,11 +150,10 @@ int ctf_write(struct ctf *t, unsigned cpu, int64_t ts, enum record kind, const s
 	return 0;
 }
 
-void ctf_lose(struct ctf *t, unsigned cpu)
+void ctf_lose(struct ctf *t, unsigned cpu, int64_t ts)
 {
-	struct error ignored = ERROR_INIT;
-
-	flush(t, cpu, &ignored);  /* a failed write is met again by the next record */
+	begin_packet(&t->stream[cpu], ts);
+	t->stream[cpu].losing = true;
 	t->stream[cpu].discarded++;
 }
 
@@ -300,12 +307,10 @@ int ctf_close(struct ctf *t, int64_t begin, int64_t end, struct error *err)
 
 		if (s->fd < 0)
 			continue;
-		if (!s->open && (s->seq == 0 || s->discarded)) {
-			s->open = true;
-			s->first = s->seq == 0 ? begin : s->last;
+		if (s->seq == 0)
+			begin_packet(s, begin);
+		if (s->losing || (s->open && s->used == HEADER))
 			s->last = end > s->first ? end : s->first;
-			s->used = HEADER;
-		}
 		if (flush(t, i, err) < 0)
 			result = -1;
 		if (close(s->fd) < 0)

@@ -111,6 +111,7 @@ struct machine *machine_add(struct sim *s, const char *name, unsigned cpus, bool
 	m->trace_to = INT64_MAX;
 	m->exit_mean = 3 * MS;
 	m->next_request = 1;
+	m->first = m->last = NOTHING;
 	for (unsigned i = 0; i < cpus; i++)
 		cpu_init(m, i);
 	clock_set(m, 0, 0);

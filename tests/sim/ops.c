@@ -106,6 +106,7 @@ static void timer_record(struct cpu *c, const struct op *op)
 		RECORD(c, REC_TIMER_ENTRY, N(id), N(mono), N(op->a));
 	else
 		RECORD(c, REC_TIMER_EXIT, N(id));
+	truth_irq(c, strtab_put(&c->m->sim->names, op->kind == OP_TIMER_ENTRY ? "timer" : ""));
 }
 
 static void irq_record(struct cpu *c, const struct op *op)

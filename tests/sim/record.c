@@ -73,6 +73,7 @@ void record_write(struct cpu *c, enum record kind, const union value *v)
 {
 	struct machine *m = c->m;
 	struct sim *s = m->sim;
+	int64_t ts = clock_guest(m, s->now) - m->boot_guest;
 
 	if (s->opt.no_kvm && kind >= REC_KVM_ENTRY && kind <= REC_USEREXIT)
 		return;
@@ -81,12 +82,16 @@ void record_write(struct cpu *c, enum record kind, const union value *v)
 	if (s->first_record == NOTHING)
 		s->first_record = s->now;
 	if (lost(c)) {
-		ctf_lose(m->ctf, c->number);
+		m->lost++;
+		ctf_lose(m->ctf, c->number, ts);
 		return;
 	}
-	s->last_record = s->now;
+	if (m->first == NOTHING)
+		m->first = s->now;
+	m->last = s->last_record = s->now;
+	m->records++;
 	s->records++;
 	s->kind_records[kind]++;
-	if (ctf_write(m->ctf, c->number, clock_guest(m, s->now) - m->boot_guest, kind, c->cur, v, &s->err) < 0)
+	if (ctf_write(m->ctf, c->number, ts, kind, c->cur, v, &s->err) < 0)
 		s->failed = true;
 }

@@ -198,6 +198,8 @@ struct machine {
 	uint64_t next_request;
 	int32_t qemu_pid;              /* of the VM on the host */
 	struct ctf *ctf;               /* NULL: not traced */
+	int64_t first, last;           /* host ns of its records; NOTHING */
+	uint64_t records, lost;
 };
 
 struct options {
@@ -320,7 +322,7 @@ int record_prio(const struct thread *t);
 struct ctf *ctf_open(const char *dir, const struct machine *m, struct error *err);
 int ctf_write(struct ctf *t, unsigned cpu, int64_t ts, enum record kind, const struct thread *cur, const union value *v,
               struct error *err);
-void ctf_lose(struct ctf *t, unsigned cpu);  /* the event that would be written now is discarded */
+void ctf_lose(struct ctf *t, unsigned cpu, int64_t ts);  /* the record that would be written now is discarded */
 int ctf_close(struct ctf *t, int64_t begin, int64_t end, struct error *err);
 
 /* clock.c */

@@ -1,0 +1,133 @@
+/* The files below truth/: opened at the start, and the small ones written at the end. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "truth.h"
+
+static FILE *create(struct sim *s, const char *name, const char *header)
+{
+	char *path = mem_printf("%s/%s", s->truth->dir, name);
+	FILE *f = fopen(path, "w");
+
+	if (!f)
+		error_system(&s->err, NULL, "%s", path);
+	else
+		fprintf(f, "%s\n", header);
+	free(path);
+	return f;
+}
+
+int truth_open(struct sim *s, const char *dir)
+{
+	s->truth = mem_new(1, sizeof *s->truth);
+	s->truth->dir = mem_dup(dir);
+	s->truth->interval = create(s, "intervals.csv", "path,start,end,value");
+	s->truth->who = create(s, "pcpus.csv", "pcpu,start,end,system,tid,mode");
+	s->truth->request = create(s, "requests.csv", "request,machine,tid,start,end,exec_ns,stolen_exec_ns,stolen_flight_ns,"
+	                           "vmm_exec_ns,vmm_flight_ns,guest_wait_ns,blocked_ns");
+	return s->truth->interval && s->truth->who && s->truth->request ? 0 : -1;
+}
+
+static int write_clocks(struct sim *s)
+{
+	FILE *f = create(s, "clocks.csv", "machine,from_host_ns,ref_host_ns,ref_guest_ns,rate_2p60,alpha,alpha_ppm,beta_ns");
+
+	if (!f)
+		return -1;
+	for (unsigned i = 0; i < s->machines; i++)
+		for (unsigned k = 0; k < s->machine[i]->clocks; k++) {
+			const struct clock_part *p = &s->machine[i]->clock[k];
+			long double rate = (long double)p->rate / (long double)(UINT64_C(1) << 60);
+			long double alpha = 1 / (1 + rate);
+
+			fprintf(f, "%s,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%.18Lf,%.9Lf,%.3Lf\n",
+			        i == 0 ? "host" : s->machine[i]->name, k ? p->from : s->first_record, p->ref_host, p->ref_guest,
+			        p->rate, alpha, -rate / (1 + rate) * 1e6L,
+			        (long double)(p->ref_host - p->ref_guest) + rate / (1 + rate) * (long double)p->ref_guest);
+		}
+	return fclose(f) ? error_system(&s->err, NULL, "%s/clocks.csv", s->truth->dir) : 0;
+}
+
+static int write_machines(struct sim *s)
+{
+	FILE *f = create(s, "vcpus.csv", "vm,vcpu,host_tid,host_pid,traced");
+
+	if (!f)
+		return -1;
+	for (unsigned i = 1; i < s->machines; i++)
+		for (unsigned k = 0; k < s->machine[i]->cpus; k++)
+			fprintf(f, "%s,%u,%d,%d,%d\n", s->machine[i]->name, k, s->machine[i]->cpu[k].host->tid,
+			        s->machine[i]->cpu[k].host->pid, s->machine[i]->traced);
+	return fclose(f) ? error_system(&s->err, NULL, "%s/vcpus.csv", s->truth->dir) : 0;
+}
+
+static int write_traces(struct sim *s)
+{
+	FILE *f = create(s, "traces.csv", "machine,first_host_ns,last_host_ns,records,lost");
+
+	if (!f)
+		return -1;
+	for (unsigned i = 0; i < s->machines; i++) {
+		const struct machine *m = s->machine[i];
+
+		if (m->records)
+			fprintf(f, "%s,%" PRId64 ",%" PRId64 ",%" PRIu64 ",%" PRIu64 "\n", m->is_host ? "host" : m->name, m->first, m->last,
+			        m->records, m->lost);
+	}
+	return fclose(f) ? error_system(&s->err, NULL, "%s/traces.csv", s->truth->dir) : 0;
+}
+
+static int write_info(struct sim *s)
+{
+	FILE *f = create(s, "info.csv", "key,value");
+
+	if (!f)
+		return -1;
+	fprintf(f, "scenario,%s\nseed,%" PRIu64 "\nbegin,%" PRId64 "\nend,%" PRId64 "\nrecords,%" PRIu64 "\n", s->opt.scenario,
+	        s->opt.seed, s->first_record, s->last_record, s->records);
+	for (int i = 0; i < REC_COUNT; i++)
+		if (s->kind_records[i])
+			fprintf(f, "records %s,%" PRIu64 "\n", record_class[i].name, s->kind_records[i]);
+	return fclose(f) ? error_system(&s->err, NULL, "%s/info.csv", s->truth->dir) : 0;
+}
+
+static void close_cpu(struct cpu *c, int64_t end)
+{
+	struct sim *s = c->m->sim;
+	struct track host_thread = { s->first_record, c->host ? c->host->tid : NOTHING };
+
+	truth_interval(s, TRACK_CURRENT, c->m, c->number, &c->current, end);
+	truth_interval(s, TRACK_OWNER, c->m, c->number, &c->owner, end);
+	truth_interval(s, TRACK_IRQ, c->m, c->number, &c->interrupt, end);
+	truth_interval(s, TRACK_VSTATUS, c->m, c->number, &c->vstatus, end);
+	truth_interval(s, TRACK_PCPU, c->m, c->number, &c->pcpu, end);
+	truth_interval(s, TRACK_VTHREAD, c->m, c->number, &host_thread, end);
+	if (!c->host)
+		truth_write_who(c, end);
+}
+
+/* Ends all intervals with the last record and writes the small files. */
+int truth_close(struct sim *s)
+{
+	struct truth *t = s->truth;
+	int result = 0;
+
+	for (unsigned i = 0; i < s->machines; i++) {
+		for (unsigned k = 0; k < s->machine[i]->cpus; k++)
+			close_cpu(&s->machine[i]->cpu[k], s->last_record);
+		for (int32_t tid = 1; tid < TIDS; tid++)
+			if (s->machine[i]->by_tid[tid])
+				truth_close_thread(s->machine[i]->by_tid[tid], s->last_record);
+	}
+	if (write_clocks(s) < 0 || write_machines(s) < 0 || write_traces(s) < 0 || write_info(s) < 0)
+		result = -1;
+	FILE *file[] = { t->interval, t->who, t->request };
+	for (int i = 0; i < 3; i++)
+		if (ferror(file[i]) | fclose(file[i]))
+			result = error_system(&s->err, NULL, "%s", t->dir);
+	free(t->dir);
+	free(t);
+	s->truth = NULL;
+	return result;
+}

@@ -1,0 +1,209 @@
+#include "truth_file.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/int128.h"
+#include "base/mem.h"
+
+static FILE *open_file(const char *dir, const char *name, char *line, int size)
+{
+	char *path = mem_printf("%s/truth/%s", dir, name);
+	FILE *f = fopen(path, "r");
+
+	if (!f || !fgets(line, size, f)) {
+		fprintf(stderr, "%s: cannot be read\n", path);
+		if (f)
+			fclose(f);
+		f = NULL;
+	}
+	free(path);
+	return f;
+}
+
+static const char *alias(const struct truth_file *t, const char *name)
+{
+	for (size_t i = 0; i < t->aliases; i++)
+		if (!strcmp(t->alias[i].name, name))
+			return t->alias[i].is;
+	return name;
+}
+
+/* "/Virtual Machines/NAME/..." by the analysis' name. */
+static void rename_vm(const struct truth_file *t, const char *line, char *path, size_t size)
+{
+	static const char root[] = "/Virtual Machines/";
+	const char *name = line + strlen(root), *rest;
+
+	snprintf(path, size, "%s", line);
+	if (strncmp(line, root, strlen(root)) || !(rest = strchr(name, '/')))
+		return;
+	for (size_t i = 0; i < t->aliases; i++)
+		if (strlen(t->alias[i].name) == (size_t)(rest - name) && !strncmp(t->alias[i].name, name, (size_t)(rest - name)))
+			snprintf(path, size, "%s%s%s", root, t->alias[i].is, rest);
+}
+
+static void add(struct truth_file *t, const char *path, const char *value, int64_t start, int64_t end)
+{
+	uint32_t id = strtab_put(&t->strings, path);
+	bool is_new;
+	uint64_t *slot = map_put(&t->by_path, id, &is_new);
+
+	if (is_new) {
+		*ARRAY_PUSH(t->attr, t->attrs, t->attr_cap) = (struct truth_attr){ .path = id };
+		*slot = t->attrs;
+	}
+	struct truth_attr *a = &t->attr[*slot - 1];
+	*ARRAY_PUSH(a->iv, a->n, a->cap) = (struct truth_interval){ start, end, strtab_put(&t->strings, value) };
+}
+
+static bool read_intervals(struct truth_file *t, const char *dir)
+{
+	char line[1024], *comma[3];
+	FILE *f = open_file(dir, "intervals.csv", line, sizeof line);
+
+	if (!f)
+		return false;
+	while (fgets(line, sizeof line, f)) {
+		char *p = line;
+
+		line[strcspn(line, "\n")] = 0;
+		for (int i = 0; i < 3; i++) {
+			p = comma[i] = strchr(p, ',');
+			if (!p) {
+				fclose(f);
+				return false;
+			}
+			*p++ = 0;
+		}
+		char path[1100];
+		rename_vm(t, line, path, sizeof path);
+		add(t, path, alias(t, comma[2] + 1), strtoll(comma[0] + 1, NULL, 10), strtoll(comma[1] + 1, NULL, 10));
+	}
+	fclose(f);
+	return true;
+}
+
+static bool read_clocks(struct truth_file *t, const char *dir)
+{
+	char line[1024];
+	FILE *f = open_file(dir, "clocks.csv", line, sizeof line);
+
+	if (!f)
+		return false;
+	while (fgets(line, sizeof line, f)) {
+		struct truth_clock *c = ARRAY_PUSH(t->clock, t->clocks, t->clock_cap);
+
+		if (sscanf(line, "%31[^,],%" SCNd64 ",%" SCNd64 ",%" SCNd64 ",%" SCNd64, c->machine, &c->from, &c->ref_host,
+		           &c->ref_guest, &c->rate) != 5) {
+			fclose(f);
+			return false;
+		}
+	}
+	fclose(f);
+	return true;
+}
+
+static bool read_info(struct truth_file *t, const char *dir)
+{
+	char line[1024];
+	FILE *f = open_file(dir, "info.csv", line, sizeof line);
+
+	if (!f)
+		return false;
+	while (fgets(line, sizeof line, f)) {
+		sscanf(line, "begin,%" SCNd64, &t->begin);
+		sscanf(line, "end,%" SCNd64, &t->end);
+	}
+	fclose(f);
+	return t->begin < t->end;
+}
+
+/* What all traces have in common: from the last first record to the first last one. */
+static bool read_traces(struct truth_file *t, const char *dir)
+{
+	char line[1024];
+	FILE *f = open_file(dir, "traces.csv", line, sizeof line);
+
+	if (!f)
+		return false;
+	t->common_begin = t->begin;
+	t->common_end = t->end;
+	while (fgets(line, sizeof line, f)) {
+		int64_t first, last;
+
+		if (sscanf(line, "%*[^,],%" SCNd64 ",%" SCNd64, &first, &last) != 2)
+			continue;
+		t->common_begin = first > t->common_begin ? first : t->common_begin;
+		t->common_end = last < t->common_end ? last : t->common_end;
+	}
+	fclose(f);
+	return true;
+}
+
+/* A VM that nobody traced has no other name for the analysis than its process. */
+static bool read_vms(struct truth_file *t, const char *dir)
+{
+	char line[1024];
+	FILE *f = open_file(dir, "vcpus.csv", line, sizeof line);
+
+	if (!f)
+		return false;
+	while (fgets(line, sizeof line, f)) {
+		struct truth_vcpu *v = ARRAY_PUSH(t->vcpu, t->vcpus, t->vcpu_cap);
+		struct truth_alias *a;
+
+		if (sscanf(line, "%31[^,],%u,%d,%d,%d", v->vm, &v->number, &v->host_tid, &v->host_pid, &v->traced) != 5) {
+			fclose(f);
+			return false;
+		}
+		if (v->traced || v->number)
+			continue;
+		a = ARRAY_PUSH(t->alias, t->aliases, t->alias_cap);
+		snprintf(a->name, sizeof a->name, "%s", v->vm);
+		snprintf(a->is, sizeof a->is, "VM %d", v->host_pid);
+	}
+	fclose(f);
+	return true;
+}
+
+bool truth_read(struct truth_file *t, const char *dir)
+{
+	*t = (struct truth_file){ .attr = NULL };
+	strtab_init(&t->strings);
+	return read_vms(t, dir) && read_intervals(t, dir) && read_clocks(t, dir) && read_info(t, dir) && read_traces(t, dir);
+}
+
+void truth_release(struct truth_file *t)
+{
+	for (size_t i = 0; i < t->attrs; i++)
+		free(t->attr[i].iv);
+	free(t->attr);
+	free(t->clock);
+	free(t->alias);
+	free(t->vcpu);
+	map_release(&t->by_path);
+	strtab_release(&t->strings);
+}
+
+const struct truth_attr *truth_find(const struct truth_file *t, const char *path)
+{
+	/* strtab_put() would add unknown paths; that does no harm here. */
+	uint64_t *slot = map_find(&t->by_path, strtab_put((struct strtab *)&t->strings, path));
+
+	return slot ? &t->attr[*slot - 1] : NULL;
+}
+
+int64_t truth_guest_time(const struct truth_file *t, const char *machine, int64_t host)
+{
+	const struct truth_clock *c = NULL;
+
+	for (size_t i = 0; i < t->clocks; i++)
+		if (!strcmp(t->clock[i].machine, machine) && (!c || t->clock[i].from <= host))
+			c = &t->clock[i];
+	if (!c)
+		return INT64_MIN;
+	return c->ref_guest + (host - c->ref_host) + (int64_t)(((int128)(host - c->ref_host) * c->rate) >> 60);
+}

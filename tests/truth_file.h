@@ -1,0 +1,57 @@
+/* The simulator's truth, read back from its CSV files, for tests. */
+#ifndef STEALSCOPE_TESTS_TRUTH_FILE_H
+#define STEALSCOPE_TESTS_TRUTH_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/map.h"
+#include "base/strtab.h"
+
+struct truth_interval {
+	int64_t start, end;  /* host ns, closed */
+	uint32_t value;      /* string id */
+};
+
+struct truth_attr {
+	uint32_t path;       /* string id */
+	struct truth_interval *iv;
+	size_t n, cap;
+};
+
+/* guest = ref_guest + floor((host - ref_host) * (1 + rate / 2^60)) from host time `from` on. */
+struct truth_clock {
+	char machine[32];
+	int64_t from, ref_host, ref_guest, rate;
+};
+
+struct truth_alias { char name[32], is[32]; };
+
+struct truth_vcpu {
+	char vm[32];
+	unsigned number;
+	int host_tid, host_pid, traced;
+};
+
+struct truth_file {
+	struct strtab strings;
+	struct map by_path;  /* string id -> index + 1 in attr */
+	struct truth_attr *attr;
+	size_t attrs, attr_cap;
+	struct truth_clock *clock;
+	size_t clocks, clock_cap;
+	struct truth_vcpu *vcpu;
+	size_t vcpus, vcpu_cap;
+	struct truth_alias *alias;
+	size_t aliases, alias_cap;
+	int64_t begin, end;  /* first and last record of all */
+	int64_t common_begin, common_end;  /* that every trace covers */
+};
+
+bool truth_read(struct truth_file *t, const char *dir);  /* DIR/truth; false: cannot be read, said on stderr */
+void truth_release(struct truth_file *t);
+const struct truth_attr *truth_find(const struct truth_file *t, const char *path);
+int64_t truth_guest_time(const struct truth_file *t, const char *machine, int64_t host);
+
+#endif
