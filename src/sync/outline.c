@@ -152,7 +152,7 @@ static struct clock_line middle(const struct hull *h, const struct hull_ray *a, 
 {
 	unsigned fa, fb;
 	int128 ya = ray_at(a, ref - h->origin.x, &fa), yb = ray_at(b, ref - h->origin.x, &fb), rest;
-	int128 y = floor_div(((ya + yb) << 16) + fa + fb + 65536, (int128)2 << 16, &rest);
+	int128 y = floor_div((ya + yb) * 65536 + fa + fb + 65536, (int128)2 << 16, &rest);
 	int128 drift = floor_div((int128)drift_of(a) + drift_of(b), 2, &rest);
 	return (struct clock_line){ ref, clamp64(y + h->origin.y), (int64_t)drift };
 }

@@ -94,7 +94,8 @@ void pairs_match(const struct mark_list *guest, const struct mark_list *host, co
 	match_kind(guest, SYNC_D, host, SYNC_C, HULL_LOWER, mine, out);
 	match_kind(guest, SYNC_NET_SEND, host, SYNC_NET_RECEIVE, HULL_UPPER, mine, out);
 	match_kind(guest, SYNC_NET_RECEIVE, host, SYNC_NET_SEND, HULL_LOWER, mine, out);
-	qsort(out->pair, out->len, sizeof *out->pair, by_x);
+	if (out->len > 0)
+		qsort(out->pair, out->len, sizeof *out->pair, by_x);
 }
 
 void pairs_release(struct pair_list *l)

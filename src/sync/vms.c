@@ -130,7 +130,8 @@ void vm_list_make(const struct host_view *host, struct vm_list *out)
 	free(order);
 	for (size_t i = 0; i < out->len; i++)
 		number_vcpus(host, &out->vm[i]);
-	qsort(out->vm, out->len, sizeof *out->vm, by_pid);
+	if (out->len > 0)
+		qsort(out->vm, out->len, sizeof *out->vm, by_pid);
 }
 
 void vm_list_release(struct vm_list *l)
