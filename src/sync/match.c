@@ -27,6 +27,7 @@ int guest_view_load(struct guest_view *g, const struct trace *trace, struct erro
 void guest_view_release(struct guest_view *g)
 {
 	free(g->marks.mark);
+	activity_release(&g->activity);
 	memset(g, 0, sizeof *g);
 }
 
@@ -71,6 +72,46 @@ int match_events(const struct host_view *host, const struct vm_view *vm, const s
 	m->band_events = clock_map_band(&m->clock, guest->begin + (guest->end - guest->begin) / 2);
 	pairs_release(&pairs);
 	free(mine);
+	return match_prove(host, guest, m, err);
+}
+
+/* The shortest span out of guest mode of any thread, less some for drift; at most 10 us. */
+static int64_t quiet_of(const struct host_view *host)
+{
+	int64_t quiet = 10000;
+	for (size_t i = 0; i < host->threads; i++) {
+		const struct vthread *th = &host->thread[i];
+		for (size_t k = 1; k < th->windows; k++)
+			if (th->window[k].from - th->window[k - 1].to < quiet)
+				quiet = th->window[k].from - th->window[k - 1].to;
+	}
+	return quiet - quiet / 100 - 1;
+}
+
+static int need_activity(const struct host_view *host, struct guest_view *guest, struct error *err)
+{
+	if (guest->has_activity)
+		return 0;
+	guest->has_activity = true;
+	return activity_load(&guest->activity, guest->trace, quiet_of(host), err);
+}
+
+int match_containment(const struct host_view *host, const struct vm_view *vm, struct guest_view *guest,
+                      struct match *m, struct error *err)
+{
+	struct found found;
+	copy_view(m, vm);
+	m->method = SYNC_CONTAINMENT;
+	m->share = -1;
+	m->band_events = m->band_containment = -1;
+	if (need_activity(host, guest, err) != 0)
+		return -1;
+	search_containment(host, vm, &guest->activity, &found);
+	m->clock = found.clock;
+	m->pairs = found.lock.pairs;
+	m->used = found.lock.used;
+	m->doubt = found.doubt;
+	m->band_containment = clock_map_band(&m->clock, guest->begin + (guest->end - guest->begin) / 2);
 	return match_prove(host, guest, m, err);
 }
 

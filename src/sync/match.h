@@ -4,10 +4,13 @@
 
 #include "sync/contain.h"
 #include "sync/fit.h"
+#include "sync/search.h"
 
 struct guest_view {
 	const struct trace *trace;
 	struct mark_list marks;
+	struct activity activity;
+	bool has_activity;        /* it is loaded when it is needed */
 	int64_t begin, end;
 };
 
@@ -24,12 +27,16 @@ struct match {
 	int64_t band_events, band_containment;
 	struct containment proof;
 	double share;             /* of containment, -1 = not computable */
+	const char *doubt;        /* containment: why this is not proved, NULL = it is */
 };
 
 /* Fills *m from pairs; m->pairs == 0 when there are none. */
 int match_events(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
                  struct match *m, struct error *err);
-/* Gives *m a clock, and proves it. */
+/* Fills *m by containment alone. */
+int match_containment(const struct host_view *host, const struct vm_view *vm, struct guest_view *guest,
+                      struct match *m, struct error *err);
+/* How well m->clock contains. */
 int match_prove(const struct host_view *host, const struct guest_view *guest, struct match *m, struct error *err);
 void match_release(struct match *m);
 

@@ -38,9 +38,26 @@ static int try_events(struct run *r, size_t guest, size_t vm)
 	return status;
 }
 
+static int try_containment(struct run *r, size_t guest, size_t vm)
+{
+	struct match m = { .guest = guest, .vm = vm };
+	int status = match_containment(&r->view, &r->vms.vm[vm], &r->guest[guest], &m, r->err);
+	if (status == 0 && m.clock.pieces > 0)
+		*ARRAY_PUSH(r->match, r->matches, r->match_cap) = m;
+	else
+		match_release(&m);
+	return status;
+}
+
 static int find_candidates(struct run *r)
 {
 	for (size_t g = 0; g < r->guests; g++) {
+		if (r->options->method == SYNC_CONTAINMENT) {
+			for (size_t v = 0; v < r->vms.len; v++)
+				if (try_containment(r, g, v) != 0)
+					return -1;
+			continue;
+		}
 		for (size_t v = 0; v < r->vms.len; v++)
 			if (try_events(r, g, v) != 0)
 				return -1;

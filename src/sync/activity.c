@@ -1,0 +1,99 @@
+#include "sync/activity.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define ACTIVITY_MAX (4u << 20)
+#define SLICE_NS 4000000000LL
+
+struct pending { int64_t before, ts; };  /* INT64_MIN: none */
+
+static bool slice_kept(unsigned sliced, int64_t t)
+{
+	return ((t / SLICE_NS) & ((1 << sliced) - 1)) == 0;
+}
+
+static void thin_out(struct activity *a)
+{
+	a->sliced++;
+	a->len = 0;
+	for (unsigned c = 0; c < a->cpus; c++) {
+		struct activity_cpu *cpu = &a->cpu[c];
+		size_t n = 0;
+		for (size_t i = 0; i < cpu->len; i++)
+			if (slice_kept(a->sliced, cpu->ts[i]))
+				cpu->ts[n++] = cpu->ts[i];
+		cpu->len = n;
+		a->len += n;
+	}
+}
+
+static void keep(struct activity *a, unsigned cpu, int64_t ts)
+{
+	if (!slice_kept(a->sliced, ts))
+		return;
+	*ARRAY_PUSH(a->cpu[cpu].ts, a->cpu[cpu].len, a->cpu[cpu].cap) = ts;
+	a->len++;
+	while (a->len > ACTIVITY_MAX && a->sliced < 24)
+		thin_out(a);
+}
+
+static bool apart(int64_t a, int64_t b, int64_t quiet)
+{
+	return a == INT64_MIN || b - a >= quiet;
+}
+
+int activity_load(struct activity *a, const struct trace *guest, int64_t quiet, struct error *err)
+{
+	memset(a, 0, sizeof *a);
+	const struct trace_info *info = trace_info(guest);
+	a->begin = info->begin;
+	a->end = info->end;
+	a->cpus = info->cpus;
+	a->cpu = mem_new(a->cpus, sizeof *a->cpu);
+	struct pending *pending = mem_new(a->cpus, sizeof *pending);
+	for (unsigned i = 0; i < a->cpus; i++)
+		pending[i].before = pending[i].ts = INT64_MIN;
+	struct trace_cursor *c = trace_cursor_open(guest, ALL_KINDS & ~(1ULL << EV_LOST), -1, err);
+	int status = c == NULL ? -1 : 0;
+	struct event ev;
+	while (c != NULL && (status = trace_cursor_next(c, &ev, err)) == 1) {
+		if (ev.cpu >= a->cpus)
+			continue;
+		struct pending *p = &pending[ev.cpu];
+		if (p->ts != INT64_MIN && (apart(p->before, p->ts, quiet) || apart(p->ts, ev.ts, quiet)))
+			keep(a, ev.cpu, p->ts);
+		*p = (struct pending){ p->ts, ev.ts };
+	}
+	for (unsigned i = 0; i < a->cpus; i++)
+		if (pending[i].ts != INT64_MIN)
+			keep(a, i, pending[i].ts);
+	trace_cursor_close(c);
+	free(pending);
+	if (status < 0)
+		activity_release(a);
+	return status;
+}
+
+void activity_release(struct activity *a)
+{
+	for (unsigned i = 0; i < a->cpus; i++)
+		free(a->cpu[i].ts);
+	free(a->cpu);
+	memset(a, 0, sizeof *a);
+}
+
+size_t activity_find(const struct activity_cpu *c, int64_t t)
+{
+	size_t lo = 0, hi = c->len;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (c->ts[mid] < t)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}

@@ -1,0 +1,31 @@
+/* When the CPUs of a guest recorded something: the times that can touch the edge of a span in guest mode (private to
+ * sync/).
+ *
+ * An event whose neighbours on the same CPU are both nearer than the shortest span out of guest mode lies in the same
+ * window as they do and bounds nothing; it is left out.  At most ACTIVITY_MAX times are kept; past that, only those
+ * in some slices of time. */
+#ifndef STEALSCOPE_SYNC_ACTIVITY_H
+#define STEALSCOPE_SYNC_ACTIVITY_H
+
+#include "trace/trace.h"
+
+struct activity_cpu {
+	int64_t *ts;
+	size_t len, cap;
+};
+
+struct activity {
+	struct activity_cpu *cpu;
+	unsigned cpus;
+	size_t len;         /* of all CPUs */
+	unsigned sliced;    /* one slice in 2^sliced is kept */
+	int64_t begin, end; /* of the guest's trace */
+};
+
+/* quiet: the shortest span out of guest mode, ns. */
+int activity_load(struct activity *a, const struct trace *guest, int64_t quiet, struct error *err);
+void activity_release(struct activity *a);
+/* Index of the first time >= t. */
+size_t activity_find(const struct activity_cpu *c, int64_t t);
+
+#endif

@@ -1,0 +1,181 @@
+#include "sync/lock.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "sync/coarse.h"
+
+#define ROUNDS 32
+#define NEAR_NS 15000   /* an event outside of every window by less than this belongs to the next one */
+#define THIN_PAIRS 8192 /* more pairs than that are thinned out, block by block, to those that can matter */
+
+struct round {
+	const struct host_view *host;
+	const struct vm_view *vm;
+	const struct clock_map *clock;
+	struct pair_list pairs;
+	struct lock *out;
+};
+
+/* The window that an event at [low, high] lies in: its index, or -1 = unclear, or -2 = none. */
+static int64_t window_of(const struct vthread *th, int64_t low, int64_t high, size_t *near, bool *violates)
+{
+	*violates = false;
+	(void)vthread_mode(th, high, near);
+	size_t n = *near;  /* windows that begin at or before `high` */
+	if (n > 0 && th->window[n - 1].to >= low)
+		return n > 1 && th->window[n - 2].to >= low ? -1 : (int64_t)n - 1;
+	*violates = true;
+	int64_t before = n > 0 ? low - th->window[n - 1].to : INT64_MAX;
+	int64_t after = n < th->windows ? th->window[n].from - high : INT64_MAX;
+	if (before <= NEAR_NS && after / 3 > before)
+		return (int64_t)n - 1;
+	if (after <= NEAR_NS && before / 3 > after)
+		return (int64_t)n;
+	return -2;
+}
+
+struct open_window { const struct vthread *th; int64_t index, first, last; };
+
+static void emit(struct round *r, struct open_window *w, unsigned cpu)
+{
+	if (w->index < 0)
+		return;
+	struct pair_list *l = &r->pairs;
+	const struct span *s = &w->th->window[w->index];
+	int32_t thread = (int32_t)(w->th - r->host->thread);
+	/* The ends of the host's trace bound windows that it did not see begin or end. */
+	if (s->from > r->host->begin)
+		*ARRAY_PUSH(l->pair, l->len, l->cap) = (struct pair){ w->first, s->from, HULL_LOWER, (int32_t)cpu, thread, 0 };
+	if (s->to < r->host->end)
+		*ARRAY_PUSH(l->pair, l->len, l->cap) = (struct pair){ w->last, s->to, HULL_UPPER, (int32_t)cpu, thread, 0 };
+	w->index = -1;
+	r->out->windows++;
+}
+
+static void walk_cpu(struct round *r, const struct activity_cpu *c, unsigned cpu)
+{
+	struct open_window w = { NULL, -1, 0, 0 };
+	size_t near = 0;
+	double weight = 0;
+	for (size_t i = 0; i < c->len; i++) {
+		int64_t t = c->ts[i], low, high;
+		if (!clock_map_bounds(r->clock, t, &low, &high) || low < r->host->begin || high > r->host->end)
+			continue;
+		const struct vthread *th = vm_thread_at(r->host, r->vm, cpu, low);
+		if (th == NULL || vthread_blind(th, low, high))
+			continue;
+		if (th != w.th) {
+			emit(r, &w, cpu);
+			near = 0;
+			weight = -log(fmax(fmin(vthread_duty(r->host, th), 0.9999), 1e-4));
+		}
+		w.th = th;
+		bool violates;
+		int64_t index = window_of(th, low, high, &near, &violates);
+		r->out->violations += violates;
+		r->out->decided += index >= 0;
+		r->out->ambiguous += index == -1;
+		if (index < 0)
+			continue;
+		if (index != w.index) {
+			emit(r, &w, cpu);
+			w.first = t;
+			r->out->evidence += violates ? -weight : weight;
+		}
+		w.index = index;
+		w.last = t;
+	}
+	emit(r, &w, cpu);
+}
+
+static int by_x(const void *pa, const void *pb)
+{
+	const struct pair *a = pa, *b = pb;
+	return a->x < b->x ? -1 : a->x > b->x;
+}
+
+static void keep_vertices(struct pair_list *l, const struct hull *h, size_t from, size_t to, size_t *n)
+{
+	for (size_t i = from; i < to; i++) {
+		struct pair p = l->pair[i];
+		const struct hull_chain *c = &h->side[p.side];
+		for (size_t k = 0; k < c->len; k++) {
+			if (c->point[k].x != p.x - h->origin.x || c->point[k].y != p.y - h->origin.y)
+				continue;
+			l->pair[(*n)++] = p;
+			break;
+		}
+	}
+}
+
+/* Of each block of pairs only the vertices of its own hulls can be vertices of a longer one. */
+static void thin_out(struct pair_list *l)
+{
+	size_t block = l->len / (THIN_PAIRS / 8), n = 0;
+	for (size_t from = 0; from < l->len; from += block) {
+		size_t to = from + block < l->len ? from + block : l->len;
+		struct hull h;
+		hull_init(&h);
+		bool clean = true;
+		for (size_t i = from; i < to && clean; i++)
+			clean = hull_add(&h, l->pair[i].side, l->pair[i].x, l->pair[i].y) != HULL_CONTRADICTS;
+		if (clean)
+			keep_vertices(l, &h, from, to, &n);
+		else
+			for (size_t i = from; i < to; i++)
+				l->pair[n++] = l->pair[i];
+		hull_release(&h);
+	}
+	l->len = n;
+}
+
+static bool same_line(const struct clock_line *a, const struct clock_line *b)
+{
+	return a->drift == b->drift && clock_line_at(a, b->ref_guest) == b->ref_host;
+}
+
+static bool same_clock(const struct clock_map *a, const struct clock_map *b)
+{
+	if (a->pieces != b->pieces)
+		return false;
+	for (size_t i = 0; i < a->pieces; i++)
+		if (a->piece[i].from != b->piece[i].from || !same_line(&a->piece[i].lowest, &b->piece[i].lowest) ||
+		    !same_line(&a->piece[i].highest, &b->piece[i].highest) || !same_line(&a->piece[i].line, &b->piece[i].line))
+			return false;
+	return true;
+}
+
+void lock_clock(const struct host_view *host, const struct vm_view *vm, const struct activity *act,
+                const struct pair_list *extra, struct clock_map *clock, struct lock *out)
+{
+	for (int round = 0; round < ROUNDS; round++) {
+		struct round r = { .host = host, .vm = vm, .clock = clock, .out = out };
+		memset(out, 0, sizeof *out);
+		for (unsigned c = 0; c < act->cpus; c++)
+			walk_cpu(&r, &act->cpu[c], c);
+		out->pairs = r.pairs.len;
+		for (size_t i = 0; extra != NULL && i < extra->len; i++)
+			*ARRAY_PUSH(r.pairs.pair, r.pairs.len, r.pairs.cap) = extra->pair[i];
+		if (r.pairs.len > 1)
+			qsort(r.pairs.pair, r.pairs.len, sizeof *r.pairs.pair, by_x);
+		if (r.pairs.len > THIN_PAIRS)
+			thin_out(&r.pairs);
+		struct clock_map next;
+		fit_pairs(&r.pairs, act->begin, &next);
+		for (size_t i = 0; i < r.pairs.len; i++)
+			out->used += !r.pairs.pair[i].rejected;
+		bool same = same_clock(clock, &next);
+		pairs_release(&r.pairs);
+		if (next.pieces == 0) {
+			clock_map_release(&next);
+			break;
+		}
+		clock_map_release(clock);
+		*clock = next;
+		if (same)
+			break;
+	}
+}

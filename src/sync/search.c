@@ -1,0 +1,218 @@
+#include "sync/search.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define SEGMENT_NS 4000000000LL
+#define SEGMENT_MAX_NS 12000000000LL
+#define SEGMENT_TIMES 120     /* a segment with less activity is made longer */
+#define SEARCH_MAX_NS 400000000000LL  /* a longer host trace is searched around a common start and end alone */
+#define LOCKED_MAX 6
+#define SHARE_MIN 0.995       /* of the activity must be contained */
+#define EVIDENCE_MIN 40.0     /* nats */
+#define DISTINCT_NS 60000     /* two clocks nearer than this are one */
+
+struct tally { uint64_t inside, outside; };
+
+/* Containment of the activity under a clock. */
+static struct tally count_contained(const struct host_view *host, const struct vm_view *vm, const struct activity *act,
+                                    const struct clock_map *clock)
+{
+	struct tally n = { 0, 0 };
+	for (unsigned c = 0; c < act->cpus; c++) {
+		size_t near = 0;
+		const struct vthread *last = NULL;
+		for (size_t i = 0; i < act->cpu[c].len; i++) {
+			int64_t t = clock_map_at(clock, act->cpu[c].ts[i]);
+			if (t < host->begin || t > host->end)
+				continue;
+			const struct vthread *th = vm_thread_at(host, vm, c, t);
+			if (th != last)
+				near = 0;
+			last = th;
+			enum mode mode = th == NULL ? MODE_OUT : vthread_mode(th, t, &near);
+			n.inside += mode == MODE_IN;
+			n.outside += mode == MODE_OUT;
+		}
+	}
+	return n;
+}
+
+static size_t times_in(const struct activity *act, struct segment seg)
+{
+	size_t n = 0;
+	for (unsigned c = 0; c < act->cpus; c++)
+		n += activity_find(&act->cpu[c], seg.to) - activity_find(&act->cpu[c], seg.from);
+	return n;
+}
+
+/* A segment in the middle of the trace (or a third of the way, ...), long enough to say something. */
+static struct segment choose_segment(const struct activity *act, double where, int64_t length)
+{
+	struct segment seg;
+	int64_t all = act->end - act->begin;
+	for (;; length *= 2) {
+		if (length > all)
+			length = all;
+		seg.from = act->begin + (int64_t)((double)(all - length) * where);
+		seg.to = seg.from + length;
+		if (length == all || length >= SEGMENT_MAX_NS || times_in(act, seg) >= SEGMENT_TIMES)
+			break;
+	}
+	if (seg.to - seg.from > SEGMENT_MAX_NS)
+		seg.to = seg.from + SEGMENT_MAX_NS;
+	return seg;
+}
+
+/* Where on the host's clock the middle of the segment may lie.  Any overlap of the traces, if that can be searched;
+ * else the traces overlap by nine tenths of the shorter one. */
+static void choose_range(const struct host_view *host, const struct activity *act, struct segment seg, int64_t *from,
+                         int64_t *to)
+{
+	int64_t h = host->end - host->begin, g = act->end - act->begin, middle = seg.from + (seg.to - seg.from) / 2;
+	*from = host->begin;
+	*to = host->end;
+	if (h <= SEARCH_MAX_NS)
+		return;
+	int64_t slack = (h < g ? h : g) / 10, lead = middle - act->begin;
+	int64_t a = host->begin + lead, b = host->end - (act->end - middle);
+	int64_t lo = (a < b ? a : b) - slack, hi = (a < b ? b : a) + slack;
+	*from = lo > host->begin ? lo : host->begin;
+	*to = hi < host->end ? hi : host->end;
+}
+
+static double coverage(const struct guess *g)
+{
+	return g->events == 0 ? 0 : (double)g->covered / g->events;
+}
+
+static int by_coverage(const void *pa, const void *pb)
+{
+	const struct guess *a = pa, *b = pb;
+	double ca = coverage(a), cb = coverage(b);
+	if (ca != cb)
+		return ca > cb ? -1 : 1;
+	return a->score > b->score ? -1 : a->score < b->score;
+}
+
+/* A corridor around a guess: what the sweep left open, and some more. */
+static void seed_clock(const struct guess *g, struct segment seg, struct clock_map *clock)
+{
+	struct hull h;
+	hull_init(&h);
+	int64_t room = g->slack / 2 + 8000;
+	const int64_t x[2] = { seg.from, seg.to };
+	for (int i = 0; i < 2; i++) {
+		int64_t y = g->at_host + (int64_t)((double)(x[i] - g->at_guest) * (1 + g->ppm / 1e6));
+		hull_add(&h, HULL_UPPER, x[i], y + room);
+		hull_add(&h, HULL_LOWER, x[i], y - room);
+	}
+	clock->piece = mem_new(1, sizeof *clock->piece);
+	clock->pieces = 1;
+	clock->piece[0].from = seg.from;
+	hull_piece(&h, seg.from, DRIFT_LIMIT_PPM, &clock->piece[0]);
+	hull_release(&h);
+}
+
+struct trial { struct clock_map clock; struct lock lock; struct tally tally; };
+
+static bool distinct(const struct trial *a, const struct trial *b, const struct activity *act)
+{
+	int64_t middle = act->begin + (act->end - act->begin) / 2;
+	return llabs(clock_map_at(&a->clock, middle) - clock_map_at(&b->clock, middle)) > DISTINCT_NS;
+}
+
+static double share_of(const struct tally *t)
+{
+	uint64_t all = t->inside + t->outside;
+	return all == 0 ? 0 : (double)t->inside / (double)all;
+}
+
+/* Judges the best of the trials against the rest. */
+static void judge(const struct activity *act, const struct trial *trial, size_t n, size_t best, struct found *out)
+{
+	const struct trial *b = &trial[best];
+	out->share = share_of(&b->tally);
+	out->sure = false;
+	out->doubt = NULL;
+	if (out->share < SHARE_MIN)
+		out->doubt = "no offset puts its events into guest mode";
+	else if (b->lock.evidence < EVIDENCE_MIN)
+		out->doubt = "its activity is too little to tell the right offset from chance";
+	for (size_t i = 0; i < n && out->doubt == NULL; i++)
+		if (i != best && distinct(&trial[i], b, act) && trial[i].tally.outside <= 3 * b->tally.outside + 10 &&
+		    2 * trial[i].tally.inside > b->tally.inside)
+			out->doubt = "several offsets fit its events equally well";
+	for (size_t i = 0; i < b->clock.pieces && out->doubt == NULL; i++)
+		if (b->clock.piece[i].quality != SYNC_ACCURATE)
+			out->doubt = "its activity does not bound its clock";
+	out->sure = out->doubt == NULL;
+}
+
+/* One segment: the whole way from the coarse search to a judgement. */
+static void attempt(const struct host_view *host, const struct vm_view *vm, const struct activity *act,
+                    struct segment seg, struct found *out)
+{
+	struct guess guess[GUESSES_MAX];
+	struct trial trial[LOCKED_MAX] = { 0 };
+	size_t n = 0, trials = 0, best = 0;
+	int64_t from, to;
+	choose_range(host, act, seg, &from, &to);
+	coarse_search(host, vm, act, seg, from, to, guess, &n);
+	for (size_t i = 0; i < n; i++)
+		guess_sweep(host, vm, act, seg, 150000, 300, &guess[i]);
+	qsort(guess, n, sizeof *guess, by_coverage);
+	if (n > LOCKED_MAX)
+		n = LOCKED_MAX;
+	for (size_t i = 0; i < n; i++) {
+		guess_sweep(host, vm, act, seg, 30000, 3000, &guess[i]);
+		if (coverage(&guess[i]) < 0.9)
+			continue;
+		struct trial *t = &trial[trials++];
+		seed_clock(&guess[i], seg, &t->clock);
+		lock_clock(host, vm, act, NULL, &t->clock, &t->lock);
+		t->tally = count_contained(host, vm, act, &t->clock);
+	}
+	for (size_t i = 1; i < trials; i++)
+		if (share_of(&trial[i].tally) > share_of(&trial[best].tally))
+			best = i;
+	if (trials > 0) {
+		judge(act, trial, trials, best, out);
+		out->clock = trial[best].clock;
+		out->lock = trial[best].lock;
+		trial[best].clock = (struct clock_map){ NULL, 0 };
+	}
+	for (size_t i = 0; i < trials; i++)
+		clock_map_release(&trial[i].clock);
+}
+
+void search_containment(const struct host_view *host, const struct vm_view *vm, const struct activity *act,
+                        struct found *out)
+{
+	static const struct { double where; int64_t length; } tries[] = {
+		{ 0.5, SEGMENT_NS }, { 0.25, 2 * SEGMENT_NS }, { 0.8, 3 * SEGMENT_NS },
+	};
+	memset(out, 0, sizeof *out);
+	out->doubt = "no activity of it overlaps the host's trace";
+	for (size_t i = 0; i < sizeof tries / sizeof *tries && !out->sure; i++) {
+		struct segment seg = choose_segment(act, tries[i].where, tries[i].length);
+		struct found f = { .doubt = out->doubt };
+		if (seg.to <= seg.from)
+			break;
+		attempt(host, vm, act, seg, &f);
+		if (f.sure || f.share > out->share) {
+			found_release(out);
+			*out = f;
+		} else {
+			found_release(&f);
+		}
+	}
+}
+
+void found_release(struct found *f)
+{
+	clock_map_release(&f->clock);
+}

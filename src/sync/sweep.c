@@ -1,0 +1,111 @@
+/* The fine search: for a given drift each event allows an interval of offsets per window near it; a sweep over the
+ * ends of those intervals finds the offset that most events allow. */
+#include "sync/coarse.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+struct tick { int64_t at; int change; };
+
+struct sweep {
+	const struct host_view *host;
+	const struct vm_view *vm;
+	const struct activity *act;
+	struct tick *tick;
+	size_t ticks, cap;
+	unsigned events;
+};
+
+static int by_at(const void *pa, const void *pb)
+{
+	const struct tick *a = pa, *b = pb;
+	if (a->at != b->at)
+		return a->at < b->at ? -1 : 1;
+	return b->change - a->change;  /* an interval that ends here still touches one that starts here */
+}
+
+static void add_event(struct sweep *s, unsigned cpu, int64_t at, int64_t reach)
+{
+	if (at - reach < s->host->begin || at + reach > s->host->end)
+		return;
+	const struct vthread *th = vm_thread_at(s->host, s->vm, cpu, at);
+	if (th != NULL && vthread_blind(th, at - reach, at + reach))
+		return;
+	s->events++;
+	size_t near = 0;
+	if (th == NULL)
+		return;
+	(void)vthread_mode(th, at + reach, &near);
+	for (; near > 0 && th->window[near - 1].to >= at - reach; near--) {
+		const struct span *w = &th->window[near - 1];
+		*ARRAY_PUSH(s->tick, s->ticks, s->cap) = (struct tick){ w->from - at < -reach ? -reach : w->from - at, 1 };
+		*ARRAY_PUSH(s->tick, s->ticks, s->cap) = (struct tick){ w->to - at > reach ? reach : w->to - at, -1 };
+	}
+}
+
+static void sweep_once(struct sweep *s, struct segment seg, int64_t reach, unsigned sample, struct guess *g)
+{
+	size_t all = 0;
+	s->ticks = 0;
+	s->events = 0;
+	for (unsigned c = 0; c < s->act->cpus; c++)
+		all += activity_find(&s->act->cpu[c], seg.to) - activity_find(&s->act->cpu[c], seg.from);
+	/* A sample is made of every stride-th run of 4 events, so that both ends of a burst take part. */
+	size_t stride = all / sample + 1;
+	for (unsigned c = 0; c < s->act->cpus; c++) {
+		const struct activity_cpu *cpu = &s->act->cpu[c];
+		for (size_t i = activity_find(cpu, seg.from); i < cpu->len && cpu->ts[i] <= seg.to; i++)
+			if ((i / 4) % stride == 0)
+				add_event(s, c, g->at_host + (int64_t)((double)(cpu->ts[i] - g->at_guest) * (1 + g->ppm / 1e6)), reach);
+	}
+	if (s->ticks > 0)
+		qsort(s->tick, s->ticks, sizeof *s->tick, by_at);
+	int now = 0, best = 0;
+	int64_t from = 0, to = 0;
+	for (size_t i = 0; i + 1 < s->ticks; i++) {
+		now += s->tick[i].change;
+		int64_t until = s->tick[i + 1].at;
+		if (now > best || (now == best && until - s->tick[i].at > to - from)) {
+			best = now;
+			from = s->tick[i].at;
+			to = until;
+		}
+	}
+	g->events = s->events;
+	g->covered = (unsigned)best;
+	g->slack = to - from;
+	g->at_host += from + (to - from) / 2;
+}
+
+static bool better(const struct guess *a, const struct guess *b)
+{
+	double sa = a->events == 0 ? 0 : (double)a->covered / a->events, sb = b->events == 0 ? 0 : (double)b->covered / b->events;
+	return sa > sb || (sa == sb && a->slack > b->slack);
+}
+
+void guess_sweep(const struct host_view *host, const struct vm_view *vm, const struct activity *act,
+                 struct segment seg, int64_t reach, unsigned sample, struct guess *g)
+{
+	struct sweep s = { .host = host, .vm = vm, .act = act };
+	double half = (double)(seg.to - seg.from) / 2 + 1;
+	struct guess best = *g;
+	/* Half a step moves the ends by `fine` ns; the range is what the search before this one left open. */
+	double fine = (double)reach / 32 < 2500 ? 2500 : (double)reach / 32;
+	double step = 2e6 * fine / half, range = 1e6 * (double)reach / half / 2;
+	best.covered = 0;
+	best.events = 0;
+	best.slack = -1;
+	for (double d = 0; d <= range; d += step) {
+		for (int sign = -1; sign <= (d > 0 ? 1 : -1); sign += 2) {
+			struct guess t = *g;
+			t.ppm += sign * d;
+			sweep_once(&s, seg, reach, sample, &t);
+			if (better(&t, &best))
+				best = t;
+		}
+	}
+	free(s.tick);
+	*g = best;
+}
