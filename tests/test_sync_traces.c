@@ -176,8 +176,68 @@ static void test_events(void **state)
 	on_all(check_events);
 }
 
+/* Without looking at a single synchronization event (containment), and with both kinds of pairs (auto). */
+static void check_contained(const char *dir, const struct truth *truth, struct trace **trace, size_t n,
+                            enum sync_method method)
+{
+	struct sync_options options = { .method = method };
+	struct sync_result r;
+	struct notes notes = { NULL, 0, 0 };
+	struct error err = ERROR_INIT;
+	bool lossy = strstr(dir, "lost") != NULL;
+	assert_int_equal(sync_run(trace, n, &options, &r, &notes, &err), 0);
+	const struct sync_vm *vm = only_guest(&r);
+	const struct trace_info *info = trace_info(vm->guest);
+	check_identity(truth, vm);
+	assert_int_equal(vm->method, method);
+	assert_int_equal(vm->clock.pieces, 1);
+	assert_int_equal(vm->clock.piece[0].quality, SYNC_ACCURATE);
+	assert_true(fabs(clock_line_ppm(&vm->clock.piece[0].line) - (truth->slope - 1) * 1e6) <= 6);
+	const int64_t at[2] = { info->begin, info->end };
+	for (int i = 0; i < 2; i++) {
+		int64_t low, high, host = true_host(truth, at[i]);
+		assert_true(llabs(clock_map_at(&vm->clock, at[i]) - host) <= (lossy ? 50000 : 5000));
+		assert_true(clock_map_bounds(&vm->clock, at[i], &low, &high));
+		assert_true(low <= host && host <= high);
+	}
+	assert_true(vm->containment == 1.0);
+	if (method == SYNC_AUTO) {
+		int64_t middle = info->begin + (info->end - info->begin) / 2;
+		assert_in_range(vm->band_events, 1, 1000000);
+		assert_in_range(vm->band_containment, 1, 1000000);
+		assert_true(clock_map_band(&vm->clock, middle) <= vm->band_events);
+		assert_true(clock_map_band(&vm->clock, middle) <= vm->band_containment);
+	}
+	sync_result_release(&r);
+	notes_release(&notes);
+}
+
+static void check_containment(const char *dir, const struct truth *truth, struct trace **trace, size_t n)
+{
+	check_contained(dir, truth, trace, n, SYNC_CONTAINMENT);
+}
+
+static void check_auto(const char *dir, const struct truth *truth, struct trace **trace, size_t n)
+{
+	check_contained(dir, truth, trace, n, SYNC_AUTO);
+}
+
+static void test_containment(void **state)
+{
+	(void)state;
+	on_all(check_containment);
+}
+
+static void test_auto(void **state)
+{
+	(void)state;
+	on_all(check_auto);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_events) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_events), cmocka_unit_test(test_containment), cmocka_unit_test(test_auto),
+	};
 	return cmocka_run_group_tests_name("sync traces", tests, NULL, NULL);
 }

@@ -52,25 +52,34 @@ int match_prove(const struct host_view *host, const struct guest_view *guest, st
 	return 0;
 }
 
+static int64_t band_of(const struct clock_map *clock, const struct guest_view *guest)
+{
+	return clock_map_band(clock, guest->begin + (guest->end - guest->begin) / 2);
+}
+
+static void begin_match(struct match *m, const struct vm_view *vm, enum sync_method method)
+{
+	copy_view(m, vm);
+	m->method = method;
+	m->share = -1;
+	m->band_events = m->band_containment = -1;
+}
+
 int match_events(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
                  struct match *m, struct error *err)
 {
-	struct pair_list pairs;
 	bool *mine = vm == NULL ? NULL : vm_threads(host, vm);
-	copy_view(m, vm);
-	m->method = SYNC_EVENTS;
-	m->share = -1;
-	m->band_events = m->band_containment = -1;
-	pairs_match(&guest->marks, &host->marks, mine, &pairs);
-	m->pairs = pairs.len;
-	m->unmatched = pairs.unmatched;
-	fit_pairs(&pairs, guest->begin, &m->clock);
-	for (size_t i = 0; i < pairs.len; i++)
-		m->used += !pairs.pair[i].rejected;
+	struct pair_list *pairs = &m->events;
+	begin_match(m, vm, SYNC_EVENTS);
+	pairs_match(&guest->marks, &host->marks, mine, pairs);
+	m->pairs = pairs->len;
+	m->unmatched = pairs->unmatched;
+	fit_pairs(pairs, guest->begin, &m->clock);
+	for (size_t i = 0; i < pairs->len; i++)
+		m->used += !pairs->pair[i].rejected;
 	if (vm != NULL)
-		vm_number_by_pairs(&m->view, &pairs);
-	m->band_events = clock_map_band(&m->clock, guest->begin + (guest->end - guest->begin) / 2);
-	pairs_release(&pairs);
+		vm_number_by_pairs(&m->view, pairs);
+	m->band_events = band_of(&m->clock, guest);
 	free(mine);
 	return match_prove(host, guest, m, err);
 }
@@ -100,10 +109,7 @@ int match_containment(const struct host_view *host, const struct vm_view *vm, st
                       struct match *m, struct error *err)
 {
 	struct found found;
-	copy_view(m, vm);
-	m->method = SYNC_CONTAINMENT;
-	m->share = -1;
-	m->band_events = m->band_containment = -1;
+	begin_match(m, vm, SYNC_CONTAINMENT);
 	if (need_activity(host, guest, err) != 0)
 		return -1;
 	search_containment(host, vm, &guest->activity, &found);
@@ -111,13 +117,74 @@ int match_containment(const struct host_view *host, const struct vm_view *vm, st
 	m->pairs = found.lock.pairs;
 	m->used = found.lock.used;
 	m->doubt = found.doubt;
-	m->band_containment = clock_map_band(&m->clock, guest->begin + (guest->end - guest->begin) / 2);
+	m->band_containment = band_of(&m->clock, guest);
+	return match_prove(host, guest, m, err);
+}
+
+static void copy_clock(struct clock_map *to, const struct clock_map *from)
+{
+	to->pieces = from->pieces;
+	to->piece = mem_new(from->pieces, sizeof *to->piece);
+	for (size_t i = 0; i < from->pieces; i++) {
+		to->piece[i] = from->piece[i];
+		struct clock_edge *edge[2] = { &to->piece[i].low, &to->piece[i].high };
+		for (int k = 0; k < 2; k++) {
+			struct clock_point *point = edge[k]->point;
+			edge[k]->point = mem_new(edge[k]->points, sizeof *point);
+			if (edge[k]->points > 0)
+				memcpy(edge[k]->point, point, edge[k]->points * sizeof *point);
+		}
+	}
+}
+
+int match_both(const struct host_view *host, struct guest_view *guest, struct match *m, struct error *err)
+{
+	struct lock lock;
+	struct clock_map both, alone;
+	if (need_activity(host, guest, err) != 0)
+		return -1;
+	copy_clock(&both, &m->clock);
+	lock_clock(host, &m->view, &guest->activity, &m->events, &both, &lock);
+	struct match old = *m;
+	m->clock = both;
+	if (match_prove(host, guest, m, err) != 0)
+		return -1;
+	if (lock.pairs == 0 || m->share < old.share || m->clock.pieces > old.clock.pieces) {
+		clock_map_release(&both);
+		*m = old;
+		return 0;
+	}
+	m->method = SYNC_AUTO;
+	m->pairs += lock.pairs;
+	m->used = lock.used;
+	copy_clock(&alone, &both);
+	lock_clock(host, &m->view, &guest->activity, NULL, &alone, &lock);
+	m->band_containment = band_of(&alone, guest);
+	clock_map_release(&alone);
+	clock_map_release(&old.clock);
+	return 0;
+}
+
+int match_offset(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
+                 int64_t offset, struct match *m, struct error *err)
+{
+	int64_t at;
+	begin_match(m, vm, SYNC_OFFSET);
+	if (__builtin_add_overflow(guest->begin, offset, &at))
+		return error_set(err, STATUS_USAGE, "give nanoseconds that take the guest's time to the host's",
+		                 "%s: an offset of %lld ns is out of range", trace_info(guest->trace)->machine,
+		                 (long long)offset);
+	struct clock_line line = { guest->begin, at, 0 };
+	m->clock.piece = mem_new(1, sizeof *m->clock.piece);
+	m->clock.pieces = 1;
+	m->clock.piece[0] = (struct clock_piece){ .from = guest->begin, .line = line, .lowest = line, .highest = line };
 	return match_prove(host, guest, m, err);
 }
 
 void match_release(struct match *m)
 {
 	free(m->view.vcpu);
+	pairs_release(&m->events);
 	clock_map_release(&m->clock);
 	memset(m, 0, sizeof *m);
 }

@@ -23,6 +23,7 @@ struct match {
 	struct vm_view view;      /* the VM with its vCPUs numbered by this match; owns its vcpu array */
 	struct clock_map clock;
 	enum sync_method method;
+	struct pair_list events;  /* the pairs of synchronization events, judged */
 	uint64_t pairs, used, unmatched;
 	int64_t band_events, band_containment;
 	struct containment proof;
@@ -36,6 +37,11 @@ int match_events(const struct host_view *host, const struct vm_view *vm, const s
 /* Fills *m by containment alone. */
 int match_containment(const struct host_view *host, const struct vm_view *vm, struct guest_view *guest,
                       struct match *m, struct error *err);
+/* Adds the pairs of containment to a match by events.  Leaves it as it is when they do not agree. */
+int match_both(const struct host_view *host, struct guest_view *guest, struct match *m, struct error *err);
+/* Fills *m with a clock that somebody gave: host = guest + offset. */
+int match_offset(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
+                 int64_t offset, struct match *m, struct error *err);
 /* How well m->clock contains. */
 int match_prove(const struct host_view *host, const struct guest_view *guest, struct match *m, struct error *err);
 void match_release(struct match *m);

@@ -26,51 +26,89 @@ struct run {
 
 /* ---- candidates */
 
-static int try_events(struct run *r, size_t guest, size_t vm)
+#define PROVED 0.98  /* containment above which a match by events needs no second opinion */
+
+static int add_match(struct run *r, struct match *m, int status)
 {
-	struct match m = { .guest = guest, .vm = vm };
-	const struct vm_view *view = vm == SIZE_MAX ? NULL : &r->vms.vm[vm];
-	int status = match_events(&r->view, view, &r->guest[guest], &m, r->err);
-	if (status == 0 && m.pairs > 0)
-		*ARRAY_PUSH(r->match, r->matches, r->match_cap) = m;
+	if (status == 0 && m->clock.pieces > 0)
+		*ARRAY_PUSH(r->match, r->matches, r->match_cap) = *m;
 	else
-		match_release(&m);
+		match_release(m);
 	return status;
 }
 
-static int try_containment(struct run *r, size_t guest, size_t vm)
+/* By events in every VM, and in the host's trace as a whole when it shows no VM. */
+static int try_events(struct run *r, size_t guest, bool *proved)
 {
-	struct match m = { .guest = guest, .vm = vm };
-	int status = match_containment(&r->view, &r->vms.vm[vm], &r->guest[guest], &m, r->err);
-	if (status == 0 && m.clock.pieces > 0)
-		*ARRAY_PUSH(r->match, r->matches, r->match_cap) = m;
-	else
-		match_release(&m);
-	return status;
+	size_t n = r->vms.len == 0 ? 1 : r->vms.len;
+	*proved = false;
+	for (size_t v = 0; v < n; v++) {
+		struct match m = { .guest = guest, .vm = r->vms.len == 0 ? SIZE_MAX : v };
+		const struct vm_view *view = r->vms.len == 0 ? NULL : &r->vms.vm[v];
+		int status = match_events(&r->view, view, &r->guest[guest], &m, r->err);
+		if (status == 0 && m.share >= PROVED && r->options->method == SYNC_AUTO)
+			status = match_both(&r->view, &r->guest[guest], &m, r->err);
+		*proved = *proved || m.share >= PROVED;
+		if (add_match(r, &m, status) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* By containment in every VM that no guest has proved to be its own by events. */
+static int try_containment(struct run *r, size_t guest)
+{
+	for (size_t v = 0; v < r->vms.len; v++) {
+		struct match m = { .guest = guest, .vm = v };
+		bool taken = false;
+		for (size_t i = 0; i < r->matches; i++)
+			taken = taken || (r->match[i].vm == v && r->match[i].method != SYNC_CONTAINMENT && r->match[i].share >= PROVED);
+		const struct progress *p = &r->options->progress;
+		if (p->tick != NULL && p->tick(p->arg, "looking for the guests' clocks", guest * r->vms.len + v,
+		                               r->guests * r->vms.len) != 0)
+			return error_set(r->err, STATUS_CANCELLED, NULL, "synchronization: interrupted");
+		if (!taken && add_match(r, &m, match_containment(&r->view, &r->vms.vm[v], &r->guest[guest], &m, r->err)) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int try_offset(struct run *r, size_t guest, int64_t offset)
+{
+	size_t n = r->vms.len == 0 ? 1 : r->vms.len;
+	for (size_t v = 0; v < n; v++) {
+		struct match m = { .guest = guest, .vm = r->vms.len == 0 ? SIZE_MAX : v };
+		const struct vm_view *view = r->vms.len == 0 ? NULL : &r->vms.vm[v];
+		if (add_match(r, &m, match_offset(&r->view, view, &r->guest[guest], offset, &m, r->err)) != 0)
+			return -1;
+	}
+	return 0;
 }
 
 static int find_candidates(struct run *r)
 {
-	for (size_t g = 0; g < r->guests; g++) {
-		if (r->options->method == SYNC_CONTAINMENT) {
-			for (size_t v = 0; v < r->vms.len; v++)
-				if (try_containment(r, g, v) != 0)
-					return -1;
-			continue;
-		}
-		for (size_t v = 0; v < r->vms.len; v++)
-			if (try_events(r, g, v) != 0)
-				return -1;
-		if (r->vms.len == 0 && try_events(r, g, SIZE_MAX) != 0)
-			return -1;
+	enum sync_method method = r->options->method;
+	bool *proved = mem_new(r->guests, sizeof *proved);
+	int status = 0;
+	for (size_t g = 0; g < r->guests && status == 0; g++) {
+		if (method == SYNC_AUTO || method == SYNC_EVENTS)
+			status = try_events(r, g, &proved[g]);
+		else if (method == SYNC_OFFSET || method == SYNC_NONE)
+			status = try_offset(r, g, method == SYNC_OFFSET ? r->options->offset : 0);
 	}
-	return 0;
+	for (size_t g = 0; g < r->guests && status == 0; g++)
+		if (method == SYNC_CONTAINMENT || (method == SYNC_AUTO && !proved[g]))
+			status = try_containment(r, g);
+	free(proved);
+	return status;
 }
 
 /* Better candidates first. */
 static int by_merit(const void *pa, const void *pb)
 {
 	const struct match *a = pa, *b = pb;
+	if ((a->doubt == NULL) != (b->doubt == NULL))
+		return a->doubt == NULL ? -1 : 1;
 	int ca = (int)(a->share * 100), cb = (int)(b->share * 100);
 	if (ca != cb)
 		return ca > cb ? -1 : 1;
@@ -131,14 +169,11 @@ static struct sync_vm *new_vm(struct sync_result *out)
 }
 
 /* The clock that nothing is known of: identity, quality ABSENT. */
-static void unknown_clock(struct clock_map *map, int64_t begin, int64_t offset)
+static void unknown_clock(struct clock_map *map, int64_t begin)
 {
-	int64_t host;
-	if (__builtin_add_overflow(begin, offset, &host))
-		host = begin;
 	map->piece = mem_new(1, sizeof *map->piece);
 	map->pieces = 1;
-	struct clock_line line = { begin, host, 0 };
+	struct clock_line line = { begin, begin, 0 };
 	map->piece[0] = (struct clock_piece){ .from = begin, .line = line, .lowest = line, .highest = line };
 }
 
@@ -147,7 +182,7 @@ static void take_match(struct run *r, struct sync_vm *vm, struct match *m)
 	vm->guest = r->guest[m->guest].trace;
 	vm->clock = m->clock;
 	m->clock = (struct clock_map){ NULL, 0 };
-	vm->method = m->method;
+	vm->method = r->options->method == SYNC_NONE ? SYNC_NONE : m->method;
 	vm->pairs = m->pairs;
 	vm->unmatched = m->unmatched;
 	vm->band_events = m->band_events;
@@ -164,7 +199,16 @@ static struct match *winner(struct run *r, const bool *won, bool of_guest, size_
 	return NULL;
 }
 
-static void describe(struct run *r, const struct sync_vm *vm)
+/* Why this guest has no clock, of the best candidate. */
+static const char *doubt_of(const struct run *r, size_t guest)
+{
+	for (size_t i = 0; i < r->matches; i++)
+		if (r->match[i].guest == guest && r->match[i].doubt != NULL)
+			return r->match[i].doubt;
+	return r->host == NULL ? "no trace of its host" : "no synchronization events, and no VM to compare it with";
+}
+
+static void describe(struct run *r, const struct sync_vm *vm, const char *doubt)
 {
 	char name[128];
 	text_escape(name, sizeof name, vm->name);
@@ -184,19 +228,34 @@ static void describe(struct run *r, const struct sync_vm *vm)
 	if (vm->containment >= 0 && vm->containment < 0.99)
 		notes_add(r->notes, "%s: only %.2f %% of its events lie within guest mode of its vCPUs; do not trust its clock",
 		          name, vm->containment * 100);
-	if (vm->method == SYNC_NONE && vm->guest != NULL && r->options->method != SYNC_NONE)
-		notes_add(r->notes, "%s: its clock against the host's could not be determined; its times are its own", name);
+	if (doubt != NULL)
+		notes_add(r->notes, "%s: its clock cannot be told (%s); its times are its own", name, doubt);
+}
+
+/* Two VMs in which a guest fits by containment: neither is proved. */
+static void doubt_rivals(struct run *r)
+{
+	static const char *const rivals = "it fits more than one of the host's VMs";
+	for (size_t i = 0; i < r->matches; i++) {
+		for (size_t k = 0; k < i; k++) {
+			struct match *a = &r->match[i], *b = &r->match[k];
+			bool clash = a->guest == b->guest && a->method == SYNC_CONTAINMENT && b->method == SYNC_CONTAINMENT;
+			if (clash && (a->doubt == NULL || a->doubt == rivals) && (b->doubt == NULL || b->doubt == rivals))
+				a->doubt = b->doubt = rivals;
+		}
+	}
 }
 
 static void fill_result(struct run *r, struct sync_result *out)
 {
+	doubt_rivals(r);
 	bool *won = mem_new(r->matches, sizeof *won), *vm_done = mem_new(r->vms.len, sizeof *vm_done);
 	bool *guest_done = mem_new(r->guests, sizeof *guest_done);
 	if (r->matches > 0)
 		qsort(r->match, r->matches, sizeof *r->match, by_merit);
 	for (size_t i = 0; i < r->matches; i++) {
 		const struct match *m = &r->match[i];
-		won[i] = !guest_done[m->guest] && (m->vm == SIZE_MAX || !vm_done[m->vm]);
+		won[i] = !guest_done[m->guest] && (m->vm == SIZE_MAX || !vm_done[m->vm]) && m->doubt == NULL;
 		guest_done[m->guest] |= won[i];
 		if (won[i] && m->vm != SIZE_MAX)
 			vm_done[m->vm] = true;
@@ -216,8 +275,8 @@ static void fill_result(struct run *r, struct sync_result *out)
 		else
 			vm->host_comm = mem_dup("");
 		if (vm->clock.pieces == 0)
-			unknown_clock(&vm->clock, r->guest[g].begin, 0);
-		describe(r, vm);
+			unknown_clock(&vm->clock, r->guest[g].begin);
+		describe(r, vm, m == NULL ? doubt_of(r, g) : NULL);
 	}
 	for (size_t v = 0; v < r->vms.len; v++) {
 		if (vm_done[v])

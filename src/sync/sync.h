@@ -79,7 +79,6 @@ struct sync_vm {
 	size_t vcpus;
 	struct sync_life { int64_t from, to; } *life;  /* of vcpu[i]: host ns while that TID was it; TIDs are reused */
 	struct clock_map clock;  /* pieces == 0 without a guest trace */
-	bool guessed;            /* the trace and the VM belong together for want of another, nothing proves it */
 	enum sync_method method; /* what gave the clock: events, containment, offset, none; auto = both kinds of pairs */
 	uint64_t pairs;          /* matched */
 	uint64_t unmatched;      /* keys without a partner */
