@@ -137,13 +137,19 @@ static bool same_line(const struct clock_line *a, const struct clock_line *b)
 	return a->drift == b->drift && clock_line_at(a, b->ref_guest) == b->ref_host;
 }
 
+static bool same_edge(const struct clock_edge *a, const struct clock_edge *b)
+{
+	return a->points == b->points && (a->points == 0 || memcmp(a->point, b->point, a->points * sizeof *a->point) == 0);
+}
+
 static bool same_clock(const struct clock_map *a, const struct clock_map *b)
 {
 	if (a->pieces != b->pieces)
 		return false;
 	for (size_t i = 0; i < a->pieces; i++)
 		if (a->piece[i].from != b->piece[i].from || !same_line(&a->piece[i].lowest, &b->piece[i].lowest) ||
-		    !same_line(&a->piece[i].highest, &b->piece[i].highest) || !same_line(&a->piece[i].line, &b->piece[i].line))
+		    !same_line(&a->piece[i].highest, &b->piece[i].highest) || !same_line(&a->piece[i].line, &b->piece[i].line) ||
+		    !same_edge(&a->piece[i].low, &b->piece[i].low) || !same_edge(&a->piece[i].high, &b->piece[i].high))
 			return false;
 	return true;
 }
