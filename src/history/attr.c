@@ -30,15 +30,9 @@ int attr_open(struct attr *a, const struct history *h, uint32_t id, struct error
 	return 0;
 }
 
-static int check_row(const struct attr *a, uint32_t i, struct error *err)
+/* Finds the last of the rows [low, low + n) that starts at or before t; the rows on the way are not verified. */
+static uint32_t search(const struct attr *a, int64_t t, uint32_t low, uint32_t n)
 {
-	return file_check(a->h, SECTION_INDEX, a->index + (uint64_t)i * a->row, a->row, err);
-}
-
-/* Finds the last row that starts at or before t; the rows on the way are not verified. */
-static uint32_t search(const struct attr *a, int64_t t)
-{
-	uint32_t low = 0, n = a->chunks;
 	while (n > 1) {
 		uint32_t half = n / 2;
 		low += attr_start(a, low + half) <= t ? half : 0;
@@ -47,25 +41,58 @@ static uint32_t search(const struct attr *a, int64_t t)
 	return low;
 }
 
-int attr_seek(const struct attr *a, int64_t t, uint32_t *chunk, struct error *err)
+/* The search trusts what it reads; its result is proved by two verified rows. */
+static int prove(const struct attr *a, int64_t t, uint32_t i, uint32_t *chunk, struct error *err)
 {
+	bool last = i + 1 == a->chunks;
 	*chunk = a->chunks;
-	if (!a->chunks)
-		return 0;
-	/* The search trusts what it reads; its result is proved by two verified rows. */
-	uint32_t i = search(a, t);
-	if (check_row(a, i, err) || (i + 1 < a->chunks && check_row(a, i + 1, err)))
+	if (file_check(a->h, SECTION_INDEX, a->index + (uint64_t)i * a->row, last ? a->row : 2 * a->row, err))
 		return -1;
 	int64_t start = attr_start(a, i);
 	if (start > t && i == 0)
 		return 0;
-	if (start <= t && (i + 1 == a->chunks || attr_start(a, i + 1) > t)) {
+	if (start <= t && (last || attr_start(a, i + 1) > t)) {
 		*chunk = i;
 		return 0;
 	}
 	if (file_check(a->h, SECTION_INDEX, a->index, (uint64_t)a->chunks * a->row, err))
 		return -1;
 	return file_damaged(a->h, a->index + (uint64_t)i * a->row, "the index is out of order", err);
+}
+
+int attr_seek(const struct attr *a, int64_t t, uint32_t *chunk, struct error *err)
+{
+	*chunk = a->chunks;
+	return a->chunks ? prove(a, t, search(a, t, 0, a->chunks), chunk, err) : 0;
+}
+
+int attr_seek_near(const struct attr *a, int64_t t, uint32_t guess, uint32_t *chunk, struct error *err)
+{
+	*chunk = a->chunks;
+	if (!a->chunks)
+		return 0;
+	uint32_t low = guess < a->chunks ? guess : a->chunks - 1, high = low + 1, step = 1;
+	/* Double the step until [low, high) holds the answer. */
+	while (low && attr_start(a, low) > t) {
+		high = low;
+		low -= step < low ? step : low;
+		step *= 2;
+	}
+	while (high < a->chunks && attr_start(a, high) <= t) {
+		low = high;
+		high += step < a->chunks - high ? step : a->chunks - high;
+		step *= 2;
+	}
+	return prove(a, t, search(a, t, low, high - low), chunk, err);
+}
+
+void attr_prefetch(const struct attr *a, uint32_t i, uint32_t next)
+{
+	uint64_t place = get64(a->rows + (uint64_t)a->row * i + ROW_PLACE), offset = PLACE_OFFSET(place);
+	for (unsigned at = 0; at < PLACE_SIZE(place) && offset + at < a->h->size; at += 64)
+		__builtin_prefetch(a->h->map + offset + at);
+	for (unsigned at = 0; next < a->chunks && at < 2 * a->row; at += 64)
+		__builtin_prefetch(a->rows + (uint64_t)a->row * next + at);
 }
 
 int attr_damaged(const struct attr *a, uint32_t chunk, const char *why, struct error *err)
@@ -77,7 +104,7 @@ int attr_chunk(const struct attr *a, uint32_t i, struct chunk *c, struct error *
 {
 	const struct history *h = a->h;
 	bool last = i + 1 == a->chunks;
-	if (check_row(a, i, err) || (!last && check_row(a, i + 1, err)))
+	if (file_check(h, SECTION_INDEX, a->index + (uint64_t)i * a->row, last ? a->row : 2 * a->row, err))
 		return -1;
 	uint64_t place = get64(a->rows + (uint64_t)a->row * i + ROW_PLACE), offset = PLACE_OFFSET(place);
 	int64_t start = attr_start(a, i), end = last ? h->end : attr_start(a, i + 1) - 1;

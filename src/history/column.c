@@ -109,21 +109,6 @@ int column_parse(struct column *c, const uint8_t *p, const uint8_t *limit, unsig
 	return 0;
 }
 
-void column_get(const struct column *c, uint64_t *x, unsigned count)
-{
-	if (c->width == 64) {
-		for (unsigned i = 0; i < count; i++)
-			x[i] = get64(c->packed + 8 * (size_t)i);
-	} else {
-		uint64_t mask = (UINT64_C(1) << c->width) - 1;
-		size_t bit = 0;
-		for (unsigned i = 0; i < count; i++, bit += c->width)
-			x[i] = get64(c->packed + bit / 8) >> bit % 8 & mask;
-	}
-	for (unsigned e = 0; e < c->exceptions && c->place[e] < count; e++)
-		x[c->place[e]] |= packed_get(c->high, c->high_width, e) << c->width;
-}
-
 uint64_t column_one(const struct column *c, unsigned i)
 {
 	uint64_t x = packed_get(c->packed, c->width, i);

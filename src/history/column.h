@@ -53,8 +53,56 @@ uint8_t *column_put(uint8_t *dst, const uint64_t *x, unsigned n, bool may_except
 int column_parse(struct column *c, const uint8_t *p, const uint8_t *limit, unsigned n, unsigned width,
                  unsigned exceptions, const uint8_t **end);
 
+/* The numbers [from, to) into x[0 ..].  *exception is the first exception at or behind `from`, then behind `to`. */
+static inline void column_part(const struct column *c, uint64_t *x, unsigned from, unsigned to, unsigned *exception)
+{
+	if (c->width == 64) {
+		for (unsigned i = from; i < to; i++)
+			x[i - from] = get64(c->packed + 8 * (size_t)i);
+		return;
+	}
+	uint64_t mask = (UINT64_C(1) << c->width) - 1;
+	size_t bit = (size_t)from * c->width;
+	for (unsigned i = from; i < to; i++, bit += c->width)
+		x[i - from] = get64(c->packed + bit / 8) >> bit % 8 & mask;
+	for (; *exception < c->exceptions && c->place[*exception] < to; ++*exception)
+		x[c->place[*exception] - from] |= packed_get(c->high, c->high_width, *exception) << c->width;
+}
+
+/* The eight numbers from `from` on into x[0 .. 7], and their sum (less than 2^60 without exceptions, if the width is
+ * at most 57).  The same as column_part(), without a loop, because this is where sums spend their time. */
+static inline uint64_t column_eight(const struct column *c, uint64_t x[8], unsigned from, unsigned *exception)
+{
+	unsigned w = c->width;
+	const uint8_t *p = c->packed;
+	size_t bit = (size_t)from * w;
+	uint64_t mask = (UINT64_C(1) << w) - 1, sum = 0;
+#define COLUMN_STEP(j) \
+	x[j] = get64(p + (bit + (j) * w) / 8) >> (bit + (j) * w) % 8 & mask, sum += x[j]
+	COLUMN_STEP(0);
+	COLUMN_STEP(1);
+	COLUMN_STEP(2);
+	COLUMN_STEP(3);
+	COLUMN_STEP(4);
+	COLUMN_STEP(5);
+	COLUMN_STEP(6);
+	COLUMN_STEP(7);
+#undef COLUMN_STEP
+	for (; *exception < c->exceptions && c->place[*exception] < from + 8; ++*exception) {
+		uint64_t high = packed_get(c->high, c->high_width, *exception) << w;
+		x[c->place[*exception] - from] |= high;
+		/* Stays on top when it overflows: such durations exceed every span. */
+		sum = sum + high < sum ? UINT64_MAX >> 1 : sum + high;
+	}
+	return sum;
+}
+
 /* The first `count` numbers into x. */
-void column_get(const struct column *c, uint64_t *x, unsigned count);
+static inline void column_get(const struct column *c, uint64_t *x, unsigned count)
+{
+	column_part(c, x, 0, count, &(unsigned){ 0 });
+}
+
 uint64_t column_one(const struct column *c, unsigned i);
 
 #endif

@@ -65,7 +65,7 @@ int file_verify_block(const struct history *h, uint64_t block, struct error *err
 	return 0;
 }
 
-int file_check(const struct history *h, enum section s, uint64_t offset, uint64_t size, struct error *err)
+int file_check_slowly(const struct history *h, enum section s, uint64_t offset, uint64_t size, struct error *err)
 {
 	uint64_t at = h->section[s].offset, len = h->section[s].size;
 	if (offset < at || offset - at > len || size > len - (offset - at))
@@ -125,6 +125,7 @@ static int read_header(struct history *h, struct error *err)
 	if (!sound)
 		return file_damaged(h, 0, "the checksum of the header differs", err);
 	h->block = get32(p + HEADER_BLOCK);
+	h->block_shift = h->block ? (unsigned)__builtin_ctz(h->block) : 0;
 	h->begin = (int64_t)get64(p + HEADER_BEGIN);
 	h->end = (int64_t)get64(p + HEADER_END);
 	h->intervals = get64(p + HEADER_INTERVALS);

@@ -20,7 +20,7 @@ struct history {
 	int64_t begin, end;
 	uint64_t intervals, chunks;
 	uint32_t attributes, sets, metas;
-	unsigned block;                      /* bytes */
+	unsigned block, block_shift;         /* bytes, and their binary logarithm */
 	struct { uint64_t offset, size; } section[SECTIONS];
 	uint64_t blocks, sum_blocks;
 	_Atomic uint64_t *verified;          /* bit per block, then bit per block of sums */
@@ -34,12 +34,24 @@ int file_damaged(const struct history *h, uint64_t offset, const char *why, stru
 
 int file_verify_block(const struct history *h, uint64_t block, struct error *err);
 
-/* Makes sure that [offset, offset + size) lies in the section and is undamaged. */
-int file_check(const struct history *h, enum section s, uint64_t offset, uint64_t size, struct error *err);
-
 static inline bool file_verified(const struct history *h, uint64_t block)
 {
 	return atomic_load_explicit(&h->verified[block / 64], memory_order_acquire) >> block % 64 & 1;
+}
+
+int file_check_slowly(const struct history *h, enum section s, uint64_t offset, uint64_t size, struct error *err);
+
+/* Makes sure that [offset, offset + size) lies in the section and is undamaged. */
+static inline int file_check(const struct history *h, enum section s, uint64_t offset, uint64_t size,
+                             struct error *err)
+{
+	uint64_t at = offset - h->section[s].offset, len = h->section[s].size;
+	uint64_t block = offset >> h->block_shift;
+	/* The usual case: within one block that is known to be sound. */
+	if (at < len && size <= len - at && size && (offset + size - 1) >> h->block_shift == block &&
+	    file_verified(h, block))
+		return 0;
+	return file_check_slowly(h, s, offset, size, err);
 }
 
 /* An attribute, opened for queries. */
@@ -63,6 +75,10 @@ static inline int64_t attr_start(const struct attr *a, uint32_t chunk)
 
 /* The chunk that holds t, or `chunks` (none) when t precedes the first change.  -1 on damage. */
 int attr_seek(const struct attr *a, int64_t t, uint32_t *chunk, struct error *err);
+/* The same, fast when the chunk is near `guess`. */
+int attr_seek_near(const struct attr *a, int64_t t, uint32_t guess, uint32_t *chunk, struct error *err);
+/* Has the processor fetch chunk i, and row `next` of the index, which are not needed before some others. */
+void attr_prefetch(const struct attr *a, uint32_t i, uint32_t next);
 int attr_chunk(const struct attr *a, uint32_t i, struct chunk *c, struct error *err);
 /* The damage is in the chunk. */
 int attr_damaged(const struct attr *a, uint32_t chunk, const char *why, struct error *err);

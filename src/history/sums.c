@@ -6,16 +6,20 @@
  * with a state of a set. */
 #include "history/file.h"
 
+#define AHEAD 6   /* cells whose chunks are fetched before their turn */
+#define STRIDE 8  /* durations decoded at a time; their codes (5 bits at most) fit one word */
+
 /* A moving F(t). */
 struct tally {
 	struct attr a;
 	struct chunk c;
-	uint32_t k;                 /* the chunk, or a.chunks: before the first change; UINT32_MAX: nowhere yet */
+	uint32_t k;                 /* the chunk that is loaded, or UINT32_MAX */
 	unsigned i;                 /* interval in the chunk */
-	int64_t at;                 /* its start */
-	uint64_t base[HISTORY_STATES];  /* F(start of the chunk) */
-	uint64_t part[32];          /* time per code from there to `at` */
-	uint64_t less[CHUNK_MAX];
+	unsigned from, to;          /* less[] holds the durations of [from, to) */
+	unsigned exception;         /* of the durations, the next one to decode */
+	int64_t at;                 /* start of i */
+	uint64_t part[32];          /* time per code from the start of the chunk to `at` */
+	uint64_t less[STRIDE];      /* durations - 1 */
 };
 
 static int tally_open(struct tally *y, const struct history *h, uint32_t attr, struct error *err)
@@ -33,52 +37,92 @@ static int tally_load(struct tally *y, uint32_t k, struct error *err)
 	y->k = UINT32_MAX;
 	if (attr_chunk(&y->a, k, &y->c, err))
 		return -1;
-	const uint8_t *sum = y->a.rows + (uint64_t)y->a.row * k + ROW_SUMS;
-	memset(y->base, 0, sizeof y->base);
-	if (y->a.sums)
-		for (uint32_t left = y->a.mask; left; left &= left - 1, sum += 8)
-			y->base[__builtin_ctz(left)] = get64(sum);
-	memset(y->part, 0, sizeof y->part);
-	column_get(&y->c.duration, y->less, y->c.n - 1);
-	y->i = 0;
+	for (unsigned code = 0; code < 1u << y->c.code.width; code++)
+		y->part[code] = 0;
+	y->i = y->from = y->to = y->exception = 0;
 	y->at = y->c.start;
 	y->k = k;
 	return 0;
 }
 
-/* F(t) into f; t lies within the span or one behind it. */
-static int tally_to(struct tally *y, int64_t t, uint64_t f[HISTORY_STATES], struct error *err)
+/* Decodes the next durations; returns their sum when there are STRIDE of them, else more than any time. */
+static uint64_t tally_decode(struct tally *y)
 {
-	if (y->k >= y->a.chunks || t < y->at || t - 1 > y->c.end) {
-		uint32_t k;
-		if (attr_seek(&y->a, t, &k, err))
-			return -1;
-		if (k == y->a.chunks) {
-			memset(f, 0, HISTORY_STATES * sizeof *f);
-			return 0;
-		}
-		if (tally_load(y, k, err))
-			return -1;
+	unsigned last = y->c.n - 1;
+	y->from = y->to;
+	if (last - y->to >= STRIDE && y->c.duration.width < 64) {
+		y->to += STRIDE;
+		return column_eight(&y->c.duration, y->less, y->from, &y->exception) + STRIDE;
 	}
+	y->to = last - y->to < STRIDE ? last : y->to + STRIDE;
+	column_part(&y->c.duration, y->less, y->from, y->to, &y->exception);
+	return UINT64_MAX;
+}
+
+/* Adds the STRIDE durations at hand to the time of their codes. */
+static void tally_add(struct tally *y)
+{
+	unsigned width = y->c.code.width, mask = (1u << width) - 1;
+	size_t bit = (size_t)y->from * width;
+	uint64_t codes = get64(y->c.code.packed + bit / 8) >> bit % 8;
+#define TALLY_STEP(j) y->part[codes & mask] += y->less[j] + 1, codes >>= width
+	TALLY_STEP(0);
+	TALLY_STEP(1);
+	TALLY_STEP(2);
+	TALLY_STEP(3);
+	TALLY_STEP(4);
+	TALLY_STEP(5);
+	TALLY_STEP(6);
+	TALLY_STEP(7);
+#undef TALLY_STEP
+	y->i = y->to;
+}
+
+/* Moves on to the interval that holds t; returns how far into it t is. */
+static uint64_t tally_walk(struct tally *y, int64_t t)
+{
 	uint64_t left = (uint64_t)t - (uint64_t)y->at;
-	unsigned i = y->i, last = y->c.n - 1, width = y->c.code.width;
-	const uint8_t *packed = y->c.code.packed;
-	for (; i < last && y->less[i] < left; i++) {
-		left -= y->less[i] + 1;
-		y->part[packed_get(packed, width, i)] += y->less[i] + 1;
+	unsigned last = y->c.n - 1, width = y->c.code.width;
+	for (;;) {
+		for (; y->i < y->to && y->less[y->i - y->from] < left; y->i++) {
+			uint64_t ns = y->less[y->i - y->from] + 1;
+			left -= ns;
+			y->part[packed_get(y->c.code.packed, width, y->i)] += ns;
+		}
+		if (y->i < y->to || y->i == last)
+			break;
+		for (uint64_t sum; (sum = tally_decode(y)) <= left; left -= sum)
+			tally_add(y);
 	}
-	y->i = i;
 	y->at = (int64_t)((uint64_t)t - left);
-	memcpy(f, y->base, sizeof y->base);
-	uint64_t now = packed_get(packed, width, i);
-	for (unsigned code = 0; code < 1u << width; code++) {
+	return left;
+}
+
+/* F(t) into f, where t lies in chunk k or is one behind it; k == chunks: t precedes the first change.  States that
+ * the attribute never has stay as they are in f. */
+static int tally_to(struct tally *y, uint32_t k, int64_t t, uint64_t f[HISTORY_STATES], struct error *err)
+{
+	bool before = k == y->a.chunks;
+	if (!before && (y->k != k || t < y->at) && tally_load(y, k, err))
+		return -1;
+	const uint8_t *sum = y->a.rows + (uint64_t)y->a.row * k + ROW_SUMS;
+	bool sums = !before && y->a.sums;
+	for (uint32_t states = y->a.mask; states; states &= states - 1, sum += 8)
+		f[__builtin_ctz(states)] = sums ? get64(sum) : 0;
+	if (before)
+		return 0;
+	uint64_t left = tally_walk(y, t), now = packed_get(y->c.code.packed, y->c.code.width, y->i);
+	for (unsigned code = 0; code < 1u << y->c.code.width; code++) {
 		uint64_t ns = y->part[code] + (code == now ? left : 0);
-		int64_t state;
+		int64_t value;
 		if (!ns)
 			continue;
-		if (!chunk_decode(&y->c, code, &state))
-			return attr_damaged(&y->a, y->k, "a value is out of range", err);
-		f[state == HISTORY_NULL ? NULL_STATE : (unsigned)state] += ns;
+		if (!chunk_decode(&y->c, code, &value))
+			return attr_damaged(&y->a, k, "a value is out of range", err);
+		unsigned state = value == HISTORY_NULL ? NULL_STATE : (unsigned)value;
+		if (!(y->a.mask >> state & 1))
+			return attr_damaged(&y->a, k, "a chunk has a state that its attribute has not", err);
+		f[state] += ns;
 	}
 	return 0;
 }
@@ -91,25 +135,61 @@ static uint64_t before_first(const struct attr *a, int64_t t0, int64_t t1)
 	return until > t0 ? (uint64_t)until - (uint64_t)t0 : 0;
 }
 
+/* The chunks of cells in a row, sought in order. */
+struct seeker {
+	const struct attr *a;
+	uint32_t k, stride;         /* chunk of the last edge, and how far it was from the one before */
+	int64_t until;              /* that chunk ends before */
+	uint32_t chunk[AHEAD];      /* of edge i at i % AHEAD */
+};
+
+static int64_t clamp_edge(const struct history *h, int64_t t)
+{
+	return t < h->begin ? h->begin : t > h->end ? h->end + 1 : t;
+}
+
+/* Seeks edge i and has its chunk fetched: waiting for memory is most of the work when cells are wider than chunks. */
+static int seek_edge(struct seeker *s, const int64_t *edge, unsigned i, struct error *err)
+{
+	const struct attr *a = s->a;
+	uint32_t k, guess = s->k < a->chunks ? s->k + s->stride : 0;
+	int64_t t = clamp_edge(a->h, edge[i]);
+	if (i && t < s->until && edge[i] >= edge[i - 1]) {
+		s->chunk[i % AHEAD] = s->k;
+		return 0;
+	}
+	if (i ? attr_seek_near(a, t, guess, &k, err) : attr_seek(a, t, &k, err))
+		return -1;
+	s->until = k + 1 < a->chunks ? attr_start(a, k + 1) : k < a->chunks ? a->h->end + 2 : INT64_MIN;
+	s->stride = i && s->k < k && k < a->chunks ? k - s->k : 0;
+	if (k < a->chunks && (k != s->k || !i))
+		attr_prefetch(a, k, k + s->stride);
+	s->k = s->chunk[i % AHEAD] = k;
+	return 0;
+}
+
 int history_sums_cells(const struct history *h, uint32_t attr, const int64_t *edge, unsigned n,
                        int64_t (*sums)[HISTORY_STATES], struct error *err)
 {
 	struct tally y;
-	uint64_t f[2][HISTORY_STATES];
-	int64_t from = 0;
+	struct seeker seeker = { .a = &y.a };
+	uint64_t f[2][HISTORY_STATES] = { 0 };
 	if (tally_open(&y, h, attr, err))
 		return -1;
-	for (unsigned i = 0; i <= n; i++) {
-		int64_t t = edge[i] < h->begin ? h->begin : edge[i] > h->end ? h->end + 1 : edge[i];
-		if (i && t < from)
-			return error_set(err, STATUS_USAGE, NULL, "%s: the edges of cells do not ascend", h->path);
-		if (tally_to(&y, t, f[i & 1], err))
+	for (unsigned i = 0, next = 0; i <= n; i++) {
+		for (; next <= n && next < i + AHEAD; next++)
+			if (seek_edge(&seeker, edge, next, err))
+				return -1;
+		int64_t t = clamp_edge(h, edge[i]);
+		if (tally_to(&y, seeker.chunk[i % AHEAD], t, f[i & 1], err))
 			return -1;
-		for (unsigned s = 0; i && s < HISTORY_STATES; s++)
+		if (!i)
+			continue;
+		if (edge[i] < edge[i - 1])
+			return error_set(err, STATUS_USAGE, NULL, "%s: the edges of cells do not ascend", h->path);
+		for (unsigned s = 0; s < HISTORY_STATES; s++)
 			sums[i - 1][s] = (int64_t)(f[i & 1][s] - f[~i & 1][s]);
-		if (i)
-			sums[i - 1][NULL_STATE] += (int64_t)before_first(&y.a, from, t);
-		from = t;
+		sums[i - 1][NULL_STATE] += (int64_t)before_first(&y.a, clamp_edge(h, edge[i - 1]), t);
 	}
 	return 0;
 }
