@@ -1,0 +1,230 @@
+/* Events per second through the model alone, on one core: synthetic events from memory, once into a sink that drops
+ * every change and once into a history builder.  The mix is that of a recorded host with one busy guest: of 100 events
+ * some 38 are kvm entries and exits, 36 timers, 6 switches, 5 wakings and wakeups, 9 irqs and softirqs. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "model/feed.h"
+
+enum { PCPUS = 4, VMS = 4, VCPUS = 2, HOST_THREADS = 40, GUEST_THREADS = 20, EVENTS = 500000, ROUNDS = 8 };
+
+struct record {
+	uint32_t machine;
+	struct event ev;
+};
+
+struct guest_cpu {
+	int32_t current;  /* 0 = idle */
+};
+
+struct stream {
+	struct record *record;
+	size_t n;
+	int64_t t;
+	uint64_t random;
+	int32_t current[PCPUS];  /* TID */
+	struct guest_cpu guest[VMS][VCPUS];
+};
+
+static uint64_t draw(struct stream *s, uint64_t n)
+{
+	s->random ^= s->random << 13;
+	s->random ^= s->random >> 7;
+	s->random ^= s->random << 17;
+	return s->random % n;
+}
+
+static struct event *add(struct stream *s, uint32_t machine, uint16_t cpu, int32_t tid, uint16_t kind)
+{
+	struct record *r = &s->record[s->n < EVENTS + 100 ? s->n++ : s->n];
+	s->t += 500 + (int64_t)draw(s, 3000);
+	r->machine = machine;
+	r->ev = (struct event){ .ts = s->t, .kind = kind, .cpu = cpu, .tid = tid, .pid = tid, .comm = 1 };
+	for (int i = 0; i < 6; i++)
+		r->ev.arg[i] = EVENT_ABSENT;
+	return &r->ev;
+}
+
+static int32_t vcpu_tid(uint32_t vm, uint32_t vcpu)
+{
+	return (int32_t)(1000 + 10 * vm + vcpu);
+}
+
+static void timer(struct stream *s, uint32_t machine, uint16_t cpu, int32_t tid)
+{
+	add(s, machine, cpu, tid, EV_TIMER_ENTRY)->timer.timer = 77;
+	add(s, machine, cpu, tid, EV_TIMER_EXIT)->timer.timer = 77;
+}
+
+static void softirq(struct stream *s, uint32_t machine, uint16_t cpu, int32_t tid)
+{
+	int64_t vec = (int64_t)draw(s, 10);
+	add(s, machine, cpu, tid, EV_SOFTIRQ_ENTRY)->irq.number = vec;
+	add(s, machine, cpu, tid, EV_SOFTIRQ_EXIT)->irq.number = vec;
+}
+
+static void wake(struct stream *s, uint32_t machine, uint16_t cpu, int32_t tid, int32_t whom)
+{
+	for (int i = 0; i < 2; i++) {
+		struct event *ev = add(s, machine, cpu, tid, i ? EV_WAKEUP : EV_WAKING);
+		ev->wake.tid = whom;
+		ev->wake.comm = 1;
+		ev->wake.target_cpu = cpu;
+	}
+}
+
+static void change(struct stream *s, uint32_t machine, uint16_t cpu, int32_t prev, int32_t next)
+{
+	struct event *ev = add(s, machine, cpu, prev, EV_SWITCH);
+	ev->sw.prev_tid = prev;
+	ev->sw.next_tid = next;
+	ev->sw.prev_state = draw(s, 2) ? RUN_RUNNABLE : RUN_BLOCKED;
+	ev->sw.prev_comm = ev->sw.next_comm = 1;
+}
+
+/* What a vCPU thread does until its next switch: some turns of entry, guest, exit. */
+static void run_vcpu(struct stream *s, uint16_t cpu, int32_t tid)
+{
+	uint32_t vm = (uint32_t)(tid - 1000) / 10, vcpu = (uint32_t)(tid - 1000) % 10;
+	struct guest_cpu *g = &s->guest[vm][vcpu];
+	for (uint64_t turns = 1 + draw(s, 12); turns > 0; turns--) {
+		add(s, 0, cpu, tid, EV_KVM_ENTRY);
+		if (draw(s, 3) == 0)
+			timer(s, vm + 1, (uint16_t)vcpu, g->current);
+		if (draw(s, 8) == 0) {
+			int32_t next = draw(s, 4) ? (int32_t)(100 + vcpu * GUEST_THREADS + draw(s, GUEST_THREADS)) : 0;
+			if (next && next != g->current)
+				wake(s, vm + 1, (uint16_t)vcpu, g->current, next);
+			if (next != g->current)
+				change(s, vm + 1, (uint16_t)vcpu, g->current, next);
+			g->current = next;
+		}
+		add(s, 0, cpu, tid, EV_KVM_EXIT);
+		if (draw(s, 3) != 0)
+			timer(s, 0, cpu, tid);
+		if (draw(s, 6) == 0)
+			softirq(s, 0, cpu, tid);
+	}
+}
+
+static void generate(struct stream *s)
+{
+	while (s->n < EVENTS) {
+		uint16_t cpu = (uint16_t)draw(s, PCPUS);
+		int32_t now = s->current[cpu], next;
+		if (now >= 1000)
+			run_vcpu(s, cpu, now);
+		else
+			timer(s, 0, cpu, now);
+		/* CPU c runs the vCPUs of VM c and the host threads of its own, so nobody is on two CPUs. */
+		next = draw(s, 3) ? vcpu_tid(cpu, (uint32_t)draw(s, VCPUS)) :
+		       draw(s, 3) ? (int32_t)(200 + (unsigned)cpu * HOST_THREADS + draw(s, HOST_THREADS)) : 0;
+		if (next == now)
+			continue;
+		if (next)
+			wake(s, 0, cpu, now, next);
+		change(s, 0, cpu, now, next);
+		s->current[cpu] = next;
+	}
+}
+
+static const char *one_name(const void *of, int64_t id)
+{
+	(void)of, (void)id;
+	return "thread";
+}
+
+static unsigned drop_state_set(void *to, const char *name, const char *const *state, unsigned n)
+{
+	(void)to, (void)name, (void)state, (void)n;
+	return 0;
+}
+
+static uint32_t drop_attribute(void *to, const char *path, enum history_type type, unsigned set, struct error *err)
+{
+	(void)path, (void)type, (void)set, (void)err;
+	return (*(uint32_t *)to)++;
+}
+
+static int drop_set(void *to, int64_t t, uint32_t attr, int64_t value, struct error *err)
+{
+	(void)to, (void)t, (void)attr, (void)value, (void)err;
+	return 0;
+}
+
+static int drop_text(void *to, int64_t t, uint32_t attr, const char *value, struct error *err)
+{
+	(void)to, (void)t, (void)attr, (void)value, (void)err;
+	return 0;
+}
+
+static const struct sink_ops drop = { drop_state_set, drop_attribute, drop_set, drop_text };
+
+static double seconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int replay(const struct stream *s, const struct sink_ops *ops, void *to, int64_t *end, double *took,
+                  struct error *err)
+{
+	struct machine_setup setup[1 + VMS] = { { .name = "host", .parent = -1, .traced = true, .has_kvm = true,
+	                                          .host_pid = -1, .names = { one_name, NULL } } };
+	struct sync_vcpu vcpu[VMS][VCPUS];
+	char name[VMS][16];
+	for (uint32_t i = 0; i < VMS; i++) {
+		snprintf(name[i], sizeof name[i], "vm%" PRIu32, i);
+		for (uint32_t k = 0; k < VCPUS; k++)
+			vcpu[i][k] = (struct sync_vcpu){ .number = k, .host_tid = vcpu_tid(i, k) };
+		setup[1 + i] = (struct machine_setup){ .name = name[i], .parent = 0, .traced = true, .host_pid = -1,
+		                                       .vcpu = vcpu[i], .vcpus = VCPUS, .names = { one_name, NULL } };
+	}
+	struct model *m = model_new(setup, 1 + VMS, false, ops, to, err);
+	int r = m ? 0 : -1;
+	for (uint32_t i = 0; i <= VMS && r == 0; i++)
+		r = model_begin(m, i, 0, NULL, err);
+	double begin = seconds();
+	for (int round = 0; round < ROUNDS && r == 0; round++)
+		for (size_t i = 0; i < s->n && r == 0; i++) {
+			*end = s->record[i].ev.ts + round * s->t;
+			r = model_feed(m, s->record[i].machine, *end, &s->record[i].ev, err);
+		}
+	*took = seconds() - begin;
+	model_free(m);
+	return r;
+}
+
+static void report(const char *what, const struct stream *s, double took)
+{
+	double n = (double)s->n * ROUNDS;
+	printf("model: %.1f M events %s: %.2f s, %.1f M events/s, one core (target: 5)\n", n / 1e6, what, took, n / took / 1e6);
+}
+
+int main(void)
+{
+	struct error err = ERROR_INIT;
+	struct stream s = { .record = mem_new(EVENTS + 200, sizeof *s.record), .random = 42 };
+	uint32_t attributes = 0;
+	int64_t end;
+	double took;
+	generate(&s);
+	if (replay(&s, &drop, &attributes, &end, &took, &err) < 0)
+		goto failed;
+	report("to a sink that drops them", &s, took);
+	struct history_builder *b = history_create("bench_model.tmp", NULL, &err);
+	if (!b || replay(&s, &sink_history, b, &end, &took, &err) < 0)
+		goto failed;
+	report("to a history builder", &s, took);
+	history_abort(b);
+	free(s.record);
+	return 0;
+failed:
+	fprintf(stderr, "bench_model: %s\n", err.text);
+	return 1;
+}
