@@ -28,6 +28,7 @@ struct probe {
 	const struct history *h;
 	struct request *r;
 	bool executing;
+	int64_t known;     /* since then without a break the request's state is known */
 	uint32_t thread;   /* index into topo */
 	int status;        /* of the thread, enum thread_state, or -1 */
 	int container;     /* machine index whose threads are "own", or -1 */
@@ -203,7 +204,6 @@ static int host_piece(struct probe *p, const struct topo_cpu *cpu, int64_t t0, i
 	struct history_cursor c;
 	struct interval iv;
 	int more;
-	r->feature.switches++;
 	if (history_range(&c, p->h, cpu->current, t0, t1, p->err))
 		return -1;
 	while ((more = history_range_next(&c, &iv, p->err)) > 0) {
@@ -291,7 +291,9 @@ static int late_wakeup(struct probe *p, int64_t t0, int64_t t)
 
 static int by_status(struct probe *p, int64_t t0, int64_t t1)
 {
-	uint32_t attr = p->topo->thread[p->thread].status;
+	const struct topo_thread *thread = &p->topo->thread[p->thread];
+	uint32_t attr = thread->status;
+	bool vm = p->topo->machine[thread->machine].kind == MACHINE_VM;
 	struct history_cursor c;
 	struct interval iv;
 	int more;
@@ -310,9 +312,11 @@ static int by_status(struct probe *p, int64_t t0, int64_t t1)
 		}
 		if (by_cpu(p, from, to))
 			return -1;
+		if (!vm && p->status == THREAD_PREEMPTED && iv.start == from)
+			p->r->feature.switches++;
 		if (p->status == THREAD_BLOCKED && iv.end < p->r->end && iv.end <= t1) {
 			p->r->feature.wakeups++;
-			if (late_wakeup(p, later(iv.start, p->r->start), iv.end))
+			if (late_wakeup(p, later(iv.start, p->known), iv.end))
 				return -1;
 		}
 	}
@@ -354,8 +358,8 @@ static int by_thread(struct probe *p, int64_t t0, int64_t t1)
 
 int attribute_request(const struct topo *topo, struct request *r, struct error *err)
 {
-	struct probe p = { .topo = topo, .h = topo->h, .r = r, .container = -1, .err = err };
-	unsigned running = state_number(p.h, r->state, "running");
+	struct probe p = { .topo = topo, .h = topo->h, .r = r, .container = -1, .known = r->start, .err = err };
+	int64_t running = state_number(p.h, r->state, "running"), unknown = state_number(p.h, r->state, "unknown");
 	struct history_cursor c;
 	struct interval iv;
 	int more;
@@ -363,11 +367,15 @@ int attribute_request(const struct topo *topo, struct request *r, struct error *
 	if (history_range(&c, p.h, r->state, r->start, r->end, err))
 		return -1;
 	while ((more = history_range_next(&c, &iv, err)) > 0) {
-		p.executing = iv.value == (int64_t)running;
+		p.executing = iv.value == running;
 		if (p.executing)
 			r->executing += iv.end - iv.start + 1;
-		if (by_thread(&p, iv.start, iv.end))
+		if (iv.value == unknown) {
+			count_unknown(&p, iv.end - iv.start + 1);
+			p.known = iv.end + 1;
+		} else if (by_thread(&p, iv.start, iv.end)) {
 			return -1;
+		}
 	}
 	return more;
 }

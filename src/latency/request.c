@@ -53,16 +53,46 @@ static bool wanted(const struct requests_options *o, int64_t start, int64_t end)
 	return !o || o->from > o->to || (start <= o->to && end >= o->from);
 }
 
+/* Did the trace of the machine end here, so that the request was cut off rather than answered?  Then its server thread
+ * is gone in the next moment.  1, 0, or -1 on error. */
+static int is_cut(struct reading *rd, uint32_t state, int64_t start, int64_t end)
+{
+	const struct history *h = rd->topo->h;
+	if (start <= history_begin(h) || end >= history_end(h))
+		return 1;
+	struct interval first, tid, status;
+	uint32_t id = history_parent(h, state), thread = history_child_named(h, id, "Thread");
+	if (history_stab(h, state, start, &first, rd->err))
+		return -1;
+	/* A request that is first heard of while it is yielded or lost began before the trace. */
+	if (strcmp(history_state_name(h, state, (unsigned)first.value), "running") != 0)
+		return 1;
+	if (thread == HISTORY_NONE)
+		return 0;
+	if (history_stab(h, thread, end, &tid, rd->err))
+		return -1;
+	int machine = topo_find_machine(rd->topo, history_name(h, history_parent(h, id)));
+	if (machine < 0 || tid.value < 0 || tid.value > INT32_MAX)
+		return 0;
+	int at = topo_find_thread(rd->topo, (uint32_t)machine, (int32_t)tid.value);
+	if (at < 0 || rd->topo->thread[at].status == HISTORY_NONE)
+		return 0;
+	if (history_stab(h, rd->topo->thread[at].status, end + 1, &status, rd->err))
+		return -1;
+	return status.value == HISTORY_NULL && status.start == end + 1;
+}
+
 /* One run [start, end] of non-null states. */
 static int add_request(struct reading *rd, uint32_t state, int64_t start, int64_t end)
 {
 	const struct history *h = rd->topo->h;
-	if (start <= history_begin(h) || end >= history_end(h)) {
-		rd->out->cut++;
-		return 0;
-	}
 	if (!wanted(rd->options, start, end))
 		return 0;
+	int cut = is_cut(rd, state, start, end);
+	if (cut) {
+		rd->out->cut++;
+		return cut < 0 ? -1 : 0;
+	}
 	uint32_t id = history_parent(h, state), machine = history_parent(h, id);
 	struct request *r = ARRAY_PUSH(rd->out->row, rd->out->len, rd->out->cap);
 	*r = (struct request){
