@@ -13,6 +13,7 @@ int cmd_intervals(int argc, char **argv, struct error *err);
 int cmd_flow(int argc, char **argv, struct error *err);
 int cmd_gaps(int argc, char **argv, struct error *err);
 int cmd_steal(int argc, char **argv, struct error *err);
+int cmd_latency(int argc, char **argv, struct error *err);
 int cmd_explain(int argc, char **argv, struct error *err);
 int cmd_beacon(int argc, char **argv, struct error *err);
 
@@ -27,6 +28,7 @@ int cmd_beacon(int argc, char **argv, struct error *err);
 	X("gaps", cmd_gaps, "WHAT [WHO]", "when it wanted to run and could not, longest first") \
 	X("steal", cmd_steal, "WHAT [WHO]", "victims and thieves: who took how much from whom") \
 	X("explain", cmd_explain, "WHAT WHO", "what delayed a thread or vCPU, in plain sentences") \
+	X("latency", cmd_latency, "requests ...", "whose fault is this request: requests, train, report, assert") \
 	X("beacon", cmd_beacon, "", "runs in a guest: gives host and guest traces common moments")
 
 #endif

@@ -160,6 +160,24 @@ double request_metric(const struct request *r, enum request_metric m);
 /* All values of one metric, sorted; the caller frees.  n = r->len. */
 double *requests_sorted(const struct requests *r, enum request_metric m);
 
+/* ---- Training sets (training.c) ------------------------------------------------------------------------------ */
+
+/* Rows of inputs and targets, gathered run by run. */
+struct training {
+	size_t d;                       /* inputs */
+	char *name[GP_FEATURES];
+	double *x, *y;
+	size_t rows;
+};
+
+void training_init(struct training *t, const char *const *name, size_t d);
+void training_release(struct training *t);
+/* Adds a run: n rows of d inputs, whose targets are the percentile shift of `latency` against the baseline's. */
+void training_add(struct training *t, const double *x, const double *latency, size_t n, const double *baseline,
+                  size_t baselines);
+void training_add_requests(struct training *t, const struct requests *run, const struct requests *baseline);
+struct gp *training_learn(const struct training *t, const struct gp_options *options, struct error *err);
+
 /* ---- Assertions (assertion.c) ------------------------------------------------------------------------------- */
 
 /* "p99.provider<2ms": QUANTITY.METRIC OPERATOR LIMIT.  QUANTITY: pNN[.N], min, max, mean.  METRIC: one of above, or

@@ -16,10 +16,13 @@
 const char *const request_feature_name[REQUEST_FEATURE_COUNT] = { REQUEST_FEATURES(FEATURE_NAME) };
 #undef FEATURE_NAME
 
+/* Times as they are: what delays one request by x ns delays another one by as much.  Counts by the second of latency: a
+ * request that is in flight for twice as long has twice the exits, whoever is to blame for that. */
 void request_features_get(const struct request *r, double out[REQUEST_FEATURE_COUNT])
 {
+	double seconds = (double)request_latency(r) / 1e9;
 	size_t i = 0;
-#define FEATURE_GET(field, unit, help) out[i++] = (double)r->feature.field;
+#define FEATURE_GET(field, unit, help) out[i++] = (double)r->feature.field / (*unit ? 1 : seconds);
 	REQUEST_FEATURES(FEATURE_GET)
 #undef FEATURE_GET
 }

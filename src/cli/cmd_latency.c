@@ -1,0 +1,239 @@
+/* stealscope latency: whose fault is this request?  Requests, assertions; training and reports are elsewhere. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/timefmt.h"
+#include "cli/cli.h"
+#include "cli/latency_cmd.h"
+
+/* ---- What the subcommands share ----------------------------------------------------------------------------- */
+
+void latency_notes(struct notes *n)
+{
+	for (size_t i = 0; i < n->len; i++)
+		fprintf(stderr, "stealscope: note: %s\n", n->line[i]);
+	notes_release(n);
+}
+
+static int predict(struct run *r, const char *model, struct notes *notes, struct error *err)
+{
+	struct gp *g = gp_load(model, err);
+	if (!g)
+		return -1;
+	int rc = requests_predict(&r->requests, g, notes, err);
+	gp_free(g);
+	return rc;
+}
+
+int run_read(struct run *r, char *what, const struct run_options *o, struct error *err)
+{
+	struct scene s;
+	struct notes notes = { NULL, 0, 0 };
+	*r = (struct run){ .what = what };
+	int rc = scene_open(&s, what, &o->when, err);
+	if (rc == 0) {
+		struct requests_options options = { o->machine, o->id, s.window.from, s.window.to, o->culprits };
+		rc = requests_read(&s.topo, &options, &r->requests, &notes, err);
+	}
+	if (rc == 0 && r->requests.len == 0)
+		rc = error_set(err, STATUS_INPUT, o->id || o->machine || o->when.from || o->when.to ?
+		               "stealscope latency requests lists all" : "mark requests with libstealscope-mark",
+		               "%s: no complete request", what);
+	if (rc == 0 && o->model)
+		rc = predict(r, o->model, &notes, err);
+	latency_notes(&notes);
+	scene_close(&s);
+	return rc;
+}
+
+void run_release(struct run *r)
+{
+	requests_release(&r->requests);
+}
+
+/* ---- requests ----------------------------------------------------------------------------------------------- */
+
+#define FEATURE_COLUMN(field, unit, help) { #field, NULL, COL_INT },
+static const struct column request_columns[] = {
+	{ "request", "request", COL_TEXT },              { "machine", "machine", COL_TEXT },
+	{ "start", NULL, COL_INT },                      { "end", NULL, COL_INT },
+	{ "latency_ns", "latency", COL_DURATION },       { "provider_low_ns", "at least", COL_DURATION },
+	{ "provider_high_ns", "at most", COL_DURATION }, { "predicted_ns", "predicted", COL_DURATION },
+	{ "ci_low_ns", NULL, COL_DURATION },             { "ci_high_ns", NULL, COL_DURATION },
+	{ "culprit", "culprit", COL_TEXT },
+	/* only with --features */
+	{ "executing", NULL, COL_INT },                  { "unknown", NULL, COL_INT },
+	REQUEST_FEATURES(FEATURE_COLUMN)
+};
+#define ALL_COLUMNS (sizeof request_columns / sizeof *request_columns)
+#define PLAIN_COLUMNS (ALL_COLUMNS - REQUEST_FEATURE_COUNT - 2)
+
+enum { SORT_START, SORT_LATENCY, SORT_PROVIDER };
+static const char *const sorts[] = { "start", "latency", "provider", NULL };
+
+static int by_latency(const void *pa, const void *pb)
+{
+	const struct request *a = pa, *b = pb;
+	int64_t la = request_latency(a), lb = request_latency(b);
+	return la != lb ? (la < lb) - (la > lb) : (a->start > b->start) - (a->start < b->start);
+}
+
+static int by_provider(const void *pa, const void *pb)
+{
+	const struct request *a = pa, *b = pb;
+	return a->high != b->high ? (a->high < b->high) - (a->high > b->high) : by_latency(pa, pb);
+}
+
+static struct value predicted(const struct request *r, double v)
+{
+	return r->has_prediction ? VAL_INT((int64_t)v) : VAL_NONE;
+}
+
+static void print_requests(const struct requests *all, size_t n, enum report_format format, bool features)
+{
+	struct report *out = report_begin(stdout, format, request_columns, features ? ALL_COLUMNS : PLAIN_COLUMNS);
+	for (size_t i = 0; i < n; i++) {
+		const struct request *r = &all->row[i];
+#define FEATURE_VALUE(field, unit, help) VAL_INT(r->feature.field),
+		report_row(out, (struct value[]){
+			VAL_TEXT(r->id), VAL_TEXT(r->machine), VAL_INT(r->start), VAL_INT(r->end), VAL_INT(request_latency(r)),
+			VAL_INT(r->low), VAL_INT(r->high), predicted(r, r->predicted.mean), predicted(r, r->predicted.low),
+			predicted(r, r->predicted.high), r->culprit ? VAL_TEXT(r->culprit) : VAL_NONE,
+			VAL_INT(r->executing), VAL_INT(r->unknown), REQUEST_FEATURES(FEATURE_VALUE) });
+#undef FEATURE_VALUE
+	}
+	report_end(out);
+	if (format != FORMAT_TEXT)
+		return;
+	puts("\nprovider, measured: at least = scheduled out while the request executed;\n"
+	     "                    at most = scheduled out while its server thread had work");
+	if (n < all->len)
+		printf("shown: %zu of %zu (--top)\n", n, all->len);
+}
+
+int latency_requests(int argc, char **argv, struct error *err)
+{
+	struct run_options o = { .culprits = true };
+	unsigned top = 0;
+	bool features = false;
+	int sort = SORT_START, format = FORMAT_TEXT;
+	const struct opt opt[] = {
+		RUN_OPTIONS(&o),
+		{ "request", 0, OPT_TEXT, "ID", "only requests of this id", &o.id, NULL },
+		MODEL_OPTION(&o),
+		{ "features", 0, OPT_FLAG, NULL, "add the model's inputs (csv and json)", &features, NULL },
+		{ "sort", 0, OPT_CHOICE, "BY", "start, latency or provider (longest first)", &sort, sorts },
+		{ "top", 0, OPT_COUNT, "N", "only the first N (default: all)", &top, NULL },
+		FORMAT_OPTION(&format),
+	};
+	const struct opts opts = { "latency requests WHAT", "A row for each request: its latency and the provider's part.",
+	                           opt, sizeof opt / sizeof *opt, 1, 1 };
+	int first;
+	if (opts_parse(&opts, argc, argv, &first, err))
+		return -1;
+	struct run run;
+	int rc = run_read(&run, argv[first], &o, err);
+	if (rc == 0) {
+		struct requests *r = &run.requests;
+		if (sort != SORT_START)
+			qsort(r->row, r->len, sizeof *r->row, sort == SORT_LATENCY ? by_latency : by_provider);
+		print_requests(r, top && top < r->len ? top : r->len, (enum report_format)format, features);
+	}
+	run_release(&run);
+	return rc;
+}
+
+/* ---- assert ------------------------------------------------------------------------------------------------- */
+
+static char *metric_text(char *buf, size_t size, enum request_metric m, double v)
+{
+	char time[TIME_TEXT];
+	if (metric_is_share(m))
+		snprintf(buf, size, "%.2f%%", 100 * v);
+	else
+		snprintf(buf, size, "%s", time_duration(time, (int64_t)v));
+	return buf;
+}
+
+static bool needs_model(enum request_metric m)
+{
+	return m == METRIC_PREDICTED || m == METRIC_PREDICTED_SHARE;
+}
+
+static int check_all(const struct requests *r, char **text, const struct assertion *a, size_t n, struct error *err)
+{
+	size_t failed = 0;
+	for (size_t i = 0; i < n; i++) {
+		double value;
+		char shown[TIME_TEXT];
+		bool holds = assertion_holds(&a[i], r, &value);
+		printf("%-6s %s: %s of %zu requests\n", holds ? "holds" : "FAILS", text[i],
+		       metric_text(shown, sizeof shown, a[i].metric, value), r->len);
+		failed += !holds;
+	}
+	if (failed)
+		return error_set(err, STATUS_ASSERTION, NULL, "%zu of %zu assertions not met", failed, n);
+	return 0;
+}
+
+int latency_assert(int argc, char **argv, struct error *err)
+{
+	struct run_options o = { 0 };
+	const struct opt opt[] = { RUN_OPTIONS(&o), MODEL_OPTION(&o) };
+	const struct opts opts = { "latency assert WHAT ASSERTION...",
+	                           "Exit status 3 when an assertion such as 'p99.provider<2ms' does not hold.", opt,
+	                           sizeof opt / sizeof *opt, 2, -1 };
+	int first, rc = 0;
+	if (opts_parse(&opts, argc, argv, &first, err))
+		return -1;
+	size_t n = (size_t)(argc - first - 1);
+	struct assertion *a = calloc(n, sizeof *a);
+	if (!a)
+		return error_system(err, NULL, "assertions");
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		rc = assertion_parse(argv[first + 1 + (int)i], &a[i], err);
+		if (rc == 0 && needs_model(a[i].metric) && !o.model)
+			rc = error_set(err, STATUS_USAGE, "give --model", "assertion '%s': nothing is predicted without a model",
+			               argv[first + 1 + (int)i]);
+	}
+	if (rc == 0) {
+		struct run run;
+		rc = run_read(&run, argv[first], &o, err);
+		if (rc == 0)
+			rc = check_all(&run.requests, argv + first + 1, a, n, err);
+		run_release(&run);
+	}
+	free(a);
+	return rc;
+}
+
+/* ---- The command -------------------------------------------------------------------------------------------- */
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv, struct error *err);
+	const char *help;
+} subcommands[] = {
+	{ "requests", latency_requests, "WHAT                a row for each request" },
+	{ "train", latency_train, "-o MODEL -b BASE RUN...  learn to predict the provider's part" },
+	{ "report", latency_report, "WHAT [WHAT]           distribution; two runs compared; --heat: a heat map" },
+	{ "assert", latency_assert, "WHAT ASSERTION...     exit status 3 unless 'p99.provider<2ms' holds" },
+};
+
+int cmd_latency(int argc, char **argv, struct error *err)
+{
+	for (size_t i = 0; argc > 1 && i < sizeof subcommands / sizeof *subcommands; i++) {
+		if (strcmp(argv[1], subcommands[i].name) == 0)
+			return subcommands[i].run(argc - 1, argv + 1, err);
+	}
+	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+		puts("usage: stealscope latency requests|train|report|assert ...\nWhose fault is this request?\n");
+		for (size_t i = 0; i < sizeof subcommands / sizeof *subcommands; i++)
+			printf("  %-9s %s\n", subcommands[i].name, subcommands[i].help);
+		return 0;
+	}
+	return error_set(err, STATUS_USAGE, "usage: stealscope latency requests|train|report|assert ...", "latency: %s%s",
+	                 argc > 1 ? "no such subcommand: " : "a subcommand is missing", argc > 1 ? argv[1] : "");
+}

@@ -1,0 +1,370 @@
+/* stealscope latency report: the distribution of one run with the provider's part (text bars, scatter), two runs side
+ * by side (the paper's Fig. 4), or a heat map over a grid of runs (Fig. 3). */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/timefmt.h"
+#include "cli/latency_cmd.h"
+
+static const double levels[] = { 0.5, 0.9, 0.99, 0.999 };
+static const char *const level_names[] = { "p50", "p90", "p99", "p99.9" };
+#define LEVELS (sizeof levels / sizeof *levels)
+
+/* ---- One run ------------------------------------------------------------------------------------------------ */
+
+/* What the requests around one percentile of the latency have in common. */
+struct level {
+	double latency;
+	double low, high, predicted;  /* means over those requests, ns */
+	double low_share, high_share, predicted_share;
+};
+
+static int by_latency(const void *pa, const void *pb)
+{
+	const struct request *const *a = pa, *const *b = pb;
+	int64_t la = request_latency(*a), lb = request_latency(*b);
+	if (la != lb)
+		return (la > lb) - (la < lb);
+	return ((*a)->start > (*b)->start) - ((*a)->start < (*b)->start);
+}
+
+/* The requests whose rank is within 1 % of the percentile's (at least one): their mean is steadier than one request,
+ * and tells what slow requests are made of, which percentiles of the parts would not. */
+static struct level level_at(const struct request *const *sorted, size_t n, double p)
+{
+	size_t around = n / 100, middle = (size_t)fmin(fmax(p * (double)n - 0.5, 0), (double)(n - 1));
+	size_t from = middle > around ? middle - around : 0, to = middle + around < n ? middle + around : n - 1;
+	struct level l = { 0 };
+	double count = (double)(to - from + 1);
+	for (size_t i = from; i <= to; i++) {
+		const struct request *r = sorted[i];
+		l.low += (double)r->low / count;
+		l.high += (double)r->high / count;
+		l.predicted += r->predicted.mean / count;
+		l.low_share += request_metric(r, METRIC_LOW_SHARE) / count;
+		l.high_share += request_metric(r, METRIC_HIGH_SHARE) / count;
+		l.predicted_share += request_metric(r, METRIC_PREDICTED_SHARE) / count;
+	}
+	return l;
+}
+
+static void levels_of(const struct requests *r, struct level out[LEVELS])
+{
+	const struct request **sorted = mem_new(r->len, sizeof *sorted);
+	for (size_t i = 0; i < r->len; i++)
+		sorted[i] = &r->row[i];
+	qsort(sorted, r->len, sizeof *sorted, by_latency);
+	double *latency = requests_sorted(r, METRIC_LATENCY);
+	for (size_t i = 0; i < LEVELS; i++) {
+		out[i] = level_at(sorted, r->len, levels[i]);
+		out[i].latency = stats_quantile(latency, r->len, levels[i]);
+	}
+	free(sorted);
+	free(latency);
+}
+
+static double median(const struct requests *r, enum request_metric m)
+{
+	double *v = requests_sorted(r, m);
+	double at = stats_quantile(v, r->len, 0.5);
+	free(v);
+	return at;
+}
+
+static void print_level(const char *name, const struct level *l, bool predicted)
+{
+	char latency[TIME_TEXT], low[TIME_TEXT], high[TIME_TEXT], bar[32], model[TIME_TEXT] = "";
+	plot_bar(bar, sizeof bar, 24, l->low_share, l->high_share);
+	if (predicted)
+		time_duration(model, (int64_t)l->predicted);
+	printf("%-6s %9s  %9s .. %-9s %9s  %s\n", name, time_duration(latency, (int64_t)l->latency),
+	       time_duration(low, (int64_t)l->low), time_duration(high, (int64_t)l->high), model, bar);
+}
+
+static void print_scatter(const struct requests *r)
+{
+	double *x = mem_new(r->len, sizeof *x), *y = mem_new(r->len, sizeof *y);
+	for (size_t i = 0; i < r->len; i++) {
+		x[i] = (double)r->row[i].high;
+		y[i] = (double)request_latency(&r->row[i]);
+	}
+	printf("\ncorrelation of latency with time scheduled out: %.3f\n", stats_correlation(x, y, r->len));
+	plot_scatter(stdout, x, y, r->len, "scheduled out", "latency");
+	free(x);
+	free(y);
+}
+
+static void print_distribution(const struct run *run, bool scatter)
+{
+	const struct requests *r = &run->requests;
+	struct level l[LEVELS];
+	char what[300];
+	bool predicted = r->row[0].has_prediction;
+	levels_of(r, l);
+	printf("%s: %zu requests\n\n", text_escape(what, sizeof what, run->what), r->len);
+	printf("         latency  of it the provider's     %9s  # sure  + possible  . yours\n", predicted ? "predicted" : "");
+	for (size_t i = 0; i < LEVELS; i++)
+		print_level(level_names[i], &l[i], predicted);
+	printf("\nmedian share of the provider: at least %.3f, at most %.3f", median(r, METRIC_LOW_SHARE),
+	       median(r, METRIC_HIGH_SHARE));
+	if (predicted)
+		printf(", predicted %.3f", median(r, METRIC_PREDICTED_SHARE));
+	puts("\n  at least: the vCPU was scheduled out while the request itself executed\n"
+	     "  at most:  ... at any moment in flight while its server thread had work");
+	if (predicted)
+		puts("  predicted: the latency beyond that of the baseline run at the same percentile");
+	if (scatter)
+		print_scatter(r);
+}
+
+static const struct column level_columns[] = {
+	{ "percentile", NULL, COL_REAL },        { "latency_ns", NULL, COL_INT },
+	{ "provider_low_ns", NULL, COL_INT },    { "provider_high_ns", NULL, COL_INT },
+	{ "predicted_ns", NULL, COL_INT },       { "low_share", NULL, COL_SHARE },
+	{ "high_share", NULL, COL_SHARE },       { "predicted_share", NULL, COL_SHARE },
+	{ "run", NULL, COL_TEXT },
+};
+
+static void rows_of_run(struct report *out, const struct run *run)
+{
+	struct level l[LEVELS];
+	bool predicted = run->requests.row[0].has_prediction;
+	levels_of(&run->requests, l);
+	for (size_t i = 0; i < LEVELS; i++) {
+		report_row(out, (struct value[]){
+			VAL_REAL(levels[i]), VAL_INT((int64_t)l[i].latency), VAL_INT((int64_t)l[i].low), VAL_INT((int64_t)l[i].high),
+			predicted ? VAL_INT((int64_t)l[i].predicted) : VAL_NONE, VAL_REAL(l[i].low_share),
+			VAL_REAL(l[i].high_share), predicted ? VAL_REAL(l[i].predicted_share) : VAL_NONE, VAL_TEXT(run->what) });
+	}
+}
+
+/* ---- Two runs ----------------------------------------------------------------------------------------------- */
+
+/* B's prediction against what it predicts: the shift against A. */
+static void print_check(const struct run *a, const struct run *b)
+{
+	const struct requests *r = &b->requests;
+	double *base = requests_sorted(&a->requests, METRIC_LATENCY), *shift = mem_new(r->len, sizeof *shift);
+	double *latency = mem_new(r->len, sizeof *latency);
+	size_t covered = 0;
+	for (size_t i = 0; i < r->len; i++)
+		latency[i] = (double)request_latency(&r->row[i]);
+	stats_shift(latency, r->len, base, a->requests.len, shift);
+	for (size_t i = 0; i < r->len; i++)
+		covered += r->row[i].predicted.low <= shift[i] && shift[i] <= r->row[i].predicted.high;
+	printf("model: median share predicted %.3f; the 95%% interval holds %.1f%% of B's shifts against A\n",
+	       median(r, METRIC_PREDICTED_SHARE), 100 * (double)covered / (double)r->len);
+	free(base);
+	free(shift);
+	free(latency);
+}
+
+/* How much slower at the same percentile, and how much of that the provider's part grew. */
+static void print_comparison(const struct run *a, const struct run *b)
+{
+	struct level la[LEVELS], lb[LEVELS];
+	char what[300];
+	levels_of(&a->requests, la);
+	levels_of(&b->requests, lb);
+	printf("A  %s: %zu requests\n", text_escape(what, sizeof what, a->what), a->requests.len);
+	printf("B  %s: %zu requests\n\n", text_escape(what, sizeof what, b->what), b->requests.len);
+	printf("        latency A          B        B - A   provider A          B   A, B (width: B's latency)\n");
+	for (size_t i = 0; i < LEVELS; i++) {
+		char t[5][TIME_TEXT], bar[2][32];
+		double scale = fmax(la[i].latency, lb[i].latency);
+		plot_bar(bar[0], sizeof bar[0], (int)lround(20 * la[i].latency / scale), la[i].low_share, la[i].high_share);
+		plot_bar(bar[1], sizeof bar[1], (int)lround(20 * lb[i].latency / scale), lb[i].low_share, lb[i].high_share);
+		printf("%-6s %10s %10s %12s %12s %10s   %s\n%70s%s\n", level_names[i], time_duration(t[0], (int64_t)la[i].latency),
+		       time_duration(t[1], (int64_t)lb[i].latency), time_duration(t[2], (int64_t)(lb[i].latency - la[i].latency)),
+		       time_duration(t[3], (int64_t)la[i].high), time_duration(t[4], (int64_t)lb[i].high), bar[0], "", bar[1]);
+	}
+	double ma = median(&a->requests, METRIC_LATENCY), mb = median(&b->requests, METRIC_LATENCY);
+	printf("\nmedian latency %+.1f%%; of B's, %.3f is beyond A's; median share of the provider at most %.3f (A), %.3f (B)\n",
+	       100 * (mb - ma) / ma, (mb - ma) / mb, median(&a->requests, METRIC_HIGH_SHARE),
+	       median(&b->requests, METRIC_HIGH_SHARE));
+	if (b->requests.row[0].has_prediction)
+		print_check(a, b);
+}
+
+/* ---- Heat map ----------------------------------------------------------------------------------------------- */
+
+struct tile {
+	char *load, *vms;  /* labels */
+	struct run run;
+	double value;
+};
+
+/* "LOAD,VMS=WHAT": labels of the guest's own load and of the host's. */
+static int tile_parse(char *text, struct tile *t, char **what, struct error *err)
+{
+	char *comma = strchr(text, ','), *equals = comma ? strchr(comma, '=') : NULL;
+	if (!equals || comma == text || equals == comma + 1 || !equals[1] || comma - text > 11 || equals - comma > 12)
+		return error_set(err, STATUS_USAGE, "write it like 3,1=traces/grid_h1_g3",
+		                 "--heat: '%s': expected LOAD,VMS=WHAT with labels of up to 11 characters", text);
+	char label[40];
+	*comma = *equals = '\0';
+	t->load = mem_dup(text_escape(label, sizeof label, text));
+	t->vms = mem_dup(text_escape(label, sizeof label, comma + 1));
+	*what = equals + 1;
+	return 0;
+}
+
+/* Numbers in the order of numbers, other labels behind them in the order of the alphabet. */
+static int by_label(const void *pa, const void *pb)
+{
+	const char *a = *(const char *const *)pa, *b = *(const char *const *)pb;
+	char *ea, *eb;
+	double va = strtod(a, &ea), vb = strtod(b, &eb);
+	bool na = ea != a && !*ea, nb = eb != b && !*eb;
+	if (na && nb && va != vb)
+		return va < vb ? -1 : 1;
+	return na != nb ? (na ? -1 : 1) : strcmp(a, b);
+}
+
+/* The different labels, sorted; returns their number. */
+static size_t labels_of(const struct tile *t, size_t n, bool load, const char **label)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < n; i++)
+		label[i] = load ? t[i].load : t[i].vms;
+	qsort(label, n, sizeof *label, by_label);
+	for (size_t i = 0; i < n; i++) {
+		if (!kept || strcmp(label[kept - 1], label[i]) != 0)
+			label[kept++] = label[i];
+	}
+	return kept;
+}
+
+static char *share_text(char *buf, size_t size, double v)
+{
+	snprintf(buf, size, "%.1f%%", 100 * v);
+	return buf;
+}
+
+static char *time_text(char *buf, size_t size, double v)
+{
+	char t[TIME_TEXT];
+	snprintf(buf, size, "%s", time_duration(t, (int64_t)v));
+	return buf;
+}
+
+static void print_heat(const struct tile *t, size_t n, const char *quantity, enum request_metric m)
+{
+	const char **load = mem_new(n, sizeof *load), **vms = mem_new(n, sizeof *vms);
+	size_t loads = labels_of(t, n, true, load), hosts = labels_of(t, n, false, vms);
+	double *value = mem_new(loads * hosts, sizeof *value);
+	for (size_t i = 0; i < loads * hosts; i++)
+		value[i] = (double)NAN;
+	for (size_t i = 0; i < n; i++) {
+		size_t r = 0, c = 0;
+		while (strcmp(vms[r], t[i].vms))
+			r++;
+		while (strcmp(load[c], t[i].load))
+			c++;
+		value[r * loads + c] = t[i].value;
+	}
+	printf("%s; rows: load of the host (other VMs); columns: load of the guest itself\n\n", quantity);
+	plot_heat(stdout, value, vms, hosts, load, loads, metric_is_share(m) ? share_text : time_text);
+	free(load);
+	free(vms);
+	free(value);
+}
+
+static const struct column heat_columns[] = {
+	{ "vms", NULL, COL_TEXT },      { "load", NULL, COL_TEXT },     { "requests", NULL, COL_INT },
+	{ "quantity", NULL, COL_TEXT }, { "value", NULL, COL_REAL },    { "run", NULL, COL_TEXT },
+};
+
+static int report_heat(char **operand, size_t n, const char *quantity, const struct run_options *o,
+                       enum report_format format, struct error *err)
+{
+	/* The quantity is the left part of an assertion; any limit makes it one. */
+	struct assertion a;
+	char *text = mem_printf("%s<1", quantity);
+	int rc = assertion_parse(text, &a, err);
+	size_t done = 0;
+	struct tile *t = mem_new(n, sizeof *t);
+	for (; done < n && rc == 0; done++) {
+		char *what = NULL;
+		rc = tile_parse(operand[done], &t[done], &what, err);
+		if (rc == 0)
+			rc = run_read(&t[done].run, what, o, err);
+		if (rc == 0)
+			assertion_holds(&a, &t[done].run.requests, &t[done].value);
+	}
+	if (rc == 0 && format == FORMAT_TEXT) {
+		print_heat(t, n, quantity, a.metric);
+	} else if (rc == 0) {
+		struct report *out = report_begin(stdout, format, heat_columns, sizeof heat_columns / sizeof *heat_columns);
+		for (size_t i = 0; i < n; i++) {
+			report_row(out, (struct value[]){
+				VAL_TEXT(t[i].vms), VAL_TEXT(t[i].load), VAL_INT((int64_t)t[i].run.requests.len), VAL_TEXT(quantity),
+				VAL_REAL(t[i].value), VAL_TEXT(t[i].run.what) });
+		}
+		report_end(out);
+	}
+	while (done > 0) {
+		run_release(&t[--done].run);
+		free(t[done].load);
+		free(t[done].vms);
+	}
+	free(t);
+	free(text);
+	return rc;
+}
+
+/* ---- The command -------------------------------------------------------------------------------------------- */
+
+static int report_runs(char **operand, size_t n, const struct run_options *o, bool scatter, enum report_format format,
+                       struct error *err)
+{
+	struct run run[2] = { { 0 } };
+	int rc = 0;
+	for (size_t i = 0; i < n && rc == 0; i++)
+		rc = run_read(&run[i], operand[i], o, err);
+	if (rc == 0 && format != FORMAT_TEXT) {
+		struct report *out = report_begin(stdout, format, level_columns, sizeof level_columns / sizeof *level_columns);
+		for (size_t i = 0; i < n; i++)
+			rows_of_run(out, &run[i]);
+		report_end(out);
+	} else if (rc == 0 && n == 2) {
+		print_comparison(&run[0], &run[1]);
+	} else if (rc == 0) {
+		print_distribution(&run[0], scatter);
+	}
+	run_release(&run[0]);
+	run_release(&run[1]);
+	return rc;
+}
+
+int latency_report(int argc, char **argv, struct error *err)
+{
+	struct run_options o = { 0 };
+	bool scatter = false, heat = false;
+	const char *quantity = "p99.share";
+	int format = FORMAT_TEXT;
+	const struct opt opt[] = {
+		RUN_OPTIONS(&o),
+		MODEL_OPTION(&o),
+		{ "scatter", 0, OPT_FLAG, NULL, "add a plot of latency against time scheduled out", &scatter, NULL },
+		{ "heat", 0, OPT_FLAG, NULL, "heat map; operands are LOAD,VMS=WHAT", &heat, NULL },
+		{ "value", 0, OPT_TEXT, "QUANTITY", "of the heat map (default p99.share; p50.predicted ...)", &quantity, NULL },
+		FORMAT_OPTION(&format),
+	};
+	const struct opts opts = { "latency report WHAT [WHAT]",
+	                           "Latency and the provider's part of it: one run, two compared, or a grid (--heat).", opt,
+	                           sizeof opt / sizeof *opt, 1, -1 };
+	int first;
+	if (opts_parse(&opts, argc, argv, &first, err))
+		return -1;
+	size_t n = (size_t)(argc - first);
+	if (heat)
+		return report_heat(argv + first, n, quantity, &o, (enum report_format)format, err);
+	if (n > 2)
+		return error_set(err, STATUS_USAGE, "see --heat for a grid of runs", "latency report: one or two runs, not %zu", n);
+	return report_runs(argv + first, n, &o, scatter, (enum report_format)format, err);
+}

@@ -1,0 +1,122 @@
+/* stealscope latency train: learn the percentile shift between a baseline and contended runs. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/timefmt.h"
+#include "cli/latency_cmd.h"
+
+static const struct column train_columns[] = {
+	{ "run", "run", COL_TEXT },                       { "requests", "requests", COL_INT },
+	{ "latency_p50_ns", "p50", COL_DURATION },        { "latency_p90_ns", "p90", COL_DURATION },
+	{ "shift_p50_ns", "shift p50", COL_DURATION },    { "shift_p90_ns", "shift p90", COL_DURATION },
+	{ "predicted_p50_ns", "predicted", COL_DURATION }, { "covered", "in 95%", COL_SHARE },
+};
+
+static int64_t quantile_of(double *v, size_t n, double p)
+{
+	stats_sort(v, n);
+	return (int64_t)stats_quantile(v, n, p);
+}
+
+/* One row: the run's shift, and what the model says of it. */
+static int print_run(struct report *out, const struct run *run, const struct run *baseline, const struct gp *g,
+                     struct error *err)
+{
+	const struct requests *r = &run->requests;
+	struct training t;
+	training_init(&t, request_feature_name, REQUEST_FEATURE_COUNT);
+	training_add_requests(&t, r, &baseline->requests);
+	struct gp_answer *a = mem_new(t.rows, sizeof *a);
+	int rc = gp_predict(g, t.x, t.rows, a, err);
+	if (rc == 0) {
+		double *latency = requests_sorted(r, METRIC_LATENCY), *mean = mem_new(t.rows, sizeof *mean);
+		size_t covered = 0;
+		for (size_t i = 0; i < t.rows; i++) {
+			mean[i] = a[i].mean;
+			covered += a[i].low <= t.y[i] && t.y[i] <= a[i].high;
+		}
+		report_row(out, (struct value[]){
+			VAL_TEXT(run->what), VAL_INT((int64_t)r->len), VAL_INT((int64_t)stats_quantile(latency, r->len, 0.5)),
+			VAL_INT((int64_t)stats_quantile(latency, r->len, 0.9)), VAL_INT(quantile_of(t.y, t.rows, 0.5)),
+			VAL_INT(quantile_of(t.y, t.rows, 0.9)), VAL_INT(quantile_of(mean, t.rows, 0.5)),
+			VAL_REAL((double)covered / (double)t.rows) });
+		free(latency);
+		free(mean);
+	}
+	free(a);
+	training_release(&t);
+	return rc;
+}
+
+static int train_runs(struct run *run, size_t n, const char *output, const struct gp_options *options,
+                      enum report_format format, struct error *err)
+{
+	struct training t;
+	training_init(&t, request_feature_name, REQUEST_FEATURE_COUNT);
+	for (size_t i = 0; i < n; i++)
+		training_add_requests(&t, &run[i].requests, &run[0].requests);
+	struct gp *g = training_learn(&t, options, err);
+	int rc = g ? 0 : -1;
+	if (rc == 0) {
+		struct report *out = report_begin(stdout, format, train_columns, sizeof train_columns / sizeof *train_columns);
+		for (size_t i = 0; i < n && rc == 0; i++)
+			rc = print_run(out, &run[i], &run[0], g, err);
+		report_end(out);
+	}
+	if (rc == 0 && output)
+		rc = gp_save(g, output, err);
+	if (rc == 0 && output)
+		fprintf(stderr, "stealscope: %s: a model of %zu rows, of %zu requests\n", output, gp_rows(g), t.rows);
+	gp_free(g);
+	training_release(&t);
+	return rc;
+}
+
+int latency_train(int argc, char **argv, struct error *err)
+{
+	struct run_options o = { 0 };
+	struct csv_options csv = { 0 };
+	bool is_csv = false;
+	int format = FORMAT_TEXT;
+	const struct opt opt[] = {
+		{ "output", 'o', OPT_TEXT, "MODEL", "write the model to this file", &csv.output, NULL },
+		{ "baseline", 'b', OPT_TEXT, "WHAT", "the run without contention", &csv.baseline, NULL },
+		RUN_OPTIONS(&o),
+		{ "rows", 0, OPT_COUNT, "N", "rows that the model keeps (default 256)", &csv.rows, NULL },
+		{ "csv", 0, OPT_FLAG, NULL, "the runs are csv files with a row for each request", &is_csv, NULL },
+		{ "latency", 0, OPT_TEXT, "COLUMN", "csv: the latency", &csv.latency, NULL },
+		{ "out", 0, OPT_TEXT, "COLUMN", "csv: the time scheduled out", &csv.out, NULL },
+		{ "input", 0, OPT_LIST, "COLUMN", "csv: an input of the model (default: all but the latency)", &csv.input, NULL },
+		FORMAT_OPTION(&format),
+	};
+	const struct opts opts = { "latency train -o MODEL -b BASELINE RUN...",
+	                           "Learns which part of the latency comes from contention, from how much a run with\n"
+	                           "contention is slower than the baseline at the same percentile.",
+	                           opt, sizeof opt / sizeof *opt, 1, -1 };
+	int first;
+	if (opts_parse(&opts, argc, argv, &first, err))
+		return -1;
+	if (is_csv) {
+		int rc = latency_train_csv(argv + first, (size_t)(argc - first), &csv, err);
+		free(csv.input.item);
+		return rc;
+	}
+	if (!csv.baseline)
+		return error_set(err, STATUS_USAGE, "give the run without contention as --baseline", "latency train: no baseline");
+	size_t n = (size_t)(argc - first) + 1, done = 0;
+	struct run *run = mem_new(n, sizeof *run);
+	char *baseline = mem_dup(csv.baseline);
+	int rc = 0;
+	for (; done < n && rc == 0; done++)
+		rc = run_read(&run[done], done ? argv[first + (int)done - 1] : baseline, &o, err);
+	struct gp_options options = { .rows = csv.rows };
+	if (rc == 0)
+		rc = train_runs(run, n, csv.output, &options, (enum report_format)format, err);
+	while (done > 0)
+		run_release(&run[--done]);
+	free(run);
+	free(baseline);
+	return rc;
+}
