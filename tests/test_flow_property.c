@@ -46,7 +46,7 @@ static struct {
 	struct row status[THREADS], cpu[THREADS], waker[THREADS], name[THREADS];
 	struct row vstatus[VCPUS], vcurrent[VCPUS], virq[VCPUS], vpcpu[VCPUS];
 	struct row pcurrent[PCPUS], pirq[PCPUS];
-	bool b_traced;
+	bool b_traced, folded;
 } m;
 
 /* Runs of values from a list, each lasting 1..longest ns. */
@@ -64,6 +64,8 @@ static void fill(struct row *r, const int64_t *value, uint32_t n, uint32_t longe
 static void make_model(void)
 {
 	m.b_traced = rnd(2);
+	bool paper = rnd(3) == 0;
+	m.folded = true;
 	for (int i = 0; i < THREADS; i++) {
 		bool guest = threads[i].machine == VM_A || threads[i].machine == VM_B;
 		FILL(&m.status[i], 9, THREAD_RUNNING, THREAD_RUNNING, THREAD_PREEMPTED, THREAD_PREEMPTED, THREAD_BLOCKED,
@@ -75,7 +77,9 @@ static void make_model(void)
 	}
 	for (int i = 0; i < VCPUS; i++) {
 		FILL(&m.vstatus[i], 7, VCPU_RUNNING, VCPU_RUNNING, VCPU_PREEMPTED, VCPU_PREEMPTED, VCPU_VMM, VCPU_IDLE,
-		     VCPU_HOST_BLOCKED, VCPU_WAKING, VCPU_UNKNOWN, NUL);
+		     paper ? VCPU_PREEMPTED : VCPU_HOST_BLOCKED, VCPU_WAKING, VCPU_UNKNOWN, NUL);
+		for (int t = 0; t < SPAN; t++)
+			m.folded = m.folded && m.vstatus[i].v[t] != VCPU_HOST_BLOCKED;
 		if (vcpus[i].vm == VM_A)
 			FILL(&m.vcurrent[i], 9, 5, 5, 6, 0, 8, NUL);
 		else if (m.b_traced)
@@ -253,7 +257,7 @@ static struct answer on_pcpu(int64_t p, int t, int waiting)
 static struct answer vcpu_out(int v, int t)
 {
 	int h = thread_index(HOST, vcpus[v].host_tid);
-	if (m.status[h].v[t] == THREAD_BLOCKED)
+	if (m.folded && m.status[h].v[t] == THREAD_BLOCKED)
 		return woken(h, &m.status[h], t);
 	if (m.vstatus[v].v[t] == VCPU_HOST_BLOCKED)
 		return woken(h, &m.vstatus[v], t);

@@ -70,8 +70,24 @@ static int host_of(struct resolver *r, uint32_t v, int64_t t, struct who **out)
 		return -1;
 	if (tid <= 0 || tid > INT32_MAX)
 		tid = th->tid;
-	*out = resolver_who(r, th->machine, (int32_t)tid);
+	struct cpu_tracks *c = resolver_cpu(r, v);
+	if (c->host_tid != tid) {
+		c->host_who = resolver_who(r, th->machine, (int32_t)tid);
+		c->host_tid = tid;
+	}
+	*out = c->host_who;
 	return 0;
+}
+
+/* The thread with TID `tid` > 0 that CPU c has as its current one. */
+static struct who *current_of(struct resolver *r, uint32_t c, int64_t tid)
+{
+	struct cpu_tracks *k = resolver_cpu(r, c);
+	if (k->current_tid != tid) {
+		k->current_who = resolver_who(r, r->topo->cpu[c].machine, (int32_t)tid);
+		k->current_tid = tid;
+	}
+	return k->current_who;
 }
 
 /* The vCPU that a thread executes at t, or -1. */
@@ -102,8 +118,13 @@ static int cpu_below(struct resolver *r, uint32_t v, int64_t t, int *cpu)
 		if (host_of(r, v, t, &h) < 0 || track_at(r, &resolver_own(r, h)[OWN_CPU], t, &number) < 0)
 			return -1;
 	}
-	machine = cpus_of(r->topo, (uint32_t)machine);
-	*cpu = machine == (int32_t)is->machine ? -1 : cpu_index(r, machine, number);
+	struct cpu_tracks *c = resolver_cpu(r, v);
+	if (c->below_number != number) {
+		machine = cpus_of(r->topo, (uint32_t)machine);
+		c->below = machine == (int32_t)is->machine ? -1 : cpu_index(r, machine, number);
+		c->below_number = number;
+	}
+	*cpu = c->below;
 	return 0;
 }
 
@@ -141,7 +162,7 @@ static int stand_in(struct resolver *r, struct who *w, int64_t t, struct piece *
 	if (!r->shallow && track_at(r, &c->current, t, &tid) < 0)
 		return -1;
 	if (tid >= 0 && tid <= INT32_MAX)
-		return stand_in(r, resolver_who(r, guest, (int32_t)tid), t, out, depth + 1);
+		return stand_in(r, current_of(r, (uint32_t)v, tid), t, out, depth + 1);
 	out->system = (int32_t)guest;  /* a guest without a trace, or not traced at that moment */
 	out->tid = -1;
 	out->name = r->shallow ? 0 : c->name;
@@ -162,7 +183,7 @@ static int pcpu_at(struct resolver *r, uint32_t c, int64_t t, const struct who *
 	out->pcpu = (int16_t)cpu->number;
 	if (tid <= 0 || tid > INT32_MAX)
 		return 0;
-	struct who *w = resolver_who(r, cpu->machine, (int32_t)tid);
+	struct who *w = current_of(r, c, tid);
 	if (same_thread(w, waiting))
 		return 0;
 	out->kind = FLOW_PREEMPTING;
@@ -208,7 +229,7 @@ static int out_at(struct resolver *r, uint32_t v, int state, int64_t t, struct p
 	int64_t woken = after(resolver_cpu(r, v)->status.iv.end);
 	if (host_of(r, v, t, &h) < 0)
 		return -1;
-	if (h) {
+	if (h && r->folded) {
 		int64_t status;
 		struct track *own = resolver_own(r, h);
 		if (track_at(r, &own[OWN_STATUS], t, &status) < 0)
@@ -290,8 +311,7 @@ static int guest_at(struct resolver *r, uint32_t v, int64_t t, const struct who 
 		if (track_at(r, &resolver_cpu(r, v)->current, t, &tid) < 0)
 			return -1;
 		set(out, tid == 0 ? FLOW_IDLE_CPU : FLOW_UNKNOWN);
-		struct who *w = tid <= 0 || tid > INT32_MAX ? NULL
-		                                            : resolver_who(r, r->topo->cpu[v].machine, (int32_t)tid);
+		struct who *w = tid <= 0 || tid > INT32_MAX ? NULL : current_of(r, v, tid);
 		if (w && !same_thread(w, waiting)) {
 			out->kind = FLOW_PREEMPTING;
 			if (stand_in(r, w, t, out, 0) < 0)

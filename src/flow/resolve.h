@@ -21,6 +21,11 @@ struct track {
 struct cpu_tracks {
 	struct track status, current, interrupt, host_thread, pcpu;
 	uint32_t name;       /* "vCPU0" or "CPU0", id in resolver->names */
+	/* What the last answers were, since they seldom change: a machine's CPU by number, a thread by TID. */
+	int64_t below_number;
+	int below;
+	int64_t current_tid, host_tid;
+	struct who *current_who, *host_who;
 };
 
 /* A TID of a machine; host threads that belong to a container stand for the container's thread. */
@@ -37,6 +42,7 @@ struct resolver {
 	int64_t t0, t1;            /* time that will be asked for, mostly */
 	int64_t until;             /* the answer to the current step holds up to here */
 	bool shallow;              /* machines only: no guest threads, no names */
+	bool folded;               /* the vCPUs may be in the paper's states: HOST_BLOCKED folded into PREEMPTED */
 	struct cpu_tracks **cpu;   /* per CPU of topo, made when asked for */
 	struct map who_by_tid;     /* machine << 32 | tid -> index into who */
 	struct who **who;
@@ -60,9 +66,25 @@ struct piece {
 void resolver_init(struct resolver *r, const struct topo *topo, int64_t t0, int64_t t1, struct error *err);
 void resolver_release(struct resolver *r);
 
+int track_move(struct resolver *r, struct track *k, int64_t t);  /* makes k->iv hold t */
+struct cpu_tracks *resolver_cpu_new(struct resolver *r, uint32_t cpu);
+
 /* The value of a track at t (HISTORY_NULL when the attribute is absent); cuts r->until.  -1 on error. */
-int track_at(struct resolver *r, struct track *k, int64_t t, int64_t *value);
-struct cpu_tracks *resolver_cpu(struct resolver *r, uint32_t cpu);
+static inline int track_at(struct resolver *r, struct track *k, int64_t t, int64_t *value)
+{
+	if ((t > k->iv.end || t < k->iv.start) && track_move(r, k, t) < 0)
+		return -1;
+	if (k->iv.end < r->until)
+		r->until = k->iv.end;
+	*value = k->iv.value;
+	return 0;
+}
+
+static inline struct cpu_tracks *resolver_cpu(struct resolver *r, uint32_t cpu)
+{
+	return r->cpu[cpu] ? r->cpu[cpu] : resolver_cpu_new(r, cpu);
+}
+
 struct who *resolver_who(struct resolver *r, uint32_t machine, int32_t tid);
 struct track *resolver_own(struct resolver *r, struct who *w);
 /* The name of a thread at t as an id in r->names. */

@@ -10,6 +10,22 @@
 #define THREADS_KEPT 16384
 #define NOT_A_TID (UINT64_C(1) << 63)
 
+/* Where any vCPU was ever HOST_BLOCKED, PREEMPTED means what it says, and its thread need not be asked. */
+static bool is_folded(const struct topo *topo)
+{
+	int64_t sums[HISTORY_STATES];
+	for (uint32_t i = 0; i < topo->cpus; i++) {
+		if (topo->cpu[i].status == HISTORY_NONE || topo->machine[topo->cpu[i].machine].kind != MACHINE_VM)
+			continue;
+		if (history_sums(topo->h, topo->cpu[i].status, history_begin(topo->h), history_end(topo->h), sums, NULL) < 0)
+			return true;
+		for (int n = 0; n < HISTORY_STATES - 1; n++)
+			if (sums[n] && topo->vcpu_state[n] == VCPU_HOST_BLOCKED)
+				return false;
+	}
+	return true;
+}
+
 void resolver_init(struct resolver *r, const struct topo *topo, int64_t t0, int64_t t1, struct error *err)
 {
 	*r = (struct resolver){ .topo = topo, .t0 = t0, .t1 = t1, .err = err };
@@ -17,6 +33,7 @@ void resolver_init(struct resolver *r, const struct topo *topo, int64_t t0, int6
 	strtab_init(&r->names);
 	r->swapper = strtab_put(&r->names, "swapper");
 	r->not_alive = strtab_put(&r->names, "not alive");
+	r->folded = is_folded(topo);
 }
 
 static void forget_threads(struct resolver *r)
@@ -27,14 +44,17 @@ static void forget_threads(struct resolver *r)
 	}
 	r->whos = 0;
 	map_release(&r->who_by_tid);
+	for (uint32_t i = 0; i < r->topo->cpus; i++)
+		if (r->cpu[i])
+			r->cpu[i]->current_tid = r->cpu[i]->host_tid = HISTORY_NULL;
 }
 
 void resolver_release(struct resolver *r)
 {
-	for (uint32_t i = 0; r->cpu && i < r->topo->cpus; i++)
+	forget_threads(r);
+	for (uint32_t i = 0; i < r->topo->cpus; i++)
 		free(r->cpu[i]);
 	free(r->cpu);
-	forget_threads(r);
 	free(r->who);
 	strtab_release(&r->names);
 	map_release(&r->name_by_string);
@@ -66,8 +86,7 @@ static int track_seek(struct resolver *r, struct track *k, int64_t t)
 	return n < 0 ? -1 : 0;
 }
 
-/* Out of line: the common case, t still in the interval last read, is track_at itself. */
-static int track_move(struct resolver *r, struct track *k, int64_t t)
+int track_move(struct resolver *r, struct track *k, int64_t t)
 {
 	bool usable = k->iv.start <= k->iv.end && t > k->iv.end && k->iv.end >= history_begin(r->topo->h);
 	for (int i = 0; usable && i < STEPS_BEFORE_SEEK; i++) {
@@ -82,23 +101,12 @@ static int track_move(struct resolver *r, struct track *k, int64_t t)
 	return track_seek(r, k, t);
 }
 
-int track_at(struct resolver *r, struct track *k, int64_t t, int64_t *value)
+struct cpu_tracks *resolver_cpu_new(struct resolver *r, uint32_t cpu)
 {
-	if ((t > k->iv.end || t < k->iv.start) && track_move(r, k, t) < 0)
-		return -1;
-	if (k->iv.end < r->until)
-		r->until = k->iv.end;
-	*value = k->iv.value;
-	return 0;
-}
-
-struct cpu_tracks *resolver_cpu(struct resolver *r, uint32_t cpu)
-{
-	struct cpu_tracks *c = r->cpu[cpu];
-	if (c)
-		return c;
 	const struct topo_cpu *is = &r->topo->cpu[cpu];
-	c = r->cpu[cpu] = mem_new(1, sizeof *c);
+	struct cpu_tracks *c = r->cpu[cpu] = mem_new(1, sizeof *c);
+	c->below_number = c->current_tid = c->host_tid = HISTORY_NULL;
+	c->below = -1;
 	track_init(&c->status, is->status);
 	track_init(&c->current, is->current);
 	track_init(&c->interrupt, is->interrupt);
