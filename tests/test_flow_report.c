@@ -37,6 +37,7 @@ static void thirds(struct world *w)
 	world_row(w, "/Host/Threads/2101/Name", "0 burnP6");
 	world_row(w, "/Host/CPUs/CPU3/Current Thread", current);
 	world_row(w, "/Host/CPUs/CPU3/Interrupt", irq);
+	world_row(w, "/Virtual Machines/Debian/Clock Band", "0 900; 1000030000000 1500; 1000040000000 -");
 	world_close(w, origin, origin + 90 * MS - 1);
 }
 
@@ -198,8 +199,8 @@ static void sentences(void **state)
 		"What delayed it most was Ubuntu/77 cc\\e[31m: 30.0 ms (33.3 %) in 30 pieces, the longest 1.00 ms at "
 		"00:16:40.002000 on CPU3.\n"
 		"Then host/2101 burnP6: 30.0 ms (33.3 %); 1 other: 1.00 us (0.0 %).\n"
-		"How sure: no part of it is unknown. stealscope info tells the error band of the clocks.\n"
-		"Look next at Ubuntu/77 cc\\e[31m, a thread of another VM on the same CPU.  stealscope flow FILE Ubuntu/77\n");
+		"How sure: no part of it is unknown; times of the guest are known to 1.50 us.\n"
+		"Look next at Ubuntu/77 cc\\e[31m, a thread of another VM on the same CPU (stealscope flow FILE Ubuntu/77).\n");
 	free(text);
 	assert_int_equal(explain_at(&w.topo, &cpu, begin + 5 * MS, &text, &err), 0);
 	assert_memory_equal(text, "Debian/vCPU0 was PREEMPTED for 2.00 ms from 00:16:40.004000.\n", 60);

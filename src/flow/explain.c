@@ -143,28 +143,39 @@ static void tell_waiting(struct story *s)
 		        amount(s, e->duration, a), n, n == 1 ? "" : "s");
 }
 
-/* What `index` left in the history about the clock and the losses of a machine: a finished sentence. */
+/* The widest error band of the guest's clock within the window, or -1. */
+static int64_t clock_band(const struct story *s, uint32_t machine)
+{
+	char path[600];
+	struct history_cursor c;
+	struct interval iv;
+	int64_t widest = -1;
+	history_path(path, sizeof path, "Virtual Machines", s->topo->machine[machine].name, "Clock Band", NULL);
+	uint32_t attr = history_find(s->topo->h, path);
+	if (attr == HISTORY_NONE || history_type(s->topo->h, attr) != HISTORY_INT ||
+	    history_range(&c, s->topo->h, attr, s->f->start, s->f->end, NULL) < 0)
+		return -1;
+	while (history_range_next(&c, &iv, NULL) > 0)
+		if (iv.value != HISTORY_NULL && iv.value > widest)
+			widest = iv.value;
+	return widest;
+}
+
 static void tell_trust(struct story *s, uint32_t machine)
 {
-	char *key = mem_printf("trust:%s", s->topo->machine[machine].name), shown[1024] = "", a[64];
-	size_t size = 0;
-	const void *text = history_meta(s->topo->h, key, &size);
-	free(key);
-	if (text && size > 0) {
-		char *raw = mem_printf("%.*s", size < sizeof shown ? (int)size : (int)sizeof shown - 1, (const char *)text);
-		text_escape(shown, sizeof shown, raw);
-		free(raw);
-	}
+	char a[64], d[TIME_TEXT];
 	if (s->by_kind[FLOW_UNKNOWN])
-		fprintf(s->to, "How sure: events were lost, so %s of it is unknown and blamed on nobody.",
-		        amount(s, s->by_kind[FLOW_UNKNOWN], a));
+		fprintf(s->to, "How sure: %s of it is unknown and blamed on nobody, since events were lost or contradict "
+		        "each other", amount(s, s->by_kind[FLOW_UNKNOWN], a));
 	else
-		fputs("How sure: no part of it is unknown.", s->to);
-	if (*shown)
-		fprintf(s->to, " %s", shown);
-	else if (s->topo->machine[machine].kind == MACHINE_VM)
-		fputs(" stealscope info tells the error band of the clocks.", s->to);
-	fputc('\n', s->to);
+		fputs("How sure: no part of it is unknown", s->to);
+	int64_t band = clock_band(s, machine);
+	if (s->topo->machine[machine].kind != MACHINE_VM)
+		fputs(".\n", s->to);
+	else if (band >= 0)
+		fprintf(s->to, "; times of the guest are known to %s.\n", time_duration(d, band));
+	else
+		fputs("; nothing tells how far its clock is off.\n", s->to);
 }
 
 /* A command line names a subject by what topo_parse_subject() takes. */
@@ -173,9 +184,9 @@ static void tell_command(struct story *s, const struct flow_entry *e)
 	char system[256];
 	text_escape(system, sizeof system, s->topo->machine[e->system].name);
 	if (e->tid > 0)
-		fprintf(s->to, "  stealscope flow FILE %s/%" PRId32, system, e->tid);
+		fprintf(s->to, " (stealscope flow FILE %s/%" PRId32 ")", system, e->tid);
 	else
-		fprintf(s->to, "  stealscope gaps FILE %s", system);
+		fprintf(s->to, " (stealscope gaps FILE %s)", system);
 }
 
 static void advise(struct story *s, const struct flow_entry *e, uint32_t machine)
@@ -197,17 +208,17 @@ static void advise(struct story *s, const struct flow_entry *e, uint32_t machine
 	}
 	party(s, e, who);
 	if (e->system == (int32_t)machine && kind == MACHINE_VM)
-		fprintf(s->to, "Look next inside %s: %s competes there for the same vCPU.",
+		fprintf(s->to, "Look next inside %s: %s competes there for the same vCPU",
 		        text_escape(own, sizeof own, s->topo->machine[machine].name), who);
 	else if (kind == MACHINE_VM && e->tid == 0)
-		fprintf(s->to, "Look next for a timer that keeps waking the idle guest (stealscope gaps FILE --periodic).\n");
+		fputs("Look next for a timer that keeps waking that idle guest (stealscope gaps FILE --periodic).\n", s->to);
 	else if (kind == MACHINE_VM)
-		fprintf(s->to, "Look next at %s, a thread of another VM on the same CPU.", who);
+		fprintf(s->to, "Look next at %s, a thread of another VM on the same CPU", who);
 	else
-		fprintf(s->to, "Look next at %s, which shares the CPU: move or limit it, or pin the vCPU.", who);
+		fprintf(s->to, "Look next at %s, which shares the CPU: move or limit it, or pin the vCPU", who);
 	if (!(kind == MACHINE_VM && e->tid == 0 && e->system != (int32_t)machine)) {
 		tell_command(s, e);
-		fputc('\n', s->to);
+		fputs(".\n", s->to);
 	}
 }
 

@@ -194,7 +194,8 @@ static void row_label(const struct page *p, const struct row *r, char *buf, size
 		snprintf(buf, size, "%" PRId32 "%s%s%s", e->tid, *name ? " " : "", name,
 		         e->kind == FLOW_HYPERVISOR ? " (hypervisor)" : "");
 	else
-		snprintf(buf, size, "%s%s", name, e->kind == FLOW_HYPERVISOR ? " (hypervisor)" : "");
+		snprintf(buf, size, "%s%s", name, e->kind == FLOW_HYPERVISOR ? " (hypervisor)" :
+		         e->kind == FLOW_IRQ ? " (interrupt)" : "");
 }
 
 static const char *share_text(char buf[16], double share)
