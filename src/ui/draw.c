@@ -204,38 +204,48 @@ static void draw_rows(struct app *app, struct screen *s, int y, int height)
 		draw_row(app, s, y + i, &r->row[app->top + (size_t)i], false);
 }
 
-/* The states in the order in which people look for them; then keys, as many as fit. */
-static void draw_legend(struct app *app, struct screen *s, int y)
+/* Draws the states order[*at ..] as far as they fit before `end`; *at moves on.  Returns the next column. */
+static int draw_states(struct app *app, struct screen *s, int x, int y, int end, const uint8_t *order, size_t n)
 {
-	static const uint8_t order[] = { VIS_RUNNING, VIS_BLOCKED, VIS_PREEMPTED, VIS_VIRT_PREEMPTED, VIS_VMM, VIS_IDLE,
-		VIS_HOST_BLOCKED, VIS_WAKING, VIS_UNKNOWN };
-	static const struct { enum action action; const char *text; } hints[] = {
-		{ ACT_HELP, "help" }, { ACT_FLOW, "flow" }, { ACT_NEXT_GAP, "gap" }, { ACT_EXPORT, "export" },
-		{ ACT_ZOOM_IN, "zoom" }, { ACT_PAN_RIGHT, "pan" },
-	};
-	struct style plain = *part(app, PART_NORMAL);
-	char tail[128] = "", keys[64];
-	for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
-		char one[96];
-		keymap_text(&app->keymap, hints[i].action, keys, sizeof keys);
-		keys[strcspn(keys, ",")] = '\0';
-		snprintf(one, sizeof one, "%s %s%s%s", keys, hints[i].text, tail[0] ? "  " : "", tail);
-		if ((int)strlen(one) > (s->w >= 100 ? s->w - 76 : 16))
-			break;
-		snprintf(tail, sizeof tail, "%s", one);
-	}
-	int room = s->w - (int)strlen(tail) - 1, x = 1;
-	for (size_t i = 0; i < sizeof order; i++) {
+	for (size_t i = 0; i < n; i++) {
 		const struct theme_state *state = &app->theme.state[order[i]];
 		int need = 2 + text_width(state->label);
-		if (x + need >= room)
+		if (x + need >= end)
 			break;
 		struct glyph g = app_glyph(app, (struct cell){ CELL_PURE, order[i], order[i], 1 }, false);
 		screen_put(s, x, y, g.ch == ' ' ? (uint32_t)(unsigned char)state->letter : g.ch,
 		           app->palette.depth == DEPTH_MONO ? g.style : app->palette.state[order[i]]);
-		screen_text(s, x + 2, y, s->w, plain, state->label);
+		screen_text(s, x + 2, y, s->w, *part(app, PART_NORMAL), state->label);
 		x += need + 1;
 	}
+	return x;
+}
+
+/* The states that people look for, then keys as many as fit, then the rarer states. */
+static void draw_legend(struct app *app, struct screen *s, int y)
+{
+	static const uint8_t common[] = { VIS_RUNNING, VIS_BLOCKED, VIS_PREEMPTED, VIS_VIRT_PREEMPTED, VIS_VMM, VIS_IDLE };
+	static const uint8_t rare[] = { VIS_HOST_BLOCKED, VIS_WAKING, VIS_UNKNOWN };
+	static const struct { enum action action; const char *text; } hints[] = {
+		{ ACT_HELP, "help" }, { ACT_FLOW, "flow" }, { ACT_NEXT_GAP, "gap" }, { ACT_EXPORT, "export" },
+		{ ACT_ZOOM_IN, "zoom" }, { ACT_PAN_RIGHT, "pan" }, { ACT_BLAME, "who took it" },
+	};
+	char tail[160] = "", keys[64];
+	int x = draw_states(app, s, 1, y, s->w, common, sizeof common);
+	for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
+		char one[240];
+		keymap_text(&app->keymap, hints[i].action, keys, sizeof keys);
+		keys[strcspn(keys, ",")] = '\0';
+		size_t n = strlen(keys);
+		bool named = n > 2 && keys[0] == '<' && keys[n - 1] == '>';
+		if (named)
+			keys[n - 1] = '\0';
+		snprintf(one, sizeof one, "%s %s%s%s", keys + named, hints[i].text, tail[0] ? "  " : "", tail);
+		if (x + (int)strlen(one) >= s->w || strlen(one) >= sizeof tail)
+			break;
+		snprintf(tail, sizeof tail, "%.159s", one);
+	}
+	draw_states(app, s, x, y, s->w - (int)strlen(tail) - 2, rare, sizeof rare);
 	screen_text(s, s->w - (int)strlen(tail) - 1, y, s->w, *part(app, PART_DIM), tail);
 }
 

@@ -244,7 +244,7 @@ static void line_text(struct app *app, const struct flow_line *line, char *buf, 
 	char system[256];
 	size_t n = strlen(text_escape(system, sizeof system, e->system < 0 ? "" : app->topo.machine[e->system].name));
 	bool again = n > 0 && strncmp(party, system, n) == 0 && (party[n] == '/' || party[n] == ' ');
-	snprintf(buf, size, "  %s%s", e->kind == FLOW_WAITING ? "waits, woken by " : "", again ? party + n + 1 : party);
+	snprintf(buf, size, "  %s", again ? party + n + 1 : party);
 }
 
 static void draw_line(struct app *app, struct screen *s, int y, const struct flow_line *line)

@@ -91,6 +91,22 @@ static void add_attribute(struct app *app, const char *name, uint32_t attr)
 	          time_duration(d, iv.end - iv.start + 1));
 }
 
+/* A sentence, broken at spaces where the screen ends. */
+static void add_wrapped(struct app *app, const char *text)
+{
+	const char *indent = "  ";
+	while (*text) {
+		size_t n = text_fit(text, app->w - 6), cut = n;
+		while (text[n] && cut > 0 && text[cut] != ' ')
+			cut--;
+		n = text[n] && cut > 0 ? cut : n;
+		pager_add(&app->pager, -1, "%s%.*s", indent, (int)(n ? n : strlen(text)), text);
+		text += n ? n : strlen(text);
+		text += strspn(text, " ");
+		indent = "    ";
+	}
+}
+
 static void add_paragraph(struct app *app, const struct subject *s)
 {
 	struct error err = ERROR_INIT;
@@ -104,7 +120,7 @@ static void add_paragraph(struct app *app, const struct subject *s)
 		end = strchr(line, '\n');
 		if (end)
 			*end++ = '\0';
-		pager_add(&app->pager, -1, "  %s", line);
+		add_wrapped(app, line);
 	}
 	free(text);
 }

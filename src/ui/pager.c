@@ -36,9 +36,17 @@ struct pager_line *pager_add(struct pager *p, int64_t tag, const char *fmt, ...)
 	return line;
 }
 
+/* A heading is shown when a line beneath it is. */
 static bool shown(const struct pager *p, const struct pager_line *line)
 {
-	return !p->filter[0] || line->heading || strcasestr(line->text, p->filter);
+	if (!p->filter[0])
+		return true;
+	if (!line->heading)
+		return strcasestr(line->text, p->filter) != NULL;
+	for (line++; line < p->line + p->len && !line->heading; line++)
+		if (strcasestr(line->text, p->filter))
+			return true;
+	return false;
 }
 
 static size_t count(const struct pager *p)

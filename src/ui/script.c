@@ -36,7 +36,8 @@ static void press(struct app *app, const char *keys, bool skip_spaces)
 static int run_line(struct app *app, struct screen *s, const char *line)
 {
 	if (line[0] == ':') {
-		app->message[0] = '\0';
+		if (strncmp(line, ":screen", 7) != 0)  /* it keeps what was said last, too */
+			app->message[0] = '\0';
 		app->message_is_error = false;
 		command_run(app, line);
 	} else if (strncmp(line, "key ", 4) == 0) {

@@ -173,13 +173,30 @@ void status_update(struct app *app)
 	c->from = v->t0;
 }
 
+/* Where the line is short, the sentence goes without what the header tells: "12:03:04.1139" becomes ".1139"; then
+ * without the shares in brackets. */
+static void shorten(char *text, int room)
+{
+	for (char *c = text; *c && text_width(text) > room; c++) {
+		size_t n = strspn(c, "0123456789:");
+		if (c > text && c[-1] == ' ' && n == 8 && c[2] == ':' && c[5] == ':' && c[8] == '.')
+			memmove(c, c + 8, strlen(c + 8) + 1);
+	}
+	char *bracket = strstr(text, " (");
+	if (bracket && text_width(text) > room)
+		*bracket = '\0';
+}
+
 void status_draw(struct app *app, struct screen *s, int y)
 {
 	struct style style = app->palette.part[PART_STATUS], dim = app->palette.part[PART_NORMAL];
 	const struct status_cache *c = &app->status;
 	status_update(app);
 	screen_fill(s, 0, y, s->w, ' ', dim);
-	int used = 1 + screen_text(s, 1, y, s->w - 1, style, c->sentence);
+	char sentence[sizeof c->sentence];
+	snprintf(sentence, sizeof sentence, "%s", c->sentence);
+	shorten(sentence, s->w - 2);
+	int used = 1 + screen_text(s, 1, y, s->w - 1, style, sentence);
 	int need = c->shares[0] ? 6 + text_width(c->shares) : 0;
 	if (need && used + 2 + need < s->w)
 		screen_printf(s, s->w - need - 1, y, s->w, dim, "cell: %s", c->shares);

@@ -1,0 +1,273 @@
+/* ui/, whole: keys and commands through ui_run(), screens compared with tests/ui/ *.screen.
+ *
+ * A screen that changed on purpose: UPDATE_SCREENS=1 make check, then review the difference like code.
+ * `test_ui_screens --world FILE [THREADS]` writes the history that the screens show. */
+#include "test.h"
+
+#include <locale.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ui/ui.h"
+#include "ui_world.h"
+
+static char world[64] = "/tmp/stealscope-ui-XXXXXX";
+
+static char *slurp(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	char *text = calloc(1, 1 << 20);
+	if (f) {
+		fread(text, 1, (1 << 20) - 1, f);
+		fclose(f);
+	}
+	return f ? text : (free(text), NULL);
+}
+
+static int run(const char *script, const struct ui_options *options, struct error *err)
+{
+	char path[64] = "/tmp/stealscope-script-XXXXXX";
+	int fd = mkstemp(path);
+	assert_true(fd >= 0 && write(fd, script, strlen(script)) == (ssize_t)strlen(script));
+	close(fd);
+	struct ui_options o = *options;
+	o.script = path;
+	struct history *h = history_open(world, err);
+	int status = h ? ui_run(h, &o, err) : -1;
+	history_close(h);
+	unlink(path);
+	return status;
+}
+
+/* Runs the script and gives the last screen; to be freed. */
+static char *screen_of(const char *script, const struct ui_options *options)
+{
+	char path[64] = "/tmp/stealscope-screen-XXXXXX", text[4096];
+	struct error err = ERROR_INIT;
+	close(mkstemp(path));
+	snprintf(text, sizeof text, "%s\n:screen %s\n", script, path);
+	if (run(text, options, &err) < 0)
+		fail_msg("%s", err.text);
+	char *screen = slurp(path);
+	unlink(path);
+	return screen;
+}
+
+static void check_screen(const char *name, const char *script, const struct ui_options *options)
+{
+	char file[512];
+	const char *srcdir = getenv("srcdir");
+	snprintf(file, sizeof file, "%s/tests/ui/%s.screen", srcdir ? srcdir : ".", name);
+	char *got = screen_of(script, options), *want = slurp(file);
+	if (getenv("UPDATE_SCREENS")) {
+		FILE *f = fopen(file, "w");
+		assert_non_null(f);
+		fputs(got, f);
+		fclose(f);
+	} else if (!want || strcmp(got, want) != 0) {
+		fail_msg("%s differs.  Now it is:\n%s", file, got);
+	}
+	free(got);
+	free(want);
+}
+
+static const struct ui_options mono80 = { .glyphs = "ascii", .color = "never", .width = 80, .height = 24,
+	.config = "/dev/null" };
+static const struct ui_options mono120 = { .glyphs = "ascii", .color = "never", .width = 120, .height = 40,
+	.config = "/dev/null" };
+
+/* The first minute: open, >, Enter. */
+static void test_first_minute(void **state)
+{
+	(void)state;
+	check_screen("open-80", "", &mono80);
+	check_screen("gap-80", ">", &mono80);
+	check_screen("flow-80", ">\n<Enter>", &mono80);
+	check_screen("flow-120", ">\n}\n<Enter>", &mono120);
+}
+
+static void test_tiers_and_sizes(void **state)
+{
+	(void)state;
+	static const char *const tiers[] = { "ascii", "cells", "blocks" };
+	static const int sizes[][2] = { { 80, 24 }, { 120, 40 }, { 300, 80 } };
+	for (size_t t = 0; t < COUNT(tiers); t++) {
+		for (size_t s = 0; s < COUNT(sizes); s++) {
+			char name[64];
+			struct ui_options o = mono80;
+			o.glyphs = tiers[t];
+			o.color = "256";
+			o.width = sizes[s][0];
+			o.height = sizes[s][1];
+			snprintf(name, sizeof name, "tier-%s-%d", tiers[t], o.width);
+			check_screen(name, ">\nw", &o);
+		}
+	}
+}
+
+static void test_panes_and_lists(void **state)
+{
+	(void)state;
+	check_screen("blame-120", "B", &mono120);
+	check_screen("help-80", "?", &mono80);
+	check_screen("help-search-80", "?/zoom<Enter>", &mono80);
+	check_screen("themes-80", "L", &mono80);
+	check_screen("details-120", ">\nx", &mono120);
+	check_screen("bookmarks-80", "m5lmjm'", &mono80);
+	check_screen("markers-120", "(\n9l)\nv3l", &mono120);
+	check_screen("filter-80", "\\sshd<Enter>", &mono80);
+	check_screen("host-120", "G\n<Space>\n:set idle", &mono120);
+	check_screen("pin-80", "p5jp", &mono80);
+	check_screen("small", "", &(struct ui_options){ .width = 39, .height = 24, .config = "/dev/null" });
+}
+
+/* The same place by another way gives the same screen. */
+static void test_ways_to_the_same_place(void **state)
+{
+	(void)state;
+	static const struct { const char *one, *other; } pairs[] = {
+		{ "wwdu", "ww" }, { "wwdu<C-r>", "wwd" }, { "ww0", "0" }, { ">w", "key > w" }, { "5>", ">>>>>" },
+		{ "lllhhh", "lh" }, { ":50%\nwwwad", ":50%\nwww" }, { ":+40ms", ":50%" }, { "/sshd<Enter>", ":Debian/880" }, { "<Esc>", "" },
+		{ "kkkkkkkkkkjk", "kkkkkkkkkk" }, { "wsws", "ws" }, { "HH", "" },
+		{ "k<Space><Space>", "k" }, { ">..,,", ">" }, { "FF", "" }, { "BB", "" },
+	};
+	for (size_t i = 0; i < COUNT(pairs); i++) {
+		char *a = screen_of(pairs[i].one, &mono80), *b = screen_of(pairs[i].other, &mono80);
+		/* What the foot says may differ: it tells what was done last. */
+		char *fa = strrchr((a[strlen(a) - 1] = '\0', a), '\n'), *fb = strrchr((b[strlen(b) - 1] = '\0', b), '\n');
+		*fa = *fb = '\0';
+		if (strcmp(a, b) != 0)
+			fail_msg("%s and %s differ:\n%s\n%s", pairs[i].one, pairs[i].other, a, b);
+		free(a);
+		free(b);
+	}
+}
+
+static void test_cause(void **state)
+{
+	(void)state;
+	char *s = screen_of(">[", &mono120);
+	assert_non_null(strstr(s, "host/2101 burnP6"));
+	free(s);
+	char *back = screen_of(">[]", &mono120), *direct = screen_of(">", &mono120);
+	assert_non_null(strstr(back, "Debian/3525 critical_task"));
+	assert_non_null(strstr(direct, "Debian/3525 critical_task"));
+	free(back);
+	free(direct);
+}
+
+static void test_export(void **state)
+{
+	(void)state;
+	struct error err = ERROR_INIT;
+	char dir[64] = "/tmp/stealscope-export-XXXXXX", script[512], file[128];
+	assert_non_null(mkdtemp(dir));
+	snprintf(script, sizeof script, ">\n<Enter>\nX<C-u>%s/a.txt<Enter>\n:export %s/a.csv\n:export %s/a.json\nB\n"
+	         ":export %s/b.csv\n", dir, dir, dir, dir);
+	if (run(script, &mono80, &err) < 0)
+		fail_msg("%s", err.text);
+	static const struct { const char *name, *holds; } files[] = {
+		{ "a.txt", "burnP6" }, { "a.csv", "system,tid,name,kind,duration_ns,share\n" }, { "a.csv", ",2101,burnP6,preempting," },
+		{ "a.json", "\"name\":" }, { "b.csv", "victim,thief,ns,share\n" },
+	};
+	for (size_t i = 0; i < COUNT(files); i++) {
+		snprintf(file, sizeof file, "%s/%s", dir, files[i].name);
+		char *text = slurp(file);
+		assert_non_null(text);
+		if (!strstr(text, files[i].holds))
+			fail_msg("%s lacks %s:\n%s", file, files[i].holds, text);
+		free(text);
+	}
+	/* An existing file is not replaced by accident; a bad folder leaves nothing behind and is told. */
+	snprintf(script, sizeof script, ">\n<Enter>\n:export %s/a.txt", dir);
+	char *s = screen_of(script, &mono120);
+	assert_non_null(strstr(s, "exists"));
+	free(s);
+	assert_int_equal(run(">\n<Enter>\n:export /nowhere/at/all.txt", &mono80, &err), -1);
+	assert_non_null(strstr(err.text, "/nowhere/at/all.txt"));
+	for (size_t i = 0; i < COUNT(files); i++) {
+		snprintf(file, sizeof file, "%s/%s", dir, files[i].name);
+		unlink(file);
+	}
+	assert_int_equal(rmdir(dir), 0);
+}
+
+/* No name from a trace reaches the screen with a control character in it. */
+static void test_hostile_names(void **state)
+{
+	(void)state;
+	char *s = screen_of("/evil<Enter>", &mono120);
+	assert_non_null(strstr(s, "evil\\e[2J"));
+	for (const char *c = s; *c; c++)
+		assert_true(*c == '\n' || (unsigned char)*c >= ' ');
+	assert_null(strstr(s, "\xe2\x80\xae"));
+	free(s);
+}
+
+/* Any keys in any order: nothing breaks, and the screen keeps its size. */
+static void test_random_keys(void **state)
+{
+	(void)state;
+	static const char keys[] = "jkhladADwsWS0^$><}{.,[]f()zvm'FRBxoHptT~Luqn/:\\?<>gG 5+-\x1b\x0d\x12\x15\x04";
+	uint64_t seed = 5;
+	for (int round = 0; round < 60; round++) {
+		char script[400];
+		struct error err = ERROR_INIT;
+		size_t n = 0;
+		while (n + 12 < sizeof script) {
+			seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+			char c = keys[(seed >> 33) % (sizeof keys - 1)];
+			script[n++] = c == 'q' || c == 'X' || c == ':' ? 'j' : c;
+			if (seed >> 60 == 0)
+				script[n++] = '\n';
+		}
+		script[n] = '\0';
+		struct ui_options o = mono80;
+		o.width = 40 + (int)(seed >> 40) % 100;
+		o.height = 8 + (int)(seed >> 50) % 40;
+		o.color = round % 2 ? "256" : "never";
+		o.glyphs = round % 3 ? "blocks" : "ascii";
+		run(script, &o, &err);
+	}
+}
+
+static void test_script_errors(void **state)
+{
+	(void)state;
+	struct error err = ERROR_INIT;
+	assert_int_equal(run("j\n:theme nowhere\n", &mono80, &err), -1);
+	assert_non_null(strstr(err.text, ":2: "));
+	struct ui_options o = mono80;
+	o.color = "17";
+	assert_int_equal(run("", &o, &err), -1);
+	assert_int_equal(err.status, STATUS_USAGE);
+	o = mono80;
+	o.glyphs = "runes";
+	assert_int_equal(run("", &o, &err), -1);
+	assert_int_equal(run("q\n:theme nowhere\n", &mono80, &err), 0);
+}
+
+int main(int argc, char **argv)
+{
+	setlocale(LC_ALL, "C.UTF-8");
+	if (argc > 2 && strcmp(argv[1], "--world") == 0) {
+		ui_world_write(argv[2], argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 0);
+		return 0;
+	}
+	close(mkstemp(world));
+	ui_world_write(world, 0);
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_first_minute),
+		cmocka_unit_test(test_tiers_and_sizes),
+		cmocka_unit_test(test_panes_and_lists),
+		cmocka_unit_test(test_ways_to_the_same_place),
+		cmocka_unit_test(test_cause),
+		cmocka_unit_test(test_export),
+		cmocka_unit_test(test_hostile_names),
+		cmocka_unit_test(test_random_keys),
+		cmocka_unit_test(test_script_errors),
+	};
+	int failed = cmocka_run_group_tests_name("ui screens", tests, NULL, NULL);
+	unlink(world);
+	return failed;
+}
