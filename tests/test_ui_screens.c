@@ -112,7 +112,6 @@ static void test_panes_and_lists(void **state)
 	check_screen("help-80", "?", &mono80);
 	check_screen("help-search-80", "?/zoom<Enter>", &mono80);
 	check_screen("themes-80", "L", &mono80);
-	check_screen("details-120", ">\nx", &mono120);
 	check_screen("bookmarks-80", "m5lmjm'", &mono80);
 	check_screen("markers-120", "(\n9l)\nv3l", &mono120);
 	check_screen("filter-80", "\\sshd<Enter>", &mono80);
@@ -141,6 +140,18 @@ static void test_ways_to_the_same_place(void **state)
 		free(a);
 		free(b);
 	}
+}
+
+static void test_details(void **state)
+{
+	(void)state;
+	static const char *const holds[] = { "VIRT_PREEMPTED", "In words", "burnP6", "Values at the cursor",
+		"Name             critical_task", "1795176184107000000 ns", "virt-preempt 74 %" };
+	char *s = screen_of(">\nx", &mono120);
+	for (size_t i = 0; i < COUNT(holds); i++)
+		if (!strstr(s, holds[i]))
+			fail_msg("%s is missing:\n%s", holds[i], s);
+	free(s);
 }
 
 static void test_cause(void **state)
@@ -261,6 +272,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_tiers_and_sizes),
 		cmocka_unit_test(test_panes_and_lists),
 		cmocka_unit_test(test_ways_to_the_same_place),
+		cmocka_unit_test(test_details),
 		cmocka_unit_test(test_cause),
 		cmocka_unit_test(test_export),
 		cmocka_unit_test(test_hostile_names),
