@@ -52,7 +52,7 @@ struct history_builder *history_create(const char *path, const struct history_op
 		free_builder(b);
 		return NULL;
 	}
-	if (out_open(&b->out, path, block, err) || (b->scratch = out_scratch(&b->out, err)) < 0) {
+	if (out_open(&b->out, path, block, o->named, err) || (b->scratch = out_scratch(&b->out, err)) < 0) {
 		free_builder(b);
 		return NULL;
 	}
@@ -120,7 +120,7 @@ uint32_t history_attribute(struct history_builder *b, const char *path, enum his
 int builder_flush_spill(struct history_builder *b, struct error *err)
 {
 	if (write_all(b->scratch, b->spill, b->spill_len, -1))
-		return error_system(err, "free some space or write elsewhere", "cannot write %s (its index)", b->out.path);
+		return out_cannot_write(&b->out, err);
 	b->spill_len = 0;
 	return 0;
 }

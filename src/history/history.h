@@ -39,6 +39,7 @@ struct history_options {
 	size_t memory;   /* bytes the builder may use; 0 = 128 MiB.  Holds whatever the number of intervals */
 	unsigned chunk;  /* intervals per chunk, 0 = default; tests use tiny ones so that every boundary is hit */
 	unsigned block;  /* bytes per checksum, a power of two from 64 to 1 MiB; 0 = 16 KiB */
+	bool named;      /* the temporary file gets a name at once, as where the file system has no nameless files */
 };
 
 /* Starts a history that becomes `path` when it is finished; until then a temporary file in the same folder.

@@ -50,7 +50,7 @@ int write_all(int fd, const void *data, size_t size, int64_t offset)
 	return result ? -1 : 0;
 }
 
-static int cannot_write(const struct out *o, struct error *err)
+int out_cannot_write(const struct out *o, struct error *err)
 {
 	const char *mend = errno == ENOSPC || errno == EDQUOT ? "free some space or write elsewhere"
 		: errno == EFBIG ? "raise the file size limit (ulimit -f)" : NULL;
@@ -74,9 +74,9 @@ static char *temp_name(const struct out *o, unsigned n)
 	return name;
 }
 
-static int open_file(struct out *o, struct error *err)
+static int open_file(struct out *o, bool named, struct error *err)
 {
-	o->fd = openat(o->dir_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+	o->fd = named ? -1 : openat(o->dir_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
 	if (o->fd >= 0 && can_link(o->fd))
 		return 0;
 	if (o->fd >= 0)
@@ -94,7 +94,7 @@ static int open_file(struct out *o, struct error *err)
 	return error_system(err, "choose a folder that can be written", "cannot create %s", o->path);
 }
 
-int out_open(struct out *o, const char *path, unsigned block, struct error *err)
+int out_open(struct out *o, const char *path, unsigned block, bool named, struct error *err)
 {
 	*o = (struct out){ .fd = -1, .dir_fd = -1, .block = block };
 	o->path = mem_dup(path);
@@ -114,7 +114,7 @@ int out_open(struct out *o, const char *path, unsigned block, struct error *err)
 		out_discard(o);
 		return -1;
 	}
-	if (open_file(o, err)) {
+	if (open_file(o, named, err)) {
 		out_discard(o);
 		return -1;
 	}
@@ -157,7 +157,7 @@ static int flush(struct out *o, struct error *err)
 	for (size_t at = 0; at < whole; at += o->block)
 		sum_block(o, o->buf + at, o->block, o->base + at);
 	if (write_all(o->fd, o->buf, whole, (int64_t)o->base))
-		return cannot_write(o, err);
+		return out_cannot_write(o, err);
 	memmove(o->buf, o->buf + whole, o->len - whole);
 	o->base += whole;
 	o->len -= whole;
@@ -200,7 +200,7 @@ int out_seal(struct out *o, struct error *err)
 		return 0;
 	sum_block(o, o->buf, o->len, o->base);
 	if (write_all(o->fd, o->buf, o->len, (int64_t)o->base))
-		return cannot_write(o, err);
+		return out_cannot_write(o, err);
 	o->base += o->len;
 	o->len = 0;
 	return 0;
@@ -208,7 +208,7 @@ int out_seal(struct out *o, struct error *err)
 
 int out_write_at(struct out *o, const void *data, size_t size, uint64_t offset, struct error *err)
 {
-	return write_all(o->fd, data, size, (int64_t)offset) ? cannot_write(o, err) : 0;
+	return write_all(o->fd, data, size, (int64_t)offset) ? out_cannot_write(o, err) : 0;
 }
 
 /* Gives the nameless file a temporary name, because a link cannot replace an existing file but a rename can. */
@@ -234,7 +234,7 @@ int out_publish(struct out *o, struct error *err)
 	int result = 0;
 	char *copy = mem_dup(o->path);
 	if (fsync(o->fd) || (!o->temp && name_file(o)) || renameat(o->dir_fd, o->temp, o->dir_fd, basename(copy))) {
-		result = cannot_write(o, err);
+		result = out_cannot_write(o, err);
 	} else {
 		free(o->temp);
 		o->temp = NULL;

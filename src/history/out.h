@@ -24,7 +24,8 @@ struct out {
 	size_t sums, sums_cap;
 };
 
-int out_open(struct out *o, const char *path, unsigned block, struct error *err);
+/* named: do not even try to do without a name. */
+int out_open(struct out *o, const char *path, unsigned block, bool named, struct error *err);
 void out_discard(struct out *o);  /* closes and leaves nothing behind */
 
 static inline uint64_t out_tell(const struct out *o)
@@ -48,6 +49,9 @@ int out_seal(struct out *o, struct error *err);
 int out_write_at(struct out *o, const void *data, size_t size, uint64_t offset, struct error *err);
 /* Syncs, gives the file its name, and closes. */
 int out_publish(struct out *o, struct error *err);
+
+/* Says that writing failed, by errno, and what would mend it; returns -1. */
+int out_cannot_write(const struct out *o, struct error *err);
 
 /* A nameless scratch file in the folder of `o`; -1 on failure. */
 int out_scratch(const struct out *o, struct error *err);
