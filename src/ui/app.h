@@ -151,6 +151,7 @@ void command_help(struct pager *pager);
 
 void status_draw(struct app *app, struct screen *s, int y);    /* status.c */
 void status_update(struct app *app);
+/* How far the clock of a VM may be off at the cursor, ns; -1 = not known. */
 int64_t app_clock_band(const struct app *app, uint32_t machine);
 
 bool flow_pane_open(struct app *app);                          /* flowpane.c: of the selected row */

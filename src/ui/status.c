@@ -1,7 +1,6 @@
 /* The status line: one sentence about the interval under the cursor, and the exact shares of the cell. */
 #include "ui/app.h"
 
-#include <json.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,31 +8,18 @@
 #include "base/text.h"
 #include "base/timefmt.h"
 
-/* Width of the clock corridor of a machine, ns; -1 when the history does not say. */
 int64_t app_clock_band(const struct app *app, uint32_t machine)
 {
-	size_t size;
-	const char *text = history_meta(app->h, "provenance", &size);
-	int64_t band = -1;
-	if (!text || size >= INT32_MAX || app->topo.machine[machine].kind != MACHINE_VM)
+	char path[512];
+	struct interval iv;
+	if (app->topo.machine[machine].kind != MACHINE_VM)
 		return -1;
-	struct json_tokener *tok = json_tokener_new();
-	struct json_object *doc = json_tokener_parse_ex(tok, text, (int)size), *rows, *v;
-	json_tokener_free(tok);
-	if (json_object_is_type(doc, json_type_object) && json_object_object_get_ex(doc, "sync", &rows) &&
-	    json_object_is_type(rows, json_type_array)) {
-		for (size_t i = 0; i < json_object_array_length(rows); i++) {
-			struct json_object *row = json_object_array_get_idx(rows, i);
-			char name[512];
-			text_escape(name, sizeof name, app->topo.machine[machine].name);
-			if (json_object_is_type(row, json_type_object) && json_object_object_get_ex(row, "guest", &v) &&
-			    strcmp(json_object_get_string(v), name) == 0 && json_object_object_get_ex(row, "band_mid_ns", &v) &&
-			    json_object_is_type(v, json_type_int) && json_object_get_int64(v) > band)
-				band = json_object_get_int64(v);
-		}
-	}
-	json_object_put(doc);
-	return band;
+	history_path(path, sizeof path, "Virtual Machines", app->topo.machine[machine].name, "Clock Band", NULL);
+	uint32_t attr = history_find(app->h, path);
+	if (attr == HISTORY_NONE || history_type(app->h, attr) != HISTORY_INT ||
+	    history_stab(app->h, attr, app->view.cursor, &iv, NULL) < 0 || iv.value < 0)
+		return -1;
+	return iv.value;
 }
 
 /* "run 8 preempt 92 %": what the cell or range holds, the most severe last. */
@@ -197,7 +183,15 @@ void status_draw(struct app *app, struct screen *s, int y)
 	snprintf(sentence, sizeof sentence, "%s", c->sentence);
 	shorten(sentence, s->w - 2);
 	int used = 1 + screen_text(s, 1, y, s->w - 1, style, sentence);
-	int need = c->shares[0] ? 6 + text_width(c->shares) : 0;
-	if (need && used + 2 + need < s->w)
-		screen_printf(s, s->w - need - 1, y, s->w, dim, "cell: %s", c->shares);
+	int need = c->shares[0] ? 6 + text_width(c->shares) : 0, end = s->w - 1;
+	if (need && used + 2 + need < s->w) {
+		end -= need;
+		screen_printf(s, end, y, s->w, dim, "cell: %s", c->shares);
+	}
+	char band[TIME_TEXT + 16] = "", d[TIME_TEXT];
+	int64_t ns = app->rows.len ? app_clock_band(app, row_machine(&app->topo, app->view.row)) : -1;
+	if (ns >= 0)
+		snprintf(band, sizeof band, "clock +-%s", time_duration(d, ns));
+	if (band[0] && used + 3 + (int)strlen(band) < end - 2)
+		screen_text(s, used + 3, y, end - used, app->palette.part[PART_DIM], band);
 }

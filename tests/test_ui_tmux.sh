@@ -1,0 +1,129 @@
+#!/bin/sh
+# The viewer in a real terminal (tmux): first minute, resizing, job control, deaths, terminal types, silence.
+builddir=${builddir:-.}
+command -v tmux > /dev/null || { echo "tmux is not installed"; exit 77; }
+[ -x "$builddir/stealscope" ] || { echo "stealscope is not built"; exit 77; }
+case $builddir in /*) ;; *) builddir=$PWD/$builddir ;; esac
+dir=$(mktemp -d) || exit 99
+socket=stealscope-test-$$
+export HOME=$dir XDG_CONFIG_HOME=$dir/config LC_ALL=C.UTF-8 TZ=UTC
+unset NO_COLOR TMUX
+export HISTFILE=/dev/null
+failed=0
+esc=$(printf '\033')
+
+t() { tmux -L "$socket" -f /dev/null "$@"; }
+cleanup() { t kill-server 2> /dev/null; sleep 0.2; rm -rf "$dir"; }
+trap cleanup EXIT
+
+"$builddir/tests/test_ui_screens" --world "$dir/world.steal" || exit 99
+
+screen() { t capture-pane -p -t v; }
+state() { t display-message -p -t v "$1"; }
+
+# wait_for TEXT WHAT: until the screen holds TEXT, 10 s at most.
+wait_for() {
+	for _ in $(seq 200); do
+		screen | grep -qF -- "$1" && return 0
+		sleep 0.05
+	done
+	echo "FAIL: $2: no '$1' on the screen:"
+	screen
+	failed=1
+	return 1
+}
+fail() { echo "FAIL: $*"; screen; failed=1; }
+
+# A shell with job control in a window of that size.
+shell() {
+	t kill-session -t v 2> /dev/null
+	t new-session -d -s v -x "$1" -y "$2" "PS1='ready> ' bash --norc --noprofile -i"
+	wait_for 'ready>' "shell"
+}
+run() { t send-keys -t v "$1" Enter; }
+view="$builddir/stealscope view $dir/world.steal"
+
+# The first minute, and the shell as it was.
+shell 100 30
+run "cd $dir; stty -a > before; clear; $view; echo status \$?"
+wait_for '? help' 'first frame'
+t send-keys -t v '>'
+wait_for 'by host/2101 burnP6' 'the gap'
+t send-keys -t v Enter
+wait_for 'flow of Debian/3525 critical_task' 'the flow'
+t send-keys -t v X
+wait_for 'flow-Debian-3525-critical_task.txt' 'the name'
+t send-keys -t v Enter
+wait_for 'wrote flow-Debian-3525' 'the file'
+grep -q burnP6 "$dir/flow-Debian-3525-critical_task.txt" || fail 'the file lacks the culprit'
+t send-keys -t v q
+wait_for 'status 0' 'quit'
+run "stty -a > after"
+sleep 0.2
+cmp -s "$dir/before" "$dir/after" || fail 'the terminal settings changed'
+[ "$(state '#{alternate_on}#{cursor_flag}#{mouse_any_flag}')" = 010 ] || fail 'the terminal was not restored after q'
+
+# A storm of sizes, with one that is too small.
+run "clear; $view"
+wait_for '? help' 'frame before the storm'
+for size in 120x40 39x10 200x50 41x9 80x24 10x4 90x7 30x8; do
+	t resize-window -t v -x "${size%x*}" -y "${size#*x}"
+	sleep 0.02
+done
+wait_for 'at least 40x8' 'too small'
+t resize-window -t v -x 120 -y 40
+wait_for 'vCPU1' 'after the storm'
+[ "$(screen | grep -c 'critical_task')" -ge 1 ] || fail 'the rows are gone after the storm'
+
+# ^Z and fg.
+t send-keys -t v C-z
+wait_for 'Stopped' '^Z'
+[ "$(state '#{alternate_on}#{cursor_flag}')" = 01 ] || fail 'the terminal was not restored by ^Z'
+run fg
+wait_for '? help' 'fg'
+t send-keys -t v '>'
+wait_for 'by host/2101 burnP6' 'keys after fg'
+t send-keys -t v q
+
+# Deaths.
+for signal in HUP TERM QUIT ABRT SEGV; do
+	run "clear; stty -a > before; $view; echo died \$?; stty -a > after; echo done-$signal"
+	wait_for '? help' "frame before $signal"
+	pid=$(pgrep -n -f "view $dir/world.steal")
+	kill -"$signal" "$pid"
+	wait_for "done-$signal" "$signal"
+	cmp -s "$dir/before" "$dir/after" || fail "terminal settings after $signal"
+	[ "$(state '#{alternate_on}#{cursor_flag}#{mouse_any_flag}')" = 010 ] || fail "the terminal was not restored after $signal"
+done
+
+# Silence: an idle viewer does not wake up.
+run "clear; $view"
+wait_for '? help' 'frame before silence'
+pid=$(pgrep -n -f "view $dir/world.steal")
+sleep 0.3
+one=$(grep ctxt "/proc/$pid/status")
+sleep 1
+[ "$one" = "$(grep ctxt "/proc/$pid/status")" ] || fail 'the idle viewer woke up'
+t send-keys -t v q
+
+# Terminal types and locales.
+for term in xterm-256color xterm screen linux vt100; do
+	infocmp "$term" > /dev/null 2>&1 || continue
+	run "clear; TERM=$term $view; echo left-$term"
+	wait_for 'help' "frame on $term"
+	wait_for 'critical_task' "rows on $term"
+	t send-keys -t v q
+	wait_for "left-$term" "quit on $term"
+done
+run "clear; LC_ALL=C $view"
+wait_for 'critical_task' 'frame in the C locale'
+screen | LC_ALL=C grep -q '[^ -~]' && fail 'non-ASCII in the C locale'
+t send-keys -t v q
+run "clear; NO_COLOR=1 $view"
+wait_for 'critical_task' 'frame with NO_COLOR'
+t capture-pane -p -e -t v | grep -qE "$esc\\[[0-9;]*(38;5|48;5|3[0-7]|4[0-7])" && fail 'colours in spite of NO_COLOR'
+t send-keys -t v q
+run "clear; TERM=dumb $view; echo refused \$?"
+wait_for 'refused 4' 'dumb'
+screen | grep -q 'cannot move its cursor' || fail 'dumb: no reason was given'
+exit $failed
