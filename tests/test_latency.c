@@ -234,6 +234,57 @@ static void test_gp_trend(void **state)
 	gp_free(g);
 }
 
+/* Runs of one input whose effect per unit differs a little from run to run. */
+static void add_run(struct training *t, uint64_t *seed, double slope, double from, double to)
+{
+	enum { N = 150 };
+	double x[N], latency[N], base[N];
+	for (size_t i = 0; i < N; i++) {
+		/* A baseline without noise: the shift is then the effect, and nothing else. */
+		x[i] = from + (to - from) * ((double)i + 0.3 * uniform(seed)) / N;
+		base[i] = 1e7;
+		latency[i] = 1e7 + slope * x[i] + 1e4 * normal(seed);
+	}
+	training_add(t, x, latency, N, base, N);
+}
+
+/* An interval from rows alone is too narrow for a run that is not among them; leaving runs out shows by how much. */
+static void test_spread(void **state)
+{
+	(void)state;
+	if (!gp_available())
+		skip();
+	const char *const one[] = { "out_flight" };
+	struct error err = ERROR_INIT;
+	static const double alike[] = { 0, 1, 1, 1, 1 }, unlike[] = { 0, 0.85, 1.1, 0.95, 1.15 };
+	double spread[2];
+	for (int k = 0; k < 2; k++) {
+		uint64_t seed = 9;
+		struct training t, other;
+		training_init(&t, one, 1);
+		for (size_t i = 0; i < COUNT(alike); i++)
+			add_run(&t, &seed, k ? unlike[i] : alike[i], 0, 2e7 + 1e6 * (double)i);
+		assert_int_equal(t.runs, COUNT(alike));
+		struct gp_options small = { .rows = 96, .steps = 30 };
+		struct gp *g = training_learn(&t, &small, &err);
+		assert_non_null(g);
+		spread[k] = gp_spread(g);
+		training_init(&other, one, 1);
+		add_run(&other, &seed, 1.05, 5e6, 2e7);
+		struct gp_answer a[150];
+		assert_int_equal(gp_predict(g, other.x, 150, a, &err), 0);
+		size_t covered = 0;
+		for (size_t i = 0; i < 150; i++)
+			covered += a[i].low <= other.y[i] && other.y[i] <= a[i].high;
+		if (k)
+			assert_true(covered >= 150 * 95 / 100);
+		training_release(&other);
+		training_release(&t);
+		gp_free(g);
+	}
+	assert_true(spread[1] > 0.03);
+}
+
 /* ---- Distributions ------------------------------------------------------------------------------------------ */
 
 static void test_quantile(void **state)
@@ -484,6 +535,7 @@ int main(void)
 		cmocka_unit_test(test_gp_file),
 		cmocka_unit_test(test_gp_bounds),
 		cmocka_unit_test(test_gp_trend),
+		cmocka_unit_test(test_spread),
 		cmocka_unit_test(test_quantile),
 		cmocka_unit_test(test_shift),
 		cmocka_unit_test(test_clusters),

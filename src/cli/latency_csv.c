@@ -115,9 +115,9 @@ static void describe(const struct sheet *s)
 		size_t clusters = stats_clusters(ratio, n, c, sizeof c / sizeof *c);
 		print_quantiles("latency", latency, n);
 		print_quantiles("scheduled out", out, n);
-		printf("  correlation of the two %.3f; clusters of the share scheduled out:", correlation);
+		printf("  correlation of the two %.3f\n  clusters of the share scheduled out:", correlation);
 		for (size_t i = 0; i < clusters && c[i].share >= 0.05; i++)
-			printf("%s %.3f (%.0f%% of the requests)", i ? "," : "", c[i].median, 100 * c[i].share);
+			printf("%s %.3f (%.0f%%)", i ? "," : "", c[i].median, 100 * c[i].share);
 		putchar('\n');
 		free(out);
 	} else {

@@ -163,6 +163,15 @@ static void print_check(const struct run *a, const struct run *b)
 	free(latency);
 }
 
+/* One line of the comparison; the bar is as long as the latency, `scale` being 44 cells. */
+static void print_side(const char *level, char side, const struct level *l, double scale)
+{
+	char latency[TIME_TEXT], provider[TIME_TEXT], bar[64];
+	plot_bar(bar, sizeof bar, (int)lround(44 * l->latency / scale), l->low_share, l->high_share);
+	printf("%-6s %c %10s   %10s   %s\n", level, side, time_duration(latency, (int64_t)l->latency),
+	       time_duration(provider, (int64_t)l->high), bar);
+}
+
 /* How much slower at the same percentile, and how much of that the provider's part grew. */
 static void print_comparison(const struct run *a, const struct run *b)
 {
@@ -172,20 +181,19 @@ static void print_comparison(const struct run *a, const struct run *b)
 	levels_of(&b->requests, lb);
 	printf("A  %s: %zu requests\n", text_escape(what, sizeof what, a->what), a->requests.len);
 	printf("B  %s: %zu requests\n\n", text_escape(what, sizeof what, b->what), b->requests.len);
-	printf("        latency A          B        B - A   provider A          B   A, B (width: B's latency)\n");
+	printf("            latency  the provider's, at most    # sure  + possible  . yours\n");
 	for (size_t i = 0; i < LEVELS; i++) {
-		char t[5][TIME_TEXT], bar[2][32];
 		double scale = fmax(la[i].latency, lb[i].latency);
-		plot_bar(bar[0], sizeof bar[0], (int)lround(20 * la[i].latency / scale), la[i].low_share, la[i].high_share);
-		plot_bar(bar[1], sizeof bar[1], (int)lround(20 * lb[i].latency / scale), lb[i].low_share, lb[i].high_share);
-		printf("%-6s %10s %10s %12s %12s %10s   %s\n%70s%s\n", level_names[i], time_duration(t[0], (int64_t)la[i].latency),
-		       time_duration(t[1], (int64_t)lb[i].latency), time_duration(t[2], (int64_t)(lb[i].latency - la[i].latency)),
-		       time_duration(t[3], (int64_t)la[i].high), time_duration(t[4], (int64_t)lb[i].high), bar[0], "", bar[1]);
+		char more[TIME_TEXT], provider[TIME_TEXT];
+		print_side(level_names[i], 'A', &la[i], scale);
+		print_side("", 'B', &lb[i], scale);
+		printf("  B - A  %10s   %10s\n", time_duration(more, (int64_t)(lb[i].latency - la[i].latency)),
+		       time_duration(provider, (int64_t)(lb[i].high - la[i].high)));
 	}
 	double ma = median(&a->requests, METRIC_LATENCY), mb = median(&b->requests, METRIC_LATENCY);
-	printf("\nmedian latency %+.1f%%; of B's, %.3f is beyond A's; median share of the provider at most %.3f (A), %.3f (B)\n",
-	       100 * (mb - ma) / ma, (mb - ma) / mb, median(&a->requests, METRIC_HIGH_SHARE),
-	       median(&b->requests, METRIC_HIGH_SHARE));
+	printf("\nmedian latency %+.1f%%: %.3f of B's is beyond A's\n"
+	       "median share of the provider, measured: at most %.3f (A), %.3f (B)\n", 100 * (mb - ma) / ma, (mb - ma) / mb,
+	       median(&a->requests, METRIC_HIGH_SHARE), median(&b->requests, METRIC_HIGH_SHARE));
 	if (b->requests.row[0].has_prediction)
 		print_check(a, b);
 }

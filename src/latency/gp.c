@@ -53,6 +53,21 @@ void gp_range(const struct gp *g, size_t i, double *min, double *max)
 	*max = g->in[i].max;
 }
 
+void gp_set_spread(struct gp *g, double spread)
+{
+	g->spread = spread > 0 ? spread : 0;
+}
+
+double gp_spread(const struct gp *g)
+{
+	return g->spread;
+}
+
+double gp_effect(const struct gp *g, double mean)
+{
+	return fmax(fabs(mean), 0.1 * g->y_scale);
+}
+
 size_t gp_rows(const struct gp *g)
 {
 	return g->m;
@@ -217,8 +232,8 @@ static void predict_batch(const struct gp *g, const double *x, size_t n, struct 
 	}
 	for (size_t r = 0; r < n; r++) {
 		double least = g->noise * g->noise;
-		double half = Z95 * sqrt(variance[r] > least ? variance[r] : least) * g->y_scale;
 		double centre = g->y_mean + g->y_scale * mean[r];
+		double half = hypot(Z95 * sqrt(fmax(variance[r], least)) * g->y_scale, g->spread * gp_effect(g, centre));
 		out[r] = (struct gp_answer){ centre, centre - half, centre + half, out_of_range(g, x + r * g->d) };
 	}
 }

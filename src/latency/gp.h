@@ -24,6 +24,7 @@ struct gp {
 	struct gp_input in[GP_FEATURES];
 	double y_mean, y_scale;
 	double signal, trend, noise;
+	double spread;            /* between runs, relative to the effect */
 	double *x;                /* m x d, standardised */
 	double *y;                /* m, standardised */
 	double *inverse;          /* m x m: inverse of the Cholesky factor, lower triangle; derived */

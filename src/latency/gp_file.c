@@ -3,7 +3,7 @@
  *     stealscope-model 1
  *     input NAME MEAN SCALE MIN MAX LENGTH        one line per input; NAME has no white space
  *     target MEAN SCALE
- *     kernel SIGNAL TREND NOISE
+ *     kernel SIGNAL TREND NOISE SPREAD
  *     rows M
  *     Y X1 X2 ...                                 M lines, standardised
  *
@@ -38,7 +38,7 @@ static void write_model(FILE *f, const struct gp *g)
 		fprintf(f, " %.17g %.17g %.17g %.17g %.17g\n", in->mean, in->scale, in->min, in->max, in->length);
 	}
 	fprintf(f, "target %.17g %.17g\n", g->y_mean, g->y_scale);
-	fprintf(f, "kernel %.17g %.17g %.17g\n", g->signal, g->trend, g->noise);
+	fprintf(f, "kernel %.17g %.17g %.17g %.17g\n", g->signal, g->trend, g->noise, g->spread);
 	fprintf(f, "rows %zu\n", g->m);
 	for (size_t i = 0; i < g->m; i++) {
 		fprintf(f, "%.17g", g->y[i]);
@@ -135,7 +135,7 @@ static bool starts(const struct reader *r, const char *word)
 /* All lines up to and including "rows"; *m rows follow. */
 static int read_head(struct reader *r, struct gp *head, size_t *m, struct error *err)
 {
-	double v[3];
+	double v[4];
 	if (next_line(r, err))
 		return -1;
 	if (strcmp(r->line, HEADER) != 0)
@@ -155,9 +155,9 @@ static int read_head(struct reader *r, struct gp *head, size_t *m, struct error 
 	head->y_mean = v[0], head->y_scale = v[1];
 	if (next_line(r, err))
 		return -1;
-	if (!starts(r, "kernel ") || numbers(r, r->line + 7, v, 3, err) || !(v[2] > 0))
-		return bad(r, "expected: kernel SIGNAL TREND NOISE", err);
-	head->signal = v[0], head->trend = v[1], head->noise = v[2];
+	if (!starts(r, "kernel ") || numbers(r, r->line + 7, v, 4, err) || !(v[2] > 0) || v[3] < 0)
+		return bad(r, "expected: kernel SIGNAL TREND NOISE SPREAD", err);
+	head->signal = v[0], head->trend = v[1], head->noise = v[2], head->spread = v[3];
 	if (next_line(r, err))
 		return -1;
 	if (!starts(r, "rows ") || numbers(r, r->line + 5, v, 1, err) || v[0] < 1 || v[0] > GP_ROWS_MAX)
@@ -175,7 +175,7 @@ static struct gp *read_model(struct reader *r, struct error *err)
 	struct gp *g = gp_new(head.d, m);
 	memcpy(g->in, head.in, sizeof g->in);
 	g->y_mean = head.y_mean, g->y_scale = head.y_scale;
-	g->signal = head.signal, g->trend = head.trend, g->noise = head.noise;
+	g->signal = head.signal, g->trend = head.trend, g->noise = head.noise, g->spread = head.spread;
 	double v[GP_FEATURES + 1];
 	for (size_t i = 0; i < m; i++) {
 		if (next_line(r, err) || numbers(r, r->line, v, g->d + 1, err)) {

@@ -38,6 +38,12 @@ bool gp_available(void);  /* false when built without GSL: training and predicti
  * NULL on failure: fewer than 8 rows, or a value that is not finite. */
 struct gp *gp_train(const char *const *name, size_t d, const double *x, const double *y, size_t n,
                     const struct gp_options *options, struct error *err);
+/* How far a new run's effect may lie off, relative to the effect: what the likelihood of rows cannot know.  It widens
+ * every interval; 0 at first. */
+void gp_set_spread(struct gp *g, double spread);
+double gp_spread(const struct gp *g);
+/* The size of an effect that its spread refers to: |mean|, but not below a tenth of the targets' deviation. */
+double gp_effect(const struct gp *g, double mean);
 int gp_predict(const struct gp *g, const double *x, size_t n, struct gp_answer *out, struct error *err);
 void gp_free(struct gp *g);  /* NULL is allowed */
 
@@ -167,7 +173,9 @@ struct training {
 	size_t d;                       /* inputs */
 	char *name[GP_FEATURES];
 	double *x, *y;
+	unsigned *run;                  /* that each row belongs to */
 	size_t rows;
+	unsigned runs;
 };
 
 void training_init(struct training *t, const char *const *name, size_t d);
@@ -176,6 +184,8 @@ void training_release(struct training *t);
 void training_add(struct training *t, const double *x, const double *latency, size_t n, const double *baseline,
                   size_t baselines);
 void training_add_requests(struct training *t, const struct requests *run, const struct requests *baseline);
+/* Learns from all runs.  With three or more, each is also predicted from the others, and the spread is chosen so that
+ * the interval holds 95 % of what was left out: rows of one run resemble each other, a new run does not. */
 struct gp *training_learn(const struct training *t, const struct gp_options *options, struct error *err);
 
 /* ---- Assertions (assertion.c) ------------------------------------------------------------------------------- */

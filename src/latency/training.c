@@ -1,6 +1,7 @@
 /* Training sets: rows of several runs, each with its shift against the baseline (paper, section 3.5). */
 #include "latency/latency.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,7 @@ void training_release(struct training *t)
 		free(t->name[j]);
 	free(t->x);
 	free(t->y);
+	free(t->run);
 	*t = (struct training){ .d = 0 };
 }
 
@@ -31,6 +33,10 @@ void training_add(struct training *t, const double *x, const double *latency, si
 	t->y = mem_resize(t->y, t->rows + n, sizeof *t->y);
 	memcpy(t->x + t->rows * t->d, x, n * t->d * sizeof *x);
 	stats_shift(latency, n, baseline, baselines, t->y + t->rows);
+	t->run = mem_resize(t->run, t->rows + n, sizeof *t->run);
+	for (size_t i = 0; i < n; i++)
+		t->run[t->rows + i] = t->runs;
+	t->runs++;
 	t->rows += n;
 }
 
@@ -48,7 +54,72 @@ void training_add_requests(struct training *t, const struct requests *run, const
 	free(base);
 }
 
+/* ---- Learning ----------------------------------------------------------------------------------------------- */
+
+#define FOLDS 6    /* at most so many trainings to see how well a new run is predicted */
+#define FOLD_ROWS 128  /* of such a training: an error between runs shows in a rough model as well */
+#define ENOUGH 30  /* rows left out and within range that make a verdict */
+
+/* Copies the rows of the runs that are (or are not) in this fold; returns their number. */
+static size_t rows_of_fold(const struct training *t, unsigned folds, unsigned fold, bool in, double *x, double *y)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < t->rows; i++) {
+		if ((t->run[i] % folds == fold) != in)
+			continue;
+		memcpy(x + n * t->d, t->x + i * t->d, t->d * sizeof *x);
+		y[n++] = t->y[i];
+	}
+	return n;
+}
+
+/* Adds, for the left-out rows that lie within the range of the others, the spread that would just make the interval
+ * hold the row.  Returns the new length of spread[]; a fold that cannot be trained says nothing. */
+static size_t try_fold(const struct training *t, unsigned folds, unsigned fold, const struct gp_options *options,
+                       double *x, double *y, double *spread, size_t len)
+{
+	size_t n = rows_of_fold(t, folds, fold, false, x, y);
+	struct gp *g = gp_train((const char *const *)t->name, t->d, x, y, n, options, NULL);
+	if (!g)
+		return len;
+	n = rows_of_fold(t, folds, fold, true, x, y);
+	struct gp_answer *a = mem_new(n, sizeof *a);
+	if (gp_predict(g, x, n, a, NULL) == 0) {
+		for (size_t i = 0; i < n; i++) {
+			double error = y[i] - a[i].mean, half = a[i].high - a[i].mean, beyond = error * error - half * half;
+			double effect = gp_effect(g, a[i].mean);
+			if (!a[i].outside && effect > 0)
+				spread[len++] = beyond > 0 ? sqrt(beyond) / effect : 0;
+		}
+	}
+	free(a);
+	gp_free(g);
+	return len;
+}
+
+static double spread_of_runs(const struct training *t)
+{
+	const struct gp_options rough = { .rows = FOLD_ROWS };
+	unsigned folds = t->runs < FOLDS ? t->runs : FOLDS;
+	double *x = mem_new(t->rows * t->d, sizeof *x), *y = mem_new(t->rows, sizeof *y);
+	double *spread = mem_new(t->rows, sizeof *spread), chosen = 0;
+	size_t len = 0;
+	for (unsigned fold = 0; fold < folds; fold++)
+		len = try_fold(t, folds, fold, &rough, x, y, spread, len);
+	if (len >= ENOUGH) {
+		stats_sort(spread, len);
+		chosen = stats_quantile(spread, len, 0.95);
+	}
+	free(x);
+	free(y);
+	free(spread);
+	return chosen;
+}
+
 struct gp *training_learn(const struct training *t, const struct gp_options *options, struct error *err)
 {
-	return gp_train((const char *const *)t->name, t->d, t->x, t->y, t->rows, options, err);
+	struct gp *g = gp_train((const char *const *)t->name, t->d, t->x, t->y, t->rows, options, err);
+	if (g && t->runs >= 3)
+		gp_set_spread(g, spread_of_runs(t));
+	return g;
 }
