@@ -807,6 +807,82 @@ static void test_begin_and_end(void **state)
 	teardown();
 }
 
+/* ---- whatever comes, the state stays consistent */
+
+static void check_consistent(const struct model *m)
+{
+	for (uint32_t i = 0; i < m->machines; i++) {
+		const struct machine *mc = m->machine[i];
+		uint64_t tid, p;
+		for (uint32_t k = 0; k < mc->cpus; k++) {
+			const struct cpu *c = &mc->cpu[k];
+			assert_int_equal(c->state == CPU_BUSY, c->current != NULL);
+			if (c->current) {
+				assert_int_equal(c->current->on, k);
+				assert_ptr_equal(thread_find(mc, c->current->tid), c->current);
+			}
+		}
+		for (size_t at = 0; map_each(&mc->thread, &at, &tid, &p); ) {
+			const struct thread *th = (const struct thread *)(uintptr_t)p;
+			assert_true(th->on < 0 || mc->cpu[th->on].current == th);
+			if (th->on < 0)
+				assert_int_equal(th->status, th->sched);
+			else if (i == 0)
+				assert_int_equal(th->status, THREAD_RUNNING);
+			else
+				assert_int_equal(th->status, vcpu_guest_thread(m->vcpu[mc->cpu[th->on].vcpu].status));
+			if (th->vcpu != NONE)
+				assert_ptr_equal(m->vcpu[th->vcpu].thread, th);
+		}
+	}
+}
+
+static int64_t draw(uint64_t *random, uint64_t n)
+{
+	*random ^= *random << 13;
+	*random ^= *random >> 7;
+	*random ^= *random << 17;
+	return (int64_t)(*random % n);
+}
+
+/* Events without rhyme or reason, and an end of each trace somewhere. */
+static void test_garbage(void **state)
+{
+	static const struct sync_vcpu outer[] = { { 0, 3, 0 }, { 1, 4, 0 }, { 1, 5, 0 } }, inner[] = { { 0, 3, 0 } };
+	struct machine_setup setup[] = {
+		{ .name = "host", .parent = -1, .traced = true, .has_kvm = true, .host_pid = -1 },
+		{ .name = "a", .parent = 0, .traced = true, .has_kvm = true, .host_pid = 3, .vcpu = outer, .vcpus = 3 },
+		{ .name = "b", .parent = 1, .traced = true, .host_pid = -1, .vcpu = inner, .vcpus = 1 },
+	};
+	uint64_t random = 88172645463325252ULL;
+	(void)state;
+	for (int round = 0; round < 20; round++) {
+		rec_init(&rec);
+		model = model_new(setup, COUNT(setup), round % 2, &rec_ops, &rec, NULL);
+		for (uint32_t i = 0; i < COUNT(setup); i++)
+			assert_int_equal(model_begin(model, i, 0, NULL, NULL), 0);
+		for (int64_t t = 1; t < 3000; t++) {
+			uint32_t machine = (uint32_t)draw(&random, COUNT(setup));
+			struct event ev = event(t / 2, (uint16_t)draw(&random, EVENT_KIND_COUNT + 1), (uint16_t)draw(&random, 3),
+			                        (int32_t)draw(&random, 9) - 1);
+			ev.pid = (int32_t)draw(&random, 4);
+			ev.comm = (uint32_t)draw(&random, COUNT(names) + 2);
+			for (size_t i = 0; i < COUNT(ev.arg); i++)
+				ev.arg[i] = draw(&random, 50) ? draw(&random, 8) : draw(&random, 2) ? EVENT_ABSENT : draw(&random, 2) ? INT64_MAX : -draw(&random, 9);
+			if (ev.kind == EV_LOST && draw(&random, 4))
+				ev.kind = EV_SWITCH;
+			feed(machine, ev);
+			check_consistent(model);
+			if (draw(&random, 2000) == 0) {
+				assert_int_equal(model_end(model, machine, t / 2, NULL), 0);
+				check_consistent(model);
+				assert_int_equal(model_begin(model, machine, t / 2, NULL, NULL), 0);
+			}
+		}
+		teardown();
+	}
+}
+
 /* A million threads over the life of a trace: only the live ones are kept. */
 static void test_many_threads(void **state)
 {
@@ -871,6 +947,7 @@ int main(void)
 		cmocka_unit_test(test_nested),
 		cmocka_unit_test(test_many_vms),
 		cmocka_unit_test(test_begin_and_end),
+		cmocka_unit_test(test_garbage),
 		cmocka_unit_test(test_many_threads),
 		cmocka_unit_test(test_sink_failure),
 	};

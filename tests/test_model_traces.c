@@ -224,6 +224,37 @@ static bool simulate(const char *dir, const char *args)
 	return true;
 }
 
+/* A request is there from its start to its end, and its thread is the one that started it. */
+static size_t compare_requests(const struct history *h, const char *dir, const char *what)
+{
+	char file[400], line[500], machine[64], path[300];
+	int64_t id, start, end, tid;
+	size_t compared = 0;
+	snprintf(file, sizeof file, "%s/truth/requests.csv", dir);
+	FILE *f = fopen(file, "r");
+	assert_non_null(f);
+	assert_non_null(fgets(line, sizeof line, f));
+	while (fgets(line, sizeof line, f)) {
+		struct error err = ERROR_INIT;
+		struct interval before, at_start, at_end, after, thread;
+		if (sscanf(line, "%" SCNd64 ",%63[^,],%" SCNd64 ",%" SCNd64 ",%" SCNd64, &id, machine, &tid, &start, &end) != 5)
+			fail_msg("%s: %s", what, line);
+		snprintf(path, sizeof path, "/Requests/%s/%" PRId64, machine, id);
+		uint32_t node = history_find(h, path), state = below(h, node, "State", NULL);
+		if (node == HISTORY_NONE || history_stab(h, state, start - 1, &before, &err) < 0 ||
+		    history_stab(h, state, start, &at_start, &err) < 0 || history_stab(h, state, end - 1, &at_end, &err) < 0 ||
+		    history_stab(h, state, end, &after, &err) < 0 ||
+		    history_stab(h, below(h, node, "Thread", NULL), start, &thread, &err) < 0)
+			fail_msg("%s: %s: %s", what, path, err.text);
+		if (before.value != HISTORY_NULL || at_start.value == HISTORY_NULL || at_end.value == HISTORY_NULL ||
+		    after.value != HISTORY_NULL || thread.value != tid)
+			fail_msg("%s: %s is not from %" PRId64 " to %" PRId64 " of thread %" PRId64, what, path, start, end, tid);
+		compared++;
+	}
+	fclose(f);
+	return compared;
+}
+
 /* With losses a name, or where a thread is queued, may be an old one; whether it is, the trace does not tell. */
 static bool compared_with_losses(const char *path)
 {
@@ -256,6 +287,8 @@ static void check_truth(const char *args, uint64_t lossy)
 		total += s.end - s.begin + 1;
 	}
 	assert_true(check_conservation(x.h, args) > 3);
+	if (!lossy && compare_requests(x.h, dir, args) == 0)
+		assert_null(strstr(args, "requests"));
 	if (lossy)
 		assert_true(x.lost && unknown);
 	else

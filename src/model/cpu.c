@@ -67,6 +67,7 @@ struct cpu *cpu_get(struct machine *mc, uint32_t number)
 	if (c->state != CPU_UNSEEN)
 		return c;
 	c->state = CPU_UNKNOWN;
+	c->unknown_since = mc->begin;
 	if (c->attr_current == HISTORY_NONE) {
 		c->attr_current = declare(mc, number, "Current Thread", HISTORY_INT, 0);
 		if (mc->index) {
@@ -88,6 +89,8 @@ struct thread *cpu_leave(struct machine *mc, uint32_t number)
 		th->on = -1;
 		th->sched = THREAD_UNKNOWN;
 	}
+	if (c->state != CPU_UNKNOWN)
+		c->unknown_since = mc->model->sink.now;
 	c->current = NULL;
 	c->state = CPU_UNKNOWN;
 	return th;
@@ -108,6 +111,7 @@ void cpu_enter(struct machine *mc, uint32_t number, struct thread *th, enum vcpu
 	if (th) {
 		int32_t other = th->on;
 		if (other >= 0) {  /* it was never seen to leave: events are missing */
+			mc->contradictions++;
 			cpu_leave(mc, (uint32_t)other);
 			update_cpu(mc, (uint32_t)other);
 		}
@@ -119,6 +123,7 @@ void cpu_enter(struct machine *mc, uint32_t number, struct thread *th, enum vcpu
 			mc->model->vcpu[th->vcpu].mode = mc->has_kvm ? mode : MODE_UNTRACED;
 		thread_place(mc, th, number);
 	}
+	mc->unknown += mc->model->sink.now - c->unknown_since;
 	c->current = th;
 	c->state = th ? CPU_BUSY : CPU_IDLE;
 	update_cpu(mc, number);

@@ -17,10 +17,12 @@ static void prove(struct machine *mc, uint32_t number, int64_t tid)
 	struct thread *th = tid ? thread_get(mc, tid) : NULL;
 	if (tid && !th)
 		return;
+	bool known = c->state != CPU_UNKNOWN;
 	cpu_enter(mc, number, th, MODE_UNKNOWN);
-	/* exec by another thread than the leader: it took over the leader's TID, and its own is gone. */
-	if (old && old->pid == tid)
+	if (old && old->pid == tid)  /* exec by another thread than the leader: it has the leader's TID now, its own is gone */
 		thread_die(mc, old);
+	else if (known)
+		mc->contradictions++;
 }
 
 static void on_switch(struct machine *mc, uint32_t number, const struct event *ev)
@@ -324,6 +326,7 @@ int model_begin(struct model *m, uint32_t machine, int64_t t, const struct start
 	if (t > m->sink.now)
 		m->sink.now = t;
 	mc->active = true;
+	mc->begin = m->sink.now;
 	if (start) {
 		mc->waking_moves = start->wakings && !start->wakeups;
 		begin_threads(mc, start);
@@ -332,12 +335,23 @@ int model_begin(struct model *m, uint32_t machine, int64_t t, const struct start
 	return status(m, err);
 }
 
+int64_t model_unknown(const struct model *m, uint32_t machine, int64_t end)
+{
+	const struct machine *mc = m->machine[machine];
+	int64_t ns = mc->unknown;
+	for (uint32_t i = 0; i < mc->cpus && mc->active; i++)
+		if (mc->cpu[i].state == CPU_UNKNOWN && mc->cpu[i].unknown_since <= end)
+			ns += end + 1 - mc->cpu[i].unknown_since;
+	return ns;
+}
+
 int model_end(struct model *m, uint32_t machine, int64_t t, struct error *err)
 {
 	struct machine *mc = m->machine[machine];
 	uint64_t tid, p;
 	if (t > m->sink.now)
 		m->sink.now = t;
+	mc->unknown = model_unknown(m, machine, t - 1);
 	for (uint32_t i = 0; i < mc->cpus; i++) {
 		if (mc->cpu[i].state == CPU_UNSEEN)
 			continue;

@@ -29,4 +29,7 @@ int model_begin(struct model *m, uint32_t machine, int64_t t, const struct start
 int model_feed(struct model *m, uint32_t machine, int64_t t, const struct event *ev, struct error *err);
 int model_end(struct model *m, uint32_t machine, int64_t t, struct error *err);
 
+/* ns of the machine's CPU time, up to `end` included, of which nobody knows what ran. */
+int64_t model_unknown(const struct model *m, uint32_t machine, int64_t end);
+
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/timefmt.h"
 #include "model/band.h"
 #include "model/feed.h"
 #include "model/merge.h"
@@ -125,12 +126,18 @@ static int replay(const struct run *r, struct model *m, struct merge *merge, str
 	return result;
 }
 
-static void note_losses(const struct run *r, const struct model *m, struct notes *notes)
+static void note_doubts(const struct model *m, int64_t end, struct notes *notes)
 {
-	for (uint32_t i = 0; i < m->machines; i++)
-		if (m->machine[i]->lossy && r->trace[i])
-			notes_add(notes, "%s lost %" PRIu64 " events: its states are UNKNOWN until the next event proves them",
-			          m->machine[i]->name, trace_info(r->trace[i])->lost);
+	char text[TIME_TEXT];
+	for (uint32_t i = 0; i < m->machines; i++) {
+		const struct machine *mc = m->machine[i];
+		if (mc->lossy)
+			notes_add(notes, "%s: what its CPUs did is unknown for %s of CPU time, because events were lost", mc->name,
+			          time_duration(text, model_unknown(m, i, end)));
+		if (mc->contradictions)
+			notes_add(notes, "%s: %" PRIu64 " events do not follow from those before; some are missing from the trace",
+			          mc->name, mc->contradictions);
+	}
 }
 
 int model_run(const struct sync_result *sync, const struct model_options *options, struct history_builder *b,
@@ -153,7 +160,7 @@ int model_run(const struct sync_result *sync, const struct model_options *option
 					band_declare(&r.band[i], &m->sink, m->machine[i]->root);
 			result = replay(&r, m, &merge, span, err);
 			if (result == 0)
-				note_losses(&r, m, notes);
+				note_doubts(m, span->end, notes);
 		}
 		model_free(m);
 		merge_close(&merge);

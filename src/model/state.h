@@ -55,6 +55,7 @@ struct cpu {
 	enum cpu_state state;
 	struct thread *current; /* when CPU_BUSY */
 	uint32_t vcpu;          /* index in model->vcpu, or NONE: a physical CPU */
+	int64_t unknown_since;  /* ns host time, when CPU_UNKNOWN */
 	uint32_t attr_current, attr_owner, attr_interrupt;
 	uint32_t irqs;          /* frames in irq[]; deeper ones are counted, not kept */
 	struct irq_frame *irq;  /* IRQ_DEPTH frames, from the first handler on */
@@ -96,6 +97,9 @@ struct machine {
 	bool has_kvm;           /* its trace has kvm entries and exits */
 	bool waking_moves;      /* it has sched_waking but no sched_wakeup */
 	bool lossy;             /* events were lost */
+	int64_t begin;          /* ns host time, of its trace */
+	int64_t unknown;        /* ns of its CPUs' time of which nobody knows what ran, as far as that is over */
+	uint64_t contradictions;  /* events that do not follow from those before */
 	struct name_source names;
 	struct cpu *cpu;
 	uint32_t cpus;
