@@ -122,17 +122,18 @@ static void change(struct world *w, struct history_builder *b, struct rng *r, st
 	model_set(w, row, t, value);
 }
 
+static const char *const letters[] = { "A", "B", "C", "D", "E", "F", "G", "H", "I", "J", "K", "L", "M", "N", "O",
+	"P", "Q", "R", "S", "T", "U", "V", "W", "X", "Y", "Z", "a", "b", "c", "d", "e" };
+
 static void build(struct world *w, const char *path, uint64_t seed, size_t changes, struct history_options options)
 {
-	static const char *const states[] = { "A", "B", "C", "D", "E", "F", "G", "H", "I", "J", "K", "L", "M", "N", "O",
-		"P", "Q", "R", "S", "T", "U", "V", "W", "X", "Y", "Z", "a", "b", "c", "d", "e" };
 	struct rng r = { seed };
 	struct error err = ERROR_INIT;
 	struct history_builder *b = history_create(path, &options, &err);
 	assert_non_null(b);
 	*w = (struct world){ 0 };
 	w->states = (unsigned)(below(&r, 2) ? 1 + below(&r, 31) : 3);
-	unsigned set = history_state_set(b, "letters", states, w->states);
+	unsigned set = history_state_set(b, "letters", letters, w->states);
 	int64_t t = below(&r, 2) ? 1700000000000000000 : -500;
 	w->begin = t - (int64_t)below(&r, 2) * 1000;
 	size_t most = 1 + below(&r, COUNT(w->row));
@@ -151,6 +152,7 @@ static void build(struct world *w, const char *path, uint64_t seed, size_t chang
 		change(w, b, &r, &w->row[k], t);
 	}
 	w->end = t + (int64_t)below(&r, 2) * 77;
+	assert_int_equal(history_meta_set(b, "seed", &seed, sizeof seed), 0);
 	assert_int_equal(history_finish(b, w->begin, w->end, &err), 0);
 	model_seal(w);
 }
@@ -325,8 +327,37 @@ static void test_random(void **state)
 	unlink("test_history.tmp");
 }
 
-int main(void)
+/* Writes a random history and prints what it holds, by the model: what another reader must find. */
+static int write_one(const char *path, uint64_t seed)
 {
+	struct rng r = { seed };
+	struct history_options options = { .chunk = (unsigned)below(&r, 20), .block = 64u << below(&r, 9) };
+	struct world w;
+	build(&w, path, seed, below(&r, 3) ? 500 : 5000, options);
+	printf("span %" PRId64 " %" PRId64 "\n", w.begin, w.end);
+	for (size_t i = 0; i < w.rows; i++) {
+		const struct row *row = &w.row[i];
+		for (size_t k = 0; k < row->len; k++) {
+			const struct interval *iv = &row->iv[k];
+			printf("%s %" PRId64 " %" PRId64 " ", row->path, iv->start, iv->end);
+			if (iv->value == HISTORY_NULL)
+				printf("null\n");
+			else if (row->type == HISTORY_STRING)
+				printf("\"%s\"\n", row->string[iv->value - 1]);
+			else if (row->type == HISTORY_STATE)
+				printf("%s\n", letters[iv->value]);
+			else
+				printf("%" PRId64 "\n", iv->value);
+		}
+	}
+	world_release(&w);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 3)
+		return write_one(argv[1], strtoull(argv[2], NULL, 10));
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_random),
 	};

@@ -87,24 +87,20 @@ static int make_room(struct history_builder *b, struct error *err);
 uint32_t history_attribute(struct history_builder *b, const char *path, enum history_type type, unsigned set,
                            struct error *err)
 {
+	if (type != HISTORY_STATE)
+		set = 0;
+	if ((type == HISTORY_STATE && set >= b->sets) || set > UINT16_MAX || (unsigned)type > HISTORY_STRING) {
+		error_set(err, STATUS_INPUT, NULL, "attribute %.200s: no such type or state set", path);
+		return HISTORY_NONE;
+	}
 	uint32_t node = tree_path(&b->tree, path, err);
 	if (node == NONE)
 		return HISTORY_NONE;
 	uint32_t known = b->tree.node[node].leaf;
-	if (type != HISTORY_STATE)
-		set = 0;
 	if (known != NONE) {
 		if (b->leaf[known].type == type && b->leaf[known].set == set)
 			return known;
 		error_set(err, STATUS_INPUT, NULL, "attribute %.200s: it is already of another type", path);
-		return HISTORY_NONE;
-	}
-	if (type == HISTORY_STATE && set >= b->sets) {
-		error_set(err, STATUS_INPUT, NULL, "attribute %.200s: there is no state set %u", path, set);
-		return HISTORY_NONE;
-	}
-	if (set > UINT16_MAX || (unsigned)type > HISTORY_STRING) {
-		error_set(err, STATUS_INPUT, NULL, "attribute %.200s: too many state sets or an unknown type", path);
 		return HISTORY_NONE;
 	}
 	if (b->leaves % 1024 == 0 && make_room(b, err))

@@ -160,22 +160,30 @@ bool path_component(const char **path, char *buf)
 	return n > 0;
 }
 
+/* A path that is refused must leave no node behind, so it is read twice. */
+static bool path_is_sound(const char *path, char *name)
+{
+	const char *p = path;
+	while (*p == '/') {
+		p++;
+		if (!path_component(&p, name))
+			return false;
+	}
+	return p != path && !*p;
+}
+
 uint32_t tree_path(struct tree *t, const char *path, struct error *err)
 {
 	char name[STRING_LONGEST + 1];
 	uint32_t node = 0;
-	const char *p = path;
-	if (*p != '/' || !p[1]) {
-		error_set(err, STATUS_INPUT, NULL, "attribute path '%.200s': it names no attribute below /", path);
+	if (!path_is_sound(path, name)) {
+		error_set(err, STATUS_INPUT, NULL, "attribute path '%.200s': a component is missing, empty or wrongly escaped",
+		          path);
 		return NONE;
 	}
-	while (*p == '/') {
+	for (const char *p = path; *p;) {
 		p++;
-		if (!path_component(&p, name)) {
-			error_set(err, STATUS_INPUT, NULL, "attribute path '%.200s': a component is empty or wrongly escaped",
-			          path);
-			return NONE;
-		}
+		path_component(&p, name);
 		uint32_t s = tree_string(t, name, err);
 		if (s == NONE)
 			return NONE;

@@ -1,0 +1,37 @@
+"""stealscope-history(5) says enough: a reader written from it finds in random histories what was put in."""
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import history_reader
+
+FILE = 'test_history_format.tmp'
+PROGRAM = os.path.join(os.environ.get('builddir', '.'), 'tests', 'test_history')
+if not os.access(PROGRAM, os.X_OK):
+    sys.exit(77)
+
+intervals = 0
+for seed in range(1, 31):
+    want = subprocess.run([PROGRAM, FILE, str(seed)], stdout=subprocess.PIPE, check=True).stdout.decode().splitlines()
+    history = history_reader.History(FILE)
+    assert want[0] == 'span %d %d' % (history.begin, history.end), seed
+    got = list(history.dump())
+    assert sorted(got) == sorted(want[1:]), seed
+    assert len(got) == history.intervals, seed
+    assert history.meta() == {b'seed': seed.to_bytes(8, 'little')}, seed
+    intervals += len(got)
+
+# It does notice damage.
+data = bytearray(open(FILE, 'rb').read())
+for at in range(0, len(data), 97):
+    data[at] ^= 4
+    open(FILE, 'wb').write(data)
+    try:
+        list(history_reader.History(FILE).dump())
+        sys.exit('byte %d was changed without notice' % at)
+    except history_reader.Damaged:
+        pass
+    data[at] ^= 4
+os.unlink(FILE)
+print('%d intervals agree' % intervals)
