@@ -23,6 +23,8 @@ enum pane { PANE_NONE, PANE_FLOW, PANE_BLAME };
 
 extern const char *const tier_name[TIERS];
 
+#define OWNER_UNKNOWN (HISTORY_STATES - 2)  /* code of an owner that nobody knows */
+
 /* Meaning of a row's states: one per state vocabulary of the history. */
 struct vocabulary {
 	uint8_t code[HISTORY_STATES];

@@ -1,8 +1,10 @@
 #include "ui/cells.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/int128.h"
+#include "base/mem.h"
 
 static uint8_t eighths_of(int64_t part, int64_t whole)
 {
@@ -44,6 +46,16 @@ struct cell cell_of_sums(const int64_t sums[HISTORY_STATES], const uint8_t *seve
 	return (struct cell){ CELL_MIXED, (uint8_t)main, (uint8_t)other, eighths_of(sums[other], total) };
 }
 
+/* Adds the raw sums of one attribute to those by code. */
+static void add_codes(const struct cell_source *src, const int64_t raw[HISTORY_STATES], int64_t sums[HISTORY_STATES])
+{
+	for (int s = 0; s < HISTORY_STATES; s++) {
+		int64_t *sum = &sums[src->code[s]];
+		if (raw[s] > 0 && __builtin_add_overflow(*sum, raw[s], sum))
+			*sum = INT64_MAX;
+	}
+}
+
 int cells_sums(const struct cell_source *src, int64_t from, int64_t to, int64_t sums[HISTORY_STATES],
                struct error *err)
 {
@@ -54,11 +66,7 @@ int cells_sums(const struct cell_source *src, int64_t from, int64_t to, int64_t 
 			continue;
 		if (history_sums(src->h, src->attr[i], from, to, raw, err) < 0)
 			return -1;
-		for (int s = 0; s < HISTORY_STATES; s++) {
-			int64_t *sum = &sums[src->code[s]];
-			if (raw[s] > 0 && __builtin_add_overflow(*sum, raw[s], sum))
-				*sum = INT64_MAX;
-		}
+		add_codes(src, raw, sums);
 	}
 	return 0;
 }
@@ -68,82 +76,61 @@ static uint8_t code_of(const struct cell_source *src, int64_t value)
 	return src->code[value >= 0 && value < HISTORY_STATES - 1 ? value : HISTORY_STATES - 1];
 }
 
-/* The state of things between two columns of a row of one attribute. */
-struct walk {
-	const struct cell_source *src;
-	struct interval iv;   /* the last one looked up */
-	bool valid;           /* iv is one */
-	bool dense;           /* the last cell had several boundaries: ask for the sums first */
-};
-
-/* Makes w->iv the interval that holds t, unless it does. */
-static int walk_to(struct walk *w, int64_t t, struct error *err)
+/* Where columns begin, cut to the span: column i is [edge[i], edge[i + 1] - 1], empty when outside. */
+static void make_edges(const struct history *h, int64_t t0, int64_t step, int n, int64_t *edge)
 {
-	if (w->valid && w->iv.start <= t && t <= w->iv.end)
-		return 0;
-	if (history_stab(w->src->h, w->src->attr[0], t, &w->iv, err) < 0)
+	const int64_t begin = history_begin(h), end = history_end(h);
+	for (int i = 0; i <= n; i++) {
+		int128 t = (int128)t0 + (int128)step * i;
+		edge[i] = t < begin ? begin : t > end ? end + 1 : (int64_t)t;
+	}
+}
+
+/* A cell with two states may have one boundary only: then it is split there. */
+static int split_cell(const struct cell_source *src, int64_t from, int64_t to, struct cell *out, struct error *err)
+{
+	struct interval a, b;
+	if (history_stab(src->h, src->attr[0], from, &a, err) < 0)
 		return -1;
-	w->valid = true;
+	if (a.end >= to || history_stab(src->h, src->attr[0], a.end + 1, &b, err) < 0)
+		return a.end >= to ? 0 : -1;
+	uint8_t left = code_of(src, a.value), right = code_of(src, b.value);
+	if (b.end >= to && left != right)
+		*out = cell_of_split(a.end - from + 1, to - from + 1, left, right);
 	return 0;
 }
 
-/* A cell without or with one boundary: 1 = done, 0 = there are more boundaries, -1 = error. */
-static int simple_cell(struct walk *w, int64_t from, int64_t to, struct cell *out, struct error *err)
+static int classify(const struct cell_source *src, const int64_t *edge, int n, int64_t (*sums)[HISTORY_STATES],
+                    struct cell *out, struct error *err)
 {
-	if (walk_to(w, from, err) < 0)
-		return -1;
-	uint8_t a = code_of(w->src, w->iv.value);
-	if (w->iv.end >= to) {
-		*out = (struct cell){ CELL_PURE, a, a, 1 };
-		return 1;
+	for (int i = 0; i < n; i++) {
+		int present = 0;
+		for (int s = 0; s < HISTORY_STATES; s++)
+			present += sums[i][s] > 0;
+		out[i] = cell_of_sums(sums[i], src->severity, src->minority);
+		if (present == 2 && src->attrs == 1 && split_cell(src, edge[i], edge[i + 1] - 1, &out[i], err) < 0)
+			return -1;
 	}
-	int64_t left = w->iv.end - from + 1;
-	if (walk_to(w, w->iv.end + 1, err) < 0)
-		return -1;
-	uint8_t b = code_of(w->src, w->iv.value);
-	if (w->iv.end < to)
-		return 0;
-	*out = a == b ? (struct cell){ CELL_PURE, a, a, 1 } : cell_of_split(left, to - from + 1, a, b);
-	return 1;
-}
-
-static int one_cell(struct walk *w, int64_t from, int64_t to, struct cell *out, struct error *err)
-{
-	bool simple = w->src->attrs == 1 && w->src->attr[0] != HISTORY_NONE;
-	if (simple && (!w->dense || (w->valid && w->iv.start <= from && w->iv.end >= to))) {
-		int done = simple_cell(w, from, to, out, err);
-		if (done)
-			return done < 0 ? -1 : 0;
-	}
-	int64_t sums[HISTORY_STATES];
-	if (cells_sums(w->src, from, to, sums, err) < 0)
-		return -1;
-	*out = cell_of_sums(sums, w->src->severity, w->src->minority);
-	int present = 0;
-	for (int s = 0; s < HISTORY_STATES; s++)
-		present += sums[s] > 0;
-	/* Two states: there may be one boundary only.  One: most likely a quiet stretch. */
-	if (simple && w->dense && present == 2 && simple_cell(w, from, to, out, err) < 0)
-		return -1;
-	w->dense = present > 2 || out->form == CELL_MIXED;
 	return 0;
 }
 
 int cells_row(const struct cell_source *src, int64_t t0, int64_t step, int n, struct cell *out, struct error *err)
 {
-	const int64_t begin = history_begin(src->h), end = history_end(src->h);
-	struct walk w = { .src = src };
-	for (int i = 0; i < n; i++) {
-		int64_t from, to;
-		out[i] = (struct cell){ CELL_EMPTY, 0, 0, 1 };
-		if (__builtin_mul_overflow(step, (int64_t)i, &from) || __builtin_add_overflow(t0, from, &from) || from > end)
+	int64_t *edge = mem_new((size_t)n + 1, sizeof *edge);
+	int64_t (*sums)[HISTORY_STATES] = mem_new((size_t)n, sizeof *sums), (*raw)[HISTORY_STATES] = mem_new((size_t)n, sizeof *raw);
+	int status = 0;
+	make_edges(src->h, t0, step, n, edge);
+	for (unsigned a = 0; a < src->attrs && status == 0; a++) {
+		if (src->attr[a] == HISTORY_NONE)
 			continue;
-		if (__builtin_add_overflow(from, step - 1, &to) || to > end)
-			to = end;
-		if (to < begin)
-			continue;
-		if (one_cell(&w, from < begin ? begin : from, to, &out[i], err) < 0)
-			return -1;
+		status = history_sums_cells(src->h, src->attr[a], edge, (unsigned)n, raw, err);
+		for (int i = 0; i < n && status == 0; i++)
+			add_codes(src, raw[i], sums[i]);
 	}
-	return 0;
+	if (status == 0)
+		status = classify(src, edge, n, sums, out, err);
+	free(edge);
+	free(sums);
+	free(raw);
+	return status;
 }

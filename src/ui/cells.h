@@ -5,7 +5,8 @@
  * if it is more severe, leaves a mark of at least one eighth.  So 1 ns of preemption is seen at any zoom.
  * Windows whose t0 differ by k steps have pictures that differ by k columns.
  *
- * Cost of a row of n cells: at most 3 n queries of O(log intervals), whatever the window. */
+ * Cost of a row of n cells and one attribute: n sums and at most 2 n stabbing queries, each O(log intervals) whatever
+ * the window. */
 #ifndef STEALSCOPE_UI_CELLS_H
 #define STEALSCOPE_UI_CELLS_H
 

@@ -55,6 +55,12 @@ static void index_entries(struct flow_pane *p)
 	map_release(&at);
 }
 
+/* Shares that would read 0.0 % are counted, not shown. */
+static bool is_small(const struct flow *f, int64_t duration)
+{
+	return (double)duration < 0.0005 * (double)(f->end - f->start + 1);
+}
+
 /* Lines: systems by their sums, beneath each its entries, longest first (as the flow has them). */
 static void make_lines(struct flow_pane *p)
 {
@@ -79,7 +85,7 @@ static void make_lines(struct flow_pane *p)
 		struct flow_line head = p->line[s];
 		*ARRAY_PUSH(p->line, p->lines, p->lines_cap) = head;
 		for (size_t i = 0; i < f->entries; i++)
-			if (f->entry[i].system == head.system)
+			if (f->entry[i].system == head.system && !is_small(f, f->entry[i].duration))
 				*ARRAY_PUSH(p->line, p->lines, p->lines_cap) =
 					(struct flow_line){ head.system, (uint32_t)i, f->entry[i].duration };
 	}
@@ -276,9 +282,15 @@ void flow_pane_draw(struct app *app, struct screen *s, int y, int height)
 		return;
 	}
 	bool markers = app->view.a != VIEW_NONE && app->view.b != VIEW_NONE;
-	screen_printf(s, 1, y, s->w - 2, style, " flow of %s %s %s + %s, %zu entr%s ", title, markers ? "A..B" : "from",
+	size_t small = 0;
+	char rest[48] = "";
+	for (size_t i = 0; i < p->flow.entries; i++)
+		small += is_small(&p->flow, p->flow.entry[i].duration);
+	if (small)
+		snprintf(rest, sizeof rest, ", %zu below 0.05 %%", small);
+	screen_printf(s, 1, y, s->w - 2, style, " flow of %s %s %s + %s, %zu entr%s%s ", title, markers ? "A..B" : "from",
 	              ruler_time(from, &app->axis, p->flow.start, app->view.step),
-	              time_duration(d, p->flow.end - p->flow.start + 1), p->flow.entries, p->flow.entries == 1 ? "y" : "ies");
+	              time_duration(d, p->flow.end - p->flow.start + 1), p->flow.entries, p->flow.entries == 1 ? "y" : "ies", rest);
 	if (p->top + (size_t)height > p->lines + 1)
 		p->top = 0;
 	for (int i = 1; i < height && p->top + (size_t)i - 1 < p->lines; i++)

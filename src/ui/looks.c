@@ -54,9 +54,9 @@ static const char *owner_name(const struct app *app, unsigned code)
 static char owner_letter(const struct app *app, unsigned code)
 {
 	bool taken[128] = { false };
-	if (code <= 1)
-		return code == 0 ? '.' : 'h';
-	for (unsigned k = 2; k < HISTORY_STATES - 1; k++) {
+	if (code <= 1 || code == OWNER_UNKNOWN)
+		return code == 0 ? '.' : code == 1 ? 'h' : '?';
+	for (unsigned k = 2; k < OWNER_UNKNOWN; k++) {
 		const char *name = owner_name(app, k);
 		char letter = '?';
 		for (const char *s = name; s && *s && letter == '?'; s++) {
@@ -95,6 +95,8 @@ static struct look look_of(const struct app *app, unsigned code, bool owners)
 	const struct palette *p = &app->palette;
 	if (owners && code < HISTORY_STATES - 1) {
 		char letter = owner_letter(app, code);
+		if (code == OWNER_UNKNOWN)
+			return (struct look){ p->state[VIS_UNKNOWN], letter, (unsigned char)letter, 1 };
 		return (struct look){ p->owner[code % OWNERS], letter, (unsigned char)letter, code > 0 };
 	}
 	if (owners || code >= VIS_COUNT)
