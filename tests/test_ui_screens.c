@@ -242,6 +242,48 @@ static void test_random_keys(void **state)
 	}
 }
 
+/* What ui_print_keys_mdoc() prints; to be freed. */
+static char *keys_mdoc(void)
+{
+	char path[64] = "/tmp/stealscope-keys-XXXXXX";
+	int fd = mkstemp(path);
+	fflush(stdout);
+	int was = dup(STDOUT_FILENO);
+	dup2(fd, STDOUT_FILENO);
+	ui_print_keys_mdoc();
+	fflush(stdout);
+	dup2(was, STDOUT_FILENO);
+	close(was);
+	close(fd);
+	char *text = slurp(path);
+	unlink(path);
+	return text;
+}
+
+/* stealscope(1) holds the key table of the code between its two comments. */
+static void test_man_page_has_the_keys(void **state)
+{
+	(void)state;
+	static const char begin[] = ".\\\" keys begin\n", end[] = ".\\\" keys end\n";
+	char file[512], *keys = keys_mdoc();
+	const char *srcdir = getenv("srcdir");
+	snprintf(file, sizeof file, "%s/man/stealscope.1", srcdir ? srcdir : ".");
+	char *page = slurp(file), *from = page ? strstr(page, begin) : NULL, *to = page ? strstr(page, end) : NULL;
+	assert_true(from && to && from < to);
+	from += strlen(begin);
+	if (getenv("UPDATE_SCREENS")) {
+		FILE *f = fopen(file, "w");
+		assert_non_null(f);
+		fprintf(f, "%.*s%s%s", (int)(from - page), page, keys, to);
+		fclose(f);
+	} else {
+		assert_int_equal((size_t)(to - from), strlen(keys));
+		assert_memory_equal(from, keys, strlen(keys));
+	}
+	free(page);
+	free(keys);
+}
+
 static void test_script_errors(void **state)
 {
 	(void)state;
@@ -277,6 +319,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_export),
 		cmocka_unit_test(test_hostile_names),
 		cmocka_unit_test(test_random_keys),
+		cmocka_unit_test(test_man_page_has_the_keys),
 		cmocka_unit_test(test_script_errors),
 	};
 	int failed = cmocka_run_group_tests_name("ui screens", tests, NULL, NULL);
