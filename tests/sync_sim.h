@@ -1,0 +1,55 @@
+/* A small simulator of VMs on a host, for the tests of sync/: vm entries and exits, guest events inside them, two
+ * clocks, with the truth at hand. */
+#ifndef STEALSCOPE_TESTS_SYNC_SIM_H
+#define STEALSCOPE_TESTS_SYNC_SIM_H
+
+#include "trace/trace.h"
+
+struct sim_clock { int64_t host0, guest0; double ppm; };  /* host = host0 + (guest - guest0) * (1 + ppm / 1e6) */
+
+struct sim_vm {
+	int pid;                 /* TIDs of the vCPUs are pid + 1, pid + 2, ... */
+	const char *process;     /* name of the process */
+	unsigned vcpus;
+	bool named;              /* threads are called "CPU n/KVM", else as the process */
+	double busy;             /* 0 = idle .. 1 = always wants to run */
+	double chatter;          /* events per ms of guest mode, beside those at its edges */
+	double preempted;        /* chance that an exit ends in a preemption of some ms */
+	int64_t gap_ns;          /* a short exit, at least */
+	int64_t latency_ns;      /* from an entry to the first event, at least */
+	int64_t from, to;        /* host ns: when the guest's trace runs */
+	struct sim_clock clock;
+	int64_t pause_at, pause_ns; /* at host time pause_at the guest and its clock stand still for pause_ns; 0 = never */
+	double beacon_hz;        /* synchronization events, 0 = none */
+};
+
+struct sim_events {
+	struct event *ev;
+	size_t len, cap;
+};
+
+struct sim {
+	uint64_t seed;
+	int64_t begin, end;      /* host ns */
+	struct sim_events host;
+	const char *string[64];  /* string ids are the indices */
+	size_t strings;
+};
+
+uint64_t sim_random(uint64_t *seed);
+double sim_uniform(uint64_t *seed);                    /* 0..1 */
+int64_t sim_below(uint64_t *seed, int64_t n);
+double sim_exp(uint64_t *seed, double mean);
+
+void sim_begin(struct sim *s, uint64_t seed, int64_t begin, int64_t end);
+/* Runs the VM: adds to the host's events, and gives the guest's. */
+void sim_run_vm(struct sim *s, const struct sim_vm *vm, struct sim_events *guest);
+int64_t sim_guest_time(const struct sim_vm *vm, int64_t host);  /* the guest's clock at a moment of the host's */
+int64_t sim_host_time(const struct sim_vm *vm, int64_t guest);  /* and back (without a pause) */
+int64_t sim_string(struct sim *s, const char *text);
+/* Makes traces; events are sorted by time. */
+struct trace *sim_host_trace(struct sim *s);
+struct trace *sim_guest_trace(const char *machine, struct sim_events *e);
+void sim_end(struct sim *s);
+
+#endif
