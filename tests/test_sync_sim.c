@@ -1,4 +1,4 @@
-/* sync/ on simulated VMs whose clocks are known.  STEALSCOPE_LONG_TESTS=1 runs 300 containment cases instead of 16. */
+/* sync/ on simulated VMs whose clocks are known.  STEALSCOPE_LONG_TESTS=1 runs 300 containment cases instead of 8. */
 #include "test.h"
 
 #include <math.h>
@@ -81,7 +81,7 @@ static bool within_band(const struct sync_vm *vm, const struct sim_vm *truth)
 static void test_containment_cases(void **state)
 {
 	(void)state;
-	int cases = getenv("STEALSCOPE_LONG_TESTS") != NULL ? 300 : 16, told = 0, wrong = 0;
+	int cases = getenv("STEALSCOPE_LONG_TESTS") != NULL ? 300 : 8, told = 0, wrong = 0;
 	for (int i = 0; i < cases; i++) {
 		struct setup s = { 0 };
 		uint64_t seed = 1000 + (uint64_t)i;
@@ -117,7 +117,7 @@ static void test_containment_cases(void **state)
 static void test_strangers(void **state)
 {
 	(void)state;
-	int cases = getenv("STEALSCOPE_LONG_TESTS") != NULL ? 60 : 4;
+	int cases = getenv("STEALSCOPE_LONG_TESTS") != NULL ? 60 : 2;
 	for (int i = 0; i < cases; i++) {
 		struct setup s = { 0 };
 		struct sim elsewhere;
@@ -202,10 +202,198 @@ static void test_three_vms(void **state)
 	check_three(&s, SYNC_AUTO, SYNC_AUTO);
 }
 
+/* One VM of 1 CPU with a beacon, 20 s long. */
+static void make_beacon(struct setup *s, uint64_t seed, double hz)
+{
+	memset(s, 0, sizeof *s);
+	sim_begin(&s->sim, seed, EPOCH, EPOCH + 20 * SECOND);
+	s->vm[0] = any_vm(&seed, s->sim.begin, s->sim.end);
+	s->vm[0].vcpus = 1;
+	s->vm[0].busy = 0.6;
+	s->vm[0].chatter = 0.5;
+	s->vm[0].beacon_hz = hz;
+}
+
+static void finish_beacon(struct setup *s)
+{
+	s->trace[0] = sim_host_trace(&s->sim);
+	s->trace[1] = sim_guest_trace("Guest", &s->guest[0]);
+	s->traces = 2;
+}
+
+static uint64_t rejected(const struct sync_vm *vm)
+{
+	uint64_t n = 0;
+	for (size_t i = 0; i < vm->clock.pieces; i++)
+		n += vm->clock.piece[i].rejected;
+	return n;
+}
+
+/* 5 % of the pairs are wrong by up to 50 ms. */
+static void test_outliers(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 10; seed++) {
+		struct setup s;
+		uint64_t r = seed;
+		unsigned spoilt = 0;
+		make_beacon(&s, seed, 40);
+		sim_run_vm(&s.sim, &s.vm[0], &s.guest[0]);
+		for (size_t i = 0; i < s.guest[0].len; i++) {
+			struct event *ev = &s.guest[0].ev[i];
+			if (ev->kind != EV_SYNC || sim_uniform(&r) > 0.05)
+				continue;
+			ev->ts += sim_below(&r, 100000000) - 50000000;
+			spoilt++;
+		}
+		assert_true(spoilt > 5);
+		finish_beacon(&s);
+		run(&s, SYNC_EVENTS);
+		const struct sync_vm *vm = vm_named(&s, "Guest");
+		assert_int_equal(vm->method, SYNC_EVENTS);
+		assert_int_equal(vm->clock.pieces, 1);
+		assert_int_equal(vm->clock.piece[0].quality, SYNC_ACCURATE);
+		assert_true(rejected(vm) > 0 && rejected(vm) <= spoilt);
+		assert_true(within_band(vm, &s.vm[0]));
+		assert_true(clock_map_band(&vm->clock, s.vm[0].clock.guest0) < 1000000);
+		assert_true(s.notes.len > 0);
+		end(&s);
+	}
+}
+
+/* Keys that occur twice, hypercalls that no guest sent, keys that only the guest has. */
+static void test_odd_keys(void **state)
+{
+	(void)state;
+	struct setup s;
+	make_beacon(&s, 3, 40);
+	sim_run_vm(&s.sim, &s.vm[0], &s.guest[0]);
+	size_t n = s.guest[0].len, h = s.sim.host.len;
+	uint64_t r = 5;
+	for (size_t i = 0; i < n; i++) {
+		struct event ev = s.guest[0].ev[i];
+		if (ev.kind != EV_SYNC || sim_uniform(&r) > 0.1)
+			continue;
+		ev.ts += sim_below(&r, SECOND);
+		*ARRAY_PUSH(s.guest[0].ev, s.guest[0].len, s.guest[0].cap) = ev;
+		ev.sync.key = 500000000 + (int64_t)i;
+		*ARRAY_PUSH(s.guest[0].ev, s.guest[0].len, s.guest[0].cap) = ev;
+	}
+	for (size_t i = 0; i < h; i += 50) {
+		struct event ev = s.sim.host.ev[i];
+		ev.ts += sim_below(&r, 1000);
+		ev.kind = EV_SYNC;
+		ev.sync.end = SYNC_B;
+		ev.sync.uid = EVENT_ABSENT;
+		ev.sync.key = (int64_t)(i % 3 == 0 ? i : 900000000 + i);
+		*ARRAY_PUSH(s.sim.host.ev, s.sim.host.len, s.sim.host.cap) = ev;
+	}
+	finish_beacon(&s);
+	run(&s, SYNC_EVENTS);
+	const struct sync_vm *vm = vm_named(&s, "Guest");
+	assert_int_equal(vm->method, SYNC_EVENTS);
+	assert_int_equal(vm->clock.pieces, 1);
+	assert_true(vm->unmatched > 10);
+	assert_true(within_band(vm, &s.vm[0]));
+	end(&s);
+}
+
+/* A VM that is stopped for 3 s: two pieces, each right, by every method, and a statement. */
+static void check_pause(enum sync_method method, double hz)
+{
+	struct setup s;
+	make_beacon(&s, 11, hz);
+	s.vm[0].pause_at = EPOCH + 10 * SECOND;
+	s.vm[0].pause_ns = 3 * SECOND;
+	sim_run_vm(&s.sim, &s.vm[0], &s.guest[0]);
+	finish_beacon(&s);
+	run(&s, method);
+	const struct sync_vm *vm = vm_named(&s, "Guest");
+	assert_int_equal(vm->method, method);
+	assert_int_equal(vm->clock.pieces, 2);
+	for (int64_t host = s.vm[0].from; host < s.vm[0].to; host += SECOND / 4) {
+		int64_t low, high, guest = sim_guest_time(&s.vm[0], host);
+		if (host > s.vm[0].pause_at - SECOND / 5 && host < s.vm[0].pause_at + s.vm[0].pause_ns + SECOND / 5)
+			continue;
+		assert_true(clock_map_bounds(&vm->clock, guest, &low, &high));
+		assert_true(low - 2 <= host && host <= high + 2);
+		assert_true(high - low < 1000000);
+	}
+	bool said = false;
+	for (size_t i = 0; i < s.notes.len; i++)
+		said = said || strstr(s.notes.line[i], "its clock changes") != NULL;
+	assert_true(said);
+	end(&s);
+}
+
+static void test_pause(void **state)
+{
+	(void)state;
+	check_pause(SYNC_EVENTS, 30);
+	check_pause(SYNC_AUTO, 30);
+	check_pause(SYNC_CONTAINMENT, 0);
+}
+
+/* The clock that somebody gave, and none: never more than what was asked for. */
+static void test_offset(void **state)
+{
+	(void)state;
+	struct setup s;
+	make_beacon(&s, 4, 20);
+	s.vm[0].clock.ppm = 0;
+	sim_run_vm(&s.sim, &s.vm[0], &s.guest[0]);
+	finish_beacon(&s);
+	struct sync_options options = { .method = SYNC_OFFSET, .offset = s.vm[0].clock.host0 - s.vm[0].clock.guest0 };
+	struct error err = ERROR_INIT;
+	assert_int_equal(sync_run(s.trace, 2, &options, &s.r, &s.notes, &err), 0);
+	const struct sync_vm *vm = vm_named(&s, "Guest");
+	assert_int_equal(vm->method, SYNC_OFFSET);
+	assert_int_equal(vm->host_pid, 1000);
+	assert_true(vm->containment == 1.0);
+	assert_int_equal(clock_map_at(&vm->clock, s.vm[0].clock.guest0 + 5), s.vm[0].clock.host0 + 5);
+	sync_result_release(&s.r);
+	run(&s, SYNC_NONE);
+	vm = vm_named(&s, "Guest");
+	assert_int_equal(vm->method, SYNC_NONE);
+	assert_int_equal(clock_map_at(&vm->clock, 12345), 12345);
+	end(&s);
+}
+
+/* No host, two hosts, a host alone. */
+static void test_roles(void **state)
+{
+	(void)state;
+	struct setup s;
+	struct error err = ERROR_INIT;
+	struct sync_options options = { .method = SYNC_AUTO };
+	make_beacon(&s, 4, 20);
+	sim_run_vm(&s.sim, &s.vm[0], &s.guest[0]);
+	finish_beacon(&s);
+	assert_int_equal(sync_run(s.trace + 1, 1, &options, &s.r, &s.notes, &err), 0);
+	assert_int_equal(s.r.vms, 1);
+	assert_null(s.r.host);
+	assert_int_equal(s.r.vm[0].method, SYNC_NONE);
+	assert_int_equal(s.r.vm[0].clock.pieces, 1);
+	assert_int_equal(s.r.vm[0].clock.piece[0].quality, SYNC_ABSENT);
+	assert_int_equal(s.notes.len, 1);
+	sync_result_release(&s.r);
+	assert_int_equal(sync_run(s.trace, 1, &options, &s.r, &s.notes, &err), 0);
+	assert_int_equal(s.r.vms, 1);
+	assert_string_equal(s.r.vm[0].name, "Guest");
+	assert_null(s.r.vm[0].guest);
+	sync_result_release(&s.r);
+	struct trace *two[2] = { s.trace[0], s.trace[0] };
+	assert_int_equal(sync_run(two, 2, &options, &s.r, &s.notes, &err), -1);
+	assert_int_equal(err.status, STATUS_INPUT);
+	end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_containment_cases), cmocka_unit_test(test_strangers), cmocka_unit_test(test_three_vms),
+		cmocka_unit_test(test_outliers), cmocka_unit_test(test_odd_keys), cmocka_unit_test(test_pause),
+		cmocka_unit_test(test_offset), cmocka_unit_test(test_roles),
 	};
 	return cmocka_run_group_tests_name("sync sim", tests, NULL, NULL);
 }

@@ -2,8 +2,10 @@
 #include "sync/sync.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/int128.h"
+#include "base/mem.h"
 
 const char *const sync_quality_name[] = { "ABSENT", "INCOMPLETE", "APPROXIMATE", "ACCURATE", "FAIL" };
 const char *const sync_method_name[] = { "auto", "events", "containment", "offset", "none" };
@@ -76,6 +78,22 @@ int64_t clock_map_band(const struct clock_map *map, int64_t guest_ns)
 {
 	int64_t low, high;
 	return clock_map_bounds(map, guest_ns, &low, &high) ? high - low : -1;
+}
+
+void clock_map_copy(struct clock_map *to, const struct clock_map *from)
+{
+	to->pieces = from->pieces;
+	to->piece = mem_new(from->pieces, sizeof *to->piece);
+	for (size_t i = 0; i < from->pieces; i++) {
+		to->piece[i] = from->piece[i];
+		struct clock_edge *edge[2] = { &to->piece[i].low, &to->piece[i].high };
+		for (int k = 0; k < 2; k++) {
+			struct clock_point *point = edge[k]->point;
+			edge[k]->point = mem_new(edge[k]->points, sizeof *point);
+			if (edge[k]->points > 0)
+				memcpy(edge[k]->point, point, edge[k]->points * sizeof *point);
+		}
+	}
 }
 
 void clock_map_release(struct clock_map *map)

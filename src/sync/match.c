@@ -106,13 +106,13 @@ static int need_activity(const struct host_view *host, struct guest_view *guest,
 }
 
 int match_containment(const struct host_view *host, const struct vm_view *vm, struct guest_view *guest,
-                      struct match *m, struct error *err)
+                      bool steps, struct match *m, struct error *err)
 {
 	struct found found;
 	begin_match(m, vm, SYNC_CONTAINMENT);
 	if (need_activity(host, guest, err) != 0)
 		return -1;
-	search_containment(host, vm, &guest->activity, &found);
+	search_containment(host, vm, &guest->activity, steps, &found);
 	m->clock = found.clock;
 	m->pairs = found.lock.pairs;
 	m->used = found.lock.used;
@@ -121,29 +121,13 @@ int match_containment(const struct host_view *host, const struct vm_view *vm, st
 	return match_prove(host, guest, m, err);
 }
 
-static void copy_clock(struct clock_map *to, const struct clock_map *from)
-{
-	to->pieces = from->pieces;
-	to->piece = mem_new(from->pieces, sizeof *to->piece);
-	for (size_t i = 0; i < from->pieces; i++) {
-		to->piece[i] = from->piece[i];
-		struct clock_edge *edge[2] = { &to->piece[i].low, &to->piece[i].high };
-		for (int k = 0; k < 2; k++) {
-			struct clock_point *point = edge[k]->point;
-			edge[k]->point = mem_new(edge[k]->points, sizeof *point);
-			if (edge[k]->points > 0)
-				memcpy(edge[k]->point, point, edge[k]->points * sizeof *point);
-		}
-	}
-}
-
 int match_both(const struct host_view *host, struct guest_view *guest, struct match *m, struct error *err)
 {
 	struct lock lock;
 	struct clock_map both, alone;
 	if (need_activity(host, guest, err) != 0)
 		return -1;
-	copy_clock(&both, &m->clock);
+	clock_map_copy(&both, &m->clock);
 	lock_clock(host, &m->view, &guest->activity, &m->events, &both, &lock);
 	struct match old = *m;
 	m->clock = both;
@@ -157,7 +141,7 @@ int match_both(const struct host_view *host, struct guest_view *guest, struct ma
 	m->method = SYNC_AUTO;
 	m->pairs += lock.pairs;
 	m->used = lock.used;
-	copy_clock(&alone, &both);
+	clock_map_copy(&alone, &both);
 	lock_clock(host, &m->view, &guest->activity, NULL, &alone, &lock);
 	m->band_containment = band_of(&alone, guest);
 	clock_map_release(&alone);

@@ -34,9 +34,9 @@ struct match {
 /* Fills *m from pairs; m->pairs == 0 when there are none. */
 int match_events(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
                  struct match *m, struct error *err);
-/* Fills *m by containment alone. */
+/* Fills *m by containment alone; steps: see search_containment(). */
 int match_containment(const struct host_view *host, const struct vm_view *vm, struct guest_view *guest,
-                      struct match *m, struct error *err);
+                      bool steps, struct match *m, struct error *err);
 /* Adds the pairs of containment to a match by events.  Leaves it as it is when they do not agree. */
 int match_both(const struct host_view *host, struct guest_view *guest, struct match *m, struct error *err);
 /* Fills *m with a clock that somebody gave: host = guest + offset. */

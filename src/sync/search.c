@@ -11,8 +11,13 @@
 #define SEGMENT_TIMES 120     /* a segment with less activity is made longer */
 #define SEARCH_MAX_NS 400000000000LL  /* a longer host trace is searched around a common start and end alone */
 #define LOCKED_MAX 6
+#define REACH_NS 150000        /* how far the coarse search may be off */
 #define SHARE_MIN 0.995       /* of the activity must be contained */
 #define EVIDENCE_MIN 40.0     /* nats */
+#define PARTS_SHARE_MIN 0.98
+#define PARTS_DEPTH 6
+#define PART_NS 2000000000LL
+#define STEP_FIND_NS 20000000LL
 #define DISTINCT_NS 60000     /* two clocks nearer than this are one */
 
 struct tally { uint64_t inside, outside; };
@@ -163,12 +168,16 @@ static void attempt(const struct host_view *host, const struct vm_view *vm, cons
 	choose_range(host, act, seg, &from, &to);
 	coarse_search(host, vm, act, seg, from, to, guess, &n);
 	for (size_t i = 0; i < n; i++)
-		guess_sweep(host, vm, act, seg, 150000, 300, &guess[i]);
-	qsort(guess, n, sizeof *guess, by_coverage);
+		guess_sweep(host, vm, act, seg, REACH_NS, 300, &guess[i]);
+	/* The best half of those to be locked by correlation, the others by coverage. */
+	size_t first = n < LOCKED_MAX / 2 ? n : LOCKED_MAX / 2;
+	qsort(guess + first, n - first, sizeof *guess, by_coverage);
 	if (n > LOCKED_MAX)
 		n = LOCKED_MAX;
 	for (size_t i = 0; i < n; i++) {
-		guess_sweep(host, vm, act, seg, 30000, 3000, &guess[i]);
+		/* A guest with short delays wants a fine drift before its events fall into place. */
+		for (int64_t reach = REACH_NS / 5; reach > 500 && (reach == REACH_NS / 5 || coverage(&guess[i]) < 1); reach /= 5)
+			guess_sweep(host, vm, act, seg, reach, 3000, &guess[i]);
 		if (coverage(&guess[i]) < 0.9)
 			continue;
 		struct trial *t = &trial[trials++];
@@ -179,6 +188,7 @@ static void attempt(const struct host_view *host, const struct vm_view *vm, cons
 	for (size_t i = 1; i < trials; i++)
 		if (share_of(&trial[i].tally) > share_of(&trial[best].tally))
 			best = i;
+	out->doubt = "no offset puts its events into guest mode";
 	if (trials > 0) {
 		judge(act, trial, trials, best, out);
 		out->clock = trial[best].clock;
@@ -189,14 +199,13 @@ static void attempt(const struct host_view *host, const struct vm_view *vm, cons
 		clock_map_release(&trial[i].clock);
 }
 
-void search_containment(const struct host_view *host, const struct vm_view *vm, const struct activity *act,
+/* The whole trace with one line; false when none is proved. */
+static bool solve_whole(const struct host_view *host, const struct vm_view *vm, const struct activity *act,
                         struct found *out)
 {
 	static const struct { double where; int64_t length; } tries[] = {
 		{ 0.5, SEGMENT_NS }, { 0.25, 2 * SEGMENT_NS }, { 0.8, 3 * SEGMENT_NS },
 	};
-	memset(out, 0, sizeof *out);
-	out->doubt = "no activity of it overlaps the host's trace";
 	for (size_t i = 0; i < sizeof tries / sizeof *tries && !out->sure; i++) {
 		struct segment seg = choose_segment(act, tries[i].where, tries[i].length);
 		struct found f = { .doubt = out->doubt };
@@ -209,7 +218,132 @@ void search_containment(const struct host_view *host, const struct vm_view *vm, 
 		} else {
 			found_release(&f);
 		}
+		if (seg.to - seg.from >= act->end - act->begin)
+			break;  /* the other segments are the same one */
 	}
+	return out->sure;
+}
+
+/* ---- a clock that steps: the parts of the trace that one line fits, one after another */
+
+static struct activity view_of(const struct activity *a, int64_t from, int64_t to)
+{
+	struct activity v = *a;
+	v.cpu = mem_new(a->cpus, sizeof *v.cpu);
+	v.len = 0;
+	v.begin = from;
+	v.end = to;
+	for (unsigned c = 0; c < a->cpus; c++) {
+		size_t first = activity_find(&a->cpu[c], from);
+		v.cpu[c].ts = a->cpu[c].ts + first;
+		v.cpu[c].len = activity_find(&a->cpu[c], to) - first;
+		v.len += v.cpu[c].len;
+	}
+	return v;
+}
+
+/* Locks the clock on [from, to] alone; true when that part is contained, with one line. */
+static bool holds(const struct host_view *host, const struct vm_view *vm, const struct activity *act,
+                  const struct clock_map *start, int64_t from, int64_t to, struct clock_map *clock, struct lock *lock)
+{
+	struct activity v = view_of(act, from, to);
+	clock_map_copy(clock, start);
+	lock_clock(host, vm, &v, NULL, clock, lock);
+	struct tally t = count_contained(host, vm, &v, clock);
+	free(v.cpu);
+	return share_of(&t) >= SHARE_MIN && clock->pieces == 1;
+}
+
+/* Moves one end of the part [*from, *to] on which the clock holds as far as it goes. */
+static void stretch(const struct host_view *host, const struct vm_view *vm, const struct activity *act, int64_t *from,
+                    int64_t *to, bool right, struct found *f)
+{
+	int64_t *edge = right ? to : from, bad = right ? act->end + 1 : act->begin - 1;
+	for (int64_t step = *to - *from; llabs(bad - *edge) > STEP_FIND_NS;) {
+		/* Doubling steps first; halves of what is left once an end that fails is known. */
+		int64_t left = llabs(bad - *edge), by = left / 2 < step ? left / 2 : step;
+		if (step >= left - 1 && (bad > act->end || bad < act->begin))
+			by = left - 1;
+		int64_t next = right ? *edge + by : *edge - by;
+		struct clock_map clock;
+		struct lock lock;
+		if (!holds(host, vm, act, &f->clock, right ? *from : next, right ? next : *to, &clock, &lock)) {
+			bad = next;
+			clock_map_release(&clock);
+			continue;
+		}
+		step *= 2;
+		clock_map_release(&f->clock);
+		f->clock = clock;
+		f->lock = lock;
+		*edge = next;
+	}
+}
+
+static void append(struct clock_map *map, struct clock_map *more)
+{
+	map->piece = mem_resize(map->piece, map->pieces + more->pieces, sizeof *map->piece);
+	if (more->pieces > 0)
+		memcpy(map->piece + map->pieces, more->piece, more->pieces * sizeof *more->piece);
+	map->pieces += more->pieces;
+	free(more->piece);
+	*more = (struct clock_map){ NULL, 0 };
+}
+
+static void solve_parts(const struct host_view *host, const struct vm_view *vm, const struct activity *act, int depth,
+                        struct found *out)
+{
+	struct segment seg = choose_segment(act, 0.3, PART_NS);
+	if (depth > PARTS_DEPTH || seg.to - seg.from < PART_NS / 4)
+		return;
+	struct activity v = view_of(act, seg.from, seg.to);
+	struct found f = { 0 };
+	attempt(host, vm, &v, seg, &f);
+	free(v.cpu);
+	int64_t from = seg.from, to = seg.to;
+	if (!f.sure || f.clock.pieces != 1) {
+		/* Perhaps the step is in here: try what lies on both sides. */
+		found_release(&f);
+		to = from = seg.from + (seg.to - seg.from) / 2;
+		depth++;
+	} else {
+		stretch(host, vm, act, &from, &to, true, &f);
+		stretch(host, vm, act, &from, &to, false, &f);
+		f.clock.piece[0].from = from;
+	}
+	struct activity before = view_of(act, act->begin, from - 1), after = view_of(act, to + 1, act->end);
+	if (from - act->begin > PART_NS / 4)
+		solve_parts(host, vm, &before, depth + 1, out);
+	append(&out->clock, &f.clock);
+	out->lock.pairs += f.lock.pairs;
+	out->lock.used += f.lock.used;
+	if (act->end - to > PART_NS / 4)
+		solve_parts(host, vm, &after, depth + 1, out);
+	free(before.cpu);
+	free(after.cpu);
+}
+
+void search_containment(const struct host_view *host, const struct vm_view *vm, const struct activity *act,
+                        bool steps, struct found *out)
+{
+	memset(out, 0, sizeof *out);
+	out->doubt = "no offset puts its events into guest mode";
+	if (!steps) {
+		solve_whole(host, vm, act, out);
+		return;
+	}
+	struct found parts = { 0 };
+	solve_parts(host, vm, act, 0, &parts);
+	struct tally t = count_contained(host, vm, act, &parts.clock);
+	parts.share = share_of(&t);
+	if (parts.clock.pieces > 0 && parts.share >= PARTS_SHARE_MIN) {
+		found_release(out);
+		*out = parts;
+		out->sure = true;
+		out->doubt = NULL;
+		return;
+	}
+	found_release(&parts);
 }
 
 void found_release(struct found *f)

@@ -16,8 +16,9 @@ struct found {
 	const char *doubt;       /* why not, when it is not sure */
 };
 
+/* steps: the clock may step (a VM that was paused); slower, for those that no single line fits. */
 void search_containment(const struct host_view *host, const struct vm_view *vm, const struct activity *act,
-                        struct found *out);
+                        bool steps, struct found *out);
 void found_release(struct found *f);
 
 #endif

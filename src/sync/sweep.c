@@ -16,6 +16,7 @@ struct sweep {
 	struct tick *tick;
 	size_t ticks, cap;
 	unsigned events;
+	int64_t soft;  /* ns by which windows are widened: what the steps of the drift leave open at the segment's ends */
 };
 
 static int by_at(const void *pa, const void *pb)
@@ -24,6 +25,17 @@ static int by_at(const void *pa, const void *pb)
 	if (a->at != b->at)
 		return a->at < b->at ? -1 : 1;
 	return b->change - a->change;  /* an interval that ends here still touches one that starts here */
+}
+
+/* The window and `soft` ns on both sides of it, but not past the middle of the gap to its neighbour. */
+static struct span softened(const struct vthread *th, size_t i, int64_t soft)
+{
+	struct span w = th->window[i];
+	int64_t left = i > 0 ? (w.from - th->window[i - 1].to - 1) / 2 : soft;
+	int64_t right = i + 1 < th->windows ? (th->window[i + 1].from - w.to - 1) / 2 : soft;
+	w.from -= left < soft ? left : soft;
+	w.to += right < soft ? right : soft;
+	return w;
 }
 
 static void add_event(struct sweep *s, unsigned cpu, int64_t at, int64_t reach)
@@ -39,9 +51,9 @@ static void add_event(struct sweep *s, unsigned cpu, int64_t at, int64_t reach)
 		return;
 	(void)vthread_mode(th, at + reach, &near);
 	for (; near > 0 && th->window[near - 1].to >= at - reach; near--) {
-		const struct span *w = &th->window[near - 1];
-		*ARRAY_PUSH(s->tick, s->ticks, s->cap) = (struct tick){ w->from - at < -reach ? -reach : w->from - at, 1 };
-		*ARRAY_PUSH(s->tick, s->ticks, s->cap) = (struct tick){ w->to - at > reach ? reach : w->to - at, -1 };
+		struct span w = softened(th, near - 1, s->soft);
+		*ARRAY_PUSH(s->tick, s->ticks, s->cap) = (struct tick){ w.from - at < -reach ? -reach : w.from - at, 1 };
+		*ARRAY_PUSH(s->tick, s->ticks, s->cap) = (struct tick){ w.to - at > reach ? reach : w.to - at, -1 };
 	}
 }
 
@@ -92,7 +104,8 @@ void guess_sweep(const struct host_view *host, const struct vm_view *vm, const s
 	double half = (double)(seg.to - seg.from) / 2 + 1;
 	struct guess best = *g;
 	/* Half a step moves the ends by `fine` ns; the range is what the search before this one left open. */
-	double fine = (double)reach / 32 < 2500 ? 2500 : (double)reach / 32;
+	double fine = (double)reach / 32;
+	s.soft = (int64_t)fine;
 	double step = 2e6 * fine / half, range = 1e6 * (double)reach / half / 2;
 	best.covered = 0;
 	best.events = 0;

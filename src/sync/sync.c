@@ -30,7 +30,7 @@ struct run {
 
 static int add_match(struct run *r, struct match *m, int status)
 {
-	if (status == 0 && m->clock.pieces > 0)
+	if (status == 0 && (m->clock.pieces > 0 || m->doubt != NULL))
 		*ARRAY_PUSH(r->match, r->matches, r->match_cap) = *m;
 	else
 		match_release(m);
@@ -55,19 +55,31 @@ static int try_events(struct run *r, size_t guest, bool *proved)
 	return 0;
 }
 
-/* By containment in every VM that no guest has proved to be its own by events. */
-static int try_containment(struct run *r, size_t guest)
+/* Is the VM some guest's own, proved by events, or by containment too? */
+static bool vm_taken(const struct run *r, size_t vm, bool by_containment)
 {
+	for (size_t i = 0; i < r->matches; i++) {
+		const struct match *m = &r->match[i];
+		if (m->vm == vm && m->doubt == NULL && m->share >= PROVED && (by_containment || m->method != SYNC_CONTAINMENT))
+			return true;
+	}
+	return false;
+}
+
+/* By containment in every VM that no guest has proved to be its own; *proved when some VM contains it. */
+static int try_containment(struct run *r, size_t guest, bool steps, bool *proved)
+{
+	const struct progress *p = &r->options->progress;
 	for (size_t v = 0; v < r->vms.len; v++) {
 		struct match m = { .guest = guest, .vm = v };
-		bool taken = false;
-		for (size_t i = 0; i < r->matches; i++)
-			taken = taken || (r->match[i].vm == v && r->match[i].method != SYNC_CONTAINMENT && r->match[i].share >= PROVED);
-		const struct progress *p = &r->options->progress;
+		if (vm_taken(r, v, steps))
+			continue;
 		if (p->tick != NULL && p->tick(p->arg, "looking for the guests' clocks", guest * r->vms.len + v,
 		                               r->guests * r->vms.len) != 0)
 			return error_set(r->err, STATUS_CANCELLED, NULL, "synchronization: interrupted");
-		if (!taken && add_match(r, &m, match_containment(&r->view, &r->vms.vm[v], &r->guest[guest], &m, r->err)) != 0)
+		int status = match_containment(&r->view, &r->vms.vm[v], &r->guest[guest], steps, &m, r->err);
+		*proved = *proved || (status == 0 && m.doubt == NULL);
+		if (add_match(r, &m, status) != 0)
 			return -1;
 	}
 	return 0;
@@ -96,9 +108,11 @@ static int find_candidates(struct run *r)
 		else if (method == SYNC_OFFSET || method == SYNC_NONE)
 			status = try_offset(r, g, method == SYNC_OFFSET ? r->options->offset : 0);
 	}
-	for (size_t g = 0; g < r->guests && status == 0; g++)
-		if (method == SYNC_CONTAINMENT || (method == SYNC_AUTO && !proved[g]))
-			status = try_containment(r, g);
+	bool contain = method == SYNC_CONTAINMENT || method == SYNC_AUTO;
+	for (int steps = 0; steps < 2; steps++)
+		for (size_t g = 0; g < r->guests && status == 0; g++)
+			if (contain && !proved[g])
+				status = try_containment(r, g, steps != 0, &proved[g]);
 	free(proved);
 	return status;
 }

@@ -54,6 +54,7 @@ int64_t clock_map_at(const struct clock_map *map, int64_t guest_ns);            
 int64_t clock_map_band(const struct clock_map *map, int64_t guest_ns);
 /* The corridor itself: *low rounded down, *high up; false when it is unknown. */
 bool clock_map_bounds(const struct clock_map *map, int64_t guest_ns, int64_t *low, int64_t *high);
+void clock_map_copy(struct clock_map *to, const struct clock_map *from);
 void clock_map_release(struct clock_map *map);
 
 enum sync_method { SYNC_AUTO, SYNC_EVENTS, SYNC_CONTAINMENT, SYNC_OFFSET, SYNC_NONE };
