@@ -1,5 +1,6 @@
 #include "sync/host.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,15 @@ struct walk {
 	size_t losts, lost_cap;
 	bool explicit_c;        /* the trace has events for end c, entries need not stand in for them */
 };
+
+int vcpu_number_in_name(const char *comm)
+{
+	unsigned n;
+	int used = 0;
+	if (sscanf(comm, "CPU %4u/KVM%n", &n, &used) == 1 && used > 0 && comm[used] == '\0')
+		return (int)n;
+	return -1;
+}
 
 static uint64_t spread(uint64_t key)
 {
@@ -99,20 +109,24 @@ static void set_blind(struct vthread *th, int64_t from, int64_t to)
 	push_span(&th->blind, &th->blinds, &th->blind_cap, from, to);
 }
 
-static struct vthread *thread_of(struct host_view *v, int32_t tid, int64_t ts)
+static struct vthread *thread_of(struct host_view *v, int32_t tid)
 {
 	bool is_new;
 	uint64_t *at = map_put(&v->live, (uint64_t)(uint32_t)tid, &is_new);
 	if (is_new) {
 		*at = v->threads;
 		struct vthread *th = ARRAY_PUSH(v->thread, v->threads, v->thread_cap);
-		*th = (struct vthread){ .tid = tid, .pid = -1, .from = ts, .to = INT64_MAX, .hint = EVENT_ABSENT,
+		*th = (struct vthread){
+			.tid = tid, .pid = -1, .from = v->begin, .to = INT64_MAX, .hint = EVENT_ABSENT,
 			.unsure = INT64_MIN };
 		uint64_t *pid = map_find(&v->pid, (uint64_t)(uint32_t)tid), *comm = map_find(&v->comm, (uint64_t)(uint32_t)tid);
 		if (pid != NULL)
 			th->pid = (int32_t)*pid;
+		uint64_t *born = map_find(&v->born, (uint64_t)(uint32_t)tid);
 		if (comm != NULL)
 			th->comm = (int64_t)*comm;
+		if (born != NULL)
+			th->from = (int64_t)*born;
 	}
 	return &v->thread[*at];
 }
@@ -185,7 +199,7 @@ static void on_exit_event(struct walk *w, struct vthread *th, const struct event
 	struct host_view *v = w->v;
 	int64_t known = th->unsure == INT64_MIN ? ev->ts : lost_end(w);
 	if (!th->seen) {
-		th->entered = v->begin;
+		th->entered = th->from;
 		th->in_guest = true;
 	} else if (th->unsure != INT64_MIN) {
 		/* Between the end of the loss and this exit nothing happened: it was in the guest. */
@@ -207,7 +221,8 @@ static void on_exit_event(struct walk *w, struct vthread *th, const struct event
 
 static void on_kvm(struct walk *w, const struct event *ev, int32_t tid)
 {
-	struct vthread *th = thread_of(w->v, tid, ev->ts);
+	struct vthread *th = thread_of(w->v, tid);
+	w->v->has_kvm = true;
 	if (ev->pid > 0)
 		th->pid = ev->pid;
 	if (ev->comm != 0)
@@ -266,6 +281,16 @@ static void end_life(struct host_view *v, int64_t tid, int64_t ts)
 		v->thread[*at].to = ts;
 		map_remove(&v->live, (uint64_t)(uint32_t)tid);
 	}
+	map_remove(&v->born, (uint64_t)(uint32_t)tid);
+}
+
+static bool names_vcpu(struct host_view *v, int64_t comm)
+{
+	bool is_new;
+	uint64_t *number = map_put(&v->vcpu_name, (uint64_t)comm, &is_new);
+	if (is_new)
+		*number = (uint64_t)(vcpu_number_in_name(trace_string(v->trace, comm)) + 1);
+	return *number > 0;
 }
 
 static void name_thread(struct host_view *v, int64_t tid, int64_t comm, int64_t pid)
@@ -281,6 +306,9 @@ static void name_thread(struct host_view *v, int64_t tid, int64_t comm, int64_t 
 		v->thread[*at].comm = comm;
 	if (at != NULL && v->thread[*at].pid < 0 && pid != EVENT_ABSENT && pid > 0)
 		v->thread[*at].pid = (int32_t)pid;
+	/* A vCPU that never runs has no vm entry; its name shows it. */
+	if (at == NULL && comm != EVENT_ABSENT && comm > 0 && names_vcpu(v, comm))
+		thread_of(v, (int32_t)tid);
 }
 
 static void set_current(struct walk *w, uint16_t cpu, int64_t tid)
@@ -311,6 +339,7 @@ static void on_event(struct walk *w, const struct event *ev)
 		break;
 	case EV_FORK:
 		end_life(v, ev->fork.child_tid, ev->ts);
+		*map_put(&v->born, (uint64_t)(uint32_t)ev->fork.child_tid, NULL) = (uint64_t)ev->ts;
 		name_thread(v, ev->fork.child_tid, ev->fork.child_comm, ev->fork.child_pid);
 		break;
 	case EV_RENAME:
@@ -337,6 +366,8 @@ static void finish(struct walk *w)
 	for (size_t i = 0; i < v->threads; i++) {
 		struct vthread *th = &v->thread[i];
 		int64_t end = th->to < v->end ? th->to : v->end;
+		if (!v->has_kvm)
+			set_blind(th, v->begin, v->end);
 		if (th->unsure != INT64_MIN) {
 			if (th->in_guest)
 				close_window(v, th, th->unsure);
@@ -407,6 +438,8 @@ void host_view_release(struct host_view *v)
 	map_release(&v->live);
 	map_release(&v->comm);
 	map_release(&v->pid);
+	map_release(&v->born);
+	map_release(&v->vcpu_name);
 	memset(v, 0, sizeof *v);
 }
 

@@ -1,4 +1,5 @@
-/* What the host's trace tells about VMs, in one walk (private to sync/): the threads that ran guests and when, their
+/* What the host's trace tells about VMs, in one walk (private to sync/): the threads that ran guests (or are named
+ * as if they did) and when, their
  * processes and names, and the host's ends of synchronization pairs.
  *
  * A thread instance is one life of a TID.  Its windows are the spans in guest mode, [vm entry, vm exit], in order and
@@ -34,6 +35,9 @@ struct vthread {
 	uint64_t owed;
 };
 
+/* "CPU 3/KVM" -> 3; -1 for any other name. */
+int vcpu_number_in_name(const char *comm);
+
 /* One end of a pair. */
 struct sync_mark {
 	uint64_t key;
@@ -57,6 +61,9 @@ struct host_view {
 	struct map live;       /* TID -> index of its live instance */
 	struct map comm;       /* TID -> string id */
 	struct map pid;        /* TID -> pid */
+	struct map born;       /* TID -> ns of the fork, when the trace shows it */
+	struct map vcpu_name;  /* string id -> 1 + number for "CPU n/KVM", 0 for other names */
+	bool has_kvm;          /* there are vm entries or exits; else guest mode is never known */
 	struct mark_list marks;
 	size_t windows;        /* in all threads */
 	unsigned sliced;       /* windows are kept for one slice of time in 2^sliced */

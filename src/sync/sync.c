@@ -85,13 +85,32 @@ static int try_containment(struct run *r, size_t guest, bool steps, bool *proved
 	return 0;
 }
 
+/* "qemu:Debian" is the process of Debian. */
+static const char *name_in_process(const struct vm_view *vm)
+{
+	const char *colon = strchr(vm->comm, ':');
+	return colon != NULL && colon[1] != '\0' ? colon + 1 : NULL;
+}
+
+/* Without a proof the name of the process decides, or that there is but one VM and one guest. */
+static bool may_be(const struct run *r, size_t guest, size_t vm)
+{
+	const char *name = name_in_process(&r->vms.vm[vm]);
+	if (r->guests == 1 && r->vms.len == 1)
+		return true;
+	return name != NULL && strcmp(name, trace_info(r->guest[guest].trace)->machine) == 0;
+}
+
+/* With a clock that was given: the VM that contains most, or, where that cannot be computed, the one of that name. */
 static int try_offset(struct run *r, size_t guest, int64_t offset)
 {
-	size_t n = r->vms.len == 0 ? 1 : r->vms.len;
-	for (size_t v = 0; v < n; v++) {
-		struct match m = { .guest = guest, .vm = r->vms.len == 0 ? SIZE_MAX : v };
-		const struct vm_view *view = r->vms.len == 0 ? NULL : &r->vms.vm[v];
-		if (add_match(r, &m, match_offset(&r->view, view, &r->guest[guest], offset, &m, r->err)) != 0)
+	for (size_t v = 0; v <= r->vms.len; v++) {
+		bool none = v == r->vms.len;
+		struct match m = { .guest = guest, .vm = none ? SIZE_MAX : v };
+		int status = match_offset(&r->view, none ? NULL : &r->vms.vm[v], &r->guest[guest], offset, &m, r->err);
+		if (status == 0 && !none && m.share < 0.5 && !may_be(r, guest, v))
+			match_release(&m);
+		else if (add_match(r, &m, status) != 0)
 			return -1;
 	}
 	return 0;
@@ -123,6 +142,8 @@ static int by_merit(const void *pa, const void *pb)
 	const struct match *a = pa, *b = pb;
 	if ((a->doubt == NULL) != (b->doubt == NULL))
 		return a->doubt == NULL ? -1 : 1;
+	if ((a->vm == SIZE_MAX) != (b->vm == SIZE_MAX))
+		return a->vm != SIZE_MAX ? -1 : 1;
 	int ca = (int)(a->share * 100), cb = (int)(b->share * 100);
 	if (ca != cb)
 		return ca > cb ? -1 : 1;
@@ -156,8 +177,8 @@ static char *name_of_process(const struct sync_result *out, const struct vm_view
 {
 	char fallback[32];
 	snprintf(fallback, sizeof fallback, "VM %d", (int)vm->pid);
-	const char *colon = strchr(vm->comm, ':');
-	return unique_name(out, colon != NULL && colon[1] != '\0' ? colon + 1 : fallback);
+	const char *name = name_in_process(vm);
+	return unique_name(out, name != NULL ? name : fallback);
 }
 
 static void fill_vcpus(const struct run *r, struct sync_vm *vm, const struct vm_view *view)

@@ -1,20 +1,9 @@
 #include "sync/vms.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-
-/* "CPU 3/KVM" -> 3; -1 for any other name. */
-static int number_in_name(const char *comm)
-{
-	unsigned n;
-	int used = 0;
-	if (sscanf(comm, "CPU %4u/KVM%n", &n, &used) == 1 && used > 0 && comm[used] == '\0')
-		return (int)n;
-	return -1;
-}
 
 static int by_place(const void *pa, const void *pb)
 {
@@ -52,7 +41,7 @@ static void number_vcpus(const struct host_view *host, struct vm_view *vm)
 	enum vcpu_evidence evidence = VCPU_BY_NAME;
 	bool ok = true;
 	for (size_t i = 0; i < vm->vcpus; i++) {
-		int n = number_in_name(trace_string(host->trace, host->thread[vm->vcpu[i].thread].comm));
+		int n = vcpu_number_in_name(trace_string(host->trace, host->thread[vm->vcpu[i].thread].comm));
 		ok = ok && n >= 0;
 		number[i] = (unsigned)(n < 0 ? 0 : n);
 	}
@@ -88,7 +77,7 @@ static void number_vcpus(const struct host_view *host, struct vm_view *vm)
 /* Without process ids: the threads come in the order of TIDs, and "CPU 0/KVM" begins the next VM. */
 static bool begins_vm(const struct host_view *host, const struct vthread *th)
 {
-	return number_in_name(trace_string(host->trace, th->comm)) == 0;
+	return vcpu_number_in_name(trace_string(host->trace, th->comm)) == 0;
 }
 
 static struct vm_view *vm_of(const struct host_view *host, struct vm_list *l, const struct vthread *th)
@@ -115,6 +104,8 @@ static struct vm_view *vm_of(const struct host_view *host, struct vm_list *l, co
 void vm_list_make(const struct host_view *host, struct vm_list *out)
 {
 	memset(out, 0, sizeof *out);
+	if (!host->has_kvm)
+		return;  /* threads with a vCPU's name alone: nothing shows that they run guests */
 	size_t *order = mem_new(host->threads, sizeof *order);
 	for (size_t i = 0; i < host->threads; i++) {
 		size_t at = i;
