@@ -50,7 +50,7 @@ static void build_restore(struct terminal *t)
 {
 	static const char *const caps[] = { "sgr0", "op", "rmkx", "cnorm", "rmcup" };
 	if (tigetstr((char[]){ 'k', 'm', 'o', 'u', 's', 0 }) != (char *)-1)
-		strcat(t->restore, "\033[?1002l\033[?1006l\033[?1000l");
+		snprintf(t->restore, sizeof t->restore, "%s", "\033[?1002l\033[?1006l\033[?1000l");
 	for (size_t i = 0; i < sizeof caps / sizeof *caps; i++)
 		add_capability(t->restore, sizeof t->restore, caps[i]);
 }

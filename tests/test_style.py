@@ -1,0 +1,94 @@
+"""The rules of HACKING that a script can check: the direction of includes, where curses and babeltrace2 may be named,
+lengths of files and functions, banned calls, the man pages and shell scripts."""
+import glob
+import os
+import re
+import shutil
+import subprocess
+
+from e2e import SOURCE, check
+
+# Folder -> folders whose headers it may include, besides its own and base/.
+MAY_INCLUDE = {
+    "base": set(),
+    "trace": set(),
+    "sync": {"trace"},
+    "history": set(),
+    "model": {"sync", "trace", "history"},
+    "flow": {"history"},
+    "latency": {"flow", "history"},
+    "ui": {"flow", "history", "latency"},
+    "beacon": set(),
+    "cli": {"trace", "sync", "model", "history", "flow", "latency", "ui", "beacon"},
+}
+LONGEST_FILE = {"src": 600, "tests": 900}
+LONGEST_FUNCTION = 70
+CURSES_FILES = 2
+BANNED = re.compile(r"\b(strcpy|strcat|sprintf|vsprintf|strtok|gets|alloca)\s*\(")
+
+
+def sources(pattern):
+    return sorted(glob.glob(os.path.join(SOURCE, pattern)))
+
+
+def check_includes():
+    wrong, curses = [], []
+    for path in sources("src/*/*.[ch]"):
+        folder = path.split(os.sep)[-2]
+        with open(path, encoding="utf-8") as f:
+            text = f.read()
+        for other, header in re.findall(r'^#include "([a-z]+)/([^"]+)"', text, re.M):
+            if other not in MAY_INCLUDE[folder] | {folder, "base"}:
+                wrong.append(f"{path} includes {other}/{header}")
+            if other not in (folder, "base") and header not in (f"{other}.h", "beacon.h", "stealscope-mark.h"):
+                wrong.append(f"{path} includes {other}/{header}, which is private")
+        if re.search(r"#include <babeltrace2/", text) and folder != "trace":
+            wrong.append(f"{path} names babeltrace2")
+        if re.search(r"#include <(ncursesw/)?(n?curses|term)\.h>", text):
+            curses.append(path)
+    check(wrong == [], f"includes point one way {wrong}")
+    check(len(curses) <= CURSES_FILES, f"curses is in {len(curses)} files")
+
+
+def function_lengths(path):
+    """(name, lines) of every function: from the line before its '{' in column 0 to its '}' in column 0."""
+    with open(path, encoding="utf-8") as f:
+        lines = f.read().split("\n")
+    start = None
+    for i, line in enumerate(lines):
+        if line == "{":
+            start = i
+        elif line == "}" and start is not None:
+            yield lines[start - 1].strip(), i - start + 1
+            start = None
+
+
+def check_lengths():
+    long_files, long_functions, banned = [], [], []
+    for path in sources("src/*/*.[ch]") + sources("tests/*.c") + sources("tests/*/*.c"):
+        with open(path, encoding="utf-8") as f:
+            text = f.read()
+        name = os.path.relpath(path, SOURCE)
+        if text.count("\n") > LONGEST_FILE[name.split(os.sep)[0]]:
+            long_files.append(f"{name} {text.count(chr(10))}")
+        if BANNED.search(text):
+            banned.append(name)
+        if name.startswith("src"):
+            long_functions += [f"{name}: {f} {n}" for f, n in function_lengths(path) if n > LONGEST_FUNCTION]
+    check(long_files == [], f"no file is longer than it may be {long_files}")
+    check(long_functions == [], f"no function is longer than {LONGEST_FUNCTION} lines {long_functions}")
+    check(banned == [], f"no banned calls {banned}")
+
+
+def check_tool(tool, *args, files):
+    if not shutil.which(tool):
+        print(f"     {tool} is not installed: not run")
+        return
+    p = subprocess.run([tool, *args, *files], capture_output=True, text=True, timeout=120)
+    check(p.returncode == 0, f"{tool} on {len(files)} files {p.stdout}{p.stderr}")
+
+
+check_includes()
+check_lengths()
+check_tool("mandoc", "-Tlint", "-Wwarning", files=sources("man/*.[1-9]"))
+check_tool("shellcheck", files=[os.path.join(SOURCE, p) for p in ("bootstrap",)] + sources(".ci/run") + sources("tests/*.sh"))
