@@ -72,7 +72,7 @@ static void test_view_zoom_keeps_cursor(void **state)
 {
 	(void)state;
 	struct ground g = { 0, 1000000000, 100 };
-	struct view v;
+	struct view v = { 0 };
 	view_whole(&v, &g);
 	view_goto(&v, &g, 654321987);
 	for (int i = 0; i < 40; i++) {
