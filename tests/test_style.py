@@ -21,7 +21,7 @@ MAY_INCLUDE = {
     "beacon": set(),
     "cli": {"trace", "sync", "model", "history", "flow", "latency", "ui", "beacon"},
 }
-LONGEST_FILE = {"src": 600, "tests": 900}
+LONGEST_FILE = {"src": 600, "tests": 1000}
 LONGEST_FUNCTION = 70
 CURSES_FILES = 2
 BANNED = re.compile(r"\b(strcpy|strcat|sprintf|vsprintf|strtok|gets|alloca)\s*\(")
