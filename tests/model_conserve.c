@@ -41,7 +41,7 @@ static void index_synced(const struct sync_result *sync, const char *file, struc
 		fail_msg("%s", err.text);
 }
 
-/* The VMs as the simulator's truth/vcpus.csv has them (vm,vcpu,host_tid,host_pid,traced); all clocks are the host's. */
+/* The VMs as the simulator's truth/vcpus.csv has them (vm,vcpu,host_tid,host_pid,traced); all clocks are perfect. */
 static void sync_from_truth(const char *dir, struct trace *const *trace, size_t n, struct sync_result *out)
 {
 	char file[400], line[200], name[64];
@@ -185,8 +185,8 @@ uint32_t below(const struct history *h, uint32_t parent, const char *first, cons
 
 /* ---- conservation */
 
-/* sum[value of b] = the time in which a has a value of `mask`; a and b tile the same span.  Returns the time for which
- * b had no value meanwhile. */
+/* sum[value of b] = the time in which a has a value of `mask`; a and b tile the same span.  Returns the time for
+ * which b had no value meanwhile. */
 static int64_t overlap(struct map *sum, const struct interval *a, size_t na, uint64_t mask, const struct interval *b,
                        size_t nb)
 {

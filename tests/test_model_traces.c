@@ -332,8 +332,8 @@ static void test_lost(void **state)
 	(void)state;
 	for (unsigned seed = 1; seed <= 15; seed++) {
 		char args[100];
-		snprintf(args, sizeof args, seed % 3 ? "random --seed %u --duration 300ms" : "fibonacci --seed %u --duration 1s --pcpus 1",
-		         seed);
+		snprintf(args, sizeof args, "%s --seed %u", seed % 3 ? "random --duration 300ms" :
+		         "fibonacci --duration 1s --pcpus 1", seed);
 		check_truth(args, seed * 77777);
 	}
 }

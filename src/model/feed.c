@@ -19,7 +19,7 @@ static void prove(struct machine *mc, uint32_t number, int64_t tid)
 		return;
 	bool known = c->state != CPU_UNKNOWN;
 	cpu_enter(mc, number, th, MODE_UNKNOWN);
-	if (old && old->pid == tid)  /* exec by another thread than the leader: it has the leader's TID now, its own is gone */
+	if (old && old->pid == tid)  /* exec by another thread than the leader: it takes the leader's TID, its own is gone */
 		thread_die(mc, old);
 	else if (known)
 		mc->contradictions++;

@@ -1,0 +1,178 @@
+/* model_run(): traces with their clocks in, a history out. */
+#include <unistd.h>
+
+#include "base/states.h"
+#include "model/merge.h"
+#include "model/model.h"
+#include "test.h"
+
+static struct event event(int64_t t, uint16_t kind, uint16_t cpu, int32_t tid)
+{
+	struct event ev = { .ts = t, .kind = kind, .cpu = cpu, .tid = tid, .pid = -1 };
+	for (size_t i = 0; i < COUNT(ev.arg); i++)
+		ev.arg[i] = EVENT_ABSENT;
+	return ev;
+}
+
+static struct event sw(int64_t t, uint16_t cpu, int32_t prev, enum run_state state, int32_t next)
+{
+	struct event ev = event(t, EV_SWITCH, cpu, prev);
+	ev.sw.prev_tid = prev;
+	ev.sw.prev_state = state;
+	ev.sw.next_tid = next;
+	ev.sw.prev_comm = prev ? 1 : EVENT_ABSENT;
+	ev.sw.next_comm = next ? 1 : EVENT_ABSENT;
+	return ev;
+}
+
+static const char *const strings[] = { "", "thread" };
+
+static struct trace *make(const char *name, enum trace_role role, const struct event *ev, size_t n)
+{
+	struct trace *t = trace_from_events(name, role, ev, n, strings, COUNT(strings));
+	assert_non_null(t);
+	return t;
+}
+
+/* Who comes when: equal times, a clock whose second piece overlaps the first, a trace without events. */
+static void test_merge(void **state)
+{
+	const struct event h[] = { event(100, EV_EXIT, 0, 1), event(200, EV_KVM_EXIT, 0, 1), event(300, EV_EXIT, 0, 1) };
+	const struct event g[] = { event(1000, EV_EXIT, 0, 2), event(1100, EV_EXIT, 0, 2), event(1200, EV_EXIT, 0, 2) };
+	/* guest 1000 -> 200, 1100 -> 300; from 1150 on 60 ns less: 1200 -> 340 */
+	struct clock_piece piece[] = {
+		{ .from = 0, .line = { 1000, 200, 0 } }, { .from = 1150, .line = { 1000, 140, 0 } },
+	};
+	struct clock_map clock = { piece, COUNT(piece) };
+	static const struct { uint32_t machine; enum merge_what what; int64_t t; } want[] = {
+		{ 0, MERGE_BEGIN, 100 }, { 0, MERGE_EVENT, 100 }, { 0, MERGE_EVENT, 200 }, { 1, MERGE_BEGIN, 200 },
+		{ 1, MERGE_EVENT, 200 }, { 0, MERGE_EVENT, 300 }, { 1, MERGE_EVENT, 300 }, { 0, MERGE_END, 301 },
+		{ 1, MERGE_EVENT, 340 }, { 1, MERGE_END, 341 },
+	};
+	(void)state;
+	struct trace *trace[] = { make("host", ROLE_HOST, h, COUNT(h)), make("guest", ROLE_GUEST, g, COUNT(g)),
+	                          make("empty", ROLE_GUEST, NULL, 0) };
+	const struct trace *from[] = { trace[0], trace[1], trace[2] };
+	const struct clock_map *clocks[] = { NULL, &clock, &clock };
+	struct error err = ERROR_INIT;
+	for (int overlap = 0; overlap < 2; overlap++) {
+		struct merge m;
+		const struct merge_stream *s = NULL;
+		if (overlap)  /* now the third event falls before the second: it waits for it */
+			piece[1].line.ref_host = 60;
+		assert_int_equal(merge_open(&m, from, clocks, COUNT(from), &err), 0);
+		for (size_t i = 0; i < COUNT(want); i++) {
+			/* when overlapping, 340 and 341 become 300 and 301, the end of the host's trace comes after the event */
+			size_t k = !overlap || i < 7 || i == 9 ? i : i == 7 ? 8 : 7;
+			int64_t t = overlap && want[k].t > 301 ? want[k].t - 40 : want[k].t;
+			assert_int_equal(merge_next(&m, &s, &err), 1);
+			assert_int_equal(s->machine, want[k].machine);
+			assert_int_equal(s->what, want[k].what);
+			assert_int_equal(s->t, t);
+		}
+		assert_int_equal(merge_next(&m, &s, &err), 0);
+		merge_close(&m);
+	}
+	for (size_t i = 0; i < COUNT(trace); i++)
+		trace_free(trace[i]);
+}
+
+static int64_t value(const struct history *h, const char *path, int64_t t)
+{
+	struct error err = ERROR_INIT;
+	struct interval iv;
+	uint32_t attr = history_find(h, path);
+	if (attr == HISTORY_NONE)
+		return HISTORY_NULL;
+	if (history_stab(h, attr, t, &iv, &err) < 0)
+		fail_msg("%s", err.text);
+	return iv.value;
+}
+
+static int cancel(void *arg, const char *phase, uint64_t done, uint64_t total)
+{
+	(void)phase, (void)done, (void)total;
+	return ++*(int *)arg > 0;
+}
+
+/* A guest that was traced for a part of the host's time, 5000 ns behind it. */
+static void test_run(void **state)
+{
+	const struct event h[] = {
+		event(10000, EV_TIMER_ENTRY, 0, 154), event(10050, EV_KVM_EXIT, 0, 154),
+		event(10100, EV_KVM_ENTRY, 0, 154), event(10900, EV_KVM_EXIT, 0, 154),
+		sw(11000, 0, 154, RUN_RUNNABLE, 216), sw(12000, 0, 216, RUN_RUNNABLE, 154), event(12100, EV_KVM_ENTRY, 0, 154),
+		event(13000, EV_KVM_EXIT, 0, 154), sw(13100, 0, 154, RUN_BLOCKED, 0), event(14000, EV_TIMER_ENTRY, 0, 0),
+	};
+	const struct event g[] = {
+		sw(5200, 0, 900, RUN_BLOCKED, 901), sw(7500, 0, 901, RUN_BLOCKED, 0), event(7600, EV_TIMER_ENTRY, 0, 0),
+	};
+	struct clock_piece piece[] = { { .from = 0, .line = { 0, 5000, 0 } } };
+	struct sync_vcpu vcpu[] = { { .number = 0, .host_tid = 154 } };
+	char name[] = "Debian/1", file[] = "/tmp/test_model_run.XXXXXX";
+	struct error err = ERROR_INIT;
+	struct model_options options = { .paper_states = false };
+	struct model_span span;
+	struct notes notes = { NULL, 0, 0 };
+	(void)state;
+	int fd = mkstemp(file);
+	assert_true(fd >= 0);
+	close(fd);
+	struct trace *host = make("hv", ROLE_HOST, h, COUNT(h)), *guest = make("g", ROLE_GUEST, g, COUNT(g));
+	struct sync_vm vm = { .name = name, .host_pid = 151, .guest = guest, .vcpu = vcpu, .vcpus = 1,
+	                      .clock = { piece, 1 } };
+	struct sync_result sync = { .host = host, .vm = &vm, .vms = 1 };
+
+	struct history_builder *b = history_create(file, NULL, &err);
+	assert_int_equal(model_run(&sync, &options, b, &span, &notes, &err), 0);
+	assert_int_equal(span.begin, 10000);
+	assert_int_equal(span.end, 14000);
+	assert_int_equal(span.events, COUNT(h) + COUNT(g));
+	assert_int_equal(notes.len, 0);
+	assert_int_equal(history_finish(b, span.begin, span.end, &err), 0);
+	struct history *r = history_open(file, &err);
+	assert_non_null(r);
+#define VM "/Virtual Machines/Debian%2f1"
+	static const struct { const char *path; int64_t t, value; } want[] = {
+		{ VM "/CPUs/CPU0/Status", 10000, VCPU_RUNNING },          /* an exit is what comes; no guest trace yet */
+		{ VM "/Threads/900/Status", 10199, HISTORY_NULL }, { VM "/Threads/900/Status", 10200, THREAD_BLOCKED },
+		{ VM "/Threads/901/Status", 10200, THREAD_RUNNING }, { VM "/Threads/901/Status", 10900, THREAD_VIRT_PREEMPTED },
+		{ VM "/CPUs/CPU0/Status", 11000, VCPU_PREEMPTED }, { VM "/CPUs/CPU0/Status", 12000, VCPU_VMM },
+		{ VM "/CPUs/CPU0/Status", 12100, VCPU_RUNNING }, { VM "/CPUs/CPU0/Status", 12500, VCPU_IDLE },
+		{ VM "/Threads/901/Status", 12600, THREAD_BLOCKED }, { VM "/Threads/901/Status", 12601, HISTORY_NULL },
+		{ VM "/CPUs/CPU0/Current Thread", 12601, HISTORY_NULL }, { VM "/CPUs/CPU0/Status", 12601, VCPU_RUNNING },
+		{ VM "/CPUs/CPU0/Status", 14000, VCPU_IDLE }, { "/Host/Threads/154/Status", 14000, THREAD_BLOCKED },
+		{ "/Host/Threads/216/Status", 10000, THREAD_UNKNOWN },    /* no wakeup is ever recorded here */
+		{ "/Host/CPUs/CPU0/Current Thread", 14000, 0 },
+	};
+	for (size_t i = 0; i < COUNT(want); i++)
+		if (value(r, want[i].path, want[i].t) != want[i].value)
+			fail_msg("%s at %d is %d", want[i].path, (int)want[i].t, (int)value(r, want[i].path, want[i].t));
+	history_close(r);
+
+	/* Cancelled: the status says so, and the builder is still the caller's. */
+	int calls = 0;
+	options.progress = (struct progress){ cancel, &calls };
+	b = history_create(file, NULL, &err);
+	if (model_run(&sync, &options, b, &span, &notes, &err) < 0)
+		assert_int_equal(err.status, STATUS_CANCELLED);
+	assert_true(calls <= 1);
+	history_abort(b);
+
+	/* Nothing at all. */
+	struct sync_result empty = { .host = NULL };
+	b = history_create(file, NULL, &err);
+	assert_int_equal(model_run(&empty, NULL, b, &span, &notes, &err), -1);
+	assert_int_equal(err.status, STATUS_INPUT);
+	history_abort(b);
+	notes_release(&notes);
+	trace_free(host);
+	trace_free(guest);
+	unlink(file);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_merge), cmocka_unit_test(test_run) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

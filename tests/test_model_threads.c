@@ -1,0 +1,368 @@
+/* The model on hand-made events: threads, interrupts, requests, containers. */
+#include "model_events.h"
+
+/* ---- threads */
+
+static void test_life_of_a_thread(void **state)
+{
+	(void)state;
+	setup_full(true, true, false, false);
+	struct event ev = event(10, EV_FORK, 0, 1);
+	ev.comm = INIT;
+	ev.pid = 1;
+	ev.fork.parent_tid = 1;
+	ev.fork.child_tid = 300;
+	ev.fork.child_pid = 300;
+	ev.fork.child_comm = INIT;
+	feed(0, ev);
+	wake(0, 12, 0, 1, 300, 1);
+	sw(0, 20, 1, 0, RUN_RUNNABLE, 300);
+	ev = event(30, EV_EXEC, 1, 300);
+	ev.exec.tid = 300;
+	ev.exec.filename = FILE_NAME;
+	feed(0, ev);
+	ev = event(35, EV_RENAME, 1, 300);
+	ev.rename.tid = 300;
+	ev.rename.comm = FIB;
+	feed(0, ev);
+	ev = event(40, EV_EXIT, 1, 300);
+	ev.exit.tid = 300;
+	feed(0, ev);
+	sw(0, 50, 1, 300, RUN_DEAD, 0);
+	assert_null(thread_find(model->machine[0], 300));
+	ev = event(60, EV_FORK, 0, 1);
+	ev.fork.child_tid = 300;
+	ev.fork.child_pid = 299;
+	ev.fork.child_comm = BASH;
+	feed(0, ev);
+
+	static const char path[] = "/Host/Threads/300/Status";
+	expect(path, 9, HISTORY_NULL);
+	expect(path, 10, THREAD_BLOCKED);
+	expect(path, 12, THREAD_PREEMPTED);
+	expect(path, 20, THREAD_RUNNING);
+	expect(path, 49, THREAD_RUNNING);
+	expect(path, 50, HISTORY_NULL);
+	expect(path, 59, HISTORY_NULL);
+	expect(path, 60, THREAD_BLOCKED);
+	expect("/Host/Threads/300/CPU", 10, 0);
+	expect("/Host/Threads/300/CPU", 12, 1);
+	expect("/Host/Threads/300/PID", 20, 300);
+	expect("/Host/Threads/300/PID", 60, 299);
+	assert_string_equal(rec_text(&rec, 29, "/Host/Threads/300/Name"), "init");
+	assert_string_equal(rec_text(&rec, 30, "/Host/Threads/300/Name"), "fibonacci-sum-l");
+	assert_string_equal(rec_text(&rec, 35, "/Host/Threads/300/Name"), "fibonacci");
+	assert_string_equal(rec_text(&rec, 60, "/Host/Threads/300/Name"), "bash");
+	assert_string_equal(rec_text(&rec, 10, "/Host/Threads/1/Name"), "init");
+	teardown();
+}
+
+static void test_statedump(void **state)
+{
+	(void)state;
+	setup_full(true, true, false, false);
+	struct event ev = event(10, EV_PROCESS, 0, 1);
+	ev.process.tid = 154;
+	ev.process.pid = 151;
+	ev.process.comm = VCPU0;
+	ev.process.status = 5;
+	ev.process.cpu = 1;
+	feed(0, ev);
+	expect("/Host/Threads/154/Status", 10, THREAD_BLOCKED);
+	expect("/Host/Threads/154/PID", 10, 151);
+	expect("/Host/Threads/154/CPU", 10, 1);
+	expect(VCPU, 10, VCPU_IDLE);
+	expect("/Host/Threads/1/Status", 10, THREAD_RUNNING);
+	ev.ts = 20;
+	ev.process.tid = 1;
+	ev.process.status = 1;  /* it is current, whatever the dump says */
+	feed(0, ev);
+	expect("/Host/Threads/1/Status", 20, THREAD_RUNNING);
+	ev.ts = 30;
+	ev.process.tid = 400;
+	ev.process.status = 4;  /* a zombie */
+	feed(0, ev);
+	assert_null(thread_find(model->machine[0], 400));
+	teardown();
+}
+
+/* A host TID that is a vCPU's is one only in the VM's process. */
+static void test_tid_reuse_of_vcpu(void **state)
+{
+	(void)state;
+	setup_full(true, true, false, false);
+	struct event ev = event(10, EV_FORK, 0, 1);
+	ev.fork.child_tid = 154;
+	ev.fork.child_pid = 154;  /* another process, before the VM */
+	feed(0, ev);
+	expect(VCPU, 10, HISTORY_NULL);
+	sw(0, 20, 1, 0, RUN_RUNNABLE, 154);
+	assert_string_equal(rec.owner[rec_at(&rec, 20, "/Host/CPUs/CPU1/Owner")], "host");
+	sw(0, 30, 1, 154, RUN_DEAD, 0);
+	expect(VCPU, 20, HISTORY_NULL);
+	ev.ts = 40;
+	ev.fork.child_pid = 151;
+	feed(0, ev);
+	sw(0, 50, 1, 0, RUN_RUNNABLE, 154);
+	expect(VCPU, 50, VCPU_VMM);
+	assert_string_equal(rec.owner[rec_at(&rec, 50, "/Host/CPUs/CPU1/Owner")], "Debian");
+	sw(0, 60, 1, 154, RUN_DEAD, 0);
+	expect(VCPU, 60, HISTORY_NULL);
+	expect(DEBIAN "/CPUs/CPU0/Host Thread", 60, HISTORY_NULL);
+	expect(DEBIAN "/CPUs/CPU0/pCPU", 60, HISTORY_NULL);
+	teardown();
+}
+
+/* A vCPU is unplugged and comes back as another thread; its first TID becomes another thread of the same process. */
+static void test_vcpu_comes_back(void **state)
+{
+	static const struct sync_vcpu vcpu[] = { { 1, 160, VCPU_BY_NAME }, { 1, 170, VCPU_BY_NAME } };
+	static const struct sync_life life[] = { { 10, 30 }, { 40, INT64_MAX } };
+	struct machine_setup setup[] = {
+		{ .name = "host", .parent = -1, .traced = true, .host_pid = -1 },
+		{ .name = "Debian", .parent = 0, .host_pid = 151, .vcpu = vcpu, .life = life, .vcpus = 2 },
+	};
+	(void)state;
+	rec_init(&rec);
+	model = model_new(setup, COUNT(setup), false, &rec_ops, &rec, NULL);
+	assert_int_equal(model_begin(model, 0, 0, NULL, NULL), 0);
+	for (int i = 0; i < 3; i++) {
+		struct event ev = event(10 + 30 * i, EV_FORK, 0, 1);
+		ev.fork.child_tid = i == 1 ? 170 : 160;
+		ev.fork.child_pid = 151;
+		feed(0, ev);
+		sw(0, 12 + 30 * i, 1, 0, RUN_RUNNABLE, i == 1 ? 170 : 160);
+		if (i < 2)
+			sw(0, 30 + 30 * i, 1, i == 1 ? 170 : 160, RUN_DEAD, 0);
+	}
+	expect(DEBIAN "/CPUs/CPU1/Status", 12, VCPU_RUNNING);
+	expect(DEBIAN "/CPUs/CPU1/Host Thread", 12, 160);
+	expect(DEBIAN "/CPUs/CPU1/Status", 30, HISTORY_NULL);
+	expect(DEBIAN "/CPUs/CPU1/Status", 42, VCPU_RUNNING);
+	expect(DEBIAN "/CPUs/CPU1/Host Thread", 42, 170);
+	expect(DEBIAN "/CPUs/CPU1/Status", 60, HISTORY_NULL);
+	expect(DEBIAN "/CPUs/CPU1/Status", 72, HISTORY_NULL);
+	expect("/Host/Threads/160/Status", 72, THREAD_RUNNING);
+	teardown();
+}
+
+/* The end of a thread was not seen, and its TID is born again. */
+static void test_born_twice(void **state)
+{
+	(void)state;
+	setup_full(true, true, false, false);
+	sw(0, 10, 1, 0, RUN_RUNNABLE, 300);
+	struct event ev = event(20, EV_FORK, 0, 1);
+	ev.fork.child_tid = 300;
+	ev.fork.child_pid = 7;
+	feed(0, ev);
+	expect("/Host/Threads/300/Status", 20, THREAD_BLOCKED);
+	expect("/Host/Threads/300/PID", 20, 7);
+	expect("/Host/CPUs/CPU1/Current Thread", 20, HISTORY_NULL);
+	teardown();
+}
+
+static void test_exec_by_other_thread(void **state)
+{
+	(void)state;
+	setup_full(true, true, false, false);
+	struct event ev = event(10, EV_KVM_EXIT, 0, 501);
+	ev.pid = 500;
+	feed(0, ev);
+	ev = event(20, EV_EXEC, 0, 500);
+	ev.pid = 500;
+	ev.exec.tid = 500;
+	ev.exec.filename = FILE_NAME;
+	feed(0, ev);
+	expect("/Host/Threads/501/Status", 19, THREAD_RUNNING);
+	expect("/Host/Threads/501/Status", 20, HISTORY_NULL);
+	expect("/Host/Threads/500/Status", 20, THREAD_RUNNING);
+	teardown();
+}
+
+/* sched_waking tells who, sched_wakeup tells when. */
+static void test_waker(void **state)
+{
+	(void)state;
+	setup_full(true, true, false, false);
+	sw(0, 10, 0, 600, RUN_BLOCKED, 601);
+	struct event ev = event(20, EV_WAKING, 0, 601);
+	ev.wake.tid = 600;
+	ev.wake.target_cpu = 1;
+	feed(0, ev);
+	expect("/Host/Threads/600/Status", 20, THREAD_BLOCKED);
+	wake(0, 25, 1, 0, 600, 1);
+	expect("/Host/Threads/600/Status", 25, THREAD_PREEMPTED);
+	expect("/Host/Threads/600/CPU", 25, 1);
+	assert_string_equal(rec_text(&rec, 25, "/Host/Threads/600/Waker"), "host/601");
+	wake(0, 30, 1, 0, 601, 1);  /* is running: nothing changes */
+	expect("/Host/Threads/601/Status", 30, THREAD_RUNNING);
+	expect("/Host/Threads/601/CPU", 30, 0);
+	ev = event(35, EV_MIGRATE, 0, 601);
+	ev.migrate.tid = 600;
+	ev.migrate.dest_cpu = 0;
+	feed(0, ev);
+	expect("/Host/Threads/600/CPU", 35, 0);
+	teardown();
+}
+
+/* ---- interrupts */
+
+static void test_interrupts(void **state)
+{
+	(void)state;
+	static const char path[] = "/Host/CPUs/CPU0/Interrupt";
+	setup_full(true, true, true, false);
+	struct { int64_t t; uint16_t kind; int64_t number, name; } e[] = {
+		{ 10, EV_SOFTIRQ_ENTRY, 7, EVENT_ABSENT }, { 20, EV_IRQ_ENTRY, 27, VIRTIO }, { 30, EV_TIMER_ENTRY, 5, 0 },
+		{ 35, EV_TIMER_EXIT, 5, 0 }, { 40, EV_IRQ_EXIT, 27, 0 }, { 50, EV_SOFTIRQ_EXIT, 7, 0 },
+		{ 60, EV_TIMER_ENTRY, 6, 0 }, { 70, EV_TIMER_EXIT, 6, 0 }, { 80, EV_IRQ_EXIT, 99, 0 },
+		{ 90, EV_IRQ_ENTRY, 4, 0 }, { 100, EV_SOFTIRQ_ENTRY, 42, 0 },
+	};
+	for (size_t i = 0; i < COUNT(e); i++) {
+		struct event ev = event(e[i].t, e[i].kind, 0, 1);
+		ev.irq.number = e[i].number;
+		ev.irq.name = e[i].name;
+		feed(0, ev);
+		feed(1, ev);  /* a guest's are not recorded */
+	}
+	static const struct { int64_t t; const char *text; } want[] = {
+		{ 10, "softirq/7-SCHED" }, { 20, "irq/27-virtio0" }, { 30, "irq/27-virtio0" }, { 35, "irq/27-virtio0" },
+		{ 40, "softirq/7-SCHED" }, { 50, "(null)" }, { 60, "timer" }, { 70, "(null)" }, { 80, "(null)" },
+		{ 90, "irq/4" }, { 100, "softirq/42" },
+	};
+	for (size_t i = 0; i < COUNT(want); i++)
+		assert_string_equal(rec_text(&rec, want[i].t, path), want[i].text);
+	sw(0, 110, 0, 1, RUN_RUNNABLE, 2);  /* the exits were lost */
+	assert_string_equal(rec_text(&rec, 110, path), "(null)");
+	for (int i = 0; i < 3 * IRQ_DEPTH; i++) {
+		struct event ev = event(120 + i, EV_IRQ_ENTRY, 0, 2);
+		ev.irq.number = i;
+		feed(0, ev);
+	}
+	for (int i = 3 * IRQ_DEPTH; i-- > 0; ) {
+		struct event ev = event(200 - i, EV_IRQ_EXIT, 0, 2);
+		ev.irq.number = i;
+		feed(0, ev);
+	}
+	assert_string_equal(rec_text(&rec, 150, path), "irq/7");
+	assert_string_equal(rec_text(&rec, 200, path), "(null)");
+	assert_null(rec_find(&rec, DEBIAN "/CPUs/CPU0/Interrupt"));
+	teardown();
+}
+
+/* ---- requests */
+
+static void test_requests(void **state)
+{
+	(void)state;
+	setup_full(true, true, true, false);
+	static const struct { int64_t t, id; enum mark op; int32_t tid; } e[] = {
+		{ 10, 1, MARK_START, 900 }, { 20, 1, MARK_YIELD, 900 }, { 20, 2, MARK_START, 900 }, { 30, 2, MARK_END, 900 },
+		{ 40, 1, MARK_RESUME, 901 }, { 50, 1, MARK_END, 901 }, { 60, 3, MARK_END, 901 }, { 70, 4, MARK_START, 901 },
+	};
+	for (size_t i = 0; i < COUNT(e); i++) {
+		struct event ev = event(e[i].t, EV_MARK, 0, e[i].tid);
+		ev.mark.op = e[i].op;
+		ev.mark.id = e[i].id;
+		feed(1, ev);
+	}
+	expect("/Requests/Debian/1/State", 9, HISTORY_NULL);
+	expect("/Requests/Debian/1/State", 10, 0);
+	expect("/Requests/Debian/1/State", 20, 1);
+	expect("/Requests/Debian/2/State", 20, 0);
+	expect("/Requests/Debian/2/State", 30, HISTORY_NULL);
+	expect("/Requests/Debian/1/State", 40, 0);
+	expect("/Requests/Debian/1/Thread", 39, 900);
+	expect("/Requests/Debian/1/Thread", 40, 901);
+	expect("/Requests/Debian/1/State", 50, HISTORY_NULL);
+	expect("/Requests/Debian/1/Thread", 50, HISTORY_NULL);
+	assert_null(rec_find(&rec, "/Requests/Debian/3/State"));
+	assert_int_equal(model->machine[1]->request.len, 1);
+	assert_int_equal(model_end(model, 1, 100, NULL), 0);
+	expect("/Requests/Debian/4/State", 99, 0);
+	expect("/Requests/Debian/4/State", 100, HISTORY_NULL);
+	teardown();
+}
+
+/* ---- containers */
+
+static void test_containers(void **state)
+{
+	(void)state;
+	setup_full(true, true, true, false);
+	struct event ev = event(10, EV_FORK, 0, 1);
+	ev.fork.child_tid = 700;
+	ev.fork.child_pid = 700;
+	ev.fork.child_comm = NGINX;
+	ev.fork.child_ns = 4026532281;
+	feed(0, ev);
+	sw(0, 20, 1, 0, RUN_RUNNABLE, 700);
+	ev = event(25, EV_PROCESS, 0, 1);
+	ev.process.tid = 701;
+	ev.process.pid = 700;
+	ev.process.comm = BASH;
+	ev.process.status = 5;
+	ev.process.cpu = 0;
+	feed(0, ev);
+	ev = event(25, EV_PROCESS_NS, 0, 1);
+	ev.process_ns.tid = 701;
+	ev.process_ns.ns = 4026532281;
+	feed(0, ev);
+	ev.process_ns.ns = 4026531836;  /* the dump goes on with the outer namespaces */
+	feed(0, ev);
+	ev.process_ns.tid = 1;
+	feed(0, ev);
+	sw(0, 30, 1, 700, RUN_DEAD, 0);
+#define BOX "/Containers/pidns-4026532281/Threads/"
+	expect(BOX "700/Status", 10, THREAD_BLOCKED);
+	expect(BOX "700/Status", 20, THREAD_RUNNING);
+	expect(BOX "700/CPU", 20, 1);
+	expect(BOX "700/Status", 30, HISTORY_NULL);
+	expect("/Host/Threads/700/Status", 20, THREAD_RUNNING);
+	assert_string_equal(rec_text(&rec, 20, BOX "700/Name"), "nginx");
+	expect(BOX "701/Status", 25, THREAD_BLOCKED);
+	expect(BOX "701/PID", 25, 700);
+	assert_string_equal(rec_text(&rec, 25, BOX "701/Name"), "bash");
+	assert_null(rec_find(&rec, "/Containers/pidns-4026531836/Threads/1/Status"));
+	teardown();
+}
+
+/* A million threads over the life of a trace: only the live ones are kept. */
+static void test_many_threads(void **state)
+{
+	enum { LIVE = 50, THREADS = 20000 };
+	(void)state;
+	setup_full(true, true, false, false);
+	for (int i = 0; i < THREADS; i++) {
+		struct event ev = event(10 * i, EV_FORK, 0, 1);
+		ev.fork.child_tid = 1000 + i;
+		ev.fork.child_pid = 1000 + i;
+		feed(0, ev);
+		if (i < LIVE)
+			continue;
+		sw(0, 10 * i + 2, 0, 1, RUN_RUNNABLE, 1000 + i - LIVE);
+		sw(0, 10 * i + 4, 0, 1000 + i - LIVE, RUN_DEAD, 1);
+		assert_int_equal(model->machine[0]->thread.len, LIVE + 1);
+	}
+	assert_true(model->machine[0]->thread.cap <= 4 * LIVE);
+	teardown();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_life_of_a_thread),
+		cmocka_unit_test(test_statedump),
+		cmocka_unit_test(test_tid_reuse_of_vcpu),
+		cmocka_unit_test(test_vcpu_comes_back),
+		cmocka_unit_test(test_born_twice),
+		cmocka_unit_test(test_exec_by_other_thread),
+		cmocka_unit_test(test_waker),
+		cmocka_unit_test(test_interrupts),
+		cmocka_unit_test(test_requests),
+		cmocka_unit_test(test_containers),
+		cmocka_unit_test(test_many_threads),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
