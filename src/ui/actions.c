@@ -277,6 +277,17 @@ static void toggle_flow(struct app *app)
 		flow_pane_open(app);
 }
 
+static void scroll_pane(struct app *app, int64_t by)
+{
+	size_t *top = app->pane == PANE_BLAME ? &app->blame.top : &app->flow.top;
+	if (app->pane == PANE_NONE)
+		app_say(app, "no pane is open");
+	else if (by < 0 && *top < (size_t)-by)
+		*top = 0;
+	else
+		*top = (size_t)((int64_t)*top + by);  /* drawing keeps it within the lines */
+}
+
 static void toggle_blame(struct app *app)
 {
 	app->pane = app->pane == PANE_BLAME ? PANE_NONE : PANE_BLAME;
@@ -293,10 +304,11 @@ static void time_format(struct app *app)
 {
 	static const char *const name[TIME_FORMATS] = { "wall clock", "seconds from marker A", "seconds from the start" };
 	app->axis.format = (enum time_format)((app->axis.format + 1) % TIME_FORMATS);
+	app->status.valid = false;
 	app_say(app, "times: %s", name[app->axis.format]);
 }
 
-static void do_panes(struct app *app, enum action action)
+static void do_panes(struct app *app, enum action action, int64_t n)
 {
 	switch (action) {
 	case ACT_FLOW:
@@ -306,6 +318,8 @@ static void do_panes(struct app *app, enum action action)
 			flow_pane_open(app);
 		break;
 	case ACT_FLOW_TOGGLE: toggle_flow(app); break;
+	case ACT_PANE_DOWN: scroll_pane(app, n); break;
+	case ACT_PANE_UP: scroll_pane(app, -n); break;
 	case ACT_REQUESTS: open_requests(app); break;
 	case ACT_BLAME: toggle_blame(app); break;
 	case ACT_DETAILS: open_details(app); break;
@@ -348,7 +362,7 @@ void app_do(struct app *app, enum action action)
 	} else {
 		bool small = do_rows(app, action, n) || action == ACT_LEFT || action == ACT_RIGHT;
 		if (!do_time(app, action, n) && !small && !do_lists(app, action) && !do_places(app, action, n))
-			do_panes(app, action);
+			do_panes(app, action, n);
 		if (!same_view(&before, &app->view, small))
 			undo_push(&app->undo, &before);
 	}

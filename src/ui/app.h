@@ -45,6 +45,8 @@ struct flow_pane {
 	} *line;
 	size_t lines, lines_cap;
 	uint32_t *entry_of;    /* of each interval */
+	struct cell *lane;     /* bars: lane_cols cells for each line, or NULL */
+	int lane_cols;
 	int64_t cost;          /* ns it took to compute */
 	size_t top;
 };
@@ -57,6 +59,7 @@ struct blame_pane {
 	struct steal steal;
 	struct blame_line { char *text; int64_t ns; bool heading; } *line;
 	size_t lines, lines_cap;
+	size_t top;
 };
 
 struct bookmark {
@@ -94,7 +97,7 @@ struct app {
 	struct vocabulary vcpu, thread, *owner;  /* owner: per CPU of the topology, NULL without pCPUs */
 	unsigned count;                /* typed before a key; 0 = none */
 	enum action last;              /* the action before this one */
-	bool mouse, show_host_threads;
+	bool mouse;
 	int64_t least_gap;             /* ns; shorter gaps are passed over by > and < */
 
 	enum mode mode;

@@ -89,7 +89,7 @@ void blame_refresh(struct app *app)
 
 void blame_draw(struct app *app, struct screen *s, int y, int height)
 {
-	const struct blame_pane *p = &app->blame;
+	struct blame_pane *p = &app->blame;
 	struct style title = app->palette.part[PART_TITLE], normal = app->palette.part[PART_NORMAL];
 	char d[TIME_TEXT];
 	int name_w = s->w / 2 < 30 ? 30 : s->w / 2 > 60 ? 60 : s->w / 2;
@@ -97,8 +97,13 @@ void blame_draw(struct app *app, struct screen *s, int y, int height)
 	screen_fill(s, 0, y, s->w, '-', title);
 	screen_printf(s, 1, y, s->w - 2, title, " who took from whom in these %s%s ", time_duration(d, window),
 	              p->lines ? "" : ": nobody lost anything");
-	for (int i = 1; i < height && (size_t)i <= p->lines; i++) {
-		const struct blame_line *line = &p->line[i - 1];
+	size_t page = height > 1 ? (size_t)height - 1 : 0;
+	if (p->top + page > p->lines)
+		p->top = p->lines > page ? p->lines - page : 0;
+	for (size_t k = p->top; k > 0 && whole == 0; k--)  /* what the first lines are shares of */
+		whole = p->line[k - 1].heading ? p->line[k - 1].ns : 0;
+	for (int i = 1; i <= (int)page && p->top + (size_t)i <= p->lines; i++) {
+		const struct blame_line *line = &p->line[p->top + (size_t)i - 1];
 		struct style style = line->heading ? title : normal;
 		whole = line->heading ? line->ns : whole;
 		screen_fill(s, 0, y + i, s->w, ' ', normal);

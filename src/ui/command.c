@@ -14,7 +14,7 @@
 	X("zoom", "DURATION", "make the window that long", cmd_zoom) \
 	X("export", "[FILE]", "write the pane to FILE: .txt, .csv or .json", cmd_export) \
 	X("theme", "NAME", "take another theme: a name or a file", cmd_theme) \
-	X("set", "OPTION", "glyphs=T color=C time=F mingap=D idle noidle mouse nomouse", cmd_set) \
+	X("set", "OPTION", "glyphs=T color=C time=F mingap=D [no]idle [no]mouse [no]hostthread", cmd_set) \
 	X("filter", "[TEXT]", "show only threads whose name contains TEXT", cmd_filter) \
 	X("search", "TEXT", "go to the next row that contains TEXT", cmd_search) \
 	X("key", "KEYS", "press keys: :key 3><Enter>", cmd_key) \
@@ -150,6 +150,11 @@ static bool set_flag(struct app *app, const char *name)
 		app->mouse = on;
 		return true;
 	}
+	if (strcmp(name, "hostthread") == 0) {
+		app->rows.show_executors = on;
+		rows_build(&app->rows);
+		return true;
+	}
 	if (strcmp(name, "idle") == 0) {
 		app->rows.hide_idle = !on;
 		rows_build(&app->rows);
@@ -170,7 +175,7 @@ static void cmd_set(struct app *app, const char *arg)
 	             (strcmp(name, "mingap") == 0 && time_parse_duration(value, &app->least_gap)) || set_flag(app, arg);
 	if (!known)
 		app_say(app, "set glyphs=ascii|cells|blocks color=never|8|16|256 time=wall|relative|trace mingap=1us "
-		             "idle|noidle mouse|nomouse");
+		             "[no]idle [no]mouse [no]hostthread");
 	app->redraw = true;
 }
 

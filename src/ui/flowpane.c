@@ -29,6 +29,7 @@ void flow_pane_release(struct flow_pane *p)
 		flow_release(&p->flow);
 	free(p->line);
 	free(p->entry_of);
+	free(p->lane);
 	*p = (struct flow_pane){ .thread = p->thread, .cost = p->cost };
 }
 
@@ -141,8 +142,8 @@ static bool thread_of_row(struct app *app, uint32_t *thread)
 {
 	struct row_id row = app->view.row;
 	char title[256];
-	if (row.kind == ROW_THREAD) {
-		*thread = row.index;
+	if (row_thread(&app->topo, row) >= 0) {
+		*thread = (uint32_t)row_thread(&app->topo, row);
 		return true;
 	}
 	if (row.kind != ROW_CPU) {
@@ -185,51 +186,89 @@ int flow_pane_height(const struct app *app, int room)
 	return want < most ? want : most;
 }
 
-static enum vis vis_of_kind(uint8_t kind)
+static int vis_of_kind(uint8_t kind)
 {
 	static const uint8_t vis[FLOW_KIND_COUNT] = {
 		[FLOW_RUNNING] = VIS_RUNNING, [FLOW_PREEMPTING] = VIS_PREEMPTED, [FLOW_HYPERVISOR] = VIS_VMM,
 		[FLOW_IRQ] = VIS_WAKING, [FLOW_WAITING] = VIS_BLOCKED, [FLOW_IDLE_CPU] = VIS_HOST_BLOCKED,
 		[FLOW_UNKNOWN] = VIS_UNKNOWN,
 	};
-	return kind < FLOW_KIND_COUNT ? (enum vis)vis[kind] : VIS_UNKNOWN;
+	return kind < FLOW_KIND_COUNT ? vis[kind] : (int)VIS_UNKNOWN;
 }
 
-/* Time of each kind that the line has in each of `cols` equal parts of the flow's window. */
-static void line_lanes(const struct flow_pane *p, const struct flow_line *line, int cols, struct cell *out,
-                       const uint8_t *severity)
+/* Adds `iv` to the sums of a line: one for each of `cols` equal parts of the flow's window. */
+static void add_to_lane(const struct flow *f, const struct flow_interval *iv, int code, int cols,
+                        int64_t (*sum)[HISTORY_STATES])
+{
+	int64_t span = f->end - f->start + 1, part = span / cols + (span % cols != 0);
+	for (int64_t at = iv->start; at <= iv->end;) {
+		int64_t c = (at - f->start) / part, end = f->start + (c + 1) * part - 1;
+		end = end < iv->end ? end : iv->end;
+		sum[c < cols ? c : cols - 1][code] += end - at + 1;
+		at = end + 1;
+	}
+}
+
+/* Which lines the intervals of each entry belong to: its own (WHOLE when it is too small to be shown), its system's. */
+static void lines_of_entries(const struct flow_pane *p, uint32_t *own, uint32_t *whole)
 {
 	const struct flow *f = &p->flow;
-	int64_t span = f->end - f->start + 1, (*sum)[HISTORY_STATES] = mem_new((size_t)cols, sizeof *sum);
-	int64_t part = span / cols + (span % cols != 0);
-	for (size_t i = 0; i < f->intervals; i++) {
-		const struct flow_interval *iv = &f->interval[i];
-		bool ours = line->entry == WHOLE ? iv->system == line->system : p->entry_of[i] == line->entry;
-		int code = ours ? (int)vis_of_kind(iv->kind) : (int)VIS_NONE;
-		for (int64_t at = iv->start; at <= iv->end;) {
-			int64_t c = (at - f->start) / part, end = f->start + (c + 1) * part - 1;
-			end = end < iv->end ? end : iv->end;
-			if (c < cols)
-				sum[c][code] += end - at + 1;
-			at = end + 1;
+	for (size_t i = 0; i < f->entries; i++) {
+		own[i] = whole[i] = WHOLE;
+		for (size_t l = 0; l < p->lines; l++) {
+			if (p->line[l].entry == i)
+				own[i] = (uint32_t)l;
+			else if (p->line[l].entry == WHOLE && p->line[l].system == f->entry[i].system)
+				whole[i] = (uint32_t)l;
 		}
 	}
-	for (int c = 0; c < cols; c++)
-		out[c] = cell_of_sums(sum[c], severity, false);
-	free(sum);
 }
 
-static void draw_lane(struct app *app, struct screen *s, int x, int y, int cols, const struct flow_line *line)
+/* The bars of all lines, in one walk over the flow; what a line does not hold is VIS_NONE. */
+static void make_lanes(struct flow_pane *p, int cols, const uint8_t *severity)
 {
-	struct cell *cell = mem_new((size_t)cols, sizeof *cell);
-	line_lanes(&app->flow, line, cols, cell, app->vcpu.severity);
+	const struct flow *f = &p->flow;
+	size_t n = p->lines * (size_t)cols;
+	int64_t part = (f->end - f->start) / cols + 1;
+	int64_t (*sum)[HISTORY_STATES] = mem_new(n, sizeof *sum);
+	uint32_t *own = mem_new(f->entries, sizeof *own), *whole = mem_new(f->entries, sizeof *whole);
+	lines_of_entries(p, own, whole);
+	for (size_t i = 0; i < f->intervals; i++) {
+		const struct flow_interval *iv = &f->interval[i];
+		uint32_t e = p->entry_of[i];
+		if (own[e] != WHOLE)
+			add_to_lane(f, iv, vis_of_kind(iv->kind), cols, sum + own[e] * (size_t)cols);
+		if (whole[e] != WHOLE)
+			add_to_lane(f, iv, vis_of_kind(iv->kind), cols, sum + whole[e] * (size_t)cols);
+	}
+	p->lane = mem_new(n, sizeof *p->lane);
+	p->lane_cols = cols;
+	for (size_t i = 0; i < n; i++) {
+		int64_t held = 0, here = f->end - (f->start + (int64_t)(i % (size_t)cols) * part) + 1;
+		for (int s = 0; s < HISTORY_STATES; s++)
+			held += sum[i][s];
+		here = here < part ? here : part;
+		sum[i][VIS_NONE] = here > held ? here - held : 0;
+		p->lane[i] = cell_of_sums(sum[i], severity, false);
+	}
+	free(sum);
+	free(own);
+	free(whole);
+}
+
+static void draw_lane(struct app *app, struct screen *s, int x, int y, int cols, size_t line)
+{
+	struct flow_pane *p = &app->flow;
+	if (p->lane_cols != cols) {
+		free(p->lane);
+		make_lanes(p, cols, app->vcpu.severity);
+	}
 	screen_put(s, x - 1, y, '|', app->palette.part[PART_LABEL]);
 	for (int c = 0; c < cols; c++) {
-		struct glyph g = app_glyph(app, cell[c], false);
+		struct glyph g = app_glyph(app, p->lane[line * (size_t)cols + (size_t)c], false);
 		screen_put(s, x + c, y, g.ch, g.style);
 	}
 	screen_put(s, x + cols, y, '|', app->palette.part[PART_LABEL]);
-	free(cell);
 }
 
 static void line_text(struct app *app, const struct flow_line *line, char *buf, size_t size)
@@ -253,8 +292,9 @@ static void line_text(struct app *app, const struct flow_line *line, char *buf, 
 	snprintf(buf, size, "  %s", again ? party + n + 1 : party);
 }
 
-static void draw_line(struct app *app, struct screen *s, int y, const struct flow_line *line)
+static void draw_line(struct app *app, struct screen *s, int y, size_t index)
 {
+	const struct flow_line *line = &app->flow.line[index];
 	const struct flow *f = &app->flow.flow;
 	struct style style = app->palette.part[line->entry == WHOLE ? PART_TITLE : PART_NORMAL];
 	char text[320], d[TIME_TEXT];
@@ -266,7 +306,7 @@ static void draw_line(struct app *app, struct screen *s, int y, const struct flo
 	screen_printf(s, name_w + 1, y, s->w - name_w, style, "%8s %5.1f%%", time_duration(d, line->duration), share);
 	int x = name_w + 18, cols = s->w - x - 1;
 	if (cols >= 10)
-		draw_lane(app, s, x, y, cols, line);
+		draw_lane(app, s, x, y, cols, index);
 }
 
 void flow_pane_draw(struct app *app, struct screen *s, int y, int height)
@@ -291,8 +331,9 @@ void flow_pane_draw(struct app *app, struct screen *s, int y, int height)
 	screen_printf(s, 1, y, s->w - 2, style, " flow of %s %s %s + %s, %zu entr%s%s ", title, markers ? "A..B" : "from",
 	              ruler_time(from, &app->axis, p->flow.start, app->view.step),
 	              time_duration(d, p->flow.end - p->flow.start + 1), p->flow.entries, p->flow.entries == 1 ? "y" : "ies", rest);
-	if (p->top + (size_t)height > p->lines + 1)
-		p->top = 0;
-	for (int i = 1; i < height && p->top + (size_t)i - 1 < p->lines; i++)
-		draw_line(app, s, y + i, &p->line[p->top + (size_t)i - 1]);
+	size_t page = height > 1 ? (size_t)height - 1 : 0;
+	if (p->top + page > p->lines)
+		p->top = p->lines > page ? p->lines - page : 0;
+	for (size_t i = 0; i < page && p->top + i < p->lines; i++)
+		draw_line(app, s, y + 1 + (int)i, p->top + i);
 }

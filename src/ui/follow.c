@@ -6,8 +6,9 @@
 
 uint32_t app_row_attr(const struct app *app, struct row_id row)
 {
-	if (row.kind == ROW_THREAD)
-		return app->topo.thread[row.index].status;
+	int64_t thread = row_thread(&app->topo, row);
+	if (thread >= 0)
+		return app->topo.thread[thread].status;
 	if (row.kind == ROW_CPU)
 		return row_is_pcpu(&app->topo, row) ? app->topo.cpu[row.index].owner : app->topo.cpu[row.index].status;
 	return HISTORY_NONE;
@@ -214,7 +215,7 @@ void app_cause(struct app *app)
 		enum vis state = iv.value >= 0 && iv.value < HISTORY_STATES ? v->code[iv.value] : VIS_NONE;
 		bool gap = state == VIS_PREEMPTED || state == VIS_VCPU_PREEMPTED || state == VIS_VIRT_PREEMPTED;
 		found = gap ? culprit(app, row, &iv, &to)
-		            : row.kind == ROW_CPU ? cause_of_cpu(app, row, &to) : cause_of_thread(app, row.index, &iv, state, &to);
+		            : row.kind == ROW_CPU ? cause_of_cpu(app, row, &to) : cause_of_thread(app, (uint32_t)row_thread(&app->topo, row), &iv, state, &to);
 	}
 	if (!found)
 		return;

@@ -72,6 +72,8 @@ enum key {
 	X(ACT_FLOW_TOGGLE, "flow-pane", "F", "Panes", "flow pane on or off") \
 	X(ACT_REQUESTS, "requests", "R", "Panes", "requests pane") \
 	X(ACT_BLAME, "blame", "B", "Panes", "steal matrix of the window: who took from whom") \
+	X(ACT_PANE_DOWN, "pane-down", "J", "Panes", "scroll the pane down") \
+	X(ACT_PANE_UP, "pane-up", "K", "Panes", "scroll the pane up") \
 	X(ACT_DETAILS, "details", "x", "Panes", "details of the interval under the cursor") \
 	X(ACT_EXPORT, "export", "X", "Panes", "export the pane to a file: .txt, .csv or .json") \
 	X(ACT_COPY, "copy", "y", "Panes", "copy the status line to the clipboard (OSC 52)") \

@@ -129,8 +129,9 @@ static void add_values(struct app *app)
 {
 	struct row_id row = app->view.row;
 	pager_add(&app->pager, -1, "Values at the cursor")->heading = true;
-	if (row.kind == ROW_THREAD) {
-		const struct topo_thread *t = &app->topo.thread[row.index];
+	int64_t thread = row_thread(&app->topo, row);
+	if (thread >= 0) {
+		const struct topo_thread *t = &app->topo.thread[thread];
 		add_attribute(app, "Status", t->status);
 		add_attribute(app, "Name", t->name);
 		add_attribute(app, "CPU", t->cpu);
@@ -155,7 +156,7 @@ void open_details(struct app *app)
 	row_title(&app->rows, row, title, sizeof title);
 	snprintf(label, sizeof label, "%s at %s", title, time_clock(when, app->view.cursor, 9));
 	pager_open(&app->pager, PAGER_DETAILS, false, label);
-	if ((row.kind == ROW_CPU || row.kind == ROW_THREAD) && row_subject(&app->topo, row, &s))
+	if ((row.kind == ROW_CPU || row_thread(&app->topo, row) >= 0) && row_subject(&app->topo, row, &s))
 		add_paragraph(app, &s);
 	add_values(app);
 	pager_add(&app->pager, -1, "Clock")->heading = true;

@@ -13,10 +13,17 @@ bool row_same(struct row_id a, struct row_id b)
 	return a.kind == b.kind && a.index == b.index;
 }
 
+int64_t row_thread(const struct topo *topo, struct row_id id)
+{
+	return id.kind == ROW_THREAD ? (int64_t)id.index : id.kind == ROW_EXECUTOR ? topo->cpu[id.index].host : -1;
+}
+
 uint32_t row_machine(const struct topo *topo, struct row_id id)
 {
-	return id.kind == ROW_CPU ? topo->cpu[id.index].machine : id.kind == ROW_THREAD ? topo->thread[id.index].machine
-	                                                                                : id.index;
+	int64_t thread = row_thread(topo, id);
+	if (thread >= 0)
+		return topo->thread[thread].machine;
+	return id.kind == ROW_CPU ? topo->cpu[id.index].machine : id.index;
 }
 
 bool row_is_pcpu(const struct topo *topo, struct row_id id)
@@ -28,8 +35,9 @@ bool row_subject(const struct topo *topo, struct row_id id, struct subject *s)
 {
 	if (id.kind == ROW_GROUP || row_is_pcpu(topo, id))
 		return false;
-	s->kind = id.kind == ROW_MACHINE ? SUBJECT_MACHINE : id.kind == ROW_CPU ? SUBJECT_CPU : SUBJECT_THREAD;
-	s->index = id.index;
+	int64_t thread = row_thread(topo, id);
+	s->kind = thread >= 0 ? SUBJECT_THREAD : id.kind == ROW_CPU ? SUBJECT_CPU : SUBJECT_MACHINE;
+	s->index = thread >= 0 ? (uint32_t)thread : id.index;
 	return true;
 }
 
@@ -53,7 +61,6 @@ void rows_init(struct rows *r, const struct topo *topo)
 		r->open[ROW_MACHINE][m] = topo->machine[m].kind == MACHINE_HOST || topo->machines <= 6;
 	for (uint32_t c = 0; c < topo->cpus; c++)
 		r->open[ROW_CPU][c] = true;
-	r->survey.names = true;
 }
 
 void rows_release(struct rows *r)
@@ -105,9 +112,13 @@ static void push_machine(struct rows *r, uint32_t m)
 	const struct topo_machine *machine = &r->topo->machine[m];
 	if (!push(r, ROW_MACHINE, m, 0, machine->cpus > 0 || machine->threads > 0)->open)
 		return;
-	for (uint32_t c = machine->cpu; c < machine->cpu + machine->cpus; c++)
-		if (push(r, ROW_CPU, c, 1, r->count[c] > 0)->open)
+	for (uint32_t c = machine->cpu; c < machine->cpu + machine->cpus; c++) {
+		bool open = push(r, ROW_CPU, c, 1, r->count[c] > 0)->open;
+		if (r->show_executors && machine->kind != MACHINE_HOST && r->topo->cpu[c].host >= 0)
+			push(r, ROW_EXECUTOR, c, 2, false);
+		if (open)
 			push_threads(r, c, 2);
+	}
 	if (machine->cpus == 0)
 		push_threads(r, homeless(r, m), 1);
 	else if (r->count[homeless(r, m)] > 0 && push(r, ROW_GROUP, m, 1, true)->open)
@@ -137,6 +148,8 @@ size_t rows_find_near(const struct rows *r, struct row_id id)
 	size_t i = rows_find(r, id);
 	if (i < r->len)
 		return i;
+	if (id.kind == ROW_EXECUTOR)
+		return rows_find_near(r, (struct row_id){ ROW_CPU, id.index });
 	uint32_t m = row_machine(r->topo, id);
 	if (id.kind == ROW_THREAD) {
 		int32_t home = r->info[id.index].home;
@@ -151,6 +164,10 @@ size_t rows_find_near(const struct rows *r, struct row_id id)
 void rows_reveal(struct rows *r, struct row_id id)
 {
 	uint32_t m = row_machine(r->topo, id);
+	if (id.kind == ROW_EXECUTOR) {
+		m = r->topo->cpu[id.index].machine;
+		r->show_executors = true;
+	}
 	if (id.kind != ROW_MACHINE)
 		r->open[ROW_MACHINE][m] = true;
 	if (id.kind == ROW_THREAD) {
@@ -189,9 +206,14 @@ const char *row_label(const struct rows *r, struct row_id id, char *buf, size_t 
 	case ROW_GROUP:
 		snprintf(buf, size, "threads");
 		return buf;
-	default:
-		snprintf(buf, size, "%s", r->info[id.index].name ? r->info[id.index].name : "...");
+	default: {
+		const char *name = r->info[row_thread(topo, id)].name;
+		char machine[64] = "";
+		if (id.kind == ROW_EXECUTOR)
+			text_escape(machine, sizeof machine, topo->machine[row_machine(topo, id)].name);
+		snprintf(buf, size, "%s%s%s", machine, machine[0] ? "/" : "", name ? name : "...");
 		return buf;
+	}
 	}
 }
 
@@ -200,8 +222,8 @@ char *row_title(const struct rows *r, struct row_id id, char *buf, size_t size)
 	char label[256], machine[128];
 	row_label(r, id, label, sizeof label);
 	text_escape(machine, sizeof machine, r->topo->machine[row_machine(r->topo, id)].name);
-	if (id.kind == ROW_MACHINE)
-		snprintf(buf, size, "%s", machine);
+	if (id.kind == ROW_MACHINE || id.kind == ROW_EXECUTOR)
+		snprintf(buf, size, "%s", id.kind == ROW_MACHINE ? machine : label);
 	else
 		snprintf(buf, size, "%s/%s", machine, label);
 	return buf;
@@ -224,7 +246,7 @@ static uint64_t number_of(const struct rows *r, struct row_id id)
 	const struct topo *topo = r->topo;
 	if (id.kind == ROW_MACHINE || id.kind == ROW_GROUP)
 		return id.index;
-	if (id.kind == ROW_CPU)
+	if (id.kind == ROW_CPU || id.kind == ROW_EXECUTOR)
 		return topo->machines + id.index;
 	uint64_t n = 0;
 	while (n < topo->threads && r->order[n] != id.index)

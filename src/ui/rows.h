@@ -19,6 +19,7 @@ enum row_kind {
 	ROW_CPU,      /* index: topo->cpu */
 	ROW_GROUP,    /* the threads of a machine that live on no vCPU; index: topo->machine */
 	ROW_THREAD,   /* index: topo->thread */
+	ROW_EXECUTOR, /* the thread that executes a vCPU, beneath it; index: topo->cpu, which has one */
 	ROW_KINDS
 };
 
@@ -47,12 +48,11 @@ struct rows {
 	uint32_t *first;           /* of each CPU, and then of each machine's homeless: where they begin in order */
 	uint32_t *count;
 	bool *open[ROW_KINDS];     /* by kind and index; NULL for threads */
-	bool hide_idle;
+	bool hide_idle, show_executors;
 	enum row_sort sort;
 	char filter[64];           /* threads whose name lacks this are not shown; "" = all */
 	struct survey {
 		uint32_t next;     /* thread; == topo->threads: done */
-		bool names;        /* first time: names and homes too */
 		int64_t from, to;  /* where stolen time is measured */
 	} survey;
 };
@@ -76,6 +76,7 @@ bool rows_toggle(struct rows *r, size_t row);              /* false when it does
 struct row_id rows_most_stolen(const struct rows *r);
 
 bool row_same(struct row_id a, struct row_id b);
+int64_t row_thread(const struct topo *topo, struct row_id id);  /* index of its thread; -1 = the row is none */
 uint32_t row_machine(const struct topo *topo, struct row_id id);
 bool row_subject(const struct topo *topo, struct row_id id, struct subject *s);  /* false for a pCPU and a group */
 bool row_is_pcpu(const struct topo *topo, struct row_id id);

@@ -88,6 +88,13 @@ static double now_ms(void)
 	return (double)ts.tv_sec * 1e3 + (double)ts.tv_nsec / 1e6;
 }
 
+static double cpu_ms(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (double)ts.tv_sec * 1e3 + (double)ts.tv_nsec / 1e6;
+}
+
 static int by_value(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
@@ -120,7 +127,8 @@ int bench_run(struct app *app, unsigned frames, struct error *err)
 		return -1;
 	}
 	struct screen s = { 0 };
-	double *ms = mem_new(frames, sizeof *ms), *bytes = mem_new(frames, sizeof *bytes), began = now_ms();
+	double *ms = mem_new(frames, sizeof *ms), *bytes = mem_new(frames, sizeof *bytes);
+	double *cpu = mem_new(frames, sizeof *cpu), began = now_ms(), used;
 	term_resize(t, app->w, app->h_cells);
 	screen_resize(&s, app->w, app->h_cells);
 	finish_work(app);
@@ -131,10 +139,12 @@ int bench_run(struct app *app, unsigned frames, struct error *err)
 	off_t at = lseek(fileno(out), 0, SEEK_CUR);
 	for (unsigned i = 0; i < frames; i++) {
 		began = now_ms();
+		used = cpu_ms();
 		app_key(app, bench_key(i));
 		app_draw(app, &s);
 		term_show(t, &s);
 		ms[i] = now_ms() - began;
+		cpu[i] = cpu_ms() - used;
 		off_t now = lseek(fileno(out), 0, SEEK_CUR);
 		bytes[i] = (double)(now - at);
 		at = now;
@@ -145,7 +155,9 @@ int bench_run(struct app *app, unsigned frames, struct error *err)
 	printf("%dx%d, theme %s, %u frames, %u threads surveyed in %.1f ms\n", app->w, app->h_cells, app->theme.name, frames,
 	       app->topo.threads, survey);
 	report("ms/frame", ms, frames);
+	report("cpu ms", cpu, frames);
 	report("bytes", bytes, frames);
+	free(cpu);
 	free(ms);
 	free(bytes);
 	return 0;

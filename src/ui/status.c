@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/text.h"
 #include "base/timefmt.h"
 
@@ -127,6 +128,26 @@ static void machine_sentence(struct app *app, char *buf, size_t size)
 		         time_duration(w, last - app->view.t0 + 1));
 }
 
+/* The sentence says the wall clock; the user may have chosen to count from marker A or from the start. */
+static void retime(const struct app *app, const struct subject *s, char *text, size_t size)
+{
+	struct gap gap;
+	struct interval iv;
+	char clock[TIME_TEXT], other[TIME_TEXT], *copy = mem_dup(text);
+	uint32_t attr = app_row_attr(app, app->view.row);
+	int64_t start = app->view.cursor;
+	if (gap_at(&app->topo, s, app->view.cursor, &gap, NULL) > 0)
+		start = gap.start;
+	else if (history_stab(app->h, attr, app->view.cursor, &iv, NULL) == 0)
+		start = iv.start;
+	char *at = strstr(copy, time_clock(clock, start, 0));
+	if (at) {
+		char *rest = at + strcspn(at, " ");
+		snprintf(text, size, "%.*s%s%s", (int)(at - copy), copy, ruler_time(other, &app->axis, start, app->view.step), rest);
+	}
+	free(copy);
+}
+
 void status_update(struct app *app)
 {
 	struct status_cache *c = &app->status;
@@ -151,6 +172,8 @@ void status_update(struct app *app)
 		plain_sentence(app, c->sentence, sizeof c->sentence);
 	else if (explain_status(&app->topo, &s, v->cursor, c->sentence, sizeof c->sentence, &err) < 0)
 		app_fail(app, &err);
+	else if (app->axis.format != TIME_WALL)
+		retime(app, &s, c->sentence, sizeof c->sentence);
 	shares_text(app, from, to < app->ground.end ? to : app->ground.end, c->shares, sizeof c->shares);
 	c->valid = true;
 	c->row = v->row;

@@ -112,7 +112,6 @@ int rows_survey_step(struct rows *r, int64_t budget_ns, struct error *err)
 	}
 	if (r->survey.next < r->topo->threads)
 		return 0;
-	r->survey.names = false;
 	rows_sort(r, r->sort);
 	rows_build(r);
 	return 1;
