@@ -1,8 +1,9 @@
 /* The execution flow: pieces of the resolver joined into intervals, summed into entries (paper, Eq. 3).
  *
- * Cost: linear in the intervals touched.  Memory: 32 bytes per interval of the result, which the caller owns;
+ * Cost: linear in the intervals touched; long windows are cut in parts, one per processor.  Memory: 32 bytes per interval of the result, which the caller owns;
  * running out of it is an error, not the end of the program, since it grows with the trace. */
 #include "flow/flow_private.h"
+#include "flow/parallel.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,7 @@ static bool entry_is(const struct flow_entry *e, const struct flow_interval *p)
 	return e->tid == p->tid && e->name == p->name && e->system == p->system && e->kind == p->kind;
 }
 
+/* The entry with the identity of p, made when it is new. */
 static struct flow_entry *entry_of(struct collect *c, const struct flow_interval *p)
 {
 	struct flow *f = c->flow;
@@ -59,12 +61,14 @@ static struct flow_entry *entry_of(struct collect *c, const struct flow_interval
 	}
 }
 
-static int room(struct collect *c)
+static int room(struct collect *c, size_t more)
 {
 	struct flow *f = c->flow;
-	if (f->intervals < c->interval_cap)
+	size_t cap = c->interval_cap ? c->interval_cap : 64;
+	if (f->intervals + more <= c->interval_cap)
 		return 0;
-	size_t cap = c->interval_cap ? 2 * c->interval_cap : 64;
+	while (cap < f->intervals + more)
+		cap *= 2;
 	void *p = cap < SIZE_MAX / sizeof *f->interval ? realloc(f->interval, cap * sizeof *f->interval) : NULL;
 	if (!p)
 		return error_set(c->err, STATUS_SYSTEM, "ask for a shorter window",
@@ -82,7 +86,7 @@ static int add_piece(void *arg, const struct piece *p, int64_t start, int64_t en
 		f->interval[f->intervals - 1].end = end;
 		return 0;
 	}
-	if (room(c) < 0)
+	if (room(c, 1) < 0)
 		return -1;
 	c->last = *p;
 	f->interval[f->intervals++] = (struct flow_interval){ .start = start, .end = end, .system = p->system,
@@ -111,14 +115,18 @@ static void sum_up(struct collect *c)
 		const struct flow_interval *p = &f->interval[i];
 		entry_of(c, p)->duration += p->end - p->start + 1;
 	}
+	map_release(&c->entry_by_key);
+}
+
+static void put_in_order(struct flow *f)
+{
 	for (size_t i = 0; i < f->entries; i++)
 		f->entry[i].share = (double)f->entry[i].duration / ((double)(f->end - f->start) + 1);
 	if (f->entries)
 		qsort(f->entry, f->entries, sizeof *f->entry, longest_first);
-	map_release(&c->entry_by_key);
 }
 
-int flow_collect(struct resolver *r, const struct subject *s, int64_t from, int64_t to, struct flow *out)
+static int collect_part(struct resolver *r, const struct subject *s, int64_t from, int64_t to, struct flow *out)
 {
 	struct collect c = { .flow = out, .err = r->err };
 	*out = (struct flow){ .start = from, .end = to };
@@ -130,6 +138,14 @@ int flow_collect(struct resolver *r, const struct subject *s, int64_t from, int6
 	return 0;
 }
 
+int flow_collect(struct resolver *r, const struct subject *s, int64_t from, int64_t to, struct flow *out)
+{
+	if (collect_part(r, s, from, to, out) < 0)
+		return -1;
+	put_in_order(out);
+	return 0;
+}
+
 void resolver_give_names(struct resolver *r, char ***name, size_t *names)
 {
 	*name = r->names.str;
@@ -138,15 +154,99 @@ void resolver_give_names(struct resolver *r, char ***name, size_t *names)
 	r->names.len = r->names.cap = 0;
 }
 
+struct parts {
+	const struct topo *topo;
+	const struct subject *subject;
+	int64_t from, to;
+	size_t n;
+	struct resolver r[PARTS_MAX];
+	struct flow flow[PARTS_MAX];
+	struct error err[PARTS_MAX];
+};
+
+static int walk_part(void *arg, size_t i)
+{
+	struct parts *p = arg;
+	int64_t start, end;
+	parallel_cut(p->from, p->to, i, p->n, &start, &end);
+	resolver_init(&p->r[i], p->topo, start, end, &p->err[i]);
+	return collect_part(&p->r[i], p->subject, start, end, &p->flow[i]);
+}
+
+static bool joins(const struct flow_interval *a, const struct flow_interval *b)
+{
+	return a->kind == b->kind && a->tid == b->tid && a->system == b->system && a->name == b->name &&
+	       a->pcpu == b->pcpu;
+}
+
+/* Appends a part, whose names have numbers of their own. */
+static int append_part(struct collect *c, struct resolver *names, struct flow *part, const struct resolver *from)
+{
+	struct flow *f = c->flow;
+	uint32_t *id = mem_new(from->names.len, sizeof *id);
+	for (size_t i = 0; i < from->names.len; i++)
+		id[i] = strtab_put(&names->names, from->names.str[i]);
+	int status = room(c, part->intervals);
+	size_t first = f->intervals;
+	for (size_t i = 0; i < part->intervals && status == 0; i++) {
+		struct flow_interval iv = part->interval[i];
+		iv.name = id[iv.name];
+		if (i == 0 && first && joins(&f->interval[first - 1], &iv))
+			f->interval[first - 1].end = iv.end;
+		else
+			f->interval[f->intervals++] = iv;
+	}
+	for (size_t i = 0; i < part->entries && status == 0; i++) {
+		const struct flow_entry *e = &part->entry[i];
+		struct flow_interval key = { .system = e->system, .tid = e->tid, .name = id[e->name], .kind = e->kind };
+		entry_of(c, &key)->duration += e->duration;
+	}
+	free(id);
+	return status;
+}
+
+static int join_parts(struct parts *p, struct flow *out, struct error *err)
+{
+	struct collect c = { .flow = out, .err = err };
+	int status = 0;
+	*out = (struct flow){ .start = p->from, .end = p->to };
+	for (size_t i = 0; i < p->n && status == 0; i++) {
+		status = append_part(&c, &p->r[0], &p->flow[i], &p->r[i]);
+		flow_release(&p->flow[i]);
+	}
+	map_release(&c.entry_by_key);
+	if (status < 0) {
+		flow_release(out);
+		return -1;
+	}
+	put_in_order(out);
+	return 0;
+}
+
 static int flow_of(const struct topo *topo, const struct subject *s, int64_t from, int64_t to, struct flow *out,
                    struct error *err)
 {
-	struct resolver r;
-	resolver_init(&r, topo, from, to, err);
-	int status = flow_collect(&r, s, from, to, out);
+	struct parts *p = mem_new(1, sizeof *p);
+	*p = (struct parts){ .topo = topo, .subject = s, .from = from, .to = to };
+	p->n = parallel_parts(topo->h, from, to);
+	int status = parallel_run(p->n, walk_part, p);
+	if (status == 0 && p->n > 1) {
+		status = join_parts(p, out, err);
+	} else if (status == 0) {
+		*out = p->flow[0];
+		put_in_order(out);
+	}
+	for (size_t i = 0; status < 0 && i < p->n && err; i++)
+		if (p->err[i].text[0])
+			*err = p->err[i];
 	if (status == 0)
-		resolver_give_names(&r, &out->name, &out->names);
-	resolver_release(&r);
+		resolver_give_names(&p->r[0], &out->name, &out->names);
+	for (size_t i = 0; i < p->n; i++) {
+		resolver_release(&p->r[i]);
+		if (status < 0)
+			flow_release(&p->flow[i]);
+	}
+	free(p);
 	return status;
 }
 

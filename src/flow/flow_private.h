@@ -35,6 +35,9 @@ int gap_walk_start(struct gap_walk *w, const struct topo *topo, const struct sub
                    struct error *err);
 int gap_walk_next(struct gap_walk *w, struct gap *out, struct error *err);  /* 1, 0 = end, -1 */
 
+/* Instead: one interval of a gap state after the other, cut to the window but not joined. */
+int gap_walk_part(struct gap_walk *w, struct interval *iv, struct error *err);
+
 /* The raw name that a thread held longest; "" when it has none. */
 const char *topo_longest_name(const struct topo *topo, uint32_t thread);
 

@@ -200,8 +200,7 @@ int gap_walk_start(struct gap_walk *w, const struct topo *topo, const struct sub
 	return history_range(&w->cursor, topo->h, attr, w->from, w->to, err) < 0 ? -1 : 1;
 }
 
-/* The next interval of a gap state, cut to the window. */
-static int next_part(struct gap_walk *w, struct interval *iv, struct error *err)
+int gap_walk_part(struct gap_walk *w, struct interval *iv, struct error *err)
 {
 	if (w->ahead.start <= w->ahead.end) {
 		*iv = w->ahead;
@@ -223,14 +222,14 @@ int gap_walk_next(struct gap_walk *w, struct gap *out, struct error *err)
 {
 	struct interval iv;
 	struct grow g = { .mask = w->mask };
-	int r = next_part(w, &iv, err);
+	int r = gap_walk_part(w, &iv, err);
 	if (r <= 0)
 		return r;
 	out->start = iv.start;
 	for (;;) {
 		g.sums[iv.value] += iv.end - iv.start + 1;
 		out->end = iv.end;
-		r = next_part(w, &iv, err);
+		r = gap_walk_part(w, &iv, err);
 		if (r < 0)
 			return -1;
 		if (r == 0 || iv.start != out->end + 1)

@@ -464,3 +464,26 @@ int resolve_subject(struct resolver *r, const struct subject *s, int64_t t, stru
 		return pcpu_at(r, s->index, t, NULL, out);
 	return set(out, FLOW_UNKNOWN);
 }
+
+int resolve_waits_for(struct resolver *r, const struct subject *s, int64_t state, int64_t t, int *cpu, int32_t *self)
+{
+	int64_t number;
+	if (s->kind == SUBJECT_CPU) {
+		struct who *h;
+		if (r->folded || vcpu_state(r, state) != VCPU_PREEMPTED)
+			return 0;
+		if (cpu_below(r, s->index, t, cpu) < 0 || host_of(r, s->index, t, &h) < 0)
+			return -1;
+		*self = h ? h->thread : -1;
+	} else {
+		const struct topo_thread *th = &r->topo->thread[s->index];
+		struct who *w = resolver_who(r, th->machine, th->tid);
+		if (thread_state(r, state) != THREAD_PREEMPTED || !is_host(r->topo, th->machine))
+			return 0;
+		if (track_at(r, &resolver_own(r, w)[OWN_CPU], t, &number) < 0)
+			return -1;
+		*cpu = cpu_index(r, cpus_of(r->topo, th->machine), number);
+		*self = w->thread;
+	}
+	return *cpu >= 0 && r->topo->machine[r->topo->cpu[*cpu].machine].kind == MACHINE_HOST;
+}

@@ -96,6 +96,10 @@ bool resolver_waker(struct resolver *r, int64_t value, int32_t *machine, int32_t
 /* What the subject does at t, or who keeps it from it; the answer holds on [t, r->until] at least. */
 int resolve_subject(struct resolver *r, const struct subject *s, int64_t t, struct piece *out);
 
+/* The pCPU that a row, which is in a gap with that status (number of the file) at t, waits for, and the thread that
+ * waits there (index into topo->thread, or -1); holds on [t, r->until].  0 when it is not as simple as that. */
+int resolve_waits_for(struct resolver *r, const struct subject *s, int64_t state, int64_t t, int *cpu, int32_t *self);
+
 /* Calls fn for pieces that tile [from, to] in order.  Stops when fn returns other than 0, and returns that. */
 int resolve_walk(struct resolver *r, const struct subject *s, int64_t from, int64_t to,
                  int (*fn)(void *arg, const struct piece *p, int64_t start, int64_t end), void *arg);

@@ -1,13 +1,16 @@
 /* The steal matrix: what every victim lost to every thief.
  *
  * Cost: one exact sum per row; of rows that lost anything, one walk over their status and, inside their gaps only,
- * over what the resolver needs to name the thief.  By machine it need not know threads. */
+ * over what the resolver needs to name the thief.  By machine it need not know threads, and one sweep serves all
+ * victims (sweep.h).  Long windows are cut in parts, one per processor. */
 #include "flow/flow_private.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "flow/parallel.h"
+#include "flow/sweep.h"
 
 struct matrix {
 	const struct topo *topo;
@@ -144,9 +147,20 @@ static int by_loss(const void *a, const void *b)
 	return (v->tid > u->tid) - (v->tid < u->tid);
 }
 
-/* Cells of a victim stand together, since rows were added victim by victim. */
+static int by_victim(const void *a, const void *b)
+{
+	const struct steal_party *v = &((const struct steal_cell *)a)->victim, *u = &((const struct steal_cell *)b)->victim;
+	if (v->system != u->system)
+		return v->system < u->system ? -1 : 1;
+	if (v->tid != u->tid)
+		return v->tid < u->tid ? -1 : 1;
+	return (v->name > u->name) - (v->name < u->name);
+}
+
 static void put_in_order(struct steal *out)
 {
+	if (out->cells)
+		qsort(out->cell, out->cells, sizeof *out->cell, by_victim);
 	struct order *order = mem_new(out->cells, sizeof *order);
 	struct steal_cell *sorted = mem_new(out->cells, sizeof *sorted);
 	for (size_t i = 0, k; i < out->cells; i = k) {
@@ -167,25 +181,132 @@ static void put_in_order(struct steal *out)
 	out->cell = sorted;
 }
 
+struct parts {
+	const struct topo *topo;
+	enum steal_by by;
+	const struct subject *only;
+	int64_t from, to;
+	size_t n;
+	bool sweep;
+	struct matrix m[PARTS_MAX];
+	struct steal out[PARTS_MAX];
+	struct sweep s[PARTS_MAX];
+	struct error err[PARTS_MAX];
+};
+
+/* One part of the window.  By machine, 1 = too much for a sweep. */
+static int do_part(void *arg, size_t i)
+{
+	struct parts *p = arg;
+	struct matrix *m = &p->m[i];
+	int64_t start, end;
+	parallel_cut(p->from, p->to, i, p->n, &start, &end);
+	if (p->sweep) {
+		sweep_init(&p->s[i], p->topo);
+		int done = sweep_run(&p->s[i], p->only, start, end, &p->err[i]);
+		return done < 0 ? -1 : !done;
+	}
+	p->out[i] = (struct steal){ .start = start, .end = end };
+	*m = (struct matrix){ .topo = p->topo, .by = p->by, .out = &p->out[i], .last = SIZE_MAX, .err = &p->err[i] };
+	resolver_init(&m->r, p->topo, start, end, &p->err[i]);
+	m->r.shallow = p->by == STEAL_BY_MACHINE;
+	int status = p->only ? add_only(m, p->only) : 0;
+	for (uint32_t k = 0; !p->only && k < p->topo->machines && status == 0; k++)
+		status = add_machine(m, k);
+	return status;
+}
+
+static struct steal_party party_renamed(const struct steal_party *p, const struct strtab *from, struct strtab *to)
+{
+	struct steal_party q = *p;
+	q.name = strtab_put(to, strtab_get(from, p->name));
+	return q;
+}
+
+/* Adds the cells of the later parts to those of the first. */
+static void join_cells(struct parts *p)
+{
+	struct matrix *all = &p->m[0];
+	for (size_t i = 1; i < p->n; i++)
+		for (size_t k = 0; k < p->out[i].cells; k++) {
+			const struct steal_cell *c = &p->out[i].cell[k];
+			struct steal_party thief = party_renamed(&c->thief, &p->m[i].r.names, &all->r.names);
+			all->victim = party_renamed(&c->victim, &p->m[i].r.names, &all->r.names);
+			cell_of(all, &thief)->ns += c->ns;
+		}
+}
+
+static void cells_of_sweeps(struct parts *p)
+{
+	struct matrix *all = &p->m[0];
+	uint32_t machines = p->topo->machines;
+	static const uint8_t kind[THIEF_OTHERS] = { FLOW_IDLE_CPU, FLOW_UNKNOWN, FLOW_WAITING };
+	for (uint32_t victim = 0; victim < machines; victim++)
+		for (uint32_t thief = 0; thief < p->s[0].thieves; thief++) {
+			int64_t ns = 0;
+			for (size_t i = 0; i < p->n; i++)
+				ns += p->s[i].ns[victim * p->s[i].thieves + thief];
+			struct steal_party party = { thief < machines ? (int32_t)thief : -1, -1, 0,
+				thief < machines ? FLOW_PREEMPTING : kind[thief - machines] };
+			all->victim = (struct steal_party){ (int32_t)victim, -1, 0, FLOW_RUNNING };
+			if (ns)
+				cell_of(all, &party)->ns = ns;
+		}
+}
+
+static void release_parts(struct parts *p)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		if (p->m[i].topo)
+			resolver_release(&p->m[i].r);
+		map_release(&p->m[i].cell_by_key);
+		steal_release(&p->out[i]);
+		sweep_release(&p->s[i]);
+		p->m[i] = (struct matrix){ 0 };
+	}
+}
+
+static int run_parts(struct parts *p)
+{
+	int status = parallel_run(p->n, do_part, p);
+	if (status <= 0)
+		return status;
+	release_parts(p);
+	p->sweep = false;
+	return parallel_run(p->n, do_part, p);
+}
+
 int steal_matrix(const struct topo *topo, enum steal_by by, const struct subject *only, int64_t from, int64_t to,
                  struct steal *out, struct error *err)
 {
-	struct matrix m = { .topo = topo, .by = by, .out = out, .last = SIZE_MAX, .err = err };
-	*out = (struct steal){ .start = from > history_begin(topo->h) ? from : history_begin(topo->h),
-		.end = to < history_end(topo->h) ? to : history_end(topo->h) };
-	resolver_init(&m.r, topo, out->start, out->end, err);
-	m.r.shallow = by == STEAL_BY_MACHINE;
-	int status = only ? add_only(&m, only) : 0;
-	for (uint32_t i = 0; !only && i < topo->machines && status == 0; i++)
-		status = add_machine(&m, i);
-	if (status == 0) {
+	struct parts *p = mem_new(1, sizeof *p);
+	*p = (struct parts){ .topo = topo, .by = by, .only = only };
+	p->from = from > history_begin(topo->h) ? from : history_begin(topo->h);
+	p->to = to < history_end(topo->h) ? to : history_end(topo->h);
+	p->sweep = by == STEAL_BY_MACHINE && topo->machines <= SWEEP_MACHINES;
+	p->n = p->from <= p->to ? parallel_parts(topo->h, p->from, p->to) : 0;
+	*out = (struct steal){ .start = p->from, .end = p->to };
+	int status = p->n ? run_parts(p) : 0;
+	if (status == 0 && p->n) {
+		struct matrix *all = &p->m[0];
+		if (p->sweep) {
+			*all = (struct matrix){ .topo = topo, .by = by, .out = &p->out[0], .last = SIZE_MAX, .err = err };
+			resolver_init(&all->r, topo, p->from, p->to, err);
+			cells_of_sweeps(p);
+		} else {
+			join_cells(p);
+		}
+		out->cell = p->out[0].cell;
+		out->cells = p->out[0].cells;
+		p->out[0].cell = NULL;
 		put_in_order(out);
-		resolver_give_names(&m.r, &out->name, &out->names);
+		resolver_give_names(&all->r, &out->name, &out->names);
 	}
-	resolver_release(&m.r);
-	map_release(&m.cell_by_key);
-	if (status < 0)
-		steal_release(out);
+	for (size_t i = 0; status < 0 && i < p->n && err; i++)
+		if (p->err[i].text[0])
+			*err = p->err[i];
+	release_parts(p);
+	free(p);
 	return status;
 }
 
