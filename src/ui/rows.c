@@ -254,6 +254,24 @@ static uint64_t number_of(const struct rows *r, struct row_id id)
 	return topo->machines + topo->cpus + n;
 }
 
+/* "bian/35" finds "Debian/3525 critical_task"; a text without '/' is looked for in the label alone, so that the name
+ * of a machine does not find all its threads. */
+static bool matches(const struct rows *r, struct row_id id, const char *text)
+{
+	char buf[256], machine[256];
+	const char *label = id.kind == ROW_THREAD ? r->info[id.index].name : row_label(r, id, buf, sizeof buf);
+	const char *slash = strchr(text, '/');
+	if (!label)
+		return false;
+	if (!slash || id.kind == ROW_MACHINE)
+		return strcasestr(label, text) != NULL;
+	if (strncasecmp(label, slash + 1, strlen(slash + 1)) != 0)
+		return false;
+	size_t n = (size_t)(slash - text);
+	size_t len = strlen(text_escape(machine, sizeof machine, r->topo->machine[row_machine(r->topo, id)].name));
+	return len >= n && strncasecmp(machine + len - n, text, n) == 0;
+}
+
 bool rows_search(const struct rows *r, const char *text, struct row_id from, int direction, bool include_from,
                  struct row_id *found)
 {
@@ -264,8 +282,7 @@ bool rows_search(const struct rows *r, const char *text, struct row_id from, int
 		if (i > 0 || !include_from)
 			n = direction > 0 ? (n + 1) % total : (n + total - 1) % total;
 		struct row_id id = nth(r, n);
-		char title[384];
-		if (strcasestr(row_title(r, id, title, sizeof title), text)) {
+		if (matches(r, id, text)) {
 			*found = id;
 			return true;
 		}

@@ -85,7 +85,7 @@ const char *row_label(const struct rows *r, struct row_id id, char *buf, size_t 
 /* "Debian/vCPU0", "Host/2101 burnP6"; escaped. */
 char *row_title(const struct rows *r, struct row_id id, char *buf, size_t size);
 
-/* Next row after `from` (an index into order of search, wrapping) whose title contains `text`, any case. */
+/* The next row in the direction from `from`, shown or not, around the end, that contains `text`, any case. */
 bool rows_search(const struct rows *r, const char *text, struct row_id from, int direction, bool include_from,
                  struct row_id *found);
 
