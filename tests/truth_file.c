@@ -121,7 +121,6 @@ static bool read_info(struct truth_file *t, const char *dir)
 	return t->begin < t->end;
 }
 
-/* What all traces have in common: from the last first record to the first last one. */
 static bool read_traces(struct truth_file *t, const char *dir)
 {
 	char line[1024];
@@ -129,18 +128,34 @@ static bool read_traces(struct truth_file *t, const char *dir)
 
 	if (!f)
 		return false;
-	t->common_begin = t->begin;
-	t->common_end = t->end;
 	while (fgets(line, sizeof line, f)) {
-		int64_t first, last;
+		struct truth_span *s = ARRAY_PUSH(t->span, t->spans, t->span_cap);
 
-		if (sscanf(line, "%*[^,],%" SCNd64 ",%" SCNd64, &first, &last) != 2)
-			continue;
-		t->common_begin = first > t->common_begin ? first : t->common_begin;
-		t->common_end = last < t->common_end ? last : t->common_end;
+		if (sscanf(line, "%31[^,],%" SCNd64 ",%" SCNd64, s->machine, &s->first, &s->last) != 3) {
+			fclose(f);
+			return false;
+		}
 	}
 	fclose(f);
 	return true;
+}
+
+void truth_window(const struct truth_file *t, const char *path, int64_t *from, int64_t *to)
+{
+	static const char root[] = "/Virtual Machines/";
+	const char *vm = strncmp(path, root, strlen(root)) ? NULL : path + strlen(root);
+
+	*from = t->begin;
+	*to = t->end;
+	for (size_t i = 0; i < t->spans; i++) {
+		const struct truth_span *s = &t->span[i];
+		size_t n = strlen(s->machine);
+
+		if (strcmp(s->machine, "host") && !(vm && !strncmp(vm, s->machine, n) && vm[n] == '/'))
+			continue;
+		*from = s->first > *from ? s->first : *from;
+		*to = s->last < *to ? s->last : *to;
+	}
 }
 
 /* A VM that nobody traced has no other name for the analysis than its process. */
@@ -183,6 +198,7 @@ void truth_release(struct truth_file *t)
 	free(t->attr);
 	free(t->clock);
 	free(t->alias);
+	free(t->span);
 	free(t->vcpu);
 	map_release(&t->by_path);
 	strtab_release(&t->strings);

@@ -34,6 +34,11 @@ struct truth_vcpu {
 	int host_tid, host_pid, traced;
 };
 
+struct truth_span {
+	char machine[32];
+	int64_t first, last;  /* host ns of its records */
+};
+
 struct truth_file {
 	struct strtab strings;
 	struct map by_path;  /* string id -> index + 1 in attr */
@@ -41,17 +46,20 @@ struct truth_file {
 	size_t attrs, attr_cap;
 	struct truth_clock *clock;
 	size_t clocks, clock_cap;
+	struct truth_span *span;
+	size_t spans, span_cap;
 	struct truth_vcpu *vcpu;
 	size_t vcpus, vcpu_cap;
 	struct truth_alias *alias;
 	size_t aliases, alias_cap;
 	int64_t begin, end;  /* first and last record of all */
-	int64_t common_begin, common_end;  /* that every trace covers */
 };
 
 bool truth_read(struct truth_file *t, const char *dir);  /* DIR/truth; false: cannot be read, said on stderr */
 void truth_release(struct truth_file *t);
 const struct truth_attr *truth_find(const struct truth_file *t, const char *path);
+/* The time that the traces cover on which the attribute depends: the host's, and the guest's for what belongs to it. */
+void truth_window(const struct truth_file *t, const char *path, int64_t *from, int64_t *to);
 int64_t truth_guest_time(const struct truth_file *t, const char *machine, int64_t host);
 
 #endif

@@ -32,6 +32,7 @@ static const struct { int32_t lo, hi; } delay[OP_KINDS] = {
 	[OP_LOG] = { 900, 2200 },
 	[OP_DUMP_START] = { 3000, 9000 },
 	[OP_DUMP] = { 700, 2500 },
+	[OP_DUMP_NS] = { 300, 900 },
 	[OP_DUMP_END] = { 1000, 3000 },
 	[OP_LEAVE] = { 150, 500 },
 	[OP_EXIT] = { 200, 700 },

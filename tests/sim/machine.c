@@ -5,6 +5,8 @@
 #include "base/mem.h"
 #include "sim.h"
 
+#define REUSED 300  /* ids below are not given a second time, as in Linux */
+
 static const struct track untracked = { 0, NOTHING };
 
 struct thread *thread_new(struct machine *m, uint32_t name, const struct step *prog, int32_t pid, int32_t ppid)
@@ -14,17 +16,17 @@ struct thread *thread_new(struct machine *m, uint32_t name, const struct step *p
 	int32_t tid = m->next_tid;
 	uint32_t gen = t ? t->timer_gen + 1 : 0;  /* of the one whose memory this is: its timers mean nothing now */
 
-	if (m->threads >= TIDS - 300)
+	if (m->threads >= m->tids - REUSED)
 		return NULL;
 	while (m->by_tid[tid])
-		tid = tid + 1 < TIDS ? tid + 1 : 300;
-	m->next_tid = tid + 1 < TIDS ? tid + 1 : 300;
+		tid = tid + 1 < m->tids ? tid + 1 : REUSED;
+	m->next_tid = tid + 1 < m->tids ? tid + 1 : REUSED;
 	if (t)
 		s->free = t->next_free;
 	else
 		t = mem_new(1, sizeof *t);
 	*t = (struct thread){
-		.m = m, .tid = tid, .pid = pid ? pid : tid, .ppid = ppid, .name = name, .affinity = UINT64_MAX,
+		.m = m, .tid = tid, .pid = pid ? pid : tid, .ppid = ppid, .name = name, .ns = ROOT_NS, .affinity = UINT64_MAX,
 		.state = TASK_NEW, .prog = prog, .timer_gen = gen,
 		.status = untracked, .tname = untracked, .tcpu = untracked, .tpid = untracked,
 	};
@@ -111,6 +113,7 @@ struct machine *machine_add(struct sim *s, const char *name, unsigned cpus, bool
 	m->trace_to = INT64_MAX;
 	m->exit_mean = 3 * MS;
 	m->next_request = 1;
+	m->tids = TIDS;
 	m->first = m->last = NOTHING;
 	for (unsigned i = 0; i < cpus; i++)
 		cpu_init(m, i);

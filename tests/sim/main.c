@@ -10,7 +10,8 @@
 #include "simulate.h"
 
 enum { O_SEED = 256, O_DURATION, O_EVENTS, O_PCPUS, O_BEACON, O_HOGS, O_BURST, O_OFFSET, O_DRIFT, O_PERFECT, O_LOST, O_DUP,
-       O_BOGUS, O_JITTER, O_STEP, O_STEP_AT, O_PACKET, O_NO_KVM, O_NO_TRUTH, O_PLAIN, O_BAD_ID, O_MISSING };
+       O_BOGUS, O_JITTER, O_STEP, O_STEP_AT, O_PACKET, O_NO_KVM, O_NO_TRUTH, O_PLAIN, O_BAD_ID, O_MISSING,
+       O_LATE, O_CONTAINERS };
 
 static const struct option option[] = {
 	{ "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' }, { "output", required_argument, NULL, 'o' },
@@ -25,6 +26,7 @@ static const struct option option[] = {
 	{ "packet", required_argument, NULL, O_PACKET }, { "no-kvm", no_argument, NULL, O_NO_KVM },
 	{ "no-truth", no_argument, NULL, O_NO_TRUTH }, { "plain-names", no_argument, NULL, O_PLAIN },
 	{ "bad-vcpu-id", no_argument, NULL, O_BAD_ID }, { "missing", required_argument, NULL, O_MISSING },
+	{ "late", no_argument, NULL, O_LATE }, { "containers", no_argument, NULL, O_CONTAINERS },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -42,6 +44,7 @@ static const char options_text[] =
 	"  --pcpus N               CPUs of the host (1..64)\n"
 	"  --beacon HZ             synchronization beacons per second and vCPU (20); 0 = none\n"
 	"  --hogs N, --burst N     requests: CPU hogs on the host (1), mean requests per burst (3)\n"
+	"  --containers            random: some threads of the host live in a container\n"
 	"  --offset T, --drift PPM of all guests' clocks, instead of the scenario's\n"
 	"  --perfect-clocks        the same as --offset 0 --drift 0\n"
 	"  --packet BYTES          size of the streams' packets (65536)\n"
@@ -49,6 +52,7 @@ static const char options_text[] =
 	"faults:\n"
 	"  --lost SHARE            share of the records to discard, in bursts (0..0.5)\n"
 	"  --missing NAME          do not write that guest's trace, or \"host\" (repeatable)\n"
+	"  --late                  random: some guests' traces begin late or end early\n"
 	"  --no-kvm                no kvm events in the host's trace\n"
 	"  --plain-names           all threads of a VM are called qemu-system-x86\n"
 	"  --bad-vcpu-id           vcpu_id fields hold rubbish\n"
@@ -167,6 +171,10 @@ static bool flag_option(int opt, struct options *o)
 		return o->plain_names = true;
 	case O_BAD_ID:
 		return o->bad_vcpu_id = true;
+	case O_CONTAINERS:
+		return o->containers = true;
+	case O_LATE:
+		return o->late = true;
 	case O_MISSING:
 		if (o->missings < sizeof o->missing / sizeof *o->missing)
 			o->missing[o->missings++] = optarg;

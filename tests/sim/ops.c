@@ -146,9 +146,10 @@ static void fork_op(struct cpu *c, const struct op *op)
 	if (!child)
 		return;  /* all ids in use: fork fails */
 	child->affinity = parent->affinity;
+	child->ns = parent->ns;
 	child->cpu = c->number;
-	RECORD(c, REC_FORK, S(thread_name(parent)), N(parent->tid), N(parent->pid), N(4026531836), S(thread_name(child)),
-	       N(child->tid), N(child->tid), N(child->pid), N(4026531836));
+	RECORD(c, REC_FORK, S(thread_name(parent)), N(parent->tid), N(parent->pid), N(parent->ns), S(thread_name(child)),
+	       N(child->tid), N(child->tid), N(child->pid), N(child->ns));
 	truth_thread(child);
 	cpu_push_front(c, OP_WAKEUP_NEW, child);
 }
@@ -182,6 +183,7 @@ static void dump_op(struct cpu *c, const struct thread *t)
 
 	RECORD(c, REC_DUMP_PROCESS, N(t->tid), N(t->pid), N(t->ppid), S(thread_name(t)), N(0), N(5), N(0),
 	       N(status[t->state]), N(t->cpu), N(UINT64_C(0xffff8b7200000000) + (uint64_t)t->pid * 64));
+	cpu_push_front(c, OP_DUMP_NS, NULL)->a = t->tid;
 }
 
 static void hypercall_op(struct cpu *c, const struct op *op)
@@ -221,7 +223,7 @@ static void sched_op(struct cpu *c, const struct op *op)
 		sched_wakeup(c, op->t, true);
 		break;
 	case OP_MOVE:
-		sched_move(c, op->t, (unsigned)op->a);
+		sched_move(c, op->t, op);
 		break;
 	case OP_PULL:
 		sched_pull(c, op->t);
@@ -295,6 +297,11 @@ void op_run(struct cpu *c, const struct op *op)
 	case OP_DUMP:
 		if (c->m->by_tid[op->a])
 			dump_op(c, c->m->by_tid[op->a]);
+		break;
+	case OP_DUMP_NS:
+		if (c->m->by_tid[op->a])
+			RECORD(c, REC_DUMP_NS, N(op->a), N(op->a), N(c->m->by_tid[op->a]->pid), N(1), N(0),
+			       N(c->m->by_tid[op->a]->ns));
 		break;
 	case OP_DUMP_END:
 		RECORD(c, REC_DUMP_END, N(0));

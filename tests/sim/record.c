@@ -41,6 +41,9 @@ const struct record_class record_class[REC_COUNT] = {
 		{ FIELD_I32, "tid" }, { FIELD_I32, "pid" }, { FIELD_I32, "ppid" }, { FIELD_COMM, "name" }, { FIELD_I32, "type" },
 		{ FIELD_I32, "mode" }, { FIELD_I32, "submode" }, { FIELD_I32, "status" }, { FIELD_U32, "cpu" },
 		{ FIELD_HEX, "file_table_address" } } },
+	[REC_DUMP_NS] = { "lttng_statedump_process_pid_ns", {
+		{ FIELD_I32, "tid" }, { FIELD_I32, "vtid" }, { FIELD_I32, "vpid" }, { FIELD_I32, "vppid" },
+		{ FIELD_I32, "ns_level" }, { FIELD_U32, "ns_inum" } } },
 	[REC_DUMP_END] = { "lttng_statedump_end", { { FIELD_END, "" } } },
 };
 

@@ -24,30 +24,45 @@ static struct machine *host_add(struct sim *s, unsigned pcpus)
 	return m;
 }
 
-/* A guest whose vCPUs may use the pCPUs of `affinity`; its clock is offset ns ahead and drifts by ppb. */
-static struct machine *guest_add(struct sim *s, const char *name, unsigned vcpus, uint64_t affinity, int64_t offset,
-                                 int64_t ppb, struct group *group)
+struct plan {
+	const char *name;
+	unsigned vcpus;
+	uint64_t affinity;     /* pCPUs that its vCPUs may use, 0 = all */
+	int64_t offset, ppb;   /* of its clock against the host's */
+	struct group *group;
+	int64_t from, to;      /* when it is traced, ns after the beginning; 0 = always */
+};
+
+static struct machine *guest_add(struct sim *s, const struct plan *p)
 {
 	struct machine *host = s->machine[0], *m;
+	uint64_t affinity = p->affinity & (host->cpus == 64 ? UINT64_MAX : (UINT64_C(1) << host->cpus) - 1);
 	struct thread *main_thread;
 
-	affinity &= host->cpus == 64 ? UINT64_MAX : (UINT64_C(1) << host->cpus) - 1;
-	if (!affinity)
-		affinity = UINT64_MAX;
-	m = machine_add(s, name, vcpus, false);
-	m->traced = !missing(s, name);
-	clock_set(m, s->opt.have_offset ? s->opt.offset : offset, s->opt.have_drift ? s->opt.drift_ppb : ppb);
+	m = machine_add(s, p->name, p->vcpus, false);
+	m->traced = !missing(s, p->name);
+	m->trace_from = s->begin + p->from;
+	if (p->to)
+		m->trace_to = s->begin + p->to;
+	clock_set(m, s->opt.have_offset ? s->opt.offset : p->offset, s->opt.have_drift ? s->opt.drift_ppb : p->ppb);
 	main_thread = thread_add(host, "qemu-system-x86", workload[WL_QEMU],
 	                         s->begin + rng_range(&s->rng, 1 * MS, 90 * MS), UINT64_MAX);
 	m->qemu_pid = main_thread->pid;
-	for (unsigned i = 0; i < vcpus; i++)
-		vcpu_thread(&m->cpu[i], host, affinity, group);
+	for (unsigned i = 0; i < p->vcpus; i++)
+		vcpu_thread(&m->cpu[i], host, affinity ? affinity : UINT64_MAX, p->group);
 	thread_add(m, "lttng-consumerd", workload[WL_TRACER], m->trace_from + rng_range(&s->rng, 200 * US, 3 * MS), UINT64_MAX);
 	thread_add(m, "kworker/0:1", workload[WL_QEMU], s->begin + rng_range(&s->rng, 1 * MS, 90 * MS), 1);
-	for (unsigned i = 0; i < vcpus && s->opt.beacon_hz; i++)
+	for (unsigned i = 0; i < p->vcpus && s->opt.beacon_hz; i++)
 		thread_add(m, "beacon", workload[WL_BEACON], s->begin + rng_range(&s->rng, 2 * MS, 40 * MS),
 		           UINT64_C(1) << i)->rt = true;
 	return m;
+}
+
+static struct machine *guest(struct sim *s, const char *name, unsigned vcpus, uint64_t affinity, int64_t offset, int64_t ppb)
+{
+	struct plan p = { .name = name, .vcpus = vcpus, .affinity = affinity, .offset = offset, .ppb = ppb };
+
+	return guest_add(s, &p);
 }
 
 static int64_t after(struct sim *s, int64_t ns)
@@ -60,7 +75,7 @@ static int pulse(struct sim *s)
 	struct machine *g;
 
 	host_add(s, 2);
-	g = guest_add(s, "Debian", 1, UINT64_MAX, -5284822 * US, 58, NULL);
+	g = guest(s, "Debian", 1, UINT64_MAX, -5284822 * US, 58);
 	thread_add(g, "wk-pulse", workload[WL_PULSE], after(s, 150 * MS), UINT64_MAX);
 	return 0;
 }
@@ -69,7 +84,7 @@ static int fibonacci(struct sim *s)
 {
 	struct machine *g, *h = host_add(s, 2);
 
-	g = guest_add(s, "Debian", 1, 2, -5422619 * US, 100000, NULL);
+	g = guest(s, "Debian", 1, 2, -5422619 * US, 100000);
 	thread_add(g, "sh", workload[WL_FIB_SHELL], after(s, 400 * MS), UINT64_MAX);
 	thread_add(h, "burnP6", workload[WL_HOG], after(s, 200 * MS), 2);
 	return 0;
@@ -84,8 +99,8 @@ static int critical_task(struct sim *s)
 {
 	struct machine *debian, *ubuntu, *h = host_add(s, 2);
 
-	debian = guest_add(s, "Debian", 1, 1, 3700 * MS, -41000, NULL);
-	ubuntu = guest_add(s, "Ubuntu", 2, 1, -91 * SEC, 76000, NULL);
+	debian = guest(s, "Debian", 1, 1, 3700 * MS, -41000);
+	ubuntu = guest(s, "Ubuntu", 2, 1, -91 * SEC, 76000);
 	thread_add(debian, "spawner", workload[WL_CRITICAL_SHELL], after(s, 300 * MS), UINT64_MAX);
 	timed_hog(ubuntu, "cc", WL_CC, 2100 * MS, 2);
 	timed_hog(h, "burnP6", WL_CC, 2300 * MS, 1);
@@ -97,8 +112,8 @@ static int residual_timer(struct sim *s)
 	struct machine *debian, *ubuntu, *h = host_add(s, 2);
 	struct bare *b = &s->bare[s->bares++];
 
-	debian = guest_add(s, "Debian", 1, 1, 1200 * MS, 20000, NULL);
-	ubuntu = guest_add(s, "Ubuntu", 1, 1, -2 * SEC, -64000, NULL);
+	debian = guest(s, "Debian", 1, 1, 1200 * MS, 20000);
+	ubuntu = guest(s, "Ubuntu", 1, 1, -2 * SEC, -64000);
 	thread_add(debian, "critical_task", workload[WL_HOG], after(s, 300 * MS), UINT64_MAX);
 	timed_hog(ubuntu, "cc", WL_FIBONACCI, 200 * MS, UINT64_MAX);
 	timed_hog(h, "burnP6", WL_HOG, 250 * MS, 1);
@@ -119,8 +134,8 @@ static int overcommit(struct sim *s)
 		struct machine *g;
 
 		snprintf(name, sizeof name, "vm%02d", (int)i);
-		g = guest_add(s, name, 1 + (unsigned)(i % 2), UINT64_MAX, rng_range(&s->rng, -60 * SEC, 60 * SEC),
-		              rng_range(&s->rng, -90000, 90000), NULL);
+		g = guest(s, name, 1 + (unsigned)(i % 2), UINT64_MAX, rng_range(&s->rng, -60 * SEC, 60 * SEC),
+		              rng_range(&s->rng, -90000, 90000));
 		for (int k = 0; k < 3; k++) {
 			enum workload wl = mix[rng_range(&s->rng, 0, 5)];
 
@@ -135,7 +150,7 @@ static int churn(struct sim *s)
 {
 	struct machine *g, *h = host_add(s, 2);
 
-	g = guest_add(s, "Debian", 2, UINT64_MAX, 17 * SEC, 35000, NULL);
+	g = guest(s, "Debian", 2, UINT64_MAX, 17 * SEC, 35000);
 	for (int i = 0; i < 4; i++)
 		thread_add(g, "make", workload[WL_FORKER], after(s, 2 * MS), UINT64_MAX);
 	thread_add(g, "java", workload[WL_THREADED], after(s, 2 * MS), UINT64_MAX);
@@ -149,7 +164,7 @@ static int requests(struct sim *s)
 	struct machine *g, *h = host_add(s, 2);
 	struct thread *server;
 
-	g = guest_add(s, "Debian", 1, 2, -5357583 * US, 100000, NULL);
+	g = guest(s, "Debian", 1, 2, -5357583 * US, 100000);
 	server = thread_add(g, "reqserver", workload[WL_SERVER], NOTHING, UINT64_MAX);
 	server_add(server);
 	thread_add(g, "reqclient", workload[WL_CLIENT], after(s, 100 * MS), UINT64_MAX);
@@ -168,6 +183,10 @@ static void random_threads(struct sim *s, struct machine *m)
 	};
 	int64_t n = rng_range(&s->rng, m->is_host ? 0 : 1, 4);
 
+	if (rng_chance(&s->rng, 350000)) {  /* ids are soon used again */
+		m->next_tid = m->next_tid < 290 ? 290 : m->next_tid;
+		m->tids = 300 + (int32_t)rng_range(&s->rng, 60, 100);
+	}
 	for (int64_t i = 0; i < n; i++) {
 		int64_t k = rng_range(&s->rng, 0, sizeof any / sizeof *any - 1);
 		uint64_t affinity = rng_chance(&s->rng, 300000) ? UINT64_C(1) << rng_range(&s->rng, 0, (int64_t)m->cpus - 1)
@@ -178,6 +197,43 @@ static void random_threads(struct sim *s, struct machine *m)
 	}
 }
 
+static struct group *random_group(struct sim *s)
+{
+	struct group *g = &s->group[s->groups++];
+
+	g->period = rng_range(&s->rng, 5, 40) * MS;
+	g->quota = g->period * rng_range(&s->rng, 20, 90) / 100;
+	queue_push(&s->queue, s->begin + g->period, DUE_PERIOD, g, 0);
+	return g;
+}
+
+static struct plan random_plan(struct sim *s, const char *name)
+{
+	struct plan p = { .name = name };
+	int64_t span = s->end == INT64_MAX ? SEC : s->end - s->begin;
+
+	p.vcpus = (unsigned)rng_range(&s->rng, 1, 3);
+	p.affinity = rng_chance(&s->rng, 300000) ? rng_next(&s->rng) : UINT64_MAX;
+	p.offset = rng_range(&s->rng, -3600 * SEC, 3600 * SEC);
+	p.ppb = rng_range(&s->rng, -150000, 150000);
+	p.group = rng_chance(&s->rng, 250000) ? random_group(s) : NULL;
+	if (s->opt.late && rng_chance(&s->fault, 400000))
+		p.from = rng_range(&s->fault, 0, span / 4);
+	if (s->opt.late && rng_chance(&s->fault, 400000))
+		p.to = span - rng_range(&s->fault, 0, span / 4);
+	return p;
+}
+
+/* Some threads of the host live in a container: another pid namespace. */
+static void random_container(struct sim *s, struct machine *h)
+{
+	uint32_t ns = (uint32_t)(4026532000 + rng_range(&s->rng, 1, 900));
+
+	for (int64_t n = rng_range(&s->rng, 1, 3); n > 0; n--)
+		thread_add(h, "nginx", workload[rng_chance(&s->rng, 500000) ? WL_SLEEPER : WL_FORKER],
+		           after(s, rng_range(&s->rng, 1 * MS, 50 * MS)), UINT64_MAX)->ns = ns;
+}
+
 static int random_scenario(struct sim *s)
 {
 	static const char *const name[] = { "Debian", "Ubuntu", "Fedora" };
@@ -186,19 +242,13 @@ static int random_scenario(struct sim *s)
 	struct machine *h = host_add(s, pcpus);
 
 	random_threads(s, h);
+	if (s->opt.containers)
+		random_container(s, h);
 	for (int64_t i = 0; i < guests; i++) {
-		struct group *group = NULL;
+		struct plan p = random_plan(s, name[i]);
 		struct machine *g;
-		uint64_t affinity = rng_chance(&s->rng, 300000) ? rng_next(&s->rng) : UINT64_MAX;
 
-		if (rng_chance(&s->rng, 250000)) {
-			group = &s->group[s->groups++];
-			group->period = rng_range(&s->rng, 5, 40) * MS;
-			group->quota = group->period * rng_range(&s->rng, 20, 90) / 100;
-			queue_push(&s->queue, s->begin + group->period, DUE_PERIOD, group, 0);
-		}
-		g = guest_add(s, name[i], (unsigned)rng_range(&s->rng, 1, 3), affinity,
-		              rng_range(&s->rng, -3600 * SEC, 3600 * SEC), rng_range(&s->rng, -150000, 150000), group);
+		g = guest_add(s, &p);
 		g->exit_mean = rng_range(&s->rng, 200 * US, 8 * MS);
 		random_threads(s, g);
 		if (rng_chance(&s->rng, 350000)) {

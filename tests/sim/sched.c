@@ -136,9 +136,26 @@ static bool preempts(struct cpu *c, const struct thread *t)
 	return !t->rt && c->cur->vruntime - t->vruntime > GRANULARITY;
 }
 
+static bool m_idle(const struct machine *m, unsigned cpu)
+{
+	return m->cpu[cpu].cur->idle && !m->cpu[cpu].ops;
+}
+
+/* The second half of a wakeup happens here, or on an idle destination, which gets an interrupt for it. */
+static void wake_on(struct cpu *c, struct thread *t, unsigned dest, bool remote)
+{
+	if (!remote) {
+		cpu_push_front(c, OP_WAKEUP, t);
+		return;
+	}
+	cpu_push(&c->m->cpu[dest], OP_WAKEUP, t);
+	cpu_interrupt(&c->m->cpu[dest]);
+}
+
 void sched_waking(struct cpu *c, struct thread *t)
 {
 	unsigned dest;
+	bool remote;
 
 	if (t->state != TASK_BLOCKED || t->waking) {
 		if (t->state == TASK_RUNNING && t->want != WANT_RUN)
@@ -149,18 +166,27 @@ void sched_waking(struct cpu *c, struct thread *t)
 	t->timer_gen++;
 	RECORD(c, REC_WAKING, S(thread_name(t)), N(t->tid), N(record_prio(t)), N(t->cpu));
 	dest = place(t);
-	cpu_push_front(c, OP_WAKEUP, t)->a = dest;
-	if (dest != t->cpu)
-		cpu_push_front(c, OP_MOVE, t)->a = dest;
+	remote = !c->host && dest != c->number && m_idle(c->m, dest) && rng_chance(&c->m->sim->rng, 500000);
+	if (dest != t->cpu) {
+		struct op *op = cpu_push_front(c, OP_MOVE, t);
+
+		op->a = dest;
+		op->b = remote;
+	} else {
+		wake_on(c, t, dest, remote);
+	}
 }
 
 /* A thread that wakes goes to another CPU. */
-void sched_move(struct cpu *c, struct thread *t, unsigned dest)
+void sched_move(struct cpu *c, struct thread *t, const struct op *op)
 {
+	unsigned dest = (unsigned)op->a;
+
 	RECORD(c, REC_MIGRATE, S(thread_name(t)), N(t->tid), N(record_prio(t)), N(t->cpu), N(dest));
 	t->vruntime += t->m->cpu[dest].min_vruntime - t->m->cpu[t->cpu].min_vruntime;
 	t->cpu = dest;
 	truth_thread(t);
+	wake_on(c, t, dest, op->b);
 }
 
 void sched_wakeup(struct cpu *c, struct thread *t, bool is_new)

@@ -27,6 +27,7 @@
 
 #define TIDS 32768            /* thread ids are 1 .. TIDS - 1, reused after death as Linux does */
 #define CPUS_MOST 64          /* per machine: affinities are bit masks */
+#define ROOT_NS 4026531836u   /* the initial pid namespace */
 #define SYNC_NR 0x56534e43    /* hypercall number of the beacon */
 
 struct sim;
@@ -66,7 +67,7 @@ void queue_release(struct queue *q);
 enum op_kind {
 	OP_NOP, OP_WAKING, OP_WAKEUP, OP_MOVE, OP_PULL, OP_SWITCH, OP_TICK,
 	OP_TIMER_ENTRY, OP_TIMER_EXIT, OP_IRQ_ENTRY, OP_IRQ_EXIT, OP_SOFTIRQ_ENTRY, OP_SOFTIRQ_EXIT,
-	OP_FORK, OP_WAKEUP_NEW, OP_EXEC, OP_QUIT, OP_LOG, OP_DUMP_START, OP_DUMP, OP_DUMP_END,
+	OP_FORK, OP_WAKEUP_NEW, OP_EXEC, OP_QUIT, OP_LOG, OP_DUMP_START, OP_DUMP, OP_DUMP_NS, OP_DUMP_END,
 	OP_LEAVE,                                                 /* guest: something that makes the CPU exit */
 	OP_EXIT, OP_HYPERCALL, OP_USEREXIT, OP_INJECT, OP_ENTRY,  /* host: KVM */
 	OP_DELIVER, OP_UNTHROTTLE,
@@ -115,6 +116,7 @@ struct thread {
 	struct group *group;     /* bandwidth group, or NULL */
 	int32_t tid, pid, ppid;
 	uint32_t name;           /* string id */
+	uint32_t ns;             /* pid namespace */
 	uint64_t affinity;       /* bit per CPU */
 	unsigned cpu;            /* runs on, is queued on, or ran on last */
 	uint8_t state;           /* enum task_state */
@@ -190,6 +192,7 @@ struct machine {
 	struct cpu *cpu;
 	struct thread **by_tid;        /* TIDS pointers */
 	int32_t next_tid, threads;
+	int32_t tids;                  /* ids end here and begin again: pid_max */
 	struct clock_part clock[8];
 	unsigned clocks;
 	int64_t boot_guest;            /* ns: the machine's clock when its CLOCK_MONOTONIC was 0 */
@@ -214,7 +217,7 @@ struct options {
 	int64_t sync_jitter;           /* ns */
 	int64_t step, step_at;         /* ns; per million of the duration */
 	int64_t packet;                /* bytes */
-	bool no_kvm, no_truth, plain_names, bad_vcpu_id;
+	bool no_kvm, no_truth, plain_names, bad_vcpu_id, late, containers;
 	const char *missing[16];
 	unsigned missings;
 };
@@ -264,7 +267,7 @@ void irq_begin(struct cpu *c, const struct irq *q);
 /* sched.c */
 void sched_waking(struct cpu *c, struct thread *t);
 void sched_wakeup(struct cpu *c, struct thread *t, bool is_new);
-void sched_move(struct cpu *c, struct thread *t, unsigned dest);
+void sched_move(struct cpu *c, struct thread *t, const struct op *op);
 void sched_pull(struct cpu *c, struct thread *t);
 void sched_switch(struct cpu *c);
 void sched_tick(struct cpu *c);

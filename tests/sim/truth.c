@@ -20,10 +20,11 @@ static const char *const leaf[] = {
 	[TRACK_CPU] = "CPU", [TRACK_PID] = "PID",
 };
 
-static void write_value(struct sim *s, enum track_kind kind, const struct machine *m, int64_t value)
+static void write_rest(struct sim *s, enum track_kind kind, int64_t start, int64_t end, int64_t value)
 {
 	FILE *f = s->truth->interval;
 
+	fprintf(f, ",%" PRId64 ",%" PRId64 ",", start, end);
 	switch (kind) {
 	case TRACK_VSTATUS:
 		fputs(vcpu_name[value], f);
@@ -41,7 +42,7 @@ static void write_value(struct sim *s, enum track_kind kind, const struct machin
 		fprintf(f, "%" PRId64, value);
 		break;
 	}
-	(void)m;
+	putc('\n', f);
 }
 
 void truth_interval(struct sim *s, enum track_kind kind, const struct machine *m, int64_t id, const struct track *k,
@@ -57,9 +58,11 @@ void truth_interval(struct sim *s, enum track_kind kind, const struct machine *m
 	else
 		fprintf(f, "/Virtual Machines/%s/", m->name);
 	fprintf(f, kind >= TRACK_STATUS ? "Threads/%" PRId64 "/%s" : "CPUs/CPU%" PRId64 "/%s", id, leaf[kind]);
-	fprintf(f, ",%" PRId64 ",%" PRId64 ",", start, end);
-	write_value(s, kind, m, k->value);
-	putc('\n', f);
+	write_rest(s, kind, start, end, k->value);
+	if (!m->is_host || kind < TRACK_STATUS || m->by_tid[id]->ns == ROOT_NS)
+		return;
+	fprintf(f, "/Containers/pidns-%u/Threads/%" PRId64 "/%s", m->by_tid[id]->ns, id, leaf[kind]);
+	write_rest(s, kind, start, end, k->value);
 }
 
 static void set(struct sim *s, enum track_kind kind, const struct machine *m, int64_t id, struct track *k, int64_t value)
