@@ -156,6 +156,8 @@ static int write_chunk(struct history_builder *b, struct leaf *leaf, uint64_t *d
 	if (!p)
 		return -1;
 	uint64_t offset = out_tell(&b->out);
+	if (offset != PLACE_OFFSET(offset))
+		return error_set(err, STATUS_INPUT, NULL, "cannot write %s: it would be larger than 256 TiB", b->out.path);
 	size_t size = chunk_put(p, duration, value, n, state);
 	out_commit(&b->out, size);
 	s.place = offset | (uint64_t)size << 48;
