@@ -211,35 +211,41 @@ int out_write_at(struct out *o, const void *data, size_t size, uint64_t offset, 
 	return write_all(o->fd, data, size, (int64_t)offset) ? out_cannot_write(o, err) : 0;
 }
 
-/* Gives the nameless file a temporary name, because a link cannot replace an existing file but a rename can. */
-static int name_file(struct out *o)
+/* Gives the nameless file its name; where a file has that name already, a temporary one, because a link cannot
+ * replace a file but a rename can. */
+static int name_file(struct out *o, const char *name)
 {
 	char from[32];
 	snprintf(from, sizeof from, "/proc/self/fd/%d", o->fd);
-	for (unsigned n = 0; n < TEMP_TRIES; n++) {
-		char *to = temp_name(o, n);
-		if (!linkat(AT_FDCWD, from, o->dir_fd, to, AT_SYMLINK_FOLLOW)) {
-			o->temp = to;
-			return 0;
-		}
-		free(to);
-		if (errno != EEXIST)
-			break;
+	int result = linkat(AT_FDCWD, from, o->dir_fd, name, AT_SYMLINK_FOLLOW);
+	for (unsigned n = 0; result && errno == EEXIST && n < TEMP_TRIES; n++) {
+		char *temp = temp_name(o, n);
+		result = linkat(AT_FDCWD, from, o->dir_fd, temp, AT_SYMLINK_FOLLOW);
+		if (!result)
+			o->temp = temp;
+		else
+			free(temp);
 	}
-	return -1;
+	return result;
+}
+
+static int take_name(struct out *o, const char *name)
+{
+	if (fsync(o->fd) || (!o->temp && name_file(o, name)))
+		return -1;
+	if (o->temp && renameat(o->dir_fd, o->temp, o->dir_fd, name))
+		return -1;
+	free(o->temp);
+	o->temp = NULL;
+	return 0;
 }
 
 int out_publish(struct out *o, struct error *err)
 {
-	int result = 0;
 	char *copy = mem_dup(o->path);
-	if (fsync(o->fd) || (!o->temp && name_file(o)) || renameat(o->dir_fd, o->temp, o->dir_fd, basename(copy))) {
-		result = out_cannot_write(o, err);
-	} else {
-		free(o->temp);
-		o->temp = NULL;
+	int result = take_name(o, basename(copy)) ? out_cannot_write(o, err) : 0;
+	if (!result)
 		fsync(o->dir_fd);  /* a folder that cannot be synced costs durability only */
-	}
 	free(copy);
 	out_discard(o);
 	return result;

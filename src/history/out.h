@@ -1,8 +1,9 @@
 /* The file while it is written: buffered, checksummed block by block, and nameless until it is complete.
  *
  * Where the file system can, the file has no name at all (O_TMPFILE), so that not even kill -9 leaves anything
- * behind; elsewhere it is ".NAME.PID-N.tmp" beside its final name.  It takes its name by rename after fsync:
- * two builders of one file each finish whole, the later one stays; a reader keeps the file that it opened. */
+ * behind; elsewhere it is ".NAME.PID-N.tmp" beside its final name.  It takes its name after fsync, by link, or by
+ * rename when it replaces a file (it then has the temporary name for a moment): two builders of one file each
+ * finish whole, the later one stays; a reader keeps the file that it opened. */
 #ifndef STEALSCOPE_HISTORY_OUT_H
 #define STEALSCOPE_HISTORY_OUT_H
 
