@@ -271,6 +271,48 @@ static void test_lost_on_guest(void **state)
 	teardown();
 }
 
+/* After a loss the next mention of a thread tells what it was since the loss was over. */
+static void test_recovered(void **state)
+{
+	struct event ev[] = {
+		event(5, EV_TIMER_ENTRY, 1, 20), event(10, EV_LOST, 1, -1), event(25, EV_WAKING, 0, 0),
+		event(40, EV_TIMER_ENTRY, 0, 0), event(60, EV_WAKING, 1, 20), event(61, EV_WAKING, 1, 20),
+		event(70, EV_SWITCH, 1, 20), event(80, EV_SWITCH, 1, 30), event(90, EV_WAKING, 1, 40), event(95, EV_FORK, 1, 40),
+		event(96, EV_WAKING, 1, 40),
+	};
+	struct start start = START_INIT;
+	(void)state;
+	ev[1].lost.end = 30;
+	ev[2].wake.tid = 10;   /* while events of CPU 1 were still lost: proves 10, for that moment */
+	ev[4].wake.tid = 11;   /* slept since 30 */
+	ev[5].wake.tid = 154;  /* a vCPU slept, too */
+	for (int i = 6; i <= 7; i++) {
+		ev[i].sw.prev_tid = i == 6 ? 20 : 30;
+		ev[i].sw.next_tid = i == 6 ? 30 : 40;
+		ev[i].sw.prev_state = RUN_BLOCKED;
+	}
+	ev[8].wake.tid = 20;   /* it ran in between: this says nothing of the time before */
+	ev[9].fork.child_tid = 50;
+	ev[10].wake.tid = 50;  /* it did not exist */
+	for (size_t i = 0; i < COUNT(ev); i++)
+		start_feed(&start, &ev[i]);
+	setup_full(true, true, false, false);
+	assert_int_equal(model_begin(model, 0, 0, &start, NULL), 0);
+	for (size_t i = 0; i < COUNT(ev); i++)
+		feed(0, ev[i]);
+	expect("/Host/Threads/20/Status", 5, THREAD_RUNNING);
+	expect("/Host/Threads/20/Status", 40, THREAD_UNKNOWN);
+	expect("/Host/Threads/20/Status", 60, THREAD_RUNNING);
+	expect("/Host/Threads/11/Status", 25, HISTORY_NULL);
+	expect("/Host/Threads/11/Status", 40, THREAD_BLOCKED);
+	expect("/Host/Threads/154/Status", 40, THREAD_BLOCKED);
+	expect(VCPU, 40, VCPU_IDLE);
+	expect("/Host/Threads/30/Status", 40, THREAD_PREEMPTED);
+	expect("/Host/Threads/50/Status", 94, HISTORY_NULL);
+	start_release(&start);
+	teardown();
+}
+
 /* Without any lost record: a switch that contradicts what was believed costs certainty, not consistency. */
 static void test_contradictions(void **state)
 {
@@ -412,7 +454,6 @@ static void test_begin_and_end(void **state)
 	ev.wake.tid = 303;  /* after a loss it may have come into being since */
 	start_feed(&start, &ev);
 	assert_int_equal(model_begin(model, 0, 20, &start, NULL), 0);
-	start_release(&start);
 	expect("/Host/CPUs/CPU1/Current Thread", 20, 154);
 	expect("/Host/CPUs/CPU0/Current Thread", 20, 310);
 	expect("/Host/Threads/154/Status", 20, THREAD_RUNNING);
@@ -442,6 +483,7 @@ static void test_begin_and_end(void **state)
 	expect("/Host/CPUs/CPU1/Current Thread", 80, HISTORY_NULL);
 	expect("/Host/Threads/154/Status", 80, HISTORY_NULL);
 	assert_int_equal(model->machine[0]->thread.len, 0);
+	start_release(&start);
 	teardown();
 }
 
@@ -553,6 +595,7 @@ int main(void)
 		cmocka_unit_test(test_guest_switch_while_out),
 		cmocka_unit_test(test_lost_on_host),
 		cmocka_unit_test(test_lost_on_guest),
+		cmocka_unit_test(test_recovered),
 		cmocka_unit_test(test_contradictions),
 		cmocka_unit_test(test_nested),
 		cmocka_unit_test(test_many_vms),

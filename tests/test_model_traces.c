@@ -340,11 +340,6 @@ static void test_lost(void **state)
 
 int main(int argc, char **argv)
 {
-	if (argc > 2) {  /* `test_model_traces ARGS LOSS-SEED|0`: one simulation, for the curious */
-		snprintf(tmp, sizeof tmp, "/tmp");
-		check_truth(argv[1], strtoull(argv[2], NULL, 10));
-		return 0;
-	}
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bundled),
 		cmocka_unit_test(test_recorded),
@@ -353,10 +348,14 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_lost),
 	};
 	const char *base = getenv("TMPDIR");
+	int failed = 0;
 	snprintf(tmp, sizeof tmp, "%s/test_model.XXXXXX", base ? base : "/tmp");
 	if (!mkdtemp(tmp))
 		return 99;
-	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	if (argc > 2)  /* `test_model_traces ARGS LOSS-SEED|0`: one simulation, for the curious */
+		check_truth(argv[1], strtoull(argv[2], NULL, 10));
+	else
+		failed = cmocka_run_group_tests(tests, NULL, NULL);
 	rmdir(tmp);
 	return failed;
 }

@@ -18,6 +18,7 @@ struct run {
 	const struct trace **trace;
 	const struct clock_map **clock;
 	struct band *band;  /* the host's is not used */
+	struct start *start;
 	size_t n;
 	uint64_t total;  /* events to expect */
 };
@@ -45,6 +46,7 @@ static void run_init(struct run *r, const struct sync_result *sync, const struct
 	*r = (struct run){
 		.options = options, .setup = mem_new(n, sizeof *r->setup), .trace = mem_new(n, sizeof *r->trace),
 		.clock = mem_new(n, sizeof *r->clock), .band = mem_new(n, sizeof *r->band),
+		.start = mem_new(n, sizeof *r->start),
 	};
 	add_machine(r, "host", sync->host, NULL);
 	for (size_t i = 0; i < sync->vms; i++) {
@@ -64,6 +66,9 @@ static void run_release(struct run *r)
 	free(r->trace);
 	free(r->clock);
 	free(r->band);
+	for (size_t i = 0; i < r->n; i++)
+		start_release(&r->start[i]);
+	free(r->start);
 }
 
 static int tick(const struct run *r, const struct model *m, struct error *err)
@@ -74,14 +79,10 @@ static int tick(const struct run *r, const struct model *m, struct error *err)
 	return error_set(err, STATUS_CANCELLED, NULL, "model: cancelled");
 }
 
-static int begin(struct model *m, const struct merge_stream *s, struct error *err)
+static int begin(const struct run *r, struct model *m, const struct merge_stream *s, struct error *err)
 {
-	struct start start = START_INIT;
-	int r = start_look(&start, s->trace, err);
-	if (r == 0)
-		r = model_begin(m, s->machine, s->t, &start, err);
-	start_release(&start);
-	return r;
+	struct start *start = &r->start[s->machine];
+	return start_look(start, s->trace, err) < 0 ? -1 : model_begin(m, s->machine, s->t, start, err);
 }
 
 static int feed(const struct run *r, struct model *m, const struct merge_stream *s, struct error *err)
@@ -113,7 +114,7 @@ static int replay(const struct run *r, struct model *m, struct merge *merge, str
 		if (s->t < span->begin)
 			span->begin = s->t;
 		if (s->what == MERGE_BEGIN)
-			result = begin(m, s, err);
+			result = begin(r, m, s, err);
 		else if (s->what == MERGE_EVENT)
 			result = feed(r, m, s, err);
 		else if (s->t <= last_moment(merge))  /* others go on; else the history closes everything */

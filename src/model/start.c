@@ -5,35 +5,60 @@
 #include "base/mem.h"
 #include "base/states.h"
 
+#define INDEX_BITS 40
+
 void start_release(struct start *s)
 {
 	free(s->thread);
+	free(s->epoch);
 	free(s->cpu);
 	map_release(&s->seen);
 	*s = (struct start)START_INIT;
 }
 
-static struct start_thread *mentioned(const struct start *s, int64_t tid)
+static void begin_epoch(struct start *s)
+{
+	*ARRAY_PUSH(s->epoch, s->epochs, s->epoch_cap) = s->threads;
+}
+
+void start_epoch(const struct start *s, size_t epoch, size_t *from, size_t *to)
+{
+	*from = epoch < s->epochs ? s->epoch[epoch] : s->threads;
+	*to = epoch + 1 < s->epochs ? s->epoch[epoch + 1] : s->threads;
+}
+
+/* Notes that a TID is mentioned: true when that is the first time in this epoch. */
+static bool mention(struct start *s, int64_t tid, struct start_thread **th)
+{
+	*th = NULL;
+	if (tid <= 0 || tid > INT32_MAX)
+		return false;
+	uint64_t *slot = map_put(&s->seen, (uint64_t)tid, NULL);
+	if (*slot >> INDEX_BITS == s->epochs) {
+		uint64_t index = *slot & ((1ULL << INDEX_BITS) - 1);
+		*th = index ? &s->thread[index - 1] : NULL;
+		return false;
+	}
+	*slot = (uint64_t)s->epochs << INDEX_BITS;
+	return true;
+}
+
+static struct start_thread *mentioned(struct start *s, int64_t tid)
 {
 	uint64_t *slot = tid > 0 ? map_find(&s->seen, (uint64_t)tid) : NULL;
-	return slot && *slot ? &s->thread[*slot - 1] : NULL;
+	uint64_t index = slot && *slot >> INDEX_BITS == s->epochs ? *slot & ((1ULL << INDEX_BITS) - 1) : 0;
+	return index ? &s->thread[index - 1] : NULL;
 }
 
 /* The first mention of a TID: the thread to fill in, or NULL when the TID was mentioned before. */
-static struct start_thread *first(struct start *s, int64_t tid, int8_t sched)
+static struct start_thread *first(struct start *s, int64_t tid, int8_t sched, int64_t at)
 {
-	struct start_thread *th = mentioned(s, tid);
-	if (tid <= 0 || tid > INT32_MAX)
-		return NULL;
-	if (!th) {
-		bool is_new;
-		uint64_t *slot = map_put(&s->seen, (uint64_t)tid, &is_new);
-		if (!is_new)
-			return NULL;
+	struct start_thread *th;
+	if (mention(s, tid, &th)) {
 		th = ARRAY_PUSH(s->thread, s->threads, s->thread_cap);
-		*slot = s->threads;
-		*th = (struct start_thread){ .tid = (int32_t)tid, .pid = -1, .cpu = -1 };
-	} else if (!th->pending) {
+		*th = (struct start_thread){ .tid = (int32_t)tid, .pid = -1, .cpu = -1, .at = at };
+		*map_find(&s->seen, (uint64_t)tid) |= s->threads;
+	} else if (!th || !th->pending) {
 		return NULL;
 	}
 	th->pending = false;
@@ -68,7 +93,7 @@ static void current_of_cpu(struct start *s, struct start_cpu *c, uint32_t number
 	c->tid = (int32_t)tid;
 	c->comm = is_switch ? name_id(ev->sw.prev_comm) : ev->comm;
 	c->pid = tid == ev->tid ? ev->pid : -1;
-	struct start_thread *th = first(s, tid, THREAD_RUNNING);
+	struct start_thread *th = first(s, tid, THREAD_RUNNING, ev->ts);
 	if (th)
 		th->cpu = (int32_t)number;
 }
@@ -90,7 +115,7 @@ static void on_process(struct start *s, const struct event *ev)
 	             : ev->process.status == 1 || ev->process.status == 2 ? THREAD_PREEMPTED : THREAD_UNKNOWN;
 	if (ev->process.status == 3 || ev->process.status == 4 || ev->process.status == 7)
 		return;
-	struct start_thread *th = first(s, ev->process.tid, sched);
+	struct start_thread *th = first(s, ev->process.tid, sched, ev->ts);
 	if (th && ev->process.cpu >= 0 && ev->process.cpu <= UINT16_MAX)
 		th->cpu = (int32_t)ev->process.cpu;
 	if (!th)
@@ -107,7 +132,8 @@ static void on_switch(struct start *s, const struct event *ev)
 {
 	/* Where nobody records wakeups, a thread that is switched in may just as well have slept. */
 	bool moved = mentioned(s, ev->sw.next_tid);
-	struct start_thread *th = first(s, ev->sw.next_tid, s->wakeups || s->wakings ? THREAD_PREEMPTED : THREAD_UNKNOWN);
+	int8_t sched = s->wakeups || s->wakings ? THREAD_PREEMPTED : THREAD_UNKNOWN;
+	struct start_thread *th = first(s, ev->sw.next_tid, sched, ev->ts);
 	if (!th)
 		return;
 	if (!moved)
@@ -118,12 +144,21 @@ static void on_switch(struct start *s, const struct event *ev)
 void start_feed(struct start *s, const struct event *ev)
 {
 	struct start_thread *th;
-	s->over = s->over || ev->kind == EV_LOST;
-	if (s->over)
+	if (!s->epochs || ev->kind == EV_LOST)
+		begin_epoch(s);
+	if (ev->kind == EV_LOST && s->epochs == 1)
+		begin_epoch(s);  /* lost right at the beginning, of which there is nothing to say */
+	if (ev->kind == EV_LOST)
 		return;
-	struct start_cpu *c = cpu_at(s, ev->cpu);
-	current_of_cpu(s, c, ev->cpu, ev);
-	mode_of_cpu(c, ev);
+	if (s->epochs == 1) {
+		struct start_cpu *c = cpu_at(s, ev->cpu);
+		current_of_cpu(s, c, ev->cpu, ev);
+		mode_of_cpu(c, ev);
+	} else {  /* who runs is no news here, but it is a mention */
+		first(s, ev->tid, THREAD_RUNNING, ev->ts);
+		if (ev->kind == EV_SWITCH)
+			first(s, ev->sw.prev_tid, THREAD_RUNNING, ev->ts);
+	}
 	switch (ev->kind) {
 	case EV_SWITCH:
 		on_switch(s, ev);
@@ -132,7 +167,7 @@ void start_feed(struct start *s, const struct event *ev)
 	case EV_WAKEUP:
 		s->wakeups += ev->kind == EV_WAKEUP;
 		s->wakings += ev->kind == EV_WAKING;
-		th = first(s, ev->wake.tid, THREAD_BLOCKED);
+		th = first(s, ev->wake.tid, THREAD_BLOCKED, ev->ts);
 		if (!th)
 			break;
 		th->comm = name_id(ev->wake.comm);
@@ -141,13 +176,12 @@ void start_feed(struct start *s, const struct event *ev)
 			th->cpu = (int32_t)ev->wake.target_cpu;
 		break;
 	case EV_MIGRATE:
-		th = first(s, ev->migrate.tid, THREAD_UNKNOWN);
+		th = first(s, ev->migrate.tid, THREAD_UNKNOWN, ev->ts);
 		if (th)
 			th->pending = true;
 		break;
 	case EV_FORK:
-		if (ev->fork.child_tid > 0)
-			map_put(&s->seen, (uint64_t)ev->fork.child_tid, NULL);  /* value 0 when it is new */
+		mention(s, ev->fork.child_tid, &th);
 		break;
 	case EV_PROCESS:
 		on_process(s, ev);
@@ -194,8 +228,11 @@ int start_look(struct start *s, const struct trace *trace, struct error *err)
 	struct trace_cursor *c = trace_cursor_open(trace, kinds, -1, err);
 	if (!c)
 		return -1;
-	for (long n = 0; n < START_EVENTS && !s->over && (got = trace_cursor_next(c, &ev, err)) > 0; n++)
+	for (long n = 0; n < START_EVENTS && (got = trace_cursor_next(c, &ev, err)) > 0; n++)
 		start_feed(s, &ev);
 	trace_cursor_close(c);
-	return got < 0 ? -1 : look_at_quiet_cpus(s, trace, err);
+	if (got >= 0)
+		got = look_at_quiet_cpus(s, trace, err);
+	map_release(&s->seen);
+	return got;
 }

@@ -1,10 +1,10 @@
-/* What was already true when a machine's trace began.
+/* What is true before anything tells it: when a machine's trace begins, and after each loss of events.
  *
  * A trace tells of changes; the first event that names a thread also tells what it was before: a thread that is
  * switched out ran, one that is woken slept, one that is switched in had waited.  Looking ahead finds that out, so
- * that the history can say it from the first moment on.  It looks at no more than START_EVENTS events and stops
- * where events were lost, because from there on a first mention proves nothing about the beginning.
- * Memory: the TIDs seen in that many events, 17 to 34 bytes each, and the threads that live at the beginning. */
+ * that the history can say it from the first moment on.  A loss begins a new epoch: what was found so far ends there,
+ * and first mentions count anew; they hold from the end of the loss on.  It looks at START_EVENTS events and no more.
+ * Memory: the TIDs seen in that many events, 17 to 34 bytes each, and per epoch the threads mentioned in it. */
 #ifndef STEALSCOPE_MODEL_START_H
 #define STEALSCOPE_MODEL_START_H
 
@@ -21,6 +21,7 @@ struct start_thread {
 	int32_t tid, pid, cpu;  /* pid, cpu: -1 unknown */
 	uint32_t comm;          /* string id, 0 unknown */
 	int8_t sched;           /* enum thread_state */
+	int64_t at;             /* ns, clock of the machine: the first mention */
 	bool pending;           /* it was moved between CPUs; what it was before, the next mention tells */
 	int64_t ns;             /* pid namespace, 0 unknown */
 };
@@ -34,19 +35,22 @@ struct start_cpu {
 };
 
 struct start {
-	struct start_thread *thread;
+	struct start_thread *thread;  /* those of epoch e: thread[epoch[e]] up to those of the next */
 	size_t threads, thread_cap;
-	struct start_cpu *cpu;
+	size_t *epoch;
+	size_t epochs, epoch_cap;     /* epoch 0, the beginning, is there from the first event on */
+	struct start_cpu *cpu;        /* at the beginning */
 	uint32_t cpus;
 	uint64_t wakeups, wakings;
-	struct map seen;        /* TID -> index + 1 in thread, 0 for those that came later */
-	bool over;              /* events were lost: nothing after this counts */
+	struct map seen;        /* TID -> epoch << 40 | index + 1 in thread, or 0 for those that came into being in it */
 };
 
 #define START_INIT { .thread = NULL }
 
 void start_release(struct start *s);
 void start_feed(struct start *s, const struct event *ev);
+/* The threads of an epoch: thread[*from .. *to - 1]. */
+void start_epoch(const struct start *s, size_t epoch, size_t *from, size_t *to);
 /* Reads the beginning of a trace. */
 int start_look(struct start *s, const struct trace *trace, struct error *err);
 

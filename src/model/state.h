@@ -97,6 +97,10 @@ struct machine {
 	bool has_kvm;           /* its trace has kvm entries and exits */
 	bool waking_moves;      /* it has sched_waking but no sched_wakeup */
 	bool lossy;             /* events were lost */
+	const struct start *start;  /* what looking ahead found, borrowed; or NULL */
+	size_t epoch;           /* losses so far */
+	int64_t lost_until;     /* ns, clock of the machine: when they are all over */
+	bool lost_pending;      /* what looking ahead tells of the time after them has not been taken over yet */
 	int64_t begin;          /* ns host time, of its trace */
 	int64_t unknown;        /* ns of its CPUs' time of which nobody knows what ran, as far as that is over */
 	uint64_t contradictions;  /* events that do not follow from those before */
