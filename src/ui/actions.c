@@ -55,9 +55,10 @@ static void fold(struct app *app)
 	if (!rows_toggle(&app->rows, at)) {  /* a thread: fold what holds it */
 		int32_t home = id.kind == ROW_THREAD ? app->rows.info[id.index].home : -1;
 		uint32_t m = row_machine(&app->topo, id);
+		struct row_id whole = { ROW_MACHINE, m };
 		at = rows_find(&app->rows, home >= 0 ? (struct row_id){ ROW_CPU, (uint32_t)home }
 		                                     : (struct row_id){ ROW_GROUP, m });
-		if (!rows_toggle(&app->rows, at) && !rows_toggle(&app->rows, rows_find(&app->rows, (struct row_id){ ROW_MACHINE, m })))
+		if (!rows_toggle(&app->rows, at) && !rows_toggle(&app->rows, rows_find(&app->rows, whole)))
 			app_say(app, "nothing to fold here");
 	}
 	app_select(app, rows_find_near(&app->rows, id));
@@ -86,7 +87,8 @@ static void hide_idle(struct app *app)
 	rows_build(&app->rows);
 	app_select(app, rows_find_near(&app->rows, app->view.row));
 	if (app->rows.hide_idle)
-		app_say(app, "%zu threads that wanted a CPU for less than 10 ms (or 0.1 %% of the trace) are hidden", app->rows.hidden);
+		app_say(app, "%zu threads that wanted a CPU for less than 10 ms (or 0.1 %% of the trace) are hidden",
+		        app->rows.hidden);
 	else
 		app_say(app, "all threads are shown");
 }

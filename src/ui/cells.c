@@ -117,7 +117,8 @@ static int classify(const struct cell_source *src, const int64_t *edge, int n, i
 int cells_row(const struct cell_source *src, int64_t t0, int64_t step, int n, struct cell *out, struct error *err)
 {
 	int64_t *edge = mem_new((size_t)n + 1, sizeof *edge);
-	int64_t (*sums)[HISTORY_STATES] = mem_new((size_t)n, sizeof *sums), (*raw)[HISTORY_STATES] = mem_new((size_t)n, sizeof *raw);
+	int64_t (*sums)[HISTORY_STATES] = mem_new((size_t)n, sizeof *sums);
+	int64_t (*raw)[HISTORY_STATES] = mem_new((size_t)n, sizeof *raw);
 	int status = 0;
 	make_edges(src->h, t0, step, n, edge);
 	for (unsigned a = 0; a < src->attrs && status == 0; a++) {

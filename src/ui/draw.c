@@ -62,7 +62,8 @@ static void draw_header(struct app *app, struct screen *s)
 	x = draw_markers(app, s, x);
 	char more[64] = "";
 	if (!rows_survey_done(&app->rows))
-		snprintf(more, sizeof more, "reading threads %u%% ", (unsigned)(100ULL * app->rows.survey.next / topo->threads));
+		snprintf(more, sizeof more, "reading threads %u%% ",
+		         (unsigned)(100ULL * app->rows.survey.next / topo->threads));
 	else if (app->rows.filter[0])
 		snprintf(more, sizeof more, "filter: %.40s ", app->rows.filter);
 	else if (app->rows.hidden)

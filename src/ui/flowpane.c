@@ -330,7 +330,8 @@ void flow_pane_draw(struct app *app, struct screen *s, int y, int height)
 		snprintf(rest, sizeof rest, ", %zu below 0.05 %%", small);
 	screen_printf(s, 1, y, s->w - 2, style, " flow of %s %s %s + %s, %zu entr%s%s ", title, markers ? "A..B" : "from",
 	              ruler_time(from, &app->axis, p->flow.start, app->view.step),
-	              time_duration(d, p->flow.end - p->flow.start + 1), p->flow.entries, p->flow.entries == 1 ? "y" : "ies", rest);
+	              time_duration(d, p->flow.end - p->flow.start + 1), p->flow.entries,
+	              p->flow.entries == 1 ? "y" : "ies", rest);
 	size_t page = height > 1 ? (size_t)height - 1 : 0;
 	if (p->top + page > p->lines)
 		p->top = p->lines > page ? p->lines - page : 0;

@@ -214,8 +214,12 @@ void app_cause(struct app *app)
 		const struct vocabulary *v = row.kind == ROW_CPU ? &app->vcpu : &app->thread;
 		enum vis state = iv.value >= 0 && iv.value < HISTORY_STATES ? v->code[iv.value] : VIS_NONE;
 		bool gap = state == VIS_PREEMPTED || state == VIS_VCPU_PREEMPTED || state == VIS_VIRT_PREEMPTED;
-		found = gap ? culprit(app, row, &iv, &to)
-		            : row.kind == ROW_CPU ? cause_of_cpu(app, row, &to) : cause_of_thread(app, (uint32_t)row_thread(&app->topo, row), &iv, state, &to);
+		if (gap)
+			found = culprit(app, row, &iv, &to);
+		else if (row.kind == ROW_CPU)
+			found = cause_of_cpu(app, row, &to);
+		else
+			found = cause_of_thread(app, (uint32_t)row_thread(&app->topo, row), &iv, state, &to);
 	}
 	if (!found)
 		return;

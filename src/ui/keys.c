@@ -190,7 +190,7 @@ void ui_print_keys_mdoc(void)
 			fputs(more ? " , " : "", stdout);
 			key += n + (key[n] != '\0');
 		}
-		printf("\n%s\n", action_info[a].help);
+		printf("\n%s\n.Pq Cm %s\n", action_info[a].help, action_info[a].name);
 	}
 	puts(".El");
 	keymap_release(&m);

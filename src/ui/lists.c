@@ -36,9 +36,9 @@ void open_help(struct app *app)
 
 void open_themes(struct app *app)
 {
+	static const char head[] = "Most severe first; a cell shows its dominant state and a mark of the worst";
 	pager_open(&app->pager, PAGER_THEMES, true, "legend and themes");
-	pager_add(&app->pager, -1, "States, the most severe first; a cell shows what fills most of it, and a mark of the worst")
-		->heading = true;
+	pager_add(&app->pager, -1, "%s", head)->heading = true;
 	for (int v = VIS_PREEMPTED; v > VIS_NONE; v--) {
 		const struct theme_state *s = &app->theme.state[v];
 		struct pager_line *line = pager_add(&app->pager, -1, "%c  %s", s->letter, s->label);

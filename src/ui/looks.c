@@ -143,8 +143,10 @@ struct glyph app_glyph(const struct app *app, struct cell c, bool owners)
 		return (struct glyph){ ' ', { plain.fg, main.style.bg, 0 } };
 	if (tier == TIER_CELLS && !app->coarse)
 		return letters(app, c, &main, &other);
-	if (tier == TIER_CELLS)
-		return (struct glyph){ ' ', { plain.fg, c.form == CELL_SPLIT && c.eighths < 4 ? other.style.bg : main.style.bg, 0 } };
+	if (tier == TIER_CELLS) {
+		bool turned = c.form == CELL_SPLIT && c.eighths < 4;
+		return (struct glyph){ ' ', { plain.fg, turned ? other.style.bg : main.style.bg, 0 } };
+	}
 	if (c.form == CELL_SPLIT)
 		return two(0x2590U - c.eighths, main.style.bg, other.style.bg);
 	return two(0x2580U + c.eighths, other.style.bg, main.style.bg);

@@ -67,6 +67,16 @@ char *ruler_time(char buf[TIME_TEXT], const struct time_axis *axis, int64_t t, i
 	return buf;
 }
 
+/* Characters of "12:03:04.5" that are the same on all ticks of the window and stand before the ruler. */
+static size_t shared_part(int64_t span, int digits)
+{
+	if (span < NS_PER_S && digits)
+		return 8;
+	if (span < 60 * NS_PER_S && digits)
+		return 6;
+	return span < 3600 * NS_PER_S ? 3 : 0;
+}
+
 /* What a tick says: the parts of its time that change within the window of `span` ns. */
 static void tick_label(char buf[TIME_TEXT], const struct time_axis *axis, int64_t t, int64_t tick, int64_t span)
 {
@@ -77,7 +87,7 @@ static void tick_label(char buf[TIME_TEXT], const struct time_axis *axis, int64_
 		return;
 	}
 	time_clock(full, t, digits);
-	size_t skip = span < NS_PER_S && digits ? 8 : span < 60 * NS_PER_S && digits ? 6 : span < 3600 * NS_PER_S ? 3 : 0;
+	size_t skip = shared_part(span, digits);
 	snprintf(buf, TIME_TEXT, "%s", strlen(full) > skip ? full + skip : full);
 }
 
@@ -87,9 +97,8 @@ static void draw_prefix(struct screen *s, int left, int x, int y, const struct t
 {
 	char buf[TIME_TEXT];
 	if (axis->format == TIME_WALL) {
-		int digits = ruler_digits(tick);
+		size_t keep = shared_part(span, ruler_digits(tick));
 		time_clock(buf, t0, 0);
-		size_t keep = span < NS_PER_S && digits ? 8 : span < 60 * NS_PER_S && digits ? 6 : span < 3600 * NS_PER_S ? 3 : 0;
 		if (keep < strlen(buf))
 			buf[keep] = '\0';
 	} else {

@@ -119,9 +119,11 @@ int bench_run(struct app *app, unsigned frames, struct error *err)
 {
 	FILE *out = tmpfile();
 	const char *type = getenv("TERM");
+	if (!type || !*type || strcmp(type, "dumb") == 0)
+		type = "xterm-256color";
 	if (!out)
 		return error_system(err, NULL, "temporary file");
-	struct terminal *t = term_open(out, stdin, type && *type && strcmp(type, "dumb") != 0 ? type : "xterm-256color", err);
+	struct terminal *t = term_open(out, stdin, type, err);
 	if (!t) {
 		fclose(out);
 		return -1;
@@ -152,8 +154,8 @@ int bench_run(struct app *app, unsigned frames, struct error *err)
 	term_close(t);
 	screen_release(&s);
 	fclose(out);
-	printf("%dx%d, theme %s, %u frames, %u threads surveyed in %.1f ms\n", app->w, app->h_cells, app->theme.name, frames,
-	       app->topo.threads, survey);
+	printf("%dx%d, theme %s, %u frames, %u threads surveyed in %.1f ms\n", app->w, app->h_cells, app->theme.name,
+	       frames, app->topo.threads, survey);
 	report("ms/frame", ms, frames);
 	report("cpu ms", cpu, frames);
 	report("bytes", bytes, frames);

@@ -48,8 +48,8 @@ static void shares_text(struct app *app, int64_t from, int64_t to, char *buf, si
 		if (sums[c] <= 0 || (c == VIS_NONE && !src.minority))
 			continue;
 		text_escape(label, sizeof label, app_code_label(app, app->view.row, (unsigned)c));
-		int n = snprintf(buf + used, size - used, share >= 9.95 || share == 0 ? "%s%s %.0f" : share >= 0.095 ? "%s%s %.1f" :
-		                 "%s%s %.2g", used ? " " : "", label, share);
+		int digits = share >= 9.95 ? 0 : share >= 0.095 ? 1 : 3;
+		int n = snprintf(buf + used, size - used, "%s%s %.*f", used ? " " : "", label, digits, share);
 		if (n < 0 || used + (size_t)n >= size)
 			break;
 		used += (size_t)n;
@@ -143,7 +143,8 @@ static void retime(const struct app *app, const struct subject *s, char *text, s
 	char *at = strstr(copy, time_clock(clock, start, 0));
 	if (at) {
 		char *rest = at + strcspn(at, " ");
-		snprintf(text, size, "%.*s%s%s", (int)(at - copy), copy, ruler_time(other, &app->axis, start, app->view.step), rest);
+		ruler_time(other, &app->axis, start, app->view.step);
+		snprintf(text, size, "%.*s%s%s", (int)(at - copy), copy, other, rest);
 	}
 	free(copy);
 }

@@ -49,8 +49,10 @@ static void add_capability(char *buf, size_t size, const char *name)
 static void build_restore(struct terminal *t)
 {
 	static const char *const caps[] = { "sgr0", "op", "rmkx", "cnorm", "rmcup" };
-	if (tigetstr((char[]){ 'k', 'm', 'o', 'u', 's', 0 }) != (char *)-1)
-		snprintf(t->restore, sizeof t->restore, "%s", "\033[?1002l\033[?1006l\033[?1000l");
+	char kmous[] = "kmous";
+	const char *mouse = tigetstr(kmous);
+	if (mouse && mouse != (char *)-1)
+		snprintf(t->restore, sizeof t->restore, "\033[?1002l\033[?1006l\033[?1000l");
 	for (size_t i = 0; i < sizeof caps / sizeof *caps; i++)
 		add_capability(t->restore, sizeof t->restore, caps[i]);
 }
@@ -73,8 +75,9 @@ static bool check_type(const char *type, int fd, struct error *err)
 		          "the viewer: terminal %s is not known", name);
 		return false;
 	}
-	const char *cup = tigetstr((char[]){ 'c', 'u', 'p', 0 }), *clear_cap = tigetstr((char[]){ 'c', 'l', 'e', 'a', 'r', 0 });
-	bool able = cup && cup != (char *)-1 && clear_cap && clear_cap != (char *)-1;
+	char cup_name[] = "cup", clear_name[] = "clear";
+	const char *cup = tigetstr(cup_name), *erase_all = tigetstr(clear_name);
+	bool able = cup && cup != (char *)-1 && erase_all && erase_all != (char *)-1;
 	if (!able)
 		error_set(err, STATUS_SYSTEM, "use the commands flow, gaps and steal, which print, or another TERM",
 		          "the viewer: terminal %s cannot move its cursor", name);
@@ -240,8 +243,8 @@ void term_mouse(struct terminal *t, bool on)
 		return;
 	t->mouse = on;
 	mouseinterval(0);
-	mousemask(on ? BUTTON1_PRESSED | BUTTON1_RELEASED | BUTTON4_PRESSED | BUTTON5_PRESSED | BUTTON_SHIFT | BUTTON_CTRL : 0,
-	          NULL);
+	mmask_t wanted = (mmask_t)(BUTTON1_PRESSED | BUTTON1_RELEASED | BUTTON4_PRESSED | BUTTON5_PRESSED | BUTTON_SHIFT | BUTTON_CTRL);
+	mousemask(on ? wanted : 0, NULL);
 }
 
 void term_copy(struct terminal *t, const char *text)

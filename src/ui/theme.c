@@ -152,9 +152,11 @@ static int parse_owners(struct yaml_file *f, yaml_node_t *map, struct theme *t, 
 	return 0;
 }
 
+typedef int parse_one(struct yaml_file *f, yaml_node_t *node, struct theme *t, int i, struct error *err);
+
 /* Walks the entries of a mapping; each name must be one of `keys`. */
 static int parse_section(struct yaml_file *f, yaml_node_t *map, const char *const *keys, int n, struct theme *t,
-                         int (*one)(struct yaml_file *, yaml_node_t *, struct theme *, int, struct error *), struct error *err)
+                         parse_one *one, struct error *err)
 {
 	if (!map)
 		return 0;
@@ -274,21 +276,23 @@ int theme_load(struct theme *t, const char *name, struct error *err)
 	return 0;
 }
 
+static struct style style_of(const struct colours *c, enum depth depth, uint16_t attr, uint16_t mono)
+{
+	return depth == DEPTH_MONO ? (struct style){ -1, -1, mono } : (struct style){ c[depth].fg, c[depth].bg, attr };
+}
+
 void theme_palette(const struct theme *t, enum depth depth, struct palette *p)
 {
 	if (t->mono)
 		depth = DEPTH_MONO;
 	p->depth = depth;
-	for (int v = 0; v < VIS_COUNT; v++) {
-		const struct theme_state *s = &t->state[v];
-		p->state[v] = depth == DEPTH_MONO ? (struct style){ -1, -1, s->mono }
-		                                  : (struct style){ s->colour[depth].fg, s->colour[depth].bg, 0 };
+	for (int v = 0; v < VIS_COUNT; v++)
+		p->state[v] = style_of(t->state[v].colour, depth, 0, t->state[v].mono);
+	for (int i = 0; i < PART_COUNT; i++)
+		p->part[i] = style_of(t->part[i].colour, depth, t->part[i].attr, t->part[i].mono);
+	for (int i = 0; i < OWNERS; i++) {
+		struct colours owner[DEPTH_COUNT] = { 0 };
+		owner[depth].bg = t->owner[depth][i];
+		p->owner[i] = style_of(owner, depth, 0, 0);
 	}
-	for (int i = 0; i < PART_COUNT; i++) {
-		const struct theme_part *part = &t->part[i];
-		p->part[i] = depth == DEPTH_MONO ? (struct style){ -1, -1, part->mono }
-		                                 : (struct style){ part->colour[depth].fg, part->colour[depth].bg, part->attr };
-	}
-	for (int i = 0; i < OWNERS; i++)
-		p->owner[i] = depth == DEPTH_MONO ? (struct style){ -1, -1, 0 } : (struct style){ 0, t->owner[depth][i], 0 };
 }
