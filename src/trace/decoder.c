@@ -10,6 +10,8 @@
 #include "base/mem.h"
 #include "trace/bind.h"
 
+#define SLACK 1000000000U  /* clock cycles that an event's time may be behind its packet's end (old tracers' quirk) */
+
 struct job {
 	const struct decode *what;
 	struct decoded *out;
@@ -39,23 +41,25 @@ static pthread_mutex_t plugin_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- errors */
 
-/* Moves libbabeltrace2's error of this thread into *err: the causes from the outermost to the root. */
+/* Moves libbabeltrace2's error of this thread into *err.  Of its chain of causes the root says why; the details that its
+ * messages end in (addresses, names of components) are left out. */
 static int take_error(struct error *err, const char *what)
 {
 	const bt_error *e = bt_current_thread_take_error();
-	char text[700] = "";
-	size_t used = 0;
-	for (uint64_t i = e ? bt_error_get_cause_count(e) : 0; i-- > 0 && used < sizeof text - 1;) {
-		const bt_error_cause *cause = bt_error_borrow_cause_by_index(e, i);
-		if (i > 2 && i + 1 < bt_error_get_cause_count(e))
-			continue;  /* the chain is long, its end says why */
-		int n = snprintf(text + used, sizeof text - used, "%s%s", used ? " < " : "",
-		                 bt_error_cause_get_message(cause));
-		used += n > 0 ? (size_t)n : 0;
+	char text[512] = "unknown error";
+	if (e && bt_error_get_cause_count(e)) {
+		snprintf(text, sizeof text, "%s", bt_error_cause_get_message(bt_error_borrow_cause_by_index(e, 0)));
+		if (strstr(text, "returned EOF"))
+			snprintf(text, sizeof text, "the file ends within an event");
+		char *detail = strstr(text, "-addr=");
+		while (detail && detail > text && detail[-1] != ' ' )
+			detail--;
+		if (detail && detail > text + 2)
+			detail[-2] = '\0';  /* ": " or ", " */
 	}
 	if (e)
 		bt_error_release(e);
-	return error_set(err, STATUS_INPUT, NULL, "%s: %s", what, *text ? text : "unknown error");
+	return error_set(err, STATUS_INPUT, NULL, "%s: %s", what, text);
 }
 
 /* ---- messages */
@@ -73,11 +77,27 @@ static int put(struct job *j, const struct event *ev)
 	return writer_put(&j->writer, ev, j->err);
 }
 
+/* One damaged time would push all later ones to it, as times never go back. */
+static bool is_beyond_packet(const struct job *j, const bt_clock_snapshot *cs)
+{
+	const struct decode *w = j->what;
+	const uint64_t i = j->out->packets - 1;
+	return i < w->packets && bt_clock_snapshot_get_value(cs) > w->packet[i].end + SLACK &&
+	       w->packet[i].end <= UINT64_MAX - SLACK;
+}
+
 static int on_event(struct decoder *d, struct job *j, const bt_message *msg)
 {
 	const bt_event *event = bt_message_event_borrow_event_const(msg);
 	struct event ev;
-	ev.ts = time_of(bt_message_event_borrow_default_clock_snapshot_const(msg), INT64_MIN);
+	const bt_stream_class *sc = bt_event_class_borrow_stream_class_const(bt_event_borrow_class_const(event));
+	const bt_clock_snapshot *cs = !bt_stream_class_borrow_default_clock_class_const(sc) ? NULL :
+		bt_message_event_borrow_default_clock_snapshot_const(msg);
+	if (cs && is_beyond_packet(j, cs)) {
+		j->out->broken = mem_dup("an event's time lies far behind its packet's end");
+		return 0;
+	}
+	ev.ts = time_of(cs, INT64_MIN);
 	if (ev.ts == INT64_MIN) {
 		j->out->untimed++;
 		return 0;
@@ -232,9 +252,11 @@ static int on_packet_end_message(struct job *j, const bt_message *msg)
 /* The stream cannot be read further: what the CPU did from here on is unknown. */
 static int on_broken(struct job *j)
 {
-	struct error why = ERROR_INIT;
-	take_error(&why, "libbabeltrace2");
-	j->out->broken = mem_dup(why.text);
+	if (!j->out->broken) {
+		struct error why = ERROR_INIT;
+		take_error(&why, "libbabeltrace2");
+		j->out->broken = mem_dup(why.text);
+	}
 	j->lost.ts = INT64_MIN;
 	if (j->writer.ts == INT64_MIN)
 		return 0;
@@ -287,12 +309,14 @@ static int drain(struct decoder *d, struct job *j, bt_message_iterator *it)
 		}
 		int status = 0;
 		for (uint64_t i = 0; i < count; i++) {
-			if (!status && !enough(j))
+			if (!status && !enough(j) && !j->out->broken)
 				status = on_message(d, j, msgs[i]);
 			bt_message_put_ref(msgs[i]);
 		}
 		if (status)
 			return -1;
+		if (j->out->broken)
+			return on_broken(j);
 		if (enough(j))
 			return 0;
 	}

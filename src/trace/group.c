@@ -40,14 +40,10 @@ static size_t good_packets(struct group *g, size_t dir, const struct stream_file
 	size_t end = f->packets;
 	if (!end)
 		return 0;  /* no stream: some other file beside the metadata */
-	if (readable(g, dir, f, end, temporary, &why)) {
-		if (f->cut || f->missing)
-			notes_add(&g->notes, "%s/%s: the last packet is cut short; its %llu bytes are left out", f->dir, f->name,
-			          (unsigned long long)f->cut);
+	if (readable(g, dir, f, end, temporary, &why))
 		return end;
-	}
-	if (!f->indexed && end > 1 && readable(g, dir, f, end - 1, temporary, &why)) {
-		notes_add(&g->notes, "%s/%s: the last packet is cut short; its %llu bytes are left out", f->dir, f->name,
+	if (end > 1 && readable(g, dir, f, end - 1, temporary, &why)) {
+		notes_add(&g->notes, "%s/%s: the last packet cannot be read; its %llu bytes are left out", f->dir, f->name,
 		          (unsigned long long)f->packet[end - 1].size);
 		return end - 1;
 	}
@@ -132,6 +128,21 @@ static void find_ports(struct group *g, const struct decoder *d)
 	}
 }
 
+static void note_cuts(struct group *g)
+{
+	for (size_t i = 0; i < g->dirs; i++) {
+		for (size_t k = 0; k < g->files[i]; k++) {
+			const struct stream_file *f = &g->file[i][k];
+			if (f->missing)
+				notes_add(&g->notes, "%s/%s: cut short: %llu bytes are missing at its end", f->dir, f->name,
+				          (unsigned long long)f->missing);
+			if (f->extra)
+				notes_add(&g->notes, "%s/%s: %llu bytes at its end are not in the trace's index", f->dir, f->name,
+				          (unsigned long long)f->extra);
+		}
+	}
+}
+
 void group_open(struct group *g, const char *temporary)
 {
 	g->file = mem_new(g->dirs, sizeof *g->file);
@@ -145,6 +156,7 @@ void group_open(struct group *g, const char *temporary)
 		g->status = -1;
 		return;
 	}
+	note_cuts(g);
 	find_ports(g, d);
 	*ARRAY_PUSH(g->idle, g->idles, g->idles_cap) = d;
 }

@@ -370,9 +370,10 @@ static void deliver_port(struct load *l, struct trace *t, const struct port *p, 
 		for (size_t k = 0; k < l->task[i].parts; k++) {
 			struct decoded *d = &l->task[i].part[k];
 			if (d->broken)
-				notes_add(notes, "%s: stream %s: damaged %s event %llu%s: %s", t->machine, p->name,
-				          d->records.events ? "after" : "at", (unsigned long long)(to->events + d->records.events),
-				          p->file ? "; the packet is left out" : "; the rest is left out", d->broken);
+				notes_add(notes, "%s: stream %s: damaged after %llu events; the rest of the %s is left out: %s",
+				          t->machine, p->file ? p->file->name : p->name,
+				          (unsigned long long)(to->events + d->records.events),
+				          p->file ? "packet" : "stream", d->broken);
 			append(to, &d->records);
 			sum->lost_events += d->lost_events;
 			sum->lost_packets += d->lost_packets;

@@ -125,31 +125,38 @@ static void scan_block(struct scan *s, const char *block, struct metadata *m, st
 	}
 }
 
-/* The text out of its packets (CTF 1.8, section 7.1); text that is in no packets stays as it is.  In place. */
-static void unpack(char *text, size_t *len)
+/* The text out of its packets (CTF 1.8, section 7.1); text that is in no packets stays as it is.  In place.
+ * False when a packet is cut short or damaged: libbabeltrace2 2.0 would read such a file for ever. */
+static bool unpack(char *text, size_t *len)
 {
 	size_t in = 0, out = 0;
+	uint32_t magic = 0;
+	if (*len >= sizeof magic)
+		memcpy(&magic, text, sizeof magic);
+	if (magic != METADATA_MAGIC && bswap_32(magic) != METADATA_MAGIC)
+		return true;
 	while (*len - in >= PACKET_HEADER) {
-		uint32_t magic, content, packet;
+		uint32_t content, packet;
 		memcpy(&magic, text + in, 4);
 		memcpy(&content, text + in + 24, 4);
 		memcpy(&packet, text + in + 28, 4);
 		if (magic != METADATA_MAGIC) {
 			if (bswap_32(magic) != METADATA_MAGIC)
-				break;
+				return false;
 			content = bswap_32(content);
 			packet = bswap_32(packet);
 		}
 		content /= 8;
 		packet /= 8;
 		if (content < PACKET_HEADER || content > packet || packet > *len - in)
-			break;
+			return false;
 		memmove(text + out, text + in + PACKET_HEADER, content - PACKET_HEADER);
 		out += content - PACKET_HEADER;
 		in += packet;
 	}
-	if (in)
-		*len = out;
+	bool whole = in == *len;
+	*len = out;
+	return whole;
 }
 
 int metadata_read(const char *dir, struct metadata *m, struct error *err)
@@ -170,8 +177,9 @@ int metadata_read(const char *dir, struct metadata *m, struct error *err)
 		fclose(f);
 	if (status) {
 		err->status = STATUS_INPUT;
-	} else if (len) {
-		unpack(text, &len);
+	} else if (!unpack(text, &len)) {
+		status = error_set(err, STATUS_INPUT, "copy the trace again", "%s: cut short or damaged", path);
+	} else {
 		text[len] = '\0';
 		metadata_scan(text, m);
 	}

@@ -43,14 +43,19 @@ static char *read_index(const struct stream_file *f, size_t *len)
 
 static void add_entry(struct stream_file *f, const struct index_entry *e)
 {
-	const struct packet p = { be64toh(e->offset), be64toh(e->packet_size) / 8, be64toh(e->begin), be64toh(e->end),
+	struct packet p = { be64toh(e->offset), be64toh(e->packet_size) / 8, be64toh(e->begin), be64toh(e->end),
 		be64toh(e->discarded), be64toh(e->sequence) };
 	f->stream_class = be64toh(e->stream_class);
 	f->instance = be64toh(e->instance);
-	if (p.offset + p.size > f->bytes || p.offset + p.size < p.offset)
+	if (p.offset >= f->bytes) {
 		f->missing += p.size;
-	else if (!f->missing)
-		*ARRAY_PUSH(f->packet, f->packets, f->cap) = p;
+		return;
+	}
+	if (p.size > f->bytes - p.offset) {
+		f->missing += p.size - (f->bytes - p.offset);
+		p.size = f->bytes - p.offset;
+	}
+	*ARRAY_PUSH(f->packet, f->packets, f->cap) = p;
 }
 
 static bool from_index(struct stream_file *f)
@@ -127,7 +132,7 @@ void stream_files_read(const char *dir, struct stream_file **list, size_t *n)
 		if (!from_index(f))
 			from_magic(f);
 		const struct packet *last = f->packets ? &f->packet[f->packets - 1] : NULL;
-		f->cut = last ? f->bytes - (last->offset + last->size) : 0;
+		f->extra = last ? f->bytes - (last->offset + last->size) : 0;
 	}
 	if (d)
 		closedir(d);

@@ -19,12 +19,12 @@ struct packet {
 struct stream_file {
 	char *dir, *name;       /* of the file */
 	uint64_t bytes;         /* of the file */
-	struct packet *packet;  /* those that lie wholly in the file, back to back from its beginning */
+	struct packet *packet;  /* those that begin in the file, back to back; the last may be cut short by its end */
 	size_t packets, cap;
 	bool indexed;           /* by LTTng: times, counts and ids are known */
 	uint64_t stream_class, instance;
-	uint64_t cut;           /* bytes at the end of the file that are no whole packet */
-	uint64_t missing;       /* bytes that the index says should follow */
+	uint64_t missing;       /* bytes that the index says should be there and are not */
+	uint64_t extra;         /* bytes behind the last packet that the index knows */
 };
 
 /* The data stream files of a trace folder.  Files that cannot be opened have no packets. */
