@@ -432,6 +432,7 @@ static void put_plugin(const bt_plugin *plugin)
 struct decoder *decoder_open(struct ctf *ctf, char *const *dir, size_t n, struct error *err)
 {
 	struct decoder *d = mem_new(1, sizeof *d);
+	bt_current_thread_clear_error();
 	d->ctf = ctf;
 	d->dir = dir[0];
 	name_cache_init(&d->names, ctf->names);
@@ -445,6 +446,8 @@ struct decoder *decoder_open(struct ctf *ctf, char *const *dir, size_t n, struct
 	}
 	if (make_source(d, cls, dir, n, err))
 		goto fail;
+	/* What it failed at and got over would make the next call abort the process. */
+	bt_current_thread_clear_error();
 	if (decoder_ports(d) && connect(d, err))
 		goto fail;
 	return d;
@@ -484,6 +487,7 @@ int decoder_run(struct decoder *d, const struct decode *what, struct decoded *ou
 	stream_init(&out->records);
 	writer_open(&j.writer, what->store, &out->records);
 	d->job = &j;
+	bt_current_thread_clear_error();
 	if (bt_graph_run_once(d->graph) != BT_GRAPH_RUN_ONCE_STATUS_OK)
 		j.status = take_error(err, d->dir);
 	d->job = NULL;

@@ -1,8 +1,12 @@
 #include "trace/load.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 
@@ -13,41 +17,65 @@ struct decoder *group_decoder(struct group *g, struct error *err)
 
 /* ---- damaged traces */
 
-static struct decoder *open_view(struct group *g, struct view *v, struct error *err)
+/* Can libbabeltrace2 open this trace?  Asked in a child process, because the answer may be abort(). */
+static bool opens(struct group *g, char *const *dir, size_t n, char why[256])
 {
-	return decoder_open(&g->ctf, &v->dir, 1, err);
+	int answer[2], status = 0;
+	snprintf(why, 256, "libbabeltrace2 does not survive reading it");
+	if (pipe(answer))
+		return false;
+	const pid_t child = fork();
+	if (child == 0) {
+		struct error err = ERROR_INIT;
+		int null = open("/dev/null", O_WRONLY);
+		dup2(null, 2);
+		struct decoder *d = decoder_open(&g->ctf, dir, n, &err);
+		ssize_t told = write(answer[1], err.text, strnlen(err.text, 255));
+		_exit(d && told >= 0 ? 0 : 1);
+	}
+	close(answer[1]);
+	ssize_t len = child > 0 ? read(answer[0], why, 255) : -1;
+	close(answer[0]);
+	if (len > 0)
+		why[len] = '\0';
+	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* Can libbabeltrace2 read a trace of nothing but packets [0, end) of this file?  0 packets: of the metadata alone. */
+/* The same of a trace of nothing but packets [0, end) of this file; 0 packets: of the metadata alone. */
 static bool readable(struct group *g, size_t dir, const struct stream_file *f, size_t end, const char *temporary,
-                     struct error *err)
+                     char why[256])
 {
 	struct view v;
-	if (view_open(&v, g->dir[dir], temporary, err))
+	struct error err = ERROR_INIT;
+	bool good = false;
+	snprintf(why, 256, "no room for temporary files");
+	if (view_open(&v, g->dir[dir], temporary, &err))
 		return false;
-	struct decoder *d = NULL;
-	if (!end || view_add(&v, f, 0, end, err) == 0)
-		d = open_view(g, &v, err);
-	decoder_close(d);
+	if (!end || view_add(&v, f, 0, end, &err) == 0)
+		good = opens(g, &v.dir, 1, why);
 	view_close(&v);
-	return d != NULL;
+	return good;
 }
 
 /* How many of the file's packets can be read; says what is left out. */
 static size_t good_packets(struct group *g, size_t dir, const struct stream_file *f, const char *temporary)
 {
-	struct error why = ERROR_INIT;
+	char why[256];
 	size_t end = f->packets;
+	if (f->damaged)
+		notes_add(&g->notes, "%s/%s: %zu packets with a damaged header are left out", f->dir, f->name, f->damaged);
 	if (!end)
 		return 0;  /* no stream: some other file beside the metadata */
-	if (readable(g, dir, f, end, temporary, &why))
+	if (readable(g, dir, f, end, temporary, why))
 		return end;
-	if (end > 1 && readable(g, dir, f, end - 1, temporary, &why)) {
+	if (end > 1 && readable(g, dir, f, end - 1, temporary, why)) {
 		notes_add(&g->notes, "%s/%s: the last packet cannot be read; its %llu bytes are left out", f->dir, f->name,
 		          (unsigned long long)f->packet[end - 1].size);
 		return end - 1;
 	}
-	notes_add(&g->notes, "%s/%s: cannot be read, the stream is left out: %s", f->dir, f->name, why.text);
+	notes_add(&g->notes, "%s/%s: cannot be read, the stream is left out: %s", f->dir, f->name, why);
 	return 0;
 }
 
@@ -67,23 +95,29 @@ static int make_view(struct group *g, size_t dir, const char *temporary, size_t 
 	return 0;
 }
 
-/* The trace cannot be opened as it is: opens what is left of it.  *err holds why, and keeps it when nothing is left. */
-static struct decoder *rescue(struct group *g, const char *temporary, struct error *err)
+static int make_views(struct group *g, const char *temporary, struct error *err)
 {
-	struct error why = ERROR_INIT;
-	if (!readable(g, 0, NULL, 0, temporary, &why)) {
-		error_set(err, STATUS_INPUT, "copy the trace again", "%s: the metadata cannot be read: %s", g->dir[0], why.text);
-		return NULL;
-	}
+	char why[256];
 	size_t kept = 0;
+	if (!readable(g, 0, NULL, 0, temporary, why))
+		return error_set(err, STATUS_INPUT, "copy the trace again", "%s: the metadata cannot be read: %s", g->dir[0],
+		                 why);
 	g->view = mem_new(g->dirs, sizeof *g->view);
 	g->view_dir = mem_new(g->dirs, sizeof *g->view_dir);
 	for (size_t i = 0; i < g->dirs; i++)
-		if (make_view(g, i, temporary, &kept, &why))
-			return NULL;
+		if (make_view(g, i, temporary, &kept, err))
+			return -1;
 	if (!kept)
-		return NULL;
-	return group_decoder(g, err);
+		return error_set(err, STATUS_INPUT, "copy the trace again", "%s: none of its streams can be read: %s",
+		                 g->dir[0], g->notes.len ? g->notes.line[g->notes.len - 1] : "damaged");
+	return 0;
+}
+
+void group_rescue(struct group *g, const char *temporary)
+{
+	g->status = make_views(g, temporary, &g->err);
+	if (!g->status)
+		group_open(g);
 }
 
 /* ---- ports */
@@ -143,19 +177,29 @@ static void note_cuts(struct group *g)
 	}
 }
 
-void group_open(struct group *g, const char *temporary)
+bool group_survey(struct group *g)
 {
+	bool sound = true, indexed = true;
+	char why[256];
 	g->file = mem_new(g->dirs, sizeof *g->file);
 	g->files = mem_new(g->dirs, sizeof *g->files);
-	for (size_t i = 0; i < g->dirs; i++)
+	for (size_t i = 0; i < g->dirs; i++) {
 		stream_files_read(g->dir[i], &g->file[i], &g->files[i]);
-	struct decoder *d = decoder_open(&g->ctf, g->dir, g->dirs, &g->err);
-	if (!d)
-		d = rescue(g, temporary, &g->err);
-	if (!d) {
-		g->status = -1;
-		return;
+		for (size_t k = 0; k < g->files[i]; k++) {
+			sound &= !g->file[i][k].damaged;
+			indexed &= g->file[i][k].indexed;
+		}
 	}
+	/* Nothing tells whether the packets' headers are good but trying. */
+	return sound && (indexed || opens(g, g->dir, g->dirs, why));
+}
+
+void group_open(struct group *g)
+{
+	struct decoder *d = group_decoder(g, &g->err);
+	g->status = d ? 0 : -1;
+	if (!d)
+		return;
 	note_cuts(g);
 	find_ports(g, d);
 	*ARRAY_PUSH(g->idle, g->idles, g->idles_cap) = d;

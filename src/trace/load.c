@@ -81,7 +81,8 @@ static void *open_thread(void *arg)
 	struct load *l = arg;
 	warm_up();
 	for (size_t i; take_next(l, l->groups, &i);)
-		group_open(&l->group[i], l->options->spill_dir);
+		if (!l->group[i].suspect)
+			group_open(&l->group[i]);
 	finish_thread(l);
 	return NULL;
 }
@@ -498,13 +499,18 @@ static int run(struct load *l, const struct trace_spec *spec, struct error *err)
 	for (size_t i = 0; i < l->machines; i++)
 		if (open_machine(l, i, &spec[i], err))
 			return -1;
-	for (size_t i = 0; i < l->groups; i++)
+	for (size_t i = 0; i < l->groups; i++) {
 		l->total += l->group[i].bytes;
+		l->group[i].suspect = !group_survey(&l->group[i]);
+	}
 	if (run_threads(l, open_thread, l->groups, err))
 		return -1;
 	for (size_t i = 0; i < l->groups; i++) {
-		if (l->group[i].status) {
-			*err = l->group[i].err;
+		struct group *g = &l->group[i];
+		if (g->suspect || g->status)
+			group_rescue(g, l->options->spill_dir);
+		if (g->status) {
+			*err = g->err;
 			return -1;
 		}
 	}

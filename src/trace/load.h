@@ -36,6 +36,7 @@ struct group {
 	size_t ports;
 	struct decoder **idle;  /* graphs that no thread uses at the moment */
 	size_t idles, idles_cap;
+	bool suspect;           /* not to be opened as it is */
 	struct error err;
 	int status;
 };
@@ -52,8 +53,13 @@ struct task {
 	bool unexpected;         /* the view did not show what it should: decode the whole port instead */
 };
 
-/* Reads the folders' files, opens the trace, and finds its ports.  The first decoder becomes idle.  Status in g. */
-void group_open(struct group *g, const char *temporary);
+/* Looks at the trace's files.  False: it may not be given to libbabeltrace2 as it is, call group_rescue(). */
+bool group_survey(struct group *g);
+/* Opens the trace and finds its ports; the decoder becomes an idle one.  On failure g->status and g->err say so. */
+void group_open(struct group *g);
+/* Opens what is left of a damaged trace.  To be called while no other thread runs: it forks, because libbabeltrace2
+ * 2.0 aborts on some damage. */
+void group_rescue(struct group *g, const char *temporary);
 void group_release(struct group *g);
 /* A decoder for ports of the group, not from the idle ones. */
 struct decoder *group_decoder(struct group *g, struct error *err);

@@ -15,6 +15,7 @@
 #define INDEX_MAGIC 0xC1F1DCC1U
 #define INDEX_LONGEST (1L << 30)  /* bytes */
 #define STREAM_MAGIC 0xC1FC1FC1U
+#define HEAD_LONGEST 512          /* bytes of a packet within which its context is looked for */
 #define HEADER 20                 /* bytes of a packet header that are looked for: magic and UUID */
 
 /* The layout of LTTng's index files, all big endian. */
@@ -43,8 +44,8 @@ static char *read_index(const struct stream_file *f, size_t *len)
 
 static void add_entry(struct stream_file *f, const struct index_entry *e)
 {
-	struct packet p = { be64toh(e->offset), be64toh(e->packet_size) / 8, be64toh(e->begin), be64toh(e->end),
-		be64toh(e->discarded), be64toh(e->sequence) };
+	struct packet p = { be64toh(e->offset), be64toh(e->packet_size) / 8, be64toh(e->content_size),
+		be64toh(e->begin), be64toh(e->end), be64toh(e->discarded), be64toh(e->sequence) };
 	f->stream_class = be64toh(e->stream_class);
 	f->instance = be64toh(e->instance);
 	if (p.offset >= f->bytes) {
@@ -56,6 +57,48 @@ static void add_entry(struct stream_file *f, const struct index_entry *e)
 		p.size = f->bytes - p.offset;
 	}
 	*ARRAY_PUSH(f->packet, f->packets, f->cap) = p;
+}
+
+/* Where the packet's context says what the index says of it: its times and sizes, 8 bytes each, one behind the other, in
+ * either byte order, as LTTng writes them.  0: nowhere. */
+static size_t find_context(const struct packet *p, const unsigned char *head, size_t len)
+{
+	const uint64_t bits = p->size * 8;
+	const uint64_t le[] = { htole64(p->begin), htole64(p->end), htole64(p->content), htole64(bits) };
+	const uint64_t be[] = { htobe64(p->begin), htobe64(p->end), htobe64(p->content), htobe64(bits) };
+	const unsigned char *at = memmem(head, len, le, sizeof le);
+	if (!at)
+		at = memmem(head, len, be, sizeof be);
+	return at ? (size_t)(at - head) : 0;
+}
+
+/* Drops the packets whose header is not what the index says, or begins otherwise than the others' (magic number, UUID,
+ * stream).  When no header can be matched at all, this is another tracer's layout, and nothing is dropped. */
+static void check_headers(struct stream_file *f)
+{
+	unsigned char first[HEAD_LONGEST], head[HEAD_LONGEST];
+	size_t context = 0, kept = 0;
+	char *path = mem_printf("%s/%s", f->dir, f->name);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	free(path);
+	for (size_t i = 0; i < f->packets && fd >= 0 && !context; i++) {
+		ssize_t n = pread(fd, first, sizeof first, (off_t)f->packet[i].offset);
+		context = n > 0 ? find_context(&f->packet[i], first, (size_t)n) : 0;
+	}
+	for (size_t i = 0; i < f->packets && context; i++) {
+		const struct packet p = f->packet[i];
+		const bool is_cut = i + 1 == f->packets && f->missing;  /* its size here is what is left of it */
+		ssize_t n = pread(fd, head, sizeof head, (off_t)p.offset);
+		if (n >= (ssize_t)context && memcmp(head, first, context) == 0 &&
+		    (is_cut || find_context(&p, head, (size_t)n) == context))
+			f->packet[kept++] = p;
+	}
+	if (fd >= 0)
+		close(fd);
+	if (context) {
+		f->damaged = f->packets - kept;
+		f->packets = kept;
+	}
 }
 
 static bool from_index(struct stream_file *f)
@@ -84,6 +127,8 @@ static bool from_index(struct stream_file *f)
 	if (!good)
 		f->packets = 0, f->missing = 0;
 	f->indexed = good && f->packets;
+	if (f->indexed)
+		check_headers(f);
 	return f->indexed;
 }
 
@@ -105,7 +150,8 @@ static void from_magic(struct stream_file *f)
 		for (const unsigned char *p = map, *next; p; p = next) {
 			next = memmem(p + 1, len - (size_t)(p + 1 - map), map, HEADER);
 			const uint64_t offset = (uint64_t)(p - map), end = next ? (uint64_t)(next - map) : len;
-			*ARRAY_PUSH(f->packet, f->packets, f->cap) = (struct packet){ .offset = offset, .size = end - offset };
+			*ARRAY_PUSH(f->packet, f->packets, f->cap) = (struct packet){ .offset = offset,
+				.size = end - offset };
 		}
 	}
 	munmap((void *)map, len);
@@ -132,7 +178,7 @@ void stream_files_read(const char *dir, struct stream_file **list, size_t *n)
 		if (!from_index(f))
 			from_magic(f);
 		const struct packet *last = f->packets ? &f->packet[f->packets - 1] : NULL;
-		f->extra = last ? f->bytes - (last->offset + last->size) : 0;
+		f->extra = last && !f->damaged ? f->bytes - (last->offset + last->size) : 0;
 	}
 	if (d)
 		closedir(d);

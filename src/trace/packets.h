@@ -1,7 +1,8 @@
 /* Where the packets of a CTF data stream file lie.
  *
  * Read from LTTng's index (index/NAME.idx), else found by looking for the packet header's magic number and trace UUID.
- * With it a stream can be read in parts: see view.h. */
+ * With it a stream can be read in parts: see view.h.  It also tells damaged headers from good ones, which matters because
+ * libbabeltrace2 2.0 aborts the process on some. */
 #ifndef STEALSCOPE_TRACE_PACKETS_H
 #define STEALSCOPE_TRACE_PACKETS_H
 
@@ -11,6 +12,7 @@
 
 struct packet {
 	uint64_t offset, size;  /* bytes */
+	uint64_t content;       /* bits; 0 when not indexed */
 	uint64_t begin, end;    /* clock cycles; 0 when not indexed */
 	uint64_t discarded;     /* running count of lost events, at the end of the packet */
 	uint64_t sequence;
@@ -25,6 +27,7 @@ struct stream_file {
 	uint64_t stream_class, instance;
 	uint64_t missing;       /* bytes that the index says should be there and are not */
 	uint64_t extra;         /* bytes behind the last packet that the index knows */
+	size_t damaged;         /* packets whose header disagrees with the index; not among packet[] */
 };
 
 /* The data stream files of a trace folder.  Files that cannot be opened have no packets. */
