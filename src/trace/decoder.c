@@ -115,13 +115,12 @@ static struct event lost_event(const struct job *j, int64_t begin, int64_t end, 
 
 /* LTTng counts a packet's losses when it closes it, and it loses events when the packet is full and the next one is
  * not free: they are missing between the last event and the end of the packet whose counter grew.  Then the span
- * that libbabeltrace2 gives (the whole packet) is narrowed to that tail. */
-static int on_lost(struct decoder *d, struct job *j, const bt_clock_snapshot *from, const bt_clock_snapshot *to,
-                   int64_t count)
+ * that libbabeltrace2 gives (the whole packet) is narrowed to that tail.  So is what was lost before or in the first
+ * packet, for which libbabeltrace2 gives neither number nor a time at which it could be put. */
+static int on_lost(struct job *j, int64_t begin, int64_t end, int64_t count, bool tail)
 {
-	int64_t begin = time_of(from, j->writer.ts), end = time_of(to, begin);
 	struct event ev = lost_event(j, begin, end, count);
-	if (!d->layout->lost_tail || count == EVENT_ABSENT)
+	if (!tail && j->out->packets)
 		return put(j, &ev);
 	j->lost = ev;
 	return 0;
@@ -139,23 +138,28 @@ static int on_discarded_events(struct decoder *d, struct job *j, const bt_messag
 		j->out->lost_events += n;
 		count = (int64_t)(n & INT64_MAX);
 	}
-	if (!bt_stream_class_discarded_events_have_default_clock_snapshots(sc))
-		return on_lost(d, j, NULL, NULL, count);
-	return on_lost(d, j, bt_message_discarded_events_borrow_beginning_default_clock_snapshot_const(msg),
-	               bt_message_discarded_events_borrow_end_default_clock_snapshot_const(msg), count);
+	int64_t begin = j->writer.ts, end = begin;
+	if (bt_stream_class_discarded_events_have_default_clock_snapshots(sc)) {
+		begin = time_of(bt_message_discarded_events_borrow_beginning_default_clock_snapshot_const(msg), begin);
+		end = time_of(bt_message_discarded_events_borrow_end_default_clock_snapshot_const(msg), begin);
+	}
+	return on_lost(j, begin, end, count, d->layout->lost_tail);
 }
 
-static int on_discarded_packets(struct decoder *d, struct job *j, const bt_message *msg)
+static int on_discarded_packets(struct job *j, const bt_message *msg)
 {
 	const bt_stream_class *sc =
 		bt_stream_borrow_class_const(bt_message_discarded_packets_borrow_stream_const(msg));
 	uint64_t n;
 	if (bt_message_discarded_packets_get_count(msg, &n) == BT_PROPERTY_AVAILABILITY_AVAILABLE)
 		j->out->lost_packets += n;
-	if (!bt_stream_class_discarded_packets_have_default_clock_snapshots(sc))
-		return on_lost(d, j, NULL, NULL, EVENT_ABSENT);
-	return on_lost(d, j, bt_message_discarded_packets_borrow_beginning_default_clock_snapshot_const(msg),
-	               bt_message_discarded_packets_borrow_end_default_clock_snapshot_const(msg), EVENT_ABSENT);
+	int64_t begin = j->writer.ts, end = begin;
+	if (bt_stream_class_discarded_packets_have_default_clock_snapshots(sc)) {
+		begin = time_of(bt_message_discarded_packets_borrow_beginning_default_clock_snapshot_const(msg), begin);
+		end = time_of(bt_message_discarded_packets_borrow_end_default_clock_snapshot_const(msg), begin);
+	}
+	struct event ev = lost_event(j, begin, end, EVENT_ABSENT);
+	return put(j, &ev);
 }
 
 static void choose_layout(struct decoder *d, const bt_trace_class *tc)
@@ -209,6 +213,8 @@ static int on_packet_begin(struct decoder *d, struct job *j, const bt_message *m
 	if (cpu >= 0 && cpu <= UINT16_MAX)
 		j->cpu = (uint16_t)cpu;
 	j->lost.cpu = j->cpu;
+	if (j->lost.ts > time_of(begin, INT64_MAX))
+		j->lost.ts = time_of(begin, INT64_MAX);
 	j->last_ts = INT64_MIN;
 	if (j->what->check)
 		check_packet(j, begin);
@@ -281,7 +287,7 @@ static int on_message(struct decoder *d, struct job *j, const bt_message *msg)
 	case BT_MESSAGE_TYPE_DISCARDED_EVENTS:
 		return on_discarded_events(d, j, msg);
 	case BT_MESSAGE_TYPE_DISCARDED_PACKETS:
-		return on_discarded_packets(d, j, msg);
+		return on_discarded_packets(j, msg);
 	default:
 		return 0;
 	}

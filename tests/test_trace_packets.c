@@ -1,0 +1,342 @@
+/* trace/: streams of many packets, made from the recording's one: shared out between threads, with packets damaged, with
+ * lost events, without index; and many streams. */
+#include "test.h"
+
+#include <endian.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "trace/layout.h"
+#include "trace/packets.h"
+#include "trace/record.h"
+#include "trace/trace.h"
+#include "trace_files.h"
+
+enum { CH1_EVENTS = 16632, CH1_BYTES = 851968, SHIFT = 33 };
+
+/* Where LTTng's packet header and context have their fields. */
+enum { AT_BEGIN = 32, AT_END = 40, AT_SEQUENCE = 64, AT_DISCARDED = 72 };
+
+static void add64(char *at, uint64_t v)
+{
+	uint64_t old;
+	memcpy(&old, at, 8);
+	old = htole64(le64toh(old) + v);
+	memcpy(at, &old, 8);
+}
+
+static void add64_be(char *at, uint64_t v)
+{
+	uint64_t old;
+	memcpy(&old, at, 8);
+	old = htobe64(be64toh(old) + v);
+	memcpy(at, &old, 8);
+}
+
+/* Most events carry 32 bits of their time, which a shift by a multiple of 2^32 leaves alone; some carry all of it: their
+ * header is 0xffff, a 32-bit id, and the time. */
+static void shift_full_times(char *packet, size_t len, uint64_t shift)
+{
+	uint64_t begin, end, time;
+	uint32_t id;
+	memcpy(&begin, packet + AT_BEGIN, 8);
+	memcpy(&end, packet + AT_END, 8);
+	begin = le64toh(begin) - shift;  /* the packet's own times were shifted before */
+	end = le64toh(end) - shift;
+	for (char *p = packet; p + 14 <= packet + len; p++) {
+		if (memcmp(p, "\xff\xff", 2) != 0)
+			continue;
+		memcpy(&id, p + 2, 4);
+		memcpy(&time, p + 6, 8);
+		time = le64toh(time);
+		if (le32toh(id) < 1000 && time >= begin && time <= end)
+			add64(p + 6, shift);
+	}
+}
+
+/* The trace of the host with n copies of CPU 1's packet, each 2^33 ns after the one before, `lost` more events lost in
+ * each; only CPU 1's stream. */
+static char *many_packets(const char *name, size_t n, uint64_t lost)
+{
+	char *dir = copy_trace(name, "host");
+	char *stream = mem_printf("%s/ch_1", dir), *index = mem_printf("%s/index/ch_1.idx", dir);
+	size_t len, index_len;
+	char *packet = read_whole(stream, &len), *entry = read_whole(index, &index_len);
+	assert_int_equal(len, CH1_BYTES);
+	assert_int_equal(index_len, 16 + 72);
+	char *all = mem_new(n, len), *entries = mem_new(16 + 72 * n, 1);
+	memcpy(entries, entry, 16);
+	for (size_t i = 0; i < n; i++) {
+		char *p = all + i * len, *e = entries + 16 + 72 * i;
+		memcpy(p, packet, len);
+		memcpy(e, entry + 16, 72);
+		add64(p + AT_BEGIN, (uint64_t)i << SHIFT);
+		add64(p + AT_END, (uint64_t)i << SHIFT);
+		shift_full_times(p, len, (uint64_t)i << SHIFT);
+		add64(p + AT_SEQUENCE, i);
+		add64(p + AT_DISCARDED, (i + 1) * lost);
+		add64_be(e, i * len);
+		add64_be(e + 24, (uint64_t)i << SHIFT);
+		add64_be(e + 32, (uint64_t)i << SHIFT);
+		add64_be(e + 40, (i + 1) * lost);
+		add64_be(e + 64, i);
+	}
+	write_file(stream, all, n * len);
+	write_file(index, entries, 16 + 72 * n);
+	delete(dir, "ch_0");
+	delete(dir, "index/ch_0.idx");
+	free(stream);
+	free(index);
+	free(packet);
+	free(entry);
+	free(all);
+	free(entries);
+	return dir;
+}
+
+struct result {
+	struct trace *trace;
+	struct notes notes;
+	uint64_t count[EVENT_KIND_COUNT];
+};
+
+static void load(const char *dir, unsigned workers, struct result *r)
+{
+	struct trace_spec spec = { .dir = dir };
+	struct error err = ERROR_INIT;
+	*r = (struct result){ 0 };
+	if (trace_load(&spec, 1, &(struct trace_options){ .workers = workers }, &r->trace, &r->notes, &err))
+		fail_msg("%s", err.text);
+	struct trace_cursor *c = trace_cursor_open(r->trace, ALL_KINDS, -1, &err);
+	struct event ev;
+	while (trace_cursor_next(c, &ev, &err) > 0)
+		r->count[ev.kind]++;
+	trace_cursor_close(c);
+}
+
+static void release(struct result *r)
+{
+	trace_free(r->trace);
+	notes_release(&r->notes);
+}
+
+static void check_equal(const struct trace *a, const struct trace *b)
+{
+	struct error err = ERROR_INIT;
+	struct trace_cursor *x = trace_cursor_open(a, ALL_KINDS, -1, &err), *y = trace_cursor_open(b, ALL_KINDS, -1, &err);
+	struct event p, q;
+	for (int more = 1; more > 0;) {
+		more = trace_cursor_next(x, &p, &err);
+		assert_int_equal(trace_cursor_next(y, &q, &err), more);
+		if (more <= 0)
+			break;
+		assert_int_equal(p.ts, q.ts);
+		assert_int_equal(p.kind, q.kind);
+		assert_int_equal(p.cpu, q.cpu);
+		assert_int_equal(p.tid, q.tid);
+		if (p.kind == EV_SWITCH || p.kind == EV_LOST)
+			assert_memory_equal(p.arg, q.arg, 3 * sizeof p.arg[0]);
+	}
+	trace_cursor_close(x);
+	trace_cursor_close(y);
+}
+
+/* One stream, several threads: the same events, whoever decoded them. */
+static void test_shared_stream(void **state)
+{
+	(void)state;
+	enum { N = 7 };
+	char *dir = many_packets("shared", N, 0);
+	struct result one, more;
+	load(dir, 1, &one);
+	assert_int_equal(trace_info(one.trace)->events, N * CH1_EVENTS);
+	assert_int_equal(one.notes.len, 0);
+	for (unsigned workers = 2; workers < 5; workers++) {
+		load(dir, workers, &more);
+		assert_int_equal(more.notes.len, 0);
+		check_equal(one.trace, more.trace);
+		release(&more);
+	}
+	release(&one);
+	free(dir);
+}
+
+/* Losses are in the tail of each packet; what is counted and where does not depend on the threads. */
+static void test_lost_events(void **state)
+{
+	(void)state;
+	enum { N = 4 };
+	char *dir = many_packets("lost", N, 10);
+	struct result one, two;
+	load(dir, 1, &one);
+	load(dir, 2, &two);
+	assert_int_equal(one.count[EV_LOST], N);
+	/* What the first packet's counter says was lost before or in it: babeltrace2 gives no number. */
+	assert_int_equal(trace_info(one.trace)->lost, (N - 1) * 10);
+	check_equal(one.trace, two.trace);
+	assert_int_equal(trace_info(two.trace)->lost, (N - 1) * 10);
+	struct error err = ERROR_INIT;
+	struct trace_cursor *c = trace_cursor_open(one.trace, ALL_KINDS, -1, &err);
+	struct event ev, last = { .ts = 0 };
+	while (trace_cursor_next(c, &ev, &err) > 0) {
+		if (last.kind == EV_LOST)
+			assert_true(ev.ts >= last.lost.end);
+		if (ev.kind == EV_LOST)
+			assert_int_equal(ev.ts, last.ts);
+		last = ev;
+	}
+	trace_cursor_close(c);
+	release(&one);
+	release(&two);
+	free(dir);
+}
+
+/* Packet 1 of 4 is damaged, in its header or behind it: the others are whole, and the gap is told. */
+static void check_damage(const char *name, long offset, size_t len, bool indexed)
+{
+	enum { N = 4 };
+	for (unsigned workers = 1; workers < 3; workers++) {
+		char *numbered = mem_printf("%s%u", name, workers);
+		char *dir = many_packets(numbered, N, 0);
+		damage(dir, "ch_1", CH1_BYTES + offset, len);
+		if (!indexed)
+			delete(dir, "index");
+		struct result r;
+		load(dir, workers, &r);
+		assert_true(r.notes.len > 0);
+		assert_true(r.count[EV_LOST] > 0);
+		uint64_t events = trace_info(r.trace)->events;
+		if (indexed)
+			assert_true(events >= 3 * CH1_EVENTS && events < 4 * CH1_EVENTS);
+		else
+			assert_true(events >= CH1_EVENTS && events < 4 * CH1_EVENTS);
+		release(&r);
+		free(dir);
+		free(numbered);
+	}
+}
+
+static void test_damaged_packet(void **state)
+{
+	(void)state;
+	check_damage("body", 100000, 300, true);
+	check_damage("header", 0, 100, true);
+	check_damage("context", AT_BEGIN, 32, true);
+	check_damage("all", 0, CH1_BYTES, true);
+	check_damage("body-plain", 100000, 300, false);
+}
+
+static void test_cut_last_packet(void **state)
+{
+	(void)state;
+	char *dir = many_packets("cut", 3, 0);
+	cut(dir, "ch_1", 2 * CH1_BYTES + 4096);
+	for (unsigned workers = 1; workers < 3; workers++) {
+		struct result r;
+		load(dir, workers, &r);
+		assert_true(r.notes.len > 0);
+		assert_true(trace_info(r.trace)->events >= 2 * CH1_EVENTS);
+		assert_true(trace_info(r.trace)->events < 3 * CH1_EVENTS);
+		release(&r);
+	}
+	free(dir);
+}
+
+/* The same packet twice: the second's times are before the first's. */
+static void test_clock_backwards(void **state)
+{
+	(void)state;
+	char *dir = copy_trace("backwards", "host"), *stream = mem_printf("%s/ch_1", dir);
+	size_t len;
+	char *packet = read_whole(stream, &len), *twice = mem_new(2, len);
+	memcpy(twice, packet, len);
+	memcpy(twice + len, packet, len);
+	write_file(stream, twice, 2 * len);
+	delete(dir, "index");
+	struct result r;
+	load(dir, 2, &r);
+	assert_int_equal(trace_info(r.trace)->events, 18213 + CH1_EVENTS);
+	bool told = false;
+	for (size_t i = 0; i < r.notes.len; i++)
+		told |= strstr(r.notes.line[i], "clock went backwards") != NULL;
+	assert_true(told);
+	release(&r);
+	free(packet);
+	free(twice);
+	free(stream);
+	free(dir);
+}
+
+/* The packets found by their magic number are those of the index. */
+static void test_packets_without_index(void **state)
+{
+	(void)state;
+	char *dir = many_packets("scan", 3, 0);
+	struct stream_file *with, *without;
+	size_t n, m;
+	stream_files_read(dir, &with, &n);
+	delete(dir, "index");
+	stream_files_read(dir, &without, &m);
+	assert_int_equal(n, 1);
+	assert_int_equal(m, 1);
+	assert_true(with->indexed);
+	assert_false(without->indexed);
+	assert_int_equal(with->packets, 3);
+	assert_int_equal(without->packets, 3);
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(with->packet[i].offset, without->packet[i].offset);
+		assert_int_equal(with->packet[i].size, without->packet[i].size);
+	}
+	stream_files_free(with, n);
+	stream_files_free(without, m);
+	free(dir);
+}
+
+/* More streams than files may be open. */
+static void test_many_streams(void **state)
+{
+	(void)state;
+	enum { N = 600, AT_INSTANCE = 24 };
+	char *dir = copy_trace("streams", "host"), *stream = mem_printf("%s/ch_0", dir);
+	size_t len;
+	char *packet = read_whole(stream, &len);
+	delete(dir, "index");
+	delete(dir, "ch_0");
+	delete(dir, "ch_1");
+	for (uint64_t i = 0; i < N; i++) {
+		char *path = mem_printf("%s/s%03u", dir, (unsigned)i);
+		uint64_t id = htole64(i);
+		memcpy(packet + AT_INSTANCE, &id, 8);
+		write_file(path, packet, len);
+		free(path);
+	}
+	struct rlimit old, few = { 100, 100 };
+	getrlimit(RLIMIT_NOFILE, &old);
+	few.rlim_max = old.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	struct result r;
+	load(dir, 2, &r);
+	setrlimit(RLIMIT_NOFILE, &old);
+	assert_int_equal(trace_info(r.trace)->events, N * (18213 - CH1_EVENTS));
+	release(&r);
+	free(packet);
+	free(stream);
+	free(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_shared_stream),
+		cmocka_unit_test(test_lost_events),
+		cmocka_unit_test(test_damaged_packet),
+		cmocka_unit_test(test_cut_last_packet),
+		cmocka_unit_test(test_clock_backwards),
+		cmocka_unit_test(test_packets_without_index),
+		cmocka_unit_test(test_many_streams),
+	};
+	alarm(200);  /* a reader that hangs is a failure */
+	return cmocka_run_group_tests_name("trace: packets", tests, files_begin, files_end);
+}
