@@ -51,6 +51,7 @@ struct topo {
 	 * The masks hold the file's numbers: bit n = state n means "wanted to run and could not". */
 	uint8_t vcpu_state[HISTORY_STATES], thread_state[HISTORY_STATES];
 	uint64_t vcpu_gap, thread_gap;
+	bool folded;                            /* no vCPU was ever HOST_BLOCKED: perhaps folded into PREEMPTED */
 };
 
 int topo_open(struct topo *topo, const struct history *h, struct error *err);

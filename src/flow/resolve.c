@@ -229,7 +229,7 @@ static int out_at(struct resolver *r, uint32_t v, int state, int64_t t, struct p
 	int64_t woken = after(resolver_cpu(r, v)->status.iv.end);
 	if (host_of(r, v, t, &h) < 0)
 		return -1;
-	if (h && r->folded) {
+	if (h && r->topo->folded) {
 		int64_t status;
 		struct track *own = resolver_own(r, h);
 		if (track_at(r, &own[OWN_STATUS], t, &status) < 0)
@@ -470,7 +470,7 @@ int resolve_waits_for(struct resolver *r, const struct subject *s, int64_t state
 	int64_t number;
 	if (s->kind == SUBJECT_CPU) {
 		struct who *h;
-		if (r->folded || vcpu_state(r, state) != VCPU_PREEMPTED)
+		if (r->topo->folded || vcpu_state(r, state) != VCPU_PREEMPTED)
 			return 0;
 		if (cpu_below(r, s->index, t, cpu) < 0 || host_of(r, s->index, t, &h) < 0)
 			return -1;

@@ -42,7 +42,6 @@ struct resolver {
 	int64_t t0, t1;            /* time that will be asked for, mostly */
 	int64_t until;             /* the answer to the current step holds up to here */
 	bool shallow;              /* machines only: no guest threads, no names */
-	bool folded;               /* the vCPUs may be in the paper's states: HOST_BLOCKED folded into PREEMPTED */
 	struct cpu_tracks **cpu;   /* per CPU of topo, made when asked for */
 	struct map who_by_tid;     /* machine << 32 | tid -> index into who */
 	struct who **who;

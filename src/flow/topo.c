@@ -296,6 +296,22 @@ static void keep_types(struct topo *t)
 	}
 }
 
+/* Where any vCPU was ever HOST_BLOCKED, PREEMPTED means what it says, and its thread need not be asked. */
+static bool is_folded(const struct topo *topo)
+{
+	int64_t sums[HISTORY_STATES];
+	for (uint32_t i = 0; i < topo->cpus; i++) {
+		if (topo->cpu[i].status == HISTORY_NONE || topo->machine[topo->cpu[i].machine].kind != MACHINE_VM)
+			continue;
+		if (history_sums(topo->h, topo->cpu[i].status, history_begin(topo->h), history_end(topo->h), sums, NULL) < 0)
+			return true;
+		for (int n = 0; n < HISTORY_STATES - 1; n++)
+			if (sums[n] && topo->vcpu_state[n] == VCPU_HOST_BLOCKED)
+				return false;
+	}
+	return true;
+}
+
 int topo_open(struct topo *topo, const struct history *h, struct error *err)
 {
 	*topo = (struct topo){ .h = h };
@@ -312,6 +328,7 @@ int topo_open(struct topo *topo, const struct history *h, struct error *err)
 		topo_release(topo);
 		return -1;
 	}
+	topo->folded = is_folded(topo);
 	return 0;
 }
 

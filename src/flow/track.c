@@ -10,22 +10,6 @@
 #define THREADS_KEPT 16384
 #define NOT_A_TID (UINT64_C(1) << 63)
 
-/* Where any vCPU was ever HOST_BLOCKED, PREEMPTED means what it says, and its thread need not be asked. */
-static bool is_folded(const struct topo *topo)
-{
-	int64_t sums[HISTORY_STATES];
-	for (uint32_t i = 0; i < topo->cpus; i++) {
-		if (topo->cpu[i].status == HISTORY_NONE || topo->machine[topo->cpu[i].machine].kind != MACHINE_VM)
-			continue;
-		if (history_sums(topo->h, topo->cpu[i].status, history_begin(topo->h), history_end(topo->h), sums, NULL) < 0)
-			return true;
-		for (int n = 0; n < HISTORY_STATES - 1; n++)
-			if (sums[n] && topo->vcpu_state[n] == VCPU_HOST_BLOCKED)
-				return false;
-	}
-	return true;
-}
-
 void resolver_init(struct resolver *r, const struct topo *topo, int64_t t0, int64_t t1, struct error *err)
 {
 	*r = (struct resolver){ .topo = topo, .t0 = t0, .t1 = t1, .err = err };
@@ -33,7 +17,6 @@ void resolver_init(struct resolver *r, const struct topo *topo, int64_t t0, int6
 	strtab_init(&r->names);
 	r->swapper = strtab_put(&r->names, "swapper");
 	r->not_alive = strtab_put(&r->names, "not alive");
-	r->folded = is_folded(topo);
 }
 
 static void forget_threads(struct resolver *r)
