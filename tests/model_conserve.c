@@ -79,8 +79,8 @@ static uint64_t next_random(uint64_t *state)
 	return *state;
 }
 
-/* Puts into *out what is left of a trace when bursts of events are lost, each CPU by itself, with the records that a
- * reader makes of that: from the first lost event to the last one. */
+/* What is left of a trace when bursts of events are lost, each CPU by itself, with the records that a reader makes of
+ * that: from the first lost event to the last one.  Or when the tracer did not record the contexts. */
 static struct trace *lose_events(const struct trace *t, uint64_t seed, uint64_t *lost)
 {
 	enum { STRINGS = 4096 };
@@ -95,6 +95,13 @@ static struct trace *lose_events(const struct trace *t, uint64_t seed, uint64_t 
 	for (size_t i = 0; i < STRINGS; i++)
 		string[i] = trace_string(t, (int64_t)i);
 	while (trace_cursor_next(c, &ev, &err) > 0) {
+		if (seed == NO_CONTEXT) {
+			ev.tid = ev.pid = -1;
+			ev.comm = 0;
+			*ARRAY_PUSH(kept, n, cap) = ev;
+			++*lost;
+			continue;
+		}
 		bool starts = until[ev.cpu] < ev.ts && next_random(&seed) % 300 == 0;
 		if (starts) {
 			until[ev.cpu] = ev.ts + (int64_t)(next_random(&seed) % 4000000);
@@ -136,7 +143,7 @@ void index_traces(const char *dir, const char *file, bool perfect, uint64_t loss
 		fail_msg("%s", err.text);
 	for (size_t i = 0; i < n && lossy; i++) {
 		struct trace *whole = trace[i];
-		trace[i] = lose_events(whole, lossy + i, &out->lost);
+		trace[i] = lose_events(whole, lossy == NO_CONTEXT ? lossy : lossy + i, &out->lost);
 		trace_free(whole);
 	}
 	if (perfect)

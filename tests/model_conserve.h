@@ -20,7 +20,9 @@ struct indexed {
 };
 
 /* Fails the test when anything is refused.  `perfect`: simulated, with perfect clocks; which thread is which vCPU is
- * taken from the truth beside the traces.  `lossy`: 0, or the seed of bursts of lost events. */
+ * taken from the truth beside the traces.  `lossy`: 0, or the seed of bursts of lost events,
+ * or NO_CONTEXT: no event tells who was current. */
+#define NO_CONTEXT UINT64_MAX
 void index_traces(const char *dir, const char *file, bool perfect, uint64_t lossy, struct indexed *out);
 void indexed_release(struct indexed *x);
 
