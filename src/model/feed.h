@@ -22,9 +22,9 @@ struct model *model_new(const struct machine_setup *setup, size_t n, bool paper_
                         void *to, struct error *err);
 void model_free(struct model *m);  /* NULL is allowed */
 
-/* The machine's trace begins at t (host ns) with what `start` (may be NULL; borrowed until the end) knows; an event of
- * it at time t; its trace is over and t is the first moment of which it says nothing.  t never decreases from call to call.
- * -1 when the sink failed. */
+/* The machine's trace begins at t (host ns) with what `start` (may be NULL; borrowed until the end) knows; an event
+ * of it at time t; its trace is over and t is the first moment of which it says nothing.  t never decreases from call
+ * to call.  -1 when the sink failed. */
 int model_begin(struct model *m, uint32_t machine, int64_t t, const struct start *start, struct error *err);
 int model_feed(struct model *m, uint32_t machine, int64_t t, const struct event *ev, struct error *err);
 int model_end(struct model *m, uint32_t machine, int64_t t, struct error *err);
