@@ -2,12 +2,12 @@
  *
  * Order of choice: /proc/lttng-logger (LTTng's kernel module), then tracefs's trace_marker; LTTng-UST, when built in,
  * is used when neither can be written.  The file is opened by the first mark and stays open.  While nobody listens (no
- * file, or the kernel refuses the write because tracing is off) a mark costs two loads and a look at the coarse clock,
- * and the search is repeated at most once a second, by srbn_start() alone.
+ * file, or the kernel refuses the write because tracing is off) a mark is one load; srbn_start() alone looks at the
+ * coarse clock too and searches again once a second.
  *
  * Thread safe, and without a lock once the file is open: `file` goes from -1 to a descriptor under `opening` and stays,
- * `quiet_until` is a hint, ids come from one atomic counter.  Ids: process id << 32 | count, so that processes of one machine do not collide.
- * After fork() the child counts for itself: its process id is another. */
+ * `quiet_until` is a hint, ids come from one atomic counter.  Ids are process id << 32 | count, so that processes of
+ * one machine do not collide; after fork() the child counts for itself. */
 #include "beacon/stealscope-mark.h"
 
 #include <errno.h>

@@ -33,8 +33,8 @@ SRBN_API void srbn_end(srbn_t request);
 SRBN_API int srbn_listening(void);
 
 /* Where marks go instead of /proc/lttng-logger or trace_marker: for tests, and for a tracefs mounted elsewhere.
- * NULL goes back to the default.  The text is not copied.  Not for use while other threads mark.  The environment variable STEALSCOPE_MARKER
- * does the same from the start; a privileged (set-user-ID) program ignores it. */
+ * NULL goes back to the default.  The text is not copied.  Not for use while other threads mark.  The environment
+ * variable STEALSCOPE_MARKER does the same from the start; a privileged (set-user-ID) program ignores it. */
 SRBN_API void srbn_set_marker(const char *path);
 
 struct srbn_data {

@@ -20,7 +20,8 @@ struct sheet {
 	double ns_per_unit;   /* of both */
 };
 
-static int find_column(const struct sheet *s, const char *wanted, const char *const *usual, int *column, struct error *err)
+static int find_column(const struct sheet *s, const char *wanted, const char *const *usual, int *column,
+                       struct error *err)
 {
 	*column = wanted ? table_find(&s->table, wanted) : -1;
 	for (size_t i = 0; !wanted && usual[i] && *column < 0; i++)

@@ -106,7 +106,7 @@ static void print_distribution(const struct run *run, bool scatter)
 	bool predicted = r->row[0].has_prediction;
 	levels_of(r, l);
 	printf("%s: %zu requests\n\n", text_escape(what, sizeof what, run->what), r->len);
-	printf("         latency  of it the provider's     %9s  # sure  + possible  . yours\n", predicted ? "predicted" : "");
+	printf("%16s  %-23s %9s  # sure + possible . yours\n", "latency", "of it the provider's", predicted ? "predicted" : "");
 	for (size_t i = 0; i < LEVELS; i++)
 		print_level(level_names[i], &l[i], predicted);
 	printf("\nmedian share of the provider: at least %.3f, at most %.3f", median(r, METRIC_LOW_SHARE),

@@ -1,0 +1,39 @@
+#!/bin/sh
+# The example server and client, linked with the shared library: every request is marked, whole and in order.
+set -eu
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+LD_LIBRARY_PATH=.${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export LD_LIBRARY_PATH
+: >"$dir/marks"
+STEALSCOPE_MARKER=$dir/marks tests/mark_server "$dir/socket" 24 &
+server=$!
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+	test -S "$dir/socket" && break
+	sleep 0.1
+done
+tests/mark_client "$dir/socket" 24 3 4 >"$dir/latencies"
+wait $server
+test "$(wc -l <"$dir/latencies")" -eq 24
+awk '
+	NF != 3 || $1 != "srbn" { print "not a mark: " $0; bad = 1; next }
+	{ n[$2]++; seen[$3] = seen[$3] substr($2, 1, 1) }
+	END {
+		# taken, left; then four slices with a pause between two of them
+		for (r in seen)
+			if (seen[r] != "syryryryre") { print r ": " seen[r]; bad = 1 }
+		if (n["start"] != 24 || n["end"] != 24) { print "starts " n["start"] ", ends " n["end"]; bad = 1 }
+		exit bad
+	}' "$dir/marks"
+# Requests of one burst are worked on in turns: two others are open when one is left.
+awk '{ if ($2 == "start") open++; if ($2 == "end") open--; if (open > most) most = open } END { exit most < 2 }' "$dir/marks"
+# Without a tracer nothing is written anywhere and the service is the same.
+STEALSCOPE_MARKER=$dir/nowhere tests/mark_server "$dir/socket" 3 &
+server=$!
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+	test -S "$dir/socket" && break
+	sleep 0.1
+done
+tests/mark_client "$dir/socket" 3 3 1 >/dev/null
+wait $server
+test ! -e "$dir/nowhere"
