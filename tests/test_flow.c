@@ -236,6 +236,51 @@ static void nested(void **state)
 	world_release(&w);
 }
 
+/* Paths of ours with values of other types, and machines that are each other's guest: nothing is found, nothing hangs. */
+static void hostile(void **state)
+{
+	struct world w;
+	struct error err = ERROR_INIT;
+	struct flow f;
+	(void)state;
+	world_open(&w);
+	for (int i = 0; i < 2; i++) {
+		const char *me = i ? "B" : "A";
+		world_rowf(&w, i ? "0 A/0" : "0 B/0", "/Virtual Machines/%s/Threads/5/VM", me);
+		world_rowf(&w, "0 0", "/Virtual Machines/%s/Threads/5/CPU", me);
+		world_rowf(&w, "0 RUNNING; 10 PREEMPTED; 20 VIRT_PREEMPTED; 30 BLOCKED", "/Virtual Machines/%s/Threads/5/Status", me);
+		world_rowf(&w, "0 RUNNING; 5 PREEMPTED; 15 VMM; 25 WAKING", "/Virtual Machines/%s/CPUs/CPU0/Status", me);
+		world_rowf(&w, "0 5", "/Virtual Machines/%s/CPUs/CPU0/Current Thread", me);
+		world_rowf(&w, "0 0; 12 -7", "/Virtual Machines/%s/CPUs/CPU0/pCPU", me);
+	}
+	world_row(&w, "/Virtual Machines/A/Threads/6/VM", "0 A/0");
+	world_row(&w, "/Virtual Machines/A/Threads/7/VM", "0 /");
+	world_row(&w, "/Virtual Machines/A/Threads/8/VM", "0 B/99999999999999999999");
+	world_row(&w, "/Virtual Machines/A/Threads/99999999999999999999/Name", "0 far");
+	world_row(&w, "/Virtual Machines/A/Threads/x/Name", "0 no tid");
+	world_row(&w, "/Host/Threads/1/Status", "0 RUNNING; 20 PREEMPTED; 40 BLOCKED; 45 RUNNING");
+	world_row(&w, "/Host/Threads/1/Waker", "0 A/99999999999; 45 /");
+	world_row(&w, "/Host/Threads/1/CPU", "0 99999999999; 25 0");
+	world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 -5; 30 99999999999");
+	uint32_t wrong = history_attribute(w.b, "/Host/CPUs/CPU0/Interrupt", HISTORY_INT, 0, &err);
+	assert_int_equal(history_set(w.b, 0, wrong, 77, &err), 0);
+	wrong = history_attribute(w.b, "/Host/Threads/2/Status", HISTORY_STRING, 0, &err);
+	assert_int_equal(history_set_string(w.b, 0, wrong, "RUNNING", &err), 0);
+	world_close(&w, 0, 49);
+	for (uint32_t i = 0; i < w.topo.threads; i++)
+		if (flow_of_thread(&w.topo, i, WHOLE, &f, &err) == 0) {
+			world_check_tiling(&f);
+			flow_release(&f);
+		}
+	world_check_flow(&w, "host/1", WHOLE, "0-19 running host/1; 20-24 unknown; 25-39 unknown @0; 40-44 waiting /; "
+	                 "45-49 running host/1 @0");
+	assert_int_equal(flow_of_thread(&w.topo, world_subject(&w, "host/2").index, WHOLE, &f, &err), -1);
+	struct steal s;
+	assert_int_equal(steal_matrix(&w.topo, STEAL_BY_MACHINE, NULL, WHOLE, &s, &err), 0);
+	steal_release(&s);
+	world_release(&w);
+}
+
 static void gaps(void **state)
 {
 	struct world w;
@@ -329,6 +374,7 @@ int main(void)
 		cmocka_unit_test(lost),
 		cmocka_unit_test(containers),
 		cmocka_unit_test(nested),
+		cmocka_unit_test(hostile),
 		cmocka_unit_test(gaps),
 		cmocka_unit_test(subjects),
 	};
