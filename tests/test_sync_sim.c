@@ -334,6 +334,45 @@ static void test_pause(void **state)
 	check_pause(SYNC_CONTAINMENT, 0);
 }
 
+/* More pairs than are kept at once: a sample finds the clock, then all of them are matched in a stream. */
+static void test_many_pairs(void **state)
+{
+	(void)state;
+	enum { N = 150000 };
+	struct setup s = { 0 };
+	uint64_t r = 1;
+	sim_begin(&s.sim, 1, EPOCH, EPOCH + (N + 2) * SECOND / 1000);
+	s.vm[0] = (struct sim_vm){ .from = s.sim.begin, .to = s.sim.end, .clock = { EPOCH, EPOCH - 864000 * SECOND, 50 } };
+	for (int64_t i = 0; i < N; i++) {
+		int64_t a = EPOCH + (i + 1) * SECOND / 1000, b = a + 5000 + sim_below(&r, 100000), c = b + 1000;
+		int64_t d = c + 3000 + sim_below(&r, 50000);
+		struct event ev[4];
+		memset(ev, 0, sizeof ev);
+		const int64_t ts[4] = { sim_guest_time(&s.vm[0], a), b, c, sim_guest_time(&s.vm[0], d) };
+		for (int k = 0; k < 4; k++) {
+			for (int j = 0; j < 6; j++)
+				ev[k].arg[j] = EVENT_ABSENT;
+			ev[k].ts = ts[k];
+			ev[k].kind = EV_SYNC;
+			ev[k].tid = ev[k].pid = k == 1 || k == 2 ? 77 : 5;
+			ev[k].sync.end = k;
+			ev[k].sync.key = 2 * i + (k >= 2);
+			struct sim_events *to = k == 1 || k == 2 ? &s.sim.host : &s.guest[0];
+			*ARRAY_PUSH(to->ev, to->len, to->cap) = ev[k];
+		}
+	}
+	finish_beacon(&s);
+	run(&s, SYNC_AUTO);
+	const struct sync_vm *vm = vm_named(&s, "Guest");
+	assert_int_equal(vm->method, SYNC_EVENTS);
+	assert_int_equal(vm->pairs, 2 * N);
+	assert_int_equal(vm->unmatched, 0);
+	assert_int_equal(vm->clock.pieces, 1);
+	assert_true(within_band(vm, &s.vm[0]));
+	assert_true(clock_map_band(&vm->clock, s.vm[0].clock.guest0 + 75 * SECOND) < 9500);
+	end(&s);
+}
+
 /* The clock that somebody gave, and none: never more than what was asked for. */
 static void test_offset(void **state)
 {
@@ -392,7 +431,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_containment_cases), cmocka_unit_test(test_strangers), cmocka_unit_test(test_three_vms),
-		cmocka_unit_test(test_outliers), cmocka_unit_test(test_odd_keys), cmocka_unit_test(test_pause),
+		cmocka_unit_test(test_outliers), cmocka_unit_test(test_odd_keys), cmocka_unit_test(test_pause), cmocka_unit_test(test_many_pairs),
 		cmocka_unit_test(test_offset), cmocka_unit_test(test_roles),
 	};
 	return cmocka_run_group_tests_name("sync sim", tests, NULL, NULL);

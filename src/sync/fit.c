@@ -162,3 +162,41 @@ void fit_pairs(struct pair_list *l, int64_t ref, struct clock_map *map)
 	}
 	free(part);
 }
+
+/* ---- thinning */
+
+static bool is_vertex(const struct hull *h, const struct pair *p)
+{
+	const struct hull_chain *c = &h->side[p->side];
+	struct hull_point q = { p->x - h->origin.x, p->y - h->origin.y };
+	size_t lo = 0, hi = c->len;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (c->point[mid].x < q.x)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < c->len && c->point[lo].x == q.x && c->point[lo].y == q.y;
+}
+
+void pairs_thin(struct pair_list *l, size_t from, size_t block)
+{
+	bool *odd = mem_new(block, sizeof *odd);
+	size_t n = from;
+	for (; from < l->len; from += block) {
+		size_t to = from + block < l->len ? from + block : l->len;
+		struct hull h;
+		hull_init(&h);
+		for (size_t i = from; i < to; i++) {
+			struct pair *p = &l->pair[i];
+			odd[i - from] = p->rejected || hull_add(&h, p->side, p->x, p->y) == HULL_CONTRADICTS;
+		}
+		for (size_t i = from; i < to; i++)
+			if (odd[i - from] || is_vertex(&h, &l->pair[i]))
+				l->pair[n++] = l->pair[i];
+		hull_release(&h);
+	}
+	l->len = n;
+	free(odd);
+}

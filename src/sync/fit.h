@@ -17,4 +17,8 @@
 /* Fills *map, referred to guest time ref; sets `rejected` of the pairs that were left out.  No pairs: no pieces. */
 void fit_pairs(struct pair_list *l, int64_t ref, struct clock_map *map);
 
+/* Of each block of pairs from index `from` on, leaves those that can be vertices of a hull, and those that contradict
+ * them; a block may lose gross outliers, which *rejected counts (may be NULL). */
+void pairs_thin(struct pair_list *l, size_t from, size_t block);
+
 #endif

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 
 #define WINDOWS_MAX (4u << 20)
-#define MARKS_MAX (1u << 20)
+#define MARKS_MAX (1u << 18)
 #define SLICE_NS 4000000000LL
 
 #define KIND(k) (1ULL << (k))
@@ -21,6 +21,8 @@ struct walk {
 	size_t cpus;
 	struct lost { uint16_t cpu; int64_t to; } *lost;  /* spans that have not ended yet */
 	size_t losts, lost_cap;
+	void (*take)(void *arg, const struct sync_mark *m);  /* or NULL: the view keeps the ends */
+	void *arg;
 	bool explicit_c;        /* the trace has events for end c, entries need not stand in for them */
 };
 
@@ -95,7 +97,7 @@ static void thin_out(struct host_view *v)
 
 static void close_window(struct host_view *v, struct vthread *th, int64_t to)
 {
-	if (v->sliced > 0 && !slice_kept(v->sliced, th->entered))
+	if (v->no_windows || (v->sliced > 0 && !slice_kept(v->sliced, th->entered)))
 		return;
 	size_t before = th->windows;
 	push_span(&th->window, &th->windows, &th->window_cap, th->entered, to);
@@ -173,6 +175,14 @@ static void forget_losts(struct walk *w, int64_t ts)
 	w->losts = n;
 }
 
+static void take_mark(struct walk *w, const struct sync_mark *m)
+{
+	if (w->take != NULL)
+		w->take(w->arg, m);
+	else
+		mark_list_add(&w->v->marks, m);
+}
+
 static void on_entry(struct walk *w, struct vthread *th, const struct event *ev)
 {
 	struct host_view *v = w->v;
@@ -189,7 +199,7 @@ static void on_entry(struct walk *w, struct vthread *th, const struct event *ev)
 	th->entries++;
 	if (th->owes && !w->explicit_c) {
 		struct sync_mark m = { th->owed + 1, ev->ts, EVENT_ABSENT, (int32_t)(th - v->thread), SYNC_C };
-		mark_list_add(&v->marks, &m);
+		take_mark(w, &m);
 	}
 	th->owes = false;
 }
@@ -265,7 +275,7 @@ static void on_sync(struct walk *w, const struct event *ev, int32_t tid)
 	uint64_t *at = tid < 0 ? NULL : map_find(&v->live, (uint64_t)(uint32_t)tid);
 	struct sync_mark m = { (uint64_t)ev->sync.key, ev->ts, ev->sync.uid, at == NULL ? -1 : (int32_t)*at,
 		(uint16_t)ev->sync.end };
-	mark_list_add(&v->marks, &m);
+	take_mark(w, &m);
 	if (m.end == SYNC_C)
 		w->explicit_c = true;
 	if (m.end == SYNC_B && at != NULL) {
@@ -394,36 +404,52 @@ static void finish(struct walk *w)
 	}
 }
 
-int host_view_load(struct host_view *v, const struct trace *trace, const struct progress *progress,
-                   struct error *err)
+static int walk_host(struct walk *w, const struct trace *trace, const struct progress *progress, struct error *err)
 {
-	memset(v, 0, sizeof *v);
+	struct host_view *v = w->v;
 	const struct trace_info *info = trace_info(trace);
+	memset(v, 0, sizeof *v);
 	v->trace = trace;
 	v->begin = info->begin;
 	v->end = info->end;
-	struct walk w = { .v = v };
+	v->no_windows = w->take != NULL;
 	struct event ev;
 	struct trace_cursor *c = trace_cursor_open(trace, HOST_KINDS, -1, err);
 	int status = c == NULL ? -1 : 0;
 	uint64_t seen = 0;
-	while (status == 0 && (status = trace_cursor_next(c, &ev, err)) == 1) {
-		on_event(&w, &ev);
-		status = 0;
+	while (c != NULL && (status = trace_cursor_next(c, &ev, err)) == 1) {
+		on_event(w, &ev);
 		if ((++seen & 0xffff) == 0 && progress->tick != NULL &&
-		    progress->tick(progress->arg, "reading the host", seen, info->events) != 0)
+		    progress->tick(progress->arg, "reading the host", seen, info->events) != 0) {
 			status = error_set(err, STATUS_CANCELLED, NULL, "synchronization: interrupted");
-		else
-			continue;
-		break;
+			break;
+		}
 	}
 	trace_cursor_close(c);
 	if (status == 0)
-		finish(&w);
-	free(w.current);
-	free(w.lost);
+		finish(w);
+	free(w->current);
+	free(w->lost);
 	if (status < 0)
 		host_view_release(v);
+	return status;
+}
+
+int host_view_load(struct host_view *v, const struct trace *trace, const struct progress *progress,
+                   struct error *err)
+{
+	struct walk w = { .v = v };
+	return walk_host(&w, trace, progress, err);
+}
+
+int host_view_marks(const struct trace *trace, void (*take)(void *arg, const struct sync_mark *m), void *arg,
+                    struct error *err)
+{
+	struct host_view v;
+	struct walk w = { .v = &v, .take = take, .arg = arg };
+	int status = walk_host(&w, trace, &(struct progress){ NULL, NULL }, err);
+	if (status == 0)
+		host_view_release(&v);
 	return status;
 }
 

@@ -65,12 +65,16 @@ struct host_view {
 	struct map vcpu_name;  /* string id -> 1 + number for "CPU n/KVM", 0 for other names */
 	bool has_kvm;          /* there are vm entries or exits; else guest mode is never known */
 	struct mark_list marks;
+	bool no_windows;       /* this walk is for the ends of pairs alone */
 	size_t windows;        /* in all threads */
 	unsigned sliced;       /* windows are kept for one slice of time in 2^sliced */
 };
 
 int host_view_load(struct host_view *v, const struct trace *trace, const struct progress *progress,
                    struct error *err);
+/* The same walk for the ends of pairs alone, each given to `take`; `where` is an index as in a host_view. */
+int host_view_marks(const struct trace *trace, void (*take)(void *arg, const struct sync_mark *m), void *arg,
+                    struct error *err);
 void host_view_release(struct host_view *v);
 
 /* Adds an end of a pair, within the list's memory bound. */

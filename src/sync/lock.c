@@ -97,41 +97,6 @@ static int by_x(const void *pa, const void *pb)
 	return a->x < b->x ? -1 : a->x > b->x;
 }
 
-static void keep_vertices(struct pair_list *l, const struct hull *h, size_t from, size_t to, size_t *n)
-{
-	for (size_t i = from; i < to; i++) {
-		struct pair p = l->pair[i];
-		const struct hull_chain *c = &h->side[p.side];
-		for (size_t k = 0; k < c->len; k++) {
-			if (c->point[k].x != p.x - h->origin.x || c->point[k].y != p.y - h->origin.y)
-				continue;
-			l->pair[(*n)++] = p;
-			break;
-		}
-	}
-}
-
-/* Of each block of pairs only the vertices of its own hulls can be vertices of a longer one. */
-static void thin_out(struct pair_list *l)
-{
-	size_t block = l->len / (THIN_PAIRS / 8), n = 0;
-	for (size_t from = 0; from < l->len; from += block) {
-		size_t to = from + block < l->len ? from + block : l->len;
-		struct hull h;
-		hull_init(&h);
-		bool clean = true;
-		for (size_t i = from; i < to && clean; i++)
-			clean = hull_add(&h, l->pair[i].side, l->pair[i].x, l->pair[i].y) != HULL_CONTRADICTS;
-		if (clean)
-			keep_vertices(l, &h, from, to, &n);
-		else
-			for (size_t i = from; i < to; i++)
-				l->pair[n++] = l->pair[i];
-		hull_release(&h);
-	}
-	l->len = n;
-}
-
 static bool same_line(const struct clock_line *a, const struct clock_line *b)
 {
 	return a->drift == b->drift && clock_line_at(a, b->ref_guest) == b->ref_host;
@@ -168,7 +133,7 @@ void lock_clock(const struct host_view *host, const struct vm_view *vm, const st
 		if (r.pairs.len > 1)
 			qsort(r.pairs.pair, r.pairs.len, sizeof *r.pairs.pair, by_x);
 		if (r.pairs.len > THIN_PAIRS)
-			thin_out(&r.pairs);
+			pairs_thin(&r.pairs, 0, r.pairs.len / (THIN_PAIRS / 8));
 		struct clock_map next;
 		fit_pairs(&r.pairs, act->begin, &next);
 		for (size_t i = 0; i < r.pairs.len; i++)

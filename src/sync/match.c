@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "sync/pairing.h"
 
 int guest_view_load(struct guest_view *g, const struct trace *trace, struct error *err)
 {
@@ -65,6 +66,26 @@ static void begin_match(struct match *m, const struct vm_view *vm, enum sync_met
 	m->band_events = m->band_containment = -1;
 }
 
+/* The pairs so far were a sample; with its clock all of them can be matched. */
+static int all_pairs(const struct host_view *host, const struct guest_view *guest, const bool *mine, struct match *m,
+                     struct error *err)
+{
+	struct pairing s;
+	if (pairing_traces(host, guest->trace, mine, &m->clock, &s, err) != 0) {
+		pairing_release(&s);
+		return -1;
+	}
+	pairs_release(&m->events);
+	m->events = s.pairs;
+	s.pairs = (struct pair_list){ NULL, 0, 0, 0 };
+	m->pairs = s.matched;
+	m->unmatched = s.unmatched;
+	pairing_release(&s);
+	clock_map_release(&m->clock);
+	fit_pairs(&m->events, guest->begin, &m->clock);
+	return 0;
+}
+
 int match_events(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
                  struct match *m, struct error *err)
 {
@@ -75,6 +96,11 @@ int match_events(const struct host_view *host, const struct vm_view *vm, const s
 	m->pairs = pairs->len;
 	m->unmatched = pairs->unmatched;
 	fit_pairs(pairs, guest->begin, &m->clock);
+	if ((guest->marks.sparse > 0 || host->marks.sparse > 0) && m->clock.pieces > 0 &&
+	    all_pairs(host, guest, mine, m, err) != 0) {
+		free(mine);
+		return -1;
+	}
 	for (size_t i = 0; i < pairs->len; i++)
 		m->used += !pairs->pair[i].rejected;
 	if (vm != NULL)

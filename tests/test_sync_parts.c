@@ -1,0 +1,353 @@
+/* sync/: the parts, one by one, on hand-made events. */
+#include "test.h"
+
+#include <math.h>
+
+#include "base/mem.h"
+#include "sync/fft.h"
+#include "sync/fit.h"
+#include "sync/pairing.h"
+#include "sync/vms.h"
+#include "sync_sim.h"
+
+/* ---- the Fourier transform against its definition */
+
+static void test_fft(void **state)
+{
+	(void)state;
+	enum { N = 64 };
+	struct fft f;
+	struct fft_value v[N], want[N];
+	uint64_t seed = 3;
+	fft_init(&f, N);
+	for (int i = 0; i < N; i++)
+		v[i] = (struct fft_value){ sim_uniform(&seed) - 0.5, sim_uniform(&seed) };
+	for (int k = 0; k < N; k++) {
+		want[k] = (struct fft_value){ 0, 0 };
+		for (int i = 0; i < N; i++) {
+			double angle = -2 * acos(-1) * i * k / N;
+			want[k].re += v[i].re * cos(angle) - v[i].im * sin(angle);
+			want[k].im += v[i].re * sin(angle) + v[i].im * cos(angle);
+		}
+	}
+	struct fft_value back[N];
+	memcpy(back, v, sizeof v);
+	fft_forward(&f, back);
+	for (int k = 0; k < N; k++) {
+		assert_float_equal(back[k].re, want[k].re, 1e-9);
+		assert_float_equal(back[k].im, want[k].im, 1e-9);
+	}
+	fft_inverse(&f, back);
+	for (int i = 0; i < N; i++) {
+		assert_float_equal(back[i].re / N, v[i].re, 1e-12);
+		assert_float_equal(back[i].im / N, v[i].im, 1e-12);
+	}
+	fft_release(&f);
+}
+
+/* ---- matching: the stream finds what the sort finds */
+
+static void test_pairing(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 5; seed++) {
+		struct mark_list guest = { NULL, 0, 0, 0 }, host = { NULL, 0, 0, 0 };
+		struct pairing p;
+		struct pair_list sorted;
+		uint64_t r = seed;
+		pairing_init(&p);
+		for (int64_t i = 0; i < 30000; i++) {
+			int64_t t = i * 1000000;
+			struct sync_mark m[6] = {
+				{ (uint64_t)(2 * i), t, EVENT_ABSENT, 0, SYNC_A }, { (uint64_t)(2 * i), t + 5000 + sim_below(&r, 90000), EVENT_ABSENT, 0, SYNC_B },
+				{ (uint64_t)(2 * i + 1), t + 100000, EVENT_ABSENT, 0, SYNC_C },
+				{ (uint64_t)(2 * i + 1), t + 110000 + sim_below(&r, 90000), EVENT_ABSENT, 0, SYNC_D },
+				{ (uint64_t)i, t + 200000, EVENT_ABSENT, 0, SYNC_NET_SEND },
+				{ (uint64_t)i, t + 300000 + sim_below(&r, 90000), EVENT_ABSENT, 0, SYNC_NET_RECEIVE },
+			};
+			static const bool of_host[6] = { false, true, true, false, false, true };
+			for (int k = 0; k < 6; k++) {
+				if (sim_uniform(&r) < 0.1)
+					continue;  /* lost */
+				mark_list_add(of_host[k] ? &host : &guest, &m[k]);
+				pairing_offer(&p, of_host[k], &m[k]);
+			}
+		}
+		pairing_finish(&p);
+		pairs_match(&guest, &host, NULL, &sorted);
+		assert_int_equal(p.matched, sorted.len);
+		assert_true(p.pairs.len < sorted.len / 10);
+		struct hull a, b;
+		hull_init(&a);
+		hull_init(&b);
+		for (size_t i = 0; i < sorted.len; i++)
+			assert_int_not_equal(hull_add(&a, sorted.pair[i].side, sorted.pair[i].x, sorted.pair[i].y), HULL_CONTRADICTS);
+		for (size_t i = 0; i < p.pairs.len; i++)
+			hull_add(&b, p.pairs.pair[i].side, p.pairs.pair[i].x, p.pairs.pair[i].y);
+		for (int64_t x = -INT64_C(1000000000); x < 31 * INT64_C(1000000000); x += INT64_C(1000000000) / 3) {
+			int64_t la, ha, lb, hb;
+			assert_true(hull_bounds(&a, x, 0, &la, &ha));
+			assert_true(hull_bounds(&b, x, 0, &lb, &hb));
+			assert_int_equal(la, lb);
+			assert_int_equal(ha, hb);
+		}
+		hull_release(&a);
+		hull_release(&b);
+		pairs_release(&sorted);
+		pairing_release(&p);
+		free(guest.mark);
+		free(host.mark);
+	}
+}
+
+/* Ends that never find a partner do not pile up. */
+static void test_pairing_bounded(void **state)
+{
+	(void)state;
+	struct pairing p;
+	pairing_init(&p);
+	for (uint64_t i = 0; i < 5 * PAIRING_WAITING; i++) {
+		struct sync_mark m = { i, (int64_t)i, EVENT_ABSENT, 0, SYNC_A };
+		pairing_offer(&p, false, &m);
+	}
+	assert_int_equal(p.guest.waiting[PAIRING_AB].len, PAIRING_WAITING);
+	assert_int_equal(p.unmatched, 4 * PAIRING_WAITING);
+	pairing_finish(&p);
+	assert_int_equal(p.matched, 0);
+	assert_int_equal(p.unmatched, 5 * PAIRING_WAITING);
+	pairing_release(&p);
+}
+
+static void test_uid(void **state)
+{
+	(void)state;
+	struct mark_list guest = { NULL, 0, 0, 0 }, host = { NULL, 0, 0, 0 };
+	struct pair_list pairs;
+	struct sync_mark a = { 7, 100, 1111, 0, SYNC_A }, b = { 7, 200, 2222, -1, SYNC_B };
+	mark_list_add(&guest, &a);
+	mark_list_add(&host, &b);
+	pairs_match(&guest, &host, NULL, &pairs);
+	assert_int_equal(pairs.len, 0);  /* another VM's key */
+	assert_int_equal(pairs.unmatched, 2);
+	pairs_release(&pairs);
+	host.mark[0].uid = 1111;
+	pairs_match(&guest, &host, NULL, &pairs);
+	assert_int_equal(pairs.len, 1);
+	assert_int_equal(pairs.pair[0].x, 100);
+	assert_int_equal(pairs.pair[0].y, 200);
+	assert_int_equal(pairs.pair[0].side, HULL_UPPER);
+	pairs_release(&pairs);
+	free(guest.mark);
+	free(host.mark);
+}
+
+/* ---- the host's walk */
+
+static struct event make(int64_t ts, enum event_kind kind, unsigned cpu, int tid)
+{
+	struct event ev = { .ts = ts, .kind = (uint16_t)kind, .cpu = (uint16_t)cpu, .tid = tid, .pid = tid < 0 ? -1 : 10 };
+	for (int i = 0; i < 6; i++)
+		ev.arg[i] = EVENT_ABSENT;
+	return ev;
+}
+
+static struct event lost(int64_t ts, int64_t to, unsigned cpu)
+{
+	struct event ev = make(ts, EV_LOST, cpu, -1);
+	ev.lost.end = to;
+	ev.lost.count = 1;
+	return ev;
+}
+
+static void load_view(struct host_view *v, const struct event *ev, size_t n, struct trace **trace)
+{
+	static const char *const strings[] = { "", "qemu:One", "CPU 0/KVM", "CPU 1/KVM" };
+	struct error err = ERROR_INIT;
+	*trace = trace_from_events("h", ROLE_HOST, ev, n, strings, COUNT(strings));
+	assert_int_equal(host_view_load(v, *trace, &(struct progress){ NULL, NULL }, &err), 0);
+}
+
+static enum mode mode_at(const struct host_view *v, int tid, int64_t t)
+{
+	for (size_t i = 0; i < v->threads; i++) {
+		size_t near = 0;
+		if (v->thread[i].tid == tid && v->thread[i].from <= t && t <= v->thread[i].to)
+			return vthread_mode(&v->thread[i], t, &near);
+	}
+	fail_msg("no thread %d at %lld", tid, (long long)t);
+	return MODE_OUT;
+}
+
+static void test_windows(void **state)
+{
+	(void)state;
+	const struct event ev[] = {
+		make(0, EV_OTHER, 0, 1),
+		make(50, EV_KVM_EXIT, 0, 11),    /* was in the guest when the trace began */
+		make(100, EV_KVM_ENTRY, 0, 11), make(200, EV_KVM_EXIT, 0, 11),
+		make(300, EV_KVM_ENTRY, 0, 11),  /* and is when it ends */
+		make(310, EV_KVM_ENTRY, 1, 12), make(320, EV_KVM_EXIT, 1, 12),
+		make(1000, EV_OTHER, 0, 1),
+	};
+	struct host_view v;
+	struct trace *t;
+	load_view(&v, ev, COUNT(ev), &t);
+	static const struct { int tid; int64_t at; enum mode mode; } want[] = {
+		{ 11, 10, MODE_IN }, { 11, 50, MODE_IN }, { 11, 51, MODE_OUT }, { 11, 99, MODE_OUT }, { 11, 100, MODE_IN },
+		{ 11, 200, MODE_IN }, { 11, 201, MODE_OUT }, { 11, 300, MODE_IN }, { 11, 999, MODE_IN },
+		{ 12, 5, MODE_OUT }, { 12, 315, MODE_IN }, { 12, 900, MODE_OUT },
+	};
+	for (size_t i = 0; i < COUNT(want); i++)
+		assert_int_equal(mode_at(&v, want[i].tid, want[i].at), want[i].mode);
+	host_view_release(&v);
+	trace_free(t);
+}
+
+/* What lost events hide is not known; what they cannot hide is. */
+static void test_losses(void **state)
+{
+	(void)state;
+	const struct event ev[] = {
+		make(0, EV_OTHER, 0, 1), make(0, EV_OTHER, 1, 1),
+		make(100, EV_KVM_ENTRY, 0, 11), make(110, EV_KVM_ENTRY, 1, 12),
+		make(120, EV_KVM_ENTRY, 2, 13), make(130, EV_KVM_EXIT, 2, 13),
+		lost(200, 300, 0),
+		make(250, EV_KVM_EXIT, 1, 12),   /* may go to CPU 0 now */
+		make(400, EV_KVM_EXIT, 0, 11),   /* was in the guest since some time in the loss */
+		make(500, EV_KVM_ENTRY, 1, 12),  /* was out of it since some time in the loss */
+		make(600, EV_KVM_ENTRY, 2, 13), make(610, EV_KVM_EXIT, 2, 13),
+		make(1000, EV_OTHER, 0, 1),
+	};
+	struct host_view v;
+	struct trace *t;
+	load_view(&v, ev, COUNT(ev), &t);
+	static const struct { int tid; int64_t at; enum mode mode; } want[] = {
+		{ 11, 150, MODE_IN }, { 11, 199, MODE_IN }, { 11, 250, MODE_BLIND }, { 11, 301, MODE_IN }, { 11, 400, MODE_IN },
+		{ 11, 450, MODE_OUT },
+		{ 12, 150, MODE_IN }, { 12, 240, MODE_IN }, { 12, 260, MODE_BLIND }, { 12, 310, MODE_OUT }, { 12, 501, MODE_IN },
+		{ 13, 125, MODE_IN }, { 13, 150, MODE_OUT }, { 13, 250, MODE_BLIND }, { 13, 350, MODE_OUT }, { 13, 605, MODE_IN },
+	};
+	for (size_t i = 0; i < COUNT(want); i++)
+		assert_int_equal(mode_at(&v, want[i].tid, want[i].at), want[i].mode);
+	host_view_release(&v);
+	trace_free(t);
+}
+
+static struct event fork_of(int64_t ts, int child, int pid)
+{
+	struct event ev = make(ts, EV_FORK, 3, 1);
+	ev.fork.parent_tid = 1;
+	ev.fork.child_tid = child;
+	ev.fork.child_pid = pid;
+	return ev;
+}
+
+/* TID 11 belongs to one VM, then to another one; nothing but scheduling tells who runs on a CPU. */
+static void test_lives(void **state)
+{
+	(void)state;
+	struct event first_end = make(300, EV_EXIT, 0, -1);
+	first_end.exit.tid = 11;
+	struct event in = make(90, EV_SWITCH, 0, -1);
+	in.sw.next_tid = 11;
+	struct event process = make(1, EV_PROCESS, 0, -1);
+	process.process.tid = 11;
+	process.process.pid = 10;
+	struct event ev[] = {
+		make(0, EV_OTHER, 0, 1), process, in, make(100, EV_KVM_ENTRY, 0, -1), make(200, EV_KVM_EXIT, 0, -1), first_end,
+		fork_of(400, 11, 40), make(500, EV_KVM_ENTRY, 1, 11), make(600, EV_KVM_EXIT, 1, 11), make(1000, EV_OTHER, 0, 1),
+	};
+	ev[7].pid = ev[8].pid = 40;
+	struct host_view v;
+	struct trace *t;
+	struct vm_list vms;
+	load_view(&v, ev, COUNT(ev), &t);
+	assert_int_equal(v.threads, 2);
+	assert_int_equal(v.thread[0].to, 300);
+	assert_int_equal(v.thread[1].from, 400);
+	vm_list_make(&v, &vms);
+	assert_int_equal(vms.len, 2);
+	assert_int_equal(vms.vm[0].pid, 10);
+	assert_int_equal(vms.vm[1].pid, 40);
+	assert_ptr_equal(vm_thread_at(&v, &vms.vm[1], 0, 550), &v.thread[1]);
+	assert_null(vm_thread_at(&v, &vms.vm[0], 1, 150));
+	vm_list_release(&vms);
+	host_view_release(&v);
+	trace_free(t);
+}
+
+/* Numbers of vCPUs: by name, also of one that never ran; by a plausible hint; else in the order of TIDs. */
+static void check_numbers(int comm, int64_t hint, unsigned first, unsigned second, enum vcpu_evidence evidence)
+{
+	struct event ev[] = {
+		make(0, EV_OTHER, 0, 1), make(100, EV_KVM_ENTRY, 0, 12), make(150, EV_KVM_EXIT, 0, 12),
+		make(200, EV_KVM_ENTRY, 1, 11), make(250, EV_KVM_EXIT, 1, 11), make(900, EV_OTHER, 0, 1),
+	};
+	for (int i = 1; i < 5; i++) {
+		ev[i].comm = (uint32_t)(comm == 0 ? 1 : i < 3 ? comm : 5 - comm);
+		ev[i].kvm.vcpu = hint < 0 ? EVENT_ABSENT : i < 3 ? hint : hint == 7 ? 7 : 1 - hint;
+	}
+	struct host_view v;
+	struct trace *t;
+	struct vm_list vms;
+	load_view(&v, ev, COUNT(ev), &t);
+	vm_list_make(&v, &vms);
+	assert_int_equal(vms.len, 1);
+	assert_int_equal(vms.vm[0].vcpus, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(vms.vm[0].vcpu[i].number, i);
+		assert_int_equal(vms.vm[0].vcpu[i].evidence, evidence);
+		assert_int_equal(v.thread[vms.vm[0].vcpu[i].thread].tid, i == 0 ? first : second);
+	}
+	vm_list_release(&vms);
+	host_view_release(&v);
+	trace_free(t);
+}
+
+static void test_numbers(void **state)
+{
+	(void)state;
+	check_numbers(2, -1, 12, 11, VCPU_BY_NAME);   /* 12 is "CPU 0/KVM", 11 is "CPU 1/KVM" */
+	check_numbers(3, 0, 11, 12, VCPU_BY_NAME);    /* names beat hints */
+	check_numbers(0, 0, 12, 11, VCPU_BY_HINT);
+	check_numbers(0, 7, 11, 12, VCPU_BY_ORDER);   /* the same hint twice: not plausible */
+	check_numbers(0, -1, 11, 12, VCPU_BY_ORDER);
+}
+
+/* ---- fits */
+
+/* A clock that drifts differently from the middle on: two pieces, each within the truth. */
+static void test_bend(void **state)
+{
+	(void)state;
+	struct pair_list l = { NULL, 0, 0, 0 };
+	uint64_t r = 8;
+	int64_t half = 100000000000;
+	for (int64_t x = 0; x < 2 * half; x += 50000000) {
+		int64_t y = x < half ? x + x / 20000 : x + half / 20000 - (x - half) / 10000;
+		bool up = sim_below(&r, 2) != 0;
+		*ARRAY_PUSH(l.pair, l.len, l.cap) = (struct pair){ x, up ? y + 2000 + sim_below(&r, 50000) : y - 2000 - sim_below(&r, 50000),
+			up ? HULL_UPPER : HULL_LOWER, 0, 0, PAIR_GOOD };
+	}
+	struct clock_map map;
+	fit_pairs(&l, 0, &map);
+	assert_int_equal(map.pieces, 2);
+	assert_true(llabs(map.piece[1].from - half) < half / 10);
+	for (int64_t x = 0; x < 2 * half; x += half / 7) {
+		int64_t y = x < half ? x + x / 20000 : x + half / 20000 - (x - half) / 10000;
+		if (llabs(x - half) > half / 10)
+			assert_true(llabs(clock_map_at(&map, x) - y) < 60000);
+	}
+	clock_map_release(&map);
+	pairs_release(&l);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_fft), cmocka_unit_test(test_pairing), cmocka_unit_test(test_pairing_bounded),
+		cmocka_unit_test(test_uid), cmocka_unit_test(test_windows), cmocka_unit_test(test_losses),
+		cmocka_unit_test(test_lives), cmocka_unit_test(test_numbers), cmocka_unit_test(test_bend),
+	};
+	return cmocka_run_group_tests_name("sync parts", tests, NULL, NULL);
+}
