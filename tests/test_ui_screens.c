@@ -121,6 +121,8 @@ static void test_panes_and_lists(void **state)
 	check_screen("times-80", ">t", &mono80);
 	check_screen("times-from-start-80", ">ttw", &mono80);
 	check_screen("folded-80", "gg<Space>", &mono80);
+	check_screen("requests-80", "R", &mono80);
+	check_screen("request-120", "R<Enter><Enter>", &mono120);
 	check_screen("small", "", &(struct ui_options){ .width = 39, .height = 24, .config = "/dev/null" });
 }
 
@@ -288,6 +290,29 @@ static void test_man_page_has_the_keys(void **state)
 	free(keys);
 }
 
+/* The configuration sets what the command line does not. */
+static void test_config_of_a_run(void **state)
+{
+	(void)state;
+	static const char path[] = "test_ui_screens.yaml";
+	FILE *f = fopen(path, "w");
+	assert_non_null(f);
+	fputs("glyphs: ascii\ncolor: never\ntime: trace\nkeys: {next-gap: e}\n", f);
+	fclose(f);
+	struct ui_options plain = { .config = path }, loud = { .config = path, .glyphs = "blocks", .color = "256" };
+	char *s = screen_of("e", &plain);
+	assert_non_null(strstr(s, "trace, s"));
+	assert_non_null(strstr(s, "burnP6"));
+	assert_non_null(strstr(s, "e gap"));
+	for (const char *c = s; *c; c++)
+		assert_true((unsigned char)*c < 0x80);
+	free(s);
+	s = screen_of("e", &loud);
+	assert_non_null(strstr(s, "\xe2\x96\x8f"));
+	free(s);
+	remove(path);
+}
+
 static void test_script_errors(void **state)
 {
 	(void)state;
@@ -324,6 +349,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_hostile_names),
 		cmocka_unit_test(test_random_keys),
 		cmocka_unit_test(test_man_page_has_the_keys),
+		cmocka_unit_test(test_config_of_a_run),
 		cmocka_unit_test(test_script_errors),
 	};
 	int failed = cmocka_run_group_tests_name("ui screens", tests, NULL, NULL);

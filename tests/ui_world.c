@@ -129,6 +129,23 @@ static void quiet(struct world *w, struct vcpu *v, int tid, int64_t work, int64_
 	}
 }
 
+/* Requests that critical_task serves: two whole ones, and one that the end of the trace cuts. */
+static void requests(struct world *w, const char *root)
+{
+	static const char *const states[] = { "running", "yielded", "unknown" };
+	static const struct { const char *id; int64_t start, end; } r[] = { { "r1", 3000, 6500 }, { "r2", 18000, 29000 },
+		{ "r3", 78000, 0 } };
+	unsigned set = history_state_set(w->b, "request", states, COUNT(states));
+	for (size_t i = 0; i < COUNT(r); i++) {
+		push(w, r[i].start, HISTORY_STATE, set, 0, NULL, "/Requests/%s/%s/State", root, r[i].id);
+		push(w, r[i].start, HISTORY_INT, 0, 3525, NULL, "/Requests/%s/%s/Thread", root, r[i].id);
+		if (r[i].end) {
+			push(w, r[i].end, HISTORY_STATE, set, HISTORY_NULL, NULL, "/Requests/%s/%s/State", root, r[i].id);
+			push(w, r[i].end, HISTORY_INT, 0, HISTORY_NULL, NULL, "/Requests/%s/%s/Thread", root, r[i].id);
+		}
+	}
+}
+
 static int64_t dice(struct world *w, int64_t n)
 {
 	w->seed = w->seed * 6364136223846793005ULL + 1442695040888963407ULL;
@@ -202,6 +219,7 @@ void ui_world_write(const char *path, unsigned threads)
 	contended(&w, &d0);
 	quiet(&w, &d1, 3600, 2500, 4500);
 	quiet(&w, &u0, 700, 5000, 1000);
+	requests(&w, "Debian");
 	crowd(&w, threads);
 	flush(&w);
 }

@@ -88,6 +88,20 @@ void app_set_depth(struct app *app, enum depth depth)
 	theme_palette(&app->theme, app->depth, &app->palette);
 }
 
+/* Takes over what the configuration says and the command line does not. */
+static void choose_habits(struct app *app, const struct ui_options *options, const struct config *config)
+{
+	static const char *const format[TIME_FORMATS] = { "wall", "relative", "trace" };
+	app->mouse = config->mouse;
+	for (int f = 0; f < TIME_FORMATS; f++)
+		if (config->time && strcmp(config->time, format[f]) == 0)
+			app->axis.format = (enum time_format)f;
+	if (!options->color && config->color)
+		snprintf(app->color, sizeof app->color, "%s", config->color);
+	else if (options->color)
+		snprintf(app->color, sizeof app->color, "%s", options->color);
+}
+
 static int choose_looks(struct app *app, const struct ui_options *options, const struct config *config,
                         struct error *err)
 {
@@ -116,9 +130,7 @@ int app_init(struct app *app, const struct history *h, const struct ui_options *
 	int status = config_load(&config, &app->keymap, options->config, err);
 	if (status == 0)
 		status = choose_looks(app, options, &config, err);
-	app->mouse = config.mouse;
-	if (config.time)
-		app->axis.format = strcmp(config.time, "trace") == 0 ? TIME_TRACE : TIME_WALL;
+	choose_habits(app, options, &config);
 	config_release(&config);
 	if (status < 0 || topo_open(&app->topo, h, err) < 0) {
 		keymap_release(&app->keymap);
@@ -152,6 +164,7 @@ void app_release(struct app *app)
 	keymap_release(&app->keymap);
 	free(app->owner);
 	free(app->bookmark);
+	free(app->request);
 	free(app->clipboard);
 }
 

@@ -62,6 +62,14 @@ struct blame_pane {
 	size_t top;
 };
 
+/* One request as the application marked it. */
+struct request_mark {
+	uint32_t attr;        /* its inner node in the history: name and machine */
+	int64_t start, end;   /* ns, closed */
+	int64_t thread;       /* index into topo->thread of its server, -1 = unknown */
+	int64_t lost;         /* ns that the server thread was kept from running meanwhile */
+};
+
 struct bookmark {
 	struct view view;
 	char text[128];
@@ -90,6 +98,7 @@ struct app {
 	struct theme theme;
 	struct palette palette;
 	enum depth depth;
+	char color[16];                /* what was asked for, by --color or the configuration; "" = auto */
 	enum tier tier, best_tier;     /* chosen; the richest that the terminal shows */
 	bool coarse;                   /* draw cells instead of blocks: a key repeats */
 	struct time_axis axis;
@@ -108,6 +117,8 @@ struct app {
 	struct blame_pane blame;
 	struct bookmark *bookmark;
 	size_t bookmarks, bookmarks_cap;
+	struct request_mark *request;
+	size_t requests, requests_cap;
 	char search[64];
 	struct row_id search_from;     /* where an incremental search began */
 	struct row_id cause[32];       /* rows left by follow-cause */
@@ -173,7 +184,8 @@ void open_help(struct app *app);                               /* lists.c */
 void open_themes(struct app *app);
 void open_details(struct app *app);
 void open_bookmarks(struct app *app);
-void open_requests(struct app *app);
+void open_requests(struct app *app);                           /* requests.c */
+void request_picked(struct app *app, size_t index);
 void lists_picked(struct app *app, int64_t tag);
 void lists_moved(struct app *app, int64_t tag);
 

@@ -232,7 +232,7 @@ static void draw_legend(struct app *app, struct screen *s, int y)
 		{ ACT_ZOOM_IN, "zoom" }, { ACT_PAN_RIGHT, "pan" }, { ACT_BLAME, "who took it" },
 	};
 	char tail[160] = "", keys[64];
-	int x = draw_states(app, s, 1, y, s->w, common, sizeof common);
+	int x = draw_states(app, s, 0, y, s->w, common, sizeof common);
 	for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
 		char one[240];
 		keymap_text(&app->keymap, hints[i].action, keys, sizeof keys);

@@ -171,47 +171,6 @@ void open_details(struct app *app)
 	app->mode = MODE_PAGER;
 }
 
-static void add_request(struct app *app, uint32_t machine, uint32_t request)
-{
-	char name[128], id[128];
-	text_escape(name, sizeof name, history_name(app->h, machine));
-	text_escape(id, sizeof id, history_name(app->h, request));
-	pager_add(&app->pager, request, "%s  %s", name, id);
-}
-
-/* The first moment at which any attribute of the request has a value. */
-static bool request_start(struct app *app, uint32_t request, int64_t *t)
-{
-	bool found = false;
-	for (uint32_t a = history_child(app->h, request, HISTORY_NONE); a != HISTORY_NONE;
-	     a = history_child(app->h, request, a)) {
-		struct interval iv;
-		if (history_type(app->h, a) < 0 || history_stab(app->h, a, app->ground.begin, &iv, NULL) < 0)
-			continue;
-		int64_t start = iv.value == HISTORY_NULL ? iv.end + 1 : iv.start;
-		if (start <= app->ground.end && (!found || start < *t))
-			*t = start;
-		found |= start <= app->ground.end;
-	}
-	return found;
-}
-
-void open_requests(struct app *app)
-{
-	uint32_t root = history_find(app->h, "/Requests");
-	size_t n = 0;
-	pager_open(&app->pager, PAGER_REQUESTS, true, "requests");
-	for (uint32_t m = root == HISTORY_NONE ? HISTORY_NONE : history_child(app->h, root, HISTORY_NONE);
-	     m != HISTORY_NONE; m = history_child(app->h, root, m))
-		for (uint32_t r = history_child(app->h, m, HISTORY_NONE); r != HISTORY_NONE && n < 10000;
-		     r = history_child(app->h, m, r), n++)
-			add_request(app, m, r);
-	if (n == 0)
-		app_say(app, "no requests were marked in these traces: see stealscope(1), beacon");
-	else
-		app->mode = MODE_PAGER;
-}
-
 static void take_theme(struct app *app, int64_t tag)
 {
 	struct error err = ERROR_INIT;
@@ -234,7 +193,6 @@ void lists_moved(struct app *app, int64_t tag)
 
 void lists_picked(struct app *app, int64_t tag)
 {
-	int64_t t = 0;
 	struct view before = app->view;
 	switch (app->pager.kind) {
 	case PAGER_THEMES:
@@ -248,10 +206,7 @@ void lists_picked(struct app *app, int64_t tag)
 		app->flow.stale = app->blame.stale = true;
 		break;
 	case PAGER_REQUESTS:
-		if (request_start(app, (uint32_t)tag, &t)) {
-			undo_push(&app->undo, &before);
-			view_goto(&app->view, &app->ground, t);
-		}
+		request_picked(app, (size_t)tag);
 		break;
 	default:
 		break;

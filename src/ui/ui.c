@@ -46,7 +46,7 @@ static int parse_depth(const char *color, enum depth *depth, struct error *err)
 		{ "never", DEPTH_MONO }, { "8", DEPTH_8 }, { "16", DEPTH_16 }, { "256", DEPTH_256 },
 	};
 	const char *no_color = getenv("NO_COLOR");
-	if (!color || strcmp(color, "auto") == 0) {
+	if (!*color || strcmp(color, "auto") == 0) {
 		*depth = no_color && *no_color ? DEPTH_MONO : DEPTH_COUNT;
 		return 0;
 	}
@@ -223,8 +223,12 @@ int ui_run(const struct history *h, const struct ui_options *options, struct err
 {
 	struct app app;
 	enum depth depth = DEPTH_COUNT;
-	if (parse_depth(options->color, &depth, err) < 0 || app_init(&app, h, options, err) < 0)
+	if (app_init(&app, h, options, err) < 0)
 		return -1;
+	if (parse_depth(app.color, &depth, err) < 0) {
+		app_release(&app);
+		return -1;
+	}
 	if (options->script || options->bench)
 		app_set_depth(&app, depth == DEPTH_COUNT ? DEPTH_256 : depth);
 	int status = 0;
