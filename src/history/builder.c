@@ -228,12 +228,12 @@ static int push(struct history_builder *b, struct leaf *leaf, uint64_t duration,
 	return 0;
 }
 
-static int fail(struct history_builder *b, struct error *err, const struct error *why)
+/* After the first failure, which stands in b->failure, every call fails alike. */
+static int fail(struct history_builder *b, struct error *err)
 {
 	b->failed = true;
-	b->failure = *why;
 	if (err)
-		*err = *why;
+		*err = b->failure;
 	return -1;
 }
 
@@ -266,11 +266,8 @@ static int change(struct history_builder *b, struct leaf *leaf, int64_t t, int64
 		replace(leaf, value);
 		return 0;
 	}
-	if (leaf->has_prev) {
-		struct error why = ERROR_INIT;
-		if (push(b, leaf, (uint64_t)leaf->start - (uint64_t)leaf->prev_start, &why))
-			return fail(b, err, &why);
-	}
+	if (leaf->has_prev && push(b, leaf, (uint64_t)leaf->start - (uint64_t)leaf->prev_start, &b->failure))
+		return fail(b, err);
 	leaf->has_prev = true;
 	leaf->prev_start = leaf->start;
 	leaf->prev_value = leaf->value;
@@ -290,11 +287,8 @@ static const char *leaf_name(const struct history_builder *b, uint32_t attr)
 
 static int check_time(struct history_builder *b, int64_t t, uint32_t attr, struct error *err)
 {
-	if (b->failed) {
-		if (err)
-			*err = b->failure;
-		return -1;
-	}
+	if (b->failed)
+		return fail(b, err);
 	if (attr >= b->leaves)
 		return error_set(err, STATUS_INPUT, NULL, "history %s: there is no attribute %u", b->out.path, attr);
 	if (t < -TIME_LIMIT || t > TIME_LIMIT)
@@ -339,10 +333,9 @@ int history_set_string(struct history_builder *b, int64_t t, uint32_t attr, cons
 		                 leaf_name(b, attr));
 	if (!value)
 		return change(b, leaf, t, HISTORY_NULL, err);
-	struct error why = ERROR_INIT;
-	uint32_t id = tree_string(&b->tree, value, &why);
+	uint32_t id = tree_string(&b->tree, value, &b->failure);
 	if (id == NONE)
-		return fail(b, err, &why);
+		return fail(b, err);
 	return change(b, leaf, t, id, err);
 }
 
@@ -402,9 +395,7 @@ int history_finish(struct history_builder *b, int64_t begin, int64_t end, struct
 {
 	int result;
 	if (b->failed) {
-		if (err)
-			*err = b->failure;
-		result = -1;
+		result = fail(b, err);
 	} else if (begin > end || begin < -TIME_LIMIT || end > TIME_LIMIT ||
 	           (b->begun && (begin > b->first || end < b->now))) {
 		result = error_set(err, STATUS_INPUT, NULL, "cannot write %s: its span [%lld, %lld] does not hold its changes",

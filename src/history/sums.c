@@ -6,7 +6,7 @@
  * with a state of a set. */
 #include "history/file.h"
 
-#define AHEAD 6   /* cells whose chunks are fetched before their turn */
+#define AHEAD 8    /* cells whose chunks are fetched before their turn */
 #define STRIDE 8  /* durations decoded at a time; their codes (5 bits at most) fit one word */
 
 /* A moving F(t). */
