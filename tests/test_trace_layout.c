@@ -1,0 +1,299 @@
+/* trace/: layouts.  Shipped ones, mistakes in them, and a user's own for a trace in which every name is different. */
+#include "test.h"
+
+#include <ctype.h>
+
+#include "base/mem.h"
+#include "trace/layout.h"
+#include "trace/trace.h"
+#include "trace_files.h"
+
+static struct layout *parse(const char *text, struct error *err)
+{
+	*err = (struct error)ERROR_INIT;
+	return layout_parse("my.yaml", text, strlen(text), err);
+}
+
+static void test_shipped(void **state)
+{
+	(void)state;
+	static const char *const names[] = { "lttng", "perf", "ftrace" };
+	struct error err = ERROR_INIT;
+	for (size_t i = 0; i < COUNT(names); i++) {
+		assert_string_equal(layout_shipped(i), names[i]);
+		struct layout *l = layout_load(names[i], &err);
+		if (!l)
+			fail_msg("%s", err.text);
+		assert_string_equal(l->name, names[i]);
+		uint64_t kinds = 0;
+		for (size_t k = 0; k < l->rules; k++)
+			kinds |= 1ULL << l->rule[k].kind;
+		assert_true(kinds >> EV_SWITCH & 1 && kinds >> EV_KVM_ENTRY & 1 && kinds >> EV_SYNC & 1 && kinds >> EV_MARK & 1);
+		layout_free(l);
+	}
+	assert_null(layout_shipped(COUNT(names)));
+}
+
+/* Each mistake is told with its line and column. */
+static void test_mistakes(void **state)
+{
+	(void)state;
+	static const struct { const char *text, *want; } cases[] = {
+		{ "", "my.yaml:1:1: the layout is empty" },
+		{ "layout: x\n", "my.yaml:1:1: the layout names no events" },
+		{ "events:\n  - {kind: sched_exit, names: [a]}\n", "my.yaml:1:1: the layout needs its name" },
+		{ "layout: x\nevent: []\n", "my.yaml:2:1: a layout has no 'event'" },
+		{ "layout: [x]\n", "my.yaml:1:9: a word is wanted" },
+		{ "layout: x\nevents:\n  - {kind: sched_swich, names: [a]}\n", "my.yaml:3:12: not known here: 'sched_swich'" },
+		{ "layout: x\nevents:\n  - {kind: lost, names: [a]}\n", "my.yaml:3:12: no event can be named 'lost'" },
+		{ "layout: x\nevents:\n  - {names: [a]}\n", "my.yaml:3:5: a rule needs its kind" },
+		{ "layout: x\nevents:\n  - {kind: sched_exit}\n", "my.yaml:3:5: a rule needs names" },
+		{ "layout: x\nevents:\n  - {kind: sched_exit, names: []}\n", "my.yaml:3:31: an empty list" },
+		{ "layout: x\nevents:\n  - {kind: sched_exit, names: a, tud: b}\n",
+			"my.yaml:3:34: this kind of event has no 'tud'" },
+		{ "layout: x\nevents:\n  - {kind: sched_switch, names: a, prev_tid: b}\n",
+			"my.yaml:3:5: this kind of event needs 'next_tid'" },
+		{ "layout: x\nevents:\n  - {kind: sync, names: a, key: b}\n", "my.yaml:3:5: a sync rule needs its end" },
+		{ "layout: x\nevents:\n  - {kind: sync, names: a, end: e, key: b}\n", "my.yaml:3:33: not known here: 'e'" },
+		{ "layout: x\nevents:\n  - {kind: sync, names: a, end: a}\n", "my.yaml:3:5: a sync rule needs its key" },
+		{ "layout: x\nevents:\n  - {kind: sync, names: a, end: a, text: m}\n", "text and match belong together" },
+		{ "layout: x\nevents:\n  - {kind: sched_exit, names: a, tid: packet.}\n", "my.yaml:3:39: not a field" },
+		{ "layout: x\nevents:\n  - {kind: sched_exit, names: a, when: {x: y}}\n", "my.yaml:3:44: not a number: 'y'" },
+		{ "layout: x\ncontext: {tod: a}\n", "my.yaml:2:11: context has no 'tod'" },
+		{ "layout: x\nlost: often\n", "my.yaml:2:7: not known here: 'often'" },
+		{ "layout: x\nevents: [\n", "my.yaml:3:1: not YAML" },
+		{ "layout: \"a\\0b\"\n", "my.yaml:1:9: a zero byte" },
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct error err;
+		struct layout *l = parse(cases[i].text, &err);
+		if (l || !strstr(err.text, cases[i].want))
+			fail_msg("case %zu: wanted '%s', got '%s'", i, cases[i].want, l ? "a layout" : err.text);
+		assert_int_equal(err.status, STATUS_INPUT);
+	}
+	struct error err = ERROR_INIT;
+	assert_null(layout_load("/nowhere/my.yaml", &err));
+	assert_int_equal(err.status, STATUS_INPUT);
+}
+
+static void test_match(void **state)
+{
+	(void)state;
+	static const struct { const char *pattern, *text; bool match; int64_t key, uid; } cases[] = {
+		{ "vmsync a {key}", "vmsync a 17", true, 17, EVENT_ABSENT },
+		{ "vmsync a {key}", "vmsync a 17\n", true, 17, EVENT_ABSENT },
+		{ "vmsync a {key}", "vmsync d 17", false, 0, 0 },
+		{ "vmsync a {key}", "vmsync a ", false, 0, 0 },
+		{ "vmsync a {key}", "vmsync a 17 x", false, 0, 0 },
+		{ "s a {uid} {key}", "s a 0x10 5", true, 5, 16 },
+		{ "srbn start {id}", "srbn start 3", true, 3, EVENT_ABSENT },
+		{ "mark", "mark", true, EVENT_ABSENT, EVENT_ABSENT },
+		{ "mark", "marks", false, 0, 0 },
+	};
+	int64_t value[2], other[2];
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		assert_int_equal(layout_match(cases[i].pattern, cases[i].text, value), cases[i].match);
+		if (!cases[i].match)
+			continue;
+		assert_int_equal(value[0], cases[i].key);
+		assert_int_equal(value[1], cases[i].uid);
+	}
+	/* Words that are no numbers: equal for equal words, never negative. */
+	assert_true(layout_match("r {id}", "r order-12", value));
+	assert_true(layout_match("r {id}", "r order-12", other));
+	assert_int_equal(value[0], other[0]);
+	assert_true(value[0] >= 0);
+	assert_true(layout_match("r {id}", "r order-13", other));
+	assert_int_not_equal(value[0], other[0]);
+}
+
+static void test_run_state(void **state)
+{
+	(void)state;
+	struct error err = ERROR_INIT;
+	struct layout *l = layout_load("lttng", &err);
+	const struct rule *r = l->rule;
+	while (r->kind != EV_SWITCH)
+		r++;
+	static const struct { int64_t value; enum run_state want; } cases[] = {
+		{ 0, RUN_RUNNABLE }, { 256, RUN_RUNNABLE }, { 1024, RUN_RUNNABLE }, { 2048, RUN_RUNNABLE },
+		{ 1, RUN_BLOCKED }, { 2, RUN_BLOCKED }, { 4, RUN_BLOCKED }, { 128, RUN_BLOCKED }, { 130, RUN_BLOCKED },
+		{ 16, RUN_DEAD }, { 32, RUN_DEAD }, { 64, RUN_BLOCKED },
+	};
+	for (size_t i = 0; i < COUNT(cases); i++)
+		assert_int_equal(layout_run_state(&r->states, cases[i].value), cases[i].want);
+	layout_free(l);
+}
+
+/* ---- a trace in which every name is different */
+
+/* The text of a packetized metadata file: CTF 1.8 packets have a head of 37 bytes, with the content's and the packet's
+ * size in bits at 24 and 28. */
+static char *metadata_text(const char *file)
+{
+	size_t len, out = 0;
+	char *raw = read_whole(file, &len);
+	char *text = mem_new(len + 1, 1);
+	for (size_t at = 0; at < len;) {
+		uint32_t content, packet;
+		memcpy(&content, raw + at + 24, 4);
+		memcpy(&packet, raw + at + 28, 4);
+		memcpy(text + out, raw + at + 37, content / 8 - 37);
+		out += content / 8 - 37;
+		at += packet / 8;
+	}
+	free(raw);
+	return text;
+}
+
+static const struct { const char *from, *to; } renamed[] = {
+	{ "sched_switch", "dispatch" }, { "sched_wakeup", "ready" }, { "sched_waking", "make_ready" },
+	{ "sched_wakeup_new", "ready_new" }, { "sched_process_fork", "clone" }, { "sched_process_exit", "gone" },
+	{ "lttng_logger", "say" }, { "lttng_statedump_process_state", "alive" }, { "irq_handler_entry", "int_begin" },
+	{ "irq_handler_exit", "int_end" }, { "_prev_tid", "_old" }, { "_next_tid", "_new" }, { "_prev_comm", "_old_name" },
+	{ "_next_comm", "_new_name" }, { "_prev_state", "_why" }, { "_tid", "_thread" }, { "_pid", "_process" },
+	{ "_procname", "_program" }, { "_comm", "_called" }, { "_msg", "_words" }, { "cpu_id", "core" },
+	{ "_child_tid", "_child" }, { "_parent_tid", "_mother" }, { "_irq", "_line" }, { "_name", "_label" },
+};
+
+static const char user_layout[] =
+	"layout: mine\n"
+	"context: {cpu: packet.core, tid: context.thread, pid: context.process, comm: [context.nothing, context.program]}\n"
+	"lost: tail\n"
+	"events:\n"
+	"  - kind: sched_switch\n"
+	"    names: dispatch\n"
+	"    prev_tid: old\n"
+	"    next_tid: new\n"
+	"    prev_comm: old_name\n"
+	"    next_comm: new_name\n"
+	"    prev_state: why\n"
+	"    states: {mask: 0xff, runnable: 0, dead: 0x30}\n"
+	"  - {kind: sched_waking, names: make_ready, tid: thread, comm: called, target_cpu: target_cpu}\n"
+	"  - {kind: sched_wakeup, names: [ready, ready_new], tid: thread, comm: called, target_cpu: target_cpu}\n"
+	"  - {kind: sched_fork, names: clone, parent_tid: mother, child_tid: child}\n"
+	"  - {kind: sched_exit, names: gone, tid: thread}\n"
+	"  - {kind: process_state, names: alive, tid: thread, pid: process, comm: label, cpu: cpu, status: status, type: type}\n"
+	"  - {kind: irq_entry, names: int_begin, number: line, name: label}\n"
+	"  - {kind: irq_exit, names: int_end, number: line}\n"
+	"  - {kind: sync, end: a, names: say, text: words, match: 'vmsync a {key}'}\n"
+	"  - {kind: sync, end: d, names: say, text: words, match: 'vmsync d {key}'}\n";
+
+static bool is_word(char c)
+{
+	return isalnum((unsigned char)c) || c == '_';
+}
+
+/* Renames whole words of the metadata. */
+static void rename_all(const char *dir)
+{
+	char *file = mem_printf("%s/metadata", dir), *text = metadata_text(file);
+	FILE *out = fopen(file, "w");
+	assert_non_null(out);
+	fputs("/* CTF 1.8 */\n", out);
+	for (const char *p = text; *p;) {
+		size_t len = 0;
+		while (is_word(p[len]))
+			len++;
+		if (!len) {
+			fputc(*p++, out);
+			continue;
+		}
+		size_t i = 0;
+		while (i < COUNT(renamed) && (strlen(renamed[i].from) != len || strncmp(renamed[i].from, p, len) != 0))
+			i++;
+		if (i < COUNT(renamed))
+			fputs(renamed[i].to, out);
+		else
+			fwrite(p, 1, len, out);
+		p += len;
+	}
+	assert_int_equal(fclose(out), 0);
+	free(file);
+	free(text);
+}
+
+static struct trace *load(const char *dir, const char *layout, struct notes *notes)
+{
+	struct trace_spec spec = { .dir = dir, .layout = layout };
+	struct error err = ERROR_INIT;
+	struct trace *t;
+	if (trace_load(&spec, 1, NULL, &t, notes, &err))
+		fail_msg("%s", err.text);
+	return t;
+}
+
+static void test_users_layout(void **state)
+{
+	(void)state;
+	char *plain = copy_trace("plain", "guest-Debian"), *other = copy_trace("renamed", "guest-Debian");
+	char *file = path_of("mine.yaml");
+	write_file(file, user_layout, sizeof user_layout - 1);
+	rename_all(other);
+	struct trace *want = load(plain, NULL, NULL), *got = load(other, file, NULL);
+	assert_string_equal(trace_info(want)->layout, "lttng");
+	assert_string_equal(trace_info(got)->layout, "mine");
+	assert_int_equal(trace_info(want)->events, trace_info(got)->events);
+	const uint64_t kinds = 1ULL << EV_SWITCH | 1ULL << EV_WAKING | 1ULL << EV_WAKEUP | 1ULL << EV_EXIT |
+		1ULL << EV_PROCESS | 1ULL << EV_IRQ_ENTRY | 1ULL << EV_IRQ_EXIT | 1ULL << EV_SYNC;
+	struct error err = ERROR_INIT;
+	struct trace_cursor *x = trace_cursor_open(want, kinds, -1, &err), *y = trace_cursor_open(got, kinds, -1, &err);
+	struct event p, q;
+	size_t n = 0;
+	for (; trace_cursor_next(x, &p, &err) > 0; n++) {
+		assert_int_equal(trace_cursor_next(y, &q, &err), 1);
+		assert_int_equal(p.ts, q.ts);
+		assert_int_equal(p.kind, q.kind);
+		assert_int_equal(p.cpu, q.cpu);
+		assert_int_equal(p.tid, q.tid);
+		assert_int_equal(p.pid, q.pid);
+		assert_string_equal(trace_string(want, p.comm), trace_string(got, q.comm));
+		for (unsigned i = 0; i < RECORD_ARGS; i++) {
+			const struct role *role = layout_role(p.kind, i);
+			if (role && role->is_text)
+				assert_string_equal(trace_string(want, p.arg[i]), trace_string(got, q.arg[i]));
+			else
+				assert_int_equal(p.arg[i], q.arg[i]);
+		}
+	}
+	assert_int_equal(trace_cursor_next(y, &q, &err), 0);
+	assert_true(n > 1000);
+	trace_cursor_close(x);
+	trace_cursor_close(y);
+	trace_free(want);
+	trace_free(got);
+	free(plain);
+	free(other);
+	free(file);
+}
+
+/* No shipped layout knows the names: that is said, and every event still counts as activity. */
+static void test_no_layout_fits(void **state)
+{
+	(void)state;
+	char *dir = copy_trace("unknown", "guest-Debian");
+	struct notes notes = { 0 };
+	rename_all(dir);
+	struct trace *t = load(dir, "perf", &notes);
+	assert_int_equal(trace_info(t)->events, 4804);
+	bool told = false;
+	for (size_t i = 0; i < notes.len; i++)
+		told |= strstr(notes.line[i], "no layout knows") != NULL;
+	assert_true(told);
+	trace_free(t);
+	notes_release(&notes);
+	free(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_shipped),
+		cmocka_unit_test(test_mistakes),
+		cmocka_unit_test(test_match),
+		cmocka_unit_test(test_run_state),
+		cmocka_unit_test(test_users_layout),
+		cmocka_unit_test(test_no_layout_fits),
+	};
+	return cmocka_run_group_tests_name("trace: layouts", tests, files_begin, files_end);
+}
