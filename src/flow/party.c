@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/text.h"
 
@@ -38,8 +39,9 @@ char *flow_party_text(const struct topo *topo, int32_t system, int32_t tid, cons
 		snprintf(buf, size, "hypervisor for %s", thread_text(topo, system, tid, name, who, sizeof who));
 		break;
 	case FLOW_IRQ:
-		snprintf(buf, size, "%s %s", system >= 0 ? thread_text(topo, system, -1, NULL, who, sizeof who) : "",
-		         text_escape(handler, sizeof handler, known));
+		/* "irq/27-virtio0" says what it is, "timer" does not */
+		snprintf(buf, size, "%s %s%s", system >= 0 ? thread_text(topo, system, -1, NULL, who, sizeof who) : "",
+		         text_escape(handler, sizeof handler, known), strchr(known, '/') ? "" : " interrupt");
 		break;
 	case FLOW_WAITING:
 		if (system < 0)
