@@ -34,8 +34,11 @@ static void test_fft(void **state)
 	memcpy(back, v, sizeof v);
 	fft_forward(&f, back);
 	for (int k = 0; k < N; k++) {
-		assert_float_equal(back[k].re, want[k].re, 1e-9);
-		assert_float_equal(back[k].im, want[k].im, 1e-9);
+		int reversed = 0;
+		for (int bit = 1; bit < N; bit *= 2)
+			reversed = 2 * reversed + ((k & bit) != 0);
+		assert_float_equal(back[reversed].re, want[k].re, 1e-9);
+		assert_float_equal(back[reversed].im, want[k].im, 1e-9);
 	}
 	fft_inverse(&f, back);
 	for (int i = 0; i < N; i++) {

@@ -4,16 +4,13 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "sync/slices.h"
 
-#define ACTIVITY_MAX (4u << 20)
-#define SLICE_NS 4000000000LL
+#ifndef ACTIVITY_MAX
+#define ACTIVITY_MAX (6u << 20)
+#endif
 
 struct pending { int64_t before, ts; };  /* INT64_MIN: none */
-
-static bool slice_kept(unsigned sliced, int64_t t)
-{
-	return ((t / SLICE_NS) & ((1 << sliced) - 1)) == 0;
-}
 
 static void thin_out(struct activity *a)
 {
@@ -23,7 +20,7 @@ static void thin_out(struct activity *a)
 		struct activity_cpu *cpu = &a->cpu[c];
 		size_t n = 0;
 		for (size_t i = 0; i < cpu->len; i++)
-			if (slice_kept(a->sliced, cpu->ts[i]))
+			if (slice_kept(a->sliced, a->begin, a->end, cpu->ts[i]))
 				cpu->ts[n++] = cpu->ts[i];
 		cpu->len = n;
 		a->len += n;
@@ -32,11 +29,11 @@ static void thin_out(struct activity *a)
 
 static void keep(struct activity *a, unsigned cpu, int64_t ts)
 {
-	if (!slice_kept(a->sliced, ts))
+	if (!slice_kept(a->sliced, a->begin, a->end, ts))
 		return;
 	*ARRAY_PUSH(a->cpu[cpu].ts, a->cpu[cpu].len, a->cpu[cpu].cap) = ts;
 	a->len++;
-	while (a->len > ACTIVITY_MAX && a->sliced < 24)
+	while (a->len > ACTIVITY_MAX && a->sliced < SLICED_MAX)
 		thin_out(a);
 }
 

@@ -8,11 +8,13 @@
 void fft_init(struct fft *f, size_t n)
 {
 	f->n = n;
-	f->twiddle = mem_new(n / 2, sizeof *f->twiddle);
+	f->twiddle = mem_new(n, sizeof *f->twiddle);
 	for (size_t i = 0; i < n / 2; i++) {
 		double angle = -2 * acos(-1) * (double)i / (double)n;
-		f->twiddle[i] = (struct fft_value){ cos(angle), sin(angle) };
+		f->twiddle[n / 2 + i] = (struct fft_value){ cos(angle), sin(angle) };
 	}
+	for (size_t i = n / 2 - 1; i > 0; i--)
+		f->twiddle[i] = f->twiddle[2 * i];
 }
 
 void fft_release(struct fft *f)
@@ -22,46 +24,50 @@ void fft_release(struct fft *f)
 	f->n = 0;
 }
 
-static void bit_reverse(struct fft_value *v, size_t n)
+/* Decimation in frequency, half by half: once a half fits the cache all that is left happens there. */
+static void forward(const struct fft *f, struct fft_value *v, size_t n)
 {
-	for (size_t i = 1, k = 0; i < n; i++) {
-		size_t bit = n >> 1;
-		for (; k & bit; bit >>= 1)
-			k ^= bit;
-		k ^= bit;
-		if (i < k) {
-			struct fft_value t = v[i];
-			v[i] = v[k];
-			v[k] = t;
-		}
+	size_t half = n / 2;
+	const struct fft_value *w = f->twiddle + half;
+	struct fft_value *b = v + half;
+	for (size_t i = 0; i < half; i++) {
+		double re = v[i].re - b[i].re, im = v[i].im - b[i].im;
+		v[i].re += b[i].re;
+		v[i].im += b[i].im;
+		b[i].re = re * w[i].re - im * w[i].im;
+		b[i].im = re * w[i].im + im * w[i].re;
+	}
+	if (half > 1) {
+		forward(f, v, half);
+		forward(f, b, half);
+	}
+}
+
+/* The same steps backwards. */
+static void inverse(const struct fft *f, struct fft_value *v, size_t n)
+{
+	size_t half = n / 2;
+	const struct fft_value *w = f->twiddle + half;
+	struct fft_value *b = v + half;
+	if (half > 1) {
+		inverse(f, v, half);
+		inverse(f, b, half);
+	}
+	for (size_t i = 0; i < half; i++) {
+		double re = b[i].re * w[i].re + b[i].im * w[i].im, im = b[i].im * w[i].re - b[i].re * w[i].im;
+		b[i].re = v[i].re - re;
+		b[i].im = v[i].im - im;
+		v[i].re += re;
+		v[i].im += im;
 	}
 }
 
 void fft_forward(const struct fft *f, struct fft_value *v)
 {
-	size_t n = f->n;
-	bit_reverse(v, n);
-	for (size_t half = 1; half < n; half *= 2) {
-		size_t stride = n / (2 * half);
-		for (size_t base = 0; base < n; base += 2 * half) {
-			struct fft_value *a = v + base, *b = a + half;
-			for (size_t i = 0; i < half; i++) {
-				struct fft_value w = f->twiddle[i * stride];
-				double re = b[i].re * w.re - b[i].im * w.im, im = b[i].re * w.im + b[i].im * w.re;
-				b[i] = (struct fft_value){ a[i].re - re, a[i].im - im };
-				a[i] = (struct fft_value){ a[i].re + re, a[i].im + im };
-			}
-		}
-	}
+	forward(f, v, f->n);
 }
 
-/* The inverse is the forward transform of the values in reverse order. */
 void fft_inverse(const struct fft *f, struct fft_value *v)
 {
-	fft_forward(f, v);
-	for (size_t i = 1, k = f->n - 1; i < k; i++, k--) {
-		struct fft_value t = v[i];
-		v[i] = v[k];
-		v[k] = t;
-	}
+	inverse(f, v, f->n);
 }

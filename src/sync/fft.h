@@ -1,5 +1,5 @@
 /* A complex FFT of a power of two, for the coarse search (private to sync/).  Double precision, in place,
- * O(n log n), tables of n / 2 twiddles kept in the plan. */
+ * O(n log n), with the twiddles of each stage side by side. */
 #ifndef STEALSCOPE_SYNC_FFT_H
 #define STEALSCOPE_SYNC_FFT_H
 
@@ -14,6 +14,7 @@ struct fft {
 
 void fft_init(struct fft *f, size_t n);  /* n: a power of two, at least 2 */
 void fft_release(struct fft *f);
+/* The spectrum's indices are bit-reversed: products of spectra do not mind, and both ways save the shuffling. */
 void fft_forward(const struct fft *f, struct fft_value *v);
 void fft_inverse(const struct fft *f, struct fft_value *v);  /* not divided by n */
 

@@ -5,10 +5,14 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "sync/slices.h"
 
-#define WINDOWS_MAX (4u << 20)
+#ifndef WINDOWS_MAX
+#define WINDOWS_MAX (6u << 20)
+#endif
+#ifndef MARKS_MAX
 #define MARKS_MAX (1u << 18)
-#define SLICE_NS 4000000000LL
+#endif
 
 #define KIND(k) (1ULL << (k))
 #define HOST_KINDS (KIND(EV_KVM_ENTRY) | KIND(EV_KVM_EXIT) | KIND(EV_SWITCH) | KIND(EV_PROCESS) | KIND(EV_FORK) | \
@@ -74,11 +78,6 @@ static void push_span(struct span **array, size_t *len, size_t *cap, int64_t fro
 	(*array)[(*len)++] = (struct span){ from, to };
 }
 
-static bool slice_kept(unsigned sliced, int64_t t)
-{
-	return ((t / SLICE_NS) & ((1 << sliced) - 1)) == 0;
-}
-
 /* Too many windows: keeps half as many slices.  What goes becomes blind when the walk ends. */
 static void thin_out(struct host_view *v)
 {
@@ -88,7 +87,7 @@ static void thin_out(struct host_view *v)
 		struct vthread *th = &v->thread[i];
 		size_t n = 0;
 		for (size_t k = 0; k < th->windows; k++)
-			if (slice_kept(v->sliced, th->window[k].from))
+			if (slice_kept(v->sliced, v->begin, v->end, th->window[k].from))
 				th->window[n++] = th->window[k];
 		th->windows = n;
 		v->windows += n;
@@ -97,12 +96,12 @@ static void thin_out(struct host_view *v)
 
 static void close_window(struct host_view *v, struct vthread *th, int64_t to)
 {
-	if (v->no_windows || (v->sliced > 0 && !slice_kept(v->sliced, th->entered)))
+	if (v->no_windows || (v->sliced > 0 && !slice_kept(v->sliced, v->begin, v->end, th->entered)))
 		return;
 	size_t before = th->windows;
 	push_span(&th->window, &th->windows, &th->window_cap, th->entered, to);
 	v->windows += th->windows - before;
-	if (v->windows > WINDOWS_MAX && v->sliced < 20)
+	if (v->windows > WINDOWS_MAX && v->sliced < SLICED_MAX)
 		thin_out(v);
 }
 
@@ -391,14 +390,15 @@ static void finish(struct walk *w)
 		struct span *old = th->blind, *next = old;
 		th->blind = NULL;
 		th->blinds = th->blind_cap = 0;
-		for (int64_t s = v->begin / SLICE_NS; s <= v->end / SLICE_NS; s++) {
-			int64_t from = s * SLICE_NS, to = from + SLICE_NS - 1;
-			if (!slice_kept(v->sliced, from)) {
+		for (int64_t from = v->begin; from <= v->end;) {
+			/* Windows belong to the slice in which they begin; the next slice's first ns may hide one that goes on. */
+			int64_t to = (from / SLICE_NS + 1) * SLICE_NS - 1;
+			bool kept = slice_kept(v->sliced, v->begin, v->end, from) && slice_kept(v->sliced, v->begin, v->end, to);
+			if (!kept)
 				set_blind(th, from, to);
-				continue;
-			}
-			for (; next < old + n && next->from <= to; next++)
+			for (; kept && next < old + n && next->from <= to; next++)
 				set_blind(th, next->from, next->to);
+			from = to + 1;
 		}
 		free(old);
 	}

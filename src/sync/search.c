@@ -9,7 +9,8 @@
 #define SEGMENT_NS 4000000000LL
 #define SEGMENT_MAX_NS 12000000000LL
 #define SEGMENT_TIMES 120     /* a segment with less activity is made longer */
-#define SEARCH_MAX_NS 400000000000LL  /* a longer host trace is searched around a common start and end alone */
+#define SEARCH_MAX_NS 400000000000LL  /* a longer host trace is searched around a common begin or end alone */
+#define ALIGNED_NS 90000000000LL
 #define LOCKED_MAX 6
 #define REACH_NS 150000        /* how far the coarse search may be off */
 #define SHARE_MIN 0.995       /* of the activity must be contained */
@@ -72,21 +73,22 @@ static struct segment choose_segment(const struct activity *act, double where, i
 	return seg;
 }
 
-/* Where on the host's clock the middle of the segment may lie.  Any overlap of the traces, if that can be searched;
- * else the traces overlap by nine tenths of the shorter one. */
-static void choose_range(const struct host_view *host, const struct activity *act, struct segment seg, int64_t *from,
-                         int64_t *to)
+/* How a search is limited.  Any overlap of the traces, when the host's is short enough for that; else the traces
+ * begin, or end, within ALIGNED_NS of each other. */
+enum range { RANGE_ANY, RANGE_BEGIN, RANGE_END };
+
+/* Where on the host's clock the middle of the segment may lie. */
+static void choose_range(const struct host_view *host, const struct activity *act, struct segment seg, enum range range,
+                         int64_t *from, int64_t *to)
 {
-	int64_t h = host->end - host->begin, g = act->end - act->begin, middle = seg.from + (seg.to - seg.from) / 2;
+	int64_t middle = seg.from + (seg.to - seg.from) / 2, at;
 	*from = host->begin;
 	*to = host->end;
-	if (h <= SEARCH_MAX_NS)
+	if (range == RANGE_ANY)
 		return;
-	int64_t slack = (h < g ? h : g) / 10, lead = middle - act->begin;
-	int64_t a = host->begin + lead, b = host->end - (act->end - middle);
-	int64_t lo = (a < b ? a : b) - slack, hi = (a < b ? b : a) + slack;
-	*from = lo > host->begin ? lo : host->begin;
-	*to = hi < host->end ? hi : host->end;
+	at = range == RANGE_BEGIN ? host->begin + (middle - act->begin) : host->end - (act->end - middle);
+	*from = at - ALIGNED_NS > *from ? at - ALIGNED_NS : *from;
+	*to = at + ALIGNED_NS < *to ? at + ALIGNED_NS : *to;
 }
 
 static double coverage(const struct guess *g)
@@ -159,13 +161,13 @@ static void judge(const struct activity *act, const struct trial *trial, size_t 
 
 /* One segment: the whole way from the coarse search to a judgement. */
 static void attempt(const struct host_view *host, const struct vm_view *vm, const struct activity *act,
-                    struct segment seg, struct found *out)
+                    struct segment seg, enum range range, struct found *out)
 {
 	struct guess guess[GUESSES_MAX];
 	struct trial trial[LOCKED_MAX] = { 0 };
 	size_t n = 0, trials = 0, best = 0;
 	int64_t from, to;
-	choose_range(host, act, seg, &from, &to);
+	choose_range(host, act, seg, range, &from, &to);
 	coarse_search(host, vm, act, seg, from, to, guess, &n);
 	for (size_t i = 0; i < n; i++)
 		guess_sweep(host, vm, act, seg, REACH_NS, 300, &guess[i]);
@@ -203,15 +205,21 @@ static void attempt(const struct host_view *host, const struct vm_view *vm, cons
 static bool solve_whole(const struct host_view *host, const struct vm_view *vm, const struct activity *act,
                         struct found *out)
 {
-	static const struct { double where; int64_t length; } tries[] = {
-		{ 0.5, SEGMENT_NS }, { 0.25, 2 * SEGMENT_NS }, { 0.8, 3 * SEGMENT_NS },
+	static const struct try { enum range range; double where; int64_t length; } any[] = {
+		{ RANGE_ANY, 0.5, SEGMENT_NS }, { RANGE_ANY, 0.25, 2 * SEGMENT_NS }, { RANGE_ANY, 0.8, 3 * SEGMENT_NS },
+	}, aligned[] = {
+		{ RANGE_BEGIN, 0.001, SEGMENT_NS }, { RANGE_END, 0.999, SEGMENT_NS },
+		{ RANGE_BEGIN, 0.002, 3 * SEGMENT_NS }, { RANGE_END, 0.998, 3 * SEGMENT_NS },
 	};
-	for (size_t i = 0; i < sizeof tries / sizeof *tries && !out->sure; i++) {
+	bool is_short = host->end - host->begin <= SEARCH_MAX_NS;
+	const struct try *tries = is_short ? any : aligned;
+	size_t n = is_short ? sizeof any / sizeof *any : sizeof aligned / sizeof *aligned;
+	for (size_t i = 0; i < n && !out->sure; i++) {
 		struct segment seg = choose_segment(act, tries[i].where, tries[i].length);
 		struct found f = { .doubt = out->doubt };
 		if (seg.to <= seg.from)
 			break;
-		attempt(host, vm, act, seg, &f);
+		attempt(host, vm, act, seg, tries[i].range, &f);
 		if (f.sure || f.share > out->share) {
 			found_release(out);
 			*out = f;
@@ -298,7 +306,7 @@ static void solve_parts(const struct host_view *host, const struct vm_view *vm, 
 		return;
 	struct activity v = view_of(act, seg.from, seg.to);
 	struct found f = { 0 };
-	attempt(host, vm, &v, seg, &f);
+	attempt(host, vm, &v, seg, RANGE_ANY, &f);
 	free(v.cpu);
 	int64_t from = seg.from, to = seg.to;
 	if (!f.sure || f.clock.pieces != 1) {
@@ -332,6 +340,8 @@ void search_containment(const struct host_view *host, const struct vm_view *vm, 
 		solve_whole(host, vm, act, out);
 		return;
 	}
+	if (host->end - host->begin > SEARCH_MAX_NS)
+		return;
 	struct found parts = { 0 };
 	solve_parts(host, vm, act, 0, &parts);
 	struct tally t = count_contained(host, vm, act, &parts.clock);

@@ -1,0 +1,123 @@
+/* sync/ built with tiny limits (windows, activity, ends of pairs: see Makefile.am), so that a long trace meets all of
+ * them: slices of time, samples of keys, streams. */
+#include "test.h"
+
+#include <math.h>
+
+#include "sync/activity.h"
+#include "sync/host.h"
+#include "sync/sync.h"
+#include "sync_sim.h"
+
+#define SECOND INT64_C(1000000000)
+#define EPOCH (INT64_C(1790000000) * SECOND)
+
+struct world {
+	struct sim sim;
+	struct sim_vm vm;
+	struct sim_events guest;
+	struct trace *trace[2];
+};
+
+static void make(struct world *w, double beacon_hz)
+{
+	memset(w, 0, sizeof *w);
+	sim_begin(&w->sim, 5, EPOCH, EPOCH + 1500 * SECOND);
+	w->vm = (struct sim_vm){ .pid = 100, .process = "qemu:Guest", .vcpus = 2, .named = true, .busy = 0.3, .chatter = 0.5,
+		.preempted = 0.02, .gap_ns = 9000, .latency_ns = 4000, .from = EPOCH + 12 * SECOND, .to = EPOCH + 1490 * SECOND,
+		.clock = { EPOCH, EPOCH - 864000 * SECOND, 137.5 }, .beacon_hz = beacon_hz };
+	sim_run_vm(&w->sim, &w->vm, &w->guest);
+	w->trace[0] = sim_host_trace(&w->sim);
+	w->trace[1] = sim_guest_trace("Guest", &w->guest);
+}
+
+static void end(struct world *w)
+{
+	trace_free(w->trace[0]);
+	trace_free(w->trace[1]);
+	free(w->guest.ev);
+	sim_end(&w->sim);
+}
+
+static void check(double beacon_hz, enum sync_method method)
+{
+	struct world w;
+	struct sync_result r;
+	struct notes notes = { NULL, 0, 0 };
+	struct error err = ERROR_INIT;
+	struct sync_options options = { .method = method };
+	make(&w, beacon_hz);
+	assert_int_equal(sync_run(w.trace, 2, &options, &r, &notes, &err), 0);
+	const struct sync_vm *vm = &r.vm[0];
+	assert_int_equal(vm->method, method);
+	assert_int_equal(vm->host_pid, 100);
+	assert_int_equal(vm->clock.pieces, 1);
+	for (int64_t host = w.vm.from; host < w.vm.to; host += 30 * SECOND) {
+		int64_t low, high;
+		assert_true(clock_map_bounds(&vm->clock, sim_guest_time(&w.vm, host), &low, &high));
+		assert_true(low - 2 <= host && host <= high + 2);
+		assert_true(high - low < 40000);
+	}
+	assert_true(method == SYNC_EVENTS ? vm->containment > 0.9 : vm->containment == 1.0);
+	sync_result_release(&r);
+	notes_release(&notes);
+	end(&w);
+}
+
+static void test_containment(void **state)
+{
+	(void)state;
+	check(0, SYNC_CONTAINMENT);
+}
+
+static void test_events(void **state)
+{
+	(void)state;
+	check(10, SYNC_EVENTS);
+	check(10, SYNC_AUTO);
+}
+
+/* The limits were really met, and what is kept says nothing that is not so. */
+static void test_limits(void **state)
+{
+	(void)state;
+	struct world w;
+	struct host_view v;
+	struct activity a;
+	struct error err = ERROR_INIT;
+	make(&w, 10);
+	assert_int_equal(host_view_load(&v, w.trace[0], &(struct progress){ NULL, NULL }, &err), 0);
+	assert_true(v.sliced > 0);
+	assert_true(v.windows <= WINDOWS_MAX);
+	assert_true(v.marks.sparse > 0);
+	assert_true(v.marks.len <= MARKS_MAX);
+	assert_int_equal(activity_load(&a, w.trace[1], 5000, &err), 0);
+	assert_true(a.sliced > 0);
+	assert_true(a.len <= ACTIVITY_MAX);
+	size_t inside = 0, blind = 0;
+	for (size_t i = 0; i < w.guest.len; i++) {
+		int64_t t = sim_host_time(&w.vm, w.guest.ev[i].ts);
+		size_t near = 0;
+		for (size_t k = 0; k < v.threads; k++) {
+			if (v.thread[k].tid != 101 + w.guest.ev[i].cpu)
+				continue;
+			enum mode mode = vthread_mode(&v.thread[k], t, &near);
+			assert_int_not_equal(mode, MODE_OUT);
+			inside += mode == MODE_IN;
+			blind += mode == MODE_BLIND;
+		}
+	}
+	assert_true(inside > 1000);
+	assert_true(blind > inside);
+	activity_release(&a);
+	host_view_release(&v);
+	end(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_limits), cmocka_unit_test(test_containment), cmocka_unit_test(test_events),
+	};
+	return cmocka_run_group_tests_name("sync tiny", tests, NULL, NULL);
+}
