@@ -624,8 +624,75 @@ static void brute_force(void **state)
 	}
 }
 
+static char *all_flows(const struct world *w, char *buf, size_t size, bool *failed)
+{
+	size_t used = 0;
+	*buf = '\0';
+	for (uint32_t i = 0; i < w->topo.threads; i++) {
+		struct error err = ERROR_INIT;
+		struct flow f;
+		if (flow_of_thread(&w->topo, i, INT64_MIN, INT64_MAX, &f, &err) < 0) {
+			assert_true(err.text[0]);
+			*failed = *failed || !strstr(err.text, "nothing is known");
+			continue;
+		}
+		world_flow_text(w, &f, buf + used, size - used);
+		used += strlen(buf + used);
+		flow_release(&f);
+	}
+	return buf;
+}
+
+/* A damaged file gives an error or the right answer, whatever byte of it changed. */
+static void damaged(void **state)
+{
+	static char bytes[1 << 17], truth[1 << 16], text[1 << 16];
+	struct world w;
+	bool failed = false;
+	int errors = 0;
+	(void)state;
+	seed = 99;
+	make_model();
+	make_history(&w);
+	all_flows(&w, truth, sizeof truth, &failed);
+	assert_false(failed);
+	FILE *f = fopen(w.path, "rb");
+	size_t size = fread(bytes, 1, sizeof bytes, f);
+	fclose(f);
+	assert_true(size > 0 && size < sizeof bytes);
+	for (int n = 0; n < 400; n++) {
+		struct error err = ERROR_INIT;
+		struct world d = { .h = NULL };
+		char path[sizeof w.path + 2];
+		size_t at = (rnd(1 << 15) << 15 | rnd(1 << 15)) % size;
+		char was = bytes[at];
+		bytes[at] = (char)(was ^ (char)(1 + rnd(255)));
+		snprintf(path, sizeof path, "%s.x", w.path);
+		f = fopen(path, "wb");
+		assert_int_equal(fwrite(bytes, 1, size, f), size);
+		fclose(f);
+		bytes[at] = was;
+		failed = false;
+		d.h = history_open(path, &err);
+		if (d.h && topo_open(&d.topo, d.h, &err) == 0) {
+			all_flows(&d, text, sizeof text, &failed);
+			if (!failed)
+				assert_string_equal(text, truth);
+			topo_release(&d.topo);
+		} else {
+			assert_true(err.text[0]);
+			failed = true;
+		}
+		errors += failed;
+		history_close(d.h);
+		unlink(path);
+	}
+	assert_true(errors > 100);
+	world_release(&w);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(brute_force) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(brute_force), cmocka_unit_test(damaged) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
