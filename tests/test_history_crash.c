@@ -4,7 +4,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -115,6 +117,41 @@ static void test_full_disk(void **state)
 	(void)state;
 	check_full_disk(NULL);
 	check_full_disk(&(struct history_options){ .named = true, .chunk = 8, .block = 256 });
+}
+
+/* A tmpfs of 64 KiB, in a mount namespace of a child.  9: the system does not let us. */
+static int build_on_small_disk(void)
+{
+	struct error err = ERROR_INIT;
+	if (unshare(CLONE_NEWNS) && unshare(CLONE_NEWUSER | CLONE_NEWNS))
+		return 9;
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) || mount("tmpfs", DIR_NAME, "tmpfs", 0, "size=64k"))
+		return 9;
+	for (int named = 0; named < 2; named++) {
+		if (!build(20000, &(struct history_options){ .named = named }, &err))
+			return 1;
+		if (err.status != STATUS_SYSTEM || !strstr(err.text, "No space left") || !strstr(err.mend, "space"))
+			return 2;
+		if (entries())
+			return 3;
+	}
+	return build(1000, NULL, &err) || entries() != 1 ? 4 : 0;
+}
+
+static void test_small_disk(void **state)
+{
+	(void)state;
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (!pid)
+		_exit(build_on_small_disk());
+	int status;
+	waitpid(pid, &status, 0);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 9)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(entries(), 0);
 }
 
 static void test_kill(void **state)
@@ -248,6 +285,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_full_disk, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_small_disk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kill, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_abort_leaves_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_two_builders, setup, teardown),
