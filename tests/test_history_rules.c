@@ -239,6 +239,7 @@ static void test_strings_and_meta(void **state)
 	assert_int_equal(history_stab(h, id, 10, &iv, &err), 0);
 	assert_int_equal(strlen(history_string(h, iv.value)), 65535);
 	assert_string_equal(history_string(h, HISTORY_NULL), "");
+	assert_string_equal(history_string(h, INT64_MAX), "");  /* a wrong question is not damage, see below */
 	size_t size;
 	assert_memory_equal(history_meta(h, "tool", &size), "0.2.1", 5);
 	assert_int_equal(size, 5);

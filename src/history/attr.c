@@ -30,6 +30,15 @@ int attr_open(struct attr *a, const struct history *h, uint32_t id, struct error
 	return 0;
 }
 
+int attr_open_states(struct attr *a, const struct history *h, uint32_t id, struct error *err)
+{
+	if (attr_open(a, h, id, err))
+		return -1;
+	if (a->type != HISTORY_STATE)
+		return error_set(err, STATUS_INPUT, NULL, "%s: '%s' holds no states", h->path, history_name(h, id));
+	return 0;
+}
+
 /* Finds the last of the rows [low, low + n) that starts at or before t; the rows on the way are not verified. */
 static uint32_t search(const struct attr *a, int64_t t, uint32_t low, uint32_t n)
 {

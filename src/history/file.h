@@ -67,6 +67,7 @@ struct attr {
 };
 
 int attr_open(struct attr *a, const struct history *h, uint32_t id, struct error *err);
+int attr_open_states(struct attr *a, const struct history *h, uint32_t id, struct error *err);  /* HISTORY_STATE only */
 
 static inline int64_t attr_start(const struct attr *a, uint32_t chunk)
 {

@@ -76,7 +76,9 @@ char *history_path(char *buf, size_t size, ...) __attribute__((sentinel));
 
 struct history;
 
-struct history *history_open(const char *path, struct error *err);  /* NULL on failure; cost independent of size */
+/* NULL on failure; costs the same whatever the size.  Several threads may question one history.  The file may be
+ * replaced by rename or removed while it is open, but must not be written to or cut. */
+struct history *history_open(const char *path, struct error *err);
 void history_close(struct history *h);                              /* NULL is allowed */
 
 const char *history_file(const struct history *h);

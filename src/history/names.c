@@ -176,7 +176,7 @@ const char *history_state_name(const struct history *h, uint32_t attr, unsigned 
 
 const char *history_string(const struct history *h, int64_t value)
 {
-	if (value < 0)
+	if (value < 0 || (uint64_t)value >= h->section[SECTION_STRINGS].size)
 		return "";
 	const char *s = file_string(h, (uint64_t)value, NULL);
 	return s ? s : "";

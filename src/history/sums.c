@@ -1,9 +1,8 @@
-/* Time per state, and the next or previous interval in a set of states.
+/* Time per state.
  *
  * Each index row holds the cumulative time per state from the first change up to its chunk, F(start).  F(t) is that
- * plus a part of one chunk; a window is F(t1 + 1) - F(t0), whatever it spans.  The same sums find intervals: a state
- * occurs in a chunk exactly when its sum grows over it, so a bisection over the rows finds the next chunk
- * with a state of a set. */
+ * plus a part of one chunk; a window is F(t1 + 1) - F(t0), whatever it spans.  Cells in a row share their edges, and
+ * the chunks of the edges to come are fetched from memory while one is decoded. */
 #include "history/file.h"
 
 #define AHEAD 8    /* cells whose chunks are fetched before their turn */
@@ -25,11 +24,7 @@ struct tally {
 static int tally_open(struct tally *y, const struct history *h, uint32_t attr, struct error *err)
 {
 	y->k = UINT32_MAX;
-	if (attr_open(&y->a, h, attr, err))
-		return -1;
-	if (y->a.type != HISTORY_STATE)
-		return error_set(err, STATUS_INPUT, NULL, "%s: '%s' holds no states", h->path, history_name(h, attr));
-	return 0;
+	return attr_open_states(&y->a, h, attr, err);
 }
 
 static int tally_load(struct tally *y, uint32_t k, struct error *err)
@@ -201,150 +196,4 @@ int history_sums(const struct history *h, uint32_t attr, int64_t t0, int64_t t1,
 	if (edge[1] < edge[0])
 		edge[1] = edge[0];
 	return history_sums_cells(h, attr, edge, 1, (int64_t (*)[HISTORY_STATES])sums, err);
-}
-
-/* ---- Next and previous ---------------------------------------------------------------------------------- */
-
-/* Cumulative time in the states of the mask up to chunk k. */
-static int row_time(const struct attr *a, uint32_t k, uint32_t mask, uint64_t *sum, struct error *err)
-{
-	uint64_t offset = a->index + (uint64_t)a->row * k;
-	if (file_check(a->h, SECTION_INDEX, offset, a->row, err))
-		return -1;
-	const uint8_t *p = a->h->map + offset + ROW_SUMS;
-	*sum = 0;
-	for (uint32_t left = a->mask; left; left &= left - 1, p += 8)
-		if (left & -left & mask)
-			*sum += get64(p);
-	return 0;
-}
-
-static bool in_mask(int64_t value, uint32_t mask)
-{
-	return mask >> (value == HISTORY_NULL ? NULL_STATE : (unsigned)value) & 1;
-}
-
-/* Within chunk k: the first interval of the mask that starts after t, or the last that ends before t. */
-static int scan(const struct attr *a, uint32_t k, int64_t t, uint32_t mask, bool forward, struct interval *iv,
-                struct error *err)
-{
-	struct chunk c;
-	int64_t start[CHUNK_MAX];
-	if (attr_chunk(a, k, &c, err))
-		return -1;
-	const char *why = chunk_starts(&c, start, c.n);
-	for (unsigned j = 0; !why && j < c.n; j++) {
-		unsigned i = forward ? j : c.n - 1 - j;
-		int64_t end = i + 1 < c.n ? start[i + 1] - 1 : c.end, value;
-		if (forward ? start[i] <= t : end >= t)
-			continue;
-		if (!chunk_value(&c, i, &value))
-			why = "a value is out of range";
-		else if (in_mask(value, mask)) {
-			*iv = (struct interval){ start[i], end, value };
-			return 1;
-		}
-	}
-	return why ? attr_damaged(a, k, why, err) : 0;
-}
-
-/* The first chunk from k on in which the mask occurs; the last chunk has no sum behind it and is the last resort. */
-static int chunk_after(const struct attr *a, uint32_t k, uint32_t mask, uint32_t *found, struct error *err)
-{
-	uint64_t from, sum;
-	uint32_t low = k, high = a->chunks - 1;
-	if (row_time(a, k, mask, &from, err))
-		return -1;
-	while (low < high) {  /* the answer is in [low, high] */
-		uint32_t middle = low + (high - low) / 2;
-		if (row_time(a, middle + 1, mask, &sum, err))
-			return -1;
-		if (sum > from)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	*found = low;
-	return 0;
-}
-
-/* The last chunk before k in which the mask occurs; false in *any when there is none. */
-static int chunk_before(const struct attr *a, uint32_t k, uint32_t mask, uint32_t *found, bool *any,
-                        struct error *err)
-{
-	uint64_t until, sum;
-	if (row_time(a, k, mask, &until, err))
-		return -1;
-	*any = until > 0;
-	uint32_t low = 0, high = k;  /* F(low) < until; F(high) == until */
-	while (*any && high - low > 1) {
-		uint32_t middle = low + (high - low) / 2;
-		if (row_time(a, middle, mask, &sum, err))
-			return -1;
-		if (sum < until)
-			low = middle;
-		else
-			high = middle;
-	}
-	*found = low;
-	return 0;
-}
-
-int history_next(const struct history *h, uint32_t attr, int64_t t, uint64_t mask, struct interval *iv,
-                 struct error *err)
-{
-	struct tally y;
-	uint32_t k;
-	uint32_t m = (uint32_t)mask;
-	if (tally_open(&y, h, attr, err))
-		return -1;
-	const struct attr *a = &y.a;
-	if (t >= h->end)
-		return 0;
-	int64_t at = t < h->begin ? h->begin : t;
-	if (attr_seek(a, at, &k, err))
-		return -1;
-	bool leading = k == a->chunks;
-	if (leading && t < h->begin && in_mask(HISTORY_NULL, m)) {
-		*iv = (struct interval){ h->begin, a->chunks ? attr_start(a, 0) - 1 : h->end, HISTORY_NULL };
-		return 1;
-	}
-	if (!a->chunks)
-		return 0;
-	if (leading)
-		k = 0;
-	int found = scan(a, k, t, m, true, iv, err);
-	if (found || k + 1 == a->chunks)
-		return found;
-	if (chunk_after(a, k + 1, m, &k, err))
-		return -1;
-	return scan(a, k, t, m, true, iv, err);
-}
-
-int history_prev(const struct history *h, uint32_t attr, int64_t t, uint64_t mask, struct interval *iv,
-                 struct error *err)
-{
-	struct tally y;
-	uint32_t k;
-	uint32_t m = (uint32_t)mask;
-	bool any = false;
-	if (tally_open(&y, h, attr, err))
-		return -1;
-	const struct attr *a = &y.a;
-	if (t <= h->begin || attr_seek(a, t > h->end ? h->end : t, &k, err))
-		return t <= h->begin ? 0 : -1;
-	if (k < a->chunks) {
-		int found = scan(a, k, t, m, false, iv, err);
-		if (found)
-			return found;
-		if (k && chunk_before(a, k, m, &k, &any, err))
-			return -1;
-		if (any)
-			return scan(a, k, t, m, false, iv, err);
-	}
-	int64_t first = a->chunks ? attr_start(a, 0) : h->end + 1;
-	if (!in_mask(HISTORY_NULL, m) || first == h->begin || first > t)
-		return 0;
-	*iv = (struct interval){ h->begin, first - 1, HISTORY_NULL };
-	return 1;
 }
