@@ -384,22 +384,45 @@ static void test_brute_force_vm(void **state)
 	}
 }
 
-/* A container "web" with threads 5 and 6 on the host's CPU0 and CPU1. */
-static void test_brute_force_container(void **state)
+/* Two threads 5 and 6 on the host's CPU0 and CPU1: of a container "web", as a machine of its own (0) or also among the
+ * host's threads, as the model writes them (1); or of one plain process (2).  99 and 98 are somebody else's. */
+static struct world *host_world(int layout, int64_t **thread, int64_t **cpu)
+{
+	struct world *w = mem_new(1, sizeof *w);
+	const char *root = layout == 0 ? "/Containers/web" : "/Host";
+	char path[80];
+	snprintf(path, sizeof path, "%s/Threads/5/Status", root);
+	*thread = row_add(w, SET_THREAD, path);
+	snprintf(path, sizeof path, "%s/Threads/5/CPU", root);
+	*cpu = row_add(w, SET_INT, path);
+	snprintf(path, sizeof path, "%s/Threads/6/Status", root);
+	fill(row_add(w, SET_THREAD, path), 0, SPAN - 1, THREAD_PREEMPTED);
+	fill(row_add(w, SET_THREAD, "/Host/Threads/99/Status"), 0, SPAN - 1, THREAD_RUNNING);
+	if (layout == 1) {
+		fill(row_add(w, SET_THREAD, "/Containers/web/Threads/5/Status"), 0, SPAN - 1, THREAD_RUNNING);
+		fill(row_add(w, SET_THREAD, "/Containers/web/Threads/6/Status"), 0, SPAN - 1, THREAD_RUNNING);
+	}
+	if (layout == 2) {
+		fill(row_add(w, SET_INT, "/Host/Threads/5/PID"), 0, SPAN - 1, 500);
+		fill(row_add(w, SET_INT, "/Host/Threads/6/PID"), 0, SPAN - 1, 500);
+		fill(row_add(w, SET_INT, "/Host/Threads/99/PID"), 0, SPAN - 1, 99);
+	}
+	return w;
+}
+
+static void test_brute_force_host(void **state)
 {
 	(void)state;
 	static const int64_t current[] = { 0, 5, 6, 99, 98, HISTORY_NULL };
 	uint64_t seed = 12;
-	for (int round = 0; round < 100; round++) {
-		struct world *w = mem_new(1, sizeof *w);
-		int64_t *thread = row_add(w, SET_THREAD, "/Containers/web/Threads/5/Status");
-		int64_t *cpu = row_add(w, SET_INT, "/Containers/web/Threads/5/CPU");
-		fill(row_add(w, SET_THREAD, "/Containers/web/Threads/6/Status"), 0, SPAN - 1, THREAD_PREEMPTED);
+	for (int round = 0; round < 150; round++) {
+		int64_t *thread, *cpu;
+		int layout = round % 3;
+		struct world *w = host_world(layout, &thread, &cpu);
 		int64_t *now[2] = { row_add(w, SET_INT, "/Host/CPUs/CPU0/Current Thread"),
 		                    row_add(w, SET_INT, "/Host/CPUs/CPU1/Current Thread") };
-		fill(row_add(w, SET_THREAD, "/Host/Threads/99/Status"), 0, SPAN - 1, THREAD_RUNNING);
-		int64_t *s = row_add(w, SET_REQUEST, "/Requests/web/7/State");
-		int64_t *tid = row_add(w, SET_INT, "/Requests/web/7/Thread");
+		int64_t *s = row_add(w, SET_REQUEST, layout ? "/Requests/host/7/State" : "/Requests/web/7/State");
+		int64_t *tid = row_add(w, SET_INT, layout ? "/Requests/host/7/Thread" : "/Requests/web/7/Thread");
 		unsigned longest = 1 + next(&seed, 30);
 		scribble(&seed, thread, 0, SPAN - 1, longest, any_thread, COUNT(any_thread));
 		scribble(&seed, cpu, 0, SPAN - 1, 2 * longest, any_cpu, 3);
@@ -435,6 +458,10 @@ static void test_brute_force_container(void **state)
 		assert_int_equal(q->unknown, want.unknown);
 		assert_int_equal(q->high, want.high);
 		assert_memory_equal(&q->feature, &want.f, sizeof want.f);
+		if (layout == 2)
+			assert_null(q->container);
+		else
+			assert_string_equal(q->container, "web");
 		requests_release(&all);
 		world_free(w);
 	}
@@ -490,7 +517,7 @@ int main(void)
 		cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_brute_force_vm),
-		cmocka_unit_test(test_brute_force_container),
+		cmocka_unit_test(test_brute_force_host),
 		cmocka_unit_test(test_predict),
 	};
 	return cmocka_run_group_tests_name("latency requests", tests, NULL, NULL);

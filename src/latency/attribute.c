@@ -143,17 +143,9 @@ static int vcpu_piece(struct probe *p, const struct topo_cpu *cpu, int64_t t0, i
 static int add_late_wakeup(struct probe *p, const struct topo_cpu *cpu, int64_t t0, int64_t t1)
 {
 	const struct history *h = p->h;
-	if (cpu->host_thread == HISTORY_NONE || cpu->status == HISTORY_NONE)
-		return 0;
-	struct interval tid, iv;
-	if (history_stab(h, cpu->host_thread, t1, &tid, p->err))
-		return -1;
-	int host = topo_find_machine(p->topo, "host");
-	if (host < 0 || tid.value < 0 || tid.value > INT32_MAX)
-		return 0;
-	int thread = topo_find_thread(p->topo, (uint32_t)host, (int32_t)tid.value);
-	uint32_t attr = thread < 0 ? HISTORY_NONE : p->topo->thread[thread].status;
-	if (attr == HISTORY_NONE)
+	struct interval iv;
+	uint32_t attr = cpu->host < 0 ? HISTORY_NONE : p->topo->thread[cpu->host].status;
+	if (attr == HISTORY_NONE || cpu->status == HISTORY_NONE)
 		return 0;
 	for (int64_t t = t1; t >= t0; t = iv.start - 1) {
 		if (history_stab(h, attr, t, &iv, p->err))
@@ -323,6 +315,16 @@ static int by_status(struct probe *p, int64_t t0, int64_t t1)
 	return more;
 }
 
+/* The container that a thread of the host lives in, or -1.  (Such a thread is among the host's threads too.) */
+static int container_of(const struct topo *topo, uint32_t machine, int32_t tid)
+{
+	for (uint32_t m = 0; topo->machine[machine].kind != MACHINE_VM && m < topo->machines; m++) {
+		if (topo->machine[m].kind == MACHINE_CONTAINER && topo_find_thread(topo, m, tid) >= 0)
+			return (int)m;
+	}
+	return -1;
+}
+
 static int by_thread(struct probe *p, int64_t t0, int64_t t1)
 {
 	const struct topo *topo = p->topo;
@@ -345,11 +347,9 @@ static int by_thread(struct probe *p, int64_t t0, int64_t t1)
 		if (p->r->tid < 0)
 			p->r->tid = (int32_t)iv.value;
 		p->thread = (uint32_t)thread;
-		p->container = -1;
-		for (uint32_t m = 0; topo->machine[machine].kind != MACHINE_VM && m < topo->machines; m++) {
-			if (topo->machine[m].kind == MACHINE_CONTAINER && topo_find_thread(topo, m, (int32_t)iv.value) >= 0)
-				p->container = (int)m;
-		}
+		p->container = container_of(topo, (uint32_t)machine, (int32_t)iv.value);
+		if (p->container >= 0 && !p->r->container)
+			p->r->container = mem_dup(topo->machine[p->container].name);
 		if (by_status(p, later(iv.start, t0), sooner(iv.end, t1)))
 			return -1;
 	}
@@ -402,11 +402,7 @@ int attribute_culprit(const struct topo *topo, struct request *r, struct error *
 	int thread = machine < 0 || r->tid < 0 ? -1 : topo_find_thread(topo, (uint32_t)machine, r->tid);
 	if (thread < 0 || r->high == r->unknown)
 		return 0;
-	int container = -1;
-	for (uint32_t m = 0; m < topo->machines; m++) {
-		if (topo->machine[m].kind == MACHINE_CONTAINER && topo_find_thread(topo, m, r->tid) >= 0)
-			container = (int)m;
-	}
+	int container = container_of(topo, (uint32_t)machine, r->tid);
 	struct flow f;
 	if (flow_of_thread(topo, (uint32_t)thread, r->start, r->end, &f, err))
 		return -1;

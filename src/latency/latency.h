@@ -112,6 +112,7 @@ extern const char *const request_feature_name[REQUEST_FEATURE_COUNT];
 
 struct request {
 	char *machine, *id;      /* raw names: escape before printing */
+	char *container;         /* of a server on the host: the container that it lives in, or NULL */
 	uint32_t state, thread;  /* attributes */
 	int32_t tid;             /* of the server thread at the start, -1 unknown */
 	int64_t start, end;      /* closed, as every interval: latency = end - start + 1 */
@@ -131,7 +132,7 @@ struct requests {
 };
 
 struct requests_options {
-	const char *machine, *id;  /* only these; NULL = all */
+	const char *machine, *id;  /* only these; NULL = all.  machine: a container's name as well */
 	int64_t from, to;          /* that meet the window; from > to = all */
 	bool culprits;             /* find them: needs one flow per request */
 };

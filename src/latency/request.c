@@ -30,6 +30,7 @@ void request_features_get(const struct request *r, double out[REQUEST_FEATURE_CO
 static void request_release(struct request *r)
 {
 	free(r->machine);
+	free(r->container);
 	free(r->id);
 	free(r->culprit);
 }
@@ -108,6 +109,12 @@ static int add_request(struct reading *rd, uint32_t state, int64_t start, int64_
 	};
 	if (attribute_request(rd->topo, r, rd->err))
 		return -1;
+	const char *only = rd->options ? rd->options->machine : NULL;
+	if (only && strcmp(only, r->machine) && (!r->container || strcmp(only, r->container))) {
+		request_release(r);
+		rd->out->len--;
+		return 0;
+	}
 	return rd->options && rd->options->culprits ? attribute_culprit(rd->topo, r, rd->err) : 0;
 }
 
@@ -121,8 +128,6 @@ static int add_attribute(void *arg, uint32_t attr)
 	if (history_type(h, attr) != HISTORY_STATE)
 		return 0;
 	if (o && o->id && strcmp(o->id, history_name(h, id)))
-		return 0;
-	if (o && o->machine && strcmp(o->machine, history_name(h, history_parent(h, id))))
 		return 0;
 	struct history_cursor c;
 	struct interval iv;
