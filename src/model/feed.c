@@ -90,6 +90,7 @@ static void on_wake(struct machine *mc, const struct cpu *c, const struct event 
 		th->sched = THREAD_PREEMPTED;
 		th->woken = true;
 	}
+	known_queue(mc, th, ev->ts);
 	update_thread(mc, th);
 }
 
@@ -99,6 +100,7 @@ static void on_migrate(struct machine *mc, const struct event *ev)
 	if (!th || th->on >= 0)
 		return;
 	thread_place(mc, th, ev->migrate.dest_cpu);
+	known_queue(mc, th, ev->ts);
 	update_thread(mc, th);
 }
 
@@ -181,69 +183,16 @@ static void on_kvm(struct machine *mc, const struct cpu *c, enum vcpu_mode mode)
 	update_vcpu(mc->model, v);
 }
 
-static void take_over(struct machine *mc, const struct start_thread *s)
-{
-	struct thread *th = thread_get(mc, s->tid);
-	if (!th)
-		return;
-	thread_container(mc, th, s->ns);
-	thread_learn(mc, th, s->comm, s->pid);
-	thread_place(mc, th, s->cpu);
-	th->sched = s->sched;
-}
-
-/* After a loss: what the first mention since tells of a thread holds from the end of the loss on.  Whether a vCPU's
- * thread that waits was woken or had lost its CPU, it does not tell. */
-static void recover(struct machine *mc, int64_t now)
-{
-	size_t i, end;
-	mc->lost_pending = false;
-	if (!mc->start)
-		return;
-	for (start_epoch(mc->start, mc->epoch, &i, &end); i < end; i++) {
-		const struct start_thread *s = &mc->start->thread[i];
-		struct thread *th = thread_find(mc, s->tid);
-		bool doubtful = s->sched != THREAD_BLOCKED && (s->sched != THREAD_PREEMPTED || (th && th->vcpu != NONE) ||
-		                                               map_find(&mc->candidate, (uint64_t)s->tid));
-		if (s->at < now || doubtful || (th && (th->on >= 0 || th->sched != THREAD_UNKNOWN)))
-			continue;
-		take_over(mc, s);
-		update_thread(mc, thread_find(mc, s->tid));
-	}
-}
-
-/* Nothing is known of this CPU until an event proves it, nor of the threads that may have run there meanwhile. */
-static void on_lost(struct machine *mc, uint32_t number, const struct event *ev)
-{
-	int64_t end = ev->lost.end > ev->ts ? ev->lost.end : ev->ts;
-	mc->lossy = true;
-	mc->lost_pending = true;
-	mc->lost_until = end > mc->lost_until || !mc->epoch ? end : mc->lost_until;
-	mc->epoch++;
-	irq_clear(mc, &mc->cpu[number]);
-	cpu_unknown(mc, number);
-	request_unknown(mc);
-	uint64_t tid, p;
-	for (size_t at = 0; map_each(&mc->thread, &at, &tid, &p); ) {
-		struct thread *th = (struct thread *)(uintptr_t)p;
-		if (th->on >= 0 || th->cpu != (int32_t)number || th->sched == THREAD_UNKNOWN)
-			continue;
-		th->sched = THREAD_UNKNOWN;
-		th->waker = -1;
-		update_thread(mc, th);
-	}
-}
-
 static void dispatch(struct machine *mc, const struct event *ev)
 {
 	uint32_t number = ev->cpu;
 	struct cpu *c = cpu_get(mc, number);
+	if (mc->lost_pending && ev->ts > mc->lost_until)
+		known_regain(mc, ev->ts);
 	if (ev->kind == EV_LOST) {
-		on_lost(mc, number, ev);
+		known_lose(mc, number, ev);
 		return;
 	}
-	if (mc->lost_pending && ev->ts > mc->lost_until)
-		recover(mc, ev->ts);
 	if (ev->tid >= 0 && ev->kind != EV_SWITCH)
 		prove(mc, number, ev->tid);
 	if (c->current && c->current->tid == ev->tid)
@@ -319,28 +268,6 @@ int model_feed(struct model *m, uint32_t machine, int64_t t, const struct event 
 	return status(m, err);
 }
 
-static void begin_threads(struct machine *mc, const struct start *start)
-{
-	size_t at, end;
-	for (start_epoch(start, 0, &at, &end); at < end; at++)
-		take_over(mc, &start->thread[at]);
-	for (uint32_t i = 0; i < start->cpus; i++) {
-		const struct start_cpu *s = &start->cpu[i];
-		if (!s->seen)
-			continue;
-		cpu_get(mc, i);
-		if (s->tid < 0)
-			continue;
-		struct thread *th = thread_get(mc, s->tid);
-		cpu_enter(mc, i, th, s->mode);
-		if (th)
-			thread_learn(mc, th, s->comm, s->pid);
-	}
-	uint64_t tid, p;
-	for (at = 0; map_each(&mc->thread, &at, &tid, &p); )
-		update_thread(mc, (struct thread *)(uintptr_t)p);
-}
-
 /* Whatever depended on whether this machine is known. */
 static void update_links(struct machine *mc)
 {
@@ -360,7 +287,7 @@ int model_begin(struct model *m, uint32_t machine, int64_t t, const struct start
 	mc->start = start;
 	if (start) {
 		mc->waking_moves = start->wakings && !start->wakeups;
-		begin_threads(mc, start);
+		known_begin(mc, start);
 	}
 	update_links(mc);
 	return status(m, err);

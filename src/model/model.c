@@ -132,7 +132,7 @@ static void note_doubts(const struct model *m, int64_t end, struct notes *notes)
 	char text[TIME_TEXT];
 	for (uint32_t i = 0; i < m->machines; i++) {
 		const struct machine *mc = m->machine[i];
-		if (mc->lossy)
+		if (mc->epoch)
 			notes_add(notes, "%s: what its CPUs did is unknown for %s of CPU time, because events were lost", mc->name,
 			          time_duration(text, model_unknown(m, i, end)));
 		if (mc->contradictions)

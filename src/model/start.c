@@ -144,12 +144,19 @@ static void on_switch(struct start *s, const struct event *ev)
 void start_feed(struct start *s, const struct event *ev)
 {
 	struct start_thread *th;
-	if (!s->epochs || ev->kind == EV_LOST)
+	if (!s->epochs)
 		begin_epoch(s);
-	if (ev->kind == EV_LOST && s->epochs == 1)
-		begin_epoch(s);  /* lost right at the beginning, of which there is nothing to say */
-	if (ev->kind == EV_LOST)
+	if (s->lost_pending && ev->ts > s->lost_until) {
+		begin_epoch(s);
+		s->lost_pending = false;
+	}
+	if (ev->kind == EV_LOST) {
+		int64_t end = ev->lost.end > ev->ts ? ev->lost.end : ev->ts;
+		s->lost_until = end > s->lost_until || s->epochs == 1 ? end : s->lost_until;
+		s->lost_pending = true;
+		begin_epoch(s);
 		return;
+	}
 	if (s->epochs == 1) {
 		struct start_cpu *c = cpu_at(s, ev->cpu);
 		current_of_cpu(s, c, ev->cpu, ev);

@@ -3,7 +3,7 @@
  * A trace tells of changes; the first event that names a thread also tells what it was before: a thread that is
  * switched out ran, one that is woken slept, one that is switched in had waited.  Looking ahead finds that out, so
  * that the history can say it from the first moment on.  A loss begins a new epoch: what was found so far ends there,
- * and first mentions count anew; they hold from the end of the loss on.  It looks at START_EVENTS events and no more.
+ * and first mentions count anew.  So does the end of all losses.  It looks at START_EVENTS events and no more.
  * Memory: the TIDs seen in that many events, 17 to 34 bytes each, and per epoch the threads mentioned in it. */
 #ifndef STEALSCOPE_MODEL_START_H
 #define STEALSCOPE_MODEL_START_H
@@ -41,6 +41,8 @@ struct start {
 	size_t epochs, epoch_cap;     /* epoch 0, the beginning, is there from the first event on */
 	struct start_cpu *cpu;        /* at the beginning */
 	uint32_t cpus;
+	int64_t lost_until;           /* ns, clock of the machine: when the losses so far are over */
+	bool lost_pending;            /* they are not yet */
 	uint64_t wakeups, wakings;
 	struct map seen;        /* TID -> epoch << 40 | index + 1 in thread, or 0 for those that came into being in it */
 };

@@ -38,12 +38,15 @@ struct thread {
 	int8_t sched;           /* what its machine's scheduler says: enum thread_state without VIRT_PREEMPTED */
 	int8_t status;          /* as written: enum thread_state or STATUS_NULL */
 	bool woken;             /* PREEMPTED since a wakeup, not since it lost its CPU */
+	bool mentioned;         /* by an event to come: used while losses end */
 	int64_t ns;             /* its pid namespace, 0 unknown */
 	uint32_t attr[THREAD_ATTRS];
 	uint32_t *mirror;       /* the same attributes below its container, or NULL; THREAD_ATTRS of them */
 };
 
 enum cpu_state { CPU_UNSEEN, CPU_UNKNOWN, CPU_IDLE, CPU_BUSY };
+
+struct start;
 
 struct irq_frame {
 	uint16_t exit_kind;     /* the event that ends it */
@@ -56,6 +59,7 @@ struct cpu {
 	struct thread *current; /* when CPU_BUSY */
 	uint32_t vcpu;          /* index in model->vcpu, or NONE: a physical CPU */
 	int64_t unknown_since;  /* ns host time, when CPU_UNKNOWN */
+	int64_t lost_until;     /* ns, clock of the machine: to when its events are being lost, or were */
 	uint32_t attr_current, attr_owner, attr_interrupt;
 	uint32_t irqs;          /* frames in irq[]; deeper ones are counted, not kept */
 	struct irq_frame *irq;  /* IRQ_DEPTH frames, from the first handler on */
@@ -96,11 +100,10 @@ struct machine {
 	bool active;            /* and that trace has begun and is not over */
 	bool has_kvm;           /* its trace has kvm entries and exits */
 	bool waking_moves;      /* it has sched_waking but no sched_wakeup */
-	bool lossy;             /* events were lost */
 	const struct start *start;  /* what looking ahead found, borrowed; or NULL */
-	size_t epoch;           /* losses so far */
+	size_t epoch;           /* of *start: each loss begins one, and the time when all losses are over */
 	int64_t lost_until;     /* ns, clock of the machine: when they are all over */
-	bool lost_pending;      /* what looking ahead tells of the time after them has not been taken over yet */
+	bool lost_pending;      /* that has not come yet */
 	int64_t begin;          /* ns host time, of its trace */
 	int64_t unknown;        /* ns of its CPUs' time of which nobody knows what ran, as far as that is over */
 	uint64_t contradictions;  /* events that do not follow from those before */
@@ -153,6 +156,12 @@ void cpu_unknown(struct machine *mc, uint32_t number);
 struct thread *cpu_leave(struct machine *mc, uint32_t number);  /* who was current is so no longer */
 uint32_t vcpu_get(struct machine *vm, uint32_t number);  /* index; made when there is none */
 void vcpu_map(struct machine *vm, uint32_t number, int64_t tid, int64_t until);  /* that thread of vm->parent is it */
+
+/* known.c: what is known without an event */
+void known_begin(struct machine *mc, const struct start *start);
+void known_lose(struct machine *mc, uint32_t number, const struct event *ev);  /* EV_LOST of that CPU */
+void known_regain(struct machine *mc, int64_t now);  /* all losses are over; the machine's clock */
+void known_queue(struct machine *mc, struct thread *th, int64_t now);  /* it waits for th->cpu, as far as is known */
 
 /* irq.c */
 void irq_event(struct machine *mc, struct cpu *c, const struct event *ev);
