@@ -82,8 +82,8 @@ static bool is_beyond_packet(const struct job *j, const bt_clock_snapshot *cs)
 {
 	const struct decode *w = j->what;
 	const uint64_t i = j->out->packets - 1;
-	return i < w->packets && bt_clock_snapshot_get_value(cs) > w->packet[i].end + SLACK &&
-	       w->packet[i].end <= UINT64_MAX - SLACK;
+	return i < w->packets && w->packet[i].end && w->packet[i].end <= UINT64_MAX - SLACK &&
+	       bt_clock_snapshot_get_value(cs) > w->packet[i].end + SLACK;
 }
 
 static int on_event(struct decoder *d, struct job *j, const bt_message *msg)
@@ -199,7 +199,7 @@ static void check_packet(struct job *j, const bt_clock_snapshot *begin)
 {
 	const struct decode *w = j->what;
 	const uint64_t i = j->out->packets;
-	if (i >= w->packets || (begin && bt_clock_snapshot_get_value(begin) != w->packet[i].begin))
+	if (i >= w->packets || (begin && w->packet[i].begin && bt_clock_snapshot_get_value(begin) != w->packet[i].begin))
 		j->out->unexpected = true;
 }
 

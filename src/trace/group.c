@@ -65,7 +65,7 @@ static size_t good_packets(struct group *g, size_t dir, const struct stream_file
 	char why[256];
 	size_t end = f->packets;
 	if (f->damaged)
-		notes_add(&g->notes, "%s/%s: %zu packets with a damaged header are left out", f->dir, f->name, f->damaged);
+		notes_add(&g->notes, "%s/%s: %zu damaged packets are left out", f->dir, f->name, f->damaged);
 	if (!end)
 		return 0;  /* no stream: some other file beside the metadata */
 	if (readable(g, dir, f, end, temporary, why))
@@ -140,7 +140,7 @@ static void find_files(struct group *g, struct port *p)
 	for (size_t d = 0; d < g->dirs; d++) {
 		for (size_t i = 0; i < g->files[d]; i++) {
 			const struct stream_file *f = &g->file[d][i];
-			if (!f->packets || !is_port_of(p->name, f))
+			if (!f->packets || !(is_port_of(p->name, f) || (g->ports == 1 && g->files[d] == 1)))
 				continue;
 			p->bytes += f->bytes;
 			p->file = matches++ ? NULL : f;
@@ -148,7 +148,7 @@ static void find_files(struct group *g, struct port *p)
 	}
 	if (!matches)
 		p->bytes = g->bytes / g->ports;
-	if (p->file && !p->file->indexed)
+	if (p->file && !p->file->indexed && !p->file->sized)
 		p->file = NULL;
 }
 

@@ -132,7 +132,70 @@ static bool from_index(struct stream_file *f)
 	return f->indexed;
 }
 
-/* Without an index: every place where the first packet's magic number and UUID are seen again begins a packet. */
+/* ---- without an index */
+
+static uint64_t word_at(const unsigned char *p, bool big)
+{
+	uint64_t v;
+	memcpy(&v, p, sizeof v);
+	return big ? be64toh(v) : le64toh(v);
+}
+
+/* What a packet's context says, as LTTng and babeltrace's own writer write it: its times, the size of its content and its
+ * own size, 8 bytes each, one behind the other; `at` is where the last of them is. */
+struct context { uint64_t begin, end, content, size; };
+
+static bool read_context(const struct packet *p, const unsigned char *map, size_t at, bool big, struct context *c)
+{
+	if (p->size < at + 8)
+		return false;
+	map += p->offset + at;
+	*c = (struct context){ word_at(map - 24, big), word_at(map - 16, big), word_at(map - 8, big), word_at(map, big) };
+	return c->size && c->size % 8 == 0 && c->size >> 40 == 0 && c->content <= c->size && c->content >= 8 * at &&
+	       c->begin <= c->end && c->end >> 62 == 0;
+}
+
+/* Where the packet's size is: the place at which most packets say what the distance to the next one is.  0: nowhere. */
+static size_t find_size(const struct stream_file *f, const unsigned char *map, bool big)
+{
+	size_t best = 0, most = 0;
+	for (size_t at = HEADER + 24; at + 8 <= HEAD_LONGEST; at++) {
+		size_t same = 0;
+		struct context c;
+		for (size_t i = 0; i < f->packets && i < 64; i++)
+			same += read_context(&f->packet[i], map, at, big, &c) && c.size == f->packet[i].size * 8;
+		if (same > most) {
+			most = same;
+			best = at;
+		}
+	}
+	return best;
+}
+
+/* Takes the sizes that the headers say, and drops the packets whose header cannot be right. */
+static void check_sizes(struct stream_file *f, const unsigned char *map, bool big)
+{
+	const size_t at = find_size(f, map, big);
+	size_t kept = 0;
+	if (!at)
+		return;
+	for (size_t i = 0; i < f->packets; i++) {
+		struct packet p = f->packet[i];
+		struct context c;
+		const bool is_last = i + 1 == f->packets;
+		if (!read_context(&p, map, at, big, &c) || (c.size / 8 > p.size && !is_last)) {
+			f->damaged++;
+			continue;
+		}
+		f->damaged += c.size / 8 < p.size;  /* what follows it is no packet */
+		p.size = c.size / 8 < p.size ? c.size / 8 : p.size;
+		f->packet[kept++] = p;
+	}
+	f->packets = kept;
+	f->sized = true;
+}
+
+/* Every place where the first packet's magic number and UUID are seen again begins a packet. */
 static void from_magic(struct stream_file *f)
 {
 	char *path = mem_printf("%s/%s", f->dir, f->name);
@@ -146,13 +209,15 @@ static void from_magic(struct stream_file *f)
 		return;
 	uint32_t magic;
 	memcpy(&magic, map, sizeof magic);
-	if (magic == htole32(STREAM_MAGIC) || magic == htobe32(STREAM_MAGIC)) {
+	const bool big = magic == htobe32(STREAM_MAGIC);
+	if (big || magic == htole32(STREAM_MAGIC)) {
 		for (const unsigned char *p = map, *next; p; p = next) {
 			next = memmem(p + 1, len - (size_t)(p + 1 - map), map, HEADER);
 			const uint64_t offset = (uint64_t)(p - map), end = next ? (uint64_t)(next - map) : len;
 			*ARRAY_PUSH(f->packet, f->packets, f->cap) = (struct packet){ .offset = offset,
 				.size = end - offset };
 		}
+		check_sizes(f, map, big);
 	}
 	munmap((void *)map, len);
 }

@@ -24,10 +24,11 @@ struct stream_file {
 	struct packet *packet;  /* those that begin in the file, back to back; the last may be cut short by its end */
 	size_t packets, cap;
 	bool indexed;           /* by LTTng: times, counts and ids are known */
+	bool sized;             /* not indexed, but the packets' headers agree with where the packets lie */
 	uint64_t stream_class, instance;
 	uint64_t missing;       /* bytes that the index says should be there and are not */
 	uint64_t extra;         /* bytes behind the last packet that the index knows */
-	size_t damaged;         /* packets whose header disagrees with the index; not among packet[] */
+	size_t damaged;         /* packets whose header is wrong, as far as can be told; not among packet[] */
 };
 
 /* The data stream files of a trace folder.  Files that cannot be opened have no packets. */
