@@ -132,7 +132,7 @@ static void test_ways_to_the_same_place(void **state)
 	(void)state;
 	static const struct { const char *one, *other; } pairs[] = {
 		{ "wwdu", "ww" }, { "wwdu<C-r>", "wwd" }, { "ww0", "0" }, { ">w", "key > w" }, { "5>", ">>>>>" },
-		{ "lllhhh", "lh" }, { ":50%\nwwwad", ":50%\nwww" }, { ":+40ms", ":50%" }, { "/sshd<Enter>", ":Debian/880" }, { "<Esc>", "" },
+		{ "lllhhh", "lh" }, { "key :t<Tab>ss<Tab><Enter>", ":theme ssh" }, { "key :go<Tab>50%<Enter>", ":50%" }, { ":50%\nwwwad", ":50%\nwww" }, { ":+40ms", ":50%" }, { "/sshd<Enter>", ":Debian/880" }, { "<Esc>", "" },
 		{ "kkkkkkkkkkjk", "kkkkkkkkkk" }, { "wsws", "ws" }, { "HH", "" },
 		{ "k<Space><Space>", "k" }, { ">..,,", ">" }, { "FF", "" }, { "BB", "" },
 	};

@@ -213,6 +213,12 @@ void ui_world_write(const char *path, unsigned threads)
 	thread(&w, debian, 3600, 1, "evil\033[2J\xe2\x80\xae" "gnp.exe");
 	thread(&w, debian, 3601, 1, "\xe4\xb8\xad\xe6\x96\x87\xf0\x9f\x90\xa7 caf\xc3\xa9");
 	thread(&w, ubuntu, 700, 0, "nginx");
+	thread(&w, "/Containers/web", 4000, 0, "node");
+	for (int64_t us = 10000; us < 60000; us += 20000) {
+		thread_state(&w, us, "/Containers/web", 4000, THREAD_RUNNING);
+		thread_state(&w, us + 6000, "/Containers/web", 4000, THREAD_PREEMPTED);
+		thread_state(&w, us + 9000, "/Containers/web", 4000, THREAD_BLOCKED);
+	}
 	vcpu_begin(&w, &d0, "CPU 0/KVM");
 	vcpu_begin(&w, &d1, "CPU 1/KVM");
 	vcpu_begin(&w, &u0, "CPU 0/KVM");

@@ -260,6 +260,10 @@ static void prompt_cancelled(struct app *app)
 
 static void key_in_prompt(struct app *app, uint32_t key)
 {
+	if (key == KEY_CODE_TAB && app->prompt.kind == PROMPT_COMMAND) {
+		command_complete(app);
+		return;
+	}
 	switch (prompt_key(&app->prompt, key)) {
 	case PROMPT_CHANGED: prompt_changed(app); break;
 	case PROMPT_DONE: prompt_done(app); break;

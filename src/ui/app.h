@@ -163,6 +163,7 @@ struct glyph app_glyph(const struct app *app, struct cell c, bool owners);
 const char *app_code_label(const struct app *app, struct row_id row, unsigned code);
 
 void command_run(struct app *app, const char *line);           /* command.c */
+void command_complete(struct app *app);                        /* the line being written */
 void command_help(struct pager *pager);
 
 void status_draw(struct app *app, struct screen *s, int y);    /* status.c */

@@ -236,6 +236,39 @@ void command_help(struct pager *pager)
 		pager_add(pager, -1, "  :%-6s %-9s %s", commands[i].name, commands[i].args, commands[i].help);
 }
 
+/* The text behind `head` that all candidates share; "" when none begins with it. */
+static void common_rest(const char *candidate, const char *head, char *rest, size_t size, unsigned *found)
+{
+	size_t n = strlen(head);
+	if (strncmp(candidate, head, n) != 0)
+		return;
+	if ((*found)++ == 0) {
+		snprintf(rest, size, "%s", candidate + n);
+	} else {
+		size_t same = 0;
+		while (rest[same] && rest[same] == candidate[n + same])
+			same++;
+		rest[same] = '\0';
+	}
+}
+
+void command_complete(struct app *app)
+{
+	char rest[128] = "";
+	const char *line = app->prompt.text;
+	unsigned found = 0;
+	bool theme = strncmp(line, "theme ", 6) == 0;
+	if (app->prompt.at != strlen(line))
+		return;
+	for (unsigned i = 0; theme && theme_shipped_name(i); i++)
+		common_rest(theme_shipped_name(i), line + 6, rest, sizeof rest, &found);
+	for (size_t i = 0; !theme && i < COMMAND_COUNT; i++)
+		common_rest(commands[i].name, line, rest, sizeof rest, &found);
+	prompt_insert(&app->prompt, rest);
+	if (found == 1 && !theme)
+		prompt_insert(&app->prompt, " ");
+}
+
 /* Names may be cut: ":th ssh".  What is no command is where to go. */
 void command_run(struct app *app, const char *line)
 {
