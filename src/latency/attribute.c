@@ -35,34 +35,25 @@ struct probe {
 	struct error *err;
 };
 
-/* The state's number in this attribute's set; HISTORY_STATES - 1 (that is null: never counted) when it has none.
- * Numbers may differ between versions of the program, names do not. */
-static unsigned state_number(const struct history *h, uint32_t attr, const char *name)
+/* A thread's status in our numbers, -1 for null. */
+static int thread_state_of(const struct topo *topo, int64_t value)
 {
-	unsigned n = history_state_count(h, attr);
-	for (unsigned i = 0; i < n; i++) {
-		if (!strcmp(history_state_name(h, attr, i), name))
-			return i;
-	}
-	return HISTORY_STATES - 1;
+	return value < 0 || value >= HISTORY_STATES ? -1 : topo->thread_state[value];
 }
 
-static int thread_state_of(const struct history *h, uint32_t attr, int64_t value)
+/* ns per state of a vCPU within [t0, t1], in our numbers; null counts as UNKNOWN. */
+static int sums_of_vcpu(const struct topo *topo, const struct topo_cpu *cpu, int64_t t0, int64_t t1,
+                        int64_t ns[VCPU_STATE_COUNT], struct error *err)
 {
-	if (value < 0 || value >= (int64_t)history_state_count(h, attr))
+	int64_t sums[HISTORY_STATES];
+	memset(ns, 0, VCPU_STATE_COUNT * sizeof *ns);
+	if (history_sums(topo->h, cpu->status, t0, t1, sums, err))
 		return -1;
-	const char *name = history_state_name(h, attr, (unsigned)value);
-	for (int i = 0; i < THREAD_STATE_COUNT; i++) {
-		if (!strcmp(name, thread_state_name[i]))
-			return i;
+	for (unsigned i = 0; i < HISTORY_STATES; i++) {
+		if (sums[i])
+			ns[i == HISTORY_STATES - 1 ? VCPU_UNKNOWN : topo->vcpu_state[i]] += sums[i];
 	}
-	return -1;
-}
-
-static int64_t sum_of(const struct history *h, uint32_t attr, const int64_t *sums, enum vcpu_state state)
-{
-	unsigned n = state_number(h, attr, vcpu_state_name[state]);
-	return n == HISTORY_STATES - 1 ? 0 : sums[n];
+	return 0;
 }
 
 static int64_t later(int64_t a, int64_t b)
@@ -87,11 +78,7 @@ static void count_unknown(struct probe *p, int64_t ns)
 static int count_transitions(struct probe *p, uint32_t attr, int64_t t0, int64_t t1)
 {
 	const struct history *h = p->h;
-	uint64_t out = BIT(state_number(h, attr, vcpu_state_name[VCPU_PREEMPTED])) |
-	               BIT(state_number(h, attr, vcpu_state_name[VCPU_HOST_BLOCKED]));
-	uint64_t in = BIT(state_number(h, attr, vcpu_state_name[VCPU_RUNNING])) |
-	              BIT(state_number(h, attr, vcpu_state_name[VCPU_IDLE]));
-	uint64_t vmm = BIT(state_number(h, attr, vcpu_state_name[VCPU_VMM]));
+	const uint64_t out = BIT(VCPU_PREEMPTED) | BIT(VCPU_HOST_BLOCKED), in = BIT(VCPU_RUNNING) | BIT(VCPU_IDLE);
 	struct history_cursor c;
 	struct interval iv;
 	uint64_t before = 0;
@@ -101,10 +88,10 @@ static int count_transitions(struct probe *p, uint32_t attr, int64_t t0, int64_t
 	if (history_range(&c, h, attr, from, t1, p->err))
 		return -1;
 	while ((more = history_range_next(&c, &iv, p->err)) > 0) {
-		uint64_t now = iv.value == HISTORY_NULL ? 0 : BIT(iv.value);
+		uint64_t now = iv.value < 0 || iv.value >= HISTORY_STATES ? 0 : BIT(p->topo->vcpu_state[iv.value]);
 		if (iv.start >= t0 && (now & out) && !(before & out))
 			p->r->feature.switches++;
-		if (iv.start >= t0 && (now & vmm) && (before & in))
+		if (iv.start >= t0 && now == BIT(VCPU_VMM) && (before & in))
 			p->r->feature.exits++;
 		before = now;
 	}
@@ -113,29 +100,27 @@ static int count_transitions(struct probe *p, uint32_t attr, int64_t t0, int64_t
 
 static int vcpu_piece(struct probe *p, const struct topo_cpu *cpu, int64_t t0, int64_t t1)
 {
-	int64_t sums[HISTORY_STATES];
-	if (history_sums(p->h, cpu->status, t0, t1, sums, p->err))
-		return -1;
-	int64_t length = t1 - t0 + 1;
-	int64_t out = sum_of(p->h, cpu->status, sums, VCPU_PREEMPTED) +
-	              sum_of(p->h, cpu->status, sums, VCPU_HOST_BLOCKED);
-	int64_t unknown = sum_of(p->h, cpu->status, sums, VCPU_UNKNOWN) + sums[HISTORY_STATES - 1];
+	int64_t ns[VCPU_STATE_COUNT];
 	struct request *r = p->r;
 	if (p->status == THREAD_BLOCKED) {
-		r->feature.blocked += length;
+		r->feature.blocked += t1 - t0 + 1;
 		return 0;
 	}
-	if (p->status == THREAD_PREEMPTED)
-		r->feature.wait += length - out - unknown;
-	else if (p->executing)
+	if (sums_of_vcpu(p->topo, cpu, t0, t1, ns, p->err))
+		return -1;
+	int64_t out = ns[VCPU_PREEMPTED] + ns[VCPU_HOST_BLOCKED];
+	if (p->status == THREAD_PREEMPTED) {
+		r->feature.wait += t1 - t0 + 1 - out - ns[VCPU_UNKNOWN];
+	} else if (p->executing) {
 		r->low += out;
-	if (p->executing)
-		r->feature.out_own += p->status == THREAD_PREEMPTED ? 0 : out;
+		r->feature.out_own += out;
+	}
 	r->high += out;
 	r->feature.out_flight += out;
-	r->feature.vmm += sum_of(p->h, cpu->status, sums, VCPU_VMM);
-	count_unknown(p, unknown);
-	return count_transitions(p, cpu->status, t0, t1);
+	r->feature.vmm += ns[VCPU_VMM];
+	count_unknown(p, ns[VCPU_UNKNOWN]);
+	/* Mostly the guest just runs. */
+	return ns[VCPU_RUNNING] == t1 - t0 + 1 ? 0 : count_transitions(p, cpu->status, t0, t1);
 }
 
 /* The thread sleeps during [t0, t1] and is woken at t1 + 1.  How long did the vCPU that woke it wait for a pCPU first?
@@ -150,14 +135,14 @@ static int add_late_wakeup(struct probe *p, const struct topo_cpu *cpu, int64_t 
 	for (int64_t t = t1; t >= t0; t = iv.start - 1) {
 		if (history_stab(h, attr, t, &iv, p->err))
 			return -1;
-		int state = thread_state_of(h, attr, iv.value);
+		int state = thread_state_of(p->topo, iv.value);
 		if (state != THREAD_RUNNING && state != THREAD_PREEMPTED)
 			break;
 		if (state == THREAD_PREEMPTED) {
-			int64_t sums[HISTORY_STATES];
-			if (history_sums(h, cpu->status, later(t0, iv.start), sooner(t1, iv.end), sums, p->err))
+			int64_t ns[VCPU_STATE_COUNT];
+			if (sums_of_vcpu(p->topo, cpu, later(t0, iv.start), sooner(t1, iv.end), ns, p->err))
 				return -1;
-			p->r->high += sum_of(h, cpu->status, sums, VCPU_WAKING);
+			p->r->high += ns[VCPU_WAKING];
 		}
 	}
 	return 0;
@@ -297,7 +282,7 @@ static int by_status(struct probe *p, int64_t t0, int64_t t1)
 		return -1;
 	while ((more = history_range_next(&c, &iv, p->err)) > 0) {
 		int64_t from = later(iv.start, t0), to = sooner(iv.end, t1);
-		p->status = thread_state_of(p->h, attr, iv.value);
+		p->status = thread_state_of(p->topo, iv.value);
 		if (p->status < 0 || p->status == THREAD_UNKNOWN) {
 			count_unknown(p, to - from + 1);
 			continue;
@@ -356,10 +341,21 @@ static int by_thread(struct probe *p, int64_t t0, int64_t t1)
 	return more;
 }
 
+/* The number of a request's state; -2, which no value is, when this history has no such state. */
+static int64_t request_state(const struct history *h, uint32_t attr, const char *name)
+{
+	unsigned n = history_state_count(h, attr);
+	for (unsigned i = 0; i < n; i++) {
+		if (!strcmp(history_state_name(h, attr, i), name))
+			return i;
+	}
+	return -2;
+}
+
 int attribute_request(const struct topo *topo, struct request *r, struct error *err)
 {
 	struct probe p = { .topo = topo, .h = topo->h, .r = r, .container = -1, .known = r->start, .err = err };
-	int64_t running = state_number(p.h, r->state, "running"), unknown = state_number(p.h, r->state, "unknown");
+	int64_t running = request_state(p.h, r->state, "running"), unknown = request_state(p.h, r->state, "unknown");
 	struct history_cursor c;
 	struct interval iv;
 	int more;
