@@ -146,7 +146,9 @@ static char *metadata_text(const char *file)
 	return text;
 }
 
-static const struct { const char *from, *to; } renamed[] = {
+struct renaming { const char *from, *to; };
+
+static const struct renaming renamed[] = {
 	{ "sched_switch", "dispatch" }, { "sched_wakeup", "ready" }, { "sched_waking", "make_ready" },
 	{ "sched_wakeup_new", "ready_new" }, { "sched_process_fork", "clone" }, { "sched_process_exit", "gone" },
 	{ "lttng_logger", "say" }, { "lttng_statedump_process_state", "alive" }, { "irq_handler_entry", "int_begin" },
@@ -185,7 +187,7 @@ static bool is_word(char c)
 }
 
 /* Renames whole words of the metadata. */
-static void rename_all(const char *dir)
+static void rename_all(const char *dir, const struct renaming *names, size_t n)
 {
 	char *file = mem_printf("%s/metadata", dir), *text = metadata_text(file);
 	FILE *out = fopen(file, "w");
@@ -200,10 +202,10 @@ static void rename_all(const char *dir)
 			continue;
 		}
 		size_t i = 0;
-		while (i < COUNT(renamed) && (strlen(renamed[i].from) != len || strncmp(renamed[i].from, p, len) != 0))
+		while (i < n && (strlen(names[i].from) != len || strncmp(names[i].from, p, len) != 0))
 			i++;
-		if (i < COUNT(renamed))
-			fputs(renamed[i].to, out);
+		if (i < n)
+			fputs(names[i].to, out);
 		else
 			fwrite(p, 1, len, out);
 		p += len;
@@ -229,7 +231,7 @@ static void test_users_layout(void **state)
 	char *plain = copy_trace("plain", "guest-Debian"), *other = copy_trace("renamed", "guest-Debian");
 	char *file = path_of("mine.yaml");
 	write_file(file, user_layout, sizeof user_layout - 1);
-	rename_all(other);
+	rename_all(other, renamed, COUNT(renamed));
 	struct trace *want = load(plain, NULL, NULL), *got = load(other, file, NULL);
 	assert_string_equal(trace_info(want)->layout, "lttng");
 	assert_string_equal(trace_info(got)->layout, "mine");
@@ -267,13 +269,51 @@ static void test_users_layout(void **state)
 	free(file);
 }
 
+/* The shipped layout that knows the events is found by itself. */
+static void test_choice(void **state)
+{
+	(void)state;
+	static const struct renaming perf[] = {
+		{ "sched_switch", "sched:sched_switch" }, { "sched_wakeup", "sched:sched_wakeup" },
+		{ "sched_wakeup_new", "sched:sched_wakeup_new" }, { "sched_waking", "sched:sched_waking" },
+		{ "_prev_tid", "_prev_pid" }, { "_next_tid", "_next_pid" }, { "_tid", "_pid" }, { "_pid", "_perf_pid" },
+	};
+	static const struct renaming ftrace[] = {
+		{ "_prev_tid", "_prev_pid" }, { "_next_tid", "_next_pid" }, { "_tid", "_pid" }, { "_pid", "_common_pid" },
+		{ "lttng_logger", "print" }, { "_msg", "_buf" }, { "irq_softirq_entry", "softirq_entry" },
+		{ "irq_softirq_exit", "softirq_exit" }, { "timer_hrtimer_expire_entry", "hrtimer_expire_entry" },
+		{ "timer_hrtimer_expire_exit", "hrtimer_expire_exit" },
+	};
+	static const struct { const char *layout; const struct renaming *names; size_t n; } cases[] = {
+		{ "perf", perf, COUNT(perf) }, { "ftrace", ftrace, COUNT(ftrace) },
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		char *dir = copy_trace(cases[i].layout, "guest-Debian");
+		rename_all(dir, cases[i].names, cases[i].n);
+		struct trace *t = load(dir, NULL, NULL);
+		assert_string_equal(trace_info(t)->layout, cases[i].layout);
+		struct error err = ERROR_INIT;
+		struct trace_cursor *c = trace_cursor_open(t, 1ULL << EV_SWITCH, -1, &err);
+		struct event ev;
+		size_t n = 0;
+		for (int64_t last = EVENT_ABSENT; trace_cursor_next(c, &ev, &err) > 0; n++) {
+			assert_true(n == 0 || ev.sw.prev_tid == last);
+			last = ev.sw.next_tid;
+		}
+		assert_int_equal(n, 464);
+		trace_cursor_close(c);
+		trace_free(t);
+		free(dir);
+	}
+}
+
 /* No shipped layout knows the names: that is said, and every event still counts as activity. */
 static void test_no_layout_fits(void **state)
 {
 	(void)state;
 	char *dir = copy_trace("unknown", "guest-Debian");
 	struct notes notes = { 0 };
-	rename_all(dir);
+	rename_all(dir, renamed, COUNT(renamed));
 	struct trace *t = load(dir, "perf", &notes);
 	assert_int_equal(trace_info(t)->events, 4804);
 	bool told = false;
@@ -293,6 +333,7 @@ int main(void)
 		cmocka_unit_test(test_match),
 		cmocka_unit_test(test_run_state),
 		cmocka_unit_test(test_users_layout),
+		cmocka_unit_test(test_choice),
 		cmocka_unit_test(test_no_layout_fits),
 	};
 	return cmocka_run_group_tests_name("trace: layouts", tests, files_begin, files_end);

@@ -432,7 +432,8 @@ size_t binder_score(const struct layout *layout, const bt_trace_class *tc)
 		for (uint64_t e = 0; e < bt_stream_class_get_event_class_count(sc); e++) {
 			struct bound_class *c =
 				bind_class(&b, bt_stream_class_borrow_event_class_by_index_const(sc, e));
-			score += c->rules;
+			for (size_t i = 0; i < c->rules; i++)  /* nothing works without switches */
+				score += c->rule[i].rule->kind == EV_SWITCH ? 100 : 1;
 			bound_class_free(c);
 		}
 	}
