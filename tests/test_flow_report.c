@@ -218,6 +218,37 @@ static void sentences(void **state)
 	world_release(&w);
 }
 
+/* What the trace cannot tell is said. */
+static void missing_traces(void **state)
+{
+	struct world w;
+	struct error err = ERROR_INIT;
+	char *text;
+	(void)state;
+	world_open(&w);
+	world_row(&w, "/Virtual Machines/Alone/Threads/5/Status", "0 RUNNING; 40 PREEMPTED; 60 UNKNOWN; 70 RUNNING");
+	world_row(&w, "/Virtual Machines/Alone/Threads/5/CPU", "0 0");
+	world_row(&w, "/Virtual Machines/Alone/Threads/6/Name", "0 other");
+	world_row(&w, "/Virtual Machines/Alone/CPUs/CPU0/Current Thread", "0 5; 40 6; 60 -; 70 5");
+	world_row(&w, "/Host/Threads/9/Status", "0 RUNNING; 50 PREEMPTED");
+	world_row(&w, "/Host/Threads/9/CPU", "0 0");
+	world_row(&w, "/Host/Threads/100/VM", "0 Dark/3");
+	world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 9; 50 100");
+	world_row(&w, "/Virtual Machines/Dark/CPUs/CPU3/Status", "0 RUNNING");
+	world_close(&w, 0, 99);
+	struct subject s = world_subject(&w, "Alone/5");
+	assert_int_equal(explain_window(&w.topo, &s, 0, 99, &text, &err), 0);
+	assert_non_null(strstr(text, "No thread of the host is known to be its vCPU: "));
+	assert_non_null(strstr(text, "10 ns (10.0 %) of it is unknown and blamed on nobody"));
+	assert_non_null(strstr(text, "Look next inside Alone: Alone/6 other competes there"));
+	free(text);
+	s = world_subject(&w, "host/9");
+	assert_int_equal(explain_window(&w.topo, &s, 0, 99, &text, &err), 0);
+	assert_non_null(strstr(text, "Look next inside Dark/vCPU3, which shares the CPU: trace that guest"));
+	free(text);
+	world_release(&w);
+}
+
 struct lines { char text[1 << 16]; size_t used; };
 
 static void line_add(struct lines *l, int64_t t, const char *value)
@@ -334,6 +365,7 @@ int main(void)
 		cmocka_unit_test(lists),
 		cmocka_unit_test(matrix),
 		cmocka_unit_test(sentences),
+		cmocka_unit_test(missing_traces),
 		cmocka_unit_test(residual_timer),
 		cmocka_unit_test(not_periodic),
 	};

@@ -176,6 +176,11 @@ static void tell_trust(struct story *s, uint32_t machine)
 		fprintf(s->to, "; times of the guest are known to %s.\n", time_duration(d, band));
 	else
 		fputs("; nothing tells how far its clock is off.\n", s->to);
+	const struct topo_machine *m = &s->topo->machine[machine];
+	bool host = s->topo->machine[0].kind == MACHINE_HOST;
+	if (m->kind == MACHINE_VM && (m->cpus == 0 || s->topo->cpu[m->cpu].host < 0))
+		fprintf(s->to, "%s: what a host took from its vCPUs is not seen, and counts as running.\n",
+		        host ? "No thread of the host is known to be its vCPU" : "Its host was not traced");
 }
 
 /* A command line names a subject by what topo_parse_subject() takes. */
@@ -212,6 +217,8 @@ static void advise(struct story *s, const struct flow_entry *e, uint32_t machine
 		        text_escape(own, sizeof own, s->topo->machine[machine].name), who);
 	else if (kind == MACHINE_VM && e->tid == 0)
 		fputs("Look next for a timer that keeps waking that idle guest (stealscope gaps FILE --periodic).\n", s->to);
+	else if (kind == MACHINE_VM && e->tid < 0)
+		fprintf(s->to, "Look next inside %s, which shares the CPU: trace that guest to learn which thread it was", who);
 	else if (kind == MACHINE_VM)
 		fprintf(s->to, "Look next at %s, a thread of another VM on the same CPU", who);
 	else
