@@ -4,6 +4,7 @@
 
 #include "cli/build.h"
 #include "cli/cli.h"
+#include "cli/clock_plot.h"
 #include "cli/clock_report.h"
 #include "cli/progress_bar.h"
 #include "cli/provenance.h"
@@ -20,7 +21,7 @@ static int report_of_history(const char *path, enum report_format format, struct
 	return rc;
 }
 
-static int report_of_traces(struct input *in, enum report_format format, struct error *err)
+static int report_of_traces(struct input *in, enum report_format format, bool plot, struct error *err)
 {
 	if (input_resolve(in, err))
 		return -1;
@@ -33,6 +34,9 @@ static int report_of_traces(struct input *in, enum report_format format, struct 
 		struct json_object *rows = provenance_sync_rows(&l.sync);
 		clock_report(rows, format);
 		json_object_put(rows);
+		for (size_t i = 0; plot && i < l.sync.vms; i++)
+			if (l.sync.vm[i].guest)
+				clock_plot(&l.sync.vm[i], stdout);
 		for (size_t i = 0; i < l.notes.len; i++)
 			fprintf(stderr, "stealscope: note: %s\n", l.notes.line[i]);
 	}
@@ -44,7 +48,9 @@ int cmd_sync(int argc, char **argv, struct error *err)
 {
 	struct input in = { 0 };
 	int format = FORMAT_TEXT;
+	bool plot = false;
 	const struct opt opt[] = {
+		{ "plot", 0, OPT_FLAG, NULL, "text: also draw how sure each clock is over time", &plot, NULL },
 		FORMAT_OPTION(&format),
 		INPUT_OPTIONS(&in),
 	};
@@ -57,10 +63,12 @@ int cmd_sync(int argc, char **argv, struct error *err)
 	in.whats = argc - first;
 	struct stat st;
 	int rc;
-	if (in.whats == 1 && stat(in.what[0], &st) == 0 && S_ISREG(st.st_mode))
+	if (plot && format != FORMAT_TEXT)
+		return error_set(err, STATUS_USAGE, "leave out --format", "--plot: goes with text only");
+	if (in.whats == 1 && !plot && stat(in.what[0], &st) == 0 && S_ISREG(st.st_mode))
 		rc = report_of_history(in.what[0], (enum report_format)format, err);
 	else
-		rc = report_of_traces(&in, (enum report_format)format, err);
+		rc = report_of_traces(&in, (enum report_format)format, plot, err);
 	input_release(&in);
 	return rc;
 }

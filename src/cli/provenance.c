@@ -41,7 +41,7 @@ static struct json_object *sync_row(const struct sync_vm *vm, size_t i)
 	int64_t end = i + 1 < vm->clock.pieces ? vm->clock.piece[i + 1].from - 1 : info->end;
 	struct json_object *o = json_object_new_object();
 	put_text(o, "guest", vm->name);
-	put_text(o, "method", sync_method_name[vm->method]);
+	put_text(o, "method", vm->method == SYNC_AUTO ? "both" : sync_method_name[vm->method]);
 	put_int(o, "pairs", (int64_t)(p->pairs_ab + p->pairs_cd));
 	put_int(o, "rejected", (int64_t)p->rejected);
 	put_text(o, "quality", sync_quality_name[p->quality]);
