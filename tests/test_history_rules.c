@@ -252,6 +252,40 @@ static void test_strings_and_meta(void **state)
 	free(huge);
 }
 
+/* Attributes come while the others change, until they alone take more than the memory that was allowed: the intervals
+ * that wait for their chunk are flushed again and again. */
+static void test_many_attributes(void **state)
+{
+	(void)state;
+	enum { MANY = 9000, LATER = 40000 };
+	struct error err = ERROR_INIT;
+	struct history_options options = { .memory = 400000 };
+	struct history_builder *b = history_create(FILE_NAME, &options, &err);
+	assert_non_null(b);
+	uint32_t *attr = mem_new(MANY, sizeof *attr);
+	char path[64];
+	for (int64_t t = 0; t < MANY + LATER; t++) {
+		if (t < MANY) {
+			snprintf(path, sizeof path, "/t/%d/CPU", (int)t);
+			attr[t] = history_attribute(b, path, HISTORY_INT, 0, &err);
+			assert_int_equal(attr[t], t);
+		}
+		assert_int_equal(history_set(b, t, attr[t * 7 % (t < MANY ? t + 1 : MANY)], t, &err), 0);
+	}
+	struct history *h = finish(b, 0, MANY + LATER);
+	/* Walking back in time, every change must be found as the start of an interval with its value. */
+	for (int64_t t = MANY + LATER - 1; t >= 0; t--) {
+		struct interval iv;
+		snprintf(path, sizeof path, "/t/%d/CPU", (int)(t * 7 % (t < MANY ? t + 1 : MANY)));
+		assert_int_equal(history_stab(h, history_find(h, path), t, &iv, &err), 0);
+		assert_int_equal(iv.start, t);
+		assert_int_equal(iv.value, t);
+	}
+	assert_int_equal(history_verify(h, &err), 0);
+	history_close(h);
+	free(attr);
+}
+
 static void test_questions_refused(void **state)
 {
 	(void)state;
@@ -391,6 +425,7 @@ int main(void)
 		cmocka_unit_test(test_tree),
 		cmocka_unit_test(test_path),
 		cmocka_unit_test(test_strings_and_meta),
+		cmocka_unit_test(test_many_attributes),
 		cmocka_unit_test(test_questions_refused),
 		cmocka_unit_test(test_crc),
 		cmocka_unit_test(test_chunks),
