@@ -59,6 +59,7 @@ static struct sim_vm any_vm(uint64_t *seed, int64_t begin, int64_t finish)
 	vm.latency_ns = 500 + (int64_t)sim_exp(seed, 8000);
 	vm.from = begin + sim_below(seed, (finish - begin) / 3);
 	vm.to = finish - sim_below(seed, (finish - begin) / 3);
+	vm.named = sim_below(seed, 3) != 0;
 	vm.clock.host0 = vm.from;
 	vm.clock.guest0 = vm.from + (sim_below(seed, 20) - 10) * 31557600 * SECOND + sim_below(seed, SECOND);
 	vm.clock.ppm = (sim_uniform(seed) - 0.5) * 600;
@@ -85,7 +86,7 @@ static void test_containment_cases(void **state)
 	for (int i = 0; i < cases; i++) {
 		struct setup s = { 0 };
 		uint64_t seed = 1000 + (uint64_t)i;
-		int64_t length = SECOND + sim_below(&seed, 9 * SECOND);
+		int64_t length = SECOND / 4 + sim_below(&seed, 10 * SECOND);
 		sim_begin(&s.sim, seed, EPOCH, EPOCH + length);
 		s.vm[0] = any_vm(&seed, s.sim.begin, s.sim.end);
 		sim_run_vm(&s.sim, &s.vm[0], &s.guest[0]);
@@ -398,6 +399,28 @@ static void test_offset(void **state)
 	end(&s);
 }
 
+/* Times from the ends of the world: no crash, no clock. */
+static void test_absurd(void **state)
+{
+	(void)state;
+	static const int64_t absurd[] = { INT64_MIN + 1, INT64_MAX, -(INT64_C(1) << 61), INT64_C(1) << 62 };
+	for (size_t i = 0; i < COUNT(absurd) * 2; i++) {
+		struct setup s;
+		make_beacon(&s, 4, 20);
+		s.sim.end = s.sim.begin + 2 * SECOND;
+		sim_run_vm(&s.sim, &s.vm[0], &s.guest[0]);
+		struct sim_events *e = i % 2 == 0 ? &s.sim.host : &s.guest[0];
+		e->ev[e->len / 2].ts = absurd[i / 2];
+		if (i == 3)
+			e->ev[0].ts = absurd[0];
+		finish_beacon(&s);
+		run(&s, SYNC_AUTO);
+		assert_int_equal(vm_named(&s, "Guest")->method, SYNC_NONE);
+		assert_true(s.notes.len >= 1);
+		end(&s);
+	}
+}
+
 /* No host, two hosts, a host alone. */
 static void test_roles(void **state)
 {
@@ -432,7 +455,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_containment_cases), cmocka_unit_test(test_strangers), cmocka_unit_test(test_three_vms),
 		cmocka_unit_test(test_outliers), cmocka_unit_test(test_odd_keys), cmocka_unit_test(test_pause), cmocka_unit_test(test_many_pairs),
-		cmocka_unit_test(test_offset), cmocka_unit_test(test_roles),
+		cmocka_unit_test(test_offset), cmocka_unit_test(test_absurd), cmocka_unit_test(test_roles),
 	};
 	return cmocka_run_group_tests_name("sync sim", tests, NULL, NULL);
 }

@@ -14,6 +14,8 @@
 #define MARKS_MAX (1u << 18)
 #endif
 
+#define THREADS_MAX 16384  /* vCPUs ever seen on a host; more are not believed */
+
 #define KIND(k) (1ULL << (k))
 #define HOST_KINDS (KIND(EV_KVM_ENTRY) | KIND(EV_KVM_EXIT) | KIND(EV_SWITCH) | KIND(EV_PROCESS) | KIND(EV_FORK) | \
 	KIND(EV_RENAME) | KIND(EV_EXIT) | KIND(EV_SYNC) | KIND(EV_LOST))
@@ -110,9 +112,12 @@ static void set_blind(struct vthread *th, int64_t from, int64_t to)
 	push_span(&th->blind, &th->blinds, &th->blind_cap, from, to);
 }
 
+/* The live instance of a TID, made if need be; NULL when there are too many to be true. */
 static struct vthread *thread_of(struct host_view *v, int32_t tid)
 {
 	bool is_new;
+	if (v->threads >= THREADS_MAX && map_find(&v->live, (uint64_t)(uint32_t)tid) == NULL)
+		return NULL;
 	uint64_t *at = map_put(&v->live, (uint64_t)(uint32_t)tid, &is_new);
 	if (is_new) {
 		*at = v->threads;
@@ -232,6 +237,8 @@ static void on_kvm(struct walk *w, const struct event *ev, int32_t tid)
 {
 	struct vthread *th = thread_of(w->v, tid);
 	w->v->has_kvm = true;
+	if (th == NULL)
+		return;
 	if (ev->pid > 0)
 		th->pid = ev->pid;
 	if (ev->comm != 0)
@@ -317,7 +324,7 @@ static void name_thread(struct host_view *v, int64_t tid, int64_t comm, int64_t 
 		v->thread[*at].pid = (int32_t)pid;
 	/* A vCPU that never runs has no vm entry; its name shows it. */
 	if (at == NULL && comm != EVENT_ABSENT && comm > 0 && names_vcpu(v, comm))
-		thread_of(v, (int32_t)tid);
+		(void)thread_of(v, (int32_t)tid);
 }
 
 static void set_current(struct walk *w, uint16_t cpu, int64_t tid)

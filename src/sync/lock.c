@@ -9,6 +9,7 @@
 
 #define ROUNDS 32
 #define NEAR_NS 15000   /* an event outside of every window by less than this belongs to the next one */
+#define PENDING_PAIRS 65536
 #define THIN_PAIRS 8192 /* more pairs than that are thinned out, block by block, to those that can matter */
 
 struct round {
@@ -16,6 +17,7 @@ struct round {
 	const struct vm_view *vm;
 	const struct clock_map *clock;
 	struct pair_list pairs;
+	size_t thinned;  /* pairs before this one are thinned out */
 	struct lock *out;
 };
 
@@ -45,14 +47,20 @@ static void emit(struct round *r, struct open_window *w, unsigned cpu)
 		return;
 	struct pair_list *l = &r->pairs;
 	const struct span *s = &w->th->window[w->index];
+	size_t before = l->len;
 	int32_t thread = (int32_t)(w->th - r->host->thread);
 	/* The ends of the host's trace bound windows that it did not see begin or end. */
 	if (s->from > r->host->begin)
 		*ARRAY_PUSH(l->pair, l->len, l->cap) = (struct pair){ w->first, s->from, HULL_LOWER, (int32_t)cpu, thread, 0 };
 	if (s->to < r->host->end)
 		*ARRAY_PUSH(l->pair, l->len, l->cap) = (struct pair){ w->last, s->to, HULL_UPPER, (int32_t)cpu, thread, 0 };
-	w->index = -1;
+	r->out->pairs += l->len - before;
 	r->out->windows++;
+	w->index = -1;
+	if (l->len - r->thinned >= PENDING_PAIRS) {
+		pairs_thin(l, r->thinned, PENDING_PAIRS / 16);
+		r->thinned = l->len;
+	}
 }
 
 static void walk_cpu(struct round *r, const struct activity_cpu *c, unsigned cpu)
@@ -127,7 +135,6 @@ void lock_clock(const struct host_view *host, const struct vm_view *vm, const st
 		memset(out, 0, sizeof *out);
 		for (unsigned c = 0; c < act->cpus; c++)
 			walk_cpu(&r, &act->cpu[c], c);
-		out->pairs = r.pairs.len;
 		for (size_t i = 0; extra != NULL && i < extra->len; i++)
 			*ARRAY_PUSH(r.pairs.pair, r.pairs.len, r.pairs.cap) = extra->pair[i];
 		if (r.pairs.len > 1)

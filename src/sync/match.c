@@ -9,6 +9,7 @@
 int guest_view_load(struct guest_view *g, const struct trace *trace, struct error *err)
 {
 	memset(g, 0, sizeof *g);
+	g->sane = true;
 	g->trace = trace;
 	g->begin = trace_info(trace)->begin;
 	g->end = trace_info(trace)->end;
@@ -51,6 +52,14 @@ int match_prove(const struct host_view *host, const struct guest_view *guest, st
 		return -1;
 	m->share = containment_share(&m->proof);
 	return 0;
+}
+
+/* Every CPU's events lie in its own thread's guest mode: that settles which is which. */
+static void number_by_containment(struct match *m)
+{
+	for (size_t i = 0; i < m->view.vcpus && m->share >= 0.995 && m->doubt == NULL; i++)
+		if (m->view.vcpu[i].evidence == VCPU_BY_ORDER || m->view.vcpu[i].evidence == VCPU_BY_HINT)
+			m->view.vcpu[i].evidence = VCPU_BY_CONTAINMENT;
 }
 
 static int64_t band_of(const struct clock_map *clock, const struct guest_view *guest)
@@ -144,7 +153,9 @@ int match_containment(const struct host_view *host, const struct vm_view *vm, st
 	m->used = found.lock.used;
 	m->doubt = found.doubt;
 	m->band_containment = band_of(&m->clock, guest);
-	return match_prove(host, guest, m, err);
+	int status = match_prove(host, guest, m, err);
+	number_by_containment(m);
+	return status;
 }
 
 int match_both(const struct host_view *host, struct guest_view *guest, struct match *m, struct error *err)
@@ -172,6 +183,7 @@ int match_both(const struct host_view *host, struct guest_view *guest, struct ma
 	m->band_containment = band_of(&alone, guest);
 	clock_map_release(&alone);
 	clock_map_release(&old.clock);
+	number_by_containment(m);
 	return 0;
 }
 

@@ -11,6 +11,7 @@ struct guest_view {
 	struct mark_list marks;
 	struct activity activity;
 	bool has_activity;        /* it is loaded when it is needed */
+	bool sane;                /* its times can be computed with */
 	int64_t begin, end;
 };
 

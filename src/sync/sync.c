@@ -26,7 +26,8 @@ struct run {
 
 /* ---- candidates */
 
-#define PROVED 0.98  /* containment above which a match by events needs no second opinion */
+#define PROVED 0.98     /* containment above which a match by events needs no second opinion */
+#define PLAUSIBLE 0.5   /* ... above which containment may sharpen it */
 
 static int add_match(struct run *r, struct match *m, int status)
 {
@@ -46,7 +47,7 @@ static int try_events(struct run *r, size_t guest, bool *proved)
 		struct match m = { .guest = guest, .vm = r->vms.len == 0 ? SIZE_MAX : v };
 		const struct vm_view *view = r->vms.len == 0 ? NULL : &r->vms.vm[v];
 		int status = match_events(&r->view, view, &r->guest[guest], &m, r->err);
-		if (status == 0 && m.share >= PROVED && r->options->method == SYNC_AUTO)
+		if (status == 0 && m.share >= PLAUSIBLE && r->options->method == SYNC_AUTO)
 			status = match_both(&r->view, &r->guest[guest], &m, r->err);
 		*proved = *proved || m.share >= PROVED;
 		if (add_match(r, &m, status) != 0)
@@ -122,6 +123,9 @@ static int find_candidates(struct run *r)
 	bool *proved = mem_new(r->guests, sizeof *proved);
 	int status = 0;
 	for (size_t g = 0; g < r->guests && status == 0; g++) {
+		proved[g] = !r->guest[g].sane;  /* nothing to look for */
+		if (proved[g])
+			continue;
 		if (method == SYNC_AUTO || method == SYNC_EVENTS)
 			status = try_events(r, g, &proved[g]);
 		else if (method == SYNC_OFFSET || method == SYNC_NONE)
@@ -327,6 +331,22 @@ static void fill_result(struct run *r, struct sync_result *out)
 
 /* ---- */
 
+/* Times that can be computed with: within 73 years of 1970, and ten years at most from the first to the last event.
+ * Others come from clocks that nobody set, or from damage. */
+static bool sane(struct run *r, const struct trace *trace)
+{
+	const struct trace_info *info = trace_info(trace);
+	const int64_t far = INT64_C(1) << 61, ten_years = INT64_C(315576000) * 1000000000;
+	if (info->begin > info->end)
+		return false;
+	if (info->begin > -far && info->end < far && info->end - info->begin <= ten_years)
+		return true;
+	char name[128];
+	notes_add(r->notes, "%s: its times are not plausible; it is not synchronized",
+	          text_escape(name, sizeof name, info->machine));
+	return false;
+}
+
 static int load(struct run *r, struct trace *const *trace, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -337,7 +357,7 @@ static int load(struct run *r, struct trace *const *trace, size_t n)
 			                 "%s: a second host, beside %s", trace_info(trace[i])->dir, trace_info(r->host)->dir);
 		r->host = trace[i];
 	}
-	if (r->host != NULL) {
+	if (r->host != NULL && sane(r, r->host)) {
 		if (host_view_load(&r->view, r->host, &r->options->progress, r->err) != 0)
 			return -1;
 		vm_list_make(&r->view, &r->vms);
@@ -345,9 +365,12 @@ static int load(struct run *r, struct trace *const *trace, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		if (trace[i] == r->host)
 			continue;
-		if (guest_view_load(&r->guest[r->guests], trace[i], r->err) != 0)
+		struct guest_view *g = &r->guest[r->guests++];
+		g->trace = trace[i];
+		g->begin = trace_info(trace[i])->begin;
+		g->sane = sane(r, trace[i]);
+		if (g->sane && guest_view_load(g, trace[i], r->err) != 0)
 			return -1;
-		r->guests++;
 	}
 	return 0;
 }
@@ -358,7 +381,7 @@ int sync_run(struct trace *const *trace, size_t n, const struct sync_options *op
 	struct run r = { .options = options, .notes = notes, .err = err, .guest = mem_new(n, sizeof *r.guest) };
 	memset(out, 0, sizeof *out);
 	int status = load(&r, trace, n);
-	if (status == 0 && r.host != NULL)
+	if (status == 0 && r.view.trace != NULL)
 		status = find_candidates(&r);
 	if (status == 0)
 		fill_result(&r, out);
