@@ -22,6 +22,7 @@
 #include "truth_file.h"
 
 #define FIRST (5 * MS)  /* of a trace: the time by which it says who is where */
+#define COUNT(array) (sizeof(array) / sizeof *(array))
 #define SHOWN 6  /* disagreements printed per run */
 
 struct test_case {
@@ -415,8 +416,21 @@ static void absent(struct options *o)
 }
 
 /*                                      slack true_sync long not_know err */
+/* The scenarios that have a name, one after the other. */
+static void named(struct options *o)
+{
+	static const char *const name[] = { "pulse", "fibonacci", "critical_task", "residual_timer", "overcommit", "churn",
+	                                    "requests" };
+
+	perfect(o);
+	o->scenario = name[o->seed % COUNT(name)];
+	o->number = 5;
+	o->duration = o->seed % COUNT(name) == 4 ? 150 * MS : 900 * MS;
+}
+
 static const struct test_case test_case[] = {
 	{ "perfect", SYNC_NONE, perfect, -1, true, false, false, false },
+	{ "named", SYNC_NONE, named, -1, true, false, false, false },
 	{ "offset", SYNC_OFFSET, offset, -1, true, false, false, false },
 	{ "no-kvm", SYNC_NONE, blind, -1, true, false, false, false },
 	{ "no-guest", SYNC_NONE, absent, -1, true, false, true, false },
@@ -443,7 +457,7 @@ int main(int argc, char **argv)
 		return 99;
 	}
 	for (uint64_t seed = from; seed <= to; seed++)
-		for (size_t i = 0; i < sizeof test_case / sizeof *test_case; i++) {
+		for (size_t i = 0; i < COUNT(test_case); i++) {
 			if (only ? strcmp(only, test_case[i].name) != 0 : test_case[i].only_long && argc < 3)
 				continue;
 			total++;
