@@ -132,7 +132,7 @@ static void test_ways_to_the_same_place(void **state)
 	(void)state;
 	static const struct { const char *one, *other; } pairs[] = {
 		{ "wwdu", "ww" }, { "wwdu<C-r>", "wwd" }, { "ww0", "0" }, { ">w", "key > w" }, { "5>", ">>>>>" },
-		{ "lllhhh", "lh" }, { "key :t<Tab>ss<Tab><Enter>", ":theme ssh" }, { "key :go<Tab>50%<Enter>", ":50%" }, { ":50%\nwwwad", ":50%\nwww" }, { ":+40ms", ":50%" }, { "/sshd<Enter>", ":Debian/880" }, { "<Esc>", "" },
+		{ "lllhhh", "lh" }, { "key :t<Tab>ss<Tab><Enter>", ":theme ssh" }, { "key :go<Tab>50%<Enter>", ":50%" }, { ":50%\nwwwad", ":50%\nwww" }, { ":+40ms", ":50%" }, { ":host", ":goto host" }, { "/sshd<Enter>", ":Debian/880" }, { "<Esc>", "" },
 		{ "kkkkkkkkkkjk", "kkkkkkkkkk" }, { "wsws", "ws" }, { "HH", "" },
 		{ "k<Space><Space>", "k" }, { ">..,,", ">" }, { "FF", "" }, { "BB", "" },
 	};
@@ -219,6 +219,31 @@ static void test_hostile_names(void **state)
 		assert_true(*c == '\n' || (unsigned char)*c >= ' ');
 	assert_null(strstr(s, "\xe2\x80\xae"));
 	free(s);
+}
+
+/* A history without machines, and one of a single thread that never runs. */
+static void test_next_to_nothing(void **state)
+{
+	(void)state;
+	static const char *const paths[] = { "/Other/Thing", "/Virtual Machines/V/Threads/7/Status" };
+	for (size_t i = 0; i < COUNT(paths); i++) {
+		char path[64] = "/tmp/stealscope-empty-XXXXXX", keep[64];
+		struct error err = ERROR_INIT;
+		close(mkstemp(path));
+		struct history_builder *b = history_create(path, NULL, &err);
+		assert_non_null(b);
+		static const char *const states[] = { "UNKNOWN", "RUNNING", "BLOCKED" };
+		unsigned set = history_state_set(b, "thread", states, COUNT(states));
+		uint32_t attr = history_attribute(b, paths[i], HISTORY_STATE, set, &err);
+		assert_int_equal(history_set(b, 5, attr, 2, &err), 0);
+		assert_int_equal(history_finish(b, 5, 5, &err), 0);
+		memcpy(keep, world, sizeof keep);
+		memcpy(world, path, sizeof world);
+		int status = run(">}<Enter>[]B<Esc>xqjkwsWS0^$.,ff()z\nR\nHop\nLq?q'\nG<Space><Space>y", &mono80, &err);
+		memcpy(world, keep, sizeof world);
+		unlink(path);
+		assert_int_equal(status, i == 0 ? -1 : 0);
+	}
 }
 
 /* Any keys in any order: nothing breaks, and the screen keeps its size. */
@@ -347,6 +372,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_cause),
 		cmocka_unit_test(test_export),
 		cmocka_unit_test(test_hostile_names),
+		cmocka_unit_test(test_next_to_nothing),
 		cmocka_unit_test(test_random_keys),
 		cmocka_unit_test(test_man_page_has_the_keys),
 		cmocka_unit_test(test_config_of_a_run),

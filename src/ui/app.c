@@ -118,6 +118,17 @@ static int choose_looks(struct app *app, const struct ui_options *options, const
 	return 0;
 }
 
+static int open_topology(struct app *app, struct error *err)
+{
+	if (topo_open(&app->topo, app->h, err) < 0)
+		return -1;
+	if (app->topo.machines > 0)
+		return 0;
+	topo_release(&app->topo);
+	return error_set(err, STATUS_INPUT, "build it from traces with stealscope index", "%s: holds no machines to show",
+	                 history_file(app->h));
+}
+
 int app_init(struct app *app, const struct history *h, const struct ui_options *options, struct error *err)
 {
 	*app = (struct app){ .h = h, .depth = DEPTH_256 };
@@ -132,7 +143,7 @@ int app_init(struct app *app, const struct history *h, const struct ui_options *
 		status = choose_looks(app, options, &config, err);
 	choose_habits(app, options, &config);
 	config_release(&config);
-	if (status < 0 || topo_open(&app->topo, h, err) < 0) {
+	if (status < 0 || open_topology(app, err) < 0) {
 		keymap_release(&app->keymap);
 		return -1;
 	}

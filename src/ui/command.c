@@ -283,8 +283,11 @@ void command_run(struct app *app, const char *line)
 			return;
 		}
 	}
-	if (!goto_time(app, line) && strchr(line, '/'))
+	struct subject s;
+	if (goto_time(app, line))
+		return;
+	if (strchr(line, '/') || topo_parse_subject(&app->topo, line, &s, NULL) == 0)
 		goto_row(app, line);
-	else if (!goto_time(app, line))
+	else
 		app_say(app, "%.60s: neither a command, a time (+3ms 50%% 12:03:04) nor a row (VM/TID)", line);
 }
