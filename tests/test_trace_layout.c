@@ -62,7 +62,7 @@ static void test_mistakes(void **state)
 		{ "layout: x\ncontext: {tod: a}\n", "my.yaml:2:11: context has no 'tod'" },
 		{ "layout: x\nlost: often\n", "my.yaml:2:7: not known here: 'often'" },
 		{ "layout: x\nevents: [\n", "my.yaml:3:1: not YAML" },
-		{ "layout: \"a\\0b\"\n", "my.yaml:1:9: a zero byte" },
+		{ "layout: \"a\\0b\"\n", "my.yaml:1:9: a word is wanted" },
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct error err;

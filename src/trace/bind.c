@@ -391,7 +391,8 @@ int64_t binder_packet_cpu(struct binder *b, const bt_packet *packet)
 		return -1;
 	const bt_field *f = bt_packet_borrow_context_field_const(packet);
 	for (unsigned i = 0; f && i < p->steps; i++)
-		f = p->step[i].is_option ? NULL : bt_field_structure_borrow_member_field_by_index_const(f, p->step[i].index);
+		f = p->step[i].is_option ? NULL :
+			bt_field_structure_borrow_member_field_by_index_const(f, p->step[i].index);
 	int64_t cpu = number_of(p->leaf, f);
 	return cpu == EVENT_ABSENT ? -1 : cpu;
 }

@@ -62,8 +62,8 @@ void decoder_close(struct decoder *d);  /* NULL is allowed */
 size_t decoder_ports(const struct decoder *d);
 const char *decoder_port_name(const struct decoder *d, size_t port);
 
-/* Decodes into *out, which the caller releases (also on failure).  A stream that libbabeltrace2 cannot decode to its end is
- * no failure: what came before is kept, and out->broken says why. */
+/* Decodes into *out, which the caller releases (also on failure).  A stream that libbabeltrace2 cannot decode to its end
+ * is no failure: what came before is kept, and out->broken says why. */
 int decoder_run(struct decoder *d, const struct decode *what, struct decoded *out, struct error *err);
 void decoded_release(struct decoded *d, struct store *store);
 

@@ -23,7 +23,8 @@ static enum content look(const char *path, bool is_metadata)
 		return is_metadata ? CONTENT_CTF1 : CONTENT_OTHER;  /* refused where it is read, with the reason */
 	size_t n = fread(b, 1, sizeof b, f);
 	fclose(f);
-	static const unsigned char packetized_le[] = { 0x57, 0x1d, 0xd1, 0x75 }, packetized_be[] = { 0x75, 0xd1, 0x1d, 0x57 };
+	static const unsigned char packetized_le[] = { 0x57, 0x1d, 0xd1, 0x75 };
+	static const unsigned char packetized_be[] = { 0x75, 0xd1, 0x1d, 0x57 };
 	static const unsigned char stream_le[] = { 0xc1, 0x1f, 0xfc, 0xc1 }, stream_be[] = { 0xc1, 0xfc, 0x1f, 0xc1 };
 	if (is_metadata) {
 		if (n && (b[0] == 0x1e || b[0] == '{' || b[0] == '['))
@@ -96,14 +97,14 @@ static int refuse_root(const char *root, const struct found *f, struct error *er
 		return -1;
 	}
 	if (f->other[CONTENT_CTF2])
-		return error_set(err, STATUS_INPUT, "record it as CTF 1.8: lttng-tools up to 2.14 does by default",
+		return error_set(err, STATUS_INPUT, "record CTF 1.8, or convert it with babeltrace2 2.1 or later",
 		                 "%s: CTF 2 metadata: libbabeltrace2 2.0 cannot read it", f->other[CONTENT_CTF2]);
 	if (f->other[CONTENT_PERF])
-		return error_set(err, STATUS_INPUT, "perf data convert --to-ctf DIR", "%s: a perf.data file, not a CTF trace",
-		                 f->other[CONTENT_PERF]);
+		return error_set(err, STATUS_INPUT, "perf data convert --to-ctf DIR",
+		                 "%s: a perf.data file, not a CTF trace", f->other[CONTENT_PERF]);
 	if (f->other[CONTENT_TRACECMD])
-		return error_set(err, STATUS_INPUT, "build stealscope with libtracecmd", "%s: a trace-cmd file, not a CTF trace",
-		                 f->other[CONTENT_TRACECMD]);
+		return error_set(err, STATUS_INPUT, "record with LTTng, or with perf and `perf data convert --to-ctf`",
+		                 "%s: a trace-cmd file, which stealscope cannot read", f->other[CONTENT_TRACECMD]);
 	if (f->other[CONTENT_STREAM])
 		return error_set(err, STATUS_INPUT, "copy the whole trace folder, with its file 'metadata'",
 		                 "%s: a CTF stream without the trace's metadata", f->other[CONTENT_STREAM]);

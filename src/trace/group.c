@@ -71,8 +71,8 @@ static size_t good_packets(struct group *g, size_t dir, const struct stream_file
 	if (readable(g, dir, f, end, temporary, why))
 		return end;
 	if (end > 1 && readable(g, dir, f, end - 1, temporary, why)) {
-		notes_add(&g->notes, "%s/%s: the last packet cannot be read; its %llu bytes are left out", f->dir, f->name,
-		          (unsigned long long)f->packet[end - 1].size);
+		notes_add(&g->notes, "%s/%s: the last packet cannot be read; its %llu bytes are left out", f->dir,
+		          f->name, (unsigned long long)f->packet[end - 1].size);
 		return end - 1;
 	}
 	notes_add(&g->notes, "%s/%s: cannot be read, the stream is left out: %s", f->dir, f->name, why);
@@ -100,8 +100,8 @@ static int make_views(struct group *g, const char *temporary, struct error *err)
 	char why[256];
 	size_t kept = 0;
 	if (!readable(g, 0, NULL, 0, temporary, why))
-		return error_set(err, STATUS_INPUT, "copy the trace again", "%s: the metadata cannot be read: %s", g->dir[0],
-		                 why);
+		return error_set(err, STATUS_INPUT, "copy the trace again", "%s: the metadata cannot be read: %s",
+		                 g->dir[0], why);
 	g->view = mem_new(g->dirs, sizeof *g->view);
 	g->view_dir = mem_new(g->dirs, sizeof *g->view_dir);
 	for (size_t i = 0; i < g->dirs; i++)
@@ -129,7 +129,8 @@ static bool is_port_of(const char *port, const struct stream_file *f)
 	const char *slash = strrchr(port, '/');
 	if (slash && strcmp(slash + 1, f->name) == 0)
 		return true;
-	snprintf(tail, sizeof tail, "| %llu | %llu", (unsigned long long)f->stream_class, (unsigned long long)f->instance);
+	snprintf(tail, sizeof tail, "| %llu | %llu", (unsigned long long)f->stream_class,
+	         (unsigned long long)f->instance);
 	size_t len = strlen(port), n = strlen(tail);
 	return f->indexed && len >= n && strcmp(port + len - n, tail) == 0;
 }
@@ -168,11 +169,11 @@ static void note_cuts(struct group *g)
 		for (size_t k = 0; k < g->files[i]; k++) {
 			const struct stream_file *f = &g->file[i][k];
 			if (f->missing)
-				notes_add(&g->notes, "%s/%s: cut short: %llu bytes are missing at its end", f->dir, f->name,
-				          (unsigned long long)f->missing);
+				notes_add(&g->notes, "%s/%s: cut short: %llu bytes are missing at its end", f->dir,
+				          f->name, (unsigned long long)f->missing);
 			if (f->extra)
-				notes_add(&g->notes, "%s/%s: %llu bytes at its end are not in the trace's index", f->dir, f->name,
-				          (unsigned long long)f->extra);
+				notes_add(&g->notes, "%s/%s: %llu bytes at its end are not in the trace's index",
+				          f->dir, f->name, (unsigned long long)f->extra);
 		}
 	}
 }

@@ -1,48 +1,30 @@
-/* YAML -> struct layout.  libyaml parses; here each node is checked, and a mistake is told with its place. */
+/* YAML -> struct layout.  Every node is checked, and a mistake is told with its place. */
 #include "trace/layout.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-
-#include <yaml.h>
 
 #include "base/mem.h"
+#include "base/yaml_file.h"
 
-#define LAYOUT_LONGEST (1 << 20)  /* bytes; a layout is a few KiB */
+#define SEE "a layout is a file, or one of lttng, perf, ftrace; see stealscope-layout(5)"
 
 struct parse {
-	yaml_document_t doc;
-	const char *file;
+	struct yaml_file file;
 	struct error *err;
 };
 
 static int refuse(struct parse *p, const yaml_node_t *at, const char *what, const char *word)
 {
-	return error_set(p->err, STATUS_INPUT, "see stealscope-layout(5)", "%s:%zu:%zu: %s%s%s%s", p->file,
-	                 at->start_mark.line + 1, at->start_mark.column + 1, what, word ? " '" : "",
-	                 word ? word : "", word ? "'" : "");
-}
-
-static yaml_node_t *node(struct parse *p, int id)
-{
-	return yaml_document_get_node(&p->doc, id);
-}
-
-static const char *text_of(const yaml_node_t *n)
-{
-	return n && n->type == YAML_SCALAR_NODE ? (const char *)n->data.scalar.value : NULL;
+	const char *quote = word ? "'" : "";
+	return yaml_refuse(&p->file, at, p->err, "%s%s%s%s%s", what, word ? " " : "", quote, word ? word : "", quote);
 }
 
 static int get_text(struct parse *p, const yaml_node_t *n, const char **text)
 {
-	*text = text_of(n);
-	if (!*text)
-		return refuse(p, n, "a word is wanted here", NULL);
-	if (strlen(*text) != n->data.scalar.length)
-		return refuse(p, n, "a zero byte in", *text);
-	return 0;
+	*text = yaml_scalar(n);
+	return *text ? 0 : refuse(p, n, "a word is wanted here", NULL);
 }
 
 static int get_number(struct parse *p, const yaml_node_t *n, int64_t *v)
@@ -64,16 +46,17 @@ static int get_number(struct parse *p, const yaml_node_t *n, int64_t *v)
 }
 
 /* Calls one() for a single node or for each element of a list. */
-static int each(struct parse *p, const yaml_node_t *n, int (*one)(struct parse *, const yaml_node_t *, void *), void *arg)
+static int each(struct parse *p, const yaml_node_t *n, int (*one)(struct parse *, const yaml_node_t *, void *),
+                void *arg)
 {
+	yaml_node_t *item;
+	size_t i = 0;
 	if (n->type != YAML_SEQUENCE_NODE)
 		return one(p, n, arg);
-	if (n->data.sequence.items.start == n->data.sequence.items.top)
-		return refuse(p, n, "an empty list", NULL);
-	for (yaml_node_item_t *i = n->data.sequence.items.start; i < n->data.sequence.items.top; i++)
-		if (one(p, node(p, *i), arg))
+	for (; yaml_item(&p->file, n, i, &item); i++)
+		if (one(p, item, arg))
 			return -1;
-	return 0;
+	return i ? 0 : refuse(p, n, "an empty list", NULL);
 }
 
 static int add_field(struct parse *p, const yaml_node_t *n, void *arg)
@@ -95,7 +78,7 @@ static int add_field(struct parse *p, const yaml_node_t *n, void *arg)
 		}
 	}
 	if (!*text || *text == '.' || text[strlen(text) - 1] == '.' || strstr(text, ".."))
-		return refuse(p, n, "not a field:", text_of(n));
+		return refuse(p, n, "not a field:", yaml_scalar(n));
 	*ARRAY_PUSH(f->f, f->len, f->cap) = (struct field){ scope, mem_dup(text) };
 	return 0;
 }
@@ -120,28 +103,24 @@ static int add_runnable(struct parse *p, const yaml_node_t *n, void *arg)
 	return 0;
 }
 
-/* Walks a mapping: next() moves to the following pair. */
+/* Walks a mapping: next_pair() moves to the following pair. */
 struct pairs {
-	const yaml_node_pair_t *at, *top;
-	const yaml_node_t *key_node, *value;
+	const yaml_node_t *map;
+	size_t i;
+	yaml_node_t *key_node, *value;
 	const char *key;
 };
 
 static int open_pairs(struct parse *p, const yaml_node_t *n, struct pairs *it)
 {
-	if (n->type != YAML_MAPPING_NODE)
-		return refuse(p, n, "'key: value' pairs are wanted here", NULL);
-	*it = (struct pairs){ .at = n->data.mapping.pairs.start, .top = n->data.mapping.pairs.top };
-	return 0;
+	*it = (struct pairs){ .map = n };
+	return n->type == YAML_MAPPING_NODE ? 0 : refuse(p, n, "'key: value' pairs are wanted here", NULL);
 }
 
 static int next_pair(struct parse *p, struct pairs *it)  /* 1, 0 = end, -1 */
 {
-	if (it->at >= it->top)
+	if (!yaml_pair(&p->file, it->map, it->i++, &it->key_node, &it->value))
 		return 0;
-	it->key_node = node(p, it->at->key);
-	it->value = node(p, it->at->value);
-	it->at++;
 	return get_text(p, it->key_node, &it->key) ? -1 : 1;
 }
 
@@ -336,9 +315,9 @@ static int parse_context(struct parse *p, const yaml_node_t *n, struct layout *l
 
 static int parse_top(struct parse *p, struct layout *l)
 {
-	const yaml_node_t *root = yaml_document_get_root_node(&p->doc);
+	const yaml_node_t *root = yaml_root(&p->file);
 	if (!root)
-		return error_set(p->err, STATUS_INPUT, "see stealscope-layout(5)", "%s:1:1: the layout is empty", p->file);
+		return error_set(p->err, STATUS_INPUT, SEE, "%s:1:1: the layout is empty", p->file.name);
 	struct pairs it;
 	int more;
 	if (open_pairs(p, root, &it))
@@ -374,70 +353,34 @@ static int parse_top(struct parse *p, struct layout *l)
 	return 0;
 }
 
-struct layout *layout_parse(const char *file, const char *text, size_t len, struct error *err)
+static struct layout *finish(struct parse *p)
 {
-	yaml_parser_t parser;
-	struct parse p = { .file = file, .err = err };
-	if (!yaml_parser_initialize(&parser)) {
-		error_set(err, STATUS_SYSTEM, NULL, "%s: out of memory", file);
-		return NULL;
-	}
-	yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
-	if (!yaml_parser_load(&parser, &p.doc)) {
-		const yaml_mark_t at = parser.problem_mark;
-		error_set(err, STATUS_INPUT, "see stealscope-layout(5)", "%s:%zu:%zu: not YAML: %s", file,
-		          at.line + 1, at.column + 1, parser.problem ? parser.problem : "out of memory");
-		yaml_parser_delete(&parser);
-		return NULL;
-	}
 	struct layout *l = mem_new(1, sizeof *l);
-	l->file = mem_dup(file);
-	if (parse_top(&p, l)) {
+	l->file = mem_dup(p->file.name);
+	if (parse_top(p, l)) {
 		layout_free(l);
 		l = NULL;
 	}
-	yaml_document_delete(&p.doc);
-	yaml_parser_delete(&parser);
+	yaml_file_release(&p->file);
 	return l;
 }
 
-static char *read_file(const char *path, size_t *len, struct error *err)
+struct layout *layout_parse(const char *file, const char *text, size_t len, struct error *err)
 {
-	FILE *f = fopen(path, "rbe");
-	if (!f) {
-		error_system(err, "give a layout file or one of: lttng, perf, ftrace", "layout %s", path);
-		err->status = STATUS_INPUT;
-		return NULL;
-	}
-	char *text = mem_new(LAYOUT_LONGEST + 1, 1);
-	*len = fread(text, 1, LAYOUT_LONGEST + 1, f);
-	if (ferror(f)) {
-		error_system(err, NULL, "layout %s", path);
-	} else if (*len > LAYOUT_LONGEST) {
-		error_set(err, STATUS_INPUT, NULL, "layout %s: larger than %d bytes", path, LAYOUT_LONGEST);
-	} else {
-		fclose(f);
-		return text;
-	}
-	fclose(f);
-	free(text);
-	return NULL;
+	struct parse p = { .err = err };
+	return yaml_file_parse(&p.file, text, len, file, SEE, err) ? NULL : finish(&p);
 }
 
 struct layout *layout_load(const char *name_or_file, struct error *err)
 {
-	size_t len;
-	char *text = NULL;
-	for (size_t i = 0; layout_shipped(i) && !text; i++)
-		if (strcmp(layout_shipped(i), name_or_file) == 0)
-			text = layout_shipped_text(i);
-	if (text)
-		len = strlen(text);
-	else
-		text = read_file(name_or_file, &len, err);
-	if (!text)
-		return NULL;
-	struct layout *l = layout_parse(name_or_file, text, len, err);
-	free(text);
-	return l;
+	for (size_t i = 0; layout_shipped(i); i++) {
+		if (strcmp(layout_shipped(i), name_or_file) != 0)
+			continue;
+		char *text = layout_shipped_text(i);
+		struct layout *l = layout_parse(name_or_file, text, strlen(text), err);
+		free(text);
+		return l;
+	}
+	struct parse p = { .err = err };
+	return yaml_file_read(&p.file, name_or_file, SEE, err) ? NULL : finish(&p);
 }

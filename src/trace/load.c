@@ -371,8 +371,8 @@ static void deliver_port(struct load *l, struct trace *t, const struct port *p, 
 		for (size_t k = 0; k < l->task[i].parts; k++) {
 			struct decoded *d = &l->task[i].part[k];
 			if (d->broken)
-				notes_add(notes, "%s: stream %s: damaged after %llu events; the rest of the %s is left out: %s",
-				          t->machine, p->file ? p->file->name : p->name,
+				notes_add(notes, "%s: stream %s: damaged after %llu events; the rest of the %s is left"
+				          " out: %s", t->machine, p->file ? p->file->name : p->name,
 				          (unsigned long long)(to->events + d->records.events),
 				          p->file ? "packet" : "stream", d->broken);
 			append(to, &d->records);

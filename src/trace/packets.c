@@ -239,7 +239,8 @@ void stream_files_read(const char *dir, struct stream_file **list, size_t *n)
 		    fstatat(dirfd(d), e->d_name, &st, 0) || !S_ISREG(st.st_mode) || !st.st_size)
 			continue;
 		struct stream_file *f = ARRAY_PUSH(*list, *n, cap);
-		*f = (struct stream_file){ .dir = mem_dup(dir), .name = mem_dup(e->d_name), .bytes = (uint64_t)st.st_size };
+		*f = (struct stream_file){ .dir = mem_dup(dir), .name = mem_dup(e->d_name),
+			.bytes = (uint64_t)st.st_size };
 		if (!from_index(f))
 			from_magic(f);
 		const struct packet *last = f->packets ? &f->packet[f->packets - 1] : NULL;

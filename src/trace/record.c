@@ -134,7 +134,7 @@ static int store_read(const struct store *s, unsigned char *data, size_t len, in
 		if (n < 0)
 			return error_system(err, NULL, "cannot read the temporary file");
 		if (n == 0)
-			return error_set(err, STATUS_SYSTEM, NULL, "cannot read the temporary file: it has become shorter");
+			return error_set(err, STATUS_SYSTEM, NULL, "the temporary file has become shorter");
 		data += n;
 		at += n;
 		len -= (size_t)n;
