@@ -92,6 +92,27 @@ static const struct { enum event_kind kind; const char *names[4]; } kinds[] = {
 	{ EV_TIMER_ENTRY, { "timer_hrtimer_expire_entry" } }, { EV_TIMER_EXIT, { "timer_hrtimer_expire_exit" } },
 };
 
+/* Marks of each kind, and both ends of the beacon's exchanges, by the recording's own counts. */
+static void check_marks(const struct trace *t, json_object *truth)
+{
+	static const char *const ops[] = { "start", "yield", "resume", "end" };
+	struct error err = ERROR_INIT;
+	struct trace_cursor *c = trace_cursor_open(t, 1ULL << EV_MARK, -1, &err);
+	struct event ev;
+	int64_t count[COUNT(ops)] = { 0 };
+	json_object *srbn, *v;
+	while (trace_cursor_next(c, &ev, &err) > 0) {
+		assert_in_range(ev.mark.op, 0, COUNT(ops) - 1);
+		count[ev.mark.op]++;
+	}
+	trace_cursor_close(c);
+	if (!json_object_object_get_ex(truth, "srbn", &srbn) || !srbn)
+		srbn = NULL;
+	for (size_t i = 0; i < COUNT(ops); i++)
+		assert_int_equal(count[i], srbn && json_object_object_get_ex(srbn, ops[i], &v) ?
+		                           json_object_get_int64(v) : 0);
+}
+
 static void check_against_truth(const struct trace *t, json_object *truth)
 {
 	const struct trace_info *info = trace_info(t);
@@ -114,6 +135,7 @@ static void check_against_truth(const struct trace *t, json_object *truth)
 	for (size_t k = 0; k < EVENT_KIND_COUNT; k++)
 		all += k == EV_LOST ? 0 : count[k];
 	assert_int_equal(all, info->events);
+	check_marks(t, truth);
 	int64_t offset, first, last;
 	json_object_object_get_ex(truth, "clock_offset_ns", &v);
 	offset = json_object_get_int64(v);

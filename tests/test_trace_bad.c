@@ -174,6 +174,25 @@ static void test_two_machines(void **state)
 	free(b);
 }
 
+/* A folder reached by two paths is read once. */
+static void test_link(void **state)
+{
+	(void)state;
+	char *parent = path_of("linked"), *dir, *link = path_of("linked/again");
+	mkdir(parent, 0755);
+	dir = copy_trace("linked/trace", "host");
+	assert_int_equal(symlink(dir, link), 0);
+	struct result r;
+	load(parent, &r);
+	assert_non_null(r.trace);
+	assert_int_equal(trace_info(r.trace)->events, 18213);
+	result_release(&r);
+	unlink(link);
+	free(parent);
+	free(dir);
+	free(link);
+}
+
 /* ---- damage that costs part of the trace only */
 
 static void test_empty_trace(void **state)
@@ -281,6 +300,7 @@ int main(void)
 		cmocka_unit_test(test_metadata),
 		cmocka_unit_test(test_unreadable),
 		cmocka_unit_test(test_two_machines),
+		cmocka_unit_test(test_link),
 		cmocka_unit_test(test_empty_trace),
 		cmocka_unit_test(test_cut_stream),
 		cmocka_unit_test(test_noise),

@@ -60,9 +60,13 @@ static int by_name(const FTSENT **a, const FTSENT **b)
 
 static void add_dir(struct ctf_dir **list, size_t *n, size_t *cap, const FTSENT *metadata)
 {
+	const struct stat *st = metadata->fts_statp;
+	for (size_t i = 0; i < *n; i++)
+		if ((*list)[i].device == st->st_dev && (*list)[i].inode == st->st_ino)
+			return;
 	*list = mem_room(*list, cap, *n, sizeof **list);
 	struct ctf_dir *d = &(*list)[(*n)++];
-	*d = (struct ctf_dir){ .path = mem_dup(metadata->fts_path) };
+	*d = (struct ctf_dir){ .path = mem_dup(metadata->fts_path), .device = st->st_dev, .inode = st->st_ino };
 	d->path[strlen(d->path) - strlen("/metadata")] = '\0';
 }
 

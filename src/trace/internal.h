@@ -2,6 +2,8 @@
 #ifndef STEALSCOPE_TRACE_INTERNAL_H
 #define STEALSCOPE_TRACE_INTERNAL_H
 
+#include <sys/types.h>
+
 #include "trace/names.h"
 #include "trace/record.h"
 #include "trace/trace.h"
@@ -29,6 +31,8 @@ int metadata_read(const char *dir, struct metadata *m, struct error *err);
 struct ctf_dir {
 	char *path;
 	struct metadata meta;
+	dev_t device;    /* of its metadata: a trace reached by two paths is one trace */
+	ino_t inode;
 	uint64_t bytes;  /* of the files in it and below */
 };
 

@@ -516,6 +516,7 @@ static int run(struct load *l, const struct trace_spec *spec, struct error *err)
 	}
 	plan_tasks(l->group, l->groups, l->workers, &l->task, &l->tasks, &l->order);
 	l->ordered = l->tasks;
+	store_expect(l->store, l->tasks);
 	if (run_threads(l, decode_thread, l->ordered, err) || check_tasks(l, err))
 		return -1;
 	plan_again(l);
@@ -533,7 +534,7 @@ int trace_load(const struct trace_spec *spec, size_t n, const struct trace_optio
 	pthread_mutex_init(&l.lock, NULL);
 	pthread_cond_init(&l.done, NULL);
 	l.machine = mem_new(n + 1, sizeof *l.machine);
-	l.store = store_new(l.options->memory ? l.options->memory : MEMORY_DEFAULT, n, l.options->spill_dir, err);
+	l.store = store_new(l.options->memory ? l.options->memory : MEMORY_DEFAULT, l.options->spill_dir, err);
 	int status = l.store ? run(&l, spec, err) : -1;
 	if (!status) {
 		for (size_t i = 0; i < n; i++) {

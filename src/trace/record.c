@@ -78,13 +78,17 @@ static int open_unlinked(const char *dir, struct error *err)
 	return fd;
 }
 
-struct store *store_new(size_t limit, size_t streams, const char *dir, struct error *err)
+void store_expect(struct store *s, size_t streams)
+{
+	while (s->block_size > 1024 && s->block_size * streams > s->limit / 4)
+		s->block_size /= 2;
+}
+
+struct store *store_new(size_t limit, const char *dir, struct error *err)
 {
 	struct store *s = mem_new(1, sizeof *s);
 	s->limit = limit;
 	s->block_size = 16384;
-	while (s->block_size > 1024 && s->block_size * streams > limit / 4)
-		s->block_size /= 2;
 	atomic_init(&s->users, 1);
 	s->fd = open_unlinked(dir, err);
 	if (s->fd < 0) {

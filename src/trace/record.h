@@ -75,8 +75,10 @@ struct reader {
 	int64_t ts;
 };
 
-/* limit is in bytes of memory, dir is where the temporary file goes; blocks get smaller with many streams. */
-struct store *store_new(size_t limit, size_t streams, const char *dir, struct error *err);
+/* limit is in bytes of memory, dir is where the temporary file goes. */
+struct store *store_new(size_t limit, const char *dir, struct error *err);
+/* Before the first writer: makes the blocks so small that a cursor over all streams needs little memory. */
+void store_expect(struct store *s, size_t streams);
 void store_ref(struct store *s);
 void store_unref(struct store *s);  /* NULL is allowed */
 

@@ -199,7 +199,7 @@ struct trace *trace_from_events(const char *machine, enum trace_role role, const
 	size_t cpus = 0;
 	for (size_t i = 0; i < n; i++)
 		cpus = ev[i].cpu >= cpus ? ev[i].cpu + 1U : cpus;
-	t->store = store_new(SIZE_MAX, cpus, NULL, &err);
+	t->store = store_new(SIZE_MAX, NULL, &err);
 	die_if(!t->store, &err);
 	t->streams = cpus;
 	t->stream = mem_new(cpus + 1, sizeof *t->stream);
