@@ -119,6 +119,7 @@ static int64_t rec_at(struct rec *r, int64_t t, const char *path)
 	return lo ? a->change[lo - 1].value : HISTORY_NULL;
 }
 
+__attribute__((unused))
 static const char *rec_text(struct rec *r, int64_t t, const char *path)
 {
 	int64_t id = rec_at(r, t, path);

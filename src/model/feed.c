@@ -188,7 +188,7 @@ static void dispatch(struct machine *mc, const struct event *ev)
 	uint32_t number = ev->cpu;
 	struct cpu *c = cpu_get(mc, number);
 	if (mc->lost_pending && ev->ts > mc->lost_until)
-		known_regain(mc, ev->ts);
+		known_regain(mc);
 	if (ev->kind == EV_LOST) {
 		known_lose(mc, number, ev);
 		return;

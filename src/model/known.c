@@ -109,7 +109,7 @@ static void doubt_forgotten(struct machine *mc)
 	}
 }
 
-void known_regain(struct machine *mc, int64_t now)
+void known_regain(struct machine *mc)
 {
 	size_t i, end;
 	mc->lost_pending = false;
@@ -121,7 +121,7 @@ void known_regain(struct machine *mc, int64_t now)
 		struct thread *th = thread_find(mc, s->tid);
 		if (th)
 			th->mentioned = true;
-		if (s->at < now || !tells(mc, s) || (th && (th->on >= 0 || th->sched == s->sched)))
+		if (!tells(mc, s) || (th && (th->on >= 0 || th->sched == s->sched)))
 			continue;
 		take_over(mc, s);
 		th = thread_find(mc, s->tid);

@@ -51,12 +51,12 @@ static struct start_thread *mentioned(struct start *s, int64_t tid)
 }
 
 /* The first mention of a TID: the thread to fill in, or NULL when the TID was mentioned before. */
-static struct start_thread *first(struct start *s, int64_t tid, int8_t sched, int64_t at)
+static struct start_thread *first(struct start *s, int64_t tid, int8_t sched)
 {
 	struct start_thread *th;
 	if (mention(s, tid, &th)) {
 		th = ARRAY_PUSH(s->thread, s->threads, s->thread_cap);
-		*th = (struct start_thread){ .tid = (int32_t)tid, .pid = -1, .cpu = -1, .at = at };
+		*th = (struct start_thread){ .tid = (int32_t)tid, .pid = -1, .cpu = -1 };
 		*map_find(&s->seen, (uint64_t)tid) |= s->threads;
 	} else if (!th || !th->pending) {
 		return NULL;
@@ -93,7 +93,7 @@ static void current_of_cpu(struct start *s, struct start_cpu *c, uint32_t number
 	c->tid = (int32_t)tid;
 	c->comm = is_switch ? name_id(ev->sw.prev_comm) : ev->comm;
 	c->pid = tid == ev->tid ? ev->pid : -1;
-	struct start_thread *th = first(s, tid, THREAD_RUNNING, ev->ts);
+	struct start_thread *th = first(s, tid, THREAD_RUNNING);
 	if (th)
 		th->cpu = (int32_t)number;
 }
@@ -115,7 +115,7 @@ static void on_process(struct start *s, const struct event *ev)
 	             : ev->process.status == 1 || ev->process.status == 2 ? THREAD_PREEMPTED : THREAD_UNKNOWN;
 	if (ev->process.status == 3 || ev->process.status == 4 || ev->process.status == 7)
 		return;
-	struct start_thread *th = first(s, ev->process.tid, sched, ev->ts);
+	struct start_thread *th = first(s, ev->process.tid, sched);
 	if (th && ev->process.cpu >= 0 && ev->process.cpu <= UINT16_MAX)
 		th->cpu = (int32_t)ev->process.cpu;
 	if (!th)
@@ -133,7 +133,7 @@ static void on_switch(struct start *s, const struct event *ev)
 	/* Where nobody records wakeups, a thread that is switched in may just as well have slept. */
 	bool moved = mentioned(s, ev->sw.next_tid);
 	int8_t sched = s->wakeups || s->wakings ? THREAD_PREEMPTED : THREAD_UNKNOWN;
-	struct start_thread *th = first(s, ev->sw.next_tid, sched, ev->ts);
+	struct start_thread *th = first(s, ev->sw.next_tid, sched);
 	if (!th)
 		return;
 	if (!moved)
@@ -162,9 +162,9 @@ void start_feed(struct start *s, const struct event *ev)
 		current_of_cpu(s, c, ev->cpu, ev);
 		mode_of_cpu(c, ev);
 	} else {  /* who runs is no news here, but it is a mention */
-		first(s, ev->tid, THREAD_RUNNING, ev->ts);
+		first(s, ev->tid, THREAD_RUNNING);
 		if (ev->kind == EV_SWITCH)
-			first(s, ev->sw.prev_tid, THREAD_RUNNING, ev->ts);
+			first(s, ev->sw.prev_tid, THREAD_RUNNING);
 	}
 	switch (ev->kind) {
 	case EV_SWITCH:
@@ -174,7 +174,7 @@ void start_feed(struct start *s, const struct event *ev)
 	case EV_WAKEUP:
 		s->wakeups += ev->kind == EV_WAKEUP;
 		s->wakings += ev->kind == EV_WAKING;
-		th = first(s, ev->wake.tid, THREAD_BLOCKED, ev->ts);
+		th = first(s, ev->wake.tid, THREAD_BLOCKED);
 		if (!th)
 			break;
 		th->comm = name_id(ev->wake.comm);
@@ -183,7 +183,7 @@ void start_feed(struct start *s, const struct event *ev)
 			th->cpu = (int32_t)ev->wake.target_cpu;
 		break;
 	case EV_MIGRATE:
-		th = first(s, ev->migrate.tid, THREAD_UNKNOWN, ev->ts);
+		th = first(s, ev->migrate.tid, THREAD_UNKNOWN);
 		if (th)
 			th->pending = true;
 		break;

@@ -21,7 +21,6 @@ struct start_thread {
 	int32_t tid, pid, cpu;  /* pid, cpu: -1 unknown */
 	uint32_t comm;          /* string id, 0 unknown */
 	int8_t sched;           /* enum thread_state */
-	int64_t at;             /* ns, clock of the machine: the first mention */
 	bool pending;           /* it was moved between CPUs; what it was before, the next mention tells */
 	int64_t ns;             /* pid namespace, 0 unknown */
 };

@@ -160,7 +160,7 @@ void vcpu_map(struct machine *vm, uint32_t number, int64_t tid, int64_t until); 
 /* known.c: what is known without an event */
 void known_begin(struct machine *mc, const struct start *start);
 void known_lose(struct machine *mc, uint32_t number, const struct event *ev);  /* EV_LOST of that CPU */
-void known_regain(struct machine *mc, int64_t now);  /* all losses are over; the machine's clock */
+void known_regain(struct machine *mc);  /* all losses are over */
 void known_queue(struct machine *mc, struct thread *th, int64_t now);  /* it waits for th->cpu, as far as is known */
 
 /* irq.c */
