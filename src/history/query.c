@@ -25,12 +25,10 @@ static const char *locate(const struct chunk *c, int64_t t, struct interval *iv)
 	return chunk_value(c, i, &iv->value) ? NULL : "a value is out of range";
 }
 
-static int stab(const struct attr *a, int64_t t, struct interval *iv, struct error *err)
+/* The interval that holds t, in chunk k or before the first change (k == chunks). */
+static int stab_chunk(const struct attr *a, uint32_t k, int64_t t, struct interval *iv, struct error *err)
 {
-	uint32_t k;
 	struct chunk c;
-	if (attr_seek(a, t, &k, err))
-		return -1;
 	if (k == a->chunks) {
 		leading_null(a, iv);
 		return 0;
@@ -59,19 +57,43 @@ static int open_typed(struct attr *a, const struct history *h, uint32_t attr, st
 int history_stab(const struct history *h, uint32_t attr, int64_t t, struct interval *iv, struct error *err)
 {
 	struct attr a;
-	return open_typed(&a, h, attr, err) ? -1 : stab(&a, clamp(h, t), iv, err);
+	uint32_t k;
+	t = clamp(h, t);
+	if (open_typed(&a, h, attr, err) || attr_seek(&a, t, &k, err))
+		return -1;
+	return stab_chunk(&a, k, t, iv, err);
 }
+
+/* Attributes on their way through history_full(): opened, then sought, then decoded, with others in between while
+ * memory is fetched. */
+#define OPEN_AHEAD 16u
+#define SEEK_AHEAD 8u
 
 int history_full(const struct history *h, int64_t t, int64_t *value, struct error *err)
 {
-	struct attr a;
-	struct interval iv;
+	struct { struct attr a; uint32_t k; } ring[OPEN_AHEAD], *r;
 	t = clamp(h, t);
-	for (uint32_t i = 0; i < h->attributes; i++) {
-		iv.value = HISTORY_NULL;
-		if (attr_open(&a, h, i, err) || (a.type >= 0 && stab(&a, t, &iv, err)))
-			return -1;
-		value[i] = iv.value;
+	for (uint64_t i = 0; i < (uint64_t)h->attributes + OPEN_AHEAD; i++) {
+		if (i >= OPEN_AHEAD) {
+			r = &ring[i % OPEN_AHEAD];
+			struct interval iv = { .value = HISTORY_NULL };
+			if (r->a.type >= 0 && stab_chunk(&r->a, r->k, t, &iv, err))
+				return -1;
+			value[i - OPEN_AHEAD] = iv.value;
+		}
+		if (i < h->attributes) {
+			r = &ring[i % OPEN_AHEAD];
+			if (attr_open(&r->a, h, (uint32_t)i, err))
+				return -1;
+			__builtin_prefetch(r->a.rows + (uint64_t)r->a.row * (r->a.chunks / 2));
+		}
+		if (i >= SEEK_AHEAD && i - SEEK_AHEAD < h->attributes) {
+			r = &ring[(i - SEEK_AHEAD) % OPEN_AHEAD];
+			if (attr_seek(&r->a, t, &r->k, err))
+				return -1;
+			if (r->k < r->a.chunks)
+				attr_prefetch(&r->a, r->k, r->k);
+		}
 	}
 	return 0;
 }
