@@ -193,6 +193,25 @@ static void test_link(void **state)
 	free(link);
 }
 
+/* So is a copy beside it, and that is said. */
+static void test_copy(void **state)
+{
+	(void)state;
+	char *parent = path_of("copied"), *a, *b;
+	mkdir(parent, 0755);
+	a = copy_trace("copied/a", "host");
+	b = copy_trace("copied/b", "host");
+	struct result r;
+	load(parent, &r);
+	assert_non_null(r.trace);
+	assert_int_equal(trace_info(r.trace)->events, 18213);
+	assert_true(has_note(&r, "copied/b: a copy of"));
+	result_release(&r);
+	free(parent);
+	free(a);
+	free(b);
+}
+
 /* ---- damage that costs part of the trace only */
 
 static void test_empty_trace(void **state)
@@ -301,6 +320,7 @@ int main(void)
 		cmocka_unit_test(test_unreadable),
 		cmocka_unit_test(test_two_machines),
 		cmocka_unit_test(test_link),
+		cmocka_unit_test(test_copy),
 		cmocka_unit_test(test_empty_trace),
 		cmocka_unit_test(test_cut_stream),
 		cmocka_unit_test(test_noise),

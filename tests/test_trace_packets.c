@@ -269,6 +269,50 @@ static void test_clock_backwards(void **state)
 	free(dir);
 }
 
+/* A rotated recording: each packet of the stream in a folder of its own. */
+static void test_rotated(void **state)
+{
+	(void)state;
+	enum { N = 2 };
+	char *parent = path_of("rotated"), *both = many_packets("unrotated", N, 5);
+	mkdir(parent, 0755);
+	for (size_t i = 0; i < N; i++) {
+		char *name = mem_printf("rotated/%zu", i), *dir = many_packets(name, N, 5);
+		char *stream = mem_printf("%s/ch_1", dir), *index = mem_printf("%s/index/ch_1.idx", dir);
+		size_t len, index_len;
+		char *packets = read_whole(stream, &len), *entries = read_whole(index, &index_len);
+		write_file(stream, packets + i * CH1_BYTES, CH1_BYTES);
+		memmove(entries + 16, entries + 16 + 72 * i, 72);
+		memset(entries + 16, 0, 8);  /* the offset */
+		write_file(index, entries, 16 + 72);
+		free(name);
+		free(dir);
+		free(stream);
+		free(index);
+		free(packets);
+		free(entries);
+	}
+	struct result want, got;
+	load(both, 1, &want);
+	for (unsigned workers = 1; workers < 3; workers++) {
+		load(parent, workers, &got);
+		assert_int_equal(trace_info(got.trace)->events, N * CH1_EVENTS);
+		assert_int_equal(trace_info(got.trace)->lost, trace_info(want.trace)->lost);
+		check_equal(want.trace, got.trace);
+		release(&got);
+	}
+	release(&want);
+	struct trace_spec *spec = NULL;
+	size_t n = 0;
+	struct error err = ERROR_INIT;
+	assert_int_equal(trace_discover(parent, &spec, &n, &err), 0);
+	assert_int_equal(n, 1);
+	assert_string_equal(spec[0].dir, parent);
+	trace_specs_free(spec, n);
+	free(parent);
+	free(both);
+}
+
 /* The packets found by their magic number are those of the index. */
 static void test_packets_without_index(void **state)
 {
@@ -334,6 +378,7 @@ int main(void)
 		cmocka_unit_test(test_damaged_packet),
 		cmocka_unit_test(test_cut_last_packet),
 		cmocka_unit_test(test_clock_backwards),
+		cmocka_unit_test(test_rotated),
 		cmocka_unit_test(test_packets_without_index),
 		cmocka_unit_test(test_many_streams),
 	};

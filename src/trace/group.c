@@ -178,14 +178,38 @@ static void note_cuts(struct group *g)
 	}
 }
 
+/* A copy of a trace beside it would give every event twice. */
+static void drop_copies(struct group *g)
+{
+	for (size_t i = 1; i < g->dirs; i++) {
+		size_t k = 0;
+		while (k < i && !stream_files_same(g->file[k], g->files[k], g->file[i], g->files[i]))
+			k++;
+		if (k == i)
+			continue;
+		notes_add(&g->notes, "%s: a copy of %s; left out", g->dir[i], g->dir[k]);
+		stream_files_free(g->file[i], g->files[i]);
+		free(g->dir[i]);
+		g->dirs--;
+		for (size_t j = i; j < g->dirs; j++) {
+			g->file[j] = g->file[j + 1];
+			g->files[j] = g->files[j + 1];
+			g->dir[j] = g->dir[j + 1];
+		}
+		i--;
+	}
+}
+
 bool group_survey(struct group *g)
 {
 	bool sound = true, indexed = true;
 	char why[256];
 	g->file = mem_new(g->dirs, sizeof *g->file);
 	g->files = mem_new(g->dirs, sizeof *g->files);
-	for (size_t i = 0; i < g->dirs; i++) {
+	for (size_t i = 0; i < g->dirs; i++)
 		stream_files_read(g->dir[i], &g->file[i], &g->files[i]);
+	drop_copies(g);
+	for (size_t i = 0; i < g->dirs; i++) {
 		for (size_t k = 0; k < g->files[i]; k++) {
 			sound &= !g->file[i][k].damaged;
 			indexed &= g->file[i][k].indexed;

@@ -252,6 +252,30 @@ void stream_files_read(const char *dir, struct stream_file **list, size_t *n)
 		qsort(*list, *n, sizeof **list, by_name);
 }
 
+static size_t read_head(const struct stream_file *f, unsigned char head[HEAD_LONGEST])
+{
+	char *path = mem_printf("%s/%s", f->dir, f->name);
+	FILE *in = fopen(path, "rbe");
+	size_t n = in ? fread(head, 1, HEAD_LONGEST, in) : 0;
+	if (in)
+		fclose(in);
+	free(path);
+	return n;
+}
+
+bool stream_files_same(const struct stream_file *a, size_t n, const struct stream_file *b, size_t m)
+{
+	unsigned char x[HEAD_LONGEST], y[HEAD_LONGEST];
+	for (size_t i = 0; i < n && n == m; i++) {
+		if (strcmp(a[i].name, b[i].name) != 0 || a[i].bytes != b[i].bytes)
+			return false;
+		size_t len = read_head(&a[i], x);
+		if (read_head(&b[i], y) != len || memcmp(x, y, len) != 0)
+			return false;
+	}
+	return n == m && n > 0;
+}
+
 void stream_files_free(struct stream_file *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {

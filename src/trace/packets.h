@@ -33,6 +33,8 @@ struct stream_file {
 
 /* The data stream files of a trace folder.  Files that cannot be opened have no packets. */
 void stream_files_read(const char *dir, struct stream_file **list, size_t *n);
+/* Are the streams of two folders the same, by their files' names, sizes and first bytes? */
+bool stream_files_same(const struct stream_file *a, size_t n, const struct stream_file *b, size_t m);
 void stream_files_free(struct stream_file *list, size_t n);
 
 /* Does packets[first..] begin where nothing is lost, so that a stream may be cut there? */
