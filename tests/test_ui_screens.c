@@ -123,6 +123,7 @@ static void test_panes_and_lists(void **state)
 	check_screen("folded-80", "gg<Space>", &mono80);
 	check_screen("requests-80", "R", &mono80);
 	check_screen("request-120", "R<Enter><Enter>", &mono120);
+	check_screen("request-rows-120", ":Debian\n6j<Enter>2j\n:goto +20ms\n<Enter>", &mono120);
 	check_screen("small", "", &(struct ui_options){ .width = 39, .height = 24, .config = "/dev/null" });
 }
 

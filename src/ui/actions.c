@@ -54,10 +54,11 @@ static void fold(struct app *app)
 	size_t at = rows_find_near(&app->rows, id);
 	if (!rows_toggle(&app->rows, at)) {  /* a thread: fold what holds it */
 		int32_t home = id.kind == ROW_THREAD ? app->rows.info[id.index].home : -1;
-		uint32_t m = row_machine(&app->topo, id);
+		uint32_t m = row_machine(&app->rows, id);
 		struct row_id whole = { ROW_MACHINE, m };
-		at = rows_find(&app->rows, home >= 0 ? (struct row_id){ ROW_CPU, (uint32_t)home }
-		                                     : (struct row_id){ ROW_GROUP, m });
+		struct row_id holder = { home >= 0 ? ROW_CPU : id.kind == ROW_REQUEST ? ROW_REQUESTS : ROW_GROUP,
+			home >= 0 ? (uint32_t)home : m };
+		at = rows_find(&app->rows, holder);
 		if (!rows_toggle(&app->rows, at) && !rows_toggle(&app->rows, rows_find(&app->rows, whole)))
 			app_say(app, "nothing to fold here");
 	}
@@ -314,7 +315,7 @@ static void do_panes(struct app *app, enum action action, int64_t n)
 {
 	switch (action) {
 	case ACT_FLOW:
-		if (app->view.row.kind == ROW_MACHINE || app->view.row.kind == ROW_GROUP)
+		if (app->view.row.kind == ROW_MACHINE || app->view.row.kind == ROW_GROUP || app->view.row.kind == ROW_REQUESTS)
 			fold(app);
 		else
 			flow_pane_open(app);

@@ -61,6 +61,18 @@ static void learn_owners(const struct app *app, uint32_t attr, struct vocabulary
 	v->severity[HISTORY_STATES - 1] = 0;
 }
 
+/* A request that is yielded waits for its thread to come back to it. */
+static void learn_requests(const struct app *app, struct vocabulary *v)
+{
+	uint32_t attr = app->rows.requests ? app->rows.request[0].state : HISTORY_NONE;
+	unsigned n = attr == HISTORY_NONE ? 0 : history_state_count(app->h, attr);
+	*v = app->thread;
+	for (unsigned i = 0; i + 1 < HISTORY_STATES; i++) {
+		const char *name = i < n ? history_state_name(app->h, attr, i) : "";
+		v->code[i] = strcmp(name, "running") == 0 ? VIS_RUNNING : strcmp(name, "yielded") == 0 ? VIS_BLOCKED : VIS_UNKNOWN;
+	}
+}
+
 static void learn(struct app *app)
 {
 	uint32_t vcpu = HISTORY_NONE, thread = HISTORY_NONE;
@@ -71,6 +83,7 @@ static void learn(struct app *app)
 		thread = app->topo.thread[t].status;
 	learn_states(app, vcpu, true, &app->vcpu);
 	learn_states(app, thread, false, &app->thread);
+	learn_requests(app, &app->request_states);
 	for (uint32_t c = 0; c < app->topo.cpus; c++)
 		learn_owners(app, app->topo.cpu[c].owner, &app->owner[c]);
 }
@@ -149,8 +162,8 @@ int app_init(struct app *app, const struct history *h, const struct ui_options *
 	}
 	theme_palette(&app->theme, app->depth, &app->palette);
 	app->owner = mem_new(app->topo.cpus, sizeof *app->owner);
-	learn(app);
 	rows_init(&app->rows, &app->topo);
+	learn(app);
 	app->ground = (struct ground){ history_begin(h), history_end(h), 1 };
 	app->axis.origin = app->ground.begin;
 	app->view = (struct view){ .a = VIEW_NONE, .b = VIEW_NONE, .range = VIEW_NONE, .cursor = app->ground.begin };

@@ -103,7 +103,7 @@ struct app {
 	bool coarse;                   /* draw cells instead of blocks: a key repeats */
 	struct time_axis axis;
 	struct keymap keymap;
-	struct vocabulary vcpu, thread, *owner;  /* owner: per CPU of the topology, NULL without pCPUs */
+	struct vocabulary vcpu, thread, request_states, *owner;  /* owner: per CPU of the topology, NULL without pCPUs */
 	unsigned count;                /* typed before a key; 0 = none */
 	enum action last;              /* the action before this one */
 	bool mouse;

@@ -137,6 +137,21 @@ void flow_pane_refresh(struct app *app)
 		compute(app);
 }
 
+/* The thread that serves a request at the cursor. */
+static bool thread_of_request(struct app *app, struct row_id row, uint32_t *thread)
+{
+	uint32_t attr = history_child_named(app->h, app->rows.request[row.index].node, "Thread");
+	struct interval tid = { .value = HISTORY_NULL };
+	int found = -1;
+	if (attr != HISTORY_NONE && history_stab(app->h, attr, app->view.cursor, &tid, NULL) == 0 && tid.value > 0 &&
+	    tid.value <= INT32_MAX)
+		found = topo_find_thread(&app->topo, row_machine(&app->rows, row), (int32_t)tid.value);
+	*thread = (uint32_t)found;
+	if (found < 0)
+		app_say(app, "the request is not served at the cursor: choose a moment within it");
+	return found >= 0;
+}
+
 /* The thread whose flow a row stands for: a thread itself, or what runs on a CPU at the cursor. */
 static bool thread_of_row(struct app *app, uint32_t *thread)
 {
@@ -146,6 +161,8 @@ static bool thread_of_row(struct app *app, uint32_t *thread)
 		*thread = (uint32_t)row_thread(&app->topo, row);
 		return true;
 	}
+	if (row.kind == ROW_REQUEST)
+		return thread_of_request(app, row, thread);
 	if (row.kind != ROW_CPU) {
 		app_say(app, "choose a thread, or a CPU: its current thread is taken");
 		return false;

@@ -9,6 +9,8 @@ uint32_t app_row_attr(const struct app *app, struct row_id row)
 	int64_t thread = row_thread(&app->topo, row);
 	if (thread >= 0)
 		return app->topo.thread[thread].status;
+	if (row.kind == ROW_REQUEST)
+		return app->rows.request[row.index].state;
 	if (row.kind == ROW_CPU)
 		return row_is_pcpu(&app->topo, row) ? app->topo.cpu[row.index].owner : app->topo.cpu[row.index].status;
 	return HISTORY_NONE;
@@ -208,6 +210,10 @@ void app_cause(struct app *app)
 	if (!app_interval(app, row, app->view.cursor, &iv))
 		return;
 	bool found;
+	if (row.kind == ROW_REQUEST) {
+		app_say(app, "R lists the requests with what was stolen from them");
+		return;
+	}
 	if (row_is_pcpu(&app->topo, row)) {
 		found = cause_of_cpu(app, row, &to);
 	} else {

@@ -137,6 +137,10 @@ static void add_values(struct app *app)
 		add_attribute(app, "CPU", t->cpu);
 		add_attribute(app, "PID", t->pid);
 		add_attribute(app, "Waker", t->waker);
+	} else if (row.kind == ROW_REQUEST) {
+		uint32_t node = app->rows.request[row.index].node;
+		add_attribute(app, "State", app->rows.request[row.index].state);
+		add_attribute(app, "Thread", history_child_named(app->h, node, "Thread"));
 	} else if (row.kind == ROW_CPU) {
 		const struct topo_cpu *c = &app->topo.cpu[row.index];
 		add_attribute(app, "Status", c->status);
@@ -161,7 +165,7 @@ void open_details(struct app *app)
 	add_values(app);
 	pager_add(&app->pager, -1, "Clock")->heading = true;
 	pager_add(&app->pager, -1, "  %-16s %" PRId64 " ns since the epoch, host clock", "cursor", app->view.cursor);
-	int64_t band = app_clock_band(app, row_machine(&app->topo, row));
+	int64_t band = app_clock_band(app, row_machine(&app->rows, row));
 	if (band >= 0)
 		pager_add(&app->pager, -1, "  %-16s this machine's times are known to within %s", "error band",
 		          time_duration(d, band));

@@ -22,12 +22,14 @@ static uint32_t machine_attrs(const struct app *app, const struct topo_machine *
 void app_source(const struct app *app, struct row_id row, struct cell_source *src, uint32_t **attrs_out)
 {
 	const struct vocabulary *v = &app->thread;
-	const struct topo_machine *m = &app->topo.machine[row_machine(&app->topo, row)];
+	const struct topo_machine *m = &app->topo.machine[row_machine(&app->rows, row)];
 	uint32_t n = 0, *attr = mem_new(m->cpus > SUMMED ? m->cpus : SUMMED, sizeof *attr);
 	if (row.kind == ROW_MACHINE)
 		n = machine_attrs(app, m, attr);
-	else if (row.kind != ROW_GROUP)
+	else if (row.kind != ROW_GROUP && row.kind != ROW_REQUESTS)
 		attr[n++] = app_row_attr(app, row);
+	if (row.kind == ROW_REQUEST)
+		v = &app->request_states;
 	if (row.kind == ROW_CPU || (row.kind == ROW_MACHINE && m->cpus > 0))
 		v = m->kind == MACHINE_HOST ? &app->owner[m->cpu] : &app->vcpu;
 	*src = (struct cell_source){ app->h, attr, n, v->code, v->severity, v->owners };
@@ -73,7 +75,7 @@ static char owner_letter(const struct app *app, unsigned code)
 
 const char *app_code_label(const struct app *app, struct row_id row, unsigned code)
 {
-	const struct topo_machine *m = &app->topo.machine[row_machine(&app->topo, row)];
+	const struct topo_machine *m = &app->topo.machine[row_machine(&app->rows, row)];
 	bool owners = m->kind == MACHINE_HOST && (row.kind == ROW_CPU || row.kind == ROW_MACHINE);
 	if (!owners)
 		return code < VIS_COUNT ? app->theme.state[code].label : "?";

@@ -18,8 +18,11 @@ int64_t row_thread(const struct topo *topo, struct row_id id)
 	return id.kind == ROW_THREAD ? (int64_t)id.index : id.kind == ROW_EXECUTOR ? topo->cpu[id.index].host : -1;
 }
 
-uint32_t row_machine(const struct topo *topo, struct row_id id)
+uint32_t row_machine(const struct rows *r, struct row_id id)
 {
+	const struct topo *topo = r->topo;
+	if (id.kind == ROW_REQUEST)
+		return r->request[id.index].machine;
 	int64_t thread = row_thread(topo, id);
 	if (thread >= 0)
 		return topo->thread[thread].machine;
@@ -33,7 +36,7 @@ bool row_is_pcpu(const struct topo *topo, struct row_id id)
 
 bool row_subject(const struct topo *topo, struct row_id id, struct subject *s)
 {
-	if (id.kind == ROW_GROUP || row_is_pcpu(topo, id))
+	if (id.kind == ROW_GROUP || id.kind == ROW_REQUESTS || id.kind == ROW_REQUEST || row_is_pcpu(topo, id))
 		return false;
 	int64_t thread = row_thread(topo, id);
 	s->kind = thread >= 0 ? SUBJECT_THREAD : id.kind == ROW_CPU ? SUBJECT_CPU : SUBJECT_MACHINE;
@@ -47,6 +50,23 @@ static size_t homeless(const struct rows *r, uint32_t machine)
 	return r->topo->cpus + machine;
 }
 
+#define MOST_REQUESTS 100000
+
+static void find_requests(struct rows *r)
+{
+	const struct history *h = r->topo->h;
+	uint32_t root = history_find(h, "/Requests");
+	for (uint32_t m = 0; root != HISTORY_NONE && m < r->topo->machines; m++) {
+		const char *name = r->topo->machine[m].name;
+		uint32_t all = history_child_named(h, root, name), one = HISTORY_NONE;
+		while (all != HISTORY_NONE && (one = history_child(h, all, one)) != HISTORY_NONE && r->requests < MOST_REQUESTS) {
+			uint32_t state = history_child_named(h, one, "State");
+			if (state != HISTORY_NONE && history_type(h, state) == HISTORY_STATE)
+				*ARRAY_PUSH(r->request, r->requests, r->requests_cap) = (struct row_request){ one, state, m };
+		}
+	}
+}
+
 void rows_init(struct rows *r, const struct topo *topo)
 {
 	*r = (struct rows){ .topo = topo, .hide_idle = true };
@@ -56,11 +76,13 @@ void rows_init(struct rows *r, const struct topo *topo)
 	r->count = mem_new(topo->cpus + topo->machines, sizeof *r->count);
 	r->open[ROW_MACHINE] = mem_new(topo->machines, sizeof(bool));
 	r->open[ROW_GROUP] = mem_new(topo->machines, sizeof(bool));
+	r->open[ROW_REQUESTS] = mem_new(topo->machines, sizeof(bool));
 	r->open[ROW_CPU] = mem_new(topo->cpus, sizeof(bool));
 	for (uint32_t m = 0; m < topo->machines; m++)
 		r->open[ROW_MACHINE][m] = topo->machine[m].kind == MACHINE_HOST || topo->machines <= 6;
 	for (uint32_t c = 0; c < topo->cpus; c++)
 		r->open[ROW_CPU][c] = true;
+	find_requests(r);
 }
 
 void rows_release(struct rows *r)
@@ -73,6 +95,7 @@ void rows_release(struct rows *r)
 	free(r->count);
 	for (int k = 0; k < ROW_KINDS; k++)
 		free(r->open[k]);
+	free(r->request);
 	free(r->row);
 	*r = (struct rows){ 0 };
 }
@@ -107,6 +130,17 @@ static void push_threads(struct rows *r, size_t home, uint8_t depth)
 	}
 }
 
+static void push_requests(struct rows *r, uint32_t m)
+{
+	size_t first = 0;
+	while (first < r->requests && r->request[first].machine != m)
+		first++;
+	if (first == r->requests || !push(r, ROW_REQUESTS, m, 1, true)->open)
+		return;
+	for (size_t i = first; i < r->requests && r->request[i].machine == m; i++)
+		push(r, ROW_REQUEST, (uint32_t)i, 2, false);
+}
+
 static void push_machine(struct rows *r, uint32_t m)
 {
 	const struct topo_machine *machine = &r->topo->machine[m];
@@ -123,6 +157,7 @@ static void push_machine(struct rows *r, uint32_t m)
 		push_threads(r, homeless(r, m), 1);
 	else if (r->count[homeless(r, m)] > 0 && push(r, ROW_GROUP, m, 1, true)->open)
 		push_threads(r, homeless(r, m), 2);
+	push_requests(r, m);
 }
 
 void rows_build(struct rows *r)
@@ -150,7 +185,9 @@ size_t rows_find_near(const struct rows *r, struct row_id id)
 		return i;
 	if (id.kind == ROW_EXECUTOR)
 		return rows_find_near(r, (struct row_id){ ROW_CPU, id.index });
-	uint32_t m = row_machine(r->topo, id);
+	uint32_t m = row_machine(r, id);
+	if (id.kind == ROW_REQUEST)
+		i = rows_find(r, (struct row_id){ ROW_REQUESTS, m });
 	if (id.kind == ROW_THREAD) {
 		int32_t home = r->info[id.index].home;
 		id = home >= 0 ? (struct row_id){ ROW_CPU, (uint32_t)home } : (struct row_id){ ROW_GROUP, m };
@@ -163,13 +200,15 @@ size_t rows_find_near(const struct rows *r, struct row_id id)
 
 void rows_reveal(struct rows *r, struct row_id id)
 {
-	uint32_t m = row_machine(r->topo, id);
+	uint32_t m = row_machine(r, id);
 	if (id.kind == ROW_EXECUTOR) {
 		m = r->topo->cpu[id.index].machine;
 		r->show_executors = true;
 	}
 	if (id.kind != ROW_MACHINE)
 		r->open[ROW_MACHINE][m] = true;
+	if (id.kind == ROW_REQUEST)
+		r->open[ROW_REQUESTS][m] = true;
 	if (id.kind == ROW_THREAD) {
 		const struct thread_info *info = &r->info[id.index];
 		if (info->home >= 0)
@@ -206,11 +245,16 @@ const char *row_label(const struct rows *r, struct row_id id, char *buf, size_t 
 	case ROW_GROUP:
 		snprintf(buf, size, "threads");
 		return buf;
+	case ROW_REQUESTS:
+		snprintf(buf, size, "requests");
+		return buf;
+	case ROW_REQUEST:
+		return text_escape(buf, size, history_name(topo->h, r->request[id.index].node));
 	default: {
 		const char *name = r->info[row_thread(topo, id)].name;
 		char machine[64] = "";
 		if (id.kind == ROW_EXECUTOR)
-			text_escape(machine, sizeof machine, topo->machine[row_machine(topo, id)].name);
+			text_escape(machine, sizeof machine, topo->machine[row_machine(r, id)].name);
 		snprintf(buf, size, "%s%s%s", machine, machine[0] ? "/" : "", name ? name : "...");
 		return buf;
 	}
@@ -221,7 +265,7 @@ char *row_title(const struct rows *r, struct row_id id, char *buf, size_t size)
 {
 	char label[256], machine[128];
 	row_label(r, id, label, sizeof label);
-	text_escape(machine, sizeof machine, r->topo->machine[row_machine(r->topo, id)].name);
+	text_escape(machine, sizeof machine, r->topo->machine[row_machine(r, id)].name);
 	if (id.kind == ROW_MACHINE || id.kind == ROW_EXECUTOR)
 		snprintf(buf, size, "%s", id.kind == ROW_MACHINE ? machine : label);
 	else
@@ -244,8 +288,8 @@ static struct row_id nth(const struct rows *r, uint64_t n)
 static uint64_t number_of(const struct rows *r, struct row_id id)
 {
 	const struct topo *topo = r->topo;
-	if (id.kind == ROW_MACHINE || id.kind == ROW_GROUP)
-		return id.index;
+	if (id.kind == ROW_MACHINE || id.kind == ROW_GROUP || id.kind == ROW_REQUESTS || id.kind == ROW_REQUEST)
+		return row_machine(r, id);
 	if (id.kind == ROW_CPU || id.kind == ROW_EXECUTOR)
 		return topo->machines + id.index;
 	uint64_t n = 0;
@@ -268,7 +312,7 @@ static bool matches(const struct rows *r, struct row_id id, const char *text)
 	if (strncasecmp(label, slash + 1, strlen(slash + 1)) != 0)
 		return false;
 	size_t n = (size_t)(slash - text);
-	size_t len = strlen(text_escape(machine, sizeof machine, r->topo->machine[row_machine(r->topo, id)].name));
+	size_t len = strlen(text_escape(machine, sizeof machine, r->topo->machine[row_machine(r, id)].name));
 	return len >= n && strncasecmp(machine + len - n, text, n) == 0;
 }
 

@@ -20,6 +20,8 @@ enum row_kind {
 	ROW_GROUP,    /* the threads of a machine that live on no vCPU; index: topo->machine */
 	ROW_THREAD,   /* index: topo->thread */
 	ROW_EXECUTOR, /* the thread that executes a vCPU, beneath it; index: topo->cpu, which has one */
+	ROW_REQUESTS, /* the requests of a machine; index: topo->machine */
+	ROW_REQUEST,  /* index: rows->request */
 	ROW_KINDS
 };
 
@@ -47,6 +49,11 @@ struct rows {
 	uint32_t *order;           /* threads by (machine, home, sort order) */
 	uint32_t *first;           /* of each CPU, and then of each machine's homeless: where they begin in order */
 	uint32_t *count;
+	struct row_request {
+		uint32_t node, state;  /* attributes: /Requests/<machine>/<id>, and its State */
+		uint32_t machine;      /* index */
+	} *request;                /* by machine */
+	size_t requests, requests_cap;
 	bool *open[ROW_KINDS];     /* by kind and index; NULL for threads */
 	bool hide_idle, show_executors;
 	enum row_sort sort;
@@ -77,8 +84,8 @@ struct row_id rows_most_stolen(const struct rows *r);
 
 bool row_same(struct row_id a, struct row_id b);
 int64_t row_thread(const struct topo *topo, struct row_id id);  /* index of its thread; -1 = the row is none */
-uint32_t row_machine(const struct topo *topo, struct row_id id);
-bool row_subject(const struct topo *topo, struct row_id id, struct subject *s);  /* false for a pCPU and a group */
+uint32_t row_machine(const struct rows *r, struct row_id id);
+bool row_subject(const struct topo *topo, struct row_id id, struct subject *s);  /* false for pCPU, group, request */
 bool row_is_pcpu(const struct topo *topo, struct row_id id);
 /* "vCPU0", "3525 critical_task", "Debian"; escaped. */
 const char *row_label(const struct rows *r, struct row_id id, char *buf, size_t size);

@@ -96,6 +96,14 @@ static void plain_sentence(struct app *app, char *buf, size_t size)
 		snprintf(buf, size, "%s", title);
 		return;
 	}
+	if (row.kind == ROW_REQUEST) {
+		char state[64] = "not there";
+		if (iv.value != HISTORY_NULL)
+			text_escape(state, sizeof state, history_state_name(app->h, attr, (unsigned)iv.value));
+		snprintf(buf, size, "%s %s %s for %s", title, ruler_time(when, &app->axis, iv.start, app->view.step), state,
+		         time_duration(d, iv.end - iv.start + 1));
+		return;
+	}
 	unsigned code = iv.value >= 0 && iv.value < HISTORY_STATES - 1 ? app->owner[row.index].code[iv.value]
 	                                                               : HISTORY_STATES - 1;
 	char owner[128];
@@ -213,7 +221,7 @@ void status_draw(struct app *app, struct screen *s, int y)
 		screen_printf(s, end, y, s->w, dim, "cell: %s", c->shares);
 	}
 	char band[TIME_TEXT + 16] = "", d[TIME_TEXT];
-	int64_t ns = app->rows.len ? app_clock_band(app, row_machine(&app->topo, app->view.row)) : -1;
+	int64_t ns = app->rows.len ? app_clock_band(app, row_machine(&app->rows, app->view.row)) : -1;
 	if (ns >= 0)
 		snprintf(band, sizeof band, "clock +-%s", time_duration(d, ns));
 	if (band[0] && used + 3 + (int)strlen(band) < end - 2)
