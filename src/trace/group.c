@@ -65,7 +65,7 @@ static size_t good_packets(struct group *g, size_t dir, const struct stream_file
 	char why[256];
 	size_t end = f->packets;
 	if (f->damaged)
-		notes_add(&g->notes, "%s/%s: %zu damaged packets are left out", f->dir, f->name, f->damaged);
+		notes_add(&g->notes, "%s/%s: left out for damage: %zu of its packets", f->dir, f->name, f->damaged);
 	if (!end)
 		return 0;  /* no stream: some other file beside the metadata */
 	if (readable(g, dir, f, end, temporary, why))

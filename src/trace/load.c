@@ -396,13 +396,13 @@ static void note_machine(struct notes *notes, const struct trace *t, const struc
 		notes_add(notes, "%s: the tracer lost %llu of %llu events; record with larger buffers", t->machine,
 		          (unsigned long long)info->lost, (unsigned long long)(info->lost + info->events));
 	if (sum->lost_packets)
-		notes_add(notes, "%s: %llu packets of the trace are missing", t->machine,
+		notes_add(notes, "%s: packets missing from the trace: %llu", t->machine,
 		          (unsigned long long)sum->lost_packets);
 	if (sum->clamped)
-		notes_add(notes, "%s: the clock went backwards before %llu events; their times were raised", t->machine,
+		notes_add(notes, "%s: the clock went backwards; events whose time was raised: %llu", t->machine,
 		          (unsigned long long)sum->clamped);
 	if (sum->untimed)
-		notes_add(notes, "%s: %llu events without a usable time were left out", t->machine,
+		notes_add(notes, "%s: events left out because they have no usable time: %llu", t->machine,
 		          (unsigned long long)sum->untimed);
 	if (t->names.full)
 		notes_add(notes, "%s: too many different names; some are left out", t->machine);
