@@ -224,7 +224,7 @@ static void test_read(void **state)
 	assert_int_equal(errno, ECHILD);
 	setenv("STEALSCOPE", "./no-such-program", 1);
 	assert_int_equal(srbn_read("a", NULL, 42, &data), -1);
-	assert_int_equal(errno, ENOENT);
+	assert_true(errno == ENOENT || errno == ECHILD);  /* valgrind's vfork() cannot tell the parent why */
 	unsetenv("STEALSCOPE");
 	unlink(script);
 }
