@@ -583,6 +583,31 @@ static void check_matrix(const struct world *w)
 	steal_release(&s);
 }
 
+/* Reading many intervals at once gives what reading them one by one gives, also by turns. */
+static void check_read(const struct world *w)
+{
+	struct error err = ERROR_INIT;
+	struct history_cursor one, many;
+	struct interval iv, read[8];
+	uint32_t attr = w->topo.thread[rnd(w->topo.threads)].status;
+	int64_t from = (int64_t)rnd(SPAN + 4) - 2, to = from + rnd(SPAN);
+	int n, i = 0, r;
+	assert_int_equal(history_range(&one, w->h, attr, from, to, &err), 0);
+	assert_int_equal(history_range(&many, w->h, attr, from, to, &err), 0);
+	do {
+		n = rnd(3) ? history_range_read(&many, read, 1 + rnd(8), &err) : history_range_next(&many, read, &err);
+		assert_true(n >= 0);
+		for (i = 0; i < n; i++) {
+			assert_int_equal(history_range_next(&one, &iv, &err), 1);
+			assert_int_equal(iv.start, read[i].start);
+			assert_int_equal(iv.end, read[i].end);
+			assert_int_equal(iv.value, read[i].value);
+		}
+	} while (n > 0);
+	r = history_range_next(&one, &iv, &err);
+	assert_int_equal(r, 0);
+}
+
 /* Nothing may fail or crash on nonsense; the texts are checked elsewhere. */
 static void check_words(const struct world *w)
 {
@@ -620,6 +645,8 @@ static void brute_force(void **state)
 				check_gaps(&w, &(struct subject){ SUBJECT_CPU, i });
 		check_matrix(&w);
 		check_words(&w);
+		for (int i = 0; i < 20; i++)
+			check_read(&w);
 		world_release(&w);
 	}
 }

@@ -25,6 +25,8 @@ int gap_each_row(const struct topo *topo, const struct subject *s, int (*fn)(voi
 /* Walks the gaps of a row within [from, to], cut to it, joined when adjacent. */
 struct gap_walk {
 	struct history_cursor cursor;
+	struct interval read[32];
+	int at, n;
 	uint64_t mask;
 	int64_t from, to;
 	struct interval ahead;  /* read but not yet given; start > end: none */

@@ -193,6 +193,7 @@ int gap_walk_start(struct gap_walk *w, const struct topo *topo, const struct sub
 	w->to = to > history_end(topo->h) ? history_end(topo->h) : to;
 	w->ahead = (struct interval){ 1, 0, 0 };
 	w->done = false;
+	w->at = w->n = 0;
 	if (row_time(topo, row, w->from, w->to, &ns, err) < 0)
 		return -1;
 	if (ns == 0)
@@ -207,15 +208,22 @@ int gap_walk_part(struct gap_walk *w, struct interval *iv, struct error *err)
 		w->ahead = (struct interval){ 1, 0, 0 };
 		return 1;
 	}
-	int r = w->done ? 0 : 1;
-	while (r > 0 && (r = history_range_next(&w->cursor, iv, err)) > 0)
-		if (in_mask(iv->value, w->mask)) {
+	while (!w->done) {
+		for (; w->at < w->n; w->at++) {
+			if (!in_mask(w->read[w->at].value, w->mask))
+				continue;
+			*iv = w->read[w->at++];
 			iv->start = iv->start < w->from ? w->from : iv->start;
 			iv->end = iv->end > w->to ? w->to : iv->end;
 			return 1;
 		}
-	w->done = r == 0;
-	return r;
+		w->at = 0;
+		w->n = history_range_read(&w->cursor, w->read, sizeof w->read / sizeof *w->read, err);
+		if (w->n < 0)
+			return -1;
+		w->done = w->n == 0;
+	}
+	return 0;
 }
 
 int gap_walk_next(struct gap_walk *w, struct gap *out, struct error *err)

@@ -61,7 +61,7 @@ static int busiest(struct search *s, uint32_t vcpu, int64_t start, int64_t end, 
 	for (int64_t t = start; t <= end;) {
 		int64_t value;
 		s->r.until = end;
-		if (track_at(&s->r, &resolver_cpu(&s->r, vcpu)->current, t, &value) < 0)
+		if (track_at(&s->r, &resolver_cpu(&s->r, vcpu)->running, t, &value) < 0)
 			return -1;
 		traced = traced || value != HISTORY_NULL;
 		size_t i = 0;

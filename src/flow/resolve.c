@@ -82,12 +82,10 @@ static int host_of(struct resolver *r, uint32_t v, int64_t t, struct who **out)
 /* The thread with TID `tid` > 0 that CPU c has as its current one. */
 static struct who *current_of(struct resolver *r, uint32_t c, int64_t tid)
 {
-	struct cpu_tracks *k = resolver_cpu(r, c);
-	if (k->current_tid != tid) {
-		k->current_who = resolver_who(r, r->topo->cpu[c].machine, (int32_t)tid);
-		k->current_tid = tid;
-	}
-	return k->current_who;
+	struct who **kept = &resolver_cpu(r, c)->current[tid % CURRENT_KEPT];
+	if (!*kept || (*kept)->tid != tid)
+		*kept = resolver_who(r, r->topo->cpu[c].machine, (int32_t)tid);
+	return *kept;
 }
 
 /* The vCPU that a thread executes at t, or -1. */
@@ -159,7 +157,7 @@ static int stand_in(struct resolver *r, struct who *w, int64_t t, struct piece *
 	uint32_t guest = r->topo->cpu[v].machine;
 	struct cpu_tracks *c = resolver_cpu(r, (uint32_t)v);
 	int64_t tid = HISTORY_NULL;
-	if (!r->shallow && track_at(r, &c->current, t, &tid) < 0)
+	if (!r->shallow && track_at(r, &c->running, t, &tid) < 0)
 		return -1;
 	if (tid >= 0 && tid <= INT32_MAX)
 		return stand_in(r, current_of(r, (uint32_t)v, tid), t, out, depth + 1);
@@ -177,7 +175,7 @@ static int pcpu_at(struct resolver *r, uint32_t c, int64_t t, const struct who *
 	int irq = handler(r, c, t, out);
 	if (irq != 0)
 		return irq < 0 ? -1 : 0;
-	if (track_at(r, &resolver_cpu(r, c)->current, t, &tid) < 0)
+	if (track_at(r, &resolver_cpu(r, c)->running, t, &tid) < 0)
 		return -1;
 	set(out, tid == 0 ? FLOW_IDLE_CPU : FLOW_UNKNOWN);
 	out->pcpu = (int16_t)cpu->number;
@@ -308,7 +306,7 @@ static int guest_at(struct resolver *r, uint32_t v, int64_t t, const struct who 
 	if (irq < 0)
 		return -1;
 	if (!irq) {
-		if (track_at(r, &resolver_cpu(r, v)->current, t, &tid) < 0)
+		if (track_at(r, &resolver_cpu(r, v)->running, t, &tid) < 0)
 			return -1;
 		set(out, tid == 0 ? FLOW_IDLE_CPU : FLOW_UNKNOWN);
 		struct who *w = tid <= 0 || tid > INT32_MAX ? NULL : current_of(r, v, tid);
@@ -345,7 +343,7 @@ static int cpu_at(struct resolver *r, uint32_t c, int64_t t, const struct who *w
 	case VCPU_RUNNING:
 		return guest_at(r, c, t, waiting, out, depth);
 	case VCPU_VMM:
-		if (track_at(r, &k->current, t, &tid) < 0)
+		if (track_at(r, &k->running, t, &tid) < 0)
 			return -1;
 		return hypervisor(r, c, tid, t, out, depth);
 	case VCPU_PREEMPTED:

@@ -14,18 +14,23 @@
 
 struct track {
 	struct history_cursor cursor;
-	struct interval iv;  /* the one last read; start > end before the first */
+	struct interval iv;  /* the one that holds the moment last asked for; start > end before the first */
+	struct interval *ahead;  /* read behind it: ahead[at .. n - 1] of room for `room` */
+	unsigned at, n, room;
 	uint32_t attr;
 };
 
+#define CURRENT_KEPT 16
+
 struct cpu_tracks {
-	struct track status, current, interrupt, host_thread, pcpu;
+	struct track status, running, interrupt, host_thread, pcpu;
 	uint32_t name;       /* "vCPU0" or "CPU0", id in resolver->names */
-	/* What the last answers were, since they seldom change: a machine's CPU by number, a thread by TID. */
+	/* The last answers, since they seldom change: the CPU below by number, threads by TID. */
 	int64_t below_number;
 	int below;
-	int64_t current_tid, host_tid;
-	struct who *current_who, *host_who;
+	int64_t host_tid;
+	struct who *host_who;
+	struct who *current[CURRENT_KEPT];  /* threads that it had, by TID modulo */
 };
 
 /* A TID of a machine; host threads that belong to a container stand for the container's thread. */

@@ -19,7 +19,7 @@ struct matrix {
 	size_t cell_cap;
 	struct map cell_by_key;     /* hash of victim and thief, probed upwards -> index into cell */
 	struct steal_party victim;
-	size_t last;                /* the cell added to last */
+	uint32_t recent[64];        /* cells added to of late, by hash: index + 1 */
 	struct resolver r;
 	struct error *err;
 };
@@ -45,9 +45,11 @@ static bool cell_is(const struct matrix *m, size_t i, const struct steal_party *
 static struct steal_cell *cell_of(struct matrix *m, const struct steal_party *thief)
 {
 	struct steal *out = m->out;
-	if (m->last < out->cells && cell_is(m, m->last, thief))
-		return &out->cell[m->last];
-	for (uint64_t hash = party_hash(party_hash(0, &m->victim), thief);; hash++) {
+	uint64_t hash = party_hash(party_hash(0, &m->victim), thief);
+	uint32_t *recent = &m->recent[hash % (sizeof m->recent / sizeof *m->recent)];
+	if (*recent && cell_is(m, *recent - 1, thief))
+		return &out->cell[*recent - 1];
+	for (;; hash++) {
 		bool is_new;
 		uint64_t *at = map_put(&m->cell_by_key, hash, &is_new);
 		if (is_new) {
@@ -55,9 +57,10 @@ static struct steal_cell *cell_of(struct matrix *m, const struct steal_party *th
 			*ARRAY_PUSH(out->cell, out->cells, m->cell_cap) = (struct steal_cell){ .victim = m->victim,
 				.thief = *thief };
 		}
-		m->last = (size_t)*at;
-		if (cell_is(m, m->last, thief))
-			return &out->cell[m->last];
+		if (cell_is(m, (size_t)*at, thief)) {
+			*recent = (uint32_t)*at + 1;
+			return &out->cell[*at];
+		}
 	}
 }
 
@@ -207,7 +210,7 @@ static int do_part(void *arg, size_t i)
 		return done < 0 ? -1 : !done;
 	}
 	p->out[i] = (struct steal){ .start = start, .end = end };
-	*m = (struct matrix){ .topo = p->topo, .by = p->by, .out = &p->out[i], .last = SIZE_MAX, .err = &p->err[i] };
+	*m = (struct matrix){ .topo = p->topo, .by = p->by, .out = &p->out[i], .err = &p->err[i] };
 	resolver_init(&m->r, p->topo, start, end, &p->err[i]);
 	m->r.shallow = p->by == STEAL_BY_MACHINE;
 	int status = p->only ? add_only(m, p->only) : 0;
@@ -290,7 +293,7 @@ int steal_matrix(const struct topo *topo, enum steal_by by, const struct subject
 	if (status == 0 && p->n) {
 		struct matrix *all = &p->m[0];
 		if (p->sweep) {
-			*all = (struct matrix){ .topo = topo, .by = by, .out = &p->out[0], .last = SIZE_MAX, .err = err };
+			*all = (struct matrix){ .topo = topo, .by = by, .out = &p->out[0], .err = err };
 			resolver_init(&all->r, topo, p->from, p->to, err);
 			cells_of_sweeps(p);
 		} else {

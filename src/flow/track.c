@@ -6,7 +6,9 @@
 
 #include "base/mem.h"
 
-#define STEPS_BEFORE_SEEK 64    /* about what a seek costs in decoded intervals */
+#define STEPS_BEFORE_SEEK 192   /* about what a seek costs in decoded intervals */
+#define AHEAD_FIRST 4           /* intervals read at once: few of what seldom changes, */
+#define AHEAD_MOST 128          /* more and more of what changes often */
 #define THREADS_KEPT 16384
 #define NOT_A_TID (UINT64_C(1) << 63)
 
@@ -22,21 +24,35 @@ void resolver_init(struct resolver *r, const struct topo *topo, int64_t t0, int6
 static void forget_threads(struct resolver *r)
 {
 	for (size_t i = 0; i < r->whos; i++) {
+		for (int k = 0; r->who[i]->own && k < OWN_TRACKS; k++)
+			free(r->who[i]->own[k].ahead);
 		free(r->who[i]->own);
+		free(r->who[i]->name.ahead);
 		free(r->who[i]);
 	}
 	r->whos = 0;
 	map_release(&r->who_by_tid);
 	for (uint32_t i = 0; i < r->topo->cpus; i++)
-		if (r->cpu[i])
-			r->cpu[i]->current_tid = r->cpu[i]->host_tid = HISTORY_NULL;
+		if (r->cpu[i]) {
+			r->cpu[i]->host_tid = HISTORY_NULL;
+			memset(r->cpu[i]->current, 0, sizeof r->cpu[i]->current);
+		}
 }
 
 void resolver_release(struct resolver *r)
 {
 	forget_threads(r);
-	for (uint32_t i = 0; i < r->topo->cpus; i++)
-		free(r->cpu[i]);
+	for (uint32_t i = 0; i < r->topo->cpus; i++) {
+		struct cpu_tracks *c = r->cpu[i];
+		if (!c)
+			continue;
+		free(c->status.ahead);
+		free(c->running.ahead);
+		free(c->interrupt.ahead);
+		free(c->host_thread.ahead);
+		free(c->pcpu.ahead);
+		free(c);
+	}
 	free(r->cpu);
 	free(r->who);
 	strtab_release(&r->names);
@@ -52,9 +68,28 @@ static void track_init(struct track *k, uint32_t attr)
 	                             : (struct interval){ INT64_MAX, INT64_MIN, HISTORY_NULL };
 }
 
+/* The next interval of the cursor into k->iv: 1, 0 = end, -1. */
+static int track_next(struct resolver *r, struct track *k)
+{
+	if (k->at == k->n) {
+		if (k->n == k->room && k->room < AHEAD_MOST) {
+			k->room = k->room ? 2 * k->room : AHEAD_FIRST;
+			k->ahead = mem_resize(k->ahead, k->room, sizeof *k->ahead);
+		}
+		int n = history_range_read(&k->cursor, k->ahead, k->room, r->err);
+		k->at = 0;
+		k->n = n < 0 ? 0 : (unsigned)n;
+		if (n <= 0)
+			return n;
+	}
+	k->iv = k->ahead[k->at++];
+	return 1;
+}
+
 static int track_seek(struct resolver *r, struct track *k, int64_t t)
 {
 	const struct history *h = r->topo->h;
+	k->at = k->n = 0;
 	if (t < history_begin(h) || t > history_end(h)) {
 		k->iv = t < history_begin(h) ? (struct interval){ INT64_MIN, history_begin(h) - 1, HISTORY_NULL }
 		                             : (struct interval){ history_end(h) + 1, INT64_MAX, HISTORY_NULL };
@@ -62,7 +97,7 @@ static int track_seek(struct resolver *r, struct track *k, int64_t t)
 	}
 	if (history_range(&k->cursor, h, k->attr, t, t > r->t1 ? t : r->t1, r->err) < 0)
 		return -1;
-	int n = history_range_next(&k->cursor, &k->iv, r->err);
+	int n = track_next(r, k);
 	if (n == 0)
 		return error_set(r->err, STATUS_INPUT, "index the traces again", "%s: attribute %u has no value at %lld",
 		                 history_file(h), (unsigned)k->attr, (long long)t);
@@ -73,7 +108,7 @@ int track_move(struct resolver *r, struct track *k, int64_t t)
 {
 	bool usable = k->iv.start <= k->iv.end && t > k->iv.end && k->iv.end >= history_begin(r->topo->h);
 	for (int i = 0; usable && i < STEPS_BEFORE_SEEK; i++) {
-		int n = history_range_next(&k->cursor, &k->iv, r->err);
+		int n = track_next(r, k);
 		if (n < 0)
 			return -1;
 		if (n == 0)
@@ -88,10 +123,10 @@ struct cpu_tracks *resolver_cpu_new(struct resolver *r, uint32_t cpu)
 {
 	const struct topo_cpu *is = &r->topo->cpu[cpu];
 	struct cpu_tracks *c = r->cpu[cpu] = mem_new(1, sizeof *c);
-	c->below_number = c->current_tid = c->host_tid = HISTORY_NULL;
+	c->below_number = c->host_tid = HISTORY_NULL;
 	c->below = -1;
 	track_init(&c->status, is->status);
-	track_init(&c->current, is->current);
+	track_init(&c->running, is->current);
 	track_init(&c->interrupt, is->interrupt);
 	track_init(&c->host_thread, is->host_thread);
 	track_init(&c->pcpu, is->pcpu);

@@ -127,6 +127,9 @@ struct history_cursor {
 int history_range(struct history_cursor *c, const struct history *h, uint32_t attr, int64_t t0, int64_t t1,
                   struct error *err);
 int history_range_next(struct history_cursor *c, struct interval *iv, struct error *err);  /* 1, 0 = end, -1 */
+/* The same, up to max intervals at once, which costs far less for each: how many, 0 = end, -1.  May be fewer than
+ * max before the end; both may be called by turns. */
+int history_range_read(struct history_cursor *c, struct interval *iv, unsigned max, struct error *err);
 
 /* Exact ns that a HISTORY_STATE attribute spends in each state within [t0, t1]: sums[state], null in
  * sums[HISTORY_STATES - 1]; they add up to t1 - t0 + 1 when the window is inside the span (it is cut to it).

@@ -183,3 +183,61 @@ int history_range_next(struct history_cursor *c, struct interval *iv, struct err
 		c->state[CURSOR_DONE] = 1;
 	return result;
 }
+
+/* The intervals from place i of a chunk on, up to max; how many. */
+static int decode_part(const struct attr *a, uint32_t k, const struct chunk *chunk, unsigned i, int64_t start,
+                       struct interval *iv, unsigned max, struct error *err)
+{
+	uint64_t less[CHUNK_MAX], code[CHUNK_MAX];
+	unsigned end = max < chunk->n - i ? i + max : chunk->n, exception = 0;
+	while (exception < chunk->duration.exceptions && chunk->duration.place[exception] < i)
+		exception++;
+	column_part(&chunk->duration, less, i, end < chunk->n ? end : chunk->n - 1, &exception);
+	exception = 0;
+	while (exception < chunk->code.exceptions && chunk->code.place[exception] < i)
+		exception++;
+	column_part(&chunk->code, code, i, end, &exception);
+	for (unsigned at = i; at < end; at++, iv++) {
+		iv->start = start;
+		iv->end = chunk->end;
+		if (at + 1 < chunk->n) {
+			if (less[at - i] >= (uint64_t)chunk->end - (uint64_t)start)
+				return attr_damaged(a, k, "the intervals of a chunk are longer than the chunk", err);
+			iv->end = (int64_t)((uint64_t)start + less[at - i]);
+		}
+		if (!chunk_decode(chunk, code[at - i], &iv->value))
+			return attr_damaged(a, k, "a value is out of range", err);
+		start = (int64_t)((uint64_t)iv->end + 1);
+	}
+	return (int)(end - i);
+}
+
+int history_range_read(struct history_cursor *c, struct interval *iv, unsigned max, struct error *err)
+{
+	struct attr a;
+	struct chunk chunk;
+	if (c->state[CURSOR_DONE] || max == 0)
+		return 0;
+	if (c->state[CURSOR_CHUNK] == UINT32_MAX)
+		return history_range_next(c, iv, err);
+	uint32_t k = (uint32_t)c->state[CURSOR_CHUNK];
+	unsigned i = (unsigned)c->state[CURSOR_PLACE];
+	int n = -1;
+	if (attr_open(&a, c->h, c->attr, err) == 0 && attr_chunk(&a, k, &chunk, err) == 0)
+		n = decode_part(&a, k, &chunk, i, (int64_t)c->state[CURSOR_START], iv, max, err);
+	if (n < 0) {
+		c->state[CURSOR_DONE] = 1;
+		return -1;
+	}
+	bool more = i + (unsigned)n < chunk.n;
+	c->state[CURSOR_CHUNK] = more ? k : k + 1;
+	c->state[CURSOR_PLACE] = more ? i + (unsigned)n : 0;
+	c->state[CURSOR_START] = (uint64_t)iv[n - 1].end + 1;
+	c->state[CURSOR_DONE] = !more && k + 1 == a.chunks;
+	for (int m = 0; m < n; m++)
+		if (iv[m].end >= c->t1) {
+			c->state[CURSOR_DONE] = 1;
+			return m + 1;
+		}
+	return n;
+}
