@@ -57,7 +57,8 @@ int64_t sim_guest_time(const struct sim_vm *vm, int64_t host)
 	if (vm->pause_at != 0 && host > vm->pause_at)
 		host = host < vm->pause_at + vm->pause_ns ? vm->pause_at : host - vm->pause_ns;
 	int64_t since = host - vm->clock.host0;
-	return vm->clock.guest0 + since + (int64_t)floor((double)since * (1 / (1 + vm->clock.ppm / 1e6) - 1));
+	double wander = vm->wander_s > 0 ? vm->wander_ns * sin(2 * acos(-1) * (double)since / 1e9 / vm->wander_s) : 0;
+	return vm->clock.guest0 + since + (int64_t)floor((double)since * (1 / (1 + vm->clock.ppm / 1e6) - 1) + wander);
 }
 
 int64_t sim_host_time(const struct sim_vm *vm, int64_t guest)

@@ -20,6 +20,7 @@ struct sim_vm {
 	int64_t from, to;        /* host ns: when the guest's trace runs */
 	struct sim_clock clock;
 	int64_t pause_at, pause_ns; /* at host time pause_at the guest and its clock stand still for pause_ns; 0 = never */
+	double wander_ns, wander_s; /* the guest's clock swings by so much about its line, in so many seconds; 0 = not */
 	double beacon_hz;        /* synchronization events, 0 = none */
 };
 

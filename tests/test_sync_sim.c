@@ -374,6 +374,29 @@ static void test_many_pairs(void **state)
 	end(&s);
 }
 
+/* A clock that swings about its line by more than the events leave open: the band says so. */
+static void test_wander(void **state)
+{
+	(void)state;
+	struct setup s = { 0 };
+	sim_begin(&s.sim, 12, EPOCH, EPOCH + 40 * SECOND);
+	s.vm[0] = (struct sim_vm){ .pid = 1000, .process = "qemu:Guest", .vcpus = 1, .named = true, .busy = 0.5,
+		.chatter = 0.5, .gap_ns = 9000, .latency_ns = 4000, .from = EPOCH + SECOND, .to = EPOCH + 39 * SECOND,
+		.clock = { EPOCH + SECOND, EPOCH - 77 * SECOND, 20 }, .wander_ns = 2500, .wander_s = 20 };
+	sim_run_vm(&s.sim, &s.vm[0], &s.guest[0]);
+	finish_beacon(&s);
+	run(&s, SYNC_CONTAINMENT);
+	const struct sync_vm *vm = vm_named(&s, "Guest");
+	assert_int_equal(vm->method, SYNC_CONTAINMENT);
+	for (int64_t host = s.vm[0].from; host < s.vm[0].to; host += SECOND / 10) {
+		int64_t low, high;
+		assert_true(clock_map_bounds(&vm->clock, sim_guest_time(&s.vm[0], host), &low, &high));
+		assert_true(low - 2 <= host && host <= high + 2);
+		assert_true(high - low < 40000);
+	}
+	end(&s);
+}
+
 /* The clock that somebody gave, and none: never more than what was asked for. */
 static void test_offset(void **state)
 {
@@ -454,7 +477,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_containment_cases), cmocka_unit_test(test_strangers), cmocka_unit_test(test_three_vms),
-		cmocka_unit_test(test_outliers), cmocka_unit_test(test_odd_keys), cmocka_unit_test(test_pause), cmocka_unit_test(test_many_pairs),
+		cmocka_unit_test(test_outliers), cmocka_unit_test(test_odd_keys), cmocka_unit_test(test_pause), cmocka_unit_test(test_many_pairs), cmocka_unit_test(test_wander),
 		cmocka_unit_test(test_offset), cmocka_unit_test(test_absurd), cmocka_unit_test(test_roles),
 	};
 	return cmocka_run_group_tests_name("sync sim", tests, NULL, NULL);

@@ -163,6 +163,81 @@ void fit_pairs(struct pair_list *l, int64_t ref, struct clock_map *map)
 	free(part);
 }
 
+/* ---- clocks that wander */
+
+#define LOCAL_PARTS 32
+
+/* How far from the piece's line the pairs of each part of its time let the clock be. */
+struct local { int64_t low[LOCAL_PARTS], high[LOCAL_PARTS]; };
+
+static void find_local(const struct pair_list *l, size_t from, size_t to, const struct clock_line *line, struct local *o)
+{
+	int64_t begin = l->pair[from].x, span = l->pair[to - 1].x - begin + 1;
+	for (int k = 0; k < LOCAL_PARTS; k++) {
+		o->low[k] = INT64_MIN;
+		o->high[k] = INT64_MAX;
+	}
+	for (size_t i = from; i < to; i++) {
+		const struct pair *p = &l->pair[i];
+		int k = (int)((double)(p->x - begin) / (double)span * LOCAL_PARTS);
+		int64_t off = p->y - clock_line_at(line, p->x);
+		if (p->rejected || k < 0 || k >= LOCAL_PARTS)
+			continue;
+		if (p->side == HULL_UPPER && off < o->high[k])
+			o->high[k] = off;
+		if (p->side == HULL_LOWER && off > o->low[k])
+			o->low[k] = off;
+	}
+}
+
+static void parallel(struct clock_edge *e, const struct clock_line *line, int64_t off)
+{
+	free(e->point);
+	e->left = e->right = *line;
+	e->left.ref_host += off;
+	e->right.ref_host += off;
+	e->point = mem_new(1, sizeof *e->point);
+	e->point[0] = (struct clock_point){ line->ref_guest, line->ref_host + off };
+	e->points = 1;
+}
+
+static void widen_piece(const struct pair_list *l, size_t from, size_t to, struct clock_piece *p)
+{
+	struct local local;
+	struct clock_map one = { p, 1 };
+	int64_t width[LOCAL_PARTS], low = 0, high = 0;
+	size_t n = 0;
+	int64_t band = clock_map_band(&one, l->pair[from].x + (l->pair[to - 1].x - l->pair[from].x) / 2);
+	find_local(l, from, to, &p->line, &local);
+	for (int k = 0; k < LOCAL_PARTS; k++) {
+		if (local.low[k] == INT64_MIN || local.high[k] == INT64_MAX)
+			continue;
+		width[n++] = local.high[k] - local.low[k];
+		low = local.low[k] < low ? local.low[k] : low;
+		high = local.high[k] > high ? local.high[k] : high;
+	}
+	if (n < LOCAL_PARTS / 2 || band < 0)
+		return;
+	qsort(width, n, sizeof *width, by_value);
+	if (width[n / 2] <= 2 * band)
+		return;
+	parallel(&p->low, &p->line, low);
+	parallel(&p->high, &p->line, high);
+}
+
+void fit_widen(const struct pair_list *l, struct clock_map *map)
+{
+	size_t from = 0;
+	for (size_t i = 0; i < map->pieces; i++) {
+		size_t to = from;
+		while (to < l->len && (i + 1 == map->pieces || l->pair[to].x < map->piece[i + 1].from))
+			to++;
+		if (to - from >= 8 * LOCAL_PARTS)
+			widen_piece(l, from, to, &map->piece[i]);
+		from = to;
+	}
+}
+
 /* ---- thinning */
 
 static bool is_vertex(const struct hull *h, const struct pair *p)

@@ -17,6 +17,11 @@
 /* Fills *map, referred to guest time ref; sets `rejected` of the pairs that were left out.  No pairs: no pieces. */
 void fit_pairs(struct pair_list *l, int64_t ref, struct clock_map *map);
 
+/* Clocks wander.  Where the corridor of a piece is much narrower than what the pairs of a short time allow, the clock
+ * is not a line and the corridor is too good to be true: the piece gets the widest that any of its 32 parts in time
+ * allows, about its line. */
+void fit_widen(const struct pair_list *l, struct clock_map *map);
+
 /* Of each block of pairs from index `from` on, leaves those that can be vertices of a hull, and those that contradict
  * them; a block may lose gross outliers, which *rejected counts (may be NULL). */
 void pairs_thin(struct pair_list *l, size_t from, size_t block);

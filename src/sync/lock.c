@@ -145,7 +145,9 @@ void lock_clock(const struct host_view *host, const struct vm_view *vm, const st
 		fit_pairs(&r.pairs, act->begin, &next);
 		for (size_t i = 0; i < r.pairs.len; i++)
 			out->used += !r.pairs.pair[i].rejected;
-		bool same = same_clock(clock, &next);
+		bool same = same_clock(clock, &next) || round + 1 == ROUNDS;
+		if (same)
+			fit_widen(&r.pairs, &next);
 		pairs_release(&r.pairs);
 		if (next.pieces == 0) {
 			clock_map_release(&next);

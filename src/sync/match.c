@@ -114,6 +114,7 @@ int match_events(const struct host_view *host, const struct vm_view *vm, const s
 		m->used += !pairs->pair[i].rejected;
 	if (vm != NULL)
 		vm_number_by_pairs(&m->view, pairs);
+	fit_widen(pairs, &m->clock);
 	m->band_events = band_of(&m->clock, guest);
 	free(mine);
 	return match_prove(host, guest, m, err);
