@@ -1,9 +1,9 @@
 /* Writes one machine's trace as CTF 1.8: a folder with `metadata` (text) and one stream file per CPU, laid out like
  * LTTng's: packets with magic, uuid, begin, end, sizes, sequence number, discarded-events counter and CPU number.
  *
- * Every field is byte aligned and little endian.  A packet is closed when the next record may not fit.  Records are lost
- * as LTTng loses them: they belong behind the last record of a full packet, whose end and whose counter are those of
- * the moment at which the next packet begins.  Memory: one packet per CPU. */
+ * Every field is byte aligned and little endian.  A packet is closed when the next record may not fit.  Records are
+ * lost as LTTng loses them: they belong behind the last record of a full packet, whose end and whose counter are
+ * those of the moment at which the next packet begins.  Memory: one packet per CPU. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -252,7 +252,8 @@ static int metadata(const struct ctf *t, const struct machine *m, struct error *
 	        "\toffset = %" PRId64 ";\n};\n\n", clock_uuid, m->boot_guest);
 	fputs(layout, f);
 	for (int i = 0; i < REC_COUNT; i++) {
-		fprintf(f, "event {\n\tname = \"%s\";\n\tid = %d;\n\tstream_id = 0;\n\tfields := struct {\n", record_class[i].name, i);
+		fprintf(f, "event {\n\tname = \"%s\";\n\tid = %d;\n\tstream_id = 0;\n\tfields := struct {\n",
+		        record_class[i].name, i);
 		for (const struct record_field *field = record_class[i].field; field->type != FIELD_END; field++)
 			field_text(f, field);
 		fputs("\t};\n};\n\n", f);

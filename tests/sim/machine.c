@@ -46,7 +46,8 @@ void thread_free(struct thread *t)
 }
 
 /* A thread that exists before tracing begins, asleep until `start` (host ns; NOTHING = for ever). */
-struct thread *thread_add(struct machine *m, const char *name, const struct step *prog, int64_t start, uint64_t affinity)
+struct thread *thread_add(struct machine *m, const char *name, const struct step *prog, int64_t start,
+                          uint64_t affinity)
 {
 	struct thread *t = thread_new(m, strtab_put(&m->sim->names, name), prog, 0, 1);
 

@@ -9,7 +9,8 @@
 #include "base/timefmt.h"
 #include "simulate.h"
 
-enum { O_SEED = 256, O_DURATION, O_EVENTS, O_PCPUS, O_BEACON, O_HOGS, O_BURST, O_OFFSET, O_DRIFT, O_PERFECT, O_LOST, O_DUP,
+enum { O_SEED = 256, O_DURATION, O_EVENTS, O_PCPUS, O_BEACON, O_HOGS, O_BURST, O_OFFSET, O_DRIFT, O_PERFECT, O_LOST,
+       O_DUP,
        O_BOGUS, O_JITTER, O_STEP, O_STEP_AT, O_PACKET, O_NO_KVM, O_NO_TRUTH, O_PLAIN, O_BAD_ID, O_MISSING,
        O_LATE, O_CONTAINERS };
 
@@ -224,7 +225,8 @@ static int parse(int argc, char **argv, struct options *o)
 
 int main(int argc, char **argv)
 {
-	struct options o = { .seed = 1, .number = 8, .beacon_hz = 20, .hogs = 1, .burst = 3, .packet = 65536, .step_at = 500000 };
+	struct options o = { .seed = 1, .number = 8, .beacon_hz = 20, .hogs = 1, .burst = 3, .packet = 65536,
+	                     .step_at = 500000 };
 	struct error err = ERROR_INIT;
 	struct result r;
 	char text[TIME_TEXT];

@@ -1,5 +1,5 @@
-/* The trace records: names and fields as LTTng 2.13's kernel tracer writes them, in one table from which both the metadata
- * and the binary form are made. */
+/* The trace records: names and fields as LTTng 2.13's kernel tracer writes them, in one table from which both the
+ * metadata and the binary form are made. */
 #include "sim.h"
 
 #define WAKE_FIELDS { { FIELD_COMM, "comm" }, { FIELD_I32, "tid" }, { FIELD_I32, "prio" }, { FIELD_I32, "target_cpu" } }
@@ -19,7 +19,8 @@ const struct record_class record_class[REC_COUNT] = {
 		{ FIELD_U32, "parent_ns_inum" }, { FIELD_COMM, "child_comm" }, { FIELD_I32, "child_tid" },
 		{ FIELD_VTIDS, "vtids" }, { FIELD_I32, "child_pid" }, { FIELD_U32, "child_ns_inum" } } },
 	[REC_QUIT] = { "sched_process_exit", { { FIELD_COMM, "comm" }, { FIELD_I32, "tid" }, { FIELD_I32, "prio" } } },
-	[REC_EXEC] = { "sched_process_exec", { { FIELD_STRING, "filename" }, { FIELD_I32, "tid" }, { FIELD_I32, "old_tid" } } },
+	[REC_EXEC] = { "sched_process_exec", {
+		{ FIELD_STRING, "filename" }, { FIELD_I32, "tid" }, { FIELD_I32, "old_tid" } } },
 	[REC_IRQ_ENTRY] = { "irq_handler_entry", { { FIELD_I32, "irq" }, { FIELD_STRING, "name" } } },
 	[REC_IRQ_EXIT] = { "irq_handler_exit", { { FIELD_I32, "irq" }, { FIELD_I32, "ret" } } },
 	[REC_SOFTIRQ_ENTRY] = { "irq_softirq_entry", { { FIELD_U32, "vec" } } },

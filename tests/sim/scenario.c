@@ -50,7 +50,8 @@ static struct machine *guest_add(struct sim *s, const struct plan *p)
 	m->qemu_pid = main_thread->pid;
 	for (unsigned i = 0; i < p->vcpus; i++)
 		vcpu_thread(&m->cpu[i], host, affinity ? affinity : UINT64_MAX, p->group);
-	thread_add(m, "lttng-consumerd", workload[WL_TRACER], m->trace_from + rng_range(&s->rng, 200 * US, 3 * MS), UINT64_MAX);
+	thread_add(m, "lttng-consumerd", workload[WL_TRACER], m->trace_from + rng_range(&s->rng, 200 * US, 3 * MS),
+	           UINT64_MAX);
 	thread_add(m, "kworker/0:1", workload[WL_QEMU], s->begin + rng_range(&s->rng, 1 * MS, 90 * MS), 1);
 	for (unsigned i = 0; i < p->vcpus && s->opt.beacon_hz; i++)
 		thread_add(m, "beacon", workload[WL_BEACON], s->begin + rng_range(&s->rng, 2 * MS, 40 * MS),
@@ -58,7 +59,8 @@ static struct machine *guest_add(struct sim *s, const struct plan *p)
 	return m;
 }
 
-static struct machine *guest(struct sim *s, const char *name, unsigned vcpus, uint64_t affinity, int64_t offset, int64_t ppb)
+static struct machine *guest(struct sim *s, const char *name, unsigned vcpus, uint64_t affinity, int64_t offset,
+                             int64_t ppb)
 {
 	struct plan p = { .name = name, .vcpus = vcpus, .affinity = affinity, .offset = offset, .ppb = ppb };
 
@@ -178,7 +180,8 @@ static int requests(struct sim *s)
 static void random_threads(struct sim *s, struct machine *m)
 {
 	static const struct { const char *name; uint8_t wl; } any[] = {
-		{ "burnP6", WL_HOG }, { "cc", WL_BURST_HOG }, { "make", WL_FORKER }, { "nginx", WL_SLEEPER }, { "audio", WL_PERIODIC },
+		{ "burnP6", WL_HOG }, { "cc", WL_BURST_HOG }, { "make", WL_FORKER }, { "nginx", WL_SLEEPER },
+		{ "audio", WL_PERIODIC },
 		{ "dd", WL_DISK }, { "fio", WL_BLOCKIO }, { "perf", WL_EXITS }, { "java", WL_THREADED }, { "lazy", WL_QEMU },
 	};
 	int64_t n = rng_range(&s->rng, m->is_host ? 0 : 1, 4);

@@ -1,6 +1,6 @@
-/* The scheduler of hosts and guests: one run queue per CPU, virtual run time, time slices, wakeups that choose a CPU and
- * may preempt, idle CPUs that pull, bandwidth groups.  A guest's scheduler sees the host's clock go on while its vCPU
- * is out, as a real guest without steal-time accounting does.
+/* The scheduler of hosts and guests: one run queue per CPU, virtual run time, time slices, wakeups that choose a CPU
+ * and may preempt, idle CPUs that pull, bandwidth groups.  A guest's scheduler sees the host's clock go on while its
+ * vCPU is out, as a real guest without steal-time accounting does.
  *
  * Cost: linear in the threads queued on one CPU. */
 #include "base/mem.h"

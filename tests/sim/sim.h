@@ -244,7 +244,8 @@ struct sim {
 
 /* machine.c */
 struct machine *machine_add(struct sim *s, const char *name, unsigned cpus, bool is_host);
-struct thread *thread_add(struct machine *m, const char *name, const struct step *prog, int64_t start, uint64_t affinity);
+struct thread *thread_add(struct machine *m, const char *name, const struct step *prog, int64_t start,
+                          uint64_t affinity);
 struct thread *thread_new(struct machine *m, uint32_t name, const struct step *prog, int32_t pid, int32_t ppid);
 void thread_free(struct thread *t);
 void vcpu_thread(struct cpu *guest, struct machine *host, uint64_t affinity, struct group *group);
@@ -285,7 +286,8 @@ void kvm_entry(struct cpu *pcpu);
 void kvm_deliver(struct cpu *guest, const struct irq *q, struct cpu *from);
 
 /* workload.c */
-enum step_kind { W_RUN, W_SLEEP, W_PERIOD, W_GOTO, W_LOOP, W_FORK, W_THREAD, W_EXEC, W_QUIT, W_BEACON, W_EXIT, W_IO, W_DISK,
+enum step_kind { W_RUN, W_SLEEP, W_PERIOD, W_GOTO, W_LOOP, W_FORK, W_THREAD, W_EXEC, W_QUIT, W_BEACON, W_EXIT, W_IO,
+                 W_DISK,
                  W_SERVE, W_SUBMIT, W_DUMP, W_PAUSE };
 struct step {
 	uint8_t kind;            /* enum step_kind */
@@ -293,7 +295,8 @@ struct step {
 	int64_t lo, hi;          /* ns, or a count */
 	const char *text;        /* name */
 };
-enum workload { WL_HOG, WL_PULSE, WL_FIBONACCI, WL_FIB_SHELL, WL_CRITICAL, WL_CRITICAL_SHELL, WL_CC, WL_BURST_HOG, WL_SHORT,
+enum workload { WL_HOG, WL_PULSE, WL_FIBONACCI, WL_FIB_SHELL, WL_CRITICAL, WL_CRITICAL_SHELL, WL_CC, WL_BURST_HOG,
+                WL_SHORT,
                 WL_FORKER, WL_SLEEPER, WL_PERIODIC, WL_DISK, WL_BLOCKIO, WL_BEACON, WL_SERVER, WL_CLIENT, WL_TRACER,
                 WL_QEMU, WL_EXITS, WL_THREADED, WL_WORKER, WL_COUNT };
 extern const struct step *const workload[WL_COUNT];
@@ -304,12 +307,14 @@ void sleep_until(struct thread *t, int64_t when);
 
 /* record.c: trace records */
 enum record {
-	REC_SWITCH, REC_WAKEUP, REC_WAKING, REC_WAKEUP_NEW, REC_MIGRATE, REC_FORK, REC_QUIT, REC_EXEC, REC_IRQ_ENTRY, REC_IRQ_EXIT,
+	REC_SWITCH, REC_WAKEUP, REC_WAKING, REC_WAKEUP_NEW, REC_MIGRATE, REC_FORK, REC_QUIT, REC_EXEC,
+	REC_IRQ_ENTRY, REC_IRQ_EXIT,
 	REC_SOFTIRQ_ENTRY, REC_SOFTIRQ_EXIT, REC_TIMER_ENTRY, REC_TIMER_EXIT, REC_KVM_ENTRY, REC_KVM_EXIT, REC_HYPERCALL,
 	REC_INJECT, REC_USEREXIT, REC_LOG, REC_DUMP_START, REC_DUMP_PROCESS, REC_DUMP_NS, REC_DUMP_END, REC_COUNT
 };
 union value { int64_t n; const char *s; };
-enum field_type { FIELD_END, FIELD_I32, FIELD_U32, FIELD_I64, FIELD_U64, FIELD_HEX, FIELD_COMM, FIELD_STRING, FIELD_TEXT,
+enum field_type { FIELD_END, FIELD_I32, FIELD_U32, FIELD_I64, FIELD_U64, FIELD_HEX, FIELD_COMM, FIELD_STRING,
+                  FIELD_TEXT,
                   FIELD_VTIDS };
 struct record_field { uint8_t type; const char *name; };
 struct record_class { const char *name; struct record_field field[11]; };

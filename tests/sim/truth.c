@@ -100,7 +100,8 @@ void truth_interval(struct sim *s, enum track_kind kind, const struct machine *m
 	write_line(s, root, kind, id, start, end, k->value);
 }
 
-static void set(struct sim *s, enum track_kind kind, const struct machine *m, int64_t id, struct track *k, int64_t value)
+static void set(struct sim *s, enum track_kind kind, const struct machine *m, int64_t id, struct track *k,
+                int64_t value)
 {
 	if (k->value == value)
 		return;
@@ -110,7 +111,7 @@ static void set(struct sim *s, enum track_kind kind, const struct machine *m, in
 	k->value = value;
 }
 
-/* ---- who has a pCPU ----------------------------------------------------------------------------------------------- */
+/* ---- who has a pCPU -------------------------------------------------------------------------------------------- */
 
 enum { WHO_IDLE, WHO_HOST, WHO_HYPERVISOR, WHO_GUEST };
 

@@ -1,7 +1,7 @@
 /* What threads do: named programs, written as tables of steps, and their interpreter.
  *
- * A table is run from the top; W_GOTO and W_LOOP go back; a program that reaches its end repeats from the top unless its
- * last step ends it.  Every program contains a step that takes time. */
+ * A table is run from the top; W_GOTO and W_LOOP go back; a program that reaches its end repeats from the top unless
+ * its last step ends it.  Every program contains a step that takes time. */
 #include <stdlib.h>
 #include <string.h>
 
