@@ -37,7 +37,7 @@ static const struct command *find_command(const char *name)
 static int fail(const struct error *err)
 {
 	fprintf(stderr, "stealscope: %s%s%s%s\n", err->text, err->mend[0] ? " (" : "", err->mend, err->mend[0] ? ")" : "");
-	return err->status;
+	return (int)err->status;
 }
 
 /* What was printed must have arrived: a full disk or a closed pipe is a failure. */
