@@ -152,18 +152,17 @@ static void check_scenario(const char *folder)
 	char path[1100];
 	struct loaded l;
 	snprintf(path, sizeof path, "%s/truth.json", folder);
-	json_object *truth = json_object_from_file(path), *traces, *one;
+	json_object *truth = json_object_from_file(path), *traces;
+	struct json_object_iter it;
 	assert_non_null(truth);
 	load(folder, NULL, &l);
 	assert_true(json_object_object_get_ex(truth, "traces", &traces));
 	assert_int_equal(l.n, json_object_object_length(traces));
-	json_object_object_foreach(traces, name, value) {
-		(void)value;
-		bool is_host = strcmp(name, "host") == 0;
-		const struct trace *t = find(&l, is_host ? "hypervisor" : name + strlen("guest-"));
+	json_object_object_foreachC(traces, it) {
+		bool is_host = strcmp(it.key, "host") == 0;
+		const struct trace *t = find(&l, is_host ? "hypervisor" : it.key + strlen("guest-"));
 		assert_int_equal(trace_info(t)->role, is_host ? ROLE_HOST : ROLE_GUEST);
-		json_object_object_get_ex(traces, name, &one);
-		check_against_truth(t, one);
+		check_against_truth(t, it.val);
 	}
 	unload(&l);
 	json_object_put(truth);
