@@ -227,8 +227,36 @@ static void compare_clocks(struct run *r, const struct sync_result *sync)
 	}
 }
 
-/* Clocks and vCPU threads from the truth, as a session file would give them: what is left to go wrong is the
- * model's. */
+static bool is_traced(const char *machine, struct trace *const *trace, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(trace_info(trace[i])->machine, machine) == 0)
+			return true;
+	return false;
+}
+
+/* vCPU threads of the traced guests from the truth, as a session file gives them.  Returns how many hints. */
+static size_t true_hints(const struct run *r, struct trace *const *trace, size_t traces, struct sync_hint hint[16])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->truth.vcpus; i++) {
+		const struct truth_vcpu *v = &r->truth.vcpu[i];
+		size_t k = 0;
+
+		while (k < n && strcmp(hint[k].guest, v->vm))
+			k++;
+		if (k == 16 || !is_traced(v->vm, trace, traces))
+			continue;
+		if (k == n)
+			hint[n++] = (struct sync_hint){ .guest = mem_dup(v->vm),
+			                                .vcpu = mem_new(r->truth.vcpus, sizeof *hint->vcpu) };
+		hint[k].vcpu[hint[k].vcpus++] = (struct sync_hint_vcpu){ v->number, v->host_tid };
+	}
+	return n;
+}
+
+/* Clocks from the truth: what is left to go wrong is the model's. */
 static void set_true_sync(const struct run *r, struct sync_vm *vm)
 {
 	int64_t guest = truth_guest_time(&r->truth, vm->name, r->truth.begin);
@@ -238,21 +266,6 @@ static void set_true_sync(const struct run *r, struct sync_vm *vm)
 		return;
 	vm->clock.pieces = 1;
 	vm->clock.piece[0].line = vm->clock.piece[0].lowest = vm->clock.piece[0].highest = line;
-	if (vm->vcpus)
-		return;
-	free(vm->vcpu);
-	free(vm->life);
-	vm->vcpu = mem_new(r->truth.vcpus, sizeof *vm->vcpu);
-	vm->life = mem_new(r->truth.vcpus, sizeof *vm->life);
-	for (size_t i = 0; i < r->truth.vcpus; i++) {
-		const struct truth_vcpu *v = &r->truth.vcpu[i];
-
-		if (strcmp(v->vm, vm->name))
-			continue;
-		vm->host_pid = v->host_pid;
-		vm->life[vm->vcpus] = (struct sync_life){ INT64_MIN, INT64_MAX };
-		vm->vcpu[vm->vcpus++] = (struct sync_vcpu){ v->number, v->host_tid, VCPU_BY_SESSION };
-	}
 }
 
 static int compare(struct run *r, struct error *err)
@@ -271,7 +284,8 @@ static int analyse(struct run *r, const char *dir, const char *file, struct erro
 	struct trace_spec *spec = NULL;
 	struct trace *trace[16] = { NULL };
 	struct trace_options trace_options = { .workers = 1 };
-	struct sync_options sync_options = { .method = r->test->method, .offset = INT64_C(-7000000321) };
+	struct sync_hint hint[16] = { { NULL, false, 0, NULL, 0 } };
+	struct sync_options sync_options = { .method = r->test->method, .offset = INT64_C(-7000000321), .hint = hint };
 	struct model_options model_options = { .paper_states = false };
 	struct sync_result sync = { .host = NULL };
 	struct model_span span = { 0, 0, 0 };
@@ -286,6 +300,8 @@ static int analyse(struct run *r, const char *dir, const char *file, struct erro
 		spec[i].role = strstr(spec[i].dir, "/host") ? ROLE_HOST : ROLE_GUEST;
 	if (trace_load(spec, n, &trace_options, trace, &notes, err) < 0)
 		goto out;
+	if (r->test->true_sync)
+		sync_options.hints = true_hints(r, trace, n, hint);
 	if (sync_run(trace, n, &sync_options, &sync, &notes, err) < 0)
 		goto out;
 	compare_clocks(r, &sync);
@@ -299,6 +315,10 @@ static int analyse(struct run *r, const char *dir, const char *file, struct erro
 	result = history_finish(b, span.begin, span.end, err);
 out:
 	sync_result_release(&sync);
+	for (size_t i = 0; i < sync_options.hints; i++) {
+		free(hint[i].guest);
+		free(hint[i].vcpu);
+	}
 	for (size_t i = 0; i < n && i < 16; i++)
 		trace_free(trace[i]);
 	trace_specs_free(spec, n);

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "cli/progress_bar.h"
 #include "cli/provenance.h"
+#include "cli/session.h"
 
 int load_traces(struct load *l, struct input *in, struct progress progress, struct error *err)
 {
@@ -63,10 +64,10 @@ int build_history(struct input *in, const char *path, struct error *err)
 	return rc;
 }
 
-static bool is_regular(const char *path)
+bool names_history(const struct input *in)
 {
 	struct stat st;
-	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+	return in->whats == 1 && !session_is_one(in->what[0]) && stat(in->what[0], &st) == 0 && S_ISREG(st.st_mode);
 }
 
 /* Only a single folder has a place of its own; anything else is known by a hash of all its names. */
@@ -97,7 +98,8 @@ static char *user_cache(const struct input *in, struct error *err)
 
 char *cache_path(const struct input *in, struct error *err)
 {
-	if (in->whats == 1 && !in->host && in->guest.len == 0 && access(in->what[0], W_OK) == 0)
+	if (in->whats == 1 && !in->host && in->guest.len == 0 && !session_is_one(in->what[0]) &&
+	    access(in->what[0], W_OK) == 0)
 		return mem_printf("%s/stealscope.steal", in->what[0]);
 	return user_cache(in, err);
 }
@@ -124,7 +126,7 @@ static int cache_fits(const char *path, const struct input *in, struct error *er
 
 struct history *open_what(struct input *in, struct error *err)
 {
-	if (in->whats == 1 && is_regular(in->what[0]))
+	if (names_history(in))
 		return history_open(in->what[0], err);
 	if (input_resolve(in, err))
 		return NULL;

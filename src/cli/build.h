@@ -20,6 +20,9 @@ void load_release(struct load *l);
  * it fails or is cancelled. */
 int build_history(struct input *in, const char *path, struct error *err);
 
+/* Is WHAT one history file, rather than traces or a session? */
+bool names_history(const struct input *in);
+
 /* Opens WHAT as a history: a history file as it is; traces from their cache, building it when it is missing or stale
  * (and saying why).  NULL and *err on failure. */
 struct history *open_what(struct input *in, struct error *err);

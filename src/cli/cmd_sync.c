@@ -1,6 +1,5 @@
 /* stealscope sync: the clock report alone. */
 #include <stdio.h>
-#include <sys/stat.h>
 
 #include "cli/build.h"
 #include "cli/cli.h"
@@ -61,11 +60,10 @@ int cmd_sync(int argc, char **argv, struct error *err)
 		return -1;
 	in.what = argv + first;
 	in.whats = argc - first;
-	struct stat st;
 	int rc;
 	if (plot && format != FORMAT_TEXT)
 		return error_set(err, STATUS_USAGE, "leave out --format", "--plot: goes with text only");
-	if (in.whats == 1 && !plot && stat(in.what[0], &st) == 0 && S_ISREG(st.st_mode))
+	if (!plot && names_history(&in))
 		rc = report_of_history(in.what[0], (enum report_format)format, err);
 	else
 		rc = report_of_traces(&in, (enum report_format)format, plot, err);

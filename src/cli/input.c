@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/timefmt.h"
+#include "cli/session.h"
 
 static int parse_sync(struct input *in, struct error *err)
 {
@@ -29,8 +30,8 @@ static int parse_sync(struct input *in, struct error *err)
 	                 "--sync: no such method: '%s'", text);
 }
 
-/* Adds the one machine whose traces lie below dir. */
-static int add_machine(struct input *in, const char *dir, const char *name, enum trace_role role, struct error *err)
+int input_add_machine(struct input *in, const char *dir, const char *name, enum trace_role role, const char *layout,
+                      struct error *err)
 {
 	size_t before = in->specs;
 	if (trace_discover(dir, &in->spec, &in->specs, err))
@@ -38,12 +39,19 @@ static int add_machine(struct input *in, const char *dir, const char *name, enum
 	if (in->specs - before > 1)
 		return error_set(err, STATUS_USAGE, "name the folder of one machine",
 		                 "%s: holds the traces of %zu machines", dir, in->specs - before);
-	for (size_t i = before; i < in->specs; i++) {
-		in->spec[i].role = role;
-		free((char *)(uintptr_t)in->spec[i].name);
-		in->spec[i].name = mem_dup(name);
-	}
+	struct trace_spec *spec = &in->spec[before];
+	spec->role = role;
+	free((char *)(uintptr_t)spec->name);
+	spec->name = mem_dup(name);
+	spec->layout = mem_dup(layout);
 	return 0;
+}
+
+struct sync_hint *input_add_hint(struct input *in, const char *guest)
+{
+	struct sync_hint *hint = ARRAY_PUSH(in->hint, in->hints, in->hint_cap);
+	*hint = (struct sync_hint){ .guest = mem_dup(guest) };
+	return hint;
 }
 
 static int add_guest(struct input *in, const char *text, struct error *err)
@@ -52,34 +60,51 @@ static int add_guest(struct input *in, const char *text, struct error *err)
 	if (!eq || eq == text || !eq[1])
 		return error_set(err, STATUS_USAGE, "give NAME=DIR, as --guest Debian=traces/debian", "--guest: '%s'", text);
 	char *name = mem_printf("%.*s", (int)(eq - text), text);
-	int rc = add_machine(in, eq + 1, name, ROLE_GUEST, err);
+	int rc = input_add_machine(in, eq + 1, name, ROLE_GUEST, NULL, err);
 	free(name);
 	return rc;
 }
 
+static int add_operand(struct input *in, const char *what, struct error *err)
+{
+	if (session_is_one(what))
+		return session_load(in, what, err);
+	return trace_discover(what, &in->spec, &in->specs, err);
+}
+
 int input_resolve(struct input *in, struct error *err)
 {
-	if (parse_sync(in, err))
-		return -1;
 	if (in->whats == 0 && !in->host && in->guest.len == 0)
 		return error_set(err, STATUS_USAGE, "name a trace folder, or --host DIR --guest NAME=DIR", "no traces named");
 	for (int i = 0; i < in->whats; i++)
-		if (trace_discover(in->what[i], &in->spec, &in->specs, err))
+		if (add_operand(in, in->what[i], err))
 			return -1;
-	if (in->host && add_machine(in, in->host, NULL, ROLE_HOST, err))
+	if (in->host && input_add_machine(in, in->host, NULL, ROLE_HOST, NULL, err))
 		return -1;
 	for (size_t i = 0; i < in->guest.len; i++)
 		if (add_guest(in, in->guest.item[i], err))
 			return -1;
-	for (size_t i = 0; in->layout && i < in->specs; i++)
-		in->spec[i].layout = in->layout;
-	return 0;
+	for (size_t i = 0; in->layout && i < in->specs; i++) {
+		free((char *)(uintptr_t)in->spec[i].layout);
+		in->spec[i].layout = mem_dup(in->layout);
+	}
+	in->sync_options.hint = in->hint;
+	in->sync_options.hints = in->hints;
+	return parse_sync(in, err);
 }
 
 void input_release(struct input *in)
 {
-	for (size_t i = 0; i < in->specs; i++)
-		in->spec[i].layout = NULL;
+	for (size_t i = 0; i < in->specs; i++) {
+		free((char *)(uintptr_t)in->spec[i].layout);
+		free((char *)(uintptr_t)in->spec[i].name);
+	}
+	for (size_t i = 0; i < in->hints; i++) {
+		free(in->hint[i].guest);
+		free(in->hint[i].vcpu);
+	}
+	free(in->hint);
+	free(in->session_sync);
 	trace_specs_free(in->spec, in->specs);
 	free(in->guest.item);
 	in->spec = NULL;
@@ -88,6 +113,23 @@ void input_release(struct input *in)
 
 char *input_shape(const struct input *in)
 {
-	return mem_printf("sync=%s layout=%s states=%s", in->sync ? in->sync : "auto", in->layout ? in->layout : "auto",
-	                  in->paper_states ? "paper" : "refined");
+	char *shape = mem_printf("sync=%s layout=%s states=%s", in->sync ? in->sync : "auto",
+	                         in->layout ? in->layout : "auto", in->paper_states ? "paper" : "refined");
+	for (size_t i = 0; i < in->hints; i++) {
+		const struct sync_hint *h = &in->hint[i];
+		char *longer = mem_printf("%s %s=", shape, h->guest);
+		free(shape);
+		shape = longer;
+		if (h->has_offset) {
+			longer = mem_printf("%s%lld", shape, (long long)h->offset);
+			free(shape);
+			shape = longer;
+		}
+		for (size_t k = 0; k < h->vcpus; k++) {
+			longer = mem_printf("%s,%u:%d", shape, h->vcpu[k].number, (int)h->vcpu[k].host_tid);
+			free(shape);
+			shape = longer;
+		}
+	}
+	return shape;
 }

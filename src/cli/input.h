@@ -24,6 +24,9 @@ struct input {
 	/* filled by input_resolve() */
 	struct trace_spec *spec;
 	size_t specs;
+	struct sync_hint *hint;   /* from a session file */
+	size_t hints, hint_cap;
+	char *session_sync;       /* owns what `sync` borrows from a session file */
 	struct sync_options sync_options;
 };
 
@@ -39,6 +42,12 @@ struct input {
 /* Finds the traces and parses --sync.  Call input_release() in any case. */
 int input_resolve(struct input *in, struct error *err);
 void input_release(struct input *in);
+
+/* Adds the one machine whose traces lie below dir (name and layout may be NULL; copied). */
+int input_add_machine(struct input *in, const char *dir, const char *name, enum trace_role role, const char *layout,
+                      struct error *err);
+/* A new hint about the guest of that name; the pointer holds until the next one is added. */
+struct sync_hint *input_add_hint(struct input *in, const char *guest);
 
 /* The options that shape a history, as one line: two histories of the same traces are alike when it is equal. */
 char *input_shape(const struct input *in);  /* the caller frees */

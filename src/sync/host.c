@@ -322,8 +322,9 @@ static void name_thread(struct host_view *v, int64_t tid, int64_t comm, int64_t 
 		v->thread[*at].comm = comm;
 	if (at != NULL && v->thread[*at].pid < 0 && pid != EVENT_ABSENT && pid > 0)
 		v->thread[*at].pid = (int32_t)pid;
-	/* A vCPU that never runs has no vm entry; its name shows it. */
-	if (at == NULL && comm != EVENT_ABSENT && comm > 0 && names_vcpu(v, comm))
+	/* A vCPU that never runs has no vm entry; its name shows it, or the user says so. */
+	bool known = v->known != NULL && map_find(v->known, (uint64_t)tid) != NULL;
+	if (at == NULL && (known || (comm != EVENT_ABSENT && comm > 0 && names_vcpu(v, comm))))
 		(void)thread_of(v, (int32_t)tid);
 }
 
@@ -411,12 +412,14 @@ static void finish(struct walk *w)
 	}
 }
 
-static int walk_host(struct walk *w, const struct trace *trace, const struct progress *progress, struct error *err)
+static int walk_host(struct walk *w, const struct trace *trace, const struct map *known,
+                     const struct progress *progress, struct error *err)
 {
 	struct host_view *v = w->v;
 	const struct trace_info *info = trace_info(trace);
 	memset(v, 0, sizeof *v);
 	v->trace = trace;
+	v->known = known;
 	v->begin = info->begin;
 	v->end = info->end;
 	v->no_windows = w->take != NULL;
@@ -442,19 +445,19 @@ static int walk_host(struct walk *w, const struct trace *trace, const struct pro
 	return status;
 }
 
-int host_view_load(struct host_view *v, const struct trace *trace, const struct progress *progress,
-                   struct error *err)
+int host_view_load(struct host_view *v, const struct trace *trace, const struct map *known,
+                   const struct progress *progress, struct error *err)
 {
 	struct walk w = { .v = v };
-	return walk_host(&w, trace, progress, err);
+	return walk_host(&w, trace, known, progress, err);
 }
 
-int host_view_marks(const struct trace *trace, void (*take)(void *arg, const struct sync_mark *m), void *arg,
+int host_view_marks(const struct host_view *like, void (*take)(void *arg, const struct sync_mark *m), void *arg,
                     struct error *err)
 {
 	struct host_view v;
 	struct walk w = { .v = &v, .take = take, .arg = arg };
-	int status = walk_host(&w, trace, &(struct progress){ NULL, NULL }, err);
+	int status = walk_host(&w, like->trace, like->known, &(struct progress){ NULL, NULL }, err);
 	if (status == 0)
 		host_view_release(&v);
 	return status;

@@ -63,6 +63,7 @@ struct host_view {
 	struct map pid;        /* TID -> pid */
 	struct map born;       /* TID -> ns of the fork, when the trace shows it */
 	struct map vcpu_name;  /* string id -> 1 + number for "CPU n/KVM", 0 for other names */
+	const struct map *known;  /* TIDs that are vCPUs because the user says so; borrowed, or NULL */
 	bool has_kvm;          /* there are vm entries or exits; else guest mode is never known */
 	struct mark_list marks;
 	bool no_windows;       /* this walk is for the ends of pairs alone */
@@ -70,10 +71,10 @@ struct host_view {
 	unsigned sliced;       /* windows are kept for one slice of time in 2^sliced */
 };
 
-int host_view_load(struct host_view *v, const struct trace *trace, const struct progress *progress,
-                   struct error *err);
-/* The same walk for the ends of pairs alone, each given to `take`; `where` is an index as in a host_view. */
-int host_view_marks(const struct trace *trace, void (*take)(void *arg, const struct sync_mark *m), void *arg,
+int host_view_load(struct host_view *v, const struct trace *trace, const struct map *known,
+                   const struct progress *progress, struct error *err);
+/* The same walk for the ends of pairs alone, each given to `take`; `where` is an index as in `like`. */
+int host_view_marks(const struct host_view *like, void (*take)(void *arg, const struct sync_mark *m), void *arg,
                     struct error *err);
 void host_view_release(struct host_view *v);
 

@@ -165,7 +165,7 @@ int pairing_traces(const struct host_view *host, const struct trace *guest, cons
 	struct follow f = { .pairing = out, .mine = mine, .clock = clock, .err = err };
 	f.cursor = trace_cursor_open(guest, 1ULL << EV_SYNC, -1, err);
 	read_next(&f);
-	int status = f.status < 0 ? -1 : host_view_marks(host->trace, on_host_mark, &f, err);
+	int status = f.status < 0 ? -1 : host_view_marks(host, on_host_mark, &f, err);
 	if (status == 0)
 		follow_until(&f, INT64_MAX);
 	if (f.status < 0)

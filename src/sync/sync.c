@@ -16,6 +16,7 @@ struct run {
 	struct notes *notes;
 	struct error *err;
 	const struct trace *host;    /* or NULL */
+	struct map known;            /* TIDs that the user's hints name */
 	struct host_view view;
 	struct vm_list vms;
 	struct guest_view *guest;
@@ -38,6 +39,24 @@ static int add_match(struct run *r, struct match *m, int status)
 	return status;
 }
 
+static const struct sync_hint *hint_of(const struct run *r, size_t guest)
+{
+	for (size_t i = 0; i < r->options->hints; i++)
+		if (strcmp(r->options->hint[i].guest, trace_info(r->guest[guest].trace)->machine) == 0)
+			return &r->options->hint[i];
+	return NULL;
+}
+
+/* A VM whose threads the user named belongs to that guest, and the guest to no other VM. */
+static bool allowed(const struct run *r, size_t guest, size_t vm)
+{
+	const char *given = r->vms.vm[vm].given;
+	const struct sync_hint *hint = hint_of(r, guest);
+	if (given != NULL)
+		return strcmp(given, trace_info(r->guest[guest].trace)->machine) == 0;
+	return hint == NULL || hint->vcpus == 0;
+}
+
 /* By events in every VM, and in the host's trace as a whole when it shows no VM. */
 static int try_events(struct run *r, size_t guest, bool *proved)
 {
@@ -45,6 +64,8 @@ static int try_events(struct run *r, size_t guest, bool *proved)
 	*proved = false;
 	for (size_t v = 0; v < n; v++) {
 		struct match m = { .guest = guest, .vm = r->vms.len == 0 ? SIZE_MAX : v };
+		if (r->vms.len > 0 && !allowed(r, guest, v))
+			continue;
 		const struct vm_view *view = r->vms.len == 0 ? NULL : &r->vms.vm[v];
 		int status = match_events(&r->view, view, &r->guest[guest], &m, r->err);
 		if (status == 0 && m.share >= PLAUSIBLE && r->options->method == SYNC_AUTO)
@@ -73,7 +94,7 @@ static int try_containment(struct run *r, size_t guest, bool steps, bool *proved
 	const struct progress *p = &r->options->progress;
 	for (size_t v = 0; v < r->vms.len; v++) {
 		struct match m = { .guest = guest, .vm = v };
-		if (vm_taken(r, v, steps))
+		if (vm_taken(r, v, steps) || !allowed(r, guest, v))
 			continue;
 		if (p->tick != NULL && p->tick(p->arg, "looking for the guests' clocks", guest * r->vms.len + v,
 		                               r->guests * r->vms.len) != 0)
@@ -97,6 +118,8 @@ static const char *name_in_process(const struct vm_view *vm)
 static bool may_be(const struct run *r, size_t guest, size_t vm)
 {
 	const char *name = name_in_process(&r->vms.vm[vm]);
+	if (r->vms.vm[vm].given != NULL)
+		return allowed(r, guest, vm);
 	if (r->guests == 1 && r->vms.len == 1)
 		return true;
 	return name != NULL && strcmp(name, trace_info(r->guest[guest].trace)->machine) == 0;
@@ -108,6 +131,8 @@ static int try_offset(struct run *r, size_t guest, int64_t offset)
 	for (size_t v = 0; v <= r->vms.len; v++) {
 		bool none = v == r->vms.len;
 		struct match m = { .guest = guest, .vm = none ? SIZE_MAX : v };
+		if (!none && !allowed(r, guest, v))
+			continue;
 		int status = match_offset(&r->view, none ? NULL : &r->vms.vm[v], &r->guest[guest], offset, &m, r->err);
 		if (status == 0 && !none && m.share < 0.5 && !may_be(r, guest, v))
 			match_release(&m);
@@ -126,6 +151,12 @@ static int find_candidates(struct run *r)
 		proved[g] = !r->guest[g].sane;  /* nothing to look for */
 		if (proved[g])
 			continue;
+		const struct sync_hint *hint = hint_of(r, g);
+		if (hint != NULL && hint->has_offset) {
+			status = try_offset(r, g, hint->offset);
+			proved[g] = true;
+			continue;
+		}
 		if (method == SYNC_AUTO || method == SYNC_EVENTS)
 			status = try_events(r, g, &proved[g]);
 		else if (method == SYNC_OFFSET || method == SYNC_NONE)
@@ -181,7 +212,7 @@ static char *name_of_process(const struct sync_result *out, const struct vm_view
 {
 	char fallback[32];
 	snprintf(fallback, sizeof fallback, "VM %d", (int)vm->pid);
-	const char *name = name_in_process(vm);
+	const char *name = vm->given != NULL ? vm->given : name_in_process(vm);
 	return unique_name(out, name != NULL ? name : fallback);
 }
 
@@ -358,9 +389,13 @@ static int load(struct run *r, struct trace *const *trace, size_t n)
 		r->host = trace[i];
 	}
 	if (r->host != NULL && sane(r, r->host)) {
-		if (host_view_load(&r->view, r->host, &r->options->progress, r->err) != 0)
+		for (size_t i = 0; i < r->options->hints; i++)
+			for (size_t k = 0; k < r->options->hint[i].vcpus; k++)
+				*map_put(&r->known, (uint64_t)r->options->hint[i].vcpu[k].host_tid, NULL) = 1;
+		if (host_view_load(&r->view, r->host, &r->known, &r->options->progress, r->err) != 0)
 			return -1;
 		vm_list_make(&r->view, &r->vms);
+		vm_list_hint(&r->view, &r->vms, r->options->hint, r->options->hints);
 	}
 	for (size_t i = 0; i < n; i++) {
 		if (trace[i] == r->host)
@@ -393,6 +428,7 @@ int sync_run(struct trace *const *trace, size_t n, const struct sync_options *op
 	free(r.guest);
 	vm_list_release(&r.vms);
 	host_view_release(&r.view);
+	map_release(&r.known);
 	return status;
 }
 

@@ -94,9 +94,21 @@ struct sync_result {
 	size_t vms;
 };
 
+/* What the user knows of a guest (a session file); it wins over everything that the traces suggest. */
+struct sync_hint_vcpu { unsigned number; int32_t host_tid; };
+struct sync_hint {
+	char *guest;               /* its name */
+	bool has_offset;           /* its clock is known: host = guest + offset, ns */
+	int64_t offset;
+	struct sync_hint_vcpu *vcpu;
+	size_t vcpus;              /* 0: nothing is said of them */
+};
+
 struct sync_options {
 	enum sync_method method;
 	int64_t offset;            /* SYNC_OFFSET: host = guest + offset, ns */
+	const struct sync_hint *hint;
+	size_t hints;
 	struct progress progress;
 };
 

@@ -104,8 +104,6 @@ static struct vm_view *vm_of(const struct host_view *host, struct vm_list *l, co
 void vm_list_make(const struct host_view *host, struct vm_list *out)
 {
 	memset(out, 0, sizeof *out);
-	if (!host->has_kvm)
-		return;  /* threads with a vCPU's name alone: nothing shows that they run guests */
 	size_t *order = mem_new(host->threads, sizeof *order);
 	for (size_t i = 0; i < host->threads; i++) {
 		size_t at = i;
@@ -123,6 +121,25 @@ void vm_list_make(const struct host_view *host, struct vm_list *out)
 		number_vcpus(host, &out->vm[i]);
 	if (out->len > 0)
 		qsort(out->vm, out->len, sizeof *out->vm, by_pid);
+}
+
+static void hint_vm(const struct host_view *host, struct vm_view *vm, const struct sync_hint *hint)
+{
+	for (size_t i = 0; i < vm->vcpus; i++)
+		for (size_t k = 0; k < hint->vcpus; k++)
+			if (host->thread[vm->vcpu[i].thread].tid == hint->vcpu[k].host_tid) {
+				vm->vcpu[i].number = hint->vcpu[k].number;
+				vm->vcpu[i].evidence = VCPU_BY_SESSION;
+				vm->given = hint->guest;
+			}
+	qsort(vm->vcpu, vm->vcpus, sizeof *vm->vcpu, by_place);
+}
+
+void vm_list_hint(const struct host_view *host, struct vm_list *l, const struct sync_hint *hint, size_t hints)
+{
+	for (size_t h = 0; h < hints; h++)
+		for (size_t i = 0; i < l->len; i++)
+			hint_vm(host, &l->vm[i], &hint[h]);
 }
 
 void vm_list_release(struct vm_list *l)
@@ -157,10 +174,11 @@ void vm_number_by_pairs(struct vm_view *vm, const struct pair_list *pairs)
 			if (votes[k * CPUS + c] > votes[k * CPUS + best])
 				best = c;
 		}
-		if (all == 0 || votes[k * CPUS + best] * 4 < all * 3)
+		if (vm->vcpu[k].evidence == VCPU_BY_SESSION || all == 0 || votes[k * CPUS + best] * 4 < all * 3)
 			continue;
 		for (size_t o = 0; o < vm->vcpus; o++)  /* who had that number by weaker evidence gives way */
-			if (vm->vcpu[o].number == best && vm->vcpu[o].evidence != VCPU_BY_SYNC)
+			if (vm->vcpu[o].number == best && vm->vcpu[o].evidence != VCPU_BY_SYNC &&
+			    vm->vcpu[o].evidence != VCPU_BY_SESSION)
 				vm->vcpu[o].number = vm->vcpu[k].number;
 		vm->vcpu[k].number = best;
 		vm->vcpu[k].evidence = VCPU_BY_SYNC;

@@ -16,6 +16,7 @@ struct vm_view {
 	const char *comm;        /* its main thread's name, "" = not known; borrowed from the trace */
 	struct vm_vcpu *vcpu;    /* by number, then by time */
 	size_t vcpus;
+	const char *given;       /* the guest's name, when the user named its threads; borrowed, or NULL */
 	bool guessed;            /* the host's trace has no process ids: grouped by names and TIDs */
 };
 
@@ -26,6 +27,9 @@ struct vm_list {
 
 void vm_list_make(const struct host_view *host, struct vm_list *out);
 void vm_list_release(struct vm_list *l);
+
+/* Numbers and names the VMs as the user says. */
+void vm_list_hint(const struct host_view *host, struct vm_list *l, const struct sync_hint *hint, size_t hints);
 
 /* Which instances belong to the VM: malloc'ed, one bool per instance. */
 bool *vm_threads(const struct host_view *host, const struct vm_view *vm);

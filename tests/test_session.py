@@ -1,0 +1,126 @@
+"""Session files: names, folders, known clocks and vCPU threads; and where a mistake in one is."""
+import json
+import os
+import subprocess
+
+from e2e import BUILD, DATA, check, run, scratch, table
+
+TRACE = os.path.join(DATA, "fibonacci")
+with open(os.path.join(TRACE, "truth.json"), encoding="utf-8") as f:
+    TRUTH = json.load(f)
+
+
+def write(path, text):
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+    return path
+
+
+def simulate(folder, *args):
+    subprocess.run([os.path.join(BUILD, "stealscope-sim"), *args, "-o", folder], check=True, capture_output=True,
+                   timeout=120)
+
+
+def check_names(folder):
+    os.symlink(TRACE, os.path.join(folder, "traces"))
+    path = write(os.path.join(folder, "names.yaml"), """
+host: {dir: traces/host, name: hv01}
+guests:
+  - name: web
+    dir: traces/guest-Debian
+""")
+    out = os.path.join(folder, "names.steal")
+    run("index", path, "-o", out)
+    row = table("info", out)[0]
+    check((row["vm"], row["vcpu"], row["host_tid"]) == ("web", "0", "154"), "the guest has the session's name")
+    machines = {t["machine"] for t in json.loads(run("info", out, "--format", "json").stdout)["traces"]}
+    check(machines == {"hv01", "web"}, "so has the host; folders are relative to the file")
+    return path
+
+
+def check_offset(folder):
+    clock = TRUTH["vms"]["Debian"]["true_clock"]
+    guest = TRUTH["traces"]["guest-Debian"]
+    middle = (guest["first_cycles"] + guest["last_cycles"]) // 2
+    host = clock["host_at_begin"] + clock["slope"] * (middle - clock["guest_begin"])
+    offset = round(host - middle) + TRUTH["traces"]["host"]["clock_offset_ns"] - guest["clock_offset_ns"]
+    path = write(os.path.join(folder, "offset.yaml"), f"""
+host: {{dir: traces/host}}
+guests:
+  - {{name: Debian, dir: traces/guest-Debian, offset: {offset}ns}}
+""")
+    row = table("sync", path)[0]
+    check(row["method"] == "offset" and float(row["alpha_ppm"]) == 0, "a given offset is the clock")
+    check(int(row["ref_host_ns"]) - int(row["ref_guest_ns"]) == offset, "to the ns")
+    check(float(row["containment"]) < 1, "and containment tells that 100 ppm of drift are missing")
+
+
+def check_vcpus(folder):
+    """Two VMs; the session exchanges the vCPUs of one of them: it wins over names and sync events."""
+    sim = os.path.join(folder, "sim")
+    simulate(sim, "critical_task", "--duration", "2s", "--no-truth")
+    honest = os.path.join(folder, "honest.steal")
+    run("index", sim, "-o", honest)
+    ubuntu = {r["vcpu"]: r["host_tid"] for r in table("info", honest) if r["vm"] == "Ubuntu"}
+    path = write(os.path.join(folder, "swapped.yaml"), f"""
+sync: events
+host: {{dir: sim/host}}
+guests:
+  - {{name: Debian, dir: sim/guest-Debian}}
+  - {{name: Ubuntu, dir: sim/guest-Ubuntu, vcpus: {{0: {ubuntu['1']}, 1: {ubuntu['0']}}}}}
+""")
+    out = os.path.join(folder, "swapped.steal")
+    run("index", path, "-o", out)
+    rows = {(r["vm"], r["vcpu"]): r["host_tid"] for r in table("info", out)}
+    check(rows[("Ubuntu", "0")] == ubuntu["1"] and rows[("Ubuntu", "1")] == ubuntu["0"], "the session's vCPUs win")
+    check(("Debian", "0") in rows, "other guests are found as ever")
+
+
+def check_without_kvm(folder):
+    """No kvm events at all: named threads, and a clock that is given, make preemption visible (the paper's minimum)."""
+    sim = os.path.join(folder, "nokvm")
+    simulate(sim, "fibonacci", "--duration", "2s", "--no-kvm", "--perfect-clocks", "--plain-names")
+    tids = [r["host_tid"] for r in table("info", index_of(folder, "fibonacci"))]
+    path = write(os.path.join(folder, "nokvm.yaml"), f"""
+host: {{dir: nokvm/host}}
+guests:
+  - {{name: Debian, dir: nokvm/guest-Debian, offset: 0, vcpus: {{0: {tids[0]}}}}}
+""")
+    out = os.path.join(folder, "nokvm.steal")
+    run("index", path, "-o", out)
+    states = {r["value"] for r in table("intervals", out, "/Virtual Machines/Debian/CPUs/CPU0/Status")}
+    check({"RUNNING", "PREEMPTED"} <= states and "VMM" not in states, f"without kvm events: {sorted(states)}")
+
+
+def index_of(folder, scenario):
+    sim, out = os.path.join(folder, "with-kvm"), os.path.join(folder, "with-kvm.steal")
+    simulate(sim, scenario, "--duration", "1s", "--no-truth")
+    run("index", sim, "-o", out)
+    return out
+
+
+def check_mistakes(folder):
+    cases = [
+        ("", "empty"),
+        ("host: [", ": not YAML"),
+        ("hosts: {dir: x}\n", ":1:1: no such word here: 'hosts'"),
+        ("guests:\n  - {dir: traces/guest-Debian}\n", ":2:5: name: is missing"),
+        ("guests: {name: x}\n", ":1:9: guests: a list"),
+        ("host: {dir: traces/host}\nguests:\n  - {name: D, dir: traces/guest-Debian, offset: soon}\n", ":3:49: offset:"),
+        ("host: {dir: traces/host}\nguests:\n  - {name: D, vcpus: {zero: 1}}\n", ":3:23: a whole number"),
+        ("host: {dir: traces/nowhere}\n", "traces/nowhere"),
+        ("sync: magic\nhost: {dir: traces/host}\n", "no such method: 'magic'"),
+        ("sync: auto\n", "names no traces"),
+    ]
+    for text, says in cases:
+        path = write(os.path.join(folder, "bad.yaml"), text)
+        p = subprocess.run([os.path.join(BUILD, "stealscope"), "sync", path], capture_output=True, text=True, timeout=60)
+        check(p.returncode in (1, 2) and p.stderr.count("\n") == 1 and says in p.stderr, f"{text!r}: {p.stderr.strip()}")
+
+
+with scratch() as tmp:
+    session = check_names(tmp)
+    check_offset(tmp)
+    check_vcpus(tmp)
+    check_without_kvm(tmp)
+    check_mistakes(tmp)
