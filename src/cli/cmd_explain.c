@@ -1,10 +1,39 @@
 /* stealscope explain: the same answers in plain sentences. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/mem.h"
+#include "base/text.h"
 #include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/scene.h"
+
+#define WIDTH 80  /* columns of the output */
+
+/* Prints lines of words, broken to fit the width; what follows a break is indented. */
+static void print_wrapped(const char *text)
+{
+	int col = 0;
+	while (*text) {
+		size_t n = strcspn(text, " \n");
+		char *word = mem_printf("%.*s", (int)n, text);
+		int w = text_width(word);
+		if (col > 0 && col + 1 + w > WIDTH) {
+			fputs("\n ", stdout);
+			col = 1;
+		}
+		printf("%s%s", col > 0 ? " " : "", word);
+		col += w + (col > 0);
+		free(word);
+		text += n;
+		if (*text == '\n') {
+			putchar('\n');
+			col = 0;
+		}
+		text += *text != '\0';
+	}
+}
 
 int cmd_explain(int argc, char **argv, struct error *err)
 {
@@ -32,7 +61,7 @@ int cmd_explain(int argc, char **argv, struct error *err)
 		rc = at ? explain_at(&s.topo, &who, t, &text, err)
 		        : explain_window(&s.topo, &who, s.window.from, s.window.to, &text, err);
 	if (rc == 0)
-		fputs(text, stdout);
+		print_wrapped(text);
 	free(text);
 	scene_close(&s);
 	return rc;

@@ -56,7 +56,7 @@ static void print_gaps(const struct topo *topo, const struct gap_list *list, enu
 	if (format != FORMAT_TEXT)
 		return;
 	char total[TIME_TEXT], p50[TIME_TEXT], p90[TIME_TEXT], p99[TIME_TEXT], longest[TIME_TEXT];
-	printf("\n%" PRIu64 " gaps, %s in all; length p50 %s, p90 %s, p99 %s, longest %s\n", list->count,
+	printf("\n%" PRIu64 " gaps, %s in all\nlength: p50 %s, p90 %s, p99 %s, longest %s\n", list->count,
 	       time_duration(total, list->total), time_duration(p50, list->p50), time_duration(p90, list->p90),
 	       time_duration(p99, list->p99), time_duration(longest, list->longest));
 	if (list->count > list->items)

@@ -1,0 +1,43 @@
+"""The screens and the report that README shows are what the program prints.  `test_readme.py --update` renews them."""
+import os
+import re
+import sys
+
+from e2e import DATA, SOURCE, check, run, scratch
+
+README = os.path.join(SOURCE, "README")
+KEYS = ":+1500ms\nW\nW\nw\n>\n:screen {0}/rows\n<Enter>\n:screen {0}/flow\n"
+BLOCK = re.compile(r"(?:^     host \+ 1 VM.*?\? help$|^    history  demo\.steal$.*?^    left out:.*?$)", re.M | re.S)
+
+
+def as_shown(text):
+    """Indented by four, without trailing blanks, runs of empty lines as one."""
+    lines = [("    " + line).rstrip() for line in text.rstrip("\n").split("\n")]
+    return re.sub(r"\n{2,}", "\n\n", "\n".join(lines))
+
+
+with open(README, encoding="utf-8") as f:
+    readme = f.read()
+with scratch() as folder:
+    run("index", os.path.join(DATA, "fibonacci"), "-o", "demo.steal", cwd=folder)
+    with open(os.path.join(folder, "keys"), "w", encoding="utf-8") as f:
+        f.write(KEYS.format(folder))
+    run("view", "demo.steal", "--script", "keys", "--size", "80x24", "--glyphs", "ascii", cwd=folder)
+    blocks = []
+    for name in ("rows", "flow"):
+        with open(os.path.join(folder, name), encoding="utf-8") as f:
+            blocks.append(as_shown(f.read()))
+    blocks.append(as_shown(run("flow", "demo.steal", "Debian/151", cwd=folder).stdout))
+
+shown = BLOCK.findall(readme)
+check(len(shown) == len(blocks), f"README shows {len(blocks)} blocks of output")
+if "--update" in sys.argv:
+    fresh = iter(blocks)
+    with open(README, "w", encoding="utf-8") as f:
+        f.write(BLOCK.sub(lambda _: next(fresh), readme))
+else:
+    for old, new in zip(shown, blocks):
+        if old != new:
+            print(new)
+            print("look at it; then: srcdir=... builddir=... python3 tests/test_readme.py --update")
+        check(old == new, f"README shows what the program prints: {new.splitlines()[0].strip()}")
