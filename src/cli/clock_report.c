@@ -1,5 +1,6 @@
 #include "cli/clock_report.h"
 
+#include "cli/field.h"
 #include "cli/provenance.h"
 
 /* In text, eight of the columns: the others are for programs. */
@@ -25,10 +26,10 @@ static struct value value_of(struct json_object *row, const struct column *c)
 	if (!json_object_object_get(row, c->name))
 		return VAL_NONE;
 	if (c->type == COL_TEXT)
-		return VAL_TEXT(provenance_text(row, c->name));
+		return VAL_TEXT(field_text(row, c->name));
 	if (c->type == COL_SHARE || c->type == COL_REAL)
-		return VAL_REAL(provenance_real(row, c->name, 0));
-	return VAL_INT(provenance_int(row, c->name, 0));
+		return VAL_REAL(field_real(row, c->name, 0));
+	return VAL_INT(field_int(row, c->name, 0));
 }
 
 void clock_report(struct json_object *rows, enum report_format format)

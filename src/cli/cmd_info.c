@@ -6,6 +6,7 @@
 #include "cli/build.h"
 #include "cli/cli.h"
 #include "cli/clock_report.h"
+#include "cli/field.h"
 #include "cli/provenance.h"
 #include "cli/report.h"
 
@@ -33,18 +34,18 @@ static const struct column trace_columns[] = {
 
 static void vcpu_rows(struct json_object *doc, enum report_format format)
 {
-	struct json_object *vms = provenance_array(doc, "vms");
+	struct json_object *vms = field_array(doc, "vms");
 	struct report *r = report_begin(stdout, format, vcpu_columns, format == FORMAT_CSV ? CSV_VCPU_COLUMNS : 6);
 	for (size_t i = 0; vms && i < json_object_array_length(vms); i++) {
-		struct json_object *vm = json_object_array_get_idx(vms, i), *vcpus = provenance_array(vm, "vcpus");
-		int64_t pid = provenance_int(vm, "host_pid", -1);
+		struct json_object *vm = json_object_array_get_idx(vms, i), *vcpus = field_array(vm, "vcpus");
+		int64_t pid = field_int(vm, "host_pid", -1);
 		for (size_t k = 0; vcpus && k < json_object_array_length(vcpus); k++) {
 			struct json_object *v = json_object_array_get_idx(vcpus, k);
-			int64_t tid = provenance_int(v, "host_tid", -1);
+			int64_t tid = field_int(v, "host_tid", -1);
 			report_row(r, (struct value[]){
-				VAL_TEXT(provenance_text(vm, "vm")), VAL_INT(provenance_int(v, "vcpu", -1)),
+				VAL_TEXT(field_text(vm, "vm")), VAL_INT(field_int(v, "vcpu", -1)),
 				tid < 0 ? VAL_NONE : VAL_INT(tid), pid < 0 ? VAL_NONE : VAL_INT(pid),
-				VAL_TEXT(provenance_text(vm, "host_comm")), VAL_TEXT(provenance_text(v, "evidence")) });
+				VAL_TEXT(field_text(vm, "host_comm")), VAL_TEXT(field_text(v, "evidence")) });
 		}
 	}
 	report_end(r);
@@ -52,15 +53,15 @@ static void vcpu_rows(struct json_object *doc, enum report_format format)
 
 static void trace_rows(struct json_object *doc)
 {
-	struct json_object *traces = provenance_array(doc, "traces");
+	struct json_object *traces = field_array(doc, "traces");
 	struct report *r = report_begin(stdout, FORMAT_TEXT, trace_columns, sizeof trace_columns / sizeof *trace_columns);
 	for (size_t i = 0; traces && i < json_object_array_length(traces); i++) {
 		struct json_object *t = json_object_array_get_idx(traces, i);
 		report_row(r, (struct value[]){
-			VAL_TEXT(provenance_text(t, "machine")), VAL_TEXT(provenance_text(t, "role")),
-			VAL_INT(provenance_int(t, "events", 0)), VAL_INT(provenance_int(t, "lost", 0)),
-			VAL_INT(provenance_int(t, "bytes", 0)), VAL_TEXT(provenance_text(t, "layout")),
-			VAL_TEXT(provenance_text(t, "tracer")) });
+			VAL_TEXT(field_text(t, "machine")), VAL_TEXT(field_text(t, "role")),
+			VAL_INT(field_int(t, "events", 0)), VAL_INT(field_int(t, "lost", 0)),
+			VAL_INT(field_int(t, "bytes", 0)), VAL_TEXT(field_text(t, "layout")),
+			VAL_TEXT(field_text(t, "tracer")) });
 	}
 	report_end(r);
 }
@@ -70,16 +71,16 @@ static void print_text(const struct history *h, struct json_object *doc)
 	char begin[TIME_TEXT], end[TIME_TEXT], span[TIME_TEXT];
 	printf("history   %s\n", history_file(h));
 	printf("          %" PRIu64 " intervals of %" PRIu32 " attributes in %" PRIu64 " bytes, by %s\n", history_intervals(h),
-	       history_attribute_count(h), history_bytes(h), provenance_text(doc, "tool"));
+	       history_attribute_count(h), history_bytes(h), field_text(doc, "tool"));
 	printf("span      %s .. %s (%s)\n", time_date(begin, history_begin(h), 6), time_clock(end, history_end(h), 6),
 	       time_duration(span, history_end(h) - history_begin(h) + 1));
-	printf("options   %s\n\n", provenance_text(doc, "shape"));
+	printf("options   %s\n\n", field_text(doc, "shape"));
 	trace_rows(doc);
 	putchar('\n');
 	vcpu_rows(doc, FORMAT_TEXT);
 	putchar('\n');
-	clock_report(provenance_array(doc, "sync"), FORMAT_TEXT);
-	struct json_object *notes = provenance_array(doc, "notes");
+	clock_report(field_array(doc, "sync"), FORMAT_TEXT);
+	struct json_object *notes = field_array(doc, "notes");
 	for (size_t i = 0; notes && i < json_object_array_length(notes); i++)
 		printf("%snote: %s\n", i ? "" : "\n", json_object_get_string(json_object_array_get_idx(notes, i)));
 }

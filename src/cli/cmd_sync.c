@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "cli/clock_plot.h"
 #include "cli/clock_report.h"
+#include "cli/field.h"
 #include "cli/progress_bar.h"
 #include "cli/provenance.h"
 
@@ -13,7 +14,7 @@ static int report_of_history(const char *path, enum report_format format, struct
 	struct history *h = history_open(path, err);
 	struct json_object *doc = h ? provenance_load(h, err) : NULL;
 	if (doc)
-		clock_report(provenance_array(doc, "sync"), format);
+		clock_report(field_array(doc, "sync"), format);
 	int rc = doc ? 0 : -1;
 	json_object_put(doc);
 	history_close(h);

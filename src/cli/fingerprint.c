@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/mem.h"
-#include "cli/provenance.h"
+#include "cli/field.h"
 
 /* FNV-1a over the file; metadata files are small. */
 static int64_t checksum(const char *path)
@@ -91,10 +91,10 @@ int fingerprint_differs(struct json_object *then, struct json_object *now, char 
 	}
 	for (size_t i = 0; i < n; i++) {
 		struct json_object *a = json_object_array_get_idx(then, i), *b = json_object_array_get_idx(now, i);
-		const char *path = provenance_text(b, "path");
-		const char *what = strcmp(tail(provenance_text(a, "path")), tail(path)) != 0 ? "is new"
-			: provenance_int(a, "size", -1) != provenance_int(b, "size", -1) ? "changed its size"
-			: provenance_int(a, "sum", -1) != provenance_int(b, "sum", -1) ? "changed" : NULL;
+		const char *path = field_text(b, "path");
+		const char *what = strcmp(tail(field_text(a, "path")), tail(path)) != 0 ? "is new"
+			: field_int(a, "size", -1) != field_int(b, "size", -1) ? "changed its size"
+			: field_int(a, "sum", -1) != field_int(b, "sum", -1) ? "changed" : NULL;
 		if (what) {
 			snprintf(why, size, "%s %s", path, what);
 			return 1;

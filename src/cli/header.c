@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/timefmt.h"
+#include "cli/field.h"
 #include "cli/provenance.h"
 
 static void add(struct header *h, const char *line)
@@ -25,32 +26,32 @@ static uint32_t machine_of(const struct topo *topo, const struct subject *s)
 /* One line per piece of the machine's clock. */
 static void add_clock(struct header *h, struct json_object *doc, const char *machine)
 {
-	struct json_object *rows = provenance_array(doc, "sync");
+	struct json_object *rows = field_array(doc, "sync");
 	for (size_t i = 0; rows && i < json_object_array_length(rows); i++) {
 		struct json_object *row = json_object_array_get_idx(rows, i);
-		if (strcmp(provenance_text(row, "guest"), machine) != 0)
+		if (strcmp(field_text(row, "guest"), machine) != 0)
 			continue;
 		char line[160], band[TIME_TEXT];
-		int64_t width = provenance_int(row, "band_mid_ns", -1);
+		int64_t width = field_int(row, "band_mid_ns", -1);
 		snprintf(line, sizeof line, "clock    %s, error band %s, %.2f%% of the guest's events contained",
-		         provenance_text(row, "quality"), width < 0 ? "unknown" : time_duration(band, width),
-		         100 * provenance_real(row, "containment", 0));
+		         field_text(row, "quality"), width < 0 ? "unknown" : time_duration(band, width),
+		         100 * field_real(row, "containment", 0));
 		add(h, line);
 	}
 }
 
 static void add_losses(struct header *h, struct json_object *doc)
 {
-	struct json_object *traces = provenance_array(doc, "traces");
+	struct json_object *traces = field_array(doc, "traces");
 	char line[200] = "lost     ";
 	size_t empty = strlen(line);
 	for (size_t i = 0; traces && i < json_object_array_length(traces); i++) {
 		struct json_object *t = json_object_array_get_idx(traces, i);
-		int64_t lost = provenance_int(t, "lost", 0);
+		int64_t lost = field_int(t, "lost", 0);
 		size_t used = strlen(line);
 		if (lost > 0)
 			snprintf(line + used, sizeof line - used, "%s%" PRId64 " events of %s", used > empty ? ", " : "", lost,
-			         provenance_text(t, "machine"));
+			         field_text(t, "machine"));
 	}
 	add(h, strlen(line) > empty ? line : "lost     no events");
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "cli/field.h"
 #include "cli/fingerprint.h"
 
 #define META_KEY "provenance"
@@ -154,16 +155,16 @@ struct json_object *provenance_load(const struct history *h, struct error *err)
 int provenance_stale(const struct history *h, const struct input *in, char *why, size_t size, struct error *err)
 {
 	struct json_object *doc = provenance_load(h, NULL);
-	struct json_object *files = provenance_array(doc, "files");
-	if (!files || provenance_int(doc, "format", -1) != PROVENANCE_FORMAT) {
+	struct json_object *files = field_array(doc, "files");
+	if (!files || field_int(doc, "format", -1) != PROVENANCE_FORMAT) {
 		snprintf(why, size, "it was built by another version of stealscope");
 		json_object_put(doc);
 		return 1;
 	}
 	int rc = 0;
 	char *shape = input_shape(in);
-	if (strcmp(shape, provenance_text(doc, "shape")) != 0) {
-		snprintf(why, size, "it was built with other options (%s)", provenance_text(doc, "shape"));
+	if (strcmp(shape, field_text(doc, "shape")) != 0) {
+		snprintf(why, size, "it was built with other options (%s)", field_text(doc, "shape"));
 		rc = 1;
 	} else {
 		struct json_object *now = fingerprint_take(in, err);
@@ -173,36 +174,4 @@ int provenance_stale(const struct history *h, const struct input *in, char *why,
 	free(shape);
 	json_object_put(doc);
 	return rc;
-}
-
-static struct json_object *member(struct json_object *o, const char *key)
-{
-	struct json_object *v = NULL;
-	if (!json_object_is_type(o, json_type_object) || !json_object_object_get_ex(o, key, &v))
-		return NULL;
-	return v;
-}
-
-const char *provenance_text(struct json_object *o, const char *key)
-{
-	struct json_object *v = member(o, key);
-	return json_object_is_type(v, json_type_string) ? json_object_get_string(v) : "";
-}
-
-int64_t provenance_int(struct json_object *o, const char *key, int64_t fallback)
-{
-	struct json_object *v = member(o, key);
-	return json_object_is_type(v, json_type_int) ? json_object_get_int64(v) : fallback;
-}
-
-double provenance_real(struct json_object *o, const char *key, double fallback)
-{
-	struct json_object *v = member(o, key);
-	return v ? json_object_get_double(v) : fallback;
-}
-
-struct json_object *provenance_array(struct json_object *o, const char *key)
-{
-	struct json_object *v = member(o, key);
-	return json_object_is_type(v, json_type_array) ? v : NULL;
 }

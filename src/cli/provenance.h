@@ -22,10 +22,4 @@ struct json_object *provenance_load(const struct history *h, struct error *err);
 /* Why the history no longer fits these traces and options, in `why`; 0 = it fits, 1 = stale, -1 = error. */
 int provenance_stale(const struct history *h, const struct input *in, char *why, size_t size, struct error *err);
 
-/* Fields of the document, with defaults for what is missing. */
-const char *provenance_text(struct json_object *o, const char *key);
-int64_t provenance_int(struct json_object *o, const char *key, int64_t fallback);
-double provenance_real(struct json_object *o, const char *key, double fallback);
-struct json_object *provenance_array(struct json_object *o, const char *key);  /* borrowed; NULL when absent */
-
 #endif
