@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -11,15 +12,42 @@
 #include "cli/provenance.h"
 #include "cli/session.h"
 
-int load_traces(struct load *l, struct input *in, struct progress progress, struct error *err)
+const char *const build_phase_name[BUILD_PHASES] = {
+	[PHASE_DECODE] = "decode", [PHASE_SYNC] = "sync", [PHASE_MODEL] = "merge, model, history",
+	[PHASE_WRITE] = "history: finish",
+};
+
+static void times_begin(struct build_times *times)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	if (times)
+		times->begun = (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static void times_end(struct build_times *times, enum build_phase phase)
+{
+	int64_t begun = times ? times->begun : 0;
+	times_begin(times);
+	if (times)
+		times->spent[phase] += times->begun - begun;
+}
+
+int load_traces(struct load *l, struct input *in, struct progress progress, struct build_times *times,
+                struct error *err)
 {
 	*l = (struct load){ .trace = mem_new(in->specs, sizeof(struct trace *)) };
 	struct trace_options options = { .workers = in->jobs, .progress = progress };
 	if (trace_load(in->spec, in->specs, &options, l->trace, &l->notes, err))
 		return -1;
 	l->traces = in->specs;
+	for (size_t i = 0; times && i < l->traces; i++)
+		times->events += trace_info(l->trace[i])->events;
+	times_end(times, PHASE_DECODE);
 	in->sync_options.progress = progress;
-	return sync_run(l->trace, l->traces, &in->sync_options, &l->sync, &l->notes, err);
+	int rc = sync_run(l->trace, l->traces, &in->sync_options, &l->sync, &l->notes, err);
+	times_end(times, PHASE_SYNC);
+	return rc;
 }
 
 void load_release(struct load *l)
@@ -32,32 +60,35 @@ void load_release(struct load *l)
 }
 
 static int fill(struct history_builder *b, struct load *l, struct input *in, struct progress progress,
-                struct model_span *span, struct error *err)
+                struct model_span *span, struct build_times *times, struct error *err)
 {
-	if (load_traces(l, in, progress, err))
+	if (load_traces(l, in, progress, times, err))
 		return -1;
 	struct model_options options = { .paper_states = in->paper_states, .progress = progress };
 	if (model_run(&l->sync, &options, b, span, &l->notes, err))
 		return -1;
+	times_end(times, PHASE_MODEL);
 	return provenance_store(b, in, l->trace, &l->sync, &l->notes);
 }
 
-int build_history(struct input *in, const char *path, struct error *err)
+int build_history(struct input *in, const char *path, struct build_times *times, struct error *err)
 {
 	/* The output is opened first: a folder that cannot be written is better known before an hour of work. */
 	struct history_builder *b = history_create(path, NULL, err);
 	if (!b)
 		return -1;
+	times_begin(times);
 	struct progress_bar bar;
 	struct progress progress = progress_bar_begin(&bar);
 	struct load l = { 0 };
 	struct model_span span;
-	int rc = fill(b, &l, in, progress, &span, err);
+	int rc = fill(b, &l, in, progress, &span, times, err);
 	progress_bar_end(&bar);
 	if (rc)
 		history_abort(b);
 	else
 		rc = history_finish(b, span.begin, span.end, err);
+	times_end(times, PHASE_WRITE);
 	for (size_t i = 0; rc == 0 && i < l.notes.len; i++)
 		fprintf(stderr, "stealscope: note: %s\n", l.notes.line[i]);
 	load_release(&l);
@@ -133,7 +164,7 @@ struct history *open_what(struct input *in, struct error *err)
 	char *path = cache_path(in, err);
 	int fits = path ? cache_fits(path, in, err) : -1;
 	struct history *h = NULL;
-	if (fits == 1 || (fits == 0 && build_history(in, path, err) == 0))
+	if (fits == 1 || (fits == 0 && build_history(in, path, NULL, err) == 0))
 		h = history_open(path, err);
 	free(path);
 	return h;

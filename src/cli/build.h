@@ -13,12 +13,23 @@ struct load {
 	struct notes notes;
 };
 
-int load_traces(struct load *l, struct input *in, struct progress progress, struct error *err);
+/* Where the wall time of a build went, ns. */
+enum build_phase { PHASE_DECODE, PHASE_SYNC, PHASE_MODEL, PHASE_WRITE, BUILD_PHASES };
+extern const char *const build_phase_name[BUILD_PHASES];
+struct build_times {
+	int64_t begun;                /* monotonic: of the phase that runs */
+	int64_t spent[BUILD_PHASES];
+	uint64_t events;              /* decoded */
+};
+
+/* times may be NULL. */
+int load_traces(struct load *l, struct input *in, struct progress progress, struct build_times *times,
+                struct error *err);
 void load_release(struct load *l);
 
 /* Builds the history of `in` at `path`, with a progress bar; prints the notes to stderr.  Leaves nothing behind when
- * it fails or is cancelled. */
-int build_history(struct input *in, const char *path, struct error *err);
+ * it fails or is cancelled.  times may be NULL. */
+int build_history(struct input *in, const char *path, struct build_times *times, struct error *err);
 
 /* Is WHAT one history file, rather than traces or a session? */
 bool names_history(const struct input *in);

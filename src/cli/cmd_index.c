@@ -4,13 +4,34 @@
 
 #include "cli/build.h"
 #include "cli/cli.h"
+#include "cli/report.h"
+
+static const struct column columns[] = {
+	{ "phase", "phase", COL_TEXT },
+	{ "ns", "time", COL_DURATION },
+	{ "events_per_s", "events/s", COL_INT },
+};
+
+static void print_times(const struct build_times *t)
+{
+	struct report *r = report_begin(stdout, FORMAT_TEXT, columns, sizeof columns / sizeof *columns);
+	for (int i = 0; i < BUILD_PHASES; i++) {
+		double seconds = (double)t->spent[i] / 1e9;
+		report_row(r, (struct value[]){ VAL_TEXT(build_phase_name[i]), VAL_INT(t->spent[i]),
+		                                VAL_INT(seconds > 0 ? (int64_t)((double)t->events / seconds) : 0) });
+	}
+	report_end(r);
+}
 
 int cmd_index(int argc, char **argv, struct error *err)
 {
 	struct input in = { 0 };
 	const char *output = NULL;
+	bool timing = false;
+	struct build_times times = { 0 };
 	const struct opt opt[] = {
 		{ "output", 'o', OPT_TEXT, "FILE", "the history file (default: the traces' cache)", &output, NULL },
+		{ "timing", 0, OPT_FLAG, NULL, "print where the time went", &timing, NULL },
 		INPUT_OPTIONS(&in),
 	};
 	const struct opts opts = { "index WHAT...", "Builds the state history of the traces below WHAT.", opt,
@@ -27,9 +48,11 @@ int cmd_index(int argc, char **argv, struct error *err)
 		rc = output ? 0 : -1;
 	}
 	if (rc == 0)
-		rc = build_history(&in, output, err);
+		rc = build_history(&in, output, &times, err);
 	if (rc == 0)
 		printf("%s\n", output);
+	if (rc == 0 && timing)
+		print_times(&times);
 	free(cache);
 	input_release(&in);
 	return rc;

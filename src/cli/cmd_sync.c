@@ -28,7 +28,7 @@ static int report_of_traces(struct input *in, enum report_format format, bool pl
 	struct progress_bar bar;
 	struct progress progress = progress_bar_begin(&bar);
 	struct load l = { 0 };
-	int rc = load_traces(&l, in, progress, err);
+	int rc = load_traces(&l, in, progress, NULL, err);
 	progress_bar_end(&bar);
 	if (rc == 0) {
 		struct json_object *rows = provenance_sync_rows(&l.sync);

@@ -1,6 +1,5 @@
 #include "cli/fingerprint.h"
 
-#include <errno.h>
 #include <fts.h>
 #include <stdbool.h>
 #include <stdint.h>
