@@ -177,3 +177,11 @@ struct history *open_named(char *what, struct error *err)
 	input_release(&in);
 	return h;
 }
+
+int close_what(struct history *h, int rc, struct error *err)
+{
+	if (h && rc == 0)
+		rc = history_damage(h, err);
+	history_close(h);
+	return rc;
+}

@@ -41,6 +41,10 @@ struct history *open_what(struct input *in, struct error *err);
 /* The same for one operand and default options. */
 struct history *open_named(char *what, struct error *err);
 
+/* Closes what these two opened (NULL is allowed).  Returns rc; but an answer that rests on a damaged part of the file
+ * becomes a failure. */
+int close_what(struct history *h, int rc, struct error *err);
+
 /* Where the history of these inputs is cached: beside the traces, or under $XDG_CACHE_HOME when that is read-only. */
 char *cache_path(const struct input *in, struct error *err);  /* the caller frees */
 

@@ -63,6 +63,5 @@ int cmd_explain(int argc, char **argv, struct error *err)
 	if (rc == 0)
 		print_wrapped(text);
 	free(text);
-	scene_close(&s);
-	return rc;
+	return scene_close(&s, rc, err);
 }

@@ -99,6 +99,5 @@ int cmd_flow(int argc, char **argv, struct error *err)
 		want.window = scene.window;
 		rc = print_flow(&scene.topo, &s, &want, err);
 	}
-	scene_close(&scene);
-	return rc;
+	return scene_close(&scene, rc, err);
 }

@@ -137,6 +137,5 @@ int cmd_gaps(int argc, char **argv, struct error *err)
 		rc = periodic ? print_periodic(&s, (enum report_format)format, err)
 		              : list_gaps(&s, subject, &options, (enum report_format)format, every, err);
 	}
-	scene_close(&s);
-	return rc;
+	return scene_close(&s, rc, err);
 }

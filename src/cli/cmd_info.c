@@ -116,6 +116,5 @@ int cmd_info(int argc, char **argv, struct error *err)
 		print_json(h, doc);
 	int rc = doc ? 0 : -1;
 	json_object_put(doc);
-	history_close(h);
-	return rc;
+	return close_what(h, rc, err);
 }

@@ -65,6 +65,5 @@ int cmd_intervals(int argc, char **argv, struct error *err)
 	int rc = h ? window_parse(&w, &when, h, err) : -1;
 	if (rc == 0)
 		rc = print_intervals(h, argv[first + 1], &w, (enum report_format)format, err);
-	history_close(h);
-	return rc;
+	return close_what(h, rc, err);
 }

@@ -44,8 +44,7 @@ int run_read(struct run *r, char *what, const struct run_options *o, struct erro
 	if (rc == 0 && o->model)
 		rc = predict(r, o->model, &notes, err);
 	latency_notes(&notes);
-	scene_close(&s);
-	return rc;
+	return scene_close(&s, rc, err);
 }
 
 void run_release(struct run *r)

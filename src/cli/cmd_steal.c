@@ -58,6 +58,5 @@ int cmd_steal(int argc, char **argv, struct error *err)
 	int rc = scene_open(&s, argv[first], &when, err);
 	if (rc == 0)
 		rc = print_matrix(&s, argc - first > 1 ? argv[first + 1] : NULL, (enum steal_by)by, (enum report_format)format, err);
-	scene_close(&s);
-	return rc;
+	return scene_close(&s, rc, err);
 }

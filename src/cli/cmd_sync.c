@@ -17,8 +17,7 @@ static int report_of_history(const char *path, enum report_format format, struct
 		clock_report(field_array(doc, "sync"), format);
 	int rc = doc ? 0 : -1;
 	json_object_put(doc);
-	history_close(h);
-	return rc;
+	return close_what(h, rc, err);
 }
 
 static int report_of_traces(struct input *in, enum report_format format, bool plot, struct error *err)

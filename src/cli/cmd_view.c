@@ -40,7 +40,7 @@ int cmd_view(int argc, char **argv, struct error *err)
 		return -1;
 	struct history *h = open_what(&in, err);
 	int rc = h ? ui_run(h, &ui, err) : -1;
-	history_close(h);
+	rc = close_what(h, rc, err);
 	input_release(&in);
 	return rc;
 }

@@ -10,10 +10,10 @@ int scene_open(struct scene *s, char *what, const struct window_options *when, s
 	return window_parse(&s->window, when, s->h, err);
 }
 
-void scene_close(struct scene *s)
+int scene_close(struct scene *s, int rc, struct error *err)
 {
 	topo_release(&s->topo);
-	history_close(s->h);
+	return close_what(s->h, rc, err);
 }
 
 struct value value_system(const struct topo *topo, int32_t system)

@@ -12,9 +12,10 @@ struct scene {
 	struct window window;
 };
 
-/* Opens WHAT and parses the window.  Call scene_close() in any case. */
+/* Opens WHAT and parses the window.  Call scene_close() in any case: it returns rc, or -1
+ * when the answer rests on a damaged history. */
 int scene_open(struct scene *s, char *what, const struct window_options *when, struct error *err);
-void scene_close(struct scene *s);
+int scene_close(struct scene *s, int rc, struct error *err);
 
 /* Fields of a report: the system's name and a TID; nobody is an empty field. */
 struct value value_system(const struct topo *topo, int32_t system);
