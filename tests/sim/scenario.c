@@ -3,6 +3,8 @@
 
 #include "sim.h"
 
+#define RESIDUAL (7 * SEC)  /* how long residual_timer lasts, unless told */
+
 static bool missing(const struct sim *s, const char *name)
 {
 	for (unsigned i = 0; i < s->opt.missings; i++)
@@ -92,11 +94,13 @@ static int fibonacci(struct sim *s)
 	return 0;
 }
 
-static void timed_hog(struct machine *m, const char *name, enum workload wl, int64_t from, uint64_t affinity)
+/* Computes from one moment to another (ns after the beginning), then ends. */
+static void timed_hog(struct machine *m, const char *name, int64_t from, int64_t to, uint64_t affinity)
 {
-	thread_add(m, name, workload[wl], after(m->sim, from), affinity);
+	thread_add(m, name, workload[WL_CC], after(m->sim, from), affinity)->until = m->sim->begin + to;
 }
 
+/* Executions 1, 2 and 7 are alone; 3 to 5 share, 6 does so for a moment. */
 static int critical_task(struct sim *s)
 {
 	struct machine *debian, *ubuntu, *h = host_add(s, 2);
@@ -104,24 +108,26 @@ static int critical_task(struct sim *s)
 	debian = guest(s, "Debian", 1, 1, 3700 * MS, -41000);
 	ubuntu = guest(s, "Ubuntu", 2, 1, -91 * SEC, 76000);
 	thread_add(debian, "spawner", workload[WL_CRITICAL_SHELL], after(s, 300 * MS), UINT64_MAX);
-	timed_hog(ubuntu, "cc", WL_CC, 2100 * MS, 2);
-	timed_hog(h, "burnP6", WL_CC, 2300 * MS, 1);
+	timed_hog(ubuntu, "cc", 2100 * MS, 5360 * MS, 2);
+	timed_hog(h, "burnP6", 2150 * MS, 5380 * MS, 1);
 	return 0;
 }
 
+/* The task shares its CPU until half-time; then a timer of the idle Ubuntu keeps interrupting it. */
 static int residual_timer(struct sim *s)
 {
+	int64_t half = (s->end == INT64_MAX ? RESIDUAL : s->end - s->begin) / 2;
 	struct machine *debian, *ubuntu, *h = host_add(s, 2);
 	struct bare *b = &s->bare[s->bares++];
 
 	debian = guest(s, "Debian", 1, 1, 1200 * MS, 20000);
 	ubuntu = guest(s, "Ubuntu", 1, 1, -2 * SEC, -64000);
-	thread_add(debian, "critical_task", workload[WL_HOG], after(s, 300 * MS), UINT64_MAX);
-	timed_hog(ubuntu, "cc", WL_FIBONACCI, 200 * MS, UINT64_MAX);
-	timed_hog(h, "burnP6", WL_HOG, 250 * MS, 1);
+	thread_add(debian, "critical_task", workload[WL_HOG], after(s, half / 10), UINT64_MAX);
+	timed_hog(ubuntu, "cc", half / 20, half, UINT64_MAX);
+	timed_hog(h, "burnP6", half / 15, half, 1);
 	b->c = &ubuntu->cpu[0];
 	b->period = 3 * MS;
-	queue_push(&s->queue, s->begin + 100 * MS, DUE_BARE, b, 0);
+	queue_push(&s->queue, s->begin + half / 30, DUE_BARE, b, 0);
 	return 0;
 }
 
@@ -271,7 +277,7 @@ static const struct scenario {
 	{ "pulse", pulse, 7 * SEC, "a periodic guest thread on an idle host (paper, Fig. 3-4)" },
 	{ "fibonacci", fibonacci, 6 * SEC, "a computation beside burnP6 on one pCPU (Fig. 6-9)" },
 	{ "critical_task", critical_task, 7 * SEC, "one task per second, disturbed by a VM and the host (Fig. 10-14)" },
-	{ "residual_timer", residual_timer, 7 * SEC, "an idle VM whose forgotten timer preempts (Fig. 15)" },
+	{ "residual_timer", residual_timer, RESIDUAL, "another VM computes, then leaves a forgotten timer (Fig. 15)" },
 	{ "overcommit", overcommit, 2 * SEC, "N VMs on four pCPUs" },
 	{ "churn", churn, 2 * SEC, "many short-lived threads" },
 	{ "requests", requests, 6 * SEC, "a request server with marks (Soroban)" },

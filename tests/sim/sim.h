@@ -131,6 +131,7 @@ struct thread {
 	int64_t work_left;       /* ns of it until the next thing that happens */
 	int64_t period_next;
 	int64_t loop_left;       /* rounds of the current W_LOOP */
+	int64_t until;           /* host ns: when W_UNTIL goes on */
 	int32_t dump_tid;
 	struct server *server;
 	/* truth */
@@ -286,12 +287,11 @@ void kvm_entry(struct cpu *pcpu);
 void kvm_deliver(struct cpu *guest, const struct irq *q, struct cpu *from);
 
 /* workload.c */
-enum step_kind { W_RUN, W_SLEEP, W_PERIOD, W_GOTO, W_LOOP, W_FORK, W_THREAD, W_EXEC, W_QUIT, W_BEACON, W_EXIT, W_IO,
-                 W_DISK,
-                 W_SERVE, W_SUBMIT, W_DUMP, W_PAUSE };
+enum step_kind { W_RUN, W_SLEEP, W_PERIOD, W_GOTO, W_LOOP, W_UNTIL, W_FORK, W_THREAD, W_EXEC, W_QUIT, W_BEACON,
+                 W_EXIT, W_IO, W_DISK, W_SERVE, W_SUBMIT, W_DUMP, W_PAUSE };
 struct step {
 	uint8_t kind;            /* enum step_kind */
-	uint8_t arg;             /* W_GOTO, W_LOOP: step to go to; W_FORK: workload */
+	uint8_t arg;             /* W_GOTO, W_LOOP, W_UNTIL: step to go to; W_FORK: workload */
 	int64_t lo, hi;          /* ns, or a count */
 	const char *text;        /* name */
 };

@@ -27,7 +27,9 @@ static const struct step critical_shell[] = {
 	{ W_RUN, 0, 200 * US, 400 * US, NULL }, { W_FORK, WL_CRITICAL, 0, 0, NULL }, { W_PERIOD, 0, SEC, 0, NULL },
 	{ W_GOTO, 0, 0, 0, NULL },
 };
-static const struct step cc[] = { { W_RUN, 0, 3200 * MS, 3300 * MS, NULL }, END };
+static const struct step cc[] = {
+	{ W_RUN, 0, 4 * MS, 6 * MS, NULL }, { W_UNTIL, 0, 0, 0, NULL }, { W_QUIT, 0, 0, 0, NULL },
+};
 static const struct step burst_hog[] = {
 	{ W_RUN, 0, 30 * MS, 90 * MS, NULL }, { W_SLEEP, 0, 10 * MS, 120 * MS, NULL }, { W_GOTO, 0, 0, 0, NULL },
 };
@@ -301,6 +303,10 @@ static void step_run(struct cpu *c, struct thread *t, const struct step *st)
 		if (t->loop_left == 0)
 			t->loop_left = ns + 1;
 		if (--t->loop_left > 0)
+			t->pc = st->arg;
+		break;
+	case W_UNTIL:
+		if (s->now < t->until)
 			t->pc = st->arg;
 		break;
 	case W_FORK: case W_THREAD:
