@@ -218,6 +218,35 @@ static void sentences(void **state)
 	world_release(&w);
 }
 
+/* An idle CPU for a moment is a wakeup or a move; for long it is a limit. */
+static void idle_cpus(void **state)
+{
+	struct world w;
+	struct error err = ERROR_INIT;
+	char *text, line[512];
+	(void)state;
+	world_open(&w);
+	world_row(&w, "/Host/Threads/9/Status", "0 RUNNING; 4000000 PREEMPTED; 4900000 RUNNING; 6000000 PREEMPTED; 7000000 RUNNING");
+	world_row(&w, "/Host/Threads/9/CPU", "0 0");
+	world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 9; 4000000 0; 4900000 9; 6000000 0; 7000000 9");
+	world_close(&w, 0, 9999999);
+	struct subject s = world_subject(&w, "host/9");
+	assert_int_equal(explain_window(&w.topo, &s, 0, 5999999, &text, &err), 0);
+	assert_non_null(strstr(text, "What delayed it most was being woken or moved to an idle CPU: 900 us"));
+	assert_non_null(strstr(text, "Look next at who wakes it"));
+	assert_null(strstr(text, "quota"));
+	free(text);
+	assert_int_equal(explain_window(&w.topo, &s, 0, 9999999, &text, &err), 0);
+	assert_non_null(strstr(text, "What delayed it most was idle CPU: 1.90 ms"));
+	assert_non_null(strstr(text, "Look next at CPU limits (quota, cpuset)"));
+	free(text);
+	assert_int_equal(explain_status(&w.topo, &s, 4500000, line, sizeof line, &err), 0);
+	assert_string_equal(line, "host/9 00:00:00.0040 PREEMPTED 900 us, being woken or moved to idle CPU0");
+	assert_int_equal(explain_status(&w.topo, &s, 6500000, line, sizeof line, &err), 0);
+	assert_string_equal(line, "host/9 00:00:00.0060 PREEMPTED 1.00 ms, yet CPU0 was idle");
+	world_release(&w);
+}
+
 /* What the trace cannot tell is said. */
 static void missing_traces(void **state)
 {
@@ -365,7 +394,7 @@ int main(void)
 		cmocka_unit_test(lists),
 		cmocka_unit_test(matrix),
 		cmocka_unit_test(sentences),
-		cmocka_unit_test(missing_traces),
+		cmocka_unit_test(idle_cpus), cmocka_unit_test(missing_traces),
 		cmocka_unit_test(residual_timer),
 		cmocka_unit_test(not_periodic),
 	};

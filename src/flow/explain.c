@@ -37,9 +37,35 @@ static const char *amount(const struct story *s, int64_t ns, char buf[64])
 	return buf;
 }
 
+struct pieces { size_t n; const struct flow_interval *longest; };
+
+static struct pieces pieces_of(const struct flow *f, const struct flow_entry *e)
+{
+	struct pieces p = { 0, NULL };
+	for (size_t i = 0; i < f->intervals; i++) {
+		const struct flow_interval *iv = &f->interval[i];
+		if (iv->system != e->system || iv->tid != e->tid || iv->name != e->name || iv->kind != e->kind)
+			continue;
+		p.n++;
+		if (!p.longest || iv->end - iv->start > p.longest->end - p.longest->start)
+			p.longest = iv;
+	}
+	return p;
+}
+
+/* Long enough at a time that it is a limit, not the latency of a wakeup or of a move to another CPU? */
+static bool stayed_idle(const struct story *s, const struct flow_entry *e)
+{
+	struct pieces p = pieces_of(s->f, e);
+	return p.longest && p.longest->end - p.longest->start + 1 >= IDLE_LIMITED;
+}
+
 static const char *party(const struct story *s, const struct flow_entry *e, char buf[NAME_TEXT])
 {
-	return flow_party_text(s->topo, e->system, e->tid, s->f->name[e->name], (enum flow_kind)e->kind, buf, NAME_TEXT);
+	flow_party_text(s->topo, e->system, e->tid, s->f->name[e->name], (enum flow_kind)e->kind, buf, NAME_TEXT);
+	if (e->kind == FLOW_IDLE_CPU && !stayed_idle(s, e))
+		snprintf(buf, NAME_TEXT, "being woken or moved to an idle CPU");
+	return buf;
 }
 
 /* Kinds that kept the subject from running although it wanted to. */
@@ -76,22 +102,6 @@ static void tell_doing(struct story *s)
 	        time_clock(at, s->f->start, 6), time_clock(to, s->f->end, 6),
 	        time_duration(d, s->f->end - s->f->start + 1), amount(s, s->by_kind[FLOW_RUNNING], a),
 	        amount(s, delayed(s), b), amount(s, s->by_kind[FLOW_WAITING], c));
-}
-
-struct pieces { size_t n; const struct flow_interval *longest; };
-
-static struct pieces pieces_of(const struct flow *f, const struct flow_entry *e)
-{
-	struct pieces p = { 0, NULL };
-	for (size_t i = 0; i < f->intervals; i++) {
-		const struct flow_interval *iv = &f->interval[i];
-		if (iv->system != e->system || iv->tid != e->tid || iv->name != e->name || iv->kind != e->kind)
-			continue;
-		p.n++;
-		if (!p.longest || iv->end - iv->start > p.longest->end - p.longest->start)
-			p.longest = iv;
-	}
-	return p;
 }
 
 static void tell_culprit(struct story *s, const struct flow_entry *e)
@@ -200,7 +210,11 @@ static void advise(struct story *s, const struct flow_entry *e, uint32_t machine
 	enum machine_kind kind = e->system >= 0 ? s->topo->machine[e->system].kind : MACHINE_HOST;
 	switch (e->kind) {
 	case FLOW_IDLE_CPU:
-		fputs("Look next at CPU limits (quota, cpuset) of the VM: it could run, yet its CPU was idle.\n", s->to);
+		if (stayed_idle(s, e))
+			fputs("Look next at CPU limits (quota, cpuset) of the VM: it could run, yet its CPU was idle.\n", s->to);
+		else
+			fputs("Look next at who wakes it, and how often: being woken, or moved to another CPU, took that time, no "
+			      "limit and nobody else.\n", s->to);
 		return;
 	case FLOW_HYPERVISOR:
 		fputs("Look next at the reasons of the VM exits: the hypervisor worked for it, nobody took its CPU.\n", s->to);

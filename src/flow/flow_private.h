@@ -5,6 +5,10 @@
 #include "flow/flow.h"
 #include "flow/resolve.h"
 
+/* ns that a CPU stays idle although somebody wants it, from which on that is a limit (a quota, a cpuset): to wake a CPU
+ * or to move a thread to another one takes less. */
+#define IDLE_LIMITED 1000000
+
 /* A flow of [from, to] whose names stay with the resolver (flow->names is 0). */
 int flow_collect(struct resolver *r, const struct subject *s, int64_t from, int64_t to, struct flow *out);
 

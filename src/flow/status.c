@@ -20,16 +20,26 @@ static int tell_gap(const struct topo *topo, const struct gap *gap, char *buf, s
 	if (flow_of_gap(topo, gap, &f, err) < 0)
 		return -1;
 	const struct flow_entry *e = &f.entry[0];
-	for (size_t i = 0; i < f.intervals && !*cpu; i++) {
+	int64_t longest = 0;
+	for (size_t i = 0; i < f.intervals; i++) {
 		const struct flow_interval *iv = &f.interval[i];
-		if (iv->system == e->system && iv->tid == e->tid && iv->name == e->name && iv->kind == e->kind &&
-		    iv->pcpu >= 0)
+		if (iv->system != e->system || iv->tid != e->tid || iv->name != e->name || iv->kind != e->kind)
+			continue;
+		if (iv->end - iv->start + 1 > longest)
+			longest = iv->end - iv->start + 1;
+		if (iv->pcpu >= 0 && !*cpu)
 			snprintf(cpu, sizeof cpu, " on CPU%d", iv->pcpu);
 	}
 	if (f.entries > 1)
 		snprintf(more, sizeof more, " (%.0f %%) and %zu more", 100 * e->share, f.entries - 1);
 	flow_party_text(topo, e->system, e->tid, f.name[e->name], (enum flow_kind)e->kind, who, sizeof who);
-	snprintf(buf, size, "%s%s%s%s", e->kind == FLOW_WAITING || e->kind == FLOW_UNKNOWN ? ", " : " by ", who, cpu, more);
+	if (e->kind == FLOW_IDLE_CPU) {
+		snprintf(who, sizeof who, longest < IDLE_LIMITED ? "being woken or moved to idle %s" : "yet %s was idle",
+		         *cpu ? cpu + strlen(" on ") : "CPU");
+		*cpu = '\0';
+	}
+	bool named = e->kind != FLOW_WAITING && e->kind != FLOW_UNKNOWN && e->kind != FLOW_IDLE_CPU;
+	snprintf(buf, size, "%s%s%s%s", named ? " by " : ", ", who, cpu, more);
 	flow_release(&f);
 	return 0;
 }
