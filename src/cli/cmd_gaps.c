@@ -87,18 +87,9 @@ static int list_gaps(const struct scene *s, const char *subject, const struct ga
 {
 	struct subject who;
 	struct gap_list list;
-	if (!subject) {
-		uint32_t vms = 0, last = 0;
-		for (uint32_t i = 0; i < s->topo.machines; i++)
-			if (s->topo.machine[i].kind == MACHINE_VM && ++vms)
-				last = i;
-		if (vms != 1)
-			return error_set(err, STATUS_USAGE, "stealscope info lists the machines", "name one of %" PRIu32 " VMs, vCPUs or threads", vms);
-		who = (struct subject){ SUBJECT_MACHINE, last };
-	} else if (topo_parse_subject(&s->topo, subject, &who, err)) {
+	if (subject && topo_parse_subject(&s->topo, subject, &who, err))
 		return -1;
-	}
-	if (gap_list_of(&s->topo, &who, options, &list, err))
+	if (gap_list_of(&s->topo, subject ? &who : NULL, options, &list, err))
 		return -1;
 	print_gaps(&s->topo, &list, format, every);
 	gap_list_release(&list);
