@@ -70,8 +70,9 @@ static void print_text(const struct history *h, struct json_object *doc)
 {
 	char begin[TIME_TEXT], end[TIME_TEXT], span[TIME_TEXT];
 	printf("history   %s\n", history_file(h));
-	printf("          %" PRIu64 " intervals of %" PRIu32 " attributes in %" PRIu64 " bytes, by %s\n", history_intervals(h),
-	       history_attribute_count(h), history_bytes(h), field_text(doc, "tool"));
+	printf("          %" PRIu64 " intervals of %" PRIu32 " attributes in %" PRIu64 " bytes\n", history_intervals(h),
+	       history_attribute_count(h), history_bytes(h));
+	printf("built by  %s\n", field_text(doc, "tool"));
 	printf("span      %s .. %s (%s)\n", time_date(begin, history_begin(h), 6), time_clock(end, history_end(h), 6),
 	       time_duration(span, history_end(h) - history_begin(h) + 1));
 	printf("options   %s\n\n", field_text(doc, "shape"));

@@ -111,6 +111,40 @@ static void json_row(struct report *r, const struct value *value)
 	json_object_put(row);
 }
 
+/* Makes the table fit the screen at the cost of its widest texts. */
+static void fit_widths(struct report *r)
+{
+	int total = -2;
+	for (size_t i = 0; i < r->columns; i++)
+		total += r->column[i].heading ? r->width[i] + 2 : 0;
+	while (total > REPORT_WIDTH) {
+		size_t widest = r->columns;
+		for (size_t i = 0; i < r->columns; i++)
+			if (r->column[i].heading && r->column[i].type == COL_TEXT && r->width[i] > REPORT_NARROWEST &&
+			    (widest == r->columns || r->width[i] > r->width[widest]))
+				widest = i;
+		if (widest == r->columns)
+			return;
+		r->width[widest]--;
+		total--;
+	}
+}
+
+/* A text that is wider than its column ends in '~'. */
+static void put_text(struct report *r, const char *text, int width, bool pad)
+{
+	int w = text_width(text);
+	if (w > width) {
+		size_t n = text_fit(text, width - 1);
+		fprintf(r->out, "%.*s~", (int)n, text);
+		w = width;
+	} else {
+		fputs(text, r->out);
+	}
+	if (pad)
+		fprintf(r->out, "%*s", width - w + 2, "");
+}
+
 static void text_line(struct report *r, char *const *field)
 {
 	size_t last = r->columns;
@@ -119,15 +153,12 @@ static void text_line(struct report *r, char *const *field)
 	for (size_t i = 0; i < last; i++) {
 		if (!r->column[i].heading)
 			continue;
+		if (r->column[i].type == COL_TEXT) {
+			put_text(r, field[i], r->width[i], i + 1 < last);
+			continue;
+		}
 		int pad = r->width[i] - text_width(field[i]);
-		bool left = r->column[i].type == COL_TEXT;
-		if (pad < 0)
-			pad = 0;
-		if (!left)
-			fprintf(r->out, "%*s", pad, "");
-		fputs(field[i], r->out);
-		if (i + 1 < last)
-			fprintf(r->out, "%*s", (left ? pad : 0) + 2, "");
+		fprintf(r->out, "%*s%s%s", pad > 0 ? pad : 0, "", field[i], i + 1 < last ? "  " : "");
 	}
 	putc('\n', r->out);
 }
@@ -142,6 +173,7 @@ static void text_flush(struct report *r)
 			int w = text_width(heading[i]);
 			r->width[i] = r->width[i] > w ? r->width[i] : w;
 		}
+		fit_widths(r);
 		text_line(r, heading);
 		free(heading);
 	}
