@@ -111,6 +111,7 @@ static void test_panes_and_lists(void **state)
 	check_screen("blame-120", "B", &mono120);
 	check_screen("help-80", "?", &mono80);
 	check_screen("help-search-80", "?/zoom<Enter>", &mono80);
+	check_screen("help-no-match-80", "?/zzz<Enter>", &mono80);
 	check_screen("themes-80", "L", &mono80);
 	check_screen("bookmarks-80", "m5lmjm'", &mono80);
 	check_screen("markers-120", "(\n9l)\nv3l", &mono120);
@@ -135,7 +136,9 @@ static void test_ways_to_the_same_place(void **state)
 		{ "wwdu", "ww" }, { "wwdu<C-r>", "wwd" }, { "ww0", "0" }, { ">w", "key > w" }, { "5>", ">>>>>" },
 		{ "lllhhh", "lh" }, { "key :t<Tab>ss<Tab><Enter>", ":theme ssh" }, { "key :go<Tab>50%<Enter>", ":50%" }, { ":50%\nwwwad", ":50%\nwww" }, { ":+40ms", ":50%" }, { ":host", ":goto host" }, { "/sshd<Enter>", ":Debian/880" }, { "<Esc>", "" },
 		{ "kkkkkkkkkkjk", "kkkkkkkkkk" }, { "wsws", "ws" }, { "HH", "" },
-		{ "k<Space><Space>", "k" }, { ">..,,", ">" }, { "FF", "" }, { "BB", "" },
+		{ "k<Space><Space>", "k" }, { ">..,,", ">" },
+		{ "?/zzz<Enter><Esc><Esc>", "" }, { "?/zzz<Esc>q", "" }, { "x/zzz<Enter>q", "" }, { "?/zzz<Enter><Esc>", "?" },
+		{ ":set mingap=1ms\n3>", ":set mingap=0\n3>" }, { "FF", "" }, { "BB", "" },
 	};
 	for (size_t i = 0; i < COUNT(pairs); i++) {
 		char *a = screen_of(pairs[i].one, &mono80), *b = screen_of(pairs[i].other, &mono80);
@@ -149,11 +152,24 @@ static void test_ways_to_the_same_place(void **state)
 	}
 }
 
+/* Gaps shorter than mingap are passed over, unless the row has no other. */
+static void test_short_gaps(void **state)
+{
+	(void)state;
+	char *s = screen_of(":set mingap=10ms\n>", &mono120);
+	assert_non_null(strstr(s, "no gap of 10.0 ms or more in this row: shorter ones count"));
+	assert_non_null(strstr(s, "VIRT_PREEMPTED 5.23 ms"));
+	free(s);
+	s = screen_of(":set mingap=1ms\n9>", &mono120);
+	assert_non_null(strstr(s, "no later gap of 1.00 ms or more in this row"));
+	free(s);
+}
+
 static void test_details(void **state)
 {
 	(void)state;
 	static const char *const holds[] = { "VIRT_PREEMPTED", "In words", "burnP6", "Values at the cursor",
-		"Name             critical_task", "1795176184107000000 ns", "virt-preempt 74 %" };
+		"Name           critical_task", "1795176184107000000 ns", "virt-preempt 74 %" };
 	char *s = screen_of(">\nx", &mono120);
 	for (size_t i = 0; i < COUNT(holds); i++)
 		if (!strstr(s, holds[i]))
@@ -369,7 +385,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_tiers_and_sizes),
 		cmocka_unit_test(test_panes_and_lists),
 		cmocka_unit_test(test_ways_to_the_same_place),
-		cmocka_unit_test(test_details),
+		cmocka_unit_test(test_short_gaps), cmocka_unit_test(test_details),
 		cmocka_unit_test(test_cause),
 		cmocka_unit_test(test_export),
 		cmocka_unit_test(test_hostile_names),

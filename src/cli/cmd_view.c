@@ -26,7 +26,7 @@ int cmd_view(int argc, char **argv, struct error *err)
 		{ "color", 0, OPT_TEXT, "COLORS", "auto, never, 8, 16 or 256", &ui.color, NULL },
 		{ "script", 0, OPT_TEXT, "FILE", "run the keys and commands of FILE without a terminal", &ui.script, NULL },
 		{ "size", 0, OPT_TEXT, "CxR", "columns and rows of the scripted screen", &size, NULL },
-		{ "bench", 0, OPT_COUNT, "N", "draw N frames, print ms and bytes", &ui.bench, NULL },
+		{ "bench", 0, OPT_COUNT, "N", "draw N frames of each way of moving, print ms and bytes", &ui.bench, NULL },
 		INPUT_OPTIONS(&in),
 	};
 	const struct opts opts = { "[view] WHAT...", "Walks the timeline of a history, or of traces (indexed on first use).",

@@ -167,18 +167,6 @@ static bool do_time(struct app *app, enum action action, int64_t n)
 	}
 }
 
-static void to_gap(struct app *app, int direction, int64_t n, bool zoom)
-{
-	struct gap gap;
-	bool found = false;
-	for (int64_t i = 0; i < n && app_gap(app, direction, &gap); i++) {
-		found = true;
-		view_goto(&app->view, &app->ground, gap.start);
-	}
-	if (found && zoom)
-		view_fit(&app->view, &app->ground, gap.start, gap.end, 1, 3);
-}
-
 static void to_interval(struct app *app, int direction, int64_t n)
 {
 	struct interval iv;
@@ -244,10 +232,10 @@ static void bookmark(struct app *app)
 static bool do_places(struct app *app, enum action action, int64_t n)
 {
 	switch (action) {
-	case ACT_NEXT_GAP: to_gap(app, 1, n, false); return true;
-	case ACT_PREV_GAP: to_gap(app, -1, n, false); return true;
-	case ACT_NEXT_GAP_FIT: to_gap(app, 1, n, true); return true;
-	case ACT_PREV_GAP_FIT: to_gap(app, -1, n, true); return true;
+	case ACT_NEXT_GAP: hunt_start(app, 1, n, false); return true;
+	case ACT_PREV_GAP: hunt_start(app, -1, n, false); return true;
+	case ACT_NEXT_GAP_FIT: hunt_start(app, 1, n, true); return true;
+	case ACT_PREV_GAP_FIT: hunt_start(app, -1, n, true); return true;
 	case ACT_NEXT_INTERVAL: to_interval(app, 1, n); return true;
 	case ACT_PREV_INTERVAL: to_interval(app, -1, n); return true;
 	case ACT_CAUSE: app_cause(app); return true;

@@ -8,7 +8,8 @@
 
 #include "base/mem.h"
 
-#define FIRST_SURVEY_NS 40000000  /* work on the survey before the first frame */
+#define FIRST_SURVEY_NS 10000000  /* work on the survey before the first frame */
+#define LEAST_GAP_NS 100000       /* shorter gaps are not worth a stop */
 
 const char *const tier_name[TIERS] = { [TIER_ASCII] = "ascii", [TIER_CELLS] = "cells", [TIER_BLOCKS] = "blocks" };
 
@@ -144,7 +145,7 @@ static int open_topology(struct app *app, struct error *err)
 
 int app_init(struct app *app, const struct history *h, const struct ui_options *options, struct error *err)
 {
-	*app = (struct app){ .h = h, .depth = DEPTH_256 };
+	*app = (struct app){ .h = h, .depth = DEPTH_256, .least_gap = LEAST_GAP_NS };
 	int64_t span;
 	if (__builtin_sub_overflow(history_end(h), history_begin(h), &span) || span < 0 || span > INT64_MAX / 4)
 		return error_set(err, STATUS_INPUT, "index the traces again", "%s: its time span makes no sense",
@@ -213,6 +214,8 @@ bool app_work(struct app *app, int64_t budget_ns, bool *changed)
 {
 	struct error err = ERROR_INIT;
 	*changed = false;
+	if (hunt_work(app, budget_ns, changed))
+		return true;
 	if (rows_survey_done(&app->rows))
 		return false;
 	int done = rows_survey_step(&app->rows, budget_ns, &err);
@@ -347,6 +350,7 @@ void app_key(struct app *app, uint32_t key)
 {
 	app->message[0] = '\0';
 	app->message_is_error = false;
+	app->hunt.on = false;
 	if (app->mode == MODE_PROMPT)
 		key_in_prompt(app, key);
 	else if (app->mode == MODE_PAGER)

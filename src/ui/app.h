@@ -70,6 +70,18 @@ struct request_mark {
 	int64_t lost;         /* ns that the server thread was kept from running meanwhile */
 };
 
+/* The search for the next gap that is worth seeing.  See hunt.c. */
+struct gap_hunt {
+	bool on, zoom;
+	enum { HUNT_LONG, HUNT_OTHER_WAY, HUNT_ANY } phase;
+	struct subject subject;
+	int direction;
+	int64_t from, t;       /* where it began, where it is */
+	int64_t wanted, found; /* gaps */
+	struct gap gap;        /* the last one found */
+	struct view before;
+};
+
 struct bookmark {
 	struct view view;
 	char text[128];
@@ -124,6 +136,7 @@ struct app {
 	struct row_id cause[32];       /* rows left by follow-cause */
 	size_t causes;
 	struct status_cache status;
+	struct gap_hunt hunt;
 
 	char message[512];             /* shown instead of the legend until the next key */
 	bool message_is_error;
@@ -152,7 +165,8 @@ void app_set_depth(struct app *app, enum depth depth);
 void app_do(struct app *app, enum action action);              /* actions.c */
 void app_select(struct app *app, size_t row);                  /* row index; scrolls */
 void app_show_row(struct app *app, struct row_id id);          /* unfolds and selects */
-bool app_gap(struct app *app, int direction, struct gap *gap); /* next or previous gap of the selected row */
+void hunt_start(struct app *app, int direction, int64_t n, bool zoom);  /* hunt.c: to the n-th gap of the row */
+bool hunt_work(struct app *app, int64_t budget_ns, bool *changed);
 void app_cause(struct app *app);
 void app_cause_back(struct app *app);
 bool app_interval(struct app *app, struct row_id row, int64_t t, struct interval *iv);

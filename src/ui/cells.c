@@ -14,7 +14,8 @@ static uint8_t eighths_of(int64_t part, int64_t whole)
 
 struct cell cell_of_split(int64_t left, int64_t step, uint8_t a, uint8_t b)
 {
-	return (struct cell){ CELL_SPLIT, a, b, eighths_of(left, step) };
+	int64_t smaller = left < step - left ? left : step - left;
+	return (struct cell){ CELL_SPLIT, a, b, eighths_of(left, step), smaller < step / 8 + (step % 8 != 0) };
 }
 
 struct cell cell_of_sums(const int64_t sums[HISTORY_STATES], const uint8_t *severity, bool minority)
@@ -31,9 +32,9 @@ struct cell cell_of_sums(const int64_t sums[HISTORY_STATES], const uint8_t *seve
 			main = s;
 	}
 	if (present == 0)
-		return (struct cell){ CELL_EMPTY, 0, 0, 1 };
+		return (struct cell){ CELL_EMPTY, 0, 0, 1, false };
 	if (present == 1)
-		return (struct cell){ CELL_PURE, (uint8_t)main, (uint8_t)main, 1 };
+		return (struct cell){ CELL_PURE, (uint8_t)main, (uint8_t)main, 1, false };
 	for (int s = 0; s < HISTORY_STATES; s++) {
 		if (sums[s] <= 0 || s == main)
 			continue;
@@ -42,8 +43,9 @@ struct cell cell_of_sums(const int64_t sums[HISTORY_STATES], const uint8_t *seve
 			other = s;
 	}
 	if (other < 0)
-		return (struct cell){ CELL_MIXED, (uint8_t)main, (uint8_t)main, 1 };
-	return (struct cell){ CELL_MIXED, (uint8_t)main, (uint8_t)other, eighths_of(sums[other], total) };
+		return (struct cell){ CELL_MIXED, (uint8_t)main, (uint8_t)main, 1, false };
+	return (struct cell){ CELL_MIXED, (uint8_t)main, (uint8_t)other, eighths_of(sums[other], total),
+		sums[other] < total / 8 + (total % 8 != 0) };
 }
 
 /* Adds the raw sums of one attribute to those by code. */

@@ -26,6 +26,7 @@ enum cell_form {
 struct cell {
 	uint8_t form, main, other;
 	uint8_t eighths;  /* 1 .. 7 */
+	bool slight;      /* MIXED: other, SPLIT: the smaller side has less than an eighth of the time */
 };
 
 /* What a row is made of.  Several attributes (a folded machine) are added up. */

@@ -14,7 +14,7 @@
 	X("zoom", "DURATION", "make the window that long", cmd_zoom) \
 	X("export", "[FILE]", "write the pane to FILE: .txt, .csv or .json", cmd_export) \
 	X("theme", "NAME", "take another theme: a name or a file", cmd_theme) \
-	X("set", "OPTION", "glyphs=T color=C time=F mingap=D [no]idle [no]mouse [no]hostthread", cmd_set) \
+	X("set", "OPTION", "glyphs=T color=C time=F mingap=D (gaps passed over) [no]idle [no]mouse [no]hostthread", cmd_set) \
 	X("filter", "[TEXT]", "show only threads whose name contains TEXT", cmd_filter) \
 	X("search", "TEXT", "go to the next row that contains TEXT", cmd_search) \
 	X("key", "KEYS", "press keys: :key 3><Enter>", cmd_key) \

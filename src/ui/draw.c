@@ -213,7 +213,7 @@ static int draw_states(struct app *app, struct screen *s, int x, int y, int end,
 		int need = 2 + text_width(state->label);
 		if (x + need >= end)
 			break;
-		struct glyph g = app_glyph(app, (struct cell){ CELL_PURE, order[i], order[i], 1 }, false);
+		struct glyph g = app_glyph(app, (struct cell){ CELL_PURE, order[i], order[i], 1, false }, false);
 		screen_put(s, x, y, g.ch == ' ' ? (uint32_t)(unsigned char)state->letter : g.ch,
 		           app->palette.depth == DEPTH_MONO ? g.style : app->palette.state[order[i]]);
 		screen_text(s, x + 2, y, s->w, *part(app, PART_NORMAL), state->label);

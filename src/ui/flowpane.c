@@ -306,6 +306,9 @@ static void line_text(struct app *app, const struct flow_line *line, char *buf, 
 	char system[256];
 	size_t n = strlen(text_escape(system, sizeof system, e->system < 0 ? "" : app->topo.machine[e->system].name));
 	bool again = n > 0 && strncmp(party, system, n) == 0 && (party[n] == '/' || party[n] == ' ');
+	char *inner = n > 0 ? strstr(party, " for ") : NULL;  /* "hypervisor for Debian/151 fibonacci" */
+	if (!again && inner && strncmp(inner + 5, system, n) == 0 && inner[5 + n] == '/')
+		memmove(inner + 5, inner + 6 + n, strlen(inner + 6 + n) + 1);
 	snprintf(buf, size, "  %s", again ? party + n + 1 : party);
 }
 
@@ -345,10 +348,12 @@ void flow_pane_draw(struct app *app, struct screen *s, int y, int height)
 		small += is_small(&p->flow, p->flow.entry[i].duration);
 	if (small)
 		snprintf(rest, sizeof rest, ", %zu below 0.05 %%", small);
-	screen_printf(s, 1, y, s->w - 2, style, " flow of %s %s %s + %s, %zu entr%s%s ", title, markers ? "A..B" : "from",
-	              ruler_time(from, &app->axis, p->flow.start, app->view.step),
-	              time_duration(d, p->flow.end - p->flow.start + 1), p->flow.entries,
-	              p->flow.entries == 1 ? "y" : "ies", rest);
+	char head[512];
+	snprintf(head, sizeof head, " flow of %s %s %s + %s, %zu entr%s", title, markers ? "A..B" : "from",
+	         ruler_time(from, &app->axis, p->flow.start, app->view.step),
+	         time_duration(d, p->flow.end - p->flow.start + 1), p->flow.entries, p->flow.entries == 1 ? "y" : "ies");
+	bool fits = text_width(head) + (int)strlen(rest) + 4 <= s->w;
+	screen_printf(s, 1, y, s->w - 2, style, "%s%s ", head, fits ? rest : "");
 	size_t page = height > 1 ? (size_t)height - 1 : 0;
 	if (p->top + page > p->lines)
 		p->top = p->lines > page ? p->lines - page : 0;

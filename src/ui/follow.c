@@ -1,8 +1,7 @@
-/* From a row to its intervals, gaps and causes: the questions the keys ask of the history. */
+/* From a row to its intervals and causes: the questions the keys ask of the history.  Gaps are in hunt.c. */
 #include "ui/app.h"
 
 #include <string.h>
-#include <time.h>
 
 uint32_t app_row_attr(const struct app *app, struct row_id row)
 {
@@ -29,93 +28,6 @@ bool app_interval(struct app *app, struct row_id row, int64_t t, struct interval
 		return false;
 	}
 	return true;
-}
-
-#define PATIENCE_NS 100000000  /* of looking for a gap; then the user is asked to go on */
-
-static int64_t now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
-/* A guest's thread is virtually preempted at each VM exit, thousands of times a second.  That is the hypervisor at
- * work and not a gap that anybody looks for: true when the thread's vCPU was neither preempted nor blocked in it. */
-static bool only_vm_exits(const struct app *app, const struct gap *gap)
-{
-	const struct topo *topo = &app->topo;
-	struct interval cpu;
-	int64_t sums[HISTORY_STATES];
-	if (gap->subject.kind != SUBJECT_THREAD || gap->state < 0 || gap->state >= HISTORY_STATES ||
-	    app->thread.code[gap->state] != VIS_VIRT_PREEMPTED)
-		return false;
-	const struct topo_thread *t = &topo->thread[gap->subject.index];
-	if (t->cpu == HISTORY_NONE || history_stab(topo->h, t->cpu, gap->start, &cpu, NULL) < 0 || cpu.value < 0)
-		return false;
-	int c = topo_find_cpu(topo, t->machine, (unsigned)cpu.value);
-	if (c < 0 || topo->cpu[c].status == HISTORY_NONE ||
-	    history_sums(topo->h, topo->cpu[c].status, gap->start, gap->end, sums, NULL) < 0)
-		return false;
-	for (int s = 0; s < HISTORY_STATES - 1; s++)
-		if (sums[s] > 0 && (topo->vcpu_gap >> s & 1))
-			return false;
-	return true;
-}
-
-/* One gap further for one subject; gaps shorter than least_gap and mere VM exits are passed over: 1, 0, -1. */
-static int next_gap(struct app *app, const struct subject *s, int direction, struct gap *gap, struct error *err)
-{
-	int64_t t = app->view.cursor, until = now_ns() + PATIENCE_NS;
-	int found;
-	while ((found = gap_next(&app->topo, s, t, direction, app->least_gap, gap, err)) > 0 && only_vm_exits(app, gap)) {
-		t = direction > 0 ? gap->start : gap->end;
-		if (now_ns() > until) {
-			app_say(app, "only VM exits up to here: press again to look further");
-			break;
-		}
-	}
-	return found;
-}
-
-/* The nearest gap of any vCPU of a machine. */
-static int next_gap_of_machine(struct app *app, uint32_t machine, int direction, struct gap *best, struct error *err)
-{
-	const struct topo_machine *m = &app->topo.machine[machine];
-	int any = 0;
-	for (uint32_t c = m->cpu; c < m->cpu + m->cpus; c++) {
-		struct subject s = { SUBJECT_CPU, c };
-		struct gap gap;
-		int found = next_gap(app, &s, direction, &gap, err);
-		if (found < 0)
-			return -1;
-		if (found && (!any || (direction > 0 ? gap.start < best->start : gap.start > best->start)))
-			*best = gap;
-		any |= found;
-	}
-	return any;
-}
-
-bool app_gap(struct app *app, int direction, struct gap *gap)
-{
-	struct error err = ERROR_INIT;
-	struct row_id row = app->view.row;
-	struct subject s;
-	int found;
-	if (!row_subject(&app->topo, row, &s) ||
-	    (row.kind == ROW_MACHINE && app->topo.machine[row.index].kind != MACHINE_VM)) {
-		app_say(app, "a gap is time in which a vCPU or thread wanted to run and could not: choose one of these");
-		return false;
-	}
-	if (row.kind == ROW_MACHINE)
-		found = next_gap_of_machine(app, row.index, direction, gap, &err);
-	else
-		found = next_gap(app, &s, direction, gap, &err);
-	if (found < 0)
-		app_fail(app, &err);
-	else if (found == 0)
-		app_say(app, "no %s gap in this row", direction > 0 ? "later" : "earlier");
-	return found > 0;
 }
 
 /* ---- Causes ------------------------------------------------------------------------------------------------ */

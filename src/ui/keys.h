@@ -52,7 +52,7 @@ enum key {
 	X(ACT_WHOLE, "whole", "0", "Time", "the whole trace") \
 	X(ACT_START, "start", "^ <Home>", "Time", "start of the trace") \
 	X(ACT_END, "end", "$ <End>", "Time", "end of the trace") \
-	X(ACT_NEXT_GAP, "next-gap", ">", "Gaps and causes", "next gap of the row: it wanted to run and could not") \
+	X(ACT_NEXT_GAP, "next-gap", ">", "Gaps and causes", "next gap of the row of 100 us or more (:set mingap=D)") \
 	X(ACT_PREV_GAP, "previous-gap", "<", "Gaps and causes", "previous gap") \
 	X(ACT_NEXT_GAP_FIT, "next-gap-zoom", "}", "Gaps and causes", "next gap, zoomed to a third of the window") \
 	X(ACT_PREV_GAP_FIT, "previous-gap-zoom", "{", "Gaps and causes", "previous gap, zoomed") \

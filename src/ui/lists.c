@@ -26,7 +26,7 @@ void open_help(struct app *app)
 	pager_add(&app->pager, -1, "  %-16s %s", "1 .. 9", "a count before a key, as in vi: 5>");
 	pager_add(&app->pager, -1, "Commands, after :")->heading = true;
 	command_help(&app->pager);
-	pager_add(&app->pager, -1, "States")->heading = true;
+	pager_add(&app->pager, -1, "States; a letter in bold: more severe things are inside that cell")->heading = true;
 	for (int v = VIS_COUNT - 2; v > VIS_NONE; v--) {
 		const struct theme_state *s = &app->theme.state[v];
 		pager_add(&app->pager, -1, "  %c  %s", s->letter, s->label);
@@ -37,6 +37,7 @@ void open_help(struct app *app)
 void open_themes(struct app *app)
 {
 	static const char head[] = "Most severe first; a cell shows its dominant state and a mark of the worst";
+	static const char letters[] = "Letters: waits for a CPU always, others from 1/8 of a cell; bold: more in it";
 	pager_open(&app->pager, PAGER_THEMES, true, "legend and themes");
 	pager_add(&app->pager, -1, "%s", head)->heading = true;
 	for (int v = VIS_PREEMPTED; v > VIS_NONE; v--) {
@@ -45,6 +46,7 @@ void open_themes(struct app *app)
 		line->sample = app->palette.state[v];
 		line->has_sample = true;
 	}
+	pager_add(&app->pager, -1, "%s", letters);
 	pager_add(&app->pager, -1, "Themes (now: %s)", app->theme.name)->heading = true;
 	for (unsigned i = 0; theme_shipped_name(i); i++) {
 		struct theme t;
@@ -87,7 +89,7 @@ static void add_attribute(struct app *app, const char *name, uint32_t attr)
 	else
 		snprintf(value, sizeof value, "%" PRId64, iv.value);
 	time_clock(from, iv.start, 9);
-	pager_add(&app->pager, -1, "  %-16s %-24s since %s, for %s", name, value, from,
+	pager_add(&app->pager, -1, "  %-14s %-*s since %s, for %s", name, app->w < 100 ? 18 : 28, value, from,
 	          time_duration(d, iv.end - iv.start + 1));
 }
 
@@ -164,14 +166,14 @@ void open_details(struct app *app)
 		add_paragraph(app, &s);
 	add_values(app);
 	pager_add(&app->pager, -1, "Clock")->heading = true;
-	pager_add(&app->pager, -1, "  %-16s %" PRId64 " ns since the epoch, host clock", "cursor", app->view.cursor);
+	pager_add(&app->pager, -1, "  %-14s %" PRId64 " ns since the epoch, host clock", "cursor", app->view.cursor);
 	int64_t band = app_clock_band(app, row_machine(&app->rows, row));
 	if (band >= 0)
-		pager_add(&app->pager, -1, "  %-16s this machine's times are known to within %s", "error band",
+		pager_add(&app->pager, -1, "  %-14s this machine's times are known to within %s", "error band",
 		          time_duration(d, band));
 	status_update(app);
 	if (app->status.shares[0])
-		pager_add(&app->pager, -1, "  %-16s %s", "this cell", app->status.shares);
+		pager_add(&app->pager, -1, "  %-14s %s", "this cell", app->status.shares);
 	app->mode = MODE_PAGER;
 }
 

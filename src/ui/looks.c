@@ -107,8 +107,20 @@ static struct look look_of(const struct app *app, unsigned code, bool owners)
 	return (struct look){ p->state[code], s->letter, s->glyph, s->severity };
 }
 
-/* Letters: a mixed cell shows the worst one in bold on the background of the state that has most of it. */
-static struct glyph letters(const struct app *app, struct cell c, const struct look *main, const struct look *other)
+/* Waiting for a CPU while something else has it gives its letter to a cell however short it was; milder states do so
+ * from an eighth of the cell on, or a picture of a whole trace would be all VM exits.  Owners of a pCPU are equals:
+ * only an idle pCPU lends its letter to another from an eighth on. */
+static bool takes_letter(struct cell c, unsigned code, bool smaller, bool owners)
+{
+	if (owners)
+		return !smaller || (!c.slight && (c.main == 0 || c.other == 0) && code != 0);
+	return !smaller || !c.slight || code == VIS_PREEMPTED || code == VIS_VCPU_PREEMPTED || code == VIS_HOST_BLOCKED;
+}
+
+/* Letters: a mixed cell shows the worst one in bold on the background of the state that has most of it; bold alone
+ * says that there is more in it. */
+static struct glyph letters(const struct app *app, struct cell c, const struct look *main, const struct look *other,
+                            bool owners)
 {
 	bool shades = app->palette.depth == DEPTH_MONO && app->tier == TIER_BLOCKS;
 	if (c.form == CELL_PURE || c.main == c.other)
@@ -116,6 +128,9 @@ static struct glyph letters(const struct app *app, struct cell c, const struct l
 	/* The two sides of a single boundary: the larger one is the background. */
 	const struct look *most = c.form == CELL_SPLIT && c.eighths < 4 ? other : main;
 	const struct look *worst = c.form == CELL_MIXED || other->severity > main->severity ? other : main;
+	bool empty = !owners && (most == main ? c.main : c.other) == VIS_NONE;
+	if (!empty && !takes_letter(c, worst == main ? c.main : c.other, worst != most, owners))
+		worst = most;
 	struct style style = most->style;
 	style.attr |= ATTR_BOLD;
 	return (struct glyph){ shades ? worst->shade : (uint32_t)(unsigned char)worst->letter, style };
@@ -137,14 +152,14 @@ struct glyph app_glyph(const struct app *app, struct cell c, bool owners)
 		return (struct glyph){ ' ', plain };
 	struct look main = look_of(app, c.main, owners), other = look_of(app, c.other, owners);
 	if (tier == TIER_ASCII || app->palette.depth == DEPTH_MONO)
-		return letters(app, c, &main, &other);
+		return letters(app, c, &main, &other, owners);
 	bool pure = c.form == CELL_PURE || c.main == c.other;
 	if (pure && !owners && c.main == VIS_UNKNOWN)
 		return (struct glyph){ (unsigned char)main.letter, main.style };
 	if (pure)  /* one foreground for all of them: it is not seen, and changing it costs bytes */
 		return (struct glyph){ ' ', { plain.fg, main.style.bg, 0 } };
 	if (tier == TIER_CELLS && !app->coarse)
-		return letters(app, c, &main, &other);
+		return letters(app, c, &main, &other, owners);
 	if (tier == TIER_CELLS) {
 		bool turned = c.form == CELL_SPLIT && c.eighths < 4;
 		return (struct glyph){ ' ', { plain.fg, turned ? other.style.bg : main.style.bg, 0 } };

@@ -99,7 +99,12 @@ enum pager_result pager_key(struct pager *p, uint32_t key, int height, int64_t *
 {
 	int64_t page = height > 2 ? height - 2 : 1;
 	switch (key) {
-	case 'q': case KEY_CODE_ESC: case 'c' & 31:
+	case KEY_CODE_ESC: case 'c' & 31:  /* leaves the search first, then the list */
+		if (!p->filter[0])
+			return PAGER_CLOSED;
+		p->filter[0] = '\0';
+		return PAGER_STAYS;
+	case 'q':
 		return PAGER_CLOSED;
 	case 'j': case KEY_CODE_DOWN: case KEY_CODE_WHEEL_DOWN:
 		return move(p, 1, height, tag);
@@ -127,6 +132,13 @@ enum pager_result pager_key(struct pager *p, uint32_t key, int height, int64_t *
 	}
 }
 
+static const char *hint_of(const struct pager *p)
+{
+	if (p->filter[0])
+		return " Esc shows all lines  q closes ";
+	return p->picks ? " Enter picks  / searches  q closes " : " / searches  q closes ";
+}
+
 void pager_draw(struct pager *p, struct screen *s, int y, int height, const struct palette *palette)
 {
 	size_t n = count(p);
@@ -136,7 +148,7 @@ void pager_draw(struct pager *p, struct screen *s, int y, int height, const stru
 	if (p->filter[0])
 		x += screen_printf(s, x, y, s->w - x, palette->part[PART_TITLE], "/%s ", p->filter);
 	screen_fill(s, x, y, s->w - x, '-', palette->part[PART_TITLE]);
-	const char *hint = p->picks ? " Enter picks  / searches  q closes " : " / searches  q closes ";
+	const char *hint = hint_of(p);
 	if (s->w - x > (int)strlen(hint) + 2)
 		screen_text(s, s->w - (int)strlen(hint) - 2, y, s->w, palette->part[PART_TITLE], hint);
 	for (int i = 1; i < height; i++) {
@@ -157,4 +169,7 @@ void pager_draw(struct pager *p, struct screen *s, int y, int height, const stru
 		}
 		screen_text(s, at, y + i, s->w - at, style, line->text);
 	}
+	if (n == 0 && height > 1)
+		screen_printf(s, 1, y + 1, s->w - 1, palette->part[PART_ERROR], p->filter[0] ? "no match for \"%s\"" : "nothing",
+		              p->filter);
 }

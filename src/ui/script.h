@@ -12,8 +12,9 @@
  * Stops at the first line that ends in an error, and tells it; and at q. */
 int script_run(struct app *app, const char *file, struct error *err);
 
-/* Draws `frames` pan steps on a terminal of $TERM (or xterm-256color) that writes to a file; prints the time from
- * the key to the last byte and the bytes, as min, median, p99 and max. */
+/* Draws about `frames` frames for each way of moving (panning, rows, zooming, gaps, folding, sorting, searching) on a
+ * terminal of $TERM (or xterm-256color) that writes to a file; prints the time from the key to the last byte and the
+ * bytes of each, and the memory used.  See bench.c. */
 int bench_run(struct app *app, unsigned frames, struct error *err);
 
 #endif
