@@ -130,14 +130,20 @@ static void fit_widths(struct report *r)
 	}
 }
 
-/* A text that is wider than its column ends in '~'. */
+/* A text that is wider than its column has a '~' in its middle: both ends of names and paths tell something. */
 static void put_text(struct report *r, const char *text, int width, bool pad)
 {
 	int w = text_width(text);
 	if (w > width) {
-		size_t n = text_fit(text, width - 1);
-		fprintf(r->out, "%.*s~", (int)n, text);
-		w = width;
+		size_t head = text_fit(text, (width - 1) / 2);
+		const char *tail = text + head;
+		while (text_width(tail) > width - 1 - (width - 1) / 2) {
+			uint32_t c;
+			size_t len = text_decode(tail, &c);
+			tail += len ? len : 1;
+		}
+		fprintf(r->out, "%.*s~%s", (int)head, text, tail);
+		w = text_width(text) - text_width(text + head) + 1 + text_width(tail);
 	} else {
 		fputs(text, r->out);
 	}
