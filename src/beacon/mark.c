@@ -137,24 +137,31 @@ static size_t compose(char buf[64], const char *word, size_t length, srbn_t id)
 	return at;
 }
 
-static void put(const char *word, size_t length, srbn_t id)
+/* Into the kernel's trace; false when nobody listens there. */
+static bool put_kernel(const char *word, size_t length, srbn_t id)
 {
-	if (!id || !may_write(word[2] == 'a'))
-		return;
-	int saved = errno;
+	if (!may_write(word[2] == 'a'))
+		return false;
 	char buf[64];
 	size_t n = compose(buf, word, length, id);
 	int fd = find_file();
-	bool heard = fd >= 0 && write(fd, buf, n) == (ssize_t)n;
+	if (fd >= 0 && write(fd, buf, n) == (ssize_t)n)
+		return true;
+	be_quiet();
+	return false;
+}
+
+static void put(const char *word, size_t length, srbn_t id)
+{
+	if (!id)
+		return;
+	int saved = errno;
+	if (!put_kernel(word, length, id)) {
 #ifdef HAVE_LTTNG_UST
-	if (!heard) {
 		/* A load and a branch when no session has it enabled. */
 		lttng_ust_tracef("srbn %s %llu", word, (unsigned long long)id);
-		heard = true;
-	}
 #endif
-	if (!heard)
-		be_quiet();
+	}
 	errno = saved;
 }
 
