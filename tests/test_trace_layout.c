@@ -307,6 +307,48 @@ static void test_choice(void **state)
 	}
 }
 
+static size_t count(const struct trace *t, enum event_kind kind, int64_t arg0)
+{
+	struct error err = ERROR_INIT;
+	struct trace_cursor *c = trace_cursor_open(t, 1ULL << kind, -1, &err);
+	struct event ev;
+	size_t n = 0;
+	assert_non_null(c);
+	while (trace_cursor_next(c, &ev, &err) > 0)
+		n += ev.arg[0] == arg0;
+	trace_cursor_close(c);
+	return n;
+}
+
+/* Beacon texts and request marks may also come through the user space tracer. */
+static void test_user_space_texts(void **state)
+{
+	(void)state;
+	static const struct renaming tracef[] = { { "lttng_logger", "lttng_ust_tracef:event" } };
+	char *plain = copy_trace("kernel-texts", "guest-Debian"), *other = copy_trace("user-texts", "guest-Debian");
+	rename_all(other, tracef, COUNT(tracef));
+	struct trace *want = load(plain, NULL, NULL), *got = load(other, NULL, NULL);
+	assert_string_equal(trace_info(got)->layout, "lttng");
+	assert_true(count(want, EV_SYNC, SYNC_A) > 0);
+	assert_int_equal(count(got, EV_SYNC, SYNC_A), count(want, EV_SYNC, SYNC_A));
+	assert_int_equal(count(got, EV_SYNC, SYNC_D), count(want, EV_SYNC, SYNC_D));
+	trace_free(want);
+	trace_free(got);
+	free(plain);
+	free(other);
+	struct error err = ERROR_INIT;
+	struct layout *l = layout_load("lttng", &err);
+	unsigned ops = 0;
+	for (size_t k = 0; k < l->rules; k++) {
+		const struct rule *r = &l->rule[k];
+		for (size_t i = 0; i < r->names; i++)
+			if (r->kind == EV_MARK && strcmp(r->name[i], "lttng_ust_tracef:event") == 0)
+				ops |= 1u << r->fixed;
+	}
+	assert_int_equal(ops, 1u << MARK_START | 1u << MARK_YIELD | 1u << MARK_RESUME | 1u << MARK_END);
+	layout_free(l);
+}
+
 /* No shipped layout knows the names: that is said, and every event still counts as activity. */
 static void test_no_layout_fits(void **state)
 {
@@ -334,6 +376,7 @@ int main(void)
 		cmocka_unit_test(test_run_state),
 		cmocka_unit_test(test_users_layout),
 		cmocka_unit_test(test_choice),
+		cmocka_unit_test(test_user_space_texts),
 		cmocka_unit_test(test_no_layout_fits),
 	};
 	return cmocka_run_group_tests_name("trace: layouts", tests, files_begin, files_end);
