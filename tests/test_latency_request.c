@@ -245,8 +245,8 @@ static void test_unknown(void **state)
 	world_free(w);
 }
 
-/* Requests that the trace does not hold whole: begun before it (first heard of yielded), or the machine's trace ends
- * with them (its threads end too). */
+/* Requests that the trace does not hold whole: begun before it (first heard of yielded, or by a resume), or the
+ * machine's trace ends with them (its threads end too). */
 static void test_cut(void **state)
 {
 	(void)state;
@@ -254,15 +254,18 @@ static void test_cut(void **state)
 	struct world *w = vm_world(&r);
 	int64_t *s = row_add(w, SET_REQUEST, "/Requests/A/8/State"), *t = row_add(w, SET_INT, "/Requests/A/8/Thread");
 	fill(r.state, 100, 119, 1);
-	fill(r.state, 120, 199, 0);
-	fill(r.tid, 100, 199, 5);
+	fill(r.state, 120, 149, 0);
+	fill(r.state, 151, 169, 2);
+	fill(r.state, 170, 199, 0);
+	fill(r.tid, 100, 149, 5);
+	fill(r.tid, 151, 199, 5);
 	fill(s, 250, 299, 0);
 	fill(t, 250, 299, 5);
 	fill(r.thread, 300, SPAN - 1, HISTORY_NULL);
 	world_close(w);
 	struct requests all = read_all(w);
 	assert_int_equal(all.len, 0);
-	assert_int_equal(all.cut, 2);
+	assert_int_equal(all.cut, 3);
 	requests_release(&all);
 	world_free(w);
 }

@@ -285,6 +285,36 @@ static void test_requests(void **state)
 	teardown();
 }
 
+/* A request whose start nobody saw is unknown until a mark other than the first resume proves what it does. */
+static void test_request_without_start(void **state)
+{
+	(void)state;
+	setup_full(true, true, true, false);
+	static const struct { int64_t t, id; enum mark op; } e[] = {
+		{ 10, 1, MARK_RESUME }, { 15, 2, MARK_YIELD }, { 20, 1, MARK_YIELD }, { 25, 2, MARK_RESUME },
+		{ 30, 1, MARK_RESUME }, { 40, 1, MARK_END }, { 50, 1, MARK_START }, { 60, 3, MARK_RESUME }, { 70, 3, MARK_RESUME },
+		{ 80, 3, MARK_END },
+	};
+	for (size_t i = 0; i < COUNT(e); i++) {
+		struct event ev = event(e[i].t, EV_MARK, 0, 900);
+		ev.mark.op = e[i].op;
+		ev.mark.id = e[i].id;
+		feed(1, ev);
+	}
+	expect("/Requests/Debian/1/State", 9, HISTORY_NULL);
+	expect("/Requests/Debian/1/State", 10, 2);
+	expect("/Requests/Debian/1/Thread", 10, 900);
+	expect("/Requests/Debian/1/State", 20, 1);
+	expect("/Requests/Debian/1/State", 30, 0);
+	expect("/Requests/Debian/1/State", 40, HISTORY_NULL);
+	expect("/Requests/Debian/1/State", 50, 0);
+	expect("/Requests/Debian/2/State", 15, 1);
+	expect("/Requests/Debian/2/State", 25, 0);
+	expect("/Requests/Debian/3/State", 60, 2);
+	expect("/Requests/Debian/3/State", 70, 0);
+	teardown();
+}
+
 /* ---- containers */
 
 static void test_containers(void **state)
@@ -361,6 +391,7 @@ int main(void)
 		cmocka_unit_test(test_waker),
 		cmocka_unit_test(test_interrupts),
 		cmocka_unit_test(test_requests),
+		cmocka_unit_test(test_request_without_start),
 		cmocka_unit_test(test_containers),
 		cmocka_unit_test(test_many_threads),
 	};

@@ -7,7 +7,7 @@
  *   /Host/Threads/<TID>/VM        string, for vCPU threads: "<VM>/<n>"
  *   .../Threads/<TID>/Waker       string "<machine>/<TID>": who ended the last BLOCKED
  *   /Containers/pidns-<inode>/Threads/<TID>/...   the threads of the host in another pid namespace than the host's
- *   /Requests/<machine>/<id>/State   state set: running, yielded, unknown (events were lost); null outside
+ *   /Requests/<machine>/<id>/State   state set: running, yielded, unknown (events, or its start, were lost); null outside
  *   /Requests/<machine>/<id>/Thread  TID that serves it; null outside
  * <machine> is "host" or the VM's name.  TID 0, the idle thread, has no row: "Current Thread" 0 means idle, null
  * unknown.  A machine's rows say something from its first event to its last: before and after, threads are null,

@@ -1,6 +1,8 @@
 /* Requests: what the marks of an application say (DESIGN section 8).
  *
- * /Requests/<machine>/<id>/State   running | yielded | unknown (its machine lost events); null outside
+ * A request of which a resume is the first thing heard began earlier: before the trace, or while events were lost.  It
+ * is unknown until its next mark, so that nobody takes it for a whole one.
+ * /Requests/<machine>/<id>/State   running | yielded | unknown (its machine lost events, or its start); null outside
  * /Requests/<machine>/<id>/Thread  TID that serves it; null outside
  * Memory: the requests that are open. */
 #include <inttypes.h>
@@ -24,11 +26,10 @@ static uint32_t declare(struct machine *mc, int64_t id, const char *what, enum h
 	return sink_attribute(&mc->model->sink, path, type, set);
 }
 
-static struct request *get(struct machine *mc, int64_t id)
+static struct request *get(struct machine *mc, int64_t id, bool *is_new)
 {
-	bool is_new;
-	uint64_t *slot = map_put(&mc->request, (uint64_t)id, &is_new);
-	if (!is_new)
+	uint64_t *slot = map_put(&mc->request, (uint64_t)id, is_new);
+	if (!*is_new)
 		return (struct request *)(uintptr_t)*slot;
 	struct request *r = mem_new(1, sizeof *r);
 	r->attr_state = declare(mc, id, "State", HISTORY_STATE, mc->model->set_request);
@@ -58,8 +59,11 @@ void request_event(struct machine *mc, const struct event *ev, int64_t tid)
 		map_remove(&mc->request, (uint64_t)id);
 		return;
 	}
-	struct request *r = get(mc, id);
-	sink_set(s, r->attr_state, ev->mark.op == MARK_YIELD ? REQUEST_YIELDED : REQUEST_RUNNING);
+	bool is_new;
+	struct request *r = get(mc, id, &is_new);
+	int state = ev->mark.op == MARK_YIELD ? REQUEST_YIELDED
+	          : ev->mark.op == MARK_RESUME && is_new ? REQUEST_UNKNOWN : REQUEST_RUNNING;
+	sink_set(s, r->attr_state, state);
 	if (tid >= 0)
 		sink_set(s, r->attr_thread, tid);
 }
