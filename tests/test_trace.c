@@ -340,6 +340,45 @@ static void test_round_trip(void **state)
 	free(ev);
 }
 
+/* A stream knows just which CPUs it holds, so that a cursor of another one need not read it. */
+static void test_cpus_of_a_stream(void **state)
+{
+	static const uint16_t cpus[][5] = {
+		{ 3, 3, 3, 3, 3 }, { 0, 65535, 0, 70, 70 }, { 65535, 65535, 65535, 65535, 65535 }, { 63, 64, 127, 128, 0 },
+	};
+	(void)state;
+	struct error err = ERROR_INIT;
+	struct store *store = store_new(SIZE_MAX, NULL, &err);
+	struct stream all;
+	static bool seen[65536];
+	stream_init(&all);
+	assert_false(stream_has_cpu(&all, 0));
+	for (size_t i = 0; i < COUNT(cpus); i++) {
+		struct stream s;
+		struct writer w;
+		stream_init(&s);
+		writer_open(&w, store, &s);
+		for (int k = 0; k < 5; k++) {
+			struct event ev = { .ts = k, .kind = EV_OTHER, .cpu = cpus[i][k], .tid = -1, .pid = -1 };
+			assert_int_equal(writer_put(&w, &ev, &err), 0);
+			seen[cpus[i][k]] = true;
+		}
+		assert_int_equal(writer_close(&w, &err), 0);
+		for (int cpu = 0; cpu < 65536; cpu++) {
+			bool want = false;
+			for (int k = 0; k < 5; k++)
+				want |= cpus[i][k] == cpu;
+			assert_int_equal(stream_has_cpu(&s, cpu), want);
+		}
+		stream_add_cpus(&all, &s);
+		stream_release(&s, store);
+		for (int cpu = 0; cpu < 65536; cpu++)
+			assert_int_equal(stream_has_cpu(&all, cpu), seen[cpu]);
+	}
+	stream_release(&all, store);
+	store_unref(store);
+}
+
 static void test_from_events(void **state)
 {
 	(void)state;
@@ -406,6 +445,7 @@ int main(void)
 		cmocka_unit_test(test_options_do_not_matter),
 		cmocka_unit_test(test_filters),
 		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_cpus_of_a_stream),
 		cmocka_unit_test(test_from_events),
 		cmocka_unit_test(test_cancel),
 	};

@@ -355,9 +355,9 @@ static void append(struct stream *to, struct stream *from)
 	to->kinds |= from->kinds;
 	to->begin = from->begin < to->begin ? from->begin : to->begin;
 	to->end = from->end > to->end ? from->end : to->end;
-	to->cpu_min = from->cpu_min < to->cpu_min ? from->cpu_min : to->cpu_min;
-	to->cpu_max = from->cpu_max > to->cpu_max ? from->cpu_max : to->cpu_max;
+	stream_add_cpus(to, from);
 	free(from->block);
+	free(from->cpu_set);
 	stream_init(from);
 }
 

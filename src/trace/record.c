@@ -161,7 +161,39 @@ void stream_release(struct stream *s, struct store *store)
 		free(s->block[i].data);
 	}
 	free(s->block);
+	free(s->cpu_set);
 	stream_init(s);
+}
+
+static void add_cpu(struct stream *s, uint16_t cpu)
+{
+	if (s->cpu_min > s->cpu_max) {
+		s->cpu_min = s->cpu_max = cpu;
+		return;
+	}
+	if (!s->cpu_set) {
+		if (cpu == s->cpu_min)
+			return;
+		s->cpu_set = mem_new(CPU_SET_WORDS, sizeof *s->cpu_set);
+		s->cpu_set[s->cpu_min / 64] |= 1ULL << s->cpu_min % 64;
+	}
+	s->cpu_set[cpu / 64] |= 1ULL << cpu % 64;
+	s->cpu_min = cpu < s->cpu_min ? cpu : s->cpu_min;
+	s->cpu_max = cpu > s->cpu_max ? cpu : s->cpu_max;
+}
+
+bool stream_has_cpu(const struct stream *s, int cpu)
+{
+	if (cpu < s->cpu_min || cpu > s->cpu_max)
+		return false;
+	return !s->cpu_set || s->cpu_set[cpu / 64] >> cpu % 64 & 1;
+}
+
+void stream_add_cpus(struct stream *s, const struct stream *of)
+{
+	for (int cpu = of->cpu_min; cpu <= of->cpu_max; cpu++)
+		if (stream_has_cpu(of, cpu))
+			add_cpu(s, (uint16_t)cpu);
 }
 
 void writer_open(struct writer *w, struct store *store, struct stream *stream)
@@ -196,10 +228,7 @@ static void count(struct writer *w, const struct event *ev)
 {
 	struct stream *s = w->stream;
 	s->kinds |= 1ULL << ev->kind;
-	if (ev->cpu < s->cpu_min)
-		s->cpu_min = ev->cpu;
-	if (ev->cpu > s->cpu_max)
-		s->cpu_max = ev->cpu;
+	add_cpu(s, ev->cpu);
 	if (ev->kind == EV_LOST)
 		return;
 	s->events++;

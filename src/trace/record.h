@@ -39,13 +39,16 @@ struct block {
 	uint32_t len;
 };
 
+#define CPU_SET_WORDS ((UINT16_MAX + 1) / 64)
+
 struct stream {
 	struct block *block;
 	size_t len, cap;
 	uint64_t events;            /* EV_LOST excluded */
 	uint64_t kinds;             /* a bit for each kind that occurs */
 	int64_t begin, end;         /* of the first and the last event, EV_LOST excluded; begin > end: none */
-	uint16_t cpu_min, cpu_max;
+	uint16_t cpu_min, cpu_max;  /* cpu_min > cpu_max: no event */
+	uint64_t *cpu_set;          /* a bit for each of them, CPU_SET_WORDS words; NULL while there is only one */
 };
 
 struct codec {
@@ -83,6 +86,8 @@ void store_ref(struct store *s);
 void store_unref(struct store *s);  /* NULL is allowed */
 
 void stream_init(struct stream *s);
+void stream_add_cpus(struct stream *s, const struct stream *of);  /* those of another stream */
+bool stream_has_cpu(const struct stream *s, int cpu);
 void stream_release(struct stream *s, struct store *store);
 
 void writer_open(struct writer *w, struct store *store, struct stream *stream);

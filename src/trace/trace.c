@@ -89,7 +89,7 @@ static int advance(struct trace_cursor *c, struct source *s, struct error *err) 
 
 static bool may_hold(const struct stream *s, uint64_t kinds, int cpu)
 {
-	return s->kinds & kinds && (cpu < 0 || (cpu >= s->cpu_min && cpu <= s->cpu_max));
+	return s->kinds & kinds && (cpu < 0 || stream_has_cpu(s, cpu));
 }
 
 struct trace_cursor *trace_cursor_open(const struct trace *t, uint64_t kinds, int cpu, struct error *err)
