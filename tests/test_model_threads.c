@@ -358,6 +358,37 @@ static void test_containers(void **state)
 	teardown();
 }
 
+/* ---- limits */
+
+/* A damaged packet names a CPU that the machine does not have: that costs a row of the table and its own attributes. */
+static void test_absurd_cpu(void **state)
+{
+	(void)state;
+	setup_full(true, true, true, false);
+	sw(0, 10, 0, 1, RUN_BLOCKED, 154);
+	size_t before = rec.attrs;
+	for (uint32_t machine = 0; machine < 2; machine++) {
+		simple(machine, 20, EV_IRQ_ENTRY, UINT16_MAX, -1);
+		struct event ev = event(30, EV_LOST, UINT16_MAX - 1, -1);
+		ev.lost.end = 40;
+		feed(machine, ev);
+		assert_int_equal(model->machine[machine]->cpus, UINT16_MAX + 1);
+	}
+	wake(0, 50, UINT16_MAX, 1, 2, UINT16_MAX);
+	wake(0, 60, 0, 154, 3, INT32_MAX);
+	assert_true(rec.attrs <= before + 4 * 4 + 2 * 6);
+	assert_int_equal(model->vcpus, 3);
+	expect("/Host/CPUs/CPU65535/Current Thread", 60, 1);
+	expect("/Host/Threads/2/CPU", 60, UINT16_MAX);
+	expect("/Host/Threads/154/CPU", 60, 0);
+	expect("/Host/Threads/154/Status", 60, THREAD_RUNNING);
+	assert_int_equal(model_end(model, 1, 70, NULL), 0);
+	assert_int_equal(model_end(model, 0, 80, NULL), 0);
+	assert_int_equal(model->machine[0]->cpu[40000].irqs, 0);
+	assert_null(model->machine[0]->cpu[40000].irq);
+	teardown();
+}
+
 /* A million threads over the life of a trace: only the live ones are kept. */
 static void test_many_threads(void **state)
 {
@@ -393,6 +424,7 @@ int main(void)
 		cmocka_unit_test(test_requests),
 		cmocka_unit_test(test_request_without_start),
 		cmocka_unit_test(test_containers),
+		cmocka_unit_test(test_absurd_cpu),
 		cmocka_unit_test(test_many_threads),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

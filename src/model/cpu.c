@@ -6,6 +6,9 @@
 #include "base/mem.h"
 #include "model/state.h"
 
+/* A damaged packet may name any CPU; the table then costs this much and no more. */
+_Static_assert((UINT16_MAX + 1) * sizeof(struct cpu) <= (6u << 20), "a CPU that was never seen must cost little");
+
 static void reserve(struct machine *mc, uint32_t number)
 {
 	if (number < mc->cpus)

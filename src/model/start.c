@@ -6,6 +6,7 @@
 #include "base/states.h"
 
 #define INDEX_BITS 40
+#define QUIET_CPUS 1024  /* are looked at one by one: a damaged trace may name 65536 of them */
 
 void start_release(struct start *s)
 {
@@ -206,7 +207,8 @@ void start_feed(struct start *s, const struct event *ev)
 /* CPUs on which nothing happened that the model would use: any event proves who is current there. */
 static int look_at_quiet_cpus(struct start *s, const struct trace *trace, struct error *err)
 {
-	for (uint32_t i = 0; i < trace_info(trace)->cpus; i++) {
+	uint32_t looked = 0;
+	for (uint32_t i = 0; i < trace_info(trace)->cpus && looked < QUIET_CPUS; i++) {
 		struct event ev;
 		int got = 0;
 		if (i < s->cpus && s->cpu[i].tid >= 0)
@@ -223,6 +225,7 @@ static int look_at_quiet_cpus(struct start *s, const struct trace *trace, struct
 		trace_cursor_close(c);
 		if (got < 0)
 			return -1;
+		looked += got > 0;
 	}
 	return 0;
 }
