@@ -86,6 +86,7 @@ static const struct { enum event_kind kind; const char *names[4]; } kinds[] = {
 	{ EV_WAKEUP, { "sched_wakeup", "sched_wakeup_new" } }, { EV_MIGRATE, { "sched_migrate_task" } },
 	{ EV_FORK, { "sched_process_fork" } }, { EV_EXEC, { "sched_process_exec" } }, { EV_EXIT, { "sched_process_exit" } },
 	{ EV_PROCESS, { "lttng_statedump_process_state" } }, { EV_PROCESS_NS, { "lttng_statedump_process_pid_ns" } },
+	{ EV_PROCESS_CGROUP, { "lttng_statedump_process_cgroup_ns" } },
 	{ EV_KVM_ENTRY, { "kvm_x86_entry" } }, { EV_KVM_EXIT, { "kvm_x86_exit" } },
 	{ EV_IRQ_ENTRY, { "irq_handler_entry" } }, { EV_IRQ_EXIT, { "irq_handler_exit" } },
 	{ EV_SOFTIRQ_ENTRY, { "irq_softirq_entry" } }, { EV_SOFTIRQ_EXIT, { "irq_softirq_exit" } },

@@ -20,6 +20,7 @@ static const struct role roles[EVENT_KIND_COUNT][RECORD_ARGS] = {
 	[EV_PROCESS] = { { "tid", false, true }, { "pid", false, false }, { "comm", true, false },
 		{ "status", false, false }, { "cpu", false, false }, { "type", false, false } },
 	[EV_PROCESS_NS] = { { "tid", false, true }, { "ns", false, true }, { "vtid", false, false } },
+	[EV_PROCESS_CGROUP] = { { "tid", false, true }, { "ns", false, true } },
 	[EV_KVM_ENTRY] = { { "vcpu", false, false }, { "reason", false, false } },
 	[EV_KVM_EXIT] = { { "vcpu", false, false }, { "reason", false, false } },
 	[EV_HYPERCALL] = { { "nr", false, true }, { "a0", false, false }, { "a1", false, false } },

@@ -29,6 +29,7 @@
 	X(EV_RENAME, "task_rename") \
 	X(EV_PROCESS, "process_state")           /* statedump: one thread that exists */ \
 	X(EV_PROCESS_NS, "process_pid_ns")       /* statedump: its pid namespace */ \
+	X(EV_PROCESS_CGROUP, "process_cgroup_ns")  /* statedump: its cgroup namespace */ \
 	X(EV_KVM_ENTRY, "kvm_entry") \
 	X(EV_KVM_EXIT, "kvm_exit") \
 	X(EV_HYPERCALL, "kvm_hypercall") \
@@ -73,7 +74,7 @@ struct event {
 		struct { int64_t tid; } exit;
 		struct { int64_t tid, comm; } rename;
 		struct { int64_t tid, pid, comm, status, cpu, type; } process;
-		struct { int64_t tid, ns, vtid; } process_ns;
+		struct { int64_t tid, ns, vtid; } process_ns;      /* EV_PROCESS_CGROUP too, without vtid */
 		struct { int64_t vcpu, reason; } kvm;              /* vcpu: a hint, see PEERS: never trust it alone */
 		struct { int64_t nr, a0, a1; } hypercall;
 		struct { int64_t number, name; } irq;              /* EV_IRQ_*, EV_SOFTIRQ_* (number = vector) */
