@@ -358,6 +358,66 @@ static void test_containers(void **state)
 	teardown();
 }
 
+/* A container with the host's PIDs has a cgroup namespace of its own; its threads' children are in it. */
+static void test_cgroup_containers(void **state)
+{
+	enum { HOST_PIDS = 4, PIDS = 281, HOST_CGROUPS = 3, CGROUPS = 290 };
+	const int64_t base = 4026531832;
+	const struct { int32_t tid; int64_t pid_ns, cgroup_ns; } dump[] = {
+		{ 1, base + HOST_PIDS, base + HOST_CGROUPS }, { 800, base + HOST_PIDS, base + CGROUPS },
+		{ 801, base + PIDS, base + CGROUPS }, { 802, base + HOST_PIDS, EVENT_ABSENT }, { 803, base + HOST_PIDS, 1LL << 32 },
+	};
+	(void)state;
+	setup_full(true, true, true, false);
+	struct start start = START_INIT;
+	for (int round = 0; round < 2; round++) {  /* looking ahead finds the same as the events */
+		if (round) {
+			teardown();
+			setup_full(true, true, true, false);
+			assert_int_equal(model_begin(model, 0, 0, &start, NULL), 0);
+			expect("/Containers/cgroupns-4026532122/Threads/800/Status", 0, THREAD_BLOCKED);
+		}
+		for (size_t i = 0; i < COUNT(dump); i++) {
+			struct event e[3] = { event(10, EV_PROCESS, 0, 900), event(11, EV_PROCESS_NS, 0, 900),
+			                      event(12, EV_PROCESS_CGROUP, 0, 900) };
+			e[0].process.tid = dump[i].tid;
+			e[0].process.pid = dump[i].tid;
+			e[0].process.comm = NGINX;
+			e[0].process.status = 5;
+			e[1].process_ns.tid = e[2].process_ns.tid = dump[i].tid;
+			e[1].process_ns.ns = dump[i].pid_ns;
+			e[2].process_ns.ns = dump[i].cgroup_ns;
+			for (int k = 0; k < 3; k++) {
+				e[k].ts = 10 + 3 * (int64_t)i + k;
+				feed(0, e[k]);
+				if (!round)
+					start_feed(&start, &e[k]);
+			}
+		}
+		for (int32_t parent = 1; parent <= 801; parent = parent == 1 ? 800 : parent + 1) {
+			struct event ev = event(40, EV_FORK, 1, parent);
+			ev.fork.parent_tid = parent;
+			ev.fork.child_tid = ev.fork.child_pid = parent + 50;
+			ev.fork.child_comm = BASH;
+			ev.fork.child_ns = parent == 801 ? base + PIDS : base + HOST_PIDS;
+			feed(0, ev);
+		}
+		expect("/Containers/cgroupns-4026532122/Threads/800/Status", 30, THREAD_BLOCKED);
+		expect("/Containers/cgroupns-4026532122/Threads/800/PID", 30, 800);
+		assert_string_equal(rec_text(&rec, 30, "/Containers/cgroupns-4026532122/Threads/800/Name"), "nginx");
+		expect("/Containers/cgroupns-4026532122/Threads/850/Status", 40, THREAD_BLOCKED);
+		expect("/Containers/pidns-4026532113/Threads/801/Status", 30, THREAD_BLOCKED);
+		expect("/Containers/pidns-4026532113/Threads/851/Status", 40, THREAD_BLOCKED);
+		assert_null(rec_find(&rec, "/Containers/cgroupns-4026532122/Threads/801/Status"));
+		assert_null(rec_find(&rec, "/Containers/cgroupns-4026532122/Threads/51/Status"));
+		assert_null(rec_find(&rec, "/Containers/cgroupns-4026531835/Threads/1/Status"));
+		assert_null(rec_find(&rec, "/Containers/cgroupns-4294967296/Threads/803/Status"));
+		assert_null(rec_find(&rec, "/Containers/cgroupns-0/Threads/803/Status"));
+	}
+	start_release(&start);
+	teardown();
+}
+
 /* ---- limits */
 
 /* A damaged packet names a CPU that the machine does not have: that costs a row of the table and its own attributes. */
@@ -424,6 +484,7 @@ int main(void)
 		cmocka_unit_test(test_requests),
 		cmocka_unit_test(test_request_without_start),
 		cmocka_unit_test(test_containers),
+		cmocka_unit_test(test_cgroup_containers),
 		cmocka_unit_test(test_absurd_cpu),
 		cmocka_unit_test(test_many_threads),
 	};

@@ -112,7 +112,10 @@ static void on_fork(struct machine *mc, const struct event *ev)
 	struct thread *th = thread_get(mc, ev->fork.child_tid);
 	if (!th)
 		return;
-	thread_container(mc, th, ev->fork.child_ns);
+	const struct thread *parent = thread_find(mc, ev->fork.parent_tid);
+	thread_pid_ns(mc, th, ev->fork.child_ns);
+	if (parent)
+		thread_cgroup_ns(mc, th, parent->cgroup_ns);
 	thread_learn(mc, th, ev->fork.child_comm, ev->fork.child_pid);
 	thread_place(mc, th, ev->cpu);
 	th->sched = THREAD_BLOCKED;  /* it waits to be woken for the first time */
@@ -224,9 +227,12 @@ static void dispatch(struct machine *mc, const struct event *ev)
 		on_process(mc, ev);
 		break;
 	case EV_PROCESS_NS:
+	case EV_PROCESS_CGROUP:
 		th = thread_find(mc, ev->process_ns.tid);
-		if (th)
-			thread_container(mc, th, ev->process_ns.ns);
+		if (th && ev->kind == EV_PROCESS_NS)
+			thread_pid_ns(mc, th, ev->process_ns.ns);
+		else if (th)
+			thread_cgroup_ns(mc, th, ev->process_ns.ns);
 		break;
 	case EV_KVM_ENTRY:
 		on_kvm(mc, c, MODE_GUEST);

@@ -11,7 +11,8 @@ static void take_over(struct machine *mc, const struct start_thread *s)
 	struct thread *th = thread_get(mc, s->tid);
 	if (!th)
 		return;
-	thread_container(mc, th, s->ns);
+	thread_pid_ns(mc, th, s->pid_ns);
+	thread_cgroup_ns(mc, th, s->cgroup_ns);
 	thread_learn(mc, th, s->comm, s->pid);
 	thread_place(mc, th, s->cpu);
 	th->sched = s->sched;

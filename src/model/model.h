@@ -7,6 +7,8 @@
  *   /Host/Threads/<TID>/VM        string, for vCPU threads: "<VM>/<n>"
  *   .../Threads/<TID>/Waker       string "<machine>/<TID>": who ended the last BLOCKED
  *   /Containers/pidns-<inode>/Threads/<TID>/...   the threads of the host in another pid namespace than the host's
+ *   /Containers/cgroupns-<inode>/Threads/<TID>/...  those in the host's pid namespace and another cgroup namespace: told
+ *                                 by the dump at the beginning of a trace, inherited by fork
  *   /Requests/<machine>/<id>/State   state set: running, yielded, unknown (events, or its start, were lost); null outside
  *   /Requests/<machine>/<id>/Thread  TID that serves it; null outside
  * <machine> is "host" or the VM's name.  TID 0, the idle thread, has no row: "Current Thread" 0 means idle, null

@@ -129,6 +129,13 @@ static void on_process(struct start *s, const struct event *ev)
 		th->pid = (int32_t)ev->process.pid;
 }
 
+/* A dump tells the innermost namespace first. */
+static void on_namespace(uint32_t *to, int64_t ns)
+{
+	if (!*to && ns > 0 && ns <= UINT32_MAX)
+		*to = (uint32_t)ns;
+}
+
 static void on_switch(struct start *s, const struct event *ev)
 {
 	/* Where nobody records wakeups, a thread that is switched in may just as well have slept. */
@@ -195,9 +202,10 @@ void start_feed(struct start *s, const struct event *ev)
 		on_process(s, ev);
 		break;
 	case EV_PROCESS_NS:
+	case EV_PROCESS_CGROUP:
 		th = mentioned(s, ev->process_ns.tid);
-		if (th && !th->ns && ev->process_ns.ns > 0)
-			th->ns = ev->process_ns.ns;
+		if (th)
+			on_namespace(ev->kind == EV_PROCESS_NS ? &th->pid_ns : &th->cgroup_ns, ev->process_ns.ns);
 		break;
 	default:
 		break;

@@ -22,7 +22,7 @@ struct start_thread {
 	uint32_t comm;          /* string id, 0 unknown */
 	int8_t sched;           /* enum thread_state */
 	bool pending;           /* it was moved between CPUs; what it was before, the next mention tells */
-	int64_t ns;             /* pid namespace, 0 unknown */
+	uint32_t pid_ns, cgroup_ns;  /* 0 unknown */
 };
 
 struct start_cpu {

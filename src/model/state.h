@@ -39,7 +39,7 @@ struct thread {
 	int8_t status;          /* as written: enum thread_state or STATUS_NULL */
 	bool woken;             /* PREEMPTED since a wakeup, not since it lost its CPU */
 	bool mentioned;         /* by an event to come: used while losses end */
-	int64_t ns;             /* its pid namespace, 0 unknown */
+	uint32_t pid_ns, cgroup_ns;  /* inode numbers of its namespaces, 0 unknown */
 	uint32_t attr[THREAD_ATTRS];
 	uint32_t *mirror;       /* the same attributes below its container, or NULL; THREAD_ATTRS of them */
 };
@@ -141,7 +141,8 @@ void thread_learn(struct machine *mc, struct thread *th, int64_t comm, int64_t p
 void thread_rename(struct machine *mc, struct thread *th, const char *name);
 void thread_place(struct machine *mc, struct thread *th, int64_t cpu);                /* where it is queued */
 void thread_waker(struct machine *mc, struct thread *th);
-void thread_container(struct machine *mc, struct thread *th, int64_t ns);
+void thread_pid_ns(struct machine *mc, struct thread *th, int64_t ns);     /* the first one told of a thread holds */
+void thread_cgroup_ns(struct machine *mc, struct thread *th, int64_t ns);  /* tell the pid namespace first */
 bool tid_valid(int64_t tid);                                                           /* a thread's, not idle's */
 
 /* update.c: consequences */

@@ -9,7 +9,9 @@
 #include "base/mem.h"
 #include "model/state.h"
 
-#define ROOT_PID_NS 4026531836  /* inode number of Linux' initial pid namespace: the host itself */
+/* Inode numbers of Linux' initial namespaces: the host itself. */
+#define ROOT_PID_NS 4026531836
+#define ROOT_CGROUP_NS 4026531835
 
 static const struct {
 	const char *name;
@@ -42,9 +44,11 @@ static uint32_t declare(struct machine *mc, const char *root, int32_t tid, enum 
 	                      what == ATTR_STATUS ? mc->model->set_thread : 0);
 }
 
-static void container_root(char *root, size_t size, int64_t ns)
+static void container_root(char *root, size_t size, const struct thread *th)
 {
-	snprintf(root, size, "/Containers/pidns-%" PRId64, ns);
+	bool own_pids = th->pid_ns && th->pid_ns != ROOT_PID_NS;
+	snprintf(root, size, "/Containers/%s-%" PRIu32, own_pids ? "pidns" : "cgroupns",
+	         own_pids ? th->pid_ns : th->cgroup_ns);
 }
 
 static uint32_t attribute(struct machine *mc, struct thread *th, enum thread_attr what)
@@ -58,7 +62,7 @@ static uint32_t mirror(struct machine *mc, struct thread *th, enum thread_attr w
 {
 	if (th->mirror[what] == HISTORY_NONE) {
 		char root[64];
-		container_root(root, sizeof root, th->ns);
+		container_root(root, sizeof root, th);
 		th->mirror[what] = declare(mc, root, th->tid, what);
 	}
 	return th->mirror[what];
@@ -203,17 +207,12 @@ void thread_waker(struct machine *mc, struct thread *th)
 	thread_set_text(mc, th, ATTR_WAKER, text);
 }
 
-void thread_container(struct machine *mc, struct thread *th, int64_t ns)
+/* From here on it belongs to a container.  What is already known of it holds there too. */
+static void contain(struct machine *mc, struct thread *th)
 {
-	if (mc->parent || mc->index || ns <= 0 || th->ns)
-		return;
-	th->ns = ns;
-	if (ns == ROOT_PID_NS)
-		return;
 	th->mirror = mem_new(THREAD_ATTRS, sizeof *th->mirror);
 	for (int i = 0; i < THREAD_ATTRS; i++)
 		th->mirror[i] = HISTORY_NONE;
-	/* What is already known of it holds in the container too. */
 	if (th->status != STATUS_NULL)
 		thread_set(mc, th, ATTR_STATUS, th->status);
 	if (th->comm)
@@ -222,4 +221,28 @@ void thread_container(struct machine *mc, struct thread *th, int64_t ns)
 		thread_set(mc, th, ATTR_CPU, th->cpu);
 	if (th->pid >= 0)
 		thread_set(mc, th, ATTR_PID, th->pid);
+}
+
+/* Containers are the host's. */
+static bool is_namespace(const struct machine *mc, const struct thread *th, int64_t ns)
+{
+	return !mc->parent && !mc->index && !th->mirror && ns > 0 && ns <= UINT32_MAX;
+}
+
+void thread_pid_ns(struct machine *mc, struct thread *th, int64_t ns)
+{
+	if (!is_namespace(mc, th, ns) || th->pid_ns)
+		return;
+	th->pid_ns = (uint32_t)ns;
+	if (ns != ROOT_PID_NS)
+		contain(mc, th);
+}
+
+void thread_cgroup_ns(struct machine *mc, struct thread *th, int64_t ns)
+{
+	if (!is_namespace(mc, th, ns) || th->cgroup_ns)
+		return;
+	th->cgroup_ns = (uint32_t)ns;
+	if (ns != ROOT_CGROUP_NS)
+		contain(mc, th);
 }
