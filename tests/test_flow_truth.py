@@ -2,20 +2,28 @@
 """Blame equals the truth, to the ns.
 
 The simulator writes traces and says who had which pCPU at every ns.  With perfect clocks every piece of the execution
-flow of every busy guest thread must be what the simulator says: who ran on the pCPU that the thread's vCPU had or
+flow of every busy thread must be what the simulator says: who ran on the pCPU that the thread, or its vCPU, had or
 waited for, the hypervisor, the interrupt handler, nobody.  The pieces must tile the window.
 
-Usage: test_flow_truth.py [FROM TO]   (seeds of the random scenario; without them a quick set)"""
+Where the tracer lost records nobody can know who had that CPU: there the flow must say unknown (or that the thread
+slept, if its own machine's trace tells) and blame nobody.  A loss may also hide that a thread of another CPU moved to
+the lost one, and what it did until it is mentioned again; so a share may be wrong (LOST_HIDDEN, LOST_WRONG), in runs
+with losses alone.
+
+Usage: test_flow_truth.py [FROM TO]   (seeds; without them a quick set)"""
 import bisect
+import concurrent.futures
 import csv
 import os
+import subprocess
 import sys
 
-from e2e import BUILD, check, run, scratch, table
-
-import subprocess
+from e2e import BUILD, PROGRAM, check, run, scratch, table
 
 SIM = os.path.join(BUILD, "stealscope-sim")
+MOST_THREADS = 12    # compared per run, the busiest
+LOST_HIDDEN = 0.1    # share of a run's time that may be wrong for threads that moved unseen to a CPU whose records were lost
+LOST_WRONG = 0.02    # ... and for others
 
 
 class Track:
@@ -50,6 +58,25 @@ def read_truth(folder):
     return tracks, cpus
 
 
+def root_of(machine):
+    return "/Host" if machine == "host" else f"/Virtual Machines/{machine}"
+
+
+def on_pcpu(look, tracks, cpus, pcpu, vm, tid, vcpu):
+    """Who has the pCPU that the thread, or its vCPU, has or wants."""
+    if look(tracks.get(f"/Host/CPUs/CPU{pcpu}/Interrupt")) is not None:
+        return ("irq", "host", "")
+    who = look(cpus.get(pcpu)) if pcpu in cpus else ("", "0", "idle")
+    if who is None or who[2] == "idle":
+        return ("idle-cpu", "", "")
+    system, on, mode = who
+    if system == vm and vcpu in ("RUNNING", "VMM"):
+        if mode == "hypervisor":
+            return ("hypervisor", vm, on)
+        return ("running" if on == str(tid) else "preempting", vm, on)
+    return ("preempting", system, on)
+
+
 def verdict(tracks, cpus, vm, tid, t):
     """What the truth says of the thread at t: (kind, system, tid), and until when."""
     until = 1 << 62
@@ -60,47 +87,115 @@ def verdict(tracks, cpus, vm, tid, t):
         until = min(until, end)
         return value
 
-    root = f"/Virtual Machines/{vm}"
+    root = root_of(vm)
     status = look(tracks.get(f"{root}/Threads/{tid}/Status"))
     if status is None:
         return None, until
     if status == "BLOCKED":
         return ("waiting",), until
     cpu = look(tracks[f"{root}/Threads/{tid}/CPU"])
+    if vm == "host":
+        return on_pcpu(look, tracks, cpus, cpu, vm, tid, "RUNNING"), until
     vcpu = look(tracks.get(f"{root}/CPUs/CPU{cpu}/Status"))
     if vcpu == "HOST_BLOCKED":
         return ("waiting",), until
     if vcpu == "IDLE":
         return ("idle-cpu", "", ""), until
     pcpu = look(tracks[f"{root}/CPUs/CPU{cpu}/pCPU"])
-    if look(tracks.get(f"/Host/CPUs/CPU{pcpu}/Interrupt")) is not None:
-        return ("irq", "host", ""), until
-    who = look(cpus.get(pcpu)) if pcpu in cpus else ("", "0", "idle")
-    if who is None or who[2] == "idle":
-        return ("idle-cpu", "", ""), until
-    system, on, mode = who
-    if system == vm and vcpu in ("RUNNING", "VMM"):
-        if mode == "hypervisor":
-            return ("hypervisor", vm, on), until
-        return ("running" if on == str(tid) else "preempting", vm, on), until
-    return ("preempting", system, on), until
+    return on_pcpu(look, tracks, cpus, pcpu, vm, tid, vcpu), until
 
 
 def same(found, truth, untraced):
+    """`untraced`: the VMs without a trace, by the names that the analysis gives them."""
     if truth is None:
         return True                      # not alive: the life may be known only from the first event on
     if found["kind"] != truth[0]:
         return False
     if truth[0] in ("waiting", "idle-cpu"):
         return True                      # the waker is the model's business
-    if found["system"] != truth[1]:
+    system = untraced.get(found["system"], found["system"])
+    if system != truth[1] and not (truth[1] == "host" and system.startswith("pidns-")):
         return False
-    return found["tid"] == truth[2] or truth[0] == "irq" or truth[1] in untraced
+    return found["tid"] == truth[2] or truth[0] == "irq" or truth[1] in untraced.values()
 
 
-def check_thread(name, history, tracks, cpus, vm, tid, untraced, common):
+def half_known(found, truth):
+    """The VM is right, and which of its threads it was is not claimed: its guest's trace lost that."""
+    return found["kind"] == truth[0] == "preempting" and found["system"] == truth[1] and found["tid"] == ""
+
+
+class Losses:
+    """Where the tracer lost records, and on which CPUs the history says that threads and vCPUs were meanwhile."""
+
+    def __init__(self, folder, history):
+        self.history, self.known, self.span = history, {}, {}
+        with open(os.path.join(folder, "truth", "losses.csv"), newline="") as f:
+            for r in csv.DictReader(f):
+                self.span.setdefault((r["machine"], r["cpu"]), Track()).add(int(r["start"]), int(r["end"]), True)
+
+    def track(self, path):
+        if path not in self.known:
+            self.known[path] = track = Track()
+            p = subprocess.run([PROGRAM, "intervals", self.history, path, "--format", "csv"], capture_output=True,
+                               text=True, check=False)
+            if p.returncode and "no such attribute" not in p.stderr:
+                check(False, f"intervals {path}: {p.stderr}")
+            for r in csv.DictReader(p.stdout.splitlines()):
+                track.add(int(r["start"]), int(r["end"]), r["value"])
+        return self.known[path]
+
+    def at(self, machine, tid, t, track=None):
+        """Is the CPU lost on which the history has the thread at t, or the pCPU below it?  And until when is it so.
+        With the truth's tracks: on which it really is."""
+        track = track or self.track
+        cpu, until = track(f"{root_of(machine)}/Threads/{tid}/CPU").at(t)
+        lost, end = self.span.get((machine, cpu), Track()).at(t)
+        until = min(until, end)
+        if machine != "host" and cpu:
+            pcpu, end = track(f"{root_of(machine)}/CPUs/CPU{cpu}/pCPU").at(t)
+            below, last = self.span.get(("host", pcpu), Track()).at(t)
+            lost, until = lost or below, min(until, end, last)
+        return lost, until
+
+
+def check_unknown(name, losses, common):
+    """The history does not know whose a CPU was while its records were lost."""
+    for (machine, cpu), span in losses.span.items():
+        current = losses.track(f"{root_of(machine)}/CPUs/CPU{cpu}/Current Thread")
+        for start, end in zip(span.start, span.end):
+            t, end = max(start, common[0]), min(end, common[1])
+            while t <= end:
+                value, until = current.at(t)
+                if value:
+                    check(False, f"{name}: {machine}/CPU{cpu} has {value} at {t}, but records were lost there")
+                t = until + 1
+
+
+def check_blame(name, rows, losses, machine, tid, common):
+    """Nothing is blamed on anyone where records were lost.  Returns how long that was.
+
+    That a vCPU sleeps another CPU's trace may tell, when it wakes it; this names nobody."""
+    unknown = 0
+    for row in rows if losses.span else []:
+        t, end = max(int(row["start"]), common[0]), min(int(row["end"]), common[1])
+        while t <= end:
+            lost, until = losses.at(machine, tid, t)
+            until = min(until, end)
+            if lost and row["kind"] not in ("unknown", "waiting", "idle-cpu"):
+                check(False, f"{name}: {machine}/{tid} at {t}: blames {row['kind']} {row['system']}/{row['tid']}, "
+                             "but records were lost there")
+            unknown += (until - t + 1) if lost else 0
+            t = until + 1
+    return unknown
+
+
+class Tally:
+    def __init__(self):
+        self.threads = self.pieces = self.blamed = self.unknown = self.hidden = self.wrong = self.all = 0
+
+
+def check_thread(name, history, tracks, cpus, vm, tid, untraced, common, losses, tally):
     rows = table("flow", history, f"{vm}/{tid}", "--intervals")
-    blamed = 0
     for before, after in zip(rows, rows[1:]):
         if int(before["end"]) + 1 != int(after["start"]):
             check(False, f"{name}: the flow of {vm}/{tid} tiles its window at {after['start']}")
@@ -108,13 +203,44 @@ def check_thread(name, history, tracks, cpus, vm, tid, untraced, common):
         t, end = max(int(row["start"]), common[0]), min(int(row["end"]), common[1])
         while t <= end:
             truth, until = verdict(tracks, cpus, vm, tid, t)
-            if not same(row, truth, untraced):
-                check(False, f"{name}: {vm}/{tid} at {t}: found {row['kind']} {row['system']}/{row['tid']}, is {truth}")
             until = min(until, end)
+            if not same(row, truth, untraced) and not (losses.span and half_known(row, truth)):
+                if not losses.span:
+                    check(False, f"{name}: {vm}/{tid} at {t}: found {row['kind']} {row['system']}/{row['tid']}, "
+                                 f"is {truth}")
+                if os.environ.get("TRUTH_VERBOSE") and row["kind"] != "unknown":
+                    print(f"     {vm}/{tid} at {t} for {until - t + 1}: found {row['kind']} {row['system']}/{row['tid']}, "
+                          f"is {truth}")
+                hidden, last = losses.at(vm, tid, t, lambda path: tracks.get(path) or Track())
+                until = min(until, last)
+                if row["kind"] != "unknown" and hidden:
+                    tally.hidden += until - t + 1
+                elif row["kind"] != "unknown":
+                    tally.wrong += until - t + 1
             if row["kind"] == "preempting":
-                blamed += until - t + 1
+                tally.blamed += until - t + 1
+            tally.all += until - t + 1
             t = until + 1
-    return len(rows), blamed
+    tally.unknown += check_blame(name, rows, losses, vm, tid, common)
+    tally.threads += 1
+    tally.pieces += len(rows)
+
+
+def subjects(tracks, traced, vcpu_tids):
+    """The threads that waited for a CPU, the busiest first, as (machine, tid)."""
+    for path, track in sorted(tracks.items(), key=lambda p: (-len(p[1].start), p[0])):
+        part = path.split("/")
+        if part[-1] != "Status" or part[-3] != "Threads" or part[1] == "Containers":
+            continue
+        machine = "host" if part[1] == "Host" else part[2]
+        waited = "VIRT_PREEMPTED" in track.value or "PREEMPTED" in track.value
+        if waited and machine in traced and not (machine == "host" and part[-2] in vcpu_tids):
+            yield machine, part[-2]
+
+
+def read_csv(folder, name):
+    with open(os.path.join(folder, "truth", name), newline="") as f:
+        return list(csv.DictReader(f))
 
 
 def check_run(name, *options):
@@ -124,36 +250,62 @@ def check_run(name, *options):
         history = os.path.join(folder, "x.history")
         run("index", out, "--sync", "none", "-o", history)
         tracks, cpus = read_truth(out)
-        with open(os.path.join(out, "truth", "traces.csv"), newline="") as f:
-            traces = list(csv.DictReader(f))
+        traces, vcpus = read_csv(out, "traces.csv"), read_csv(out, "vcpus.csv")
         traced = {r["machine"] for r in traces}
         common = (max(int(r["first_host_ns"]) for r in traces), min(int(r["last_host_ns"]) for r in traces))
-        vms = {p.split("/")[2] for p in tracks if p.startswith("/Virtual Machines/")}
-        threads = pieces = blamed = 0
-        for path, track in sorted(tracks.items(), key=lambda p: -len(p[1].start)):
-            part = path.split("/")
-            if part[1] != "Virtual Machines" or part[2] not in traced or part[-1] != "Status" or part[3] != "Threads":
-                continue
-            if "VIRT_PREEMPTED" not in track.value and "PREEMPTED" not in track.value:
-                continue
-            n, ns = check_thread(name, history, tracks, cpus, part[2], part[4], vms - traced, common)
-            threads, pieces, blamed = threads + 1, pieces + n, blamed + ns
-            if threads >= 12:
+        untraced = {n: r["vm"] for r in vcpus for n in (r["vm"], f"VM {r['host_pid']}") if r["vm"] not in traced}
+        losses, tally = Losses(out, history), Tally()
+        for machine, tid in subjects(tracks, traced, {r["host_tid"] for r in vcpus}):
+            if losses.span and not losses.track(f"{root_of(machine)}/Threads/{tid}/Status").start:
+                continue  # not one record of it was kept
+            check_thread(name, history, tracks, cpus, machine, tid, untraced, common, losses, tally)
+            if tally.threads == MOST_THREADS:
                 break
-        check(threads > 0, f"{name}: {pieces} pieces of {threads} threads are the truth, {blamed} ns blamed on others")
+        check(tally.threads > 0, f"{name}: {tally.pieces} pieces of {tally.threads} threads"
+                                 f"{'' if losses.span else ' are the truth'}, {tally.blamed} ns blamed on others")
+        if losses.span:
+            check_unknown(name, losses, common)
+            hidden, wrong = tally.hidden / max(tally.all, 1), tally.wrong / max(tally.all, 1)
+            check(hidden <= LOST_HIDDEN and wrong <= LOST_WRONG,
+                  f"{name}: {tally.unknown} ns lost and blamed on nobody, {100 * hidden:.3f} % wrong where threads "
+                  f"moved unseen, {100 * wrong:.3f} % elsewhere")
+
+
+def quick():
+    yield "fibonacci", "fibonacci", "--duration", "1s"
+    yield "critical_task", "critical_task", "--duration", "3s"
+    yield "residual_timer", "residual_timer", "--duration", "1s"
+    yield "overcommit", "overcommit", "5", "--duration", "200ms"
+    for seed in (1, 2, 3, 4):
+        yield f"random {seed}", "random", "--seed", str(seed), "--duration", "200ms"
+        yield (f"lost {seed}", "random", "--seed", str(seed), "--duration", "200ms", "--lost", "0.1",
+               "--packet", "4096")
+
+
+NAMED = (
+    ("pulse", "--duration", "700ms"), ("churn", "--duration", "120ms"), ("requests", "--duration", "250ms"),
+    ("overcommit", "5", "--duration", "100ms"), ("fibonacci", "--duration", "600ms"),
+    ("critical_task", "--duration", "600ms"), ("residual_timer", "--duration", "500ms"),
+    ("random", "--duration", "200ms", "--missing", "Debian"), ("random", "--duration", "200ms", "--containers"),
+)
+
+
+def long(first, last):
+    for seed in range(first, last + 1):
+        number = ("--seed", str(seed))
+        named = NAMED[seed % len(NAMED)]
+        yield (f"random {seed}", "random", "--duration", "200ms", *number)
+        yield (f"{' '.join(named)} {seed}", *named, *number)
+        yield (f"lost {seed}", "random", "--duration", "200ms", "--lost", "0.1", "--packet", "4096", *number)
+        if seed % 3 == 0:
+            yield (f"lost {named[0]} {seed}", *named, "--lost", "0.05", "--packet", "4096", *number)
 
 
 def main():
-    if len(sys.argv) == 3:
-        for seed in range(int(sys.argv[1]), int(sys.argv[2]) + 1):
-            check_run(f"random {seed}", "random", "--seed", str(seed), "--duration", "300ms")
-        return
-    check_run("fibonacci", "fibonacci", "--duration", "1s")
-    check_run("critical_task", "critical_task", "--duration", "3s")
-    check_run("residual_timer", "residual_timer", "--duration", "1s")
-    check_run("overcommit", "overcommit", "5", "--duration", "200ms")
-    for seed in (1, 2, 3, 4):
-        check_run(f"random {seed}", "random", "--seed", str(seed), "--duration", "200ms")
+    runs = long(int(sys.argv[1]), int(sys.argv[2])) if len(sys.argv) == 3 else quick()
+    with concurrent.futures.ProcessPoolExecutor(2) as pool:
+        for done in [pool.submit(check_run, *r) for r in runs]:
+            done.result()
 
 
 if __name__ == "__main__":

@@ -86,10 +86,13 @@ void record_write(struct cpu *c, enum record kind, const union value *v)
 	if (s->first_record == NOTHING)
 		s->first_record = s->now;
 	if (lost(c)) {
+		if (c->lost++ == 0)
+			c->lost_from = s->now;
 		m->lost++;
 		ctf_lose(m->ctf, c->number, ts);
 		return;
 	}
+	truth_loss(c, s->now - 1);
 	if (m->first == NOTHING)
 		m->first = s->now;
 	m->last = s->last_record = s->now;

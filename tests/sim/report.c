@@ -26,7 +26,18 @@ int truth_open(struct sim *s, const char *dir)
 	s->truth->who = create(s, "pcpus.csv", "pcpu,start,end,system,tid,mode");
 	s->truth->request = create(s, "requests.csv", "request,machine,tid,start,end,exec_ns,stolen_exec_ns,stolen_flight_ns,"
 	                           "vmm_exec_ns,vmm_flight_ns,guest_wait_ns,blocked_ns");
-	return s->truth->interval && s->truth->who && s->truth->request ? 0 : -1;
+	s->truth->loss = create(s, "losses.csv", "machine,cpu,start,end,records");
+	return s->truth->interval && s->truth->who && s->truth->request && s->truth->loss ? 0 : -1;
+}
+
+void truth_loss(struct cpu *c, int64_t end)
+{
+	struct truth *t = c->m->sim->truth;
+
+	if (c->lost && t && c->lost_from <= end)
+		fprintf(t->loss, "%s,%u,%" PRId64 ",%" PRId64 ",%" PRId64 "\n", c->m->is_host ? "host" : c->m->name, c->number,
+		        c->lost_from, end, c->lost);
+	c->lost = 0;
 }
 
 static int write_clocks(struct sim *s)
@@ -97,6 +108,7 @@ static void close_cpu(struct cpu *c, int64_t end)
 	struct sim *s = c->m->sim;
 	struct track host_thread = { s->first_record, c->host ? c->host->tid : NOTHING };
 
+	truth_loss(c, end);
 	truth_interval(s, TRACK_CURRENT, c->m, c->number, &c->current, end);
 	truth_interval(s, TRACK_OWNER, c->m, c->number, &c->owner, end);
 	truth_interval(s, TRACK_IRQ, c->m, c->number, &c->interrupt, end);
@@ -122,8 +134,8 @@ int truth_close(struct sim *s)
 	}
 	if (write_clocks(s) < 0 || write_machines(s) < 0 || write_traces(s) < 0 || write_info(s) < 0)
 		result = -1;
-	FILE *file[] = { t->interval, t->who, t->request };
-	for (int i = 0; i < 3; i++)
+	FILE *file[] = { t->interval, t->who, t->request, t->loss };
+	for (int i = 0; i < 4; i++)
 		if (ferror(file[i]) | fclose(file[i]))
 			result = error_system(&s->err, NULL, "%s", t->dir);
 	free(t->dir);

@@ -165,6 +165,7 @@ struct cpu {
 	struct track current, owner, interrupt, vstatus, pcpu;
 	struct { int64_t start; int32_t tid; uint8_t mode; const struct machine *m; } who;
 	int64_t lost_left;       /* records still to be lost */
+	int64_t lost_from, lost; /* host ns of the first record lost since the last one written, and how many */
 };
 
 enum act { ACT_NONE, ACT_OP, ACT_COMPUTE };
@@ -345,6 +346,7 @@ void truth_irq(struct cpu *c, uint32_t name);            /* 0 = none */
 void truth_vcpu(struct cpu *guest);                      /* its state and that of its current thread */
 void truth_thread(struct thread *t);                     /* status, CPU, name */
 void truth_end_thread(struct thread *t);
+void truth_loss(struct cpu *c, int64_t end);             /* records were lost; until `end` nothing was written */
 void truth_mark(struct cpu *c, enum log_kind kind, int64_t id);
 int truth_close(struct sim *s);
 

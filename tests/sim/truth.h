@@ -5,7 +5,7 @@
 #include "sim.h"
 
 struct truth {
-	FILE *interval, *who, *request;
+	FILE *interval, *who, *request, *loss;
 	char *dir;
 };
 
