@@ -166,6 +166,7 @@ void fit_pairs(struct pair_list *l, int64_t ref, struct clock_map *map)
 /* ---- clocks that wander */
 
 #define LOCAL_PARTS 32
+#define WANDER_PPM 20  /* by which a rate may swing about its mean: it leaves the line by a quarter of that at most */
 
 /* How far from the piece's line the pairs of each part of its time let the clock be. */
 struct local { int64_t low[LOCAL_PARTS], high[LOCAL_PARTS]; };
@@ -190,15 +191,14 @@ static void find_local(const struct pair_list *l, size_t from, size_t to, const 
 	}
 }
 
-static void parallel(struct clock_edge *e, const struct clock_line *line, int64_t off)
+/* The hull's own edge keeps its shape: where no pair bounds it, at the ends above all, it says how far the line may
+ * turn, and that is no less true of a clock that wanders besides. */
+static void move_edge(struct clock_edge *e, int64_t off)
 {
-	free(e->point);
-	e->left = e->right = *line;
 	e->left.ref_host += off;
 	e->right.ref_host += off;
-	e->point = mem_new(1, sizeof *e->point);
-	e->point[0] = (struct clock_point){ line->ref_guest, line->ref_host + off };
-	e->points = 1;
+	for (size_t i = 0; i < e->points; i++)
+		e->point[i].host += off;
 }
 
 static void widen_piece(const struct pair_list *l, size_t from, size_t to, struct clock_piece *p)
@@ -221,8 +221,9 @@ static void widen_piece(const struct pair_list *l, size_t from, size_t to, struc
 	qsort(width, n, sizeof *width, by_value);
 	if (width[n / 2] <= 2 * band)
 		return;
-	parallel(&p->low, &p->line, low);
-	parallel(&p->high, &p->line, high);
+	int64_t may = (int64_t)((double)(l->pair[to - 1].x - l->pair[from].x) * WANDER_PPM / 4e6);
+	move_edge(&p->low, low < -may ? -may : low);
+	move_edge(&p->high, high > may ? may : high);
 }
 
 void fit_widen(const struct pair_list *l, struct clock_map *map)

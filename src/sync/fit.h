@@ -18,8 +18,8 @@
 void fit_pairs(struct pair_list *l, int64_t ref, struct clock_map *map);
 
 /* Clocks wander.  Where the corridor of a piece is much narrower than what the pairs of a short time allow, the clock
- * is not a line and the corridor is too good to be true: the piece gets the widest that any of its 32 parts in time
- * allows, about its line. */
+ * is not a line and the corridor is too good to be true: its edges move outwards by the most that any of its 32 parts
+ * in time allows, as far as a rate that swings by 20 ppm can take a clock in the time of the piece. */
 void fit_widen(const struct pair_list *l, struct clock_map *map);
 
 /* Of each block of pairs from index `from` on, leaves those that can be vertices of a hull, and those that contradict
