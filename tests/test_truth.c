@@ -221,9 +221,11 @@ static void compare_clocks(struct run *r, const struct sync_result *sync)
 
 		if (!vm->guest)
 			continue;
-		if (vm->clock.pieces == 0 || vm->clock.piece[0].quality < SYNC_ACCURATE || vm->clock.piece[0].quality == SYNC_FAIL)
-			r->skipped = true;
-		else
+		bool sure = vm->clock.pieces > 0 && vm->clock.piece[0].quality == SYNC_ACCURATE;
+		bool banded = clock_map_band(&vm->clock, trace_info(vm->guest)->begin) >= 0;
+
+		r->skipped = r->skipped || !sure;
+		if (sure || banded)  /* a clock that is not sure is right within its band all the same */
 			compare_clock(r, vm);
 	}
 }
@@ -285,7 +287,7 @@ static int analyse(struct run *r, const char *dir, const char *file, struct erro
 	struct trace_spec *spec = NULL;
 	struct trace *trace[16] = { NULL };
 	struct trace_options trace_options = { .workers = 1 };
-	struct sync_hint hint[16] = { { NULL, false, 0, NULL, 0 } };
+	struct sync_hint hint[16] = { { .guest = NULL } };
 	struct sync_options sync_options = { .method = r->test->method, .offset = INT64_C(-7000000321), .hint = hint };
 	struct model_options model_options = { .paper_states = false };
 	struct sync_result sync = { .host = NULL };
@@ -465,6 +467,21 @@ static const struct test_case test_case[] = {
 	{ "lost", SYNC_NONE, lossy, -1, true, false, true, true },
 };
 
+/* Seeds whose clocks were once confidently wrong: other windows contain all events of a guest as well. */
+static const struct pinned { const char *name; uint64_t seed; } pinned[] = {
+	{ "no-sync", 11 }, { "no-sync", 28 }, { "no-sync", 34 }, { "faulty-sync", 40 },
+};
+
+static void run_pinned(const char *tmp, unsigned *total, unsigned *failed)
+{
+	for (size_t i = 0; i < COUNT(pinned); i++)
+		for (size_t k = 0; k < COUNT(test_case); k++)
+			if (!strcmp(pinned[i].name, test_case[k].name)) {
+				++*total;
+				*failed += !run_case(&test_case[k], pinned[i].seed, tmp);
+			}
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t from = 1, to = 3;
@@ -487,6 +504,8 @@ int main(int argc, char **argv)
 			total++;
 			failed += !run_case(&test_case[i], seed, tmp);
 		}
+	if (argc < 3 && !only)
+		run_pinned(tmp, &total, &failed);
 	printf("%u of %u runs agree with the truth\n", total - failed, total);
 	if (!failed)
 		remove_tree(tmp);

@@ -20,6 +20,7 @@
 #define PART_NS 2000000000LL
 #define STEP_FIND_NS 20000000LL
 #define DISTINCT_NS 60000     /* two clocks nearer than this are one */
+#define DOUBTED_NS 200000     /* how far from a clock that fits another one may be that fits too */
 
 struct tally { uint64_t inside, outside; };
 
@@ -124,7 +125,7 @@ static void seed_clock(const struct guess *g, struct segment seg, struct clock_m
 	hull_release(&h);
 }
 
-struct trial { struct clock_map clock; struct lock lock; struct tally tally; };
+struct trial { struct clock_map clock; struct lock lock; struct tally tally; bool ambiguous; };
 
 static bool distinct(const struct trial *a, const struct trial *b, const struct activity *act)
 {
@@ -157,6 +158,71 @@ static void judge(const struct activity *act, const struct trial *trial, size_t 
 		if (b->clock.piece[i].quality != SYNC_ACCURATE)
 			out->doubt = "its activity does not bound its clock";
 	out->sure = out->doubt == NULL;
+}
+
+/* A corridor of DOUBTED_NS to both sides of every piece of a clock. */
+static void doubted_clock(const struct clock_map *clock, const struct activity *act, struct clock_map *wide)
+{
+	wide->piece = mem_new(clock->pieces, sizeof *wide->piece);
+	wide->pieces = clock->pieces;
+	for (size_t i = 0; i < clock->pieces; i++) {
+		struct hull h;
+		hull_init(&h);
+		const int64_t x[2] = { i == 0 ? act->begin : clock->piece[i].from,
+			i + 1 == clock->pieces ? act->end : clock->piece[i + 1].from };
+		for (int k = 0; k < 2; k++) {
+			int64_t y = clock_line_at(&clock->piece[i].line, x[k]);
+			hull_add(&h, HULL_UPPER, x[k], y + DOUBTED_NS);
+			hull_add(&h, HULL_LOWER, x[k], y - DOUBTED_NS);
+		}
+		wide->piece[i].from = clock->piece[i].from;
+		hull_piece(&h, x[0], DRIFT_LIMIT_PPM, &wide->piece[i]);
+		hull_release(&h);
+	}
+}
+
+/* Is the corridor of `a` within that of `b`, give or take a tenth, at both ends and in the middle? */
+static bool as_narrow(const struct clock_map *a, const struct clock_map *b, const struct activity *act)
+{
+	for (int i = 0; i <= 2; i++) {
+		int64_t t = act->begin + (act->end - act->begin) / 2 * i;
+		int64_t wa = clock_map_band(a, t), wb = clock_map_band(b, t);
+		if (wa < 0 || wb < 0 || wa > wb + wb / 10 + 1)
+			return false;
+	}
+	return true;
+}
+
+/* The lock of a trial began in a corridor that was guessed; what it found is right if the guess was, and another guess
+ * nearby may lead to other windows that contain all events as well.  Here it begins again in a corridor so wide that
+ * the true clock cannot be missed, and decides only what can be decided.  Where that ends at the same corridor, no
+ * other clock fits.  Where it stays wider, that is what is known. */
+static void doubt_guess(const struct host_view *host, const struct vm_view *vm, const struct activity *act,
+                        struct trial *t)
+{
+	struct trial wide = { .tally = { 0, 0 } };
+	if (t->clock.pieces == 0)
+		return;
+	doubted_clock(&t->clock, act, &wide.clock);
+	lock_clock(host, vm, act, NULL, &wide.clock, &wide.lock);
+	wide.tally = count_contained(host, vm, act, &wide.clock);
+	bool better = share_of(&wide.tally) >= share_of(&t->tally);
+	if (wide.clock.pieces != t->clock.pieces && !better) {
+		clock_map_release(&wide.clock);
+		return;
+	}
+	bool same = as_narrow(&wide.clock, &t->clock, act);
+	for (size_t i = 0; i < wide.clock.pieces && !better; i++)
+		wide.clock.piece[i].line = t->clock.piece[i].line;
+	if (better || !same) {
+		clock_map_release(&t->clock);
+		t->clock = wide.clock;
+		t->lock = better ? wide.lock : t->lock;
+		t->tally = better ? wide.tally : t->tally;
+	} else {
+		clock_map_release(&wide.clock);
+	}
+	t->ambiguous = !same && (!better || wide.lock.ambiguous > 0);
 }
 
 /* One segment: the whole way from the coarse search to a judgement. */
@@ -192,7 +258,10 @@ static void attempt(const struct host_view *host, const struct vm_view *vm, cons
 			best = i;
 	out->doubt = "no offset puts its events into guest mode";
 	if (trials > 0) {
+		doubt_guess(host, vm, act, &trial[best]);
 		judge(act, trial, trials, best, out);
+		for (size_t i = 0; i < trial[best].clock.pieces && trial[best].ambiguous && out->sure; i++)
+			trial[best].clock.piece[i].quality = SYNC_APPROXIMATE;
 		out->clock = trial[best].clock;
 		out->lock = trial[best].lock;
 		trial[best].clock = (struct clock_map){ NULL, 0 };
