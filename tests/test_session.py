@@ -55,6 +55,31 @@ guests:
     check(float(row["containment"]) < 1, "and containment tells that 100 ppm of drift are missing")
 
 
+def check_nudge(folder):
+    """A nudge moves the clock to the ns; containment tells when it was too far."""
+    def clock_of(nudge):
+        path = write(os.path.join(folder, "nudge.yaml"), f"""
+host: {{dir: traces/host}}
+guests:
+  - {{name: Debian, dir: traces/guest-Debian{nudge}}}
+""")
+        p = subprocess.run([os.path.join(BUILD, "stealscope"), "sync", path], capture_output=True, text=True, timeout=60)
+        return table("sync", path)[0], p.stderr
+    found, says = clock_of("")
+    check("nudged" not in says and float(found["containment"]) == 1, "the clock that was found contains")
+    for text, ns in ("+300ns", 300), ("-2us", -2000), ("3ms", 3000000):
+        row, says = clock_of(", nudge: " + text)
+        moved = int(row["ref_host_ns"]) - int(found["ref_host_ns"])
+        check(row["ref_guest_ns"] == found["ref_guest_ns"] and moved == ns, f"nudge {text}: by {moved} ns")
+        check(row["alpha_ppm"] == found["alpha_ppm"] and row["band_mid_ns"] == found["band_mid_ns"], "nothing else moves")
+        check(f"nudged by {ns:+d} ns" in says and "100.000 %" in says, f"a note says so: {says.strip()}")
+    check(float(row["containment"]) < 0.99 and int(row["worst_violation_ns"]) > 0, "3 ms are too much, and that shows")
+    out = os.path.join(folder, "nudge.steal")
+    run("index", os.path.join(folder, "nudge.yaml"), "-o", out)
+    check(table("sync", out) == [row], "the history keeps it")
+    check("Debian=+3000000" in run("info", out, "--format", "json").stdout, "and what was asked for")
+
+
 def check_vcpus(folder):
     """Two VMs; the session exchanges the vCPUs of one of them: it wins over names and sync events."""
     sim = os.path.join(folder, "sim")
@@ -107,6 +132,8 @@ def check_mistakes(folder):
         ("guests:\n  - {dir: traces/guest-Debian}\n", ":2:5: name: is missing"),
         ("guests: {name: x}\n", ":1:9: guests: a list"),
         ("host: {dir: traces/host}\nguests:\n  - {name: D, dir: traces/guest-Debian, offset: soon}\n", ":3:49: offset:"),
+        ("host: {dir: traces/host}\nguests:\n  - {name: D, dir: traces/guest-Debian, nudge: much}\n", ":3:48: nudge:"),
+        ("host: {dir: traces/host}\nguests:\n  - {name: D, dir: traces/guest-Debian, nudge: 61min}\n", "than an hour"),
         ("host: {dir: traces/host}\nguests:\n  - {name: D, vcpus: {zero: 1}}\n", ":3:23: a whole number"),
         ("host: {dir: traces/nowhere}\n", "traces/nowhere"),
         ("sync: magic\nhost: {dir: traces/host}\n", "no such method: 'magic'"),
@@ -121,6 +148,7 @@ def check_mistakes(folder):
 with scratch() as tmp:
     session = check_names(tmp)
     check_offset(tmp)
+    check_nudge(tmp)
     check_vcpus(tmp)
     check_without_kvm(tmp)
     check_mistakes(tmp)

@@ -125,6 +125,11 @@ char *input_shape(const struct input *in)
 			free(shape);
 			shape = longer;
 		}
+		if (h->nudge != 0) {
+			longer = mem_printf("%s%+lld", shape, (long long)h->nudge);
+			free(shape);
+			shape = longer;
+		}
 		for (size_t k = 0; k < h->vcpus; k++) {
 			longer = mem_printf("%s,%u:%d", shape, h->vcpu[k].number, (int)h->vcpu[k].host_tid);
 			free(shape);

@@ -59,6 +59,19 @@ static int get_offset(struct session *s, const yaml_node_t *map, struct sync_hin
 	return 0;
 }
 
+static int get_nudge(struct session *s, const yaml_node_t *map, struct sync_hint *hint)
+{
+	const yaml_node_t *node = yaml_member(&s->file, map, "nudge");
+	const char *text;
+	if (get_text(s, map, "nudge", &text))
+		return -1;
+	if (text && !time_parse_duration(*text == '+' ? text + 1 : text, &hint->nudge))
+		return yaml_refuse(&s->file, node, s->err, "nudge: not a duration: '%s'", text);
+	if (hint->nudge > SYNC_NUDGE_MAX || hint->nudge < -SYNC_NUDGE_MAX)
+		return yaml_refuse(&s->file, node, s->err, "nudge: more than an hour: '%s'", text);
+	return 0;
+}
+
 /* vcpus: { 0: 154, 1: 155 }: number of the guest's CPU -> TID of its thread on the host. */
 static int get_vcpus(struct session *s, const yaml_node_t *map, struct sync_hint *hint)
 {
@@ -102,14 +115,14 @@ static int load_host(struct session *s, const yaml_node_t *node)
 
 static int load_guest(struct session *s, const yaml_node_t *node)
 {
-	static const char *const known[] = { "dir", "name", "layout", "offset", "vcpus", NULL };
+	static const char *const known[] = { "dir", "name", "layout", "offset", "nudge", "vcpus", NULL };
 	const char *name;
 	if (check_members(s, node, known) || get_text(s, node, "name", &name))
 		return -1;
 	if (!name)
 		return yaml_refuse(&s->file, node, s->err, "name: is missing");
 	struct sync_hint *hint = input_add_hint(s->in, name);
-	if (get_offset(s, node, hint) || get_vcpus(s, node, hint))
+	if (get_offset(s, node, hint) || get_nudge(s, node, hint) || get_vcpus(s, node, hint))
 		return -1;
 	/* A guest may be named for its vCPU threads alone: nobody traced it. */
 	if (!yaml_member(&s->file, node, "dir") && hint->vcpus)

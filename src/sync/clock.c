@@ -45,6 +45,14 @@ int64_t clock_map_at(const struct clock_map *map, int64_t guest_ns)
 	return map->pieces == 0 ? guest_ns : clock_line_at(&piece_at(map, guest_ns)->line, guest_ns);
 }
 
+void clock_edge_shift(struct clock_edge *edge, int64_t ns)
+{
+	edge->left.ref_host += ns;
+	edge->right.ref_host += ns;
+	for (size_t i = 0; i < edge->points; i++)
+		edge->point[i].host += ns;
+}
+
 /* The edge at t, rounded down. */
 static int64_t edge_at(const struct clock_edge *e, int64_t t)
 {
@@ -78,6 +86,19 @@ int64_t clock_map_band(const struct clock_map *map, int64_t guest_ns)
 {
 	int64_t low, high;
 	return clock_map_bounds(map, guest_ns, &low, &high) ? high - low : -1;
+}
+
+void clock_map_shift(struct clock_map *map, int64_t ns)
+{
+	for (size_t i = 0; i < map->pieces; i++) {
+		struct clock_piece *p = &map->piece[i];
+		struct clock_edge *edge[2] = { &p->low, &p->high };
+		p->line.ref_host += ns;
+		p->lowest.ref_host += ns;
+		p->highest.ref_host += ns;
+		for (int k = 0; k < 2; k++)
+			clock_edge_shift(edge[k], ns);
+	}
 }
 
 void clock_map_copy(struct clock_map *to, const struct clock_map *from)

@@ -191,16 +191,6 @@ static void find_local(const struct pair_list *l, size_t from, size_t to, const 
 	}
 }
 
-/* The hull's own edge keeps its shape: where no pair bounds it, at the ends above all, it says how far the line may
- * turn, and that is no less true of a clock that wanders besides. */
-static void move_edge(struct clock_edge *e, int64_t off)
-{
-	e->left.ref_host += off;
-	e->right.ref_host += off;
-	for (size_t i = 0; i < e->points; i++)
-		e->point[i].host += off;
-}
-
 static void widen_piece(const struct pair_list *l, size_t from, size_t to, struct clock_piece *p)
 {
 	struct local local;
@@ -222,8 +212,10 @@ static void widen_piece(const struct pair_list *l, size_t from, size_t to, struc
 	if (width[n / 2] <= 2 * band)
 		return;
 	int64_t may = (int64_t)((double)(l->pair[to - 1].x - l->pair[from].x) * WANDER_PPM / 4e6);
-	move_edge(&p->low, low < -may ? -may : low);
-	move_edge(&p->high, high > may ? may : high);
+	/* The hull's own edges keep their shape: where no pair bounds them, at the ends above all, they say how far the
+	 * line may turn, and that is no less true of a clock that wanders besides. */
+	clock_edge_shift(&p->low, low < -may ? -may : low);
+	clock_edge_shift(&p->high, high > may ? may : high);
 }
 
 void fit_widen(const struct pair_list *l, struct clock_map *map)

@@ -247,6 +247,31 @@ static void unknown_clock(struct clock_map *map, int64_t begin)
 	map->piece[0] = (struct clock_piece){ .from = begin, .line = line, .lowest = line, .highest = line };
 }
 
+/* The user moves the clock by hand: how well it contains then tells whether that was wise. */
+static int nudge_match(struct run *r, size_t guest, struct match *m)
+{
+	const struct sync_hint *hint = hint_of(r, guest);
+	char name[128];
+	if (hint == NULL || hint->nudge == 0)
+		return 0;
+	text_escape(name, sizeof name, hint->guest);
+	if (m == NULL) {
+		notes_add(r->notes, "%s: its nudge is left out, there is no clock to add it to", name);
+		return 0;
+	}
+	double before = m->share;
+	clock_map_shift(&m->clock, hint->nudge);
+	if (match_prove(&r->view, &r->guest[guest], m, r->err) != 0)
+		return -1;
+	if (before < 0 || m->share < 0)
+		notes_add(r->notes, "%s: its clock is nudged by %+lld ns", name, (long long)hint->nudge);
+	else
+		notes_add(r->notes, "%s: its clock is nudged by %+lld ns; %.3f %% of its events were within guest mode, now "
+		          "%.3f %% are (%+.3f)", name, (long long)hint->nudge, before * 100, m->share * 100,
+		          (m->share - before) * 100);
+	return 0;
+}
+
 static void take_match(struct run *r, struct sync_vm *vm, struct match *m)
 {
 	vm->guest = r->guest[m->guest].trace;
@@ -298,6 +323,9 @@ static void describe(struct run *r, const struct sync_vm *vm, const char *doubt)
 	if (vm->containment >= 0 && vm->containment < 0.99)
 		notes_add(r->notes, "%s: only %.2f %% of its events lie within guest mode of its vCPUs; do not trust its clock",
 		          name, vm->containment * 100);
+	if (vm->method == SYNC_CONTAINMENT && vm->clock.pieces > 0 && vm->clock.piece[0].quality == SYNC_APPROXIMATE)
+		notes_add(r->notes, "%s: other clocks fit its events as well; its times are right within the band, no better",
+		          name);
 	if (doubt != NULL)
 		notes_add(r->notes, "%s: its clock cannot be told (%s); its times are its own", name, doubt);
 }
@@ -316,8 +344,9 @@ static void doubt_rivals(struct run *r)
 	}
 }
 
-static void fill_result(struct run *r, struct sync_result *out)
+static int fill_result(struct run *r, struct sync_result *out)
 {
+	int status = 0;
 	doubt_rivals(r);
 	bool *won = mem_new(r->matches, sizeof *won), *vm_done = mem_new(r->vms.len, sizeof *vm_done);
 	bool *guest_done = mem_new(r->guests, sizeof *guest_done);
@@ -338,6 +367,8 @@ static void fill_result(struct run *r, struct sync_result *out)
 		struct sync_vm *vm = new_vm(out);
 		vm->guest = r->guest[g].trace;
 		vm->name = unique_name(out, trace_info(vm->guest)->machine);
+		if (status == 0)
+			status = nudge_match(r, g, m);
 		if (m != NULL)
 			take_match(r, vm, m);
 		if (m != NULL && m->vm != SIZE_MAX)
@@ -358,6 +389,7 @@ static void fill_result(struct run *r, struct sync_result *out)
 	free(won);
 	free(vm_done);
 	free(guest_done);
+	return status;
 }
 
 /* ---- */
@@ -419,7 +451,9 @@ int sync_run(struct trace *const *trace, size_t n, const struct sync_options *op
 	if (status == 0 && r.view.trace != NULL)
 		status = find_candidates(&r);
 	if (status == 0)
-		fill_result(&r, out);
+		status = fill_result(&r, out);
+	if (status != 0)
+		sync_result_release(out);
 	for (size_t i = 0; i < r.matches; i++)
 		match_release(&r.match[i]);
 	free(r.match);

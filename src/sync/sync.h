@@ -54,6 +54,8 @@ int64_t clock_map_at(const struct clock_map *map, int64_t guest_ns);            
 int64_t clock_map_band(const struct clock_map *map, int64_t guest_ns);
 /* The corridor itself: *low rounded down, *high up; false when it is unknown. */
 bool clock_map_bounds(const struct clock_map *map, int64_t guest_ns, int64_t *low, int64_t *high);
+void clock_edge_shift(struct clock_edge *edge, int64_t ns);
+void clock_map_shift(struct clock_map *map, int64_t ns);  /* lines and corridor; within the range of int64_t */
 void clock_map_copy(struct clock_map *to, const struct clock_map *from);
 void clock_map_release(struct clock_map *map);
 
@@ -94,12 +96,15 @@ struct sync_result {
 	size_t vms;
 };
 
+#define SYNC_NUDGE_MAX INT64_C(3600000000000)
+
 /* What the user knows of a guest (a session file); it wins over everything that the traces suggest. */
 struct sync_hint_vcpu { unsigned number; int32_t host_tid; };
 struct sync_hint {
 	char *guest;               /* its name */
 	bool has_offset;           /* its clock is known: host = guest + offset, ns */
 	int64_t offset;
+	int64_t nudge;             /* ns, added to the clock that is found or given; |nudge| <= SYNC_NUDGE_MAX */
 	struct sync_hint_vcpu *vcpu;
 	size_t vcpus;              /* 0: nothing is said of them */
 };
