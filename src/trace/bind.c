@@ -5,36 +5,12 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "trace/rules.h"
 
-#define DEEPEST 8  /* nested structures and variants on the way to a field */
-
-enum root { ROOT_PACKET, ROOT_COMMON, ROOT_SPECIFIC, ROOT_PAYLOAD };
-enum leaf { LEAF_NONE, LEAF_UNSIGNED, LEAF_SIGNED, LEAF_BOOL, LEAF_BITS, LEAF_TEXT };
-
-struct step {
-	bool is_option;  /* of a variant; else a member of a structure */
-	uint32_t index;
-};
-
-struct path {
-	enum leaf leaf;  /* LEAF_NONE: the event class has no such field */
-	enum root root;
-	unsigned steps;
-	struct step step[DEEPEST];
-};
-
-struct bound_rule {
-	const struct rule *rule;
-	struct path arg[RECORD_ARGS], text;
-	struct path *key;   /* the fields of a key that is made of several */
-	size_t keys;
-	struct path *when;  /* rule->whens of them */
-};
-
-struct bound_class {
-	struct bound_rule *rule;
-	size_t rules, cap;
-	struct path cpu, tid, pid, comm;
+/* What fields are looked up in. */
+struct classes {
+	const bt_event_class *event;  /* NULL: only what a packet has */
+	const bt_stream_class *stream;
 };
 
 struct binder {
@@ -122,8 +98,11 @@ static bool resolve_in(const bt_field_class *fc, enum root root, const char *nam
 	return p->leaf != LEAF_NONE;
 }
 
-static bool resolve(const struct fields *f, const bt_event_class *ec, const bt_stream_class *sc, struct path *p)
+static bool resolve(const struct fields *f, const void *cls, struct path *p)
 {
+	const struct classes *c = cls;
+	const bt_event_class *ec = c->event;
+	const bt_stream_class *sc = c->stream;
 	*p = (struct path){ .leaf = LEAF_NONE };
 	for (size_t i = 0; i < f->len; i++) {
 		const char *name = f->f[i].path;
@@ -147,79 +126,6 @@ static bool resolve(const struct fields *f, const bt_event_class *ec, const bt_s
 		}
 	}
 	return false;
-}
-
-static bool has_name(const struct rule *r, const char *name)
-{
-	for (size_t i = 0; i < r->names; i++)
-		if (strcmp(r->name[i], name) == 0)
-			return true;
-	return false;
-}
-
-static void bound_rule_release(struct bound_rule *b)
-{
-	free(b->key);
-	free(b->when);
-}
-
-/* False when the event class lacks a field without which the rule is useless. */
-static bool bind_rule(const struct rule *r, const bt_event_class *ec, const bt_stream_class *sc, struct bound_rule *b)
-{
-	*b = (struct bound_rule){ .rule = r };
-	for (unsigned i = 0; i < RECORD_ARGS; i++) {
-		const struct role *role = layout_role(r->kind, i);
-		if (!role || (i == 1 && r->key_all))
-			continue;
-		bool found = resolve(&r->arg[i], ec, sc, &b->arg[i]);
-		if (role->is_text != (b->arg[i].leaf == LEAF_TEXT)) {
-			b->arg[i].leaf = LEAF_NONE;
-			found = false;
-		}
-		if (role->required && !found)
-			return false;
-		if (i == 1 && r->arg[1].len && !found && (r->kind == EV_SYNC || r->kind == EV_MARK))
-			return false;
-	}
-	if (r->pattern && !(resolve(&r->text, ec, sc, &b->text) && b->text.leaf == LEAF_TEXT))
-		return false;
-	if (r->key_all) {
-		b->key = mem_new(r->arg[1].len, sizeof *b->key);
-		for (; b->keys < r->arg[1].len; b->keys++) {
-			const struct fields one = { &r->arg[1].f[b->keys], 1, 1 };
-			if (!resolve(&one, ec, sc, &b->key[b->keys]) || b->key[b->keys].leaf == LEAF_TEXT)
-				return false;
-		}
-	}
-	b->when = r->whens ? mem_new(r->whens, sizeof *b->when) : NULL;
-	for (size_t i = 0; i < r->whens; i++)
-		if (!resolve(&r->when[i].field, ec, sc, &b->when[i]) || b->when[i].leaf == LEAF_TEXT)
-			return false;
-	return true;
-}
-
-static struct bound_class *bind_class(struct binder *b, const bt_event_class *ec)
-{
-	const bt_stream_class *sc = bt_event_class_borrow_stream_class_const(ec);
-	const char *name = bt_event_class_get_name(ec);
-	struct bound_class *c = mem_new(1, sizeof *c);
-	const struct layout *l = b->layout;
-	for (size_t i = 0; name && i < l->rules; i++) {
-		struct bound_rule bound;
-		if (!has_name(&l->rule[i], name))
-			continue;
-		if (bind_rule(&l->rule[i], ec, sc, &bound))
-			*ARRAY_PUSH(c->rule, c->rules, c->cap) = bound;
-		else
-			bound_rule_release(&bound);
-	}
-	resolve(&l->cpu, ec, sc, &c->cpu);
-	resolve(&l->tid, ec, sc, &c->tid);
-	resolve(&l->pid, ec, sc, &c->pid);
-	resolve(&l->comm, ec, sc, &c->comm);
-	if (c->cpu.root == ROOT_PACKET)
-		c->cpu.leaf = LEAF_NONE;  /* read once per packet */
-	return c;
 }
 
 /* ---- reading: paths -> values */
@@ -265,81 +171,26 @@ static int64_t number_of(enum leaf leaf, const bt_field *f)
 	}
 }
 
-static int64_t number(const struct path *p, const bt_event *event)
+static int64_t number(const struct path *p, const void *event)
 {
 	return p->leaf == LEAF_NONE ? EVENT_ABSENT : number_of(p->leaf, walk(p, event));
 }
 
-static const char *text(const struct path *p, const bt_event *event)
+static const char *text(const struct path *p, const void *event)
 {
 	const bt_field *f = p->leaf == LEAF_TEXT ? walk(p, event) : NULL;
 	return f ? bt_field_string_get_value(f) : NULL;
 }
 
-/* A key of several fields: mixed into one number (splitmix64's finalizer), never negative. */
-static int64_t mixed_key(const struct bound_rule *b, const bt_event *event)
-{
-	uint64_t h = 0;
-	for (size_t i = 0; i < b->keys; i++) {
-		int64_t v = number(&b->key[i], event);
-		if (v == EVENT_ABSENT)
-			return EVENT_ABSENT;
-		h = (h ^ (uint64_t)v) + 0x9E3779B97F4A7C15ULL;
-		h = (h ^ h >> 30) * 0xBF58476D1CE4E5B9ULL;
-		h = (h ^ h >> 27) * 0x94D049BB133111EBULL;
-		h ^= h >> 31;
-	}
-	return (int64_t)(h & INT64_MAX);
-}
+static const struct field_source ctf_fields = { resolve, number, text };
 
-/* Does the rule apply to this event?  word: what its text gave, see layout_match(). */
-static bool applies(const struct bound_rule *b, const bt_event *event, int64_t word[2])
+static struct bound_class *bind_class(const struct layout *l, const bt_event_class *ec)
 {
-	for (size_t i = 0; i < b->rule->whens; i++)
-		if (number(&b->when[i], event) != b->rule->when[i].value)
-			return false;
-	word[0] = word[1] = EVENT_ABSENT;
-	if (!b->rule->pattern)
-		return true;
-	const char *s = text(&b->text, event);
-	return s && layout_match(b->rule->pattern, s, word);
-}
-
-static bool fill(struct binder *binder, const struct bound_rule *b, const bt_event *event, const int64_t word[2],
-                 struct event *ev)
-{
-	ev->kind = (uint16_t)b->rule->kind;
-	for (unsigned i = 0; i < event_args[ev->kind]; i++) {
-		const char *s;
-		if (b->arg[i].leaf != LEAF_TEXT)
-			ev->arg[i] = number(&b->arg[i], event);
-		else if ((s = text(&b->arg[i], event)))
-			ev->arg[i] = name_cache_put(binder->names, s);
-	}
-	switch (ev->kind) {
-	case EV_SWITCH:
-		if (ev->sw.prev_state != EVENT_ABSENT)
-			ev->sw.prev_state = layout_run_state(&b->rule->states, ev->sw.prev_state);
-		break;
-	case EV_EXEC:
-	case EV_EXIT:
-		if (ev->arg[0] == EVENT_ABSENT)
-			ev->arg[0] = ev->tid;
-		break;
-	case EV_SYNC:
-	case EV_MARK:
-		ev->arg[0] = b->rule->fixed;
-		if (b->keys)
-			ev->arg[1] = mixed_key(b, event);
-		if (word[0] != EVENT_ABSENT)
-			ev->arg[1] = word[0];
-		if (word[1] != EVENT_ABSENT)
-			ev->arg[2] = word[1];
-		return ev->arg[1] != EVENT_ABSENT;
-	default:
-		break;
-	}
-	return true;
+	const struct classes cls = { ec, bt_event_class_borrow_stream_class_const(ec) };
+	struct bound_class *c = rules_bind(l, bt_event_class_get_name(ec), &ctf_fields, &cls);
+	if (c->cpu.root == ROOT_PACKET)
+		c->cpu.leaf = LEAF_NONE;  /* read once per packet */
+	return c;
 }
 
 static const struct bound_class *bound(struct binder *b, const bt_event_class *ec)
@@ -348,7 +199,7 @@ static const struct bound_class *bound(struct binder *b, const bt_event_class *e
 	uint64_t *at = map_put(&b->by_class, (uint64_t)(uintptr_t)ec, &is_new);
 	if (is_new) {
 		*at = b->len;
-		*ARRAY_PUSH(b->cls, b->len, b->cap) = bind_class(b, ec);
+		*ARRAY_PUSH(b->cls, b->len, b->cap) = bind_class(b->layout, ec);
 	}
 	b->last = ec;
 	b->last_bound = b->cls[*at];
@@ -365,16 +216,7 @@ void binder_event(struct binder *b, const bt_event *event, uint16_t cpu, struct 
 	ev->tid = c->tid.leaf && (v = number(&c->tid, event)) != EVENT_ABSENT ? (int32_t)v : -1;
 	ev->pid = c->pid.leaf && (v = number(&c->pid, event)) != EVENT_ABSENT ? (int32_t)v : -1;
 	ev->comm = (s = text(&c->comm, event)) ? name_cache_put(b->names, s) : 0;
-	for (size_t i = 0; i < c->rules; i++) {
-		int64_t word[2];
-		if (!applies(&c->rule[i], event, word))
-			continue;
-		for (unsigned k = 0; k < RECORD_ARGS; k++)
-			ev->arg[k] = EVENT_ABSENT;
-		if (fill(b, &c->rule[i], event, word, ev))
-			return;
-	}
-	ev->kind = EV_OTHER;
+	rules_fill(c, &ctf_fields, b->names, event, ev);
 }
 
 int64_t binder_packet_cpu(struct binder *b, const bt_packet *packet)
@@ -382,7 +224,7 @@ int64_t binder_packet_cpu(struct binder *b, const bt_packet *packet)
 	const bt_stream_class *sc = bt_stream_borrow_class_const(bt_packet_borrow_stream_const(packet));
 	if (sc != b->packet_class) {
 		b->packet_class = sc;
-		resolve(&b->layout->cpu, NULL, sc, &b->packet_cpu);
+		resolve(&b->layout->cpu, &(struct classes){ NULL, sc }, &b->packet_cpu);
 		if (b->packet_cpu.root != ROOT_PACKET)
 			b->packet_cpu.leaf = LEAF_NONE;
 	}
@@ -405,20 +247,12 @@ struct binder *binder_new(const struct layout *layout, struct name_cache *names)
 	return b;
 }
 
-static void bound_class_free(struct bound_class *c)
-{
-	for (size_t i = 0; i < c->rules; i++)
-		bound_rule_release(&c->rule[i]);
-	free(c->rule);
-	free(c);
-}
-
 void binder_free(struct binder *b)
 {
 	if (!b)
 		return;
 	for (size_t i = 0; i < b->len; i++)
-		bound_class_free(b->cls[i]);
+		rules_free(b->cls[i]);
 	free(b->cls);
 	map_release(&b->by_class);
 	free(b);
@@ -427,15 +261,13 @@ void binder_free(struct binder *b)
 size_t binder_score(const struct layout *layout, const bt_trace_class *tc)
 {
 	size_t score = 0;
-	struct binder b = { .layout = layout };
 	for (uint64_t s = 0; s < bt_trace_class_get_stream_class_count(tc); s++) {
 		const bt_stream_class *sc = bt_trace_class_borrow_stream_class_by_index_const(tc, s);
 		for (uint64_t e = 0; e < bt_stream_class_get_event_class_count(sc); e++) {
 			struct bound_class *c =
-				bind_class(&b, bt_stream_class_borrow_event_class_by_index_const(sc, e));
-			for (size_t i = 0; i < c->rules; i++)  /* nothing works without switches */
-				score += c->rule[i].rule->kind == EV_SWITCH ? 100 : 1;
-			bound_class_free(c);
+				bind_class(layout, bt_stream_class_borrow_event_class_by_index_const(sc, e));
+			score += rules_score(c);
+			rules_free(c);
 		}
 	}
 	return score;

@@ -1,6 +1,7 @@
-/* Which folders hold CTF traces, and which of them belong to one machine. */
+/* Which folders hold CTF traces, which files are trace-cmd's, and which of them belong to one machine. */
 #include <errno.h>
 #include <fts.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 
 #include "base/mem.h"
 #include "trace/internal.h"
+#include "trace/tracecmd.h"
 
 #define CTF_MEND "give the folder that holds the trace's 'metadata'; record with `lttng create` and `lttng start`, " \
 	"or convert with `perf data convert --to-ctf`"
@@ -58,16 +60,25 @@ static int by_name(const FTSENT **a, const FTSENT **b)
 	return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-static void add_dir(struct ctf_dir **list, size_t *n, size_t *cap, const FTSENT *metadata)
+/* e is the metadata of a CTF trace, or a trace-cmd file. */
+static void add_trace(struct ctf_dir **list, size_t *n, size_t *cap, const FTSENT *e, bool is_ctf)
 {
-	const struct stat *st = metadata->fts_statp;
+	const struct stat *st = e->fts_statp;
 	for (size_t i = 0; i < *n; i++)
 		if ((*list)[i].device == st->st_dev && (*list)[i].inode == st->st_ino)
 			return;
 	*list = mem_room(*list, cap, *n, sizeof **list);
 	struct ctf_dir *d = &(*list)[(*n)++];
-	*d = (struct ctf_dir){ .path = mem_dup(metadata->fts_path), .device = st->st_dev, .inode = st->st_ino };
-	d->path[strlen(d->path) - strlen("/metadata")] = '\0';
+	*d = (struct ctf_dir){ .path = mem_dup(e->fts_path), .device = st->st_dev, .inode = st->st_ino };
+	d->is_file = !is_ctf;
+	if (is_ctf)
+		d->path[strlen(d->path) - strlen("/metadata")] = '\0';
+}
+
+static bool is_named_dat(const char *name)
+{
+	size_t len = strlen(name);
+	return len > 4 && strcmp(name + len - 4, ".dat") == 0;
 }
 
 static void visit(const FTSENT *e, struct ctf_dir **list, size_t *n, size_t *cap, struct found *found)
@@ -83,11 +94,11 @@ static void visit(const FTSENT *e, struct ctf_dir **list, size_t *n, size_t *cap
 		return;
 	found->files++;
 	bool is_metadata = strcmp(e->fts_name, "metadata") == 0 && e->fts_level > 0;
-	if (!is_metadata && found->files > 4096)
-		return;  /* the others are only looked at for a better refusal */
+	if (!is_metadata && found->files > 4096 && !is_named_dat(e->fts_name))
+		return;  /* the others are looked at for a better refusal */
 	enum content c = look(e->fts_path, is_metadata);
-	if (c == CONTENT_CTF1)
-		add_dir(list, n, cap, e);
+	if (c == CONTENT_CTF1 || (c == CONTENT_TRACECMD && tracecmd_is_built()))
+		add_trace(list, n, cap, e, c == CONTENT_CTF1);
 	else if (!found->other[c])
 		found->other[c] = mem_dup(e->fts_path);
 }
@@ -107,8 +118,8 @@ static int refuse_root(const char *root, const struct found *f, struct error *er
 		return error_set(err, STATUS_INPUT, "perf data convert --to-ctf DIR",
 		                 "%s: a perf.data file, not a CTF trace", f->other[CONTENT_PERF]);
 	if (f->other[CONTENT_TRACECMD])
-		return error_set(err, STATUS_INPUT, "record with LTTng, or with perf and `perf data convert --to-ctf`",
-		                 "%s: a trace-cmd file, which stealscope cannot read", f->other[CONTENT_TRACECMD]);
+		return error_set(err, STATUS_INPUT, "build it with libtracecmd, or record with LTTng",
+		                 "%s: a trace-cmd file; this stealscope was built without libtracecmd", f->other[CONTENT_TRACECMD]);
 	if (f->other[CONTENT_STREAM])
 		return error_set(err, STATUS_INPUT, "copy the whole trace folder, with its file 'metadata'",
 		                 "%s: a CTF stream without the trace's metadata", f->other[CONTENT_STREAM]);
@@ -131,13 +142,30 @@ static uint64_t folder_bytes(const char *path)
 
 void ctf_dirs_free(struct ctf_dir *list, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		dat_free(list[i].dat);
 		free(list[i].path);
+	}
 	free(list);
+}
+
+static int describe_file(struct ctf_dir *d, struct error *err)
+{
+	d->dat = dat_read(d->path, err);
+	if (!d->dat)
+		return -1;
+	d->bytes = d->dat->bytes;
+	snprintf(d->meta.hostname, sizeof d->meta.hostname, "%s", d->dat->hostname);
+	snprintf(d->meta.tracer, sizeof d->meta.tracer, "%s", d->dat->tracer);
+	if (d->dat->id)
+		snprintf(d->meta.uuid, sizeof d->meta.uuid, "%016" PRIx64, d->dat->id);
+	return 0;
 }
 
 static int describe(struct ctf_dir *d, struct error *err)
 {
+	if (d->is_file)
+		return describe_file(d, err);
 	d->bytes = folder_bytes(d->path);
 	return metadata_read(d->path, &d->meta, err);
 }
@@ -170,6 +198,8 @@ int ctf_find(const char *root, struct ctf_dir **list, size_t *n, struct error *e
 
 bool ctf_same_machine(const struct ctf_dir *a, const struct ctf_dir *b)
 {
+	if (a->is_file || b->is_file)
+		return false;
 	if (strcmp(a->meta.hostname, b->meta.hostname) != 0)
 		return false;
 	if (*a->meta.clock_uuid || *b->meta.clock_uuid)

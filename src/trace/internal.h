@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include "trace/dat.h"
 #include "trace/names.h"
 #include "trace/record.h"
 #include "trace/trace.h"
@@ -27,19 +28,26 @@ struct metadata {
 void metadata_scan(const char *text, struct metadata *m);
 int metadata_read(const char *dir, struct metadata *m, struct error *err);
 
-/* A folder that holds a CTF trace. */
+/* A folder that holds a CTF trace, or a file of trace-cmd. */
 struct ctf_dir {
 	char *path;
+	bool is_file;     /* trace-cmd's */
+	struct dat *dat;  /* what that says; else NULL */
 	struct metadata meta;
 	dev_t device;    /* of its metadata: a trace reached by two paths is one trace */
 	ino_t inode;
 	uint64_t bytes;  /* of the files in it and below */
 };
 
-/* Appends the CTF traces at or below root, in the order of their paths.  Refuses a root without any. */
+/* Appends the traces at or below root, in the order of their paths.  Refuses a root without any. */
 int ctf_find(const char *root, struct ctf_dir **list, size_t *n, struct error *err);
 void ctf_dirs_free(struct ctf_dir *list, size_t n);
 /* Do two CTF traces come from one machine, with one clock? */
 bool ctf_same_machine(const struct ctf_dir *a, const struct ctf_dir *b);
+
+/* Of a folder: its own name.  Of a trace-cmd file: that of the guest whose folder it lies in (guest-NAME), else what
+ * the host's file calls it, else the hostname, else from the file's name or its folder's.  malloc'ed. */
+char *naming_folder(const char *dir);
+char *naming_file(const char *path, const char *recorded, const char *hostname);
 
 #endif

@@ -15,35 +15,6 @@
 #define MOST_WORKERS 64
 #define MOST_DAMAGE 100  /* damaged packets of a stream after which the rest is given up */
 
-struct machine {
-	const struct trace_spec *spec;
-	struct trace *trace;
-	struct layout **layout;
-	size_t layouts;
-	struct ctf_dir *dir;
-	size_t dirs;
-};
-
-struct load {
-	const struct trace_options *options;
-	struct machine *machine;
-	size_t machines;
-	struct group *group;
-	size_t groups, groups_cap;
-	struct task *task;
-	size_t *order;  /* in which the tasks are taken */
-	size_t tasks, ordered;
-	struct store *store;
-	pthread_mutex_t lock;
-	pthread_cond_t done;
-	size_t next;    /* the next group to open, then the next in order to run; under lock */
-	unsigned workers, running;
-	uint64_t total;
-	_Atomic uint64_t bytes;
-	atomic_bool cancelled;
-	atomic_bool failed;
-};
-
 /* ---- work of the threads */
 
 static bool take_next(struct load *l, size_t limit, size_t *i)
@@ -258,6 +229,13 @@ static int load_layouts(struct machine *m, struct error *err)
 	return 0;
 }
 
+static void prepare(struct ctf *ctf, const struct machine *m)
+{
+	ctf->names = &m->trace->names;
+	ctf->layout = (const struct layout *const *)m->layout;
+	ctf->layouts = m->layouts;
+}
+
 static struct group *group_of(struct load *l, size_t machine, const struct ctf_dir *d)
 {
 	const struct machine *m = &l->machine[machine];
@@ -268,9 +246,7 @@ static struct group *group_of(struct load *l, size_t machine, const struct ctf_d
 	}
 	struct group *g = ARRAY_PUSH(l->group, l->groups, l->groups_cap);
 	*g = (struct group){ .machine = machine, .first_dir = d };
-	g->ctf.names = &m->trace->names;
-	g->ctf.layout = (const struct layout *const *)m->layout;
-	g->ctf.layouts = m->layouts;
+	prepare(&g->ctf, m);
 	return g;
 }
 
@@ -283,23 +259,33 @@ static void add_uuid(struct trace *t, const char *uuid)
 	t->uuid = both;
 }
 
-static char *folder_name(const char *dir)
+/* What the file of a host that trace-cmd recorded together with its guests calls this one. */
+static const char *recorded_name(const struct load *l, const struct dat *d)
 {
-	size_t end = strlen(dir);
-	while (end > 1 && dir[end - 1] == '/')
-		end--;
-	size_t begin = end;
-	while (begin && dir[begin - 1] != '/')
-		begin--;
-	return mem_printf("%.*s", (int)(end - begin), dir + begin);
+	for (size_t i = 0; i < l->machines; i++) {
+		const struct dat *host = l->machine[i].dir[0].dat;
+		for (size_t k = 0; host && d->id && k < host->guests; k++)
+			if (host->guest[k].id == d->id)
+				return host->guest[k].name;
+	}
+	return NULL;
+}
+
+static char *base_name(const struct load *l, const struct machine *m)
+{
+	const struct trace *t = m->trace;
+	if (m->spec->name)
+		return mem_dup(m->spec->name);
+	if (m->dir[0].dat)
+		return naming_file(m->dir[0].path, recorded_name(l, m->dir[0].dat), t->hostname);
+	return *t->hostname ? mem_dup(t->hostname) : naming_folder(m->spec->dir);
 }
 
 static void name_machine(struct load *l, size_t i)
 {
 	struct machine *m = &l->machine[i];
 	struct trace *t = m->trace;
-	char *base = m->spec->name ? mem_dup(m->spec->name) :
-		*t->hostname ? mem_dup(t->hostname) : folder_name(m->spec->dir);
+	char *base = base_name(l, m);
 	t->machine = mem_dup(base);
 	for (unsigned number = 2;; number++) {
 		size_t j = 0;
@@ -333,102 +319,21 @@ static int open_machine(struct load *l, size_t i, const struct trace_spec *spec,
 			                 m->dir[0].path, m->dir[k].path);
 	t->hostname = mem_dup(m->dir[0].meta.hostname);
 	t->tracer = mem_dup(m->dir[0].meta.tracer);
-	name_machine(l, i);
+	if (m->dir[0].dat) {
+		m->file = &l->file[l->files++];
+		m->file->dat = m->dir[0].dat;
+		prepare(&m->file->ctf, m);
+	}
 	for (size_t k = 0; k < m->dirs; k++) {
+		t->info.bytes += m->dir[k].bytes;
+		add_uuid(t, m->dir[k].meta.uuid);
+		if (m->dir[k].dat)
+			continue;
 		struct group *g = group_of(l, i, &m->dir[k]);
 		*ARRAY_PUSH(g->dir, g->dirs, g->dirs_cap) = mem_dup(m->dir[k].path);
 		g->bytes += m->dir[k].bytes;
-		t->info.bytes += m->dir[k].bytes;
-		add_uuid(t, m->dir[k].meta.uuid);
 	}
 	return 0;
-}
-
-/* ---- results */
-
-/* Moves the blocks of a part behind those of the parts before. */
-static void append(struct stream *to, struct stream *from)
-{
-	for (size_t i = 0; i < from->len; i++)
-		*ARRAY_PUSH(to->block, to->len, to->cap) = from->block[i];
-	to->events += from->events;
-	to->kinds |= from->kinds;
-	to->begin = from->begin < to->begin ? from->begin : to->begin;
-	to->end = from->end > to->end ? from->end : to->end;
-	stream_add_cpus(to, from);
-	free(from->block);
-	free(from->cpu_set);
-	stream_init(from);
-}
-
-struct sums { uint64_t lost_events, lost_packets, clamped, untimed; };
-
-static void deliver_port(struct load *l, struct trace *t, const struct port *p, struct stream *to, struct sums *sum,
-                         struct notes *notes)
-{
-	stream_init(to);
-	for (size_t i = p->first_task; i < p->first_task + p->tasks; i++) {
-		for (size_t k = 0; k < l->task[i].parts; k++) {
-			struct decoded *d = &l->task[i].part[k];
-			if (d->broken)
-				notes_add(notes, "%s: stream %s: damaged after %llu events; the rest of the %s is left"
-				          " out: %s", t->machine, p->file ? p->file->name : p->name,
-				          (unsigned long long)(to->events + d->records.events),
-				          p->file ? "packet" : "stream", d->broken);
-			append(to, &d->records);
-			sum->lost_events += d->lost_events;
-			sum->lost_packets += d->lost_packets;
-			sum->clamped += d->clamped;
-			sum->untimed += d->untimed;
-		}
-	}
-}
-
-static void note_machine(struct notes *notes, const struct trace *t, const struct sums *sum, bool known)
-{
-	const struct trace_info *info = &t->info;
-	if (!info->events)
-		notes_add(notes, "%s: the trace in %s is empty: no event was recorded", t->machine, t->dir);
-	else if (!known)
-		notes_add(notes, "%s: no layout knows the events of this trace; name one, see stealscope-layout(5)",
-		          t->machine);
-	if (info->lost)
-		notes_add(notes, "%s: the tracer lost %llu of %llu events; record with larger buffers", t->machine,
-		          (unsigned long long)info->lost, (unsigned long long)(info->lost + info->events));
-	if (sum->lost_packets)
-		notes_add(notes, "%s: packets missing from the trace: %llu", t->machine,
-		          (unsigned long long)sum->lost_packets);
-	if (sum->clamped)
-		notes_add(notes, "%s: the clock went backwards; events whose time was raised: %llu", t->machine,
-		          (unsigned long long)sum->clamped);
-	if (sum->untimed)
-		notes_add(notes, "%s: events left out because they have no usable time: %llu", t->machine,
-		          (unsigned long long)sum->untimed);
-	if (t->names.full)
-		notes_add(notes, "%s: too many different names; some are left out", t->machine);
-}
-
-/* Moves the decoded streams into the machine's trace. */
-static void deliver(struct load *l, size_t machine, struct notes *notes)
-{
-	struct machine *m = &l->machine[machine];
-	struct trace *t = m->trace;
-	struct sums sum = { 0 };
-	size_t cap = 0, layout = 0;
-	for (size_t k = 0; k < l->groups; k++) {
-		struct group *g = &l->group[k];
-		if (g->machine != machine)
-			continue;
-		layout = layout ? layout : atomic_load(&g->ctf.chosen);
-		for (size_t i = 0; i < g->notes.len; i++)
-			notes_add(notes, "%s: %s", t->machine, g->notes.line[i]);
-		for (size_t p = 0; p < g->ports; p++)
-			deliver_port(l, t, &g->port[p], ARRAY_PUSH(t->stream, t->streams, cap), &sum, notes);
-	}
-	t->info.lost = sum.lost_events;
-	t->layout = mem_dup(m->layout[layout ? layout - 1 : 0]->name);
-	trace_publish(t, m->spec->role);
-	note_machine(notes, t, &sum, layout > 0);
 }
 
 static void load_release(struct load *l)
@@ -440,6 +345,12 @@ static void load_release(struct load *l)
 	}
 	for (size_t i = 0; i < l->groups; i++)
 		group_release(&l->group[i]);
+	for (size_t i = 0; i < l->files; i++) {
+		for (size_t k = 0; k < l->file[i].streams; k++)
+			decoded_release(&l->file[i].stream[k].decoded, l->store);
+		free(l->file[i].stream);
+	}
+	free(l->file);
 	for (size_t i = 0; i < l->machines; i++) {
 		struct machine *m = &l->machine[i];
 		for (size_t k = 0; k < m->layouts; k++)
@@ -494,11 +405,33 @@ static int check_tasks(const struct load *l, struct error *err)
 	return 0;
 }
 
+static bool tick_and_ask(void *arg)
+{
+	struct load *l = arg;
+	tick(l);
+	return atomic_load(&l->cancelled);
+}
+
+/* Those of trace-cmd; before the threads, because it forks. */
+static int decode_files(struct load *l, struct error *err)
+{
+	size_t streams = l->tasks;
+	for (size_t i = 0; i < l->files; i++) {
+		streams += l->file[i].dat->cpus;
+		l->total += l->file[i].dat->bytes;
+	}
+	store_expect(l->store, streams);
+	const struct tracecmd_work work = { l->store, &l->bytes, l->workers, tick_and_ask, l };
+	return tracecmd_decode(l->file, l->files, &work, err);
+}
+
 static int run(struct load *l, const struct trace_spec *spec, struct error *err)
 {
 	for (size_t i = 0; i < l->machines; i++)
 		if (open_machine(l, i, &spec[i], err))
 			return -1;
+	for (size_t i = 0; i < l->machines; i++)
+		name_machine(l, i);
 	for (size_t i = 0; i < l->groups; i++) {
 		l->total += l->group[i].bytes;
 		l->group[i].suspect = !group_survey(&l->group[i]);
@@ -516,8 +449,7 @@ static int run(struct load *l, const struct trace_spec *spec, struct error *err)
 	}
 	plan_tasks(l->group, l->groups, l->workers, &l->task, &l->tasks, &l->order);
 	l->ordered = l->tasks;
-	store_expect(l->store, l->tasks);
-	if (run_threads(l, decode_thread, l->ordered, err) || check_tasks(l, err))
+	if (decode_files(l, err) || run_threads(l, decode_thread, l->ordered, err) || check_tasks(l, err))
 		return -1;
 	plan_again(l);
 	return run_threads(l, decode_thread, l->ordered, err) || check_tasks(l, err) ? -1 : 0;
@@ -534,6 +466,7 @@ int trace_load(const struct trace_spec *spec, size_t n, const struct trace_optio
 	pthread_mutex_init(&l.lock, NULL);
 	pthread_cond_init(&l.done, NULL);
 	l.machine = mem_new(n + 1, sizeof *l.machine);
+	l.file = mem_new(n + 1, sizeof *l.file);
 	l.store = store_new(l.options->memory ? l.options->memory : MEMORY_DEFAULT, l.options->spill_dir, err);
 	int status = l.store ? run(&l, spec, err) : -1;
 	if (!status) {

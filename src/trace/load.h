@@ -11,6 +11,7 @@
 #include "trace/decoder.h"
 #include "trace/internal.h"
 #include "trace/packets.h"
+#include "trace/tracecmd.h"
 #include "trace/view.h"
 
 struct port {
@@ -66,5 +67,40 @@ struct decoder *group_decoder(struct group *g, struct error *err);
 
 /* Cuts the groups' streams into tasks for the workers: tasks, and the order to take them in, largest first. */
 void plan_tasks(struct group *group, size_t groups, unsigned workers, struct task **task, size_t *tasks, size_t **order);
+
+struct machine {
+	const struct trace_spec *spec;
+	struct trace *trace;
+	struct layout **layout;
+	size_t layouts;
+	struct ctf_dir *dir;
+	size_t dirs;
+	struct tracecmd_file *file;  /* of trace-cmd: it has no groups then; else NULL */
+};
+
+struct load {
+	const struct trace_options *options;
+	struct machine *machine;
+	size_t machines;
+	struct group *group;
+	size_t groups, groups_cap;
+	struct tracecmd_file *file;
+	size_t files;
+	struct task *task;
+	size_t *order;  /* in which the tasks are taken */
+	size_t tasks, ordered;
+	struct store *store;
+	pthread_mutex_t lock;
+	pthread_cond_t done;
+	size_t next;    /* the next group to open, then the next in order to run; under lock */
+	unsigned workers, running;
+	uint64_t total;
+	_Atomic uint64_t bytes;
+	atomic_bool cancelled;
+	atomic_bool failed;
+};
+
+/* Moves the decoded streams into the machine's trace, and says what was tolerated. */
+void deliver(struct load *l, size_t machine, struct notes *notes);
 
 #endif
