@@ -12,24 +12,17 @@
 
 struct part { size_t from, to; };  /* pairs [from, to) share a line */
 
-static int by_value(const void *pa, const void *pb)
-{
-	int64_t a = *(const int64_t *)pa, b = *(const int64_t *)pb;
-	return a < b ? -1 : a > b;
-}
-
 /* Does pair p contradict three quarters of the pairs q[0..n) of the other side? */
 static bool against_bulk(const struct pair *p, const struct pair *const *q, size_t n)
 {
-	int64_t margin[NEIGHBOURS];  /* > 0: contradicts, by that much */
+	size_t agree = 0;
 	for (size_t i = 0; i < n; i++) {
 		int64_t far = q[i]->x > p->x ? q[i]->x - p->x : p->x - q[i]->x;
 		int64_t slack = far / 1000000 * SLACK_PPM + 1000;
 		int64_t d = (q[i]->y - p->y) - (q[i]->x - p->x);
-		margin[i] = (p->side == HULL_UPPER ? d : -d) - slack;
+		agree += (p->side == HULL_UPPER ? d : -d) <= slack;
 	}
-	qsort(margin, n, sizeof *margin, by_value);
-	return margin[n / 4] > 0;
+	return agree <= n / 4;
 }
 
 /* Marks the pairs that contradict the bulk of the other side both before and after them. */
@@ -189,6 +182,12 @@ static void find_local(const struct pair_list *l, size_t from, size_t to, const 
 		if (p->side == HULL_LOWER && off > o->low[k])
 			o->low[k] = off;
 	}
+}
+
+static int by_value(const void *pa, const void *pb)
+{
+	int64_t a = *(const int64_t *)pa, b = *(const int64_t *)pb;
+	return a < b ? -1 : a > b;
 }
 
 static void widen_piece(const struct pair_list *l, size_t from, size_t to, struct clock_piece *p)
