@@ -1,5 +1,8 @@
 #include "cli/clock_report.h"
 
+#include <string.h>
+
+#include "base/timefmt.h"
 #include "cli/field.h"
 #include "cli/provenance.h"
 
@@ -8,7 +11,7 @@ static const struct column columns[] = {
 	{ "guest", "guest", COL_TEXT },
 	{ "method", "method", COL_TEXT },
 	{ "pairs", "pairs", COL_INT },
-	{ "rejected", "rejected", COL_INT },
+	{ "rejected", "bad", COL_INT },
 	{ "quality", "quality", COL_TEXT },
 	{ "alpha_ppm", "drift ppm", COL_REAL },
 	{ "ref_guest_ns", NULL, COL_INT },
@@ -21,6 +24,19 @@ static const struct column columns[] = {
 };
 #define COLUMNS (sizeof columns / sizeof *columns)
 
+#define PIECE_FROM 1
+static const struct column piece_columns[] = {
+	{ "guest", "guest", COL_TEXT },
+	{ "from", "from", COL_TEXT },
+	{ "pairs", "pairs", COL_INT },
+	{ "rejected", "bad", COL_INT },
+	{ "quality", "quality", COL_TEXT },
+	{ "alpha_ppm", "drift ppm", COL_REAL },
+	{ "band_mid_ns", "band", COL_DURATION },
+	{ "containment", "contained", COL_SHARE },
+};
+#define PIECE_COLUMNS (sizeof piece_columns / sizeof *piece_columns)
+
 static struct value value_of(struct json_object *row, const struct column *c)
 {
 	if (!json_object_object_get(row, c->name))
@@ -32,8 +48,38 @@ static struct value value_of(struct json_object *row, const struct column *c)
 	return VAL_INT(field_int(row, c->name, 0));
 }
 
+/* A guest with several rows: its clock stepped.  Then text tells from when each row holds, and leaves out what is the
+ * same for all rows. */
+static bool is_piecewise(struct json_object *rows)
+{
+	for (size_t i = 1; rows && i < json_object_array_length(rows); i++)
+		if (strcmp(field_text(json_object_array_get_idx(rows, i - 1), "guest"),
+		           field_text(json_object_array_get_idx(rows, i), "guest")) == 0)
+			return true;
+	return false;
+}
+
+static void report_pieces(struct json_object *rows)
+{
+	struct report *r = report_begin(stdout, FORMAT_TEXT, piece_columns, PIECE_COLUMNS);
+	for (size_t i = 0; i < json_object_array_length(rows); i++) {
+		struct json_object *row = json_object_array_get_idx(rows, i);
+		struct value value[PIECE_COLUMNS];
+		char from[TIME_TEXT];
+		for (size_t k = 0; k < PIECE_COLUMNS; k++)
+			value[k] = value_of(row, &piece_columns[k]);
+		value[PIECE_FROM] = VAL_TEXT(time_clock(from, field_int(row, "ref_host_ns", 0), 3));
+		report_row(r, value);
+	}
+	report_end(r);
+}
+
 void clock_report(struct json_object *rows, enum report_format format)
 {
+	if (format == FORMAT_TEXT && is_piecewise(rows)) {
+		report_pieces(rows);
+		return;
+	}
 	struct report *r = report_begin(stdout, format, columns, COLUMNS);
 	for (size_t i = 0; rows && i < json_object_array_length(rows); i++) {
 		struct json_object *row = json_object_array_get_idx(rows, i);

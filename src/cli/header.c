@@ -23,20 +23,26 @@ static uint32_t machine_of(const struct topo *topo, const struct subject *s)
 	return s->kind == SUBJECT_CPU ? topo->cpu[s->index].machine : topo->thread[s->index].machine;
 }
 
-/* One line per piece of the machine's clock. */
+/* One line for the machine's clock; when it stepped, one more from each step on. */
 static void add_clock(struct header *h, struct json_object *doc, const char *machine)
 {
 	struct json_object *rows = field_array(doc, "sync");
+	bool stepped = false;
 	for (size_t i = 0; rows && i < json_object_array_length(rows); i++) {
 		struct json_object *row = json_object_array_get_idx(rows, i);
 		if (strcmp(field_text(row, "guest"), machine) != 0)
 			continue;
-		char line[160], band[TIME_TEXT];
+		char line[160], band[TIME_TEXT], at[TIME_TEXT];
 		int64_t width = field_int(row, "band_mid_ns", -1);
-		snprintf(line, sizeof line, "clock    %s, error band %s, %.2f%% of the guest's events contained",
-		         field_text(row, "quality"), width < 0 ? "unknown" : time_duration(band, width),
-		         100 * field_real(row, "containment", 0));
+		const char *known = width < 0 ? "unknown" : time_duration(band, width);
+		if (stepped)
+			snprintf(line, sizeof line, "         stepped at %s; then %s, error band %s",
+			         time_clock(at, field_int(row, "ref_host_ns", 0), 6), field_text(row, "quality"), known);
+		else
+			snprintf(line, sizeof line, "clock    %s, error band %s, %.2f%% of the guest's events contained",
+			         field_text(row, "quality"), known, 100 * field_real(row, "containment", 0));
 		add(h, line);
+		stepped = true;
 	}
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "base/timefmt.h"
 #include "sync/match.h"
 
 struct run {
@@ -316,8 +317,11 @@ static void describe(struct run *r, const struct sync_vm *vm, const char *doubt)
 	for (size_t i = 1; i < vm->clock.pieces; i++) {
 		int64_t at = vm->clock.piece[i].from;
 		int64_t step = clock_line_at(&vm->clock.piece[i].line, at) - clock_line_at(&vm->clock.piece[i - 1].line, at);
-		notes_add(r->notes, "%s: its clock changes against the host's at guest time %lld ns (by %+lld ns, drift %+.3f "
-		          "-> %+.3f ppm): a pause, a step or another rate", name, (long long)at, (long long)step,
+		char clock[TIME_TEXT], by[TIME_TEXT];
+		notes_add(r->notes, "%s: its clock changes against the host's at %s (host; %lld ns of its own) by %s (%+lld "
+		          "ns, drift %+.3f -> %+.3f ppm): a pause, a step or another rate", name,
+		          time_clock(clock, clock_map_at(&vm->clock, at), 6), (long long)at, time_duration(by, step),
+		          (long long)step,
 		          clock_line_ppm(&vm->clock.piece[i - 1].line), clock_line_ppm(&vm->clock.piece[i].line));
 	}
 	if (vm->containment >= 0 && vm->containment < 0.99)
