@@ -111,6 +111,21 @@ def check_critical(where, history):
           f"critical_task: steal: Ubuntu {100 * stolen['Debian', 'Ubuntu']:.0f} %, host "
           f"{100 * stolen['Debian', 'host']:.0f} % of what Debian lost")
     check_turns(history)
+    check_gaps(history)
+
+
+def tuple_of(row):
+    return tuple(row.values())
+
+
+def check_gaps(history):
+    """Without a subject: of all VMs, and no others."""
+    every = table("gaps", history, "--top", "0")
+    apart = table("gaps", history, "Debian", "--top", "0") + table("gaps", history, "Ubuntu", "--top", "0")
+    check(len(every) > 500 and sorted(map(tuple_of, every)) == sorted(map(tuple_of, apart)),
+          f"gaps: the {len(every)} of all VMs are Debian's and Ubuntu's")
+    check([int(r["duration_ns"]) for r in every] == sorted((int(r["duration_ns"]) for r in every), reverse=True),
+          "gaps: the longest first")
 
 
 def check_thirds(history, tid, number):
