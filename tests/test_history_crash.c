@@ -112,9 +112,43 @@ static void check_full_disk(const struct history_options *options)
 	unlink(FILE_NAME);
 }
 
+/* Nothing but attributes, so many that their table goes to a file and grows there, until the disk is full. */
+static void check_full_table(rlim_t limit)
+{
+	enum { MANY = 20000 };
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		struct error err = ERROR_INIT;
+		char path[64];
+		setrlimit(RLIMIT_FSIZE, &(struct rlimit){ limit, limit });
+		struct history_builder *b = history_create(FILE_NAME, &(struct history_options){ .memory = 65536 }, &err);
+		int declared = 0;
+		for (bool more = b; more && declared < MANY; declared += more) {
+			snprintf(path, sizeof path, "/t/%d", declared);
+			more = history_attribute(b, path, HISTORY_INT, 0, &err) != HISTORY_NONE;
+		}
+		/* What there is stays usable, and one more fails alike. */
+		for (int i = 0; b && i < declared; i++)
+			if (history_set(b, i, (uint32_t)i, i, NULL) && i < 100)
+				_exit(3);
+		bool refused = b && history_attribute(b, "/t/more", HISTORY_INT, 0, &err) == HISTORY_NONE;
+		history_abort(b);
+		_exit(refused && declared > 200 && declared < MANY && err.status == STATUS_SYSTEM &&
+		      strstr(err.text, FILE_NAME) ? 0 : 1);
+	}
+	int status;
+	waitpid(pid, &status, 0);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(entries(), 0);
+}
+
 static void test_full_disk(void **state)
 {
 	(void)state;
+	check_full_table(20000);   /* when it moves out */
+	check_full_table(500000);  /* when it grows */
 	check_full_disk(NULL);
 	check_full_disk(&(struct history_options){ .named = true, .chunk = 8, .block = 256 });
 }

@@ -3,7 +3,7 @@
  * Each attribute holds back its last closed interval and keeps the ones before in a chain of slabs; a full chain
  * becomes a chunk at once.  When the slabs run out, the longest chains are flushed until half of the pool is free, so
  * that hot attributes get full chunks and cold ones few.  A change costs O(1) plus its share of a chunk; memory is
- * sizeof(struct leaf) and its names per attribute, plus the pool. */
+ * its names and, until they are many (leaves.c), sizeof(struct leaf) per attribute, plus the pool. */
 #include "history/history.h"
 
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static void free_builder(struct history_builder *b)
 		close(b->scratch);
 	free(b->meta);
 	free(b->set);
-	free(b->leaf);
+	builder_free_leaves(b);
 	free(b->spill);
 	free(b);
 }
@@ -40,7 +40,7 @@ struct history_builder *history_create(const char *path, const struct history_op
 	const struct history_options *o = options ? options : &none;
 	unsigned block = o->block ? o->block : BLOCK_DEFAULT;
 	struct history_builder *b = mem_new(1, sizeof *b);
-	b->scratch = -1;
+	b->scratch = b->leaf_file = -1;
 	b->memory = o->memory ? o->memory : MEMORY_DEFAULT;
 	if (b->memory < MEMORY_MIN)
 		b->memory = MEMORY_MIN;
@@ -105,8 +105,11 @@ uint32_t history_attribute(struct history_builder *b, const char *path, enum his
 	}
 	if (b->leaves % 1024 == 0 && make_room(b, err))
 		return HISTORY_NONE;
-	b->tree.node[node].leaf = (uint32_t)b->leaves;
-	*ARRAY_PUSH(b->leaf, b->leaves, b->leaves_cap) = (struct leaf){
+	struct leaf *leaf = builder_new_leaf(b, err);
+	if (!leaf)
+		return HISTORY_NONE;
+	b->tree.node[node].leaf = (uint32_t)b->leaves - 1;
+	*leaf = (struct leaf){
 		.value = HISTORY_NULL, .type = (uint8_t)type, .set = (uint16_t)set,
 		.states = type == HISTORY_STATE ? (uint8_t)b->set[set].n : 0,
 	};
@@ -184,8 +187,10 @@ int builder_flush_chain(struct history_builder *b, struct leaf *leaf, int64_t ne
 static int relieve(struct history_builder *b, struct error *err)
 {
 	size_t records[CHUNK_MAX + 1] = { 0 }, all = 0;
-	for (size_t i = 0; i < b->leaves; i++)
+	for (size_t i = 0; i < b->leaves; i++) {
+		builder_touch_leaves(b, 1);
 		records[b->leaf[i].pending] += b->leaf[i].pending;
+	}
 	for (unsigned n = 1; n <= CHUNK_MAX; n++)
 		all += records[n];
 	unsigned least = CHUNK_MAX;
@@ -193,6 +198,7 @@ static int relieve(struct history_builder *b, struct error *err)
 		;
 	for (size_t i = 0; i < b->leaves; i++) {
 		struct leaf *leaf = &b->leaf[i];
+		builder_touch_leaves(b, 1);
 		if (leaf->pending >= least &&
 		    builder_flush_chain(b, leaf, leaf->has_prev ? leaf->prev_start : leaf->start, err))
 			return -1;
@@ -202,12 +208,13 @@ static int relieve(struct history_builder *b, struct error *err)
 
 static int make_room(struct history_builder *b, struct error *err)
 {
-	size_t attributes = b->leaves * sizeof *b->leaf + tree_memory(&b->tree);
+	size_t attributes = builder_leaf_memory(b) + tree_memory(&b->tree);
 	size_t pool = b->pool.touched * sizeof *b->pool.slab, fixed = b->memory / 16;
 	if (attributes + pool + fixed <= b->memory || b->pool.limit * sizeof *b->pool.slab <= b->memory / 16)
 		return 0;
 	for (size_t i = 0; i < b->leaves; i++) {
 		struct leaf *leaf = &b->leaf[i];
+		builder_touch_leaves(b, 1);
 		if (builder_flush_chain(b, leaf, leaf->has_prev ? leaf->prev_start : leaf->start, err))
 			return -1;
 	}
@@ -223,6 +230,7 @@ static int push(struct history_builder *b, struct leaf *leaf, uint64_t duration,
 		return -1;
 	if (pool_is_full(&b->pool) && relieve(b, err))
 		return -1;
+	builder_touch_leaves(b, 1);
 	pool_push(&b->pool, &leaf->chain, duration, leaf->prev_value);
 	leaf->pending++;
 	return 0;

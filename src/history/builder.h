@@ -42,8 +42,11 @@ struct history_builder {
 	struct out out;
 	struct pool pool;
 	struct tree tree;
-	struct leaf *leaf;
+	struct leaf *leaf;               /* see leaves.c */
 	size_t leaves, leaves_cap;
+	int leaf_file;                   /* that is mapped at `leaf`; -1: it is in memory */
+	size_t leaf_bytes;               /* of the file */
+	size_t touched;                  /* leaves, since their pages were told to leave memory */
 	struct state_set { uint32_t name, n, state[HISTORY_STATES]; } *set;
 	size_t sets, sets_cap;
 	struct meta { char *key; void *value; size_t size; } *meta;
@@ -61,6 +64,13 @@ struct history_builder {
 };
 
 #define SPILL_BUFFER 65536u
+
+/* A new leaf, not initialised, behind all others, which may move; NULL on failure. */
+struct leaf *builder_new_leaf(struct history_builder *b, struct error *err);
+/* Says that n leaves were looked at, in any order: keeps what is resident of their table bounded. */
+void builder_touch_leaves(struct history_builder *b, size_t n);
+size_t builder_leaf_memory(const struct history_builder *b);  /* bytes in memory, about */
+void builder_free_leaves(struct history_builder *b);
 
 /* Writes what is pending as one chunk; `next` is the start of the interval that follows. */
 int builder_flush_chain(struct history_builder *b, struct leaf *leaf, int64_t next, struct error *err);

@@ -25,6 +25,7 @@ struct finish {
 static struct leaf *leaf_of(const struct finish *f, size_t attr)
 {
 	uint32_t leaf = f->b->tree.node[f->order[attr]].leaf;
+	builder_touch_leaves(f->b, 1);
 	return leaf == NONE ? NULL : &f->b->leaf[leaf];
 }
 
@@ -146,6 +147,7 @@ static int gather_rows(struct finish *f, struct gather *g, struct error *err)
 	if (lseek(b->scratch, 0, SEEK_SET) == 0)
 		while ((more = spill_next(g, b->scratch, &s, sums)) > 0) {
 			struct leaf *leaf = &b->leaf[s.leaf];
+			builder_touch_leaves(b, 1);
 			if (s.leaf == g->cut && g->skip) {
 				g->skip--;
 				continue;
@@ -203,7 +205,7 @@ static int write_index(struct finish *f, struct error *err)
 		f->intervals += !leaf->chunks;
 		size += leaf->chunks * row_bytes(leaf);
 	}
-	size_t used = b->leaves * sizeof *b->leaf + tree_memory(&b->tree) + 2 * READ_BUFFER;
+	size_t used = builder_leaf_memory(b) + tree_memory(&b->tree) + 2 * READ_BUFFER;
 	size_t room = used < b->memory - b->memory / 4 ? (b->memory - used) / 2 : b->memory / 8;
 	room = room < GATHER_MIN ? GATHER_MIN : room;
 	room = size < room ? (size_t)size : room;

@@ -22,13 +22,39 @@ static ssize_t write_some(int fd, const uint8_t *p, size_t size, int64_t offset)
 	return offset < 0 ? write(fd, p, size) : pwrite(fd, p, size, offset);
 }
 
+/* Past RLIMIT_FSIZE the system sends SIGXFSZ, which kills; we want EFBIG. */
+static void block_xfsz(sigset_t *xfsz, sigset_t *old)
+{
+	sigemptyset(xfsz);
+	sigaddset(xfsz, SIGXFSZ);
+	pthread_sigmask(SIG_BLOCK, xfsz, old);
+}
+
+/* Leaves `result` in errno; -1 unless it is 0. */
+static int unblock_xfsz(const sigset_t *xfsz, const sigset_t *old, int result)
+{
+	if (result == EFBIG && !sigismember(old, SIGXFSZ))
+		sigtimedwait(xfsz, NULL, &(struct timespec){ 0, 0 });
+	pthread_sigmask(SIG_SETMASK, old, NULL);
+	errno = result;
+	return result ? -1 : 0;
+}
+
+int reserve_all(int fd, size_t from, size_t to)
+{
+	sigset_t xfsz, old;
+	int result;
+	block_xfsz(&xfsz, &old);
+	do
+		result = posix_fallocate(fd, (off_t)from, (off_t)(to - from));
+	while (result == EINTR);
+	return unblock_xfsz(&xfsz, &old, result);
+}
+
 int write_all(int fd, const void *data, size_t size, int64_t offset)
 {
-	/* Past RLIMIT_FSIZE the system sends SIGXFSZ, which kills; we want EFBIG. */
 	sigset_t xfsz, old;
-	sigemptyset(&xfsz);
-	sigaddset(&xfsz, SIGXFSZ);
-	pthread_sigmask(SIG_BLOCK, &xfsz, &old);
+	block_xfsz(&xfsz, &old);
 	const uint8_t *p = data;
 	int result = 0;
 	while (size) {
@@ -43,11 +69,7 @@ int write_all(int fd, const void *data, size_t size, int64_t offset)
 		size -= (size_t)n;
 		offset = offset < 0 ? offset : offset + n;
 	}
-	if (result == EFBIG && !sigismember(&old, SIGXFSZ))
-		sigtimedwait(&xfsz, NULL, &(struct timespec){ 0, 0 });
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	errno = result;
-	return result ? -1 : 0;
+	return unblock_xfsz(&xfsz, &old, result);
 }
 
 int out_cannot_write(const struct out *o, struct error *err)

@@ -59,5 +59,7 @@ int out_scratch(const struct out *o, struct error *err);
 /* write(2) of everything at the file's position (or at `offset` when it is >= 0), without dying of SIGXFSZ.
  * 0, or -1 and errno. */
 int write_all(int fd, const void *data, size_t size, int64_t offset);
+/* Blocks of the disk for bytes [from, to) of the file, which becomes that long; as above. */
+int reserve_all(int fd, size_t from, size_t to);
 
 #endif

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -206,9 +208,62 @@ static void report(const char *what, const struct stream *s, double took)
 	printf("model: %.1f M events %s: %.2f s, %.1f M events/s, one core (target: 5)\n", n / 1e6, what, took, n / took / 1e6);
 }
 
+/* A process of its own in which a million threads are born, run and die, some dozens at a time: prints its peak. */
+static int churn(void)
+{
+	enum { CHURN = 1000000, LIVE = 50 };
+	struct machine_setup setup = { .name = "host", .parent = -1, .traced = true, .host_pid = -1,
+	                               .names = { one_name, NULL } };
+	struct error err = ERROR_INIT;
+	struct history_builder *b = history_create("bench_model.tmp", NULL, &err);
+	struct model *m = b ? model_new(&setup, 1, false, &sink_history, b, &err) : NULL;
+	struct stream s = { .record = mem_new(EVENTS + 102, sizeof *s.record), .t = 1000 };
+	int64_t began = s.t;
+	int r = m ? model_begin(m, 0, s.t, NULL, &err) : -1;
+	double start = seconds();
+	s.n = EVENTS + 100;  /* one event at a time, behind the stream's end */
+	for (int32_t i = 0; i < CHURN && r == 0; i++) {
+		int32_t tid = 1000 + i, old = tid - LIVE;
+		struct event *ev = add(&s, 0, 0, 1, EV_FORK);
+		ev->fork.child_tid = ev->fork.child_pid = tid;
+		ev->fork.child_comm = 1;
+		r = model_feed(m, 0, ev->ts, ev, &err);
+		ev = add(&s, 0, 0, 1, EV_WAKEUP);
+		ev->wake.tid = tid;
+		ev->wake.target_cpu = 0;
+		r = r ? r : model_feed(m, 0, ev->ts, ev, &err);
+		for (int out = 0; out < 2 && i >= LIVE && r == 0; out++) {
+			ev = add(&s, 0, 0, out ? old : 1, EV_SWITCH);
+			ev->sw.prev_tid = out ? old : 1;
+			ev->sw.next_tid = out ? 1 : old;
+			ev->sw.prev_state = out ? RUN_DEAD : RUN_RUNNABLE;
+			r = model_feed(m, 0, ev->ts, ev, &err);
+		}
+	}
+	model_free(m);
+	if (r == 0)
+		r = history_finish(b, began, s.t, &err);
+	remove("bench_model.tmp");
+	free(s.record);
+	struct rusage usage;
+	getrusage(RUSAGE_SELF, &usage);
+	if (r)
+		fprintf(stderr, "bench_model: %s\n", err.text);
+	else
+		printf("model: a history of %d threads, %d at a time: peak %ld MiB (target: 256), %.1f s\n", CHURN, LIVE,
+		       usage.ru_maxrss / 1024, seconds() - start);
+	fflush(stdout);
+	return r;
+}
+
 int main(void)
 {
 	struct error err = ERROR_INIT;
+	pid_t child = fork();
+	if (child == 0)
+		_exit(churn() < 0);
+	if (child > 0)
+		waitpid(child, NULL, 0);
 	struct stream s = { .record = mem_new(EVENTS + 200, sizeof *s.record), .random = 42 };
 	uint32_t attributes = 0;
 	int64_t end;
