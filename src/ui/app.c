@@ -5,13 +5,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/mem.h"
 
 #define FIRST_SURVEY_NS 10000000  /* work on the survey before the first frame */
+#define ANSWER_NS 6000000           /* a frame waits so long for answers, then it is drawn without */
+#define PATIENCE_NS INT64_C(1000000000000)
 #define LEAST_GAP_NS 100000       /* shorter gaps are not worth a stop */
 
 const char *const tier_name[TIERS] = { [TIER_ASCII] = "ascii", [TIER_CELLS] = "cells", [TIER_BLOCKS] = "blocks" };
+
+static int64_t now_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
 
 void app_say(struct app *app, const char *fmt, ...)
 {
@@ -26,6 +36,25 @@ void app_fail(struct app *app, const struct error *err)
 {
 	app_say(app, "%.400s%s%.100s%s", err->text, err->mend[0] ? " (" : "", err->mend, err->mend[0] ? ")" : "");
 	app->message_is_error = true;
+}
+
+bool app_answer(struct app *app, enum ask kind, struct answer *out)
+{
+	asker_wait(app->asker, kind, app->patient ? PATIENCE_NS : app->answer_by - now_ns());
+	return asker_take(app->asker, kind, out);
+}
+
+bool app_cancel(struct app *app)
+{
+	bool flow = app->flow.asked, blame = app->blame.asked;
+	if (flow)
+		asker_drop(app->asker, ASK_FLOW);
+	if (blame)
+		asker_drop(app->asker, ASK_STEAL);
+	app->flow.asked = app->blame.asked = false;
+	if ((app->pane == PANE_FLOW && !app->flow.valid) || (app->pane == PANE_BLAME && !app->blame.valid))
+		app->pane = PANE_NONE;
+	return flow || blame;
 }
 
 /* Codes of the states of one attribute's state set, by their names. */
@@ -161,6 +190,12 @@ int app_init(struct app *app, const struct history *h, const struct ui_options *
 		keymap_release(&app->keymap);
 		return -1;
 	}
+	app->asker = asker_open(&app->topo);
+	if (!app->asker) {
+		topo_release(&app->topo);
+		keymap_release(&app->keymap);
+		return error_system(err, NULL, "starting a thread");
+	}
 	theme_palette(&app->theme, app->depth, &app->palette);
 	app->owner = mem_new(app->topo.cpus, sizeof *app->owner);
 	rows_init(&app->rows, &app->topo);
@@ -180,6 +215,7 @@ int app_init(struct app *app, const struct history *h, const struct ui_options *
 
 void app_release(struct app *app)
 {
+	asker_close(app->asker);
 	flow_pane_release(&app->flow);
 	blame_release(&app->blame);
 	pager_release(&app->pager);
@@ -335,6 +371,10 @@ static void key_in_rows(struct app *app, uint32_t key)
 		app_say(app, "%u", app->count);
 		return;
 	}
+	if ((key == KEY_CODE_ESC || key == ('c' & 31)) && app_cancel(app)) {
+		app_say(app, "cancelled");
+		return;
+	}
 	enum action action = keymap_find(&app->keymap, key);
 	char text[32], help[64];
 	if (action == ACT_NONE)
@@ -346,11 +386,18 @@ static void key_in_rows(struct app *app, uint32_t key)
 	app->last = action;
 }
 
+void app_begin_frame(struct app *app)
+{
+	if (app->answer_by < now_ns())
+		app->answer_by = now_ns() + ANSWER_NS;
+}
+
 void app_key(struct app *app, uint32_t key)
 {
 	app->message[0] = '\0';
 	app->message_is_error = false;
 	app->hunt.on = false;
+	app->answer_by = now_ns() + ANSWER_NS;
 	if (app->mode == MODE_PROMPT)
 		key_in_prompt(app, key);
 	else if (app->mode == MODE_PAGER)

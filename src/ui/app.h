@@ -6,6 +6,7 @@
 #define STEALSCOPE_UI_APP_H
 
 #include "flow/flow.h"
+#include "ui/ask.h"
 #include "ui/cells.h"
 #include "ui/keys.h"
 #include "ui/pager.h"
@@ -34,7 +35,9 @@ struct vocabulary {
 
 /* The execution flow of one thread, ready to be drawn.  See flowpane.c. */
 struct flow_pane {
-	bool valid, stale;     /* stale: the window changed since it was computed */
+	bool valid, stale;     /* stale: the window changed since it was asked for */
+	bool asked;            /* an answer is to come; what is shown is of before */
+	bool opening, cut;     /* just opened: an error closes it again; it was too long and ends early */
 	uint32_t thread;
 	int64_t from, to;      /* the window that was asked for, ns */
 	struct flow flow;
@@ -45,7 +48,8 @@ struct flow_pane {
 	} *line;
 	size_t lines, lines_cap;
 	uint32_t *entry_of;    /* of each interval */
-	struct cell *lane;     /* bars: lane_cols cells for each line, or NULL */
+	struct cell *lane;     /* bars: lane_cols cells for each line from lane_top on, or NULL */
+	size_t lane_top;
 	int lane_cols;
 	int64_t cost;          /* ns it took to compute */
 	size_t top;
@@ -53,7 +57,7 @@ struct flow_pane {
 
 /* Who took from whom in the window.  See blame.c. */
 struct blame_pane {
-	bool valid, stale;
+	bool valid, stale, asked, by_machine;
 	int64_t from, to;
 	int64_t cost;          /* ns it took to compute */
 	struct steal steal;
@@ -89,7 +93,7 @@ struct bookmark {
 
 /* The sentence of the status line, kept until row, cursor or window change. */
 struct status_cache {
-	bool valid;
+	bool valid, asked;     /* asked: who was it is still to be told */
 	struct row_id row;
 	int64_t cursor, step, from;
 	char sentence[512], shares[256];
@@ -137,6 +141,9 @@ struct app {
 	size_t causes;
 	struct status_cache status;
 	struct gap_hunt hunt;
+	struct asker *asker;
+	int64_t answer_by;             /* until then a frame waits for answers: CLOCK_MONOTONIC, ns */
+	bool patient;                  /* a script: every frame waits for all answers */
 
 	char message[512];             /* shown instead of the legend until the next key */
 	bool message_is_error;
@@ -153,6 +160,7 @@ void app_resize(struct app *app, int w, int h);
 void app_key(struct app *app, uint32_t key);
 /* Long work in small steps: true while there is more to do.  The caller draws when *changed. */
 bool app_work(struct app *app, int64_t budget_ns, bool *changed);
+void app_begin_frame(struct app *app);  /* allows a frame its time to wait for answers */
 /* Draws everything.  Errors of reading the history end up in app->message. */
 void app_draw(struct app *app, struct screen *s);
 
@@ -162,6 +170,8 @@ void app_say(struct app *app, const char *fmt, ...) __attribute__((format(printf
 void app_fail(struct app *app, const struct error *err);
 void app_set_theme(struct app *app, const struct theme *theme);
 void app_set_depth(struct app *app, enum depth depth);
+bool app_answer(struct app *app, enum ask kind, struct answer *out);  /* waits as long as a frame may */
+bool app_cancel(struct app *app);                              /* what is being asked; false when nothing is */
 void app_do(struct app *app, enum action action);              /* actions.c */
 void app_select(struct app *app, size_t row);                  /* row index; scrolls */
 void app_show_row(struct app *app, struct row_id id);          /* unfolds and selects */

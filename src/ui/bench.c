@@ -70,7 +70,7 @@ static void keep(struct bench *b, struct sample *s, double v)
 /* One frame, from `key` (0: a step of work) to the last byte; false when there was nothing to do. */
 static bool frame(struct bench *b, uint32_t key, bool counts)
 {
-	double wall = clock_ms(CLOCK_MONOTONIC), cpu = clock_ms(CLOCK_PROCESS_CPUTIME_ID);
+	double wall = clock_ms(CLOCK_MONOTONIC), cpu = clock_ms(CLOCK_THREAD_CPUTIME_ID);
 	bool changed = true, more = true;
 	if (key)
 		app_key(b->app, key);
@@ -83,7 +83,7 @@ static bool frame(struct bench *b, uint32_t key, bool counts)
 	off_t at = lseek(fileno(b->out), 0, SEEK_CUR);
 	if (counts && (more || changed)) {
 		keep(b, &b->ms, clock_ms(CLOCK_MONOTONIC) - wall);
-		keep(b, &b->cpu, clock_ms(CLOCK_PROCESS_CPUTIME_ID) - cpu);
+		keep(b, &b->cpu, clock_ms(CLOCK_THREAD_CPUTIME_ID) - cpu);
 		if (changed)
 			keep(b, &b->bytes, (double)(at - b->at));
 	}

@@ -4,17 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/mem.h"
 #include "base/timefmt.h"
-
-static int64_t now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
 
 static void drop_lines(struct blame_pane *p)
 {
@@ -29,7 +21,7 @@ void blame_release(struct blame_pane *p)
 		steal_release(&p->steal);
 	drop_lines(p);
 	free(p->line);
-	*p = (struct blame_pane){ .cost = p->cost };
+	*p = (struct blame_pane){ .cost = p->cost, .stale = p->stale, .asked = p->asked };
 }
 
 static bool same_party(const struct steal_party *a, const struct steal_party *b)
@@ -67,24 +59,39 @@ static void make_lines(struct app *app)
 	}
 }
 
+static void take(struct app *app)
+{
+	struct blame_pane *p = &app->blame;
+	struct answer answer;
+	if (!p->asked || !app_answer(app, ASK_STEAL, &answer))
+		return;
+	p->cost = answer.cost;
+	p->asked = false;
+	if (answer.status < 0) {
+		app_fail(app, &answer.err);
+		return;
+	}
+	blame_release(p);
+	p->steal = answer.steal;
+	p->from = p->steal.start;
+	p->to = p->steal.end;
+	p->by_machine = answer.by_machine;
+	p->valid = true;
+	make_lines(app);
+}
+
 void blame_refresh(struct app *app)
 {
 	struct blame_pane *p = &app->blame;
-	struct error err = ERROR_INIT;
-	int64_t from = app->view.t0, to = view_last(&app->view, &app->ground), began = now_ns();
-	if (!p->stale || (p->valid && p->from == from && p->to == to) || (app->coarse && p->cost > 5000000))
-		return;
-	p->stale = false;
-	blame_release(p);
-	p->from = from;
-	p->to = to;
-	if (steal_matrix(&app->topo, STEAL_BY_THREAD, NULL, from, to, &p->steal, &err) < 0) {
-		app_fail(app, &err);
-		return;
+	struct question q = { .from = app->view.t0, .to = view_last(&app->view, &app->ground) };
+	if (p->stale && !(app->coarse && p->cost > 5000000)) {
+		p->stale = false;
+		if (p->asked || !p->valid || p->from != q.from || p->to != q.to) {
+			p->asked = true;
+			asker_ask(app->asker, ASK_STEAL, &q);
+		}
 	}
-	p->valid = true;
-	make_lines(app);
-	p->cost = now_ns() - began;
+	take(app);
 }
 
 void blame_draw(struct app *app, struct screen *s, int y, int height)
@@ -95,8 +102,12 @@ void blame_draw(struct app *app, struct screen *s, int y, int height)
 	int name_w = s->w / 2 < 30 ? 30 : s->w / 2 > 60 ? 60 : s->w / 2;
 	int64_t window = p->to - p->from + 1, whole = 0;
 	screen_fill(s, 0, y, s->w, '-', title);
-	screen_printf(s, 1, y, s->w - 2, title, " who took from whom in these %s%s ", time_duration(d, window),
-	              p->lines ? "" : ": nobody lost anything");
+	if (p->asked)
+		screen_printf(s, 1, y, s->w - 2, title, " who took from whom: reading %u %%, Esc cancels ",
+		              asker_progress(app->asker, ASK_STEAL));
+	else
+		screen_printf(s, 1, y, s->w - 2, title, " who took from whom in these %s%s ", time_duration(d, window),
+		              !p->lines ? ": nobody lost anything" : p->by_machine ? ", by machine: zoom in for threads" : "");
 	size_t page = height > 1 ? (size_t)height - 1 : 0;
 	if (p->top + page > p->lines)
 		p->top = p->lines > page ? p->lines - page : 0;

@@ -264,8 +264,22 @@ static void draw_foot(struct app *app, struct screen *s)
 	}
 }
 
+/* Brings the pane up to date; it may close itself. */
+static int draw_pane_height(struct app *app, int room)
+{
+	if (app->pane == PANE_FLOW)
+		flow_pane_refresh(app);
+	if (app->pane == PANE_BLAME)
+		blame_refresh(app);
+	if (app->pane == PANE_FLOW)
+		return flow_pane_height(app, room);
+	int want = app->pane == PANE_BLAME ? (int)(app->blame.lines < 200 ? app->blame.lines : 200) + 1 : 0;
+	return want > room / 2 ? room / 2 : want;
+}
+
 void app_draw(struct app *app, struct screen *s)
 {
+	app_begin_frame(app);
 	screen_clear(s, *part(app, PART_NORMAL));
 	if (s->w < SMALLEST_W || s->h < SMALLEST_H) {
 		screen_printf(s, 0, 0, s->w, *part(app, PART_NORMAL), "at least %dx%d, please", SMALLEST_W, SMALLEST_H);
@@ -277,14 +291,7 @@ void app_draw(struct app *app, struct screen *s)
 		draw_foot(app, s);
 		return;
 	}
-	int pane = 0, room = s->h - 4;
-	if (app->pane == PANE_FLOW) {
-		flow_pane_refresh(app);
-		pane = flow_pane_height(app, room);
-	} else if (app->pane == PANE_BLAME) {
-		blame_refresh(app);
-		pane = (int)app->blame.lines + 1 > room / 2 ? room / 2 : (int)app->blame.lines + 1;
-	}
+	int room = s->h - 4, pane = draw_pane_height(app, room);
 	draw_header(app, s);
 	draw_ruler(app, s);
 	draw_rows(app, s, 2, room - pane);

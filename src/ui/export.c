@@ -212,7 +212,9 @@ void export_pane(struct app *app, const char *file)
 	text_escape(shown, sizeof shown, name);
 	flow_pane_refresh(app);
 	blame_refresh(app);
-	if (app->pane == PANE_FLOW ? !app->flow.valid : !app->blame.valid)
+	if (app->pane == PANE_FLOW ? app->flow.asked : app->blame.asked)
+		app_say(app, "it is still being read: write it when it is there");
+	else if (app->pane == PANE_FLOW ? !app->flow.valid : !app->blame.valid)
 		app_say(app, "there is nothing to write here");
 	else if (!force && access(name, F_OK) == 0)
 		app_say(app, "%.200s exists: write \"%.200s!\" to replace it", shown, shown);

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/map.h"
 #include "base/mem.h"
@@ -15,21 +14,27 @@
 #include "base/timefmt.h"
 
 #define WHOLE UINT32_MAX  /* flow_line.entry of the line of a system */
+#define LANES 64          /* lines whose bars are kept */
 
-static int64_t now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
-void flow_pane_release(struct flow_pane *p)
+/* Drops what was computed. */
+static void forget(struct flow_pane *p)
 {
 	if (p->valid)
 		flow_release(&p->flow);
 	free(p->line);
 	free(p->entry_of);
 	free(p->lane);
+	p->line = NULL;
+	p->entry_of = NULL;
+	p->lane = NULL;
+	p->lines = p->lines_cap = 0;
+	p->lane_cols = 0;
+	p->valid = false;
+}
+
+void flow_pane_release(struct flow_pane *p)
+{
+	forget(p);
 	*p = (struct flow_pane){ .thread = p->thread, .cost = p->cost };
 }
 
@@ -106,35 +111,48 @@ static void pane_window(const struct app *app, int64_t *from, int64_t *to)
 	}
 }
 
-static bool compute(struct app *app)
+static void ask(struct app *app)
 {
 	struct flow_pane *p = &app->flow;
-	struct error err = ERROR_INIT;
-	int64_t from, to, began = now_ns();
-	pane_window(app, &from, &to);
+	struct question q = { .subject = { SUBJECT_THREAD, p->thread } };
+	pane_window(app, &q.from, &q.to);
 	p->stale = false;
-	if (p->valid && p->from == from && p->to == to)
-		return true;
-	uint32_t thread = p->thread;
-	flow_pane_release(p);
-	p->thread = thread;
-	p->from = from;
-	p->to = to;
-	if (flow_of_thread(&app->topo, thread, from, to, &p->flow, &err) < 0) {
-		app_fail(app, &err);
-		return false;
+	if (p->valid && !p->asked && p->from == q.from && p->to == q.to)
+		return;
+	p->from = q.from;
+	p->to = q.to;
+	p->asked = true;
+	asker_ask(app->asker, ASK_FLOW, &q);
+}
+
+static void take(struct app *app)
+{
+	struct flow_pane *p = &app->flow;
+	struct answer answer;
+	if (!p->asked || !app_answer(app, ASK_FLOW, &answer))
+		return;
+	p->asked = false;
+	p->cost = answer.cost;
+	forget(p);
+	if (answer.status < 0) {
+		app_fail(app, &answer.err);
+		if (p->opening)
+			app->pane = PANE_NONE;
+	} else {
+		p->flow = answer.flow;
+		p->cut = answer.cut;
+		p->valid = true;
+		index_entries(p);
+		make_lines(p);
 	}
-	p->valid = true;
-	index_entries(p);
-	make_lines(p);
-	p->cost = now_ns() - began;
-	return true;
+	p->opening = false;
 }
 
 void flow_pane_refresh(struct app *app)
 {
 	if (app->flow.stale && !(app->coarse && app->flow.cost > 5000000))
-		compute(app);
+		ask(app);
+	take(app);
 }
 
 /* The thread that serves a request at the cursor. */
@@ -191,10 +209,11 @@ bool flow_pane_open(struct app *app)
 		return false;
 	flow_pane_release(&app->flow);
 	app->flow.thread = thread;
-	if (!compute(app))
-		return false;
+	app->flow.opening = true;
 	app->pane = PANE_FLOW;
-	return true;
+	ask(app);
+	take(app);
+	return app->pane == PANE_FLOW;
 }
 
 int flow_pane_height(const struct app *app, int room)
@@ -226,30 +245,32 @@ static void add_to_lane(const struct flow *f, const struct flow_interval *iv, in
 	}
 }
 
-/* Which lines the intervals of each entry belong to: its own (WHOLE when it is too small to be shown), its system's. */
-static void lines_of_entries(const struct flow_pane *p, uint32_t *own, uint32_t *whole)
+/* Which of the lines that have lanes the intervals of each entry belong to: its own (WHOLE when it has none), its
+ * system's. */
+static void lines_of_entries(const struct flow_pane *p, size_t n, uint32_t *own, uint32_t *whole)
 {
 	const struct flow *f = &p->flow;
-	for (size_t i = 0; i < f->entries; i++) {
+	for (size_t i = 0; i < f->entries; i++)
 		own[i] = whole[i] = WHOLE;
-		for (size_t l = 0; l < p->lines; l++) {
-			if (p->line[l].entry == i)
-				own[i] = (uint32_t)l;
-			else if (p->line[l].entry == WHOLE && p->line[l].system == f->entry[i].system)
+	for (size_t l = 0; l < n; l++) {
+		const struct flow_line *line = &p->line[p->lane_top + l];
+		if (line->entry != WHOLE)
+			own[line->entry] = (uint32_t)l;
+		for (size_t i = 0; line->entry == WHOLE && i < f->entries; i++)
+			if (f->entry[i].system == line->system)
 				whole[i] = (uint32_t)l;
-		}
 	}
 }
 
-/* The bars of all lines, in one walk over the flow; what a line does not hold is VIS_NONE. */
+/* The bars of the lines on the screen, in one walk over the flow; what a line does not hold is VIS_NONE. */
 static void make_lanes(struct flow_pane *p, int cols, const uint8_t *severity)
 {
 	const struct flow *f = &p->flow;
-	size_t n = p->lines * (size_t)cols;
+	size_t lanes = p->lines - p->lane_top < LANES ? p->lines - p->lane_top : LANES, n = lanes * (size_t)cols;
 	int64_t part = (f->end - f->start) / cols + 1;
 	int64_t (*sum)[HISTORY_STATES] = mem_new(n, sizeof *sum);
 	uint32_t *own = mem_new(f->entries, sizeof *own), *whole = mem_new(f->entries, sizeof *whole);
-	lines_of_entries(p, own, whole);
+	lines_of_entries(p, lanes, own, whole);
 	for (size_t i = 0; i < f->intervals; i++) {
 		const struct flow_interval *iv = &f->interval[i];
 		uint32_t e = p->entry_of[i];
@@ -276,13 +297,14 @@ static void make_lanes(struct flow_pane *p, int cols, const uint8_t *severity)
 static void draw_lane(struct app *app, struct screen *s, int x, int y, int cols, size_t line)
 {
 	struct flow_pane *p = &app->flow;
-	if (p->lane_cols != cols) {
+	if (p->lane_cols != cols || line < p->lane_top || line >= p->lane_top + LANES) {
 		free(p->lane);
+		p->lane_top = line;
 		make_lanes(p, cols, app->vcpu.severity);
 	}
 	screen_put(s, x - 1, y, '|', app->palette.part[PART_LABEL]);
 	for (int c = 0; c < cols; c++) {
-		struct glyph g = app_glyph(app, p->lane[line * (size_t)cols + (size_t)c], false);
+		struct glyph g = app_glyph(app, p->lane[(line - p->lane_top) * (size_t)cols + (size_t)c], false);
 		screen_put(s, x + c, y, g.ch, g.style);
 	}
 	screen_put(s, x + cols, y, '|', app->palette.part[PART_LABEL]);
@@ -329,31 +351,40 @@ static void draw_line(struct app *app, struct screen *s, int y, size_t index)
 		draw_lane(app, s, x, y, cols, index);
 }
 
+static void draw_title(struct app *app, struct screen *s, int y, const char *title)
+{
+	const struct flow_pane *p = &app->flow;
+	bool markers = app->view.a != VIEW_NONE && app->view.b != VIEW_NONE;
+	char head[512], d[TIME_TEXT], from[TIME_TEXT], rest[64] = "";
+	size_t small = 0;
+	for (size_t i = 0; i < p->flow.entries; i++)
+		small += is_small(&p->flow, p->flow.entry[i].duration);
+	if (p->cut)
+		snprintf(rest, sizeof rest, ", then too long: zoom in or set A and B");
+	else if (small)
+		snprintf(rest, sizeof rest, ", %zu below 0.05 %%", small);
+	snprintf(head, sizeof head, " flow of %s %s %s + %s, %zu entr%s", title, markers ? "A..B" : "from",
+	         ruler_time(from, &app->axis, p->flow.start, app->view.step),
+	         time_duration(d, p->flow.end - p->flow.start + 1), p->flow.entries, p->flow.entries == 1 ? "y" : "ies");
+	bool fits = p->cut || text_width(head) + (int)strlen(rest) + 4 <= s->w;
+	screen_printf(s, 1, y, s->w - 2, app->palette.part[PART_TITLE], "%s%s ", head, fits ? rest : "");
+}
+
 void flow_pane_draw(struct app *app, struct screen *s, int y, int height)
 {
 	struct flow_pane *p = &app->flow;
 	struct subject subject = { SUBJECT_THREAD, p->thread };
 	struct style style = app->palette.part[PART_TITLE];
-	char title[256], d[TIME_TEXT], from[TIME_TEXT];
+	char title[256];
 	screen_fill(s, 0, y, s->w, '-', style);
 	topo_subject_text(&app->topo, &subject, title, sizeof title);
-	if (!p->valid) {
+	if (p->asked)
+		screen_printf(s, 1, y, s->w - 2, style, " flow of %s: reading %u %%, Esc cancels ", title,
+		              asker_progress(app->asker, ASK_FLOW));
+	else if (!p->valid)
 		screen_printf(s, 1, y, s->w - 2, style, " flow of %s: none here ", title);
-		return;
-	}
-	bool markers = app->view.a != VIEW_NONE && app->view.b != VIEW_NONE;
-	size_t small = 0;
-	char rest[48] = "";
-	for (size_t i = 0; i < p->flow.entries; i++)
-		small += is_small(&p->flow, p->flow.entry[i].duration);
-	if (small)
-		snprintf(rest, sizeof rest, ", %zu below 0.05 %%", small);
-	char head[512];
-	snprintf(head, sizeof head, " flow of %s %s %s + %s, %zu entr%s", title, markers ? "A..B" : "from",
-	         ruler_time(from, &app->axis, p->flow.start, app->view.step),
-	         time_duration(d, p->flow.end - p->flow.start + 1), p->flow.entries, p->flow.entries == 1 ? "y" : "ies");
-	bool fits = text_width(head) + (int)strlen(rest) + 4 <= s->w;
-	screen_printf(s, 1, y, s->w - 2, style, "%s%s ", head, fits ? rest : "");
+	else
+		draw_title(app, s, y, title);
 	size_t page = height > 1 ? (size_t)height - 1 : 0;
 	if (p->top + page > p->lines)
 		p->top = p->lines > page ? p->lines - page : 0;

@@ -56,6 +56,7 @@ int script_run(struct app *app, const char *file, struct error *err)
 	ssize_t n;
 	int status = 0;
 	screen_resize(&s, app->w, app->h_cells);
+	app->patient = true;
 	finish_work(app);
 	app_draw(app, &s);
 	while (status == 0 && !app->quit && (n = getline(&line, &cap, f)) >= 0) {

@@ -122,18 +122,34 @@ static void plain_sentence(struct app *app, char *buf, size_t size)
 	         name[0] ? ", " : "", name, time_duration(d, iv.end - iv.start + 1));
 }
 
-static void machine_sentence(struct app *app, char *buf, size_t size)
+static void machine_sentence(struct app *app, const struct answer *answer, char *buf, size_t size)
 {
 	char title[256], d[TIME_TEXT], w[TIME_TEXT];
-	struct subject s;
-	int64_t ns = 0, last = view_last(&app->view, &app->ground);
+	int64_t last = view_last(&app->view, &app->ground);
 	row_title(&app->rows, app->view.row, title, sizeof title);
-	if (!row_subject(&app->topo, app->view.row, &s) ||
-	    steal_time(&app->topo, &s, app->view.t0, last, &ns, NULL) < 0)
+	if (!answer)
 		snprintf(buf, size, "%s", title);
 	else
-		snprintf(buf, size, "%s lost %s in this window of %s", title, time_duration(d, ns),
+		snprintf(buf, size, "%s lost %s in this window of %s", title, time_duration(d, answer->ns),
 		         time_duration(w, last - app->view.t0 + 1));
+}
+
+/* What can be said at once, while the rest is asked for. */
+static void short_sentence(struct app *app, char *buf, size_t size)
+{
+	struct row_id row = app->view.row;
+	struct interval iv;
+	char title[256], when[TIME_TEXT], d[TIME_TEXT], state[64] = "not alive";
+	uint32_t attr = app_row_attr(app, row);
+	row_title(&app->rows, row, title, sizeof title);
+	if (row.kind == ROW_MACHINE || attr == HISTORY_NONE || history_stab(app->h, attr, app->view.cursor, &iv, NULL) < 0) {
+		snprintf(buf, size, "%s ...", title);
+		return;
+	}
+	if (iv.value != HISTORY_NULL)
+		text_escape(state, sizeof state, history_state_name(app->h, attr, (unsigned)iv.value));
+	snprintf(buf, size, "%s %s %s %s ...", title, ruler_time(when, &app->axis, iv.start, app->view.step), state,
+	         time_duration(d, iv.end - iv.start + 1));
 }
 
 /* The sentence says the wall clock; the user may have chosen to count from marker A or from the start. */
@@ -157,12 +173,47 @@ static void retime(const struct app *app, const struct subject *s, char *text, s
 	free(copy);
 }
 
+/* The sentence of the row at the cursor: at once, or asked for. */
+static void ask_sentence(struct app *app)
+{
+	struct status_cache *c = &app->status;
+	const struct view *v = &app->view;
+	struct question q = { .t = v->cursor, .from = v->t0, .to = view_last(v, &app->ground) };
+	bool subject = row_subject(&app->topo, v->row, &q.subject);
+	c->asked = subject && (v->row.kind == ROW_MACHINE || app_row_attr(app, v->row) != HISTORY_NONE);
+	if (c->asked) {
+		short_sentence(app, c->sentence, sizeof c->sentence);
+		asker_ask(app->asker, ASK_STATUS, &q);
+	} else if (v->row.kind == ROW_MACHINE) {
+		machine_sentence(app, NULL, c->sentence, sizeof c->sentence);
+	} else {
+		plain_sentence(app, c->sentence, sizeof c->sentence);
+	}
+}
+
+static void take_sentence(struct app *app)
+{
+	struct status_cache *c = &app->status;
+	struct answer answer;
+	struct subject s;
+	if (!c->asked || !app_answer(app, ASK_STATUS, &answer))
+		return;
+	c->asked = false;
+	if (answer.status < 0) {
+		app_fail(app, &answer.err);
+	} else if (app->view.row.kind == ROW_MACHINE) {
+		machine_sentence(app, &answer, c->sentence, sizeof c->sentence);
+	} else {
+		snprintf(c->sentence, sizeof c->sentence, "%s", answer.text);
+		if (app->axis.format != TIME_WALL && row_subject(&app->topo, app->view.row, &s))
+			retime(app, &s, c->sentence, sizeof c->sentence);
+	}
+}
+
 void status_update(struct app *app)
 {
 	struct status_cache *c = &app->status;
 	struct view *v = &app->view;
-	struct error err = ERROR_INIT;
-	struct subject s;
 	if (app->rows.len == 0)
 		return;
 	int col = view_column(v, v->cursor);
@@ -170,25 +221,20 @@ void status_update(struct app *app)
 	if (v->range != VIEW_NONE) {
 		range_text(app, c->sentence, sizeof c->sentence);
 		c->shares[0] = '\0';
-		c->valid = false;
+		c->valid = c->asked = false;
+		asker_drop(app->asker, ASK_STATUS);
 		return;
 	}
-	if (c->valid && row_same(c->row, v->row) && c->cursor == v->cursor && c->step == v->step && c->from == v->t0)
-		return;
-	if (v->row.kind == ROW_MACHINE)
-		machine_sentence(app, c->sentence, sizeof c->sentence);
-	else if (!row_subject(&app->topo, v->row, &s) || app_row_attr(app, v->row) == HISTORY_NONE)
-		plain_sentence(app, c->sentence, sizeof c->sentence);
-	else if (explain_status(&app->topo, &s, v->cursor, c->sentence, sizeof c->sentence, &err) < 0)
-		app_fail(app, &err);
-	else if (app->axis.format != TIME_WALL)
-		retime(app, &s, c->sentence, sizeof c->sentence);
-	shares_text(app, from, to < app->ground.end ? to : app->ground.end, c->shares, sizeof c->shares);
-	c->valid = true;
-	c->row = v->row;
-	c->cursor = v->cursor;
-	c->step = v->step;
-	c->from = v->t0;
+	if (!c->valid || !row_same(c->row, v->row) || c->cursor != v->cursor || c->step != v->step || c->from != v->t0) {
+		ask_sentence(app);
+		shares_text(app, from, to < app->ground.end ? to : app->ground.end, c->shares, sizeof c->shares);
+		c->valid = true;
+		c->row = v->row;
+		c->cursor = v->cursor;
+		c->step = v->step;
+		c->from = v->t0;
+	}
+	take_sentence(app);
 }
 
 /* Where the line is short, the sentence goes without what the header tells: "12:03:04.1139" becomes ".1139"; then

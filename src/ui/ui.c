@@ -86,7 +86,7 @@ static void take_signals(struct loop *l)
 		resize(l);
 	if (signals_take(SIGINT)) {
 		app_key(l->app, 'c' & 31);
-		if (l->app->mode == MODE_ROWS)
+		if (l->app->mode == MODE_ROWS && strcmp(l->app->message, "cancelled") != 0)
 			app_say(l->app, "q quits");
 		l->draw = true;
 	}
@@ -165,11 +165,17 @@ static void wait_and_take(struct loop *l, const struct timespec *timeout)
 	fd_set in;
 	FD_ZERO(&in);
 	FD_SET(STDIN_FILENO, &in);
-	int n = pselect(STDIN_FILENO + 1, &in, NULL, NULL, timeout, &l->during);
+	int answers = asker_fd(l->app->asker);
+	FD_SET(answers, &in);
+	int n = pselect(answers + 1, &in, NULL, NULL, timeout, &l->during);
 	if (n < 0 && errno != EINTR)
 		l->app->quit = true;
 	take_signals(l);
-	if (n > 0)
+	if (n > 0 && FD_ISSET(answers, &in)) {
+		asker_seen(l->app->asker);
+		l->draw = true;
+	}
+	if (n > 0 && FD_ISSET(STDIN_FILENO, &in))
 		take_keys(l);
 	else if (n == 0 && l->app->coarse) {  /* the keys rest: refine */
 		l->app->coarse = false;

@@ -1,0 +1,338 @@
+#include "ui/ask.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+#define SLICE_NS 40000000     /* of work between two looks at what is asked */
+#define REPORT_NS 250000000   /* between two signs of progress */
+
+enum phase { NOTHING, ASKED, ANSWERED };
+
+struct asker {
+	const struct topo *topo;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t work, answered;
+	int pipe[2];
+	bool quit;
+	struct slot {
+		enum phase phase;
+		uint64_t serial;       /* of the question; a job with another one is stale */
+		struct question q;
+		struct answer answer;
+		unsigned progress;
+	} slot[ASKS];
+	/* Of the helper thread alone: */
+	struct job {
+		uint64_t serial;       /* 0 = none */
+		struct question q;
+		struct flow_slices flow;
+		struct steal_slices steal;
+		int64_t cost;
+	} job[ASKS];
+	int64_t reported;
+};
+
+static int64_t now_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+void slices_begin(struct slices *s, int64_t from, int64_t to)
+{
+	int64_t span = to - from;
+	*s = (struct slices){ from, to, from, span / 64 + 1 };
+}
+
+int64_t slices_end(const struct slices *s)
+{
+	return s->len > s->to - s->at ? s->to : s->at + s->len - 1;
+}
+
+void slices_next(struct slices *s, int64_t cost)
+{
+	s->at = slices_end(s) + 1;
+	if (cost < SLICE_NS / 2 && s->len < INT64_MAX / 8)
+		s->len *= cost < SLICE_NS / 8 ? 4 : 2;
+	else if (cost > SLICE_NS && s->len > 1)
+		s->len /= 2;
+}
+
+static unsigned done_part(const struct slices *s)
+{
+	return (unsigned)(100.0 * ((double)(s->at - s->from) / ((double)(s->to - s->from) + 1)));
+}
+
+/* ---- The helper thread ---------------------------------------------------------------------------------------- */
+
+static void job_release(struct job *j)
+{
+	flow_slices_release(&j->flow);
+	steal_slices_release(&j->steal);
+	*j = (struct job){ 0 };
+}
+
+static void job_begin(struct job *j, const struct slot *slot)
+{
+	job_release(j);
+	j->serial = slot->serial;
+	j->q = slot->q;
+}
+
+static int step_status(const struct topo *topo, const struct question *q, struct answer *out)
+{
+	if (q->subject.kind == SUBJECT_MACHINE)
+		out->status = steal_time(topo, &q->subject, q->from, q->to, &out->ns, &out->err);
+	else
+		out->status = explain_status(topo, &q->subject, q->t, out->text, sizeof out->text, &out->err);
+	return 1;
+}
+
+static int step_flow(const struct topo *topo, struct job *j, struct answer *out)
+{
+	int done = -1;
+	if (j->cost > 0 || flow_slices_begin(&j->flow, topo, j->q.subject.index, j->q.from, j->q.to, &out->err) == 0)
+		done = flow_slices_step(&j->flow, topo, &out->err);
+	if (done > 0)
+		flow_slices_finish(&j->flow, &out->flow, &out->cut);
+	out->status = done < 0 ? -1 : 0;
+	return done;
+}
+
+static int step_steal(const struct topo *topo, struct job *j, struct answer *out)
+{
+	if (j->cost == 0)
+		steal_slices_begin(&j->steal, topo, j->q.from, j->q.to);
+	int done = steal_slices_step(&j->steal, topo, &out->err);
+	out->by_machine = j->steal.by_machine;
+	if (done > 0)
+		steal_slices_finish(&j->steal, &out->steal);
+	out->status = done < 0 ? -1 : 0;
+	return done;
+}
+
+/* One slice of work.  1 = answered, 0 = not yet. */
+static int job_step(struct asker *a, enum ask kind, struct answer *out)
+{
+	struct job *j = &a->job[kind];
+	int64_t began = now_ns();
+	int done = kind == ASK_STATUS ? step_status(a->topo, &j->q, out)
+	           : kind == ASK_FLOW ? step_flow(a->topo, j, out)
+	                              : step_steal(a->topo, j, out);
+	j->cost += now_ns() - began + 1;
+	out->cost = j->cost;
+	return done != 0;
+}
+
+static void tell(struct asker *a)
+{
+	char c = 0;
+	a->reported = now_ns();
+	if (write(a->pipe[1], &c, 1) < 0)
+		return;  /* full: it is readable already */
+}
+
+static void answer_release(struct answer *answer)
+{
+	flow_release(&answer->flow);
+	steal_release(&answer->steal);
+	*answer = (struct answer){ 0 };
+}
+
+/* With the lock held; lets go of it while it works. */
+static void work_on(struct asker *a, enum ask kind)
+{
+	struct slot *slot = &a->slot[kind];
+	struct job *j = &a->job[kind];
+	struct answer *answer = mem_new(1, sizeof *answer);
+	if (j->serial != slot->serial)
+		job_begin(j, slot);
+	pthread_mutex_unlock(&a->lock);
+	int done = job_step(a, kind, answer);
+	pthread_mutex_lock(&a->lock);
+	bool stale = slot->phase != ASKED || slot->serial != j->serial;
+	if (!stale && done) {
+		answer_release(&slot->answer);
+		slot->answer = *answer;
+		*answer = (struct answer){ 0 };
+		slot->phase = ANSWERED;
+		pthread_cond_broadcast(&a->answered);
+		tell(a);
+	} else if (!stale) {
+		slot->progress = done_part(kind == ASK_FLOW ? &j->flow.s : &j->steal.s);
+		if (now_ns() - a->reported > REPORT_NS)
+			tell(a);
+	}
+	if (stale || done)
+		job_release(j);
+	answer_release(answer);
+	free(answer);
+}
+
+static void *helper(void *arg)
+{
+	struct asker *a = arg;
+	pthread_mutex_lock(&a->lock);
+	while (!a->quit) {
+		int kind = 0;
+		while (kind < ASKS && a->slot[kind].phase != ASKED)
+			kind++;
+		if (kind < ASKS)
+			work_on(a, (enum ask)kind);
+		else
+			pthread_cond_wait(&a->work, &a->lock);
+	}
+	pthread_mutex_unlock(&a->lock);
+	for (int kind = 0; kind < ASKS; kind++)
+		job_release(&a->job[kind]);
+	return NULL;
+}
+
+/* ---- The viewer's side ---------------------------------------------------------------------------------------- */
+
+/* Signals are the viewer's; only those of a crash may come here, too. */
+static int start_thread(struct asker *a)
+{
+	static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
+	sigset_t all, before;
+	sigfillset(&all);
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+		sigdelset(&all, own[i]);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int failed = pthread_create(&a->thread, NULL, helper, a);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return failed ? -1 : 0;
+}
+
+struct asker *asker_open(const struct topo *topo)
+{
+	struct asker *a = mem_new(1, sizeof *a);
+	pthread_condattr_t monotonic;
+	a->topo = topo;
+	pthread_mutex_init(&a->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&a->work, NULL);
+	pthread_cond_init(&a->answered, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	if (pipe2(a->pipe, O_CLOEXEC | O_NONBLOCK) < 0) {
+		free(a);
+		return NULL;
+	}
+	if (start_thread(a) < 0) {
+		close(a->pipe[0]);
+		close(a->pipe[1]);
+		free(a);
+		return NULL;
+	}
+	return a;
+}
+
+void asker_close(struct asker *a)
+{
+	if (!a)
+		return;
+	pthread_mutex_lock(&a->lock);
+	a->quit = true;
+	pthread_cond_signal(&a->work);
+	pthread_mutex_unlock(&a->lock);
+	pthread_join(a->thread, NULL);
+	for (int kind = 0; kind < ASKS; kind++)
+		answer_release(&a->slot[kind].answer);
+	pthread_cond_destroy(&a->work);
+	pthread_cond_destroy(&a->answered);
+	pthread_mutex_destroy(&a->lock);
+	close(a->pipe[0]);
+	close(a->pipe[1]);
+	free(a);
+}
+
+void asker_ask(struct asker *a, enum ask kind, const struct question *q)
+{
+	pthread_mutex_lock(&a->lock);
+	struct slot *slot = &a->slot[kind];
+	slot->phase = ASKED;
+	slot->serial++;
+	slot->q = *q;
+	slot->progress = 0;
+	pthread_cond_signal(&a->work);
+	pthread_mutex_unlock(&a->lock);
+}
+
+void asker_drop(struct asker *a, enum ask kind)
+{
+	pthread_mutex_lock(&a->lock);
+	a->slot[kind].phase = NOTHING;
+	pthread_mutex_unlock(&a->lock);
+}
+
+bool asker_asked(struct asker *a, enum ask kind)
+{
+	pthread_mutex_lock(&a->lock);
+	bool asked = a->slot[kind].phase != NOTHING;
+	pthread_mutex_unlock(&a->lock);
+	return asked;
+}
+
+bool asker_busy(struct asker *a)
+{
+	bool busy = false;
+	for (int kind = 0; kind < ASKS; kind++)
+		busy |= asker_asked(a, (enum ask)kind);
+	return busy;
+}
+
+bool asker_take(struct asker *a, enum ask kind, struct answer *out)
+{
+	pthread_mutex_lock(&a->lock);
+	struct slot *slot = &a->slot[kind];
+	bool there = slot->phase == ANSWERED;
+	if (there) {
+		*out = slot->answer;
+		slot->answer = (struct answer){ 0 };
+		slot->phase = NOTHING;
+	}
+	pthread_mutex_unlock(&a->lock);
+	return there;
+}
+
+unsigned asker_progress(struct asker *a, enum ask kind)
+{
+	pthread_mutex_lock(&a->lock);
+	unsigned progress = a->slot[kind].progress;
+	pthread_mutex_unlock(&a->lock);
+	return progress;
+}
+
+void asker_wait(struct asker *a, enum ask kind, int64_t ns)
+{
+	struct timespec until;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	int64_t nsec = until.tv_nsec + (ns > 0 ? ns : 0);
+	until.tv_sec += (time_t)(nsec / 1000000000);
+	until.tv_nsec = (long)(nsec % 1000000000);
+	pthread_mutex_lock(&a->lock);
+	while (a->slot[kind].phase == ASKED && pthread_cond_timedwait(&a->answered, &a->lock, &until) == 0)
+		;
+	pthread_mutex_unlock(&a->lock);
+}
+
+int asker_fd(const struct asker *a)
+{
+	return a->pipe[0];
+}
+
+void asker_seen(struct asker *a)
+{
+	char some[64];
+	while (read(a->pipe[0], some, sizeof some) == sizeof some)
+		;
+}

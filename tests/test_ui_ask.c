@@ -1,0 +1,155 @@
+/* ui/: answers of the helper thread are those of a direct question, whatever was asked before them. */
+#include "test.h"
+
+#include <unistd.h>
+
+#include "ui/ask.h"
+#include "ui_world.h"
+
+static char world[64] = "/tmp/stealscope-ask-XXXXXX";
+static struct history *h;
+static struct topo topo;
+
+static struct answer answer_to(struct asker *a, enum ask kind, const struct question *q)
+{
+	struct answer answer;
+	asker_ask(a, kind, q);
+	for (int i = 0; asker_asked(a, kind); i++) {
+		asker_wait(a, kind, 1000000000);
+		if (asker_take(a, kind, &answer))
+			return answer;
+		assert_true(i < 100);
+	}
+	fail_msg("the question was lost");
+	return answer;
+}
+
+static void same_flow(const struct flow *a, const struct flow *b)
+{
+	assert_true(a->start == b->start && a->end == b->end);
+	assert_int_equal(a->intervals, b->intervals);
+	assert_int_equal(a->entries, b->entries);
+	for (size_t i = 0; i < a->intervals; i++) {
+		const struct flow_interval *x = &a->interval[i], *y = &b->interval[i];
+		assert_true(x->start == y->start && x->end == y->end && x->system == y->system && x->tid == y->tid);
+		assert_true(x->kind == y->kind && x->pcpu == y->pcpu);
+		assert_string_equal(a->name[x->name], b->name[y->name]);
+	}
+	for (size_t i = 0; i < a->entries; i++)
+		assert_true(a->entry[i].duration == b->entry[i].duration && a->entry[i].share == b->entry[i].share);
+}
+
+static void same_steal(const struct steal *a, const struct steal *b)
+{
+	assert_int_equal(a->cells, b->cells);
+	for (size_t i = 0; i < a->cells; i++) {
+		assert_true(a->cell[i].ns == b->cell[i].ns && a->cell[i].share == b->cell[i].share);
+		assert_string_equal(a->name[a->cell[i].victim.name], b->name[b->cell[i].victim.name]);
+		assert_true(a->cell[i].victim.tid == b->cell[i].victim.tid && a->cell[i].victim.system == b->cell[i].victim.system);
+	}
+}
+
+/* Windows of all sizes: slices and the whole are the same. */
+static void test_slices_add_up(void **state)
+{
+	(void)state;
+	struct error err = ERROR_INIT;
+	struct asker *a = asker_open(&topo);
+	assert_non_null(a);
+	for (uint32_t t = 0; t < topo.threads; t++)
+		for (int64_t span = UI_WORLD_SPAN; span > 1000; span /= 7) {
+			int64_t from = UI_WORLD_BEGIN + (t * 7919 + span) % (UI_WORLD_SPAN - span + 1);
+			struct question q = { .subject = { SUBJECT_THREAD, t }, .from = from, .to = from + span - 1 };
+			struct flow flow;
+			struct answer answer = answer_to(a, ASK_FLOW, &q);
+			int status = flow_of_thread(&topo, t, q.from, q.to, &flow, &err);
+			assert_int_equal(status, answer.status);
+			assert_false(answer.cut);
+			if (status == 0)
+				same_flow(&answer.flow, &flow);
+			flow_release(&flow);
+			flow_release(&answer.flow);
+			struct steal steal;
+			answer = answer_to(a, ASK_STEAL, &q);
+			assert_int_equal(steal_matrix(&topo, STEAL_BY_THREAD, NULL, q.from, q.to, &steal, &err), 0);
+			same_steal(&answer.steal, &steal);
+			steal_release(&steal);
+			steal_release(&answer.steal);
+		}
+	asker_close(a);
+}
+
+/* The last question of a kind is the one that is answered; those dropped never are. */
+static void test_the_last_question_counts(void **state)
+{
+	(void)state;
+	struct asker *a = asker_open(&topo);
+	for (int round = 0; round < 200; round++) {
+		struct question q = { .subject = { SUBJECT_THREAD, 0 }, .from = UI_WORLD_BEGIN,
+			.to = UI_WORLD_BEGIN + UI_WORLD_SPAN - 1 };
+		asker_ask(a, ASK_STEAL, &q);
+		for (uint32_t t = 0; t < topo.threads; t++) {
+			q.subject.index = t;
+			q.to = UI_WORLD_BEGIN + 1000000 + t;
+			asker_ask(a, ASK_FLOW, &q);
+		}
+		if (round % 2)
+			asker_drop(a, ASK_STEAL);
+		struct answer answer = answer_to(a, ASK_FLOW, &q);
+		assert_true(answer.status == 0 && answer.flow.end == q.to);
+		flow_release(&answer.flow);
+		if (round % 2)
+			assert_false(asker_take(a, ASK_STEAL, &answer));
+		assert_true(round % 2 == !asker_asked(a, ASK_STEAL));
+	}
+	assert_true(asker_busy(a) == asker_asked(a, ASK_STEAL));
+	asker_close(a);
+}
+
+/* The sentence is that of explain_status(), and a mistake is told. */
+static void test_sentences_and_errors(void **state)
+{
+	(void)state;
+	char text[512];
+	struct asker *a = asker_open(&topo);
+	for (uint32_t t = 0; t < topo.threads; t++) {
+		struct question q = { .subject = { SUBJECT_THREAD, t }, .t = UI_WORLD_BEGIN + 7500000 };
+		struct answer answer = answer_to(a, ASK_STATUS, &q);
+		assert_int_equal(explain_status(&topo, &q.subject, q.t, text, sizeof text, NULL), answer.status);
+		assert_string_equal(text, answer.text);
+	}
+	struct question outside = { .subject = { SUBJECT_THREAD, 0 }, .from = 5, .to = 6 };
+	struct answer answer = answer_to(a, ASK_FLOW, &outside);
+	assert_int_equal(answer.status, -1);
+	assert_non_null(strstr(answer.err.text, "not alive in that window"));
+	asker_close(a);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	struct error err = ERROR_INIT;
+	close(mkstemp(world));
+	ui_world_write(world, 50);
+	h = history_open(world, &err);
+	return h && topo_open(&topo, h, &err) == 0 ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	topo_release(&topo);
+	history_close(h);
+	unlink(world);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_slices_add_up),
+		cmocka_unit_test(test_the_last_question_counts),
+		cmocka_unit_test(test_sentences_and_errors),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
