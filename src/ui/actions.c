@@ -262,7 +262,9 @@ static void export_prompt(struct app *app)
 
 static void toggle_flow(struct app *app)
 {
-	if (app->pane == PANE_FLOW)
+	bool open = app->pane == PANE_FLOW;
+	app_cancel(app);
+	if (open)
 		app->pane = PANE_NONE;
 	else
 		flow_pane_open(app);
@@ -281,7 +283,9 @@ static void scroll_pane(struct app *app, int64_t by)
 
 static void toggle_blame(struct app *app)
 {
-	app->pane = app->pane == PANE_BLAME ? PANE_NONE : PANE_BLAME;
+	bool open = app->pane == PANE_BLAME;
+	app_cancel(app);
+	app->pane = open ? PANE_NONE : PANE_BLAME;
 	app->blame.stale = true;
 }
 

@@ -49,7 +49,7 @@ static int64_t now_ns(void)
 void slices_begin(struct slices *s, int64_t from, int64_t to)
 {
 	int64_t span = to - from;
-	*s = (struct slices){ from, to, from, span / 64 + 1 };
+	*s = (struct slices){ from, to, from, span / 4096 + 1 };
 }
 
 int64_t slices_end(const struct slices *s)
@@ -60,10 +60,10 @@ int64_t slices_end(const struct slices *s)
 void slices_next(struct slices *s, int64_t cost)
 {
 	s->at = slices_end(s) + 1;
-	if (cost < SLICE_NS / 2 && s->len < INT64_MAX / 8)
-		s->len *= cost < SLICE_NS / 8 ? 4 : 2;
-	else if (cost > SLICE_NS && s->len > 1)
-		s->len /= 2;
+	if (cost < SLICE_NS / 2 && s->len < INT64_MAX / 16)
+		s->len *= cost < SLICE_NS / 16 ? 8 : 2;
+	else if (cost > SLICE_NS)
+		s->len = cost > 4 * SLICE_NS ? s->len / 8 + 1 : s->len / 2 + 1;
 }
 
 static unsigned done_part(const struct slices *s)

@@ -195,6 +195,9 @@ static void draw_rows(struct app *app, struct screen *s, int y, int height)
 	size_t at = rows_find_near(r, app->view.row), page = (size_t)height;
 	if (at < r->len)
 		app->view.row = r->row[at].id;
+	bool far = at + page < app->top || at >= app->top + 2 * page;
+	if (far)  /* a jump: show what is around it */
+		app->top = at > page / 2 ? at - page / 2 : 0;
 	if (at < app->top)
 		app->top = at;
 	if (at >= app->top + page)

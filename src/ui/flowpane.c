@@ -207,6 +207,7 @@ bool flow_pane_open(struct app *app)
 	uint32_t thread;
 	if (!thread_of_row(app, &thread))
 		return false;
+	app_cancel(app);
 	flow_pane_release(&app->flow);
 	app->flow.thread = thread;
 	app->flow.opening = true;
