@@ -6,18 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/timefmt.h"
 
 /* X(name, arguments, help, function) */
 #define COMMANDS(X) \
-	X("goto", "TIME|ROW", "go to +3ms, 12.5s, 50%, 12:03:04.5, or Debian/3525; \"goto\" may be left out", cmd_goto) \
+	X("goto", "TIME|ROW", "+3ms, 12.5s, 50%, 12:03:04.5 or Debian/3525; :50% does, too", cmd_goto) \
 	X("zoom", "DURATION", "make the window that long", cmd_zoom) \
 	X("export", "[FILE]", "write the pane to FILE: .txt, .csv or .json", cmd_export) \
 	X("theme", "NAME", "take another theme: a name or a file", cmd_theme) \
-	X("set", "OPTION", "glyphs=T color=C time=F mingap=D (gaps passed over) [no]idle [no]mouse [no]hostthread", cmd_set) \
+	X("set", "OPTION", "see below", cmd_set) \
 	X("filter", "[TEXT]", "show only threads whose name contains TEXT", cmd_filter) \
 	X("search", "TEXT", "go to the next row that contains TEXT", cmd_search) \
 	X("key", "KEYS", "press keys: :key 3><Enter>", cmd_key) \
+	X("offset", "VM TIME", "how to move a guest's clock: :offset Debian +3us", cmd_offset) \
 	X("screen", "FILE", "write the screen to FILE as text", cmd_screen) \
 	X("help", "", "open the help", cmd_help) \
 	X("quit", "", "leave", cmd_quit)
@@ -230,10 +232,39 @@ static void cmd_quit(struct app *app, const char *arg)
 	app->quit = true;
 }
 
+/* The clocks are in the history already; only indexing with other ones moves them. */
+static void cmd_offset(struct app *app, const char *arg)
+{
+	char name[128], shown[128];
+	size_t n = strcspn(arg, " ");
+	const char *text = arg + n + strspn(arg + n, " ");
+	int64_t ns;
+	snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), arg);
+	int m = topo_find_machine(&app->topo, name);
+	text_escape(shown, sizeof shown, name);
+	if (m < 0 || app->topo.machine[m].kind != MACHINE_VM)
+		app_say(app, "offset: no guest is called \"%s\"; as in :offset Debian +3us", shown);
+	else if (!time_parse_duration(*text == '+' ? text + 1 : text, &ns))
+		app_say(app, "offset: not a duration: \"%.40s\"; as in :offset %s +3us", text, shown);
+	else
+		app_say(app, "write \"nudge: %.40s\" beneath %s in a session file and open that: see stealscope-session(5)",
+		        text, shown);
+}
+
 void command_help(struct pager *pager)
 {
+	static const char *const settings[][2] = {
+		{ "glyphs=", "blocks, cells or ascii" }, { "color=", "never, 8, 16 or 256" },
+		{ "time=", "wall, relative (to marker A) or trace" },
+		{ "mingap=", "gaps shorter than that are passed over by > and <: 100us; 0 = none" },
+		{ "[no]idle", "show idle rows" }, { "[no]mouse", "take the mouse: wheel, drag" },
+		{ "[no]hostthread", "show beneath each vCPU the thread of the host that executes it" },
+	};
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		pager_add(pager, -1, "  :%-6s %-9s %s", commands[i].name, commands[i].args, commands[i].help);
+	pager_add(pager, -1, "Settings, after :set")->heading = true;
+	for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+		pager_add(pager, -1, "  %-16s %s", settings[i][0], settings[i][1]);
 }
 
 /* The text behind `head` that all candidates share; "" when none begins with it. */

@@ -123,40 +123,54 @@ static uint32_t bucket(const struct rows *r, uint32_t t)
 	return home >= 0 ? (uint32_t)home : r->topo->cpus + r->topo->thread[t].machine;
 }
 
-static int compare(const void *pa, const void *pb, void *arg)
+/* What a thread is sorted by, side by side: comparing through the topology would miss the cache each time. */
+struct sort_key {
+	uint32_t bucket, thread;
+	int64_t stolen;
+	const char *name;
+	int32_t tid;
+};
+
+static int compare(const void *pa, const void *pb)
 {
-	const struct rows *r = arg;
-	uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
-	uint32_t ba = bucket(r, a), bb = bucket(r, b);
-	if (ba != bb)
-		return ba < bb ? -1 : 1;
-	const struct thread_info *x = &r->info[a], *y = &r->info[b];
-	if ((r->sort == SORT_STOLEN || r->sort == SORT_WINDOW) && x->stolen != y->stolen)
-		return x->stolen > y->stolen ? -1 : 1;
-	if (r->sort == SORT_NAME && x->name && y->name) {
-		const char *nx = strchr(x->name, ' '), *ny = strchr(y->name, ' ');
-		int d = strcasecmp(nx ? nx : x->name, ny ? ny : y->name);
-		if (d)
-			return d;
-	}
-	int32_t ta = r->topo->thread[a].tid, tb = r->topo->thread[b].tid;
-	return ta < tb ? -1 : ta > tb;
+	const struct sort_key *a = pa, *b = pb;
+	if (a->bucket != b->bucket)
+		return a->bucket < b->bucket ? -1 : 1;
+	if (a->stolen != b->stolen)
+		return a->stolen > b->stolen ? -1 : 1;
+	int d = a->name && b->name ? strcasecmp(a->name, b->name) : 0;
+	if (d)
+		return d;
+	return (a->tid > b->tid) - (a->tid < b->tid);
+}
+
+static struct sort_key key_of(const struct rows *r, uint32_t t)
+{
+	const struct thread_info *info = &r->info[t];
+	bool by_loss = r->sort == SORT_STOLEN || r->sort == SORT_WINDOW;
+	const char *space = info->name ? strchr(info->name, ' ') : NULL;
+	return (struct sort_key){ bucket(r, t), t, by_loss ? info->stolen : 0,
+		r->sort == SORT_NAME && info->name ? space ? space : info->name : NULL, r->topo->thread[t].tid };
 }
 
 void rows_sort(struct rows *r, enum row_sort sort)
 {
 	const struct topo *topo = r->topo;
 	uint32_t buckets = topo->cpus + topo->machines;
+	struct sort_key *key = mem_new(topo->threads, sizeof *key);
 	r->sort = sort;
 	for (uint32_t t = 0; t < topo->threads; t++)
-		r->order[t] = t;
-	qsort_r(r->order, topo->threads, sizeof *r->order, compare, r);
+		key[t] = key_of(r, t);
+	if (topo->threads)
+		qsort(key, topo->threads, sizeof *key, compare);
 	memset(r->count, 0, buckets * sizeof *r->count);
 	for (uint32_t i = 0; i < topo->threads; i++) {
-		uint32_t b = bucket(r, r->order[i]);
+		uint32_t b = key[i].bucket;
+		r->order[i] = key[i].thread;
 		if (r->count[b]++ == 0)
 			r->first[b] = i;
 	}
+	free(key);
 }
 
 static struct row_id most_stolen_thread(const struct rows *r, bool host, int64_t *most)
