@@ -10,7 +10,7 @@
 #include "base/mem.h"
 
 #define FIRST_SURVEY_NS 10000000  /* work on the survey before the first frame */
-#define ANSWER_NS 6000000           /* a frame waits so long for answers, then it is drawn without */
+#define ANSWER_NS 4000000           /* a frame waits so long for answers, then it is drawn without */
 #define PATIENCE_NS INT64_C(1000000000000)
 #define LEAST_GAP_NS 100000       /* shorter gaps are not worth a stop */
 
