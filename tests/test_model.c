@@ -1,7 +1,7 @@
 /* The model on hand-made events: states of vCPUs, degraded inputs, spans. */
 #include "model_events.h"
 
-/* ---- the table of DESIGN section 5 */
+/* ---- the table of vCPU states */
 
 static void test_table(void **state)
 {

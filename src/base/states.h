@@ -1,4 +1,4 @@
-/* The vocabulary of states: vCPUs and threads (paper, Fig. 5 and Table 2; DESIGN refinements marked *).
+/* The vocabulary of states: vCPUs and threads (paper, Fig. 5 and Table 2; ours beyond the paper are marked *).
  *
  * A history file stores these as numbers and carries the names beside them, in this order; a reader of another
  * version must go by the names. */

@@ -1,4 +1,4 @@
-/* The synchronization beacon: runs inside a guest, without any kernel module (DESIGN section 9; paper, section
+/* The synchronization beacon: runs inside a guest, without any kernel module (paper, section
  * "Implementation in virtualized systems").
  *
  * One pulse = event a (text in the guest's kernel trace), hypercall with the same key (the host traces it as event b

@@ -72,7 +72,7 @@ char *topo_subject_text(const struct topo *topo, const struct subject *s, char *
 /* Name of a thread at time t (escaped); "swapper" for TID 0. */
 char *topo_thread_name(const struct topo *topo, uint32_t thread, int64_t t, char *buf, size_t size);
 
-/* ---- Execution flow (paper, Algorithms 1 and 2, Eq. 3; DESIGN section 7) ------------------------------------ */
+/* ---- Execution flow (paper, Algorithms 1 and 2, Eq. 3) ----------------------------------------------------- */
 
 /* X(code, name in csv and json) */
 #define FLOW_KINDS(X) \

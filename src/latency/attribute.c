@@ -1,4 +1,4 @@
-/* Measured attribution: hard bounds of the provider's part of one request's latency (DESIGN section 8).
+/* Measured attribution: hard bounds of the provider's part of one request's latency.
  *
  *   low   the vCPU was scheduled out while the request itself executed: certainly the provider's;
  *   high  the vCPU was scheduled out at any moment between start and end while the request's server thread had work

@@ -1,4 +1,4 @@
-/* Whose fault is this request?  Latency attribution after Soroban (2015; DESIGN section 8).
+/* Whose fault is this request?  Latency attribution after Soroban (2015).
  *
  * Two answers side by side.  *Measured*: hard bounds of the provider's share of a request, from the state sums of a
  * history.  *Predicted*: a Gaussian process regression trained on the percentile shift between a run without and

@@ -1,6 +1,6 @@
-/* The model: merged events -> state changes in a history (paper, section "Multi-level trace analysis"; DESIGN 5).
+/* The model: merged events -> state changes in a history (paper, section "Multi-level trace analysis").
  *
- * Writes the attribute paths of DESIGN section 2 and these:
+ * Writes the attribute paths of stealscope(1), section ATTRIBUTES; of these the meaning is not plain:
  *   /Host/CPUs/CPU0/Owner         state set of machine names: who has this pCPU ("idle", "host", a VM, ...)
  *   /Virtual Machines/<VM>/Clock Band  ns: how far the guest's clock may be off here (see sync/), null = unknown
  *   /Host/CPUs/CPU0/Interrupt     string, "irq/27-virtio0" or "softirq/7-SCHED", null when none

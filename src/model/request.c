@@ -1,4 +1,4 @@
-/* Requests: what the marks of an application say (DESIGN section 8).
+/* Requests: what the marks of an application say.
  *
  * A request of which a resume is the first thing heard began earlier: before the trace, or while events were lost.  It
  * is unknown until its next mark, so that nobody takes it for a whole one.

@@ -1,4 +1,4 @@
-/* The state machine of one vCPU, a pure function (paper, section "Virtual CPU states", Fig. 5; DESIGN section 5). */
+/* The state machine of one vCPU, a pure function (paper, section "Virtual CPU states", Fig. 5). */
 #ifndef STEALSCOPE_MODEL_VCPU_H
 #define STEALSCOPE_MODEL_VCPU_H
 

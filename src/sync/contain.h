@@ -1,5 +1,5 @@
 /* Containment: after the transform each event of vCPU v must lie within a span in which v's host thread was in guest
- * mode (private to sync/; DESIGN section 4). */
+ * mode (private to sync/). */
 #ifndef STEALSCOPE_SYNC_CONTAIN_H
 #define STEALSCOPE_SYNC_CONTAIN_H
 

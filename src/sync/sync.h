@@ -1,4 +1,4 @@
-/* Clocks: every guest's clock is brought to the host's (paper, section "Trace synchronization"; DESIGN section 4).
+/* Clocks: every guest's clock is brought to the host's (paper, section "Trace synchronization").
  *
  * host(t) is piecewise linear.  All arithmetic is exact to the ns: drift is a fixed-point number, products are
  * __int128.  Also finds which guest trace belongs to which VM, and which host thread is which vCPU. */

@@ -15,7 +15,7 @@
 #include "base/notes.h"
 #include "base/progress.h"
 
-/* X(code, name in layouts).  DESIGN section 3. */
+/* X(code, name in layouts) */
 #define EVENT_KINDS(X) \
 	X(EV_OTHER, "other")                     /* any event the layout does not name: it only proves activity */ \
 	X(EV_LOST, "lost")                       /* made by the reader: events of this CPU were discarded */ \
@@ -75,7 +75,7 @@ struct event {
 		struct { int64_t tid, comm; } rename;
 		struct { int64_t tid, pid, comm, status, cpu, type; } process;
 		struct { int64_t tid, ns, vtid; } process_ns;      /* EV_PROCESS_CGROUP too, without vtid */
-		struct { int64_t vcpu, reason; } kvm;              /* vcpu: a hint, see PEERS: never trust it alone */
+		struct { int64_t vcpu, reason; } kvm;              /* vcpu: a hint: some tracers write rubbish */
 		struct { int64_t nr, a0, a1; } hypercall;
 		struct { int64_t number, name; } irq;              /* EV_IRQ_*, EV_SOFTIRQ_* (number = vector) */
 		struct { int64_t timer, function; } timer;

@@ -1,4 +1,4 @@
-/* The viewer: a keyboard-driven timeline of one history in a terminal (UX.md is its specification). */
+/* The viewer: a keyboard-driven timeline of one history in a terminal. */
 #ifndef STEALSCOPE_UI_UI_H
 #define STEALSCOPE_UI_UI_H
 

@@ -1,6 +1,6 @@
 /* The truth, from the simulator's own knowledge: every state interval, who had which pCPU, every clock, every request.
  *
- * States are those of DESIGN section 5: they are computed here from what the simulated machines are, at the moment a
+ * States are those of stealscope(1): they are computed here from what the simulated machines are, at the moment a
  * record says so (a switch, an entry, an exit, a wakeup).  Times are host ns; intervals are closed, [start, end], and
  * the next one of the same attribute starts at end + 1 unless the attribute has no value in between. */
 #include <string.h>
@@ -191,7 +191,7 @@ void truth_irq(struct cpu *c, uint32_t name)
 		set(c->m->sim, TRACK_IRQ, c->m, c->number, &c->interrupt, name ? (int64_t)name : NOTHING);
 }
 
-/* DESIGN section 5.  Without kvm events guest mode cannot be told from scheduled in; without the guest's trace nobody
+/* Without kvm events guest mode cannot be told from scheduled in; without the guest's trace nobody
  * knows that it is idle. */
 static int vcpu_state(const struct cpu *g)
 {
