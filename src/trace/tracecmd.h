@@ -5,7 +5,7 @@
  * the same streams of records that CTF traces become.  When a child dies, what it sent is kept, and another child
  * goes on with the next CPU.  A child may take so much memory, and so long for its next word, and no more.
  *
- * Costs: some 1 us per event in the child and 0.1 us in the parent, which run at the same time. */
+ * Costs: 0.16 us per event (one CPU's 1.8 million events; parent and child run at the same time on two cores). */
 #ifndef STEALSCOPE_TRACE_TRACECMD_H
 #define STEALSCOPE_TRACE_TRACECMD_H
 
