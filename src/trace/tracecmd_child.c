@@ -171,23 +171,26 @@ static void choose_layout(struct child *c, const struct layout *const *layout, s
 	c->binder = tep_binder_new(c->tep, layout[best], &c->cache);
 }
 
-static void limit(int what, rlim_t most)
+static const struct rlimit *lowered(struct rlimit *r, rlim_t most)
 {
-	struct rlimit r;
-	if (getrlimit(what, &r) || (r.rlim_cur != RLIM_INFINITY && r.rlim_cur <= most))
-		return;
-	r.rlim_cur = most;
-	setrlimit(what, &r);
+	if (r->rlim_cur == RLIM_INFINITY || r->rlim_cur > most)
+		r->rlim_cur = most;
+	return r;
 }
 
 static void confine(uint64_t bytes)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	limit(RLIMIT_CORE, 0);
+	struct rlimit r;
+	const rlim_t most = MEMORY + EXPANSION * bytes;
+	if (getrlimit(RLIMIT_CORE, &r) == 0)
+		setrlimit(RLIMIT_CORE, lowered(&r, 0));
 #ifndef __SANITIZE_ADDRESS__  /* whose shadow needs terabytes of addresses */
-	limit(RLIMIT_AS, MEMORY + EXPANSION * bytes);
+	if (getrlimit(RLIMIT_AS, &r) == 0)
+		setrlimit(RLIMIT_AS, lowered(&r, most));
 #endif
-	limit(RLIMIT_FSIZE, MEMORY + EXPANSION * bytes);
+	if (getrlimit(RLIMIT_FSIZE, &r) == 0)
+		setrlimit(RLIMIT_FSIZE, lowered(&r, most));
 	signal(SIGPIPE, SIG_DFL);
 	int null = open("/dev/null", O_RDWR);
 	if (null < 0)
