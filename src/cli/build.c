@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -95,10 +96,13 @@ int build_history(struct input *in, const char *path, struct build_times *times,
 	return rc;
 }
 
+/* Session files and recordings of trace-cmd are known by their names; any other file should be a history. */
 bool names_history(const struct input *in)
 {
 	struct stat st;
-	return in->whats == 1 && !session_is_one(in->what[0]) && stat(in->what[0], &st) == 0 && S_ISREG(st.st_mode);
+	const char *dot = in->whats == 1 ? strrchr(in->what[0], '.') : NULL;
+	return in->whats == 1 && !session_is_one(in->what[0]) && !(dot && strcmp(dot, ".dat") == 0) &&
+	       stat(in->what[0], &st) == 0 && S_ISREG(st.st_mode);
 }
 
 /* Only a single folder has a place of its own; anything else is known by a hash of all its names. */
