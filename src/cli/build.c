@@ -133,7 +133,8 @@ static char *user_cache(const struct input *in, struct error *err)
 
 char *cache_path(const struct input *in, struct error *err)
 {
-	if (in->whats == 1 && !in->host && in->guest.len == 0 && !session_is_one(in->what[0]) &&
+	struct stat st;
+	if (in->whats == 1 && !in->host && in->guest.len == 0 && stat(in->what[0], &st) == 0 && S_ISDIR(st.st_mode) &&
 	    access(in->what[0], W_OK) == 0)
 		return mem_printf("%s/stealscope.steal", in->what[0]);
 	return user_cache(in, err);
