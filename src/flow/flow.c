@@ -94,7 +94,7 @@ static int add_piece(void *arg, const struct piece *p, int64_t start, int64_t en
 	return 0;
 }
 
-static int longest_first(const void *a, const void *b)
+int flow_entry_order(const void *a, const void *b)
 {
 	const struct flow_entry *x = a, *y = b;
 	if (x->duration != y->duration)
@@ -123,7 +123,7 @@ static void put_in_order(struct flow *f)
 	for (size_t i = 0; i < f->entries; i++)
 		f->entry[i].share = (double)f->entry[i].duration / ((double)(f->end - f->start) + 1);
 	if (f->entries)
-		qsort(f->entry, f->entries, sizeof *f->entry, longest_first);
+		qsort(f->entry, f->entries, sizeof *f->entry, flow_entry_order);
 }
 
 static int collect_part(struct resolver *r, const struct subject *s, int64_t from, int64_t to, struct flow *out)

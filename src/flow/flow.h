@@ -120,6 +120,8 @@ struct flow {
 /* The flow of a thread over its life, or the part of it within [from, to]. */
 int flow_of_thread(const struct topo *topo, uint32_t thread, int64_t from, int64_t to, struct flow *out,
                    struct error *err);
+/* The order of flow->entry, for qsort(): longest first, then by kind, system, TID and name. */
+int flow_entry_order(const void *a, const void *b);
 void flow_release(struct flow *f);
 
 /* ---- Gaps and steal ----------------------------------------------------------------------------------------- */

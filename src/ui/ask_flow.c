@@ -110,20 +110,6 @@ static struct flow_entry *entry_of(struct flow *flow, size_t *cap, struct map *b
 	}
 }
 
-static int longest_first(const void *a, const void *b)
-{
-	const struct flow_entry *x = a, *y = b;
-	if (x->duration != y->duration)
-		return x->duration < y->duration ? 1 : -1;
-	if (x->kind != y->kind)
-		return x->kind < y->kind ? -1 : 1;
-	if (x->system != y->system)
-		return x->system < y->system ? -1 : 1;
-	if (x->tid != y->tid)
-		return x->tid < y->tid ? -1 : 1;
-	return (x->name > y->name) - (x->name < y->name);
-}
-
 void flow_slices_finish(struct flow_slices *f, struct flow *out, bool *cut)
 {
 	struct map by_key = MAP_INIT;
@@ -137,7 +123,7 @@ void flow_slices_finish(struct flow_slices *f, struct flow *out, bool *cut)
 	for (size_t i = 0; i < out->entries; i++)
 		out->entry[i].share = (double)out->entry[i].duration / ((double)(out->end - out->start) + 1);
 	if (out->entries)
-		qsort(out->entry, out->entries, sizeof *out->entry, longest_first);
+		qsort(out->entry, out->entries, sizeof *out->entry, flow_entry_order);
 	out->name = f->names.str;
 	out->names = f->names.len;
 	f->names.str = NULL;
