@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -187,6 +188,10 @@ static int write_file(struct app *app, const char *file, struct error *err)
 		free(temp);
 		return -1;
 	}
+	/* mkstemp() makes it private; a report is as public as what the user writes otherwise. */
+	mode_t mask = umask(0);
+	umask(mask);
+	fchmod(fd, 0666 & ~mask);
 	status = write_pane(app, f, format_of(file), err);
 	if (status < 0 && !err->text[0])
 		error_system(err, NULL, "%s", file);
