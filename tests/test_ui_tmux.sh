@@ -15,6 +15,7 @@ esc=$(printf '\033')
 t() { tmux -L "$socket" -f /dev/null "$@"; }
 cleanup() { t kill-server 2> /dev/null; sleep 0.2; rm -rf "$dir"; }
 trap cleanup EXIT
+t new-session -d -s probe 'sleep 60' && sleep 0.2 && t has-session -t probe || { echo "tmux gets no terminal here"; exit 77; }
 
 "$builddir/tests/test_ui_screens" --world "$dir/world.steal" || exit 99
 
