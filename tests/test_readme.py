@@ -41,3 +41,7 @@ else:
             print(new)
             print("look at it; then: srcdir=... builddir=... python3 tests/test_readme.py --update")
         check(old == new, f"README shows what the program prints: {new.splitlines()[0].strip()}")
+    with open(os.path.join(SOURCE, "man", "stealscope.1"), encoding="utf-8") as f:
+        manual = f.read()
+    screen = "\n".join(line[4:] for line in blocks[0].split("\n"))
+    check(screen in manual, "stealscope(1) shows the same screen")
