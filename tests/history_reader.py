@@ -80,9 +80,10 @@ def chunk(data, kind, start, end):
         dictionary = [int.from_bytes(data[at + i * size:at + (i + 1) * size], 'little') for i in range(extra)]
         at += extra * size
         extra = 0
-    durations, at = column(data, at, n - 1, data[1], data[2])
+    durations, at = column(data, at, n if flags & 4 else n - 1, data[1], data[2])
     codes, at = column(data, at, n, data[3], extra)
     check(at == len(data), 'size of a chunk')
+    check(len(durations) < n or sum(durations) + n == end - start + 1, 'durations of a whole chunk')
     intervals = []
     for i, code in enumerate(codes):
         if dictionary is not None:
@@ -107,7 +108,7 @@ class History:
         check(data[:8] == b'\x89STLH\r\n\x1a', 'magic')
         (version, self.block, size, self.begin, self.end, self.intervals, self.chunks,
          self.attributes, self.sets, self.metas, sums2_crc) = struct.unpack_from('<IIQqqQQIIII', data, 8)
-        check(version == 1 and size == len(data), 'version or size')
+        check(version == 2 and size == len(data), 'version or size')
         check(crc32c(data[:252]) == struct.unpack_from('<I', data, 252)[0], 'checksum of the header')
         self.at, self.size = {}, {}
         behind = 256

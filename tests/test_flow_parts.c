@@ -44,7 +44,7 @@ static int64_t make(struct world *w)
 	on = attr(w, HISTORY_INT, 0, "/Host/CPUs/CPU0/Current Thread");
 	for (int i = 0; i < 2; i++) {
 		struct error err = ERROR_INIT;
-		char text[8];
+		char text[16];
 		snprintf(path, sizeof path, "/Virtual Machines/%s/CPUs/CPU0/Status", vm[i]);
 		status[i] = attr(w, HISTORY_STATE, w->vcpu_set, path);
 		snprintf(path, sizeof path, "/Virtual Machines/%s/CPUs/CPU0/Current Thread", vm[i]);

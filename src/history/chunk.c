@@ -78,16 +78,18 @@ size_t chunk_put(uint8_t *dst, uint64_t *less, int64_t *value, unsigned n, bool 
 	bool dict = c.dict_size &&
 		n * bits_of(c.dict_size - 1) + 8 * (1 + c.dict_size * dict_bytes) < n * bits_of(widest);
 
+	bool whole = state && n >= CHUNK_WHOLE_MIN;
 	unsigned base_bytes = signed_bytes(base), width, exceptions;
 	dst[0] = (uint8_t)(n - 1);
-	dst[5] = (uint8_t)((dict ? CHUNK_DICT : 0) | (nulls ? CHUNK_NULLS : 0) | base_bytes << 4);
+	dst[5] = (uint8_t)((dict ? CHUNK_DICT : 0) | (nulls ? CHUNK_NULLS : 0) | (whole ? CHUNK_WHOLE : 0) |
+	                   base_bytes << 4);
 	uint8_t *p = put_low(dst + CHUNK_HEADER, (uint64_t)base, base_bytes);
 	if (dict) {
 		*p++ = (uint8_t)dict_bytes;
 		for (unsigned i = 0; i < c.dict_size; i++)
 			p = put_low(p, c.dict[i], dict_bytes);
 	}
-	p = column_put(p, less, n - 1, true, &width, &exceptions);
+	p = column_put(p, less, n - !whole, true, &width, &exceptions);
 	dst[1] = (uint8_t)width;
 	dst[2] = (uint8_t)exceptions;
 	p = column_put(p, dict ? c.place : code, n, !dict && !state, &width, &exceptions);
@@ -114,7 +116,7 @@ const char *chunk_parse(struct chunk *c, const uint8_t *p, size_t size, bool sta
 	c->end = end;
 	c->dict = NULL;
 	c->dict_size = 0;
-	if (flags & 0x0c || base_bytes > 8 || (state && c->nulls))
+	if (flags & 8 || base_bytes > 8 || (state && c->nulls))
 		return "a chunk has an unknown form";
 	const uint8_t *at = p + CHUNK_HEADER;
 	if ((size_t)(limit - at) < base_bytes)
@@ -131,7 +133,7 @@ const char *chunk_parse(struct chunk *c, const uint8_t *p, size_t size, bool sta
 		at += extra * c->dict_bytes;
 		extra = 0;
 	}
-	if (column_parse(&c->duration, at, limit, c->n - 1, p[1], p[2], &at) ||
+	if (column_parse(&c->duration, at, limit, c->n - !(flags & CHUNK_WHOLE), p[1], p[2], &at) ||
 	    column_parse(&c->code, at, limit, c->n, p[3], extra, &at) || at != limit)
 		return "the columns of a chunk do not fit";
 	if (state && (c->code.width > 5 || extra))

@@ -2,9 +2,11 @@
  *
  *   u8  intervals - 1                 u8  width of a value code (of a place in the dictionary)
  *   u8  width of a duration           u8  exceptions among value codes (size of the dictionary)
- *   u8  exceptions among durations    u8  CHUNK_DICT | CHUNK_NULLS | size of the base << 4
+ *   u8  exceptions among durations    u8  CHUNK_DICT | CHUNK_NULLS | CHUNK_WHOLE | size of the base << 4
  *   base (little-endian, signed, 0..8 bytes); dictionary: u8 bytes per code, the codes;
  *   durations - 1 ns, of all intervals but the last (which ends where the chunk ends); value codes
+ *
+ * CHUNK_WHOLE: the last interval has its duration too, so that sums can be taken from either end of the chunk.
  *
  * A value is base + code.  With CHUNK_NULLS code 0 is null and a value is base + code - 1.  In chunks of state
  * attributes null is the value -1 (no CHUNK_NULLS), and value codes have no exceptions and are below 32. */
@@ -14,11 +16,11 @@
 #include "history/column.h"
 #include "history/history.h"
 
-enum { CHUNK_DICT = 1, CHUNK_NULLS = 2, CHUNK_HEADER = 6, CHUNK_DICT_MAX = 32 };
+enum { CHUNK_DICT = 1, CHUNK_NULLS = 2, CHUNK_WHOLE = 4, CHUNK_HEADER = 6, CHUNK_DICT_MAX = 32, CHUNK_WHOLE_MIN = 16 };
 #define CHUNK_BYTES_MAX (CHUNK_HEADER + 8 + 2 * COLUMN_BYTES_MAX)  /* and 8 bytes of slack behind it */
 
 struct chunk {
-	struct column duration, code;
+	struct column duration, code;  /* duration: of n - 1 intervals, or of n */
 	const uint8_t *dict;
 	unsigned n;               /* intervals */
 	unsigned dict_size, dict_bytes;
@@ -28,7 +30,7 @@ struct chunk {
 };
 
 /* Writes a chunk of n intervals at dst (CHUNK_BYTES_MAX + 8 bytes of room); returns its size.  `less` are the
- * durations - 1 of all but the last; both arrays are scratch afterwards. */
+ * durations - 1; both arrays are scratch afterwards. */
 size_t chunk_put(uint8_t *dst, uint64_t *less, int64_t *value, unsigned n, bool state);
 
 /* Finds the parts of the chunk [p, p + size) that covers [start, end].  NULL or what is wrong with it.

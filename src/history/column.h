@@ -71,7 +71,8 @@ static inline void column_part(const struct column *c, uint64_t *x, unsigned fro
 
 /* The eight numbers from `from` on into x[0 .. 7], and their sum (less than 2^60 without exceptions, if the width is
  * at most 57).  The same as column_part(), without a loop, because this is where sums spend their time. */
-static inline uint64_t column_eight(const struct column *c, uint64_t x[8], unsigned from, unsigned *exception)
+static inline __attribute__((always_inline)) uint64_t column_eight(const struct column *c, uint64_t x[8], unsigned from,
+                                                                   unsigned *exception)
 {
 	unsigned w = c->width;
 	const uint8_t *p = c->packed;

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define FORMAT_MAGIC "\x89STLH\r\n\x1a"
-#define FORMAT_VERSION 1u
+#define FORMAT_VERSION 2u
 
 enum section {
 	SECTION_CHUNKS,      /* intervals */

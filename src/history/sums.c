@@ -7,37 +7,29 @@
 
 #define AHEAD 8    /* cells whose chunks are fetched before their turn */
 #define STRIDE 8  /* durations decoded at a time; their codes (5 bits at most) fit one word */
+#define NO_STATE HISTORY_STATES
 
 /* A moving F(t). */
 struct tally {
 	struct attr a;
 	struct chunk c;
 	uint32_t k;                 /* the chunk that is loaded, or UINT32_MAX */
+	uint32_t row;               /* its sums are F where part[] is zero: k, or k + 1 for a walk from the end */
 	unsigned i;                 /* interval in the chunk */
 	unsigned from, to;          /* less[] holds the durations of [from, to) */
 	unsigned exception;         /* of the durations, the next one to decode */
 	int64_t at;                 /* start of i */
-	uint64_t part[32];          /* time per code from the start of the chunk to `at` */
+	uint64_t part[32];          /* time per code from the row's time to `at`; modulo 2^64, as it may be behind */
 	uint64_t less[STRIDE];      /* durations - 1 */
+	unsigned codes;             /* that a chunk's width allows */
+	uint8_t state[32];          /* of each code, or NO_STATE */
 };
 
 static int tally_open(struct tally *y, const struct history *h, uint32_t attr, struct error *err)
 {
 	y->k = UINT32_MAX;
+	y->row = 0;
 	return attr_open_states(&y->a, h, attr, err);
-}
-
-static int tally_load(struct tally *y, uint32_t k, struct error *err)
-{
-	y->k = UINT32_MAX;
-	if (attr_chunk(&y->a, k, &y->c, err))
-		return -1;
-	for (unsigned code = 0; code < 1u << y->c.code.width; code++)
-		y->part[code] = 0;
-	y->i = y->from = y->to = y->exception = 0;
-	y->at = y->c.start;
-	y->k = k;
-	return 0;
 }
 
 /* Decodes the next durations; returns their sum when there are STRIDE of them, else more than any time. */
@@ -54,13 +46,13 @@ static uint64_t tally_decode(struct tally *y)
 	return UINT64_MAX;
 }
 
-/* Adds the STRIDE durations at hand to the time of their codes. */
-static void tally_add(struct tally *y)
+/* Adds the STRIDE durations at hand to the time of their codes; backwards takes them away. */
+static inline __attribute__((always_inline)) void tally_add(struct tally *y, bool backwards)
 {
 	unsigned width = y->c.code.width, mask = (1u << width) - 1;
 	size_t bit = (size_t)y->from * width;
 	uint64_t codes = get64(y->c.code.packed + bit / 8) >> bit % 8;
-#define TALLY_STEP(j) y->part[codes & mask] += y->less[j] + 1, codes >>= width
+#define TALLY_STEP(j) y->part[codes & mask] += backwards ? ~y->less[j] : y->less[j] + 1, codes >>= width
 	TALLY_STEP(0);
 	TALLY_STEP(1);
 	TALLY_STEP(2);
@@ -70,7 +62,71 @@ static void tally_add(struct tally *y)
 	TALLY_STEP(6);
 	TALLY_STEP(7);
 #undef TALLY_STEP
-	y->i = y->to;
+}
+
+/* What state each code is. */
+static void tally_states(struct tally *y)
+{
+	const struct chunk *c = &y->c;
+	y->codes = 1u << c->code.width;
+	bool plain = !c->dict && c->base + 1 <= HISTORY_STATES - y->codes;  /* a base of -1 is null, modulo 32 its state */
+	for (unsigned code = 0; plain && code < 32; code++)
+		y->state[code] = (uint8_t)(c->base + code) % HISTORY_STATES;
+	for (unsigned code = 0; !plain && code < y->codes; code++) {
+		int64_t value;
+		y->state[code] = !chunk_decode(c, code, &value) ? NO_STATE : value == HISTORY_NULL ? NULL_STATE : (uint8_t)value;
+	}
+}
+
+/* From the front of the chunk. */
+static void tally_front(struct tally *y)
+{
+	for (unsigned code = 0; code < y->codes; code++)
+		y->part[code] = 0;
+	y->i = y->from = y->to = y->exception = 0;
+	y->at = y->c.start;
+	y->row = y->k;
+}
+
+/* From the end of the chunk back to a stride that begins at or before t. */
+static void tally_back(struct tally *y, int64_t t)
+{
+	const struct column *d = &y->c.duration;
+	unsigned first = d->exceptions;
+	tally_front(y);
+	y->row++;
+	y->from = y->c.n;
+	for (uint64_t left = (uint64_t)y->c.end + 1 - (uint64_t)t, sum; y->from >= STRIDE; left -= sum) {
+		y->from -= STRIDE;
+		while (first && d->place[first - 1] >= y->from)
+			first--;
+		y->exception = first;
+		sum = column_eight(d, y->less, y->from, &y->exception) + STRIDE;
+		tally_add(y, true);
+		if (sum < left)
+			continue;
+		y->i = y->from;
+		y->to = y->from + STRIDE < y->c.n ? y->from + STRIDE : y->c.n - 1;
+		y->at = (int64_t)((uint64_t)t + left - sum);
+		return;
+	}
+	tally_front(y);  /* t lies in what is left of a chunk that is no multiple of a stride */
+}
+
+/* Loads chunk k for a time in it, from the end that is nearer. */
+static int tally_load(struct tally *y, uint32_t k, int64_t t, struct error *err)
+{
+	y->k = UINT32_MAX;
+	if (attr_chunk(&y->a, k, &y->c, err))
+		return -1;
+	y->k = k;
+	tally_states(y);
+	if (y->c.duration.n == y->c.n && y->c.duration.width < 64 && k + 1 < y->a.chunks &&
+	    (uint64_t)y->c.end - (uint64_t)t < (uint64_t)t - (uint64_t)y->c.start)
+		tally_back(y, t);
+	else
+		tally_front(y);
+	return 0;
 }
 
 /* Moves on to the interval that holds t; returns how far into it t is. */
@@ -84,10 +140,12 @@ static uint64_t tally_walk(struct tally *y, int64_t t)
 			left -= ns;
 			y->part[packed_get(y->c.code.packed, width, y->i)] += ns;
 		}
-		if (y->i < y->to || y->i == last)
+		if (y->i < y->to || y->i >= last)
 			break;
-		for (uint64_t sum; (sum = tally_decode(y)) <= left; left -= sum)
-			tally_add(y);
+		for (uint64_t sum; (sum = tally_decode(y)) <= left; left -= sum) {
+			tally_add(y, false);
+			y->i = y->to;
+		}
 	}
 	y->at = (int64_t)((uint64_t)t - left);
 	return left;
@@ -95,31 +153,25 @@ static uint64_t tally_walk(struct tally *y, int64_t t)
 
 /* F(t) into f, where t lies in chunk k or is one behind it; k == chunks: t precedes the first change.  States that
  * the attribute never has stay as they are in f. */
-static int tally_to(struct tally *y, uint32_t k, int64_t t, uint64_t f[HISTORY_STATES], struct error *err)
+static int tally_to(struct tally *y, uint32_t k, int64_t t, uint64_t f[HISTORY_STATES + 1], struct error *err)
 {
 	bool before = k == y->a.chunks;
-	if (!before && (y->k != k || t < y->at) && tally_load(y, k, err))
+	if (!before && (y->k != k || t < y->at) && tally_load(y, k, t, err))
 		return -1;
-	const uint8_t *sum = y->a.rows + (uint64_t)y->a.row * k + ROW_SUMS;
+	const uint8_t *sum = y->a.rows + (uint64_t)y->a.row * y->row + ROW_SUMS;
 	bool sums = !before && y->a.sums;
 	for (uint32_t states = y->a.mask; states; states &= states - 1, sum += 8)
 		f[__builtin_ctz(states)] = sums ? get64(sum) : 0;
 	if (before)
 		return 0;
 	uint64_t left = tally_walk(y, t), now = packed_get(y->c.code.packed, y->c.code.width, y->i);
-	for (unsigned code = 0; code < 1u << y->c.code.width; code++) {
+	uint64_t seen = 0;
+	for (unsigned code = 0; code < y->codes; code++) {
 		uint64_t ns = y->part[code] + (code == now ? left : 0);
-		int64_t value;
-		if (!ns)
-			continue;
-		if (!chunk_decode(&y->c, code, &value))
-			return attr_damaged(&y->a, k, "a value is out of range", err);
-		unsigned state = value == HISTORY_NULL ? NULL_STATE : (unsigned)value;
-		if (!(y->a.mask >> state & 1))
-			return attr_damaged(&y->a, k, "a chunk has a state that its attribute has not", err);
-		f[state] += ns;
+		f[y->state[code]] += ns;
+		seen |= (uint64_t)(ns != 0) << y->state[code];
 	}
-	return 0;
+	return seen & ~(uint64_t)y->a.mask ? attr_damaged(&y->a, k, "a chunk has a state that its attribute has not", err) : 0;
 }
 
 /* Time of [t0, t1) before the first change. */
@@ -168,7 +220,7 @@ int history_sums_cells(const struct history *h, uint32_t attr, const int64_t *ed
 {
 	struct tally y;
 	struct seeker seeker = { .a = &y.a };
-	uint64_t f[2][HISTORY_STATES] = { 0 };
+	uint64_t f[2][HISTORY_STATES + 1] = { 0 };
 	if (tally_open(&y, h, attr, err))
 		return -1;
 	for (unsigned i = 0, next = 0; i <= n; i++) {

@@ -3,6 +3,7 @@
  *   libFuzzer    clang -fsanitize=fuzzer,address,undefined -DFUZZ_LIBFUZZER ...   ./fuzz_history tests/fuzz/corpus-history
  *   AFL++        CC=afl-clang-fast;   afl-fuzz -i tests/fuzz/corpus-history -o out -- ./fuzz_history @@
  *   replay       ./fuzz_history FILE...             (without files: the corpus, as a test of make check)
+ *   make corpus  ./fuzz_history --make tests/fuzz/corpus-history      (after a change of the format)
  *
  * The checksums would stop nearly every mutation at the door, so the target also tries the file with its
  * checksums made right, which is where the code behind them is reached. */
@@ -68,9 +69,76 @@ static int replay(const char *path)
 	return 0;
 }
 
+/* A member of the corpus must be sound: what the door refuses teaches a fuzzer nothing. */
+static int replay_sound(const char *path)
+{
+	struct error err = ERROR_INIT;
+	struct history *h = history_open(path, &err);
+	if (h && !history_verify(h, &err))
+		history_walk(h, BUDGET, &err);
+	history_close(h);
+	if (err.status)
+		fprintf(stderr, "%s\n", err.text);
+	return err.status || replay(path);
+}
+
+/* The k-th value of an attribute, and how long it stays. */
+static int64_t any_state(unsigned k) { return k % 7 == 6 ? HISTORY_NULL : k * 5 % 6; }
+static int64_t two_states(unsigned k) { return k & 1 ? 30 : 0; }
+static int64_t wide(unsigned k) { return (int64_t)(0x9E3779B97F4A7C15u * (k + 1)) >> 1; }
+static int64_t few_wide(unsigned k) { return wide(k % 3); }
+static int64_t steady(unsigned k) { return 1000 + k % 7; }
+static int64_t with_outliers(unsigned k) { return k % 13 == 12 ? INT64_C(1) << 40 : 900 + k % 100; }
+
+static const struct {
+	const char *name;
+	enum history_type type;
+	unsigned changes;
+	int64_t (*value)(unsigned k), (*stay)(unsigned k);
+	struct history_options options;
+} members[] = {
+	{ "empty", HISTORY_STATE, 0, any_state, steady, { .block = 64 } },
+	{ "small", HISTORY_STATE, 20, any_state, steady, { .block = 64, .chunk = 4 } },
+	{ "dictionary", HISTORY_INT, 40, few_wide, steady, { .block = 64 } },
+	{ "wide", HISTORY_INT, 20, wide, wide, { .block = 64 } },
+	{ "exceptions", HISTORY_STATE, 100, two_states, with_outliers, { .block = 64, .chunk = 50 } },
+	{ "whole", HISTORY_STATE, 100, any_state, with_outliers, { .block = 128, .chunk = 32 } },
+};
+
+static int make_member(const char *dir, size_t m)
+{
+	static const char *const names[] = { "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15",
+		"16", "17", "18", "19", "20", "21", "22", "23", "24", "25", "26", "27", "28", "29", "30" };
+	struct error err = ERROR_INIT;
+	char path[4096];
+	snprintf(path, sizeof path, "%s/%s", dir, members[m].name);
+	struct history_builder *b = history_create(path, &members[m].options, &err);
+	if (!b)
+		return fprintf(stderr, "%s\n", err.text), 1;
+	unsigned set = history_state_set(b, "states", names, sizeof names / sizeof *names);
+	uint32_t a = history_attribute(b, "/a/value", members[m].type, set, &err);
+	uint32_t name = history_attribute(b, "/a/name", HISTORY_STRING, 0, &err);
+	int64_t t = 1000;
+	for (unsigned k = 0; k < members[m].changes; k++) {
+		history_set(b, t, a, members[m].value(k), &err);
+		if (k % 10 == 0)
+			history_set_string(b, t, name, k % 20 ? "odd" : "even", &err);
+		t += 1 + (members[m].stay(k) & ((INT64_C(1) << 42) - 1));
+	}
+	history_meta_set(b, "key", "value", 5);
+	if (history_finish(b, 0, t, &err))
+		return fprintf(stderr, "%s\n", err.text), 1;
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	int failed = 0;
+	if (argc == 3 && !strcmp(argv[1], "--make")) {
+		for (size_t m = 0; m < sizeof members / sizeof *members; m++)
+			failed |= make_member(argv[2], m);
+		return failed;
+	}
 	for (int i = 1; i < argc; i++)
 		failed |= replay(argv[i]);
 	if (argc > 1)
@@ -82,7 +150,7 @@ int main(int argc, char **argv)
 	if (glob(pattern, 0, NULL, &g))
 		return 1;
 	for (size_t i = 0; i < g.gl_pathc; i++)
-		failed |= replay(g.gl_pathv[i]);
+		failed |= replay_sound(g.gl_pathv[i]);
 	globfree(&g);
 	return failed;
 }
