@@ -62,8 +62,8 @@ def root_of(machine):
     return "/Host" if machine == "host" else f"/Virtual Machines/{machine}"
 
 
-def on_pcpu(look, tracks, cpus, pcpu, vm, tid, vcpu):
-    """Who has the pCPU that the thread, or its vCPU, has or wants."""
+def on_pcpu(look, tracks, cpus, pcpu, vm, tid, vcpu, handler):
+    """Who has the pCPU that the thread, or its vCPU, has or wants.  `handler`: the guest is in one."""
     if look(tracks.get(f"/Host/CPUs/CPU{pcpu}/Interrupt")) is not None:
         return ("irq", "host", "")
     who = look(cpus.get(pcpu)) if pcpu in cpus else ("", "0", "idle")
@@ -73,6 +73,8 @@ def on_pcpu(look, tracks, cpus, pcpu, vm, tid, vcpu):
     if system == vm and vcpu in ("RUNNING", "VMM"):
         if mode == "hypervisor":
             return ("hypervisor", vm, on)
+        if handler:
+            return ("irq", vm, "")
         return ("running" if on == str(tid) else "preempting", vm, on)
     return ("preempting", system, on)
 
@@ -95,14 +97,15 @@ def verdict(tracks, cpus, vm, tid, t):
         return ("waiting",), until
     cpu = look(tracks[f"{root}/Threads/{tid}/CPU"])
     if vm == "host":
-        return on_pcpu(look, tracks, cpus, cpu, vm, tid, "RUNNING"), until
+        return on_pcpu(look, tracks, cpus, cpu, vm, tid, "RUNNING", False), until
     vcpu = look(tracks.get(f"{root}/CPUs/CPU{cpu}/Status"))
     if vcpu == "HOST_BLOCKED":
         return ("waiting",), until
     if vcpu == "IDLE":
         return ("idle-cpu", "", ""), until
     pcpu = look(tracks[f"{root}/CPUs/CPU{cpu}/pCPU"])
-    return on_pcpu(look, tracks, cpus, pcpu, vm, tid, vcpu), until
+    handler = look(tracks.get(f"{root}/CPUs/CPU{cpu}/Interrupt")) is not None
+    return on_pcpu(look, tracks, cpus, pcpu, vm, tid, vcpu, handler), until
 
 
 def same(found, truth, untraced):
@@ -277,7 +280,7 @@ def quick():
     yield "residual_timer", "residual_timer", "--duration", "1s"
     yield "overcommit", "overcommit", "5", "--duration", "200ms"
     for seed in (1, 2, 3, 4):
-        yield f"random {seed}", "random", "--seed", str(seed), "--duration", "200ms"
+        yield f"random {seed}", "random", "--seed", str(seed), "--duration", "200ms", "--nested"
         yield (f"lost {seed}", "random", "--seed", str(seed), "--duration", "200ms", "--lost", "0.1",
                "--packet", "4096")
 
@@ -294,7 +297,7 @@ def long(first, last):
     for seed in range(first, last + 1):
         number = ("--seed", str(seed))
         named = NAMED[seed % len(NAMED)]
-        yield (f"random {seed}", "random", "--duration", "200ms", *number)
+        yield (f"random {seed}", "random", "--duration", "200ms", *number, *(["--nested"] if seed % 2 else []))
         yield (f"{' '.join(named)} {seed}", *named, *number)
         yield (f"lost {seed}", "random", "--duration", "200ms", "--lost", "0.1", "--packet", "4096", *number)
         if seed % 3 == 0:

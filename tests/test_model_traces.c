@@ -169,8 +169,6 @@ static bool agree(const char *is, const char *truth, const char *path, const str
 {
 	if (!strcmp(is, truth) || (!s->nulls && !*truth))
 		return true;
-	if (!strcmp(strrchr(path, '/'), "/Interrupt") && !strcmp(is, "timer") && !*truth)
-		return true;  /* the simulator's truth has irqs and softirqs only */
 	if (s->executes && strcmp(is, "RUNNING") && strcmp(is, "VMM") && !strcmp(strrchr(path, '/'), "/Status"))
 		return true;
 	return s->unknown && (!*is || !strcmp(is, "UNKNOWN") || !strcmp(is, "unknown"));

@@ -380,6 +380,7 @@ static bool run_case(const struct test_case *test, uint64_t seed, const char *tm
 static void perfect(struct options *o)
 {
 	o->have_offset = o->have_drift = true;
+	o->nested = o->seed % 2;
 }
 
 static void offset(struct options *o)

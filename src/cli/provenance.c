@@ -9,7 +9,7 @@
 #include "cli/fingerprint.h"
 
 #define META_KEY "provenance"
-#define PROVENANCE_FORMAT 1  /* rises when the model or the paths change: older histories are stale then */
+#define PROVENANCE_FORMAT 2  /* rises when the model or the paths change: older histories are stale then */
 
 static void put_text(struct json_object *o, const char *key, const char *raw)
 {

@@ -220,7 +220,11 @@ static void advise(struct story *s, const struct flow_entry *e, uint32_t machine
 		fputs("Look next at the reasons of the VM exits: the hypervisor worked for it, nobody took its CPU.\n", s->to);
 		return;
 	case FLOW_IRQ:
-		fputs("Look next at where this interrupt is served: move it or the vCPU to another CPU.\n", s->to);
+		if (kind == MACHINE_VM)
+			fprintf(s->to, "Look next inside %s, where this interrupt is served: move it to another vCPU.\n",
+			        text_escape(own, sizeof own, s->topo->machine[e->system].name));
+		else
+			fputs("Look next at where this interrupt is served: move it or the vCPU to another CPU.\n", s->to);
 		return;
 	default:
 		break;

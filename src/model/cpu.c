@@ -73,12 +73,11 @@ struct cpu *cpu_get(struct machine *mc, uint32_t number)
 	c->unknown_since = mc->begin;
 	if (c->attr_current == HISTORY_NONE) {
 		c->attr_current = declare(mc, number, "Current Thread", HISTORY_INT, 0);
-		if (mc->index) {
+		c->attr_interrupt = declare(mc, number, "Interrupt", HISTORY_STRING, 0);
+		if (mc->index)
 			vcpu_get(mc, number);
-		} else {
+		else
 			c->attr_owner = declare(mc, number, "Owner", HISTORY_STATE, mc->model->set_owner);
-			c->attr_interrupt = declare(mc, number, "Interrupt", HISTORY_STRING, 0);
-		}
 	}
 	update_cpu(mc, number);
 	return c;

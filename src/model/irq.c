@@ -1,4 +1,4 @@
-/* Interrupt handlers on the host's CPUs: irq over softirq over thread, a stack per CPU.
+/* Interrupt handlers on the CPUs of all machines: irq over softirq over thread, a stack per CPU.
  *
  * The attribute names the innermost handler.  An hrtimer expiry counts as "timer" when it is not inside another
  * handler.  An exit without its entry (lost events) closes what it can and nothing else. */
@@ -69,8 +69,6 @@ static void leave(struct machine *mc, struct cpu *c, const struct event *ev)
 
 void irq_event(struct machine *mc, struct cpu *c, const struct event *ev)
 {
-	if (c->attr_interrupt == HISTORY_NONE)
-		return;
 	switch (ev->kind) {
 	case EV_IRQ_ENTRY:
 		enter(mc, c, ev, EV_IRQ_EXIT);

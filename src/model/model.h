@@ -3,7 +3,7 @@
  * Writes the attribute paths of stealscope(1), section ATTRIBUTES; of these the meaning is not plain:
  *   /Host/CPUs/CPU0/Owner         state set of machine names: who has this pCPU ("idle", "host", a VM, ...)
  *   /Virtual Machines/<VM>/Clock Band  ns: how far the guest's clock may be off here (see sync/), null = unknown
- *   /Host/CPUs/CPU0/Interrupt     string, "irq/27-virtio0" or "softirq/7-SCHED", null when none
+ *   .../CPUs/CPU0/Interrupt       string, "irq/27-virtio0" or "softirq/7-SCHED", null when none; of host and guests
  *   /Host/Threads/<TID>/VM        string, for vCPU threads: "<VM>/<n>"
  *   .../Threads/<TID>/Waker       string "<machine>/<TID>": who ended the last BLOCKED
  *   /Containers/pidns-<inode>/Threads/<TID>/...   the threads of the host in another pid namespace than the host's

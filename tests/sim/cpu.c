@@ -91,8 +91,18 @@ static void begin(struct cpu *c, enum act act, int64_t ns)
 	queue_push(&c->m->sim->queue, c->since + ns, DUE_CPU, c, ++c->gen);
 }
 
+/* The vCPU that CPU c executes, or NULL. */
+static struct cpu *inner(const struct cpu *c)
+{
+	return c->cur->vcpu && c->cur->in_guest ? c->cur->vcpu : NULL;
+}
+
 void cpu_pause(struct cpu *c)
 {
+	if (!c->live)
+		return;
+	if (inner(c))
+		cpu_pause(inner(c));
 	c->live = false;
 	c->gen++;
 	if (c->act != ACT_NONE) {
@@ -144,12 +154,14 @@ static void next_irq(struct cpu *c)
 	irq_begin(c, &q);
 }
 
-/* A host CPU with a vCPU's thread: stay in the guest, leave it, or enter it. */
+/* A CPU with a vCPU's thread: stay in the guest, leave it, or enter it.  False when there is nothing to do for now. */
 static bool host_of_vcpu(struct cpu *c, struct thread *t)
 {
 	if (t->in_guest) {
 		if (c->irqs || c->resched || t->vcpu->kick)
 			kvm_interrupt(c);
+		else if (!t->vcpu->live)
+			cpu_resume(t->vcpu);
 		return c->ops != 0;
 	}
 	if (c->irqs || c->resched)

@@ -1,18 +1,28 @@
-/* Where a host CPU and a guest CPU meet: entries, exits, interrupts for the guest.
+/* Where a CPU and the guest's CPU that it executes meet: entries, exits, interrupts for the guest.
  *
- * While the vCPU's thread is in guest mode its pCPU has no activity.  An interruption freezes the guest at once; the
- * exit is recorded a moment later, and guest mode (in the truth too) lasts until that record. */
+ * While the vCPU's thread is in guest mode its CPU has no activity.  An interruption freezes the guest at once; the
+ * exit is recorded a moment later, and guest mode (in the truth too) lasts until that record.
+ *
+ * A guest that is a hypervisor itself cannot do that alone (SVM intercepts VMRUN): each entry into its own guest, and
+ * each exit out of it, is an exit of its vCPU to the machine below. */
 #include "base/mem.h"
 #include "sim.h"
 
 static const int32_t exit_reason[EXIT_KINDS] = {
 	[EXIT_INTR] = 96, [EXIT_VINTR] = 100, [EXIT_CPUID] = 114, [EXIT_HLT] = 120, [EXIT_IO] = 123, [EXIT_DISK] = 123,
-	[EXIT_MSR] = 124, [EXIT_IPI] = 124, [EXIT_VMMCALL] = 129, [EXIT_NPF] = 1024,
+	[EXIT_MSR] = 124, [EXIT_IPI] = 124, [EXIT_NESTED] = 128, [EXIT_VMMCALL] = 129, [EXIT_NPF] = 1024,
 };
 
 struct cpu *vcpu_pcpu(const struct cpu *guest)
 {
 	return &guest->host->m->cpu[guest->host->cpu];
+}
+
+struct cpu *pcpu_of(struct cpu *c)
+{
+	while (c->host)
+		c = vcpu_pcpu(c);
+	return c;
 }
 
 void kvm_leave(struct cpu *guest, const struct op *op)
@@ -26,6 +36,8 @@ void kvm_leave(struct cpu *guest, const struct op *op)
 	exit_op->c = op->c;
 	exit_op->a = op->a;
 	exit_op->b = op->b;
+	if (c->host)
+		cpu_push_front(c, OP_LEAVE, NULL)->what = EXIT_NESTED;
 	cpu_next(c);
 }
 
@@ -35,8 +47,8 @@ void kvm_interrupt(struct cpu *c)
 	cpu_push(c, OP_EXIT, NULL)->what = EXIT_INTR;
 }
 
-/* The vCPU's thread sleeps in the host until a device has answered. */
-static void host_blocks(struct cpu *c, struct thread *t, int64_t ns)
+/* The vCPU's thread sleeps on its machine until a device has answered. */
+static void io_blocks(struct cpu *c, struct thread *t, int64_t ns)
 {
 	cpu_push(c, OP_USEREXIT, t)->a = 2;
 	t->want = WANT_DISK;
@@ -81,7 +93,7 @@ void kvm_exit(struct cpu *c, const struct op *op)
 		queue_push(&s->queue, s->now + op->a, DUE_DISK, op->t, 0);
 		break;
 	case EXIT_IO:
-		host_blocks(c, t, op->a);
+		io_blocks(c, t, op->a);
 		break;
 	default:
 		cpu_push(c, OP_NOP, NULL);
@@ -92,7 +104,7 @@ void kvm_exit(struct cpu *c, const struct op *op)
 void kvm_inject(struct cpu *c)
 {
 	static const uint8_t vector[] = { [IRQ_TICK] = 236, [IRQ_WAKE] = 236, [IRQ_BARE] = 236, [IRQ_DEV] = 0x41,
-	                                  [IRQ_RESCHED] = 253 };
+	                                  [IRQ_RESCHED] = 253, [IRQ_GUEST] = 236, [IRQ_GUEST_DEV] = 0x41 };
 	struct cpu *guest = c->cur->vcpu;
 	struct irq q = guest->virq[0];
 
@@ -114,10 +126,24 @@ void kvm_entry(struct cpu *c)
 	t->in_guest = true;
 	truth_vcpu(t->vcpu);
 	truth_pcpu(c);
-	cpu_resume(t->vcpu);
+	if (c->host)
+		cpu_push(c, OP_LEAVE, NULL)->what = EXIT_NESTED;
+	else
+		cpu_resume(t->vcpu);
 }
 
-/* An interrupt for the guest; `from` is the host CPU on which it is noticed. */
+/* What is noticed on CPU `from`, for a guest of that machine or one inside it: the next on the way gets it. */
+void kvm_forward(const struct op *op, struct cpu *from)
+{
+	struct irq q = { .kind = op->what, .t = op->t, .who = (void *)(intptr_t)op->a };
+	struct cpu *next = op->c;
+
+	while (vcpu_pcpu(next)->m != from->m)
+		next = vcpu_pcpu(next);
+	kvm_deliver(next, next == op->c ? &q : &(struct irq)IRQ_FOR(op->c, q.kind, q.t, q.who), from);
+}
+
+/* An interrupt for the guest; `from` is the CPU below on which it is noticed. */
 void kvm_deliver(struct cpu *guest, const struct irq *q, struct cpu *from)
 {
 	struct thread *t = guest->host;

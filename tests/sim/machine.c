@@ -62,15 +62,16 @@ struct thread *thread_add(struct machine *m, const char *name, const struct step
 	return t;
 }
 
-/* Gives a guest's CPU its thread on the host. */
-void vcpu_thread(struct cpu *guest, struct machine *host, uint64_t affinity, struct group *group)
+/* Gives a guest's CPU its thread on the machine below. */
+void vcpu_thread(struct cpu *guest, uint64_t affinity, struct group *group)
 {
-	struct sim *s = host->sim;
+	struct machine *below = guest->m->below;
+	struct sim *s = below->sim;
 	char name[32];
 	struct thread *t;
 
 	snprintf(name, sizeof name, "CPU %u/KVM", guest->number);
-	t = thread_add(host, s->opt.plain_names ? "qemu-system-x86" : name, NULL, NOTHING, affinity);
+	t = thread_add(below, s->opt.plain_names ? "qemu-system-x86" : name, NULL, NOTHING, affinity);
 	t->pid = guest->m->qemu_pid;
 	t->want = WANT_HALT;
 	t->vcpu = guest;

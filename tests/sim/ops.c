@@ -6,6 +6,7 @@
 #define TIMER_TICK UINT64_C(0xffffffffb8158f60)
 #define TIMER_WAKE UINT64_C(0xffffffffb8145bd0)
 #define TIMER_APIC UINT64_C(0xffffffffc0347ef0)
+#define DEVICE_QUIET 30  /* number of an interrupt that wakes nobody */
 
 /* An address that stands for the timer. */
 static uint64_t timer_id(const struct cpu *c, uint64_t function)
@@ -23,9 +24,21 @@ static void timer_end(struct cpu *c, uint64_t function)
 	cpu_push(c, OP_TIMER_EXIT, NULL)->a = (int64_t)function;
 }
 
+/* With --nested now and then a device interrupts it, and the timer that device's handler. */
 static void softirq(struct cpu *c, int64_t vec)
 {
+	bool nested = c->m->sim->opt.nested && rng_chance(&c->m->sim->rng, 250000);
+	bool timer = nested && rng_chance(&c->m->sim->rng, 300000);
+
 	cpu_push(c, OP_SOFTIRQ_ENTRY, NULL)->a = vec;
+	if (nested)
+		cpu_push(c, OP_IRQ_ENTRY, NULL)->a = DEVICE_QUIET;
+	if (timer)
+		timer_ops(c, TIMER_WAKE);
+	if (timer)
+		timer_end(c, TIMER_WAKE);
+	if (nested)
+		cpu_push(c, OP_IRQ_EXIT, NULL)->a = DEVICE_QUIET;
 	cpu_push(c, OP_SOFTIRQ_EXIT, NULL)->a = vec;
 }
 
@@ -106,7 +119,7 @@ static void timer_record(struct cpu *c, const struct op *op)
 		RECORD(c, REC_TIMER_ENTRY, N(id), N(mono), N(op->a));
 	else
 		RECORD(c, REC_TIMER_EXIT, N(id));
-	truth_irq(c, strtab_put(&c->m->sim->names, op->kind == OP_TIMER_ENTRY ? "timer" : ""));
+	truth_irq(c, op->kind == OP_TIMER_ENTRY ? "timer" : NULL);
 }
 
 static void irq_record(struct cpu *c, const struct op *op)
@@ -114,7 +127,7 @@ static void irq_record(struct cpu *c, const struct op *op)
 	static const char *const softirq_name[] = { "HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED",
 	                                            "HRTIMER", "RCU" };
 	const char *device = c->m->is_host ? "virtio1-req.0" : "virtio0-virtqueues";
-	char text[64] = "";
+	char text[64];
 
 	if (op->kind == OP_IRQ_ENTRY)
 		snprintf(text, sizeof text, "irq/%" PRId64 "-%s", op->a, device);
@@ -134,7 +147,7 @@ static void irq_record(struct cpu *c, const struct op *op)
 		RECORD(c, REC_SOFTIRQ_EXIT, N(op->a));
 		break;
 	}
-	truth_irq(c, strtab_put(&c->m->sim->names, text));
+	truth_irq(c, op->kind == OP_IRQ_ENTRY || op->kind == OP_SOFTIRQ_ENTRY ? text : NULL);
 }
 
 /* a: workload of the child; b: 1 = a thread of the same process. */
@@ -239,8 +252,6 @@ static void sched_op(struct cpu *c, const struct op *op)
 
 static void kvm_op(struct cpu *c, const struct op *op)
 {
-	struct irq q;
-
 	switch (op->kind) {
 	case OP_LEAVE:
 		kvm_leave(c, op);
@@ -261,8 +272,7 @@ static void kvm_op(struct cpu *c, const struct op *op)
 		kvm_entry(c);
 		break;
 	default:
-		q = (struct irq){ .kind = op->what, .t = op->t, .who = (void *)(intptr_t)op->a };
-		kvm_deliver(op->c, &q, c);
+		kvm_forward(op, c);
 		break;
 	}
 }

@@ -62,14 +62,15 @@ static int write_clocks(struct sim *s)
 
 static int write_machines(struct sim *s)
 {
-	FILE *f = create(s, "vcpus.csv", "vm,vcpu,host_tid,host_pid,traced");
+	FILE *f = create(s, "vcpus.csv", "vm,vcpu,host_tid,host_pid,traced,parent");
 
 	if (!f)
 		return -1;
 	for (unsigned i = 1; i < s->machines; i++)
 		for (unsigned k = 0; k < s->machine[i]->cpus; k++)
-			fprintf(f, "%s,%u,%d,%d,%d\n", s->machine[i]->name, k, s->machine[i]->cpu[k].host->tid,
-			        s->machine[i]->cpu[k].host->pid, s->machine[i]->traced);
+			fprintf(f, "%s,%u,%d,%d,%d,%s\n", s->machine[i]->name, k, s->machine[i]->cpu[k].host->tid,
+			        s->machine[i]->cpu[k].host->pid, s->machine[i]->traced,
+			        s->machine[i]->below->is_host ? "host" : s->machine[i]->below->name);
 	return fclose(f) ? error_system(&s->err, NULL, "%s/vcpus.csv", s->truth->dir) : 0;
 }
 

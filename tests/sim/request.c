@@ -24,11 +24,11 @@ enum how { HOW_RUN, HOW_OUT, HOW_VMM, HOW_QUEUED, HOW_QUEUED_OUT, HOW_BLOCKED };
 static enum how how_now(const struct thread *t)
 {
 	const struct cpu *c = &t->m->cpu[t->cpu];
-	bool out = c->host && c->host->state != TASK_RUNNING;
+	bool out = c->host && !truth_scheduled(c);
 
 	switch ((enum task_state)t->state) {
 	case TASK_RUNNING:
-		return out ? HOW_OUT : c->host && !truth_executes(c) ? HOW_VMM : HOW_RUN;
+		return out ? HOW_OUT : truth_executes(c) ? HOW_RUN : HOW_VMM;
 	case TASK_RUNNABLE:
 		return out ? HOW_QUEUED_OUT : HOW_QUEUED;
 	default:

@@ -28,8 +28,9 @@ static struct machine *host_add(struct sim *s, unsigned pcpus)
 
 struct plan {
 	const char *name;
+	struct machine *below; /* the guest that runs it; NULL: the host */
 	unsigned vcpus;
-	uint64_t affinity;     /* pCPUs that its vCPUs may use, 0 = all */
+	uint64_t affinity;     /* CPUs that its vCPUs may use, 0 = all */
 	int64_t offset, ppb;   /* of its clock against the host's */
 	struct group *group;
 	int64_t from, to;      /* when it is traced, ns after the beginning; 0 = always */
@@ -37,21 +38,22 @@ struct plan {
 
 static struct machine *guest_add(struct sim *s, const struct plan *p)
 {
-	struct machine *host = s->machine[0], *m;
-	uint64_t affinity = p->affinity & (host->cpus == 64 ? UINT64_MAX : (UINT64_C(1) << host->cpus) - 1);
+	struct machine *below = p->below ? p->below : s->machine[0], *m;
+	uint64_t affinity = p->affinity & (below->cpus == 64 ? UINT64_MAX : (UINT64_C(1) << below->cpus) - 1);
 	struct thread *main_thread;
 
 	m = machine_add(s, p->name, p->vcpus, false);
-	m->traced = !missing(s, p->name);
+	m->below = below;
+	m->traced = !missing(s, p->name) && (below->traced || below->is_host);
 	m->trace_from = s->begin + p->from;
 	if (p->to)
 		m->trace_to = s->begin + p->to;
 	clock_set(m, s->opt.have_offset ? s->opt.offset : p->offset, s->opt.have_drift ? s->opt.drift_ppb : p->ppb);
-	main_thread = thread_add(host, "qemu-system-x86", workload[WL_QEMU],
+	main_thread = thread_add(below, "qemu-system-x86", workload[WL_QEMU],
 	                         s->begin + rng_range(&s->rng, 1 * MS, 90 * MS), UINT64_MAX);
 	m->qemu_pid = main_thread->pid;
 	for (unsigned i = 0; i < p->vcpus; i++)
-		vcpu_thread(&m->cpu[i], host, affinity ? affinity : UINT64_MAX, p->group);
+		vcpu_thread(&m->cpu[i], affinity ? affinity : UINT64_MAX, p->group);
 	thread_add(m, "lttng-consumerd", workload[WL_TRACER], m->trace_from + rng_range(&s->rng, 200 * US, 3 * MS),
 	           UINT64_MAX);
 	thread_add(m, "kworker/0:1", workload[WL_QEMU], s->begin + rng_range(&s->rng, 1 * MS, 90 * MS), 1);

@@ -8,52 +8,33 @@
 #include "sim.h"
 #include "simulate.h"
 
-static void guest_irq(struct cpu *guest, enum irq_kind inner, struct thread *t, void *who)
+/* An interrupt for CPU c; a vCPU gets it from the machines below. */
+static void interrupt(struct cpu *c, enum irq_kind kind, struct thread *t, void *who)
 {
-	struct irq q = { .kind = inner == IRQ_DEV ? IRQ_GUEST_DEV : IRQ_GUEST, .inner = (uint8_t)inner, .t = t, .c = guest,
-	                 .who = who };
-
-	cpu_irq(vcpu_pcpu(guest), &q);
-}
-
-static void wake_by(struct thread *t, enum irq_kind kind)
-{
-	struct cpu *c = &t->m->cpu[t->cpu];
-	struct irq q = { .kind = (uint8_t)kind, .t = t };
+	struct irq q = { .kind = (uint8_t)kind, .t = t, .who = who };
 
 	if (c->host)
-		guest_irq(c, kind, t, NULL);
-	else
-		cpu_irq(c, &q);
+		q = (struct irq)IRQ_FOR(c, kind, t, who);
+	cpu_irq(pcpu_of(c), &q);
 }
 
 static void tick_due(struct cpu *c, uint32_t gen)
 {
-	struct irq q = { .kind = IRQ_TICK };
-
-	if (gen != c->tick_gen)
-		return;
-	if (c->host)
-		guest_irq(c, IRQ_TICK, NULL, NULL);
-	else
-		cpu_irq(c, &q);
+	if (gen == c->tick_gen)
+		interrupt(c, IRQ_TICK, NULL, NULL);
 }
 
 /* A bandwidth period ends; its timer sits on pCPU 0. */
 static void period_due(struct sim *s, struct group *g)
 {
-	struct irq q = { .kind = IRQ_PERIOD, .who = g };
-
 	queue_push(&s->queue, s->now + g->period, DUE_PERIOD, g, 0);
-	cpu_irq(&s->machine[0]->cpu[0], &q);
+	interrupt(&s->machine[0]->cpu[0], IRQ_PERIOD, NULL, g);
 }
 
-/* A device of the host answers: any pCPU may get the interrupt. */
-static void hostio_due(struct sim *s, struct thread *t)
+/* A device answers: any CPU of the machine may get the interrupt. */
+static void hostio_due(struct thread *t)
 {
-	struct irq q = { .kind = IRQ_DEV, .t = t };
-
-	cpu_irq(&s->machine[0]->cpu[rng_range(&s->rng, 0, (int64_t)s->machine[0]->cpus - 1)], &q);
+	interrupt(&t->m->cpu[rng_range(&t->m->sim->rng, 0, (int64_t)t->m->cpus - 1)], IRQ_DEV, t, NULL);
 }
 
 static void dispatch(struct sim *s, const struct due *d)
@@ -67,19 +48,19 @@ static void dispatch(struct sim *s, const struct due *d)
 		break;
 	case DUE_SLEEP:
 		if (t->timer_gen == d->gen && t->state != TASK_DEAD)
-			wake_by(t, IRQ_WAKE);
+			interrupt(&t->m->cpu[t->cpu], IRQ_WAKE, t, NULL);
 		break;
 	case DUE_TICK:
 		tick_due(d->who, d->gen);
 		break;
 	case DUE_BARE:
-		guest_irq(b->c, IRQ_BARE, NULL, b);
+		interrupt(b->c, IRQ_BARE, NULL, b);
 		break;
 	case DUE_DISK:
-		wake_by(t, IRQ_DEV);
+		interrupt(&t->m->cpu[t->cpu], IRQ_DEV, t, NULL);
 		break;
 	case DUE_HOSTIO:
-		hostio_due(s, t);
+		hostio_due(t);
 		break;
 	case DUE_PERIOD:
 		period_due(s, d->who);

@@ -6,8 +6,9 @@
  * and the truth is exact.  All times are ns of the host's clock since the epoch; guests' clocks exist only where
  * records are written (clock.c).
  *
- * A vCPU is a struct cpu whose `host` is a thread of the host machine.  It makes progress only while `live`, that is
- * between the kvm entry and the interruption that leads to the next kvm exit.
+ * A vCPU is a struct cpu whose `host` is a thread of the machine below: the host or, for a VM inside a guest, that
+ * guest.  It makes progress only while `live`, that is between the kvm entry and the interruption that leads to the next
+ * kvm exit, and while the CPU that executes it is live too.
  *
  * Shares no code with the analysis; uses src/base alone. */
 #ifndef STEALSCOPE_SIM_SIM_H
@@ -90,10 +91,13 @@ struct irq {
 	struct cpu *c;    /* of IRQ_GUEST: the vCPU */
 	void *who;        /* struct bare or struct group */
 };
+/* What a machine sees of an interrupt that a vCPU of its guest shall get. */
+#define IRQ_FOR(guest, what, thread, owner) { .kind = (what) == IRQ_DEV ? IRQ_GUEST_DEV : IRQ_GUEST, \
+	.inner = (uint8_t)(what), .t = (thread), .c = (guest), .who = (owner) }
 
 /* Why a vCPU leaves guest mode; the number is the exit_reason of the record (SVM). */
 enum exit_kind { EXIT_INTR, EXIT_VINTR, EXIT_CPUID, EXIT_HLT, EXIT_IO, EXIT_MSR, EXIT_IPI, EXIT_VMMCALL, EXIT_NPF,
-                 EXIT_DISK, EXIT_KINDS };
+                 EXIT_DISK, EXIT_NESTED, EXIT_KINDS };
 enum log_kind { LOG_SYNC_A, LOG_SYNC_D, LOG_START, LOG_YIELD, LOG_RESUME, LOG_END };
 
 /* ---- truth: one attribute whose value is followed (truth.c) */
@@ -144,7 +148,7 @@ struct cpu {
 	struct machine *m;
 	unsigned number;
 	struct thread *cur, *idle;
-	struct thread *host;     /* vCPU: its thread on the host */
+	struct thread *host;     /* vCPU: its thread on the machine below */
 	struct thread **run;     /* queued threads, in no order */
 	size_t runs, run_cap;
 	struct op *op;           /* ring */
@@ -163,6 +167,8 @@ struct cpu {
 	int64_t min_vruntime;
 	uint64_t key;            /* beacon: last key used */
 	struct track current, owner, interrupt, vstatus, pcpu;
+	int64_t handler[4];      /* names of the interrupt handlers, the innermost last */
+	unsigned handlers;
 	struct { int64_t start; int32_t tid; uint8_t mode; const struct machine *m; } who;
 	int64_t lost_left;       /* records still to be lost */
 	int64_t lost_from, lost; /* host ns of the first record lost since the last one written, and how many */
@@ -188,6 +194,7 @@ struct clock_part { int64_t from, ref_host, ref_guest, rate; };
 
 struct machine {
 	struct sim *sim;
+	struct machine *below;         /* whose threads its CPUs are; NULL: the host */
 	char name[32];
 	bool is_host, traced;
 	unsigned cpus;
@@ -219,7 +226,7 @@ struct options {
 	int64_t sync_jitter;           /* ns */
 	int64_t step, step_at;         /* ns; per million of the duration */
 	int64_t packet;                /* bytes */
-	bool no_kvm, no_truth, plain_names, bad_vcpu_id, late, containers;
+	bool no_kvm, no_truth, plain_names, bad_vcpu_id, late, containers, nested;
 	const char *missing[16];
 	unsigned missings;
 };
@@ -250,7 +257,7 @@ struct thread *thread_add(struct machine *m, const char *name, const struct step
                           uint64_t affinity);
 struct thread *thread_new(struct machine *m, uint32_t name, const struct step *prog, int32_t pid, int32_t ppid);
 void thread_free(struct thread *t);
-void vcpu_thread(struct cpu *guest, struct machine *host, uint64_t affinity, struct group *group);
+void vcpu_thread(struct cpu *guest, uint64_t affinity, struct group *group);
 void machine_free(struct machine *m);
 
 /* cpu.c: the engine */
@@ -279,13 +286,15 @@ void sched_unthrottle(struct sim *s, struct group *g);
 void sched_arm_tick(struct cpu *c);
 
 /* kvm.c */
-struct cpu *vcpu_pcpu(const struct cpu *guest);
+struct cpu *vcpu_pcpu(const struct cpu *guest);              /* of the machine below */
+struct cpu *pcpu_of(struct cpu *c);                          /* of the host */
 void kvm_leave(struct cpu *guest, const struct op *op);      /* the guest does something that exits */
 void kvm_interrupt(struct cpu *pcpu);                        /* the host wants its CPU back */
 void kvm_exit(struct cpu *pcpu, const struct op *op);
 void kvm_inject(struct cpu *pcpu);
 void kvm_entry(struct cpu *pcpu);
 void kvm_deliver(struct cpu *guest, const struct irq *q, struct cpu *from);
+void kvm_forward(const struct op *op, struct cpu *from);
 
 /* workload.c */
 enum step_kind { W_RUN, W_SLEEP, W_PERIOD, W_GOTO, W_LOOP, W_UNTIL, W_FORK, W_THREAD, W_EXEC, W_QUIT, W_BEACON,
@@ -342,7 +351,7 @@ void clock_step(struct machine *m, int64_t from, int64_t by);
 /* truth.c */
 int truth_open(struct sim *s, const char *dir);
 void truth_pcpu(struct cpu *c);                          /* who runs on a pCPU */
-void truth_irq(struct cpu *c, uint32_t name);            /* 0 = none */
+void truth_irq(struct cpu *c, const char *name);         /* a handler begins; NULL: the innermost one ends */
 void truth_vcpu(struct cpu *guest);                      /* its state and that of its current thread */
 void truth_thread(struct thread *t);                     /* status, CPU, name */
 void truth_end_thread(struct thread *t);

@@ -139,21 +139,23 @@ void truth_write_who(struct cpu *c, int64_t end)
 	fwrite_unlocked(line, 1, (size_t)(p - line), s->truth->who);
 }
 
+/* The innermost thread for which the pCPU works; the hypervisor's work is done as long as one level does not execute. */
 static void who(struct cpu *c)
 {
 	struct sim *s = c->m->sim;
 	const struct thread *t = c->cur;
-	const struct machine *m = t->vcpu ? t->vcpu->m : c->m;
-	uint8_t mode = t->idle ? WHO_IDLE : !t->vcpu ? WHO_HOST : t->in_guest ? WHO_GUEST : WHO_HYPERVISOR;
-	int32_t tid = t->vcpu ? t->vcpu->cur->tid : t->tid;
+	uint8_t mode = t->idle ? WHO_IDLE : t->vcpu ? WHO_GUEST : WHO_HOST;
 
-	if (c->who.m == m && c->who.mode == mode && c->who.tid == tid)
+	for (; t->vcpu; t = t->vcpu->cur)
+		if (!t->in_guest)
+			mode = WHO_HYPERVISOR;
+	if (c->who.m == t->m && c->who.mode == mode && c->who.tid == t->tid)
 		return;
 	if (s->truth)
 		truth_write_who(c, s->now - 1);
-	c->who.m = m;
+	c->who.m = t->m;
 	c->who.mode = mode;
-	c->who.tid = tid;
+	c->who.tid = t->tid;
 	c->who.start = s->now;
 }
 
@@ -173,22 +175,26 @@ void truth_pcpu(struct cpu *c)
 	const struct thread *t = c->cur;
 
 	set(s, TRACK_CURRENT, c->m, c->number, &c->current, t->tid);
-	if (c->host) {  /* a guest's CPU */
+	if (c->host)
 		truth_vcpu(c);
-		if (c->live || c->host->in_guest)
-			who(vcpu_pcpu(c));
-		return;
-	}
-	set(s, TRACK_OWNER, c->m, c->number, &c->owner, t->idle ? -1 : t->vcpu ? machine_index(t->vcpu->m) : 0);
-	who(c);
+	else
+		set(s, TRACK_OWNER, c->m, c->number, &c->owner, t->idle ? -1 : t->vcpu ? machine_index(t->vcpu->m) : 0);
+	who(pcpu_of(c));
 	if (t->vcpu)
 		truth_vcpu(t->vcpu);
 }
 
-void truth_irq(struct cpu *c, uint32_t name)
+/* A timer that expires within another handler is part of that. */
+void truth_irq(struct cpu *c, const char *name)
 {
-	if (!c->host)
-		set(c->m->sim, TRACK_IRQ, c->m, c->number, &c->interrupt, name ? (int64_t)name : NOTHING);
+	struct sim *s = c->m->sim;
+
+	if (name && c->handlers && !strcmp(name, "timer"))
+		c->handler[c->handlers] = c->handler[c->handlers - 1];
+	else if (name)
+		c->handler[c->handlers] = strtab_put(&s->names, name);
+	c->handlers += name ? 1 : -1u;
+	set(s, TRACK_IRQ, c->m, c->number, &c->interrupt, c->handlers ? c->handler[c->handlers - 1] : NOTHING);
 }
 
 /* Without kvm events guest mode cannot be told from scheduled in; without the guest's trace nobody
@@ -198,19 +204,23 @@ static int vcpu_state(const struct cpu *g)
 	const struct thread *t = g->host;
 	bool idle = g->cur->idle && g->m->traced;
 
-	if (t->state == TASK_RUNNING) {
-		if (!t->in_guest && !t->m->sim->opt.no_kvm)
-			return V_VMM;
+	if (truth_executes(g))
 		return idle ? V_IDLE : V_RUNNING;
-	}
-	if (t->state == TASK_RUNNABLE)
+	if (truth_scheduled(g))
+		return V_VMM;
+	if (t->state == TASK_RUNNABLE || t->state == TASK_RUNNING)
 		return !idle ? V_PREEMPTED : t->woken ? V_WAKING : V_IDLE;
 	return idle || !g->m->traced ? V_IDLE : V_HOST_BLOCKED;
 }
 
-bool truth_executes(const struct cpu *g)
+bool truth_scheduled(const struct cpu *g)
 {
-	return g->host->in_guest || (g->host->state == TASK_RUNNING && g->m->sim->opt.no_kvm);
+	return g->host->state == TASK_RUNNING && truth_executes(vcpu_pcpu(g));
+}
+
+bool truth_executes(const struct cpu *c)
+{
+	return !c->host || (truth_scheduled(c) && (c->host->in_guest || c->m->sim->opt.no_kvm));
 }
 
 static int task_status(const struct thread *t)
@@ -219,7 +229,7 @@ static int task_status(const struct thread *t)
 
 	switch ((enum task_state)t->state) {
 	case TASK_RUNNING:
-		return c->host && !truth_executes(c) ? T_VIRT_PREEMPTED : T_RUNNING;
+		return truth_executes(c) ? T_RUNNING : T_VIRT_PREEMPTED;
 	case TASK_RUNNABLE:
 		return T_PREEMPTED;
 	default:
@@ -251,6 +261,8 @@ void truth_vcpu(struct cpu *g)
 	if (!g->cur->idle && g->cur->state == TASK_RUNNING) {
 		request_usage(g->cur);
 		set(s, TRACK_STATUS, g->m, g->cur->tid, &g->cur->status, task_status(g->cur));
+		if (g->cur->vcpu)
+			truth_vcpu(g->cur->vcpu);
 	}
 	for (size_t i = 0; i < g->runs; i++)
 		if (g->run[i]->server)

@@ -14,7 +14,8 @@ void truth_interval(struct sim *s, enum track_kind kind, const struct machine *m
                     int64_t end);
 void truth_write_who(struct cpu *c, int64_t end);
 void truth_close_thread(struct thread *t, int64_t end);
-bool truth_executes(const struct cpu *guest);
+bool truth_scheduled(const struct cpu *guest);  /* its thread has a CPU that executes */
+bool truth_executes(const struct cpu *c);
 
 /* request.c */
 void request_usage(struct thread *t);  /* after a change of its state or its vCPU's: books the time before it */
