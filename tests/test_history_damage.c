@@ -220,6 +220,37 @@ static void refused(const char *path)
 	assert_true(err.status != STATUS_OK && err.text[0]);
 }
 
+/* An index whose checksums are right and whose sums are not: an error, no cell whose states do not fill it. */
+static void test_wrong_sums(void **state)
+{
+	(void)state;
+	build(SMALL, 1, 200, (struct history_options){ .chunk = 20 });
+	struct bytes b = read_all(SMALL);
+	struct error err = ERROR_INIT;
+	int64_t sums[HISTORY_STATES];
+	const uint64_t attributes = get64(b.p + HEADER_SECTION + 16 * SECTION_ATTRIBUTES);
+	struct history *h = history_open(SMALL, &err);
+	const uint32_t a = history_find(h, "/m0/a%2fb/x0");
+	const uint8_t *record = b.p + attributes + (uint64_t)a * ATTR_BYTES;
+	const unsigned row = ROW_SUMS + 8 * (unsigned)__builtin_popcount(get32(record + ATTR_MASK));
+	assert_true(get32(record + ATTR_CHUNKS) > 2);
+	uint8_t *second = b.p + get64(record + ATTR_INDEX) + row;
+	const int64_t begin = history_begin(h), at = (int64_t)get64(second + ROW_START) + 1;
+	assert_int_equal(history_sums(h, a, begin, at, sums, &err), 0);
+	history_close(h);
+	put64(second + ROW_SUMS, get64(second + ROW_SUMS) + 1000);
+	history_repair_sums(b.p, b.n);
+	write_bytes(BROKEN, b.p, b.n);
+	h = history_open(BROKEN, &err);
+	assert_non_null(h);
+	assert_int_equal(history_sums(h, a, begin, at, sums, &err), -1);
+	assert_non_null(strstr(err.text, "the sums of the index do not add up"));
+	history_close(h);
+	free(b.p);
+	unlink(SMALL);
+	unlink(BROKEN);
+}
+
 static void test_not_a_history(void **state)
 {
 	(void)state;
@@ -255,6 +286,7 @@ int main(void)
 		cmocka_unit_test(test_every_length),
 		cmocka_unit_test(test_random_damage),
 		cmocka_unit_test(test_deception),
+		cmocka_unit_test(test_wrong_sums),
 		cmocka_unit_test(test_not_a_history),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

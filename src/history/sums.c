@@ -215,6 +215,20 @@ static int seek_edge(struct seeker *s, const int64_t *edge, unsigned i, struct e
 	return 0;
 }
 
+/* A cell of `length` ns, `leading` of them before the first change.  False when its states do not fill it. */
+static bool cell_sums(const uint64_t *to, const uint64_t *from, uint64_t leading, uint64_t length, int64_t *sums)
+{
+	uint64_t total = leading, high = 0;
+	for (unsigned s = 0; s < HISTORY_STATES; s++) {
+		uint64_t ns = to[s] - from[s];
+		sums[s] = (int64_t)ns;
+		total += ns;
+		high |= ns;
+	}
+	sums[NULL_STATE] = (int64_t)((uint64_t)sums[NULL_STATE] + leading);
+	return total == length && !(high >> 63);
+}
+
 int history_sums_cells(const struct history *h, uint32_t attr, const int64_t *edge, unsigned n,
                        int64_t (*sums)[HISTORY_STATES], struct error *err)
 {
@@ -223,20 +237,22 @@ int history_sums_cells(const struct history *h, uint32_t attr, const int64_t *ed
 	uint64_t f[2][HISTORY_STATES + 1] = { 0 };
 	if (tally_open(&y, h, attr, err))
 		return -1;
+	int64_t t = 0, last;
 	for (unsigned i = 0, next = 0; i <= n; i++) {
 		for (; next <= n && next < i + AHEAD; next++)
 			if (seek_edge(&seeker, edge, next, err))
 				return -1;
-		int64_t t = clamp_edge(h, edge[i]);
-		if (tally_to(&y, seeker.chunk[i % AHEAD], t, f[i & 1], err))
+		uint32_t k = seeker.chunk[i % AHEAD];
+		last = t;
+		t = clamp_edge(h, edge[i]);
+		if (tally_to(&y, k, t, f[i & 1], err))
 			return -1;
 		if (!i)
 			continue;
 		if (edge[i] < edge[i - 1])
 			return error_set(err, STATUS_USAGE, NULL, "%s: the edges of cells do not ascend", h->path);
-		for (unsigned s = 0; s < HISTORY_STATES; s++)
-			sums[i - 1][s] = (int64_t)(f[i & 1][s] - f[~i & 1][s]);
-		sums[i - 1][NULL_STATE] += (int64_t)before_first(&y.a, clamp_edge(h, edge[i - 1]), t);
+		if (!cell_sums(f[i & 1], f[~i & 1], before_first(&y.a, last, t), (uint64_t)t - (uint64_t)last, sums[i - 1]))
+			return file_damaged(h, y.a.index + (uint64_t)y.a.row * k, "the sums of the index do not add up", err);
 	}
 	return 0;
 }
