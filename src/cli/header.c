@@ -53,10 +53,13 @@ static void add_losses(struct header *h, struct json_object *doc)
 	size_t empty = strlen(line);
 	for (size_t i = 0; traces && i < json_object_array_length(traces); i++) {
 		struct json_object *t = json_object_array_get_idx(traces, i);
-		int64_t lost = field_int(t, "lost", 0);
+		int64_t lost = field_int(t, "lost", 0), uncounted = field_int(t, "uncounted", 0);
+		char count[48] = "some";
 		size_t used = strlen(line);
 		if (lost > 0)
-			snprintf(line + used, sizeof line - used, "%s%" PRId64 " events of %s", used > empty ? ", " : "", lost,
+			snprintf(count, sizeof count, "%" PRId64 "%s", lost, uncounted > 0 ? " and more" : "");
+		if (lost > 0 || uncounted > 0)
+			snprintf(line + used, sizeof line - used, "%s%s events of %s", used > empty ? ", " : "", count,
 			         field_text(t, "machine"));
 	}
 	add(h, strlen(line) > empty ? line : "lost     no events");

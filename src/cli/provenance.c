@@ -81,6 +81,7 @@ static struct json_object *trace_row(const struct trace *t)
 	put_int(o, "end", info->end);
 	put_int(o, "events", (int64_t)info->events);
 	put_int(o, "lost", (int64_t)info->lost);
+	put_int(o, "uncounted", (int64_t)info->uncounted);
 	put_int(o, "bytes", (int64_t)info->bytes);
 	put_int(o, "cpus", info->cpus);
 	return o;

@@ -134,7 +134,13 @@ static int on_discarded_events(struct decoder *d, struct job *j, const bt_messag
 	int64_t count = EVENT_ABSENT;
 	if (j->what->before && !j->out->packets)
 		return 0;  /* the whole stream's count so far: see on_first_packet() */
-	if (bt_message_discarded_events_get_count(msg, &n) == BT_PROPERTY_AVAILABILITY_AVAILABLE) {
+	bool counted = bt_message_discarded_events_get_count(msg, &n) == BT_PROPERTY_AVAILABILITY_AVAILABLE;
+	if (!counted && !j->out->packets) {
+		n = j->what->lost_first;
+		counted = n > 0;
+	}
+	j->out->uncounted += !counted;
+	if (counted) {
 		j->out->lost_events += n;
 		count = (int64_t)(n & INT64_MAX);
 	}

@@ -37,6 +37,7 @@ struct decode {
 	bool check;                        /* that just these packets come */
 	bool limit;                        /* stop behind them, though the port has more */
 	const struct packet *before;       /* the packet before the first, when this continues a stream */
+	uint64_t lost_first;               /* what the stream's first packet counts as lost, 0 when that is not known */
 	int64_t lost_from;                 /* a packet before could not be read from this time on; INT64_MIN: no */
 };
 
@@ -44,6 +45,7 @@ struct decode {
 struct decoded {
 	struct stream records;
 	uint64_t lost_events, lost_packets;
+	uint64_t uncounted;   /* times that events were lost, and not how many */
 	uint64_t clamped;     /* events whose clock went backwards */
 	uint64_t untimed;     /* events without a usable time, dropped */
 	uint64_t packets;     /* begun */

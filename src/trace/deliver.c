@@ -21,7 +21,7 @@ static void append(struct stream *to, struct stream *from)
 	stream_init(from);
 }
 
-struct sums { uint64_t lost_events, lost_packets, clamped, untimed; };
+struct sums { uint64_t lost_events, uncounted, lost_packets, clamped, untimed; };
 
 static void deliver_part(const struct trace *t, const char *name, const char *what, struct decoded *d, struct stream *to,
                          struct sums *sum, struct notes *notes)
@@ -31,6 +31,7 @@ static void deliver_part(const struct trace *t, const char *name, const char *wh
 		          t->machine, name, (unsigned long long)(to->events + d->records.events), what, d->broken);
 	append(to, &d->records);
 	sum->lost_events += d->lost_events;
+	sum->uncounted += d->uncounted;
 	sum->lost_packets += d->lost_packets;
 	sum->clamped += d->clamped;
 	sum->untimed += d->untimed;
@@ -89,6 +90,9 @@ static void note_machine(struct notes *notes, const struct trace *t, const struc
 	if (info->lost)
 		notes_add(notes, "%s: the tracer lost %llu of %llu events; record with larger buffers", t->machine,
 		          (unsigned long long)info->lost, (unsigned long long)(info->lost + info->events));
+	if (info->uncounted)
+		notes_add(notes, "%s: the tracer lost events without counting them, in places: %llu; record with larger buffers",
+		          t->machine, (unsigned long long)info->uncounted);
 	if (sum->lost_packets)
 		notes_add(notes, "%s: packets missing from the trace: %llu", t->machine,
 		          (unsigned long long)sum->lost_packets);
@@ -123,6 +127,7 @@ void deliver(struct load *l, size_t machine, struct notes *notes)
 		deliver_file(t, m->file, &cap, &sum, notes);
 	}
 	t->info.lost = sum.lost_events;
+	t->info.uncounted = sum.uncounted;
 	t->layout = mem_dup(m->layout[layout ? layout - 1 : 0]->name);
 	trace_publish(t, m->spec->role);
 	note_machine(notes, t, &sum, layout > 0);

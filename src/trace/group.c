@@ -145,6 +145,8 @@ static void find_files(struct group *g, struct port *p)
 				continue;
 			p->bytes += f->bytes;
 			p->file = matches++ ? NULL : f;
+			if (f->packet->sequence == 0)  /* where the counter began */
+				p->lost_first = f->packet->discarded;
 		}
 	}
 	if (!matches)

@@ -127,7 +127,7 @@ static void run_task(struct load *l, struct task *t)
 {
 	const struct port *p = &l->group[t->group].port[t->port];
 	struct decode w = { .port = t->port, .store = l->store, .bytes = &l->bytes, .cancelled = &l->cancelled,
-		.lost_from = INT64_MIN };
+		.lost_first = p->lost_first, .lost_from = INT64_MIN };
 	if (p->file) {
 		w.packet = p->file->packet + t->first;
 		w.packets = t->end - t->first;

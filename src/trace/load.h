@@ -18,6 +18,7 @@ struct port {
 	char *name;
 	uint64_t bytes;
 	const struct stream_file *file;  /* when it is one file whose packets are known, else NULL */
+	uint64_t lost_first;     /* events that its first packet counts as lost, when an index tells */
 	size_t first_task, tasks;
 };
 

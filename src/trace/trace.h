@@ -112,6 +112,7 @@ struct trace_info {
 	int64_t begin, end;       /* ns, first and last event; begin > end when there is none */
 	uint64_t events;          /* decoded */
 	uint64_t lost;            /* discarded by the tracer, as far as it counted */
+	uint64_t uncounted;       /* times that it discarded events and did not count them */
 	uint64_t bytes;           /* of the trace's files */
 	unsigned cpus;            /* highest CPU number + 1 */
 	bool has_kvm;             /* kvm entries or exits are present */
