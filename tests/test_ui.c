@@ -298,7 +298,7 @@ static void test_theme_refusals(void **state)
 		"states: {flying: {}}", "states: {running: {letter: ab}}", "states: {running: {letter: \"\\x01\"}}",
 		"states: {running: {severity: 16}}", "parts: {normal: {attr: blink}}", "owners: {256: []}",
 		"owners: {256: [1,2,3,4,5,6,7,8,9,10,11,12,13]}", "base: nothing", "[]", "", "states: []", "{",
-		"states: {running: {glyph: \"\\u4e2d\"}}",
+		"states: {running: {glyph: \"\\u4e2d\"}}", "states: {running: {glyph: \"\"}}",
 	};
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		struct theme t;

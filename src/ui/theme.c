@@ -97,7 +97,7 @@ static int parse_glyphs(struct yaml_file *f, yaml_node_t *map, struct theme_stat
 	if (glyph) {
 		const char *text = yaml_scalar(glyph);
 		uint32_t c = 0;
-		size_t n = text ? text_decode(text, &c) : 0;
+		size_t n = text && *text ? text_decode(text, &c) : 0;
 		if (n == 0 || text[n] || text_width(text) != 1 || c < ' ' || c == 0x7f)
 			return yaml_refuse(f, glyph, err, "a glyph is one character that takes one column");
 		s->glyph = c;

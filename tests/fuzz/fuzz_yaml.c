@@ -1,0 +1,100 @@
+/* Fuzz target: any bytes as a layout and as a theme.
+ *
+ *   libFuzzer    clang -fsanitize=fuzzer,address,undefined -DFUZZ_LIBFUZZER ...   ./fuzz_yaml CORPUS src/trace/layouts themes
+ *   AFL++        CC=afl-clang-fast;   afl-fuzz -i src/trace/layouts -o out -- ./fuzz_yaml @@
+ *   replay       ./fuzz_yaml FILE...            (without files: what is shipped, as a test of make check) */
+#include <glob.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/layout.h"
+#include "ui/theme.h"
+
+#define LONGEST (1u << 16)  /* bytes of an input */
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Who refuses says why, in one line. */
+static void check_refusal(const struct error *err)
+{
+	if (!err->text[0] || strchr(err->text, '\n'))
+		abort();
+}
+
+/* The bytes behind the first ';' are matched against those before it, as a text against the pattern of a layout. */
+static void match_text(const char *text)
+{
+	int64_t value[2];
+	char *pattern = strdup(text), *semicolon = pattern ? strchr(pattern, ';') : NULL;
+	if (semicolon) {
+		*semicolon = '\0';
+		if (layout_match(pattern, semicolon + 1, value) && value[0] != EVENT_ABSENT && value[0] < 0 &&
+		    !strpbrk(semicolon + 1, "-0123456789"))
+			abort();
+	}
+	free(pattern);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size > LONGEST)
+		return 0;
+	char *text = malloc(size + 1);
+	struct theme theme = { 0 };
+	struct palette palette;
+	if (!text)
+		return 0;
+	memcpy(text, data, size);
+	text[size] = '\0';
+	struct error err = ERROR_INIT;
+	struct layout *layout = layout_parse("fuzz", text, size, &err);
+	if (!layout)
+		check_refusal(&err);
+	layout_free(layout);
+	err = (struct error)ERROR_INIT;
+	if (theme_parse(&theme, text, "fuzz", &err))
+		check_refusal(&err);
+	for (unsigned depth = 0; depth < DEPTH_COUNT; depth++)
+		theme_palette(&theme, (enum depth)depth, &palette);
+	match_text(text);
+	free(text);
+	return 0;
+}
+
+#ifndef FUZZ_LIBFUZZER
+static int replay(const char *path)
+{
+	static uint8_t data[LONGEST];
+	FILE *f = fopen(path, "rb");
+	if (!f) {
+		perror(path);
+		return 1;
+	}
+	size_t n = fread(data, 1, sizeof data, f);
+	fclose(f);
+	LLVMFuzzerTestOneInput(data, n);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const char *const shipped[] = { "src/trace/layouts/*.yaml", "themes/*.yaml" };
+	int failed = 0;
+	for (int i = 1; i < argc; i++)
+		failed |= replay(argv[i]);
+	for (size_t k = 0; argc == 1 && k < sizeof shipped / sizeof *shipped; k++) {
+		const char *srcdir = getenv("srcdir");
+		char pattern[4096];
+		glob_t g;
+		snprintf(pattern, sizeof pattern, "%s/%s", srcdir ? srcdir : ".", shipped[k]);
+		if (glob(pattern, 0, NULL, &g))
+			return 1;
+		for (size_t i = 0; i < g.gl_pathc; i++)
+			failed |= replay(g.gl_pathv[i]);
+		globfree(&g);
+	}
+	return failed;
+}
+#endif
