@@ -2,10 +2,15 @@
 #include "test.h"
 
 #include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/save.h"
 #include "base/states.h"
 #include "base/strtab.h"
 #include "base/text.h"
@@ -174,6 +179,58 @@ static void test_states_have_names(void **state)
 	assert_string_equal(thread_state_name[THREAD_VIRT_PREEMPTED], "VIRT_PREEMPTED");
 }
 
+static void check_file(const char *path, const char *text, mode_t mode)
+{
+	char got[64] = "";
+	struct stat st;
+	FILE *f = fopen(path, "r");
+	assert_non_null(f);
+	assert_int_equal(fread(got, 1, sizeof got - 1, f), strlen(text));
+	fclose(f);
+	assert_string_equal(got, text);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, mode);
+}
+
+/* A file is there when it is whole; what it replaces gives its permissions, and a link to it stays a link. */
+static void test_save(void **state)
+{
+	(void)state;
+	struct error err = ERROR_INIT;
+	struct save s;
+	struct stat st;
+	char dir[] = "/tmp/stealscope-save-XXXXXX", path[64], link[64];
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof path, "%s/a", dir);
+	snprintf(link, sizeof link, "%s/b", dir);
+	mode_t mask = umask(027);
+	assert_int_equal(save_begin(&s, path, &err), 0);
+	fputs("one", s.f);
+	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(save_end(&s, 0, &err), 0);
+	check_file(path, "one", 0640);
+	assert_int_equal(chmod(path, 0604), 0);
+	assert_int_equal(symlink("a", link), 0);
+	assert_int_equal(save_begin(&s, link, &err), 0);
+	fputs("two", s.f);
+	check_file(path, "one", 0604);
+	assert_int_equal(save_end(&s, 0, &err), 0);
+	check_file(path, "two", 0604);
+	assert_int_equal(lstat(link, &st), 0);
+	assert_true(S_ISLNK(st.st_mode));
+	assert_int_equal(save_begin(&s, path, &err), 0);
+	fputs("three", s.f);
+	assert_int_equal(save_end(&s, -1, &err), -1);
+	check_file(path, "two", 0604);
+	assert_string_equal(err.text, "");
+	assert_int_equal(save_begin(&s, "/nowhere/at/all", &err), -1);
+	assert_string_equal(err.text, "/nowhere/at/all: No such file or directory");
+	umask(mask);
+	unlink(path);
+	unlink(link);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 int main(void)
 {
 	setlocale(LC_ALL, "C.UTF-8");
@@ -187,6 +244,7 @@ int main(void)
 		cmocka_unit_test(test_strtab),
 		cmocka_unit_test(test_error_chain),
 		cmocka_unit_test(test_states_have_names),
+		cmocka_unit_test(test_save),
 	};
 	return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }

@@ -16,9 +16,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/mem.h"
+#include "base/save.h"
 
 #define HEADER "stealscope-model 1"
 
@@ -50,25 +50,15 @@ static void write_model(FILE *f, const struct gp *g)
 
 int gp_save(const struct gp *g, const char *path, struct error *err)
 {
-	char *temporary = mem_printf("%s.%ld.tmp", path, (long)getpid());
-	FILE *f = fopen(temporary, "wx");
-	int result = 0;
-	if (!f) {
-		result = error_system(err, NULL, "%s", path);
-	} else {
-		/* Numbers are written the same way whatever the user's language. */
-		locale_t c = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0), before = uselocale(c);
-		write_model(f, g);
-		uselocale(before);
-		freelocale(c);
-		int failed = fflush(f) || fsync(fileno(f));
-		if (fclose(f) || failed || rename(temporary, path)) {
-			result = error_system(err, NULL, "%s", path);
-			unlink(temporary);
-		}
-	}
-	free(temporary);
-	return result;
+	struct save save;
+	if (save_begin(&save, path, err) < 0)
+		return -1;
+	/* Numbers are written the same way whatever the user's language. */
+	locale_t c = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0), before = uselocale(c);
+	write_model(save.f, g);
+	uselocale(before);
+	freelocale(c);
+	return save_end(&save, 0, err);
 }
 
 /* ---- Reading ------------------------------------------------------------------------------------------------ */

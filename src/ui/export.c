@@ -1,5 +1,5 @@
 /* Export of the current pane as text, csv or json; the name's ending tells which.  The columns are those of the
- * commands `flow` and `steal`.  Writes a temporary file first, so that a full disk leaves no half file. */
+ * commands `flow` and `steal`. */
 #include "ui/app.h"
 
 #include <ctype.h>
@@ -9,10 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/mem.h"
+#include "base/save.h"
 #include "base/text.h"
 #include "base/timefmt.h"
 
@@ -180,29 +179,13 @@ static int write_pane(struct app *app, FILE *f, enum format format, struct error
 
 static int write_file(struct app *app, const char *file, struct error *err)
 {
-	char *temp = mem_printf("%s.XXXXXX", file);
-	int fd = mkstemp(temp), status = -1;
-	FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
-	if (!f) {
-		error_system(err, "choose another folder", "%s", file);
-		free(temp);
+	struct save save;
+	if (save_begin(&save, file, err) < 0)
 		return -1;
-	}
-	/* mkstemp() makes it private; a report is as public as what the user writes otherwise. */
-	mode_t mask = umask(0);
-	umask(mask);
-	fchmod(fd, 0666 & ~mask);
-	status = write_pane(app, f, format_of(file), err);
+	int status = write_pane(app, save.f, format_of(file), err);
 	if (status < 0 && !err->text[0])
 		error_system(err, NULL, "%s", file);
-	if (fclose(f) != 0 && status == 0)
-		status = error_system(err, NULL, "%s", file);
-	if (status == 0 && rename(temp, file) < 0)
-		status = error_system(err, NULL, "%s", file);
-	if (status < 0)
-		unlink(temp);
-	free(temp);
-	return status;
+	return save_end(&save, status, err);
 }
 
 void export_pane(struct app *app, const char *file)

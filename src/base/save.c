@@ -1,0 +1,68 @@
+#include "base/save.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+#define TRIES 100
+
+/* Its permissions are those of the file that it will replace, or of what the user writes otherwise. */
+static int open_temporary(struct save *s)
+{
+	struct stat st;
+	int fd = -1;
+	for (unsigned n = 0; n < TRIES && fd < 0 && (n == 0 || errno == EEXIST); n++) {
+		free(s->temp);
+		s->temp = mem_printf("%s.%ld-%u.tmp", s->path, (long)getpid(), n);
+		fd = open(s->temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+	}
+	if (fd >= 0 && stat(s->path, &st) == 0)
+		fchmod(fd, st.st_mode & 0777);  /* where it cannot be, the file is no less the user's */
+	return fd;
+}
+
+int save_begin(struct save *s, const char *path, struct error *err)
+{
+	char *real = realpath(path, NULL);
+	*s = (struct save){ .path = real ? real : mem_dup(path) };
+	int fd = open_temporary(s);
+	s->f = fd >= 0 ? fdopen(fd, "w") : NULL;
+	if (s->f)
+		return 0;
+	error_system(err, "choose another folder", "%s", path);
+	if (fd >= 0) {
+		close(fd);
+		unlink(s->temp);
+	}
+	free(s->path);
+	free(s->temp);
+	return -1;
+}
+
+int save_end(struct save *s, int status, struct error *err)
+{
+	bool failed = ferror(s->f) || fflush(s->f) || fsync(fileno(s->f));
+	int why = errno;
+	if (fclose(s->f) != 0 && !failed) {
+		failed = true;
+		why = errno;
+	}
+	if (status == 0 && !failed && rename(s->temp, s->path) != 0) {
+		failed = true;
+		why = errno;
+	}
+	if (status != 0 || failed)
+		unlink(s->temp);
+	if (status == 0 && failed) {
+		errno = why;
+		status = error_system(err, NULL, "%s", s->path);
+	}
+	free(s->path);
+	free(s->temp);
+	return status;
+}

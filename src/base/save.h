@@ -1,0 +1,21 @@
+/* Files that appear under their name when they are whole: written beside it under a temporary one, synced, renamed.
+ * A file that is replaced keeps its permissions, and a symbolic link to it stays a link. */
+#ifndef STEALSCOPE_BASE_SAVE_H
+#define STEALSCOPE_BASE_SAVE_H
+
+#include <stdio.h>
+
+#include "base/error.h"
+
+struct save {
+	FILE *f;           /* to write to */
+	char *path, *temp; /* where it goes, where it is; private */
+};
+
+/* On failure there is nothing to end. */
+int save_begin(struct save *s, const char *path, struct error *err);
+/* status: 0, or -1 (with *err filled) when what should be written could not be: then the old file stays.  Returns -1 if
+ * status is, or if the system refuses. */
+int save_end(struct save *s, int status, struct error *err);
+
+#endif
