@@ -58,6 +58,16 @@ static bool allowed(const struct run *r, size_t guest, size_t vm)
 	return hint == NULL || hint->vcpus == 0;
 }
 
+/* Before each piece of work: true, with the error set, when the user wants no more of it. */
+static bool interrupted(const struct run *r, const char *phase, size_t done, size_t total)
+{
+	const struct progress *p = &r->options->progress;
+	if (p->tick == NULL || p->tick(p->arg, phase, done, total) == 0)
+		return false;
+	error_set(r->err, STATUS_CANCELLED, NULL, "synchronization: interrupted");
+	return true;
+}
+
 /* By events in every VM, and in the host's trace as a whole when it shows no VM. */
 static int try_events(struct run *r, size_t guest, bool *proved)
 {
@@ -68,6 +78,8 @@ static int try_events(struct run *r, size_t guest, bool *proved)
 		if (r->vms.len > 0 && !allowed(r, guest, v))
 			continue;
 		const struct vm_view *view = r->vms.len == 0 ? NULL : &r->vms.vm[v];
+		if (interrupted(r, "matching the guests", guest * n + v, r->guests * n))
+			return -1;
 		int status = match_events(&r->view, view, &r->guest[guest], &m, r->err);
 		if (status == 0 && m.share >= PLAUSIBLE && r->options->method == SYNC_AUTO)
 			status = match_both(&r->view, &r->guest[guest], &m, r->err);
@@ -92,14 +104,12 @@ static bool vm_taken(const struct run *r, size_t vm, bool by_containment)
 /* By containment in every VM that no guest has proved to be its own; *proved when some VM contains it. */
 static int try_containment(struct run *r, size_t guest, bool steps, bool *proved)
 {
-	const struct progress *p = &r->options->progress;
 	for (size_t v = 0; v < r->vms.len; v++) {
 		struct match m = { .guest = guest, .vm = v };
 		if (vm_taken(r, v, steps) || !allowed(r, guest, v))
 			continue;
-		if (p->tick != NULL && p->tick(p->arg, "looking for the guests' clocks", guest * r->vms.len + v,
-		                               r->guests * r->vms.len) != 0)
-			return error_set(r->err, STATUS_CANCELLED, NULL, "synchronization: interrupted");
+		if (interrupted(r, "looking for the guests' clocks", guest * r->vms.len + v, r->guests * r->vms.len))
+			return -1;
 		int status = match_containment(&r->view, &r->vms.vm[v], &r->guest[guest], steps, &m, r->err);
 		*proved = *proved || (status == 0 && m.doubt == NULL);
 		if (add_match(r, &m, status) != 0)
@@ -436,6 +446,8 @@ static int load(struct run *r, struct trace *const *trace, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		if (trace[i] == r->host)
 			continue;
+		if (interrupted(r, "reading the guests", i, n))
+			return -1;
 		struct guest_view *g = &r->guest[r->guests++];
 		g->trace = trace[i];
 		g->begin = trace_info(trace[i])->begin;

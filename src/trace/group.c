@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,13 @@ struct decoder *group_decoder(struct group *g, struct error *err)
 
 /* ---- damaged traces */
 
+void child_begin(void)
+{
+	static const int fatal[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM, SIGPIPE };
+	for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
+		signal(fatal[i], SIG_DFL);
+}
+
 /* Can libbabeltrace2 open this trace?  Asked in a child process, because the answer may be abort(). */
 static bool opens(struct group *g, char *const *dir, size_t n, char why[256])
 {
@@ -27,6 +35,7 @@ static bool opens(struct group *g, char *const *dir, size_t n, char why[256])
 	const pid_t child = fork();
 	if (child == 0) {
 		struct error err = ERROR_INIT;
+		child_begin();
 		int null = open("/dev/null", O_WRONLY);
 		dup2(null, 2);
 		struct decoder *d = decoder_open(&g->ctf, dir, n, &err);

@@ -45,6 +45,9 @@ void ctf_dirs_free(struct ctf_dir *list, size_t n);
 /* Do two CTF traces come from one machine, with one clock? */
 bool ctf_same_machine(const struct ctf_dir *a, const struct ctf_dir *b);
 
+/* In a child process that may crash: the caller's handlers of fatal signals are not for it. */
+void child_begin(void);
+
 /* Of a folder: its own name.  Of a trace-cmd file: that of the guest whose folder it lies in (guest-NAME), else what
  * the host's file calls it, else the hostname, else from the file's name or its folder's.  malloc'ed. */
 char *naming_folder(const char *dir);

@@ -11,6 +11,7 @@
 #include <trace-cmd.h>
 
 #include "base/mem.h"
+#include "trace/internal.h"
 #include "trace/tracecmd.h"
 #include "trace/tracecmd_bind.h"
 
@@ -191,7 +192,7 @@ static void confine(uint64_t bytes)
 #endif
 	if (getrlimit(RLIMIT_FSIZE, &r) == 0)
 		setrlimit(RLIMIT_FSIZE, lowered(&r, most));
-	signal(SIGPIPE, SIG_DFL);
+	child_begin();
 	int null = open("/dev/null", O_RDWR);
 	if (null < 0)
 		return;
