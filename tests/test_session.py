@@ -35,6 +35,15 @@ guests:
     check((row["vm"], row["vcpu"], row["host_tid"]) == ("web", "0", "154"), "the guest has the session's name")
     machines = {t["machine"] for t in json.loads(run("info", out, "--format", "json").stdout)["traces"]}
     check(machines == {"hv01", "web"}, "so has the host; folders are relative to the file")
+    again = {"XDG_CACHE_HOME": os.path.join(folder, "cache")}
+    for name in ("hv01", "hv02"):
+        write(path, f"host: {{dir: traces/host, name: {name}}}\nguests: [{{name: web, dir: traces/guest-Debian}}]\n")
+        p = run("info", path, "--format", "json", env=again)
+        check(name in {t["machine"] for t in json.loads(p.stdout)["traces"]}, "another name is not found in the cache")
+    many = "".join(f"  - {{name: {'guest' * 10}{i}, vcpus: {{{i}: {7000 + i}}}}}\n" for i in range(20))
+    write(path, "host: {dir: traces/host}\nguests:\n  - {name: web, dir: traces/guest-Debian}\n" + many)
+    run("info", path, env=again)
+    check("indexing again" not in run("info", path, env=again).stderr, "a long session is found in the cache")
     return path
 
 

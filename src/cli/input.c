@@ -1,5 +1,7 @@
 #include "cli/input.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,30 +113,40 @@ void input_release(struct input *in)
 	in->specs = 0;
 }
 
+/* Frees the text. */
+static char *add(char *text, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static char *add(char *text, const char *fmt, ...)
+{
+	char more[512];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(more, sizeof more, fmt, ap);
+	va_end(ap);
+	char *longer = mem_printf("%s%s", text, more);
+	free(text);
+	return longer;
+}
+
 char *input_shape(const struct input *in)
 {
 	char *shape = mem_printf("sync=%s layout=%s states=%s", in->sync ? in->sync : "auto",
 	                         in->layout ? in->layout : "auto", in->paper_states ? "paper" : "refined");
+	for (size_t i = 0; i < in->specs; i++) {
+		if (in->spec[i].name)
+			shape = add(shape, " name=%s", in->spec[i].name);
+		if (in->spec[i].layout && !in->layout)
+			shape = add(shape, " layout=%s", in->spec[i].layout);
+	}
 	for (size_t i = 0; i < in->hints; i++) {
 		const struct sync_hint *h = &in->hint[i];
-		char *longer = mem_printf("%s %s=", shape, h->guest);
-		free(shape);
-		shape = longer;
-		if (h->has_offset) {
-			longer = mem_printf("%s%lld", shape, (long long)h->offset);
-			free(shape);
-			shape = longer;
-		}
-		if (h->nudge != 0) {
-			longer = mem_printf("%s%+lld", shape, (long long)h->nudge);
-			free(shape);
-			shape = longer;
-		}
-		for (size_t k = 0; k < h->vcpus; k++) {
-			longer = mem_printf("%s,%u:%d", shape, h->vcpu[k].number, (int)h->vcpu[k].host_tid);
-			free(shape);
-			shape = longer;
-		}
+		shape = add(shape, " %s=", h->guest);
+		if (h->has_offset)
+			shape = add(shape, "%lld", (long long)h->offset);
+		if (h->nudge != 0)
+			shape = add(shape, "%+lld", (long long)h->nudge);
+		for (size_t k = 0; k < h->vcpus; k++)
+			shape = add(shape, ",%u:%d", h->vcpu[k].number, (int)h->vcpu[k].host_tid);
 	}
 	return shape;
 }

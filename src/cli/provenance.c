@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/text.h"
 #include "cli/field.h"
 #include "cli/fingerprint.h"
@@ -15,6 +16,16 @@ static void put_text(struct json_object *o, const char *key, const char *raw)
 {
 	char text[512];
 	json_object_object_add(o, key, json_object_new_string(text_escape(text, sizeof text, raw ? raw : "")));
+}
+
+/* The whole of it, escaped: a session of many guests has a long one. */
+static char *shape_text(const struct input *in)
+{
+	char *raw = input_shape(in);
+	size_t size = 8 * strlen(raw) + 1;
+	char *text = text_escape(mem_new(size, 1), size, raw);
+	free(raw);
+	return text;
 }
 
 static void put_int(struct json_object *o, const char *key, int64_t v)
@@ -111,8 +122,8 @@ int provenance_store(struct history_builder *b, const struct input *in, struct t
 	struct json_object *doc = json_object_new_object(), *list;
 	put_int(doc, "format", PROVENANCE_FORMAT);
 	put_text(doc, "tool", "stealscope " PACKAGE_VERSION);
-	char *shape = input_shape(in);
-	put_text(doc, "shape", shape);
+	char *shape = shape_text(in);
+	json_object_object_add(doc, "shape", json_object_new_string(shape));
 	free(shape);
 	json_object_object_add(doc, "files", fingerprint_take(in, NULL));
 	list = json_object_new_array();
@@ -163,7 +174,7 @@ int provenance_stale(const struct history *h, const struct input *in, char *why,
 		return 1;
 	}
 	int rc = 0;
-	char *shape = input_shape(in);
+	char *shape = shape_text(in);
 	if (strcmp(shape, field_text(doc, "shape")) != 0) {
 		snprintf(why, size, "it was built with other options (%s)", field_text(doc, "shape"));
 		rc = 1;
