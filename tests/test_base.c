@@ -231,6 +231,24 @@ static void test_save(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
+/* Exact, and read again as the same. */
+static void test_time_exact(void **state)
+{
+	(void)state;
+	static const struct { int64_t ns; const char *text; } cases[] = {
+		{ 0, "0" }, { 1, "+1 ns" }, { -1500, "-1500 ns" }, { 3000, "+3 us" }, { -2000000, "-2 ms" },
+		{ 90000000000, "+90 s" }, { 3600000000000, "+1 h" }, { 1000000001, "+1000000001 ns" },
+		{ INT64_MIN + 1, "-9223372036854775807 ns" },
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		char text[TIME_TEXT];
+		int64_t ns;
+		assert_string_equal(time_exact(text, cases[i].ns), cases[i].text);
+		assert_true(time_parse_duration(text, &ns));
+		assert_int_equal(ns, cases[i].ns);
+	}
+}
+
 int main(void)
 {
 	setlocale(LC_ALL, "C.UTF-8");
@@ -245,6 +263,7 @@ int main(void)
 		cmocka_unit_test(test_error_chain),
 		cmocka_unit_test(test_states_have_names),
 		cmocka_unit_test(test_save),
+		cmocka_unit_test(test_time_exact),
 	};
 	return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }

@@ -97,6 +97,36 @@ for signal in HUP TERM QUIT ABRT SEGV; do
 	[ "$(state '#{alternate_on}#{cursor_flag}#{mouse_any_flag}')" = 010 ] || fail "the terminal was not restored after $signal"
 done
 
+# A clock moved by hand: progress, cancelled, done, kept.
+cp -r "${srcdir:-.}/tests/data/fibonacci" "$dir/traces" && chmod -R u+w "$dir/traces"
+"$builddir/stealscope" index "$dir/traces" -o "$dir/traces/stealscope.steal" > /dev/null 2>&1 || fail 'index'
+woken=$("$builddir/stealscope" intervals "$dir/traces/stealscope.steal" \
+	'/Virtual Machines/Debian/Threads/149/Status' --format csv |
+	awk -F, '$3 == "BLOCKED" && $2 - $1 > 10000000 { if (++n == 6) print $2 }')
+beacon() { screen | grep '149 beacon' | head -n 1 | sed 's/^[^|*]*[|*]//; s/[^-].*//' | tr -d '\n' | wc -c; }
+shell 120 30
+run "clear; $builddir/stealscope view --glyphs ascii $dir/traces"
+wait_for '? help' 'traces'
+t send-keys -t v ':Debian/149' Enter ":$woken" Enter ':zoom 83us' Enter
+wait_for '1.00 us/cell' 'a microsecond per cell'
+before=$(beacon)
+t send-keys -t v ':offset Debian -5us' Enter Escape
+wait_for 'cancelled' 'Esc'
+[ "$(beacon)" = "$before" ] || fail 'a cancelled nudge moved the row'
+t send-keys -t v ':offset Debian -5us' Enter
+wait_for 'Debian -5 us: containment 1.0000 ->' 'the nudge'
+[ "$(beacon)" = $((before - 5)) ] || fail "5 us earlier are 5 cells: $before $(beacon)"
+t send-keys -t v ':offset save' Enter
+wait_for "wrote $dir/traces/stealscope.yaml: Debian -5 us" 'save'
+t send-keys -t v q
+run "clear; $builddir/stealscope view --glyphs ascii $dir/traces/stealscope.yaml"
+wait_for '? help' 'the session'
+wait_for 'Debian -5 us' 'the nudge in the first line'
+t send-keys -t v ':Debian/149' Enter ":$woken" Enter ':zoom 83us' Enter
+wait_for '1.00 us/cell' 'a microsecond per cell'
+[ "$(beacon)" = $((before - 5)) ] || fail "the session shows it again: $before $(beacon)"
+t send-keys -t v q
+
 # Silence: an idle viewer does not wake up.
 run "clear; $view"
 wait_for '? help' 'frame before silence'

@@ -29,6 +29,18 @@ char *time_duration(char buf[TIME_TEXT], int64_t ns)
 	return buf;
 }
 
+char *time_exact(char buf[TIME_TEXT], int64_t ns)
+{
+	size_t u = sizeof units / sizeof *units - 1;
+	while (ns % units[u].ns != 0)
+		u--;
+	if (ns == 0)
+		snprintf(buf, TIME_TEXT, "0");
+	else
+		snprintf(buf, TIME_TEXT, "%+" PRId64 " %s", ns / units[u].ns, units[u].name);
+	return buf;
+}
+
 static int64_t floor_div(int64_t a, int64_t b)
 {
 	return a / b - (a % b < 0);

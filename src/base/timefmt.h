@@ -11,6 +11,9 @@
 /* "5.21 ms", "812 ns", "1.25 s": three significant digits, at most 8 columns (below 10 000 s). */
 char *time_duration(char buf[TIME_TEXT], int64_t ns);
 
+/* "+3 us", "-1500 ns", "+2 s": with its sign, exact, in the largest unit of which it is a whole number; "0". */
+char *time_exact(char buf[TIME_TEXT], int64_t ns);
+
 /* "12:03:04.123456789": time of day (local) of t ns since the epoch with `digits` (0..9) after the second. */
 char *time_clock(char buf[TIME_TEXT], int64_t t, int digits);
 

@@ -60,8 +60,8 @@ void load_release(struct load *l)
 	notes_release(&l->notes);
 }
 
-static int fill(struct history_builder *b, struct load *l, struct input *in, struct progress progress,
-                struct model_span *span, struct build_times *times, struct error *err)
+static int fill(struct history_builder *b, const char *path, struct load *l, struct input *in,
+                struct progress progress, struct model_span *span, struct build_times *times, struct error *err)
 {
 	if (load_traces(l, in, progress, times, err))
 		return -1;
@@ -69,27 +69,41 @@ static int fill(struct history_builder *b, struct load *l, struct input *in, str
 	if (model_run(&l->sync, &options, b, span, &l->notes, err))
 		return -1;
 	times_end(times, PHASE_MODEL);
-	return provenance_store(b, in, l->trace, &l->sync, &l->notes);
+	return provenance_store(b, path, in, l->trace, &l->sync, &l->notes);
 }
 
-int build_history(struct input *in, const char *path, struct build_times *times, struct error *err)
+/* bar: NULL, or what shows the progress; it ends with the model. */
+static int build(struct load *l, struct input *in, const char *path, struct progress progress,
+                 struct progress_bar *bar, struct build_times *times, struct error *err)
 {
 	/* The output is opened first: a folder that cannot be written is better known before an hour of work. */
 	struct history_builder *b = history_create(path, NULL, err);
-	if (!b)
-		return -1;
-	times_begin(times);
-	struct progress_bar bar;
-	struct progress progress = progress_bar_begin(&bar);
-	struct load l = { 0 };
 	struct model_span span;
-	int rc = fill(b, &l, in, progress, &span, times, err);
-	progress_bar_end(&bar);
+	times_begin(times);
+	int rc = b ? fill(b, path, l, in, progress, &span, times, err) : -1;
+	if (bar)
+		progress_bar_end(bar);
 	if (rc)
 		history_abort(b);
 	else
 		rc = history_finish(b, span.begin, span.end, err);
 	times_end(times, PHASE_WRITE);
+	return rc;
+}
+
+int build_quietly(struct input *in, const char *path, struct progress progress, struct error *err)
+{
+	struct load l = { 0 };
+	int rc = build(&l, in, path, progress, NULL, NULL, err);
+	load_release(&l);
+	return rc;
+}
+
+int build_history(struct input *in, const char *path, struct build_times *times, struct error *err)
+{
+	struct load l = { 0 };
+	struct progress_bar bar;
+	int rc = build(&l, in, path, progress_bar_begin(&bar), &bar, times, err);
 	for (size_t i = 0; rc == 0 && i < l.notes.len; i++)
 		fprintf(stderr, "stealscope: note: %s\n", l.notes.line[i]);
 	load_release(&l);

@@ -27,8 +27,9 @@ int load_traces(struct load *l, struct input *in, struct progress progress, stru
                 struct error *err);
 void load_release(struct load *l);
 
-/* Builds the history of `in` at `path`, with a progress bar; prints the notes to stderr.  Leaves nothing behind when
- * it fails or is cancelled.  times may be NULL. */
+/* Builds the history of `in` at `path`.  Leaves nothing behind when it fails or is cancelled. */
+int build_quietly(struct input *in, const char *path, struct progress progress, struct error *err);
+/* The same with a progress bar; prints the notes to stderr.  times may be NULL. */
 int build_history(struct input *in, const char *path, struct build_times *times, struct error *err);
 
 /* Is WHAT one history file, rather than traces or a session? */

@@ -3,6 +3,7 @@
 
 #include "cli/build.h"
 #include "cli/cli.h"
+#include "cli/nudge.h"
 #include "ui/ui.h"
 
 static int parse_size(const char *text, struct ui_options *ui, struct error *err)
@@ -39,7 +40,11 @@ int cmd_view(int argc, char **argv, struct error *err)
 	if (parse_size(size, &ui, err))
 		return -1;
 	struct history *h = open_what(&in, err);
+	struct nudger nudger;
+	nudger_init(&nudger, h, &in);
+	ui.clocks = &nudger.clocks;
 	int rc = h ? ui_run(h, &ui, err) : -1;
+	nudger_release(&nudger);
 	rc = close_what(h, rc, err);
 	input_release(&in);
 	return rc;

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "cli/field.h"
+#include "cli/session.h"
 
 /* FNV-1a over the file; metadata files are small. */
 static int64_t checksum(const char *path)
@@ -29,7 +30,7 @@ static int64_t checksum(const char *path)
 
 static bool is_ours(const char *name)
 {
-	return strstr(name, ".steal") != NULL;
+	return strstr(name, ".steal") != NULL || session_is_one(name);
 }
 
 static int by_name(const FTSENT **a, const FTSENT **b)

@@ -74,6 +74,17 @@ static int add_operand(struct input *in, const char *what, struct error *err)
 	return trace_discover(what, &in->spec, &in->specs, err);
 }
 
+int input_finish(struct input *in, struct error *err)
+{
+	for (size_t i = 0; in->layout && i < in->specs; i++) {
+		free((char *)(uintptr_t)in->spec[i].layout);
+		in->spec[i].layout = mem_dup(in->layout);
+	}
+	in->sync_options.hint = in->hint;
+	in->sync_options.hints = in->hints;
+	return parse_sync(in, err);
+}
+
 int input_resolve(struct input *in, struct error *err)
 {
 	if (in->whats == 0 && !in->host && in->guest.len == 0)
@@ -86,13 +97,7 @@ int input_resolve(struct input *in, struct error *err)
 	for (size_t i = 0; i < in->guest.len; i++)
 		if (add_guest(in, in->guest.item[i], err))
 			return -1;
-	for (size_t i = 0; in->layout && i < in->specs; i++) {
-		free((char *)(uintptr_t)in->spec[i].layout);
-		in->spec[i].layout = mem_dup(in->layout);
-	}
-	in->sync_options.hint = in->hint;
-	in->sync_options.hints = in->hints;
-	return parse_sync(in, err);
+	return input_finish(in, err);
 }
 
 void input_release(struct input *in)

@@ -42,6 +42,8 @@ struct input {
 /* Finds the traces and parses --sync.  Call input_release() in any case. */
 int input_resolve(struct input *in, struct error *err);
 void input_release(struct input *in);
+/* The last part of input_resolve(): the options that are for all machines. */
+int input_finish(struct input *in, struct error *err);
 
 /* Adds the one machine whose traces lie below dir (name and layout may be NULL; copied). */
 int input_add_machine(struct input *in, const char *dir, const char *name, enum trace_role role, const char *layout,

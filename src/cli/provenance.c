@@ -8,9 +8,11 @@
 #include "base/text.h"
 #include "cli/field.h"
 #include "cli/fingerprint.h"
+#include "cli/session.h"
 
 #define META_KEY "provenance"
-#define PROVENANCE_FORMAT 2  /* rises when the model or the paths change: older histories are stale then */
+#define META_SESSION "session"
+#define PROVENANCE_FORMAT 3  /* rises when the model, the paths or what is kept here change: older ones are stale then */
 
 static void put_text(struct json_object *o, const char *key, const char *raw)
 {
@@ -116,7 +118,30 @@ static struct json_object *vm_row(const struct sync_vm *vm)
 	return o;
 }
 
-int provenance_store(struct history_builder *b, const struct input *in, struct trace *const *trace,
+struct json_object *provenance_nudges(const struct input *in)
+{
+	struct json_object *list = json_object_new_array();
+	for (size_t i = 0; i < in->hints; i++) {
+		if (in->hint[i].nudge == 0)
+			continue;
+		struct json_object *o = json_object_new_object();
+		put_text(o, "guest", in->hint[i].guest);
+		put_int(o, "nudge_ns", in->hint[i].nudge);
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
+static int store_session(struct history_builder *b, const char *path, const struct input *in,
+                         struct trace *const *trace)
+{
+	char *text = session_text(in, trace, path, NULL);
+	int rc = text ? history_meta_set(b, META_SESSION, text, strlen(text)) : 0;
+	free(text);
+	return rc;
+}
+
+int provenance_store(struct history_builder *b, const char *path, const struct input *in, struct trace *const *trace,
                      const struct sync_result *sync, const struct notes *notes)
 {
 	struct json_object *doc = json_object_new_object(), *list;
@@ -125,6 +150,8 @@ int provenance_store(struct history_builder *b, const struct input *in, struct t
 	char *shape = shape_text(in);
 	json_object_object_add(doc, "shape", json_object_new_string(shape));
 	free(shape);
+	json_object_object_add(doc, "paper_states", json_object_new_boolean(in->paper_states));
+	json_object_object_add(doc, "nudges", provenance_nudges(in));
 	json_object_object_add(doc, "files", fingerprint_take(in, NULL));
 	list = json_object_new_array();
 	for (size_t i = 0; i < in->specs; i++)
@@ -142,7 +169,7 @@ int provenance_store(struct history_builder *b, const struct input *in, struct t
 	const char *text = json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PLAIN);
 	int rc = history_meta_set(b, META_KEY, text, strlen(text));
 	json_object_put(doc);
-	return rc;
+	return rc ? rc : store_session(b, path, in, trace);
 }
 
 struct json_object *provenance_load(const struct history *h, struct error *err)
@@ -162,6 +189,22 @@ struct json_object *provenance_load(const struct history *h, struct error *err)
 		return NULL;
 	}
 	return doc;
+}
+
+int provenance_input(const struct history *h, struct input *in, struct error *err)
+{
+	size_t size;
+	const char *text = history_meta(h, META_SESSION, &size);
+	*in = (struct input){ 0 };
+	if (!text)
+		return error_set(err, STATUS_INPUT, "build it anew with stealscope index",
+		                 "%s: does not say where its traces are", history_file(h));
+	struct json_object *doc = provenance_load(h, err);
+	if (!doc)
+		return -1;
+	in->paper_states = json_object_get_boolean(json_object_object_get(doc, "paper_states"));
+	json_object_put(doc);
+	return session_parse(in, text, size, history_file(h), err) ? -1 : input_finish(in, err);
 }
 
 int provenance_stale(const struct history *h, const struct input *in, char *why, size_t size, struct error *err)

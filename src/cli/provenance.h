@@ -1,5 +1,6 @@
 /* Where a history comes from: traces, machines, clocks, notes, and the fingerprint that tells when it is stale.
- * Kept in the history as one JSON document under the key "provenance". */
+ * Kept in the history as one JSON document under the key "provenance"; and as a session file that gives the same
+ * history again, under the key "session". */
 #ifndef STEALSCOPE_CLI_PROVENANCE_H
 #define STEALSCOPE_CLI_PROVENANCE_H
 
@@ -12,9 +13,16 @@
 /* What goes into the clock report: one row per guest and piece, as `sync` prints it and `info` keeps it. */
 struct json_object *provenance_sync_rows(const struct sync_result *sync);
 
-/* Stores the provenance of a history under construction. */
-int provenance_store(struct history_builder *b, const struct input *in, struct trace *const *trace,
+/* The guests whose clocks are nudged: [{"guest", "nudge_ns"}]. */
+struct json_object *provenance_nudges(const struct input *in);
+
+/* Stores the provenance of a history under construction, which will be the file `path`. */
+int provenance_store(struct history_builder *b, const char *path, const struct input *in, struct trace *const *trace,
                      const struct sync_result *sync, const struct notes *notes);
+
+/* The traces and options that a history was made of, as input_resolve() would give them.  Call input_release() in any
+ * case. */
+int provenance_input(const struct history *h, struct input *in, struct error *err);
 
 /* The document of a history; json_object_put() it.  NULL and *err when it has none. */
 struct json_object *provenance_load(const struct history *h, struct error *err);

@@ -156,15 +156,25 @@ static int load_document(struct session *s)
 	return 0;
 }
 
-int session_load(struct input *in, const char *path, struct error *err)
+/* The file is named; folders in it are relative to its own. */
+static int load_file(struct session *s, const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	struct session s = { .in = in, .err = err };
-	if (yaml_file_read(&s.file, path, MEND, err))
-		return -1;
-	s.folder = mem_printf("%.*s", slash ? (int)(slash - path + 1) : 0, path);
-	int rc = load_document(&s);
-	free(s.folder);
-	yaml_file_release(&s.file);
+	s->folder = mem_printf("%.*s", slash ? (int)(slash - path + 1) : 0, path);
+	int rc = load_document(s);
+	free(s->folder);
+	yaml_file_release(&s->file);
 	return rc;
+}
+
+int session_load(struct input *in, const char *path, struct error *err)
+{
+	struct session s = { .in = in, .err = err };
+	return yaml_file_read(&s.file, path, MEND, err) ? -1 : load_file(&s, path);
+}
+
+int session_parse(struct input *in, const char *text, size_t size, const char *path, struct error *err)
+{
+	struct session s = { .in = in, .err = err };
+	return yaml_file_parse(&s.file, text, size, path, MEND, err) ? -1 : load_file(&s, path);
 }

@@ -172,9 +172,15 @@ static int open_topology(struct app *app, struct error *err)
 	                 history_file(app->h));
 }
 
+static bool sees_whole(const struct app *app)
+{
+	return app->view.step > 0 && app->view.t0 <= app->ground.begin &&
+	       view_last(&app->view, &app->ground) >= app->ground.end;
+}
+
 int app_init(struct app *app, const struct history *h, const struct ui_options *options, struct error *err)
 {
-	*app = (struct app){ .h = h, .depth = DEPTH_256, .least_gap = LEAST_GAP_NS };
+	*app = (struct app){ .h = h, .first = h, .clocks = options->clocks, .depth = DEPTH_256, .least_gap = LEAST_GAP_NS };
 	int64_t span;
 	if (__builtin_sub_overflow(history_end(h), history_begin(h), &span) || span < 0 || span > INT64_MAX / 4)
 		return error_set(err, STATUS_INPUT, "index the traces again", "%s: its time span makes no sense",
@@ -197,13 +203,11 @@ int app_init(struct app *app, const struct history *h, const struct ui_options *
 		return error_system(err, NULL, "starting a thread");
 	}
 	theme_palette(&app->theme, app->depth, &app->palette);
-	app->owner = mem_new(app->topo.cpus, sizeof *app->owner);
 	rows_init(&app->rows, &app->topo);
-	learn(app);
-	app->ground = (struct ground){ history_begin(h), history_end(h), 1 };
-	app->axis.origin = app->ground.begin;
-	app->view = (struct view){ .a = VIEW_NONE, .b = VIEW_NONE, .range = VIEW_NONE, .cursor = app->ground.begin };
-	app_resize(app, options->width ? options->width : 80, options->height ? options->height : 24);
+	app->view = (struct view){ .a = VIEW_NONE, .b = VIEW_NONE, .range = VIEW_NONE, .cursor = history_begin(h) };
+	app->w = options->width ? options->width : 80;
+	app->h_cells = options->height ? options->height : 24;
+	app_meet(app);
 	view_whole(&app->view, &app->ground);
 	rows_survey_start(&app->rows, app->ground.begin, app->ground.end);
 	rows_build(&app->rows);
@@ -213,8 +217,26 @@ int app_init(struct app *app, const struct history *h, const struct ui_options *
 	return 0;
 }
 
+void app_meet(struct app *app)
+{
+	bool whole = sees_whole(app);
+	free(app->owner);
+	app->owner = mem_new(app->topo.cpus, sizeof *app->owner);
+	learn(app);
+	app->ground.begin = history_begin(app->h);
+	app->ground.end = history_end(app->h);
+	app->axis.origin = app->axis.format == TIME_RELATIVE && app->view.a != VIEW_NONE ? app->view.a : app->ground.begin;
+	app->nudged[0] = '\0';
+	if (app->clocks)
+		app->clocks->list(app->clocks->arg, app->h, app->nudged, sizeof app->nudged);
+	app_resize(app, app->w, app->h_cells);
+	if (whole)
+		view_whole(&app->view, &app->ground);
+}
+
 void app_release(struct app *app)
 {
+	nudge_release(app);
 	asker_close(app->asker);
 	flow_pane_release(&app->flow);
 	blame_release(&app->blame);
@@ -223,6 +245,8 @@ void app_release(struct app *app)
 	rows_release(&app->rows);
 	topo_release(&app->topo);
 	keymap_release(&app->keymap);
+	if (app->h != app->first)
+		history_close((struct history *)(uintptr_t)app->h);
 	free(app->owner);
 	free(app->bookmark);
 	free(app->request);
@@ -235,8 +259,7 @@ void app_resize(struct app *app, int w, int h)
 	app->h_cells = h;
 	app->label_w = w * 3 / 10 < 18 ? 18 : w * 3 / 10 > 40 ? 40 : w * 3 / 10;
 	int cols = w - app->label_w - 1;
-	bool whole = app->view.step > 0 && app->view.t0 <= app->ground.begin &&
-	             view_last(&app->view, &app->ground) >= app->ground.end;
+	bool whole = sees_whole(app);
 	app->ground.cols = cols < 1 ? 1 : cols;
 	if (whole)
 		view_whole(&app->view, &app->ground);
@@ -250,6 +273,7 @@ bool app_work(struct app *app, int64_t budget_ns, bool *changed)
 {
 	struct error err = ERROR_INIT;
 	*changed = false;
+	nudge_work(app, changed);
 	if (hunt_work(app, budget_ns, changed))
 		return true;
 	if (rows_survey_done(&app->rows))
@@ -371,9 +395,12 @@ static void key_in_rows(struct app *app, uint32_t key)
 		app_say(app, "%u", app->count);
 		return;
 	}
-	if ((key == KEY_CODE_ESC || key == ('c' & 31)) && app_cancel(app)) {
-		app_say(app, "cancelled");
-		return;
+	if (key == KEY_CODE_ESC || key == ('c' & 31)) {
+		bool asked = app_cancel(app), nudged = nudge_cancel(app);
+		if (asked || nudged) {
+			app_say(app, "cancelled");
+			return;
+		}
 	}
 	enum action action = keymap_find(&app->keymap, key);
 	char text[32], help[64];

@@ -47,6 +47,7 @@ struct flow_pane {
 		int64_t duration;  /* ns */
 	} *line;
 	size_t lines, lines_cap;
+	size_t room;           /* lines to keep free until there is an answer */
 	uint32_t *entry_of;    /* of each interval */
 	struct cell *lane;     /* bars: lane_cols cells for each line from lane_top on, or NULL */
 	size_t lane_top;
@@ -63,6 +64,7 @@ struct blame_pane {
 	struct steal steal;
 	struct blame_line { char *text; int64_t ns; bool heading; } *line;
 	size_t lines, lines_cap;
+	size_t room;           /* as above */
 	size_t top;
 };
 
@@ -101,6 +103,10 @@ struct status_cache {
 
 struct app {
 	const struct history *h;
+	const struct history *first;   /* what ui_run() was given: not ours to close, as others are */
+	const struct ui_clocks *clocks;  /* or NULL */
+	struct nudge_job *nudge;       /* another history in the making, or NULL.  See nudge.c */
+	char nudged[128];              /* whose clocks are moved: "Debian +3 us", or "" */
 	struct topo topo;
 	struct rows rows;
 	struct ground ground;
@@ -172,6 +178,9 @@ void app_set_theme(struct app *app, const struct theme *theme);
 void app_set_depth(struct app *app, enum depth depth);
 bool app_answer(struct app *app, enum ask kind, struct answer *out);  /* waits as long as a frame may */
 bool app_cancel(struct app *app);                              /* what is being asked; false when nothing is */
+void app_meet(struct app *app);                                /* a history that was not shown before */
+/* Shows another history of the same machines at the same place; takes h, and moves the contents of topo and rows. */
+void app_adopt(struct app *app, struct history *h, struct topo *topo, struct rows *rows);
 void app_do(struct app *app, enum action action);              /* actions.c */
 void app_select(struct app *app, size_t row);                  /* row index; scrolls */
 void app_show_row(struct app *app, struct row_id id);          /* unfolds and selects */
@@ -189,6 +198,12 @@ const char *app_code_label(const struct app *app, struct row_id row, unsigned co
 void command_run(struct app *app, const char *line);           /* command.c */
 void command_complete(struct app *app);                        /* the line being written */
 void command_help(struct pager *pager);
+
+void nudge_start(struct app *app, const char *guest, int64_t ns);  /* nudge.c: that clock, by ns in all */
+bool nudge_cancel(struct app *app);                            /* false when there is nothing to cancel */
+void nudge_work(struct app *app, bool *changed);
+bool nudge_text(struct app *app, char *buf, size_t size);      /* how far it is; false when nothing is in the making */
+void nudge_release(struct app *app);
 
 void status_draw(struct app *app, struct screen *s, int y);    /* status.c */
 void status_update(struct app *app);

@@ -2,12 +2,12 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "ui/signals.h"
 
 #define SLICE_NS 40000000     /* of work between two looks at what is asked */
 #define REPORT_NS 250000000   /* between two signs of progress */
@@ -20,7 +20,7 @@ struct asker {
 	pthread_mutex_t lock;
 	pthread_cond_t work, answered;
 	int pipe[2];
-	bool quit;
+	bool quit, working;        /* working: a slice, with what the topology leads to */
 	struct slot {
 		enum phase phase;
 		uint64_t serial;       /* of the question; a job with another one is stale */
@@ -134,10 +134,8 @@ static int job_step(struct asker *a, enum ask kind, struct answer *out)
 
 static void tell(struct asker *a)
 {
-	char c = 0;
 	a->reported = now_ns();
-	if (write(a->pipe[1], &c, 1) < 0)
-		return;  /* full: it is readable already */
+	asker_poke(a);
 }
 
 static void answer_release(struct answer *answer)
@@ -155,9 +153,11 @@ static void work_on(struct asker *a, enum ask kind)
 	struct answer *answer = mem_new(1, sizeof *answer);
 	if (j->serial != slot->serial)
 		job_begin(j, slot);
+	a->working = true;
 	pthread_mutex_unlock(&a->lock);
 	int done = job_step(a, kind, answer);
 	pthread_mutex_lock(&a->lock);
+	a->working = false;
 	bool stale = slot->phase != ASKED || slot->serial != j->serial;
 	if (!stale && done) {
 		answer_release(&slot->answer);
@@ -173,6 +173,8 @@ static void work_on(struct asker *a, enum ask kind)
 	}
 	if (stale || done)
 		job_release(j);
+	if (stale)
+		pthread_cond_broadcast(&a->answered);
 	answer_release(answer);
 	free(answer);
 }
@@ -198,20 +200,6 @@ static void *helper(void *arg)
 
 /* ---- The viewer's side ---------------------------------------------------------------------------------------- */
 
-/* Signals are the viewer's; only those of a crash may come here, too. */
-static int start_thread(struct asker *a)
-{
-	static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
-	sigset_t all, before;
-	sigfillset(&all);
-	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-		sigdelset(&all, own[i]);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int failed = pthread_create(&a->thread, NULL, helper, a);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return failed ? -1 : 0;
-}
-
 struct asker *asker_open(const struct topo *topo)
 {
 	struct asker *a = mem_new(1, sizeof *a);
@@ -227,7 +215,7 @@ struct asker *asker_open(const struct topo *topo)
 		free(a);
 		return NULL;
 	}
-	if (start_thread(a) < 0) {
+	if (signals_start_thread(&a->thread, helper, a) < 0) {
 		close(a->pipe[0]);
 		close(a->pipe[1]);
 		free(a);
@@ -271,6 +259,18 @@ void asker_drop(struct asker *a, enum ask kind)
 {
 	pthread_mutex_lock(&a->lock);
 	a->slot[kind].phase = NOTHING;
+	pthread_mutex_unlock(&a->lock);
+}
+
+void asker_rest(struct asker *a)
+{
+	pthread_mutex_lock(&a->lock);
+	for (int kind = 0; kind < ASKS; kind++) {
+		answer_release(&a->slot[kind].answer);
+		a->slot[kind].phase = NOTHING;
+	}
+	while (a->working)
+		pthread_cond_wait(&a->answered, &a->lock);
 	pthread_mutex_unlock(&a->lock);
 }
 
@@ -323,6 +323,13 @@ void asker_wait(struct asker *a, enum ask kind, int64_t ns)
 	while (a->slot[kind].phase == ASKED && pthread_cond_timedwait(&a->answered, &a->lock, &until) == 0)
 		;
 	pthread_mutex_unlock(&a->lock);
+}
+
+void asker_poke(struct asker *a)
+{
+	char c = 0;
+	if (write(a->pipe[1], &c, 1) < 0)
+		return;  /* full: it is readable already */
 }
 
 int asker_fd(const struct asker *a)

@@ -42,6 +42,8 @@ struct asker *asker_open(const struct topo *topo);
 void asker_close(struct asker *a);  /* waits for the slice at work; NULL is allowed */
 void asker_ask(struct asker *a, enum ask kind, const struct question *q);
 void asker_drop(struct asker *a, enum ask kind);
+/* Drops all, and waits for the slice at work: then the topology may change in its place. */
+void asker_rest(struct asker *a);
 bool asker_asked(struct asker *a, enum ask kind);  /* asked, and neither taken nor dropped */
 bool asker_busy(struct asker *a);                  /* any kind is */
 /* The answer, once: false while there is none. */
@@ -51,6 +53,7 @@ unsigned asker_progress(struct asker *a, enum ask kind);  /* per cent */
 void asker_wait(struct asker *a, enum ask kind, int64_t ns);
 /* Readable after something was answered or went on visibly; asker_seen() makes it quiet again. */
 int asker_fd(const struct asker *a);
+void asker_poke(struct asker *a);                  /* from any thread: makes it readable */
 void asker_seen(struct asker *a);
 
 /* ---- Inner: windows walked in slices (ask_flow.c, ask_steal.c) ------------------------------------------------ */

@@ -19,7 +19,7 @@
 	X("filter", "[TEXT]", "show only threads whose name contains TEXT", cmd_filter) \
 	X("search", "TEXT", "go to the next row that contains TEXT", cmd_search) \
 	X("key", "KEYS", "press keys: :key 3><Enter>", cmd_key) \
-	X("offset", "VM TIME", "how to move a guest's clock: :offset Debian +3us", cmd_offset) \
+	X("offset", "[VM TIME]", "nudge a guest's clock: Debian +3us; save [FILE]; alone: list", cmd_offset) \
 	X("screen", "FILE", "write the screen to FILE as text", cmd_screen) \
 	X("help", "", "open the help", cmd_help) \
 	X("quit", "", "leave", cmd_quit)
@@ -232,23 +232,64 @@ static void cmd_quit(struct app *app, const char *arg)
 	app->quit = true;
 }
 
-/* The clocks are in the history already; only indexing with other ones moves them. */
+static int find_guest(const struct app *app, const char *name)
+{
+	int m = topo_find_machine(&app->topo, name);
+	return m >= 0 && app->topo.machine[m].kind == MACHINE_VM ? m : -1;
+}
+
+static void offset_save(struct app *app, const char *file)
+{
+	struct error err = ERROR_INIT;
+	char said[sizeof app->message];
+	if (app->clocks->save(app->clocks->arg, app->h, file, said, sizeof said, &err) < 0)
+		app_fail(app, &err);
+	else
+		app_say(app, "%s", said);
+}
+
+/* For examples: a guest that there is. */
+static const char *some_guest(const struct app *app, char *buf, size_t size)
+{
+	uint32_t m = 0;
+	while (m < app->topo.machines && app->topo.machine[m].kind != MACHINE_VM)
+		m++;
+	return text_escape(buf, size, m < app->topo.machines ? app->topo.machine[m].name : "GUEST");
+}
+
+/* "my guest +3 us": the guest that the words begin with, and the time behind it. */
+static bool split_offset(const struct app *app, const char *arg, char *guest, size_t size, int64_t *ns)
+{
+	for (const char *at = strchr(arg, ' '); at; at = strchr(at + 1, ' ')) {
+		snprintf(guest, size, "%.*s", (int)(at - arg), arg);
+		if (find_guest(app, guest) >= 0)
+			return time_parse_duration(at + strspn(at, " "), ns);
+	}
+	return false;
+}
+
+/* Another history is made, by who opened this one: see nudge.c. */
 static void cmd_offset(struct app *app, const char *arg)
 {
-	char name[128], shown[128];
-	size_t n = strcspn(arg, " ");
-	const char *text = arg + n + strspn(arg + n, " ");
+	char name[256], shown[256], some[128];
 	int64_t ns;
-	snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), arg);
-	int m = topo_find_machine(&app->topo, name);
-	text_escape(shown, sizeof shown, name);
-	if (m < 0 || app->topo.machine[m].kind != MACHINE_VM)
-		app_say(app, "offset: no guest is called \"%s\"; as in :offset Debian +3us", shown);
-	else if (!time_parse_duration(*text == '+' ? text + 1 : text, &ns))
-		app_say(app, "offset: not a duration: \"%.40s\"; as in :offset %s +3us", text, shown);
-	else
-		app_say(app, "write \"nudge: %.40s\" beneath %s in a session file and open that: see stealscope-session(5)",
-		        text, shown);
+	some_guest(app, some, sizeof some);
+	if (!app->clocks) {
+		app_say(app, "nobody here can make this history anew: open it with stealscope");
+	} else if (!*arg && app->nudged[0]) {
+		app_say(app, "nudged: %s; :offset save keeps that, :offset %s 0 takes it back", app->nudged, some);
+	} else if (!*arg) {
+		app_say(app, "no clock is nudged; :offset %s +3us makes the events of %s 3 us later", some, some);
+	} else if (split_offset(app, arg, name, sizeof name, &ns)) {
+		nudge_start(app, name, ns);
+	} else if (strncmp(arg, "save", 4) == 0 && (arg[4] == ' ' || !arg[4])) {
+		offset_save(app, arg + 4 + strspn(arg + 4, " "));
+	} else {
+		snprintf(name, sizeof name, "%.*s", (int)strcspn(arg, " "), arg);
+		bool known = find_guest(app, name) >= 0 || find_guest(app, arg) >= 0;
+		app_say(app, "offset: %s \"%.80s\"; as in :offset %s +3us", known ? "no duration in" : "no guest of that name:",
+		        text_escape(shown, sizeof shown, arg), some);
+	}
 }
 
 void command_help(struct pager *pager)

@@ -66,6 +66,8 @@ static void draw_header(struct app *app, struct screen *s)
 		         (unsigned)(100ULL * app->rows.survey.next / topo->threads));
 	else if (app->rows.filter[0])
 		snprintf(more, sizeof more, "filter: %.40s ", app->rows.filter);
+	else if (app->nudged[0])
+		snprintf(more, sizeof more, "%.60s ", app->nudged);
 	else if (app->rows.hidden)
 		snprintf(more, sizeof more, "%zu idle hidden ", app->rows.hidden);
 	if ((int)strlen(more) + 2 < s->w - x)
@@ -253,15 +255,34 @@ static void draw_legend(struct app *app, struct screen *s, int y)
 	screen_text(s, s->w - (int)strlen(tail) - 1, y, s->w, *part(app, PART_DIM), tail);
 }
 
+/* In the last line; what is too long for that takes the line above as well. */
+static void draw_message(struct screen *s, int y, struct style style, const char *text)
+{
+	int room = s->w - 2;
+	if (text_width(text) > room) {
+		size_t fits = text_fit(text, room), n = fits;
+		while (n > fits / 2 && text[n] != ' ')
+			n--;
+		n = text[n] == ' ' ? n : fits;
+		screen_fill(s, 0, y - 1, s->w, ' ', style);
+		screen_printf(s, 1, y - 1, s->w - 1, style, "%.*s", (int)n, text);
+		text += n + (text[n] == ' ');
+	}
+	screen_fill(s, 0, y, s->w, ' ', style);
+	screen_text(s, 1, y, s->w - 1, style, text);
+}
+
 static void draw_foot(struct app *app, struct screen *s)
 {
 	int y = s->h - 1;
+	char text[512];
 	if (app->mode == MODE_PROMPT) {
 		prompt_draw(&app->prompt, s, y, *part(app, PART_NORMAL));
 	} else if (app->message[0]) {
 		struct style style = *part(app, app->message_is_error ? PART_ERROR : PART_STATUS);
-		screen_fill(s, 0, y, s->w, ' ', style);
-		screen_text(s, 1, y, s->w - 1, style, app->message);
+		draw_message(s, y, style, app->message);
+	} else if (nudge_text(app, text, sizeof text)) {
+		draw_message(s, y, *part(app, PART_STATUS), text);
 	} else {
 		draw_legend(app, s, y);
 	}
@@ -276,7 +297,8 @@ static int draw_pane_height(struct app *app, int room)
 		blame_refresh(app);
 	if (app->pane == PANE_FLOW)
 		return flow_pane_height(app, room);
-	int want = app->pane == PANE_BLAME ? (int)(app->blame.lines < 200 ? app->blame.lines : 200) + 1 : 0;
+	size_t lines = app->blame.valid ? app->blame.lines : app->blame.room;
+	int want = app->pane == PANE_BLAME ? (int)(lines < 200 ? lines : 200) + 1 : 0;
 	return want > room / 2 ? room / 2 : want;
 }
 

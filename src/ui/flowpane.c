@@ -219,7 +219,8 @@ bool flow_pane_open(struct app *app)
 
 int flow_pane_height(const struct app *app, int room)
 {
-	int most = room / 2, want = app->flow.valid ? (int)(app->flow.lines < 64 ? app->flow.lines : 64) + 1 : 1;
+	size_t lines = app->flow.valid ? app->flow.lines : app->flow.room;
+	int most = room / 2, want = (int)(lines < 64 ? lines : 64) + 1;
 	return want < most ? want : most;
 }
 

@@ -1,6 +1,7 @@
 /* The list of rows: building, folding, finding.  The survey is in survey.c. */
 #include "ui/rows.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -271,6 +272,69 @@ char *row_title(const struct rows *r, struct row_id id, char *buf, size_t size)
 	else
 		snprintf(buf, size, "%s/%s", machine, label);
 	return buf;
+}
+
+static const char *const kind_name[ROW_KINDS] = {
+	[ROW_MACHINE] = "machine", [ROW_CPU] = "cpu", [ROW_GROUP] = "group", [ROW_THREAD] = "thread",
+	[ROW_EXECUTOR] = "executor", [ROW_REQUESTS] = "requests", [ROW_REQUEST] = "request",
+};
+
+char *row_key(const struct rows *r, struct row_id id, char buf[ROW_KEY])
+{
+	const struct topo *topo = r->topo;
+	bool cpu = id.kind == ROW_CPU || id.kind == ROW_EXECUTOR;
+	uint32_t m = cpu ? topo->cpu[id.index].machine : row_machine(r, id);
+	char machine[256], rest[256] = "";
+	if (cpu)
+		snprintf(rest, sizeof rest, "%u", topo->cpu[id.index].number);
+	else if (id.kind == ROW_THREAD)
+		snprintf(rest, sizeof rest, "%" PRId32, topo->thread[id.index].tid);
+	else if (id.kind == ROW_REQUEST)
+		text_escape(rest, sizeof rest, history_name(topo->h, r->request[id.index].node));
+	snprintf(buf, ROW_KEY, "%s %s%s%s", kind_name[id.kind], text_escape(machine, sizeof machine, topo->machine[m].name),
+	         rest[0] ? "/" : "", rest);
+	return buf;
+}
+
+/* The row of that kind within a machine; -1 when there is none. */
+static int64_t row_within(const struct rows *r, uint8_t kind, uint32_t machine, const char *rest)
+{
+	char name[256], *end = NULL;
+	if (kind == ROW_MACHINE || kind == ROW_GROUP || kind == ROW_REQUESTS)
+		return rest[0] ? -1 : (int64_t)machine;
+	for (size_t i = 0; kind == ROW_REQUEST && i < r->requests; i++)
+		if (r->request[i].machine == machine &&
+		    strcmp(text_escape(name, sizeof name, history_name(r->topo->h, r->request[i].node)), rest) == 0)
+			return (int64_t)i;
+	long number = strtol(rest, &end, 10);
+	if (kind == ROW_REQUEST || end == rest || *end || number < 0 || number > INT32_MAX)
+		return -1;
+	int64_t index = kind == ROW_THREAD ? topo_find_thread(r->topo, machine, (int32_t)number)
+	                                   : topo_find_cpu(r->topo, machine, (unsigned)number);
+	return kind == ROW_EXECUTOR && index >= 0 && r->topo->cpu[index].host < 0 ? -1 : index;
+}
+
+bool row_of_key(const struct rows *r, const char *key, struct row_id *id)
+{
+	size_t n = strcspn(key, " ");
+	uint8_t kind = 0;
+	while (kind < ROW_KINDS && (strlen(kind_name[kind]) != n || strncmp(key, kind_name[kind], n) != 0))
+		kind++;
+	if (kind == ROW_KINDS || key[n] != ' ')
+		return false;
+	key += n + 1;
+	for (uint32_t m = 0; m < r->topo->machines; m++) {
+		char machine[256];
+		size_t len = strlen(text_escape(machine, sizeof machine, r->topo->machine[m].name));
+		if (strncmp(key, machine, len) != 0 || (key[len] && key[len] != '/'))
+			continue;
+		int64_t index = row_within(r, kind, m, key + len + (key[len] == '/'));
+		if (index >= 0) {
+			*id = (struct row_id){ kind, (uint32_t)index };
+			return true;
+		}
+	}
+	return false;
 }
 
 /* All rows, shown or not, numbered in the order of a search: machines, CPUs, threads as sorted. */

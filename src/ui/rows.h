@@ -92,6 +92,11 @@ const char *row_label(const struct rows *r, struct row_id id, char *buf, size_t 
 /* "Debian/vCPU0", "Host/2101 burnP6"; escaped. */
 char *row_title(const struct rows *r, struct row_id id, char *buf, size_t size);
 
+/* "thread Debian/151": a row by its name, which also means something in another history of the same machines. */
+#define ROW_KEY 640
+char *row_key(const struct rows *r, struct row_id id, char buf[ROW_KEY]);
+bool row_of_key(const struct rows *r, const char *key, struct row_id *id);  /* false when there is none */
+
 /* The next row in the direction from `from`, shown or not, around the end, that contains `text`, any case. */
 bool rows_search(const struct rows *r, const char *text, struct row_id from, int direction, bool include_from,
                  struct row_id *found);

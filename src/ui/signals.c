@@ -111,3 +111,16 @@ void signals_stop_self(void)
 	sigprocmask(SIG_SETMASK, &was, NULL);
 	sigaction(SIGTSTP, &ours, NULL);
 }
+
+int signals_start_thread(pthread_t *thread, void *(*run)(void *), void *arg)
+{
+	static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
+	sigset_t all, was;
+	sigfillset(&all);
+	for (size_t i = 0; i < COUNT(own); i++)
+		sigdelset(&all, own[i]);
+	pthread_sigmask(SIG_SETMASK, &all, &was);
+	int failed = pthread_create(thread, NULL, run, arg);
+	pthread_sigmask(SIG_SETMASK, &was, NULL);
+	return failed ? -1 : 0;
+}

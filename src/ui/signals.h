@@ -3,6 +3,7 @@
 #ifndef STEALSCOPE_UI_SIGNALS_H
 #define STEALSCOPE_UI_SIGNALS_H
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 
@@ -13,5 +14,7 @@ void signals_guard(int fd, const char *restore);
 void signals_end(void);           /* everything as it was */
 bool signals_take(int signal);    /* true once after it arrived */
 void signals_stop_self(void);     /* stops as ^Z does; returns after the continue */
+/* Starts a thread that leaves all signals to the viewer, but for those of a crash.  0, or -1. */
+int signals_start_thread(pthread_t *thread, void *(*run)(void *), void *arg);
 
 #endif

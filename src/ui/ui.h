@@ -3,7 +3,21 @@
 #define STEALSCOPE_UI_UI_H
 
 #include "base/error.h"
+#include "base/progress.h"
 #include "history/history.h"
+
+/* Moves the clocks of guests by hand.  The viewer knows no traces: who starts it does. */
+struct ui_clocks {
+	void *arg;
+	/* The history that is shown, made anew with the guest's clock nudged by ns in all; `said`: what that did.  Runs in a
+	 * thread of its own.  The caller closes what it gets unless it is the history that ui_run() was given. */
+	struct history *(*nudge)(void *arg, const struct history *shown, const char *guest, int64_t ns,
+	                         struct progress progress, char *said, size_t size, struct error *err);
+	/* Which clocks are nudged: "Debian +3 us", or "". */
+	void (*list)(void *arg, const struct history *shown, char *buf, size_t size);
+	/* Writes them to a session file: to the one in use, or to a new one; file "": a name is found. */
+	int (*save)(void *arg, const struct history *shown, const char *file, char *said, size_t size, struct error *err);
+};
 
 struct ui_options {
 	const char *theme;        /* name or file; NULL = cvd-dark */
@@ -12,6 +26,7 @@ struct ui_options {
 	const char *script;       /* keys and commands to run without a terminal; NULL = interactive */
 	int width, height;        /* cells, of the scripted screen; 0 = 80 x 24 */
 	unsigned bench;           /* draw that many frames, print ms and bytes */
+	const struct ui_clocks *clocks;  /* NULL: they cannot be moved */
 	const char *config;       /* config.yaml, or NULL: $XDG_CONFIG_HOME/stealscope/config.yaml if it exists */
 };
 
