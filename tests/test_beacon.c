@@ -1,7 +1,9 @@
 /* beacon/: what a pulse writes and calls.  The hypercall is the test's own: none is issued. */
 #include "test.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "beacon/beacon.h"
@@ -9,6 +11,18 @@
 struct call { uint32_t nr; uint64_t a0, a1; };
 static struct call calls[100000];
 static size_t ncalls;
+
+/* As trace_marker's: while nothing is recorded it says that it is not open for writing. */
+static bool tracing_off;
+
+ssize_t write(int fd, const void *data, size_t n)
+{
+	if (tracing_off) {
+		errno = EBADF;
+		return -1;
+	}
+	return syscall(SYS_write, fd, data, n);
+}
 
 static void record_call(uint32_t nr, uint64_t a0, uint64_t a1)
 {
@@ -22,6 +36,7 @@ static int make_output(void **state)
 {
 	(void)state;
 	ncalls = 0;
+	tracing_off = false;
 	memcpy(output + sizeof output - 7, "XXXXXX", 6);
 	int fd = mkstemp(output);
 	return fd < 0 ? -1 : close(fd);
@@ -33,7 +48,7 @@ static int drop_output(void **state)
 	return unlink(output);
 }
 
-/* Every pulse: a X, hypercall X, d X + 1, all with the guest's uid; no key twice. */
+/* Every pulse: a X, hypercall X, d X + 1, all with the guest's uid; no key twice, and none that another uid has. */
 static void test_pulses(void **state)
 {
 	(void)state;
@@ -57,13 +72,58 @@ static void test_pulses(void **state)
 		assert_int_equal(fscanf(f, "stealscope-sync d %" SCNu32 " %" SCNu64, &uid, &d), 2);
 		assert_int_equal(uid, 77);
 		assert_int_equal(d, a + 1);
-		assert_int_equal(a, 1 + 2 * i);
+		assert_int_equal(a, (77ULL << 32) + 1 + 2 * i);
 		assert_int_equal(calls[i].nr, 0x56534e43);
 		assert_int_equal(calls[i].a0, a);
 		assert_int_equal(calls[i].a1, 77);
 	}
 	assert_int_equal(fgetc(f), EOF);
 	fclose(f);
+}
+
+static void begin_recording(uint32_t nr, uint64_t a0, uint64_t a1)
+{
+	record_call(nr, a0, a1);
+	tracing_off = ncalls < 4;
+}
+
+/* The recording may begin after the beacon; that none begins at all is an error. */
+static void test_tracing_off(void **state)
+{
+	(void)state;
+	struct beacon_options o = { .rate = 2000, .duration = 30000000, .output = output, .uid = 77, .keep_idle = true,
+	                            .hypercall = begin_recording };
+	volatile int stop = 0;
+	struct beacon_counts counts;
+	struct error err = ERROR_INIT;
+	tracing_off = true;
+	assert_int_equal(beacon_run(&o, &stop, &counts, &err), 0);
+	assert_int_equal(counts.unheard, 4);
+	assert_int_equal(counts.pulses, ncalls - 4);
+
+	tracing_off = true;
+	o.hypercall = record_call;
+	assert_int_equal(beacon_run(&o, &stop, &counts, &err), -1);
+	assert_int_equal(err.status, STATUS_INPUT);
+	assert_non_null(strstr(err.text, "no pulse was recorded"));
+
+	struct beacon_cost cost;
+	ncalls = 0;
+	assert_int_equal(beacon_measure(&o, 10, &cost, &err), 0);
+	assert_int_equal(ncalls, 20);
+}
+
+/* Keys fit into what a layout reads, whatever the uid. */
+static void test_largest_uid(void **state)
+{
+	(void)state;
+	const struct beacon_options o = { .rate = 2000, .duration = 1000000, .output = output, .uid = UINT32_MAX,
+	                                  .keep_idle = true, .hypercall = record_call };
+	volatile int stop = 0;
+	struct beacon_counts counts;
+	assert_int_equal(beacon_run(&o, &stop, &counts, NULL), 0);
+	assert_true(ncalls > 0);
+	assert_true(calls[0].a0 > INT64_MAX / 2 && calls[0].a0 < INT64_MAX);
 }
 
 static void test_stop(void **state)
@@ -107,6 +167,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_pulses, make_output, drop_output),
+		cmocka_unit_test_setup_teardown(test_tracing_off, make_output, drop_output),
+		cmocka_unit_test_setup_teardown(test_largest_uid, make_output, drop_output),
 		cmocka_unit_test_setup_teardown(test_stop, make_output, drop_output),
 		cmocka_unit_test_setup_teardown(test_measure, make_output, drop_output),
 		cmocka_unit_test_setup_teardown(test_no_output, make_output, drop_output),

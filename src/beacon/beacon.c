@@ -18,7 +18,7 @@
 #endif
 
 #define NS_PER_S 1000000000LL
-#define SLACK_NS 10000000UL       /* the kernel may join our wakeup with others within 10 ms */
+#define SLACK_SHARE 10            /* the kernel may join our wakeup with others within this part of the period */
 #define LONGEST_PERIOD 2000000000 /* ns between looks at an idle guest */
 
 static int64_t now_ns(void)
@@ -67,36 +67,56 @@ static void on_fault(int sig)
 }
 
 /* Without a hypervisor that takes it, the instruction is a fault: try it once, caught. */
-static bool hypercall_works(void (*hypercall)(uint32_t, uint64_t, uint64_t))
+static bool hypercall_works(beacon_hypercall hypercall)
 {
-	struct sigaction sa = { .sa_handler = on_fault }, ill, segv;
+	static const int faults[] = { SIGILL, SIGSEGV, SIGBUS };
+	struct sigaction sa = { .sa_handler = on_fault }, old[3];
 	sigemptyset(&sa.sa_mask);
-	sigaction(SIGILL, &sa, &ill);
-	sigaction(SIGSEGV, &sa, &segv);
-	bool works = false;
+	for (int i = 0; i < 3; i++)
+		sigaction(faults[i], &sa, &old[i]);
+	volatile bool works = false;
 	if (sigsetjmp(fault, 1) == 0) {
 		hypercall(BEACON_HYPERCALL, 0, 0);
 		works = true;
 	}
-	sigaction(SIGILL, &ill, NULL);
-	sigaction(SIGSEGV, &segv, NULL);
+	for (int i = 0; i < 3; i++)
+		sigaction(faults[i], &old[i], NULL);
 	return works;
 }
 
-static int find_hypercall(void (**hypercall)(uint32_t, uint64_t, uint64_t), struct error *err)
+/* What the hypervisor calls itself: "KVMKVMKVM", "TCGTCGTCGTCG" (QEMU without KVM), "Microsoft Hv" ... */
+static void hypervisor_name(char name[13])
 {
-	const char *mend = "run it inside the guest; the host needs no beacon";
+	unsigned a, r[3];
+	__cpuid(0x40000000, a, r[0], r[1], r[2]);
+	memcpy(name, r, 12);
+	name[12] = '\0';
+	for (char *c = name; *c; c++)
+		*c = *c >= ' ' && *c <= '~' ? *c : '?';
+}
+
+static int find_hypercall(beacon_hypercall *hypercall, struct error *err)
+{
 	if (!in_virtual_machine())
-		return error_set(err, STATUS_INPUT, mend, "beacon: this is not a virtual machine");
-	*hypercall = vendor_is_amd() ? hypercall_amd : hypercall_intel;
-	if (!hypercall_works(*hypercall))
-		return error_set(err, STATUS_INPUT, mend, "beacon: the hypervisor does not take hypercalls from here");
-	return 0;
+		return error_set(err, STATUS_INPUT, "run it inside the guest; the host needs no beacon",
+		                 "beacon: this is not a virtual machine");
+	/* The second is for a guest that is told of another processor than it has. */
+	const beacon_hypercall known[] = { hypercall_intel, hypercall_amd };
+	const bool amd = vendor_is_amd();
+	for (int i = 0; i < 2; i++) {
+		*hypercall = known[amd ^ i];
+		if (hypercall_works(*hypercall))
+			return 0;
+	}
+	char name[13];
+	hypervisor_name(name);
+	return error_set(err, STATUS_INPUT, "KVM does; elsewhere use --sync containment, which needs no beacon",
+	                 "beacon: the hypervisor '%s' takes no hypercalls from user space", name);
 }
 
 #else
 
-static int find_hypercall(void (**hypercall)(uint32_t, uint64_t, uint64_t), struct error *err)
+static int find_hypercall(beacon_hypercall *hypercall, struct error *err)
 {
 	(void)hypercall;
 	return error_set(err, STATUS_INPUT, "use --sync containment: it needs no beacon",
@@ -125,18 +145,22 @@ static int open_output(const char *output, struct error *err)
 	                    "neither /proc/lttng-logger nor trace_marker can be written");
 }
 
-static int write_text(int fd, char end, uint32_t uid, uint64_t key)
+/* Returns 1 when it is in the trace, 0 when nothing is recorded at the moment: trace_marker then says that it is not
+ * open for writing, LTTng takes the text and drops it. */
+static int write_text(int fd, char end, uint32_t uid, uint64_t key, struct error *err)
 {
 	char text[64];
 	int n = snprintf(text, sizeof text, "stealscope-sync %c %" PRIu32 " %" PRIu64, end, uid, key);
-	return write(fd, text, (size_t)n) == n ? 0 : -1;
+	if (write(fd, text, (size_t)n) == n)
+		return 1;
+	return errno == EBADF ? 0 : error_system(err, NULL, "beacon: writing to the kernel trace");
 }
 
 /* ---- Pulses --------------------------------------------------------------------------------------------- */
 
 struct beacon {
 	const struct beacon_options *o;
-	void (*hypercall)(uint32_t, uint64_t, uint64_t);
+	beacon_hypercall hypercall;
 	int fd;
 	uint32_t uid;
 	uint64_t key;
@@ -146,25 +170,27 @@ struct beacon {
 
 static int beacon_open(struct beacon *b, const struct beacon_options *o, struct error *err)
 {
-	*b = (struct beacon){ .o = o, .hypercall = o->hypercall, .uid = o->uid, .key = 1, .fd = -1 };
+	*b = (struct beacon){ .o = o, .hypercall = o->hypercall, .uid = o->uid, .fd = -1 };
 	if (!b->hypercall && find_hypercall(&b->hypercall, err))
 		return -1;
 	while (b->uid == 0)
 		if (getrandom(&b->uid, sizeof b->uid, 0) != (ssize_t)sizeof b->uid)
 			return error_system(err, "give --uid", "beacon: no random number");
+	/* Keys of another guest, and of another run in this one, are others; they fit into 63 bits. */
+	b->key = (uint64_t)(b->uid & INT32_MAX) << 32 | 1;
 	b->fd = open_output(o->output, err);
 	return b->fd < 0 ? -1 : 0;
 }
 
+/* Returns what write_text() does.  What it costs does not depend on whether it is recorded: --measure relies on it. */
 static int pulse(struct beacon *b, struct error *err)
 {
-	if (write_text(b->fd, 'a', b->uid, b->key))
-		return error_system(err, NULL, "beacon: writing to the kernel trace");
+	const int heard = write_text(b->fd, 'a', b->uid, b->key, err);
+	if (heard < 0)
+		return -1;
 	b->hypercall(BEACON_HYPERCALL, b->key, b->uid);
-	if (write_text(b->fd, 'd', b->uid, b->key + 1))
-		return error_system(err, NULL, "beacon: writing to the kernel trace");
 	b->key += 2;
-	return 0;
+	return write_text(b->fd, 'd', b->uid, b->key - 1, err) < 0 ? -1 : heard;
 }
 
 /* Pulses go round the CPUs, so that every vCPU shows which host thread it is.  A CPU that is offline or not ours is
@@ -207,16 +233,17 @@ int beacon_run(const struct beacon_options *o, const volatile int *stop, struct 
 	*counts = (struct beacon_counts){ 0 };
 	if (beacon_open(&b, o, err))
 		return -1;
-	prctl(PR_SET_TIMERSLACK, SLACK_NS);
 	counts->uid = b.uid;
 	int64_t period = (int64_t)((double)NS_PER_S / o->rate), wait = period;
+	prctl(PR_SET_TIMERSLACK, (unsigned long)(period / SLACK_SHARE));
 	int64_t begin = now_ns();
 	int rc = 0;
-	while (rc == 0 && !*stop && (o->duration == 0 || now_ns() - begin < o->duration)) {
+	while (rc >= 0 && !*stop && (o->duration == 0 || now_ns() - begin < o->duration)) {
 		if (o->keep_idle || guest_was_busy(&b)) {
 			next_cpu(&b);
 			rc = pulse(&b, err);
-			counts->pulses += rc == 0;
+			counts->pulses += rc == 1;
+			counts->unheard += rc == 0;
 			wait = period;
 		} else {
 			/* An idle guest is looked at ever more rarely: waking it costs its host a context switch. */
@@ -226,7 +253,9 @@ int beacon_run(const struct beacon_options *o, const volatile int *stop, struct 
 		sleep_until(now_ns() + wait);
 	}
 	close(b.fd);
-	return rc;
+	if (rc >= 0 && counts->unheard && !counts->pulses)
+		return error_set(err, STATUS_INPUT, "start the recording first", "beacon: no pulse was recorded");
+	return rc < 0 ? -1 : 0;
 }
 
 static int by_value(const void *a, const void *b)
@@ -255,13 +284,13 @@ int beacon_measure(const struct beacon_options *o, unsigned rounds, struct beaco
 	}
 	int64_t *call_cost = write_cost + rounds, *pulse_cost = call_cost + rounds;
 	int rc = 0;
-	for (unsigned i = 0; rc == 0 && i < rounds; i++) {
+	for (unsigned i = 0; rc >= 0 && i < rounds; i++) {
 		int64_t t0 = now_ns();
-		rc = write_text(b.fd, 'm', b.uid, i) ? error_system(err, NULL, "beacon: writing to the kernel trace") : 0;
+		rc = write_text(b.fd, 'm', b.uid, i, err);
 		int64_t t1 = now_ns();
 		b.hypercall(BEACON_HYPERCALL, 0, b.uid);
 		int64_t t2 = now_ns();
-		rc = rc ? rc : pulse(&b, err);
+		rc = rc < 0 ? rc : pulse(&b, err);
 		write_cost[i] = t1 - t0;
 		call_cost[i] = t2 - t1;
 		pulse_cost[i] = now_ns() - t2;
@@ -269,5 +298,5 @@ int beacon_measure(const struct beacon_options *o, unsigned rounds, struct beaco
 	*cost = (struct beacon_cost){ median(write_cost, rounds), median(call_cost, rounds), median(pulse_cost, rounds) };
 	free(write_cost);
 	close(b.fd);
-	return rc;
+	return rc < 0 ? -1 : 0;
 }

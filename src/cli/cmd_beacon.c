@@ -46,7 +46,8 @@ static int run_beacon(const struct beacon_options *o, struct error *err)
 	struct beacon_counts counts;
 	if (beacon_run(o, &stop, &counts, err))
 		return -1;
-	printf("uid %" PRIu32 ": %" PRIu64 " pulses, %" PRIu64 " times idle\n", counts.uid, counts.pulses, counts.skipped);
+	printf("uid %" PRIu32 ": %" PRIu64 " pulses, %" PRIu64 " times idle, %" PRIu64 " while tracing was off\n", counts.uid,
+	       counts.pulses, counts.skipped, counts.unheard);
 	return 0;
 }
 
