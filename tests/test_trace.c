@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "trace/internal.h"
 #include "trace/layout.h"
 #include "trace/record.h"
+#include "trace/shift.h"
 #include "trace/trace.h"
 
 static const char *data(const char *name)
@@ -437,9 +439,57 @@ static void test_cancel(void **state)
 	trace_specs_free(spec, n);
 }
 
+/* What trace-cmd adds is taken away again: on, between and outside the points, in order. */
+static void test_shift(void **state)
+{
+	(void)state;
+	struct shift_point p[] = { { 1000, 500000 }, { 101000, 500100 }, { 201000, 499900 }, { 301000, 499950 } };
+	const struct shift s = { p, COUNT(p) }, one = { p, 1 };
+	assert_true(shift_is_sane(&s));
+	assert_int_equal(shift_undo(&one, 777), 777 - 500000);
+	int64_t before = INT64_MIN;
+	for (int64_t t = -50000; t < 400000; t++) {
+		size_t i = t < 101000 ? 0 : t < 201000 ? 1 : 2;
+		int64_t num = (t - p[i].time) * (p[i + 1].offset - p[i].offset), by = p[i + 1].time - p[i].time;
+		int64_t got = shift_undo(&s, t + p[i].offset + (num + by / 2) / by);
+		if (llabs(got - t) > 2 || got < before)
+			fail_msg("%" PRId64 " became %" PRId64, t, got);
+		before = got;
+	}
+	/* Hostile points: refused, or of a size that cannot overflow. */
+	p[2].time = p[1].time;
+	assert_false(shift_is_sane(&s));
+	p[2] = (struct shift_point){ p[1].time + 10, p[1].offset - 10 };
+	assert_false(shift_is_sane(&s));
+	p[2] = (struct shift_point){ INT64_MAX / 2, 0 };
+	assert_false(shift_is_sane(&s));
+	assert_false(shift_is_sane(&(struct shift){ NULL, 0 }));
+	struct shift_point wide[] = { { -INT64_MAX / 5, 0 }, { -INT64_MAX / 5 + 1, 0 }, { INT64_MAX / 5, -INT64_MAX / 6 } };
+	const struct shift w = { wide, COUNT(wide) };
+	assert_true(shift_is_sane(&w));
+	(void)shift_undo(&w, INT64_MAX);
+	(void)shift_undo(&w, INT64_MIN);
+}
+
+static void test_naming(void **state)
+{
+	(void)state;
+	static const char *const name[][2] = {
+		{ "/t/guest-web", "web" }, { "/t/guest-web/ctf", "web" }, { "/t/guest-web/ctf/", "web" }, { "guest-web", "web" },
+		{ "/t/guest-", "guest-" }, { "/t/host", "host" }, { "/guest-web/a/b", "b" }, { "/t/guest-a/guest-b", "b" },
+	};
+	for (size_t i = 0; i < COUNT(name); i++) {
+		char *got = naming_folder(name[i][0]);
+		assert_string_equal(got, name[i][1]);
+		free(got);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_shift),
+		cmocka_unit_test(test_naming),
 		cmocka_unit_test(test_fibonacci),
 		cmocka_unit_test(test_recordings),
 		cmocka_unit_test(test_info),

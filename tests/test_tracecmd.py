@@ -92,18 +92,20 @@ def check_recording(tmp, truth):
 
 
 def check_correction(tmp, truth):
-    """trace-cmd's own measurement of the guest's clock: here a single shift by 123456789 ns."""
+    """trace-cmd's own measurement of the guest's clock: a shift by 123456789 ns is taken away again, so that the times
+    are the guest's own; one with a factor, as of cycles, stays."""
     shift, folder = 123456789, os.path.join(tmp, "corrected")
     shutil.copytree(FOLDER, folder)
     os.system(f"chmod -R u+w '{folder}'")
     host = Dat(os.path.join(FOLDER, "host.dat"))
-    guest = Dat(os.path.join(FOLDER, "guest-Debian", "guest.dat"))
-    guest.append(12, struct.pack("<QIIIqqQQ", host.trace_id, 0, 1, 1, 0, shift, 1, 0))
-    guest.write(os.path.join(folder, "guest-Debian", "guest.dat"))
-    p = run("index", folder, "-o", os.path.join(tmp, "c.steal"))
-    check("Debian: times are corrected" in p.stderr, "a recorded correction is used, and said")
-    off = [round(e) for e in errors_of(table("sync", folder)[0], truth, shift)]
-    check(max(map(abs, off)) < 5000, f"sync after a correction: {off} ns off")
+    for factor, places, kept in ((1, 0, 0), (2, 1, shift)):
+        guest = Dat(os.path.join(FOLDER, "guest-Debian", "guest.dat"))
+        guest.append(12, struct.pack("<QIIIqqQQ", host.trace_id, 0, 1, 1, 0, shift, factor, places))
+        guest.write(os.path.join(folder, "guest-Debian", "guest.dat"))
+        p = run("index", folder, "-o", os.path.join(tmp, "c.steal"))
+        check(("Debian: times are corrected" in p.stderr) == (kept != 0), f"a correction is said when it stays: factor {factor}")
+        off = [round(e) for e in errors_of(table("sync", folder)[0], truth, kept)]
+        check(max(map(abs, off)) < 5000, f"sync after a correction: {off} ns off")
 
 
 def check_names(tmp):

@@ -120,8 +120,49 @@ static void take_guest(struct dat *d, struct walk *w)
 	char name[256];
 	get_text(w, name, sizeof name);
 	uint64_t id = get64(w);
-	if (!w->bad && *name)
+	if (!w->bad)
 		*ARRAY_PUSH(d->guest, d->guests, d->guests_cap) = (struct dat_guest){ mem_dup(name), id };
+}
+
+static void drop_shifts(struct dat *d)
+{
+	for (size_t i = 0; i < d->shifts; i++)
+		free(d->shift[i].point);
+	free(d->shift);
+	d->shift = NULL;
+	d->shifts = 0;
+}
+
+/* Times, offsets and factors of one CPU.  A factor means that another clock was converted: no line through points. */
+static bool take_cpu_shift(struct shift *s, struct walk *w)
+{
+	const size_t n = get32(w);
+	bool plain = !w->bad && n <= (w->size - w->at) / 24;
+	s->point = plain ? mem_new(n, sizeof *s->point) : NULL;
+	s->points = plain ? n : 0;
+	for (size_t i = 0; i < s->points; i++)
+		s->point[i].time = (int64_t)get64(w);
+	for (size_t i = 0; i < s->points; i++)
+		s->point[i].offset = (int64_t)get64(w);
+	for (size_t i = 0; i < s->points; i++)
+		plain = get64(w) == 1 && plain;
+	return plain && shift_is_sane(s);
+}
+
+static void take_shifts(struct dat *d, struct walk *w)
+{
+	drop_shifts(d);
+	d->shifted = true;
+	skip(w, 8 + 4);  /* the host's id; flags */
+	const size_t cpus = get32(w);
+	bool plain = !w->bad && cpus <= MOST_CPUS;
+	d->shift = plain ? mem_new(cpus, sizeof *d->shift) : NULL;
+	for (; plain && d->shifts < cpus; d->shifts++)
+		plain = take_cpu_shift(&d->shift[d->shifts], w);
+	while (plain && w->at < w->size)
+		plain = get64(w) == 0 && !w->bad;  /* binary places of the factors */
+	if (!plain)
+		drop_shifts(d);
 }
 
 /* Bytes of the pages in a row of compressed pieces that lies at [file.at, file.at + 4 + len). */
@@ -207,7 +248,7 @@ static void take_option(struct walk *file, unsigned id, struct walk *w, const ch
 		d->id = get64(w);
 		break;
 	case OPTION_TIME_SHIFT:
-		d->shifted = true;
+		take_shifts(d, w);
 		break;
 	case OPTION_GUEST:
 		take_guest(d, w);
@@ -338,6 +379,8 @@ struct dat *dat_read(const char *path, struct error *err)
 	}
 	if (fd >= 0)
 		close(fd);
+	if (d->scaled)
+		drop_shifts(d);  /* they are of cycles, and the times of ns */
 	if (!status)
 		return d;
 	dat_free(d);
@@ -351,6 +394,7 @@ void dat_free(struct dat *d)
 	for (size_t i = 0; i < d->guests; i++)
 		free(d->guest[i].name);
 	free(d->guest);
+	drop_shifts(d);
 	free(d->cpu);
 	free(d->path);
 	free(d);

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "trace/shift.h"
 
 struct dat_cpu {         /* the data of one CPU in one of the file's buffers */
 	unsigned buffer, cpu;  /* buffer 0 is the main one, the others are instances (trace-cmd record -B) */
@@ -18,7 +19,7 @@ struct dat_cpu {         /* the data of one CPU in one of the file's buffers */
 };
 
 struct dat_guest {  /* a guest that trace-cmd recorded together with this host */
-	char *name;
+	char *name;  /* may be "": then its file, trace-NAME.dat, has it */
 	uint64_t id;
 };
 
@@ -30,7 +31,9 @@ struct dat {
 	uint64_t data;       /* of those, in CPUs' buffers */
 	uint64_t lost;       /* overrun and dropped, as the kernel counted */
 	unsigned page;       /* bytes */
-	bool shifted;        /* times are corrected to the host's clock by what trace-cmd measured */
+	bool shifted;        /* libtracecmd corrects the times to the host's clock by what trace-cmd measured */
+	struct shift *shift; /* by CPU: how to take that away again; NULL: it cannot be */
+	size_t shifts;
 	bool scaled;         /* TSC cycles can be converted to ns */
 	struct dat_cpu *cpu;
 	size_t cpus, cpus_cap;

@@ -59,7 +59,7 @@ static void note_file(struct notes *notes, const struct trace *t, const struct t
 	if (strcmp(d->clock, "counter") == 0 || (strcmp(d->clock, "x86-tsc") == 0 && !d->scaled))
 		notes_add(notes, "%s: recorded with the clock '%s': its times are not ns; record with -C mono", t->machine,
 		          d->clock);
-	if (d->shifted)
+	if (d->shifted && !d->shift)
 		notes_add(notes, "%s: times are corrected to the host's clock as trace-cmd measured it", t->machine);
 }
 

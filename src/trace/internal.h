@@ -48,8 +48,9 @@ bool ctf_same_machine(const struct ctf_dir *a, const struct ctf_dir *b);
 /* In a child process that may crash: the caller's handlers of fatal signals are not for it. */
 void child_begin(void);
 
-/* Of a folder: its own name.  Of a trace-cmd file: that of the guest whose folder it lies in (guest-NAME), else what
- * the host's file calls it, else the hostname, else from the file's name or its folder's.  malloc'ed. */
+/* The guest whose folder it is or lies in (guest-NAME).  Else of a folder: its own name; of a trace-cmd file: what the
+ * host's file calls it (NULL: nothing; "": it knows it without a name, which the file's own name then is), else the
+ * hostname, else from the file's name or its folder's.  malloc'ed. */
 char *naming_folder(const char *dir);
 char *naming_file(const char *path, const char *recorded, const char *hostname);
 

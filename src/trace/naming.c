@@ -18,10 +18,23 @@ static char *last_part(const char *path, size_t *end)
 	return mem_printf("%.*s", (int)(stop - begin), path + begin);
 }
 
+/* "guest-web" -> "web"; NULL for other folders. */
+static const char *named_guest(const char *folder)
+{
+	static const char guest[] = "guest-";
+	const size_t n = sizeof guest - 1;
+	return strncmp(folder, guest, n) == 0 && folder[n] ? folder + n : NULL;
+}
+
 char *naming_folder(const char *dir)
 {
 	size_t end = strlen(dir);
-	return last_part(dir, &end);
+	char *folder = last_part(dir, &end), *above = last_part(dir, &end);
+	const char *guest = named_guest(folder) ? named_guest(folder) : named_guest(above);
+	char *name = mem_dup(guest ? guest : folder);
+	free(above);
+	free(folder);
+	return name;
 }
 
 /* host.dat -> host, trace-web.dat -> web (what trace-cmd record -A calls the guest web), trace.dat -> "" */
@@ -44,15 +57,14 @@ static char *stem(const char *file)
 
 char *naming_file(const char *path, const char *recorded, const char *hostname)
 {
-	static const char guest[] = "guest-";
 	char *real = realpath(path, NULL);
 	size_t end = strlen(real ? real : path);
 	char *file = last_part(real ? real : path, &end), *folder = last_part(real ? real : path, &end);
 	char *of_file = stem(file), *name;
-	if (strncmp(folder, guest, sizeof guest - 1) == 0 && folder[sizeof guest - 1])
-		name = mem_dup(folder + sizeof guest - 1);
-	else if (recorded && *recorded)
-		name = mem_dup(recorded);
+	if (named_guest(folder))
+		name = mem_dup(named_guest(folder));
+	else if (recorded && (*recorded || *of_file))
+		name = mem_dup(*recorded ? recorded : of_file);
 	else if (*hostname)
 		name = mem_dup(hostname);
 	else

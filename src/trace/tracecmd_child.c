@@ -83,10 +83,17 @@ static void put(struct child *c, const struct event *ev, uint64_t at)
 
 /* ---- decoding */
 
-/* The record before this one is not the one that the kernel wrote before it. */
-static void put_lost(struct child *c, const struct tep_record *rec, int64_t last, uint64_t at)
+/* The time that was recorded; < 0: none that is possible. */
+static int64_t time_of(const struct child *c, const struct tep_record *rec)
 {
-	const int64_t now = (int64_t)rec->ts;
+	const int64_t ts = rec->ts > INT64_MAX ? -1 : (int64_t)rec->ts;
+	const bool shifted = rec->cpu >= 0 && (size_t)rec->cpu < c->dat->shifts;
+	return ts >= 0 && shifted ? shift_undo(&c->dat->shift[rec->cpu], ts) : ts;
+}
+
+/* The record before this one is not the one that the kernel wrote before it. */
+static void put_lost(struct child *c, const struct tep_record *rec, int64_t now, int64_t last, uint64_t at)
+{
 	const struct event ev = { .ts = last == INT64_MIN || last > now ? now : last, .kind = EV_LOST,
 		.cpu = (uint16_t)rec->cpu, .tid = -1, .pid = -1,
 		.lost = { now, rec->missed_events > 0 ? rec->missed_events : EVENT_ABSENT } };
@@ -116,18 +123,19 @@ static const char *decode(struct child *c, struct tracecmd_input *in, unsigned c
 	const char *why = NULL;
 	while (!why && (rec = tracecmd_read_data(in, (int)cpu))) {
 		struct event ev;
+		const int64_t now = time_of(c, rec);
 		if (!last_offset)
 			base = rec->offset - rec->offset % page;
 		at = rec->offset - base;
 		if (rec->offset <= last_offset || at > bytes)
 			why = "an event lies where none should be";
-		else if (rec->ts > INT64_MAX || rec->cpu != (int)cpu)
+		else if (now < 0 || rec->cpu != (int)cpu)
 			why = "an event without a possible time";
 		last_offset = rec->offset;
 		if (!why && rec->missed_events)
-			put_lost(c, rec, last, at);
+			put_lost(c, rec, now, last, at);
 		if (!why && tep_binder_event(c->binder, rec, &ev)) {
-			ev.ts = last = (int64_t)rec->ts;
+			ev.ts = last = now;
 			name_current(c, &ev, &switched);
 			put(c, &ev, at);
 		}
