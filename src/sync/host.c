@@ -29,6 +29,7 @@ struct walk {
 	size_t losts, lost_cap;
 	void (*take)(void *arg, const struct sync_mark *m);  /* or NULL: the view keeps the ends */
 	void *arg;
+	int64_t kvm_since;      /* first vm entry or exit of any thread: they are recorded from there on */
 	bool explicit_c;        /* the trace has events for end c, entries need not stand in for them */
 };
 
@@ -197,6 +198,8 @@ static void on_entry(struct walk *w, struct vthread *th, const struct event *ev)
 		else
 			close_window(v, th, th->unsure);
 	}
+	if (!th->seen)
+		set_blind(th, th->from, w->kvm_since - 1);
 	settle(th, ev->ts, th->unsure == INT64_MIN ? ev->ts : lost_end(w));
 	th->in_guest = true;
 	th->entered = ev->ts;
@@ -236,6 +239,8 @@ static void on_exit_event(struct walk *w, struct vthread *th, const struct event
 static void on_kvm(struct walk *w, const struct event *ev, int32_t tid)
 {
 	struct vthread *th = thread_of(w->v, tid);
+	if (!w->v->has_kvm)
+		w->kvm_since = ev->ts;
 	w->v->has_kvm = true;
 	if (th == NULL)
 		return;

@@ -4,7 +4,8 @@
  *
  * A thread instance is one life of a TID.  Its windows are the spans in guest mode, [vm entry, vm exit], in order and
  * disjoint; its blind spans are times at which lost events leave the mode unknown.  Before the first event of a
- * thread the mode is what that event implies; the same after the last one.
+ * thread the mode is what that event implies, unless no thread had one yet: perf enables one kind of events after the
+ * other, the kvm ones last.  After the last event the mode is what that one implies.
  * Memory: 16 bytes per window, at most WINDOWS_MAX of them; past that windows are kept for slices of time alone, and
  * the rest is blind. */
 #ifndef STEALSCOPE_SYNC_HOST_H

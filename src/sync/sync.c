@@ -311,7 +311,8 @@ static const char *doubt_of(const struct run *r, size_t guest)
 	for (size_t i = 0; i < r->matches; i++)
 		if (r->match[i].guest == guest && r->match[i].doubt != NULL)
 			return r->match[i].doubt;
-	return r->host == NULL ? "no trace of its host" : "no synchronization events, and no VM to compare it with";
+	return r->host == NULL ? "no trace of its host: none has kvm entries and exits"
+	                       : "no synchronization events, and no VM to compare it with";
 }
 
 static void describe(struct run *r, const struct sync_vm *vm, const char *doubt)
