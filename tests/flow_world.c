@@ -42,7 +42,7 @@ void world_row(struct world *w, const char *path, const char *changes)
 	const char *last = strrchr(path, '/') + 1;
 	bool thread = strstr(path, "/Threads/"), status = strcmp(last, "Status") == 0, owner = strcmp(last, "Owner") == 0;
 	bool string = strcmp(last, "Name") == 0 || strcmp(last, "Interrupt") == 0 || strcmp(last, "Waker") == 0 ||
-	              strcmp(last, "VM") == 0;
+	              strcmp(last, "VM") == 0 || strcmp(last, "Parent") == 0;
 	int type = status || owner ? HISTORY_STATE : string ? HISTORY_STRING : HISTORY_INT;
 	uint32_t attr = history_attribute(w->b, path, (enum history_type)type,
 	                                  owner ? w->owner_set : thread ? w->thread_set : w->vcpu_set, &err);

@@ -34,29 +34,33 @@ static void index_synced(const struct sync_result *sync, const char *file, struc
 		fail_msg("%s", err.text);
 	out->events = span.events;
 	note_span(out, "host", sync->host, NULL);
-	for (size_t i = 0; i < sync->vms; i++)
+	for (size_t i = 0; i < sync->vms; i++) {
 		note_span(out, sync->vm[i].name, sync->vm[i].guest, &sync->vm[i].clock);
+		out->machine[i + 1].parent = sync->vm[i].parent;
+	}
 	out->h = history_open(file, &err);
 	if (!out->h)
 		fail_msg("%s", err.text);
 }
 
-/* The VMs as the simulator's truth/vcpus.csv has them (vm,vcpu,host_tid,host_pid,traced); all clocks are perfect. */
+/* The VMs as the simulator's truth/vcpus.csv has them (vm,vcpu,host_tid,host_pid,traced,parent); all clocks are
+ * perfect. */
 static void sync_from_truth(const char *dir, struct trace *const *trace, size_t n, struct sync_result *out)
 {
-	char file[400], line[200], name[64];
+	char file[400], line[200], name[64], parent[64];
 	size_t vm_cap = 0, vcpu_cap = 0;
 	unsigned number;
 	int tid, pid;
 	*out = (struct sync_result){ .host = NULL };
 	for (size_t i = 0; i < n; i++)
-		if (trace_info(trace[i])->role == ROLE_HOST)
+		if (!strcmp(trace_info(trace[i])->machine, "hypervisor"))
 			out->host = trace[i];
 	snprintf(file, sizeof file, "%s/truth/vcpus.csv", dir);
 	FILE *f = fopen(file, "r");
 	assert_non_null(f);
 	assert_non_null(fgets(line, sizeof line, f));
-	while (fgets(line, sizeof line, f) && sscanf(line, "%63[^,],%u,%d,%d", name, &number, &tid, &pid) == 4) {
+	while (fgets(line, sizeof line, f) &&
+	       sscanf(line, "%63[^,],%u,%d,%d,%*d,%63[^,\n]", name, &number, &tid, &pid, parent) == 5) {
 		struct sync_vm *vm = out->vms ? &out->vm[out->vms - 1] : NULL;
 		if (!vm || strcmp(vm->name, name)) {
 			vm = ARRAY_PUSH(out->vm, out->vms, vm_cap);
@@ -65,6 +69,9 @@ static void sync_from_truth(const char *dir, struct trace *const *trace, size_t 
 			for (size_t i = 0; i < n; i++)
 				if (!strcmp(trace_info(trace[i])->machine, name))
 					vm->guest = trace[i];
+			for (size_t i = 0; i + 1 < out->vms; i++)
+				if (!strcmp(out->vm[i].name, parent))
+					vm->parent = i + 1;
 		}
 		*ARRAY_PUSH(vm->vcpu, vm->vcpus, vcpu_cap) = (struct sync_vcpu){ .number = number, .host_tid = tid };
 	}
@@ -315,6 +322,44 @@ static void check_vcpu_life(const struct history *h, uint32_t vcpu, const char *
 	free(host);
 }
 
+/* A vCPU executes, or its hypervisor does for it, only while its thread runs on the machine below, be that the host or
+ * a VM; and while that runs, it is not out. */
+static void check_vcpu_thread(const struct history *h, uint32_t vm, uint32_t vcpu, const char *what)
+{
+	const uint64_t in = 1 << VCPU_RUNNING | 1 << VCPU_VMM;
+	const uint64_t out = 1 << VCPU_PREEMPTED | 1 << VCPU_HOST_BLOCKED | 1 << VCPU_WAKING;
+	struct interval run = { 0, 0, HISTORY_NULL };
+	size_t hosts, n, m;
+	uint32_t parent = below(h, vm, "Parent", NULL);
+	if (parent == HISTORY_NONE || history_stab(h, parent, history_begin(h), &run, NULL) < 0 || run.value == HISTORY_NULL)
+		return;
+	const char *name = history_string(h, run.value);
+	uint32_t below_it = strcmp(name, "host") ? below(h, history_find(h, "/Virtual Machines"), name, NULL)
+	                                         : history_find(h, "/Host");
+	struct interval *host = all_intervals(h, below(h, vcpu, "Host Thread", NULL), &hosts);
+	struct interval *status = all_intervals(h, below(h, vcpu, "Status", NULL), &n);
+	for (size_t i = 0; i < hosts; i++) {
+		char tid[24];
+		snprintf(tid, sizeof tid, "%" PRId64, host[i].value);
+		uint32_t thread = below(h, below(h, below_it, "Threads", NULL), tid, "Status");
+		if (host[i].value == HISTORY_NULL)
+			continue;
+		struct interval *of = all_intervals(h, thread, &m);
+		for (size_t k = 0; k < m; k++)
+			for (size_t v = 0; v < n; v++) {
+				bool meets = of[k].start <= status[v].end && status[v].start <= of[k].end &&
+					of[k].start <= host[i].end && host[i].start <= of[k].end;
+				bool runs = of[k].value == THREAD_RUNNING;
+				if (meets && status[v].value != HISTORY_NULL && ((runs ? out : in) >> status[v].value & 1))
+					fail_msg("%s: a vCPU is %d while its thread %s/%s is %d, at %" PRId64, what, (int)status[v].value, name,
+					         tid, (int)of[k].value, of[k].start > status[v].start ? of[k].start : status[v].start);
+			}
+		free(of);
+	}
+	free(host);
+	free(status);
+}
+
 size_t check_conservation(const struct history *h, const char *what)
 {
 	size_t compared = 0;
@@ -324,8 +369,10 @@ size_t check_conservation(const struct history *h, const char *what)
 	for (uint32_t vm = HISTORY_NONE; vms != HISTORY_NONE && (vm = history_child(h, vms, vm)) != HISTORY_NONE; ) {
 		uint32_t cpus = below(h, vm, "CPUs", NULL);
 		compared += check_machine(h, vm, true, what);
-		for (uint32_t c = HISTORY_NONE; (c = history_child(h, cpus, c)) != HISTORY_NONE; )
+		for (uint32_t c = HISTORY_NONE; (c = history_child(h, cpus, c)) != HISTORY_NONE; ) {
 			check_vcpu_life(h, c, what);
+			check_vcpu_thread(h, vm, c, what);
+		}
 	}
 	return compared;
 }

@@ -12,6 +12,7 @@ struct indexed {
 	struct history *h;
 	struct machine_span {
 		char name[64];           /* "host" or the VM's */
+		size_t parent;           /* index of the machine that runs it; 0 = the host, which runs on itself */
 		int64_t begin, end;      /* of its trace, host ns; begin > end: none */
 		unsigned cpus;
 	} machine[64];

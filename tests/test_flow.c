@@ -210,6 +210,7 @@ static void nested(void **state)
 	struct world w;
 	(void)state;
 	two_vms(&w, true);
+	world_row(&w, "/Virtual Machines/N/Parent", "0 A");
 	world_row(&w, "/Virtual Machines/A/Threads/8/VM", "0 N/0");
 	world_row(&w, "/Virtual Machines/A/Threads/8/Name", "0 CPU 0/KVM");
 	world_row(&w, "/Virtual Machines/A/Threads/8/CPU", "0 0");

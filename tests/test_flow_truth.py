@@ -62,50 +62,63 @@ def root_of(machine):
     return "/Host" if machine == "host" else f"/Virtual Machines/{machine}"
 
 
-def on_pcpu(look, tracks, cpus, pcpu, vm, tid, vcpu, handler):
-    """Who has the pCPU that the thread, or its vCPU, has or wants.  `handler`: the guest is in one."""
-    if look(tracks.get(f"/Host/CPUs/CPU{pcpu}/Interrupt")) is not None:
-        return ("irq", "host", "")
-    who = look(cpus.get(pcpu)) if pcpu in cpus else ("", "0", "idle")
-    if who is None or who[2] == "idle":
-        return ("idle-cpu", "", "")
-    system, on, mode = who
-    if system == vm and vcpu in ("RUNNING", "VMM"):
-        if mode == "hypervisor":
-            return ("hypervisor", vm, on)
-        if handler:
-            return ("irq", vm, "")
-        return ("running" if on == str(tid) else "preempting", vm, on)
-    return ("preempting", system, on)
+def read_csv(folder, name):
+    with open(os.path.join(folder, "truth", name), newline="") as f:
+        return list(csv.DictReader(f))
 
 
-def verdict(tracks, cpus, vm, tid, t):
-    """What the truth says of the thread at t: (kind, system, tid), and until when."""
-    until = 1 << 62
+class Truth:
+    """What the simulator says of one run."""
 
-    def look(track, at=t):
-        nonlocal until
-        value, end = track.at(at) if track else (None, 1 << 62)
-        until = min(until, end)
-        return value
+    def __init__(self, folder):
+        self.tracks, self.cpus = read_truth(folder)
+        self.vcpus = read_csv(folder, "vcpus.csv")
+        self.parent = {r["vm"]: r["parent"] for r in self.vcpus}
+        self.thread = {(r["vm"], r["vcpu"]): r["host_tid"] for r in self.vcpus}
 
-    root = root_of(vm)
-    status = look(tracks.get(f"{root}/Threads/{tid}/Status"))
-    if status is None:
-        return None, until
-    if status == "BLOCKED":
-        return ("waiting",), until
-    cpu = look(tracks[f"{root}/Threads/{tid}/CPU"])
-    if vm == "host":
-        return on_pcpu(look, tracks, cpus, cpu, vm, tid, "RUNNING", False), until
-    vcpu = look(tracks.get(f"{root}/CPUs/CPU{cpu}/Status"))
-    if vcpu == "HOST_BLOCKED":
-        return ("waiting",), until
-    if vcpu == "IDLE":
-        return ("idle-cpu", "", ""), until
-    pcpu = look(tracks[f"{root}/CPUs/CPU{cpu}/pCPU"])
-    handler = look(tracks.get(f"{root}/CPUs/CPU{cpu}/Interrupt")) is not None
-    return on_pcpu(look, tracks, cpus, pcpu, vm, tid, vcpu, handler), until
+    def verdict(self, machine, tid, t):
+        """What it says of the thread at t: (kind, system, tid), and until when."""
+        until = 1 << 62
+
+        def look(path, track=None):
+            nonlocal until
+            track = track or self.tracks.get(path)
+            value, end = track.at(t) if track else (None, 1 << 62)
+            until = min(until, end)
+            return value
+
+        status = look(f"{root_of(machine)}/Threads/{tid}/Status")
+        if status is None:
+            return None, until
+        if status == "BLOCKED":
+            return ("waiting",), until
+        return self.on_cpu(look, machine, look(f"{root_of(machine)}/Threads/{tid}/CPU"), str(tid)), until
+
+    def on_cpu(self, look, machine, cpu, tid):
+        """Who has the CPU that the machine's thread has or wants."""
+        if machine == "host":
+            if look(f"/Host/CPUs/CPU{cpu}/Interrupt") is not None:
+                return ("irq", "host", "")
+            system, on, mode = look(None, self.cpus[cpu]) if cpu in self.cpus else ("", "0", "idle")
+            if mode == "idle":
+                return ("idle-cpu", "", "")
+            return ("running" if (system, on) == ("host", tid) else "preempting", system, on)
+        root = f"{root_of(machine)}/CPUs/CPU{cpu}"
+        vcpu = look(f"{root}/Status")
+        if vcpu == "HOST_BLOCKED":
+            return ("waiting",)
+        if vcpu == "IDLE":
+            return ("idle-cpu", "", "")
+        thread = self.thread[machine, cpu]
+        below = self.on_cpu(look, self.parent[machine], look(f"{root}/pCPU"), thread)
+        if vcpu not in ("RUNNING", "VMM") or below[0] == "irq":
+            return below
+        on = look(f"{root}/Current Thread")
+        if vcpu == "VMM":
+            return ("hypervisor", machine, on)
+        if look(f"{root}/Interrupt") is not None:
+            return ("irq", machine, "")
+        return ("running" if on == tid else "preempting", *below[1:])
 
 
 def same(found, truth, untraced):
@@ -197,7 +210,7 @@ class Tally:
         self.threads = self.pieces = self.blamed = self.unknown = self.hidden = self.wrong = self.all = 0
 
 
-def check_thread(name, history, tracks, cpus, vm, tid, untraced, common, losses, tally):
+def check_thread(name, history, truths, vm, tid, untraced, common, losses, tally):
     rows = table("flow", history, f"{vm}/{tid}", "--intervals")
     for before, after in zip(rows, rows[1:]):
         if int(before["end"]) + 1 != int(after["start"]):
@@ -205,7 +218,7 @@ def check_thread(name, history, tracks, cpus, vm, tid, untraced, common, losses,
     for row in rows:
         t, end = max(int(row["start"]), common[0]), min(int(row["end"]), common[1])
         while t <= end:
-            truth, until = verdict(tracks, cpus, vm, tid, t)
+            truth, until = truths.verdict(vm, tid, t)
             until = min(until, end)
             if not same(row, truth, untraced) and not (losses.span and half_known(row, truth)):
                 if not losses.span:
@@ -214,7 +227,7 @@ def check_thread(name, history, tracks, cpus, vm, tid, untraced, common, losses,
                 if os.environ.get("TRUTH_VERBOSE") and row["kind"] != "unknown":
                     print(f"     {vm}/{tid} at {t} for {until - t + 1}: found {row['kind']} {row['system']}/{row['tid']}, "
                           f"is {truth}")
-                hidden, last = losses.at(vm, tid, t, lambda path: tracks.get(path) or Track())
+                hidden, last = losses.at(vm, tid, t, lambda path: truths.tracks.get(path) or Track())
                 until = min(until, last)
                 if row["kind"] != "unknown" and hidden:
                     tally.hidden += until - t + 1
@@ -229,7 +242,7 @@ def check_thread(name, history, tracks, cpus, vm, tid, untraced, common, losses,
     tally.pieces += len(rows)
 
 
-def subjects(tracks, traced, vcpu_tids):
+def subjects(tracks, traced, vcpus):
     """The threads that waited for a CPU, the busiest first, as (machine, tid)."""
     for path, track in sorted(tracks.items(), key=lambda p: (-len(p[1].start), p[0])):
         part = path.split("/")
@@ -237,13 +250,8 @@ def subjects(tracks, traced, vcpu_tids):
             continue
         machine = "host" if part[1] == "Host" else part[2]
         waited = "VIRT_PREEMPTED" in track.value or "PREEMPTED" in track.value
-        if waited and machine in traced and not (machine == "host" and part[-2] in vcpu_tids):
+        if waited and machine in traced and (machine, part[-2]) not in vcpus:
             yield machine, part[-2]
-
-
-def read_csv(folder, name):
-    with open(os.path.join(folder, "truth", name), newline="") as f:
-        return list(csv.DictReader(f))
 
 
 def check_run(name, *options):
@@ -252,16 +260,16 @@ def check_run(name, *options):
         subprocess.run([SIM, *options, "--perfect-clocks", "-o", out], check=True, capture_output=True)
         history = os.path.join(folder, "x.history")
         run("index", out, "--sync", "none", "-o", history)
-        tracks, cpus = read_truth(out)
-        traces, vcpus = read_csv(out, "traces.csv"), read_csv(out, "vcpus.csv")
+        truths, traces = Truth(out), read_csv(out, "traces.csv")
         traced = {r["machine"] for r in traces}
         common = (max(int(r["first_host_ns"]) for r in traces), min(int(r["last_host_ns"]) for r in traces))
-        untraced = {n: r["vm"] for r in vcpus for n in (r["vm"], f"VM {r['host_pid']}") if r["vm"] not in traced}
+        untraced = {n: r["vm"] for r in truths.vcpus for n in (r["vm"], f"VM {r['host_pid']}") if r["vm"] not in traced}
         losses, tally = Losses(out, history), Tally()
-        for machine, tid in subjects(tracks, traced, {r["host_tid"] for r in vcpus}):
+        vcpus = {(r["parent"], r["host_tid"]) for r in truths.vcpus}
+        for machine, tid in subjects(truths.tracks, traced, vcpus):
             if losses.span and not losses.track(f"{root_of(machine)}/Threads/{tid}/Status").start:
                 continue  # not one record of it was kept
-            check_thread(name, history, tracks, cpus, machine, tid, untraced, common, losses, tally)
+            check_thread(name, history, truths, machine, tid, untraced, common, losses, tally)
             if tally.threads == MOST_THREADS:
                 break
         check(tally.threads > 0, f"{name}: {tally.pieces} pieces of {tally.threads} threads"
@@ -279,6 +287,7 @@ def quick():
     yield "critical_task", "critical_task", "--duration", "3s"
     yield "residual_timer", "residual_timer", "--duration", "1s"
     yield "overcommit", "overcommit", "5", "--duration", "200ms"
+    yield "nested", "nested", "--duration", "1s"
     for seed in (1, 2, 3, 4):
         yield f"random {seed}", "random", "--seed", str(seed), "--duration", "200ms", "--nested"
         yield (f"lost {seed}", "random", "--seed", str(seed), "--duration", "200ms", "--lost", "0.1",
@@ -288,7 +297,7 @@ def quick():
 NAMED = (
     ("pulse", "--duration", "700ms"), ("churn", "--duration", "120ms"), ("requests", "--duration", "250ms"),
     ("overcommit", "5", "--duration", "100ms"), ("fibonacci", "--duration", "600ms"),
-    ("critical_task", "--duration", "600ms"), ("residual_timer", "--duration", "500ms"),
+    ("nested", "--duration", "600ms"), ("critical_task", "--duration", "600ms"), ("residual_timer", "--duration", "500ms"),
     ("random", "--duration", "200ms", "--missing", "Debian"), ("random", "--duration", "200ms", "--containers"),
 )
 

@@ -142,12 +142,12 @@ static struct scope scope_of(const struct indexed *x, const char *path)
 	for (size_t i = 1; i < x->machines; i++) {
 		char root[200];
 		snprintf(root, sizeof root, "/Virtual Machines/%s/", x->machine[i].name);
-		if (strncmp(path, root, strlen(root)))
-			continue;
-		if (x->machine[i].begin > s.begin)
-			s.begin = x->machine[i].begin;
-		if (x->machine[i].end < s.end)
-			s.end = x->machine[i].end;
+		for (size_t m = i; m && !strncmp(path, root, strlen(root)); m = x->machine[m].parent) {
+			if (x->machine[m].begin > s.begin)
+				s.begin = x->machine[m].begin;
+			if (x->machine[m].end < s.end)
+				s.end = x->machine[m].end;
+		}
 	}
 	/* Name, CPU and PID outlive their thread. */
 	s.nulls = !strcmp(leaf, "Status") || !strcmp(leaf, "Interrupt") || !strcmp(leaf, "Current Thread");
@@ -306,7 +306,7 @@ static void test_scenarios(void **state)
 	static const char *const run[] = {
 		"pulse --duration 1s", "fibonacci --duration 1s", "critical_task --duration 2s", "residual_timer --duration 1s",
 		"overcommit 3 --duration 300ms", "churn --duration 300ms", "requests --duration 500ms",
-		"fibonacci --duration 500ms --no-kvm", "overcommit 2 --duration 200ms --missing Debian",
+		"fibonacci --duration 500ms --no-kvm", "overcommit 2 --duration 200ms --missing Debian", "nested --duration 300ms",
 	};
 	(void)state;
 	for (size_t i = 0; i < COUNT(run); i++)
@@ -318,7 +318,8 @@ static void test_random_scenarios(void **state)
 	(void)state;
 	for (int seed = 1; seed <= 30; seed++) {
 		char args[100];
-		snprintf(args, sizeof args, "random --seed %d --duration 150ms%s", seed, seed % 5 ? "" : " --no-kvm");
+		snprintf(args, sizeof args, "random --seed %d --duration 150ms%s%s", seed, seed % 5 ? "" : " --no-kvm",
+		         seed % 2 ? " --nested" : "");
 		check_truth(args, 0);
 	}
 }
@@ -330,8 +331,8 @@ static void test_lost(void **state)
 	(void)state;
 	for (unsigned seed = 1; seed <= 15; seed++) {
 		char args[100];
-		snprintf(args, sizeof args, "%s --seed %u", seed % 3 ? "random --duration 300ms" :
-		         "fibonacci --duration 1s --pcpus 1", seed);
+		snprintf(args, sizeof args, "%s --seed %u", seed % 3 == 1 ? "random --duration 300ms" :
+		         seed % 3 ? "random --nested --duration 300ms" : "fibonacci --duration 1s --pcpus 1", seed);
 		check_truth(args, seed * 77777);
 	}
 }

@@ -33,6 +33,7 @@ struct test_case {
 	int64_t slack;       /* ns allowed beside the band; -1 = exact */
 	bool true_sync;      /* give the model the true clocks instead of what sync found */
 	bool only_long;      /* not in the quick set */
+	bool finds_roles;    /* which trace is the host's, sync tells */
 	bool may_not_know;   /* UNKNOWN and null of the analysis are no disagreement */
 	bool may_err;        /* ... and what it says of threads may be wrong, a little: their wakeups on other CPUs got
 	                        lost; who is current on a CPU must be right all the same */
@@ -252,7 +253,7 @@ static size_t true_hints(const struct run *r, struct trace *const *trace, size_t
 		if (k == 16 || !is_traced(v->vm, trace, traces))
 			continue;
 		if (k == n)
-			hint[n++] = (struct sync_hint){ .guest = mem_dup(v->vm),
+			hint[n++] = (struct sync_hint){ .guest = mem_dup(v->vm), .parent = mem_dup(v->parent),
 			                                .vcpu = mem_new(r->truth.vcpus, sizeof *hint->vcpu) };
 		hint[k].vcpu[hint[k].vcpus++] = (struct sync_hint_vcpu){ v->number, v->host_tid };
 	}
@@ -299,7 +300,7 @@ static int analyse(struct run *r, const char *dir, const char *file, struct erro
 
 	if (trace_discover(dir, &spec, &n, err) < 0 || n > 16)
 		goto out;
-	for (size_t i = 0; i < n; i++)  /* without kvm events nobody can tell */
+	for (size_t i = 0; i < n && !r->test->finds_roles; i++)  /* without kvm events nobody can tell */
 		spec[i].role = strstr(spec[i].dir, "/host") ? ROLE_HOST : ROLE_GUEST;
 	if (trace_load(spec, n, &trace_options, trace, &notes, err) < 0)
 		goto out;
@@ -320,6 +321,7 @@ out:
 	sync_result_release(&sync);
 	for (size_t i = 0; i < sync_options.hints; i++) {
 		free(hint[i].guest);
+		free(hint[i].parent);
 		free(hint[i].vcpu);
 	}
 	for (size_t i = 0; i < n && i < 16; i++)
@@ -399,6 +401,14 @@ static void drift(struct options *o)
 	o->late = o->seed % 3 == 1;
 }
 
+static void nested(struct options *o)
+{
+	drift(o);
+	o->nested = true;
+	if (o->seed % 4 == 0)
+		o->scenario = "nested";
+}
+
 static void silent(struct options *o)
 {
 	o->beacon_hz = 0;
@@ -442,12 +452,11 @@ static void absent(struct options *o)
 	o->missing[o->missings++] = name[o->seed % 3];
 }
 
-/*                                      slack true_sync long not_know err */
 /* The scenarios that have a name, one after the other. */
 static void named(struct options *o)
 {
 	static const char *const name[] = { "pulse", "fibonacci", "critical_task", "residual_timer", "overcommit", "churn",
-	                                    "requests" };
+	                                    "requests", "nested" };
 
 	perfect(o);
 	o->scenario = name[o->seed % COUNT(name)];
@@ -456,16 +465,17 @@ static void named(struct options *o)
 }
 
 static const struct test_case test_case[] = {
-	{ "perfect", SYNC_NONE, perfect, -1, true, false, false, false },
-	{ "named", SYNC_NONE, named, -1, true, false, false, false },
-	{ "offset", SYNC_OFFSET, offset, -1, true, false, false, false },
-	{ "no-kvm", SYNC_NONE, blind, -1, true, false, false, false },
-	{ "no-guest", SYNC_NONE, absent, -1, true, false, true, false },
-	{ "drift", SYNC_AUTO, drift, 2, false, false, false, false },
-	{ "no-sync", SYNC_AUTO, silent, 2, false, true, false, false },
-	{ "faulty-sync", SYNC_AUTO, faulty, 2, false, false, false, false },
-	{ "clock-step", SYNC_AUTO, stepped, 500, false, false, false, false },  /* a pair may count on the wrong side */
-	{ "lost", SYNC_NONE, lossy, -1, true, false, true, true },
+	{ "perfect", SYNC_NONE, perfect, .slack = -1, .true_sync = true },
+	{ "named", SYNC_NONE, named, .slack = -1, .true_sync = true },
+	{ "offset", SYNC_OFFSET, offset, .slack = -1, .true_sync = true },
+	{ "no-kvm", SYNC_NONE, blind, .slack = -1, .true_sync = true },
+	{ "no-guest", SYNC_NONE, absent, .slack = -1, .true_sync = true, .may_not_know = true },
+	{ "drift", SYNC_AUTO, drift, .slack = 2 },
+	{ "nested", SYNC_AUTO, nested, .slack = 6, .finds_roles = true },  /* each level rounds */
+	{ "no-sync", SYNC_AUTO, silent, .slack = 2, .only_long = true },
+	{ "faulty-sync", SYNC_AUTO, faulty, .slack = 2 },
+	{ "clock-step", SYNC_AUTO, stepped, .slack = 500 },  /* a pair may count on the wrong side */
+	{ "lost", SYNC_NONE, lossy, .slack = -1, .true_sync = true, .may_not_know = true, .may_err = true },
 };
 
 /* Seeds whose clocks were once confidently wrong: other windows contain all events of a guest as well. */

@@ -140,22 +140,31 @@ static bool read_traces(struct truth_file *t, const char *dir)
 	return true;
 }
 
+/* The machine that runs a VM; NULL for the host. */
+static const char *parent_of(const struct truth_file *t, const char *machine)
+{
+	for (size_t i = 0; i < t->vcpus; i++)
+		if (!strcmp(t->vcpu[i].vm, machine))
+			return t->vcpu[i].parent;
+	return NULL;
+}
+
 void truth_window(const struct truth_file *t, const char *path, int64_t *from, int64_t *to)
 {
-	static const char root[] = "/Virtual Machines/";
-	const char *vm = strncmp(path, root, strlen(root)) ? NULL : path + strlen(root);
+	char vm[32] = "host";
 
+	sscanf(path, "/Virtual Machines/%31[^/]", vm);
 	*from = t->begin;
 	*to = t->end;
-	for (size_t i = 0; i < t->spans; i++) {
-		const struct truth_span *s = &t->span[i];
-		size_t n = strlen(s->machine);
+	for (const char *machine = vm; machine; machine = parent_of(t, machine))
+		for (size_t i = 0; i < t->spans; i++) {
+			const struct truth_span *s = &t->span[i];
 
-		if (strcmp(s->machine, "host") && !(vm && !strncmp(vm, s->machine, n) && vm[n] == '/'))
-			continue;
-		*from = s->first > *from ? s->first : *from;
-		*to = s->last < *to ? s->last : *to;
-	}
+			if (strcmp(s->machine, machine))
+				continue;
+			*from = s->first > *from ? s->first : *from;
+			*to = s->last < *to ? s->last : *to;
+		}
 }
 
 /* A VM that nobody traced has no other name for the analysis than its process. */
@@ -170,7 +179,8 @@ static bool read_vms(struct truth_file *t, const char *dir)
 		struct truth_vcpu *v = ARRAY_PUSH(t->vcpu, t->vcpus, t->vcpu_cap);
 		struct truth_alias *a;
 
-		if (sscanf(line, "%31[^,],%u,%d,%d,%d", v->vm, &v->number, &v->host_tid, &v->host_pid, &v->traced) != 5) {
+		if (sscanf(line, "%31[^,],%u,%d,%d,%d,%31[^,\n]", v->vm, &v->number, &v->host_tid, &v->host_pid, &v->traced,
+		           v->parent) != 6) {
 			fclose(f);
 			return false;
 		}

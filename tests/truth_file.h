@@ -29,7 +29,7 @@ struct truth_clock {
 struct truth_alias { char name[32], is[32]; };
 
 struct truth_vcpu {
-	char vm[32];
+	char vm[32], parent[32];  /* the machine that runs it; "host" */
 	unsigned number;
 	int host_tid, host_pid, traced;
 };

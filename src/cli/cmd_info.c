@@ -1,6 +1,7 @@
 /* stealscope info: what is in a history, and how it came to be. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/timefmt.h"
 #include "cli/build.h"
@@ -17,6 +18,7 @@ static const struct column vcpu_columns[] = {
 	{ "host_pid", "host PID", COL_INT },
 	{ "host_comm", "host process", COL_TEXT },
 	{ "evidence", "known by", COL_TEXT },
+	{ "parent", "runs on", COL_TEXT },
 };
 
 static const struct column trace_columns[] = {
@@ -29,13 +31,25 @@ static const struct column trace_columns[] = {
 	{ "tracer", "tracer", COL_TEXT },
 };
 
-/* csv has only the columns that are promised: `known by` is for people. */
-#define CSV_VCPU_COLUMNS 5
+/* csv has only the columns that are promised: the others are for people, the last one when VMs run VMs. */
+enum { CSV_VCPU_COLUMNS = 5, VCPU_COLUMNS, NESTED_VCPU_COLUMNS };
+
+static size_t count_columns(struct json_object *vms, enum report_format format)
+{
+	if (format == FORMAT_CSV)
+		return CSV_VCPU_COLUMNS;
+	for (size_t i = 0; vms && i < json_object_array_length(vms); i++) {
+		const char *parent = field_text(json_object_array_get_idx(vms, i), "parent");
+		if (*parent && strcmp(parent, "host") != 0)
+			return NESTED_VCPU_COLUMNS;
+	}
+	return VCPU_COLUMNS;
+}
 
 static void vcpu_rows(struct json_object *doc, enum report_format format)
 {
 	struct json_object *vms = field_array(doc, "vms");
-	struct report *r = report_begin(stdout, format, vcpu_columns, format == FORMAT_CSV ? CSV_VCPU_COLUMNS : 6);
+	struct report *r = report_begin(stdout, format, vcpu_columns, count_columns(vms, format));
 	for (size_t i = 0; vms && i < json_object_array_length(vms); i++) {
 		struct json_object *vm = json_object_array_get_idx(vms, i), *vcpus = field_array(vm, "vcpus");
 		int64_t pid = field_int(vm, "host_pid", -1);
@@ -45,7 +59,8 @@ static void vcpu_rows(struct json_object *doc, enum report_format format)
 			report_row(r, (struct value[]){
 				VAL_TEXT(field_text(vm, "vm")), VAL_INT(field_int(v, "vcpu", -1)),
 				tid < 0 ? VAL_NONE : VAL_INT(tid), pid < 0 ? VAL_NONE : VAL_INT(pid),
-				VAL_TEXT(field_text(vm, "host_comm")), VAL_TEXT(field_text(v, "evidence")) });
+				VAL_TEXT(field_text(vm, "host_comm")), VAL_TEXT(field_text(v, "evidence")),
+				VAL_TEXT(field_text(vm, "parent")) });
 		}
 	}
 	report_end(r);

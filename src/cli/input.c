@@ -108,6 +108,7 @@ void input_release(struct input *in)
 	}
 	for (size_t i = 0; i < in->hints; i++) {
 		free(in->hint[i].guest);
+		free(in->hint[i].parent);
 		free(in->hint[i].vcpu);
 	}
 	free(in->hint);
@@ -145,7 +146,10 @@ char *input_shape(const struct input *in)
 	}
 	for (size_t i = 0; i < in->hints; i++) {
 		const struct sync_hint *h = &in->hint[i];
-		shape = add(shape, " %s=", h->guest);
+		shape = add(shape, " %s", h->guest);
+		if (h->parent)
+			shape = add(shape, "@%s", h->parent);
+		shape = add(shape, "=");
 		if (h->has_offset)
 			shape = add(shape, "%lld", (long long)h->offset);
 		if (h->nudge != 0)

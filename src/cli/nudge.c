@@ -224,7 +224,7 @@ static int write_session(const char *path, const struct input *in, struct error 
 	struct save save;
 	if (access(path, F_OK) == 0)
 		return error_set(err, STATUS_INPUT, "open that one, or :offset save FILE", "%s: exists already", path);
-	char *text = session_text(in, NULL, path, err);
+	char *text = session_text(in, NULL, NULL, path, err);
 	int rc = text ? save_begin(&save, path, err) : -1;
 	if (rc == 0) {
 		fprintf(save.f, "# Clocks moved by hand in the viewer: see nudge in stealscope-session(5).\n%s", text);

@@ -12,7 +12,7 @@
 
 #define META_KEY "provenance"
 #define META_SESSION "session"
-#define PROVENANCE_FORMAT 3  /* rises when the model, the paths or what is kept here change: older ones are stale then */
+#define PROVENANCE_FORMAT 4  /* rises when the model, the paths or what is kept here change: older ones are stale then */
 
 static void put_text(struct json_object *o, const char *key, const char *raw)
 {
@@ -80,12 +80,12 @@ struct json_object *provenance_sync_rows(const struct sync_result *sync)
 	return rows;
 }
 
-static struct json_object *trace_row(const struct trace *t)
+static struct json_object *trace_row(const struct trace *t, bool is_host)
 {
 	const struct trace_info *info = trace_info(t);
 	struct json_object *o = json_object_new_object();
 	put_text(o, "machine", info->machine);
-	put_text(o, "role", info->role == ROLE_HOST ? "host" : "guest");
+	put_text(o, "role", is_host ? "host" : "guest");
 	put_text(o, "dir", info->dir);
 	put_text(o, "tracer", info->tracer);
 	put_text(o, "layout", info->layout);
@@ -100,10 +100,11 @@ static struct json_object *trace_row(const struct trace *t)
 	return o;
 }
 
-static struct json_object *vm_row(const struct sync_vm *vm)
+static struct json_object *vm_row(const struct sync_result *sync, const struct sync_vm *vm)
 {
 	struct json_object *o = json_object_new_object(), *vcpus = json_object_new_array();
 	put_text(o, "vm", vm->name);
+	put_text(o, "parent", vm->parent ? sync->vm[vm->parent - 1].name : sync->host ? "host" : "");
 	put_int(o, "host_pid", vm->host_pid);
 	put_text(o, "host_comm", vm->host_comm);
 	json_object_object_add(o, "traced", json_object_new_boolean(vm->guest != NULL));
@@ -133,9 +134,9 @@ struct json_object *provenance_nudges(const struct input *in)
 }
 
 static int store_session(struct history_builder *b, const char *path, const struct input *in,
-                         struct trace *const *trace)
+                         struct trace *const *trace, const struct trace *host)
 {
-	char *text = session_text(in, trace, path, NULL);
+	char *text = session_text(in, trace, host, path, NULL);
 	int rc = text ? history_meta_set(b, META_SESSION, text, strlen(text)) : 0;
 	free(text);
 	return rc;
@@ -155,11 +156,11 @@ int provenance_store(struct history_builder *b, const char *path, const struct i
 	json_object_object_add(doc, "files", fingerprint_take(in, NULL));
 	list = json_object_new_array();
 	for (size_t i = 0; i < in->specs; i++)
-		json_object_array_add(list, trace_row(trace[i]));
+		json_object_array_add(list, trace_row(trace[i], trace[i] == sync->host));
 	json_object_object_add(doc, "traces", list);
 	list = json_object_new_array();
 	for (size_t i = 0; i < sync->vms; i++)
-		json_object_array_add(list, vm_row(&sync->vm[i]));
+		json_object_array_add(list, vm_row(sync, &sync->vm[i]));
 	json_object_object_add(doc, "vms", list);
 	json_object_object_add(doc, "sync", provenance_sync_rows(sync));
 	list = json_object_new_array();
@@ -169,7 +170,7 @@ int provenance_store(struct history_builder *b, const char *path, const struct i
 	const char *text = json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PLAIN);
 	int rc = history_meta_set(b, META_KEY, text, strlen(text));
 	json_object_put(doc);
-	return rc ? rc : store_session(b, path, in, trace);
+	return rc ? rc : store_session(b, path, in, trace, sync->host);
 }
 
 struct json_object *provenance_load(const struct history *h, struct error *err)

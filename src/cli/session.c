@@ -72,13 +72,22 @@ static int get_nudge(struct session *s, const yaml_node_t *map, struct sync_hint
 	return 0;
 }
 
-/* vcpus: { 0: 154, 1: 155 }: number of the guest's CPU -> TID of its thread on the host. */
+static int get_parent(struct session *s, const yaml_node_t *map, struct sync_hint *hint)
+{
+	const char *text;
+	if (get_text(s, map, "parent", &text))
+		return -1;
+	hint->parent = text ? mem_dup(text) : NULL;
+	return 0;
+}
+
+/* vcpus: { 0: 154, 1: 155 }: number of the guest's CPU -> TID of its thread on the machine that runs it. */
 static int get_vcpus(struct session *s, const yaml_node_t *map, struct sync_hint *hint)
 {
 	yaml_node_t *node = yaml_member(&s->file, map, "vcpus"), *key, *value;
 	size_t cap = 0;
 	if (node && node->type != YAML_MAPPING_NODE)
-		return yaml_refuse(&s->file, node, s->err, "vcpus: {CPU: host TID} is wanted here");
+		return yaml_refuse(&s->file, node, s->err, "vcpus: {CPU: TID} is wanted here");
 	for (size_t i = 0; yaml_pair(&s->file, node, i, &key, &value); i++) {
 		int64_t number, tid;
 		if (yaml_integer(&s->file, key, 0, 4095, &number, s->err) ||
@@ -115,14 +124,14 @@ static int load_host(struct session *s, const yaml_node_t *node)
 
 static int load_guest(struct session *s, const yaml_node_t *node)
 {
-	static const char *const known[] = { "dir", "name", "layout", "offset", "nudge", "vcpus", NULL };
+	static const char *const known[] = { "dir", "name", "layout", "parent", "offset", "nudge", "vcpus", NULL };
 	const char *name;
 	if (check_members(s, node, known) || get_text(s, node, "name", &name))
 		return -1;
 	if (!name)
 		return yaml_refuse(&s->file, node, s->err, "name: is missing");
 	struct sync_hint *hint = input_add_hint(s->in, name);
-	if (get_offset(s, node, hint) || get_nudge(s, node, hint) || get_vcpus(s, node, hint))
+	if (get_parent(s, node, hint) || get_offset(s, node, hint) || get_nudge(s, node, hint) || get_vcpus(s, node, hint))
 		return -1;
 	/* A guest may be named for its vCPU threads alone: nobody traced it. */
 	if (!yaml_member(&s->file, node, "dir") && hint->vcpus)

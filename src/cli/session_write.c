@@ -52,6 +52,7 @@ static void put_vcpus(yaml_document_t *doc, int map, const struct sync_hint *hin
 static void put_hint(yaml_document_t *doc, int map, const struct sync_hint *hint)
 {
 	char text[TIME_TEXT];
+	put_text(doc, map, "parent", hint->parent);
 	if (hint->has_offset)
 		put_text(doc, map, "offset", time_exact(text, hint->offset));
 	if (hint->nudge)
@@ -109,24 +110,32 @@ static int add_machine(yaml_document_t *doc, const struct input *in, const struc
 	return map;
 }
 
+/* What the traces turned out to be. */
+struct found {
+	const struct input *in;
+	struct trace *const *trace;  /* NULL: the specifications say it */
+	const struct trace *host;
+};
+
 /* A specification, with the name and role that its machine was found to have. */
-static struct trace_spec found(const struct input *in, struct trace *const *trace, size_t i)
+static struct trace_spec spec_of(const struct found *f, size_t i)
 {
-	struct trace_spec spec = in->spec[i];
-	if (trace) {
-		spec.name = trace_info(trace[i])->machine;
-		spec.role = trace_info(trace[i])->role;
+	struct trace_spec spec = f->in->spec[i];
+	if (f->trace) {
+		spec.name = trace_info(f->trace[i])->machine;
+		spec.role = f->trace[i] == f->host ? ROLE_HOST : ROLE_GUEST;
 	}
 	return spec;
 }
 
 /* Guests that nobody traced: their vCPU threads are known by hand. */
-static void put_untraced(yaml_document_t *doc, int guests, const struct input *in, struct trace *const *trace)
+static void put_untraced(yaml_document_t *doc, int guests, const struct found *f)
 {
+	const struct input *in = f->in;
 	for (size_t i = 0; i < in->hints; i++) {
 		bool traced = false;
 		for (size_t k = 0; k < in->specs; k++)
-			traced |= strcmp(found(in, trace, k).name, in->hint[i].guest) == 0;
+			traced |= strcmp(spec_of(f, k).name, in->hint[i].guest) == 0;
 		if (traced || in->hint[i].vcpus == 0)
 			continue;
 		int map = add_mapping(doc);
@@ -136,20 +145,20 @@ static void put_untraced(yaml_document_t *doc, int guests, const struct input *i
 	}
 }
 
-static void fill_document(yaml_document_t *doc, const struct input *in, struct trace *const *trace, const char *folder)
+static void fill_document(yaml_document_t *doc, const struct found *f, const char *folder)
 {
 	int root = add_mapping(doc);
 	int guests = yaml_document_add_sequence(doc, NULL, YAML_BLOCK_SEQUENCE_STYLE);
-	put_text(doc, root, "sync", in->sync);
-	for (size_t i = 0; i < in->specs; i++) {
-		struct trace_spec spec = found(in, trace, i);
-		int machine = add_machine(doc, in, &spec, folder);
+	put_text(doc, root, "sync", f->in->sync);
+	for (size_t i = 0; i < f->in->specs; i++) {
+		struct trace_spec spec = spec_of(f, i);
+		int machine = add_machine(doc, f->in, &spec, folder);
 		if (spec.role == ROLE_HOST)
 			put_node(doc, root, "host", machine);
 		else
 			yaml_document_append_sequence_item(doc, guests, machine);
 	}
-	put_untraced(doc, guests, in, trace);
+	put_untraced(doc, guests, f);
 	put_node(doc, root, "guests", guests);
 }
 
@@ -171,14 +180,16 @@ static int take_bytes(void *arg, unsigned char *bytes, size_t n)
 	return 1;
 }
 
-char *session_text(const struct input *in, struct trace *const *trace, const char *path, struct error *err)
+char *session_text(const struct input *in, struct trace *const *trace, const struct trace *host, const char *path,
+                   struct error *err)
 {
+	const struct found found = { in, trace, host };
 	struct text text = { 0 };
 	yaml_document_t doc;
 	yaml_emitter_t emitter;
 	char *folder = folder_of(path);
 	yaml_document_initialize(&doc, NULL, NULL, NULL, 1, 1);
-	fill_document(&doc, in, trace, folder);
+	fill_document(&doc, &found, folder);
 	yaml_emitter_initialize(&emitter);
 	yaml_emitter_set_output(&emitter, take_bytes, &text);
 	yaml_emitter_set_unicode(&emitter, 1);

@@ -204,9 +204,18 @@ static void tell_command(struct story *s, const struct flow_entry *e)
 		fprintf(s->to, " (stealscope gaps FILE %s)", system);
 }
 
+/* Does the machine run the VM, or what runs it? */
+static bool is_around(const struct topo *topo, int32_t machine, uint32_t vm)
+{
+	int32_t up = topo->machine[vm].parent;
+	while (up >= 0 && up != machine)
+		up = topo->machine[up].parent;
+	return up >= 0;
+}
+
 static void advise(struct story *s, const struct flow_entry *e, uint32_t machine)
 {
-	char who[NAME_TEXT], own[256];
+	char who[NAME_TEXT], own[256], around[256];
 	enum machine_kind kind = e->system >= 0 ? s->topo->machine[e->system].kind : MACHINE_HOST;
 	switch (e->kind) {
 	case FLOW_IDLE_CPU:
@@ -232,6 +241,10 @@ static void advise(struct story *s, const struct flow_entry *e, uint32_t machine
 	party(s, e, who);
 	if (e->system == (int32_t)machine && kind == MACHINE_VM)
 		fprintf(s->to, "Look next inside %s: %s competes there for the same vCPU",
+		        text_escape(own, sizeof own, s->topo->machine[machine].name), who);
+	else if (kind == MACHINE_VM && e->tid > 0 && is_around(s->topo, e->system, machine))
+		fprintf(s->to, "Look next inside %s, which runs %s: %s competes there for the same CPU",
+		        text_escape(around, sizeof around, s->topo->machine[e->system].name),
 		        text_escape(own, sizeof own, s->topo->machine[machine].name), who);
 	else if (kind == MACHINE_VM && e->tid == 0)
 		fputs("Look next for a timer that keeps waking that idle guest (stealscope gaps FILE --periodic).\n", s->to);

@@ -37,6 +37,8 @@ struct topo_thread {
 struct topo_machine {
 	const char *name;                       /* "host" for the host; unescaped: escape before printing */
 	enum machine_kind kind;
+	int32_t parent;                         /* VM: index of the machine that runs it; else and unknown -1 */
+	bool runs_vms;                          /* it is the parent of one */
 	uint32_t cpu, cpus;                     /* its CPUs are topo->cpu[cpu .. cpu + cpus - 1], by number */
 	uint32_t thread, threads;               /* likewise topo->thread[], by TID */
 };

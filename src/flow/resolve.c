@@ -108,7 +108,7 @@ static int cpu_below(struct resolver *r, uint32_t v, int64_t t, int *cpu)
 {
 	const struct topo_cpu *is = &r->topo->cpu[v];
 	int64_t number = HISTORY_NULL;
-	int32_t machine = is->host >= 0 ? (int32_t)r->topo->thread[is->host].machine : 0;
+	int32_t machine = r->topo->machine[is->machine].parent;
 	if (track_at(r, &resolver_cpu(r, v)->pcpu, t, &number) < 0)
 		return -1;
 	if (is->pcpu == HISTORY_NONE && is->host >= 0) {
@@ -118,8 +118,7 @@ static int cpu_below(struct resolver *r, uint32_t v, int64_t t, int *cpu)
 	}
 	struct cpu_tracks *c = resolver_cpu(r, v);
 	if (c->below_number != number) {
-		machine = cpus_of(r->topo, (uint32_t)machine);
-		c->below = machine == (int32_t)is->machine ? -1 : cpu_index(r, machine, number);
+		c->below = cpu_index(r, machine, number);
 		c->below_number = number;
 	}
 	*cpu = c->below;
@@ -157,7 +156,7 @@ static int stand_in(struct resolver *r, struct who *w, int64_t t, struct piece *
 	uint32_t guest = r->topo->cpu[v].machine;
 	struct cpu_tracks *c = resolver_cpu(r, (uint32_t)v);
 	int64_t tid = HISTORY_NULL;
-	if (!r->shallow && track_at(r, &c->running, t, &tid) < 0)
+	if ((!r->shallow || r->topo->machine[guest].runs_vms) && track_at(r, &c->running, t, &tid) < 0)
 		return -1;
 	if (tid >= 0 && tid <= INT32_MAX)
 		return stand_in(r, current_of(r, (uint32_t)v, tid), t, out, depth + 1);

@@ -92,7 +92,7 @@ static void add_machine(struct build *b, const char *name, enum machine_kind kin
 	size_t len = t->machines;
 	struct topo_machine *m = ARRAY_PUSH(t->machine, len, b->machine_cap);
 	t->machines = (uint32_t)len;
-	*m = (struct topo_machine){ .name = name, .kind = kind, .cpu = t->cpus, .thread = t->threads };
+	*m = (struct topo_machine){ .name = name, .kind = kind, .parent = -1, .cpu = t->cpus, .thread = t->threads };
 	uint32_t cpus = history_child_named(t->h, node, "CPUs");
 	uint32_t threads = history_child_named(t->h, node, "Threads");
 	if (cpus != HISTORY_NONE)
@@ -215,16 +215,41 @@ static int link_by_thread(void *arg, uint32_t attr)
 	return 0;
 }
 
+/* ".../<VM>/Parent" = "<machine>"; without it the host runs all.  A circle of them is cut. */
+static int link_machines(struct topo *t, struct error *err)
+{
+	for (uint32_t i = 0; i < t->machines; i++) {
+		int64_t value;
+		char path[600];
+		if (t->machine[i].kind != MACHINE_VM)
+			continue;
+		history_path(path, sizeof path, "Virtual Machines", t->machine[i].name, "Parent", NULL);
+		uint32_t attr = history_find(t->h, path);
+		bool is_text = attr != HISTORY_NONE && history_type(t->h, attr) == HISTORY_STRING;
+		int told = is_text ? first_value(t->h, attr, &value, err) : 0;
+		if (told < 0)
+			return -1;
+		int32_t parent = topo_find_machine(t, told ? history_string(t->h, value) : "host"), up = parent;
+		while (up >= 0 && up != (int32_t)i)
+			up = t->machine[up].parent;
+		if (up >= 0 || parent < 0 || t->machine[parent].kind == MACHINE_CONTAINER)
+			continue;
+		t->machine[i].parent = parent;
+		t->machine[parent].runs_vms = true;
+	}
+	return 0;
+}
+
 static int link_vcpus(struct topo *t, struct error *err)
 {
 	struct link l = { t, err };
 	if (history_match(t->h, "/Host/Threads/*/VM", link_by_thread, &l) < 0 ||
 	    history_match(t->h, "/Virtual Machines/*/Threads/*/VM", link_by_thread, &l) < 0)
 		return -1;
-	int host = topo_find_machine(t, "host");
-	for (uint32_t i = 0; host >= 0 && i < t->cpus; i++) {
+	for (uint32_t i = 0; i < t->cpus; i++) {
 		int64_t tid;
-		if (t->cpu[i].host >= 0 || t->cpu[i].host_thread == HISTORY_NONE)
+		int32_t host = t->machine[t->cpu[i].machine].parent;
+		if (host < 0 || t->cpu[i].host >= 0 || t->cpu[i].host_thread == HISTORY_NONE)
 			continue;
 		int r = first_value(t->h, t->cpu[i].host_thread, &tid, err);
 		if (r < 0)
@@ -324,7 +349,7 @@ int topo_open(struct topo *topo, const struct history *h, struct error *err)
 	borrow_from_host(topo);
 	keep_types(topo);
 	know_states(topo);
-	if (link_vcpus(topo, err) < 0) {
+	if (link_machines(topo, err) < 0 || link_vcpus(topo, err) < 0) {
 		topo_release(topo);
 		return -1;
 	}

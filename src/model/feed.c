@@ -274,6 +274,20 @@ int model_feed(struct model *m, uint32_t machine, int64_t t, const struct event 
 	return status(m, err);
 }
 
+/* Who runs whom, once and for all. */
+static void tell_parents(struct model *m)
+{
+	for (uint32_t i = 1; i < m->machines && !m->told_parents; i++) {
+		const struct machine *mc = m->machine[i];
+		char path[1100];
+		snprintf(path, sizeof path, "%s/Parent", mc->root);
+		uint32_t attr = sink_attribute(&m->sink, path, HISTORY_STRING, 0);
+		if (mc->parent)
+			sink_text(&m->sink, attr, mc->parent->name);
+	}
+	m->told_parents = true;
+}
+
 /* Whatever depended on whether this machine is known. */
 static void update_links(struct machine *mc)
 {
@@ -288,6 +302,7 @@ int model_begin(struct model *m, uint32_t machine, int64_t t, const struct start
 	struct machine *mc = m->machine[machine];
 	if (t > m->sink.now)
 		m->sink.now = t;
+	tell_parents(m);
 	mc->active = true;
 	mc->begin = m->sink.now;
 	mc->start = start;

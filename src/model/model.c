@@ -52,7 +52,7 @@ static void run_init(struct run *r, const struct sync_result *sync, const struct
 	for (size_t i = 0; i < sync->vms; i++) {
 		const struct sync_vm *vm = &sync->vm[i];
 		add_machine(r, vm->name, vm->guest, &vm->clock);
-		r->setup[i + 1].parent = 0;
+		r->setup[i + 1].parent = (int)vm->parent;
 		r->setup[i + 1].host_pid = vm->host_pid;
 		r->setup[i + 1].vcpu = vm->vcpu;
 		r->setup[i + 1].life = vm->life;

@@ -2,6 +2,8 @@
  *
  * Writes the attribute paths of stealscope(1), section ATTRIBUTES; of these the meaning is not plain:
  *   /Host/CPUs/CPU0/Owner         state set of machine names: who has this pCPU ("idle", "host", a VM, ...)
+ *   /Virtual Machines/<VM>/Parent      string, the machine that runs it: "host" or a VM; "Host Thread" and "pCPU" are TIDs
+ *                                 and CPUs of that one.  null when nobody is known to run it
  *   /Virtual Machines/<VM>/Clock Band  ns: how far the guest's clock may be off here (see sync/), null = unknown
  *   .../CPUs/CPU0/Interrupt       string, "irq/27-virtio0" or "softirq/7-SCHED", null when none; of host and guests
  *   /Host/Threads/<TID>/VM        string, for vCPU threads: "<VM>/<n>"

@@ -127,6 +127,7 @@ struct model {
 	unsigned set_vcpu, set_thread, set_owner, set_request;
 	uint32_t owners;        /* VMs that have an owner state of their own */
 	bool paper_states;
+	bool told_parents;      /* the history knows which machine runs which */
 	uint64_t events;
 };
 

@@ -53,8 +53,7 @@ void clock_edge_shift(struct clock_edge *edge, int64_t ns)
 		edge->point[i].host += ns;
 }
 
-/* The edge at t, rounded down. */
-static int64_t edge_at(const struct clock_edge *e, int64_t t)
+int64_t clock_edge_at(const struct clock_edge *e, int64_t t)
 {
 	if (t <= e->point[0].guest)
 		return clock_line_at(&e->left, t);
@@ -77,8 +76,8 @@ bool clock_map_bounds(const struct clock_map *map, int64_t guest_ns, int64_t *lo
 	const struct clock_piece *p = piece_at(map, guest_ns);
 	if (p->low.points == 0 || p->high.points == 0)
 		return false;
-	*low = edge_at(&p->low, guest_ns) - 1;  /* the lines are rounded to the ns */
-	*high = edge_at(&p->high, guest_ns) + 1;
+	*low = clock_edge_at(&p->low, guest_ns) - 1;  /* the lines are rounded to the ns */
+	*high = clock_edge_at(&p->high, guest_ns) + 1;
 	return *low <= *high;
 }
 

@@ -20,7 +20,7 @@ void guest_view_release(struct guest_view *g);
 
 /* A candidate: what the clock of `guest` is if it runs in `vm`. */
 struct match {
-	size_t guest, vm;         /* indices; vm = SIZE_MAX: the host's trace shows no VM */
+	size_t guest, hyper, vm;  /* indices; vm = SIZE_MAX: that machine's trace shows no VM */
 	struct vm_view view;      /* the VM with its vCPUs numbered by this match; owns its vcpu array */
 	struct clock_map clock;
 	enum sync_method method;

@@ -54,9 +54,12 @@ int64_t clock_map_at(const struct clock_map *map, int64_t guest_ns);            
 int64_t clock_map_band(const struct clock_map *map, int64_t guest_ns);
 /* The corridor itself: *low rounded down, *high up; false when it is unknown. */
 bool clock_map_bounds(const struct clock_map *map, int64_t guest_ns, int64_t *low, int64_t *high);
+int64_t clock_edge_at(const struct clock_edge *edge, int64_t guest_ns);  /* rounded down; there must be points */
 void clock_edge_shift(struct clock_edge *edge, int64_t ns);
 void clock_map_shift(struct clock_map *map, int64_t ns);  /* lines and corridor; within the range of int64_t */
 void clock_map_copy(struct clock_map *to, const struct clock_map *from);
+/* *map takes a guest's time to that of the guest that runs it; makes that go on to the host, by that one's clock. */
+void clock_map_compose(struct clock_map *map, const struct clock_map *outer);
 void clock_map_release(struct clock_map *map);
 
 enum sync_method { SYNC_AUTO, SYNC_EVENTS, SYNC_CONTAINMENT, SYNC_OFFSET, SYNC_NONE };
@@ -68,21 +71,24 @@ extern const char *const vcpu_evidence_name[];
 
 struct sync_vcpu {
 	unsigned number;         /* of the CPU in the guest */
-	int32_t host_tid;        /* its thread on the host */
+	int32_t host_tid;        /* its thread on the machine that runs it */
 	enum vcpu_evidence evidence;
 };
 
-/* A VM as the host sees it, with its guest trace if there is one; or a guest trace without a host. */
+/* A VM as the machine that runs it sees it, with its guest trace if there is one; or a guest trace that nobody runs, as
+ * far as the traces tell. */
 struct sync_vm {
 	char *name;              /* unique: the guest trace's machine, else from the process name, else "VM <pid>" */
-	int32_t host_pid;        /* the VM's process on the host, -1 without a host trace */
+	size_t parent;           /* what runs it: 0 = the host, i + 1 = vm[i], which comes before this one */
+	int32_t host_pid;        /* the VM's process there, -1 unknown */
 	char *host_comm;         /* its name, or "" */
 	const struct trace *guest;  /* borrowed; NULL: nobody traced this VM */
 	struct sync_vcpu *vcpu;
 	size_t vcpus;
 	struct sync_life { int64_t from, to; } *life;  /* of vcpu[i]: host ns while that TID was it; TIDs are reused */
-	struct clock_map clock;  /* pieces == 0 without a guest trace */
+	struct clock_map clock;  /* to the host's; pieces == 0 without a guest trace */
 	enum sync_method method; /* what gave the clock: events, containment, offset, none; auto = both kinds of pairs */
+	/* Of its clock against that of the machine that runs it: */
 	uint64_t pairs;          /* matched */
 	uint64_t unmatched;      /* keys without a partner */
 	int64_t band_events, band_containment;  /* ns, corridor in mid-trace of each kind of pairs alone; -1 = none */
@@ -102,22 +108,24 @@ struct sync_result {
 struct sync_hint_vcpu { unsigned number; int32_t host_tid; };
 struct sync_hint {
 	char *guest;               /* its name */
-	bool has_offset;           /* its clock is known: host = guest + offset, ns */
+	char *parent;              /* of the machine that runs it, "host" for the host; NULL: to be found out */
+	bool has_offset;           /* its clock is known: that of the machine that runs it = guest + offset, ns */
 	int64_t offset;
 	int64_t nudge;             /* ns, added to the clock that is found or given; |nudge| <= SYNC_NUDGE_MAX */
 	struct sync_hint_vcpu *vcpu;
-	size_t vcpus;              /* 0: nothing is said of them */
+	size_t vcpus;              /* 0: nothing is said of them; without `parent` they are threads of the host */
 };
 
 struct sync_options {
 	enum sync_method method;
-	int64_t offset;            /* SYNC_OFFSET: host = guest + offset, ns */
+	int64_t offset;            /* SYNC_OFFSET: the clock of the machine that runs it = guest + offset, ns */
 	const struct sync_hint *hint;
 	size_t hints;
 	struct progress progress;
 };
 
-/* Synchronizes the traces; at most one is the host (by trace_info()->role).  Refuses two hosts.
+/* Synchronizes the traces.  Any of them with kvm events may run VMs.  Of several with the role of a host, all but one must
+ * prove to be guests: their events lie within the guest mode of another's VM.  Else they are two hosts: refused.
  * The result borrows the traces. */
 int sync_run(struct trace *const *trace, size_t n, const struct sync_options *options, struct sync_result *out,
              struct notes *notes, struct error *err);

@@ -105,7 +105,7 @@ static bool cause_of_cpu(struct app *app, struct row_id row, struct row_id *out)
 	const struct topo_cpu *cpu = &app->topo.cpu[row.index];
 	bool physical = row_is_pcpu(&app->topo, row);
 	int64_t tid = value_at(app, physical ? cpu->current : cpu->host_thread, app->view.cursor);
-	int host = physical ? (int)cpu->machine : topo_find_machine(&app->topo, "host");
+	int32_t host = physical ? (int32_t)cpu->machine : app->topo.machine[cpu->machine].parent;
 	if (tid == 0 && physical)
 		app_say(app, "this CPU is idle here");
 	else if (thread_row(app, host, tid, out))

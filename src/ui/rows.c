@@ -161,14 +161,30 @@ static void push_machine(struct rows *r, uint32_t m)
 	push_requests(r, m);
 }
 
+/* The VM that runs a VM, or -1: the host does. */
+static int32_t outer_vm(const struct topo *topo, uint32_t m)
+{
+	int32_t parent = topo->machine[m].parent;
+	return parent >= 0 && topo->machine[parent].kind == MACHINE_VM ? parent : -1;
+}
+
+/* A machine, then those inside it. */
+static void push_nest(struct rows *r, uint32_t m)
+{
+	push_machine(r, m);
+	for (uint32_t i = 0; i < r->topo->machines && r->topo->machine[m].runs_vms; i++)
+		if (outer_vm(r->topo, i) == (int32_t)m)
+			push_nest(r, i);
+}
+
 void rows_build(struct rows *r)
 {
 	r->len = 0;
 	r->hidden = 0;
 	for (int host = 0; host < 2; host++)
 		for (uint32_t m = 0; m < r->topo->machines; m++)
-			if ((r->topo->machine[m].kind == MACHINE_HOST) == (host == 1))
-				push_machine(r, m);
+			if ((r->topo->machine[m].kind == MACHINE_HOST) == (host == 1) && outer_vm(r->topo, m) < 0)
+				push_nest(r, m);
 }
 
 size_t rows_find(const struct rows *r, struct row_id id)
@@ -238,8 +254,14 @@ const char *row_label(const struct rows *r, struct row_id id, char *buf, size_t 
 {
 	const struct topo *topo = r->topo;
 	switch (id.kind) {
-	case ROW_MACHINE:
-		return text_escape(buf, size, topo->machine[id.index].name);
+	case ROW_MACHINE: {
+		char name[128], outer[128];
+		int32_t in = outer_vm(topo, id.index);
+		text_escape(name, sizeof name, topo->machine[id.index].name);
+		snprintf(buf, size, "%s%s%s", name, in >= 0 ? " in " : "",
+		         in >= 0 ? text_escape(outer, sizeof outer, topo->machine[in].name) : "");
+		return buf;
+	}
 	case ROW_CPU:
 		snprintf(buf, size, "%s%u", row_is_pcpu(topo, id) ? "CPU" : "vCPU", topo->cpu[id.index].number);
 		return buf;

@@ -15,17 +15,18 @@ int64_t clock_guest(const struct machine *m, int64_t host)
 	return p->ref_guest + (host - p->ref_host) + (int64_t)(((int128)(host - p->ref_host) * p->rate) >> 60);
 }
 
-/* guest = host + offset when the simulation begins; then the guest's clock runs drift parts per 10^9 faster. */
+/* guest = clock of the machine below + offset when the simulation begins; then the guest's clock runs drift parts per
+ * 10^9 faster than the host's. */
 void clock_set(struct machine *m, int64_t offset, int64_t drift_ppb)
 {
 	struct sim *s = m->sim;
+	int64_t begin = (m->below ? clock_guest(m->below, s->begin) : s->begin) + offset;
 
 	m->clock[0] = (struct clock_part){
-		.from = INT64_MIN, .ref_host = s->begin, .ref_guest = s->begin + offset,
-		.rate = (int64_t)((int128)ONE * drift_ppb / SEC),
+		.from = INT64_MIN, .ref_host = s->begin, .ref_guest = begin, .rate = (int64_t)((int128)ONE * drift_ppb / SEC),
 	};
 	m->clocks = 1;
-	m->boot_guest = s->begin + offset - (m->is_host ? 20 : 7) * SEC;
+	m->boot_guest = begin - (m->is_host ? 20 : 7) * SEC;
 }
 
 /* From `from` on the guest's clock is `by` ns ahead of where it would have been. */

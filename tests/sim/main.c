@@ -47,7 +47,7 @@ static const char options_text[] =
 	"  --beacon HZ             synchronization beacons per second and vCPU (20); 0 = none\n"
 	"  --hogs N, --burst N     requests: CPU hogs on the host (1), mean requests per burst (3)\n"
 	"  --containers            random: some threads of the host live in a container\n"
-	"  --nested                handlers interrupt each other\n"
+	"  --nested                handlers interrupt each other; random: VMs may run inside a VM\n"
 	"  --offset T, --drift PPM of all guests' clocks, instead of the scenario's\n"
 	"  --perfect-clocks        the same as --offset 0 --drift 0\n"
 	"  --packet BYTES          size of the streams' packets (65536)\n"

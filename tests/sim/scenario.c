@@ -31,7 +31,7 @@ struct plan {
 	struct machine *below; /* the guest that runs it; NULL: the host */
 	unsigned vcpus;
 	uint64_t affinity;     /* CPUs that its vCPUs may use, 0 = all */
-	int64_t offset, ppb;   /* of its clock against the host's */
+	int64_t offset, ppb;   /* of its clock against that of the machine below */
 	struct group *group;
 	int64_t from, to;      /* when it is traced, ns after the beginning; 0 = always */
 };
@@ -183,6 +183,24 @@ static int requests(struct sim *s)
 	return 0;
 }
 
+/* A VM inside a VM.  A quarter of the time its critical_task is alone, then it shares its CPU with another thread of its
+ * own VM, then its VM with a task of the VM around it, then that VM with a task of the host. */
+static int nested(struct sim *s)
+{
+	int64_t quarter = (s->end == INT64_MAX ? 4 * SEC : s->end - s->begin) / 4;
+	struct machine *outer, *inner, *h = host_add(s, 2);
+	struct plan p = { .name = "Inner", .vcpus = 1, .affinity = 1, .offset = 4100 * MS, .ppb = -33000 };
+
+	outer = p.below = guest(s, "Outer", 2, UINT64_MAX, -77 * SEC, 52000);
+	inner = guest_add(s, &p);
+	thread_add(inner, "critical_task", workload[WL_HOG], after(s, 3 * MS), UINT64_MAX);
+	timed_hog(inner, "cc", quarter, 2 * quarter, UINT64_MAX);
+	timed_hog(outer, "make", 2 * quarter, 3 * quarter, 1);
+	timed_hog(h, "burnP6", 3 * quarter, 4 * quarter, 1);
+	timed_hog(h, "burnP6", 3 * quarter, 4 * quarter, 2);
+	return 0;
+}
+
 /* ---- everything drawn from the seed --------------------------------------------------------------------------- */
 
 static void random_threads(struct sim *s, struct machine *m)
@@ -245,27 +263,41 @@ static void random_container(struct sim *s, struct machine *h)
 		           after(s, rng_range(&s->rng, 1 * MS, 50 * MS)), UINT64_MAX)->ns = ns;
 }
 
+static struct machine *random_guest(struct sim *s, const struct plan *p)
+{
+	struct machine *g = guest_add(s, p);
+
+	g->exit_mean = rng_range(&s->rng, 200 * US, 8 * MS);
+	random_threads(s, g);
+	if (rng_chance(&s->rng, 350000)) {
+		server_add(thread_add(g, "reqserver", workload[WL_SERVER], NOTHING, UINT64_MAX));
+		thread_add(g, "reqclient", workload[WL_CLIENT], after(s, 10 * MS), UINT64_MAX);
+	}
+	return g;
+}
+
 static int random_scenario(struct sim *s)
 {
 	static const char *const name[] = { "Debian", "Ubuntu", "Fedora" };
 	unsigned pcpus = (unsigned)rng_range(&s->rng, 1, 4);
 	int64_t guests = rng_range(&s->rng, 1, 3);
-	struct machine *h = host_add(s, pcpus);
+	struct machine *h = host_add(s, pcpus), *g = NULL;
 
 	random_threads(s, h);
 	if (s->opt.containers)
 		random_container(s, h);
 	for (int64_t i = 0; i < guests; i++) {
 		struct plan p = random_plan(s, name[i]);
-		struct machine *g;
 
-		g = guest_add(s, &p);
-		g->exit_mean = rng_range(&s->rng, 200 * US, 8 * MS);
-		random_threads(s, g);
-		if (rng_chance(&s->rng, 350000)) {
-			server_add(thread_add(g, "reqserver", workload[WL_SERVER], NOTHING, UINT64_MAX));
-			thread_add(g, "reqclient", workload[WL_CLIENT], after(s, 10 * MS), UINT64_MAX);
-		}
+		g = random_guest(s, &p);
+	}
+	for (const char *inner = "Inner"; s->opt.nested && inner; inner = strcmp(inner, "Inner") ? NULL : "Innermost") {
+		struct plan p = random_plan(s, inner);
+
+		p.below = g;
+		p.group = NULL;  /* only the host has them */
+		if (rng_chance(&s->rng, 500000))
+			g = random_guest(s, &p);
 	}
 	return 0;
 }
@@ -283,6 +315,7 @@ static const struct scenario {
 	{ "overcommit", overcommit, 2 * SEC, "N VMs on four pCPUs" },
 	{ "churn", churn, 2 * SEC, "many short-lived threads" },
 	{ "requests", requests, 6 * SEC, "a request server with marks (Soroban)" },
+	{ "nested", nested, 4 * SEC, "a VM inside a VM, disturbed on each level" },
 	{ "random", random_scenario, 700 * MS, "everything drawn from the seed" },
 };
 

@@ -209,7 +209,7 @@ static int vcpu_state(const struct cpu *g)
 	if (truth_scheduled(g))
 		return V_VMM;
 	if (t->state == TASK_RUNNABLE || t->state == TASK_RUNNING)
-		return !idle ? V_PREEMPTED : t->woken ? V_WAKING : V_IDLE;
+		return !idle ? V_PREEMPTED : t->woken && t->state == TASK_RUNNABLE ? V_WAKING : V_IDLE;
 	return idle || !g->m->traced ? V_IDLE : V_HOST_BLOCKED;
 }
 

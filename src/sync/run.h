@@ -1,0 +1,39 @@
+/* The state of a synchronization, shared by sync.c (candidates) and result.c (who wins) (private to sync/). */
+#ifndef STEALSCOPE_SYNC_RUN_H
+#define STEALSCOPE_SYNC_RUN_H
+
+#include "sync/match.h"
+
+#define PROVED 0.98     /* containment above which a match needs no second opinion */
+#define NOBODY SIZE_MAX
+
+/* A machine that may run VMs. */
+struct hyper {
+	const struct trace *trace;
+	size_t guest;        /* index: it may be a guest itself; NOBODY: it is the host */
+	struct map known;    /* TIDs of it that the user's hints name */
+	struct host_view view;
+	struct vm_list vms;
+	bool *done;          /* which of vms.vm[] some guest has got */
+};
+
+struct run {
+	const struct sync_options *options;
+	struct notes *notes;
+	struct error *err;
+	const struct trace *host;  /* NULL: there is none, or several claim to be */
+	struct hyper *hyper;
+	size_t hypers;
+	struct guest_view *guest;  /* those that are hypers first */
+	size_t guests;
+	struct match *match;       /* candidates */
+	size_t matches, match_cap;
+};
+
+const struct sync_hint *hint_of(const struct run *r, size_t guest);  /* or NULL */
+const char *name_in_process(const struct vm_view *vm);               /* "qemu:Debian" -> "Debian"; or NULL */
+
+/* Decides which candidates are right, and fills *out. */
+int fill_result(struct run *r, struct sync_result *out);
+
+#endif

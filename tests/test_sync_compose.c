@@ -1,0 +1,146 @@
+/* sync/: the clock of a guest inside a guest is its clock to the outer one, then that one's to the host. */
+#include "base/mem.h"
+#include "sync/sync.h"
+#include "test.h"
+
+static uint64_t seed = 1;
+
+static int64_t draw(int64_t lo, int64_t hi)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return lo + (int64_t)(seed % (uint64_t)(hi - lo + 1));
+}
+
+#define EPOCH INT64_C(1795152652000000000)
+#define DAY INT64_C(86400000000000)
+#define PPM ((INT64_C(1) << 60) / 1000000)
+
+/* An edge `away` ns from a line, bent at some points. */
+static struct clock_edge make_edge(const struct clock_line *line, int64_t away)
+{
+	struct clock_edge e = { .left = *line, .right = *line, .points = (size_t)draw(1, 5) };
+	e.point = mem_new(e.points, sizeof *e.point);
+	for (size_t i = 0; i < e.points; i++) {
+		e.point[i].guest = line->ref_guest + (int64_t)i * DAY / 8 + draw(0, DAY / 9);
+		e.point[i].host = clock_line_at(line, e.point[i].guest) + away + draw(-900, 900);
+	}
+	e.left.ref_guest = e.point[0].guest;
+	e.left.ref_host = e.point[0].host;
+	e.right.ref_guest = e.point[e.points - 1].guest;
+	e.right.ref_host = e.point[e.points - 1].host;
+	return e;
+}
+
+static struct clock_map make_map(int64_t begin, bool bends)
+{
+	struct clock_map m = { mem_new(4, sizeof *m.piece), (size_t)draw(1, 4) };
+	for (size_t i = 0; i < m.pieces; i++) {
+		struct clock_piece *p = &m.piece[i];
+		*p = (struct clock_piece){ .from = begin + (int64_t)i * DAY / 4 + draw(0, DAY / 5), .pairs_ab = 10 + i,
+			.quality = (enum sync_quality)draw(SYNC_ABSENT, SYNC_ACCURATE) };
+		p->line = (struct clock_line){ p->from + draw(-DAY, DAY), p->from + draw(-9 * DAY, 9 * DAY),
+			bends ? draw(-300, 300) * PPM + draw(0, 1000) : 0 };
+		/* A clock of the host never runs backwards, whatever the guest's does. */
+		if (i > 0)
+			p->line.ref_host += clock_line_at(&m.piece[i - 1].line, p->from) - clock_line_at(&p->line, p->from) +
+				draw(0, 20000000);
+		p->lowest = p->highest = p->line;
+		p->low = make_edge(&p->line, -3000);
+		p->high = make_edge(&p->line, 3000);
+	}
+	return m;
+}
+
+static const struct clock_piece *piece_at(const struct clock_map *m, int64_t t)
+{
+	size_t i = m->pieces - 1;
+	while (i > 0 && m->piece[i].from > t)
+		i--;
+	return &m->piece[i];
+}
+
+static void check_at(const struct clock_map *both, const struct clock_map *f, const struct clock_map *g, int64_t t,
+                     int64_t slack)
+{
+	int64_t middle = clock_map_at(f, t), is = clock_map_at(both, t), want = clock_map_at(g, middle), low, high;
+	const struct clock_piece *a = piece_at(f, t), *b = piece_at(g, middle);
+	if (is < want - slack || is > want + slack)
+		fail_msg("at %lld: %lld, not %lld", (long long)t, (long long)is, (long long)want);
+	assert_int_equal(piece_at(both, t)->quality, a->quality < b->quality ? a->quality : b->quality);
+	int64_t want_low = clock_edge_at(&b->low, clock_edge_at(&a->low, t));
+	int64_t want_high = clock_edge_at(&b->high, clock_edge_at(&a->high, t));
+	assert_true(clock_map_bounds(both, t, &low, &high));
+	assert_in_range(want_low - low, 0, 6);
+	assert_in_range(high - want_high, 2, 6);  /* two steps, each rounded down */
+}
+
+/* slack: ns by which both ways may differ. */
+static void check_maps(bool f_bends, bool g_bends, int64_t slack)
+{
+	int64_t begin = EPOCH + draw(-DAY, DAY);
+	struct clock_map f = make_map(begin, f_bends), g, both;
+	uint64_t pairs = 0, of_f = 0;
+	g = make_map(clock_map_at(&f, begin) + draw(-DAY / 3, DAY / 3), g_bends);
+	clock_map_copy(&both, &f);
+	clock_map_compose(&both, &g);
+	assert_in_range(both.pieces, f.pieces, f.pieces + g.pieces);
+	for (size_t i = 0; i < both.pieces; i++) {
+		pairs += both.piece[i].pairs_ab;
+		if (i > 0)
+			assert_true(both.piece[i].from > both.piece[i - 1].from);
+		for (int64_t d = -2; i > 0 && d <= 2; d++)
+			check_at(&both, &f, &g, both.piece[i].from + d, slack);
+	}
+	for (size_t i = 0; i < f.pieces; i++)
+		of_f += f.piece[i].pairs_ab;
+	assert_int_equal(pairs, of_f);
+	for (int i = 0; i < 200; i++)
+		check_at(&both, &f, &g, f.piece[0].from + draw(0, 2 * DAY), slack);
+	clock_map_release(&f);
+	clock_map_release(&g);
+	clock_map_release(&both);
+}
+
+static void test_compose(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 300; i++) {
+		check_maps(true, true, 2);
+		check_maps(true, false, 0);
+		check_maps(false, true, 0);
+		check_maps(false, false, 0);
+	}
+}
+
+/* What is not known of one clock is not known of both; an outer clock that is nobody's changes nothing. */
+static void test_unknown(void **state)
+{
+	(void)state;
+	struct clock_map f = make_map(EPOCH, true), g = make_map(EPOCH, true), same;
+	int64_t low, high, t = f.piece[0].from;
+	clock_map_copy(&same, &f);
+	clock_map_compose(&same, &(struct clock_map){ NULL, 0 });
+	assert_int_equal(clock_map_at(&same, t), clock_map_at(&f, t));
+	for (size_t i = 0; i < g.pieces; i++) {
+		free(g.piece[i].low.point);
+		g.piece[i].low = (struct clock_edge){ .points = 0 };
+		g.piece[i].quality = SYNC_FAIL;
+	}
+	clock_map_compose(&f, &g);
+	assert_false(clock_map_bounds(&f, t, &low, &high));
+	assert_int_equal(f.piece[0].quality, SYNC_FAIL);
+	clock_map_release(&f);
+	clock_map_release(&g);
+	clock_map_release(&same);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_compose),
+		cmocka_unit_test(test_unknown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
