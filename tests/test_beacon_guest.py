@@ -53,6 +53,28 @@ def check_history(tmp, truth):
     check((rows[0]["tid"], rows[0]["name"]) == (str(hog["tid"]), "hog"), f"the hog took most from worker {worker['tid']}")
 
 
+def evidence(history, *what):
+    run("index", *what, "-o", history)
+    vms = json.loads(run("info", history, "--format", "json").stdout)["vms"]
+    return {(v["vm"], c["vcpu"], c["host_tid"], c["evidence"]) for v in vms for c in v["vcpus"]}
+
+
+def check_vcpus(tmp, truth):
+    """Without the hypercalls it is trace-cmd's word that tells the threads; the user's counts more."""
+    history, session = os.path.join(tmp, "v.steal"), os.path.join(tmp, "s.yaml")
+    host, guest = os.path.join(FOLDER, "trace.dat"), os.path.join(FOLDER, "trace-Debian.dat")
+    tid = truth["vms"]["Debian"]["vcpus"]
+    for how in ("containment", "none"):
+        check(evidence(history, FOLDER, "--sync", how) == {("Debian", int(n), t, "trace-cmd") for n, t in tid.items()},
+              f"--sync {how}: vCPUs as trace-cmd wrote down")
+    with open(session, "w", encoding="utf-8") as f:
+        f.write(f"host: {{dir: {host}}}\nguests:\n  - {{name: Debian, dir: {guest}, vcpus: {{0: {tid['1']}, 1: {tid['0']}}}}}\n")
+    check(evidence(history, session, "--sync", "none") ==
+          {("Debian", 0, tid["1"], "session"), ("Debian", 1, tid["0"], "session")}, "the user's word counts more")
+    check(evidence(history, "--host", host) == {(f"VM of TID {tid['0']}", int(n), t, "thread name") for n, t in tid.items()},
+          "a host alone, without PIDs: the VM is named by its first thread")
+
+
 def check_apart(tmp, truth):
     """The same as two folders, as an administrator would copy them together."""
     folder = os.path.join(tmp, "apart")
@@ -73,6 +95,7 @@ def main():
             truth = json.load(f)
         check_clock(truth)
         check_history(tmp, truth)
+        check_vcpus(tmp, truth)
         check_apart(tmp, truth)
 
 

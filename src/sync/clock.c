@@ -10,7 +10,7 @@
 const char *const sync_quality_name[] = { "ABSENT", "INCOMPLETE", "APPROXIMATE", "ACCURATE", "FAIL" };
 const char *const sync_method_name[] = { "auto", "events", "containment", "offset", "none" };
 const char *const vcpu_evidence_name[] = {
-	"session", "sync events", "thread name", "containment", "order of thread ids", "kvm vcpu_id",
+	"session", "trace-cmd", "sync events", "thread name", "containment", "order of thread ids", "kvm vcpu_id",
 };
 
 static int64_t clamp64(int128 v)

@@ -64,7 +64,7 @@ struct host_view {
 	struct map pid;        /* TID -> pid */
 	struct map born;       /* TID -> ns of the fork, when the trace shows it */
 	struct map vcpu_name;  /* string id -> 1 + number for "CPU n/KVM", 0 for other names */
-	const struct map *known;  /* TIDs that are vCPUs because the user says so; borrowed, or NULL */
+	const struct map *known;  /* TIDs that are vCPUs because the user or the tracer says so; borrowed, or NULL */
 	bool has_kvm;          /* there are vm entries or exits; else guest mode is never known */
 	struct mark_list marks;
 	bool no_windows;       /* this walk is for the ends of pairs alone */

@@ -134,11 +134,14 @@ static char *unique_name(const struct sync_result *out, const char *want)
 	return name;
 }
 
-/* "qemu:Debian" -> "Debian"; else "VM <pid>". */
-static char *name_of_process(const struct sync_result *out, const struct vm_view *vm)
+/* "qemu:Debian" -> "Debian"; else "VM <pid>", or by its first vCPU's thread where there are no PIDs. */
+static char *name_of_process(const struct sync_result *out, const struct hyper *h, const struct vm_view *vm)
 {
 	char fallback[32];
-	snprintf(fallback, sizeof fallback, "VM %d", (int)vm->pid);
+	if (vm->pid >= 0)
+		snprintf(fallback, sizeof fallback, "VM %d", (int)vm->pid);
+	else
+		snprintf(fallback, sizeof fallback, "VM of TID %d", (int)h->view.thread[vm->vcpu[0].thread].tid);
 	const char *name = vm->given != NULL ? vm->given : name_in_process(vm);
 	return unique_name(out, name != NULL ? name : fallback);
 }
@@ -353,7 +356,7 @@ static void add_untraced(struct run *r, const struct order *o, struct sync_resul
 				continue;
 			struct sync_vm *vm = new_vm(out);
 			vm->parent = parent_of(r, o, i);
-			vm->name = name_of_process(out, &h->vms.vm[v]);
+			vm->name = name_of_process(out, h, &h->vms.vm[v]);
 			fill_vcpus(vm, h, &h->vms.vm[v], vm->parent == 0 ? NULL : &out->vm[vm->parent - 1].clock);
 		}
 	}

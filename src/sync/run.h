@@ -11,7 +11,7 @@
 struct hyper {
 	const struct trace *trace;
 	size_t guest;        /* index: it may be a guest itself; NOBODY: it is the host */
-	struct map known;    /* TIDs of it that the user's hints name */
+	struct map known;    /* TIDs of it that the user's hints or its tracer name */
 	struct host_view view;
 	struct vm_list vms;
 	bool *done;          /* which of vms.vm[] some guest has got */

@@ -41,7 +41,17 @@ static bool is_parent(const struct sync_hint *hint, const struct trace *trace)
 	return strcmp(hint->parent, info->machine) == 0;
 }
 
-/* A VM whose threads the user named belongs to that guest, and the guest to no other VM. */
+/* Did the user or a tracer name the threads of a VM as this guest's? */
+static bool is_given(const struct run *r, const char *guest)
+{
+	for (size_t i = 0; i < r->hypers; i++)
+		for (size_t v = 0; v < r->hyper[i].vms.len; v++)
+			if (r->hyper[i].vms.vm[v].given != NULL && strcmp(r->hyper[i].vms.vm[v].given, guest) == 0)
+				return true;
+	return false;
+}
+
+/* A VM whose threads were named belongs to that guest, and the guest to no other VM. */
 static bool allowed(const struct run *r, size_t guest, size_t hyper, size_t vm)
 {
 	const struct hyper *h = &r->hyper[hyper];
@@ -50,9 +60,10 @@ static bool allowed(const struct run *r, size_t guest, size_t hyper, size_t vm)
 		return false;
 	if (vm == NOBODY)
 		return true;
-	if (h->vms.vm[vm].given != NULL)
-		return strcmp(h->vms.vm[vm].given, trace_info(r->guest[guest].trace)->machine) == 0;
-	return hint == NULL || hint->vcpus == 0;
+	const char *given = h->vms.vm[vm].given, *name = trace_info(r->guest[guest].trace)->machine;
+	if (given != NULL)
+		return strcmp(given, name) == 0;
+	return !is_given(r, name) && (hint == NULL || hint->vcpus == 0);
 }
 
 /* Before each piece of work: true, with the error set, when the user wants no more of it. */
@@ -233,6 +244,8 @@ static int load_hyper(struct run *r, const struct trace *trace, size_t guest)
 		for (size_t k = 0; k < hint->vcpus; k++)
 			*map_put(&h->known, (uint64_t)hint->vcpu[k].host_tid, NULL) = 1;
 	}
+	for (size_t i = 0; i < trace_info(trace)->vcpus; i++)
+		*map_put(&h->known, (uint64_t)trace_info(trace)->vcpu[i].host_tid, NULL) = 1;
 	int status = host_view_load(&h->view, h->trace, &h->known, &r->options->progress, r->err);
 	if (status == 0) {
 		vm_list_make(&h->view, &h->vms);

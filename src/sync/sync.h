@@ -66,7 +66,9 @@ enum sync_method { SYNC_AUTO, SYNC_EVENTS, SYNC_CONTAINMENT, SYNC_OFFSET, SYNC_N
 extern const char *const sync_method_name[];
 
 /* How a vCPU's host thread was found. */
-enum vcpu_evidence { VCPU_BY_SESSION, VCPU_BY_SYNC, VCPU_BY_NAME, VCPU_BY_CONTAINMENT, VCPU_BY_ORDER, VCPU_BY_HINT };
+enum vcpu_evidence {
+	VCPU_BY_SESSION, VCPU_BY_TRACER, VCPU_BY_SYNC, VCPU_BY_NAME, VCPU_BY_CONTAINMENT, VCPU_BY_ORDER, VCPU_BY_HINT
+};
 extern const char *const vcpu_evidence_name[];
 
 struct sync_vcpu {
@@ -78,7 +80,7 @@ struct sync_vcpu {
 /* A VM as the machine that runs it sees it, with its guest trace if there is one; or a guest trace that nobody runs, as
  * far as the traces tell. */
 struct sync_vm {
-	char *name;              /* unique: the guest trace's machine, else from the process name, else "VM <pid>" */
+	char *name;              /* unique: the guest trace's machine, else from the process, else the PID or a TID */
 	size_t parent;           /* what runs it: 0 = the host, i + 1 = vm[i], which comes before this one */
 	int32_t host_pid;        /* the VM's process there, -1 unknown */
 	char *host_comm;         /* its name, or "" */

@@ -123,23 +123,41 @@ void vm_list_make(const struct host_view *host, struct vm_list *out)
 		qsort(out->vm, out->len, sizeof *out->vm, by_pid);
 }
 
-static void hint_vm(const struct host_view *host, struct vm_view *vm, const struct sync_hint *hint)
+static void hint_vcpu(const struct host_view *host, struct vm_list *l, const struct trace_vcpu *known,
+                      enum vcpu_evidence evidence)
 {
-	for (size_t i = 0; i < vm->vcpus; i++)
-		for (size_t k = 0; k < hint->vcpus; k++)
-			if (host->thread[vm->vcpu[i].thread].tid == hint->vcpu[k].host_tid) {
-				vm->vcpu[i].number = hint->vcpu[k].number;
-				vm->vcpu[i].evidence = VCPU_BY_SESSION;
-				vm->given = hint->guest;
+	for (size_t i = 0; i < l->len; i++) {
+		struct vm_view *vm = &l->vm[i];
+		for (size_t k = 0; k < vm->vcpus; k++)
+			if (host->thread[vm->vcpu[k].thread].tid == known->host_tid) {
+				vm->vcpu[k].number = known->number;
+				vm->vcpu[k].evidence = evidence;
+				vm->given = known->guest;
 			}
-	qsort(vm->vcpu, vm->vcpus, sizeof *vm->vcpu, by_place);
+	}
+}
+
+static bool user_names(const struct sync_hint *hint, size_t hints, const char *guest)
+{
+	for (size_t h = 0; h < hints; h++)
+		if (hint[h].vcpus > 0 && strcmp(hint[h].guest, guest) == 0)
+			return true;
+	return false;
 }
 
 void vm_list_hint(const struct host_view *host, struct vm_list *l, const struct sync_hint *hint, size_t hints)
 {
+	const struct trace_info *info = trace_info(host->trace);
+	for (size_t i = 0; i < info->vcpus; i++)
+		if (!user_names(hint, hints, info->vcpu[i].guest))
+			hint_vcpu(host, l, &info->vcpu[i], VCPU_BY_TRACER);
 	for (size_t h = 0; h < hints; h++)
-		for (size_t i = 0; i < l->len; i++)
-			hint_vm(host, &l->vm[i], &hint[h]);
+		for (size_t k = 0; k < hint[h].vcpus; k++) {
+			const struct sync_hint_vcpu *v = &hint[h].vcpu[k];
+			hint_vcpu(host, l, &(struct trace_vcpu){ hint[h].guest, v->number, v->host_tid }, VCPU_BY_SESSION);
+		}
+	for (size_t i = 0; i < l->len; i++)
+		qsort(l->vm[i].vcpu, l->vm[i].vcpus, sizeof *l->vm[i].vcpu, by_place);
 }
 
 void vm_list_release(struct vm_list *l)

@@ -28,7 +28,8 @@ struct vm_list {
 void vm_list_make(const struct host_view *host, struct vm_list *out);
 void vm_list_release(struct vm_list *l);
 
-/* Numbers and names the VMs as the user says. */
+/* Numbers and names the VMs as the tracer wrote down, then as the user says; of a guest whose vCPUs the user names, what
+ * the tracer says does not count. */
 void vm_list_hint(const struct host_view *host, struct vm_list *l, const struct sync_hint *hint, size_t hints);
 
 /* Which instances belong to the VM: malloc'ed, one bool per instance. */

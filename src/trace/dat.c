@@ -120,8 +120,16 @@ static void take_guest(struct dat *d, struct walk *w)
 	char name[256];
 	get_text(w, name, sizeof name);
 	uint64_t id = get64(w);
-	if (!w->bad)
-		*ARRAY_PUSH(d->guest, d->guests, d->guests_cap) = (struct dat_guest){ mem_dup(name), id };
+	if (w->bad)
+		return;
+	struct dat_guest *g = ARRAY_PUSH(d->guest, d->guests, d->guests_cap);
+	*g = (struct dat_guest){ .name = mem_dup(name), .id = id };
+	for (uint32_t n = get32(w); n && g->vcpus < MOST_CPUS; n--) {
+		const struct dat_vcpu v = { get32(w), get32(w) };
+		if (w->bad)
+			break;
+		*ARRAY_PUSH(g->vcpu, g->vcpus, g->vcpus_cap) = v;
+	}
 }
 
 static void drop_shifts(struct dat *d)
@@ -391,8 +399,10 @@ void dat_free(struct dat *d)
 {
 	if (!d)
 		return;
-	for (size_t i = 0; i < d->guests; i++)
+	for (size_t i = 0; i < d->guests; i++) {
 		free(d->guest[i].name);
+		free(d->guest[i].vcpu);
+	}
 	free(d->guest);
 	drop_shifts(d);
 	free(d->cpu);

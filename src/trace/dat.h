@@ -21,6 +21,8 @@ struct dat_cpu {         /* the data of one CPU in one of the file's buffers */
 struct dat_guest {  /* a guest that trace-cmd recorded together with this host */
 	char *name;  /* may be "": then its file, trace-NAME.dat, has it */
 	uint64_t id;
+	struct dat_vcpu { uint32_t cpu, tid; } *vcpu;  /* its CPUs, and the host's threads that they are */
+	size_t vcpus, vcpus_cap;
 };
 
 struct dat {

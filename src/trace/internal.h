@@ -12,6 +12,8 @@
 struct trace {
 	struct trace_info info;
 	char *dir, *machine, *hostname, *tracer, *layout, *uuid;  /* owned; info points to them */
+	struct trace_vcpu *vcpu;
+	size_t vcpus, vcpus_cap;
 	struct names names;
 	struct store *store;
 	struct stream *stream;  /* in the order of their names: equal times are told apart by it */

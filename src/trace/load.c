@@ -271,6 +271,30 @@ static const char *recorded_name(const struct load *l, const struct dat *d)
 	return NULL;
 }
 
+static const char *machine_of(const struct load *l, const struct dat_guest *g)
+{
+	for (size_t i = 0; i < l->machines; i++) {
+		const struct dat *d = l->machine[i].dir[0].dat;
+		if (d && d->id && d->id == g->id)
+			return l->machine[i].trace->machine;
+	}
+	return g->name;
+}
+
+/* The threads that trace-cmd wrote down, by the names that their machines have got. */
+static void name_vcpus(struct load *l, size_t i)
+{
+	const struct dat *d = l->machine[i].dir[0].dat;
+	struct trace *t = l->machine[i].trace;
+	for (size_t k = 0; d && k < d->guests; k++) {
+		const struct dat_guest *g = &d->guest[k];
+		const char *guest = machine_of(l, g);
+		for (size_t v = 0; *guest && v < g->vcpus; v++)
+			*ARRAY_PUSH(t->vcpu, t->vcpus, t->vcpus_cap) =
+				(struct trace_vcpu){ mem_dup(guest), g->vcpu[v].cpu, (int32_t)g->vcpu[v].tid };
+	}
+}
+
 static char *base_name(const struct load *l, const struct machine *m)
 {
 	const struct trace *t = m->trace;
@@ -432,6 +456,8 @@ static int run(struct load *l, const struct trace_spec *spec, struct error *err)
 			return -1;
 	for (size_t i = 0; i < l->machines; i++)
 		name_machine(l, i);
+	for (size_t i = 0; i < l->machines; i++)
+		name_vcpus(l, i);
 	for (size_t i = 0; i < l->groups; i++) {
 		l->total += l->group[i].bytes;
 		l->group[i].suspect = !group_survey(&l->group[i]);

@@ -19,6 +19,9 @@ void trace_free(struct trace *t)
 	for (size_t i = 0; i < t->streams; i++)
 		stream_release(&t->stream[i], t->store);
 	free(t->stream);
+	for (size_t i = 0; i < t->vcpus; i++)
+		free(t->vcpu[i].guest);
+	free(t->vcpu);
 	store_unref(t->store);
 	names_release(&t->names);
 	free(t->dir);
@@ -185,6 +188,8 @@ void trace_publish(struct trace *t, enum trace_role role)
 	info->tracer = t->tracer;
 	info->layout = t->layout;
 	info->uuid = t->uuid;
+	info->vcpu = t->vcpu;
+	info->vcpus = t->vcpus;
 	summarize(t, role);
 }
 

@@ -116,6 +116,15 @@ struct trace_info {
 	uint64_t bytes;           /* of the trace's files */
 	unsigned cpus;            /* highest CPU number + 1 */
 	bool has_kvm;             /* kvm entries or exits are present */
+	/* Of a host: the vCPUs whose threads its tracer wrote down. */
+	const struct trace_vcpu *vcpu;
+	size_t vcpus;
+};
+
+struct trace_vcpu {
+	char *guest;              /* its machine, or what the tracer calls it where there is no trace of it */
+	unsigned number;          /* of the CPU in the guest */
+	int32_t host_tid;
 };
 
 struct trace;
