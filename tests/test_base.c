@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include <locale.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -10,6 +11,7 @@
 #include "base/error.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/parallel.h"
 #include "base/save.h"
 #include "base/states.h"
 #include "base/strtab.h"
@@ -249,6 +251,59 @@ static void test_time_exact(void **state)
 	}
 }
 
+struct tally {
+	atomic_int done[100];
+	int results[100];
+	atomic_int watched;
+	int stop_after;  /* times watched; 0: at once */
+};
+
+static int count_task(void *arg, size_t i)
+{
+	struct tally *t = arg;
+	/* Who waits to be stopped waits until somebody has watched. */
+	while (i >= 10 && !t->stop_after && !atomic_load(&t->watched))
+		usleep(1000);
+	usleep(t->stop_after ? 100 : 5000);
+	atomic_fetch_add(&t->done[i], 1);
+	return t->results[i];
+}
+
+static bool watch_tasks(void *arg)
+{
+	struct tally *t = arg;
+	return atomic_fetch_add(&t->watched, 1) < t->stop_after;
+}
+
+static void test_parallel(void **state)
+{
+	(void)state;
+	for (unsigned workers = 0; workers < 5; workers++) {
+		struct tally t = { .stop_after = 1 << 30 };
+		struct parallel p = { .workers = workers, .task = count_task, .arg = &t };
+		assert_int_equal(parallel_run(&p, 100), 0);
+		for (int i = 0; i < 100; i++)
+			assert_int_equal(t.done[i], 1);
+		/* Two tasks fail: the first one by number counts, and the last ones are not begun any more. */
+		t.results[7] = -7;
+		t.results[8] = -8;
+		p.watch = watch_tasks;
+		assert_int_equal(parallel_run(&p, 100), -7);
+		assert_int_equal(t.done[6], 2);
+		assert_int_equal(t.done[99], 1);
+		assert_true(t.watched > 0);
+		/* Nobody watches what is not there. */
+		assert_int_equal(parallel_run(&p, 0), 0);
+	}
+	struct tally t = { .stop_after = 0 };
+	struct parallel p = { .workers = 2, .task = count_task, .watch = watch_tasks, .arg = &t };
+	assert_int_equal(parallel_run(&p, 100), 0);
+	assert_int_equal(t.done[0], 1);
+	assert_int_equal(t.done[99], 0);
+	assert_int_equal(parallel_workers(3), 3);
+	assert_true(parallel_workers(0) >= 1);
+}
+
 int main(void)
 {
 	setlocale(LC_ALL, "C.UTF-8");
@@ -264,6 +319,7 @@ int main(void)
 		cmocka_unit_test(test_states_have_names),
 		cmocka_unit_test(test_save),
 		cmocka_unit_test(test_time_exact),
+		cmocka_unit_test(test_parallel),
 	};
 	return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }

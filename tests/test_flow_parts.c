@@ -5,7 +5,7 @@
 
 #include <inttypes.h>
 
-#include "flow/parallel.h"
+#include "flow/parts.h"
 #include "flow/sweep.h"
 
 #define SWITCHES 120000
@@ -126,7 +126,7 @@ static void flows(void **state)
 		size_t at = 0;
 		for (int i = 0; i < WINDOWS; i++) {
 			int64_t from, to;
-			parallel_cut(0, end, (size_t)i, WINDOWS, &from, &to);
+			parts_cut(0, end, (size_t)i, WINDOWS, &from, &to);
 			if (to < whole.start)
 				continue;
 			assert_int_equal(flow_of_thread(&w->topo, s.index, from, to, &part, &err), 0);
@@ -170,7 +170,7 @@ static void matrices(void **state)
 		double share = 0;
 		for (int i = 0; i < WINDOWS; i++) {
 			int64_t from, to;
-			parallel_cut(0, end, (size_t)i, WINDOWS, &from, &to);
+			parts_cut(0, end, (size_t)i, WINDOWS, &from, &to);
 			assert_int_equal(steal_matrix(&w->topo, (enum steal_by)by, NULL, from, to, &part, &err), 0);
 			for (size_t k = 0; k < part.cells; k++) {
 				char a[200], b[200];

@@ -46,6 +46,7 @@ int load_traces(struct load *l, struct input *in, struct progress progress, stru
 		times->events += trace_info(l->trace[i])->events;
 	times_end(times, PHASE_DECODE);
 	in->sync_options.progress = progress;
+	in->sync_options.workers = in->jobs;
 	int rc = sync_run(l->trace, l->traces, &in->sync_options, &l->sync, &l->notes, err);
 	times_end(times, PHASE_SYNC);
 	return rc;

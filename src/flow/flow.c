@@ -3,7 +3,7 @@
  * Cost: linear in the intervals touched; long windows are cut in parts, one per processor.
  * Memory: 32 bytes per interval of the result, which the caller owns; running out of it is an error, not the end of the program, since it grows with the trace. */
 #include "flow/flow_private.h"
-#include "flow/parallel.h"
+#include "flow/parts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -168,7 +168,7 @@ static int walk_part(void *arg, size_t i)
 {
 	struct parts *p = arg;
 	int64_t start, end;
-	parallel_cut(p->from, p->to, i, p->n, &start, &end);
+	parts_cut(p->from, p->to, i, p->n, &start, &end);
 	resolver_init(&p->r[i], p->topo, start, end, &p->err[i]);
 	return collect_part(&p->r[i], p->subject, start, end, &p->flow[i]);
 }
@@ -228,8 +228,8 @@ static int flow_of(const struct topo *topo, const struct subject *s, int64_t fro
 {
 	struct parts *p = mem_new(1, sizeof *p);
 	*p = (struct parts){ .topo = topo, .subject = s, .from = from, .to = to };
-	p->n = parallel_parts(topo->h, from, to);
-	int status = parallel_run(p->n, walk_part, p);
+	p->n = parts_of(topo->h, from, to);
+	int status = parts_walk(p->n, walk_part, p);
 	if (status == 0 && p->n > 1) {
 		status = join_parts(p, out, err);
 	} else if (status == 0) {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "flow/parallel.h"
+#include "flow/parts.h"
 #include "flow/sweep.h"
 
 struct matrix {
@@ -203,7 +203,7 @@ static int do_part(void *arg, size_t i)
 	struct parts *p = arg;
 	struct matrix *m = &p->m[i];
 	int64_t start, end;
-	parallel_cut(p->from, p->to, i, p->n, &start, &end);
+	parts_cut(p->from, p->to, i, p->n, &start, &end);
 	if (p->sweep) {
 		sweep_init(&p->s[i], p->topo);
 		int done = sweep_run(&p->s[i], p->only, start, end, &p->err[i]);
@@ -271,12 +271,12 @@ static void release_parts(struct parts *p)
 
 static int run_parts(struct parts *p)
 {
-	int status = parallel_run(p->n, do_part, p);
+	int status = parts_walk(p->n, do_part, p);
 	if (status <= 0)
 		return status;
 	release_parts(p);
 	p->sweep = false;
-	return parallel_run(p->n, do_part, p);
+	return parts_walk(p->n, do_part, p);
 }
 
 int steal_matrix(const struct topo *topo, enum steal_by by, const struct subject *only, int64_t from, int64_t to,
@@ -287,7 +287,7 @@ int steal_matrix(const struct topo *topo, enum steal_by by, const struct subject
 	p->from = from > history_begin(topo->h) ? from : history_begin(topo->h);
 	p->to = to < history_end(topo->h) ? to : history_end(topo->h);
 	p->sweep = by == STEAL_BY_MACHINE && topo->machines <= SWEEP_MACHINES;
-	p->n = p->from <= p->to ? parallel_parts(topo->h, p->from, p->to) : 0;
+	p->n = p->from <= p->to ? parts_of(topo->h, p->from, p->to) : 0;
 	*out = (struct steal){ .start = p->from, .end = p->to };
 	int status = p->n ? run_parts(p) : 0;
 	if (status == 0 && p->n) {

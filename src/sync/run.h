@@ -2,6 +2,8 @@
 #ifndef STEALSCOPE_SYNC_RUN_H
 #define STEALSCOPE_SYNC_RUN_H
 
+#include <stdatomic.h>
+
 #include "sync/match.h"
 
 #define PROVED 0.98     /* containment above which a match needs no second opinion */
@@ -28,6 +30,11 @@ struct run {
 	size_t guests;
 	struct match *match;       /* candidates */
 	size_t matches, match_cap;
+	/* while guests are searched for side by side */
+	struct hunt *hunt;         /* one per guest */
+	const char *phase;
+	atomic_size_t tried;       /* VMs */
+	atomic_bool cancelled;
 };
 
 const struct sync_hint *hint_of(const struct run *r, size_t guest);  /* or NULL */

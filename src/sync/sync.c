@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/parallel.h"
 #include "base/text.h"
 #include "sync/run.h"
 
@@ -15,10 +16,26 @@
 
 #define PLAUSIBLE 0.5   /* containment above which that may sharpen a match by events */
 
-static int add_match(struct run *r, struct match *m, int status)
+enum by { BY_EVENTS, BY_OFFSET, BY_CONTAINMENT, BY_STEPS, BY_NOTHING };
+
+/* The search for one guest.  Several go on side by side, so it reads of struct run what does not change meanwhile, and
+ * what it finds stays here until they have all ended. */
+struct hunt {
+	struct run *r;
+	size_t guest;
+	enum by by;
+	int64_t offset;       /* BY_OFFSET */
+	bool proved;          /* no need to look further */
+	struct match *match;
+	size_t matches, match_cap;
+	int status;
+	struct error err;
+};
+
+static int add_match(struct hunt *k, struct match *m, int status)
 {
 	if (status == 0 && (m->clock.pieces > 0 || m->doubt != NULL))
-		*ARRAY_PUSH(r->match, r->matches, r->match_cap) = *m;
+		*ARRAY_PUSH(k->match, k->matches, k->match_cap) = *m;
 	else
 		match_release(m);
 	return status;
@@ -66,27 +83,18 @@ static bool allowed(const struct run *r, size_t guest, size_t hyper, size_t vm)
 	return !is_given(r, name) && (hint == NULL || hint->vcpus == 0);
 }
 
-/* Before each piece of work: true, with the error set, when the user wants no more of it. */
-static bool interrupted(const struct run *r, const char *phase, size_t done, size_t total)
-{
-	const struct progress *p = &r->options->progress;
-	if (p->tick == NULL || p->tick(p->arg, phase, done, total) == 0)
-		return false;
-	error_set(r->err, STATUS_CANCELLED, NULL, "synchronization: interrupted");
-	return true;
-}
-
 /* By events in one VM. */
-static int try_events(struct run *r, size_t guest, size_t hyper, size_t vm, bool *proved)
+static int try_events(struct hunt *k, size_t hyper, size_t vm)
 {
-	const struct hyper *h = &r->hyper[hyper];
-	struct match m = { .guest = guest, .hyper = hyper, .vm = vm };
+	const struct hyper *h = &k->r->hyper[hyper];
+	struct guest_view *guest = &k->r->guest[k->guest];
+	struct match m = { .guest = k->guest, .hyper = hyper, .vm = vm };
 	const struct vm_view *view = vm == NOBODY ? NULL : &h->vms.vm[vm];
-	int status = match_events(&h->view, view, &r->guest[guest], &m, r->err);
-	if (status == 0 && m.share >= PLAUSIBLE && r->options->method == SYNC_AUTO)
-		status = match_both(&h->view, &r->guest[guest], &m, r->err);
-	*proved = *proved || m.share >= PROVED;
-	return add_match(r, &m, status);
+	int status = match_events(&h->view, view, guest, &m, &k->err);
+	if (status == 0 && m.share >= PLAUSIBLE && k->r->options->method == SYNC_AUTO)
+		status = match_both(&h->view, guest, &m, &k->err);
+	k->proved = k->proved || m.share >= PROVED;
+	return add_match(k, &m, status);
 }
 
 /* Is the VM some guest's own, proved by events, or by containment too? */
@@ -102,15 +110,16 @@ static bool vm_taken(const struct run *r, size_t hyper, size_t vm, bool by_conta
 }
 
 /* By containment in one VM, if no guest has proved to be that already. */
-static int try_containment(struct run *r, size_t guest, size_t hyper, size_t vm, bool steps, bool *proved)
+static int try_containment(struct hunt *k, size_t hyper, size_t vm)
 {
-	const struct hyper *h = &r->hyper[hyper];
-	struct match m = { .guest = guest, .hyper = hyper, .vm = vm };
-	if (vm_taken(r, hyper, vm, steps))
+	const struct hyper *h = &k->r->hyper[hyper];
+	const bool steps = k->by == BY_STEPS;
+	struct match m = { .guest = k->guest, .hyper = hyper, .vm = vm };
+	if (vm_taken(k->r, hyper, vm, steps))
 		return 0;
-	int status = match_containment(&h->view, &h->vms.vm[vm], &r->guest[guest], steps, &m, r->err);
-	*proved = *proved || (status == 0 && m.doubt == NULL);
-	return add_match(r, &m, status);
+	int status = match_containment(&h->view, &h->vms.vm[vm], &k->r->guest[k->guest], steps, &m, &k->err);
+	k->proved = k->proved || (status == 0 && m.doubt == NULL);
+	return add_match(k, &m, status);
 }
 
 /* "qemu:Debian" is the process of Debian. */
@@ -133,72 +142,122 @@ static bool may_be(const struct run *r, size_t guest, size_t hyper, size_t vm)
 }
 
 /* With a clock that was given: the VM that contains most, or, where that cannot be computed, the one of that name. */
-static int try_offset(struct run *r, size_t guest, size_t hyper, size_t vm, int64_t offset)
+static int try_offset(struct hunt *k, size_t hyper, size_t vm)
 {
-	const struct hyper *h = &r->hyper[hyper];
-	struct match m = { .guest = guest, .hyper = hyper, .vm = vm };
+	const struct hyper *h = &k->r->hyper[hyper];
+	struct match m = { .guest = k->guest, .hyper = hyper, .vm = vm };
 	const struct vm_view *view = vm == NOBODY ? NULL : &h->vms.vm[vm];
-	int status = match_offset(&h->view, view, &r->guest[guest], offset, &m, r->err);
-	if (status == 0 && view != NULL && m.share < 0.5 && !may_be(r, guest, hyper, vm))
+	int status = match_offset(&h->view, view, &k->r->guest[k->guest], k->offset, &m, &k->err);
+	if (status == 0 && view != NULL && m.share < 0.5 && !may_be(k->r, k->guest, hyper, vm)) {
 		match_release(&m);
-	else
-		status = add_match(r, &m, status);
+		return 0;
+	}
+	return add_match(k, &m, status);
+}
+
+static int try_vm(struct hunt *k, size_t hyper, size_t vm)
+{
+	if (!allowed(k->r, k->guest, hyper, vm) || atomic_load(&k->r->cancelled))
+		return 0;
+	int status = k->by == BY_EVENTS ? try_events(k, hyper, vm) :
+		k->by == BY_OFFSET ? try_offset(k, hyper, vm) : try_containment(k, hyper, vm);
+	atomic_fetch_add(&k->r->tried, 1);
 	return status;
 }
 
-enum by { BY_EVENTS, BY_OFFSET, BY_CONTAINMENT, BY_STEPS };
-
-/* Tries a guest in all VMs that it may be, one way.  A host that shows no VM may be right as a whole. */
-static int try_all(struct run *r, size_t guest, enum by by, int64_t offset, bool *proved)
+/* Tries one guest in all VMs that it may be, one way.  A host that shows no VM may be right as a whole. */
+static int search_guest(void *arg, size_t guest)
 {
-	static const char *const phase[] = {
-		[BY_EVENTS] = "matching the guests", [BY_OFFSET] = "placing the guests",
-		[BY_CONTAINMENT] = "looking for the guests' clocks", [BY_STEPS] = "looking for the guests' clocks",
-	};
-	int status = 0;
-	for (size_t h = 0; h < r->hypers; h++) {
+	struct run *r = arg;
+	struct hunt *k = &r->hunt[guest];
+	for (size_t h = 0; h < r->hypers && k->by != BY_NOTHING; h++) {
 		size_t n = r->hyper[h].vms.len;
-		for (size_t v = 0; v < n && status == 0; v++) {
-			if (!allowed(r, guest, h, v))
-				continue;
-			if (interrupted(r, phase[by], guest * n + v, r->guests * n))
-				return -1;
-			if (by == BY_EVENTS)
-				status = try_events(r, guest, h, v, proved);
-			else if (by == BY_OFFSET)
-				status = try_offset(r, guest, h, v, offset);
-			else
-				status = try_containment(r, guest, h, v, by == BY_STEPS, proved);
-		}
-		bool whole = r->hyper[h].trace == r->host && ((by == BY_EVENTS && n == 0) || by == BY_OFFSET);
-		if (status == 0 && whole && allowed(r, guest, h, NOBODY))
-			status = by == BY_EVENTS ? try_events(r, guest, h, NOBODY, proved) : try_offset(r, guest, h, NOBODY, offset);
+		for (size_t v = 0; v < n && k->status == 0; v++)
+			k->status = try_vm(k, h, v);
+		bool whole = r->hyper[h].trace == r->host && ((k->by == BY_EVENTS && n == 0) || k->by == BY_OFFSET);
+		if (k->status == 0 && whole)
+			k->status = try_vm(k, h, NOBODY);
 	}
+	return k->status;
+}
+
+static bool go_on(void *arg)
+{
+	struct run *r = arg;
+	const struct progress *p = &r->options->progress;
+	size_t vms = 0;
+	for (size_t h = 0; h < r->hypers; h++)
+		vms += r->hyper[h].vms.len;
+	if (p->tick != NULL && p->tick(p->arg, r->phase, atomic_load(&r->tried), r->guests * vms) != 0)
+		atomic_store(&r->cancelled, true);
+	return !atomic_load(&r->cancelled);
+}
+
+/* All guests, each the way its hunt says, by so many threads. */
+static int search_all(struct run *r, const char *phase, unsigned workers)
+{
+	r->phase = phase;
+	atomic_store(&r->tried, 0);
+	int status =
+		parallel_run(&(struct parallel){ .workers = workers, .task = search_guest, .watch = go_on, .arg = r }, r->guests);
+	for (size_t g = 0; g < r->guests; g++) {
+		struct hunt *k = &r->hunt[g];
+		for (size_t i = 0; i < k->matches; i++)
+			*ARRAY_PUSH(r->match, r->matches, r->match_cap) = k->match[i];
+		k->matches = 0;
+		if (k->status != 0)
+			*r->err = k->err;
+	}
+	if (status == 0 && atomic_load(&r->cancelled))
+		status = error_set(r->err, STATUS_CANCELLED, NULL, "synchronization: interrupted");
 	return status;
+}
+
+/* How a guest is searched for first. */
+static void plan_hunt(struct run *r, size_t guest)
+{
+	enum sync_method method = r->options->method;
+	const struct sync_hint *hint = hint_of(r, guest);
+	struct hunt *k = &r->hunt[guest];
+	bool given = hint != NULL && hint->has_offset;
+	*k = (struct hunt){ .r = r, .guest = guest, .by = BY_NOTHING, .err = ERROR_INIT };
+	if (!r->guest[guest].sane) {
+		k->proved = true;  /* nothing to look for */
+	} else if (given || method == SYNC_OFFSET || method == SYNC_NONE) {
+		k->by = BY_OFFSET;
+		k->offset = given ? hint->offset : method == SYNC_OFFSET ? r->options->offset : 0;
+		k->proved = true;
+	} else if (method == SYNC_AUTO || method == SYNC_EVENTS) {
+		k->by = BY_EVENTS;
+	}
 }
 
 static int find_candidates(struct run *r)
 {
-	enum sync_method method = r->options->method;
-	bool *proved = mem_new(r->guests, sizeof *proved);
-	int status = 0;
-	for (size_t g = 0; g < r->guests && status == 0; g++) {
-		const struct sync_hint *hint = hint_of(r, g);
-		bool given = hint != NULL && hint->has_offset;
-		if (!r->guest[g].sane)
-			proved[g] = true;  /* nothing to look for */
-		else if (given || method == SYNC_OFFSET || method == SYNC_NONE)
-			status = try_all(r, g, BY_OFFSET, given ? hint->offset : method == SYNC_OFFSET ? r->options->offset : 0, NULL);
-		else if (method == SYNC_AUTO || method == SYNC_EVENTS)
-			status = try_all(r, g, BY_EVENTS, 0, &proved[g]);
-		proved[g] = proved[g] || given;
+	static const char *const looking = "looking for the guests' clocks";
+	const unsigned workers = parallel_workers(r->options->workers);
+	bool contain = r->options->method == SYNC_CONTAINMENT || r->options->method == SYNC_AUTO;
+	r->hunt = mem_new(r->guests, sizeof *r->hunt);
+	for (size_t g = 0; g < r->guests; g++)
+		plan_hunt(r, g);
+	int status = search_all(r, "matching the guests", workers);
+	for (size_t g = 0; g < r->guests; g++)
+		r->hunt[g].by = contain && !r->hunt[g].proved ? BY_CONTAINMENT : BY_NOTHING;
+	if (status == 0)
+		status = search_all(r, looking, workers);
+	/* One after the other, because what a guest proves to be is not tried for the next ones. */
+	for (size_t g = 0; g < r->guests; g++)
+		r->hunt[g].by = BY_NOTHING;
+	for (size_t g = 0; g < r->guests && status == 0 && contain; g++) {
+		if (r->hunt[g].proved)
+			continue;
+		r->hunt[g].by = BY_STEPS;
+		status = search_all(r, looking, workers);
+		r->hunt[g].by = BY_NOTHING;
 	}
-	bool contain = method == SYNC_CONTAINMENT || method == SYNC_AUTO;
-	for (enum by by = BY_CONTAINMENT; by <= BY_STEPS; by++)
-		for (size_t g = 0; g < r->guests && status == 0; g++)
-			if (contain && !proved[g])
-				status = try_all(r, g, by, 0, &proved[g]);
-	free(proved);
+	for (size_t g = 0; g < r->guests; g++)
+		free(r->hunt[g].match);
+	free(r->hunt);
 	return status;
 }
 
@@ -253,6 +312,16 @@ static int load_hyper(struct run *r, const struct trace *trace, size_t guest)
 	}
 	free(mine);
 	return status;
+}
+
+/* Before each piece of work: true, with the error set, when the user wants no more of it. */
+static bool interrupted(const struct run *r, const char *phase, size_t done, size_t total)
+{
+	const struct progress *p = &r->options->progress;
+	if (p->tick == NULL || p->tick(p->arg, phase, done, total) == 0)
+		return false;
+	error_set(r->err, STATUS_CANCELLED, NULL, "synchronization: interrupted");
+	return true;
 }
 
 /* Guests that run VMs come first, so that a VM which one of them proves to be is not taken by what runs inside it. */

@@ -123,6 +123,7 @@ struct sync_options {
 	int64_t offset;            /* SYNC_OFFSET: the clock of the machine that runs it = guest + offset, ns */
 	const struct sync_hint *hint;
 	size_t hints;
+	unsigned workers;          /* threads; 0 = one per core */
 	struct progress progress;
 };
 
