@@ -122,6 +122,8 @@ with scratch() as folder:
     check_states(HISTORY)
     NAME = os.path.basename(HISTORY)
     for report in (["info", NAME], ["sync", NAME], ["gaps", NAME], ["steal", NAME, "--by", "thread"],
-                   ["explain", NAME, "Debian/CPU0"], ["intervals", NAME, "/Host/CPUs/CPU1/Owner"]):
+                   ["explain", NAME, "Debian/CPU0"], ["intervals", NAME, "/Host/CPUs/CPU1/Owner"],
+                   ["flow", NAME, "Debian/151", "--intervals"], ["flow", NAME, "Debian/149", "--intervals"],
+                   ["gaps", NAME, "--periodic"], ["gaps", NAME, "--all-culprits"], ["explain", NAME, "Debian/151"]):
         lines = run(*report, cwd=folder).stdout.splitlines()
         check(lines and max(map(len, lines)) <= 80, f"{report[0]}: the text fits 80 columns")

@@ -36,7 +36,7 @@ struct page {
 	struct row *row;
 	size_t rows, row_cap;
 	int64_t *lane;                   /* ns per cell; lanes of `cells` each */
-	int cells, label;                /* columns */
+	int width, cells, label;         /* columns */
 	size_t left_out;
 	int64_t left_out_ns;
 };
@@ -243,31 +243,36 @@ static void print_summary(const struct page *p, const struct subject *s)
 	fprintf(p->to, "execution flow of %s\n", topo_subject_text(p->topo, s, subject, sizeof subject));
 	fprintf(p->to, "%s .. %s (%s), %zu entries\n", time_date(from, f->start, 9), time_clock(to, f->end, 9),
 	        time_duration(d, f->end - f->start + 1), f->entries);
-	const char *between = "";
+	int column = 0;
 	for (int k = 0; k < FLOW_KIND_COUNT; k++) {
-		char share[16];
+		char share[16], item[64];
 		if (!by_kind[k])
 			continue;
-		fprintf(p->to, "%s%s %s", between, flow_kind_name[k],
-		        share_text(share, (double)by_kind[k] / ((double)(f->end - f->start) + 1)));
-		between = ", ";
+		int n = snprintf(item, sizeof item, "%s %s", flow_kind_name[k],
+		                 share_text(share, (double)by_kind[k] / ((double)(f->end - f->start) + 1)));
+		const char *between = column == 0 ? "" : column + 3 + n > p->width ? ",\n" : ", ";
+		column = (*between == ',' && between[1] == ' ' ? column + 2 : 0) + n;
+		fprintf(p->to, "%s%s", between, item);
 	}
 	fputs("\n\n", p->to);
 }
 
+/* "05:30:48.350837765   1.31 ms  CPU1  preempting  host/216 burnP6".  The kind has said what the hypervisor and those
+ * who wake are for. */
 static void print_intervals(const struct page *p)
 {
-	char party[LABEL_TEXT], at[TIME_TEXT], d[TIME_TEXT];
+	char party[LABEL_TEXT], at[TIME_TEXT], d[TIME_TEXT], cpu[16];
 	fputs("\n", p->to);
 	for (size_t i = 0; i < p->f->intervals; i++) {
 		const struct flow_interval *iv = &p->f->interval[i];
-		flow_party_text(p->topo, iv->system, iv->tid, p->f->name[iv->name], (enum flow_kind)iv->kind, party,
-		                sizeof party);
-		fprintf(p->to, "%s %9s  %-10s  %s", time_clock(at, iv->start, 9),
-		        time_duration(d, iv->end - iv->start + 1), flow_kind_name[iv->kind], party);
-		if (iv->pcpu >= 0)
-			fprintf(p->to, "  CPU%d", iv->pcpu);
-		fputc('\n', p->to);
+		bool of_thread = iv->system >= 0 && (iv->kind == FLOW_HYPERVISOR || iv->kind == FLOW_WAITING);
+		flow_party_text(p->topo, iv->system, iv->tid, p->f->name[iv->name],
+		                of_thread ? FLOW_PREEMPTING : (enum flow_kind)iv->kind, party, sizeof party);
+		snprintf(cpu, sizeof cpu, iv->pcpu < 0 ? "" : "CPU%d", iv->pcpu);
+		int used = fprintf(p->to, "%s %9s  %-6s%-10s  ", time_clock(at, iv->start, 9),
+		                   time_duration(d, iv->end - iv->start + 1), cpu, flow_kind_name[iv->kind]);
+		party[text_fit(party, p->width - used)] = '\0';
+		fprintf(p->to, "%s\n", party);
 	}
 }
 
@@ -288,6 +293,7 @@ int flow_write_text(const struct topo *topo, const struct flow *f, const struct 
 	int width = options->width > 0 ? options->width : 80;
 	if (width < NARROWEST)
 		width = NARROWEST;
+	p.width = width;
 	p.cells = width / 3;
 	p.label = width - p.cells - 2 - 19;
 	lay_out(&p, options->threshold);
