@@ -59,6 +59,8 @@ static struct json_object *sync_row(const struct sync_vm *vm, size_t i)
 	put_int(o, "pairs", (int64_t)(p->pairs_ab + p->pairs_cd));
 	put_int(o, "rejected", (int64_t)p->rejected);
 	put_text(o, "quality", sync_quality_name[p->quality]);
+	if (vm->doubt)
+		put_text(o, "doubt", vm->doubt);
 	put_real(o, "alpha_ppm", clock_line_ppm(&p->line));
 	put_int(o, "ref_guest_ns", begin);
 	put_int(o, "ref_host_ns", clock_line_at(&p->line, begin));

@@ -232,7 +232,7 @@ static const char *doubt_of(const struct run *r, size_t guest)
 	                       : "no synchronization events, and no VM to compare it with";
 }
 
-static void describe(struct run *r, const struct sync_vm *vm, const char *doubt)
+static void describe(struct run *r, const struct sync_vm *vm)
 {
 	char name[128];
 	text_escape(name, sizeof name, vm->name);
@@ -258,8 +258,8 @@ static void describe(struct run *r, const struct sync_vm *vm, const char *doubt)
 	if (vm->method == SYNC_CONTAINMENT && vm->clock.pieces > 0 && vm->clock.piece[0].quality == SYNC_APPROXIMATE)
 		notes_add(r->notes, "%s: other clocks fit its events as well; its times are right within the band, no better",
 		          name);
-	if (doubt != NULL)
-		notes_add(r->notes, "%s: its clock cannot be told (%s); its times are its own", name, doubt);
+	if (vm->doubt != NULL)
+		notes_add(r->notes, "%s: its clock cannot be told (%s); its times are its own", name, vm->doubt);
 }
 
 /* ---- machines in order: what runs a VM comes before it */
@@ -322,7 +322,8 @@ static int add_guest(struct run *r, struct order *o, size_t guest, size_t parent
 	if (parent > 0)
 		notes_add(r->notes, "%s: runs inside %s", text_escape(name, sizeof name, vm->name),
 		          text_escape(runs_it, sizeof runs_it, out->vm[parent - 1].name));
-	describe(r, vm, m == NULL ? doubt_of(r, guest) : NULL);
+	vm->doubt = m == NULL ? doubt_of(r, guest) : NULL;
+	describe(r, vm);
 	return status;
 }
 

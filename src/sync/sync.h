@@ -89,6 +89,7 @@ struct sync_vm {
 	size_t vcpus;
 	struct sync_life { int64_t from, to; } *life;  /* of vcpu[i]: host ns while that TID was it; TIDs are reused */
 	struct clock_map clock;  /* to the host's; pieces == 0 without a guest trace */
+	const char *doubt;       /* why nothing is known of its clock; NULL: something is */
 	enum sync_method method; /* what gave the clock: events, containment, offset, none; auto = both kinds of pairs */
 	/* Of its clock against that of the machine that runs it: */
 	uint64_t pairs;          /* matched */
