@@ -208,6 +208,15 @@ def check_history_file():
     check(foot(screens[0]).startswith("Debian +3 us: containment") and "indexing" not in p.stderr, "a folder may move")
 
 
+def check_export():
+    """What is exported tells that the clock was moved, and fits 80 columns."""
+    flow, steal = os.path.join(TMP, "flow.txt"), os.path.join(TMP, "steal.txt")
+    view(FOLDER, ":offset Debian +3us", ":Debian/151", "<Enter>", f":export {flow}", "B", f":export {steal}")
+    check("by hand   Debian +3 us\n" in read(flow), "the nudge is in the head of an exported flow")
+    check("host/216 burnP6 " in read(steal), "an exported matrix names the thief")
+    check(max(len(line) for text in (read(flow), read(steal)) for line in text.split("\n")[1:]) <= 80, "80 columns")
+
+
 def check_refusals():
     for line, status, says in ((":offset Fedora +3us", 0, "no guest of that name"), (":offset host +3us", 0, "no guest"),
                                (":offset Debian far", 0, "no duration"), (":offset Debian", 0, "no duration"),
@@ -233,4 +242,5 @@ with scratch() as TMP:
     check_save_new()
     check_save_in_place()
     check_history_file()
+    check_export()
     check_refusals()

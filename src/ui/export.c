@@ -117,14 +117,15 @@ static int flow_json(const struct app *app, FILE *f)
 static int flow_text(const struct app *app, FILE *f, struct error *err)
 {
 	struct subject s = { SUBJECT_THREAD, app->flow.thread };
-	char from[TIME_TEXT], file[512], source[600], window[128], d[TIME_TEXT];
-	text_escape(file, sizeof file, history_file(app->h));
+	char from[TIME_TEXT], file[512], source[600], window[128], nudged[160], d[TIME_TEXT];
+	text_escape(file, sizeof file, history_file(app->first));
 	snprintf(source, sizeof source, "history   %s", file);
 	snprintf(window, sizeof window, "window    %s + %s", time_date(from, app->flow.flow.start, 9),
 	         time_duration(d, app->flow.flow.end - app->flow.flow.start + 1));
-	const char *const header[] = { source, window };
-	const struct flow_text options = { .width = 100, .intervals = app->flow.flow.intervals <= 100000,
-		.header = header, .headers = 2 };
+	snprintf(nudged, sizeof nudged, "by hand   %s", app->nudged);
+	const char *const header[] = { source, window, nudged };
+	const struct flow_text options = { .intervals = app->flow.flow.intervals <= 100000, .header = header,
+		.headers = app->nudged[0] ? 3 : 2 };
 	return flow_write_text(&app->topo, &app->flow.flow, &s, &options, f, err);
 }
 
@@ -135,12 +136,25 @@ static void party(const struct app *app, const struct steal_party *p, char *buf,
 	                (enum flow_kind)p->kind, buf, size);
 }
 
+/* Of the names, so that a line fits 80. */
+#define VICTIM_CELLS 27
+#define THIEF_CELLS 35
+
+/* A text and the spaces up to the next column; cut when it is too long. */
+static void put_cell(FILE *f, char *text, int cells)
+{
+	text[text_fit(text, cells - 1)] = '\0';
+	fprintf(f, "%s%*s", text, cells - text_width(text), "");
+}
+
 static int steal_out(const struct app *app, FILE *f, enum format format)
 {
 	const struct steal *s = &app->blame.steal;
 	struct json_object *list = json_object_new_array();
 	if (format == FORMAT_CSV)
 		fputs("victim,thief,ns,share\n", f);
+	else if (format == FORMAT_TEXT)
+		fprintf(f, "%-*s%-*s%8s %8s\n", VICTIM_CELLS, "victim", THIEF_CELLS, "thief", "time", "share");
 	for (size_t i = 0; i < s->cells; i++) {
 		char victim[256], thief[256], d[TIME_TEXT];
 		party(app, &s->cell[i].victim, victim, sizeof victim);
@@ -151,8 +165,9 @@ static int steal_out(const struct app *app, FILE *f, enum format format)
 			csv_text(f, thief);
 			fprintf(f, ",%" PRId64 ",%.6f\n", s->cell[i].ns, s->cell[i].share);
 		} else if (format == FORMAT_TEXT) {
-			fprintf(f, "%-32s lost %8s (%5.1f %%) to %s\n", victim, time_duration(d, s->cell[i].ns),
-			        100 * s->cell[i].share, thief);
+			put_cell(f, victim, VICTIM_CELLS);
+			put_cell(f, thief, THIEF_CELLS);
+			fprintf(f, "%8s %7.2f%%\n", time_duration(d, s->cell[i].ns), 100 * s->cell[i].share);
 		} else {
 			struct json_object *o = json_object_new_object();
 			add_json(o, "victim", victim);
