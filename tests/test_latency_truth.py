@@ -122,6 +122,9 @@ def train(model, baseline, *runs):
         check(p.returncode == 4, "no prediction without GSL, and the program says so")
         return False
     check(p.returncode == 0, f"a model of {len(runs) + 1} runs{p.stderr if p.returncode else ''}")
+    names, rows = p.stdout.split("\n\n")
+    check(all(f"  {what}: " in names for what in (baseline, *runs)), "train: runs are named whole")
+    check(rows.count("\n") == len(runs) + 2 and max(map(len, rows.split("\n"))) <= 80, "train: numbered rows fit 80 columns")
     return True
 
 

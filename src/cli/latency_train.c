@@ -7,8 +7,9 @@
 #include "base/timefmt.h"
 #include "cli/latency_cmd.h"
 
+/* In text the runs are numbered: their names, which may be long, and their requests stand above the table. */
 static const struct column train_columns[] = {
-	{ "run", "run", COL_TEXT },                       { "requests", "requests", COL_INT },
+	{ "run", "run", COL_TEXT },                       { "requests", NULL, COL_INT },
 	{ "latency_p50_ns", "p50", COL_DURATION },        { "latency_p90_ns", "p90", COL_DURATION },
 	{ "shift_p50_ns", "shift p50", COL_DURATION },    { "shift_p90_ns", "shift p90", COL_DURATION },
 	{ "predicted_p50_ns", "predicted", COL_DURATION }, { "covered", "in 95%", COL_SHARE },
@@ -20,9 +21,19 @@ static int64_t quantile_of(double *v, size_t n, double p)
 	return (int64_t)stats_quantile(v, n, p);
 }
 
+static void print_names(const struct run *run, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		char what[300];
+		printf("%-3zu  %s: %zu requests%s\n", i + 1, text_escape(what, sizeof what, run[i].what), run[i].requests.len,
+		       i == 0 ? ", the baseline" : "");
+	}
+	putchar('\n');
+}
+
 /* One row: the run's shift, and what the model says of it. */
-static int print_run(struct report *out, const struct run *run, const struct run *baseline, const struct gp *g,
-                     struct error *err)
+static int print_run(struct report *out, const char *name, const struct run *run, const struct run *baseline,
+                     const struct gp *g, struct error *err)
 {
 	const struct requests *r = &run->requests;
 	struct training t;
@@ -38,7 +49,7 @@ static int print_run(struct report *out, const struct run *run, const struct run
 			covered += a[i].low <= t.y[i] && t.y[i] <= a[i].high;
 		}
 		report_row(out, (struct value[]){
-			VAL_TEXT(run->what), VAL_INT((int64_t)r->len), VAL_INT((int64_t)stats_quantile(latency, r->len, 0.5)),
+			VAL_TEXT(name), VAL_INT((int64_t)r->len), VAL_INT((int64_t)stats_quantile(latency, r->len, 0.5)),
 			VAL_INT((int64_t)stats_quantile(latency, r->len, 0.9)), VAL_INT(quantile_of(t.y, t.rows, 0.5)),
 			VAL_INT(quantile_of(t.y, t.rows, 0.9)), VAL_INT(quantile_of(mean, t.rows, 0.5)),
 			VAL_REAL((double)covered / (double)t.rows) });
@@ -60,9 +71,14 @@ static int train_runs(struct run *run, size_t n, const char *output, const struc
 	struct gp *g = training_learn(&t, options, err);
 	int rc = g ? 0 : -1;
 	if (rc == 0) {
+		if (format == FORMAT_TEXT)
+			print_names(run, n);
 		struct report *out = report_begin(stdout, format, train_columns, sizeof train_columns / sizeof *train_columns);
-		for (size_t i = 0; i < n && rc == 0; i++)
-			rc = print_run(out, &run[i], &run[0], g, err);
+		for (size_t i = 0; i < n && rc == 0; i++) {
+			char number[24];
+			snprintf(number, sizeof number, "%zu", i + 1);
+			rc = print_run(out, format == FORMAT_TEXT ? number : run[i].what, &run[i], &run[0], g, err);
+		}
 		report_end(out);
 	}
 	if (rc == 0 && output)
