@@ -174,6 +174,66 @@ static void test_offset_alone(void **state)
 	free(s);
 }
 
+/* Bookmarks are there again in the next run, on a screen of another size; one that is dropped is not. */
+static void test_bookmarks_are_kept(void **state)
+{
+	(void)state;
+	char dir[64] = "/tmp/stealscope-state-XXXXXX", file[100];
+	struct ui_options o = mono80;
+	assert_non_null(mkdtemp(dir));
+	snprintf(file, sizeof file, "%s/a/b/c.bookmarks", dir);
+	o.bookmarks = file;
+	char *one = screen_of(":Debian/3525\n>wwm\n:web/4000\n0(5l)m\n:Debian\nm'", &o), *two = screen_of("'", &o);
+	char *text = slurp(file);
+	assert_non_null(text);
+	assert_non_null(strstr(text, " - - thread Debian/3525\n"));
+	assert_non_null(strstr(text, " thread web/4000\n"));
+	assert_string_equal(one, two);
+	free(one);
+	free(two);
+	free(text);
+	o.width = 100;
+	two = screen_of("'<Enter>", &o);
+	assert_non_null(strstr(two, "Debian/3525 critical_task"));
+	free(two);
+	two = screen_of("'jd", &o);
+	assert_non_null(strstr(two, "dropped: "));
+	free(two);
+	two = screen_of("'", &o);
+	assert_null(strstr(two, "web/4000 node"));
+	assert_non_null(strstr(two, "Debian/3525"));
+	free(two);
+	/* What is not a bookmark is passed over. */
+	FILE *f = fopen(file, "w");
+	fputs("# nothing\n\n1 2 3\n99999999999999999999 1 1 - - machine Debian\n5 5 5 - - machine Debian\n"
+	      "1795176184107000000 1795176184100000000 0 - - machine Debian\n"
+	      "1795176184107000000 1795176184100000000 7000 - x machine Debian\n"
+	      "1795176184107000000 1795176184100000000 7000 - - machine nowhere\n"
+	      "1795176184107000000 -9223372036854775807 9223372036854775807 - - machine Debian\n", f);
+	fclose(f);
+	two = screen_of("'", &o);
+	assert_null(strstr(strstr(two, "  Debian\n") + 1, "  Debian\n"));
+	free(two);
+	two = screen_of("'<Enter>", &o);
+	assert_non_null(strstr(two, "Debian lost"));
+	free(two);
+	two = screen_of("'dmd'", &o);
+	assert_non_null(strstr(two, "bookmark"));
+	free(two);
+	assert_int_equal(unlink(file), 0);
+	snprintf(file, sizeof file, "%s/a/b", dir);
+	assert_int_equal(rmdir(file), 0);
+	snprintf(file, sizeof file, "%s/a", dir);
+	assert_int_equal(rmdir(file), 0);
+	/* Where it cannot be kept it says so. */
+	assert_int_equal(chmod(dir, 0700), 0);
+	o.bookmarks = "/proc/nowhere/c.bookmarks";
+	two = screen_of("m", &o);
+	assert_non_null(strstr(two, "it is not kept: /proc/nowhere"));
+	free(two);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 static void test_details(void **state)
 {
 	(void)state;
@@ -394,7 +454,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_tiers_and_sizes),
 		cmocka_unit_test(test_panes_and_lists),
 		cmocka_unit_test(test_ways_to_the_same_place),
-		cmocka_unit_test(test_short_gaps), cmocka_unit_test(test_offset_alone), cmocka_unit_test(test_details),
+		cmocka_unit_test(test_short_gaps), cmocka_unit_test(test_offset_alone),
+		cmocka_unit_test(test_bookmarks_are_kept), cmocka_unit_test(test_details),
 		cmocka_unit_test(test_cause),
 		cmocka_unit_test(test_export),
 		cmocka_unit_test(test_hostile_names),

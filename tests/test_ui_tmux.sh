@@ -6,7 +6,7 @@ command -v tmux > /dev/null || { echo "tmux is not installed"; exit 77; }
 case $builddir in /*) ;; *) builddir=$PWD/$builddir ;; esac
 dir=$(mktemp -d) || exit 99
 socket=stealscope-test-$$
-export HOME=$dir XDG_CONFIG_HOME=$dir/config LC_ALL=C.UTF-8 TZ=UTC
+export HOME=$dir XDG_CONFIG_HOME=$dir/config XDG_CACHE_HOME=$dir/cache XDG_STATE_HOME=$dir/state LC_ALL=C.UTF-8 TZ=UTC
 unset NO_COLOR TMUX
 export HISTFILE=/dev/null
 failed=0
@@ -118,6 +118,8 @@ wait_for 'Debian -5 us: containment 1.0000 ->' 'the nudge'
 [ "$(beacon)" = $((before - 5)) ] || fail "5 us earlier are 5 cells: $before $(beacon)"
 t send-keys -t v ':offset save' Enter
 wait_for "wrote $dir/traces/stealscope.yaml: Debian -5 us" 'save'
+t send-keys -t v m
+wait_for 'bookmark 1: ' 'a bookmark'
 t send-keys -t v q
 run "clear; $builddir/stealscope view --glyphs ascii $dir/traces/stealscope.yaml"
 wait_for '? help' 'the session'
@@ -125,6 +127,11 @@ wait_for 'Debian -5 us' 'the nudge in the first line'
 t send-keys -t v ':Debian/149' Enter ":$woken" Enter ':zoom 83us' Enter
 wait_for '1.00 us/cell' 'a microsecond per cell'
 [ "$(beacon)" = $((before - 5)) ] || fail "the session shows it again: $before $(beacon)"
+t send-keys -t v "'"
+wait_for '  Debian/149 beacon' 'the bookmark of the run before, of the same traces'
+t send-keys -t v d
+wait_for 'dropped: ' 'the bookmark is dropped'
+grep -q beacon "$XDG_STATE_HOME"/stealscope/*.bookmarks && fail 'the bookmark is still kept'
 t send-keys -t v q
 
 # Silence: an idle viewer does not wake up.

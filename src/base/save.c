@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,6 +25,17 @@ static int open_temporary(struct save *s)
 	if (fd >= 0 && stat(s->path, &st) == 0)
 		fchmod(fd, st.st_mode & 0777);  /* where it cannot be, the file is no less the user's */
 	return fd;
+}
+
+void save_folders(const char *path)
+{
+	char *folder = mem_dup(path);
+	for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		mkdir(folder, 0700);
+		*slash = '/';
+	}
+	free(folder);
 }
 
 int save_begin(struct save *s, const char *path, struct error *err)

@@ -7,6 +7,9 @@
 
 #include "base/error.h"
 
+/* Makes the folders of a path that are missing, for the user alone; what fails shows when the file is made. */
+void save_folders(const char *path);
+
 struct save {
 	FILE *f;           /* to write to */
 	char *path, *temp; /* where it goes, where it is; private */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/save.h"
 #include "cli/progress_bar.h"
 #include "cli/provenance.h"
 #include "cli/session.h"
@@ -120,6 +121,17 @@ bool names_history(const struct input *in)
 	       stat(in->what[0], &st) == 0 && S_ISREG(st.st_mode);
 }
 
+char *user_file(const char *variable, const char *beneath_home, const char *name)
+{
+	const char *xdg = getenv(variable), *home = getenv("HOME");
+	if (!(xdg && *xdg) && !(home && *home))
+		return NULL;
+	char *base = xdg && *xdg ? mem_dup(xdg) : mem_printf("%s/%s", home, beneath_home);
+	char *path = mem_printf("%s/stealscope/%s", base, name);
+	free(base);
+	return path;
+}
+
 /* Only a single folder has a place of its own; anything else is known by a hash of all its names. */
 static char *user_cache(const struct input *in, struct error *err)
 {
@@ -131,18 +143,13 @@ static char *user_cache(const struct input *in, struct error *err)
 		free(real);
 		h = (h ^ '\n') * 0x100000001B3ULL;
 	}
-	const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-	if (!(xdg && *xdg) && !(home && *home)) {
+	char name[32];
+	snprintf(name, sizeof name, "%016" PRIx64 ".steal", h);
+	char *path = user_file("XDG_CACHE_HOME", ".cache", name);
+	if (path)
+		save_folders(path);
+	else
 		error_set(err, STATUS_USAGE, "give the place: stealscope index WHAT -o FILE", "nowhere to keep the history");
-		return NULL;
-	}
-	char *base = xdg && *xdg ? mem_dup(xdg) : mem_printf("%s/.cache", home);
-	char *dir = mem_printf("%s/stealscope", base);
-	mkdir(base, 0700);
-	mkdir(dir, 0700);
-	char *path = mem_printf("%s/%016" PRIx64 ".steal", dir, h);
-	free(base);
-	free(dir);
 	return path;
 }
 

@@ -46,6 +46,10 @@ struct history *open_named(char *what, struct error *err);
  * becomes a failure. */
 int close_what(struct history *h, int rc, struct error *err);
 
+/* The file of that name in the user's folder for such things, $VARIABLE/stealscope/ or the default; NULL: the user
+ * has no home.  The caller frees. */
+char *user_file(const char *variable, const char *beneath_home, const char *name);
+
 /* Where the history of these inputs is cached: beside the traces, or under $XDG_CACHE_HOME when that is read-only. */
 char *cache_path(const struct input *in, struct error *err);  /* the caller frees */
 

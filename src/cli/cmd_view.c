@@ -1,9 +1,12 @@
 /* stealscope view: the timeline in the terminal. */
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "cli/build.h"
 #include "cli/cli.h"
 #include "cli/nudge.h"
+#include "cli/provenance.h"
 #include "ui/ui.h"
 
 static int parse_size(const char *text, struct ui_options *ui, struct error *err)
@@ -14,6 +17,15 @@ static int parse_size(const char *text, struct ui_options *ui, struct error *err
 	if (sscanf(text, "%4dx%4d%n", &ui->width, &ui->height, &used) != 2 || text[used] || ui->width < 1 || ui->height < 1)
 		return error_set(err, STATUS_USAGE, "give COLUMNSxROWS, as 120x40", "--size: not a size: '%s'", text);
 	return 0;
+}
+
+/* Bookmarks belong to traces: whatever their histories are called, and however their clocks are moved. */
+static char *bookmark_file(const struct history *h)
+{
+	char name[48];
+	uint64_t traces = provenance_traces(h);
+	snprintf(name, sizeof name, "%016" PRIx64 ".bookmarks", traces);
+	return traces ? user_file("XDG_STATE_HOME", ".local/state", name) : NULL;
 }
 
 int cmd_view(int argc, char **argv, struct error *err)
@@ -43,7 +55,10 @@ int cmd_view(int argc, char **argv, struct error *err)
 	struct nudger nudger;
 	nudger_init(&nudger, h, &in);
 	ui.clocks = &nudger.clocks;
+	char *bookmarks = h && !ui.script && !ui.bench ? bookmark_file(h) : NULL;
+	ui.bookmarks = bookmarks;
 	int rc = h ? ui_run(h, &ui, err) : -1;
+	free(bookmarks);
 	nudger_release(&nudger);
 	rc = close_what(h, rc, err);
 	input_release(&in);

@@ -20,6 +20,9 @@ struct json_object *provenance_nudges(const struct input *in);
 int provenance_store(struct history_builder *b, const char *path, const struct input *in, struct trace *const *trace,
                      const struct sync_result *sync, const struct notes *notes);
 
+/* A number that is the same for all histories of the same traces, whatever their clocks and options; 0 = not known. */
+uint64_t provenance_traces(const struct history *h);
+
 /* The traces and options that a history was made of, as input_resolve() would give them.  Call input_release() in any
  * case. */
 int provenance_input(const struct history *h, struct input *in, struct error *err);

@@ -218,16 +218,6 @@ static void clear(struct app *app)
 	}
 }
 
-static void bookmark(struct app *app)
-{
-	char title[256], when[TIME_TEXT];
-	struct bookmark *m = ARRAY_PUSH(app->bookmark, app->bookmarks, app->bookmarks_cap);
-	m->view = app->view;
-	ruler_time(when, &app->axis, app->view.cursor, app->view.step);
-	snprintf(m->text, sizeof m->text, "%s  %.60s", when, row_title(&app->rows, app->view.row, title, sizeof title));
-	app_say(app, "bookmark %zu: %s", app->bookmarks, m->text);
-}
-
 static bool do_places(struct app *app, enum action action, int64_t n)
 {
 	switch (action) {
@@ -245,7 +235,7 @@ static bool do_places(struct app *app, enum action action, int64_t n)
 	case ACT_ZOOM_MARKERS: zoom_markers(app); return true;
 	case ACT_RANGE: app->view.range = app->view.range == VIEW_NONE ? app->view.cursor : VIEW_NONE; return true;
 	case ACT_CLEAR: clear(app); return true;
-	case ACT_BOOKMARK: bookmark(app); return true;
+	case ACT_BOOKMARK: bookmark_here(app); return true;
 	default: return false;
 	}
 }

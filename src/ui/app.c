@@ -209,6 +209,7 @@ int app_init(struct app *app, const struct history *h, const struct ui_options *
 	app->h_cells = options->height ? options->height : 24;
 	app_meet(app);
 	view_whole(&app->view, &app->ground);
+	bookmarks_load(app, options->bookmarks);
 	rows_survey_start(&app->rows, app->ground.begin, app->ground.end);
 	rows_build(&app->rows);
 	app->view.row = rows_most_stolen(&app->rows);
@@ -249,6 +250,7 @@ void app_release(struct app *app)
 		history_close((struct history *)(uintptr_t)app->h);
 	free(app->owner);
 	free(app->bookmark);
+	free(app->bookmark_file);
 	free(app->request);
 	free(app->clipboard);
 }
@@ -369,6 +371,9 @@ static void key_in_pager(struct app *app, uint32_t key)
 	case PAGER_PICKED:
 		app->mode = MODE_ROWS;
 		lists_picked(app, tag);
+		break;
+	case PAGER_DROPPED:
+		lists_dropped(app, tag);
 		break;
 	case PAGER_MOVED:
 		lists_moved(app, tag);

@@ -90,7 +90,6 @@ struct gap_hunt {
 
 struct bookmark {
 	struct view view;
-	char text[128];
 };
 
 /* The sentence of the status line, kept until row, cursor or window change. */
@@ -139,6 +138,7 @@ struct app {
 	struct blame_pane blame;
 	struct bookmark *bookmark;
 	size_t bookmarks, bookmarks_cap;
+	char *bookmark_file;           /* keeps them, or NULL */
 	struct request_mark *request;
 	size_t requests, requests_cap;
 	char search[64];
@@ -224,9 +224,15 @@ void open_help(struct app *app);                               /* lists.c */
 void open_themes(struct app *app);
 void open_details(struct app *app);
 void open_bookmarks(struct app *app);
+void bookmarks_load(struct app *app, const char *file);        /* bookmarks.c; file NULL: they are not kept */
+int bookmarks_save(const struct app *app, struct error *err);
+void bookmark_here(struct app *app);
+void bookmark_drop(struct app *app, size_t i);
+bool bookmarks_open(struct app *app);                          /* lists them; false when there are none */
 void open_requests(struct app *app);                           /* requests.c */
 void request_picked(struct app *app, size_t index);
 void lists_picked(struct app *app, int64_t tag);
+void lists_dropped(struct app *app, int64_t tag);
 void lists_moved(struct app *app, int64_t tag);
 
 /* Writes the current pane; the format is told by the ending of the name.  Says what it did. */

@@ -61,15 +61,11 @@ void open_themes(struct app *app)
 
 void open_bookmarks(struct app *app)
 {
-	if (app->bookmarks == 0) {
-		char keys[32];
+	char keys[32];
+	if (bookmarks_open(app))
+		app->mode = MODE_PAGER;
+	else
 		app_say(app, "no bookmarks yet: %s sets one", keymap_text(&app->keymap, ACT_BOOKMARK, keys, sizeof keys));
-		return;
-	}
-	pager_open(&app->pager, PAGER_BOOKMARKS, true, "bookmarks");
-	for (size_t i = 0; i < app->bookmarks; i++)
-		pager_add(&app->pager, (int64_t)i, "%s", app->bookmark[i].text);
-	app->mode = MODE_PAGER;
 }
 
 /* One attribute at the cursor: "Status  PREEMPTED  12:03:04.113900 + 5.21 ms". */
@@ -195,6 +191,14 @@ void lists_moved(struct app *app, int64_t tag)
 {
 	if (app->pager.kind == PAGER_THEMES)
 		take_theme(app, tag);
+}
+
+void lists_dropped(struct app *app, int64_t tag)
+{
+	size_t at = app->pager.at;
+	bookmark_drop(app, (size_t)tag);
+	app->mode = bookmarks_open(app) ? MODE_PAGER : MODE_ROWS;
+	app->pager.at = at;
 }
 
 void lists_picked(struct app *app, int64_t tag)

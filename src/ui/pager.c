@@ -98,6 +98,7 @@ static enum pager_result move(struct pager *p, int64_t by, int height, int64_t *
 enum pager_result pager_key(struct pager *p, uint32_t key, int height, int64_t *tag)
 {
 	int64_t page = height > 2 ? height - 2 : 1;
+	struct pager_line *line = nth(p, p->at);
 	switch (key) {
 	case KEY_CODE_ESC: case 'c' & 31:  /* leaves the search first, then the list */
 		if (!p->filter[0])
@@ -120,13 +121,14 @@ enum pager_result pager_key(struct pager *p, uint32_t key, int height, int64_t *
 		return move(p, (int64_t)p->len, height, tag);
 	case '/':
 		return PAGER_SEARCH;
-	case KEY_CODE_ENTER: case '\n': {
-		struct pager_line *line = nth(p, p->at);
+	case 'd': case KEY_CODE_DELETE:
+		*tag = p->kind == PAGER_BOOKMARKS && line ? line->tag : -1;
+		return *tag >= 0 ? PAGER_DROPPED : PAGER_UNKNOWN;
+	case KEY_CODE_ENTER: case '\n':
 		if (!p->picks)
 			return PAGER_CLOSED;
 		*tag = line ? line->tag : -1;
 		return *tag >= 0 ? PAGER_PICKED : PAGER_STAYS;
-	}
 	default:
 		return PAGER_UNKNOWN;
 	}
@@ -136,6 +138,8 @@ static const char *hint_of(const struct pager *p)
 {
 	if (p->filter[0])
 		return " Esc shows all lines  q closes ";
+	if (p->kind == PAGER_BOOKMARKS)
+		return " Enter picks  d drops  / searches  q closes ";
 	return p->picks ? " Enter picks  / searches  q closes " : " / searches  q closes ";
 }
 

@@ -10,7 +10,7 @@
 #include "ui/theme.h"
 
 enum pager_kind { PAGER_HELP, PAGER_DETAILS, PAGER_BOOKMARKS, PAGER_THEMES, PAGER_REQUESTS };
-enum pager_result { PAGER_STAYS, PAGER_CLOSED, PAGER_PICKED, PAGER_MOVED, PAGER_SEARCH, PAGER_UNKNOWN };
+enum pager_result { PAGER_STAYS, PAGER_CLOSED, PAGER_PICKED, PAGER_DROPPED, PAGER_MOVED, PAGER_SEARCH, PAGER_UNKNOWN };
 
 struct pager {
 	enum pager_kind kind;
@@ -31,7 +31,7 @@ void pager_open(struct pager *p, enum pager_kind kind, bool picks, const char *t
 void pager_release(struct pager *p);
 struct pager_line *pager_add(struct pager *p, int64_t tag, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* PICKED and MOVED leave the tag of the selected line in *tag. */
+/* PICKED, DROPPED (bookmarks) and MOVED leave the tag of the selected line in *tag. */
 enum pager_result pager_key(struct pager *p, uint32_t key, int height, int64_t *tag);
 void pager_draw(struct pager *p, struct screen *s, int y, int height, const struct palette *palette);
 

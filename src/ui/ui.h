@@ -27,6 +27,7 @@ struct ui_options {
 	int width, height;        /* cells, of the scripted screen; 0 = 80 x 24 */
 	unsigned bench;           /* draw that many frames, print ms and bytes */
 	const struct ui_clocks *clocks;  /* NULL: they cannot be moved */
+	const char *bookmarks;    /* file that keeps the bookmarks of these traces; NULL: they are not kept */
 	const char *config;       /* config.yaml, or NULL: $XDG_CONFIG_HOME/stealscope/config.yaml if it exists */
 };
 
