@@ -205,6 +205,19 @@ static void sentences(void **state)
 	assert_int_equal(explain_at(&w.topo, &cpu, begin + 5 * MS, &text, &err), 0);
 	assert_memory_equal(text, "Debian/vCPU0 was PREEMPTED for 2.00 ms from 00:16:40.004000.\n", 60);
 	free(text);
+	struct gap moment, first;
+	struct flow part;
+	assert_int_equal(explain_moment(&w.topo, &cpu, begin + 5 * MS, &moment, &err), 1);
+	first = moment;
+	first.end = first.start + MS - 1;
+	assert_int_equal(flow_of_gap(&w.topo, &first, &part, &err), 0);
+	assert_int_equal(explain_at_of(&w.topo, &moment, &part, &text, &err), 0);
+	assert_non_null(strstr(text, "2.00 ms from 00:16:40.004000.\nWhat follows is of its first 1.00 ms.\nWhat delayed it "
+	                       "most was host/2101 burnP6: 999 us (99.9 %)"));
+	free(text);
+	explain_status_of(&w.topo, &moment, &part, line, sizeof line);
+	assert_string_equal(line, "Debian/vCPU0 00:16:40.0040 PREEMPTED 2.00 ms by host/2101 burnP6 on CPU3 in its first 1.00 ms (100 %) and 1 more");
+	flow_release(&part);
 	assert_int_equal(explain_window(&w.topo, &pcpu, begin, end, &text, &err), -1);
 	assert_int_equal(explain_window(&w.topo, &vm, begin, end, &text, &err), -1);
 	assert_int_equal(explain_status(&w.topo, &cpu, begin + MS + 3, line, sizeof line, &err), 0);

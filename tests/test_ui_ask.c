@@ -118,10 +118,62 @@ static void test_sentences_and_errors(void **state)
 		assert_int_equal(explain_status(&topo, &q.subject, q.t, text, sizeof text, NULL), answer.status);
 		assert_string_equal(text, answer.text);
 	}
+	for (uint32_t c = 0; c < topo.cpus; c++) {
+		for (int64_t t = UI_WORLD_BEGIN; t < UI_WORLD_BEGIN + UI_WORLD_SPAN; t += 1700000) {
+			struct question q = { .subject = { SUBJECT_CPU, c }, .t = t };
+			struct answer answer = answer_to(a, ASK_STATUS, &q);
+			assert_int_equal(explain_status(&topo, &q.subject, q.t, text, sizeof text, NULL), answer.status);
+			assert_string_equal(text, answer.text);
+		}
+	}
 	struct question outside = { .subject = { SUBJECT_THREAD, 0 }, .from = 5, .to = 6 };
 	struct answer answer = answer_to(a, ASK_FLOW, &outside);
 	assert_int_equal(answer.status, -1);
 	assert_non_null(strstr(answer.err.text, "not alive in that window"));
+	asker_close(a);
+}
+
+/* The paragraph is that of explain_at(); the cause of an interval is who had the CPU longest in it. */
+static void test_paragraphs_and_causes(void **state)
+{
+	(void)state;
+	struct asker *a = asker_open(&topo);
+	size_t causes = 0, paragraphs = 0;
+	for (uint32_t i = 0; i < topo.threads + topo.cpus; i++) {
+		struct subject s = { i < topo.threads ? SUBJECT_THREAD : SUBJECT_CPU, i < topo.threads ? i : i - topo.threads };
+		for (int64_t t = UI_WORLD_BEGIN + 300000; t < UI_WORLD_BEGIN + UI_WORLD_SPAN; t += 9100000) {
+			struct question q = { .subject = s, .t = t };
+			struct answer answer = answer_to(a, ASK_EXPLAIN, &q);
+			char *text;
+			struct error err = ERROR_INIT;
+			assert_int_equal(explain_at(&topo, &s, t, &text, &err), answer.status);
+			if (answer.status == 0)
+				assert_string_equal(text, answer.paragraph);
+			else
+				assert_string_equal(err.text, answer.err.text);
+			paragraphs += answer.status == 0;
+			free(text);
+			free(answer.paragraph);
+			struct gap gap;
+			struct flow flow;
+			if (gap_at(&topo, &s, t, &gap, &err) <= 0)
+				continue;
+			q.from = gap.start;
+			q.to = gap.end;
+			answer = answer_to(a, ASK_CAUSE, &q);
+			assert_int_equal(flow_of_gap(&topo, &gap, &flow, &err), 0);
+			const struct flow_entry *e = flow.entry;
+			while (e < flow.entry + flow.entries && (e->kind != FLOW_PREEMPTING || e->tid <= 0))
+				e++;
+			assert_int_equal(answer.status, 0);
+			assert_int_equal(answer.tid, e < flow.entry + flow.entries ? e->tid : -1);
+			if (answer.tid >= 0)
+				assert_int_equal(answer.system, e->system);
+			causes += answer.tid >= 0;
+			flow_release(&flow);
+		}
+	}
+	assert_true(causes > 20 && paragraphs > 200);
 	asker_close(a);
 }
 
@@ -150,6 +202,7 @@ int main(void)
 		cmocka_unit_test(test_slices_add_up),
 		cmocka_unit_test(test_the_last_question_counts),
 		cmocka_unit_test(test_sentences_and_errors),
+		cmocka_unit_test(test_paragraphs_and_causes),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

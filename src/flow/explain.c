@@ -381,23 +381,38 @@ const char *explain_state_name(const struct topo *topo, const struct subject *s,
 	return history_state_name(topo->h, attr, (unsigned)state);
 }
 
+int explain_at_of(const struct topo *topo, const struct gap *moment, const struct flow *f, char **text,
+                  struct error *err)
+{
+	const struct subject *s = &moment->subject;
+	char name[NAME_TEXT], state[64], at[TIME_TEXT], d[TIME_TEXT], part[80] = "";
+	*text = NULL;
+	if (check_subject(topo, s, err) < 0)
+		return -1;
+	text_escape(state, sizeof state, explain_state_name(topo, s, moment->state));
+	char *opening = mem_printf("%s was %s for %s from %s.\n", topo_subject_text(topo, s, name, sizeof name),
+	                           *state ? state : "in use", time_duration(d, moment->end - moment->start + 1),
+	                           time_clock(at, moment->start, 6));
+	if (f->end < moment->end)
+		snprintf(part, sizeof part, "What follows is of its first %s.\n", time_duration(d, f->end - f->start + 1));
+	char *both = mem_printf("%s%s", opening, part);
+	int status = tell(topo, s, f, both, text, err);
+	free(opening);
+	free(both);
+	return status;
+}
+
 int explain_at(const struct topo *topo, const struct subject *s, int64_t t, char **text, struct error *err)
 {
 	struct gap moment;
 	struct flow f;
-	char name[NAME_TEXT], state[64], at[TIME_TEXT], d[TIME_TEXT];
 	*text = NULL;
 	if (check_subject(topo, s, err) < 0)
 		return -1;
 	if (explain_moment(topo, s, t, &moment, err) < 0 ||
 	    flow_of_any(topo, s, moment.start, moment.end, &f, err) < 0)
 		return -1;
-	text_escape(state, sizeof state, explain_state_name(topo, s, moment.state));
-	char *opening = mem_printf("%s was %s for %s from %s.\n", topo_subject_text(topo, s, name, sizeof name),
-	                           *state ? state : "in use", time_duration(d, moment.end - moment.start + 1),
-	                           time_clock(at, moment.start, 6));
-	int status = tell(topo, s, &f, opening, text, err);
-	free(opening);
+	int status = explain_at_of(topo, &moment, &f, text, err);
 	flow_release(&f);
 	return status;
 }

@@ -263,6 +263,14 @@ int explain_at(const struct topo *topo, const struct subject *s, int64_t t, char
 int explain_status(const struct topo *topo, const struct subject *s, int64_t t, char *buf, size_t size,
                    struct error *err);
 
+/* Both in steps, where a moment may hold millions of pieces.  The gap that t stands in: 1, else the interval of the
+ * subject's status (a pCPU: of its current thread): 0; -1 = error. */
+int explain_moment(const struct topo *topo, const struct subject *s, int64_t t, struct gap *out, struct error *err);
+/* What explain_at() says of a moment, and explain_status() of a gap, given its flow, or that of its beginning. */
+int explain_at_of(const struct topo *topo, const struct gap *moment, const struct flow *f, char **text,
+                  struct error *err);
+void explain_status_of(const struct topo *topo, const struct gap *gap, const struct flow *f, char *buf, size_t size);
+
 /* ---- As text (paper, Fig. 14) --------------------------------------------------------------------------------- */
 
 struct flow_text {

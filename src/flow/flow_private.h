@@ -47,8 +47,6 @@ int gap_walk_part(struct gap_walk *w, struct interval *iv, struct error *err);
 /* The raw name that a thread held longest; "" when it has none. */
 const char *topo_longest_name(const struct topo *topo, uint32_t thread);
 
-/* The gap that t stands in (1) or else the interval of the subject's status (0; a pCPU: of its current thread). */
-int explain_moment(const struct topo *topo, const struct subject *s, int64_t t, struct gap *out, struct error *err);
 const char *explain_state_name(const struct topo *topo, const struct subject *s, int64_t state);
 
 /* The names move from the resolver to whoever keeps the answer. */

@@ -12,17 +12,14 @@
 
 #define NAME_TEXT 640
 
-/* " by host/2101 burnP6 on CPU3" of the piece at t or, within a gap, of its greatest culprit. */
-static int tell_gap(const struct topo *topo, const struct gap *gap, char *buf, size_t size, struct error *err)
+/* " by host/2101 burnP6 on CPU3": the greatest culprit of a gap. */
+static void tell_gap(const struct topo *topo, const struct gap *gap, const struct flow *f, char *buf, size_t size)
 {
-	struct flow f;
-	char who[NAME_TEXT], cpu[24] = "", more[64] = "";
-	if (flow_of_gap(topo, gap, &f, err) < 0)
-		return -1;
-	const struct flow_entry *e = &f.entry[0];
+	char who[NAME_TEXT], cpu[24] = "", more[64] = "", part[64] = "", d[TIME_TEXT];
+	const struct flow_entry *e = &f->entry[0];
 	int64_t longest = 0;
-	for (size_t i = 0; i < f.intervals; i++) {
-		const struct flow_interval *iv = &f.interval[i];
+	for (size_t i = 0; i < f->intervals; i++) {
+		const struct flow_interval *iv = &f->interval[i];
 		if (iv->system != e->system || iv->tid != e->tid || iv->name != e->name || iv->kind != e->kind)
 			continue;
 		if (iv->end - iv->start + 1 > longest)
@@ -30,18 +27,18 @@ static int tell_gap(const struct topo *topo, const struct gap *gap, char *buf, s
 		if (iv->pcpu >= 0 && !*cpu)
 			snprintf(cpu, sizeof cpu, " on CPU%d", iv->pcpu);
 	}
-	if (f.entries > 1)
-		snprintf(more, sizeof more, " (%.0f %%) and %zu more", 100 * e->share, f.entries - 1);
-	flow_party_text(topo, e->system, e->tid, f.name[e->name], (enum flow_kind)e->kind, who, sizeof who);
+	if (f->entries > 1)
+		snprintf(more, sizeof more, " (%.0f %%) and %zu more", 100 * e->share, f->entries - 1);
+	if (f->end < gap->end)
+		snprintf(part, sizeof part, " in its first %s", time_duration(d, f->end - f->start + 1));
+	flow_party_text(topo, e->system, e->tid, f->name[e->name], (enum flow_kind)e->kind, who, sizeof who);
 	if (e->kind == FLOW_IDLE_CPU) {
 		snprintf(who, sizeof who, longest < IDLE_LIMITED ? "being woken or moved to idle %s" : "yet %s was idle",
 		         *cpu ? cpu + strlen(" on ") : "CPU");
 		*cpu = '\0';
 	}
 	bool named = e->kind != FLOW_WAITING && e->kind != FLOW_UNKNOWN && e->kind != FLOW_IDLE_CPU;
-	snprintf(buf, size, "%s%s%s%s", named ? " by " : ", ", who, cpu, more);
-	flow_release(&f);
-	return 0;
+	snprintf(buf, size, "%s%s%s%s%s", named ? " by " : ", ", who, cpu, part, more);
 }
 
 /* Running: on which CPU.  Asleep: who will wake it.  A pCPU: who has it. */
@@ -92,22 +89,41 @@ static const char *state_of(const struct topo *topo, const struct gap *m, char b
 	return text_escape(buf, NAME_TEXT, explain_state_name(topo, &m->subject, m->state));
 }
 
+static void tell_moment(const struct topo *topo, const struct gap *moment, const char *rest, char *buf, size_t size)
+{
+	char name[NAME_TEXT], state[NAME_TEXT], at[TIME_TEXT], d[TIME_TEXT];
+	snprintf(buf, size, "%s %s %s %s%s", topo_subject_text(topo, &moment->subject, name, sizeof name),
+	         time_clock(at, moment->start, 4), state_of(topo, moment, state),
+	         time_duration(d, moment->end - moment->start + 1), rest);
+}
+
+void explain_status_of(const struct topo *topo, const struct gap *gap, const struct flow *f, char *buf, size_t size)
+{
+	char rest[2 * NAME_TEXT];
+	tell_gap(topo, gap, f, rest, sizeof rest);
+	tell_moment(topo, gap, rest, buf, size);
+}
+
 int explain_status(const struct topo *topo, const struct subject *s, int64_t t, char *buf, size_t size,
                    struct error *err)
 {
 	struct gap moment;
-	char name[NAME_TEXT], state[NAME_TEXT], rest[2 * NAME_TEXT] = "", at[TIME_TEXT], d[TIME_TEXT];
+	char rest[2 * NAME_TEXT] = "";
 	if (size)
 		*buf = '\0';
 	if (s->kind == SUBJECT_MACHINE)
 		return tell_machine(topo, s, buf, size, err);
 	int in_gap = explain_moment(topo, s, t, &moment, err);
-	if (in_gap < 0)
+	if (in_gap > 0) {
+		struct flow f;
+		if (flow_of_gap(topo, &moment, &f, err) < 0)
+			return -1;
+		explain_status_of(topo, &moment, &f, buf, size);
+		flow_release(&f);
+		return 0;
+	}
+	if (in_gap < 0 || (moment.state != HISTORY_NULL && tell_piece(topo, &moment, t, rest, sizeof rest, err) < 0))
 		return -1;
-	if (in_gap ? tell_gap(topo, &moment, rest, sizeof rest, err) < 0
-	           : moment.state != HISTORY_NULL && tell_piece(topo, &moment, t, rest, sizeof rest, err) < 0)
-		return -1;
-	snprintf(buf, size, "%s %s %s %s%s", topo_subject_text(topo, s, name, sizeof name), time_clock(at, moment.start, 4),
-	         state_of(topo, &moment, state), time_duration(d, moment.end - moment.start + 1), rest);
+	tell_moment(topo, &moment, rest, buf, size);
 	return 0;
 }

@@ -276,6 +276,11 @@ bool app_work(struct app *app, int64_t budget_ns, bool *changed)
 	struct error err = ERROR_INIT;
 	*changed = false;
 	nudge_work(app, changed);
+	struct view before = app->view;
+	if (cause_work(app)) {
+		undo_push(&app->undo, &before);
+		*changed = true;
+	}
 	if (hunt_work(app, budget_ns, changed))
 		return true;
 	if (rows_survey_done(&app->rows))
@@ -367,6 +372,7 @@ static void key_in_pager(struct app *app, uint32_t key)
 	switch (pager_key(&app->pager, key, app->h_cells - 1, &tag)) {
 	case PAGER_CLOSED:
 		app->mode = MODE_ROWS;
+		details_drop(app);
 		break;
 	case PAGER_PICKED:
 		app->mode = MODE_ROWS;
@@ -429,6 +435,7 @@ void app_key(struct app *app, uint32_t key)
 	app->message[0] = '\0';
 	app->message_is_error = false;
 	app->hunt.on = false;
+	cause_drop(app);
 	app->answer_by = now_ns() + ANSWER_NS;
 	if (app->mode == MODE_PROMPT)
 		key_in_prompt(app, key);

@@ -145,6 +145,8 @@ struct app {
 	struct row_id search_from;     /* where an incremental search began */
 	struct row_id cause[32];       /* rows left by follow-cause */
 	size_t causes;
+	bool culprit_asked;            /* the next one is to be told by the helper */
+	bool details_asked;            /* the list of details lacks its paragraph */
 	struct status_cache status;
 	struct gap_hunt hunt;
 	struct asker *asker;
@@ -187,6 +189,8 @@ void app_show_row(struct app *app, struct row_id id);          /* unfolds and se
 void hunt_start(struct app *app, int direction, int64_t n, bool zoom);  /* hunt.c: to the n-th gap of the row */
 bool hunt_work(struct app *app, int64_t budget_ns, bool *changed);
 void app_cause(struct app *app);
+bool cause_work(struct app *app);                              /* true when the culprit has come to be known */
+void cause_drop(struct app *app);
 void app_cause_back(struct app *app);
 bool app_interval(struct app *app, struct row_id row, int64_t t, struct interval *iv);
 uint32_t app_row_attr(const struct app *app, struct row_id row);  /* its state attribute; HISTORY_NONE */
@@ -223,6 +227,8 @@ void blame_draw(struct app *app, struct screen *s, int y, int height);
 void open_help(struct app *app);                               /* lists.c */
 void open_themes(struct app *app);
 void open_details(struct app *app);
+void details_refresh(struct app *app);
+void details_drop(struct app *app);
 void open_bookmarks(struct app *app);
 void bookmarks_load(struct app *app, const char *file);        /* bookmarks.c; file NULL: they are not kept */
 int bookmarks_save(const struct app *app, struct error *err);

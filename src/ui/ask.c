@@ -32,6 +32,7 @@ struct asker {
 	struct job {
 		uint64_t serial;       /* 0 = none */
 		struct question q;
+		struct gap moment;
 		struct flow_slices flow;
 		struct steal_slices steal;
 		int64_t cost;
@@ -87,7 +88,8 @@ static void job_begin(struct job *j, const struct slot *slot)
 	j->q = slot->q;
 }
 
-static int step_status(const struct topo *topo, const struct question *q, struct answer *out)
+/* What is not a gap: a look at the history. */
+static int answer_at_once(const struct topo *topo, const struct question *q, struct answer *out)
 {
 	if (q->subject.kind == SUBJECT_MACHINE)
 		out->status = steal_time(topo, &q->subject, q->from, q->to, &out->ns, &out->err);
@@ -96,10 +98,62 @@ static int step_status(const struct topo *topo, const struct question *q, struct
 	return 1;
 }
 
+/* Which moment is asked for: 1 = its flow tells the answer, 0 = no flow is needed, -1 = error. */
+static int find_moment(const struct topo *topo, enum ask kind, struct job *j, struct answer *out)
+{
+	const struct question *q = &j->q;
+	j->moment = (struct gap){ .subject = q->subject, .start = q->from, .end = q->to };
+	if (kind == ASK_CAUSE)
+		return 1;
+	if (q->subject.kind == SUBJECT_MACHINE)
+		return 0;
+	int in_gap = explain_moment(topo, &q->subject, q->t, &j->moment, &out->err);
+	return in_gap == 0 && kind == ASK_EXPLAIN ? 1 : in_gap;
+}
+
+static void tell_cause(const struct flow *f, struct answer *out)
+{
+	out->tid = -1;
+	for (size_t i = 0; i < f->entries && out->tid < 0; i++) {
+		if (f->entry[i].tid > 0 && f->entry[i].kind == FLOW_PREEMPTING) {
+			out->system = f->entry[i].system;
+			out->tid = f->entry[i].tid;
+		}
+	}
+}
+
+/* STATUS, CAUSE, EXPLAIN: by the flow of a moment. */
+static int step_moment(const struct topo *topo, enum ask kind, struct job *j, struct answer *out)
+{
+	struct flow flow;
+	int done = 1;
+	if (j->cost == 0) {
+		done = find_moment(topo, kind, j, out);
+		if (done == 0)
+			return answer_at_once(topo, &j->q, out);
+		if (done > 0)
+			done = flow_slices_begin(&j->flow, topo, &j->q.subject, j->moment.start, j->moment.end, &out->err);
+	}
+	if (done >= 0)
+		done = flow_slices_step(&j->flow, topo, &out->err);
+	out->status = done < 0 ? -1 : 0;
+	if (done <= 0)
+		return done;
+	flow_slices_finish(&j->flow, &flow, &out->cut);
+	if (kind == ASK_STATUS)
+		explain_status_of(topo, &j->moment, &flow, out->text, sizeof out->text);
+	else if (kind == ASK_CAUSE)
+		tell_cause(&flow, out);
+	else
+		out->status = explain_at_of(topo, &j->moment, &flow, &out->paragraph, &out->err);
+	flow_release(&flow);
+	return 1;
+}
+
 static int step_flow(const struct topo *topo, struct job *j, struct answer *out)
 {
 	int done = -1;
-	if (j->cost > 0 || flow_slices_begin(&j->flow, topo, j->q.subject.index, j->q.from, j->q.to, &out->err) == 0)
+	if (j->cost > 0 || flow_slices_begin(&j->flow, topo, &j->q.subject, j->q.from, j->q.to, &out->err) == 0)
 		done = flow_slices_step(&j->flow, topo, &out->err);
 	if (done > 0)
 		flow_slices_finish(&j->flow, &out->flow, &out->cut);
@@ -124,9 +178,9 @@ static int job_step(struct asker *a, enum ask kind, struct answer *out)
 {
 	struct job *j = &a->job[kind];
 	int64_t began = now_ns();
-	int done = kind == ASK_STATUS ? step_status(a->topo, &j->q, out)
-	           : kind == ASK_FLOW ? step_flow(a->topo, j, out)
-	                              : step_steal(a->topo, j, out);
+	int done = kind == ASK_FLOW ? step_flow(a->topo, j, out)
+	           : kind == ASK_STEAL ? step_steal(a->topo, j, out)
+	                               : step_moment(a->topo, kind, j, out);
 	j->cost += now_ns() - began + 1;
 	out->cost = j->cost;
 	return done != 0;
@@ -142,6 +196,7 @@ static void answer_release(struct answer *answer)
 {
 	flow_release(&answer->flow);
 	steal_release(&answer->steal);
+	free(answer->paragraph);
 	*answer = (struct answer){ 0 };
 }
 
@@ -167,7 +222,7 @@ static void work_on(struct asker *a, enum ask kind)
 		pthread_cond_broadcast(&a->answered);
 		tell(a);
 	} else if (!stale) {
-		slot->progress = done_part(kind == ASK_FLOW ? &j->flow.s : &j->steal.s);
+		slot->progress = done_part(kind == ASK_STEAL ? &j->steal.s : &j->flow.s);
 		if (now_ns() - a->reported > REPORT_NS)
 			tell(a);
 	}

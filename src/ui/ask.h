@@ -1,4 +1,4 @@
-/* Questions that may take long, answered by one helper thread: who had the CPU in a gap, a flow, a steal matrix.
+/* Questions that may take long, answered by one helper thread: who had the CPU in a gap, and why, a flow, a steal matrix.
  *
  * A question of a kind replaces the one before.  Flows and matrices are put together from slices of their window, each
  * about SLICE_NS of work; between slices a question can be dropped, and the most urgent kind goes first.  What slices
@@ -17,12 +17,12 @@
 #define ASK_CELLS 100000
 
 /* Most urgent first. */
-enum ask { ASK_STATUS, ASK_FLOW, ASK_STEAL, ASKS };
+enum ask { ASK_STATUS, ASK_CAUSE, ASK_EXPLAIN, ASK_FLOW, ASK_STEAL, ASKS };
 
 struct question {
 	struct subject subject;  /* STATUS: a machine is asked for its loss within the window; FLOW: a thread */
-	int64_t t;               /* STATUS of others */
-	int64_t from, to;        /* window, ns */
+	int64_t t;               /* STATUS of others, EXPLAIN */
+	int64_t from, to;        /* window, ns; CAUSE: a gap, or an interval within one */
 };
 
 struct answer {
@@ -30,6 +30,8 @@ struct answer {
 	struct error err;
 	char text[512];          /* STATUS */
 	int64_t ns;              /* STATUS of a machine */
+	char *paragraph;         /* EXPLAIN; the receiver frees it */
+	int32_t system, tid;     /* CAUSE: the thread that had the CPU longest; tid < 0: none had it */
 	struct flow flow;        /* FLOW; the receiver releases it */
 	struct steal steal;      /* STEAL; likewise */
 	bool cut, by_machine;
@@ -64,7 +66,7 @@ struct slices {
 
 struct flow_slices {
 	struct slices s;
-	uint32_t thread;
+	struct subject subject;
 	struct flow flow;
 	size_t interval_cap;
 	struct strtab names;
@@ -84,7 +86,7 @@ int64_t slices_end(const struct slices *s);          /* last ns of the next slic
 void slices_next(struct slices *s, int64_t cost);    /* goes on; the next slice is longer or shorter */
 
 /* begin: 0 or -1.  step: 1 = done, 0 = more, -1 = error.  finish moves what was gathered into *out. */
-int flow_slices_begin(struct flow_slices *f, const struct topo *topo, uint32_t thread, int64_t from, int64_t to,
+int flow_slices_begin(struct flow_slices *f, const struct topo *topo, const struct subject *s, int64_t from, int64_t to,
                       struct error *err);
 int flow_slices_step(struct flow_slices *f, const struct topo *topo, struct error *err);
 void flow_slices_finish(struct flow_slices *f, struct flow *out, bool *cut);

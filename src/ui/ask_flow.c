@@ -5,6 +5,8 @@
 #include "base/mem.h"
 #include "ui/ask.h"
 
+#define FIRST_NS 10000000  /* a window that short takes no longer than a slice may */
+
 static int64_t now_ns(void)
 {
 	struct timespec ts;
@@ -33,20 +35,20 @@ static int cut_to_life(const struct topo *topo, uint32_t thread, int64_t *from, 
 	return *from <= *to;
 }
 
-int flow_slices_begin(struct flow_slices *f, const struct topo *topo, uint32_t thread, int64_t from, int64_t to,
+int flow_slices_begin(struct flow_slices *f, const struct topo *topo, const struct subject *s, int64_t from, int64_t to,
                       struct error *err)
 {
-	struct subject s = { SUBJECT_THREAD, thread };
 	char name[256];
-	*f = (struct flow_slices){ .thread = thread };
+	*f = (struct flow_slices){ .subject = *s };
 	strtab_init(&f->names);
-	int lives = cut_to_life(topo, thread, &from, &to, err);
+	int lives = s->kind == SUBJECT_THREAD ? cut_to_life(topo, s->index, &from, &to, err) : 1;
 	if (lives < 0)
 		return -1;
 	if (!lives)
 		return error_set(err, STATUS_INPUT, "choose a window that meets its life", "%s: not alive in that window",
-		                 topo_subject_text(topo, &s, name, sizeof name));
+		                 topo_subject_text(topo, s, name, sizeof name));
 	slices_begin(&f->s, from, to);
+	f->s.len = f->s.len > FIRST_NS ? f->s.len : FIRST_NS;
 	f->flow.start = from;
 	return 0;
 }
@@ -78,7 +80,7 @@ int flow_slices_step(struct flow_slices *f, const struct topo *topo, struct erro
 {
 	struct flow part;
 	int64_t began = now_ns();
-	struct gap window = { { SUBJECT_THREAD, f->thread }, f->s.at, slices_end(&f->s), 0 };
+	struct gap window = { f->subject, f->s.at, slices_end(&f->s), 0 };
 	if (flow_of_gap(topo, &window, &part, err) < 0)
 		return -1;
 	append(f, &part);

@@ -312,6 +312,7 @@ void app_draw(struct app *app, struct screen *s)
 	}
 	bool list = app->mode == MODE_PAGER || (app->mode == MODE_PROMPT && app->prompt.kind == PROMPT_PAGER);
 	if (list) {
+		details_refresh(app);
 		pager_draw(&app->pager, s, 0, s->h - 1, &app->palette);
 		draw_foot(app, s);
 		return;

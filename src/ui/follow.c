@@ -49,27 +49,6 @@ static int64_t value_at(struct app *app, uint32_t attr, int64_t t)
 	return iv.value;
 }
 
-/* Who had the CPU for the longest part of this interval. */
-static bool culprit(struct app *app, struct row_id row, const struct interval *iv, struct row_id *out)
-{
-	struct error err = ERROR_INIT;
-	struct gap gap = { .start = iv->start, .end = iv->end, .state = iv->value };
-	struct flow flow;
-	row_subject(&app->topo, row, &gap.subject);
-	if (flow_of_gap(&app->topo, &gap, &flow, &err) < 0) {
-		app_fail(app, &err);
-		return false;
-	}
-	bool found = false;
-	for (size_t i = 0; i < flow.entries && !found; i++)
-		if (flow.entry[i].tid > 0 && flow.entry[i].kind == FLOW_PREEMPTING)
-			found = thread_row(app, flow.entry[i].system, flow.entry[i].tid, out);
-	flow_release(&flow);
-	if (!found)
-		app_say(app, "no thread took this time");
-	return found;
-}
-
 static bool waker(struct app *app, uint32_t thread, const struct interval *iv, struct row_id *out)
 {
 	uint32_t attr = app->topo.thread[thread].waker;
@@ -115,6 +94,50 @@ static bool cause_of_cpu(struct app *app, struct row_id row, struct row_id *out)
 	return false;
 }
 
+static void go_to_cause(struct app *app, struct row_id from, struct row_id to)
+{
+	size_t most = sizeof app->cause / sizeof *app->cause;
+	if (app->causes == most)
+		memmove(app->cause, app->cause + 1, (--app->causes) * sizeof *app->cause);
+	app->cause[app->causes++] = from;
+	app_show_row(app, to);
+}
+
+/* Who had the CPU for the longest part of this interval: asked for. */
+static void ask_culprit(struct app *app, struct row_id row, const struct interval *iv)
+{
+	struct question q = { .from = iv->start, .to = iv->end };
+	row_subject(&app->topo, row, &q.subject);
+	app->culprit_asked = true;
+	asker_ask(app->asker, ASK_CAUSE, &q);
+	if (!cause_work(app))
+		app_say(app, "looking for who had its CPU; any key ends it");
+}
+
+bool cause_work(struct app *app)
+{
+	struct answer answer;
+	struct row_id to;
+	if (!app->culprit_asked || !app_answer(app, ASK_CAUSE, &answer))
+		return false;
+	app->culprit_asked = false;
+	app->message[0] = '\0';
+	if (answer.status < 0)
+		app_fail(app, &answer.err);
+	else if (thread_row(app, answer.system, answer.tid, &to))
+		go_to_cause(app, app->view.row, to);
+	else
+		app_say(app, "no thread took this time");
+	return true;
+}
+
+void cause_drop(struct app *app)
+{
+	if (app->culprit_asked)
+		asker_drop(app->asker, ASK_CAUSE);
+	app->culprit_asked = false;
+}
+
 void app_cause(struct app *app)
 {
 	struct row_id row = app->view.row, to;
@@ -131,21 +154,15 @@ void app_cause(struct app *app)
 	} else {
 		const struct vocabulary *v = row.kind == ROW_CPU ? &app->vcpu : &app->thread;
 		enum vis state = iv.value >= 0 && iv.value < HISTORY_STATES ? v->code[iv.value] : VIS_NONE;
-		bool gap = state == VIS_PREEMPTED || state == VIS_VCPU_PREEMPTED || state == VIS_VIRT_PREEMPTED;
-		if (gap)
-			found = culprit(app, row, &iv, &to);
-		else if (row.kind == ROW_CPU)
-			found = cause_of_cpu(app, row, &to);
-		else
-			found = cause_of_thread(app, (uint32_t)row_thread(&app->topo, row), &iv, state, &to);
+		if (state == VIS_PREEMPTED || state == VIS_VCPU_PREEMPTED || state == VIS_VIRT_PREEMPTED) {
+			ask_culprit(app, row, &iv);
+			return;
+		}
+		found = row.kind == ROW_CPU ? cause_of_cpu(app, row, &to)
+		                            : cause_of_thread(app, (uint32_t)row_thread(&app->topo, row), &iv, state, &to);
 	}
-	if (!found)
-		return;
-	size_t most = sizeof app->cause / sizeof *app->cause;
-	if (app->causes == most)
-		memmove(app->cause, app->cause + 1, (--app->causes) * sizeof *app->cause);
-	app->cause[app->causes++] = row;
-	app_show_row(app, to);
+	if (found)
+		go_to_cause(app, row, to);
 }
 
 void app_cause_back(struct app *app)

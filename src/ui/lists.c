@@ -105,22 +105,22 @@ static void add_wrapped(struct app *app, const char *text)
 	}
 }
 
-static void add_paragraph(struct app *app, const struct subject *s)
+/* answer NULL: it is still to come. */
+static void add_paragraph(struct app *app, const struct answer *answer)
 {
-	struct error err = ERROR_INIT;
-	char *text;
-	if (explain_at(&app->topo, s, app->view.cursor, &text, &err) < 0) {
-		pager_add(&app->pager, -1, "  %s", err.text);
+	pager_add(&app->pager, -1, "In words")->heading = true;
+	if (!answer) {
+		pager_add(&app->pager, -1, "  reading %u %%", asker_progress(app->asker, ASK_EXPLAIN));
 		return;
 	}
-	pager_add(&app->pager, -1, "In words")->heading = true;
-	for (char *line = text, *end; line && *line; line = end) {
+	if (answer->status < 0)
+		add_wrapped(app, answer->err.text);
+	for (char *line = answer->paragraph, *end; line && *line; line = end) {
 		end = strchr(line, '\n');
 		if (end)
 			*end++ = '\0';
 		add_wrapped(app, line);
 	}
-	free(text);
 }
 
 static void add_values(struct app *app)
@@ -150,26 +150,64 @@ static void add_values(struct app *app)
 	}
 }
 
-void open_details(struct app *app)
+static void add_clock(struct app *app)
 {
-	char title[256], when[TIME_TEXT], label[300], d[TIME_TEXT];
-	struct row_id row = app->view.row;
-	struct subject s;
-	row_title(&app->rows, row, title, sizeof title);
-	snprintf(label, sizeof label, "%s at %s", title, time_clock(when, app->view.cursor, 9));
-	pager_open(&app->pager, PAGER_DETAILS, false, label);
-	if ((row.kind == ROW_CPU || row_thread(&app->topo, row) >= 0) && row_subject(&app->topo, row, &s))
-		add_paragraph(app, &s);
-	add_values(app);
+	char d[TIME_TEXT];
 	pager_add(&app->pager, -1, "Clock")->heading = true;
 	pager_add(&app->pager, -1, "  %-14s %" PRId64 " ns since the epoch, host clock", "cursor", app->view.cursor);
-	int64_t band = app_clock_band(app, row_machine(&app->rows, row));
+	int64_t band = app_clock_band(app, row_machine(&app->rows, app->view.row));
 	if (band >= 0)
 		pager_add(&app->pager, -1, "  %-14s this machine's times are known to within %s", "error band",
 		          time_duration(d, band));
 	status_update(app);
 	if (app->status.shares[0])
 		pager_add(&app->pager, -1, "  %-14s %s", "this cell", app->status.shares);
+}
+
+/* All lines, with the paragraph if there is to be one. */
+static void list_details(struct app *app, bool words, const struct answer *answer)
+{
+	char title[256], when[TIME_TEXT], label[300];
+	row_title(&app->rows, app->view.row, title, sizeof title);
+	snprintf(label, sizeof label, "%s at %s", title, time_clock(when, app->view.cursor, 9));
+	pager_open(&app->pager, PAGER_DETAILS, false, label);
+	if (words)
+		add_paragraph(app, answer);
+	add_values(app);
+	add_clock(app);
+}
+
+void details_refresh(struct app *app)
+{
+	struct pager was = app->pager;
+	struct answer answer = { 0 };
+	if (!app->details_asked)
+		return;
+	app->details_asked = !app_answer(app, ASK_EXPLAIN, &answer);
+	list_details(app, true, app->details_asked ? NULL : &answer);
+	free(answer.paragraph);
+	app->pager.at = was.at;
+	app->pager.top = was.top;
+	memcpy(app->pager.filter, was.filter, sizeof was.filter);
+}
+
+void details_drop(struct app *app)
+{
+	if (app->details_asked)
+		asker_drop(app->asker, ASK_EXPLAIN);
+	app->details_asked = false;
+}
+
+void open_details(struct app *app)
+{
+	struct row_id row = app->view.row;
+	struct question q = { .t = app->view.cursor };
+	if ((row.kind == ROW_CPU || row_thread(&app->topo, row) >= 0) && row_subject(&app->topo, row, &q.subject)) {
+		asker_ask(app->asker, ASK_EXPLAIN, &q);
+		app->details_asked = true;
+	}
+	list_details(app, app->details_asked, NULL);
+	details_refresh(app);
 	app->mode = MODE_PAGER;
 }
 

@@ -267,6 +267,7 @@ void app_adopt(struct app *app, struct history *h, struct topo *topo, struct row
 	const struct history *old = app->h;
 	size_t at = rows_find_near(&app->rows, app->view.row), line = at > app->top ? at - app->top : 0;
 	carry_rows(app, rows);
+	cause_drop(app);
 	asker_rest(app->asker);
 	rows_release(&app->rows);
 	topo_release(&app->topo);
