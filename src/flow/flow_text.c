@@ -261,14 +261,16 @@ static void print_summary(const struct page *p, const struct subject *s)
  * who wake are for. */
 static void print_intervals(const struct page *p)
 {
-	char party[LABEL_TEXT], at[TIME_TEXT], d[TIME_TEXT], cpu[16];
+	char party[LABEL_TEXT], at[TIME_TEXT], d[TIME_TEXT];
 	fputs("\n", p->to);
 	for (size_t i = 0; i < p->f->intervals; i++) {
 		const struct flow_interval *iv = &p->f->interval[i];
+		char cpu[16] = "";
 		bool of_thread = iv->system >= 0 && (iv->kind == FLOW_HYPERVISOR || iv->kind == FLOW_WAITING);
 		flow_party_text(p->topo, iv->system, iv->tid, p->f->name[iv->name],
 		                of_thread ? FLOW_PREEMPTING : (enum flow_kind)iv->kind, party, sizeof party);
-		snprintf(cpu, sizeof cpu, iv->pcpu < 0 ? "" : "CPU%d", iv->pcpu);
+		if (iv->pcpu >= 0)
+			snprintf(cpu, sizeof cpu, "CPU%d", iv->pcpu);
 		int used = fprintf(p->to, "%s %9s  %-6s%-10s  ", time_clock(at, iv->start, 9),
 		                   time_duration(d, iv->end - iv->start + 1), cpu, flow_kind_name[iv->kind]);
 		party[text_fit(party, p->width - used)] = '\0';
