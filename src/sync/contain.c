@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/parallel.h"
 
 /* The kinds that a traced CPU itself recorded. */
 #define REAL_KINDS (ALL_KINDS & ~(1ULL << EV_LOST))
@@ -18,37 +19,75 @@ static int64_t distance(const struct vthread *th, int64_t t, size_t near)
 	return d;
 }
 
-int containment_measure(const struct host_view *host, const struct vm_view *vm, const struct trace *guest,
-                        const struct clock_map *clock, struct containment *out, struct error *err)
+struct measure {
+	const struct host_view *host;
+	const struct vm_view *vm;
+	const struct trace *guest;
+	const struct clock_map *clock;
+	struct cpu_measure {
+		struct containment c;
+		struct error *err;  /* malloc'ed when it failed */
+	} *cpu;
+};
+
+static void measure_event(const struct measure *m, const struct event *ev, const struct vthread **last, size_t *near,
+                          struct containment *out)
 {
-	memset(out, 0, sizeof *out);
-	unsigned cpus = trace_info(guest)->cpus;
-	size_t *near = mem_new(cpus, sizeof *near);
-	const struct vthread **last = mem_new(cpus, sizeof(*last));
-	struct trace_cursor *c = trace_cursor_open(guest, REAL_KINDS, -1, err);
+	int64_t t = clock_map_at(m->clock, ev->ts);
+	if (t < m->host->begin || t > m->host->end)
+		return;
+	const struct vthread *th = vm_thread_at(m->host, m->vm, ev->cpu, t);
+	if (th == NULL) {
+		out->outside++;  /* the VM has no such CPU */
+		return;
+	}
+	if (th != *last)
+		*near = 0;
+	*last = th;
+	enum mode mode = vthread_mode(th, t, near);
+	out->inside += mode == MODE_IN;
+	out->outside += mode == MODE_OUT;
+	if (mode == MODE_OUT && distance(th, t, *near) > out->worst)
+		out->worst = distance(th, t, *near);
+}
+
+static int measure_cpu(void *arg, size_t i)
+{
+	const struct measure *m = arg;
+	struct cpu_measure *cpu = &m->cpu[i];
+	struct error err = ERROR_INIT;
+	struct trace_cursor *c = trace_cursor_open(m->guest, REAL_KINDS, (int)i, &err);
+	const struct vthread *last = NULL;
+	size_t near = 0;
 	int status = c == NULL ? -1 : 0;
 	struct event ev;
-	while (c != NULL && (status = trace_cursor_next(c, &ev, err)) == 1) {
-		int64_t t = clock_map_at(clock, ev.ts);
-		if (t < host->begin || t > host->end || ev.cpu >= cpus)
-			continue;
-		const struct vthread *th = vm_thread_at(host, vm, ev.cpu, t);
-		if (th == NULL) {
-			out->outside++;  /* the VM has no such CPU */
-			continue;
-		}
-		if (th != last[ev.cpu])
-			near[ev.cpu] = 0;
-		last[ev.cpu] = th;
-		enum mode mode = vthread_mode(th, t, &near[ev.cpu]);
-		out->inside += mode == MODE_IN;
-		out->outside += mode == MODE_OUT;
-		if (mode == MODE_OUT && distance(th, t, near[ev.cpu]) > out->worst)
-			out->worst = distance(th, t, near[ev.cpu]);
-	}
+	while (c != NULL && (status = trace_cursor_next(c, &ev, &err)) == 1)
+		measure_event(m, &ev, &last, &near, &cpu->c);
 	trace_cursor_close(c);
-	free(last);
-	free(near);
+	if (status != 0) {
+		cpu->err = mem_new(1, sizeof *cpu->err);
+		*cpu->err = err;
+	}
+	return status;
+}
+
+int containment_measure(const struct host_view *host, const struct vm_view *vm, const struct trace *guest,
+                        const struct clock_map *clock, unsigned workers, struct containment *out, struct error *err)
+{
+	const unsigned cpus = trace_info(guest)->cpus;
+	struct measure m = { host, vm, guest, clock, mem_new(cpus, sizeof *m.cpu) };
+	int status = parallel_run(&(struct parallel){ .workers = workers, .task = measure_cpu, .arg = &m }, cpus);
+	memset(out, 0, sizeof *out);
+	for (unsigned i = 0; i < cpus; i++) {
+		const struct cpu_measure *cpu = &m.cpu[i];
+		out->inside += cpu->c.inside;
+		out->outside += cpu->c.outside;
+		out->worst = cpu->c.worst > out->worst ? cpu->c.worst : out->worst;
+		if (cpu->err != NULL && err != NULL)
+			*err = *cpu->err;
+		free(cpu->err);
+	}
+	free(m.cpu);
 	return status;
 }
 

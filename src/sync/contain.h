@@ -10,9 +10,10 @@ struct containment {
 	int64_t worst;             /* ns from the event that is farthest outside to the nearest window */
 };
 
-/* One walk over the guest's events.  Events beyond the host's trace do not count. */
+/* One walk over the events of each of the guest's CPUs, by so many threads.  Events beyond the host's trace do not
+ * count. */
 int containment_measure(const struct host_view *host, const struct vm_view *vm, const struct trace *guest,
-                        const struct clock_map *clock, struct containment *out, struct error *err);
+                        const struct clock_map *clock, unsigned workers, struct containment *out, struct error *err);
 double containment_share(const struct containment *c);  /* 0..1, -1 = no event counted */
 
 #endif

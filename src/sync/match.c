@@ -48,7 +48,7 @@ int match_prove(const struct host_view *host, const struct guest_view *guest, st
 	m->share = -1;
 	if (m->view.vcpus == 0 || m->clock.pieces == 0)
 		return 0;
-	if (containment_measure(host, &m->view, guest->trace, &m->clock, &m->proof, err) != 0)
+	if (containment_measure(host, &m->view, guest->trace, &m->clock, guest->workers, &m->proof, err) != 0)
 		return -1;
 	m->share = containment_share(&m->proof);
 	return 0;

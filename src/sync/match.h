@@ -12,6 +12,7 @@ struct guest_view {
 	struct activity activity;
 	bool has_activity;        /* it is loaded when it is needed */
 	bool sane;                /* its times can be computed with */
+	unsigned workers;         /* threads for walks over its events */
 	int64_t begin, end;
 };
 

@@ -238,8 +238,10 @@ static int find_candidates(struct run *r)
 	const unsigned workers = parallel_workers(r->options->workers);
 	bool contain = r->options->method == SYNC_CONTAINMENT || r->options->method == SYNC_AUTO;
 	r->hunt = mem_new(r->guests, sizeof *r->hunt);
-	for (size_t g = 0; g < r->guests; g++)
+	for (size_t g = 0; g < r->guests; g++) {
+		r->guest[g].workers = (workers + (unsigned)r->guests - 1) / (unsigned)r->guests;
 		plan_hunt(r, g);
+	}
 	int status = search_all(r, "matching the guests", workers);
 	for (size_t g = 0; g < r->guests; g++)
 		r->hunt[g].by = contain && !r->hunt[g].proved ? BY_CONTAINMENT : BY_NOTHING;

@@ -100,8 +100,11 @@ struct trace_cursor *trace_cursor_open(const struct trace *t, uint64_t kinds, in
 	struct trace_cursor *c = mem_new(1, sizeof *c);
 	c->kinds = kinds;
 	c->cpu = cpu;
-	c->source = mem_new(t->streams + 1, sizeof *c->source);
-	c->heap = mem_new(t->streams + 1, sizeof *c->heap);
+	size_t n = 0;
+	for (size_t i = 0; i < t->streams; i++)
+		n += may_hold(&t->stream[i], kinds, cpu);
+	c->source = mem_new(n + 1, sizeof *c->source);
+	c->heap = mem_new(n + 1, sizeof *c->heap);
 	for (size_t i = 0; i < t->streams; i++) {
 		if (!may_hold(&t->stream[i], kinds, cpu))
 			continue;
