@@ -3,10 +3,14 @@
 Every test is a plain script: it prints what it checked and exits 1 at the first check that does not hold."""
 import csv
 import io
+import json
 import os
 import subprocess
 import sys
 import tempfile
+import time
+
+import history_reader
 
 BUILD = os.path.abspath(os.environ.get("builddir", "."))
 SOURCE = os.path.abspath(os.environ.get("srcdir", "."))
@@ -39,3 +43,52 @@ def table(*args):
 
 def scratch():
     return tempfile.TemporaryDirectory(prefix="stealscope-test-")
+
+
+def start(*args, **more):
+    return subprocess.Popen([PROGRAM, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            start_new_session=True, **more)
+
+
+def finish(p, status):
+    out, err = p.communicate(timeout=120)
+    if p.returncode != status:
+        print(out, err)
+    check(p.returncode == status, f"exit status {status}")
+    return err
+
+
+def simulate(folder, *args):
+    subprocess.run([os.path.join(BUILD, "stealscope-sim"), *args, "--no-truth", "-o", folder], check=True,
+                   capture_output=True, timeout=120)
+
+
+def until(condition, what):
+    for _ in range(600):
+        if condition():
+            return
+        time.sleep(0.05)
+    check(False, what)
+
+
+# ---- comparing histories
+
+def content(path):
+    """All of a history but its provenance."""
+    h = history_reader.History(path)
+    return h.begin, h.end, sorted(h.dump())
+
+
+def document(path):
+    return json.loads(run("info", path, "--format", "json").stdout)
+
+
+def traces(path):
+    """What the provenance says of each trace, but where it came from."""
+    return [{k: v for k, v in t.items() if k not in ("dir", "bytes")} for t in document(path)["traces"]]
+
+
+def same(a, b, what):
+    check(content(a) == content(b), f"{what}: the same intervals")
+    check(traces(a) == traces(b), f"{what}: the same machines, roles, tracers, uuids, events and losses")
+    check(document(a)["sync"] == document(b)["sync"], f"{what}: the same clocks")

@@ -3,7 +3,7 @@ import json
 import os
 import subprocess
 
-from e2e import BUILD, DATA, check, run, scratch, table
+from e2e import BUILD, DATA, check, run, scratch, simulate, table
 
 TRACE = os.path.join(DATA, "fibonacci")
 with open(os.path.join(TRACE, "truth.json"), encoding="utf-8") as f:
@@ -14,11 +14,6 @@ def write(path, text):
     with open(path, "w", encoding="utf-8") as f:
         f.write(text)
     return path
-
-
-def simulate(folder, *args):
-    subprocess.run([os.path.join(BUILD, "stealscope-sim"), *args, "-o", folder], check=True, capture_output=True,
-                   timeout=120)
 
 
 def check_names(folder):
@@ -92,7 +87,7 @@ guests:
 def check_vcpus(folder):
     """Two VMs; the session exchanges the vCPUs of one of them: it wins over names and sync events."""
     sim = os.path.join(folder, "sim")
-    simulate(sim, "critical_task", "--duration", "2s", "--no-truth")
+    simulate(sim, "critical_task", "--duration", "2s")
     honest = os.path.join(folder, "honest.steal")
     run("index", sim, "-o", honest)
     ubuntu = {r["vcpu"]: r["host_tid"] for r in table("info", honest) if r["vm"] == "Ubuntu"}
@@ -128,7 +123,7 @@ guests:
 
 def index_of(folder, scenario):
     sim, out = os.path.join(folder, "with-kvm"), os.path.join(folder, "with-kvm.steal")
-    simulate(sim, scenario, "--duration", "1s", "--no-truth")
+    simulate(sim, scenario, "--duration", "1s")
     run("index", sim, "-o", out)
     return out
 

@@ -39,7 +39,8 @@ int load_traces(struct load *l, struct input *in, struct progress progress, stru
                 struct error *err)
 {
 	*l = (struct load){ .trace = mem_new(in->specs, sizeof(struct trace *)) };
-	struct trace_options options = { .workers = in->jobs, .progress = progress };
+	struct trace_options options = { .workers = in->jobs, .progress = progress,
+		.live_for = in->live_for };
 	if (trace_load(in->spec, in->specs, &options, l->trace, &l->notes, err))
 		return -1;
 	l->traces = in->specs;

@@ -8,6 +8,7 @@
 int cmd_view(int argc, char **argv, struct error *err);
 int cmd_index(int argc, char **argv, struct error *err);
 int cmd_info(int argc, char **argv, struct error *err);
+int cmd_sessions(int argc, char **argv, struct error *err);
 int cmd_sync(int argc, char **argv, struct error *err);
 int cmd_intervals(int argc, char **argv, struct error *err);
 int cmd_flow(int argc, char **argv, struct error *err);
@@ -22,6 +23,7 @@ int cmd_beacon(int argc, char **argv, struct error *err);
 	X("view", cmd_view, "WHAT", "walk the timeline in the terminal (the default command)") \
 	X("index", cmd_index, "WHAT...", "build the state history of traces") \
 	X("info", cmd_info, "WHAT", "machines, vCPUs and their host threads, clocks, losses, sizes") \
+	X("sessions", cmd_sessions, "net://RELAY", "the live sessions of an LTTng relay daemon") \
 	X("sync", cmd_sync, "WHAT...", "the clock report alone") \
 	X("intervals", cmd_intervals, "WHAT PATH", "raw intervals of an attribute") \
 	X("flow", cmd_flow, "WHAT VM/TID", "execution flow of a thread: who ran while it could not") \

@@ -75,7 +75,7 @@ static void trace_rows(struct json_object *doc)
 		report_row(r, (struct value[]){
 			VAL_TEXT(field_text(t, "machine")), VAL_TEXT(field_text(t, "role")),
 			VAL_INT(field_int(t, "events", 0)), VAL_INT(field_int(t, "lost", 0)),
-			VAL_INT(field_int(t, "bytes", 0)), VAL_TEXT(field_text(t, "layout")),
+			field_int(t, "bytes", 0) ? VAL_INT(field_int(t, "bytes", 0)) : VAL_NONE, VAL_TEXT(field_text(t, "layout")),
 			VAL_TEXT(field_text(t, "tracer")) });
 	}
 	report_end(r);

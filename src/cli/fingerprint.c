@@ -67,7 +67,7 @@ struct json_object *fingerprint_take(const struct input *in, struct error *err)
 {
 	struct json_object *list = json_object_new_array();
 	for (size_t i = 0; i < in->specs; i++) {
-		if (take_folder(list, in->spec[i].dir, err)) {
+		if (!trace_is_live(in->spec[i].dir) && take_folder(list, in->spec[i].dir, err)) {
 			json_object_put(list);
 			return NULL;
 		}

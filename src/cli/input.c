@@ -32,6 +32,21 @@ static int parse_sync(struct input *in, struct error *err)
 	                 "--sync: no such method: '%s'", text);
 }
 
+static int parse_for(struct input *in, struct error *err)
+{
+	if (in->live && (!time_parse_duration(in->live, &in->live_for) || in->live_for <= 0))
+		return error_set(err, STATUS_USAGE, "give a duration: --for 30s", "--for: not a duration: '%s'", in->live);
+	return 0;
+}
+
+bool input_is_live(const struct input *in)
+{
+	for (size_t i = 0; i < in->specs; i++)
+		if (trace_is_live(in->spec[i].dir))
+			return true;
+	return false;
+}
+
 int input_add_machine(struct input *in, const char *dir, const char *name, enum trace_role role, const char *layout,
                       struct error *err)
 {
@@ -39,7 +54,7 @@ int input_add_machine(struct input *in, const char *dir, const char *name, enum 
 	if (trace_discover(dir, &in->spec, &in->specs, err))
 		return -1;
 	if (in->specs - before > 1)
-		return error_set(err, STATUS_USAGE, "name the folder of one machine",
+		return error_set(err, STATUS_USAGE, "name one of them",
 		                 "%s: holds the traces of %zu machines", dir, in->specs - before);
 	struct trace_spec *spec = &in->spec[before];
 	spec->role = role;
@@ -69,7 +84,7 @@ static int add_guest(struct input *in, const char *text, struct error *err)
 
 static int add_operand(struct input *in, const char *what, struct error *err)
 {
-	if (session_is_one(what))
+	if (session_is_one(what) && !trace_is_live(what))
 		return session_load(in, what, err);
 	return trace_discover(what, &in->spec, &in->specs, err);
 }
@@ -82,7 +97,7 @@ int input_finish(struct input *in, struct error *err)
 	}
 	in->sync_options.hint = in->hint;
 	in->sync_options.hints = in->hints;
-	return parse_sync(in, err);
+	return parse_for(in, err) || parse_sync(in, err) ? -1 : 0;
 }
 
 int input_resolve(struct input *in, struct error *err)

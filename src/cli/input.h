@@ -18,6 +18,7 @@ struct input {
 	const char *sync;         /* --sync, as written; NULL = auto */
 	bool paper_states;        /* --paper-states */
 	unsigned jobs;            /* --jobs, 0 = one per core */
+	const char *live;         /* --for, as written; NULL = to the end */
 	/* the operands */
 	char **what;
 	int whats;
@@ -26,6 +27,7 @@ struct input {
 	size_t specs;
 	struct sync_hint *hint;   /* from a session file */
 	size_t hints, hint_cap;
+	int64_t live_for;         /* ns, 0 = to the end */
 	char *session_sync;       /* owns what `sync` borrows from a session file */
 	struct sync_options sync_options;
 };
@@ -34,6 +36,7 @@ struct input {
 #define INPUT_OPTIONS(in) \
 	{ "host", 0, OPT_TEXT, "DIR", "the host's trace lies below DIR", &(in)->host, NULL }, \
 	{ "guest", 0, OPT_LIST, "NAME=DIR", "the trace of guest NAME lies below DIR", &(in)->guest, NULL }, \
+	{ "for", 0, OPT_TEXT, "DURATION", "read live sessions for so long, not to their end", &(in)->live, NULL }, \
 	{ "layout", 0, OPT_TEXT, "LAYOUT", "layout (name or file) of all traces", &(in)->layout, NULL }, \
 	{ "sync", 0, OPT_TEXT, "HOW", "auto, events, containment, offset=DURATION or none", &(in)->sync, NULL }, \
 	{ "paper-states", 0, OPT_FLAG, NULL, "fold HOST_BLOCKED and WAKING as in the paper", &(in)->paper_states, NULL }, \
@@ -50,6 +53,9 @@ int input_add_machine(struct input *in, const char *dir, const char *name, enum 
                       struct error *err);
 /* A new hint about the guest of that name; the pointer holds until the next one is added. */
 struct sync_hint *input_add_hint(struct input *in, const char *guest);
+
+/* Is any of the traces live? */
+bool input_is_live(const struct input *in);
 
 /* The options that shape a history, as one line: two histories of the same traces are alike when it is equal. */
 char *input_shape(const struct input *in);  /* the caller frees */

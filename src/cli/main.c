@@ -20,7 +20,7 @@ static const struct command commands[] = { COMMANDS(COMMAND_ROW) };
 static void print_help(void)
 {
 	puts("stealscope " PACKAGE_VERSION ": who took my CPU time, and when?\n"
-	     "usage: stealscope [COMMAND] WHAT ...      WHAT: trace folder, session file or history file\n");
+	     "usage: stealscope [COMMAND] WHAT ...      WHAT: trace folder, net://RELAY, session file or history\n");
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		printf("  %-10s %-12s %s\n", commands[i].name, commands[i].operands, commands[i].help);
 	puts("\nstealscope COMMAND --help lists the options of a command; the manual is stealscope(1).");

@@ -168,6 +168,8 @@ static struct history *make_nudged(void *arg, const struct history *shown, const
 		error_set(err, STATUS_USAGE, NULL, "more than an hour is no nudge");
 	else if (provenance_input(shown, &in, err) < 0)
 		error_wrap(err, "the traces of this history cannot be read");
+	else if (input_is_live(&in))
+		error_set(err, STATUS_INPUT, "index the folder that lttng-relayd wrote", "a live session is not read twice");
 	else
 		h = nudge_input(arg, shown, &in, guest, ns, progress, said, size, err);
 	input_release(&in);

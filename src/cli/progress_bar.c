@@ -17,6 +17,15 @@ static void on_interrupt(int sig)
 	interrupted = 1;
 }
 
+static void listen_for_interrupt(void)
+{
+	interrupted = 0;
+	struct sigaction sa = { .sa_handler = on_interrupt };
+	sigemptyset(&sa.sa_mask);
+	sa.sa_flags = (int)SA_RESETHAND;  /* a second Ctrl-C kills, should the work not listen */
+	sigaction(SIGINT, &sa, NULL);
+}
+
 static int64_t now_ns(void)
 {
 	struct timespec ts;
@@ -39,6 +48,10 @@ static void draw(const struct progress_bar *bar, uint64_t done, uint64_t total)
 	char count[16], speed[16];
 	format_count(count, (double)done);
 	format_count(speed, rate);
+	if (total == PROGRESS_OPEN) {
+		fprintf(stderr, "\r\033[K%-12s %s  %s/s  Ctrl-C: enough", bar->phase, count, speed);
+		return;
+	}
 	if (total == 0) {
 		fprintf(stderr, "\r\033[K%-12s %s  %s/s", bar->phase, count, speed);
 		return;
@@ -54,8 +67,11 @@ static void draw(const struct progress_bar *bar, uint64_t done, uint64_t total)
 static int tick(void *arg, const char *phase, uint64_t done, uint64_t total)
 {
 	struct progress_bar *bar = arg;
+	const int enough = interrupted;
+	if (enough && total == PROGRESS_OPEN)
+		listen_for_interrupt();  /* this one ends the phase, another one the work */
 	if (!bar->tty)
-		return interrupted;
+		return enough;
 	int64_t now = now_ns();
 	if (!bar->phase || strcmp(bar->phase, phase) != 0) {
 		bar->phase = phase;
@@ -65,17 +81,13 @@ static int tick(void *arg, const char *phase, uint64_t done, uint64_t total)
 		bar->drawn = now;
 		draw(bar, done, total);
 	}
-	return interrupted;
+	return enough;
 }
 
 struct progress progress_bar_begin(struct progress_bar *bar)
 {
 	*bar = (struct progress_bar){ .tty = isatty(STDERR_FILENO) };
-	interrupted = 0;
-	struct sigaction sa = { .sa_handler = on_interrupt };
-	sigemptyset(&sa.sa_mask);
-	sa.sa_flags = (int)SA_RESETHAND;  /* a second Ctrl-C kills, should the work not listen */
-	sigaction(SIGINT, &sa, NULL);
+	listen_for_interrupt();
 	return (struct progress){ tick, bar };
 }
 

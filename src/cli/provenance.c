@@ -53,6 +53,8 @@ static struct json_object *sync_row(const struct sync_vm *vm, size_t i)
 	const struct trace_info *info = trace_info(vm->guest);
 	int64_t begin = i == 0 ? info->begin : p->from;
 	int64_t end = i + 1 < vm->clock.pieces ? vm->clock.piece[i + 1].from - 1 : info->end;
+	if (info->begin > info->end)
+		begin = end = 0;  /* there is no event */
 	struct json_object *o = json_object_new_object();
 	put_text(o, "guest", vm->name);
 	put_text(o, "method", vm->method == SYNC_AUTO ? "both" : sync_method_name[vm->method]);
@@ -232,6 +234,10 @@ int provenance_input(const struct history *h, struct input *in, struct error *er
 
 int provenance_stale(const struct history *h, const struct input *in, char *why, size_t size, struct error *err)
 {
+	if (input_is_live(in)) {
+		snprintf(why, size, "live sessions are read anew");
+		return 1;
+	}
 	struct json_object *doc = provenance_load(h, NULL);
 	struct json_object *files = field_array(doc, "files");
 	if (!files || field_int(doc, "format", -1) != PROVENANCE_FORMAT) {

@@ -105,7 +105,7 @@ static int add_traces(struct session *s, const yaml_node_t *map, const char *nam
 		return -1;
 	if (!dir)
 		return yaml_refuse(&s->file, map, s->err, "dir: is missing");
-	char *place = *dir == '/' ? mem_dup(dir) : mem_printf("%s%s", s->folder, dir);
+	char *place = *dir == '/' || trace_is_live(dir) ? mem_dup(dir) : mem_printf("%s%s", s->folder, dir);
 	int rc = input_add_machine(s->in, place, name, role, layout, s->err);
 	free(place);
 	return rc;

@@ -47,12 +47,11 @@ static void deliver_port(struct load *l, const struct trace *t, const struct por
 			             &l->task[i].part[k], to, sum, notes);
 }
 
-static void note_file(struct notes *notes, const struct trace *t, const struct tracecmd_file *f)
+static void note_file(struct notes *notes, const struct trace *t, const struct dat *d, size_t read)
 {
-	const struct dat *d = f->dat;
-	if (f->streams < d->cpus)
+	if (read < d->cpus)
 		notes_add(notes, "%s: %s: damaged; the data of %zu of its %zu CPUs cannot be read", t->machine, d->path,
-		          d->cpus - f->streams, d->cpus);
+		          d->cpus - read, d->cpus);
 	if (strcmp(d->clock, "local") == 0)
 		notes_add(notes, "%s: recorded with the clock 'local', which differs between CPUs: what happened first is"
 		          " not sure; record with -C mono", t->machine);
@@ -63,20 +62,46 @@ static void note_file(struct notes *notes, const struct trace *t, const struct t
 		notes_add(notes, "%s: times are corrected to the host's clock as trace-cmd measured it", t->machine);
 }
 
-static void deliver_file(struct trace *t, const struct tracecmd_file *f, size_t *cap, struct sums *sum,
-                         struct notes *notes)
+static void note_live(struct notes *notes, const struct trace *t, const struct told *told)
 {
-	note_file(notes, t, f);
-	for (size_t i = 0; i < f->streams; i++) {
+	if (told->cut)
+		notes_add(notes, "%s: %s: %s; what was recorded later is missing", t->machine, told->name, told->cut);
+	if (told->stopped)
+		notes_add(notes, "%s: reading was stopped while it was still recorded; the history ends with what had arrived",
+		          t->machine);
+}
+
+static int by_order(const void *a, const void *b)
+{
+	const struct told_stream *x = *(struct told_stream *const *)a, *y = *(struct told_stream *const *)b;
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static void deliver_told(struct trace *t, struct told *told, size_t *cap, struct sums *sum, struct notes *notes)
+{
+	struct told_stream **stream = mem_new(told->streams + 1, sizeof(struct told_stream *));
+	size_t n = 0;
+	for (size_t i = 0; i < told->streams; i++)
+		if (told->stream[i])
+			stream[n++] = told->stream[i];
+	if (n)
+		qsort(stream, n, sizeof(struct told_stream *), by_order);
+	if (told->kind->endless)
+		note_live(notes, t, told);
+	else
+		note_file(notes, t, told->source, n);
+	for (size_t i = 0; i < n; i++) {
 		char name[64];
-		struct tracecmd_stream *s = &f->stream[i];
+		struct told_stream *s = stream[i];
 		struct stream *to = ARRAY_PUSH(t->stream, t->streams, *cap);
 		snprintf(name, sizeof name, s->buffer ? "of CPU %u, buffer %u" : "of CPU %u", s->cpu, s->buffer);
 		stream_init(to);
 		deliver_part(t, name, "stream", &s->decoded, to, sum, notes);
 	}
-	if (f->dat->lost > sum->lost_events)
-		sum->lost_events = f->dat->lost;
+	free(stream);
+	const struct dat *d = told->kind->endless ? NULL : told->source;
+	if (d && d->lost > sum->lost_events)
+		sum->lost_events = d->lost;
 }
 
 static void note_machine(struct notes *notes, const struct trace *t, const struct sums *sum, bool known)
@@ -112,6 +137,7 @@ void deliver(struct load *l, size_t machine, struct notes *notes)
 	struct trace *t = m->trace;
 	struct sums sum = { 0 };
 	size_t cap = 0, layout = 0;
+	bool known = false;
 	for (size_t k = 0; k < l->groups; k++) {
 		struct group *g = &l->group[k];
 		if (g->machine != machine)
@@ -122,13 +148,16 @@ void deliver(struct load *l, size_t machine, struct notes *notes)
 		for (size_t p = 0; p < g->ports; p++)
 			deliver_port(l, t, &g->port[p], ARRAY_PUSH(t->stream, t->streams, cap), &sum, notes);
 	}
-	if (m->file) {
-		layout = atomic_load(&m->file->ctf.chosen);
-		deliver_file(t, m->file, &cap, &sum, notes);
+	if (m->told) {
+		layout = atomic_load(&m->told->ctf.chosen);
+		deliver_told(t, m->told, &cap, &sum, notes);
 	}
+	/* A live trace may have begun before it named the events that a layout knows. */
+	for (size_t i = 0; i < t->streams; i++)
+		known |= (t->stream[i].kinds & ~(1ULL << EV_OTHER | 1ULL << EV_LOST)) != 0;
 	t->info.lost = sum.lost_events;
 	t->info.uncounted = sum.uncounted;
 	t->layout = mem_dup(m->layout[layout ? layout - 1 : 0]->name);
 	trace_publish(t, m->spec->role);
-	note_machine(notes, t, &sum, layout > 0);
+	note_machine(notes, t, &sum, known || layout);
 }

@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "trace/internal.h"
+#include "trace/live.h"
 #include "trace/tracecmd.h"
 
 #define CTF_MEND "give the folder that holds the trace's 'metadata'; record with `lttng create` and `lttng start`, " \
@@ -198,13 +199,7 @@ int ctf_find(const char *root, struct ctf_dir **list, size_t *n, struct error *e
 
 bool ctf_same_machine(const struct ctf_dir *a, const struct ctf_dir *b)
 {
-	if (a->is_file || b->is_file)
-		return false;
-	if (strcmp(a->meta.hostname, b->meta.hostname) != 0)
-		return false;
-	if (*a->meta.clock_uuid || *b->meta.clock_uuid)
-		return strcmp(a->meta.clock_uuid, b->meta.clock_uuid) == 0;
-	return *a->meta.hostname && strcmp(a->meta.clock_offset, b->meta.clock_offset) == 0;
+	return !a->is_file && !b->is_file && metadata_same_machine(&a->meta, &b->meta);
 }
 
 /* The deepest folder that holds both paths, as the length of the prefix of a. */
@@ -237,6 +232,8 @@ int trace_discover(const char *root, struct trace_spec **spec, size_t *n, struct
 {
 	struct ctf_dir *dir = NULL;
 	size_t dirs = 0, cap = *n;
+	if (trace_is_live(root))
+		return live_discover(root, spec, n, err);
 	if (ctf_find(root, &dir, &dirs, err)) {
 		ctf_dirs_free(dir, dirs);
 		return -1;

@@ -25,8 +25,11 @@ void trace_publish(struct trace *t, enum trace_role role);
 
 /* The parts of a CTF 1.8 metadata text that tell which machine and which trace it is; "" when not said. */
 struct metadata {
-	char hostname[256], tracer[128], uuid[40], clock_uuid[40], clock_offset[48];
+	char hostname[256], domain[16], tracer[128], uuid[40], clock_uuid[40], clock_offset[48];
 };
+/* Do two CTF traces come from one machine, with one clock? */
+bool metadata_same_machine(const struct metadata *a, const struct metadata *b);
+void metadata_tracer(struct metadata *m, const char *name, const char *major, const char *minor, const char *patch);
 void metadata_scan(const char *text, struct metadata *m);
 int metadata_read(const char *dir, struct metadata *m, struct error *err);
 
@@ -44,7 +47,6 @@ struct ctf_dir {
 /* Appends the traces at or below root, in the order of their paths.  Refuses a root without any. */
 int ctf_find(const char *root, struct ctf_dir **list, size_t *n, struct error *err);
 void ctf_dirs_free(struct ctf_dir *list, size_t n);
-/* Do two CTF traces come from one machine, with one clock? */
 bool ctf_same_machine(const struct ctf_dir *a, const struct ctf_dir *b);
 
 /* In a child process that may crash: the caller's handlers of fatal signals are not for it. */

@@ -167,7 +167,7 @@ static void *decode_thread(void *arg)
 
 /* ---- the thread that started them */
 
-static void tick(struct load *l)
+void load_tick(struct load *l)
 {
 	const struct progress *p = &l->options->progress;
 	uint64_t done = atomic_load(&l->bytes);
@@ -186,7 +186,7 @@ static void wait_for_threads(struct load *l)
 		until.tv_nsec %= 1000000000;
 		pthread_cond_timedwait(&l->done, &l->lock, &until);
 		pthread_mutex_unlock(&l->lock);
-		tick(l);
+		load_tick(l);
 		pthread_mutex_lock(&l->lock);
 	}
 	pthread_mutex_unlock(&l->lock);
@@ -250,7 +250,7 @@ static struct group *group_of(struct load *l, size_t machine, const struct ctf_d
 	return g;
 }
 
-static void add_uuid(struct trace *t, const char *uuid)
+void load_add_uuid(struct trace *t, const char *uuid)
 {
 	if (!*uuid || strstr(t->uuid, uuid))
 		return;
@@ -259,11 +259,17 @@ static void add_uuid(struct trace *t, const char *uuid)
 	t->uuid = both;
 }
 
+/* Of trace-cmd, if that is where its trace is. */
+static const struct dat *file_of(const struct machine *m)
+{
+	return m->dirs ? m->dir[0].dat : NULL;
+}
+
 /* What the file of a host that trace-cmd recorded together with its guests calls this one. */
 static const char *recorded_name(const struct load *l, const struct dat *d)
 {
 	for (size_t i = 0; i < l->machines; i++) {
-		const struct dat *host = l->machine[i].dir[0].dat;
+		const struct dat *host = file_of(&l->machine[i]);
 		for (size_t k = 0; host && d->id && k < host->guests; k++)
 			if (host->guest[k].id == d->id)
 				return host->guest[k].name;
@@ -274,7 +280,7 @@ static const char *recorded_name(const struct load *l, const struct dat *d)
 static const char *machine_of(const struct load *l, const struct dat_guest *g)
 {
 	for (size_t i = 0; i < l->machines; i++) {
-		const struct dat *d = l->machine[i].dir[0].dat;
+		const struct dat *d = file_of(&l->machine[i]);
 		if (d && d->id && d->id == g->id)
 			return l->machine[i].trace->machine;
 	}
@@ -284,7 +290,7 @@ static const char *machine_of(const struct load *l, const struct dat_guest *g)
 /* The threads that trace-cmd wrote down, by the names that their machines have got. */
 static void name_vcpus(struct load *l, size_t i)
 {
-	const struct dat *d = l->machine[i].dir[0].dat;
+	const struct dat *d = file_of(&l->machine[i]);
 	struct trace *t = l->machine[i].trace;
 	for (size_t k = 0; d && k < d->guests; k++) {
 		const struct dat_guest *g = &d->guest[k];
@@ -300,7 +306,7 @@ static char *base_name(const struct load *l, const struct machine *m)
 	const struct trace *t = m->trace;
 	if (m->spec->name)
 		return mem_dup(m->spec->name);
-	if (m->dir[0].dat)
+	if (file_of(m))
 		return naming_file(m->dir[0].path, recorded_name(l, m->dir[0].dat), t->hostname);
 	return *t->hostname ? mem_dup(t->hostname) : naming_folder(m->spec->dir);
 }
@@ -323,6 +329,33 @@ static void name_machine(struct load *l, size_t i)
 	free(base);
 }
 
+static void add_told(struct load *l, struct machine *m, const struct told *t)
+{
+	m->told = &l->told[l->tolds++];
+	*m->told = *t;
+	prepare(&m->told->ctf, m);
+}
+
+static void open_file(struct load *l, struct machine *m, const struct dat *d)
+{
+	add_told(l, m, &(struct told){ .kind = &tracecmd_kind, .name = d->path, .source = d, .bytes = d->bytes,
+		.most = d->cpus });
+}
+
+static int open_live(struct load *l, size_t i, struct error *err)
+{
+	struct machine *m = &l->machine[i];
+	if (live_url_parse(m->spec->dir, &m->live, err))
+		return -1;
+	if (!m->live.host)
+		return error_set(err, STATUS_INPUT, "add /host/HOSTNAME", "%s: names no machine", m->spec->dir);
+	m->trace->hostname = mem_dup(m->live.host);
+	m->trace->tracer = mem_dup("");
+	add_told(l, m, &(struct told){ .kind = &live_kind, .name = m->spec->dir, .source = &m->live,
+		.most = LIVE_STREAMS });
+	return 0;
+}
+
 static int open_machine(struct load *l, size_t i, const struct trace_spec *spec, struct error *err)
 {
 	struct machine *m = &l->machine[i];
@@ -334,7 +367,11 @@ static int open_machine(struct load *l, size_t i, const struct trace_spec *spec,
 	t->store = l->store;
 	t->dir = mem_dup(spec->dir);
 	t->uuid = mem_dup("");
-	if (load_layouts(m, err) || ctf_find(spec->dir, &m->dir, &m->dirs, err))
+	if (load_layouts(m, err))
+		return -1;
+	if (trace_is_live(spec->dir))
+		return open_live(l, i, err);
+	if (ctf_find(spec->dir, &m->dir, &m->dirs, err))
 		return -1;
 	for (size_t k = 1; k < m->dirs; k++)
 		if (!ctf_same_machine(&m->dir[0], &m->dir[k]))
@@ -343,14 +380,11 @@ static int open_machine(struct load *l, size_t i, const struct trace_spec *spec,
 			                 m->dir[0].path, m->dir[k].path);
 	t->hostname = mem_dup(m->dir[0].meta.hostname);
 	t->tracer = mem_dup(m->dir[0].meta.tracer);
-	if (m->dir[0].dat) {
-		m->file = &l->file[l->files++];
-		m->file->dat = m->dir[0].dat;
-		prepare(&m->file->ctf, m);
-	}
+	if (m->dir[0].dat)
+		open_file(l, m, m->dir[0].dat);
 	for (size_t k = 0; k < m->dirs; k++) {
 		t->info.bytes += m->dir[k].bytes;
-		add_uuid(t, m->dir[k].meta.uuid);
+		load_add_uuid(t, m->dir[k].meta.uuid);
 		if (m->dir[k].dat)
 			continue;
 		struct group *g = group_of(l, i, &m->dir[k]);
@@ -369,18 +403,16 @@ static void load_release(struct load *l)
 	}
 	for (size_t i = 0; i < l->groups; i++)
 		group_release(&l->group[i]);
-	for (size_t i = 0; i < l->files; i++) {
-		for (size_t k = 0; k < l->file[i].streams; k++)
-			decoded_release(&l->file[i].stream[k].decoded, l->store);
-		free(l->file[i].stream);
-	}
-	free(l->file);
+	for (size_t i = 0; i < l->tolds; i++)
+		told_release(&l->told[i], l->store);
+	free(l->told);
 	for (size_t i = 0; i < l->machines; i++) {
 		struct machine *m = &l->machine[i];
 		for (size_t k = 0; k < m->layouts; k++)
 			layout_free(m->layout[k]);
 		free(m->layout);
 		ctf_dirs_free(m->dir, m->dirs);
+		live_url_release(&m->live);
 		trace_free(m->trace);
 	}
 	free(l->machine);
@@ -429,26 +461,6 @@ static int check_tasks(const struct load *l, struct error *err)
 	return 0;
 }
 
-static bool tick_and_ask(void *arg)
-{
-	struct load *l = arg;
-	tick(l);
-	return atomic_load(&l->cancelled);
-}
-
-/* Those of trace-cmd; before the threads, because it forks. */
-static int decode_files(struct load *l, struct error *err)
-{
-	size_t streams = l->tasks;
-	for (size_t i = 0; i < l->files; i++) {
-		streams += l->file[i].dat->cpus;
-		l->total += l->file[i].dat->bytes;
-	}
-	store_expect(l->store, streams);
-	const struct tracecmd_work work = { l->store, &l->bytes, l->workers, tick_and_ask, l };
-	return tracecmd_decode(l->file, l->files, &work, err);
-}
-
 static int run(struct load *l, const struct trace_spec *spec, struct error *err)
 {
 	for (size_t i = 0; i < l->machines; i++)
@@ -475,7 +487,7 @@ static int run(struct load *l, const struct trace_spec *spec, struct error *err)
 	}
 	plan_tasks(l->group, l->groups, l->workers, &l->task, &l->tasks, &l->order);
 	l->ordered = l->tasks;
-	if (decode_files(l, err) || run_threads(l, decode_thread, l->ordered, err) || check_tasks(l, err))
+	if (load_told(l, err) || run_threads(l, decode_thread, l->ordered, err) || check_tasks(l, err))
 		return -1;
 	plan_again(l);
 	return run_threads(l, decode_thread, l->ordered, err) || check_tasks(l, err) ? -1 : 0;
@@ -492,7 +504,7 @@ int trace_load(const struct trace_spec *spec, size_t n, const struct trace_optio
 	pthread_mutex_init(&l.lock, NULL);
 	pthread_cond_init(&l.done, NULL);
 	l.machine = mem_new(n + 1, sizeof *l.machine);
-	l.file = mem_new(n + 1, sizeof *l.file);
+	l.told = mem_new(n + 1, sizeof *l.told);
 	l.store = store_new(l.options->memory ? l.options->memory : MEMORY_DEFAULT, l.options->spill_dir, err);
 	int status = l.store ? run(&l, spec, err) : -1;
 	if (!status) {

@@ -11,6 +11,7 @@
 #include "trace/decoder.h"
 #include "trace/internal.h"
 #include "trace/packets.h"
+#include "trace/live.h"
 #include "trace/tracecmd.h"
 #include "trace/view.h"
 
@@ -76,7 +77,8 @@ struct machine {
 	size_t layouts;
 	struct ctf_dir *dir;
 	size_t dirs;
-	struct tracecmd_file *file;  /* of trace-cmd: it has no groups then; else NULL */
+	struct live_url live;  /* relay NULL: not live */
+	struct told *told;     /* it is read by a child: a file of trace-cmd, or live; it has no groups then.  Else NULL */
 };
 
 struct load {
@@ -85,8 +87,8 @@ struct load {
 	size_t machines;
 	struct group *group;
 	size_t groups, groups_cap;
-	struct tracecmd_file *file;
-	size_t files;
+	struct told *told;
+	size_t tolds;
 	struct task *task;
 	size_t *order;  /* in which the tasks are taken */
 	size_t tasks, ordered;
@@ -97,9 +99,16 @@ struct load {
 	unsigned workers, running;
 	uint64_t total;
 	_Atomic uint64_t bytes;
+	_Atomic uint64_t live_events;
+	int64_t live_until;  /* ns, monotonic: when live traces have been read for long enough; INT64_MAX: never */
 	atomic_bool cancelled;
 	atomic_bool failed;
 };
+
+/* Reads what children read.  Before the threads, because it forks. */
+int load_told(struct load *l, struct error *err);
+void load_tick(struct load *l);  /* reports progress, and may cancel */
+void load_add_uuid(struct trace *t, const char *uuid);
 
 /* Moves the decoded streams into the machine's trace, and says what was tolerated. */
 void deliver(struct load *l, size_t machine, struct notes *notes);

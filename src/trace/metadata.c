@@ -97,6 +97,8 @@ static void take(const char *block, const char *key, const char *value, struct m
 			keep(m->clock_offset, sizeof m->clock_offset, value);
 	} else if (strcmp(key, "hostname") == 0) {
 		keep(m->hostname, sizeof m->hostname, value);
+	} else if (strcmp(key, "domain") == 0) {
+		keep(m->domain, sizeof m->domain, value);
 	} else if (strcmp(key, "tracer_name") == 0) {
 		keep(v->name, sizeof v->name, value);
 	} else if (strcmp(key, "tracer_major") == 0) {
@@ -209,7 +211,21 @@ void metadata_scan(const char *text, struct metadata *m)
 		}
 		snprintf(word, sizeof word, "%.15s", s.token);
 	}
-	if (*v.name)
-		snprintf(m->tracer, sizeof m->tracer, "%s%s%s%s%s%s%s", v.name, *v.major ? " " : "", v.major,
-		         *v.minor ? "." : "", v.minor, *v.patch ? "." : "", v.patch);
+	metadata_tracer(m, v.name, v.major, v.minor, v.patch);
+}
+
+void metadata_tracer(struct metadata *m, const char *name, const char *major, const char *minor, const char *patch)
+{
+	if (*name)
+		snprintf(m->tracer, sizeof m->tracer, "%s%s%s%s%s%s%s", name, *major ? " " : "", major,
+		         *minor ? "." : "", minor, *patch ? "." : "", patch);
+}
+
+bool metadata_same_machine(const struct metadata *a, const struct metadata *b)
+{
+	if (strcmp(a->hostname, b->hostname) != 0)
+		return false;
+	if (*a->clock_uuid || *b->clock_uuid)
+		return strcmp(a->clock_uuid, b->clock_uuid) == 0;
+	return *a->hostname && strcmp(a->clock_offset, b->clock_offset) == 0;
 }

@@ -1,4 +1,4 @@
-/* Traces in: trace folders -> flat event records, in time order.
+/* Traces in: trace folders, or live sessions -> flat event records, in time order.
  *
  * A struct trace is everything that was recorded on one machine (one or more CTF traces with one clock), decoded
  * once through libbabeltrace2 into compact records, which spill to an unlinked temporary file past a memory limit;
@@ -88,7 +88,7 @@ enum trace_role { ROLE_UNKNOWN, ROLE_HOST, ROLE_GUEST };
 
 /* One machine's trace to read. */
 struct trace_spec {
-	const char *dir;     /* holds the CTF trace(s), at any depth */
+	const char *dir;     /* holds the CTF trace(s), at any depth; or the URL of live ones, see trace_is_live() */
 	const char *name;    /* of the machine, or NULL: the trace's hostname, else the folder's name */
 	enum trace_role role;
 	const char *layout;  /* a name or a file, or NULL: chosen by the event classes present */
@@ -98,11 +98,12 @@ struct trace_options {
 	unsigned workers;        /* 0 = one per core */
 	size_t memory;           /* bytes for records before they spill, 0 = 96 MiB, all traces together */
 	const char *spill_dir;   /* for the unlinked temporary file; NULL = $TMPDIR or /tmp */
+	int64_t live_for;        /* ns: how long live sessions are read; 0 = to their end */
 	struct progress progress;
 };
 
 struct trace_info {
-	const char *dir;          /* as given */
+	const char *dir;          /* as given: a folder or a URL */
 	const char *machine;      /* name of the machine, unique within one load */
 	const char *hostname;     /* as the tracer recorded it, or "" */
 	const char *tracer;       /* "lttng-modules 2.13.9", or "" */
@@ -113,7 +114,7 @@ struct trace_info {
 	uint64_t events;          /* decoded */
 	uint64_t lost;            /* discarded by the tracer, as far as it counted */
 	uint64_t uncounted;       /* times that it discarded events and did not count them */
-	uint64_t bytes;           /* of the trace's files */
+	uint64_t bytes;           /* of the trace's files; 0 of a live one */
 	unsigned cpus;            /* highest CPU number + 1 */
 	bool has_kvm;             /* kvm entries or exits are present */
 	/* Of a host: the vCPUs whose threads its tracer wrote down. */
@@ -134,6 +135,21 @@ struct trace_cursor;
  * malloc'ed dir).  Traces of one machine (same hostname and clock) become one spec.  Refuses: no such folder, no CTF. */
 int trace_discover(const char *root, struct trace_spec **spec, size_t *n, struct error *err);
 void trace_specs_free(struct trace_spec *spec, size_t n);  /* of trace_discover() */
+
+/* Live traces: what a relay daemon of LTTng (lttng-relayd) gives while, or after, it is recorded.  They are named by
+ * net://RELAY[:PORT]/host/HOSTNAME/SESSION.  Without SESSION, all sessions of that host are one machine's trace;
+ * net://RELAY[:PORT] alone is for trace_discover(), as a folder is that holds the traces of several machines.
+ * Loading reads until the sessions end, for options->live_for, or until the progress answers "enough". */
+bool trace_is_live(const char *what);
+
+struct live_session {
+	char *host, *name, *url;
+	uint64_t streams, viewers;
+	int64_t timer;  /* ns: how often at most its data are sent; 0: it is not live, and cannot be read */
+};
+/* The sessions that a relay daemon has, by host and name; of the URL, what follows the relay may say less. */
+int trace_live_sessions(const char *url, struct live_session **list, size_t *n, struct error *err);
+void trace_live_sessions_free(struct live_session *list, size_t n);
 
 /* Decodes all machines' traces, each once, with options->workers threads.  out[n] are the caller's to free.
  * On failure nothing is left in out.  What was tolerated (losses, cut packets) is added to notes. */

@@ -1,83 +1,42 @@
-/* The child's half: libtracecmd -> what is told through the pipe. */
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
+/* In the child: libtracecmd -> what is told through the pipe. */
+#include "trace/tracecmd.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <trace-cmd.h>
 
 #include "base/mem.h"
-#include "trace/internal.h"
-#include "trace/tracecmd.h"
 #include "trace/tracecmd_bind.h"
-
-#define BATCH (TELL_LONGEST / sizeof(struct event))
-#define MEMORY (2ULL << 30)  /* bytes of address space, beside what the file needs */
-#define EXPANSION 64         /* how much larger than the file its contents may be */
 
 struct child {
 	const struct dat *dat;
-	int fd;
+	struct teller *teller;
 	struct tracecmd_input *input;
 	struct tep_handle *tep;
 	struct tep_binder *binder;
-	struct names names;
 	struct name_cache cache;
-	size_t told;             /* names that the parent knows */
-	struct event batch[BATCH];
+	struct event batch[TELL_BATCH];
 	size_t used;
 	uint32_t stream, first;
 	uint64_t done;           /* bytes of pages of the streams before */
+	double ratio;            /* of the file's bytes to those of pages, which may be compressed in it */
 };
 
 /* ---- telling */
 
-static void put_bytes(int fd, const void *data, size_t len)
-{
-	const char *at = data;
-	while (len) {
-		ssize_t n = write(fd, at, len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			_exit(0);  /* nobody listens any more */
-		at += n;
-		len -= (size_t)n;
-	}
-}
-
-static void tell(const struct child *c, enum tell what, const void *data, size_t len)
-{
-	const struct tell_head head = { what, (uint32_t)len };
-	put_bytes(c->fd, &head, sizeof head);
-	put_bytes(c->fd, data, len);
-}
-
-static void tell_text(const struct child *c, enum tell what, const char *text)
-{
-	tell(c, what, text, strlen(text));
-}
-
-/* Names first: events mean nothing without them. */
 static void flush(struct child *c, uint64_t at)
 {
-	for (; c->told + 1 < c->names.tab.len; c->told++)
-		tell_text(c, TELL_NAME, strtab_get(&c->names.tab, (uint32_t)c->told + 1));
-	if (c->used)
-		tell(c, TELL_EVENTS, c->batch, c->used * sizeof *c->batch);
+	tell_events(c->teller, c->batch, c->used);
 	c->used = 0;
-	at += c->done;
-	tell(c, TELL_AT, &at, sizeof at);
+	at = (uint64_t)((double)(at + c->done) * c->ratio);
+	tell(c->teller, TELL_AT, &at, sizeof at);
 }
 
 static void put(struct child *c, const struct event *ev, uint64_t at)
 {
 	c->batch[c->used++] = *ev;
-	if (c->used == BATCH)
+	if (c->used == TELL_BATCH)
 		flush(c, at);
 }
 
@@ -154,12 +113,12 @@ static void decode_buffer(struct child *c, struct tracecmd_input *in, unsigned b
 		const struct dat_cpu *d = &c->dat->cpu[i];
 		if (d->buffer != buffer)
 			continue;
-		const struct tell_stream s = { c->stream, buffer, d->cpu };
+		const struct tell_stream s = { c->stream, buffer, d->cpu, c->stream };
 		if (c->stream++ >= c->first) {
-			tell(c, TELL_STREAM, &s, sizeof s);
+			tell(c->teller, TELL_STREAM, &s, sizeof s);
 			const char *why = decode(c, in, d->cpu, d->bytes);
 			if (why)
-				tell_text(c, TELL_BROKEN, why);
+				tell_text(c->teller, TELL_BROKEN, why);
 		}
 		c->done += d->bytes;
 	}
@@ -176,56 +135,29 @@ static void choose_layout(struct child *c, const struct layout *const *layout, s
 		}
 	}
 	const uint32_t chosen = best_score ? (uint32_t)best + 1 : 0;
-	tell(c, TELL_LAYOUT, &chosen, sizeof chosen);
+	tell(c->teller, TELL_LAYOUT, &chosen, sizeof chosen);
 	c->binder = tep_binder_new(c->tep, layout[best], &c->cache);
 }
 
-static const struct rlimit *lowered(struct rlimit *r, rlim_t most)
-{
-	if (r->rlim_cur == RLIM_INFINITY || r->rlim_cur > most)
-		r->rlim_cur = most;
-	return r;
-}
-
-static void confine(uint64_t bytes)
-{
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	struct rlimit r;
-	const rlim_t most = MEMORY + EXPANSION * bytes;
-	if (getrlimit(RLIMIT_CORE, &r) == 0)
-		setrlimit(RLIMIT_CORE, lowered(&r, 0));
-#ifndef __SANITIZE_ADDRESS__  /* whose shadow needs terabytes of addresses */
-	if (getrlimit(RLIMIT_AS, &r) == 0)
-		setrlimit(RLIMIT_AS, lowered(&r, most));
-#endif
-	if (getrlimit(RLIMIT_FSIZE, &r) == 0)
-		setrlimit(RLIMIT_FSIZE, lowered(&r, most));
-	child_begin();
-	int null = open("/dev/null", O_RDWR);
-	if (null < 0)
-		return;
-	dup2(null, 0);
-	dup2(null, 1);
-	dup2(null, 2);
-}
-
-void tracecmd_child(const struct dat *d, const struct layout *const *layout, size_t layouts, uint32_t first, int fd)
+static void child(const struct told *t, uint32_t first, struct teller *teller)
 {
 	struct child *c = mem_new(1, sizeof *c);
-	c->dat = d;
-	c->fd = fd;
+	double pages = 1;
+	c->dat = t->source;
+	c->teller = teller;
 	c->first = first;
-	confine(d->bytes);
-	names_init(&c->names);
-	name_cache_init(&c->cache, &c->names);
+	for (size_t i = 0; i < c->dat->cpus; i++)
+		pages += (double)c->dat->cpu[i].bytes;
+	c->ratio = (double)c->dat->bytes / pages;
+	name_cache_init(&c->cache, &teller->names);
 	tracecmd_set_loglevel(TEP_LOG_NONE);
-	c->input = tracecmd_open(d->path, TRACECMD_FL_LOAD_NO_PLUGINS);
+	c->input = tracecmd_open(c->dat->path, TRACECMD_FL_LOAD_NO_PLUGINS);
 	c->tep = c->input ? tracecmd_get_tep(c->input) : NULL;
 	if (!c->tep) {
-		tell_text(c, TELL_REFUSE, "libtracecmd cannot read it");
+		tell_refuse(teller, tracecmd_kind.mend, "libtracecmd cannot read it");
 		return;
 	}
-	choose_layout(c, layout, layouts);
+	choose_layout(c, t->ctf.layout, t->ctf.layouts);
 	decode_buffer(c, c->input, 0);
 	const int instances = tracecmd_buffer_instances(c->input);
 	for (int i = 0; i < instances; i++) {
@@ -233,5 +165,16 @@ void tracecmd_child(const struct dat *d, const struct layout *const *layout, siz
 		decode_buffer(c, in, (unsigned)i + 1);
 		tracecmd_close(in);
 	}
-	tell(c, TELL_END, NULL, 0);
+	tell(teller, TELL_END, NULL, 0);
 }
+
+bool tracecmd_is_built(void)
+{
+	return true;
+}
+
+#define DIED "libtracecmd does not survive reading it"
+const struct told_kind tracecmd_kind = {
+	.child = child, .patience = 60, .resumes = true, .died = DIED, .silent = DIED,
+	.mend = "copy the file again, when trace-cmd has ended",
+};

@@ -1,0 +1,254 @@
+#include "trace/translate.h"
+
+#include "base/mem.h"
+#include "trace/library.h"
+
+#define SLACK 1000000000U  /* clock cycles that an event's time may be behind its packet's end (old tracers' quirk) */
+
+void translator_init(struct translator *t, struct ctf *ctf)
+{
+	*t = (struct translator){ .ctf = ctf };
+	name_cache_init(&t->names, ctf->names);
+}
+
+void translator_release(struct translator *t)
+{
+	binder_free(t->binder);
+	name_cache_release(&t->names);
+}
+
+static int64_t time_of(const bt_clock_snapshot *cs, int64_t otherwise)
+{
+	int64_t ns;
+	if (!cs || bt_clock_snapshot_get_ns_from_origin(cs, &ns) != BT_CLOCK_SNAPSHOT_GET_NS_FROM_ORIGIN_STATUS_OK)
+		return otherwise;
+	return ns;
+}
+
+static int put(struct translation *j, const struct event *ev)
+{
+	if (ev->ts > j->ts)
+		j->ts = ev->ts;
+	return j->put(j->arg, ev);
+}
+
+/* One damaged time would push all later ones to it, as times never go back. */
+static bool is_beyond_packet(const struct translation *j, const bt_clock_snapshot *cs)
+{
+	const struct decode *w = j->what;
+	const uint64_t i = j->out->packets - 1;
+	return i < w->packets && w->packet[i].end && w->packet[i].end <= UINT64_MAX - SLACK &&
+	       bt_clock_snapshot_get_value(cs) > w->packet[i].end + SLACK;
+}
+
+static int on_event(struct translator *t, struct translation *j, const bt_message *msg)
+{
+	const bt_event *event = bt_message_event_borrow_event_const(msg);
+	struct event ev;
+	const bt_stream_class *sc = bt_event_class_borrow_stream_class_const(bt_event_borrow_class_const(event));
+	const bt_clock_snapshot *cs = !bt_stream_class_borrow_default_clock_class_const(sc) ? NULL :
+		bt_message_event_borrow_default_clock_snapshot_const(msg);
+	if (cs && is_beyond_packet(j, cs)) {
+		j->out->broken = mem_dup("an event's time lies far behind its packet's end");
+		return 0;
+	}
+	ev.ts = time_of(cs, INT64_MIN);
+	if (ev.ts == INT64_MIN) {
+		j->out->untimed++;
+		return 0;
+	}
+	j->last_ts = ev.ts;
+	binder_event(t->binder, event, j->cpu, &ev);
+	return put(j, &ev);
+}
+
+static struct event lost_event(const struct translation *j, int64_t begin, int64_t end, int64_t count)
+{
+	return (struct event){ .ts = begin, .kind = EV_LOST, .cpu = j->cpu, .tid = -1, .pid = -1,
+		.lost = { end < begin ? begin : end, count } };
+}
+
+/* LTTng counts a packet's losses when it closes it, and it loses events when the packet is full and the next one is
+ * not free: they are missing between the last event and the end of the packet whose counter grew.  Then the span
+ * that libbabeltrace2 gives (the whole packet) is narrowed to that tail.  So is what was lost before or in the first
+ * packet, for which libbabeltrace2 gives neither number nor a time at which it could be put. */
+static int on_lost(struct translation *j, int64_t begin, int64_t end, int64_t count, bool tail)
+{
+	struct event ev = lost_event(j, begin, end, count);
+	if (!tail && j->out->packets)
+		return put(j, &ev);
+	j->lost = ev;
+	return 0;
+}
+
+static int on_discarded_events(struct translator *t, struct translation *j, const bt_message *msg)
+{
+	const bt_stream_class *sc =
+		bt_stream_borrow_class_const(bt_message_discarded_events_borrow_stream_const(msg));
+	uint64_t n;
+	int64_t count = EVENT_ABSENT;
+	if (j->what->before && !j->out->packets)
+		return 0;  /* the whole stream's count so far: see on_first_packet() */
+	bool counted = bt_message_discarded_events_get_count(msg, &n) == BT_PROPERTY_AVAILABILITY_AVAILABLE;
+	if (!counted && !j->out->packets) {
+		n = j->what->lost_first;
+		counted = n > 0;
+	}
+	j->out->uncounted += !counted;
+	if (counted) {
+		j->out->lost_events += n;
+		count = (int64_t)(n & INT64_MAX);
+	}
+	int64_t begin = j->ts, end = begin;
+	if (bt_stream_class_discarded_events_have_default_clock_snapshots(sc)) {
+		begin = time_of(bt_message_discarded_events_borrow_beginning_default_clock_snapshot_const(msg), begin);
+		end = time_of(bt_message_discarded_events_borrow_end_default_clock_snapshot_const(msg), begin);
+	}
+	return on_lost(j, begin, end, count, t->layout->lost_tail);
+}
+
+static int on_discarded_packets(struct translation *j, const bt_message *msg)
+{
+	const bt_stream_class *sc =
+		bt_stream_borrow_class_const(bt_message_discarded_packets_borrow_stream_const(msg));
+	uint64_t n;
+	if (bt_message_discarded_packets_get_count(msg, &n) == BT_PROPERTY_AVAILABILITY_AVAILABLE)
+		j->out->lost_packets += n;
+	int64_t begin = j->ts, end = begin;
+	if (bt_stream_class_discarded_packets_have_default_clock_snapshots(sc)) {
+		begin = time_of(bt_message_discarded_packets_borrow_beginning_default_clock_snapshot_const(msg), begin);
+		end = time_of(bt_message_discarded_packets_borrow_end_default_clock_snapshot_const(msg), begin);
+	}
+	struct event ev = lost_event(j, begin, end, EVENT_ABSENT);
+	return put(j, &ev);
+}
+
+static void choose_layout(struct translator *t, const bt_trace_class *tc)
+{
+	size_t best = 0, best_score = 0;
+	for (size_t i = 0; i < t->ctf->layouts; i++) {
+		size_t score = binder_score(t->ctf->layout[i], tc);
+		if (score > best_score) {
+			best = i;
+			best_score = score;
+		}
+	}
+	t->layout = t->ctf->layout[best];
+	t->binder = binder_new(t->layout, &t->names);
+	if (best_score)
+		atomic_store(&t->ctf->chosen, best + 1);
+}
+
+/* A part of a stream: what was lost between its first packet and the one before it, which libbabeltrace2 did not see. */
+static int on_first_packet(struct translation *j, int64_t begin)
+{
+	const struct decode *w = j->what;
+	if (w->lost_from != INT64_MIN) {
+		struct event ev = lost_event(j, w->lost_from, begin, EVENT_ABSENT);
+		if (put(j, &ev))
+			return -1;
+	}
+	uint64_t n = w->before ? w->packet[0].discarded - w->before->discarded : 0;
+	if (n && n <= INT64_MAX) {
+		j->out->lost_events += n;
+		j->lost = lost_event(j, begin, begin, (int64_t)n);
+	}
+	return 0;
+}
+
+static void check_packet(struct translation *j, const bt_clock_snapshot *begin)
+{
+	const struct decode *w = j->what;
+	const uint64_t i = j->out->packets;
+	if (i >= w->packets || (begin && w->packet[i].begin && bt_clock_snapshot_get_value(begin) != w->packet[i].begin))
+		j->out->unexpected = true;
+}
+
+static int on_packet_begin(struct translator *t, struct translation *j, const bt_message *msg)
+{
+	const bt_packet *packet = bt_message_packet_beginning_borrow_packet_const(msg);
+	const bt_stream_class *sc = bt_stream_borrow_class_const(bt_packet_borrow_stream_const(packet));
+	const bt_clock_snapshot *begin = !bt_stream_class_packets_have_beginning_default_clock_snapshot(sc) ? NULL :
+		bt_message_packet_beginning_borrow_default_clock_snapshot_const(msg);
+	int64_t cpu = binder_packet_cpu(t->binder, packet);
+	if (cpu >= 0 && cpu <= UINT16_MAX)
+		j->cpu = (uint16_t)cpu;
+	j->lost.cpu = j->cpu;
+	if (j->lost.ts > time_of(begin, INT64_MAX))
+		j->lost.ts = time_of(begin, INT64_MAX);
+	j->last_ts = INT64_MIN;
+	if (j->what->check)
+		check_packet(j, begin);
+	if (!j->out->packets && on_first_packet(j, time_of(begin, j->ts)))
+		return -1;
+	j->out->packets++;
+	j->out->open = true;
+	return 0;
+}
+
+/* end is NULL when the stream ends without the packet's end, or when packets have no end time. */
+static int on_packet_end(struct translation *j, const bt_clock_snapshot *end)
+{
+	const struct decode *w = j->what;
+	const uint64_t i = j->out->packets;
+	if (j->out->open && i && i <= w->packets) {
+		atomic_fetch_add_explicit(w->bytes, w->packet[i - 1].size, memory_order_relaxed);
+		j->out->bytes += w->packet[i - 1].size;
+	}
+	j->out->open = false;
+	if (j->lost.ts == INT64_MIN)
+		return 0;
+	struct event ev = j->lost;
+	j->lost.ts = INT64_MIN;
+	if (j->last_ts > ev.ts)
+		ev.ts = j->last_ts;
+	ev.lost.end = time_of(end, ev.lost.end);
+	if (ev.lost.end < ev.ts)
+		ev.lost.end = ev.ts;
+	return put(j, &ev);
+}
+
+static int on_packet_end_message(struct translation *j, const bt_message *msg)
+{
+	const bt_packet *packet = bt_message_packet_end_borrow_packet_const(msg);
+	const bt_stream_class *sc = bt_stream_borrow_class_const(bt_packet_borrow_stream_const(packet));
+	return on_packet_end(j, !bt_stream_class_packets_have_end_default_clock_snapshot(sc) ? NULL :
+		bt_message_packet_end_borrow_default_clock_snapshot_const(msg));
+}
+
+int translate_broken(struct translation *j)
+{
+	if (!j->out->broken) {
+		struct error why = ERROR_INIT;
+		library_error(&why, "libbabeltrace2");
+		j->out->broken = mem_dup(why.text);
+	}
+	j->lost.ts = INT64_MIN;
+	if (j->ts == INT64_MIN)
+		return 0;
+	struct event ev = lost_event(j, j->ts, j->ts, EVENT_ABSENT);
+	return put(j, &ev);
+}
+
+int translate(struct translator *t, struct translation *j, const bt_message *msg)
+{
+	switch (bt_message_get_type(msg)) {
+	case BT_MESSAGE_TYPE_EVENT:
+		return on_event(t, j, msg);
+	case BT_MESSAGE_TYPE_STREAM_BEGINNING:
+		if (!t->binder)
+			choose_layout(t, bt_trace_borrow_class_const(bt_stream_borrow_trace_const(
+				bt_message_stream_beginning_borrow_stream_const(msg))));
+		return 0;
+	case BT_MESSAGE_TYPE_PACKET_BEGINNING:
+		return on_packet_begin(t, j, msg);
+	case BT_MESSAGE_TYPE_PACKET_END:
+		return on_packet_end_message(j, msg);
+	case BT_MESSAGE_TYPE_DISCARDED_EVENTS:
+		return on_discarded_events(t, j, msg);
+	case BT_MESSAGE_TYPE_DISCARDED_PACKETS:
+		return on_discarded_packets(j, msg);
+	default:
+		return 0;
+	}
+}

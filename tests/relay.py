@@ -1,0 +1,217 @@
+"""A relay daemon for tests: serves CTF recordings over LTTng's live protocol (2.4 and later: big endian, one request, one
+reply), as far as libbabeltrace2 asks.
+
+A recording grows as its `released` rises (packets of each stream that have "arrived"), and ends with `ended`.  Faults
+are answers put in the place of the right one: see Relay.fault."""
+import os
+import re
+import shutil
+import socket
+import struct
+import threading
+import time
+
+from e2e import check
+
+CONNECT, LIST, ATTACH, NEXT_INDEX, GET_PACKET, GET_METADATA, NEW_STREAMS, CREATE, DETACH = range(1, 10)
+PATH, NAME, HOST = 4096, 255, 64
+METADATA_MAGIC, PACKET_MAGIC = 0x75D11D57, 0xC1FC1FC1
+
+
+def text(value, size):
+    return value.encode().ljust(size, b"\0")
+
+
+def in_packet(metadata):
+    """LTTng sends metadata in packets of their own (CTF 1.8, section 7.1); recordings on disk may hold the bare text."""
+    if struct.unpack_from("<I", metadata)[0] == METADATA_MAGIC:
+        return metadata
+    bits = 8 * (37 + len(metadata))
+    return struct.pack("<I16sIIIBBBBB", METADATA_MAGIC, bytes(16), 0, bits, bits, 0, 0, 0, 1, 8) + metadata
+
+
+def edited(folder, to, *changes):
+    """A copy of a CTF trace whose metadata says something else; of metadata in packets, only the text is kept."""
+    shutil.copytree(folder, to)
+    path = os.path.join(to, "metadata")
+    with open(path, "rb") as f:
+        data, text, at = f.read(), b"", 0
+    while data[at:at + 4] == struct.pack("<I", METADATA_MAGIC):
+        used, size = struct.unpack_from("<II", data, at + 24)
+        text += data[at + 37:at + used // 8]
+        at += size // 8
+    text = text or data
+    for pattern, new in changes:
+        text, n = re.subn(pattern.encode(), new.encode(), text, count=1)
+        check(n == 1, f"the metadata says {pattern}")
+    with open(path, "wb") as f:
+        f.write(text)
+    return to
+
+
+class Stream:
+    """One data stream: its packets, found by what their headers and contexts say (as LTTng lays them out)."""
+
+    def __init__(self, path):
+        with open(path, "rb") as f:
+            self.data = f.read()
+        self.name = os.path.basename(path)
+        self.packets, self.sent, at = [], 0, 0
+        while at < len(self.data):
+            magic, _, stream_class = struct.unpack_from("<I16sI", self.data, at)
+            begin, end, content, size, _, lost = struct.unpack_from("<6Q", self.data, at + 32)
+            assert magic == PACKET_MAGIC and size % 8 == 0
+            self.packets.append((at, size, content, begin, end, lost, stream_class))
+            at += size // 8
+
+
+class Recording:
+    """What one session recorded: the CTF traces of these folders, one tracing domain each."""
+
+    def __init__(self, host, name, *folders):
+        self.host, self.name = host, name
+        self.released, self.ended, self.viewers, self.timer = 1 << 30, True, 0, 100000
+        self.metadata, self.streams = [], []
+        for folder in folders:
+            with open(os.path.join(folder, "metadata"), "rb") as f:
+                self.metadata.append(in_packet(f.read()))
+            self.streams.append([Stream(os.path.join(folder, n)) for n in sorted(os.listdir(folder))
+                                 if n not in ("metadata", "index")])
+
+    def rewind(self):
+        for s in (s for streams in self.streams for s in streams):
+            s.sent = 0
+
+
+class Viewer:
+    """One connection.  Ids: of a metadata stream 1000 * trace; of a data stream 1000 * trace + 1 + number."""
+
+    def __init__(self, relay, connection):
+        self.relay, self.connection, self.recording = relay, connection, None
+        self.told = set()
+        self.answers = {CONNECT: self.connect, LIST: self.list, ATTACH: self.attach, NEXT_INDEX: self.next_index,
+                        GET_PACKET: self.packet, GET_METADATA: self.get_metadata, NEW_STREAMS: self.new_streams,
+                        CREATE: lambda data: struct.pack(">I", 1), DETACH: lambda data: struct.pack(">I", 1)}
+
+    def read(self, size):
+        data = b""
+        while len(data) < size:
+            more = self.connection.recv(size - len(data))
+            if not more:
+                raise ConnectionError
+            data += more
+        return data
+
+    def serve(self):
+        try:
+            while True:
+                size, command, _ = struct.unpack(">QII", self.read(16))
+                data = self.read(size)
+                self.relay.asked.append(command)
+                answer = self.relay.fault(command, len(self.relay.asked), lambda: self.answers[command](data))
+                if answer is None:
+                    break
+                self.connection.sendall(answer)
+        except OSError:
+            pass
+        if self.recording:
+            self.recording.viewers -= 1
+        self.connection.close()
+
+    def connect(self, _):
+        return struct.pack(">QIII", 1, 2, 4, 1)
+
+    def list(self, _):
+        rows = [struct.pack(">QIII", i, r.timer, r.viewers, sum(len(s) + 1 for s in r.streams)) + text(r.host, HOST) +
+                text(r.name, NAME) for i, r in enumerate(self.relay.recordings)]
+        return struct.pack(">I", len(rows)) + b"".join(rows)
+
+    def attach(self, data):
+        number = struct.unpack_from(">Q", data)[0]
+        if number >= len(self.relay.recordings):
+            return struct.pack(">II", 3, 0)
+        if self.relay.recordings[number].viewers or not self.relay.recordings[number].timer:
+            return struct.pack(">II", 2 if self.relay.recordings[number].timer else 4, 0)
+        r = self.recording = self.relay.recordings[number]
+        r.viewers += 1
+        rows = []
+        for t, streams in enumerate(r.streams):
+            names = list(enumerate(["metadata"] + [s.name for s in streams]))
+            rows += [struct.pack(">QQI", 1000 * t + i, t, i == 0) + text(r.host + "/" + r.name, PATH) + text(n, NAME)
+                     for i, n in names[:1] + names[:0:-1]]
+        return struct.pack(">II", 1, len(rows)) + b"".join(rows)
+
+    def stream(self, data):
+        number = struct.unpack_from(">Q", data)[0]
+        return self.recording.streams[number // 1000][number % 1000 - 1]
+
+    def next_index(self, data):
+        s, r = self.stream(data), self.recording
+        if s.sent < min(len(s.packets), r.released):
+            at, size, content, begin, end, lost, stream_class = s.packets[s.sent]
+            s.sent += 1
+            return struct.pack(">7QII", at, size, content, begin, end, lost, stream_class, 1, 0)
+        over = r.ended and s.sent == len(s.packets)
+        return struct.pack(">7QII", 0, 0, 0, 0, 0, 0, 0, 3 if over else 2, 0)
+
+    def packet(self, data):
+        at, size = struct.unpack_from(">QI", data, 8)
+        part = self.stream(data).data[at:at + size]
+        return struct.pack(">III", 1, len(part), 0) + part
+
+    def get_metadata(self, data):
+        trace = struct.unpack_from(">Q", data)[0] // 1000
+        if trace in self.told:
+            return struct.pack(">QI", 0, 2)
+        self.told.add(trace)
+        metadata = self.recording.metadata[trace]
+        return struct.pack(">QI", len(metadata), 1) + metadata
+
+    def new_streams(self, _):
+        return struct.pack(">II", 4 if self.recording.ended else 2, 0)
+
+
+class Relay:
+    """Listens on a free port of 127.0.0.1 until the end of the `with` block."""
+
+    def __init__(self, *recordings):
+        self.recordings, self.asked = recordings, []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.connections = []
+
+    # What is sent for a command, the `count`th of all; None closes the connection.  Tests replace it.
+    @staticmethod
+    def fault(_command, _count, answer):
+        return answer()
+
+    def url(self, recording=None):
+        where = f"net://127.0.0.1:{self.port}"
+        return where if recording is None else f"{where}/host/{recording.host}/{recording.name}"
+
+    def _accept(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            self.connections.append(connection)
+            threading.Thread(target=Viewer(self, connection).serve, daemon=True).start()
+
+    def __enter__(self):
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.listener.shutdown(socket.SHUT_RDWR)  # close() alone leaves it open while accept() waits
+        self.listener.close()
+        for c in self.connections:
+            c.close()
+
+
+if __name__ == "__main__":  # by hand: relay.py HOST NAME FOLDER [FOLDER ...]
+    import sys
+    with Relay(Recording(*sys.argv[1:])) as by_hand:
+        print(by_hand.url(by_hand.recordings[0]), flush=True)
+        while True:
+            time.sleep(1)

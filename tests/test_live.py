@@ -1,0 +1,392 @@
+"""Live traces: what comes from a relay daemon is what comes from folders; and a relay that ends, dies, hangs or sends
+garbage.  The relay is one of our own (relay.py)."""
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import time
+
+import relay
+from e2e import DATA, check, document, finish, run, same, scratch, simulate, start, table, traces, until
+from relay import Recording, Relay, edited
+
+HOST = os.path.join(DATA, "fibonacci", "host")
+GUEST = os.path.join(DATA, "fibonacci", "guest-Debian")
+
+
+def recordings():
+    return (Recording("hypervisor", "kvm", os.path.join(HOST, "kernel")),
+            Recording("debian", "web", os.path.join(GUEST, "kernel")))
+
+
+# ---- the same as from folders
+
+def check_bundled(tmp):
+    """Host and guest, by options, by a session file, and compared with their folders."""
+    want, got = os.path.join(tmp, "want.steal"), os.path.join(tmp, "got.steal")
+    run("index", "--host", HOST, "--guest", f"Debian={GUEST}", "-o", want)
+    host, guest = recordings()
+    with Relay(host, guest) as r:
+        p = run("index", "--host", r.url(host), "--guest", f"Debian={r.url(guest)}", "-o", got)
+        same(want, got, "host and guest")
+        check("damaged" not in p.stderr and "stopped" not in p.stderr, "nothing is missing")
+    host, guest = recordings()
+    with Relay(host, guest) as r:
+        session = os.path.join(tmp, "live.yaml")
+        with open(session, "w", encoding="utf-8") as f:
+            f.write(f"host: {{dir: '{r.url(host)}'}}\nguests:\n  - {{name: Debian, dir: '{r.url(guest)}'}}\n")
+        run("index", session, "-o", got)
+        same(want, got, "a session file")
+    host, guest = recordings()
+    with Relay(host, guest) as r:
+        rows = table("sync", "--host", r.url(host), "--guest", f"Debian={r.url(guest)}")
+        check(len(rows) == 1 and rows == table("sync", want), "sync: the same report")
+    return want
+
+
+def check_whole_relay(tmp):
+    """net://RELAY alone: all its machines; several CPUs, many packets, losses."""
+    sim, want, got = os.path.join(tmp, "sim"), os.path.join(tmp, "sim.steal"), os.path.join(tmp, "sim2.steal")
+    simulate(sim, "critical_task", "--duration", "2s", "--packet", "8192", "--lost", "0.3", "--pcpus", "4")
+    # The relay's machines stand in the order of their names.
+    folders = [os.path.join(sim, name) for name in ("guest-Debian", "guest-Ubuntu", "host")]
+    run("index", *folders, "-o", want)
+    names = [t["machine"] for t in document(want)["traces"]]
+    check(names == sorted(names) and len(names) == 3, f"machines {names}")
+    made = [Recording(name, "kvm", os.path.join(folder, "kernel")) for name, folder in zip(names, folders)]
+    check(max(len(s.packets) for s in made[2].streams[0]) > 10, "many packets")
+    with Relay(*reversed(made)) as r:
+        rows = table("sessions", r.url())
+        check([row["host"] for row in rows] == names and rows[2]["streams"] == "5", "sessions: lists them")
+        check([row["url"] for row in rows] == [r.url(m) for m in made], "with their URLs")
+        check("/host/HOST/SESSION" in run("sessions", r.url()).stdout, "and says how to name one")
+        run("index", r.url(), "-o", got)
+    check(sum(t["lost"] for t in traces(want)) > 0, "events were lost")
+    same(want, got, "a whole relay")
+
+
+def check_one_machine(tmp):
+    """Two traces of a machine, in one session or in two, are one trace; what cannot be so is refused."""
+    sim, both = os.path.join(tmp, "a"), os.path.join(tmp, "both")
+    simulate(sim, "fibonacci", "--duration", "1s")
+    simulate(os.path.join(tmp, "b"), "fibonacci", "--duration", "1s", "--seed", "2")
+    kernel, other = os.path.join(sim, "guest-Debian", "kernel"), os.path.join(tmp, "b", "guest-Debian", "kernel")
+    with open(os.path.join(kernel, "metadata"), encoding="utf-8") as f:
+        clock = re.search(r'clock \{.*?uuid = "([^"]*)"', f.read(), re.S).group(1)
+    of_clock = (r'(clock \{[^}]*uuid = ")[^"]*', rf"\g<1>{clock}")
+    shutil.copytree(kernel, os.path.join(both, "kernel"))
+    ust = edited(other, os.path.join(both, "ust"), of_clock, ('domain = "kernel"', 'domain = "ust"'))
+    want, got = os.path.join(tmp, "both.steal"), os.path.join(tmp, "both2.steal")
+    run("index", both, "-o", want)
+    name = document(want)["traces"][0]["machine"]
+    with Relay(Recording(name, "all", ust, kernel)) as r:
+        run("index", r.url(r.recordings[0]), "-o", got)
+        same(want, got, "two domains of one session")
+    with Relay(Recording(name, "marks", ust), Recording(name, "kvm", kernel)) as r:
+        run("index", f"{r.url()}/host/{name}", "-o", got)
+        same(want, got, "two sessions of one machine")
+    with Relay(Recording(name, "kvm", kernel), Recording(name, "web", other)) as r:
+        err = run("index", r.url(), "-o", got, status=2).stderr
+        check("different machines" in err and err.count("\n") == 1, f"two machines of one name: {err.strip()}")
+    again = edited(other, os.path.join(tmp, "again"), of_clock)
+    with Relay(Recording(name, "kvm", kernel), Recording(name, "more", again)) as r:
+        err = run("index", r.url(), "-o", got, status=2).stderr
+        check("more than one session records the kernel" in err, f"the kernel twice: {err.strip()}")
+
+
+def check_ties(tmp):
+    """A thread is woken on two CPUs in the same ns: whatever the relay tells first, CPU 0 was first, as in a folder."""
+    sim, made = os.path.join(tmp, "t"), os.path.join(tmp, "ties")
+    simulate(sim, "fibonacci", "--duration", "100ms")
+    os.mkdir(made)
+    shutil.copy(os.path.join(sim, "host", "kernel", "metadata"), made)
+    with open(os.path.join(sim, "host", "kernel", "ch_0"), "rb") as f:
+        head = f.read(20)
+    for cpu in (0, 1):  # sched_wakeup, as stealscope-sim lays it out
+        body = b"".join(struct.pack("<HQii16s16siii", 1, at, 0, 0, b"swapper", b"woken", tid, 20, cpu)
+                        for at, tid in ((2000, 7), (5000, 8 + cpu)))
+        bits = 8 * (84 + len(body))
+        with open(os.path.join(made, f"ch_{cpu}"), "wb") as f:
+            f.write(head + struct.pack("<IQ6QI", 0, cpu, 1000, 9000, bits, bits, 0, 0, cpu) + body)
+    want, got = os.path.join(tmp, "ties.steal"), os.path.join(tmp, "ties2.steal")
+    run("index", made, "-o", want)
+    with Relay(Recording("hypervisor", "kvm", made)) as r:
+        run("index", r.url(), "-o", got)
+    rows = table("intervals", got, "/Virtual Machines/hypervisor/Threads/7/CPU")
+    check(rows[-1]["value"] == "1", "CPU 1 woke it last")
+    same(want, got, "events of the same ns")
+
+
+# ---- a recording that goes on
+
+def check_growing(tmp, want):
+    """Packets arrive while they are waited for; the end of the recording ends the reading."""
+    got = os.path.join(tmp, "grown.steal")
+    sim = os.path.join(tmp, "grows")
+    simulate(sim, "fibonacci", "--duration", "1s", "--packet", "4096")
+    want = os.path.join(tmp, "grows.steal")
+    run("index", sim, "-o", want)
+    names = [t["machine"] for t in document(want)["traces"]]
+    made = [Recording(name, "s", os.path.join(sim, folder, "kernel")) for name, folder in
+            zip(names, ("guest-Debian", "host"))]
+    for m in made:
+        m.ended, m.released = False, 0
+    with Relay(*made) as r:
+        p = start("index", r.url(), "-o", got)
+        until(lambda: r.asked.count(relay.NEXT_INDEX) > 4, "the session is read before it has any event")
+        packets = max(len(s.packets) for m in made for s in m.streams[0])
+        for released in range(packets // 3, packets + packets // 3, packets // 3):
+            asked = len(r.asked)
+            for m in made:
+                m.released = released
+            until(lambda: len(r.asked) > asked + 10, "more is asked for")  # pylint: disable=cell-var-from-loop
+        check(p.poll() is None, "it waits for more")
+        for m in made:
+            m.ended = True
+        finish(p, 0)
+    same(want, got, "a recording that grew, then ended")
+
+
+def check_stopping(tmp, want):
+    """Ctrl-C, or --for, ends the reading, and the history is made of what there is.  Twice cancels."""
+    got = os.path.join(tmp, "stopped.steal")
+    for by in ("Ctrl-C", "--for"):
+        host, guest = recordings()
+        host.ended = guest.ended = False
+        with Relay(host, guest) as r:
+            p = start("index", "--host", r.url(host), "--guest", f"Debian={r.url(guest)}", "-o", got,
+                      *(["--for", "1.5s"] if by == "--for" else []))
+            until(lambda: all(s.sent for m in (host, guest) for s in m.streams[0]), "everything is read")
+            time.sleep(0.5)
+            check(p.poll() is None, "a session that has not ended is read on")
+            if by == "Ctrl-C":
+                os.killpg(p.pid, signal.SIGINT)
+            err = finish(p, 0)
+        check(err.count("reading was stopped while it was still recorded") == 2, f"{by}: says so")
+        check([t["events"] for t in traces(got)] == [t["events"] for t in traces(want)], f"{by}: all that came is there")
+    host, guest = recordings()
+    with Relay(host, guest) as r:
+        hang(r)
+        p = start("index", r.url(host), "-o", os.path.join(tmp, "twice.steal"))
+        until(lambda: r.hanging, "the relay hangs")
+        os.killpg(p.pid, signal.SIGINT)
+        time.sleep(0.3)
+        os.killpg(p.pid, signal.SIGINT)
+        err = finish(p, 130)
+        check("interrupted" in err and not [n for n in os.listdir(tmp) if n.startswith("twice")], "twice: nothing is left")
+
+
+def check_unknown_end(tmp):
+    """Where one machine has sent less than the others, the rest of it is unknown, not what it last was."""
+    sim, got = os.path.join(tmp, "u"), os.path.join(tmp, "u.steal")
+    simulate(sim, "fibonacci", "--duration", "1s", "--packet", "4096")
+    host = Recording("hypervisor", "kvm", os.path.join(sim, "host", "kernel"))
+    guest = Recording("web", "kvm", os.path.join(sim, "guest-Debian", "kernel"))
+    host.released, host.ended = max(len(s.packets) for s in host.streams[0]) // 2, False
+    with Relay(host, guest) as r:
+        p = start("index", r.url(), "-o", got)
+        until(lambda: r.asked.count(relay.NEXT_INDEX) > 60, "all there is is read")
+        os.killpg(p.pid, signal.SIGINT)
+        finish(p, 0)
+    end = {t["machine"]: t["end"] for t in document(got)["traces"]}["hypervisor"]
+    rows = table("intervals", got, "/Virtual Machines/web/CPUs/CPU0/Status")
+    known = [row["value"] for row in rows if int(row["end"]) > end]
+    check(int(rows[-1]["end"]) - end > 300000000 and known == ["UNKNOWN"], f"behind the end of what came: {known}")
+
+
+def hang(r, after=12):
+    """The relay answers some requests, and no more; it closes nothing."""
+    r.hanging = []
+
+    def silence(_command, count, answer):
+        if count > after:
+            r.hanging.append(count)
+            time.sleep(60)
+        return answer()
+    r.fault = silence
+
+
+def check_hanging(tmp):
+    """A relay that does not answer any more: --for ends it all the same."""
+    host, _ = recordings()
+    with Relay(host) as r:
+        hang(r)
+        begun = time.monotonic()
+        p = start("index", r.url(host), "-o", os.path.join(tmp, "hung.steal"), "--for", "500ms")
+        p.communicate(timeout=60)
+        check(time.monotonic() - begun < 20 and p.returncode in (0, 2), "a hanging relay does not hang the reader")
+
+
+# ---- a relay that fails
+
+def fails(what, says, status, *args):
+    p = run("index", *args, "-o", "never.steal", status=status)
+    check(says in p.stderr and p.stderr.count("\n") == 1 and not os.path.exists("never.steal"),
+          f"{what}: {p.stderr.strip()}")
+
+
+def check_refusals(tmp):
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        nobody = f"net://127.0.0.1:{s.getsockname()[1]}"
+    fails("nobody listens", "connection refused (start lttng-relayd there", 2, nobody + "/host/a/b")
+    fails("nobody listens, for all", f"stealscope: {nobody}: connection refused", 2, nobody)
+    fails("no such host", "net://a..b/host/h/s: unknown host", 2, "net://a..b/host/h/s")
+    for url in ("net://", "net://r:x", "net://r:70000", "net://r/x", "net://r/host", "net://r/host/h/s/t", "net://[::1]"):
+        fails("not a URL", f"{url}: not the URL of a live session", 2, url)
+    check("not the URL of a relay" in run("sessions", "r:5344", status=1).stderr, "sessions: wants a URL")
+    check("--for: not a duration" in run("index", "net://r/host/h/s", "--for", "soon", status=1).stderr, "--for soon")
+    host, guest = recordings()
+    with Relay(host, guest) as r:
+        fails("no such session", "no such session (there are: hypervisor/kvm, debian/web)", 2, r.url(host) + "x")
+        fails("no such machine", "no session of this host", 2, r.url() + "/host/hv02")
+        host.viewers = 1
+        fails("read by another", "another viewer reads this session", 2, r.url(host))
+        check(table("sessions", r.url())[1]["viewers"] == "1", "sessions tells of the other viewer")
+    host, guest = recordings()
+    host.timer = 0
+    old = Recording("debian", "old", os.path.join(HOST, "kernel"))
+    old.timer = 0
+    with Relay(old, guest) as r:
+        run("index", r.url() + "/host/debian", "-o", os.path.join(tmp, "live.steal"))
+        guest.rewind()
+    with Relay(host, guest) as r:
+        fails("not live", "not a live session (record with lttng create --live", 2, r.url(host))
+        run("index", r.url(), "-o", os.path.join(tmp, "live.steal"))
+        check([t["machine"] for t in traces(os.path.join(tmp, "live.steal"))] == ["debian"], "only what is live is found")
+    guest = Recording("debian", "web.yaml", os.path.join(GUEST, "kernel"))
+    with Relay(guest) as r:
+        run("index", r.url(guest), "-o", os.path.join(tmp, "yaml.steal"))
+    with Relay() as r:
+        fails("an empty relay", "no live session (on each machine: lttng create --live", 2, r.url())
+        fails("an empty relay, by name", "the relay daemon has none", 2, r.url() + "/host/h/s")
+
+
+def check_dying(tmp):
+    """What came before the relay died is kept; when nothing came, it is refused."""
+    got = os.path.join(tmp, "died.steal")
+    sim = os.path.join(tmp, "dies")
+    simulate(sim, "fibonacci", "--duration", "1s", "--packet", "4096")
+    name, events = None, []
+    for after in (40, 80):
+        made = Recording("hypervisor", "kvm", os.path.join(sim, "host", "kernel"))
+        with Relay(made) as r:
+            r.fault = lambda command, count, answer: answer() if count < after else None
+            name = r.url(made)
+            err = run("index", name, "-o", got).stderr
+        check(f"{name}: the relay daemon closed the connection; what was recorded later is missing" in err, "says so")
+        events.append(traces(got)[0]["events"])
+    check(0 < events[0] < events[1], f"what came before is kept: {events} events")
+    host, guest = recordings()
+    guest.released, guest.ended = 0, False
+    with Relay(host) as r, Relay(guest) as other:
+        p = start("index", "--host", r.url(host), "--guest", f"Debian={other.url(guest)}", "-o", got)
+        until(lambda: other.asked.count(relay.NEXT_INDEX) > 2, "both are read")
+        other.fault = lambda command, count, answer: None
+        err = finish(p, 0)
+    check(traces(got)[0]["events"] == 18213 and f"Debian: {other.url(guest)}: the relay daemon closed" in err,
+          "a machine whose relay dies costs the others nothing")
+    guest.rewind()
+    with Relay(guest) as other:
+        p = start("index", other.url(guest), "-o", os.path.join(tmp, "nothing.steal"))
+        until(lambda: other.asked.count(relay.NEXT_INDEX) > 2, "it is read")
+        other.fault = lambda command, count, answer: None
+        check("the relay daemon closed the connection" in finish(p, 2), "nothing came at all: that is why")
+    host, _ = recordings()
+    with Relay(host) as r:
+        r.fault = lambda command, count, answer: None
+        fails("a relay that hangs up", "the relay daemon closed the connection", 2, r.url(host))
+        r.fault = lambda command, count, answer: struct.pack(">QIII", 1, 3, 0, 1)
+        fails("another protocol", "no relay daemon that speaks LTTng live 2", 2, r.url(host))
+        r.fault = lambda command, count, answer: b"HTTP/1.1 400 Bad Request\r\n\r\n"
+        fails("another service", "no relay daemon that speaks LTTng live 2", 2, r.url(host))
+
+
+def check_killed(tmp):
+    """The process that reads a machine dies: what it had told is kept, what its CPUs did then is unknown."""
+    got = os.path.join(tmp, "killed.steal")
+    host, guest = recordings()
+    host.ended = guest.ended = False
+    guest.released = 0
+    with Relay(host, guest) as r:
+        p = start("index", "--host", r.url(host), "--guest", f"Debian={r.url(guest)}", "-o", got)
+        until(lambda: all(s.sent for s in host.streams[0]) and r.asked.count(relay.NEXT_INDEX) > 12, "both are read")
+        time.sleep(0.3)
+        children = subprocess.run(["pgrep", "-P", str(p.pid)], capture_output=True, text=True, check=True).stdout.split()
+        check(len(children) == 2, "a process for each machine")
+        for child in children:
+            os.kill(int(child), signal.SIGKILL)
+        err = finish(p, 0)
+    check(err.count("libbabeltrace2 does not survive what the relay daemon sends; what was recorded later is missing") == 2 and
+          "Debian: the trace in" in err, "says so, of both")
+    check(traces(got)[0]["events"] == 18213, "all that was told is kept")
+    last = [table("intervals", got, f"/Host/CPUs/CPU{cpu}/Current Thread")[-1] for cpu in (0, 1)]
+    check(all(row["value"] == "" for row in last) and last[0]["start"] != last[1]["start"], "each CPU to its last event")
+
+
+def check_garbage(tmp):
+    """Whatever is sent, it ends, with one error or with what came before."""
+    rng = random.Random(7)
+    commands = (relay.LIST, relay.ATTACH, relay.NEXT_INDEX, relay.GET_PACKET, relay.GET_METADATA, relay.NEW_STREAMS)
+    cases = [(c, kind) for c in commands for kind in ("noise", "bits", "bits")] + [(relay.GET_PACKET, "short")]
+    for command, kind in cases:
+        host, _ = recordings()
+
+        def spoil(asked, _count, answer, command=command, kind=kind):
+            data = bytearray(answer())
+            if asked != command or rng.random() < 0.3:
+                return bytes(data)
+            if kind == "noise":
+                return rng.randbytes(len(data))
+            if kind == "short":
+                return bytes(data[:len(data) // 2])
+            for _ in range(4):
+                data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+            return bytes(data)
+        with Relay(host) as r:
+            r.fault = spoil
+            p = run("index", r.url(host), "-o", os.path.join(tmp, "garbage.steal"), "--for", "100ms", status=None)
+        lines = [n for n in p.stderr.splitlines() if not n.startswith("stealscope: note: ")]
+        check((p.returncode, len(lines)) in ((0, 0), (2, 1)), f"{kind} for command {command}: {p.returncode} {lines}")
+
+
+# ---- the place of the history
+
+def check_cache(tmp):
+    """Without -o the history is kept with the user's caches, made anew each time, and its clocks stay as they are."""
+    env = {"XDG_CACHE_HOME": os.path.join(tmp, "cache")}
+    host, guest = recordings()
+    screen, script = os.path.join(tmp, "screen"), os.path.join(tmp, "script")
+    with open(script, "w", encoding="utf-8") as f:
+        f.write(f":screen {screen}\n:offset Debian +3us\n")
+    with Relay(host, guest) as r:
+        what = ("--host", r.url(host), "--guest", f"Debian={r.url(guest)}")
+        made = run("index", *what, env=env).stdout.strip()
+        check(made.startswith(env["XDG_CACHE_HOME"]) and os.path.exists(made), "index: in the cache")
+        host.rewind()
+        guest.rewind()
+        asked = len(r.asked)
+        p = run("view", *what, "--script", script, "--size", "80x24", env=env, status=2)
+        check("live sessions are read anew" in p.stderr and len(r.asked) > asked + 5, "view: reads it anew")
+        check("a live session is not read twice" in p.stderr, "view: a nudge is refused")
+    with open(screen, encoding="utf-8") as f:
+        check("CPU1" in f.read(), "view: shows it")
+
+
+with scratch() as scratch_folder:
+    bundled = check_bundled(scratch_folder)
+    check_whole_relay(scratch_folder)
+    check_one_machine(scratch_folder)
+    check_ties(scratch_folder)
+    check_growing(scratch_folder, bundled)
+    check_stopping(scratch_folder, bundled)
+    check_unknown_end(scratch_folder)
+    check_hanging(scratch_folder)
+    check_refusals(scratch_folder)
+    check_dying(scratch_folder)
+    check_killed(scratch_folder)
+    check_garbage(scratch_folder)
+    check_cache(scratch_folder)
