@@ -1,5 +1,5 @@
 """Live traces: what comes from a relay daemon is what comes from folders; and a relay that ends, dies, hangs or sends
-garbage.  The relay is one of our own (relay.py)."""
+garbage.  The relay is one of our own (relay.py); see test_lttng.py for LTTng's."""
 import os
 import random
 import re
