@@ -6,56 +6,21 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/mem.h"
+#include "base/parallel.h"
 
 #define MEMORY_DEFAULT ((size_t)96 << 20)
-#define MOST_WORKERS 64
 #define MOST_DAMAGE 100  /* damaged packets of a stream after which the rest is given up */
 
 /* ---- work of the threads */
 
-static bool take_next(struct load *l, size_t limit, size_t *i)
-{
-	pthread_mutex_lock(&l->lock);
-	bool more = l->next < limit && !atomic_load(&l->cancelled) && !atomic_load(&l->failed);
-	if (more)
-		*i = l->next++;
-	pthread_mutex_unlock(&l->lock);
-	return more;
-}
-
-static void finish_thread(struct load *l)
-{
-	pthread_mutex_lock(&l->lock);
-	l->running--;
-	pthread_cond_signal(&l->done);
-	pthread_mutex_unlock(&l->lock);
-}
-
-/* malloc() lets the memory of a thread other than the first grow by a page at a time, each a system call that stops all
- * threads of the process.  Once grown it stays usable. */
-static void warm_up(void)
-{
-	enum { PIECES = 128, PIECE = 100000 };
-	void *p[PIECES];
-	for (int i = 0; i < PIECES; i++)
-		p[i] = malloc(PIECE);
-	for (int i = 0; i < PIECES; i++)
-		free(p[i]);
-}
-
-static void *open_thread(void *arg)
+static int open_task(void *arg, size_t i)
 {
 	struct load *l = arg;
-	warm_up();
-	for (size_t i; take_next(l, l->groups, &i);)
-		if (!l->group[i].suspect)
-			group_open(&l->group[i]);
-	finish_thread(l);
-	return NULL;
+	if (!l->group[i].suspect)
+		group_open(&l->group[i]);
+	return 0;
 }
 
 static void put_idle(struct load *l, struct group *g, struct decoder *d)
@@ -150,19 +115,16 @@ static void run_task(struct load *l, struct task *t)
 		else  /* what came before the damage is all there is */
 			decoded_release(&t->part[--t->parts], l->store);
 	}
-	if (t->status)
-		atomic_store(&l->failed, true);
 	if (counted < t->bytes)
 		atomic_fetch_add(&l->bytes, t->bytes - counted);
 }
 
-static void *decode_thread(void *arg)
+static int decode_task(void *arg, size_t i)
 {
 	struct load *l = arg;
-	for (size_t i; take_next(l, l->ordered, &i);)
-		run_task(l, &l->task[l->order[i]]);
-	finish_thread(l);
-	return NULL;
+	struct task *t = &l->task[l->order[i]];
+	run_task(l, t);
+	return t->status;
 }
 
 /* ---- the thread that started them */
@@ -175,41 +137,17 @@ void load_tick(struct load *l)
 		atomic_store(&l->cancelled, true);
 }
 
-static void wait_for_threads(struct load *l)
+static bool go_on(void *arg)
 {
-	pthread_mutex_lock(&l->lock);
-	while (l->running) {
-		struct timespec until;
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += 20000000;
-		until.tv_sec += until.tv_nsec / 1000000000;
-		until.tv_nsec %= 1000000000;
-		pthread_cond_timedwait(&l->done, &l->lock, &until);
-		pthread_mutex_unlock(&l->lock);
-		load_tick(l);
-		pthread_mutex_lock(&l->lock);
-	}
-	pthread_mutex_unlock(&l->lock);
+	struct load *l = arg;
+	load_tick(l);
+	return !atomic_load(&l->cancelled);
 }
 
-static int run_threads(struct load *l, void *(*work)(void *), size_t tasks, struct error *err)
+/* What fails says so in its task. */
+static int run_tasks(struct load *l, int (*task)(void *arg, size_t i), size_t tasks, struct error *err)
 {
-	pthread_t thread[MOST_WORKERS];
-	unsigned n = l->workers < tasks ? l->workers : (unsigned)tasks, started = 0;
-	l->next = 0;
-	l->running = n;
-	while (started < n && pthread_create(&thread[started], NULL, work, l) == 0)
-		started++;
-	if (started < n) {
-		pthread_mutex_lock(&l->lock);
-		l->running -= n - started;
-		pthread_mutex_unlock(&l->lock);
-	}
-	if (n && !started)
-		return error_set(err, STATUS_SYSTEM, NULL, "reading traces: cannot start a thread");
-	wait_for_threads(l);
-	for (unsigned i = 0; i < started; i++)
-		pthread_join(thread[i], NULL);
+	parallel_run(&(struct parallel){ .workers = l->workers, .task = task, .watch = go_on, .arg = l }, tasks);
 	if (atomic_load(&l->cancelled))
 		return error_set(err, STATUS_CANCELLED, NULL, "reading traces: interrupted");
 	return 0;
@@ -421,7 +359,6 @@ static void load_release(struct load *l)
 	free(l->order);
 	store_unref(l->store);
 	pthread_mutex_destroy(&l->lock);
-	pthread_cond_destroy(&l->done);
 }
 
 /* A view that showed something else than it should (a libbabeltrace2 that reads indexes in another way): those ports
@@ -474,7 +411,7 @@ static int run(struct load *l, const struct trace_spec *spec, struct error *err)
 		l->total += l->group[i].bytes;
 		l->group[i].suspect = !group_survey(&l->group[i]);
 	}
-	if (run_threads(l, open_thread, l->groups, err))
+	if (run_tasks(l, open_task, l->groups, err))
 		return -1;
 	for (size_t i = 0; i < l->groups; i++) {
 		struct group *g = &l->group[i];
@@ -487,10 +424,10 @@ static int run(struct load *l, const struct trace_spec *spec, struct error *err)
 	}
 	plan_tasks(l->group, l->groups, l->workers, &l->task, &l->tasks, &l->order);
 	l->ordered = l->tasks;
-	if (load_told(l, err) || run_threads(l, decode_thread, l->ordered, err) || check_tasks(l, err))
+	if (load_told(l, err) || run_tasks(l, decode_task, l->ordered, err) || check_tasks(l, err))
 		return -1;
 	plan_again(l);
-	return run_threads(l, decode_thread, l->ordered, err) || check_tasks(l, err) ? -1 : 0;
+	return run_tasks(l, decode_task, l->ordered, err) || check_tasks(l, err) ? -1 : 0;
 }
 
 int trace_load(const struct trace_spec *spec, size_t n, const struct trace_options *options, struct trace **out,
@@ -498,11 +435,8 @@ int trace_load(const struct trace_spec *spec, size_t n, const struct trace_optio
 {
 	static const struct trace_options defaults = { 0 };
 	struct load l = { .options = options ? options : &defaults, .machines = n };
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-	l.workers = l.options->workers ? l.options->workers : cores > 1 ? (unsigned)cores : 1;
-	l.workers = l.workers < MOST_WORKERS ? l.workers : MOST_WORKERS;
+	l.workers = parallel_workers(l.options->workers);
 	pthread_mutex_init(&l.lock, NULL);
-	pthread_cond_init(&l.done, NULL);
 	l.machine = mem_new(n + 1, sizeof *l.machine);
 	l.told = mem_new(n + 1, sizeof *l.told);
 	l.store = store_new(l.options->memory ? l.options->memory : MEMORY_DEFAULT, l.options->spill_dir, err);

@@ -93,16 +93,13 @@ struct load {
 	size_t *order;  /* in which the tasks are taken */
 	size_t tasks, ordered;
 	struct store *store;
-	pthread_mutex_t lock;
-	pthread_cond_t done;
-	size_t next;    /* the next group to open, then the next in order to run; under lock */
-	unsigned workers, running;
+	pthread_mutex_t lock;  /* of the groups' idle graphs */
+	unsigned workers;
 	uint64_t total;
 	_Atomic uint64_t bytes;
 	_Atomic uint64_t live_events;
 	int64_t live_until;  /* ns, monotonic: when live traces have been read for long enough; INT64_MAX: never */
 	atomic_bool cancelled;
-	atomic_bool failed;
 };
 
 /* Reads what children read.  Before the threads, because it forks. */
