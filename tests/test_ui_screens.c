@@ -174,6 +174,35 @@ static void test_offset_alone(void **state)
 	free(s);
 }
 
+/* Nothing of the lists that explain is cut on a screen of 80 columns. */
+static void test_help_fits(void **state)
+{
+	(void)state;
+	static const char *const keys[] = { "?", "L" };
+	struct ui_options narrow = mono80, wide = mono80;
+	narrow.height = wide.height = 160;
+	wide.width = 200;
+	for (size_t i = 0; i < COUNT(keys); i++) {
+		char *a = screen_of(keys[i], &narrow), *b = screen_of(keys[i], &wide);
+		*strrchr(a, '#') = *strrchr(b, '#') = '\0';  /* the legend: more of it fits */
+		assert_string_equal(strchr(a, '\n'), strchr(b, '\n'));
+		free(a);
+		free(b);
+	}
+}
+
+/* The markers and how far they are apart are told where the line is short. */
+static void test_markers_fit(void **state)
+{
+	(void)state;
+	char *s = screen_of(":set color=never\n>w(9l)", &mono80);
+	*strchr(s, '\n') = '\0';
+	assert_non_null(strstr(s, "   A .1"));
+	assert_non_null(strstr(s, "  B .1"));
+	assert_string_equal(strstr(s, "  d "), "  d 6.55 ms");
+	free(s);
+}
+
 /* Bookmarks are there again in the next run, on a screen of another size; one that is dropped is not. */
 static void test_bookmarks_are_kept(void **state)
 {
@@ -455,6 +484,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_panes_and_lists),
 		cmocka_unit_test(test_ways_to_the_same_place),
 		cmocka_unit_test(test_short_gaps), cmocka_unit_test(test_offset_alone),
+		cmocka_unit_test(test_help_fits), cmocka_unit_test(test_markers_fit),
 		cmocka_unit_test(test_bookmarks_are_kept), cmocka_unit_test(test_details),
 		cmocka_unit_test(test_cause),
 		cmocka_unit_test(test_export),

@@ -118,8 +118,8 @@ void blame_draw(struct app *app, struct screen *s, int y, int height)
 		struct style style = line->heading ? title : normal;
 		whole = line->heading ? line->ns : whole;
 		screen_fill(s, 0, y + i, s->w, ' ', normal);
-		screen_printf(s, line->heading ? 1 : 3, y + i, name_w - 3, style, "%s%s", line->heading ? "" : "to ",
-		              line->text);
+		screen_printf(s, line->heading ? 1 : 3, y + i, name_w - 3, style, "%s%s%s", line->heading ? "" : "to ",
+		              line->text, line->heading ? " lost" : "");
 		screen_printf(s, name_w, y + i, s->w - name_w, style, "%10s %5.1f%%", time_duration(d, line->ns),
 		              100.0 * (double)line->ns / (double)(line->heading ? window : whole ? whole : 1));
 		int cols = s->w - name_w - 20;

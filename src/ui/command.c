@@ -19,7 +19,7 @@
 	X("filter", "[TEXT]", "show only threads whose name contains TEXT", cmd_filter) \
 	X("search", "TEXT", "go to the next row that contains TEXT", cmd_search) \
 	X("key", "KEYS", "press keys: :key 3><Enter>", cmd_key) \
-	X("offset", "[VM TIME]", "nudge a guest's clock: Debian +3us; save [FILE]; alone: list", cmd_offset) \
+	X("offset", "[VM TIME]", "move a guest's clock: Debian +3us; save [FILE]; none: list", cmd_offset) \
 	X("screen", "FILE", "write the screen to FILE as text", cmd_screen) \
 	X("help", "", "open the help", cmd_help) \
 	X("quit", "", "leave", cmd_quit)
@@ -297,9 +297,9 @@ void command_help(struct pager *pager)
 	static const char *const settings[][2] = {
 		{ "glyphs=", "blocks, cells or ascii" }, { "color=", "never, 8, 16 or 256" },
 		{ "time=", "wall, relative (to marker A) or trace" },
-		{ "mingap=", "gaps shorter than that are passed over by > and <: 100us; 0 = none" },
+		{ "mingap=", "> and < pass over gaps shorter than that: 100us; 0 = none" },
 		{ "[no]idle", "show idle rows" }, { "[no]mouse", "take the mouse: wheel, drag" },
-		{ "[no]hostthread", "show beneath each vCPU the thread of the host that executes it" },
+		{ "[no]hostthread", "beneath each vCPU, show the thread that executes it" },
 	};
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		pager_add(pager, -1, "  :%-6s %-9s %s", commands[i].name, commands[i].args, commands[i].help);

@@ -26,18 +26,15 @@ static const char *short_time(const struct app *app, int64_t t, char buf[TIME_TE
 	return app->axis.format == TIME_WALL && dot ? dot : buf;
 }
 
-static int draw_markers(struct app *app, struct screen *s, int x)
+/* "   A .541  B .720  d 179 ms" */
+static void markers_text(const struct app *app, char *buf, size_t size)
 {
 	const struct view *v = &app->view;
-	char t[TIME_TEXT];
-	if (v->a != VIEW_NONE)
-		x += screen_printf(s, x, 0, s->w - x, *part(app, PART_HEADER), "   A %s", short_time(app, v->a, t));
-	if (v->b != VIEW_NONE)
-		x += screen_printf(s, x, 0, s->w - x, *part(app, PART_HEADER), "  B %s", short_time(app, v->b, t));
-	if (v->a != VIEW_NONE && v->b != VIEW_NONE)
-		x += screen_printf(s, x, 0, s->w - x, *part(app, PART_HEADER), "  d %s",
-		                   time_duration(t, v->a < v->b ? v->b - v->a : v->a - v->b));
-	return x;
+	char a[TIME_TEXT], b[TIME_TEXT], d[TIME_TEXT];
+	bool has_a = v->a != VIEW_NONE, has_b = v->b != VIEW_NONE;
+	snprintf(buf, size, "%s%s%s%s%s%s", has_a ? "   A " : "", has_a ? short_time(app, v->a, a) : "", has_b ? "  B " : "",
+	         has_b ? short_time(app, v->b, b) : "", has_a && has_b ? "  d " : "",
+	         has_a && has_b ? time_duration(d, v->a < v->b ? v->b - v->a : v->a - v->b) : "");
 }
 
 static void draw_header(struct app *app, struct screen *s)
@@ -57,9 +54,14 @@ static void draw_header(struct app *app, struct screen *s)
 	bool host = topo->machines && topo->machine[0].kind == MACHINE_HOST;
 	int x = host ? screen_printf(s, 1, 0, s->w, style, "%s + %u VM%s", name, vms, vms == 1 ? "" : "s")
 	             : screen_printf(s, 1, 0, s->w, style, "%u VM%s, no host", vms, vms == 1 ? "" : "s");
-	x += 1 + screen_printf(s, x + 1, 0, s->w, style, "   %s .. %s   %s   %s/cell", from, same ? to + 8 : to,
-	                       time_duration(span, last - app->view.t0 + 1), time_duration(step, app->view.step));
-	x = draw_markers(app, s, x);
+	char window[128], cell[TIME_TEXT + 16], markers[128];
+	int room = s->w - x - 2;
+	snprintf(window, sizeof window, "   %s .. %s   %s", from, same ? to + 8 : to, time_duration(span, last - app->view.t0 + 1));
+	snprintf(cell, sizeof cell, "   %s/cell", time_duration(step, app->view.step));
+	markers_text(app, markers, sizeof markers);
+	/* Where the line is short, the markers are worth more than the length of a cell. */
+	bool fits = text_width(window) + text_width(cell) + text_width(markers) <= room;
+	x += 1 + screen_printf(s, x + 1, 0, s->w, style, "%s%s%s", window, fits || !markers[0] ? cell : "", markers);
 	char more[64] = "";
 	if (!rows_survey_done(&app->rows))
 		snprintf(more, sizeof more, "reading threads %u%% ",
@@ -238,7 +240,8 @@ static void draw_legend(struct app *app, struct screen *s, int y)
 	};
 	char tail[160] = "", keys[64];
 	int x = draw_states(app, s, 0, y, s->w, common, sizeof common);
-	for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
+	bool list = app->mode == MODE_PAGER;  /* whose keys are others, told above it */
+	for (size_t i = 0; !list && i < sizeof hints / sizeof *hints; i++) {
 		char one[240];
 		keymap_text(&app->keymap, hints[i].action, keys, sizeof keys);
 		keys[strcspn(keys, ",")] = '\0';

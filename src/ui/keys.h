@@ -68,7 +68,7 @@ enum key {
 	X(ACT_CLEAR, "clear", "<Esc>", "Markers", "end the range, clear the filter") \
 	X(ACT_BOOKMARK, "bookmark", "m", "Markers", "bookmark this row and time") \
 	X(ACT_BOOKMARKS, "bookmarks", "'", "Markers", "list of bookmarks, also of earlier runs; d drops one") \
-	X(ACT_FLOW, "flow", "<Enter>", "Panes", "flow pane of the thread (of a vCPU: its current thread); fold a machine") \
+	X(ACT_FLOW, "flow", "<Enter>", "Panes", "flow of the thread, or of who has the CPU; fold a machine") \
 	X(ACT_FLOW_TOGGLE, "flow-pane", "F", "Panes", "flow pane on or off") \
 	X(ACT_REQUESTS, "requests", "R", "Panes", "requests pane") \
 	X(ACT_BLAME, "blame", "B", "Panes", "steal matrix of the window: who took from whom") \

@@ -150,6 +150,15 @@ static void add_values(struct app *app)
 	}
 }
 
+static void add_cell(struct app *app)
+{
+	status_update(app);
+	if (!app->status.shares[0])
+		return;
+	pager_add(&app->pager, -1, "The cell")->heading = true;
+	pager_add(&app->pager, -1, "  %s", app->status.shares);
+}
+
 static void add_clock(struct app *app)
 {
 	char d[TIME_TEXT];
@@ -159,9 +168,8 @@ static void add_clock(struct app *app)
 	if (band >= 0)
 		pager_add(&app->pager, -1, "  %-14s this machine's times are known to within %s", "error band",
 		          time_duration(d, band));
-	status_update(app);
-	if (app->status.shares[0])
-		pager_add(&app->pager, -1, "  %-14s %s", "this cell", app->status.shares);
+	if (app->nudged[0])
+		pager_add(&app->pager, -1, "  %-14s %s", "moved by hand", app->nudged);
 }
 
 /* All lines, with the paragraph if there is to be one. */
@@ -174,6 +182,7 @@ static void list_details(struct app *app, bool words, const struct answer *answe
 	if (words)
 		add_paragraph(app, answer);
 	add_values(app);
+	add_cell(app);
 	add_clock(app);
 }
 

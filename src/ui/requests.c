@@ -86,7 +86,7 @@ static void add_line(struct app *app, size_t i)
 	text_escape(id, sizeof id, history_name(app->h, r->attr));
 	if (r->thread >= 0)
 		row_title(&app->rows, row, server, sizeof server);
-	pager_add(&app->pager, (int64_t)i, "%9s  lost %9s  at %s  %s  by %s", time_duration(d, r->end - r->start + 1),
+	pager_add(&app->pager, (int64_t)i, "%9s  lost %9s  at %s  id %s by %s", time_duration(d, r->end - r->start + 1),
 	          time_duration(lost, r->lost), ruler_time(when, &app->axis, r->start, 1000000), id, server);
 }
 
