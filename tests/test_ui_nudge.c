@@ -119,7 +119,7 @@ static void test_the_place_is_kept(void **state)
 		begin(&b, &two, other);
 		free(press(&a, ways[i]));
 		char *moved = press(&a, ":offset Debian +3us<Enter>"), *direct = press(&b, ways[i]);
-		assert_non_null(strstr(moved, "it is done (:offset save keeps it)"));
+		assert_non_null(strstr(moved, "it is done (:offset save writes it, :offset Debian 0 takes it back)"));
 		assert_string_equal(one.guest, "Debian");
 		assert_true(one.ns == 3000 && one.shown == one.first && a.h != one.first);
 		char *x = middle(moved), *y = middle(direct);

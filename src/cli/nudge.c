@@ -83,8 +83,8 @@ static int describe(struct json_object *before, struct json_object *after, const
 		                 "%s: its clock is not known: there is nothing to add a nudge to", guest);
 	containment_text(a, was, sizeof was);
 	containment_text(b, is, sizeof is);
-	snprintf(said, size, "%s %s: containment %s -> %s%s%s", name, time_exact(by, nudge), was, is, ns < 0 ? "" : ", worst ",
-	         ns < 0 ? "" : time_duration(worst, ns));
+	snprintf(said, size, "%s %s: containment %s -> %s%s%s", name, time_exact(by, nudge), was, is, ns <= 0 ? "" : ", worst ",
+	         ns <= 0 ? "" : time_duration(worst, ns));
 	return 0;
 }
 

@@ -171,9 +171,14 @@ void nudge_work(struct app *app, bool *changed)
 	if (!cancel && j->err.text[0]) {
 		app_fail(app, &j->err);
 	} else if (!cancel) {
+		char guest[128];
 		app_adopt(app, j->h, &j->topo, &j->rows);
-		app_say(app, "%s%s", j->said, app->nudged[0] ? " (:offset save keeps it)" : "");
 		j->h = NULL;
+		if (j->ns == 0)
+			app_say(app, "%s", j->said);
+		else
+			app_say(app, "%s (:offset save writes it, :offset %s 0 takes it back)", j->said,
+			        text_escape(guest, sizeof guest, j->guest));
 	}
 	job_release(app, j);
 }
