@@ -112,6 +112,20 @@ def check_states(history):
     check(stolen > 2_000_000_000, f"states: {stolen / 1e6:.0f} ms were stolen from it")
 
 
+def check_status(history, folder):
+    """A short status line leaves the seconds to the first line of the screen only when that tells them."""
+    def status(*lines):
+        script, screen = os.path.join(folder, "script"), os.path.join(folder, "screen")
+        with open(script, "w", encoding="utf-8") as f:
+            f.write("\n".join((*lines, ":screen " + screen)))
+        run("view", history, "--script", script, "--size", "60x24")
+        with open(screen, encoding="utf-8") as f:
+            return f.read().split("\n")[-3]
+    gap = [":Debian/151", ":30%", ">"]
+    check("PREEMPTED" in status(*gap) and ":50.0" in status(*gap), f"of 7 s: {status(*gap)}")
+    check(" .0" in status(*gap, ":zoom 4ms"), f"of 4 ms: {status(*gap, ':zoom 4ms')}")
+
+
 with scratch() as folder:
     HISTORY = os.path.join(folder, "fibonacci.steal")
     run("index", TRACE, "-o", HISTORY)
@@ -120,6 +134,7 @@ with scratch() as folder:
     check_sync(HISTORY)
     check_flow(HISTORY)
     check_states(HISTORY)
+    check_status(HISTORY, folder)
     NAME = os.path.basename(HISTORY)
     for report in (["info", NAME], ["sync", NAME], ["gaps", NAME], ["steal", NAME, "--by", "thread"],
                    ["explain", NAME, "Debian/CPU0"], ["intervals", NAME, "/Host/CPUs/CPU1/Owner"],

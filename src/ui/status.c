@@ -237,11 +237,19 @@ void status_update(struct app *app)
 	take_sentence(app);
 }
 
+/* Does the header tell the second of all that is shown? */
+static bool within_a_second(const struct app *app)
+{
+	char from[TIME_TEXT], to[TIME_TEXT];
+	time_clock(from, app->view.t0, 0);
+	return strcmp(from, time_clock(to, view_last(&app->view, &app->ground), 0)) == 0;
+}
+
 /* Where the line is short, the sentence goes without what the header tells: "12:03:04.1139" becomes ".1139"; then
  * without the shares in brackets. */
-static void shorten(char *text, int room)
+static void shorten(char *text, int room, bool told)
 {
-	for (char *c = text; *c && text_width(text) > room; c++) {
+	for (char *c = text; *c && told && text_width(text) > room; c++) {
 		size_t n = strspn(c, "0123456789:");
 		if (c > text && c[-1] == ' ' && n == 8 && c[2] == ':' && c[5] == ':' && c[8] == '.')
 			memmove(c, c + 8, strlen(c + 8) + 1);
@@ -259,7 +267,7 @@ void status_draw(struct app *app, struct screen *s, int y)
 	screen_fill(s, 0, y, s->w, ' ', dim);
 	char sentence[sizeof c->sentence];
 	snprintf(sentence, sizeof sentence, "%s", c->sentence);
-	shorten(sentence, s->w - 2);
+	shorten(sentence, s->w - 2, within_a_second(app));
 	int used = 1 + screen_text(s, 1, y, s->w - 1, style, sentence);
 	int need = c->shares[0] ? 6 + text_width(c->shares) : 0, end = s->w - 1;
 	if (need && used + 2 + need < s->w) {
