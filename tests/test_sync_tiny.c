@@ -91,7 +91,7 @@ static void test_limits(void **state)
 	assert_true(v.windows <= WINDOWS_MAX);
 	assert_true(v.marks.sparse > 0);
 	assert_true(v.marks.len <= MARKS_MAX);
-	assert_int_equal(activity_load(&a, w.trace[1], 5000, &err), 0);
+	assert_int_equal(activity_load(&a, w.trace[1], 5000, NULL, &err), 0);
 	assert_true(a.sliced > 0);
 	assert_true(a.len <= ACTIVITY_MAX);
 	size_t inside = 0, blind = 0;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "sync/host.h"
 #include "sync/slices.h"
 
 #ifndef ACTIVITY_MAX
@@ -42,7 +43,8 @@ static bool apart(int64_t a, int64_t b, int64_t quiet)
 	return a == INT64_MIN || b - a >= quiet;
 }
 
-int activity_load(struct activity *a, const struct trace *guest, int64_t quiet, struct error *err)
+int activity_load(struct activity *a, const struct trace *guest, int64_t quiet, const atomic_bool *stop,
+                  struct error *err)
 {
 	memset(a, 0, sizeof *a);
 	const struct trace_info *info = trace_info(guest);
@@ -55,8 +57,11 @@ int activity_load(struct activity *a, const struct trace *guest, int64_t quiet, 
 		pending[i].before = pending[i].ts = INT64_MIN;
 	struct trace_cursor *c = trace_cursor_open(guest, ALL_KINDS & ~(1ULL << EV_LOST), -1, err);
 	int status = c == NULL ? -1 : 0;
+	uint64_t seen = 0;
 	struct event ev;
 	while (c != NULL && (status = trace_cursor_next(c, &ev, err)) == 1) {
+		if ((status = walk_stopped(stop, ++seen, err)) != 0)
+			break;
 		if (ev.cpu >= a->cpus)
 			continue;
 		struct pending *p = &pending[ev.cpu];

@@ -7,6 +7,8 @@
 #ifndef STEALSCOPE_SYNC_ACTIVITY_H
 #define STEALSCOPE_SYNC_ACTIVITY_H
 
+#include <stdatomic.h>
+
 #include "trace/trace.h"
 
 struct activity_cpu {
@@ -22,8 +24,9 @@ struct activity {
 	int64_t begin, end; /* of the guest's trace */
 };
 
-/* quiet: the shortest span out of guest mode, ns. */
-int activity_load(struct activity *a, const struct trace *guest, int64_t quiet, struct error *err);
+/* quiet: the shortest span out of guest mode, ns; stop: see struct host_view. */
+int activity_load(struct activity *a, const struct trace *guest, int64_t quiet, const atomic_bool *stop,
+                  struct error *err);
 void activity_release(struct activity *a);
 /* Index of the first time >= t. */
 size_t activity_find(const struct activity_cpu *c, int64_t t);

@@ -60,9 +60,13 @@ static int measure_cpu(void *arg, size_t i)
 	const struct vthread *last = NULL;
 	size_t near = 0;
 	int status = c == NULL ? -1 : 0;
+	uint64_t seen = 0;
 	struct event ev;
-	while (c != NULL && (status = trace_cursor_next(c, &ev, &err)) == 1)
+	while (c != NULL && (status = trace_cursor_next(c, &ev, &err)) == 1) {
 		measure_event(m, &ev, &last, &near, &cpu->c);
+		if ((status = walk_stopped(m->host->stop, ++seen, &err)) != 0)
+			break;
+	}
 	trace_cursor_close(c);
 	if (status != 0) {
 		cpu->err = mem_new(1, sizeof *cpu->err);

@@ -417,7 +417,14 @@ static void finish(struct walk *w)
 	}
 }
 
-static int walk_host(struct walk *w, const struct trace *trace, const struct map *known,
+int walk_stopped(const atomic_bool *stop, uint64_t seen, struct error *err)
+{
+	if ((seen & 0xffff) != 0 || stop == NULL || !atomic_load(stop))
+		return 0;
+	return error_set(err, STATUS_CANCELLED, NULL, "synchronization: interrupted");
+}
+
+static int walk_host(struct walk *w, const struct trace *trace, const struct map *known, const atomic_bool *stop,
                      const struct progress *progress, struct error *err)
 {
 	struct host_view *v = w->v;
@@ -434,7 +441,9 @@ static int walk_host(struct walk *w, const struct trace *trace, const struct map
 	uint64_t seen = 0;
 	while (c != NULL && (status = trace_cursor_next(c, &ev, err)) == 1) {
 		on_event(w, &ev);
-		if ((++seen & 0xffff) == 0 && progress->tick != NULL &&
+		if ((status = walk_stopped(stop, ++seen, err)) != 0)
+			break;
+		if ((seen & 0xffff) == 0 && progress->tick != NULL &&
 		    progress->tick(progress->arg, "reading the host", seen, info->events) != 0) {
 			status = error_set(err, STATUS_CANCELLED, NULL, "synchronization: interrupted");
 			break;
@@ -454,7 +463,7 @@ int host_view_load(struct host_view *v, const struct trace *trace, const struct 
                    const struct progress *progress, struct error *err)
 {
 	struct walk w = { .v = v };
-	return walk_host(&w, trace, known, progress, err);
+	return walk_host(&w, trace, known, NULL, progress, err);
 }
 
 int host_view_marks(const struct host_view *like, void (*take)(void *arg, const struct sync_mark *m), void *arg,
@@ -462,7 +471,7 @@ int host_view_marks(const struct host_view *like, void (*take)(void *arg, const 
 {
 	struct host_view v;
 	struct walk w = { .v = &v, .take = take, .arg = arg };
-	int status = walk_host(&w, like->trace, like->known, &(struct progress){ NULL, NULL }, err);
+	int status = walk_host(&w, like->trace, like->known, like->stop, &(struct progress){ NULL, NULL }, err);
 	if (status == 0)
 		host_view_release(&v);
 	return status;

@@ -11,6 +11,8 @@
 #ifndef STEALSCOPE_SYNC_HOST_H
 #define STEALSCOPE_SYNC_HOST_H
 
+#include <stdatomic.h>
+
 #include "base/map.h"
 #include "sync/sync.h"
 
@@ -64,6 +66,7 @@ struct host_view {
 	struct map pid;        /* TID -> pid */
 	struct map born;       /* TID -> ns of the fork, when the trace shows it */
 	struct map vcpu_name;  /* string id -> 1 + number for "CPU n/KVM", 0 for other names */
+	const atomic_bool *stop;  /* set when the user wants no more of it: walks through events then fail; or NULL */
 	const struct map *known;  /* TIDs that are vCPUs because the user or the tracer says so; borrowed, or NULL */
 	bool has_kvm;          /* there are vm entries or exits; else guest mode is never known */
 	struct mark_list marks;
@@ -74,6 +77,8 @@ struct host_view {
 
 int host_view_load(struct host_view *v, const struct trace *trace, const struct map *known,
                    const struct progress *progress, struct error *err);
+/* After so many events of a walk: is it to end?  Then -1, with the error set. */
+int walk_stopped(const atomic_bool *stop, uint64_t seen, struct error *err);
 /* The same walk for the ends of pairs alone, each given to `take`; `where` is an index as in `like`. */
 int host_view_marks(const struct host_view *like, void (*take)(void *arg, const struct sync_mark *m), void *arg,
                     struct error *err);

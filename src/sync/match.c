@@ -138,7 +138,7 @@ static int need_activity(const struct host_view *host, struct guest_view *guest,
 	if (guest->has_activity)
 		return 0;
 	guest->has_activity = true;
-	return activity_load(&guest->activity, guest->trace, quiet_of(host), err);
+	return activity_load(&guest->activity, guest->trace, quiet_of(host), host->stop, err);
 }
 
 int match_containment(const struct host_view *host, const struct vm_view *vm, struct guest_view *guest,

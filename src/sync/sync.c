@@ -309,6 +309,7 @@ static int load_hyper(struct run *r, const struct trace *trace, size_t guest)
 		*map_put(&h->known, (uint64_t)trace_info(trace)->vcpu[i].host_tid, NULL) = 1;
 	int status = host_view_load(&h->view, h->trace, &h->known, &r->options->progress, r->err);
 	if (status == 0) {
+		h->view.stop = &r->cancelled;
 		vm_list_make(&h->view, &h->vms);
 		vm_list_hint(&h->view, &h->vms, mine, hints);
 	}
