@@ -19,6 +19,8 @@ static void test_table(void **state)
 		assert_int_equal(vcpu_status(PLACE_BLOCKED, mode, CURRENT_BUSY), VCPU_HOST_BLOCKED);
 		assert_int_equal(vcpu_status(PLACE_WOKEN, mode, CURRENT_BUSY), VCPU_PREEMPTED);
 		assert_int_equal(vcpu_status(PLACE_WOKEN, mode, CURRENT_IDLE), VCPU_WAKING);
+		assert_int_equal(vcpu_status(PLACE_QUEUED, mode, CURRENT_BUSY), VCPU_PREEMPTED);
+		assert_int_equal(vcpu_status(PLACE_QUEUED, mode, CURRENT_IDLE), VCPU_UNKNOWN);
 		assert_int_equal(vcpu_status(PLACE_BLOCKED, mode, CURRENT_UNTRACED), VCPU_IDLE);
 		assert_int_equal(vcpu_status(PLACE_RUNNABLE, mode, CURRENT_UNTRACED), VCPU_PREEMPTED);
 		assert_int_equal(vcpu_status(PLACE_WOKEN, mode, CURRENT_UNTRACED), VCPU_PREEMPTED);
@@ -290,6 +292,19 @@ static void test_begin_and_end(void **state)
 	struct event ev = event(21, EV_KVM_EXIT, 1, 154);
 	ev.comm = VCPU0;
 	start_feed(&start, &ev);
+	ev = event(21, EV_SWITCH, 3, 0);  /* 340 waited: only later is it seen that wakeups are recorded */
+	ev.sw.prev_tid = 0;
+	ev.sw.next_tid = 340;
+	start_feed(&start, &ev);
+	for (int dump = 0; dump < 2; dump++) {  /* 330 has just got its name: what it was called before, nobody knows */
+		ev = event(21, dump ? EV_PROCESS : EV_EXEC, 2, 330);
+		ev.comm = FIB;
+		if (dump) {
+			ev.process.tid = 330;
+			ev.process.comm = FIB;
+		}
+		start_feed(&start, &ev);
+	}
 	ev = event(22, EV_WAKEUP, 1, 154);
 	ev.wake.tid = 300;
 	ev.wake.comm = BASH;
@@ -308,6 +323,7 @@ static void test_begin_and_end(void **state)
 		ev = event(25, EV_MIGRATE, 0, 310);
 		ev.migrate.tid = tid;
 		ev.migrate.dest_cpu = 0;
+		ev.migrate.orig_cpu = 2;
 		start_feed(&start, &ev);
 	}
 	ev = event(25, EV_WAKING, 0, 310);
@@ -334,10 +350,13 @@ static void test_begin_and_end(void **state)
 	expect("/Host/Threads/300/Status", 20, THREAD_BLOCKED);
 	expect("/Host/Threads/301/Status", 20, THREAD_PREEMPTED);
 	expect("/Host/Threads/301/CPU", 20, 1);
+	expect("/Host/Threads/330/Status", 20, THREAD_RUNNING);
+	assert_null(rec_find(&rec, "/Host/Threads/330/Name"));
+	expect("/Host/Threads/340/Status", 20, THREAD_PREEMPTED);
 	expect("/Host/Threads/320/Status", 20, THREAD_BLOCKED);
 	expect("/Host/Threads/320/CPU", 20, 1);
 	expect("/Host/Threads/321/Status", 20, THREAD_PREEMPTED);
-	expect("/Host/Threads/321/CPU", 20, HISTORY_NULL);
+	expect("/Host/Threads/321/CPU", 20, 2);
 	expect("/Host/Threads/302/Status", 20, HISTORY_NULL);
 	expect("/Host/Threads/303/Status", 20, HISTORY_NULL);
 

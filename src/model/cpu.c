@@ -119,7 +119,7 @@ void cpu_enter(struct machine *mc, uint32_t number, struct thread *th, enum vcpu
 		}
 		th->on = (int32_t)number;
 		th->sched = THREAD_RUNNING;
-		th->woken = false;
+		th->woken = WOKEN_NO;
 		th->waker = -1;
 		if (th->vcpu != NONE)
 			mc->model->vcpu[th->vcpu].mode = mc->has_kvm ? mode : MODE_UNTRACED;

@@ -34,7 +34,7 @@ static void on_switch(struct machine *mc, uint32_t number, const struct event *e
 	if (prev) {
 		thread_learn(mc, prev, ev->sw.prev_comm, -1);
 		prev = cpu_leave(mc, number);
-		prev->woken = false;
+		prev->woken = WOKEN_NO;
 		if (ev->sw.prev_state == RUN_RUNNABLE)
 			prev->sched = THREAD_PREEMPTED;
 		else if (ev->sw.prev_state != EVENT_ABSENT)
@@ -88,7 +88,7 @@ static void on_wake(struct machine *mc, const struct cpu *c, const struct event 
 	if (th->sched != THREAD_PREEMPTED) {
 		thread_waker(mc, th);
 		th->sched = THREAD_PREEMPTED;
-		th->woken = true;
+		th->woken = WOKEN_YES;
 	}
 	known_queue(mc, th, ev->ts);
 	update_thread(mc, th);
@@ -171,6 +171,7 @@ static void on_process(struct machine *mc, const struct event *ev)
 	thread_learn(mc, th, ev->process.comm, ev->process.pid);
 	if (th->on < 0 && th->sched == THREAD_UNKNOWN) {
 		th->sched = dumped_state(ev->process.status);
+		th->woken = WOKEN_PERHAPS;
 		thread_place(mc, th, ev->process.cpu);
 	}
 	update_thread(mc, th);

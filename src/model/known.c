@@ -15,7 +15,8 @@ static void take_over(struct machine *mc, const struct start_thread *s)
 	thread_cgroup_ns(mc, th, s->cgroup_ns);
 	thread_learn(mc, th, s->comm, s->pid);
 	thread_place(mc, th, s->cpu);
-	th->sched = s->sched;
+	th->sched = start_sched(mc->start, s);
+	th->woken = WOKEN_PERHAPS;
 }
 
 void known_begin(struct machine *mc, const struct start *start)
@@ -61,7 +62,8 @@ static void doubt_contradicted(struct machine *mc)
 			struct thread *th = thread_find(mc, s->tid);
 			bool is_new;
 			map_put(&seen, (uint64_t)s->tid, &is_new);
-			if (is_new && th && s->sched != THREAD_UNKNOWN && s->sched != th->sched)
+			if (is_new && th && start_sched(mc->start, s) != THREAD_UNKNOWN &&
+			    start_sched(mc->start, s) != th->sched)
 				doubt(mc, th);
 		}
 	}
@@ -94,8 +96,9 @@ void known_queue(struct machine *mc, struct thread *th, int64_t now)
 /* Whether a vCPU's thread that waits was woken or had lost its CPU, its next mention does not tell. */
 static bool tells(const struct machine *mc, const struct start_thread *s)
 {
-	return s->sched == THREAD_BLOCKED ||
-	       (s->sched == THREAD_PREEMPTED && !map_find(&mc->candidate, (uint64_t)s->tid));
+	int8_t sched = start_sched(mc->start, s);
+	return sched == THREAD_BLOCKED ||
+	       (sched == THREAD_PREEMPTED && !map_find(&mc->candidate, (uint64_t)s->tid));
 }
 
 /* Who waits for a CPU and is never mentioned again has not waited all that time: it ran, or ended, unseen. */
@@ -122,7 +125,7 @@ void known_regain(struct machine *mc)
 		struct thread *th = thread_find(mc, s->tid);
 		if (th)
 			th->mentioned = true;
-		if (!tells(mc, s) || (th && (th->on >= 0 || th->sched == s->sched)))
+		if (!tells(mc, s) || (th && (th->on >= 0 || th->sched == start_sched(mc->start, s))))
 			continue;
 		take_over(mc, s);
 		th = thread_find(mc, s->tid);

@@ -32,7 +32,7 @@ static void sift_down(struct merge *m, size_t at)
 static uint64_t kinds_for(const struct trace *trace)
 {
 	uint64_t mute = 1ULL << EV_OTHER | 1ULL << EV_SYNC | 1ULL << EV_HYPERCALL;
-	return trace_info(trace)->lost ? ALL_KINDS : ALL_KINDS & ~mute;
+	return trace_info(trace)->lost || trace_info(trace)->uncounted ? ALL_KINDS : ALL_KINDS & ~mute;
 }
 
 static int open_stream(struct merge *m, uint32_t machine, const struct trace *trace, const struct clock_map *clock,

@@ -17,6 +17,11 @@ void start_release(struct start *s)
 	*s = (struct start)START_INIT;
 }
 
+int8_t start_sched(const struct start *s, const struct start_thread *th)
+{
+	return th->switched_in && !s->wakeups && !s->wakings ? THREAD_UNKNOWN : th->sched;
+}
+
 static void begin_epoch(struct start *s)
 {
 	*ARRAY_PUSH(s->epoch, s->epochs, s->epoch_cap) = s->threads;
@@ -64,6 +69,7 @@ static struct start_thread *first(struct start *s, int64_t tid, int8_t sched)
 	}
 	th->pending = false;
 	th->sched = sched;
+	th->switched_in = false;
 	return th;
 }
 
@@ -84,6 +90,12 @@ static struct start_cpu *cpu_at(struct start *s, uint32_t number)
 	return &s->cpu[number];
 }
 
+/* Events that come when the thread already has its new name. */
+static bool renames(const struct event *ev)
+{
+	return ev->kind == EV_EXEC || ev->kind == EV_RENAME;
+}
+
 /* The CPU's first event: whoever was current then has been since the beginning. */
 static void current_of_cpu(struct start *s, struct start_cpu *c, uint32_t number, const struct event *ev)
 {
@@ -92,7 +104,7 @@ static void current_of_cpu(struct start *s, struct start_cpu *c, uint32_t number
 	if (c->tid >= 0 || tid < 0)
 		return;
 	c->tid = (int32_t)tid;
-	c->comm = is_switch ? name_id(ev->sw.prev_comm) : ev->comm;
+	c->comm = is_switch ? name_id(ev->sw.prev_comm) : renames(ev) ? 0 : ev->comm;
 	c->pid = tid == ev->tid ? ev->pid : -1;
 	struct start_thread *th = first(s, tid, THREAD_RUNNING);
 	if (th)
@@ -123,7 +135,7 @@ static void on_process(struct start *s, const struct event *ev)
 		th = mentioned(s, ev->process.tid);
 	if (!th)
 		return;
-	if (!th->comm)
+	if (!th->comm && !th->renamed)
 		th->comm = name_id(ev->process.comm);
 	if (ev->process.pid > 0 && ev->process.pid <= INT32_MAX)
 		th->pid = (int32_t)ev->process.pid;
@@ -138,15 +150,14 @@ static void on_namespace(uint32_t *to, int64_t ns)
 
 static void on_switch(struct start *s, const struct event *ev)
 {
-	/* Where nobody records wakeups, a thread that is switched in may just as well have slept. */
 	bool moved = mentioned(s, ev->sw.next_tid);
-	int8_t sched = s->wakeups || s->wakings ? THREAD_PREEMPTED : THREAD_UNKNOWN;
-	struct start_thread *th = first(s, ev->sw.next_tid, sched);
+	struct start_thread *th = first(s, ev->sw.next_tid, THREAD_PREEMPTED);
 	if (!th)
 		return;
 	if (!moved)
 		th->cpu = ev->cpu;
-	th->comm = name_id(ev->sw.next_comm);
+	th->switched_in = true;
+	th->comm = th->renamed ? 0 : name_id(ev->sw.next_comm);
 }
 
 void start_feed(struct start *s, const struct event *ev)
@@ -192,11 +203,20 @@ void start_feed(struct start *s, const struct event *ev)
 		break;
 	case EV_MIGRATE:
 		th = first(s, ev->migrate.tid, THREAD_UNKNOWN);
-		if (th)
-			th->pending = true;
+		if (!th)
+			break;
+		th->pending = true;
+		if (th->cpu < 0 && ev->migrate.orig_cpu >= 0 && ev->migrate.orig_cpu <= UINT16_MAX)
+			th->cpu = (int32_t)ev->migrate.orig_cpu;
 		break;
 	case EV_FORK:
 		mention(s, ev->fork.child_tid, &th);
+		break;
+	case EV_EXEC:
+	case EV_RENAME:
+		th = mentioned(s, ev->kind == EV_EXEC ? ev->exec.tid > 0 ? ev->exec.tid : ev->tid : ev->rename.tid);
+		if (th)
+			th->renamed = true;
 		break;
 	case EV_PROCESS:
 		on_process(s, ev);

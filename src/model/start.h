@@ -22,6 +22,8 @@ struct start_thread {
 	uint32_t comm;          /* string id, 0 unknown */
 	int8_t sched;           /* enum thread_state */
 	bool pending;           /* it was moved between CPUs; what it was before, the next mention tells */
+	bool switched_in;       /* that is all that is known: it was queued, or slept where nobody records wakeups */
+	bool renamed;           /* what it is called later is not what it was called */
 	uint32_t pid_ns, cgroup_ns;  /* 0 unknown */
 };
 
@@ -50,6 +52,8 @@ struct start {
 
 void start_release(struct start *s);
 void start_feed(struct start *s, const struct event *ev);
+/* What the mention of a thread tells of it: enum thread_state.  Holds when all events were fed. */
+int8_t start_sched(const struct start *s, const struct start_thread *th);
 /* The threads of an epoch: thread[*from .. *to - 1]. */
 void start_epoch(const struct start *s, size_t epoch, size_t *from, size_t *to);
 /* Reads the beginning of a trace. */

@@ -37,12 +37,14 @@ struct thread {
 	uint32_t vcpu;          /* index in model->vcpu, or NONE */
 	int8_t sched;           /* what its machine's scheduler says: enum thread_state without VIRT_PREEMPTED */
 	int8_t status;          /* as written: enum thread_state or STATUS_NULL */
-	bool woken;             /* PREEMPTED since a wakeup, not since it lost its CPU */
+	uint8_t woken;          /* enum woken: PREEMPTED since a wakeup, not since it lost its CPU */
 	bool mentioned;         /* by an event to come: used while losses end */
 	uint32_t pid_ns, cgroup_ns;  /* inode numbers of its namespaces, 0 unknown */
 	uint32_t attr[THREAD_ATTRS];
 	uint32_t *mirror;       /* the same attributes below its container, or NULL; THREAD_ATTRS of them */
 };
+
+enum woken { WOKEN_NO, WOKEN_YES, WOKEN_PERHAPS };
 
 enum cpu_state { CPU_UNSEEN, CPU_UNKNOWN, CPU_IDLE, CPU_BUSY };
 

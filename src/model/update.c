@@ -8,6 +8,8 @@ enum owner { OWNER_IDLE, OWNER_HOST, OWNER_UNKNOWN, OWNER_OTHER_VM, OWNER_VM };
 
 static enum vcpu_place place_of(const struct vcpu *v)
 {
+	static const enum vcpu_place of[] = {
+		[WOKEN_NO] = PLACE_RUNNABLE, [WOKEN_YES] = PLACE_WOKEN, [WOKEN_PERHAPS] = PLACE_QUEUED };
 	const struct machine *host = v->vm->parent;
 	const struct thread *th = v->thread;
 	if (!host || !v->mapped)
@@ -26,7 +28,7 @@ static enum vcpu_place place_of(const struct vcpu *v)
 	case THREAD_BLOCKED:
 		return PLACE_BLOCKED;
 	case THREAD_PREEMPTED:
-		return th->woken ? PLACE_WOKEN : PLACE_RUNNABLE;
+		return of[th->woken];
 	default:
 		return PLACE_UNKNOWN;
 	}
@@ -45,7 +47,10 @@ static enum vcpu_current current_of(const struct vcpu *v)
 
 void update_vcpu(struct model *m, struct vcpu *v)
 {
-	int status = vcpu_status(place_of(v), v->mode, current_of(v));
+	enum vcpu_place place = place_of(v);
+	if (m->paper_states && place == PLACE_QUEUED)
+		place = PLACE_RUNNABLE;  /* the paper makes no difference */
+	int status = vcpu_status(place, v->mode, current_of(v));
 	if (m->paper_states)
 		status = vcpu_fold(status);
 	if (status != v->status) {

@@ -15,6 +15,7 @@ static const signed char out[][4] = {
 	[PLACE_BLOCKED] = { VCPU_IDLE, VCPU_UNKNOWN, VCPU_IDLE, VCPU_HOST_BLOCKED },
 	[PLACE_RUNNABLE] = { VCPU_PREEMPTED, VCPU_UNKNOWN, VCPU_IDLE, VCPU_PREEMPTED },
 	[PLACE_WOKEN] = { VCPU_PREEMPTED, VCPU_UNKNOWN, VCPU_WAKING, VCPU_PREEMPTED },
+	[PLACE_QUEUED] = { VCPU_PREEMPTED, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_PREEMPTED },
 };
 
 int vcpu_status(enum vcpu_place place, enum vcpu_mode mode, enum vcpu_current current)
@@ -31,6 +32,7 @@ int vcpu_status(enum vcpu_place place, enum vcpu_mode mode, enum vcpu_current cu
 	case PLACE_BLOCKED:
 	case PLACE_RUNNABLE:
 	case PLACE_WOKEN:
+	case PLACE_QUEUED:
 		return out[place][current];
 	}
 	return VCPU_UNKNOWN;

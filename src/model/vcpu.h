@@ -15,6 +15,7 @@ enum vcpu_place {
 	PLACE_BLOCKED,   /* scheduled out, sleeps */
 	PLACE_RUNNABLE,  /* scheduled out although it wanted to go on */
 	PLACE_WOKEN,     /* was asleep, was woken, waits for a pCPU */
+	PLACE_QUEUED,    /* waits for a pCPU; which of these two, nobody knows */
 };
 
 /* What a scheduled-in vCPU thread executes, by kvm entry and exit. */

@@ -11,7 +11,7 @@ static const struct role roles[EVENT_KIND_COUNT][RECORD_ARGS] = {
 		{ "prev_comm", true, false }, { "next_comm", true, false } },
 	[EV_WAKING] = { { "tid", false, true }, { "comm", true, false }, { "target_cpu", false, false } },
 	[EV_WAKEUP] = { { "tid", false, true }, { "comm", true, false }, { "target_cpu", false, false } },
-	[EV_MIGRATE] = { { "tid", false, true }, { "dest_cpu", false, false } },
+	[EV_MIGRATE] = { { "tid", false, true }, { "dest_cpu", false, false }, { "orig_cpu", false, false } },
 	[EV_FORK] = { { "parent_tid", false, false }, { "child_tid", false, true }, { "child_pid", false, false },
 		{ "child_comm", true, false }, { "child_ns", false, false } },
 	[EV_EXEC] = { { "tid", false, false }, { "filename", true, false } },

@@ -15,7 +15,7 @@
 _Static_assert(EVENT_KIND_COUNT <= KIND_BITS + 1, "an event kind must fit in the header byte");
 
 const unsigned char event_args[EVENT_KIND_COUNT] = {
-	[EV_LOST] = 2, [EV_SWITCH] = 5, [EV_WAKING] = 3, [EV_WAKEUP] = 3, [EV_MIGRATE] = 2, [EV_FORK] = 5,
+	[EV_LOST] = 2, [EV_SWITCH] = 5, [EV_WAKING] = 3, [EV_WAKEUP] = 3, [EV_MIGRATE] = 3, [EV_FORK] = 5,
 	[EV_EXEC] = 2, [EV_EXIT] = 1, [EV_RENAME] = 2, [EV_PROCESS] = 6, [EV_PROCESS_NS] = 3,
 	[EV_PROCESS_CGROUP] = 2, [EV_KVM_ENTRY] = 2, [EV_KVM_EXIT] = 2, [EV_HYPERCALL] = 3, [EV_IRQ_ENTRY] = 2,
 	[EV_IRQ_EXIT] = 2, [EV_SOFTIRQ_ENTRY] = 2, [EV_SOFTIRQ_EXIT] = 2, [EV_TIMER_ENTRY] = 2, [EV_TIMER_EXIT] = 2,

@@ -68,7 +68,7 @@ struct event {
 		struct { int64_t end, count; } lost;               /* lost span [ts, end]; count, or EVENT_ABSENT */
 		struct { int64_t prev_tid, next_tid, prev_state /* enum run_state */, prev_comm, next_comm; } sw;
 		struct { int64_t tid, comm, target_cpu; } wake;    /* EV_WAKING, EV_WAKEUP */
-		struct { int64_t tid, dest_cpu; } migrate;
+		struct { int64_t tid, dest_cpu, orig_cpu; } migrate;
 		struct { int64_t parent_tid, child_tid, child_pid, child_comm, child_ns; } fork;
 		struct { int64_t tid, filename; } exec;            /* tid: of the context when the event has none */
 		struct { int64_t tid; } exit;
