@@ -6,9 +6,8 @@ flow of every busy thread must be what the simulator says: who ran on the pCPU t
 waited for, the hypervisor, the interrupt handler, nobody.  The pieces must tile the window.
 
 Where the tracer lost records nobody can know who had that CPU: there the flow must say unknown (or that the thread
-slept, if its own machine's trace tells) and blame nobody.  A loss may also hide that a thread of another CPU moved to
-the lost one, and what it did until it is mentioned again; so a share may be wrong (LOST_HIDDEN, LOST_WRONG), in runs
-with losses alone.
+slept, if its own machine's trace tells) and blame nobody.  Meanwhile it may say unknown elsewhere, too, but whatever
+else it says must be true.
 
 Usage: test_flow_truth.py [FROM TO]   (seeds; without them a quick set)"""
 import bisect
@@ -22,8 +21,6 @@ from e2e import BUILD, PROGRAM, check, run, scratch, table
 
 SIM = os.path.join(BUILD, "stealscope-sim")
 MOST_THREADS = 12    # compared per run, the busiest
-LOST_HIDDEN = 0.1    # share of a run's time that may be wrong for threads that moved unseen to a CPU whose records were lost
-LOST_WRONG = 0.02    # ... and for others
 
 
 class Track:
@@ -160,15 +157,13 @@ class Losses:
                 track.add(int(r["start"]), int(r["end"]), r["value"])
         return self.known[path]
 
-    def at(self, machine, tid, t, track=None):
-        """Is the CPU lost on which the history has the thread at t, or the pCPU below it?  And until when is it so.
-        With the truth's tracks: on which it really is."""
-        track = track or self.track
-        cpu, until = track(f"{root_of(machine)}/Threads/{tid}/CPU").at(t)
+    def at(self, machine, tid, t):
+        """Is the CPU lost on which the history has the thread at t, or the pCPU below it?  And until when is it so."""
+        cpu, until = self.track(f"{root_of(machine)}/Threads/{tid}/CPU").at(t)
         lost, end = self.span.get((machine, cpu), Track()).at(t)
         until = min(until, end)
         if machine != "host" and cpu:
-            pcpu, end = track(f"{root_of(machine)}/CPUs/CPU{cpu}/pCPU").at(t)
+            pcpu, end = self.track(f"{root_of(machine)}/CPUs/CPU{cpu}/pCPU").at(t)
             below, last = self.span.get(("host", pcpu), Track()).at(t)
             lost, until = lost or below, min(until, end, last)
         return lost, until
@@ -207,7 +202,7 @@ def check_blame(name, rows, losses, machine, tid, common):
 
 class Tally:
     def __init__(self):
-        self.threads = self.pieces = self.blamed = self.unknown = self.hidden = self.wrong = self.all = 0
+        self.threads = self.pieces = self.blamed = self.lost = self.unknown = self.all = 0
 
 
 def check_thread(name, history, truths, vm, tid, untraced, common, losses, tally):
@@ -220,24 +215,16 @@ def check_thread(name, history, truths, vm, tid, untraced, common, losses, tally
         while t <= end:
             truth, until = truths.verdict(vm, tid, t)
             until = min(until, end)
-            if not same(row, truth, untraced) and not (losses.span and half_known(row, truth)):
-                if not losses.span:
-                    check(False, f"{name}: {vm}/{tid} at {t}: found {row['kind']} {row['system']}/{row['tid']}, "
-                                 f"is {truth}")
-                if os.environ.get("TRUTH_VERBOSE") and row["kind"] != "unknown":
-                    print(f"     {vm}/{tid} at {t} for {until - t + 1}: found {row['kind']} {row['system']}/{row['tid']}, "
-                          f"is {truth}")
-                hidden, last = losses.at(vm, tid, t, lambda path: truths.tracks.get(path) or Track())
-                until = min(until, last)
-                if row["kind"] != "unknown" and hidden:
-                    tally.hidden += until - t + 1
-                elif row["kind"] != "unknown":
-                    tally.wrong += until - t + 1
+            ignorant = losses.span and (row["kind"] == "unknown" or half_known(row, truth))
+            if not same(row, truth, untraced) and not ignorant:
+                check(False, f"{name}: {vm}/{tid} at {t}: found {row['kind']} {row['system']}/{row['tid']}, is {truth}")
             if row["kind"] == "preempting":
                 tally.blamed += until - t + 1
+            if row["kind"] == "unknown":
+                tally.unknown += until - t + 1
             tally.all += until - t + 1
             t = until + 1
-    tally.unknown += check_blame(name, rows, losses, vm, tid, common)
+    tally.lost += check_blame(name, rows, losses, vm, tid, common)
     tally.threads += 1
     tally.pieces += len(rows)
 
@@ -272,14 +259,12 @@ def check_run(name, *options):
             check_thread(name, history, truths, machine, tid, untraced, common, losses, tally)
             if tally.threads == MOST_THREADS:
                 break
-        check(tally.threads > 0, f"{name}: {tally.pieces} pieces of {tally.threads} threads"
-                                 f"{'' if losses.span else ' are the truth'}, {tally.blamed} ns blamed on others")
+        check(tally.threads > 0, f"{name}: {tally.pieces} pieces of {tally.threads} threads are the truth, {tally.blamed} ns "
+                                 "blamed on others")
         if losses.span:
             check_unknown(name, losses, common)
-            hidden, wrong = tally.hidden / max(tally.all, 1), tally.wrong / max(tally.all, 1)
-            check(hidden <= LOST_HIDDEN and wrong <= LOST_WRONG,
-                  f"{name}: {tally.unknown} ns lost and blamed on nobody, {100 * hidden:.3f} % wrong where threads "
-                  f"moved unseen, {100 * wrong:.3f} % elsewhere")
+            print(f"     {100 * tally.lost / tally.all:.1f} % of the time was lost, {100 * tally.unknown / tally.all:.1f} % "
+                  "is unknown")
 
 
 def quick():

@@ -86,6 +86,7 @@ static void test_recovered(void **state)
 	ev[10].wake.tid = 50;  /* it did not exist */
 	for (size_t i = 0; i < COUNT(ev); i++)
 		start_feed(&start, &ev[i]);
+	start_finish(&start);
 	setup_full(true, true, false, false);
 	assert_int_equal(model_begin(model, 0, 0, &start, NULL), 0);
 	for (size_t i = 0; i < COUNT(ev); i++)
@@ -103,58 +104,163 @@ static void test_recovered(void **state)
 	teardown();
 }
 
-/* Threads of other CPUs, while CPU 1 loses events from 10 to 30. */
+/* Events in order, to be looked at ahead and then fed to a host. */
+static struct event list[64];
+static size_t listed;
+
+static struct event *add(int64_t t, uint16_t kind, uint16_t cpu, int32_t tid)
+{
+	assert_true(listed < COUNT(list));
+	list[listed] = event(t, kind, cpu, tid);
+	return &list[listed++];
+}
+
+static void add_switch(int64_t t, uint16_t cpu, int32_t prev, enum run_state state, int32_t next)
+{
+	struct event *ev = add(t, EV_SWITCH, cpu, prev);
+	ev->sw.prev_tid = prev;
+	ev->sw.prev_state = state;
+	ev->sw.next_tid = next;
+}
+
+static void add_wake(int64_t t, uint16_t kind, int32_t tid, int target)
+{
+	struct event *ev = add(t, kind, 0, -1);
+	ev->wake.tid = tid;
+	ev->wake.target_cpu = target;
+	ev->wake.comm = BASH;
+}
+
+static void add_loss(int64_t t, uint16_t cpu, int64_t end)
+{
+	add(t, EV_LOST, cpu, -1)->lost.end = end;
+}
+
+static void play(struct start *start)
+{
+	for (size_t i = 0; i < listed; i++)
+		start_feed(start, &list[i]);
+	start_finish(start);
+	setup_full(true, true, false, false);
+	assert_int_equal(model_begin(model, 0, 0, start, NULL), 0);
+	for (size_t i = 0; i < listed; i++)
+		feed(0, list[i]);
+}
+
+#define T(tid) "/Host/Threads/" #tid "/Status"
+#define IRQ "/Host/CPUs/CPU0/Interrupt"
+
+/* What is known of threads that are on no CPU, while CPU 1 loses events from 10 to 30. */
 static void test_loss_elsewhere(void **state)
 {
-	struct event ev[14];
 	struct start start = START_INIT;
-	size_t n = 0;
 	(void)state;
-	for (int32_t tid = 60; tid <= 64; tid++, n++) {  /* all five sleep on CPU 0 */
-		ev[n] = event(tid - 59, EV_SWITCH, 0, tid);
-		ev[n].sw.prev_tid = tid;
-		ev[n].sw.next_tid = tid < 64 ? tid + 1 : 0;
-		ev[n].sw.prev_state = RUN_BLOCKED;
-	}
-	ev[n] = event(10, EV_LOST, 1, -1);
-	ev[n++].lost.end = 30;
-	for (int32_t tid = 61; tid <= 63; tid++, n++) {
-		ev[n] = event(20, EV_WAKEUP, 0, 0);
-		ev[n].wake.tid = tid;
-		ev[n].wake.target_cpu = tid == 61;
-	}
-	ev[n++] = event(35, EV_TIMER_ENTRY, 0, 0);
-	for (int i = 0; i < 2; i++, n++) {
-		ev[n] = event(40 + i, EV_SWITCH, 0, i ? 60 : 0);
-		ev[n].sw.prev_tid = i ? 60 : 0;
-		ev[n].sw.next_tid = i ? 63 : 60;
-		ev[n].sw.prev_state = RUN_RUNNABLE;
-	}
-	ev[n] = event(45, EV_WAKING, 0, 63);
-	ev[n++].wake.tid = 61;
-	ev[n] = event(46, EV_WAKING, 0, 63);
-	ev[n++].wake.tid = 64;
-	assert_int_equal(n, COUNT(ev));
-	for (size_t i = 0; i < n; i++)
-		start_feed(&start, &ev[i]);
-	setup_full(true, true, false, false);
-	assert_int_equal(model_begin(model, 0, 0, &start, NULL), 0);
-	for (size_t i = 0; i < n; i++)
-		feed(0, ev[i]);
-#define T(tid) "/Host/Threads/" #tid "/Status"
+	listed = 0;
+	for (int32_t tid = 59; tid <= 65; tid++)  /* they fall asleep on CPU 0 */
+		add_switch(tid - 58, 0, tid, RUN_BLOCKED, tid + 1);
+	add_loss(10, 1, 30);
+	add_switch(16, 0, 66, RUN_BLOCKED, 67);   /* asleep while events are lost */
+	add_switch(17, 0, 67, RUN_BLOCKED, 68);
+	add_switch(18, 0, 68, RUN_RUNNABLE, 0);   /* another CPU may take it over unseen */
+	add_wake(20, EV_WAKING, 59, 2);           /* who knows how it got there */
+	add_wake(20, EV_WAKING, 61, 0);
+	add_wake(20, EV_WAKING, 62, 1);           /* it was on the lost CPU */
+	add_wake(20, EV_WAKING, 63, 0);
+	add_wake(21, EV_WAKEUP, 63, 0);
+	add(35, EV_TIMER_ENTRY, 0, 0);
+	add_switch(40, 0, 0, RUN_RUNNABLE, 60);   /* was woken unseen */
+	add_switch(41, 0, 60, RUN_RUNNABLE, 63);
+	add_switch(42, 0, 63, RUN_RUNNABLE, 68);
+	add_wake(45, EV_WAKING, 61, 0);           /* after what was seen of it, it ran unseen */
+	for (int32_t tid = 64; tid <= 70; tid += tid == 64 ? 2 : tid == 66 ? 3 : 1)  /* 64, 66, 69, 70 */
+		add_wake(46, EV_WAKING, tid, tid == 70);
+	play(&start);
+	expect(T(59), 10, THREAD_UNKNOWN);
 	expect(T(60), 9, THREAD_BLOCKED);
-	expect(T(60), 10, THREAD_UNKNOWN);    /* is switched in without having been woken */
+	expect(T(60), 10, THREAD_UNKNOWN);
 	expect(T(60), 35, THREAD_PREEMPTED);
-	expect(T(61), 10, THREAD_BLOCKED);
-	expect(T(61), 20, THREAD_UNKNOWN);    /* waits for a CPU of which nobody knows what it does */
-	expect(T(61), 35, THREAD_BLOCKED);    /* and sleeps again, for it is woken later */
-	expect(T(62), 20, THREAD_PREEMPTED);
-	expect(T(62), 35, THREAD_UNKNOWN);    /* never seen to get its CPU */
-	expect(T(63), 20, THREAD_PREEMPTED);
+	expect(T(61), 19, THREAD_BLOCKED);
+	expect(T(61), 20, THREAD_UNKNOWN);
+	expect(T(61), 35, THREAD_BLOCKED);
+	expect(T(62), 10, THREAD_UNKNOWN);
+	expect(T(62), 46, THREAD_UNKNOWN);    /* never mentioned again */
+	expect(T(63), 19, THREAD_BLOCKED);
+	expect(T(63), 21, THREAD_UNKNOWN);    /* waits, perhaps, or runs on the CPU of which nothing is known */
 	expect(T(63), 35, THREAD_PREEMPTED);
 	expect(T(63), 41, THREAD_RUNNING);
 	expect(T(64), 10, THREAD_BLOCKED);
 	expect(T(64), 45, THREAD_BLOCKED);
+	expect(T(65), 10, THREAD_UNKNOWN);    /* sleeps, or was woken and has ended */
+	expect(T(65), 46, THREAD_UNKNOWN);
+	expect(T(66), 15, THREAD_RUNNING);
+	expect(T(66), 16, THREAD_BLOCKED);
+	expect(T(66), 45, THREAD_BLOCKED);
+	expect(T(67), 17, THREAD_UNKNOWN);
+	expect(T(68), 17, THREAD_RUNNING);
+	expect(T(68), 18, THREAD_UNKNOWN);
+	expect(T(68), 35, THREAD_PREEMPTED);
+	expect(T(69), 0, THREAD_BLOCKED);     /* first mentioned after the loss: it slept all along */
+	expect(T(69), 45, THREAD_BLOCKED);
+	assert_string_equal(rec_text(&rec, 0, "/Host/Threads/69/Name"), "bash");
+	expect(T(70), 34, HISTORY_NULL);      /* it fell asleep on the lost CPU, at the end of the loss at the latest */
+	expect(T(70), 35, THREAD_BLOCKED);
+	start_release(&start);
+	teardown();
+}
+
+/* The same TID, but another process, after a loss. */
+static void test_reused_unseen(void **state)
+{
+	struct start start = START_INIT;
+	(void)state;
+	listed = 0;
+	add(1, EV_TIMER_ENTRY, 0, 80)->pid = 79;
+	add_switch(2, 0, 80, RUN_RUNNABLE, 0);
+	list[listed - 1].sw.prev_comm = FIB;
+	add_loss(10, 1, 30);
+	add_switch(40, 0, 0, RUN_RUNNABLE, 80);
+	list[listed - 1].sw.next_comm = BASH;
+	add(50, EV_TIMER_ENTRY, 0, 80)->pid = 81;
+	play(&start);
+	expect("/Host/Threads/80/PID", 39, 79);
+	expect("/Host/Threads/80/PID", 40, HISTORY_NULL);
+	expect("/Host/Threads/80/PID", 50, 81);
+	start_release(&start);
+	teardown();
+}
+
+/* A handler is known by its end when its beginning was not recorded: at the beginning, and after a loss of its CPU. */
+static void test_handlers_unseen(void **state)
+{
+	struct start start = START_INIT;
+	(void)state;
+	listed = 0;
+	add(2, EV_OTHER, 0, 90);
+	add(3, EV_SOFTIRQ_ENTRY, 0, 90)->irq.number = 7;
+	add(4, EV_SOFTIRQ_EXIT, 0, 90)->irq.number = 7;
+	add(5, EV_IRQ_EXIT, 0, 90)->irq.number = 27;      /* over a softirq, since before the trace */
+	add(6, EV_SOFTIRQ_EXIT, 0, 90)->irq.number = 4;
+	struct event *named = add(7, EV_IRQ_ENTRY, 0, 90);
+	named->irq.number = 27;
+	named->irq.name = VIRTIO;
+	add_loss(10, 0, 20);
+	add(25, EV_OTHER, 0, 90);
+	add(26, EV_IRQ_EXIT, 0, 90)->irq.number = 27;
+	add(27, EV_TIMER_EXIT, 0, 90)->timer.timer = 5;   /* there are no entries of this kind: nothing follows from it */
+	add_switch(28, 0, 90, RUN_RUNNABLE, 91);
+	add(29, EV_IRQ_EXIT, 0, 91)->irq.number = 27;     /* no handler outlives a switch */
+	add_loss(30, 0, 35);
+	add_switch(36, 0, 90, RUN_RUNNABLE, 91);
+	add(37, EV_IRQ_EXIT, 0, 91)->irq.number = 27;
+	play(&start);
+	static const struct { int64_t t; const char *text; } want[] = {
+		{ 0, "irq/27-virtio0" }, { 2, "irq/27-virtio0" }, { 3, "softirq/7-SCHED" }, { 4, "irq/27-virtio0" },
+		{ 5, "softirq/4-BLOCK" }, { 6, "(null)" }, { 7, "irq/27-virtio0" }, { 10, "(null)" }, { 24, "(null)" },
+		{ 25, "irq/27-virtio0" }, { 26, "(null)" }, { 27, "(null)" }, { 28, "(null)" }, { 36, "(null)" }, { 37, "(null)" },
+	};
+	for (size_t i = 0; i < COUNT(want); i++)
+		if (strcmp(rec_text(&rec, want[i].t, IRQ), want[i].text))
+			fail_msg("at %" PRId64 ": %s, not %s", want[i].t, rec_text(&rec, want[i].t, IRQ), want[i].text);
 	start_release(&start);
 	teardown();
 }
@@ -192,6 +298,8 @@ int main(void)
 		cmocka_unit_test(test_lost_on_guest),
 		cmocka_unit_test(test_recovered),
 		cmocka_unit_test(test_loss_elsewhere),
+		cmocka_unit_test(test_reused_unseen),
+		cmocka_unit_test(test_handlers_unseen),
 		cmocka_unit_test(test_contradictions),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

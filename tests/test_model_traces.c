@@ -132,7 +132,6 @@ struct scope {
 	int64_t begin, end;
 	bool nulls;     /* compare null with the truth's gaps */
 	bool unknown;   /* UNKNOWN and null are always allowed: events were lost */
-	bool executes;  /* only claims that something executes need be right: events were lost on another CPU, too */
 };
 
 static struct scope scope_of(const struct indexed *x, const char *path)
@@ -165,11 +164,9 @@ static const char *truth_at(const struct truth *t, uint32_t path, size_t *at, in
 	return in ? strtab_get(&t->values, row[*at].value) : "";
 }
 
-static bool agree(const char *is, const char *truth, const char *path, const struct scope *s)
+static bool agree(const char *is, const char *truth, const struct scope *s)
 {
 	if (!strcmp(is, truth) || (!s->nulls && !*truth))
-		return true;
-	if (s->executes && strcmp(is, "RUNNING") && strcmp(is, "VMM") && !strcmp(strrchr(path, '/'), "/Status"))
 		return true;
 	return s->unknown && (!*is || !strcmp(is, "UNKNOWN") || !strcmp(is, "unknown"));
 }
@@ -195,7 +192,7 @@ static int64_t compare(const struct indexed *x, const struct truth *t, uint32_t 
 		while (from <= to) {
 			int64_t until;
 			const char *truth = truth_at(t, path_id, &at, from, &until);
-			if (!agree(is, truth, path, s))
+			if (!agree(is, truth, s))
 				fail_msg("%s: %s from %" PRId64 " to %" PRId64 " is '%s', in truth '%s'", what, path, from,
 				         until < to ? until : to, is, truth);
 			if (until > to)
@@ -266,19 +263,15 @@ static void check_truth(const char *args, uint64_t lossy)
 	struct truth t;
 	char dir[300], file[300], cmd[400];
 	int64_t unknown = 0, total = 0;
-	bool many_cpus = false;
 	snprintf(dir, sizeof dir, "%s/sim", tmp);
 	snprintf(file, sizeof file, "%s/history", tmp);
 	if (!simulate(dir, args))
 		skip();
 	index_traces(dir, file, true, lossy, &x);
 	truth_read(&t, dir);
-	for (size_t i = 0; i < x.machines; i++)
-		many_cpus = many_cpus || x.machine[i].cpus > 1;
 	for (uint32_t i = 1; i < t.paths.len; i++) {
 		struct scope s = scope_of(&x, strtab_get(&t.paths, i));
 		s.unknown = lossy;
-		s.executes = lossy && lossy != NO_CONTEXT && many_cpus;
 		if (lossy && !compared_with_losses(strtab_get(&t.paths, i)))
 			continue;
 		unknown += compare(&x, &t, i, &s, args);
@@ -324,8 +317,7 @@ static void test_random_scenarios(void **state)
 	}
 }
 
-/* With lost events the model may not know, but it must not be wrong: on one CPU in nothing; on several in what it
- * says to execute, for a wakeup that was lost with one CPU's events may concern a thread that sleeps on another. */
+/* With lost events the model may not know, but it must not be wrong. */
 static void test_lost(void **state)
 {
 	(void)state;

@@ -162,12 +162,14 @@ static struct event lost(int64_t ts, int64_t to, unsigned cpu)
 	return ev;
 }
 
+static const struct map *known_tids;
+
 static void load_view(struct host_view *v, const struct event *ev, size_t n, struct trace **trace)
 {
 	static const char *const strings[] = { "", "qemu:One", "CPU 0/KVM", "CPU 1/KVM" };
 	struct error err = ERROR_INIT;
 	*trace = trace_from_events("h", ROLE_HOST, ev, n, strings, COUNT(strings));
-	assert_int_equal(host_view_load(v, *trace, NULL, &(struct progress){ NULL, NULL }, &err), 0);
+	assert_int_equal(host_view_load(v, *trace, known_tids, &(struct progress){ NULL, NULL }, &err), 0);
 }
 
 static enum mode mode_at(const struct host_view *v, int tid, int64_t t)
@@ -318,6 +320,45 @@ static void test_numbers(void **state)
 	check_numbers(0, -1, 11, 12, VCPU_BY_ORDER);
 }
 
+/* What the user names belongs together, though the trace tells the process of one thread alone; another VM's stay. */
+static void test_named(void **state)
+{
+	(void)state;
+	struct event seen = make(300, EV_SWITCH, 1, -1);
+	seen.sw.prev_tid = 12;  /* all that is ever seen of it */
+	struct event ev[] = {
+		make(0, EV_OTHER, 0, 1), make(100, EV_KVM_ENTRY, 0, 11), make(200, EV_KVM_EXIT, 0, 11), seen,
+		make(400, EV_KVM_ENTRY, 1, 41), make(500, EV_KVM_EXIT, 1, 41), make(900, EV_OTHER, 0, 1),
+	};
+	struct sync_hint_vcpu vcpu[] = { { 1, 11 }, { 0, 12 } };
+	const struct sync_hint hint = { .guest = (char[]){ "One" }, .vcpu = vcpu, .vcpus = 2 };
+	struct map known = MAP_INIT;
+	struct host_view v;
+	struct trace *t;
+	struct vm_list vms;
+	ev[4].pid = ev[5].pid = 40;
+	map_put(&known, 11, NULL);
+	map_put(&known, 12, NULL);
+	known_tids = &known;
+	load_view(&v, ev, COUNT(ev), &t);
+	known_tids = NULL;
+	vm_list_make(&v, &vms);
+	assert_int_equal(vms.len, 3);
+	vm_list_hint(&v, &vms, &hint, 1);
+	assert_int_equal(vms.len, 2);
+	for (size_t i = 0; i < vms.len; i++) {
+		bool mine = vms.vm[i].pid == 10;
+		assert_int_equal(vms.vm[i].pid, mine ? 10 : 40);
+		assert_int_equal(vms.vm[i].vcpus, mine ? 2 : 1);
+		assert_int_equal(vms.vm[i].given != NULL, mine);
+		assert_int_equal(v.thread[vms.vm[i].vcpu[0].thread].tid, mine ? 12 : 41);
+	}
+	vm_list_release(&vms);
+	host_view_release(&v);
+	map_release(&known);
+	trace_free(t);
+}
+
 /* ---- fits */
 
 /* A clock that drifts differently from the middle on: two pieces, each within the truth. */
@@ -351,7 +392,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fft), cmocka_unit_test(test_pairing), cmocka_unit_test(test_pairing_bounded),
 		cmocka_unit_test(test_uid), cmocka_unit_test(test_windows), cmocka_unit_test(test_losses),
-		cmocka_unit_test(test_lives), cmocka_unit_test(test_numbers), cmocka_unit_test(test_bend),
+		cmocka_unit_test(test_lives), cmocka_unit_test(test_numbers), cmocka_unit_test(test_named),
+		cmocka_unit_test(test_bend),
 	};
 	return cmocka_run_group_tests_name("sync parts", tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
  *   perfect clocks, a constant offset:  equal to the ns
  *   clocks that drift, events or no events to synchronize by:  a difference is allowed only within the reported error
  *   band around a moment at which the truth itself changes; and the true clock must lie in the reported corridor
- *   lost events:  where the analysis claims to know, it is right
+ *   lost events:  where the analysis claims to know, it is right, to the ns
  * Usage: test_truth [FROM TO]  (seeds; without them a quick set) */
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,7 +23,6 @@
 
 #define FIRST (5 * MS)  /* of a trace: the time by which it says who is where */
 #define COUNT(array) (sizeof(array) / sizeof *(array))
-#define MAY_ERR 150  /* one part of so many of the known time may be wrong where test_case.may_err says so */
 #define SHOWN 6  /* disagreements printed per run */
 
 struct test_case {
@@ -35,8 +34,6 @@ struct test_case {
 	bool only_long;      /* not in the quick set */
 	bool finds_roles;    /* which trace is the host's, sync tells */
 	bool may_not_know;   /* UNKNOWN and null of the analysis are no disagreement */
-	bool may_err;        /* ... and what it says of threads may be wrong, a little: their wakeups on other CPUs got
-	                        lost; who is current on a CPU must be right all the same */
 };
 
 struct run {
@@ -47,7 +44,7 @@ struct run {
 	int64_t tolerance;   /* ns; 0 = exact */
 	int64_t from, to;    /* what is compared of the attribute: what the traces cover that it depends on */
 	int64_t step;        /* when the guests' clocks jumped, or 0 */
-	int64_t unknown_ns, known_ns, wrong_ns;
+	int64_t unknown_ns, known_ns;
 	unsigned wrong;
 	bool skipped;        /* the clocks could not be found, and that was said */
 };
@@ -97,6 +94,19 @@ static const char *value_text(const struct run *r, uint32_t attr, int64_t value,
 	}
 }
 
+/* Whether at t the history claims to know what the thread or vCPU does, so that its CPU, its name and its process are
+ * claimed, too; *until is cut to where that holds. */
+static bool claimed(const struct run *r, uint32_t attr, int64_t t, int64_t *until)
+{
+	struct interval iv;
+	uint32_t status = history_child_named(r->h, history_parent(r->h, attr), "Status");
+
+	if (status == HISTORY_NONE || status == attr || history_stab(r->h, status, t, &iv, NULL) < 0)
+		return true;
+	*until = iv.end < *until ? iv.end : *until;
+	return iv.value != HISTORY_NULL && strcmp(history_state_name(r->h, status, (unsigned)iv.value), "UNKNOWN") != 0;
+}
+
 /* One interval of the analysis against the truth; *at is the first interval of the truth that may meet it. */
 static void compare_interval(struct run *r, const char *path, const struct truth_attr *a, size_t *at, uint32_t attr,
                              const struct interval *iv)
@@ -105,7 +115,7 @@ static void compare_interval(struct run *r, const char *path, const struct truth
 	const char *found = value_text(r, attr, iv->value, buf);
 	/* Names, CPUs and PIDs of dead threads are nobody's business: only Status says whether there is one. */
 	bool of_living = strstr(path, "/Threads/") && !strstr(path, "/Status");
-	bool of_cpu = strstr(path, "/Current Thread") || strstr(path, "/Owner") || strstr(path, "/Interrupt");
+	bool of_vcpu = strstr(path, "/pCPU");
 	/* A thread whose first record is a migration, when tracing begins, may be queued or on its way to be. */
 	bool at_first = iv->start <= r->from && iv->end < r->from + FIRST;
 	bool ignorant = !strcmp(found, "UNKNOWN") || !strcmp(found, "unknown") || !strcmp(found, "null");
@@ -119,15 +129,11 @@ static void compare_interval(struct run *r, const char *path, const struct truth
 		const char *is = true_iv ? strtab_get(&r->truth.strings, true_iv->value) : "null";
 
 		until = until < last ? until : last;
+		bool unclaimed = r->test->may_not_know && (of_living || of_vcpu) && !claimed(r, attr, t, &until);
 		*(ignorant && true_iv ? &r->unknown_ns : &r->known_ns) += until - t + 1;
-		bool excused = (of_living && !true_iv) || (ignorant && (at_first || r->test->may_not_know));
-		if (strcmp(found, is) && !excused && !near_changes(r, a, t, until) &&
-		    !near_step(r, t, until)) {
-			if (r->test->may_err && !of_cpu)
-				r->wrong_ns += until - t + 1;
-			else
-				complain(r, path, t, until, found, is);
-		}
+		bool excused = unclaimed || (of_living && !true_iv) || (ignorant && (at_first || r->test->may_not_know));
+		if (strcmp(found, is) && !excused && !near_changes(r, a, t, until) && !near_step(r, t, until))
+			complain(r, path, t, until, found, is);
 		t = until + 1;
 	}
 }
@@ -357,18 +363,12 @@ static bool run_case(const struct test_case *test, uint64_t seed, const char *tm
 		printf("%s seed %" PRIu64 ": %s\n", test->name, seed, err.text);
 		r.wrong++;
 	}
-	if (r.wrong_ns > r.known_ns / MAY_ERR) {
-		printf("%s seed %" PRIu64 ": wrong for %.2f %% of the time\n", test->name, seed,
-		       100 * (double)r.wrong_ns / (double)r.known_ns);
-		r.wrong++;
-	}
 	if (r.wrong > SHOWN)
 		printf("%s seed %" PRIu64 ": %u disagreements in all\n", test->name, seed, r.wrong);
 	if (getenv("TRUTH_VERBOSE"))
-		printf("%-12s %5" PRIu64 " %8" PRIu64 " records, tolerance %" PRId64 " ns, unknown %.4f %%, wrong %.4f %%%s%s\n",
+		printf("%-12s %5" PRIu64 " %8" PRIu64 " records, tolerance %" PRId64 " ns, unknown %.4f %%%s%s\n",
 		       test->name, seed,
 		       done.records, r.tolerance, 100.0 * (double)r.unknown_ns / (double)(r.known_ns + r.unknown_ns + 1),
-		       100.0 * (double)r.wrong_ns / (double)(r.known_ns + r.unknown_ns + 1),
 		       r.skipped ? ", clocks not found" : "", r.wrong ? ", WRONG" : "");
 	history_close(r.h);
 	truth_release(&r.truth);
@@ -475,7 +475,7 @@ static const struct test_case test_case[] = {
 	{ "no-sync", SYNC_AUTO, silent, .slack = 2, .only_long = true },
 	{ "faulty-sync", SYNC_AUTO, faulty, .slack = 2 },
 	{ "clock-step", SYNC_AUTO, stepped, .slack = 500 },  /* a pair may count on the wrong side */
-	{ "lost", SYNC_NONE, lossy, .slack = -1, .true_sync = true, .may_not_know = true, .may_err = true },
+	{ "lost", SYNC_NONE, lossy, .slack = -1, .true_sync = true, .may_not_know = true },
 };
 
 /* Seeds whose clocks were once confidently wrong: other windows contain all events of a guest as well. */

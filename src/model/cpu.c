@@ -20,7 +20,7 @@ static void reserve(struct machine *mc, uint32_t number)
 	for (uint32_t i = mc->cpus; i < n; i++)
 		mc->cpu[i] = (struct cpu){
 			.vcpu = NONE, .attr_current = HISTORY_NONE, .attr_owner = HISTORY_NONE,
-			.attr_interrupt = HISTORY_NONE, .lost_until = INT64_MIN,
+			.attr_interrupt = HISTORY_NONE, .handler = NONE, .resumes = true,
 		};
 	mc->cpus = n;
 }

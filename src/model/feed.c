@@ -50,10 +50,12 @@ static void on_switch(struct machine *mc, uint32_t number, const struct event *e
 	}
 	if (!prev || prev == next)
 		return;
-	if (ev->sw.prev_state == RUN_DEAD)
+	if (ev->sw.prev_state == RUN_DEAD) {
 		thread_die(mc, prev);
-	else
-		update_thread(mc, prev);  /* Fig. 5, transitions 4 and 5 */
+		return;
+	}
+	known_told(mc, prev, ev->ts);
+	update_thread(mc, prev);  /* Fig. 5, transitions 4 and 5 */
 }
 
 static int64_t current_tid(const struct cpu *c, const struct event *ev)
@@ -81,6 +83,7 @@ static void on_wake(struct machine *mc, const struct cpu *c, const struct event 
 			th->sched = THREAD_BLOCKED;
 			thread_place(mc, th, ev->wake.target_cpu);
 		}
+		known_told(mc, th, ev->ts);
 		update_thread(mc, th);
 		return;
 	}
@@ -90,7 +93,7 @@ static void on_wake(struct machine *mc, const struct cpu *c, const struct event 
 		th->sched = THREAD_PREEMPTED;
 		th->woken = WOKEN_YES;
 	}
-	known_queue(mc, th, ev->ts);
+	known_told(mc, th, ev->ts);
 	update_thread(mc, th);
 }
 
@@ -100,7 +103,7 @@ static void on_migrate(struct machine *mc, const struct event *ev)
 	if (!th || th->on >= 0)
 		return;
 	thread_place(mc, th, ev->migrate.dest_cpu);
-	known_queue(mc, th, ev->ts);
+	known_told(mc, th, ev->ts);
 	update_thread(mc, th);
 }
 
@@ -119,6 +122,7 @@ static void on_fork(struct machine *mc, const struct event *ev)
 	thread_learn(mc, th, ev->fork.child_comm, ev->fork.child_pid);
 	thread_place(mc, th, ev->cpu);
 	th->sched = THREAD_BLOCKED;  /* it waits to be woken for the first time */
+	known_told(mc, th, ev->ts);
 	update_thread(mc, th);
 }
 
@@ -172,6 +176,7 @@ static void on_process(struct machine *mc, const struct event *ev)
 	if (th->on < 0 && th->sched == THREAD_UNKNOWN) {
 		th->sched = dumped_state(ev->process.status);
 		th->woken = WOKEN_PERHAPS;
+		known_told(mc, th, ev->ts);
 		thread_place(mc, th, ev->process.cpu);
 	}
 	update_thread(mc, th);
@@ -197,6 +202,8 @@ static void dispatch(struct machine *mc, const struct event *ev)
 		known_lose(mc, number, ev);
 		return;
 	}
+	if (c->resumes)
+		known_resume(mc, number);
 	if (ev->tid >= 0 && ev->kind != EV_SWITCH)
 		prove(mc, number, ev->tid);
 	if (c->current && c->current->tid == ev->tid)

@@ -1,9 +1,11 @@
 /* What is known without an event: at the beginning of a trace, and what is not, and is again, around a loss.
  *
- * A loss on one CPU makes that CPU unknown until an event proves who is current there, and the threads that ran, were
- * queued or slept there, and those that are queued there meanwhile.  Threads elsewhere keep their state, unless their
- * next mention contradicts it: then they changed while events were lost.  When the loss is over, what the next mention
- * tells holds.  A loss costs a look at every live thread of its machine and at those mentioned until the next one. */
+ * A loss on one CPU hides what that CPU did, and that may concern any thread which is on no CPU: a lost event may have
+ * woken it, taken it over from the CPU that it waited for, let it run, and put it to sleep or back into a queue.  So
+ * while events are lost, on whichever CPU, it is known who is current on the other CPUs, and that those sleep of
+ * which looking ahead proves it; of all other threads nothing is, from the moment on after an event that concerns
+ * them.  When all losses are over, what the next mention of a thread tells holds.
+ * A loss costs a look at every live thread of its machine and at those mentioned until the next one. */
 #include "model/feed.h"
 
 static void take_over(struct machine *mc, const struct start_thread *s)
@@ -19,11 +21,28 @@ static void take_over(struct machine *mc, const struct start_thread *s)
 	th->woken = WOKEN_PERHAPS;
 }
 
+/* It sleeps, as is proved; nothing needs to be known of it but that. */
+static void take_sleep(struct machine *mc, struct thread *th, const struct sleep *s)
+{
+	thread_learn(mc, th, s->comm, -1);
+	thread_place(mc, th, s->cpu);
+	th->sched = THREAD_BLOCKED;
+}
+
+/* Those that sleep from the beginning until after the first loss. */
+static void begin_asleep(struct machine *mc, const struct asleep *a)
+{
+	for (size_t i = 0; i < a->sleeps; i++)
+		if (a->sleep[i].from == INT64_MIN && !thread_find(mc, a->sleep[i].tid))
+			take_sleep(mc, thread_get(mc, a->sleep[i].tid), &a->sleep[i]);
+}
+
 void known_begin(struct machine *mc, const struct start *start)
 {
 	size_t at, end;
 	for (start_epoch(start, 0, &at, &end); at < end; at++)
 		take_over(mc, &start->thread[at]);
+	begin_asleep(mc, &start->asleep);
 	for (uint32_t i = 0; i < start->cpus; i++) {
 		const struct start_cpu *s = &start->cpu[i];
 		if (!s->seen)
@@ -35,82 +54,57 @@ void known_begin(struct machine *mc, const struct start *start)
 		cpu_enter(mc, i, th, s->mode);
 		if (th)
 			thread_learn(mc, th, s->comm, s->pid);
+		known_resume(mc, i);
 	}
 	uint64_t tid, p;
 	for (at = 0; map_each(&mc->thread, &at, &tid, &p); )
 		update_thread(mc, (struct thread *)(uintptr_t)p);
 }
 
-static void doubt(struct machine *mc, struct thread *th)
+void known_told(struct machine *mc, struct thread *th, int64_t t)
 {
-	if (th->on >= 0 || th->sched == THREAD_UNKNOWN)
+	if (!mc->lost_pending || th->on >= 0)
 		return;
+	const struct sleep *s = mc->start ? asleep_at(&mc->start->asleep, th->tid, t) : NULL;
+	if (s) {
+		take_sleep(mc, th, s);
+		return;
+	}
 	th->sched = THREAD_UNKNOWN;
 	th->waker = -1;
-	update_thread(mc, th);
-}
-
-/* Threads whose next mention contradicts what they are supposed to be.  That mention is in this epoch, or in the one
- * after the loss. */
-static void doubt_contradicted(struct machine *mc)
-{
-	struct map seen = MAP_INIT;
-	for (size_t epoch = mc->epoch; mc->start && epoch <= mc->epoch + 1; epoch++) {
-		size_t i, end;
-		for (start_epoch(mc->start, epoch, &i, &end); i < end; i++) {
-			const struct start_thread *s = &mc->start->thread[i];
-			struct thread *th = thread_find(mc, s->tid);
-			bool is_new;
-			map_put(&seen, (uint64_t)s->tid, &is_new);
-			if (is_new && th && start_sched(mc->start, s) != THREAD_UNKNOWN &&
-			    start_sched(mc->start, s) != th->sched)
-				doubt(mc, th);
-		}
-	}
-	map_release(&seen);
+	th->doubted = true;
 }
 
 void known_lose(struct machine *mc, uint32_t number, const struct event *ev)
 {
+	struct cpu *c = &mc->cpu[number];
 	int64_t lost_until = ev->lost.end > ev->ts ? ev->lost.end : ev->ts;
-	mc->cpu[number].lost_until = lost_until;
 	mc->lost_until = lost_until > mc->lost_until || !mc->epoch ? lost_until : mc->lost_until;
 	mc->lost_pending = true;
 	mc->epoch++;
-	irq_clear(mc, &mc->cpu[number]);
+	c->gap++;
+	c->resumes = true;
+	irq_clear(mc, c);
 	cpu_unknown(mc, number);
 	request_unknown(mc);
 	uint64_t tid, p;
-	for (size_t at = 0; map_each(&mc->thread, &at, &tid, &p); )
-		if (((struct thread *)(uintptr_t)p)->cpu == (int32_t)number)
-			doubt(mc, (struct thread *)(uintptr_t)p);
-	doubt_contradicted(mc);
-}
-
-void known_queue(struct machine *mc, struct thread *th, int64_t now)
-{
-	if (th->cpu >= 0 && (uint32_t)th->cpu < mc->cpus && mc->cpu[th->cpu].lost_until >= now)
-		th->sched = THREAD_UNKNOWN;
-}
-
-/* Whether a vCPU's thread that waits was woken or had lost its CPU, its next mention does not tell. */
-static bool tells(const struct machine *mc, const struct start_thread *s)
-{
-	int8_t sched = start_sched(mc->start, s);
-	return sched == THREAD_BLOCKED ||
-	       (sched == THREAD_PREEMPTED && !map_find(&mc->candidate, (uint64_t)s->tid));
-}
-
-/* Who waits for a CPU and is never mentioned again has not waited all that time: it ran, or ended, unseen. */
-static void doubt_forgotten(struct machine *mc)
-{
-	uint64_t tid, p;
 	for (size_t at = 0; map_each(&mc->thread, &at, &tid, &p); ) {
 		struct thread *th = (struct thread *)(uintptr_t)p;
-		if (!th->mentioned && th->sched == THREAD_PREEMPTED)
-			doubt(mc, th);
-		th->mentioned = false;
+		known_told(mc, th, ev->ts);
+		update_thread(mc, th);
 	}
+}
+
+void known_resume(struct machine *mc, uint32_t number)
+{
+	struct event entry[HANDLERS_DEEP];
+	struct cpu *c = &mc->cpu[number];
+	c->resumes = false;
+	if (!mc->start)
+		return;
+	size_t n = handlers_of(&mc->start->handlers, number, c->gap, &c->handler, entry);
+	for (size_t i = 0; i < n; i++)
+		irq_event(mc, c, &entry[i]);
 }
 
 void known_regain(struct machine *mc)
@@ -122,15 +116,11 @@ void known_regain(struct machine *mc)
 		return;
 	for (start_epoch(mc->start, mc->epoch, &i, &end); i < end; i++) {
 		const struct start_thread *s = &mc->start->thread[i];
+		int8_t sched = start_sched(mc->start, s);
 		struct thread *th = thread_find(mc, s->tid);
-		if (th)
-			th->mentioned = true;
-		if (!tells(mc, s) || (th && (th->on >= 0 || th->sched == start_sched(mc->start, s))))
+		if (sched == THREAD_UNKNOWN || sched == THREAD_RUNNING || (th && (th->on >= 0 || th->sched == sched)))
 			continue;
 		take_over(mc, s);
-		th = thread_find(mc, s->tid);
-		th->mentioned = true;
-		update_thread(mc, th);
+		update_thread(mc, thread_find(mc, s->tid));
 	}
-	doubt_forgotten(mc);
 }

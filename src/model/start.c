@@ -13,6 +13,8 @@ void start_release(struct start *s)
 	free(s->thread);
 	free(s->epoch);
 	free(s->cpu);
+	asleep_release(&s->asleep);
+	handlers_release(&s->handlers);
 	map_release(&s->seen);
 	*s = (struct start)START_INIT;
 }
@@ -160,9 +162,34 @@ static void on_switch(struct start *s, const struct event *ev)
 	th->comm = th->renamed ? 0 : name_id(ev->sw.next_comm);
 }
 
+static void on_wake(struct start *s, const struct event *ev)
+{
+	struct start_thread *th = first(s, ev->wake.tid, THREAD_BLOCKED);
+	s->wakeups += ev->kind == EV_WAKEUP;
+	s->wakings += ev->kind == EV_WAKING;
+	if (!th)
+		return;
+	th->comm = name_id(ev->wake.comm);
+	/* The target of a waking is where the thread ran last; that of a wakeup is where it goes. */
+	if (ev->kind == EV_WAKING && ev->wake.target_cpu >= 0 && ev->wake.target_cpu <= UINT16_MAX)
+		th->cpu = (int32_t)ev->wake.target_cpu;
+}
+
+static void on_migrate(struct start *s, const struct event *ev)
+{
+	struct start_thread *th = first(s, ev->migrate.tid, THREAD_UNKNOWN);
+	if (!th)
+		return;
+	th->pending = true;
+	if (th->cpu < 0 && ev->migrate.orig_cpu >= 0 && ev->migrate.orig_cpu <= UINT16_MAX)
+		th->cpu = (int32_t)ev->migrate.orig_cpu;
+}
+
 void start_feed(struct start *s, const struct event *ev)
 {
 	struct start_thread *th;
+	asleep_feed(&s->asleep, ev);
+	handlers_feed(&s->handlers, ev);
 	if (!s->epochs)
 		begin_epoch(s);
 	if (s->lost_pending && ev->ts > s->lost_until) {
@@ -191,23 +218,10 @@ void start_feed(struct start *s, const struct event *ev)
 		break;
 	case EV_WAKING:
 	case EV_WAKEUP:
-		s->wakeups += ev->kind == EV_WAKEUP;
-		s->wakings += ev->kind == EV_WAKING;
-		th = first(s, ev->wake.tid, THREAD_BLOCKED);
-		if (!th)
-			break;
-		th->comm = name_id(ev->wake.comm);
-		/* The target of a waking is where the thread ran last; that of a wakeup is where it goes. */
-		if (ev->kind == EV_WAKING && ev->wake.target_cpu >= 0 && ev->wake.target_cpu <= UINT16_MAX)
-			th->cpu = (int32_t)ev->wake.target_cpu;
+		on_wake(s, ev);
 		break;
 	case EV_MIGRATE:
-		th = first(s, ev->migrate.tid, THREAD_UNKNOWN);
-		if (!th)
-			break;
-		th->pending = true;
-		if (th->cpu < 0 && ev->migrate.orig_cpu >= 0 && ev->migrate.orig_cpu <= UINT16_MAX)
-			th->cpu = (int32_t)ev->migrate.orig_cpu;
+		on_migrate(s, ev);
 		break;
 	case EV_FORK:
 		mention(s, ev->fork.child_tid, &th);
@@ -230,6 +244,12 @@ void start_feed(struct start *s, const struct event *ev)
 	default:
 		break;
 	}
+}
+
+void start_finish(struct start *s)
+{
+	asleep_finish(&s->asleep);
+	map_release(&s->seen);
 }
 
 /* CPUs on which nothing happened that the model would use: any event proves who is current there. */
@@ -271,6 +291,6 @@ int start_look(struct start *s, const struct trace *trace, struct error *err)
 	trace_cursor_close(c);
 	if (got >= 0)
 		got = look_at_quiet_cpus(s, trace, err);
-	map_release(&s->seen);
+	start_finish(s);
 	return got;
 }

@@ -4,7 +4,8 @@
  * switched out ran, one that is woken slept, one that is switched in had waited.  Looking ahead finds that out, so
  * that the history can say it from the first moment on.  A loss begins a new epoch: what was found so far ends there,
  * and first mentions count anew.  So does the end of all losses.  It looks at START_EVENTS events and no more.
- * Memory: the TIDs seen in that many events, 17 to 34 bytes each, and per epoch the threads mentioned in it. */
+ * Memory: the TIDs seen in that many events, 40 to 80 bytes each while looking, and per epoch the threads mentioned in
+ * it. */
 #ifndef STEALSCOPE_MODEL_START_H
 #define STEALSCOPE_MODEL_START_H
 
@@ -12,6 +13,8 @@
 #include <stdint.h>
 
 #include "base/map.h"
+#include "model/asleep.h"
+#include "model/handlers.h"
 #include "model/vcpu.h"
 #include "trace/trace.h"
 
@@ -45,14 +48,17 @@ struct start {
 	int64_t lost_until;           /* ns, clock of the machine: when the losses so far are over */
 	bool lost_pending;            /* they are not yet */
 	uint64_t wakeups, wakings;
+	struct asleep asleep;
+	struct handlers handlers;
 	struct map seen;        /* TID -> epoch << 40 | index + 1 in thread, or 0 for those that came into being in it */
 };
 
-#define START_INIT { .thread = NULL }
+#define START_INIT { .thread = NULL, .asleep = ASLEEP_INIT, .handlers = HANDLERS_INIT }
 
 void start_release(struct start *s);
 void start_feed(struct start *s, const struct event *ev);
-/* What the mention of a thread tells of it: enum thread_state.  Holds when all events were fed. */
+void start_finish(struct start *s);  /* all events were fed */
+/* What the mention of a thread tells of it: enum thread_state. */
 int8_t start_sched(const struct start *s, const struct start_thread *th);
 /* The threads of an epoch: thread[*from .. *to - 1]. */
 void start_epoch(const struct start *s, size_t epoch, size_t *from, size_t *to);

@@ -37,8 +37,8 @@ struct thread {
 	uint32_t vcpu;          /* index in model->vcpu, or NONE */
 	int8_t sched;           /* what its machine's scheduler says: enum thread_state without VIRT_PREEMPTED */
 	int8_t status;          /* as written: enum thread_state or STATUS_NULL */
+	bool doubted;           /* events were lost, and nothing has named it since: it may be another one of its TID */
 	uint8_t woken;          /* enum woken: PREEMPTED since a wakeup, not since it lost its CPU */
-	bool mentioned;         /* by an event to come: used while losses end */
 	uint32_t pid_ns, cgroup_ns;  /* inode numbers of its namespaces, 0 unknown */
 	uint32_t attr[THREAD_ATTRS];
 	uint32_t *mirror;       /* the same attributes below its container, or NULL; THREAD_ATTRS of them */
@@ -61,7 +61,9 @@ struct cpu {
 	struct thread *current; /* when CPU_BUSY */
 	uint32_t vcpu;          /* index in model->vcpu, or NONE: a physical CPU */
 	int64_t unknown_since;  /* ns host time, when CPU_UNKNOWN */
-	int64_t lost_until;     /* ns, clock of the machine: to when its events are being lost, or were */
+	bool resumes;           /* its next event is the first one, or the first one after a loss */
+	uint32_t gap;           /* how often its events were lost */
+	uint32_t handler;       /* cursor of handlers_of() */
 	uint32_t attr_current, attr_owner, attr_interrupt;
 	uint32_t irqs;          /* frames in irq[]; deeper ones are counted, not kept */
 	struct irq_frame *irq;  /* IRQ_DEPTH frames, from the first handler on */
@@ -165,7 +167,10 @@ void vcpu_map(struct machine *vm, uint32_t number, int64_t tid, int64_t until); 
 void known_begin(struct machine *mc, const struct start *start);
 void known_lose(struct machine *mc, uint32_t number, const struct event *ev);  /* EV_LOST of that CPU */
 void known_regain(struct machine *mc);  /* all losses are over */
-void known_queue(struct machine *mc, struct thread *th, int64_t now);  /* it waits for th->cpu, as far as is known */
+void known_resume(struct machine *mc, uint32_t number);  /* that CPU's events begin, or begin again */
+/* An event of time t told what the thread does, and that it is on no CPU: while events are lost elsewhere, it may have
+ * changed by the next ns. */
+void known_told(struct machine *mc, struct thread *th, int64_t t);
 
 /* irq.c */
 void irq_event(struct machine *mc, struct cpu *c, const struct event *ev);

@@ -151,6 +151,8 @@ void thread_die(struct machine *mc, struct thread *th)
 		cpu_unknown(mc, (uint32_t)th->on);
 	unbind(mc, th);
 	thread_set(mc, th, ATTR_STATUS, HISTORY_NULL);
+	if (th->pid >= 0)
+		thread_set(mc, th, ATTR_PID, HISTORY_NULL);  /* the next one of its TID may come without a word of its process */
 	map_remove(&mc->thread, (uint64_t)th->tid);
 	release(th);
 }
@@ -172,9 +174,14 @@ void thread_rename(struct machine *mc, struct thread *th, const char *name)
 void thread_learn(struct machine *mc, struct thread *th, int64_t comm, int64_t pid)
 {
 	if (comm > 0 && comm != (int64_t)th->comm) {
+		if (th->doubted && th->pid >= 0) {  /* unless it executed another program, it belongs to another process */
+			th->pid = -1;
+			thread_set(mc, th, ATTR_PID, HISTORY_NULL);
+		}
 		th->comm = (uint32_t)comm;
 		thread_rename(mc, th, mc->names.get(mc->names.of, comm));
 	}
+	th->doubted = th->doubted && comm <= 0;
 	if (pid < 0 || pid > INT32_MAX || pid == th->pid)
 		return;
 	th->pid = (int32_t)pid;

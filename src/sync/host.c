@@ -353,6 +353,7 @@ static void on_event(struct walk *w, const struct event *ev)
 			on_kvm(w, ev, tid);
 		break;
 	case EV_SWITCH:
+		name_thread(v, ev->sw.prev_tid, ev->sw.prev_comm, EVENT_ABSENT);
 		name_thread(v, ev->sw.next_tid, ev->sw.next_comm, EVENT_ABSENT);
 		set_current(w, ev->cpu, ev->sw.next_tid);
 		break;

@@ -137,6 +137,31 @@ static void hint_vcpu(const struct host_view *host, struct vm_list *l, const str
 	}
 }
 
+/* VMs of one name are one, where the trace does not tell that they are two processes. */
+static void join_given(struct vm_list *l)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < l->len; i++) {
+		struct vm_view *vm = &l->vm[i], *other = NULL;
+		for (size_t k = 0; k < n && other == NULL && vm->given != NULL; k++)
+			if (l->vm[k].given != NULL && strcmp(l->vm[k].given, vm->given) == 0 && (l->vm[k].pid < 0 || vm->pid < 0))
+				other = &l->vm[k];
+		if (other == NULL) {
+			l->vm[n++] = *vm;
+			continue;
+		}
+		other->vcpu = mem_resize(other->vcpu, other->vcpus + vm->vcpus, sizeof *other->vcpu);
+		memcpy(other->vcpu + other->vcpus, vm->vcpu, vm->vcpus * sizeof *vm->vcpu);
+		other->vcpus += vm->vcpus;
+		if (other->pid < 0) {
+			other->pid = vm->pid;
+			other->comm = vm->comm;
+		}
+		free(vm->vcpu);
+	}
+	l->len = n;
+}
+
 static bool user_names(const struct sync_hint *hint, size_t hints, const char *guest)
 {
 	for (size_t h = 0; h < hints; h++)
@@ -156,6 +181,7 @@ void vm_list_hint(const struct host_view *host, struct vm_list *l, const struct 
 			const struct sync_hint_vcpu *v = &hint[h].vcpu[k];
 			hint_vcpu(host, l, &(struct trace_vcpu){ hint[h].guest, v->number, v->host_tid }, VCPU_BY_SESSION);
 		}
+	join_given(l);
 	for (size_t i = 0; i < l->len; i++)
 		qsort(l->vm[i].vcpu, l->vm[i].vcpus, sizeof *l->vm[i].vcpu, by_place);
 }

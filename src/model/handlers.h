@@ -1,0 +1,48 @@
+/* Interrupt handlers that nobody saw begin: they were entered before the trace began, or while events were lost.
+ *
+ * Their exits show them, afterwards.  So looking ahead tells which handlers a CPU was in when its events begin, or begin
+ * again; a switch, which no handler does, ends the search.  O(depth) per event of a handler.  Memory: 32 bytes per
+ * handler that was found and per CPU, and 128 per CPU that handles interrupts. */
+#ifndef STEALSCOPE_MODEL_HANDLERS_H
+#define STEALSCOPE_MODEL_HANDLERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/map.h"
+#include "trace/trace.h"
+
+#define HANDLERS_DEEP 8  /* handlers of one CPU within each other; deeper ones are not looked for */
+
+struct handler {
+	int64_t number;         /* as in struct event */
+	uint16_t kind;          /* the event that was not seen: EV_IRQ_ENTRY, ... */
+	uint32_t gap;           /* of this CPU: 0 = the beginning of the trace, n = its n-th loss */
+	uint32_t next;          /* of this CPU, the one that ends next; UINT32_MAX none */
+};
+
+struct handlers {
+	struct handler *handler;
+	size_t len, cap;
+	struct handler_cpu {
+		uint32_t first, last;       /* index in handler */
+		uint32_t gap, depth;        /* depth: handlers that were seen to begin */
+		bool settled;               /* since the gap there was a switch: whatever it was in is over */
+		struct handler_seen { uint16_t kind; int64_t number; } *seen;  /* HANDLERS_DEEP of them, from the first on */
+	} *cpu;
+	uint32_t cpus;
+	struct map name;            /* number of an interrupt -> string id */
+	bool entries[EVENT_KIND_COUNT];  /* this kind of entry is recorded at all */
+};
+
+#define HANDLERS_INIT { .handler = NULL }
+
+void handlers_feed(struct handlers *h, const struct event *ev);
+void handlers_release(struct handlers *h);
+
+/* The handlers that CPU `cpu` was in at the end of its gap, the outermost first, as the events of their beginning (time
+ * and context are not filled in).  *at: of that CPU, UINT32_MAX at first, to be passed in again; gaps come in order. */
+size_t handlers_of(const struct handlers *h, uint32_t cpu, uint32_t gap, uint32_t *at, struct event out[HANDLERS_DEEP]);
+
+#endif
