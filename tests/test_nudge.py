@@ -40,6 +40,15 @@ guests:
 """)
 
 
+def copy_of_traces(folder):
+    """One that can be written to, wherever the source is."""
+    shutil.copytree(os.path.join(DATA, "fibonacci"), folder)
+    for place, _, files in os.walk(folder):
+        for name in (place, *(os.path.join(place, f) for f in files)):
+            os.chmod(name, os.stat(name).st_mode | 0o200)
+    return folder
+
+
 def foot(screen):
     return screen.rstrip("\n").split("\n")[-1].strip()
 
@@ -184,8 +193,7 @@ def check_save_in_place():
 
 def check_history_file():
     """Of a history file: it knows its traces, wherever it is opened; without them it says so, and nothing changes."""
-    here = os.path.join(TMP, "moving")
-    shutil.copytree(os.path.join(DATA, "fibonacci"), here)
+    here = copy_of_traces(os.path.join(TMP, "moving"))
     out = os.path.join(TMP, "fib.steal")
     run("index", here, "-o", out)
     lines = [":Debian/CPU0", ":50%", "x", ":screen", "key q"]
@@ -233,8 +241,7 @@ def check_refusals():
 
 
 with scratch() as TMP:
-    FOLDER = os.path.join(TMP, "traces")
-    shutil.copytree(os.path.join(DATA, "fibonacci"), FOLDER)
+    FOLDER = copy_of_traces(os.path.join(TMP, "traces"))
     LISTING = set(os.listdir(FOLDER))
     os.environ["XDG_CACHE_HOME"] = os.path.join(TMP, "cache")
     check_moves()
