@@ -91,10 +91,23 @@ static int try_events(struct hunt *k, size_t hyper, size_t vm)
 	struct match m = { .guest = k->guest, .hyper = hyper, .vm = vm };
 	const struct vm_view *view = vm == NOBODY ? NULL : &h->vms.vm[vm];
 	int status = match_events(&h->view, view, guest, &m, &k->err);
-	if (status == 0 && m.share >= PLAUSIBLE && k->r->options->method == SYNC_AUTO)
-		status = match_both(&h->view, guest, &m, &k->err);
 	k->proved = k->proved || m.share >= PROVED;
 	return add_match(k, &m, status);
+}
+
+/* Sharpens matches by events with containment: those that are proved, or where none is, those that are plausible. */
+static int sharpen(struct hunt *k)
+{
+	const double enough = k->proved ? PROVED : PLAUSIBLE;
+	int status = 0;
+	for (size_t i = 0; i < k->matches && status == 0 && !atomic_load(&k->r->cancelled); i++) {
+		struct match *m = &k->match[i];
+		if (m->share < enough)
+			continue;
+		status = match_both(&k->r->hyper[m->hyper].view, &k->r->guest[k->guest], m, &k->err);
+		k->proved = k->proved || m->share >= PROVED;
+	}
+	return status;
 }
 
 /* Is the VM some guest's own, proved by events, or by containment too? */
@@ -178,6 +191,8 @@ static int search_guest(void *arg, size_t guest)
 		if (k->status == 0 && whole)
 			k->status = try_vm(k, h, NOBODY);
 	}
+	if (k->status == 0 && k->by == BY_EVENTS && r->options->method == SYNC_AUTO)
+		k->status = sharpen(k);
 	return k->status;
 }
 
