@@ -7,7 +7,6 @@
  *
  * The checksums would stop nearly every mutation at the door, so the target also tries the file with its
  * checksums made right, which is where the code behind them is reached. */
-#include <glob.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,11 +15,10 @@
 #include <unistd.h>
 
 #include "../history_walk.h"
+#include "replay.h"
 
 #define LONGEST (1u << 20)  /* bytes of an input */
 #define BUDGET 300          /* questions of each kind */
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void ask(const uint8_t *data, size_t size)
 {
@@ -55,20 +53,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 #ifndef FUZZ_LIBFUZZER
-static int replay(const char *path)
-{
-	static uint8_t data[LONGEST];
-	FILE *f = fopen(path, "rb");
-	if (!f) {
-		perror(path);
-		return 1;
-	}
-	size_t n = fread(data, 1, sizeof data, f);
-	fclose(f);
-	LLVMFuzzerTestOneInput(data, n);
-	return 0;
-}
-
 /* A member of the corpus must be sound: what the door refuses teaches a fuzzer nothing. */
 static int replay_sound(const char *path)
 {
@@ -141,17 +125,6 @@ int main(int argc, char **argv)
 	}
 	for (int i = 1; i < argc; i++)
 		failed |= replay(argv[i]);
-	if (argc > 1)
-		return failed;
-	const char *srcdir = getenv("srcdir");
-	char pattern[4096];
-	glob_t g;
-	snprintf(pattern, sizeof pattern, "%s/tests/fuzz/corpus-history/*", srcdir ? srcdir : ".");
-	if (glob(pattern, 0, NULL, &g))
-		return 1;
-	for (size_t i = 0; i < g.gl_pathc; i++)
-		failed |= replay_sound(g.gl_pathv[i]);
-	globfree(&g);
-	return failed;
+	return argc > 1 ? failed : replay_all("tests/fuzz/corpus-history/*", replay_sound);
 }
 #endif

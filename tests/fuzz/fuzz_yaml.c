@@ -3,7 +3,6 @@
  *   libFuzzer    clang -fsanitize=fuzzer,address,undefined -DFUZZ_LIBFUZZER ...   ./fuzz_yaml CORPUS src/trace/layouts themes
  *   AFL++        CC=afl-clang-fast;   afl-fuzz -i src/trace/layouts -o out -- ./fuzz_yaml @@
  *   replay       ./fuzz_yaml FILE...            (without files: what is shipped, as a test of make check) */
-#include <glob.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +10,9 @@
 
 #include "trace/layout.h"
 #include "ui/theme.h"
+#include "replay.h"
 
 #define LONGEST (1u << 16)  /* bytes of an input */
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Who refuses says why, in one line. */
 static void check_refusal(const struct error *err)
@@ -64,37 +62,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 #ifndef FUZZ_LIBFUZZER
-static int replay(const char *path)
-{
-	static uint8_t data[LONGEST];
-	FILE *f = fopen(path, "rb");
-	if (!f) {
-		perror(path);
-		return 1;
-	}
-	size_t n = fread(data, 1, sizeof data, f);
-	fclose(f);
-	LLVMFuzzerTestOneInput(data, n);
-	return 0;
-}
-
 int main(int argc, char **argv)
 {
-	static const char *const shipped[] = { "src/trace/layouts/*.yaml", "themes/*.yaml" };
 	int failed = 0;
 	for (int i = 1; i < argc; i++)
 		failed |= replay(argv[i]);
-	for (size_t k = 0; argc == 1 && k < sizeof shipped / sizeof *shipped; k++) {
-		const char *srcdir = getenv("srcdir");
-		char pattern[4096];
-		glob_t g;
-		snprintf(pattern, sizeof pattern, "%s/%s", srcdir ? srcdir : ".", shipped[k]);
-		if (glob(pattern, 0, NULL, &g))
-			return 1;
-		for (size_t i = 0; i < g.gl_pathc; i++)
-			failed |= replay(g.gl_pathv[i]);
-		globfree(&g);
-	}
-	return failed;
+	return argc > 1 ? failed : replay_all("src/trace/layouts/*.yaml", replay) | replay_all("themes/*.yaml", replay);
 }
 #endif
