@@ -237,6 +237,30 @@ static void nested(void **state)
 	world_release(&w);
 }
 
+/* A TID is A's vCPU, then an ordinary thread, then B's vCPU. */
+static void lives_of_a_tid(void **state)
+{
+	struct world w;
+	(void)state;
+	world_open(&w);
+	world_row(&w, "/Host/Threads/100/VM", "0 A/0; 20 -; 30 B/0");
+	world_row(&w, "/Host/Threads/100/Name", "0 CPU 0/KVM; 20 make; 30 CPU 0/KVM");
+	world_row(&w, "/Host/Threads/42/Status", "0 PREEMPTED");
+	world_row(&w, "/Host/Threads/42/CPU", "0 1");
+	world_row(&w, "/Host/CPUs/CPU1/Current Thread", "0 100");
+	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/Host Thread", "0 100; 20 -; 35 101");
+	world_row(&w, "/Virtual Machines/B/CPUs/CPU0/Host Thread", "0 101; 30 100");
+	world_row(&w, "/Host/Threads/101/VM", "0 B/0; 30 -");
+	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/Current Thread", "0 5");
+	world_row(&w, "/Virtual Machines/A/Threads/5/Name", "0 alpha");
+	world_row(&w, "/Virtual Machines/B/CPUs/CPU0/Current Thread", "0 7");
+	world_row(&w, "/Virtual Machines/B/Threads/7/Name", "0 cc");
+	world_close(&w, 0, 39);
+	world_check_flow(&w, "host/42", WHOLE, "0-19 preempting A/5 alpha @1; 20-29 preempting host/100 make @1; "
+	                 "30-39 preempting B/7 cc @1");
+	world_release(&w);
+}
+
 /* Paths of ours with values of other types, and machines that are each other's guest: nothing is found, nothing hangs. */
 static void hostile(void **state)
 {
@@ -375,6 +399,7 @@ int main(void)
 		cmocka_unit_test(lost),
 		cmocka_unit_test(containers),
 		cmocka_unit_test(nested),
+		cmocka_unit_test(lives_of_a_tid),
 		cmocka_unit_test(hostile),
 		cmocka_unit_test(gaps),
 		cmocka_unit_test(subjects),

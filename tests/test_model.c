@@ -25,6 +25,9 @@ static void test_table(void **state)
 		assert_int_equal(vcpu_status(PLACE_RUNNABLE, mode, CURRENT_UNTRACED), VCPU_PREEMPTED);
 		assert_int_equal(vcpu_status(PLACE_WOKEN, mode, CURRENT_UNTRACED), VCPU_PREEMPTED);
 		assert_int_equal(vcpu_status(PLACE_BLOCKED, mode, CURRENT_UNKNOWN), VCPU_UNKNOWN);
+		assert_int_equal(vcpu_status(PLACE_BLOCKED, mode, CURRENT_QUIET), VCPU_IDLE);
+		assert_int_equal(vcpu_status(PLACE_RUNNABLE, mode, CURRENT_QUIET), VCPU_UNKNOWN);
+		assert_int_equal(vcpu_status(PLACE_WOKEN, mode, CURRENT_QUIET), VCPU_UNKNOWN);
 		assert_int_equal(vcpu_status(PLACE_UNKNOWN, mode, CURRENT_BUSY), VCPU_UNKNOWN);
 		assert_int_equal(vcpu_status(PLACE_GONE, mode, CURRENT_BUSY), STATUS_NULL);
 		assert_int_equal(vcpu_status(PLACE_UNTRACED, mode, CURRENT_BUSY), VCPU_RUNNING);
@@ -34,6 +37,7 @@ static void test_table(void **state)
 	assert_int_equal(vcpu_status(PLACE_IN, MODE_UNTRACED, CURRENT_IDLE), VCPU_IDLE);
 	assert_int_equal(vcpu_status(PLACE_IN, MODE_GUEST, CURRENT_UNTRACED), VCPU_RUNNING);
 	assert_int_equal(vcpu_status(PLACE_IN, MODE_GUEST, CURRENT_UNKNOWN), VCPU_UNKNOWN);
+	assert_int_equal(vcpu_status(PLACE_IN, MODE_GUEST, CURRENT_QUIET), VCPU_UNKNOWN);
 	assert_int_equal(vcpu_status(PLACE_IN, MODE_UNKNOWN, CURRENT_BUSY), VCPU_UNKNOWN);
 	for (int s = VCPU_UNKNOWN; s < VCPU_STATE_COUNT; s++)
 		assert_int_equal(vcpu_fold(s), s == VCPU_HOST_BLOCKED ? VCPU_PREEMPTED : s == VCPU_WAKING ? VCPU_IDLE : s);

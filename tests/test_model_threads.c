@@ -146,6 +146,89 @@ static void test_vcpu_comes_back(void **state)
 	teardown();
 }
 
+/* One TID is an ordinary thread, then one vCPU, then another one, in the same process. */
+static void test_tid_of_two_vcpus(void **state)
+{
+	static const struct sync_vcpu vcpu[] = { { 1, 160, VCPU_BY_NAME }, { 2, 160, VCPU_BY_NAME } };
+	static const struct sync_life life[] = { { 10, 30 }, { 40, 60 } };
+	struct machine_setup setup[] = {
+		{ .name = "host", .parent = -1, .traced = true, .host_pid = -1 },
+		{ .name = "Debian", .parent = 0, .host_pid = -1, .vcpu = vcpu, .life = life, .vcpus = 2 },
+	};
+	(void)state;
+	rec_init(&rec);
+	model = model_new(setup, COUNT(setup), false, &rec_ops, &rec, NULL);
+	assert_int_equal(model_begin(model, 0, 0, NULL, NULL), 0);
+	sw(0, 2, 1, 0, RUN_RUNNABLE, 160);
+	sw(0, 4, 1, 160, RUN_DEAD, 0);
+	sw(0, 12, 1, 0, RUN_RUNNABLE, 160);
+	sw(0, 30, 1, 160, RUN_DEAD, 0);
+	sw(0, 42, 1, 0, RUN_RUNNABLE, 160);
+	assert_string_equal(rec.owner[rec_at(&rec, 2, "/Host/CPUs/CPU1/Owner")], "host");
+	expect(DEBIAN "/CPUs/CPU1/Host Thread", 2, HISTORY_NULL);
+	expect(DEBIAN "/CPUs/CPU1/Host Thread", 12, 160);
+	expect(DEBIAN "/CPUs/CPU2/Host Thread", 12, HISTORY_NULL);
+	expect(DEBIAN "/CPUs/CPU1/Host Thread", 42, HISTORY_NULL);
+	expect(DEBIAN "/CPUs/CPU2/Host Thread", 42, 160);
+	teardown();
+}
+
+/* Nobody saw a vCPU's thread end; another one takes its place. */
+static void test_vcpu_replaced(void **state)
+{
+	static const struct sync_vcpu vcpu[] = { { 1, 160, VCPU_BY_NAME }, { 1, 170, VCPU_BY_NAME } };
+	static const struct sync_life life[] = { { 10, 30 }, { 20, INT64_MAX } };
+	struct machine_setup setup[] = {
+		{ .name = "host", .parent = -1, .traced = true, .host_pid = -1 },
+		{ .name = "Debian", .parent = 0, .host_pid = -1, .vcpu = vcpu, .life = life, .vcpus = 2 },
+	};
+	(void)state;
+	rec_init(&rec);
+	model = model_new(setup, COUNT(setup), false, &rec_ops, &rec, NULL);
+	assert_int_equal(model_begin(model, 0, 0, NULL, NULL), 0);
+	sw(0, 12, 1, 0, RUN_RUNNABLE, 160);
+	sw(0, 30, 1, 160, RUN_BLOCKED, 0);
+	sw(0, 42, 0, 0, RUN_RUNNABLE, 170);
+	expect(DEBIAN "/CPUs/CPU1/Host Thread", 41, 160);
+	expect(DEBIAN "/CPUs/CPU1/Host Thread", 42, 170);
+	expect(DEBIAN "/CPUs/CPU1/Status", 42, VCPU_RUNNING);
+	sw(0, 50, 1, 0, RUN_RUNNABLE, 160);  /* whoever that is */
+	expect(DEBIAN "/CPUs/CPU1/Host Thread", 50, 170);
+	assert_string_equal(rec.owner[rec_at(&rec, 50, "/Host/CPUs/CPU1/Owner")], "host");
+	teardown();
+}
+
+/* A traced guest's CPU without an event: idle or busy, but asleep it is idle; idle, too, once plugged meanwhile. */
+static void test_quiet_vcpu(void **state)
+{
+	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME }, { 1, 160, VCPU_BY_NAME }, { 2, 170, VCPU_BY_NAME } };
+	struct machine_setup setup[] = {
+		{ .name = "host", .parent = -1, .traced = true, .host_pid = -1 },
+		{ .name = "Debian", .parent = 0, .traced = true, .host_pid = 151, .vcpu = vcpu, .vcpus = 3 },
+	};
+	struct event ev = event(40, EV_FORK, 0, 1);
+	(void)state;
+	rec_init(&rec);
+	model = model_new(setup, COUNT(setup), false, &rec_ops, &rec, NULL);
+	assert_int_equal(model_begin(model, 0, 0, NULL, NULL), 0);
+	sw(0, 5, 1, 0, RUN_RUNNABLE, 160);
+	expect(DEBIAN "/CPUs/CPU1/Status", 5, VCPU_RUNNING);  /* the guest is not traced yet */
+	assert_int_equal(model_begin(model, 1, 10, NULL, NULL), 0);
+	sw(1, 20, 0, 0, RUN_RUNNABLE, 5);
+	sw(0, 30, 1, 160, RUN_BLOCKED, 0);
+	ev.fork.child_tid = 170;
+	ev.fork.child_pid = 151;
+	feed(0, ev);
+	sw(0, 50, 2, 0, RUN_RUNNABLE, 170);
+	expect(DEBIAN "/CPUs/CPU1/Status", 20, VCPU_UNKNOWN);
+	expect(DEBIAN "/CPUs/CPU1/Status", 30, VCPU_IDLE);
+	expect(DEBIAN "/CPUs/CPU2/Status", 40, VCPU_IDLE);
+	expect(DEBIAN "/CPUs/CPU2/Status", 50, VCPU_IDLE);
+	sw(1, 60, 2, 0, RUN_RUNNABLE, 7);
+	expect(DEBIAN "/CPUs/CPU2/Status", 60, VCPU_RUNNING);
+	teardown();
+}
+
 /* The end of a thread was not seen, and its TID is born again. */
 static void test_born_twice(void **state)
 {
@@ -479,6 +562,9 @@ int main(void)
 		cmocka_unit_test(test_statedump),
 		cmocka_unit_test(test_tid_reuse_of_vcpu),
 		cmocka_unit_test(test_vcpu_comes_back),
+		cmocka_unit_test(test_tid_of_two_vcpus),
+		cmocka_unit_test(test_vcpu_replaced),
+		cmocka_unit_test(test_quiet_vcpu),
 		cmocka_unit_test(test_born_twice),
 		cmocka_unit_test(test_exec_by_other_thread),
 		cmocka_unit_test(test_waker),

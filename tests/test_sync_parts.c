@@ -282,6 +282,46 @@ static void test_lives(void **state)
 	trace_free(t);
 }
 
+/* Where events were lost, a life may begin and end unseen: what is seen last and first tells who took whose place. */
+static void test_lives_and_losses(void **state)
+{
+	(void)state;
+	struct event other = make(450, EV_RENAME, 1, 21);
+	other.rename.tid = 21;
+	other.rename.comm = 1;
+	struct event ev[] = {
+		make(0, EV_OTHER, 0, 1), make(100, EV_KVM_ENTRY, 0, 11), make(200, EV_KVM_EXIT, 0, 11), lost(300, 400, 0), other,
+		make(500, EV_KVM_ENTRY, 1, 12), make(600, EV_KVM_EXIT, 1, 12), lost(610, 620, 0),
+		make(650, EV_KVM_ENTRY, 0, 21), make(700, EV_KVM_EXIT, 0, 21), fork_of(800, 12, 40), make(1000, EV_OTHER, 0, 1),
+	};
+	for (size_t i = 1; i < 10; i++)
+		ev[i].comm = ev[i].kind == EV_LOST ? 0 : ev[i].kind == EV_RENAME ? 1 : 2;  /* 2: "CPU 0/KVM" */
+	struct host_view v;
+	struct trace *t;
+	struct vm_list vms;
+	load_view(&v, ev, COUNT(ev), &t);
+	assert_int_equal(v.threads, 3);
+	assert_int_equal(v.thread[0].to, INT64_MAX);
+	assert_int_equal(v.thread[1].from, 500);
+	assert_int_equal(v.thread[1].earliest, 0);    /* never seen before */
+	assert_int_equal(v.thread[1].to, 600);        /* it was not seen again, and its TID is used by another thread */
+	assert_int_equal(v.thread[2].from, 650);
+	assert_int_equal(v.thread[2].earliest, 451);  /* then another thread had the TID, perhaps */
+	assert_int_equal(mode_at(&v, 12, 550), MODE_IN);
+	assert_true(vthread_blind(&v.thread[1], 450, 450));
+	vm_list_make(&v, &vms);
+	assert_int_equal(vms.len, 1);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(vms.vm[0].vcpu[i].number, 0);
+		assert_int_equal(vms.vm[0].vcpu[i].evidence, VCPU_BY_NAME);
+	}
+	assert_int_equal(v.thread[0].to, 200);
+	assert_int_equal(v.thread[2].to, INT64_MAX);
+	vm_list_release(&vms);
+	host_view_release(&v);
+	trace_free(t);
+}
+
 /* Numbers of vCPUs: by name, also of one that never ran; by a plausible hint; else in the order of TIDs. */
 static void check_numbers(int comm, int64_t hint, unsigned first, unsigned second, enum vcpu_evidence evidence)
 {
@@ -359,6 +399,34 @@ static void test_named(void **state)
 	trace_free(t);
 }
 
+/* The user says that TID 11 is a vCPU: of its two lives that one which executes a guest. */
+static void test_named_twice(void **state)
+{
+	(void)state;
+	struct event first_end = make(300, EV_EXIT, 0, 11);
+	struct event ev[] = {
+		make(0, EV_OTHER, 0, 1), fork_of(100, 11, 10), first_end, fork_of(400, 11, 10), make(500, EV_KVM_ENTRY, 1, 11),
+		make(600, EV_KVM_EXIT, 1, 11), make(1000, EV_OTHER, 0, 1),
+	};
+	struct map known = MAP_INIT;
+	struct host_view v;
+	struct trace *t;
+	struct vm_list vms;
+	map_put(&known, 11, NULL);
+	known_tids = &known;
+	load_view(&v, ev, COUNT(ev), &t);
+	known_tids = NULL;
+	assert_int_equal(v.threads, 2);
+	vm_list_make(&v, &vms);
+	assert_int_equal(vms.len, 1);
+	assert_int_equal(vms.vm[0].vcpus, 1);
+	assert_int_equal(v.thread[vms.vm[0].vcpu[0].thread].from, 400);
+	vm_list_release(&vms);
+	host_view_release(&v);
+	map_release(&known);
+	trace_free(t);
+}
+
 /* ---- fits */
 
 /* A clock that drifts differently from the middle on: two pieces, each within the truth. */
@@ -392,8 +460,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fft), cmocka_unit_test(test_pairing), cmocka_unit_test(test_pairing_bounded),
 		cmocka_unit_test(test_uid), cmocka_unit_test(test_windows), cmocka_unit_test(test_losses),
-		cmocka_unit_test(test_lives), cmocka_unit_test(test_numbers), cmocka_unit_test(test_named),
-		cmocka_unit_test(test_bend),
+		cmocka_unit_test(test_lives), cmocka_unit_test(test_lives_and_losses), cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_named), cmocka_unit_test(test_named_twice), cmocka_unit_test(test_bend),
 	};
 	return cmocka_run_group_tests_name("sync parts", tests, NULL, NULL);
 }

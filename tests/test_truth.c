@@ -21,7 +21,7 @@
 #include "trace/trace.h"
 #include "truth_file.h"
 
-#define FIRST (5 * MS)  /* of a trace: the time by which it says who is where */
+#define FIRST (10 * MS)  /* of a trace: the time by which it says who is where, and who was queued has run */
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define SHOWN 6  /* disagreements printed per run */
 
@@ -107,6 +107,20 @@ static bool claimed(const struct run *r, uint32_t attr, int64_t t, int64_t *unti
 	return iv.value != HISTORY_NULL && strcmp(history_state_name(r->h, status, (unsigned)iv.value), "UNKNOWN") != 0;
 }
 
+/* The analysis knows that it does not know; of a VM perhaps nothing but that there is one. */
+static bool says_nothing(const char *value)
+{
+	return !strcmp(value, "UNKNOWN") || !strcmp(value, "unknown") || !strcmp(value, "null") ||
+	       !strncmp(value, "VM of TID ", 10);
+}
+
+/* A guest's CPU on which nothing ever happened: it may have been idle or busy. */
+static bool quiet(const struct run *r, const char *path, uint32_t attr)
+{
+	return strstr(path, "/CPUs/") && strstr(path, "/Status") &&
+	       history_child_named(r->h, history_parent(r->h, attr), "Current Thread") == HISTORY_NONE;
+}
+
 /* One interval of the analysis against the truth; *at is the first interval of the truth that may meet it. */
 static void compare_interval(struct run *r, const char *path, const struct truth_attr *a, size_t *at, uint32_t attr,
                              const struct interval *iv)
@@ -115,10 +129,10 @@ static void compare_interval(struct run *r, const char *path, const struct truth
 	const char *found = value_text(r, attr, iv->value, buf);
 	/* Names, CPUs and PIDs of dead threads are nobody's business: only Status says whether there is one. */
 	bool of_living = strstr(path, "/Threads/") && !strstr(path, "/Status");
-	bool of_vcpu = strstr(path, "/pCPU");
+	bool of_vcpu = strstr(path, "/pCPU") || strstr(path, "/Host Thread");
 	/* A thread whose first record is a migration, when tracing begins, may be queued or on its way to be. */
-	bool at_first = iv->start <= r->from && iv->end < r->from + FIRST;
-	bool ignorant = !strcmp(found, "UNKNOWN") || !strcmp(found, "unknown") || !strcmp(found, "null");
+	bool first = iv->start <= r->from, soon = iv->end < r->from + FIRST;
+	bool ignorant = says_nothing(found);
 	int64_t t = iv->start > r->from ? iv->start : r->from, last = iv->end < r->to ? iv->end : r->to;
 
 	while (t <= last) {
@@ -131,21 +145,41 @@ static void compare_interval(struct run *r, const char *path, const struct truth
 		until = until < last ? until : last;
 		bool unclaimed = r->test->may_not_know && (of_living || of_vcpu) && !claimed(r, attr, t, &until);
 		*(ignorant && true_iv ? &r->unknown_ns : &r->known_ns) += until - t + 1;
-		bool excused = unclaimed || (of_living && !true_iv) || (ignorant && (at_first || r->test->may_not_know));
+		/* An idle vCPU's that is queued then may have been woken, or be preempted since before. */
+		bool at_first = first && (soon || !strcmp(is, "WAKING"));
+		bool excused = unclaimed || (of_living && !true_iv) ||
+			(ignorant && (at_first || r->test->may_not_know || quiet(r, path, attr)));
 		if (strcmp(found, is) && !excused && !near_changes(r, a, t, until) && !near_step(r, t, until))
 			complain(r, path, t, until, found, is);
 		t = until + 1;
 	}
 }
 
+static bool never_ran(const struct run *r, const char *path)
+{
+	char status[600];
+
+	snprintf(status, sizeof status, "%.*s/Status", (int)(strrchr(path, '/') - path), path);
+	const struct truth_attr *a = truth_find(&r->truth, status);
+	return a && a->n == 1 && !strcmp(strtab_get(&r->truth.strings, a->iv[0].value), "BLOCKED");
+}
+
 static void missing_attr(struct run *r, const char *path, const struct truth_attr *a)
 {
 	size_t len = strlen(path), tail = strlen("/Current Thread");
-	bool of_current = len > tail && !strcmp(path + len - tail, "/Current Thread");
+	bool idle = len > tail && !strcmp(path + len - tail, "/Current Thread");
 
+	for (size_t i = 0; i < a->n; i++)
+		idle = idle && (a->iv[i].end < r->from || a->iv[i].start > r->to ||
+		                !strcmp(strtab_get(&r->truth.strings, a->iv[i].value), "0"));
 	/* A pCPU on which nothing ever happened wrote no record, and nobody can know of it; nor which thread is current
 	 * on a vCPU on which nothing ever happened. */
-	if (r->test->may_not_know || (a->n == 1 && (!strncmp(path, "/Host/CPUs/", 11) || of_current)))
+	if (r->test->may_not_know || idle || (a->n == 1 && !strncmp(path, "/Host/CPUs/", 11)))
+		return;
+	/* Nor of a VM that was never traced, its threads at least; nor of a thread that slept all the time. */
+	if (!truth_traced(&r->truth, path) && (a->n == 1 || strstr(path, "/Threads/")))
+		return;
+	if (strstr(path, "/Threads/") && never_ran(r, path))
 		return;
 	for (size_t i = 0; i < a->n; i++)
 		if (a->iv[i].start <= r->to && a->iv[i].end >= r->from) {
@@ -237,6 +271,15 @@ static void compare_clocks(struct run *r, const struct sync_result *sync)
 	}
 }
 
+/* Where very much was lost, what runs inside a guest may not be found there; this is no claim about its threads. */
+static bool hardly_traced(struct trace *const *trace, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (trace_info(trace[i])->lost * 4 > trace_info(trace[i])->events)
+			return true;
+	return false;
+}
+
 static bool is_traced(const char *machine, struct trace *const *trace, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -315,6 +358,8 @@ static int analyse(struct run *r, const char *dir, const char *file, struct erro
 	if (sync_run(trace, n, &sync_options, &sync, &notes, err) < 0)
 		goto out;
 	compare_clocks(r, &sync);
+	for (size_t i = 0; i < sync.vms; i++)
+		r->skipped = r->skipped || (sync.vm[i].guest && sync.vm[i].vcpus == 0 && hardly_traced(trace, n));
 	for (size_t i = 0; i < sync.vms && r->test->true_sync; i++)
 		set_true_sync(r, &sync.vm[i]);
 	b = history_create(file, NULL, err);
@@ -401,6 +446,19 @@ static void drift(struct options *o)
 	o->late = o->seed % 3 == 1;
 }
 
+/* VMs and their CPUs come and go; which thread is which CPU, and when, the analysis finds. */
+static void hotplug(struct options *o)
+{
+	perfect(o);
+	o->hotplug = true;
+}
+
+static void changing(struct options *o)
+{
+	drift(o);
+	o->hotplug = true;
+}
+
 static void nested(struct options *o)
 {
 	drift(o);
@@ -438,6 +496,13 @@ static void lossy(struct options *o)
 	o->packet = 4096;
 }
 
+/* ... while records are lost: of a vCPU's thread perhaps those that tell when it began or ended, or what it was. */
+static void lossy_hotplug(struct options *o)
+{
+	lossy(o);
+	o->hotplug = true;
+}
+
 static void blind(struct options *o)
 {
 	perfect(o);
@@ -468,14 +533,17 @@ static const struct test_case test_case[] = {
 	{ "perfect", SYNC_NONE, perfect, .slack = -1, .true_sync = true },
 	{ "named", SYNC_NONE, named, .slack = -1, .true_sync = true },
 	{ "offset", SYNC_OFFSET, offset, .slack = -1, .true_sync = true },
+	{ "hotplug", SYNC_NONE, hotplug, .slack = -1 },
 	{ "no-kvm", SYNC_NONE, blind, .slack = -1, .true_sync = true },
 	{ "no-guest", SYNC_NONE, absent, .slack = -1, .true_sync = true, .may_not_know = true },
 	{ "drift", SYNC_AUTO, drift, .slack = 2 },
+	{ "changing", SYNC_AUTO, changing, .slack = 2 },
 	{ "nested", SYNC_AUTO, nested, .slack = 6, .finds_roles = true },  /* each level rounds */
 	{ "no-sync", SYNC_AUTO, silent, .slack = 2, .only_long = true },
 	{ "faulty-sync", SYNC_AUTO, faulty, .slack = 2 },
 	{ "clock-step", SYNC_AUTO, stepped, .slack = 500 },  /* a pair may count on the wrong side */
 	{ "lost", SYNC_NONE, lossy, .slack = -1, .true_sync = true, .may_not_know = true },
+	{ "lost-hotplug", SYNC_NONE, lossy_hotplug, .slack = -1, .may_not_know = true },
 };
 
 /* Seeds whose clocks were once confidently wrong: other windows contain all events of a guest as well. */

@@ -149,6 +149,17 @@ static const char *parent_of(const struct truth_file *t, const char *machine)
 	return NULL;
 }
 
+bool truth_traced(const struct truth_file *t, const char *path)
+{
+	char vm[32] = "host";
+
+	sscanf(path, "/Virtual Machines/%31[^/]", vm);
+	for (size_t i = 0; i < t->spans; i++)
+		if (!strcmp(t->span[i].machine, vm))
+			return true;
+	return false;
+}
+
 void truth_window(const struct truth_file *t, const char *path, int64_t *from, int64_t *to)
 {
 	char vm[32] = "host";
@@ -167,7 +178,29 @@ void truth_window(const struct truth_file *t, const char *path, int64_t *from, i
 		}
 }
 
-/* A VM that nobody traced has no other name for the analysis than its process. */
+static bool is_known(const struct truth_file *t, const char *machine)
+{
+	bool known = !strcmp(machine, "host");
+
+	for (size_t i = 0; i < t->vcpus; i++)
+		known = known || (t->vcpu[i].traced && !strcmp(t->vcpu[i].vm, machine));
+	return known;
+}
+
+/* A VM that nobody traced has no other name for the analysis than its process; if it is known at all. */
+static void name_untraced(struct truth_file *t)
+{
+	for (size_t i = 0; i < t->vcpus; i++) {
+		const struct truth_vcpu *v = &t->vcpu[i];
+
+		if (v->traced || v->number || !is_known(t, v->parent))
+			continue;
+		struct truth_alias *a = ARRAY_PUSH(t->alias, t->aliases, t->alias_cap);
+		snprintf(a->name, sizeof a->name, "%s", v->vm);
+		snprintf(a->is, sizeof a->is, "VM %d", v->host_pid);
+	}
+}
+
 static bool read_vms(struct truth_file *t, const char *dir)
 {
 	char line[1024];
@@ -177,20 +210,15 @@ static bool read_vms(struct truth_file *t, const char *dir)
 		return false;
 	while (fgets(line, sizeof line, f)) {
 		struct truth_vcpu *v = ARRAY_PUSH(t->vcpu, t->vcpus, t->vcpu_cap);
-		struct truth_alias *a;
 
 		if (sscanf(line, "%31[^,],%u,%d,%d,%d,%31[^,\n]", v->vm, &v->number, &v->host_tid, &v->host_pid, &v->traced,
 		           v->parent) != 6) {
 			fclose(f);
 			return false;
 		}
-		if (v->traced || v->number)
-			continue;
-		a = ARRAY_PUSH(t->alias, t->aliases, t->alias_cap);
-		snprintf(a->name, sizeof a->name, "%s", v->vm);
-		snprintf(a->is, sizeof a->is, "VM %d", v->host_pid);
 	}
 	fclose(f);
+	name_untraced(t);
 	return true;
 }
 

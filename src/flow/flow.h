@@ -30,8 +30,13 @@ struct topo_thread {
 	int32_t tid;
 	uint32_t machine;                       /* index */
 	uint32_t status, name, cpu, pid, waker; /* attribute ids */
-	int32_t vm, vcpu;                       /* threads that are a vCPU: index of its machine and of its cpu
-	                                           in topo->cpu; else -1 */
+	int32_t role;                           /* threads that are a vCPU at times: index into topo->role; else -1 */
+};
+
+/* A vCPU that a TID executes at times.  TIDs are used again: another of its lives may be another vCPU, or none. */
+struct topo_role {
+	uint32_t vcpu;                          /* index of the cpu in topo->cpu */
+	int32_t next;                           /* role of the same thread, or -1 */
 };
 
 struct topo_machine {
@@ -48,7 +53,8 @@ struct topo {
 	struct topo_machine *machine;           /* the host first (if traced), VMs by name, then containers */
 	struct topo_cpu *cpu;
 	struct topo_thread *thread;
-	uint32_t machines, cpus, threads;
+	struct topo_role *role;
+	uint32_t machines, cpus, threads, roles;
 	/* From the numbers of this history to ours, by the names of the states; unknown names count as UNKNOWN.
 	 * The masks hold the file's numbers: bit n = state n means "wanted to run and could not". */
 	uint8_t vcpu_state[HISTORY_STATES], thread_state[HISTORY_STATES];

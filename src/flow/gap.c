@@ -135,7 +135,7 @@ static int row_time(const struct topo *topo, const struct subject *s, int64_t t0
 bool gap_is_own_thread(const struct topo *topo, uint32_t thread)
 {
 	const struct topo_thread *th = &topo->thread[thread];
-	if (th->vm >= 0)
+	if (th->role >= 0)
 		return false;
 	if (topo->machine[th->machine].kind == MACHINE_HOST)
 		for (uint32_t m = topo->machines; m-- > 0 && topo->machine[m].kind == MACHINE_CONTAINER;)

@@ -91,15 +91,17 @@ static struct who *current_of(struct resolver *r, uint32_t c, int64_t tid)
 /* The vCPU that a thread executes at t, or -1. */
 static int vcpu_of(struct resolver *r, const struct who *w, int64_t t, int *vcpu)
 {
-	int64_t tid;
 	*vcpu = -1;
-	if (w->thread < 0 || r->topo->thread[w->thread].vcpu < 0)
-		return 0;
-	int v = r->topo->thread[w->thread].vcpu;
-	if (track_at(r, &resolver_cpu(r, (uint32_t)v)->host_thread, t, &tid) < 0)
-		return -1;
-	if (tid == HISTORY_NULL || tid == w->tid)
-		*vcpu = v;
+	for (int32_t i = w->thread < 0 ? -1 : r->topo->thread[w->thread].role; i >= 0; i = r->topo->role[i].next) {
+		uint32_t v = r->topo->role[i].vcpu;
+		int64_t tid;
+		if (track_at(r, &resolver_cpu(r, v)->host_thread, t, &tid) < 0)
+			return -1;
+		if (tid == w->tid || r->topo->cpu[v].host_thread == HISTORY_NONE) {
+			*vcpu = (int)v;
+			return 0;
+		}
+	}
 	return 0;
 }
 

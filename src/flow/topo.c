@@ -74,7 +74,7 @@ static void add_thread(struct build *b, uint32_t machine, uint32_t node)
 	t->threads = (uint32_t)len;
 	*th = (struct topo_thread){ .tid = (int32_t)tid, .machine = machine, .status = HISTORY_NONE,
 		.name = HISTORY_NONE, .cpu = HISTORY_NONE, .pid = HISTORY_NONE, .waker = HISTORY_NONE,
-		.vm = -1, .vcpu = -1 };
+		.role = -1 };
 	struct { const char *name; uint32_t *attr; } field[] = {
 		{ "Status", &th->status }, { "Name", &th->name }, { "CPU", &th->cpu }, { "PID", &th->pid },
 		{ "Waker", &th->waker },
@@ -177,10 +177,30 @@ static int first_value(const struct history *h, uint32_t attr, int64_t *value, s
 
 static void link_vcpu(struct topo *t, uint32_t thread, uint32_t cpu)
 {
-	t->thread[thread].vm = (int32_t)t->cpu[cpu].machine;
-	t->thread[thread].vcpu = (int32_t)cpu;
+	int32_t *role = &t->thread[thread].role;
+	while (*role >= 0 && t->role[*role].vcpu != cpu)
+		role = &t->role[*role].next;
+	if (*role >= 0)
+		return;
+	*role = (int32_t)t->roles;  /* before the array moves */
+	t->role = mem_resize(t->role, t->roles + 1, sizeof *t->role);
+	t->role[t->roles++] = (struct topo_role){ cpu, -1 };
 	if (t->cpu[cpu].host < 0)
 		t->cpu[cpu].host = (int32_t)thread;
+}
+
+/* The vCPU that "<VM>/<n>" names: index, or -1. */
+static int named_vcpu(const struct topo *t, const char *text)
+{
+	const char *slash = strrchr(text, '/');
+	long number;
+	if (!slash || !number_of(slash + 1, INT16_MAX, &number))
+		return -1;
+	char *vm = mem_printf("%.*s", (int)(slash - text), text);
+	int machine = topo_find_machine(t, vm);
+	free(vm);
+	return machine < 0 || t->machine[machine].kind != MACHINE_VM ? -1
+	       : topo_find_cpu(t, (uint32_t)machine, (unsigned)number);
 }
 
 struct link { struct topo *topo; struct error *err; };
@@ -190,29 +210,26 @@ static int link_by_thread(void *arg, uint32_t attr)
 {
 	struct link *l = arg;
 	struct topo *t = l->topo;
-	if (history_type(t->h, attr) != HISTORY_STRING)
-		return 0;
-	int64_t value;
-	int r = first_value(t->h, attr, &value, l->err);
-	if (r <= 0)
-		return r;
 	uint32_t node = history_parent(t->h, attr);
 	uint32_t system = history_parent(t->h, history_parent(t->h, node));
-	const char *text = history_string(t->h, value), *slash = strrchr(text, '/');
-	long tid, number;
-	if (!slash || !number_of(slash + 1, INT16_MAX, &number) ||
-	    !number_of(history_name(t->h, node), INT32_MAX, &tid))
-		return 0;
-	char *vm = mem_printf("%.*s", (int)(slash - text), text);
-	int machine = topo_find_machine(t, vm);
-	free(vm);
 	int owner = system == history_find(t->h, "/Host") ? topo_find_machine(t, "host")
 	                                                  : topo_find_machine(t, history_name(t->h, system));
-	int cpu = machine < 0 ? -1 : topo_find_cpu(t, (uint32_t)machine, (unsigned)number);
-	int thread = owner < 0 ? -1 : topo_find_thread(t, (uint32_t)owner, (int32_t)tid);
-	if (cpu >= 0 && thread >= 0 && owner != machine && t->machine[machine].kind == MACHINE_VM)
-		link_vcpu(t, (uint32_t)thread, (uint32_t)cpu);
-	return 0;
+	struct history_cursor c;
+	struct interval iv;
+	long tid;
+	int thread, got;
+	if (history_type(t->h, attr) != HISTORY_STRING || owner < 0 ||
+	    !number_of(history_name(t->h, node), INT32_MAX, &tid) ||
+	    (thread = topo_find_thread(t, (uint32_t)owner, (int32_t)tid)) < 0)
+		return 0;
+	if (history_range(&c, t->h, attr, history_begin(t->h), history_end(t->h), l->err) < 0)
+		return -1;
+	while ((got = history_range_next(&c, &iv, l->err)) > 0) {
+		int cpu = iv.value == HISTORY_NULL ? -1 : named_vcpu(t, history_string(t->h, iv.value));
+		if (cpu >= 0 && t->cpu[cpu].machine != (uint32_t)owner)
+			link_vcpu(t, (uint32_t)thread, (uint32_t)cpu);
+	}
+	return got;
 }
 
 /* ".../<VM>/Parent" = "<machine>"; without it the host runs all.  A circle of them is cut. */
@@ -362,6 +379,7 @@ void topo_release(struct topo *topo)
 	free(topo->machine);
 	free(topo->cpu);
 	free(topo->thread);
+	free(topo->role);
 	*topo = (struct topo){ 0 };
 }
 

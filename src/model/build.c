@@ -50,6 +50,7 @@ static struct machine *machine_new(struct model *m, uint32_t index, const struct
 struct model *model_new(const struct machine_setup *setup, size_t n, bool paper_states, const struct sink_ops *ops,
                         void *to, struct error *err)
 {
+	static const struct sync_life always = { INT64_MIN, INT64_MAX };
 	struct model *m = mem_new(1, sizeof *m);
 	m->sink = (struct sink){ .ops = ops, .to = to, .now = INT64_MIN };
 	m->paper_states = paper_states;
@@ -61,7 +62,7 @@ struct model *model_new(const struct machine_setup *setup, size_t n, bool paper_
 		for (size_t k = 0; k < setup[i].vcpus; k++) {
 			const struct sync_vcpu *v = &setup[i].vcpu[k];
 			if (v->number <= UINT16_MAX)
-				vcpu_map(m->machine[i], v->number, v->host_tid, setup[i].life ? setup[i].life[k].to : INT64_MAX);
+				vcpu_map(m->machine[i], v->number, v->host_tid, setup[i].life ? &setup[i].life[k] : &always);
 		}
 	if (!m->sink.failed)
 		return m;

@@ -50,7 +50,7 @@ uint32_t vcpu_get(struct machine *vm, uint32_t number)
 	return m->vcpus++;
 }
 
-void vcpu_map(struct machine *vm, uint32_t number, int64_t tid, int64_t until)
+void vcpu_map(struct machine *vm, uint32_t number, int64_t tid, const struct sync_life *life)
 {
 	struct model *m = vm->model;
 	uint32_t vcpu = vcpu_get(vm, number);
@@ -58,7 +58,7 @@ void vcpu_map(struct machine *vm, uint32_t number, int64_t tid, int64_t until)
 		return;
 	uint64_t *first = map_put(&vm->parent->candidate, (uint64_t)tid, NULL);
 	*ARRAY_PUSH(m->candidate, m->candidates, m->candidate_cap) =
-		(struct candidate){ .vcpu = vcpu, .until = until, .next = (uint32_t)*first - 1 };  /* 0, none, gives NONE */
+		(struct candidate){ .vcpu = vcpu, .life = *life, .next = (uint32_t)*first - 1 };  /* 0, none, gives NONE */
 	*first = m->candidates;
 	m->vcpu[vcpu].mapped = true;
 }

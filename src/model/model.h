@@ -6,7 +6,7 @@
  *                                 and CPUs of that one.  null when nobody is known to run it
  *   /Virtual Machines/<VM>/Clock Band  ns: how far the guest's clock may be off here (see sync/), null = unknown
  *   .../CPUs/CPU0/Interrupt       string, "irq/27-virtio0" or "softirq/7-SCHED", null when none; of host and guests
- *   /Host/Threads/<TID>/VM        string, for vCPU threads: "<VM>/<n>"
+ *   /Host/Threads/<TID>/VM        string, while the thread is a vCPU's: "<VM>/<n>"
  *   .../Threads/<TID>/Waker       string "<machine>/<TID>": who ended the last BLOCKED
  *   /Containers/pidns-<inode>/Threads/<TID>/...   the threads of the host in another pid namespace than the host's
  *   /Containers/cgroupns-<inode>/Threads/<TID>/...  those in the host's pid namespace and another cgroup namespace: told
@@ -15,7 +15,8 @@
  *   /Requests/<machine>/<id>/Thread  TID that serves it; null outside
  * <machine> is "host" or the VM's name.  TID 0, the idle thread, has no row: "Current Thread" 0 means idle, null
  * unknown.  A machine's rows say something from its first event to its last: before and after, threads are null,
- * and vCPUs go by the host alone, or are UNKNOWN where the host is not traced and the guest is.
+ * and vCPUs go by the host alone, or are UNKNOWN where the host is not traced and the guest is.  A traced guest's CPU
+ * that has no event was idle or busy all the time: UNKNOWN, unless its vCPU sleeps or was plugged in meanwhile.
  * Memory is bounded by live objects, not by the length of the trace. */
 #ifndef STEALSCOPE_MODEL_MODEL_H
 #define STEALSCOPE_MODEL_MODEL_H

@@ -73,7 +73,9 @@ struct vcpu {
 	struct machine *vm;
 	uint32_t number;        /* of the CPU in vm */
 	bool mapped;            /* somebody found out which thread of vm->parent it is */
+	bool plugged;           /* while its guest was traced: until an event tells otherwise, it is idle */
 	struct thread *thread;  /* while that lives */
+	int64_t until;          /* ns host time: where that life of it ends at the latest */
 	enum vcpu_mode mode;
 	int status;             /* as written: enum vcpu_state or STATUS_NULL */
 	int32_t pcpu;           /* as written, -1 null */
@@ -83,7 +85,7 @@ struct vcpu {
 /* A thread that may be a vCPU: TIDs are used again, and an unplugged vCPU may come back as another thread. */
 struct candidate {
 	uint32_t vcpu;          /* index in model->vcpu */
-	int64_t until;          /* ns host time: a thread that is born later is another one */
+	struct sync_life life;  /* a thread that is met at another time is another one */
 	uint32_t next;          /* of the same TID, or NONE */
 };
 
@@ -161,7 +163,7 @@ void cpu_enter(struct machine *mc, uint32_t number, struct thread *th, enum vcpu
 void cpu_unknown(struct machine *mc, uint32_t number);
 struct thread *cpu_leave(struct machine *mc, uint32_t number);  /* who was current is so no longer */
 uint32_t vcpu_get(struct machine *vm, uint32_t number);  /* index; made when there is none */
-void vcpu_map(struct machine *vm, uint32_t number, int64_t tid, int64_t until);  /* that thread of vm->parent is it */
+void vcpu_map(struct machine *vm, uint32_t number, int64_t tid, const struct sync_life *life);
 
 /* known.c: what is known without an event */
 void known_begin(struct machine *mc, const struct start *start);

@@ -82,28 +82,24 @@ void thread_set_text(struct machine *mc, struct thread *th, enum thread_attr wha
 		sink_text(&mc->model->sink, mirror(mc, th, what), text);
 }
 
-/* Ties a thread to the vCPU it emulates, if any.  The same TID may have been another process before, and another
- * VM's vCPU: the process decides, where it is known. */
-static void bind(struct machine *mc, struct thread *th)
+/* The vCPU that a thread emulates that is met now, or NULL.  The same TID may have been another process before, and
+ * another VM's vCPU, and become another one later: the process decides, where it is known, and who is gone first. */
+static const struct candidate *candidate_of(struct machine *mc, const struct thread *th)
 {
 	struct model *m = mc->model;
 	uint64_t *first = map_find(&mc->candidate, (uint64_t)th->tid);
-	if (!first || th->vcpu != NONE)
-		return;
-	for (uint32_t i = (uint32_t)*first - 1; i != NONE; i = m->candidate[i].next) {
-		struct vcpu *v = &m->vcpu[m->candidate[i].vcpu];
-		if (v->thread || m->candidate[i].until < m->sink.now ||
-		    (th->pid >= 0 && v->vm->host_pid >= 0 && th->pid != v->vm->host_pid))
-			continue;
-		char text[300];
-		snprintf(text, sizeof text, "%s/%" PRIu32, v->vm->name, v->number);
-		v->thread = th;
-		v->mode = mc->has_kvm ? MODE_UNKNOWN : MODE_UNTRACED;
-		th->vcpu = m->candidate[i].vcpu;
-		sink_set(&m->sink, v->attr_host_thread, th->tid);
-		thread_set_text(mc, th, ATTR_VM, text);
-		return;
+	const struct candidate *best = NULL;
+
+	for (uint32_t i = first ? (uint32_t)*first - 1 : NONE; i != NONE; i = m->candidate[i].next) {
+		const struct candidate *c = &m->candidate[i];
+		const struct vcpu *v = &m->vcpu[c->vcpu];
+		/* Who did that before and was not seen to end has ended. */
+		bool vacant = !v->thread || (v->thread != th && v->until < m->sink.now);
+		if (vacant && c->life.from <= m->sink.now && m->sink.now <= c->life.to && !best &&
+		    (th->pid < 0 || v->vm->host_pid < 0 || th->pid == v->vm->host_pid))
+			best = c;
 	}
+	return best;
 }
 
 static void unbind(struct machine *mc, struct thread *th)
@@ -117,6 +113,26 @@ static void unbind(struct machine *mc, struct thread *th)
 	sink_set(&m->sink, v->attr_host_thread, HISTORY_NULL);
 	thread_set(mc, th, ATTR_VM, HISTORY_NULL);
 	update_vcpu(m, v);
+}
+
+/* Ties a thread to the vCPU it emulates, if any. */
+static void bind(struct machine *mc, struct thread *th)
+{
+	struct model *m = mc->model;
+	const struct candidate *c = th->vcpu == NONE ? candidate_of(mc, th) : NULL;
+	char text[300];
+	if (!c)
+		return;
+	struct vcpu *v = &m->vcpu[c->vcpu];
+	if (v->thread)
+		unbind(mc, v->thread);
+	th->vcpu = c->vcpu;
+	v->thread = th;
+	v->until = c->life.to;
+	v->mode = mc->has_kvm ? MODE_UNKNOWN : MODE_UNTRACED;
+	sink_set(&m->sink, v->attr_host_thread, th->tid);
+	snprintf(text, sizeof text, "%s/%" PRIu32, v->vm->name, v->number);
+	thread_set_text(mc, th, ATTR_VM, text);
 }
 
 struct thread *thread_get(struct machine *mc, int64_t tid)

@@ -37,12 +37,15 @@ static enum vcpu_place place_of(const struct vcpu *v)
 static enum vcpu_current current_of(const struct vcpu *v)
 {
 	static const enum vcpu_current of[] = {
-		[CPU_UNSEEN] = CURRENT_UNTRACED,
+		[CPU_UNSEEN] = CURRENT_QUIET,
 		[CPU_UNKNOWN] = CURRENT_UNKNOWN,
 		[CPU_IDLE] = CURRENT_IDLE,
 		[CPU_BUSY] = CURRENT_BUSY,
 	};
-	return v->vm->active ? of[v->vm->cpu[v->number].state] : CURRENT_UNTRACED;
+	enum cpu_state state = v->vm->cpu[v->number].state;
+	if (v->vm->active && state == CPU_UNSEEN && v->plugged)
+		return CURRENT_IDLE;
+	return v->vm->active ? of[state] : CURRENT_UNTRACED;
 }
 
 void update_vcpu(struct model *m, struct vcpu *v)

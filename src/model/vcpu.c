@@ -1,21 +1,21 @@
 #include "model/vcpu.h"
 
 /* Scheduled in.  The mode decides first: while the hypervisor executes, nothing the guest does matters. */
-static const signed char in[][4] = {
-	/*                 untraced      unknown       idle       busy */
-	[MODE_UNTRACED] = { VCPU_RUNNING, VCPU_UNKNOWN, VCPU_IDLE, VCPU_RUNNING },
-	[MODE_UNKNOWN] = { VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_UNKNOWN },
-	[MODE_VMM] = { VCPU_VMM, VCPU_VMM, VCPU_VMM, VCPU_VMM },
-	[MODE_GUEST] = { VCPU_RUNNING, VCPU_UNKNOWN, VCPU_IDLE, VCPU_RUNNING },
+static const signed char in[][5] = {
+	/*                 untraced      unknown       quiet         idle       busy */
+	[MODE_UNTRACED] = { VCPU_RUNNING, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_IDLE, VCPU_RUNNING },
+	[MODE_UNKNOWN] = { VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_UNKNOWN },
+	[MODE_VMM] = { VCPU_VMM, VCPU_VMM, VCPU_VMM, VCPU_VMM, VCPU_VMM },
+	[MODE_GUEST] = { VCPU_RUNNING, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_IDLE, VCPU_RUNNING },
 };
 
 /* Scheduled out.  The guest's current thread decides whether anybody suffers. */
-static const signed char out[][4] = {
-	/*                  untraced        unknown       idle         busy */
-	[PLACE_BLOCKED] = { VCPU_IDLE, VCPU_UNKNOWN, VCPU_IDLE, VCPU_HOST_BLOCKED },
-	[PLACE_RUNNABLE] = { VCPU_PREEMPTED, VCPU_UNKNOWN, VCPU_IDLE, VCPU_PREEMPTED },
-	[PLACE_WOKEN] = { VCPU_PREEMPTED, VCPU_UNKNOWN, VCPU_WAKING, VCPU_PREEMPTED },
-	[PLACE_QUEUED] = { VCPU_PREEMPTED, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_PREEMPTED },
+static const signed char out[][5] = {
+	/*                  untraced        unknown       quiet         idle          busy */
+	[PLACE_BLOCKED] = { VCPU_IDLE, VCPU_UNKNOWN, VCPU_IDLE, VCPU_IDLE, VCPU_HOST_BLOCKED },
+	[PLACE_RUNNABLE] = { VCPU_PREEMPTED, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_IDLE, VCPU_PREEMPTED },
+	[PLACE_WOKEN] = { VCPU_PREEMPTED, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_WAKING, VCPU_PREEMPTED },
+	[PLACE_QUEUED] = { VCPU_PREEMPTED, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_PREEMPTED },
 };
 
 int vcpu_status(enum vcpu_place place, enum vcpu_mode mode, enum vcpu_current current)

@@ -113,8 +113,19 @@ static void set_blind(struct vthread *th, int64_t from, int64_t to)
 	push_span(&th->blind, &th->blinds, &th->blind_cap, from, to);
 }
 
+/* When its life begins.  Where events were lost, it may have begun among them. */
+static void find_birth(const struct host_view *v, struct vthread *th)
+{
+	uint64_t tid = (uint64_t)(uint32_t)th->tid, *born = map_find(&v->born, tid), *sight = map_find(&v->sight, tid);
+	bool missed = born == NULL && v->lossy;
+	th->from = born != NULL ? (int64_t)*born : missed ? th->last : v->begin;
+	th->earliest = !missed ? th->from : sight != NULL ? (int64_t)*sight + 1 : v->begin;
+	if (missed)
+		set_blind(th, v->begin, th->from - 1);
+}
+
 /* The live instance of a TID, made if need be; NULL when there are too many to be true. */
-static struct vthread *thread_of(struct host_view *v, int32_t tid)
+static struct vthread *thread_of(struct host_view *v, int32_t tid, int64_t ts)
 {
 	bool is_new;
 	if (v->threads >= THREADS_MAX && map_find(&v->live, (uint64_t)(uint32_t)tid) == NULL)
@@ -124,16 +135,13 @@ static struct vthread *thread_of(struct host_view *v, int32_t tid)
 		*at = v->threads;
 		struct vthread *th = ARRAY_PUSH(v->thread, v->threads, v->thread_cap);
 		*th = (struct vthread){
-			.tid = tid, .pid = -1, .from = v->begin, .to = INT64_MAX, .hint = EVENT_ABSENT,
-			.unsure = INT64_MIN };
+			.tid = tid, .pid = -1, .last = ts, .to = INT64_MAX, .hint = EVENT_ABSENT, .unsure = INT64_MIN };
 		uint64_t *pid = map_find(&v->pid, (uint64_t)(uint32_t)tid), *comm = map_find(&v->comm, (uint64_t)(uint32_t)tid);
 		if (pid != NULL)
 			th->pid = (int32_t)*pid;
-		uint64_t *born = map_find(&v->born, (uint64_t)(uint32_t)tid);
 		if (comm != NULL)
 			th->comm = (int64_t)*comm;
-		if (born != NULL)
-			th->from = (int64_t)*born;
+		find_birth(v, th);
 	}
 	return &v->thread[*at];
 }
@@ -238,7 +246,7 @@ static void on_exit_event(struct walk *w, struct vthread *th, const struct event
 
 static void on_kvm(struct walk *w, const struct event *ev, int32_t tid)
 {
-	struct vthread *th = thread_of(w->v, tid);
+	struct vthread *th = thread_of(w->v, tid, ev->ts);
 	if (!w->v->has_kvm)
 		w->kvm_since = ev->ts;
 	w->v->has_kvm = true;
@@ -266,6 +274,7 @@ static void on_lost(struct walk *w, const struct event *ev)
 {
 	if (ev->lost.end < ev->ts)
 		return;
+	w->v->lossy = true;
 	forget_losts(w, ev->ts);
 	*ARRAY_PUSH(w->lost, w->losts, w->lost_cap) = (struct lost){ ev->cpu, ev->lost.end };
 	uint64_t tid, index;
@@ -295,11 +304,12 @@ static void on_sync(struct walk *w, const struct event *ev, int32_t tid)
 	}
 }
 
-static void end_life(struct host_view *v, int64_t tid, int64_t ts)
+/* seen: its exit; else its TID is used again. */
+static void end_life(struct host_view *v, int64_t tid, int64_t ts, bool seen)
 {
 	uint64_t *at = map_find(&v->live, (uint64_t)(uint32_t)tid);
 	if (at != NULL) {
-		v->thread[*at].to = ts;
+		v->thread[*at].to = seen || !v->lossy ? ts : v->thread[*at].last;
 		map_remove(&v->live, (uint64_t)(uint32_t)tid);
 	}
 	map_remove(&v->born, (uint64_t)(uint32_t)tid);
@@ -314,7 +324,7 @@ static bool names_vcpu(struct host_view *v, int64_t comm)
 	return *number > 0;
 }
 
-static void name_thread(struct host_view *v, int64_t tid, int64_t comm, int64_t pid)
+static void name_thread(struct host_view *v, int64_t ts, int64_t tid, int64_t comm, int64_t pid)
 {
 	if (tid < 0 || tid > INT32_MAX)
 		return;
@@ -323,6 +333,8 @@ static void name_thread(struct host_view *v, int64_t tid, int64_t comm, int64_t 
 	if (pid != EVENT_ABSENT && pid > 0)
 		*map_put(&v->pid, (uint64_t)tid, NULL) = (uint64_t)pid;
 	uint64_t *at = map_find(&v->live, (uint64_t)tid);
+	if (at != NULL)
+		v->thread[*at].last = ts;
 	if (at != NULL && comm != EVENT_ABSENT && comm > 0)
 		v->thread[*at].comm = comm;
 	if (at != NULL && v->thread[*at].pid < 0 && pid != EVENT_ABSENT && pid > 0)
@@ -330,7 +342,9 @@ static void name_thread(struct host_view *v, int64_t tid, int64_t comm, int64_t 
 	/* A vCPU that never runs has no vm entry; its name shows it, or the user says so. */
 	bool known = v->known != NULL && map_find(v->known, (uint64_t)tid) != NULL;
 	if (at == NULL && (known || (comm != EVENT_ABSENT && comm > 0 && names_vcpu(v, comm))))
-		(void)thread_of(v, (int32_t)tid);
+		(void)thread_of(v, (int32_t)tid, ts);
+	if (v->lossy)
+		*map_put(&v->sight, (uint64_t)tid, NULL) = (uint64_t)ts;
 }
 
 static void set_current(struct walk *w, uint16_t cpu, int64_t tid)
@@ -353,23 +367,26 @@ static void on_event(struct walk *w, const struct event *ev)
 			on_kvm(w, ev, tid);
 		break;
 	case EV_SWITCH:
-		name_thread(v, ev->sw.prev_tid, ev->sw.prev_comm, EVENT_ABSENT);
-		name_thread(v, ev->sw.next_tid, ev->sw.next_comm, EVENT_ABSENT);
+		if (ev->sw.prev_state != RUN_DEAD)
+			name_thread(v, ev->ts, ev->sw.prev_tid, ev->sw.prev_comm, EVENT_ABSENT);
+		name_thread(v, ev->ts, ev->sw.next_tid, ev->sw.next_comm, EVENT_ABSENT);
 		set_current(w, ev->cpu, ev->sw.next_tid);
 		break;
 	case EV_PROCESS:
-		name_thread(v, ev->process.tid, ev->process.comm, ev->process.pid);
+		name_thread(v, ev->ts, ev->process.tid, ev->process.comm, ev->process.pid);
 		break;
 	case EV_FORK:
-		end_life(v, ev->fork.child_tid, ev->ts);
+		end_life(v, ev->fork.child_tid, ev->ts, false);
 		*map_put(&v->born, (uint64_t)(uint32_t)ev->fork.child_tid, NULL) = (uint64_t)ev->ts;
-		name_thread(v, ev->fork.child_tid, ev->fork.child_comm, ev->fork.child_pid);
+		name_thread(v, ev->ts, ev->fork.child_tid, ev->fork.child_comm, ev->fork.child_pid);
 		break;
 	case EV_RENAME:
-		name_thread(v, ev->rename.tid, ev->rename.comm, EVENT_ABSENT);
+		name_thread(v, ev->ts, ev->rename.tid, ev->rename.comm, EVENT_ABSENT);
 		break;
 	case EV_EXIT:
-		end_life(v, ev->exit.tid == EVENT_ABSENT ? tid : ev->exit.tid, ev->ts);
+		if (v->lossy && ev->tid >= 0)  /* perhaps all that is left of a life */
+			name_thread(v, ev->ts, ev->tid, ev->comm == 0 ? EVENT_ABSENT : ev->comm, ev->pid);
+		end_life(v, ev->exit.tid == EVENT_ABSENT ? tid : ev->exit.tid, ev->ts, true);
 		break;
 	case EV_SYNC:
 		on_sync(w, ev, tid);
@@ -379,7 +396,7 @@ static void on_event(struct walk *w, const struct event *ev)
 		break;
 	}
 	if (ev->tid >= 0 && ev->kind != EV_SWITCH && ev->kind != EV_EXIT)
-		name_thread(v, ev->tid, ev->comm == 0 ? EVENT_ABSENT : ev->comm, ev->pid);
+		name_thread(v, ev->ts, ev->tid, ev->comm == 0 ? EVENT_ABSENT : ev->comm, ev->pid);
 }
 
 /* Closes what is open, and makes the slices of time that were not kept blind. */
@@ -490,6 +507,7 @@ void host_view_release(struct host_view *v)
 	map_release(&v->comm);
 	map_release(&v->pid);
 	map_release(&v->born);
+	map_release(&v->sight);
 	map_release(&v->vcpu_name);
 	memset(v, 0, sizeof *v);
 }

@@ -22,6 +22,7 @@ struct vthread {
 	int32_t tid, pid;           /* pid -1: not known */
 	int64_t comm;               /* string id */
 	int64_t from, to;           /* ns of this life */
+	int64_t earliest, last;     /* when it may have begun, and when it was last seen */
 	struct span *window;
 	size_t windows, window_cap;
 	struct span *blind;
@@ -68,6 +69,8 @@ struct host_view {
 	struct map vcpu_name;  /* string id -> 1 + number for "CPU n/KVM", 0 for other names */
 	const atomic_bool *stop;  /* set when the user wants no more of it: walks through events then fail; or NULL */
 	const struct map *known;  /* TIDs that are vCPUs because the user or the tracer says so; borrowed, or NULL */
+	bool lossy;            /* events were lost: where some lives begin and end may be among them */
+	struct map sight;      /* when it is: TID -> ns when it was last seen */
 	bool has_kvm;          /* there are vm entries or exits; else guest mode is never known */
 	struct mark_list marks;
 	bool no_windows;       /* this walk is for the ends of pairs alone */

@@ -23,6 +23,8 @@ static int by_merit(const void *pa, const void *pb)
 		return ca > cb ? -1 : 1;
 	if (a->used != b->used)
 		return a->used > b->used ? -1 : 1;
+	if (a->proof.inside != b->proof.inside)  /* of what can be judged; the rest is lost, or of another time */
+		return a->proof.inside > b->proof.inside ? -1 : 1;
 	if (a->guest != b->guest)
 		return a->guest < b->guest ? -1 : 1;
 	if (a->hyper != b->hyper)
@@ -156,9 +158,9 @@ static void fill_vcpus(struct sync_vm *vm, const struct hyper *h, const struct v
 	for (size_t i = 0; i < view->vcpus; i++) {
 		const struct vthread *th = &h->view.thread[view->vcpu[i].thread];
 		vm->vcpu[i] = (struct sync_vcpu){ view->vcpu[i].number, th->tid, view->vcpu[i].evidence };
-		vm->life[i] = (struct sync_life){ th->from, th->to };
+		vm->life[i] = (struct sync_life){ th->earliest, th->to };
 		if (outer != NULL)
-			vm->life[i].from = clock_map_at(outer, th->from);
+			vm->life[i].from = clock_map_at(outer, th->earliest);
 		if (outer != NULL && th->to != INT64_MAX)
 			vm->life[i].to = clock_map_at(outer, th->to);
 	}

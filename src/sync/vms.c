@@ -24,18 +24,30 @@ static bool overlaps(const struct vthread *a, const struct vthread *b)
 	return a->from <= b->to && b->from <= a->to;
 }
 
+/* Where events were lost, the end of a life may be among them: who is not seen any more when another thread has taken
+ * its place has ended. */
+static bool ended_unseen(const struct host_view *host, struct vthread *old, const struct vthread *next)
+{
+	if (!host->lossy || old->to != INT64_MAX || old->last >= next->from || old->from >= next->from)
+		return false;
+	old->to = old->last;
+	return true;
+}
+
 /* Two threads that lived at the same moment with one number. */
-static bool clashes(const struct host_view *host, const struct vm_view *vm, const unsigned *number)
+static bool clashes(struct host_view *host, const struct vm_view *vm, const unsigned *number)
 {
 	for (size_t i = 0; i < vm->vcpus; i++)
-		for (size_t k = 0; k < i; k++)
-			if (number[i] == number[k] && overlaps(&host->thread[vm->vcpu[i].thread], &host->thread[vm->vcpu[k].thread]))
+		for (size_t k = 0; k < i; k++) {
+			struct vthread *a = &host->thread[vm->vcpu[i].thread], *b = &host->thread[vm->vcpu[k].thread];
+			if (number[i] == number[k] && overlaps(a, b) && !ended_unseen(host, a, b) && !ended_unseen(host, b, a))
 				return true;
+		}
 	return false;
 }
 
 /* Numbers from the threads' names, else from kvm's vcpu_id where it is plausible, else in the order of TIDs. */
-static void number_vcpus(const struct host_view *host, struct vm_view *vm)
+static void number_vcpus(struct host_view *host, struct vm_view *vm)
 {
 	unsigned *number = mem_new(vm->vcpus, sizeof *number);
 	enum vcpu_evidence evidence = VCPU_BY_NAME;
@@ -101,20 +113,44 @@ static struct vm_view *vm_of(const struct host_view *host, struct vm_list *l, co
 	return vm;
 }
 
-void vm_list_make(const struct host_view *host, struct vm_list *out)
+/* The order in which threads are put into VMs: those of one process by time, those of unknown ones by TID. */
+static int by_life(const void *pa, const void *pb)
+{
+	const struct vthread *a = *(const struct vthread *const *)pa, *b = *(const struct vthread *const *)pb;
+	if (a->pid != b->pid)
+		return a->pid < b->pid ? -1 : 1;
+	if (a->pid >= 0 && a->from != b->from)
+		return a->from < b->from ? -1 : 1;
+	if (a->tid != b->tid)
+		return a->tid < b->tid ? -1 : 1;
+	return a < b ? -1 : a > b;
+}
+
+/* A life of a TID that the user calls a vCPU, where another life of it is one. */
+static bool is_other_life(const struct host_view *host, const struct vthread *th)
+{
+	if (th->seen || vcpu_number_in_name(trace_string(host->trace, th->comm)) >= 0)
+		return false;
+	for (size_t i = 0; i < host->threads; i++)
+		if (host->thread[i].tid == th->tid && host->thread[i].seen)
+			return true;
+	return false;
+}
+
+void vm_list_make(struct host_view *host, struct vm_list *out)
 {
 	memset(out, 0, sizeof *out);
-	size_t *order = mem_new(host->threads, sizeof *order);
-	for (size_t i = 0; i < host->threads; i++) {
-		size_t at = i;
-		for (; at > 0 && host->thread[order[at - 1]].tid > host->thread[i].tid; at--)
-			order[at] = order[at - 1];
-		order[at] = i;
-	}
-	for (size_t i = 0; i < host->threads; i++) {
-		struct vm_view *vm = vm_of(host, out, &host->thread[order[i]]);
+	const struct vthread **order = mem_new(host->threads, sizeof *order);
+	size_t n = 0;
+	for (size_t i = 0; i < host->threads; i++)
+		if (!is_other_life(host, &host->thread[i]))
+			order[n++] = &host->thread[i];
+	if (n > 0)
+		qsort(order, n, sizeof *order, by_life);
+	for (size_t i = 0; i < n; i++) {
+		struct vm_view *vm = vm_of(host, out, order[i]);
 		vm->vcpu = mem_resize(vm->vcpu, vm->vcpus + 1, sizeof *vm->vcpu);
-		vm->vcpu[vm->vcpus++] = (struct vm_vcpu){ order[i], 0, VCPU_BY_ORDER };
+		vm->vcpu[vm->vcpus++] = (struct vm_vcpu){ (size_t)(order[i] - host->thread), 0, VCPU_BY_ORDER };
 	}
 	free(order);
 	for (size_t i = 0; i < out->len; i++)

@@ -25,7 +25,7 @@ struct vm_list {
 	size_t len, cap;
 };
 
-void vm_list_make(const struct host_view *host, struct vm_list *out);
+void vm_list_make(struct host_view *host, struct vm_list *out);
 void vm_list_release(struct vm_list *l);
 
 /* Numbers and names the VMs as the tracer wrote down, then as the user says; of a guest whose vCPUs the user names, what

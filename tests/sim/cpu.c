@@ -33,6 +33,7 @@ static const struct { int32_t lo, hi; } delay[OP_KINDS] = {
 	[OP_DUMP_START] = { 3000, 9000 },
 	[OP_DUMP] = { 700, 2500 },
 	[OP_DUMP_NS] = { 300, 900 },
+	[OP_DUMP_CGROUP] = { 300, 900 },
 	[OP_DUMP_END] = { 1000, 3000 },
 	[OP_LEAVE] = { 150, 500 },
 	[OP_EXIT] = { 200, 700 },
@@ -42,6 +43,8 @@ static const struct { int32_t lo, hi; } delay[OP_KINDS] = {
 	[OP_ENTRY] = { 500, 1800 },
 	[OP_DELIVER] = { 150, 450 },
 	[OP_UNTHROTTLE] = { 200, 600 },
+	[OP_OFFLINE] = { 2000, 9000 },
+	[OP_EVACUATE] = { 300, 900 },
 };
 
 static void room(struct cpu *c)
@@ -158,7 +161,7 @@ static void next_irq(struct cpu *c)
 static bool host_of_vcpu(struct cpu *c, struct thread *t)
 {
 	if (t->in_guest) {
-		if (c->irqs || c->resched || t->vcpu->kick)
+		if (c->irqs || c->resched || t->vcpu->kick || t->dying)
 			kvm_interrupt(c);
 		else if (!t->vcpu->live)
 			cpu_resume(t->vcpu);
@@ -166,6 +169,12 @@ static bool host_of_vcpu(struct cpu *c, struct thread *t)
 	}
 	if (c->irqs || c->resched)
 		return false;
+	if (t->dying) {
+		cpu_push(c, OP_QUIT, NULL);
+		t->want = WANT_DIE;
+		cpu_push(c, OP_SWITCH, NULL);
+		return true;
+	}
 	t->vcpu->kick = false;
 	if (t->vcpu->virqs)
 		cpu_push(c, OP_INJECT, t);

@@ -104,7 +104,7 @@ void kvm_exit(struct cpu *c, const struct op *op)
 void kvm_inject(struct cpu *c)
 {
 	static const uint8_t vector[] = { [IRQ_TICK] = 236, [IRQ_WAKE] = 236, [IRQ_BARE] = 236, [IRQ_DEV] = 0x41,
-	                                  [IRQ_RESCHED] = 253, [IRQ_GUEST] = 236, [IRQ_GUEST_DEV] = 0x41 };
+	                                  [IRQ_RESCHED] = 253, [IRQ_OFFLINE] = 251, [IRQ_GUEST] = 236, [IRQ_GUEST_DEV] = 0x41 };
 	struct cpu *guest = c->cur->vcpu;
 	struct irq q = guest->virq[0];
 
@@ -120,10 +120,12 @@ void kvm_entry(struct cpu *c)
 	struct thread *t = c->cur;
 	int64_t vcpu_id = c->m->sim->opt.bad_vcpu_id ? 0x40ce8000 : (int64_t)t->vcpu->number;
 
-	if (c->irqs || c->resched || t->vcpu->kick)
+	if (c->irqs || c->resched || t->vcpu->kick || t->dying)
 		return;  /* looked once more before entering: not now */
 	RECORD(c, REC_KVM_ENTRY, N(vcpu_id));
 	t->in_guest = true;
+	t->vcpu->online = t->vcpu->online || !t->vcpu->was_online;
+	t->vcpu->was_online = true;
 	truth_vcpu(t->vcpu);
 	truth_pcpu(c);
 	if (c->host)

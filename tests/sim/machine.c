@@ -26,7 +26,8 @@ struct thread *thread_new(struct machine *m, uint32_t name, const struct step *p
 	else
 		t = mem_new(1, sizeof *t);
 	*t = (struct thread){
-		.m = m, .tid = tid, .pid = pid ? pid : tid, .ppid = ppid, .name = name, .ns = ROOT_NS, .affinity = UINT64_MAX,
+		.m = m, .tid = tid, .pid = pid ? pid : tid, .ppid = ppid, .name = name, .ns = ROOT_NS,
+		.cgroup_ns = ROOT_CGROUP_NS, .affinity = UINT64_MAX,
 		.state = TASK_NEW, .prog = prog, .timer_gen = gen,
 		.status = untracked, .tname = untracked, .tcpu = untracked, .tpid = untracked,
 	};
@@ -39,6 +40,8 @@ struct thread *thread_new(struct machine *m, uint32_t name, const struct step *p
 void thread_free(struct thread *t)
 {
 	truth_end_thread(t);
+	if (t->vcpu)
+		vcpu_detach(t->vcpu);
 	t->m->by_tid[t->tid] = NULL;
 	t->m->threads--;
 	t->next_free = t->m->sim->free;
@@ -62,22 +65,26 @@ struct thread *thread_add(struct machine *m, const char *name, const struct step
 	return t;
 }
 
-/* Gives a guest's CPU its thread on the machine below. */
-void vcpu_thread(struct cpu *guest, uint64_t affinity, struct group *group)
+uint32_t vcpu_thread_name(const struct cpu *guest)
 {
-	struct machine *below = guest->m->below;
-	struct sim *s = below->sim;
+	struct sim *s = guest->m->sim;
 	char name[32];
-	struct thread *t;
 
 	snprintf(name, sizeof name, "CPU %u/KVM", guest->number);
-	t = thread_add(below, s->opt.plain_names ? "qemu-system-x86" : name, NULL, NOTHING, affinity);
+	return strtab_put(&s->names, s->opt.plain_names ? "qemu-system-x86" : name);
+}
+
+/* Gives a guest's CPU a thread on the machine below that was there before tracing began. */
+void vcpu_thread(struct cpu *guest)
+{
+	struct machine *below = guest->m->below;
+	struct thread *t = thread_add(below, "", NULL, NOTHING, guest->m->vcpu_affinity);
+
+	t->name = vcpu_thread_name(guest);
 	t->pid = guest->m->qemu_pid;
 	t->want = WANT_HALT;
-	t->vcpu = guest;
-	t->group = group;
-	guest->host = t;
-	guest->live = false;
+	vcpu_attach(guest, t);
+	guest->online = guest->was_online = true;
 }
 
 static void cpu_init(struct machine *m, unsigned number)
@@ -86,8 +93,9 @@ static void cpu_init(struct machine *m, unsigned number)
 	char name[24];
 
 	*c = (struct cpu){
-		.m = m, .number = number, .live = true,
-		.current = untracked, .owner = untracked, .interrupt = untracked, .vstatus = untracked, .pcpu = untracked,
+		.m = m, .number = number, .live = m->is_host, .online = m->is_host, .host = m->is_host ? NULL : &m->nobody,
+		.current = untracked, .owner = untracked, .interrupt = untracked, .vstatus = untracked, .vthread = untracked,
+		.pcpu = untracked,
 	};
 	snprintf(name, sizeof name, "swapper/%u", number);
 	c->idle = mem_new(1, sizeof *c->idle);
@@ -99,19 +107,23 @@ static void cpu_init(struct machine *m, unsigned number)
 	c->key = number * UINT64_C(1000000) + 1;
 }
 
-struct machine *machine_add(struct sim *s, const char *name, unsigned cpus, bool is_host)
+/* below: NULL for the host. */
+struct machine *machine_add(struct sim *s, const char *name, unsigned cpus, struct machine *below)
 {
 	struct machine *m = mem_new(1, sizeof *m);
 
 	snprintf(m->name, sizeof m->name, "%s", name);
 	m->sim = s;
-	m->is_host = is_host;
+	m->below = below;
+	m->is_host = !below;
+	m->nobody = (struct thread){ .m = below, .idle = true, .state = TASK_DEAD };
+	m->dies = INT64_MAX;
 	m->traced = true;
 	m->cpus = cpus;
 	m->cpu = mem_new(cpus, sizeof *m->cpu);
 	m->by_tid = mem_new(TIDS, sizeof *m->by_tid);
-	m->next_tid = is_host ? 120 : 100;
-	m->trace_from = s->begin;
+	m->next_tid = below ? 100 : 120;
+	m->trace_from = m->boots = s->begin;
 	m->trace_to = INT64_MAX;
 	m->exit_mean = 3 * MS;
 	m->next_request = 1;

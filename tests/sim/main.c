@@ -12,7 +12,7 @@
 enum { O_SEED = 256, O_DURATION, O_EVENTS, O_PCPUS, O_BEACON, O_HOGS, O_BURST, O_OFFSET, O_DRIFT, O_PERFECT, O_LOST,
        O_DUP,
        O_BOGUS, O_JITTER, O_STEP, O_STEP_AT, O_PACKET, O_NO_KVM, O_NO_TRUTH, O_PLAIN, O_BAD_ID, O_MISSING,
-       O_LATE, O_CONTAINERS, O_NESTED };
+       O_LATE, O_CONTAINERS, O_NESTED, O_HOTPLUG };
 
 static const struct option option[] = {
 	{ "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' }, { "output", required_argument, NULL, 'o' },
@@ -28,7 +28,7 @@ static const struct option option[] = {
 	{ "no-truth", no_argument, NULL, O_NO_TRUTH }, { "plain-names", no_argument, NULL, O_PLAIN },
 	{ "bad-vcpu-id", no_argument, NULL, O_BAD_ID }, { "missing", required_argument, NULL, O_MISSING },
 	{ "late", no_argument, NULL, O_LATE }, { "containers", no_argument, NULL, O_CONTAINERS },
-	{ "nested", no_argument, NULL, O_NESTED },
+	{ "nested", no_argument, NULL, O_NESTED }, { "hotplug", no_argument, NULL, O_HOTPLUG },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -47,6 +47,7 @@ static const char options_text[] =
 	"  --beacon HZ             synchronization beacons per second and vCPU (20); 0 = none\n"
 	"  --hogs N, --burst N     requests: CPU hogs on the host (1), mean requests per burst (3)\n"
 	"  --containers            random: some threads of the host live in a container\n"
+	"  --hotplug               random: VMs, and their CPUs, come and go\n"
 	"  --nested                handlers interrupt each other; random: VMs may run inside a VM\n"
 	"  --offset T, --drift PPM of all guests' clocks, instead of the scenario's\n"
 	"  --perfect-clocks        the same as --offset 0 --drift 0\n"
@@ -176,6 +177,8 @@ static bool flag_option(int opt, struct options *o)
 		return o->bad_vcpu_id = true;
 	case O_CONTAINERS:
 		return o->containers = true;
+	case O_HOTPLUG:
+		return o->hotplug = true;
 	case O_NESTED:
 		return o->nested = true;
 	case O_LATE:

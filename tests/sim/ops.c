@@ -92,6 +92,11 @@ void irq_begin(struct cpu *c, const struct irq *q)
 		cpu_push(c, OP_NOP, NULL);
 		c->resched = true;
 		break;
+	case IRQ_OFFLINE:
+		cpu_push(c, OP_OFFLINE, NULL);
+		cpu_push(c, OP_SWITCH, NULL);
+		cpu_push(c, OP_EVACUATE, NULL);
+		break;
 	case IRQ_GUEST:
 		timer_ops(c, TIMER_APIC);
 		deliver(c, q);
@@ -150,17 +155,24 @@ static void irq_record(struct cpu *c, const struct op *op)
 	truth_irq(c, op->kind == OP_IRQ_ENTRY || op->kind == OP_SOFTIRQ_ENTRY ? text : NULL);
 }
 
-/* a: workload of the child; b: 1 = a thread of the same process. */
+/* a: workload of the child; b: 1 = a thread of the same process; c: the vCPU that it is to be. */
 static void fork_op(struct cpu *c, const struct op *op)
 {
 	struct thread *parent = c->cur, *child;
 
-	child = thread_new(c->m, parent->name, workload[op->a], op->b ? parent->pid : 0, parent->pid);
+	if (op->c && !vcpu_gone(op->c))
+		return;
+	child = thread_new(c->m, op->c ? vcpu_thread_name(op->c) : parent->name, op->c ? NULL : workload[op->a],
+	                   op->b || op->c ? parent->pid : 0, parent->pid);
 	if (!child)
 		return;  /* all ids in use: fork fails */
 	child->affinity = parent->affinity;
 	child->ns = parent->ns;
+	child->cgroup_ns = parent->cgroup_ns;
 	child->cpu = c->number;
+	child->vm = op->c ? NULL : parent->vm;
+	if (op->c)
+		vcpu_attach(op->c, child);
 	RECORD(c, REC_FORK, S(thread_name(parent)), N(parent->tid), N(parent->pid), N(parent->ns), S(thread_name(child)),
 	       N(child->tid), N(child->tid), N(child->pid), N(child->ns));
 	truth_thread(child);
@@ -196,6 +208,8 @@ static void dump_op(struct cpu *c, const struct thread *t)
 
 	RECORD(c, REC_DUMP_PROCESS, N(t->tid), N(t->pid), N(t->ppid), S(thread_name(t)), N(0), N(5), N(0),
 	       N(status[t->state]), N(t->cpu), N(UINT64_C(0xffff8b7200000000) + (uint64_t)t->pid * 64));
+	if (c->m->sim->opt.containers)
+		cpu_push_front(c, OP_DUMP_CGROUP, NULL)->a = t->tid;
 	cpu_push_front(c, OP_DUMP_NS, NULL)->a = t->tid;
 }
 
@@ -313,6 +327,10 @@ void op_run(struct cpu *c, const struct op *op)
 			RECORD(c, REC_DUMP_NS, N(op->a), N(op->a), N(c->m->by_tid[op->a]->pid), N(1), N(0),
 			       N(c->m->by_tid[op->a]->ns));
 		break;
+	case OP_DUMP_CGROUP:
+		if (c->m->by_tid[op->a])
+			RECORD(c, REC_DUMP_CGROUP, N(op->a), N(c->m->by_tid[op->a]->cgroup_ns));
+		break;
 	case OP_DUMP_END:
 		RECORD(c, REC_DUMP_END, N(0));
 		break;
@@ -321,6 +339,12 @@ void op_run(struct cpu *c, const struct op *op)
 		break;
 	case OP_UNTHROTTLE:
 		sched_unthrottle(c->m->sim, (struct group *)(intptr_t)op->a);
+		break;
+	case OP_OFFLINE:
+		sched_offline(c);
+		break;
+	case OP_EVACUATE:
+		sched_evacuate(c);
 		break;
 	case OP_NOP: case OP_KINDS:
 		break;

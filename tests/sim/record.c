@@ -46,6 +46,7 @@ const struct record_class record_class[REC_COUNT] = {
 		{ FIELD_I32, "tid" }, { FIELD_I32, "vtid" }, { FIELD_I32, "vpid" }, { FIELD_I32, "vppid" },
 		{ FIELD_I32, "ns_level" }, { FIELD_U32, "ns_inum" } } },
 	[REC_DUMP_END] = { "lttng_statedump_end", { { FIELD_END, "" } } },
+	[REC_DUMP_CGROUP] = { "lttng_statedump_process_cgroup_ns", { { FIELD_I32, "tid" }, { FIELD_U32, "ns_inum" } } },
 };
 
 const char *thread_name(const struct thread *t)

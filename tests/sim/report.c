@@ -66,11 +66,12 @@ static int write_machines(struct sim *s)
 
 	if (!f)
 		return -1;
-	for (unsigned i = 1; i < s->machines; i++)
-		for (unsigned k = 0; k < s->machine[i]->cpus; k++)
-			fprintf(f, "%s,%u,%d,%d,%d,%s\n", s->machine[i]->name, k, s->machine[i]->cpu[k].host->tid,
-			        s->machine[i]->cpu[k].host->pid, s->machine[i]->traced,
-			        s->machine[i]->below->is_host ? "host" : s->machine[i]->below->name);
+	for (size_t i = 0; i < s->lives; i++) {
+		const struct life *v = &s->life[i];
+
+		fprintf(f, "%s,%u,%d,%d,%d,%s\n", v->vm->name, v->number, v->tid, v->pid, v->vm->traced && v->vm->records,
+		        v->vm->below->is_host ? "host" : v->vm->below->name);
+	}
 	return fclose(f) ? error_system(&s->err, NULL, "%s/vcpus.csv", s->truth->dir) : 0;
 }
 
@@ -107,7 +108,6 @@ static int write_info(struct sim *s)
 static void close_cpu(struct cpu *c, int64_t end)
 {
 	struct sim *s = c->m->sim;
-	struct track host_thread = { s->first_record, c->host ? c->host->tid : NOTHING };
 
 	truth_loss(c, end);
 	truth_interval(s, TRACK_CURRENT, c->m, c->number, &c->current, end);
@@ -115,7 +115,7 @@ static void close_cpu(struct cpu *c, int64_t end)
 	truth_interval(s, TRACK_IRQ, c->m, c->number, &c->interrupt, end);
 	truth_interval(s, TRACK_VSTATUS, c->m, c->number, &c->vstatus, end);
 	truth_interval(s, TRACK_PCPU, c->m, c->number, &c->pcpu, end);
-	truth_interval(s, TRACK_VTHREAD, c->m, c->number, &host_thread, end);
+	truth_interval(s, TRACK_VTHREAD, c->m, c->number, &c->vthread, end);
 	if (!c->host)
 		truth_write_who(c, end);
 }

@@ -4,6 +4,7 @@
 #include "sim.h"
 
 #define RESIDUAL (7 * SEC)  /* how long residual_timer lasts, unless told */
+#define BOOT (8 * MS)       /* from the start of a VM's QEMU to the first thread of the guest */
 
 static bool missing(const struct sim *s, const char *name)
 {
@@ -19,7 +20,7 @@ static struct machine *host_add(struct sim *s, unsigned pcpus)
 
 	if (s->opt.pcpus)
 		pcpus = (unsigned)s->opt.pcpus;
-	m = machine_add(s, "hypervisor", pcpus, true);
+	m = machine_add(s, "hypervisor", pcpus, NULL);
 	m->traced = !missing(s, "host");
 	thread_add(m, "lttng-consumerd", workload[WL_TRACER], s->begin + 100 * US, UINT64_MAX);
 	thread_add(m, "sshd", workload[WL_QEMU], s->begin + rng_range(&s->rng, 1 * MS, 50 * MS), UINT64_MAX);
@@ -34,31 +35,55 @@ struct plan {
 	int64_t offset, ppb;   /* of its clock against that of the machine below */
 	struct group *group;
 	int64_t from, to;      /* when it is traced, ns after the beginning; 0 = always */
+	bool changes;          /* its CPUs, and perhaps itself, come and go: */
+	unsigned spare;        /* CPUs that may be plugged */
+	int64_t born, dies;    /* ns after the beginning; 0 = before and after all */
 };
+
+/* The QEMU of a VM: it is there, with its CPUs, or will be started. */
+static void qemu_add(struct machine *m, const struct plan *p)
+{
+	struct sim *s = m->sim;
+	int64_t start = s->begin + rng_range(&s->rng, 1 * MS, 90 * MS);
+	struct thread *t;
+
+	if (p->born)
+		t = thread_add(m->below, "libvirtd", workload[WL_LAUNCHER], s->begin + p->born, UINT64_MAX);
+	else
+		t = thread_add(m->below, "qemu-system-x86", workload[p->changes ? WL_VM : WL_QEMU], start, UINT64_MAX);
+	m->qemu_pid = t->pid;
+	if (p->changes)
+		t->vm = m;
+	if (p->changes && !p->born)
+		t->pc = WL_VM_RUNS;
+	for (unsigned i = 0; i < p->vcpus && !p->born; i++)
+		vcpu_thread(&m->cpu[i]);
+}
 
 static struct machine *guest_add(struct sim *s, const struct plan *p)
 {
 	struct machine *below = p->below ? p->below : s->machine[0], *m;
 	uint64_t affinity = p->affinity & (below->cpus == 64 ? UINT64_MAX : (UINT64_C(1) << below->cpus) - 1);
-	struct thread *main_thread;
+	int64_t boots = s->begin + (p->born ? p->born + BOOT : 0);
 
-	m = machine_add(s, p->name, p->vcpus, false);
-	m->below = below;
+	m = machine_add(s, p->name, p->vcpus + p->spare, below);
 	m->traced = !missing(s, p->name) && (below->traced || below->is_host);
-	m->trace_from = s->begin + p->from;
+	m->trace_from = s->begin + p->from > boots ? s->begin + p->from : boots;
 	if (p->to)
 		m->trace_to = s->begin + p->to;
+	if (p->dies)
+		m->dies = s->begin + p->dies;
+	m->boots = boots;
+	m->boot_cpus = p->vcpus;
+	m->vcpu_affinity = affinity ? affinity : UINT64_MAX;
+	m->vcpu_group = p->group;
 	clock_set(m, s->opt.have_offset ? s->opt.offset : p->offset, s->opt.have_drift ? s->opt.drift_ppb : p->ppb);
-	main_thread = thread_add(below, "qemu-system-x86", workload[WL_QEMU],
-	                         s->begin + rng_range(&s->rng, 1 * MS, 90 * MS), UINT64_MAX);
-	m->qemu_pid = main_thread->pid;
-	for (unsigned i = 0; i < p->vcpus; i++)
-		vcpu_thread(&m->cpu[i], affinity ? affinity : UINT64_MAX, p->group);
+	qemu_add(m, p);
 	thread_add(m, "lttng-consumerd", workload[WL_TRACER], m->trace_from + rng_range(&s->rng, 200 * US, 3 * MS),
 	           UINT64_MAX);
-	thread_add(m, "kworker/0:1", workload[WL_QEMU], s->begin + rng_range(&s->rng, 1 * MS, 90 * MS), 1);
+	thread_add(m, "kworker/0:1", workload[WL_QEMU], boots + rng_range(&s->rng, 1 * MS, 90 * MS), 1);
 	for (unsigned i = 0; i < p->vcpus && s->opt.beacon_hz; i++)
-		thread_add(m, "beacon", workload[WL_BEACON], s->begin + rng_range(&s->rng, 2 * MS, 40 * MS),
+		thread_add(m, "beacon", workload[WL_BEACON], boots + rng_range(&s->rng, 2 * MS, 40 * MS),
 		           UINT64_C(1) << i)->rt = true;
 	return m;
 }
@@ -210,7 +235,7 @@ static void random_threads(struct sim *s, struct machine *m)
 		{ "audio", WL_PERIODIC },
 		{ "dd", WL_DISK }, { "fio", WL_BLOCKIO }, { "perf", WL_EXITS }, { "java", WL_THREADED }, { "lazy", WL_QEMU },
 	};
-	int64_t n = rng_range(&s->rng, m->is_host ? 0 : 1, 4);
+	int64_t n = rng_range(&s->rng, m->is_host ? 0 : 1, 4), born = m->boots - s->begin;
 
 	if (rng_chance(&s->rng, 350000)) {  /* ids are soon used again */
 		m->next_tid = m->next_tid < 290 ? 290 : m->next_tid;
@@ -221,7 +246,7 @@ static void random_threads(struct sim *s, struct machine *m)
 		uint64_t affinity = rng_chance(&s->rng, 300000) ? UINT64_C(1) << rng_range(&s->rng, 0, (int64_t)m->cpus - 1)
 		                                                : UINT64_MAX;
 
-		thread_add(m, any[k].name, workload[any[k].wl], after(s, rng_range(&s->rng, 1 * MS, 80 * MS)), affinity)->rt =
+		thread_add(m, any[k].name, workload[any[k].wl], born + after(s, rng_range(&s->rng, 1 * MS, 80 * MS)), affinity)->rt =
 			any[k].wl == WL_PERIODIC && rng_chance(&s->rng, 300000);
 	}
 }
@@ -250,17 +275,28 @@ static struct plan random_plan(struct sim *s, const char *name)
 		p.from = rng_range(&s->fault, 0, span / 4);
 	if (s->opt.late && rng_chance(&s->fault, 400000))
 		p.to = span - rng_range(&s->fault, 0, span / 4);
+	p.changes = s->opt.hotplug && rng_chance(&s->rng, 700000);
+	if (!p.changes)
+		return p;
+	p.spare = (unsigned)rng_range(&s->rng, 0, 2);
+	if (rng_chance(&s->rng, 400000))
+		p.born = rng_range(&s->rng, span / 50, span / 3);
+	if (rng_chance(&s->rng, 400000))
+		p.dies = rng_range(&s->rng, span / 2, span);
 	return p;
 }
 
-/* Some threads of the host live in a container: another pid namespace. */
+/* Some threads of the host live in a container: a pid namespace of their own, or one of cgroups alone. */
 static void random_container(struct sim *s, struct machine *h)
 {
 	uint32_t ns = (uint32_t)(4026532000 + rng_range(&s->rng, 1, 900));
 
-	for (int64_t n = rng_range(&s->rng, 1, 3); n > 0; n--)
-		thread_add(h, "nginx", workload[rng_chance(&s->rng, 500000) ? WL_SLEEPER : WL_FORKER],
-		           after(s, rng_range(&s->rng, 1 * MS, 50 * MS)), UINT64_MAX)->ns = ns;
+	for (int64_t n = rng_range(&s->rng, 1, 3); n > 0; n--) {
+		struct thread *t = thread_add(h, "nginx", workload[rng_chance(&s->rng, 500000) ? WL_SLEEPER : WL_FORKER],
+		                              after(s, rng_range(&s->rng, 1 * MS, 50 * MS)), UINT64_MAX);
+
+		*(s->opt.seed % 2 ? &t->cgroup_ns : &t->ns) = ns;
+	}
 }
 
 static struct machine *random_guest(struct sim *s, const struct plan *p)
@@ -271,7 +307,7 @@ static struct machine *random_guest(struct sim *s, const struct plan *p)
 	random_threads(s, g);
 	if (rng_chance(&s->rng, 350000)) {
 		server_add(thread_add(g, "reqserver", workload[WL_SERVER], NOTHING, UINT64_MAX));
-		thread_add(g, "reqclient", workload[WL_CLIENT], after(s, 10 * MS), UINT64_MAX);
+		thread_add(g, "reqclient", workload[WL_CLIENT], g->boots - s->begin + after(s, 10 * MS), UINT64_MAX);
 	}
 	return g;
 }
@@ -296,6 +332,7 @@ static int random_scenario(struct sim *s)
 
 		p.below = g;
 		p.group = NULL;  /* only the host has them */
+		p.born = p.born ? p.born + g->boots - s->begin : 0;
 		if (rng_chance(&s->rng, 500000))
 			g = random_guest(s, &p);
 	}

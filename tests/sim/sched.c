@@ -19,7 +19,7 @@ static struct thread *pick(const struct cpu *c)
 {
 	struct thread *best = NULL;
 
-	for (size_t i = 0; i < c->runs; i++) {
+	for (size_t i = 0; i < c->runs && c->online; i++) {
 		struct thread *t = c->run[i];
 
 		if (throttled(t))
@@ -77,9 +77,15 @@ bool sched_wants(const struct cpu *c)
 	return pick(c) != NULL;
 }
 
+/* Where it may run; if none of its CPUs is online, on any that is. */
 static bool allowed(const struct thread *t, unsigned cpu)
 {
-	return t->affinity >> cpu & 1;
+	const struct machine *m = t->m;
+	bool any = false;
+
+	for (unsigned i = 0; i < m->cpus && !any; i++)
+		any = m->cpu[i].online && (t->affinity >> i & 1);
+	return m->cpu[cpu].online && (!any || (t->affinity >> cpu & 1));
 }
 
 static unsigned load(const struct cpu *c)
@@ -216,7 +222,7 @@ static struct thread *pullable(const struct cpu *c)
 {
 	const struct machine *m = c->m;
 
-	for (unsigned i = 0; i < m->cpus; i++) {
+	for (unsigned i = 0; i < m->cpus && c->online; i++) {
 		const struct cpu *o = &m->cpu[i];
 
 		if (o == c || o->cur->idle)
@@ -240,7 +246,7 @@ void sched_pull(struct cpu *c, struct thread *t)
 
 static bool block_is_off(const struct thread *t)
 {
-	return t->wake_pending || (t->vcpu && t->want == WANT_HALT && (t->vcpu->virqs || t->vcpu->irqs));
+	return t->wake_pending || (t->vcpu && t->want == WANT_HALT && (t->vcpu->virqs || t->vcpu->irqs || t->dying));
 }
 
 static void switch_out(struct cpu *c, struct thread *t)
@@ -299,7 +305,7 @@ void sched_switch(struct cpu *c)
 	}
 	account(c);
 	c->resched = false;
-	stays = !prev->idle && prev->want == WANT_RUN && !throttled(prev);
+	stays = !prev->idle && prev->want == WANT_RUN && !throttled(prev) && c->online;
 	best = pick(c);
 	if (!best && !stays) {
 		pulled = pullable(c);
@@ -314,6 +320,28 @@ void sched_switch(struct cpu *c)
 		best = NULL;
 	if (best && best != prev)
 		switch_to(c, best);
+}
+
+void sched_offline(struct cpu *c)
+{
+	c->online = false;
+}
+
+void sched_evacuate(struct cpu *c)
+{
+	struct thread *t = c->runs && !c->online ? c->run[0] : NULL;
+	struct cpu *to;
+
+	if (!t)
+		return;
+	to = &c->m->cpu[place(t)];
+	RECORD(c, REC_MIGRATE, S(thread_name(t)), N(t->tid), N(record_prio(t)), N(t->cpu), N(to->number));
+	dequeue(c, t);
+	enqueue(to, t);
+	truth_thread(t);
+	cpu_push_front(c, OP_EVACUATE, NULL);
+	if (preempts(to, t))
+		reschedule(c, to);
 }
 
 /* The periodic tick: the slice is over, or the group's share. */

@@ -8,11 +8,21 @@
 #include "sim.h"
 #include "simulate.h"
 
+/* A vCPU, or one that runs it, has no thread. */
+static bool is_off(const struct cpu *c)
+{
+	while (c->host && !vcpu_gone(c))
+		c = vcpu_pcpu(c);
+	return c->host;
+}
+
 /* An interrupt for CPU c; a vCPU gets it from the machines below. */
 static void interrupt(struct cpu *c, enum irq_kind kind, struct thread *t, void *who)
 {
 	struct irq q = { .kind = (uint8_t)kind, .t = t, .who = who };
 
+	if (is_off(c))
+		return;
 	if (c->host)
 		q = (struct irq)IRQ_FOR(c, kind, t, who);
 	cpu_irq(pcpu_of(c), &q);
@@ -22,6 +32,16 @@ static void tick_due(struct cpu *c, uint32_t gen)
 {
 	if (gen == c->tick_gen)
 		interrupt(c, IRQ_TICK, NULL, NULL);
+}
+
+/* Where a thread's timers and devices interrupt: its CPU, or one that is online. */
+static struct cpu *cpu_of(const struct thread *t)
+{
+	struct cpu *c = &t->m->cpu[t->cpu];
+
+	for (unsigned i = 0; i < t->m->cpus && !c->online; i++)
+		c = &t->m->cpu[i];
+	return c;
 }
 
 /* A bandwidth period ends; its timer sits on pCPU 0. */
@@ -47,8 +67,12 @@ static void dispatch(struct sim *s, const struct due *d)
 		cpu_due(d->who, d->gen);
 		break;
 	case DUE_SLEEP:
-		if (t->timer_gen == d->gen && t->state != TASK_DEAD)
-			interrupt(&t->m->cpu[t->cpu], IRQ_WAKE, t, NULL);
+		if (t->timer_gen != d->gen || t->state == TASK_DEAD)
+			break;
+		if (is_off(cpu_of(t)))  /* perhaps not yet on */
+			queue_push(&s->queue, s->now + MS, DUE_SLEEP, t, d->gen);
+		else
+			interrupt(cpu_of(t), IRQ_WAKE, t, NULL);
 		break;
 	case DUE_TICK:
 		tick_due(d->who, d->gen);
@@ -57,7 +81,7 @@ static void dispatch(struct sim *s, const struct due *d)
 		interrupt(b->c, IRQ_BARE, NULL, b);
 		break;
 	case DUE_DISK:
-		interrupt(&t->m->cpu[t->cpu], IRQ_DEV, t, NULL);
+		interrupt(cpu_of(t), IRQ_DEV, t, NULL);
 		break;
 	case DUE_HOSTIO:
 		hostio_due(t);
@@ -165,6 +189,7 @@ static void release(struct sim *s)
 		next = s->free->next_free;
 		free(s->free);
 	}
+	free(s->life);
 	queue_release(&s->queue);
 	strtab_release(&s->names);
 }

@@ -28,7 +28,8 @@
 
 #define TIDS 32768            /* thread ids are 1 .. TIDS - 1, reused after death as Linux does */
 #define CPUS_MOST 64          /* per machine: affinities are bit masks */
-#define ROOT_NS 4026531836u   /* the initial pid namespace */
+#define ROOT_NS 4026531836u   /* the initial pid namespace, */
+#define ROOT_CGROUP_NS 4026531835u  /* and that of cgroups */
 #define SYNC_NR 0x56534e43    /* hypercall number of the beacon */
 
 struct sim;
@@ -68,10 +69,10 @@ void queue_release(struct queue *q);
 enum op_kind {
 	OP_NOP, OP_WAKING, OP_WAKEUP, OP_MOVE, OP_PULL, OP_SWITCH, OP_TICK,
 	OP_TIMER_ENTRY, OP_TIMER_EXIT, OP_IRQ_ENTRY, OP_IRQ_EXIT, OP_SOFTIRQ_ENTRY, OP_SOFTIRQ_EXIT,
-	OP_FORK, OP_WAKEUP_NEW, OP_EXEC, OP_QUIT, OP_LOG, OP_DUMP_START, OP_DUMP, OP_DUMP_NS, OP_DUMP_END,
+	OP_FORK, OP_WAKEUP_NEW, OP_EXEC, OP_QUIT, OP_LOG, OP_DUMP_START, OP_DUMP, OP_DUMP_NS, OP_DUMP_CGROUP, OP_DUMP_END,
 	OP_LEAVE,                                                 /* guest: something that makes the CPU exit */
 	OP_EXIT, OP_HYPERCALL, OP_USEREXIT, OP_INJECT, OP_ENTRY,  /* host: KVM */
-	OP_DELIVER, OP_UNTHROTTLE,
+	OP_DELIVER, OP_UNTHROTTLE, OP_OFFLINE, OP_EVACUATE,
 	OP_KINDS
 };
 struct op {
@@ -83,7 +84,8 @@ struct op {
 	int64_t a, b;
 };
 
-enum irq_kind { IRQ_TICK, IRQ_WAKE, IRQ_BARE, IRQ_DEV, IRQ_RESCHED, IRQ_GUEST, IRQ_GUEST_DEV, IRQ_PERIOD };
+enum irq_kind { IRQ_TICK, IRQ_WAKE, IRQ_BARE, IRQ_DEV, IRQ_RESCHED, IRQ_OFFLINE, IRQ_GUEST, IRQ_GUEST_DEV,
+                IRQ_PERIOD };
 struct irq {
 	uint8_t kind;     /* enum irq_kind */
 	uint8_t inner;    /* of IRQ_GUEST: what the guest will see */
@@ -117,15 +119,16 @@ struct server;
 struct thread {
 	struct machine *m;
 	struct cpu *vcpu;        /* of the guest, if this is the host's thread behind it */
+	struct machine *vm;      /* whose QEMU's main thread it is, if that changes the VM */
 	struct group *group;     /* bandwidth group, or NULL */
 	int32_t tid, pid, ppid;
 	uint32_t name;           /* string id */
-	uint32_t ns;             /* pid namespace */
+	uint32_t ns, cgroup_ns;  /* namespaces */
 	uint64_t affinity;       /* bit per CPU */
 	unsigned cpu;            /* runs on, is queued on, or ran on last */
 	uint8_t state;           /* enum task_state */
 	uint8_t want;            /* enum want: what the next OP_SWITCH makes of it */
-	bool rt, idle, waking, woken, wake_pending, in_guest, in_run;
+	bool rt, idle, waking, woken, wake_pending, in_guest, in_run, dying;
 	int64_t vruntime, exec_since, slice_start;
 	uint32_t timer_gen;
 	/* its program (workload.c) */
@@ -158,6 +161,8 @@ struct cpu {
 	struct irq *virq;        /* vCPU: pending in the hypervisor */
 	size_t virqs, virq_cap;
 	bool live;               /* host: always; vCPU: executes */
+	bool online;             /* its machine's scheduler uses it */
+	bool was_online;         /* since its thread was started */
 	bool kick;               /* vCPU: must leave guest mode for a new interrupt */
 	bool resched;
 	bool tick_armed;
@@ -166,7 +171,7 @@ struct cpu {
 	uint32_t gen, tick_gen;
 	int64_t min_vruntime;
 	uint64_t key;            /* beacon: last key used */
-	struct track current, owner, interrupt, vstatus, pcpu;
+	struct track current, owner, interrupt, vstatus, vthread, pcpu;
 	int64_t handler[4];      /* names of the interrupt handlers, the innermost last */
 	unsigned handlers;
 	struct { int64_t start; int32_t tid; uint8_t mode; const struct machine *m; } who;
@@ -209,6 +214,11 @@ struct machine {
 	int64_t exit_mean;             /* ns of computation between exits that the guest's code causes */
 	uint64_t next_request;
 	int32_t qemu_pid;              /* of the VM on the host */
+	uint64_t vcpu_affinity;        /* of its CPUs' threads */
+	struct group *vcpu_group;
+	unsigned boot_cpus;            /* it has from its start on */
+	int64_t boots, dies;           /* host ns: from then on its threads may run; when its QEMU ends it */
+	struct thread nobody;          /* stands for the thread of a CPU that has none */
 	struct ctf *ctf;               /* NULL: not traced */
 	int64_t first, last;           /* host ns of its records; NOTHING */
 	uint64_t records, lost;
@@ -226,9 +236,16 @@ struct options {
 	int64_t sync_jitter;           /* ns */
 	int64_t step, step_at;         /* ns; per million of the duration */
 	int64_t packet;                /* bytes */
-	bool no_kvm, no_truth, plain_names, bad_vcpu_id, late, containers, nested;
+	bool no_kvm, no_truth, plain_names, bad_vcpu_id, late, containers, nested, hotplug;
 	const char *missing[16];
 	unsigned missings;
+};
+
+/* A thread that was a vCPU. */
+struct life {
+	const struct machine *vm;
+	unsigned number;
+	int32_t tid, pid;
 };
 
 struct sim {
@@ -242,6 +259,8 @@ struct sim {
 	struct machine *machine[260];  /* [0] is the host */
 	unsigned machines;
 	struct thread *free;
+	struct life *life;
+	size_t lives, life_cap;
 	struct group group[4];
 	unsigned groups;
 	struct bare bare[4];
@@ -252,13 +271,24 @@ struct sim {
 };
 
 /* machine.c */
-struct machine *machine_add(struct sim *s, const char *name, unsigned cpus, bool is_host);
+struct machine *machine_add(struct sim *s, const char *name, unsigned cpus, struct machine *below);
 struct thread *thread_add(struct machine *m, const char *name, const struct step *prog, int64_t start,
                           uint64_t affinity);
 struct thread *thread_new(struct machine *m, uint32_t name, const struct step *prog, int32_t pid, int32_t ppid);
 void thread_free(struct thread *t);
-void vcpu_thread(struct cpu *guest, uint64_t affinity, struct group *group);
+void vcpu_thread(struct cpu *guest);
+uint32_t vcpu_thread_name(const struct cpu *guest);
 void machine_free(struct machine *m);
+
+/* hotplug.c */
+bool vcpu_gone(const struct cpu *guest);              /* a vCPU without a thread */
+void vcpu_attach(struct cpu *guest, struct thread *t);
+void vcpu_detach(struct cpu *guest);
+void vm_plug_all(struct cpu *c, struct machine *vm);  /* these are done by a thread of QEMU on CPU c */
+void vm_change(struct cpu *c, struct machine *vm);
+void vm_reap(struct cpu *c, struct machine *vm);
+void vm_kill(struct cpu *c, struct machine *vm);
+bool vm_gone(const struct machine *vm);
 
 /* cpu.c: the engine */
 struct op *cpu_push(struct cpu *c, enum op_kind kind, struct thread *t);        /* behind all others */
@@ -281,6 +311,8 @@ void sched_move(struct cpu *c, struct thread *t, const struct op *op);
 void sched_pull(struct cpu *c, struct thread *t);
 void sched_switch(struct cpu *c);
 void sched_tick(struct cpu *c);
+void sched_offline(struct cpu *c);
+void sched_evacuate(struct cpu *c);  /* one thread that is queued on a CPU which is offline goes elsewhere */
 bool sched_wants(const struct cpu *c);  /* an idle CPU that has somebody to run */
 void sched_unthrottle(struct sim *s, struct group *g);
 void sched_arm_tick(struct cpu *c);
@@ -298,17 +330,19 @@ void kvm_forward(const struct op *op, struct cpu *from);
 
 /* workload.c */
 enum step_kind { W_RUN, W_SLEEP, W_PERIOD, W_GOTO, W_LOOP, W_UNTIL, W_FORK, W_THREAD, W_EXEC, W_QUIT, W_BEACON,
-                 W_EXIT, W_IO, W_DISK, W_SERVE, W_SUBMIT, W_DUMP, W_PAUSE };
+                 W_EXIT, W_IO, W_DISK, W_SERVE, W_SUBMIT, W_DUMP, W_PAUSE, W_PLUG, W_REAP, W_CHANGE, W_LIVES, W_KILL,
+                 W_GONE };
 struct step {
 	uint8_t kind;            /* enum step_kind */
-	uint8_t arg;             /* W_GOTO, W_LOOP, W_UNTIL: step to go to; W_FORK: workload */
+	uint8_t arg;             /* W_GOTO, W_LOOP, W_UNTIL, W_LIVES, W_GONE: step to go to; W_FORK: workload */
 	int64_t lo, hi;          /* ns, or a count */
 	const char *text;        /* name */
 };
 enum workload { WL_HOG, WL_PULSE, WL_FIBONACCI, WL_FIB_SHELL, WL_CRITICAL, WL_CRITICAL_SHELL, WL_CC, WL_BURST_HOG,
                 WL_SHORT,
                 WL_FORKER, WL_SLEEPER, WL_PERIODIC, WL_DISK, WL_BLOCKIO, WL_BEACON, WL_SERVER, WL_CLIENT, WL_TRACER,
-                WL_QEMU, WL_EXITS, WL_THREADED, WL_WORKER, WL_COUNT };
+                WL_QEMU, WL_EXITS, WL_THREADED, WL_WORKER, WL_LAUNCHER, WL_VM, WL_COUNT };
+#define WL_VM_RUNS 3  /* the step of WL_VM at which the VM is there */
 extern const struct step *const workload[WL_COUNT];
 void thread_step(struct cpu *c, struct thread *t);
 struct server *server_add(struct thread *t);
@@ -320,7 +354,8 @@ enum record {
 	REC_SWITCH, REC_WAKEUP, REC_WAKING, REC_WAKEUP_NEW, REC_MIGRATE, REC_FORK, REC_QUIT, REC_EXEC,
 	REC_IRQ_ENTRY, REC_IRQ_EXIT,
 	REC_SOFTIRQ_ENTRY, REC_SOFTIRQ_EXIT, REC_TIMER_ENTRY, REC_TIMER_EXIT, REC_KVM_ENTRY, REC_KVM_EXIT, REC_HYPERCALL,
-	REC_INJECT, REC_USEREXIT, REC_LOG, REC_DUMP_START, REC_DUMP_PROCESS, REC_DUMP_NS, REC_DUMP_END, REC_COUNT
+	REC_INJECT, REC_USEREXIT, REC_LOG, REC_DUMP_START, REC_DUMP_PROCESS, REC_DUMP_NS, REC_DUMP_END,
+	REC_DUMP_CGROUP, REC_COUNT
 };
 union value { int64_t n; const char *s; };
 enum field_type { FIELD_END, FIELD_I32, FIELD_U32, FIELD_I64, FIELD_U64, FIELD_HEX, FIELD_COMM, FIELD_STRING,

@@ -94,9 +94,13 @@ void truth_interval(struct sim *s, enum track_kind kind, const struct machine *m
 	if (!m->is_host)
 		*put_text(put_text(put_text(root, "/Virtual Machines/"), m->name), "/") = 0;
 	write_line(s, root, kind, id, start, end, k->value);
-	if (!m->is_host || kind < TRACK_STATUS || m->by_tid[id]->ns == ROOT_NS)
+	if (!m->is_host || kind < TRACK_STATUS ||
+	    (m->by_tid[id]->ns == ROOT_NS && m->by_tid[id]->cgroup_ns == ROOT_CGROUP_NS))
 		return;
-	snprintf(root, sizeof root, "/Containers/pidns-%u/", m->by_tid[id]->ns);
+	if (m->by_tid[id]->ns != ROOT_NS)
+		snprintf(root, sizeof root, "/Containers/pidns-%u/", m->by_tid[id]->ns);
+	else
+		snprintf(root, sizeof root, "/Containers/cgroupns-%u/", m->by_tid[id]->cgroup_ns);
 	write_line(s, root, kind, id, start, end, k->value);
 }
 
@@ -256,8 +260,9 @@ void truth_vcpu(struct cpu *g)
 {
 	struct sim *s = g->m->sim;
 
-	set(s, TRACK_VSTATUS, g->m, g->number, &g->vstatus, vcpu_state(g));
-	set(s, TRACK_PCPU, g->m, g->number, &g->pcpu, g->host->cpu);
+	set(s, TRACK_VSTATUS, g->m, g->number, &g->vstatus, vcpu_gone(g) ? NOTHING : vcpu_state(g));
+	set(s, TRACK_VTHREAD, g->m, g->number, &g->vthread, vcpu_gone(g) ? NOTHING : g->host->tid);
+	set(s, TRACK_PCPU, g->m, g->number, &g->pcpu, vcpu_gone(g) ? NOTHING : g->host->cpu);
 	if (!g->cur->idle && g->cur->state == TASK_RUNNING) {
 		request_usage(g->cur);
 		set(s, TRACK_STATUS, g->m, g->cur->tid, &g->cur->status, task_status(g->cur));

@@ -82,12 +82,23 @@ static const struct step worker[] = {
 	{ W_QUIT, 0, 0, 0, NULL },
 };
 
+static const struct step launcher[] = { { W_FORK, WL_VM, 0, 0, NULL }, END };
+static const struct step vm[] = {
+	{ W_EXEC, 0, 0, 0, "qemu-system-x86" }, { W_RUN, 0, 100 * US, 400 * US, NULL }, { W_PLUG, 0, 0, 0, NULL },
+	/* WL_VM_RUNS */
+	{ W_RUN, 0, 20 * US, 90 * US, NULL }, { W_SLEEP, 0, 4 * MS, 30 * MS, NULL }, { W_REAP, 0, 0, 0, NULL },
+	{ W_RUN, 0, 20 * US, 90 * US, NULL }, { W_CHANGE, 0, 0, 0, NULL }, { W_LIVES, WL_VM_RUNS, 0, 0, NULL },
+	{ W_KILL, 0, 0, 0, NULL }, { W_SLEEP, 0, 1 * MS, 3 * MS, NULL }, { W_GONE, 10, 0, 0, NULL },
+	{ W_QUIT, 0, 0, 0, NULL },
+};
+
 const struct step *const workload[WL_COUNT] = {
 	[WL_HOG] = hog, [WL_PULSE] = pulse, [WL_FIBONACCI] = fibonacci, [WL_FIB_SHELL] = fib_shell,
 	[WL_CRITICAL] = critical, [WL_CRITICAL_SHELL] = critical_shell, [WL_CC] = cc, [WL_BURST_HOG] = burst_hog,
 	[WL_SHORT] = shortlived, [WL_FORKER] = forker, [WL_SLEEPER] = sleeper, [WL_PERIODIC] = periodic, [WL_DISK] = disk,
 	[WL_BLOCKIO] = blockio, [WL_BEACON] = beacon, [WL_SERVER] = server, [WL_CLIENT] = client, [WL_TRACER] = tracer,
 	[WL_QEMU] = qemu, [WL_EXITS] = exits, [WL_THREADED] = threaded, [WL_WORKER] = worker,
+	[WL_LAUNCHER] = launcher, [WL_VM] = vm,
 };
 
 static void block(struct cpu *c, struct thread *t, enum want want)
@@ -278,6 +289,32 @@ static void spawn(struct cpu *c, const struct step *st)
 	op->b = st->kind == W_THREAD;
 }
 
+/* The steps of a VM's main thread. */
+static void vm_step(struct cpu *c, struct thread *t, const struct step *st)
+{
+	switch (st->kind) {
+	case W_PLUG:
+		vm_plug_all(c, t->vm);
+		break;
+	case W_REAP:
+		vm_reap(c, t->vm);
+		break;
+	case W_CHANGE:
+		vm_change(c, t->vm);
+		break;
+	case W_LIVES:
+		if (c->m->sim->now < t->vm->dies)
+			t->pc = st->arg;
+		break;
+	case W_KILL:
+		vm_kill(c, t->vm);
+		break;
+	default:
+		if (!vm_gone(t->vm))
+			t->pc = st->arg;
+	}
+}
+
 /* One step; a host's thread takes the steps that only a guest can take as computation. */
 static void step_run(struct cpu *c, struct thread *t, const struct step *st)
 {
@@ -285,7 +322,7 @@ static void step_run(struct cpu *c, struct thread *t, const struct step *st)
 	int64_t ns = rng_range(&s->rng, st->lo, st->hi);
 	bool guest = c->host != NULL;
 
-	switch ((enum step_kind)st->kind) {
+	switch (st->kind) {
 	case W_RUN:
 		t->run_left = ns;
 		break;
@@ -351,6 +388,8 @@ static void step_run(struct cpu *c, struct thread *t, const struct step *st)
 		t->pc--;
 		block(c, t, WANT_SLEEP);
 		break;
+	default:
+		vm_step(c, t, st);
 	}
 }
 
