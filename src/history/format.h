@@ -73,7 +73,7 @@ enum { META_KEY = 0, META_VALUE = 4, META_BYTES = 8 };  /* two lengths, then the
 #define BLOCK_DEFAULT 16384u
 #define BLOCK_MIN 64u
 #define BLOCK_MAX (1u << 20)
-#define CHUNK_DEFAULT 64u
+#define CHUNK_DEFAULT 48u
 #define CHUNK_MAX 256u
 #define TIME_LIMIT (INT64_C(1) << 62)  /* times lie within +- this, so that no sum of two overflows */
 #define NULL_STATE 31u                 /* the bit and the sum of null */
