@@ -14,41 +14,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/csv.h"
+
 extern char **environ;
 
 #define COLUMNS 11  /* of `latency requests` as csv */
-
-/* Takes the next csv field off *s, unquoted in place; "" at the end. */
-static char *field(char **s)
-{
-	char *begin = *s, *from = begin, *to = begin;
-	bool quoted = *from == '"';
-	if (quoted)
-		from++;
-	for (; *from && *from != '\n'; from++) {
-		if (quoted && *from == '"') {
-			if (from[1] != '"') {
-				quoted = false;
-				continue;
-			}
-			from++;
-		} else if (!quoted && *from == ',') {
-			break;
-		}
-		*to++ = *from;
-	}
-	bool more = *from == ',';
-	*to = '\0';
-	*s = more ? from + 1 : from;
-	return begin;
-}
 
 /* request,machine,start,end,latency_ns,provider_low_ns,provider_high_ns,predicted_ns,ci_low_ns,ci_high_ns,culprit */
 static bool parse(char *line, srbn_t request, struct srbn_data *data)
 {
 	char *part[COLUMNS], want[24];
 	for (int i = 0; i < COLUMNS; i++)
-		part[i] = field(&line);
+		if (!(part[i] = csv_field(&line)))
+			return false;
 	snprintf(want, sizeof want, "%" PRIu64, request);
 	if (strcmp(part[0], want))
 		return false;

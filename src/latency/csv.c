@@ -1,7 +1,7 @@
 /* Tables of numbers from csv files: a header line, then rows of the same number of fields.
  *
- * Reads what Soroban's authors and `latency requests --format csv` write.  Quotes are understood around a field
- * ("" inside is one quote); a field with a line break in it is not.  Memory: 8 bytes per field. */
+ * Reads what Soroban's authors and `latency requests --format csv` write.  A field with a line break in it is not
+ * understood.  Memory: 8 bytes per field. */
 #include "latency/latency.h"
 
 #include <errno.h>
@@ -10,35 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/csv.h"
 #include "base/mem.h"
 
 #define MOST_COLUMNS 1024
-
-/* Takes the next field off *s, unquoted in place; NULL at the end of the line. */
-static char *next_field(char **s)
-{
-	if (!*s)
-		return NULL;
-	char *field = *s, *to = field, *from = field;
-	bool quoted = *from == '"';
-	if (quoted)
-		from++;
-	for (; *from; from++) {
-		if (quoted && *from == '"') {
-			if (from[1] != '"') {
-				quoted = false;
-				continue;
-			}
-			from++;
-		} else if (!quoted && *from == ',') {
-			break;
-		}
-		*to++ = *from;
-	}
-	*s = *from ? from + 1 : NULL;
-	*to = '\0';
-	return field;
-}
 
 static double field_number(const char *s)
 {
@@ -51,7 +26,7 @@ static int read_header(struct table *t, char *line, const char *path, struct err
 {
 	size_t cap = 0;
 	char *s = line, *field;
-	while ((field = next_field(&s))) {
+	while ((field = csv_field(&s))) {
 		if (t->columns == MOST_COLUMNS)
 			return error_set(err, STATUS_INPUT, NULL, "%s: more than %d columns", path, MOST_COLUMNS);
 		*ARRAY_PUSH(t->column, t->columns, cap) = mem_dup(field);
@@ -71,7 +46,7 @@ static int read_row(struct table *t, char *line, size_t *cap, const char *path, 
 	double *row = t->cell + t->rows * t->columns;
 	char *s = line, *field;
 	size_t n = 0;
-	while ((field = next_field(&s))) {
+	while ((field = csv_field(&s))) {
 		if (n < t->columns)
 			row[n] = field_number(field);
 		n++;
