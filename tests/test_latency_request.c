@@ -246,7 +246,7 @@ static void test_unknown(void **state)
 }
 
 /* Requests that the trace does not hold whole: begun before it (first heard of yielded, or by a resume), or the
- * machine's trace ends with them (its threads end too). */
+ * machine's trace ends with them (its threads end too).  One whose begin is the first thing in the trace is whole. */
 static void test_cut(void **state)
 {
 	(void)state;
@@ -262,10 +262,15 @@ static void test_cut(void **state)
 	fill(s, 250, 299, 0);
 	fill(t, 250, 299, 5);
 	fill(r.thread, 300, SPAN - 1, HISTORY_NULL);
+	fill(row_add(w, SET_REQUEST, "/Requests/A/9/State"), 0, 49, 0);
+	fill(row_add(w, SET_REQUEST, "/Requests/A/10/State"), 0, 49, 1);
+	fill(row_add(w, SET_REQUEST, "/Requests/A/11/State"), 0, 49, 2);
 	world_close(w);
 	struct requests all = read_all(w);
-	assert_int_equal(all.len, 0);
-	assert_int_equal(all.cut, 3);
+	assert_int_equal(all.len, 1);
+	assert_string_equal(all.row[0].id, "9");
+	assert_int_equal(all.row[0].start, 0);
+	assert_int_equal(all.cut, 5);
 	requests_release(&all);
 	world_free(w);
 }

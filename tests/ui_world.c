@@ -129,15 +129,16 @@ static void quiet(struct world *w, struct vcpu *v, int tid, int64_t work, int64_
 	}
 }
 
-/* Requests that critical_task serves: two whole ones, and one that the end of the trace cuts. */
+/* Requests that critical_task serves: two whole ones, one that the end of the trace cuts, and one that began before
+ * it: it is first heard of while it is yielded. */
 static void requests(struct world *w, const char *root)
 {
 	static const char *const states[] = { "running", "yielded", "unknown" };
-	static const struct { const char *id; int64_t start, end; } r[] = { { "r1", 3000, 6500 }, { "r2", 18000, 29000 },
-		{ "r3", 78000, 0 } };
+	static const struct { const char *id; int64_t start, end, first; } r[] = { { "r1", 3000, 6500, 0 },
+		{ "r2", 18000, 29000, 0 }, { "r3", 78000, 0, 0 }, { "r4", 1000, 40000, 1 } };
 	unsigned set = history_state_set(w->b, "request", states, COUNT(states));
 	for (size_t i = 0; i < COUNT(r); i++) {
-		push(w, r[i].start, HISTORY_STATE, set, 0, NULL, "/Requests/%s/%s/State", root, r[i].id);
+		push(w, r[i].start, HISTORY_STATE, set, r[i].first, NULL, "/Requests/%s/%s/State", root, r[i].id);
 		push(w, r[i].start, HISTORY_INT, 0, 3525, NULL, "/Requests/%s/%s/Thread", root, r[i].id);
 		if (r[i].end) {
 			push(w, r[i].end, HISTORY_STATE, set, HISTORY_NULL, NULL, "/Requests/%s/%s/State", root, r[i].id);

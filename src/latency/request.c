@@ -62,7 +62,7 @@ static bool wanted(const struct requests_options *o, int64_t start, int64_t end)
 static int is_cut(struct reading *rd, uint32_t state, int64_t start, int64_t end)
 {
 	const struct history *h = rd->topo->h;
-	if (start <= history_begin(h) || end >= history_end(h))
+	if (end >= history_end(h))
 		return 1;
 	struct interval first, tid, status;
 	uint32_t id = history_parent(h, state), thread = history_child_named(h, id, "Thread");

@@ -32,21 +32,24 @@ static void find_server(struct app *app, struct request_mark *r)
 		r->lost = 0;
 }
 
-/* The stretches in which the request's state is not null; one that touches the end of the trace is not complete. */
+/* The stretches in which the request's state is not null.  One that touches the end of the trace is not complete, nor
+ * one that is not running when it is first heard of: it began before the trace. */
 static int read_one(struct app *app, uint32_t request, struct error *err)
 {
 	uint32_t attr = history_child_named(app->h, request, "State");
 	struct history_cursor c;
 	struct interval iv;
-	bool inside = false;
+	bool inside = false, whole = false;
 	int64_t start = 0;
 	int found;
 	if (attr == HISTORY_NONE || history_range(&c, app->h, attr, app->ground.begin, app->ground.end, err) < 0)
 		return attr == HISTORY_NONE ? 0 : -1;
 	while ((found = history_range_next(&c, &iv, err)) > 0 && app->requests < MOST) {
-		if (iv.value != HISTORY_NULL && !inside)
+		if (iv.value != HISTORY_NULL && !inside) {
 			start = iv.start;
-		if (iv.value == HISTORY_NULL && inside) {
+			whole = strcmp(history_state_name(app->h, attr, (unsigned)iv.value), "running") == 0;
+		}
+		if (iv.value == HISTORY_NULL && inside && whole) {
 			struct request_mark *r = ARRAY_PUSH(app->request, app->requests, app->requests_cap);
 			*r = (struct request_mark){ .attr = request, .start = start, .end = iv.start - 1 };
 			find_server(app, r);
