@@ -6,7 +6,7 @@ import sys
 from e2e import DATA, SOURCE, check, run, scratch
 
 README = os.path.join(SOURCE, "README")
-KEYS = ":+1500ms\nW\nW\nw\n>\n:screen {0}/rows\n<Enter>\n:screen {0}/flow\n"
+KEYS = "W\nW\nw\n2>\n:screen {0}/rows\n<Enter>\n:screen {0}/flow\n"
 BLOCK = re.compile(r"(?:^     host \+ 1 VM.*?\? help$|^    history  demo\.steal$.*?^    left out:.*?$)", re.M | re.S)
 
 

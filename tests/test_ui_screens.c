@@ -388,6 +388,38 @@ static void test_random_keys(void **state)
 	}
 }
 
+/* What the screen shows at the end of a script, and what it does not (NULL: anything). */
+static void check_shows(const char *script, const char *there, const char *not_there)
+{
+	char *s = screen_of(script, &mono80);
+	if (!strstr(s, there) || (not_there && strstr(s, not_there)))
+		fail_msg("%s: \"%s\", but not \"%s\", should be on the screen:\n%s", script, there, not_there, s);
+	free(s);
+}
+
+static void test_finding(void **state)
+{
+	(void)state;
+	/* A filter looks into what is folded, takes the cursor to a thread, and leaves all as it was. */
+	check_shows("\\burn<Enter>", "2101 burnP6     !13%*", "880 sshd");
+	check_shows("\\burn", "host/2101 burnP6 12:03", "> threads");
+	check_shows("\\burn<Esc>", "> threads", "burnP6");
+	check_shows("\\burn<Esc>", "3525 critical_t !33%*", NULL);
+	check_shows("\\burn<Enter><Space>", "nothing to fold", NULL);
+	check_shows("\\none such", "filter: none such\n", "threads     ");
+	check_shows("\\none such", "  no thread's name contains \"none such\"", "/cell");
+	check_shows("\\none such<Enter>", " no thread's name contains \"none such\"", NULL);
+	check_shows(":filter burn", "2101 burnP6     !13%*", NULL);
+	/* Idle rows that the first letters of a search brought up are hidden again. */
+	check_shows("/syst", "1 systemd", "idle hidden");
+	check_shows("/syst<C-u>burn", "2 idle hidden", "systemd");
+	check_shows("/syst<Esc>", "2 idle hidden", "systemd");
+	check_shows("/burn<Enter>n", "no other row contains \"burn\"", NULL);
+	check_shows("/12<Enter>", "\n no row contains \"12\"", NULL);
+	/* A row without values has no heading for them. */
+	check_shows("Gx", "Clock", "Values at");
+}
+
 /* What ui_print_keys_mdoc() prints; to be freed. */
 static char *keys_mdoc(void)
 {
@@ -486,7 +518,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_short_gaps), cmocka_unit_test(test_offset_alone),
 		cmocka_unit_test(test_help_fits), cmocka_unit_test(test_markers_fit),
 		cmocka_unit_test(test_bookmarks_are_kept), cmocka_unit_test(test_details),
-		cmocka_unit_test(test_cause),
+		cmocka_unit_test(test_cause), cmocka_unit_test(test_finding),
 		cmocka_unit_test(test_export),
 		cmocka_unit_test(test_hostile_names),
 		cmocka_unit_test(test_next_to_nothing),

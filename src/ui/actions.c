@@ -113,15 +113,20 @@ static void search_again(struct app *app, int direction)
 	struct row_id found;
 	if (!app->search[0])
 		app_say(app, "nothing was searched for yet: / searches");
-	else if (rows_search(&app->rows, app->search, app->view.row, direction, false, &found))
+	else if (rows_search(&app->rows, app->search, app->view.row, direction, false, &found)) {
+		if (row_same(found, app->view.row))
+			app_say(app, "no other row contains \"%s\"", app->search);
 		app_show_row(app, found);
-	else
+	} else
 		app_say(app, "no row contains \"%s\"", app->search);
 }
 
 static void open_prompt(struct app *app, enum prompt_kind kind, const char *initial)
 {
 	app->mode = MODE_PROMPT;
+	app->typed_from.row = app->view.row;
+	app->typed_from.hide_idle = app->rows.hide_idle;
+	memcpy(app->typed_from.filter, app->rows.filter, sizeof app->rows.filter);
 	prompt_open(&app->prompt, kind, initial);
 }
 
@@ -132,10 +137,7 @@ static bool do_lists(struct app *app, enum action action)
 	case ACT_SORT: sort(app); return true;
 	case ACT_IDLE: hide_idle(app); return true;
 	case ACT_PIN: pin(app); return true;
-	case ACT_SEARCH:
-		app->search_from = app->view.row;
-		open_prompt(app, PROMPT_SEARCH, "");
-		return true;
+	case ACT_SEARCH: open_prompt(app, PROMPT_SEARCH, ""); return true;
 	case ACT_SEARCH_NEXT: search_again(app, 1); return true;
 	case ACT_SEARCH_PREV: search_again(app, -1); return true;
 	case ACT_FILTER: open_prompt(app, PROMPT_FILTER, app->rows.filter); return true;
@@ -211,11 +213,8 @@ static void set_marker(struct app *app, int64_t *marker)
 static void clear(struct app *app)
 {
 	app->view.range = VIEW_NONE;
-	if (app->rows.filter[0]) {
-		app->rows.filter[0] = '\0';
-		rows_build(&app->rows);
-		app_select(app, rows_find_near(&app->rows, app->view.row));
-	}
+	if (app->rows.filter[0])
+		app_filter(app, "", app->view.row);
 }
 
 static bool do_places(struct app *app, enum action action, int64_t n)

@@ -271,6 +271,21 @@ void app_resize(struct app *app, int w, int h)
 	app->status.valid = false;
 }
 
+/* The row that lost most; and where it is not alive yet when the trace begins, the moment when its life begins, unless
+ * the user looks elsewhere already. */
+static void choose_row(struct app *app)
+{
+	struct row_id best = rows_most_stolen(&app->rows);
+	rows_reveal(&app->rows, best);
+	app->view.row = best;
+	uint32_t attr = app_row_attr(app, best);
+	struct interval iv;
+	if (app->view.cursor == app->ground.begin && attr != HISTORY_NONE &&
+	    history_stab(app->h, attr, app->view.cursor, &iv, NULL) == 0 && iv.value == HISTORY_NULL &&
+	    iv.end < app->ground.end)
+		view_goto(&app->view, &app->ground, iv.end + 1);
+}
+
 bool app_work(struct app *app, int64_t budget_ns, bool *changed)
 {
 	struct error err = ERROR_INIT;
@@ -292,40 +307,55 @@ bool app_work(struct app *app, int64_t budget_ns, bool *changed)
 		*changed = true;
 	} else if (done > 0) {
 		*changed = true;
-		if (!app->moved) {
-			struct row_id best = rows_most_stolen(&app->rows);
-			rows_reveal(&app->rows, best);
-			app->view.row = best;
-		}
+		if (!app->moved)
+			choose_row(app);
 	}
 	return !rows_survey_done(&app->rows);
+}
+
+/* Hides again what a search has brought up so far. */
+static void search_undo(struct app *app)
+{
+	app->rows.hide_idle = app->typed_from.hide_idle;
+	memcpy(app->rows.filter, app->typed_from.filter, sizeof app->rows.filter);
+	rows_build(&app->rows);
 }
 
 /* Search as you type: from the row where it began. */
 static void search_typed(struct app *app)
 {
 	struct row_id found;
+	search_undo(app);
 	snprintf(app->search, sizeof app->search, "%.63s", app->prompt.text);
 	if (!app->search[0])
-		app_show_row(app, app->search_from);
-	else if (rows_search(&app->rows, app->search, app->search_from, 1, true, &found))
+		app_show_row(app, app->typed_from.row);
+	else if (rows_search(&app->rows, app->search, app->typed_from.row, 1, true, &found))
 		app_show_row(app, found);
 	else
 		app_say(app, "no row contains \"%s\"", app->search);
 }
 
-static void filter_typed(struct app *app)
+/* A cursor whose row is gone goes to the next thread that is left. */
+void app_filter(struct app *app, const char *text, struct row_id from)
 {
-	snprintf(app->rows.filter, sizeof app->rows.filter, "%.63s", app->prompt.text);
-	rows_build(&app->rows);
-	app_select(app, rows_find_near(&app->rows, app->view.row));
+	struct rows *r = &app->rows;
+	snprintf(r->filter, sizeof r->filter, "%.63s", text);
+	rows_build(r);
+	size_t at = rows_find_near(r, from), i = 0;
+	if (r->filter[0] && rows_find(r, from) == r->len) {
+		while (i < r->len && r->row[(at + i) % r->len].id.kind != ROW_THREAD)
+			i++;
+		if (i == r->len)
+			app_say(app, "no thread's name contains \"%s\"", r->filter);
+	}
+	app_select(app, r->len ? (at + i) % r->len : 0);
 }
 
 static void prompt_changed(struct app *app)
 {
 	switch (app->prompt.kind) {
 	case PROMPT_SEARCH: search_typed(app); break;
-	case PROMPT_FILTER: filter_typed(app); break;
+	case PROMPT_FILTER: app_filter(app, app->prompt.text, app->typed_from.row); break;
 	case PROMPT_PAGER: snprintf(app->pager.filter, sizeof app->pager.filter, "%.63s", app->prompt.text); break;
 	default: break;
 	}
@@ -340,16 +370,20 @@ static void prompt_done(struct app *app)
 		command_run(app, line);
 	else if (app->prompt.kind == PROMPT_EXPORT && line[0])
 		export_pane(app, line);
+	else if (app->prompt.kind == PROMPT_SEARCH || app->prompt.kind == PROMPT_FILTER)
+		prompt_changed(app);  /* says it again when nothing was found */
 }
 
 static void prompt_cancelled(struct app *app)
 {
 	app->mode = app->prompt.kind == PROMPT_PAGER ? MODE_PAGER : MODE_ROWS;
 	app->prompt.text[0] = '\0';
-	if (app->prompt.kind == PROMPT_SEARCH)
-		app_show_row(app, app->search_from);
-	else
+	if (app->prompt.kind == PROMPT_SEARCH) {
+		search_undo(app);
+		app_show_row(app, app->typed_from.row);
+	} else {
 		prompt_changed(app);
+	}
 }
 
 static void key_in_prompt(struct app *app, uint32_t key)

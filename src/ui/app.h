@@ -142,7 +142,11 @@ struct app {
 	struct request_mark *request;
 	size_t requests, requests_cap;
 	char search[64];
-	struct row_id search_from;     /* where an incremental search began */
+	struct {
+		struct row_id row;
+		bool hide_idle;
+		char filter[64];
+	} typed_from;                  /* how it was when a search, or a filter, began to be typed */
 	struct row_id cause[32];       /* rows left by follow-cause */
 	size_t causes;
 	bool culprit_asked;            /* the next one is to be told by the helper */
@@ -186,6 +190,7 @@ void app_adopt(struct app *app, struct history *h, struct topo *topo, struct row
 void app_do(struct app *app, enum action action);              /* actions.c */
 void app_select(struct app *app, size_t row);                  /* row index; scrolls */
 void app_show_row(struct app *app, struct row_id id);          /* unfolds and selects */
+void app_filter(struct app *app, const char *text, struct row_id from);  /* only such threads; the cursor from there */
 void hunt_start(struct app *app, int direction, int64_t n, bool zoom);  /* hunt.c: to the n-th gap of the row */
 bool hunt_work(struct app *app, int64_t budget_ns, bool *changed);
 void app_cause(struct app *app);

@@ -183,9 +183,7 @@ static void cmd_set(struct app *app, const char *arg)
 
 static void cmd_filter(struct app *app, const char *arg)
 {
-	snprintf(app->rows.filter, sizeof app->rows.filter, "%s", arg);
-	rows_build(&app->rows);
-	app_select(app, rows_find_near(&app->rows, app->view.row));
+	app_filter(app, arg, app->view.row);
 }
 
 static void cmd_search(struct app *app, const char *arg)

@@ -37,6 +37,21 @@ static void markers_text(const struct app *app, char *buf, size_t size)
 	         has_a && has_b ? time_duration(d, v->a < v->b ? v->b - v->a : v->a - v->b) : "");
 }
 
+/* What stands at the end of the first line; true when it must be known to read the rest. */
+static bool header_note(const struct app *app, char *buf, size_t size)
+{
+	buf[0] = '\0';
+	if (!rows_survey_done(&app->rows))
+		snprintf(buf, size, "reading threads %u%% ", (unsigned)(100ULL * app->rows.survey.next / app->topo.threads));
+	else if (app->rows.filter[0])
+		return snprintf(buf, size, "filter: %.40s ", app->rows.filter), true;
+	else if (app->nudged[0])
+		return snprintf(buf, size, "%.60s ", app->nudged), true;
+	else if (app->rows.hidden)
+		snprintf(buf, size, "%zu idle hidden ", app->rows.hidden);
+	return false;
+}
+
 static void draw_header(struct app *app, struct screen *s)
 {
 	const struct topo *topo = &app->topo;
@@ -54,26 +69,19 @@ static void draw_header(struct app *app, struct screen *s)
 	bool host = topo->machines && topo->machine[0].kind == MACHINE_HOST;
 	int x = host ? screen_printf(s, 1, 0, s->w, style, "%s + %u VM%s", name, vms, vms == 1 ? "" : "s")
 	             : screen_printf(s, 1, 0, s->w, style, "%u VM%s, no host", vms, vms == 1 ? "" : "s");
-	char window[128], cell[TIME_TEXT + 16], markers[128];
+	char window[128], cell[TIME_TEXT + 16], markers[128], note[64];
+	bool needed = header_note(app, note, sizeof note);
+	int tail = note[0] ? text_width(note) + 2 : 0;
 	int room = s->w - x - 2;
 	snprintf(window, sizeof window, "   %s .. %s   %s", from, same ? to + 8 : to, time_duration(span, last - app->view.t0 + 1));
 	snprintf(cell, sizeof cell, "   %s/cell", time_duration(step, app->view.step));
 	markers_text(app, markers, sizeof markers);
-	/* Where the line is short, the markers are worth more than the length of a cell. */
-	bool fits = text_width(window) + text_width(cell) + text_width(markers) <= room;
-	x += 1 + screen_printf(s, x + 1, 0, s->w, style, "%s%s%s", window, fits || !markers[0] ? cell : "", markers);
-	char more[64] = "";
-	if (!rows_survey_done(&app->rows))
-		snprintf(more, sizeof more, "reading threads %u%% ",
-		         (unsigned)(100ULL * app->rows.survey.next / topo->threads));
-	else if (app->rows.filter[0])
-		snprintf(more, sizeof more, "filter: %.40s ", app->rows.filter);
-	else if (app->nudged[0])
-		snprintf(more, sizeof more, "%.60s ", app->nudged);
-	else if (app->rows.hidden)
-		snprintf(more, sizeof more, "%zu idle hidden ", app->rows.hidden);
-	if ((int)strlen(more) + 2 < s->w - x)
-		screen_text(s, s->w - (int)strlen(more), 0, s->w, *part(app, PART_DIM), more);
+	/* Where the line is short, markers and filter are worth more than the length of a cell. */
+	bool fits = text_width(window) + text_width(cell) + text_width(markers) + (needed ? tail : 0) <= room;
+	bool stays = fits || !(markers[0] || needed);
+	x += 1 + screen_printf(s, x + 1, 0, s->w, style, "%s%s%s", window, stays ? cell : "", markers);
+	if (tail < s->w - x)
+		screen_text(s, s->w - tail + 2, 0, s->w, *part(app, PART_DIM), note);
 }
 
 static void put_mark(struct app *app, struct screen *s, int64_t t, char letter)
@@ -281,6 +289,9 @@ static void draw_foot(struct app *app, struct screen *s)
 	char text[512];
 	if (app->mode == MODE_PROMPT) {
 		prompt_draw(&app->prompt, s, y, *part(app, PART_NORMAL));
+		int room = s->w - s->cursor_x - 3;  /* beside what is typed: what it finds */
+		if (app->message[0] && text_width(app->message) <= room)
+			screen_text(s, s->w - 1 - text_width(app->message), y, s->w, *part(app, PART_DIM), app->message);
 	} else if (app->message[0]) {
 		struct style style = *part(app, app->message_is_error ? PART_ERROR : PART_STATUS);
 		draw_message(s, y, style, app->message);

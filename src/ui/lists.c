@@ -126,8 +126,9 @@ static void add_paragraph(struct app *app, const struct answer *answer)
 static void add_values(struct app *app)
 {
 	struct row_id row = app->view.row;
-	pager_add(&app->pager, -1, "Values at the cursor")->heading = true;
 	int64_t thread = row_thread(&app->topo, row);
+	if (thread >= 0 || row.kind == ROW_REQUEST || row.kind == ROW_CPU)
+		pager_add(&app->pager, -1, "Values at the cursor")->heading = true;
 	if (thread >= 0) {
 		const struct topo_thread *t = &app->topo.thread[thread];
 		add_attribute(app, "Status", t->status);

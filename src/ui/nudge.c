@@ -240,7 +240,7 @@ static void carry_rows(struct app *app, struct rows *is)
 	is->show_executors = was->show_executors;
 	snprintf(is->filter, sizeof is->filter, "%s", was->filter);
 	app->view.row = again(was, is, app->view.row);
-	app->search_from = again(was, is, app->search_from);
+	app->typed_from.row = again(was, is, app->typed_from.row);
 	if (app->flow.thread < was->topo->threads)
 		app->flow.thread = again(was, is, (struct row_id){ ROW_THREAD, app->flow.thread }).index;
 	for (size_t i = 0; i < app->pins; i++)

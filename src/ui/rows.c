@@ -101,10 +101,12 @@ void rows_release(struct rows *r)
 	*r = (struct rows){ 0 };
 }
 
+/* A filter finds threads wherever they are: while there is one, nothing that holds threads is folded. */
 static struct row *push(struct rows *r, enum row_kind kind, uint32_t index, uint8_t depth, bool folds)
 {
 	struct row *row = ARRAY_PUSH(r->row, r->len, r->cap);
-	*row = (struct row){ { (uint8_t)kind, index }, depth, folds, folds && r->open[kind][index] };
+	bool open = folds && (r->open[kind][index] || (r->filter[0] && kind != ROW_REQUESTS));
+	*row = (struct row){ { (uint8_t)kind, index }, depth, folds, open };
 	return row;
 }
 
@@ -129,6 +131,16 @@ static void push_threads(struct rows *r, size_t home, uint8_t depth)
 		if (shows_thread(r, t))
 			push(r, ROW_THREAD, t, depth, false);
 	}
+}
+
+/* The threads that live on no vCPU; with a filter, only if one of them is left. */
+static void push_group(struct rows *r, uint32_t m)
+{
+	size_t group = r->len;
+	if (push(r, ROW_GROUP, m, 1, true)->open)
+		push_threads(r, homeless(r, m), 2);
+	if (r->filter[0] && r->len == group + 1)
+		r->len = group;
 }
 
 static void push_requests(struct rows *r, uint32_t m)
@@ -156,8 +168,8 @@ static void push_machine(struct rows *r, uint32_t m)
 	}
 	if (machine->cpus == 0)
 		push_threads(r, homeless(r, m), 1);
-	else if (r->count[homeless(r, m)] > 0 && push(r, ROW_GROUP, m, 1, true)->open)
-		push_threads(r, homeless(r, m), 2);
+	else if (r->count[homeless(r, m)] > 0)
+		push_group(r, m);
 	push_requests(r, m);
 }
 
@@ -242,7 +254,7 @@ void rows_reveal(struct rows *r, struct row_id id)
 
 bool rows_toggle(struct rows *r, size_t row)
 {
-	if (row >= r->len || !r->row[row].folds)
+	if (row >= r->len || !r->row[row].folds || r->filter[0])
 		return false;
 	struct row_id id = r->row[row].id;
 	r->open[id.kind][id.index] = !r->open[id.kind][id.index];
