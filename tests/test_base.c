@@ -89,6 +89,17 @@ static void test_parse_time(void **state)
 	}
 }
 
+static void test_time_precision(void **state)
+{
+	(void)state;
+	static const struct { const char *text; int64_t ns; } known[] = {
+		{ "12:03", 60000000000 }, { "12:03:04", 1000000000 }, { "12:03:04.5", 100000000 }, { "12:03:04.1139", 100000 },
+		{ "12:03:04.123456789", 1 }, { "12:03:04.1234567891", 1 }, { "1795152647842459260", 1 }, { "+3.5ms", 1 }, { "50%", 1 },
+	};
+	for (size_t i = 0; i < COUNT(known); i++)
+		assert_int_equal(time_precision(known[i].text), known[i].ns);
+}
+
 static void test_time_of_day_round_trip(void **state)
 {
 	(void)state;
@@ -311,7 +322,7 @@ int main(void)
 		cmocka_unit_test(test_width),
 		cmocka_unit_test(test_duration),
 		cmocka_unit_test(test_parse_time),
-		cmocka_unit_test(test_time_of_day_round_trip),
+		cmocka_unit_test(test_time_precision), cmocka_unit_test(test_time_of_day_round_trip),
 		cmocka_unit_test(test_map),
 		cmocka_unit_test(test_strtab),
 		cmocka_unit_test(test_error_chain),

@@ -126,6 +126,22 @@ def check_status(history, folder):
     check(" .0" in status(*gap, ":zoom 4ms"), f"of 4 ms: {status(*gap, ':zoom 4ms')}")
 
 
+def check_gap_times(history):
+    """The time that the list of gaps shows leads `explain --at` into that gap, though digits are cut off."""
+    rows = table("gaps", history, "Debian/CPU0", "--top", "5")
+    lines = run("gaps", history, "Debian/CPU0", "--top", "5").stdout.splitlines()[1:6]
+    for row, line in zip(rows, lines):
+        at = line.split()[0]
+        told = run("explain", history, "Debian/CPU0", "--at", at).stdout
+        check("was PREEMPTED for " + " ".join(line.split()[1:3]) + " from " + at in told, f"gap at {at}: {told.splitlines()[0]}")
+        check(int(row["start"]) % 10**5 > 0, "which is not the begin of the gap to the ns")
+    check("was PREEMPTED" not in run("explain", history, "Debian/CPU0", "--at", str(int(rows[0]["start"]) - 1)).stdout,
+          "a time in ns is taken as it is")
+    text = run("gaps", history, "Debian/151", "--top", "1", "--all-culprits").stdout
+    check("  Debian   151  (hypervisor) " in text and "of Debian/151 fibonacci" in text and "who" not in text,
+          "gaps of one thread: named once; it did not delay itself")
+
+
 with scratch() as folder:
     HISTORY = os.path.join(folder, "fibonacci.steal")
     run("index", TRACE, "-o", HISTORY)
@@ -142,3 +158,4 @@ with scratch() as folder:
                    ["gaps", NAME, "--periodic"], ["gaps", NAME, "--all-culprits"], ["explain", NAME, "Debian/151"]):
         lines = run(*report, cwd=folder).stdout.splitlines()
         check(lines and max(map(len, lines)) <= 80, f"{report[0]}: the text fits 80 columns")
+    check_gap_times(HISTORY)

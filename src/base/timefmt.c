@@ -156,6 +156,19 @@ static bool parse_time_of_day(const char *text, int64_t begin, int64_t *t)
 	return true;
 }
 
+int64_t time_precision(const char *text)
+{
+	const char *colon = strchr(text, ':'), *dot = strchr(text, '.');
+	if (!colon)
+		return 1;
+	if (!dot)
+		return strchr(colon + 1, ':') ? NS_PER_S : 60 * NS_PER_S;
+	int64_t unit = NS_PER_S;
+	for (const char *d = dot + 1; *d && unit > 1; d++)
+		unit /= 10;
+	return unit;
+}
+
 bool time_parse(const char *text, int64_t begin, int64_t end, int64_t *t)
 {
 	size_t n = strlen(text);

@@ -25,6 +25,10 @@ char *time_date(char buf[TIME_TEXT], int64_t t, int digits);
  * Units: ns us ms s min h.  False when the text is none of these or overflows. */
 bool time_parse(const char *text, int64_t begin, int64_t end, int64_t *t);
 
+/* How much time a text that time_parse() took stands for: a time of day, the unit of its last digit (".1139": 100 us);
+ * any other, 1 ns. */
+int64_t time_precision(const char *text);
+
 /* Parses "3ms", "-3us", "250 us", "1.5s" or plain ns. */
 bool time_parse_duration(const char *text, int64_t *ns);
 

@@ -35,6 +35,21 @@ static void print_wrapped(const char *text)
 	}
 }
 
+/* Times of day are printed with some digits, cut off: where no gap holds the moment that was read from a screen, the
+ * gap meant is the one that begins before the last digit changes. */
+static int find_moment(const struct scene *s, const struct subject *who, const char *at, int64_t *t, struct error *err)
+{
+	struct gap gap;
+	if (!time_parse(at, history_begin(s->h), history_end(s->h), t))
+		return error_set(err, STATUS_USAGE, "give ns, 12:03:04.5, +3ms or 50%", "--at: not a time: '%s'", at);
+	if (who->kind == SUBJECT_MACHINE || time_precision(at) == 1)
+		return 0;
+	int found = gap_at(&s->topo, who, *t, &gap, err);
+	if (found == 0 && (found = gap_find(&s->topo, who, *t, 1, &gap, err)) > 0 && gap.start - *t < time_precision(at))
+		*t = gap.start;
+	return found < 0 ? -1 : 0;
+}
+
 int cmd_explain(int argc, char **argv, struct error *err)
 {
 	struct window_options when = { 0 };
@@ -55,8 +70,8 @@ int cmd_explain(int argc, char **argv, struct error *err)
 	int rc = scene_open(&s, argv[first], &when, err);
 	if (rc == 0)
 		rc = topo_parse_subject(&s.topo, argv[first + 1], &who, err);
-	if (rc == 0 && at && !time_parse(at, history_begin(s.h), history_end(s.h), &t))
-		rc = error_set(err, STATUS_USAGE, "give ns, 12:03:04.5, +3ms or 50%", "--at: not a time: '%s'", at);
+	if (rc == 0 && at)
+		rc = find_moment(&s, &who, at, &t, err);
 	if (rc == 0)
 		rc = at ? explain_at(&s.topo, &who, t, &text, err)
 		        : explain_window(&s.topo, &who, s.window.from, s.window.to, &text, err);

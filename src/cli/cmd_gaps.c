@@ -8,12 +8,14 @@
 #include "cli/scene.h"
 
 static const struct column gap_columns[] = {
-	{ "start", NULL, COL_INT },           { "end", NULL, COL_INT },
+	{ "start", "at", COL_CLOCK },         { "end", NULL, COL_INT },
 	{ "duration_ns", "length", COL_DURATION }, { "subject", "who", COL_TEXT },
 	{ "state", "state", COL_TEXT },       { "culprit_system", "culprit", COL_TEXT },
 	{ "culprit_tid", "TID", COL_INT },    { "culprit_name", "name", COL_TEXT },
-	{ "culprit_ns", "its part", COL_DURATION },
+	{ "culprit_ns", "part", COL_DURATION },
 };
+
+#define COLUMN_WHO 3
 
 static const struct column periodic_columns[] = {
 	{ "system", "machine", COL_TEXT },    { "tid", "TID", COL_INT },
@@ -30,8 +32,14 @@ static const char *state_of(const struct topo *topo, const struct gap *g)
 	return history_state_name(topo->h, attr, (unsigned)g->state);
 }
 
+/* For people, who would else read that a thread kept itself from running. */
+static const char *culprit_name(const struct gap_list *list, const struct flow_entry *culprit, enum report_format format)
+{
+	return format == FORMAT_TEXT && culprit->kind == FLOW_HYPERVISOR ? "(hypervisor)" : list->name[culprit->name];
+}
+
 static void gap_row(struct report *r, const struct topo *topo, const struct gap_list *list, const struct gap_item *item,
-                    const struct flow_entry *culprit)
+                    const struct flow_entry *culprit, enum report_format format)
 {
 	char subject[160];
 	const struct gap *g = &item->gap;
@@ -39,25 +47,32 @@ static void gap_row(struct report *r, const struct topo *topo, const struct gap_
 	report_row(r, (struct value[]){
 		VAL_INT(g->start), VAL_INT(g->end), VAL_INT(g->end - g->start + 1), VAL_TEXT(subject), VAL_TEXT(state_of(topo, g)),
 		culprit ? value_system(topo, culprit->system) : VAL_NONE, culprit ? value_tid(culprit->tid) : VAL_NONE,
-		culprit ? VAL_TEXT(list->name[culprit->name]) : VAL_NONE, culprit ? VAL_INT(culprit->duration) : VAL_NONE });
+		culprit ? VAL_TEXT(culprit_name(list, culprit, format)) : VAL_NONE, culprit ? VAL_INT(culprit->duration) : VAL_NONE });
 }
 
-static void print_gaps(const struct topo *topo, const struct gap_list *list, enum report_format format, bool every)
+/* `who`: the subject that was asked for, or NULL.  If it is one row's, the text tells it once, below. */
+static void print_gaps(const struct topo *topo, const struct gap_list *list, const struct subject *who,
+                       enum report_format format, bool every)
 {
-	struct report *r = report_begin(stdout, format, gap_columns, sizeof gap_columns / sizeof *gap_columns);
+	char name[160] = "";
+	struct column column[sizeof gap_columns / sizeof *gap_columns];
+	memcpy(column, gap_columns, sizeof column);
+	if (who && who->kind != SUBJECT_MACHINE)
+		column[COLUMN_WHO].heading = NULL;
+	struct report *r = report_begin(stdout, format, column, sizeof column / sizeof *column);
 	for (size_t i = 0; i < list->items; i++) {
 		const struct gap_item *item = &list->item[i];
 		const struct flow_entry *culprit = list->culprit + item->culprit;
-		gap_row(r, topo, list, item, item->culprits ? culprit : NULL);
+		gap_row(r, topo, list, item, item->culprits ? culprit : NULL, format);
 		for (size_t k = 1; every && k < item->culprits; k++)
-			gap_row(r, topo, list, item, culprit + k);
+			gap_row(r, topo, list, item, culprit + k, format);
 	}
 	report_end(r);
 	if (format != FORMAT_TEXT)
 		return;
 	char total[TIME_TEXT], p50[TIME_TEXT], p90[TIME_TEXT], p99[TIME_TEXT], longest[TIME_TEXT];
-	printf("\n%" PRIu64 " gaps, %s in all\nlength: p50 %s, p90 %s, p99 %s, longest %s\n", list->count,
-	       time_duration(total, list->total), time_duration(p50, list->p50), time_duration(p90, list->p90),
+	printf("\n%" PRIu64 " gaps%s%s, %s in all\nlength: p50 %s, p90 %s, p99 %s, longest %s\n", list->count,
+	       who ? " of " : "", who ? topo_subject_text(topo, who, name, sizeof name) : "", time_duration(total, list->total), time_duration(p50, list->p50), time_duration(p90, list->p90),
 	       time_duration(p99, list->p99), time_duration(longest, list->longest));
 	if (list->count > list->items)
 		printf("shown: the %zu longest (--top)\n", list->items);
@@ -91,7 +106,7 @@ static int list_gaps(const struct scene *s, const char *subject, const struct ga
 		return -1;
 	if (gap_list_of(&s->topo, subject ? &who : NULL, options, &list, err))
 		return -1;
-	print_gaps(&s->topo, &list, format, every);
+	print_gaps(&s->topo, &list, subject ? &who : NULL, format, every);
 	gap_list_release(&list);
 	return 0;
 }

@@ -1,6 +1,7 @@
 /* stealscope index: build the state history of traces. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "cli/build.h"
 #include "cli/cli.h"
@@ -23,6 +24,15 @@ static void print_times(const struct build_times *t)
 	report_end(r);
 }
 
+/* A file that -o names by mistake, perhaps one of the traces, is not written over. */
+static int spare_others(const char *output, struct error *err)
+{
+	struct stat st;
+	if (stat(output, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0 || history_is_one(output))
+		return 0;
+	return error_set(err, STATUS_USAGE, "choose another name, or remove it", "%s: exists and is not a history", output);
+}
+
 int cmd_index(int argc, char **argv, struct error *err)
 {
 	struct input in = { 0 };
@@ -41,7 +51,9 @@ int cmd_index(int argc, char **argv, struct error *err)
 		return -1;
 	in.what = argv + first;
 	in.whats = argc - first;
-	int rc = input_resolve(&in, err);
+	int rc = output ? spare_others(output, err) : 0;
+	if (rc == 0)
+		rc = input_resolve(&in, err);
 	char *cache = NULL;
 	if (rc == 0 && !output) {
 		output = cache = cache_path(&in, err);

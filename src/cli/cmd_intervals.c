@@ -1,6 +1,10 @@
 /* stealscope intervals: the raw intervals of an attribute. */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/mem.h"
+#include "base/text.h"
 #include "base/timefmt.h"
 #include "cli/build.h"
 #include "cli/cli.h"
@@ -26,13 +30,47 @@ static struct value value_of(const struct history *h, uint32_t attr, int64_t v, 
 	return VAL_TEXT(buf);
 }
 
+/* The folder of attributes that the path names, or that it goes wrong in. */
+static uint32_t last_sound(const struct history *h, const char *path)
+{
+	uint32_t node = history_find(h, path);
+	char *part = mem_dup(path), *slash;
+	while (node == HISTORY_NONE && (slash = strrchr(part, '/'))) {
+		*slash = '\0';
+		node = history_find(h, part[0] ? part : "/");
+	}
+	free(part);
+	return node == HISTORY_NONE ? history_find(h, "/") : node;
+}
+
+/* The path names no attribute: says what there is where it ends. */
+static int refuse_path(const struct history *h, const char *path, struct error *err)
+{
+	char shown[128], mend[sizeof err->mend];
+	uint32_t at = last_sound(h, path);
+	const char *name = history_name(h, at);
+	size_t used = (size_t)snprintf(mend, sizeof mend, "%.64s has:", text_escape(shown, sizeof shown, *name ? name : "/"));
+	for (uint32_t c = history_child(h, at, HISTORY_NONE); c != HISTORY_NONE; c = history_child(h, at, c)) {
+		text_escape(shown, sizeof shown, history_name(h, c));
+		if (used + strlen(shown) + 8 > sizeof mend) {
+			snprintf(mend + used, sizeof mend - used, " ...");
+			break;
+		}
+		used += (size_t)snprintf(mend + used, sizeof mend - used, " %s,", shown);
+	}
+	if (mend[used - 1] == ',' && !mend[used])
+		mend[used - 1] = '\0';
+	return error_set(err, STATUS_USAGE, mend, "%s: %s: '%s'", history_file(h),
+	                 history_find(h, path) == HISTORY_NONE ? "no such attribute" : "not an attribute but a folder of them",
+	                 text_escape(shown, sizeof shown, path));
+}
+
 static int print_intervals(const struct history *h, const char *path, const struct window *w,
                            enum report_format format, struct error *err)
 {
 	uint32_t attr = history_find(h, path);
 	if (attr == HISTORY_NONE || history_type(h, attr) < 0)
-		return error_set(err, STATUS_USAGE, "stealscope info lists machines; a path is /Host/CPUs/CPU0/Current Thread",
-		                 "%s: %s: '%s'", history_file(h), attr == HISTORY_NONE ? "no such attribute" : "not an attribute but a folder of them", path);
+		return refuse_path(h, path, err);
 	struct history_cursor c;
 	if (history_range(&c, h, attr, w->from, w->to, err))
 		return -1;

@@ -213,12 +213,12 @@ int latency_assert(int argc, char **argv, struct error *err)
 static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv, struct error *err);
-	const char *help;
+	const char *operands, *help;
 } subcommands[] = {
-	{ "requests", latency_requests, "WHAT                a row for each request" },
-	{ "train", latency_train, "-o MODEL -b BASE RUN...  learn to predict the provider's part" },
-	{ "report", latency_report, "WHAT [WHAT]           distribution; two runs compared; --heat: a heat map" },
-	{ "assert", latency_assert, "WHAT ASSERTION...     exit status 3 unless 'p99.provider<2ms' holds" },
+	{ "requests", latency_requests, "WHAT", "a row for each request" },
+	{ "train", latency_train, "-o MODEL -b BASE RUN...", "learn to predict the provider's part" },
+	{ "report", latency_report, "WHAT [WHAT]", "distribution; two runs compared; --heat: a map" },
+	{ "assert", latency_assert, "WHAT ASSERTION...", "exit status 3 unless 'p99.provider<2ms' holds" },
 };
 
 int cmd_latency(int argc, char **argv, struct error *err)
@@ -230,7 +230,7 @@ int cmd_latency(int argc, char **argv, struct error *err)
 	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
 		puts("usage: stealscope latency requests|train|report|assert ...\nWhose fault is this request?\n");
 		for (size_t i = 0; i < sizeof subcommands / sizeof *subcommands; i++)
-			printf("  %-9s %s\n", subcommands[i].name, subcommands[i].help);
+			printf("  %-9s %-23s  %s\n", subcommands[i].name, subcommands[i].operands, subcommands[i].help);
 		return 0;
 	}
 	return error_set(err, STATUS_USAGE, "usage: stealscope latency requests|train|report|assert ...", "latency: %s%s",

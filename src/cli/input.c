@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/timefmt.h"
 #include "cli/session.h"
+#include "history/history.h"
 
 static int parse_sync(struct input *in, struct error *err)
 {
@@ -86,6 +87,9 @@ static int add_operand(struct input *in, const char *what, struct error *err)
 {
 	if (session_is_one(what) && !trace_is_live(what))
 		return session_load(in, what, err);
+	if (history_is_one(what))
+		return error_set(err, STATUS_USAGE, "give its traces; or the history alone, to look at it",
+		                 "%s: is a history, made of traces, not traces", what);
 	return trace_discover(what, &in->spec, &in->specs, err);
 }
 

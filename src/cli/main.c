@@ -60,6 +60,14 @@ int main(int argc, char **argv)
 		          "nothing to look at");
 		return fail(&err);
 	}
+	if (strcmp(argv[1], "help") == 0 && argc > 2) {  /* help COMMAND: COMMAND --help */
+		argv[1] = argv[2];
+		argv[2] = (char[]){ "--help" };
+		if (!find_command(argv[1])) {
+			error_set(&err, STATUS_USAGE, "stealscope --help lists them", "%s: no such command", argv[1]);
+			return fail(&err);
+		}
+	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
 		print_help();
 		return finish_output();

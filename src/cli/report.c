@@ -11,6 +11,7 @@
 #include "base/timefmt.h"
 
 #define FIELD_TEXT 512  /* bytes of one formatted field */
+#define CLOCK_DIGITS 4  /* after the second: as the viewer has them, and 80 columns hold the gaps of a vCPU */
 
 const char *const report_formats[] = { "text", "csv", "json", NULL };
 
@@ -37,8 +38,10 @@ static char *format_field(const struct report *r, size_t col, const struct value
 	case COL_TEXT:
 		return text_escape(buf, FIELD_TEXT, v->text ? v->text : "");
 	case COL_DURATION:
+	case COL_CLOCK:
 		if (text)
-			return time_duration(buf, v->integer);
+			return r->column[col].type == COL_CLOCK ? time_clock(buf, v->integer, CLOCK_DIGITS)
+			                                        : time_duration(buf, v->integer);
 		/* fall through */
 	case COL_INT:
 		snprintf(buf, FIELD_TEXT, "%" PRId64, v->integer);
@@ -101,10 +104,10 @@ static void json_row(struct report *r, const struct value *value)
 			item = NULL;
 		else if (r->column[i].type == COL_TEXT)
 			item = json_object_new_string(text);
-		else if (r->column[i].type == COL_INT || r->column[i].type == COL_DURATION)
-			item = json_object_new_int64(value[i].integer);
-		else
+		else if (r->column[i].type == COL_SHARE || r->column[i].type == COL_REAL)
 			item = json_object_new_double_s(value[i].real, text);
+		else
+			item = json_object_new_int64(value[i].integer);
 		json_object_object_add(row, r->column[i].name, item);
 	}
 	fprintf(r->out, "%s\n  %s", r->rows > 1 ? "," : "", json_object_to_json_string_ext(row, JSON_C_TO_STRING_PLAIN));

@@ -12,7 +12,7 @@
 
 #define REPORT_LOOKAHEAD 1000
 #define REPORT_WIDTH 80      /* columns of a text table */
-#define REPORT_NARROWEST 12  /* columns that a text keeps, whatever the table's width */
+#define REPORT_NARROWEST 10  /* columns that a text keeps, whatever the table's width */
 
 enum report_format { FORMAT_TEXT, FORMAT_CSV, FORMAT_JSON };
 extern const char *const report_formats[];  /* NULL-terminated, for OPT_CHOICE */
@@ -22,6 +22,7 @@ enum column_type {
 	COL_TEXT,
 	COL_INT,
 	COL_DURATION,  /* ns; text: "5.21 ms" */
+	COL_CLOCK,     /* ns since the epoch; text: "12:03:04.1139" */
 	COL_SHARE,     /* 0..1; text: "61.8%" */
 	COL_REAL,      /* text: three decimals; csv and json: nine */
 };

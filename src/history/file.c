@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -211,6 +212,16 @@ int history_damage(const struct history *h, struct error *err)
 	if (err)
 		*err = h->damage;
 	return -1;
+}
+
+bool history_is_one(const char *path)
+{
+	char magic[5] = "";
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	ssize_t n = fd < 0 ? 0 : read(fd, magic, sizeof magic);
+	if (fd >= 0)
+		close(fd);
+	return n == sizeof magic && memcmp(magic, FORMAT_MAGIC, sizeof magic) == 0;
 }
 
 int history_verify(const struct history *h, struct error *err)

@@ -92,6 +92,9 @@ uint64_t history_bytes(const struct history *h);      /* of the file */
 int history_damage(const struct history *h, struct error *err);
 int history_verify(const struct history *h, struct error *err);
 
+/* Does the file begin as a history does, whatever its version and however damaged? */
+bool history_is_one(const char *path);
+
 /* Attributes.  Ids are dense: 0 .. count - 1; inner nodes of the tree are attributes too, of type -1. */
 uint32_t history_attribute_count(const struct history *h);
 uint32_t history_find(const struct history *h, const char *path);  /* HISTORY_NONE when absent; "/" is the root */
