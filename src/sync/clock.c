@@ -34,8 +34,10 @@ static const struct clock_piece *piece_at(const struct clock_map *map, int64_t g
 {
 	size_t lo = 0, hi = map->pieces;
 	while (hi - lo > 1) {
-		size_t mid = lo + (hi - lo) / 2;
-		*(map->piece[mid].from <= guest_ns ? &lo : &hi) = mid;
+		const size_t mid = lo + (hi - lo) / 2;
+		const bool after = map->piece[mid].from <= guest_ns;
+		lo = after ? mid : lo;
+		hi = after ? hi : mid;
 	}
 	return &map->piece[lo];
 }
@@ -61,8 +63,10 @@ int64_t clock_edge_at(const struct clock_edge *e, int64_t t)
 		return clock_line_at(&e->right, t);
 	size_t lo = 0, hi = e->points - 1;
 	while (hi - lo > 1) {
-		size_t mid = lo + (hi - lo) / 2;
-		*(e->point[mid].guest <= t ? &lo : &hi) = mid;
+		const size_t mid = lo + (hi - lo) / 2;
+		const bool after = e->point[mid].guest <= t;
+		lo = after ? mid : lo;
+		hi = after ? hi : mid;
 	}
 	struct clock_point a = e->point[lo], b = e->point[hi];
 	int128 up = ((int128)b.host - a.host) * ((int128)t - a.guest), over = (int128)b.guest - a.guest;
