@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/ahead.h"
 #include "base/error.h"
 #include "base/map.h"
 #include "base/mem.h"
@@ -286,6 +287,60 @@ static bool watch_tasks(void *arg)
 	return atomic_fetch_add(&t->watched, 1) < t->stop_after;
 }
 
+/* Makes batches of one number each; the one after `last` fails when `fails` says so. */
+struct counter {
+	int made, last;
+	bool fails;
+	int slow_from, slow_to;  /* these take a while */
+};
+
+static int make_number(void *arg, void *batch, struct error *err)
+{
+	struct counter *c = arg;
+	if (c->made >= c->slow_from && c->made < c->slow_to)
+		usleep(500);
+	if (c->made > c->last)
+		return error_set(err, STATUS_SYSTEM, NULL, "number %d: cannot be made", c->made);
+	*(int *)batch = c->made;
+	return c->made++ < c->last || c->fails;
+}
+
+/* Whoever makes them and whoever is faster: the same batches in the same order, and none changes while it is used. */
+static void test_ahead(void **state)
+{
+	(void)state;
+	for (unsigned workers = 0; workers < 4; workers++) {
+		for (int fails = 0; fails < 2; fails++) {
+			struct error err = ERROR_INIT;
+			struct counter c = { .last = 200, .fails = fails, .slow_from = 20, .slow_to = 40 };
+			struct ahead *a = ahead_begin(workers, sizeof(int), make_number, &c);
+			const void *batch;
+			for (int i = 0; i <= 200; i++) {
+				assert_int_equal(ahead_next(a, &batch, &err), 1);
+				if (i % 50 == 49)
+					usleep(2000);  /* as many as there can be are made meanwhile */
+				assert_int_equal(*(const int *)batch, i);
+			}
+			for (int i = 0; i < 2; i++)
+				assert_int_equal(ahead_next(a, &batch, &err), fails ? -1 : 0);
+			assert_string_equal(err.text, fails ? "number 201: cannot be made" : "");
+			ahead_end(a);
+		}
+		/* Left in the middle, or before anything was asked for. */
+		for (int used = 0; used < 3; used++) {
+			struct counter c = { .last = 1000000 };
+			struct ahead *a = ahead_begin(workers, sizeof(int), make_number, &c);
+			const void *batch;
+			for (int i = 0; i < used; i++)
+				assert_int_equal(ahead_next(a, &batch, NULL), 1);
+			usleep(1000);
+			ahead_end(a);
+			assert_true(c.made <= used + AHEAD_BATCHES);
+		}
+	}
+	ahead_end(NULL);
+}
+
 static void test_parallel(void **state)
 {
 	(void)state;
@@ -330,6 +385,7 @@ int main(void)
 		cmocka_unit_test(test_save),
 		cmocka_unit_test(test_time_exact),
 		cmocka_unit_test(test_parallel),
+		cmocka_unit_test(test_ahead),
 	};
 	return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }

@@ -55,12 +55,13 @@ static void test_merge(void **state)
 	const struct trace *from[] = { trace[0], trace[1], trace[2] };
 	const struct clock_map *clocks[] = { NULL, &clock, &clock };
 	struct error err = ERROR_INIT;
-	for (int overlap = 0; overlap < 2; overlap++) {
+	for (unsigned round = 0; round < 4; round++) {
 		struct merge m;
-		const struct merge_stream *s = NULL;
+		const struct merge_step *s = NULL;
+		const bool overlap = round > 1;
 		if (overlap)  /* now the third event falls before the second: it waits for it */
 			piece[1].line.ref_host = 60;
-		assert_int_equal(merge_open(&m, from, clocks, COUNT(from), &err), 0);
+		assert_int_equal(merge_open(&m, from, clocks, COUNT(from), 1 + round % 2, &err), 0);
 		for (size_t i = 0; i < COUNT(want); i++) {
 			/* when overlapping, 340 and 341 become 300 and 301, the end of the host's trace comes after the event */
 			size_t k = !overlap || i < 7 || i == 9 ? i : i == 7 ? 8 : 7;
@@ -69,8 +70,11 @@ static void test_merge(void **state)
 			assert_int_equal(s->machine, want[k].machine);
 			assert_int_equal(s->what, want[k].what);
 			assert_int_equal(s->t, t);
+			if (s->what == MERGE_END)
+				assert_int_equal(s->others, s->machine == 0 && !overlap);
 		}
 		assert_int_equal(merge_next(&m, &s, &err), 0);
+		assert_int_equal(merge_last(&m), overlap ? 300 : 340);
 		merge_close(&m);
 	}
 	for (size_t i = 0; i < COUNT(trace); i++)

@@ -68,7 +68,7 @@ static int fill(struct history_builder *b, const char *path, struct load *l, str
 {
 	if (load_traces(l, in, progress, times, err))
 		return -1;
-	struct model_options options = { .paper_states = in->paper_states, .progress = progress };
+	struct model_options options = { .paper_states = in->paper_states, .workers = in->jobs, .progress = progress };
 	if (model_run(&l->sync, &options, b, span, &l->notes, err))
 		return -1;
 	times_end(times, PHASE_MODEL);

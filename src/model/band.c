@@ -2,19 +2,21 @@
 
 #include <stdio.h>
 
-void band_declare(struct band *b, struct sink *sink, const char *root)
+void band_declare(struct band *b, struct sink *sink, const char *root, const struct trace *trace,
+                  const struct clock_map *clock)
 {
+	const struct trace_info *info = trace_info(trace);
 	char path[1100];
 	snprintf(path, sizeof path, "%s/Clock Band", root);
-	*b = (struct band){ sink_attribute(sink, path, HISTORY_INT, 0), INT64_MIN };
+	*b = (struct band){ .clock = clock, .attr = sink_attribute(sink, path, HISTORY_INT, 0), .next = INT64_MIN,
+		.every = (info->end - info->begin) / BAND_SAMPLES + 1 };
 }
 
-void band_sample(struct band *b, struct sink *sink, const struct merge_stream *s)
+void band_sample(struct band *b, struct sink *sink, int64_t guest_ns)
 {
-	if (s->ev.ts < b->next)
+	if (guest_ns < b->next)
 		return;
-	const struct trace_info *info = trace_info(s->trace);
-	int64_t band = clock_map_band(s->clock, s->ev.ts);
-	b->next = s->ev.ts + (info->end - info->begin) / BAND_SAMPLES + 1;
+	int64_t band = clock_map_band(b->clock, guest_ns);
+	b->next = guest_ns + b->every;
 	sink_set(sink, b->attr, band < 0 ? HISTORY_NULL : band);
 }

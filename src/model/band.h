@@ -5,19 +5,21 @@
 #ifndef STEALSCOPE_MODEL_BAND_H
 #define STEALSCOPE_MODEL_BAND_H
 
-#include "model/merge.h"
 #include "model/sink.h"
+#include "sync/sync.h"
 
 #define BAND_SAMPLES 256
 
 struct band {
+	const struct clock_map *clock;
 	uint32_t attr;
-	int64_t next;  /* guest ns of the next sample */
+	int64_t next, every;  /* guest ns */
 };
 
-/* root: the machine's path, "/Virtual Machines/Debian". */
-void band_declare(struct band *b, struct sink *sink, const char *root);
+/* root: the machine's path, "/Virtual Machines/Debian".  The clock is the caller's. */
+void band_declare(struct band *b, struct sink *sink, const char *root, const struct trace *trace,
+                  const struct clock_map *clock);
 /* After an event of that machine: takes a sample when one is due. */
-void band_sample(struct band *b, struct sink *sink, const struct merge_stream *s);
+void band_sample(struct band *b, struct sink *sink, int64_t guest_ns);
 
 #endif

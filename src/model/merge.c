@@ -4,18 +4,38 @@
 
 #include "base/mem.h"
 
-static int64_t host_time(const struct merge_stream *s, int64_t t)
+enum { BATCH = 1024 };  /* steps: 90 KiB, some 100 us of work */
+
+struct merge_batch {
+	size_t len;
+	struct merge_step step[BATCH];
+};
+
+struct stream {
+	const struct clock_map *clock;  /* NULL: the host's own clock */
+	struct trace_cursor *cursor;
+	int64_t end;                    /* host ns of the last event */
+	struct merge_step next;
+};
+
+struct streams {
+	struct stream *stream;
+	uint32_t *heap;                 /* those that are not over, the earliest first */
+	size_t n, len;
+};
+
+static int64_t host_time(const struct stream *s, int64_t t)
 {
 	return s->clock && s->clock->pieces ? clock_map_at(s->clock, t) : t;
 }
 
-static bool before(const struct merge *m, uint32_t a, uint32_t b)
+static bool before(const struct streams *m, uint32_t a, uint32_t b)
 {
-	const struct merge_stream *x = &m->stream[a], *y = &m->stream[b];
-	return x->t != y->t ? x->t < y->t : a < b;
+	const int64_t x = m->stream[a].next.t, y = m->stream[b].next.t;
+	return x != y ? x < y : a < b;
 }
 
-static void sift_down(struct merge *m, size_t at)
+static void sift_down(struct streams *m, size_t at)
 {
 	uint32_t moved = m->heap[at];
 	for (size_t child; (child = 2 * at + 1) < m->len; at = child) {
@@ -35,77 +55,122 @@ static uint64_t kinds_for(const struct trace *trace)
 	return trace_info(trace)->lost || trace_info(trace)->uncounted ? ALL_KINDS : ALL_KINDS & ~mute;
 }
 
-static int open_stream(struct merge *m, uint32_t machine, const struct trace *trace, const struct clock_map *clock,
+static int open_stream(struct streams *m, uint32_t machine, const struct trace *trace, const struct clock_map *clock,
                        struct error *err)
 {
 	const struct trace_info *info = trace_info(trace);
-	struct merge_stream *s = &m->stream[m->streams];
+	struct stream *s = &m->stream[m->n];
 	if (info->begin > info->end)
 		return 0;
-	*s = (struct merge_stream){ .machine = machine, .trace = trace, .clock = clock };
-	s->begin = s->t = host_time(s, info->begin);
+	*s = (struct stream){ .clock = clock };
+	s->next = (struct merge_step){ .what = MERGE_BEGIN, .machine = machine, .t = host_time(s, info->begin) };
 	s->end = host_time(s, info->end);
-	if (s->end < s->begin)
-		s->end = s->begin;
+	if (s->end < s->next.t)
+		s->end = s->next.t;
 	s->cursor = trace_cursor_open(trace, kinds_for(trace), -1, err);
 	if (!s->cursor)
 		return -1;
-	m->heap[m->len++] = (uint32_t)m->streams++;
+	m->heap[m->len++] = (uint32_t)m->n++;
+	return 0;
+}
+
+static int64_t last_moment(const struct streams *m)
+{
+	int64_t end = INT64_MIN;
+	for (size_t i = 0; i < m->n; i++)
+		if (m->stream[i].end > end)
+			end = m->stream[i].end;
+	return end;
+}
+
+/* After a step of this stream: its next one.  0 = it is over. */
+static int advance(struct stream *s, struct error *err)
+{
+	struct merge_step *next = &s->next;
+	if (next->what == MERGE_END)
+		return 0;
+	int got = trace_cursor_next(s->cursor, &next->ev, err);
+	if (got < 0)
+		return -1;
+	int64_t t = got ? host_time(s, next->ev.ts) : s->end + 1;
+	next->what = got ? MERGE_EVENT : MERGE_END;
+	if (got && t > s->end)
+		s->end = t;
+	if (t > next->t)
+		next->t = t;
+	return 1;
+}
+
+static int fill(void *arg, void *to, struct error *err)
+{
+	struct streams *m = arg;
+	struct merge_batch *batch = to;
+	for (batch->len = 0; m->len && batch->len < BATCH; batch->len++) {
+		struct stream *s = &m->stream[m->heap[0]];
+		struct merge_step *step = &batch->step[batch->len];
+		*step = s->next;
+		step->others = step->what == MERGE_END && step->t <= last_moment(m);
+		int more = advance(s, err);
+		if (more < 0)
+			return -1;
+		if (!more)
+			m->heap[0] = m->heap[--m->len];
+		if (m->len)
+			sift_down(m, 0);
+	}
+	return m->len > 0;
+}
+
+static int open_streams(struct streams *m, const struct trace *const *trace, const struct clock_map *const *clock,
+                        size_t n, struct error *err)
+{
+	*m = (struct streams){ .stream = mem_new(n, sizeof *m->stream), .heap = mem_new(n, sizeof *m->heap) };
+	for (size_t i = 0; i < n; i++)
+		if (trace[i] && open_stream(m, (uint32_t)i, trace[i], clock[i], err) < 0)
+			return -1;
+	for (size_t i = m->len / 2; i-- > 0; )
+		sift_down(m, i);
 	return 0;
 }
 
 int merge_open(struct merge *m, const struct trace *const *trace, const struct clock_map *const *clock, size_t n,
-               struct error *err)
+               unsigned workers, struct error *err)
 {
-	*m = (struct merge){ .stream = mem_new(n, sizeof *m->stream), .heap = mem_new(n, sizeof *m->heap) };
-	for (size_t i = 0; i < n; i++)
-		if (trace[i] && open_stream(m, (uint32_t)i, trace[i], clock[i], err) < 0) {
-			merge_close(m);
-			return -1;
-		}
-	for (size_t i = m->len / 2; i-- > 0; )
-		sift_down(m, i);
-	/* merge_next() first advances the stream it gave last; there is none yet. */
-	return 0;
-}
-
-static int advance(struct merge *m, struct merge_stream *s, struct error *err)
-{
-	if (s->what == MERGE_END) {
-		m->heap[0] = m->heap[--m->len];
-		return 0;
-	}
-	int got = trace_cursor_next(s->cursor, &s->ev, err);
-	if (got < 0)
+	*m = (struct merge){ .streams = mem_new(1, sizeof *m->streams) };
+	if (open_streams(m->streams, trace, clock, n, err) < 0) {
+		merge_close(m);
 		return -1;
-	int64_t t = got ? host_time(s, s->ev.ts) : s->end + 1;
-	s->what = got ? MERGE_EVENT : MERGE_END;
-	if (got && t > s->end)
-		s->end = t;
-	if (t > s->t)
-		s->t = t;
+	}
+	m->ahead = ahead_begin(workers, sizeof(struct merge_batch), fill, m->streams);
 	return 0;
 }
 
-int merge_next(struct merge *m, const struct merge_stream **out, struct error *err)
+int merge_next(struct merge *m, const struct merge_step **out, struct error *err)
 {
-	if (*out) {
-		if (advance(m, &m->stream[m->heap[0]], err) < 0)
-			return -1;
-		if (m->len)
-			sift_down(m, 0);
+	while (!m->batch || m->at == m->batch->len) {
+		const void *batch;
+		int got = ahead_next(m->ahead, &batch, err);
+		if (got <= 0)
+			return got;
+		m->batch = batch;
+		m->at = 0;
 	}
-	if (!m->len)
-		return 0;
-	*out = &m->stream[m->heap[0]];
+	*out = &m->batch->step[m->at++];
 	return 1;
+}
+
+int64_t merge_last(const struct merge *m)
+{
+	return last_moment(m->streams);
 }
 
 void merge_close(struct merge *m)
 {
-	for (size_t i = 0; i < m->streams; i++)
-		trace_cursor_close(m->stream[i].cursor);
-	free(m->stream);
-	free(m->heap);
-	*m = (struct merge){ NULL, NULL, 0, 0 };
+	ahead_end(m->ahead);
+	for (size_t i = 0; i < m->streams->n; i++)
+		trace_cursor_close(m->streams->stream[i].cursor);
+	free(m->streams->stream);
+	free(m->streams->heap);
+	free(m->streams);
+	*m = (struct merge){ .streams = NULL };
 }

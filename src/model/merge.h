@@ -2,38 +2,39 @@
  *
  * A stream is a trace, its clock, and one event read ahead.  A machine's time never runs backwards: where two
  * pieces of a clock overlap, its events stand still until the clock has caught up.  Equal times: lower index first,
- * so the host before its guests.  Next costs O(log machines). */
+ * so the host before its guests.  Next costs O(log machines).
+ * With more than one worker a thread of its own does this, some thousand steps ahead; the steps are the same. */
 #ifndef STEALSCOPE_MODEL_MERGE_H
 #define STEALSCOPE_MODEL_MERGE_H
 
+#include "base/ahead.h"
 #include "sync/sync.h"
 #include "trace/trace.h"
 
 enum merge_what { MERGE_BEGIN, MERGE_EVENT, MERGE_END };
 
-struct merge_stream {
+struct merge_step {
+	int64_t t;          /* host ns */
 	uint32_t machine;
-	const struct trace *trace;
-	const struct clock_map *clock;  /* NULL: the host's own clock */
-	struct trace_cursor *cursor;
-	int64_t begin, end;             /* host ns of the first and the last event */
-	int64_t t;                      /* host ns of what comes next */
 	enum merge_what what;
-	struct event ev;
+	bool others;        /* MERGE_END: another machine's trace goes on */
+	struct event ev;    /* MERGE_EVENT */
 };
 
 struct merge {
-	struct merge_stream *stream;
-	uint32_t *heap;                 /* streams that are not over, the earliest first */
-	size_t streams, len;
+	struct streams *streams;  /* what makes the steps; its thread's alone until merge_close() */
+	struct ahead *ahead;
+	const struct merge_batch *batch;
+	size_t at;                /* the next step in it */
 };
 
 /* machine i of n has trace[i] (NULL: none) and clock[i].  The arrays are the caller's. */
 int merge_open(struct merge *m, const struct trace *const *trace, const struct clock_map *const *clock, size_t n,
-               struct error *err);
+               unsigned workers, struct error *err);
 /* The next thing of all: *s stays valid until the following call.  Each machine's first is MERGE_BEGIN, at its
  * first event; its last MERGE_END, 1 ns after its last event.  1, 0 = over, -1. */
-int merge_next(struct merge *m, const struct merge_stream **s, struct error *err);
+int merge_next(struct merge *m, const struct merge_step **s, struct error *err);
+int64_t merge_last(const struct merge *m);  /* host ns of the last event of all, once it is over */
 void merge_close(struct merge *m);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/parallel.h"
 #include "base/timefmt.h"
 #include "model/band.h"
 #include "model/feed.h"
@@ -17,10 +18,12 @@ struct run {
 	struct machine_setup *setup;
 	const struct trace **trace;
 	const struct clock_map **clock;
-	struct band *band;  /* the host's is not used */
+	struct band *band;  /* of traced guests */
 	struct start *start;
+	struct error *start_err;
 	size_t n;
-	uint64_t total;  /* events to expect */
+	uint64_t total;     /* events to expect */
+	unsigned workers;
 };
 
 static const char *trace_name(const void *of, int64_t id)
@@ -46,7 +49,8 @@ static void run_init(struct run *r, const struct sync_result *sync, const struct
 	*r = (struct run){
 		.options = options, .setup = mem_new(n, sizeof *r->setup), .trace = mem_new(n, sizeof *r->trace),
 		.clock = mem_new(n, sizeof *r->clock), .band = mem_new(n, sizeof *r->band),
-		.start = mem_new(n, sizeof *r->start),
+		.start = mem_new(n, sizeof *r->start), .start_err = mem_new(n, sizeof *r->start_err),
+		.workers = parallel_workers(options->workers),
 	};
 	add_machine(r, "host", sync->host, NULL);
 	for (size_t i = 0; i < sync->vms; i++) {
@@ -69,6 +73,7 @@ static void run_release(struct run *r)
 	for (size_t i = 0; i < r->n; i++)
 		start_release(&r->start[i]);
 	free(r->start);
+	free(r->start_err);
 }
 
 static int tick(const struct run *r, const struct model *m, struct error *err)
@@ -79,33 +84,39 @@ static int tick(const struct run *r, const struct model *m, struct error *err)
 	return error_set(err, STATUS_CANCELLED, NULL, "model: cancelled");
 }
 
-static int begin(const struct run *r, struct model *m, const struct merge_stream *s, struct error *err)
+/* What is known of each machine before its first event: found out side by side. */
+static int look(void *arg, size_t i)
 {
-	struct start *start = &r->start[s->machine];
-	return start_look(start, s->trace, err) < 0 ? -1 : model_begin(m, s->machine, s->t, start, err);
+	const struct run *r = arg;
+	if (!r->trace[i] || !trace_info(r->trace[i])->events)
+		return 0;
+	return start_look(&r->start[i], r->trace[i], &r->start_err[i]);
 }
 
-static int feed(const struct run *r, struct model *m, const struct merge_stream *s, struct error *err)
+static int look_ahead(struct run *r, struct error *err)
 {
-	int result = model_feed(m, s->machine, s->t, &s->ev, err);
-	if (result == 0 && s->clock)
-		band_sample(&r->band[s->machine], &m->sink, s);
+	int result = parallel_run(&(struct parallel){ .workers = r->workers, .task = look, .arg = r }, r->n);
+	for (size_t i = 0; i < r->n && result < 0; i++) {
+		if (r->start_err[i].status) {
+			*err = r->start_err[i];
+			break;
+		}
+	}
 	return result;
 }
 
-static int64_t last_moment(const struct merge *merge)
+static int feed(const struct run *r, struct model *m, const struct merge_step *s, struct error *err)
 {
-	int64_t end = INT64_MIN;
-	for (size_t i = 0; i < merge->streams; i++)
-		if (merge->stream[i].end > end)
-			end = merge->stream[i].end;
-	return end;
+	int result = model_feed(m, s->machine, s->t, &s->ev, err);
+	if (result == 0 && r->band[s->machine].clock)
+		band_sample(&r->band[s->machine], &m->sink, s->ev.ts);
+	return result;
 }
 
 static int replay(const struct run *r, struct model *m, struct merge *merge, struct model_span *span,
                   struct error *err)
 {
-	const struct merge_stream *s = NULL;
+	const struct merge_step *s = NULL;
 	int got, result = 0;
 	span->begin = INT64_MAX;
 	while (result == 0 && (got = merge_next(merge, &s, err)) != 0) {
@@ -114,15 +125,16 @@ static int replay(const struct run *r, struct model *m, struct merge *merge, str
 		if (s->t < span->begin)
 			span->begin = s->t;
 		if (s->what == MERGE_BEGIN)
-			result = begin(r, m, s, err);
+			result = model_begin(m, s->machine, s->t, &r->start[s->machine], err);
 		else if (s->what == MERGE_EVENT)
 			result = feed(r, m, s, err);
-		else if (s->t <= last_moment(merge))  /* others go on; else the history closes everything */
+		else if (s->others)  /* without others the history closes everything */
 			result = model_end(m, s->machine, s->t, err);
 		if (result == 0 && m->events % TICK_EVENTS == 0)
 			result = tick(r, m, err);
 	}
-	span->end = last_moment(merge);
+	if (result == 0)
+		span->end = merge_last(merge);
 	span->events = m->events;
 	return result;
 }
@@ -141,31 +153,38 @@ static void note_doubts(const struct model *m, int64_t end, struct notes *notes)
 	}
 }
 
+static int run(struct run *r, struct history_builder *b, struct model_span *span, struct notes *notes,
+               struct error *err)
+{
+	struct merge merge;
+	if (!r->total)
+		return error_set(err, STATUS_INPUT, "record some events", "traces: there is no event in them");
+	if (look_ahead(r, err) < 0)
+		return -1;
+	struct model *m = model_new(r->setup, r->n, r->options->paper_states, &sink_history, b, err);
+	if (!m)
+		return -1;
+	int result = merge_open(&merge, r->trace, r->clock, r->n, r->workers, err);
+	if (result == 0) {
+		for (size_t i = 1; i < r->n; i++)
+			if (r->trace[i])
+				band_declare(&r->band[i], &m->sink, m->machine[i]->root, r->trace[i], r->clock[i]);
+		result = replay(r, m, &merge, span, err);
+		if (result == 0)
+			note_doubts(m, span->end, notes);
+		merge_close(&merge);
+	}
+	model_free(m);
+	return result;
+}
+
 int model_run(const struct sync_result *sync, const struct model_options *options, struct history_builder *b,
               struct model_span *span, struct notes *notes, struct error *err)
 {
 	static const struct model_options defaults;
 	struct run r;
-	struct merge merge;
-	int result = -1;
 	run_init(&r, sync, options ? options : &defaults);
-	if (merge_open(&merge, r.trace, r.clock, r.n, err) == 0) {
-		struct model *m = NULL;
-		if (!merge.streams)
-			error_set(err, STATUS_INPUT, "record some events", "traces: there is no event in them");
-		else
-			m = model_new(r.setup, r.n, r.options->paper_states, &sink_history, b, err);
-		if (m) {
-			for (size_t i = 1; i < r.n; i++)
-				if (r.trace[i])
-					band_declare(&r.band[i], &m->sink, m->machine[i]->root);
-			result = replay(&r, m, &merge, span, err);
-			if (result == 0)
-				note_doubts(m, span->end, notes);
-		}
-		model_free(m);
-		merge_close(&merge);
-	}
+	int result = run(&r, b, span, notes, err);
 	run_release(&r);
 	return result;
 }

@@ -28,6 +28,7 @@
 
 struct model_options {
 	bool paper_states;         /* fold HOST_BLOCKED into PREEMPTED and WAKING into IDLE */
+	unsigned workers;          /* 0 = one per core; what comes out does not depend on them */
 	struct progress progress;  /* in events */
 };
 
