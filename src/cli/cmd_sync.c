@@ -49,7 +49,7 @@ int cmd_sync(int argc, char **argv, struct error *err)
 	int format = FORMAT_TEXT;
 	bool plot = false;
 	const struct opt opt[] = {
-		{ "plot", 0, OPT_FLAG, NULL, "text: also draw how sure each clock is over time", &plot, NULL },
+		{ "plot", 0, OPT_FLAG, NULL, "text: also draw delays and how sure each clock is, over time", &plot, NULL },
 		FORMAT_OPTION(&format),
 		INPUT_OPTIONS(&in),
 	};

@@ -24,11 +24,39 @@ struct measure {
 	const struct vm_view *vm;
 	const struct trace *guest;
 	const struct clock_map *clock;
+	int64_t begin, span;        /* guest ns; see sync_span_ns() */
 	struct cpu_measure {
 		struct containment c;
 		struct error *err;  /* malloc'ed when it failed */
 	} *cpu;
 };
+
+static void containment_init(struct containment *c)
+{
+	memset(c, 0, sizeof *c);
+	for (int side = 0; side < 2; side++)
+		for (size_t span = 0; span < SYNC_SPANS; span++)
+			c->nearest[side][span] = INT64_MAX;
+}
+
+static void keep_nearest(struct containment *to, int64_t ns, int side, size_t span)
+{
+	if (ns < to->nearest[side][span])
+		to->nearest[side][span] = ns;
+}
+
+/* The ends of the host's trace end windows that it did not see begin or end. */
+static void measure_delays(const struct measure *m, const struct span *window, int64_t guest, int64_t host,
+                           struct containment *out)
+{
+	size_t span = (size_t)((guest - m->begin) / m->span);
+	if (guest < m->begin || span >= SYNC_SPANS)
+		return;
+	if (window->to < m->host->end)
+		keep_nearest(out, window->to - host, SYNC_ABOVE, span);
+	if (window->from > m->host->begin)
+		keep_nearest(out, host - window->from, SYNC_BELOW, span);
+}
 
 static void measure_event(const struct measure *m, const struct event *ev, const struct vthread **last, size_t *near,
                           struct containment *out)
@@ -47,6 +75,8 @@ static void measure_event(const struct measure *m, const struct event *ev, const
 	enum mode mode = vthread_mode(th, t, near);
 	out->inside += mode == MODE_IN;
 	out->outside += mode == MODE_OUT;
+	if (mode == MODE_IN)
+		measure_delays(m, &th->window[*near - 1], ev->ts, t, out);
 	if (mode == MODE_OUT && distance(th, t, *near) > out->worst)
 		out->worst = distance(th, t, *near);
 }
@@ -62,6 +92,7 @@ static int measure_cpu(void *arg, size_t i)
 	int status = c == NULL ? -1 : 0;
 	uint64_t seen = 0;
 	struct event ev;
+	containment_init(&cpu->c);
 	while (c != NULL && (status = trace_cursor_next(c, &ev, &err)) == 1) {
 		measure_event(m, &ev, &last, &near, &cpu->c);
 		if ((status = walk_stopped(m->host->stop, ++seen, &err)) != 0)
@@ -79,14 +110,18 @@ int containment_measure(const struct host_view *host, const struct vm_view *vm, 
                         const struct clock_map *clock, unsigned workers, struct containment *out, struct error *err)
 {
 	const unsigned cpus = trace_info(guest)->cpus;
-	struct measure m = { host, vm, guest, clock, mem_new(cpus, sizeof *m.cpu) };
+	const struct trace_info *info = trace_info(guest);
+	struct measure m = { host, vm, guest, clock, info->begin, sync_span_ns(info), mem_new(cpus, sizeof *m.cpu) };
 	int status = parallel_run(&(struct parallel){ .workers = workers, .task = measure_cpu, .arg = &m }, cpus);
-	memset(out, 0, sizeof *out);
+	containment_init(out);
 	for (unsigned i = 0; i < cpus; i++) {
 		const struct cpu_measure *cpu = &m.cpu[i];
 		out->inside += cpu->c.inside;
 		out->outside += cpu->c.outside;
 		out->worst = cpu->c.worst > out->worst ? cpu->c.worst : out->worst;
+		for (int side = 0; side < 2; side++)
+			for (size_t span = 0; span < SYNC_SPANS; span++)
+				keep_nearest(out, cpu->c.nearest[side][span], side, span);
 		if (cpu->err != NULL && err != NULL)
 			*err = *cpu->err;
 		free(cpu->err);

@@ -3,11 +3,14 @@
 #ifndef STEALSCOPE_SYNC_CONTAIN_H
 #define STEALSCOPE_SYNC_CONTAIN_H
 
+#include "sync/sync.h"
 #include "sync/vms.h"
 
 struct containment {
 	uint64_t inside, outside;  /* events; those at times when the mode is not known are in neither */
 	int64_t worst;             /* ns from the event that is farthest outside to the nearest window */
+	int64_t nearest[2][SYNC_SPANS];  /* ns from an event inside to the end of its window, and from its begin: the least
+	                                    of each span of the guest's trace; INT64_MAX = none */
 };
 
 /* One walk over the events of each of the guest's CPUs, by so many threads.  Events beyond the host's trace do not

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/timefmt.h"
+#include "sync/delays.h"
 #include "sync/run.h"
 
 /* ---- who wins */
@@ -213,6 +214,7 @@ static int nudge_match(struct run *r, size_t guest, struct match *m)
 static void take_match(struct run *r, struct sync_vm *vm, struct match *m)
 {
 	vm->guest = r->guest[m->guest].trace;
+	delays_fill(&vm->delays, m, vm->guest);
 	vm->clock = m->clock;
 	m->clock = (struct clock_map){ NULL, 0 };
 	vm->method = r->options->method == SYNC_NONE ? SYNC_NONE : m->method;

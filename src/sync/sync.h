@@ -77,6 +77,20 @@ struct sync_vcpu {
 	enum vcpu_evidence evidence;
 };
 
+/* Where the pairs lie that bound a clock, over SYNC_SPANS equal spans of the guest's trace.  A pair says that the clock
+ * lies below it (SYNC_ABOVE) or above it; how far off it is, is its delay, of which step s means at most
+ * sync_delay_bound(s) ns: 1, 2, 5, 10, 20, ...  Of containment only the nearest pair of each span is noted. */
+#define SYNC_SPANS 64
+#define SYNC_DELAY_STEPS 36
+enum sync_side { SYNC_ABOVE, SYNC_BELOW };
+enum sync_seen { SYNC_SEEN_EVENT = 1, SYNC_SEEN_CONTAINMENT = 2, SYNC_SEEN_OUTLIER = 4 };
+struct sync_delays {
+	uint8_t seen[2][SYNC_DELAY_STEPS][SYNC_SPANS];  /* by side; flags of enum sync_seen */
+};
+int64_t sync_delay_bound(unsigned step);    /* ns */
+unsigned sync_delay_step(int64_t ns);       /* 0 for all up to 1 ns, the last one for all beyond it */
+int64_t sync_span_ns(const struct trace_info *guest);  /* length of a span; the last one may be shorter */
+
 /* A VM as the machine that runs it sees it, with its guest trace if there is one; or a guest trace that nobody runs, as
  * far as the traces tell. */
 struct sync_vm {
@@ -95,6 +109,7 @@ struct sync_vm {
 	uint64_t pairs;          /* matched */
 	uint64_t unmatched;      /* keys without a partner */
 	int64_t band_events, band_containment;  /* ns, corridor in mid-trace of each kind of pairs alone; -1 = none */
+	struct sync_delays delays;
 	double containment;      /* share 0..1 of guest events inside their vCPU's guest mode; -1 = not computable */
 	int64_t worst_violation; /* ns outside it, of the worst event; -1 = not computable */
 };
