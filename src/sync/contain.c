@@ -58,6 +58,16 @@ static void measure_delays(const struct measure *m, const struct span *window, i
 		keep_nearest(out, host - window->from, SYNC_BELOW, span);
 }
 
+/* Is the event out of guest mode whichever clock of the corridor is the true one? */
+static bool is_refuted(const struct measure *m, const struct vthread *th, int64_t guest, int64_t host, size_t near)
+{
+	int64_t low, high;
+	if (!clock_map_bounds(m->clock, guest, &low, &high))
+		low = high = host;
+	(void)vthread_mode(th, high, &near);
+	return !vthread_blind(th, low, high) && (near == 0 || th->window[near - 1].to < low);
+}
+
 static void measure_event(const struct measure *m, const struct event *ev, const struct vthread **last, size_t *near,
                           struct containment *out)
 {
@@ -67,6 +77,7 @@ static void measure_event(const struct measure *m, const struct event *ev, const
 	const struct vthread *th = vm_thread_at(m->host, m->vm, ev->cpu, t);
 	if (th == NULL) {
 		out->outside++;  /* the VM has no such CPU */
+		out->refuted++;
 		return;
 	}
 	if (th != *last)
@@ -77,6 +88,8 @@ static void measure_event(const struct measure *m, const struct event *ev, const
 	out->outside += mode == MODE_OUT;
 	if (mode == MODE_IN)
 		measure_delays(m, &th->window[*near - 1], ev->ts, t, out);
+	if (mode == MODE_OUT && is_refuted(m, th, ev->ts, t, *near))
+		out->refuted++;
 	if (mode == MODE_OUT && distance(th, t, *near) > out->worst)
 		out->worst = distance(th, t, *near);
 }
@@ -118,6 +131,7 @@ int containment_measure(const struct host_view *host, const struct vm_view *vm, 
 		const struct cpu_measure *cpu = &m.cpu[i];
 		out->inside += cpu->c.inside;
 		out->outside += cpu->c.outside;
+		out->refuted += cpu->c.refuted;
 		out->worst = cpu->c.worst > out->worst ? cpu->c.worst : out->worst;
 		for (int side = 0; side < 2; side++)
 			for (size_t span = 0; span < SYNC_SPANS; span++)
@@ -134,4 +148,10 @@ double containment_share(const struct containment *c)
 {
 	uint64_t all = c->inside + c->outside;
 	return all == 0 ? -1 : (double)c->inside / (double)all;
+}
+
+double containment_possible(const struct containment *c)
+{
+	uint64_t all = c->inside + c->outside;
+	return all == 0 ? -1 : (double)(all - c->refuted) / (double)all;
 }

@@ -8,7 +8,6 @@
 #define NEIGHBOURS 15       /* pairs of the other side that are asked, before and after */
 #define NEIGHBOURS_MIN 5
 #define SLACK_PPM 300       /* drift that two neighbours may show */
-#define SUSPECTS 6          /* in a row, of one side: the clock has changed */
 
 struct part { size_t from, to; };  /* pairs [from, to) share a line */
 
@@ -70,7 +69,7 @@ static struct part *split(struct pair_list *l, size_t *parts)
 			if (run[p->side]++ == 0)
 				first[p->side] = i;
 			p->rejected = PAIR_SUSPECT;
-			if (run[p->side] == SUSPECTS) {
+			if (run[p->side] == FIT_SUSPECTS) {
 				to = first[p->side];
 				break;
 			}

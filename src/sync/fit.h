@@ -11,6 +11,9 @@
 
 #include "sync/pairs.h"
 
+/* So many in a row, of one side, say that the clock has changed. */
+#define FIT_SUSPECTS 6
+
 /* No clock of a VM is believed to drift more than this against the host's. */
 #define DRIFT_LIMIT_PPM 1000
 

@@ -6,6 +6,8 @@
 #include "base/mem.h"
 #include "sync/pairing.h"
 
+#define CONTRADICTION_MAX 0.1
+
 int guest_view_load(struct guest_view *g, const struct trace *trace, struct error *err)
 {
 	memset(g, 0, sizeof *g);
@@ -112,12 +114,24 @@ int match_events(const struct host_view *host, const struct vm_view *vm, const s
 	}
 	for (size_t i = 0; i < pairs->len; i++)
 		m->used += !pairs->pair[i].rejected;
+	if (pairs->len > 0 && m->clock.pieces > 0)
+		m->contradiction = ((double)(pairs->len - m->used) + (double)(m->clock.pieces - 1) * FIT_SUSPECTS) / (double)pairs->len;
 	if (vm != NULL)
 		vm_number_by_pairs(&m->view, pairs);
 	fit_widen(pairs, &m->clock);
 	m->band_events = band_of(&m->clock, guest);
 	free(mine);
 	return match_prove(host, guest, m, err);
+}
+
+bool match_agrees(const struct match *m)
+{
+	return m->contradiction < CONTRADICTION_MAX;
+}
+
+bool match_proved(const struct match *m)
+{
+	return m->doubt == NULL && m->share >= PROVED && match_agrees(m);
 }
 
 /* The shortest span out of guest mode of any thread, less some for drift; at most 10 us. */

@@ -6,6 +6,8 @@
 #include "sync/fit.h"
 #include "sync/search.h"
 
+#define PROVED 0.98  /* containment above which a match whose pairs agree needs no second opinion */
+
 struct guest_view {
 	const struct trace *trace;
 	struct mark_list marks;
@@ -28,6 +30,8 @@ struct match {
 	struct pair_list events;  /* the pairs of synchronization events, judged */
 	uint64_t pairs, used, unmatched;
 	int64_t band_events, band_containment;
+	double contradiction;     /* share of the pairs by events that contradict the others, 0..1 and more: each change of the
+	                             clock counts for as many as prove it */
 	struct containment proof;
 	double share;             /* of containment, -1 = not computable */
 	const char *doubt;        /* containment: why this is not proved, NULL = it is */
@@ -46,6 +50,9 @@ int match_offset(const struct host_view *host, const struct vm_view *vm, const s
                  int64_t offset, struct match *m, struct error *err);
 /* How well m->clock contains. */
 int match_prove(const struct host_view *host, const struct guest_view *guest, struct match *m, struct error *err);
+bool match_agrees(const struct match *m);  /* hardly a pair contradicts the others */
+/* It contains, and its pairs agree: it needs no second opinion. */
+bool match_proved(const struct match *m);
 void match_release(struct match *m);
 
 #endif

@@ -1,4 +1,5 @@
 /* From candidates to the result: which guest is which VM of which machine, and every clock to the host's. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,17 @@
 
 /* ---- who wins */
 
+static int percent(double share)
+{
+	return (int)floor(share * 100 + 0.5);
+}
+
+/* What speaks for a match less what speaks against it, both in shares. */
+static double credit(const struct match *m)
+{
+	return containment_possible(&m->proof) - m->contradiction;
+}
+
 /* Better candidates first. */
 static int by_merit(const void *pa, const void *pb)
 {
@@ -19,7 +31,11 @@ static int by_merit(const void *pa, const void *pb)
 		return a->doubt == NULL ? -1 : 1;
 	if ((a->vm == NOBODY) != (b->vm == NOBODY))
 		return a->vm != NOBODY ? -1 : 1;
-	int ca = (int)(a->share * 100), cb = (int)(b->share * 100);
+	/* In steps, so that what hardly differs does not decide. */
+	int sa = percent(credit(a)), sb = percent(credit(b));
+	if (sa != sb)
+		return sa > sb ? -1 : 1;
+	int ca = percent(a->share), cb = percent(b->share);
 	if (ca != cb)
 		return ca > cb ? -1 : 1;
 	if (a->used != b->used)
@@ -33,19 +49,14 @@ static int by_merit(const void *pa, const void *pb)
 	return a->vm < b->vm ? -1 : a->vm > b->vm;
 }
 
-static bool is_proved(const struct match *m)
-{
-	return m->doubt == NULL && m->share >= PROVED;
-}
-
 /* A guest inside a guest also lies within the guest mode of the VM that the outer one is.  Does b say so of a? */
 static bool is_inside(const struct run *r, const struct match *a, const struct match *b)
 {
-	if (a->guest != b->guest || a->hyper == b->hyper || !is_proved(b))
+	if (a->guest != b->guest || a->hyper == b->hyper || !match_proved(b))
 		return false;
 	for (size_t i = 0; i < r->matches; i++) {
 		const struct match *m = &r->match[i];
-		if (m->guest == r->hyper[b->hyper].guest && m->hyper == a->hyper && m->vm == a->vm && is_proved(m))
+		if (m->guest == r->hyper[b->hyper].guest && m->hyper == a->hyper && m->vm == a->vm && match_proved(m))
 			return true;
 	}
 	return false;
@@ -92,7 +103,7 @@ static void choose(struct run *r, struct match **won)
 		struct match *m = &r->match[i];
 		bool *done = m->vm == NOBODY ? NULL : &r->hyper[m->hyper].done[m->vm];
 		bool doubtful = m->doubt != NULL ||
-			(trace_info(r->guest[m->guest].trace)->role == ROLE_HOST && !is_proved(m));
+			(trace_info(r->guest[m->guest].trace)->role == ROLE_HOST && !match_proved(m));
 		if (doubtful || won[m->guest] != NULL || (done != NULL && *done) || runs(r, won, m->hyper, m->guest))
 			continue;
 		won[m->guest] = m;
@@ -211,12 +222,22 @@ static int nudge_match(struct run *r, size_t guest, struct match *m)
 	return 0;
 }
 
+/* Pairs may agree and be wrong; that events lie out of guest mode wherever in the corridor the clock is shows it. */
+static void judge_quality(const struct match *m, struct clock_map *clock)
+{
+	double possible = containment_possible(&m->proof);
+	for (size_t i = 0; i < clock->pieces && possible >= 0 && possible < PROVED; i++)
+		if (clock->piece[i].quality == SYNC_ACCURATE)
+			clock->piece[i].quality = SYNC_APPROXIMATE;
+}
+
 static void take_match(struct run *r, struct sync_vm *vm, struct match *m)
 {
 	vm->guest = r->guest[m->guest].trace;
 	delays_fill(&vm->delays, m, vm->guest);
 	vm->clock = m->clock;
 	m->clock = (struct clock_map){ NULL, 0 };
+	judge_quality(m, &vm->clock);
 	vm->method = r->options->method == SYNC_NONE ? SYNC_NONE : m->method;
 	vm->pairs = m->pairs;
 	vm->unmatched = m->unmatched;

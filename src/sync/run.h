@@ -6,7 +6,6 @@
 
 #include "sync/match.h"
 
-#define PROVED 0.98     /* containment above which a match needs no second opinion */
 #define NOBODY SIZE_MAX
 
 /* A machine that may run VMs. */

@@ -91,7 +91,7 @@ static int try_events(struct hunt *k, size_t hyper, size_t vm)
 	struct match m = { .guest = k->guest, .hyper = hyper, .vm = vm };
 	const struct vm_view *view = vm == NOBODY ? NULL : &h->vms.vm[vm];
 	int status = match_events(&h->view, view, guest, &m, &k->err);
-	k->proved = k->proved || m.share >= PROVED;
+	k->proved = k->proved || match_proved(&m);
 	return add_match(k, &m, status);
 }
 
@@ -102,10 +102,10 @@ static int sharpen(struct hunt *k)
 	int status = 0;
 	for (size_t i = 0; i < k->matches && status == 0 && !atomic_load(&k->r->cancelled); i++) {
 		struct match *m = &k->match[i];
-		if (m->share < enough)
+		if (containment_possible(&m->proof) < enough || (k->proved && !match_agrees(m)))
 			continue;
 		status = match_both(&k->r->hyper[m->hyper].view, &k->r->guest[k->guest], m, &k->err);
-		k->proved = k->proved || m->share >= PROVED;
+		k->proved = k->proved || match_proved(m);
 	}
 	return status;
 }
@@ -115,8 +115,7 @@ static bool vm_taken(const struct run *r, size_t hyper, size_t vm, bool by_conta
 {
 	for (size_t i = 0; i < r->matches; i++) {
 		const struct match *m = &r->match[i];
-		if (m->hyper == hyper && m->vm == vm && m->doubt == NULL && m->share >= PROVED &&
-		    (by_containment || m->method != SYNC_CONTAINMENT))
+		if (m->hyper == hyper && m->vm == vm && match_proved(m) && (by_containment || m->method != SYNC_CONTAINMENT))
 			return true;
 	}
 	return false;
