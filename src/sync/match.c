@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "sync/pairing.h"
+#include "sync/seam.h"
 
 #define CONTRADICTION_MAX 0.1
 
@@ -180,7 +181,9 @@ int match_both(const struct host_view *host, struct guest_view *guest, struct ma
 	if (need_activity(host, guest, err) != 0)
 		return -1;
 	clock_map_copy(&both, &m->clock);
+	seams_place(host, &m->view, &guest->activity, &m->events, &both);
 	lock_clock(host, &m->view, &guest->activity, &m->events, &both, &lock);
+	seams_place(host, &m->view, &guest->activity, &m->events, &both);
 	struct match old = *m;
 	m->clock = both;
 	if (match_prove(host, guest, m, err) != 0)

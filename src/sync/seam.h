@@ -1,0 +1,16 @@
+/* Where one piece of a clock ends and the next begins, when the clock jumps there (private to sync/).
+ *
+ * Between the last pair that the later piece contradicts and the first one that the earlier piece does, pairs leave
+ * it open which one holds.  The guest's other events are more: each lies in guest mode under the one, the other or both. */
+#ifndef STEALSCOPE_SYNC_SEAM_H
+#define STEALSCOPE_SYNC_SEAM_H
+
+#include "sync/activity.h"
+#include "sync/vms.h"
+
+/* Moves the seams of the clock, by half a piece at most and as far as the pairs allow it, to where most events lie in
+ * guest mode.  O(n log n) in the number of events that tell. */
+void seams_place(const struct host_view *host, const struct vm_view *vm, const struct activity *act,
+                 const struct pair_list *pairs, struct clock_map *clock);
+
+#endif

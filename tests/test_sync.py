@@ -1,0 +1,98 @@
+"""Clocks, end to end: guests whose beacons use the same keys, clocks that step, and what `sync --plot` shows of them."""
+import csv
+import json
+import os
+import re
+import subprocess
+
+from e2e import BUILD, DATA, check, run, scratch, simulate, table
+
+COLUMNS = 64
+
+
+def plot_of(*args):
+    """Rows of the first guest's plot, from the clock outwards: {sign: [text]}."""
+    rows = {"+": [], "-": []}
+    lines = run("sync", "--plot", *args).stdout.splitlines()
+    check(all(len(line) <= 80 for line in lines), "the plot fits 80 columns")
+    begin = next(i for i, line in enumerate(lines) if line.startswith("clock of "))
+    for line in lines[begin + 2:]:
+        row = re.match(r" *(?:([+-])[0-9.]+ [mun]?s(?: \.\.)?|clock) \|(.*)\|$", line)
+        if not row:
+            break
+        check(len(row[2]) == COLUMNS, f"a row of the plot has {COLUMNS} cells")
+        if row[1] == "+":
+            rows["+"].insert(0, row[2])
+        elif row[1] == "-":
+            rows["-"].append(row[2])
+    check(len(rows["+"]) == len(rows["-"]) > 0, "as many rows above the clock as below")
+    return rows
+
+
+def check_corridor(rows, kinds):
+    """In every column the corridor ends before the first thing that bounds it."""
+    for sign, side in rows.items():
+        seen = "".join(side)
+        check(all(kind in seen for kind in kinds), f"{sign} has {' and '.join(kinds)}")
+        check(not set("ox!") - set(kinds) & set(seen), f"{sign} has nothing else")
+        for i in range(COLUMNS):
+            outwards = "".join(row[i] for row in side)
+            if not re.fullmatch(r"\.*[-ox]?[ ox]*", outwards):
+                check(False, f"{sign}, column {i}: '{outwards}' goes from the corridor to its edge and what lies beyond")
+    check(True, "the corridor ends where the first pair bounds it")
+
+
+def truth(folder, name):
+    with open(os.path.join(folder, "truth", name), encoding="utf-8", newline="") as f:
+        return list(csv.DictReader(f))
+
+
+def world(folder, *args):
+    subprocess.run([os.path.join(BUILD, "stealscope-sim"), "overcommit", *args, "-o", folder], check=True,
+                   capture_output=True, timeout=120)
+    return folder
+
+
+def check_plot(tmp):
+    fibonacci = os.path.join(DATA, "fibonacci")
+    check_corridor(plot_of(fibonacci), "ox")
+    check_corridor(plot_of("--sync", "containment", fibonacci), "x")
+    simulate(os.path.join(tmp, "bogus"), "overcommit", "2", "--sync-bogus", "0.2")
+    both = run("sync", "--plot", "--sync", "events", os.path.join(tmp, "bogus")).stdout.split("\nclock of ")
+    bad = [int(line.split()[3]) for line in both[0].splitlines()[1:3]]
+    marked = [part.split("\n", 2)[2].count("!") for part in both[1:]]
+    check(sorted(n > 0 for n in bad) == [False, True], f"one guest of two has pairs that contradict the others: {bad}")
+    check([n > 0 for n in marked] == [n > 0 for n in bad] and all(m <= n for m, n in zip(marked, bad)),
+          f"the plot marks them: {marked}")
+
+
+def check_identity(tmp, jitter, seed):
+    """Every beacon starts at the same key; delays make containment alone a bad judge of which VM is whose."""
+    folder = world(os.path.join(tmp, f"keys{seed}"), "3", "--seed", seed, "--sync-jitter", jitter, "--sync-bogus", "0.05")
+    want = {row["vm"]: int(row["host_pid"]) for row in truth(folder, "vcpus.csv")}
+    for method in "events", "auto":
+        history = os.path.join(tmp, f"{method}.steal")
+        run("index", "--sync", method, "-o", history, folder)
+        vms = json.loads(run("info", "--format", "json", history).stdout)["vms"]
+        check({vm["vm"]: vm["host_pid"] for vm in vms} == want, f"{method}, jitter {jitter}: each guest is its own VM")
+
+
+def check_step(tmp):
+    """The clocks jump in mid-trace; beacons come every 50 ms, but other events tell when it was to the ns."""
+    folder = world(os.path.join(tmp, "step"), "2", "--clock-step", "3ms", "--sync-jitter", "200us", "--sync-bogus", "0.05")
+    for vm in "vm00", "vm01":
+        rows = [row for row in table("sync", folder) if row["guest"] == vm]
+        true = [row for row in truth(folder, "clocks.csv") if row["machine"] == vm]
+        check(len(rows) == len(true) == 2, f"{vm}: its clock has two pieces")
+        check(all(float(row["containment"]) == 1 for row in rows), f"{vm}: all of its events are contained, at the step too")
+        for row, t in zip(rows, true):
+            elapsed = int(row["ref_guest_ns"]) - int(t["ref_guest_ns"])
+            off = int(row["ref_host_ns"]) - int(t["ref_host_ns"]) - (elapsed << 60) // ((1 << 60) + int(t["rate_2p60"]))
+            check(abs(off) <= int(row["band_start_ns"]), f"{vm}: right to {off} ns, band {row['band_start_ns']} ns")
+
+
+with scratch() as tmp:
+    check_plot(tmp)
+    check_identity(tmp, "20us", "6")
+    check_identity(tmp, "200us", "4")
+    check_step(tmp)
