@@ -541,7 +541,7 @@ static const struct test_case test_case[] = {
 	{ "nested", SYNC_AUTO, nested, .slack = 6, .finds_roles = true },  /* each level rounds */
 	{ "no-sync", SYNC_AUTO, silent, .slack = 2, .only_long = true },
 	{ "faulty-sync", SYNC_AUTO, faulty, .slack = 2 },
-	{ "clock-step", SYNC_AUTO, stepped, .slack = 500 },  /* a pair may count on the wrong side */
+	{ "clock-step", SYNC_AUTO, stepped, .slack = 2 },
 	{ "lost", SYNC_NONE, lossy, .slack = -1, .true_sync = true, .may_not_know = true },
 	{ "lost-hotplug", SYNC_NONE, lossy_hotplug, .slack = -1, .may_not_know = true },
 };
