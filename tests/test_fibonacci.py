@@ -126,6 +126,27 @@ def check_status(history, folder):
     check(" .0" in status(*gap, ":zoom 4ms"), f"of 4 ms: {status(*gap, ':zoom 4ms')}")
 
 
+def check_exports(history, folder):
+    """What the viewer writes is what the commands print."""
+    def view(*lines):
+        script = os.path.join(folder, "script")
+        with open(script, "w", encoding="utf-8") as f:
+            f.write("\n".join(lines))
+        run("view", history, "--script", script)
+    flow = ("flow", history, "Debian/151", "--threshold", "0", "--format")
+    steal = ("steal", history, "--by", "thread", "--format")
+    for pane, command in ((":Debian/151\n<Enter>", flow), ("B", steal)):
+        for kind in ("text", "csv", "json")[command is steal:]:
+            out = os.path.join(folder, f"{command[0]}.{kind}")
+            view(pane, ":export " + out)
+            with open(out, encoding="utf-8") as f:
+                wrote = f.read()
+            told = run(*command, kind, *(["--intervals"] if kind == "text" and command is flow else [])).stdout
+            if kind == "json":
+                wrote, told = json.loads(wrote), json.loads(told)
+            check(wrote == told, f"the viewer's {kind} is that of the command {command[0]}")
+
+
 def check_gap_times(history):
     """The time that the list of gaps shows leads `explain --at` into that gap, though digits are cut off."""
     rows = table("gaps", history, "Debian/CPU0", "--top", "5")
@@ -159,3 +180,4 @@ with scratch() as folder:
         lines = run(*report, cwd=folder).stdout.splitlines()
         check(lines and max(map(len, lines)) <= 80, f"{report[0]}: the text fits 80 columns")
     check_gap_times(HISTORY)
+    check_exports(HISTORY, folder)

@@ -220,7 +220,7 @@ def check_export():
     """What is exported tells that the clock was moved, and fits 80 columns."""
     flow, steal = os.path.join(TMP, "flow.txt"), os.path.join(TMP, "steal.txt")
     view(FOLDER, ":offset Debian +3us", ":Debian/151", "<Enter>", f":export {flow}", "B", f":export {steal}")
-    check("by hand   Debian +3 us\n" in read(flow), "the nudge is in the head of an exported flow")
+    check("moved by hand: +3 us\n" in read(flow), "the nudge is in the head of an exported flow")
     check("host/216 burnP6 " in read(steal), "an exported matrix names the thief")
     check(max(len(line) for text in (read(flow), read(steal)) for line in text.split("\n")[1:]) <= 80, "80 columns")
 

@@ -203,6 +203,25 @@ static void test_markers_fit(void **state)
 	free(s);
 }
 
+/* The smallest screens: nothing is cut in its middle, and how to get help is told. */
+static void test_small_screens(void **state)
+{
+	(void)state;
+	struct ui_options o = mono80;
+	for (o.width = 40; o.width <= 80; o.width++) {
+		char *s = screen_of("", &o), *header = s, *end = strchr(s, '\n');
+		assert_non_null(strstr(s, "? help"));
+		*end = '\0';
+		assert_true(!strstr(header, "ms/") || strstr(header, "ms/cell"));
+		assert_true(!strstr(header, "idle") || strstr(header, "1 idle hidden"));
+		free(s);
+	}
+	o.width = 12;
+	char *s = screen_of("", &o);
+	assert_memory_equal(s, "at least 40x8\n", 12);
+	free(s);
+}
+
 /* Bookmarks are there again in the next run, on a screen of another size; one that is dropped is not. */
 static void test_bookmarks_are_kept(void **state)
 {
@@ -517,7 +536,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_ways_to_the_same_place),
 		cmocka_unit_test(test_short_gaps), cmocka_unit_test(test_offset_alone),
 		cmocka_unit_test(test_help_fits), cmocka_unit_test(test_markers_fit),
-		cmocka_unit_test(test_bookmarks_are_kept), cmocka_unit_test(test_details),
+		cmocka_unit_test(test_bookmarks_are_kept), cmocka_unit_test(test_small_screens), cmocka_unit_test(test_details),
 		cmocka_unit_test(test_cause), cmocka_unit_test(test_finding),
 		cmocka_unit_test(test_export),
 		cmocka_unit_test(test_hostile_names),

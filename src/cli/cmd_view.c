@@ -5,6 +5,7 @@
 
 #include "cli/build.h"
 #include "cli/cli.h"
+#include "cli/header.h"
 #include "cli/nudge.h"
 #include "cli/provenance.h"
 #include "ui/ui.h"
@@ -26,6 +27,14 @@ static char *bookmark_file(const struct history *h)
 	uint64_t traces = provenance_traces(h);
 	snprintf(name, sizeof name, "%016" PRIx64 ".bookmarks", traces);
 	return traces ? user_file("XDG_STATE_HOME", ".local/state", name) : NULL;
+}
+
+static char **evidence(const struct topo *topo, const struct subject *s, size_t *lines)
+{
+	struct header header;
+	header_make(&header, topo, s);
+	*lines = header.len;
+	return header.line;
 }
 
 int cmd_view(int argc, char **argv, struct error *err)
@@ -55,6 +64,7 @@ int cmd_view(int argc, char **argv, struct error *err)
 	struct nudger nudger;
 	nudger_init(&nudger, h, &in);
 	ui.clocks = &nudger.clocks;
+	ui.evidence = evidence;
 	char *bookmarks = h && !ui.script && !ui.bench ? bookmark_file(h) : NULL;
 	ui.bookmarks = bookmarks;
 	int rc = h ? ui_run(h, &ui, err) : -1;

@@ -180,7 +180,8 @@ static bool sees_whole(const struct app *app)
 
 int app_init(struct app *app, const struct history *h, const struct ui_options *options, struct error *err)
 {
-	*app = (struct app){ .h = h, .first = h, .clocks = options->clocks, .depth = DEPTH_256, .least_gap = LEAST_GAP_NS };
+	*app = (struct app){ .h = h, .first = h, .clocks = options->clocks, .evidence = options->evidence,
+		.depth = DEPTH_256, .least_gap = LEAST_GAP_NS };
 	int64_t span;
 	if (__builtin_sub_overflow(history_end(h), history_begin(h), &span) || span < 0 || span > INT64_MAX / 4)
 		return error_set(err, STATUS_INPUT, "index the traces again", "%s: its time span makes no sense",

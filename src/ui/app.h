@@ -104,6 +104,7 @@ struct app {
 	const struct history *h;
 	const struct history *first;   /* what ui_run() was given: not ours to close, as others are */
 	const struct ui_clocks *clocks;  /* or NULL */
+	char **(*evidence)(const struct topo *topo, const struct subject *s, size_t *lines);  /* or NULL */
 	struct nudge_job *nudge;       /* another history in the making, or NULL.  See nudge.c */
 	char nudged[128];              /* whose clocks are moved: "Debian +3 us", or "" */
 	struct topo topo;

@@ -78,8 +78,7 @@ static void draw_header(struct app *app, struct screen *s)
 	markers_text(app, markers, sizeof markers);
 	/* Where the line is short, markers and filter are worth more than the length of a cell. */
 	bool fits = text_width(window) + text_width(cell) + text_width(markers) + (needed ? tail : 0) <= room;
-	bool stays = fits || !(markers[0] || needed);
-	x += 1 + screen_printf(s, x + 1, 0, s->w, style, "%s%s%s", window, stays ? cell : "", markers);
+	x += 1 + screen_printf(s, x + 1, 0, s->w, style, "%s%s%s", window, fits ? cell : "", markers);
 	if (tail < s->w - x)
 		screen_text(s, s->w - tail + 2, 0, s->w, *part(app, PART_DIM), note);
 }
@@ -247,8 +246,10 @@ static void draw_legend(struct app *app, struct screen *s, int y)
 		{ ACT_ZOOM_IN, "zoom" }, { ACT_PAN_RIGHT, "pan" }, { ACT_BLAME, "who took it" },
 	};
 	char tail[160] = "", keys[64];
-	int x = draw_states(app, s, 0, y, s->w, common, sizeof common);
 	bool list = app->mode == MODE_PAGER;  /* whose keys are others, told above it */
+	keymap_text(&app->keymap, ACT_HELP, keys, sizeof keys);
+	int help = list ? 0 : (int)strcspn(keys, ",") + 6;  /* the hint that the smallest screen shows, too */
+	int x = draw_states(app, s, 0, y, s->w - help, common, sizeof common);
 	for (size_t i = 0; !list && i < sizeof hints / sizeof *hints; i++) {
 		char one[240];
 		keymap_text(&app->keymap, hints[i].action, keys, sizeof keys);
@@ -321,7 +322,7 @@ void app_draw(struct app *app, struct screen *s)
 	app_begin_frame(app);
 	screen_clear(s, *part(app, PART_NORMAL));
 	if (s->w < SMALLEST_W || s->h < SMALLEST_H) {
-		screen_printf(s, 0, 0, s->w, *part(app, PART_NORMAL), "at least %dx%d, please", SMALLEST_W, SMALLEST_H);
+		screen_printf(s, 0, 0, s->w, *part(app, PART_NORMAL), "at least %dx%d", SMALLEST_W, SMALLEST_H);
 		return;
 	}
 	bool list = app->mode == MODE_PAGER || (app->mode == MODE_PROMPT && app->prompt.kind == PROMPT_PAGER);

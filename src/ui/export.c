@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "base/save.h"
 #include "base/text.h"
 #include "base/timefmt.h"
@@ -32,10 +33,15 @@ void export_default_name(const struct app *app, char *buf, size_t size)
 
 enum format { FORMAT_TEXT, FORMAT_CSV, FORMAT_JSON };
 
-static enum format format_of(const char *file)
+static bool ends_in(const char *file, const char *ending)
 {
 	const char *dot = strrchr(file, '.');
-	return dot && strcmp(dot, ".csv") == 0 ? FORMAT_CSV : dot && strcmp(dot, ".json") == 0 ? FORMAT_JSON : FORMAT_TEXT;
+	return dot && strcmp(dot, ending) == 0;
+}
+
+static enum format format_of(const char *file)
+{
+	return ends_in(file, ".csv") ? FORMAT_CSV : ends_in(file, ".json") ? FORMAT_JSON : FORMAT_TEXT;
 }
 
 /* A cell of csv: quoted when it must be; escaped, so it holds no line end. */
@@ -71,6 +77,13 @@ static void add_json(struct json_object *o, const char *key, const char *raw)
 	json_object_object_add(o, key, json_object_new_string(text_escape(text, sizeof text, raw)));
 }
 
+static void add_share(struct json_object *o, double share)
+{
+	char text[32];
+	snprintf(text, sizeof text, "%.9f", share);
+	json_object_object_add(o, "share", json_object_new_double_s(share, text));
+}
+
 /* Writes one array of objects, one object a line, and frees it. */
 static int json_out(FILE *f, struct json_object *list)
 {
@@ -92,7 +105,7 @@ static void flow_csv(const struct app *app, FILE *f)
 		else
 			fputs(",,", f);
 		csv_text(f, name_of(flow->name, flow->names, e->name));
-		fprintf(f, ",%s,%" PRId64 ",%.6f\n", flow_kind_name[e->kind], e->duration, e->share);
+		fprintf(f, ",%s,%" PRId64 ",%.9f\n", flow_kind_name[e->kind], e->duration, e->share);
 	}
 }
 
@@ -108,7 +121,7 @@ static int flow_json(const struct app *app, FILE *f)
 		add_json(o, "name", name_of(flow->name, flow->names, e->name));
 		add_json(o, "kind", flow_kind_name[e->kind]);
 		json_object_object_add(o, "duration_ns", json_object_new_int64(e->duration));
-		json_object_object_add(o, "share", json_object_new_double(e->share));
+		add_share(o, e->share);
 		json_object_array_add(list, o);
 	}
 	return json_out(f, list);
@@ -117,16 +130,20 @@ static int flow_json(const struct app *app, FILE *f)
 static int flow_text(const struct app *app, FILE *f, struct error *err)
 {
 	struct subject s = { SUBJECT_THREAD, app->flow.thread };
-	char from[TIME_TEXT], file[512], source[600], window[128], nudged[160], d[TIME_TEXT];
-	text_escape(file, sizeof file, history_file(app->first));
-	snprintf(source, sizeof source, "history   %s", file);
-	snprintf(window, sizeof window, "window    %s + %s", time_date(from, app->flow.flow.start, 9),
-	         time_duration(d, app->flow.flow.end - app->flow.flow.start + 1));
-	snprintf(nudged, sizeof nudged, "by hand   %s", app->nudged);
-	const char *const header[] = { source, window, nudged };
-	const struct flow_text options = { .intervals = app->flow.flow.intervals <= 100000, .header = header,
-		.headers = app->nudged[0] ? 3 : 2 };
-	return flow_write_text(&app->topo, &app->flow.flow, &s, &options, f, err);
+	char name[512];
+	size_t lines = 0;
+	char **line = app->evidence ? app->evidence(&app->topo, &s, &lines) : NULL;
+	if (lines) {  /* a clock was moved: not of the file that this made, which goes with the viewer */
+		free(line[0]);
+		line[0] = mem_printf("history  %s", text_escape(name, sizeof name, history_file(app->first)));
+	}
+	const struct flow_text options = { .intervals = app->flow.flow.intervals <= 100000,
+		.header = (const char *const *)line, .headers = lines };
+	int rc = flow_write_text(&app->topo, &app->flow.flow, &s, &options, f, err);
+	for (size_t i = 0; i < lines; i++)
+		free(line[i]);
+	free(line);
+	return rc;
 }
 
 static void party(const struct app *app, const struct steal_party *p, char *buf, size_t size)
@@ -163,7 +180,7 @@ static int steal_out(const struct app *app, FILE *f, enum format format)
 			csv_text(f, victim);
 			putc(',', f);
 			csv_text(f, thief);
-			fprintf(f, ",%" PRId64 ",%.6f\n", s->cell[i].ns, s->cell[i].share);
+			fprintf(f, ",%" PRId64 ",%.9f\n", s->cell[i].ns, s->cell[i].share);
 		} else if (format == FORMAT_TEXT) {
 			put_cell(f, victim, VICTIM_CELLS);
 			put_cell(f, thief, THIEF_CELLS);
@@ -173,7 +190,7 @@ static int steal_out(const struct app *app, FILE *f, enum format format)
 			add_json(o, "victim", victim);
 			add_json(o, "thief", thief);
 			json_object_object_add(o, "ns", json_object_new_int64(s->cell[i].ns));
-			json_object_object_add(o, "share", json_object_new_double(s->cell[i].share));
+			add_share(o, s->cell[i].share);
 			json_object_array_add(list, o);
 		}
 	}
@@ -224,5 +241,5 @@ void export_pane(struct app *app, const char *file)
 	else if (write_file(app, name, &err) < 0)
 		app_fail(app, &err);
 	else
-		app_say(app, "wrote %.300s", shown);
+		app_say(app, "wrote %.300s%s", shown, format_of(name) == FORMAT_TEXT && !ends_in(name, ".txt") ? " as text" : "");
 }

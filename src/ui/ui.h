@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/progress.h"
-#include "history/history.h"
+#include "flow/flow.h"
 
 /* Moves the clocks of guests by hand.  The viewer knows no traces: who starts it does. */
 struct ui_clocks {
@@ -27,6 +27,8 @@ struct ui_options {
 	int width, height;        /* cells, of the scripted screen; 0 = 80 x 24 */
 	unsigned bench;           /* draw that many frames, print ms and bytes */
 	const struct ui_clocks *clocks;  /* NULL: they cannot be moved */
+	/* What a report about a subject rests on: escaped lines, the history's name first.  The caller frees all. */
+	char **(*evidence)(const struct topo *topo, const struct subject *s, size_t *lines);  /* NULL: nobody knows */
 	const char *bookmarks;    /* file that keeps the bookmarks of these traces; NULL: they are not kept */
 	const char *config;       /* config.yaml, or NULL: $XDG_CONFIG_HOME/stealscope/config.yaml if it exists */
 };
