@@ -152,6 +152,7 @@ for term in xterm-256color xterm screen linux vt100; do
 	wait_for 'critical_task' "rows on $term"
 	t send-keys -t v q
 	wait_for "left-$term" "quit on $term"
+	screen | grep "left-$term" | grep -q preempt && fail "$term: the shell goes on in the legend"
 done
 run "clear; LC_ALL=C $view"
 wait_for 'critical_task' 'frame in the C locale'

@@ -116,7 +116,7 @@ static int refuse_unknown(const struct topo *topo, const char *text, int machine
 		         text_escape(name, sizeof name, topo->machine[machine].name));
 		return error_set(err, STATUS_USAGE, mend, "%s: no such thread or CPU in this history", shown);
 	}
-	bool bare = !strchr(text, '/');  /* a thread's name or TID alone, perhaps */
+	bool bare = !strpbrk(text, "/:");  /* a thread's name or TID alone, perhaps */
 	size_t used = (size_t)snprintf(mend, sizeof mend, "%s%.40s%smachines here:", bare ? "a thread is MACHINE/" : "",
 	                               bare ? shown : "", bare ? "; " : "");
 	for (uint32_t i = 0; i < topo->machines && used + 80 < sizeof mend; i++)

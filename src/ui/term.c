@@ -125,13 +125,25 @@ struct terminal *term_open(FILE *out, FILE *in, const char *type, struct error *
 	return t;
 }
 
+/* A terminal without a second screen keeps the frame: the shell goes on in an empty line below it. */
+static void leave(void)
+{
+	const char *second = tigetstr("rmcup");
+	if (!second || second == (char *)-1) {
+		move(LINES - 1, 0);
+		clrtoeol();
+		refresh();
+	}
+	endwin();
+}
+
 void term_close(struct terminal *t)
 {
 	if (!t)
 		return;
 	set_term(t->screen);
 	term_mouse(t, false);
-	endwin();
+	leave();
 	delscreen(t->screen);
 	screen_release(&t->shown);
 	free(t);
@@ -325,7 +337,7 @@ uint32_t term_key(struct terminal *t, struct term_mouse *mouse)
 void term_suspend(struct terminal *t)
 {
 	(void)t;
-	endwin();
+	leave();
 }
 
 void term_resume(struct terminal *t)
