@@ -61,52 +61,10 @@ static void test_lost_on_guest(void **state)
 	teardown();
 }
 
-/* After a loss the next mention of a thread tells what it was since the loss was over. */
-static void test_recovered(void **state)
-{
-	struct event ev[] = {
-		event(5, EV_TIMER_ENTRY, 1, 20), event(10, EV_LOST, 1, -1), event(25, EV_WAKING, 0, 0),
-		event(40, EV_TIMER_ENTRY, 0, 0), event(60, EV_WAKING, 1, 20), event(61, EV_WAKING, 1, 20),
-		event(70, EV_SWITCH, 1, 20), event(80, EV_SWITCH, 1, 30), event(90, EV_WAKING, 1, 40), event(95, EV_FORK, 1, 40),
-		event(96, EV_WAKING, 1, 40),
-	};
-	struct start start = START_INIT;
-	(void)state;
-	ev[1].lost.end = 30;
-	ev[2].wake.tid = 10;   /* while events of CPU 1 were still lost: proves 10, for that moment */
-	ev[4].wake.tid = 11;   /* slept since 30 */
-	ev[5].wake.tid = 154;  /* a vCPU slept, too */
-	for (int i = 6; i <= 7; i++) {
-		ev[i].sw.prev_tid = i == 6 ? 20 : 30;
-		ev[i].sw.next_tid = i == 6 ? 30 : 40;
-		ev[i].sw.prev_state = RUN_BLOCKED;
-	}
-	ev[8].wake.tid = 20;   /* it ran in between: this says nothing of the time before */
-	ev[9].fork.child_tid = 50;
-	ev[10].wake.tid = 50;  /* it did not exist */
-	for (size_t i = 0; i < COUNT(ev); i++)
-		start_feed(&start, &ev[i]);
-	start_finish(&start);
-	setup_full(true, true, false, false);
-	assert_int_equal(model_begin(model, 0, 0, &start, NULL), 0);
-	for (size_t i = 0; i < COUNT(ev); i++)
-		feed(0, ev[i]);
-	expect("/Host/Threads/20/Status", 5, THREAD_RUNNING);
-	expect("/Host/Threads/20/Status", 40, THREAD_UNKNOWN);
-	expect("/Host/Threads/20/Status", 60, THREAD_RUNNING);
-	expect("/Host/Threads/11/Status", 25, HISTORY_NULL);
-	expect("/Host/Threads/11/Status", 40, THREAD_BLOCKED);
-	expect("/Host/Threads/154/Status", 40, THREAD_BLOCKED);
-	expect(VCPU, 40, VCPU_IDLE);
-	expect("/Host/Threads/30/Status", 40, THREAD_PREEMPTED);
-	expect("/Host/Threads/50/Status", 94, HISTORY_NULL);
-	start_release(&start);
-	teardown();
-}
-
-/* Events in order, to be looked at ahead and then fed to a host. */
+/* Events in order, to be looked at ahead and then fed to a host: add..., play(), expect..., played(). */
 static struct event list[64];
 static size_t listed;
+static struct start start;
 
 static struct event *add(int64_t t, uint16_t kind, uint16_t cpu, int32_t tid)
 {
@@ -123,12 +81,21 @@ static void add_switch(int64_t t, uint16_t cpu, int32_t prev, enum run_state sta
 	ev->sw.next_tid = next;
 }
 
-static void add_wake(int64_t t, uint16_t kind, int32_t tid, int target)
+static struct event *add_wake(int64_t t, uint16_t kind, int32_t tid, int64_t target)
 {
 	struct event *ev = add(t, kind, 0, -1);
 	ev->wake.tid = tid;
 	ev->wake.target_cpu = target;
 	ev->wake.comm = BASH;
+	return ev;
+}
+
+/* The same, by thread `by` on CPU 1, to who knows where. */
+static void add_wake_by(int64_t t, int32_t by, int32_t tid)
+{
+	struct event *ev = add_wake(t, EV_WAKING, tid, EVENT_ABSENT);
+	ev->cpu = 1;
+	ev->tid = by;
 }
 
 static void add_loss(int64_t t, uint16_t cpu, int64_t end)
@@ -136,26 +103,60 @@ static void add_loss(int64_t t, uint16_t cpu, int64_t end)
 	add(t, EV_LOST, cpu, -1)->lost.end = end;
 }
 
-static void play(struct start *start)
+static void play(void)
 {
+	start = (struct start)START_INIT;
 	for (size_t i = 0; i < listed; i++)
-		start_feed(start, &list[i]);
-	start_finish(start);
+		start_feed(&start, &list[i]);
+	start_finish(&start);
 	setup_full(true, true, false, false);
-	assert_int_equal(model_begin(model, 0, 0, start, NULL), 0);
+	assert_int_equal(model_begin(model, 0, 0, &start, NULL), 0);
 	for (size_t i = 0; i < listed; i++)
 		feed(0, list[i]);
+}
+
+static void played(void)
+{
+	start_release(&start);
+	teardown();
+	listed = 0;
 }
 
 #define T(tid) "/Host/Threads/" #tid "/Status"
 #define IRQ "/Host/CPUs/CPU0/Interrupt"
 
+/* After a loss the next mention of a thread tells what it was since the loss was over. */
+static void test_recovered(void **state)
+{
+	(void)state;
+	add(5, EV_TIMER_ENTRY, 1, 20);
+	add_loss(10, 1, 30);
+	add_wake(25, EV_WAKING, 10, EVENT_ABSENT)->tid = 0;  /* while events of CPU 1 were still lost: proves 10, for that moment */
+	add(40, EV_TIMER_ENTRY, 0, 0);
+	add_wake_by(60, 20, 11);   /* slept since 30 */
+	add_wake_by(61, 20, 154);  /* a vCPU slept, too */
+	add_switch(70, 1, 20, RUN_BLOCKED, 30);
+	add_switch(80, 1, 30, RUN_BLOCKED, 40);
+	add_wake_by(90, 40, 20);   /* it ran in between: this says nothing of the time before */
+	add(95, EV_FORK, 1, 40)->fork.child_tid = 50;
+	add_wake_by(96, 40, 50);   /* it did not exist */
+	play();
+	expect(T(20), 5, THREAD_RUNNING);
+	expect(T(20), 40, THREAD_UNKNOWN);
+	expect(T(20), 60, THREAD_RUNNING);
+	expect(T(11), 25, HISTORY_NULL);
+	expect(T(11), 40, THREAD_BLOCKED);
+	expect(T(154), 40, THREAD_BLOCKED);
+	expect(VCPU, 40, VCPU_IDLE);
+	expect(T(30), 40, THREAD_PREEMPTED);
+	expect(T(50), 94, HISTORY_NULL);
+	played();
+}
+
 /* What is known of threads that are on no CPU, while CPU 1 loses events from 10 to 30. */
 static void test_loss_elsewhere(void **state)
 {
-	struct start start = START_INIT;
 	(void)state;
-	listed = 0;
 	for (int32_t tid = 59; tid <= 65; tid++)  /* they fall asleep on CPU 0 */
 		add_switch(tid - 58, 0, tid, RUN_BLOCKED, tid + 1);
 	add_loss(10, 1, 30);
@@ -174,7 +175,7 @@ static void test_loss_elsewhere(void **state)
 	add_wake(45, EV_WAKING, 61, 0);           /* after what was seen of it, it ran unseen */
 	for (int32_t tid = 64; tid <= 70; tid += tid == 64 ? 2 : tid == 66 ? 3 : 1)  /* 64, 66, 69, 70 */
 		add_wake(46, EV_WAKING, tid, tid == 70);
-	play(&start);
+	play();
 	expect(T(59), 10, THREAD_UNKNOWN);
 	expect(T(60), 9, THREAD_BLOCKED);
 	expect(T(60), 10, THREAD_UNKNOWN);
@@ -204,16 +205,13 @@ static void test_loss_elsewhere(void **state)
 	assert_string_equal(rec_text(&rec, 0, "/Host/Threads/69/Name"), "bash");
 	expect(T(70), 34, HISTORY_NULL);      /* it fell asleep on the lost CPU, at the end of the loss at the latest */
 	expect(T(70), 35, THREAD_BLOCKED);
-	start_release(&start);
-	teardown();
+	played();
 }
 
 /* The same TID, but another process, after a loss. */
 static void test_reused_unseen(void **state)
 {
-	struct start start = START_INIT;
 	(void)state;
-	listed = 0;
 	add(1, EV_TIMER_ENTRY, 0, 80)->pid = 79;
 	add_switch(2, 0, 80, RUN_RUNNABLE, 0);
 	list[listed - 1].sw.prev_comm = FIB;
@@ -221,20 +219,17 @@ static void test_reused_unseen(void **state)
 	add_switch(40, 0, 0, RUN_RUNNABLE, 80);
 	list[listed - 1].sw.next_comm = BASH;
 	add(50, EV_TIMER_ENTRY, 0, 80)->pid = 81;
-	play(&start);
+	play();
 	expect("/Host/Threads/80/PID", 39, 79);
 	expect("/Host/Threads/80/PID", 40, HISTORY_NULL);
 	expect("/Host/Threads/80/PID", 50, 81);
-	start_release(&start);
-	teardown();
+	played();
 }
 
 /* A handler is known by its end when its beginning was not recorded: at the beginning, and after a loss of its CPU. */
 static void test_handlers_unseen(void **state)
 {
-	struct start start = START_INIT;
 	(void)state;
-	listed = 0;
 	add(2, EV_OTHER, 0, 90);
 	add(3, EV_SOFTIRQ_ENTRY, 0, 90)->irq.number = 7;
 	add(4, EV_SOFTIRQ_EXIT, 0, 90)->irq.number = 7;
@@ -252,7 +247,7 @@ static void test_handlers_unseen(void **state)
 	add_loss(30, 0, 35);
 	add_switch(36, 0, 90, RUN_RUNNABLE, 91);
 	add(37, EV_IRQ_EXIT, 0, 91)->irq.number = 27;
-	play(&start);
+	play();
 	static const struct { int64_t t; const char *text; } want[] = {
 		{ 0, "irq/27-virtio0" }, { 2, "irq/27-virtio0" }, { 3, "softirq/7-SCHED" }, { 4, "irq/27-virtio0" },
 		{ 5, "softirq/4-BLOCK" }, { 6, "(null)" }, { 7, "irq/27-virtio0" }, { 10, "(null)" }, { 24, "(null)" },
@@ -261,8 +256,7 @@ static void test_handlers_unseen(void **state)
 	for (size_t i = 0; i < COUNT(want); i++)
 		if (strcmp(rec_text(&rec, want[i].t, IRQ), want[i].text))
 			fail_msg("at %" PRId64 ": %s, not %s", want[i].t, rec_text(&rec, want[i].t, IRQ), want[i].text);
-	start_release(&start);
-	teardown();
+	played();
 }
 
 /* Without any lost record: a switch that contradicts what was believed costs certainty, not consistency. */
