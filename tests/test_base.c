@@ -206,6 +206,11 @@ static void check_file(const char *path, const char *text, mode_t mode)
 	assert_int_equal(st.st_mode & 0777, mode);
 }
 
+static bool begins_with_two(const char *path)
+{
+	return save_begins_with(path, "two", 3);
+}
+
 /* A file is there when it is whole; what it replaces gives its permissions, and a link to it stays a link. */
 static void test_save(void **state)
 {
@@ -213,10 +218,11 @@ static void test_save(void **state)
 	struct error err = ERROR_INIT;
 	struct save s;
 	struct stat st;
-	char dir[] = "/tmp/stealscope-save-XXXXXX", path[64], link[64];
+	char dir[] = "/tmp/stealscope-save-XXXXXX", path[64], link[64], fifo[64];
 	assert_non_null(mkdtemp(dir));
 	snprintf(path, sizeof path, "%s/a", dir);
 	snprintf(link, sizeof link, "%s/b", dir);
+	snprintf(fifo, sizeof fifo, "%s/c", dir);
 	mode_t mask = umask(027);
 	assert_int_equal(save_begin(&s, path, &err), 0);
 	fputs("one", s.f);
@@ -239,7 +245,25 @@ static void test_save(void **state)
 	assert_string_equal(err.text, "");
 	assert_int_equal(save_begin(&s, "/nowhere/at/all", &err), -1);
 	assert_string_equal(err.text, "/nowhere/at/all: No such file or directory");
+	/* A device or a folder is never replaced. */
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	assert_int_equal(save_begin(&s, fifo, &err), -1);
+	assert_non_null(strstr(err.text, "not a regular file"));
+	assert_int_equal(lstat(fifo, &st), 0);
+	assert_true(S_ISFIFO(st.st_mode));
+	assert_int_equal(save_begin(&s, dir, &err), -1);
+	/* Files of another kind are spared. */
+	assert_true(save_begins_with(path, "two", 3) && !save_begins_with(path, "twos", 4) && !save_begins_with(dir, "", 1));
+	assert_int_equal(save_spares(path, begins_with_two, "a two", &err), 0);
+	assert_int_equal(save_spares("/nowhere/at/all", begins_with_two, "a two", &err), 0);
+	check_file(path, "two", 0604);
+	assert_int_equal(save_begin(&s, path, &err), 0);
+	fputs("one", s.f);
+	assert_int_equal(save_end(&s, 0, &err), 0);
+	assert_int_equal(save_spares(path, begins_with_two, "a two", &err), -1);
+	assert_non_null(strstr(err.text, "/a: exists and is not a two"));
 	umask(mask);
+	unlink(fifo);
 	unlink(path);
 	unlink(link);
 	assert_int_equal(rmdir(dir), 0);

@@ -1,6 +1,7 @@
 """Requests: measured bounds against the simulator's truth, the paper's claims, and the recorded grid if it is there."""
 import csv
 import ctypes
+import filecmp
 import os
 import shutil
 import statistics
@@ -185,6 +186,9 @@ def main():
                   "predictions lie within their intervals")
             shutil.copy(tiles[0, 6], model)
             run("latency", "requests", tiles[0, 6], "-m", model, status=2)
+            run("latency", "train", "-b", tiles[0, 6], "-o", model, tiles[1, 6], status=1)
+            check(filecmp.cmp(tiles[0, 6], model, False), "a history is not written over with a model")
+            os.unlink(model)
         if os.path.isdir(os.path.join(SHARED, "grid_h0_g1")):
             check_recorded(folder)
 

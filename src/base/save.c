@@ -38,8 +38,38 @@ void save_folders(const char *path)
 	free(folder);
 }
 
+bool save_begins_with(const char *path, const char *magic, size_t n)
+{
+	char head[64];
+	int fd = n <= sizeof head ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+	ssize_t got = fd < 0 ? -1 : read(fd, head, n);
+	if (fd >= 0)
+		close(fd);
+	return got == (ssize_t)n && memcmp(head, magic, n) == 0;
+}
+
+static int refuse_special(const char *path, struct error *err)
+{
+	struct stat st;
+	if (stat(path, &st) != 0 || S_ISREG(st.st_mode))
+		return 0;
+	return error_set(err, STATUS_SYSTEM, "choose another name", "%s: exists and is not a regular file", path);
+}
+
+int save_spares(const char *path, bool (*is_one)(const char *path), const char *kind, struct error *err)
+{
+	struct stat st;
+	if (refuse_special(path, err))
+		return -1;
+	if (stat(path, &st) != 0 || st.st_size == 0 || is_one(path))
+		return 0;
+	return error_set(err, STATUS_USAGE, "choose another name, or remove it", "%s: exists and is not %s", path, kind);
+}
+
 int save_begin(struct save *s, const char *path, struct error *err)
 {
+	if (refuse_special(path, err))
+		return -1;
 	char *real = realpath(path, NULL);
 	*s = (struct save){ .path = real ? real : mem_dup(path) };
 	int fd = open_temporary(s);

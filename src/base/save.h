@@ -3,6 +3,7 @@
 #ifndef STEALSCOPE_BASE_SAVE_H
 #define STEALSCOPE_BASE_SAVE_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/error.h"
@@ -10,12 +11,18 @@
 /* Makes the folders of a path that are missing, for the user alone; what fails shows when the file is made. */
 void save_folders(const char *path);
 
+/* Does the file begin with this?  False when it cannot be read. */
+bool save_begins_with(const char *path, const char *magic, size_t n);
+/* A name given by mistake, perhaps that of a trace, costs no file: refuses one that exists, is not empty, and is not
+ * of the kind ("a history") that is to be written. */
+int save_spares(const char *path, bool (*is_one)(const char *path), const char *kind, struct error *err);
+
 struct save {
 	FILE *f;           /* to write to */
 	char *path, *temp; /* where it goes, where it is; private */
 };
 
-/* On failure there is nothing to end. */
+/* Refuses what exists and is no regular file: a device would be replaced.  On failure there is nothing to end. */
 int save_begin(struct save *s, const char *path, struct error *err);
 /* status: 0, or -1 (with *err filled) when what should be written could not be: then the old file stays.  Returns -1 if
  * status is, or if the system refuses. */

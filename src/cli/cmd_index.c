@@ -1,8 +1,8 @@
 /* stealscope index: build the state history of traces. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
+#include "base/save.h"
 #include "cli/build.h"
 #include "cli/cli.h"
 #include "cli/report.h"
@@ -24,15 +24,6 @@ static void print_times(const struct build_times *t)
 	report_end(r);
 }
 
-/* A file that -o names by mistake, perhaps one of the traces, is not written over. */
-static int spare_others(const char *output, struct error *err)
-{
-	struct stat st;
-	if (stat(output, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0 || history_is_one(output))
-		return 0;
-	return error_set(err, STATUS_USAGE, "choose another name, or remove it", "%s: exists and is not a history", output);
-}
-
 int cmd_index(int argc, char **argv, struct error *err)
 {
 	struct input in = { 0 };
@@ -51,7 +42,7 @@ int cmd_index(int argc, char **argv, struct error *err)
 		return -1;
 	in.what = argv + first;
 	in.whats = argc - first;
-	int rc = output ? spare_others(output, err) : 0;
+	int rc = output ? save_spares(output, history_is_one, "a history", err) : 0;
 	if (rc == 0)
 		rc = input_resolve(&in, err);
 	char *cache = NULL;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/save.h"
 #include "base/text.h"
 #include "base/timefmt.h"
 #include "cli/latency_cmd.h"
@@ -114,6 +115,8 @@ int latency_train(int argc, char **argv, struct error *err)
 	int first;
 	if (opts_parse(&opts, argc, argv, &first, err))
 		return -1;
+	if (csv.output && save_spares(csv.output, gp_is_one, "a model", err))
+		return free(csv.input.item), -1;
 	if (is_csv) {
 		int rc = latency_train_csv(argv + first, (size_t)(argc - first), &csv, err);
 		free(csv.input.item);

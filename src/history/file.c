@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/save.h"
 
 #define EAGER (UINT64_C(1) << 20)  /* bytes: tables up to this size are verified when the file is opened */
 #define INDEX_AGAIN "index the traces again"
@@ -216,12 +217,7 @@ int history_damage(const struct history *h, struct error *err)
 
 bool history_is_one(const char *path)
 {
-	char magic[5] = "";
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	ssize_t n = fd < 0 ? 0 : read(fd, magic, sizeof magic);
-	if (fd >= 0)
-		close(fd);
-	return n == sizeof magic && memcmp(magic, FORMAT_MAGIC, sizeof magic) == 0;
+	return save_begins_with(path, FORMAT_MAGIC, 5);  /* the rest tells how it was damaged on its way */
 }
 
 int history_verify(const struct history *h, struct error *err)

@@ -61,6 +61,11 @@ int gp_save(const struct gp *g, const char *path, struct error *err)
 	return save_end(&save, 0, err);
 }
 
+bool gp_is_one(const char *path)
+{
+	return save_begins_with(path, HEADER, sizeof HEADER - 1);
+}
+
 /* ---- Reading ------------------------------------------------------------------------------------------------ */
 
 struct reader {

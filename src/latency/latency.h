@@ -54,6 +54,7 @@ size_t gp_rows(const struct gp *g);                                   /* rows of
 
 /* A model is a text file; written to a temporary name and renamed. */
 int gp_save(const struct gp *g, const char *path, struct error *err);
+bool gp_is_one(const char *path);  /* begins as a model does */
 struct gp *gp_load(const char *path, struct error *err);
 
 /* ---- Distributions (stats.c) -------------------------------------------------------------------------------- */
