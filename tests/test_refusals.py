@@ -29,6 +29,24 @@ def copy_of_trace(folder, name):
     return place
 
 
+def check_unreadable(folder):
+    """A machine's folder that this user may not read is not passed over."""
+    place = copy_of_trace(folder, "private")
+    os.chmod(folder, 0o755)
+    os.chmod(os.path.join(place, "host"), 0)
+
+    def as_user():
+        if os.geteuid() == 0:
+            os.setgid(65534)
+            os.setuid(65534)
+    try:
+        p = subprocess.run([PROGRAM, "sync", place], capture_output=True, text=True, preexec_fn=as_user, check=False)
+        check(p.returncode == 2 and "private/host: Permission denied (" in p.stderr, p.stderr.strip())
+    except PermissionError:
+        print("     the program itself cannot be reached by another user: not tried")
+    os.chmod(os.path.join(place, "host"), 0o755)
+
+
 def check_interrupt(folder):
     """Ctrl-C while indexing: status 130, no file."""
     out = os.path.join(folder, "interrupted.steal")
@@ -119,4 +137,6 @@ with scratch() as tmp:
     run("index", TRACE, "-o", bad)
     refused(tmp, 1, "help", "nonsense", says=["nonsense"])
     check(run("help", "flow").stdout == run("flow", "--help").stdout, "help COMMAND is COMMAND --help")
+    check_unreadable(tmp)
+    refused(tmp, 2, "index", "/dev/null", "-o", out, says=["/dev/null: neither a folder nor a file"])
     check_interrupt(tmp)

@@ -179,6 +179,8 @@ int ctf_find(const char *root, struct ctf_dir **list, size_t *n, struct error *e
 		err->status = STATUS_INPUT;
 		return -1;
 	}
+	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+		return error_set(err, STATUS_INPUT, CTF_MEND, "%s: neither a folder nor a file", root);
 	char *const paths[] = { (char *)root, NULL };
 	FTS *fts = fts_open(paths, FTS_LOGICAL | FTS_NOCHDIR, by_name);
 	if (!fts)
@@ -189,7 +191,7 @@ int ctf_find(const char *root, struct ctf_dir **list, size_t *n, struct error *e
 		visit(e, list, n, &cap, &found);
 	fts_close(fts);
 	int status = 0;
-	if (*n == first)
+	if (*n == first || found.unreadable)  /* half of the machines would be a wrong answer */
 		status = refuse_root(root, &found, err);
 	for (size_t i = first; i < *n && !status; i++)
 		status = describe(&(*list)[i], err);
