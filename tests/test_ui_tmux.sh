@@ -134,6 +134,20 @@ wait_for 'dropped: ' 'the bookmark is dropped'
 grep -q beacon "$XDG_STATE_HOME"/stealscope/*.bookmarks && fail 'the bookmark is still kept'
 t send-keys -t v q
 
+# The mouse, when asked for: a click chooses row and time, the wheel turned with Ctrl zooms or does nothing.
+run "clear; $view"
+wait_for '? help' 'frame before the mouse'
+t send-keys -t v ':set mouse' Enter
+mouse() { t send-keys -t v -l "$(printf '\033[M%b' "$1")"; sleep 0.2; }
+mouse ' Z%'; mouse '#Z%'  # button 1 at column 58, line 5; let go
+wait_for 'Debian/3525 critical_task' 'a click on a thread'
+before=$(screen)
+mouse 'pP%'; mouse 'qP%'  # Ctrl and the wheel at column 48
+[ "$(screen)" = "$before" ] || fail 'Ctrl and the wheel moved the cursor'
+mouse 'aP%'
+wait_for 'Debian/880 sshd' 'the wheel goes to the next row'
+t send-keys -t v q
+
 # Silence: an idle viewer does not wake up.
 run "clear; $view"
 wait_for '? help' 'frame before silence'

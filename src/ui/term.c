@@ -287,6 +287,9 @@ static uint32_t mouse_key(struct term_mouse *mouse)
 		return ctrl ? KEY_CODE_ZOOM_IN : shift ? KEY_CODE_WHEEL_LEFT : KEY_CODE_WHEEL_UP;
 	if (e.bstate & BUTTON5_PRESSED)
 		return ctrl ? KEY_CODE_ZOOM_OUT : shift ? KEY_CODE_WHEEL_RIGHT : KEY_CODE_WHEEL_DOWN;
+	/* Old protocols tell a wheel turned with Ctrl or Shift as a motion. */
+	if (!(e.bstate & (BUTTON1_PRESSED | BUTTON1_RELEASED)))
+		return 0;
 	mouse->x = e.x;
 	mouse->y = e.y;
 	mouse->what = e.bstate & BUTTON1_RELEASED ? MOUSE_RELEASE : MOUSE_PRESS;
