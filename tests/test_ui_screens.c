@@ -380,6 +380,37 @@ static void test_next_to_nothing(void **state)
 	}
 }
 
+/* Machines whose names have no letter left get another one; the legend tells whose it is. */
+static void test_owner_letters(void **state)
+{
+	(void)state;
+	static const char *const owners[] = { "idle", "host", "unknown", "other VM", "aa", "aba", "ab", "b" };
+	static const char *const letters[] = { "A  aa\n", "B  aba\n", "C  ab\n", "D  b\n" };
+	struct error err = ERROR_INIT;
+	char keep[64];
+	memcpy(keep, world, sizeof keep);
+	memcpy(world, "/tmp/stealscope-owner-XXXXXX", 29);
+	close(mkstemp(world));
+	struct history_builder *b = history_create(world, NULL, &err);
+	assert_non_null(b);
+	uint32_t attr = history_attribute(b, "/Host/CPUs/CPU0/Owner", HISTORY_STATE,
+	                                  history_state_set(b, "owner", owners, COUNT(owners)), &err);
+	for (int64_t t = 0; t < (int64_t)COUNT(owners); t++)
+		assert_int_equal(history_set(b, t, attr, t, &err), 0);
+	assert_int_equal(history_finish(b, 0, COUNT(owners) - 1, &err), 0);
+	char *s = screen_of("L", &mono120);
+	for (size_t i = 0; i < COUNT(letters); i++)
+		if (!strstr(s, letters[i]))
+			fail_msg("%s is not in the legend:\n%s", letters[i], s);
+	assert_null(strstr(s, "other VM"));
+	free(s);
+	s = screen_of("0", &mono120);
+	assert_non_null(strstr(s, "|.h?+ABCD"));
+	free(s);
+	unlink(world);
+	memcpy(world, keep, sizeof world);
+}
+
 /* Any keys in any order: nothing breaks, and the screen keeps its size. */
 static void test_random_keys(void **state)
 {
@@ -541,7 +572,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_export),
 		cmocka_unit_test(test_hostile_names),
 		cmocka_unit_test(test_next_to_nothing),
-		cmocka_unit_test(test_random_keys),
+		cmocka_unit_test(test_owner_letters), cmocka_unit_test(test_random_keys),
 		cmocka_unit_test(test_man_page_has_the_keys),
 		cmocka_unit_test(test_config_of_a_run),
 		cmocka_unit_test(test_script_errors),

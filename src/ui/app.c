@@ -80,9 +80,9 @@ static void learn_owners(const struct app *app, uint32_t attr, struct vocabulary
 	for (unsigned i = 0; i < HISTORY_STATES; i++) {
 		const char *name = i < n ? history_state_name(app->h, attr, i) : "";
 		bool idle = strcmp(name, "idle") == 0, host = strcmp(name, "host") == 0;
-		bool unknown = i >= n || strcmp(name, "unknown") == 0;
-		unsigned code = idle ? 0 : host ? 1 : unknown ? OWNER_UNKNOWN : next;
-		next += !idle && !host && !unknown && next < OWNER_UNKNOWN - 1;
+		bool unknown = i >= n || strcmp(name, "unknown") == 0, rest = strcmp(name, "other VM") == 0;
+		unsigned code = idle ? 0 : host ? 1 : unknown ? OWNER_UNKNOWN : rest ? OWNER_OTHER : next;
+		next += code == next && next < OWNER_OTHER - 1;
 		v->code[i] = (uint8_t)code;
 		v->severity[i] = 1;
 	}

@@ -25,6 +25,7 @@ enum pane { PANE_NONE, PANE_FLOW, PANE_BLAME };
 extern const char *const tier_name[TIERS];
 
 #define OWNER_UNKNOWN (HISTORY_STATES - 2)  /* code of an owner that nobody knows */
+#define OWNER_OTHER (HISTORY_STATES - 3)    /* of all VMs that are too many to have one */
 
 /* Meaning of a row's states: one per state vocabulary of the history. */
 struct vocabulary {
@@ -203,6 +204,8 @@ uint32_t app_row_attr(const struct app *app, struct row_id row);  /* its state a
 /* The row's cells; scratch attrs live in *attrs_out, to be freed. */
 void app_source(const struct app *app, struct row_id row, struct cell_source *src, uint32_t **attrs_out);
 struct glyph app_glyph(const struct app *app, struct cell c, bool owners);
+/* The machine that a host's CPU shows by this code (2 ..): its name; NULL: there are no more. */
+const char *app_owner(const struct app *app, unsigned code, char *letter, struct style *style);
 const char *app_code_label(const struct app *app, struct row_id row, unsigned code);
 
 void command_run(struct app *app, const char *line);           /* command.c */

@@ -34,6 +34,25 @@ void open_help(struct app *app)
 	app->mode = MODE_PAGER;
 }
 
+static void add_owners(struct app *app)
+{
+	char letter, shown[128];
+	struct style style;
+	uint32_t vms = 0;
+	for (uint32_t m = 0; m < app->topo.machines; m++)
+		vms += app->topo.machine[m].kind == MACHINE_VM;
+	if (app_owner(app, 2, &letter, &style))
+		pager_add(&app->pager, -1, "Rows of the host's CPUs: who has them")->heading = true;
+	for (unsigned code = 2; code <= OWNER_OTHER; code++) {
+		const char *name = app_owner(app, code, &letter, &style);
+		if (!name || (code == OWNER_OTHER && vms <= OWNER_OTHER - 2))
+			continue;
+		struct pager_line *line = pager_add(&app->pager, -1, "%c  %s", letter, text_escape(shown, sizeof shown, name));
+		line->sample = style;
+		line->has_sample = true;
+	}
+}
+
 void open_themes(struct app *app)
 {
 	static const char head[] = "Most severe first; a cell shows its dominant state and a mark of the worst";
@@ -56,6 +75,7 @@ void open_themes(struct app *app)
 		if (strcmp(theme_shipped_name(i), app->theme.name) == 0)
 			app->pager.at = app->pager.len - 1;
 	}
+	add_owners(app);
 	app->mode = MODE_PAGER;
 }
 

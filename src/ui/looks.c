@@ -52,25 +52,40 @@ static const char *owner_name(const struct app *app, unsigned code)
 	return NULL;
 }
 
-/* Its first letter, upper case; when an earlier machine has that, the next one of its name that is free. */
+/* The first of these that is printable and not taken, upper case; 0 for none. */
+static char free_letter(const char *from, const bool taken[128])
+{
+	for (; *from; from++) {
+		int c = toupper((unsigned char)*from);
+		if (c > ' ' && c < 127 && !taken[c])
+			return (char)c;
+	}
+	return 0;
+}
+
+/* Its first letter, upper case; when an earlier machine has that, the next one of its name that is free, or any. */
 static char owner_letter(const struct app *app, unsigned code)
 {
-	bool taken[128] = { false };
-	if (code <= 1 || code == OWNER_UNKNOWN)
-		return code == 0 ? '.' : code == 1 ? 'h' : '?';
-	for (unsigned k = 2; k < OWNER_UNKNOWN; k++) {
+	bool taken[128] = { ['.'] = true, ['?'] = true };
+	if (code <= 1 || code >= OWNER_OTHER)
+		return code == 0 ? '.' : code == 1 ? 'h' : code == OWNER_OTHER ? '+' : '?';
+	for (unsigned k = 2; k < OWNER_OTHER; k++) {
 		const char *name = owner_name(app, k);
-		char letter = '?';
-		for (const char *s = name; s && *s && letter == '?'; s++) {
-			int c = toupper((unsigned char)*s);
-			if (c > ' ' && c < 127 && !taken[c])
-				letter = (char)c;
-		}
+		char letter = free_letter(name ? name : "", taken);
+		if (!letter)
+			letter = free_letter("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", taken);
 		taken[(unsigned char)letter] = true;
 		if (k == code)
 			return letter;
 	}
 	return '?';
+}
+
+const char *app_owner(const struct app *app, unsigned code, char *letter, struct style *style)
+{
+	*letter = owner_letter(app, code);
+	*style = app->palette.owner[code % OWNERS];
+	return owner_name(app, code);
 }
 
 const char *app_code_label(const struct app *app, struct row_id row, unsigned code)
