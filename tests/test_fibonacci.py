@@ -124,6 +124,8 @@ def check_status(history, folder):
     gap = [":Debian/151", ":30%", ">"]
     check("PREEMPTED" in status(*gap) and ":50.0" in status(*gap), f"of 7 s: {status(*gap)}")
     check(" .0" in status(*gap, ":zoom 4ms"), f"of 4 ms: {status(*gap, ':zoom 4ms')}")
+    told = status(*gap, "[")
+    check("host/216 burnP6" in told and "RUNNING" in told, f"the cause, when it has the CPU: {told}")
 
 
 def check_exports(history, folder):

@@ -119,8 +119,8 @@ static void test_panes_and_lists(void **state)
 	check_screen("host-120", "G\n<Space>\n:set idle", &mono120);
 	check_screen("pin-80", "p5jp", &mono80);
 	check_screen("executors-120", ":set hostthread\n:Debian/CPU0\nj", &mono120);
-	check_screen("times-80", ">t", &mono80);
-	check_screen("times-from-start-80", ">ttw", &mono80);
+	check_screen("times-80", "(>t", &mono80);
+	check_screen("times-from-start-80", ">tw", &mono80);
 	check_screen("folded-80", "gg<Space>", &mono80);
 	check_screen("requests-80", "R", &mono80);
 	check_screen("request-120", "R<Enter><Enter>", &mono120);

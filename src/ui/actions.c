@@ -286,7 +286,9 @@ static void next_tier(struct app *app)
 static void time_format(struct app *app)
 {
 	static const char *const name[TIME_FORMATS] = { "wall clock", "seconds from marker A", "seconds from the start" };
-	app->axis.format = (enum time_format)((app->axis.format + 1) % TIME_FORMATS);
+	do {
+		app->axis.format = (enum time_format)((app->axis.format + 1) % TIME_FORMATS);
+	} while (app->axis.format == TIME_RELATIVE && app->view.a == VIEW_NONE);
 	app->status.valid = false;
 	app_say(app, "times: %s", name[app->axis.format]);
 }

@@ -152,6 +152,7 @@ struct app {
 	struct row_id cause[32];       /* rows left by follow-cause */
 	size_t causes;
 	bool culprit_asked;            /* the next one is to be told by the helper */
+	int64_t culprit_until;         /* end of the interval that it is the culprit of */
 	bool details_asked;            /* the list of details lacks its paragraph */
 	struct status_cache status;
 	struct gap_hunt hunt;

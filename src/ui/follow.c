@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#define LOOKS 1000  /* intervals of a culprit to look at for one in which it runs */
+
 uint32_t app_row_attr(const struct app *app, struct row_id row)
 {
 	int64_t thread = row_thread(&app->topo, row);
@@ -109,9 +111,24 @@ static void ask_culprit(struct app *app, struct row_id row, const struct interva
 	struct question q = { .from = iv->start, .to = iv->end };
 	row_subject(&app->topo, row, &q.subject);
 	app->culprit_asked = true;
+	app->culprit_until = iv->end;
 	asker_ask(app->asker, ASK_CAUSE, &q);
 	if (!cause_work(app))
 		app_say(app, "looking for who had its CPU; any key ends it");
+}
+
+/* A gap begins a moment before its culprit runs: what is shown of it is how it has the CPU, not how it waits. */
+static void to_its_run(struct app *app, struct row_id row)
+{
+	struct interval iv;
+	int64_t t = app->view.cursor;
+	for (int i = 0; i < LOOKS && t <= app->culprit_until && app_interval(app, row, t, &iv); i++) {
+		if (iv.value >= 0 && iv.value < HISTORY_STATES && app->thread.code[iv.value] == VIS_RUNNING) {
+			view_goto(&app->view, &app->ground, t);
+			return;
+		}
+		t = iv.end + 1;
+	}
 }
 
 bool cause_work(struct app *app)
@@ -124,10 +141,12 @@ bool cause_work(struct app *app)
 	app->message[0] = '\0';
 	if (answer.status < 0)
 		app_fail(app, &answer.err);
-	else if (thread_row(app, answer.system, answer.tid, &to))
-		go_to_cause(app, app->view.row, to);
-	else
+	else if (!thread_row(app, answer.system, answer.tid, &to))
 		app_say(app, "no thread took this time");
+	else {
+		go_to_cause(app, app->view.row, to);
+		to_its_run(app, to);
+	}
 	return true;
 }
 
