@@ -160,6 +160,7 @@ def check_gap_times(history):
         check(int(row["start"]) % 10**5 > 0, "which is not the begin of the gap to the ns")
     check("was PREEMPTED" not in run("explain", history, "Debian/CPU0", "--at", str(int(rows[0]["start"]) - 1)).stdout,
           "a time in ns is taken as it is")
+    check(run("gaps", history, "--min", "13ms").stdout == "no such gaps\n", "none is that long")
     text = run("gaps", history, "Debian/151", "--top", "1", "--all-culprits").stdout
     check("  Debian   151  (hypervisor) " in text and "of Debian/151 fibonacci" in text and "who" not in text,
           "gaps of one thread: named once; it did not delay itself")

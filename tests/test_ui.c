@@ -230,7 +230,8 @@ static void test_config(void **state)
 	assert_int_equal(keymap_find(&m, KEY_CODE_F1 + 4), ACT_ZOOM_IN);
 	assert_int_equal(keymap_find(&m, 'w'), ACT_NONE);
 	config_release(&c);
-	static const char *const bad[] = { "keys: {zoom-in: <C-z>}", "keys: {fly: x}", "keys: {zoom-in: [a]}", "a: [" };
+	static const char *const bad[] = { "keys: {zoom-in: <C-z>}", "keys: {fly: x}", "keys: {zoom-in: [a]}", "a: [",
+		"colour: 8", "mouse: yes", "time: utc", "glyphs: [ascii]", "color: 17" };
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		write_file(path, bad[i]);
 		err = (struct error)ERROR_INIT;

@@ -56,6 +56,10 @@ static void print_gaps(const struct topo *topo, const struct gap_list *list, con
 {
 	char name[160] = "";
 	struct column column[sizeof gap_columns / sizeof *gap_columns];
+	if (format == FORMAT_TEXT && list->count == 0) {
+		puts("no such gaps");
+		return;
+	}
 	memcpy(column, gap_columns, sizeof column);
 	if (who && who->kind != SUBJECT_MACHINE)
 		column[COLUMN_WHO].heading = NULL;

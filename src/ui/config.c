@@ -53,6 +53,30 @@ static int read_keys(struct yaml_file *f, struct keymap *m, struct error *err)
 	return 0;
 }
 
+/* What a file may hold; the words that a value may be, NULL: any. */
+static const struct setting { const char *name, *words[8]; } settings[] = {
+	{ "theme", { NULL } },
+	{ "glyphs", { "ascii", "cells", "blocks", NULL } },
+	{ "color", { "auto", "never", "8", "16", "256", NULL } },
+	{ "time", { "wall", "relative", "trace", NULL } },
+	{ "mouse", { "true", "false", NULL } },
+	{ "keys", { NULL } },
+};
+
+static int check_setting(struct yaml_file *f, const yaml_node_t *name, const yaml_node_t *value, struct error *err)
+{
+	const struct setting *s = settings, *end = settings + sizeof settings / sizeof *settings;
+	const char *key = yaml_scalar(name), *word = yaml_scalar(value);
+	while (s < end && (!key || strcmp(s->name, key) != 0))
+		s++;
+	if (s == end)
+		return yaml_refuse(f, name, err, "no such setting");
+	for (size_t i = 0; s->words[i]; i++)
+		if (word && strcmp(word, s->words[i]) == 0)
+			return 0;
+	return s->words[0] ? yaml_refuse(f, value, err, "%s cannot be that", s->name) : 0;
+}
+
 static char *take(struct yaml_file *f, const char *key)
 {
 	return mem_dup(yaml_scalar(yaml_member(f, yaml_root(f), key)));
@@ -61,15 +85,20 @@ static char *take(struct yaml_file *f, const char *key)
 static int read_config(struct config *c, struct keymap *m, const char *file, struct error *err)
 {
 	struct yaml_file f;
-	if (yaml_file_read(&f, file, "see stealscope(1), FILES", err) < 0)
+	yaml_node_t *name, *value;
+	int status = 0;
+	if (yaml_file_read(&f, file, "see stealscope(1), Configuration", err) < 0)
 		return -1;
+	for (size_t i = 0; status == 0 && yaml_pair(&f, yaml_root(&f), i, &name, &value); i++)
+		status = check_setting(&f, name, value, err);
 	c->theme = take(&f, "theme");
 	c->glyphs = take(&f, "glyphs");
 	c->color = take(&f, "color");
 	c->time = take(&f, "time");
 	const char *mouse = yaml_scalar(yaml_member(&f, yaml_root(&f), "mouse"));
 	c->mouse = mouse && strcmp(mouse, "true") == 0;
-	int status = read_keys(&f, m, err);
+	if (status == 0)
+		status = read_keys(&f, m, err);
 	yaml_file_release(&f);
 	return status;
 }
