@@ -148,6 +148,13 @@ mouse 'aP%'
 wait_for 'Debian/880 sshd' 'the wheel goes to the next row'
 t send-keys -t v q
 
+# The progress of index stays within its line, however narrow the terminal is.
+shell 40 20
+run "clear; $builddir/stealscope index $dir/traces -o $dir/narrow.steal"
+wait_for 'narrow.steal' 'the name of the history'
+screen | grep -qE 'reading|%' && fail 'progress is left on the screen'
+shell 120 30
+
 # Silence: an idle viewer does not wake up.
 run "clear; $view"
 wait_for '? help' 'frame before silence'

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -41,27 +42,35 @@ static void format_count(char buf[16], double n)
 	snprintf(buf, 16, "%.*f%s", v >= 100 || !*unit ? 0 : 1, v, unit);
 }
 
+/* One line that the terminal does not break: the next one is to take its place. */
+static void put_line(const char *line)
+{
+	struct winsize ws = { 0 };
+	int width = ioctl(STDERR_FILENO, TIOCGWINSZ, &ws) == 0 && ws.ws_col > 0 ? ws.ws_col : 80;
+	fprintf(stderr, "\r\033[K%.*s", width - 1, line);
+}
+
 static void draw(const struct progress_bar *bar, uint64_t done, uint64_t total)
 {
 	double seconds = (double)(now_ns() - bar->begun) / 1e9;
 	double rate = seconds > 0 ? (double)done / seconds : 0;
-	char count[16], speed[16];
+	char line[160], count[16], speed[16];
 	format_count(count, (double)done);
 	format_count(speed, rate);
-	if (total == PROGRESS_OPEN) {
-		fprintf(stderr, "\r\033[K%-12s %s  %s/s  Ctrl-C: enough", bar->phase, count, speed);
-		return;
-	}
-	if (total == 0) {
-		fprintf(stderr, "\r\033[K%-12s %s  %s/s", bar->phase, count, speed);
+	if (total == 0 || total == PROGRESS_OPEN) {
+		snprintf(line, sizeof line, "%-12s %s  %s/s%s", bar->phase, count, speed,
+		         total == PROGRESS_OPEN ? "  Ctrl-C: enough" : "");
+		put_line(line);
 		return;
 	}
 	if (done > total)
 		done = total;
 	int full = (int)((double)BAR_CELLS * (double)done / (double)total);
-	double eta = rate > 0 ? (double)(total - done) / rate : 0;
-	fprintf(stderr, "\r\033[K%-12s [%.*s%*s] %3d %%  %s/s  ETA %.0f s", bar->phase, full, "########################",
-	        BAR_CELLS - full, "", (int)(100 * (double)done / (double)total), speed, eta);
+	int used = snprintf(line, sizeof line, "%-12s [%.*s%*s] %3d %%", bar->phase, full, "########################",
+	                    BAR_CELLS - full, "", (int)(100 * (double)done / (double)total));
+	if (rate > 0 && used > 0 && (size_t)used < sizeof line)
+		snprintf(line + used, sizeof line - (size_t)used, "  %s/s  ETA %.0f s", speed, (double)(total - done) / rate);
+	put_line(line);
 }
 
 static int tick(void *arg, const char *phase, uint64_t done, uint64_t total)
