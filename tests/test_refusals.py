@@ -107,6 +107,14 @@ with scratch() as tmp:
     check("host" in p.stderr, "a guest without a host: said")
     p = run("intervals", out, "/Virtual Machines/Debian/Threads/151/Status", "--format", "csv")
     check("RUNNING" in p.stdout, "a guest without a host: its threads are there")
+    screen, script = os.path.join(tmp, "screen"), os.path.join(tmp, "script")
+    for keys, shown in (("", True), ("j\n", False)):
+        with open(script, "w", encoding="utf-8") as f:
+            f.write(f"{keys}:screen {screen}\n")
+        run("view", out, "--script", script, "--size", "200x30")
+        with open(screen, encoding="utf-8") as f:
+            foot = f.read().splitlines()[-1]
+        check((" Debian: its clock cannot be told" in foot) == shown, f"the viewer says it until the first key: {foot}")
     os.unlink(out)
 
     # A stream cut in the middle costs what was cut, not the trace.

@@ -122,7 +122,7 @@ t send-keys -t v m
 wait_for 'bookmark 1: ' 'a bookmark'
 t send-keys -t v q
 run "clear; $builddir/stealscope view --glyphs ascii $dir/traces/stealscope.yaml"
-wait_for '? help' 'the session'
+wait_for 'its clock is nudged by -5000 ns' 'the note of the session'
 wait_for 'Debian -5 us' 'the nudge in the first line'
 t send-keys -t v ':Debian/149' Enter ":$woken" Enter ':zoom 83us' Enter
 wait_for '1.00 us/cell' 'a microsecond per cell'
@@ -138,6 +138,10 @@ t send-keys -t v q
 run "clear; $view"
 wait_for '? help' 'frame before the mouse'
 t send-keys -t v ':set mouse' Enter
+for _ in $(seq 200); do
+	[ "$(state '#{mouse_any_flag}')" = 1 ] && break
+	sleep 0.05
+done
 mouse() { t send-keys -t v -l "$(printf '\033[M%b' "$1")"; sleep 0.2; }
 mouse ' Z%'; mouse '#Z%'  # button 1 at column 58, line 5; let go
 wait_for 'Debian/3525 critical_task' 'a click on a thread'

@@ -3,8 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/mem.h"
+#include "base/text.h"
 #include "cli/build.h"
 #include "cli/cli.h"
+#include "cli/field.h"
 #include "cli/header.h"
 #include "cli/nudge.h"
 #include "cli/provenance.h"
@@ -37,6 +40,21 @@ static char **evidence(const struct topo *topo, const struct subject *s, size_t 
 	return header.line;
 }
 
+/* The notes of the history, which index printed where nobody saw them: the first, and how many more there are. */
+static char *greeting(const struct history *h)
+{
+	struct json_object *doc = provenance_load(h, NULL), *notes = doc ? field_array(doc, "notes") : NULL;
+	size_t n = notes ? json_object_array_length(notes) : 0;
+	char note[400], more[64] = "", *text = NULL;
+	if (n > 1)
+		snprintf(more, sizeof more, " (%zu more: stealscope info)", n - 1);
+	if (n > 0)
+		text = mem_printf("%s%s", text_escape(note, sizeof note,
+		                  json_object_get_string(json_object_array_get_idx(notes, 0))), more);
+	json_object_put(doc);
+	return text;
+}
+
 int cmd_view(int argc, char **argv, struct error *err)
 {
 	struct input in = { 0 };
@@ -67,8 +85,11 @@ int cmd_view(int argc, char **argv, struct error *err)
 	ui.evidence = evidence;
 	char *bookmarks = h && !ui.script && !ui.bench ? bookmark_file(h) : NULL;
 	ui.bookmarks = bookmarks;
+	char *notes = h ? greeting(h) : NULL;
+	ui.greeting = notes;
 	int rc = h ? ui_run(h, &ui, err) : -1;
 	free(bookmarks);
+	free(notes);
 	nudger_release(&nudger);
 	rc = close_what(h, rc, err);
 	input_release(&in);

@@ -216,6 +216,8 @@ int app_init(struct app *app, const struct history *h, const struct ui_options *
 	app->view.row = rows_most_stolen(&app->rows);
 	bool changed;
 	app_work(app, FIRST_SURVEY_NS, &changed);
+	if (options->greeting)
+		app_say(app, "%s", options->greeting);
 	return 0;
 }
 

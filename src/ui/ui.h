@@ -29,6 +29,7 @@ struct ui_options {
 	const struct ui_clocks *clocks;  /* NULL: they cannot be moved */
 	/* What a report about a subject rests on: escaped lines, the history's name first.  The caller frees all. */
 	char **(*evidence)(const struct topo *topo, const struct subject *s, size_t *lines);  /* NULL: nobody knows */
+	const char *greeting;     /* what is shown instead of the legend until the first key; NULL: nothing */
 	const char *bookmarks;    /* file that keeps the bookmarks of these traces; NULL: they are not kept */
 	const char *config;       /* config.yaml, or NULL: $XDG_CONFIG_HOME/stealscope/config.yaml if it exists */
 };
