@@ -107,6 +107,11 @@ with scratch() as tmp:
     check("host" in p.stderr, "a guest without a host: said")
     p = run("intervals", out, "/Virtual Machines/Debian/Threads/151/Status", "--format", "csv")
     check("RUNNING" in p.stdout, "a guest without a host: its threads are there")
+    os.unlink(out)
+    run("index", os.path.join(TRACE, "host"), "-o", out)
+    told = run("info", out).stdout
+    check("qemu:Debian" in told and "contained" not in told, "a host alone: its VM, and no table of clocks that is empty")
+    run("index", "--guest", "Debian=" + os.path.join(TRACE, "guest-Debian"), "-o", out)
     screen, script = os.path.join(tmp, "screen"), os.path.join(tmp, "script")
     for keys, shown in (("", True), ("j\n", False)):
         with open(script, "w", encoding="utf-8") as f:

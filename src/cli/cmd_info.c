@@ -81,6 +81,12 @@ static void trace_rows(struct json_object *doc)
 	report_end(r);
 }
 
+static bool has_rows(struct json_object *doc, const char *key)
+{
+	struct json_object *list = field_array(doc, key);
+	return list && json_object_array_length(list) > 0;
+}
+
 static void print_text(const struct history *h, struct json_object *doc)
 {
 	char begin[TIME_TEXT], end[TIME_TEXT], span[TIME_TEXT];
@@ -92,10 +98,14 @@ static void print_text(const struct history *h, struct json_object *doc)
 	       time_duration(span, history_end(h) - history_begin(h) + 1));
 	printf("options   %s\n\n", field_text(doc, "shape"));
 	trace_rows(doc);
-	putchar('\n');
-	vcpu_rows(doc, FORMAT_TEXT);
-	putchar('\n');
-	clock_report(field_array(doc, "sync"), FORMAT_TEXT);
+	if (has_rows(doc, "vms")) {
+		putchar('\n');
+		vcpu_rows(doc, FORMAT_TEXT);
+	}
+	if (has_rows(doc, "sync")) {
+		putchar('\n');
+		clock_report(field_array(doc, "sync"), FORMAT_TEXT);
+	}
 	struct json_object *notes = field_array(doc, "notes");
 	for (size_t i = 0; notes && i < json_object_array_length(notes); i++)
 		printf("%snote: %s\n", i ? "" : "\n", json_object_get_string(json_object_array_get_idx(notes, i)));
