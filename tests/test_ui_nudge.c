@@ -281,6 +281,26 @@ static void test_cancel(void **state)
 	}
 	assert_true(app.h == stage.first);
 	assert_string_equal(app.message, "cancelled");
+	/* Another one may be asked for while the last is being cancelled; and that be cancelled, too. */
+	for (int again = 0; again < 2; again++) {
+		nudge_start(&app, "Debian", 3000);
+		assert_true(nudge_cancel(&app));
+		nudge_start(&app, "Ubuntu", 5);
+		assert_true(nudge_text(&app, text, sizeof text));
+		assert_string_equal(text, "moving the clock of Ubuntu to +5 ns: the last one is being cancelled, Esc cancels");
+		if (again)
+			assert_true(nudge_cancel(&app));
+		while (app.nudge && (again || strcmp(stage.guest, "Ubuntu") != 0)) {
+			app_work(&app, 1000, &changed);
+			usleep(1000);
+		}
+		assert_string_equal(stage.guest, again ? "Debian" : "Ubuntu");
+		assert_true(nudge_cancel(&app) == !again);
+		while (app.nudge) {
+			app_work(&app, 1000, &changed);
+			usleep(1000);
+		}
+	}
 	nudge_start(&app, "Debian", 3000);
 	end(&app, &stage);
 }

@@ -25,6 +25,8 @@ struct nudge_job {
 	struct asker *asker;          /* wakes the viewer */
 	char guest[256];
 	int64_t ns;
+	char next[256];               /* cancelled, and this guest's clock wanted next; "": none.  The viewer's own */
+	int64_t next_ns;
 	/* What came of it; the thread's until it is done. */
 	struct history *h;
 	struct topo topo;
@@ -125,14 +127,19 @@ static bool is_done(struct nudge_job *j, bool *cancel)
 void nudge_start(struct app *app, const char *guest, int64_t ns)
 {
 	struct error err = ERROR_INIT;
-	if (app->nudge) {
+	struct nudge_job *j = app->nudge;
+	if (j) {
 		bool cancel;
-		is_done(app->nudge, &cancel);
-		app_say(app, cancel ? "the last nudge is being cancelled: a moment, please"
-		                    : "a clock is being moved already: <Esc> cancels that");
+		is_done(j, &cancel);
+		if (cancel) {
+			snprintf(j->next, sizeof j->next, "%s", guest);
+			j->next_ns = ns;
+		} else {
+			app_say(app, "a clock is being moved already: <Esc> cancels that");
+		}
 		return;
 	}
-	struct nudge_job *j = mem_new(1, sizeof *j);
+	j = mem_new(1, sizeof *j);
 	*j = (struct nudge_job){ .clocks = app->clocks, .shown = app->h, .asker = app->asker, .ns = ns,
 		.phase = "beginning", .rows = { .survey = app->rows.survey, .sort = app->rows.sort } };
 	snprintf(j->guest, sizeof j->guest, "%s", guest);
@@ -153,8 +160,9 @@ bool nudge_cancel(struct app *app)
 	if (!j)
 		return false;
 	pthread_mutex_lock(&j->lock);
-	bool was = j->cancel;
+	bool was = j->cancel && !j->next[0];
 	j->cancel = true;
+	j->next[0] = '\0';
 	pthread_mutex_unlock(&j->lock);
 	return !was;
 }
@@ -180,6 +188,8 @@ void nudge_work(struct app *app, bool *changed)
 			app_say(app, "%s (:offset save writes it, :offset %s 0 takes it back)", j->said,
 			        text_escape(guest, sizeof guest, j->guest));
 	}
+	if (cancel && j->next[0])
+		nudge_start(app, j->next, j->next_ns);
 	job_release(app, j);
 }
 
@@ -199,13 +209,14 @@ bool nudge_text(struct app *app, char *buf, size_t size)
 	if (!j)
 		return false;
 	pthread_mutex_lock(&j->lock);
-	bool cancel = j->cancel;
-	if (j->total > 0)
+	bool cancel = j->cancel, next = j->next[0];
+	if (j->total > 0 && !next)
 		snprintf(part, sizeof part, " %.0f %%", 100 * (double)j->at / (double)j->total);
-	snprintf(buf, size, "moving the clock of %s to %s: %s%s, Esc cancels", text_escape(name, sizeof name, j->guest),
-	         time_exact(by, j->ns), j->phase, part);
+	snprintf(buf, size, "moving the clock of %s to %s: %s%s, Esc cancels",
+	         text_escape(name, sizeof name, next ? j->next : j->guest), time_exact(by, next ? j->next_ns : j->ns),
+	         next ? "the last one is being cancelled" : j->phase, part);
 	pthread_mutex_unlock(&j->lock);
-	return !cancel;
+	return next || !cancel;
 }
 
 /* ---- The change ----------------------------------------------------------------------------------------------- */
