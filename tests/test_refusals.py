@@ -142,6 +142,8 @@ with scratch() as tmp:
     refused(tmp, 1, "intervals", history, "/Host/CPUs/CPU1/Status", says=["CPU1 has: Current Thread, Interrupt, Owner)"])
     refused(tmp, 1, "intervals", history, "/", says=["/ has: Host, Virtual Machines)"])
     refused(tmp, 1, "intervals", history, "/Host/Threads", says=["Threads has: 1, 10", ", ...)"])
+    refused(tmp, 1, "sync", history, "--sync", "none", says=["--sync: ", "good.steal is a history"])
+    refused(tmp, 1, "view", history, "--guest", "Debian=x", says=["--guest: ", "good.steal is a history"])
     refused(tmp, 1, "index", history, "-o", out, says=["good.steal: is a history"])
     refused(tmp, 1, "index", TRACE, "-o", bad + "2", says=["bad.steal2: exists and is not a history"])
     with open(bad + "2", "rb") as f:

@@ -122,6 +122,16 @@ bool names_history(const struct input *in)
 	       stat(in->what[0], &st) == 0 && S_ISREG(st.st_mode);
 }
 
+int refuse_shape(const struct input *in, struct error *err)
+{
+	const char *option = in->host ? "--host" : in->guest.len > 0 ? "--guest" : in->live ? "--for" : in->layout ? "--layout"
+	                     : in->sync ? "--sync" : in->paper_states ? "--paper-states" : NULL;
+	if (!option)
+		return 0;
+	return error_set(err, STATUS_USAGE, "give its traces", "%s: %s is a history: how its traces were read is settled", option,
+	                 in->what[0]);
+}
+
 char *user_file(const char *variable, const char *beneath_home, const char *name)
 {
 	const char *xdg = getenv(variable), *home = getenv("HOME");
@@ -186,7 +196,7 @@ static int cache_fits(const char *path, const struct input *in, struct error *er
 struct history *open_what(struct input *in, struct error *err)
 {
 	if (names_history(in))
-		return history_open(in->what[0], err);
+		return refuse_shape(in, err) ? NULL : history_open(in->what[0], err);
 	if (input_resolve(in, err))
 		return NULL;
 	char *path = cache_path(in, err);

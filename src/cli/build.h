@@ -34,6 +34,8 @@ int build_history(struct input *in, const char *path, struct build_times *times,
 
 /* Is WHAT one history file, rather than traces or a session? */
 bool names_history(const struct input *in);
+/* Refuses the options that shape a history, since that one is made already. */
+int refuse_shape(const struct input *in, struct error *err);
 
 /* Opens WHAT as a history: a history file as it is; traces from their cache, building it when it is missing or stale
  * (and saying why).  NULL and *err on failure. */

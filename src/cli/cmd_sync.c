@@ -64,7 +64,7 @@ int cmd_sync(int argc, char **argv, struct error *err)
 	if (plot && format != FORMAT_TEXT)
 		return error_set(err, STATUS_USAGE, "leave out --format", "--plot: goes with text only");
 	if (!plot && names_history(&in))
-		rc = report_of_history(in.what[0], (enum report_format)format, err);
+		rc = refuse_shape(&in, err) ? -1 : report_of_history(in.what[0], (enum report_format)format, err);
 	else
 		rc = report_of_traces(&in, (enum report_format)format, plot, err);
 	input_release(&in);
