@@ -466,6 +466,10 @@ static void test_finding(void **state)
 	check_shows("/syst<Esc>", "2 idle hidden", "systemd");
 	check_shows("/burn<Enter>n", "no other row contains \"burn\"", NULL);
 	check_shows("/12<Enter>", "\n no row contains \"12\"", NULL);
+	/* Commands without what they want say so. */
+	check_shows(":goto", "goto wants a time", NULL);
+	check_shows(":theme", "legend and themes", NULL);
+	check_shows(":screen", "screen wants the name", NULL);
 	/* A row without values has no heading for them. */
 	check_shows("Gx", "Clock", "Values at");
 }
@@ -541,6 +545,9 @@ static void test_script_errors(void **state)
 	struct error err = ERROR_INIT;
 	assert_int_equal(run("j\n:theme nowhere\n", &mono80, &err), -1);
 	assert_non_null(strstr(err.text, ":2: "));
+	err = (struct error)ERROR_INIT;
+	assert_int_equal(run(":screen /dev/full\n", &mono80, &err), -1);
+	assert_non_null(strstr(err.text, "/dev/full: No space left"));
 	struct ui_options o = mono80;
 	o.color = "17";
 	assert_int_equal(run("", &o, &err), -1);

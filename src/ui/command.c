@@ -14,7 +14,7 @@
 	X("goto", "TIME|ROW", "+3ms, 12.5s, 50%, 12:03:04.5 or Debian/3525; :50% does, too", cmd_goto) \
 	X("zoom", "DURATION", "make the window that long", cmd_zoom) \
 	X("export", "[FILE]", "write the pane to FILE: .txt, .csv or .json", cmd_export) \
-	X("theme", "NAME", "take another theme: a name or a file", cmd_theme) \
+	X("theme", "[NAME]", "take another theme: a name or a file; none: list", cmd_theme) \
 	X("set", "OPTION", "see below", cmd_set) \
 	X("filter", "[TEXT]", "show only threads whose name contains TEXT", cmd_filter) \
 	X("search", "TEXT", "go to the next row that contains TEXT", cmd_search) \
@@ -70,7 +70,9 @@ static void goto_row(struct app *app, const char *text)
 
 static void cmd_goto(struct app *app, const char *arg)
 {
-	if (!goto_time(app, arg))
+	if (!*arg)
+		app_say(app, "goto wants a time (+3ms 50%% 12:03:04) or a row (VM/TID)");
+	else if (!goto_time(app, arg))
 		goto_row(app, arg);
 }
 
@@ -101,7 +103,9 @@ static void cmd_theme(struct app *app, const char *arg)
 {
 	struct error err = ERROR_INIT;
 	struct theme theme;
-	if (theme_load(&theme, *arg ? arg : NULL, &err) < 0)
+	if (!*arg)
+		open_themes(app);
+	else if (theme_load(&theme, arg, &err) < 0)
 		app_fail(app, &err);
 	else
 		app_set_theme(app, &theme);
@@ -204,9 +208,13 @@ static void cmd_screen(struct app *app, const char *arg)
 {
 	struct screen s = { 0 };
 	struct error err = ERROR_INIT;
-	FILE *f = *arg ? fopen(arg, "we") : NULL;
+	if (!*arg) {
+		app_say(app, "screen wants the name of a file");
+		return;
+	}
+	FILE *f = fopen(arg, "we");
 	if (!f) {
-		error_system(&err, NULL, "%s", *arg ? arg : "screen wants a file");
+		error_system(&err, "choose another folder", "%s", arg);
 		app_fail(app, &err);
 		return;
 	}
@@ -214,8 +222,10 @@ static void cmd_screen(struct app *app, const char *arg)
 	app_draw(app, &s);
 	int failed = screen_dump(&s, f);
 	screen_release(&s);
-	if (fclose(f) != 0 || failed)
-		app_say(app, "%s: could not be written", arg);
+	if (fclose(f) != 0 || failed) {
+		error_system(&err, "make room, or choose another place", "%s", arg);
+		app_fail(app, &err);
+	}
 }
 
 static void cmd_help(struct app *app, const char *arg)
