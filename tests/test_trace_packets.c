@@ -320,6 +320,13 @@ static void test_rotated(void **state)
 	free(both);
 }
 
+static void read_files(const char *dir, struct stream_file **list, size_t *n)
+{
+	stream_files_list(dir, list, n);
+	for (size_t i = 0; i < *n; i++)
+		stream_file_read(&(*list)[i]);
+}
+
 /* The packets found by their magic number are those of the index. */
 static void test_packets_without_index(void **state)
 {
@@ -327,9 +334,9 @@ static void test_packets_without_index(void **state)
 	char *dir = many_packets("scan", 3, 0);
 	struct stream_file *with, *without;
 	size_t n, m;
-	stream_files_read(dir, &with, &n);
+	read_files(dir, &with, &n);
 	delete(dir, "index");
-	stream_files_read(dir, &without, &m);
+	read_files(dir, &without, &m);
 	assert_int_equal(n, 1);
 	assert_int_equal(m, 1);
 	assert_true(with->indexed);
@@ -342,6 +349,36 @@ static void test_packets_without_index(void **state)
 	}
 	stream_files_free(with, n);
 	stream_files_free(without, m);
+	free(dir);
+}
+
+/* However far apart they are: large files are searched piece by piece. */
+static void test_packets_far_apart(void **state)
+{
+	(void)state;
+	static const size_t step = (size_t)8 << 20, header = 20;
+	const size_t second[] = { header, 5000, step - header, step - 5, step, step + 1, step + 2, 2 * step - 7, 2 * step + 1 };
+	char *dir = many_packets("far", 1, 0), *path = mem_printf("%s/ch_1", dir);
+	delete(dir, "index");
+	size_t len, n;
+	char *packet = read_whole(path, &len);
+	for (size_t i = 0; i < COUNT(second); i++) {
+		char *all = mem_new(second[i] + header, 1);
+		memcpy(all, packet, header);
+		memcpy(all + second[i], packet, header);
+		write_file(path, all, second[i] + header);
+		struct stream_file *file;
+		read_files(dir, &file, &n);
+		assert_int_equal(n, 1);
+		assert_int_equal(file->packets, 2);
+		assert_int_equal(file->packet[0].size, second[i]);
+		assert_int_equal(file->packet[1].offset, second[i]);
+		assert_int_equal(file->packet[1].size, header);
+		stream_files_free(file, n);
+		free(all);
+	}
+	free(packet);
+	free(path);
 	free(dir);
 }
 
@@ -387,6 +424,7 @@ int main(void)
 		cmocka_unit_test(test_clock_backwards),
 		cmocka_unit_test(test_rotated),
 		cmocka_unit_test(test_packets_without_index),
+		cmocka_unit_test(test_packets_far_apart),
 		cmocka_unit_test(test_many_streams),
 	};
 	alarm(200);  /* a reader that hangs is a failure */

@@ -211,15 +211,19 @@ static void drop_copies(struct group *g)
 	}
 }
 
-bool group_survey(struct group *g)
+void group_list(struct group *g)
 {
-	bool sound = true, indexed = true;
-	char why[256];
 	g->file = mem_new(g->dirs, sizeof *g->file);
 	g->files = mem_new(g->dirs, sizeof *g->files);
 	for (size_t i = 0; i < g->dirs; i++)
-		stream_files_read(g->dir[i], &g->file[i], &g->files[i]);
+		stream_files_list(g->dir[i], &g->file[i], &g->files[i]);
 	drop_copies(g);
+}
+
+void group_survey(struct group *g)
+{
+	bool sound = true, indexed = true;
+	char why[256];
 	for (size_t i = 0; i < g->dirs; i++) {
 		for (size_t k = 0; k < g->files[i]; k++) {
 			sound &= !g->file[i][k].damaged;
@@ -227,7 +231,7 @@ bool group_survey(struct group *g)
 		}
 	}
 	/* Nothing tells whether the packets' headers are good but trying. */
-	return sound && (indexed || opens(g, g->dir, g->dirs, why));
+	g->suspect = !sound || !(indexed || opens(g, g->dir, g->dirs, why));
 }
 
 void group_open(struct group *g)

@@ -1,7 +1,7 @@
 /* Loading: all machines' traces, decoded by a few threads, each packet once.
  *
- * First every CTF trace is opened (a graph each, in parallel), which tells its streams.  Then the threads take tasks,
- * largest first; a thread that needs a graph of a trace takes an idle one or opens another. */
+ * First the packets of every CTF trace are found, and it is opened (a graph each), which tells its streams.  Then the
+ * threads take tasks, largest first; a thread that needs a graph of a trace takes an idle one or opens another. */
 #include "trace/load.h"
 
 #include <stdlib.h>
@@ -14,6 +14,20 @@
 #define MOST_DAMAGE 100  /* damaged packets of a stream after which the rest is given up */
 
 /* ---- work of the threads */
+
+static int find_packets_task(void *arg, size_t i)
+{
+	struct load *l = arg;
+	stream_file_read(l->file[i]);
+	return 0;
+}
+
+static int survey_task(void *arg, size_t i)
+{
+	struct load *l = arg;
+	group_survey(&l->group[i]);
+	return 0;
+}
 
 static int open_task(void *arg, size_t i)
 {
@@ -355,6 +369,7 @@ static void load_release(struct load *l)
 	}
 	free(l->machine);
 	free(l->group);
+	free(l->file);
 	free(l->task);
 	free(l->order);
 	store_unref(l->store);
@@ -398,6 +413,17 @@ static int check_tasks(const struct load *l, struct error *err)
 	return 0;
 }
 
+static void list_files(struct load *l)
+{
+	for (size_t i = 0; i < l->groups; i++) {
+		struct group *g = &l->group[i];
+		group_list(g);
+		for (size_t d = 0; d < g->dirs; d++)
+			for (size_t k = 0; k < g->files[d]; k++)
+				*ARRAY_PUSH(l->file, l->files, l->files_cap) = &g->file[d][k];
+	}
+}
+
 static int run(struct load *l, const struct trace_spec *spec, struct error *err)
 {
 	for (size_t i = 0; i < l->machines; i++)
@@ -407,11 +433,11 @@ static int run(struct load *l, const struct trace_spec *spec, struct error *err)
 		name_machine(l, i);
 	for (size_t i = 0; i < l->machines; i++)
 		name_vcpus(l, i);
-	for (size_t i = 0; i < l->groups; i++) {
+	for (size_t i = 0; i < l->groups; i++)
 		l->total += l->group[i].bytes;
-		l->group[i].suspect = !group_survey(&l->group[i]);
-	}
-	if (run_tasks(l, open_task, l->groups, err))
+	list_files(l);
+	if (run_tasks(l, find_packets_task, l->files, err) || run_tasks(l, survey_task, l->groups, err) ||
+	    run_tasks(l, open_task, l->groups, err))
 		return -1;
 	for (size_t i = 0; i < l->groups; i++) {
 		struct group *g = &l->group[i];

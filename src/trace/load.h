@@ -56,8 +56,11 @@ struct task {
 	bool unexpected;         /* the view did not show what it should: decode the whole port instead */
 };
 
-/* Looks at the trace's files.  False: it may not be given to libbabeltrace2 as it is, call group_rescue(). */
-bool group_survey(struct group *g);
+/* Lists the trace's files. */
+void group_list(struct group *g);
+/* Once their packets are found: g->suspect says that it may not be given to libbabeltrace2 as it is, call group_rescue().
+ * It may fork (see there): to be called while no other thread uses libraries but libc. */
+void group_survey(struct group *g);
 /* Opens the trace and finds its ports; the decoder becomes an idle one.  On failure g->status and g->err say so. */
 void group_open(struct group *g);
 /* Opens what is left of a damaged trace.  To be called while no other thread runs: it forks, because libbabeltrace2
@@ -87,6 +90,8 @@ struct load {
 	size_t machines;
 	struct group *group;
 	size_t groups, groups_cap;
+	struct stream_file **file;  /* of all groups */
+	size_t files, files_cap;
 	struct told *told;
 	size_t tolds;
 	struct task *task;

@@ -17,6 +17,7 @@
 #define STREAM_MAGIC 0xC1FC1FC1U
 #define HEAD_LONGEST 512          /* bytes of a packet within which its context is looked for */
 #define HEADER 20                 /* bytes of a packet header that are looked for: magic and UUID */
+#define STEP ((size_t)8 << 20)    /* bytes of a file that are held in memory at a time, about; whole pages */
 
 /* The layout of LTTng's index files, all big endian. */
 struct index_head { uint32_t magic, major, minor, entry_size; };
@@ -172,17 +173,28 @@ static size_t find_size(const struct stream_file *f, const unsigned char *map, b
 	return best;
 }
 
+/* What comes before `at` is not needed for now; *from is where what was needed began. */
+static void let_go(const unsigned char *map, size_t *from, size_t at)
+{
+	at -= at % STEP;
+	if (at > *from) {
+		madvise((void *)(map + *from), at - *from, MADV_DONTNEED);
+		*from = at;
+	}
+}
+
 /* Takes the sizes that the headers say, and drops the packets whose header cannot be right. */
 static void check_sizes(struct stream_file *f, const unsigned char *map, bool big)
 {
 	const size_t at = find_size(f, map, big);
-	size_t kept = 0;
+	size_t kept = 0, held = 0;
 	if (!at)
 		return;
 	for (size_t i = 0; i < f->packets; i++) {
 		struct packet p = f->packet[i];
 		struct context c;
 		const bool is_last = i + 1 == f->packets;
+		let_go(map, &held, p.offset);
 		if (!read_context(&p, map, at, big, &c) || (c.size / 8 > p.size && !is_last)) {
 			f->damaged++;
 			continue;
@@ -193,6 +205,23 @@ static void check_sizes(struct stream_file *f, const unsigned char *map, bool bi
 	}
 	f->packets = kept;
 	f->sized = true;
+}
+
+/* Where the next packet begins, from `at` on; `len`: there is none. */
+static size_t find_packet(const unsigned char *map, size_t len, size_t at, size_t *held)
+{
+	unsigned char wanted[HEADER];
+	memcpy(wanted, map, sizeof wanted);
+	for (; len - at >= HEADER; at += STEP) {
+		const size_t n = len - at < STEP + HEADER - 1 ? len - at : STEP + HEADER - 1;
+		const unsigned char *found = memmem(map + at, n, wanted, sizeof wanted);
+		let_go(map, held, at);
+		if (found)
+			return (size_t)(found - map);
+		if (n < STEP)
+			break;
+	}
+	return len;
 }
 
 /* Every place where the first packet's magic number and UUID are seen again begins a packet. */
@@ -211,11 +240,10 @@ static void from_magic(struct stream_file *f)
 	memcpy(&magic, map, sizeof magic);
 	const bool big = magic == htobe32(STREAM_MAGIC);
 	if (big || magic == htole32(STREAM_MAGIC)) {
-		for (const unsigned char *p = map, *next; p; p = next) {
-			next = memmem(p + 1, len - (size_t)(p + 1 - map), map, HEADER);
-			const uint64_t offset = (uint64_t)(p - map), end = next ? (uint64_t)(next - map) : len;
-			*ARRAY_PUSH(f->packet, f->packets, f->cap) = (struct packet){ .offset = offset,
-				.size = end - offset };
+		size_t held = 0;
+		for (size_t at = 0, next; at < len; at = next) {
+			next = find_packet(map, len, at + 1, &held);
+			*ARRAY_PUSH(f->packet, f->packets, f->cap) = (struct packet){ .offset = at, .size = next - at };
 		}
 		check_sizes(f, map, big);
 	}
@@ -227,7 +255,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct stream_file *)a)->name, ((const struct stream_file *)b)->name);
 }
 
-void stream_files_read(const char *dir, struct stream_file **list, size_t *n)
+void stream_files_list(const char *dir, struct stream_file **list, size_t *n)
 {
 	size_t cap = 0;
 	DIR *d = opendir(dir);
@@ -241,15 +269,19 @@ void stream_files_read(const char *dir, struct stream_file **list, size_t *n)
 		struct stream_file *f = ARRAY_PUSH(*list, *n, cap);
 		*f = (struct stream_file){ .dir = mem_dup(dir), .name = mem_dup(e->d_name),
 			.bytes = (uint64_t)st.st_size };
-		if (!from_index(f))
-			from_magic(f);
-		const struct packet *last = f->packets ? &f->packet[f->packets - 1] : NULL;
-		f->extra = last && !f->damaged ? f->bytes - (last->offset + last->size) : 0;
 	}
 	if (d)
 		closedir(d);
 	if (*n)
 		qsort(*list, *n, sizeof **list, by_name);
+}
+
+void stream_file_read(struct stream_file *f)
+{
+	if (!from_index(f))
+		from_magic(f);
+	const struct packet *last = f->packets ? &f->packet[f->packets - 1] : NULL;
+	f->extra = last && !f->damaged ? f->bytes - (last->offset + last->size) : 0;
 }
 
 static size_t read_head(const struct stream_file *f, unsigned char head[HEAD_LONGEST])

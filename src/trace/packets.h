@@ -31,8 +31,10 @@ struct stream_file {
 	size_t damaged;         /* packets whose header is wrong, as far as can be told; not among packet[] */
 };
 
-/* The data stream files of a trace folder.  Files that cannot be opened have no packets. */
-void stream_files_read(const char *dir, struct stream_file **list, size_t *n);
+/* The data stream files of a trace folder, by name; of each the packets are still to be found, by any thread.  Files that
+ * cannot be opened have none. */
+void stream_files_list(const char *dir, struct stream_file **list, size_t *n);
+void stream_file_read(struct stream_file *f);
 /* Are the streams of two folders the same, by their files' names, sizes and first bytes? */
 bool stream_files_same(const struct stream_file *a, size_t n, const struct stream_file *b, size_t m);
 void stream_files_free(struct stream_file *list, size_t n);
