@@ -1,11 +1,12 @@
 #include "base/parallel.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_WORKERS = 64, WATCH_NS = 20000000 };
+enum { MOST_WORKERS = 64, WATCH_NS = 20000000, ROOM = 16 << 20 };
 
 struct crew {
 	const struct parallel *p;
@@ -18,21 +19,17 @@ struct crew {
 };
 
 /* malloc() lets the memory of a thread other than the first grow by a page at a time, each a system call that stops all
- * threads of the process.  Once grown it stays usable. */
-static void warm_up(void)
+ * threads of the process, unless it is told to begin with more. */
+static void give_room(void)
 {
-	enum { PIECES = 128, PIECE = 100000 };
-	void *p[PIECES];
-	for (int i = 0; i < PIECES; i++)
-		p[i] = malloc(PIECE);
-	for (int i = 0; i < PIECES; i++)
-		free(p[i]);
+#ifdef M_TOP_PAD
+	mallopt(M_TOP_PAD, ROOM);
+#endif
 }
 
 static void *worker(void *arg)
 {
 	struct crew *c = arg;
-	warm_up();
 	pthread_mutex_lock(&c->lock);
 	while (c->next < c->tasks) {
 		const size_t i = c->next++;
@@ -100,6 +97,7 @@ int parallel_run(const struct parallel *p, size_t tasks)
 	n = n < tasks ? n : (unsigned)tasks;
 	if (n == 0 || (n == 1 && !p->watch))
 		return run_here(p, tasks);
+	give_room();
 	pthread_mutex_init(&c.lock, NULL);
 	pthread_cond_init(&c.done, NULL);
 	pthread_mutex_lock(&c.lock);
