@@ -290,6 +290,83 @@ static void test_filters(void **state)
 	unload(&l);
 }
 
+/* The parts of a CPU's events, one after the other, and a cursor that reads ahead, give what one cursor gives. */
+static void test_parts(void **state)
+{
+	(void)state;
+	static const struct trace_options options[] = { { .workers = 1 }, { .workers = 2, .memory = 1 } };
+	for (size_t o = 0; o < COUNT(options); o++) {
+		struct loaded l;
+		struct error err = ERROR_INIT;
+		load(data("fibonacci"), &options[o], &l);
+		const struct trace *t = find(&l, "hypervisor");
+		for (size_t parts = 1; parts < 6; parts += 2) {
+			struct trace_cursor *all = trace_cursor_open(t, ALL_KINDS, 1, &err);
+			struct event p, q;
+			size_t n = 0;
+			for (size_t i = 0; i < parts; i++) {
+				struct trace_cursor *part = trace_cursor_open_part(t, ALL_KINDS, 1, i, parts, &err);
+				trace_cursor_read_ahead(part, (unsigned)i % 3);
+				const size_t before = n;
+				while (trace_cursor_next(part, &q, &err) > 0) {
+					assert_int_equal(trace_cursor_next(all, &p, &err), 1);
+					assert_memory_equal(&p, &q, sizeof p);
+					n++;
+				}
+				assert_true(n > before);
+				trace_cursor_close(part);
+			}
+			assert_int_equal(trace_cursor_next(all, &p, &err), 0);
+			assert_true(n > 4000);
+			trace_cursor_close(all);
+		}
+		/* Not read to its end. */
+		struct trace_cursor *c = trace_cursor_open(t, ALL_KINDS, -1, &err);
+		struct event ev;
+		trace_cursor_read_ahead(c, 2);
+		assert_int_equal(trace_cursor_next(c, &ev, &err), 1);
+		trace_cursor_close(c);
+		unload(&l);
+	}
+}
+
+/* Where a stream was decoded in two parts and the second steps back, its events wait, wherever reading begins. */
+static void test_part_after_a_step_back(void **state)
+{
+	(void)state;
+	enum { N = 8 };
+	struct error err = ERROR_INIT;
+	struct store *store = store_new(SIZE_MAX, NULL, &err);
+	struct stream s;
+	stream_init(&s);
+	for (int64_t i = 0; i < N; i++) {  /* a block each: 0, 100, 200, 300, then 250, 260 ... */
+		struct stream one;
+		struct writer w;
+		stream_init(&one);
+		writer_open(&w, store, &one);
+		const struct event ev = { .ts = i < 4 ? 100 * i : 210 + 10 * i, .kind = EV_OTHER };
+		assert_int_equal(writer_put(&w, &ev, &err), 0);
+		assert_int_equal(writer_close(&w, &err), 0);
+		*ARRAY_PUSH(s.block, s.len, s.cap) = one.block[0];
+		free(one.block);
+		free(one.cpu_set);
+	}
+	for (size_t parts = 1; parts <= N; parts++) {
+		int64_t n = 0;
+		for (size_t i = 0; i < parts; i++) {
+			struct reader r;
+			struct event ev;
+			reader_open(&r, store, &s, i, parts);
+			for (; reader_next(&r, &ev, &err) == 1; n++)
+				assert_int_equal(ev.ts, n < 4 ? 100 * n : 300);
+			reader_close(&r);
+		}
+		assert_int_equal(n, N);
+	}
+	stream_release(&s, store);
+	store_unref(store);
+}
+
 static uint64_t next_random(uint64_t *seed)
 {
 	*seed += 0x9E3779B97F4A7C15ULL;
@@ -495,6 +572,8 @@ int main(void)
 		cmocka_unit_test(test_info),
 		cmocka_unit_test(test_options_do_not_matter),
 		cmocka_unit_test(test_filters),
+		cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_part_after_a_step_back),
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_cpus_of_a_stream),
 		cmocka_unit_test(test_from_events),

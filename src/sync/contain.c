@@ -25,10 +25,11 @@ struct measure {
 	const struct trace *guest;
 	const struct clock_map *clock;
 	int64_t begin, span;        /* guest ns; see sync_span_ns() */
-	struct cpu_measure {
+	size_t parts;               /* of each CPU's events */
+	struct part_measure {
 		struct containment c;
 		struct error *err;  /* malloc'ed when it failed */
-	} *cpu;
+	} *part;
 };
 
 static void containment_init(struct containment *c)
@@ -94,27 +95,28 @@ static void measure_event(const struct measure *m, const struct event *ev, const
 		out->worst = distance(th, t, *near);
 }
 
-static int measure_cpu(void *arg, size_t i)
+static int measure_part(void *arg, size_t i)
 {
 	const struct measure *m = arg;
-	struct cpu_measure *cpu = &m->cpu[i];
+	struct part_measure *part = &m->part[i];
 	struct error err = ERROR_INIT;
-	struct trace_cursor *c = trace_cursor_open(m->guest, REAL_KINDS, (int)i, &err);
+	struct trace_cursor *c =
+		trace_cursor_open_part(m->guest, REAL_KINDS, (int)(i / m->parts), i % m->parts, m->parts, &err);
 	const struct vthread *last = NULL;
 	size_t near = 0;
 	int status = c == NULL ? -1 : 0;
 	uint64_t seen = 0;
 	struct event ev;
-	containment_init(&cpu->c);
+	containment_init(&part->c);
 	while (c != NULL && (status = trace_cursor_next(c, &ev, &err)) == 1) {
-		measure_event(m, &ev, &last, &near, &cpu->c);
+		measure_event(m, &ev, &last, &near, &part->c);
 		if ((status = walk_stopped(m->host->stop, ++seen, &err)) != 0)
 			break;
 	}
 	trace_cursor_close(c);
 	if (status != 0) {
-		cpu->err = mem_new(1, sizeof *cpu->err);
-		*cpu->err = err;
+		part->err = mem_new(1, sizeof *part->err);
+		*part->err = err;
 	}
 	return status;
 }
@@ -122,25 +124,25 @@ static int measure_cpu(void *arg, size_t i)
 int containment_measure(const struct host_view *host, const struct vm_view *vm, const struct trace *guest,
                         const struct clock_map *clock, unsigned workers, struct containment *out, struct error *err)
 {
-	const unsigned cpus = trace_info(guest)->cpus;
 	const struct trace_info *info = trace_info(guest);
-	struct measure m = { host, vm, guest, clock, info->begin, sync_span_ns(info), mem_new(cpus, sizeof *m.cpu) };
-	int status = parallel_run(&(struct parallel){ .workers = workers, .task = measure_cpu, .arg = &m }, cpus);
+	const size_t parts = workers > 1 && info->cpus < 2 * workers ? workers : 1, tasks = parts * info->cpus;
+	struct measure m = { host, vm, guest, clock, info->begin, sync_span_ns(info), parts, mem_new(tasks, sizeof *m.part) };
+	int status = parallel_run(&(struct parallel){ .workers = workers, .task = measure_part, .arg = &m }, tasks);
 	containment_init(out);
-	for (unsigned i = 0; i < cpus; i++) {
-		const struct cpu_measure *cpu = &m.cpu[i];
-		out->inside += cpu->c.inside;
-		out->outside += cpu->c.outside;
-		out->refuted += cpu->c.refuted;
-		out->worst = cpu->c.worst > out->worst ? cpu->c.worst : out->worst;
+	for (size_t i = 0; i < tasks; i++) {
+		const struct part_measure *part = &m.part[i];
+		out->inside += part->c.inside;
+		out->outside += part->c.outside;
+		out->refuted += part->c.refuted;
+		out->worst = part->c.worst > out->worst ? part->c.worst : out->worst;
 		for (int side = 0; side < 2; side++)
 			for (size_t span = 0; span < SYNC_SPANS; span++)
-				keep_nearest(out, cpu->c.nearest[side][span], side, span);
-		if (cpu->err != NULL && err != NULL)
-			*err = *cpu->err;
-		free(cpu->err);
+				keep_nearest(out, part->c.nearest[side][span], side, span);
+		if (part->err != NULL && err != NULL)
+			*err = *part->err;
+		free(part->err);
 	}
-	free(m.cpu);
+	free(m.part);
 	return status;
 }
 

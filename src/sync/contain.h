@@ -14,8 +14,7 @@ struct containment {
 	                                    of each span of the guest's trace; INT64_MAX = none */
 };
 
-/* One walk over the events of each of the guest's CPUs, by so many threads.  Events beyond the host's trace do not
- * count. */
+/* One walk over the guest's events, by so many threads.  Events beyond the host's trace do not count. */
 int containment_measure(const struct host_view *host, const struct vm_view *vm, const struct trace *guest,
                         const struct clock_map *clock, unsigned workers, struct containment *out, struct error *err);
 double containment_share(const struct containment *c);     /* 0..1, -1 = no event counted */

@@ -442,14 +442,15 @@ int walk_stopped(const atomic_bool *stop, uint64_t seen, struct error *err)
 	return error_set(err, STATUS_CANCELLED, NULL, "synchronization: interrupted");
 }
 
-static int walk_host(struct walk *w, const struct trace *trace, const struct map *known, const atomic_bool *stop,
-                     const struct progress *progress, struct error *err)
+static int walk_host(struct walk *w, const struct trace *trace, const struct map *known, unsigned workers,
+                     const atomic_bool *stop, struct error *err)
 {
 	struct host_view *v = w->v;
 	const struct trace_info *info = trace_info(trace);
 	memset(v, 0, sizeof *v);
 	v->trace = trace;
 	v->known = known;
+	v->stop = stop;
 	v->begin = info->begin;
 	v->end = info->end;
 	v->no_windows = w->take != NULL;
@@ -457,15 +458,12 @@ static int walk_host(struct walk *w, const struct trace *trace, const struct map
 	struct trace_cursor *c = trace_cursor_open(trace, HOST_KINDS, -1, err);
 	int status = c == NULL ? -1 : 0;
 	uint64_t seen = 0;
+	if (c != NULL && workers > 1)
+		trace_cursor_read_ahead(c, workers);
 	while (c != NULL && (status = trace_cursor_next(c, &ev, err)) == 1) {
 		on_event(w, &ev);
 		if ((status = walk_stopped(stop, ++seen, err)) != 0)
 			break;
-		if ((seen & 0xffff) == 0 && progress->tick != NULL &&
-		    progress->tick(progress->arg, "reading the host", seen, info->events) != 0) {
-			status = error_set(err, STATUS_CANCELLED, NULL, "synchronization: interrupted");
-			break;
-		}
 	}
 	trace_cursor_close(c);
 	if (status == 0)
@@ -477,11 +475,11 @@ static int walk_host(struct walk *w, const struct trace *trace, const struct map
 	return status;
 }
 
-int host_view_load(struct host_view *v, const struct trace *trace, const struct map *known,
-                   const struct progress *progress, struct error *err)
+int host_view_load(struct host_view *v, const struct trace *trace, const struct map *known, unsigned workers,
+                   const atomic_bool *stop, struct error *err)
 {
 	struct walk w = { .v = v };
-	return walk_host(&w, trace, known, NULL, progress, err);
+	return walk_host(&w, trace, known, workers, stop, err);
 }
 
 int host_view_marks(const struct host_view *like, void (*take)(void *arg, const struct sync_mark *m), void *arg,
@@ -489,7 +487,7 @@ int host_view_marks(const struct host_view *like, void (*take)(void *arg, const 
 {
 	struct host_view v;
 	struct walk w = { .v = &v, .take = take, .arg = arg };
-	int status = walk_host(&w, like->trace, like->known, like->stop, &(struct progress){ NULL, NULL }, err);
+	int status = walk_host(&w, like->trace, like->known, 1, like->stop, err);
 	if (status == 0)
 		host_view_release(&v);
 	return status;

@@ -9,14 +9,9 @@
 
 #define CONTRADICTION_MAX 0.1
 
-int guest_view_load(struct guest_view *g, const struct trace *trace, struct error *err)
+int guest_view_load(struct guest_view *g, struct error *err)
 {
-	memset(g, 0, sizeof *g);
-	g->sane = true;
-	g->trace = trace;
-	g->begin = trace_info(trace)->begin;
-	g->end = trace_info(trace)->end;
-	struct trace_cursor *c = trace_cursor_open(trace, 1ULL << EV_SYNC, -1, err);
+	struct trace_cursor *c = trace_cursor_open(g->trace, 1ULL << EV_SYNC, -1, err);
 	int status = c == NULL ? -1 : 0;
 	struct event ev;
 	while (c != NULL && (status = trace_cursor_next(c, &ev, err)) == 1) {
@@ -24,8 +19,6 @@ int guest_view_load(struct guest_view *g, const struct trace *trace, struct erro
 		mark_list_add(&g->marks, &m);
 	}
 	trace_cursor_close(c);
-	if (status < 0)
-		guest_view_release(g);
 	return status;
 }
 
@@ -45,13 +38,20 @@ static void copy_view(struct match *m, const struct vm_view *vm)
 	memcpy(m->view.vcpu, vm->vcpu, vm->vcpus * sizeof *vm->vcpu);
 }
 
+/* The threads for walks over this guest's events: those that no other guest needs. */
+static unsigned workers_for(const struct guest_view *g)
+{
+	const size_t left = atomic_load(g->left);
+	return left == 0 ? g->workers : left < g->workers ? g->workers / (unsigned)left : 1;
+}
+
 int match_prove(const struct host_view *host, const struct guest_view *guest, struct match *m, struct error *err)
 {
 	memset(&m->proof, 0, sizeof m->proof);
 	m->share = -1;
 	if (m->view.vcpus == 0 || m->clock.pieces == 0)
 		return 0;
-	if (containment_measure(host, &m->view, guest->trace, &m->clock, guest->workers, &m->proof, err) != 0)
+	if (containment_measure(host, &m->view, guest->trace, &m->clock, workers_for(guest), &m->proof, err) != 0)
 		return -1;
 	m->share = containment_share(&m->proof);
 	return 0;

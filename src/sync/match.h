@@ -10,15 +10,17 @@
 
 struct guest_view {
 	const struct trace *trace;
+	int64_t begin, end;
+	bool sane;                /* its times can be computed with */
+	unsigned workers;         /* threads for all guests together */
+	const atomic_size_t *left;  /* guests that are still searched for */
 	struct mark_list marks;
 	struct activity activity;
 	bool has_activity;        /* it is loaded when it is needed */
-	bool sane;                /* its times can be computed with */
-	unsigned workers;         /* threads for walks over its events */
-	int64_t begin, end;
 };
 
-int guest_view_load(struct guest_view *g, const struct trace *trace, struct error *err);
+/* Finds the marks; what stands above them is given. */
+int guest_view_load(struct guest_view *g, struct error *err);
 void guest_view_release(struct guest_view *g);
 
 /* A candidate: what the clock of `guest` is if it runs in `vm`. */

@@ -27,12 +27,17 @@ struct run {
 	size_t hypers;
 	struct guest_view *guest;  /* those that are hypers first */
 	size_t guests;
+	unsigned workers;
 	struct match *match;       /* candidates */
 	size_t matches, match_cap;
-	/* while guests are searched for side by side */
+	/* while things are done side by side */
 	struct hunt *hunt;         /* one per guest */
+	size_t *order;             /* the guests, those with the most events first */
+	struct error *load_err;    /* of each hyper, then of each guest */
 	const char *phase;
-	atomic_size_t tried;       /* VMs */
+	size_t total;
+	atomic_size_t done;        /* machines loaded, or VMs tried */
+	atomic_size_t left;        /* guests that are still searched for */
 	atomic_bool cancelled;
 };
 

@@ -173,16 +173,18 @@ static int try_vm(struct hunt *k, size_t hyper, size_t vm)
 		return 0;
 	int status = k->by == BY_EVENTS ? try_events(k, hyper, vm) :
 		k->by == BY_OFFSET ? try_offset(k, hyper, vm) : try_containment(k, hyper, vm);
-	atomic_fetch_add(&k->r->tried, 1);
+	atomic_fetch_add(&k->r->done, 1);
 	return status;
 }
 
 /* Tries one guest in all VMs that it may be, one way.  A host that shows no VM may be right as a whole. */
-static int search_guest(void *arg, size_t guest)
+static int search_guest(void *arg, size_t i)
 {
 	struct run *r = arg;
-	struct hunt *k = &r->hunt[guest];
-	for (size_t h = 0; h < r->hypers && k->by != BY_NOTHING; h++) {
+	struct hunt *k = &r->hunt[r->order[i]];
+	if (k->by == BY_NOTHING)
+		return 0;
+	for (size_t h = 0; h < r->hypers; h++) {
 		size_t n = r->hyper[h].vms.len;
 		for (size_t v = 0; v < n && k->status == 0; v++)
 			k->status = try_vm(k, h, v);
@@ -192,6 +194,7 @@ static int search_guest(void *arg, size_t guest)
 	}
 	if (k->status == 0 && k->by == BY_EVENTS && r->options->method == SYNC_AUTO)
 		k->status = sharpen(k);
+	atomic_fetch_sub(&r->left, 1);
 	return k->status;
 }
 
@@ -199,21 +202,34 @@ static bool go_on(void *arg)
 {
 	struct run *r = arg;
 	const struct progress *p = &r->options->progress;
-	size_t vms = 0;
-	for (size_t h = 0; h < r->hypers; h++)
-		vms += r->hyper[h].vms.len;
-	if (p->tick != NULL && p->tick(p->arg, r->phase, atomic_load(&r->tried), r->guests * vms) != 0)
+	if (p->tick != NULL && p->tick(p->arg, r->phase, atomic_load(&r->done), r->total) != 0)
 		atomic_store(&r->cancelled, true);
 	return !atomic_load(&r->cancelled);
 }
 
-/* All guests, each the way its hunt says, by so many threads. */
-static int search_all(struct run *r, const char *phase, unsigned workers)
+/* So many tasks side by side, `total` pieces of work in all. */
+static int run_tasks(struct run *r, const char *phase, int (*task)(void *arg, size_t i), size_t tasks, size_t total)
 {
 	r->phase = phase;
-	atomic_store(&r->tried, 0);
-	int status =
-		parallel_run(&(struct parallel){ .workers = workers, .task = search_guest, .watch = go_on, .arg = r }, r->guests);
+	r->total = total;
+	atomic_store(&r->done, 0);
+	int status = !go_on(r) ? 0 :
+		parallel_run(&(struct parallel){ .workers = r->workers, .task = task, .watch = go_on, .arg = r }, tasks);
+	if (status == 0 && atomic_load(&r->cancelled))
+		status = error_set(r->err, STATUS_CANCELLED, NULL, "synchronization: interrupted");
+	return status;
+}
+
+/* All guests, each the way its hunt says. */
+static int search_all(struct run *r, const char *phase)
+{
+	size_t vms = 0, left = 0;
+	for (size_t h = 0; h < r->hypers; h++)
+		vms += r->hyper[h].vms.len;
+	for (size_t g = 0; g < r->guests; g++)
+		left += r->hunt[g].by != BY_NOTHING;
+	atomic_store(&r->left, left);
+	int status = left == 0 ? 0 : run_tasks(r, phase, search_guest, r->guests, r->guests * vms);
 	for (size_t g = 0; g < r->guests; g++) {
 		struct hunt *k = &r->hunt[g];
 		for (size_t i = 0; i < k->matches; i++)
@@ -222,8 +238,6 @@ static int search_all(struct run *r, const char *phase, unsigned workers)
 		if (k->status != 0)
 			*r->err = k->err;
 	}
-	if (status == 0 && atomic_load(&r->cancelled))
-		status = error_set(r->err, STATUS_CANCELLED, NULL, "synchronization: interrupted");
 	return status;
 }
 
@@ -249,18 +263,15 @@ static void plan_hunt(struct run *r, size_t guest)
 static int find_candidates(struct run *r)
 {
 	static const char *const looking = "looking for the guests' clocks";
-	const unsigned workers = parallel_workers(r->options->workers);
 	bool contain = r->options->method == SYNC_CONTAINMENT || r->options->method == SYNC_AUTO;
 	r->hunt = mem_new(r->guests, sizeof *r->hunt);
-	for (size_t g = 0; g < r->guests; g++) {
-		r->guest[g].workers = (workers + (unsigned)r->guests - 1) / (unsigned)r->guests;
+	for (size_t g = 0; g < r->guests; g++)
 		plan_hunt(r, g);
-	}
-	int status = search_all(r, "matching the guests", workers);
+	int status = search_all(r, "matching the guests");
 	for (size_t g = 0; g < r->guests; g++)
 		r->hunt[g].by = contain && !r->hunt[g].proved ? BY_CONTAINMENT : BY_NOTHING;
 	if (status == 0)
-		status = search_all(r, looking, workers);
+		status = search_all(r, looking);
 	/* One after the other, because what a guest proves to be is not tried for the next ones. */
 	for (size_t g = 0; g < r->guests; g++)
 		r->hunt[g].by = BY_NOTHING;
@@ -268,7 +279,7 @@ static int find_candidates(struct run *r)
 		if (r->hunt[g].proved)
 			continue;
 		r->hunt[g].by = BY_STEPS;
-		status = search_all(r, looking, workers);
+		status = search_all(r, looking);
 		r->hunt[g].by = BY_NOTHING;
 	}
 	for (size_t g = 0; g < r->guests; g++)
@@ -305,12 +316,10 @@ static bool is_hyper(const struct run *r, const struct trace *trace)
 }
 
 /* The windows of a machine's vCPU threads, and the VMs that they make. */
-static int load_hyper(struct run *r, const struct trace *trace, size_t guest)
+static int load_hyper(struct run *r, struct hyper *h, struct error *err)
 {
-	struct hyper *h = &r->hyper[r->hypers++];
 	struct sync_hint *mine = mem_new(r->options->hints, sizeof *mine);
 	size_t hints = 0;
-	*h = (struct hyper){ .trace = trace, .guest = guest };
 	for (size_t i = 0; i < r->options->hints; i++) {
 		const struct sync_hint *hint = &r->options->hint[i];
 		if (!is_parent(hint, h->trace))
@@ -319,11 +328,10 @@ static int load_hyper(struct run *r, const struct trace *trace, size_t guest)
 		for (size_t k = 0; k < hint->vcpus; k++)
 			*map_put(&h->known, (uint64_t)hint->vcpu[k].host_tid, NULL) = 1;
 	}
-	for (size_t i = 0; i < trace_info(trace)->vcpus; i++)
-		*map_put(&h->known, (uint64_t)trace_info(trace)->vcpu[i].host_tid, NULL) = 1;
-	int status = host_view_load(&h->view, h->trace, &h->known, &r->options->progress, r->err);
+	for (size_t i = 0; i < trace_info(h->trace)->vcpus; i++)
+		*map_put(&h->known, (uint64_t)trace_info(h->trace)->vcpu[i].host_tid, NULL) = 1;
+	int status = host_view_load(&h->view, h->trace, &h->known, r->workers, &r->cancelled, err);
 	if (status == 0) {
-		h->view.stop = &r->cancelled;
 		vm_list_make(&h->view, &h->vms);
 		vm_list_hint(&h->view, &h->vms, mine, hints);
 	}
@@ -331,25 +339,40 @@ static int load_hyper(struct run *r, const struct trace *trace, size_t guest)
 	return status;
 }
 
-/* Before each piece of work: true, with the error set, when the user wants no more of it. */
-static bool interrupted(const struct run *r, const char *phase, size_t done, size_t total)
+/* The hypers first: they are more work. */
+static int load_task(void *arg, size_t i)
 {
-	const struct progress *p = &r->options->progress;
-	if (p->tick == NULL || p->tick(p->arg, phase, done, total) == 0)
-		return false;
-	error_set(r->err, STATUS_CANCELLED, NULL, "synchronization: interrupted");
-	return true;
+	struct run *r = arg;
+	struct error *err = &r->load_err[i];
+	int status = 0;
+	if (i < r->hypers)
+		status = load_hyper(r, &r->hyper[i], err);
+	else if (r->guest[i - r->hypers].sane)
+		status = guest_view_load(&r->guest[i - r->hypers], err);
+	atomic_fetch_add(&r->done, 1);
+	return status;
+}
+
+static int load(struct run *r)
+{
+	const size_t tasks = r->hypers + r->guests;
+	r->load_err = mem_new(tasks, sizeof *r->load_err);
+	int status = run_tasks(r, "reading the machines", load_task, tasks, tasks);
+	for (size_t i = tasks; i-- > 0;)
+		if (r->load_err[i].status != STATUS_OK)
+			*r->err = r->load_err[i];
+	free(r->load_err);
+	return status;
 }
 
 /* Guests that run VMs come first, so that a VM which one of them proves to be is not taken by what runs inside it. */
-static int load(struct run *r, struct trace *const *trace, size_t n)
+static void list_machines(struct run *r, struct trace *const *trace, size_t n)
 {
 	size_t hosts = 0;
 	for (size_t i = 0; i < n; i++)
 		hosts += trace_info(trace[i])->role == ROLE_HOST;
 	for (int hyper = 1; hyper >= 0; hyper--)
 		for (size_t i = 0; i < n; i++) {
-			struct guest_view *g = &r->guest[r->guests];
 			bool is_guest = trace_info(trace[i])->role != ROLE_HOST || hosts > 1;
 			if (is_hyper(r, trace[i]) != (hyper == 1))
 				continue;
@@ -357,16 +380,28 @@ static int load(struct run *r, struct trace *const *trace, size_t n)
 			if (!is_guest)
 				r->host = trace[i];
 			else
-				*g = (struct guest_view){ .trace = trace[i], .begin = trace_info(trace[i])->begin };
-			r->guests += is_guest;
-			if (interrupted(r, "reading the guests", i, n))
-				return -1;
-			if (is_guest && can && guest_view_load(g, trace[i], r->err) != 0)
-				return -1;
-			if (hyper && can && load_hyper(r, trace[i], is_guest ? r->guests - 1 : NOBODY) != 0)
-				return -1;
+				r->guest[r->guests++] = (struct guest_view){ .trace = trace[i], .begin = trace_info(trace[i])->begin,
+					.end = trace_info(trace[i])->end, .sane = can, .workers = r->workers, .left = &r->left };
+			if (hyper && can)
+				r->hyper[r->hypers++] =
+					(struct hyper){ .trace = trace[i], .guest = is_guest ? r->guests - 1 : NOBODY };
 		}
-	return 0;
+}
+
+static uint64_t events_of(const struct run *r, size_t guest)
+{
+	return trace_info(r->guest[guest].trace)->events;
+}
+
+static void order_guests(struct run *r)
+{
+	r->order = mem_new(r->guests, sizeof *r->order);
+	for (size_t g = 0; g < r->guests; g++) {
+		size_t at = g;
+		for (; at > 0 && events_of(r, r->order[at - 1]) < events_of(r, g); at--)
+			r->order[at] = r->order[at - 1];
+		r->order[at] = g;
+	}
 }
 
 static int check_hints(const struct run *r, struct trace *const *trace, size_t n)
@@ -389,11 +424,14 @@ int sync_run(struct trace *const *trace, size_t n, const struct sync_options *op
              struct notes *notes, struct error *err)
 {
 	struct run r = { .options = options, .notes = notes, .err = err, .guest = mem_new(n, sizeof *r.guest),
-		.hyper = mem_new(n, sizeof *r.hyper) };
+		.hyper = mem_new(n, sizeof *r.hyper), .workers = parallel_workers(options->workers) };
 	memset(out, 0, sizeof *out);
 	int status = check_hints(&r, trace, n);
-	if (status == 0)
-		status = load(&r, trace, n);
+	if (status == 0) {
+		list_machines(&r, trace, n);
+		order_guests(&r);
+		status = load(&r);
+	}
 	if (status == 0)
 		status = find_candidates(&r);
 	if (status == 0)
@@ -403,6 +441,7 @@ int sync_run(struct trace *const *trace, size_t n, const struct sync_options *op
 	for (size_t i = 0; i < r.matches; i++)
 		match_release(&r.match[i]);
 	free(r.match);
+	free(r.order);
 	for (size_t i = 0; i < r.guests; i++)
 		guest_view_release(&r.guest[i]);
 	free(r.guest);

@@ -207,7 +207,7 @@ static int flush(struct writer *w, struct error *err)
 {
 	if (!w->used)
 		return 0;
-	struct block b = { NULL, 0, (uint32_t)w->used };
+	struct block b = { NULL, 0, w->ts, (uint32_t)w->used };
 	size_t before = atomic_fetch_add(&w->store->resident, w->used);
 	if (before + w->used <= w->store->limit)
 		b.data = malloc(w->used);
@@ -289,9 +289,13 @@ int writer_close(struct writer *w, struct error *err)
 	return status;
 }
 
-void reader_open(struct reader *r, const struct store *store, const struct stream *stream)
+void reader_open(struct reader *r, const struct store *store, const struct stream *stream, size_t i, size_t n)
 {
-	*r = (struct reader){ .store = store, .stream = stream, .ts = INT64_MIN };
+	*r = (struct reader){ .store = store, .stream = stream, .block = stream->len * i / n,
+		.last_block = stream->len * (i + 1) / n, .ts = INT64_MIN };
+	for (size_t k = 0; k < r->block; k++)
+		if (stream->block[k].last > r->ts)
+			r->ts = stream->block[k].last;
 }
 
 void reader_close(struct reader *r)
@@ -371,7 +375,7 @@ static const unsigned char *get_record(struct codec *last, const unsigned char *
 int reader_next(struct reader *r, struct event *ev, struct error *err)
 {
 	while (r->at == r->end) {
-		if (r->block == r->stream->len)
+		if (r->block == r->last_block)
 			return 0;
 		if (next_block(r, err))
 			return -1;

@@ -36,6 +36,7 @@ struct store {
 struct block {
 	unsigned char *data;  /* NULL: in the store's file */
 	int64_t offset;
+	int64_t last;         /* ns of its last record */
 	uint32_t len;
 };
 
@@ -71,7 +72,7 @@ struct writer {
 struct reader {
 	const struct store *store;
 	const struct stream *stream;
-	size_t block;                  /* the next one */
+	size_t block, last_block;      /* the next one, and the one behind the last */
 	const unsigned char *at, *end;
 	unsigned char *buf;            /* for spilled blocks */
 	struct codec last;
@@ -94,7 +95,8 @@ void writer_open(struct writer *w, struct store *store, struct stream *stream);
 int writer_put(struct writer *w, const struct event *ev, struct error *err);
 int writer_close(struct writer *w, struct error *err);  /* flushes; the writer is released on failure too */
 
-void reader_open(struct reader *r, const struct store *store, const struct stream *stream);
+/* Of n parts of about the same size which, in their order, are the whole stream: number i. */
+void reader_open(struct reader *r, const struct store *store, const struct stream *stream, size_t i, size_t n);
 int reader_next(struct reader *r, struct event *ev, struct error *err);  /* 1, 0 = end, -1 */
 void reader_close(struct reader *r);
 

@@ -164,6 +164,12 @@ const char *trace_string(const struct trace *t, int64_t id);  /* "" for EVENT_AB
  * cursors, from several threads.  cpu < 0: all CPUs. */
 #define ALL_KINDS ((1ULL << EVENT_KIND_COUNT) - 1)
 struct trace_cursor *trace_cursor_open(const struct trace *t, uint64_t kinds, int cpu, struct error *err);
+/* One of several parts, for walks side by side: each event is in one of them.  A stream's parts follow each other in time;
+ * those of different streams need not be of the same time. */
+struct trace_cursor *trace_cursor_open_part(const struct trace *t, uint64_t kinds, int cpu, size_t part, size_t parts,
+                                            struct error *err);
+/* Before the first event: with more than one worker a thread of its own reads the events, some thousand ahead. */
+void trace_cursor_read_ahead(struct trace_cursor *c, unsigned workers);
 int trace_cursor_next(struct trace_cursor *c, struct event *ev, struct error *err);  /* 1, 0 = end, -1 */
 void trace_cursor_close(struct trace_cursor *c);  /* NULL is allowed */
 
