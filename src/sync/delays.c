@@ -54,5 +54,5 @@ void delays_fill(struct sync_delays *d, const struct match *m, const struct trac
 	for (int side = SYNC_ABOVE; side <= SYNC_BELOW && m->share >= 0; side++)
 		for (size_t span = 0; span < SYNC_SPANS; span++)
 			if (m->proof.nearest[side][span] < INT64_MAX)
-				note(d, side, span, m->proof.nearest[side][span], SYNC_SEEN_CONTAINMENT);
+				note(d, (enum sync_side)side, span, m->proof.nearest[side][span], SYNC_SEEN_CONTAINMENT);
 }
