@@ -1,38 +1,56 @@
 #!/bin/sh
-# The whole loader beside its peer: `stealscope index` with two workers and with one against `babeltrace2 -o dummy`,
-# interleaved, the best of the rounds (machines are noisy); and where the time goes.
-# Traces: the folders given, else a simulated one of a million events.
+# The whole loader: `stealscope index` with one worker and with two, phase by phase, beside its peer, `babeltrace2 -o
+# dummy`.  Interleaved, the best of the rounds for each figure (machines are noisy).
+# Traces: the folders given, else a simulated one of two million events.
 set -eu
 builddir=${builddir:-.}
 rounds=${ROUNDS:-5}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT INT TERM
 
-seconds() {  # command...: wall seconds of one run
+took() {  # NAME command...: "NAME<tab>ms" of one run, its output in $tmp/out
+	name=$1
+	shift
 	begin=$(date +%s%N)
-	"$@" >/dev/null 2>&1
-	echo $(( $(date +%s%N) - begin ))
+	"$@" >"$tmp/out" 2>/dev/null
+	printf '%s\t%s\n' "$name" $(( ($(date +%s%N) - begin) / 1000 )) | awk -F '\t' '{ print $1 "\t" $2 / 1000 }'
 }
-least() { sort -n "$1" | head -n 1; }
+index() {  # TRACES WORKERS: its phases, and all of it
+	took "$2 wall" "$builddir/stealscope" index "$1" -j "$2" -o "$tmp/out.steal" --timing
+	awk -F '  +' -v workers="$2" 'BEGIN { unit["s"] = 1000; unit["ms"] = 1; unit["us"] = 0.001 }
+		FNR > 2 { split($2, time, " "); print workers " " $1 "\t" time[1] * unit[time[2]] }' "$tmp/out"
+}
 
 if [ $# = 0 ]; then
-	"$builddir/stealscope-sim" overcommit 4 --events 1M --no-truth -o "$tmp/traces" >/dev/null 2>&1
+	"$builddir/stealscope-sim" overcommit 4 --events 2M --no-truth -o "$tmp/traces" >/dev/null 2>&1
 	set -- "$tmp/traces"
 fi
 for traces in "$@"; do
 	echo "$traces"
 	for i in $(seq "$rounds"); do
 		: "$i"
-		seconds "$builddir/stealscope" index "$traces" -j 2 -o "$tmp/two.steal" >>"$tmp/two"
-		seconds "$builddir/stealscope" index "$traces" -j 1 -o "$tmp/one.steal" >>"$tmp/one"
+		index "$traces" 1
+		index "$traces" 2
 		if command -v babeltrace2 >/dev/null; then
-			seconds babeltrace2 -o dummy "$traces" >>"$tmp/peer"
+			took peer babeltrace2 -o dummy "$traces"
 		fi
-	done
-	"$builddir/stealscope" index "$traces" -j 2 -o "$tmp/two.steal" --timing | sed 1d
-	awk -v two="$(least "$tmp/two")" -v one="$(least "$tmp/one")" -v peer="$([ ! -f "$tmp/peer" ] || least "$tmp/peer")" \
-		'BEGIN { printf "index, 2 workers %.0f ms, 1 worker %.0f ms", two / 1e6, one / 1e6
-			if (peer) printf ", babeltrace2 -o dummy %.0f ms: %.2f of the peer (target 1.0)", peer / 1e6, two / peer
-			print "" }'
-	rm -f "$tmp/one" "$tmp/two" "$tmp/peer"
+	done >"$tmp/times"
+	awk -F '\t' '
+		!($1 in best) { order[++n] = $1 }
+		!($1 in best) || $2 < best[$1] { best[$1] = $2 }
+		function row(phase, one, two) { printf "%-22s %10.1f %10.1f %9.2fx\n", phase, one, two, (two > 0 ? one / two : 0) }
+		END {
+			printf "%-22s %10s %10s %10s\n", "phase", "1 worker", "2 workers", "as fast"
+			for (i = 1; i <= n; i++) {
+				if (order[i] !~ /^1 / || order[i] == "1 wall") continue
+				phase = substr(order[i], 3)
+				row(phase, best[order[i]], best["2 " phase])
+				one += best[order[i]]; two += best["2 " phase]
+			}
+			row("sum of the phases", one, two)
+			row("wall (target 1.8x)", best["1 wall"], best["2 wall"])
+			if ("peer" in best)
+				printf "babeltrace2 -o dummy %.1f ms: index with 2 workers takes %.2f of it (target 1.0)\n",
+					best["peer"], best["2 wall"] / best["peer"]
+		}' "$tmp/times"
 done
