@@ -25,6 +25,7 @@ struct measure {
 	const struct trace *guest;
 	const struct clock_map *clock;
 	int64_t begin, span;        /* guest ns; see sync_span_ns() */
+	const struct beside *beside;
 	size_t parts;               /* of each CPU's events */
 	struct part_measure {
 		struct containment c;
@@ -95,25 +96,33 @@ static void measure_event(const struct measure *m, const struct event *ev, const
 		out->worst = distance(th, t, *near);
 }
 
-static int measure_part(void *arg, size_t i)
+static int measure_part(const struct measure *m, size_t i, struct containment *out, struct error *err)
 {
-	const struct measure *m = arg;
-	struct part_measure *part = &m->part[i];
-	struct error err = ERROR_INIT;
 	struct trace_cursor *c =
-		trace_cursor_open_part(m->guest, REAL_KINDS, (int)(i / m->parts), i % m->parts, m->parts, &err);
+		trace_cursor_open_part(m->guest, REAL_KINDS, (int)(i / m->parts), i % m->parts, m->parts, err);
 	const struct vthread *last = NULL;
 	size_t near = 0;
 	int status = c == NULL ? -1 : 0;
 	uint64_t seen = 0;
 	struct event ev;
-	containment_init(&part->c);
-	while (c != NULL && (status = trace_cursor_next(c, &ev, &err)) == 1) {
-		measure_event(m, &ev, &last, &near, &part->c);
-		if ((status = walk_stopped(m->host->stop, ++seen, &err)) != 0)
+	containment_init(out);
+	while (c != NULL && (status = trace_cursor_next(c, &ev, err)) == 1) {
+		measure_event(m, &ev, &last, &near, out);
+		if ((status = walk_stopped(m->host->stop, ++seen, err)) != 0)
 			break;
 	}
 	trace_cursor_close(c);
+	return status;
+}
+
+/* What is beside it comes first: it cannot be divided. */
+static int measure_task(void *arg, size_t i)
+{
+	const struct measure *m = arg;
+	struct part_measure *part = &m->part[i];
+	struct error err = ERROR_INIT;
+	int status = i > 0 ? measure_part(m, i - 1, &part->c, &err) :
+		m->beside != NULL ? m->beside->run(m->beside->arg, &err) : 0;
 	if (status != 0) {
 		part->err = mem_new(1, sizeof *part->err);
 		*part->err = err;
@@ -122,13 +131,17 @@ static int measure_part(void *arg, size_t i)
 }
 
 int containment_measure(const struct host_view *host, const struct vm_view *vm, const struct trace *guest,
-                        const struct clock_map *clock, unsigned workers, struct containment *out, struct error *err)
+                        const struct clock_map *clock, unsigned workers, const struct beside *beside,
+                        struct containment *out, struct error *err)
 {
 	const struct trace_info *info = trace_info(guest);
-	const size_t parts = workers > 1 && info->cpus < 2 * workers ? workers : 1, tasks = parts * info->cpus;
-	struct measure m = { host, vm, guest, clock, info->begin, sync_span_ns(info), parts, mem_new(tasks, sizeof *m.part) };
-	int status = parallel_run(&(struct parallel){ .workers = workers, .task = measure_part, .arg = &m }, tasks);
+	const size_t wanted = workers > 1 && info->cpus ? 4 * (size_t)workers / info->cpus : 0;
+	const size_t parts = wanted ? wanted : 1, tasks = 1 + parts * info->cpus;
+	struct measure m = { host, vm, guest, clock, info->begin, sync_span_ns(info), beside, parts,
+		mem_new(tasks, sizeof *m.part) };
+	int status = parallel_run(&(struct parallel){ .workers = workers, .task = measure_task, .arg = &m }, tasks);
 	containment_init(out);
+	containment_init(&m.part[0].c);
 	for (size_t i = 0; i < tasks; i++) {
 		const struct part_measure *part = &m.part[i];
 		out->inside += part->c.inside;

@@ -14,9 +14,16 @@ struct containment {
 	                                    of each span of the guest's trace; INT64_MAX = none */
 };
 
-/* One walk over the guest's events, by so many threads.  Events beyond the host's trace do not count. */
+/* Something else to do meanwhile: -1 with *err set when it failed. */
+struct beside {
+	int (*run)(void *arg, struct error *err);
+	void *arg;
+};
+
+/* One walk over the guest's events, by so many threads.  Events beyond the host's trace do not count.  beside: or NULL. */
 int containment_measure(const struct host_view *host, const struct vm_view *vm, const struct trace *guest,
-                        const struct clock_map *clock, unsigned workers, struct containment *out, struct error *err);
+                        const struct clock_map *clock, unsigned workers, const struct beside *beside,
+                        struct containment *out, struct error *err);
 double containment_share(const struct containment *c);     /* 0..1, -1 = no event counted */
 double containment_possible(const struct containment *c);  /* the same of those that are not refuted */
 

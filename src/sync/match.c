@@ -45,16 +45,22 @@ static unsigned workers_for(const struct guest_view *g)
 	return left == 0 ? g->workers : left < g->workers ? g->workers / (unsigned)left : 1;
 }
 
-int match_prove(const struct host_view *host, const struct guest_view *guest, struct match *m, struct error *err)
+static int prove(const struct host_view *host, const struct guest_view *guest, struct match *m,
+                 const struct beside *beside, struct error *err)
 {
 	memset(&m->proof, 0, sizeof m->proof);
 	m->share = -1;
 	if (m->view.vcpus == 0 || m->clock.pieces == 0)
 		return 0;
-	if (containment_measure(host, &m->view, guest->trace, &m->clock, workers_for(guest), &m->proof, err) != 0)
+	if (containment_measure(host, &m->view, guest->trace, &m->clock, workers_for(guest), beside, &m->proof, err) != 0)
 		return -1;
 	m->share = containment_share(&m->proof);
 	return 0;
+}
+
+int match_prove(const struct host_view *host, const struct guest_view *guest, struct match *m, struct error *err)
+{
+	return prove(host, guest, m, NULL, err);
 }
 
 /* Every CPU's events lie in its own thread's guest mode: that settles which is which. */
@@ -78,6 +84,51 @@ static void begin_match(struct match *m, const struct vm_view *vm, enum sync_met
 	m->band_events = m->band_containment = -1;
 }
 
+/* The shortest span out of guest mode of any thread, less some for drift; at most 10 us. */
+static int64_t quiet_of(const struct host_view *host)
+{
+	int64_t quiet = 10000;
+	for (size_t i = 0; i < host->threads; i++) {
+		const struct vthread *th = &host->thread[i];
+		for (size_t k = 1; k < th->windows; k++)
+			if (th->window[k].from - th->window[k - 1].to < quiet)
+				quiet = th->window[k].from - th->window[k - 1].to;
+	}
+	return quiet - quiet / 100 - 1;
+}
+
+static int need_activity(const struct host_view *host, struct guest_view *guest, struct error *err)
+{
+	if (guest->has_activity)
+		return 0;
+	guest->has_activity = true;
+	return activity_load(&guest->activity, guest->trace, quiet_of(host), host->stop, err);
+}
+
+/* What a match needs beside its proof, for somebody who has time during that. */
+struct need {
+	const struct host_view *host;
+	struct guest_view *guest;
+	const struct vm_view *vm;
+	struct clock_map clock;
+};
+
+static int load_activity(void *arg, struct error *err)
+{
+	const struct need *n = arg;
+	return need_activity(n->host, n->guest, err);
+}
+
+/* From that clock on to the one by containment alone. */
+static int lock_alone(void *arg, struct error *err)
+{
+	struct need *n = arg;
+	struct lock lock;
+	(void)err;
+	lock_clock(n->host, n->vm, &n->guest->activity, NULL, &n->clock, &lock);
+	return 0;
+}
+
 /* The pairs so far were a sample; with its clock all of them can be matched. */
 static int all_pairs(const struct host_view *host, const struct guest_view *guest, const bool *mine, struct match *m,
                      struct error *err)
@@ -98,7 +149,7 @@ static int all_pairs(const struct host_view *host, const struct guest_view *gues
 	return 0;
 }
 
-int match_events(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
+int match_events(const struct host_view *host, const struct vm_view *vm, struct guest_view *guest, bool both,
                  struct match *m, struct error *err)
 {
 	bool *mine = vm == NULL ? NULL : vm_threads(host, vm);
@@ -122,7 +173,8 @@ int match_events(const struct host_view *host, const struct vm_view *vm, const s
 	fit_widen(pairs, &m->clock);
 	m->band_events = band_of(&m->clock, guest);
 	free(mine);
-	return match_prove(host, guest, m, err);
+	struct need need = { .host = host, .guest = guest };
+	return prove(host, guest, m, both ? &(struct beside){ load_activity, &need } : NULL, err);
 }
 
 bool match_agrees(const struct match *m)
@@ -133,27 +185,6 @@ bool match_agrees(const struct match *m)
 bool match_proved(const struct match *m)
 {
 	return m->doubt == NULL && m->share >= PROVED && match_agrees(m);
-}
-
-/* The shortest span out of guest mode of any thread, less some for drift; at most 10 us. */
-static int64_t quiet_of(const struct host_view *host)
-{
-	int64_t quiet = 10000;
-	for (size_t i = 0; i < host->threads; i++) {
-		const struct vthread *th = &host->thread[i];
-		for (size_t k = 1; k < th->windows; k++)
-			if (th->window[k].from - th->window[k - 1].to < quiet)
-				quiet = th->window[k].from - th->window[k - 1].to;
-	}
-	return quiet - quiet / 100 - 1;
-}
-
-static int need_activity(const struct host_view *host, struct guest_view *guest, struct error *err)
-{
-	if (guest->has_activity)
-		return 0;
-	guest->has_activity = true;
-	return activity_load(&guest->activity, guest->trace, quiet_of(host), host->stop, err);
 }
 
 int match_containment(const struct host_view *host, const struct vm_view *vm, struct guest_view *guest,
@@ -177,7 +208,7 @@ int match_containment(const struct host_view *host, const struct vm_view *vm, st
 int match_both(const struct host_view *host, struct guest_view *guest, struct match *m, struct error *err)
 {
 	struct lock lock;
-	struct clock_map both, alone;
+	struct clock_map both;
 	if (need_activity(host, guest, err) != 0)
 		return -1;
 	clock_map_copy(&both, &m->clock);
@@ -186,8 +217,15 @@ int match_both(const struct host_view *host, struct guest_view *guest, struct ma
 	seams_place(host, &m->view, &guest->activity, &m->events, &both);
 	struct match old = *m;
 	m->clock = both;
-	if (match_prove(host, guest, m, err) != 0)
+	struct need alone = { .host = host, .guest = guest, .vm = &m->view };
+	clock_map_copy(&alone.clock, &both);
+	int status = prove(host, guest, m, &(struct beside){ lock_alone, &alone }, err);
+	const int64_t band = band_of(&alone.clock, guest);
+	clock_map_release(&alone.clock);
+	if (status != 0) {
+		clock_map_release(&old.clock);
 		return -1;
+	}
 	if (lock.pairs == 0 || m->share < old.share || m->clock.pieces > old.clock.pieces) {
 		clock_map_release(&both);
 		*m = old;
@@ -196,10 +234,7 @@ int match_both(const struct host_view *host, struct guest_view *guest, struct ma
 	m->method = SYNC_AUTO;
 	m->pairs += lock.pairs;
 	m->used = lock.used;
-	clock_map_copy(&alone, &both);
-	lock_clock(host, &m->view, &guest->activity, NULL, &alone, &lock);
-	m->band_containment = band_of(&alone, guest);
-	clock_map_release(&alone);
+	m->band_containment = band;
 	clock_map_release(&old.clock);
 	number_by_containment(m);
 	return 0;

@@ -39,8 +39,8 @@ struct match {
 	const char *doubt;        /* containment: why this is not proved, NULL = it is */
 };
 
-/* Fills *m from pairs; m->pairs == 0 when there are none. */
-int match_events(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
+/* Fills *m from pairs; m->pairs == 0 when there are none.  both: match_both() is to follow. */
+int match_events(const struct host_view *host, const struct vm_view *vm, struct guest_view *guest, bool both,
                  struct match *m, struct error *err);
 /* Fills *m by containment alone; steps: see search_containment(). */
 int match_containment(const struct host_view *host, const struct vm_view *vm, struct guest_view *guest,

@@ -90,7 +90,7 @@ static int try_events(struct hunt *k, size_t hyper, size_t vm)
 	struct guest_view *guest = &k->r->guest[k->guest];
 	struct match m = { .guest = k->guest, .hyper = hyper, .vm = vm };
 	const struct vm_view *view = vm == NOBODY ? NULL : &h->vms.vm[vm];
-	int status = match_events(&h->view, view, guest, &m, &k->err);
+	int status = match_events(&h->view, view, guest, k->r->options->method == SYNC_AUTO, &m, &k->err);
 	k->proved = k->proved || match_proved(&m);
 	return add_match(k, &m, status);
 }
