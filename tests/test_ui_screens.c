@@ -216,6 +216,10 @@ static void test_small_screens(void **state)
 		assert_true(!strstr(header, "idle") || strstr(header, "1 idle hidden"));
 		free(s);
 	}
+	o.width = 50;
+	char *gap = screen_of(">", &o);
+	assert_non_null(strstr(gap, "PREEMPTED 5.23 ms by host/2101 burnP6"));
+	free(gap);
 	o.width = 12;
 	char *s = screen_of("", &o);
 	assert_memory_equal(s, "at least 40x8\n", 12);

@@ -246,17 +246,23 @@ static bool within_a_second(const struct app *app)
 }
 
 /* Where the line is short, the sentence goes without what the header tells: "12:03:04.1139" becomes ".1139"; then
- * without the shares in brackets. */
-static void shorten(char *text, int room, bool told)
+ * without the shares in brackets, the host's CPU, and the name of the row, on which the cursor stands. */
+static void shorten(char *text, int room, bool told, const char *title)
 {
 	for (char *c = text; *c && told && text_width(text) > room; c++) {
 		size_t n = strspn(c, "0123456789:");
 		if (c > text && c[-1] == ' ' && n == 8 && c[2] == ':' && c[5] == ':' && c[8] == '.')
 			memmove(c, c + 8, strlen(c + 8) + 1);
 	}
-	char *bracket = strstr(text, " (");
-	if (bracket && text_width(text) > room)
-		*bracket = '\0';
+	static const char *const ends[] = { " (", " on CPU" };
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+		char *end = strstr(text, ends[i]);
+		if (end && text_width(text) > room)
+			*end = '\0';
+	}
+	size_t n = strlen(title);
+	if (text_width(text) > room && strncmp(text, title, n) == 0 && text[n] == ' ')
+		memmove(text, text + n + 1, strlen(text + n + 1) + 1);
 }
 
 void status_draw(struct app *app, struct screen *s, int y)
@@ -265,9 +271,11 @@ void status_draw(struct app *app, struct screen *s, int y)
 	const struct status_cache *c = &app->status;
 	status_update(app);
 	screen_fill(s, 0, y, s->w, ' ', dim);
-	char sentence[sizeof c->sentence];
+	char sentence[sizeof c->sentence], title[256] = "";
+	if (app->rows.len)
+		row_title(&app->rows, app->view.row, title, sizeof title);
 	snprintf(sentence, sizeof sentence, "%s", c->sentence);
-	shorten(sentence, s->w - 2, within_a_second(app));
+	shorten(sentence, s->w - 2, within_a_second(app), title);
 	int used = 1 + screen_text(s, 1, y, s->w - 1, style, sentence);
 	int need = c->shares[0] ? 6 + text_width(c->shares) : 0, end = s->w - 1;
 	if (need && used + 2 + need < s->w) {
