@@ -160,7 +160,10 @@ def check_gap_times(history):
         check(int(row["start"]) % 10**5 > 0, "which is not the begin of the gap to the ns")
     check("was PREEMPTED" not in run("explain", history, "Debian/CPU0", "--at", str(int(rows[0]["start"]) - 1)).stdout,
           "a time in ns is taken as it is")
-    check(run("gaps", history, "--min", "13ms").stdout == "no such gaps\n", "none is that long")
+    for report in (("gaps", "--min", "13ms"), ("steal", "Debian/151", "--to", "1%")):
+        command, *rest = report
+        check(run(command, history, *rest).stdout == "none\n", f"no rows: {' '.join(report)}")
+        check(run(command, history, *rest, "--format", "json").stdout == "[]\n", "an empty list in json")
     text = run("gaps", history, "Debian/151", "--top", "1", "--all-culprits").stdout
     check("  Debian   151  (hypervisor) " in text and "of Debian/151 fibonacci" in text and "who" not in text,
           "gaps of one thread: named once; it did not delay itself")

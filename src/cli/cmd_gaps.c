@@ -56,10 +56,6 @@ static void print_gaps(const struct topo *topo, const struct gap_list *list, con
 {
 	char name[160] = "";
 	struct column column[sizeof gap_columns / sizeof *gap_columns];
-	if (format == FORMAT_TEXT && list->count == 0) {
-		puts("no such gaps");
-		return;
-	}
 	memcpy(column, gap_columns, sizeof column);
 	if (who && who->kind != SUBJECT_MACHINE)
 		column[COLUMN_WHO].heading = NULL;
@@ -72,7 +68,7 @@ static void print_gaps(const struct topo *topo, const struct gap_list *list, con
 			gap_row(r, topo, list, item, culprit + k, format);
 	}
 	report_end(r);
-	if (format != FORMAT_TEXT)
+	if (format != FORMAT_TEXT || list->count == 0)
 		return;
 	char total[TIME_TEXT], p50[TIME_TEXT], p90[TIME_TEXT], p99[TIME_TEXT], longest[TIME_TEXT];
 	printf("\n%" PRIu64 " gaps%s%s, %s in all\nlength: p50 %s, p90 %s, p99 %s, longest %s\n", list->count,

@@ -222,7 +222,9 @@ void report_end(struct report *r)
 {
 	if (r->format == FORMAT_JSON)
 		fputs(r->rows ? "\n]\n" : "]\n", r->out);
-	if (r->format == FORMAT_TEXT)
+	if (r->format == FORMAT_TEXT && r->rows == 0)
+		fputs("none\n", r->out);
+	else if (r->format == FORMAT_TEXT)
 		text_flush(r);
 	free(r->held);
 	free(r->width);

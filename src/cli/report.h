@@ -1,7 +1,8 @@
 /* Tables as text, csv or json: one description of the columns, three forms.
  *
  * csv and json carry the column names as keys and raw numbers (ns, shares 0..1); text carries headings and is meant
- * for people, aligned, in 80 columns: texts that do not fit are cut where a '~' stands.  Text from traces is escaped here, so callers pass it as it is.
+ * for people, aligned, in 80 columns: texts that do not fit are cut where a '~' stands; without rows it is "none".
+ * Text from traces is escaped here, so callers pass it as it is.
  * Rows stream: only the first REPORT_LOOKAHEAD rows of a text table are held, to learn the widths. */
 #ifndef STEALSCOPE_CLI_REPORT_H
 #define STEALSCOPE_CLI_REPORT_H
