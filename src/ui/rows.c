@@ -124,23 +124,27 @@ static bool shows_thread(struct rows *r, uint32_t t)
 	return true;
 }
 
-static void push_threads(struct rows *r, size_t home, uint8_t depth)
+/* Returns how many there are. */
+static size_t push_threads(struct rows *r, size_t home, uint8_t depth)
 {
+	size_t before = r->len;
 	for (uint32_t i = 0; i < r->count[home]; i++) {
 		uint32_t t = r->order[r->first[home] + i];
 		if (shows_thread(r, t))
 			push(r, ROW_THREAD, t, depth, false);
 	}
+	return r->len - before;
 }
 
 /* The threads that live on no vCPU; with a filter, only if one of them is left. */
-static void push_group(struct rows *r, uint32_t m)
+static size_t push_group(struct rows *r, uint32_t m)
 {
-	size_t group = r->len;
+	size_t group = r->len, threads = 0;
 	if (push(r, ROW_GROUP, m, 1, true)->open)
-		push_threads(r, homeless(r, m), 2);
-	if (r->filter[0] && r->len == group + 1)
+		threads = push_threads(r, homeless(r, m), 2);
+	if (r->filter[0] && threads == 0)
 		r->len = group;
+	return threads;
 }
 
 static void push_requests(struct rows *r, uint32_t m)
@@ -154,23 +158,38 @@ static void push_requests(struct rows *r, uint32_t m)
 		push(r, ROW_REQUEST, (uint32_t)i, 2, false);
 }
 
+/* A CPU and the threads that live on it; with a filter, a vCPU only if one of them is left. */
+static size_t push_cpu(struct rows *r, uint32_t c, bool is_virtual)
+{
+	size_t cpu = r->len, threads = 0;
+	bool open = push(r, ROW_CPU, c, 1, r->count[c] > 0)->open;
+	if (r->show_executors && is_virtual && r->topo->cpu[c].host >= 0)
+		push(r, ROW_EXECUTOR, c, 2, false);
+	if (open)
+		threads = push_threads(r, c, 2);
+	if (r->filter[0] && is_virtual && threads == 0)
+		r->len = cpu;
+	return threads;
+}
+
+/* With a filter, only the host stays without a thread that it leaves. */
 static void push_machine(struct rows *r, uint32_t m)
 {
 	const struct topo_machine *machine = &r->topo->machine[m];
+	bool host = machine->kind == MACHINE_HOST;
+	size_t top = r->len, threads = 0;
 	if (!push(r, ROW_MACHINE, m, 0, machine->cpus > 0 || machine->threads > 0)->open)
 		return;
-	for (uint32_t c = machine->cpu; c < machine->cpu + machine->cpus; c++) {
-		bool open = push(r, ROW_CPU, c, 1, r->count[c] > 0)->open;
-		if (r->show_executors && machine->kind != MACHINE_HOST && r->topo->cpu[c].host >= 0)
-			push(r, ROW_EXECUTOR, c, 2, false);
-		if (open)
-			push_threads(r, c, 2);
-	}
+	for (uint32_t c = machine->cpu; c < machine->cpu + machine->cpus; c++)
+		threads += push_cpu(r, c, !host);
 	if (machine->cpus == 0)
-		push_threads(r, homeless(r, m), 1);
+		threads += push_threads(r, homeless(r, m), 1);
 	else if (r->count[homeless(r, m)] > 0)
-		push_group(r, m);
-	push_requests(r, m);
+		threads += push_group(r, m);
+	if (!r->filter[0])
+		push_requests(r, m);
+	else if (threads == 0 && !host)
+		r->len = top;
 }
 
 /* The VM that runs a VM, or -1: the host does. */
