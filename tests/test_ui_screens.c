@@ -377,7 +377,9 @@ static void test_next_to_nothing(void **state)
 		assert_int_equal(history_finish(b, 5, 5, &err), 0);
 		memcpy(keep, world, sizeof keep);
 		memcpy(world, path, sizeof world);
-		int status = run(">}<Enter>[]B<Esc>xqjkwsWS0^$.,ff()z\nR\nHop\nLq?q'\nG<Space><Space>y", &mono80, &err);
+		/* At last a filter that leaves no row at all. */
+		int status = run(">}<Enter>[]B<Esc>xqjkwsWS0^$.,ff()z\nR\nHop\nLq?q'\nG<Space><Space>y\n\\none<Enter>j\n"
+		                 ">}<Enter>[]B<Esc>xqjkwsWS0.,ff()zvmopHFy\n\\none<Enter>G/7<Esc>n/7<Enter>\n:V/7", &mono80, &err);
 		memcpy(world, keep, sizeof world);
 		unlink(path);
 		assert_int_equal(status, i == 0 ? -1 : 0);
