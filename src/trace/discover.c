@@ -15,7 +15,9 @@
 #define CTF_MEND "give the folder that holds the trace's 'metadata'; record with `lttng create` and `lttng start`, " \
 	"or convert with `perf data convert --to-ctf`"
 
-enum content { CONTENT_OTHER, CONTENT_CTF1, CONTENT_CTF2, CONTENT_STREAM, CONTENT_PERF, CONTENT_TRACECMD };
+enum content {
+	CONTENT_OTHER, CONTENT_CTF1, CONTENT_CTF2, CONTENT_STREAM, CONTENT_PERF, CONTENT_HISTORY, CONTENT_TRACECMD
+};
 
 /* What a file holds, by its first bytes. */
 static enum content look(const char *path, bool is_metadata)
@@ -40,6 +42,8 @@ static enum content look(const char *path, bool is_metadata)
 		return CONTENT_STREAM;
 	if (!memcmp(b, "PERFILE2", 8))
 		return CONTENT_PERF;
+	if (!memcmp(b, "\x89STLH", 5))
+		return CONTENT_HISTORY;
 	return !memcmp(b, "\x17\x08\x44tracing", 10) ? CONTENT_TRACECMD : CONTENT_OTHER;
 }
 
@@ -124,6 +128,9 @@ static int refuse_root(const char *root, const struct found *f, struct error *er
 	if (f->other[CONTENT_STREAM])
 		return error_set(err, STATUS_INPUT, "copy the whole trace folder, with its file 'metadata'",
 		                 "%s: a CTF stream without the trace's metadata", f->other[CONTENT_STREAM]);
+	if (f->other[CONTENT_HISTORY])
+		return error_set(err, STATUS_INPUT, "give that file, or the traces it was made of", "%s: a history, not a trace",
+		                 f->other[CONTENT_HISTORY]);
 	return error_set(err, STATUS_INPUT, CTF_MEND, "%s: %s", root,
 	                 f->files ? "holds no CTF trace" : "an empty folder, no trace");
 }
