@@ -459,7 +459,6 @@ static void test_finding(void **state)
 	/* A filter looks into what is folded, takes the cursor to a thread, and leaves all as it was. */
 	check_shows("\\burn<Enter>", "2101 burnP6     !13%*", "880 sshd");
 	check_shows("\\burn", "host/2101 burnP6 12:03", "> threads");
-	check_shows("\\burn<Esc>", "> threads", "burnP6");
 	check_shows("\\burn<Esc>", "3525 critical_t !33%*", NULL);
 	check_shows("\\burn<Enter><Space>", "nothing to fold", NULL);
 	check_shows("\\none such", "filter: none such\n", "threads     ");
@@ -472,6 +471,10 @@ static void test_finding(void **state)
 	check_shows("/syst<Esc>", "2 idle hidden", "systemd");
 	check_shows("/burn<Enter>n", "no other row contains \"burn\"", NULL);
 	check_shows("/12<Enter>", "\n no row contains \"12\"", NULL);
+	/* <Tab> completes commands and what they take, and tells what there is. */
+	check_shows("key :se<Tab>", " set search\n", NULL);
+	check_shows("key :set<Space>gl<Tab>ascii", "\n:set glyphs=ascii", NULL);
+	check_shows("key :set<Space>m<Tab>", " mingap= mouse\n", NULL);
 	/* Commands without what they want say so. */
 	check_shows(":goto", "goto wants a time", NULL);
 	check_shows(":theme", "legend and themes", NULL);

@@ -332,20 +332,35 @@ static void common_rest(const char *candidate, const char *head, char *rest, siz
 	}
 }
 
+/* The i-th word that may stand there; NULL: there are no more.  *head moves to where the word begins. */
+static const char *candidate(const char *line, unsigned i, const char **head)
+{
+	static const char *const settings[] = { "color=", "glyphs=", "hostthread", "idle", "mingap=", "mouse", "nohostthread",
+		"noidle", "nomouse", "time=", NULL };
+	bool theme = strncmp(line, "theme ", 6) == 0, set = strncmp(line, "set ", 4) == 0;
+	*head = line + (theme ? 6 : set ? 4 : 0);
+	return theme ? theme_shipped_name(i) : set ? settings[i] : i < COMMAND_COUNT ? commands[i].name : NULL;
+}
+
 void command_complete(struct app *app)
 {
-	char rest[128] = "";
-	const char *line = app->prompt.text;
+	char rest[128] = "", all[256] = "";
+	const char *line = app->prompt.text, *head, *word;
 	unsigned found = 0;
-	bool theme = strncmp(line, "theme ", 6) == 0;
 	if (app->prompt.at != strlen(line))
 		return;
-	for (unsigned i = 0; theme && theme_shipped_name(i); i++)
-		common_rest(theme_shipped_name(i), line + 6, rest, sizeof rest, &found);
-	for (size_t i = 0; !theme && i < COMMAND_COUNT; i++)
-		common_rest(commands[i].name, line, rest, sizeof rest, &found);
+	for (unsigned i = 0; (word = candidate(line, i, &head)); i++) {
+		unsigned before = found;
+		common_rest(word, head, rest, sizeof rest, &found);
+		size_t used = strlen(all);
+		if (found > before)
+			snprintf(all + used, sizeof all - used, "%s%s", used ? " " : "", word);
+	}
+	if (found > 1 && !rest[0])
+		app_say(app, "%s", all);
+	bool command = head == line;
 	prompt_insert(&app->prompt, rest);
-	if (found == 1 && !theme)
+	if (found == 1 && command)
 		prompt_insert(&app->prompt, " ");
 }
 
