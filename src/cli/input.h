@@ -40,7 +40,7 @@ struct input {
 	{ "layout", 0, OPT_TEXT, "LAYOUT", "layout (name or file) of all traces", &(in)->layout, NULL }, \
 	{ "sync", 0, OPT_TEXT, "HOW", "auto, events, containment, offset=DURATION or none", &(in)->sync, NULL }, \
 	{ "paper-states", 0, OPT_FLAG, NULL, "fold HOST_BLOCKED and WAKING as in the paper", &(in)->paper_states, NULL }, \
-	{ "jobs", 'j', OPT_COUNT, "N", "threads that decode (default: one per core)", &(in)->jobs, NULL }
+	{ "jobs", 'j', OPT_COUNT, "N", "threads (default: one per core)", &(in)->jobs, NULL }
 
 /* Finds the traces and parses --sync.  Call input_release() in any case. */
 int input_resolve(struct input *in, struct error *err);
