@@ -112,6 +112,10 @@ diff -r "$tmp/x" "$tmp/y" >/dev/null || fail "same seed, other bytes"
 head -n 1000 "$tmp/x/truth/pcpus.csv" | sed 1,8d >"$tmp/course"
 grep -q -x -F -f "$tmp/course" "$tmp/l/truth/pcpus.csv" || fail "--lost changes the course of events"
 
+# A clock steps at a share of the scenario's length, also when a number of records ends it.
+"$sim" overcommit 1 --events 20k --clock-step 3ms --clock-step-at 0.01 -o "$tmp/s" 2>/dev/null || fail "step: exit $?"
+[ "$(grep -c '^vm00,1795152652' "$tmp/s/truth/clocks.csv")" = 2 ] || fail "the clock does not step"
+
 # Refusals are one line and have their exit status.
 for bad in "nonsense -o $tmp/q" "pulse" "pulse -o $tmp/q --lost 2" "pulse -o $tmp/q --duration never" "overcommit 0 -o $tmp/q"; do
 	# shellcheck disable=SC2086

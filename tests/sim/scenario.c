@@ -367,13 +367,12 @@ int scenario_build(struct sim *s)
 	for (size_t i = 0; i < sizeof scenario / sizeof *scenario; i++) {
 		if (strcmp(s->opt.scenario, scenario[i].name))
 			continue;
-		s->end = s->opt.duration ? s->begin + s->opt.duration : s->begin + scenario[i].duration;
-		if (s->opt.events && !s->opt.duration)
-			s->end = INT64_MAX;
+		const int64_t length = s->opt.duration ? s->opt.duration : scenario[i].duration;
+		s->end = s->opt.events && !s->opt.duration ? INT64_MAX : s->begin + length;
 		if (scenario[i].build(s) < 0)
 			return -1;
 		for (unsigned k = 1; k < s->machines && s->opt.step; k++)
-			clock_step(s->machine[k], s->begin + (s->end - s->begin) / 1000 * s->opt.step_at / 1000, s->opt.step);
+			clock_step(s->machine[k], s->begin + length / 1000 * s->opt.step_at / 1000, s->opt.step);
 		return 0;
 	}
 	return error_set(&s->err, STATUS_USAGE, "stealscope-sim --help lists them", "%s: no such scenario", s->opt.scenario);
