@@ -290,7 +290,7 @@ static void test_filters(void **state)
 	unload(&l);
 }
 
-/* The parts of a CPU's events, one after the other, and a cursor that reads ahead, give what one cursor gives. */
+/* The parts of a CPU's events, one after the other, give what one cursor gives. */
 static void test_parts(void **state)
 {
 	(void)state;
@@ -306,7 +306,6 @@ static void test_parts(void **state)
 			size_t n = 0;
 			for (size_t i = 0; i < parts; i++) {
 				struct trace_cursor *part = trace_cursor_open_part(t, ALL_KINDS, 1, i, parts, &err);
-				trace_cursor_read_ahead(part, (unsigned)i % 3);
 				const size_t before = n;
 				while (trace_cursor_next(part, &q, &err) > 0) {
 					assert_int_equal(trace_cursor_next(all, &p, &err), 1);
@@ -320,12 +319,6 @@ static void test_parts(void **state)
 			assert_true(n > 4000);
 			trace_cursor_close(all);
 		}
-		/* Not read to its end. */
-		struct trace_cursor *c = trace_cursor_open(t, ALL_KINDS, -1, &err);
-		struct event ev;
-		trace_cursor_read_ahead(c, 2);
-		assert_int_equal(trace_cursor_next(c, &ev, &err), 1);
-		trace_cursor_close(c);
 		unload(&l);
 	}
 }

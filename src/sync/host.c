@@ -442,8 +442,8 @@ int walk_stopped(const atomic_bool *stop, uint64_t seen, struct error *err)
 	return error_set(err, STATUS_CANCELLED, NULL, "synchronization: interrupted");
 }
 
-static int walk_host(struct walk *w, const struct trace *trace, const struct map *known, unsigned workers,
-                     const atomic_bool *stop, struct error *err)
+static int walk_host(struct walk *w, const struct trace *trace, const struct map *known, const atomic_bool *stop,
+                     struct error *err)
 {
 	struct host_view *v = w->v;
 	const struct trace_info *info = trace_info(trace);
@@ -458,8 +458,6 @@ static int walk_host(struct walk *w, const struct trace *trace, const struct map
 	struct trace_cursor *c = trace_cursor_open(trace, HOST_KINDS, -1, err);
 	int status = c == NULL ? -1 : 0;
 	uint64_t seen = 0;
-	if (c != NULL && workers > 1)
-		trace_cursor_read_ahead(c, workers);
 	while (c != NULL && (status = trace_cursor_next(c, &ev, err)) == 1) {
 		on_event(w, &ev);
 		if ((status = walk_stopped(stop, ++seen, err)) != 0)
@@ -475,11 +473,11 @@ static int walk_host(struct walk *w, const struct trace *trace, const struct map
 	return status;
 }
 
-int host_view_load(struct host_view *v, const struct trace *trace, const struct map *known, unsigned workers,
-                   const atomic_bool *stop, struct error *err)
+int host_view_load(struct host_view *v, const struct trace *trace, const struct map *known, const atomic_bool *stop,
+                   struct error *err)
 {
 	struct walk w = { .v = v };
-	return walk_host(&w, trace, known, workers, stop, err);
+	return walk_host(&w, trace, known, stop, err);
 }
 
 int host_view_marks(const struct host_view *like, void (*take)(void *arg, const struct sync_mark *m), void *arg,
@@ -487,7 +485,7 @@ int host_view_marks(const struct host_view *like, void (*take)(void *arg, const 
 {
 	struct host_view v;
 	struct walk w = { .v = &v, .take = take, .arg = arg };
-	int status = walk_host(&w, like->trace, like->known, 1, like->stop, err);
+	int status = walk_host(&w, like->trace, like->known, like->stop, err);
 	if (status == 0)
 		host_view_release(&v);
 	return status;

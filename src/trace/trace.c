@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/ahead.h"
 #include "base/mem.h"
 #include "trace/internal.h"
 
@@ -58,21 +57,6 @@ struct trace_cursor {
 	struct source *source;
 	struct source **heap;
 	size_t sources, len;
-	struct lane *lane;  /* or NULL */
-};
-
-enum { BATCH = 512 };
-
-struct batch {
-	size_t len;
-	struct event ev[BATCH];
-};
-
-/* Where a thread of its own puts what the cursor gives. */
-struct lane {
-	struct ahead *ahead;
-	const struct batch *batch;
-	size_t at;  /* the next one in it */
 };
 
 static bool earlier(const struct source *a, const struct source *b)
@@ -146,7 +130,7 @@ struct trace_cursor *trace_cursor_open(const struct trace *t, uint64_t kinds, in
 	return trace_cursor_open_part(t, kinds, cpu, 0, 1, err);
 }
 
-static int next_event(struct trace_cursor *c, struct event *ev, struct error *err)
+int trace_cursor_next(struct trace_cursor *c, struct event *ev, struct error *err)
 {
 	if (!c->len)
 		return 0;
@@ -162,45 +146,10 @@ static int next_event(struct trace_cursor *c, struct event *ev, struct error *er
 	return 1;
 }
 
-static int fill(void *arg, void *to, struct error *err)
-{
-	struct batch *b = to;
-	int more = 1;
-	for (b->len = 0; b->len < BATCH && (more = next_event(arg, &b->ev[b->len], err)) > 0; b->len++)
-		;
-	return more;
-}
-
-void trace_cursor_read_ahead(struct trace_cursor *c, unsigned workers)
-{
-	c->lane = mem_new(1, sizeof *c->lane);
-	c->lane->ahead = ahead_begin(workers, sizeof(struct batch), fill, c);
-}
-
-int trace_cursor_next(struct trace_cursor *c, struct event *ev, struct error *err)
-{
-	struct lane *lane = c->lane;
-	if (!lane)
-		return next_event(c, ev, err);
-	while (!lane->batch || lane->at == lane->batch->len) {
-		const void *batch;
-		int got = ahead_next(lane->ahead, &batch, err);
-		if (got <= 0)
-			return got;
-		lane->batch = batch;
-		lane->at = 0;
-	}
-	*ev = lane->batch->ev[lane->at++];
-	return 1;
-}
-
 void trace_cursor_close(struct trace_cursor *c)
 {
 	if (!c)
 		return;
-	if (c->lane)
-		ahead_end(c->lane->ahead);
-	free(c->lane);
 	for (size_t i = 0; i < c->sources; i++)
 		reader_close(&c->source[i].reader);
 	free(c->source);

@@ -168,8 +168,6 @@ struct trace_cursor *trace_cursor_open(const struct trace *t, uint64_t kinds, in
  * those of different streams need not be of the same time. */
 struct trace_cursor *trace_cursor_open_part(const struct trace *t, uint64_t kinds, int cpu, size_t part, size_t parts,
                                             struct error *err);
-/* Before the first event: with more than one worker a thread of its own reads the events, some thousand ahead. */
-void trace_cursor_read_ahead(struct trace_cursor *c, unsigned workers);
 int trace_cursor_next(struct trace_cursor *c, struct event *ev, struct error *err);  /* 1, 0 = end, -1 */
 void trace_cursor_close(struct trace_cursor *c);  /* NULL is allowed */
 
