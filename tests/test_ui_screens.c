@@ -6,52 +6,8 @@
 
 #include <locale.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "ui/ui.h"
-#include "ui_world.h"
-
-static char world[64] = "/tmp/stealscope-ui-XXXXXX";
-
-static char *slurp(const char *path)
-{
-	FILE *f = fopen(path, "r");
-	char *text = calloc(1, 1 << 20);
-	if (f) {
-		fread(text, 1, (1 << 20) - 1, f);
-		fclose(f);
-	}
-	return f ? text : (free(text), NULL);
-}
-
-static int run(const char *script, const struct ui_options *options, struct error *err)
-{
-	char path[64] = "/tmp/stealscope-script-XXXXXX";
-	int fd = mkstemp(path);
-	assert_true(fd >= 0 && write(fd, script, strlen(script)) == (ssize_t)strlen(script));
-	close(fd);
-	struct ui_options o = *options;
-	o.script = path;
-	struct history *h = history_open(world, err);
-	int status = h ? ui_run(h, &o, err) : -1;
-	history_close(h);
-	unlink(path);
-	return status;
-}
-
-/* Runs the script and gives the last screen; to be freed. */
-static char *screen_of(const char *script, const struct ui_options *options)
-{
-	char path[64] = "/tmp/stealscope-screen-XXXXXX", text[4096];
-	struct error err = ERROR_INIT;
-	close(mkstemp(path));
-	snprintf(text, sizeof text, "%s\n:screen %s\n", script, path);
-	if (run(text, options, &err) < 0)
-		fail_msg("%s", err.text);
-	char *screen = slurp(path);
-	unlink(path);
-	return screen;
-}
+#include "ui_script.h"
 
 static void check_screen(const char *name, const char *script, const struct ui_options *options)
 {
@@ -70,11 +26,6 @@ static void check_screen(const char *name, const char *script, const struct ui_o
 	free(got);
 	free(want);
 }
-
-static const struct ui_options mono80 = { .glyphs = "ascii", .color = "never", .width = 80, .height = 24,
-	.config = "/dev/null" };
-static const struct ui_options mono120 = { .glyphs = "ascii", .color = "never", .width = 120, .height = 40,
-	.config = "/dev/null" };
 
 /* The first minute: open, >, Enter. */
 static void test_first_minute(void **state)
@@ -200,29 +151,6 @@ static void test_markers_fit(void **state)
 	assert_non_null(strstr(s, "   A .1"));
 	assert_non_null(strstr(s, "  B .1"));
 	assert_string_equal(strstr(s, "  d "), "  d 6.55 ms");
-	free(s);
-}
-
-/* The smallest screens: nothing is cut in its middle, and how to get help is told. */
-static void test_small_screens(void **state)
-{
-	(void)state;
-	struct ui_options o = mono80;
-	for (o.width = 40; o.width <= 80; o.width++) {
-		char *s = screen_of("", &o), *header = s, *end = strchr(s, '\n');
-		assert_non_null(strstr(s, "? help"));
-		*end = '\0';
-		assert_true(!strstr(header, "ms/") || strstr(header, "ms/cell"));
-		assert_true(!strstr(header, "idle") || strstr(header, "1 idle hidden"));
-		free(s);
-	}
-	o.width = 50;
-	char *gap = screen_of(">", &o);
-	assert_non_null(strstr(gap, "PREEMPTED 5.23 ms by host/2101 burnP6"));
-	free(gap);
-	o.width = 12;
-	char *s = screen_of("", &o);
-	assert_memory_equal(s, "at least 40x8\n", 12);
 	free(s);
 }
 
@@ -386,37 +314,6 @@ static void test_next_to_nothing(void **state)
 	}
 }
 
-/* Machines whose names have no letter left get another one; the legend tells whose it is. */
-static void test_owner_letters(void **state)
-{
-	(void)state;
-	static const char *const owners[] = { "idle", "host", "unknown", "other VM", "aa", "aba", "ab", "b" };
-	static const char *const letters[] = { "A  aa\n", "B  aba\n", "C  ab\n", "D  b\n" };
-	struct error err = ERROR_INIT;
-	char keep[64];
-	memcpy(keep, world, sizeof keep);
-	memcpy(world, "/tmp/stealscope-owner-XXXXXX", 29);
-	close(mkstemp(world));
-	struct history_builder *b = history_create(world, NULL, &err);
-	assert_non_null(b);
-	uint32_t attr = history_attribute(b, "/Host/CPUs/CPU0/Owner", HISTORY_STATE,
-	                                  history_state_set(b, "owner", owners, COUNT(owners)), &err);
-	for (int64_t t = 0; t < (int64_t)COUNT(owners); t++)
-		assert_int_equal(history_set(b, t, attr, t, &err), 0);
-	assert_int_equal(history_finish(b, 0, COUNT(owners) - 1, &err), 0);
-	char *s = screen_of("L", &mono120);
-	for (size_t i = 0; i < COUNT(letters); i++)
-		if (!strstr(s, letters[i]))
-			fail_msg("%s is not in the legend:\n%s", letters[i], s);
-	assert_null(strstr(s, "other VM"));
-	free(s);
-	s = screen_of("0", &mono120);
-	assert_non_null(strstr(s, "|.h?+ABCD"));
-	free(s);
-	unlink(world);
-	memcpy(world, keep, sizeof world);
-}
-
 /* Any keys in any order: nothing breaks, and the screen keeps its size. */
 static void test_random_keys(void **state)
 {
@@ -442,45 +339,6 @@ static void test_random_keys(void **state)
 		o.glyphs = round % 3 ? "blocks" : "ascii";
 		run(script, &o, &err);
 	}
-}
-
-/* What the screen shows at the end of a script, and what it does not (NULL: anything). */
-static void check_shows(const char *script, const char *there, const char *not_there)
-{
-	char *s = screen_of(script, &mono80);
-	if (!strstr(s, there) || (not_there && strstr(s, not_there)))
-		fail_msg("%s: \"%s\", but not \"%s\", should be on the screen:\n%s", script, there, not_there, s);
-	free(s);
-}
-
-static void test_finding(void **state)
-{
-	(void)state;
-	/* A filter looks into what is folded, takes the cursor to a thread, and leaves all as it was. */
-	check_shows("\\burn<Enter>", "2101 burnP6     !13%*", "880 sshd");
-	check_shows("\\burn", "host/2101 burnP6 12:03", "> threads");
-	check_shows("\\burn<Esc>", "3525 critical_t !33%*", NULL);
-	check_shows("\\burn<Enter><Space>", "nothing to fold", NULL);
-	check_shows("\\none such", "filter: none such\n", "threads     ");
-	check_shows("\\none such", "  no thread's name contains \"none such\"", "/cell");
-	check_shows("\\none such<Enter>", " no thread's name contains \"none such\"", NULL);
-	check_shows(":filter burn", "2101 burnP6     !13%*", NULL);
-	/* Idle rows that the first letters of a search brought up are hidden again. */
-	check_shows("/syst", "1 systemd", "idle hidden");
-	check_shows("/syst<C-u>burn", "2 idle hidden", "systemd");
-	check_shows("/syst<Esc>", "2 idle hidden", "systemd");
-	check_shows("/burn<Enter>n", "no other row contains \"burn\"", NULL);
-	check_shows("/12<Enter>", "\n no row contains \"12\"", NULL);
-	/* <Tab> completes commands and what they take, and tells what there is. */
-	check_shows("key :se<Tab>", " set search\n", NULL);
-	check_shows("key :set<Space>gl<Tab>ascii", "\n:set glyphs=ascii", NULL);
-	check_shows("key :set<Space>m<Tab>", " mingap= mouse\n", NULL);
-	/* Commands without what they want say so. */
-	check_shows(":goto", "goto wants a time", NULL);
-	check_shows(":theme", "legend and themes", NULL);
-	check_shows(":screen", "screen wants the name", NULL);
-	/* A row without values has no heading for them. */
-	check_shows("Gx", "Clock", "Values at");
 }
 
 /* What ui_print_keys_mdoc() prints; to be freed. */
@@ -583,12 +441,12 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_ways_to_the_same_place),
 		cmocka_unit_test(test_short_gaps), cmocka_unit_test(test_offset_alone),
 		cmocka_unit_test(test_help_fits), cmocka_unit_test(test_markers_fit),
-		cmocka_unit_test(test_bookmarks_are_kept), cmocka_unit_test(test_small_screens), cmocka_unit_test(test_details),
-		cmocka_unit_test(test_cause), cmocka_unit_test(test_finding),
+		cmocka_unit_test(test_bookmarks_are_kept), cmocka_unit_test(test_details),
+		cmocka_unit_test(test_cause),
 		cmocka_unit_test(test_export),
 		cmocka_unit_test(test_hostile_names),
 		cmocka_unit_test(test_next_to_nothing),
-		cmocka_unit_test(test_owner_letters), cmocka_unit_test(test_random_keys),
+		cmocka_unit_test(test_random_keys),
 		cmocka_unit_test(test_man_page_has_the_keys),
 		cmocka_unit_test(test_config_of_a_run),
 		cmocka_unit_test(test_script_errors),

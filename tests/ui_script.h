@@ -1,0 +1,61 @@
+/* Scripts run by the viewer on the history `world`, and the screens that they leave. */
+#ifndef STEALSCOPE_TESTS_UI_SCRIPT_H
+#define STEALSCOPE_TESTS_UI_SCRIPT_H
+
+#include "test.h"
+
+#include <unistd.h>
+
+#include "ui/ui.h"
+#include "ui_world.h"
+
+static char world[64] = "/tmp/stealscope-ui-XXXXXX";
+
+static char *slurp(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	char *text = calloc(1, 1 << 20);
+	if (f) {
+		fread(text, 1, (1 << 20) - 1, f);
+		fclose(f);
+	}
+	return f ? text : (free(text), NULL);
+}
+
+static int run(const char *script, const struct ui_options *options, struct error *err)
+{
+	char path[64] = "/tmp/stealscope-script-XXXXXX";
+	int fd = mkstemp(path);
+	assert_true(fd >= 0 && write(fd, script, strlen(script)) == (ssize_t)strlen(script));
+	close(fd);
+	struct ui_options o = *options;
+	o.script = path;
+	struct history *h = history_open(world, err);
+	int status = h ? ui_run(h, &o, err) : -1;
+	history_close(h);
+	unlink(path);
+	return status;
+}
+
+/* Runs the script and gives the last screen; to be freed. */
+static char *screen_of(const char *script, const struct ui_options *options)
+{
+	char path[64] = "/tmp/stealscope-screen-XXXXXX", text[4096];
+	struct error err = ERROR_INIT;
+	close(mkstemp(path));
+	snprintf(text, sizeof text, "%s\n:screen %s\n", script, path);
+	if (run(text, options, &err) < 0)
+		fail_msg("%s", err.text);
+	char *screen = slurp(path);
+	unlink(path);
+	return screen;
+}
+
+__attribute__((unused))
+static const struct ui_options mono80 = { .glyphs = "ascii", .color = "never", .width = 80, .height = 24,
+	.config = "/dev/null" };
+__attribute__((unused))
+static const struct ui_options mono120 = { .glyphs = "ascii", .color = "never", .width = 120, .height = 40,
+	.config = "/dev/null" };
+
+#endif
