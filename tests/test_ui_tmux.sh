@@ -179,10 +179,11 @@ for term in xterm-256color xterm screen linux vt100; do
 	wait_for "left-$term" "quit on $term"
 	screen | grep "left-$term" | grep -q preempt && fail "$term: the shell goes on in the legend"
 done
-run "clear; LC_ALL=C $view"
+run "clear; LC_ALL=C $view; echo left-C"
 wait_for 'critical_task' 'frame in the C locale'
 screen | LC_ALL=C grep -q '[^ -~]' && fail 'non-ASCII in the C locale'
 t send-keys -t v q
+wait_for 'left-C' 'quit in the C locale'
 run "clear; NO_COLOR=1 $view"
 wait_for 'critical_task' 'frame with NO_COLOR'
 t capture-pane -p -e -t v | grep -qE "$esc\\[[0-9;]*(38;5|48;5|3[0-7]|4[0-7])" && fail 'colours in spite of NO_COLOR'
