@@ -14,7 +14,8 @@ static bool missing(const struct sim *s, const char *name)
 	return false;
 }
 
-static struct machine *host_add(struct sim *s, unsigned pcpus)
+/* idle: nothing wakes often, so that a day of trace is a matter of millions of records */
+static struct machine *host_add_some(struct sim *s, unsigned pcpus, bool idle)
 {
 	struct machine *m;
 
@@ -22,9 +23,15 @@ static struct machine *host_add(struct sim *s, unsigned pcpus)
 		pcpus = (unsigned)s->opt.pcpus;
 	m = machine_add(s, "hypervisor", pcpus, NULL);
 	m->traced = !missing(s, "host");
-	thread_add(m, "lttng-consumerd", workload[WL_TRACER], s->begin + 100 * US, UINT64_MAX);
-	thread_add(m, "sshd", workload[WL_QEMU], s->begin + rng_range(&s->rng, 1 * MS, 50 * MS), UINT64_MAX);
+	thread_add(m, "lttng-consumerd", workload[idle ? WL_LAZY_TRACER : WL_TRACER], s->begin + 100 * US, UINT64_MAX);
+	thread_add(m, "sshd", workload[idle ? WL_DAEMON : WL_QEMU], s->begin + rng_range(&s->rng, 1 * MS, 50 * MS),
+	           UINT64_MAX);
 	return m;
+}
+
+static struct machine *host_add(struct sim *s, unsigned pcpus)
+{
+	return host_add_some(s, pcpus, false);
 }
 
 struct plan {
@@ -38,6 +45,7 @@ struct plan {
 	bool changes;          /* its CPUs, and perhaps itself, come and go: */
 	unsigned spare;        /* CPUs that may be plugged */
 	int64_t born, dies;    /* ns after the beginning; 0 = before and after all */
+	bool idle;             /* it sleeps most of the time */
 };
 
 /* The QEMU of a VM: it is there, with its CPUs, or will be started. */
@@ -50,7 +58,8 @@ static void qemu_add(struct machine *m, const struct plan *p)
 	if (p->born)
 		t = thread_add(m->below, "libvirtd", workload[WL_LAUNCHER], s->begin + p->born, UINT64_MAX);
 	else
-		t = thread_add(m->below, "qemu-system-x86", workload[p->changes ? WL_VM : WL_QEMU], start, UINT64_MAX);
+		t = thread_add(m->below, "qemu-system-x86", workload[p->changes ? WL_VM : p->idle ? WL_DAEMON : WL_QEMU],
+		               start, UINT64_MAX);
 	m->qemu_pid = t->pid;
 	if (p->changes)
 		t->vm = m;
@@ -79,9 +88,10 @@ static struct machine *guest_add(struct sim *s, const struct plan *p)
 	m->vcpu_group = p->group;
 	clock_set(m, s->opt.have_offset ? s->opt.offset : p->offset, s->opt.have_drift ? s->opt.drift_ppb : p->ppb);
 	qemu_add(m, p);
-	thread_add(m, "lttng-consumerd", workload[WL_TRACER], m->trace_from + rng_range(&s->rng, 200 * US, 3 * MS),
-	           UINT64_MAX);
-	thread_add(m, "kworker/0:1", workload[WL_QEMU], boots + rng_range(&s->rng, 1 * MS, 90 * MS), 1);
+	thread_add(m, "lttng-consumerd", workload[p->idle ? WL_LAZY_TRACER : WL_TRACER],
+	           m->trace_from + rng_range(&s->rng, 200 * US, 3 * MS), UINT64_MAX);
+	thread_add(m, "kworker/0:1", workload[p->idle ? WL_DAEMON : WL_QEMU], boots + rng_range(&s->rng, 1 * MS, 90 * MS),
+	           1);
 	for (unsigned i = 0; i < p->vcpus && s->opt.beacon_hz; i++)
 		thread_add(m, "beacon", workload[WL_BEACON], boots + rng_range(&s->rng, 2 * MS, 40 * MS),
 		           UINT64_C(1) << i)->rt = true;
@@ -178,6 +188,24 @@ static int overcommit(struct sim *s)
 			           after(s, rng_range(&s->rng, 1 * MS, 60 * MS)), UINT64_MAX);
 		}
 	}
+	return 0;
+}
+
+/* A guest that sleeps most of the time. */
+static int idle(struct sim *s)
+{
+	struct plan p = { .name = "Debian", .vcpus = 2, .affinity = UINT64_MAX, .offset = 3600 * SEC, .ppb = 12500, .idle = true };
+	int64_t span = s->end == INT64_MAX ? SEC : s->end - s->begin;
+	struct machine *g;
+
+	host_add_some(s, 2, true);
+	if (s->opt.late) {
+		p.from = rng_range(&s->fault, span / 5, span / 3);
+		p.to = span - rng_range(&s->fault, span / 5, span / 3);
+	}
+	g = guest_add(s, &p);
+	thread_add(g, "cron", workload[WL_DAEMON], after(s, 5 * MS), UINT64_MAX);
+	thread_add(g, "nginx", workload[WL_DAEMON], after(s, 5 * MS), UINT64_MAX);
 	return 0;
 }
 
@@ -350,6 +378,7 @@ static const struct scenario {
 	{ "critical_task", critical_task, 7 * SEC, "one task per second, disturbed by a VM and the host (Fig. 10-14)" },
 	{ "residual_timer", residual_timer, RESIDUAL, "another VM computes, then leaves a forgotten timer (Fig. 15)" },
 	{ "overcommit", overcommit, 2 * SEC, "N VMs on four pCPUs" },
+	{ "idle", idle, 60 * SEC, "a guest that sleeps most of the time: little is recorded, for long traces" },
 	{ "churn", churn, 2 * SEC, "many short-lived threads" },
 	{ "requests", requests, 6 * SEC, "a request server with marks (Soroban)" },
 	{ "nested", nested, 4 * SEC, "a VM inside a VM, disturbed on each level" },

@@ -341,7 +341,7 @@ struct step {
 enum workload { WL_HOG, WL_PULSE, WL_FIBONACCI, WL_FIB_SHELL, WL_CRITICAL, WL_CRITICAL_SHELL, WL_CC, WL_BURST_HOG,
                 WL_SHORT,
                 WL_FORKER, WL_SLEEPER, WL_PERIODIC, WL_DISK, WL_BLOCKIO, WL_BEACON, WL_SERVER, WL_CLIENT, WL_TRACER,
-                WL_QEMU, WL_EXITS, WL_THREADED, WL_WORKER, WL_LAUNCHER, WL_VM, WL_COUNT };
+                WL_QEMU, WL_EXITS, WL_THREADED, WL_WORKER, WL_LAUNCHER, WL_VM, WL_LAZY_TRACER, WL_DAEMON, WL_COUNT };
 #define WL_VM_RUNS 3  /* the step of WL_VM at which the VM is there */
 extern const struct step *const workload[WL_COUNT];
 void thread_step(struct cpu *c, struct thread *t);

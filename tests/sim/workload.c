@@ -66,6 +66,13 @@ static const struct step tracer[] = {
 	{ W_DUMP, 0, 0, 0, NULL }, { W_RUN, 0, 30 * US, 200 * US, NULL }, { W_SLEEP, 0, 180 * MS, 220 * MS, NULL },
 	{ W_GOTO, 1, 0, 0, NULL },
 };
+static const struct step lazy_tracer[] = {
+	{ W_DUMP, 0, 0, 0, NULL }, { W_RUN, 0, 30 * US, 200 * US, NULL }, { W_SLEEP, 0, 2 * SEC, 4 * SEC, NULL },
+	{ W_GOTO, 1, 0, 0, NULL },
+};
+static const struct step daemon_steps[] = {
+	{ W_RUN, 0, 20 * US, 300 * US, NULL }, { W_SLEEP, 0, 100 * MS, 1500 * MS, NULL }, { W_GOTO, 0, 0, 0, NULL },
+};
 static const struct step qemu[] = {
 	{ W_RUN, 0, 20 * US, 90 * US, NULL }, { W_SLEEP, 0, 90 * MS, 400 * MS, NULL }, { W_GOTO, 0, 0, 0, NULL },
 };
@@ -99,6 +106,7 @@ const struct step *const workload[WL_COUNT] = {
 	[WL_BLOCKIO] = blockio, [WL_BEACON] = beacon, [WL_SERVER] = server, [WL_CLIENT] = client, [WL_TRACER] = tracer,
 	[WL_QEMU] = qemu, [WL_EXITS] = exits, [WL_THREADED] = threaded, [WL_WORKER] = worker,
 	[WL_LAUNCHER] = launcher, [WL_VM] = vm,
+	[WL_LAZY_TRACER] = lazy_tracer, [WL_DAEMON] = daemon_steps,
 };
 
 static void block(struct cpu *c, struct thread *t, enum want want)
