@@ -58,6 +58,8 @@ int64_t sim_guest_time(const struct sim_vm *vm, int64_t host)
 		host = host < vm->pause_at + vm->pause_ns ? vm->pause_at : host - vm->pause_ns;
 	int64_t since = host - vm->clock.host0;
 	double wander = vm->wander_s > 0 ? vm->wander_ns * sin(2 * acos(-1) * (double)since / 1e9 / vm->wander_s) : 0;
+	if (vm->bend_at != 0 && host > vm->bend_at)
+		wander -= (double)(host - vm->bend_at) * vm->bend_ppm / 1e6;
 	return vm->clock.guest0 + since + (int64_t)floor((double)since * (1 / (1 + vm->clock.ppm / 1e6) - 1) + wander);
 }
 
@@ -65,6 +67,16 @@ int64_t sim_host_time(const struct sim_vm *vm, int64_t guest)
 {
 	int64_t since = guest - vm->clock.guest0;
 	return vm->clock.host0 + since + (int64_t)floor((double)since * vm->clock.ppm / 1e6);
+}
+
+bool sim_within_band(const struct sim_vm *vm, const struct clock_map *clock)
+{
+	for (int k = 0; k <= 10; k++) {
+		int64_t host = vm->from + (vm->to - vm->from) / 10 * k, low, high;
+		if (!clock_map_bounds(clock, sim_guest_time(vm, host), &low, &high) || host < low - 2 || host > high + 2)
+			return false;
+	}
+	return true;
 }
 
 static struct event blank(int64_t ts, enum event_kind kind, unsigned cpu)
@@ -159,8 +171,44 @@ static int64_t beacon(struct vcpu_run *r, int64_t from)
 	return to;
 }
 
+/* A guest that repeats itself: the same stays in each period, but for jitter, and strays. */
+static void run_periodic(struct vcpu_run *r)
+{
+	enum { STAYS_MAX = 256 };
+	uint64_t *seed = &r->sim->seed;
+	const struct sim_vm *vm = r->vm;
+	struct { int64_t at, length; } stays[STAYS_MAX];
+	unsigned n = vm->pattern < STAYS_MAX ? vm->pattern : STAYS_MAX;
+	int64_t slot = vm->period_ns / (n > 0 ? n : 1), room = slot - vm->gap_ns - vm->jitter_ns;
+	for (unsigned i = 0; i < n; i++) {
+		stays[i].length = 3 * vm->latency_ns + (int64_t)((double)(room - 3 * vm->latency_ns) * vm->busy * sim_uniform(seed));
+		stays[i].at = slot * i + sim_below(seed, room - stays[i].length + 1);
+	}
+	int64_t free_from = r->sim->begin, stray = r->sim->begin;
+	for (int64_t base = r->sim->begin + sim_below(seed, 3000000);; base += vm->period_ns) {
+		for (unsigned i = 0; i < n; i++) {
+			int64_t from = base + stays[i].at + sim_below(seed, vm->jitter_ns + 1), to = from + stays[i].length;
+			if (to >= r->sim->end)
+				return;
+			for (; vm->stray_hz > 0 && stray < from; stray += (int64_t)sim_exp(seed, 1e9 / vm->stray_hz)) {
+				int64_t until = stray + 4 * vm->latency_ns;
+				if (stray < free_from + vm->gap_ns || until + vm->gap_ns >= from)
+					continue;
+				stay(r, stray, until);
+				free_from = until;
+			}
+			stay(r, from, to);
+			free_from = to;
+		}
+	}
+}
+
 static void run_vcpu(struct vcpu_run *r)
 {
+	if (r->vm->period_ns > 0) {
+		run_periodic(r);
+		return;
+	}
 	uint64_t *seed = &r->sim->seed;
 	const struct sim_vm *vm = r->vm;
 	int64_t t = r->sim->begin + sim_below(seed, 3000000);

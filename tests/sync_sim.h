@@ -3,7 +3,7 @@
 #ifndef STEALSCOPE_TESTS_SYNC_SIM_H
 #define STEALSCOPE_TESTS_SYNC_SIM_H
 
-#include "trace/trace.h"
+#include "sync/sync.h"
 
 struct sim_clock { int64_t host0, guest0; double ppm; };  /* host = host0 + (guest - guest0) * (1 + ppm / 1e6) */
 
@@ -20,8 +20,14 @@ struct sim_vm {
 	int64_t from, to;        /* host ns: when the guest's trace runs */
 	struct sim_clock clock;
 	int64_t pause_at, pause_ns; /* at host time pause_at the guest and its clock stand still for pause_ns; 0 = never */
+	int64_t bend_at;         /* host time from which on it drifts by bend_ppm more; 0 = never */
+	double bend_ppm;
 	double wander_ns, wander_s; /* the guest's clock swings by so much about its line, in so many seconds; 0 = not */
 	double beacon_hz;        /* synchronization events, 0 = none */
+	int64_t period_ns;       /* it does the same again and again, that often; 0 = it does what it likes */
+	unsigned pattern;        /* ... so many stays in guest mode per period */
+	int64_t jitter_ns;       /* ... each of them late by up to this */
+	double stray_hz;         /* ... and others in between, at random */
 };
 
 struct sim_events {
@@ -47,6 +53,8 @@ void sim_begin(struct sim *s, uint64_t seed, int64_t begin, int64_t end);
 void sim_run_vm(struct sim *s, const struct sim_vm *vm, struct sim_events *guest);
 int64_t sim_guest_time(const struct sim_vm *vm, int64_t host);  /* the guest's clock at a moment of the host's */
 int64_t sim_host_time(const struct sim_vm *vm, int64_t guest);  /* and back (without a pause) */
+/* Is the clock right within the band that it states? */
+bool sim_within_band(const struct sim_vm *vm, const struct clock_map *clock);
 int64_t sim_string(struct sim *s, const char *text);
 /* Makes traces; events are sorted by time. */
 struct trace *sim_host_trace(struct sim *s);

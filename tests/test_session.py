@@ -159,7 +159,7 @@ def check_header(folder):
         (["host: {dir: traces/host}", "guests: [{name: Debian, dir: traces/guest-Debian, offset: 5.4s, nudge: +3us}]"],
          "not synchronized, offset given, SHARE of its events contained\n         moved by hand: +3 us\n"),
         (["host: {dir: traces/host}", "guests: [{name: Debian, dir: traces/guest-Debian}]"],
-         "ACCURATE, error band 30.6 us, SHARE of its events contained\n"),
+         "ACCURATE, error band 31.9 us, SHARE of its events contained\n"),
     ]
     for lines, says in cases:
         path, out = write(os.path.join(folder, "clock.yaml"), "\n".join(lines)), os.path.join(folder, "clock.steal")

@@ -21,13 +21,13 @@ static void test_fft(void **state)
 	uint64_t seed = 3;
 	fft_init(&f, N);
 	for (int i = 0; i < N; i++)
-		v[i] = (struct fft_value){ sim_uniform(&seed) - 0.5, sim_uniform(&seed) };
+		v[i] = (struct fft_value){ (float)sim_uniform(&seed) - 0.5f, (float)sim_uniform(&seed) };
 	for (int k = 0; k < N; k++) {
 		want[k] = (struct fft_value){ 0, 0 };
 		for (int i = 0; i < N; i++) {
 			double angle = -2 * acos(-1) * i * k / N;
-			want[k].re += v[i].re * cos(angle) - v[i].im * sin(angle);
-			want[k].im += v[i].re * sin(angle) + v[i].im * cos(angle);
+			want[k].re += v[i].re * (float)cos(angle) - v[i].im * (float)sin(angle);
+			want[k].im += v[i].re * (float)sin(angle) + v[i].im * (float)cos(angle);
 		}
 	}
 	struct fft_value back[N];
@@ -37,13 +37,13 @@ static void test_fft(void **state)
 		int reversed = 0;
 		for (int bit = 1; bit < N; bit *= 2)
 			reversed = 2 * reversed + ((k & bit) != 0);
-		assert_float_equal(back[reversed].re, want[k].re, 1e-9);
-		assert_float_equal(back[reversed].im, want[k].im, 1e-9);
+		assert_float_equal(back[reversed].re, want[k].re, 1e-5);
+		assert_float_equal(back[reversed].im, want[k].im, 1e-5);
 	}
 	fft_inverse(&f, back);
 	for (int i = 0; i < N; i++) {
-		assert_float_equal(back[i].re / N, v[i].re, 1e-12);
-		assert_float_equal(back[i].im / N, v[i].im, 1e-12);
+		assert_float_equal(back[i].re / N, v[i].re, 1e-6);
+		assert_float_equal(back[i].im / N, v[i].im, 1e-6);
 	}
 	fft_release(&f);
 }
@@ -433,7 +433,7 @@ static void test_named_twice(void **state)
 static void test_bend(void **state)
 {
 	(void)state;
-	struct pair_list l = { NULL, 0, 0, 0 };
+	struct pair_list l = { 0 };
 	uint64_t r = 8;
 	int64_t half = 100000000000;
 	for (int64_t x = 0; x < 2 * half; x += 50000000) {
@@ -455,6 +455,49 @@ static void test_bend(void **state)
 	pairs_release(&l);
 }
 
+/* Clocks that bend and swing: the corridor holds them all the time, and is not much wider than the delays. */
+static void check_changing(uint64_t seed, bool bends)
+{
+	enum { PLACES = 500 };
+	struct pair_list l = { 0 };
+	uint64_t r = seed;
+	struct sim_vm vm = { .to = INT64_C(1000000000) * (20 + sim_below(&r, 200)), .clock = { 0, 0, 100 } };
+	int64_t least = 1000 + sim_below(&r, 20000), low, high;
+	double width = 0;
+	if (bends) {
+		vm.bend_at = vm.to / 100 * (20 + sim_below(&r, 60));
+		vm.bend_ppm = (sim_uniform(&r) - 0.5) * 100;
+	} else {
+		vm.wander_s = 100 + 1000 * sim_uniform(&r);
+		vm.wander_ns = vm.wander_s * 48 * sim_uniform(&r);
+	}
+	for (int64_t host = 0; host < vm.to; host += (int64_t)sim_exp(&r, 3e7)) {
+		bool up = sim_below(&r, 2) != 0;
+		int64_t delay = least + (int64_t)sim_exp(&r, (double)least);
+		*ARRAY_PUSH(l.pair, l.len, l.cap) = (struct pair){ sim_guest_time(&vm, host), up ? host + delay : host - delay,
+			up ? HULL_UPPER : HULL_LOWER, 0, 0, PAIR_GOOD };
+	}
+	struct clock_map map;
+	fit_pairs(&l, 0, &map);
+	fit_open(&l, &map);
+	for (int64_t host = 0; host < vm.to; host += vm.to / PLACES) {
+		assert_true(clock_map_bounds(&map, sim_guest_time(&vm, host), &low, &high));
+		if (low - 2 > host || host > high + 2)
+			fail_msg("seed %d: %lld at %.3f", (int)seed, (long long)(host < low ? low - host : host - high), (double)host / (double)vm.to);
+		width += (double)(high - low) / PLACES;
+	}
+	assert_true(width < 10 * (double)least);
+	clock_map_release(&map);
+	pairs_release(&l);
+}
+
+static void test_changing(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 60; seed++)
+		check_changing(seed, seed % 2 == 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -462,6 +505,7 @@ int main(void)
 		cmocka_unit_test(test_uid), cmocka_unit_test(test_windows), cmocka_unit_test(test_losses),
 		cmocka_unit_test(test_lives), cmocka_unit_test(test_lives_and_losses), cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_named), cmocka_unit_test(test_named_twice), cmocka_unit_test(test_bend),
+		cmocka_unit_test(test_changing),
 	};
 	return cmocka_run_group_tests_name("sync parts", tests, NULL, NULL);
 }

@@ -66,18 +66,6 @@ static struct sim_vm any_vm(uint64_t *seed, int64_t begin, int64_t finish)
 	return vm;
 }
 
-/* Is the clock right within the band that it states? */
-static bool within_band(const struct sync_vm *vm, const struct sim_vm *truth)
-{
-	for (int k = 0; k <= 10; k++) {
-		int64_t host = truth->from + (truth->to - truth->from) / 10 * k, low, high;
-		int64_t guest = sim_guest_time(truth, host);
-		if (!clock_map_bounds(&vm->clock, guest, &low, &high) || host < low - 2 || host > high + 2)
-			return false;
-	}
-	return true;
-}
-
 /* Never confidently wrong; and mostly not silent. */
 static void test_containment_cases(void **state)
 {
@@ -97,7 +85,7 @@ static void test_containment_cases(void **state)
 		const struct sync_vm *vm = vm_named(&s, "Guest");
 		bool sure = vm->method == SYNC_CONTAINMENT;
 		told += sure;
-		bool right = sure && within_band(vm, &s.vm[0]);
+		bool right = sure && sim_within_band(&s.vm[0], &vm->clock);
 		wrong += sure && !right;
 		if (getenv("STEALSCOPE_TEST_VERBOSE") != NULL)
 			print_message("%3d %s vcpus %u busy %.2f chatter %.2f preempted %.3f gap %lld latency %lld ppm %+.1f %.2f s, "
@@ -181,8 +169,8 @@ static void check_three(struct setup *s, enum sync_method asked, enum sync_metho
 	assert_int_equal(three->vcpus, 2);
 	assert_int_equal(alpha->method, want);
 	assert_int_equal(beta->method, want);
-	assert_true(within_band(alpha, &s->vm[1]));
-	assert_true(within_band(beta, &s->vm[0]));
+	assert_true(sim_within_band(&s->vm[1], &alpha->clock));
+	assert_true(sim_within_band(&s->vm[0], &beta->clock));
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(alpha->vcpu[i].host_tid, 1901 + (int)i);
 		assert_int_equal(beta->vcpu[i].number, i);
@@ -255,7 +243,7 @@ static void test_outliers(void **state)
 		assert_int_equal(vm->clock.pieces, 1);
 		assert_int_equal(vm->clock.piece[0].quality, SYNC_ACCURATE);
 		assert_true(rejected(vm) > 0 && rejected(vm) <= spoilt);
-		assert_true(within_band(vm, &s.vm[0]));
+		assert_true(sim_within_band(&s.vm[0], &vm->clock));
 		assert_true(clock_map_band(&vm->clock, s.vm[0].clock.guest0) < 1000000);
 		assert_true(s.notes.len > 0);
 		end(&s);
@@ -295,7 +283,7 @@ static void test_odd_keys(void **state)
 	assert_int_equal(vm->method, SYNC_EVENTS);
 	assert_int_equal(vm->clock.pieces, 1);
 	assert_true(vm->unmatched > 10);
-	assert_true(within_band(vm, &s.vm[0]));
+	assert_true(sim_within_band(&s.vm[0], &vm->clock));
 	end(&s);
 }
 
@@ -369,7 +357,7 @@ static void test_many_pairs(void **state)
 	assert_int_equal(vm->pairs, 2 * N);
 	assert_int_equal(vm->unmatched, 0);
 	assert_int_equal(vm->clock.pieces, 1);
-	assert_true(within_band(vm, &s.vm[0]));
+	assert_true(sim_within_band(&s.vm[0], &vm->clock));
 	assert_true(clock_map_band(&vm->clock, s.vm[0].clock.guest0 + 75 * SECOND) < 9500);
 	end(&s);
 }

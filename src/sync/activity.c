@@ -99,3 +99,32 @@ size_t activity_find(const struct activity_cpu *c, int64_t t)
 	}
 	return lo;
 }
+
+struct activity activity_view(const struct activity *a, struct segment seg)
+{
+	struct activity v = *a;
+	v.cpu = mem_new(a->cpus, sizeof *v.cpu);
+	v.len = 0;
+	v.begin = seg.from;
+	v.end = seg.to;
+	for (unsigned c = 0; c < a->cpus; c++) {
+		size_t first = activity_find(&a->cpu[c], seg.from);
+		v.cpu[c].ts = a->cpu[c].ts + first;
+		v.cpu[c].len = activity_find(&a->cpu[c], seg.to + 1) - first;
+		v.len += v.cpu[c].len;
+	}
+	return v;
+}
+
+void activity_view_end(struct activity *view)
+{
+	free(view->cpu);
+}
+
+size_t activity_count(const struct activity *a, struct segment seg)
+{
+	size_t n = 0;
+	for (unsigned c = 0; c < a->cpus; c++)
+		n += activity_find(&a->cpu[c], seg.to + 1) - activity_find(&a->cpu[c], seg.from);
+	return n;
+}

@@ -31,4 +31,11 @@ void activity_release(struct activity *a);
 /* Index of the first time >= t. */
 size_t activity_find(const struct activity_cpu *c, int64_t t);
 
+/* A stretch of a guest's time, ns, both included. */
+struct segment { int64_t from, to; };
+/* The part of `a` that lies in it; borrows the times of `a`.  activity_view_end() frees the view. */
+struct activity activity_view(const struct activity *a, struct segment seg);
+void activity_view_end(struct activity *view);
+size_t activity_count(const struct activity *a, struct segment seg);
+
 #endif

@@ -69,8 +69,12 @@ int64_t clock_edge_at(const struct clock_edge *e, int64_t t)
 		hi = after ? hi : mid;
 	}
 	struct clock_point a = e->point[lo], b = e->point[hi];
-	int128 up = ((int128)b.host - a.host) * ((int128)t - a.guest), over = (int128)b.guest - a.guest;
-	return clamp64(a.host + up / over - (up % over < 0));
+	int64_t rise, over, up;  /* mostly they fit; a division of 128 bits is slow */
+	if (!__builtin_sub_overflow(b.host, a.host, &rise) && !__builtin_sub_overflow(b.guest, a.guest, &over)
+	    && !__builtin_mul_overflow(rise, t - a.guest, &up))
+		return a.host + up / over - (up % over < 0);
+	int128 far_up = ((int128)b.host - a.host) * ((int128)t - a.guest), far_over = (int128)b.guest - a.guest;
+	return clamp64(a.host + far_up / far_over - (far_up % far_over < 0));
 }
 
 bool clock_map_bounds(const struct clock_map *map, int64_t guest_ns, int64_t *low, int64_t *high)

@@ -11,7 +11,7 @@ void fft_init(struct fft *f, size_t n)
 	f->twiddle = mem_new(n, sizeof *f->twiddle);
 	for (size_t i = 0; i < n / 2; i++) {
 		double angle = -2 * acos(-1) * (double)i / (double)n;
-		f->twiddle[n / 2 + i] = (struct fft_value){ cos(angle), sin(angle) };
+		f->twiddle[n / 2 + i] = (struct fft_value){ (float)cos(angle), (float)sin(angle) };
 	}
 	for (size_t i = n / 2 - 1; i > 0; i--)
 		f->twiddle[i] = f->twiddle[2 * i];
@@ -31,7 +31,7 @@ static void forward(const struct fft *f, struct fft_value *v, size_t n)
 	const struct fft_value *w = f->twiddle + half;
 	struct fft_value *b = v + half;
 	for (size_t i = 0; i < half; i++) {
-		double re = v[i].re - b[i].re, im = v[i].im - b[i].im;
+		float re = v[i].re - b[i].re, im = v[i].im - b[i].im;
 		v[i].re += b[i].re;
 		v[i].im += b[i].im;
 		b[i].re = re * w[i].re - im * w[i].im;
@@ -54,7 +54,7 @@ static void inverse(const struct fft *f, struct fft_value *v, size_t n)
 		inverse(f, b, half);
 	}
 	for (size_t i = 0; i < half; i++) {
-		double re = b[i].re * w[i].re + b[i].im * w[i].im, im = b[i].im * w[i].re - b[i].re * w[i].im;
+		float re = b[i].re * w[i].re + b[i].im * w[i].im, im = b[i].im * w[i].re - b[i].re * w[i].im;
 		b[i].re = v[i].re - re;
 		b[i].im = v[i].im - im;
 		v[i].re += re;

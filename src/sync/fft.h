@@ -1,11 +1,11 @@
-/* A complex FFT of a power of two, for the coarse search (private to sync/).  Double precision, in place,
- * O(n log n), with the twiddles of each stage side by side. */
+/* A complex FFT of a power of two, for the coarse search (private to sync/).  In place, O(n log n), with the
+ * twiddles of each stage side by side; single precision: correlations are judged by their first digits. */
 #ifndef STEALSCOPE_SYNC_FFT_H
 #define STEALSCOPE_SYNC_FFT_H
 
 #include <stddef.h>
 
-struct fft_value { double re, im; };
+struct fft_value { float re, im; };
 
 struct fft {
 	size_t n;

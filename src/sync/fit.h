@@ -4,7 +4,10 @@
  * of one side follow each other without a good pair of that side between them, the clock has changed (a step, a VM
  * that was paused, another drift) and a new piece begins with the first of them; otherwise they are outliers.
  * Gross outliers go before that: those that contradict the bulk of their neighbours before and after them.
- * Adjacent pieces that turn out to agree but for a few pairs are joined.
+ * Adjacent pieces that turn out to agree but for a few pairs are joined.  A clock that changes its rate, but does not
+ * jump, does so some time between the last pair that contradicts the line after and the first that contradicts the line
+ * before: those in between count for neither line, and the corridor holds both.
+ * Clocks wander: corridors are opened to what the pairs of a short time allow (corridor.h).
  * Linear in the number of pairs but for pathological data; memory: the pairs. */
 #ifndef STEALSCOPE_SYNC_FIT_H
 #define STEALSCOPE_SYNC_FIT_H
@@ -20,10 +23,8 @@
 /* Fills *map, referred to guest time ref; sets `rejected` of the pairs that were left out.  No pairs: no pieces. */
 void fit_pairs(struct pair_list *l, int64_t ref, struct clock_map *map);
 
-/* Clocks wander.  Where the corridor of a piece is much narrower than what the pairs of a short time allow, the clock
- * is not a line and the corridor is too good to be true: its edges move outwards by the most that any of its 32 parts
- * in time allows, as far as a rate that swings by 20 ppm can take a clock in the time of the piece. */
-void fit_widen(const struct pair_list *l, struct clock_map *map);
+/* Opens the corridors of a clock that was fitted to these pairs to what they allow for a short time each: for good. */
+void fit_open(const struct pair_list *l, struct clock_map *map);
 
 /* Of each block of pairs from index `from` on, leaves those that can be vertices of a hull, and those that contradict
  * them; a block may lose gross outliers, which *rejected counts (may be NULL). */

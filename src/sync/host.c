@@ -527,6 +527,12 @@ static size_t spans_until(const struct span *s, size_t n, int64_t t, size_t gues
 	return lo;
 }
 
+size_t span_find(const struct span *s, size_t n, int64_t t)
+{
+	size_t at = spans_until(s, n, t, 0);
+	return at > 0 && s[at - 1].to >= t ? at - 1 : at;
+}
+
 bool vthread_blind(const struct vthread *th, int64_t from, int64_t to)
 {
 	if (th->blinds == 0)

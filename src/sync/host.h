@@ -17,6 +17,8 @@
 #include "sync/sync.h"
 
 struct span { int64_t from, to; };  /* ns, both included */
+/* Index of the first of n spans, in order and disjoint, that ends at or after t. */
+size_t span_find(const struct span *s, size_t n, int64_t t);
 
 struct vthread {
 	int32_t tid, pid;           /* pid -1: not known */

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "sync/coarse.h"
 
 #define ROUNDS 32
 #define NEAR_NS 15000   /* an event outside of every window by less than this belongs to the next one */
@@ -13,9 +12,10 @@
 #define THIN_PAIRS 8192 /* more pairs than that are thinned out, block by block, to those that can matter */
 
 struct round {
-	const struct host_view *host;
-	const struct vm_view *vm;
+	const struct versus *v;
 	const struct clock_map *clock;
+	double *evidence;  /* by piece of the clock */
+	int64_t from, to;  /* host ns, what the activity spans */
 	struct pair_list pairs;
 	size_t thinned;  /* pairs before this one are thinned out */
 	struct lock *out;
@@ -48,11 +48,11 @@ static void emit(struct round *r, struct open_window *w, unsigned cpu)
 	struct pair_list *l = &r->pairs;
 	const struct span *s = &w->th->window[w->index];
 	size_t before = l->len;
-	int32_t thread = (int32_t)(w->th - r->host->thread);
+	int32_t thread = (int32_t)(w->th - r->v->host->thread);
 	/* The ends of the host's trace bound windows that it did not see begin or end. */
-	if (s->from > r->host->begin)
+	if (s->from > r->v->host->begin)
 		*ARRAY_PUSH(l->pair, l->len, l->cap) = (struct pair){ w->first, s->from, HULL_LOWER, (int32_t)cpu, thread, 0 };
-	if (s->to < r->host->end)
+	if (s->to < r->v->host->end)
 		*ARRAY_PUSH(l->pair, l->len, l->cap) = (struct pair){ w->last, s->to, HULL_UPPER, (int32_t)cpu, thread, 0 };
 	r->out->pairs += l->len - before;
 	r->out->windows++;
@@ -66,19 +66,21 @@ static void emit(struct round *r, struct open_window *w, unsigned cpu)
 static void walk_cpu(struct round *r, const struct activity_cpu *c, unsigned cpu)
 {
 	struct open_window w = { NULL, -1, 0, 0 };
-	size_t near = 0;
+	size_t near = 0, piece = 0;
 	double weight = 0;
 	for (size_t i = 0; i < c->len; i++) {
 		int64_t t = c->ts[i], low, high;
-		if (!clock_map_bounds(r->clock, t, &low, &high) || low < r->host->begin || high > r->host->end)
+		while (piece + 1 < r->clock->pieces && r->clock->piece[piece + 1].from <= t)
+			piece++;
+		if (!clock_map_bounds(r->clock, t, &low, &high) || low < r->v->host->begin || high > r->v->host->end)
 			continue;
-		const struct vthread *th = vm_thread_at(r->host, r->vm, cpu, low);
+		const struct vthread *th = vm_thread_at(r->v->host, r->v->vm, cpu, low);
 		if (th == NULL || vthread_blind(th, low, high))
 			continue;
 		if (th != w.th) {
 			emit(r, &w, cpu);
 			near = 0;
-			weight = -log(fmax(fmin(vthread_duty(r->host, th), 0.9999), 1e-4));
+			weight = -log(fmax(fmin(vthread_duty(r->v->host, th, r->from, r->to), 0.9999), 1e-4));
 		}
 		w.th = th;
 		bool violates;
@@ -91,7 +93,7 @@ static void walk_cpu(struct round *r, const struct activity_cpu *c, unsigned cpu
 		if (index != w.index) {
 			emit(r, &w, cpu);
 			w.first = t;
-			r->out->evidence += violates ? -weight : weight;
+			r->evidence[piece] += violates ? -weight : weight;
 		}
 		w.index = index;
 		w.last = t;
@@ -127,28 +129,46 @@ static bool same_clock(const struct clock_map *a, const struct clock_map *b)
 	return true;
 }
 
-void lock_clock(const struct host_view *host, const struct vm_view *vm, const struct activity *act,
-                const struct pair_list *extra, struct clock_map *clock, struct lock *out)
+/* All events under the clock so far: pairs, in any order. */
+static void walk(struct round *r)
+{
+	const struct activity *act = r->v->act;
+	memset(r->out, 0, sizeof *r->out);
+	r->evidence = mem_new(r->clock->pieces, sizeof *r->evidence);
+	r->from = clock_map_at(r->clock, act->begin);
+	r->to = clock_map_at(r->clock, act->end);
+	for (unsigned c = 0; c < act->cpus; c++)
+		walk_cpu(r, &act->cpu[c], c);
+	for (size_t i = 0; i < r->clock->pieces; i++)
+		r->out->evidence = i == 0 ? r->evidence[i] : fmin(r->evidence[i], r->out->evidence);
+	free(r->evidence);
+}
+
+/* The pairs that the events make under the clock so far, and others, fitted: *next is the clock that they give. */
+static struct pair_list judge(const struct versus *v, const struct pair_list *extra, const struct clock_map *clock,
+                              struct clock_map *next, struct lock *out)
+{
+	struct round r = { .v = v, .clock = clock, .out = out };
+	walk(&r);
+	for (size_t i = 0; extra != NULL && i < extra->len; i++)
+		*ARRAY_PUSH(r.pairs.pair, r.pairs.len, r.pairs.cap) = extra->pair[i];
+	if (r.pairs.len > 1)
+		qsort(r.pairs.pair, r.pairs.len, sizeof *r.pairs.pair, by_x);
+	if (r.pairs.len > THIN_PAIRS)
+		pairs_thin(&r.pairs, 0, r.pairs.len / (THIN_PAIRS / 8));
+	fit_pairs(&r.pairs, v->act->begin, next);
+	return r.pairs;
+}
+
+void lock_clock(const struct versus *v, const struct pair_list *extra, struct clock_map *clock, struct lock *out)
 {
 	for (int round = 0; round < ROUNDS; round++) {
-		struct round r = { .host = host, .vm = vm, .clock = clock, .out = out };
-		memset(out, 0, sizeof *out);
-		for (unsigned c = 0; c < act->cpus; c++)
-			walk_cpu(&r, &act->cpu[c], c);
-		for (size_t i = 0; extra != NULL && i < extra->len; i++)
-			*ARRAY_PUSH(r.pairs.pair, r.pairs.len, r.pairs.cap) = extra->pair[i];
-		if (r.pairs.len > 1)
-			qsort(r.pairs.pair, r.pairs.len, sizeof *r.pairs.pair, by_x);
-		if (r.pairs.len > THIN_PAIRS)
-			pairs_thin(&r.pairs, 0, r.pairs.len / (THIN_PAIRS / 8));
 		struct clock_map next;
-		fit_pairs(&r.pairs, act->begin, &next);
-		for (size_t i = 0; i < r.pairs.len; i++)
-			out->used += !r.pairs.pair[i].rejected;
+		struct pair_list pairs = judge(v, extra, clock, &next, out);
+		for (size_t i = 0; i < pairs.len; i++)
+			out->used += !pairs.pair[i].rejected;
 		bool same = same_clock(clock, &next) || round + 1 == ROUNDS;
-		if (same)
-			fit_widen(&r.pairs, &next);
-		pairs_release(&r.pairs);
+		pairs_release(&pairs);
 		if (next.pieces == 0) {
 			clock_map_release(&next);
 			break;
@@ -158,4 +178,16 @@ void lock_clock(const struct host_view *host, const struct vm_view *vm, const st
 		if (same)
 			break;
 	}
+}
+
+void lock_open(const struct versus *v, const struct pair_list *extra, struct clock_map *clock)
+{
+	struct lock unused;
+	struct clock_map same;
+	if (clock->pieces == 0)
+		return;
+	struct pair_list pairs = judge(v, extra, clock, &same, &unused);
+	fit_open(&pairs, clock);
+	pairs_release(&pairs);
+	clock_map_release(&same);
 }

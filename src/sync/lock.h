@@ -8,19 +8,21 @@
 #ifndef STEALSCOPE_SYNC_LOCK_H
 #define STEALSCOPE_SYNC_LOCK_H
 
-#include "sync/activity.h"
+#include "sync/coarse.h"
 #include "sync/fit.h"
-#include "sync/vms.h"
 
 struct lock {
 	uint64_t decided, ambiguous, violations;  /* events of the last round */
 	uint64_t windows;   /* that contain decided events */
-	double evidence;    /* how unlikely such a fit is by chance: sum of -ln(duty) over those windows */
+	double evidence;    /* how unlikely such a fit is by chance: sum of -ln(duty) over those windows, nats; of several
+	                       pieces that of the one with least */
 	uint64_t pairs, used;
 };
 
 /* Narrows *clock in place.  extra: pairs to use besides, or NULL; their `rejected` is set. */
-void lock_clock(const struct host_view *host, const struct vm_view *vm, const struct activity *act,
-                const struct pair_list *extra, struct clock_map *clock, struct lock *out);
+void lock_clock(const struct versus *v, const struct pair_list *extra, struct clock_map *clock, struct lock *out);
+
+/* When all is decided: opens the corridor to what the same pairs allow for a short time each; see fit_open(). */
+void lock_open(const struct versus *v, const struct pair_list *extra, struct clock_map *clock);
 
 #endif

@@ -123,9 +123,11 @@ static int load_activity(void *arg, struct error *err)
 static int lock_alone(void *arg, struct error *err)
 {
 	struct need *n = arg;
+	const struct versus v = { n->host, n->vm, &n->guest->activity };
 	struct lock lock;
 	(void)err;
-	lock_clock(n->host, n->vm, &n->guest->activity, NULL, &n->clock, &lock);
+	lock_clock(&v, NULL, &n->clock, &lock);
+	lock_open(&v, NULL, &n->clock);
 	return 0;
 }
 
@@ -140,7 +142,7 @@ static int all_pairs(const struct host_view *host, const struct guest_view *gues
 	}
 	pairs_release(&m->events);
 	m->events = s.pairs;
-	s.pairs = (struct pair_list){ NULL, 0, 0, 0 };
+	s.pairs = (struct pair_list){ 0 };
 	m->pairs = s.matched;
 	m->unmatched = s.unmatched;
 	pairing_release(&s);
@@ -170,7 +172,7 @@ int match_events(const struct host_view *host, const struct vm_view *vm, struct 
 		m->contradiction = ((double)(pairs->len - m->used) + (double)(m->clock.pieces - 1) * FIT_SUSPECTS) / (double)pairs->len;
 	if (vm != NULL)
 		vm_number_by_pairs(&m->view, pairs);
-	fit_widen(pairs, &m->clock);
+	fit_open(pairs, &m->clock);
 	m->band_events = band_of(&m->clock, guest);
 	free(mine);
 	struct need need = { .host = host, .guest = guest };
@@ -194,11 +196,14 @@ int match_containment(const struct host_view *host, const struct vm_view *vm, st
 	begin_match(m, vm, SYNC_CONTAINMENT);
 	if (need_activity(host, guest, err) != 0)
 		return -1;
-	search_containment(host, vm, &guest->activity, steps, &found);
+	const struct versus v = { host, vm, &guest->activity };
+	search_containment(&v, steps, &found);
+	lock_open(&v, NULL, &found.clock);
 	m->clock = found.clock;
 	m->pairs = found.lock.pairs;
 	m->used = found.lock.used;
 	m->doubt = found.doubt;
+	m->hopeless = found.hopeless;
 	m->band_containment = band_of(&m->clock, guest);
 	int status = match_prove(host, guest, m, err);
 	number_by_containment(m);
@@ -212,13 +217,15 @@ int match_both(const struct host_view *host, struct guest_view *guest, struct ma
 	if (need_activity(host, guest, err) != 0)
 		return -1;
 	clock_map_copy(&both, &m->clock);
+	const struct versus v = { host, &m->view, &guest->activity };
 	seams_place(host, &m->view, &guest->activity, &m->events, &both);
-	lock_clock(host, &m->view, &guest->activity, &m->events, &both, &lock);
+	lock_clock(&v, &m->events, &both, &lock);
 	seams_place(host, &m->view, &guest->activity, &m->events, &both);
-	struct match old = *m;
-	m->clock = both;
 	struct need alone = { .host = host, .guest = guest, .vm = &m->view };
 	clock_map_copy(&alone.clock, &both);
+	lock_open(&v, &m->events, &both);
+	struct match old = *m;
+	m->clock = both;
 	int status = prove(host, guest, m, &(struct beside){ lock_alone, &alone }, err);
 	const int64_t band = band_of(&alone.clock, guest);
 	clock_map_release(&alone.clock);

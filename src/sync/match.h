@@ -37,6 +37,7 @@ struct match {
 	struct containment proof;
 	double share;             /* of containment, -1 = not computable */
 	const char *doubt;        /* containment: why this is not proved, NULL = it is */
+	bool hopeless;            /* ... and never will be */
 };
 
 /* Fills *m from pairs; m->pairs == 0 when there are none.  both: match_both() is to follow. */

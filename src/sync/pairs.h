@@ -20,6 +20,7 @@ struct pair_list {
 	struct pair *pair;
 	size_t len, cap;
 	uint64_t unmatched;  /* ends without a partner, or with too many */
+	int64_t slack;       /* ns by which the fit lets a line miss every pair, because the clock is none */
 };
 
 /* Matches a guest's ends with those of the host that belong to the threads i with mine[i] (all of them when mine is

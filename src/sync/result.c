@@ -280,7 +280,10 @@ static void describe(struct run *r, const struct sync_vm *vm)
 	if (vm->containment >= 0 && vm->containment < 0.99)
 		notes_add(r->notes, "%s: only %.2f %% of its events lie within guest mode of its vCPUs; do not trust its clock",
 		          name, vm->containment * 100);
-	if (vm->method == SYNC_CONTAINMENT && vm->clock.pieces > 0 && vm->clock.piece[0].quality == SYNC_APPROXIMATE)
+	bool approximate = false;
+	for (size_t i = 0; i < vm->clock.pieces; i++)
+		approximate = approximate || vm->clock.piece[i].quality == SYNC_APPROXIMATE;
+	if (vm->method == SYNC_CONTAINMENT && approximate)
 		notes_add(r->notes, "%s: other clocks fit its events as well; its times are right within the band, no better",
 		          name);
 	if (vm->doubt != NULL)

@@ -121,13 +121,24 @@ static bool vm_taken(const struct run *r, size_t hyper, size_t vm, bool by_conta
 	return false;
 }
 
+/* Has the whole trace been found to fit there in several ways? */
+static bool is_hopeless(const struct run *r, size_t guest, size_t hyper, size_t vm)
+{
+	for (size_t i = 0; i < r->matches; i++) {
+		const struct match *m = &r->match[i];
+		if (m->guest == guest && m->hyper == hyper && m->vm == vm && m->hopeless)
+			return true;
+	}
+	return false;
+}
+
 /* By containment in one VM, if no guest has proved to be that already. */
 static int try_containment(struct hunt *k, size_t hyper, size_t vm)
 {
 	const struct hyper *h = &k->r->hyper[hyper];
 	const bool steps = k->by == BY_STEPS;
 	struct match m = { .guest = k->guest, .hyper = hyper, .vm = vm };
-	if (vm_taken(k->r, hyper, vm, steps))
+	if (vm_taken(k->r, hyper, vm, steps) || is_hopeless(k->r, k->guest, hyper, vm))
 		return 0;
 	int status = match_containment(&h->view, &h->vms.vm[vm], &k->r->guest[k->guest], steps, &m, &k->err);
 	k->proved = k->proved || (status == 0 && m.doubt == NULL);

@@ -1,0 +1,98 @@
+/* sync/ by containment on traces of many minutes: any offset; clocks that run evenly, wander, bend or stop.
+ * STEALSCOPE_LONG_TESTS=1 runs 100 cases instead of 4. */
+#include "test.h"
+
+#include "sync/sync.h"
+#include "sync_sim.h"
+
+#define SECOND INT64_C(1000000000)
+#define EPOCH (INT64_C(1790000000) * SECOND)
+
+enum kind { EVEN, WANDERS, BENDS, PAUSES, KINDS };
+static const char *const kind_name[] = { "even", "wanders", "bends", "pauses" };
+
+/* A guest that sleeps most of the time, traced for some of the host's time. */
+static struct sim_vm any_vm(uint64_t *seed, int64_t begin, int64_t finish, enum kind kind)
+{
+	struct sim_vm vm = { .pid = 1000, .process = "qemu:Guest", .named = true, .chatter = 0.3, .preempted = 0.02 };
+	vm.vcpus = 1 + (unsigned)sim_below(seed, 2);
+	vm.busy = 0.4 * sim_uniform(seed);
+	vm.gap_ns = 1000 + (int64_t)sim_exp(seed, 12000);
+	vm.latency_ns = 500 + (int64_t)sim_exp(seed, 8000);
+	vm.from = begin + sim_below(seed, (finish - begin) * 4 / 5);
+	vm.to = vm.from + 10 * SECOND + sim_below(seed, finish - vm.from - 10 * SECOND);
+	vm.clock.host0 = vm.from;
+	vm.clock.guest0 = vm.from + (sim_below(seed, 20) - 10) * 31557600 * SECOND + sim_below(seed, SECOND);
+	vm.clock.ppm = (sim_uniform(seed) - 0.5) * 600;
+	int64_t when = vm.from + (vm.to - vm.from) / 100 * (20 + sim_below(seed, 60));
+	if (kind == WANDERS) {
+		vm.wander_s = 100 + 2000 * sim_uniform(seed);
+		vm.wander_ns = vm.wander_s * 48 * sim_uniform(seed);  /* a rate that swings by 0.3 ppm at most */
+	} else if (kind == BENDS) {
+		vm.bend_at = when;
+		vm.bend_ppm = (sim_uniform(seed) - 0.5) * 100;
+	} else if (kind == PAUSES) {
+		vm.pause_at = when;
+		vm.pause_ns = SECOND / 1000 + (int64_t)sim_exp(seed, (double)(vm.to - when) / 5);
+	}
+	return vm;
+}
+
+/* True when the clock is right within its band everywhere but about a pause. */
+static bool is_right(const struct sim_vm *vm, const struct clock_map *clock)
+{
+	bool right = true;
+	for (int64_t host = vm->from; host < vm->to && right; host += (vm->to - vm->from) / 1000) {
+		int64_t low, high;
+		if (vm->pause_at != 0 && host > vm->pause_at - SECOND / 5 && host < vm->pause_at + vm->pause_ns + SECOND / 5)
+			continue;
+		right = clock_map_bounds(clock, sim_guest_time(vm, host), &low, &high) && low - 2 <= host && host <= high + 2;
+	}
+	return right;
+}
+
+static void test_long(void **state)
+{
+	(void)state;
+	bool all = getenv("STEALSCOPE_LONG_TESTS") != NULL;
+	int cases = all ? 100 : KINDS, told = 0, wrong = 0;
+	for (int i = 0; i < cases; i++) {
+		struct sim sim;
+		struct sim_events guest;
+		struct notes notes = { NULL, 0, 0 };
+		struct error err = ERROR_INIT;
+		struct sync_options options = { .method = SYNC_CONTAINMENT };
+		struct sync_result r;
+		uint64_t seed = 77000 + (uint64_t)i;
+		sim_begin(&sim, seed, EPOCH, EPOCH + 450 * SECOND + sim_below(&seed, (all ? 3000 : 300) * SECOND));
+		struct sim_vm vm = any_vm(&seed, sim.begin, sim.end, (enum kind)(i % KINDS));
+		sim_run_vm(&sim, &vm, &guest);
+		struct trace *trace[2] = { sim_host_trace(&sim), sim_guest_trace("Guest", &guest) };
+		assert_int_equal(sync_run(trace, 2, &options, &r, &notes, &err), 0);
+		const struct sync_vm *got = &r.vm[0];
+		bool sure = got->method == SYNC_CONTAINMENT, right = sure && is_right(&vm, &got->clock);
+		told += sure;
+		wrong += sure && !right;
+		if (getenv("STEALSCOPE_TEST_VERBOSE") != NULL)
+			print_message("%3d %s: %s, %.0f s in %.0f s, %zu events; %zu pieces, band %lld ns, contained %.4f %s\n", i,
+			              kind_name[i % KINDS], !sure ? "silent" : right ? "right" : "WRONG", (double)(vm.to - vm.from) / 1e9,
+			              (double)(sim.end - sim.begin) / 1e9, guest.len, got->clock.pieces,
+			              (long long)clock_map_band(&got->clock, sim_guest_time(&vm, vm.from + (vm.to - vm.from) / 2)),
+			              got->containment, notes.len > 0 ? notes.line[0] : "");
+		sync_result_release(&r);
+		notes_release(&notes);
+		trace_free(trace[0]);
+		trace_free(trace[1]);
+		free(guest.ev);
+		sim_end(&sim);
+	}
+	print_message("long traces: %d cases, %d told, %d of them wrong\n", cases, told, wrong);
+	assert_int_equal(wrong, 0);
+	assert_true(told * 10 >= cases * 9);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_long) };
+	return cmocka_run_group_tests_name("sync long", tests, NULL, NULL);
+}

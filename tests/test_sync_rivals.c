@@ -1,0 +1,190 @@
+/* sync/ by containment where other clocks fit as well, or nearly: guests that repeat themselves, stays in guest mode
+ * that look alike.  Whatever is said of a clock must be right.  STEALSCOPE_LONG_TESTS=1 runs 300 cases. */
+#include "test.h"
+
+#include "base/mem.h"
+#include "sync/sync.h"
+#include "sync_sim.h"
+
+#define SECOND INT64_C(1000000000)
+#define MS INT64_C(1000000)
+#define US INT64_C(1000)
+#define EPOCH (INT64_C(1790000000) * SECOND)
+
+struct world {
+	struct sim sim;
+	struct sim_vm vm;
+	struct sim_events guest;
+	struct trace *trace[2];
+	struct sync_result r;
+	struct notes notes;
+};
+
+static void synchronize(struct world *w)
+{
+	struct sync_options options = { .method = SYNC_CONTAINMENT };
+	struct error err = ERROR_INIT;
+	w->trace[0] = sim_host_trace(&w->sim);
+	w->trace[1] = sim_guest_trace("Guest", &w->guest);
+	assert_int_equal(sync_run(w->trace, 2, &options, &w->r, &w->notes, &err), 0);
+}
+
+static void end(struct world *w)
+{
+	sync_result_release(&w->r);
+	notes_release(&w->notes);
+	trace_free(w->trace[0]);
+	trace_free(w->trace[1]);
+	free(w->guest.ev);
+	sim_end(&w->sim);
+}
+
+/* ---- guests that repeat themselves */
+
+static struct sim_vm repeating_vm(uint64_t *seed, int64_t begin, int64_t finish)
+{
+	static const int64_t period[] = { MS, 4 * MS, 10 * MS, 10 * MS, 100 * MS, 100 * MS, SECOND, SECOND, 3 * SECOND };
+	static const double stray[] = { 0, 0, 0.2, 1, 5, 30 };
+	static const int64_t jitter[] = { 0, 300, 3000, 20000 };
+	struct sim_vm vm = { .pid = 1000, .process = "qemu:Guest", .named = true };
+	vm.vcpus = 1 + (unsigned)sim_below(seed, 2);
+	vm.period_ns = period[sim_below(seed, COUNT(period))];
+	int64_t most = vm.period_ns / MS < 200 ? vm.period_ns / MS : 200;
+	vm.pattern = 1 + (unsigned)sim_below(seed, most) / (sim_below(seed, 2) ? 1 : 4);
+	vm.busy = sim_below(seed, 3) == 0 ? 1 : sim_uniform(seed);
+	vm.jitter_ns = jitter[sim_below(seed, COUNT(jitter))];
+	vm.stray_hz = stray[sim_below(seed, COUNT(stray))];
+	vm.chatter = sim_uniform(seed) < 0.5 ? 0 : sim_exp(seed, 2);
+	vm.gap_ns = 1000 + (int64_t)sim_exp(seed, 12000);
+	vm.latency_ns = 500 + (int64_t)sim_exp(seed, 8000);
+	vm.from = begin + sim_below(seed, (finish - begin) / 2);
+	vm.to = finish - sim_below(seed, (finish - begin) / 3);
+	vm.clock.host0 = vm.from;
+	vm.clock.guest0 = vm.from + (sim_below(seed, 20) - 10) * 31557600 * SECOND + sim_below(seed, SECOND);
+	vm.clock.ppm = (sim_uniform(seed) - 0.5) * 600;
+	return vm;
+}
+
+/* The host was traced for a part of the time only. */
+static void cut_host(struct sim *sim, uint64_t *seed)
+{
+	int64_t from = sim->begin + sim_below(seed, (sim->end - sim->begin) / 2);
+	int64_t to = sim->end - sim_below(seed, (sim->end - sim->begin) / 3);
+	size_t n = 0;
+	for (size_t i = 0; i < sim->host.len; i++) {
+		struct event ev = sim->host.ev[i];
+		if (ev.kind != EV_PROCESS && (ev.ts < from || ev.ts > to))
+			continue;
+		ev.ts = ev.ts < from ? from : ev.ts;
+		sim->host.ev[n++] = ev;
+	}
+	sim->host.len = n;
+}
+
+enum verdict { SILENT, RIGHT, WRONG };
+
+static enum verdict repeat(int number)
+{
+	static const char *const name[] = { "silent", "right", "WRONG" };
+	struct world w = { .notes = { NULL, 0, 0 } };
+	uint64_t seed = 9000 + (uint64_t)number;
+	int64_t length = SECOND / 2 + sim_below(&seed, sim_below(&seed, 3) == 0 ? 40 * SECOND : 10 * SECOND);
+	sim_begin(&w.sim, seed, EPOCH, EPOCH + length);
+	w.vm = repeating_vm(&seed, w.sim.begin, w.sim.end);
+	sim_run_vm(&w.sim, &w.vm, &w.guest);
+	if (sim_below(&seed, 3) == 0)
+		cut_host(&w.sim, &seed);
+	synchronize(&w);
+	const struct sync_vm *vm = &w.r.vm[0];
+	bool sure = vm->method == SYNC_CONTAINMENT;
+	enum verdict verdict = !sure ? SILENT : sim_within_band(&w.vm, &vm->clock) ? RIGHT : WRONG;
+	if (getenv("STEALSCOPE_TEST_VERBOSE") != NULL)
+		print_message("%3d %s: %u vcpus, %u stays per %lld ms, jitter %lld ns, strays %.1f Hz, %zu events; %zu pieces, "
+		              "contained %.4f, %s\n", number, name[verdict], w.vm.vcpus, w.vm.pattern,
+		              (long long)(w.vm.period_ns / MS), (long long)w.vm.jitter_ns, w.vm.stray_hz, w.guest.len,
+		              vm->clock.pieces, vm->containment, w.notes.len > 0 ? w.notes.line[0] : "");
+	end(&w);
+	return verdict;
+}
+
+static void test_repeating(void **state)
+{
+	(void)state;
+	int cases = getenv("STEALSCOPE_LONG_TESTS") != NULL ? 300 : 8, count[3] = { 0, 0, 0 };
+	for (int i = 0; i < cases; i++)
+		count[repeat(i)]++;
+	print_message("guests that repeat themselves: %d cases, %d told, %d of them wrong\n", cases,
+	              count[RIGHT] + count[WRONG], count[WRONG]);
+	assert_int_equal(count[WRONG], 0);
+	assert_true(4 * count[RIGHT] >= cases);
+}
+
+/* ---- stays that look alike: each is followed by another one of which the guest records nothing */
+
+static void add_event(struct sim_events *e, int64_t ts, enum event_kind kind, int tid)
+{
+	struct event *ev = ARRAY_PUSH(e->ev, e->len, e->cap);
+	*ev = (struct event){ .ts = ts, .kind = (uint16_t)kind, .tid = tid, .pid = tid < 0 ? -1 : 1000 };
+	for (int i = 0; i < 6; i++)
+		ev->arg[i] = EVENT_ABSENT;
+}
+
+static void make_twins(struct world *w, int64_t pause_ns)
+{
+	uint64_t seed = 5;
+	memset(w, 0, sizeof *w);
+	sim_begin(&w->sim, 5, EPOCH, EPOCH + 20 * SECOND);
+	w->vm = (struct sim_vm){ .from = w->sim.begin, .to = w->sim.end, .clock = { EPOCH, EPOCH - 77 * SECOND, 40 },
+		.pause_at = EPOCH + 9 * SECOND, .pause_ns = pause_ns };
+	for (int64_t t = EPOCH; t < w->sim.end; t += 5 * MS + (int64_t)sim_exp(&seed, 20e6)) {
+		if (t > w->vm.pause_at - MS && t < w->vm.pause_at + pause_ns)
+			continue;
+		for (int k = 0; k < 2; k++) {
+			add_event(&w->sim.host, t + 60 * US * k, EV_KVM_ENTRY, 1001);
+			add_event(&w->sim.host, t + 60 * US * k + 50 * US, EV_KVM_EXIT, 1001);
+		}
+		add_event(&w->guest, sim_guest_time(&w->vm, t + 8 * US + sim_below(&seed, 5 * US)), EV_OTHER, -1);
+		add_event(&w->guest, sim_guest_time(&w->vm, t + 38 * US + sim_below(&seed, 5 * US)), EV_OTHER, -1);
+	}
+}
+
+/* The clock that is 60 us later fits as well: the corridor holds both, and is not called accurate. */
+static void check_twins(int64_t pause_ns, size_t pieces)
+{
+	struct world w;
+	make_twins(&w, pause_ns);
+	synchronize(&w);
+	const struct sync_vm *vm = &w.r.vm[0];
+	assert_int_equal(vm->method, SYNC_CONTAINMENT);
+	assert_int_equal(vm->clock.pieces, pieces);
+	for (size_t i = 0; i < pieces; i++)
+		assert_int_equal(vm->clock.piece[i].quality, SYNC_APPROXIMATE);
+	for (int64_t host = w.sim.begin; host < w.sim.end; host += SECOND / 2) {
+		int64_t low, high, guest = sim_guest_time(&w.vm, host);
+		if (host > w.vm.pause_at - SECOND / 4 && host < w.vm.pause_at + pause_ns + SECOND / 4)
+			continue;
+		assert_true(clock_map_bounds(&vm->clock, guest, &low, &high));
+		assert_true(low - 2 <= host && host <= high + 2);
+		assert_in_range(high - low, 60 * US, 500 * US);
+	}
+	bool said = false;
+	for (size_t i = 0; i < w.notes.len; i++)
+		said = said || strstr(w.notes.line[i], "other clocks fit its events as well") != NULL;
+	assert_true(said);
+	end(&w);
+}
+
+static void test_twins(void **state)
+{
+	(void)state;
+	check_twins(0, 1);
+	check_twins(3 * SECOND, 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_repeating), cmocka_unit_test(test_twins),
+	};
+	return cmocka_run_group_tests_name("sync rivals", tests, NULL, NULL);
+}
