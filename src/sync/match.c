@@ -151,7 +151,7 @@ static int all_pairs(const struct host_view *host, const struct guest_view *gues
 	return 0;
 }
 
-int match_events(const struct host_view *host, const struct vm_view *vm, struct guest_view *guest, bool both,
+int match_events(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
                  struct match *m, struct error *err)
 {
 	bool *mine = vm == NULL ? NULL : vm_threads(host, vm);
@@ -175,8 +175,13 @@ int match_events(const struct host_view *host, const struct vm_view *vm, struct 
 	fit_open(pairs, &m->clock);
 	m->band_events = band_of(&m->clock, guest);
 	free(mine);
+	return 0;
+}
+
+int match_prove_first(const struct host_view *host, struct guest_view *guest, struct match *m, struct error *err)
+{
 	struct need need = { .host = host, .guest = guest };
-	return prove(host, guest, m, both ? &(struct beside){ load_activity, &need } : NULL, err);
+	return prove(host, guest, m, guest->has_activity ? NULL : &(struct beside){ load_activity, &need }, err);
 }
 
 bool match_agrees(const struct match *m)

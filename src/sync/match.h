@@ -40,8 +40,8 @@ struct match {
 	bool hopeless;            /* ... and never will be */
 };
 
-/* Fills *m from pairs; m->pairs == 0 when there are none.  both: match_both() is to follow. */
-int match_events(const struct host_view *host, const struct vm_view *vm, struct guest_view *guest, bool both,
+/* Fills *m from pairs, without a proof; m->pairs == 0 when there are none. */
+int match_events(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
                  struct match *m, struct error *err);
 /* Fills *m by containment alone; steps: see search_containment(). */
 int match_containment(const struct host_view *host, const struct vm_view *vm, struct guest_view *guest,
@@ -51,7 +51,8 @@ int match_both(const struct host_view *host, struct guest_view *guest, struct ma
 /* Fills *m with a clock that somebody gave: host = guest + offset. */
 int match_offset(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
                  int64_t offset, struct match *m, struct error *err);
-/* How well m->clock contains. */
+/* How well m->clock contains; the first one reads beside it what match_both() needs of the guest. */
+int match_prove_first(const struct host_view *host, struct guest_view *guest, struct match *m, struct error *err);
 int match_prove(const struct host_view *host, const struct guest_view *guest, struct match *m, struct error *err);
 bool match_agrees(const struct match *m);  /* hardly a pair contradicts the others */
 /* It contains, and its pairs agree: it needs no second opinion. */

@@ -87,12 +87,33 @@ static bool allowed(const struct run *r, size_t guest, size_t hyper, size_t vm)
 static int try_events(struct hunt *k, size_t hyper, size_t vm)
 {
 	const struct hyper *h = &k->r->hyper[hyper];
-	struct guest_view *guest = &k->r->guest[k->guest];
 	struct match m = { .guest = k->guest, .hyper = hyper, .vm = vm };
 	const struct vm_view *view = vm == NOBODY ? NULL : &h->vms.vm[vm];
-	int status = match_events(&h->view, view, guest, k->r->options->method == SYNC_AUTO, &m, &k->err);
-	k->proved = k->proved || match_proved(&m);
+	int status = match_events(&h->view, view, &k->r->guest[k->guest], &m, &k->err);
 	return add_match(k, &m, status);
+}
+
+/* How well the matches by events contain; where most pairs agree in some VM, others do not matter. */
+static int prove_events(struct hunt *k)
+{
+	struct guest_view *guest = &k->r->guest[k->guest];
+	uint64_t most = 0;
+	bool agrees = false;
+	int status = 0;
+	for (size_t i = 0; i < k->matches; i++)
+		most = k->match[i].used > most ? k->match[i].used : most;
+	for (size_t i = 0; i < k->matches; i++)
+		agrees = agrees || (match_agrees(&k->match[i]) && k->match[i].used >= most / 2);
+	for (size_t i = 0; i < k->matches && status == 0 && !atomic_load(&k->r->cancelled); i++) {
+		struct match *m = &k->match[i];
+		const struct host_view *host = &k->r->hyper[m->hyper].view;
+		if (agrees && !match_agrees(m))
+			continue;
+		status = k->r->options->method == SYNC_AUTO ? match_prove_first(host, guest, m, &k->err)
+		                                            : match_prove(host, guest, m, &k->err);
+		k->proved = k->proved || match_proved(m);
+	}
+	return status;
 }
 
 /* Sharpens matches by events with containment: those that are proved, or where none is, those that are plausible. */
@@ -203,6 +224,8 @@ static int search_guest(void *arg, size_t i)
 		if (k->status == 0 && whole)
 			k->status = try_vm(k, h, NOBODY);
 	}
+	if (k->status == 0 && k->by == BY_EVENTS)
+		k->status = prove_events(k);
 	if (k->status == 0 && k->by == BY_EVENTS && r->options->method == SYNC_AUTO)
 		k->status = sharpen(k);
 	atomic_fetch_sub(&r->left, 1);
