@@ -78,12 +78,12 @@ def check_identity(tmp, jitter, seed):
 
 
 def check_step(tmp):
-    """The clocks jump in mid-trace; beacons come every 50 ms, but other events tell when it was to the ns."""
+    """The clocks jump in mid-trace; beacons come every 50 ms, but other events tell better when, and tell it alone."""
     folder = world(os.path.join(tmp, "step"), "2", "--clock-step", "3ms", "--sync-jitter", "200us", "--sync-bogus", "0.05")
-    for vm in "vm00", "vm01":
-        rows = [row for row in table("sync", folder) if row["guest"] == vm]
+    for vm, method in ("vm00", "auto"), ("vm01", "auto"), ("vm00", "containment"), ("vm01", "containment"):
+        rows = [row for row in table("sync", "--sync", method, folder) if row["guest"] == vm]
         true = [row for row in truth(folder, "clocks.csv") if row["machine"] == vm]
-        check(len(rows) == len(true) == 2, f"{vm}: its clock has two pieces")
+        check(len(rows) == len(true) == 2, f"{vm}, {method}: its clock has two pieces")
         check(all(float(row["containment"]) == 1 for row in rows), f"{vm}: all of its events are contained, at the step too")
         for row, t in zip(rows, true):
             elapsed = int(row["ref_guest_ns"]) - int(t["ref_guest_ns"])

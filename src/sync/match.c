@@ -203,6 +203,7 @@ int match_containment(const struct host_view *host, const struct vm_view *vm, st
 		return -1;
 	const struct versus v = { host, vm, &guest->activity };
 	search_containment(&v, steps, &found);
+	seams_place(host, vm, &guest->activity, &(struct pair_list){ 0 }, &found.clock);
 	lock_open(&v, NULL, &found.clock);
 	m->clock = found.clock;
 	m->pairs = found.lock.pairs;

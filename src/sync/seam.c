@@ -4,6 +4,8 @@
 
 #include "base/mem.h"
 
+#define JUMP_NS 20000     /* by which the corridors of two pieces may miss each other where they meet */
+
 /* An event that only one of the two pieces puts into guest mode. */
 struct vote { int64_t t; int earlier; };  /* +1: the earlier one does, -1: the later one */
 
@@ -70,12 +72,21 @@ static void limit(const struct pair_list *pairs, const struct clock_piece *piece
 	}
 }
 
+bool seam_jumps(const struct clock_map *clock, size_t i)
+{
+	int64_t at = clock->piece[i].from, low, high, low_before, high_before;
+	return !clock_map_bounds(clock, at, &low, &high) || !clock_map_bounds(clock, at - 1, &low_before, &high_before)
+	       || low > high_before + JUMP_NS || low_before > high + JUMP_NS;
+}
+
 void seams_place(const struct host_view *host, const struct vm_view *vm, const struct activity *act,
                  const struct pair_list *pairs, struct clock_map *clock)
 {
 	for (size_t i = 1; i < clock->pieces; i++) {
 		struct clock_piece *piece = &clock->piece[i];
 		struct votes v = { NULL, 0, 0 };
+		if (!seam_jumps(clock, i))
+			continue;
 		int64_t before = i == 1 ? act->begin : piece[-1].from;
 		int64_t after = i + 1 == clock->pieces ? act->end : piece[1].from;
 		int64_t from = before + (piece->from - before) / 2, to = piece->from + (after - piece->from) / 2;

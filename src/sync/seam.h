@@ -8,7 +8,10 @@
 #include "sync/activity.h"
 #include "sync/vms.h"
 
-/* Moves the seams of the clock, by half a piece at most and as far as the pairs allow it, to where most events lie in
+/* Does the clock jump to piece i, or only change its rate? */
+bool seam_jumps(const struct clock_map *clock, size_t i);
+
+/* Moves the seams at which the clock jumps, by half a piece at most and as far as the pairs allow it, to where most events lie in
  * guest mode.  O(n log n) in the number of events that tell. */
 void seams_place(const struct host_view *host, const struct vm_view *vm, const struct activity *act,
                  const struct pair_list *pairs, struct clock_map *clock);

@@ -15,6 +15,7 @@
 #define PARTS_SHARE_MIN 0.98
 #define PARTS_DEPTH 6
 #define PART_NS 2000000000LL
+#define PART_LEAST_NS 500000000LL
 #define STEP_FIND_NS 20000000LL
 
 static const char *const nowhere = "no offset puts its events into guest mode";
@@ -315,13 +316,15 @@ static bool try_part(const struct versus *v, const struct try *try, struct segme
 	return doubt == NULL;
 }
 
-/* Steps may be anywhere, so several places are tried. */
+/* Steps may be anywhere, so several places are tried, and places that are not the whole trace. */
 static bool find_part(const struct versus *v, struct segment *part, struct found *out)
 {
 	static const double where[] = { 0.5, 0.25, 0.75, 0.125, 0.625, 0.375, 0.875 };
-	size_t places = (size_t)((v->act->end - v->act->begin) / PART_NS) + 1;
+	int64_t span = v->act->end - v->act->begin, length = span / 3 < PART_NS ? span / 3 : PART_NS;
+	length = length < PART_LEAST_NS ? PART_LEAST_NS : length;
+	size_t places = (size_t)(span / length) + 1;
 	for (size_t i = 0; i < sizeof where / sizeof *where && i < places; i++)
-		if (try_part(v, &(struct try){ where[i], PART_NS, i == 0 ? LAGS_FEW : LAGS_MANY }, part, out))
+		if (try_part(v, &(struct try){ where[i], length, i == 0 ? LAGS_FEW : LAGS_MANY }, part, out))
 			return true;
 	return false;
 }
@@ -330,7 +333,7 @@ static void solve_parts(const struct versus *v, int depth, struct found *out)
 {
 	struct segment part;
 	struct found f;
-	if (depth > PARTS_DEPTH || v->act->end - v->act->begin < PART_NS / 4 || !find_part(v, &part, &f))
+	if (depth > PARTS_DEPTH || v->act->end - v->act->begin < PART_LEAST_NS || !find_part(v, &part, &f))
 		return;
 	const struct segment side[2] = { { v->act->begin, part.from - 1 }, { part.to + 1, v->act->end } };
 	for (int i = 0; i < 2; i++) {

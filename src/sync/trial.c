@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-
-#define JUMP_NS 20000     /* by which the corridors of two pieces may miss each other where they meet */
+#include "sync/seam.h"
 
 /* A corridor of `room` ns to both sides of a line that passes through two points. */
 static void corridor(const struct hull_point p[2], int64_t room, struct clock_piece *piece)
@@ -104,13 +103,9 @@ bool trial_distinct(const struct trial *a, const struct trial *b, struct segment
 
 bool trial_jumps(const struct trial *t)
 {
-	for (size_t i = 1; i < t->clock.pieces; i++) {
-		int64_t at = t->clock.piece[i].from, low, high, low_before, high_before;
-		if (!clock_map_bounds(&t->clock, at, &low, &high) || !clock_map_bounds(&t->clock, at - 1, &low_before, &high_before))
+	for (size_t i = 1; i < t->clock.pieces; i++)
+		if (seam_jumps(&t->clock, i))
 			return true;
-		if (low > high_before + JUMP_NS || low_before > high + JUMP_NS)
-			return true;
-	}
 	return false;
 }
 
