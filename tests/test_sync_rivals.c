@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include "base/mem.h"
+#include "sync/rivals.h"
 #include "sync/sync.h"
 #include "sync_sim.h"
 
@@ -181,10 +182,70 @@ static void test_twins(void **state)
 	check_twins(3 * SECOND, 2);
 }
 
+/* ---- elimination: all other offsets at which a clock would contain as much, and no others */
+
+/* The rivals of the true clock of a guest that runs 60 times in each 3 s, at the same times in all of them, and perhaps in
+ * between.  It was traced for 12 of the host's 30 s. */
+static void find_rivals(double stray_hz, struct rivals *out)
+{
+	struct world w = { .notes = { NULL, 0, 0 } };
+	struct error err = ERROR_INIT;
+	struct host_view host = { 0 };
+	struct vm_list vms = { 0 };
+	struct activity act = { 0 };
+	sim_begin(&w.sim, 3, EPOCH, EPOCH + 30 * SECOND);
+	w.vm = (struct sim_vm){ .pid = 1000, .process = "qemu:Guest", .named = true, .vcpus = 1, .busy = 0.5,
+		.period_ns = 3 * SECOND, .pattern = 60, .gap_ns = 5000, .latency_ns = 2000, .stray_hz = stray_hz,
+		.from = EPOCH + 9 * SECOND, .to = EPOCH + 21 * SECOND, .clock = { EPOCH, EPOCH - 500 * SECOND, 70 } };
+	sim_run_vm(&w.sim, &w.vm, &w.guest);
+	w.trace[0] = sim_host_trace(&w.sim);
+	w.trace[1] = sim_guest_trace("Guest", &w.guest);
+	assert_int_equal(host_view_load(&host, w.trace[0], NULL, NULL, &err), 0);
+	assert_int_equal(activity_load(&act, w.trace[1], 1000, NULL, &err), 0);
+	vm_list_make(&host, &vms);
+	assert_int_equal(vms.len, 1);
+
+	const struct versus v = { &host, &vms.vm[0], &act };
+	const struct guess truth = { .at_guest = act.begin, .at_host = sim_host_time(&w.vm, act.begin), .ppm = 70, .slack = 3000 };
+	struct trial t;
+	trial_begin(&t, &truth, (struct segment){ act.begin, act.end });
+	trial_lock(&t, &v);
+	assert_true(trial_share(&t) > 0.999 && t.lock.evidence > EVIDENCE_MIN);
+	rivals_find(&v, &t, out);
+
+	trial_release(&t);
+	activity_release(&act);
+	vm_list_release(&vms);
+	host_view_release(&host);
+	end(&w);
+}
+
+static void test_elimination(void **state)
+{
+	(void)state;
+	struct rivals r;
+	bool seen[2] = { false, false };
+	find_rivals(0, &r);
+	assert_true(r.n >= 2);
+	for (size_t i = 0; i < r.n; i++) {
+		int64_t turns = (r.rival[i].shift + (r.rival[i].shift < 0 ? -3 : 3) * SECOND / 2) / (3 * SECOND);
+		assert_int_not_equal(turns, 0);
+		assert_true(llabs(r.rival[i].shift - turns * 3 * SECOND) <= r.rival[i].room);
+		seen[0] = seen[0] || turns == -1;
+		seen[1] = seen[1] || turns == 1;
+	}
+	assert_true(seen[0] && seen[1]);
+	assert_true(r.all);
+
+	find_rivals(4, &r);
+	assert_int_equal(r.n, 0);
+	assert_true(r.all);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_repeating), cmocka_unit_test(test_twins),
+		cmocka_unit_test(test_repeating), cmocka_unit_test(test_twins), cmocka_unit_test(test_elimination),
 	};
 	return cmocka_run_group_tests_name("sync rivals", tests, NULL, NULL);
 }
