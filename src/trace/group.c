@@ -25,15 +25,17 @@ void child_begin(void)
 		signal(fatal[i], SIG_DFL);
 }
 
-/* Can libbabeltrace2 open this trace?  Asked in a child process, because the answer may be abort(). */
-static bool opens(struct group *g, char *const *dir, size_t n, char why[256])
+/* Can libbabeltrace2 open this trace?  Asked in a child process, because the answer may be abort().  No thread of ours
+ * may be at work when it is made: the child gets the locks as they are. */
+static void opens_begin(struct group *g, char *const *dir, size_t n)
 {
-	int answer[2], status = 0;
-	snprintf(why, 256, "libbabeltrace2 does not survive reading it");
+	int answer[2];
+	g->trial = -1;
+	g->answer = -1;
 	if (pipe(answer))
-		return false;
-	const pid_t child = fork();
-	if (child == 0) {
+		return;
+	g->trial = fork();
+	if (g->trial == 0) {
 		struct error err = ERROR_INIT;
 		child_begin();
 		int null = open("/dev/null", O_WRONLY);
@@ -43,13 +45,21 @@ static bool opens(struct group *g, char *const *dir, size_t n, char why[256])
 		_exit(d && told >= 0 ? 0 : 1);
 	}
 	close(answer[1]);
-	ssize_t len = child > 0 ? read(answer[0], why, 255) : -1;
-	close(answer[0]);
+	g->answer = answer[0];
+}
+
+static bool opens_end(struct group *g, char why[256])
+{
+	int status = 0;
+	snprintf(why, 256, "libbabeltrace2 does not survive reading it");
+	ssize_t len = g->trial > 0 ? read(g->answer, why, 255) : -1;
+	if (g->answer >= 0)
+		close(g->answer);
 	if (len > 0)
 		why[len] = '\0';
-	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+	while (g->trial > 0 && waitpid(g->trial, &status, 0) < 0 && errno == EINTR)
 		;
-	return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	return g->trial > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 /* The same of a trace of nothing but packets [0, end) of this file; 0 packets: of the metadata alone. */
@@ -63,7 +73,7 @@ static bool readable(struct group *g, size_t dir, const struct stream_file *f, s
 	if (view_open(&v, g->dir[dir], temporary, &err))
 		return false;
 	if (!end || view_add(&v, f, 0, end, &err) == 0)
-		good = opens(g, &v.dir, 1, why);
+		good = (opens_begin(g, &v.dir, 1), opens_end(g, why));
 	view_close(&v);
 	return good;
 }
@@ -223,15 +233,24 @@ void group_list(struct group *g)
 void group_survey(struct group *g)
 {
 	bool sound = true, indexed = true;
-	char why[256];
 	for (size_t i = 0; i < g->dirs; i++) {
 		for (size_t k = 0; k < g->files[i]; k++) {
 			sound &= !g->file[i][k].damaged;
 			indexed &= g->file[i][k].indexed;
 		}
 	}
+	g->suspect = !sound;
 	/* Nothing tells whether the packets' headers are good but trying. */
-	g->suspect = !sound || !(indexed || opens(g, g->dir, g->dirs, why));
+	g->tried = sound && !indexed;
+	if (g->tried)
+		opens_begin(g, g->dir, g->dirs);
+}
+
+void group_surveyed(struct group *g)
+{
+	char why[256];
+	if (g->tried)
+		g->suspect = !opens_end(g, why);
 }
 
 void group_open(struct group *g)

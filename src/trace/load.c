@@ -22,13 +22,6 @@ static int find_packets_task(void *arg, size_t i)
 	return 0;
 }
 
-static int survey_task(void *arg, size_t i)
-{
-	struct load *l = arg;
-	group_survey(&l->group[i]);
-	return 0;
-}
-
 static int open_task(void *arg, size_t i)
 {
 	struct load *l = arg;
@@ -165,6 +158,19 @@ static int run_tasks(struct load *l, int (*task)(void *arg, size_t i), size_t ta
 	if (atomic_load(&l->cancelled))
 		return error_set(err, STATUS_CANCELLED, NULL, "reading traces: interrupted");
 	return 0;
+}
+
+/* So many traces at a time are tried, each by a process of its own. */
+static int survey(struct load *l, struct error *err)
+{
+	for (size_t i = 0; i < l->groups + l->workers; i++) {
+		if (i >= l->workers)
+			group_surveyed(&l->group[i - l->workers]);
+		if (i < l->groups)
+			group_survey(&l->group[i]);
+		load_tick(l);
+	}
+	return atomic_load(&l->cancelled) ? error_set(err, STATUS_CANCELLED, NULL, "reading traces: interrupted") : 0;
 }
 
 /* ---- machines */
@@ -436,7 +442,7 @@ static int run(struct load *l, const struct trace_spec *spec, struct error *err)
 	for (size_t i = 0; i < l->groups; i++)
 		l->total += l->group[i].bytes;
 	list_files(l);
-	if (run_tasks(l, find_packets_task, l->files, err) || run_tasks(l, survey_task, l->groups, err) ||
+	if (run_tasks(l, find_packets_task, l->files, err) || survey(l, err) ||
 	    run_tasks(l, open_task, l->groups, err))
 		return -1;
 	for (size_t i = 0; i < l->groups; i++) {

@@ -7,6 +7,7 @@
 #define STEALSCOPE_TRACE_LOAD_H
 
 #include <pthread.h>
+#include <sys/types.h>
 
 #include "trace/decoder.h"
 #include "trace/internal.h"
@@ -40,6 +41,9 @@ struct group {
 	struct decoder **idle;  /* graphs that no thread uses at the moment */
 	size_t idles, idles_cap;
 	bool suspect;           /* not to be opened as it is */
+	bool tried;             /* ... or a child process is finding out: */
+	pid_t trial;            /* -1: there is none */
+	int answer;             /* what it says */
 	struct error err;
 	int status;
 };
@@ -58,9 +62,10 @@ struct task {
 
 /* Lists the trace's files. */
 void group_list(struct group *g);
-/* Once their packets are found: g->suspect says that it may not be given to libbabeltrace2 as it is, call group_rescue().
- * It may fork (see there): to be called while no other thread uses libraries but libc. */
+/* Once their packets are found, and no thread is at work (it may fork): begins to find out whether the trace may be given
+ * to libbabeltrace2 as it is.  group_surveyed() waits for the answer: g->suspect says no, call group_rescue(). */
 void group_survey(struct group *g);
+void group_surveyed(struct group *g);
 /* Opens the trace and finds its ports; the decoder becomes an idle one.  On failure g->status and g->err say so. */
 void group_open(struct group *g);
 /* Opens what is left of a damaged trace.  To be called while no other thread runs: it forks, because libbabeltrace2
