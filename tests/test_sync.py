@@ -66,6 +66,18 @@ def check_plot(tmp):
           f"the plot marks them: {marked}")
 
 
+def check_silent_guest(tmp):
+    """A guest of which nothing was recorded."""
+    folder = os.path.join(tmp, "silent")
+    simulate(folder, "fibonacci", "--duration", "200ms")
+    channels = os.path.join(folder, "guest-Debian", "kernel")
+    for name in os.listdir(channels):
+        if name.startswith("ch"):
+            os.truncate(os.path.join(channels, name), 0)
+    out = run("sync", "--plot", folder).stdout
+    check("ABSENT" in out and "clock of" not in out, "a guest without events has no clock, and no plot of it")
+
+
 def check_identity(tmp, jitter, seed):
     """Every beacon starts at the same key; delays make containment alone a bad judge of which VM is whose."""
     folder = world(os.path.join(tmp, f"keys{seed}"), "3", "--seed", seed, "--sync-jitter", jitter, "--sync-bogus", "0.05")
@@ -93,6 +105,7 @@ def check_step(tmp):
 
 with scratch() as tmp:
     check_plot(tmp)
+    check_silent_guest(tmp)
     check_identity(tmp, "20us", "6")
     check_identity(tmp, "200us", "4")
     check_step(tmp)

@@ -101,6 +101,8 @@ void clock_plot(const struct sync_vm *vm, FILE *out)
 	struct plot p = { .delays = &vm->delays };
 	char name[200], span[TIME_TEXT];
 	const struct trace_info *info = trace_info(vm->guest);
+	if (info->begin > info->end)
+		return;  /* nothing was recorded */
 	measure(&p, vm);
 	choose_steps(&p);
 	fprintf(out, "\nclock of %s over %s\n", text_escape(name, sizeof name, vm->name),

@@ -9,7 +9,7 @@ void band_declare(struct band *b, struct sink *sink, const char *root, const str
 	char path[1100];
 	snprintf(path, sizeof path, "%s/Clock Band", root);
 	*b = (struct band){ .clock = clock, .attr = sink_attribute(sink, path, HISTORY_INT, 0), .next = INT64_MIN,
-		.every = (info->end - info->begin) / BAND_SAMPLES + 1 };
+		.every = info->end > info->begin ? (info->end - info->begin) / BAND_SAMPLES + 1 : 1 };
 }
 
 void band_sample(struct band *b, struct sink *sink, int64_t guest_ns)
