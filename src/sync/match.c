@@ -169,7 +169,8 @@ int match_events(const struct host_view *host, const struct vm_view *vm, const s
 	for (size_t i = 0; i < pairs->len; i++)
 		m->used += !pairs->pair[i].rejected;
 	if (pairs->len > 0 && m->clock.pieces > 0)
-		m->contradiction = ((double)(pairs->len - m->used) + (double)(m->clock.pieces - 1) * FIT_SUSPECTS) / (double)pairs->len;
+		m->contradiction = ((double)(pairs->len - m->used) + (double)(m->clock.pieces - 1) * FIT_SUSPECTS)
+		                   / (double)pairs->len;
 	if (vm != NULL)
 		vm_number_by_pairs(&m->view, pairs);
 	fit_open(pairs, &m->clock);
@@ -203,7 +204,7 @@ int match_containment(const struct host_view *host, const struct vm_view *vm, st
 		return -1;
 	const struct versus v = { host, vm, &guest->activity };
 	search_containment(&v, steps, &found);
-	seams_place(host, vm, &guest->activity, &(struct pair_list){ 0 }, &found.clock);
+	seams_place(&v, &(struct pair_list){ 0 }, &found.clock);
 	lock_open(&v, NULL, &found.clock);
 	m->clock = found.clock;
 	m->pairs = found.lock.pairs;
@@ -224,9 +225,9 @@ int match_both(const struct host_view *host, struct guest_view *guest, struct ma
 		return -1;
 	clock_map_copy(&both, &m->clock);
 	const struct versus v = { host, &m->view, &guest->activity };
-	seams_place(host, &m->view, &guest->activity, &m->events, &both);
+	seams_place(&v, &m->events, &both);
 	lock_clock(&v, &m->events, &both, &lock);
-	seams_place(host, &m->view, &guest->activity, &m->events, &both);
+	seams_place(&v, &m->events, &both);
 	struct need alone = { .host = host, .guest = guest, .vm = &m->view };
 	clock_map_copy(&alone.clock, &both);
 	lock_open(&v, &m->events, &both);

@@ -17,23 +17,21 @@ static int by_time(const void *pa, const void *pb)
 	return a->t < b->t ? -1 : a->t > b->t;
 }
 
-static bool contains(const struct host_view *host, const struct vm_view *vm, unsigned cpu,
-                     const struct clock_line *line, int64_t t, size_t *near)
+static bool contains(const struct versus *v, unsigned cpu, const struct clock_line *line, int64_t t, size_t *near)
 {
 	int64_t at = clock_line_at(line, t);
-	const struct vthread *th = vm_thread_at(host, vm, cpu, at);
+	const struct vthread *th = vm_thread_at(v->host, v->vm, cpu, at);
 	return th != NULL && vthread_mode(th, at, near) == MODE_IN;
 }
 
-static void ask(const struct host_view *host, const struct vm_view *vm, const struct activity *act,
-                const struct clock_piece *piece, int64_t from, int64_t to, struct votes *out)
+static void ask(const struct versus *v, const struct clock_piece *piece, int64_t from, int64_t to, struct votes *out)
 {
-	for (unsigned c = 0; c < act->cpus; c++) {
-		const struct activity_cpu *cpu = &act->cpu[c];
+	for (unsigned c = 0; c < v->act->cpus; c++) {
+		const struct activity_cpu *cpu = &v->act->cpu[c];
 		size_t near[2] = { 0, 0 };
 		for (size_t i = activity_find(cpu, from); i < cpu->len && cpu->ts[i] < to; i++) {
-			int earlier = contains(host, vm, c, &piece[0].line, cpu->ts[i], &near[0]);
-			int later = contains(host, vm, c, &piece[1].line, cpu->ts[i], &near[1]);
+			int earlier = contains(v, c, &piece[0].line, cpu->ts[i], &near[0]);
+			int later = contains(v, c, &piece[1].line, cpu->ts[i], &near[1]);
 			if (earlier != later)
 				*ARRAY_PUSH(out->vote, out->len, out->cap) = (struct vote){ cpu->ts[i], earlier - later };
 		}
@@ -79,22 +77,21 @@ bool seam_jumps(const struct clock_map *clock, size_t i)
 	       || low > high_before + JUMP_NS || low_before > high + JUMP_NS;
 }
 
-void seams_place(const struct host_view *host, const struct vm_view *vm, const struct activity *act,
-                 const struct pair_list *pairs, struct clock_map *clock)
+void seams_place(const struct versus *v, const struct pair_list *pairs, struct clock_map *clock)
 {
 	for (size_t i = 1; i < clock->pieces; i++) {
 		struct clock_piece *piece = &clock->piece[i];
-		struct votes v = { NULL, 0, 0 };
+		struct votes votes = { NULL, 0, 0 };
 		if (!seam_jumps(clock, i))
 			continue;
-		int64_t before = i == 1 ? act->begin : piece[-1].from;
-		int64_t after = i + 1 == clock->pieces ? act->end : piece[1].from;
+		int64_t before = i == 1 ? v->act->begin : piece[-1].from;
+		int64_t after = i + 1 == clock->pieces ? v->act->end : piece[1].from;
 		int64_t from = before + (piece->from - before) / 2, to = piece->from + (after - piece->from) / 2;
 		limit(pairs, piece - 1, &from, &to);
-		ask(host, vm, act, piece - 1, from + 1, to, &v);
-		if (v.len > 0)
-			qsort(v.vote, v.len, sizeof *v.vote, by_time);
-		piece->from = best(&v, piece->from);
-		free(v.vote);
+		ask(v, piece - 1, from + 1, to, &votes);
+		if (votes.len > 0)
+			qsort(votes.vote, votes.len, sizeof *votes.vote, by_time);
+		piece->from = best(&votes, piece->from);
+		free(votes.vote);
 	}
 }

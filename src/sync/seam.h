@@ -5,15 +5,13 @@
 #ifndef STEALSCOPE_SYNC_SEAM_H
 #define STEALSCOPE_SYNC_SEAM_H
 
-#include "sync/activity.h"
-#include "sync/vms.h"
+#include "sync/coarse.h"
 
 /* Does the clock jump to piece i, or only change its rate? */
 bool seam_jumps(const struct clock_map *clock, size_t i);
 
-/* Moves the seams at which the clock jumps, by half a piece at most and as far as the pairs allow it, to where most events lie in
- * guest mode.  O(n log n) in the number of events that tell. */
-void seams_place(const struct host_view *host, const struct vm_view *vm, const struct activity *act,
-                 const struct pair_list *pairs, struct clock_map *clock);
+/* Moves the seams at which the clock jumps, by half a piece at most and as far as the pairs allow it, to where most
+ * events lie in guest mode.  O(n log n) in the number of events that tell. */
+void seams_place(const struct versus *v, const struct pair_list *pairs, struct clock_map *clock);
 
 #endif

@@ -72,8 +72,10 @@ static bool readable(struct group *g, size_t dir, const struct stream_file *f, s
 	snprintf(why, 256, "no room for temporary files");
 	if (view_open(&v, g->dir[dir], temporary, &err))
 		return false;
-	if (!end || view_add(&v, f, 0, end, &err) == 0)
-		good = (opens_begin(g, &v.dir, 1), opens_end(g, why));
+	if (!end || view_add(&v, f, 0, end, &err) == 0) {
+		opens_begin(g, &v.dir, 1);
+		good = opens_end(g, why);
+	}
 	view_close(&v);
 	return good;
 }
