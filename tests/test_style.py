@@ -23,6 +23,7 @@ MAY_INCLUDE = {
 }
 LONGEST_FILE = 600
 LONGEST_FUNCTION = 70
+WIDEST_LINE = 124     # columns, tabs of 4
 CURSES_FILES = 2
 BANNED = re.compile(r"\b(strcpy|strcat|sprintf|vsprintf|strtok|gets|alloca)\s*\(")
 
@@ -64,7 +65,7 @@ def function_lengths(path):
 
 
 def check_lengths():
-    long_files, long_functions, banned = [], [], []
+    long_files, long_functions, wide, banned = [], [], [], []
     for path in sources("src/*/*.[ch]") + sources("tests/*.[ch]") + sources("tests/*/*.[ch]"):
         with open(path, encoding="utf-8") as f:
             text = f.read()
@@ -74,9 +75,11 @@ def check_lengths():
         if BANNED.search(text):
             banned.append(name)
         if name.startswith("src"):
+            wide += [f"{name}:{i}" for i, line in enumerate(text.split("\n"), 1) if len(line.expandtabs(4)) > WIDEST_LINE]
             long_functions += [f"{name}: {f} {n}" for f, n in function_lengths(path) if n > LONGEST_FUNCTION]
     check(long_files == [], f"no file is longer than it may be {long_files}")
     check(long_functions == [], f"no function is longer than {LONGEST_FUNCTION} lines {long_functions}")
+    check(wide == [], f"no line is wider than {WIDEST_LINE} {wide}")
     check(banned == [], f"no banned calls {banned}")
 
 

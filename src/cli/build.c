@@ -128,7 +128,8 @@ int refuse_shape(const struct input *in, struct error *err)
 	                     : in->sync ? "--sync" : in->paper_states ? "--paper-states" : NULL;
 	if (!option)
 		return 0;
-	return error_set(err, STATUS_USAGE, "give its traces", "%s: %s is a history: how its traces were read is settled", option,
+	return error_set(err, STATUS_USAGE, "give its traces", "%s: %s is a history: how its traces were read is settled",
+	                 option,
 	                 in->what[0]);
 }
 

@@ -33,7 +33,8 @@ static void print_intervals(const struct topo *topo, const struct flow *f, enum 
 	struct report *r = report_begin(stdout, format, interval_columns, sizeof interval_columns / sizeof *interval_columns);
 	for (size_t i = 0; i < f->intervals; i++) {
 		const struct flow_interval *v = &f->interval[i];
-		report_row(r, (struct value[]){ VAL_INT(v->start), VAL_INT(v->end), value_system(topo, v->system), value_tid(v->tid),
+		report_row(r, (struct value[]){ VAL_INT(v->start), VAL_INT(v->end), value_system(topo, v->system),
+			value_tid(v->tid),
 		                                VAL_TEXT(f->name[v->name]), VAL_TEXT(flow_kind_name[v->kind]) });
 	}
 	report_end(r);

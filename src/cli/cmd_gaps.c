@@ -47,7 +47,8 @@ static void gap_row(struct report *r, const struct topo *topo, const struct gap_
 	report_row(r, (struct value[]){
 		VAL_INT(g->start), VAL_INT(g->end), VAL_INT(g->end - g->start + 1), VAL_TEXT(subject), VAL_TEXT(state_of(topo, g)),
 		culprit ? value_system(topo, culprit->system) : VAL_NONE, culprit ? value_tid(culprit->tid) : VAL_NONE,
-		culprit ? VAL_TEXT(culprit_name(list, culprit, format)) : VAL_NONE, culprit ? VAL_INT(culprit->duration) : VAL_NONE });
+		culprit ? VAL_TEXT(culprit_name(list, culprit, format)) : VAL_NONE,
+		culprit ? VAL_INT(culprit->duration) : VAL_NONE });
 }
 
 /* `who`: the subject that was asked for, or NULL.  If it is one row's, the text tells it once, below. */
@@ -72,7 +73,8 @@ static void print_gaps(const struct topo *topo, const struct gap_list *list, con
 		return;
 	char total[TIME_TEXT], p50[TIME_TEXT], p90[TIME_TEXT], p99[TIME_TEXT], longest[TIME_TEXT];
 	printf("\n%" PRIu64 " gaps%s%s, %s in all\nlength: p50 %s, p90 %s, p99 %s, longest %s\n", list->count,
-	       who ? " of " : "", who ? topo_subject_text(topo, who, name, sizeof name) : "", time_duration(total, list->total), time_duration(p50, list->p50), time_duration(p90, list->p90),
+	       who ? " of " : "", who ? topo_subject_text(topo, who, name, sizeof name) : "",
+	       time_duration(total, list->total), time_duration(p50, list->p50), time_duration(p90, list->p90),
 	       time_duration(p99, list->p99), time_duration(longest, list->longest));
 	if (list->count > list->items)
 		printf("shown: the %zu longest (--top)\n", list->items);

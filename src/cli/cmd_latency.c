@@ -97,7 +97,8 @@ static void print_requests(const struct requests *all, size_t n, enum report_for
 		const struct request *r = &all->row[i];
 #define FEATURE_VALUE(field, unit, help) VAL_INT(r->feature.field),
 		report_row(out, (struct value[]){
-			VAL_TEXT(r->id), VAL_TEXT(r->container ? r->container : r->machine), VAL_INT(r->start), VAL_INT(r->end), VAL_INT(request_latency(r)),
+			VAL_TEXT(r->id), VAL_TEXT(r->container ? r->container : r->machine), VAL_INT(r->start), VAL_INT(r->end),
+			VAL_INT(request_latency(r)),
 			VAL_INT(r->low), VAL_INT(r->high), predicted(r, r->predicted.mean), predicted(r, r->predicted.low),
 			predicted(r, r->predicted.high), r->culprit ? VAL_TEXT(r->culprit) : VAL_NONE,
 			VAL_INT(r->executing), VAL_INT(r->unknown), REQUEST_FEATURES(FEATURE_VALUE) });

@@ -57,6 +57,7 @@ int cmd_steal(int argc, char **argv, struct error *err)
 	struct scene s;
 	int rc = scene_open(&s, argv[first], &when, err);
 	if (rc == 0)
-		rc = print_matrix(&s, argc - first > 1 ? argv[first + 1] : NULL, (enum steal_by)by, (enum report_format)format, err);
+		rc = print_matrix(&s, argc - first > 1 ? argv[first + 1] : NULL, (enum steal_by)by,
+		                  (enum report_format)format, err);
 	return scene_close(&s, rc, err);
 }

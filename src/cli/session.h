@@ -18,7 +18,8 @@ int session_parse(struct input *in, const char *text, size_t size, const char *p
 /* ---- Writing (session_write.c) */
 
 /* The text of a session file at `path` that names host and guests as they were found (trace[], in order of in->spec, one
- * of them the host's, or none; trace NULL: the specifications have names and roles), and what the user knows of them.  Folders below that of the file are
+ * of them the host's, or none; trace NULL: the specifications have names and roles), and what the user knows of them.
+ * Folders below that of the file are
  * relative.  The caller frees; NULL when a name or path is not UTF-8. */
 char *session_text(const struct input *in, struct trace *const *trace, const struct trace *host, const char *path,
                    struct error *err);

@@ -1,7 +1,8 @@
 /* The execution flow: pieces of the resolver joined into intervals, summed into entries (paper, Eq. 3).
  *
  * Cost: linear in the intervals touched; long windows are cut in parts, one per processor.
- * Memory: 32 bytes per interval of the result, which the caller owns; running out of it is an error, not the end of the program, since it grows with the trace. */
+ * Memory: 32 bytes per interval of the result, which the caller owns; running out of it is an error, not the end of the
+ * program, since it grows with the trace. */
 #include "flow/flow_private.h"
 #include "flow/parts.h"
 

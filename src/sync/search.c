@@ -181,7 +181,8 @@ static const char *doubt_of(const struct ladder *l)
 
 static void take(struct trial *t, const char *doubt, struct found *out)
 {
-	*out = (struct found){ .clock = t->clock, .lock = t->lock, .share = trial_share(t), .sure = doubt == NULL, .doubt = doubt };
+	*out = (struct found){ .clock = t->clock, .lock = t->lock, .share = trial_share(t),
+		.sure = doubt == NULL, .doubt = doubt };
 	t->clock = (struct clock_map){ NULL, 0 };
 }
 

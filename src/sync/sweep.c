@@ -89,7 +89,8 @@ static void sweep_once(struct sweep *s, struct segment seg, int64_t reach, unsig
 
 static bool better(const struct guess *a, const struct guess *b)
 {
-	double sa = a->events == 0 ? 0 : (double)a->covered / a->events, sb = b->events == 0 ? 0 : (double)b->covered / b->events;
+	double sa = a->events == 0 ? 0 : (double)a->covered / a->events;
+	double sb = b->events == 0 ? 0 : (double)b->covered / b->events;
 	return sa > sb || (sa == sb && a->slack > b->slack);
 }
 

@@ -31,8 +31,8 @@ bool trial_distinct(const struct trial *a, const struct trial *b, struct segment
 /* Does it jump from one piece to the next?  (A clock that only changes its rate does not.) */
 bool trial_jumps(const struct trial *t);
 
-/* Is there another clock within DOUBTED_NS that fits as well?  Then the corridor becomes as wide as it has to be, and the quality
- * APPROXIMATE. */
+/* Is there another clock within DOUBTED_NS that fits as well?  Then the corridor becomes as wide as it has to be,
+ * and the quality APPROXIMATE. */
 #define DOUBTED_NS 200000
 void trial_doubt(struct trial *t, const struct versus *v);
 

@@ -64,14 +64,17 @@ static const struct known {
 	const char *says, *why, *mend;
 } known[] = {
 	{ "Cannot lookup hostname", "unknown host", "check the relay's name" },
-	{ "Connection refused", "connection refused", "start lttng-relayd there; viewers connect to port 5344, or to that of its -L" },
+	{ "Connection refused", "connection refused",
+	  "start lttng-relayd there; viewers connect to port 5344, or to that of its -L" },
 	{ "Incompatible lttng-relayd protocol", "what answers is no relay daemon that speaks LTTng live 2",
 	  "check the port: 5344, or that of lttng-relayd -L" },
 	{ "closed connection", "the relay daemon closed the connection", "look whether lttng-relayd still runs" },
 	{ "Not a live session", "not a live session", "record with lttng create --live" },
 	{ "Error updating trace metadata", "its metadata cannot be read", "look at what lttng-relayd says" },
-	{ "Message's timestamp is less", "a stream begins earlier than what others had already sent", "read it from its folder" },
-	{ "live-iter-status=", "the relay daemon reports an error, or sends what it should not", "look at what lttng-relayd says" },
+	{ "Message's timestamp is less", "a stream begins earlier than what others had already sent",
+	  "read it from its folder" },
+	{ "live-iter-status=", "the relay daemon reports an error, or sends what it should not",
+	  "look at what lttng-relayd says" },
 	{ "already a viewer", "another viewer reads this session", "end that one first: a session has one at a time" },
 };
 static const struct known other = { "", NULL, "look at what lttng-relayd says" };

@@ -20,7 +20,8 @@ struct shift {                /* of one CPU */
 	size_t points;
 };
 
-/* Can it be taken away: are there points, in order before and after the correction, within a quarter of the range of time? */
+/* Can it be taken away: are there points, in order before and after the correction, within a quarter of the range
+ * of time? */
 bool shift_is_sane(const struct shift *s);
 
 int64_t shift_undo(const struct shift *s, int64_t corrected);

@@ -73,7 +73,8 @@ static void draw_header(struct app *app, struct screen *s)
 	bool needed = header_note(app, note, sizeof note);
 	int tail = note[0] ? text_width(note) + 2 : 0;
 	int room = s->w - x - 2;
-	snprintf(window, sizeof window, "   %s .. %s   %s", from, same ? to + 8 : to, time_duration(span, last - app->view.t0 + 1));
+	snprintf(window, sizeof window, "   %s .. %s   %s", from, same ? to + 8 : to,
+	         time_duration(span, last - app->view.t0 + 1));
 	snprintf(cell, sizeof cell, "   %s/cell", time_duration(step, app->view.step));
 	markers_text(app, markers, sizeof markers);
 	/* Where the line is short, markers and filter are worth more than the length of a cell. */

@@ -255,7 +255,8 @@ void term_mouse(struct terminal *t, bool on)
 		return;
 	t->mouse = on;
 	mouseinterval(0);
-	mmask_t wanted = (mmask_t)(BUTTON1_PRESSED | BUTTON1_RELEASED | BUTTON4_PRESSED | BUTTON5_PRESSED | BUTTON_SHIFT | BUTTON_CTRL);
+	mmask_t wanted = (mmask_t)(BUTTON1_PRESSED | BUTTON1_RELEASED | BUTTON4_PRESSED | BUTTON5_PRESSED |
+	                           BUTTON_SHIFT | BUTTON_CTRL);
 	mousemask(on ? wanted : 0, NULL);
 }
 
