@@ -24,6 +24,7 @@ MAY_INCLUDE = {
 LONGEST_FILE = 600
 LONGEST_FUNCTION = 70
 WIDEST_LINE = 124     # columns, tabs of 4
+MADE = {"src/trace/layout_texts.h", "src/ui/shipped.c"}  # by the build, from what we ship
 CURSES_FILES = 2
 BANNED = re.compile(r"\b(strcpy|strcat|sprintf|vsprintf|strtok|gets|alloca)\s*\(")
 
@@ -75,7 +76,8 @@ def check_lengths():
         if BANNED.search(text):
             banned.append(name)
         if name.startswith("src"):
-            wide += [f"{name}:{i}" for i, line in enumerate(text.split("\n"), 1) if len(line.expandtabs(4)) > WIDEST_LINE]
+            wide += [f"{name}:{i}" for i, line in enumerate(text.split("\n"), 1)
+                     if len(line.expandtabs(4)) > WIDEST_LINE and name not in MADE]
             long_functions += [f"{name}: {f} {n}" for f, n in function_lengths(path) if n > LONGEST_FUNCTION]
     check(long_files == [], f"no file is longer than it may be {long_files}")
     check(long_functions == [], f"no function is longer than {LONGEST_FUNCTION} lines {long_functions}")
