@@ -2,12 +2,16 @@
 
 Every test is a plain script: it prints what it checked and exits 1 at the first check that does not hold."""
 import csv
+import fcntl
 import io
 import json
 import os
+import pty
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 
 import history_reader
@@ -34,6 +38,31 @@ def run(*args, status=0, env=None, **more):
         print(p.stdout[-2000:], p.stderr[-2000:], sep="\n")
         check(False, f"stealscope {' '.join(args)} exits {status} (got {p.returncode})")
     return p
+
+
+def is_sanitized():
+    with open(PROGRAM, "rb") as f:
+        return b"__asan_init" in f.read()
+
+
+def on_terminal(*args, columns=80, **more):
+    """What the program prints when its standard output is a terminal of so many columns."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    p = subprocess.Popen([PROGRAM, *args], stdout=theirs, stderr=subprocess.DEVNULL, **more)
+    os.close(theirs)
+    out = b""
+    while True:
+        try:
+            more = os.read(ours, 65536)
+        except OSError:  # Linux: the other end is closed
+            more = b""
+        if not more:
+            break
+        out += more
+    os.close(ours)
+    check(p.wait(timeout=300) == 0, f"on a terminal: stealscope {' '.join(args)}")
+    return out.decode().replace("\r\n", "\n")
 
 
 def table(*args):

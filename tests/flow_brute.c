@@ -1,4 +1,5 @@
 #include "flow_brute.h"
+#include "refs.h"
 #include "test.h"
 
 #include <inttypes.h>
@@ -31,7 +32,7 @@ const struct vcpu vcpus[VCPUS] = { { VM_A, 0, 10 }, { VM_A, 1, 11 }, { VM_B, 0, 
 
 static const char *const names[] = { "alpha", "beta", "gamma" };
 static const char *const handlers[] = { "irq/1-a", "softirq/7-SCHED" };
-static const char *const wakers[] = { "host/1", "A/5", "A/0", "B/7", "host/3", "nonsense", "host/77" };
+static const char *const wakers[] = { "host/1", "A/5", "A/0", "B/7", "host/3", "nobody/9", "host/77" };
 
 /* Runs of values from a list, each lasting 1..longest ns. */
 static void fill(struct row *r, const int64_t *value, uint32_t n, uint32_t longest)
@@ -81,7 +82,7 @@ void make_model(void)
 
 /* ---- the history of the model */
 
-struct sink { struct world *w; struct { uint32_t attr; const struct row *row; const char *const *text; } entry[128]; int n; };
+struct sink { struct world *w; struct { uint32_t attr; enum history_type type; const struct row *row; const char *const *text; } entry[128]; int n; };
 
 static void declare(struct sink *s, const struct row *row, enum history_type type, unsigned set,
                     const char *const *text, const char *fmt, ...)
@@ -94,6 +95,7 @@ static void declare(struct sink *s, const struct row *row, enum history_type typ
 	va_end(ap);
 	s->entry[s->n].attr = history_attribute(s->w->b, path, type, set, &err);
 	s->entry[s->n].row = row;
+	s->entry[s->n].type = type;
 	s->entry[s->n++].text = text;
 	assert_int_not_equal(s->entry[s->n - 1].attr, HISTORY_NONE);
 }
@@ -104,7 +106,7 @@ static void declare_thread(struct sink *s, int i, const char *root)
 	int tid = threads[i].tid;
 	declare(s, &model.status[i], HISTORY_STATE, w->thread_set, NULL, "%s/Threads/%d/Status", root, tid);
 	declare(s, &model.cpu[i], HISTORY_INT, 0, NULL, "%s/Threads/%d/CPU", root, tid);
-	declare(s, &model.waker[i], HISTORY_STRING, 0, wakers, "%s/Threads/%d/Waker", root, tid);
+	declare(s, &model.waker[i], HISTORY_REF, 0, wakers, "%s/Threads/%d/Woken By", root, tid);
 	declare(s, &model.name[i], HISTORY_STRING, 0, names, "%s/Threads/%d/Name", root, tid);
 }
 
@@ -127,7 +129,7 @@ void make_history(struct world *w)
 		declare(&s, &model.vcurrent[i], HISTORY_INT, 0, NULL, "%s/CPUs/CPU%d/Current Thread", root, n);
 		declare(&s, &model.virq[i], HISTORY_STRING, 0, handlers, "%s/CPUs/CPU%d/Interrupt", root, n);
 		declare(&s, &model.vpcpu[i], HISTORY_INT, 0, NULL, "%s/CPUs/CPU%d/pCPU", root, n);
-		declare(&s, &zero, HISTORY_STRING, 0, i == 0 ? vm_of : i == 1 ? vm_of1 : vm_of2, "/Host/Threads/%d/VM",
+		declare(&s, &zero, HISTORY_REF, 0, i == 0 ? vm_of : i == 1 ? vm_of1 : vm_of2, "/Host/Threads/%d/VM",
 		        vcpus[i].host_tid);
 	}
 	for (int i = 0; i < PCPUS; i++) {
@@ -139,9 +141,10 @@ void make_history(struct world *w)
 			int64_t v = s.entry[k].row->v[t];
 			if (t && v == s.entry[k].row->v[t - 1])
 				continue;
-			int r = s.entry[k].text && v != NUL
-				? history_set_string(w->b, t, s.entry[k].attr, s.entry[k].text[v], &err)
-				: history_set(w->b, t, s.entry[k].attr, v, &err);
+			const char *text = s.entry[k].text && v != NUL ? s.entry[k].text[v] : NULL;
+			int r = !text ? history_set(w->b, t, s.entry[k].attr, v, &err)
+			      : s.entry[k].type == HISTORY_REF ? set_ref(w->b, t, s.entry[k].attr, text, &err)
+			      : history_set_string(w->b, t, s.entry[k].attr, text, &err);
 			assert_int_equal(r, 0);
 		}
 	world_close(w, 0, SPAN - 1);
@@ -171,10 +174,11 @@ int vcpu_index(int vm, int64_t number)
 	return -1;
 }
 
+/* A TID of the host is the container's while the container says that it lives. */
 static struct answer named(struct answer a, int machine, int tid, int t)
 {
 	int i = thread_index(machine, tid);
-	a.machine = i >= 0 ? threads[i].machine : machine;
+	a.machine = i >= 0 && model.status[i].v[t] != NUL ? threads[i].machine : machine;
 	a.tid = tid;
 	a.name = tid == 0 ? "swapper" : i < 0 || model.name[i].v[t] == NUL ? "" : names[model.name[i].v[t]];
 	return a;
@@ -194,10 +198,8 @@ static struct answer woken(int i, const struct row *until, int t)
 	for (int k = 0; k < MACHINES; k++)
 		if (strncmp(text, machine_name[k], strlen(machine_name[k])) == 0 && text[strlen(machine_name[k])] == '/')
 			machine = k;
-	if (machine < 0) {
-		a.name = text;
+	if (machine < 0)
 		return a;
-	}
 	return named(a, machine, atoi(strchr(text, '/') + 1), e);
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "refs.h"
 #include "test.h"
 
 static const char *const owners[] = { "idle", "host", "A", "B" };
@@ -24,6 +25,7 @@ void world_open(struct world *w)
 		fail_msg("%s", err.text);
 	w->vcpu_set = history_state_set(w->b, "vcpu", vcpu_state_name, VCPU_STATE_COUNT);
 	w->thread_set = history_state_set(w->b, "thread", thread_state_name, THREAD_STATE_COUNT);
+	w->out_set = history_state_set(w->b, "out by", out_reason_name, OUT_REASON_COUNT);
 	w->owner_set = history_state_set(w->b, "owner", owners, COUNT(owners));
 }
 
@@ -40,12 +42,14 @@ void world_row(struct world *w, const char *path, const char *changes)
 {
 	struct error err = ERROR_INIT;
 	const char *last = strrchr(path, '/') + 1;
-	bool thread = strstr(path, "/Threads/"), status = strcmp(last, "Status") == 0, owner = strcmp(last, "Owner") == 0;
-	bool string = strcmp(last, "Name") == 0 || strcmp(last, "Interrupt") == 0 || strcmp(last, "Waker") == 0 ||
-	              strcmp(last, "VM") == 0 || strcmp(last, "Parent") == 0;
-	int type = status || owner ? HISTORY_STATE : string ? HISTORY_STRING : HISTORY_INT;
+	bool thread = strstr(path, "/Threads/"), status = strcmp(last, "Status") == 0, owner = strcmp(last, "Owner") == 0,
+	     out = strcmp(last, "Out By") == 0;
+	bool string = strcmp(last, "Name") == 0 || strcmp(last, "Interrupt") == 0 || strcmp(last, "Woken In") == 0 ||
+	              strcmp(last, "Parent") == 0 || strcmp(last, "Exit") == 0,
+	     ref = strcmp(last, "Woken By") == 0 || strcmp(last, "VM") == 0;
+	int type = status || owner || out ? HISTORY_STATE : string ? HISTORY_STRING : ref ? HISTORY_REF : HISTORY_INT;
 	uint32_t attr = history_attribute(w->b, path, (enum history_type)type,
-	                                  owner ? w->owner_set : thread ? w->thread_set : w->vcpu_set, &err);
+	                                  owner ? w->owner_set : out ? w->out_set : thread ? w->thread_set : w->vcpu_set, &err);
 	if (attr == HISTORY_NONE)
 		fail_msg("%s", err.text);
 	*ARRAY_PUSH(w->type, w->rows, w->type_cap) = type;
@@ -62,10 +66,12 @@ void world_row(struct world *w, const char *path, const char *changes)
 			c->number = HISTORY_NULL;
 		else if (owner)
 			c->number = state_number(owners, COUNT(owners), rest);
+		else if (out)
+			c->number = state_number(out_reason_name, OUT_REASON_COUNT, rest);
 		else if (status)
 			c->number = thread ? state_number(thread_state_name, THREAD_STATE_COUNT, rest)
 			                   : state_number(vcpu_state_name, VCPU_STATE_COUNT, rest);
-		else if (string)
+		else if (string || ref)
 			c->text = mem_dup(rest);
 		else
 			c->number = strtoll(rest, NULL, 10);
@@ -100,7 +106,8 @@ void world_close(struct world *w, int64_t begin, int64_t end)
 		qsort(w->change, w->len, sizeof *w->change, by_time);
 	for (size_t i = 0; i < w->len; i++) {
 		const struct world_change *c = &w->change[i];
-		int r = c->text ? history_set_string(w->b, c->t, w->attr[c->row], c->text, &err)
+		int r = c->text && w->type[c->row] == HISTORY_REF ? set_ref(w->b, c->t, w->attr[c->row], c->text, &err)
+		      : c->text ? history_set_string(w->b, c->t, w->attr[c->row], c->text, &err)
 		                : history_set(w->b, c->t, w->attr[c->row], c->number, &err);
 		if (r < 0)
 			fail_msg("%s", err.text);
@@ -130,14 +137,15 @@ char *world_flow_text(const struct world *w, const struct flow *f, char *buf, si
 	*buf = '\0';
 	for (size_t i = 0; i < f->intervals && used < size; i++) {
 		const struct flow_interval *p = &f->interval[i];
+		const struct party *is = &f->entry[p->entry].who;
 		char who[64] = "", pcpu[16] = "";
-		if (p->system >= 0)
-			snprintf(who, sizeof who, " %s/%" PRId32, w->topo.machine[p->system].name, p->tid);
+		if (is->system >= 0)
+			snprintf(who, sizeof who, " %s/%" PRId32, w->topo.machine[is->system].name, is->tid);
 		if (p->pcpu >= 0)
 			snprintf(pcpu, sizeof pcpu, " @%d", p->pcpu);
 		used += (size_t)snprintf(buf + used, size - used, "%s%" PRId64 "-%" PRId64 " %s%s%s%s%s", i ? "; " : "",
-		                         p->start, p->end, flow_kind_name[p->kind], who, *f->name[p->name] ? " " : "",
-		                         f->name[p->name], pcpu);
+		                         p->start, p->end, flow_kind_name[is->kind], who, *f->name[is->name] ? " " : "",
+		                         f->name[is->name], pcpu);
 	}
 	return buf;
 }
@@ -151,7 +159,7 @@ void world_check_tiling(const struct flow *f)
 	assert_int_equal(f->interval[f->intervals - 1].end, f->end);
 	for (size_t i = 0; i < f->intervals; i++) {
 		assert_true(f->interval[i].start <= f->interval[i].end);
-		assert_true(f->interval[i].name < f->names);
+		assert_true(f->entry[f->interval[i].entry].who.name < f->names);
 		if (i)
 			assert_int_equal(f->interval[i - 1].end + 1, f->interval[i].start);
 		sum += f->interval[i].end - f->interval[i].start + 1;
@@ -182,10 +190,7 @@ void world_check_flow(const struct world *w, const char *subject, int64_t from, 
 	struct flow f;
 	char text[4096];
 	struct subject s = world_subject(w, subject);
-	struct gap window = { .subject = s, .start = from, .end = to };
-	int r = s.kind == SUBJECT_THREAD ? flow_of_thread(&w->topo, s.index, from, to, &f, &err)
-	                                 : flow_of_gap(&w->topo, &window, &f, &err);
-	if (r < 0)
+	if (flow_of(&w->topo, &s, from, to, NULL, &f, &err) < 0)
 		fail_msg("%s", err.text);
 	world_check_tiling(&f);
 	assert_string_equal(world_flow_text(w, &f, text, sizeof text), expected);

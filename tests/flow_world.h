@@ -14,7 +14,7 @@ struct world {
 	uint32_t *attr;
 	int *type;
 	size_t rows, attr_cap, type_cap;
-	unsigned vcpu_set, thread_set, owner_set;
+	unsigned vcpu_set, thread_set, owner_set, out_set;
 	struct history *h;
 	struct topo topo;
 };

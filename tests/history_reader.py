@@ -33,7 +33,7 @@ def check(condition, what):
 
 
 SECTIONS = 'chunks index attributes sets strings meta sums sums2'.split()
-STATE, INT, STRING, INNER = 0, 1, 2, 255
+STATE, INT, STRING, REF, INNER = 0, 1, 2, 3, 255
 NULL = 31
 
 
@@ -108,7 +108,7 @@ class History:
         check(data[:8] == b'\x89STLH\r\n\x1a', 'magic')
         (version, self.block, size, self.begin, self.end, self.intervals, self.chunks,
          self.attributes, self.sets, self.metas, sums2_crc) = struct.unpack_from('<IIQqqQQIIII', data, 8)
-        check(version == 2 and size == len(data), 'version or size')
+        check(version == 3 and size == len(data), 'version or size')
         check(crc32c(data[:252]) == struct.unpack_from('<I', data, 252)[0], 'checksum of the header')
         self.at, self.size = {}, {}
         behind = 256
@@ -200,6 +200,8 @@ class History:
                     text = names[value].decode()
                 elif a['type'] == STRING:
                     text = '"%s"' % self.string(value).decode()
+                elif a['type'] == REF:
+                    text = '"%s"/%d' % (self.string(value >> 32).decode(), value & 0xFFFFFFFF)
                 else:
                     text = str(value)
                 yield '%s %d %d %s' % (path, start, end, text)

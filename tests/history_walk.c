@@ -31,6 +31,8 @@ static void add_interval(struct walk *w, uint32_t attr, const struct interval *i
 	add(w, (uint64_t)iv->value);
 	if (history_type(w->h, attr) == HISTORY_STRING)
 		add_text(w, history_string(w->h, iv->value));
+	else if (history_type(w->h, attr) == HISTORY_REF)
+		add_text(w, history_string(w->h, history_ref_text(iv->value)));
 	else if (history_type(w->h, attr) == HISTORY_STATE && iv->value != HISTORY_NULL)
 		add_text(w, history_state_name(w->h, attr, (unsigned)iv->value));
 }

@@ -141,7 +141,7 @@ void index_traces(const char *dir, const char *file, bool perfect, uint64_t loss
 	struct sync_options how = { .method = SYNC_AUTO };
 	struct sync_result sync;
 	*out = (struct indexed){ .h = NULL };
-	if (trace_discover(dir, &spec, &n, &err) < 0)
+	if (trace_discover(dir, &spec, &n, NULL, &err) < 0)
 		fail_msg("%s", err.text);
 	struct trace **trace = mem_new(n, sizeof *trace);
 	for (size_t i = 0; i < n; i++)  /* without kvm events nothing else tells which is the host */
@@ -348,7 +348,8 @@ static void check_vcpu_thread(const struct history *h, uint32_t vm, uint32_t vcp
 		for (size_t k = 0; k < m; k++)
 			for (size_t v = 0; v < n; v++) {
 				bool meets = of[k].start <= status[v].end && status[v].start <= of[k].end &&
-					of[k].start <= host[i].end && host[i].start <= of[k].end;
+					of[k].start <= host[i].end && host[i].start <= of[k].end &&
+					status[v].start <= host[i].end && host[i].start <= status[v].end;
 				bool runs = of[k].value == THREAD_RUNNING;
 				if (meets && status[v].value != HISTORY_NULL && ((runs ? out : in) >> status[v].value & 1))
 					fail_msg("%s: a vCPU is %d while its thread %s/%s is %d, at %" PRId64, what, (int)status[v].value, name,

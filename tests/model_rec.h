@@ -26,7 +26,6 @@ struct rec {
 	size_t attrs, attr_cap;
 	unsigned sets, states[8];
 	char owner[32][64];
-	int64_t last;
 	int fail_after;  /* fails at the n-th write; 0 = never */
 };
 
@@ -60,8 +59,7 @@ static int rec_set(void *to, int64_t t, uint32_t attr, int64_t value, struct err
 	struct rec *r = to;
 	assert_true(attr < r->attrs);
 	struct rec_attr *a = &r->attr[attr];
-	assert_true(t >= r->last);
-	r->last = t;
+	assert_true(!a->len || t >= a->change[a->len - 1].t);
 	if (a->type == HISTORY_STATE && value != HISTORY_NULL)
 		assert_in_range(value, 0, r->states[a->set] - 1);
 	if (r->fail_after && --r->fail_after == 0)
@@ -73,18 +71,17 @@ static int rec_set(void *to, int64_t t, uint32_t attr, int64_t value, struct err
 	return 0;
 }
 
-static int rec_set_string(void *to, int64_t t, uint32_t attr, const char *value, struct error *err)
+static int64_t rec_id(void *to, const char *text, struct error *err)
 {
-	struct rec *r = to;
-	assert_int_equal(r->attr[attr].type, HISTORY_STRING);
-	return rec_set(to, t, attr, strtab_put(&r->strings, value), err);
+	(void)err;
+	return strtab_put(&((struct rec *)to)->strings, text);
 }
 
-static const struct sink_ops rec_ops = { rec_state_set, rec_attribute, rec_set, rec_set_string };
+static const struct sink_ops rec_ops = { rec_state_set, rec_attribute, rec_set, rec_id };
 
 static void rec_init(struct rec *r)
 {
-	*r = (struct rec){ .last = INT64_MIN };
+	*r = (struct rec){ .fail_after = 0 };
 	strtab_init(&r->paths);
 	strtab_init(&r->strings);
 }
@@ -122,8 +119,15 @@ static int64_t rec_at(struct rec *r, int64_t t, const char *path)
 __attribute__((unused))
 static const char *rec_text(struct rec *r, int64_t t, const char *path)
 {
+	static char ref[64];
 	int64_t id = rec_at(r, t, path);
-	return id == HISTORY_NULL ? "(null)" : strtab_get(&r->strings, (uint32_t)id);
+	if (id == HISTORY_NULL)
+		return "(null)";
+	if (rec_find(r, path)->type != HISTORY_REF)
+		return strtab_get(&r->strings, (uint32_t)id);
+	snprintf(ref, sizeof ref, "%s/%" PRIu32, strtab_get(&r->strings, (uint32_t)history_ref_text(id)),
+	         history_ref_number(id));
+	return ref;
 }
 
 /* ns within [t0, t1] in which the attribute has that value. */

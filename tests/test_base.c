@@ -1,6 +1,7 @@
 /* base/: text, time, maps, strings, errors. */
 #include "test.h"
 
+#include <errno.h>
 #include <locale.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -10,12 +11,15 @@
 
 #include "base/ahead.h"
 #include "base/error.h"
+#include "base/file_open.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/notes.h"
 #include "base/parallel.h"
 #include "base/save.h"
 #include "base/states.h"
 #include "base/strtab.h"
+#include "base/suggest.h"
 #include "base/text.h"
 #include "base/timefmt.h"
 
@@ -31,19 +35,41 @@ static void test_escape(void **state)
 		{ "\xc2\x9b" "31m", "\\u{9b}31m" },              /* C1 CSI */
 		{ "\xe2\x80\xae" "evil", "\\u{202e}evil" },       /* right-to-left override */
 		{ "\xff\xfe", "\\xff\\xfe" },
+		{ "\\e[2J", "\\\\e[2J" },                        /* not what an escaped ESC looks like */
 		{ "\xc0\xaf", "\\xc0\\xaf" },                     /* overlong '/' */
 		{ "\xed\xa0\x80", "\\xed\\xa0\\x80" },            /* surrogate */
 		{ "d\xc3\xa9j\xc3\xa0", "d\xc3\xa9j\xc3\xa0" },
 		{ "\xf0\x9f\x90\xa7", "\xf0\x9f\x90\xa7" },
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		char once[64], twice[64];
-		assert_string_equal(text_escape(once, sizeof once, cases[i].raw), cases[i].want);
-		assert_string_equal(text_escape(twice, sizeof twice, once), cases[i].want);
+		char shown[64];
+		assert_string_equal(text_escape(shown, sizeof shown, cases[i].raw), cases[i].want);
 	}
 	char small[5];
 	assert_string_equal(text_escape(small, sizeof small, "ab\033\033"), "ab\\e");
 	assert_string_equal(text_escape(small, sizeof small, "ab\xe4\xb8\xad"), "ab");
+}
+
+static void test_suggest(void **state)
+{
+	(void)state;
+	static const struct { const char *a, *b; size_t distance; } cases[] = {
+		{ "", "", 0 }, { "gaps", "gaps", 0 }, { "gasp", "gaps", 1 }, { "GAPS", "gaps", 0 }, { "gap", "gaps", 1 },
+		{ "kitten", "sitting", 3 }, { "", "abc", 3 }, { "abc", "", 3 }, { "flow", "steal", 5 }, { "ca", "abc", 3 },
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		assert_int_equal(suggest_distance(cases[i].a, cases[i].b, 9), cases[i].distance);
+		assert_int_equal(suggest_distance(cases[i].b, cases[i].a, 9), cases[i].distance);
+		assert_int_equal(suggest_distance(cases[i].a, cases[i].b, 2), cases[i].distance > 2 ? 3 : cases[i].distance);
+	}
+	struct suggestion s = SUGGESTION("stael"), none = SUGGESTION("xyz");
+	static const char *const words[] = { "stall", "steal", "still" };
+	for (size_t i = 0; i < COUNT(words); i++) {
+		suggest(&s, words[i]);
+		suggest(&none, words[i]);
+	}
+	assert_string_equal(s.nearest, "stall");  /* as near as steal, and seen first */
+	assert_null(none.nearest);
 }
 
 static void test_width(void **state)
@@ -83,11 +109,26 @@ static void test_parse_time(void **state)
 		assert_int_equal(t - begin, good[i].from_begin);
 	}
 	static const char *const bad[] = { "", "x", "3parsec", "5%%", "1e3", "25:00", "12:60", "12:00:00x", "99999999999999999999",
-		"99999999999999s", "-" };
+		"99999999999999s", "-", "+3", "-3", "1.5" };
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		int64_t t;
 		assert_false(time_parse(bad[i], begin, end, &t));
 	}
+}
+
+/* "3" may have been meant as any unit: only of clocks plain ns are taken. */
+static void test_units(void **state)
+{
+	(void)state;
+	int64_t ns;
+	static const char *const bare[] = { "3", "-3", "+3", "3.5", "3 " };
+	for (size_t i = 0; i < COUNT(bare); i++) {
+		assert_false(time_parse_duration(bare[i], &ns));
+		assert_true(time_parse_offset(bare[i], &ns));
+	}
+	assert_true(time_parse_duration("0", &ns) && ns == 0);
+	assert_true(time_parse_duration("3 ns", &ns) && ns == 3);
+	assert_true(time_parse_duration("-2.5us", &ns) && ns == -2500);
 }
 
 static void test_time_precision(void **state)
@@ -172,6 +213,48 @@ static void test_strtab(void **state)
 	strtab_release(&t);
 }
 
+/* Notes come back from their bytes as they were, hostile names included; bytes cut anywhere give the whole ones. */
+static void test_notes(void **state)
+{
+	(void)state;
+	char text[NOTE_TEXT];
+	struct notes n = { 0 }, back = { 0 };
+	notes_add(NULL, NOTE_LOSS, "nobody", "listens");
+	notes_add(&n, NOTE_LOSS, "De\nbian\t", "lost %d events", 3);
+	notes_add_at(&n, NOTE_CLOCK, NULL, -5, 7, "stepped");
+	notes_add_at(&n, NOTE_FACT, "host", 1, 2, "is %s", "\033[2J");
+	size_t size;
+	char *bytes = notes_pack(&n, &size);
+	assert_true(notes_unpack(&back, bytes, size));
+	assert_int_equal(back.len, n.len);
+	for (size_t i = 0; i < n.len; i++) {
+		assert_int_equal(back.item[i].kind, n.item[i].kind);
+		assert_true(back.item[i].from == n.item[i].from && back.item[i].to == n.item[i].to);
+		assert_string_equal(back.item[i].text, n.item[i].text);
+		assert_true((back.item[i].machine == NULL) == (n.item[i].machine == NULL));
+	}
+	assert_string_equal(back.item[0].machine, "De\nbian\t");
+	assert_string_equal(note_text(&n.item[0], text), "De\\nbian\\t: lost 3 events");
+	assert_string_equal(note_text(&n.item[1], text), "stepped");
+	assert_string_equal(note_text(&n.item[2], text), "host: is \\e[2J");
+	assert_true(note_is_doubt(&n.item[0], 0, 0) && !note_is_doubt(&n.item[2], 1, 2));
+	assert_true(note_is_doubt(&n.item[1], 7, 9) && note_is_doubt(&n.item[1], -9, -5));
+	assert_true(!note_is_doubt(&n.item[1], 8, 9) && !note_is_doubt(&n.item[1], -9, -6));
+	notes_rename(&n, "host", "hv01");
+	assert_string_equal(n.item[2].machine, "hv01");
+	notes_release(&back);
+	for (size_t cut = 0; cut < size; cut++) {
+		char *part = malloc(cut + 1);
+		memcpy(part, bytes, cut);
+		bool whole = notes_unpack(&back, part, cut);
+		assert_true(back.len < n.len && (whole ? back.len == 0 || bytes[cut - 1] == '\0' : true));
+		notes_release(&back);
+		free(part);
+	}
+	free(bytes);
+	notes_release(&n);
+}
+
 static void test_error_chain(void **state)
 {
 	(void)state;
@@ -212,6 +295,33 @@ static bool begins_with_two(const char *path)
 }
 
 /* A file is there when it is whole; what it replaces gives its permissions, and a link to it stays a link. */
+/* A regular file is opened; nothing else is, and nothing is waited for. */
+static void test_file(void **state)
+{
+	(void)state;
+	char dir[] = "/tmp/stealscope-file-XXXXXX", path[64], pipe[64];
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof path, "%s/file", dir);
+	snprintf(pipe, sizeof pipe, "%s/pipe", dir);
+	FILE *f = fopen(path, "w");
+	fputs("text", f);
+	fclose(f);
+	assert_int_equal(mkfifo(pipe, 0600), 0);
+	f = file_open(path);
+	assert_non_null(f);
+	assert_int_equal(fgetc(f), 't');
+	fclose(f);
+	assert_null(file_open(pipe));
+	assert_int_equal(errno, EINVAL);
+	assert_null(file_open(dir));
+	assert_int_equal(errno, EISDIR);
+	unlink(path);
+	assert_null(file_open(path));
+	assert_int_equal(errno, ENOENT);
+	unlink(pipe);
+	rmdir(dir);
+}
+
 static void test_save(void **state)
 {
 	(void)state;
@@ -398,14 +508,18 @@ int main(void)
 	setlocale(LC_ALL, "C.UTF-8");
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_escape),
+		cmocka_unit_test(test_suggest),
 		cmocka_unit_test(test_width),
 		cmocka_unit_test(test_duration),
 		cmocka_unit_test(test_parse_time),
+		cmocka_unit_test(test_units),
 		cmocka_unit_test(test_time_precision), cmocka_unit_test(test_time_of_day_round_trip),
 		cmocka_unit_test(test_map),
 		cmocka_unit_test(test_strtab),
+		cmocka_unit_test(test_notes),
 		cmocka_unit_test(test_error_chain),
 		cmocka_unit_test(test_states_have_names),
+		cmocka_unit_test(test_file),
 		cmocka_unit_test(test_save),
 		cmocka_unit_test(test_time_exact),
 		cmocka_unit_test(test_parallel),

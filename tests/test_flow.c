@@ -48,12 +48,13 @@ static void fig8(void **state)
 	                 "20-29 running host/1 A @0; 30-30 preempting host/3 C @0");
 	struct flow f;
 	struct error err = ERROR_INIT;
-	assert_int_equal(flow_of_thread(&w.topo, world_subject(&w, "host/A").index, WHOLE, &f, &err), 0);
+	struct subject s = world_subject(&w, "host/A");
+	assert_int_equal(flow_of(&w.topo, &s, WHOLE, NULL, &f, &err), 0);
 	assert_int_equal(f.entries, 3);
 	assert_int_equal(f.entry[0].duration, 30);
 	assert_true(f.entry[0].share == 30.0 / 55.0);
 	flow_release(&f);
-	assert_int_equal(flow_of_thread(&w.topo, world_subject(&w, "host/A").index, 60, 99, &f, &err), -1);
+	assert_int_equal(flow_of(&w.topo, &s, 60, 99, NULL, &f, &err), -1);
 	assert_non_null(strstr(err.text, "not alive"));
 	world_release(&w);
 }
@@ -118,12 +119,12 @@ static void migration_throttle_block(void **state)
 	two_vms(&w, true);
 	world_row(&w, "/Virtual Machines/A/Threads/5/Status", "0 RUNNING; 10 VIRT_PREEMPTED; 60 RUNNING; 70 BLOCKED; 80 PREEMPTED; "
 	          "83 RUNNING; 90 BLOCKED");
-	world_row(&w, "/Virtual Machines/A/Threads/5/Waker", "80 A/6; 85 host/42");
+	world_row(&w, "/Virtual Machines/A/Threads/5/Woken By", "80 A/6; 85 host/42");
 	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/Status",
 	          "0 RUNNING; 10 PREEMPTED; 40 HOST_BLOCKED; 55 PREEMPTED; 60 RUNNING; 70 IDLE; 80 WAKING; 82 VMM; 83 RUNNING; 90 IDLE");
 	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/Current Thread", "0 5; 70 0; 83 5; 90 0");
 	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/pCPU", "0 1; 20 2");
-	world_row(&w, "/Host/Threads/100/Waker", "55 host/43");
+	world_row(&w, "/Host/Threads/100/Woken By", "55 host/43");
 	world_row(&w, "/Host/Threads/100/CPU", "0 1; 20 2");
 	world_row(&w, "/Host/Threads/100/Status", "0 RUNNING; 10 PREEMPTED; 40 BLOCKED; 55 PREEMPTED; 60 RUNNING; 70 BLOCKED; "
 	          "80 PREEMPTED; 82 RUNNING; 90 BLOCKED");
@@ -140,6 +141,44 @@ static void migration_throttle_block(void **state)
 	                 "0-9 running host/100 CPU 0/KVM @1; 10-19 preempting host/42 burnP6 @1; "
 	                 "20-24 preempting host/43 qemu-io @2; 25-39 idle-cpu @2; 40-54 waiting host/43 qemu-io; "
 	                 "55-59 preempting host/43 qemu-io @2");
+	world_release(&w);
+}
+
+/* Held back: nobody is blamed, whoever has the CPU meanwhile; neither for the guest's thread nor for the vCPU's. */
+static void limited(void **state)
+{
+	struct world w;
+	(void)state;
+	two_vms(&w, true);
+	world_row(&w, "/Virtual Machines/A/Threads/5/Status", "0 VIRT_PREEMPTED");
+	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/Status", "0 PREEMPTED; 60 HOST_BLOCKED; 80 PREEMPTED");
+	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/Current Thread", "0 5");
+	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/pCPU", "0 1");
+	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/Out By", "10 quota; 50 -; 60 pause; 90 -");
+	world_row(&w, "/Host/Threads/100/Status", "0 PREEMPTED; 60 BLOCKED; 80 PREEMPTED");
+	world_row(&w, "/Host/Threads/100/CPU", "0 1");
+	world_row(&w, "/Host/CPUs/CPU1/Current Thread", "0 42; 30 0; 40 43; 70 42");
+	world_row(&w, "/Virtual Machines/B/CPUs/CPU0/Current Thread", "0 0");
+	world_close(&w, 0, 99);
+	world_check_flow(&w, "A/5", WHOLE,
+	                 "0-9 preempting host/42 burnP6 @1; 10-49 limited quota @1; 50-59 preempting host/43 qemu-io @1; "
+	                 "60-89 limited pause @1; 90-99 preempting host/42 burnP6 @1");
+	world_check_flow(&w, "host/100", WHOLE,
+	                 "0-9 preempting host/42 burnP6 @1; 10-49 limited quota @1; 50-59 preempting host/43 qemu-io @1; "
+	                 "60-79 waiting; 80-89 limited pause @1; 90-99 preempting host/42 burnP6 @1");
+	struct steal s;
+	struct error err = ERROR_INIT;
+	const int64_t want[] = { 40, 30, 30 };  /* quota, pause, the host */
+	assert_int_equal(steal_matrix(&w.topo, STEAL_BY_MACHINE, NULL, 0, 99, &s, &err), 0);
+	for (size_t i = 0; i < s.cells; i++) {
+		const struct steal_cell *c = &s.cell[i];
+		if (c->victim.system != topo_find_machine(&w.topo, "A"))
+			continue;
+		const char *name = s.name[c->thief.name];
+		assert_int_equal(c->ns, want[c->thief.kind == FLOW_PREEMPTING ? 2 : strcmp(name, "pause") == 0]);
+		assert_int_equal(c->thief.kind == FLOW_LIMITED, c->thief.system < 0);
+	}
+	steal_release(&s);
 	world_release(&w);
 }
 
@@ -169,7 +208,7 @@ static void lost(void **state)
 	two_vms(&w, true);
 	world_row(&w, "/Virtual Machines/A/Threads/5/Status", "0 VIRT_PREEMPTED; 40 UNKNOWN; 50 PREEMPTED; 60 RUNNING; 70 BLOCKED; "
 	          "80 UNKNOWN; 90 -; 95 RUNNING");
-	world_row(&w, "/Virtual Machines/A/Threads/5/Waker", "0 A/6");
+	world_row(&w, "/Virtual Machines/A/Threads/5/Woken By", "0 A/6");
 	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/Status", "0 PREEMPTED; 10 UNKNOWN; 20 PREEMPTED; 45 RUNNING");
 	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/Current Thread", "0 5; 55 -");
 	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/pCPU", "0 1; 35 -");
@@ -284,7 +323,7 @@ static void hostile(void **state)
 	world_row(&w, "/Virtual Machines/A/Threads/99999999999999999999/Name", "0 far");
 	world_row(&w, "/Virtual Machines/A/Threads/x/Name", "0 no tid");
 	world_row(&w, "/Host/Threads/1/Status", "0 RUNNING; 20 PREEMPTED; 40 BLOCKED; 45 RUNNING");
-	world_row(&w, "/Host/Threads/1/Waker", "0 A/99999999999; 45 /");
+	world_row(&w, "/Host/Threads/1/Woken By", "0 A/99999999999; 45 /");
 	world_row(&w, "/Host/Threads/1/CPU", "0 99999999999; 25 0");
 	world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 -5; 30 99999999999");
 	uint32_t wrong = history_attribute(w.b, "/Host/CPUs/CPU0/Interrupt", HISTORY_INT, 0, &err);
@@ -293,13 +332,14 @@ static void hostile(void **state)
 	assert_int_equal(history_set_string(w.b, 0, wrong, "RUNNING", &err), 0);
 	world_close(&w, 0, 49);
 	for (uint32_t i = 0; i < w.topo.threads; i++)
-		if (flow_of_thread(&w.topo, i, WHOLE, &f, &err) == 0) {
+		if (flow_of(&w.topo, &(struct subject){ SUBJECT_THREAD, i }, WHOLE, NULL, &f, &err) == 0) {
 			world_check_tiling(&f);
 			flow_release(&f);
 		}
-	world_check_flow(&w, "host/1", WHOLE, "0-19 running host/1; 20-24 unknown; 25-39 unknown @0; 40-44 waiting /; "
+	world_check_flow(&w, "host/1", WHOLE, "0-19 running host/1; 20-24 unknown; 25-39 unknown @0; 40-44 waiting; "
 	                 "45-49 running host/1 @0");
-	assert_int_equal(flow_of_thread(&w.topo, world_subject(&w, "host/2").index, WHOLE, &f, &err), -1);
+	struct subject second = world_subject(&w, "host/2");
+	assert_int_equal(flow_of(&w.topo, &second, WHOLE, NULL, &f, &err), -1);
 	struct steal s;
 	assert_int_equal(steal_matrix(&w.topo, STEAL_BY_MACHINE, NULL, WHOLE, &s, &err), 0);
 	steal_release(&s);
@@ -380,6 +420,18 @@ static void subjects(void **state)
 	assert_string_equal(topo_subject_text(&w.topo, &s, text, sizeof text), "a/b/vCPU10");
 	assert_int_equal(topo_parse_subject(&w.topo, "a/b/twin", &s, &err), -1);
 	assert_string_equal(err.mend, "say which: a/b/8, a/b/9");
+	assert_int_equal(world_subject(&w, "kworker/0:1").index, world_subject(&w, "a/b/7").index);  /* of any machine */
+	assert_int_equal(world_subject(&w, "a/b/kwo").index, world_subject(&w, "a/b/7").index);
+	assert_int_equal(world_subject(&w, "a/?/*:1").index, world_subject(&w, "a/b/7").index);
+	assert_int_equal(world_subject(&w, "a/b/wa*").index, world_subject(&w, "a/b/9").index);
+	assert_int_equal(world_subject(&w, "a/").kind, SUBJECT_MACHINE);
+	assert_int_equal(topo_parse_subject(&w.topo, "a/b/tw*", &s, &err), -1);
+	assert_string_equal(err.mend, "say which: a/b/8, a/b/9");
+	assert_string_equal(err.text, "a/b/tw*: 2 threads have that name");
+	assert_int_equal(topo_parse_subject(&w.topo, "a/b/tiwn", &s, &err), -1);
+	assert_non_null(strstr(err.mend, "did you mean a/b/twin?"));
+	assert_int_equal(topo_parse_subject(&w.topo, "a/b/*", &s, &err), -1);
+	assert_string_equal(err.text, "a/b/*: 5 may be meant");
 	assert_int_equal(topo_parse_subject(&w.topo, "c/1", &s, &err), -1);
 	assert_non_null(strstr(err.mend, "a/b"));
 	assert_int_equal(topo_parse_subject(&w.topo, "a/b/77", &s, &err), -1);
@@ -395,6 +447,7 @@ int main(void)
 		cmocka_unit_test(thieves),
 		cmocka_unit_test(guest_irq_and_untraced),
 		cmocka_unit_test(migration_throttle_block),
+		cmocka_unit_test(limited),
 		cmocka_unit_test(paper_states),
 		cmocka_unit_test(lost),
 		cmocka_unit_test(containers),

@@ -1,11 +1,12 @@
 /* Long windows are cut in parts, walked at the same time, and joined: the answer must not show the seams.  A history
  * large enough to be cut is asked as a whole, and in windows small enough not to be. */
 #include "flow_world.h"
+#include "refs.h"
 #include "test.h"
 
 #include <inttypes.h>
 
-#include "flow/parts.h"
+#include "flow/inquiry.h"
 #include "flow/sweep.h"
 
 #define SWITCHES 120000
@@ -53,7 +54,7 @@ static int64_t make(struct world *w)
 		put(w, 0, attr(w, HISTORY_INT, 0, path), 0);
 		snprintf(path, sizeof path, "/Host/Threads/%d/VM", 100 + i);
 		snprintf(text, sizeof text, "%s/0", vm[i]);
-		assert_int_equal(history_set_string(w->b, 0, attr(w, HISTORY_STRING, 0, path), text, &err), 0);
+		assert_int_equal(set_ref(w->b, 0, attr(w, HISTORY_REF, 0, path), text, &err), 0);
 		for (int k = 0; k < 3; k++) {
 			snprintf(path, sizeof path, "/Virtual Machines/%s/Threads/%d/Status", vm[i], 5 + k);
 			thread[i][k] = attr(w, HISTORY_STATE, w->thread_set, path);
@@ -102,13 +103,14 @@ static int64_t make(struct world *w)
 	return t + 10;
 }
 
-static void same_party(const struct flow *f, const struct flow_interval *a, const struct flow *g,
-                       const struct flow_interval *b)
+static void same_party(const struct flow *f, const struct flow_interval *x, const struct flow *g,
+                       const struct flow_interval *y)
 {
+	const struct party *a = &f->entry[x->entry].who, *b = &g->entry[y->entry].who;
 	assert_int_equal(a->kind, b->kind);
 	assert_int_equal(a->system, b->system);
 	assert_int_equal(a->tid, b->tid);
-	assert_int_equal(a->pcpu, b->pcpu);
+	assert_int_equal(x->pcpu, y->pcpu);
 	assert_string_equal(f->name[a->name], g->name[b->name]);
 }
 
@@ -121,7 +123,7 @@ static void flows(void **state)
 	for (size_t n = 0; n < COUNT(subjects); n++) {
 		struct subject s = world_subject(w, subjects[n]);
 		struct flow whole, part;
-		assert_int_equal(flow_of_thread(&w->topo, s.index, 0, end, &whole, &err), 0);
+		assert_int_equal(flow_of(&w->topo, &s, 0, end, NULL, &whole, &err), 0);
 		world_check_tiling(&whole);
 		size_t at = 0;
 		for (int i = 0; i < WINDOWS; i++) {
@@ -129,7 +131,7 @@ static void flows(void **state)
 			parts_cut(0, end, (size_t)i, WINDOWS, &from, &to);
 			if (to < whole.start)
 				continue;
-			assert_int_equal(flow_of_thread(&w->topo, s.index, from, to, &part, &err), 0);
+			assert_int_equal(flow_of(&w->topo, &s, from, to, NULL, &part, &err), 0);
 			for (size_t k = 0; k < part.intervals; k++) {
 				while (whole.interval[at].end < part.interval[k].start)
 					at++;
@@ -141,8 +143,7 @@ static void flows(void **state)
 		}
 		for (size_t k = 1; k < whole.intervals; k++) {
 			const struct flow_interval *a = &whole.interval[k - 1], *b = a + 1;
-			assert_false(a->kind == b->kind && a->system == b->system && a->tid == b->tid && a->name == b->name &&
-			             a->pcpu == b->pcpu);
+			assert_false(a->entry == b->entry && a->pcpu == b->pcpu);
 		}
 		flow_release(&whole);
 	}
@@ -151,8 +152,8 @@ static void flows(void **state)
 static char *cell_text(const struct world *w, const struct steal *s, const struct steal_cell *c, char buf[200])
 {
 	char victim[80], thief[80];
-	flow_party_text(&w->topo, c->victim.system, c->victim.tid, s->name[c->victim.name], FLOW_RUNNING, victim, 80);
-	flow_party_text(&w->topo, c->thief.system, c->thief.tid, s->name[c->thief.name], (enum flow_kind)c->thief.kind, thief, 80);
+	party_text(&w->topo, &c->victim, s->name[c->victim.name], victim, 80);
+	party_text(&w->topo, &c->thief, s->name[c->thief.name], thief, 80);
 	snprintf(buf, 200, "%s < %s", victim, thief);
 	return buf;
 }
@@ -221,16 +222,122 @@ static void slices(void **state)
 	struct error err = ERROR_INIT;
 	int64_t from = history_end(w->h) / 2, to = from + history_end(w->h) / 1000;
 	struct sweep whole, sliced;
-	sweep_init(&whole, &w->topo);
-	assert_int_equal(sweep_run(&whole, NULL, from, to, &err), 1);
+	struct gap_rows rows;
+	gap_rows_list(&rows, &w->topo, NULL);
+	assert_int_equal(sweep_open(&whole, &w->topo, &rows, from, to, &err), 1);
+	while (sweep_step(&whole) == 0)
+		;
 	for (size_t pieces = 1; pieces < 500; pieces *= 6) {
-		sweep_init(&sliced, &w->topo);
+		int done;
+		assert_int_equal(sweep_open(&sliced, &w->topo, &rows, from, to, &err), 1);
 		sliced.pieces = pieces;
-		assert_int_equal(sweep_run(&sliced, NULL, from, to, &err), 1);
+		while ((done = sweep_step(&sliced)) == 0)
+			;
+		assert_int_equal(done, 1);
 		assert_memory_equal(sliced.ns, whole.ns, w->topo.machines * whole.thieves * sizeof *whole.ns);
 		sweep_release(&sliced);
 	}
 	sweep_release(&whole);
+	gap_rows_release(&rows);
+}
+
+/* Sums and cells as the intervals make them. */
+static void check_sums(const struct flow *whole, const struct flow *f, size_t *spilled)
+{
+	assert_true(f->start == whole->start && f->end == whole->end && f->entries == whole->entries);
+	int64_t *ns = calloc(f->entries, sizeof *ns);
+	uint64_t *pieces = calloc(f->entries, sizeof *pieces);
+	for (size_t i = 0; i < whole->intervals; i++)
+		pieces[whole->interval[i].entry]++;
+	for (size_t i = 0; i < f->cells; i++) {
+		const struct flow_cell *c = &f->cell[i];
+		int64_t room = flow_column(f->start, f->end, c->column + 1, f->columns) - flow_column(f->start, f->end, c->column, f->columns);
+		assert_true(c->column < f->columns && c->ns > 0 && c->ns <= room);
+		ns[c->entry] += c->ns;
+	}
+	for (size_t i = 0; i < f->entries; i++) {
+		const struct flow_entry *a = &whole->entry[i], *b = &f->entry[i];
+		assert_true(a->duration == b->duration && a->share == b->share && a->pieces == b->pieces);
+		assert_true(a->longest.start == b->longest.start && a->longest.ns == b->longest.ns);
+		assert_true(a->who.tid == b->who.tid && a->who.kind == b->who.kind && a->pieces == pieces[i]);
+		assert_string_equal(whole->name[a->who.name], f->name[b->who.name]);
+		assert_true(f->columns == 0 || ns[i] == b->duration);
+	}
+	*spilled += f->intervals == 0;
+	free(ns);
+	free(pieces);
+}
+
+/* However short the steps, and whatever is kept, the sums are the same. */
+static void steps(void **state)
+{
+	struct world *w = *state;
+	struct error err = ERROR_INIT;
+	struct subject s = world_subject(w, "A/5");
+	size_t spilled = 0, steps = 0;
+	for (int64_t span = history_end(w->h); span > 3; span /= 50) {
+		struct flow whole, f;
+		int64_t from = history_end(w->h) - span;
+		assert_int_equal(flow_of(&w->topo, &s, from, from + span, NULL, &whole, &err), 0);
+		for (unsigned columns = 0; columns < 300; columns = columns * 9 + 1) {
+			struct inquiry *q = flow_open(&w->topo, &s, from, from + span, &(struct flow_options){ 1000, columns }, &err);
+			double done = 0;
+			for (int r = 0; r == 0; steps++) {
+				r = inquiry_step(q, 0, &err);
+				assert_true(r >= 0 && inquiry_done(q) >= done && inquiry_done(q) <= 1);
+				done = inquiry_done(q);
+			}
+			assert_true(done == 1);
+			flow_take(q, &f);
+			inquiry_close(q);
+			check_sums(&whole, &f, &spilled);
+			assert_true(f.intervals == (whole.intervals <= 1000 ? whole.intervals : 0));
+			flow_release(&f);
+		}
+		flow_release(&whole);
+	}
+	assert_true(spilled > 1 && steps > 100);
+}
+
+/* Steps of the other questions: the same as at once, and what is dropped midway leaves nothing behind. */
+static void steps_of_matrices_and_gaps(void **state)
+{
+	struct world *w = *state;
+	struct error err = ERROR_INIT;
+	struct subject s = world_subject(w, "A");
+	struct gap_options o = { 0, history_end(w->h), 0, 50 };
+	struct gap_list once, l;
+	struct steal all, m;
+	assert_int_equal(gap_list_of(&w->topo, &s, &o, &once, &err), 0);
+	struct inquiry *q = gap_list_open(&w->topo, &s, &o);
+	size_t n = 0;
+	while (inquiry_step(q, 0, &err) == 0)
+		n++;
+	gap_list_take(q, &l);
+	inquiry_close(q);
+	assert_true(n > 10 && l.count == once.count && l.total == once.total && l.items == once.items && l.p50 == once.p50);
+	for (size_t i = 0; i < l.items; i++)
+		assert_true(l.item[i].gap.start == once.item[i].gap.start && l.item[i].culprits == once.item[i].culprits);
+	gap_list_release(&l);
+	gap_list_release(&once);
+	for (int by = STEAL_BY_MACHINE; by <= STEAL_BY_THREAD; by++) {
+		assert_int_equal(steal_matrix(&w->topo, (enum steal_by)by, NULL, 0, o.to, &all, &err), 0);
+		/* with room for three cells only, threads are given by machine */
+		for (size_t most = 0; most < 4; most += 3) {
+			q = steal_open(&w->topo, &(struct steal_options){ (enum steal_by)by, NULL, 0, o.to, most });
+			while (inquiry_step(q, 0, &err) == 0)
+				n++;
+			steal_take(q, &m);
+			inquiry_close(q);
+			assert_int_equal(m.by, most ? STEAL_BY_MACHINE : by);
+			assert_true((most != 0 && by != STEAL_BY_MACHINE) == (m.cells != all.cells));
+			steal_release(&m);
+		}
+		steal_release(&all);
+		q = steal_open(&w->topo, &(struct steal_options){ (enum steal_by)by, NULL, 0, o.to, 0 });
+		assert_int_equal(inquiry_step(q, 0, &err), by == STEAL_BY_MACHINE);  /* one slice does it all */
+		inquiry_close(q);
+	}
 }
 
 static int setup(void **state)
@@ -254,6 +361,8 @@ int main(void)
 		cmocka_unit_test(matrices),
 		cmocka_unit_test(conservation),
 		cmocka_unit_test(slices),
+		cmocka_unit_test(steps),
+		cmocka_unit_test(steps_of_matrices_and_gaps),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -30,10 +30,11 @@ static uint32_t topo_index(const struct world *w, int i)
 static void check_piece(const struct world *w, const struct flow *f, const struct flow_interval *p, int64_t t,
                         struct answer want)
 {
-	if (p->kind != want.kind || machine_of(w, p->system) != want.machine || p->tid != want.tid ||
-	    p->pcpu != want.pcpu || strcmp(f->name[p->name], want.name) != 0)
-		fail_msg("at %" PRId64 ": %s %d/%d %s @%d, want %s %d/%d %s @%d", t, flow_kind_name[p->kind],
-		         machine_of(w, p->system), p->tid, f->name[p->name], p->pcpu, flow_kind_name[want.kind],
+	const struct party *who = &f->entry[p->entry].who;
+	if (who->kind != want.kind || machine_of(w, who->system) != want.machine || who->tid != want.tid ||
+	    p->pcpu != want.pcpu || strcmp(f->name[who->name], want.name) != 0)
+		fail_msg("at %" PRId64 ": %s %d/%d %s @%d, want %s %d/%d %s @%d", t, flow_kind_name[who->kind],
+		         machine_of(w, who->system), who->tid, f->name[who->name], p->pcpu, flow_kind_name[want.kind],
 		         want.machine, want.tid, want.name, want.pcpu);
 }
 
@@ -46,7 +47,7 @@ static void check_thread(const struct world *w, int i, int64_t from, int64_t to)
 		first++;
 	while (last >= 0 && model.status[i].v[last] == NUL)
 		last--;
-	int r = flow_of_thread(&w->topo, topo_index(w, i), from, to, &f, &err);
+	int r = flow_of(&w->topo, &(struct subject){ SUBJECT_THREAD, topo_index(w, i) }, from, to, NULL, &f, &err);
 	if (last < first || to < first || from > last) {
 		assert_int_equal(r, -1);
 		return;
@@ -57,11 +58,12 @@ static void check_thread(const struct world *w, int i, int64_t from, int64_t to)
 	assert_int_equal(f.end, to < last ? to : last);
 	int64_t entry_ns[FLOW_KIND_COUNT] = { 0 }, brute_ns[FLOW_KIND_COUNT] = { 0 };
 	for (size_t k = 0; k < f.entries; k++)
-		entry_ns[f.entry[k].kind] += f.entry[k].duration;
+		entry_ns[f.entry[k].who.kind] += f.entry[k].duration;
 	for (size_t k = 0; k < f.intervals; k++) {
 		const struct flow_interval *p = &f.interval[k];
-		assert_false(p->kind == FLOW_PREEMPTING && machine_of(w, p->system) == threads[i].machine &&
-		             p->tid == threads[i].tid);
+		const struct party *who = &f.entry[p->entry].who;
+		assert_false(who->kind == FLOW_PREEMPTING && machine_of(w, who->system) == threads[i].machine &&
+		             who->tid == threads[i].tid);
 		for (int64_t t = p->start; t <= p->end; t++) {
 			struct answer want = of_thread(i, (int)t);
 			check_piece(w, &f, p, t, want);
@@ -287,7 +289,7 @@ static char *all_flows(const struct world *w, char *buf, size_t size, bool *fail
 	for (uint32_t i = 0; i < w->topo.threads; i++) {
 		struct error err = ERROR_INIT;
 		struct flow f;
-		if (flow_of_thread(&w->topo, i, INT64_MIN, INT64_MAX, &f, &err) < 0) {
+		if (flow_of(&w->topo, &(struct subject){ SUBJECT_THREAD, i }, INT64_MIN, INT64_MAX, NULL, &f, &err) < 0) {
 			assert_true(err.text[0]);
 			*failed = *failed || !strstr(err.text, "nothing is known");
 			continue;

@@ -30,7 +30,7 @@ struct row {
 	uint32_t attr;                /* of the builder, then of the reader */
 	struct interval *iv;
 	size_t len, cap;
-	char **string;                /* of a HISTORY_STRING value: iv.value is its place here + 1 */
+	char **string;                /* of a HISTORY_STRING value: iv.value is its place here + 1.  HISTORY_REF: so above bit 32 */
 	size_t strings, strings_cap;
 };
 
@@ -98,20 +98,34 @@ static int64_t random_gap(struct rng *r)
 	return (int64_t)gap + (int64_t)below(r, 3);
 }
 
+/* A string of the row's: its place + 1. */
+static int64_t random_text(struct rng *r, struct row *row, char text[32])
+{
+	snprintf(text, 32, "s%" PRIu64, below(r, 5));
+	size_t k = 0;
+	while (k < row->strings && strcmp(row->string[k], text) != 0)
+		k++;
+	if (k == row->strings)
+		*ARRAY_PUSH(row->string, row->strings, row->strings_cap) = mem_dup(text);
+	return (int64_t)k + 1;
+}
+
 static void change(struct world *w, struct history_builder *b, struct rng *r, struct row *row, int64_t t)
 {
 	struct error err = ERROR_INIT;
+	char text[32];
 	int64_t value;
-	if (row->type == HISTORY_STRING) {
-		char text[32];
-		snprintf(text, sizeof text, "s%" PRIu64, below(r, 5));
-		size_t k = 0;
-		while (k < row->strings && strcmp(row->string[k], text) != 0)
-			k++;
-		if (k == row->strings)
-			*ARRAY_PUSH(row->string, row->strings, row->strings_cap) = mem_dup(text);
+	if (row->type == HISTORY_REF) {
+		uint32_t number = (uint32_t)(UINT32_MAX * below(r, 2) ^ below(r, 40));
+		value = random_text(r, row, text);
+		int64_t id = history_text(b, text, &err);
+		assert_int_equal(history_text(b, text, &err), id);
+		assert_int_equal(history_set(b, t, row->attr, history_ref(id, number), &err), 0);
+		value = history_ref(value, number);
+	} else if (row->type == HISTORY_STRING) {
+		value = random_text(r, row, text);
 		bool null = !below(r, 5);
-		value = null ? HISTORY_NULL : (int64_t)k + 1;
+		value = null ? HISTORY_NULL : value;
 		assert_int_equal(history_set_string(b, t, row->attr, null ? NULL : text, &err), 0);
 	} else {
 		value = row->type == HISTORY_INT ? random_int(r) : (int64_t)below(r, w->states + 1);
@@ -142,14 +156,16 @@ static void build(struct world *w, const char *path, uint64_t seed, size_t chang
 		size_t k = below(&r, most);
 		if (k >= w->rows) {  /* attributes are declared at any moment */
 			struct row *row = &w->row[w->rows++];
-			*row = (struct row){ .type = (enum history_type)below(&r, 3) };
+			*row = (struct row){ .type = (enum history_type)below(&r, 4) };
 			snprintf(row->path, sizeof row->path, "/m%zu/a%%2fb/x%zu", w->rows % 3, w->rows);
 			row->attr = history_attribute(b, row->path, row->type, set, &err);
 			assert_int_not_equal(row->attr, HISTORY_NONE);
 			assert_int_equal(history_attribute(b, row->path, row->type, set, &err), row->attr);
 			continue;
 		}
-		change(w, b, &r, &w->row[k], t);
+		struct row *row = &w->row[k];
+		int64_t last = row->len ? row->iv[row->len - 1].start : t, late = t - random_gap(&r);
+		change(w, b, &r, row, below(&r, 3) ? t : late > last ? late : last);
 	}
 	w->end = t + (int64_t)below(&r, 2) * 77;
 	assert_int_equal(history_meta_set(b, "seed", &seed, sizeof seed), 0);
@@ -162,10 +178,14 @@ static void check_value(const struct history *h, const struct row *row, const st
 {
 	assert_int_equal(got->start, want->start);
 	assert_int_equal(got->end, want->end);
-	if (row->type == HISTORY_STRING && want->value != HISTORY_NULL)
+	if (row->type == HISTORY_STRING && want->value != HISTORY_NULL) {
 		assert_string_equal(history_string(h, got->value), row->string[want->value - 1]);
-	else
+	} else if (row->type == HISTORY_REF && want->value != HISTORY_NULL) {
+		assert_string_equal(history_string(h, history_ref_text(got->value)), row->string[(want->value >> 32) - 1]);
+		assert_int_equal(history_ref_number(got->value), (uint32_t)want->value);
+	} else {
 		assert_int_equal(got->value, want->value);
+	}
 }
 
 static size_t model_find(const struct row *row, int64_t t)
@@ -344,6 +364,8 @@ static int write_one(const char *path, uint64_t seed)
 				printf("null\n");
 			else if (row->type == HISTORY_STRING)
 				printf("\"%s\"\n", row->string[iv->value - 1]);
+			else if (row->type == HISTORY_REF)
+				printf("\"%s\"/%" PRIu32 "\n", row->string[(iv->value >> 32) - 1], (uint32_t)iv->value);
 			else if (row->type == HISTORY_STATE)
 				printf("%s\n", letters[iv->value]);
 			else

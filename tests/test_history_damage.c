@@ -273,7 +273,7 @@ static void test_not_a_history(void **state)
 	write_bytes(BROKEN, b.p, b.n);
 	struct error err = ERROR_INIT;
 	assert_null(history_open(BROKEN, &err));
-	assert_non_null(strstr(err.text, "version 3"));
+	assert_non_null(strstr(err.text, "version 4"));
 	free(b.p);
 	unlink(SMALL);
 	unlink(BROKEN);

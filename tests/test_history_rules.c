@@ -102,11 +102,16 @@ static void test_refusals(void **state)
 	uint32_t s = history_attribute(b, "/s", HISTORY_STATE, 0, &err);
 	uint32_t i = history_attribute(b, "/i", HISTORY_INT, 0, &err);
 	uint32_t x = history_attribute(b, "/x", HISTORY_STRING, 0, &err);
+	uint32_t r = history_attribute(b, "/r", HISTORY_REF, 0, &err);
 	assert_int_equal(history_set(b, 10, s, 2, &err), 0);
 	assert_int_equal(history_set(b, 11, s, 3, &err), -1);
 	assert_non_null(strstr(err.text, "no state 3"));
 	assert_int_equal(history_set(b, 11, s, -1, &err), -1);
-	assert_int_equal(history_set(b, 11, x, 7, &err), -1);
+	assert_int_equal(history_set(b, 11, x, 1 << 30, &err), -1);
+	assert_int_equal(history_set(b, 11, x, -1, &err), -1);
+	assert_int_equal(history_set(b, 11, r, history_ref(1 << 30, 7), &err), -1);
+	assert_int_equal(history_set(b, 11, r, 7 - ((int64_t)1 << 32), &err), -1);
+	assert_int_equal(history_set_string(b, 11, r, "text", &err), -1);
 	assert_int_equal(history_set(b, 11, x, HISTORY_NULL, &err), 0);
 	assert_int_equal(history_set_string(b, 11, i, "text", &err), -1);
 	assert_int_equal(history_set(b, 12, i, 1, &err), 0);
@@ -124,7 +129,7 @@ static void test_refusals(void **state)
 	assert_intervals(h, "/s", "0-9:null 10-20:2");
 	assert_intervals(h, "/i", "0-11:null 12-20:1");
 	assert_intervals(h, "/x", "0-20:null");
-	assert_int_equal(history_attribute_count(h), 4);
+	assert_int_equal(history_attribute_count(h), 5);
 	history_close(h);
 }
 

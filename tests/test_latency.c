@@ -46,8 +46,6 @@ static void draw(uint64_t *seed, size_t n, double noise, double *x, double *y)
 static void test_gp_recovers(void **state)
 {
 	(void)state;
-	if (!gp_available())
-		skip();
 	enum { N = 600, TESTS = 1000 };
 	static double x[N * D], y[N], tx[TESTS * D], ty[TESTS];
 	static struct gp_answer a[TESTS];
@@ -83,8 +81,6 @@ static void test_gp_recovers(void **state)
 static void test_gp_row_order(void **state)
 {
 	(void)state;
-	if (!gp_available())
-		skip();
 	enum { N = 400, M = 7 };
 	static double x[N * D], y[N], sx[N * D], sy[N];
 	uint64_t seed = 2;
@@ -113,8 +109,6 @@ static void test_gp_row_order(void **state)
 static void test_gp_file(void **state)
 {
 	(void)state;
-	if (!gp_available())
-		skip();
 	enum { N = 100 };
 	static double x[N * D], y[N];
 	uint64_t seed = 3;
@@ -176,8 +170,6 @@ static void test_gp_file(void **state)
 static void test_gp_bounds(void **state)
 {
 	(void)state;
-	if (!gp_available())
-		skip();
 	enum { N = 60 };
 	static double x[N * D], y[N], zero[N];
 	uint64_t seed = 5;
@@ -213,8 +205,6 @@ static void test_gp_bounds(void **state)
 static void test_gp_trend(void **state)
 {
 	(void)state;
-	if (!gp_available())
-		skip();
 	enum { N = 200 };
 	static double x[N], y[N];
 	uint64_t seed = 6;
@@ -254,8 +244,6 @@ static void add_run(struct training *t, uint64_t *seed, double slope, double fro
 static void test_spread(void **state)
 {
 	(void)state;
-	if (!gp_available())
-		skip();
 	const char *const one[] = { "out_flight" };
 	struct error err = ERROR_INIT;
 	static const double alike[] = { 0, 1, 1, 1 }, unlike[] = { 0, 0.85, 1.15, 0.95 };

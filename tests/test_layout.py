@@ -22,7 +22,8 @@ events:
   - {kind: sched_exec, names: ["os:sched_process_exec"], tid: z_tid, filename: z_filename}
   - {kind: sched_exit, names: ["os:sched_process_exit"], tid: z_tid}
   - {kind: process_state, names: ["os:lttng_statedump_process_state"], tid: z_tid, pid: z_pid, comm: z_name,
-     status: z_status, cpu: z_cpu, type: z_type}
+     state: z_status, states: {1: runnable, 2: runnable, 3: dead, 4: dead, 5: blocked, 7: dead},
+     cpu: z_cpu, type: z_type}
   - {kind: process_pid_ns, names: ["os:lttng_statedump_process_pid_ns"], tid: z_tid, ns: z_ns_inum, vtid: z_vtid}
   - {kind: process_cgroup_ns, names: ["os:lttng_statedump_process_cgroup_ns"], tid: z_tid, ns: z_ns_inum}
   - {kind: irq_entry, names: ["os:irq_handler_entry"], number: z_irq, name: z_name}

@@ -89,7 +89,7 @@ static void test_figure_5(void **state)
 	expect(DEBIAN "/CPUs/CPU0/pCPU", 60, 1);
 	expect(DEBIAN "/CPUs/CPU0/Current Thread", 89, 900);
 	expect(DEBIAN "/CPUs/CPU0/Current Thread", 90, 0);
-	assert_string_equal(rec_text(&rec, 120, "/Host/Threads/154/Waker"), "host/77");
+	assert_string_equal(rec_text(&rec, 120, "/Host/Threads/154/Woken By"), "host/77");
 	assert_string_equal(rec_text(&rec, 120, "/Host/Threads/154/VM"), "Debian/0");
 	assert_string_equal(rec.owner[rec_at(&rec, 10, "/Host/CPUs/CPU1/Owner")], "Debian");
 	assert_string_equal(rec.owner[rec_at(&rec, 60, "/Host/CPUs/CPU1/Owner")], "host");

@@ -1,4 +1,4 @@
-/* The model on hand-made events: threads, interrupts, requests, containers. */
+/* The model on hand-made events: threads, requests, containers. */
 #include "model_events.h"
 
 /* ---- threads */
@@ -48,6 +48,9 @@ static void test_life_of_a_thread(void **state)
 	expect("/Host/Threads/300/CPU", 10, 0);
 	expect("/Host/Threads/300/CPU", 12, 1);
 	expect("/Host/Threads/300/PID", 20, 300);
+	expect("/Host/Threads/300/PID", 49, 300);
+	expect("/Host/Threads/300/PID", 50, HISTORY_NULL);
+	expect("/Host/Threads/300/PID", 59, HISTORY_NULL);
 	expect("/Host/Threads/300/PID", 60, 299);
 	assert_string_equal(rec_text(&rec, 29, "/Host/Threads/300/Name"), "init");
 	assert_string_equal(rec_text(&rec, 30, "/Host/Threads/300/Name"), "fibonacci-sum-l");
@@ -65,7 +68,7 @@ static void test_statedump(void **state)
 	ev.process.tid = 154;
 	ev.process.pid = 151;
 	ev.process.comm = VCPU0;
-	ev.process.status = 5;
+	ev.process.state = RUN_BLOCKED;
 	ev.process.cpu = 1;
 	feed(0, ev);
 	expect("/Host/Threads/154/Status", 10, THREAD_BLOCKED);
@@ -75,12 +78,12 @@ static void test_statedump(void **state)
 	expect("/Host/Threads/1/Status", 10, THREAD_RUNNING);
 	ev.ts = 20;
 	ev.process.tid = 1;
-	ev.process.status = 1;  /* it is current, whatever the dump says */
+	ev.process.state = RUN_RUNNABLE;  /* it is current, whatever the dump says */
 	feed(0, ev);
 	expect("/Host/Threads/1/Status", 20, THREAD_RUNNING);
 	ev.ts = 30;
 	ev.process.tid = 400;
-	ev.process.status = 4;  /* a zombie */
+	ev.process.state = RUN_DEAD;  /* a zombie */
 	feed(0, ev);
 	assert_null(thread_find(model->machine[0], 400));
 	teardown();
@@ -171,6 +174,27 @@ static void test_tid_of_two_vcpus(void **state)
 	expect(DEBIAN "/CPUs/CPU1/Host Thread", 42, HISTORY_NULL);
 	expect(DEBIAN "/CPUs/CPU2/Host Thread", 42, 160);
 	teardown();
+}
+
+/* A thread is the vCPU in its life alone, of which the first and the last moment are part. */
+static void test_edges_of_a_life(void **state)
+{
+	static const struct sync_vcpu vcpu[] = { { 1, 160, VCPU_BY_NAME } };
+	static const struct sync_life life[] = { { 10, 30 } };
+	static const struct { int64_t met, thread; } met[] = { { 9, HISTORY_NULL }, { 10, 160 }, { 30, 160 }, { 31, HISTORY_NULL } };
+	struct machine_setup setup[] = {
+		{ .name = "host", .parent = -1, .traced = true, .host_pid = -1 },
+		{ .name = "Debian", .parent = 0, .host_pid = -1, .vcpu = vcpu, .life = life, .vcpus = 1 },
+	};
+	(void)state;
+	for (size_t i = 0; i < COUNT(met); i++) {
+		rec_init(&rec);
+		model = model_new(setup, COUNT(setup), false, &rec_ops, &rec, NULL);
+		assert_int_equal(model_begin(model, 0, 0, NULL, NULL), 0);
+		sw(0, met[i].met, 1, 0, RUN_RUNNABLE, 160);
+		expect(DEBIAN "/CPUs/CPU1/Host Thread", met[i].met, met[i].thread);
+		teardown();
+	}
 }
 
 /* Nobody saw a vCPU's thread end; another one takes its place. */
@@ -277,7 +301,7 @@ static void test_waker(void **state)
 	wake(0, 25, 1, 0, 600, 1);
 	expect("/Host/Threads/600/Status", 25, THREAD_PREEMPTED);
 	expect("/Host/Threads/600/CPU", 25, 1);
-	assert_string_equal(rec_text(&rec, 25, "/Host/Threads/600/Waker"), "host/601");
+	assert_string_equal(rec_text(&rec, 25, "/Host/Threads/600/Woken By"), "host/601");
 	wake(0, 30, 1, 0, 601, 1);  /* is running: nothing changes */
 	expect("/Host/Threads/601/Status", 30, THREAD_RUNNING);
 	expect("/Host/Threads/601/CPU", 30, 0);
@@ -286,53 +310,6 @@ static void test_waker(void **state)
 	ev.migrate.dest_cpu = 0;
 	feed(0, ev);
 	expect("/Host/Threads/600/CPU", 35, 0);
-	teardown();
-}
-
-/* ---- interrupts */
-
-static void test_interrupts(void **state)
-{
-	(void)state;
-	static const char path[] = "/Host/CPUs/CPU0/Interrupt";
-	setup_full(true, true, true, false);
-	struct { int64_t t; uint16_t kind; int64_t number, name; } e[] = {
-		{ 10, EV_SOFTIRQ_ENTRY, 7, EVENT_ABSENT }, { 20, EV_IRQ_ENTRY, 27, VIRTIO }, { 30, EV_TIMER_ENTRY, 5, 0 },
-		{ 35, EV_TIMER_EXIT, 5, 0 }, { 40, EV_IRQ_EXIT, 27, 0 }, { 50, EV_SOFTIRQ_EXIT, 7, 0 },
-		{ 60, EV_TIMER_ENTRY, 6, 0 }, { 70, EV_TIMER_EXIT, 6, 0 }, { 80, EV_IRQ_EXIT, 99, 0 },
-		{ 90, EV_IRQ_ENTRY, 4, 0 }, { 100, EV_SOFTIRQ_ENTRY, 42, 0 },
-	};
-	for (size_t i = 0; i < COUNT(e); i++) {
-		struct event ev = event(e[i].t, e[i].kind, 0, 1);
-		ev.irq.number = e[i].number;
-		ev.irq.name = e[i].name;
-		feed(0, ev);
-		feed(1, ev);
-	}
-	static const struct { int64_t t; const char *text; } want[] = {
-		{ 10, "softirq/7-SCHED" }, { 20, "irq/27-virtio0" }, { 30, "irq/27-virtio0" }, { 35, "irq/27-virtio0" },
-		{ 40, "softirq/7-SCHED" }, { 50, "(null)" }, { 60, "timer" }, { 70, "(null)" }, { 80, "(null)" },
-		{ 90, "irq/4" }, { 100, "softirq/42" },
-	};
-	for (size_t i = 0; i < COUNT(want); i++) {
-		assert_string_equal(rec_text(&rec, want[i].t, path), want[i].text);
-		assert_string_equal(rec_text(&rec, want[i].t, DEBIAN "/CPUs/CPU0/Interrupt"), want[i].text);
-	}
-	sw(0, 110, 0, 1, RUN_RUNNABLE, 2);  /* the exits were lost */
-	assert_string_equal(rec_text(&rec, 110, path), "(null)");
-	assert_string_equal(rec_text(&rec, 110, DEBIAN "/CPUs/CPU0/Interrupt"), "softirq/42");
-	for (int i = 0; i < 3 * IRQ_DEPTH; i++) {
-		struct event ev = event(120 + i, EV_IRQ_ENTRY, 0, 2);
-		ev.irq.number = i;
-		feed(0, ev);
-	}
-	for (int i = 3 * IRQ_DEPTH; i-- > 0; ) {
-		struct event ev = event(200 - i, EV_IRQ_EXIT, 0, 2);
-		ev.irq.number = i;
-		feed(0, ev);
-	}
-	assert_string_equal(rec_text(&rec, 150, path), "irq/7");
-	assert_string_equal(rec_text(&rec, 200, path), "(null)");
 	teardown();
 }
 
@@ -417,7 +394,7 @@ static void test_containers(void **state)
 	ev.process.tid = 701;
 	ev.process.pid = 700;
 	ev.process.comm = BASH;
-	ev.process.status = 5;
+	ev.process.state = RUN_BLOCKED;
 	ev.process.cpu = 0;
 	feed(0, ev);
 	ev = event(25, EV_PROCESS_NS, 0, 1);
@@ -468,7 +445,7 @@ static void test_cgroup_containers(void **state)
 			e[0].process.tid = dump[i].tid;
 			e[0].process.pid = dump[i].tid;
 			e[0].process.comm = NGINX;
-			e[0].process.status = 5;
+			e[0].process.state = RUN_BLOCKED;
 			e[1].process_ns.tid = e[2].process_ns.tid = dump[i].tid;
 			e[1].process_ns.ns = dump[i].pid_ns;
 			e[2].process_ns.ns = dump[i].cgroup_ns;
@@ -529,8 +506,8 @@ static void test_absurd_cpu(void **state)
 	expect("/Host/Threads/154/Status", 60, THREAD_RUNNING);
 	assert_int_equal(model_end(model, 1, 70, NULL), 0);
 	assert_int_equal(model_end(model, 0, 80, NULL), 0);
-	assert_int_equal(model->machine[0]->cpu[40000].irqs, 0);
-	assert_null(model->machine[0]->cpu[40000].irq);
+	assert_int_equal(model->machine[0]->cpu[40000].nest.depth, 0);
+	assert_null(model->machine[0]->cpu[40000].nest.frame);
 	teardown();
 }
 
@@ -563,12 +540,12 @@ int main(void)
 		cmocka_unit_test(test_tid_reuse_of_vcpu),
 		cmocka_unit_test(test_vcpu_comes_back),
 		cmocka_unit_test(test_tid_of_two_vcpus),
+		cmocka_unit_test(test_edges_of_a_life),
 		cmocka_unit_test(test_vcpu_replaced),
 		cmocka_unit_test(test_quiet_vcpu),
 		cmocka_unit_test(test_born_twice),
 		cmocka_unit_test(test_exec_by_other_thread),
 		cmocka_unit_test(test_waker),
-		cmocka_unit_test(test_interrupts),
 		cmocka_unit_test(test_requests),
 		cmocka_unit_test(test_request_without_start),
 		cmocka_unit_test(test_containers),

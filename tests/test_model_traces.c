@@ -123,6 +123,10 @@ static const char *value_text(const struct history *h, uint32_t attr, int64_t va
 		return history_state_name(h, attr, (unsigned)value);
 	if (history_type(h, attr) == HISTORY_STRING)
 		return history_string(h, value);
+	if (history_type(h, attr) == HISTORY_REF) {
+		snprintf(buf, size, "%s/%" PRIu32, history_string(h, history_ref_text(value)), history_ref_number(value));
+		return buf;
+	}
 	snprintf(buf, size, "%" PRId64, value);
 	return buf;
 }

@@ -16,7 +16,7 @@ def view(what, *lines, size="120x30", status=0):
             screens.append(os.path.join(TMP, f"screen{i}"))
     names = iter(screens)
     with open(script, "w", encoding="utf-8") as f:
-        f.writelines((f":screen {next(names)}" if line == ":screen" else line) + "\n" for line in lines)
+        f.writelines((f":screen {next(names)}!" if line == ":screen" else line) + "\n" for line in lines)
     p = run("view", what, "--script", script, "--size", size, "--glyphs", "ascii", status=status)
     return [read(s) for s in screens if os.path.exists(s)], p
 
@@ -217,12 +217,12 @@ def check_history_file():
 
 
 def check_export():
-    """What is exported tells that the clock was moved, and fits 80 columns."""
+    """What is exported tells that the clock was moved; a flow fits 80 columns."""
     flow, steal = os.path.join(TMP, "flow.txt"), os.path.join(TMP, "steal.txt")
     view(FOLDER, ":offset Debian +3us", ":Debian/151", "<Enter>", f":export {flow}", "B", f":export {steal}")
     check("moved by hand: +3 us\n" in read(flow), "the nudge is in the head of an exported flow")
     check("host/216 burnP6 " in read(steal), "an exported matrix names the thief")
-    check(max(len(line) for text in (read(flow), read(steal)) for line in text.split("\n")[1:]) <= 80, "80 columns")
+    check(max(len(line) for line in read(flow).split("\n")[1:]) <= 80, "80 columns")
 
 
 def check_refusals():

@@ -6,6 +6,8 @@ import sys
 from e2e import DATA, SOURCE, check, run, scratch
 
 README = os.path.join(SOURCE, "README")
+MANUAL = os.path.join(SOURCE, "man", "stealscope.1")
+SCREEN = re.compile(r"^ host \+ 1 VM.*?\n\.Ed$", re.M | re.S)
 KEYS = "W\nW\nw\n2>\n:screen {0}/rows\n<Enter>\n:screen {0}/flow\n"
 BLOCK = re.compile(r"(?:^     host \+ 1 VM.*?\? help$|^    history  demo\.steal$.*?^    left out:.*?$)", re.M | re.S)
 
@@ -29,19 +31,23 @@ with scratch() as folder:
             blocks.append(as_shown(f.read()))
     blocks.append(as_shown(run("flow", "demo.steal", "Debian/151", cwd=folder).stdout))
 
+screen = "\n".join(line[4:] for line in blocks[0].split("\n"))
 shown = BLOCK.findall(readme)
 check(len(shown) == len(blocks), f"README shows {len(blocks)} blocks of output")
 if "--update" in sys.argv:
     fresh = iter(blocks)
     with open(README, "w", encoding="utf-8") as f:
         f.write(BLOCK.sub(lambda _: next(fresh), readme))
+    with open(MANUAL, encoding="utf-8") as f:
+        manual = f.read()
+    with open(MANUAL, "w", encoding="utf-8") as f:
+        f.write(SCREEN.sub(lambda _: screen + "\n.Ed", manual))
 else:
     for old, new in zip(shown, blocks):
         if old != new:
             print(new)
             print("look at it; then: srcdir=... builddir=... python3 tests/test_readme.py --update")
         check(old == new, f"README shows what the program prints: {new.splitlines()[0].strip()}")
-    with open(os.path.join(SOURCE, "man", "stealscope.1"), encoding="utf-8") as f:
+    with open(MANUAL, encoding="utf-8") as f:
         manual = f.read()
-    screen = "\n".join(line[4:] for line in blocks[0].split("\n"))
     check(screen in manual, "stealscope(1) shows the same screen")

@@ -1,11 +1,12 @@
 """Bad input: one line that says what, why and what to do; the exit status; no partial file left behind."""
 import os
+import resource
 import shutil
 import signal
 import subprocess
 import time
 
-from e2e import DATA, PROGRAM, check, run, scratch
+from e2e import DATA, PROGRAM, check, is_sanitized, run, scratch, simulate
 
 TRACE = os.path.join(DATA, "fibonacci")
 
@@ -45,6 +46,77 @@ def check_unreadable(folder):
     except PermissionError:
         print("     the program itself cannot be reached by another user: not tried")
     os.chmod(os.path.join(place, "host"), 0o755)
+
+
+def check_readers(tmp, out):
+    """What our own decoder does not read is read by the other one, unless the user insists."""
+    place = copy_of_trace(tmp, "short")
+    stream = os.path.join(place, "host", "kernel", "ch_1")
+    os.truncate(stream, os.path.getsize(stream) - 1000)
+    refused(tmp, 2, "index", place, "-o", out, "--reader", "native", says=["short/host/kernel: ", "not read natively", "--reader"])
+    for folder, reader in ((TRACE, "native"), (place, "native, libbabeltrace2")):
+        timing = run("index", folder, "-o", out, "--timing").stdout
+        check(f"read by: {reader}\n" in timing or f"read by: {', '.join(reversed(reader.split(', ')))}\n" in timing, timing)
+    os.remove(out)
+    with open(os.path.join(place, "host", "kernel", "metadata"), "w", encoding="ascii") as f:
+        f.write("/* CTF 1.8 */ trace { " + "a." * 200000 + "a = 1; };")
+    refused(tmp, 2, "index", os.path.join(place, "host"), "-o", out, "--reader", "native", says=["more types and names"])
+
+
+def check_tables(tmp):
+    """latency train --csv: what is no number is refused with its line and column; a good table is not."""
+    good = ["latency_ns,out_flight,load,culprit"] + [f"{100 + 7 * i % 50},{i % 9},{i},x" for i in range(40)]
+    path, model = os.path.join(tmp, "runs.csv"), os.path.join(tmp, "runs.model")
+
+    def write(lines):
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("\n".join(lines) + "\n")
+
+    train = ("latency", "train", "--csv", "-b", path, "-o", model)
+    write(good)
+    run(*train, path)
+    for column, name in enumerate(("latency_ns", "out_flight", "load")):
+        for cell in ("nan", "NaN", "inf", "-inf", "", "text", "1e999", "1e400", "0x", "1e200", "-1"):
+            if name == "load" and cell == "-1":
+                continue
+            lines = list(good)
+            fields = lines[7].split(",")
+            fields[column] = cell
+            lines[7] = ",".join(fields)
+            lines.insert(3, "")  # an empty line is no row, but a line
+            write(lines)
+            refused(tmp, 2, *train, "--input", "load", path, says=[f"runs.csv:9: {name}: "])
+    with open(model, encoding="utf-8") as f:
+        sound = f.read()
+    requests_of(tmp)
+    number = sound.split("\n").index(next(x for x in sound.split("\n") if x.startswith("target"))) + 1
+    for text in ("target nan 1", "target inf 1", "target x 1", "target  ", "target 1e999 1"):
+        with open(model, "w", encoding="utf-8") as f:
+            f.write("\n".join(text if line.startswith("target") else line for line in sound.split("\n")))
+        refused(tmp, 2, "latency", "requests", requests_of(tmp), "-m", model, says=[f"runs.model:{number}: "])
+    with open(model, "w", encoding="utf-8") as f:
+        f.write("\n".join("target 1e308 1e308" if line.startswith("target") else
+                          "kernel 1e308 1e308 1e-300 1" if line.startswith("kernel") else line for line in sound.split("\n")))
+    p = run("latency", "requests", requests_of(tmp), "-m", model, "--format", "csv", status=None)
+    check(p.returncode in (0, 2) and "nan" not in p.stdout and "-922337203" not in p.stdout, "a wild model gives no wild numbers")
+
+
+def check_limits(tmp):
+    """A limit of open files is named as what it is, with what would mend it; it is no damage."""
+    out = os.path.join(tmp, "limited.steal")
+    for most in [] if is_sanitized() else range(9, 20):  # sanitizers need files of their own
+        p = run("index", TRACE, "-o", out, status=4,
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (most, most)))  # pylint: disable=cell-var-from-loop
+        check("ulimit -n" in p.stderr and "copy" not in p.stderr and p.stderr.count("\n") == 1 and not os.path.exists(out),
+              f"limit {most}: {p.stderr.strip()}")
+
+
+def requests_of(tmp):
+    history = os.path.join(tmp, "requests.steal")
+    if not os.path.exists(history):
+        simulate(os.path.join(tmp, "requests"), "requests", "--duration", "1s")
+        run("index", os.path.join(tmp, "requests"), "-o", history)
+    return history
 
 
 def check_interrupt(folder):
@@ -90,7 +162,7 @@ with scratch() as tmp:
     bad = os.path.join(tmp, "bad.steal")
     with open(bad, "wb") as f:
         f.write(b"this is not a history" * 100)
-    for command in (["view", bad], ["info", bad], ["flow", bad, "Debian/1"], ["intervals", bad, "/Host"], ["sync", bad]):
+    for command in (["view", bad, "--script", "/dev/null"], ["info", bad], ["flow", bad, "Debian/1"], ["intervals", bad, "/Host"], ["sync", bad]):
         refused(tmp, 2, *command, says=["bad.steal"])
     open(bad, "wb").close()
     refused(tmp, 2, "info", bad, says=["bad.steal"])
@@ -115,7 +187,7 @@ with scratch() as tmp:
     screen, script = os.path.join(tmp, "screen"), os.path.join(tmp, "script")
     for keys, shown in (("", True), ("j\n", False)):
         with open(script, "w", encoding="utf-8") as f:
-            f.write(f"{keys}:screen {screen}\n")
+            f.write(f"{keys}:screen {screen}!\n")
         run("view", out, "--script", script, "--size", "200x30")
         with open(screen, encoding="utf-8") as f:
             foot = f.read().splitlines()[-1]
@@ -141,12 +213,16 @@ with scratch() as tmp:
     os.mkdir(os.path.join(tmp, "results"))
     shutil.copy(history, os.path.join(tmp, "results"))
     refused(tmp, 2, "view", os.path.join(tmp, "results"), says=["results/good.steal: a history", "give that file"])
-    refused(tmp, 1, "flow", history, "fibonacci", says=["a thread is MACHINE/fibonacci", "Debian"])
+    refused(tmp, 4, TRACE, env={"XDG_CACHE_HOME": tmp}, says=["must be a terminal", "use the commands flow"])
+    refused(tmp, 4, history, says=["must be a terminal"])
+    refused(tmp, 1, "flow", history, "fibonaci", says=["no such machine, CPU or thread", "machines here: host, Debian"])
+    refused(tmp, 1, "flow", history, "Debain/151", says=["did you mean Debian/151?"])
+    refused(tmp, 1, "flow", history, "Debian/fibonaci", says=["did you mean Debian/fibonacci?"])
     refused(tmp, 1, "intervals", history, "/Host/CPUs/CPU1/Status", says=["CPU1 has: Current Thread, Interrupt, Owner)"])
     refused(tmp, 1, "intervals", history, "/", says=["/ has: Host, Virtual Machines)"])
     refused(tmp, 1, "intervals", history, "/Host/Threads", says=["Threads has: 1, 10", ", ...)"])
     refused(tmp, 1, "sync", history, "--sync", "none", says=["--sync: ", "good.steal is a history"])
-    refused(tmp, 1, "view", history, "--guest", "Debian=x", says=["--guest: ", "good.steal is a history"])
+    refused(tmp, 1, "view", history, "--script", "/dev/null", "--guest", "Debian=x", says=["--guest: ", "good.steal is a history"])
     refused(tmp, 1, "index", history, "-o", out, says=["good.steal: is a history"])
     refused(tmp, 1, "index", TRACE, "-o", bad + "2", says=["bad.steal2: exists and is not a history"])
     with open(bad + "2", "rb") as f:
@@ -154,7 +230,16 @@ with scratch() as tmp:
     run("index", TRACE, "-o", history)
     run("index", TRACE, "-o", bad)
     refused(tmp, 1, "help", "nonsense", says=["nonsense"])
+    for misspelt, meant in ((["gasp", history], "gaps"), (["help", "stael"], "steal"), (["latency", "reqests", history], "requests"),
+                            (["gaps", history, "--fromat=csv"], "--format")):
+        refused(tmp, 1, *misspelt, says=[f"did you mean {meant}?"])
+    refused(tmp, 1, "gaps", history, "--min", "3", says=["--min: not a duration: '3'", "3ms"])
+    fresh = copy_of_trace(tmp, "unindexed")
+    refused(tmp, 4, "view", fresh, says=["must be a terminal"])  # and nothing is left behind: it was not indexed
     check(run("help", "flow").stdout == run("flow", "--help").stdout, "help COMMAND is COMMAND --help")
     check_unreadable(tmp)
+    check_tables(tmp)
+    check_readers(tmp, out)
+    check_limits(tmp)
     refused(tmp, 2, "index", "/dev/null", "-o", out, says=["/dev/null: neither a folder nor a file"])
     check_interrupt(tmp)

@@ -35,6 +35,9 @@ guests:
         write(path, f"host: {{dir: traces/host, name: {name}}}\nguests: [{{name: web, dir: traces/guest-Debian}}]\n")
         p = run("info", path, "--format", "json", env=again)
         check(name in {t["machine"] for t in json.loads(p.stdout)["traces"]}, "another name is not found in the cache")
+    write(path, "host: {dir: traces/host, facts: {cpu: [1, {a: b}]}}\nguests:\n"
+                "  - {name: web, dir: traces/guest-Debian, tsc: {offset: -5, ratio: 3, bits: 1}, facts: who}\n")
+    check(table("info", path)[0]["vm"] == "web", "what a recorder knows of the machines has its place")
     many = "".join(f"  - {{name: {'guest' * 10}{i}, vcpus: {{{i}: {7000 + i}}}}}\n" for i in range(20))
     write(path, "host: {dir: traces/host}\nguests:\n  - {name: web, dir: traces/guest-Debian}\n" + many)
     run("info", path, env=again)
@@ -139,6 +142,9 @@ def check_mistakes(folder):
         ("host: {dir: traces/host}\nguests:\n  - {name: D, dir: traces/guest-Debian, nudge: much}\n", ":3:48: nudge:"),
         ("host: {dir: traces/host}\nguests:\n  - {name: D, dir: traces/guest-Debian, nudge: 61min}\n", "than an hour"),
         ("host: {dir: traces/host}\nguests:\n  - {name: D, vcpus: {zero: 1}}\n", ":3:23: a whole number"),
+        ("guests:\n  - {name: D, tsc: {offset: 1, ratio: 1}, vcpus: {0: 1}}\n", ":2:20: tsc: bits is missing"),
+        ("guests:\n  - {name: D, tsc: {offset: 1, ratio: 0, bits: 0}, vcpus: {0: 1}}\n", ":2:39: a whole number"),
+        ("guests:\n  - {name: D, tsc: {offset: 1, ratio: 1, bits: 64}, vcpus: {0: 1}}\n", ":2:48: a whole number"),
         ("host: {dir: traces/nowhere}\n", "traces/nowhere"),
         ("sync: magic\nhost: {dir: traces/host}\n", "no such method: 'magic'"),
         ("sync: auto\n", "names no traces"),

@@ -15,16 +15,27 @@ MAY_INCLUDE = {
     "sync": {"trace"},
     "history": set(),
     "model": {"sync", "trace", "history"},
+    "index": {"trace", "sync", "model", "history"},
     "flow": {"history"},
     "latency": {"flow", "history"},
-    "ui": {"flow", "history", "latency"},
+    "report": {"flow", "history"},
+    "export": {"index", "latency", "flow", "history"},
+    "ui": {"flow", "history", "latency", "report"},
     "beacon": set(),
-    "cli": {"trace", "sync", "model", "history", "flow", "latency", "ui", "beacon"},
+    "record": set(),
+    "cli": {"trace", "sync", "model", "index", "history", "flow", "latency", "report", "ui", "beacon", "record", "export"},
+}
+# Rooms within a folder -> those rooms of it that each may look into; the folder's public header all may.
+ROOMS = {
+    "sync/seen": set(),
+    "sync/estimate": {"seen"},
+    "sync/search": {"seen", "estimate"},
+    "sync/decide": {"seen", "estimate", "search"},
 }
 LONGEST_FILE = 600
 LONGEST_FUNCTION = 70
 WIDEST_LINE = 124     # columns, tabs of 4
-MADE = {"src/trace/layout_texts.h", "src/ui/shipped.c"}  # by the build, from what we ship
+MADE = {"src/trace/layout_texts.h", "src/record/guest_text.h", "src/ui/shipped.c", "src/export/questions.h"}  # by the build, from what we ship
 CURSES_FILES = 2
 BANNED = re.compile(r"\b(strcpy|strcat|sprintf|vsprintf|strtok|gets|alloca)\s*\(")
 
@@ -35,8 +46,8 @@ def sources(pattern):
 
 def check_includes():
     wrong, curses = [], []
-    for path in sources("src/*/*.[ch]"):
-        folder = path.split(os.sep)[-2]
+    for path in sources("src/*/*.[ch]") + sources("src/*/*/*.[ch]"):
+        folder, *room = os.path.relpath(os.path.dirname(path), os.path.join(SOURCE, "src")).split(os.sep)
         with open(path, encoding="utf-8") as f:
             text = f.read()
         for other, header in re.findall(r'^#include "([a-z]+)/([^"]+)"', text, re.M):
@@ -44,6 +55,10 @@ def check_includes():
                 wrong.append(f"{path} includes {other}/{header}")
             if other not in (folder, "base") and header not in (f"{other}.h", "beacon.h", "stealscope-mark.h"):
                 wrong.append(f"{path} includes {other}/{header}, which is private")
+        rooms = ROOMS.get("/".join([folder, *room]), set()) | set(room)
+        for other in re.findall(rf'^#include "{folder}/([a-z]+)/', text, re.M):
+            if room and other not in rooms:
+                wrong.append(f"{path} looks into {folder}/{other}")
         if re.search(r"#include <babeltrace2/", text) and folder != "trace":
             wrong.append(f"{path} names babeltrace2")
         if re.search(r"#include <(ncursesw/)?(n?curses|term)\.h>", text):
@@ -67,7 +82,7 @@ def function_lengths(path):
 
 def check_lengths():
     long_files, long_functions, wide, banned = [], [], [], []
-    for path in sources("src/*/*.[ch]") + sources("tests/*.[ch]") + sources("tests/*/*.[ch]"):
+    for path in sources("src/*/*.[ch]") + sources("src/*/*/*.[ch]") + sources("tests/*.[ch]") + sources("tests/*/*.[ch]"):
         with open(path, encoding="utf-8") as f:
             text = f.read()
         name = os.path.relpath(path, SOURCE)
@@ -83,6 +98,15 @@ def check_lengths():
     check(long_functions == [], f"no function is longer than {LONGEST_FUNCTION} lines {long_functions}")
     check(wide == [], f"no line is wider than {WIDEST_LINE} {wide}")
     check(banned == [], f"no banned calls {banned}")
+
+
+def check_tests():
+    """A test that nothing runs is none: each stands in a part.mk."""
+    parts = "".join(open(p, encoding="utf-8").read() for p in sources("src/*/part.mk") + sources("tests/part.mk") + sources("tests/*/part.mk"))
+    named = set(re.findall(r"tests/(?:fuzz/)?((?:test|fuzz)_\w+)", parts))
+    files = sources("tests/test_*.[cps]*") + sources("tests/fuzz/fuzz_*.c")
+    lost = [p for p in files if os.path.basename(p).split(".")[0] not in named]
+    check(len(files) > 60 and lost == [], f"every test is run by make check {lost}")
 
 
 def check_tool(tool, *args, files):
@@ -103,7 +127,20 @@ def check_man():
     check(remarks == [], f"mandoc has no remarks {remarks}")
 
 
+def check_schema():
+    """Every attribute of a history stands in the manual."""
+    schema, manual = (open(os.path.join(SOURCE, p)).read() for p in ("src/base/schema.h", "man/stealscope.1"))
+    names = re.findall(r'^\tX\(\w+, \w+, "([^"]+)"', schema, re.M)
+    manual = re.search(r"^\.Sh ATTRIBUTES\n(.*?)^\.Sh", manual, re.M | re.S).group(1)
+    manual = re.sub(r"\s+", " ", manual)
+    missing = [n for n in names if not re.search(r"[ /]%s(?= [|/]| \.Ed)" % re.escape(n), manual)]
+    check(len(names) > 10 and missing == [], f"the attributes of base/schema.h are in stealscope(1) {missing}")
+
+
 check_includes()
 check_lengths()
+check_schema()
+check_tests()
 check_man()
-check_tool("shellcheck", "--severity=warning", files=[os.path.join(SOURCE, p) for p in ("bootstrap",)] + sources(".ci/run") + sources("tests/*.sh"))
+check_tool("shellcheck", "--severity=warning",
+           files=sources("bootstrap") + sources("src/record/guest.sh") + sources(".ci/run") + sources("tests/*.sh") + sources("packaging/*.sh") + sources("debian/tests/[dm]*"))

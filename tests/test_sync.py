@@ -47,8 +47,8 @@ def truth(folder, name):
         return list(csv.DictReader(f))
 
 
-def world(folder, *args):
-    subprocess.run([os.path.join(BUILD, "stealscope-sim"), "overcommit", *args, "-o", folder], check=True,
+def world(folder, *args, scenario="overcommit"):
+    subprocess.run([os.path.join(BUILD, "stealscope-sim"), scenario, *args, "-o", folder], check=True,
                    capture_output=True, timeout=120)
     return folder
 
@@ -103,9 +103,37 @@ def check_step(tmp):
             check(abs(off) <= int(row["band_start_ns"]), f"{vm}: right to {off} ns, band {row['band_start_ns']} ns")
 
 
+def check_placed(tmp):
+    """A jump of 20 ms is as good as always in the only stretch without events that is as long: nothing is left open."""
+    folder = world(os.path.join(tmp, "placed"), "--seed", "900008", "--clock-step", "20ms", "--beacon", "100", "--duration",
+                   "1200ms", scenario="random")
+    said = run("sync", folder).stderr
+    check("its clock changes against" in said and "nothing tells when" not in said, "the jump is placed")
+    rows = table("sync", folder)
+    check(len(rows) == 2 and all(int(row["band_end_ns"]) < 5000 for row in rows), "no event is in doubt")
+
+
+def check_unsure(tmp):
+    """A jump shorter than the stretches without events cannot be placed: that is noted, and rows about it say its size."""
+    folder = world(os.path.join(tmp, "unsure"), "--seed", "3", "--clock-step", "300us", "--beacon", "100", "--duration",
+                   "1200ms", scenario="random")
+    history = os.path.join(tmp, "unsure.steal")
+    said = run("index", folder, "-o", history).stderr
+    for vm in "Debian", "Fedora", "Ubuntu":
+        check(f"{vm}: nothing tells when within " in said, f"{vm}: it is said that its jump cannot be placed")
+        jumps = [int(r["from_host_ns"]) for r in truth(folder, "clocks.csv") if r["machine"] == vm]
+        rows = table("intervals", history, f"/Virtual Machines/{vm}/Clock Band")
+        wide = [r for r in rows if r["value"] and int(r["value"]) > 250000]
+        check(any(int(r["start"]) <= jumps[1] <= int(r["end"]) for r in wide), f"{vm}: its band is the jump, when it jumped")
+        lasts = sum(int(r["end"]) - int(r["start"]) + 1 for r in wide)
+        check(lasts < 60e6, f"{vm}: and for {lasts / 1e6:.1f} ms about that alone")
+
+
 with scratch() as tmp:
     check_plot(tmp)
     check_silent_guest(tmp)
     check_identity(tmp, "20us", "6")
     check_identity(tmp, "200us", "4")
     check_step(tmp)
+    check_placed(tmp)
+    check_unsure(tmp)

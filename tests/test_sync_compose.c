@@ -136,11 +136,54 @@ static void test_unknown(void **state)
 	clock_map_release(&same);
 }
 
+/* A clock of one piece, right to 3 us. */
+static struct clock_map banded(struct clock_line line)
+{
+	struct clock_map m = { mem_new(1, sizeof *m.piece), 1 };
+	m.piece[0] = (struct clock_piece){ .from = line.ref_guest, .line = line };
+	m.piece[0].low = make_edge(&line, -3000);
+	m.piece[0].high = make_edge(&line, 3000);
+	return m;
+}
+
+/* Where the outer clock may have jumped already, or not yet, the inner one may be off by the jump; elsewhere it is not. */
+static void test_unsure(void **state)
+{
+	(void)state;
+	const int64_t jump = 20000000, cut = EPOCH + DAY / 2;
+	struct clock_map both = banded((struct clock_line){ EPOCH, EPOCH + 777, 40 * PPM }), inner = { NULL, 0 };
+	struct clock_map outer = banded((struct clock_line){ EPOCH, EPOCH, 0 });
+	struct clock_map later = banded((struct clock_line){ EPOCH, EPOCH - jump, 0 });
+	outer.piece = mem_resize(outer.piece, 2, sizeof *outer.piece);
+	outer.piece[outer.pieces++] = later.piece[0];
+	outer.piece[1].from = cut;
+	outer.piece[1].unsure_from = cut - 30000000;
+	outer.piece[1].unsure_to = cut + 1000000;
+	free(later.piece);
+	clock_map_copy(&inner, &both);
+	clock_map_compose(&both, &outer);
+	for (int i = 0; i < 3000; i++) {
+		const int64_t t = cut - 777 - DAY / 2 / 1000000 * 40 + draw(-40000000, 10000000);
+		int64_t in[2], low[2], high[2], least, most;
+		assert_true(clock_map_bounds(&inner, t, &in[0], &in[1]) && clock_map_bounds(&both, t, &least, &most));
+		for (int k = 0; k < 2; k++)
+			assert_true(clock_map_bounds(&outer, in[k], &low[k], &high[k]));
+		assert_true(least <= low[0] && least <= low[1] && most >= high[0] && most >= high[1]);
+		const bool sure = !clock_map_unsure(&outer, in[0] - 10000) && !clock_map_unsure(&outer, in[1] + 10000);
+		assert_true(!sure || most - least < 50000);
+		assert_true(!clock_map_unsure(&outer, in[0]) || most - least >= jump);
+	}
+	clock_map_release(&inner);
+	clock_map_release(&outer);
+	clock_map_release(&both);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_compose),
 		cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_unsure),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

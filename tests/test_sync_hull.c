@@ -1,8 +1,8 @@
 /* sync/: hulls, lines and bands, against a published step table, brute force and wide integers. */
 #include "test.h"
 
-#include "sync/fit.h"
-#include "sync/hull.h"
+#include "sync/estimate/fit.h"
+#include "sync/estimate/hull.h"
 
 /* splitmix64 */
 static uint64_t random64(uint64_t *state)

@@ -78,7 +78,7 @@ static void test_long(void **state)
 			              kind_name[i % KINDS], !sure ? "silent" : right ? "right" : "WRONG", (double)(vm.to - vm.from) / 1e9,
 			              (double)(sim.end - sim.begin) / 1e9, guest.len, got->clock.pieces,
 			              (long long)clock_map_band(&got->clock, sim_guest_time(&vm, vm.from + (vm.to - vm.from) / 2)),
-			              got->containment, notes.len > 0 ? notes.line[0] : "");
+			              got->containment, notes.len > 0 ? notes.item[0].text : "");
 		sync_result_release(&r);
 		notes_release(&notes);
 		trace_free(trace[0]);

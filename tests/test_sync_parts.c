@@ -4,10 +4,10 @@
 #include <math.h>
 
 #include "base/mem.h"
-#include "sync/fft.h"
-#include "sync/fit.h"
-#include "sync/pairing.h"
-#include "sync/vms.h"
+#include "sync/search/fft.h"
+#include "sync/estimate/fit.h"
+#include "sync/estimate/pairing.h"
+#include "sync/seen/vms.h"
 #include "sync_sim.h"
 
 /* ---- the Fourier transform against its definition */

@@ -3,7 +3,7 @@
 #include "test.h"
 
 #include "base/mem.h"
-#include "sync/rivals.h"
+#include "sync/search/rivals.h"
 #include "sync/sync.h"
 #include "sync_sim.h"
 
@@ -103,7 +103,7 @@ static enum verdict repeat(int number)
 		print_message("%3d %s: %u vcpus, %u stays per %lld ms, jitter %lld ns, strays %.1f Hz, %zu events; %zu pieces, "
 		              "contained %.4f, %s\n", number, name[verdict], w.vm.vcpus, w.vm.pattern,
 		              (long long)(w.vm.period_ns / MS), (long long)w.vm.jitter_ns, w.vm.stray_hz, w.guest.len,
-		              vm->clock.pieces, vm->containment, w.notes.len > 0 ? w.notes.line[0] : "");
+		              vm->clock.pieces, vm->containment, w.notes.len > 0 ? w.notes.item[0].text : "");
 	end(&w);
 	return verdict;
 }
@@ -170,7 +170,7 @@ static void check_twins(int64_t pause_ns, size_t pieces)
 	}
 	bool said = false;
 	for (size_t i = 0; i < w.notes.len; i++)
-		said = said || strstr(w.notes.line[i], "other clocks fit its events as well") != NULL;
+		said = said || strstr(w.notes.item[i].text, "other clocks fit its events as well") != NULL;
 	assert_true(said);
 	end(&w);
 }

@@ -94,12 +94,33 @@ static void test_containment_cases(void **state)
 			              (long long)s.vm[0].latency_ns, s.vm[0].clock.ppm, (double)(s.vm[0].to - s.vm[0].from) / 1e9,
 			              s.guest[0].len, (long long)(clock_map_at(&vm->clock, sim_guest_time(&s.vm[0], s.vm[0].from)) - s.vm[0].from),
 			              (long long)clock_map_band(&vm->clock, sim_guest_time(&s.vm[0], s.vm[0].from)), vm->containment,
-			              s.notes.len > 0 ? s.notes.line[0] : "");
+			              s.notes.len > 0 ? s.notes.item[0].text : "");
 		end(&s);
 	}
 	print_message("containment: %d cases, %d told, %d of them wrong\n", cases, told, wrong);
 	assert_int_equal(wrong, 0);
 	assert_true(told * 4 >= cases * 3);
+}
+
+/* A guest that is nearly always in guest mode, and of which nothing is recorded but at the edges of that: it is the edges
+ * that tell where to look. */
+static void test_edges(void **state)
+{
+	(void)state;
+	struct setup s = { 0 };
+	sim_begin(&s.sim, 2, EPOCH, EPOCH + 2 * SECOND);
+	s.vm[0] = (struct sim_vm){ .pid = 1000, .process = "qemu:Guest", .vcpus = 1, .named = true, .busy = 1,
+		.gap_ns = 20000, .latency_ns = 2000, .from = EPOCH + 3 * SECOND / 10, .to = EPOCH + 18 * SECOND / 10,
+		.clock = { EPOCH, EPOCH - 77 * SECOND, 40 } };
+	sim_run_vm(&s.sim, &s.vm[0], &s.guest[0]);
+	s.trace[0] = sim_host_trace(&s.sim);
+	s.trace[1] = sim_guest_trace("Guest", &s.guest[0]);
+	s.traces = 2;
+	run(&s, SYNC_CONTAINMENT);
+	const struct sync_vm *vm = vm_named(&s, "Guest");
+	assert_int_equal(vm->method, SYNC_CONTAINMENT);
+	assert_true(sim_within_band(&s.vm[0], &vm->clock));
+	end(&s);
 }
 
 /* A guest that ran somewhere else must not be given a clock. */
@@ -127,7 +148,7 @@ static void test_strangers(void **state)
 		assert_int_equal(vm->method, SYNC_NONE);
 		assert_int_equal(vm->host_pid, -1);
 		assert_int_equal(s.notes.len, 1);
-		assert_non_null(strstr(s.notes.line[0], "cannot be told"));
+		assert_non_null(strstr(s.notes.item[0].text, "cannot be told"));
 		free(unused.ev);
 		sim_end(&elsewhere);
 		end(&s);
@@ -310,7 +331,7 @@ static void check_pause(enum sync_method method, double hz)
 	}
 	bool said = false;
 	for (size_t i = 0; i < s.notes.len; i++)
-		said = said || strstr(s.notes.line[i], "its clock changes") != NULL;
+		said = said || strstr(s.notes.item[i].text, "its clock changes") != NULL;
 	assert_true(said);
 	end(&s);
 }
@@ -464,8 +485,9 @@ static void test_roles(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_containment_cases), cmocka_unit_test(test_strangers), cmocka_unit_test(test_three_vms),
-		cmocka_unit_test(test_outliers), cmocka_unit_test(test_odd_keys), cmocka_unit_test(test_pause), cmocka_unit_test(test_many_pairs), cmocka_unit_test(test_wander),
+		cmocka_unit_test(test_containment_cases), cmocka_unit_test(test_edges), cmocka_unit_test(test_strangers),
+		cmocka_unit_test(test_three_vms), cmocka_unit_test(test_outliers), cmocka_unit_test(test_odd_keys),
+		cmocka_unit_test(test_pause), cmocka_unit_test(test_many_pairs), cmocka_unit_test(test_wander),
 		cmocka_unit_test(test_offset), cmocka_unit_test(test_absurd), cmocka_unit_test(test_roles),
 	};
 	return cmocka_run_group_tests_name("sync sim", tests, NULL, NULL);

@@ -1,11 +1,11 @@
-/* sync/ built with tiny limits (windows, activity, ends of pairs: see Makefile.am), so that a long trace meets all of
+/* sync/ built with tiny limits (windows, activity, ends of pairs: see src/sync/part.mk), so that a long trace meets all of
  * them: slices of time, samples of keys, streams. */
 #include "test.h"
 
 #include <math.h>
 
-#include "sync/activity.h"
-#include "sync/host.h"
+#include "sync/seen/activity.h"
+#include "sync/seen/host.h"
 #include "sync/sync.h"
 #include "sync_sim.h"
 

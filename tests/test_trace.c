@@ -31,7 +31,7 @@ static void load(const char *root, const struct trace_options *options, struct l
 {
 	struct error err = ERROR_INIT;
 	*l = (struct loaded){ 0 };
-	if (trace_discover(root, &l->spec, &l->n, &err))
+	if (trace_discover(root, &l->spec, &l->n, NULL, &err))
 		fail_msg("%s", err.text);
 	assert_true(l->n <= COUNT(l->trace));
 	if (trace_load(l->spec, l->n, options, l->trace, &l->notes, &err))
@@ -100,7 +100,7 @@ static void check_marks(const struct trace *t, json_object *truth)
 {
 	static const char *const ops[] = { "start", "yield", "resume", "end" };
 	struct error err = ERROR_INIT;
-	struct trace_cursor *c = trace_cursor_open(t, 1ULL << EV_MARK, -1, &err);
+	struct trace_cursor *c = trace_cursor_open(t, KIND(EV_MARK), -1, &err);
 	struct event ev;
 	int64_t count[COUNT(ops)] = { 0 };
 	json_object *srbn, *v;
@@ -233,7 +233,7 @@ static void check_equal(const struct trace *a, const struct trace *b)
 		assert_int_equal(p.tid, q.tid);
 		assert_int_equal(p.pid, q.pid);
 		assert_string_equal(trace_string(a, p.comm), trace_string(b, q.comm));
-		for (unsigned i = 0; i < RECORD_ARGS; i++) {
+		for (unsigned i = 0; i < EVENT_ARGS; i++) {
 			const struct role *role = layout_role(p.kind, i);
 			if (role && role->is_text)  /* ids depend on which thread met the string first */
 				assert_string_equal(trace_string(a, p.arg[i]), trace_string(b, q.arg[i]));
@@ -272,7 +272,7 @@ static void test_filters(void **state)
 	struct error err = ERROR_INIT;
 	load(data("fibonacci"), NULL, &l);
 	const struct trace *t = find(&l, "hypervisor");
-	const uint64_t mask = 1ULL << EV_SWITCH | 1ULL << EV_KVM_EXIT;
+	const event_kinds mask = KIND(EV_SWITCH) | KIND(EV_KVM_EXIT);
 	struct trace_cursor *all = trace_cursor_open(t, ALL_KINDS, -1, &err), *some = trace_cursor_open(t, mask, 1, &err);
 	struct event p, q;
 	size_t n = 0;
@@ -382,11 +382,10 @@ static void test_round_trip(void **state)
 		uint64_t r = next_random(&seed);
 		unsigned cpu = (unsigned)(r % 3);
 		ts[cpu] += (int64_t)(r >> 8 & 511);
-		ev[i] = (struct event){ .ts = ts[cpu], .cpu = (uint16_t)cpu, .kind = (uint16_t)(r >> 20 & 31) };
-		ev[i].kind = ev[i].kind % EVENT_KIND_COUNT;
+		ev[i] = (struct event){ .ts = ts[cpu], .cpu = (uint16_t)cpu, .kind = (uint16_t)((r >> 20) % EVENT_KIND_COUNT) };
 		ev[i].tid = r >> 40 & 7 ? 42 : (int32_t)r;
 		ev[i].pid = -1;
-		for (size_t k = 0; k < 6; k++) {
+		for (size_t k = 0; k < EVENT_ARGS; k++) {
 			r = next_random(&seed);
 			ev[i].arg[k] = r & 3 ? (int64_t)(r >> 50) : r & 4 ? extremes[(r >> 8) % COUNT(extremes)] : (int64_t)r;
 		}
@@ -404,7 +403,7 @@ static void test_round_trip(void **state)
 		assert_int_equal(got.ts, want->ts);
 		assert_int_equal(got.kind, want->kind);
 		assert_int_equal(got.tid, want->tid);
-		for (size_t k = 0; k < RECORD_ARGS; k++)
+		for (size_t k = 0; k < EVENT_ARGS; k++)
 			assert_int_equal(got.arg[k], k < event_args[got.kind] ? want->arg[k] : EVENT_ABSENT);
 	}
 	assert_int_equal(n, N);
@@ -457,8 +456,8 @@ static void test_from_events(void **state)
 	(void)state;
 	static const char *const strings[] = { "", "burnP6", "fibonacci" };
 	static const struct event ev[] = {
-		{ .ts = 20, .kind = EV_SWITCH, .cpu = 1, .tid = 0, .sw = { 0, 7, RUN_RUNNABLE, 0, 1 } },
-		{ .ts = 10, .kind = EV_KVM_ENTRY, .cpu = 0, .tid = 5, .comm = 2, .kvm = { 0, EVENT_ABSENT } },
+		{ .ts = 20, .kind = EV_SWITCH, .cpu = 1, .tid = 0, .sw = { .next_tid = 7, .prev_state = RUN_RUNNABLE, .next_comm = 1 } },
+		{ .ts = 10, .kind = EV_KVM_ENTRY, .cpu = 0, .tid = 5, .comm = 2, .kvm = { .vcpu = 0, .reason = EVENT_ABSENT } },
 		{ .ts = 30, .kind = EV_LOST, .cpu = 0, .lost = { 40, 12 } },
 	};
 	struct trace *t = trace_from_events("host", ROLE_UNKNOWN, ev, COUNT(ev), strings, COUNT(strings));
@@ -502,7 +501,7 @@ static void test_cancel(void **state)
 	size_t n = 0;
 	struct error err = ERROR_INIT;
 	struct trace *out[2];
-	assert_int_equal(trace_discover(data("fibonacci"), &spec, &n, &err), 0);
+	assert_int_equal(trace_discover(data("fibonacci"), &spec, &n, NULL, &err), 0);
 	assert_int_equal(trace_load(spec, n, &options, out, NULL, &err), -1);
 	assert_int_equal(err.status, STATUS_CANCELLED);
 	assert_true(calls > 0);

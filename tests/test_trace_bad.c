@@ -30,7 +30,7 @@ static void load(const char *dir, struct result *r)
 	struct trace *out[4] = { NULL };
 	size_t n = 0;
 	*r = (struct result){ 0 };
-	if (trace_discover(dir, &spec, &n, &r->err) == 0) {
+	if (trace_discover(dir, &spec, &n, NULL, &r->err) == 0) {
 		assert_int_equal(n, 1);
 		if (trace_load(spec, n, &(struct trace_options){ .workers = 2 }, out, &r->notes, &r->err) == 0)
 			r->trace = out[0];
@@ -60,8 +60,9 @@ static void result_release(struct result *r)
 
 static bool has_note(const struct result *r, const char *part)
 {
+	char text[NOTE_TEXT];
 	for (size_t i = 0; i < r->notes.len; i++)
-		if (strstr(r->notes.line[i], part))
+		if (strstr(note_text(&r->notes.item[i], text), part))
 			return true;
 	return false;
 }

@@ -25,12 +25,12 @@ static void test_shipped(void **state)
 		if (!l)
 			fail_msg("%s", err.text);
 		assert_string_equal(l->name, names[i]);
-		uint64_t kinds = 0;
+		event_kinds kinds = 0;
 		for (size_t k = 0; k < l->rules; k++)
-			kinds |= 1ULL << l->rule[k].kind;
-		assert_true(kinds >> EV_SWITCH & 1 && kinds >> EV_KVM_ENTRY & 1 && kinds >> EV_SYNC & 1);
+			kinds |= KIND(l->rule[k].kind);
+		assert_true(kinds & KIND(EV_SWITCH) && kinds & KIND(EV_KVM_ENTRY) && kinds & KIND(EV_SYNC));
 		/* perf cannot record what is written to trace_marker. */
-		assert_int_equal(kinds >> EV_MARK & 1, strcmp(names[i], "perf") != 0);
+		assert_int_equal((kinds & KIND(EV_MARK)) != 0, strcmp(names[i], "perf") != 0);
 		layout_free(l);
 	}
 	assert_null(layout_shipped(COUNT(names)));
@@ -172,12 +172,15 @@ static const char user_layout[] =
 	"    prev_comm: old_name\n"
 	"    next_comm: new_name\n"
 	"    prev_state: why\n"
+	"    next_prio: next_prio\n"
+	"    nice_0: 20\n"
 	"    states: {mask: 0xff, runnable: 0, dead: 0x30}\n"
 	"  - {kind: sched_waking, names: make_ready, tid: thread, comm: called, target_cpu: target_cpu}\n"
 	"  - {kind: sched_wakeup, names: [ready, ready_new], tid: thread, comm: called, target_cpu: target_cpu}\n"
 	"  - {kind: sched_fork, names: clone, parent_tid: mother, child_tid: child}\n"
 	"  - {kind: sched_exit, names: gone, tid: thread}\n"
-	"  - {kind: process_state, names: alive, tid: thread, pid: process, comm: label, cpu: cpu, status: status, type: type}\n"
+	"  - {kind: process_state, names: alive, tid: thread, pid: process, comm: label, cpu: cpu, type: type, state: status,\n"
+	"     states: {1: runnable, 2: runnable, 3: dead, 4: dead, 5: blocked, 7: dead}}\n"
 	"  - {kind: irq_entry, names: int_begin, number: line, name: label}\n"
 	"  - {kind: irq_exit, names: int_end, number: line}\n"
 	"  - {kind: sync, end: a, names: say, text: words, match: 'vmsync a {key}'}\n"
@@ -238,8 +241,8 @@ static void test_users_layout(void **state)
 	assert_string_equal(trace_info(want)->layout, "lttng");
 	assert_string_equal(trace_info(got)->layout, "mine");
 	assert_int_equal(trace_info(want)->events, trace_info(got)->events);
-	const uint64_t kinds = 1ULL << EV_SWITCH | 1ULL << EV_WAKING | 1ULL << EV_WAKEUP | 1ULL << EV_EXIT |
-		1ULL << EV_PROCESS | 1ULL << EV_IRQ_ENTRY | 1ULL << EV_IRQ_EXIT | 1ULL << EV_SYNC;
+	const event_kinds kinds = KIND(EV_SWITCH) | KIND(EV_WAKING) | KIND(EV_WAKEUP) | KIND(EV_EXIT) |
+		KIND(EV_PROCESS) | KIND(EV_IRQ_ENTRY) | KIND(EV_IRQ_EXIT) | KIND(EV_SYNC);
 	struct error err = ERROR_INIT;
 	struct trace_cursor *x = trace_cursor_open(want, kinds, -1, &err), *y = trace_cursor_open(got, kinds, -1, &err);
 	struct event p, q;
@@ -252,7 +255,7 @@ static void test_users_layout(void **state)
 		assert_int_equal(p.tid, q.tid);
 		assert_int_equal(p.pid, q.pid);
 		assert_string_equal(trace_string(want, p.comm), trace_string(got, q.comm));
-		for (unsigned i = 0; i < RECORD_ARGS; i++) {
+		for (unsigned i = 0; i < EVENT_ARGS; i++) {
 			const struct role *role = layout_role(p.kind, i);
 			if (role && role->is_text)
 				assert_string_equal(trace_string(want, p.arg[i]), trace_string(got, q.arg[i]));
@@ -295,7 +298,7 @@ static void test_choice(void **state)
 		struct trace *t = load(dir, NULL, NULL);
 		assert_string_equal(trace_info(t)->layout, cases[i].layout);
 		struct error err = ERROR_INIT;
-		struct trace_cursor *c = trace_cursor_open(t, 1ULL << EV_SWITCH, -1, &err);
+		struct trace_cursor *c = trace_cursor_open(t, KIND(EV_SWITCH), -1, &err);
 		struct event ev;
 		size_t n = 0;
 		for (int64_t last = EVENT_ABSENT; trace_cursor_next(c, &ev, &err) > 0; n++) {
@@ -312,7 +315,7 @@ static void test_choice(void **state)
 static size_t count(const struct trace *t, enum event_kind kind, int64_t arg0)
 {
 	struct error err = ERROR_INIT;
-	struct trace_cursor *c = trace_cursor_open(t, 1ULL << kind, -1, &err);
+	struct trace_cursor *c = trace_cursor_open(t, KIND(kind), -1, &err);
 	struct event ev;
 	size_t n = 0;
 	assert_non_null(c);
@@ -362,7 +365,7 @@ static void test_no_layout_fits(void **state)
 	assert_int_equal(trace_info(t)->events, 4804);
 	bool told = false;
 	for (size_t i = 0; i < notes.len; i++)
-		told |= strstr(notes.line[i], "no layout knows") != NULL;
+		told |= strstr(notes.item[i].text, "no layout knows") != NULL;
 	assert_true(told);
 	trace_free(t);
 	notes_release(&notes);

@@ -3,7 +3,9 @@
 
 #include <locale.h>
 
+#include "ui/cells.h"
 #include "ui/keys.h"
+#include "ui/paint.h"
 #include "ui/prompt.h"
 #include "ui/ruler.h"
 #include "ui/screen.h"
@@ -191,7 +193,7 @@ static void test_key_table(void **state)
 		while (*at) {
 			uint32_t key = key_parse(&at);
 			assert_int_not_equal(key, 0);
-			assert_int_equal(keymap_find(&m, key), a);
+			assert_int_equal((a >= ACT_IN_PANE_GO ? keymap_find_in_pane : keymap_find)(&m, key), a);
 			assert_int_not_equal(key, 'z' & 31);
 			assert_int_not_equal(key, 's' & 31);
 			assert_int_not_equal(key, 'q' & 31);
@@ -258,13 +260,17 @@ static void test_shipped_themes(void **state)
 		assert_true(t.about[0]);
 		for (int v = VIS_UNKNOWN; v < VIS_COUNT; v++) {
 			assert_true(t.state[v].letter > ' ' && t.state[v].label[0]);
-			for (int d = DEPTH_8; d < DEPTH_COUNT; d++)  /* a bar's background must be a colour */
-				assert_true(t.state[v].colour[d].bg >= 0);
+			for (int d = DEPTH_8; d < DEPTH_COUNT; d++)  /* a wait must fill cells */
+				assert_true(t.state[v].severity < SUFFERS || t.state[v].colour[d].bg >= 0);
 			for (int u = VIS_UNKNOWN; u < v; u++) {
 				bool same = u == VIS_PREEMPTED && v == VIS_VCPU_PREEMPTED;
 				assert_true(same || t.state[u].letter != t.state[v].letter);
+				assert_true(same || t.state[u].glyph != t.state[v].glyph);
 				assert_true(same || t.state[u].severity != t.state[v].severity);
-				assert_true(same || t.state[u].colour[DEPTH_256].bg != t.state[v].colour[DEPTH_256].bg);
+				for (int d = DEPTH_16; d < DEPTH_COUNT; d++) {  /* what is unknown says so by its letter */
+					int bg = t.state[u].colour[d].bg;
+					assert_true(same || u == VIS_UNKNOWN || bg < 0 || bg != t.state[v].colour[d].bg);
+				}
 			}
 		}
 	}
@@ -273,16 +279,17 @@ static void test_shipped_themes(void **state)
 static void test_theme_severity_order(void **state)
 {
 	(void)state;
-	static const enum vis order[] = { VIS_PREEMPTED, VIS_HOST_BLOCKED, VIS_VMM, VIS_BLOCKED, VIS_VIRT_PREEMPTED, VIS_WAKING,
-		VIS_RUNNING, VIS_IDLE };
+	static const enum vis order[] = { VIS_PREEMPTED, VIS_VIRT_PREEMPTED, VIS_HOST_BLOCKED, VIS_WAKING, VIS_VMM, VIS_RUNNING,
+		VIS_BLOCKED, VIS_IDLE };
 	struct theme t;
 	struct error err = ERROR_INIT;
 	assert_int_equal(theme_load(&t, NULL, &err), 0);
 	for (size_t i = 1; i < COUNT(order); i++)
 		assert_true(t.state[order[i - 1]].severity > t.state[order[i]].severity);
 	struct palette p;
+	assert_true(t.state[VIS_WAKING].severity >= SUFFERS && t.state[VIS_VMM].severity < SUFFERS);
 	theme_palette(&t, DEPTH_256, &p);
-	static const int16_t dark[] = { 42, 227, 208, 65, 105, 240 };
+	static const int16_t dark[] = { 28, -1, 227, 214, 57, -1 };
 	static const enum vis which[] = { VIS_RUNNING, VIS_BLOCKED, VIS_PREEMPTED, VIS_VIRT_PREEMPTED, VIS_VMM, VIS_IDLE };
 	for (size_t i = 0; i < COUNT(dark); i++)
 		assert_int_equal(p.state[which[i]].bg, dark[i]);
@@ -385,6 +392,47 @@ static void test_screen(void **state)
 	screen_release(&s);
 }
 
+static char *painted(const struct screen *s, enum paint format)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *f = open_memstream(&text, &size);
+	paint_screen(s, format, false, "a <b> & \"c\"", f);
+	fclose(f);
+	return text;
+}
+
+/* Pictures: bars are drawn as high as they are, in the colours that are seen; names from traces are text. */
+static void test_pictures(void **state)
+{
+	(void)state;
+	struct screen s = { 0 };
+	screen_resize(&s, 6, 1);
+	screen_put(&s, 0, 0, 0x2582, (struct style){ 16, 231, 0 });               /* two eighths of black on white */
+	screen_put(&s, 1, 0, 0x258d, (struct style){ 16, 231, ATTR_REVERSE });    /* three eighths from the left, reversed */
+	screen_put(&s, 2, 0, ' ', (struct style){ -1, 196, 0 });
+	screen_text(&s, 3, 0, 3, (struct style){ -1, -1, ATTR_BOLD }, "<&\"");
+	char *svg = painted(&s, PAINT_SVG), *html = painted(&s, PAINT_HTML), *text = painted(&s, PAINT_TEXT);
+	static const char *const in_svg[] = { "<title>a &lt;b&gt; &amp; &quot;c&quot;</title>",
+		"<rect x=\"0\" y=\"12.75\" width=\"8\" height=\"4.25\" fill=\"#000000\"/>",
+		"<rect x=\"8\" y=\"0\" width=\"8\" height=\"17\" fill=\"#000000\"/>",
+		"<rect x=\"8\" y=\"0\" width=\"3\" height=\"17\" fill=\"#ffffff\"/>",
+		"<rect x=\"16\" y=\"0\" width=\"8\" height=\"17\" fill=\"#ff0000\"/>", "font-weight=\"bold\">&lt;&amp;&quot;</text>" };
+	for (size_t i = 0; i < COUNT(in_svg); i++)
+		if (!strstr(svg, in_svg[i]))
+			fail_msg("no %s in\n%s", in_svg[i], svg);
+	assert_non_null(strstr(html, "font-weight:bold\">&lt;&amp;&quot;</span>"));
+	assert_non_null(strstr(html, "color:#ffffff;background:#000000\">&#9613;</span>"));
+	assert_string_equal(text, "\xe2\x96\x82\xe2\x96\x8d <&\"\n");
+	assert_int_equal(paint_of("a.svg"), PAINT_SVG);
+	assert_int_equal(paint_of("a.svg.txt"), PAINT_TEXT);
+	assert_int_equal(paint_of("a.html!"), PAINT_HTML);
+	free(svg);
+	free(html);
+	free(text);
+	screen_release(&s);
+}
+
 int main(void)
 {
 	setlocale(LC_ALL, "C.UTF-8");
@@ -403,6 +451,7 @@ int main(void)
 		cmocka_unit_test(test_theme_refusals),
 		cmocka_unit_test(test_prompt),
 		cmocka_unit_test(test_screen),
+		cmocka_unit_test(test_pictures),
 	};
 	return cmocka_run_group_tests_name("ui", tests, NULL, NULL);
 }

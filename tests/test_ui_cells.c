@@ -50,8 +50,8 @@ static void build(struct world *w, int64_t usual)
 	w->attr = history_find(w->h, "/Host/Threads/1/Status");
 	for (int i = 0; i < HISTORY_STATES; i++)
 		w->code[i] = (uint8_t)(i < THREAD_STATE_COUNT ? i : THREAD_STATE_COUNT);
-	static const uint8_t severity[] = { [THREAD_UNKNOWN] = 1, [THREAD_RUNNING] = 3, [THREAD_BLOCKED] = 6,
-		[THREAD_PREEMPTED] = 9, [THREAD_VIRT_PREEMPTED] = 5, [THREAD_STATE_COUNT] = 0 };
+	static const uint8_t severity[] = { [THREAD_UNKNOWN] = 1, [THREAD_RUNNING] = 4, [THREAD_BLOCKED] = 3,
+		[THREAD_PREEMPTED] = 11, [THREAD_VIRT_PREEMPTED] = 10, [THREAD_STATE_COUNT] = 0 };
 	memcpy(w->severity, severity, sizeof severity);
 }
 
@@ -83,27 +83,32 @@ static bool look(const struct world *w, int64_t from, int64_t to, int64_t sums[H
 static void check_cell(const struct world *w, int64_t from, int64_t to, const struct cell *c)
 {
 	int64_t sums[HISTORY_STATES];
-	int changes, worst = -1;
+	int changes;
 	if (!look(w, from, to, sums, &changes)) {
 		assert_int_equal(c->form, CELL_EMPTY);
 		return;
 	}
-	assert_int_equal(c->form, changes == 0 ? CELL_PURE : changes == 1 ? CELL_SPLIT : CELL_MIXED);
-	assert_true(sums[c->main] > 0 && sums[c->other] > 0);
+	int64_t total = 0, waits = 0, most[2] = { 0 };
 	for (int s = 0; s <= THREAD_STATE_COUNT; s++) {
-		if (c->form == CELL_MIXED)
-			assert_true(sums[s] <= sums[c->main]);
-		if (sums[s] > 0 && (worst < 0 || w->severity[s] > w->severity[worst]))
-			worst = s;
+		bool suffers = w->severity[s] >= SUFFERS;
+		total += sums[s];
+		waits += suffers ? sums[s] : 0;
+		most[suffers] = sums[s] > most[suffers] ? sums[s] : most[suffers];
 	}
-	/* The worst state always shows, be it 1 ns of it: as the filling or as a mark. */
-	assert_true(c->main == worst || c->other == worst);
-	assert_true(c->eighths >= 1 && c->eighths <= 7);
-	if (c->form == CELL_SPLIT) {
-		from = from < BEGIN ? BEGIN : from;
-		assert_int_equal(c->main, w->truth[from - BEGIN]);
+	if (changes == 1 && waits == 0) {
+		assert_int_equal(c->form, CELL_SPLIT);
+		assert_int_equal(c->main, w->truth[(from < BEGIN ? BEGIN : from) - BEGIN]);
 		assert_int_not_equal(c->main, c->other);
+		assert_int_equal(c->part, sums[c->main] * CELL_PARTS / total);
+		return;
 	}
+	assert_int_equal(c->form, changes == 0 ? CELL_PURE : CELL_MIXED);
+	/* All waits show, be it 1 ns of them, and how much they are; the rest is the largest other state. */
+	assert_int_equal(c->part, waits * CELL_PARTS / total);
+	assert_int_equal(w->severity[c->other] >= SUFFERS, waits > 0);
+	assert_int_equal(w->severity[c->main] >= SUFFERS, waits == total);
+	assert_int_equal(sums[c->other], most[waits > 0]);
+	assert_int_equal(sums[c->main], most[waits == total]);
 }
 
 static void test_against_brute_force(void **state)
@@ -127,7 +132,7 @@ static void test_against_brute_force(void **state)
 
 static bool same(const struct cell *a, const struct cell *b)
 {
-	return a->form == b->form && a->main == b->main && a->other == b->other && a->eighths == b->eighths;
+	return a->form == b->form && a->main == b->main && a->other == b->other && a->part == b->part;
 }
 
 /* Panning by k columns shifts the picture by k. */
@@ -156,19 +161,44 @@ static void test_one_ns_is_seen(void **state)
 	(void)state;
 	for (int i = 0; i < 200; i++) {
 		int64_t sums[HISTORY_STATES] = { 0 };
-		uint8_t severity[HISTORY_STATES] = { [1] = 3, [3] = 9 };
+		uint8_t severity[HISTORY_STATES] = { [1] = 4, [3] = 11 };
 		sums[1] = (INT64_C(1) << dice(56)) + 15;
 		sums[3] = 1;
 		struct cell c = cell_of_sums(sums, severity, false);
 		assert_int_equal(c.form, CELL_MIXED);
 		assert_int_equal(c.main, 1);
 		assert_int_equal(c.other, 3);
-		assert_int_equal(c.eighths, 1);
-		int64_t step = 2 + dice(INT64_C(1) << dice(60));
-		c = cell_of_split(step - 1, step, 1, 3);
-		assert_in_range(c.eighths, 1, 7);
-		c = cell_of_split(1, step, 3, 1);
-		assert_in_range(c.eighths, 1, 7);
+		assert_int_equal(c.part, sums[1] == 15 ? 1 : 0);
+	}
+}
+
+/* Sums that overflow together are still shares. */
+static void test_shares_of_a_very_long_time(void **state)
+{
+	(void)state;
+	int64_t sums[HISTORY_STATES] = { [1] = INT64_MAX, [3] = INT64_MAX };
+	uint8_t severity[HISTORY_STATES] = { [1] = 4, [3] = 11 };
+	assert_in_range(cell_of_sums(sums, severity, false).part, 8, 16);
+	assert_int_equal(cell_of_split(INT64_MAX - 1, INT64_MAX, 1, 3).part, 15);
+}
+
+/* Owners are equals: the largest fills the cell, the next one that is not idle stands in it. */
+static void test_owners(void **state)
+{
+	(void)state;
+	static const uint8_t severity[HISTORY_STATES] = { [1] = 1, [2] = 1, [3] = 1 };
+	static const struct { int64_t sums[4]; struct cell cell; } cases[] = {
+		{ { 80, 0, 20, 0 }, { CELL_MIXED, 0, 2, 3 } }, { { 20, 80, 0, 0 }, { CELL_MIXED, 1, 1, 0 } },
+		{ { 0, 50, 30, 20 }, { CELL_MIXED, 1, 2, 4 } }, { { 0, 0, 9, 0 }, { CELL_PURE, 2, 2, 0 } },
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		int64_t sums[HISTORY_STATES] = { 0 };
+		memcpy(sums, cases[i].sums, sizeof cases[i].sums);
+		struct cell c = cell_of_sums(sums, severity, true);
+		assert_int_equal(c.form, cases[i].cell.form);
+		assert_int_equal(c.main, cases[i].cell.main);
+		assert_int_equal(c.other, cases[i].cell.other);
+		assert_int_equal(c.part, cases[i].cell.part);
 	}
 }
 
@@ -201,8 +231,8 @@ static void test_sums_add_up(void **state)
 	drop(&w);
 }
 
-/* A row of several attributes shows the worst of any. */
-static void test_folded_machine_shows_the_worst(void **state)
+/* A row of several attributes adds them up: twice the same shows the same shares. */
+static void test_folded_machine_adds_up(void **state)
 {
 	(void)state;
 	struct world w = { 0 };
@@ -215,12 +245,8 @@ static void test_folded_machine_shows_the_worst(void **state)
 		int64_t step = 1 + dice(80), t0 = BEGIN + dice(SPAN);
 		assert_int_equal(cells_row(&one, t0, step, COLS, a, &err), 0);
 		assert_int_equal(cells_row(&two, t0, step, COLS, b, &err), 0);
-		for (int c = 0; c < COLS; c++) {
-			assert_int_equal(a[c].form == CELL_EMPTY, b[c].form == CELL_EMPTY);
-			uint8_t wa = w.severity[a[c].main] > w.severity[a[c].other] ? a[c].main : a[c].other;
-			uint8_t wb = w.severity[b[c].main] > w.severity[b[c].other] ? b[c].main : b[c].other;
-			assert_int_equal(wa, wb);
-		}
+		for (int c = 0; c < COLS; c++)
+			assert_true(a[c].form == CELL_SPLIT ? b[c].form == CELL_MIXED && b[c].part == 0 : same(&a[c], &b[c]));
 	}
 	drop(&w);
 }
@@ -232,7 +258,9 @@ int main(void)
 		cmocka_unit_test(test_pan_shifts),
 		cmocka_unit_test(test_one_ns_is_seen),
 		cmocka_unit_test(test_sums_add_up),
-		cmocka_unit_test(test_folded_machine_shows_the_worst),
+		cmocka_unit_test(test_shares_of_a_very_long_time),
+		cmocka_unit_test(test_owners),
+		cmocka_unit_test(test_folded_machine_adds_up),
 	};
 	return cmocka_run_group_tests_name("ui cells", tests, NULL, NULL);
 }

@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "ui/app.h"
+#include "ui/follow.h"
+#include "ui/nudge.h"
+#include "ui/pane.h"
+#include "ui/viewer.h"
 #include "ui_world.h"
 
 static char world[64] = "/tmp/stealscope-nudge-XXXXXX";
@@ -50,15 +53,15 @@ static void begin(struct app *app, struct stage *stage, const char *file)
 	stage->clocks = (struct ui_clocks){ .arg = stage, .nudge = make_nudged, .list = tell_nudges };
 	stage->first = history_open(file, &err);
 	assert_non_null(stage->first);
-	assert_int_equal(app_init(app, stage->first, &options, &err), 0);
+	assert_int_equal(viewer_init(app, stage->first, &options, &err), 0);
 	bool changed;
-	while (app_work(app, 1000000000, &changed))
+	while (viewer_work(app, 1000000000, &changed))
 		;
 }
 
 static void end(struct app *app, struct stage *stage)
 {
-	app_release(app);
+	viewer_release(app);
 	history_close(stage->first);
 }
 
@@ -71,10 +74,10 @@ static char *settle(struct app *app)
 	bool changed;
 	screen_resize(&s, app->w, app->h_cells);
 	bool more = true;
-	while (more || asker_busy(app->asker) || (app->nudge && app->mode == MODE_ROWS)) {
+	while (more || asker_busy(app->asker) || (nudge_busy(app) && app_at_rows(app))) {
 		usleep(1000);
-		more = app_work(app, 1000000, &changed);
-		app_draw(app, &s);
+		more = viewer_work(app, 1000000, &changed);
+		viewer_draw(app, &s);
 	}
 	FILE *f = open_memstream(&text, &size);
 	screen_dump(&s, f);
@@ -88,7 +91,7 @@ static char *press(struct app *app, const char *keys)
 {
 	while (*keys) {
 		free(settle(app));
-		app_key(app, key_parse(&keys));
+		viewer_key(app, key_parse(&keys));
 	}
 	return settle(app);
 }
@@ -168,9 +171,9 @@ static void test_scroll_is_kept(void **state)
 	struct app app;
 	char key[ROW_KEY];
 	begin(&app, &stage, world);
-	app_resize(&app, 120, 14);
+	viewer_resize(&app, 120, 14);
 	free(press(&app, ":web/4000<Enter>"));
-	app.cause[app.causes++] = app.view.row;
+	follow_leave(&app, app.view.row);
 	free(press(&app, "jjj"));
 	size_t line = rows_find(&app.rows, app.view.row) - app.top, rows = app.rows.len;
 	assert_true(app.top > 0 && line > 6);
@@ -193,13 +196,13 @@ static void test_panes_keep_their_room(void **state)
 		bool changed;
 		begin(&app, &stage, world);
 		free(press(&app, opens[i]));
-		size_t lines = i == 0 ? app.flow.lines : app.blame.lines;
+		size_t lines = app.below->lines;
 		nudge_start(&app, "Debian", 3000);
 		while (app.h == stage.first)
-			app_work(&app, 1000, &changed);
-		assert_false(i == 0 ? app.flow.valid : app.blame.valid);
-		assert_int_equal(i == 0 ? app.flow.room : app.blame.room, lines);
-		assert_int_equal(flow_pane_height(&app, 100), i == 0 ? (int)lines + 1 : 1);
+			viewer_work(&app, 1000, &changed);
+		assert_false(app.below->valid);
+		assert_int_equal(app.below->room, lines);
+		assert_int_equal(pane_height(&app, 100), lines + 1);
 		end(&app, &stage);
 	}
 }
@@ -260,23 +263,23 @@ static void test_cancel(void **state)
 	bool changed;
 	begin(&app, &stage, world);
 	for (const char *keys = ":offset Debian +3us<Enter>", *at = keys; *at;)
-		app_key(&app, key_parse(&at));
+		viewer_key(&app, key_parse(&at));
 	do
 		usleep(1000);
 	while (!nudge_text(&app, text, sizeof text) || strstr(text, "waiting") == NULL);
 	assert_string_equal(text, "moving the clock of Debian to +3 us: waiting 25 %, Esc cancels");
-	app_key(&app, 'j');
-	app_key(&app, 'F');
-	app_key(&app, 'F');
+	viewer_key(&app, 'j');
+	viewer_key(&app, 'F');
+	viewer_key(&app, 'F');
 	assert_true(nudge_text(&app, text, sizeof text) && app.message[0] == '\0');
 	nudge_start(&app, "Ubuntu", 1);
 	assert_string_equal(stage.guest, "Debian");
 	assert_non_null(strstr(app.message, "being moved already"));
-	app_key(&app, KEY_CODE_ESC);
+	viewer_key(&app, KEY_CODE_ESC);
 	assert_string_equal(app.message, "cancelled");
 	assert_false(nudge_text(&app, text, sizeof text));
-	while (app.nudge) {
-		app_work(&app, 1000, &changed);
+	while (nudge_busy(&app)) {
+		viewer_work(&app, 1000, &changed);
 		usleep(1000);
 	}
 	assert_true(app.h == stage.first);
@@ -290,14 +293,14 @@ static void test_cancel(void **state)
 		assert_string_equal(text, "moving the clock of Ubuntu to +5 ns: the last one is being cancelled, Esc cancels");
 		if (again)
 			assert_true(nudge_cancel(&app));
-		while (app.nudge && (again || strcmp(stage.guest, "Ubuntu") != 0)) {
-			app_work(&app, 1000, &changed);
+		while (nudge_busy(&app) && (again || strcmp(stage.guest, "Ubuntu") != 0)) {
+			viewer_work(&app, 1000, &changed);
 			usleep(1000);
 		}
 		assert_string_equal(stage.guest, again ? "Debian" : "Ubuntu");
 		assert_true(nudge_cancel(&app) == !again);
-		while (app.nudge) {
-			app_work(&app, 1000, &changed);
+		while (nudge_busy(&app)) {
+			viewer_work(&app, 1000, &changed);
 			usleep(1000);
 		}
 	}
@@ -315,13 +318,13 @@ static void test_lists_are_waited_for(void **state)
 	free(press(&app, ":Debian/3525<Enter>"));
 	nudge_start(&app, "Debian", 3000);
 	for (const char *keys = "R"; *keys;)
-		app_key(&app, key_parse(&keys));
+		viewer_key(&app, key_parse(&keys));
 	for (int i = 0; i < 50; i++)
 		free(settle(&app));
-	assert_true(app.h == stage.first && app.nudge);
-	app_key(&app, 'q');
+	assert_true(app.h == stage.first && nudge_busy(&app));
+	viewer_key(&app, 'q');
 	free(settle(&app));
-	assert_true(app.h != stage.first && !app.nudge);
+	assert_true(app.h != stage.first && !nudge_busy(&app));
 	end(&app, &stage);
 }
 
@@ -334,11 +337,11 @@ static void test_back(void **state)
 	begin(&app, &stage, world);
 	char *before = press(&app, ":Debian/3525<Enter>>");
 	free(press(&app, ":offset Debian +3us<Enter>"));
-	assert_string_equal(app.nudged, "Debian +3 us");
+	assert_string_equal(nudge_list(&app), "Debian +3 us");
 	stage.goes_back = true;
 	for (int i = 0; i < 2; i++) {
 		char *after = press(&app, ":offset Debian 0<Enter>");
-		assert_true(app.h == stage.first && !app.nudged[0]);
+		assert_true(app.h == stage.first && !nudge_list(&app)[0]);
 		assert_non_null(strstr(after, " it is done\n"));
 		if (i == 1)
 			assert_string_equal(middle(after), middle(before));

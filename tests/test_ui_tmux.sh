@@ -47,7 +47,12 @@ view="$builddir/stealscope view $dir/world.steal"
 # The first minute, and the shell as it was.
 shell 100 30
 run "cd $dir; stty -a > before; clear; $view; echo status \$?"
-wait_for '? help' 'first frame'
+wait_for 'who suffers' 'first frame: the overview'
+wait_for '98 % of it to host/2101 burnP6' 'who took it'
+t send-keys -t v Enter
+wait_for 'by host/2101 burnP6' 'its longest gap'
+t send-keys -t v BSpace
+wait_for 'who suffers' 'back'
 t send-keys -t v '>'
 wait_for 'by host/2101 burnP6' 'the gap'
 t send-keys -t v Enter
@@ -57,7 +62,7 @@ wait_for 'flow-Debian-3525-critical_task.txt' 'the name'
 t send-keys -t v Enter
 wait_for 'wrote flow-Debian-3525' 'the file'
 grep -q burnP6 "$dir/flow-Debian-3525-critical_task.txt" || fail 'the file lacks the culprit'
-t send-keys -t v q
+t send-keys -t v q q  # the pane, the viewer
 wait_for 'status 0' 'quit'
 run "stty -a > after"
 sleep 0.2
@@ -73,7 +78,7 @@ for size in 120x40 39x10 200x50 41x9 80x24 10x4 90x7 30x8; do
 done
 wait_for 'at least 40x8' 'too small'
 t resize-window -t v -x 120 -y 40
-wait_for 'vCPU1' 'after the storm'
+wait_for 'critical_task' 'after the storm'
 [ "$(screen | grep -c 'critical_task')" -ge 1 ] || fail 'the rows are gone after the storm'
 
 # ^Z and fg.
@@ -137,18 +142,18 @@ t send-keys -t v q
 # The mouse, when asked for: a click chooses row and time, the wheel turned with Ctrl zooms or does nothing.
 run "clear; $view"
 wait_for '? help' 'frame before the mouse'
-t send-keys -t v ':set mouse' Enter
+t send-keys -t v Escape ':set mouse' Enter  # at the timeline
 for _ in $(seq 200); do
 	[ "$(state '#{mouse_any_flag}')" = 1 ] && break
 	sleep 0.05
 done
 mouse() { t send-keys -t v -l "$(printf '\033[M%b' "$1")"; sleep 0.2; }
-mouse ' Z%'; mouse '#Z%'  # button 1 at column 58, line 5; let go
+mouse ' Z&'; mouse '#Z&'  # button 1 at column 58, line 6; let go
 wait_for 'Debian/3525 critical_task' 'a click on a thread'
 before=$(screen)
-mouse 'pP%'; mouse 'qP%'  # Ctrl and the wheel at column 48
+mouse 'pP&'; mouse 'qP&'  # Ctrl and the wheel at column 48
 [ "$(screen)" = "$before" ] || fail 'Ctrl and the wheel moved the cursor'
-mouse 'aP%'
+mouse 'aP&'
 wait_for 'Debian/880 sshd' 'the wheel goes to the next row'
 t send-keys -t v q
 

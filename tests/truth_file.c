@@ -140,11 +140,14 @@ static bool read_traces(struct truth_file *t, const char *dir)
 	return true;
 }
 
-/* The machine that runs a VM; NULL for the host. */
+/* The machine that runs a VM; NULL for the host.  One without a trace may be named by its process. */
 static const char *parent_of(const struct truth_file *t, const char *machine)
 {
+	int pid = 0;
+
+	(void)sscanf(machine, "VM %d", &pid);
 	for (size_t i = 0; i < t->vcpus; i++)
-		if (!strcmp(t->vcpu[i].vm, machine))
+		if (!strcmp(t->vcpu[i].vm, machine) || (pid && !t->vcpu[i].traced && t->vcpu[i].host_pid == pid))
 			return t->vcpu[i].parent;
 	return NULL;
 }
@@ -260,4 +263,22 @@ int64_t truth_guest_time(const struct truth_file *t, const char *machine, int64_
 	if (!c)
 		return INT64_MIN;
 	return c->ref_guest + (host - c->ref_host) + (int64_t)(((int128)(host - c->ref_host) * c->rate) >> 60);
+}
+
+const char *history_text_of(const struct history *h, uint32_t attr, int64_t value, char buf[32])
+{
+	if (value == HISTORY_NULL)
+		return "null";
+	switch (history_type(h, attr)) {
+	case HISTORY_STATE:
+		return history_state_name(h, attr, (unsigned)value);
+	case HISTORY_STRING:
+		return history_string(h, value);
+	case HISTORY_REF:
+		snprintf(buf, 32, "%s/%" PRIu32, history_string(h, history_ref_text(value)), history_ref_number(value));
+		return buf;
+	default:
+		snprintf(buf, 32, "%" PRId64, value);
+		return buf;
+	}
 }

@@ -8,6 +8,7 @@
 
 #include "base/map.h"
 #include "base/strtab.h"
+#include "history/history.h"
 
 struct truth_interval {
 	int64_t start, end;  /* host ns, closed */
@@ -62,5 +63,8 @@ bool truth_traced(const struct truth_file *t, const char *path);  /* the machine
 /* The time that the traces cover on which the attribute depends: the host's, and the guest's for what belongs to it. */
 void truth_window(const struct truth_file *t, const char *path, int64_t *from, int64_t *to);
 int64_t truth_guest_time(const struct truth_file *t, const char *machine, int64_t host);
+
+/* A value of a history as the truth spells it. */
+const char *history_text_of(const struct history *h, uint32_t attr, int64_t value, char buf[32]);
 
 #endif

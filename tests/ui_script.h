@@ -38,12 +38,13 @@ static int run(const char *script, const struct ui_options *options, struct erro
 }
 
 /* Runs the script and gives the last screen; to be freed. */
+__attribute__((unused))
 static char *screen_of(const char *script, const struct ui_options *options)
 {
 	char path[64] = "/tmp/stealscope-screen-XXXXXX", text[4096];
 	struct error err = ERROR_INIT;
 	close(mkstemp(path));
-	snprintf(text, sizeof text, "%s\n:screen %s\n", script, path);
+	snprintf(text, sizeof text, "%s\n:screen %s!\n", script, path);
 	if (run(text, options, &err) < 0)
 		fail_msg("%s", err.text);
 	char *screen = slurp(path);

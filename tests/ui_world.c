@@ -3,11 +3,13 @@
 #include "base/mem.h"
 #include "base/states.h"
 #include "history/history.h"
+#include "refs.h"
 #include "test.h"
 
 struct change {
 	int64_t t;
 	uint32_t attr, order;
+	enum history_type type;
 	int64_t value;
 	char *text;
 };
@@ -40,7 +42,7 @@ static void push(struct world *w, int64_t ms1000, enum history_type type, unsign
 	if (attr == HISTORY_NONE)
 		fail_msg("%s", err.text);
 	uint32_t order = (uint32_t)w->len;
-	*ARRAY_PUSH(w->change, w->len, w->cap) = (struct change){ UI_WORLD_BEGIN + ms1000 * 1000, attr, order, value,
+	*ARRAY_PUSH(w->change, w->len, w->cap) = (struct change){ UI_WORLD_BEGIN + ms1000 * 1000, attr, order, type, value,
 		mem_dup(text) };
 }
 
@@ -86,7 +88,7 @@ static void vcpu_begin(struct world *w, struct vcpu *v, const char *host_name)
 	push(w, 0, HISTORY_INT, 0, v->host_tid, NULL, "%s/CPUs/CPU%d/Host Thread", v->root, v->number);
 	push(w, 0, HISTORY_INT, 0, v->pcpu, NULL, "%s/CPUs/CPU%d/pCPU", v->root, v->number);
 	snprintf(name, sizeof name, "%s/%d", v->vm, v->number);
-	push(w, 0, HISTORY_STRING, 0, 0, name, "/Host/Threads/%d/VM", v->host_tid);
+	push(w, 0, HISTORY_REF, 0, 0, name, "/Host/Threads/%d/VM", v->host_tid);
 }
 
 /* The guest's thread `tid` is switched in. */
@@ -111,7 +113,7 @@ static void contended(struct world *w, struct vcpu *v)
 		thread_state(w, us + 9210, "/Host", 2101, THREAD_BLOCKED);
 		vcpu_state(w, us + 9210, v, VCPU_VMM, -1);
 		vcpu_state(w, us + 9230, v, VCPU_RUNNING, -1);
-		push(w, us + 12000, HISTORY_STRING, 0, 0, "Debian/880", "%s/Threads/3525/Waker", v->root);
+		push(w, us + 12000, HISTORY_REF, 0, 0, "Debian/880", "%s/Threads/3525/Woken By", v->root);
 		guest_switch(w, us + 12000, v, 880, THREAD_BLOCKED);
 		guest_switch(w, us + 12300, v, 0, THREAD_BLOCKED);
 	}
@@ -183,7 +185,8 @@ static void flush(struct world *w)
 	qsort(w->change, w->len, sizeof *w->change, by_time);
 	for (size_t i = 0; i < w->len; i++) {
 		const struct change *c = &w->change[i];
-		if ((c->text ? history_set_string(w->b, c->t, c->attr, c->text, &err)
+		if ((c->type == HISTORY_REF ? set_ref(w->b, c->t, c->attr, c->text, &err)
+		     : c->text ? history_set_string(w->b, c->t, c->attr, c->text, &err)
 		             : history_set(w->b, c->t, c->attr, c->value, &err)) < 0)
 			fail_msg("%s", err.text);
 		free(c->text);

@@ -27,19 +27,59 @@ int error_set(struct error *err, enum status status, const char *mend, const cha
 	return -1;
 }
 
-int error_system(struct error *err, const char *mend, const char *fmt, ...)
+bool errno_is_system(int why)
 {
-	int saved = errno;
+	switch (why) {
+	case ENOENT: case ENOTDIR: case EISDIR: case ENAMETOOLONG: case ELOOP: case EACCES: case EPERM: case ENXIO:
+		return false;
+	default:
+		return true;
+	}
+}
+
+/* What would mend it, whatever was attempted; else what the caller says. */
+static const char *mend_of(int number, const char *mend)
+{
+	switch (number) {
+	case EMFILE:
+	case ENFILE:
+		return "raise the limit of open files: ulimit -n 1024";
+	case ENOMEM:
+		return "free memory, or raise its limit: ulimit -v";
+	default:
+		return mend;
+	}
+}
+
+static int set_errno(struct error *err, enum status status, const char *mend, const char *fmt, va_list ap, int why)
+{
 	if (!err)
 		return -1;
 	char text[sizeof err->text];
+	int n = vsnprintf(text, sizeof text, fmt, ap);
+	if (n >= 0 && (size_t)n < sizeof text)
+		snprintf(text + n, sizeof text - (size_t)n, ": %s", strerror(why));
+	set_text(err, status, mend_of(why, mend), text);
+	return -1;
+}
+
+int error_system(struct error *err, const char *mend, const char *fmt, ...)
+{
+	const int why = errno;
 	va_list ap;
 	va_start(ap, fmt);
-	int n = vsnprintf(text, sizeof text, fmt, ap);
+	set_errno(err, STATUS_SYSTEM, mend, fmt, ap, why);
 	va_end(ap);
-	if (n >= 0 && (size_t)n < sizeof text)
-		snprintf(text + n, sizeof text - (size_t)n, ": %s", strerror(saved));
-	set_text(err, STATUS_SYSTEM, mend, text);
+	return -1;
+}
+
+int error_read(struct error *err, const char *mend, const char *fmt, ...)
+{
+	const int why = errno;
+	va_list ap;
+	va_start(ap, fmt);
+	set_errno(err, errno_is_system(why) ? STATUS_SYSTEM : STATUS_INPUT, mend, fmt, ap, why);
+	va_end(ap);
 	return -1;
 }
 
@@ -47,13 +87,14 @@ int error_wrap(struct error *err, const char *fmt, ...)
 {
 	if (!err)
 		return -1;
-	char text[2 * sizeof err->text];
+	char raw[sizeof err->text], text[2 * sizeof err->text];
 	va_list ap;
 	va_start(ap, fmt);
-	int n = vsnprintf(text, sizeof err->text, fmt, ap);
+	vsnprintf(raw, sizeof raw, fmt, ap);
 	va_end(ap);
-	size_t used = n < 0 ? 0 : (size_t)n < sizeof err->text ? (size_t)n : sizeof err->text - 1;
+	text_escape(text, sizeof err->text, raw);
+	size_t used = strlen(text);
 	snprintf(text + used, sizeof text - used, ": %s", err->text);
-	text_escape(err->text, sizeof err->text, text);
+	snprintf(err->text, sizeof err->text, "%s", text);
 	return -1;
 }

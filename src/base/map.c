@@ -2,12 +2,12 @@
 
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 
 static size_t place(const struct map *m, uint64_t key)
 {
-	uint64_t h = key * 0x9E3779B97F4A7C15ULL;
-	return (size_t)((h ^ h >> 32) & (m->cap - 1));
+	return (size_t)(hash_end(hash_number(0, key)) & (m->cap - 1));
 }
 
 void map_release(struct map *m)

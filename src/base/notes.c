@@ -1,28 +1,153 @@
 #include "base/notes.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/text.h"
 
-void notes_add(struct notes *n, const char *fmt, ...)
+#define NOTE_NAME(code, name) [code] = name,
+const char *const note_kind_name[NOTE_KIND_COUNT] = { NOTE_KINDS(NOTE_NAME) };
+
+static void add(struct notes *n, enum note_kind kind, const char *machine, int64_t from, int64_t to, const char *fmt,
+                va_list ap)
 {
 	if (!n)
 		return;
-	char raw[512], line[768];
+	char text[512];
+	vsnprintf(text, sizeof text, fmt, ap);
+	*ARRAY_PUSH(n->item, n->len, n->cap) = (struct note){ kind, mem_dup(machine), from, to, mem_dup(text) };
+}
+
+void notes_add(struct notes *n, enum note_kind kind, const char *machine, const char *fmt, ...)
+{
 	va_list ap;
 	va_start(ap, fmt);
-	vsnprintf(raw, sizeof raw, fmt, ap);
+	add(n, kind, machine, INT64_MIN, INT64_MAX, fmt, ap);
 	va_end(ap);
-	*ARRAY_PUSH(n->line, n->len, n->cap) = mem_dup(text_escape(line, sizeof line, raw));
+}
+
+void notes_add_at(struct notes *n, enum note_kind kind, const char *machine, int64_t from, int64_t to,
+                  const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	add(n, kind, machine, from, to, fmt, ap);
+	va_end(ap);
+}
+
+void notes_copy(struct notes *n, const struct note *note, const char *machine)
+{
+	*ARRAY_PUSH(n->item, n->len, n->cap) = (struct note){ note->kind, mem_dup(note->machine ? note->machine : machine),
+		note->from, note->to, mem_dup(note->text) };
+}
+
+void notes_rename(struct notes *n, const char *from, const char *to)
+{
+	for (size_t i = 0; i < n->len; i++) {
+		struct note *note = &n->item[i];
+		if (note->machine && strcmp(note->machine, from) == 0) {
+			free(note->machine);
+			note->machine = mem_dup(to);
+		}
+	}
 }
 
 void notes_release(struct notes *n)
 {
-	for (size_t i = 0; i < n->len; i++)
-		free(n->line[i]);
-	free(n->line);
+	for (size_t i = 0; i < n->len; i++) {
+		free(n->item[i].machine);
+		free(n->item[i].text);
+	}
+	free(n->item);
 	*n = (struct notes){ 0 };
+}
+
+bool note_is_doubt(const struct note *note, int64_t from, int64_t to)
+{
+	return note->kind != NOTE_FACT && note->from <= to && from <= note->to;
+}
+
+char *note_text(const struct note *note, char buf[NOTE_TEXT])
+{
+	size_t used = 0;
+	if (note->machine) {
+		text_escape(buf, NOTE_TEXT / 4, note->machine);
+		used = strlen(buf);
+		used += (size_t)snprintf(buf + used, NOTE_TEXT - used, ": ");
+	}
+	text_escape(buf + used, NOTE_TEXT - used, note->text);
+	return buf;
+}
+
+/* ---- As bytes: of each note its kind, machine, from, to and text, each ended by a NUL */
+
+enum { FIELD_KIND, FIELD_MACHINE, FIELD_FROM, FIELD_TO, FIELD_TEXT, FIELDS };
+
+static void put(char **bytes, size_t *size, const char *text)
+{
+	size_t n = strlen(text) + 1;
+	*bytes = mem_resize(*bytes, *size + n, 1);
+	memcpy(*bytes + *size, text, n);
+	*size += n;
+}
+
+char *notes_pack(const struct notes *n, size_t *size)
+{
+	char *bytes = mem_new(1, 1);
+	*size = 0;
+	for (size_t i = 0; i < n->len; i++) {
+		const struct note *note = &n->item[i];
+		char from[24], to[24];
+		snprintf(from, sizeof from, "%" PRId64, note->from);
+		snprintf(to, sizeof to, "%" PRId64, note->to);
+		put(&bytes, size, note_kind_name[note->kind]);
+		put(&bytes, size, note->machine ? note->machine : "");
+		put(&bytes, size, from);
+		put(&bytes, size, to);
+		put(&bytes, size, note->text);
+	}
+	return bytes;
+}
+
+static bool parse_time(const char *text, int64_t *t)
+{
+	char *end;
+	*t = strtoll(text, &end, 10);
+	return end != text && !*end;
+}
+
+/* A kind that a later version knows is a doubt. */
+static enum note_kind parse_kind(const char *text)
+{
+	for (int k = 0; k < NOTE_KIND_COUNT; k++)
+		if (strcmp(note_kind_name[k], text) == 0)
+			return (enum note_kind)k;
+	return NOTE_DOUBT;
+}
+
+bool notes_unpack(struct notes *n, const void *bytes, size_t size)
+{
+	const char *at = bytes, *end = at + size;
+	while (at < end) {
+		const char *field[FIELDS];
+		struct note note;
+		for (int i = 0; i < FIELDS; i++) {
+			const char *nul = at < end ? memchr(at, '\0', (size_t)(end - at)) : NULL;
+			if (!nul)
+				return false;
+			field[i] = at;
+			at = nul + 1;
+		}
+		if (!parse_time(field[FIELD_FROM], &note.from) || !parse_time(field[FIELD_TO], &note.to))
+			return false;
+		note.kind = parse_kind(field[FIELD_KIND]);
+		note.machine = *field[FIELD_MACHINE] ? mem_dup(field[FIELD_MACHINE]) : NULL;
+		note.text = mem_dup(field[FIELD_TEXT]);
+		*ARRAY_PUSH(n->item, n->len, n->cap) = note;
+	}
+	return true;
 }

@@ -38,6 +38,15 @@ void save_folders(const char *path)
 	free(folder);
 }
 
+char *save_user_file(const char *variable, const char *beneath_home, const char *name)
+{
+	const char *xdg = getenv(variable), *home = getenv("HOME");
+	if (!(xdg && *xdg) && !(home && *home))
+		return NULL;
+	return xdg && *xdg ? mem_printf("%s/stealscope/%s", xdg, name)
+	                   : mem_printf("%s/%s/stealscope/%s", home, beneath_home, name);
+}
+
 bool save_begins_with(const char *path, const char *magic, size_t n)
 {
 	char head[64];

@@ -11,6 +11,10 @@
 /* Makes the folders of a path that are missing, for the user alone; what fails shows when the file is made. */
 void save_folders(const char *path);
 
+/* The file of that name in the user's folder for such things, $VARIABLE/stealscope/ or else ~/BENEATH_HOME/stealscope/;
+ * NULL: the user has no home.  The caller frees. */
+char *save_user_file(const char *variable, const char *beneath_home, const char *name);
+
 /* Does the file begin with this?  False when it cannot be read. */
 bool save_begins_with(const char *path, const char *magic, size_t n);
 /* A name given by mistake, perhaps that of a trace, costs no file: refuses one that exists, is not empty, and is not

@@ -22,12 +22,20 @@
 	X(THREAD_PREEMPTED, "PREEMPTED", "runnable, waits for its CPU") \
 	X(THREAD_VIRT_PREEMPTED, "VIRT_PREEMPTED", "on its vCPU, and the vCPU is not executing")
 
+/* What keeps a vCPU from its CPU although nobody else needs that. */
+#define OUT_REASONS(X) \
+	X(OUT_QUOTA, "quota", "its threads may not run: their CPU time of this period is used up") \
+	X(OUT_PAUSE, "pause", "its monitor has stopped the machine") \
+	X(OUT_MIGRATION, "migration", "the machine moves to another monitor")
+
 #define STATE_CODE(code, name, help) code,
 enum vcpu_state { VCPU_STATES(STATE_CODE) VCPU_STATE_COUNT };
 enum thread_state { THREAD_STATES(STATE_CODE) THREAD_STATE_COUNT };
+enum out_reason { OUT_REASONS(STATE_CODE) OUT_REASON_COUNT };
 #undef STATE_CODE
 
 extern const char *const vcpu_state_name[VCPU_STATE_COUNT];
 extern const char *const thread_state_name[THREAD_STATE_COUNT];
+extern const char *const out_reason_name[OUT_REASON_COUNT];
 
 #endif

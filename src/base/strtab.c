@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 
 void strtab_init(struct strtab *t)
@@ -23,9 +24,7 @@ void strtab_release(struct strtab *t)
 uint32_t strtab_put(struct strtab *t, const char *s)
 {
 	size_t n = s ? strnlen(s, STRTAB_LONGEST) : 0;
-	uint64_t hash = 0xCBF29CE484222325ULL;
-	for (size_t i = 0; i < n; i++)
-		hash = (hash ^ (unsigned char)s[i]) * 0x100000001B3ULL;
+	uint64_t hash = hash_bytes(HASH_BEGIN, s, n);
 	for (;; hash++) {
 		bool is_new;
 		uint64_t *id = map_put(&t->by_hash, hash, &is_new);

@@ -37,11 +37,12 @@ static size_t escape_one(char out[16], const char *s, size_t *used)
 	uint32_t c;
 	size_t len = text_decode(s, &c);
 	*used = len ? len : 1;
-	if (len && !is_hostile(c)) {
+	if (len && !is_hostile(c) && c != '\\') {
 		memcpy(out, s, len);
 		return len;
 	}
-	const char *name = !len ? NULL : c == '\n' ? "\\n" : c == '\t' ? "\\t" : c == '\r' ? "\\r" : c == 27 ? "\\e" : NULL;
+	const char *name = !len ? NULL : c == '\n' ? "\\n" : c == '\t' ? "\\t" : c == '\r' ? "\\r" : c == 27 ? "\\e"
+	                   : c == '\\' ? "\\\\" : NULL;
 	int n;
 	if (name)
 		n = snprintf(out, 16, "%s", name);

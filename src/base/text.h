@@ -2,7 +2,8 @@
  *
  * Names in traces come from whoever runs programs on the traced machines.  Before one reaches a screen, a report
  * or a message, control characters, DEL, C1 controls, bidirectional overrides, line and paragraph separators and
- * bytes that are not UTF-8 become visible escapes: \n \t \e \xHH \u{HHHH}.  Everything else stays as it is. */
+ * bytes that are not UTF-8 become visible escapes: \n \t \e \xHH \u{HHHH}; and so that these can be told from what was
+ * written, a backslash becomes two.  Everything else stays as it is. */
 #ifndef STEALSCOPE_BASE_TEXT_H
 #define STEALSCOPE_BASE_TEXT_H
 
@@ -10,7 +11,7 @@
 #include <stdint.h>
 
 /* Writes src, escaped, into dst (size bytes, always terminated; cut at a character boundary).
- * Returns dst.  Escaping twice changes nothing: a backslash is not escaped. */
+ * Returns dst.  Once is enough: what is escaped already would get its backslashes doubled. */
 char *text_escape(char *dst, size_t size, const char *src);
 
 /* Decodes one UTF-8 character of s (NUL terminated) into *ch; returns its length in bytes,

@@ -112,7 +112,8 @@ static int64_t parse_unit(const char *s)
 	return *s == '\0' ? 1 : 0;
 }
 
-bool time_parse_duration(const char *text, int64_t *ns)
+/* A number without a unit is ns. */
+static bool parse_ns(const char *text, int64_t *ns)
 {
 	bool negative = *text == '-';
 	if (*text == '-' || *text == '+')
@@ -125,6 +126,16 @@ bool time_parse_duration(const char *text, int64_t *ns)
 	if (negative)
 		*ns = -*ns;
 	return true;
+}
+
+bool time_parse_duration(const char *text, int64_t *ns)
+{
+	return parse_ns(text, ns) && (*ns == 0 || text[strspn(text, "+-.0123456789 ")] != '\0');
+}
+
+bool time_parse_offset(const char *text, int64_t *ns)
+{
+	return parse_ns(text, ns);
 }
 
 static bool parse_time_of_day(const char *text, int64_t begin, int64_t *t)
@@ -182,13 +193,9 @@ bool time_parse(const char *text, int64_t begin, int64_t end, int64_t *t)
 	}
 	if (strchr(text, ':'))
 		return parse_time_of_day(text, begin, t);
-	int64_t ns;
-	if (!time_parse_duration(text, &ns))
-		return false;
 	bool plain = text[strspn(text, "0123456789")] == '\0';
 	if (plain)
-		*t = ns;
-	else if (__builtin_add_overflow(begin, ns, t))
-		return false;
-	return true;
+		return parse_ns(text, t);
+	int64_t ns;
+	return time_parse_duration(text, &ns) && !__builtin_add_overflow(begin, ns, t);
 }

@@ -29,7 +29,9 @@ bool time_parse(const char *text, int64_t begin, int64_t end, int64_t *t);
  * any other, 1 ns. */
 int64_t time_precision(const char *text);
 
-/* Parses "3ms", "-3us", "250 us", "1.5s" or plain ns. */
+/* Parses "3ms", "-3us", "250 us", "1.5s"; a unit is wanted, but for 0. */
 bool time_parse_duration(const char *text, int64_t *ns);
+/* The same, or plain ns: of clocks, as programs write them. */
+bool time_parse_offset(const char *text, int64_t *ns);
 
 #endif

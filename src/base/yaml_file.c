@@ -31,12 +31,12 @@ int yaml_file_read(struct yaml_file *f, const char *path, const char *mend, stru
 {
 	FILE *file = fopen(path, "rbe");
 	if (!file)
-		return error_set(err, STATUS_INPUT, mend, "%s: %s", path, strerror(errno));
+		return error_read(err, mend, "%s", path);
 	char *text = mem_new(YAML_FILE_LONGEST + 1, 1);
 	size_t n = fread(text, 1, YAML_FILE_LONGEST + 1, file);
 	int rc = 0;
 	if (ferror(file))
-		rc = error_set(err, STATUS_INPUT, mend, "%s: %s", path, strerror(errno));
+		rc = error_read(err, mend, "%s", path);
 	else if (n > YAML_FILE_LONGEST)
 		rc = error_set(err, STATUS_INPUT, mend, "%s: longer than %d bytes", path, YAML_FILE_LONGEST);
 	fclose(file);

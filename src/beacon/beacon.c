@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/now.h"
+
 #if defined __x86_64__
 #include <cpuid.h>
 #endif
@@ -20,13 +22,6 @@
 #define NS_PER_S 1000000000LL
 #define SLACK_SHARE 10            /* the kernel may join our wakeup with others within this part of the period */
 #define LONGEST_PERIOD 2000000000 /* ns between looks at an idle guest */
-
-static int64_t now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * NS_PER_S + ts.tv_nsec;
-}
 
 /* ---- The hypercall -------------------------------------------------------------------------------------- */
 

@@ -7,29 +7,47 @@
 /* Every subcommand: argv[0] is its name.  Returns 0, or -1 with *err filled; the exit status is err->status. */
 int cmd_view(int argc, char **argv, struct error *err);
 int cmd_index(int argc, char **argv, struct error *err);
+int cmd_record(int argc, char **argv, struct error *err);
 int cmd_info(int argc, char **argv, struct error *err);
 int cmd_sessions(int argc, char **argv, struct error *err);
 int cmd_sync(int argc, char **argv, struct error *err);
 int cmd_intervals(int argc, char **argv, struct error *err);
+int cmd_picture(int argc, char **argv, struct error *err);
+int cmd_summary(int argc, char **argv, struct error *err);
+int cmd_threads(int argc, char **argv, struct error *err);
 int cmd_flow(int argc, char **argv, struct error *err);
 int cmd_gaps(int argc, char **argv, struct error *err);
 int cmd_steal(int argc, char **argv, struct error *err);
 int cmd_latency(int argc, char **argv, struct error *err);
+int cmd_path(int argc, char **argv, struct error *err);
+int cmd_waits(int argc, char **argv, struct error *err);
+int cmd_exits(int argc, char **argv, struct error *err);
 int cmd_explain(int argc, char **argv, struct error *err);
+int cmd_export(int argc, char **argv, struct error *err);
+int cmd_fleet(int argc, char **argv, struct error *err);
 int cmd_beacon(int argc, char **argv, struct error *err);
 
 /* X(name, function, operands, what it does), in the order of the help and the man page. */
 #define COMMANDS(X) \
 	X("view", cmd_view, "WHAT", "walk the timeline in the terminal (the default command)") \
 	X("index", cmd_index, "WHAT...", "build the state history of traces") \
+	X("record", cmd_record, "[VM[=WAY]...]", "record this host and its guests, and say who took what from whom") \
 	X("info", cmd_info, "WHAT", "machines, vCPUs and their host threads, clocks, losses, sizes") \
 	X("sessions", cmd_sessions, "net://RELAY", "the live sessions of an LTTng relay daemon") \
 	X("sync", cmd_sync, "WHAT...", "the clock report alone") \
 	X("intervals", cmd_intervals, "WHAT PATH", "raw intervals of an attribute") \
+	X("picture", cmd_picture, "WHAT -o FILE [WHO...]", "a picture for a ticket: the overview, or rows (svg, html, txt)") \
+	X("summary", cmd_summary, "WHAT [MACHINE]", "who suffers: machines, then threads, by what was taken from them") \
+	X("threads", cmd_threads, "WHAT [MACHINE]", "all threads: name, life, what they ran and lost, and to whom") \
 	X("flow", cmd_flow, "WHAT VM/TID", "execution flow of a thread: who ran while it could not") \
 	X("gaps", cmd_gaps, "WHAT [WHO]", "when it wanted to run and could not, longest first") \
 	X("steal", cmd_steal, "WHAT [WHO]", "victims and thieves: who took how much from whom") \
+	X("path", cmd_path, "WHAT WHO", "why it was late: the critical path through threads, vCPUs and machines") \
+	X("waits", cmd_waits, "WHAT [WHO]", "what idle vCPUs wait for, and who wakes them") \
+	X("exits", cmd_exits, "WHAT [WHO]", "why vCPUs were left, how often, and for how long") \
 	X("explain", cmd_explain, "WHAT WHO", "what delayed a thread or vCPU, in plain sentences") \
+	X("export", cmd_export, "WHAT", "the whole history as tables: csv, SQL, viewers, monitoring") \
+	X("fleet", cmd_fleet, "URL QUESTION", "questions about all runs in a database that was exported to") \
 	X("latency", cmd_latency, "requests ...", "whose fault is this request: requests, train, report, assert") \
 	X("beacon", cmd_beacon, "", "runs in a guest: gives host and guest traces common moments")
 

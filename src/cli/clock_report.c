@@ -2,9 +2,9 @@
 
 #include <string.h>
 
+#include "base/field.h"
 #include "base/timefmt.h"
-#include "cli/field.h"
-#include "cli/provenance.h"
+#include "index/index.h"
 
 /* In text, eight of the columns: the others are for programs. */
 static const struct column columns[] = {
@@ -42,7 +42,7 @@ static struct value value_of(struct json_object *row, const struct column *c)
 	if (!json_object_object_get(row, c->name))
 		return VAL_NONE;
 	if (c->type == COL_TEXT)
-		return VAL_TEXT(field_text(row, c->name));
+		return VAL_SHOWN(field_text(row, c->name));
 	if (c->type == COL_SHARE || c->type == COL_REAL)
 		return VAL_REAL(field_real(row, c->name, 0));
 	return VAL_INT(field_int(row, c->name, 0));
@@ -59,9 +59,10 @@ static bool is_piecewise(struct json_object *rows)
 	return false;
 }
 
-static void report_pieces(struct json_object *rows)
+static void report_pieces(struct json_object *rows, const struct origin *o)
 {
-	struct report *r = report_begin(stdout, FORMAT_TEXT, piece_columns, PIECE_COLUMNS);
+	static const struct report_shape shape = REPORT_SHAPE("sync", piece_columns);
+	struct report *r = report_begin(stdout, FORMAT_TEXT, &shape, o);
 	for (size_t i = 0; i < json_object_array_length(rows); i++) {
 		struct json_object *row = json_object_array_get_idx(rows, i);
 		struct value value[PIECE_COLUMNS];
@@ -74,13 +75,14 @@ static void report_pieces(struct json_object *rows)
 	report_end(r);
 }
 
-void clock_report(struct json_object *rows, enum report_format format)
+void clock_report(struct json_object *rows, enum report_format format, const struct origin *o)
 {
+	static const struct report_shape shape = REPORT_SHAPE("sync", columns);
 	if (format == FORMAT_TEXT && is_piecewise(rows)) {
-		report_pieces(rows);
+		report_pieces(rows, o);
 		return;
 	}
-	struct report *r = report_begin(stdout, format, columns, COLUMNS);
+	struct report *r = report_begin(stdout, format, &shape, o);
 	for (size_t i = 0; rows && i < json_object_array_length(rows); i++) {
 		struct json_object *row = json_object_array_get_idx(rows, i);
 		struct value value[COLUMNS];

@@ -4,9 +4,9 @@
 
 #include <json-c/json.h>
 
-#include "cli/report.h"
+#include "report/report.h"
 
-/* rows: as provenance_sync_rows() makes them; NULL prints an empty table. */
-void clock_report(struct json_object *rows, enum report_format format);
+/* rows: as provenance_sync_rows() makes them; NULL prints an empty table.  o: NULL: of no history. */
+void clock_report(struct json_object *rows, enum report_format format, const struct origin *o);
 
 #endif

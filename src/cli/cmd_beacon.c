@@ -8,7 +8,7 @@
 #include "beacon/beacon.h"
 #include "cli/cli.h"
 #include "cli/opts.h"
-#include "cli/report.h"
+#include "report/report.h"
 
 static volatile int stop;
 
@@ -29,7 +29,8 @@ static int measure(const struct beacon_options *o, unsigned rounds, enum report_
 	struct beacon_cost cost;
 	if (beacon_measure(o, rounds, &cost, err))
 		return -1;
-	struct report *r = report_begin(stdout, format, columns, 2);
+	static const struct report_shape shape = REPORT_SHAPE("beacon", columns);
+	struct report *r = report_begin(stdout, format, &shape, NULL);
 	report_row(r, (struct value[]){ VAL_TEXT("text in the kernel trace"), VAL_INT(cost.write_ns) });
 	report_row(r, (struct value[]){ VAL_TEXT("hypercall round trip"), VAL_INT(cost.hypercall_ns) });
 	report_row(r, (struct value[]){ VAL_TEXT("whole pulse"), VAL_INT(cost.pulse_ns) });

@@ -3,37 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
-#include "base/text.h"
 #include "base/timefmt.h"
 #include "cli/cli.h"
+#include "cli/prose.h"
 #include "cli/scene.h"
-
-#define WIDTH 80  /* columns of the output */
-
-/* Prints lines of words, broken to fit the width; what follows a break is indented. */
-static void print_wrapped(const char *text)
-{
-	int col = 0;
-	while (*text) {
-		size_t n = strcspn(text, " \n");
-		char *word = mem_printf("%.*s", (int)n, text);
-		int w = text_width(word);
-		if (col > 0 && col + 1 + w > WIDTH) {
-			fputs("\n ", stdout);
-			col = 1;
-		}
-		printf("%s%s", col > 0 ? " " : "", word);
-		col += w + (col > 0);
-		free(word);
-		text += n;
-		if (*text == '\n') {
-			putchar('\n');
-			col = 0;
-		}
-		text += *text != '\0';
-	}
-}
+#include "cli/who.h"
 
 /* Times of day are printed with some digits, cut off: where no gap holds the moment that was read from a screen, the
  * gap meant is the one that begins before the last digit changes. */
@@ -69,14 +43,17 @@ int cmd_explain(int argc, char **argv, struct error *err)
 	int64_t t = 0;
 	int rc = scene_open(&s, argv[first], &when, err);
 	if (rc == 0)
-		rc = topo_parse_subject(&s.topo, argv[first + 1], &who, err);
+		rc = who_parse(&s, argv[first + 1], &who, err);
 	if (rc == 0 && at)
 		rc = find_moment(&s, &who, at, &t, err);
 	if (rc == 0)
 		rc = at ? explain_at(&s.topo, &who, t, &text, err)
 		        : explain_window(&s.topo, &who, s.window.from, s.window.to, &text, err);
-	if (rc == 0)
-		print_wrapped(text);
+	if (rc == 0) {
+		scene_about(&s, &who, FORMAT_TEXT);
+		origin_write_doubts(&s.origin, stdout);
+		prose_print(text);
+	}
 	free(text);
 	return scene_close(&s, rc, err);
 }

@@ -6,6 +6,7 @@
 #include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/scene.h"
+#include "cli/who.h"
 
 static const struct column gap_columns[] = {
 	{ "start", "at", COL_CLOCK },         { "end", NULL, COL_INT },
@@ -35,7 +36,7 @@ static const char *state_of(const struct topo *topo, const struct gap *g)
 /* For people, who would else read that a thread kept itself from running. */
 static const char *culprit_name(const struct gap_list *list, const struct flow_entry *culprit, enum report_format format)
 {
-	return format == FORMAT_TEXT && culprit->kind == FLOW_HYPERVISOR ? "(hypervisor)" : list->name[culprit->name];
+	return format == FORMAT_TEXT && culprit->who.kind == FLOW_HYPERVISOR ? "(hypervisor)" : list->name[culprit->who.name];
 }
 
 static void gap_row(struct report *r, const struct topo *topo, const struct gap_list *list, const struct gap_item *item,
@@ -45,22 +46,25 @@ static void gap_row(struct report *r, const struct topo *topo, const struct gap_
 	const struct gap *g = &item->gap;
 	topo_subject_text(topo, &g->subject, subject, sizeof subject);
 	report_row(r, (struct value[]){
-		VAL_INT(g->start), VAL_INT(g->end), VAL_INT(g->end - g->start + 1), VAL_TEXT(subject), VAL_TEXT(state_of(topo, g)),
-		culprit ? value_system(topo, culprit->system) : VAL_NONE, culprit ? value_tid(culprit->tid) : VAL_NONE,
+		VAL_INT(g->start), VAL_INT(g->end), VAL_INT(g->end - g->start + 1), VAL_SHOWN(subject), VAL_TEXT(state_of(topo, g)),
+		culprit ? value_system(topo, culprit->who.system) : VAL_NONE, culprit ? value_tid(culprit->who.tid) : VAL_NONE,
 		culprit ? VAL_TEXT(culprit_name(list, culprit, format)) : VAL_NONE,
 		culprit ? VAL_INT(culprit->duration) : VAL_NONE });
 }
 
 /* `who`: the subject that was asked for, or NULL.  If it is one row's, the text tells it once, below. */
-static void print_gaps(const struct topo *topo, const struct gap_list *list, const struct subject *who,
+static void print_gaps(struct scene *s, const struct gap_list *list, const struct subject *who,
                        enum report_format format, bool every)
 {
 	char name[160] = "";
+	const struct topo *topo = &s->topo;
 	struct column column[sizeof gap_columns / sizeof *gap_columns];
+	const struct report_shape shape = REPORT_SHAPE("gaps", column);
 	memcpy(column, gap_columns, sizeof column);
 	if (who && who->kind != SUBJECT_MACHINE)
 		column[COLUMN_WHO].heading = NULL;
-	struct report *r = report_begin(stdout, format, column, sizeof column / sizeof *column);
+	scene_about(s, who, format);
+	struct report *r = report_begin(stdout, format, &shape, &s->origin);
 	for (size_t i = 0; i < list->items; i++) {
 		const struct gap_item *item = &list->item[i];
 		const struct flow_entry *culprit = list->culprit + item->culprit;
@@ -80,12 +84,14 @@ static void print_gaps(const struct topo *topo, const struct gap_list *list, con
 		printf("shown: the %zu longest (--top)\n", list->items);
 }
 
-static int print_periodic(const struct scene *s, enum report_format format, struct error *err)
+static int print_periodic(struct scene *s, enum report_format format, struct error *err)
 {
 	struct periodic_list list;
 	if (gap_periodic(&s->topo, s->window.from, s->window.to, &list, err))
 		return -1;
-	struct report *r = report_begin(stdout, format, periodic_columns, sizeof periodic_columns / sizeof *periodic_columns);
+	static const struct report_shape shape = REPORT_SHAPE("gaps-periodic", periodic_columns);
+	scene_about(s, NULL, format);
+	struct report *r = report_begin(stdout, format, &shape, &s->origin);
 	for (size_t i = 0; i < list.items; i++) {
 		const struct periodic *p = &list.item[i];
 		report_row(r, (struct value[]){
@@ -99,16 +105,21 @@ static int print_periodic(const struct scene *s, enum report_format format, stru
 }
 
 /* Gaps of one subject, or of every VM when none is named: the machines that can lose time without seeing it. */
-static int list_gaps(const struct scene *s, const char *subject, const struct gap_options *options,
+static int list_gaps(struct scene *s, const char *subject, const struct gap_options *options,
                      enum report_format format, bool every, struct error *err)
 {
 	struct subject who;
 	struct gap_list list;
-	if (subject && topo_parse_subject(&s->topo, subject, &who, err))
+	if (subject && who_parse(s, subject, &who, err))
 		return -1;
-	if (gap_list_of(&s->topo, subject ? &who : NULL, options, &list, err))
+	struct inquiry *q = gap_list_open(&s->topo, subject ? &who : NULL, options);
+	int rc = scene_run(q, err);
+	if (rc == 0)
+		gap_list_take(q, &list);
+	inquiry_close(q);
+	if (rc)
 		return -1;
-	print_gaps(&s->topo, &list, subject ? &who : NULL, format, every);
+	print_gaps(s, &list, subject ? &who : NULL, format, every);
 	gap_list_release(&list);
 	return 0;
 }

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 
 #include "base/save.h"
-#include "cli/build.h"
 #include "cli/cli.h"
-#include "cli/report.h"
+#include "cli/what.h"
+#include "report/report.h"
 
 static const struct column columns[] = {
 	{ "phase", "phase", COL_TEXT },
@@ -13,19 +13,23 @@ static const struct column columns[] = {
 	{ "events_per_s", "events/s", COL_INT },
 };
 
+static const struct report_shape shape = REPORT_SHAPE("timing", columns);
+
 static void print_times(const struct build_times *t)
 {
-	struct report *r = report_begin(stdout, FORMAT_TEXT, columns, sizeof columns / sizeof *columns);
+	struct report *r = report_begin(stdout, FORMAT_TEXT, &shape, NULL);
 	for (int i = 0; i < BUILD_PHASES; i++) {
 		double seconds = (double)t->spent[i] / 1e9;
 		report_row(r, (struct value[]){ VAL_TEXT(build_phase_name[i]), VAL_INT(t->spent[i]),
 		                                VAL_INT(seconds > 0 ? (int64_t)((double)t->events / seconds) : 0) });
 	}
 	report_end(r);
+	printf("read by: %s\n", t->readers);
 }
 
 int cmd_index(int argc, char **argv, struct error *err)
 {
+	struct what w = { 0 };
 	struct input in = { 0 };
 	const char *output = NULL;
 	bool timing = false;
@@ -33,30 +37,28 @@ int cmd_index(int argc, char **argv, struct error *err)
 	const struct opt opt[] = {
 		{ "output", 'o', OPT_TEXT, "FILE", "the history file (default: the traces' cache)", &output, NULL },
 		{ "timing", 0, OPT_FLAG, NULL, "print where the time went", &timing, NULL },
-		INPUT_OPTIONS(&in),
+		WHAT_OPTIONS(&w),
 	};
 	const struct opts opts = { "index WHAT...", "Builds the state history of the traces below WHAT.", opt,
 	                           sizeof opt / sizeof *opt, 0, -1 };
-	int first;
-	if (opts_parse(&opts, argc, argv, &first, err))
-		return -1;
-	in.what = argv + first;
-	in.whats = argc - first;
-	int rc = output ? save_spares(output, history_is_one, "a history", err) : 0;
+	int rc = what_parse(&w, &opts, argc, argv, err);
+	if (rc == 0 && output)
+		rc = save_spares(output, history_is_one, "a history", err);
 	if (rc == 0)
-		rc = input_resolve(&in, err);
+		rc = input_resolve(&in, &w.named, err);
 	char *cache = NULL;
 	if (rc == 0 && !output) {
 		output = cache = cache_path(&in, err);
 		rc = output ? 0 : -1;
 	}
 	if (rc == 0)
-		rc = build_history(&in, output, &times, err);
+		rc = what_build(&in, output, &times, err);
 	if (rc == 0)
 		printf("%s\n", output);
 	if (rc == 0 && timing)
 		print_times(&times);
 	free(cache);
 	input_release(&in);
+	what_release(&w);
 	return rc;
 }

@@ -3,13 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/field.h"
 #include "base/timefmt.h"
-#include "cli/build.h"
 #include "cli/cli.h"
 #include "cli/clock_report.h"
-#include "cli/field.h"
-#include "cli/provenance.h"
-#include "cli/report.h"
+#include "cli/scene.h"
+#include "index/index.h"
+#include "report/report.h"
 
 static const struct column vcpu_columns[] = {
 	{ "vm", "virtual machine", COL_TEXT },
@@ -46,10 +46,12 @@ static size_t count_columns(struct json_object *vms, enum report_format format)
 	return VCPU_COLUMNS;
 }
 
-static void vcpu_rows(struct json_object *doc, enum report_format format)
+/* The report, to be ended. */
+static struct report *vcpu_rows(struct json_object *doc, const struct report_shape *shape, enum report_format format,
+                                const struct origin *o)
 {
 	struct json_object *vms = field_array(doc, "vms");
-	struct report *r = report_begin(stdout, format, vcpu_columns, count_columns(vms, format));
+	struct report *r = report_begin(stdout, format, shape, o);
 	for (size_t i = 0; vms && i < json_object_array_length(vms); i++) {
 		struct json_object *vm = json_object_array_get_idx(vms, i), *vcpus = field_array(vm, "vcpus");
 		int64_t pid = field_int(vm, "host_pid", -1);
@@ -57,26 +59,27 @@ static void vcpu_rows(struct json_object *doc, enum report_format format)
 			struct json_object *v = json_object_array_get_idx(vcpus, k);
 			int64_t tid = field_int(v, "host_tid", -1);
 			report_row(r, (struct value[]){
-				VAL_TEXT(field_text(vm, "vm")), VAL_INT(field_int(v, "vcpu", -1)),
+				VAL_SHOWN(field_text(vm, "vm")), VAL_INT(field_int(v, "vcpu", -1)),
 				tid < 0 ? VAL_NONE : VAL_INT(tid), pid < 0 ? VAL_NONE : VAL_INT(pid),
-				VAL_TEXT(field_text(vm, "host_comm")), VAL_TEXT(field_text(v, "evidence")),
-				VAL_TEXT(field_text(vm, "parent")) });
+				VAL_SHOWN(field_text(vm, "host_comm")), VAL_SHOWN(field_text(v, "evidence")),
+				VAL_SHOWN(field_text(vm, "parent")) });
 		}
 	}
-	report_end(r);
+	return r;
 }
 
 static void trace_rows(struct json_object *doc)
 {
 	struct json_object *traces = field_array(doc, "traces");
-	struct report *r = report_begin(stdout, FORMAT_TEXT, trace_columns, sizeof trace_columns / sizeof *trace_columns);
+	static const struct report_shape shape = REPORT_SHAPE("traces", trace_columns);
+	struct report *r = report_begin(stdout, FORMAT_TEXT, &shape, NULL);
 	for (size_t i = 0; traces && i < json_object_array_length(traces); i++) {
 		struct json_object *t = json_object_array_get_idx(traces, i);
 		report_row(r, (struct value[]){
-			VAL_TEXT(field_text(t, "machine")), VAL_TEXT(field_text(t, "role")),
+			VAL_SHOWN(field_text(t, "machine")), VAL_SHOWN(field_text(t, "role")),
 			VAL_INT(field_int(t, "events", 0)), VAL_INT(field_int(t, "lost", 0)),
-			field_int(t, "bytes", 0) ? VAL_INT(field_int(t, "bytes", 0)) : VAL_NONE, VAL_TEXT(field_text(t, "layout")),
-			VAL_TEXT(field_text(t, "tracer")) });
+			field_int(t, "bytes", 0) ? VAL_INT(field_int(t, "bytes", 0)) : VAL_NONE, VAL_SHOWN(field_text(t, "layout")),
+			VAL_SHOWN(field_text(t, "tracer")) });
 	}
 	report_end(r);
 }
@@ -87,7 +90,7 @@ static bool has_rows(struct json_object *doc, const char *key)
 	return list && json_object_array_length(list) > 0;
 }
 
-static void print_text(const struct history *h, struct json_object *doc)
+static void print_text(const struct history *h, struct json_object *doc, const struct report_shape *shape)
 {
 	char begin[TIME_TEXT], end[TIME_TEXT], span[TIME_TEXT];
 	printf("history   %s\n", history_file(h));
@@ -100,26 +103,50 @@ static void print_text(const struct history *h, struct json_object *doc)
 	trace_rows(doc);
 	if (has_rows(doc, "vms")) {
 		putchar('\n');
-		vcpu_rows(doc, FORMAT_TEXT);
+		report_end(vcpu_rows(doc, shape, FORMAT_TEXT, NULL));
 	}
 	if (has_rows(doc, "sync")) {
 		putchar('\n');
-		clock_report(field_array(doc, "sync"), FORMAT_TEXT);
+		clock_report(field_array(doc, "sync"), FORMAT_TEXT, NULL);
 	}
-	struct json_object *notes = field_array(doc, "notes");
-	for (size_t i = 0; notes && i < json_object_array_length(notes); i++)
-		printf("%snote: %s\n", i ? "" : "\n", json_object_get_string(json_object_array_get_idx(notes, i)));
+	struct notes notes = { 0 };
+	char text[NOTE_TEXT];
+	provenance_notes(h, &notes);
+	for (size_t i = 0; i < notes.len; i++)
+		printf("%snote: %s\n", i ? "" : "\n", note_text(&notes.item[i], text));
+	notes_release(&notes);
 }
 
-static void print_json(const struct history *h, struct json_object *doc)
+/* Beside the rows, all that the history says of itself; and all notes, not only the doubts. */
+static void print_json(const struct scene *s, struct json_object *doc, const struct report_shape *shape)
 {
-	json_object_object_add(doc, "history", json_object_new_string(history_file(h)));
-	json_object_object_add(doc, "begin", json_object_new_int64(history_begin(h)));
-	json_object_object_add(doc, "end", json_object_new_int64(history_end(h)));
-	json_object_object_add(doc, "intervals", json_object_new_int64((int64_t)history_intervals(h)));
-	json_object_object_add(doc, "attributes", json_object_new_int64(history_attribute_count(h)));
-	json_object_object_add(doc, "bytes", json_object_new_int64((int64_t)history_bytes(h)));
-	puts(json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED));
+	struct origin o = s->origin;
+	struct report *r;
+	o.notes = (struct notes){ 0 };
+	provenance_notes(s->h, &o.notes);
+	r = vcpu_rows(doc, shape, FORMAT_JSON, &o);
+	report_member(r, "begin", json_object_new_int64(history_begin(s->h)));
+	report_member(r, "end", json_object_new_int64(history_end(s->h)));
+	report_member(r, "intervals", json_object_new_int64((int64_t)history_intervals(s->h)));
+	report_member(r, "attributes", json_object_new_int64(history_attribute_count(s->h)));
+	report_member(r, "bytes", json_object_new_int64((int64_t)history_bytes(s->h)));
+	struct json_object_iter it;
+	json_object_object_foreachC(doc, it)
+		report_member(r, it.key, json_object_get(it.val));
+	report_end(r);
+	notes_release(&o.notes);
+}
+
+static void print(struct scene *s, struct json_object *doc, enum report_format format)
+{
+	const struct report_shape shape = { "info", vcpu_columns, count_columns(field_array(doc, "vms"), format) };
+	scene_about(s, NULL, format);
+	if (format == FORMAT_TEXT)
+		print_text(s->h, doc, &shape);
+	else if (format == FORMAT_CSV)
+		report_end(vcpu_rows(doc, &shape, format, &s->origin));
+	else
+		print_json(s, doc, &shape);
 }
 
 int cmd_info(int argc, char **argv, struct error *err)
@@ -128,19 +155,18 @@ int cmd_info(int argc, char **argv, struct error *err)
 	const struct opt opt[] = {
 		{ "format", 0, OPT_CHOICE, "FORMAT", "text, csv (the vCPUs) or json (everything)", &format, report_formats },
 	};
+	static const struct window_options always = { NULL, NULL };
 	const struct opts opts = { "info WHAT", "What is in a history, and how it came to be.", opt, 1, 1, 1 };
 	int first;
 	if (opts_parse(&opts, argc, argv, &first, err))
 		return -1;
-	struct history *h = open_named(argv[first], err);
-	struct json_object *doc = h ? provenance_load(h, err) : NULL;
-	if (doc && format == FORMAT_TEXT)
-		print_text(h, doc);
-	else if (doc && format == FORMAT_CSV)
-		vcpu_rows(doc, FORMAT_CSV);
-	else if (doc)
-		print_json(h, doc);
-	int rc = doc ? 0 : -1;
+	struct scene s;
+	struct json_object *doc = NULL;
+	int rc = scene_open(&s, argv[first], &always, err);
+	if (rc == 0)
+		rc = (doc = provenance_load(s.h, err)) ? 0 : -1;
+	if (rc == 0)
+		print(&s, doc, (enum report_format)format);
 	json_object_put(doc);
-	return close_what(h, rc, err);
+	return scene_close(&s, rc, err);
 }

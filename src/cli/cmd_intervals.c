@@ -1,15 +1,14 @@
 /* stealscope intervals: the raw intervals of an attribute. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/text.h"
 #include "base/timefmt.h"
-#include "cli/build.h"
 #include "cli/cli.h"
-#include "cli/report.h"
-#include "cli/window.h"
+#include "cli/scene.h"
+#include "report/report.h"
 
 static const struct column columns[] = {
 	{ "start", "start", COL_INT },
@@ -17,8 +16,10 @@ static const struct column columns[] = {
 	{ "value", "value", COL_TEXT },
 };
 
+#define REF_TEXT 600  /* bytes: a machine's name and a number */
+
 /* The value as people name it. */
-static struct value value_of(const struct history *h, uint32_t attr, int64_t v, char buf[TIME_TEXT])
+static struct value value_of(const struct history *h, uint32_t attr, int64_t v, char buf[REF_TEXT])
 {
 	if (v == HISTORY_NULL)
 		return VAL_NONE;
@@ -26,8 +27,11 @@ static struct value value_of(const struct history *h, uint32_t attr, int64_t v, 
 		return VAL_TEXT(history_state_name(h, attr, (unsigned)v));
 	if (history_type(h, attr) == HISTORY_STRING)
 		return VAL_TEXT(history_string(h, v));
-	snprintf(buf, TIME_TEXT, "%lld", (long long)v);
-	return VAL_TEXT(buf);
+	if (history_type(h, attr) == HISTORY_REF) {
+		snprintf(buf, REF_TEXT, "%s/%" PRIu32, history_string(h, history_ref_text(v)), history_ref_number(v));
+		return VAL_TEXT(buf);
+	}
+	return VAL_NUMBER(v);
 }
 
 /* The folder of attributes that the path names, or that it goes wrong in. */
@@ -46,39 +50,60 @@ static uint32_t last_sound(const struct history *h, const char *path)
 /* The path names no attribute: says what there is where it ends. */
 static int refuse_path(const struct history *h, const char *path, struct error *err)
 {
-	char shown[128], mend[sizeof err->mend];
+	char mend[sizeof err->mend];
 	uint32_t at = last_sound(h, path);
 	const char *name = history_name(h, at);
-	size_t used = (size_t)snprintf(mend, sizeof mend, "%.64s has:", text_escape(shown, sizeof shown, *name ? name : "/"));
+	size_t used = (size_t)snprintf(mend, sizeof mend, "%.64s has:", *name ? name : "/");
 	for (uint32_t c = history_child(h, at, HISTORY_NONE); c != HISTORY_NONE; c = history_child(h, at, c)) {
-		text_escape(shown, sizeof shown, history_name(h, c));
-		if (used + strlen(shown) + 8 > sizeof mend) {
+		const char *child = history_name(h, c);
+		if (used + strlen(child) + 8 > sizeof mend) {
 			snprintf(mend + used, sizeof mend - used, " ...");
 			break;
 		}
-		used += (size_t)snprintf(mend + used, sizeof mend - used, " %s,", shown);
+		used += (size_t)snprintf(mend + used, sizeof mend - used, " %s,", child);
 	}
 	if (mend[used - 1] == ',' && !mend[used])
 		mend[used - 1] = '\0';
 	return error_set(err, STATUS_USAGE, mend, "%s: %s: '%s'", history_file(h),
 	                 history_find(h, path) == HISTORY_NONE ? "no such attribute" : "not an attribute but a folder of them",
-	                 text_escape(shown, sizeof shown, path));
+	                 path);
 }
 
-static int print_intervals(const struct history *h, const char *path, const struct window *w,
-                           enum report_format format, struct error *err)
+/* The machine whose attribute that is; false: no machine's alone. */
+static bool machine_of(const struct topo *topo, const char *path, struct subject *out)
 {
+	static const char *const folders[] = { "/Virtual Machines/", "/Containers/" };
+	bool host = strncmp(path, "/Host/", strlen("/Host/")) == 0;
+	int machine = host ? topo_find_machine(topo, "host") : -1;
+	for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+		size_t n = strlen(folders[i]);
+		if (strncmp(path, folders[i], n) != 0)
+			continue;
+		char *name = mem_printf("%.*s", (int)strcspn(path + n, "/"), path + n);
+		machine = topo_find_machine(topo, name);
+		free(name);
+	}
+	*out = (struct subject){ SUBJECT_MACHINE, (uint32_t)(machine < 0 ? 0 : machine) };
+	return machine >= 0;
+}
+
+static int print_intervals(struct scene *s, const char *path, enum report_format format, struct error *err)
+{
+	static const struct report_shape shape = REPORT_SHAPE("intervals", columns);
+	const struct history *h = s->h;
+	struct subject who;
 	uint32_t attr = history_find(h, path);
 	if (attr == HISTORY_NONE || history_type(h, attr) < 0)
 		return refuse_path(h, path, err);
 	struct history_cursor c;
-	if (history_range(&c, h, attr, w->from, w->to, err))
+	if (history_range(&c, h, attr, s->window.from, s->window.to, err))
 		return -1;
-	struct report *r = report_begin(stdout, format, columns, sizeof columns / sizeof *columns);
+	scene_about(s, machine_of(&s->topo, path, &who) ? &who : NULL, format);
+	struct report *r = report_begin(stdout, format, &shape, &s->origin);
 	struct interval iv;
 	int rc;
 	while ((rc = history_range_next(&c, &iv, err)) == 1) {
-		char buf[TIME_TEXT];
+		char buf[REF_TEXT];
 		report_row(r, (struct value[]){ VAL_INT(iv.start), VAL_INT(iv.end), value_of(h, attr, iv.value, buf) });
 	}
 	report_end(r);
@@ -98,10 +123,9 @@ int cmd_intervals(int argc, char **argv, struct error *err)
 	int first;
 	if (opts_parse(&opts, argc, argv, &first, err))
 		return -1;
-	struct history *h = open_named(argv[first], err);
-	struct window w;
-	int rc = h ? window_parse(&w, &when, h, err) : -1;
+	struct scene s;
+	int rc = scene_open(&s, argv[first], &when, err);
 	if (rc == 0)
-		rc = print_intervals(h, argv[first + 1], &w, (enum report_format)format, err);
-	return close_what(h, rc, err);
+		rc = print_intervals(&s, argv[first + 1], (enum report_format)format, err);
+	return scene_close(&s, rc, err);
 }

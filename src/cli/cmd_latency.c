@@ -4,18 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/suggest.h"
 #include "base/timefmt.h"
 #include "cli/cli.h"
+#include "cli/complete.h"
 #include "cli/latency_cmd.h"
+#include "cli/what.h"
 
 /* ---- What the subcommands share ----------------------------------------------------------------------------- */
-
-void latency_notes(struct notes *n)
-{
-	for (size_t i = 0; i < n->len; i++)
-		fprintf(stderr, "stealscope: note: %s\n", n->line[i]);
-	notes_release(n);
-}
 
 static int predict(struct run *r, const char *model, struct notes *notes, struct error *err)
 {
@@ -43,13 +39,28 @@ int run_read(struct run *r, char *what, const struct run_options *o, struct erro
 		               "%s: no complete request", what);
 	if (rc == 0 && o->model)
 		rc = predict(r, o->model, &notes, err);
-	latency_notes(&notes);
+	if (rc == 0) {
+		origin_take(&r->origin, &s.topo, NULL, s.window.from, s.window.to);
+		origin_doubt(&r->origin, &notes);
+		if (o->format == FORMAT_CSV)
+			what_say(&r->origin.notes);
+	}
+	notes_release(&notes);
 	return scene_close(&s, rc, err);
 }
 
 void run_release(struct run *r)
 {
 	requests_release(&r->requests);
+	origin_release(&r->origin);
+}
+
+struct origin run_origins(const struct run *run, size_t n)
+{
+	struct origin all = { 0 };
+	for (size_t i = 0; i < n; i++)
+		origin_add(&all, &run[i].origin);
+	return all;
 }
 
 /* ---- requests ----------------------------------------------------------------------------------------------- */
@@ -90,9 +101,11 @@ static struct value predicted(const struct request *r, double v)
 	return r->has_prediction ? VAL_INT((int64_t)v) : VAL_NONE;
 }
 
-static void print_requests(const struct requests *all, size_t n, enum report_format format, bool features)
+static void print_requests(const struct run *run, size_t n, enum report_format format, bool features)
 {
-	struct report *out = report_begin(stdout, format, request_columns, features ? ALL_COLUMNS : PLAIN_COLUMNS);
+	const struct requests *all = &run->requests;
+	const struct report_shape shape = { "latency-requests", request_columns, features ? ALL_COLUMNS : PLAIN_COLUMNS };
+	struct report *out = report_begin(stdout, format, &shape, &run->origin);
 	for (size_t i = 0; i < n; i++) {
 		const struct request *r = &all->row[i];
 #define FEATURE_VALUE(field, unit, help) VAL_INT(r->feature.field),
@@ -100,7 +113,7 @@ static void print_requests(const struct requests *all, size_t n, enum report_for
 			VAL_TEXT(r->id), VAL_TEXT(r->container ? r->container : r->machine), VAL_INT(r->start), VAL_INT(r->end),
 			VAL_INT(request_latency(r)),
 			VAL_INT(r->low), VAL_INT(r->high), predicted(r, r->predicted.mean), predicted(r, r->predicted.low),
-			predicted(r, r->predicted.high), r->culprit ? VAL_TEXT(r->culprit) : VAL_NONE,
+			predicted(r, r->predicted.high), r->culprit ? VAL_SHOWN(r->culprit) : VAL_NONE,
 			VAL_INT(r->executing), VAL_INT(r->unknown), REQUEST_FEATURES(FEATURE_VALUE) });
 #undef FEATURE_VALUE
 	}
@@ -118,7 +131,7 @@ int latency_requests(int argc, char **argv, struct error *err)
 	struct run_options o = { .culprits = true };
 	unsigned top = 0;
 	bool features = false;
-	int sort = SORT_START, format = FORMAT_TEXT;
+	int sort = SORT_START;
 	const struct opt opt[] = {
 		RUN_OPTIONS(&o),
 		{ "request", 0, OPT_TEXT, "ID", "only requests of this id", &o.id, NULL },
@@ -126,7 +139,7 @@ int latency_requests(int argc, char **argv, struct error *err)
 		{ "features", 0, OPT_FLAG, NULL, "add the model's inputs (csv and json)", &features, NULL },
 		{ "sort", 0, OPT_CHOICE, "BY", "start, latency or provider (longest first)", &sort, sorts },
 		{ "top", 0, OPT_COUNT, "N", "only the first N (default: all)", &top, NULL },
-		FORMAT_OPTION(&format),
+		FORMAT_OPTION(&o.format),
 	};
 	const struct opts opts = { "latency requests WHAT", "A row for each request: its latency and the provider's part.",
 	                           opt, sizeof opt / sizeof *opt, 1, 1 };
@@ -139,7 +152,7 @@ int latency_requests(int argc, char **argv, struct error *err)
 		struct requests *r = &run.requests;
 		if (sort != SORT_START)
 			qsort(r->row, r->len, sizeof *r->row, sort == SORT_LATENCY ? by_latency : by_provider);
-		print_requests(r, top && top < r->len ? top : r->len, (enum report_format)format, features);
+		print_requests(&run, top && top < r->len ? top : r->len, (enum report_format)o.format, features);
 	}
 	run_release(&run);
 	return rc;
@@ -202,6 +215,8 @@ int latency_assert(int argc, char **argv, struct error *err)
 		struct run run;
 		rc = run_read(&run, argv[first], &o, err);
 		if (rc == 0)
+			what_say(&run.origin.notes);
+		if (rc == 0)
 			rc = check_all(&run.requests, argv + first + 1, a, n, err);
 		run_release(&run);
 	}
@@ -224,6 +239,15 @@ static const struct {
 
 int cmd_latency(int argc, char **argv, struct error *err)
 {
+	if (complete_is_asked(argc, argv)) {
+		for (size_t i = 0; argc == 3 && i < sizeof subcommands / sizeof *subcommands; i++)
+			complete_word(argv[2], subcommands[i].name, subcommands[i].help);
+		if (argc == 3)
+			return 0;
+		char *asked = argv[1];
+		argv[1] = argv[2];
+		argv[2] = asked;
+	}
 	for (size_t i = 0; argc > 1 && i < sizeof subcommands / sizeof *subcommands; i++) {
 		if (strcmp(argv[1], subcommands[i].name) == 0)
 			return subcommands[i].run(argc - 1, argv + 1, err);
@@ -234,6 +258,14 @@ int cmd_latency(int argc, char **argv, struct error *err)
 			printf("  %-9s %-23s  %s\n", subcommands[i].name, subcommands[i].operands, subcommands[i].help);
 		return 0;
 	}
-	return error_set(err, STATUS_USAGE, "usage: stealscope latency requests|train|report|assert ...", "latency: %s%s",
-	                 argc > 1 ? "no such subcommand: " : "a subcommand is missing", argc > 1 ? argv[1] : "");
+	if (argc < 2)
+		return error_set(err, STATUS_USAGE, "usage: stealscope latency requests|train|report|assert ...",
+		                 "latency: a subcommand is missing");
+	char mend[80] = "usage: stealscope latency requests|train|report|assert ...";
+	struct suggestion near = SUGGESTION(argv[1]);
+	for (size_t i = 0; i < sizeof subcommands / sizeof *subcommands; i++)
+		suggest(&near, subcommands[i].name);
+	if (near.nearest)
+		snprintf(mend, sizeof mend, "did you mean %s?", near.nearest);
+	return error_set(err, STATUS_USAGE, mend, "latency: no such subcommand: %s", argv[1]);
 }

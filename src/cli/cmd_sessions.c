@@ -4,7 +4,7 @@
 
 #include "cli/cli.h"
 #include "cli/opts.h"
-#include "cli/report.h"
+#include "report/report.h"
 #include "trace/trace.h"
 
 static const struct column columns[] = {
@@ -15,6 +15,8 @@ static const struct column columns[] = {
 	{ "timer_ns", "sent every", COL_DURATION },
 	{ "url", NULL, COL_TEXT },
 };
+
+static const struct report_shape shape = REPORT_SHAPE("sessions", columns);
 
 int cmd_sessions(int argc, char **argv, struct error *err)
 {
@@ -31,7 +33,7 @@ int cmd_sessions(int argc, char **argv, struct error *err)
 	size_t n;
 	if (trace_live_sessions(relay, &list, &n, err))
 		return -1;
-	struct report *r = report_begin(stdout, (enum report_format)format, columns, sizeof columns / sizeof *columns);
+	struct report *r = report_begin(stdout, (enum report_format)format, &shape, NULL);
 	for (size_t i = 0; i < n; i++)
 		report_row(r, (struct value[]){ VAL_TEXT(list[i].host), VAL_TEXT(list[i].name),
 		                                VAL_INT((int64_t)list[i].streams), VAL_INT((int64_t)list[i].viewers),

@@ -3,39 +3,27 @@
 
 #include "cli/cli.h"
 #include "cli/scene.h"
-
-static const struct column columns[] = {
-	{ "victim", "victim", COL_TEXT },
-	{ "thief", "thief", COL_TEXT },
-	{ "ns", "time", COL_DURATION },
-	{ "share", "share", COL_SHARE },
-};
+#include "cli/who.h"
 
 static const char *const by_names[] = { "machine", "thread", NULL };
 
-static char *party(const struct topo *topo, const struct steal *s, const struct steal_party *p, char buf[200])
-{
-	const char *name = p->name < s->names ? s->name[p->name] : NULL;
-	return flow_party_text(topo, p->system, p->tid, name, (enum flow_kind)p->kind, buf, 200);
-}
-
-static int print_matrix(const struct scene *scene, const char *only, enum steal_by by, enum report_format format,
+static int print_matrix(struct scene *scene, const char *only, enum steal_by by, enum report_format format,
                         struct error *err)
 {
 	struct subject who;
 	struct steal s;
-	if (only && topo_parse_subject(&scene->topo, only, &who, err))
+	if (only && who_parse(scene, only, &who, err))
 		return -1;
-	if (steal_matrix(&scene->topo, by, only ? &who : NULL, scene->window.from, scene->window.to, &s, err))
+	struct inquiry *q = steal_open(&scene->topo, &(struct steal_options){ .by = by, .only = only ? &who : NULL,
+		.from = scene->window.from, .to = scene->window.to });
+	int rc = scene_run(q, err);
+	if (rc == 0)
+		steal_take(q, &s);
+	inquiry_close(q);
+	if (rc)
 		return -1;
-	struct report *r = report_begin(stdout, format, columns, sizeof columns / sizeof *columns);
-	for (size_t i = 0; i < s.cells; i++) {
-		char victim[200], thief[200];
-		report_row(r, (struct value[]){ VAL_TEXT(party(&scene->topo, &s, &s.cell[i].victim, victim)),
-		                                VAL_TEXT(party(&scene->topo, &s, &s.cell[i].thief, thief)),
-		                                VAL_INT(s.cell[i].ns), VAL_REAL(s.cell[i].share) });
-	}
-	report_end(r);
+	scene_about(scene, only ? &who : NULL, format);
+	report_steal(stdout, format, &scene->topo, &s, &scene->origin);
 	steal_release(&s);
 	return 0;
 }

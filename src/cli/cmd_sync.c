@@ -1,72 +1,94 @@
 /* stealscope sync: the clock report alone. */
 #include <stdio.h>
 
-#include "cli/build.h"
+#include "base/field.h"
 #include "cli/cli.h"
+#include "cli/clock_audit.h"
 #include "cli/clock_plot.h"
 #include "cli/clock_report.h"
-#include "cli/field.h"
 #include "cli/progress_bar.h"
-#include "cli/provenance.h"
+#include "cli/scene.h"
+#include "cli/what.h"
+#include "index/index.h"
 
-static int report_of_history(const char *path, enum report_format format, struct error *err)
+static int report_of_history(char *path, enum report_format format, struct error *err)
 {
-	struct history *h = history_open(path, err);
-	struct json_object *doc = h ? provenance_load(h, err) : NULL;
-	if (doc)
-		clock_report(field_array(doc, "sync"), format);
-	int rc = doc ? 0 : -1;
+	static const struct window_options always = { NULL, NULL };
+	struct scene s;
+	struct json_object *doc = NULL;
+	int rc = scene_open(&s, path, &always, err);
+	if (rc == 0)
+		rc = (doc = provenance_load(s.h, err)) ? 0 : -1;
+	if (rc == 0) {
+		scene_about(&s, NULL, format);
+		clock_report(field_array(doc, "sync"), format, &s.origin);
+	}
 	json_object_put(doc);
-	return close_what(h, rc, err);
+	return scene_close(&s, rc, err);
 }
 
-static int report_of_traces(struct input *in, enum report_format format, bool plot, struct error *err)
+/* What is asked about clocks. */
+struct wanted {
+	enum report_format format;
+	bool plot, audit;
+};
+
+static int report_of_traces(struct input *in, const struct wanted *w, struct error *err)
 {
-	if (input_resolve(in, err))
-		return -1;
 	struct progress_bar bar;
-	struct progress progress = progress_bar_begin(&bar);
-	struct load l = { 0 };
+	struct progress progress = progress_bar_begin(&bar, NULL);
+	struct loaded l = { 0 };
 	int rc = load_traces(&l, in, progress, NULL, err);
 	progress_bar_end(&bar);
-	if (rc == 0) {
+	if (rc == 0 && w->audit) {
+		rc = clock_audit(in, &l.sync, w->format, err);
+	} else if (rc == 0) {
 		struct json_object *rows = provenance_sync_rows(&l.sync);
-		clock_report(rows, format);
+		clock_report(rows, w->format, NULL);
 		json_object_put(rows);
-		for (size_t i = 0; plot && i < l.sync.vms; i++)
+		for (size_t i = 0; w->plot && i < l.sync.vms; i++)
 			if (l.sync.vm[i].guest)
 				clock_plot(&l.sync.vm[i], stdout);
-		for (size_t i = 0; i < l.notes.len; i++)
-			fprintf(stderr, "stealscope: note: %s\n", l.notes.line[i]);
+		what_say(&l.notes);
 	}
-	load_release(&l);
+	loaded_release(&l);
+	return rc;
+}
+
+static int report(const struct input_options *named, const struct wanted *w, struct error *err)
+{
+	struct input in;
+	if (!w->plot && !w->audit && input_names_history(named))
+		return input_refuse_shape(named, err) ? -1 : report_of_history(named->what[0], w->format, err);
+	int rc = input_resolve(&in, named, err);
+	in.audit = w->audit;
+	if (w->audit)
+		in.sync_options.method = SYNC_NONE;
+	rc = rc ? -1 : report_of_traces(&in, w, err);
+	input_release(&in);
 	return rc;
 }
 
 int cmd_sync(int argc, char **argv, struct error *err)
 {
-	struct input in = { 0 };
+	struct what w = { 0 };
 	int format = FORMAT_TEXT;
-	bool plot = false;
+	bool plot = false, audit = false;
 	const struct opt opt[] = {
 		{ "plot", 0, OPT_FLAG, NULL, "text: also draw delays and how sure each clock is, over time", &plot, NULL },
+		{ "audit", 0, OPT_FLAG, NULL, "estimate nothing: do the events bear out the clocks they have?", &audit, NULL },
 		FORMAT_OPTION(&format),
-		INPUT_OPTIONS(&in),
+		WHAT_OPTIONS(&w),
 	};
 	const struct opts opts = { "sync WHAT...", "How each guest's clock relates to the host's, and how sure that is.",
 	                           opt, sizeof opt / sizeof *opt, 0, -1 };
-	int first;
-	if (opts_parse(&opts, argc, argv, &first, err))
-		return -1;
-	in.what = argv + first;
-	in.whats = argc - first;
-	int rc;
-	if (plot && format != FORMAT_TEXT)
-		return error_set(err, STATUS_USAGE, "leave out --format", "--plot: goes with text only");
-	if (!plot && names_history(&in))
-		rc = refuse_shape(&in, err) ? -1 : report_of_history(in.what[0], (enum report_format)format, err);
-	else
-		rc = report_of_traces(&in, (enum report_format)format, plot, err);
-	input_release(&in);
+	int rc = what_parse(&w, &opts, argc, argv, err);
+	if (rc == 0 && plot && format != FORMAT_TEXT)
+		rc = error_set(err, STATUS_USAGE, "leave out --format", "--plot: goes with text only");
+	else if (rc == 0 && audit && (plot || w.named.sync))
+		rc = error_set(err, STATUS_USAGE, "leave out the others", "--audit: goes with neither --sync nor --plot");
+	else if (rc == 0)
+		rc = report(&w.named, &(struct wanted){ (enum report_format)format, plot, audit }, err);
+	what_release(&w);
 	return rc;
 }

@@ -3,14 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/field.h"
 #include "base/mem.h"
+#include "base/save.h"
 #include "base/text.h"
-#include "cli/build.h"
 #include "cli/cli.h"
-#include "cli/field.h"
-#include "cli/header.h"
-#include "cli/nudge.h"
-#include "cli/provenance.h"
+#include "cli/what.h"
+#include "index/index.h"
 #include "ui/ui.h"
 
 static int parse_size(const char *text, struct ui_options *ui, struct error *err)
@@ -29,69 +28,84 @@ static char *bookmark_file(const struct history *h)
 	char name[48];
 	uint64_t traces = provenance_traces(h);
 	snprintf(name, sizeof name, "%016" PRIx64 ".bookmarks", traces);
-	return traces ? user_file("XDG_STATE_HOME", ".local/state", name) : NULL;
-}
-
-static char **evidence(const struct topo *topo, const struct subject *s, size_t *lines)
-{
-	struct header header;
-	header_make(&header, topo, s);
-	*lines = header.len;
-	return header.line;
+	return traces ? save_user_file("XDG_STATE_HOME", ".local/state", name) : NULL;
 }
 
 /* The notes of the history, which index printed where nobody saw them: the first, and how many more there are. */
 static char *greeting(const struct history *h)
 {
-	struct json_object *doc = provenance_load(h, NULL), *notes = doc ? field_array(doc, "notes") : NULL;
-	size_t n = notes ? json_object_array_length(notes) : 0;
-	char note[400], more[64] = "", *text = NULL;
-	if (n > 1)
-		snprintf(more, sizeof more, " (%zu more: stealscope info)", n - 1);
-	if (n > 0)
-		text = mem_printf("%s%s", text_escape(note, sizeof note,
-		                  json_object_get_string(json_object_array_get_idx(notes, 0))), more);
-	json_object_put(doc);
+	struct notes notes = { 0 };
+	char note[NOTE_TEXT], more[64] = "", *text = NULL;
+	provenance_notes(h, &notes);
+	if (notes.len > 1)
+		snprintf(more, sizeof more, " (%zu more: stealscope info)", notes.len - 1);
+	if (notes.len > 0)
+		text = mem_printf("%s%s", note_text(&notes.item[0], note), more);
+	notes_release(&notes);
 	return text;
+}
+
+/* Traces are not indexed, perhaps for minutes, for a viewer that has no terminal.  What is wrong with them comes first. */
+static int check_terminal(const struct input_options *named, const struct ui_options *ui, struct error *err)
+{
+	struct error why = ERROR_INIT;
+	struct input in;
+	if (input_names_history(named) || ui_check(ui, &why) == 0)
+		return 0;
+	int rc = input_resolve(&in, named, err);
+	input_release(&in);
+	if (rc == 0)
+		*err = why;
+	return -1;
+}
+
+static int view(const struct input_options *named, struct ui_options *ui, struct error *err)
+{
+	struct history *h = what_open(named, err);
+	if (!h)
+		return -1;
+	struct nudger nudger;
+	nudger_init(&nudger, h, named);
+	const struct ui_clocks clocks = { &nudger, nudger_nudge, nudger_list, nudger_save };
+	char *bookmarks = ui->script || ui->bench ? NULL : bookmark_file(h), *notes = greeting(h);
+	ui->clocks = &clocks;
+	ui->bookmarks = bookmarks;
+	ui->greeting = notes;
+	int rc = ui_run(h, ui, err);
+	free(bookmarks);
+	free(notes);
+	nudger_release(&nudger);
+	return what_close(h, rc, err);
 }
 
 int cmd_view(int argc, char **argv, struct error *err)
 {
-	struct input in = { 0 };
+	struct what w = { 0 };
 	struct ui_options ui = { 0 };
+	static const char *const tiers[] = { "ascii", "cells", "blocks", NULL };
+	static const char *const colors[] = { "auto", "never", "8", "16", "256", NULL };
+	const char *themes[17] = { NULL };
 	const char *size = NULL;
+	for (unsigned i = 0; i + 1 < sizeof themes / sizeof *themes && (i == 0 || themes[i - 1]); i++)
+		themes[i] = theme_shipped_name(i);
 	const struct opt opt[] = {
-		{ "theme", 0, OPT_TEXT, "THEME", "theme: a name or a file", &ui.theme, NULL },
-		{ "glyphs", 0, OPT_TEXT, "TIER", "ascii, cells or blocks", &ui.glyphs, NULL },
-		{ "color", 0, OPT_TEXT, "COLORS", "auto, never, 8, 16 or 256", &ui.color, NULL },
+		{ "theme", 0, OPT_TEXT, "THEME", "theme: a name or a file", &ui.theme, themes },
+		{ "glyphs", 0, OPT_TEXT, "TIER", "ascii, cells or blocks", &ui.glyphs, tiers },
+		{ "color", 0, OPT_TEXT, "COLORS", "auto, never, 8, 16 or 256", &ui.color, colors },
 		{ "script", 0, OPT_TEXT, "FILE", "run the keys and commands of FILE without a terminal", &ui.script, NULL },
 		{ "size", 0, OPT_TEXT, "CxR", "columns and rows of the scripted screen", &size, NULL },
 		{ "bench", 0, OPT_COUNT, "N", "draw N frames of each way of moving, print ms and bytes", &ui.bench, NULL },
-		INPUT_OPTIONS(&in),
+		WHAT_OPTIONS(&w),
 	};
 	const struct opts opts = { "[view] WHAT...", "Walks the timeline of a history, or of traces (indexed on first use).",
 	                           opt, sizeof opt / sizeof *opt, 0, -1 };
-	int first;
-	if (opts_parse(&opts, argc, argv, &first, err))
-		return -1;
-	in.what = argv + first;
-	in.whats = argc - first;
-	if (parse_size(size, &ui, err))
-		return -1;
-	struct history *h = open_what(&in, err);
-	struct nudger nudger;
-	nudger_init(&nudger, h, &in);
-	ui.clocks = &nudger.clocks;
-	ui.evidence = evidence;
-	char *bookmarks = h && !ui.script && !ui.bench ? bookmark_file(h) : NULL;
-	ui.bookmarks = bookmarks;
-	char *notes = h ? greeting(h) : NULL;
-	ui.greeting = notes;
-	int rc = h ? ui_run(h, &ui, err) : -1;
-	free(bookmarks);
-	free(notes);
-	nudger_release(&nudger);
-	rc = close_what(h, rc, err);
-	input_release(&in);
+	int rc = what_parse(&w, &opts, argc, argv, err);
+	if (rc == 0)
+		rc = parse_size(size, &ui, err);
+	if (rc == 0)
+		rc = check_terminal(&w.named, &ui, err);
+	if (rc == 0)
+		rc = view(&w.named, &ui, err);
+	what_release(&w);
 	return rc;
 }

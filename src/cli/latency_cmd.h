@@ -14,6 +14,7 @@ int latency_assert(int argc, char **argv, struct error *err);
 struct run {
 	char *what;              /* borrowed */
 	struct requests requests;
+	struct origin origin;
 };
 
 struct run_options {
@@ -21,6 +22,7 @@ struct run_options {
 	const char *machine, *id;
 	const char *model;       /* file, or NULL */
 	bool culprits;
+	int format;              /* enum report_format */
 };
 
 #define RUN_OPTIONS(o) \
@@ -28,13 +30,13 @@ struct run_options {
 	{ "machine", 0, OPT_TEXT, "NAME", "only requests served by this machine", &(o)->machine, NULL }
 #define MODEL_OPTION(o) { "model", 'm', OPT_TEXT, "FILE", "predict with this model (latency train)", &(o)->model, NULL }
 
-/* Reads them, and predicts when there is a model.  A history without any request is refused.  Notes go to stderr.
+/* Reads them, and predicts when there is a model.  A history without any request is refused.
  * Call run_release() in any case. */
 int run_read(struct run *r, char *what, const struct run_options *o, struct error *err);
 void run_release(struct run *r);
 
-/* Prints notes to stderr and releases them. */
-void latency_notes(struct notes *n);
+/* What an answer about several runs rests on; origin_release() it. */
+struct origin run_origins(const struct run *run, size_t n);
 
 /* latency_csv.c: `latency train --csv`. */
 struct csv_options {

@@ -12,6 +12,9 @@
 #include "base/timefmt.h"
 #include "cli/latency_cmd.h"
 
+#define LONGEST_NS 1e18       /* 31 years */
+#define LARGEST_INPUT 1e100  /* its square is a number too */
+
 struct sheet {
 	const char *file;
 	struct table table;
@@ -73,7 +76,10 @@ static int sheet_read(struct sheet *s, const char *file, const struct csv_option
 		s->ns_per_unit = 1000 / rate;
 	if (s->table.rows == 0)
 		return error_set(err, STATUS_INPUT, NULL, "%s: no row left after dropping faulty ones", file);
-	return 0;
+	const double most = LONGEST_NS / s->ns_per_unit;
+	if (table_check(&s->table, s->latency, 0, most, file, err))
+		return -1;
+	return s->out < 0 ? 0 : table_check(&s->table, s->out, 0, most, file, err);
 }
 
 static double *column_ns(const struct sheet *s, int column)
@@ -144,26 +150,22 @@ static bool is_result(const char *name)
 	return false;
 }
 
-/* Is this column a number in every row of every sheet, and not always the same? */
-static bool usable(const struct sheet *sheet, size_t n, const char *name)
+/* Refuses a column that is not a number in every row of every sheet, or always the same. */
+static int check_input(const struct sheet *sheet, size_t n, const char *name, struct error *err)
 {
 	bool varies = false;
-	double first = 0;
 	for (size_t s = 0; s < n; s++) {
 		const struct table *t = &sheet[s].table;
 		int column = table_find(t, name);
 		if (column < 0)
-			return false;
-		for (size_t i = 0; i < t->rows; i++) {
-			double v = t->cell[i * t->columns + (size_t)column];
-			if (isnan(v))
-				return false;
-			if (s == 0 && i == 0)
-				first = v;
-			varies = varies || v != first;
-		}
+			return error_set(err, STATUS_INPUT, NULL, "%s: no column %s", sheet[s].file, name);
+		if (table_check(t, column, -LARGEST_INPUT, LARGEST_INPUT, sheet[s].file, err))
+			return -1;
+		double first = sheet[0].table.cell[table_find(&sheet[0].table, name)];
+		for (size_t i = 0; i < t->rows; i++)
+			varies = varies || t->cell[i * t->columns + (size_t)column] != first;
 	}
-	return varies;
+	return varies ? 0 : error_set(err, STATUS_INPUT, NULL, "column %s: always the same", name);
 }
 
 static size_t choose_inputs(const struct sheet *sheet, size_t n, const struct csv_options *o, const char **name,
@@ -171,16 +173,17 @@ static size_t choose_inputs(const struct sheet *sheet, size_t n, const struct cs
 {
 	size_t d = 0;
 	for (size_t i = 0; i < o->input.len; i++) {
-		if (d == GP_FEATURES || !usable(sheet, n, o->input.item[i])) {
-			error_set(err, STATUS_INPUT, NULL, "column %s: not a changing number in every row of every file",
-			          o->input.item[i]);
+		if (d == GP_FEATURES) {
+			error_set(err, STATUS_USAGE, NULL, "--input: more than %d columns", GP_FEATURES);
 			return 0;
 		}
+		if (check_input(sheet, n, o->input.item[i], err))
+			return 0;
 		name[d++] = o->input.item[i];
 	}
 	const struct table *t = &sheet[0].table;
 	for (size_t i = 0; !o->input.len && i < t->columns && d < GP_FEATURES; i++) {
-		if (!is_result(t->column[i]) && (int)i != sheet[0].latency && usable(sheet, n, t->column[i]))
+		if (!is_result(t->column[i]) && (int)i != sheet[0].latency && check_input(sheet, n, t->column[i], NULL) == 0)
 			name[d++] = t->column[i];
 	}
 	if (d == 0)
@@ -230,12 +233,9 @@ static int print_fit(const struct sheet *s, const struct sheet *baseline, const 
 	return rc;
 }
 
-static int learn(const struct sheet *sheet, size_t n, const struct csv_options *o, struct error *err)
+static int learn(const struct sheet *sheet, size_t n, const char *const *name, size_t d, const struct csv_options *o,
+                 struct error *err)
 {
-	const char *name[GP_FEATURES];
-	size_t d = choose_inputs(sheet, n, o, name, err);
-	if (d == 0)
-		return -1;
 	struct training t;
 	training_init(&t, name, d);
 	double *base = column_ns(&sheet[0], sheet[0].latency);
@@ -266,12 +266,16 @@ int latency_train_csv(char **file, size_t n, const struct csv_options *o, struct
 	int rc = 0;
 	for (; done < n + extra && rc == 0; done++)
 		rc = sheet_read(&sheet[done], done < extra ? o->baseline : file[done - extra], o, err);
+	const char *name[GP_FEATURES];
+	size_t inputs = 0;
+	if (rc == 0 && o->baseline)
+		rc = (inputs = choose_inputs(sheet, done, o, name, err)) > 0 ? 0 : -1;
+	else if (rc == 0 && o->output)
+		rc = error_set(err, STATUS_USAGE, "give the file without contention as --baseline", "no baseline to train against");
 	for (size_t i = 0; i < done && rc == 0; i++)
 		describe(&sheet[i]);
 	if (rc == 0 && o->baseline)
-		rc = learn(sheet, n + extra, o, err);
-	else if (rc == 0 && o->output)
-		rc = error_set(err, STATUS_USAGE, "give the file without contention as --baseline", "no baseline to train against");
+		rc = learn(sheet, done, name, inputs, o, err);
 	while (done > 0)
 		table_release(&sheet[--done].table);
 	free(sheet);

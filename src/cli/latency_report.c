@@ -287,8 +287,20 @@ static const struct column heat_columns[] = {
 	{ "quantity", NULL, COL_TEXT }, { "value", NULL, COL_REAL },    { "run", NULL, COL_TEXT },
 };
 
-static int report_heat(char **operand, size_t n, const char *quantity, const struct run_options *o,
-                       enum report_format format, struct error *err)
+static void rows_of_heat(const struct tile *t, size_t n, const char *quantity, enum report_format format,
+                         const struct origin *origin)
+{
+	static const struct report_shape shape = REPORT_SHAPE("latency-heat", heat_columns);
+	struct report *out = report_begin(stdout, format, &shape, origin);
+	for (size_t i = 0; i < n; i++) {
+		report_row(out, (struct value[]){
+			VAL_SHOWN(t[i].vms), VAL_SHOWN(t[i].load), VAL_INT((int64_t)t[i].run.requests.len), VAL_TEXT(quantity),
+			VAL_REAL(t[i].value), VAL_TEXT(t[i].run.what) });
+	}
+	report_end(out);
+}
+
+static int report_heat(char **operand, size_t n, const char *quantity, const struct run_options *o, struct error *err)
 {
 	/* The quantity is the left part of an assertion; any limit makes it one. */
 	struct assertion a;
@@ -304,17 +316,16 @@ static int report_heat(char **operand, size_t n, const char *quantity, const str
 		if (rc == 0)
 			assertion_holds(&a, &t[done].run.requests, &t[done].value);
 	}
-	if (rc == 0 && format == FORMAT_TEXT) {
+	struct origin origin = { 0 };
+	for (size_t i = 0; i < n && rc == 0; i++)
+		origin_add(&origin, &t[i].run.origin);
+	if (rc == 0 && o->format == FORMAT_TEXT) {
+		origin_write_doubts(&origin, stdout);
 		print_heat(t, n, quantity, a.metric);
 	} else if (rc == 0) {
-		struct report *out = report_begin(stdout, format, heat_columns, sizeof heat_columns / sizeof *heat_columns);
-		for (size_t i = 0; i < n; i++) {
-			report_row(out, (struct value[]){
-				VAL_TEXT(t[i].vms), VAL_TEXT(t[i].load), VAL_INT((int64_t)t[i].run.requests.len), VAL_TEXT(quantity),
-				VAL_REAL(t[i].value), VAL_TEXT(t[i].run.what) });
-		}
-		report_end(out);
+		rows_of_heat(t, n, quantity, (enum report_format)o->format, &origin);
 	}
+	origin_release(&origin);
 	while (done > 0) {
 		run_release(&t[--done].run);
 		free(t[done].load);
@@ -327,15 +338,20 @@ static int report_heat(char **operand, size_t n, const char *quantity, const str
 
 /* ---- The command -------------------------------------------------------------------------------------------- */
 
-static int report_runs(char **operand, size_t n, const struct run_options *o, bool scatter, enum report_format format,
-                       struct error *err)
+static int report_runs(char **operand, size_t n, const struct run_options *o, bool scatter, struct error *err)
 {
+	static const struct report_shape shape = REPORT_SHAPE("latency-report", level_columns);
+	struct origin origin = { 0 };
 	struct run run[2] = { { 0 } };
 	int rc = 0;
 	for (size_t i = 0; i < n && rc == 0; i++)
 		rc = run_read(&run[i], operand[i], o, err);
-	if (rc == 0 && format != FORMAT_TEXT) {
-		struct report *out = report_begin(stdout, format, level_columns, sizeof level_columns / sizeof *level_columns);
+	if (rc == 0)
+		origin = run_origins(run, n);
+	if (rc == 0 && o->format == FORMAT_TEXT)
+		origin_write_doubts(&origin, stdout);
+	if (rc == 0 && o->format != FORMAT_TEXT) {
+		struct report *out = report_begin(stdout, (enum report_format)o->format, &shape, &origin);
 		for (size_t i = 0; i < n; i++)
 			rows_of_run(out, &run[i]);
 		report_end(out);
@@ -344,6 +360,7 @@ static int report_runs(char **operand, size_t n, const struct run_options *o, bo
 	} else if (rc == 0) {
 		print_distribution(&run[0], scatter);
 	}
+	origin_release(&origin);
 	run_release(&run[0]);
 	run_release(&run[1]);
 	return rc;
@@ -354,14 +371,13 @@ int latency_report(int argc, char **argv, struct error *err)
 	struct run_options o = { 0 };
 	bool scatter = false, heat = false;
 	const char *quantity = "p99.share";
-	int format = FORMAT_TEXT;
 	const struct opt opt[] = {
 		RUN_OPTIONS(&o),
 		MODEL_OPTION(&o),
 		{ "scatter", 0, OPT_FLAG, NULL, "add a plot of latency against time scheduled out", &scatter, NULL },
 		{ "heat", 0, OPT_FLAG, NULL, "heat map; operands are LOAD,VMS=WHAT", &heat, NULL },
 		{ "value", 0, OPT_TEXT, "QUANTITY", "of the heat map (default p99.share; p50.predicted ...)", &quantity, NULL },
-		FORMAT_OPTION(&format),
+		FORMAT_OPTION(&o.format),
 	};
 	const struct opts opts = { "latency report WHAT [WHAT]",
 	                           "Latency and the provider's part of it: one run, two compared, or a grid (--heat).", opt,
@@ -371,8 +387,8 @@ int latency_report(int argc, char **argv, struct error *err)
 		return -1;
 	size_t n = (size_t)(argc - first);
 	if (heat)
-		return report_heat(argv + first, n, quantity, &o, (enum report_format)format, err);
+		return report_heat(argv + first, n, quantity, &o, err);
 	if (n > 2)
 		return error_set(err, STATUS_USAGE, "see --heat for a grid of runs", "latency report: one or two runs, not %zu", n);
-	return report_runs(argv + first, n, &o, scatter, (enum report_format)format, err);
+	return report_runs(argv + first, n, &o, scatter, err);
 }

@@ -72,15 +72,20 @@ static int train_runs(struct run *run, size_t n, const char *output, const struc
 	struct gp *g = training_learn(&t, options, err);
 	int rc = g ? 0 : -1;
 	if (rc == 0) {
-		if (format == FORMAT_TEXT)
+		static const struct report_shape shape = REPORT_SHAPE("latency-train", train_columns);
+		struct origin origin = run_origins(run, n);
+		if (format == FORMAT_TEXT) {
+			origin_write_doubts(&origin, stdout);
 			print_names(run, n);
-		struct report *out = report_begin(stdout, format, train_columns, sizeof train_columns / sizeof *train_columns);
+		}
+		struct report *out = report_begin(stdout, format, &shape, format == FORMAT_TEXT ? NULL : &origin);
 		for (size_t i = 0; i < n && rc == 0; i++) {
 			char number[24];
 			snprintf(number, sizeof number, "%zu", i + 1);
 			rc = print_run(out, format == FORMAT_TEXT ? number : run[i].what, &run[i], &run[0], g, err);
 		}
 		report_end(out);
+		origin_release(&origin);
 	}
 	if (rc == 0 && output)
 		rc = gp_save(g, output, err);
@@ -96,7 +101,6 @@ int latency_train(int argc, char **argv, struct error *err)
 	struct run_options o = { 0 };
 	struct csv_options csv = { 0 };
 	bool is_csv = false;
-	int format = FORMAT_TEXT;
 	const struct opt opt[] = {
 		{ "output", 'o', OPT_TEXT, "MODEL", "write the model to this file", &csv.output, NULL },
 		{ "baseline", 'b', OPT_TEXT, "WHAT", "the run without contention", &csv.baseline, NULL },
@@ -106,7 +110,7 @@ int latency_train(int argc, char **argv, struct error *err)
 		{ "latency", 0, OPT_TEXT, "COLUMN", "csv: the latency", &csv.latency, NULL },
 		{ "out", 0, OPT_TEXT, "COLUMN", "csv: the time scheduled out", &csv.out, NULL },
 		{ "input", 0, OPT_LIST, "COLUMN", "csv: an input of the model (default: all but the latency)", &csv.input, NULL },
-		FORMAT_OPTION(&format),
+		FORMAT_OPTION(&o.format),
 	};
 	const struct opts opts = { "latency train -o MODEL -b BASELINE RUN...",
 	                           "Learns which part of the latency comes from contention, from how much a run with\n"
@@ -132,7 +136,7 @@ int latency_train(int argc, char **argv, struct error *err)
 		rc = run_read(&run[done], done ? argv[first + (int)done - 1] : baseline, &o, err);
 	struct gp_options options = { .rows = csv.rows };
 	if (rc == 0)
-		rc = train_runs(run, n, csv.output, &options, (enum report_format)format, err);
+		rc = train_runs(run, n, csv.output, &options, (enum report_format)o.format, err);
 	while (done > 0)
 		run_release(&run[--done]);
 	free(run);

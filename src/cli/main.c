@@ -3,8 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/suggest.h"
 #include "cli/cli.h"
+#include "cli/complete.h"
 
 struct command {
 	const char *name;
@@ -24,6 +27,24 @@ static void print_help(void)
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		printf("  %-10s %-12s %s\n", commands[i].name, commands[i].operands, commands[i].help);
 	puts("\nstealscope COMMAND --help lists the options of a command; the manual is stealscope(1).");
+}
+
+/* What may have been meant; or NULL. */
+static const char *nearest_command(const char *word)
+{
+	struct suggestion near = SUGGESTION(word);
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		suggest(&near, commands[i].name);
+	return near.nearest;
+}
+
+static int refuse_command(const char *word, struct error *err)
+{
+	char mend[80] = "stealscope --help lists them";
+	const char *nearest = nearest_command(word);
+	if (nearest)
+		snprintf(mend, sizeof mend, "did you mean %s?", nearest);
+	return error_set(err, STATUS_USAGE, mend, "%s: no such command", word);
 }
 
 static const struct command *find_command(const char *name)
@@ -60,11 +81,14 @@ int main(int argc, char **argv)
 		          "nothing to look at");
 		return fail(&err);
 	}
+	if (complete_is_asked(argc, argv) && argc == 3)
+		for (size_t i = 0; i < COMMAND_COUNT; i++)
+			complete_word(argv[2], commands[i].name, commands[i].help);
 	if (strcmp(argv[1], "help") == 0 && argc > 2) {  /* help COMMAND: COMMAND --help */
 		argv[1] = argv[2];
 		argv[2] = (char[]){ "--help" };
 		if (!find_command(argv[1])) {
-			error_set(&err, STATUS_USAGE, "stealscope --help lists them", "%s: no such command", argv[1]);
+			refuse_command(argv[1], &err);
 			return fail(&err);
 		}
 	}
@@ -79,6 +103,10 @@ int main(int argc, char **argv)
 	const struct command *command = find_command(argv[1]);
 	/* Without a command's name, everything belongs to `view`; argv[0] stands where its name would. */
 	int skip = command ? 1 : 0;
+	if (!command && argv[1][0] != '-' && nearest_command(argv[1]) && access(argv[1], F_OK) != 0) {
+		refuse_command(argv[1], &err);
+		return fail(&err);
+	}
 	if (!command)
 		command = find_command("view");
 	if (command->run(argc - skip, argv + skip, &err))

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/suggest.h"
+#include "cli/complete.h"
 
 #define LONG_BASE 256  /* getopt values of options: LONG_BASE + index */
 
@@ -79,6 +81,19 @@ static int usage_error(const struct opts *o, const char *what, const char *arg, 
 	return error_set(err, STATUS_USAGE, mend, "%s%s%s", what, arg ? ": " : "", arg ? arg : "");
 }
 
+static int no_such_option(const struct opts *o, const char *arg, struct error *err)
+{
+	const char *word = arg + strspn(arg, "-");
+	char what[80] = "no such option", *name = mem_printf("%.*s", (int)strcspn(word, "="), word);
+	struct suggestion near = SUGGESTION(name);
+	for (size_t i = 0; i < o->len && arg[0] == '-' && arg[1] == '-'; i++)
+		suggest(&near, o->opt[i].name);
+	if (near.nearest)
+		snprintf(what, sizeof what, "no such option (did you mean --%s?)", near.nearest);
+	free(name);
+	return usage_error(o, what, arg, err);
+}
+
 static void fill_getopt(const struct opts *o, struct option *longopt, char *letters)
 {
 	size_t n = 0;
@@ -121,7 +136,7 @@ static int parse(const struct opts *o, const struct option *longopt, const char 
 			return usage_error(o, "an argument is missing", argv[optind - 1], err);
 		const struct opt *opt = c == '?' ? NULL : option_of(o, c);
 		if (!opt)
-			return usage_error(o, "no such option", argv[optind - 1], err);
+			return no_such_option(o, argv[optind - 1], err);
 		if (set_value(opt, optarg, err))
 			return -1;
 	}
@@ -130,6 +145,10 @@ static int parse(const struct opts *o, const struct option *longopt, const char 
 
 int opts_parse(const struct opts *o, int argc, char **argv, int *first, struct error *err)
 {
+	if (complete_is_asked(argc, argv)) {
+		complete_arguments(o, argc, argv);
+		exit(STATUS_OK);
+	}
 	struct option *longopt = mem_new(o->len + 2, sizeof *longopt);
 	char *letters = mem_new(2 * o->len + 2, 1);
 	fill_getopt(o, longopt, letters);

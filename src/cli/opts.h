@@ -28,7 +28,7 @@ struct opt {
 	const char *arg;             /* name of the argument in the help */
 	const char *help;
 	void *dest;
-	const char *const *choice;   /* OPT_CHOICE */
+	const char *const *choice;   /* OPT_CHOICE; OPT_TEXT: what is usual, for completion; NULL-terminated */
 };
 
 struct opts {
@@ -39,7 +39,11 @@ struct opts {
 	int least, most;             /* operands allowed; most < 0: no limit */
 };
 
-/* Parses; operands are then argv[*first .. argc - 1].  Prints help and exits 0 on --help. */
+/* int *: an enum report_format. */
+#define FORMAT_OPTION(format) { "format", 0, OPT_CHOICE, "FORMAT", "text, csv or json", (format), report_formats }
+
+/* Parses; operands are then argv[*first .. argc - 1].  Prints help and exits 0 on --help, words
+ * likewise on complete_is_asked(). */
 int opts_parse(const struct opts *o, int argc, char **argv, int *first, struct error *err);
 
 #endif

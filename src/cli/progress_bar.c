@@ -4,8 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/now.h"
 
 #define REDRAW_NS 100000000
 #define BAR_CELLS 24
@@ -25,13 +26,6 @@ static void listen_for_interrupt(void)
 	sigemptyset(&sa.sa_mask);
 	sa.sa_flags = (int)SA_RESETHAND;  /* a second Ctrl-C kills, should the work not listen */
 	sigaction(SIGINT, &sa, NULL);
-}
-
-static int64_t now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
 /* 1234567 -> "1.23 M" */
@@ -54,11 +48,15 @@ static void draw(const struct progress_bar *bar, uint64_t done, uint64_t total)
 {
 	double seconds = (double)(now_ns() - bar->begun) / 1e9;
 	double rate = seconds > 0 ? (double)done / seconds : 0;
-	char line[160], count[16], speed[16];
+	char line[160], count[16], speed[16], phase[48];
+	if (bar->step && *bar->step < PROGRESS_STEPS)
+		snprintf(phase, sizeof phase, "%d/%d %s", (int)*bar->step + 1, PROGRESS_STEPS, bar->phase);
+	else
+		snprintf(phase, sizeof phase, "%s", bar->phase);
 	format_count(count, (double)done);
 	format_count(speed, rate);
 	if (total == 0 || total == PROGRESS_OPEN) {
-		snprintf(line, sizeof line, "%-12s %s  %s/s%s", bar->phase, count, speed,
+		snprintf(line, sizeof line, "%-12s %s  %s/s%s", phase, count, speed,
 		         total == PROGRESS_OPEN ? "  Ctrl-C: enough" : "");
 		put_line(line);
 		return;
@@ -66,7 +64,7 @@ static void draw(const struct progress_bar *bar, uint64_t done, uint64_t total)
 	if (done > total)
 		done = total;
 	int full = (int)((double)BAR_CELLS * (double)done / (double)total);
-	int used = snprintf(line, sizeof line, "%-12s [%.*s%*s] %3d %%", bar->phase, full, "########################",
+	int used = snprintf(line, sizeof line, "%-12s [%.*s%*s] %3d %%", phase, full, "########################",
 	                    BAR_CELLS - full, "", (int)(100 * (double)done / (double)total));
 	if (rate > 0 && used > 0 && (size_t)used < sizeof line)
 		snprintf(line + used, sizeof line - (size_t)used, "  %s/s  ETA %.0f s", speed, (double)(total - done) / rate);
@@ -93,9 +91,9 @@ static int tick(void *arg, const char *phase, uint64_t done, uint64_t total)
 	return enough;
 }
 
-struct progress progress_bar_begin(struct progress_bar *bar)
+struct progress progress_bar_begin(struct progress_bar *bar, const enum build_phase *step)
 {
-	*bar = (struct progress_bar){ .tty = isatty(STDERR_FILENO) };
+	*bar = (struct progress_bar){ .step = step, .tty = isatty(STDERR_FILENO) };
 	listen_for_interrupt();
 	return (struct progress){ tick, bar };
 }

@@ -1,10 +1,11 @@
 #include "cli/scene.h"
 
-#include "cli/build.h"
+#include "cli/progress_bar.h"
+#include "cli/what.h"
 
 int scene_open(struct scene *s, char *what, const struct window_options *when, struct error *err)
 {
-	*s = (struct scene){ .h = open_named(what, err) };
+	*s = (struct scene){ .h = what_open_named(what, err) };
 	if (!s->h || topo_open(&s->topo, s->h, err))
 		return -1;
 	return window_parse(&s->window, when, s->h, err);
@@ -12,16 +13,23 @@ int scene_open(struct scene *s, char *what, const struct window_options *when, s
 
 int scene_close(struct scene *s, int rc, struct error *err)
 {
+	origin_release(&s->origin);
 	topo_release(&s->topo);
-	return close_what(s->h, rc, err);
+	return what_close(s->h, rc, err);
 }
 
-struct value value_system(const struct topo *topo, int32_t system)
+int scene_run(struct inquiry *q, struct error *err)
 {
-	return system < 0 ? VAL_NONE : VAL_TEXT(topo->machine[system].name);
+	struct progress_bar bar;
+	struct progress progress = progress_bar_begin(&bar, NULL);
+	int rc = inquiry_run(q, &progress, err);
+	progress_bar_end(&bar);
+	return rc;
 }
 
-struct value value_tid(int32_t tid)
+void scene_about(struct scene *s, const struct subject *who, enum report_format format)
 {
-	return tid < 0 ? VAL_NONE : VAL_INT(tid);
+	origin_take(&s->origin, &s->topo, who, s->window.from, s->window.to);
+	if (format == FORMAT_CSV)
+		what_say(&s->origin.notes);
 }

@@ -2,14 +2,15 @@
 #ifndef STEALSCOPE_CLI_SCENE_H
 #define STEALSCOPE_CLI_SCENE_H
 
-#include "cli/report.h"
 #include "cli/window.h"
 #include "flow/flow.h"
+#include "report/report.h"
 
 struct scene {
 	struct history *h;
 	struct topo topo;
 	struct window window;
+	struct origin origin;  /* of scene_about() */
 };
 
 /* Opens WHAT and parses the window.  Call scene_close() in any case: it returns rc, or -1
@@ -17,8 +18,11 @@ struct scene {
 int scene_open(struct scene *s, char *what, const struct window_options *when, struct error *err);
 int scene_close(struct scene *s, int rc, struct error *err);
 
-/* Fields of a report: the system's name and a TID; nobody is an empty field. */
-struct value value_system(const struct topo *topo, int32_t system);
-struct value value_tid(int32_t tid);
+/* Works on a question to its end, with progress on a terminal; Ctrl-C cancels it. */
+int scene_run(struct inquiry *q, struct error *err);
+
+/* The report is about this subject, or about all (NULL): fills s->origin.  csv has no place for what makes it doubtful:
+ * that goes to stderr. */
+void scene_about(struct scene *s, const struct subject *who, enum report_format format);
 
 #endif

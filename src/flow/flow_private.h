@@ -9,8 +9,11 @@
  * or to move a thread to another one takes less. */
 #define IDLE_LIMITED 1000000
 
-/* A flow of [from, to] whose names stay with the resolver (flow->names is 0). */
+/* The sums of a flow of [from, to]; its names stay with the resolver (flow->names is 0). */
 int flow_collect(struct resolver *r, const struct subject *s, int64_t from, int64_t to, struct flow *out);
+
+/* Cuts a window to the history, and to a thread's life; refuses one of which nothing is left. */
+int flow_cut(const struct topo *topo, const struct subject *s, int64_t *from, int64_t *to, struct error *err);
 
 /* First and last moment at which the attribute is not null: 1, 0 = never, -1 = error. */
 int flow_life(const struct topo *topo, uint32_t attr, int64_t *start, int64_t *end, struct error *err);
@@ -25,6 +28,14 @@ bool gap_is_own_thread(const struct topo *topo, uint32_t thread);
  * thread itself.  Calls fn for each; stops when it returns other than 0, and returns that. */
 int gap_each_row(const struct topo *topo, const struct subject *s, int (*fn)(void *arg, const struct subject *row),
                  void *arg);
+
+/* The same as a list, of a subject or of every machine (NULL), each with the machine whose loss it is. */
+struct gap_rows {
+	struct gap_row { struct subject subject; uint32_t victim; } *row;
+	size_t len, cap;
+};
+void gap_rows_list(struct gap_rows *rows, const struct topo *topo, const struct subject *s);
+void gap_rows_release(struct gap_rows *rows);
 
 /* Walks the gaps of a row within [from, to], cut to it, joined when adjacent. */
 struct gap_walk {
@@ -44,10 +55,13 @@ int gap_walk_next(struct gap_walk *w, struct gap *out, struct error *err);  /* 1
 /* Instead: one interval of a gap state after the other, cut to the window but not joined. */
 int gap_walk_part(struct gap_walk *w, struct interval *iv, struct error *err);
 
-/* The raw name that a thread held longest; "" when it has none. */
-const char *topo_longest_name(const struct topo *topo, uint32_t thread);
+/* Calls fn for every value of a thread's Name within the history, until it returns other than 0; returns that, or -1. */
+int topo_each_name(const struct topo *topo, uint32_t thread, int (*fn)(void *, const struct interval *), void *arg,
+                   struct error *err);
 
 const char *explain_state_name(const struct topo *topo, const struct subject *s, int64_t state);
+
+void path_add_up(struct path *p);  /* the sums of its pieces */
 
 /* The names move from the resolver to whoever keeps the answer. */
 void resolver_give_names(struct resolver *r, char ***name, size_t *names);

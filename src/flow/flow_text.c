@@ -1,15 +1,14 @@
 /* The flow as text, like the paper's Fig. 14: system > thread, duration, share (Eq. 3) and a bar lane.
  *
- * A lane cell is a stretch of the window; its mark tells how much of it the row had, computed from every interval:
+ * A lane cell is a stretch of the window; its mark tells how much of it the row had:
  * the letter of the kind for at least half, ':' for at least a tenth, ',' for less.  Waiting is a group of its own,
- * since it is nobody's taking.  Cost: one pass over the intervals; memory: lanes of the printed rows. */
+ * since it is nobody's taking.  Cost: one pass over the cells; memory: lanes of the printed rows. */
 #include "flow/flow_private.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/int128.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/timefmt.h"
@@ -17,9 +16,9 @@
 #define NARROWEST 60
 #define LABEL_TEXT 600
 
-static const char letters[FLOW_KIND_COUNT] = { '#', '!', '%', 'i', '-', '.', '?' };
+static const char letters[FLOW_KIND_COUNT] = { '#', '!', '%', 'i', '-', '.', '=', '?' };
 
-enum { GROUP_WAITING = -2, GROUP_IDLE = -3, GROUP_UNKNOWN = -4 };
+enum { GROUP_WAITING = -2, GROUP_IDLE = -3, GROUP_UNKNOWN = -4, GROUP_LIMITED = -5 };
 
 struct row {
 	const struct flow_entry *entry;  /* NULL: a group */
@@ -44,7 +43,7 @@ struct page {
 static int32_t group_of(int32_t system, uint8_t kind)
 {
 	return kind == FLOW_WAITING ? GROUP_WAITING : kind == FLOW_IDLE_CPU ? GROUP_IDLE :
-	       kind == FLOW_UNKNOWN ? GROUP_UNKNOWN : system;
+	       kind == FLOW_LIMITED ? GROUP_LIMITED : kind == FLOW_UNKNOWN ? GROUP_UNKNOWN : system;
 }
 
 static int by_duration(const void *a, const void *b)
@@ -71,10 +70,10 @@ static void lay_out(struct page *p, double threshold)
 	size_t groups = 0, cap = 0;
 	for (size_t i = 0; i < f->entries; i++) {
 		const struct flow_entry *e = &f->entry[i];
-		int32_t id = group_of(e->system, e->kind);
+		int32_t id = group_of(e->who.system, e->who.kind);
 		size_t g = find_group(group, groups, id);
 		if (g == groups)
-			*ARRAY_PUSH(group, groups, cap) = (struct row){ .group = id, .kind = e->kind };
+			*ARRAY_PUSH(group, groups, cap) = (struct row){ .group = id, .kind = e->who.kind };
 		group[g].duration += e->duration;
 	}
 	if (groups)
@@ -85,14 +84,14 @@ static void lay_out(struct page *p, double threshold)
 			*ARRAY_PUSH(p->row, p->rows, p->row_cap) = group[g];
 		for (size_t i = 0; i < f->entries; i++) {
 			const struct flow_entry *e = &f->entry[i];
-			if (group_of(e->system, e->kind) != group[g].group)
+			if (group_of(e->who.system, e->who.kind) != group[g].group)
 				continue;
 			if (e->share < threshold) {
 				p->left_out++;
 				p->left_out_ns += e->duration;
 			} else {
 				*ARRAY_PUSH(p->row, p->rows, p->row_cap) = (struct row){ .entry = e,
-					.group = group[g].group, .duration = e->duration, .kind = e->kind };
+					.group = group[g].group, .duration = e->duration, .kind = e->who.kind };
 			}
 		}
 	}
@@ -101,78 +100,38 @@ static void lay_out(struct page *p, double threshold)
 
 static int64_t cell_start(const struct page *p, int cell)
 {
-	int128 span = (int128)p->f->end - p->f->start + 1;
-	return p->f->start + (int64_t)(span * cell / p->cells);
+	return flow_column(p->f->start, p->f->end, (unsigned)cell, (unsigned)p->cells);
 }
 
-/* Adds [start, end] to a lane. */
-static void paint(const struct page *p, uint32_t lane, int64_t start, int64_t end)
-{
-	int128 span = (int128)p->f->end - p->f->start + 1;
-	int cell = (int)(((int128)start - p->f->start) * p->cells / span);
-	if (cell + 1 < p->cells && start >= cell_start(p, cell + 1))
-		cell++;
-	for (; start <= end && cell < p->cells; cell++) {
-		int64_t last = cell + 1 < p->cells ? cell_start(p, cell + 1) - 1 : p->f->end;
-		if (last > end)
-			last = end;
-		if (last >= start)
-			p->lane[(size_t)lane * (size_t)p->cells + (size_t)cell] += last - start + 1;
-		start = last + 1;
-	}
-}
-
-static uint64_t row_hash(int32_t system, int32_t tid, uint32_t name, uint8_t kind)
-{
-	uint64_t h = (uint64_t)(uint32_t)tid << 32 | name;
-	h = (h ^ (uint64_t)(uint32_t)system << 8 ^ kind) * 0x9E3779B97F4A7C15ULL;
-	return h ^ h >> 31;
-}
-
-static bool row_is(const struct row *r, const struct flow_interval *iv)
-{
-	return r->entry && r->entry->system == iv->system && r->entry->tid == iv->tid && r->entry->name == iv->name &&
-	       r->entry->kind == iv->kind;
-}
-
-/* The printed row of every group, NULL where none is, by group - GROUP_UNKNOWN. */
-static struct row **find_group_rows(struct page *p)
-{
-	struct row **group = mem_new(p->topo->machines + 4 + 1, sizeof *group);
-	for (size_t i = 0; i < p->rows; i++)
-		if (!p->row[i].entry)
-			group[p->row[i].group - GROUP_UNKNOWN] = &p->row[i];
-	return group;
-}
-
+/* The lanes of the printed rows: an entry adds to its own and to its group's. */
 static void paint_all(struct page *p)
 {
-	struct map by_key = MAP_INIT;
-	struct row **group = find_group_rows(p);
-	for (size_t i = 0; i < p->rows; i++) {
+	const struct flow *f = p->f;
+	uint32_t *own = mem_new(f->entries, sizeof *own), *group = mem_new(f->entries, sizeof *group);
+	for (size_t i = 0; i < f->entries; i++)
+		own[i] = group[i] = UINT32_MAX;
+	for (uint32_t i = 0; i < p->rows; i++) {
 		struct row *r = &p->row[i];
-		r->lane = (uint32_t)i;
-		if (!r->entry)
-			continue;
-		uint64_t key = row_hash(r->entry->system, r->entry->tid, r->entry->name, r->entry->kind);
-		while (map_find(&by_key, key))
-			key++;
-		*map_put(&by_key, key, NULL) = i;
+		r->lane = i;
+		if (r->entry)
+			own[r->entry - f->entry] = i;
+		for (size_t k = 0; !r->entry && k < f->entries; k++)
+			if (group_of(f->entry[k].who.system, f->entry[k].who.kind) == r->group)
+				group[k] = i;
 	}
 	p->lane = mem_new(p->rows * (size_t)p->cells, sizeof *p->lane);
-	for (size_t i = 0; i < p->f->intervals; i++) {
-		const struct flow_interval *iv = &p->f->interval[i];
-		uint64_t key = row_hash(iv->system, iv->tid, iv->name, iv->kind), *at;
-		while ((at = map_find(&by_key, key)) && !row_is(&p->row[*at], iv))
-			key++;
-		if (at)
-			paint(p, p->row[*at].lane, iv->start, iv->end);
-		const struct row *g = group[group_of(iv->system, iv->kind) - GROUP_UNKNOWN];
-		if (g)
-			paint(p, g->lane, iv->start, iv->end);
-	}
-	map_release(&by_key);
+	flow_paint(f, own, (unsigned)p->cells, p->lane);
+	flow_paint(f, group, (unsigned)p->cells, p->lane);
+	free(own);
 	free(group);
+}
+
+/* The thread alone, when what it does was said. */
+static void plain_text(const struct page *p, const struct party *who, char *buf, size_t size)
+{
+	struct party thread = *who;
+	thread.kind = FLOW_PREEMPTING;
+	party_text(p->topo, &thread, p->f->name[who->name], buf, size);
 }
 
 static void row_label(const struct page *p, const struct row *r, char *buf, size_t size)
@@ -182,20 +141,21 @@ static void row_label(const struct page *p, const struct row *r, char *buf, size
 	if (!e) {
 		text_escape(buf, size, r->group >= 0 ? p->topo->machine[r->group].name :
 		            r->group == GROUP_WAITING ? "waiting, until woken by" :
+		            r->group == GROUP_LIMITED ? "limited by" :
 		            r->group == GROUP_IDLE ? "idle CPU" : r->group == GROUP_UNKNOWN ? "unknown (events lost)" : "?");
 		return;
 	}
-	text_escape(name, sizeof name, p->f->name[e->name]);
-	if (e->kind == FLOW_WAITING && e->system < 0)
+	text_escape(name, sizeof name, p->f->name[e->who.name]);
+	if (e->who.kind == FLOW_WAITING && e->who.system < 0)
 		snprintf(buf, size, "%s", *name ? name : "nobody seen");
-	else if (e->kind == FLOW_WAITING)
-		flow_party_text(p->topo, e->system, e->tid, p->f->name[e->name], FLOW_PREEMPTING, buf, size);
-	else if (e->tid >= 0)
-		snprintf(buf, size, "%" PRId32 "%s%s%s", e->tid, *name ? " " : "", name,
-		         e->kind == FLOW_HYPERVISOR ? " (hypervisor)" : "");
+	else if (e->who.kind == FLOW_WAITING)
+		plain_text(p, &e->who, buf, size);
+	else if (e->who.tid >= 0)
+		snprintf(buf, size, "%" PRId32 "%s%s%s", e->who.tid, *name ? " " : "", name,
+		         e->who.kind == FLOW_HYPERVISOR ? " (hypervisor)" : "");
 	else
-		snprintf(buf, size, "%s%s", name, e->kind == FLOW_HYPERVISOR ? " (hypervisor)" :
-		         e->kind == FLOW_IRQ ? " (interrupt)" : "");
+		snprintf(buf, size, "%s%s", name, e->who.kind == FLOW_HYPERVISOR ? " (hypervisor)" :
+		         e->who.kind == FLOW_IRQ ? " (interrupt)" : "");
 }
 
 static const char *share_text(char buf[16], double share)
@@ -230,7 +190,7 @@ static void print_row(const struct page *p, const struct row *r)
 /* Idle and lost time have no threads to list below them. */
 static bool is_repetition(const struct page *p, const struct row *r)
 {
-	return r->entry && (r->group == GROUP_IDLE || r->group == GROUP_UNKNOWN) && !*p->f->name[r->entry->name];
+	return r->entry && (r->group == GROUP_IDLE || r->group == GROUP_UNKNOWN) && !*p->f->name[r->entry->who.name];
 }
 
 static void print_summary(const struct page *p, const struct subject *s)
@@ -239,7 +199,7 @@ static void print_summary(const struct page *p, const struct subject *s)
 	char subject[LABEL_TEXT], from[TIME_TEXT], to[TIME_TEXT], d[TIME_TEXT];
 	const struct flow *f = p->f;
 	for (size_t i = 0; i < f->entries; i++)
-		by_kind[f->entry[i].kind] += f->entry[i].duration;
+		by_kind[f->entry[i].who.kind] += f->entry[i].duration;
 	fprintf(p->to, "execution flow of %s\n", topo_subject_text(p->topo, s, subject, sizeof subject));
 	fprintf(p->to, "%s .. %s (%s), %zu entries\n", time_date(from, f->start, 9), time_clock(to, f->end, 9),
 	        time_duration(d, f->end - f->start + 1), f->entries);
@@ -265,14 +225,16 @@ static void print_intervals(const struct page *p)
 	fputs("\n", p->to);
 	for (size_t i = 0; i < p->f->intervals; i++) {
 		const struct flow_interval *iv = &p->f->interval[i];
+		const struct party *who = &p->f->entry[iv->entry].who;
 		char cpu[16] = "";
-		bool of_thread = iv->system >= 0 && (iv->kind == FLOW_HYPERVISOR || iv->kind == FLOW_WAITING);
-		flow_party_text(p->topo, iv->system, iv->tid, p->f->name[iv->name],
-		                of_thread ? FLOW_PREEMPTING : (enum flow_kind)iv->kind, party, sizeof party);
+		if (who->system >= 0 && (who->kind == FLOW_HYPERVISOR || who->kind == FLOW_WAITING))
+			plain_text(p, who, party, sizeof party);
+		else
+			party_text(p->topo, who, p->f->name[who->name], party, sizeof party);
 		if (iv->pcpu >= 0)
 			snprintf(cpu, sizeof cpu, "CPU%d", iv->pcpu);
 		int used = fprintf(p->to, "%s %9s  %-6s%-10s  ", time_clock(at, iv->start, 9),
-		                   time_duration(d, iv->end - iv->start + 1), cpu, flow_kind_name[iv->kind]);
+		                   time_duration(d, iv->end - iv->start + 1), cpu, flow_kind_name[who->kind]);
 		party[text_fit(party, p->width - used)] = '\0';
 		fprintf(p->to, "%s\n", party);
 	}
@@ -288,6 +250,11 @@ static void print_left_out(const struct page *p, double threshold)
 		        share_text(share, (double)p->left_out_ns / ((double)(p->f->end - p->f->start) + 1)));
 }
 
+unsigned flow_text_columns(int width)
+{
+	return (unsigned)(width > 0 ? width < NARROWEST ? NARROWEST : width : 80) / 3;
+}
+
 int flow_write_text(const struct topo *topo, const struct flow *f, const struct subject *s,
                     const struct flow_text *options, FILE *to, struct error *err)
 {
@@ -296,7 +263,7 @@ int flow_write_text(const struct topo *topo, const struct flow *f, const struct 
 	if (width < NARROWEST)
 		width = NARROWEST;
 	p.width = width;
-	p.cells = width / 3;
+	p.cells = (int)flow_text_columns(width);
 	p.label = width - p.cells - 2 - 19;
 	lay_out(&p, options->threshold);
 	paint_all(&p);

@@ -4,6 +4,10 @@
  * steal_time() is one exact sum per row, whatever the window. */
 #include "flow/flow_private.h"
 
+#include <stdlib.h>
+
+#include "base/mem.h"
+
 uint32_t gap_attribute(const struct topo *topo, const struct subject *s, uint64_t *mask)
 {
 	*mask = s->kind == SUBJECT_CPU ? topo->vcpu_gap : topo->thread_gap;
@@ -160,6 +164,36 @@ int gap_each_row(const struct topo *topo, const struct subject *s, int (*fn)(voi
 			return r;
 	}
 	return 0;
+}
+
+uint32_t subject_machine(const struct topo *topo, const struct subject *s)
+{
+	return s->kind == SUBJECT_MACHINE ? s->index : s->kind == SUBJECT_CPU ? topo->cpu[s->index].machine
+	                                                                      : topo->thread[s->index].machine;
+}
+
+struct lister { struct gap_rows *rows; uint32_t victim; };
+
+static int list_row(void *arg, const struct subject *row)
+{
+	struct lister *l = arg;
+	*ARRAY_PUSH(l->rows->row, l->rows->len, l->rows->cap) = (struct gap_row){ *row, l->victim };
+	return 0;
+}
+
+void gap_rows_list(struct gap_rows *rows, const struct topo *topo, const struct subject *s)
+{
+	*rows = (struct gap_rows){ 0 };
+	for (uint32_t i = 0; i < (s ? 1 : topo->machines); i++) {
+		struct subject machine = { SUBJECT_MACHINE, i };
+		gap_each_row(topo, s ? s : &machine, list_row, &(struct lister){ rows, s ? subject_machine(topo, s) : i });
+	}
+}
+
+void gap_rows_release(struct gap_rows *rows)
+{
+	free(rows->row);
+	*rows = (struct gap_rows){ 0 };
 }
 
 struct sum {

@@ -8,16 +8,21 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "flow/inquiry.h"
 
 #define SLACK 1024
 
 struct lister {
-	const struct topo *topo;
-	const struct gap_options *o;
-	struct gap_list *out;
+	struct inquiry q;
+	struct gap_options o;
+	struct gap_rows rows;
+	struct gap_list list;
 	int64_t *length;
 	size_t lengths, length_cap, item_cap, culprit_cap;
-	struct error *err;
+	size_t row, item;        /* at hand: gaps are read, then their culprits */
+	bool walking, listed;
+	struct gap_walk walk;
+	struct resolver r;
 };
 
 static int longest_first(const void *a, const void *b)
@@ -41,37 +46,37 @@ static int by_subject(const void *a, const void *b)
 
 static void cut_to_top(struct lister *l, size_t slack)
 {
-	struct gap_list *out = l->out;
-	if (!l->o->top || out->items <= l->o->top + slack)
+	struct gap_list *out = &l->list;
+	if (!l->o.top || out->items <= l->o.top + slack)
 		return;
 	qsort(out->item, out->items, sizeof *out->item, longest_first);
-	out->items = l->o->top;
+	out->items = l->o.top;
 }
 
 /* Memory that grows with the trace: an error, not the end of the program. */
-static int big_room(struct lister *l, void **array, size_t *cap, size_t len, size_t size)
+static int big_room(void **array, size_t *cap, size_t len, size_t size, struct error *err)
 {
 	if (len < *cap)
 		return 0;
 	size_t n = *cap ? 2 * *cap : 256;
 	void *p = n < SIZE_MAX / size ? realloc(*array, n * size) : NULL;
 	if (!p)
-		return error_set(l->err, STATUS_SYSTEM, "ask for a shorter window or for longer gaps",
+		return error_set(err, STATUS_SYSTEM, "ask for a shorter window or for longer gaps",
 		                 "list of gaps: out of memory after %zu gaps", len);
 	*array = p;
 	*cap = n;
 	return 0;
 }
 
-static int add_gap(struct lister *l, const struct gap *gap)
+static int add_gap(struct lister *l, const struct gap *gap, struct error *err)
 {
-	struct gap_list *out = l->out;
+	struct gap_list *out = &l->list;
 	int64_t ns = gap->end - gap->start + 1;
 	void *length = l->length, *item = out->item;
-	int r = big_room(l, &length, &l->length_cap, l->lengths, sizeof *l->length);
+	int r = big_room(&length, &l->length_cap, l->lengths, sizeof *l->length, err);
 	l->length = length;
 	if (r == 0)
-		r = big_room(l, &item, &l->item_cap, out->items, sizeof *out->item);
+		r = big_room(&item, &l->item_cap, out->items, sizeof *out->item, err);
 	out->item = item;
 	if (r < 0)
 		return -1;
@@ -79,22 +84,8 @@ static int add_gap(struct lister *l, const struct gap *gap)
 	out->item[out->items++] = (struct gap_item){ .gap = *gap };
 	out->count++;
 	out->total += ns;
-	cut_to_top(l, l->o->top + SLACK);
+	cut_to_top(l, l->o.top + SLACK);
 	return 0;
-}
-
-static int list_row(void *arg, const struct subject *row)
-{
-	struct lister *l = arg;
-	struct gap_walk w;
-	struct gap gap = { .subject = *row };
-	int r = gap_walk_start(&w, l->topo, row, l->o->from, l->o->to, l->err);
-	if (r <= 0)
-		return r;
-	while ((r = gap_walk_next(&w, &gap, l->err)) > 0)
-		if (gap.end - gap.start >= l->o->min - 1 && add_gap(l, &gap) < 0)
-			return -1;
-	return r;
 }
 
 static int by_length(const void *a, const void *b)
@@ -105,7 +96,7 @@ static int by_length(const void *a, const void *b)
 
 static void rank(struct lister *l)
 {
-	struct gap_list *out = l->out;
+	struct gap_list *out = &l->list;
 	size_t n = l->lengths;
 	if (!n)
 		return;
@@ -117,54 +108,121 @@ static void rank(struct lister *l)
 	out->longest = l->length[n - 1];
 }
 
-static int find_culprits(struct lister *l)
+static int list_gaps(struct lister *l, struct budget *budget, struct error *err)
 {
-	struct gap_list *out = l->out;
-	struct resolver r;
-	resolver_init(&r, l->topo, l->o->from, l->o->to, l->err);
-	int status = 0;
-	for (size_t i = 0; i < out->items && status == 0; i++) {
-		struct gap_item *item = &out->item[i];
+	while (l->row < l->rows.len && !budget_spent(budget)) {
+		const struct gap_row *row = &l->rows.row[l->row];
+		struct gap gap = { .subject = row->subject };
+		int r = l->walking ? gap_walk_next(&l->walk, &gap, err)
+		                   : gap_walk_start(&l->walk, l->q.topo, &row->subject, l->q.from, l->q.to, err);
+		if (r < 0 || (r && l->walking && gap.end - gap.start >= l->o.min - 1 && add_gap(l, &gap, err) < 0))
+			return -1;
+		l->walking = r > 0;
+		l->row += r == 0;
+	}
+	return l->row == l->rows.len;
+}
+
+/* The gaps are all there: only those to show stay, in an order in which their culprits are cheap to find. */
+static void end_list(struct lister *l, struct error *err)
+{
+	rank(l);
+	cut_to_top(l, 0);
+	if (l->list.items)
+		qsort(l->list.item, l->list.items, sizeof *l->list.item, by_subject);
+	resolver_init(&l->r, l->q.topo, l->q.from, l->q.to, err);
+	l->listed = true;
+}
+
+static int find_culprits(struct lister *l, struct budget *budget)
+{
+	struct gap_list *out = &l->list;
+	for (; l->item < out->items && !budget_spent(budget); l->item++) {
+		struct gap_item *item = &out->item[l->item];
 		struct flow f;
-		status = flow_collect(&r, &item->gap.subject, item->gap.start, item->gap.end, &f);
-		if (status < 0)
-			break;
+		if (flow_collect(&l->r, &item->gap.subject, item->gap.start, item->gap.end, &f) < 0)
+			return -1;
 		item->culprit = out->culprits;
 		item->culprits = f.entries;
 		for (size_t k = 0; k < f.entries; k++)
 			*ARRAY_PUSH(out->culprit, out->culprits, l->culprit_cap) = f.entry[k];
 		flow_release(&f);
 	}
-	if (status == 0)
-		resolver_give_names(&r, &out->name, &out->names);
-	resolver_release(&r);
-	return status;
+	return l->item == out->items;
+}
+
+static int walk(struct inquiry *q, size_t i, struct budget *budget, struct error *err)
+{
+	struct lister *l = (struct lister *)q;
+	if (!l->listed) {
+		int r = list_gaps(l, budget, err);
+		q->part[i].done = l->rows.len ? (double)l->row / (double)l->rows.len / 2 : 0;
+		if (r <= 0)
+			return r;
+		end_list(l, err);
+	}
+	int r = find_culprits(l, budget);
+	q->part[i].done = l->list.items ? 0.5 + (double)l->item / (double)l->list.items / 2 : 1;
+	return r;
+}
+
+static int join(struct inquiry *q, struct error *err)
+{
+	struct lister *l = (struct lister *)q;
+	(void)err;
+	if (!l->listed)
+		return 1;
+	if (l->list.items)
+		qsort(l->list.item, l->list.items, sizeof *l->list.item, longest_first);
+	resolver_give_names(&l->r, &l->list.name, &l->list.names);
+	return 1;
+}
+
+static void close_list(struct inquiry *q)
+{
+	struct lister *l = (struct lister *)q;
+	if (l->listed)
+		resolver_release(&l->r);
+	gap_rows_release(&l->rows);
+	gap_list_release(&l->list);
+	free(l->length);
+}
+
+static const struct inquiry_kind gap_list = { walk, join, close_list };
+
+struct inquiry *gap_list_open(const struct topo *topo, const struct subject *s, const struct gap_options *options)
+{
+	struct lister *l = mem_new(1, sizeof *l);
+	int64_t from = options->from > history_begin(topo->h) ? options->from : history_begin(topo->h);
+	int64_t to = options->to < history_end(topo->h) ? options->to : history_end(topo->h);
+	inquiry_init(&l->q, &gap_list, topo, from, to, 1);
+	l->o = *options;
+	gap_rows_list(&l->rows, topo, s);
+	size_t kept = 0;
+	for (size_t i = 0; i < l->rows.len; i++)
+		if (s || topo->machine[l->rows.row[i].victim].kind == MACHINE_VM)
+			l->rows.row[kept++] = l->rows.row[i];
+	l->rows.len = kept;
+	return &l->q;
+}
+
+void gap_list_take(struct inquiry *q, struct gap_list *out)
+{
+	struct lister *l = (struct lister *)q;
+	*out = l->list;
+	l->list = (struct gap_list){ 0 };
 }
 
 int gap_list_of(const struct topo *topo, const struct subject *s, const struct gap_options *options,
                 struct gap_list *out, struct error *err)
 {
-	struct lister l = { .topo = topo, .o = options, .out = out, .err = err };
+	struct inquiry *q = gap_list_open(topo, s, options);
+	int status = inquiry_run(q, NULL, err);
 	*out = (struct gap_list){ 0 };
-	int r = s ? gap_each_row(topo, s, list_row, &l) : 0;
-	for (uint32_t i = 0; !s && i < topo->machines && r == 0; i++) {
-		struct subject vm = { SUBJECT_MACHINE, i };
-		if (topo->machine[i].kind == MACHINE_VM)
-			r = gap_each_row(topo, &vm, list_row, &l);
-	}
-	if (r == 0) {
-		rank(&l);
-		cut_to_top(&l, 0);
-		if (out->items)
-			qsort(out->item, out->items, sizeof *out->item, by_subject);
-		r = find_culprits(&l);
-		if (out->items)
-			qsort(out->item, out->items, sizeof *out->item, longest_first);
-	}
-	free(l.length);
-	if (r < 0)
-		gap_list_release(out);
-	return r;
+	if (status == 0)
+		gap_list_take(q, out);
+	inquiry_close(q);
+	return status;
 }
 
 void gap_list_release(struct gap_list *l)

@@ -1,11 +1,47 @@
-/* Who an entry of a flow is, in words. */
-#include "flow/flow_private.h"
+/* Who has the CPU: parties by number, and in words. */
+#include "flow/party.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/text.h"
+
+static uint64_t party_hash(const struct party *p)
+{
+	uint64_t h = (uint64_t)(uint32_t)p->tid << 32 | p->name;
+	h = (h ^ (uint64_t)(uint32_t)p->system << 8 ^ p->kind) * UINT64_C(0x9E3779B97F4A7C15);
+	return h ^ h >> 29;
+}
+
+uint32_t parties_put(struct parties *p, const struct party *who)
+{
+	uint64_t hash = party_hash(who);
+	uint32_t *recent = &p->recent[hash % PARTIES_RECENT];
+	if (*recent && party_same(&p->party[*recent - 1], who))
+		return *recent - 1;
+	for (;; hash++) {
+		bool is_new;
+		uint64_t *at = map_put(&p->by_hash, hash, &is_new);
+		if (is_new) {
+			*at = p->len;
+			*ARRAY_PUSH(p->party, p->len, p->cap) = *who;
+		}
+		if (party_same(&p->party[*at], who)) {
+			*recent = (uint32_t)*at + 1;
+			return (uint32_t)*at;
+		}
+	}
+}
+
+void parties_release(struct parties *p)
+{
+	free(p->party);
+	map_release(&p->by_hash);
+	*p = (struct parties){ 0 };
+}
 
 static const char *thread_text(const struct topo *topo, int32_t system, int32_t tid, const char *name, char *buf,
                                size_t size)
@@ -20,14 +56,16 @@ static const char *thread_text(const struct topo *topo, int32_t system, int32_t 
 	return buf;
 }
 
-char *flow_party_text(const struct topo *topo, int32_t system, int32_t tid, const char *name, enum flow_kind kind,
-                      char *buf, size_t size)
+char *party_text(const struct topo *topo, const struct party *who, const char *name, char *buf, size_t size)
 {
-	char who[600], handler[256];
+	char thread[600] = "", handler[256];
 	const char *known = name && *name ? name : "";
-	switch (kind) {
+	switch ((enum flow_kind)who->kind) {
 	case FLOW_IDLE_CPU:
 		snprintf(buf, size, "idle CPU");
+		break;
+	case FLOW_LIMITED:
+		snprintf(buf, size, "%s", *known ? text_escape(handler, sizeof handler, known) : "limit");
 		break;
 	case FLOW_UNKNOWN:
 		if (*known)
@@ -36,23 +74,25 @@ char *flow_party_text(const struct topo *topo, int32_t system, int32_t tid, cons
 			snprintf(buf, size, "unknown (events lost)");
 		break;
 	case FLOW_HYPERVISOR:
-		snprintf(buf, size, "hypervisor for %s", thread_text(topo, system, tid, name, who, sizeof who));
+		snprintf(buf, size, "hypervisor for %s", thread_text(topo, who->system, who->tid, name, thread, sizeof thread));
 		break;
 	case FLOW_IRQ:
 		/* "irq/27-virtio0" says what it is, "timer" does not */
-		snprintf(buf, size, "%s %s%s", system >= 0 ? thread_text(topo, system, -1, NULL, who, sizeof who) : "",
-		         text_escape(handler, sizeof handler, known), strchr(known, '/') ? "" : " interrupt");
+		if (who->system >= 0)
+			thread_text(topo, who->system, -1, NULL, thread, sizeof thread);
+		snprintf(buf, size, "%s %s%s", thread, text_escape(handler, sizeof handler, known),
+		         strchr(known, '/') ? "" : " interrupt");
 		break;
 	case FLOW_WAITING:
-		if (system < 0)
+		if (who->system < 0)
 			snprintf(buf, size, "waiting%s%s", *known ? " for " : "", text_escape(handler, sizeof handler, known));
 		else
-			snprintf(buf, size, "waiting for %s", thread_text(topo, system, tid, name, who, sizeof who));
+			snprintf(buf, size, "waiting for %s", thread_text(topo, who->system, who->tid, name, thread, sizeof thread));
 		break;
 	case FLOW_RUNNING:
 	case FLOW_PREEMPTING:
 	case FLOW_KIND_COUNT:
-		thread_text(topo, system, tid, name, buf, size);
+		thread_text(topo, who->system, who->tid, name, buf, size);
 	}
 	return buf;
 }

@@ -13,18 +13,13 @@
 
 static int set(struct piece *out, enum flow_kind kind)
 {
-	*out = (struct piece){ .system = -1, .tid = -1, .host_thread = -1, .pcpu = -1, .kind = (uint8_t)kind };
+	*out = (struct piece){ { -1, -1, 0, (uint8_t)kind }, .host_thread = -1, .pcpu = -1 };
 	return 0;
 }
 
 static bool is_host(const struct topo *t, uint32_t machine)
 {
 	return t->machine[machine].kind != MACHINE_VM;
-}
-
-static bool same_thread(const struct who *a, const struct who *b)
-{
-	return a && b && a->machine == b->machine && a->tid == b->tid;
 }
 
 static int64_t after(int64_t end)
@@ -50,6 +45,25 @@ static int32_t cpus_of(const struct topo *t, uint32_t machine)
 	return t->machine[0].kind == MACHINE_HOST ? 0 : -1;
 }
 
+static bool same_thread(const struct topo *t, const struct who *a, const struct who *b)
+{
+	return a && b && a->tid == b->tid && cpus_of(t, (uint32_t)a->machine) == cpus_of(t, (uint32_t)b->machine);
+}
+
+/* Whose thread w is at t: the container's in which that life of it is spent, else its machine's. */
+static int owner_of(struct resolver *r, const struct who *w, int64_t t, int32_t *system)
+{
+	int64_t status = HISTORY_NULL;
+	*system = w->machine;
+	const bool of_host = r->topo->machine[w->machine].kind == MACHINE_HOST;
+	for (struct who *box = of_host ? w->boxed : NULL; box && status == HISTORY_NULL; box = box->boxed) {
+		if (track_at(r, &resolver_own(r, box)[OWN_STATUS], t, &status) < 0)
+			return -1;
+		*system = status == HISTORY_NULL ? w->machine : box->machine;
+	}
+	return 0;
+}
+
 static int cpu_index(const struct resolver *r, int32_t machine, int64_t number)
 {
 	if (machine < 0 || number < 0 || number > INT16_MAX)
@@ -58,7 +72,7 @@ static int cpu_index(const struct resolver *r, int32_t machine, int64_t number)
 }
 
 /* The thread that executes vCPU v at t, by the vCPU's own "Host Thread" when it is told, else as topo knows it. */
-static int host_of(struct resolver *r, uint32_t v, int64_t t, struct who **out)
+int resolver_host(struct resolver *r, uint32_t v, int64_t t, struct who **out)
 {
 	const struct topo_cpu *cpu = &r->topo->cpu[v];
 	int64_t tid = HISTORY_NULL;
@@ -88,8 +102,7 @@ static struct who *current_of(struct resolver *r, uint32_t c, int64_t tid)
 	return *kept;
 }
 
-/* The vCPU that a thread executes at t, or -1. */
-static int vcpu_of(struct resolver *r, const struct who *w, int64_t t, int *vcpu)
+int resolver_vcpu(struct resolver *r, const struct who *w, int64_t t, int *vcpu)
 {
 	*vcpu = -1;
 	for (int32_t i = w->thread < 0 ? -1 : r->topo->thread[w->thread].role; i >= 0; i = r->topo->role[i].next) {
@@ -115,7 +128,7 @@ static int cpu_below(struct resolver *r, uint32_t v, int64_t t, int *cpu)
 		return -1;
 	if (is->pcpu == HISTORY_NONE && is->host >= 0) {
 		struct who *h;
-		if (host_of(r, v, t, &h) < 0 || track_at(r, &resolver_own(r, h)[OWN_CPU], t, &number) < 0)
+		if (resolver_host(r, v, t, &h) < 0 || track_at(r, &resolver_own(r, h)[OWN_CPU], t, &number) < 0)
 			return -1;
 	}
 	struct cpu_tracks *c = resolver_cpu(r, v);
@@ -137,8 +150,8 @@ static int handler(struct resolver *r, uint32_t c, int64_t t, struct piece *out)
 		return 0;
 	const struct topo_cpu *cpu = &r->topo->cpu[c];
 	set(out, FLOW_IRQ);
-	out->system = (int32_t)cpu->machine;
-	out->name = r->shallow ? 0 : resolver_string(r, value);
+	out->who.system = (int32_t)cpu->machine;
+	out->who.name = r->shallow ? 0 : resolver_string(r, value);
 	if (is_host(r->topo, cpu->machine))
 		out->pcpu = (int16_t)cpu->number;
 	return 1;
@@ -148,12 +161,11 @@ static int handler(struct resolver *r, uint32_t c, int64_t t, struct piece *out)
 static int stand_in(struct resolver *r, struct who *w, int64_t t, struct piece *out, int depth)
 {
 	int v;
-	if (vcpu_of(r, w, t, &v) < 0)
+	if (resolver_vcpu(r, w, t, &v) < 0)
 		return -1;
 	if (v < 0 || depth > DEEPEST) {
-		out->system = w->machine;
-		out->tid = r->shallow ? -1 : w->tid;
-		return resolver_name(r, w, t, &out->name);
+		out->who.tid = r->shallow ? -1 : w->tid;
+		return owner_of(r, w, t, &out->who.system) < 0 ? -1 : resolver_name(r, w, t, &out->who.name);
 	}
 	uint32_t guest = r->topo->cpu[v].machine;
 	struct cpu_tracks *c = resolver_cpu(r, (uint32_t)v);
@@ -162,9 +174,9 @@ static int stand_in(struct resolver *r, struct who *w, int64_t t, struct piece *
 		return -1;
 	if (tid >= 0 && tid <= INT32_MAX)
 		return stand_in(r, current_of(r, (uint32_t)v, tid), t, out, depth + 1);
-	out->system = (int32_t)guest;  /* a guest without a trace, or not traced at that moment */
-	out->tid = -1;
-	out->name = r->shallow ? 0 : c->name;
+	out->who.system = (int32_t)guest;  /* a guest without a trace, or not traced at that moment */
+	out->who.tid = -1;
+	out->who.name = r->shallow ? 0 : c->name;
 	return 0;
 }
 
@@ -183,9 +195,9 @@ static int pcpu_at(struct resolver *r, uint32_t c, int64_t t, const struct who *
 	if (tid <= 0 || tid > INT32_MAX)
 		return 0;
 	struct who *w = current_of(r, c, tid);
-	if (same_thread(w, waiting))
+	if (same_thread(r->topo, w, waiting))
 		return 0;
-	out->kind = FLOW_PREEMPTING;
+	out->who.kind = FLOW_PREEMPTING;
 	out->host_thread = w->thread;
 	return stand_in(r, w, t, out, 0);
 }
@@ -208,12 +220,9 @@ static int waiting_at(struct resolver *r, struct who *w, int64_t woken, struct p
 	}
 	if (resolver_waker(r, value, &machine, &tid)) {
 		struct who *waker = resolver_who(r, (uint32_t)machine, tid);
-		out->system = waker->machine;
-		out->tid = tid;
-		if (resolver_name(r, waker, woken, &out->name) < 0)
+		out->who.tid = tid;
+		if (owner_of(r, waker, woken, &out->who.system) < 0 || resolver_name(r, waker, woken, &out->who.name) < 0)
 			return -1;
-	} else {
-		out->name = resolver_string(r, value);
 	}
 	r->until = until;
 	return 0;
@@ -221,12 +230,33 @@ static int waiting_at(struct resolver *r, struct who *w, int64_t woken, struct p
 
 static int cpu_at(struct resolver *r, uint32_t c, int64_t t, const struct who *waiting, struct piece *out, int depth);
 
+/* Is vCPU v, which is not on a CPU at t, held back by a limit?  1 and *out, or 0. */
+static int limit_at(struct resolver *r, uint32_t v, int64_t t, struct piece *out)
+{
+	int64_t reason;
+	int below;
+	if (track_at(r, &resolver_cpu(r, v)->out_by, t, &reason) < 0)
+		return -1;
+	if (reason < 0 || reason >= HISTORY_STATES)
+		return 0;
+	if (cpu_below(r, v, t, &below) < 0)
+		return -1;
+	set(out, FLOW_LIMITED);
+	out->who.name = r->limit[r->topo->out_reason[reason]];
+	if (below >= 0 && is_host(r->topo, r->topo->cpu[below].machine))
+		out->pcpu = (int16_t)r->topo->cpu[below].number;
+	return 1;
+}
+
 /* Why vCPU v, which has something to do, is not on a CPU at t. */
 static int out_at(struct resolver *r, uint32_t v, int state, int64_t t, struct piece *out, int depth)
 {
 	struct who *h;
 	int64_t woken = after(resolver_cpu(r, v)->status.iv.end);
-	if (host_of(r, v, t, &h) < 0)
+	int limited = limit_at(r, v, t, out);
+	if (limited != 0)
+		return limited < 0 ? -1 : 0;
+	if (resolver_host(r, v, t, &h) < 0)
 		return -1;
 	if (h && r->topo->folded) {
 		int64_t status;
@@ -265,14 +295,14 @@ static int taken_below(struct resolver *r, uint32_t v, int64_t t, struct piece *
 		return handler(r, (uint32_t)below, t, out);
 	}
 	struct who *h;
-	if (host_of(r, v, t, &h) < 0)
+	if (resolver_host(r, v, t, &h) < 0)
 		return -1;
 	if (!h || depth > DEEPEST)
 		return 0;
 	if (thread_at(r, h, t, out, depth + 1) < 0)
 		return -1;
 	*pcpu = out->pcpu;
-	return out->kind != FLOW_RUNNING;
+	return out->who.kind != FLOW_RUNNING;
 }
 
 /* The hypervisor works on vCPU v, for thread `tid` of the guest. */
@@ -283,16 +313,16 @@ static int hypervisor(struct resolver *r, uint32_t v, int64_t tid, int64_t t, st
 	if (taken != 0)
 		return taken < 0 ? -1 : 0;
 	set(out, FLOW_HYPERVISOR);
-	out->system = (int32_t)r->topo->cpu[v].machine;
+	out->who.system = (int32_t)r->topo->cpu[v].machine;
 	out->pcpu = pcpu;
 	if (r->shallow)
 		return 0;
 	if (tid < 0 || tid > INT32_MAX) {
-		out->name = resolver_cpu(r, v)->name;
+		out->who.name = resolver_cpu(r, v)->name;
 		return 0;
 	}
-	out->tid = (int32_t)tid;
-	return resolver_name(r, resolver_who(r, r->topo->cpu[v].machine, (int32_t)tid), t, &out->name);
+	out->who.tid = (int32_t)tid;
+	return resolver_name(r, resolver_who(r, r->topo->cpu[v].machine, (int32_t)tid), t, &out->who.name);
 }
 
 /* Who has vCPU v, which executes guest code, at t: a handler or the current thread of the guest. */
@@ -311,14 +341,14 @@ static int guest_at(struct resolver *r, uint32_t v, int64_t t, const struct who 
 			return -1;
 		set(out, tid == 0 ? FLOW_IDLE_CPU : FLOW_UNKNOWN);
 		struct who *w = tid <= 0 || tid > INT32_MAX ? NULL : current_of(r, v, tid);
-		if (w && !same_thread(w, waiting)) {
-			out->kind = FLOW_PREEMPTING;
+		if (w && !same_thread(r->topo, w, waiting)) {
+			out->who.kind = FLOW_PREEMPTING;
 			if (stand_in(r, w, t, out, 0) < 0)
 				return -1;
 		} else if (tid == HISTORY_NULL && !waiting) {
-			out->kind = FLOW_PREEMPTING;  /* the vCPU itself is asked for, and its guest has no trace */
-			out->system = (int32_t)r->topo->cpu[v].machine;
-			out->name = r->shallow ? 0 : resolver_cpu(r, v)->name;
+			out->who.kind = FLOW_PREEMPTING;  /* the vCPU itself is asked for, and its guest has no trace */
+			out->who.system = (int32_t)r->topo->cpu[v].machine;
+			out->who.name = r->shallow ? 0 : resolver_cpu(r, v)->name;
 		}
 	}
 	out->pcpu = pcpu;
@@ -390,10 +420,9 @@ static int running_at(struct resolver *r, struct who *w, int c, int64_t t, struc
 	if (taken != 0)
 		return taken < 0 ? -1 : 0;
 	set(out, FLOW_RUNNING);
-	out->system = w->machine;
-	out->tid = w->tid;
+	out->who.tid = w->tid;
 	out->pcpu = pcpu;
-	return resolver_name(r, w, t, &out->name);
+	return owner_of(r, w, t, &out->who.system) < 0 ? -1 : resolver_name(r, w, t, &out->who.name);
 }
 
 /* What thread w does at t, or who keeps it from it: the paper's Algorithm 1 at one moment. */
@@ -405,7 +434,7 @@ static int thread_at(struct resolver *r, struct who *w, int64_t t, struct piece 
 		return -1;
 	if (status == HISTORY_NULL) {
 		set(out, FLOW_UNKNOWN);
-		out->name = r->not_alive;
+		out->who.name = r->not_alive;
 		return 0;
 	}
 	int state = thread_state(r, status), c;
@@ -418,6 +447,11 @@ static int thread_at(struct resolver *r, struct who *w, int64_t t, struct piece 
 	c = cpu_index(r, cpus_of(r->topo, (uint32_t)w->machine), number);
 	if (state == THREAD_RUNNING)
 		return running_at(r, w, c, t, out, depth);
+	int v, limited = 0;
+	if (resolver_vcpu(r, w, t, &v) < 0 || (v >= 0 && (limited = limit_at(r, (uint32_t)v, t, out)) < 0))
+		return -1;
+	if (limited)
+		return 0;
 	if (c < 0)
 		return set(out, FLOW_UNKNOWN);
 	if (state == THREAD_VIRT_PREEMPTED)
@@ -438,8 +472,8 @@ static int vcpu_at(struct resolver *r, uint32_t v, int64_t t, struct piece *out)
 		return set(out, FLOW_WAITING);
 	if (cpu_at(r, v, t, NULL, out, 0) < 0)
 		return -1;
-	if (state == VCPU_RUNNING && out->kind == FLOW_PREEMPTING && out->host_thread < 0)
-		out->kind = FLOW_RUNNING;
+	if (state == VCPU_RUNNING && out->who.kind == FLOW_PREEMPTING && out->host_thread < 0)
+		out->who.kind = FLOW_RUNNING;
 	return 0;
 }
 
@@ -450,7 +484,7 @@ int resolve_subject(struct resolver *r, const struct subject *s, int64_t t, stru
 		if (thread_at(r, resolver_who(r, th->machine, th->tid), t, out, 0) < 0)
 			return -1;
 		/* Found again on another vCPU: the history contradicts itself. */
-		if (out->kind == FLOW_PREEMPTING && out->system == (int32_t)th->machine && out->tid == th->tid) {
+		if (out->who.kind == FLOW_PREEMPTING && out->who.system == (int32_t)th->machine && out->who.tid == th->tid) {
 			int16_t pcpu = out->pcpu;
 			set(out, FLOW_UNKNOWN);
 			out->pcpu = pcpu;
@@ -471,7 +505,11 @@ int resolve_waits_for(struct resolver *r, const struct subject *s, int64_t state
 		struct who *h;
 		if (r->topo->folded || vcpu_state(r, state) != VCPU_PREEMPTED)
 			return 0;
-		if (cpu_below(r, s->index, t, cpu) < 0 || host_of(r, s->index, t, &h) < 0)
+		if (track_at(r, &resolver_cpu(r, s->index)->out_by, t, &number) < 0)
+			return -1;
+		if (number != HISTORY_NULL)
+			return 0;
+		if (cpu_below(r, s->index, t, cpu) < 0 || resolver_host(r, s->index, t, &h) < 0)
 			return -1;
 		*self = h ? h->thread : -1;
 	} else {
@@ -481,8 +519,9 @@ int resolve_waits_for(struct resolver *r, const struct subject *s, int64_t state
 			return 0;
 		if (track_at(r, &resolver_own(r, w)[OWN_CPU], t, &number) < 0)
 			return -1;
-		*cpu = cpu_index(r, cpus_of(r->topo, th->machine), number);
-		*self = w->thread;
+		int32_t host = cpus_of(r->topo, th->machine);
+		*cpu = cpu_index(r, host, number);
+		*self = host < 0 ? w->thread : resolver_who(r, (uint32_t)host, th->tid)->thread;
 	}
 	return *cpu >= 0 && r->topo->machine[r->topo->cpu[*cpu].machine].kind == MACHINE_HOST;
 }

@@ -23,7 +23,7 @@ struct track {
 #define CURRENT_KEPT 16
 
 struct cpu_tracks {
-	struct track status, running, interrupt, host_thread, pcpu;
+	struct track status, running, interrupt, host_thread, pcpu, exit, out_by;
 	uint32_t name;       /* "vCPU0" or "CPU0", id in resolver->names */
 	/* The last answers, since they seldom change: the CPU below by number, threads by TID. */
 	int64_t below_number;
@@ -33,14 +33,15 @@ struct cpu_tracks {
 	struct who *current[CURRENT_KEPT];  /* threads that it had, by TID modulo */
 };
 
-/* A TID of a machine; host threads that belong to a container stand for the container's thread. */
+/* A TID of a machine.  A TID of the host is one of a container, too, in those of its lives that are spent in one. */
 struct who {
 	int32_t thread;      /* index into topo->thread, or -1: the history has no such thread */
 	int32_t machine, tid;
 	struct track name;
 	struct track *own;   /* status, cpu, waker: only of threads that were asked for them */
+	struct who *boxed;   /* of the host: the same TID in a container, in the next one ...; or NULL */
 };
-enum { OWN_STATUS, OWN_CPU, OWN_WAKER, OWN_TRACKS };
+enum { OWN_STATUS, OWN_CPU, OWN_WAKER, OWN_WOKEN_IN, OWN_TRACKS };
 
 struct resolver {
 	const struct topo *topo;
@@ -52,19 +53,17 @@ struct resolver {
 	struct who **who;
 	size_t whos, who_cap;
 	struct strtab names;
-	uint32_t swapper, not_alive;  /* ids in names */
+	uint32_t swapper, not_alive, limit[OUT_REASON_COUNT + 1];  /* ids in names */
 	struct map name_by_string; /* string id of the history -> id in names */
-	struct map waker_by_string;  /* string id of the history -> machine << 32 | tid, + 1 << 63 when it is none */
+	struct map machine_by_string;  /* of references: string id of the history -> index of a machine, or -1 */
 	struct error *err;
 };
 
 /* One answer. */
 struct piece {
-	int32_t system, tid;
-	uint32_t name;        /* id in resolver->names */
+	struct party who;     /* its name is an id in resolver->names */
 	int32_t host_thread;  /* the thread of the host that had the pCPU instead: index into topo->thread, or -1 */
 	int16_t pcpu;
-	uint8_t kind;
 };
 
 void resolver_init(struct resolver *r, const struct topo *topo, int64_t t0, int64_t t1, struct error *err);
@@ -94,8 +93,14 @@ struct track *resolver_own(struct resolver *r, struct who *w);
 /* The name of a thread at t as an id in r->names. */
 int resolver_name(struct resolver *r, struct who *w, int64_t t, uint32_t *name);
 uint32_t resolver_string(struct resolver *r, int64_t value);
-/* machine and tid of a Waker value; false when it names no TID. */
+/* machine and tid of a "Woken By" value; false when it names none that is known. */
 bool resolver_waker(struct resolver *r, int64_t value, int32_t *machine, int32_t *tid);
+
+/* The thread that executes vCPU v at t, or NULL. */
+int resolver_host(struct resolver *r, uint32_t v, int64_t t, struct who **out);
+
+/* The vCPU that a thread executes at t, or -1. */
+int resolver_vcpu(struct resolver *r, const struct who *w, int64_t t, int *vcpu);
 
 /* What the subject does at t, or who keeps it from it; the answer holds on [t, r->until] at least. */
 int resolve_subject(struct resolver *r, const struct subject *s, int64_t t, struct piece *out);
@@ -110,8 +115,7 @@ int resolve_walk(struct resolver *r, const struct subject *s, int64_t from, int6
 
 static inline bool piece_same(const struct piece *a, const struct piece *b)
 {
-	return a->kind == b->kind && a->tid == b->tid && a->system == b->system && a->name == b->name &&
-	       a->pcpu == b->pcpu;
+	return party_same(&a->who, &b->who) && a->pcpu == b->pcpu;
 }
 
 #endif

@@ -13,32 +13,23 @@
 #define NAME_TEXT 640
 
 /* " by host/2101 burnP6 on CPU3": the greatest culprit of a gap. */
-static void tell_gap(const struct topo *topo, const struct gap *gap, const struct flow *f, char *buf, size_t size)
+static void tell_gap(const struct topo *topo, const struct flow *f, char *buf, size_t size)
 {
-	char who[NAME_TEXT], cpu[24] = "", more[64] = "", part[64] = "", d[TIME_TEXT];
+	char who[NAME_TEXT], cpu[24] = "", more[64] = "";
 	const struct flow_entry *e = &f->entry[0];
-	int64_t longest = 0;
-	for (size_t i = 0; i < f->intervals; i++) {
-		const struct flow_interval *iv = &f->interval[i];
-		if (iv->system != e->system || iv->tid != e->tid || iv->name != e->name || iv->kind != e->kind)
-			continue;
-		if (iv->end - iv->start + 1 > longest)
-			longest = iv->end - iv->start + 1;
-		if (iv->pcpu >= 0 && !*cpu)
-			snprintf(cpu, sizeof cpu, " on CPU%d", iv->pcpu);
-	}
+	enum flow_kind kind = (enum flow_kind)e->who.kind;
+	if (e->longest.pcpu >= 0)
+		snprintf(cpu, sizeof cpu, " on CPU%d", e->longest.pcpu);
 	if (f->entries > 1)
 		snprintf(more, sizeof more, " (%.0f %%) and %zu more", 100 * e->share, f->entries - 1);
-	if (f->end < gap->end)
-		snprintf(part, sizeof part, " in its first %s", time_duration(d, f->end - f->start + 1));
-	flow_party_text(topo, e->system, e->tid, f->name[e->name], (enum flow_kind)e->kind, who, sizeof who);
-	if (e->kind == FLOW_IDLE_CPU) {
-		snprintf(who, sizeof who, longest < IDLE_LIMITED ? "being woken or moved to idle %s" : "yet %s was idle",
+	party_text(topo, &e->who, f->name[e->who.name], who, sizeof who);
+	if (kind == FLOW_IDLE_CPU) {
+		snprintf(who, sizeof who, e->longest.ns < IDLE_LIMITED ? "being woken or moved to idle %s" : "yet %s was idle",
 		         *cpu ? cpu + strlen(" on ") : "CPU");
 		*cpu = '\0';
 	}
-	bool named = e->kind != FLOW_WAITING && e->kind != FLOW_UNKNOWN && e->kind != FLOW_IDLE_CPU;
-	snprintf(buf, size, "%s%s%s%s%s", named ? " by " : ", ", who, cpu, part, more);
+	bool named = kind != FLOW_WAITING && kind != FLOW_UNKNOWN && kind != FLOW_IDLE_CPU;
+	snprintf(buf, size, "%s%s%s%s", named ? " by " : ", ", who, cpu, more);
 }
 
 /* Running: on which CPU.  Asleep: who will wake it.  A pCPU: who has it. */
@@ -58,12 +49,12 @@ static int tell_piece(const struct topo *topo, const struct gap *moment, int64_t
 	*buf = '\0';
 	if (p.pcpu >= 0)
 		snprintf(cpu, sizeof cpu, " on CPU%d", p.pcpu);
-	flow_party_text(topo, p.system, p.tid, strtab_get(&r.names, p.name), (enum flow_kind)p.kind, who, sizeof who);
-	if (p.kind == FLOW_WAITING && p.system >= 0)
+	party_text(topo, &p.who, strtab_get(&r.names, p.who.name), who, sizeof who);
+	if (p.who.kind == FLOW_WAITING && p.who.system >= 0)
 		snprintf(buf, size, ", woken by %s", who + strlen("waiting for "));
-	else if (p.kind == FLOW_RUNNING)
+	else if (p.who.kind == FLOW_RUNNING)
 		snprintf(buf, size, "%s%s%s", is_cpu ? " by " : "", is_cpu ? who : "", cpu);
-	else if (p.kind == FLOW_HYPERVISOR || p.kind == FLOW_IRQ || p.kind == FLOW_PREEMPTING)
+	else if (p.who.kind == FLOW_HYPERVISOR || p.who.kind == FLOW_IRQ || p.who.kind == FLOW_PREEMPTING)
 		snprintf(buf, size, " by %s%s", who, cpu);
 	resolver_release(&r);
 	return 0;
@@ -100,7 +91,7 @@ static void tell_moment(const struct topo *topo, const struct gap *moment, const
 void explain_status_of(const struct topo *topo, const struct gap *gap, const struct flow *f, char *buf, size_t size)
 {
 	char rest[2 * NAME_TEXT];
-	tell_gap(topo, gap, f, rest, sizeof rest);
+	tell_gap(topo, f, rest, sizeof rest);
 	tell_moment(topo, gap, rest, buf, size);
 }
 
@@ -116,7 +107,7 @@ int explain_status(const struct topo *topo, const struct subject *s, int64_t t, 
 	int in_gap = explain_moment(topo, s, t, &moment, err);
 	if (in_gap > 0) {
 		struct flow f;
-		if (flow_of_gap(topo, &moment, &f, err) < 0)
+		if (flow_of(topo, s, moment.start, moment.end, &(struct flow_options){ 0 }, &f, err) < 0)
 			return -1;
 		explain_status_of(topo, &moment, &f, buf, size);
 		flow_release(&f);

@@ -31,6 +31,12 @@ static bool number_of(const char *text, long limit, long *out)
 	return true;
 }
 
+/* A file may declare any type for our paths; what is not of the type we read is as good as absent. */
+static uint32_t typed(const struct history *h, uint32_t attr, const struct schema_attr *a)
+{
+	return attr != HISTORY_NONE && history_type(h, attr) == (int)a->type ? attr : HISTORY_NONE;
+}
+
 static int by_number(const void *a, const void *b)
 {
 	const struct topo_cpu *x = a, *y = b;
@@ -48,18 +54,14 @@ static void add_cpu(struct build *b, uint32_t machine, uint32_t node)
 	struct topo *t = b->topo;
 	const char *name = history_name(t->h, node);
 	long number;
-	if (strncmp(name, "CPU", 3) != 0 || !number_of(name + 3, INT16_MAX, &number))
+	if (strncmp(name, SCHEMA_CPU, strlen(SCHEMA_CPU)) != 0 || !number_of(name + strlen(SCHEMA_CPU), INT16_MAX, &number))
 		return;
 	size_t len = t->cpus;
 	struct topo_cpu *cpu = ARRAY_PUSH(t->cpu, len, b->cpu_cap);
 	t->cpus = (uint32_t)len;
 	*cpu = (struct topo_cpu){ .number = (unsigned)number, .machine = machine, .host = -1 };
-	cpu->status = history_child_named(t->h, node, "Status");
-	cpu->current = history_child_named(t->h, node, "Current Thread");
-	cpu->interrupt = history_child_named(t->h, node, "Interrupt");
-	cpu->owner = history_child_named(t->h, node, "Owner");
-	cpu->host_thread = history_child_named(t->h, node, "Host Thread");
-	cpu->pcpu = history_child_named(t->h, node, "pCPU");
+	for (int i = 0; i < CPU_ATTRS; i++)
+		cpu->id[i] = typed(t->h, history_child_named(t->h, node, cpu_schema[i].name), &cpu_schema[i]);
 }
 
 /* There may be millions of threads: one walk over the children instead of a search for each. */
@@ -72,17 +74,13 @@ static void add_thread(struct build *b, uint32_t machine, uint32_t node)
 	size_t len = t->threads;
 	struct topo_thread *th = ARRAY_PUSH(t->thread, len, b->thread_cap);
 	t->threads = (uint32_t)len;
-	*th = (struct topo_thread){ .tid = (int32_t)tid, .machine = machine, .status = HISTORY_NONE,
-		.name = HISTORY_NONE, .cpu = HISTORY_NONE, .pid = HISTORY_NONE, .waker = HISTORY_NONE,
-		.role = -1 };
-	struct { const char *name; uint32_t *attr; } field[] = {
-		{ "Status", &th->status }, { "Name", &th->name }, { "CPU", &th->cpu }, { "PID", &th->pid },
-		{ "Waker", &th->waker },
-	};
+	*th = (struct topo_thread){ .tid = (int32_t)tid, .machine = machine, .role = -1 };
+	for (int i = 0; i < THREAD_ATTRS; i++)
+		th->id[i] = HISTORY_NONE;
 	for (uint32_t a = history_child(t->h, node, HISTORY_NONE); a != HISTORY_NONE; a = history_child(t->h, node, a))
-		for (size_t i = 0; i < sizeof field / sizeof *field; i++)
-			if (strcmp(history_name(t->h, a), field[i].name) == 0)
-				*field[i].attr = a;
+		for (int i = 0; i < THREAD_ATTRS; i++)
+			if (strcmp(history_name(t->h, a), thread_schema[i].name) == 0)
+				th->id[i] = typed(t->h, a, &thread_schema[i]);
 }
 
 static void add_machine(struct build *b, const char *name, enum machine_kind kind, uint32_t node)
@@ -93,8 +91,8 @@ static void add_machine(struct build *b, const char *name, enum machine_kind kin
 	struct topo_machine *m = ARRAY_PUSH(t->machine, len, b->machine_cap);
 	t->machines = (uint32_t)len;
 	*m = (struct topo_machine){ .name = name, .kind = kind, .parent = -1, .cpu = t->cpus, .thread = t->threads };
-	uint32_t cpus = history_child_named(t->h, node, "CPUs");
-	uint32_t threads = history_child_named(t->h, node, "Threads");
+	uint32_t cpus = history_child_named(t->h, node, SCHEMA_CPUS);
+	uint32_t threads = history_child_named(t->h, node, SCHEMA_THREADS);
 	if (cpus != HISTORY_NONE)
 		for (uint32_t a = history_child(t->h, cpus, HISTORY_NONE); a != HISTORY_NONE;
 		     a = history_child(t->h, cpus, a))
@@ -154,7 +152,8 @@ static void borrow_from_host(struct topo *t)
 			th->name = th->name == HISTORY_NONE ? from->name : th->name;
 			th->cpu = th->cpu == HISTORY_NONE ? from->cpu : th->cpu;
 			th->pid = th->pid == HISTORY_NONE ? from->pid : th->pid;
-			th->waker = th->waker == HISTORY_NONE ? from->waker : th->waker;
+			th->woken_by = th->woken_by == HISTORY_NONE ? from->woken_by : th->woken_by;
+			th->woken_in = th->woken_in == HISTORY_NONE ? from->woken_in : th->woken_in;
 		}
 	}
 }
@@ -189,45 +188,28 @@ static void link_vcpu(struct topo *t, uint32_t thread, uint32_t cpu)
 		t->cpu[cpu].host = (int32_t)thread;
 }
 
-/* The vCPU that "<VM>/<n>" names: index, or -1. */
-static int named_vcpu(const struct topo *t, const char *text)
+int topo_ref(const struct topo *topo, int64_t value, uint32_t *number)
 {
-	const char *slash = strrchr(text, '/');
-	long number;
-	if (!slash || !number_of(slash + 1, INT16_MAX, &number))
-		return -1;
-	char *vm = mem_printf("%.*s", (int)(slash - text), text);
-	int machine = topo_find_machine(t, vm);
-	free(vm);
-	return machine < 0 || t->machine[machine].kind != MACHINE_VM ? -1
-	       : topo_find_cpu(t, (uint32_t)machine, (unsigned)number);
+	*number = history_ref_number(value);
+	return value == HISTORY_NULL ? -1 : topo_find_machine(topo, history_string(topo->h, history_ref_text(value)));
 }
 
-struct link { struct topo *topo; struct error *err; };
-
-/* ".../Threads/<TID>/VM" = "<VM>/<n>" */
-static int link_by_thread(void *arg, uint32_t attr)
+/* The vCPUs that the thread is at times. */
+static int link_thread(struct topo *t, uint32_t thread, struct error *err)
 {
-	struct link *l = arg;
-	struct topo *t = l->topo;
-	uint32_t node = history_parent(t->h, attr);
-	uint32_t system = history_parent(t->h, history_parent(t->h, node));
-	int owner = system == history_find(t->h, "/Host") ? topo_find_machine(t, "host")
-	                                                  : topo_find_machine(t, history_name(t->h, system));
+	const struct topo_thread *th = &t->thread[thread];
 	struct history_cursor c;
 	struct interval iv;
-	long tid;
-	int thread, got;
-	if (history_type(t->h, attr) != HISTORY_STRING || owner < 0 ||
-	    !number_of(history_name(t->h, node), INT32_MAX, &tid) ||
-	    (thread = topo_find_thread(t, (uint32_t)owner, (int32_t)tid)) < 0)
-		return 0;
-	if (history_range(&c, t->h, attr, history_begin(t->h), history_end(t->h), l->err) < 0)
+	int got;
+	if (history_range(&c, t->h, th->vm, history_begin(t->h), history_end(t->h), err) < 0)
 		return -1;
-	while ((got = history_range_next(&c, &iv, l->err)) > 0) {
-		int cpu = iv.value == HISTORY_NULL ? -1 : named_vcpu(t, history_string(t->h, iv.value));
-		if (cpu >= 0 && t->cpu[cpu].machine != (uint32_t)owner)
-			link_vcpu(t, (uint32_t)thread, (uint32_t)cpu);
+	while ((got = history_range_next(&c, &iv, err)) > 0) {
+		uint32_t number;
+		int vm = topo_ref(t, iv.value, &number);
+		int cpu = vm < 0 || t->machine[vm].kind != MACHINE_VM || (uint32_t)vm == th->machine ? -1
+		        : topo_find_cpu(t, (uint32_t)vm, number);
+		if (cpu >= 0)
+			link_vcpu(t, thread, (uint32_t)cpu);
 	}
 	return got;
 }
@@ -240,10 +222,9 @@ static int link_machines(struct topo *t, struct error *err)
 		char path[600];
 		if (t->machine[i].kind != MACHINE_VM)
 			continue;
-		history_path(path, sizeof path, "Virtual Machines", t->machine[i].name, "Parent", NULL);
-		uint32_t attr = history_find(t->h, path);
-		bool is_text = attr != HISTORY_NONE && history_type(t->h, attr) == HISTORY_STRING;
-		int told = is_text ? first_value(t->h, attr, &value, err) : 0;
+		history_path(path, sizeof path, SCHEMA_VMS, t->machine[i].name, machine_schema[MACHINE_PARENT].name, NULL);
+		uint32_t attr = typed(t->h, history_find(t->h, path), &machine_schema[MACHINE_PARENT]);
+		int told = attr != HISTORY_NONE ? first_value(t->h, attr, &value, err) : 0;
 		if (told < 0)
 			return -1;
 		int32_t parent = topo_find_machine(t, told ? history_string(t->h, value) : "host"), up = parent;
@@ -259,10 +240,10 @@ static int link_machines(struct topo *t, struct error *err)
 
 static int link_vcpus(struct topo *t, struct error *err)
 {
-	struct link l = { t, err };
-	if (history_match(t->h, "/Host/Threads/*/VM", link_by_thread, &l) < 0 ||
-	    history_match(t->h, "/Virtual Machines/*/Threads/*/VM", link_by_thread, &l) < 0)
-		return -1;
+	for (uint32_t i = 0; i < t->threads; i++)
+		if (t->thread[i].vm != HISTORY_NONE && t->machine[t->thread[i].machine].kind != MACHINE_CONTAINER &&
+		    link_thread(t, i, err) < 0)
+			return -1;
 	for (uint32_t i = 0; i < t->cpus; i++) {
 		int64_t tid;
 		int32_t host = t->machine[t->cpu[i].machine].parent;
@@ -304,37 +285,15 @@ static void know_states(struct topo *t)
 	if (k < t->threads)
 		map_states(t->h, t->thread[k].status, thread_state_name, THREAD_STATE_COUNT, THREAD_UNKNOWN,
 		           t->thread_state);
+	for (i = 0; i < t->cpus && t->cpu[i].out_by == HISTORY_NONE; )
+		i++;
+	if (i < t->cpus)
+		map_states(t->h, t->cpu[i].out_by, out_reason_name, OUT_REASON_COUNT, OUT_REASON_COUNT, t->out_reason);
 	for (unsigned n = 0; n < HISTORY_STATES - 1; n++) {
 		if (t->vcpu_state[n] == VCPU_PREEMPTED || t->vcpu_state[n] == VCPU_HOST_BLOCKED)
 			t->vcpu_gap |= UINT64_C(1) << n;
 		if (t->thread_state[n] == THREAD_PREEMPTED || t->thread_state[n] == THREAD_VIRT_PREEMPTED)
 			t->thread_gap |= UINT64_C(1) << n;
-	}
-}
-
-/* A file may declare any type for our paths; what is not of the type we read is as good as absent. */
-static void keep_type(const struct history *h, uint32_t *attr, enum history_type type)
-{
-	if (*attr != HISTORY_NONE && history_type(h, *attr) != (int)type)
-		*attr = HISTORY_NONE;
-}
-
-static void keep_types(struct topo *t)
-{
-	for (uint32_t i = 0; i < t->cpus; i++) {
-		keep_type(t->h, &t->cpu[i].status, HISTORY_STATE);
-		keep_type(t->h, &t->cpu[i].owner, HISTORY_STATE);
-		keep_type(t->h, &t->cpu[i].interrupt, HISTORY_STRING);
-		keep_type(t->h, &t->cpu[i].current, HISTORY_INT);
-		keep_type(t->h, &t->cpu[i].host_thread, HISTORY_INT);
-		keep_type(t->h, &t->cpu[i].pcpu, HISTORY_INT);
-	}
-	for (uint32_t i = 0; i < t->threads; i++) {
-		keep_type(t->h, &t->thread[i].status, HISTORY_STATE);
-		keep_type(t->h, &t->thread[i].name, HISTORY_STRING);
-		keep_type(t->h, &t->thread[i].waker, HISTORY_STRING);
-		keep_type(t->h, &t->thread[i].cpu, HISTORY_INT);
-		keep_type(t->h, &t->thread[i].pid, HISTORY_INT);
 	}
 }
 
@@ -358,13 +317,12 @@ int topo_open(struct topo *topo, const struct history *h, struct error *err)
 {
 	*topo = (struct topo){ .h = h };
 	struct build b = { .topo = topo, .err = err };
-	uint32_t host = history_find(h, "/Host");
+	uint32_t host = history_find(h, "/" SCHEMA_HOST);
 	if (host != HISTORY_NONE)
 		add_machine(&b, "host", MACHINE_HOST, host);
-	add_machines(&b, "/Virtual Machines", MACHINE_VM);
-	add_machines(&b, "/Containers", MACHINE_CONTAINER);
+	add_machines(&b, "/" SCHEMA_VMS, MACHINE_VM);
+	add_machines(&b, "/" SCHEMA_CONTAINERS, MACHINE_CONTAINER);
 	borrow_from_host(topo);
-	keep_types(topo);
 	know_states(topo);
 	if (link_machines(topo, err) < 0 || link_vcpus(topo, err) < 0) {
 		topo_release(topo);

@@ -19,6 +19,8 @@ void resolver_init(struct resolver *r, const struct topo *topo, int64_t t0, int6
 	strtab_init(&r->names);
 	r->swapper = strtab_put(&r->names, "swapper");
 	r->not_alive = strtab_put(&r->names, "not alive");
+	for (int i = 0; i <= OUT_REASON_COUNT; i++)
+		r->limit[i] = strtab_put(&r->names, i < OUT_REASON_COUNT ? out_reason_name[i] : "limit");
 }
 
 static void forget_threads(struct resolver *r)
@@ -51,13 +53,15 @@ void resolver_release(struct resolver *r)
 		free(c->interrupt.ahead);
 		free(c->host_thread.ahead);
 		free(c->pcpu.ahead);
+		free(c->exit.ahead);
+		free(c->out_by.ahead);
 		free(c);
 	}
 	free(r->cpu);
 	free(r->who);
 	strtab_release(&r->names);
 	map_release(&r->name_by_string);
-	map_release(&r->waker_by_string);
+	map_release(&r->machine_by_string);
 	*r = (struct resolver){ 0 };
 }
 
@@ -130,23 +134,13 @@ struct cpu_tracks *resolver_cpu_new(struct resolver *r, uint32_t cpu)
 	track_init(&c->interrupt, is->interrupt);
 	track_init(&c->host_thread, is->host_thread);
 	track_init(&c->pcpu, is->pcpu);
+	track_init(&c->exit, is->exit);
+	track_init(&c->out_by, is->out_by);
 	char name[16];
 	snprintf(name, sizeof name, "%sCPU%u", r->topo->machine[is->machine].kind == MACHINE_VM ? "v" : "",
 	         is->number);
 	c->name = strtab_put(&r->names, name);
 	return c;
-}
-
-/* The thread of a container that a host thread is, or the thread itself. */
-static int find_thread(const struct topo *topo, uint32_t machine, int32_t tid)
-{
-	if (topo->machine[machine].kind == MACHINE_HOST)
-		for (uint32_t m = topo->machines; m-- > 0 && topo->machine[m].kind == MACHINE_CONTAINER;) {
-			int found = topo_find_thread(topo, m, tid);
-			if (found >= 0)
-				return found;
-		}
-	return topo_find_thread(topo, machine, tid);
 }
 
 struct who *resolver_who(struct resolver *r, uint32_t machine, int32_t tid)
@@ -157,10 +151,19 @@ struct who *resolver_who(struct resolver *r, uint32_t machine, int32_t tid)
 		return r->who[*at];
 	*at = r->whos;
 	struct who *w = *ARRAY_PUSH(r->who, r->whos, r->who_cap) = mem_new(1, sizeof *w);
-	w->thread = find_thread(r->topo, machine, tid);
-	w->machine = (int32_t)(w->thread < 0 ? machine : r->topo->thread[w->thread].machine);
+	w->thread = topo_find_thread(r->topo, machine, tid);
+	w->machine = (int32_t)machine;
 	w->tid = tid;
 	track_init(&w->name, w->thread < 0 ? HISTORY_NONE : r->topo->thread[w->thread].name);
+	if (r->topo->machine[machine].kind != MACHINE_HOST)
+		return w;
+	for (uint32_t m = r->topo->machines; m-- > 0 && r->topo->machine[m].kind == MACHINE_CONTAINER;) {
+		struct who *box = topo_find_thread(r->topo, m, tid) < 0 ? NULL : resolver_who(r, m, tid);
+		if (box) {
+			box->boxed = w->boxed;
+			w->boxed = box;
+		}
+	}
 	return w;
 }
 
@@ -172,7 +175,8 @@ struct track *resolver_own(struct resolver *r, struct who *w)
 	const struct topo_thread *th = w->thread < 0 ? NULL : &r->topo->thread[w->thread];
 	track_init(&w->own[OWN_STATUS], th ? th->status : HISTORY_NONE);
 	track_init(&w->own[OWN_CPU], th ? th->cpu : HISTORY_NONE);
-	track_init(&w->own[OWN_WAKER], th ? th->waker : HISTORY_NONE);
+	track_init(&w->own[OWN_WAKER], th ? th->woken_by : HISTORY_NONE);
+	track_init(&w->own[OWN_WOKEN_IN], th ? th->woken_in : HISTORY_NONE);
 	return w->own;
 }
 
@@ -203,30 +207,19 @@ int resolver_name(struct resolver *r, struct who *w, int64_t t, uint32_t *name)
 	return 0;
 }
 
-static uint64_t parse_waker(const struct topo *topo, const char *text)
-{
-	const char *slash = strrchr(text, '/');
-	char *rest, machine[256];
-	if (!slash || slash[1] < '0' || slash[1] > '9' || (size_t)(slash - text) >= sizeof machine)
-		return NOT_A_TID;
-	long tid = strtol(slash + 1, &rest, 10);
-	memcpy(machine, text, (size_t)(slash - text));
-	machine[slash - text] = '\0';
-	int m = topo_find_machine(topo, machine);
-	return m < 0 || *rest || tid > INT32_MAX ? NOT_A_TID : (uint64_t)m << 32 | (uint64_t)tid;
-}
-
 bool resolver_waker(struct resolver *r, int64_t value, int32_t *machine, int32_t *tid)
 {
 	if (value == HISTORY_NULL)
 		return false;
 	bool is_new;
-	uint64_t *packed = map_put(&r->waker_by_string, (uint64_t)value, &is_new);
+	uint32_t number;
+	uint64_t *known = map_put(&r->machine_by_string, (uint64_t)history_ref_text(value), &is_new);
 	if (is_new)
-		*packed = parse_waker(r->topo, history_string(r->topo->h, value));
-	*machine = (int32_t)(*packed >> 32);
-	*tid = (int32_t)(*packed & UINT32_MAX);
-	return *packed != NOT_A_TID;
+		*known = (uint64_t)topo_ref(r->topo, value, &number);
+	number = history_ref_number(value);
+	*machine = (int32_t)*known;
+	*tid = (int32_t)number;
+	return *machine >= 0 && number <= INT32_MAX;
 }
 
 int resolve_walk(struct resolver *r, const struct subject *s, int64_t from, int64_t to,

@@ -16,7 +16,7 @@ int attr_open(struct attr *a, const struct history *h, uint32_t id, struct error
 		.mask = get32(r + ATTR_MASK), .index = get64(r + ATTR_INDEX), .set = get16(r + ATTR_SET),
 		.type = type == ATTR_INNER ? -1 : (int)type,
 	};
-	if ((type > HISTORY_STRING && type != ATTR_INNER) || (type == HISTORY_STATE && a->set >= h->sets) ||
+	if ((type > HISTORY_REF && type != ATTR_INNER) || (type == HISTORY_STATE && a->set >= h->sets) ||
 	    (id ? a->parent >= id : a->parent != HISTORY_NONE) ||
 	    (a->children && (a->child <= id || a->child > h->attributes || a->children > h->attributes - a->child)) ||
 	    (type == ATTR_INNER && a->chunks))

@@ -89,7 +89,7 @@ uint32_t history_attribute(struct history_builder *b, const char *path, enum his
 {
 	if (type != HISTORY_STATE)
 		set = 0;
-	if ((type == HISTORY_STATE && set >= b->sets) || set > UINT16_MAX || (unsigned)type > HISTORY_STRING) {
+	if ((type == HISTORY_STATE && set >= b->sets) || set > UINT16_MAX || (unsigned)type > HISTORY_REF) {
 		error_set(err, STATUS_INPUT, NULL, "attribute %.200s: no such type or state set", path);
 		return HISTORY_NONE;
 	}
@@ -302,30 +302,35 @@ static int check_time(struct history_builder *b, int64_t t, uint32_t attr, struc
 	if (t < -TIME_LIMIT || t > TIME_LIMIT)
 		return error_set(err, STATUS_INPUT, NULL, "history %s: the time %lld is out of range", b->out.path,
 		                 (long long)t);
-	if (b->begun && t < b->now)
+	const struct leaf *leaf = &b->leaf[attr];
+	if (leaf->begun && t < leaf->start)
 		return error_set(err, STATUS_INPUT, NULL, "history %s: attribute %s changes at %lld, after a change at %lld",
-		                 b->out.path, leaf_name(b, attr), (long long)t, (long long)b->now);
-	if (!b->begun)
+		                 b->out.path, leaf_name(b, attr), (long long)t, (long long)leaf->start);
+	if (!b->begun || t < b->first)
 		b->first = t;
+	if (!b->begun || t > b->now)
+		b->now = t;
 	b->begun = true;
-	b->now = t;
 	return 0;
 }
 
 int history_set(struct history_builder *b, int64_t t, uint32_t attr, int64_t value, struct error *err)
 {
 	/* One comparison for the usual case; check_time() finds out what is unusual. */
-	if ((b->failed | !b->begun | (attr >= b->leaves) | (t < b->now) | (t > TIME_LIMIT)) &&
-	    check_time(b, t, attr, err))
-		return -1;
-	b->now = t;
+	if (b->failed | !b->begun | (attr >= b->leaves) | (t < b->now) | (t > TIME_LIMIT)) {
+		if (check_time(b, t, attr, err))
+			return -1;
+	} else {
+		b->now = t;
+	}
 	struct leaf *leaf = &b->leaf[attr];
 	if (value != HISTORY_NULL) {
 		if (leaf->type == HISTORY_STATE && (uint64_t)value >= leaf->states)
 			return error_set(err, STATUS_INPUT, NULL, "history %s: attribute %s has no state %lld", b->out.path,
 			                 leaf_name(b, attr), (long long)value);
-		if (leaf->type == HISTORY_STRING)
-			return error_set(err, STATUS_INPUT, NULL, "history %s: attribute %s takes strings only", b->out.path,
+		if ((leaf->type == HISTORY_STRING && (uint64_t)value >= b->tree.bytes_len) ||
+		    (leaf->type == HISTORY_REF && (uint64_t)history_ref_text(value) >= b->tree.bytes_len))
+			return error_set(err, STATUS_INPUT, NULL, "history %s: attribute %s takes ids of strings only", b->out.path,
 			                 leaf_name(b, attr));
 	}
 	return change(b, leaf, t, value, err);
@@ -341,10 +346,14 @@ int history_set_string(struct history_builder *b, int64_t t, uint32_t attr, cons
 		                 leaf_name(b, attr));
 	if (!value)
 		return change(b, leaf, t, HISTORY_NULL, err);
-	uint32_t id = tree_string(&b->tree, value, &b->failure);
-	if (id == NONE)
-		return fail(b, err);
-	return change(b, leaf, t, id, err);
+	int64_t id = history_text(b, value, err);
+	return id < 0 ? -1 : change(b, leaf, t, id, err);
+}
+
+int64_t history_text(struct history_builder *b, const char *text, struct error *err)
+{
+	uint32_t id = b->failed ? NONE : tree_string(&b->tree, text, &b->failure);
+	return id == NONE ? fail(b, err) : (int64_t)id;
 }
 
 int history_meta_set(struct history_builder *b, const char *key, const void *value, size_t size)

@@ -12,7 +12,7 @@
 #include "base/save.h"
 
 #define EAGER (UINT64_C(1) << 20)  /* bytes: tables up to this size are verified when the file is opened */
-#define INDEX_AGAIN "index the traces again"
+#define INDEX_AGAIN "index the traces again: stealscope index FOLDER -o FILE"
 
 int file_damaged(const struct history *h, uint64_t offset, const char *why, struct error *err)
 {

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define FORMAT_MAGIC "\x89STLH\r\n\x1a"
-#define FORMAT_VERSION 2u
+#define FORMAT_VERSION 3u
 
 enum section {
 	SECTION_CHUNKS,      /* intervals */

@@ -1,7 +1,8 @@
 /* The state history file: attributes whose values change over time, written once, read through mmap.
  *
  * Knows nothing of traces or virtual machines.  An attribute is a path ("/Host/Threads/42/Status"); its value is
- * one of: a state (a small number with a name, from a declared state set), an integer, a string, or null.
+ * one of: a state (a small number with a name, from a declared state set), an integer, a string, a reference (a string
+ * and a number, as "host/42"), or null.
  * Values are kept as intervals [start, end], closed, in ns; next.start == end + 1; every attribute has a value
  * (null until the first change) at every moment of the history's span.
  *
@@ -24,6 +25,7 @@ enum history_type {
 	HISTORY_STATE,   /* value: index into the attribute's state set */
 	HISTORY_INT,     /* value: any integer but HISTORY_NULL */
 	HISTORY_STRING,  /* value: string id, see history_string() */
+	HISTORY_REF,     /* value: string id and number, see history_ref() */
 };
 
 struct interval {
@@ -55,11 +57,17 @@ unsigned history_state_set(struct history_builder *b, const char *name, const ch
 uint32_t history_attribute(struct history_builder *b, const char *path, enum history_type type, unsigned set,
                            struct error *err);
 
-/* From t on, the attribute has this value.  Calls come in order of t (equal t: the last value wins and the others
- * leave no interval); an equal value changes nothing.  -1 when t runs backwards, a state is out of its set, or the
+/* From t on, the attribute has this value.  The calls for one attribute come in order of t (equal t: the last value wins
+ * and the others leave no interval); an equal value changes nothing.  So what happened may be told later, as long as
+ * the attribute has not changed since.  -1 when t runs backwards, a state is out of its set, or the
  * disk is full. */
 int history_set(struct history_builder *b, int64_t t, uint32_t attr, int64_t value, struct error *err);
 int history_set_string(struct history_builder *b, int64_t t, uint32_t attr, const char *value, struct error *err);
+
+/* The id of a string, the same as long as the history is built; -1 and *err when there is no room for it.  It is what
+ * history_set() takes for HISTORY_STRING, and history_ref() makes a reference of. */
+int64_t history_text(struct history_builder *b, const char *text, struct error *err);
+static inline int64_t history_ref(int64_t text, uint32_t number) { return text << 32 | number; }
 
 /* Key = value for the footer: provenance, notes, clocks.  Any bytes; a later value replaces an earlier one. */
 int history_meta_set(struct history_builder *b, const char *key, const void *value, size_t size);
@@ -112,6 +120,8 @@ int history_match(const struct history *h, const char *pattern, int (*fn)(void *
 unsigned history_state_count(const struct history *h, uint32_t attr);               /* of the attribute's set */
 const char *history_state_name(const struct history *h, uint32_t attr, unsigned state);
 const char *history_string(const struct history *h, int64_t value);                 /* of a HISTORY_STRING value */
+static inline int64_t history_ref_text(int64_t value) { return value >> 32; }       /* of a HISTORY_REF: a string id */
+static inline uint32_t history_ref_number(int64_t value) { return (uint32_t)value; }
 const void *history_meta(const struct history *h, const char *key, size_t *size);   /* NULL when absent */
 
 /* The interval of `attr` that holds t (t is clamped to the span).  O(log n). */

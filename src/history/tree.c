@@ -3,20 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 
 static uint64_t mix(uint64_t x)
 {
-	x *= 0x9E3779B97F4A7C15ULL;
-	return x ^ x >> 32;
+	return hash_end(hash_number(0, x));
 }
 
 static uint64_t hash_string(const char *s)
 {
-	uint64_t h = 0xCBF29CE484222325ULL;
-	for (; *s; s++)
-		h = (h ^ (unsigned char)*s) * 0x100000001B3ULL;
-	return mix(h);
+	return mix(hash_text(HASH_BEGIN, s));
 }
 
 static uint64_t hash_name(uint32_t parent, uint32_t name)

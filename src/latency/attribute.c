@@ -381,18 +381,18 @@ int attribute_request(const struct topo *topo, struct request *r, struct error *
 /* Is this entry somebody else who held the CPU that the request's thread waited for? */
 static bool is_foreign(const struct topo *topo, const struct flow_entry *e, uint32_t machine, int container)
 {
-	if (e->kind == FLOW_IDLE_CPU)
+	if (e->who.kind == FLOW_IDLE_CPU || e->who.kind == FLOW_LIMITED)
 		return true;
-	if (e->kind != FLOW_PREEMPTING && e->kind != FLOW_IRQ)
+	if (e->who.kind != FLOW_PREEMPTING && e->who.kind != FLOW_IRQ)
 		return false;
-	if (e->system < 0)
+	if (e->who.system < 0)
 		return false;
 	if (topo->machine[machine].kind == MACHINE_VM)
-		return e->system != (int32_t)machine;
-	return container < 0 || (e->system != container && topo_find_thread(topo, (uint32_t)container, e->tid) < 0);
+		return e->who.system != (int32_t)machine;
+	return container < 0 || (e->who.system != container && topo_find_thread(topo, (uint32_t)container, e->who.tid) < 0);
 }
 
-int attribute_culprit(const struct topo *topo, struct request *r, struct error *err)
+int request_find_culprit(const struct topo *topo, struct request *r, struct error *err)
 {
 	int machine = topo_find_machine(topo, r->machine);
 	int thread = machine < 0 || r->tid < 0 ? -1 : topo_find_thread(topo, (uint32_t)machine, r->tid);
@@ -400,22 +400,23 @@ int attribute_culprit(const struct topo *topo, struct request *r, struct error *
 		return 0;
 	int container = container_of(topo, (uint32_t)machine, r->tid);
 	struct flow f;
-	if (flow_of_thread(topo, (uint32_t)thread, r->start, r->end, &f, err))
+	struct subject subject = { SUBJECT_THREAD, (uint32_t)thread };
+	if (flow_of(topo, &subject, r->start, r->end, &(struct flow_options){ 0 }, &f, err))
 		return -1;
 	for (size_t i = 0; i < f.entries; i++) {
 		const struct flow_entry *e = &f.entry[i];
 		if (!is_foreign(topo, e, (uint32_t)machine, container))
 			continue;
 		char system[256] = "", name[256] = "";
-		if (e->system >= 0)
-			text_escape(system, sizeof system, topo->machine[e->system].name);
-		text_escape(name, sizeof name, e->name < f.names ? f.name[e->name] : "");
-		if (e->kind == FLOW_IDLE_CPU)
+		if (e->who.system >= 0)
+			text_escape(system, sizeof system, topo->machine[e->who.system].name);
+		text_escape(name, sizeof name, e->who.name < f.names ? f.name[e->who.name] : "");
+		if (e->who.kind == FLOW_IDLE_CPU)
 			r->culprit = mem_dup("idle CPU");
-		else if (e->tid >= 0)
-			r->culprit = mem_printf("%s/%d %s", system, (int)e->tid, name);
+		else if (e->who.tid >= 0)
+			r->culprit = mem_printf("%s/%d %s", system, (int)e->who.tid, name);
 		else
-			r->culprit = mem_printf("%s %s", system, name);
+			r->culprit = mem_printf("%s%s%s", system, *system ? " " : "", name);
 		break;
 	}
 	flow_release(&f);

@@ -6,7 +6,5 @@
 
 /* Fills executing, low, high, unknown, tid and feature of r, whose machine, attributes, start and end are set. */
 int attribute_request(const struct topo *topo, struct request *r, struct error *err);
-/* Fills culprit: the longest foreign entry of the server thread's flow between start and end. */
-int attribute_culprit(const struct topo *topo, struct request *r, struct error *err);
 
 #endif

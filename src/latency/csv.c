@@ -14,6 +14,7 @@
 #include "base/mem.h"
 
 #define MOST_COLUMNS 1024
+#define TABLE_MEND "leave out the row, or choose another column"
 
 static double field_number(const char *s)
 {
@@ -34,7 +35,7 @@ static int read_header(struct table *t, char *line, const char *path, struct err
 	return 0;
 }
 
-static int read_row(struct table *t, char *line, size_t *cap, const char *path, struct error *err)
+static int read_row(struct table *t, char *line, size_t number, size_t *cap, const char *path, struct error *err)
 {
 	if (t->rows == *cap) {
 		*cap = *cap ? 2 * *cap : 256;
@@ -42,6 +43,7 @@ static int read_row(struct table *t, char *line, size_t *cap, const char *path, 
 		if (!more)
 			return error_system(err, NULL, "%s: %zu rows", path, t->rows);
 		t->cell = more;
+		t->line = mem_resize(t->line, *cap, sizeof *t->line);
 	}
 	double *row = t->cell + t->rows * t->columns;
 	char *s = line, *field;
@@ -51,26 +53,26 @@ static int read_row(struct table *t, char *line, size_t *cap, const char *path, 
 			row[n] = field_number(field);
 		n++;
 	}
-	t->rows++;
+	t->line[t->rows++] = number;
 	if (n != t->columns)
-		return error_set(err, STATUS_INPUT, NULL, "%s:%zu: %zu fields, the header has %zu", path, t->rows + 1, n,
-		                 t->columns);
+		return error_set(err, STATUS_INPUT, NULL, "%s:%zu: %zu fields, the header has %zu", path, number, n, t->columns);
 	return 0;
 }
 
 static int read_lines(struct table *t, FILE *f, const char *path, struct error *err)
 {
 	char *line = NULL;
-	size_t size = 0, cap = 0;
+	size_t size = 0, cap = 0, number = 0;
 	ssize_t n;
 	int result = 0;
 	while (!result && (n = getline(&line, &size, f)) >= 0) {
+		number++;
 		while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r'))
 			line[--n] = '\0';
 		if (!t->columns)
 			result = read_header(t, line, path, err);
 		else if (n > 0)
-			result = read_row(t, line, &cap, path, err);
+			result = read_row(t, line, number, &cap, path, err);
 	}
 	if (!result && ferror(f))
 		result = error_system(err, NULL, "%s", path);
@@ -80,7 +82,7 @@ static int read_lines(struct table *t, FILE *f, const char *path, struct error *
 
 int table_read(struct table *t, const char *path, struct error *err)
 {
-	*t = (struct table){ NULL, NULL, 0, 0 };
+	*t = (struct table){ 0 };
 	FILE *f = fopen(path, "r");
 	if (!f)
 		return error_set(err, errno == ENOENT ? STATUS_INPUT : STATUS_SYSTEM, NULL, "%s: %s", path, strerror(errno));
@@ -102,7 +104,8 @@ void table_release(struct table *t)
 		free(t->column[i]);
 	free(t->column);
 	free(t->cell);
-	*t = (struct table){ NULL, NULL, 0, 0 };
+	free(t->line);
+	*t = (struct table){ 0 };
 }
 
 int table_find(const struct table *t, const char *column)
@@ -114,6 +117,20 @@ int table_find(const struct table *t, const char *column)
 	return -1;
 }
 
+int table_check(const struct table *t, int column, double low, double high, const char *path, struct error *err)
+{
+	for (size_t i = 0; i < t->rows; i++) {
+		double v = t->cell[i * t->columns + (size_t)column];
+		if (isnan(v))
+			return error_set(err, STATUS_INPUT, TABLE_MEND, "%s:%zu: %s: not a finite number", path, t->line[i],
+			                 t->column[column]);
+		if (v < low || v > high)
+			return error_set(err, STATUS_INPUT, TABLE_MEND, "%s:%zu: %s: out of range: %g", path, t->line[i],
+			                 t->column[column], v);
+	}
+	return 0;
+}
+
 size_t table_filter(struct table *t, bool (*keep)(const struct table *t, const double *row))
 {
 	size_t kept = 0, before = t->rows;
@@ -122,6 +139,7 @@ size_t table_filter(struct table *t, bool (*keep)(const struct table *t, const d
 		if (!keep(t, row))
 			continue;
 		memmove(t->cell + kept * t->columns, row, t->columns * sizeof *row);
+		t->line[kept] = t->line[i];
 		kept++;
 	}
 	t->rows = kept;

@@ -182,7 +182,7 @@ struct gp *gp_train(const char *const *name, size_t d, const double *x, const do
 
 /* ---- Prediction --------------------------------------------------------------------------------------------- */
 
-static double covariance(const struct gp *g, const double *a, const double *b)
+double gp_covariance(const struct gp *g, const double *a, const double *b)
 {
 	double square = 0, dot = 0;
 	for (size_t j = 0; j < g->d; j++) {
@@ -211,12 +211,12 @@ static void predict_batch(const struct gp *g, const double *x, size_t n, struct 
 	for (size_t r = 0; r < n; r++) {
 		for (size_t j = 0; j < g->d; j++)
 			z[r][j] = (x[r * g->d + j] - g->in[j].mean) / g->in[j].scale;
-		variance[r] = covariance(g, z[r], z[r]) + g->noise * g->noise;
+		variance[r] = gp_covariance(g, z[r], z[r]) + g->noise * g->noise;
 	}
 	memset(k, 0, g->m * BATCH * sizeof *k);
 	for (size_t i = 0; i < g->m; i++) {
 		for (size_t r = 0; r < n; r++) {
-			k[i * BATCH + r] = covariance(g, g->x + i * g->d, z[r]);
+			k[i * BATCH + r] = gp_covariance(g, g->x + i * g->d, z[r]);
 			mean[r] += k[i * BATCH + r] * g->weight[i];
 		}
 	}
@@ -249,5 +249,9 @@ int gp_predict(const struct gp *g, const double *x, size_t n, struct gp_answer *
 	for (size_t at = 0; at < n; at += BATCH)
 		predict_batch(g, x + at * g->d, n - at < BATCH ? n - at : BATCH, out + at, k);
 	free(k);
+	for (size_t i = 0; i < n; i++)
+		if (!isfinite(out[i].mean) || !isfinite(out[i].low) || !isfinite(out[i].high))
+			return error_set(err, STATUS_INPUT, "train the model again", "prediction: row %zu: the model gives no number",
+			                 i + 1);
 	return 0;
 }

@@ -32,6 +32,8 @@ struct gp {
 };
 
 struct gp *gp_new(size_t d, size_t m);
+/* k(a, b) of standardised inputs, without the noise. */
+double gp_covariance(const struct gp *g, const double *a, const double *b);
 /* Computes `inverse` and `weight` from the rest.  -1 when the matrix is not positive definite. */
 int gp_prepare(struct gp *g, struct error *err);
 /* Sets lengths, signal, trend and noise to those of the highest likelihood (gp_fit.c). */

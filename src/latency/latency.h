@@ -32,8 +32,6 @@ struct gp_answer {
 	bool outside;            /* an input lies outside the range seen in training: do not trust */
 };
 
-bool gp_available(void);  /* false when built without GSL: training and prediction are refused */
-
 /* Learns y from x (n rows of d inputs).  The result depends neither on the order of the rows nor on chance.
  * NULL on failure: fewer than 8 rows, or a value that is not finite. */
 struct gp *gp_train(const char *const *name, size_t d, const double *x, const double *y, size_t n,
@@ -77,12 +75,15 @@ size_t stats_clusters(const double *v, size_t n, struct cluster *out, size_t roo
 struct table {
 	char **column;     /* names: escape before printing */
 	double *cell;      /* NaN where a field is not a number */
+	size_t *line;      /* of each row, in the file */
 	size_t columns, rows;
 };
 
 /* Reads a csv file with a header line.  Fields that are no number become NaN. */
 int table_read(struct table *t, const char *path, struct error *err);
 void table_release(struct table *t);
+/* Refuses a column with a field that is no number within [low, high]; says where it is. */
+int table_check(const struct table *t, int column, double low, double high, const char *path, struct error *err);
 int table_find(const struct table *t, const char *column);  /* index or -1 */
 /* Keeps the rows for which keep() is true; returns how many were dropped. */
 size_t table_filter(struct table *t, bool (*keep)(const struct table *t, const double *row));
@@ -142,6 +143,8 @@ struct requests_options {
 int requests_read(const struct topo *topo, const struct requests_options *options, struct requests *out,
                   struct notes *notes, struct error *err);
 void requests_release(struct requests *r);
+/* Fills the culprit of a request that was read without: the longest foreign entry of the server thread's flow. */
+int request_find_culprit(const struct topo *topo, struct request *r, struct error *err);
 int64_t request_latency(const struct request *r);
 void request_features_get(const struct request *r, double out[REQUEST_FEATURE_COUNT]);
 

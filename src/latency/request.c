@@ -65,7 +65,7 @@ static int is_cut(struct reading *rd, uint32_t state, int64_t start, int64_t end
 	if (end >= history_end(h))
 		return 1;
 	struct interval first, tid, status;
-	uint32_t id = history_parent(h, state), thread = history_child_named(h, id, "Thread");
+	uint32_t id = history_parent(h, state), thread = history_child_named(h, id, request_schema[REQUEST_THREAD].name);
 	if (history_stab(h, state, start, &first, rd->err))
 		return -1;
 	/* A request that is first heard of while it is yielded or lost began before the trace. */
@@ -103,7 +103,7 @@ static int add_request(struct reading *rd, uint32_t state, int64_t start, int64_
 		.machine = mem_dup(history_name(h, machine)),
 		.id = mem_dup(history_name(h, id)),
 		.state = state,
-		.thread = history_child_named(h, id, "Thread"),
+		.thread = history_child_named(h, id, request_schema[REQUEST_THREAD].name),
 		.start = start,
 		.end = end,
 	};
@@ -115,7 +115,7 @@ static int add_request(struct reading *rd, uint32_t state, int64_t start, int64_
 		rd->out->len--;
 		return 0;
 	}
-	return rd->options && rd->options->culprits ? attribute_culprit(rd->topo, r, rd->err) : 0;
+	return rd->options && rd->options->culprits ? request_find_culprit(rd->topo, r, rd->err) : 0;
 }
 
 /* All requests of one id. */
@@ -177,12 +177,13 @@ int requests_read(const struct topo *topo, const struct requests_options *option
 	if (out->len)
 		qsort(out->row, out->len, sizeof *out->row, by_start);
 	if (out->cut)
-		notes_add(notes, "%zu requests begin before or end after the traces: left out", out->cut);
+		notes_add(notes, NOTE_FACT, NULL, "%zu requests begin before or end after the traces: left out", out->cut);
 	size_t lost = 0;
 	for (size_t i = 0; i < out->len; i++)
 		lost += out->row[i].unknown > 0;
 	if (lost)
-		notes_add(notes, "%zu of %zu requests contain time of which nothing is known: their upper bound includes it",
+		notes_add(notes, NOTE_LOSS, NULL,
+		          "%zu of %zu requests contain time of which nothing is known: their upper bound includes it",
 		          lost, out->len);
 	return 0;
 }
@@ -220,9 +221,8 @@ static void note_outside(const struct requests *r, const struct gp *g, const dou
 			worst = j;
 		}
 	}
-	char name[GP_NAME];
-	notes_add(notes, "%zu of %zu requests lie outside the range that the model was trained on (mostly %s): "
-	          "do not trust their prediction", outside, r->len, text_escape(name, sizeof name, gp_input(g, worst)));
+	notes_add(notes, NOTE_DOUBT, NULL, "%zu of %zu requests lie outside the range that the model was trained on "
+	          "(mostly %s): do not trust their prediction", outside, r->len, gp_input(g, worst));
 }
 
 int requests_predict(struct requests *r, const struct gp *g, struct notes *notes, struct error *err)

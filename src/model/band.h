@@ -1,7 +1,8 @@
 /* How sure each guest's clock is, as an attribute: "/Virtual Machines/<VM>/Clock Band", ns, null when unknown.
  *
- * The width of the clock's corridor, sampled at some BAND_SAMPLES events spread over the guest's trace.  Whoever reads
- * the history then knows the error band of any moment without knowing anything of clocks. */
+ * The width of the clock's corridor, sampled at some BAND_SAMPLES events spread over the guest's trace, and where it is
+ * that of a jump that cannot be placed, at the first event there and after.  Whoever reads the history then knows the
+ * error band of any moment without knowing anything of clocks. */
 #ifndef STEALSCOPE_MODEL_BAND_H
 #define STEALSCOPE_MODEL_BAND_H
 
@@ -14,6 +15,7 @@ struct band {
 	const struct clock_map *clock;
 	uint32_t attr;
 	int64_t next, every;  /* guest ns */
+	int64_t edge;         /* host ns: the next moment at which a jump that cannot be placed begins or ends to matter */
 };
 
 /* root: the machine's path, "/Virtual Machines/Debian".  The clock is the caller's. */

@@ -25,6 +25,7 @@ static void declare_sets(struct model *m)
 	m->set_thread = sink_state_set(&m->sink, "thread", thread_state_name, THREAD_STATE_COUNT);
 	m->set_owner = sink_state_set(&m->sink, "owner", owner, OWNER_FIXED + m->owners);
 	m->set_request = sink_state_set(&m->sink, "request", request, 3);
+	m->set_out_by = sink_state_set(&m->sink, "out by", out_reason_name, OUT_REASON_COUNT);
 }
 
 static struct machine *machine_new(struct model *m, uint32_t index, const struct machine_setup *setup)
@@ -35,11 +36,12 @@ static struct machine *machine_new(struct model *m, uint32_t index, const struct
 	mc->index = index;
 	mc->name = mem_dup(index ? setup->name : "host");
 	if (index)
-		history_path(root, sizeof root, "Virtual Machines", mc->name, (char *)NULL);
+		history_path(root, sizeof root, SCHEMA_VMS, mc->name, (char *)NULL);
 	else
-		history_path(root, sizeof root, "Host", (char *)NULL);
+		history_path(root, sizeof root, SCHEMA_HOST, (char *)NULL);
 	mc->root = mem_printf("/%s", root + (*root == '/'));
 	mc->parent = setup->parent >= 0 && m->machine[setup->parent]->traced ? m->machine[setup->parent] : NULL;
+	mc->text_name = sink_id(&m->sink, mc->name);
 	mc->host_pid = setup->host_pid;
 	mc->traced = setup->traced;
 	mc->has_kvm = setup->has_kvm;
@@ -54,6 +56,7 @@ struct model *model_new(const struct machine_setup *setup, size_t n, bool paper_
 	struct model *m = mem_new(1, sizeof *m);
 	m->sink = (struct sink){ .ops = ops, .to = to, .now = INT64_MIN };
 	m->paper_states = paper_states;
+	m->text_thread = -1;
 	m->machine = mem_new(n, sizeof *m->machine);
 	for (size_t i = 0; i < n; i++)
 		m->machine[m->machines++] = machine_new(m, (uint32_t)i, &setup[i]);
@@ -81,8 +84,12 @@ void model_free(struct model *m)
 		thread_forget(mc);
 		request_release(mc);
 		map_release(&mc->candidate);
-		for (uint32_t k = 0; k < mc->cpus; k++)
-			free(mc->cpu[k].irq);
+		map_release(&mc->handler_name);
+		map_release(&mc->exit_name);
+		for (uint32_t k = 0; k < mc->cpus; k++) {
+			nest_release(&mc->cpu[k].nest);
+			free(mc->cpu[k].left);
+		}
 		free(mc->cpu);
 		free(mc->name);
 		free(mc->root);

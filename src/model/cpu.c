@@ -25,11 +25,14 @@ static void reserve(struct machine *mc, uint32_t number)
 	mc->cpus = n;
 }
 
-static uint32_t declare(struct machine *mc, uint32_t number, const char *what, enum history_type type, unsigned set)
+uint32_t cpu_attribute(struct machine *mc, uint32_t number, enum cpu_attr what)
 {
+	const struct model *m = mc->model;
+	unsigned set = what == CPU_STATUS ? m->set_vcpu : what == CPU_OWNER ? m->set_owner :
+	               what == CPU_OUT_BY ? m->set_out_by : 0;
 	char path[1024];
-	snprintf(path, sizeof path, "%s/CPUs/CPU%" PRIu32 "/%s", mc->root, number, what);
-	return sink_attribute(&mc->model->sink, path, type, set);
+	snprintf(path, sizeof path, "%s/" SCHEMA_CPUS "/" SCHEMA_CPU "%" PRIu32, mc->root, number);
+	return sink_attribute(&mc->model->sink, path, &cpu_schema[what], set);
 }
 
 uint32_t vcpu_get(struct machine *vm, uint32_t number)
@@ -41,10 +44,11 @@ uint32_t vcpu_get(struct machine *vm, uint32_t number)
 		return vm->cpu[number].vcpu;
 	struct vcpu *v = ARRAY_PUSH(m->vcpu, len, m->vcpu_cap);
 	*v = (struct vcpu){
-		.vm = vm, .number = number, .status = STATUS_NULL, .pcpu = -1,
-		.attr_status = declare(vm, number, "Status", HISTORY_STATE, m->set_vcpu),
-		.attr_host_thread = declare(vm, number, "Host Thread", HISTORY_INT, 0),
-		.attr_pcpu = declare(vm, number, "pCPU", HISTORY_INT, 0),
+		.vm = vm, .number = number, .status = STATUS_NULL, .pcpu = -1, .attr_exit = HISTORY_NONE,
+		.exit = HISTORY_NULL, .limits = LIMITS_INIT,
+		.attr_status = cpu_attribute(vm, number, CPU_STATUS),
+		.attr_host_thread = cpu_attribute(vm, number, CPU_HOST_THREAD),
+		.attr_pcpu = cpu_attribute(vm, number, CPU_PCPU),
 	};
 	vm->cpu[number].vcpu = m->vcpus;
 	return m->vcpus++;
@@ -72,12 +76,12 @@ struct cpu *cpu_get(struct machine *mc, uint32_t number)
 	c->state = CPU_UNKNOWN;
 	c->unknown_since = mc->begin;
 	if (c->attr_current == HISTORY_NONE) {
-		c->attr_current = declare(mc, number, "Current Thread", HISTORY_INT, 0);
-		c->attr_interrupt = declare(mc, number, "Interrupt", HISTORY_STRING, 0);
+		c->attr_current = cpu_attribute(mc, number, CPU_CURRENT);
+		c->attr_interrupt = cpu_attribute(mc, number, CPU_INTERRUPT);
 		if (mc->index)
 			vcpu_get(mc, number);
 		else
-			c->attr_owner = declare(mc, number, "Owner", HISTORY_STATE, mc->model->set_owner);
+			c->attr_owner = cpu_attribute(mc, number, CPU_OWNER);
 	}
 	update_cpu(mc, number);
 	return c;
@@ -121,8 +125,12 @@ void cpu_enter(struct machine *mc, uint32_t number, struct thread *th, enum vcpu
 		th->sched = THREAD_RUNNING;
 		th->woken = WOKEN_NO;
 		th->waker = -1;
-		if (th->vcpu != NONE)
-			mc->model->vcpu[th->vcpu].mode = mc->has_kvm ? mode : MODE_UNTRACED;
+		if (th->vcpu != NONE) {
+			struct vcpu *v = &mc->model->vcpu[th->vcpu];
+			if (mode == MODE_UNKNOWN || v->mode == MODE_GUEST)  /* nobody saw it leave */
+				guest_forget_exit(mc->model, v);
+			v->mode = mc->has_kvm ? mode : MODE_UNTRACED;
+		}
 		thread_place(mc, th, number);
 	}
 	mc->unknown += mc->model->sink.now - c->unknown_since;

@@ -17,6 +17,7 @@ static void prove(struct machine *mc, uint32_t number, int64_t tid)
 	struct thread *th = tid ? thread_get(mc, tid) : NULL;
 	if (tid && !th)
 		return;
+	limits_doubt(&mc->cpu[number]);
 	bool known = c->state != CPU_UNKNOWN;
 	cpu_enter(mc, number, th, MODE_UNKNOWN);
 	if (old && old->pid == tid)  /* exec by another thread than the leader: it takes the leader's TID, its own is gone */
@@ -30,6 +31,7 @@ static void on_switch(struct machine *mc, uint32_t number, const struct event *e
 	struct cpu *c = &mc->cpu[number];
 	irq_clear(mc, c);
 	prove(mc, number, ev->sw.prev_tid);
+	limits_switch(mc, c, ev);
 	struct thread *prev = c->current, *next = ev->sw.next_tid > 0 ? thread_get(mc, ev->sw.next_tid) : NULL;
 	if (prev) {
 		thread_learn(mc, prev, ev->sw.prev_comm, -1);
@@ -76,8 +78,11 @@ static void on_wake(struct machine *mc, const struct cpu *c, const struct event 
 	if (th->on >= 0)
 		return;  /* it was about to sleep, and does not */
 	int64_t waker = current_tid(c, ev);
-	if (th->sched != THREAD_PREEMPTED && th->waker < 0 && waker <= INT32_MAX)
+	if (th->sched != THREAD_PREEMPTED && th->waker < 0 && waker <= INT32_MAX) {
 		th->waker = (int32_t)waker;
+		th->waker_in = irq_context(mc, c, waker);
+		th->waker_at = mc->model->sink.now;
+	}
 	if (ev->kind == EV_WAKING && !mc->waking_moves) {
 		if (th->sched == THREAD_UNKNOWN) {  /* only what sleeps is woken, and it slept there */
 			th->sched = THREAD_BLOCKED;
@@ -145,30 +150,10 @@ static void on_exec(struct machine *mc, const struct cpu *c, const struct event 
 	thread_rename(mc, th, name);
 }
 
-/* States of LTTng's statedump: 1 and 2 wait for a CPU, 3, 4 and 7 are dead, 5 sleeps; 0 and 6 say nothing that
- * the thread's CPU does not say better. */
-static int8_t dumped_state(int64_t status)
-{
-	switch (status) {
-	case 1:
-	case 2:
-		return THREAD_PREEMPTED;
-	case 5:
-		return THREAD_BLOCKED;
-	default:
-		return THREAD_UNKNOWN;
-	}
-}
-
-static bool dumped_dead(int64_t status)
-{
-	return status == 3 || status == 4 || status == 7;
-}
-
 static void on_process(struct machine *mc, const struct event *ev)
 {
 	struct thread *th = thread_find(mc, ev->process.tid);
-	if (!th && dumped_dead(ev->process.status))
+	if (!th && ev->process.state == RUN_DEAD)
 		return;
 	if (!th)
 		th = thread_get(mc, ev->process.tid);
@@ -176,7 +161,7 @@ static void on_process(struct machine *mc, const struct event *ev)
 		return;
 	thread_learn(mc, th, ev->process.comm, ev->process.pid);
 	if (th->on < 0 && th->sched == THREAD_UNKNOWN) {
-		th->sched = dumped_state(ev->process.status);
+		th->sched = start_dumped(ev);
 		th->woken = WOKEN_PERHAPS;
 		known_told(mc, th, ev->ts);
 		thread_place(mc, th, ev->process.cpu);
@@ -184,14 +169,24 @@ static void on_process(struct machine *mc, const struct event *ev)
 	update_thread(mc, th);
 }
 
-/* kvm entry (Fig. 5, transition 1) and exit (transition 2): of the thread that is current, if that is a vCPU. */
-static void on_kvm(struct machine *mc, const struct cpu *c, enum vcpu_mode mode)
+/* kvm entry (Fig. 5, transition 1), exit (transition 2), and what belongs to them: of the thread that is current, if
+ * that is a vCPU. */
+static void on_kvm(struct machine *mc, const struct cpu *c, const struct event *ev)
 {
+	struct model *m = mc->model;
+	if (c->current && c->current->vcpu == NONE && ev->kind == EV_KVM_ENTRY)
+		thread_enters(mc, c->current);
 	if (!c->current || c->current->vcpu == NONE)
 		return;
-	struct vcpu *v = &mc->model->vcpu[c->current->vcpu];
-	v->mode = mode;
-	update_vcpu(mc->model, v);
+	struct vcpu *v = &m->vcpu[c->current->vcpu];
+	if (ev->kind == EV_KVM_ENTRY)
+		guest_entry(m, v);
+	else if (ev->kind == EV_KVM_EXIT)
+		guest_exit(m, v, ev);
+	else if (ev->kind == EV_USERSPACE_EXIT)
+		limits_called(m, v, ev);
+	else
+		quiet_inject(&v->quiet, ev->inject.vector);
 }
 
 static void dispatch(struct machine *mc, const struct event *ev)
@@ -245,10 +240,10 @@ static void dispatch(struct machine *mc, const struct event *ev)
 			thread_cgroup_ns(mc, th, ev->process_ns.ns);
 		break;
 	case EV_KVM_ENTRY:
-		on_kvm(mc, c, MODE_GUEST);
-		break;
 	case EV_KVM_EXIT:
-		on_kvm(mc, c, MODE_VMM);
+	case EV_USERSPACE_EXIT:
+	case EV_INJECT:
+		on_kvm(mc, c, ev);
 		break;
 	case EV_IRQ_ENTRY:
 	case EV_IRQ_EXIT:
@@ -289,11 +284,9 @@ static void tell_parents(struct model *m)
 {
 	for (uint32_t i = 1; i < m->machines && !m->told_parents; i++) {
 		const struct machine *mc = m->machine[i];
-		char path[1100];
-		snprintf(path, sizeof path, "%s/Parent", mc->root);
-		uint32_t attr = sink_attribute(&m->sink, path, HISTORY_STRING, 0);
+		uint32_t attr = sink_attribute(&m->sink, mc->root, &machine_schema[MACHINE_PARENT], 0);
 		if (mc->parent)
-			sink_text(&m->sink, attr, mc->parent->name);
+			sink_set(&m->sink, attr, mc->parent->text_name);
 	}
 	m->told_parents = true;
 }
@@ -341,6 +334,7 @@ int model_end(struct model *m, uint32_t machine, int64_t t, struct error *err)
 	if (t > m->sink.now)
 		m->sink.now = t;
 	mc->unknown = model_unknown(m, machine, t - 1);
+	limits_end(mc, true);
 	for (uint32_t i = 0; i < mc->cpus; i++) {
 		if (mc->cpu[i].state == CPU_UNSEEN)
 			continue;
@@ -349,12 +343,13 @@ int model_end(struct model *m, uint32_t machine, int64_t t, struct error *err)
 	}
 	request_close(mc);
 	for (size_t at = 0; map_each(&mc->thread, &at, &tid, &p); )
-		thread_set(mc, (struct thread *)(uintptr_t)p, ATTR_STATUS, HISTORY_NULL);
+		thread_set(mc, (struct thread *)(uintptr_t)p, THREAD_STATUS, HISTORY_NULL);
 	for (uint32_t i = 0; i < m->vcpus; i++) {
 		struct vcpu *v = &m->vcpu[i];
 		if (v->vm->parent != mc || !v->thread)
 			continue;
 		v->thread = NULL;
+		guest_lose(m, v);
 		sink_set(&m->sink, v->attr_host_thread, HISTORY_NULL);
 	}
 	thread_forget(mc);

@@ -31,62 +31,38 @@ static void enter(struct handlers *h, struct handler_cpu *c, const struct event 
 	h->entries[ev->kind] = true;
 	if (ev->kind == EV_IRQ_ENTRY && ev->irq.name > 0)
 		*map_put(&h->name, (uint64_t)ev->irq.number, NULL) = (uint64_t)ev->irq.name;
-	if (!c->seen)
-		c->seen = mem_new(HANDLERS_DEEP, sizeof *c->seen);
-	if (c->depth < HANDLERS_DEEP) {
-		c->seen[c->depth].kind = ev->kind;
-		c->seen[c->depth].number = ev->arg[0];
-	}
-	c->depth++;
-}
-
-/* As irq.c takes exits, so that both agree on what is left. */
-static void leave(struct handlers *h, struct handler_cpu *c, const struct event *ev, uint16_t entry_kind)
-{
-	if (c->depth > HANDLERS_DEEP) {
-		c->depth--;
-		return;
-	}
-	for (uint32_t i = c->depth; i-- > 0; )
-		if (c->seen[i].kind == entry_kind && c->seen[i].number == ev->arg[0]) {
-			c->depth = i;
-			return;
-		}
-	if (!c->settled)
-		unseen(h, c, ev, entry_kind);
+	nest_enter(&c->seen, ev);
 }
 
 void handlers_feed(struct handlers *h, const struct event *ev)
 {
-	static const uint16_t entry_of[EVENT_KIND_COUNT] = { [EV_IRQ_EXIT] = EV_IRQ_ENTRY,
-		[EV_SOFTIRQ_EXIT] = EV_SOFTIRQ_ENTRY, [EV_TIMER_EXIT] = EV_TIMER_ENTRY };
-	bool entry = ev->kind == EV_IRQ_ENTRY || ev->kind == EV_SOFTIRQ_ENTRY || ev->kind == EV_TIMER_ENTRY;
+	uint16_t entry = nest_entry_of(ev->kind);
 	bool ends = ev->kind == EV_LOST || ev->kind == EV_SWITCH;
-	if (!entry && !ends && !entry_of[ev->kind])
+	if (!entry && !ends)
 		return;
 	struct handler_cpu *c = cpu_at(h, ev->cpu);
-	if (entry)
-		enter(h, c, ev);
-	else if (!ends)
-		leave(h, c, ev, entry_of[ev->kind]);
-	else
-		c->depth = 0;
-	if (ends)
+	if (ends) {
+		c->seen.depth = 0;
 		c->settled = ev->kind == EV_SWITCH;
-	c->gap += ev->kind == EV_LOST;
+		c->gap += ev->kind == EV_LOST;
+	} else if (entry == ev->kind) {
+		enter(h, c, ev);
+	} else if (!nest_leave(&c->seen, ev) && !c->settled) {
+		unseen(h, c, ev, entry);
+	}
 }
 
 void handlers_release(struct handlers *h)
 {
 	for (uint32_t i = 0; i < h->cpus; i++)
-		free(h->cpu[i].seen);
+		nest_release(&h->cpu[i].seen);
 	free(h->handler);
 	free(h->cpu);
 	map_release(&h->name);
 	*h = (struct handlers)HANDLERS_INIT;
 }
 
-size_t handlers_of(const struct handlers *h, uint32_t cpu, uint32_t gap, uint32_t *at, struct event out[HANDLERS_DEEP])
+size_t handlers_of(const struct handlers *h, uint32_t cpu, uint32_t gap, uint32_t *at, struct event out[NEST_DEEP])
 {
 	size_t n = 0;
 	if (cpu >= h->cpus)
@@ -94,7 +70,7 @@ size_t handlers_of(const struct handlers *h, uint32_t cpu, uint32_t gap, uint32_
 	uint32_t i = *at == NONE ? h->cpu[cpu].first : h->handler[*at].next;
 	for (; i != NONE && h->handler[i].gap <= gap; *at = i, i = h->handler[i].next) {
 		const struct handler *found = &h->handler[i];
-		if (found->gap < gap || n == HANDLERS_DEEP || !h->entries[found->kind])
+		if (found->gap < gap || n == NEST_DEEP || !h->entries[found->kind])
 			continue;
 		memmove(out + 1, out, n++ * sizeof *out);  /* the innermost ends first */
 		out[0] = (struct event){ .kind = found->kind, .cpu = (uint16_t)cpu, .tid = -1, .pid = -1 };

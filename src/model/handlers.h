@@ -11,9 +11,8 @@
 #include <stdint.h>
 
 #include "base/map.h"
+#include "model/nest.h"
 #include "trace/trace.h"
-
-#define HANDLERS_DEEP 8  /* handlers of one CPU within each other; deeper ones are not looked for */
 
 struct handler {
 	int64_t number;         /* as in struct event */
@@ -27,9 +26,9 @@ struct handlers {
 	size_t len, cap;
 	struct handler_cpu {
 		uint32_t first, last;       /* index in handler */
-		uint32_t gap, depth;        /* depth: handlers that were seen to begin */
+		uint32_t gap;
 		bool settled;               /* since the gap there was a switch: whatever it was in is over */
-		struct handler_seen { uint16_t kind; int64_t number; } *seen;  /* HANDLERS_DEEP of them, from the first on */
+		struct nest seen;           /* handlers that were seen to begin */
 	} *cpu;
 	uint32_t cpus;
 	struct map name;            /* number of an interrupt -> string id */
@@ -43,6 +42,6 @@ void handlers_release(struct handlers *h);
 
 /* The handlers that CPU `cpu` was in at the end of its gap, the outermost first, as the events of their beginning (time
  * and context are not filled in).  *at: of that CPU, UINT32_MAX at first, to be passed in again; gaps come in order. */
-size_t handlers_of(const struct handlers *h, uint32_t cpu, uint32_t gap, uint32_t *at, struct event out[HANDLERS_DEEP]);
+size_t handlers_of(const struct handlers *h, uint32_t cpu, uint32_t gap, uint32_t *at, struct event out[NEST_DEEP]);
 
 #endif

@@ -1,93 +1,98 @@
-/* Interrupt handlers on the CPUs of all machines: irq over softirq over thread, a stack per CPU.
+/* Interrupt handlers on the CPUs of all machines: what the innermost one of each CPU is called.
  *
- * The attribute names the innermost handler.  An hrtimer expiry counts as "timer" when it is not inside another
- * handler.  An exit without its entry (lost events) closes what it can and nothing else. */
+ * An hrtimer expiry counts as "timer" when it is not inside another handler.  Names are made once per machine. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/mem.h"
+#include "model/handlers.h"
 #include "model/state.h"
 
 static const char *const softirq_name[] = {
 	"HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU",
 };
 
+/* What could be proved to be a thread's own doing needs these kinds of handlers in the trace. */
+enum { TELLS_IRQ = 1, TELLS_SOFTIRQ = 2, TELLS_TIMER = 4, TELLS_ALL = 7 };
+
 static void show(struct machine *mc, const struct cpu *c)
 {
-	if (!c->irqs)
-		sink_set(&mc->model->sink, c->attr_interrupt, HISTORY_NULL);
-	else if (c->irqs <= IRQ_DEPTH)
-		sink_text(&mc->model->sink, c->attr_interrupt, c->irq[c->irqs - 1].text);
+	const struct nest_frame *top = nest_top(&c->nest);
+	sink_set(&mc->model->sink, c->attr_interrupt, top ? top->text : HISTORY_NULL);
 }
 
-static void name_handler(struct machine *mc, const struct cpu *c, const struct event *ev, char *text, size_t size)
+static int64_t make_name(struct machine *mc, const struct event *ev)
 {
+	char text[64];
 	int64_t n = ev->irq.number;
 	const char *name = ev->irq.name > 0 ? mc->names.get(mc->names.of, ev->irq.name) : "";
-	if (ev->kind == EV_TIMER_ENTRY && c->irqs)
-		memcpy(text, c->irq[c->irqs - 1].text, size);  /* the handler that it interrupts or is part of */
-	else if (ev->kind == EV_TIMER_ENTRY)
-		snprintf(text, size, "timer");
+	if (ev->kind == EV_TIMER_ENTRY)
+		snprintf(text, sizeof text, "timer");
 	else if (ev->kind == EV_IRQ_ENTRY)
-		snprintf(text, size, *name ? "irq/%" PRId64 "-%.32s" : "irq/%" PRId64, n, name);
+		snprintf(text, sizeof text, *name ? "irq/%" PRId64 "-%.32s" : "irq/%" PRId64, n, name);
 	else if (n >= 0 && n < (int64_t)(sizeof softirq_name / sizeof *softirq_name))
-		snprintf(text, size, "softirq/%" PRId64 "-%s", n, softirq_name[n]);
+		snprintf(text, sizeof text, "softirq/%" PRId64 "-%s", n, softirq_name[n]);
 	else
-		snprintf(text, size, "softirq/%" PRId64, n);
+		snprintf(text, sizeof text, "softirq/%" PRId64, n);
+	return sink_id(&mc->model->sink, text);
 }
 
-static void enter(struct machine *mc, struct cpu *c, const struct event *ev, uint16_t exit_kind)
+/* The id of the handler's name.  A name is made once for each that a trace has. */
+static int64_t name_handler(struct machine *mc, const struct event *ev)
 {
-	if (!c->irq)
-		c->irq = mem_new(IRQ_DEPTH, sizeof *c->irq);
-	if (c->irqs < IRQ_DEPTH) {
-		struct irq_frame *f = &c->irq[c->irqs];
-		f->exit_kind = exit_kind;
-		f->number = ev->arg[0];
-		name_handler(mc, c, ev, f->text, sizeof f->text);
-	}
-	if (c->irqs < UINT32_MAX)
-		c->irqs++;
+	bool timer = ev->kind == EV_TIMER_ENTRY;  /* their number is an address */
+	uint64_t number = timer ? 0 : (uint64_t)ev->irq.number, name = timer || ev->irq.name < 0 ? 0 : (uint64_t)ev->irq.name;
+	if (number >> 30 || name >> 32)  /* no interrupt's: the trace is damaged */
+		return make_name(mc, ev);
+	bool is_new;
+	uint64_t *known = map_put(&mc->handler_name, number << 34 | name << 2 | (ev->kind == EV_IRQ_ENTRY) | (timer ? 2 : 0),
+	                          &is_new);
+	if (is_new)
+		*known = (uint64_t)make_name(mc, ev);
+	return (int64_t)*known;
+}
+
+static void enter(struct machine *mc, struct cpu *c, const struct event *ev)
+{
+	const struct nest_frame *outer = nest_top(&c->nest);
+	int64_t text = outer && ev->kind == EV_TIMER_ENTRY ? outer->text : name_handler(mc, ev);
+	struct nest_frame *f = nest_enter(&c->nest, ev);
+	if (f)
+		f->text = text;
+	mc->tells |= ev->kind == EV_IRQ_ENTRY ? TELLS_IRQ : ev->kind == EV_SOFTIRQ_ENTRY ? TELLS_SOFTIRQ : TELLS_TIMER;
 	show(mc, c);
-}
-
-static void leave(struct machine *mc, struct cpu *c, const struct event *ev)
-{
-	if (c->irqs > IRQ_DEPTH) {
-		c->irqs--;
-		return;
-	}
-	for (uint32_t i = c->irqs; i-- > 0; ) {
-		if (c->irq[i].exit_kind != ev->kind || c->irq[i].number != ev->arg[0])
-			continue;
-		c->irqs = i;
-		show(mc, c);
-		return;
-	}
 }
 
 void irq_event(struct machine *mc, struct cpu *c, const struct event *ev)
 {
-	switch (ev->kind) {
-	case EV_IRQ_ENTRY:
-		enter(mc, c, ev, EV_IRQ_EXIT);
-		break;
-	case EV_SOFTIRQ_ENTRY:
-		enter(mc, c, ev, EV_SOFTIRQ_EXIT);
-		break;
-	case EV_TIMER_ENTRY:
-		enter(mc, c, ev, EV_TIMER_EXIT);
-		break;
-	default:
-		leave(mc, c, ev);
-	}
+	if (nest_entry_of(ev->kind) == ev->kind)
+		enter(mc, c, ev);
+	else if (nest_leave(&c->nest, ev))
+		show(mc, c);
 }
 
 void irq_clear(struct machine *mc, struct cpu *c)
 {
-	if (!c->irqs)
+	if (!c->nest.depth)
 		return;
-	c->irqs = 0;
+	c->nest.depth = 0;
 	show(mc, c);
+}
+
+void irq_foresee(struct machine *mc, const struct handlers *h)
+{
+	mc->tells |= (h->entries[EV_IRQ_ENTRY] ? TELLS_IRQ : 0) | (h->entries[EV_SOFTIRQ_ENTRY] ? TELLS_SOFTIRQ : 0) |
+	             (h->entries[EV_TIMER_ENTRY] ? TELLS_TIMER : 0);
+}
+
+int64_t irq_context(struct machine *mc, const struct cpu *c, int64_t tid)
+{
+	const struct nest_frame *top = nest_top(&c->nest);
+	if (top)
+		return top->text;
+	if (tid <= 0 || mc->tells != TELLS_ALL)
+		return HISTORY_NULL;
+	if (mc->model->text_thread < 0)
+		mc->model->text_thread = sink_id(&mc->model->sink, "thread");
+	return mc->model->text_thread;
 }

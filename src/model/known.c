@@ -40,6 +40,7 @@ static void begin_asleep(struct machine *mc, const struct asleep *a)
 void known_begin(struct machine *mc, const struct start *start)
 {
 	size_t at, end;
+	irq_foresee(mc, &start->handlers);
 	for (start_epoch(start, 0, &at, &end); at < end; at++)
 		take_over(mc, &start->thread[at]);
 	begin_asleep(mc, &start->asleep);
@@ -73,6 +74,8 @@ void known_told(struct machine *mc, struct thread *th, int64_t t)
 	th->sched = THREAD_UNKNOWN;
 	th->waker = -1;
 	th->doubted = true;
+	if (th->vcpu != NONE)
+		guest_lose(mc->model, &mc->model->vcpu[th->vcpu]);
 }
 
 void known_lose(struct machine *mc, uint32_t number, const struct event *ev)
@@ -85,6 +88,7 @@ void known_lose(struct machine *mc, uint32_t number, const struct event *ev)
 	c->gap++;
 	c->resumes = true;
 	irq_clear(mc, c);
+	limits_doubt(c);
 	cpu_unknown(mc, number);
 	request_unknown(mc);
 	uint64_t tid, p;
@@ -97,7 +101,7 @@ void known_lose(struct machine *mc, uint32_t number, const struct event *ev)
 
 void known_resume(struct machine *mc, uint32_t number)
 {
-	struct event entry[HANDLERS_DEEP];
+	struct event entry[NEST_DEEP];
 	struct cpu *c = &mc->cpu[number];
 	c->resumes = false;
 	if (!mc->start)

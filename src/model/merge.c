@@ -49,9 +49,9 @@ static void sift_down(struct streams *m, size_t at)
 }
 
 /* What the model has no use for is not read, unless events were lost: then any event proves who is current. */
-static uint64_t kinds_for(const struct trace *trace)
+static event_kinds kinds_for(const struct trace *trace)
 {
-	uint64_t mute = 1ULL << EV_OTHER | 1ULL << EV_SYNC | 1ULL << EV_HYPERCALL;
+	event_kinds mute = KIND(EV_OTHER) | KIND(EV_SYNC) | KIND(EV_HYPERCALL);
 	return trace_info(trace)->lost || trace_info(trace)->uncounted ? ALL_KINDS : ALL_KINDS & ~mute;
 }
 

@@ -57,7 +57,7 @@ static void run_init(struct run *r, const struct sync_result *sync, const struct
 		const struct sync_vm *vm = &sync->vm[i];
 		add_machine(r, vm->name, vm->guest, &vm->clock);
 		r->setup[i + 1].parent = (int)vm->parent;
-		r->setup[i + 1].host_pid = vm->host_pid;
+		r->setup[i + 1].host_pid = vm->moved_pid < 0 ? vm->host_pid : -1;  /* of two, the lives tell */
 		r->setup[i + 1].vcpu = vm->vcpu;
 		r->setup[i + 1].life = vm->life;
 		r->setup[i + 1].vcpus = vm->vcpus;
@@ -133,6 +133,9 @@ static int replay(const struct run *r, struct model *m, struct merge *merge, str
 		if (result == 0 && m->events % TICK_EVENTS == 0)
 			result = tick(r, m, err);
 	}
+	for (uint32_t i = 0; result == 0 && i < m->machines; i++)
+		if (m->machine[i]->active)
+			limits_end(m->machine[i], false);
 	if (result == 0)
 		span->end = merge_last(merge);
 	span->events = m->events;
@@ -145,11 +148,12 @@ static void note_doubts(const struct model *m, int64_t end, struct notes *notes)
 	for (uint32_t i = 0; i < m->machines; i++) {
 		const struct machine *mc = m->machine[i];
 		if (mc->epoch)
-			notes_add(notes, "%s: what its CPUs did is unknown for %s of CPU time, because events were lost", mc->name,
-			          time_duration(text, model_unknown(m, i, end)));
+			notes_add(notes, NOTE_LOSS, mc->name, "what its CPUs did is unknown for %s of CPU time, because events "
+			          "were lost", time_duration(text, model_unknown(m, i, end)));
 		if (mc->contradictions)
-			notes_add(notes, "%s: %" PRIu64 " events do not follow from those before; some are missing from the trace",
-			          mc->name, mc->contradictions);
+			notes_add(notes, NOTE_LOSS, mc->name,
+			          "%" PRIu64 " events do not follow from those before; some are missing from the trace",
+			          mc->contradictions);
 	}
 }
 

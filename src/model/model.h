@@ -1,18 +1,15 @@
 /* The model: merged events -> state changes in a history (paper, section "Multi-level trace analysis").
  *
- * Writes the attribute paths of stealscope(1), section ATTRIBUTES; of these the meaning is not plain:
- *   /Host/CPUs/CPU0/Owner         state set of machine names: who has this pCPU ("idle", "host", a VM, ...)
- *   /Virtual Machines/<VM>/Parent      string, the machine that runs it: "host" or a VM; "Host Thread" and "pCPU" are TIDs
- *                                 and CPUs of that one.  null when nobody is known to run it
- *   /Virtual Machines/<VM>/Clock Band  ns: how far the guest's clock may be off here (see sync/), null = unknown
- *   .../CPUs/CPU0/Interrupt       string, "irq/27-virtio0" or "softirq/7-SCHED", null when none; of host and guests
- *   /Host/Threads/<TID>/VM        string, while the thread is a vCPU's: "<VM>/<n>"
- *   .../Threads/<TID>/Waker       string "<machine>/<TID>": who ended the last BLOCKED
- *   /Containers/pidns-<inode>/Threads/<TID>/...   the threads of the host in another pid namespace than the host's
- *   /Containers/cgroupns-<inode>/Threads/<TID>/...  those in the host's pid namespace and another cgroup namespace: told
- *                                 by the dump at the beginning of a trace, inherited by fork
- *   /Requests/<machine>/<id>/State   state set: running, yielded, unknown (events, or its start, were lost); null outside
- *   /Requests/<machine>/<id>/Thread  TID that serves it; null outside
+ * Writes the attributes of base/schema.h; of these the meaning is not plain:
+ *   Parent                       null when nobody is known to run it.  "Host Thread" and "pCPU" are TIDs and CPUs of it
+ *   Woken By                     changes when the waker acts, if that is 10 us earlier than the Status or more, else
+ *                                with it; null for the ns before, where it is earlier and the same as before
+ *   Woken In                     changes when a sleep ends, with the Status.  In "thread" is said only where the trace has
+ *                                events of all three kinds of handlers and the CPU was not idle
+ *   /Containers/pidns-<inode>    the threads of the host in another pid namespace than the host's
+ *   /Containers/cgroupns-<inode> those in the host's pid namespace and another cgroup namespace: told by the dump at the
+ *                                beginning of a trace, inherited by fork
+ *   /Requests/.../State          unknown: events, or its start, were lost
  * <machine> is "host" or the VM's name.  TID 0, the idle thread, has no row: "Current Thread" 0 means idle, null
  * unknown.  A machine's rows say something from its first event to its last: before and after, threads are null,
  * and vCPUs go by the host alone, or are UNKNOWN where the host is not traced and the guest is.  A traced guest's CPU

@@ -18,12 +18,12 @@ struct request {
 	uint32_t attr_state, attr_thread;
 };
 
-static uint32_t declare(struct machine *mc, int64_t id, const char *what, enum history_type type, unsigned set)
+static uint32_t declare(struct machine *mc, int64_t id, enum request_attr what, unsigned set)
 {
 	char machine[600], path[1024];
-	history_path(machine, sizeof machine, "Requests", mc->name, (char *)NULL);
-	snprintf(path, sizeof path, "/%s/%" PRId64 "/%s", machine + (*machine == '/'), id, what);
-	return sink_attribute(&mc->model->sink, path, type, set);
+	history_path(machine, sizeof machine, SCHEMA_REQUESTS, mc->name, (char *)NULL);
+	snprintf(path, sizeof path, "/%s/%" PRId64, machine + (*machine == '/'), id);
+	return sink_attribute(&mc->model->sink, path, &request_schema[what], set);
 }
 
 static struct request *get(struct machine *mc, int64_t id, bool *is_new)
@@ -32,8 +32,8 @@ static struct request *get(struct machine *mc, int64_t id, bool *is_new)
 	if (!*is_new)
 		return (struct request *)(uintptr_t)*slot;
 	struct request *r = mem_new(1, sizeof *r);
-	r->attr_state = declare(mc, id, "State", HISTORY_STATE, mc->model->set_request);
-	r->attr_thread = declare(mc, id, "Thread", HISTORY_INT, 0);
+	r->attr_state = declare(mc, id, REQUEST_STATE, mc->model->set_request);
+	r->attr_thread = declare(mc, id, REQUEST_THREAD, 0);
 	*slot = (uint64_t)(uintptr_t)r;
 	return r;
 }

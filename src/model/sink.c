@@ -1,27 +1,40 @@
 #include "model/sink.h"
 
+#include <stdio.h>
+
 unsigned sink_state_set(struct sink *s, const char *name, const char *const *state, unsigned n)
 {
 	return s->ops->state_set(s->to, name, state, n);
 }
 
-uint32_t sink_attribute(struct sink *s, const char *path, enum history_type type, unsigned set)
+_Static_assert((int)SCHEMA_STATE == HISTORY_STATE && (int)SCHEMA_INT == HISTORY_INT &&
+               (int)SCHEMA_STRING == HISTORY_STRING && (int)SCHEMA_REF == HISTORY_REF, "the types have one order");
+
+uint32_t sink_attribute(struct sink *s, const char *node, const struct schema_attr *a, unsigned set)
 {
+	char path[1100];
 	if (s->failed)
 		return HISTORY_NONE;
-	uint32_t attr = s->ops->attribute(s->to, path, type, set, &s->err);
+	snprintf(path, sizeof path, "%s/%s", node, a->name);
+	uint32_t attr = s->ops->attribute(s->to, path, (enum history_type)a->type, set, &s->err);
 	s->failed = attr == HISTORY_NONE;
 	return attr;
 }
 
-void sink_set(struct sink *s, uint32_t attr, int64_t value)
+void sink_set_at(struct sink *s, int64_t t, uint32_t attr, int64_t value)
 {
 	if (!s->failed && attr != HISTORY_NONE)
-		s->failed = s->ops->set(s->to, s->now, attr, value, &s->err) < 0;
+		s->failed = s->ops->set(s->to, t, attr, value, &s->err) < 0;
 }
 
-void sink_text(struct sink *s, uint32_t attr, const char *value)
+void sink_set(struct sink *s, uint32_t attr, int64_t value)
 {
-	if (!s->failed && attr != HISTORY_NONE)
-		s->failed = s->ops->set_string(s->to, s->now, attr, value, &s->err) < 0;
+	sink_set_at(s, s->now, attr, value);
+}
+
+int64_t sink_id(struct sink *s, const char *text)
+{
+	int64_t id = s->failed ? -1 : s->ops->text(s->to, text, &s->err);
+	s->failed = id < 0;
+	return id;
 }

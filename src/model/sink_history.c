@@ -16,14 +16,14 @@ static int history_sink_set(void *to, int64_t t, uint32_t attr, int64_t value, s
 	return history_set(to, t, attr, value, err);
 }
 
-static int history_sink_set_string(void *to, int64_t t, uint32_t attr, const char *value, struct error *err)
+static int64_t history_sink_text(void *to, const char *text, struct error *err)
 {
-	return history_set_string(to, t, attr, value, err);
+	return history_text(to, text, err);
 }
 
 const struct sink_ops sink_history = {
 	.state_set = history_sink_state_set,
 	.attribute = history_sink_attribute,
 	.set = history_sink_set,
-	.set_string = history_sink_set_string,
+	.text = history_sink_text,
 };

@@ -15,6 +15,7 @@ void start_release(struct start *s)
 	free(s->cpu);
 	asleep_release(&s->asleep);
 	handlers_release(&s->handlers);
+	halts_release(&s->halts);
 	map_release(&s->seen);
 	*s = (struct start)START_INIT;
 }
@@ -22,6 +23,12 @@ void start_release(struct start *s)
 int8_t start_sched(const struct start *s, const struct start_thread *th)
 {
 	return th->switched_in && !s->wakeups && !s->wakings ? THREAD_UNKNOWN : th->sched;
+}
+
+int8_t start_dumped(const struct event *ev)
+{
+	return ev->process.state == RUN_BLOCKED ? THREAD_BLOCKED
+	     : ev->process.state == RUN_RUNNABLE ? THREAD_PREEMPTED : THREAD_UNKNOWN;
 }
 
 static void begin_epoch(struct start *s)
@@ -126,11 +133,9 @@ static void mode_of_cpu(struct start_cpu *c, const struct event *ev)
 
 static void on_process(struct start *s, const struct event *ev)
 {
-	int8_t sched = ev->process.status == 5 ? THREAD_BLOCKED
-	             : ev->process.status == 1 || ev->process.status == 2 ? THREAD_PREEMPTED : THREAD_UNKNOWN;
-	if (ev->process.status == 3 || ev->process.status == 4 || ev->process.status == 7)
+	if (ev->process.state == RUN_DEAD)
 		return;
-	struct start_thread *th = first(s, ev->process.tid, sched);
+	struct start_thread *th = first(s, ev->process.tid, start_dumped(ev));
 	if (th && ev->process.cpu >= 0 && ev->process.cpu <= UINT16_MAX)
 		th->cpu = (int32_t)ev->process.cpu;
 	if (!th)
@@ -190,6 +195,7 @@ void start_feed(struct start *s, const struct event *ev)
 	struct start_thread *th;
 	asleep_feed(&s->asleep, ev);
 	handlers_feed(&s->handlers, ev);
+	halts_feed(&s->halts, ev);
 	if (!s->epochs)
 		begin_epoch(s);
 	if (s->lost_pending && ev->ts > s->lost_until) {
@@ -249,6 +255,7 @@ void start_feed(struct start *s, const struct event *ev)
 void start_finish(struct start *s)
 {
 	asleep_finish(&s->asleep);
+	halts_finish(&s->halts);
 	map_release(&s->seen);
 }
 
@@ -280,7 +287,7 @@ static int look_at_quiet_cpus(struct start *s, const struct trace *trace, struct
 
 int start_look(struct start *s, const struct trace *trace, struct error *err)
 {
-	const uint64_t kinds = ALL_KINDS & ~(1ULL << EV_OTHER | 1ULL << EV_SYNC | 1ULL << EV_HYPERCALL);
+	const event_kinds kinds = ALL_KINDS & ~(KIND(EV_OTHER) | KIND(EV_SYNC) | KIND(EV_HYPERCALL));
 	struct event ev;
 	int got = 0;
 	struct trace_cursor *c = trace_cursor_open(trace, kinds, -1, err);

@@ -14,6 +14,7 @@
 
 #include "base/map.h"
 #include "model/asleep.h"
+#include "model/halts.h"
 #include "model/handlers.h"
 #include "model/vcpu.h"
 #include "trace/trace.h"
@@ -50,16 +51,19 @@ struct start {
 	uint64_t wakeups, wakings;
 	struct asleep asleep;
 	struct handlers handlers;
+	struct halts halts;
 	struct map seen;        /* TID -> epoch << 40 | index + 1 in thread, or 0 for those that came into being in it */
 };
 
-#define START_INIT { .thread = NULL, .asleep = ASLEEP_INIT, .handlers = HANDLERS_INIT }
+#define START_INIT { .thread = NULL, .asleep = ASLEEP_INIT, .handlers = HANDLERS_INIT, .halts = HALTS_INIT }
 
 void start_release(struct start *s);
 void start_feed(struct start *s, const struct event *ev);
 void start_finish(struct start *s);  /* all events were fed */
 /* What the mention of a thread tells of it: enum thread_state. */
 int8_t start_sched(const struct start *s, const struct start_thread *th);
+/* What an EV_PROCESS says of a thread that lives: enum thread_state. */
+int8_t start_dumped(const struct event *ev);
 /* The threads of an epoch: thread[*from .. *to - 1]. */
 void start_epoch(const struct start *s, size_t epoch, size_t *from, size_t *to);
 /* Reads the beginning of a trace. */

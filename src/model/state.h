@@ -15,7 +15,11 @@
 #include <stdint.h>
 
 #include "base/map.h"
+#include "base/schema.h"
 #include "base/states.h"
+#include "model/halts.h"
+#include "model/limits.h"
+#include "model/nest.h"
 #include "model/sink.h"
 #include "model/vcpu.h"
 #include "sync/sync.h"
@@ -23,22 +27,23 @@
 
 #define NONE UINT32_MAX     /* no such index */
 #define STATUS_NULL (-1)    /* not alive */
-#define IRQ_DEPTH 8         /* nested handlers of one CPU that are kept apart */
 #define NAME_LONGEST 15     /* bytes of a thread's name, as in the kernel */
-
-enum thread_attr { ATTR_STATUS, ATTR_NAME, ATTR_CPU, ATTR_PID, ATTR_WAKER, ATTR_VM, THREAD_ATTRS };
 
 struct thread {
 	int32_t tid, pid;       /* pid: -1 unknown */
 	int32_t on;             /* CPU whose current thread it is, -1 none */
 	int32_t cpu;            /* where it runs, is queued, or ran last; -1 unknown */
 	int32_t waker;          /* who wakes it; -1 nobody yet since it blocked */
+	int64_t waker_in;       /* in what: an id, or HISTORY_NULL */
+	int64_t waker_at;       /* ns host time: when */
+	int64_t woken_by, woken_at;  /* the same of its last sleep, as written: a reference, or HISTORY_NULL */
 	uint32_t comm;          /* string id of its name in its machine's trace; 0 unknown */
 	uint32_t vcpu;          /* index in model->vcpu, or NONE */
 	int8_t sched;           /* what its machine's scheduler says: enum thread_state without VIRT_PREEMPTED */
 	int8_t status;          /* as written: enum thread_state or STATUS_NULL */
 	bool doubted;           /* events were lost, and nothing has named it since: it may be another one of its TID */
 	uint8_t woken;          /* enum woken: PREEMPTED since a wakeup, not since it lost its CPU */
+	int8_t nice;            /* when it was last switched in: NICE_RT real time, NICE_UNKNOWN */
 	uint32_t pid_ns, cgroup_ns;  /* inode numbers of its namespaces, 0 unknown */
 	uint32_t attr[THREAD_ATTRS];
 	uint32_t *mirror;       /* the same attributes below its container, or NULL; THREAD_ATTRS of them */
@@ -49,12 +54,7 @@ enum woken { WOKEN_NO, WOKEN_YES, WOKEN_PERHAPS };
 enum cpu_state { CPU_UNSEEN, CPU_UNKNOWN, CPU_IDLE, CPU_BUSY };
 
 struct start;
-
-struct irq_frame {
-	uint16_t exit_kind;     /* the event that ends it */
-	int64_t number;
-	char text[48];
-};
+struct handlers;
 
 struct cpu {
 	enum cpu_state state;
@@ -65,8 +65,8 @@ struct cpu {
 	uint32_t gap;           /* how often its events were lost */
 	uint32_t handler;       /* cursor of handlers_of() */
 	uint32_t attr_current, attr_owner, attr_interrupt;
-	uint32_t irqs;          /* frames in irq[]; deeper ones are counted, not kept */
-	struct irq_frame *irq;  /* IRQ_DEPTH frames, from the first handler on */
+	struct nest nest;       /* the handlers that it is in */
+	struct left *left;      /* of CPUs that run vCPUs: whom they were left to; NULL: nothing is known */
 };
 
 struct vcpu {
@@ -77,9 +77,13 @@ struct vcpu {
 	struct thread *thread;  /* while that lives */
 	int64_t until;          /* ns host time: where that life of it ends at the latest */
 	enum vcpu_mode mode;
+	struct quiet quiet;     /* what its exits tell of its guest */
 	int status;             /* as written: enum vcpu_state or STATUS_NULL */
+	int64_t status_since;   /* ns host time: when */
+	int64_t exit, exit_at;  /* as written: id of its last exit's name, or HISTORY_NULL; ns host time: when that was */
 	int32_t pcpu;           /* as written, -1 null */
-	uint32_t attr_status, attr_host_thread, attr_pcpu;
+	struct limits limits;   /* whether it is held back */
+	uint32_t attr_status, attr_host_thread, attr_pcpu, attr_exit;
 };
 
 /* A thread that may be a vCPU: TIDs are used again, and an unplugged vCPU may come back as another thread. */
@@ -113,12 +117,17 @@ struct machine {
 	int64_t begin;          /* ns host time, of its trace */
 	int64_t unknown;        /* ns of its CPUs' time of which nobody knows what ran, as far as that is over */
 	uint64_t contradictions;  /* events that do not follow from those before */
+	uint8_t tells;          /* which kinds of handlers its trace has: see irq.c */
+	uint8_t isa;            /* of its exits, as told: enum isa */
+	int64_t text_name;      /* id of its name */
 	struct name_source names;
 	struct cpu *cpu;
 	uint32_t cpus;
 	struct map thread;      /* TID -> struct thread * */
 	struct map candidate;   /* TID -> index + 1 of its first in model->candidate */
 	struct map request;     /* id -> struct request * */
+	struct map handler_name;  /* see irq.c */
+	struct map exit_name;   /* see guest.c */
 };
 
 struct model {
@@ -130,7 +139,8 @@ struct model {
 	size_t vcpu_cap;
 	struct candidate *candidate;
 	size_t candidates, candidate_cap;
-	unsigned set_vcpu, set_thread, set_owner, set_request;
+	int64_t text_thread;    /* id of "thread", -1: not asked for yet */
+	unsigned set_vcpu, set_thread, set_owner, set_request, set_out_by;
 	uint32_t owners;        /* VMs that have an owner state of their own */
 	bool paper_states;
 	bool told_parents;      /* the history knows which machine runs which */
@@ -143,8 +153,8 @@ struct thread *thread_get(struct machine *mc, int64_t tid);  /* made, with an UN
 void thread_die(struct machine *mc, struct thread *th);      /* frees it */
 void thread_forget(struct machine *mc);                      /* frees all, writes nothing */
 void thread_set(struct machine *mc, struct thread *th, enum thread_attr what, int64_t value);
-void thread_set_text(struct machine *mc, struct thread *th, enum thread_attr what, const char *text);
 void thread_learn(struct machine *mc, struct thread *th, int64_t comm, int64_t pid);  /* absent ones change nothing */
+void thread_enters(struct machine *mc, struct thread *th);   /* a guest, on its CPU: its vCPU may have moved to it */
 void thread_rename(struct machine *mc, struct thread *th, const char *name);
 void thread_place(struct machine *mc, struct thread *th, int64_t cpu);                /* where it is queued */
 void thread_waker(struct machine *mc, struct thread *th);
@@ -162,6 +172,7 @@ struct cpu *cpu_get(struct machine *mc, uint32_t number);
 void cpu_enter(struct machine *mc, uint32_t number, struct thread *th, enum vcpu_mode mode);  /* NULL: idle */
 void cpu_unknown(struct machine *mc, uint32_t number);
 struct thread *cpu_leave(struct machine *mc, uint32_t number);  /* who was current is so no longer */
+uint32_t cpu_attribute(struct machine *mc, uint32_t number, enum cpu_attr what);  /* declared if need be */
 uint32_t vcpu_get(struct machine *vm, uint32_t number);  /* index; made when there is none */
 void vcpu_map(struct machine *vm, uint32_t number, int64_t tid, const struct sync_life *life);
 
@@ -174,9 +185,30 @@ void known_resume(struct machine *mc, uint32_t number);  /* that CPU's events be
  * changed by the next ns. */
 void known_told(struct machine *mc, struct thread *th, int64_t t);
 
+/* guest.c */
+void guest_entry(struct model *m, struct vcpu *v);
+void guest_exit(struct model *m, struct vcpu *v, const struct event *ev);
+void guest_lose(struct model *m, struct vcpu *v);  /* events of its thread's CPU were lost */
+void guest_forget_exit(struct model *m, struct vcpu *v);  /* it may have been entered, or left, meanwhile */
+bool guest_is_dark(const struct vcpu *v);          /* only the host tells what its guest does, and it does */
+
+/* limits.c */
+void limits_switch(struct machine *mc, struct cpu *c, const struct event *ev);  /* before its consequences */
+void limits_doubt(struct cpu *c);                   /* who had it is not known */
+void limits_place(struct model *m, struct vcpu *v, enum vcpu_place place, bool moved);
+void limits_called(struct model *m, struct vcpu *v, const struct event *ev);  /* its thread goes back to its monitor */
+void limits_enter(struct model *m, struct vcpu *v);
+void limits_exit(struct vcpu *v, const struct event *ev);
+void limits_moved(struct model *m, struct vcpu *v);  /* another thread takes over from v->thread */
+void limits_forget(struct vcpu *v);
+void limits_end(struct machine *host, bool close);  /* its trace is over; close: its vCPUs go on to be told of */
+
 /* irq.c */
 void irq_event(struct machine *mc, struct cpu *c, const struct event *ev);
 void irq_clear(struct machine *mc, struct cpu *c);
+void irq_foresee(struct machine *mc, const struct handlers *h);  /* looking ahead has found these */
+/* In what the CPU's current thread `tid` acts: the id of a handler's name, or of "thread"; HISTORY_NULL unknown. */
+int64_t irq_context(struct machine *mc, const struct cpu *c, int64_t tid);
 
 /* request.c */
 void request_event(struct machine *mc, const struct event *ev, int64_t tid);

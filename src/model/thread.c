@@ -13,17 +13,7 @@
 #define ROOT_PID_NS 4026531836
 #define ROOT_CGROUP_NS 4026531835
 
-static const struct {
-	const char *name;
-	enum history_type type;
-} attrs[THREAD_ATTRS] = {
-	[ATTR_STATUS] = { "Status", HISTORY_STATE },
-	[ATTR_NAME] = { "Name", HISTORY_STRING },
-	[ATTR_CPU] = { "CPU", HISTORY_INT },
-	[ATTR_PID] = { "PID", HISTORY_INT },
-	[ATTR_WAKER] = { "Waker", HISTORY_STRING },
-	[ATTR_VM] = { "VM", HISTORY_STRING },
-};
+#define ON_ITS_WAY 10000  /* ns from the waking to the wakeup that are worth an interval */
 
 bool tid_valid(int64_t tid)
 {
@@ -39,15 +29,14 @@ struct thread *thread_find(const struct machine *mc, int64_t tid)
 static uint32_t declare(struct machine *mc, const char *root, int32_t tid, enum thread_attr what)
 {
 	char path[1024];
-	snprintf(path, sizeof path, "%s/Threads/%" PRId32 "/%s", root, tid, attrs[what].name);
-	return sink_attribute(&mc->model->sink, path, attrs[what].type,
-	                      what == ATTR_STATUS ? mc->model->set_thread : 0);
+	snprintf(path, sizeof path, "%s/" SCHEMA_THREADS "/%" PRId32, root, tid);
+	return sink_attribute(&mc->model->sink, path, &thread_schema[what], what == THREAD_STATUS ? mc->model->set_thread : 0);
 }
 
 static void container_root(char *root, size_t size, const struct thread *th)
 {
 	bool own_pids = th->pid_ns && th->pid_ns != ROOT_PID_NS;
-	snprintf(root, size, "/Containers/%s-%" PRIu32, own_pids ? "pidns" : "cgroupns",
+	snprintf(root, size, "/" SCHEMA_CONTAINERS "/%s-%" PRIu32, own_pids ? "pidns" : "cgroupns",
 	         own_pids ? th->pid_ns : th->cgroup_ns);
 }
 
@@ -68,18 +57,16 @@ static uint32_t mirror(struct machine *mc, struct thread *th, enum thread_attr w
 	return th->mirror[what];
 }
 
-void thread_set(struct machine *mc, struct thread *th, enum thread_attr what, int64_t value)
+static void set_at(struct machine *mc, struct thread *th, int64_t t, enum thread_attr what, int64_t value)
 {
-	sink_set(&mc->model->sink, attribute(mc, th, what), value);
+	sink_set_at(&mc->model->sink, t, attribute(mc, th, what), value);
 	if (th->mirror)
-		sink_set(&mc->model->sink, mirror(mc, th, what), value);
+		sink_set_at(&mc->model->sink, t, mirror(mc, th, what), value);
 }
 
-void thread_set_text(struct machine *mc, struct thread *th, enum thread_attr what, const char *text)
+void thread_set(struct machine *mc, struct thread *th, enum thread_attr what, int64_t value)
 {
-	sink_text(&mc->model->sink, attribute(mc, th, what), text);
-	if (th->mirror)
-		sink_text(&mc->model->sink, mirror(mc, th, what), text);
+	set_at(mc, th, mc->model->sink.now, what, value);
 }
 
 /* The vCPU that a thread emulates that is met now, or NULL.  The same TID may have been another process before, and
@@ -110,8 +97,9 @@ static void unbind(struct machine *mc, struct thread *th)
 	struct vcpu *v = &m->vcpu[th->vcpu];
 	v->thread = NULL;
 	th->vcpu = NONE;
+	guest_lose(m, v);
 	sink_set(&m->sink, v->attr_host_thread, HISTORY_NULL);
-	thread_set(mc, th, ATTR_VM, HISTORY_NULL);
+	thread_set(mc, th, THREAD_VM, HISTORY_NULL);
 	update_vcpu(m, v);
 }
 
@@ -120,19 +108,30 @@ static void bind(struct machine *mc, struct thread *th)
 {
 	struct model *m = mc->model;
 	const struct candidate *c = th->vcpu == NONE ? candidate_of(mc, th) : NULL;
-	char text[300];
 	if (!c)
 		return;
 	struct vcpu *v = &m->vcpu[c->vcpu];
-	if (v->thread)
+	if (v->thread) {
+		limits_moved(m, v);
 		unbind(mc, v->thread);
+	}
 	th->vcpu = c->vcpu;
 	v->thread = th;
 	v->until = c->life.to;
 	v->mode = mc->has_kvm ? MODE_UNKNOWN : MODE_UNTRACED;
+	guest_lose(m, v);
+	quiet_init(&v->quiet, th->tid);
 	sink_set(&m->sink, v->attr_host_thread, th->tid);
-	snprintf(text, sizeof text, "%s/%" PRIu32, v->vm->name, v->number);
-	thread_set_text(mc, th, ATTR_VM, text);
+	thread_set(mc, th, THREAD_VM, history_ref(v->vm->text_name, v->number));
+}
+
+void thread_enters(struct machine *mc, struct thread *th)
+{
+	bind(mc, th);
+	if (th->vcpu == NONE)
+		return;
+	update_thread(mc, th);
+	update_cpu(mc, (uint32_t)th->on);
 }
 
 struct thread *thread_get(struct machine *mc, int64_t tid)
@@ -146,7 +145,8 @@ struct thread *thread_get(struct machine *mc, int64_t tid)
 	struct thread *th = mem_new(1, sizeof *th);
 	*th = (struct thread){
 		.tid = (int32_t)tid, .pid = -1, .on = -1, .cpu = -1, .waker = -1, .vcpu = NONE,
-		.sched = THREAD_UNKNOWN, .status = STATUS_NULL,
+		.sched = THREAD_UNKNOWN, .status = STATUS_NULL, .waker_in = HISTORY_NULL, .woken_by = HISTORY_NULL,
+		.nice = NICE_UNKNOWN,
 	};
 	for (int i = 0; i < THREAD_ATTRS; i++)
 		th->attr[i] = HISTORY_NONE;
@@ -166,9 +166,9 @@ void thread_die(struct machine *mc, struct thread *th)
 	if (th->on >= 0)
 		cpu_unknown(mc, (uint32_t)th->on);
 	unbind(mc, th);
-	thread_set(mc, th, ATTR_STATUS, HISTORY_NULL);
+	thread_set(mc, th, THREAD_STATUS, HISTORY_NULL);
 	if (th->pid >= 0)
-		thread_set(mc, th, ATTR_PID, HISTORY_NULL);  /* the next one of its TID may come without a word of its process */
+		thread_set(mc, th, THREAD_PID, HISTORY_NULL);  /* the next one of its TID may come without a word of its process */
 	map_remove(&mc->thread, (uint64_t)th->tid);
 	release(th);
 }
@@ -184,7 +184,7 @@ void thread_forget(struct machine *mc)
 void thread_rename(struct machine *mc, struct thread *th, const char *name)
 {
 	if (*name)
-		thread_set_text(mc, th, ATTR_NAME, name);
+		thread_set(mc, th, THREAD_NAME, sink_id(&mc->model->sink, name));
 }
 
 void thread_learn(struct machine *mc, struct thread *th, int64_t comm, int64_t pid)
@@ -192,7 +192,7 @@ void thread_learn(struct machine *mc, struct thread *th, int64_t comm, int64_t p
 	if (comm > 0 && comm != (int64_t)th->comm) {
 		if (th->doubted && th->pid >= 0) {  /* unless it executed another program, it belongs to another process */
 			th->pid = -1;
-			thread_set(mc, th, ATTR_PID, HISTORY_NULL);
+			thread_set(mc, th, THREAD_PID, HISTORY_NULL);
 		}
 		th->comm = (uint32_t)comm;
 		thread_rename(mc, th, mc->names.get(mc->names.of, comm));
@@ -201,7 +201,7 @@ void thread_learn(struct machine *mc, struct thread *th, int64_t comm, int64_t p
 	if (pid < 0 || pid > INT32_MAX || pid == th->pid)
 		return;
 	th->pid = (int32_t)pid;
-	thread_set(mc, th, ATTR_PID, pid);
+	thread_set(mc, th, THREAD_PID, pid);
 	uint32_t before = th->vcpu;
 	if (before != NONE && mc->model->vcpu[before].vm->host_pid >= 0 && mc->model->vcpu[before].vm->host_pid != pid)
 		unbind(mc, th);
@@ -218,16 +218,22 @@ void thread_place(struct machine *mc, struct thread *th, int64_t cpu)
 	if (cpu < 0 || cpu > UINT16_MAX || cpu == th->cpu)
 		return;
 	th->cpu = (int32_t)cpu;
-	thread_set(mc, th, ATTR_CPU, cpu);
+	thread_set(mc, th, THREAD_CPU, cpu);
 }
 
 void thread_waker(struct machine *mc, struct thread *th)
 {
-	char text[300];
 	if (th->waker < 0)
 		return;
-	snprintf(text, sizeof text, "%s/%" PRId32, mc->name, th->waker);
-	thread_set_text(mc, th, ATTR_WAKER, text);
+	int64_t by = history_ref(mc->text_name, (uint32_t)th->waker), at = th->waker_at;
+	if (mc->model->sink.now - at < ON_ITS_WAY)
+		at = mc->model->sink.now;
+	else if (by == th->woken_by && at - 1 > th->woken_at)  /* a moment without it tells one waking from the next */
+		set_at(mc, th, at - 1, THREAD_WOKEN_BY, HISTORY_NULL);
+	set_at(mc, th, at, THREAD_WOKEN_BY, by);
+	thread_set(mc, th, THREAD_WOKEN_IN, th->waker_in);
+	th->woken_by = by;
+	th->woken_at = at;
 }
 
 /* From here on it belongs to a container.  What is already known of it holds there too. */
@@ -237,13 +243,13 @@ static void contain(struct machine *mc, struct thread *th)
 	for (int i = 0; i < THREAD_ATTRS; i++)
 		th->mirror[i] = HISTORY_NONE;
 	if (th->status != STATUS_NULL)
-		thread_set(mc, th, ATTR_STATUS, th->status);
+		thread_set(mc, th, THREAD_STATUS, th->status);
 	if (th->comm)
-		thread_set_text(mc, th, ATTR_NAME, mc->names.get(mc->names.of, th->comm));
+		thread_rename(mc, th, mc->names.get(mc->names.of, th->comm));
 	if (th->cpu >= 0)
-		thread_set(mc, th, ATTR_CPU, th->cpu);
+		thread_set(mc, th, THREAD_CPU, th->cpu);
 	if (th->pid >= 0)
-		thread_set(mc, th, ATTR_PID, th->pid);
+		thread_set(mc, th, THREAD_PID, th->pid);
 }
 
 /* Containers are the host's. */

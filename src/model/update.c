@@ -43,6 +43,10 @@ static enum vcpu_current current_of(const struct vcpu *v)
 		[CPU_BUSY] = CURRENT_BUSY,
 	};
 	enum cpu_state state = v->vm->cpu[v->number].state;
+	if (v->quiet.halted && (state == CPU_UNKNOWN || !v->vm->active))
+		return CURRENT_IDLE;  /* it said so itself */
+	if (guest_is_dark(v))
+		return v->quiet.quiet ? CURRENT_IDLE : CURRENT_BUSY;
 	if (v->vm->active && state == CPU_UNSEEN && v->plugged)
 		return CURRENT_IDLE;
 	return v->vm->active ? of[state] : CURRENT_UNTRACED;
@@ -51,6 +55,8 @@ static enum vcpu_current current_of(const struct vcpu *v)
 void update_vcpu(struct model *m, struct vcpu *v)
 {
 	enum vcpu_place place = place_of(v);
+	int32_t pcpu = v->thread ? v->thread->cpu : -1;
+	limits_place(m, v, place, pcpu != v->pcpu);
 	if (m->paper_states && place == PLACE_QUEUED)
 		place = PLACE_RUNNABLE;  /* the paper makes no difference */
 	int status = vcpu_status(place, v->mode, current_of(v));
@@ -58,9 +64,9 @@ void update_vcpu(struct model *m, struct vcpu *v)
 		status = vcpu_fold(status);
 	if (status != v->status) {
 		v->status = status;
+		v->status_since = m->sink.now;
 		sink_set(&m->sink, v->attr_status, status == STATUS_NULL ? HISTORY_NULL : status);
 	}
-	int32_t pcpu = v->thread ? v->thread->cpu : -1;
 	if (pcpu != v->pcpu) {
 		v->pcpu = pcpu;
 		sink_set(&m->sink, v->attr_pcpu, pcpu < 0 ? HISTORY_NULL : pcpu);
@@ -79,7 +85,7 @@ void update_thread(struct machine *mc, struct thread *th)
 	}
 	if (status != th->status) {
 		th->status = (int8_t)status;
-		thread_set(mc, th, ATTR_STATUS, status);
+		thread_set(mc, th, THREAD_STATUS, status);
 	}
 	if (th->vcpu != NONE)
 		update_vcpu(mc->model, &mc->model->vcpu[th->vcpu]);

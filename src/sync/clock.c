@@ -8,7 +8,7 @@
 #include "base/mem.h"
 
 const char *const sync_quality_name[] = { "ABSENT", "INCOMPLETE", "APPROXIMATE", "ACCURATE", "FAIL" };
-const char *const sync_method_name[] = { "auto", "events", "containment", "offset", "none" };
+const char *const sync_method_name[] = { "auto", "events", "containment", "offset", "none", "tsc" };
 const char *const vcpu_evidence_name[] = {
 	"session", "trace-cmd", "sync events", "thread name", "containment", "order of thread ids", "kvm vcpu_id",
 };
@@ -77,16 +77,44 @@ int64_t clock_edge_at(const struct clock_edge *e, int64_t t)
 	return clamp64(a.host + far_up / far_over - (far_up % far_over < 0));
 }
 
-bool clock_map_bounds(const struct clock_map *map, int64_t guest_ns, int64_t *low, int64_t *high)
+bool clock_piece_bounds(const struct clock_piece *p, int64_t guest_ns, int64_t *low, int64_t *high)
 {
-	if (map->pieces == 0)
-		return false;
-	const struct clock_piece *p = piece_at(map, guest_ns);
 	if (p->low.points == 0 || p->high.points == 0)
 		return false;
 	*low = clock_edge_at(&p->low, guest_ns) - 1;  /* the lines are rounded to the ns */
 	*high = clock_edge_at(&p->high, guest_ns) + 1;
 	return *low <= *high;
+}
+
+/* The piece whose beginning is unsure at that time, of the one that holds and the one after it; or NULL. */
+static const struct clock_piece *unsure_at(const struct clock_map *map, int64_t guest_ns)
+{
+	const struct clock_piece *p = piece_at(map, guest_ns), *end = map->piece + map->pieces;
+	for (const struct clock_piece *q = p; q < end && q <= p + 1; q++)
+		if (q > map->piece && guest_ns >= q->unsure_from && guest_ns < q->unsure_to)
+			return q;
+	return NULL;
+}
+
+bool clock_map_unsure(const struct clock_map *map, int64_t guest_ns)
+{
+	return map->pieces > 1 && unsure_at(map, guest_ns) != NULL;
+}
+
+bool clock_map_bounds(const struct clock_map *map, int64_t guest_ns, int64_t *low, int64_t *high)
+{
+	const struct clock_piece *unsure = map->pieces > 1 ? unsure_at(map, guest_ns) : NULL;
+	int64_t also_low, also_high;
+	if (map->pieces == 0)
+		return false;
+	if (unsure == NULL)
+		return clock_piece_bounds(piece_at(map, guest_ns), guest_ns, low, high);
+	if (!clock_piece_bounds(unsure - 1, guest_ns, low, high) ||
+	    !clock_piece_bounds(unsure, guest_ns, &also_low, &also_high))
+		return false;
+	*low = also_low < *low ? also_low : *low;
+	*high = also_high > *high ? also_high : *high;
+	return true;
 }
 
 int64_t clock_map_band(const struct clock_map *map, int64_t guest_ns)

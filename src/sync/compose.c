@@ -93,6 +93,26 @@ static struct clock_piece piece_of(const struct clock_piece *a, const struct clo
 	return p;
 }
 
+static void begin_as(struct clock_piece *c, const struct clock_piece *inner)
+{
+	c->from = inner->from;
+	c->unsure_from = inner->unsure_from;
+	c->unsure_to = inner->unsure_to;
+	c->placed = inner->placed;
+}
+
+/* A piece that begins where the outer clock changes: there the inner guest may have events though the outer has none. */
+static void begin_with(struct clock_piece *c, const struct clock_piece *inner, const struct clock_piece *outer,
+                       int64_t from)
+{
+	const bool banded = inner->low.points > 0 && inner->high.points > 0;
+	c->from = c->unsure_from = c->unsure_to = from;
+	if (outer->unsure_from == outer->unsure_to)
+		return;
+	c->unsure_from = banded ? edge_until(&inner->high, outer->unsure_from) : line_until(&inner->line, outer->unsure_from);
+	c->unsure_to = banded ? edge_until(&inner->low, outer->unsure_to) : line_until(&inner->line, outer->unsure_to);
+}
+
 void clock_map_compose(struct clock_map *map, const struct clock_map *outer)
 {
 	struct clock_piece *piece = NULL;
@@ -111,7 +131,10 @@ void clock_map_compose(struct clock_map *map, const struct clock_map *outer)
 				continue;
 			struct clock_piece *c = ARRAY_PUSH(piece, pieces, cap);
 			*c = piece_of(p, &outer->piece[k]);
-			c->from = pieces - 1 == first ? p->from : from;
+			if (pieces - 1 == first)
+				begin_as(c, p);
+			else
+				begin_with(c, p, &outer->piece[k], from);
 		}
 		if (pieces > first) {  /* what counts pairs counts them once */
 			piece[first].pairs_ab = p->pairs_ab;

@@ -34,9 +34,13 @@ struct clock_edge {
 	size_t points;  /* 0 = unknown */
 };
 
-/* One piece of a guest's clock: it holds from `from` (guest ns, included) to the next piece's. */
+/* One piece of a guest's clock: it holds from `from` (guest ns, included) to the next piece's.  Where the clock jumps, the
+ * traces may leave it open when: then, in [unsure_from, unsure_to), this piece may hold or the one before, and the
+ * corridor is that of both together.  The jump is `placed` when no event of the guest lies there. */
 struct clock_piece {
 	int64_t from;
+	int64_t unsure_from, unsure_to;     /* guest ns; from lies in it, or is its end; equal = it is sure */
+	bool placed;
 	struct clock_line line;
 	struct clock_line lowest, highest;  /* of the least and the greatest drift that fit; equal to `line` = unknown */
 	struct clock_edge low, high;        /* the corridor: the true clock lies between them */
@@ -53,7 +57,9 @@ int64_t clock_map_at(const struct clock_map *map, int64_t guest_ns);            
 /* Width of the corridor at that guest time in ns, rounded up; -1 when it is unknown. */
 int64_t clock_map_band(const struct clock_map *map, int64_t guest_ns);
 /* The corridor itself: *low rounded down, *high up; false when it is unknown. */
+bool clock_piece_bounds(const struct clock_piece *p, int64_t guest_ns, int64_t *low, int64_t *high);
 bool clock_map_bounds(const struct clock_map *map, int64_t guest_ns, int64_t *low, int64_t *high);
+bool clock_map_unsure(const struct clock_map *map, int64_t guest_ns);  /* it may be either of two pieces' time */
 int64_t clock_edge_at(const struct clock_edge *edge, int64_t guest_ns);  /* rounded down; there must be points */
 void clock_edge_shift(struct clock_edge *edge, int64_t ns);
 void clock_map_shift(struct clock_map *map, int64_t ns);  /* lines and corridor; within the range of int64_t */
@@ -62,7 +68,9 @@ void clock_map_copy(struct clock_map *to, const struct clock_map *from);
 void clock_map_compose(struct clock_map *map, const struct clock_map *outer);
 void clock_map_release(struct clock_map *map);
 
-enum sync_method { SYNC_AUTO, SYNC_EVENTS, SYNC_CONTAINMENT, SYNC_OFFSET, SYNC_NONE };
+/* SYNC_AUTO and SYNC_TSC take a clock that the TSC gives, if containment does not refute it; else the one goes by
+ * events and containment, the other by containment. */
+enum sync_method { SYNC_AUTO, SYNC_EVENTS, SYNC_CONTAINMENT, SYNC_OFFSET, SYNC_NONE, SYNC_TSC };
 extern const char *const sync_method_name[];
 
 /* How a vCPU's host thread was found. */
@@ -97,6 +105,7 @@ struct sync_vm {
 	char *name;              /* unique: the guest trace's machine, else from the process, else the PID or a TID */
 	size_t parent;           /* what runs it: 0 = the host, i + 1 = vm[i], which comes before this one */
 	int32_t host_pid;        /* the VM's process there, -1 unknown */
+	int32_t moved_pid;       /* the process there that it has moved to while it ran, -1 none */
 	char *host_comm;         /* its name, or "" */
 	const struct trace *guest;  /* borrowed; NULL: nobody traced this VM */
 	struct sync_vcpu *vcpu;
@@ -104,12 +113,13 @@ struct sync_vm {
 	struct sync_life { int64_t from, to; } *life;  /* of vcpu[i]: host ns while that TID was it; TIDs are reused */
 	struct clock_map clock;  /* to the host's; pieces == 0 without a guest trace */
 	const char *doubt;       /* why nothing is known of its clock; NULL: something is */
-	enum sync_method method; /* what gave the clock: events, containment, offset, none; auto = both kinds of pairs */
+	enum sync_method method; /* what gave the clock: events, containment, offset, tsc, none; auto = both kinds of pairs */
 	/* Of its clock against that of the machine that runs it: */
 	uint64_t pairs;          /* matched */
 	uint64_t unmatched;      /* keys without a partner */
 	int64_t band_events, band_containment;  /* ns, corridor in mid-trace of each kind of pairs alone; -1 = none */
 	struct sync_delays delays;
+	uint64_t inside, outside;  /* guest events inside their vCPU's guest mode, and not */
 	double containment;      /* share 0..1 of guest events inside their vCPU's guest mode; -1 = not computable */
 	int64_t worst_violation; /* ns outside it, of the worst event; -1 = not computable */
 };
@@ -129,6 +139,12 @@ struct sync_hint {
 	char *parent;              /* of the machine that runs it, "host" for the host; NULL: to be found out */
 	bool has_offset;           /* its clock is known: that of the machine that runs it = guest + offset, ns */
 	int64_t offset;
+	/* Its TSC is known, if its trace has TSC times: that of the machine that runs it * ratio / 2^bits + offset, in cycles
+	 * modulo 2^64, for the whole trace. */
+	bool has_tsc;
+	int64_t tsc_offset;
+	uint64_t tsc_ratio;
+	unsigned tsc_bits;
 	int64_t nudge;             /* ns, added to the clock that is found or given; |nudge| <= SYNC_NUDGE_MAX */
 	struct sync_hint_vcpu *vcpu;
 	size_t vcpus;              /* 0: nothing is said of them; without `parent` they are threads of the host */
@@ -136,6 +152,7 @@ struct sync_hint {
 
 struct sync_options {
 	enum sync_method method;
+	bool audit;                /* with SYNC_NONE: a clock that a hint gives is taken, whatever the events say of it */
 	int64_t offset;            /* SYNC_OFFSET: the clock of the machine that runs it = guest + offset, ns */
 	const struct sync_hint *hint;
 	size_t hints;

@@ -210,13 +210,7 @@ void binder_event(struct binder *b, const bt_event *event, uint16_t cpu, struct 
 {
 	const bt_event_class *ec = bt_event_borrow_class_const(event);
 	const struct bound_class *c = ec == b->last ? b->last_bound : bound(b, ec);
-	int64_t v;
-	const char *s;
-	ev->cpu = c->cpu.leaf && (v = number(&c->cpu, event)) != EVENT_ABSENT ? (uint16_t)v : cpu;
-	ev->tid = c->tid.leaf && (v = number(&c->tid, event)) != EVENT_ABSENT ? (int32_t)v : -1;
-	ev->pid = c->pid.leaf && (v = number(&c->pid, event)) != EVENT_ABSENT ? (int32_t)v : -1;
-	ev->comm = (s = text(&c->comm, event)) ? name_cache_put(b->names, s) : 0;
-	rules_fill(c, &ctf_fields, b->names, event, ev);
+	rules_event(c, &ctf_fields, b->names, event, cpu, ev);
 }
 
 int64_t binder_packet_cpu(struct binder *b, const bt_packet *packet)

@@ -2,6 +2,7 @@
 
 #include <byteswap.h>
 #include <endian.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,7 @@ struct walk {
 	uint64_t at, size;
 	bool swap;                 /* its byte order is not ours */
 	bool bad;                  /* it ended too early */
+	int *why;                  /* of a file: errno when it could not be read, else 0 */
 };
 
 static void get(struct walk *w, void *to, size_t n)
@@ -38,10 +40,13 @@ static void get(struct walk *w, void *to, size_t n)
 		w->bad = true;
 		return;
 	}
-	if (w->fd < 0)
+	if (w->fd < 0) {
 		memcpy(to, w->byte + w->at, n);
-	else
-		w->bad = pread(w->fd, to, n, (off_t)w->at) != (ssize_t)n;
+	} else {
+		const ssize_t got = pread(w->fd, to, n, (off_t)w->at);
+		*w->why = got < 0 ? errno : *w->why;
+		w->bad = got != (ssize_t)n;
+	}
 	w->at += n;
 }
 
@@ -108,11 +113,11 @@ static void take_clock(struct dat *d, const char *text)
 
 static void take_cpustat(struct dat *d, const char *text)
 {
-	static const char *const counters[] = { "\noverrun: ", "\ncommit overrun: ", "\ndropped events: " };
-	for (size_t i = 0; i < sizeof counters / sizeof *counters; i++) {
-		const char *at = strstr(text, counters[i]);
-		d->lost += at ? strtoull(at + strlen(counters[i]), NULL, 10) : 0;
-	}
+	struct cpu_stat s = cpu_stat_parse(text);
+	d->lost += s.lost;
+	d->now = d->now == INT64_MAX || (s.now != INT64_MAX && s.now > d->now) ? s.now : d->now;
+	if (sscanf(text, "CPU: %9u", &s.cpu) == 1)
+		*ARRAY_PUSH(d->stat, d->stats, d->stats_cap) = s;
 }
 
 static void take_guest(struct dat *d, struct walk *w)
@@ -122,10 +127,10 @@ static void take_guest(struct dat *d, struct walk *w)
 	uint64_t id = get64(w);
 	if (w->bad)
 		return;
-	struct dat_guest *g = ARRAY_PUSH(d->guest, d->guests, d->guests_cap);
-	*g = (struct dat_guest){ .name = mem_dup(name), .id = id };
+	struct recorded_guest *g = ARRAY_PUSH(d->guest, d->guests, d->guests_cap);
+	*g = (struct recorded_guest){ .name = mem_dup(name), .id = id };
 	for (uint32_t n = get32(w); n && g->vcpus < MOST_CPUS; n--) {
-		const struct dat_vcpu v = { get32(w), get32(w) };
+		const struct recorded_vcpu v = { get32(w), get32(w) };
 		if (w->bad)
 			break;
 		*ARRAY_PUSH(g->vcpu, g->vcpus, g->vcpus_cap) = v;
@@ -215,7 +220,8 @@ static void take_buffer(struct dat *d, struct walk *w, struct walk *file, unsign
 	get_text(w, name, sizeof name);
 	get_text(w, clock, sizeof clock);
 	const unsigned buffer = *name ? ++*instances : 0;
-	if (!*name && *clock)
+	/* "local" is also what trace-cmd restore writes where it knows none; the kernel's own words are an option. */
+	if (!*name && *clock && strcmp(clock, "local") != 0)
 		memcpy(d->clock, clock, sizeof clock);
 	if ((w->size - w->at) % 20 == 8 && !w->bad) {
 		uint32_t page = get32(w);
@@ -363,6 +369,9 @@ static int read_file(struct walk *file, struct error *err)
 	else if (!file->bad)
 		return error_set(err, STATUS_INPUT, "trace-cmd convert --file-version 7",
 		                 "%s: a trace-cmd file of version %.7s; 6 and 7 can be read", file->dat->path, version);
+	errno = *file->why;
+	if (*file->why)
+		return error_system(err, NULL, "%s", file->dat->path);
 	if (file->bad)
 		return error_set(err, STATUS_INPUT, "copy the file again, when trace-cmd has ended",
 		                 "%s: a trace-cmd file that is cut short or damaged", file->dat->path);
@@ -374,14 +383,14 @@ struct dat *dat_read(const char *path, struct error *err)
 	struct dat *d = mem_new(1, sizeof *d);
 	struct stat st;
 	d->path = mem_dup(path);
+	d->now = INT64_MAX;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	int status = -1;
 	if (fd < 0 || fstat(fd, &st)) {
-		error_system(err, "make it readable for you", "%s", path);
-		if (err)
-			err->status = STATUS_INPUT;
+		error_read(err, "make it readable for you", "%s", path);
 	} else {
-		struct walk file = { .dat = d, .fd = fd, .size = (uint64_t)st.st_size };
+		int why = 0;
+		struct walk file = { .dat = d, .fd = fd, .size = (uint64_t)st.st_size, .why = &why };
 		d->bytes = file.size;
 		status = read_file(&file, err);
 	}
@@ -389,6 +398,11 @@ struct dat *dat_read(const char *path, struct error *err)
 		close(fd);
 	if (d->scaled)
 		drop_shifts(d);  /* they are of cycles, and the times of ns */
+	if (d->shifted && !d->shift) {  /* these were not corrected, the times are */
+		d->now = INT64_MAX;
+		for (size_t i = 0; i < d->stats; i++)
+			d->stat[i].now = INT64_MAX;
+	}
 	if (!status)
 		return d;
 	dat_free(d);
@@ -406,6 +420,7 @@ void dat_free(struct dat *d)
 	free(d->guest);
 	drop_shifts(d);
 	free(d->cpu);
+	free(d->stat);
 	free(d->path);
 	free(d);
 }

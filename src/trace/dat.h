@@ -11,18 +11,13 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "trace/cpustat.h"
+#include "trace/reader.h"
 #include "trace/shift.h"
 
 struct dat_cpu {         /* the data of one CPU in one of the file's buffers */
 	unsigned buffer, cpu;  /* buffer 0 is the main one, the others are instances (trace-cmd record -B) */
 	uint64_t bytes;        /* of pages, uncompressed */
-};
-
-struct dat_guest {  /* a guest that trace-cmd recorded together with this host */
-	char *name;  /* may be "": then its file, trace-NAME.dat, has it */
-	uint64_t id;
-	struct dat_vcpu { uint32_t cpu, tid; } *vcpu;  /* its CPUs, and the host's threads that they are */
-	size_t vcpus, vcpus_cap;
 };
 
 struct dat {
@@ -31,15 +26,18 @@ struct dat {
 	uint64_t id;         /* of the recording, 0: none */
 	uint64_t bytes;      /* of the file */
 	uint64_t data;       /* of those, in CPUs' buffers */
-	uint64_t lost;       /* overrun and dropped, as the kernel counted */
+	uint64_t lost;       /* overrun and dropped, of all */
 	unsigned page;       /* bytes */
+	struct cpu_stat *stat;  /* of each CPU's main buffer when the recording had ended */
+	size_t stats, stats_cap;
+	int64_t now;         /* the latest of them */
 	bool shifted;        /* libtracecmd corrects the times to the host's clock by what trace-cmd measured */
 	struct shift *shift; /* by CPU: how to take that away again; NULL: it cannot be */
 	size_t shifts;
 	bool scaled;         /* TSC cycles can be converted to ns */
 	struct dat_cpu *cpu;
 	size_t cpus, cpus_cap;
-	struct dat_guest *guest;
+	struct recorded_guest *guest;
 	size_t guests, guests_cap;
 };
 

@@ -1,18 +1,16 @@
 #include "trace/decoder.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "trace/library.h"
+#include "trace/told.h"
 #include "trace/translate.h"
 
 struct job {
-	const struct decode *what;
-	struct decoded *out;
-	struct error *err;
 	int status;
-	struct writer writer;
 	struct translation stream;
 };
 
@@ -26,22 +24,25 @@ struct decoder {
 	struct job *job;
 };
 
-static int put(void *arg, const struct event *ev)
+static bool enough(const struct translation *t)
 {
-	struct job *j = arg;
-	return writer_put(&j->writer, ev, j->err);
+	return t->how->unexpected || (t->what->limit && !t->how->open && t->how->packets == t->what->packets);
 }
 
-static bool enough(const struct job *j)
+/* libbabeltrace2 failed.  What the system could not read is not damaged. */
+static int broken(const struct decoder *d, struct translation *t)
 {
-	return j->what->limit && !j->out->open && j->out->packets == j->what->packets;
+	if (errno && errno_is_system(errno))
+		return error_system(t->course.outlet->err, NULL, "%s", d->dir);
+	return translate_broken(t);
 }
 
-static int drain(struct decoder *d, struct job *j, bt_message_iterator *it)
+static int drain(struct decoder *d, struct translation *t, bt_message_iterator *it)
 {
-	while (!atomic_load_explicit(j->what->cancelled, memory_order_relaxed)) {
+	while (outlet_at(t->course.outlet, t->what->bytes + t->how->bytes) == 0) {
 		bt_message_array_const msgs;
 		uint64_t count = 0;
+		errno = 0;
 		switch (bt_message_iterator_next(it, &msgs, &count)) {
 		case BT_MESSAGE_ITERATOR_NEXT_STATUS_OK:
 			break;
@@ -50,22 +51,22 @@ static int drain(struct decoder *d, struct job *j, bt_message_iterator *it)
 		case BT_MESSAGE_ITERATOR_NEXT_STATUS_AGAIN:
 			continue;
 		default:
-			return translate_broken(&j->stream);
+			return broken(d, t);
 		}
 		int status = 0;
 		for (uint64_t i = 0; i < count; i++) {
-			if (!status && !enough(j) && !j->out->broken)
-				status = translate(&d->meaning, &j->stream, msgs[i]);
+			if (!status && !enough(t) && !t->how->broken)
+				status = translate(&d->meaning, t, msgs[i]);
 			bt_message_put_ref(msgs[i]);
 		}
 		if (status)
 			return -1;
-		if (j->out->broken)
-			return translate_broken(&j->stream);
-		if (enough(j))
+		if (t->how->broken)
+			return translate_broken(t);
+		if (enough(t))
 			return 0;
 	}
-	return error_set(j->err, STATUS_CANCELLED, NULL, "reading traces: interrupted");
+	return -1;
 }
 
 /* ---- the sink */
@@ -98,14 +99,15 @@ static bt_component_class_sink_consume_method_status sink_consume(bt_self_compon
 {
 	struct decoder *d = bt_self_component_get_data(bt_self_component_sink_as_self_component(self));
 	struct job *j = d->job;
-	bt_self_component_port_input *port = bt_self_component_sink_borrow_input_port_by_index(self, j->what->port);
+	bt_self_component_port_input *port = bt_self_component_sink_borrow_input_port_by_index(self, j->stream.what->port);
 	bt_message_iterator *it = NULL;
+	errno = 0;
 	if (bt_message_iterator_create_from_sink_component(self, port, &it) !=
 	    BT_MESSAGE_ITERATOR_CREATE_FROM_SINK_COMPONENT_STATUS_OK) {
-		j->status = translate_broken(&j->stream);
+		j->status = broken(d, &j->stream);
 		return BT_COMPONENT_CLASS_SINK_CONSUME_METHOD_STATUS_OK;
 	}
-	j->status = drain(d, j, it);
+	j->status = drain(d, &j->stream, it);
 	bt_message_iterator_put_ref(it);
 	return BT_COMPONENT_CLASS_SINK_CONSUME_METHOD_STATUS_OK;
 }
@@ -120,6 +122,7 @@ static int make_source(struct decoder *d, const bt_component_class_source *cls, 
 	if (!params || bt_value_map_insert_empty_array_entry(params, "inputs", &inputs) !=
 	               BT_VALUE_MAP_INSERT_ENTRY_STATUS_OK)
 		goto out;
+	errno = 0;
 	for (size_t i = 0; i < n; i++)
 		if (bt_value_array_append_string_element(inputs, dir[i]) !=
 		    BT_VALUE_ARRAY_APPEND_ELEMENT_STATUS_OK)
@@ -128,7 +131,9 @@ static int make_source(struct decoder *d, const bt_component_class_source *cls, 
 	    BT_GRAPH_ADD_COMPONENT_STATUS_OK)
 		status = 0;
 out:
-	if (status)
+	if (status && tell_is_io(errno))
+		error_system(err, NULL, "%s", dir[0]);
+	else if (status)
 		library_error(err, dir[0]);
 	bt_value_put_ref(params);
 	return status;
@@ -154,11 +159,11 @@ static int connect(struct decoder *d, struct error *err)
 	return 0;
 }
 
-struct decoder *decoder_open(struct ctf *ctf, char *const *dir, size_t n, struct error *err)
+struct decoder *decoder_open(struct meaning *meaning, char *const *dir, size_t n, struct error *err)
 {
 	struct decoder *d = mem_new(1, sizeof *d);
 	bt_current_thread_clear_error();
-	translator_init(&d->meaning, ctf);
+	translator_init(&d->meaning, meaning);
 	d->dir = dir[0];
 	if (library_find_ctf(&d->plugin, err))
 		goto fail;
@@ -203,29 +208,17 @@ const char *decoder_port_name(const struct decoder *d, size_t port)
 	return bt_port_get_name(bt_port_output_as_port_const(p));
 }
 
-int decoder_run(struct decoder *d, const struct decode *what, struct decoded *out, struct error *err)
+int decoder_run(struct decoder *d, const struct decode *what, struct outlet *out, struct passage *how)
 {
-	struct job j = { .what = what, .out = out, .err = err,
-		.stream = { TRANSLATION_INIT, .what = what, .out = out, .put = put, .arg = &j } };
-	*out = (struct decoded){ 0 };
-	stream_init(&out->records);
-	writer_open(&j.writer, what->store, &out->records);
+	struct job j = { .stream = { .what = what, .how = how } };
+	course_begin(&j.stream.course, out);
+	*how = (struct passage){ .last = INT64_MIN };
 	d->job = &j;
 	bt_current_thread_clear_error();
 	if (bt_graph_run_once(d->graph) != BT_GRAPH_RUN_ONCE_STATUS_OK)
-		j.status = library_error(err, d->dir);
+		j.status = library_error(out->err, d->dir);
 	d->job = NULL;
-	out->clamped = j.writer.clamped;
-	out->last = j.writer.ts;
-	out->unexpected |= what->check && !out->broken && out->packets != what->packets;
-	if (writer_close(&j.writer, err))
-		return -1;
+	how->last = j.stream.course.ts;
+	how->unexpected |= what->check && !how->broken && how->packets != what->packets;
 	return j.status;
-}
-
-void decoded_release(struct decoded *d, struct store *store)
-{
-	free(d->broken);
-	stream_release(&d->records, store);
-	*d = (struct decoded){ 0 };
 }

@@ -7,31 +7,17 @@
 #ifndef STEALSCOPE_TRACE_DECODER_H
 #define STEALSCOPE_TRACE_DECODER_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
-#include "trace/layout.h"
-#include "trace/names.h"
 #include "trace/packets.h"
-#include "trace/record.h"
-
-/* What the graphs over one CTF trace share. */
-struct ctf {
-	struct names *names;
-	const struct layout *const *layout;  /* candidates; the one that fits best is taken */
-	size_t layouts;
-	atomic_size_t chosen;                /* its index + 1, 0 = none fits or nothing was decoded */
-};
+#include "trace/reader.h"
 
 /* One stream, or one part of a stream, to decode. */
 struct decode {
 	size_t port;
-	struct store *store;
-	_Atomic uint64_t *bytes;           /* counts on by the packets' sizes, where they are known */
-	const atomic_bool *cancelled;
 	const struct packet *packet;       /* the packets to come, when they are known, else NULL */
 	size_t packets;
 	bool check;                        /* that just these packets come */
@@ -39,34 +25,29 @@ struct decode {
 	const struct packet *before;       /* the packet before the first, when this continues a stream */
 	uint64_t lost_first;               /* what the stream's first packet counts as lost, 0 when that is not known */
 	int64_t lost_from;                 /* a packet before could not be read from this time on; INT64_MIN: no */
+	uint64_t bytes;                    /* of the stretch, before it */
 };
 
-/* What decoding it gave, beside the records. */
-struct decoded {
-	struct stream records;
-	uint64_t lost_events, lost_packets;
-	uint64_t uncounted;   /* times that events were lost, and not how many */
-	uint64_t clamped;     /* events whose clock went backwards */
-	uint64_t untimed;     /* events without a usable time, dropped */
+/* How far that got. */
+struct passage {
 	uint64_t packets;     /* begun */
-	uint64_t bytes;       /* that were counted */
+	uint64_t bytes;       /* of those that ended, where that is known */
 	bool open;            /* it stopped within a packet */
-	bool unexpected;      /* other packets came than were to come */
-	char *broken;         /* why decoding stopped early, or NULL */
-	int64_t last;         /* time of the last record, INT64_MIN: none */
+	bool unexpected;      /* it stopped because other packets came than were to come */
+	char *broken;         /* why it could not go on, malloc'ed, or NULL */
+	int64_t last;         /* time of the last event, INT64_MIN: none */
 };
 
 struct decoder;
 
 /* dir[n]: the folders of the trace. */
-struct decoder *decoder_open(struct ctf *ctf, char *const *dir, size_t n, struct error *err);
+struct decoder *decoder_open(struct meaning *meaning, char *const *dir, size_t n, struct error *err);
 void decoder_close(struct decoder *d);  /* NULL is allowed */
 size_t decoder_ports(const struct decoder *d);
 const char *decoder_port_name(const struct decoder *d, size_t port);
 
-/* Decodes into *out, which the caller releases (also on failure).  A stream that libbabeltrace2 cannot decode to its end
- * is no failure: what came before is kept, and out->broken says why. */
-int decoder_run(struct decoder *d, const struct decode *what, struct decoded *out, struct error *err);
-void decoded_release(struct decoded *d, struct store *store);
+/* Decodes into the outlet; 0, or -1 with out->err filled.  A stream that libbabeltrace2 cannot decode to its end is no
+ * failure: what came before is there, and how->broken says why. */
+int decoder_run(struct decoder *d, const struct decode *what, struct outlet *out, struct passage *how);
 
 #endif

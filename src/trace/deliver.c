@@ -6,6 +6,8 @@
 #include "base/mem.h"
 #include "trace/load.h"
 
+#define FEW 8  /* places of damage in a stream that are told one by one; of more, the last is, too */
+
 /* Moves the blocks of a part behind those of the parts before. */
 static void append(struct stream *to, struct stream *from)
 {
@@ -21,142 +23,149 @@ static void append(struct stream *to, struct stream *from)
 	stream_init(from);
 }
 
-struct sums { uint64_t lost_events, uncounted, lost_packets, clamped, untimed; };
+struct sums { uint64_t lost_events, clamped; struct faults faults; };
 
-static void deliver_part(const struct trace *t, const char *name, const char *what, struct decoded *d, struct stream *to,
+static void note_damage(const struct trace *t, const char *unit, const char *name, const struct decoded *d, uint64_t before,
+                        struct notes *notes)
+{
+	for (size_t i = 0; i < d->damages; i++) {
+		const struct damage *at = &d->damage[i];
+		if (i >= FEW && i + 1 < d->damages)
+			continue;
+		notes_add(notes, NOTE_DAMAGE, t->machine,
+		          "stream %s: damaged after %llu events; the rest of the %s is left out: %s", name,
+		          (unsigned long long)(before + at->events), at->goes_on ? unit : "stream", at->why);
+	}
+	if (d->damages > FEW + 1)
+		notes_add(notes, NOTE_DAMAGE, t->machine, "stream %s: damaged in %zu more places", name, d->damages - FEW - 1);
+}
+
+static void deliver_part(struct trace *t, const char *unit, const char *name, struct decoded *d, struct stream *to,
                          struct sums *sum, struct notes *notes)
 {
-	if (d->broken)
-		notes_add(notes, "%s: stream %s: damaged after %llu events; the rest of the %s is left out: %s",
-		          t->machine, name, (unsigned long long)(to->events + d->records.events), what, d->broken);
+	note_damage(t, unit, name, d, to->events, notes);
 	append(to, &d->records);
+	for (size_t i = 0; i < d->covers; i++)
+		trace_covers(t, d->covered[i].cpu, d->covered[i].begin, d->covered[i].end, true);
 	sum->lost_events += d->lost_events;
-	sum->uncounted += d->uncounted;
-	sum->lost_packets += d->lost_packets;
 	sum->clamped += d->clamped;
-	sum->untimed += d->untimed;
 }
 
-static void deliver_port(struct load *l, const struct trace *t, const struct port *p, struct stream *to,
-                         struct sums *sum, struct notes *notes)
+static void add_faults(struct sums *sum, const struct faults *f)
 {
-	stream_init(to);
-	for (size_t i = p->first_task; i < p->first_task + p->tasks; i++)
-		for (size_t k = 0; k < l->task[i].parts; k++)
-			deliver_part(t, p->file ? p->file->name : p->name, p->file ? "packet" : "stream",
-			             &l->task[i].part[k], to, sum, notes);
+	sum->faults.uncounted += f->uncounted;
+	sum->faults.lost_packets += f->lost_packets;
+	sum->faults.untimed += f->untimed;
 }
 
-static void note_file(struct notes *notes, const struct trace *t, const struct dat *d, size_t read)
+static struct stream *add_stream(struct trace *t, size_t *cap)
 {
-	if (read < d->cpus)
-		notes_add(notes, "%s: %s: damaged; the data of %zu of its %zu CPUs cannot be read", t->machine, d->path,
-		          d->cpus - read, d->cpus);
-	if (strcmp(d->clock, "local") == 0)
-		notes_add(notes, "%s: recorded with the clock 'local', which differs between CPUs: what happened first is"
-		          " not sure; record with -C mono", t->machine);
-	if (strcmp(d->clock, "counter") == 0 || (strcmp(d->clock, "x86-tsc") == 0 && !d->scaled))
-		notes_add(notes, "%s: recorded with the clock '%s': its times are not ns; record with -C mono", t->machine,
-		          d->clock);
-	if (d->shifted && !d->shift)
-		notes_add(notes, "%s: times are corrected to the host's clock as trace-cmd measured it", t->machine);
+	struct stream *s = ARRAY_PUSH(t->stream, t->streams, *cap);
+	stream_init(s);
+	return s;
 }
 
-static void note_live(struct notes *notes, const struct trace *t, const struct told *told)
+static void deliver_streams(struct load *l, const struct source *s, struct trace *t, size_t *cap, struct sums *sum,
+                            struct notes *notes)
 {
-	if (told->cut)
-		notes_add(notes, "%s: %s: %s; what was recorded later is missing", t->machine, told->name, told->cut);
-	if (told->stopped)
-		notes_add(notes, "%s: reading was stopped while it was still recorded; the history ends with what had arrived",
-		          t->machine);
+	for (size_t i = 0; i < s->streams; i++) {
+		const struct source_stream *from = &s->stream[i];
+		struct stream *to = add_stream(t, cap);
+		for (size_t k = from->first_task; k < from->first_task + from->tasks; k++) {
+			const struct task *task = &l->task[k];
+			add_faults(sum, &task->faults);
+			for (size_t o = 0; o < task->outs; o++)
+				deliver_part(t, s->reader->unit, from->name, task->out[o], to, sum, notes);
+		}
+	}
 }
 
 static int by_order(const void *a, const void *b)
 {
-	const struct told_stream *x = *(struct told_stream *const *)a, *y = *(struct told_stream *const *)b;
+	const struct decoded *x = *(struct decoded *const *)a, *y = *(struct decoded *const *)b;
 	return x->order < y->order ? -1 : x->order > y->order;
 }
 
-static void deliver_told(struct trace *t, struct told *told, size_t *cap, struct sums *sum, struct notes *notes)
+/* Of a source that tells its streams as they come. */
+static void deliver_told(struct load *l, const struct source *s, struct trace *t, size_t *cap, struct sums *sum,
+                         struct notes *notes)
 {
-	struct told_stream **stream = mem_new(told->streams + 1, sizeof(struct told_stream *));
-	size_t n = 0;
-	for (size_t i = 0; i < told->streams; i++)
-		if (told->stream[i])
-			stream[n++] = told->stream[i];
-	if (n)
-		qsort(stream, n, sizeof(struct told_stream *), by_order);
-	if (told->kind->endless)
-		note_live(notes, t, told);
-	else
-		note_file(notes, t, told->source, n);
-	for (size_t i = 0; i < n; i++) {
-		char name[64];
-		struct told_stream *s = stream[i];
-		struct stream *to = ARRAY_PUSH(t->stream, t->streams, *cap);
-		snprintf(name, sizeof name, s->buffer ? "of CPU %u, buffer %u" : "of CPU %u", s->cpu, s->buffer);
-		stream_init(to);
-		deliver_part(t, name, "stream", &s->decoded, to, sum, notes);
+	for (size_t i = 0; i < l->tasks; i++) {
+		struct task *task = &l->task[i];
+		if (task->source != s)
+			continue;
+		add_faults(sum, &task->faults);
+		if (task->outs)
+			qsort(task->out, task->outs, sizeof(struct decoded *), by_order);
+		for (size_t o = 0; o < task->outs; o++)
+			deliver_part(t, s->reader->unit, "", task->out[o], add_stream(t, cap), sum, notes);
 	}
-	free(stream);
-	const struct dat *d = told->kind->endless ? NULL : told->source;
-	if (d && d->lost > sum->lost_events)
-		sum->lost_events = d->lost;
 }
 
 static void note_machine(struct notes *notes, const struct trace *t, const struct sums *sum, bool known)
 {
 	const struct trace_info *info = &t->info;
 	if (!info->events)
-		notes_add(notes, "%s: the trace in %s is empty: no event was recorded", t->machine, t->dir);
+		notes_add(notes, NOTE_LOSS, t->machine, "the trace in %s is empty: no event was recorded", t->dir);
 	else if (!known)
-		notes_add(notes, "%s: no layout knows the events of this trace; name one, see stealscope-layout(5)",
-		          t->machine);
+		notes_add(notes, NOTE_DAMAGE, t->machine,
+		          "no layout knows the events of this trace; name one, see stealscope-layout(5)");
 	if (info->lost)
-		notes_add(notes, "%s: the tracer lost %llu of %llu events; record with larger buffers", t->machine,
+		notes_add(notes, NOTE_LOSS, t->machine, "the tracer lost %llu of %llu events; record with larger buffers",
 		          (unsigned long long)info->lost, (unsigned long long)(info->lost + info->events));
 	if (info->uncounted)
-		notes_add(notes, "%s: the tracer lost events without counting them, in places: %llu; record with larger buffers",
-		          t->machine, (unsigned long long)info->uncounted);
-	if (sum->lost_packets)
-		notes_add(notes, "%s: packets missing from the trace: %llu", t->machine,
-		          (unsigned long long)sum->lost_packets);
+		notes_add(notes, NOTE_LOSS, t->machine,
+		          "the tracer lost events without counting them, in places: %llu; record with larger buffers",
+		          (unsigned long long)info->uncounted);
+	if (sum->faults.lost_packets)
+		notes_add(notes, NOTE_LOSS, t->machine, "packets missing from the trace: %llu",
+		          (unsigned long long)sum->faults.lost_packets);
 	if (sum->clamped)
-		notes_add(notes, "%s: the clock went backwards; events whose time was raised: %llu", t->machine,
+		notes_add(notes, NOTE_CLOCK, t->machine, "the clock went backwards; events whose time was raised: %llu",
 		          (unsigned long long)sum->clamped);
-	if (sum->untimed)
-		notes_add(notes, "%s: events left out because they have no usable time: %llu", t->machine,
-		          (unsigned long long)sum->untimed);
+	if (sum->faults.untimed)
+		notes_add(notes, NOTE_LOSS, t->machine, "events left out because they have no usable time: %llu",
+		          (unsigned long long)sum->faults.untimed);
 	if (t->names.full)
-		notes_add(notes, "%s: too many different names; some are left out", t->machine);
+		notes_add(notes, NOTE_LOSS, t->machine, "too many different names; some are left out");
+}
+
+static void deliver_source(struct load *l, const struct source *s, struct trace *t, size_t *cap, struct sums *sum,
+                           struct notes *notes)
+{
+	for (size_t i = 0; i < s->notes.len; i++)
+		notes_copy(notes, &s->notes.item[i], t->machine);
+	if (s->reader->remark)
+		s->reader->remark(s, t->machine, notes);
+	if (s->streams)
+		deliver_streams(l, s, t, cap, sum, notes);
+	else
+		deliver_told(l, s, t, cap, sum, notes);
+	for (size_t i = 0; i < s->places; i++)
+		if (s->place[i]->lost > sum->lost_events)
+			sum->lost_events = s->place[i]->lost;
 }
 
 void deliver(struct load *l, size_t machine, struct notes *notes)
 {
-	struct machine *m = &l->machine[machine];
+	struct load_machine *m = &l->machine[machine];
 	struct trace *t = m->trace;
 	struct sums sum = { 0 };
 	size_t cap = 0, layout = 0;
 	bool known = false;
-	for (size_t k = 0; k < l->groups; k++) {
-		struct group *g = &l->group[k];
-		if (g->machine != machine)
+	for (size_t i = 0; i < l->sources; i++) {
+		struct source *s = l->source[i];
+		if (s->machine != machine)
 			continue;
-		layout = layout ? layout : atomic_load(&g->ctf.chosen);
-		for (size_t i = 0; i < g->notes.len; i++)
-			notes_add(notes, "%s: %s", t->machine, g->notes.line[i]);
-		for (size_t p = 0; p < g->ports; p++)
-			deliver_port(l, t, &g->port[p], ARRAY_PUSH(t->stream, t->streams, cap), &sum, notes);
-	}
-	if (m->told) {
-		layout = atomic_load(&m->told->ctf.chosen);
-		deliver_told(t, m->told, &cap, &sum, notes);
+		layout = layout ? layout : atomic_load(&s->meaning.chosen);
+		t->info.reader = s->reader->name;
+		deliver_source(l, s, t, &cap, &sum, notes);
 	}
 	/* A live trace may have begun before it named the events that a layout knows. */
 	for (size_t i = 0; i < t->streams; i++)
-		known |= (t->stream[i].kinds & ~(1ULL << EV_OTHER | 1ULL << EV_LOST)) != 0;
+		known |= (t->stream[i].kinds & ~(KIND(EV_OTHER) | KIND(EV_LOST))) != 0;
 	t->info.lost = sum.lost_events;
-	t->info.uncounted = sum.uncounted;
+	t->info.uncounted = sum.faults.uncounted;
 	t->layout = mem_dup(m->layout[layout ? layout - 1 : 0]->name);
 	trace_publish(t, m->spec->role);
 	note_machine(notes, t, &sum, known || layout);

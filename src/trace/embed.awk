@@ -1,4 +1,4 @@
-# Shipped layouts -> C: each file becomes an array of its lines, so that the program works uninstalled.
+# Shipped layouts, questions -> C: each file becomes an array of its lines, so that the program works uninstalled.
 function quote(s) {
 	gsub(/\\/, "\\\\", s)
 	gsub(/"/, "\\\"", s)
@@ -7,7 +7,7 @@ function quote(s) {
 FNR == 1 {
 	name = FILENAME
 	sub(/.*\//, "", name)
-	sub(/\.yaml$/, "", name)
+	sub(/\.[a-z]+$/, "", name)
 	if (files++)
 		print "\tNULL\n};"
 	print "static const char *const text_" name "[] = {"

@@ -1,144 +1,97 @@
-#include "trace/load.h"
+#include "trace/group.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/mem.h"
+#include "trace/attempt.h"
 
-struct decoder *group_decoder(struct group *g, struct error *err)
+struct decoder *group_decoder(const struct group *g, struct error *err)
 {
-	return decoder_open(&g->ctf, g->view ? g->view_dir : g->dir, g->dirs, err);
+	return decoder_open(g->meaning, g->view ? g->view_dir : g->dir, g->dirs, err);
 }
 
 /* ---- damaged traces */
 
-void child_begin(void)
-{
-	static const int fatal[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM, SIGPIPE };
-	for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
-		signal(fatal[i], SIG_DFL);
-}
-
-/* Can libbabeltrace2 open this trace?  Asked in a child process, because the answer may be abort().  No thread of ours
- * may be at work when it is made: the child gets the locks as they are. */
-static void opens_begin(struct group *g, char *const *dir, size_t n)
-{
-	int answer[2];
-	g->trial = -1;
-	g->answer = -1;
-	if (pipe(answer))
-		return;
-	g->trial = fork();
-	if (g->trial == 0) {
-		struct error err = ERROR_INIT;
-		child_begin();
-		int null = open("/dev/null", O_WRONLY);
-		dup2(null, 2);
-		struct decoder *d = decoder_open(&g->ctf, dir, n, &err);
-		ssize_t told = write(answer[1], err.text, strnlen(err.text, 255));
-		_exit(d && told >= 0 ? 0 : 1);
-	}
-	close(answer[1]);
-	g->answer = answer[0];
-}
-
-static bool opens_end(struct group *g, char why[256])
-{
-	int status = 0;
-	snprintf(why, 256, "libbabeltrace2 does not survive reading it");
-	ssize_t len = g->trial > 0 ? read(g->answer, why, 255) : -1;
-	if (g->answer >= 0)
-		close(g->answer);
-	if (len > 0)
-		why[len] = '\0';
-	while (g->trial > 0 && waitpid(g->trial, &status, 0) < 0 && errno == EINTR)
-		;
-	return g->trial > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
-/* The same of a trace of nothing but packets [0, end) of this file; 0 packets: of the metadata alone. */
-static bool readable(struct group *g, size_t dir, const struct stream_file *f, size_t end, const char *temporary,
-                     char why[256])
+/* Can libbabeltrace2 open a trace of nothing but packets [0, end) of this file?  0 packets: of the metadata alone. */
+static bool readable(const struct group *g, size_t dir, const struct stream_file *f, size_t end, struct error *why)
 {
 	struct view v;
-	struct error err = ERROR_INIT;
-	bool good = false;
-	snprintf(why, 256, "no room for temporary files");
-	if (view_open(&v, g->dir[dir], temporary, &err))
+	struct attempt attempt = { .err = ERROR_INIT };
+	if (view_open(&v, g->dir[dir], g->temporary, why))
 		return false;
-	if (!end || view_add(&v, f, 0, end, &err) == 0) {
-		opens_begin(g, &v.dir, 1);
-		good = opens_end(g, why);
+	if (end && view_add(&v, f, 0, end, why)) {
+		view_close(&v);
+		return false;
 	}
+	attempt_run(&attempt, g->meaning, &v.dir, 1, g->bytes);
+	const bool opens = attempt.opens;
+	*why = attempt.err;
+	attempt_release(&attempt);
 	view_close(&v);
-	return good;
+	return opens;
 }
 
-/* How many of the file's packets can be read; says what is left out. */
-static size_t good_packets(struct group *g, size_t dir, const struct stream_file *f, const char *temporary)
+/* Leaves the file those of its packets that can be read; says what is left out. */
+static int keep_good_packets(const struct group *g, size_t dir, struct stream_file *f, struct error *err)
 {
-	char why[256];
-	size_t end = f->packets;
+	struct error why = ERROR_INIT;
+	const size_t end = f->packets;
+	if (f->misled)
+		notes_add(g->notes, NOTE_DAMAGE, NULL, "%s/index/%s.idx: damaged; the packets are told by their headers",
+		          f->dir, f->name);
 	if (f->damaged)
-		notes_add(&g->notes, "%s/%s: left out for damage: %zu of its packets", f->dir, f->name, f->damaged);
-	if (!end)
-		return 0;  /* no stream: some other file beside the metadata */
-	if (readable(g, dir, f, end, temporary, why))
-		return end;
-	if (end > 1 && readable(g, dir, f, end - 1, temporary, why)) {
-		notes_add(&g->notes, "%s/%s: the last packet cannot be read; its %llu bytes are left out", f->dir,
-		          f->name, (unsigned long long)f->packet[end - 1].size);
-		return end - 1;
+		notes_add(g->notes, NOTE_DAMAGE, NULL, "%s/%s: left out for damage: %zu of its packets", f->dir, f->name,
+		          f->damaged);
+	if (!end || readable(g, dir, f, end, &why))
+		return 0;  /* without packets it is no stream: some other file beside the metadata */
+	f->packets = end > 1 && why.status != STATUS_SYSTEM && readable(g, dir, f, end - 1, &why) ? end - 1 : 0;
+	if (f->packets) {
+		notes_add(g->notes, NOTE_DAMAGE, NULL, "%s/%s: the last packet cannot be read; its %llu bytes are left out",
+		          f->dir, f->name, (unsigned long long)f->packet[end - 1].size);
+	} else if (why.status == STATUS_SYSTEM) {
+		*err = why;
+		return -1;
+	} else {
+		notes_add(g->notes, NOTE_DAMAGE, NULL, "%s/%s: cannot be read, the stream is left out: %s", f->dir, f->name,
+		          why.text);
 	}
-	notes_add(&g->notes, "%s/%s: cannot be read, the stream is left out: %s", f->dir, f->name, why);
 	return 0;
 }
 
-static int make_view(struct group *g, size_t dir, const char *temporary, size_t *kept, struct error *err)
+static int make_view(struct group *g, size_t dir, size_t *kept, struct error *err)
 {
 	struct view *v = &g->view[dir];
-	if (view_open(v, g->dir[dir], temporary, err))
+	if (view_open(v, g->dir[dir], g->temporary, err))
 		return -1;
 	g->view_dir[dir] = v->dir;
 	for (size_t i = 0; i < g->files[dir]; i++) {
 		struct stream_file *f = &g->file[dir][i];
-		f->packets = good_packets(g, dir, f, temporary);
-		if (f->packets && view_add(v, f, 0, f->packets, err))
+		if (keep_good_packets(g, dir, f, err) || (f->packets && view_add(v, f, 0, f->packets, err)))
 			return -1;
 		*kept += f->packets > 0;
 	}
 	return 0;
 }
 
-static int make_views(struct group *g, const char *temporary, struct error *err)
+static int make_views(struct group *g, struct error *err)
 {
-	char why[256];
+	struct error why = ERROR_INIT;
 	size_t kept = 0;
-	if (!readable(g, 0, NULL, 0, temporary, why))
-		return error_set(err, STATUS_INPUT, "copy the trace again", "%s: the metadata cannot be read: %s",
-		                 g->dir[0], why);
+	if (!readable(g, 0, NULL, 0, &why))
+		return error_set(err, why.status, why.mend[0] ? why.mend : "copy the trace again",
+		                 "%s: the metadata cannot be read: %s", g->dir[0], why.text);
 	g->view = mem_new(g->dirs, sizeof *g->view);
 	g->view_dir = mem_new(g->dirs, sizeof *g->view_dir);
 	for (size_t i = 0; i < g->dirs; i++)
-		if (make_view(g, i, temporary, &kept, err))
+		if (make_view(g, i, &kept, err))
 			return -1;
 	if (!kept)
 		return error_set(err, STATUS_INPUT, "copy the trace again", "%s: none of its streams can be read: %s",
-		                 g->dir[0], g->notes.len ? g->notes.line[g->notes.len - 1] : "damaged");
+		                 g->dir[0], g->notes->len ? g->notes->item[g->notes->len - 1].text : "damaged");
 	return 0;
-}
-
-void group_rescue(struct group *g, const char *temporary)
-{
-	g->status = make_views(g, temporary, &g->err);
-	if (!g->status)
-		group_open(g);
 }
 
 /* ---- ports */
@@ -176,12 +129,12 @@ static void find_files(struct group *g, struct port *p)
 		p->file = NULL;
 }
 
-static void find_ports(struct group *g, const struct decoder *d)
+static void find_ports(struct group *g, const struct attempt *attempt)
 {
-	g->ports = decoder_ports(d);
+	g->ports = attempt->ports;
 	g->port = mem_new(g->ports + 1, sizeof *g->port);
 	for (size_t i = 0; i < g->ports; i++) {
-		g->port[i].name = mem_dup(decoder_port_name(d, i));
+		g->port[i].name = mem_dup(attempt->port[i]);
 		find_files(g, &g->port[i]);
 	}
 }
@@ -192,10 +145,10 @@ static void note_cuts(struct group *g)
 		for (size_t k = 0; k < g->files[i]; k++) {
 			const struct stream_file *f = &g->file[i][k];
 			if (f->missing)
-				notes_add(&g->notes, "%s/%s: cut short: %llu bytes are missing at its end", f->dir,
+				notes_add(g->notes, NOTE_DAMAGE, NULL, "%s/%s: cut short: %llu bytes are missing at its end", f->dir,
 				          f->name, (unsigned long long)f->missing);
 			if (f->extra)
-				notes_add(&g->notes, "%s/%s: %llu bytes at its end are not in the trace's index",
+				notes_add(g->notes, NOTE_FACT, NULL, "%s/%s: %llu bytes at its end are not in the trace's index",
 				          f->dir, f->name, (unsigned long long)f->extra);
 		}
 	}
@@ -210,7 +163,7 @@ static void drop_copies(struct group *g)
 			k++;
 		if (k == i)
 			continue;
-		notes_add(&g->notes, "%s: a copy of %s; left out", g->dir[i], g->dir[k]);
+		notes_add(g->notes, NOTE_FACT, NULL, "%s: a copy of %s; left out", g->dir[i], g->dir[k]);
 		stream_files_free(g->file[i], g->files[i]);
 		free(g->dir[i]);
 		g->dirs--;
@@ -223,54 +176,65 @@ static void drop_copies(struct group *g)
 	}
 }
 
-void group_list(struct group *g)
+int group_list(struct group *g, struct error *err)
 {
 	g->file = mem_new(g->dirs, sizeof *g->file);
 	g->files = mem_new(g->dirs, sizeof *g->files);
 	for (size_t i = 0; i < g->dirs; i++)
-		stream_files_list(g->dir[i], &g->file[i], &g->files[i]);
+		if (stream_files_list(g->dir[i], &g->file[i], &g->files[i]))
+			return error_read(err, "make it readable for you", "%s", g->dir[i]);
 	drop_copies(g);
+	return 0;
 }
 
-void group_survey(struct group *g)
+/* What the system cannot read is not damaged. */
+static int check_read(const struct group *g, struct error *err)
 {
-	bool sound = true, indexed = true;
 	for (size_t i = 0; i < g->dirs; i++) {
 		for (size_t k = 0; k < g->files[i]; k++) {
-			sound &= !g->file[i][k].damaged;
-			indexed &= g->file[i][k].indexed;
+			const struct stream_file *f = &g->file[i][k];
+			errno = f->why;
+			if (f->why)
+				return error_read(err, "make it readable for you", "%s/%s", f->dir, f->name);
 		}
 	}
-	g->suspect = !sound;
-	/* Nothing tells whether the packets' headers are good but trying. */
-	g->tried = sound && !indexed;
-	if (g->tried)
-		opens_begin(g, g->dir, g->dirs);
+	return 0;
 }
 
-void group_surveyed(struct group *g)
+/* May the trace be given to libbabeltrace2 as it is? */
+static bool is_sound(const struct group *g)
 {
-	char why[256];
-	if (g->tried)
-		g->suspect = !opens_end(g, why);
+	for (size_t i = 0; i < g->dirs; i++)
+		for (size_t k = 0; k < g->files[i]; k++)
+			if (g->file[i][k].damaged || g->file[i][k].misled)
+				return false;
+	return true;
 }
 
-void group_open(struct group *g)
+/* Nothing tells whether libbabeltrace2 opens it but trying. */
+int group_open(struct group *g, struct error *err)
 {
-	struct decoder *d = group_decoder(g, &g->err);
-	g->status = d ? 0 : -1;
-	if (!d)
-		return;
+	struct attempt attempt = { .err = ERROR_INIT };
+	if (check_read(g, err))
+		return -1;
+	if (is_sound(g))
+		attempt_run(&attempt, g->meaning, g->dir, g->dirs, g->bytes);
+	if (!attempt.opens && attempt.err.status != STATUS_SYSTEM) {
+		if (make_views(g, err))
+			return -1;
+		attempt_run(&attempt, g->meaning, g->view_dir, g->dirs, g->bytes);
+	}
+	const int status = attempt.opens ? 0 : -1;
+	if (status)
+		*err = attempt.err;
 	note_cuts(g);
-	find_ports(g, d);
-	*ARRAY_PUSH(g->idle, g->idles, g->idles_cap) = d;
+	find_ports(g, &attempt);
+	attempt_release(&attempt);
+	return status;
 }
 
 void group_release(struct group *g)
 {
-	for (size_t i = 0; i < g->idles; i++)
-		decoder_close(g->idle[i]);
-	free(g->idle);
 	for (size_t i = 0; i < g->ports; i++)
 		free(g->port[i].name);
 	free(g->port);
@@ -281,10 +245,10 @@ void group_release(struct group *g)
 			stream_files_free(g->file[i], g->files[i]);
 		free(g->dir[i]);
 	}
+	views_close(g->temporary);
 	free(g->view);
 	free(g->view_dir);
 	free(g->file);
 	free(g->files);
 	free(g->dir);
-	notes_release(&g->notes);
 }

@@ -2,16 +2,16 @@
 #ifndef STEALSCOPE_TRACE_INTERNAL_H
 #define STEALSCOPE_TRACE_INTERNAL_H
 
-#include <sys/types.h>
-
-#include "trace/dat.h"
 #include "trace/names.h"
+#include "trace/reader.h"
 #include "trace/record.h"
 #include "trace/trace.h"
 
 struct trace {
 	struct trace_info info;
 	char *dir, *machine, *hostname, *tracer, *layout, *uuid;  /* owned; info points to them */
+	struct trace_cpu *cpu;    /* of as many as were heard of, by number; begin > end: nothing yet */
+	size_t cpus;
 	struct trace_vcpu *vcpu;
 	size_t vcpus, vcpus_cap;
 	struct names names;
@@ -20,37 +20,21 @@ struct trace {
 	size_t streams;
 };
 
+/* CPU `cpu` was recorded from begin to end (ns); what the tracer told is worth more than events. */
+void trace_covers(struct trace *t, unsigned cpu, int64_t begin, int64_t end, bool told);
 /* Fills t->info from the strings and the streams. */
 void trace_publish(struct trace *t, enum trace_role role);
 
-/* The parts of a CTF 1.8 metadata text that tell which machine and which trace it is; "" when not said. */
-struct metadata {
-	char hostname[256], domain[16], tracer[128], uuid[40], clock_uuid[40], clock_offset[48];
-};
-/* Do two CTF traces come from one machine, with one clock? */
-bool metadata_same_machine(const struct metadata *a, const struct metadata *b);
-void metadata_tracer(struct metadata *m, const char *name, const char *major, const char *minor, const char *patch);
-void metadata_scan(const char *text, struct metadata *m);
-int metadata_read(const char *dir, struct metadata *m, struct error *err);
+/* Appends the places at or below root that a reader reads, in the order of their paths.  Refuses a root without any.  Of
+ * several, those that cannot be read are left out, and noted (notes may be NULL). */
+int places_find(const char *root, struct place **list, size_t *n, struct notes *notes, struct error *err);
+void places_free(struct place *list, size_t n);
+/* Notes the streams of a CTF trace that are missing or empty, by what LTTng's indexes say. */
+int missing_streams(const char *folder, struct notes *notes, struct error *err);
 
-/* A folder that holds a CTF trace, or a file of trace-cmd. */
-struct ctf_dir {
-	char *path;
-	bool is_file;     /* trace-cmd's */
-	struct dat *dat;  /* what that says; else NULL */
-	struct metadata meta;
-	dev_t device;    /* of its metadata: a trace reached by two paths is one trace */
-	ino_t inode;
-	uint64_t bytes;  /* of the files in it and below */
-};
-
-/* Appends the traces at or below root, in the order of their paths.  Refuses a root without any. */
-int ctf_find(const char *root, struct ctf_dir **list, size_t *n, struct error *err);
-void ctf_dirs_free(struct ctf_dir *list, size_t n);
-bool ctf_same_machine(const struct ctf_dir *a, const struct ctf_dir *b);
-
-/* In a child process that may crash: the caller's handlers of fatal signals are not for it. */
-void child_begin(void);
+/* Can the system read all of it? */
+int place_read(const struct place *p, struct error *err);
+bool place_same_machine(const struct place *a, const struct place *b);
 
 /* The guest whose folder it is or lies in (guest-NAME).  Else of a folder: its own name; of a trace-cmd file: what the
  * host's file calls it (NULL: nothing; "": it knows it without a name, which the file's own name then is), else the

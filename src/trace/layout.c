@@ -4,12 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 
-static const struct role roles[EVENT_KIND_COUNT][RECORD_ARGS] = {
+static const struct role roles[EVENT_KIND_COUNT][EVENT_ARGS] = {
 	[EV_SWITCH] = { { "prev_tid", false, true }, { "next_tid", false, true }, { "prev_state", false, false },
-		{ "prev_comm", true, false }, { "next_comm", true, false } },
-	[EV_WAKING] = { { "tid", false, true }, { "comm", true, false }, { "target_cpu", false, false } },
+		{ "prev_comm", true, false }, { "next_comm", true, false }, { "next_prio", false, false } },
+	[EV_WAKING] = { { "tid", false, true }, { "comm", true, false }, { "target_cpu", false, false },
+		{ "flags", false, false } },
 	[EV_WAKEUP] = { { "tid", false, true }, { "comm", true, false }, { "target_cpu", false, false } },
 	[EV_MIGRATE] = { { "tid", false, true }, { "dest_cpu", false, false }, { "orig_cpu", false, false } },
 	[EV_FORK] = { { "parent_tid", false, false }, { "child_tid", false, true }, { "child_pid", false, false },
@@ -18,11 +20,19 @@ static const struct role roles[EVENT_KIND_COUNT][RECORD_ARGS] = {
 	[EV_EXIT] = { { "tid", false, false } },
 	[EV_RENAME] = { { "tid", false, true }, { "comm", true, true } },
 	[EV_PROCESS] = { { "tid", false, true }, { "pid", false, false }, { "comm", true, false },
-		{ "status", false, false }, { "cpu", false, false }, { "type", false, false } },
+		{ "state", false, false }, { "cpu", false, false }, { "type", false, false } },
 	[EV_PROCESS_NS] = { { "tid", false, true }, { "ns", false, true }, { "vtid", false, false } },
 	[EV_PROCESS_CGROUP] = { { "tid", false, true }, { "ns", false, true } },
 	[EV_KVM_ENTRY] = { { "vcpu", false, false }, { "reason", false, false } },
-	[EV_KVM_EXIT] = { { "vcpu", false, false }, { "reason", false, false } },
+	[EV_KVM_EXIT] = { { "vcpu", false, false }, { "reason", false, false }, { "isa", false, false },
+		{ "ip", false, false }, { "ret", false, false } },
+	[EV_USERSPACE_EXIT] = { { "reason", false, false }, { "error", false, false } },
+	[EV_INJECT] = { { "vector", false, true } },
+	[EV_ACCEPT] = { { "apic", false, true }, { "vector", false, true } },
+	[EV_MSI] = { { "address", false, true }, { "data", false, true } },
+	[EV_IPI] = { { "icr", false, true }, { "apic", false, false } },
+	[EV_VCPU_WAKEUP] = { { "ns", false, true }, { "waited", false, true } },
+	[EV_HALT_POLL] = { { "vcpu", false, false }, { "ns", false, true } },
 	[EV_HYPERCALL] = { { "nr", false, true }, { "a0", false, false }, { "a1", false, false } },
 	[EV_IRQ_ENTRY] = { { "number", false, false }, { "name", true, false } },
 	[EV_IRQ_EXIT] = { { "number", false, false }, { "name", true, false } },
@@ -36,7 +46,7 @@ static const struct role roles[EVENT_KIND_COUNT][RECORD_ARGS] = {
 
 const struct role *layout_role(enum event_kind kind, unsigned arg)
 {
-	return arg < RECORD_ARGS && roles[kind][arg].name ? &roles[kind][arg] : NULL;
+	return arg < EVENT_ARGS && roles[kind][arg].name ? &roles[kind][arg] : NULL;
 }
 
 static void fields_release(struct fields *f)
@@ -51,14 +61,14 @@ static void rule_release(struct rule *r)
 	for (size_t i = 0; i < r->names; i++)
 		free(r->name[i]);
 	free(r->name);
-	for (size_t i = 0; i < RECORD_ARGS; i++)
+	for (size_t i = 0; i < EVENT_ARGS; i++)
 		fields_release(&r->arg[i]);
 	for (size_t i = 0; i < r->whens; i++)
 		fields_release(&r->when[i].field);
 	free(r->when);
 	fields_release(&r->text);
 	free(r->pattern);
-	free(r->states.runnable);
+	free(r->states.known);
 }
 
 void layout_free(struct layout *l)
@@ -90,10 +100,7 @@ static int64_t word_value(const char *word, size_t len)
 		if (buf[0] >= '0' && buf[0] <= '9' && !*end && !errno)
 			return (int64_t)(v & INT64_MAX);
 	}
-	uint64_t hash = 0xCBF29CE484222325ULL;
-	for (size_t i = 0; i < len; i++)
-		hash = (hash ^ (unsigned char)word[i]) * 0x100000001B3ULL;
-	return (int64_t)(hash & INT64_MAX);
+	return (int64_t)(hash_bytes(HASH_BEGIN, word, len) & INT64_MAX);
 }
 
 bool layout_match(const char *pattern, const char *text, int64_t value[2])
@@ -121,11 +128,11 @@ bool layout_match(const char *pattern, const char *text, int64_t value[2])
 	return text[strspn(text, " \t\r\n")] == '\0';  /* a line written with echo ends in a newline */
 }
 
-enum run_state layout_run_state(const struct states *s, int64_t prev_state)
+int64_t layout_run_state(const struct states *s, int64_t value)
 {
-	uint64_t v = (uint64_t)prev_state & s->mask;
+	const uint64_t v = (uint64_t)value & s->mask;
 	for (size_t i = 0; i < s->len; i++)
-		if (v == (uint64_t)s->runnable[i])
-			return RUN_RUNNABLE;
-	return v & s->dead ? RUN_DEAD : RUN_BLOCKED;
+		if (v == (uint64_t)s->known[i].value)
+			return s->known[i].state;
+	return v & s->dead ? RUN_DEAD : s->other;
 }

@@ -32,18 +32,21 @@ struct condition {
 	int64_t value;
 };
 
-struct states {      /* how a sched_switch says why the previous thread stopped */
+struct states {      /* what the numbers mean by which an event says what became of a thread */
 	uint64_t mask;     /* bits that matter */
-	uint64_t dead;     /* any of these: it exited */
-	int64_t *runnable; /* after masking: it still wants to run */
+	struct state_value { int64_t value; enum run_state state; } *known;  /* after masking */
 	size_t len, cap;
+	uint64_t dead;     /* of the others, those with one of these bits */
+	int64_t other;     /* of the rest: an enum run_state, or EVENT_ABSENT */
 };
+
+#define KERNEL_NICE_0 120  /* the priority of nice level 0, in the kernel's own count */
 
 struct rule {
 	enum event_kind kind;
 	char **name;
 	size_t names, names_cap;
-	struct fields arg[RECORD_ARGS];
+	struct fields arg[EVENT_ARGS];
 	bool key_all;           /* sync: the key is made of all the fields of arg 1, not of the first present */
 	int64_t fixed;          /* sync: enum sync_end; request_mark: enum mark; goes to arg[0] */
 	struct condition *when;
@@ -83,6 +86,6 @@ char *layout_shipped_text(size_t i);
  * word (never negative); EVENT_ABSENT when the pattern has none. */
 bool layout_match(const char *pattern, const char *text, int64_t value[2]);
 
-enum run_state layout_run_state(const struct states *s, int64_t prev_state);
+int64_t layout_run_state(const struct states *s, int64_t value);  /* enum run_state, or EVENT_ABSENT */
 
 #endif

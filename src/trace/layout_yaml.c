@@ -99,8 +99,22 @@ static int add_runnable(struct parse *p, const yaml_node_t *n, void *arg)
 	int64_t v;
 	if (get_number(p, n, &v))
 		return -1;
-	*ARRAY_PUSH(s->runnable, s->len, s->cap) = v;
+	*ARRAY_PUSH(s->known, s->len, s->cap) = (struct state_value){ v, RUN_RUNNABLE };
 	return 0;
+}
+
+static int choose(struct parse *p, const yaml_node_t *n, const char *const *words, size_t count, int64_t *v)
+{
+	const char *text;
+	if (get_text(p, n, &text))
+		return -1;
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(text, words[i]) == 0) {
+			*v = (int64_t)i;
+			return 0;
+		}
+	}
+	return refuse(p, n, "not known here:", text);
 }
 
 /* Walks a mapping: next_pair() moves to the following pair. */
@@ -146,6 +160,25 @@ static int parse_states(struct parse *p, const yaml_node_t *n, struct states *s)
 	return more;
 }
 
+/* {1: runnable, 5: blocked}: each number that means something. */
+static int parse_numbered_states(struct parse *p, const yaml_node_t *n, struct states *s)
+{
+	static const char *const words[] = {
+		[RUN_RUNNABLE] = "runnable", [RUN_BLOCKED] = "blocked", [RUN_DEAD] = "dead",
+	};
+	struct pairs it;
+	int more;
+	if (open_pairs(p, n, &it))
+		return -1;
+	while ((more = next_pair(p, &it)) > 0) {
+		int64_t v, state;
+		if (get_number(p, it.key_node, &v) || choose(p, it.value, words, sizeof words / sizeof *words, &state))
+			return -1;
+		*ARRAY_PUSH(s->known, s->len, s->cap) = (struct state_value){ v, (enum run_state)state };
+	}
+	return more;
+}
+
 static int parse_when(struct parse *p, const yaml_node_t *n, struct rule *r)
 {
 	struct pairs it;
@@ -177,20 +210,6 @@ static int parse_key(struct parse *p, const yaml_node_t *n, struct rule *r)
 			return -1;
 	}
 	return more;
-}
-
-static int choose(struct parse *p, const yaml_node_t *n, const char *const *words, size_t count, int64_t *v)
-{
-	const char *text;
-	if (get_text(p, n, &text))
-		return -1;
-	for (size_t i = 0; i < count; i++) {
-		if (strcmp(text, words[i]) == 0) {
-			*v = (int64_t)i;
-			return 0;
-		}
-	}
-	return refuse(p, n, "not known here:", text);
 }
 
 static int parse_kind(struct parse *p, const yaml_node_t *n, enum event_kind *kind)
@@ -225,13 +244,17 @@ static int parse_rule_key(struct parse *p, const struct pairs *it, struct rule *
 	}
 	if (r->kind == EV_SWITCH && strcmp(it->key, "states") == 0)
 		return parse_states(p, it->value, &r->states);
+	if (r->kind == EV_SWITCH && strcmp(it->key, "nice_0") == 0)
+		return get_number(p, it->value, &r->fixed);
+	if (r->kind == EV_PROCESS && strcmp(it->key, "states") == 0)
+		return parse_numbered_states(p, it->value, &r->states);
 	if (r->kind == EV_SYNC && strcmp(it->key, "end") == 0)
 		return choose(p, it->value, ends, 6, &r->fixed);
 	if (r->kind == EV_SYNC && strcmp(it->key, "key") == 0)
 		return parse_key(p, it->value, r);
 	if (r->kind == EV_MARK && strcmp(it->key, "op") == 0)
 		return choose(p, it->value, ops, 4, &r->fixed);
-	for (unsigned i = 0; i < RECORD_ARGS; i++) {
+	for (unsigned i = 0; i < EVENT_ARGS; i++) {
 		const struct role *role = layout_role(r->kind, i);
 		if (role && strcmp(it->key, role->name) == 0)
 			return each(p, it->value, add_field, &r->arg[i]);
@@ -253,7 +276,7 @@ static int check_rule(struct parse *p, const yaml_node_t *n, const struct rule *
 		return refuse(p, n, "a sync rule needs its key", NULL);
 	if (r->kind == EV_MARK && !r->arg[1].len && !(r->pattern && strstr(r->pattern, "{id}")))
 		return refuse(p, n, "a request_mark rule needs its id", NULL);
-	for (unsigned i = 0; i < RECORD_ARGS; i++) {
+	for (unsigned i = 0; i < EVENT_ARGS; i++) {
 		const struct role *role = layout_role(r->kind, i);
 		if (role && role->required && !r->arg[i].len)
 			return refuse(p, n, "this kind of event needs", role->name);
@@ -265,7 +288,7 @@ static int parse_rule(struct parse *p, const yaml_node_t *n, void *arg)
 {
 	struct layout *l = arg;
 	struct rule *r = ARRAY_PUSH(l->rule, l->rules, l->rules_cap);
-	*r = (struct rule){ .fixed = -1, .states = { .mask = UINT64_MAX } };
+	*r = (struct rule){ .fixed = -1, .states = { .mask = UINT64_MAX, .other = EVENT_ABSENT } };
 	struct pairs it;
 	int more;
 	/* The kind first: what the other keys mean depends on it. */
@@ -283,12 +306,15 @@ static int parse_rule(struct parse *p, const yaml_node_t *n, void *arg)
 		return -1;
 	if (!has_kind)
 		return refuse(p, n, "a rule needs its kind", NULL);
+	r->fixed = r->kind == EV_SWITCH ? KERNEL_NICE_0 : -1;
 	open_pairs(p, n, &it);
 	while ((more = next_pair(p, &it)) > 0)
 		if (strcmp(it.key, "kind") != 0 && parse_rule_key(p, &it, r))
 			return -1;
+	if (r->kind == EV_SWITCH)
+		r->states.other = RUN_BLOCKED;
 	if (more == 0 && r->kind == EV_SWITCH && !r->states.len)
-		*ARRAY_PUSH(r->states.runnable, r->states.len, r->states.cap) = 0;
+		*ARRAY_PUSH(r->states.known, r->states.len, r->states.cap) = (struct state_value){ 0, RUN_RUNNABLE };
 	return more ? more : check_rule(p, n, r);
 }
 

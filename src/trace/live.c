@@ -1,10 +1,12 @@
 /* Which sessions a relay daemon has. */
 #include "trace/live.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "trace/told.h"
 
 #define SCHEME "net://"
 #define FORM "net://RELAY[:PORT]/host/HOSTNAME/SESSION"
@@ -84,9 +86,13 @@ int trace_live_sessions(const char *what, struct live_session **list, size_t *n,
 	if (live_url_parse(what, &url, err))
 		return -1;
 	names_init(&names);
-	struct told told = { .kind = &live_lister, .name = what, .source = &url, .ctf.names = &names };
-	struct told *const all[] = { &told };
+	const struct place place = { .reader = &live_lister, .path = (char *)what, .data = &url }, *places[] = { &place };
+	struct source source = { .reader = &live_lister, .place = places, .places = 1, .meaning.names = &names };
+	struct task task = { .source = &source }, *tasks[] = { &task };
+	struct told told = { .source = &source, .task = tasks, .tasks = 1 }, *const all[] = { &told };
 	int status = told_read(all, 1, &(struct told_work){ .most = 1 }, err);
+	if (!status && source.cut)
+		status = error_set(err, STATUS_INPUT, live_lister.mend, "%s: %s", what, source.cut);
 	for (size_t i = 0; i < told.sessions && !status; i++) {
 		const struct tell_session *s = &told.session[i];
 		if (is_meant(&url, s))
@@ -96,7 +102,8 @@ int trace_live_sessions(const char *what, struct live_session **list, size_t *n,
 	}
 	if (*n)
 		qsort(*list, *n, sizeof **list, by_host);
-	told_release(&told, NULL);
+	free(told.session);
+	free(source.cut);
 	names_release(&names);
 	live_url_release(&url);
 	return status;
@@ -158,3 +165,55 @@ int live_discover(const char *what, struct trace_spec **spec, size_t *n, struct 
 	live_url_release(&url);
 	return status;
 }
+
+/* ---- the readers */
+
+static enum claim claims(const char *name, const unsigned char *head, size_t len)
+{
+	(void)name;
+	(void)head;
+	(void)len;
+	return CLAIM_NONE;
+}
+
+static int describe(struct place *p, struct error *err)
+{
+	struct live_url *url = p->data = mem_new(1, sizeof *url);
+	if (live_url_parse(p->path, url, err))
+		return -1;
+	if (!url->host)
+		return error_set(err, STATUS_INPUT, "add /host/HOSTNAME", "%s: names no machine", p->path);
+	snprintf(p->meta.hostname, sizeof p->meta.hostname, "%s", url->host);
+	return 0;
+}
+
+static void forget(struct place *p)
+{
+	if (p->data)
+		live_url_release(p->data);
+	free(p->data);
+}
+
+static void remark(const struct source *s, const char *machine, struct notes *notes)
+{
+	if (s->cut)
+		notes_add(notes, NOTE_DAMAGE, machine, "%s: %s; what was recorded later is missing", s->place[0]->path, s->cut);
+	if (s->stopped)
+		notes_add(notes, NOTE_FACT, machine,
+		          "reading was stopped while it was still recorded; the history ends with what had arrived");
+}
+
+#define DIED "libbabeltrace2 does not survive what the relay daemon sends"
+#define SILENT "the relay daemon does not answer"
+#define MEND "look at what lttng-relayd says"
+
+const struct trace_reader live_reader = {
+	.name = "live", .apart = true, .alone = true, .endless = true, .online = true, .patience = 30,
+	.died = DIED, .silent = SILENT, .mend = MEND, .unit = "packet",
+	.claims = claims, .describe = describe, .forget = forget, .enter = live_enter,
+	.decode = live_decode, .remark = remark,
+};
+const struct trace_reader live_lister = {
+	.name = "sessions", .apart = true, .online = true, .patience = 30, .died = DIED, .silent = SILENT, .mend = MEND,
+	.enter = live_enter, .decode = live_list,
+};

@@ -12,7 +12,7 @@
 #ifndef STEALSCOPE_TRACE_LIVE_H
 #define STEALSCOPE_TRACE_LIVE_H
 
-#include "trace/told.h"
+#include "trace/reader.h"
 
 struct live_url {
 	char *relay;    /* net://RELAY[:PORT] */
@@ -26,10 +26,13 @@ void live_url_release(struct live_url *url);
 /* trace_discover() of a URL. */
 int live_discover(const char *what, struct trace_spec **spec, size_t *n, struct error *err);
 
-#define LIVE_STREAMS 4096  /* of one machine, at most */
+/* Their place's data is a struct live_url. */
+extern const struct trace_reader live_reader;  /* reads the sessions of one machine */
+extern const struct trace_reader live_lister;  /* tells of the sessions */
 
-/* Their source is a struct live_url. */
-extern const struct told_kind live_kind;   /* reads the sessions of one machine */
-extern const struct told_kind live_lister; /* tells of the sessions */
+/* live_child.c */
+void *live_enter(struct source *s, struct error *err);
+int live_decode(void *entered, const struct stretch *p, struct outlet *out);
+int live_list(void *entered, const struct stretch *p, struct outlet *out);
 
 #endif

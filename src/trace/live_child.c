@@ -1,4 +1,4 @@
-/* In the child: source.ctf.lttng-live -> what is told through the pipe.
+/* In the child: source.ctf.lttng-live -> the outlet.
  *
  * A source has one port, whose iterator connects, attaches to the session, and gives the messages of all its streams
  * sorted by time; it says "again" while the relay has nothing new.  One sink takes all sources of the machine. */
@@ -13,10 +13,10 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "trace/library.h"
+#include "trace/told.h"
 #include "trace/translate.h"
 
 #define PAUSE 100000000L  /* ns between two questions whether there is something new */
-#define BATCH 128         /* events of a stream that are told at once */
 
 static volatile sig_atomic_t stop_asked;
 
@@ -27,21 +27,18 @@ static void on_stop(int sig)
 }
 
 struct live_stream {
-	struct child *child;
-	struct tell_stream name;
+	uint32_t number;
+	uint64_t order;
 	struct translation translation;
-	struct decoded out;
-	struct tell_counts told;
-	struct event batch[BATCH];
-	size_t used;
+	struct passage how;
 };
 
-struct child {
+struct live {
+	const char *name;
 	const struct live_url *url;
-	struct teller *teller;
-	struct ctf ctf;
+	const bt_value *list;            /* of the relay's sessions */
+	struct outlet *out;
 	struct translator meaning;
-	bool layout_told;
 	const bt_component_class_source *class;
 	bt_graph *graph;
 	const bt_component_source **source;
@@ -87,21 +84,21 @@ static const struct known *explain(const char *text)
 	return &other;
 }
 
-static int fail(struct child *c)
+static int fail(struct live *c)
 {
 	c->failed = true;
 	return library_error(&c->err, "libbabeltrace2");
 }
 
 /* Before the sessions are read it is a refusal, later the end of what can be read. */
-static void tell_failure(struct child *c)
+static int tell_failure(struct live *c)
 {
 	const struct known *k = explain(c->err.text);
 	const char *why = k->why ? k->why : c->err.text;
-	if (c->attached)
-		tell_text(c->teller, TELL_CUT, why);
-	else
-		tell_refuse(c->teller, k->mend, why);
+	if (!c->attached)
+		return error_set(c->out->err, STATUS_INPUT, k->mend, "%s: %s", c->name, why);
+	tell_cut(c->out, why);
+	return 0;
 }
 
 /* ---- the list of sessions */
@@ -118,7 +115,7 @@ static uint64_t number_of(const bt_value *map, const char *key)
 	return v && bt_value_is_unsigned_integer(v) ? bt_value_integer_unsigned_get(v) : 0;
 }
 
-static const bt_value *list_sessions(struct child *c)
+static const bt_value *list_sessions(struct live *c)
 {
 	bt_value *params = bt_value_map_create();
 	const bt_value *list = NULL;
@@ -136,58 +133,22 @@ static const bt_value *list_sessions(struct child *c)
 	return list;
 }
 
-static void tell_sessions(struct child *c, const bt_value *list)
+int live_list(void *entered, const struct stretch *p, struct outlet *out)
 {
-	for (uint64_t i = 0; i < bt_value_array_get_length(list); i++) {
-		const bt_value *row = bt_value_array_borrow_element_by_index_const(list, i);
+	struct live *c = entered;
+	(void)p;
+	for (uint64_t i = 0; i < bt_value_array_get_length(c->list); i++) {
+		const bt_value *row = bt_value_array_borrow_element_by_index_const(c->list, i);
 		struct tell_session s = { .timer_us = number_of(row, "timer-us"),
 			.streams = number_of(row, "stream-count"), .viewers = number_of(row, "client-count") };
 		snprintf(s.host, sizeof s.host, "%s", text_of(row, "target-hostname"));
 		snprintf(s.name, sizeof s.name, "%s", text_of(row, "session-name"));
-		tell(c->teller, TELL_SESSION, &s, sizeof s);
+		tell_session(out, &s);
 	}
-}
-
-/* ---- telling of streams */
-
-static void tell_layout(struct child *c)
-{
-	const uint32_t chosen = (uint32_t)atomic_load(&c->ctf.chosen);
-	if (chosen && !c->layout_told)
-		tell(c->teller, TELL_LAYOUT, &chosen, sizeof chosen);
-	c->layout_told = chosen != 0;
-}
-
-static void flush(struct live_stream *s)
-{
-	const struct teller *t = s->child->teller;
-	const struct tell_counts counts = { s->out.uncounted, s->out.lost_packets, s->out.untimed };
-	const bool counted = memcmp(&counts, &s->told, sizeof counts) != 0;
-	if (!s->used && !counted)
-		return;
-	tell(t, TELL_STREAM, &s->name, sizeof s->name);
-	tell_events(s->child->teller, s->batch, s->used);
-	if (counted)
-		tell(t, TELL_COUNTS, &counts, sizeof counts);
-	s->told = counts;
-	s->used = 0;
-	tell_layout(s->child);
-}
-
-static void flush_all(struct child *c)
-{
-	for (size_t i = 0; i < c->streams; i++)
-		flush(c->stream[i]);
-}
-
-static int put(void *arg, const struct event *ev)
-{
-	struct live_stream *s = arg;
-	s->batch[s->used++] = *ev;
-	if (s->used == BATCH)
-		flush(s);
 	return 0;
 }
+
+/* ---- streams */
 
 static const char *environment(const bt_trace *trace, const char *key, char buf[24])
 {
@@ -208,7 +169,7 @@ static void format_uuid(char text[40], bt_uuid uuid)
 	*at = '\0';
 }
 
-static void tell_trace(struct child *c, const bt_trace *trace, const bt_clock_class *clock)
+static void describe(struct live *c, const bt_trace *trace, const bt_clock_class *clock)
 {
 	struct metadata m = { .hostname = "" };
 	char a[24], b[24], d[24], e[24];
@@ -224,11 +185,11 @@ static void tell_trace(struct child *c, const bt_trace *trace, const bt_clock_cl
 		format_uuid(m.clock_uuid, bt_clock_class_get_uuid(clock));
 		snprintf(m.clock_offset, sizeof m.clock_offset, "%lld.%llu", (long long)seconds, (unsigned long long)cycles);
 	}
-	tell(c->teller, TELL_TRACE, &m, sizeof m);
+	tell_trace(c->out, &m);
 }
 
 /* 0 for the kernel's trace, else a number of its own: where the streams of this trace stand. */
-static uint64_t rank_of(struct child *c, const bt_stream *stream)
+static uint64_t rank_of(struct live *c, const bt_stream *stream)
 {
 	const bt_trace *trace = bt_stream_borrow_trace_const(stream);
 	char buf[24];
@@ -238,39 +199,32 @@ static uint64_t rank_of(struct child *c, const bt_stream *stream)
 	if (i == c->traces) {
 		bt_trace_get_ref(trace);
 		*ARRAY_PUSH(c->trace, c->traces, c->traces_cap) = trace;
-		tell_trace(c, trace, bt_stream_class_borrow_default_clock_class_const(bt_stream_borrow_class_const(stream)));
+		describe(c, trace, bt_stream_class_borrow_default_clock_class_const(bt_stream_borrow_class_const(stream)));
 	}
 	return strcmp(environment(trace, "domain", buf), "kernel") == 0 ? 0 : i + 1;
 }
 
-static struct live_stream *add_stream(struct child *c, const bt_stream *stream)
+static struct live_stream *add_stream(struct live *c, const bt_stream *stream)
 {
 	static const struct decode whole = { .lost_from = INT64_MIN };
 	const uint64_t class_id = bt_stream_class_get_id(bt_stream_borrow_class_const(stream));
-	if (c->streams == LIVE_STREAMS) {
-		c->failed = error_set(&c->err, STATUS_INPUT, NULL, "it has more than %d streams", LIVE_STREAMS);
-		return NULL;
-	}
 	bt_stream_get_ref(stream);  /* or another one might get its address */
 	struct live_stream *s = mem_new(1, sizeof *s);
-	s->child = c;
-	s->name = (struct tell_stream){ .number = (uint32_t)c->streams,
-		.order = rank_of(c, stream) << 48 ^ class_id << 32 ^ bt_stream_get_id(stream) };
-	s->translation = (struct translation){ TRANSLATION_INIT, .what = &whole, .out = &s->out, .put = put, .arg = s };
+	s->number = (uint32_t)c->streams;
+	s->order = rank_of(c, stream) << 48 ^ class_id << 32 ^ bt_stream_get_id(stream);
+	s->translation = (struct translation){ .what = &whole, .how = &s->how };
+	course_begin(&s->translation.course, c->out);
 	*ARRAY_PUSH(c->stream, c->streams, c->streams_cap) = s;
 	return s;
 }
 
-/* NULL: of a stream beyond the limit. */
-static struct live_stream *stream_of(struct child *c, const bt_stream *stream)
+static struct live_stream *stream_of(struct live *c, const bt_stream *stream)
 {
 	bool is_new;
 	uint64_t *at = map_put(&c->by_stream, (uint64_t)(uintptr_t)stream, &is_new);
-	if (is_new) {
-		struct live_stream *s = add_stream(c, stream);
-		*at = s ? s->name.number : UINT64_MAX;
-	}
-	return *at == UINT64_MAX ? NULL : c->stream[*at];
+	if (is_new)
+		*at = add_stream(c, stream)->number;
+	return c->stream[*at];
 }
 
 static const bt_stream *stream_of_message(const bt_message *msg)
@@ -300,7 +254,7 @@ static bt_component_class_initialize_method_status sink_init(bt_self_component_s
 {
 	(void)config;
 	(void)params;
-	struct child *c = data;
+	struct live *c = data;
 	bt_self_component_set_data(bt_self_component_sink_as_self_component(self), c);
 	for (size_t i = 0; i < c->sources; i++) {
 		char name[24];
@@ -318,7 +272,7 @@ static bt_component_class_sink_graph_is_configured_method_status sink_configured
 }
 
 /* Messages of one source: 1: there were some, 0: none now, or for ever, -1: it failed. */
-static int pump(struct child *c, size_t i, bt_self_component_sink *self)
+static int pump(struct live *c, size_t i, bt_self_component_sink *self)
 {
 	bt_message_array_const msgs;
 	uint64_t count = 0;
@@ -341,19 +295,25 @@ static int pump(struct child *c, size_t i, bt_self_component_sink *self)
 	default:
 		return fail(c);
 	}
+	int status = 0;
 	for (uint64_t k = 0; k < count; k++) {
 		const bt_stream *stream = stream_of_message(msgs[k]);
-		struct live_stream *s = stream ? stream_of(c, stream) : NULL;
+		struct live_stream *s = stream && !status ? stream_of(c, stream) : NULL;
 		if (s)
-			translate(&c->meaning, &s->translation, msgs[k]);
+			status = outlet_stream(c->out, s->number, s->order);
+		if (s && !status)
+			status = translate(&c->meaning, &s->translation, msgs[k]);
 		bt_message_put_ref(msgs[k]);
 	}
-	return 1;
+	if (status)
+		c->err = *c->out->err;
+	c->failed = status != 0;
+	return status ? -1 : 1;
 }
 
 static bt_component_class_sink_consume_method_status sink_consume(bt_self_component_sink *self)
 {
-	struct child *c = bt_self_component_get_data(bt_self_component_sink_as_self_component(self));
+	struct live *c = bt_self_component_get_data(bt_self_component_sink_as_self_component(self));
 	bool more = false, running = false;
 	for (size_t i = 0; i < c->sources && !c->failed; i++) {
 		if (c->asked[i] && !c->iterator[i])
@@ -367,7 +327,7 @@ static bt_component_class_sink_consume_method_status sink_consume(bt_self_compon
 	return more ? BT_COMPONENT_CLASS_SINK_CONSUME_METHOD_STATUS_OK : BT_COMPONENT_CLASS_SINK_CONSUME_METHOD_STATUS_AGAIN;
 }
 
-static int add_source(struct child *c, const char *url)
+static int add_source(struct live *c, const char *url)
 {
 	bt_value *params = bt_value_map_create(), *inputs = NULL;
 	char name[24];
@@ -386,7 +346,7 @@ static int add_source(struct child *c, const char *url)
 	return status ? fail(c) : 0;
 }
 
-static int connect(struct child *c)
+static int connect(struct live *c)
 {
 	const bt_component_sink *sink;
 	bt_component_class_sink *cls = bt_component_class_sink_create("told", sink_consume);
@@ -405,11 +365,11 @@ static int connect(struct child *c)
 }
 
 /* A source for each session that is meant; refuses when there is none. */
-static int add_sessions(struct child *c, const bt_value *list)
+static int add_sessions(struct live *c)
 {
 	char there[256] = "";
-	for (uint64_t i = 0; i < bt_value_array_get_length(list); i++) {
-		const bt_value *row = bt_value_array_borrow_element_by_index_const(list, i);
+	for (uint64_t i = 0; i < bt_value_array_get_length(c->list); i++) {
+		const bt_value *row = bt_value_array_borrow_element_by_index_const(c->list, i);
 		const char *host = text_of(row, "target-hostname"), *name = text_of(row, "session-name");
 		size_t used = strlen(there);
 		snprintf(there + used, sizeof there - used, "%s%s/%s", used ? ", " : "there are: ", host, name);
@@ -420,90 +380,69 @@ static int add_sessions(struct child *c, const bt_value *list)
 		int status = add_source(c, url);
 		free(url);
 		if (status)
-			return -1;
+			return tell_failure(c);
 	}
 	if (c->sources)
 		return 0;
-	tell_refuse(c->teller, *there ? there : "the relay daemon has none: lttng create --live",
-	            c->url->session ? "no such session" : "no session of this host");
-	return -1;
+	return error_set(c->out->err, STATUS_INPUT, *there ? there : "the relay daemon has none: lttng create --live",
+	                 "%s: %s", c->name, c->url->session ? "no such session" : "no session of this host");
 }
 
-static void run(struct child *c)
+static void run(struct live *c)
 {
 	bt_graph_run_once_status status = BT_GRAPH_RUN_ONCE_STATUS_OK;
 	while (!stop_asked && (status == BT_GRAPH_RUN_ONCE_STATUS_OK || status == BT_GRAPH_RUN_ONCE_STATUS_AGAIN)) {
-		static const uint64_t nothing;
 		status = bt_graph_run_once(c->graph);
 		if (status != BT_GRAPH_RUN_ONCE_STATUS_AGAIN)
 			continue;
-		flush_all(c);
-		tell(c->teller, TELL_AT, &nothing, sizeof nothing);
+		outlet_at(c->out, 0);
 		nanosleep(&(struct timespec){ .tv_nsec = PAUSE }, NULL);
 	}
 	if (!stop_asked && !c->failed && status != BT_GRAPH_RUN_ONCE_STATUS_END)
 		fail(c);
-	flush_all(c);
 }
 
-/* ---- the two kinds */
+/* ---- what a reader does */
 
-static struct child *open_child(const struct told *t, struct teller *teller)
+void *live_enter(struct source *s, struct error *err)
 {
-	struct child *c = mem_new(1, sizeof *c);
-	const bt_plugin *plugin;
-	c->url = t->source;
-	c->teller = teller;
-	c->ctf = (struct ctf){ .names = &teller->names, .layout = t->ctf.layout, .layouts = t->ctf.layouts };
-	translator_init(&c->meaning, &c->ctf);
-	c->failed = library_find_ctf(&plugin, &c->err) != 0;
-	if (!c->failed)
-		c->class = bt_plugin_borrow_source_component_class_by_name_const(plugin, "lttng-live");
-	if (!c->class && !c->failed)
-		c->failed = error_set(&c->err, STATUS_SYSTEM, NULL, "libbabeltrace2 has no source.ctf.lttng-live");
-	return c;
-}
-
-static void list_child(const struct told *t, uint32_t first, struct teller *teller)
-{
-	(void)first;
-	struct child *c = open_child(t, teller);
-	const bt_value *list = c->failed ? NULL : list_sessions(c);
-	if (list)
-		tell_sessions(c, list);
-	else
-		tell_failure(c);
-	tell(teller, TELL_END, NULL, 0);
-}
-
-static void read_child(const struct told *t, uint32_t first, struct teller *teller)
-{
-	(void)first;
 	const struct sigaction sa = { .sa_handler = on_stop };  /* no SA_RESTART: a pause ends */
+	struct live *c = mem_new(1, sizeof *c);
+	struct outlet refused = { .err = err };
+	const bt_plugin *plugin;
 	sigaction(SIGTERM, &sa, NULL);
-	struct child *c = open_child(t, teller);
-	const bt_value *list = c->failed ? NULL : list_sessions(c);
-	c->graph = list ? bt_graph_create(0) : NULL;
-	if (list && !c->graph)
+	c->name = s->place[0]->path;
+	c->url = s->place[0]->data;
+	c->out = &refused;
+	translator_init(&c->meaning, &s->meaning);
+	if (library_find_ctf(&plugin, err))
+		return NULL;
+	c->class = bt_plugin_borrow_source_component_class_by_name_const(plugin, "lttng-live");
+	if (!c->class) {
+		error_set(err, STATUS_SYSTEM, NULL, "libbabeltrace2 has no source.ctf.lttng-live");
+		return NULL;
+	}
+	c->list = list_sessions(c);
+	if (!c->list)
+		tell_failure(c);
+	return c->list ? c : NULL;
+}
+
+int live_decode(void *entered, const struct stretch *p, struct outlet *out)
+{
+	struct live *c = entered;
+	(void)p;
+	c->out = out;
+	c->graph = bt_graph_create(0);
+	if (!c->graph) {
 		fail(c);
-	if (c->graph && add_sessions(c, list) && !c->failed)
-		return;  /* refused */
+		return tell_failure(c);
+	}
+	if (add_sessions(c))
+		return -1;
 	c->iterator = mem_new(c->sources + 1, sizeof(bt_message_iterator *));
 	c->asked = mem_new(c->sources + 1, sizeof *c->asked);
-	if (!c->failed && connect(c) == 0)
+	if (connect(c) == 0)
 		run(c);
-	if (c->failed)
-		tell_failure(c);
-	tell(teller, TELL_END, NULL, 0);
+	return c->failed ? tell_failure(c) : 0;
 }
-
-#define DIED "libbabeltrace2 does not survive what the relay daemon sends"
-#define SILENT "the relay daemon does not answer"
-#define MEND "look at what lttng-relayd says"
-
-const struct told_kind live_kind = {
-	.child = read_child, .patience = 30, .endless = true, .died = DIED, .silent = SILENT, .mend = MEND,
-};
-const struct told_kind live_lister = {
-	.child = list_child, .patience = 30, .died = DIED, .silent = SILENT, .mend = MEND,
-};

@@ -5,15 +5,18 @@
  * whether the metadata is right: here, what cannot be understood is skipped. */
 #include <ctype.h>
 #include <byteswap.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file_open.h"
 #include "base/mem.h"
-#include "trace/internal.h"
+#include "trace/metadata.h"
 
 #define METADATA_LONGEST (64L << 20)  /* bytes; a kernel's with all its system calls is 0.3 MiB */
 #define METADATA_MAGIC 0x75D11D57U
+#define CTF_1_8 0x108
 #define PACKET_HEADER 37              /* bytes: magic, uuid, checksum, content and packet size in bits, five bytes */
 
 struct scan {
@@ -128,11 +131,13 @@ static void scan_block(struct scan *s, const char *block, struct metadata *m, st
 }
 
 /* The text out of its packets (CTF 1.8, section 7.1); text that is in no packets stays as it is.  In place.
- * False when a packet is cut short or damaged: libbabeltrace2 2.0 would read such a file for ever. */
-static bool unpack(char *text, size_t *len)
+ * False when a packet is cut short or damaged: libbabeltrace2 2.0 would read such a file for ever.  *version: of the
+ * packets, as CTF_1_8. */
+static bool unpack(char *text, size_t *len, unsigned *version)
 {
 	size_t in = 0, out = 0;
 	uint32_t magic = 0;
+	*version = CTF_1_8;
 	if (*len >= sizeof magic)
 		memcpy(&magic, text, sizeof magic);
 	if (magic != METADATA_MAGIC && bswap_32(magic) != METADATA_MAGIC)
@@ -148,6 +153,8 @@ static bool unpack(char *text, size_t *len)
 			content = bswap_32(content);
 			packet = bswap_32(packet);
 		}
+		if (*version == CTF_1_8)
+			*version = (unsigned)((unsigned char)text[in + 35] << 8 | (unsigned char)text[in + 36]);
 		content /= 8;
 		packet /= 8;
 		if (content < PACKET_HEADER || content > packet || packet > *len - in)
@@ -161,10 +168,10 @@ static bool unpack(char *text, size_t *len)
 	return whole;
 }
 
-int metadata_read(const char *dir, struct metadata *m, struct error *err)
+char *metadata_text(const char *dir, size_t *size, struct error *err)
 {
 	char *path = mem_printf("%s/metadata", dir);
-	FILE *f = fopen(path, "rbe");
+	FILE *f = file_open(path);
 	size_t len = 0, cap = 0;
 	char *text = NULL;
 	while (f && len < METADATA_LONGEST) {
@@ -174,20 +181,35 @@ int metadata_read(const char *dir, struct metadata *m, struct error *err)
 		if (len < cap)
 			break;
 	}
-	int status = !f || ferror(f) ? error_system(err, "make it readable for you", "%s", path) : 0;
+	int status = !f || ferror(f) ? error_read(err, "make it readable for you", "%s", path) : 0;
 	if (f)
 		fclose(f);
-	if (status) {
-		err->status = STATUS_INPUT;
-	} else if (!unpack(text, &len)) {
+	unsigned version;
+	if (!status && !unpack(text, &len, &version)) {
 		status = error_set(err, STATUS_INPUT, "copy the trace again", "%s: cut short or damaged", path);
-	} else {
+	} else if (!status && version != CTF_1_8) {
+		status = error_set(err, STATUS_INPUT, "record CTF 1.8", "%s: metadata of CTF %u.%u, which cannot be read", path,
+		                   version >> 8, version & 255);
+	} else if (!status) {
 		text[len] = '\0';
-		metadata_scan(text, m);
+		*size = len;
 	}
-	free(text);
 	free(path);
-	return status;
+	if (!status)
+		return text;
+	free(text);
+	return NULL;
+}
+
+int metadata_read(const char *dir, struct metadata *m, struct error *err)
+{
+	size_t len;
+	char *text = metadata_text(dir, &len, err);
+	if (!text)
+		return -1;
+	metadata_scan(text, m);
+	free(text);
+	return 0;
 }
 
 void metadata_scan(const char *text, struct metadata *m)

@@ -2,14 +2,15 @@
 
 #include <dirent.h>
 #include <endian.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_open.h"
 #include "base/mem.h"
 
 #define INDEX_MAGIC 0xC1F1DCC1U
@@ -17,7 +18,7 @@
 #define STREAM_MAGIC 0xC1FC1FC1U
 #define HEAD_LONGEST 512          /* bytes of a packet within which its context is looked for */
 #define HEADER 20                 /* bytes of a packet header that are looked for: magic and UUID */
-#define STEP ((size_t)8 << 20)    /* bytes of a file that are held in memory at a time, about; whole pages */
+#define WINDOW ((size_t)1 << 18)  /* bytes of a file that are held in memory at a time */
 
 /* The layout of LTTng's index files, all big endian. */
 struct index_head { uint32_t magic, major, minor, entry_size; };
@@ -26,17 +27,21 @@ struct index_entry {
 	uint64_t instance, sequence;  /* since 1.1 */
 };
 
-static char *read_index(const struct stream_file *f, size_t *len)
+static char *read_index(struct stream_file *f, size_t *len)
 {
 	char *path = mem_printf("%s/index/%s.idx", f->dir, f->name);
-	FILE *in = fopen(path, "rbe");
+	FILE *in = file_open(path);
 	struct stat st;
 	char *data = NULL;
 	free(path);
 	*len = 0;
+	f->misled = !in && (errno == EINVAL || errno == EISDIR);  /* it is no regular file */
+	if (!in && !f->misled && errno != ENOENT && errno != ENOTDIR)
+		f->why = errno;
 	if (in && fstat(fileno(in), &st) == 0 && S_ISREG(st.st_mode) && st.st_size < INDEX_LONGEST) {
 		data = mem_new((size_t)st.st_size + 1, 1);
 		*len = fread(data, 1, (size_t)st.st_size, in);
+		f->why = ferror(in) ? errno : f->why;
 	}
 	if (in)
 		fclose(in);
@@ -82,14 +87,18 @@ static void check_headers(struct stream_file *f)
 	char *path = mem_printf("%s/%s", f->dir, f->name);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	free(path);
+	if (fd < 0)
+		f->why = errno;
 	for (size_t i = 0; i < f->packets && fd >= 0 && !context; i++) {
 		ssize_t n = pread(fd, first, sizeof first, (off_t)f->packet[i].offset);
+		f->why = n < 0 ? errno : f->why;
 		context = n > 0 ? find_context(&f->packet[i], first, (size_t)n) : 0;
 	}
 	for (size_t i = 0; i < f->packets && context; i++) {
 		const struct packet p = f->packet[i];
 		const bool is_cut = i + 1 == f->packets && f->missing;  /* its size here is what is left of it */
 		ssize_t n = pread(fd, head, sizeof head, (off_t)p.offset);
+		f->why = n < 0 ? errno : f->why;
 		if (n >= (ssize_t)context && memcmp(head, first, context) == 0 &&
 		    (is_cut || find_context(&p, head, (size_t)n) == context))
 			f->packet[kept++] = p;
@@ -124,6 +133,7 @@ static bool from_index(struct stream_file *f)
 		if (good)
 			add_entry(f, &e);
 	}
+	f->misled |= data && !good && !f->why;
 	free(data);
 	if (!good)
 		f->packets = 0, f->missing = 0;
@@ -142,60 +152,71 @@ static uint64_t word_at(const unsigned char *p, bool big)
 	return big ? be64toh(v) : le64toh(v);
 }
 
+/* A stretch of a file in memory.  (A mapped one would kill the program if the file became shorter.) */
+struct window {
+	int fd, why;         /* why: errno of a read that failed, else 0 */
+	uint64_t len;        /* of the file */
+	unsigned char *buf;  /* WINDOW bytes, of which `held` are those from `at` on */
+	uint64_t at, held;
+};
+
+/* n bytes from `at` on, n <= HEAD_LONGEST; NULL: they are not there. */
+static const unsigned char *window_at(struct window *w, uint64_t at, size_t n)
+{
+	if (at > w->len || n > w->len - at)
+		return NULL;
+	if (at < w->at || at + n > w->at + w->held) {
+		const ssize_t got = pread(w->fd, w->buf, WINDOW, (off_t)at);
+		w->why = got < 0 ? errno : w->why;
+		w->at = at;
+		w->held = got > 0 ? (uint64_t)got : 0;
+	}
+	return at + n <= w->at + w->held ? w->buf + (at - w->at) : NULL;
+}
+
 /* What a packet's context says, as LTTng and babeltrace's own writer write it: its times, the size of its content and its
  * own size, 8 bytes each, one behind the other; `at` is where the last of them is. */
 struct context { uint64_t begin, end, content, size; };
 
-static bool read_context(const struct packet *p, const unsigned char *map, size_t at, bool big, struct context *c)
+static bool read_context(const struct packet *p, struct window *w, size_t at, bool big, struct context *c)
 {
-	if (p->size < at + 8)
+	const unsigned char *head = p->size < at + 8 ? NULL : window_at(w, p->offset, at + 8);
+	if (!head)
 		return false;
-	map += p->offset + at;
-	*c = (struct context){ word_at(map - 24, big), word_at(map - 16, big), word_at(map - 8, big), word_at(map, big) };
+	head += at;
+	*c = (struct context){ word_at(head - 24, big), word_at(head - 16, big), word_at(head - 8, big), word_at(head, big) };
 	return c->size && c->size % 8 == 0 && c->size >> 40 == 0 && c->content <= c->size && c->content >= 8 * at &&
 	       c->begin <= c->end && c->end >> 62 == 0;
 }
 
 /* Where the packet's size is: the place at which most packets say what the distance to the next one is.  0: nowhere. */
-static size_t find_size(const struct stream_file *f, const unsigned char *map, bool big)
+static size_t find_size(const struct stream_file *f, struct window *w, bool big)
 {
-	size_t best = 0, most = 0;
-	for (size_t at = HEADER + 24; at + 8 <= HEAD_LONGEST; at++) {
-		size_t same = 0;
-		struct context c;
-		for (size_t i = 0; i < f->packets && i < 64; i++)
-			same += read_context(&f->packet[i], map, at, big, &c) && c.size == f->packet[i].size * 8;
-		if (same > most) {
-			most = same;
-			best = at;
+	unsigned same[HEAD_LONGEST] = { 0 };
+	size_t best = 0;
+	for (size_t i = 0; i < f->packets && i < 64; i++) {
+		for (size_t at = HEADER + 24; at + 8 <= HEAD_LONGEST; at++) {
+			struct context c;
+			same[at] += read_context(&f->packet[i], w, at, big, &c) && c.size == f->packet[i].size * 8;
 		}
 	}
+	for (size_t at = 0; at < HEAD_LONGEST; at++)
+		best = same[at] > same[best] ? at : best;
 	return best;
 }
 
-/* What comes before `at` is not needed for now; *from is where what was needed began. */
-static void let_go(const unsigned char *map, size_t *from, size_t at)
-{
-	at -= at % STEP;
-	if (at > *from) {
-		madvise((void *)(map + *from), at - *from, MADV_DONTNEED);
-		*from = at;
-	}
-}
-
 /* Takes the sizes that the headers say, and drops the packets whose header cannot be right. */
-static void check_sizes(struct stream_file *f, const unsigned char *map, bool big)
+static void check_sizes(struct stream_file *f, struct window *w, bool big)
 {
-	const size_t at = find_size(f, map, big);
-	size_t kept = 0, held = 0;
+	const size_t at = find_size(f, w, big);
+	size_t kept = 0;
 	if (!at)
 		return;
 	for (size_t i = 0; i < f->packets; i++) {
 		struct packet p = f->packet[i];
 		struct context c;
 		const bool is_last = i + 1 == f->packets;
-		let_go(map, &held, p.offset);
-		if (!read_context(&p, map, at, big, &c) || (c.size / 8 > p.size && !is_last)) {
+		if (!read_context(&p, w, at, big, &c) || (c.size / 8 > p.size && !is_last)) {
 			f->damaged++;
 			continue;
 		}
@@ -207,47 +228,51 @@ static void check_sizes(struct stream_file *f, const unsigned char *map, bool bi
 	f->sized = true;
 }
 
-/* Where the next packet begins, from `at` on; `len`: there is none. */
-static size_t find_packet(const unsigned char *map, size_t len, size_t at, size_t *held)
+/* Where the next packet begins, from `at` on: at the `wanted` bytes; the file's end: there is none. */
+static uint64_t find_packet(struct window *w, const unsigned char wanted[HEADER], uint64_t at)
 {
-	unsigned char wanted[HEADER];
-	memcpy(wanted, map, sizeof wanted);
-	for (; len - at >= HEADER; at += STEP) {
-		const size_t n = len - at < STEP + HEADER - 1 ? len - at : STEP + HEADER - 1;
-		const unsigned char *found = memmem(map + at, n, wanted, sizeof wanted);
-		let_go(map, held, at);
+	for (const unsigned char *p; (p = window_at(w, at, HEADER)); at = w->at + w->held - (HEADER - 1)) {
+		const size_t n = (size_t)(w->at + w->held - at);
+		const unsigned char *found = memmem(p, n, wanted, HEADER);
 		if (found)
-			return (size_t)(found - map);
-		if (n < STEP)
-			break;
+			return at + (size_t)(found - p);
 	}
-	return len;
+	return w->len;
+}
+
+static void find_packets(struct stream_file *f, struct window *w)
+{
+	unsigned char first[HEADER];
+	uint32_t magic;
+	const unsigned char *head = window_at(w, 0, HEADER);
+	if (!head)
+		return;
+	memcpy(first, head, HEADER);
+	memcpy(&magic, head, sizeof magic);
+	if (magic != htobe32(STREAM_MAGIC) && magic != htole32(STREAM_MAGIC))
+		return;
+	for (uint64_t at = 0, next; at < w->len; at = next) {
+		next = find_packet(w, first, at + 1);
+		*ARRAY_PUSH(f->packet, f->packets, f->cap) = (struct packet){ .offset = at, .size = next - at };
+	}
+	check_sizes(f, w, magic == htobe32(STREAM_MAGIC));
 }
 
 /* Every place where the first packet's magic number and UUID are seen again begins a packet. */
 static void from_magic(struct stream_file *f)
 {
 	char *path = mem_printf("%s/%s", f->dir, f->name);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	const size_t len = (size_t)f->bytes;
-	const unsigned char *map = fd >= 0 && len >= HEADER ? mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+	struct window w = { .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), .len = f->bytes };
 	free(path);
-	if (fd >= 0)
-		close(fd);
-	if (map == MAP_FAILED)
+	if (w.fd < 0) {
+		f->why = errno;
 		return;
-	uint32_t magic;
-	memcpy(&magic, map, sizeof magic);
-	const bool big = magic == htobe32(STREAM_MAGIC);
-	if (big || magic == htole32(STREAM_MAGIC)) {
-		size_t held = 0;
-		for (size_t at = 0, next; at < len; at = next) {
-			next = find_packet(map, len, at + 1, &held);
-			*ARRAY_PUSH(f->packet, f->packets, f->cap) = (struct packet){ .offset = at, .size = next - at };
-		}
-		check_sizes(f, map, big);
 	}
-	munmap((void *)map, len);
+	w.buf = mem_new(1, WINDOW);
+	find_packets(f, &w);
+	f->why = w.why ? w.why : f->why;
+	free(w.buf);
+	close(w.fd);
 }
 
 static int by_name(const void *a, const void *b)
@@ -255,13 +280,16 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct stream_file *)a)->name, ((const struct stream_file *)b)->name);
 }
 
-void stream_files_list(const char *dir, struct stream_file **list, size_t *n)
+int stream_files_list(const char *dir, struct stream_file **list, size_t *n)
 {
 	size_t cap = 0;
 	DIR *d = opendir(dir);
 	*list = NULL;
 	*n = 0;
-	for (struct dirent *e; d && (e = readdir(d));) {
+	if (!d)
+		return -1;
+	errno = 0;
+	for (struct dirent *e; (e = readdir(d)); errno = 0) {
 		struct stat st;
 		if (e->d_name[0] == '.' || strcmp(e->d_name, "metadata") == 0 ||
 		    fstatat(dirfd(d), e->d_name, &st, 0) || !S_ISREG(st.st_mode) || !st.st_size)
@@ -270,24 +298,37 @@ void stream_files_list(const char *dir, struct stream_file **list, size_t *n)
 		*f = (struct stream_file){ .dir = mem_dup(dir), .name = mem_dup(e->d_name),
 			.bytes = (uint64_t)st.st_size };
 	}
-	if (d)
-		closedir(d);
+	const int why = errno;
+	closedir(d);
 	if (*n)
 		qsort(*list, *n, sizeof **list, by_name);
+	errno = why;
+	return why ? -1 : 0;
+}
+
+static void count_extra(struct stream_file *f)
+{
+	const struct packet *last = f->packets ? &f->packet[f->packets - 1] : NULL;
+	f->extra = last && !f->damaged ? f->bytes - (last->offset + last->size) : 0;
+}
+
+void stream_file_index(struct stream_file *f)
+{
+	from_index(f);
+	count_extra(f);
 }
 
 void stream_file_read(struct stream_file *f)
 {
-	if (!from_index(f))
+	if (!from_index(f) && !f->why)
 		from_magic(f);
-	const struct packet *last = f->packets ? &f->packet[f->packets - 1] : NULL;
-	f->extra = last && !f->damaged ? f->bytes - (last->offset + last->size) : 0;
+	count_extra(f);
 }
 
 static size_t read_head(const struct stream_file *f, unsigned char head[HEAD_LONGEST])
 {
 	char *path = mem_printf("%s/%s", f->dir, f->name);
-	FILE *in = fopen(path, "rbe");
+	FILE *in = file_open(path);
 	size_t n = in ? fread(head, 1, HEAD_LONGEST, in) : 0;
 	if (in)
 		fclose(in);

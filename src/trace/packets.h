@@ -24,17 +24,20 @@ struct stream_file {
 	struct packet *packet;  /* those that begin in the file, back to back; the last may be cut short by its end */
 	size_t packets, cap;
 	bool indexed;           /* by LTTng: times, counts and ids are known */
+	bool misled;            /* it has an index, and that is damaged */
 	bool sized;             /* not indexed, but the packets' headers agree with where the packets lie */
 	uint64_t stream_class, instance;
 	uint64_t missing;       /* bytes that the index says should be there and are not */
 	uint64_t extra;         /* bytes behind the last packet that the index knows */
+	int why;                /* it, or its index, could not be read: errno; else 0 */
 	size_t damaged;         /* packets whose header is wrong, as far as can be told; not among packet[] */
 };
 
-/* The data stream files of a trace folder, by name; of each the packets are still to be found, by any thread.  Files that
- * cannot be opened have none. */
-void stream_files_list(const char *dir, struct stream_file **list, size_t *n);
+/* The data stream files of a trace folder, by name; of each the packets are still to be found, by any thread.  -1: the
+ * folder cannot be read, see errno. */
+int stream_files_list(const char *dir, struct stream_file **list, size_t *n);
 void stream_file_read(struct stream_file *f);
+void stream_file_index(struct stream_file *f);  /* only if LTTng's index tells them */
 /* Are the streams of two folders the same, by their files' names, sizes and first bytes? */
 bool stream_files_same(const struct stream_file *a, size_t n, const struct stream_file *b, size_t m);
 void stream_files_free(struct stream_file *list, size_t n);

@@ -1,18 +1,17 @@
 /* Sharing out the streams.
  *
  * All streams, smallest first, are laid end to end and the row is cut into as many equal pieces as there are workers
- * (McNaughton's rule): only a stream that a cut hits is shared by two workers.  It is cut at the nearest
- * packet boundary at which nothing was lost, if its packets are known and both parts are worth a graph of their own. */
-#include "trace/load.h"
-
+ * (McNaughton's rule): only a stream that a cut hits is shared by two workers.  It is cut at the nearest place at which its
+ * reader allows it, if both parts are worth the work of beginning. */
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "trace/load.h"
 
-#define SMALLEST_PART (1U << 20)  /* bytes; opening another graph costs about as much as decoding that */
+#define SMALLEST_PART (1U << 20)  /* bytes; what a reader does to begin costs about as much as decoding that */
 
 struct row {
-	size_t group, port;
+	size_t source, stream;
 	uint64_t bytes;
 };
 
@@ -21,55 +20,86 @@ static int smaller_first(const void *a, const void *b)
 	const struct row *x = a, *y = b;
 	if (x->bytes != y->bytes)
 		return x->bytes < y->bytes ? -1 : 1;
-	if (x->group != y->group)
-		return x->group < y->group ? -1 : 1;
-	return x->port < y->port ? -1 : x->port > y->port;
+	if (x->source != y->source)
+		return x->source < y->source ? -1 : 1;
+	return x->stream < y->stream ? -1 : x->stream > y->stream;
 }
 
-/* The packet before which to cut so that about `bytes` of the file come before; 0: nowhere. */
-static size_t cut_at(const struct stream_file *f, size_t from, uint64_t bytes)
+/* Those of a source together: a child process reads one source. */
+static int by_source(const void *a, const void *b)
 {
-	size_t best = 0;
+	const struct row *x = a, *y = b;
+	if (x->source != y->source)
+		return x->source < y->source ? -1 : 1;
+	return smaller_first(a, b);
+}
+
+/* Where to cut so that about `bytes` of the stream come before, and not before `from`; NULL: nowhere. */
+static const struct cut *cut_at(const struct source_stream *s, uint64_t from, uint64_t bytes)
+{
+	const struct cut *best = NULL;
 	uint64_t best_off = UINT64_MAX;
-	for (size_t i = from + 1; i < f->packets; i++) {
-		const uint64_t at = f->packet[i].offset, off = at > bytes ? at - bytes : bytes - at;
-		if (off < best_off && packets_may_cut(f, i) && at >= f->packet[from].offset + SMALLEST_PART &&
-		    f->bytes >= at + SMALLEST_PART) {
-			best = i;
+	for (size_t i = 0; i < s->cuts; i++) {
+		const uint64_t at = s->cut[i].bytes, off = at > bytes ? at - bytes : bytes - at;
+		if (off < best_off && at >= from + SMALLEST_PART && s->bytes >= at + SMALLEST_PART) {
+			best = &s->cut[i];
 			best_off = off;
 		}
 	}
 	return best;
 }
 
-struct tasks {
-	struct task *task;
-	size_t len, cap;
-};
-
-static void add(struct tasks *t, const struct row *r, size_t first, size_t end, bool whole, uint64_t bytes)
+static void add(struct load *l, size_t *cap, const struct row *r, uint64_t from, uint64_t to, uint64_t bytes)
 {
-	*ARRAY_PUSH(t->task, t->len, t->cap) = (struct task){ .group = r->group, .port = r->port, .first = first,
-		.end = end, .whole = whole, .bytes = bytes };
+	*ARRAY_PUSH(l->task, l->tasks, *cap) = (struct task){ .source = l->source[r->source],
+		.stretch = { r->stream, from, to }, .bytes = bytes };
 }
 
 /* Cuts one stream, which lies at [at, at + r->bytes) of the row, wherever a worker's share ends. */
-static void cut_stream(struct tasks *t, const struct row *r, struct port *p, uint64_t at, uint64_t share)
+static void cut_stream(struct load *l, size_t *cap, const struct row *r, uint64_t at, uint64_t share)
 {
-	const struct stream_file *f = p->file;
-	size_t first = 0;
-	p->first_task = t->len;
-	if (f && share) {
-		for (uint64_t end = (at / share + 1) * share; end < at + r->bytes; end += share) {
-			size_t i = cut_at(f, first, end - at);
-			if (!i)
-				continue;
-			add(t, r, first, i, first == 0, f->packet[i].offset - f->packet[first].offset);
-			first = i;
+	struct source_stream *s = &l->source[r->source]->stream[r->stream];
+	uint64_t from = 0, before = 0;
+	s->first_task = l->tasks;
+	for (uint64_t end = share ? (at / share + 1) * share : UINT64_MAX; end < at + r->bytes; end += share) {
+		const struct cut *c = cut_at(s, before, end - at);
+		if (!c)
+			continue;
+		add(l, cap, r, from, c->at, c->bytes - before);
+		from = c->at;
+		before = c->bytes;
+	}
+	add(l, cap, r, from, STRETCH_END, s->bytes - before);
+	s->tasks = l->tasks - s->first_task;
+}
+
+/* The streams of readers that are apart, or of the others. */
+static void plan_streams(struct load *l, size_t *cap, bool apart)
+{
+	struct row *row = NULL;
+	size_t n = 0, row_cap = 0;
+	uint64_t total = 0, at = 0;
+	for (size_t i = 0; i < l->sources; i++) {
+		const struct source *s = l->source[i];
+		for (size_t k = 0; k < s->streams && s->reader->apart == apart; k++) {
+			*ARRAY_PUSH(row, n, row_cap) = (struct row){ i, k, s->stream[k].bytes };
+			total += s->stream[k].bytes;
 		}
 	}
-	add(t, r, first, f ? f->packets : 0, first == 0, f ? f->bytes - f->packet[first].offset : r->bytes);
-	p->tasks = t->len - p->first_task;
+	if (n)
+		qsort(row, n, sizeof *row, apart ? by_source : smaller_first);
+	const uint64_t share = l->workers > 1 ? total / l->workers + 1 : 0;
+	for (size_t i = 0; i < n; at += row[i++].bytes)
+		cut_stream(l, cap, &row[i], at, share);
+	free(row);
+}
+
+/* Those whose streams turn out when they are read. */
+static void plan_whole(struct load *l, size_t *cap)
+{
+	for (size_t i = 0; i < l->sources; i++)
+		if (l->source[i]->reader->endless)
+			add(l, cap, &(struct row){ .source = i }, 0, STRETCH_END, l->source[i]->bytes);
 }
 
 static int larger_first(const void *a, const void *b)
@@ -77,41 +107,58 @@ static int larger_first(const void *a, const void *b)
 	const struct row *x = a, *y = b;
 	if (x->bytes != y->bytes)
 		return x->bytes > y->bytes ? -1 : 1;
-	return x->port < y->port ? -1 : x->port > y->port;
+	return x->stream < y->stream ? -1 : x->stream > y->stream;
 }
 
-static size_t *largest_first(const struct tasks *t)
+void plan_tasks(struct load *l)
 {
-	struct row *by = mem_new(t->len + 1, sizeof *by);
-	size_t *order = mem_new(t->len + 1, sizeof *order);
-	for (size_t i = 0; i < t->len; i++)
-		by[i] = (struct row){ .port = i, .bytes = t->task[i].bytes };
-	qsort(by, t->len, sizeof *by, larger_first);
-	for (size_t i = 0; i < t->len; i++)
-		order[i] = by[i].port;
+	size_t cap = 0;
+	plan_whole(l, &cap);
+	plan_streams(l, &cap, true);
+	l->apart = l->tasks;
+	plan_streams(l, &cap, false);
+	struct row *by = mem_new(l->tasks + 1, sizeof *by);
+	l->order = mem_new(l->tasks + 1, sizeof *l->order);
+	for (size_t i = 0; i < l->tasks; i++)
+		by[i] = (struct row){ .stream = i, .bytes = l->task[i].bytes };
+	if (l->tasks > l->apart)
+		qsort(by + l->apart, l->tasks - l->apart, sizeof *by, larger_first);
+	for (size_t i = 0; i < l->tasks; i++)
+		l->order[i] = by[i].stream;
+	l->ordered = l->tasks;
 	free(by);
-	return order;
 }
 
-void plan_tasks(struct group *group, size_t groups, unsigned workers, struct task **task, size_t *tasks, size_t **order)
+static bool must_begin_anew(const struct load *l, const struct source_stream *s)
 {
-	struct row *row = NULL;
-	size_t n = 0, cap = 0;
-	uint64_t total = 0, at = 0;
-	for (size_t g = 0; g < groups; g++) {
-		for (size_t p = 0; p < group[g].ports; p++) {
-			*ARRAY_PUSH(row, n, cap) = (struct row){ g, p, group[g].port[p].bytes };
-			total += group[g].port[p].bytes;
-		}
+	bool again = false;
+	for (size_t t = s->first_task; t < s->first_task + s->tasks; t++)
+		again |= l->task[t].status == DECODE_WHOLE;
+	return again;
+}
+
+static void plan_source_again(struct load *l, const struct source *s)
+{
+	for (size_t k = 0; k < s->streams; k++) {
+		struct source_stream *stream = &s->stream[k];
+		if (!must_begin_anew(l, stream))
+			continue;
+		for (size_t t = 0; t < stream->tasks; t++)
+			task_forget(&l->task[stream->first_task + t], l->store);
+		l->task[stream->first_task].stretch.to = STRETCH_END;
+		stream->tasks = 1;
+		l->order[l->ordered++] = stream->first_task;
 	}
-	if (n)
-		qsort(row, n, sizeof *row, smaller_first);
-	const uint64_t share = workers > 1 ? total / workers + 1 : 0;
-	struct tasks t = { 0 };
-	for (size_t i = 0; i < n; at += row[i++].bytes)
-		cut_stream(&t, &row[i], &group[row[i].group].port[row[i].port], at, share);
-	free(row);
-	*order = largest_first(&t);
-	*task = t.task;
-	*tasks = t.len;
+}
+
+void plan_again(struct load *l)
+{
+	l->ordered = 0;
+	for (size_t i = 0; i < l->sources; i++)
+		if (l->source[i]->reader->apart)
+			plan_source_again(l, l->source[i]);
+	l->apart = l->ordered;
+	for (size_t i = 0; i < l->sources; i++)
+		if (!l->source[i]->reader->apart)
+			plan_source_again(l, l->source[i]);
 }

@@ -8,19 +8,14 @@
 
 #include "base/mem.h"
 
-#define KIND_BITS 0x1f
-#define SAME_THREAD 0x20  /* cpu, tid, pid and comm as in the previous record */
-#define ALL_ARGS 0x40     /* no argument is absent; else a byte says which are present */
+/* The first byte of a record: a kind, or that it stands in the next byte, and flags. */
+#define KIND_BITS 0x3f
+#define KIND_FOLLOWS 0x3f
+#define SAME_THREAD 0x40  /* cpu, tid, pid and comm as in the previous record */
+#define ALL_ARGS 0x80     /* no argument is absent; else a byte says which are present */
 
-_Static_assert(EVENT_KIND_COUNT <= KIND_BITS + 1, "an event kind must fit in the header byte");
-
-const unsigned char event_args[EVENT_KIND_COUNT] = {
-	[EV_LOST] = 2, [EV_SWITCH] = 5, [EV_WAKING] = 3, [EV_WAKEUP] = 3, [EV_MIGRATE] = 3, [EV_FORK] = 5,
-	[EV_EXEC] = 2, [EV_EXIT] = 1, [EV_RENAME] = 2, [EV_PROCESS] = 6, [EV_PROCESS_NS] = 3,
-	[EV_PROCESS_CGROUP] = 2, [EV_KVM_ENTRY] = 2, [EV_KVM_EXIT] = 2, [EV_HYPERCALL] = 3, [EV_IRQ_ENTRY] = 2,
-	[EV_IRQ_EXIT] = 2, [EV_SOFTIRQ_ENTRY] = 2, [EV_SOFTIRQ_EXIT] = 2, [EV_TIMER_ENTRY] = 2, [EV_TIMER_EXIT] = 2,
-	[EV_SYNC] = 3, [EV_MARK] = 2,
-};
+_Static_assert(EVENT_KIND_COUNT <= MOST_EVENT_KINDS, "a set of kinds must hold them all");
+_Static_assert(EVENT_ARGS <= 8, "a bit for each argument must fit in a byte");
 
 /* ---- varints: seven bits a byte, least significant first; signed numbers fold their sign into bit 0 */
 
@@ -228,7 +223,7 @@ static int flush(struct writer *w, struct error *err)
 static void count(struct writer *w, const struct event *ev)
 {
 	struct stream *s = w->stream;
-	s->kinds |= 1ULL << ev->kind;
+	s->kinds |= KIND(ev->kind);
 	add_cpu(s, ev->cpu);
 	if (ev->kind == EV_LOST)
 		return;
@@ -249,9 +244,11 @@ int writer_put(struct writer *w, const struct event *ev, struct error *err)
 		w->clamped += ev->kind != EV_LOST;
 	count(w, ev);
 
-	unsigned char *const head = w->buf + w->used;
-	unsigned char *p = put_unsigned(head + 1, (uint64_t)w->ts - (uint64_t)last->ts);
-	*head = (unsigned char)ev->kind;
+	unsigned char *const head = w->buf + w->used, *p = head;
+	*p++ = (unsigned char)(ev->kind < KIND_FOLLOWS ? ev->kind : KIND_FOLLOWS);
+	if (ev->kind >= KIND_FOLLOWS)
+		*p++ = (unsigned char)ev->kind;
+	p = put_unsigned(p, (uint64_t)w->ts - (uint64_t)last->ts);
 	last->ts = w->ts;
 	if (ev->tid == last->tid && ev->cpu == last->cpu && ev->comm == last->comm && ev->pid == last->pid) {
 		*head |= SAME_THREAD;
@@ -340,8 +337,11 @@ static const unsigned char *get_thread(const unsigned char *p, const unsigned ch
 static const unsigned char *get_record(struct codec *last, const unsigned char *p, const unsigned char *end,
                                        struct event *ev)
 {
-	const unsigned head = *p++, kind = head & KIND_BITS;
+	const unsigned head = *p++;
+	unsigned kind = head & KIND_BITS;
 	uint64_t dt = 0;
+	if (kind == KIND_FOLLOWS)
+		kind = p < end ? *p++ : MOST_EVENT_KINDS;
 	p = get_unsigned(p, end, &dt);
 	if (!p || kind >= EVENT_KIND_COUNT)
 		return NULL;
@@ -358,7 +358,7 @@ static const unsigned char *get_record(struct codec *last, const unsigned char *
 		present = *p++;
 	}
 	int64_t *before = last->arg[kind];
-	for (unsigned i = 0; i < RECORD_ARGS; i++) {
+	for (unsigned i = 0; i < EVENT_ARGS; i++) {
 		if (i >= args || !(present >> i & 1)) {
 			ev->arg[i] = EVENT_ABSENT;
 			continue;

@@ -18,10 +18,7 @@
 #include "base/error.h"
 #include "trace/trace.h"
 
-#define RECORD_ARGS 6
-#define RECORD_LONGEST 96  /* bytes; no record is longer */
-
-extern const unsigned char event_args[EVENT_KIND_COUNT];  /* how many of event.arg[] a kind uses */
+#define RECORD_LONGEST 128  /* bytes; no record is longer */
 
 /* Where blocks live.  Shared by the traces of one load, and counted by them. */
 struct store {
@@ -46,14 +43,14 @@ struct stream {
 	struct block *block;
 	size_t len, cap;
 	uint64_t events;            /* EV_LOST excluded */
-	uint64_t kinds;             /* a bit for each kind that occurs */
+	event_kinds kinds;          /* a bit for each kind that occurs */
 	int64_t begin, end;         /* of the first and the last event, EV_LOST excluded; begin > end: none */
 	uint16_t cpu_min, cpu_max;  /* cpu_min > cpu_max: no event */
 	uint64_t *cpu_set;          /* a bit for each of them, CPU_SET_WORDS words; NULL while there is only one */
 };
 
 struct codec {
-	int64_t ts, arg[EVENT_KIND_COUNT][RECORD_ARGS];
+	int64_t ts, arg[EVENT_KIND_COUNT][EVENT_ARGS];
 	int32_t tid, pid;
 	uint32_t comm;
 	uint16_t cpu;

@@ -21,7 +21,7 @@ static void release(struct bound_rule *b)
 
 static bool bind_args(const struct rule *r, const struct field_source *s, const void *cls, struct bound_rule *b)
 {
-	for (unsigned i = 0; i < RECORD_ARGS; i++) {
+	for (unsigned i = 0; i < EVENT_ARGS; i++) {
 		const struct role *role = layout_role(r->kind, i);
 		if (!role || (i == 1 && r->key_all))
 			continue;

@@ -38,12 +38,16 @@ struct path {
 			unsigned offset, size;
 			bool dynamic, relative;  /* what lies there says where the field is */
 		};
+		struct {  /* CTF read by ourselves: where its value is left (ctf/program.h) */
+			enum root from;
+			uint32_t slot;
+		};
 	};
 };
 
 struct bound_rule {
 	const struct rule *rule;
-	struct path arg[RECORD_ARGS], text;
+	struct path arg[EVENT_ARGS], text;
 	struct path *key;   /* the fields of a key that is made of several */
 	size_t keys;
 	struct path *when;  /* rule->whens of them */
@@ -115,6 +119,12 @@ static inline bool rules_args(const struct bound_rule *b, const struct field_sou
 	case EV_SWITCH:
 		if (ev->sw.prev_state != EVENT_ABSENT)
 			ev->sw.prev_state = layout_run_state(&b->rule->states, ev->sw.prev_state);
+		if (ev->sw.next_prio != EVENT_ABSENT)
+			ev->sw.next_prio -= b->rule->fixed;
+		break;
+	case EV_PROCESS:
+		if (ev->process.state != EVENT_ABSENT)
+			ev->process.state = layout_run_state(&b->rule->states, ev->process.state);
 		break;
 	case EV_EXEC:
 	case EV_EXIT:
@@ -145,12 +155,25 @@ static inline void rules_fill(const struct bound_class *c, const struct field_so
 		int64_t word[2];
 		if (!rules_apply(&c->rule[i], s, event, word))
 			continue;
-		for (unsigned k = 0; k < RECORD_ARGS; k++)
+		for (unsigned k = 0; k < EVENT_ARGS; k++)
 			ev->arg[k] = EVENT_ABSENT;
 		if (rules_args(&c->rule[i], s, names, event, word, ev))
 			return;
 	}
 	ev->kind = EV_OTHER;
+}
+
+/* Fills *ev but for its time; cpu is that of the packet, for traces whose events do not say it. */
+static inline void rules_event(const struct bound_class *c, const struct field_source *s, struct name_cache *names,
+                               const void *event, uint16_t cpu, struct event *ev)
+{
+	int64_t v;
+	const char *t;
+	ev->cpu = c->cpu.leaf && (v = s->number(&c->cpu, event)) != EVENT_ABSENT ? (uint16_t)v : cpu;
+	ev->tid = c->tid.leaf && (v = s->number(&c->tid, event)) != EVENT_ABSENT ? (int32_t)v : -1;
+	ev->pid = c->pid.leaf && (v = s->number(&c->pid, event)) != EVENT_ABSENT ? (int32_t)v : -1;
+	ev->comm = c->comm.leaf == LEAF_TEXT && (t = s->text(&c->comm, event)) ? name_cache_put(names, t) : 0;
+	rules_fill(c, s, names, event, ev);
 }
 
 #endif

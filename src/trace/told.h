@@ -1,16 +1,15 @@
-/* Sources that child processes read: files of trace-cmd, sessions of a relay daemon.
+/* Children: processes in which the readers run that trust their input.
  *
- * What reads them trusts its input: damage makes it crash, loop or ask for all the memory there is.  So each source is
- * read by a child, which sends what it decodes through a pipe; the parent checks it and writes it into the same streams of
- * records that CTF traces in folders become.  A child may take so much memory, and so long for its next word, and no
- * more.  When it dies, what it sent is kept.
+ * Damage makes them crash, loop or ask for all the memory there is.  So a child sends what it decodes through a pipe; the
+ * parent checks it and writes it into the same records that come of other readers.  A child may take so much memory, and so
+ * long for its next word, and no more.  When it dies, what it sent is kept, and another one goes on with the next stream.
  *
  * Costs: 0.1 us per event in the parent, all included. */
 #ifndef STEALSCOPE_TRACE_TOLD_H
 #define STEALSCOPE_TRACE_TOLD_H
 
-#include "trace/decoder.h"
-#include "trace/internal.h"
+#include "trace/reader.h"
+#include "trace/recorder.h"
 
 /* ---- what a child says: a head, then its bytes */
 
@@ -18,81 +17,61 @@ enum tell {
 	TELL_LAYOUT,   /* uint32_t: index of the layout that fits best, + 1, or 0 */
 	TELL_TRACE,    /* struct metadata: a trace that is part of the source */
 	TELL_SESSION,  /* struct tell_session: one of a relay daemon */
+	TELL_STRETCH,  /* uint32_t: what follows is of this task: they come in order */
 	TELL_STREAM,   /* struct tell_stream: what follows is of this stream; again, for one that was left */
 	TELL_NAME,     /* text: the next string id, counted from 1 */
 	TELL_EVENTS,   /* struct event[]; names are string ids of the child */
-	TELL_COUNTS,   /* struct tell_counts: of the stream */
-	TELL_AT,       /* uint64_t: bytes read so far; of a source without an end, only a sign of life */
-	TELL_BROKEN,   /* text: the stream ends too early, and why */
-	TELL_CUT,      /* text: the whole source does */
-	TELL_REFUSE,   /* struct tell_refusal: why the source cannot be read */
+	TELL_COVERS,   /* struct tell_coverage */
+	TELL_FAULTS,   /* struct faults: of the task, so far */
+	TELL_DAMAGED,  /* text: why the stream cannot be decoded further */
+	TELL_SKIPPED,  /* text: why it could not, up to where the next events are of */
+	TELL_AT,       /* uint64_t: bytes of the task read so far; of a source without an end, only a sign of life */
+	TELL_CUT,      /* text: why the whole source ends too early */
+	TELL_REFUSE,   /* struct tell_refusal: why it cannot be read at all */
 	TELL_END,      /* nothing follows */
+	TELL_WHOLE,    /* the stream of this task cannot be read in parts: DECODE_WHOLE */
 	TELLS
 };
 
 struct tell_head { uint32_t tell, len; };
-struct tell_stream {
-	uint32_t number;       /* counted from 0 */
-	uint32_t buffer, cpu;  /* cpu: until an event says another */
-	uint64_t order;        /* streams of a trace stand in the order of this */
-};
+struct tell_stream { uint32_t number, unused; uint64_t order; };
+struct tell_coverage { uint64_t cpu; int64_t begin, end; };
 struct tell_session { char host[65], name[256]; uint64_t timer_us, streams, viewers; };
-struct tell_counts { uint64_t uncounted, lost_packets, untimed; };
-struct tell_refusal { char why[512], mend[256]; };
+struct tell_refusal { uint32_t status; char text[1024], mend[256]; };
 
 #define TELL_LONGEST 65536  /* bytes after a head */
 #define TELL_BATCH (TELL_LONGEST / sizeof(struct event))
+#define TELL_STREAMS 4096   /* of one source, at most */
 
-/* The child's mouth. */
-struct teller {
-	int fd;
-	struct names names;
-	size_t told;  /* names that the parent knows */
-};
-
-void tell(const struct teller *t, enum tell what, const void *data, size_t len);
-void tell_text(const struct teller *t, enum tell what, const char *text);
-void tell_refuse(const struct teller *t, const char *mend, const char *why);
-/* Names first: events mean nothing without them. */
-void tell_events(struct teller *t, const struct event *ev, size_t n);
-
-/* ---- the parent */
+/* ---- the child */
 
 struct told;
 
-/* A way to read sources. */
-struct told_kind {
-	/* Runs in the child; tells streams from number `first` on, and all else.  Returns when it has. */
-	void (*child)(const struct told *t, uint32_t first, struct teller *teller);
-	int64_t patience;   /* s without a word after which the child is given up */
-	bool resumes;       /* streams come one after another: when the child dies, another one goes on with the next */
-	bool endless;       /* may be asked to stop (SIGTERM): it tells what it has, and ends */
-	const char *died, *silent, *mend;  /* for messages */
-};
+/* Reads the tasks from number `first` on, and tells through fd what comes of them. */
+void tell_all(const struct told *t, size_t first, int fd);
 
-struct told_stream {
-	struct decoded decoded;
-	unsigned buffer, cpu;
-	uint64_t order;
-	struct writer writer;
-	bool open;
-};
+/* Beside what an outlet takes; o is the one that decode() got. */
+void tell_trace(struct outlet *o, const struct metadata *m);
+void tell_session(struct outlet *o, const struct tell_session *s);
+void tell_cut(struct outlet *o, const char *why);
 
+/* All of it, or the process ends: nobody listens any more. */
+void tell_bytes(int fd, const void *data, size_t len);
+
+/* A library failed, and errno is why: the system could not read (EIO, no more files), which is no damage.  (No memory is:
+ * damaged sizes ask for all there is.) */
+bool tell_is_io(int why);
+
+/* ---- the parent */
+
+/* What one child at a time reads: tasks of one source. */
 struct told {
-	const struct told_kind *kind;
-	const char *name;            /* of the source: a path or a URL */
-	const void *source;          /* for the child */
-	uint64_t bytes;              /* of the source, if it has an end */
-	size_t most;                 /* streams that it may have */
-	struct ctf ctf;              /* names, candidate layouts, the chosen one */
-	struct told_stream **stream; /* results: by number; NULL: not told of */
-	size_t streams;
-	struct metadata *trace;
-	size_t traces, traces_cap;
+	struct source *source;
+	struct task **task;
+	size_t tasks, tasks_cap;
+	uint64_t bytes;               /* of the tasks */
 	struct tell_session *session;
 	size_t sessions, sessions_cap;
-	char *cut;                   /* why it ended too early, or NULL */
-	bool stopped;                /* because it was asked to */
 };
 
 struct told_work {
@@ -104,8 +83,8 @@ struct told_work {
 	void *arg;
 };
 
-/* Reads all sources.  To be called while no other thread runs: it forks. */
-int told_read(struct told *const *source, size_t n, const struct told_work *work, struct error *err);
-void told_release(struct told *t, struct store *store);
+/* Reads all.  To be called while no other thread runs: it forks. */
+int told_read(struct told *const *told, size_t n, const struct told_work *work, struct error *err);
+void told_release(struct told *t);  /* not its tasks */
 
 #endif

@@ -8,9 +8,13 @@
 #include "base/mem.h"
 #include "trace/internal.h"
 
-#define KIND_NAME(code, name) [code] = name,
+#define KIND_NAME(code, name, args) [code] = name,
 const char *const event_kind_name[EVENT_KIND_COUNT] = { EVENT_KINDS(KIND_NAME) };
 #undef KIND_NAME
+
+#define KIND_ARGS(code, name, args) [code] = args,
+const unsigned char event_args[MOST_EVENT_KINDS] = { EVENT_KINDS(KIND_ARGS) };
+#undef KIND_ARGS
 
 void trace_free(struct trace *t)
 {
@@ -19,6 +23,7 @@ void trace_free(struct trace *t)
 	for (size_t i = 0; i < t->streams; i++)
 		stream_release(&t->stream[i], t->store);
 	free(t->stream);
+	free(t->cpu);
 	for (size_t i = 0; i < t->vcpus; i++)
 		free(t->vcpu[i].guest);
 	free(t->vcpu);
@@ -45,28 +50,28 @@ const char *trace_string(const struct trace *t, int64_t id)
 
 /* ---- cursors: a heap of stream readers, the earliest event on top; equal times go by the stream's number */
 
-struct source {
+struct merged {
 	struct reader reader;
 	struct event ev;  /* the next one that the cursor wants */
 	size_t order;
 };
 
 struct trace_cursor {
-	uint64_t kinds;
+	event_kinds kinds;
 	int cpu;
-	struct source *source;
-	struct source **heap;
+	struct merged *source;
+	struct merged **heap;
 	size_t sources, len;
 };
 
-static bool earlier(const struct source *a, const struct source *b)
+static bool earlier(const struct merged *a, const struct merged *b)
 {
 	return a->ev.ts != b->ev.ts ? a->ev.ts < b->ev.ts : a->order < b->order;
 }
 
 static void sift_down(struct trace_cursor *c, size_t i)
 {
-	struct source *moving = c->heap[i];
+	struct merged *moving = c->heap[i];
 	for (;;) {
 		size_t child = 2 * i + 1;
 		if (child >= c->len)
@@ -81,21 +86,21 @@ static void sift_down(struct trace_cursor *c, size_t i)
 	c->heap[i] = moving;
 }
 
-static int advance(struct trace_cursor *c, struct source *s, struct error *err)  /* 1, 0 = end, -1 */
+static int advance(struct trace_cursor *c, struct merged *s, struct error *err)  /* 1, 0 = end, -1 */
 {
 	int more;
 	do {
 		more = reader_next(&s->reader, &s->ev, err);
-	} while (more > 0 && (!(c->kinds >> s->ev.kind & 1) || (c->cpu >= 0 && s->ev.cpu != c->cpu)));
+	} while (more > 0 && (!(c->kinds & KIND(s->ev.kind)) || (c->cpu >= 0 && s->ev.cpu != c->cpu)));
 	return more;
 }
 
-static bool may_hold(const struct stream *s, uint64_t kinds, int cpu)
+static bool may_hold(const struct stream *s, event_kinds kinds, int cpu)
 {
-	return s->kinds & kinds && (cpu < 0 || stream_has_cpu(s, cpu));
+	return (s->kinds & kinds) != 0 && (cpu < 0 || stream_has_cpu(s, cpu));
 }
 
-struct trace_cursor *trace_cursor_open_part(const struct trace *t, uint64_t kinds, int cpu, size_t part, size_t parts,
+struct trace_cursor *trace_cursor_open_part(const struct trace *t, event_kinds kinds, int cpu, size_t part, size_t parts,
                                             struct error *err)
 {
 	struct trace_cursor *c = mem_new(1, sizeof *c);
@@ -109,7 +114,7 @@ struct trace_cursor *trace_cursor_open_part(const struct trace *t, uint64_t kind
 	for (size_t i = 0; i < t->streams; i++) {
 		if (!may_hold(&t->stream[i], kinds, cpu))
 			continue;
-		struct source *s = &c->source[c->sources++];
+		struct merged *s = &c->source[c->sources++];
 		s->order = i;
 		reader_open(&s->reader, t->store, &t->stream[i], part, parts);
 		int more = advance(c, s, err);
@@ -125,7 +130,7 @@ struct trace_cursor *trace_cursor_open_part(const struct trace *t, uint64_t kind
 	return c;
 }
 
-struct trace_cursor *trace_cursor_open(const struct trace *t, uint64_t kinds, int cpu, struct error *err)
+struct trace_cursor *trace_cursor_open(const struct trace *t, event_kinds kinds, int cpu, struct error *err)
 {
 	return trace_cursor_open_part(t, kinds, cpu, 0, 1, err);
 }
@@ -134,7 +139,7 @@ int trace_cursor_next(struct trace_cursor *c, struct event *ev, struct error *er
 {
 	if (!c->len)
 		return 0;
-	struct source *s = c->heap[0];
+	struct merged *s = c->heap[0];
 	*ev = s->ev;
 	int more = advance(c, s, err);
 	if (more < 0)
@@ -170,7 +175,7 @@ static void die_if(int status, const struct error *err)
 static void summarize(struct trace *t, enum trace_role role)
 {
 	struct trace_info *info = &t->info;
-	uint64_t kinds = 0;
+	event_kinds kinds = 0;
 	info->begin = INT64_MAX;
 	info->end = INT64_MIN;
 	for (size_t i = 0; i < t->streams; i++) {
@@ -184,8 +189,39 @@ static void summarize(struct trace *t, enum trace_role role)
 		if (s->kinds && s->cpu_max + 1U > info->cpus)
 			info->cpus = s->cpu_max + 1U;
 	}
-	info->has_kvm = kinds & (1ULL << EV_KVM_ENTRY | 1ULL << EV_KVM_EXIT);
+	info->has_kvm = (kinds & (KIND(EV_KVM_ENTRY) | KIND(EV_KVM_EXIT))) != 0;
 	info->role = role != ROLE_UNKNOWN ? role : info->has_kvm ? ROLE_HOST : ROLE_GUEST;
+}
+
+void trace_covers(struct trace *t, unsigned cpu, int64_t begin, int64_t end, bool told)
+{
+	if (cpu >= t->cpus) {
+		t->cpu = mem_resize(t->cpu, cpu + 1U, sizeof *t->cpu);
+		while (t->cpus <= cpu)
+			t->cpu[t->cpus++] = (struct trace_cpu){ INT64_MAX, INT64_MIN, false };
+	}
+	struct trace_cpu *c = &t->cpu[cpu];
+	c->begin = begin < c->begin ? begin : c->begin;
+	c->end = end > c->end ? end : c->end;
+	c->told |= told;
+}
+
+/* By the events of streams; of one that holds several CPUs' it cannot be told whose is the first. */
+static void cover_events(struct trace *t)
+{
+	for (size_t i = 0; i < t->streams; i++) {
+		const struct stream *s = &t->stream[i];
+		for (int cpu = s->cpu_min; cpu <= s->cpu_max && s->begin <= s->end; cpu++)
+			if (stream_has_cpu(s, cpu))
+				trace_covers(t, (unsigned)cpu, s->begin, s->end, false);
+	}
+	if (t->info.cpus)
+		trace_covers(t, t->info.cpus - 1, INT64_MAX, INT64_MIN, false);
+	for (size_t i = 0; i < t->cpus; i++) {
+		struct trace_cpu *c = &t->cpu[i];
+		c->begin = c->begin < t->info.begin ? t->info.begin : c->begin;
+		c->end = c->end > t->info.end ? t->info.end : c->end;
+	}
 }
 
 void trace_publish(struct trace *t, enum trace_role role)
@@ -200,6 +236,8 @@ void trace_publish(struct trace *t, enum trace_role role)
 	info->vcpu = t->vcpu;
 	info->vcpus = t->vcpus;
 	summarize(t, role);
+	cover_events(t);
+	info->cpu = t->cpu;
 }
 
 struct trace *trace_from_events(const char *machine, enum trace_role role, const struct event *ev, size_t n,

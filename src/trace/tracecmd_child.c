@@ -1,180 +1,144 @@
-/* In the child: libtracecmd -> what is told through the pipe. */
+/* In the child: libtracecmd -> the outlet. */
 #include "trace/tracecmd.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <trace-cmd.h>
 
 #include "base/mem.h"
-#include "trace/tracecmd_bind.h"
+#include "trace/ring.h"
+#include "trace/told.h"
 
-struct child {
+struct opened {
 	const struct dat *dat;
-	struct teller *teller;
 	struct tracecmd_input *input;
-	struct tep_handle *tep;
-	struct tep_binder *binder;
-	struct name_cache cache;
-	struct event batch[TELL_BATCH];
-	size_t used;
-	uint32_t stream, first;
-	uint64_t done;           /* bytes of pages of the streams before */
-	double ratio;            /* of the file's bytes to those of pages, which may be compressed in it */
+	struct tracecmd_input **instance;  /* of each buffer, once it was used; NULL for buffer 0 */
+	int instances;
+	struct ring ring;
+	bool as_corrected;
+	double ratio;  /* of the file's bytes to those of pages, which may be compressed in it */
 };
 
-/* ---- telling */
-
-static void flush(struct child *c, uint64_t at)
+enum claim tracecmd_claims(const char *name, const unsigned char *head, size_t len)
 {
-	tell_events(c->teller, c->batch, c->used);
-	c->used = 0;
-	at = (uint64_t)((double)(at + c->done) * c->ratio);
-	tell(c->teller, TELL_AT, &at, sizeof at);
-}
-
-static void put(struct child *c, const struct event *ev, uint64_t at)
-{
-	c->batch[c->used++] = *ev;
-	if (c->used == TELL_BATCH)
-		flush(c, at);
+	static const char magic[] = "\x17\x08\x44tracing";
+	(void)name;
+	return len >= sizeof magic - 1 && memcmp(head, magic, sizeof magic - 1) == 0 ? CLAIM_FILE : CLAIM_NONE;
 }
 
 /* ---- decoding */
 
 /* The time that was recorded; < 0: none that is possible. */
-static int64_t time_of(const struct child *c, const struct tep_record *rec)
+static int64_t time_of(const struct opened *o, const struct tep_record *rec)
 {
 	const int64_t ts = rec->ts > INT64_MAX ? -1 : (int64_t)rec->ts;
-	const bool shifted = rec->cpu >= 0 && (size_t)rec->cpu < c->dat->shifts;
-	return ts >= 0 && shifted ? shift_undo(&c->dat->shift[rec->cpu], ts) : ts;
+	const bool shifted = !o->as_corrected && rec->cpu >= 0 && (size_t)rec->cpu < o->dat->shifts;
+	return ts >= 0 && shifted ? shift_undo(&o->dat->shift[rec->cpu], ts) : ts;
 }
 
-/* The record before this one is not the one that the kernel wrote before it. */
-static void put_lost(struct child *c, const struct tep_record *rec, int64_t now, int64_t last, uint64_t at)
+/* A CPU's data in the file, as far as they were decoded. */
+struct passage_of_cpu {
+	struct ring_cpu ring;
+	const struct dat_cpu *cpu;
+	uint64_t page;       /* bytes */
+	uint64_t at;         /* bytes of pages before the last record */
+	uint64_t offset;     /* of that in the file, 0: none yet */
+};
+
+static int take(struct opened *o, struct passage_of_cpu *p, struct tep_record *rec)
 {
-	const struct event ev = { .ts = last == INT64_MIN || last > now ? now : last, .kind = EV_LOST,
-		.cpu = (uint16_t)rec->cpu, .tid = -1, .pid = -1,
-		.lost = { now, rec->missed_events > 0 ? rec->missed_events : EVENT_ABSENT } };
-	put(c, &ev, at);
+	if (rec->offset <= p->offset || p->at > p->cpu->bytes)
+		p->ring.why = "an event lies where none should be";
+	p->offset = rec->offset;
+	return ring_cpu_take(&o->ring, &p->ring, p->at / p->page, rec, time_of(o, rec));
 }
 
-/* Switches name the threads; until a CPU's first one, the table of names that trace-cmd saved does.  (Later it would be
- * wrong for threads that changed their name while they were traced.) */
-static void name_current(struct child *c, struct event *ev, bool *switched)
-{
-	*switched |= ev->kind == EV_SWITCH;
-	if (*switched || ev->comm || ev->tid <= 0)
-		return;
-	const char *name = tep_data_comm_from_pid(c->tep, ev->tid);
-	if (name && *name && *name != '<')
-		ev->comm = name_cache_put(&c->cache, name);
-}
-
-/* Returns why the stream ends too early, or NULL. */
-static const char *decode(struct child *c, struct tracecmd_input *in, unsigned cpu, uint64_t bytes)
+static int decode_cpu(struct opened *o, struct tracecmd_input *in, struct passage_of_cpu *p, struct outlet *out)
 {
 	struct tep_record *rec;
-	const uint64_t page = c->dat->page ? c->dat->page : 4096;
-	uint64_t base = 0, at = 0, last_offset = 0;
-	int64_t last = INT64_MIN;
-	bool switched = false;
-	const char *why = NULL;
-	while (!why && (rec = tracecmd_read_data(in, (int)cpu))) {
-		struct event ev;
-		const int64_t now = time_of(c, rec);
-		if (!last_offset)
-			base = rec->offset - rec->offset % page;
-		at = rec->offset - base;
-		if (rec->offset <= last_offset || at > bytes)
-			why = "an event lies where none should be";
-		else if (now < 0 || rec->cpu != (int)cpu)
-			why = "an event without a possible time";
-		last_offset = rec->offset;
-		if (!why && rec->missed_events)
-			put_lost(c, rec, now, last, at);
-		if (!why && tep_binder_event(c->binder, rec, &ev)) {
-			ev.ts = last = now;
-			name_current(c, &ev, &switched);
-			put(c, &ev, at);
-		}
+	uint64_t base = 0, told = 0;
+	int status = 0;
+	while (!status && !p->ring.why && (rec = tracecmd_read_data(in, (int)p->cpu->cpu))) {
+		base = p->offset ? base : rec->offset - rec->offset % p->page;
+		p->at = rec->offset - base;
+		status = take(o, p, rec);
 		tracecmd_free_record(rec);
+		if (!status && p->at - told >= p->page)
+			status = outlet_at(out, (uint64_t)((double)(told = p->at) * o->ratio));
 	}
 	/* libtracecmd does not tell the end from a page that it cannot read. */
-	if (!why && bytes >= page && (!last_offset || at / page + 1 < bytes / page))
-		why = "a page cannot be read";
-	flush(c, bytes);
-	return why;
+	if (!p->ring.why && p->cpu->bytes >= p->page && (!p->offset || p->at / p->page + 1 < p->cpu->bytes / p->page))
+		p->ring.why = "a page cannot be read";
+	return status;
 }
 
-static void decode_buffer(struct child *c, struct tracecmd_input *in, unsigned buffer)
+static struct tracecmd_input *input_of(struct opened *o, unsigned buffer)
 {
-	for (size_t i = 0; in && i < c->dat->cpus; i++) {
-		const struct dat_cpu *d = &c->dat->cpu[i];
-		if (d->buffer != buffer)
-			continue;
-		const struct tell_stream s = { c->stream, buffer, d->cpu, c->stream };
-		if (c->stream++ >= c->first) {
-			tell(c->teller, TELL_STREAM, &s, sizeof s);
-			const char *why = decode(c, in, d->cpu, d->bytes);
-			if (why)
-				tell_text(c->teller, TELL_BROKEN, why);
-		}
-		c->done += d->bytes;
-	}
+	if (!buffer)
+		return o->input;
+	if (buffer > (unsigned)o->instances)
+		return NULL;
+	struct tracecmd_input **in = &o->instance[buffer - 1];
+	if (!*in)
+		*in = tracecmd_buffer_instance_handle(o->input, (int)buffer - 1);
+	return *in;
 }
 
-static void choose_layout(struct child *c, const struct layout *const *layout, size_t layouts)
+/* trace-cmd asks the kernel for its counters when it has stopped it, and writes all that is still there. */
+static const struct cpu_stat *stat_of(const struct dat *d, const struct dat_cpu *cpu)
 {
-	size_t best = 0, best_score = 0;
-	for (size_t i = 0; i < layouts; i++) {
-		size_t score = tep_binder_score(c->tep, layout[i]);
-		if (score > best_score) {
-			best = i;
-			best_score = score;
-		}
-	}
-	const uint32_t chosen = best_score ? (uint32_t)best + 1 : 0;
-	tell(c->teller, TELL_LAYOUT, &chosen, sizeof chosen);
-	c->binder = tep_binder_new(c->tep, layout[best], &c->cache);
+	const struct cpu_stat *s = NULL;
+	for (size_t i = 0; i < d->stats && !cpu->buffer; i++)
+		s = d->stat[i].cpu == cpu->cpu ? &d->stat[i] : s;
+	return s;
 }
 
-static void child(const struct told *t, uint32_t first, struct teller *teller)
+int tracecmd_decode(void *entered, const struct stretch *s, struct outlet *out)
 {
-	struct child *c = mem_new(1, sizeof *c);
+	struct opened *o = entered;
+	struct passage_of_cpu p = { .cpu = &o->dat->cpu[s->stream], .page = o->dat->page ? o->dat->page : 4096 };
+	const struct cpu_stat *stat = stat_of(o->dat, p.cpu);
+	struct tracecmd_input *in = input_of(o, p.cpu->buffer);
+	/* What the kernel said of its clock is not said of another. */
+	const bool other_clock = o->as_corrected && o->dat->shifted;
+	ring_cpu_open(&p.ring, p.cpu->cpu, out, other_clock ? INT64_MAX : o->dat->now);
+	errno = 0;
+	int status = in ? decode_cpu(o, in, &p, out) : 0;
+	if (!status && tell_is_io(errno))
+		status = error_system(out->err, NULL, "%s", o->dat->path);
+	if (guard_close(&p.ring.guard) || status)
+		return -1;
+	if (!in || p.ring.why)
+		return outlet_damaged(out, in ? p.ring.why : "libtracecmd does not find it", false);
+	return ring_cpu_cover(&p.ring, stat, 0, stat && !other_clock ? stat->now : INT64_MAX, out);
+}
+
+void *tracecmd_enter(struct source *s, struct error *err)
+{
+	struct opened *o = mem_new(1, sizeof *o);
+	o->dat = s->place[0]->data;
+	o->as_corrected = s->options->as_corrected;
 	double pages = 1;
-	c->dat = t->source;
-	c->teller = teller;
-	c->first = first;
-	for (size_t i = 0; i < c->dat->cpus; i++)
-		pages += (double)c->dat->cpu[i].bytes;
-	c->ratio = (double)c->dat->bytes / pages;
-	name_cache_init(&c->cache, &teller->names);
+	for (size_t i = 0; i < o->dat->cpus; i++)
+		pages += (double)o->dat->cpu[i].bytes;
+	o->ratio = (double)o->dat->bytes / pages;
 	tracecmd_set_loglevel(TEP_LOG_NONE);
-	c->input = tracecmd_open(c->dat->path, TRACECMD_FL_LOAD_NO_PLUGINS);
-	c->tep = c->input ? tracecmd_get_tep(c->input) : NULL;
-	if (!c->tep) {
-		tell_refuse(teller, tracecmd_kind.mend, "libtracecmd cannot read it");
-		return;
+	errno = 0;
+	o->input = tracecmd_open(o->dat->path, TRACECMD_FL_LOAD_NO_PLUGINS);
+	struct tep_handle *tep = o->input ? tracecmd_get_tep(o->input) : NULL;
+	if (tell_is_io(errno)) {
+		error_system(err, NULL, "%s", o->dat->path);
+		return NULL;
 	}
-	choose_layout(c, t->ctf.layout, t->ctf.layouts);
-	decode_buffer(c, c->input, 0);
-	const int instances = tracecmd_buffer_instances(c->input);
-	for (int i = 0; i < instances; i++) {
-		struct tracecmd_input *in = tracecmd_buffer_instance_handle(c->input, i);
-		decode_buffer(c, in, (unsigned)i + 1);
-		tracecmd_close(in);
+	if (!tep) {
+		error_set(err, STATUS_INPUT, tracecmd_reader.mend, "%s: libtracecmd cannot read it", o->dat->path);
+		return NULL;
 	}
-	tell(teller, TELL_END, NULL, 0);
+	o->instances = tracecmd_buffer_instances(o->input);
+	o->instance = mem_new((size_t)o->instances + 1, sizeof(struct tracecmd_input *));
+	ring_init(&o->ring, tep, &s->meaning);
+	return o;
 }
-
-bool tracecmd_is_built(void)
-{
-	return true;
-}
-
-#define DIED "libtracecmd does not survive reading it"
-const struct told_kind tracecmd_kind = {
-	.child = child, .patience = 60, .resumes = true, .died = DIED, .silent = DIED,
-	.mend = "copy the file again, when trace-cmd has ended",
-};

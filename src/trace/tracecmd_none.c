@@ -1,9 +1,24 @@
-/* Built instead of the reader of trace-cmd files where libtracecmd is not: trace_discover() then refuses them. */
+/* Built instead of tracecmd_child.c where libtracecmd is not: its files are refused. */
 #include "trace/tracecmd.h"
 
-bool tracecmd_is_built(void)
+enum claim tracecmd_claims(const char *name, const unsigned char *head, size_t len)
 {
-	return false;
+	(void)name;
+	(void)head;
+	(void)len;
+	return CLAIM_NONE;
 }
 
-const struct told_kind tracecmd_kind = { .mend = "build stealscope with libtracecmd" };
+void *tracecmd_enter(struct source *s, struct error *err)
+{
+	error_set(err, STATUS_SYSTEM, "build stealscope with libtracecmd", "%s: a trace-cmd file", s->place[0]->path);
+	return NULL;
+}
+
+int tracecmd_decode(void *entered, const struct stretch *p, struct outlet *out)
+{
+	(void)entered;
+	(void)p;
+	(void)out;
+	return -1;
+}

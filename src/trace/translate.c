@@ -5,10 +5,10 @@
 
 #define SLACK 1000000000U  /* clock cycles that an event's time may be behind its packet's end (old tracers' quirk) */
 
-void translator_init(struct translator *t, struct ctf *ctf)
+void translator_init(struct translator *t, struct meaning *shared)
 {
-	*t = (struct translator){ .ctf = ctf };
-	name_cache_init(&t->names, ctf->names);
+	*t = (struct translator){ .shared = shared };
+	name_cache_init(&t->names, shared->names);
 }
 
 void translator_release(struct translator *t)
@@ -25,18 +25,11 @@ static int64_t time_of(const bt_clock_snapshot *cs, int64_t otherwise)
 	return ns;
 }
 
-static int put(struct translation *j, const struct event *ev)
-{
-	if (ev->ts > j->ts)
-		j->ts = ev->ts;
-	return j->put(j->arg, ev);
-}
-
 /* One damaged time would push all later ones to it, as times never go back. */
 static bool is_beyond_packet(const struct translation *j, const bt_clock_snapshot *cs)
 {
 	const struct decode *w = j->what;
-	const uint64_t i = j->out->packets - 1;
+	const uint64_t i = j->how->packets - 1;
 	return i < w->packets && w->packet[i].end && w->packet[i].end <= UINT64_MAX - SLACK &&
 	       bt_clock_snapshot_get_value(cs) > w->packet[i].end + SLACK;
 }
@@ -49,62 +42,36 @@ static int on_event(struct translator *t, struct translation *j, const bt_messag
 	const bt_clock_snapshot *cs = !bt_stream_class_borrow_default_clock_class_const(sc) ? NULL :
 		bt_message_event_borrow_default_clock_snapshot_const(msg);
 	if (cs && is_beyond_packet(j, cs)) {
-		j->out->broken = mem_dup("an event's time lies far behind its packet's end");
+		j->how->broken = mem_dup("an event's time lies far behind its packet's end");
 		return 0;
 	}
 	ev.ts = time_of(cs, INT64_MIN);
 	if (ev.ts == INT64_MIN) {
-		j->out->untimed++;
+		j->course.outlet->faults.untimed++;
 		return 0;
 	}
-	j->last_ts = ev.ts;
-	binder_event(t->binder, event, j->cpu, &ev);
-	return put(j, &ev);
+	binder_event(t->binder, event, j->course.cpu, &ev);
+	return course_event(&j->course, &ev);
 }
 
-static struct event lost_event(const struct translation *j, int64_t begin, int64_t end, int64_t count)
-{
-	return (struct event){ .ts = begin, .kind = EV_LOST, .cpu = j->cpu, .tid = -1, .pid = -1,
-		.lost = { end < begin ? begin : end, count } };
-}
-
-/* LTTng counts a packet's losses when it closes it, and it loses events when the packet is full and the next one is
- * not free: they are missing between the last event and the end of the packet whose counter grew.  Then the span
- * that libbabeltrace2 gives (the whole packet) is narrowed to that tail.  So is what was lost before or in the first
- * packet, for which libbabeltrace2 gives neither number nor a time at which it could be put. */
-static int on_lost(struct translation *j, int64_t begin, int64_t end, int64_t count, bool tail)
-{
-	struct event ev = lost_event(j, begin, end, count);
-	if (!tail && j->out->packets)
-		return put(j, &ev);
-	j->lost = ev;
-	return 0;
-}
-
-static int on_discarded_events(struct translator *t, struct translation *j, const bt_message *msg)
+static int on_discarded_events(struct translation *j, const bt_message *msg)
 {
 	const bt_stream_class *sc =
 		bt_stream_borrow_class_const(bt_message_discarded_events_borrow_stream_const(msg));
 	uint64_t n;
-	int64_t count = EVENT_ABSENT;
-	if (j->what->before && !j->out->packets)
+	if (j->what->before && !j->how->packets)
 		return 0;  /* the whole stream's count so far: see on_first_packet() */
 	bool counted = bt_message_discarded_events_get_count(msg, &n) == BT_PROPERTY_AVAILABILITY_AVAILABLE;
-	if (!counted && !j->out->packets) {
+	if (!counted && !j->how->packets) {
 		n = j->what->lost_first;
 		counted = n > 0;
 	}
-	j->out->uncounted += !counted;
-	if (counted) {
-		j->out->lost_events += n;
-		count = (int64_t)(n & INT64_MAX);
-	}
-	int64_t begin = j->ts, end = begin;
+	int64_t begin = NO_TIME, end = NO_TIME;
 	if (bt_stream_class_discarded_events_have_default_clock_snapshots(sc)) {
 		begin = time_of(bt_message_discarded_events_borrow_beginning_default_clock_snapshot_const(msg), begin);
 		end = time_of(bt_message_discarded_events_borrow_end_default_clock_snapshot_const(msg), begin);
 	}
-	return on_lost(j, begin, end, count, t->layout->lost_tail);
+	return course_lost(&j->course, begin, end, counted ? (int64_t)(n & INT64_MAX) : EVENT_ABSENT);
 }
 
 static int on_discarded_packets(struct translation *j, const bt_message *msg)
@@ -112,56 +79,48 @@ static int on_discarded_packets(struct translation *j, const bt_message *msg)
 	const bt_stream_class *sc =
 		bt_stream_borrow_class_const(bt_message_discarded_packets_borrow_stream_const(msg));
 	uint64_t n;
-	if (bt_message_discarded_packets_get_count(msg, &n) == BT_PROPERTY_AVAILABILITY_AVAILABLE)
-		j->out->lost_packets += n;
-	int64_t begin = j->ts, end = begin;
+	if (bt_message_discarded_packets_get_count(msg, &n) != BT_PROPERTY_AVAILABILITY_AVAILABLE)
+		n = 0;
+	int64_t begin = NO_TIME, end = NO_TIME;
 	if (bt_stream_class_discarded_packets_have_default_clock_snapshots(sc)) {
 		begin = time_of(bt_message_discarded_packets_borrow_beginning_default_clock_snapshot_const(msg), begin);
 		end = time_of(bt_message_discarded_packets_borrow_end_default_clock_snapshot_const(msg), begin);
 	}
-	struct event ev = lost_event(j, begin, end, EVENT_ABSENT);
-	return put(j, &ev);
+	return course_lost_packets(&j->course, begin, end, n);
 }
 
 static void choose_layout(struct translator *t, const bt_trace_class *tc)
 {
 	size_t best = 0, best_score = 0;
-	for (size_t i = 0; i < t->ctf->layouts; i++) {
-		size_t score = binder_score(t->ctf->layout[i], tc);
+	for (size_t i = 0; i < t->shared->layouts; i++) {
+		size_t score = binder_score(t->shared->layout[i], tc);
 		if (score > best_score) {
 			best = i;
 			best_score = score;
 		}
 	}
-	t->layout = t->ctf->layout[best];
+	t->layout = t->shared->layout[best];
 	t->binder = binder_new(t->layout, &t->names);
 	if (best_score)
-		atomic_store(&t->ctf->chosen, best + 1);
+		atomic_store(&t->shared->chosen, best + 1);
 }
 
 /* A part of a stream: what was lost between its first packet and the one before it, which libbabeltrace2 did not see. */
 static int on_first_packet(struct translation *j, int64_t begin)
 {
 	const struct decode *w = j->what;
-	if (w->lost_from != INT64_MIN) {
-		struct event ev = lost_event(j, w->lost_from, begin, EVENT_ABSENT);
-		if (put(j, &ev))
-			return -1;
-	}
-	uint64_t n = w->before ? w->packet[0].discarded - w->before->discarded : 0;
-	if (n && n <= INT64_MAX) {
-		j->out->lost_events += n;
-		j->lost = lost_event(j, begin, begin, (int64_t)n);
-	}
-	return 0;
+	if (w->lost_from != INT64_MIN && course_gap(&j->course, w->lost_from, begin))
+		return -1;
+	const uint64_t n = w->before ? w->packet[0].discarded - w->before->discarded : 0;
+	return n && n <= INT64_MAX ? course_lost(&j->course, begin, begin, (int64_t)n) : 0;
 }
 
 static void check_packet(struct translation *j, const bt_clock_snapshot *begin)
 {
 	const struct decode *w = j->what;
-	const uint64_t i = j->out->packets;
+	const uint64_t i = j->how->packets;
 	if (i >= w->packets || (begin && w->packet[i].begin && bt_clock_snapshot_get_value(begin) != w->packet[i].begin))
-		j->out->unexpected = true;
+		j->how->unexpected = true;
 }
 
 static int on_packet_begin(struct translator *t, struct translation *j, const bt_message *msg)
@@ -171,18 +130,15 @@ static int on_packet_begin(struct translator *t, struct translation *j, const bt
 	const bt_clock_snapshot *begin = !bt_stream_class_packets_have_beginning_default_clock_snapshot(sc) ? NULL :
 		bt_message_packet_beginning_borrow_default_clock_snapshot_const(msg);
 	int64_t cpu = binder_packet_cpu(t->binder, packet);
-	if (cpu >= 0 && cpu <= UINT16_MAX)
-		j->cpu = (uint16_t)cpu;
-	j->lost.cpu = j->cpu;
-	if (j->lost.ts > time_of(begin, INT64_MAX))
-		j->lost.ts = time_of(begin, INT64_MAX);
-	j->last_ts = INT64_MIN;
+	course_packet(&j->course, cpu, time_of(begin, NO_TIME));
 	if (j->what->check)
 		check_packet(j, begin);
-	if (!j->out->packets && on_first_packet(j, time_of(begin, j->ts)))
+	if (j->how->unexpected)
+		return 0;
+	if (!j->how->packets && on_first_packet(j, time_of(begin, j->course.ts)))
 		return -1;
-	j->out->packets++;
-	j->out->open = true;
+	j->how->packets++;
+	j->how->open = true;
 	return 0;
 }
 
@@ -190,22 +146,11 @@ static int on_packet_begin(struct translator *t, struct translation *j, const bt
 static int on_packet_end(struct translation *j, const bt_clock_snapshot *end)
 {
 	const struct decode *w = j->what;
-	const uint64_t i = j->out->packets;
-	if (j->out->open && i && i <= w->packets) {
-		atomic_fetch_add_explicit(w->bytes, w->packet[i - 1].size, memory_order_relaxed);
-		j->out->bytes += w->packet[i - 1].size;
-	}
-	j->out->open = false;
-	if (j->lost.ts == INT64_MIN)
-		return 0;
-	struct event ev = j->lost;
-	j->lost.ts = INT64_MIN;
-	if (j->last_ts > ev.ts)
-		ev.ts = j->last_ts;
-	ev.lost.end = time_of(end, ev.lost.end);
-	if (ev.lost.end < ev.ts)
-		ev.lost.end = ev.ts;
-	return put(j, &ev);
+	const uint64_t i = j->how->packets;
+	if (j->how->open && i && i <= w->packets)
+		j->how->bytes += w->packet[i - 1].size;
+	j->how->open = false;
+	return course_packet_end(&j->course, time_of(end, NO_TIME));
 }
 
 static int on_packet_end_message(struct translation *j, const bt_message *msg)
@@ -218,16 +163,12 @@ static int on_packet_end_message(struct translation *j, const bt_message *msg)
 
 int translate_broken(struct translation *j)
 {
-	if (!j->out->broken) {
+	if (!j->how->broken) {
 		struct error why = ERROR_INIT;
 		library_error(&why, "libbabeltrace2");
-		j->out->broken = mem_dup(why.text);
+		j->how->broken = mem_dup(why.text);
 	}
-	j->lost.ts = INT64_MIN;
-	if (j->ts == INT64_MIN)
-		return 0;
-	struct event ev = lost_event(j, j->ts, j->ts, EVENT_ABSENT);
-	return put(j, &ev);
+	return course_broken(&j->course);
 }
 
 int translate(struct translator *t, struct translation *j, const bt_message *msg)
@@ -239,13 +180,14 @@ int translate(struct translator *t, struct translation *j, const bt_message *msg
 		if (!t->binder)
 			choose_layout(t, bt_trace_borrow_class_const(bt_stream_borrow_trace_const(
 				bt_message_stream_beginning_borrow_stream_const(msg))));
+		j->course.lost_tail = t->layout->lost_tail;
 		return 0;
 	case BT_MESSAGE_TYPE_PACKET_BEGINNING:
 		return on_packet_begin(t, j, msg);
 	case BT_MESSAGE_TYPE_PACKET_END:
 		return on_packet_end_message(j, msg);
 	case BT_MESSAGE_TYPE_DISCARDED_EVENTS:
-		return on_discarded_events(t, j, msg);
+		return on_discarded_events(j, msg);
 	case BT_MESSAGE_TYPE_DISCARDED_PACKETS:
 		return on_discarded_packets(j, msg);
 	default:

@@ -1,6 +1,7 @@
 #include "trace/view.h"
 
 #include <endian.h>
+#include <fts.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,17 +29,34 @@ static int link_to(struct view *v, const char *dir, const char *name, struct err
 	return status;
 }
 
-int view_open(struct view *v, const char *dir, const char *where, struct error *err)
+char *views_open(const char *where, struct error *err)
 {
 	const char *env = getenv("TMPDIR");
-	*v = (struct view){ 0 };
 	char *folder = mem_printf("%s/stealscope-XXXXXX", where ? where : env && *env ? env : "/tmp");
-	if (!mkdtemp(folder)) {
-		error_system(err, "set TMPDIR to a folder with room", "cannot make a temporary folder %s", folder);
-		free(folder);
+	if (mkdtemp(folder))
+		return folder;
+	error_system(err, "set TMPDIR to a folder with room", "cannot make a temporary folder %s", folder);
+	free(folder);
+	return NULL;
+}
+
+void views_close(char *folder)
+{
+	char *const paths[] = { folder, NULL };
+	FTS *fts = folder ? fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL) : NULL;
+	for (FTSENT *e; fts && (e = fts_read(fts));)
+		if (e->fts_info != FTS_D)
+			remove(e->fts_path);
+	if (fts)
+		fts_close(fts);
+	free(folder);
+}
+
+int view_open(struct view *v, const char *dir, const char *where, struct error *err)
+{
+	*v = (struct view){ .dir = views_open(where, err) };
+	if (!v->dir)
 		return -1;
-	}
-	v->dir = folder;
 	char *index = mem_printf("%s/index", v->dir);
 	if (mkdir(index, 0700)) {
 		error_system(err, NULL, "%s", index);

@@ -19,7 +19,12 @@ struct view {
 	size_t len, cap;
 };
 
-/* An empty view of the trace in `dir`: its metadata alone.  where is the folder for temporary files, NULL = $TMPDIR. */
+/* A temporary folder to make views in: what a process that died left in it goes with it.  malloc'ed; NULL: *err says why.
+ * where is the folder for temporary files, NULL = $TMPDIR. */
+char *views_open(const char *where, struct error *err);
+void views_close(char *folder);  /* removes all of it; NULL is allowed */
+
+/* An empty view of the trace in `dir`: its metadata alone.  where: as above. */
 int view_open(struct view *v, const char *dir, const char *where, struct error *err);
 /* Adds packets [first, end) of a stream. */
 int view_add(struct view *v, const struct stream_file *f, size_t first, size_t end, struct error *err);

@@ -1,28 +1,18 @@
 /* What each action does to the state.  See keys.h for the list. */
-#include "ui/app.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-
-void app_select(struct app *app, size_t row)
-{
-	if (app->rows.len == 0)
-		return;
-	if (row >= app->rows.len)
-		row = app->rows.len - 1;
-	app->view.row = app->rows.row[row].id;
-}
-
-void app_show_row(struct app *app, struct row_id id)
-{
-	if (rows_find(&app->rows, id) == app->rows.len)
-		rows_reveal(&app->rows, id);
-	app_select(app, rows_find_near(&app->rows, id));
-	app->moved = true;
-}
+#include "ui/bookmarks.h"
+#include "ui/command.h"
+#include "ui/find.h"
+#include "ui/follow.h"
+#include "ui/hunt.h"
+#include "ui/overview.h"
+#include "ui/pane.h"
+#include "ui/parts.h"
+#include "ui/status.h"
 
 static void by_rows(struct app *app, int64_t by)
 {
@@ -65,12 +55,19 @@ static void fold(struct app *app)
 	app_select(app, rows_find_near(&app->rows, id));
 }
 
+static void fold_all(struct app *app)
+{
+	if (!rows_toggle_all(&app->rows))
+		app_say(app, "a filter shows what is in the machines: Esc clears it");
+	app_select(app, rows_find_near(&app->rows, app->view.row));
+}
+
 static void sort(struct app *app)
 {
-	static const char *const name[SORT_COUNT] = { "stolen time", "time stolen in this window", "name", "id" };
+	static const char *const name[SORT_COUNT] = { "lost time", "time lost in this window", "name", "id" };
 	enum row_sort next = (enum row_sort)((app->rows.sort + 1) % SORT_COUNT);
 	app_say(app, "sorted by %s", name[next]);
-	if (next == SORT_WINDOW || next == SORT_STOLEN) {
+	if (next == SORT_WINDOW || next == SORT_LOST) {
 		bool window = next == SORT_WINDOW;
 		app->rows.sort = next;
 		app->moved = true;
@@ -108,39 +105,24 @@ static void pin(struct app *app)
 		app->pin[app->pins++] = app->view.row;
 }
 
-static void search_again(struct app *app, int direction)
+static void find(struct app *app, enum prompt_kind kind, const char *initial)
 {
-	struct row_id found;
-	if (!app->search[0])
-		app_say(app, "nothing was searched for yet: / searches");
-	else if (rows_search(&app->rows, app->search, app->view.row, direction, false, &found)) {
-		if (row_same(found, app->view.row))
-			app_say(app, "no other row contains \"%s\"", app->search);
-		app_show_row(app, found);
-	} else
-		app_say(app, "no row contains \"%s\"", app->search);
-}
-
-static void open_prompt(struct app *app, enum prompt_kind kind, const char *initial)
-{
-	app->mode = MODE_PROMPT;
-	app->typed_from.row = app->view.row;
-	app->typed_from.hide_idle = app->rows.hide_idle;
-	memcpy(app->typed_from.filter, app->rows.filter, sizeof app->rows.filter);
-	prompt_open(&app->prompt, kind, initial);
+	find_begin(app);
+	app_prompt(app, kind, initial);
 }
 
 static bool do_lists(struct app *app, enum action action)
 {
 	switch (action) {
 	case ACT_FOLD: fold(app); return true;
+	case ACT_FOLD_ALL: fold_all(app); return true;
 	case ACT_SORT: sort(app); return true;
 	case ACT_IDLE: hide_idle(app); return true;
 	case ACT_PIN: pin(app); return true;
-	case ACT_SEARCH: open_prompt(app, PROMPT_SEARCH, ""); return true;
-	case ACT_SEARCH_NEXT: search_again(app, 1); return true;
-	case ACT_SEARCH_PREV: search_again(app, -1); return true;
-	case ACT_FILTER: open_prompt(app, PROMPT_FILTER, app->rows.filter); return true;
+	case ACT_SEARCH: find(app, PROMPT_SEARCH, ""); return true;
+	case ACT_SEARCH_NEXT: find_again(app, 1); return true;
+	case ACT_SEARCH_PREV: find_again(app, -1); return true;
+	case ACT_FILTER: find(app, PROMPT_FILTER, app->rows.filter); return true;
 	default: return false;
 	}
 }
@@ -212,9 +194,11 @@ static void set_marker(struct app *app, int64_t *marker)
 
 static void clear(struct app *app)
 {
+	if (app->view.range == VIEW_NONE && !app->rows.filter[0] && app->below)
+		pane_close(app);
 	app->view.range = VIEW_NONE;
 	if (app->rows.filter[0])
-		app_filter(app, "", app->view.row);
+		find_filter(app, "");
 }
 
 static bool do_places(struct app *app, enum action action, int64_t n)
@@ -226,61 +210,17 @@ static bool do_places(struct app *app, enum action action, int64_t n)
 	case ACT_PREV_GAP_FIT: hunt_start(app, -1, n, true); return true;
 	case ACT_NEXT_INTERVAL: to_interval(app, 1, n); return true;
 	case ACT_PREV_INTERVAL: to_interval(app, -1, n); return true;
-	case ACT_CAUSE: app_cause(app); return true;
-	case ACT_CAUSE_BACK: app_cause_back(app); return true;
+	case ACT_CAUSE: follow_cause(app); return true;
+	case ACT_CAUSE_BACK: follow_back(app); return true;
 	case ACT_CENTRE: centre(app); return true;
 	case ACT_MARK_A: set_marker(app, &app->view.a); return true;
 	case ACT_MARK_B: set_marker(app, &app->view.b); return true;
 	case ACT_ZOOM_MARKERS: zoom_markers(app); return true;
 	case ACT_RANGE: app->view.range = app->view.range == VIEW_NONE ? app->view.cursor : VIEW_NONE; return true;
 	case ACT_CLEAR: clear(app); return true;
-	case ACT_BOOKMARK: bookmark_here(app); return true;
+	case ACT_BOOKMARK: bookmarks_add(app, ""); return true;
 	default: return false;
 	}
-}
-
-static void export_prompt(struct app *app)
-{
-	char name[PROMPT_LONGEST];
-	if (app->pane == PANE_NONE && !flow_pane_open(app))
-		return;
-	export_default_name(app, name, sizeof name);
-	open_prompt(app, PROMPT_EXPORT, name);
-}
-
-static void toggle_flow(struct app *app)
-{
-	bool open = app->pane == PANE_FLOW;
-	app_cancel(app);
-	if (open)
-		app->pane = PANE_NONE;
-	else
-		flow_pane_open(app);
-}
-
-static void scroll_pane(struct app *app, int64_t by)
-{
-	size_t *top = app->pane == PANE_BLAME ? &app->blame.top : &app->flow.top;
-	if (app->pane == PANE_NONE)
-		app_say(app, "no pane is open");
-	else if (by < 0 && *top < (size_t)-by)
-		*top = 0;
-	else
-		*top = (size_t)((int64_t)*top + by);  /* drawing keeps it within the lines */
-}
-
-static void toggle_blame(struct app *app)
-{
-	bool open = app->pane == PANE_BLAME;
-	app_cancel(app);
-	app->pane = open ? PANE_NONE : PANE_BLAME;
-	app->blame.stale = true;
-}
-
-static void next_tier(struct app *app)
-{
-	app->tier = app->tier == TIER_ASCII ? app->best_tier : (enum tier)(app->tier - 1);
-	app_say(app, "glyphs: %s", tier_name[app->tier]);
 }
 
 static void time_format(struct app *app)
@@ -289,7 +229,7 @@ static void time_format(struct app *app)
 	do {
 		app->axis.format = (enum time_format)((app->axis.format + 1) % TIME_FORMATS);
 	} while (app->axis.format == TIME_RELATIVE && app->view.a == VIEW_NONE);
-	app->status.valid = false;
+	status_forget(app);
 	app_say(app, "times: %s", name[app->axis.format]);
 }
 
@@ -300,29 +240,35 @@ static void do_panes(struct app *app, enum action action, int64_t n)
 		if (app->view.row.kind == ROW_MACHINE || app->view.row.kind == ROW_GROUP || app->view.row.kind == ROW_REQUESTS)
 			fold(app);
 		else
-			flow_pane_open(app);
+			pane_open(app, PANE_FLOW);
 		break;
-	case ACT_FLOW_TOGGLE: toggle_flow(app); break;
-	case ACT_PANE_DOWN: scroll_pane(app, n); break;
-	case ACT_PANE_UP: scroll_pane(app, -n); break;
-	case ACT_REQUESTS: open_requests(app); break;
-	case ACT_BLAME: toggle_blame(app); break;
-	case ACT_DETAILS: open_details(app); break;
-	case ACT_BOOKMARKS: open_bookmarks(app); break;
+	case ACT_FLOW_TOGGLE: pane_toggle(app, PANE_FLOW); break;
+	case ACT_PANE_DOWN: pane_move(app, n); break;
+	case ACT_PANE_UP: pane_move(app, -n); break;
+	case ACT_FOCUS: pane_focus(app); break;
+	case ACT_OVERVIEW: overview_open(app); break;
+	case ACT_BACK: overview_back(app); break;
+	case ACT_REQUESTS: pane_open(app, LIST_REQUESTS); break;
+	case ACT_BLAME: pane_toggle(app, PANE_BLAME); break;
+	case ACT_DETAILS: pane_open(app, LIST_DETAILS); break;
+	case ACT_BOOKMARKS: pane_open(app, LIST_BOOKMARKS); break;
 	case ACT_EXPORT: export_prompt(app); break;
 	case ACT_COPY:
-		status_update(app);
-		free(app->clipboard);
-		app->clipboard = mem_dup(app->status.sentence);
-		app_say(app, "copied (if the terminal allows OSC 52): %s", app->clipboard);
+		app_copy(app, status_sentence(app));
 		break;
-	case ACT_COMMAND: open_prompt(app, PROMPT_COMMAND, ""); break;
+	case ACT_COMMAND: app_prompt(app, PROMPT_COMMAND, ""); break;
 	case ACT_TIME_FORMAT: time_format(app); break;
-	case ACT_TIER: next_tier(app); break;
-	case ACT_THEMES: open_themes(app); break;
-	case ACT_HELP: open_help(app); break;
+	case ACT_UNIT: figure_next_unit(app); break;
+	case ACT_TIER: look_next_tier(app); break;
+	case ACT_THEMES: pane_open(app, LIST_THEMES); break;
+	case ACT_HELP: pane_open(app, LIST_HELP); break;
 	case ACT_REDRAW: app->redraw = true; break;
-	case ACT_QUIT: app->quit = true; break;
+	case ACT_QUIT:
+		if (app->below)
+			pane_close(app);
+		else
+			app->quit = true;
+		break;
 	default: break;
 	}
 }
@@ -335,7 +281,7 @@ static bool same_view(const struct view *a, const struct view *b, bool small)
 	return small || (a->cursor == b->cursor && row_same(a->row, b->row));
 }
 
-void app_do(struct app *app, enum action action)
+void action_do(struct app *app, enum action action)
 {
 	struct view before = app->view;
 	int64_t n = app->count ? app->count : 1;
@@ -351,8 +297,5 @@ void app_do(struct app *app, enum action action)
 		if (!same_view(&before, &app->view, small))
 			undo_push(&app->undo, &before);
 	}
-	if (before.t0 != app->view.t0 || before.step != app->view.step || before.a != app->view.a ||
-	    before.b != app->view.b)
-		app->flow.stale = app->blame.stale = true;
 	app->axis.origin = app->axis.format == TIME_RELATIVE && app->view.a != VIEW_NONE ? app->view.a : app->ground.begin;
 }

@@ -7,9 +7,10 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/now.h"
 #include "ui/signals.h"
 
-#define SLICE_NS 40000000     /* of work between two looks at what is asked */
+#define STEP_NS 40000000      /* of work between two looks at what is asked */
 #define REPORT_NS 250000000   /* between two signs of progress */
 
 enum phase { NOTHING, ASKED, ANSWERED };
@@ -20,7 +21,7 @@ struct asker {
 	pthread_mutex_t lock;
 	pthread_cond_t work, answered;
 	int pipe[2];
-	bool quit, working;        /* working: a slice, with what the topology leads to */
+	bool quit, working;        /* working: a step, with what the topology leads to */
 	struct slot {
 		enum phase phase;
 		uint64_t serial;       /* of the question; a job with another one is stale */
@@ -33,51 +34,17 @@ struct asker {
 		uint64_t serial;       /* 0 = none */
 		struct question q;
 		struct gap moment;
-		struct flow_slices flow;
-		struct steal_slices steal;
+		struct inquiry *inquiry;
 		int64_t cost;
 	} job[ASKS];
 	int64_t reported;
 };
 
-static int64_t now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
-void slices_begin(struct slices *s, int64_t from, int64_t to)
-{
-	int64_t span = to - from;
-	*s = (struct slices){ from, to, from, span / 4096 + 1 };
-}
-
-int64_t slices_end(const struct slices *s)
-{
-	return s->len > s->to - s->at ? s->to : s->at + s->len - 1;
-}
-
-void slices_next(struct slices *s, int64_t cost)
-{
-	s->at = slices_end(s) + 1;
-	if (cost < SLICE_NS / 2 && s->len < INT64_MAX / 16)
-		s->len *= cost < SLICE_NS / 16 ? 8 : 2;
-	else if (cost > SLICE_NS)
-		s->len = cost > 4 * SLICE_NS ? s->len / 8 + 1 : s->len / 2 + 1;
-}
-
-static unsigned done_part(const struct slices *s)
-{
-	return (unsigned)(100.0 * ((double)(s->at - s->from) / ((double)(s->to - s->from) + 1)));
-}
-
 /* ---- The helper thread ---------------------------------------------------------------------------------------- */
 
 static void job_release(struct job *j)
 {
-	flow_slices_release(&j->flow);
-	steal_slices_release(&j->steal);
+	inquiry_close(j->inquiry);
 	*j = (struct job){ 0 };
 }
 
@@ -89,13 +56,12 @@ static void job_begin(struct job *j, const struct slot *slot)
 }
 
 /* What is not a gap: a look at the history. */
-static int answer_at_once(const struct topo *topo, const struct question *q, struct answer *out)
+static void answer_at_once(const struct topo *topo, const struct question *q, struct answer *out)
 {
 	if (q->subject.kind == SUBJECT_MACHINE)
 		out->status = steal_time(topo, &q->subject, q->from, q->to, &out->ns, &out->err);
 	else
 		out->status = explain_status(topo, &q->subject, q->t, out->text, sizeof out->text, &out->err);
-	return 1;
 }
 
 /* Which moment is asked for: 1 = its flow tells the answer, 0 = no flow is needed, -1 = error. */
@@ -115,31 +81,19 @@ static void tell_cause(const struct flow *f, struct answer *out)
 {
 	out->tid = -1;
 	for (size_t i = 0; i < f->entries && out->tid < 0; i++) {
-		if (f->entry[i].tid > 0 && f->entry[i].kind == FLOW_PREEMPTING) {
-			out->system = f->entry[i].system;
-			out->tid = f->entry[i].tid;
+		const struct party *who = &f->entry[i].who;
+		if (who->tid > 0 && who->kind == FLOW_PREEMPTING) {
+			out->system = who->system;
+			out->tid = who->tid;
 		}
 	}
 }
 
 /* STATUS, CAUSE, EXPLAIN: by the flow of a moment. */
-static int step_moment(const struct topo *topo, enum ask kind, struct job *j, struct answer *out)
+static void tell_moment(const struct topo *topo, enum ask kind, const struct job *j, struct answer *out)
 {
 	struct flow flow;
-	int done = 1;
-	if (j->cost == 0) {
-		done = find_moment(topo, kind, j, out);
-		if (done == 0)
-			return answer_at_once(topo, &j->q, out);
-		if (done > 0)
-			done = flow_slices_begin(&j->flow, topo, &j->q.subject, j->moment.start, j->moment.end, &out->err);
-	}
-	if (done >= 0)
-		done = flow_slices_step(&j->flow, topo, &out->err);
-	out->status = done < 0 ? -1 : 0;
-	if (done <= 0)
-		return done;
-	flow_slices_finish(&j->flow, &flow, &out->cut);
+	flow_take(j->inquiry, &flow);
 	if (kind == ASK_STATUS)
 		explain_status_of(topo, &j->moment, &flow, out->text, sizeof out->text);
 	else if (kind == ASK_CAUSE)
@@ -147,40 +101,50 @@ static int step_moment(const struct topo *topo, enum ask kind, struct job *j, st
 	else
 		out->status = explain_at_of(topo, &j->moment, &flow, &out->paragraph, &out->err);
 	flow_release(&flow);
-	return 1;
 }
 
-static int step_flow(const struct topo *topo, struct job *j, struct answer *out)
+/* 1 = there is an inquiry to work on, 0 = answered at once, -1 = error. */
+static int open_job(const struct topo *topo, enum ask kind, struct job *j, struct answer *out)
 {
-	int done = -1;
-	if (j->cost > 0 || flow_slices_begin(&j->flow, topo, &j->q.subject, j->q.from, j->q.to, &out->err) == 0)
-		done = flow_slices_step(&j->flow, topo, &out->err);
-	if (done > 0)
-		flow_slices_finish(&j->flow, &out->flow, &out->cut);
-	out->status = done < 0 ? -1 : 0;
-	return done;
+	const struct question *q = &j->q;
+	struct flow_options options = { .intervals = kind == ASK_FLOW ? ASK_PIECES : 0,
+		.columns = kind == ASK_FLOW ? q->columns : 0 };
+	j->moment = (struct gap){ .start = q->from, .end = q->to };
+	if (kind == ASK_STEAL) {
+		j->inquiry = steal_open(topo, &(struct steal_options){ .by = STEAL_BY_THREAD, .from = q->from, .to = q->to,
+		                                                       .most = ASK_CELLS });
+		return 1;
+	}
+	if (kind == ASK_SUMMARY) {
+		j->inquiry = summary_open(topo, &(struct summary_options){ .from = q->from, .to = q->to, .gaps = q->gaps });
+		return 1;
+	}
+	int found = kind == ASK_FLOW ? 1 : find_moment(topo, kind, j, out);
+	if (found == 0)
+		answer_at_once(topo, q, out);
+	if (found <= 0)
+		return found;
+	j->inquiry = flow_open(topo, &q->subject, j->moment.start, j->moment.end, &options, &out->err);
+	return j->inquiry ? 1 : -1;
 }
 
-static int step_steal(const struct topo *topo, struct job *j, struct answer *out)
-{
-	if (j->cost == 0)
-		steal_slices_begin(&j->steal, topo, j->q.from, j->q.to);
-	int done = steal_slices_step(&j->steal, topo, &out->err);
-	out->by_machine = j->steal.by_machine;
-	if (done > 0)
-		steal_slices_finish(&j->steal, &out->steal);
-	out->status = done < 0 ? -1 : 0;
-	return done;
-}
-
-/* One slice of work.  1 = answered, 0 = not yet. */
+/* One step of work.  1 = answered, 0 = not yet. */
 static int job_step(struct asker *a, enum ask kind, struct answer *out)
 {
 	struct job *j = &a->job[kind];
 	int64_t began = now_ns();
-	int done = kind == ASK_FLOW ? step_flow(a->topo, j, out)
-	           : kind == ASK_STEAL ? step_steal(a->topo, j, out)
-	                               : step_moment(a->topo, kind, j, out);
+	int open = j->inquiry ? 1 : open_job(a->topo, kind, j, out);
+	int done = open > 0 ? inquiry_step(j->inquiry, STEP_NS, &out->err) : 1;
+	if (open < 0 || done < 0)
+		out->status = -1;
+	else if (open && done && kind == ASK_FLOW)
+		flow_take(j->inquiry, &out->flow);
+	else if (open && done && kind == ASK_STEAL)
+		steal_take(j->inquiry, &out->steal);
+	else if (open && done && kind == ASK_SUMMARY)
+		summary_take(j->inquiry, &out->summary);
+	else if (open && done)
+		tell_moment(a->topo, kind, j, out);
 	j->cost += now_ns() - began + 1;
 	out->cost = j->cost;
 	return done != 0;
@@ -196,6 +160,7 @@ static void answer_release(struct answer *answer)
 {
 	flow_release(&answer->flow);
 	steal_release(&answer->steal);
+	summary_release(&answer->summary);
 	free(answer->paragraph);
 	*answer = (struct answer){ 0 };
 }
@@ -222,7 +187,7 @@ static void work_on(struct asker *a, enum ask kind)
 		pthread_cond_broadcast(&a->answered);
 		tell(a);
 	} else if (!stale) {
-		slot->progress = done_part(kind == ASK_STEAL ? &j->steal.s : &j->flow.s);
+		slot->progress = (unsigned)(100 * inquiry_done(j->inquiry));
 		if (now_ns() - a->reported > REPORT_NS)
 			tell(a);
 	}

@@ -73,11 +73,11 @@ static bool frame(struct bench *b, uint32_t key, bool counts)
 	double wall = clock_ms(CLOCK_MONOTONIC), cpu = clock_ms(CLOCK_THREAD_CPUTIME_ID);
 	bool changed = true, more = true;
 	if (key)
-		app_key(b->app, key);
+		viewer_key(b->app, key);
 	else
-		more = app_work(b->app, BENCH_WORK_NS, &changed);
+		more = viewer_work(b->app, BENCH_WORK_NS, &changed);
 	if (changed) {
-		app_draw(b->app, &b->screen);
+		viewer_draw(b->app, &b->screen);
 		term_show(b->term, &b->screen);
 	}
 	off_t at = lseek(fileno(b->out), 0, SEEK_CUR);
@@ -135,7 +135,7 @@ static void run_all(struct bench *b)
 	while (frame(b, 0, false))
 		;
 	printf("%dx%d, theme %s, %u frames each; %u threads, read in %.1f ms\n", b->app->w, b->app->h_cells,
-	       b->app->theme.name, b->most, b->app->topo.threads, clock_ms(CLOCK_MONOTONIC) - began);
+	       b->app->look.theme.name, b->most, b->app->topo.threads, clock_ms(CLOCK_MONOTONIC) - began);
 	printf("%-10s %26s   %17s   %17s\n", "", "key to last byte, ms", "CPU, ms", "bytes");
 	printf("%-10s %8s %8s %8s   %8s %8s   %8s %8s\n", "", "median", "p99", "max", "median", "p99", "median", "p99");
 	for (size_t i = 0; i < sizeof tours / sizeof *tours; i++)
@@ -158,6 +158,8 @@ int bench_run(struct app *app, unsigned frames, struct error *err)
 		fclose(out);
 		return -1;
 	}
+	if (app->look.depth > term_depth(b.term))
+		look_set_depth(app, term_depth(b.term));
 	b.ms.v = mem_new(frames, sizeof(double));
 	b.cpu.v = mem_new(frames, sizeof(double));
 	b.bytes.v = mem_new(frames, sizeof(double));

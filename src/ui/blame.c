@@ -1,130 +1,124 @@
 /* The steal matrix of the window: who lost time, to whom.  By machine first, then the threads that lost most. */
-#include "ui/app.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/timefmt.h"
+#include "ui/export.h"
+#include "ui/pane.h"
 
-static void drop_lines(struct blame_pane *p)
+struct blame_pane {
+	struct pane pane;
+	struct steal steal;
+	bool by_machine;       /* there are too many threads */
+	struct blame_line {
+		char *text;
+		int64_t ns, whole; /* what was lost; what that is a share of */
+		bool heading;
+	} *line;
+	size_t lines_cap;
+};
+
+static void forget(struct pane *pane)
 {
-	for (size_t i = 0; i < p->lines; i++)
+	struct blame_pane *p = (struct blame_pane *)pane;
+	steal_release(&p->steal);
+	for (size_t i = 0; i < p->pane.lines; i++)
 		free(p->line[i].text);
-	p->lines = 0;
-}
-
-void blame_release(struct blame_pane *p)
-{
-	if (p->valid)
-		steal_release(&p->steal);
-	drop_lines(p);
 	free(p->line);
-	*p = (struct blame_pane){ .cost = p->cost, .stale = p->stale, .asked = p->asked };
+	*p = (struct blame_pane){ .pane = p->pane };
 }
 
-static bool same_party(const struct steal_party *a, const struct steal_party *b)
+static void add_line(struct blame_pane *p, char *text, int64_t ns, int64_t whole, bool heading)
 {
-	return a->system == b->system && a->tid == b->tid && a->name == b->name && a->kind == b->kind;
+	*ARRAY_PUSH(p->line, p->pane.lines, p->lines_cap) = (struct blame_line){ text, ns, whole, heading };
 }
 
-static void add_line(struct blame_pane *p, char *text, int64_t ns, bool heading)
-{
-	*ARRAY_PUSH(p->line, p->lines, p->lines_cap) = (struct blame_line){ text, ns, heading };
-}
-
-static char *party(const struct app *app, const struct steal *s, const struct steal_party *who)
+static char *party(const struct app *app, const struct steal *s, const struct party *who)
 {
 	char buf[256];
 	if (who->tid < 0 && who->kind == FLOW_RUNNING && who->system >= 0)
 		return mem_dup(app->topo.machine[who->system].name);
-	flow_party_text(&app->topo, who->system, who->tid, who->name < s->names ? s->name[who->name] : NULL,
-	                (enum flow_kind)who->kind, buf, sizeof buf);
+	party_text(&app->topo, who, who->name < s->names ? s->name[who->name] : NULL, buf, sizeof buf);
 	return mem_dup(buf);
 }
 
-static void make_lines(struct app *app)
+static void take(struct app *app, struct pane *pane, struct answer *answer)
 {
-	struct blame_pane *p = &app->blame;
+	struct blame_pane *p = (struct blame_pane *)pane;
 	const struct steal *s = &p->steal;
+	p->steal = answer->steal;
+	p->by_machine = answer->steal.by == STEAL_BY_MACHINE;
+	int64_t total = 0;
 	for (size_t i = 0; i < s->cells; i++) {
-		if (i == 0 || !same_party(&s->cell[i].victim, &s->cell[i - 1].victim)) {
-			int64_t total = 0;
-			for (size_t k = i; k < s->cells && same_party(&s->cell[k].victim, &s->cell[i].victim); k++)
+		if (i == 0 || !party_same(&s->cell[i].victim, &s->cell[i - 1].victim)) {
+			total = 0;
+			for (size_t k = i; k < s->cells && party_same(&s->cell[k].victim, &s->cell[i].victim); k++)
 				total += s->cell[k].ns;
-			add_line(p, party(app, s, &s->cell[i].victim), total, true);
+			add_line(p, party(app, s, &s->cell[i].victim), total, s->end - s->start + 1, true);
 		}
-		add_line(p, party(app, s, &s->cell[i].thief), s->cell[i].ns, false);
+		add_line(p, party(app, s, &s->cell[i].thief), s->cell[i].ns, total, false);
 	}
 }
 
-static void take(struct app *app)
+static void question(const struct app *app, const struct pane *pane, struct question *q)
 {
-	struct blame_pane *p = &app->blame;
-	struct answer answer;
-	if (!p->asked || !app_answer(app, ASK_STEAL, &answer))
-		return;
-	p->cost = answer.cost;
-	p->asked = false;
-	if (answer.status < 0) {
-		app_fail(app, &answer.err);
-		return;
-	}
-	blame_release(p);
-	p->steal = answer.steal;
-	p->from = p->steal.start;
-	p->to = p->steal.end;
-	p->by_machine = answer.by_machine;
-	p->valid = true;
-	make_lines(app);
+	(void)pane;
+	q->from = app->view.t0;
+	q->to = view_last(&app->view, &app->ground);
 }
 
-void blame_refresh(struct app *app)
+static void name(const struct app *app, const struct pane *pane, char *buf, size_t size)
 {
-	struct blame_pane *p = &app->blame;
-	struct question q = { .from = app->view.t0, .to = view_last(&app->view, &app->ground) };
-	if (p->stale && !(app->coarse && p->cost > 5000000)) {
-		p->stale = false;
-		if (p->asked || !p->valid || p->from != q.from || p->to != q.to) {
-			p->asked = true;
-			asker_ask(app->asker, ASK_STEAL, &q);
-		}
-	}
-	take(app);
+	(void)app;
+	(void)pane;
+	snprintf(buf, size, "who took from whom");
 }
 
-void blame_draw(struct app *app, struct screen *s, int y, int height)
+static void title(const struct app *app, const struct pane *pane, int w, char *buf, size_t size)
 {
-	struct blame_pane *p = &app->blame;
-	struct style title = app->palette.part[PART_TITLE], normal = app->palette.part[PART_NORMAL];
+	const struct blame_pane *p = (const struct blame_pane *)pane;
 	char d[TIME_TEXT];
-	int name_w = s->w / 2 < 30 ? 30 : s->w / 2 > 60 ? 60 : s->w / 2;
-	int64_t window = p->to - p->from + 1, whole = 0;
-	screen_fill(s, 0, y, s->w, '-', title);
-	if (p->asked)
-		screen_printf(s, 1, y, s->w - 2, title, " who took from whom: reading %u %%, Esc cancels ",
-		              asker_progress(app->asker, ASK_STEAL));
-	else
-		screen_printf(s, 1, y, s->w - 2, title, " who took from whom in these %s%s ", time_duration(d, window),
-		              !p->lines ? ": nobody lost anything" : p->by_machine ? ", by machine: zoom in for threads" : "");
-	size_t page = height > 1 ? (size_t)height - 1 : 0;
-	if (p->top + page > p->lines)
-		p->top = p->lines > page ? p->lines - page : 0;
-	for (size_t k = p->top; k > 0 && whole == 0; k--)  /* what the first lines are shares of */
-		whole = p->line[k - 1].heading ? p->line[k - 1].ns : 0;
-	for (int i = 1; i <= (int)page && p->top + (size_t)i <= p->lines; i++) {
-		const struct blame_line *line = &p->line[p->top + (size_t)i - 1];
-		struct style style = line->heading ? title : normal;
-		whole = line->heading ? line->ns : whole;
-		screen_fill(s, 0, y + i, s->w, ' ', normal);
-		screen_printf(s, line->heading ? 1 : 3, y + i, name_w - 3, style, "%s%s%s", line->heading ? "" : "to ",
-		              line->text, line->heading ? " lost" : "");
-		screen_printf(s, name_w, y + i, s->w - name_w, style, "%10s %5.1f%%", time_duration(d, line->ns),
-		              100.0 * (double)line->ns / (double)(line->heading ? window : whole ? whole : 1));
-		int cols = s->w - name_w - 20;
-		if (cols > 4 && whole > 0 && !line->heading)
-			screen_fill(s, name_w + 18, y + i, (int)((double)cols * (double)line->ns / (double)whole), '#',
-			            app->palette.part[PART_STEAL]);
-	}
+	(void)app;
+	(void)w;
+	snprintf(buf, size, " who took from whom in these %s%s ", time_duration(d, p->steal.end - p->steal.start + 1),
+	         !pane->lines ? ": nobody lost anything" : p->by_machine ? ", by machine: zoom in for threads" : "");
 }
+
+static void draw_line(struct app *app, struct pane *pane, struct screen *s, int y, size_t i, bool selected)
+{
+	const struct blame_line *line = &((struct blame_pane *)pane)->line[i];
+	struct style style = pane_style(app, line->heading ? PART_TITLE : PART_NORMAL, selected);
+	int name_w = s->w / 2 < 30 ? 30 : s->w / 2 > 60 ? 60 : s->w / 2;
+	double share = line->whole > 0 ? (double)line->ns / (double)line->whole : 0;
+	char d[TIME_TEXT];
+	screen_printf(s, line->heading ? 1 : 3, y, name_w - 3, style, "%s%s%s", line->heading ? "" : "to ", line->text,
+	              line->heading ? " lost" : "");
+	screen_printf(s, name_w, y, s->w - name_w, style, "%10s %5.1f%%", time_duration(d, line->ns), 100 * share);
+	int cols = s->w - name_w - 20;
+	if (cols > 4 && !line->heading)
+		screen_fill(s, name_w + 18, y, (int)((double)cols * share), '#', app->look.palette.part[PART_STEAL]);
+}
+
+static void file_name(const struct app *app, const struct pane *pane, char *buf, size_t size)
+{
+	(void)app;
+	(void)pane;
+	snprintf(buf, size, "steal-window");
+}
+
+static int write_to(struct app *app, struct pane *pane, FILE *f, enum report_format format, struct error *err)
+{
+	struct origin o;
+	(void)err;
+	export_origin(app, pane, NULL, &o);
+	report_steal(f, format, &app->topo, &((struct blame_pane *)pane)->steal, &o);
+	origin_release(&o);
+	return 0;
+}
+
+const struct pane_ops blame_pane = {
+	.size = sizeof(struct blame_pane), .ask = ASK_STEAL, .question = question, .answer = take,
+	.name = name, .title = title, .line = draw_line, .file = file_name, .export = write_to, .forget = forget,
+};

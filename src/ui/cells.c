@@ -6,46 +6,68 @@
 #include "base/int128.h"
 #include "base/mem.h"
 
-static uint8_t eighths_of(int64_t part, int64_t whole)
+static uint8_t part_of(int64_t part, int64_t whole)
 {
-	int128 e = ((int128)part * 8 + whole / 2) / (whole ? whole : 1);
-	return (uint8_t)(e < 1 ? 1 : e > 7 ? 7 : e);
+	return (uint8_t)((int128)part * CELL_PARTS / (whole ? whole : 1));
 }
 
 struct cell cell_of_split(int64_t left, int64_t step, uint8_t a, uint8_t b)
 {
-	int64_t smaller = left < step - left ? left : step - left;
-	return (struct cell){ CELL_SPLIT, a, b, eighths_of(left, step), smaller < step / 8 + (step % 8 != 0) };
+	return (struct cell){ CELL_SPLIT, a, b, part_of(left, step) };
 }
 
-struct cell cell_of_sums(const int64_t sums[HISTORY_STATES], const uint8_t *severity, bool minority)
+static int64_t add(int64_t a, int64_t b)
+{
+	int64_t sum;
+	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+static struct cell cell_of_states(const int64_t sums[HISTORY_STATES], const uint8_t *severity)
+{
+	int main = -1, other = -1, present = 0;
+	int64_t total = 0, part = 0;
+	for (int s = 0; s < HISTORY_STATES; s++) {
+		if (sums[s] <= 0)
+			continue;
+		bool suffers = severity[s] >= SUFFERS;
+		int *most = suffers ? &other : &main;
+		*most = *most < 0 || sums[s] > sums[*most] ? s : *most;
+		total = add(total, sums[s]);
+		part = suffers ? add(part, sums[s]) : part;
+		present++;
+	}
+	if (present == 0)
+		return (struct cell){ CELL_EMPTY, 0, 0, 0 };
+	main = main < 0 ? other : main;
+	other = other < 0 ? main : other;
+	return (struct cell){ present == 1 ? CELL_PURE : CELL_MIXED, (uint8_t)main, (uint8_t)other, part_of(part, total) };
+}
+
+/* Main is the largest; other the next one, if it says anything. */
+static struct cell cell_of_equals(const int64_t sums[HISTORY_STATES], const uint8_t *severity)
 {
 	int main = -1, other = -1, present = 0;
 	int64_t total = 0;
 	for (int s = 0; s < HISTORY_STATES; s++) {
 		if (sums[s] <= 0)
 			continue;
+		main = main < 0 || sums[s] > sums[main] ? s : main;
+		total = add(total, sums[s]);
 		present++;
-		if (__builtin_add_overflow(total, sums[s], &total))
-			total = INT64_MAX;
-		if (main < 0 || sums[s] > sums[main])
-			main = s;
 	}
 	if (present == 0)
-		return (struct cell){ CELL_EMPTY, 0, 0, 1, false };
-	if (present == 1)
-		return (struct cell){ CELL_PURE, (uint8_t)main, (uint8_t)main, 1, false };
-	for (int s = 0; s < HISTORY_STATES; s++) {
-		if (sums[s] <= 0 || s == main)
-			continue;
-		if (minority ? severity[s] > 0 && (other < 0 || sums[s] > sums[other])
-		             : severity[s] > severity[main] && (other < 0 || severity[s] > severity[other]))
+		return (struct cell){ CELL_EMPTY, 0, 0, 0 };
+	for (int s = 0; s < HISTORY_STATES && present > 1; s++)
+		if (sums[s] > 0 && s != main && severity[s] > 0 && (other < 0 || sums[s] > sums[other]))
 			other = s;
-	}
-	if (other < 0)
-		return (struct cell){ CELL_MIXED, (uint8_t)main, (uint8_t)main, 1, false };
-	return (struct cell){ CELL_MIXED, (uint8_t)main, (uint8_t)other, eighths_of(sums[other], total),
-		sums[other] < total / 8 + (total % 8 != 0) };
+	uint8_t part = other < 0 ? 0 : part_of(sums[other], total);
+	other = other < 0 ? main : other;
+	return (struct cell){ present == 1 ? CELL_PURE : CELL_MIXED, (uint8_t)main, (uint8_t)other, part };
+}
+
+struct cell cell_of_sums(const int64_t sums[HISTORY_STATES], const uint8_t *severity, bool minority)
+{
+	return minority ? cell_of_equals(sums, severity) : cell_of_states(sums, severity);
 }
 
 /* Adds the raw sums of one attribute to those by code. */
@@ -53,8 +75,7 @@ static void add_codes(const struct cell_source *src, const int64_t raw[HISTORY_S
 {
 	for (int s = 0; s < HISTORY_STATES; s++) {
 		int64_t *sum = &sums[src->code[s]];
-		if (raw[s] > 0 && __builtin_add_overflow(*sum, raw[s], sum))
-			*sum = INT64_MAX;
+		*sum = raw[s] > 0 ? add(*sum, raw[s]) : *sum;
 	}
 }
 
@@ -88,7 +109,7 @@ static void make_edges(const struct history *h, int64_t t0, int64_t step, int n,
 	}
 }
 
-/* A cell with two states may have one boundary only: then it is split there. */
+/* A cell with two states that do not suffer may have one boundary only: then it is split there. */
 static int split_cell(const struct cell_source *src, int64_t from, int64_t to, struct cell *out, struct error *err)
 {
 	struct interval a, b;
@@ -110,7 +131,8 @@ static int classify(const struct cell_source *src, const int64_t *edge, int n, i
 		for (int s = 0; s < HISTORY_STATES; s++)
 			present += sums[i][s] > 0;
 		out[i] = cell_of_sums(sums[i], src->severity, src->minority);
-		if (present == 2 && src->attrs == 1 && split_cell(src, edge[i], edge[i + 1] - 1, &out[i], err) < 0)
+		bool plain = src->minority || src->severity[out[i].other] < SUFFERS;
+		if (present == 2 && src->attrs == 1 && plain && split_cell(src, edge[i], edge[i + 1] - 1, &out[i], err) < 0)
 			return -1;
 	}
 	return 0;

@@ -1,8 +1,8 @@
 /* Cells: what one row shows in each column, exactly (never a sample).
  *
  * Column i of a row covers the closed interval [t0 + i*step, t0 + (i+1)*step - 1].  The history gives the ns in each
- * state within it.  "Dominant plus worst": the state with most time fills the cell; the most severe state present,
- * if it is more severe, leaves a mark of at least one eighth.  So 1 ns of preemption is seen at any zoom.
+ * state within it.  A cell says how much: the share in which the row waited for a CPU stands from the bottom, whether it
+ * is the largest or 1 ns; the rest shows the largest of the other states.
  * Windows whose t0 differ by k steps have pictures that differ by k columns.
  *
  * Cost of a row of n cells and one attribute: n sums and at most 2 n stabbing queries, each O(log intervals) whatever
@@ -16,17 +16,20 @@
 #include "base/error.h"
 #include "history/history.h"
 
+#define SUFFERS 8     /* a state that severe, or more, waits for a CPU */
+#define CELL_PARTS 16 /* shares are told in sixteenths */
+
 enum cell_form {
 	CELL_EMPTY,   /* outside the history */
 	CELL_PURE,    /* one state: main */
-	CELL_SPLIT,   /* one boundary: main to the left for `eighths`, then other */
-	CELL_MIXED,   /* main has most time; other is the worst mark, `eighths` high; other == main: no mark */
+	CELL_SPLIT,   /* one boundary, between states that do not suffer: main to the left for `part`, then other */
+	CELL_MIXED,   /* the states that suffer have `part`: other has most of that.  Of the rest main has most.  When
+	                 none suffers, or all do, main == other: the one with most time */
 };
 
 struct cell {
 	uint8_t form, main, other;
-	uint8_t eighths;  /* 1 .. 7 */
-	bool slight;      /* MIXED: other, SPLIT: the smaller side has less than an eighth of the time */
+	uint8_t part;  /* sixteenths, rounded down: 0 .. 16 */
 };
 
 /* What a row is made of.  Several attributes (a folded machine) are added up. */
@@ -36,7 +39,7 @@ struct cell_source {
 	unsigned attrs;
 	const uint8_t *code;      /* state of the history (HISTORY_STATES of them) -> code of the row's vocabulary */
 	const uint8_t *severity;  /* of each code; codes are < HISTORY_STATES */
-	bool minority;            /* states are equals (owners of a pCPU): mark the largest minority instead */
+	bool minority;            /* states are equals (owners of a pCPU): main is the largest, other the next, unless 0 */
 };
 
 /* Codes of the columns first .. first + n - 1 of the window that begins at t0. */

@@ -1,5 +1,4 @@
-/* The command line: goto, export, theme, set, help ... */
-#include "ui/app.h"
+#include "ui/command.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,6 +7,14 @@
 
 #include "base/text.h"
 #include "base/timefmt.h"
+#include "ui/bookmarks.h"
+#include "ui/find.h"
+#include "ui/hunt.h"
+#include "ui/nudge.h"
+#include "ui/paint.h"
+#include "ui/pane.h"
+#include "ui/viewer.h"
+#include "ui/watch.h"
 
 /* X(name, arguments, help, function) */
 #define COMMANDS(X) \
@@ -19,8 +26,10 @@
 	X("filter", "[TEXT]", "show only threads whose name contains TEXT", cmd_filter) \
 	X("search", "TEXT", "go to the next row that contains TEXT", cmd_search) \
 	X("key", "KEYS", "press keys: :key 3><Enter>", cmd_key) \
+	X("reload", "", "open the history's file again, after it changed", cmd_reload) \
 	X("offset", "[VM TIME]", "move a guest's clock: Debian +3us; save [FILE]; none: list", cmd_offset) \
-	X("screen", "FILE", "write the screen to FILE as text", cmd_screen) \
+	X("mark", "[NOTE]", "bookmark this row and time, with a note", cmd_mark) \
+	X("screen", "FILE", "write the screen to FILE: text, or a picture: .svg .html", cmd_screen) \
 	X("help", "", "open the help", cmd_help) \
 	X("quit", "", "leave", cmd_quit)
 
@@ -34,12 +43,6 @@ static const struct command {
 
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)
 
-static void changed_view(struct app *app, const struct view *before)
-{
-	undo_push(&app->undo, before);
-	app->flow.stale = app->blame.stale = true;
-}
-
 static bool goto_time(struct app *app, const char *text)
 {
 	int64_t t;
@@ -49,7 +52,7 @@ static bool goto_time(struct app *app, const char *text)
 	if (t < app->ground.begin || t > app->ground.end)
 		app_say(app, "that is outside the trace: its %s is taken", t < app->ground.begin ? "start" : "end");
 	view_goto(&app->view, &app->ground, t);
-	changed_view(app, &before);
+	undo_push(&app->undo, &before);
 	return true;
 }
 
@@ -65,7 +68,7 @@ static void goto_row(struct app *app, const char *text)
 		return;
 	}
 	app_show_row(app, (struct row_id){ (uint8_t)kind[s.kind], s.index });
-	changed_view(app, &before);
+	undo_push(&app->undo, &before);
 }
 
 static void cmd_goto(struct app *app, const char *arg)
@@ -87,16 +90,12 @@ static void cmd_zoom(struct app *app, const char *arg)
 	int64_t half = ns / 2, cursor = app->view.cursor;
 	view_fit(&app->view, &app->ground, cursor - half, cursor - half + ns - 1, 1, 1);
 	view_goto(&app->view, &app->ground, cursor);
-	changed_view(app, &before);
+	undo_push(&app->undo, &before);
 }
 
 static void cmd_export(struct app *app, const char *arg)
 {
-	char name[PROMPT_LONGEST];
-	if (app->pane == PANE_NONE && !flow_pane_open(app))
-		return;
-	export_default_name(app, name, sizeof name);
-	export_pane(app, *arg ? arg : name);
+	export_pane(app, arg);
 }
 
 static void cmd_theme(struct app *app, const char *arg)
@@ -104,18 +103,18 @@ static void cmd_theme(struct app *app, const char *arg)
 	struct error err = ERROR_INIT;
 	struct theme theme;
 	if (!*arg)
-		open_themes(app);
+		pane_open(app, LIST_THEMES);
 	else if (theme_load(&theme, arg, &err) < 0)
 		app_fail(app, &err);
 	else
-		app_set_theme(app, &theme);
+		look_set_theme(app, &theme);
 }
 
 static bool set_tier(struct app *app, const char *value)
 {
 	for (int t = 0; t < TIERS; t++) {
 		if (strcmp(value, tier_name[t]) == 0) {
-			app->tier = (enum tier)t;
+			app->look.tier = (enum tier)t;
 			return true;
 		}
 	}
@@ -129,7 +128,7 @@ static bool set_depth(struct app *app, const char *value)
 	};
 	for (size_t i = 0; i < sizeof depths / sizeof *depths; i++) {
 		if (strcmp(value, depths[i].name) == 0) {
-			app_set_depth(app, depths[i].depth);
+			look_set_depth(app, depths[i].depth);
 			return true;
 		}
 	}
@@ -178,7 +177,7 @@ static void cmd_set(struct app *app, const char *arg)
 	bool known = (strcmp(name, "glyphs") == 0 && set_tier(app, value)) ||
 	             (strcmp(name, "color") == 0 && set_depth(app, value)) ||
 	             (strcmp(name, "time") == 0 && set_time(app, value)) ||
-	             (strcmp(name, "mingap") == 0 && time_parse_duration(value, &app->least_gap)) || set_flag(app, arg);
+	             (strcmp(name, "mingap") == 0 && hunt_set_least(app, value)) || set_flag(app, arg);
 	if (!known)
 		app_say(app, "set glyphs=ascii|cells|blocks color=never|8|16|256 time=wall|relative|trace mingap=1us "
 		             "[no]idle [no]mouse [no]hostthread");
@@ -187,51 +186,59 @@ static void cmd_set(struct app *app, const char *arg)
 
 static void cmd_filter(struct app *app, const char *arg)
 {
-	app_filter(app, arg, app->view.row);
+	find_filter(app, arg);
 }
 
 static void cmd_search(struct app *app, const char *arg)
 {
 	if (*arg)
-		snprintf(app->search, sizeof app->search, "%s", arg);
-	app_do(app, ACT_SEARCH_NEXT);
+		find_set(app, arg);
+	action_do(app, ACT_SEARCH_NEXT);
 }
 
 static void cmd_key(struct app *app, const char *arg)
 {
 	uint32_t key;
 	while (*arg && (key = key_parse(&arg)) != 0)
-		app_key(app, key);
+		viewer_key(app, key);
 }
 
 static void cmd_screen(struct app *app, const char *arg)
 {
 	struct screen s = { 0 };
+	struct save save;
 	struct error err = ERROR_INIT;
 	if (!*arg) {
 		app_say(app, "screen wants the name of a file");
 		return;
 	}
-	FILE *f = fopen(arg, "we");
-	if (!f) {
-		error_system(&err, "choose another folder", "%s", arg);
+	if (export_begin(app, arg, &save, &err) < 0) {
 		app_fail(app, &err);
 		return;
 	}
 	screen_resize(&s, app->w, app->h_cells);
-	app_draw(app, &s);
-	int failed = screen_dump(&s, f);
+	viewer_draw(app, &s);
+	paint_screen(&s, paint_of(arg), app->look.theme.light, "stealscope", save.f);
 	screen_release(&s);
-	if (fclose(f) != 0 || failed) {
-		error_system(&err, "make room, or choose another place", "%s", arg);
+	if (save_end(&save, 0, &err) < 0)
 		app_fail(app, &err);
-	}
+}
+
+static void cmd_reload(struct app *app, const char *arg)
+{
+	(void)arg;
+	viewer_reload(app);
+}
+
+static void cmd_mark(struct app *app, const char *arg)
+{
+	bookmarks_add(app, arg);
 }
 
 static void cmd_help(struct app *app, const char *arg)
 {
 	(void)arg;
-	open_help(app);
+	pane_open(app, LIST_HELP);
 }
 
 static void cmd_quit(struct app *app, const char *arg)
@@ -250,7 +257,7 @@ static void offset_save(struct app *app, const char *file)
 {
 	struct error err = ERROR_INIT;
 	char said[sizeof app->message];
-	if (app->clocks->save(app->clocks->arg, app->h, file, said, sizeof said, &err) < 0)
+	if (nudge_save(app, file, said, sizeof said, &err) < 0)
 		app_fail(app, &err);
 	else
 		app_say(app, "%s", said);
@@ -282,10 +289,10 @@ static void cmd_offset(struct app *app, const char *arg)
 	char name[256], shown[256], some[128];
 	int64_t ns;
 	some_guest(app, some, sizeof some);
-	if (!app->clocks) {
+	if (!nudge_able(app)) {
 		app_say(app, "nobody here can make this history anew: open it with stealscope");
-	} else if (!*arg && app->nudged[0]) {
-		app_say(app, "nudged: %s; :offset save keeps that, :offset %s 0 takes it back", app->nudged, some);
+	} else if (!*arg && nudge_list(app)[0]) {
+		app_say(app, "nudged: %s; :offset save keeps that, :offset %s 0 takes it back", nudge_list(app), some);
 	} else if (!*arg) {
 		app_say(app, "no clock is nudged; :offset %s +3us makes the events of %s 3 us later", some, some);
 	} else if (split_offset(app, arg, name, sizeof name, &ns)) {
@@ -373,16 +380,21 @@ void command_run(struct app *app, const char *line)
 	if (n == 0)
 		return;
 	for (size_t i = 0; i < COMMAND_COUNT; i++) {
-		if (strncmp(commands[i].name, line, n) == 0) {
+		bool reads = commands[i].run != cmd_reload && commands[i].run != cmd_quit;
+		if (strncmp(commands[i].name, line, n) == 0 && !(reads && watch_torn(app))) {
 			commands[i].run(app, arg);
 			return;
 		}
 	}
 	struct subject s;
+	if (watch_torn(app)) {
+		app_refuse(app, "nothing more is read from a history that changed: :reload opens it again, :quit leaves");
+		return;
+	}
 	if (goto_time(app, line))
 		return;
 	if (strchr(line, '/') || topo_parse_subject(&app->topo, line, &s, NULL) == 0)
 		goto_row(app, line);
 	else
-		app_say(app, "%.60s: neither a command, a time (+3ms 50%% 12:03:04) nor a row (VM/TID)", line);
+		app_refuse(app, "%.60s: neither a command, a time (+3ms 50%% 12:03:04) nor a row (VM/TID)", line);
 }

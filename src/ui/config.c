@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/save.h"
 #include "base/yaml_file.h"
 
 static bool is_reserved(uint32_t key)
@@ -108,12 +109,8 @@ int config_load(struct config *c, struct keymap *m, const char *file, struct err
 	*c = (struct config){ 0 };
 	if (file)
 		return read_config(c, m, file, err);
-	const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-	if ((!config || !*config) && !home)
-		return 0;
-	char *path = config && *config ? mem_printf("%s/stealscope/config.yaml", config)
-	                               : mem_printf("%s/.config/stealscope/config.yaml", home);
-	int status = access(path, F_OK) == 0 ? read_config(c, m, path, err) : 0;
+	char *path = save_user_file("XDG_CONFIG_HOME", ".config", "config.yaml");
+	int status = path && access(path, F_OK) == 0 ? read_config(c, m, path, err) : 0;
 	free(path);
 	return status;
 }

@@ -1,64 +1,42 @@
 /* The flow pane: who ran while the chosen thread wanted to, as a tree system > thread with bars over the window.
  *
- * The window is A..B when both markers are set, else what the screen shows.  The pane is computed again when that
- * changes; if that took long, only once the keys rest. */
-#include "ui/app.h"
-
+ * The window is A..B when both markers are set, else what the screen shows. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/timefmt.h"
+#include "ui/export.h"
+#include "ui/pane.h"
 
 #define WHOLE UINT32_MAX  /* flow_line.entry of the line of a system */
 #define LANES 64          /* lines whose bars are kept */
 
-/* Drops what was computed. */
-static void forget(struct flow_pane *p)
+struct flow_pane {
+	struct pane pane;
+	uint32_t thread;
+	struct flow flow;
+	struct flow_line {
+		int32_t system;
+		uint32_t entry;    /* index into flow.entry; WHOLE: the line of the system */
+		int64_t duration;  /* ns */
+	} *line;
+	size_t lines_cap;
+	struct cell *lane;     /* bars: lane_cols cells for each line from lane_top on, or NULL */
+	size_t lane_top;
+	int lane_cols;
+	int64_t lane_from, lane_step;  /* of the window that they were made for */
+};
+
+static void forget(struct pane *pane)
 {
-	if (p->valid)
-		flow_release(&p->flow);
+	struct flow_pane *p = (struct flow_pane *)pane;
+	flow_release(&p->flow);
 	free(p->line);
-	free(p->entry_of);
 	free(p->lane);
-	p->line = NULL;
-	p->entry_of = NULL;
-	p->lane = NULL;
-	p->lines = p->lines_cap = 0;
-	p->lane_cols = 0;
-	p->valid = false;
-}
-
-void flow_pane_release(struct flow_pane *p)
-{
-	forget(p);
-	*p = (struct flow_pane){ .thread = p->thread, .cost = p->cost };
-}
-
-static uint64_t party_key(int32_t system, int32_t tid, uint32_t name, uint8_t kind)
-{
-	uint64_t k = (uint64_t)(uint32_t)system << 32 | (uint32_t)tid;
-	k = (k ^ k >> 29) * UINT64_C(0x9e3779b97f4a7c15);
-	return (k ^ k >> 32) + ((uint64_t)name << 8 | kind);
-}
-
-/* Which entry each interval belongs to. */
-static void index_entries(struct flow_pane *p)
-{
-	const struct flow *f = &p->flow;
-	struct map at = MAP_INIT;
-	p->entry_of = mem_new(f->intervals, sizeof *p->entry_of);
-	for (size_t i = 0; i < f->entries; i++)
-		*map_put(&at, party_key(f->entry[i].system, f->entry[i].tid, f->entry[i].name, f->entry[i].kind), NULL) = i;
-	for (size_t i = 0; i < f->intervals; i++) {
-		const struct flow_interval *iv = &f->interval[i];
-		uint64_t *entry = map_find(&at, party_key(iv->system, iv->tid, iv->name, iv->kind));
-		p->entry_of[i] = entry ? (uint32_t)*entry : 0;
-	}
-	map_release(&at);
+	*p = (struct flow_pane){ .pane = p->pane, .thread = p->thread };
 }
 
 /* Shares that would read 0.0 % are counted, not shown. */
@@ -71,16 +49,16 @@ static bool is_small(const struct flow *f, int64_t duration)
 static void make_lines(struct flow_pane *p)
 {
 	const struct flow *f = &p->flow;
-	p->lines = 0;
+	p->pane.lines = 0;
 	for (size_t i = 0; i < f->entries; i++) {
 		size_t k = 0;
-		while (k < p->lines && p->line[k].system != f->entry[i].system)
+		while (k < p->pane.lines && p->line[k].system != f->entry[i].who.system)
 			k++;
-		if (k == p->lines)
-			*ARRAY_PUSH(p->line, p->lines, p->lines_cap) = (struct flow_line){ f->entry[i].system, WHOLE, 0 };
+		if (k == p->pane.lines)
+			*ARRAY_PUSH(p->line, p->pane.lines, p->lines_cap) = (struct flow_line){ f->entry[i].who.system, WHOLE, 0 };
 		p->line[k].duration += f->entry[i].duration;
 	}
-	size_t systems = p->lines;
+	size_t systems = p->pane.lines;
 	for (size_t i = 1; i < systems; i++)
 		for (size_t k = i; k > 0 && p->line[k].duration > p->line[k - 1].duration; k--) {
 			struct flow_line swap = p->line[k];
@@ -89,14 +67,14 @@ static void make_lines(struct flow_pane *p)
 		}
 	for (size_t s = 0; s < systems; s++) {
 		struct flow_line head = p->line[s];
-		*ARRAY_PUSH(p->line, p->lines, p->lines_cap) = head;
+		*ARRAY_PUSH(p->line, p->pane.lines, p->lines_cap) = head;
 		for (size_t i = 0; i < f->entries; i++)
-			if (f->entry[i].system == head.system && !is_small(f, f->entry[i].duration))
-				*ARRAY_PUSH(p->line, p->lines, p->lines_cap) =
+			if (f->entry[i].who.system == head.system && !is_small(f, f->entry[i].duration))
+				*ARRAY_PUSH(p->line, p->pane.lines, p->lines_cap) =
 					(struct flow_line){ head.system, (uint32_t)i, f->entry[i].duration };
 	}
-	p->lines -= systems;
-	memmove(p->line, p->line + systems, p->lines * sizeof *p->line);
+	p->pane.lines -= systems;
+	memmove(p->line, p->line + systems, p->pane.lines * sizeof *p->line);
 }
 
 static void pane_window(const struct app *app, int64_t *from, int64_t *to)
@@ -111,54 +89,45 @@ static void pane_window(const struct app *app, int64_t *from, int64_t *to)
 	}
 }
 
-static void ask(struct app *app)
+/* Of a line: the width of its name, and of its bar. */
+static int name_columns(int w)
 {
-	struct flow_pane *p = &app->flow;
-	struct question q = { .subject = { SUBJECT_THREAD, p->thread } };
-	pane_window(app, &q.from, &q.to);
-	p->stale = false;
-	if (p->valid && !p->asked && p->from == q.from && p->to == q.to)
-		return;
-	p->from = q.from;
-	p->to = q.to;
-	p->asked = true;
-	asker_ask(app->asker, ASK_FLOW, &q);
+	return w * 3 / 10 < 26 ? 26 : w * 3 / 10 > 44 ? 44 : w * 3 / 10;
 }
 
-static void take(struct app *app)
+#define FIGURES 17  /* columns of the duration and the share */
+
+static int lane_columns(int w)
 {
-	struct flow_pane *p = &app->flow;
-	struct answer answer;
-	if (!p->asked || !app_answer(app, ASK_FLOW, &answer))
-		return;
-	p->asked = false;
-	p->cost = answer.cost;
-	forget(p);
-	if (answer.status < 0) {
-		app_fail(app, &answer.err);
-		if (p->opening)
-			app->pane = PANE_NONE;
-	} else {
-		p->flow = answer.flow;
-		p->cut = answer.cut;
-		p->valid = true;
-		index_entries(p);
-		make_lines(p);
-	}
-	p->opening = false;
+	int cols = w - name_columns(w) - FIGURES - 1;
+	return cols >= 10 ? cols : 0;
 }
 
-void flow_pane_refresh(struct app *app)
+/* Its bars stand beneath those of the rows: one axis for both. */
+static int wide(int w)
 {
-	if (app->flow.stale && !(app->coarse && app->flow.cost > 5000000))
-		ask(app);
-	take(app);
+	return lane_columns(w) ? name_columns(w) + FIGURES : pane_label_w(w);
+}
+
+static void question(const struct app *app, const struct pane *pane, struct question *q)
+{
+	q->subject = (struct subject){ SUBJECT_THREAD, ((const struct flow_pane *)pane)->thread };
+	q->columns = (unsigned)lane_columns(app->w) * flow_text_columns(0);  /* exact for both */
+	pane_window(app, &q->from, &q->to);
+}
+
+static void take(struct app *app, struct pane *pane, struct answer *answer)
+{
+	struct flow_pane *p = (struct flow_pane *)pane;
+	(void)app;
+	p->flow = answer->flow;
+	make_lines(p);
 }
 
 /* The thread that serves a request at the cursor. */
 static bool thread_of_request(struct app *app, struct row_id row, uint32_t *thread)
 {
-	uint32_t attr = history_child_named(app->h, app->rows.request[row.index].node, "Thread");
+	uint32_t attr = history_child_named(app->h, app->rows.request[row.index].node, request_schema[REQUEST_THREAD].name);
 	struct interval tid = { .value = HISTORY_NULL };
 	int found = -1;
 	if (attr != HISTORY_NONE && history_stab(app->h, attr, app->view.cursor, &tid, NULL) == 0 && tid.value > 0 &&
@@ -202,26 +171,17 @@ static bool thread_of_row(struct app *app, uint32_t *thread)
 	return true;
 }
 
-bool flow_pane_open(struct app *app)
+static bool begin(struct app *app, struct pane *pane)
 {
+	struct flow_pane *p = (struct flow_pane *)pane;
 	uint32_t thread;
 	if (!thread_of_row(app, &thread))
 		return false;
-	app_cancel(app);
-	flow_pane_release(&app->flow);
-	app->flow.thread = thread;
-	app->flow.opening = true;
-	app->pane = PANE_FLOW;
-	ask(app);
-	take(app);
-	return app->pane == PANE_FLOW;
-}
-
-int flow_pane_height(const struct app *app, int room)
-{
-	size_t lines = app->flow.valid ? app->flow.lines : app->flow.room;
-	int most = room / 2, want = (int)(lines < 64 ? lines : 64) + 1;
-	return want < most ? want : most;
+	forget(pane);
+	p->thread = thread;
+	pane->valid = false;
+	pane->lines = pane->top = 0;
+	return true;
 }
 
 static int vis_of_kind(uint8_t kind)
@@ -229,92 +189,101 @@ static int vis_of_kind(uint8_t kind)
 	static const uint8_t vis[FLOW_KIND_COUNT] = {
 		[FLOW_RUNNING] = VIS_RUNNING, [FLOW_PREEMPTING] = VIS_PREEMPTED, [FLOW_HYPERVISOR] = VIS_VMM,
 		[FLOW_IRQ] = VIS_WAKING, [FLOW_WAITING] = VIS_BLOCKED, [FLOW_IDLE_CPU] = VIS_HOST_BLOCKED,
-		[FLOW_UNKNOWN] = VIS_UNKNOWN,
+		[FLOW_LIMITED] = VIS_HOST_BLOCKED, [FLOW_UNKNOWN] = VIS_UNKNOWN,
 	};
 	return kind < FLOW_KIND_COUNT ? vis[kind] : (int)VIS_UNKNOWN;
 }
 
-/* Adds `iv` to the sums of a line: one for each of `cols` equal parts of the flow's window. */
-static void add_to_lane(const struct flow *f, const struct flow_interval *iv, int code, int cols,
-                        int64_t (*sum)[HISTORY_STATES])
-{
-	int64_t span = f->end - f->start + 1, part = span / cols + (span % cols != 0);
-	for (int64_t at = iv->start; at <= iv->end;) {
-		int64_t c = (at - f->start) / part, end = f->start + (c + 1) * part - 1;
-		end = end < iv->end ? end : iv->end;
-		sum[c < cols ? c : cols - 1][code] += end - at + 1;
-		at = end + 1;
-	}
-}
-
-/* Which of the lines that have lanes the intervals of each entry belong to: its own (WHOLE when it has none), its
- * system's. */
-static void lines_of_entries(const struct flow_pane *p, size_t n, uint32_t *own, uint32_t *whole)
+/* The lanes of an entry among those that are drawn: a lane for each kind of each line, the line of its own and that of
+ * its system. */
+static void lanes_of_entries(const struct flow_pane *p, size_t n, uint32_t *own, uint32_t *whole)
 {
 	const struct flow *f = &p->flow;
 	for (size_t i = 0; i < f->entries; i++)
-		own[i] = whole[i] = WHOLE;
+		own[i] = whole[i] = UINT32_MAX;
 	for (size_t l = 0; l < n; l++) {
 		const struct flow_line *line = &p->line[p->lane_top + l];
+		const uint32_t lane = (uint32_t)l * FLOW_KIND_COUNT;
 		if (line->entry != WHOLE)
-			own[line->entry] = (uint32_t)l;
+			own[line->entry] = lane + f->entry[line->entry].who.kind;
 		for (size_t i = 0; line->entry == WHOLE && i < f->entries; i++)
-			if (f->entry[i].system == line->system)
-				whole[i] = (uint32_t)l;
+			if (f->entry[i].who.system == line->system)
+				whole[i] = lane + f->entry[i].who.kind;
 	}
 }
 
-/* The bars of the lines on the screen, in one walk over the flow; what a line does not hold is VIS_NONE. */
-static void make_lanes(struct flow_pane *p, int cols, const uint8_t *severity)
+/* Adds what the flow's cells hold to the columns of the screen, lane[lane_of[entry] * cols ...].  A cell of the flow is
+ * much shorter than a column; one that lies in two of them is shared out by time.  Where it is not (A..B is much longer
+ * than the window) nobody knows where in it who ran: nothing is drawn. */
+static void paint(const struct app *app, const struct flow *f, const uint32_t *lane_of, int cols, int64_t *lane)
 {
+	const struct view *v = &app->view;
+	for (size_t i = 0; i < f->cells; i++) {
+		const struct flow_cell *c = &f->cell[i];
+		int64_t from = flow_column(f->start, f->end, c->column, f->columns);
+		int64_t to = flow_column(f->start, f->end, c->column + 1, f->columns) - 1, left = c->ns;
+		int last = to - from < v->step ? view_column(v, to) : INT32_MIN;
+		for (int x = view_column(v, from); x <= last && lane_of[c->entry] != UINT32_MAX; x++) {
+			int64_t end = v->t0 + (x + 1) * v->step - 1, begin = x * v->step + v->t0;
+			int64_t here = (end < to ? end : to) - (begin > from ? begin : from) + 1;
+			int64_t part = x == last ? left : (int64_t)((double)c->ns * (double)here / (double)(to - from + 1));
+			left -= part;
+			if (x >= 0 && x < cols)
+				lane[(size_t)lane_of[c->entry] * (size_t)cols + (size_t)x] += part;
+		}
+	}
+}
+
+/* The bars of the lines on the screen; what a line does not hold is VIS_NONE, and what it holds stands from the bottom,
+ * whatever it is. */
+static void make_lanes(const struct app *app, struct flow_pane *p, int columns)
+{
+	static const uint8_t stands[HISTORY_STATES] = { [VIS_UNKNOWN] = SUFFERS, [VIS_BLOCKED] = SUFFERS,
+		[VIS_RUNNING] = SUFFERS, [VIS_VMM] = SUFFERS, [VIS_WAKING] = SUFFERS, [VIS_HOST_BLOCKED] = SUFFERS,
+		[VIS_PREEMPTED] = SUFFERS };
 	const struct flow *f = &p->flow;
-	size_t lanes = p->lines - p->lane_top < LANES ? p->lines - p->lane_top : LANES, n = lanes * (size_t)cols;
-	int64_t part = (f->end - f->start) / cols + 1;
-	int64_t (*sum)[HISTORY_STATES] = mem_new(n, sizeof *sum);
+	size_t lines = p->pane.lines - p->lane_top < LANES ? p->pane.lines - p->lane_top : LANES, cols = (size_t)columns;
+	int64_t *ns = mem_new(lines * FLOW_KIND_COUNT * cols, sizeof *ns);
 	uint32_t *own = mem_new(f->entries, sizeof *own), *whole = mem_new(f->entries, sizeof *whole);
-	lines_of_entries(p, lanes, own, whole);
-	for (size_t i = 0; i < f->intervals; i++) {
-		const struct flow_interval *iv = &f->interval[i];
-		uint32_t e = p->entry_of[i];
-		if (own[e] != WHOLE)
-			add_to_lane(f, iv, vis_of_kind(iv->kind), cols, sum + own[e] * (size_t)cols);
-		if (whole[e] != WHOLE)
-			add_to_lane(f, iv, vis_of_kind(iv->kind), cols, sum + whole[e] * (size_t)cols);
+	lanes_of_entries(p, lines, own, whole);
+	paint(app, f, own, columns, ns);
+	paint(app, f, whole, columns, ns);
+	p->lane = mem_new(lines * cols, sizeof *p->lane);
+	p->lane_cols = columns;
+	p->lane_from = app->view.t0;
+	p->lane_step = app->view.step;
+	for (size_t i = 0; i < lines * cols; i++) {
+		int64_t sum[HISTORY_STATES] = { 0 }, held = 0;
+		for (uint8_t k = 0; k < FLOW_KIND_COUNT; k++) {
+			int64_t part = ns[(i / cols * FLOW_KIND_COUNT + k) * cols + i % cols];
+			sum[vis_of_kind(k)] += part;
+			held += part;
+		}
+		sum[VIS_NONE] = p->lane_step > held ? p->lane_step - held : 0;
+		p->lane[i] = cell_of_sums(sum, stands, false);
 	}
-	p->lane = mem_new(n, sizeof *p->lane);
-	p->lane_cols = cols;
-	for (size_t i = 0; i < n; i++) {
-		int64_t held = 0, here = f->end - (f->start + (int64_t)(i % (size_t)cols) * part) + 1;
-		for (int s = 0; s < HISTORY_STATES; s++)
-			held += sum[i][s];
-		here = here < part ? here : part;
-		sum[i][VIS_NONE] = here > held ? here - held : 0;
-		p->lane[i] = cell_of_sums(sum[i], severity, false);
-	}
-	free(sum);
+	free(ns);
 	free(own);
 	free(whole);
 }
 
-static void draw_lane(struct app *app, struct screen *s, int x, int y, int cols, size_t line)
+static void draw_lane(struct app *app, struct flow_pane *p, struct screen *s, int x, int y, int cols, size_t line)
 {
-	struct flow_pane *p = &app->flow;
-	if (p->lane_cols != cols || line < p->lane_top || line >= p->lane_top + LANES) {
+	bool moved = p->lane_from != app->view.t0 || p->lane_step != app->view.step;
+	if (p->lane_cols != cols || moved || line < p->lane_top || line >= p->lane_top + LANES) {
 		free(p->lane);
 		p->lane_top = line;
-		make_lanes(p, cols, app->vcpu.severity);
+		make_lanes(app, p, cols);
 	}
-	screen_put(s, x - 1, y, '|', app->palette.part[PART_LABEL]);
+	screen_put(s, x - 1, y, '|', app->look.palette.part[PART_LABEL]);
 	for (int c = 0; c < cols; c++) {
-		struct glyph g = app_glyph(app, p->lane[(line - p->lane_top) * (size_t)cols + (size_t)c], false);
+		struct glyph g = look_glyph(app, p->lane[(line - p->lane_top) * (size_t)cols + (size_t)c], false);
 		screen_put(s, x + c, y, g.ch, g.style);
 	}
-	screen_put(s, x + cols, y, '|', app->palette.part[PART_LABEL]);
 }
 
-static void line_text(struct app *app, const struct flow_line *line, char *buf, size_t size)
+static void line_text(const struct app *app, const struct flow *f, const struct flow_line *line, char *buf, size_t size)
 {
-	const struct flow *f = &app->flow.flow;
 	char party[256];
 	if (line->entry == WHOLE) {
 		if (line->system < 0)
@@ -324,11 +293,10 @@ static void line_text(struct app *app, const struct flow_line *line, char *buf, 
 		return;
 	}
 	const struct flow_entry *e = &f->entry[line->entry];
-	const char *name = e->name < f->names ? f->name[e->name] : NULL;
-	flow_party_text(&app->topo, e->system, e->tid, name, (enum flow_kind)e->kind, party, sizeof party);
+	party_text(&app->topo, &e->who, e->who.name < f->names ? f->name[e->who.name] : NULL, party, sizeof party);
 	/* The system's name stands on the line above. */
 	char system[256];
-	size_t n = strlen(text_escape(system, sizeof system, e->system < 0 ? "" : app->topo.machine[e->system].name));
+	size_t n = strlen(text_escape(system, sizeof system, e->who.system < 0 ? "" : app->topo.machine[e->who.system].name));
 	bool again = n > 0 && strncmp(party, system, n) == 0 && (party[n] == '/' || party[n] == ' ');
 	char *inner = n > 0 ? strstr(party, " for ") : NULL;  /* "hypervisor for Debian/151 fibonacci" */
 	if (!again && inner && strncmp(inner + 5, system, n) == 0 && inner[5 + n] == '/')
@@ -336,60 +304,76 @@ static void line_text(struct app *app, const struct flow_line *line, char *buf, 
 	snprintf(buf, size, "  %s", again ? party + n + 1 : party);
 }
 
-static void draw_line(struct app *app, struct screen *s, int y, size_t index)
+static void draw_line(struct app *app, struct pane *pane, struct screen *s, int y, size_t index, bool selected)
 {
-	const struct flow_line *line = &app->flow.line[index];
-	const struct flow *f = &app->flow.flow;
-	struct style style = app->palette.part[line->entry == WHOLE ? PART_TITLE : PART_NORMAL];
+	struct flow_pane *p = (struct flow_pane *)pane;
+	const struct flow_line *line = &p->line[index];
+	const struct flow *f = &p->flow;
+	struct style style = pane_style(app, line->entry == WHOLE ? PART_TITLE : PART_NORMAL, selected);
 	char text[320], d[TIME_TEXT];
-	int name_w = s->w * 3 / 10 < 26 ? 26 : s->w * 3 / 10 > 44 ? 44 : s->w * 3 / 10;
+	int name_w = name_columns(s->w), cols = lane_columns(s->w);
 	double share = 100.0 * (double)line->duration / (double)(f->end - f->start + 1);
-	screen_fill(s, 0, y, s->w, ' ', app->palette.part[PART_NORMAL]);
-	line_text(app, line, text, sizeof text);
+	line_text(app, f, line, text, sizeof text);
 	screen_text(s, 1, y, name_w - 1, style, text);
 	screen_printf(s, name_w + 1, y, s->w - name_w, style, "%8s %5.1f%%", time_duration(d, line->duration), share);
-	int x = name_w + 18, cols = s->w - x - 1;
-	if (cols >= 10)
-		draw_lane(app, s, x, y, cols, index);
+	if (cols > 0)
+		draw_lane(app, p, s, app->label_w + 1, y, cols, index);
 }
 
-static void draw_title(struct app *app, struct screen *s, int y, const char *title)
+static void name(const struct app *app, const struct pane *pane, char *buf, size_t size)
 {
-	const struct flow_pane *p = &app->flow;
+	struct subject subject = { SUBJECT_THREAD, ((const struct flow_pane *)pane)->thread };
+	char text[256];
+	snprintf(buf, size, "flow of %s", topo_subject_text(&app->topo, &subject, text, sizeof text));
+}
+
+static void title(const struct app *app, const struct pane *pane, int w, char *buf, size_t size)
+{
+	const struct flow_pane *p = (const struct flow_pane *)pane;
 	bool markers = app->view.a != VIEW_NONE && app->view.b != VIEW_NONE;
-	char head[512], d[TIME_TEXT], from[TIME_TEXT], rest[64] = "";
+	char thread[320], head[512], d[TIME_TEXT], from[TIME_TEXT], rest[64] = "";
 	size_t small = 0;
 	for (size_t i = 0; i < p->flow.entries; i++)
 		small += is_small(&p->flow, p->flow.entry[i].duration);
-	if (p->cut)
-		snprintf(rest, sizeof rest, ", then too long: zoom in or set A and B");
-	else if (small)
+	if (small)
 		snprintf(rest, sizeof rest, ", %zu below 0.05 %%", small);
-	snprintf(head, sizeof head, " flow of %s %s %s + %s, %zu entr%s", title, markers ? "A..B" : "from",
+	name(app, pane, thread, sizeof thread);
+	snprintf(head, sizeof head, " %s %s %s + %s, %zu entr%s", thread, markers ? "A..B" : "from",
 	         ruler_time(from, &app->axis, p->flow.start, app->view.step),
 	         time_duration(d, p->flow.end - p->flow.start + 1), p->flow.entries, p->flow.entries == 1 ? "y" : "ies");
-	bool fits = p->cut || text_width(head) + (int)strlen(rest) + 4 <= s->w;
-	screen_printf(s, 1, y, s->w - 2, app->palette.part[PART_TITLE], "%s%s ", head, fits ? rest : "");
+	bool fits = text_width(head) + (int)strlen(rest) + 4 <= w;
+	snprintf(buf, size, "%s%s ", head, fits ? rest : "");
 }
 
-void flow_pane_draw(struct app *app, struct screen *s, int y, int height)
+static void file_name(const struct app *app, const struct pane *pane, char *buf, size_t size)
 {
-	struct flow_pane *p = &app->flow;
-	struct subject subject = { SUBJECT_THREAD, p->thread };
-	struct style style = app->palette.part[PART_TITLE];
-	char title[256];
-	screen_fill(s, 0, y, s->w, '-', style);
-	topo_subject_text(&app->topo, &subject, title, sizeof title);
-	if (p->asked)
-		screen_printf(s, 1, y, s->w - 2, style, " flow of %s: reading %u %%, Esc cancels ", title,
-		              asker_progress(app->asker, ASK_FLOW));
-	else if (!p->valid)
-		screen_printf(s, 1, y, s->w - 2, style, " flow of %s: none here ", title);
-	else
-		draw_title(app, s, y, title);
-	size_t page = height > 1 ? (size_t)height - 1 : 0;
-	if (p->top + page > p->lines)
-		p->top = p->lines > page ? p->lines - page : 0;
-	for (size_t i = 0; i < page && p->top + i < p->lines; i++)
-		draw_line(app, s, y + 1 + (int)i, p->top + i);
+	struct subject subject = { SUBJECT_THREAD, ((const struct flow_pane *)pane)->thread };
+	char text[256];
+	snprintf(buf, size, "flow-%s", topo_subject_text(&app->topo, &subject, text, sizeof text));
 }
+
+static int write_to(struct app *app, struct pane *pane, FILE *f, enum report_format format, struct error *err)
+{
+	const struct flow_pane *p = (const struct flow_pane *)pane;
+	struct subject subject = { SUBJECT_THREAD, p->thread };
+	const struct flow_text text = { .intervals = format == FORMAT_TEXT };
+	struct origin o;
+	export_origin(app, pane, &subject, &o);
+	int rc = report_flow(f, format, &app->topo, &subject, &p->flow, &text, &o, err);
+	origin_release(&o);
+	return rc;
+}
+
+static void carry(struct app *app, struct pane *pane, const struct rows *was, const struct rows *is)
+{
+	struct flow_pane *p = (struct flow_pane *)pane;
+	(void)app;
+	if (p->thread < was->topo->threads)
+		p->thread = row_again(was, is, (struct row_id){ ROW_THREAD, p->thread }).index;
+}
+
+const struct pane_ops flow_pane = {
+	.size = sizeof(struct flow_pane), .open = begin, .ask = ASK_FLOW, .question = question,
+	.answer = take, .name = name, .title = title, .wide = wide, .line = draw_line, .file = file_name, .export = write_to,
+	.carry = carry, .forget = forget,
+};

@@ -1,38 +1,35 @@
-/* From a row to its intervals and causes: the questions the keys ask of the history.  Gaps are in hunt.c. */
-#include "ui/app.h"
+#include "ui/follow.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
+
 #define LOOKS 1000  /* intervals of a culprit to look at for one in which it runs */
+#define MOST 32     /* steps that can be taken back */
 
-uint32_t app_row_attr(const struct app *app, struct row_id row)
+struct follow {
+	struct row_id left[MOST];  /* rows that a cause was followed from */
+	size_t steps;
+	bool asked;                /* the next one is to be told by the helper */
+	int64_t until;             /* end of the interval that it is the culprit of */
+};
+
+void follow_init(struct app *app)
 {
-	int64_t thread = row_thread(&app->topo, row);
-	if (thread >= 0)
-		return app->topo.thread[thread].status;
-	if (row.kind == ROW_REQUEST)
-		return app->rows.request[row.index].state;
-	if (row.kind == ROW_CPU)
-		return row_is_pcpu(&app->topo, row) ? app->topo.cpu[row.index].owner : app->topo.cpu[row.index].status;
-	return HISTORY_NONE;
+	app->follow = mem_new(1, sizeof *app->follow);
 }
 
-bool app_interval(struct app *app, struct row_id row, int64_t t, struct interval *iv)
+void follow_release(struct app *app)
 {
-	struct error err = ERROR_INIT;
-	uint32_t attr = app_row_attr(app, row);
-	if (attr == HISTORY_NONE) {
-		app_say(app, "this row has no intervals of its own: choose a CPU or a thread");
-		return false;
-	}
-	if (history_stab(app->h, attr, t, iv, &err) < 0) {
-		app_fail(app, &err);
-		return false;
-	}
-	return true;
+	free(app->follow);
 }
 
-/* ---- Causes ------------------------------------------------------------------------------------------------ */
+void follow_carry(struct app *app, const struct rows *was, const struct rows *is)
+{
+	for (size_t i = 0; i < app->follow->steps; i++)
+		app->follow->left[i] = row_again(was, is, app->follow->left[i]);
+}
 
 static bool thread_row(const struct app *app, int64_t machine, int64_t tid, struct row_id *out)
 {
@@ -53,15 +50,14 @@ static int64_t value_at(struct app *app, uint32_t attr, int64_t t)
 
 static bool waker(struct app *app, uint32_t thread, const struct interval *iv, struct row_id *out)
 {
-	uint32_t attr = app->topo.thread[thread].waker;
-	int64_t id = value_at(app, attr, iv->end < app->ground.end ? iv->end + 1 : iv->end);
-	const char *text = id == HISTORY_NULL ? NULL : history_string(app->h, id);
-	struct subject s;
-	if (!text || topo_parse_subject(&app->topo, text, &s, NULL) < 0 || s.kind != SUBJECT_THREAD) {
+	uint32_t attr = app->topo.thread[thread].woken_by, tid;
+	int machine = topo_ref(&app->topo, value_at(app, attr, iv->end < app->ground.end ? iv->end + 1 : iv->end), &tid);
+	int found = machine < 0 || tid > INT32_MAX ? -1 : topo_find_thread(&app->topo, (uint32_t)machine, (int32_t)tid);
+	if (found < 0) {
 		app_say(app, "the waker is not known");
 		return false;
 	}
-	*out = (struct row_id){ ROW_THREAD, s.index };
+	*out = (struct row_id){ ROW_THREAD, (uint32_t)found };
 	return true;
 }
 
@@ -96,13 +92,12 @@ static bool cause_of_cpu(struct app *app, struct row_id row, struct row_id *out)
 	return false;
 }
 
-static void go_to_cause(struct app *app, struct row_id from, struct row_id to)
+void follow_leave(struct app *app, struct row_id from)
 {
-	size_t most = sizeof app->cause / sizeof *app->cause;
-	if (app->causes == most)
-		memmove(app->cause, app->cause + 1, (--app->causes) * sizeof *app->cause);
-	app->cause[app->causes++] = from;
-	app_show_row(app, to);
+	struct follow *f = app->follow;
+	if (f->steps == MOST)
+		memmove(f->left, f->left + 1, (--f->steps) * sizeof *f->left);
+	f->left[f->steps++] = from;
 }
 
 /* Who had the CPU for the longest part of this interval: asked for. */
@@ -110,10 +105,10 @@ static void ask_culprit(struct app *app, struct row_id row, const struct interva
 {
 	struct question q = { .from = iv->start, .to = iv->end };
 	row_subject(&app->topo, row, &q.subject);
-	app->culprit_asked = true;
-	app->culprit_until = iv->end;
+	app->follow->asked = true;
+	app->follow->until = iv->end;
 	asker_ask(app->asker, ASK_CAUSE, &q);
-	if (!cause_work(app))
+	if (!follow_work(app))
 		app_say(app, "looking for who had its CPU; any key ends it");
 }
 
@@ -122,8 +117,8 @@ static void to_its_run(struct app *app, struct row_id row)
 {
 	struct interval iv;
 	int64_t t = app->view.cursor;
-	for (int i = 0; i < LOOKS && t <= app->culprit_until && app_interval(app, row, t, &iv); i++) {
-		if (iv.value >= 0 && iv.value < HISTORY_STATES && app->thread.code[iv.value] == VIS_RUNNING) {
+	for (int i = 0; i < LOOKS && t <= app->follow->until && app_interval(app, row, t, &iv); i++) {
+		if (iv.value >= 0 && iv.value < HISTORY_STATES && app->look.thread.code[iv.value] == VIS_RUNNING) {
 			view_goto(&app->view, &app->ground, t);
 			return;
 		}
@@ -131,33 +126,34 @@ static void to_its_run(struct app *app, struct row_id row)
 	}
 }
 
-bool cause_work(struct app *app)
+bool follow_work(struct app *app)
 {
 	struct answer answer;
 	struct row_id to;
-	if (!app->culprit_asked || !app_answer(app, ASK_CAUSE, &answer))
+	if (!app->follow->asked || !app_answer(app, ASK_CAUSE, &answer))
 		return false;
-	app->culprit_asked = false;
+	app->follow->asked = false;
 	app->message[0] = '\0';
 	if (answer.status < 0)
 		app_fail(app, &answer.err);
 	else if (!thread_row(app, answer.system, answer.tid, &to))
 		app_say(app, "no thread took this time");
 	else {
-		go_to_cause(app, app->view.row, to);
+		follow_leave(app, app->view.row);
+		app_show_row(app, to);
 		to_its_run(app, to);
 	}
 	return true;
 }
 
-void cause_drop(struct app *app)
+void follow_drop(struct app *app)
 {
-	if (app->culprit_asked)
+	if (app->follow->asked)
 		asker_drop(app->asker, ASK_CAUSE);
-	app->culprit_asked = false;
+	app->follow->asked = false;
 }
 
-void app_cause(struct app *app)
+void follow_cause(struct app *app)
 {
 	struct row_id row = app->view.row, to;
 	struct interval iv;
@@ -171,7 +167,7 @@ void app_cause(struct app *app)
 	if (row_is_pcpu(&app->topo, row)) {
 		found = cause_of_cpu(app, row, &to);
 	} else {
-		const struct vocabulary *v = row.kind == ROW_CPU ? &app->vcpu : &app->thread;
+		const struct vocabulary *v = row.kind == ROW_CPU ? &app->look.vcpu : &app->look.thread;
 		enum vis state = iv.value >= 0 && iv.value < HISTORY_STATES ? v->code[iv.value] : VIS_NONE;
 		if (state == VIS_PREEMPTED || state == VIS_VCPU_PREEMPTED || state == VIS_VIRT_PREEMPTED) {
 			ask_culprit(app, row, &iv);
@@ -180,14 +176,16 @@ void app_cause(struct app *app)
 		found = row.kind == ROW_CPU ? cause_of_cpu(app, row, &to)
 		                            : cause_of_thread(app, (uint32_t)row_thread(&app->topo, row), &iv, state, &to);
 	}
-	if (found)
-		go_to_cause(app, row, to);
+	if (found) {
+		follow_leave(app, row);
+		app_show_row(app, to);
+	}
 }
 
-void app_cause_back(struct app *app)
+void follow_back(struct app *app)
 {
-	if (app->causes == 0)
+	if (app->follow->steps == 0)
 		app_say(app, "no cause was followed");
 	else
-		app_show_row(app, app->cause[--app->causes]);
+		app_show_row(app, app->follow->left[--app->follow->steps]);
 }

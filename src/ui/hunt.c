@@ -1,20 +1,50 @@
-/* Looking for the next gap worth seeing: > < } {.
+/* See hunt.h.
  *
  * Passed over are mere VM exits and gaps shorter than least_gap, unless the row has no other; a row may hold millions
  * of them, at a microsecond each.  So the hunt goes on in steps beside the keys, and any key ends it. */
-#include "ui/app.h"
+#include "ui/hunt.h"
 
-#include <time.h>
 
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/now.h"
 #include "base/timefmt.h"
 
-#define FIRST_NS 10000000  /* of hunting before the first frame */
+#define FIRST_NS 10000000        /* of hunting before the first frame */
+#define LEAST_GAP_NS 100000      /* shorter gaps are not worth a stop */
 
-static int64_t now_ns(void)
+struct hunt {
+	int64_t least;         /* ns; shorter gaps are passed over */
+	bool on, zoom;
+	enum { HUNT_LONG, HUNT_OTHER_WAY, HUNT_ANY } phase;
+	struct subject subject;
+	int direction;
+	int64_t from, t;       /* where it began, where it is */
+	int64_t wanted, found; /* gaps */
+	struct gap gap;        /* the last one found */
+	struct view before;
+};
+
+void hunt_init(struct app *app)
 {
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+	app->hunt = mem_new(1, sizeof *app->hunt);
+	app->hunt->least = LEAST_GAP_NS;
+}
+
+void hunt_release(struct app *app)
+{
+	free(app->hunt);
+}
+
+void hunt_stop(struct app *app)
+{
+	app->hunt->on = false;
+}
+
+bool hunt_set_least(struct app *app, const char *duration)
+{
+	return time_parse_duration(duration, &app->hunt->least);
 }
 
 /* A guest's thread is virtually preempted at each VM exit, thousands of times a second.  That is the hypervisor at
@@ -25,7 +55,7 @@ static bool only_vm_exits(const struct app *app, const struct gap *gap)
 	struct interval cpu;
 	int64_t sums[HISTORY_STATES];
 	if (gap->subject.kind != SUBJECT_THREAD || gap->state < 0 || gap->state >= HISTORY_STATES ||
-	    app->thread.code[gap->state] != VIS_VIRT_PREEMPTED)
+	    app->look.thread.code[gap->state] != VIS_VIRT_PREEMPTED)
 		return false;
 	const struct topo_thread *t = &topo->thread[gap->subject.index];
 	if (t->cpu == HISTORY_NONE || history_stab(topo->h, t->cpu, gap->start, &cpu, NULL) < 0 || cpu.value < 0)
@@ -59,7 +89,7 @@ static int of_machine(const struct topo *topo, uint32_t machine, int64_t t, int 
 	return any;
 }
 
-static int one_further(const struct app *app, const struct gap_hunt *h, int direction, struct gap *gap,
+static int one_further(const struct app *app, const struct hunt *h, int direction, struct gap *gap,
                        struct error *err)
 {
 	if (h->subject.kind == SUBJECT_MACHINE)
@@ -67,9 +97,9 @@ static int one_further(const struct app *app, const struct gap_hunt *h, int dire
 	return gap_find(&app->topo, &h->subject, h->t, direction, gap, err);
 }
 
-static bool worth_seeing(const struct app *app, const struct gap_hunt *h, const struct gap *gap)
+static bool worth_seeing(const struct app *app, const struct hunt *h, const struct gap *gap)
 {
-	if (h->phase == HUNT_ANY ? false : gap->end - gap->start + 1 < app->least_gap)
+	if (h->phase != HUNT_ANY && gap->end - gap->start + 1 < h->least)
 		return false;
 	return !only_vm_exits(app, gap);
 }
@@ -77,18 +107,18 @@ static bool worth_seeing(const struct app *app, const struct gap_hunt *h, const 
 /* The way to the end of the row is done.  Goes on with what remains to be tried; false when nothing does. */
 static bool next_phase(struct app *app, bool found)
 {
-	struct gap_hunt *h = &app->hunt;
+	struct hunt *h = app->hunt;
 	const char *where = h->direction > 0 ? "later" : "earlier";
 	char d[TIME_TEXT], keys[32];
-	if (h->phase == HUNT_LONG && h->found == 0 && !found && app->least_gap > 1) {
+	if (h->phase == HUNT_LONG && h->found == 0 && !found && h->least > 1) {
 		h->phase = HUNT_OTHER_WAY;
 	} else if (h->phase == HUNT_OTHER_WAY && !found) {
-		app_say(app, "no gap of %s or more in this row: shorter ones count", time_duration(d, app->least_gap));
+		app_say(app, "no gap of %s or more in this row: shorter ones count", time_duration(d, h->least));
 		h->phase = HUNT_ANY;
 	} else {
-		if (h->phase != HUNT_ANY && app->least_gap > 1)
+		if (h->phase != HUNT_ANY && h->least > 1)
 			app_say(app, "no %s gap of %s or more in this row (:set mingap=0 stops at all)", where,
-			        time_duration(d, app->least_gap));
+			        time_duration(d, h->least));
 		else
 			app_say(app, "no %s gap in this row: %s stops at every interval", where,
 			        keymap_text(&app->keymap, h->direction > 0 ? ACT_NEXT_INTERVAL : ACT_PREV_INTERVAL, keys,
@@ -101,19 +131,18 @@ static bool next_phase(struct app *app, bool found)
 
 static void arrive(struct app *app, const struct gap *gap)
 {
-	struct gap_hunt *h = &app->hunt;
+	struct hunt *h = app->hunt;
 	h->found++;
 	h->gap = *gap;
 	view_goto(&app->view, &app->ground, gap->start);
 	if (h->zoom && h->found == h->wanted)
 		view_fit(&app->view, &app->ground, gap->start, gap->end, 1, 3);
-	app->flow.stale = app->blame.stale = true;
 }
 
 /* Goes on for about budget_ns; true while there is more to do. */
 static bool step(struct app *app, int64_t budget_ns)
 {
-	struct gap_hunt *h = &app->hunt;
+	struct hunt *h = app->hunt;
 	struct error err = ERROR_INIT;
 	struct gap gap;
 	int64_t until = now_ns() + budget_ns;
@@ -144,15 +173,15 @@ static bool step(struct app *app, int64_t budget_ns)
 void hunt_start(struct app *app, int direction, int64_t n, bool zoom)
 {
 	struct row_id row = app->view.row;
-	struct gap_hunt *h = &app->hunt;
+	struct hunt *h = app->hunt;
 	struct subject s;
 	if (!row_subject(&app->topo, row, &s) ||
 	    (row.kind == ROW_MACHINE && app->topo.machine[row.index].kind != MACHINE_VM)) {
 		app_say(app, "a gap is time in which a vCPU or thread wanted to run and could not: choose one of these");
 		return;
 	}
-	*h = (struct gap_hunt){ .subject = s, .direction = direction, .wanted = n, .zoom = zoom, .before = app->view,
-		.from = app->view.cursor, .t = app->view.cursor };
+	*h = (struct hunt){ .least = h->least, .subject = s, .direction = direction, .wanted = n, .zoom = zoom,
+		.before = app->view, .from = app->view.cursor, .t = app->view.cursor };
 	h->on = step(app, FIRST_NS);
 	if (h->on)
 		app_say(app, "looking for a gap; any key ends it");
@@ -160,7 +189,7 @@ void hunt_start(struct app *app, int direction, int64_t n, bool zoom)
 
 bool hunt_work(struct app *app, int64_t budget_ns, bool *changed)
 {
-	struct gap_hunt *h = &app->hunt;
+	struct hunt *h = app->hunt;
 	int64_t found = h->found;
 	if (!h->on)
 		return false;

@@ -83,10 +83,15 @@ enum action action_of_name(const char *name)
 	return ACT_NONE;
 }
 
+static bool in_pane(enum action action)
+{
+	return action >= ACT_IN_PANE_GO;
+}
+
 void keymap_bind(struct keymap *m, uint32_t key, enum action action)
 {
 	for (size_t i = 0; i < m->len; i++) {
-		if (m->binding[i].key == key) {
+		if (m->binding[i].key == key && in_pane(m->binding[i].action) == in_pane(action)) {
 			m->binding[i].action = action;
 			return;
 		}
@@ -115,12 +120,22 @@ void keymap_release(struct keymap *m)
 	*m = (struct keymap){ 0 };
 }
 
-enum action keymap_find(const struct keymap *m, uint32_t key)
+static enum action find(const struct keymap *m, uint32_t key, bool pane)
 {
 	for (size_t i = 0; i < m->len; i++)
-		if (m->binding[i].key == key)
+		if (m->binding[i].key == key && in_pane(m->binding[i].action) == pane)
 			return m->binding[i].action;
 	return ACT_NONE;
+}
+
+enum action keymap_find(const struct keymap *m, uint32_t key)
+{
+	return find(m, key, false);
+}
+
+enum action keymap_find_in_pane(const struct keymap *m, uint32_t key)
+{
+	return find(m, key, true);
 }
 
 char *keymap_text(const struct keymap *m, enum action action, char *buf, size_t size)

@@ -21,7 +21,8 @@ enum key {
 	KEY_CODE_F1 = 0x200100,  /* F2 = F1 + 1, ... */
 };
 
-/* X(code, name for config.yaml, default keys, section, help) */
+/* X(code, name for config.yaml, default keys, section, help).  From ACT_IN_PANE_GO on: of a pane that has the keys, where
+ * they take the place of what they mean elsewhere. */
 #define ACTIONS(X) \
 	X(ACT_DOWN, "row-down", "j <Down> <WheelDown>", "Rows", "next row") \
 	X(ACT_UP, "row-up", "k <Up> <WheelUp>", "Rows", "previous row") \
@@ -32,13 +33,14 @@ enum key {
 	X(ACT_FIRST, "first-row", "g", "Rows", "first row") \
 	X(ACT_LAST, "last-row", "G", "Rows", "last row") \
 	X(ACT_FOLD, "fold", "<Space>", "Rows", "fold or unfold a machine or vCPU") \
-	X(ACT_SORT, "sort", "o", "Rows", "sort order: stolen time, stolen in the window, name, id") \
+	X(ACT_FOLD_ALL, "fold-all", "M", "Rows", "fold all machines, or unfold them") \
+	X(ACT_SORT, "sort", "o", "Rows", "sort order: time lost, lost in the window, name, id") \
 	X(ACT_IDLE, "hide-idle", "H", "Rows", "hide or show idle rows") \
 	X(ACT_PIN, "pin", "p", "Rows", "pin the row to the top, or unpin it") \
 	X(ACT_SEARCH, "search", "/", "Rows", "search rows and threads as you type") \
 	X(ACT_SEARCH_NEXT, "search-next", "n", "Rows", "next match") \
 	X(ACT_SEARCH_PREV, "search-previous", "N", "Rows", "previous match") \
-	X(ACT_FILTER, "filter", "\\", "Rows", "show only the threads whose name contains a text") \
+	X(ACT_FILTER, "filter", "\\", "Rows", "show only threads, or machines, whose name contains a text") \
 	X(ACT_LEFT, "cursor-left", "h <Left>", "Time", "cursor one cell to the left; the view follows") \
 	X(ACT_RIGHT, "cursor-right", "l <Right>", "Time", "cursor one cell to the right") \
 	X(ACT_PAN_LEFT, "pan-left", "a <WheelLeft>", "Time", "pan a quarter window to the left") \
@@ -56,8 +58,8 @@ enum key {
 	X(ACT_PREV_GAP, "previous-gap", "<", "Gaps and causes", "previous gap") \
 	X(ACT_NEXT_GAP_FIT, "next-gap-zoom", "}", "Gaps and causes", "next gap, zoomed to a third of the window") \
 	X(ACT_PREV_GAP_FIT, "previous-gap-zoom", "{", "Gaps and causes", "previous gap, zoomed") \
-	X(ACT_NEXT_INTERVAL, "next-interval", ". <Tab>", "Gaps and causes", "next interval of the row") \
-	X(ACT_PREV_INTERVAL, "previous-interval", ", <S-Tab>", "Gaps and causes", "previous interval") \
+	X(ACT_NEXT_INTERVAL, "next-interval", ".", "Gaps and causes", "next interval of the row") \
+	X(ACT_PREV_INTERVAL, "previous-interval", ",", "Gaps and causes", "previous interval") \
 	X(ACT_CAUSE, "follow-cause", "[", "Gaps and causes", "follow the cause: culprit, waker, host thread of the vCPU") \
 	X(ACT_CAUSE_BACK, "cause-back", "]", "Gaps and causes", "back from the cause") \
 	X(ACT_CENTRE, "centre", "f", "Gaps and causes", "centre the interval; again: fit it") \
@@ -67,17 +69,21 @@ enum key {
 	X(ACT_RANGE, "range", "v", "Markers", "select a range: its statistics are in the status line") \
 	X(ACT_CLEAR, "clear", "<Esc>", "Markers", "end the range, clear the filter") \
 	X(ACT_BOOKMARK, "bookmark", "m", "Markers", "bookmark this row and time") \
-	X(ACT_BOOKMARKS, "bookmarks", "'", "Markers", "list of bookmarks, also of earlier runs; d drops one") \
+	X(ACT_BOOKMARKS, "bookmarks", "'", "Markers", "list of bookmarks; d drops one, e writes a note") \
+	X(ACT_OVERVIEW, "overview", "O", "Panes", "overview: who suffers in this window") \
+	X(ACT_BACK, "back", "<BS>", "Panes", "back to the overview as it was; from there to the timeline") \
 	X(ACT_FLOW, "flow", "<Enter>", "Panes", "flow of the thread, or of who has the CPU; fold a machine") \
 	X(ACT_FLOW_TOGGLE, "flow-pane", "F", "Panes", "flow pane on or off") \
 	X(ACT_REQUESTS, "requests", "R", "Panes", "requests pane") \
 	X(ACT_BLAME, "blame", "B", "Panes", "steal matrix of the window: who took from whom") \
+	X(ACT_FOCUS, "focus", "<Tab> <S-Tab>", "Panes", "into the pane, which then has the keys below; and back") \
 	X(ACT_PANE_DOWN, "pane-down", "J", "Panes", "scroll the pane down") \
 	X(ACT_PANE_UP, "pane-up", "K", "Panes", "scroll the pane up") \
 	X(ACT_DETAILS, "details", "x", "Panes", "details of the interval under the cursor") \
 	X(ACT_EXPORT, "export", "X", "Panes", "export the pane to a file: .txt, .csv or .json") \
 	X(ACT_COPY, "copy", "y", "Panes", "copy the status line to the clipboard (OSC 52)") \
 	X(ACT_COMMAND, "command", ":", "Program", "command line: goto, export, theme, set, help ...") \
+	X(ACT_UNIT, "lost-unit", "%", "Program", "unit of what was lost: of wanted time, window, life; time") \
 	X(ACT_TIME_FORMAT, "time-format", "t", "Program", "time format: wall clock, from marker A, from the start") \
 	X(ACT_TIER, "glyphs", "~", "Program", "glyph tier: blocks, cells, ascii") \
 	X(ACT_THEMES, "themes", "L", "Program", "legend and theme picker") \
@@ -85,7 +91,16 @@ enum key {
 	X(ACT_REDO, "redo", "<C-r>", "Program", "redo it") \
 	X(ACT_REDRAW, "redraw", "<C-l>", "Program", "redraw the screen") \
 	X(ACT_HELP, "help", "? <F1>", "Program", "help; type / in it to search") \
-	X(ACT_QUIT, "quit", "q", "Program", "quit")
+	X(ACT_QUIT, "quit", "q", "Program", "close the pane; without one, quit") \
+	X(ACT_IN_PANE_GO, "in-pane-go", "<Enter>", "In a pane", "go to what the line is about") \
+	X(ACT_IN_PANE_SORT, "in-pane-sort", "o", "In a pane", "sort by the next column") \
+	X(ACT_IN_PANE_SORT_BACK, "in-pane-sort-back", "O", "In a pane", "sort by the column before") \
+	X(ACT_IN_PANE_FILTER, "in-pane-filter", "\\ /", "In a pane", "only lines that contain a text") \
+	X(ACT_IN_PANE_EXPORT, "in-pane-export", "e", "In a pane", "export the pane to a file") \
+	X(ACT_IN_PANE_COPY, "in-pane-copy", "y", "In a pane", "copy the line to the clipboard (OSC 52)") \
+	X(ACT_IN_PANE_GROW, "in-pane-grow", "+", "In a pane", "make the pane higher") \
+	X(ACT_IN_PANE_SHRINK, "in-pane-shrink", "-", "In a pane", "make it lower") \
+	X(ACT_IN_PANE_CLOSE, "in-pane-close", "q <Esc>", "In a pane", "end its filter; close it")
 
 #define ACTION_CODE(code, name, keys, section, help) code,
 enum action { ACT_NONE, ACTIONS(ACTION_CODE) ACT_COUNT };
@@ -95,13 +110,17 @@ struct action_info { const char *name, *keys, *section, *help; };
 extern const struct action_info action_info[ACT_COUNT];  /* [ACT_NONE] is empty */
 
 struct keymap {
-	struct binding { uint32_t key; enum action action; } *binding;
+	struct binding {
+		uint32_t key;
+		enum action action;
+	} *binding;
 	size_t len, cap;
 };
 
 void keymap_init(struct keymap *m);                            /* the default keys */
 void keymap_release(struct keymap *m);
 enum action keymap_find(const struct keymap *m, uint32_t key);
+enum action keymap_find_in_pane(const struct keymap *m, uint32_t key);  /* one from ACT_IN_PANE_GO on, or ACT_NONE */
 void keymap_bind(struct keymap *m, uint32_t key, enum action action);
 /* The keys of an action as people write them, "j, <Down>". */
 char *keymap_text(const struct keymap *m, enum action action, char *buf, size_t size);

@@ -8,10 +8,9 @@
 #include "base/mem.h"
 #include "ui/keys.h"
 
-void pager_open(struct pager *p, enum pager_kind kind, bool picks, const char *title)
+void pager_open(struct pager *p, bool picks, const char *title)
 {
 	pager_release(p);
-	p->kind = kind;
 	p->picks = picks;
 	snprintf(p->title, sizeof p->title, "%s", title);
 }
@@ -95,6 +94,12 @@ static enum pager_result move(struct pager *p, int64_t by, int height, int64_t *
 	return PAGER_MOVED;
 }
 
+int64_t pager_tag(const struct pager *p)
+{
+	const struct pager_line *line = nth(p, p->at);
+	return line ? line->tag : -1;
+}
+
 enum pager_result pager_key(struct pager *p, uint32_t key, int height, int64_t *tag)
 {
 	int64_t page = height > 2 ? height - 2 : 1;
@@ -122,8 +127,11 @@ enum pager_result pager_key(struct pager *p, uint32_t key, int height, int64_t *
 	case '/':
 		return PAGER_SEARCH;
 	case 'd': case KEY_CODE_DELETE:
-		*tag = p->kind == PAGER_BOOKMARKS && line ? line->tag : -1;
+		*tag = p->edits && line ? line->tag : -1;
 		return *tag >= 0 ? PAGER_DROPPED : PAGER_UNKNOWN;
+	case 'e':
+		*tag = p->edits && line ? line->tag : -1;
+		return *tag >= 0 ? PAGER_EDITS : PAGER_UNKNOWN;
 	case KEY_CODE_ENTER: case '\n':
 		if (!p->picks)
 			return PAGER_CLOSED;
@@ -138,8 +146,8 @@ static const char *hint_of(const struct pager *p)
 {
 	if (p->filter[0])
 		return " Esc shows all lines  q closes ";
-	if (p->kind == PAGER_BOOKMARKS)
-		return " Enter picks  d drops  / searches  q closes ";
+	if (p->edits)
+		return " Enter picks  d drops  e note  / searches  q closes ";
 	return p->picks ? " Enter picks  / searches  q closes " : " / searches  q closes ";
 }
 
@@ -167,8 +175,8 @@ void pager_draw(struct pager *p, struct screen *s, int y, int height, const stru
 		if (!line)
 			continue;
 		int at = 1;
-		if (line->has_sample) {
-			screen_fill(s, at, y + i, 4, ' ', line->sample);
+		if (line->sample.ch) {
+			screen_fill(s, at, y + i, 4, line->sample.ch, line->sample.style);
 			at += 5;
 		}
 		screen_text(s, at, y + i, s->w - at, style, line->text);

@@ -10,7 +10,8 @@
 
 static const char *const lead[PROMPT_KINDS] = {
 	[PROMPT_COMMAND] = ":", [PROMPT_SEARCH] = "/", [PROMPT_FILTER] = "filter: ",
-	[PROMPT_EXPORT] = "write to (.txt .csv .json): ", [PROMPT_PAGER] = "/",
+	[PROMPT_EXPORT] = "write to (.txt .csv .json): ", [PROMPT_PAGER] = "/", [PROMPT_NOTE] = "note: ",
+	[PROMPT_PANE] = "only lines with: ",
 };
 
 void prompt_open(struct prompt *p, enum prompt_kind kind, const char *initial)

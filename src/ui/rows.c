@@ -1,4 +1,4 @@
-/* The list of rows: building, folding, finding.  The survey is in survey.c. */
+/* The list of rows: building, folding.  The survey is in survey.c, names are in rownames.c. */
 #include "ui/rows.h"
 
 #include <inttypes.h>
@@ -30,6 +30,18 @@ uint32_t row_machine(const struct rows *r, struct row_id id)
 	return id.kind == ROW_CPU ? topo->cpu[id.index].machine : id.index;
 }
 
+uint32_t row_attr(const struct rows *r, struct row_id id)
+{
+	int64_t thread = row_thread(r->topo, id);
+	if (thread >= 0)
+		return r->topo->thread[thread].status;
+	if (id.kind == ROW_REQUEST)
+		return r->request[id.index].state;
+	if (id.kind == ROW_CPU)
+		return row_is_pcpu(r->topo, id) ? r->topo->cpu[id.index].owner : r->topo->cpu[id.index].status;
+	return HISTORY_NONE;
+}
+
 bool row_is_pcpu(const struct topo *topo, struct row_id id)
 {
 	return id.kind == ROW_CPU && topo->machine[topo->cpu[id.index].machine].kind == MACHINE_HOST;
@@ -56,12 +68,12 @@ static size_t homeless(const struct rows *r, uint32_t machine)
 static void find_requests(struct rows *r)
 {
 	const struct history *h = r->topo->h;
-	uint32_t root = history_find(h, "/Requests");
+	uint32_t root = history_find(h, "/" SCHEMA_REQUESTS);
 	for (uint32_t m = 0; root != HISTORY_NONE && m < r->topo->machines; m++) {
 		const char *name = r->topo->machine[m].name;
 		uint32_t all = history_child_named(h, root, name), one = HISTORY_NONE;
 		while (all != HISTORY_NONE && (one = history_child(h, all, one)) != HISTORY_NONE && r->requests < MOST_REQUESTS) {
-			uint32_t state = history_child_named(h, one, "State");
+			uint32_t state = history_child_named(h, one, request_schema[REQUEST_STATE].name);
 			if (state != HISTORY_NONE && history_type(h, state) == HISTORY_STATE)
 				*ARRAY_PUSH(r->request, r->requests, r->requests_cap) = (struct row_request){ one, state, m };
 		}
@@ -72,9 +84,15 @@ void rows_init(struct rows *r, const struct topo *topo)
 {
 	*r = (struct rows){ .topo = topo, .hide_idle = true };
 	r->info = mem_new(topo->threads, sizeof *r->info);
+	r->machines = mem_new(topo->machines, sizeof *r->machines);
 	r->order = mem_new(topo->threads, sizeof *r->order);
 	r->first = mem_new(topo->cpus + topo->machines, sizeof *r->first);
 	r->count = mem_new(topo->cpus + topo->machines, sizeof *r->count);
+	r->machine = mem_new(topo->machines, sizeof *r->machine);
+	for (uint32_t m = 0; m < topo->machines; m++) {
+		char name[256];
+		r->machine[m] = mem_dup(text_escape(name, sizeof name, topo->machine[m].name));
+	}
 	r->open[ROW_MACHINE] = mem_new(topo->machines, sizeof(bool));
 	r->open[ROW_GROUP] = mem_new(topo->machines, sizeof(bool));
 	r->open[ROW_REQUESTS] = mem_new(topo->machines, sizeof(bool));
@@ -84,13 +102,18 @@ void rows_init(struct rows *r, const struct topo *topo)
 	for (uint32_t c = 0; c < topo->cpus; c++)
 		r->open[ROW_CPU][c] = true;
 	find_requests(r);
+	rows_sort(r, r->sort);
 }
 
 void rows_release(struct rows *r)
 {
+	for (uint32_t m = 0; r->machine && m < r->topo->machines; m++)
+		free(r->machine[m]);
+	free(r->machine);
 	for (uint32_t t = 0; r->info && t < r->topo->threads; t++)
 		free(r->info[t].name);
 	free(r->info);
+	free(r->machines);
 	free(r->order);
 	free(r->first);
 	free(r->count);
@@ -110,13 +133,37 @@ static struct row *push(struct rows *r, enum row_kind kind, uint32_t index, uint
 	return row;
 }
 
+/* The filter is in the machine's name, or its part before a '/' is. */
+static bool machine_passes(const struct rows *r, uint32_t m)
+{
+	char part[sizeof r->filter];
+	snprintf(part, sizeof part, "%.*s", (int)strcspn(r->filter, "/"), r->filter);
+	return strcasestr(r->machine[m], part) != NULL;
+}
+
+/* Does the filter leave this thread?  By its own name, or by its machine's; "bian/sshd" asks for both. */
+static bool thread_passes(const struct rows *r, uint32_t t)
+{
+	const char *slash = strchr(r->filter, '/');
+	bool machine = machine_passes(r, r->topo->thread[t].machine);
+	if (slash)
+		return machine && strcasestr(r->info[t].name, slash + 1);
+	return strcasestr(r->info[t].name, r->filter) || (machine && (r->info[t].active || !r->hide_idle));
+}
+
+/* Is what holds no thread shown all the same? */
+static bool stays_empty(const struct rows *r, uint32_t m)
+{
+	return !r->filter[0] || (!strchr(r->filter, '/') && machine_passes(r, m));
+}
+
 static bool shows_thread(struct rows *r, uint32_t t)
 {
 	const struct thread_info *info = &r->info[t];
 	if (!info->name)
 		return false;
 	if (r->filter[0])
-		return strcasestr(info->name, r->filter) != NULL;
+		return thread_passes(r, t);
 	if (r->hide_idle && !info->active) {
 		r->hidden++;
 		return false;
@@ -167,7 +214,7 @@ static size_t push_cpu(struct rows *r, uint32_t c, bool is_virtual)
 		push(r, ROW_EXECUTOR, c, 2, false);
 	if (open)
 		threads = push_threads(r, c, 2);
-	if (r->filter[0] && is_virtual && threads == 0)
+	if (is_virtual && threads == 0 && !stays_empty(r, r->topo->cpu[c].machine))
 		r->len = cpu;
 	return threads;
 }
@@ -188,12 +235,11 @@ static void push_machine(struct rows *r, uint32_t m)
 		threads += push_group(r, m);
 	if (!r->filter[0])
 		push_requests(r, m);
-	else if (threads == 0 && !host)
+	else if (threads == 0 && !host && !stays_empty(r, m))
 		r->len = top;
 }
 
-/* The VM that runs a VM, or -1: the host does. */
-static int32_t outer_vm(const struct topo *topo, uint32_t m)
+int32_t row_outer_vm(const struct topo *topo, uint32_t m)
 {
 	int32_t parent = topo->machine[m].parent;
 	return parent >= 0 && topo->machine[parent].kind == MACHINE_VM ? parent : -1;
@@ -204,18 +250,17 @@ static void push_nest(struct rows *r, uint32_t m)
 {
 	push_machine(r, m);
 	for (uint32_t i = 0; i < r->topo->machines && r->topo->machine[m].runs_vms; i++)
-		if (outer_vm(r->topo, i) == (int32_t)m)
-			push_nest(r, i);
+		if (row_outer_vm(r->topo, r->machines[i]) == (int32_t)m)
+			push_nest(r, r->machines[i]);
 }
 
 void rows_build(struct rows *r)
 {
 	r->len = 0;
 	r->hidden = 0;
-	for (int host = 0; host < 2; host++)
-		for (uint32_t m = 0; m < r->topo->machines; m++)
-			if ((r->topo->machine[m].kind == MACHINE_HOST) == (host == 1) && outer_vm(r->topo, m) < 0)
-				push_nest(r, m);
+	for (uint32_t i = 0; i < r->topo->machines; i++)
+		if (row_outer_vm(r->topo, r->machines[i]) < 0)
+			push_nest(r, r->machines[i]);
 }
 
 size_t rows_find(const struct rows *r, struct row_id id)
@@ -263,12 +308,23 @@ void rows_reveal(struct rows *r, struct row_id id)
 			r->open[ROW_CPU][info->home] = true;
 		else
 			r->open[ROW_GROUP][m] = true;
-		if (r->filter[0] && info->name && !strcasestr(info->name, r->filter))
+		if (r->filter[0] && info->name && !thread_passes(r, id.index))
 			r->filter[0] = '\0';
 		if (!info->active && !r->filter[0])
 			r->hide_idle = false;
 	}
 	rows_build(r);
+}
+
+bool rows_toggle_all(struct rows *r)
+{
+	bool any = false;
+	for (uint32_t m = 0; m < r->topo->machines; m++)
+		any |= r->open[ROW_MACHINE][m];
+	for (uint32_t m = 0; m < r->topo->machines && !r->filter[0]; m++)
+		r->open[ROW_MACHINE][m] = !any;
+	rows_build(r);
+	return !r->filter[0];
 }
 
 bool rows_toggle(struct rows *r, size_t row)
@@ -279,174 +335,4 @@ bool rows_toggle(struct rows *r, size_t row)
 	r->open[id.kind][id.index] = !r->open[id.kind][id.index];
 	rows_build(r);
 	return true;
-}
-
-const char *row_label(const struct rows *r, struct row_id id, char *buf, size_t size)
-{
-	const struct topo *topo = r->topo;
-	switch (id.kind) {
-	case ROW_MACHINE: {
-		char name[128], outer[128];
-		int32_t in = outer_vm(topo, id.index);
-		text_escape(name, sizeof name, topo->machine[id.index].name);
-		snprintf(buf, size, "%s%s%s", name, in >= 0 ? " in " : "",
-		         in >= 0 ? text_escape(outer, sizeof outer, topo->machine[in].name) : "");
-		return buf;
-	}
-	case ROW_CPU:
-		snprintf(buf, size, "%s%u", row_is_pcpu(topo, id) ? "CPU" : "vCPU", topo->cpu[id.index].number);
-		return buf;
-	case ROW_GROUP:
-		snprintf(buf, size, "threads");
-		return buf;
-	case ROW_REQUESTS:
-		snprintf(buf, size, "requests");
-		return buf;
-	case ROW_REQUEST:
-		return text_escape(buf, size, history_name(topo->h, r->request[id.index].node));
-	default: {
-		const char *name = r->info[row_thread(topo, id)].name;
-		char machine[64] = "";
-		if (id.kind == ROW_EXECUTOR)
-			text_escape(machine, sizeof machine, topo->machine[row_machine(r, id)].name);
-		snprintf(buf, size, "%s%s%s", machine, machine[0] ? "/" : "", name ? name : "...");
-		return buf;
-	}
-	}
-}
-
-char *row_title(const struct rows *r, struct row_id id, char *buf, size_t size)
-{
-	char label[256], machine[128];
-	row_label(r, id, label, sizeof label);
-	text_escape(machine, sizeof machine, r->topo->machine[row_machine(r, id)].name);
-	if (id.kind == ROW_MACHINE || id.kind == ROW_EXECUTOR)
-		snprintf(buf, size, "%s", id.kind == ROW_MACHINE ? machine : label);
-	else
-		snprintf(buf, size, "%s/%s", machine, label);
-	return buf;
-}
-
-static const char *const kind_name[ROW_KINDS] = {
-	[ROW_MACHINE] = "machine", [ROW_CPU] = "cpu", [ROW_GROUP] = "group", [ROW_THREAD] = "thread",
-	[ROW_EXECUTOR] = "executor", [ROW_REQUESTS] = "requests", [ROW_REQUEST] = "request",
-};
-
-char *row_key(const struct rows *r, struct row_id id, char buf[ROW_KEY])
-{
-	const struct topo *topo = r->topo;
-	bool cpu = id.kind == ROW_CPU || id.kind == ROW_EXECUTOR;
-	uint32_t m = cpu ? topo->cpu[id.index].machine : row_machine(r, id);
-	char machine[256], rest[256] = "";
-	if (cpu)
-		snprintf(rest, sizeof rest, "%u", topo->cpu[id.index].number);
-	else if (id.kind == ROW_THREAD)
-		snprintf(rest, sizeof rest, "%" PRId32, topo->thread[id.index].tid);
-	else if (id.kind == ROW_REQUEST)
-		text_escape(rest, sizeof rest, history_name(topo->h, r->request[id.index].node));
-	snprintf(buf, ROW_KEY, "%s %s%s%s", kind_name[id.kind], text_escape(machine, sizeof machine, topo->machine[m].name),
-	         rest[0] ? "/" : "", rest);
-	return buf;
-}
-
-/* The row of that kind within a machine; -1 when there is none. */
-static int64_t row_within(const struct rows *r, uint8_t kind, uint32_t machine, const char *rest)
-{
-	char name[256], *end = NULL;
-	if (kind == ROW_MACHINE || kind == ROW_GROUP || kind == ROW_REQUESTS)
-		return rest[0] ? -1 : (int64_t)machine;
-	for (size_t i = 0; kind == ROW_REQUEST && i < r->requests; i++)
-		if (r->request[i].machine == machine &&
-		    strcmp(text_escape(name, sizeof name, history_name(r->topo->h, r->request[i].node)), rest) == 0)
-			return (int64_t)i;
-	long number = strtol(rest, &end, 10);
-	if (kind == ROW_REQUEST || end == rest || *end || number < 0 || number > INT32_MAX)
-		return -1;
-	int64_t index = kind == ROW_THREAD ? topo_find_thread(r->topo, machine, (int32_t)number)
-	                                   : topo_find_cpu(r->topo, machine, (unsigned)number);
-	return kind == ROW_EXECUTOR && index >= 0 && r->topo->cpu[index].host < 0 ? -1 : index;
-}
-
-bool row_of_key(const struct rows *r, const char *key, struct row_id *id)
-{
-	size_t n = strcspn(key, " ");
-	uint8_t kind = 0;
-	while (kind < ROW_KINDS && (strlen(kind_name[kind]) != n || strncmp(key, kind_name[kind], n) != 0))
-		kind++;
-	if (kind == ROW_KINDS || key[n] != ' ')
-		return false;
-	key += n + 1;
-	for (uint32_t m = 0; m < r->topo->machines; m++) {
-		char machine[256];
-		size_t len = strlen(text_escape(machine, sizeof machine, r->topo->machine[m].name));
-		if (strncmp(key, machine, len) != 0 || (key[len] && key[len] != '/'))
-			continue;
-		int64_t index = row_within(r, kind, m, key + len + (key[len] == '/'));
-		if (index >= 0) {
-			*id = (struct row_id){ kind, (uint32_t)index };
-			return true;
-		}
-	}
-	return false;
-}
-
-/* All rows, shown or not, numbered in the order of a search: machines, CPUs, threads as sorted. */
-static struct row_id nth(const struct rows *r, uint64_t n)
-{
-	const struct topo *topo = r->topo;
-	if (n < topo->machines)
-		return (struct row_id){ ROW_MACHINE, (uint32_t)n };
-	n -= topo->machines;
-	if (n < topo->cpus)
-		return (struct row_id){ ROW_CPU, (uint32_t)n };
-	return (struct row_id){ ROW_THREAD, r->order[n - topo->cpus] };
-}
-
-static uint64_t number_of(const struct rows *r, struct row_id id)
-{
-	const struct topo *topo = r->topo;
-	if (id.kind == ROW_MACHINE || id.kind == ROW_GROUP || id.kind == ROW_REQUESTS || id.kind == ROW_REQUEST)
-		return row_machine(r, id);
-	if (id.kind == ROW_CPU || id.kind == ROW_EXECUTOR)
-		return topo->machines + id.index;
-	uint64_t n = 0;
-	while (n < topo->threads && r->order[n] != id.index)
-		n++;
-	return topo->machines + topo->cpus + n;
-}
-
-/* "bian/35" finds "Debian/3525 critical_task"; a text without '/' is looked for in the label alone, so that the name
- * of a machine does not find all its threads. */
-static bool matches(const struct rows *r, struct row_id id, const char *text)
-{
-	char buf[256], machine[256];
-	const char *label = id.kind == ROW_THREAD ? r->info[id.index].name : row_label(r, id, buf, sizeof buf);
-	const char *slash = strchr(text, '/');
-	if (!label)
-		return false;
-	if (!slash || id.kind == ROW_MACHINE)
-		return strcasestr(label, text) != NULL;
-	if (strncasecmp(label, slash + 1, strlen(slash + 1)) != 0)
-		return false;
-	size_t n = (size_t)(slash - text);
-	size_t len = strlen(text_escape(machine, sizeof machine, r->topo->machine[row_machine(r, id)].name));
-	return len >= n && strncasecmp(machine + len - n, text, n) == 0;
-}
-
-bool rows_search(const struct rows *r, const char *text, struct row_id from, int direction, bool include_from,
-                 struct row_id *found)
-{
-	const struct topo *topo = r->topo;
-	uint64_t total = (uint64_t)topo->machines + topo->cpus + topo->threads;
-	uint64_t n = number_of(r, from) % (total ? total : 1);
-	for (uint64_t i = 0; i < total; i++) {
-		if (i > 0 || !include_from)
-			n = direction > 0 ? (n + 1) % total : (n + total - 1) % total;
-		struct row_id id = nth(r, n);
-		if (matches(r, id, text)) {
-			*found = id;
-			return true;
-		}
-	}
-	return false;
 }

@@ -1,6 +1,6 @@
 /* The rows: machine > vCPU > threads, host > pCPUs, threads; containers.  Folding, sorting, hiding, filtering.
  *
- * What must be known of every thread (its name, the vCPU it lives on, how much time was stolen from it, whether it
+ * What must be known of every thread (its name, the vCPU it lives on, how much time it lost, whether it
  * ever wanted a CPU) is collected once by a survey that runs in steps of a few ms, so that 50,000 threads neither
  * delay the first frame nor a key.  Until a thread is surveyed it is not shown.  A rebuild of the list is linear in
  * the threads of the open branches; nothing else touches invisible rows. */
@@ -25,7 +25,7 @@ enum row_kind {
 	ROW_KINDS
 };
 
-enum row_sort { SORT_STOLEN, SORT_WINDOW, SORT_NAME, SORT_ID, SORT_COUNT };
+enum row_sort { SORT_LOST, SORT_WINDOW, SORT_NAME, SORT_ID, SORT_COUNT };
 
 struct row {
 	struct row_id id;
@@ -35,7 +35,7 @@ struct row {
 
 struct thread_info {
 	char *name;        /* "3525 critical_task", escaped; NULL = not yet surveyed */
-	int64_t stolen;    /* ns over the span that was asked for */
+	struct demand demand;  /* over the span that was asked for */
 	int32_t home;      /* the vCPU it lives on: index into topo->cpu; -1 = none (or a thread of the host) */
 	bool active;       /* it ran or wanted to for 10 ms, or 0.1 % of the trace if that is less */
 };
@@ -46,6 +46,8 @@ struct rows {
 	size_t len, cap;
 	size_t hidden;             /* threads not shown because they are idle */
 	struct thread_info *info;  /* per thread of the topology */
+	char **machine;            /* names, escaped: they stay known when the file can be read no more */
+	uint32_t *machines;        /* in the order in which they are shown */
 	uint32_t *order;           /* threads by (machine, home, sort order) */
 	uint32_t *first;           /* of each CPU, and then of each machine's homeless: where they begin in order */
 	uint32_t *count;
@@ -60,14 +62,14 @@ struct rows {
 	char filter[64];           /* threads whose name lacks this are not shown; "" = all */
 	struct survey {
 		uint32_t next;     /* thread; == topo->threads: done */
-		int64_t from, to;  /* where stolen time is measured */
+		int64_t from, to;  /* where what was lost is measured */
 	} survey;
 };
 
 void rows_init(struct rows *r, const struct topo *topo);
 void rows_release(struct rows *r);
 
-/* Begins to measure stolen time over [from, to] again. */
+/* Begins to measure what was lost over [from, to] again. */
 void rows_survey_start(struct rows *r, int64_t from, int64_t to);
 bool rows_survey_done(const struct rows *r);
 /* Goes on for about budget_ns.  1 = finished just now (sorts and rebuilds), 0 = not finished, -1 = error. */
@@ -80,13 +82,16 @@ size_t rows_find(const struct rows *r, struct row_id id);  /* r->len when it is 
 size_t rows_find_near(const struct rows *r, struct row_id id);
 void rows_reveal(struct rows *r, struct row_id id);        /* opens what hides it; drops filter and hiding if need be */
 bool rows_toggle(struct rows *r, size_t row);              /* false when it does not fold */
-struct row_id rows_most_stolen(const struct rows *r);
+bool rows_toggle_all(struct rows *r);                      /* all machines; false while a filter opens them */
+struct row_id rows_worst(const struct rows *r);            /* the one that lost most; guests before the host */
 
 bool row_same(struct row_id a, struct row_id b);
 int64_t row_thread(const struct topo *topo, struct row_id id);  /* index of its thread; -1 = the row is none */
 uint32_t row_machine(const struct rows *r, struct row_id id);
+uint32_t row_attr(const struct rows *r, struct row_id id);      /* its state attribute; HISTORY_NONE */
 bool row_subject(const struct topo *topo, struct row_id id, struct subject *s);  /* false for pCPU, group, request */
 bool row_is_pcpu(const struct topo *topo, struct row_id id);
+int32_t row_outer_vm(const struct topo *topo, uint32_t machine);  /* the VM that runs a VM, or -1: the host does */
 /* "vCPU0", "3525 critical_task", "Debian"; escaped. */
 const char *row_label(const struct rows *r, struct row_id id, char *buf, size_t size);
 /* "Debian/vCPU0", "Host/2101 burnP6"; escaped. */
@@ -96,6 +101,11 @@ char *row_title(const struct rows *r, struct row_id id, char *buf, size_t size);
 #define ROW_KEY 640
 char *row_key(const struct rows *r, struct row_id id, char buf[ROW_KEY]);
 bool row_of_key(const struct rows *r, const char *key, struct row_id *id);  /* false when there is none */
+
+/* The same row in another history; a machine when it lacks that. */
+struct row_id row_again(const struct rows *was, const struct rows *is, struct row_id id);
+/* What is folded, hidden and filtered, in the rows of another history. */
+void rows_carry(const struct rows *was, struct rows *is);
 
 /* The next row in the direction from `from`, shown or not, around the end, that contains `text`, any case. */
 bool rows_search(const struct rows *r, const char *text, struct row_id from, int direction, bool include_from,

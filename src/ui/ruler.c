@@ -104,8 +104,7 @@ static void draw_prefix(struct screen *s, int left, int x, int y, const struct t
 	} else {
 		snprintf(buf, sizeof buf, "%s", axis->format == TIME_TRACE ? "trace, s" : "from A, s");
 	}
-	int at = x - (int)strlen(buf) - 1;
-	screen_text(s, at < left ? left : at, y, x - left, style, buf);
+	screen_text(s, left, y, x - left, style, buf);
 }
 
 void ruler_draw(struct screen *s, int left, int x, int y, int w, const struct time_axis *axis, int64_t t0,

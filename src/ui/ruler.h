@@ -22,7 +22,7 @@ int ruler_digits(int64_t step);
 /* "12:03:04.1139" or "+0.1139 s", to the precision of `step`. */
 char *ruler_time(char buf[TIME_TEXT], const struct time_axis *axis, int64_t t, int64_t step);
 /* Draws the ruler into columns x .. x + w - 1 of line y: a bar at each tick, its label behind it.
- * The part that all labels share stands before x, right-aligned, from column `left` on. */
+ * The part that all labels share stands at column `left`. */
 void ruler_draw(struct screen *s, int left, int x, int y, int w, const struct time_axis *axis, int64_t t0,
                 int64_t step, struct style style);
 

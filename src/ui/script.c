@@ -5,10 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ui/command.h"
+
 static void finish_work(struct app *app)
 {
 	bool changed;
-	while (app_work(app, 1000000000, &changed))
+	while (viewer_work(app, 1000000000, &changed))
 		;
 }
 
@@ -24,7 +26,7 @@ static void press(struct app *app, const char *keys, bool skip_spaces)
 		key = key_parse(&keys);
 		if (!key)
 			break;
-		app_key(app, key);
+		viewer_key(app, key);
 	}
 }
 
@@ -41,7 +43,7 @@ static int run_line(struct app *app, struct screen *s, const char *line)
 		press(app, line, false);
 	}
 	finish_work(app);
-	app_draw(app, s);
+	viewer_draw(app, s);
 	return app->message_is_error ? -1 : 0;
 }
 
@@ -58,7 +60,7 @@ int script_run(struct app *app, const char *file, struct error *err)
 	screen_resize(&s, app->w, app->h_cells);
 	app->patient = true;
 	finish_work(app);
-	app_draw(app, &s);
+	viewer_draw(app, &s);
 	while (status == 0 && !app->quit && (n = getline(&line, &cap, f)) >= 0) {
 		number++;
 		if (n > 0 && line[n - 1] == '\n')

@@ -2,7 +2,7 @@
 #ifndef STEALSCOPE_UI_SCRIPT_H
 #define STEALSCOPE_UI_SCRIPT_H
 
-#include "ui/app.h"
+#include "ui/viewer.h"
 
 /* Each line of the file is
  *   :command            as typed on the command line (":screen FILE" keeps the screen as text)

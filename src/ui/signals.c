@@ -1,19 +1,22 @@
 #include "ui/signals.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <termios.h>
 #include <unistd.h>
 
 #define RESTORE_LONGEST 512
 
 static const int flagged[] = { SIGWINCH, SIGCONT, SIGTSTP, SIGINT };
-static const int fatal[] = { SIGHUP, SIGQUIT, SIGTERM, SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGPIPE, SIGXCPU };
+static const int fatal[] = { SIGHUP, SIGQUIT, SIGTERM, SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGPIPE, SIGXCPU };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 /* A signal handler has no argument to carry its state: this is what it may touch. */
-static volatile sig_atomic_t arrived[NSIG];
+static volatile sig_atomic_t arrived[NSIG], torn;
+static long guard_page;
 static struct guard {
 	volatile sig_atomic_t armed;
 	int fd;
@@ -47,6 +50,39 @@ static void on_fatal(int signal)
 	sigemptyset(&dfl.sa_mask);
 	sigaction(signal, &dfl, NULL);
 	raise(signal);  /* blocked until this handler returns; then it ends the program */
+}
+
+/* SIGBUS beyond the end of a mapped file: a page of zeros takes its place.  Anything else is fatal. */
+static void on_bus(int signal, siginfo_t *info, void *context)
+{
+	(void)context;
+	size_t page = (size_t)guard_page;
+	uintptr_t at = (uintptr_t)info->si_addr & ~(page - 1);
+	if (info->si_code != BUS_ADRERR || page == 0 ||
+	    mmap((void *)at, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+		on_fatal(signal);
+	else
+		torn = 1;
+}
+
+void signals_guard_reads(void)
+{
+	struct sigaction sa = { .sa_sigaction = on_bus, .sa_flags = SA_SIGINFO };
+	sigfillset(&sa.sa_mask);
+	guard_page = sysconf(_SC_PAGESIZE);
+	sigaction(SIGBUS, &sa, &before[SIGBUS]);
+}
+
+void signals_end_reads(void)
+{
+	sigaction(SIGBUS, &before[SIGBUS], NULL);
+}
+
+bool signals_take_torn(void)
+{
+	bool was = torn != 0;
+	torn = 0;
+	return was;
 }
 
 static void catch(int signal, void (*handler)(int))

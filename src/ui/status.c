@@ -1,5 +1,4 @@
-/* The status line: one sentence about the interval under the cursor, and the exact shares of the cell. */
-#include "ui/app.h"
+#include "ui/status.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,14 +7,38 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/timefmt.h"
+#include "ui/pane.h"
 
-int64_t app_clock_band(const struct app *app, uint32_t machine)
+/* Kept until row, cursor or window change. */
+struct status_line {
+	bool valid, asked;     /* asked: who was it is still to be told */
+	struct row_id row;
+	int64_t cursor, step, from;
+	char sentence[512], shares[256];
+};
+
+void status_init(struct app *app)
+{
+	app->status = mem_new(1, sizeof *app->status);
+}
+
+void status_release(struct app *app)
+{
+	free(app->status);
+}
+
+void status_forget(struct app *app)
+{
+	app->status->valid = app->status->asked = false;
+}
+
+int64_t status_clock_band(const struct app *app, uint32_t machine)
 {
 	char path[512];
 	struct interval iv;
 	if (app->topo.machine[machine].kind != MACHINE_VM)
 		return -1;
-	history_path(path, sizeof path, "Virtual Machines", app->topo.machine[machine].name, "Clock Band", NULL);
+	history_path(path, sizeof path, SCHEMA_VMS, app->topo.machine[machine].name, machine_schema[MACHINE_BAND].name, NULL);
 	uint32_t attr = history_find(app->h, path);
 	if (attr == HISTORY_NONE || history_type(app->h, attr) != HISTORY_INT ||
 	    history_stab(app->h, attr, app->view.cursor, &iv, NULL) < 0 || iv.value < 0)
@@ -31,7 +54,7 @@ static void shares_text(struct app *app, int64_t from, int64_t to, char *buf, si
 	uint32_t *attrs;
 	int64_t sums[HISTORY_STATES], total = 0;
 	buf[0] = '\0';
-	app_source(app, app->view.row, &src, &attrs);
+	look_source(app, app->view.row, &src, &attrs);
 	int status = src.attrs == 0 ? -1 : cells_sums(&src, from, to, sums, &err);
 	free(attrs);
 	if (status < 0) {
@@ -47,7 +70,7 @@ static void shares_text(struct app *app, int64_t from, int64_t to, char *buf, si
 		char label[64];
 		if (sums[c] <= 0 || (c == VIS_NONE && !src.minority))
 			continue;
-		text_escape(label, sizeof label, app_code_label(app, app->view.row, (unsigned)c));
+		text_escape(label, sizeof label, look_code_label(app, app->view.row, (unsigned)c));
 		int digits = share >= 9.95 ? 0 : share >= 0.095 ? 1 : 3;
 		int n = snprintf(buf + used, size - used, "%s%s %.*f", used ? " " : "", label, digits, share);
 		if (n < 0 || used + (size_t)n >= size)
@@ -67,7 +90,7 @@ static void range_text(struct app *app, char *buf, size_t size)
 	uint32_t *attrs;
 	int64_t sums[HISTORY_STATES];
 	char title[256], d[TIME_TEXT];
-	app_source(app, v->row, &src, &attrs);
+	look_source(app, v->row, &src, &attrs);
 	int n = snprintf(buf, size, "range %s of %.60s:", time_duration(d, to - from + 1),
 	                 row_title(&app->rows, v->row, title, sizeof title));
 	size_t used = n < 0 ? 0 : (size_t)n < size ? (size_t)n : size - 1;
@@ -76,7 +99,7 @@ static void range_text(struct app *app, char *buf, size_t size)
 			char label[64];
 			if (sums[c] <= 0 || (c == VIS_NONE && !src.minority))
 				continue;
-			text_escape(label, sizeof label, app_code_label(app, v->row, (unsigned)c));
+			text_escape(label, sizeof label, look_code_label(app, v->row, (unsigned)c));
 			n = snprintf(buf + used, size - used, "  %s %s", label, time_duration(d, sums[c]));
 			used += n < 0 || (size_t)n >= size - used ? size - used - 1 : (size_t)n;
 		}
@@ -91,7 +114,7 @@ static void plain_sentence(struct app *app, char *buf, size_t size)
 	struct interval iv;
 	char title[256], when[TIME_TEXT], d[TIME_TEXT], name[256] = "";
 	row_title(&app->rows, row, title, sizeof title);
-	uint32_t attr = app_row_attr(app, row);
+	uint32_t attr = row_attr(&app->rows, row);
 	if (attr == HISTORY_NONE || history_stab(app->h, attr, app->view.cursor, &iv, NULL) < 0) {
 		snprintf(buf, size, "%s", title);
 		return;
@@ -104,10 +127,10 @@ static void plain_sentence(struct app *app, char *buf, size_t size)
 		         time_duration(d, iv.end - iv.start + 1));
 		return;
 	}
-	unsigned code = iv.value >= 0 && iv.value < HISTORY_STATES - 1 ? app->owner[row.index].code[iv.value]
+	unsigned code = iv.value >= 0 && iv.value < HISTORY_STATES - 1 ? app->look.owner[row.index].code[iv.value]
 	                                                               : HISTORY_STATES - 1;
 	char owner[128];
-	text_escape(owner, sizeof owner, app_code_label(app, row, code));
+	text_escape(owner, sizeof owner, look_code_label(app, row, code));
 	struct interval current;
 	uint32_t who = app->topo.cpu[row.index].current;
 	if (who != HISTORY_NONE && history_stab(app->h, who, app->view.cursor, &current, NULL) == 0 && current.value > 0 &&
@@ -140,7 +163,7 @@ static void short_sentence(struct app *app, char *buf, size_t size)
 	struct row_id row = app->view.row;
 	struct interval iv;
 	char title[256], when[TIME_TEXT], d[TIME_TEXT], state[64] = "not alive";
-	uint32_t attr = app_row_attr(app, row);
+	uint32_t attr = row_attr(&app->rows, row);
 	row_title(&app->rows, row, title, sizeof title);
 	if (row.kind == ROW_MACHINE || attr == HISTORY_NONE || history_stab(app->h, attr, app->view.cursor, &iv, NULL) < 0) {
 		snprintf(buf, size, "%s ...", title);
@@ -158,7 +181,7 @@ static void retime(const struct app *app, const struct subject *s, char *text, s
 	struct gap gap;
 	struct interval iv;
 	char clock[TIME_TEXT], other[TIME_TEXT], *copy = mem_dup(text);
-	uint32_t attr = app_row_attr(app, app->view.row);
+	uint32_t attr = row_attr(&app->rows, app->view.row);
 	int64_t start = app->view.cursor;
 	if (gap_at(&app->topo, s, app->view.cursor, &gap, NULL) > 0)
 		start = gap.start;
@@ -176,11 +199,11 @@ static void retime(const struct app *app, const struct subject *s, char *text, s
 /* The sentence of the row at the cursor: at once, or asked for. */
 static void ask_sentence(struct app *app)
 {
-	struct status_cache *c = &app->status;
+	struct status_line *c = app->status;
 	const struct view *v = &app->view;
 	struct question q = { .t = v->cursor, .from = v->t0, .to = view_last(v, &app->ground) };
 	bool subject = row_subject(&app->topo, v->row, &q.subject);
-	c->asked = subject && (v->row.kind == ROW_MACHINE || app_row_attr(app, v->row) != HISTORY_NONE);
+	c->asked = subject && (v->row.kind == ROW_MACHINE || row_attr(&app->rows, v->row) != HISTORY_NONE);
 	if (c->asked) {
 		short_sentence(app, c->sentence, sizeof c->sentence);
 		asker_ask(app->asker, ASK_STATUS, &q);
@@ -193,7 +216,7 @@ static void ask_sentence(struct app *app)
 
 static void take_sentence(struct app *app)
 {
-	struct status_cache *c = &app->status;
+	struct status_line *c = app->status;
 	struct answer answer;
 	struct subject s;
 	if (!c->asked || !app_answer(app, ASK_STATUS, &answer))
@@ -210,9 +233,9 @@ static void take_sentence(struct app *app)
 	}
 }
 
-void status_update(struct app *app)
+static void update(struct app *app)
 {
-	struct status_cache *c = &app->status;
+	struct status_line *c = app->status;
 	struct view *v = &app->view;
 	if (app->rows.len == 0)
 		return;
@@ -235,6 +258,18 @@ void status_update(struct app *app)
 		c->from = v->t0;
 	}
 	take_sentence(app);
+}
+
+const char *status_sentence(struct app *app)
+{
+	update(app);
+	return app->status->sentence;
+}
+
+const char *status_shares(struct app *app)
+{
+	update(app);
+	return app->status->shares;
 }
 
 /* Does the header tell the second of all that is shown? */
@@ -265,11 +300,29 @@ static void shorten(char *text, int room, bool told, const char *title)
 		memmove(text, text + n + 1, strlen(text + n + 1) + 1);
 }
 
+/* Of the line that the pane's cursor stands on; false: the row has its say. */
+static bool draw_of_pane(struct app *app, struct screen *s, int y)
+{
+	const struct pane *p = app->focused ? app->below : NULL;
+	char text[768];
+	if (!p || !p->ops->tell || p->at >= p->lines)
+		return false;
+	p->ops->tell(app, p, p->at, text, sizeof text);
+	screen_fill(s, 0, y, s->w, ' ', app->look.palette.part[PART_NORMAL]);
+	char *tail = strrchr(text, ';');
+	if (tail && text_width(text) > s->w - 2)
+		*tail = '\0';
+	screen_text(s, 1, y, s->w - 1, app->look.palette.part[PART_STATUS], text);
+	return true;
+}
+
 void status_draw(struct app *app, struct screen *s, int y)
 {
-	struct style style = app->palette.part[PART_STATUS], dim = app->palette.part[PART_NORMAL];
-	const struct status_cache *c = &app->status;
-	status_update(app);
+	if (draw_of_pane(app, s, y))
+		return;
+	struct style style = app->look.palette.part[PART_STATUS], dim = app->look.palette.part[PART_NORMAL];
+	const struct status_line *c = app->status;
+	update(app);
 	screen_fill(s, 0, y, s->w, ' ', dim);
 	char sentence[sizeof c->sentence], title[256] = "";
 	if (app->rows.len)
@@ -283,9 +336,9 @@ void status_draw(struct app *app, struct screen *s, int y)
 		screen_printf(s, end, y, s->w, dim, "cell: %s", c->shares);
 	}
 	char band[TIME_TEXT + 16] = "", d[TIME_TEXT];
-	int64_t ns = app->rows.len ? app_clock_band(app, row_machine(&app->rows, app->view.row)) : -1;
+	int64_t ns = app->rows.len ? status_clock_band(app, row_machine(&app->rows, app->view.row)) : -1;
 	if (ns >= 0)
 		snprintf(band, sizeof band, "clock +-%s", time_duration(d, ns));
 	if (band[0] && used + 3 + (int)strlen(band) < end - 2)
-		screen_text(s, used + 3, y, end - used, app->palette.part[PART_DIM], band);
+		screen_text(s, used + 3, y, end - used, app->look.palette.part[PART_DIM], band);
 }

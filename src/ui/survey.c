@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/mem.h"
+#include "base/now.h"
 #include "base/text.h"
 
 #define BUSY_NS 10000000  /* a thread that wanted a CPU that long, or 0.1 % of the trace, is not idle */
@@ -67,7 +67,7 @@ static int survey_one(struct rows *r, uint32_t t, struct error *err)
 	const struct topo_thread *thread = &topo->thread[t];
 	struct thread_info *info = &r->info[t];
 	struct subject s = { SUBJECT_THREAD, t };
-	if (thread->status != HISTORY_NONE && steal_time(topo, &s, r->survey.from, r->survey.to, &info->stolen, err) < 0)
+	if (thread->status != HISTORY_NONE && demand_of(topo, &s, r->survey.from, r->survey.to, &info->demand, err) < 0)
 		return -1;
 	if (info->name)
 		return 0;
@@ -91,13 +91,6 @@ static int survey_one(struct rows *r, uint32_t t, struct error *err)
 		info->active = thread->tid != 0 && wanted > 0 && wanted >= least;
 	}
 	return find_home(topo, thread, &info->home, err);
-}
-
-static int64_t now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
 int rows_survey_step(struct rows *r, int64_t budget_ns, struct error *err)
@@ -126,7 +119,7 @@ static uint32_t bucket(const struct rows *r, uint32_t t)
 /* What a thread is sorted by, side by side: comparing through the topology would miss the cache each time. */
 struct sort_key {
 	uint32_t bucket, thread;
-	int64_t stolen;
+	int64_t lost;
 	const char *name;
 	int32_t tid;
 };
@@ -136,8 +129,8 @@ static int compare(const void *pa, const void *pb)
 	const struct sort_key *a = pa, *b = pb;
 	if (a->bucket != b->bucket)
 		return a->bucket < b->bucket ? -1 : 1;
-	if (a->stolen != b->stolen)
-		return a->stolen > b->stolen ? -1 : 1;
+	if (a->lost != b->lost)
+		return a->lost > b->lost ? -1 : 1;
 	int d = a->name && b->name ? strcasecmp(a->name, b->name) : 0;
 	if (d)
 		return d;
@@ -147,10 +140,50 @@ static int compare(const void *pa, const void *pb)
 static struct sort_key key_of(const struct rows *r, uint32_t t)
 {
 	const struct thread_info *info = &r->info[t];
-	bool by_loss = r->sort == SORT_STOLEN || r->sort == SORT_WINDOW;
+	bool by_loss = r->sort == SORT_LOST || r->sort == SORT_WINDOW;
 	const char *space = info->name ? strchr(info->name, ' ') : NULL;
-	return (struct sort_key){ bucket(r, t), t, by_loss ? info->stolen : 0,
+	return (struct sort_key){ bucket(r, t), t, by_loss ? info->demand.lost : 0,
 		r->sort == SORT_NAME && info->name ? space ? space : info->name : NULL, r->topo->thread[t].tid };
+}
+
+/* What a machine lost: a VM with its vCPUs, others with their threads. */
+static int64_t machine_loss(const struct rows *r, uint32_t m)
+{
+	const struct topo_machine *machine = &r->topo->machine[m];
+	struct subject s = { SUBJECT_MACHINE, m };
+	struct demand d = { 0 };
+	if (machine->kind == MACHINE_VM && machine->cpus > 0 &&
+	    demand_of(r->topo, &s, r->survey.from, r->survey.to, &d, NULL) == 0)
+		return d.lost;
+	for (uint32_t t = machine->thread; t < machine->thread + machine->threads; t++)
+		d.lost += r->info[t].demand.lost;
+	return d.lost;
+}
+
+static int compare_machines(const void *pa, const void *pb)
+{
+	const struct sort_key *a = pa, *b = pb;
+	if (a->bucket != b->bucket)
+		return a->bucket < b->bucket ? -1 : 1;
+	if (a->lost != b->lost)
+		return a->lost > b->lost ? -1 : 1;
+	return (a->thread > b->thread) - (a->thread < b->thread);
+}
+
+/* VMs, containers, the host; by what they lost, or by name as the topology has them. */
+static void sort_machines(struct rows *r)
+{
+	static const uint32_t rank[] = { [MACHINE_VM] = 0, [MACHINE_CONTAINER] = 1, [MACHINE_HOST] = 2 };
+	struct sort_key *key = mem_new(r->topo->machines, sizeof *key);
+	bool by_loss = rows_survey_done(r) && (r->sort == SORT_LOST || r->sort == SORT_WINDOW);
+	for (uint32_t m = 0; m < r->topo->machines; m++)
+		key[m] = (struct sort_key){ .bucket = rank[r->topo->machine[m].kind], .thread = m,
+			.lost = by_loss ? machine_loss(r, m) : 0 };
+	if (r->topo->machines)
+		qsort(key, r->topo->machines, sizeof *key, compare_machines);
+	for (uint32_t m = 0; m < r->topo->machines; m++)
+		r->machines[m] = key[m].thread;
+	free(key);
 }
 
 void rows_sort(struct rows *r, enum row_sort sort)
@@ -171,23 +204,24 @@ void rows_sort(struct rows *r, enum row_sort sort)
 			r->first[b] = i;
 	}
 	free(key);
+	sort_machines(r);
 }
 
-static struct row_id most_stolen_thread(const struct rows *r, bool host, int64_t *most)
+static struct row_id worst_thread(const struct rows *r, bool host, int64_t *most)
 {
 	struct row_id best = { ROW_THREAD, 0 };
 	for (uint32_t t = 0; t < r->topo->threads; t++) {
 		const struct topo_thread *thread = &r->topo->thread[t];
 		bool is_host = r->topo->machine[thread->machine].kind == MACHINE_HOST;
-		if (is_host == host && thread->tid != 0 && r->info[t].stolen > *most) {
-			*most = r->info[t].stolen;
+		if (is_host == host && thread->tid != 0 && r->info[t].demand.lost > *most) {
+			*most = r->info[t].demand.lost;
 			best.index = t;
 		}
 	}
 	return best;
 }
 
-static struct row_id most_stolen_vcpu(const struct rows *r, int64_t *most)
+static struct row_id worst_vcpu(const struct rows *r, int64_t *most)
 {
 	struct row_id best = { ROW_CPU, 0 };
 	for (uint32_t c = 0; c < r->topo->cpus; c++) {
@@ -203,13 +237,13 @@ static struct row_id most_stolen_vcpu(const struct rows *r, int64_t *most)
 }
 
 /* The thread that lost most; guests before the host; where no thread is known, the vCPU that lost most. */
-struct row_id rows_most_stolen(const struct rows *r)
+struct row_id rows_worst(const struct rows *r)
 {
 	int64_t most = 0;
-	struct row_id best = most_stolen_thread(r, false, &most);
+	struct row_id best = worst_thread(r, false, &most);
 	if (most == 0)
-		best = most_stolen_vcpu(r, &most);
+		best = worst_vcpu(r, &most);
 	if (most == 0)
-		best = most_stolen_thread(r, true, &most);
+		best = worst_thread(r, true, &most);
 	return most > 0 || r->len == 0 ? best : r->row[0].id;
 }

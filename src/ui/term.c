@@ -62,27 +62,21 @@ const char *term_restore_text(const struct terminal *t)
 	return t->restore;
 }
 
-static bool check_type(const char *type, int fd, struct error *err)
+int term_check(const char *type, int fd, struct error *err)
 {
 	int found = 0;
 	const char *name = type ? type : getenv("TERM");
-	if (!name || !*name) {
-		error_set(err, STATUS_SYSTEM, "set TERM, or use --script", "the viewer: TERM is not set");
-		return false;
-	}
-	if (setupterm(name, fd, &found) != OK) {
-		error_set(err, STATUS_SYSTEM, "set TERM to a terminal this system knows, e.g. xterm-256color",
-		          "the viewer: terminal %s is not known", name);
-		return false;
-	}
+	if (!name || !*name)
+		return error_set(err, STATUS_SYSTEM, "set TERM, or use --script", "the viewer: TERM is not set");
+	if (setupterm(name, fd, &found) != OK)
+		return error_set(err, STATUS_SYSTEM, "set TERM to a terminal this system knows, e.g. xterm-256color",
+		                 "the viewer: terminal %s is not known", name);
 	char cup_name[] = "cup", clear_name[] = "clear";
 	const char *cup = tigetstr(cup_name), *erase_all = tigetstr(clear_name);
 	bool able = cup && cup != (char *)-1 && erase_all && erase_all != (char *)-1;
-	if (!able)
-		error_set(err, STATUS_SYSTEM, "use the commands flow, gaps and steal, which print, or another TERM",
-		          "the viewer: terminal %s cannot move its cursor", name);
 	del_curterm(cur_term);
-	return able;
+	return able ? 0 : error_set(err, STATUS_SYSTEM, "use the commands flow, gaps and steal, which print, or another TERM",
+	                            "the viewer: terminal %s cannot move its cursor", name);
 }
 
 static void choose_colours(struct terminal *t)
@@ -97,7 +91,7 @@ static void choose_colours(struct terminal *t)
 
 struct terminal *term_open(FILE *out, FILE *in, const char *type, struct error *err)
 {
-	if (!check_type(type, fileno(out), err))
+	if (term_check(type, fileno(out), err) < 0)
 		return NULL;
 	struct terminal *t = mem_new(1, sizeof *t);
 	t->out = out;

@@ -11,6 +11,8 @@
 
 struct terminal;
 
+/* Can it be used?  type NULL: $TERM.  It must move its cursor.  0, or -1. */
+int term_check(const char *type, int fd, struct error *err);
 /* Takes the terminal over.  `type` NULL: $TERM.  Refuses one that cannot move its cursor. */
 struct terminal *term_open(FILE *out, FILE *in, const char *type, struct error *err);
 void term_close(struct terminal *t);        /* leaves the terminal as it was; NULL is allowed */

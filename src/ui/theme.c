@@ -7,13 +7,16 @@
 #include <wchar.h>
 
 #include "base/mem.h"
+#include "base/save.h"
 #include "base/text.h"
 #include "base/yaml_file.h"
 
-#define VIS_KEY(code, key, name) [code] = key,
+#define VIS_KEY(code, key, name, says) [code] = key,
 const char *const vis_key[VIS_COUNT] = { VIS_STATES(VIS_KEY) };
-#define VIS_NAME(code, key, name) [code] = name,
+#define VIS_NAME(code, key, name, says) [code] = name,
 const char *const vis_history_name[VIS_COUNT] = { VIS_STATES(VIS_NAME) };
+#define VIS_SAYS(code, key, name, says) [code] = says,
+const char *const vis_says[VIS_COUNT] = { VIS_STATES(VIS_SAYS) };
 #define PART_KEY(code, key) [code] = key,
 static const char *const part_key[PART_COUNT] = { PARTS(PART_KEY) };
 
@@ -216,6 +219,9 @@ static int parse_root(struct yaml_file *f, struct theme *t, int nesting, struct 
 		text_escape(t->about, sizeof t->about, about);
 	if (colours)
 		t->mono = strcmp(colours, "never") == 0;
+	const char *ground = yaml_scalar(yaml_member(f, root, "ground"));
+	if (ground)
+		t->light = strcmp(ground, "light") == 0;
 	if (parse_section(f, yaml_member(f, root, "states"), vis_key, VIS_COUNT, t, one_state, err) < 0 ||
 	    parse_section(f, yaml_member(f, root, "parts"), part_key, PART_COUNT, t, one_part, err) < 0)
 		return -1;
@@ -244,12 +250,14 @@ int theme_parse(struct theme *t, const char *yaml, const char *file, struct erro
 
 static char *theme_file(const char *name)
 {
-	const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
 	if (strchr(name, '/') || strstr(name, ".yaml"))
 		return mem_dup(name);
-	if (config && *config)
-		return mem_printf("%s/stealscope/themes/%s.yaml", config, name);
-	return mem_printf("%s/.config/stealscope/themes/%s.yaml", home ? home : "", name);
+	char *file = mem_printf("themes/%s.yaml", name);
+	char *path = save_user_file("XDG_CONFIG_HOME", ".config", file);
+	if (!path)
+		return file;
+	free(file);
+	return path;
 }
 
 int theme_load(struct theme *t, const char *name, struct error *err)

@@ -9,20 +9,20 @@
 #include "base/error.h"
 #include "ui/screen.h"
 
-/* What a cell can show.  X(code, key in a theme, state name in a history).  Letters, labels and severities come
- * from the theme; VIS_NONE is "not alive". */
+/* What a cell can show.  X(code, key in a theme, state name in a history, what it says to a person).  Letters, labels
+ * and severities come from the theme; VIS_NONE is "not alive". */
 #define VIS_STATES(X) \
-	X(VIS_NONE, "none", "") \
-	X(VIS_UNKNOWN, "unknown", "UNKNOWN") \
-	X(VIS_IDLE, "idle", "IDLE") \
-	X(VIS_RUNNING, "running", "RUNNING") \
-	X(VIS_WAKING, "waking", "WAKING") \
-	X(VIS_VIRT_PREEMPTED, "virt-preempted", "VIRT_PREEMPTED") \
-	X(VIS_BLOCKED, "blocked", "BLOCKED") \
-	X(VIS_VMM, "vmm", "VMM") \
-	X(VIS_HOST_BLOCKED, "host-blocked", "HOST_BLOCKED") \
-	X(VIS_PREEMPTED, "preempted", "PREEMPTED") \
-	X(VIS_VCPU_PREEMPTED, "vcpu-preempted", "")  /* PREEMPTED on the row of a vCPU (paper, Table 2: purple) */
+	X(VIS_NONE, "none", "", "does not live here") \
+	X(VIS_UNKNOWN, "unknown", "UNKNOWN", "events were lost: nobody knows") \
+	X(VIS_IDLE, "idle", "IDLE", "vCPU: nothing in it wants to run") \
+	X(VIS_BLOCKED, "blocked", "BLOCKED", "thread: sleeps until somebody or a timer wakes it") \
+	X(VIS_RUNNING, "running", "RUNNING", "executes") \
+	X(VIS_VMM, "vmm", "VMM", "vCPU: the hypervisor works for it") \
+	X(VIS_WAKING, "waking", "WAKING", "vCPU: was woken and queues for a CPU of the host") \
+	X(VIS_HOST_BLOCKED, "host-blocked", "HOST_BLOCKED", "vCPU: wants to run, but the host lets it sleep") \
+	X(VIS_VIRT_PREEMPTED, "virt-preempted", "VIRT_PREEMPTED", "thread: believes it runs, but its vCPU does not") \
+	X(VIS_PREEMPTED, "preempted", "PREEMPTED", "thread: ready to run, others have its CPU") \
+	X(VIS_VCPU_PREEMPTED, "vcpu-preempted", "", "vCPU: wants to run, the host runs others instead")
 
 /* Parts of the screen that are not states. */
 #define PARTS(X) \
@@ -38,7 +38,7 @@
 	X(PART_DIM, "dim") \
 	X(PART_ERROR, "error")
 
-#define VIS_CODE(code, key, name) code,
+#define VIS_CODE(code, key, name, says) code,
 enum vis { VIS_STATES(VIS_CODE) VIS_COUNT };
 #undef VIS_CODE
 #define PART_CODE(code, key) code,
@@ -56,10 +56,11 @@ struct colours {
 struct theme {
 	char name[32], about[80];
 	bool mono;              /* uses no colours, whatever the terminal has */
+	bool light;             /* is made for a light background */
 	struct theme_state {
 		char letter;
-		uint32_t glyph;     /* stands for the state where there are block glyphs but no colours */
-		uint8_t severity;   /* 0 .. 15; a more severe state leaves a mark on a less severe one */
+		uint32_t glyph;     /* stands for the state where there are block glyphs but no colours, or no background */
+		uint8_t severity;   /* 0 .. 15; from SUFFERS (cells.h) on it is a wait, which stands from the bottom of a cell */
 		char label[20];
 		struct colours colour[DEPTH_COUNT];
 		uint16_t mono;      /* attributes when there are no colours */
@@ -81,6 +82,7 @@ struct palette {
 
 extern const char *const vis_key[VIS_COUNT];
 extern const char *const vis_history_name[VIS_COUNT];
+extern const char *const vis_says[VIS_COUNT];
 enum vis vis_of_name(const char *state_name);  /* VIS_UNKNOWN for a name nobody knows */
 
 /* The shipped themes, made from themes/ *.yaml at build time; the first is the default; ends with a NULL name. */

@@ -10,13 +10,15 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/select.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "ui/app.h"
+#include "base/now.h"
+#include "ui/overview.h"
+#include "ui/parts.h"
 #include "ui/script.h"
 #include "ui/signals.h"
 #include "ui/term.h"
+#include "ui/viewer.h"
 
 #define WORK_NS 8000000       /* of long work between two looks at the keyboard */
 #define REPEAT_NS 80000000    /* keys closer than that repeat: coarse frames; then a pause of it refines */
@@ -32,13 +34,6 @@ struct loop {
 	int repeats, dead_reads;
 	bool draw;
 };
-
-static int64_t now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
 
 static int parse_depth(const char *color, enum depth *depth, struct error *err)
 {
@@ -65,7 +60,7 @@ static void resize(struct loop *l)
 	term_measure(STDOUT_FILENO, &w, &h);
 	term_resize(l->term, w, h);
 	screen_resize(&l->screen, w, h);
-	app_resize(l->app, w, h);
+	viewer_resize(l->app, w, h);
 	l->draw = true;
 }
 
@@ -85,8 +80,8 @@ static void take_signals(struct loop *l)
 	if (signals_take(SIGWINCH))
 		resize(l);
 	if (signals_take(SIGINT)) {
-		app_key(l->app, 'c' & 31);
-		if (l->app->mode == MODE_ROWS && strcmp(l->app->message, "cancelled") != 0)
+		viewer_key(l->app, 'c' & 31);
+		if (app_at_rows(l->app) && strcmp(l->app->message, "cancelled") != 0)
 			app_say(l->app, "q quits");
 		l->draw = true;
 	}
@@ -95,12 +90,13 @@ static void take_signals(struct loop *l)
 /* A button of the mouse: the row and moment under it; held and moved, a range. */
 static void mouse(struct app *app, const struct term_mouse *m)
 {
-	int row = m->y - 2 - (int)app->pins, col = m->x - app->label_w - 1;
-	if (app->mode != MODE_ROWS || row < 0 || row >= app->rows_shown || app->top + (size_t)row >= app->rows.len)
+	struct row_id row;
+	int col = m->x - app->label_w - 1;
+	if (!app_at_rows(app) || !rows_at(app, m->y, &row))
 		return;
 	app->moved = true;
 	if (m->what == MOUSE_PRESS) {
-		app_select(app, app->top + (size_t)row);
+		app->view.row = row;
 		app->view.range = VIEW_NONE;
 	}
 	if (col < 0 || col >= app->ground.cols)
@@ -121,7 +117,7 @@ static void take_keys(struct loop *l)
 		if (key == KEY_CODE_MOUSE)
 			mouse(l->app, &m);
 		else
-			app_key(l->app, key);
+			viewer_key(l->app, key);
 	}
 	if (n == 0) {  /* readable, yet nothing to read: the terminal may be gone */
 		struct pollfd p = { STDIN_FILENO, POLLIN, 0 };
@@ -133,7 +129,7 @@ static void take_keys(struct loop *l)
 	int64_t now = now_ns();
 	l->repeats = now - l->last_key < REPEAT_NS ? l->repeats + 1 : 0;
 	l->last_key = now;
-	l->app->coarse = l->repeats >= REPEATS;
+	l->app->look.coarse = l->repeats >= REPEATS;
 	l->draw = true;
 }
 
@@ -151,7 +147,7 @@ static bool draw(struct loop *l)
 		term_redraw(l->term);
 	app->redraw = false;
 	term_mouse(l->term, app->mouse);
-	app_draw(app, &l->screen);
+	viewer_draw(app, &l->screen);
 	term_show(l->term, &l->screen);
 	if (app->clipboard)
 		term_copy(l->term, app->clipboard);
@@ -177,8 +173,8 @@ static void wait_and_take(struct loop *l, const struct timespec *timeout)
 	}
 	if (n > 0 && FD_ISSET(STDIN_FILENO, &in))
 		take_keys(l);
-	else if (n == 0 && l->app->coarse) {  /* the keys rest: refine */
-		l->app->coarse = false;
+	else if (n == 0 && l->app->look.coarse) {  /* the keys rest: refine */
+		l->app->look.coarse = false;
 		l->draw = true;
 	}
 }
@@ -188,21 +184,18 @@ static void loop_run(struct loop *l)
 	l->draw = true;
 	while (!l->app->quit) {
 		bool put_off = draw(l);
-		bool changed, more = app_work(l->app, WORK_NS, &changed);
+		bool changed, more = viewer_work(l->app, WORK_NS, &changed);
 		l->draw |= changed;
 		if (l->draw && !put_off)
 			continue;
 		struct timespec now = { 0, 0 }, soon = { 0, 15000000 }, rest = { 0, REPEAT_NS };
-		wait_and_take(l, more ? &now : put_off ? &soon : l->app->coarse ? &rest : NULL);
+		wait_and_take(l, more ? &now : put_off ? &soon : l->app->look.coarse ? &rest : NULL);
 	}
 }
 
 static int run_on_terminal(struct app *app, const struct ui_options *options, enum depth depth, struct error *err)
 {
 	struct loop l = { .app = app };
-	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
-		return error_set(err, STATUS_SYSTEM, "use the commands flow, gaps and steal, or view --script",
-		                 "the viewer: standard input and output must be a terminal");
 	signals_begin(&l.during);
 	l.term = term_open(stdout, stdin, NULL, err);
 	if (!l.term) {
@@ -210,14 +203,17 @@ static int run_on_terminal(struct app *app, const struct ui_options *options, en
 		return -1;
 	}
 	signals_guard(STDOUT_FILENO, term_restore_text(l.term));
-	app_set_depth(app, depth == DEPTH_COUNT || depth > term_depth(l.term) ? term_depth(l.term) : depth);
-	app->best_tier = term_has_blocks(l.term) ? TIER_BLOCKS : term_depth(l.term) == DEPTH_MONO ? TIER_ASCII : TIER_CELLS;
-	if (!options->glyphs)
-		app->tier = app->tier < app->best_tier ? app->tier : app->best_tier;
+	enum depth most = term_depth(l.term);
+	enum tier best = term_has_blocks(l.term) ? TIER_BLOCKS : most == DEPTH_MONO ? TIER_ASCII : TIER_CELLS;
+	look_set_depth(app, depth > most ? most : depth);  /* DEPTH_COUNT: what it can */
+	app->look.best_tier = best;
+	if (!options->glyphs && app->look.tier > best)
+		app->look.tier = best;
 	int w = 80, h = 24;
 	term_size(l.term, &w, &h);
 	screen_resize(&l.screen, w, h);
-	app_resize(app, w, h);
+	viewer_resize(app, w, h);
+	overview_open(app);
 	loop_run(&l);
 	term_close(l.term);
 	signals_end();
@@ -225,18 +221,28 @@ static int run_on_terminal(struct app *app, const struct ui_options *options, en
 	return 0;
 }
 
+int ui_check(const struct ui_options *options, struct error *err)
+{
+	if (options->script || options->bench)
+		return 0;
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+		return error_set(err, STATUS_SYSTEM, "use the commands flow, gaps and steal, or view --script",
+		                 "the viewer: standard input and output must be a terminal");
+	return term_check(NULL, STDOUT_FILENO, err);
+}
+
 int ui_run(const struct history *h, const struct ui_options *options, struct error *err)
 {
 	struct app app;
 	enum depth depth = DEPTH_COUNT;
-	if (app_init(&app, h, options, err) < 0)
+	if (ui_check(options, err) < 0 || viewer_init(&app, h, options, err) < 0)
 		return -1;
-	if (parse_depth(app.color, &depth, err) < 0) {
-		app_release(&app);
+	if (parse_depth(app.look.color, &depth, err) < 0) {
+		viewer_release(&app);
 		return -1;
 	}
 	if (options->script || options->bench)
-		app_set_depth(&app, depth == DEPTH_COUNT ? DEPTH_256 : depth);
+		look_set_depth(&app, depth == DEPTH_COUNT ? DEPTH_256 : depth);
 	int status = 0;
 	if (options->script)
 		status = script_run(&app, options->script, err);
@@ -244,6 +250,6 @@ int ui_run(const struct history *h, const struct ui_options *options, struct err
 		status = bench_run(&app, options->bench, err);
 	else
 		status = run_on_terminal(&app, options, depth, err);
-	app_release(&app);
+	viewer_release(&app);
 	return status;
 }

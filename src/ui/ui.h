@@ -27,15 +27,28 @@ struct ui_options {
 	int width, height;        /* cells, of the scripted screen; 0 = 80 x 24 */
 	unsigned bench;           /* draw that many frames, print ms and bytes */
 	const struct ui_clocks *clocks;  /* NULL: they cannot be moved */
-	/* What a report about a subject rests on: escaped lines, the history's name first.  The caller frees all. */
-	char **(*evidence)(const struct topo *topo, const struct subject *s, size_t *lines);  /* NULL: nobody knows */
 	const char *greeting;     /* what is shown instead of the legend until the first key; NULL: nothing */
 	const char *bookmarks;    /* file that keeps the bookmarks of these traces; NULL: they are not kept */
 	const char *config;       /* config.yaml, or NULL: $XDG_CONFIG_HOME/stealscope/config.yaml if it exists */
 };
 
+/* Is there a terminal for it, unless the options say that none is needed?  To be asked before long work.  0, or -1. */
+int ui_check(const struct ui_options *options, struct error *err);
 /* Runs until the user quits.  Restores the terminal, also when a signal kills the program. */
 int ui_run(const struct history *h, const struct ui_options *options, struct error *err);
+
+/* A picture of a window [from, to], ns: of these rows, or of the overview when none are named.  The file's ending tells
+ * its kind: .svg, .html, else text.  Needs no terminal; the width is that of the options. */
+struct ui_picture {
+	const char *file;
+	const struct subject *who;
+	size_t whos;
+	int64_t from, to;
+};
+int ui_picture(const struct history *h, const struct ui_options *options, const struct ui_picture *p, struct error *err);
+
+/* The name of a shipped theme; NULL past the last. */
+const char *theme_shipped_name(unsigned i);
 
 /* Prints the key table as mdoc(7) source (for the man page) on stdout. */
 void ui_print_keys_mdoc(void);

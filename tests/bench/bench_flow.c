@@ -74,6 +74,12 @@ static void put_text(struct history_builder *b, int64_t t, uint32_t a, const cha
 		die();
 }
 
+static void put_ref(struct history_builder *b, int64_t t, uint32_t a, const char *name, uint32_t number)
+{
+	if (history_set(b, t, a, history_ref(history_text(b, name, &err), number), &err) < 0)
+		die();
+}
+
 struct file {
 	char path[64];
 	struct history *h;
@@ -121,7 +127,7 @@ static void bench_thread(int64_t switches)
 	uint32_t h = attr(b, HISTORY_STATE, ts, "/Host/Threads/%d/Status", 100, 0);
 	uint32_t on = attr(b, HISTORY_INT, 0, "/Host/CPUs/CPU%d/Current Thread", 0, 0);
 	uint32_t irq = attr(b, HISTORY_STRING, 0, "/Host/CPUs/CPU%d/Interrupt", 0, 0);
-	put_text(b, 0, attr(b, HISTORY_STRING, 0, "/Host/Threads/%d/VM", 100, 0), "A/0");
+	put_ref(b, 0, attr(b, HISTORY_REF, 0, "/Host/Threads/%d/VM", 100, 0), "A", 0);
 	put_text(b, 0, attr(b, HISTORY_STRING, 0, "/Host/Threads/%d/Name", 42, 0), "burnP6");
 	put_text(b, 0, attr(b, HISTORY_STRING, 0, "/Virtual Machines/A/Threads/%d/Name", 5, 0), "alpha");
 	put_text(b, 0, attr(b, HISTORY_STRING, 0, "/Virtual Machines/A/Threads/%d/Name", 6, 0), "beta");
@@ -165,7 +171,7 @@ static void bench_thread(int64_t switches)
 	for (int i = 0; i < 5; i++) {
 		flow_release(&flow);
 		struct watch start = start_watch();
-		if (flow_of_thread(&f.topo, s.index, INT64_MIN, INT64_MAX, &flow, &err) < 0)
+		if (flow_of(&f.topo, &s, INT64_MIN, INT64_MAX, NULL, &flow, &err) < 0)
 			die();
 		struct watch took = stop_watch(start);
 		best.wall = took.wall < best.wall ? took.wall : best.wall;
@@ -251,8 +257,8 @@ static void declare(struct history_builder *b, struct runnable run[PCPUS][RUNNAB
 				continue;
 			vcpu++;
 			char text[32];
-			snprintf(text, sizeof text, "vm%d/%d", vm, n);
-			put_text(b, 0, attr(b, HISTORY_STRING, 0, "/Host/Threads/%d/VM", (int)r->host_tid, 0), text);
+			snprintf(text, sizeof text, "vm%d", vm);
+			put_ref(b, 0, attr(b, HISTORY_REF, 0, "/Host/Threads/%d/VM", (int)r->host_tid, 0), text, (uint32_t)n);
 			r->status = attr(b, HISTORY_STATE, vs, "/Virtual Machines/vm%d/CPUs/CPU%d/Status", vm, n);
 			r->current = attr(b, HISTORY_INT, 0, "/Virtual Machines/vm%d/CPUs/CPU%d/Current Thread", vm, n);
 			r->pcpu = attr(b, HISTORY_INT, 0, "/Virtual Machines/vm%d/CPUs/CPU%d/pCPU", vm, n);

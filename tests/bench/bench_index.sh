@@ -1,6 +1,7 @@
 #!/bin/sh
 # The whole loader: `stealscope index` with one worker and with two, phase by phase, beside its peer, `babeltrace2 -o
-# dummy`.  Interleaved, the best of the rounds for each figure (machines are noisy).
+# dummy`, and beside itself with libbabeltrace2 as its reader.  Interleaved, the best of the rounds for each figure
+# (machines are noisy).
 # Traces: the folders given, else a simulated one of two million events.
 set -eu
 builddir=${builddir:-.}
@@ -18,7 +19,7 @@ took() {  # NAME command...: "NAME<tab>ms" of one run, its output in $tmp/out
 index() {  # TRACES WORKERS: its phases, and all of it
 	took "$2 wall" "$builddir/stealscope" index "$1" -j "$2" -o "$tmp/out.steal" --timing
 	awk -F '  +' -v workers="$2" 'BEGIN { unit["s"] = 1000; unit["ms"] = 1; unit["us"] = 0.001 }
-		FNR > 2 { split($2, time, " "); print workers " " $1 "\t" time[1] * unit[time[2]] }' "$tmp/out"
+		FNR > 2 && NF > 1 { split($2, time, " "); print workers " " $1 "\t" time[1] * unit[time[2]] }' "$tmp/out"
 }
 
 if [ $# = 0 ]; then
@@ -33,6 +34,7 @@ for traces in "$@"; do
 		index "$traces" 2
 		if command -v babeltrace2 >/dev/null; then
 			took peer babeltrace2 -o dummy "$traces"
+			took other "$builddir/stealscope" index "$traces" -j 2 -o "$tmp/out.steal" --reader babeltrace
 		fi
 	done >"$tmp/times"
 	awk -F '\t' '
@@ -49,8 +51,11 @@ for traces in "$@"; do
 			}
 			row("sum of the phases", one, two)
 			row("wall (target 1.8x)", best["1 wall"], best["2 wall"])
-			if ("peer" in best)
-				printf "babeltrace2 -o dummy %.1f ms: index with 2 workers takes %.2f of it (target 1.0)\n",
-					best["peer"], best["2 wall"] / best["peer"]
+			if ("peer" in best) {
+				printf "babeltrace2 -o dummy %.1f ms: index takes %.2f of it with 1 worker (target 0.40), ",
+					best["peer"], best["1 wall"] / best["peer"]
+				printf "%.2f with 2 (target 0.25)\n", best["2 wall"] / best["peer"]
+				printf "--reader babeltrace, 2 workers: %.1f ms\n", best["other"]
+			}
 		}' "$tmp/times"
 done

@@ -158,9 +158,9 @@ static int drop_set(void *to, int64_t t, uint32_t attr, int64_t value, struct er
 	return 0;
 }
 
-static int drop_text(void *to, int64_t t, uint32_t attr, const char *value, struct error *err)
+static int64_t drop_text(void *to, const char *text, struct error *err)
 {
-	(void)to, (void)t, (void)attr, (void)value, (void)err;
+	(void)to, (void)text, (void)err;
 	return 0;
 }
 

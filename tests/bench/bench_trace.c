@@ -97,7 +97,7 @@ static void bench(const char *folder)
 	struct trace_spec *spec = NULL;
 	size_t n = 0;
 	struct error err = ERROR_INIT;
-	if (trace_discover(folder, &spec, &n, &err))
+	if (trace_discover(folder, &spec, &n, NULL, &err))
 		die(&err);
 	const char *slash = strrchr(folder, '/');
 	report(slash ? slash + 1 : folder, spec, n < MOST ? n : MOST, true);

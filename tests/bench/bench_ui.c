@@ -102,7 +102,9 @@ static void declare_vcpu(struct world *w, unsigned v, unsigned vs, unsigned ts)
 		declare(w, HISTORY_STATE, vs, "/Virtual Machines/vm%u/CPUs/CPU%u/Status", m, c),
 		declare(w, HISTORY_INT, 0, "/Virtual Machines/vm%u/CPUs/CPU%u/Current Thread", m, c),
 		.host = declare(w, HISTORY_STATE, ts, "/Host/Threads/%u/Status", host, 0) };
-	put_text(w, declare(w, HISTORY_STRING, 0, "/Host/Threads/%u/VM", host, 0), "vm%u/%u", m, c);
+	char name[16];
+	snprintf(name, sizeof name, "vm%u", m);
+	put(w, declare(w, HISTORY_REF, 0, "/Host/Threads/%u/VM", host, 0), history_ref(history_text(w->b, name, &err), c));
 	put_text(w, declare(w, HISTORY_STRING, 0, "/Host/Threads/%u/Name", host, 0), "CPU %u/KVM", c, 0);
 	put(w, declare(w, HISTORY_INT, 0, "/Virtual Machines/vm%u/CPUs/CPU%u/Host Thread", m, c), host);
 	put(w, declare(w, HISTORY_INT, 0, "/Virtual Machines/vm%u/CPUs/CPU%u/pCPU", m, c), v % PCPUS);

@@ -71,6 +71,7 @@ static int64_t any_state(unsigned k) { return k % 7 == 6 ? HISTORY_NULL : k * 5 
 static int64_t two_states(unsigned k) { return k & 1 ? 30 : 0; }
 static int64_t wide(unsigned k) { return (int64_t)(0x9E3779B97F4A7C15u * (k + 1)) >> 1; }
 static int64_t few_wide(unsigned k) { return wide(k % 3); }
+static int64_t references(unsigned k) { return k % 11 ? history_ref(k % 2, k % 5 * 1000) : HISTORY_NULL; }
 static int64_t steady(unsigned k) { return 1000 + k % 7; }
 static int64_t with_outliers(unsigned k) { return k % 13 == 12 ? INT64_C(1) << 40 : 900 + k % 100; }
 
@@ -85,6 +86,7 @@ static const struct {
 	{ "small", HISTORY_STATE, 20, any_state, steady, { .block = 64, .chunk = 4 } },
 	{ "dictionary", HISTORY_INT, 40, few_wide, steady, { .block = 64 } },
 	{ "wide", HISTORY_INT, 20, wide, wide, { .block = 64 } },
+	{ "references", HISTORY_REF, 40, references, steady, { .block = 64, .chunk = 8 } },
 	{ "exceptions", HISTORY_STATE, 100, two_states, with_outliers, { .block = 64, .chunk = 50 } },
 	{ "whole", HISTORY_STATE, 100, any_state, with_outliers, { .block = 128, .chunk = 32 } },
 };

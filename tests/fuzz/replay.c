@@ -1,8 +1,14 @@
 #include "replay.h"
 
+#include <ftw.h>
 #include <glob.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define LONGEST (1u << 20)
 
@@ -20,6 +26,17 @@ int replay(const char *path)
 	return 0;
 }
 
+int replay_main(int argc, char **argv)
+{
+	int failed = 0;
+	char pattern[256];
+	const char *name = strrchr(argv[0], '_');
+	for (int i = 1; i < argc; i++)
+		failed |= replay(argv[i]);
+	snprintf(pattern, sizeof pattern, "tests/fuzz/corpus-%s/*", name ? name + 1 : argv[0]);
+	return argc > 1 ? failed : replay_all(pattern, replay);
+}
+
 int replay_all(const char *pattern, int (*fn)(const char *path))
 {
 	const char *srcdir = getenv("srcdir");
@@ -33,4 +50,61 @@ int replay_all(const char *pattern, int (*fn)(const char *path))
 		failed |= fn(g.gl_pathv[i]);
 	globfree(&g);
 	return failed;
+}
+
+const char *replay_file(const uint8_t *data, size_t size, int *fd)
+{
+	static char path[64];
+	*fd = memfd_create("fuzz", MFD_CLOEXEC);
+	if (*fd < 0 || write(*fd, data, size) != (ssize_t)size)
+		abort();
+	snprintf(path, sizeof path, "/proc/self/fd/%d", *fd);
+	return path;
+}
+
+static char folder[] = "/tmp/stealscope-fuzz-XXXXXX";
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
+{
+	(void)st;
+	(void)kind;
+	return where->level ? remove(path) : 0;
+}
+
+static void empty_folder(void)
+{
+	nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static void remove_folder(void)
+{
+	empty_folder();
+	rmdir(folder);
+}
+
+static void write_file(const struct replay_file *file)
+{
+	char path[256];
+	snprintf(path, sizeof path, "%s/%s", folder, file->name);
+	char *slash = strrchr(path, '/');
+	*slash = '\0';
+	mkdir(path, 0700);
+	*slash = '/';
+	FILE *f = fopen(path, "wb");
+	if (!f || fwrite(file->data, 1, file->size, f) != file->size || fclose(f))
+		abort();
+}
+
+const char *replay_folder(const struct replay_file *file, size_t n)
+{
+	static bool made;
+	if (!made) {
+		if (!mkdtemp(folder) || atexit(remove_folder))
+			abort();
+		made = true;
+	}
+	empty_folder();
+	for (size_t i = 0; i < n; i++)
+		write_file(&file[i]);
+	return folder;
 }

@@ -201,12 +201,12 @@ void truth_irq(struct cpu *c, const char *name)
 	set(s, TRACK_IRQ, c->m, c->number, &c->interrupt, c->handlers ? c->handler[c->handlers - 1] : NOTHING);
 }
 
-/* Without kvm events guest mode cannot be told from scheduled in; without the guest's trace nobody
- * knows that it is idle. */
+/* Without kvm events guest mode cannot be told from scheduled in; without them and the guest's trace nobody knows that
+ * it is idle. */
 static int vcpu_state(const struct cpu *g)
 {
 	const struct thread *t = g->host;
-	bool idle = g->cur->idle && g->m->traced;
+	bool known = g->m->traced || !g->m->sim->opt.no_kvm, idle = g->cur->idle && known;
 
 	if (truth_executes(g))
 		return idle ? V_IDLE : V_RUNNING;
@@ -214,7 +214,7 @@ static int vcpu_state(const struct cpu *g)
 		return V_VMM;
 	if (t->state == TASK_RUNNABLE || t->state == TASK_RUNNING)
 		return !idle ? V_PREEMPTED : t->woken && t->state == TASK_RUNNABLE ? V_WAKING : V_IDLE;
-	return idle || !g->m->traced ? V_IDLE : V_HOST_BLOCKED;
+	return idle || !known ? V_IDLE : V_HOST_BLOCKED;
 }
 
 bool truth_scheduled(const struct cpu *g)

@@ -1,21 +1,21 @@
-# bash completion of stealscope.  Commands and options are asked of the program itself, so they are never out of date.
+# bash completion of stealscope.  Everything is asked of the program itself, so it is never out of date.
 # shellcheck shell=bash
 
 _stealscope()
 {
-	local current=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} commands
-	commands=$(stealscope --help 2>/dev/null | sed -n 's/^  \([a-z]*\) .*/\1/p')
+	local current=${COMP_WORDS[COMP_CWORD]} first=() words=("${COMP_WORDS[@]:1:COMP_CWORD}") line answer=()
 	COMPREPLY=()
-	if [[ $current == -* ]]; then
-		[[ " ${commands//$'\n'/ } " == *" $command "* ]] || command=view
-		mapfile -t COMPREPLY < <(compgen -W "$(stealscope "$command" --help 2>/dev/null |
-			grep -o -- ' --[a-z-]*')" -- "$current")
-	elif [[ ${COMP_WORDS[COMP_CWORD - 1]} == --format ]]; then
-		mapfile -t COMPREPLY < <(compgen -W 'text csv json' -- "$current")
-	elif [[ $COMP_CWORD == 1 ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$current"; compgen -f -- "$current")
-	else
-		mapfile -t COMPREPLY < <(compgen -f -- "$current")
+	if [[ $COMP_CWORD -gt 1 && ${words[0]} != -* && ! -e ${words[0]} ]]; then
+		first=("${words[0]}")
+		words=("${words[@]:1}")
 	fi
+	mapfile -t answer < <(stealscope "${first[@]}" --__complete "${words[@]}" 2>/dev/null)
+	for line in "${answer[@]}"; do
+		if [[ $line == :file ]]; then
+			mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- "$current")
+		else
+			COMPREPLY+=("${line%%$'\t'*}")
+		fi
+	done
 }
 complete -o filenames -F _stealscope stealscope

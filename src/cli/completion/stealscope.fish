@@ -1,15 +1,19 @@
-# fish completion of stealscope.  Commands and options are asked of the program itself, so they are never out of date.
+# fish completion of stealscope.  Everything is asked of the program itself, so it is never out of date.
 
-function __stealscope_commands
-    stealscope --help 2>/dev/null | string replace -rf '^  ([a-z]+) +(.*)$' '$1\t$2'
+function __stealscope_words
+    set -l words (commandline -opc)[2..-1] (commandline -ct)
+    set -l first
+    if test (count $words) -gt 1; and not string match -q -- '-*' $words[1]; and not test -e $words[1]
+        set first $words[1]
+        set words $words[2..-1]
+    end
+    for line in (stealscope $first --__complete $words 2>/dev/null)
+        if test "$line" = :file
+            __fish_complete_path (commandline -ct)
+        else
+            echo $line
+        end
+    end
 end
 
-function __stealscope_options
-    set -l words (commandline -opc)
-    set -l command view
-    test (count $words) -gt 1; and set command $words[2]
-    stealscope $command --help 2>/dev/null | string match -rg -- ' (--[a-z-]+)'
-end
-
-complete -c stealscope -n '__fish_is_first_arg' -a '(__stealscope_commands)'
-complete -c stealscope -n 'string match -q -- "-*" (commandline -ct)' -f -a '(__stealscope_options)'
+complete -c stealscope -f -a '(__stealscope_words)'

@@ -1,0 +1,12 @@
+# Packages: debian/ and an RPM specification, which follow the same list of files.
+EXTRA_DIST += packaging/stealscope.spec packaging/check.sh
+
+# The same tree gives the same tarball, byte for byte: names in order, nobody's ids, one date.
+dist_date = $${SOURCE_DATE_EPOCH-$$(git -C '$(srcdir)' log -1 --format=%ct 2>/dev/null || stat -c %Y '$(srcdir)/configure.ac')}
+AMTAR_OPTIONS = --sort=name --format=ustar --owner=0 --group=0 --numeric-owner --mode=u+rw,go=rX
+am__tar = TAR_OPTIONS="$(AMTAR_OPTIONS) --mtime=@$(dist_date)" $${TAR-tar} chf - "$$tardir"
+
+# Builds them, holds lintian against the Debian ones, and installs nothing.
+check-packages:
+	cd '$(srcdir)' && $(SHELL) packaging/check.sh '$(abs_builddir)'
+.PHONY: check-packages

@@ -1,0 +1,33 @@
+# base: errors, arrays, strings, time.  No policy
+noinst_LIBRARIES += src/libbase.a
+BASE_LIBS = src/libbase.a $(YAML_LIBS) $(JSON_LIBS)
+src_libbase_a_SOURCES = \
+	src/base/ahead.c src/base/ahead.h \
+	src/base/bisect.h \
+	src/base/csv.h \
+	src/base/error.c src/base/error.h \
+	src/base/field.c src/base/field.h \
+	src/base/file_open.c src/base/file_open.h \
+	src/base/hash.h \
+	src/base/int128.h \
+	src/base/map.c src/base/map.h \
+	src/base/mem.c src/base/mem.h \
+	src/base/notes.c src/base/notes.h \
+	src/base/now.h \
+	src/base/parallel.c src/base/parallel.h \
+	src/base/progress.h \
+	src/base/schema.c src/base/schema.h \
+	src/base/save.c src/base/save.h \
+	src/base/states.c src/base/states.h \
+	src/base/strtab.c src/base/strtab.h \
+	src/base/suggest.c src/base/suggest.h \
+	src/base/text.c src/base/text.h \
+	src/base/timefmt.c src/base/timefmt.h \
+	src/base/yaml_file.c src/base/yaml_file.h \
+	src/base/yaml_out.c src/base/yaml_out.h
+
+if HAVE_CMOCKA
+check_PROGRAMS += tests/test_base
+tests_test_base_SOURCES = tests/test_base.c tests/test.h
+tests_test_base_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+endif

@@ -1,0 +1,53 @@
+# beacon: what runs inside guests
+noinst_LIBRARIES += src/libbeacon.a
+src_libbeacon_a_SOURCES = \
+	src/beacon/beacon.c src/beacon/beacon.h
+
+# libstealscope-mark: what applications link.  Plain rules, no libtool: one source list, one soname, Linux only.
+# Its objects are position independent also in the static library, which may end up in somebody's shared one.
+MARK_SO = libstealscope-mark.so.0
+MARK_CFLAGS = -std=gnu17 $(WARN_CFLAGS) $(SAN_CFLAGS) $(HARD_CFLAGS) -fPIC -fvisibility=hidden
+lib_LIBRARIES = libstealscope-mark.a
+libstealscope_mark_a_CPPFLAGS = $(AM_CPPFLAGS) $(UST_CFLAGS)
+libstealscope_mark_a_CFLAGS = $(MARK_CFLAGS)
+libstealscope_mark_a_SOURCES = src/beacon/mark.c src/beacon/read.c src/beacon/stealscope-mark.h src/base/csv.h
+marklibdir = $(libdir)
+marklib_DATA = $(MARK_SO)
+include_HEADERS = src/beacon/stealscope-mark.h
+pkgconfigdir = $(libdir)/pkgconfig
+pkgconfig_DATA = src/beacon/stealscope-mark.pc
+CLEANFILES += $(MARK_SO)
+$(MARK_SO): $(libstealscope_mark_a_OBJECTS)
+	$(AM_V_CCLD)$(CC) $(MARK_CFLAGS) $(CFLAGS) -Wl,-z,relro -Wl,-z,now $(LDFLAGS) -shared -Wl,-soname,$(MARK_SO) -o $@ \
+		$(libstealscope_mark_a_OBJECTS) $(MARK_LIBS)
+install-data-hook: install-mark-link
+uninstall-hook: uninstall-mark-link
+install-mark-link:
+	cd '$(DESTDIR)$(libdir)' && rm -f libstealscope-mark.so && $(LN_S) $(MARK_SO) libstealscope-mark.so
+uninstall-mark-link:
+	rm -f '$(DESTDIR)$(libdir)/libstealscope-mark.so'
+.PHONY: install-mark-link uninstall-mark-link
+dist_man_MANS += man/stealscope-mark.3
+
+if HAVE_CMOCKA
+check_PROGRAMS += tests/test_beacon
+tests_test_beacon_SOURCES = tests/test_beacon.c
+tests_test_beacon_LDADD = src/libbeacon.a $(BASE_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_mark
+tests_test_mark_SOURCES = tests/test_mark.c tests/test.h
+tests_test_mark_LDADD = libstealscope-mark.a $(MARK_LIBS) $(CMOCKA_LIBS)
+endif
+
+# The marking library's example: a server and a client, linked with the shared library
+MARK_EXAMPLE = tests/mark_server tests/mark_client
+check_DATA = $(MARK_EXAMPLE)
+CLEANFILES += $(MARK_EXAMPLE)
+tests_mark_server_SOURCES = tests/mark_server.c
+tests_mark_server_LDADD = $(MARK_SO)
+tests_mark_client_SOURCES = tests/mark_client.c
+dist_check_SCRIPTS += tests/test_mark_example.sh
+EXTRA_PROGRAMS += $(MARK_EXAMPLE)
+
+BENCHES += tests/bench/bench_mark
+tests_bench_bench_mark_SOURCES = tests/bench/bench_mark.c
+tests_bench_bench_mark_LDADD = libstealscope-mark.a $(MARK_LIBS)

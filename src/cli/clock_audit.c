@@ -1,0 +1,55 @@
+#include "cli/clock_audit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define TRUE_ENOUGH 0.98  /* share of the events that must lie within guest mode */
+
+static const struct column columns[] = {
+	{ "guest", "guest", COL_TEXT },
+	{ "made_by", "clock of", COL_TEXT },
+	{ "events", "events", COL_INT },
+	{ "outside", "outside", COL_INT },
+	{ "outside_share", "share", COL_SHARE },
+	{ "worst_violation_ns", "worst", COL_DURATION },
+	{ "verdict", "verdict", COL_TEXT },
+};
+
+static const char *made_by(const struct input *in, const struct sync_vm *vm)
+{
+	const struct trace_info *info = trace_info(vm->guest);
+	if (vm->method == SYNC_TSC)
+		return "TSC";
+	for (size_t i = 0; i < in->hints; i++)
+		if (in->hint[i].has_offset && strcmp(in->hint[i].guest, info->machine) == 0)
+			return "session";
+	return info->corrected ? "trace-cmd" : "the traces";
+}
+
+static const char *verdict_of(const struct sync_vm *vm)
+{
+	if (vm->containment < 0)
+		return "unknown";
+	return vm->outside == 0 ? "holds" : vm->containment >= TRUE_ENOUGH ? "nearly holds" : "refuted";
+}
+
+int clock_audit(const struct input *in, const struct sync_result *sync, enum report_format format, struct error *err)
+{
+	static const struct report_shape shape = REPORT_SHAPE("sync-audit", columns);
+	struct report *r = report_begin(stdout, format, &shape, NULL);
+	const char *refuted = NULL;
+	for (size_t i = 0; i < sync->vms; i++) {
+		const struct sync_vm *vm = &sync->vm[i];
+		const bool known = vm->containment >= 0;
+		if (!vm->guest)
+			continue;
+		report_row(r, (struct value[]){ VAL_TEXT(vm->name), VAL_TEXT(made_by(in, vm)),
+			VAL_INT((int64_t)(vm->inside + vm->outside)), VAL_INT((int64_t)vm->outside),
+			known ? VAL_REAL(1 - vm->containment) : VAL_NONE, known ? VAL_INT(vm->worst_violation) : VAL_NONE,
+			VAL_TEXT(verdict_of(vm)) });
+		refuted = known && vm->containment < TRUE_ENOUGH ? vm->name : refuted;
+	}
+	report_end(r);
+	return refuted ? error_set(err, STATUS_ASSERTION, "stealscope sync without --audit finds another one",
+	                           "%s: its events refute its clock", refuted) : 0;
+}

@@ -1,0 +1,69 @@
+/* stealscope exits: why vCPUs were left, how often, and how long until they were entered again. */
+#include <stdio.h>
+
+#include "cli/cli.h"
+#include "cli/scene.h"
+#include "cli/what.h"
+#include "cli/who.h"
+
+static const char *const by_names[] = { "vcpu", "thread", NULL };
+
+/* vCPUs without an exit: nothing is claimed of them, and it is said what would tell. */
+static void doubt_silent(struct scene *s, const struct exit_list *l, enum report_format format)
+{
+	struct notes notes = { 0 };
+	if (l->vcpus && !l->silent)
+		return;
+	notes_add(&notes, NOTE_DOUBT, NULL,
+	          "%u of %u vCPUs have no exits: that takes the host's events kvm_entry and kvm_exit (LTTng: kvm_x86_entry, "
+	          "kvm_x86_exit)", l->silent, l->vcpus);
+	if (format == FORMAT_CSV)
+		what_say(&notes);
+	origin_doubt(&s->origin, &notes);
+}
+
+static int print_exits(struct scene *s, const char *only, bool by_thread, bool histogram, enum report_format format,
+                       struct error *err)
+{
+	struct subject who;
+	struct exit_list list;
+	if (only && who_parse(s, only, &who, err))
+		return -1;
+	struct inquiry *q = exits_open(&s->topo, &(struct exit_options){ .only = only ? &who : NULL, .from = s->window.from,
+		.to = s->window.to, .by_thread = by_thread || (only && who.kind == SUBJECT_THREAD) }, err);
+	int rc = q ? scene_run(q, err) : -1;
+	if (rc == 0)
+		exits_take(q, &list);
+	inquiry_close(q);
+	if (rc)
+		return -1;
+	scene_about(s, only ? &who : NULL, format);
+	doubt_silent(s, &list, format);
+	report_exits(stdout, format, &s->topo, &list, by_thread, histogram, &s->origin);
+	exits_release(&list);
+	return 0;
+}
+
+int cmd_exits(int argc, char **argv, struct error *err)
+{
+	struct window_options when = { 0 };
+	int by = 0, format = FORMAT_TEXT;
+	bool histogram = false;
+	const struct opt opt[] = {
+		WINDOW_OPTIONS(&when),
+		{ "by", 0, OPT_CHOICE, "WHOM", "vcpu (default), or thread of the guest", &by, by_names },
+		{ "histogram", 0, OPT_FLAG, NULL, "how many took how long, by powers of two", &histogram, NULL },
+		FORMAT_OPTION(&format),
+	};
+	const struct opts opts = { "exits WHAT [VM[/CPUn|/TID]]", "Why vCPUs were left, how often, and for how long.", opt,
+	                           sizeof opt / sizeof *opt, 1, 2 };
+	int first;
+	if (opts_parse(&opts, argc, argv, &first, err))
+		return -1;
+	struct scene s;
+	int rc = scene_open(&s, argv[first], &when, err);
+	if (rc == 0)
+		rc = print_exits(&s, argc - first > 1 ? argv[first + 1] : NULL, by == 1, histogram,
+		                 (enum report_format)format, err);
+	return scene_close(&s, rc, err);
+}

@@ -1,0 +1,82 @@
+/* stealscope export: a history as tables for other programs. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/progress_bar.h"
+#include "cli/scene.h"
+#include "export/export.h"
+
+static const struct column columns[] = {
+	{ "table", "table", COL_TEXT },
+	{ "rows", "rows", COL_INT },
+	{ "row", "a row is", COL_TEXT },
+};
+
+static int list_targets(void)
+{
+	struct export_target t;
+	for (size_t i = 0; (t = export_target(i)).scheme; i++)
+		printf("%s%-*s %s%s\n", t.scheme, 34 - (int)strlen(t.scheme), t.operand, t.what,
+		       t.built ? "" : " (not in this build)");
+	return 0;
+}
+
+static void print_result(struct scene *s, const struct export_result *done, enum report_format format)
+{
+	static const struct report_shape shape = REPORT_SHAPE("export", columns);
+	scene_about(s, NULL, format);
+	struct report *r = report_begin(stdout, format, &shape, &s->origin);
+	for (size_t i = 0; i < done->tables; i++)
+		report_row(r, (struct value[]){ VAL_TEXT(done->table[i].name), VAL_INT((int64_t)done->table[i].rows),
+			VAL_TEXT(done->table[i].what) });
+	report_member(r, "run_id", json_object_new_int64(done->run));
+	report_end(r);
+	if (format == FORMAT_TEXT)
+		printf("\nrun_id %" PRId64 "\n", done->run);
+}
+
+static int export(struct scene *s, struct export_options *options, enum report_format format, struct error *err)
+{
+	struct export_result done;
+	struct progress_bar bar;
+	options->progress = progress_bar_begin(&bar, NULL);
+	int rc = export_history(&s->topo, options, &done, err);
+	progress_bar_end(&bar);
+	if (rc == 0)
+		print_result(s, &done, format);
+	export_result_release(&done);
+	return rc;
+}
+
+int cmd_export(int argc, char **argv, struct error *err)
+{
+	static const struct window_options always = { NULL, NULL };
+	struct export_options options = { 0 };
+	bool targets = false;
+	int format = FORMAT_TEXT, first;
+	const char *scheme[EXPORT_TARGETS + 1] = { NULL };
+	for (size_t i = 0; i < EXPORT_TARGETS && (scheme[i] = export_target(i).scheme); i++)
+		;
+	const struct opt opt[] = {
+		{ "to", 0, OPT_TEXT, "TARGET", "csv:DIR, sqlite:FILE, ...: see --targets", &options.target, scheme },
+		{ "only", 0, OPT_TEXT, "TABLES", "only these tables, separated by commas", &options.only, NULL },
+		{ "targets", 0, OPT_FLAG, NULL, "instead: print the targets there are", &targets, NULL },
+		FORMAT_OPTION(&format),
+	};
+	const struct opts opts = { "export WHAT --to TARGET", "The history as tables for databases, viewers and monitoring.",
+	                           opt, sizeof opt / sizeof *opt, 0, 1 };
+	if (opts_parse(&opts, argc, argv, &first, err))
+		return -1;
+	if (targets)
+		return list_targets();
+	if (first == argc || !options.target)
+		return error_set(err, STATUS_USAGE, "as in stealscope export WHAT --to csv:DIR; --targets lists what there is",
+		                 "export: %s", first == argc ? "nothing to export" : "--to is missing");
+	struct scene s;
+	int rc = scene_open(&s, argv[first], &always, err);
+	if (rc == 0)
+		rc = export(&s, &options, (enum report_format)format, err);
+	return scene_close(&s, rc, err);
+}

@@ -1,0 +1,116 @@
+/* stealscope fleet: questions about all runs in a database. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/timefmt.h"
+#include "cli/cli.h"
+#include "cli/opts.h"
+#include "export/export.h"
+#include "report/report.h"
+
+static const struct { const char *name; enum column_type type; } types[] = {
+	{ "text", COL_TEXT }, { "int", COL_INT }, { "duration", COL_DURATION }, { "share", COL_SHARE },
+	{ "date", COL_CLOCK },  /* for people with its day */
+};
+
+struct fleet {
+	enum report_format format;
+	struct column *column;
+	size_t columns;
+	unsigned dates;         /* bits of the columns that are shown as dates */
+	char *name;             /* of the answer */
+	struct report_shape shape;
+	struct report *r;
+};
+
+static enum column_type type_named(const char *name)
+{
+	size_t i = 0;
+	while (i + 1 < sizeof types / sizeof *types && strcmp(types[i].name, name) != 0)
+		i++;
+	return types[i].type;
+}
+
+static void begin(void *arg, const struct fleet_question *q)
+{
+	struct fleet *f = arg;
+	f->columns = q->columns;
+	f->column = mem_new(q->columns, sizeof *f->column);
+	for (size_t i = 0; i < q->columns; i++) {
+		char *name = mem_dup(q->column[i].name);
+		f->column[i] = (struct column){ name, name, type_named(q->column[i].type) };
+		if (f->format == FORMAT_TEXT && strcmp(q->column[i].type, "date") == 0) {
+			f->column[i].type = COL_TEXT;
+			f->dates |= 1U << i;
+		}
+	}
+	f->name = mem_printf("fleet-%s", q->name);
+	f->shape = (struct report_shape){ f->name, f->column, f->columns };
+	f->r = report_begin(stdout, f->format, &f->shape, NULL);
+}
+
+/* Texts were escaped when they were exported. */
+static void row(void *arg, const char *const *value)
+{
+	struct fleet *f = arg;
+	char date[FLEET_COLUMNS][TIME_TEXT];
+	struct value v[FLEET_COLUMNS];
+	for (size_t i = 0; i < f->columns; i++) {
+		if (!value[i])
+			v[i] = VAL_NONE;
+		else if (f->dates >> i & 1)
+			v[i] = VAL_SHOWN(time_date(date[i], strtoll(value[i], NULL, 10), 0));
+		else if (f->column[i].type == COL_TEXT)
+			v[i] = VAL_SHOWN(value[i]);
+		else if (f->column[i].type == COL_SHARE)
+			v[i] = VAL_REAL(strtod(value[i], NULL));
+		else
+			v[i] = VAL_INT(strtoll(value[i], NULL, 10));
+	}
+	report_row(f->r, v);
+}
+
+static void release(struct fleet *f)
+{
+	if (f->r)
+		report_end(f->r);
+	for (size_t i = 0; i < f->columns; i++)
+		free((char *)f->column[i].name);
+	free(f->column);
+	free(f->name);
+}
+
+static int list_questions(void)
+{
+	struct fleet_question q;
+	for (size_t i = 0; fleet_question(i, &q); i++) {
+		printf("%-10s %s\n", q.name, q.about);
+		fleet_question_release(&q);
+	}
+	return 0;
+}
+
+int cmd_fleet(int argc, char **argv, struct error *err)
+{
+	struct fleet f = { 0 };
+	int format = FORMAT_TEXT, first;
+	const struct opt opt[] = {
+		FORMAT_OPTION(&format),
+	};
+	const struct opts opts = { "fleet [URL QUESTION]",
+	                           "Asks all runs in a database; without operands: which questions there are.", opt,
+	                           sizeof opt / sizeof *opt, 0, 2 };
+	if (opts_parse(&opts, argc, argv, &first, err))
+		return -1;
+	if (first == argc)
+		return list_questions();
+	if (argc - first != 2)
+		return error_set(err, STATUS_USAGE, "as in stealscope fleet sqlite:FILE victims", "fleet: no question");
+	f.format = (enum report_format)format;
+	int rc = fleet_ask(argv[first], argv[first + 1], begin, row, &f, err);
+	release(&f);
+	return rc;
+}

@@ -1,0 +1,66 @@
+/* stealscope path: the critical path of a thread or vCPU in a window. */
+#include <stdio.h>
+
+#include "base/timefmt.h"
+#include "cli/cli.h"
+#include "cli/scene.h"
+#include "cli/what.h"
+#include "cli/who.h"
+
+/* What ends in nobody is no small print. */
+static void doubt_unknown(struct scene *s, const struct path *p, enum report_format format)
+{
+	struct notes notes = { 0 };
+	char unknown[TIME_TEXT], all[TIME_TEXT];
+	if (!p->unknown)
+		return;
+	notes_add(&notes, NOTE_DOUBT, NULL, "%s of %s are unknown: no event tells who ended these waits",
+	          time_duration(unknown, p->unknown), time_duration(all, p->end - p->start + 1));
+	if (format == FORMAT_CSV)
+		what_say(&notes);
+	origin_doubt(&s->origin, &notes);
+}
+
+static int print_path(struct scene *s, const char *whose, bool sums, enum report_format format, struct error *err)
+{
+	struct subject who;
+	struct path path;
+	if (who_parse(s, whose, &who, err))
+		return -1;
+	if (who.kind == SUBJECT_MACHINE || (who.kind == SUBJECT_CPU && s->topo.machine[s->topo.cpu[who.index].machine].kind !=
+	                                                               MACHINE_VM))
+		return error_set(err, STATUS_USAGE, "name a thread, as Debian/3525, or a vCPU", "%s: not a thread or vCPU", whose);
+	if (path_of(&s->topo, &who, s->window.from, s->window.to, &path, err))
+		return -1;
+	s->window = (struct window){ path.start, path.end };
+	scene_about(s, &who, format);
+	doubt_unknown(s, &path, format);
+	report_path(stdout, format, &s->topo, &path, sums, &s->origin);
+	path_release(&path);
+	return 0;
+}
+
+int cmd_path(int argc, char **argv, struct error *err)
+{
+	struct window_options when = { 0 };
+	int format = FORMAT_TEXT;
+	bool sums = false, intervals = false;
+	const struct opt opt[] = {
+		WINDOW_OPTIONS(&when),
+		{ "sums", 0, OPT_FLAG, NULL, "what the intervals add up to (default of text)", &sums, NULL },
+		{ "intervals", 0, OPT_FLAG, NULL, "the ordered intervals (default of csv and json)", &intervals, NULL },
+		FORMAT_OPTION(&format),
+	};
+	const struct opts opts = { "path WHAT VM[/CPUn|/TID]",
+	                           "Why it was late: the critical path through threads, vCPUs and machines.", opt,
+	                           sizeof opt / sizeof *opt, 2, 2 };
+	int first;
+	if (opts_parse(&opts, argc, argv, &first, err))
+		return -1;
+	struct scene s;
+	int rc = scene_open(&s, argv[first], &when, err);
+	if (rc == 0)
+		rc = print_path(&s, argv[first + 1], sums || (format == FORMAT_TEXT && !intervals),
+		                (enum report_format)format, err);
+	return scene_close(&s, rc, err);
+}

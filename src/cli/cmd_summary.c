@@ -1,0 +1,127 @@
+/* stealscope summary and threads: who suffers, how much, from whom. */
+#include <stdio.h>
+
+#include "cli/cli.h"
+#include "cli/scene.h"
+#include "cli/who.h"
+
+#define WIDTH_OF_FIGURES 110  /* columns of a terminal that a line wants without its lane */
+#define LANE_LEAST 10
+#define LANE_PIPED 24
+
+static unsigned lane_columns(void)
+{
+	int width = report_width(stdout), room = width - WIDTH_OF_FIGURES;
+	return width == 0 ? LANE_PIPED : room < LANE_LEAST ? 0 : (unsigned)room;
+}
+
+#define SORT_OPTION(dest) \
+	{ "sort", 0, OPT_CHOICE, "ORDER", "lost (default), share, longest, p99, gaps, ran, life, id", (dest), \
+	  summary_order_name }
+
+/* Asks of all machines, or of one. */
+static int ask(struct scene *scene, const char *machine, enum summary_order order, struct summary *out,
+               struct subject *who, struct error *err)
+{
+	struct summary_options options = { .from = scene->window.from, .to = scene->window.to, .gaps = true };
+	if (machine && who_parse(scene, machine, who, err))
+		return -1;
+	if (machine && who->kind != SUBJECT_MACHINE)
+		return error_set(err, STATUS_USAGE, "stealscope explain tells of threads and vCPUs", "'%s' is not a machine",
+		                 machine);
+	options.only = machine ? who : NULL;
+	struct inquiry *q = summary_open(&scene->topo, &options);
+	int rc = scene_run(q, err);
+	if (rc == 0)
+		summary_take(q, out);
+	if (rc == 0)
+		summary_sort(out, &scene->topo, order);
+	inquiry_close(q);
+	return rc;
+}
+
+/* How many threads the table left out, and why. */
+static void print_rest(const struct summary *s, size_t top)
+{
+	size_t threads = s->rows - s->machines, losers = 0;
+	for (size_t i = s->machines; i < s->rows; i++)
+		losers += s->row[i].demand.lost > 0;
+	if (top && losers > top)
+		printf("\nshown: %zu of the %zu threads that lost something (--top)\n", top, losers);
+	if (threads > losers)
+		printf("%s%zu threads lost nothing\n", top && losers > top ? "" : "\n", threads - losers);
+}
+
+static int print_summary(struct scene *scene, const char *machine, size_t top, enum summary_order order,
+                         enum report_format format, struct error *err)
+{
+	struct summary s;
+	struct subject who;
+	if (ask(scene, machine, order, &s, &who, err))
+		return -1;
+	scene_about(scene, machine ? &who : NULL, format);
+	int rc = report_summary(stdout, format, &scene->topo, &s, top, lane_columns(), &scene->origin, err);
+	if (rc == 0 && format == FORMAT_TEXT)
+		print_rest(&s, top);
+	summary_release(&s);
+	return rc;
+}
+
+int cmd_summary(int argc, char **argv, struct error *err)
+{
+	struct window_options when = { 0 };
+	unsigned top = 20;
+	int format = FORMAT_TEXT, order = SUMMARY_BY_LOST;
+	const struct opt opt[] = {
+		WINDOW_OPTIONS(&when),
+		{ "top", 0, OPT_COUNT, "N", "threads to show (20); 0 = all that lost anything", &top, NULL },
+		SORT_OPTION(&order),
+		FORMAT_OPTION(&format),
+	};
+	const struct opts opts = { "summary WHAT [MACHINE]", "Machines, then threads, by what was taken from them.", opt,
+	                           sizeof opt / sizeof *opt, 1, 2 };
+	int first;
+	if (opts_parse(&opts, argc, argv, &first, err))
+		return -1;
+	struct scene s;
+	int rc = scene_open(&s, argv[first], &when, err);
+	if (rc == 0)
+		rc = print_summary(&s, argc - first > 1 ? argv[first + 1] : NULL, (size_t)top,
+		                   (enum summary_order)order, (enum report_format)format, err);
+	return scene_close(&s, rc, err);
+}
+
+static int print_threads(struct scene *scene, const char *machine, enum summary_order order, enum report_format format,
+                         struct error *err)
+{
+	struct summary s;
+	struct subject who;
+	if (ask(scene, machine, order, &s, &who, err))
+		return -1;
+	scene_about(scene, machine ? &who : NULL, format);
+	report_threads(stdout, format, &scene->topo, &s, &scene->origin);
+	summary_release(&s);
+	return 0;
+}
+
+int cmd_threads(int argc, char **argv, struct error *err)
+{
+	struct window_options when = { 0 };
+	int format = FORMAT_TEXT, order = SUMMARY_BY_LOST;
+	const struct opt opt[] = {
+		WINDOW_OPTIONS(&when),
+		SORT_OPTION(&order),
+		FORMAT_OPTION(&format),
+	};
+	const struct opts opts = { "threads WHAT [MACHINE]", "All threads: name, life, what they ran and lost, and to whom.",
+	                           opt, sizeof opt / sizeof *opt, 1, 2 };
+	int first;
+	if (opts_parse(&opts, argc, argv, &first, err))
+		return -1;
+	struct scene s;
+	int rc = scene_open(&s, argv[first], &when, err);
+	if (rc == 0)
+		rc = print_threads(&s, argc - first > 1 ? argv[first + 1] : NULL, (enum summary_order)order,
+		                   (enum report_format)format, err);
+	return scene_close(&s, rc, err);
+}

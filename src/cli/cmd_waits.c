@@ -1,0 +1,60 @@
+/* stealscope waits: what idle vCPUs wait for. */
+#include <stdio.h>
+
+#include "cli/cli.h"
+#include "cli/scene.h"
+#include "cli/what.h"
+#include "cli/who.h"
+
+/* Sleeps whose end nothing tells: it is said what would. */
+static void doubt_unknown(struct scene *s, const struct wait_list *l, enum report_format format)
+{
+	struct notes notes = { 0 };
+	uint64_t unknown = 0, all = 0;
+	for (size_t i = 0; i < l->rows; i++) {
+		unknown += l->row[i].kind == WAIT_UNKNOWN ? l->row[i].count : 0;
+		all += l->row[i].count;
+	}
+	if (all && unknown <= all / 2)
+		return;
+	notes_add(&notes, NOTE_DOUBT, NULL,
+	          "what ended %llu of %llu sleeps is unknown: that takes the host's events sched_waking, and those of "
+	          "interrupts, softirqs and timers", (unsigned long long)unknown, (unsigned long long)all);
+	if (format == FORMAT_CSV)
+		what_say(&notes);
+	origin_doubt(&s->origin, &notes);
+}
+
+static int print_waits(struct scene *s, const char *only, enum report_format format, struct error *err)
+{
+	struct subject who;
+	struct wait_list list;
+	if (only && who_parse(s, only, &who, err))
+		return -1;
+	if (only && who.kind == SUBJECT_THREAD)
+		return error_set(err, STATUS_USAGE, "name a VM, or a vCPU as Debian/CPU0", "%s: not a machine or vCPU", only);
+	if (waits_of(&s->topo, only ? &who : NULL, s->window.from, s->window.to, &list, err))
+		return -1;
+	scene_about(s, only ? &who : NULL, format);
+	doubt_unknown(s, &list, format);
+	report_waits(stdout, format, &s->topo, &list, &s->origin);
+	waits_release(&list);
+	return 0;
+}
+
+int cmd_waits(int argc, char **argv, struct error *err)
+{
+	struct window_options when = { 0 };
+	int format = FORMAT_TEXT;
+	const struct opt opt[] = { WINDOW_OPTIONS(&when), FORMAT_OPTION(&format) };
+	const struct opts opts = { "waits WHAT [VM[/CPUn]]", "What idle vCPUs wait for, and who wakes them.", opt,
+	                           sizeof opt / sizeof *opt, 1, 2 };
+	int first;
+	if (opts_parse(&opts, argc, argv, &first, err))
+		return -1;
+	struct scene s;
+	int rc = scene_open(&s, argv[first], &when, err);
+	if (rc == 0)
+		rc = print_waits(&s, argc - first > 1 ? argv[first + 1] : NULL, (enum report_format)format, err);
+	return scene_close(&s, rc, err);
+}

@@ -1,0 +1,51 @@
+# cli: one file per subcommand
+bin_PROGRAMS += stealscope
+stealscope_SOURCES = \
+	src/cli/cli.h \
+	src/cli/clock_audit.c src/cli/clock_audit.h \
+	src/cli/clock_plot.c src/cli/clock_plot.h \
+	src/cli/clock_report.c src/cli/clock_report.h \
+	src/cli/complete.c src/cli/complete.h \
+	src/cli/cmd_beacon.c \
+	src/cli/cmd_exits.c \
+	src/cli/cmd_explain.c \
+	src/cli/cmd_export.c \
+	src/cli/cmd_fleet.c \
+	src/cli/cmd_flow.c \
+	src/cli/cmd_gaps.c \
+	src/cli/cmd_index.c \
+	src/cli/cmd_info.c \
+	src/cli/cmd_intervals.c \
+	src/cli/cmd_latency.c \
+	src/cli/cmd_path.c \
+	src/cli/cmd_record.c \
+	src/cli/cmd_sessions.c \
+	src/cli/cmd_steal.c \
+	src/cli/cmd_summary.c src/cli/cmd_picture.c \
+	src/cli/cmd_sync.c \
+	src/cli/cmd_view.c \
+	src/cli/cmd_waits.c \
+	src/cli/latency_cmd.h \
+	src/cli/latency_csv.c \
+	src/cli/latency_report.c \
+	src/cli/latency_train.c \
+	src/cli/main.c \
+	src/cli/opts.c src/cli/opts.h \
+	src/cli/progress_bar.c src/cli/progress_bar.h \
+	src/cli/prose.c src/cli/prose.h \
+	src/cli/scene.c src/cli/scene.h \
+	src/cli/verdict.c src/cli/verdict.h \
+	src/cli/what.c src/cli/what.h \
+	src/cli/who.c src/cli/who.h \
+	src/cli/window.c src/cli/window.h
+stealscope_LDADD = src/libexport.a src/libui.a src/libreport.a src/libindex.a src/libmodel.a src/libsync.a src/liblatency.a src/libflow.a \
+	src/libbeacon.a src/librecord.a $(TRACEFS_LIBS) $(SQLITE_LIBS) $(POSTGRES_LIBS) $(HISTORY_LIBS) $(TRACE_LIBS) $(NCURSES_LIBS) $(JSON_LIBS) \
+	$(LAPACK_LIBS) $(NLOPT_LIBS)
+dist_man_MANS += man/stealscope.1 man/stealscope.7
+
+bashcompdir = $(datadir)/bash-completion/completions
+dist_bashcomp_DATA = src/cli/completion/stealscope.bash
+zshcompdir = $(datadir)/zsh/site-functions
+dist_zshcomp_DATA = src/cli/completion/_stealscope
+fishcompdir = $(datadir)/fish/vendor_completions.d
+dist_fishcomp_DATA = src/cli/completion/stealscope.fish

@@ -1,0 +1,10 @@
+/* Whom a command is about: the subject that the user named, or a list of those that may be meant. */
+#ifndef STEALSCOPE_CLI_WHO_H
+#define STEALSCOPE_CLI_WHO_H
+
+#include "cli/scene.h"
+
+/* Parses the operand.  Where several may be meant they are listed on stderr, with their lives and losses, worst first. */
+int who_parse(const struct scene *s, const char *text, struct subject *out, struct error *err);
+
+#endif

@@ -1,0 +1,190 @@
+/* From a history through the tables into a sink. */
+#include "export/export.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/field.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/suggest.h"
+#include "base/text.h"
+#include "export/fill.h"
+#include "index/index.h"
+
+static int (*const fill[TABLE_COUNT])(struct filler *f) = {
+	[TABLE_MACHINE] = fill_machines, [TABLE_CPU] = fill_cpus, [TABLE_THREAD] = fill_threads, [TABLE_NAME] = fill_names,
+	[TABLE_VCPU_STATE] = fill_vcpu_states, [TABLE_THREAD_STATE] = fill_thread_states, [TABLE_RUNNING] = fill_running,
+	[TABLE_GAP] = fill_gaps, [TABLE_FLOW] = fill_flow, [TABLE_STEAL] = fill_steal, [TABLE_EXIT] = fill_exits,
+	[TABLE_REQUEST] = fill_requests, [TABLE_CLOCK] = fill_clocks, [TABLE_LOSS] = fill_losses, [TABLE_RUN] = fill_runs,
+};
+
+int fill_row(struct filler *f, struct cell *cell)
+{
+	cell[0] = CELL_INT(f->run);
+	f->rows++;
+	return f->ops->row(f->sink, cell, f->err);
+}
+
+int fill_tick(struct filler *f, const char *phase, uint64_t done, uint64_t total)
+{
+	if (f->progress.tick && f->progress.tick(f->progress.arg, phase, done, total))
+		return error_set(f->err, STATUS_CANCELLED, NULL, "cancelled");
+	return 0;
+}
+
+struct cell fill_number(int64_t number)
+{
+	return number < 0 ? CELL_NONE : CELL_INT(number);
+}
+
+struct cell fill_machine(const struct filler *f, int32_t machine)
+{
+	return machine < 0 ? CELL_NONE : CELL_TEXT(f->machine[machine]);
+}
+
+struct cell fill_text(struct filler *f, enum bank bank, const char *raw)
+{
+	struct escaped *e = &f->escaped[bank][hash_end(hash_number(0, (uintptr_t)raw)) % BANK_TEXTS];
+	if (e->raw != raw)
+		text_escape(e->text, sizeof e->text, raw);
+	e->raw = raw;
+	return CELL_TEXT(e->text);
+}
+
+/* ---- What is asked for */
+
+struct export_target export_target(size_t i)
+{
+	const struct sink_kind *k = &sink_kinds[i];
+	return (struct export_target){ k->scheme, k->operand, k->what, k->ops != NULL };
+}
+
+static const struct sink_kind *find_kind(const char *target, struct error *err)
+{
+	char mend[sizeof err->mend] = "";
+	const struct sink_kind *k = sink_kinds;
+	while (k->scheme && strncmp(target, k->scheme, strlen(k->scheme)) != 0)
+		k++;
+	if (!k->scheme) {
+		/* What stands behind a colon may be a password. */
+		for (size_t i = 0, n = 0; sink_kinds[i].scheme && n < sizeof mend; i++)
+			n += (size_t)snprintf(mend + n, sizeof mend - n, "%s%s%s", i ? ", " : "one of ", sink_kinds[i].scheme,
+			                      sink_kinds[i].operand);
+		error_set(err, STATUS_USAGE, mend, "--to: no such target: '%.*s'", (int)strcspn(target, ":"), target);
+		return NULL;
+	}
+	if (!k->ops) {
+		error_set(err, STATUS_USAGE, "install its development files, and build again", "--to %s: built without %s",
+		          k->scheme, k->library);
+		return NULL;
+	}
+	if (!target[strlen(k->scheme)]) {
+		error_set(err, STATUS_USAGE, NULL, "--to %s: the %s is missing", k->scheme, k->operand);
+		return NULL;
+	}
+	return k;
+}
+
+/* The bits of the tables named. */
+static int parse_tables(const char *text, uint32_t *bits, struct error *err)
+{
+	*bits = 0;
+	for (const char *at = text; *at || *bits == 0;) {
+		size_t n = strcspn(at, ",");
+		char *name = mem_printf("%.*s", (int)n, at);
+		struct suggestion near = SUGGESTION(name);
+		unsigned t = 0;
+		while (t < TABLE_COUNT && strcmp(tables[t].name, name) != 0)
+			suggest(&near, tables[t++].name);
+		if (t == TABLE_COUNT) {
+			char mend[80] = "stealscope-export(1) lists them";
+			if (near.nearest)
+				snprintf(mend, sizeof mend, "did you mean %s?", near.nearest);
+			error_set(err, STATUS_USAGE, mend, "--only: no such table: '%s'", name);
+			free(name);
+			return -1;
+		}
+		free(name);
+		*bits |= TABLE_BIT(t);
+		at += n + (at[n] == ',');
+	}
+	return 0;
+}
+
+/* ---- The work */
+
+/* The same for the same traces and options: never 0, and positive for those who have no unsigned numbers. */
+static int64_t run_number(const struct history *h, struct json_object *doc)
+{
+	uint64_t n = hash_end(hash_number(provenance_traces(h), hash_text(HASH_BEGIN, field_text(doc, "shape"))));
+	n &= INT64_MAX;
+	return n ? (int64_t)n : 1;
+}
+
+static int fill_table(struct filler *f, enum table_code t, struct export_result *out)
+{
+	f->rows = 0;
+	memset(f->escaped, 0, BANKS * sizeof *f->escaped);
+	if (f->ops->begin(f->sink, &tables[t], f->err) || fill[t](f) || f->ops->end(f->sink, f->err))
+		return -1;
+	out->table[out->tables++] = (struct export_table){ tables[t].name, tables[t].what, f->rows };
+	return 0;
+}
+
+static int fill_all(struct filler *f, uint32_t wanted, struct export_result *out)
+{
+	for (unsigned t = 0; t < TABLE_COUNT; t++)
+		if ((wanted >> t & 1) && fill_table(f, (enum table_code)t, out))
+			return -1;
+	return history_damage(f->h, f->err);
+}
+
+static int write_all(struct filler *f, const struct sink_kind *k, const struct export_options *o, uint32_t wanted,
+                     struct export_result *out)
+{
+	const struct topo *topo = f->topo;
+	const struct sink_run run = { f->run, history_begin(f->h), history_end(f->h) };
+	f->ops = k->ops;
+	f->sink = k->ops->open(o->target + strlen(k->scheme), &run, f->err);
+	if (!f->sink)
+		return -1;
+	f->machine = mem_new(topo->machines, sizeof *f->machine);
+	for (uint32_t i = 0; i < topo->machines; i++)
+		f->machine[i] = text_escape(mem_new(FILL_TEXT, 1), FILL_TEXT, topo->machine[i].name);
+	f->escaped = mem_new(BANKS, sizeof *f->escaped);
+	out->run = f->run;
+	out->table = mem_new(TABLE_COUNT, sizeof *out->table);
+	int rc = fill_all(f, wanted & k->ops->tables, out);
+	rc = k->ops->close(f->sink, rc, f->err);
+	for (uint32_t i = 0; i < topo->machines; i++)
+		free(f->machine[i]);
+	free(f->machine);
+	free(f->escaped);
+	return rc;
+}
+
+int export_history(const struct topo *topo, const struct export_options *options, struct export_result *out,
+                   struct error *err)
+{
+	uint32_t wanted = TABLE_ALL;
+	*out = (struct export_result){ 0 };
+	const struct sink_kind *k = find_kind(options->target, err);
+	if (!k || (options->only && parse_tables(options->only, &wanted, err)))
+		return -1;
+	struct filler f = { .topo = topo, .h = topo->h, .progress = options->progress, .err = err };
+	f.doc = provenance_load(topo->h, err);
+	if (!f.doc)
+		return -1;
+	f.run = run_number(topo->h, f.doc);
+	int rc = write_all(&f, k, options, wanted, out);
+	json_object_put(f.doc);
+	return rc;
+}
+
+void export_result_release(struct export_result *r)
+{
+	free(r->table);
+	*r = (struct export_result){ 0 };
+}

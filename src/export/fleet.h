@@ -1,0 +1,20 @@
+/* Questions about all runs in a database: SQL that ships as files of its own (share/sql), asked through one of the
+ * databases that runs are exported to. */
+#ifndef STEALSCOPE_EXPORT_FLEET_H
+#define STEALSCOPE_EXPORT_FLEET_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+/* A database that can be asked; one file for each.  Private to export/. */
+struct asker {
+	const char *scheme;   /* "sqlite:" */
+	/* Calls fn for every row, whose values are texts, NULL where there is none.  target: what stands behind the scheme.
+	 * Nothing is written. */
+	int (*ask)(const char *target, const char *sql, size_t columns, void (*fn)(void *arg, const char *const *value),
+	           void *arg, struct error *err);
+};
+extern const struct asker ask_sqlite, ask_postgres;
+
+#endif

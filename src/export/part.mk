@@ -1,0 +1,41 @@
+# export: a history as tables for other programs
+noinst_LIBRARIES += src/libexport.a
+EXPORT_LIBS = src/libexport.a $(SQLITE_LIBS) $(POSTGRES_LIBS)
+src_libexport_a_CPPFLAGS = $(AM_CPPFLAGS) $(SQLITE_CFLAGS)
+src_libexport_a_SOURCES = \
+	src/export/export.c src/export/export.h \
+	src/export/fill.h \
+	src/export/fleet.c src/export/fleet.h \
+	src/export/fill_gaps.c \
+	src/export/fill_run.c \
+	src/export/fill_states.c \
+	src/export/fill_who.c \
+	src/export/sink.h \
+	src/export/sink_chrome.c \
+	src/export/sink_csv.c \
+	src/export/sink_folded.c \
+	src/export/sink_metrics.c \
+	src/export/sinks.c \
+	src/export/tables.c src/export/tables.h \
+	src/export/timeline.c src/export/timeline.h
+if HAVE_SQLITE
+src_libexport_a_SOURCES += src/export/sink_sqlite.c src/export/ask_sqlite.c
+src_libexport_a_CPPFLAGS += -DHAVE_SQLITE
+endif
+if HAVE_POSTGRES
+src_libexport_a_SOURCES += src/export/sink_postgres.c src/export/ask_postgres.c src/export/postgres.c src/export/postgres.h
+src_libexport_a_CPPFLAGS += -DHAVE_POSTGRES $(POSTGRES_CFLAGS)
+endif
+dist_man_MANS += man/stealscope-export.1
+
+# The questions are compiled in, and installed for those who have no stealscope at hand.
+QUESTIONS = share/sql/victims.sql share/sql/thieves.sql share/sql/pairs.sql share/sql/gaps.sql share/sql/days.sql \
+	share/sql/moved.sql share/sql/doubtful.sql
+nodist_src_libexport_a_SOURCES = src/export/questions.h
+BUILT_SOURCES += src/export/questions.h
+CLEANFILES += src/export/questions.h
+src/export/questions.h: $(QUESTIONS) src/trace/embed.awk
+	$(AM_V_GEN)$(MKDIR_P) src/export && ( cd $(srcdir) && $(AWK) -f src/trace/embed.awk $(QUESTIONS) ) >$@.tmp && mv $@.tmp $@
+src/export/libexport_a-fleet.$(OBJEXT): src/export/questions.h
+sqldir = $(pkgdatadir)/sql
+dist_sql_DATA = $(QUESTIONS)

@@ -1,0 +1,143 @@
+/* SQLite: the tables of one database file, in one transaction for each run, which first removes what there is of that run.
+ * Nothing of a trace is part of a statement: texts are bound. */
+#include <sqlite3.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/save.h"
+#include "export/sink.h"
+
+#define MAGIC "SQLite format 3"
+#define WAIT_MS 60000  /* for somebody else who writes into it */
+
+struct sink {
+	sqlite3 *db;
+	char *path;
+	int64_t run;
+	const struct export_shape *table;
+	sqlite3_stmt *insert;
+};
+
+static int refuse(struct sink *s, struct error *err)
+{
+	int code = sqlite3_errcode(s->db);
+	bool input = code == SQLITE_ERROR || code == SQLITE_NOTADB || code == SQLITE_CORRUPT;
+	const char *mend = code == SQLITE_BUSY ? "somebody else writes into it: try again" : "choose another file";
+	return error_set(err, input ? STATUS_INPUT : STATUS_SYSTEM, mend, "%s: %s", s->path, sqlite3_errmsg(s->db));
+}
+
+static int run_sql(struct sink *s, struct error *err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static int run_sql(struct sink *s, struct error *err, const char *fmt, ...)
+{
+	char sql[512];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(sql, sizeof sql, fmt, ap);
+	va_end(ap);
+	return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : refuse(s, err);
+}
+
+static bool is_database(const char *path)
+{
+	return save_begins_with(path, MAGIC, sizeof MAGIC);
+}
+
+static void release(struct sink *s)
+{
+	sqlite3_finalize(s->insert);
+	sqlite3_close(s->db);
+	free(s->path);
+	free(s);
+}
+
+static struct sink *open_sqlite(const char *target, const struct sink_run *run, struct error *err)
+{
+	if (save_spares(target, is_database, "an SQLite database", err))
+		return NULL;
+	struct sink *s = mem_new(1, sizeof *s);
+	s->run = run->id;
+	s->path = mem_dup(target);
+	int rc = sqlite3_open_v2(target, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+	rc = rc == SQLITE_OK ? 0 : s->db ? refuse(s, err) : error_set(err, STATUS_SYSTEM, NULL, "%s: out of memory", target);
+	if (rc == 0) {
+		sqlite3_busy_timeout(s->db, WAIT_MS);
+		rc = run_sql(s, err, "PRAGMA cache_size = -32768; BEGIN IMMEDIATE");
+	}
+	if (rc == 0)
+		return s;
+	release(s);
+	return NULL;
+}
+
+/* CREATE TABLE and INSERT of a table, from its description. */
+static void create_text(const struct export_shape *t, char *sql, size_t size)
+{
+	static const char *const type[] = { [FIELD_INT] = "INTEGER", [FIELD_TIME] = "INTEGER", [FIELD_REAL] = "REAL",
+		[FIELD_TEXT] = "TEXT" };
+	size_t n = (size_t)snprintf(sql, size, "CREATE TABLE IF NOT EXISTS \"%s\" (", t->name);
+	for (size_t i = 0; i < t->fields; i++)
+		n += (size_t)snprintf(sql + n, size - n, "%s\"%s\" %s%s", i ? ", " : "", t->field[i].name, type[t->field[i].type],
+		                      t->field[i].nullable ? "" : " NOT NULL");
+	snprintf(sql + n, size - n, ")");
+}
+
+static void insert_text(const struct export_shape *t, char *sql, size_t size)
+{
+	size_t n = (size_t)snprintf(sql, size, "INSERT INTO \"%s\" VALUES (?", t->name);
+	for (size_t i = 1; i < t->fields; i++)
+		n += (size_t)snprintf(sql + n, size - n, ", ?");
+	snprintf(sql + n, size - n, ")");
+}
+
+static int begin(struct sink *s, const struct export_shape *t, struct error *err)
+{
+	char sql[1024];
+	s->table = t;
+	create_text(t, sql, sizeof sql);
+	if (sqlite3_exec(s->db, sql, NULL, NULL, NULL) != SQLITE_OK)
+		return refuse(s, err);
+	if (run_sql(s, err, "CREATE INDEX IF NOT EXISTS \"%s_by_run\" ON \"%s\" (run_id)", t->name, t->name) ||
+	    run_sql(s, err, "DELETE FROM \"%s\" WHERE run_id = %lld", t->name, (long long)s->run))
+		return -1;
+	insert_text(t, sql, sizeof sql);
+	return sqlite3_prepare_v2(s->db, sql, -1, &s->insert, NULL) == SQLITE_OK ? 0 : refuse(s, err);
+}
+
+static int row(struct sink *s, const struct cell *cell, struct error *err)
+{
+	sqlite3_reset(s->insert);
+	for (size_t i = 0; i < s->table->fields; i++) {
+		int at = (int)i + 1;
+		enum field_type type = s->table->field[i].type;
+		if (cell[i].absent)
+			sqlite3_bind_null(s->insert, at);
+		else if (type == FIELD_TEXT)
+			sqlite3_bind_text(s->insert, at, cell[i].text, -1, SQLITE_STATIC);
+		else if (type == FIELD_REAL)
+			sqlite3_bind_double(s->insert, at, cell[i].real);
+		else
+			sqlite3_bind_int64(s->insert, at, cell[i].number);
+	}
+	return sqlite3_step(s->insert) == SQLITE_DONE ? 0 : refuse(s, err);
+}
+
+static int end(struct sink *s, struct error *err)
+{
+	(void)err;
+	sqlite3_finalize(s->insert);
+	s->insert = NULL;
+	return 0;
+}
+
+static int close_sqlite(struct sink *s, int status, struct error *err)
+{
+	if (status == 0)
+		status = run_sql(s, err, "COMMIT");
+	release(s);  /* what is not committed is rolled back */
+	return status;
+}
+
+const struct sink_ops sink_sqlite = { TABLE_ALL, open_sqlite, begin, row, end, close_sqlite };

@@ -1,0 +1,23 @@
+#include "export/tables.h"
+
+#include <string.h>
+
+#define FIELD_ROW(code, name, type, null) { name, FIELD_##type, null },
+#define TABLE_FIELDS(code, list, name, what) static const struct field fields_of_##code[] = { list(FIELD_ROW) };
+TABLES(TABLE_FIELDS)
+
+#define TABLE_ROW(code, list, name, what) \
+	[code] = { name, what, fields_of_##code, sizeof fields_of_##code / sizeof *fields_of_##code },
+const struct export_shape tables[TABLE_COUNT] = { TABLES(TABLE_ROW) };
+
+#define TABLE_FITS(code, list, name, what) \
+	_Static_assert(sizeof fields_of_##code / sizeof *fields_of_##code <= TABLE_MOST_FIELDS, name);
+TABLES(TABLE_FITS)
+
+int table_time(const struct export_shape *t)
+{
+	for (size_t i = 0; i < t->fields; i++)
+		if (strcmp(t->field[i].name, "ts") == 0 || strcmp(t->field[i].name, "bucket_ts") == 0)
+			return (int)i;
+	return -1;
+}

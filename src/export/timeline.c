@@ -1,0 +1,197 @@
+#include "export/timeline.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/save.h"
+#include "base/strtab.h"
+
+#define BUCKET 1000000000  /* ns: of the table steal */
+#define TRACK_NAME 1100
+
+struct sink {
+	struct save save;
+	const struct timeline_ops *ops;
+	const struct export_shape *table;
+	int64_t begin, end;         /* ns: the run */
+	int64_t origin;             /* ns: what times count from in the file */
+	struct strtab machines;     /* ids from 1 on, since 0 is "" */
+	uint64_t flows;
+	struct track lost;          /* the counter at hand */
+	int64_t bucket, lost_ns;    /* lost_ns < 0: there is none */
+};
+
+#define GROUP_NAME(code, name) name,
+const char *const timeline_group_name[TIMELINE_GROUP_COUNT] = { TIMELINE_GROUPS(GROUP_NAME) };
+#undef GROUP_NAME
+
+struct sink *timeline_open(const struct timeline_ops *ops, const char *target, const struct sink_run *run,
+                           struct error *err)
+{
+	struct sink *s = mem_new(1, sizeof *s);
+	*s = (struct sink){ .ops = ops, .begin = run->begin, .end = run->end, .lost_ns = -1,
+		.origin = ops->relative ? run->begin : 0 };
+	if (save_begin(&s->save, target, err)) {
+		free(s);
+		return NULL;
+	}
+	strtab_init(&s->machines);
+	ops->begin(s->save.f, run->begin);
+	return s;
+}
+
+static void put_slice(struct sink *s, const struct track *t, int64_t ts, int64_t dur, const char *name,
+                      const struct slice_arg *arg, size_t args)
+{
+	s->ops->slice(s->save.f, t, ts - s->origin, dur, name, arg, args);
+}
+
+static struct track track_of(struct sink *s, const struct cell *machine, enum timeline_group group, int64_t number)
+{
+	return (struct track){ strtab_put(&s->machines, machine->text), group, number };
+}
+
+static void add_machine(struct sink *s, const struct cell *c)
+{
+	s->ops->machine(s->save.f, strtab_put(&s->machines, c[COL_MACHINE_NAME].text), c[COL_MACHINE_NAME].text);
+}
+
+static void add_cpu(struct sink *s, const struct cell *c)
+{
+	static const enum timeline_group vcpu[] = { GROUP_VCPU_STATE, GROUP_VCPU_GAP, GROUP_STEAL, GROUP_RUNNING };
+	char name[TRACK_NAME];
+	bool virtual = !c[COL_CPU_HOST_TID].absent;
+	snprintf(name, sizeof name, "%sCPU%" PRId64, virtual ? "v" : "", c[COL_CPU_NUMBER].number);
+	for (size_t i = virtual ? 0 : 3; i < sizeof vcpu / sizeof *vcpu; i++) {
+		struct track t = track_of(s, &c[COL_CPU_MACHINE], vcpu[i], c[COL_CPU_NUMBER].number);
+		s->ops->track(s->save.f, &t, name);
+	}
+}
+
+static void add_thread(struct sink *s, const struct cell *c)
+{
+	static const enum timeline_group groups[] = { GROUP_THREAD, GROUP_THREAD_GAP };
+	char name[TRACK_NAME];
+	snprintf(name, sizeof name, "%s %" PRId64, c[COL_THREAD_TITLE].text, c[COL_THREAD_TID].number);
+	for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+		struct track t = track_of(s, &c[COL_THREAD_MACHINE], groups[i], c[COL_THREAD_TID].number);
+		s->ops->track(s->save.f, &t, name);
+	}
+}
+
+static void add_vcpu_state(struct sink *s, const struct cell *c)
+{
+	struct track t = track_of(s, &c[COL_VCPU_STATE_MACHINE], GROUP_VCPU_STATE, c[COL_VCPU_STATE_CPU].number);
+	put_slice(s, &t, c[COL_VCPU_STATE_TS].number, c[COL_VCPU_STATE_DUR].number, c[COL_VCPU_STATE_STATE].text,
+	              NULL, 0);
+}
+
+static void add_thread_state(struct sink *s, const struct cell *c)
+{
+	struct track t = track_of(s, &c[COL_THREAD_STATE_MACHINE], GROUP_THREAD, c[COL_THREAD_STATE_TID].number);
+	const struct slice_arg arg[] = { { "cpu", &c[COL_THREAD_STATE_CPU], FIELD_INT } };
+	put_slice(s, &t, c[COL_THREAD_STATE_TS].number, c[COL_THREAD_STATE_DUR].number,
+	              c[COL_THREAD_STATE_STATE].text, arg, 1);
+}
+
+/* The idle thread leaves its CPU's track empty. */
+static void add_running(struct sink *s, const struct cell *c)
+{
+	char name[32];
+	struct track t = track_of(s, &c[COL_RUNNING_MACHINE], GROUP_RUNNING, c[COL_RUNNING_CPU].number);
+	if (c[COL_RUNNING_TID].number == 0)
+		return;
+	snprintf(name, sizeof name, "%" PRId64, c[COL_RUNNING_TID].number);
+	put_slice(s, &t, c[COL_RUNNING_TS].number, c[COL_RUNNING_DUR].number, name, NULL, 0);
+}
+
+static struct track gap_track(struct sink *s, const struct cell *machine, const struct cell *cpu, const struct cell *tid)
+{
+	return tid->absent ? track_of(s, machine, GROUP_VCPU_GAP, cpu->number)
+	                   : track_of(s, machine, GROUP_THREAD_GAP, tid->number);
+}
+
+static void add_gap(struct sink *s, const struct cell *c)
+{
+	struct track t = gap_track(s, &c[COL_GAP_MACHINE], &c[COL_GAP_CPU], &c[COL_GAP_TID]);
+	const struct slice_arg arg[SLICE_ARGS] = {
+		{ "thief_kind", &c[COL_GAP_THIEF_KIND], FIELD_TEXT }, { "thief_machine", &c[COL_GAP_THIEF_MACHINE], FIELD_TEXT },
+		{ "thief_tid", &c[COL_GAP_THIEF_TID], FIELD_INT },    { "thief_name", &c[COL_GAP_THIEF_NAME], FIELD_TEXT },
+		{ "thief_ns", &c[COL_GAP_THIEF_NS], FIELD_INT },
+	};
+	put_slice(s, &t, c[COL_GAP_TS].number, c[COL_GAP_DUR].number, c[COL_GAP_STATE].text, arg, 5);
+}
+
+/* From a thread that has the CPU to the gap that it makes. */
+static void add_flow(struct sink *s, const struct cell *c)
+{
+	bool thread = !c[COL_FLOW_THIEF_MACHINE].absent && !c[COL_FLOW_THIEF_TID].absent && c[COL_FLOW_THIEF_TID].number > 0;
+	if (!thread || strcmp(c[COL_FLOW_KIND].text, "preempting") != 0)
+		return;
+	struct track from = track_of(s, &c[COL_FLOW_THIEF_MACHINE], GROUP_THREAD, c[COL_FLOW_THIEF_TID].number);
+	struct track to = gap_track(s, &c[COL_FLOW_MACHINE], &c[COL_FLOW_CPU], &c[COL_FLOW_TID]);
+	s->ops->flow(s->save.f, &from, &to, c[COL_FLOW_TS].number - s->origin, ++s->flows);
+}
+
+/* The counter holds from its second on; where the next second has nothing, it falls to 0. */
+static void end_second(struct sink *s, bool falls)
+{
+	if (s->lost_ns < 0)
+		return;
+	int64_t next = s->bucket + BUCKET;
+	s->ops->counter(s->save.f, &s->lost, (s->bucket < s->begin ? s->begin : s->bucket) - s->origin, s->lost_ns);
+	if (falls && next <= s->end)
+		s->ops->counter(s->save.f, &s->lost, next - s->origin, 0);
+	s->lost_ns = -1;
+}
+
+static void add_steal(struct sink *s, const struct cell *c)
+{
+	if (c[COL_STEAL_CPU].absent)
+		return;
+	struct track t = track_of(s, &c[COL_STEAL_MACHINE], GROUP_STEAL, c[COL_STEAL_CPU].number);
+	int64_t bucket = c[COL_STEAL_BUCKET].number;
+	bool same = s->lost.machine == t.machine && s->lost.number == t.number;
+	if (!same || bucket != s->bucket)
+		end_second(s, !same || bucket != s->bucket + BUCKET);
+	s->lost = t;
+	s->bucket = bucket;
+	s->lost_ns = (s->lost_ns < 0 ? 0 : s->lost_ns) + c[COL_STEAL_NS].number;
+}
+
+int timeline_begin(struct sink *s, const struct export_shape *t, struct error *err)
+{
+	(void)err;
+	s->table = t;
+	return 0;
+}
+
+int timeline_row(struct sink *s, const struct cell *c, struct error *err)
+{
+	static void (*const add[TABLE_COUNT])(struct sink *, const struct cell *) = {
+		[TABLE_MACHINE] = add_machine, [TABLE_CPU] = add_cpu, [TABLE_THREAD] = add_thread,
+		[TABLE_VCPU_STATE] = add_vcpu_state, [TABLE_THREAD_STATE] = add_thread_state, [TABLE_RUNNING] = add_running,
+		[TABLE_GAP] = add_gap, [TABLE_FLOW] = add_flow, [TABLE_STEAL] = add_steal,
+	};
+	add[table_code(s->table)](s, c);
+	return ferror_unlocked(s->save.f) ? error_system(err, "make room there", "%s", s->save.path) : 0;
+}
+
+int timeline_end(struct sink *s, struct error *err)
+{
+	(void)err;
+	end_second(s, true);
+	return 0;
+}
+
+int timeline_close(struct sink *s, int status, struct error *err)
+{
+	if (status == 0)
+		s->ops->end(s->save.f);
+	status = save_end(&s->save, status, err);
+	strtab_release(&s->machines);
+	free(s);
+	return status;
+}

@@ -1,0 +1,66 @@
+# flow: questions asked of a history
+noinst_LIBRARIES += src/libflow.a
+FLOW_LIBS = src/libflow.a $(HISTORY_LIBS)
+src_libflow_a_SOURCES = \
+	src/flow/demand.c \
+	src/flow/doubt.c \
+	src/flow/exits.c \
+	src/flow/explain.c \
+	src/flow/find.c \
+	src/flow/flow.c src/flow/flow.h src/flow/flow_private.h \
+	src/flow/flow_text.c \
+	src/flow/gap.c \
+	src/flow/gap_each.c \
+	src/flow/gap_list.c \
+	src/flow/gather.c src/flow/gather.h \
+	src/flow/inquiry.c src/flow/inquiry.h \
+	src/flow/party.c src/flow/party.h \
+	src/flow/path.c \
+	src/flow/path_sums.c \
+	src/flow/periodic.c \
+	src/flow/resolve.c src/flow/resolve.h \
+	src/flow/status.c \
+	src/flow/steal.c \
+	src/flow/summary.c \
+	src/flow/summary_sort.c \
+	src/flow/sweep.c src/flow/sweep.h \
+	src/flow/topo.c \
+	src/flow/topo_text.c \
+	src/flow/track.c \
+	src/flow/waits.c \
+	src/flow/wakeup.c src/flow/wakeup.h
+
+if HAVE_CMOCKA
+check_PROGRAMS += tests/test_flow
+tests_test_flow_SOURCES = tests/test_flow.c tests/flow_world.c tests/flow_world.h tests/refs.h tests/test.h
+tests_test_flow_LDADD = $(FLOW_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_flow_report
+tests_test_flow_report_SOURCES = tests/test_flow_report.c tests/flow_world.c tests/flow_world.h tests/refs.h tests/test.h
+tests_test_flow_report_LDADD = $(FLOW_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_flow_property
+tests_test_flow_property_SOURCES = tests/test_flow_property.c tests/flow_brute.c tests/flow_brute.h tests/flow_world.c \
+	tests/flow_world.h tests/refs.h tests/test.h
+tests_test_flow_property_LDADD = $(FLOW_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_flow_demand
+tests_test_flow_demand_SOURCES = tests/test_flow_demand.c tests/ui_world.c tests/ui_world.h tests/test.h
+tests_test_flow_demand_LDADD = $(FLOW_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_flow_exits
+tests_test_flow_exits_SOURCES = tests/test_flow_exits.c tests/flow_world.c tests/flow_world.h tests/refs.h tests/test.h
+tests_test_flow_exits_LDADD = $(FLOW_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_flow_path
+tests_test_flow_path_SOURCES = tests/test_flow_path.c tests/flow_world.c tests/flow_world.h tests/refs.h tests/test.h
+tests_test_flow_path_LDADD = $(FLOW_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_flow_waits
+tests_test_flow_waits_SOURCES = tests/test_flow_waits.c tests/flow_world.c tests/flow_world.h tests/refs.h tests/test.h
+tests_test_flow_waits_LDADD = $(FLOW_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_flow_parts
+tests_test_flow_parts_SOURCES = tests/test_flow_parts.c tests/flow_world.c tests/flow_world.h tests/refs.h tests/test.h
+tests_test_flow_parts_LDADD = $(FLOW_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_flow_summary
+tests_test_flow_summary_SOURCES = tests/test_flow_summary.c tests/ui_world.c tests/ui_world.h tests/test.h
+tests_test_flow_summary_LDADD = $(FLOW_LIBS) $(CMOCKA_LIBS)
+endif
+
+BENCHES += tests/bench/bench_flow
+tests_bench_bench_flow_SOURCES = tests/bench/bench_flow.c
+tests_bench_bench_flow_LDADD = $(FLOW_LIBS)

@@ -1,0 +1,469 @@
+/* The critical path: what made a thread last, through sleeps, wakers and machines.
+ *
+ * A subject's own time is what the resolver says of it.  A sleep is handed over to whoever ended it: walked back from its
+ * end, that one has the time since it was woken itself, before that whoever woke it, and so on to the beginning of the
+ * sleep; so the path tiles the window.  Handing over goes by what the history keeps of each wakeup, its waker and in what
+ * that acted:
+ *
+ *   a thread               that thread; if it is a vCPU, the guest's thread that was current there (it asked for something)
+ *   a guest's interrupt    if that CPU was idle, since it was woken from a halt: whoever woke it, then its way back
+ *   a host's interrupt     the path ends in it: a timer, a device.  Network packets between VMs pass in softirqs of the
+ *                          thread that sends them
+ *
+ * Anything else is unknown.  Every step moves along the tracks of a resolver: cost is linear in the intervals touched, and
+ * each handing over adds a search for a CPU's last halt.  Memory: the pieces. */
+#include "flow/flow_private.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "flow/wakeup.h"
+
+#define DEEPEST 400  /* handings over on the way back from the end of one sleep */
+
+#define EDGE_NAME(code, name) name,
+const char *const path_edge_name[PATH_EDGE_COUNT] = { PATH_EDGES(EDGE_NAME) };
+#undef EDGE_NAME
+
+struct via {
+	enum path_edge edge;
+	int64_t evidence;
+};
+
+struct walker {
+	const struct topo *topo;
+	struct resolver r;
+	struct path *out;
+	size_t cap;
+	int depth;
+	uint64_t asleep, running; /* bits of the file's thread states that mean BLOCKED, and RUNNING */
+	struct error *err;
+};
+
+static const struct party nobody = { -1, -1, 0, FLOW_UNKNOWN };
+
+/* ---- Pieces */
+
+static int emit(struct walker *w, int64_t a, int64_t b, struct party who, struct party thief, struct via via)
+{
+	struct path *out = w->out;
+	if (a > b)
+		return 0;
+	struct path_piece *last = out->pieces ? &out->piece[out->pieces - 1] : NULL;
+	if (last && party_same(&last->who, &who) && party_same(&last->thief, &thief) && last->edge == via.edge &&
+	    last->evidence == via.evidence) {
+		last->end = b;
+		return 0;
+	}
+	if (out->pieces == w->cap) {
+		size_t n = w->cap ? 2 * w->cap : 256;
+		struct path_piece *p = n < SIZE_MAX / sizeof *p ? realloc(out->piece, n * sizeof *p) : NULL;
+		if (!p)
+			return error_set(w->err, STATUS_SYSTEM, "ask for a shorter window", "path: out of memory after %zu pieces",
+			                 out->pieces);
+		out->piece = p;
+		w->cap = n;
+	}
+	out->piece[out->pieces++] = (struct path_piece){ a, b, who, thief, (uint8_t)via.edge, via.evidence };
+	return 0;
+}
+
+/* Who the subject is at t, as a party. */
+static int identity(struct walker *w, const struct subject *s, int64_t t, struct party *who)
+{
+	*who = nobody;
+	if (s->kind == SUBJECT_THREAD) {
+		const struct topo_thread *th = &w->topo->thread[s->index];
+		who->system = (int32_t)th->machine;
+		who->tid = th->tid;
+		return resolver_name(&w->r, resolver_who(&w->r, th->machine, th->tid), t, &who->name);
+	}
+	int64_t tid;
+	struct cpu_tracks *c = resolver_cpu(&w->r, s->index);
+	who->system = (int32_t)w->topo->cpu[s->index].machine;
+	if (track_at(&w->r, &c->running, t, &tid) < 0)
+		return -1;
+	who->name = c->name;
+	if (tid < 0 || tid > INT32_MAX)
+		return 0;
+	who->tid = (int32_t)tid;
+	return resolver_name(&w->r, resolver_who(&w->r, (uint32_t)who->system, who->tid), t, &who->name);
+}
+
+/* A piece of the resolver: what the subject did, or who kept it from it. */
+static int emit_piece(struct walker *w, const struct subject *s, const struct piece *p, int64_t a, int64_t b,
+                      struct via via)
+{
+	struct party who, thief = nobody;
+	int64_t until = w->r.until;
+	if (identity(w, s, a, &who) < 0)
+		return -1;
+	w->r.until = until;
+	who.kind = p->who.kind;
+	bool own = s->kind == SUBJECT_CPU && p->who.system == who.system;  /* it is the guest itself that has it */
+	if (own && p->who.kind == FLOW_IRQ)
+		who = p->who;
+	else if (p->who.kind == FLOW_PREEMPTING || p->who.kind == FLOW_IRQ)
+		thief = p->who;
+	return emit(w, a, b, who, thief, via);
+}
+
+static int emit_unknown(struct walker *w, const struct subject *s, int64_t a, int64_t b)
+{
+	struct party who;
+	if (a > b)
+		return 0;
+	if (identity(w, s, a, &who) < 0)
+		return -1;
+	return emit(w, a, b, who, nobody, (struct via){ EDGE_START, PATH_NO_EVIDENCE });
+}
+
+static int emit_handler(struct walker *w, uint32_t machine, const char *name, int64_t a, int64_t b, struct via via)
+{
+	struct party who = { (int32_t)machine, -1, strtab_put(&w->r.names, name), FLOW_WAITING };
+	return emit(w, a, b, who, nobody, via);
+}
+
+/* ---- Wakeups */
+
+static int thread_status(struct walker *w, struct who *th, int64_t t, int *status)
+{
+	int64_t value;
+	if (track_at(&w->r, &resolver_own(&w->r, th)[OWN_STATUS], t, &value) < 0)
+		return -1;
+	*status = value < 0 || value >= HISTORY_STATES ? THREAD_UNKNOWN : w->topo->thread_state[value];
+	return 0;
+}
+
+/* The thread that really sleeps where the subject waits at t: itself, or the one that executes its vCPU; NULL: none. */
+static int sleeper_of(struct walker *w, const struct subject *s, int64_t t, struct who **out)
+{
+	int status, vcpu = -1;
+	int64_t number;
+	struct who *th = NULL;
+	*out = NULL;
+	if (s->kind == SUBJECT_THREAD) {
+		th = resolver_who(&w->r, w->topo->thread[s->index].machine, w->topo->thread[s->index].tid);
+	} else if (resolver_host(&w->r, s->index, t, &th) < 0) {
+		return -1;
+	}
+	for (int deep = 0; th && deep < 8; deep++) {
+		if (thread_status(w, th, t, &status) < 0)
+			return -1;
+		if (status == THREAD_BLOCKED) {
+			*out = th;
+			return 0;
+		}
+		if (status != THREAD_VIRT_PREEMPTED || w->topo->machine[th->machine].kind != MACHINE_VM)
+			return 0;
+		if (track_at(&w->r, &resolver_own(&w->r, th)[OWN_CPU], t, &number) < 0)
+			return -1;
+		vcpu = number < 0 || number > INT16_MAX ? -1 : topo_find_cpu(w->topo, (uint32_t)th->machine, (unsigned)number);
+		if (vcpu < 0)
+			return 0;
+		if (resolver_host(&w->r, (uint32_t)vcpu, t, &th) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- Handing over */
+
+static int own(struct walker *w, const struct subject *s, int64_t a, int64_t b, struct via via);
+static int hand_over(struct walker *w, const struct subject *s, struct who *sleeper, int64_t at, int64_t a, int64_t b,
+                     int64_t evidence);
+
+/* Tiles [a, b] with what led to what the subject did at its end: from its last sleep on the subject itself, and before
+ * that whatever led to the end of that sleep.  What it did before it slept was for others. */
+static int follow(struct walker *w, const struct subject *s, int64_t a, int64_t b, struct via via)
+{
+	const struct history *h = w->topo->h;
+	struct interval iv;
+	struct who *th = NULL;
+	if (s->kind == SUBJECT_THREAD)
+		th = resolver_who(&w->r, w->topo->thread[s->index].machine, w->topo->thread[s->index].tid);
+	else if (resolver_host(&w->r, s->index, b, &th) < 0)
+		return -1;
+	uint32_t attr = th && th->thread >= 0 ? w->topo->thread[th->thread].status : HISTORY_NONE;
+	if (attr == HISTORY_NONE)
+		return own(w, s, a, b, via);
+	if (history_stab(h, attr, b, &iv, w->err) < 0)
+		return -1;
+	int found = iv.value >= 0 && iv.value < HISTORY_STATES && (w->asleep >> iv.value & 1) ? 1
+	          : history_prev(h, attr, b, w->asleep, &iv, w->err);
+	if (found < 0)
+		return -1;
+	if (!found || iv.end < a)
+		return own(w, s, a, b, via);
+	int64_t slept = iv.end < b ? iv.end : b;
+	if (hand_over(w, s, th, iv.end < history_end(h) ? iv.end + 1 : INT64_MAX, a, slept, PATH_PROVEN) < 0)
+		return -1;
+	return own(w, s, slept + 1, b, via);
+}
+
+static int follow_thread(struct walker *w, struct who *th, int64_t a, int64_t b, struct via via)
+{
+	if (th->thread >= 0)
+		return follow(w, &(struct subject){ SUBJECT_THREAD, (uint32_t)th->thread }, a, b, via);
+	struct party who = { th->machine, th->tid, 0, FLOW_UNKNOWN };
+	return emit(w, a, b, who, nobody, via);
+}
+
+/* When a vCPU was woken from the halt before t, if its guest has done nothing since but to handle interrupts: 1; 0: it is
+ * not so, or nobody knows. */
+static int last_halt(struct walker *w, uint32_t v, int64_t t, struct who **host, int64_t *woken)
+{
+	struct interval iv;
+	int64_t tid, status;
+	struct cpu_tracks *c = resolver_cpu(&w->r, v);
+	if (resolver_host(&w->r, v, t, host) < 0)
+		return -1;
+	if (!*host || (*host)->thread < 0 || w->topo->thread[(*host)->thread].status == HISTORY_NONE)
+		return 0;
+	int found = history_prev(w->topo->h, w->topo->thread[(*host)->thread].status, t, w->asleep, &iv, w->err);
+	if (found <= 0)
+		return found;
+	*woken = iv.end + 1;
+	if (track_at(&w->r, &c->status, iv.end, &status) < 0 || track_at(&w->r, &c->running, *woken, &tid) < 0)
+		return -1;
+	if (status < 0 || status >= HISTORY_STATES || w->topo->vcpu_state[status] != VCPU_IDLE)
+		return 0;
+	return tid == 0 && c->running.iv.end >= t - 1;
+}
+
+/* Which thread of the VM's process, or vhost thread of it, ran last within [from, t]: the nearest that may have raised an
+ * interrupt.  *out is NULL: none did. */
+static int last_server(struct walker *w, const struct who *vcpu, int64_t from, int64_t t, struct who **out, int64_t *when)
+{
+	const struct topo *topo = w->topo;
+	const struct topo_machine *m = &topo->machine[vcpu->machine];
+	struct interval iv;
+	char vhost[32];
+	*out = NULL;
+	if (vcpu->thread < 0 || topo->thread[vcpu->thread].pid == HISTORY_NONE)
+		return 0;
+	if (history_stab(topo->h, topo->thread[vcpu->thread].pid, t, &iv, w->err) < 0)
+		return -1;
+	int64_t pid = iv.value;
+	snprintf(vhost, sizeof vhost, "vhost-%" PRId64, pid);
+	for (uint32_t i = m->thread; pid != HISTORY_NULL && i < m->thread + m->threads; i++) {
+		const struct topo_thread *th = &topo->thread[i];
+		if (th->role >= 0 || th->status == HISTORY_NONE)
+			continue;
+		iv.value = HISTORY_NULL;
+		if (th->pid != HISTORY_NONE && history_stab(topo->h, th->pid, t, &iv, w->err) < 0)
+			return -1;
+		if (iv.value != pid && strcmp(topo_longest_name(topo, i), vhost) != 0)
+			continue;
+		int found = history_stab(topo->h, th->status, t, &iv, w->err) < 0 ? -1 : 1;
+		if (found > 0 && !(iv.value >= 0 && iv.value < HISTORY_STATES && w->running >> iv.value & 1))
+			found = history_prev(topo->h, th->status, t, w->running, &iv, w->err);
+		if (found < 0)
+			return -1;
+		int64_t end = iv.end < t ? iv.end : t;
+		if (found && end >= from && (!*out || end > *when)) {
+			*out = resolver_who(&w->r, th->machine, th->tid);
+			*when = end;
+		}
+	}
+	return 0;
+}
+
+/* What vCPU v did at t as it handled an interrupt: [a, b] belongs to whoever raised that, and from there on to the vCPU.
+ * in: the handler, or NULL. */
+static int through_interrupt(struct walker *w, const struct subject *s, uint32_t v, int64_t t, const char *in, int64_t a,
+                             int64_t b)
+{
+	const struct subject cpu = { SUBJECT_CPU, v };
+	struct who *host = NULL, *server = NULL;
+	struct wakeup by = { .in = NULL };
+	int64_t raised = a;
+	bool timer = in && wakeup_is_timer(in), device = in && wakeup_is_device(in);
+	int rc = 0, halted = last_halt(w, v, t, &host, &raised);
+	if (halted < 0 || (halted && wakeup_of(&w->r, host, raised, &by) < 0))
+		return -1;
+	bool fits = by.in && (!in || (wakeup_is_timer(by.in) ? timer : device));
+	if (!fits && timer)
+		return emit_handler(w, w->topo->cpu[v].machine, in, a, b, (struct via){ EDGE_IRQ, PATH_PROVEN });
+	if (!fits && device && host && last_server(w, host, halted ? raised : a, t, &server, &raised) < 0)
+		return -1;
+	if (!fits && !server)
+		return emit_unknown(w, s, a, b);
+	int64_t before = raised - 1 < b ? raised - 1 : b;
+	if (a <= before && server)
+		rc = follow_thread(w, server, a, before, (struct via){ EDGE_INJECT, t - raised });
+	else if (a <= before)
+		rc = hand_over(w, s, host, raised, a, before, t - raised);
+	raised = raised > a ? raised : a;
+	return rc < 0 || raised > b ? rc : own(w, &cpu, raised, b, (struct via){ EDGE_INJECT, t - raised });
+}
+
+/* vCPU v, as a thread of its host, did something at t. */
+static int through_guest(struct walker *w, const struct subject *s, uint32_t v, int64_t t, enum path_edge edge, int64_t a,
+                         int64_t b, int64_t evidence)
+{
+	struct cpu_tracks *c = resolver_cpu(&w->r, v);
+	int64_t tid, in;
+	if (track_at(&w->r, &c->running, t, &tid) < 0 || track_at(&w->r, &c->interrupt, t, &in) < 0)
+		return -1;
+	struct via via = { edge, evidence };
+	if (tid == HISTORY_NULL)  /* only the host knows of it: the path ends inside */
+		return follow(w, &(struct subject){ SUBJECT_CPU, v }, a, b, via);
+	if (in == HISTORY_NULL && tid > 0 && tid <= INT32_MAX)
+		return follow_thread(w, resolver_who(&w->r, w->topo->cpu[v].machine, (int32_t)tid), a, b, via);
+	const char *handler = in == HISTORY_NULL ? NULL : history_string(w->topo->h, in);
+	return through_interrupt(w, s, v, t, handler, a, b);
+}
+
+/* A handler of a guest woke somebody at t: on which of its CPUs?  -1 = error, -2 = nobody knows. */
+static int handled_on(struct walker *w, uint32_t machine, const char *in, int64_t t)
+{
+	const struct topo_machine *m = &w->topo->machine[machine];
+	int found = -2;
+	if (m->cpus == 1)
+		return (int)m->cpu;
+	for (uint32_t c = m->cpu; c < m->cpu + m->cpus; c++) {
+		int64_t value;
+		if (track_at(&w->r, &resolver_cpu(&w->r, c)->interrupt, t, &value) < 0)
+			return -1;
+		if (value == HISTORY_NULL || strcmp(history_string(w->topo->h, value), in) != 0)
+			continue;
+		if (found >= 0)
+			return -2;
+		found = (int)c;
+	}
+	return found;
+}
+
+/* [a, b] of a sleep, from when its waker had acted on: the wakeup is on its way to another CPU. */
+static int on_its_way(struct walker *w, const struct subject *s, struct who *sleeper, int64_t at, int64_t a, int64_t b)
+{
+	int64_t number;
+	struct party who;
+	if (a > b)
+		return 0;
+	if (track_at(&w->r, &resolver_own(&w->r, sleeper)[OWN_CPU], at, &number) < 0)
+		return -1;
+	int cpu = number < 0 || number > INT16_MAX ? -1 : topo_find_cpu(w->topo, (uint32_t)sleeper->machine, (unsigned)number);
+	if (cpu >= 0 && w->topo->machine[w->topo->cpu[cpu].machine].kind == MACHINE_VM && w->depth < DEEPEST)
+		return own(w, &(struct subject){ SUBJECT_CPU, (uint32_t)cpu }, a, b, (struct via){ EDGE_IPI, PATH_PROVEN });
+	if (identity(w, s, a, &who) < 0)
+		return -1;
+	who.kind = FLOW_IDLE_CPU;
+	return emit(w, a, b, who, nobody, (struct via){ EDGE_IPI, PATH_PROVEN });
+}
+
+/* Whoever acted at by->at has [a, b].  s: who waits for it.  evidence: that it waits for this. */
+static int hand_to(struct walker *w, const struct subject *s, struct who *sleeper, const struct wakeup *by, int64_t a,
+                   int64_t b, int64_t evidence)
+{
+	int is_vcpu, vcpu;
+	uint32_t machine = (uint32_t)by->machine;
+	bool thread = strcmp(by->in, "thread") == 0, guest = w->topo->machine[machine].kind == MACHINE_VM;
+	bool packet = !guest && by->tid > 0 && wakeup_is_network(by->in);
+	if (!thread && guest) {
+		int v = handled_on(w, machine, by->in, by->at);
+		return v == -1 ? -1 : v < 0 ? emit_unknown(w, s, a, b)
+		                            : through_interrupt(w, s, (uint32_t)v, by->at, by->in, a, b);
+	}
+	if (!thread && !packet)
+		return emit_handler(w, machine, by->in, a, b, (struct via){ EDGE_IRQ, evidence });
+	if (packet && evidence == PATH_PROVEN)
+		evidence = 0;
+	struct who *waker = resolver_who(&w->r, machine, by->tid);
+	if (resolver_vcpu(&w->r, sleeper, by->at, &is_vcpu) < 0 || resolver_vcpu(&w->r, waker, by->at, &vcpu) < 0)
+		return -1;
+	if (vcpu >= 0)
+		return through_guest(w, s, (uint32_t)vcpu, by->at, is_vcpu >= 0 ? EDGE_IPI : EDGE_REQUEST, a, b, evidence);
+	return follow_thread(w, waker, a, b, (struct via){ is_vcpu >= 0 ? EDGE_INJECT : EDGE_WAKE, evidence });
+}
+
+/* A part [a, b] of a sleep that was over at `at`. */
+static int hand_over(struct walker *w, const struct subject *s, struct who *sleeper, int64_t at, int64_t a, int64_t b,
+                     int64_t evidence)
+{
+	struct wakeup by;
+	if (a > b)
+		return 0;
+	if (w->depth >= DEEPEST)
+		return emit_unknown(w, s, a, b);
+	if (wakeup_of(&w->r, sleeper, at, &by) < 0)
+		return -1;
+	if (!by.in)
+		return emit_unknown(w, s, a, b);
+	int64_t before = by.at - 1 < b ? by.at - 1 : b;
+	w->depth++;
+	int rc = a <= before ? hand_to(w, s, sleeper, &by, a, before, evidence) : 0;
+	if (rc == 0)
+		rc = on_its_way(w, s, sleeper, at, by.at > a ? by.at : a, b);
+	w->depth--;
+	return rc;
+}
+
+/* The subject waits at t, for no CPU: until *end at most. */
+static int wait_piece(struct walker *w, const struct subject *s, int64_t t, int64_t *end, struct via via)
+{
+	struct who *sleeper;
+	struct party who;
+	if (sleeper_of(w, s, t, &sleeper) < 0)
+		return -1;
+	if (sleeper) {
+		int64_t until = resolver_own(&w->r, sleeper)[OWN_STATUS].iv.end;
+		*end = until < *end ? until : *end;
+		return hand_over(w, s, sleeper, until < history_end(w->topo->h) ? until + 1 : INT64_MAX, t, *end,
+		                 PATH_PROVEN);
+	}
+	if (s->kind != SUBJECT_CPU)
+		return emit_unknown(w, s, t, *end);
+	if (identity(w, s, t, &who) < 0)
+		return -1;
+	who.kind = FLOW_RUNNING;  /* the guest's idle thread executes */
+	return emit(w, t, *end, who, nobody, via);
+}
+
+/* Tiles [a, b] with what the subject did, and what was done for it. */
+static int own(struct walker *w, const struct subject *s, int64_t a, int64_t b, struct via via)
+{
+	int rc = 0;
+	for (int64_t t = a; t <= b && rc == 0; ) {
+		struct piece p;
+		w->r.until = b;
+		rc = resolve_subject(&w->r, s, t, &p);
+		int64_t end = w->r.until;
+		if (rc == 0)
+			rc = p.who.kind == FLOW_WAITING ? wait_piece(w, s, t, &end, via) : emit_piece(w, s, &p, t, end, via);
+		if (end == INT64_MAX)
+			break;
+		t = end + 1;
+	}
+	return rc;
+}
+
+/* ---- Answer */
+
+int path_of(const struct topo *topo, const struct subject *s, int64_t from, int64_t to, struct path *out,
+            struct error *err)
+{
+	*out = (struct path){ 0 };
+	if (flow_cut(topo, s, &from, &to, err) < 0)
+		return -1;
+	struct walker w = { .topo = topo, .out = out, .err = err };
+	for (unsigned i = 0; i < HISTORY_STATES; i++) {
+		w.asleep |= (uint64_t)(topo->thread_state[i] == THREAD_BLOCKED) << i;
+		w.running |= (uint64_t)(topo->thread_state[i] == THREAD_RUNNING) << i;
+	}
+	resolver_init(&w.r, topo, from, to, err);
+	out->start = from;
+	out->end = to;
+	int rc = own(&w, s, from, to, (struct via){ EDGE_START, PATH_PROVEN });
+	if (rc == 0)
+		path_add_up(out);
+	resolver_give_names(&w.r, &out->name, &out->names);
+	resolver_release(&w.r);
+	if (rc < 0)
+		path_release(out);
+	return rc;
+}

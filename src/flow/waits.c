@@ -1,0 +1,193 @@
+/* What vCPUs wait for: every sleep of an idle one, by what ended it.
+ *
+ * Goes by the vCPU's thread alone, so it needs no trace of the guest: who woke it, and in what.  Cost: one walk over the
+ * statuses of these threads.  Memory: a row per waker. */
+#include "flow/flow_private.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "flow/party.h"
+#include "flow/wakeup.h"
+
+#define WAIT_NAME(code, name) name,
+const char *const wait_kind_name[WAIT_KIND_COUNT] = { WAIT_KINDS(WAIT_NAME) };
+#undef WAIT_NAME
+
+struct collector {
+	const struct topo *topo;
+	struct resolver r;
+	struct wait_list *out;
+	size_t cap;
+	struct parties parties;
+	struct map row_of;        /* vCPU << 35 | party << 3 | kind -> row */
+	int64_t from, to;
+};
+
+/* ---- What ended it */
+
+static int pid_of(struct collector *c, const struct who *th, int64_t t, int64_t *pid)
+{
+	struct interval iv = { .value = HISTORY_NULL };
+	uint32_t attr = th->thread < 0 ? HISTORY_NONE : c->topo->thread[th->thread].pid;
+	if (attr != HISTORY_NONE && history_stab(c->topo->h, attr, t, &iv, c->r.err) < 0)
+		return -1;
+	*pid = iv.value;
+	return 0;
+}
+
+/* Another thread of the host did. */
+static int kind_of_thread(struct collector *c, uint32_t vcpu, const struct who *self, struct who *by, int64_t t,
+                          enum wait_kind *kind)
+{
+	int64_t own, other;
+	int v;
+	char vhost[32];
+	if (resolver_vcpu(&c->r, by, t, &v) < 0 || pid_of(c, self, t, &own) < 0 || pid_of(c, by, t, &other) < 0)
+		return -1;
+	snprintf(vhost, sizeof vhost, "vhost-%" PRId64, own);
+	const char *name = by->thread < 0 ? "" : topo_longest_name(c->topo, (uint32_t)by->thread);
+	*kind = WAIT_TASK;
+	if (v >= 0)
+		*kind = c->topo->cpu[v].machine == c->topo->cpu[vcpu].machine ? WAIT_IPI : WAIT_TASK;
+	else if (own != HISTORY_NULL && strcmp(name, vhost) == 0)
+		*kind = WAIT_NET;
+	else if (own != HISTORY_NULL && own == other)
+		*kind = WAIT_DEVICE;
+	return 0;
+}
+
+static int classify(struct collector *c, uint32_t vcpu, struct who *self, int64_t woken, enum wait_kind *kind,
+                    struct party *by)
+{
+	struct wakeup w;
+	*by = (struct party){ .system = -1, .tid = -1 };
+	*kind = WAIT_UNKNOWN;
+	if (wakeup_of(&c->r, self, woken, &w) < 0)
+		return -1;
+	if (!w.in)
+		return 0;
+	by->system = w.machine;
+	if (strcmp(w.in, "thread") != 0) {
+		*kind = wakeup_is_timer(w.in) ? WAIT_TIMER : wakeup_is_network(w.in) ? WAIT_NET
+		      : wakeup_is_device(w.in) ? WAIT_DEVICE : WAIT_UNKNOWN;
+		by->name = strtab_put(&c->r.names, w.in);
+		return 0;
+	}
+	struct who *th = resolver_who(&c->r, (uint32_t)w.machine, w.tid);
+	by->tid = w.tid;
+	if (resolver_name(&c->r, th, w.at, &by->name) < 0)
+		return -1;
+	return kind_of_thread(c, vcpu, self, th, w.at, kind);
+}
+
+/* ---- Rows */
+
+static void add(struct collector *c, uint32_t vcpu, enum wait_kind kind, const struct party *by, int64_t ns)
+{
+	bool is_new;
+	uint64_t key = (uint64_t)vcpu << 35 ^ (uint64_t)parties_put(&c->parties, by) << 3 ^ kind;
+	uint64_t *at = map_put(&c->row_of, key, &is_new);
+	if (is_new) {
+		*at = c->out->rows;
+		*ARRAY_PUSH(c->out->row, c->out->rows, c->cap) = (struct wait_row){ .vcpu = vcpu, .kind = kind, .by = *by };
+	}
+	c->out->row[*at].count++;
+	c->out->row[*at].total += ns;
+}
+
+/* One vCPU's sleeps within the window. */
+static int walk(struct collector *c, uint32_t vcpu)
+{
+	const struct topo *topo = c->topo;
+	for (int64_t t = c->from, end; t <= c->to; t = end + 1) {
+		struct who *self;
+		int64_t status, state;
+		c->r.until = c->to;
+		if (resolver_host(&c->r, vcpu, t, &self) < 0)
+			return -1;
+		if (!self)
+			return 0;
+		if (track_at(&c->r, &resolver_own(&c->r, self)[OWN_STATUS], t, &status) < 0)
+			return -1;
+		end = c->r.until;
+		if (status < 0 || status >= HISTORY_STATES || topo->thread_state[status] != THREAD_BLOCKED)
+			continue;
+		int64_t over = resolver_own(&c->r, self)[OWN_STATUS].iv.end;
+		if (track_at(&c->r, &resolver_cpu(&c->r, vcpu)->status, t, &state) < 0)
+			return -1;
+		if (state < 0 || state >= HISTORY_STATES || topo->vcpu_state[state] != VCPU_IDLE)
+			continue;
+		enum wait_kind kind;
+		struct party by;
+		if (classify(c, vcpu, self, over < history_end(topo->h) ? over + 1 : INT64_MAX, &kind, &by) < 0)
+			return -1;
+		add(c, vcpu, kind, &by, end - t + 1);
+		if (end >= c->to)
+			break;
+	}
+	return 0;
+}
+
+static int by_vcpu(const void *a, const void *b)
+{
+	const struct wait_row *x = a, *y = b;
+	if (x->vcpu != y->vcpu)
+		return x->vcpu < y->vcpu ? -1 : 1;
+	if (x->total != y->total)
+		return x->total < y->total ? 1 : -1;
+	return (x->by.tid > y->by.tid) - (x->by.tid < y->by.tid);
+}
+
+static void finish(struct wait_list *l)
+{
+	if (l->rows)
+		qsort(l->row, l->rows, sizeof *l->row, by_vcpu);
+	for (size_t i = 0, n; i < l->rows; i = n) {
+		double all = 0;
+		for (n = i; n < l->rows && l->row[n].vcpu == l->row[i].vcpu; n++)
+			all += (double)l->row[n].total;
+		for (size_t k = i; k < n; k++)
+			l->row[k].share = (double)l->row[k].total / all;
+	}
+}
+
+/* ---- Answer */
+
+int waits_of(const struct topo *topo, const struct subject *s, int64_t from, int64_t to, struct wait_list *out,
+             struct error *err)
+{
+	*out = (struct wait_list){ 0 };
+	struct collector c = { .topo = topo, .out = out };
+	c.from = from > history_begin(topo->h) ? from : history_begin(topo->h);
+	c.to = to < history_end(topo->h) ? to : history_end(topo->h);
+	resolver_init(&c.r, topo, c.from, c.to, err);
+	int rc = 0;
+	for (uint32_t i = 0; i < topo->cpus && rc == 0; i++) {
+		const struct topo_machine *m = &topo->machine[topo->cpu[i].machine];
+		bool asked = !s || (s->kind == SUBJECT_CPU ? s->index == i : s->index == topo->cpu[i].machine ||
+		                                                            topo->machine[s->index].kind == MACHINE_HOST);
+		if (m->kind == MACHINE_VM && asked)
+			rc = walk(&c, i);
+	}
+	finish(out);
+	resolver_give_names(&c.r, &out->name, &out->names);
+	resolver_release(&c.r);
+	parties_release(&c.parties);
+	map_release(&c.row_of);
+	if (rc < 0)
+		waits_release(out);
+	return rc;
+}
+
+void waits_release(struct wait_list *l)
+{
+	for (size_t i = 0; i < l->names; i++)
+		free(l->name[i]);
+	free(l->name);
+	free(l->row);
+	*l = (struct wait_list){ 0 };
+}

@@ -1,0 +1,41 @@
+#include "flow/wakeup.h"
+
+#include <string.h>
+
+bool wakeup_is_timer(const char *in)
+{
+	return strcmp(in, "timer") == 0 || strcmp(in, "softirq/1-TIMER") == 0 || strcmp(in, "softirq/8-HRTIMER") == 0;
+}
+
+bool wakeup_is_network(const char *in)
+{
+	return strcmp(in, "softirq/2-NET_TX") == 0 || strcmp(in, "softirq/3-NET_RX") == 0;
+}
+
+bool wakeup_is_device(const char *in)
+{
+	return strncmp(in, "irq/", 4) == 0 || strcmp(in, "softirq/4-BLOCK") == 0 || wakeup_is_network(in);
+}
+
+int wakeup_of(struct resolver *r, struct who *sleeper, int64_t at, struct wakeup *out)
+{
+	const struct topo *topo = r->topo;
+	struct track *own = resolver_own(r, sleeper);
+	int64_t waker, in, status;
+	*out = (struct wakeup){ at, -1, -1, NULL };
+	if (at > history_end(topo->h))
+		return 0;
+	if (track_at(r, &own[OWN_STATUS], at - 1, &status) < 0)
+		return -1;
+	int64_t asleep = own[OWN_STATUS].iv.start;
+	if (track_at(r, &own[OWN_STATUS], at, &status) < 0 || track_at(r, &own[OWN_WAKER], at, &waker) < 0 ||
+	    track_at(r, &own[OWN_WOKEN_IN], at, &in) < 0)
+		return -1;
+	if (status < 0 || status >= HISTORY_STATES || topo->thread_state[status] == THREAD_UNKNOWN || in == HISTORY_NULL)
+		return 0;  /* events were lost, or it did not live longer, or nothing tells in what its waker acted */
+	if (resolver_waker(r, waker, &out->machine, &out->tid))
+		out->in = history_string(topo->h, in);
+	if (own[OWN_WAKER].iv.start > asleep)
+		out->at = own[OWN_WAKER].iv.start;
+	return 0;
+}

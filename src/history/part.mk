@@ -1,0 +1,60 @@
+# history: the state history file
+noinst_LIBRARIES += src/libhistory.a
+HISTORY_LIBS = src/libhistory.a $(BASE_LIBS)
+src_libhistory_a_SOURCES = \
+	src/history/attr.c \
+	src/history/builder.c src/history/builder.h \
+	src/history/chunk.c src/history/chunk.h \
+	src/history/column.c src/history/column.h \
+	src/history/crc32c.c src/history/crc32c.h \
+	src/history/file.c src/history/file.h \
+	src/history/finish.c \
+	src/history/format.h \
+	src/history/history.h \
+	src/history/names.c \
+	src/history/neighbour.c \
+	src/history/out.c src/history/out.h \
+	src/history/leaves.c src/history/pool.c src/history/pool.h \
+	src/history/query.c \
+	src/history/sums.c \
+	src/history/tree.c src/history/tree.h
+dist_man_MANS += man/stealscope-history.5
+
+if HAVE_CMOCKA
+check_PROGRAMS += tests/test_history
+tests_test_history_SOURCES = tests/test_history.c tests/test.h
+tests_test_history_LDADD = $(HISTORY_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_history_stream
+tests_test_history_stream_SOURCES = tests/test_history_stream.c tests/bench/stream_history.c \
+	tests/bench/stream_history.h tests/stream.h tests/test.h
+tests_test_history_stream_LDADD = $(HISTORY_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_history_damage
+tests_test_history_damage_SOURCES = tests/test_history_damage.c tests/history_walk.c tests/history_walk.h \
+	tests/stream.h tests/test.h
+tests_test_history_damage_LDADD = $(HISTORY_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_history_crash
+tests_test_history_crash_SOURCES = tests/test_history_crash.c tests/bench/stream_history.c \
+	tests/bench/stream_history.h tests/stream.h tests/test.h
+tests_test_history_crash_LDADD = $(HISTORY_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_history_rules
+tests_test_history_rules_SOURCES = tests/test_history_rules.c tests/stream.h tests/test.h
+tests_test_history_rules_LDADD = $(HISTORY_LIBS) $(CMOCKA_LIBS)
+if HAVE_PYTHON
+TESTS += tests/test_history_format.py
+endif
+endif
+EXTRA_DIST += tests/history_reader.py tests/test_history_format.py
+CLEANFILES += test_history_format.tmp test_history_rules.tmp test_history.tmp test_history_stream.tmp test_history_damage.tmp \
+	test_history_broken.tmp
+
+check_PROGRAMS += tests/fuzz/fuzz_history
+tests_fuzz_fuzz_history_SOURCES = tests/fuzz/fuzz_history.c tests/fuzz/replay.c tests/fuzz/replay.h \
+	tests/history_walk.c tests/history_walk.h
+tests_fuzz_fuzz_history_LDADD = $(HISTORY_LIBS) $(FUZZ_ENGINE)
+EXTRA_DIST += tests/fuzz/corpus-history
+
+BENCHES += tests/bench/bench_history
+tests_bench_bench_history_SOURCES = tests/bench/bench_history.c tests/bench/stream_history.c \
+	tests/bench/stream_history.h tests/stream.h
+tests_bench_bench_history_LDADD = $(HISTORY_LIBS)
+CLEANFILES += bench_history.tmp

@@ -1,0 +1,107 @@
+#include "index/index.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/now.h"
+#include "index/provenance.h"
+#include "model/model.h"
+
+const char *const build_phase_name[BUILD_PHASES] = {
+	[PHASE_DECODE] = "decode", [PHASE_SYNC] = "sync", [PHASE_MODEL] = "merge, model, history",
+	[PHASE_WRITE] = "history: finish",
+};
+
+static void times_begin(struct build_times *times, enum build_phase phase)
+{
+	if (!times)
+		return;
+	times->phase = phase;
+	times->begun = now_ns();
+}
+
+static void times_end(struct build_times *times, enum build_phase phase)
+{
+	int64_t begun = times ? times->begun : 0;
+	times_begin(times, phase + 1);
+	if (times)
+		times->spent[phase] += times->begun - begun;
+}
+
+static void add_reader(struct build_times *times, const char *reader)
+{
+	const size_t len = strlen(times->readers);
+	if (reader && !strstr(times->readers, reader))
+		snprintf(times->readers + len, sizeof times->readers - len, "%s%s", len ? ", " : "", reader);
+}
+
+int load_traces(struct loaded *l, struct input *in, struct progress progress, struct build_times *times,
+                struct error *err)
+{
+	*l = (struct loaded){ .trace = mem_new(in->specs, sizeof(struct trace *)) };
+	struct trace_options options = { .reader = in->reader, .workers = in->jobs, .progress = progress,
+		.live_for = in->live_for, .as_corrected = in->audit };
+	if (trace_load(in->spec, in->specs, &options, l->trace, &l->notes, err))
+		return -1;
+	l->traces = in->specs;
+	for (size_t i = 0; i < in->notes.len; i++)
+		notes_copy(&l->notes, &in->notes.item[i], NULL);
+	for (size_t i = 0; times && i < l->traces; i++) {
+		times->events += trace_info(l->trace[i])->events;
+		add_reader(times, trace_info(l->trace[i])->reader);
+	}
+	times_end(times, PHASE_DECODE);
+	in->sync_options.audit = in->audit;
+	in->sync_options.progress = progress;
+	in->sync_options.workers = in->jobs;
+	int rc = sync_run(l->trace, l->traces, &in->sync_options, &l->sync, &l->notes, err);
+	if (rc == 0 && l->sync.host)
+		notes_rename(&l->notes, trace_info(l->sync.host)->machine, "host");  /* as histories call it */
+	times_end(times, PHASE_SYNC);
+	return rc;
+}
+
+void loaded_release(struct loaded *l)
+{
+	sync_result_release(&l->sync);
+	for (size_t i = 0; i < l->traces; i++)
+		trace_free(l->trace[i]);
+	free(l->trace);
+	notes_release(&l->notes);
+}
+
+static int fill(struct history_builder *b, const char *path, struct loaded *l, struct input *in,
+                struct progress progress, struct model_span *span, struct build_times *times, struct error *err)
+{
+	if (load_traces(l, in, progress, times, err))
+		return -1;
+	struct model_options options = { .paper_states = in->paper_states, .workers = in->jobs, .progress = progress };
+	if (model_run(&l->sync, &options, b, span, &l->notes, err))
+		return -1;
+	times_end(times, PHASE_MODEL);
+	return provenance_store(b, path, in, l->trace, &l->sync, &l->notes, err);
+}
+
+int index_build(struct input *in, const char *path, struct progress progress, struct build_times *times,
+                struct notes *notes, struct error *err)
+{
+	/* The output is opened first: a folder that cannot be written is better known before an hour of work. */
+	struct history_builder *b = history_create(path, NULL, err);
+	struct loaded l = { 0 };
+	struct model_span span;
+	times_begin(times, PHASE_DECODE);
+	int rc = b ? fill(b, path, &l, in, progress, &span, times, err) : -1;
+	if (rc)
+		history_abort(b);
+	else
+		rc = history_finish(b, span.begin, span.end, err);
+	times_end(times, PHASE_WRITE);
+	if (rc == 0 && notes) {
+		*notes = l.notes;
+		l.notes = (struct notes){ 0 };
+	}
+	loaded_release(&l);
+	return rc;
+}

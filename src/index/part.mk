@@ -1,0 +1,17 @@
+# index: traces -> a history, and where a history comes from
+noinst_LIBRARIES += src/libindex.a
+src_libindex_a_SOURCES = \
+	src/index/cache.c \
+	src/index/fingerprint.c src/index/fingerprint.h \
+	src/index/index.c src/index/index.h \
+	src/index/input.c src/index/input.h \
+	src/index/nudger.c \
+	src/index/provenance.c src/index/provenance.h \
+	src/index/session.c src/index/session.h \
+	src/index/session_write.c
+dist_man_MANS += man/stealscope-session.5
+
+check_PROGRAMS += tests/fuzz/fuzz_session
+tests_fuzz_fuzz_session_SOURCES = tests/fuzz/fuzz_session.c $(FUZZ_MAIN)
+tests_fuzz_fuzz_session_LDADD = src/libindex.a $(MODEL_LIBS) $(JSON_LIBS) $(FUZZ_ENGINE)
+EXTRA_DIST += tests/fuzz/corpus-session

@@ -1,0 +1,272 @@
+#include "index/provenance.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/field.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "index/fingerprint.h"
+#include "index/input.h"
+#include "index/session.h"
+
+#define META_KEY "provenance"
+#define META_SESSION "session"
+#define META_NOTES "notes"
+#define PROVENANCE_FORMAT 7  /* rises when the model, the paths or what is kept here change: older ones are stale then */
+
+static void put_text(struct json_object *o, const char *key, const char *raw)
+{
+	char text[512];
+	json_object_object_add(o, key, json_object_new_string(text_escape(text, sizeof text, raw ? raw : "")));
+}
+
+/* The whole of it, escaped: a session of many guests has a long one. */
+static char *shape_text(const struct input *in)
+{
+	char *raw = input_shape(in);
+	size_t size = 8 * strlen(raw) + 1;
+	char *text = text_escape(mem_new(size, 1), size, raw);
+	free(raw);
+	return text;
+}
+
+static void put_int(struct json_object *o, const char *key, int64_t v)
+{
+	json_object_object_add(o, key, json_object_new_int64(v));
+}
+
+static void put_real(struct json_object *o, const char *key, double v)
+{
+	json_object_object_add(o, key, json_object_new_double(v));
+}
+
+static void put_band(struct json_object *o, const char *key, const struct sync_vm *vm, int64_t t)
+{
+	int64_t band = clock_map_band(&vm->clock, t);
+	json_object_object_add(o, key, band < 0 ? NULL : json_object_new_int64(band));
+}
+
+/* Every piece is reported at its own start, middle and end. */
+static struct json_object *sync_row(const struct sync_vm *vm, size_t i)
+{
+	const struct clock_piece *p = &vm->clock.piece[i];
+	const struct trace_info *info = trace_info(vm->guest);
+	int64_t begin = i == 0 ? info->begin : p->from;
+	const struct clock_piece *next = i + 1 < vm->clock.pieces ? p + 1 : NULL;
+	int64_t end = next == NULL ? info->end : (next->placed ? next->unsure_from : next->from) - 1;
+	if (info->begin > info->end)
+		begin = end = 0;  /* there is no event */
+	struct json_object *o = json_object_new_object();
+	put_text(o, "guest", vm->name);
+	put_text(o, "method", vm->method == SYNC_AUTO ? "both" : sync_method_name[vm->method]);
+	put_int(o, "pairs", (int64_t)(p->pairs_ab + p->pairs_cd));
+	put_int(o, "rejected", (int64_t)p->rejected);
+	put_text(o, "quality", sync_quality_name[p->quality]);
+	if (vm->doubt)
+		put_text(o, "doubt", vm->doubt);
+	put_real(o, "alpha_ppm", clock_line_ppm(&p->line));
+	put_int(o, "ref_guest_ns", begin);
+	put_int(o, "ref_host_ns", clock_line_at(&p->line, begin));
+	put_band(o, "band_start_ns", vm, begin);
+	put_band(o, "band_mid_ns", vm, begin + (end - begin) / 2);
+	put_band(o, "band_end_ns", vm, end);
+	json_object_object_add(o, "containment", vm->containment < 0 ? NULL : json_object_new_double(vm->containment));
+	json_object_object_add(o, "worst_violation_ns",
+	                       vm->worst_violation < 0 ? NULL : json_object_new_int64(vm->worst_violation));
+	return o;
+}
+
+struct json_object *provenance_sync_rows(const struct sync_result *sync)
+{
+	struct json_object *rows = json_object_new_array();
+	for (size_t i = 0; i < sync->vms; i++)
+		for (size_t k = 0; sync->vm[i].guest && k < sync->vm[i].clock.pieces; k++)
+			json_object_array_add(rows, sync_row(&sync->vm[i], k));
+	return rows;
+}
+
+static struct json_object *trace_row(const struct trace *t, bool is_host)
+{
+	const struct trace_info *info = trace_info(t);
+	struct json_object *o = json_object_new_object();
+	put_text(o, "machine", info->machine);
+	put_text(o, "role", is_host ? "host" : "guest");
+	put_text(o, "dir", info->dir);
+	put_text(o, "tracer", info->tracer);
+	put_text(o, "layout", info->layout);
+	put_text(o, "uuid", info->uuid);
+	put_int(o, "begin", info->begin);
+	put_int(o, "end", info->end);
+	put_int(o, "events", (int64_t)info->events);
+	put_int(o, "lost", (int64_t)info->lost);
+	put_int(o, "uncounted", (int64_t)info->uncounted);
+	put_int(o, "bytes", (int64_t)info->bytes);
+	put_int(o, "cpus", info->cpus);
+	return o;
+}
+
+static struct json_object *vm_row(const struct sync_result *sync, const struct sync_vm *vm)
+{
+	struct json_object *o = json_object_new_object(), *vcpus = json_object_new_array();
+	put_text(o, "vm", vm->name);
+	put_text(o, "parent", vm->parent ? sync->vm[vm->parent - 1].name : sync->host ? "host" : "");
+	put_int(o, "host_pid", vm->host_pid);
+	put_text(o, "host_comm", vm->host_comm);
+	json_object_object_add(o, "traced", json_object_new_boolean(vm->guest != NULL));
+	for (size_t i = 0; i < vm->vcpus; i++) {
+		struct json_object *v = json_object_new_object();
+		put_int(v, "vcpu", vm->vcpu[i].number);
+		put_int(v, "host_tid", vm->vcpu[i].host_tid);
+		put_text(v, "evidence", vcpu_evidence_name[vm->vcpu[i].evidence]);
+		json_object_array_add(vcpus, v);
+	}
+	json_object_object_add(o, "vcpus", vcpus);
+	return o;
+}
+
+struct json_object *provenance_nudges(const struct input *in)
+{
+	struct json_object *list = json_object_new_array();
+	for (size_t i = 0; i < in->hints; i++) {
+		if (in->hint[i].nudge == 0)
+			continue;
+		struct json_object *o = json_object_new_object();
+		put_text(o, "guest", in->hint[i].guest);
+		put_int(o, "nudge_ns", in->hint[i].nudge);
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
+static int store_session(struct history_builder *b, const char *path, const struct input *in,
+                         struct trace *const *trace, const struct trace *host)
+{
+	char *text = session_text(in, trace, host, path, NULL);
+	int rc = text ? history_meta_set(b, META_SESSION, text, strlen(text)) : 0;
+	free(text);
+	return rc;
+}
+
+static int store_notes(struct history_builder *b, const struct notes *notes)
+{
+	size_t size;
+	char *bytes = notes_pack(notes, &size);
+	int rc = history_meta_set(b, META_NOTES, bytes, size);
+	free(bytes);
+	return rc;
+}
+
+bool provenance_notes(const struct history *h, struct notes *notes)
+{
+	size_t size;
+	const void *bytes = history_meta(h, META_NOTES, &size);
+	return !bytes || notes_unpack(notes, bytes, size);
+}
+
+int provenance_store(struct history_builder *b, const char *path, const struct input *in, struct trace *const *trace,
+                     const struct sync_result *sync, const struct notes *notes, struct error *err)
+{
+	struct json_object *files = fingerprint_take(in, err);
+	if (!files)
+		return -1;
+	struct json_object *doc = json_object_new_object(), *list;
+	put_int(doc, "format", PROVENANCE_FORMAT);
+	put_text(doc, "tool", "stealscope " PACKAGE_VERSION);
+	char *shape = shape_text(in);
+	json_object_object_add(doc, "shape", json_object_new_string(shape));
+	free(shape);
+	json_object_object_add(doc, "paper_states", json_object_new_boolean(in->paper_states));
+	json_object_object_add(doc, "nudges", provenance_nudges(in));
+	json_object_object_add(doc, "files", files);
+	list = json_object_new_array();
+	for (size_t i = 0; i < in->specs; i++)
+		json_object_array_add(list, trace_row(trace[i], trace[i] == sync->host));
+	json_object_object_add(doc, "traces", list);
+	list = json_object_new_array();
+	for (size_t i = 0; i < sync->vms; i++)
+		json_object_array_add(list, vm_row(sync, &sync->vm[i]));
+	json_object_object_add(doc, "vms", list);
+	json_object_object_add(doc, "sync", provenance_sync_rows(sync));
+	const char *text = json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PLAIN);
+	int rc = history_meta_set(b, META_KEY, text, strlen(text));
+	json_object_put(doc);
+	if (rc == 0)
+		rc = store_notes(b, notes);
+	return rc ? rc : store_session(b, path, in, trace, sync->host);
+}
+
+struct json_object *provenance_load(const struct history *h, struct error *err)
+{
+	size_t size;
+	const void *text = history_meta(h, META_KEY, &size);
+	struct json_object *doc = text ? field_parse(text, size) : NULL;
+	if (!doc)
+		error_set(err, STATUS_INPUT, "build it anew with stealscope index", "%s: does not say what it was made of",
+		          history_file(h));
+	return doc;
+}
+
+uint64_t provenance_traces(const struct history *h)
+{
+	static const char *const facts[] = { "uuid", "begin", "end", "bytes" };
+	struct json_object *doc = provenance_load(h, NULL), *rows = field_array(doc, "traces");
+	uint64_t all = 0;
+	for (size_t i = 0; rows && i < json_object_array_length(rows); i++) {
+		struct json_object *row = json_object_array_get_idx(rows, i);
+		uint64_t one = HASH_BEGIN;
+		for (size_t k = 0; k < sizeof facts / sizeof *facts; k++) {
+			const char *s = json_object_get_string(json_object_object_get(row, facts[k]));
+			one = hash_text(hash_text(one, s ? s : ""), "\n");
+		}
+		all += one;  /* in any order */
+	}
+	json_object_put(doc);
+	return all;
+}
+
+int provenance_input(const struct history *h, struct input *in, struct error *err)
+{
+	size_t size;
+	const char *text = history_meta(h, META_SESSION, &size);
+	*in = (struct input){ 0 };
+	if (!text)
+		return error_set(err, STATUS_INPUT, "build it anew with stealscope index; names and paths must be UTF-8",
+		                 "%s: does not say where its traces are", history_file(h));
+	struct json_object *doc = provenance_load(h, err);
+	if (!doc)
+		return -1;
+	in->paper_states = json_object_get_boolean(json_object_object_get(doc, "paper_states"));
+	json_object_put(doc);
+	return session_parse(in, text, size, history_file(h), err) ? -1 : input_finish(in, err);
+}
+
+int provenance_stale(const struct history *h, const struct input *in, char *why, size_t size, struct error *err)
+{
+	if (input_is_live(in)) {
+		snprintf(why, size, "live sessions are read anew");
+		return 1;
+	}
+	struct json_object *doc = provenance_load(h, NULL);
+	struct json_object *files = field_array(doc, "files");
+	if (!files || field_int(doc, "format", -1) != PROVENANCE_FORMAT) {
+		snprintf(why, size, "it was built by another version of stealscope");
+		json_object_put(doc);
+		return 1;
+	}
+	int rc = 0;
+	char *shape = shape_text(in);
+	if (strcmp(shape, field_text(doc, "shape")) != 0) {
+		snprintf(why, size, "it was built with other options (%s)", field_text(doc, "shape"));
+		rc = 1;
+	} else {
+		struct json_object *now = fingerprint_take(in, err);
+		rc = now ? fingerprint_differs(files, now, why, size) : -1;
+		json_object_put(now);
+	}
+	free(shape);
+	json_object_put(doc);
+	return rc;
+}

@@ -1,0 +1,23 @@
+/* Where a history comes from: traces, machines, clocks, notes, and the fingerprint that tells when it is stale.
+ * Kept in the history as one JSON document under the key "provenance"; and as a session file that gives the same
+ * history again, under the key "session". */
+#ifndef STEALSCOPE_INDEX_PROVENANCE_H
+#define STEALSCOPE_INDEX_PROVENANCE_H
+
+#include "index/index.h"
+
+/* The guests whose clocks are nudged: [{"guest", "nudge_ns"}]. */
+struct json_object *provenance_nudges(const struct input *in);
+
+/* Stores the provenance of a history under construction, which will be the file `path`. */
+int provenance_store(struct history_builder *b, const char *path, const struct input *in, struct trace *const *trace,
+                     const struct sync_result *sync, const struct notes *notes, struct error *err);
+
+/* The traces and options that a history was made of, as input_resolve() would give them.  Call input_release() in any
+ * case. */
+int provenance_input(const struct history *h, struct input *in, struct error *err);
+
+/* Why the history no longer fits these traces and options, in `why`; 0 = it fits, 1 = stale, -1 = error. */
+int provenance_stale(const struct history *h, const struct input *in, char *why, size_t size, struct error *err);
+
+#endif

@@ -1,0 +1,226 @@
+#include "index/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/timefmt.h"
+#include "base/yaml_file.h"
+#include "index/input.h"
+
+#define MEND "see stealscope-session(5)"
+
+bool session_is_one(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+	return dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
+}
+
+char *session_in(const char *folder)
+{
+	if (trace_is_live(folder))
+		return NULL;
+	const size_t len = strlen(folder);
+	char *path = mem_printf("%s%ssession.yaml", folder, len && folder[len - 1] == '/' ? "" : "/");
+	if (access(path, F_OK) == 0)
+		return path;
+	free(path);
+	return NULL;
+}
+
+struct session {
+	struct input *in;
+	struct yaml_file file;
+	char *folder;  /* of the session file, with the slash; "" for the working directory */
+	struct error *err;
+};
+
+/* Refuses members that mean nothing: a misspelt one would be passed over in silence. */
+static int check_members(struct session *s, const yaml_node_t *map, const char *const *known)
+{
+	yaml_node_t *key, *value;
+	if (map->type != YAML_MAPPING_NODE)
+		return yaml_refuse(&s->file, map, s->err, "a mapping (name: value) is wanted here");
+	for (size_t i = 0; yaml_pair(&s->file, map, i, &key, &value); i++) {
+		const char *name = yaml_scalar(key);
+		size_t k = 0;
+		while (known[k] && (!name || strcmp(known[k], name) != 0))
+			k++;
+		if (!known[k])
+			return yaml_refuse(&s->file, key, s->err, "no such word here: '%s'", name ? name : "");
+	}
+	return 0;
+}
+
+/* The text of an optional member; NULL when it is absent. */
+static int get_text(struct session *s, const yaml_node_t *map, const char *key, const char **text)
+{
+	const yaml_node_t *node = yaml_member(&s->file, map, key);
+	*text = yaml_scalar(node);
+	return node && !*text ? yaml_refuse(&s->file, node, s->err, "%s: a text is wanted here", key) : 0;
+}
+
+static int get_offset(struct session *s, const yaml_node_t *map, struct sync_hint *hint)
+{
+	const yaml_node_t *node = yaml_member(&s->file, map, "offset");
+	const char *text;
+	if (get_text(s, map, "offset", &text))
+		return -1;
+	hint->has_offset = text != NULL;
+	if (text && !time_parse_offset(text, &hint->offset))
+		return yaml_refuse(&s->file, node, s->err, "offset: not a duration: '%s'", text);
+	return 0;
+}
+
+static int get_nudge(struct session *s, const yaml_node_t *map, struct sync_hint *hint)
+{
+	const yaml_node_t *node = yaml_member(&s->file, map, "nudge");
+	const char *text;
+	if (get_text(s, map, "nudge", &text))
+		return -1;
+	if (text && !time_parse_offset(*text == '+' ? text + 1 : text, &hint->nudge))
+		return yaml_refuse(&s->file, node, s->err, "nudge: not a duration: '%s'", text);
+	if (hint->nudge > SYNC_NUDGE_MAX || hint->nudge < -SYNC_NUDGE_MAX)
+		return yaml_refuse(&s->file, node, s->err, "nudge: more than an hour: '%s'", text);
+	return 0;
+}
+
+/* tsc: { offset: -35946410527, ratio: 1, bits: 0 } */
+static int get_tsc(struct session *s, const yaml_node_t *map, struct sync_hint *hint)
+{
+	static const char *const known[] = { "offset", "ratio", "bits", NULL };
+	yaml_node_t *node = yaml_member(&s->file, map, "tsc"), *member[3];
+	int64_t ratio, bits;
+	if (!node)
+		return 0;
+	if (check_members(s, node, known))
+		return -1;
+	for (size_t i = 0; i < 3; i++)
+		if (!(member[i] = yaml_member(&s->file, node, known[i])))
+			return yaml_refuse(&s->file, node, s->err, "tsc: %s is missing", known[i]);
+	if (yaml_integer(&s->file, member[0], INT64_MIN, INT64_MAX, &hint->tsc_offset, s->err) ||
+	    yaml_integer(&s->file, member[1], 1, INT64_MAX, &ratio, s->err) ||
+	    yaml_integer(&s->file, member[2], 0, 63, &bits, s->err))
+		return -1;
+	hint->has_tsc = true;
+	hint->tsc_ratio = (uint64_t)ratio;
+	hint->tsc_bits = (unsigned)bits;
+	return 0;
+}
+
+static int get_parent(struct session *s, const yaml_node_t *map, struct sync_hint *hint)
+{
+	const char *text;
+	if (get_text(s, map, "parent", &text))
+		return -1;
+	hint->parent = text ? mem_dup(text) : NULL;
+	return 0;
+}
+
+/* vcpus: { 0: 154, 1: 155 }: number of the guest's CPU -> TID of its thread on the machine that runs it. */
+static int get_vcpus(struct session *s, const yaml_node_t *map, struct sync_hint *hint)
+{
+	yaml_node_t *node = yaml_member(&s->file, map, "vcpus"), *key, *value;
+	size_t cap = 0;
+	if (node && node->type != YAML_MAPPING_NODE)
+		return yaml_refuse(&s->file, node, s->err, "vcpus: {CPU: TID} is wanted here");
+	for (size_t i = 0; yaml_pair(&s->file, node, i, &key, &value); i++) {
+		int64_t number, tid;
+		if (yaml_integer(&s->file, key, 0, 4095, &number, s->err) ||
+		    yaml_integer(&s->file, value, 1, INT32_MAX, &tid, s->err))
+			return -1;
+		*ARRAY_PUSH(hint->vcpu, hint->vcpus, cap) = (struct sync_hint_vcpu){ (unsigned)number, (int32_t)tid };
+	}
+	return 0;
+}
+
+static int add_traces(struct session *s, const yaml_node_t *map, const char *name, enum trace_role role)
+{
+	const char *dir, *layout;
+	if (get_text(s, map, "dir", &dir) || get_text(s, map, "layout", &layout))
+		return -1;
+	if (!dir)
+		return yaml_refuse(&s->file, map, s->err, "dir: is missing");
+	char *place = *dir == '/' || trace_is_live(dir) ? mem_dup(dir) : mem_printf("%s%s", s->folder, dir);
+	int rc = input_add_machine(s->in, place, name, role, layout, s->err);
+	free(place);
+	return rc;
+}
+
+static int load_host(struct session *s, const yaml_node_t *node)
+{
+	static const char *const known[] = { "dir", "name", "layout", "facts", NULL };
+	const char *name;
+	if (!node)
+		return 0;
+	if (check_members(s, node, known) || get_text(s, node, "name", &name))
+		return -1;
+	return add_traces(s, node, name, ROLE_HOST);
+}
+
+static int load_guest(struct session *s, const yaml_node_t *node)
+{
+	static const char *const known[] = { "dir", "name", "layout", "parent", "offset", "nudge", "vcpus", "tsc", "facts",
+		NULL };
+	const char *name;
+	if (check_members(s, node, known) || get_text(s, node, "name", &name))
+		return -1;
+	if (!name)
+		return yaml_refuse(&s->file, node, s->err, "name: is missing");
+	struct sync_hint *hint = input_add_hint(s->in, name);
+	if (get_parent(s, node, hint) || get_offset(s, node, hint) || get_nudge(s, node, hint) ||
+	    get_vcpus(s, node, hint) || get_tsc(s, node, hint))
+		return -1;
+	/* A guest may be named for its vCPU threads alone: nobody traced it. */
+	if (!yaml_member(&s->file, node, "dir") && hint->vcpus)
+		return 0;
+	return add_traces(s, node, name, ROLE_GUEST);
+}
+
+static int load_document(struct session *s)
+{
+	static const char *const known[] = { "host", "guests", "sync", NULL };
+	yaml_node_t *root = yaml_root(&s->file), *guest;
+	const char *sync;
+	if (!root)
+		return yaml_refuse(&s->file, NULL, s->err, "it is empty");
+	if (check_members(s, root, known) || get_text(s, root, "sync", &sync))
+		return -1;
+	if (sync && !s->in->sync)
+		s->in->sync = mem_dup(sync);
+	if (load_host(s, yaml_member(&s->file, root, "host")))
+		return -1;
+	const yaml_node_t *guests = yaml_member(&s->file, root, "guests");
+	if (guests && guests->type != YAML_SEQUENCE_NODE)
+		return yaml_refuse(&s->file, guests, s->err, "guests: a list (- name: ...) is wanted here");
+	for (size_t i = 0; yaml_item(&s->file, guests, i, &guest); i++)
+		if (load_guest(s, guest))
+			return -1;
+	if (s->in->specs == 0)
+		return yaml_refuse(&s->file, root, s->err, "it names no traces");
+	return 0;
+}
+
+/* The file is named; folders in it are relative to its own. */
+static int load_file(struct session *s, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	s->folder = mem_printf("%.*s", slash ? (int)(slash - path + 1) : 0, path);
+	int rc = load_document(s);
+	free(s->folder);
+	yaml_file_release(&s->file);
+	return rc;
+}
+
+int session_load(struct input *in, const char *path, struct error *err)
+{
+	struct session s = { .in = in, .err = err };
+	return yaml_file_read(&s.file, path, MEND, err) ? -1 : load_file(&s, path);
+}
+
+int session_parse(struct input *in, const char *text, size_t size, const char *path, struct error *err)
+{
+	struct session s = { .in = in, .err = err };
+	return yaml_file_parse(&s.file, text, size, path, MEND, err) ? -1 : load_file(&s, path);
+}

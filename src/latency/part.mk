@@ -1,0 +1,36 @@
+# latency: Soroban.  Only gp_fit.c needs LAPACK and NLopt
+noinst_LIBRARIES += src/liblatency.a
+LATENCY_LIBS = src/liblatency.a $(FLOW_LIBS) $(LAPACK_LIBS) $(NLOPT_LIBS)
+src_liblatency_a_CPPFLAGS = $(AM_CPPFLAGS) $(LAPACK_CFLAGS) $(NLOPT_CFLAGS)
+src_liblatency_a_SOURCES = \
+	src/latency/assertion.c \
+	src/latency/attribute.c src/latency/attribute.h \
+	src/latency/csv.c \
+	src/latency/gp.c src/latency/gp.h \
+	src/latency/gp_file.c \
+	src/latency/gp_fit.c \
+	src/latency/latency.h \
+	src/latency/metric.c \
+	src/latency/plot.c \
+	src/latency/request.c \
+	src/latency/stats.c \
+	src/latency/training.c
+dist_man_MANS += man/stealscope-latency.1
+
+if HAVE_CMOCKA
+check_PROGRAMS += tests/test_latency
+tests_test_latency_SOURCES = tests/test_latency.c tests/test.h
+tests_test_latency_LDADD = $(LATENCY_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_latency_request
+tests_test_latency_request_SOURCES = tests/test_latency_request.c tests/test.h
+tests_test_latency_request_LDADD = $(LATENCY_LIBS) $(CMOCKA_LIBS)
+endif
+
+check_PROGRAMS += tests/fuzz/fuzz_latency
+tests_fuzz_fuzz_latency_SOURCES = tests/fuzz/fuzz_latency.c $(FUZZ_MAIN)
+tests_fuzz_fuzz_latency_LDADD = $(LATENCY_LIBS) $(FUZZ_ENGINE)
+EXTRA_DIST += tests/fuzz/corpus-latency
+
+BENCHES += tests/bench/bench_latency
+tests_bench_bench_latency_SOURCES = tests/bench/bench_latency.c
+tests_bench_bench_latency_LDADD = $(LATENCY_LIBS)

@@ -1,0 +1,25 @@
+/* Why a guest was left: what the numbers of the processors mean. */
+#ifndef STEALSCOPE_MODEL_EXITS_H
+#define STEALSCOPE_MODEL_EXITS_H
+
+#include "trace/trace.h"
+
+enum isa { ISA_UNKNOWN, ISA_VMX, ISA_SVM, ISA_ARM64 };  /* VMX and SVM as in struct event */
+
+enum exit_class {
+	EXIT_OTHER,      /* the guest's own doing, which only a thread of it does */
+	EXIT_HALT,       /* it has nothing to do (HLT, WFI) */
+	EXIT_TIMER,      /* it programs its interrupt controller or timer, as its idle thread does, too */
+	EXIT_INTERRUPT,  /* nothing that it did */
+};
+
+#define EXIT_NAME 16  /* bytes for the number of a reason that has no name */
+
+/* Of an EV_KVM_EXIT. */
+enum isa exit_isa(const struct event *ev);
+enum exit_class exit_class(const struct event *ev);
+/* As the kernel calls it ("HLT" of VMX, "hlt" of SVM); its number when that is not known.  Static, or buf. */
+const char *exit_name(const struct event *ev, char buf[EXIT_NAME]);
+const char *isa_name(enum isa isa);
+
+#endif

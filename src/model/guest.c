@@ -1,0 +1,102 @@
+/* What the host alone tells of a vCPU: entries and exits with their reasons, and whether its guest has something to do.
+ *
+ * Where the guest's own trace says who is current, that holds.  Where it does not, the guest is idle from a halt on until
+ * halts.h says that a thread runs.  When that was is known only at the next exit, so it is told late. */
+#include "model/exits.h"
+#include "model/start.h"
+#include "model/state.h"
+
+static const struct halts *halts_of(const struct vcpu *v)
+{
+	const struct machine *host = v->vm->parent;
+	return host && host->start ? &host->start->halts : NULL;
+}
+
+bool guest_is_dark(const struct vcpu *v)
+{
+	return v->quiet.known && !v->vm->active;
+}
+
+/* The reason's name, made once for each. */
+static int64_t name_exit(struct machine *host, const struct event *ev)
+{
+	char buf[EXIT_NAME];
+	bool is_new;
+	uint64_t code = (uint64_t)(ev->kvm.reason & UINT32_MAX) | (uint64_t)(ev->kvm.ret & 0xff) << 32 |
+	                (uint64_t)exit_isa(ev) << 40;
+	uint64_t *known = map_put(&host->exit_name, code, &is_new);
+	if (is_new)
+		*known = (uint64_t)sink_id(&host->model->sink, exit_name(ev, buf));
+	return (int64_t)*known;
+}
+
+/* Which processor's names these are, once for each machine. */
+static void tell_isa(struct machine *vm, enum isa isa)
+{
+	struct sink *s = &vm->model->sink;
+	if (vm->isa == isa)
+		return;
+	vm->isa = (uint8_t)isa;
+	sink_set(s, sink_attribute(s, vm->root, &machine_schema[MACHINE_ISA], 0), sink_id(s, isa_name(isa)));
+}
+
+/* Kept until the next exit has another one: when it was entered again, the status tells, and most intervals are saved. */
+static void set_exit(struct model *m, struct vcpu *v, int64_t name)
+{
+	if (v->attr_exit == HISTORY_NONE)
+		v->attr_exit = cpu_attribute(v->vm, v->number, CPU_EXIT);
+	if (v->mode == MODE_VMM && name == v->exit && m->sink.now - 1 > v->exit_at)  /* entered without a word */
+		sink_set_at(&m->sink, m->sink.now - 1, v->attr_exit, HISTORY_NULL);
+	sink_set(&m->sink, v->attr_exit, name);
+	v->exit = name;
+	v->exit_at = m->sink.now;
+}
+
+void guest_forget_exit(struct model *m, struct vcpu *v)
+{
+	if (v->exit != HISTORY_NULL)
+		sink_set(&m->sink, v->attr_exit, HISTORY_NULL);
+	v->exit = HISTORY_NULL;
+}
+
+void guest_entry(struct model *m, struct vcpu *v)
+{
+	v->mode = MODE_GUEST;
+	quiet_enter(&v->quiet, halts_of(v), m->sink.now);
+	limits_enter(m, v);
+	update_vcpu(m, v);
+}
+
+/* Tells the part of the time in guest mode that now ends as it was, unless something else was told of it since. */
+static void tell_split(struct model *m, struct vcpu *v, int64_t since, const struct quiet_split *split)
+{
+	int64_t now = m->sink.now, busy = since + split->head, idle = now - split->tail;
+	if (since == INT64_MIN || v->status_since > since)
+		return;
+	if (busy < idle)
+		sink_set_at(&m->sink, busy, v->attr_status, VCPU_RUNNING);
+	if (idle < now)
+		sink_set_at(&m->sink, idle, v->attr_status, VCPU_IDLE);
+	v->status = idle < now || busy >= idle ? VCPU_IDLE : VCPU_RUNNING;
+}
+
+void guest_exit(struct model *m, struct vcpu *v, const struct event *ev)
+{
+	int64_t since = v->quiet.since;
+	bool was_dark = guest_is_dark(v);
+	struct quiet_split split = quiet_exit(&v->quiet, halts_of(v), m->sink.now, ev);
+	if (was_dark && v->mode == MODE_GUEST && (v->status == VCPU_RUNNING || v->status == VCPU_IDLE))
+		tell_split(m, v, since, &split);
+	limits_exit(v, ev);
+	tell_isa(v->vm, exit_isa(ev));
+	set_exit(m, v, name_exit(v->vm->parent, ev));
+	v->mode = MODE_VMM;
+	update_vcpu(m, v);
+}
+
+void guest_lose(struct model *m, struct vcpu *v)
+{
+	quiet_lose(&v->quiet);
+	guest_forget_exit(m, v);
+	limits_forget(v);
+}

@@ -1,0 +1,217 @@
+#include "model/limits.h"
+
+#include <errno.h>
+
+#include "base/mem.h"
+#include "model/exits.h"
+#include "model/state.h"
+
+#define NEVER INT64_MAX
+#define IDLE_LEAST 1000000   /* ns: a CPU that its last thread has left to nobody, while that can run */
+#define LEFT_LEAST 20000000  /* ns: longer than a wakeup, and than the slice of a light task with a slow tick */
+#define PAUSE_LEAST 5000000  /* ns: longer than the monitor needs a vCPU for its own errands */
+#define FAR_LESS 10          /* nice levels: a tenth of the weight */
+
+static int8_t nice_of(const struct event *ev)
+{
+	int64_t prio = ev->sw.next_prio;
+	return prio == EVENT_ABSENT || prio > 19 ? NICE_UNKNOWN : prio < -20 ? NICE_RT : (int8_t)prio;
+}
+
+static void tell(struct model *m, struct vcpu *v, int64_t from, int64_t to, enum out_reason why)
+{
+	if (v->limits.attr == HISTORY_NONE)
+		v->limits.attr = cpu_attribute(v->vm, v->number, CPU_OUT_BY);
+	sink_set_at(&m->sink, from, v->limits.attr, why);
+	if (to != NEVER)
+		sink_set_at(&m->sink, to, v->limits.attr, HISTORY_NULL);
+}
+
+/* ---- quota */
+
+static void close_piece(struct left *l, int64_t now)
+{
+	const struct span piece = { l->since, now };
+	if (l->level == LEVEL_NONE)
+		return;
+	l->last[l->level] = piece;
+	if (now - l->since >= (l->level == LEVEL_IDLE ? IDLE_LEAST : LEFT_LEAST))
+		l->proof[l->level] = piece;
+}
+
+void limits_switch(struct machine *mc, struct cpu *c, const struct event *ev)
+{
+	if (mc->parent || !mc->has_kvm)
+		return;
+	if (!c->left) {
+		c->left = mem_new(1, sizeof *c->left);
+		c->left->level = LEVEL_NONE;
+	}
+	struct thread *next = ev->sw.next_tid > 0 ? thread_get(mc, ev->sw.next_tid) : NULL;
+	const int8_t nice = nice_of(ev);
+	close_piece(c->left, mc->model->sink.now);
+	c->left->since = mc->model->sink.now;
+	c->left->level = ev->sw.next_tid == 0 ? LEVEL_IDLE
+	               : next && nice >= -20 && nice <= 19 ? (int8_t)(nice + 20) : LEVEL_NONE;
+	if (next)
+		next->nice = nice;
+}
+
+void limits_doubt(struct cpu *c)
+{
+	if (!c->left)
+		return;
+	*c->left = (struct left){ .level = LEVEL_NONE };
+}
+
+/* The heaviest level that is far lighter than a thread. */
+static int lighter_than(int8_t nice)
+{
+	int level = nice == NICE_UNKNOWN ? LEVEL_IDLE : nice == NICE_RT ? 0 : nice + 20 + FAR_LESS;
+	return level < LEVEL_IDLE ? level : LEVEL_IDLE;
+}
+
+/* To be told of v, which has waited for a CPU up to now: was that a quota? */
+static void tell_quota(struct model *m, struct vcpu *v, int64_t now)
+{
+	const struct limits *l = &v->limits;
+	const struct thread *th = v->thread;
+	const struct machine *host = v->vm->parent;
+	const struct left *left = th && th->cpu >= 0 && (uint32_t)th->cpu < host->cpus ? host->cpu[th->cpu].left : NULL;
+	int64_t end = l->out;
+	bool proved = false;
+	if (!left || l->held != NEVER)
+		return;
+	for (int level = lighter_than(th->nice); level < LEVELS; level++) {
+		const struct span *proof = &left->proof[level], *last = &left->last[level];
+		int64_t from = proof->from > l->out ? proof->from : l->out;
+		int64_t least = level == LEVEL_IDLE && !l->woken ? IDLE_LEAST : LEFT_LEAST;
+		proved = proved || (proof->to > from && proof->to - from >= least);
+		end = last->to > end ? last->to : end;
+	}
+	if (proved)
+		tell(m, v, l->out, end < now ? end : now, OUT_QUOTA);
+}
+
+static bool waits(enum vcpu_place place)
+{
+	return place == PLACE_RUNNABLE || place == PLACE_WOKEN || place == PLACE_QUEUED;
+}
+
+void limits_place(struct model *m, struct vcpu *v, enum vcpu_place place, bool moved)
+{
+	struct limits *l = &v->limits;
+	const bool waited = waits((enum vcpu_place)l->place);
+	if (waited && place == PLACE_IN && !moved && l->out != NEVER)
+		tell_quota(m, v, m->sink.now);
+	if (!waits(place)) {
+		l->out = NEVER;
+	} else if (!waited || moved) {
+		l->out = m->sink.now;
+		l->woken = place != PLACE_RUNNABLE || moved;
+	}
+	if (place == PLACE_BLOCKED && place != l->place) {
+		if (l->held == NEVER && l->interrupted)  /* what an interrupt asks for does not make it sleep, its monitor does */
+			l->held = m->sink.now;
+		l->asleep = l->held != NEVER;
+	}
+	l->place = (uint8_t)place;
+}
+
+/* ---- pause */
+
+void limits_called(struct model *m, struct vcpu *v, const struct event *ev)
+{
+	struct limits *l = &v->limits;
+	if (ev->userspace.error != -EINTR) {  /* the guest asked for something */
+		l->held = NEVER;
+		l->interrupted = l->asleep = false;
+	} else if (l->held == NEVER) {
+		l->held = m->sink.now;
+		l->asleep = false;
+	}
+}
+
+void limits_exit(struct vcpu *v, const struct event *ev)
+{
+	v->limits.held = NEVER;
+	v->limits.asleep = v->limits.paused = false;
+	v->limits.interrupted = exit_class(ev) == EXIT_INTERRUPT;
+}
+
+/* Since when all vCPUs of the machine that ever ran are held; NEVER: they are not. */
+static int64_t all_held(const struct model *m, const struct machine *vm)
+{
+	int64_t since = INT64_MIN;
+	for (uint32_t i = 0; i < vm->cpus; i++) {
+		const struct limits *l = vm->cpu[i].vcpu == NONE ? NULL : &m->vcpu[vm->cpu[i].vcpu].limits;
+		if (!l || !l->entered)
+			continue;
+		if (l->held == NEVER || !l->asleep)
+			return NEVER;
+		since = l->held > since ? l->held : since;
+	}
+	return since == INT64_MIN ? NEVER : since;
+}
+
+/* The first of its machine's vCPUs goes on: was it a pause? */
+static void look_for_pause(struct model *m, const struct machine *vm, int64_t now)
+{
+	int64_t since = all_held(m, vm);
+	if (since == NEVER || now - since < PAUSE_LEAST)
+		return;
+	for (uint32_t i = 0; i < vm->cpus; i++)
+		if (vm->cpu[i].vcpu != NONE)
+			m->vcpu[vm->cpu[i].vcpu].limits.paused = m->vcpu[vm->cpu[i].vcpu].limits.held != NEVER;
+}
+
+static void tell_pause(struct model *m, struct vcpu *v, int64_t to)
+{
+	if (v->limits.held != NEVER && !v->limits.paused)
+		look_for_pause(m, v->vm, m->sink.now);
+	if (v->limits.held != NEVER && v->limits.paused)
+		tell(m, v, v->limits.held, to, OUT_PAUSE);
+}
+
+void limits_enter(struct model *m, struct vcpu *v)
+{
+	struct limits *l = &v->limits;
+	tell_pause(m, v, m->sink.now);
+	l->held = NEVER;
+	l->asleep = l->paused = l->interrupted = false;
+	l->entered = true;
+}
+
+/* Its thread was called back for good, and the machine goes on elsewhere. */
+void limits_moved(struct model *m, struct vcpu *v)
+{
+	if (v->limits.held != NEVER)
+		tell(m, v, v->limits.held, m->sink.now, OUT_MIGRATION);
+}
+
+/* ---- both */
+
+void limits_forget(struct vcpu *v)
+{
+	struct limits *l = &v->limits;
+	l->out = l->held = NEVER;
+	l->asleep = l->paused = l->interrupted = false;
+}
+
+void limits_end(struct machine *host, bool close)
+{
+	struct model *m = host->model;
+	for (uint32_t i = 0; i < host->cpus; i++)
+		if (host->cpu[i].left) {
+			close_piece(host->cpu[i].left, m->sink.now);
+			host->cpu[i].left->since = m->sink.now;
+		}
+	for (uint32_t i = 0; i < m->vcpus; i++) {
+		struct vcpu *v = &m->vcpu[i];
+		if (v->vm->parent != host)
+			continue;
+		tell_pause(m, v, close ? m->sink.now : NEVER);
+		if (v->limits.out != NEVER)
+			tell_quota(m, v, m->sink.now);
+	}
+}

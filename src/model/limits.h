@@ -1,0 +1,50 @@
+/* What keeps a vCPU from its CPU although nobody else needs that: a quota, a pause of the machine.
+ *
+ * Quota: the vCPU's thread can run, and yet its CPU is left to nobody, or to tasks of far less weight, for longer than
+ * a wakeup or their time slice takes.  The scheduler does that only to a thread that it may not choose.  Nothing that
+ * happens while the thread is out can begin that, since only running uses a quota up; so it holds from the moment at
+ * which the thread came to be out to the last one at which its CPU was left to such.
+ * Pause: the monitor has called all threads of the machine's vCPUs back out of the guest, and they sleep there, for
+ * PAUSE_LEAST together.
+ *
+ * Both are known when they are over, and are told then.  O(1) per event; when a vCPU comes back, LEVELS, or the number
+ * of its machine's vCPUs.  Memory: 1.4 KiB per CPU of a host.  Nothing is said of vCPUs of nested machines' quotas: that
+ * a CPU which is a vCPU itself was left to nobody proves nothing. */
+#ifndef STEALSCOPE_MODEL_LIMITS_H
+#define STEALSCOPE_MODEL_LIMITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define NICE_RT (-21)
+#define NICE_UNKNOWN INT8_MAX
+
+/* Whom a CPU is with: nice level + 20, or nobody; all others, and those of whom nothing is known, need no level. */
+enum { LEVEL_IDLE = 40, LEVELS, LEVEL_NONE = -1 };
+
+/* ns host time, `to` is the first moment behind it. */
+struct span { int64_t from, to; };
+
+struct left {
+	int8_t level;           /* now */
+	int64_t since;
+	/* When it was left to each level most recently, and when most recently for long enough to prove something. */
+	struct span last[LEVELS];
+	struct span proof[LEVELS];
+};
+
+struct limits {
+	int64_t out;            /* its thread waits for a CPU since then, INT64_MAX: it does not */
+	int64_t held;           /* its thread is out of the guest for its monitor since then, INT64_MAX: it is not */
+	bool woken;             /* out since it was woken or moved, which takes time also when nobody is in the way */
+	bool asleep;            /* held, and has slept there */
+	bool paused;            /* its machine was, until it is entered */
+	bool entered;           /* ever */
+	bool interrupted;       /* left by an interrupt, nothing that the guest did */
+	uint8_t place;          /* enum vcpu_place */
+	uint32_t attr;          /* CPU_OUT_BY, or HISTORY_NONE */
+};
+
+#define LIMITS_INIT { .out = INT64_MAX, .held = INT64_MAX, .attr = HISTORY_NONE }
+
+#endif

@@ -1,0 +1,10 @@
+/* Base64 (RFC 4648), as the guest agent's json carries bytes. */
+#ifndef STEALSCOPE_RECORD_BASE64_H
+#define STEALSCOPE_RECORD_BASE64_H
+
+#include <stddef.h>
+
+char *base64_encode(const void *data, size_t len);           /* the caller frees */
+unsigned char *base64_decode(const char *text, size_t *len);  /* NULL: it is none; the caller frees */
+
+#endif

@@ -1,0 +1,101 @@
+#include "record/events.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define LONGEST 128
+
+enum arch { ANY, X86, ARM };
+
+static const struct { enum event_side side; enum arch arch; const char *name; } table[] = {
+	{ SIDE_BOTH, ANY, "sched/sched_switch" },
+	{ SIDE_BOTH, ANY, "sched/sched_waking" },
+	{ SIDE_BOTH, ANY, "sched/sched_wakeup" },
+	{ SIDE_BOTH, ANY, "sched/sched_wakeup_new" },
+	{ SIDE_BOTH, ANY, "sched/sched_migrate_task" },
+	{ SIDE_BOTH, ANY, "sched/sched_process_fork" },
+	{ SIDE_BOTH, ANY, "sched/sched_process_exec" },
+	{ SIDE_BOTH, ANY, "sched/sched_process_exit" },
+	{ SIDE_BOTH, ANY, "task/task_rename" },
+	{ SIDE_BOTH, ANY, "irq/irq_handler_entry" },
+	{ SIDE_BOTH, ANY, "irq/irq_handler_exit" },
+	{ SIDE_BOTH, ANY, "irq/softirq_entry" },
+	{ SIDE_BOTH, ANY, "irq/softirq_exit" },
+	{ SIDE_BOTH, ANY, "timer/hrtimer_expire_entry" },
+	{ SIDE_BOTH, ANY, "timer/hrtimer_expire_exit" },
+	{ SIDE_BOTH, X86, "irq_vectors/reschedule_entry" },
+	{ SIDE_BOTH, X86, "irq_vectors/reschedule_exit" },
+	{ SIDE_BOTH, X86, "irq_vectors/call_function_entry" },
+	{ SIDE_BOTH, X86, "irq_vectors/call_function_exit" },
+	{ SIDE_BOTH, X86, "irq_vectors/call_function_single_entry" },
+	{ SIDE_BOTH, X86, "irq_vectors/call_function_single_exit" },
+	{ SIDE_BOTH, ARM, "ipi/ipi_raise" },
+	{ SIDE_BOTH, ARM, "ipi/ipi_entry" },
+	{ SIDE_BOTH, ARM, "ipi/ipi_exit" },
+	{ SIDE_BOTH, ANY, "lock/contention_begin" },  /* Linux 5.19 */
+	{ SIDE_BOTH, ANY, "lock/contention_end" },
+	{ SIDE_BOTH, ANY, "block/block_rq_issue" },
+	{ SIDE_BOTH, ANY, "block/block_rq_complete" },
+	{ SIDE_BOTH, ANY, "net/net_dev_queue" },
+	{ SIDE_BOTH, ANY, "net/netif_receive_skb" },
+	{ SIDE_HOST, ANY, "kvm/kvm_entry" },
+	{ SIDE_HOST, ANY, "kvm/kvm_exit" },
+	{ SIDE_HOST, ANY, "kvm/kvm_userspace_exit" },
+	{ SIDE_HOST, ANY, "kvm/kvm_vcpu_wakeup" },
+	{ SIDE_HOST, ANY, "kvm/kvm_halt_poll_ns" },
+	{ SIDE_HOST, ANY, "kvm/kvm_set_irq" },
+	{ SIDE_HOST, X86, "kvm/kvm_hypercall" },
+	{ SIDE_HOST, X86, "kvm/kvm_inj_virq" },
+	{ SIDE_HOST, X86, "kvm/kvm_apic_ipi" },
+	{ SIDE_HOST, X86, "kvm/kvm_apic_accept_irq" },
+	{ SIDE_HOST, X86, "kvm/kvm_msi_set_irq" },
+	{ SIDE_HOST, X86, "kvm/kvm_eoi" },
+	{ SIDE_HOST, X86, "kvm/kvm_hv_timer_state" },
+	{ SIDE_HOST, X86, "kvm/kvm_ple_window_update" },
+	{ SIDE_HOST, X86, "kvm/kvm_write_tsc_offset" },
+	{ SIDE_HOST, ARM, "kvm/kvm_wfx_arm64" },
+	{ SIDE_HOST, ARM, "kvm/kvm_hvc_arm64" },
+	{ SIDE_HOST, ARM, "kvm/vgic_update_irq_pending" },
+};
+
+static bool has_arch(enum arch arch, const char *machine)
+{
+	if (arch == ANY || !machine)
+		return true;
+	return arch == X86 ? strcmp(machine, "x86_64") == 0 || strcmp(machine, "i686") == 0
+	                   : strcmp(machine, "aarch64") == 0;
+}
+
+char **events_wanted(enum event_side side, const char *machine, const char *const *extra, size_t extras, size_t *n)
+{
+	char **name = NULL;
+	size_t cap = 0;
+	*n = 0;
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+		if ((table[i].side & side) && has_arch(table[i].arch, machine))
+			*ARRAY_PUSH(name, *n, cap) = mem_dup(table[i].name);
+	for (size_t i = 0; i < extras; i++) {
+		char *event = mem_dup(extra[i]), *colon = strchr(event, ':');
+		if (colon)
+			*colon = '/';
+		*ARRAY_PUSH(name, *n, cap) = event;
+	}
+	return name;
+}
+
+void events_free(char **name, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(name[i]);
+	free(name);
+}
+
+bool event_is_name(const char *name)
+{
+	const size_t len = strlen(name), system = strcspn(name, ":/");
+	static const char word[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+	return len < LONGEST && system > 0 && system == strspn(name, word) && name[system] &&
+	       system + 1 + strspn(name + system + 1, word) == len && system + 1 < len;
+}

@@ -1,0 +1,44 @@
+#include "record/forecast.h"
+
+#define SECOND 1000000000
+
+/* Bytes that come in `ns` at so many a second. */
+static uint64_t bytes_in(uint64_t rate, int64_t ns)
+{
+	const double bytes = (double)rate * (double)ns / SECOND;
+	return bytes < 1e18 ? (uint64_t)bytes : (uint64_t)1e18;
+}
+
+static uint64_t within(uint64_t x, uint64_t low, uint64_t high)
+{
+	return x < low ? low : x > high ? high : x;
+}
+
+struct forecast forecast_make(const uint64_t *bytes, unsigned cpus, int64_t look, int64_t duration, bool turn,
+                              uint64_t available)
+{
+	struct forecast f = { .cpus = cpus };
+	for (unsigned i = 0; i < cpus; i++) {
+		const uint64_t rate = (uint64_t)((double)bytes[i] * SECOND / (double)(look > 0 ? look : 1));
+		f.rate += rate;
+		f.busiest = rate > f.busiest ? rate : f.busiest;
+	}
+	uint64_t most = available ? available / 4 / 1024 / (cpus ? cpus : 1) : FORECAST_KB_MOST;
+	most = within(most, FORECAST_KB_LEAST, FORECAST_KB_MOST);
+	const uint64_t all = bytes_in(f.busiest, duration) * FORECAST_MARGIN / 1024;
+	f.whole = turn || (duration > 0 && all <= most);
+	f.kilobytes = within(f.whole ? all : bytes_in(f.busiest, FORECAST_CYCLE) * FORECAST_MARGIN / 1024,
+	                     FORECAST_KB_LEAST, most);
+	f.bytes = bytes_in(f.rate, duration);
+	return f;
+}
+
+int64_t forecast_disk(uint64_t rate, uint64_t left)
+{
+	if (left <= FORECAST_DISK_KEPT)
+		return 0;
+	if (rate == 0)
+		return INT64_MAX;
+	const double ns = (double)(left - FORECAST_DISK_KEPT) / (double)rate * SECOND;
+	return ns < 9e18 ? (int64_t)ns : INT64_MAX;
+}

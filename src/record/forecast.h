@@ -1,0 +1,32 @@
+/* How large the buffers should be and how much will be recorded, by what a short look saw.  Arithmetic alone. */
+#ifndef STEALSCOPE_RECORD_FORECAST_H
+#define STEALSCOPE_RECORD_FORECAST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FORECAST_KB_LEAST 1024   /* KiB of a CPU's buffer */
+#define FORECAST_KB_MOST 65536
+#define FORECAST_CYCLE 500000000  /* ns between two readings of buffers that do not hold the whole time */
+#define FORECAST_MARGIN 4        /* so much more than the look saw is provided for */
+
+struct forecast {
+	uint64_t rate;       /* bytes/s, all CPUs together */
+	uint64_t busiest;    /* bytes/s of the busiest CPU */
+	unsigned cpus;
+	uint64_t kilobytes;  /* of each CPU's buffer */
+	bool whole;          /* the buffers hold the whole time: nothing need be read while it is recorded */
+	uint64_t bytes;      /* of the whole recording; 0: its time is not known */
+};
+
+/* bytes[cpus] in `look` ns; duration in ns, 0: not known; turn: the buffers turn over and hold `duration`; free: bytes of
+ * memory that are available (0: not known), of which a quarter may be taken. */
+struct forecast forecast_make(const uint64_t *bytes, unsigned cpus, int64_t look, int64_t duration, bool turn,
+                              uint64_t available);
+
+/* The time until a disk with so many bytes left is as full as it may get, ns; INT64_MAX: never. */
+int64_t forecast_disk(uint64_t rate, uint64_t left);
+#define FORECAST_DISK_KEPT (256ULL << 20)  /* bytes that are left for others */
+
+#endif

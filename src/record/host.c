@@ -1,0 +1,228 @@
+#include "record/host.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "record/events.h"
+#include "record/folder.h"
+#include "record/guest.h"
+#include "record/proc.h"
+
+#define LOOK 300000000  /* ns */
+
+/* A word of a line, perhaps in brackets. */
+static bool has_word(const char *line, const char *word)
+{
+	const size_t n = strlen(word);
+	for (const char *at = line; (at = strstr(at, word)); at += n)
+		if ((at == line || strchr(" [", at[-1])) && (!at[n] || strchr(" ]\n", at[n])))
+			return true;
+	return false;
+}
+
+/* The TSC goes evenly if the kernel would take it for its own clock. */
+static bool has_tsc(const struct host *h)
+{
+	char *known = proc_line("", "%s/trace_clock", h->place);
+	char *sources = proc_line(h->root, "/sys/devices/system/clocksource/clocksource0/available_clocksource");
+	const bool has = known && sources && has_word(known, "x86-tsc") && has_word(sources, "tsc");
+	free(known);
+	free(sources);
+	return has;
+}
+
+int host_init(struct host *h, const char *root, const char *clock, const char *const *extra, size_t extras,
+              struct error *err)
+{
+	struct utsname name;
+	size_t n;
+	*h = (struct host){ .root = root, .folder = -1 };
+	const char *place = tracer_place(root, false, NULL);
+	if (!place && !(place = tracer_place(root, true, err)))
+		return -1;
+	h->place = mem_dup(place);
+	h->tsc = strcmp(clock, "mono") != 0 && has_tsc(h);
+	if (strcmp(clock, "x86-tsc") == 0 && !h->tsc)
+		return error_set(err, STATUS_SYSTEM, "--clock mono", "the TSC of this host is not steady, or none");
+	uname(&name);
+	char **wanted = events_wanted(SIDE_HOST, name.machine, extra, extras, &n);
+	h->event = mem_new(n, sizeof *h->event);
+	h->missing = mem_new(n, sizeof *h->missing);
+	for (size_t i = 0; i < n; i++) {
+		const bool has = proc_exists("", "%s/events/%s/format", h->place, wanted[i]);
+		(has ? h->event : h->missing)[has ? h->events++ : h->missings++] = wanted[i];
+	}
+	free(wanted);
+	return 0;
+}
+
+void host_release(struct host *h)
+{
+	tracer_free(h->tracer);
+	events_free(h->event, h->events);
+	events_free(h->missing, h->missings);
+	free(h->threads);
+	free(h->place);
+	if (h->folder >= 0)
+		close(h->folder);
+}
+
+const char *host_clock(const struct host *h)
+{
+	return h->tsc ? "x86-tsc" : "mono";
+}
+
+int host_has_all(const struct host *h, struct error *err)
+{
+	static const struct { const char *event, *mend; } needed[] = {
+		{ "sched/sched_switch", "a kernel with CONFIG_FTRACE" },
+		{ "kvm/kvm_entry", "modprobe kvm_intel, or kvm_amd: does this host run VMs?" },
+		{ "kvm/kvm_exit", "modprobe kvm_intel, or kvm_amd: does this host run VMs?" },
+	};
+	for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+		for (size_t k = 0; k < h->missings; k++)
+			if (strcmp(h->missing[k], needed[i].event) == 0)
+				return error_set(err, STATUS_SYSTEM, needed[i].mend, "the host's kernel has no event %s", needed[i].event);
+	return 0;
+}
+
+/* ---- how much comes */
+
+static uint64_t memory_available(const char *root)
+{
+	char *text = proc_text(root, NULL, "/proc/meminfo"), *value = text ? proc_field(text, "MemAvailable") : NULL;
+	const uint64_t kilobytes = value ? strtoull(value, NULL, 10) : 0;
+	free(text);
+	free(value);
+	return kilobytes * 1024;
+}
+
+static int look(struct host *h, int64_t duration, struct error *err)
+{
+	const struct timespec t = { 0, LOOK };
+	const unsigned cpus = tracer_cpus(h->tracer);
+	const int64_t begun = monotonic_ns();
+	if (tracer_switch(h->tracer, true, err))
+		return -1;
+	nanosleep(&t, NULL);
+	if (tracer_switch(h->tracer, false, err))
+		return -1;
+	const int64_t took = monotonic_ns() - begun;
+	uint64_t *bytes = mem_new(cpus, sizeof *bytes);
+	for (unsigned i = 0; i < cpus; i++) {
+		const struct cpu_stats s = tracer_stats(h->tracer, i);
+		bytes[i] = s.bytes + (s.entries ? s.bytes / s.entries * s.overrun : 0);
+	}
+	h->forecast = forecast_make(bytes, cpus, took, h->hold ? h->hold : duration, h->hold > 0,
+	                            memory_available(h->root));
+	free(bytes);
+	return 0;
+}
+
+int host_prepare(struct host *h, int64_t duration, struct error *err)
+{
+	h->tracer = tracer_new(h->root, err);
+	if (!h->tracer || tracer_set_up(h->tracer, host_clock(h), h->event, h->events, err) || look(h, duration, err))
+		return -1;
+	/* Memory may be in pieces: half as much, then. */
+	while (tracer_resize(h->tracer, h->forecast.kilobytes, err)) {
+		if (h->forecast.kilobytes <= FORECAST_KB_LEAST)
+			return -1;
+		h->forecast.kilobytes /= 2;
+		h->forecast.whole = false;
+	}
+	return 0;
+}
+
+/* ---- the recording */
+
+int host_keep(struct host *h, int folder, struct error *err)
+{
+	if (h->folder >= 0)
+		close(h->folder);
+	h->folder = folder;
+	h->bytes = h->lost = 0;
+	free(h->threads);
+	h->threads = folder_threads(h->root);
+	return tracer_drain_into(h->tracer, folder, err);
+}
+
+int host_start(struct host *h, struct error *err)
+{
+	if (tracer_clear(h->tracer, err))
+		return -1;
+	h->started = moment_now(h->tsc);
+	return tracer_switch(h->tracer, true, err);
+}
+
+int host_tick(struct host *h, struct error *err)
+{
+	return h->hold ? 0 : tracer_drain(h->tracer, false, &h->bytes, err);
+}
+
+/* A file of tracefs, or "" where there is none. */
+static int copy(const struct host *h, const char *from, const char *name, struct error *err)
+{
+	size_t len = 0;
+	char *text = proc_text("", &len, "%s/%s", h->place, from);
+	const int rc = folder_put(h->folder, name, text ? text : "", len, err);
+	free(text);
+	return rc;
+}
+
+static int put_stats(struct host *h, struct error *err)
+{
+	for (unsigned i = 0; i < tracer_cpus(h->tracer); i++) {
+		char name[32];
+		size_t len;
+		char *text = proc_text("", &len, "%s/per_cpu/cpu%u/stats", tracer_folder(h->tracer), i);
+		if (!text)
+			continue;
+		const struct cpu_stats s = cpu_stats_parse(text);
+		h->lost += h->hold ? s.dropped : cpu_stats_lost(&s);
+		snprintf(name, sizeof name, "stats/cpu%u", i);
+		const int rc = folder_put(h->folder, name, text, len, err);
+		free(text);
+		if (rc)
+			return -1;
+	}
+	return 0;
+}
+
+static int describe(struct host *h, struct error *err)
+{
+	char *cmdlines = proc_text("", NULL, "%s/saved_cmdlines", h->place);
+	char *tgids = proc_text("", NULL, "%s/saved_tgids", h->place);
+	int rc = folder_put_threads(h->folder, h->threads, cmdlines, tgids, err);
+	free(cmdlines);
+	free(tgids);
+	if (rc == 0)
+		rc = copy(h, "events/header_page", "header_page", err);
+	if (rc == 0)
+		rc = copy(h, "events/header_event", "header_event", err);
+	for (size_t i = 0; i < h->events && rc == 0; i++) {
+		size_t len;
+		char *text = proc_text("", &len, "%s/events/%s/format", h->place, h->event[i]);
+		rc = text ? folder_put_format(h->folder, h->event[i], text, len, err) : 0;
+		free(text);
+	}
+	return rc;
+}
+
+int host_stop(struct host *h, struct error *err)
+{
+	int rc = tracer_switch(h->tracer, false, err);
+	h->stopped = moment_now(h->tsc);
+	if (rc == 0)
+		rc = tracer_drain(h->tracer, true, &h->bytes, err);
+	tracer_drain_end(h->tracer);
+	if (rc == 0)
+		rc = put_stats(h, err);
+	return rc ? -1 : describe(h, err);
+}

@@ -1,0 +1,49 @@
+# record: this host and its guests -> a folder of raw pages.  The only folder that knows libtracefs
+noinst_LIBRARIES += src/librecord.a
+RECORD_LIBS = src/librecord.a $(BASE_LIBS) $(TRACEFS_LIBS)
+src_librecord_a_CPPFLAGS = $(AM_CPPFLAGS) $(TRACEFS_CFLAGS)
+if HAVE_TRACEFS
+src_librecord_a_SOURCES = \
+	src/record/about.c src/record/about.h \
+	src/record/base64.c src/record/base64.h \
+	src/record/events.c src/record/events.h \
+	src/record/facts.c src/record/facts.h \
+	src/record/folder.c src/record/folder.h \
+	src/record/forecast.c src/record/forecast.h \
+	src/record/frames.c src/record/frames.h \
+	src/record/guest.c src/record/guest.h \
+	src/record/host.c src/record/host.h \
+	src/record/moment.c src/record/moment.h \
+	src/record/party.c src/record/party.h \
+	src/record/proc.c src/record/proc.h \
+	src/record/qga.c \
+	src/record/record.c src/record/record.h \
+	src/record/state.c src/record/state.h \
+	src/record/stats.c \
+	src/record/tracefs.c src/record/tracer.h \
+	src/record/trigger.c src/record/trigger.h \
+	src/record/transport.c src/record/transport.h \
+	src/record/vm_name.c \
+	src/record/vms.c src/record/vms.h
+nodist_src_librecord_a_SOURCES = src/record/guest_text.h
+else
+src_librecord_a_SOURCES = src/record/none.c src/record/record.h
+endif
+
+dist_man_MANS += man/stealscope-record.1
+EXTRA_DIST += src/record/embed.awk src/record/guest.sh
+BUILT_SOURCES += src/record/guest_text.h
+CLEANFILES += src/record/guest_text.h
+src/record/guest_text.h: src/record/guest.sh src/record/embed.awk
+	$(AM_V_GEN)$(MKDIR_P) src/record && $(AWK) -f $(srcdir)/src/record/embed.awk $(srcdir)/src/record/guest.sh >$@.tmp && mv $@.tmp $@
+src/record/librecord_a-guest.$(OBJEXT): src/record/guest_text.h
+
+if HAVE_CMOCKA
+if HAVE_TRACEFS
+check_PROGRAMS += tests/test_record tests/test_record_run
+tests_test_record_SOURCES = tests/test_record.c tests/record_tree.c tests/record_tree.h tests/test.h
+tests_test_record_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
+tests_test_record_run_SOURCES = tests/test_record_run.c tests/record_tree.c tests/record_tree.h tests/test.h
+tests_test_record_run_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
+endif
+endif

@@ -1,0 +1,41 @@
+/* Everybody who takes part in a recording: the host, its VMs, and the shells in those that are traced. */
+#ifndef STEALSCOPE_RECORD_PARTY_H
+#define STEALSCOPE_RECORD_PARTY_H
+
+#include "record/facts.h"
+#include "record/guest.h"
+#include "record/host.h"
+#include "record/record.h"
+
+struct party {
+	const struct record_options *o;
+	struct host host;
+	struct vm *vm;
+	struct guest **guest;  /* [vms]: in the same order */
+	size_t vms, hidden;
+	struct facts **before, **after;  /* [vms] */
+	struct guest_order order;
+	char **event;          /* that guests are asked for */
+	size_t events;
+};
+
+/* Looks who is there and who is wanted; refuses names that nobody has.  Call party_release() in any case. */
+int party_init(struct party *p, const struct record_options *o, struct error *err);
+void party_release(struct party *p);
+
+/* Sends every guest that is wanted its script. */
+void party_call(struct party *p, const char *task, unsigned hold, unsigned limit, bool turn);
+/* Tells every guest that is in that state a word, which it has so many s to follow. */
+void party_say(struct party *p, enum guest_state state, const char *word, unsigned patience);
+/* Waits for whatever comes from guests, at most so many ns, and takes it. */
+void party_listen(struct party *p, int64_t ns);
+/* Is any guest still on its way to that state? */
+bool party_waits_for(const struct party *p, enum guest_state state);
+
+/* Takes leave of all guests, which then remove what they made. */
+void party_leave(struct party *p);
+
+void party_result(const struct party *p, struct record_result *r);
+void say(const struct record_options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,514 @@
+/* The course of a recording: everybody gets ready; the host begins before its guests and ends after them; then what the
+ * guests' buffers hold is fetched, and what was learned is written beside it. */
+#include "record/record.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/timefmt.h"
+#include "record/about.h"
+#include "record/folder.h"
+#include "record/party.h"
+#include "record/proc.h"
+#include "record/state.h"
+#include "record/trigger.h"
+
+#define SECOND 1000000000LL
+#define TICK (SECOND / 20)
+#define LISTENED 15     /* s between two signs of life for guests */
+#define LIMIT 60        /* s that a guest goes on without one */
+#define GRACE 30        /* s beyond the recording, when that is shorter */
+#define ANSWER 30       /* s that a guest may take for a word: it may hardly get a CPU */
+
+struct recorder {
+	const struct record_options *o;
+	struct party party;
+	struct state state;
+	int folder;          /* descriptor, of the recording; of a flight: of what is kept of it */
+	struct triggers *triggers;
+	const char *fired;   /* the trigger that did, or NULL */
+	int64_t listened;    /* when the guests were given a sign of life last */
+	pid_t command;
+	int command_status;
+	const char *ended_by;  /* what ended it before its time, or NULL */
+	struct error why;      /* and what of the host is missing for that */
+};
+
+static bool is_stopped(const struct recorder *r, int how)
+{
+	return r->o->stop && *r->o->stop >= how;
+}
+
+/* ---- waiting: guests talk, the host's buffers are read */
+
+static int tick(struct recorder *r, int64_t until, struct error *err)
+{
+	const int64_t left = until - monotonic_ns();
+	party_listen(&r->party, left < 0 ? 0 : left < TICK ? left : TICK);
+	if (monotonic_ns() - r->listened > LISTENED * SECOND) {
+		r->listened = monotonic_ns();
+		party_say(&r->party, GUEST_READY, "more", 3600);
+		party_say(&r->party, GUEST_STARTED, "more", 0);
+	}
+	return r->party.host.folder >= 0 ? host_tick(&r->party.host, err) : 0;
+}
+
+/* Until all guests have got so far, or failed. */
+static int await(struct recorder *r, enum guest_state state, struct error *err)
+{
+	while (party_waits_for(&r->party, state) && !is_stopped(r, 2))
+		if (tick(r, INT64_MAX, err))
+			return -1;
+	return 0;
+}
+
+/* ---- before */
+
+static int open_state(struct recorder *r, struct error *err)
+{
+	char *real = realpath(r->o->output, NULL);
+	r->state.folder = real ? real : mem_dup(r->o->output);
+	for (size_t i = 0; i < r->party.vms; i++) {
+		const struct guest *g = r->party.guest[i];
+		char *transport = transport_text(&g->by);
+		if (g->state == GUEST_NONE && g->by.kind != TRANSPORT_NONE)
+			state_add_guest(&r->state, g->vm->name, transport);
+		free(transport);
+	}
+	return state_write(r->o->root, &r->state, err);
+}
+
+/* Each CPU takes some descriptors. */
+static void raise_limits(void)
+{
+	struct rlimit l;
+	if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < l.rlim_max) {
+		l.rlim_cur = l.rlim_max < 65536 ? l.rlim_max : 65536;
+		setrlimit(RLIMIT_NOFILE, &l);
+	}
+}
+
+/* Bytes that guests' buffers may come to hold. */
+static uint64_t expected_of_guests(const struct party *p, int64_t duration)
+{
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < p->vms; i++) {
+		const struct guest *g = p->guest[i];
+		if (g->state >= GUEST_READY && guest_is_open(g))
+			bytes += (uint64_t)((double)g->rate * 1024 * (double)g->vm->vcpus * (double)duration / SECOND);
+	}
+	return bytes;
+}
+
+static int check_room(struct recorder *r, struct error *err)
+{
+	const int64_t duration = r->o->duration ? r->o->duration : 10 * SECOND;
+	const uint64_t room = folder_room(r->folder), guests = expected_of_guests(&r->party, duration);
+	const uint64_t bytes = r->party.host.forecast.rate * (uint64_t)(duration / 1000000) / 1000 + guests;
+	char time[TIME_TEXT];
+	time_duration(time, duration);
+	if (room < FORECAST_DISK_KEPT || room - FORECAST_DISK_KEPT < bytes)
+		return error_set(err, STATUS_SYSTEM, "a shorter -t, or -o on another disk",
+		                 "%s would take about %llu MB, and its disk has room for %llu", r->o->output,
+		                 (unsigned long long)(bytes >> 20), (unsigned long long)(room >> 20));
+	say(r->o, "recording%s%s: about %llu MB", r->o->duration ? " " : "", r->o->duration ? time : "",
+	    (unsigned long long)((bytes >> 20) + 1));
+	return 0;
+}
+
+static void take_facts(struct party *p, bool after)
+{
+	for (size_t i = 0; i < p->vms; i++) {
+		struct facts **f = after ? &p->after[i] : &p->before[i];
+		facts_free(*f);
+		*f = facts_take(p->o->root, &p->vm[i]);
+		vm_read_tsc(p->o->root, &p->vm[i], after ? p->guest[i]->after : p->guest[i]->before);
+	}
+}
+
+static int prepare(struct recorder *r, struct error *err)
+{
+	const int64_t t = r->o->hold ? r->o->hold : r->o->duration;
+	r->party.host.hold = r->o->hold;
+	const unsigned seconds = t ? (unsigned)((t + SECOND - 1) / SECOND) : 0;
+	raise_limits();
+	if (open_state(r, err))
+		return -1;
+	party_call(&r->party, "trace", seconds ? seconds + 1 : 2, seconds && seconds + GRACE < LIMIT ? seconds + GRACE : LIMIT,
+	           r->o->hold > 0);
+	r->listened = monotonic_ns();
+	if (host_prepare(&r->party.host, t, err) || await(r, GUEST_READY, err))
+		return -1;
+	return is_stopped(r, 1) ? error_set(err, STATUS_CANCELLED, NULL, "stopped before it began") : check_room(r, err);
+}
+
+/* ---- while it runs */
+
+static void start_command(struct recorder *r)
+{
+	char *const *argv = r->o->command;
+	if (!argv || r->command > 0)
+		return;
+	fflush(NULL);
+	r->command = fork();
+	if (r->command == 0) {
+		signal(SIGPIPE, SIG_DFL);
+		execvp(argv[0], argv);
+		fprintf(stderr, "stealscope: %s: %s\n", argv[0], strerror(errno));
+		_exit(errno == ENOENT ? 127 : 126);
+	}
+}
+
+static bool command_ended(struct recorder *r)
+{
+	if (r->command <= 0 || waitpid(r->command, &r->command_status, WNOHANG) != r->command)
+		return false;
+	r->command = 0;
+	return true;
+}
+
+static void end_command(struct recorder *r)
+{
+	if (r->command <= 0)
+		return;
+	kill(r->command, SIGTERM);
+	waitpid(r->command, &r->command_status, 0);
+	r->command = 0;
+}
+
+static bool has_fired(struct recorder *r)
+{
+	r->fired = r->triggers ? triggers_look(r->triggers, monotonic_ns()) : NULL;
+	if (r->triggers && !r->fired && r->o->fire && *r->o->fire)
+		r->fired = "signal";
+	return r->fired != NULL;
+}
+
+static int run(struct recorder *r, struct error *err)
+{
+	const int64_t end = r->o->duration ? monotonic_ns() + r->o->duration : INT64_MAX;
+	int64_t looked = monotonic_ns();
+	start_command(r);
+	while (monotonic_ns() < end && !is_stopped(r, 1) && !r->ended_by && !command_ended(r)) {
+		if (tick(r, end, err))
+			return -1;
+		if (has_fired(r))
+			return 0;
+		if (monotonic_ns() - looked < SECOND)
+			continue;
+		looked = monotonic_ns();
+		const uint64_t kept = FORECAST_DISK_KEPT + expected_of_guests(&r->party, 2 * SECOND);
+		if (folder_room(r->folder) < kept)
+			r->ended_by = "the disk is nearly full";
+	}
+	end_command(r);
+	return 0;
+}
+
+static int keep_host(struct recorder *r, struct error *err)
+{
+	const int folder = folder_make_machine(r->folder, "host", err);
+	return folder < 0 ? -1 : host_keep(&r->party.host, folder, err);
+}
+
+static int start(struct recorder *r, struct error *err)
+{
+	take_facts(&r->party, false);
+	if ((!r->o->hold && keep_host(r, err)) || host_start(&r->party.host, err))
+		return -1;
+	party_say(&r->party, GUEST_READY, "go", ANSWER);
+	if (await(r, GUEST_STARTED, err))
+		return -1;
+	for (size_t i = 0; i < r->party.vms; i++)
+		r->party.guest[i]->deadline = 0;
+	return 0;
+}
+
+/* ---- after */
+
+static void make_room(struct recorder *r)
+{
+	size_t guests = 0;
+	for (size_t i = 0; i < r->party.vms; i++)
+		guests += r->party.guest[i]->state == GUEST_STOPPED;
+	for (size_t i = 0; i < r->party.vms; i++) {
+		struct guest *g = r->party.guest[i];
+		struct error err = ERROR_INIT;
+		if (g->state != GUEST_STOPPED)
+			continue;
+		char *name = mem_printf("guest-%s", g->vm->folder);
+		const uint64_t room = folder_room(r->folder);
+		const int folder = folder_make_machine(r->folder, name, &err);
+		free(name);
+		if (folder < 0)
+			guest_fail(g, err.mend, "%s", err.text);
+		else
+			guest_keep(g, folder, room > FORECAST_DISK_KEPT / 2 ? (room - FORECAST_DISK_KEPT / 2) / guests : 0);
+	}
+}
+
+static int stop(struct recorder *r, struct error *err)
+{
+	party_say(&r->party, GUEST_STARTED, "stop", ANSWER);
+	if (await(r, GUEST_STOPPED, err) || host_stop(&r->party.host, err))
+		return -1;
+	take_facts(&r->party, true);
+	make_room(r);
+	party_say(&r->party, GUEST_STOPPED, "send", ANSWER);
+	return 0;
+}
+
+static void fetch(struct recorder *r)
+{
+	while (party_waits_for(&r->party, GUEST_SENT) && !is_stopped(r, 2))
+		party_listen(&r->party, TICK);
+	for (size_t i = 0; i < r->party.vms; i++)
+		if (guest_is_open(r->party.guest[i]) && r->party.guest[i]->state < GUEST_SENT)
+			guest_fail(r->party.guest[i], "one ^C ends the recording, another one does not wait for guests",
+			           "what it recorded was not waited for");
+}
+
+static int describe(struct recorder *r, struct error *err)
+{
+	struct party *p = &r->party;
+	const struct session_facts facts = { &p->host, p->guest, p->before, p->after, p->vms, NULL };
+	if (about_host(&p->host, err))
+		return -1;
+	for (size_t i = 0; i < p->vms; i++)
+		if (p->guest[i]->state == GUEST_SENT && about_guest(p->guest[i], &p->host, err))
+			return -1;
+	return about_session(&facts, r->folder, err);
+}
+
+static int course(struct recorder *r, struct error *err)
+{
+	if (prepare(r, err) || start(r, err))
+		return -1;
+	const int rc = run(r, err);
+	struct error again = ERROR_INIT;  /* whatever happened: what is there is kept */
+	if (stop(r, rc ? &again : err))
+		return -1;
+	fetch(r);
+	return describe(r, rc ? &again : err) ? -1 : rc;
+}
+
+/* ---- flights */
+
+/* DIR/20261122-063001; where that is taken: -2, ... */
+static int make_flight(struct recorder *r, char **path, struct error *err)
+{
+	char name[32];
+	const time_t now = time(NULL);
+	struct tm tm;
+	localtime_r(&now, &tm);
+	strftime(name, sizeof name, "%Y%m%d-%H%M%S", &tm);
+	*path = mem_printf("%s/%s", r->o->output, name);
+	for (unsigned n = 2; access(*path, F_OK) == 0 && n < 100; n++) {
+		free(*path);
+		*path = mem_printf("%s/%s-%u", r->o->output, name, n);
+	}
+	if (r->folder >= 0)
+		close(r->folder);
+	r->folder = folder_make(*path, err);
+	return r->folder < 0 ? -1 : 0;
+}
+
+/* What the buffers hold goes into a folder of its own. */
+static int keep_flight(struct recorder *r, struct error *err)
+{
+	char *path = NULL;
+	struct record_result result;
+	say(r->o, "%s: the last seconds are kept", r->fired);
+	if (r->o->fire)
+		*r->o->fire = 0;
+	int rc = make_flight(r, &path, err);
+	if (rc == 0)
+		rc = keep_host(r, err);
+	if (rc == 0)
+		rc = stop(r, err);
+	if (rc == 0) {
+		fetch(r);
+		rc = describe(r, err);
+	}
+	if (rc == 0) {
+		party_result(&r->party, &result);
+		if (r->o->kept)
+			r->o->kept(r->o->arg, path, &result);
+		record_release(&result);
+	}
+	free(path);
+	return rc;
+}
+
+static int fly(struct recorder *r, struct error *err)
+{
+	const struct party *p = &r->party;
+	r->triggers = triggers_new(r->o->root, r->o->trigger, r->o->triggers, p->vm, p->vms, err);
+	if (!r->triggers || prepare(r, err))
+		return -1;
+	for (size_t n = 0; !is_stopped(r, 1) && !r->ended_by && (n == 0 || n < r->o->most || !r->o->most); n++) {
+		if (start(r, err))
+			return -1;
+		triggers_arm(r->triggers, monotonic_ns());
+		if (run(r, err))
+			return -1;
+		if (!r->fired)
+			break;
+		if (keep_flight(r, err))
+			return -1;
+		for (size_t i = 0; i < p->vms; i++)
+			guest_again(p->guest[i]);
+	}
+	return 0;
+}
+
+/* ---- the whole */
+
+static void leave(struct recorder *r)
+{
+	end_command(r);
+	triggers_free(r->triggers);
+	party_leave(&r->party);
+	party_release(&r->party);
+	state_remove(&r->state);
+	state_release(&r->state);
+	if (r->folder >= 0)
+		close(r->folder);
+	rmdir(r->o->output);  /* where nothing was recorded */
+}
+
+static void put_ends(const struct recorder *r, struct record_result *result)
+{
+	result->command_status = r->command_status;
+	if (r->ended_by && result->machines > 0) {
+		result->whole = false;
+		error_set(&result->machine[0].why, STATUS_INCOMPLETE, "-o on another disk, or a shorter -t", "it ended early: %s",
+		          r->ended_by);
+	}
+}
+
+int record_run(const struct record_options *o, struct record_result *result, struct error *err)
+{
+	struct recorder r = { .o = o, .folder = -1 };
+	*result = (struct record_result){ 0 };
+	signal(SIGPIPE, SIG_IGN);
+	int rc = party_init(&r.party, o, err);
+	if (rc == 0)
+		rc = host_has_all(&r.party.host, err);
+	if (rc == 0) {
+		record_cleanup(o, NULL);
+		r.folder = folder_make(o->output, err);
+		rc = r.folder < 0 ? -1 : o->hold ? fly(&r, err) : course(&r, err);
+	}
+	if (rc == 0) {
+		party_result(&r.party, result);
+		put_ends(&r, result);
+	}
+	leave(&r);
+	return rc;
+}
+
+int record_check(const struct record_options *o, struct record_result *result, struct error *err)
+{
+	struct party p;
+	*result = (struct record_result){ 0 };
+	signal(SIGPIPE, SIG_IGN);
+	int rc = party_init(&p, o, err);
+	if (rc == 0) {
+		struct error why = ERROR_INIT;
+		party_call(&p, "check", 1, LIMIT, false);
+		while (party_waits_for(&p, GUEST_ENDED) && !(o->stop && *o->stop))
+			party_listen(&p, TICK);
+		party_result(&p, result);
+		result->machine[0].recorded = host_has_all(&p.host, &why) == 0;
+		result->machine[0].why = why;
+		for (size_t i = 0; i < p.vms; i++)
+			result->machine[i + 1].recorded = p.guest[i]->state == GUEST_ENDED;
+	}
+	party_release(&p);
+	return rc;
+}
+
+/* ---- what the dead have left */
+
+static void await_cleaned(struct party *p)
+{
+	const struct record_options *o = p->o;
+	struct guest **guest = p->guest;
+	const size_t n = p->vms;
+	while (party_waits_for(p, GUEST_ENDED))
+		party_listen(p, TICK);
+	for (size_t i = 0; i < n; i++) {
+		if (guest[i]->erased)
+			say(o, "%s: removed what %u recordings left", guest[i]->vm->name, guest[i]->erased);
+		if (guest[i]->left || guest[i]->state == GUEST_FAILED)
+			say(o, "%s: %s", guest[i]->vm->name, guest[i]->left ? "something there is still in use" : guest[i]->why.text);
+	}
+}
+
+static void clean_state(const struct record_options *o, const struct state *s, const struct guest_order *order)
+{
+	struct vm *vm = mem_new(s->guests, sizeof *vm);
+	struct guest **guest = mem_new(s->guests, sizeof *guest);
+	size_t n = 0;
+	for (size_t i = 0; i < s->guests; i++) {
+		struct transport by;
+		if (transport_parse(s->guest[i].transport, &by, NULL))
+			continue;
+		vm[n].name = s->guest[i].name;
+		guest[n] = mem_new(1, sizeof **guest);
+		guest_init(guest[n], &vm[n], by);
+		guest_call(guest[n++], order);
+	}
+	struct party p = { .o = o, .guest = guest, .vms = n };
+	await_cleaned(&p);
+	for (size_t i = 0; i < n; i++) {
+		guest_release(guest[i]);
+		free(guest[i]);
+	}
+	free(guest);
+	free(vm);
+}
+
+/* Those that the user names, whatever any file says of them. */
+static int clean_wished(const struct record_options *o, struct error *err)
+{
+	struct party p;
+	const int rc = party_init(&p, o, err);
+	if (rc == 0) {
+		party_call(&p, "clean", 1, LIMIT, false);
+		await_cleaned(&p);
+	}
+	party_release(&p);
+	return rc;
+}
+
+int record_cleanup(const struct record_options *o, struct error *err)
+{
+	const struct guest_order order = { .task = "clean", .clocks = "", .hold = 1, .limit = LIMIT };
+	size_t n, left;
+	struct state *stale = state_stale(o->root, &n);
+	const size_t erased = tracer_clean(o->root, &left);
+	if (erased)
+		say(o, "host: removed what %zu recordings left", erased);
+	for (size_t i = 0; i < n; i++) {
+		clean_state(o, &stale[i], &order);
+		unlink(stale[i].path);
+		state_release(&stale[i]);
+	}
+	free(stale);
+	if (err && o->wishes && clean_wished(o, err))
+		return -1;
+	if (left)
+		return error_set(err, STATUS_SYSTEM, "end what reads it: fuser -v /sys/kernel/tracing/instances/*",
+		                 "host: %zu instances of dead recordings are still in use", left);
+	return 0;
+}

@@ -1,0 +1,134 @@
+#include "record/state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "record/proc.h"
+
+#define FOLDER "/run/stealscope"
+#define GUESTS_MOST 4096
+
+/* The folder, if nobody else could have written to it. */
+static int open_folder(const char *root, struct error *err)
+{
+	char *path = mem_printf("%s" FOLDER, root);
+	struct stat st;
+	mkdir(path, 0700);
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0) {
+		error_system(err, "as root", "%s", path);
+	} else if (fstat(fd, &st) != 0 || st.st_uid != geteuid() || (st.st_mode & 022)) {
+		error_set(err, STATUS_SYSTEM, "remove it", "%s: others may write there", path);
+		close(fd);
+		fd = -1;
+	}
+	free(path);
+	return fd;
+}
+
+void state_add_guest(struct state *s, const char *name, const char *transport)
+{
+	*ARRAY_PUSH(s->guest, s->guests, s->cap) = (struct state_guest){ mem_dup(name), mem_dup(transport) };
+}
+
+/* One line each: a line break would be two. */
+static void put(FILE *f, const char *key, const char *value)
+{
+	if (!strchr(value, '\n'))
+		fprintf(f, "%s %s\n", key, value);
+}
+
+int state_write(const char *root, struct state *s, struct error *err)
+{
+	const int folder = open_folder(root, err);
+	char name[64];
+	if (folder < 0)
+		return -1;
+	snprintf(name, sizeof name, "%d-%llu", (int)getpid(), (unsigned long long)proc_begun("", (int32_t)getpid()));
+	const int fd = openat(folder, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+	close(folder);
+	if (!f)
+		return error_system(err, NULL, FOLDER "/%s", name);
+	free(s->path);
+	s->path = mem_printf("%s" FOLDER "/%s", root, name);
+	put(f, "folder", s->folder);
+	for (size_t i = 0; i < s->guests; i++) {
+		put(f, "guest", s->guest[i].name);
+		put(f, "transport", s->guest[i].transport);
+	}
+	return fclose(f) == 0 ? 0 : error_system(err, NULL, "%s", s->path);
+}
+
+void state_remove(struct state *s)
+{
+	if (s->path)
+		unlink(s->path);
+}
+
+void state_release(struct state *s)
+{
+	for (size_t i = 0; i < s->guests; i++) {
+		free(s->guest[i].name);
+		free(s->guest[i].transport);
+	}
+	free(s->guest);
+	free(s->path);
+	free(s->folder);
+	*s = (struct state){ 0 };
+}
+
+static struct state parse(char *path, const char *text)
+{
+	struct state s = { .path = path };
+	char *name = NULL;
+	while (*text) {
+		const size_t n = strcspn(text, "\n"), key = strcspn(text, " \n");
+		char *value = mem_printf("%.*s", key < n ? (int)(n - key - 1) : 0, text + key + (key < n));
+		if (strncmp(text, "folder ", 7) == 0 && !s.folder) {
+			s.folder = mem_dup(value);
+		} else if (strncmp(text, "guest ", 6) == 0) {
+			free(name);
+			name = mem_dup(value);
+		} else if (strncmp(text, "transport ", 10) == 0 && name && s.guests < GUESTS_MOST) {
+			state_add_guest(&s, name, value);
+		}
+		free(value);
+		text += n + (text[n] == '\n');
+	}
+	free(name);
+	return s;
+}
+
+struct state *state_stale(const char *root, size_t *n)
+{
+	struct state *stale = NULL;
+	size_t names, cap = 0;
+	const int folder = open_folder(root, NULL);
+	*n = 0;
+	if (folder < 0)
+		return NULL;
+	close(folder);
+	char **name = proc_names(root, "", &names, FOLDER);
+	for (size_t i = 0; i < names; i++) {
+		char *dash = strchr(name[i], '-'), *text = NULL;
+		uint64_t pid, begun;
+		if (!dash)
+			continue;
+		*dash = '\0';
+		if (proc_is_number(name[i], INT32_MAX, &pid) && proc_is_number(dash + 1, UINT64_MAX, &begun) &&
+		    proc_begun("", (int32_t)pid) != begun)
+			text = proc_text(root, NULL, FOLDER "/%s-%s", name[i], dash + 1);
+		if (text)
+			*ARRAY_PUSH(stale, *n, cap) = parse(mem_printf("%s" FOLDER "/%s-%s", root, name[i], dash + 1), text);
+		free(text);
+	}
+	proc_names_free(name, names);
+	return stale;
+}

@@ -1,0 +1,28 @@
+/* What a recording that runs has made, for whoever has to remove it if that dies: /run/stealscope/PID-BEGUN, root's alone.
+ * BEGUN is the tick since boot at which the process began: another process of that number later is not taken for it. */
+#ifndef STEALSCOPE_RECORD_STATE_H
+#define STEALSCOPE_RECORD_STATE_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+struct state_guest { char *name, *transport; };
+
+struct state {
+	char *path;     /* of the file */
+	char *folder;   /* the recording */
+	struct state_guest *guest;
+	size_t guests, cap;
+};
+
+/* Ours: written at once, removed by state_remove().  path is filled in. */
+int state_write(const char *root, struct state *s, struct error *err);
+void state_remove(struct state *s);
+void state_release(struct state *s);
+void state_add_guest(struct state *s, const char *name, const char *transport);
+
+/* Those of recordings whose processes are dead.  The caller releases each, and frees the array. */
+struct state *state_stale(const char *root, size_t *n);
+
+#endif

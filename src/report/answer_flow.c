@@ -1,0 +1,62 @@
+#include "report/report.h"
+
+static const struct column entry_columns[] = {
+	{ "system", "system", COL_TEXT },   { "tid", "TID", COL_INT },
+	{ "name", "name", COL_TEXT },       { "kind", "kind", COL_TEXT },
+	{ "duration_ns", "time", COL_DURATION }, { "share", "share", COL_SHARE },
+};
+
+static const struct column interval_columns[] = {
+	{ "start", "start", COL_INT }, { "end", "end", COL_INT },   { "system", "system", COL_TEXT },
+	{ "tid", "TID", COL_INT },     { "name", "name", COL_TEXT }, { "kind", "kind", COL_TEXT },
+};
+
+static struct value value_name(const struct flow *f, uint32_t name)
+{
+	return VAL_TEXT(name < f->names ? f->name[name] : NULL);
+}
+
+static void report_entries(FILE *out, enum report_format format, const struct topo *topo, const struct flow *f,
+                           const struct origin *o)
+{
+	static const struct report_shape shape = REPORT_SHAPE("flow", entry_columns);
+	struct report *r = report_begin(out, format, &shape, o);
+	for (size_t i = 0; i < f->entries; i++) {
+		const struct flow_entry *e = &f->entry[i];
+		const struct party *who = &e->who;
+		report_row(r, (struct value[]){ value_system(topo, who->system), value_tid(who->tid), value_name(f, who->name),
+		                                VAL_TEXT(flow_kind_name[who->kind]), VAL_INT(e->duration), VAL_REAL(e->share) });
+	}
+	report_end(r);
+}
+
+static void report_intervals(FILE *out, enum report_format format, const struct topo *topo, const struct flow *f,
+                             const struct origin *o)
+{
+	static const struct report_shape shape = REPORT_SHAPE("flow-intervals", interval_columns);
+	struct report *r = report_begin(out, format, &shape, o);
+	for (size_t i = 0; i < f->intervals; i++) {
+		const struct flow_interval *v = &f->interval[i];
+		const struct party *who = &f->entry[v->entry].who;
+		report_row(r, (struct value[]){ VAL_INT(v->start), VAL_INT(v->end), value_system(topo, who->system),
+		                                value_tid(who->tid), value_name(f, who->name),
+		                                VAL_TEXT(flow_kind_name[who->kind]) });
+	}
+	report_end(r);
+}
+
+int report_flow(FILE *out, enum report_format format, const struct topo *topo, const struct subject *s,
+                const struct flow *f, const struct flow_text *options, const struct origin *o, struct error *err)
+{
+	if (format == FORMAT_TEXT) {
+		struct flow_text text = *options;
+		text.header = (const char *const *)o->line;
+		text.headers = o->lines;
+		return flow_write_text(topo, f, s, &text, out, err);
+	}
+	if (options->intervals)
+		report_intervals(out, format, topo, f, o);
+	else
+		report_entries(out, format, topo, f, o);
+	return 0;
+}

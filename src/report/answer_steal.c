@@ -1,0 +1,27 @@
+#include "report/report.h"
+
+static const struct column columns[] = {
+	{ "victim", "victim", COL_TEXT },
+	{ "thief", "thief", COL_TEXT },
+	{ "ns", "time", COL_DURATION },
+	{ "share", "share", COL_SHARE },
+};
+
+static char *party(const struct topo *topo, const struct steal *s, const struct party *p, char buf[200])
+{
+	return party_text(topo, p, p->name < s->names ? s->name[p->name] : NULL, buf, 200);
+}
+
+void report_steal(FILE *out, enum report_format format, const struct topo *topo, const struct steal *s,
+                  const struct origin *o)
+{
+	static const struct report_shape shape = REPORT_SHAPE("steal", columns);
+	struct report *r = report_begin(out, format, &shape, o);
+	for (size_t i = 0; i < s->cells; i++) {
+		char victim[200], thief[200];
+		report_row(r, (struct value[]){ VAL_SHOWN(party(topo, s, &s->cell[i].victim, victim)),
+		                                VAL_SHOWN(party(topo, s, &s->cell[i].thief, thief)), VAL_INT(s->cell[i].ns),
+		                                VAL_REAL(s->cell[i].share) });
+	}
+	report_end(r);
+}

@@ -1,0 +1,131 @@
+/* Who suffers: a line for each machine and thread.  A lane is text for people: what was lost over time, a character for
+ * each part of the window, by its share of the time in which the row wanted to run. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "report/report.h"
+
+static const struct column summary_columns[] = {
+	{ "subject", "who", COL_TEXT },       { "machine", NULL, COL_TEXT },
+	{ "tid", NULL, COL_INT },             { "name", NULL, COL_TEXT },
+	{ "start", NULL, COL_INT },           { "end", NULL, COL_INT },
+	{ "life_ns", "life", COL_DURATION },  { "ran_ns", "ran", COL_DURATION },
+	{ "lost_ns", "lost", COL_DURATION },  { "lost_share", "of wanted", COL_SHARE },
+	{ "longest_ns", "longest", COL_DURATION }, { "longest_start", NULL, COL_INT },
+	{ "p50_ns", NULL, COL_DURATION },     { "p90_ns", NULL, COL_DURATION },
+	{ "p99_ns", "p99", COL_DURATION },    { "gaps", "gaps", COL_INT },
+	{ "thief", "mostly by", COL_TEXT },   { "thief_ns", NULL, COL_DURATION },
+	{ "thief_share", "", COL_SHARE },     { NULL, "over time", COL_TEXT },
+};
+
+static const struct column thread_columns[] = {
+	{ "machine", "machine", COL_TEXT },   { "tid", "TID", COL_INT },
+	{ "name", "name", COL_TEXT },         { "start", "from", COL_CLOCK },
+	{ "end", NULL, COL_INT },             { "life_ns", "life", COL_DURATION },
+	{ "ran_ns", "ran", COL_DURATION },    { "lost_ns", "lost", COL_DURATION },
+	{ "lost_share", "of wanted", COL_SHARE }, { "thief", "mostly by", COL_TEXT },
+	{ "thief_ns", NULL, COL_DURATION },
+};
+
+static double share(int64_t part, int64_t whole)
+{
+	return whole > 0 ? (double)part / (double)whole : 0;
+}
+
+static const char *thief_text(const struct topo *topo, const struct summary *s, const struct summary_row *row,
+                              char buf[200])
+{
+	const struct party *p = &row->thief;
+	const char *name = p->name < s->names ? s->name[p->name] : NULL;
+	return p->kind == FLOW_RUNNING ? "" : party_text(topo, p, name, buf, 200);
+}
+
+static struct value value_name(const struct topo *topo, const struct subject *who)
+{
+	return who->kind == SUBJECT_THREAD ? VAL_TEXT(topo_longest_name(topo, who->index)) : VAL_NONE;
+}
+
+static struct value value_thread(const struct topo *topo, const struct subject *who)
+{
+	return who->kind == SUBJECT_THREAD ? VAL_INT(topo->thread[who->index].tid) : VAL_NONE;
+}
+
+/* ' ' it wanted nothing, '.' it lost nothing, then by eighths. */
+static int lane_of(const struct topo *topo, const struct summary *s, const struct subject *who, unsigned columns,
+                   char *lane, struct error *err)
+{
+	int64_t *edge = mem_new((size_t)columns + 1, sizeof *edge), *ran = mem_new(2 * (size_t)columns, sizeof *ran);
+	int64_t *lost = ran + columns;
+	for (unsigned c = 0; c <= columns; c++)
+		edge[c] = flow_column(s->start, s->end, c, columns);
+	int status = demand_cells(topo, who, edge, columns, ran, lost, err);
+	for (unsigned c = 0; c < columns && status == 0; c++) {
+		double part = share(lost[c], ran[c] + lost[c]);
+		lane[c] = ran[c] + lost[c] == 0 ? ' ' : lost[c] == 0 ? '.' : part < 0.125 ? ',' : part < 0.5 ? 'i' : '!';
+	}
+	lane[columns] = '\0';
+	free(edge);
+	free(ran);
+	return status;
+}
+
+static void summary_line(struct report *r, const struct topo *topo, const struct summary *s, const struct summary_row *row,
+                         const char *lane)
+{
+	char who[300], thief[200];
+	const struct demand *d = &row->demand;
+	bool gaps = row->gaps > 0;
+	report_row(r, (struct value[]){
+		VAL_SHOWN(topo_subject_text(topo, &row->who, who, sizeof who)),
+		value_system(topo, (int32_t)subject_machine(topo, &row->who)), value_thread(topo, &row->who),
+		value_name(topo, &row->who), VAL_INT(row->start), VAL_INT(row->end), VAL_INT(row->end - row->start + 1),
+		VAL_INT(d->ran), VAL_INT(d->lost), VAL_REAL(share(d->lost, d->ran + d->lost)),
+		VAL_INT(gaps ? row->longest.end - row->longest.start + 1 : 0), gaps ? VAL_INT(row->longest.start) : VAL_NONE,
+		VAL_INT(row->p50), VAL_INT(row->p90), VAL_INT(row->p99), VAL_INT((int64_t)row->gaps),
+		gaps ? VAL_SHOWN(thief_text(topo, s, row, thief)) : VAL_NONE, gaps ? VAL_INT(row->thief_ns) : VAL_NONE,
+		gaps ? VAL_REAL(share(row->thief_ns, row->taken)) : VAL_NONE, VAL_SHOWN(lane) });
+}
+
+int report_summary(FILE *out, enum report_format format, const struct topo *topo, const struct summary *s, size_t top,
+                   unsigned columns, const struct origin *o, struct error *err)
+{
+	const struct report_shape shape = REPORT_SHAPE("summary", summary_columns);
+	const struct report_shape narrow = { shape.name, shape.column, shape.columns - (columns ? 0 : 1) };
+	struct report *r = report_begin(out, format, &narrow, o);
+	char *lane = mem_new((size_t)columns + 1, 1);
+	size_t threads = 0;
+	int status = 0;
+	for (size_t i = 0; i < s->rows && status == 0; i++) {
+		bool thread = i >= s->machines;
+		if (thread && (s->row[i].demand.lost == 0 || (top && threads == top)))
+			continue;
+		threads += thread;
+		if (columns && format == FORMAT_TEXT)
+			status = lane_of(topo, s, &s->row[i].who, columns, lane, err);
+		if (status == 0)
+			summary_line(r, topo, s, &s->row[i], lane);
+	}
+	free(lane);
+	report_end(r);
+	return status;
+}
+
+void report_threads(FILE *out, enum report_format format, const struct topo *topo, const struct summary *s,
+                    const struct origin *o)
+{
+	static const struct report_shape shape = REPORT_SHAPE("threads", thread_columns);
+	struct report *r = report_begin(out, format, &shape, o);
+	for (size_t i = s->machines; i < s->rows; i++) {
+		const struct summary_row *row = &s->row[i];
+		const struct demand *d = &row->demand;
+		char thief[200];
+		bool gaps = row->gaps > 0;
+		report_row(r, (struct value[]){
+			value_system(topo, (int32_t)subject_machine(topo, &row->who)), value_thread(topo, &row->who),
+			value_name(topo, &row->who), VAL_INT(row->start), VAL_INT(row->end), VAL_INT(row->end - row->start + 1),
+			VAL_INT(d->ran), VAL_INT(d->lost), VAL_REAL(share(d->lost, d->ran + d->lost)),
+			gaps ? VAL_SHOWN(thief_text(topo, s, row, thief)) : VAL_NONE, gaps ? VAL_INT(row->thief_ns) : VAL_NONE });
+	}
+	report_end(r);
+}

@@ -1,0 +1,24 @@
+#include "report/report.h"
+
+static const struct column columns[] = {
+	{ "machine", "machine", COL_TEXT }, { "vcpu", "vCPU", COL_INT }, { "waits_for", "waits for", COL_TEXT },
+	{ "by_system", "by", COL_TEXT }, { "by_tid", "TID", COL_INT }, { "by_name", "name", COL_TEXT },
+	{ "count", "count", COL_INT }, { "total_ns", "asleep", COL_DURATION }, { "share", "share", COL_SHARE },
+};
+
+void report_waits(FILE *out, enum report_format format, const struct topo *topo, const struct wait_list *l,
+                  const struct origin *o)
+{
+	static const struct report_shape shape = REPORT_SHAPE("waits", columns);
+	struct report *r = report_begin(out, format, &shape, o);
+	for (size_t i = 0; i < l->rows; i++) {
+		const struct wait_row *e = &l->row[i];
+		const struct topo_cpu *cpu = &topo->cpu[e->vcpu];
+		report_row(r, (struct value[]){
+			VAL_TEXT(topo->machine[cpu->machine].name), VAL_INT(cpu->number), VAL_TEXT(wait_kind_name[e->kind]),
+			value_system(topo, e->by.system), value_tid(e->by.tid),
+			e->by.name && e->by.name < l->names ? VAL_TEXT(l->name[e->by.name]) : VAL_NONE, VAL_INT((int64_t)e->count),
+			VAL_INT(e->total), VAL_REAL(e->share) });
+	}
+	report_end(r);
+}

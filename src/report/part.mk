@@ -1,0 +1,17 @@
+# report: answers as text, csv, json, with what they rest on
+noinst_LIBRARIES += src/libreport.a
+REPORT_LIBS = src/libreport.a $(FLOW_LIBS)
+src_libreport_a_SOURCES = \
+	src/report/answer_exits.c \
+	src/report/answer_flow.c \
+	src/report/answer_path.c \
+	src/report/answer_steal.c \
+	src/report/answer_waits.c \
+	src/report/origin.c \
+	src/report/answer_summary.c src/report/report.c src/report/report.h \
+	src/report/write_csv.c \
+	src/report/write_json.c \
+	src/report/write_text.c \
+	src/report/writer.h
+schemadir = $(pkgdatadir)/schema
+dist_schema_DATA = share/schema/answers.json

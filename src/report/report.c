@@ -1,0 +1,106 @@
+#include "report/report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/timefmt.h"
+#include "report/writer.h"
+
+#define CLOCK_DIGITS 4  /* after the second: as the viewer has them, and 80 columns hold the gaps of a vCPU */
+
+const char *const report_formats[] = { "text", "csv", "json", NULL };
+static const struct writer *const writers[] = { &write_text, &write_csv, &write_json };
+
+char *field_format(const struct column *c, const struct value *v, bool people, char buf[FIELD_TEXT])
+{
+	buf[0] = '\0';
+	if (v->form == VALUE_ABSENT)
+		return buf;
+	switch (c->type) {
+	case COL_TEXT:
+		if (v->form == VALUE_NUMBER)
+			break;
+		if (v->form == VALUE_RAW)
+			return text_escape(buf, FIELD_TEXT, v->text ? v->text : "");
+		snprintf(buf, FIELD_TEXT, "%s", v->text);
+		return buf;
+	case COL_DURATION:
+		if (people)
+			return time_duration(buf, v->integer);
+		break;
+	case COL_CLOCK:
+		if (people)
+			return time_clock(buf, v->integer, CLOCK_DIGITS);
+		break;
+	case COL_INT:
+		break;
+	case COL_SHARE:
+		snprintf(buf, FIELD_TEXT, people ? "%.2f%%" : "%.9f", people ? 100 * v->real : v->real);
+		return buf;
+	case COL_REAL:
+		snprintf(buf, FIELD_TEXT, people ? "%.3f" : "%.9f", v->real);
+		return buf;
+	}
+	snprintf(buf, FIELD_TEXT, "%" PRId64, v->integer);
+	return buf;
+}
+
+struct report *report_begin(FILE *out, enum report_format format, const struct report_shape *shape,
+                            const struct origin *origin)
+{
+	struct report *r = mem_new(1, sizeof *r);
+	*r = (struct report){ .out = out, .writer = writers[format], .shape = shape, .origin = origin };
+	r->width = mem_new(shape->columns, sizeof *r->width);
+	r->writer->begin(r);
+	return r;
+}
+
+int report_width(FILE *out)
+{
+	struct winsize ws;
+	return ioctl(fileno(out), TIOCGWINSZ, &ws) == 0 ? ws.ws_col : 0;
+}
+
+/* What is for people alone stands last. */
+size_t report_raw_columns(const struct report_shape *shape)
+{
+	size_t n = shape->columns;
+	while (n && !shape->column[n - 1].name)
+		n--;
+	return n;
+}
+
+void report_row(struct report *r, const struct value *value)
+{
+	r->rows++;
+	r->writer->row(r, value);
+}
+
+void report_member(struct report *r, const char *name, struct json_object *o)
+{
+	if (r->writer->member)
+		r->writer->member(r, name, o);
+	else
+		json_object_put(o);
+}
+
+void report_end(struct report *r)
+{
+	r->writer->end(r);
+	free(r->held);
+	free(r->width);
+	free(r);
+}
+
+struct value value_system(const struct topo *topo, int32_t system)
+{
+	return system < 0 ? VAL_NONE : VAL_TEXT(topo->machine[system].name);
+}
+
+struct value value_tid(int32_t tid)
+{
+	return tid < 0 ? VAL_NONE : VAL_INT(tid);
+}

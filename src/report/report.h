@@ -1,0 +1,128 @@
+/* Answers as text, csv or json: each describes its columns once, each format is one writer (text.c, csv.c, json.c).
+ *
+ * csv and json carry the column names as keys and raw numbers (ns, shares 0..1); text carries headings and is meant for
+ * people, aligned: as wide as its content, or as the terminal, where texts that do not fit are cut at a '~'; without
+ * rows it is "none".  json wraps the rows in what they rest on (struct origin), as share/schema/answers.json has it.
+ * Text from traces is escaped here, so callers pass it as it is.  In csv a text that a spreadsheet would compute (it
+ * begins with = + - or @) begins with that character's escape, as \x3d.
+ * Rows stream: only the first REPORT_LOOKAHEAD rows of a text table are held, to learn the widths. */
+#ifndef STEALSCOPE_REPORT_REPORT_H
+#define STEALSCOPE_REPORT_REPORT_H
+
+#include <json-c/json.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/notes.h"
+#include "flow/flow.h"
+
+#define REPORT_LOOKAHEAD 1000
+#define REPORT_NARROWEST 10  /* columns that a text keeps, whatever the table's width */
+#define REPORT_SCHEMA 1      /* rises when members of the json answers change their names or meanings, or go */
+
+enum report_format { FORMAT_TEXT, FORMAT_CSV, FORMAT_JSON };
+extern const char *const report_formats[];  /* their names; NULL-terminated */
+
+/* ---- What an answer is about and rests on */
+
+struct origin {
+	char **history;              /* files */
+	size_t histories;
+	char *subject;               /* escaped; NULL: all */
+	int64_t from, to;            /* ns, closed: the window; from > to: there is none */
+	struct json_object *clock;   /* array: the clocks of the machines concerned */
+	struct json_object *lost;    /* array: events that their tracers lost */
+	struct notes notes;          /* what makes the answer doubtful */
+	char **line;                 /* the same for people, escaped: "clock    ACCURATE, ..."; the last ones are the notes */
+	size_t lines, lines_cap, doubts;  /* doubts: how many of them are the notes' */
+};
+
+/* About a subject, or about all (NULL).  Nothing of the history is borrowed.  Call origin_release(). */
+void origin_take(struct origin *o, const struct topo *topo, const struct subject *s, int64_t from, int64_t to);
+/* The answer rests on another history too: its files, clocks, losses and notes are added; `other` stays as it is.  *o may
+ * be all zero. */
+void origin_add(struct origin *o, const struct origin *other);
+void origin_release(struct origin *o);
+/* What else makes it doubtful: takes the notes. */
+void origin_doubt(struct origin *o, struct notes *notes);
+/* The lines above an answer in text that say so, and an empty one; nothing where there is no doubt. */
+void origin_write_doubts(const struct origin *o, FILE *out);
+
+/* ---- Tables */
+
+enum column_type {
+	COL_TEXT,
+	COL_INT,
+	COL_DURATION,  /* ns; text: "5.21 ms" */
+	COL_CLOCK,     /* ns since the epoch; text: "12:03:04.1139" */
+	COL_SHARE,     /* 0..1; text: "61.8%" */
+	COL_REAL,      /* text: three decimals; csv and json: nine */
+};
+
+struct column {
+	const char *name;     /* csv and json; NULL: the column is shown in text alone, and the last one */
+	const char *heading;  /* text; NULL: the column is not shown in text */
+	enum column_type type;
+};
+
+struct report_shape {
+	const char *name;            /* json: "answer" */
+	const struct column *column;
+	size_t columns;
+};
+#define REPORT_SHAPE(name, column) { (name), (column), sizeof (column) / sizeof *(column) }
+
+/* One value. */
+struct value {
+	enum { VALUE_RAW, VALUE_SHOWN, VALUE_NUMBER, VALUE_ABSENT } form;
+	const char *text;  /* SHOWN: escaped already */
+	int64_t integer;
+	double real;
+};
+#define VAL_TEXT(s) ((struct value){ .text = (s) })                                  /* as traces have it */
+#define VAL_SHOWN(s) ((struct value){ .form = VALUE_SHOWN, .text = (s) })            /* as flow/ puts it into words */
+#define VAL_NUMBER(i) ((struct value){ .form = VALUE_NUMBER, .integer = (i) })       /* in a column of texts */
+#define VAL_INT(i) ((struct value){ .integer = (i) })
+#define VAL_REAL(r) ((struct value){ .real = (r) })
+#define VAL_NONE ((struct value){ .form = VALUE_ABSENT })  /* an empty field, null in json */
+
+struct report;
+
+/* origin: NULL: it rests on no history.  Text begins with the notes of it.  Both are borrowed until report_end(). */
+struct report *report_begin(FILE *out, enum report_format format, const struct report_shape *shape,
+                            const struct origin *origin);
+void report_row(struct report *r, const struct value *value);  /* value[columns] */
+/* json: another member beside the rows, behind the last of them; takes the object.  Else nothing. */
+void report_member(struct report *r, const char *name, struct json_object *o);
+void report_end(struct report *r);                             /* frees */
+
+/* ---- Answers that more than one program part gives */
+
+/* Fields: the system's name and a TID; nobody is an empty field. */
+struct value value_system(const struct topo *topo, int32_t system);
+struct value value_tid(int32_t tid);
+
+/* An execution flow; text as flow_write_text() has it, below what it rests on.  options: its header is not looked at. */
+int report_flow(FILE *out, enum report_format format, const struct topo *topo, const struct subject *s,
+                const struct flow *f, const struct flow_text *options, const struct origin *o, struct error *err);
+void report_steal(FILE *out, enum report_format format, const struct topo *topo, const struct steal *s,
+                  const struct origin *o);
+/* histogram: a row for each length that occurs, instead. */
+void report_exits(FILE *out, enum report_format format, const struct topo *topo, const struct exit_list *l,
+                  bool by_thread, bool histogram, const struct origin *o);
+/* Machines, then the first `top` threads that lost anything (0 = all of them); in text with lanes of so many columns. */
+int report_summary(FILE *out, enum report_format format, const struct topo *topo, const struct summary *s, size_t top,
+                   unsigned columns, const struct origin *o, struct error *err);
+void report_threads(FILE *out, enum report_format format, const struct topo *topo, const struct summary *s,
+                    const struct origin *o);
+/* Columns of the terminal that `out` is, or 0. */
+int report_width(FILE *out);
+
+void report_waits(FILE *out, enum report_format format, const struct topo *topo, const struct wait_list *l,
+                  const struct origin *o);
+/* A critical path: its pieces, or (sums; always in text, unless pieces are asked for) what they add up to. */
+void report_path(FILE *out, enum report_format format, const struct topo *topo, const struct path *p, bool sums,
+                 const struct origin *o);
+
+#endif

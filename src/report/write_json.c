@@ -1,0 +1,126 @@
+/* json: one object (share/schema/answers.json): what the rows rest on, the rows, and what else the answer has. */
+#include "base/text.h"
+#include "report/writer.h"
+
+static void put_member(struct report *r, const char *name, struct json_object *o)
+{
+	fprintf(r->out, "  \"%s\": %s", name, json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN));
+	json_object_put(o);
+}
+
+static struct json_object *text_json(const char *escaped)
+{
+	return escaped ? json_object_new_string(escaped) : NULL;
+}
+
+/* One file's name, or a list of several. */
+static struct json_object *history_json(const struct origin *o)
+{
+	char name[FIELD_TEXT];
+	struct json_object *list = json_object_new_array();
+	for (size_t i = 0; o && i < o->histories; i++)
+		json_object_array_add(list, text_json(text_escape(name, sizeof name, o->history[i])));
+	if (json_object_array_length(list) > 1)
+		return list;
+	struct json_object *only = json_object_get(json_object_array_get_idx(list, 0));
+	json_object_put(list);
+	return only;
+}
+
+static struct json_object *span_json(int64_t from, int64_t to)
+{
+	if (from > to)
+		return NULL;
+	struct json_object *o = json_object_new_object();
+	json_object_object_add(o, "start", json_object_new_int64(from));
+	json_object_object_add(o, "end", json_object_new_int64(to));
+	return o;
+}
+
+/* Where a note is about all of the time, or about nobody alone, it says null. */
+static struct json_object *note_json(const struct note *note)
+{
+	char text[NOTE_TEXT];
+	struct json_object *o = json_object_new_object();
+	json_object_object_add(o, "kind", text_json(note_kind_name[note->kind]));
+	json_object_object_add(o, "machine", text_json(note->machine ? text_escape(text, sizeof text, note->machine) : NULL));
+	json_object_object_add(o, "start", note->from == INT64_MIN ? NULL : json_object_new_int64(note->from));
+	json_object_object_add(o, "end", note->to == INT64_MAX ? NULL : json_object_new_int64(note->to));
+	json_object_object_add(o, "text", text_json(text_escape(text, sizeof text, note->text)));
+	return o;
+}
+
+static struct json_object *notes_json(const struct origin *o)
+{
+	struct json_object *list = json_object_new_array();
+	for (size_t i = 0; o && i < o->notes.len; i++)
+		json_object_array_add(list, note_json(&o->notes.item[i]));
+	return list;
+}
+
+static struct json_object *list_json(struct json_object *list)
+{
+	return list ? json_object_get(list) : json_object_new_array();
+}
+
+static void begin(struct report *r)
+{
+	const struct origin *o = r->origin;
+	const struct { const char *name; struct json_object *value; } member[] = {
+		{ "program", text_json("stealscope " PACKAGE_VERSION) }, { "schema", json_object_new_int(REPORT_SCHEMA) },
+		{ "answer", text_json(r->shape->name) }, { "history", history_json(o) },
+		{ "subject", text_json(o ? o->subject : NULL) }, { "window", o ? span_json(o->from, o->to) : NULL },
+		{ "clock", list_json(o ? o->clock : NULL) }, { "lost", list_json(o ? o->lost : NULL) },
+		{ "notes", notes_json(o) },
+	};
+	fputs("{\n", r->out);
+	for (size_t i = 0; i < sizeof member / sizeof *member; i++) {
+		put_member(r, member[i].name, member[i].value);
+		fputs(",\n", r->out);
+	}
+	fputs("  \"rows\": [", r->out);
+}
+
+static struct json_object *field_json(const struct column *c, const struct value *v)
+{
+	char text[FIELD_TEXT];
+	if (v->form == VALUE_ABSENT)
+		return NULL;
+	field_format(c, v, false, text);
+	if (c->type == COL_TEXT)
+		return text_json(text);
+	if (c->type == COL_SHARE || c->type == COL_REAL)
+		return json_object_new_double_s(v->real, text);
+	return json_object_new_int64(v->integer);
+}
+
+static void row(struct report *r, const struct value *value)
+{
+	struct json_object *o = json_object_new_object();
+	for (size_t i = 0; i < report_raw_columns(r->shape); i++)
+		json_object_object_add(o, r->shape->column[i].name, field_json(&r->shape->column[i], &value[i]));
+	fprintf(r->out, "%s\n    %s", r->rows > 1 ? "," : "", json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN));
+	json_object_put(o);
+}
+
+static void close_rows(struct report *r)
+{
+	if (!r->closed)
+		fputs(r->rows ? "\n  ]" : "]", r->out);
+	r->closed = true;
+}
+
+static void member(struct report *r, const char *name, struct json_object *o)
+{
+	close_rows(r);
+	fputs(",\n", r->out);
+	put_member(r, name, o);
+}
+
+static void end(struct report *r)
+{
+	close_rows(r);
+	fputs("\n}\n", r->out);
+}
+
+const struct writer write_json = { begin, row, member, end };

@@ -1,0 +1,125 @@
+/* Text for people: aligned columns, as wide as their content or as the terminal. */
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "report/writer.h"
+
+/* The notes that make the answer doubtful stand above it. */
+static void begin(struct report *r)
+{
+	if (r->origin)
+		origin_write_doubts(r->origin, r->out);
+}
+
+/* Makes the table fit the screen at the cost of its widest texts. */
+static void fit_widths(struct report *r, int screen)
+{
+	const struct report_shape *shape = r->shape;
+	int total = -2;
+	for (size_t i = 0; i < shape->columns; i++)
+		total += shape->column[i].heading ? r->width[i] + 2 : 0;
+	while (total > screen) {
+		size_t widest = shape->columns;
+		for (size_t i = 0; i < shape->columns; i++)
+			if (shape->column[i].heading && shape->column[i].type == COL_TEXT && r->width[i] > REPORT_NARROWEST &&
+			    (widest == shape->columns || r->width[i] > r->width[widest]))
+				widest = i;
+		if (widest == shape->columns)
+			return;
+		r->width[widest]--;
+		total--;
+	}
+}
+
+/* A text that is wider than its column has a '~' in its middle: both ends of names and paths tell something. */
+static void put_text(struct report *r, const char *text, int width, bool pad)
+{
+	int w = text_width(text);
+	if (w > width) {
+		size_t head = text_fit(text, (width - 1) / 2);
+		const char *tail = text + head;
+		while (text_width(tail) > width - 1 - (width - 1) / 2) {
+			uint32_t c;
+			size_t len = text_decode(tail, &c);
+			tail += len ? len : 1;
+		}
+		fprintf(r->out, "%.*s~%s", (int)head, text, tail);
+		w = text_width(text) - text_width(text + head) + 1 + text_width(tail);
+	} else {
+		fputs(text, r->out);
+	}
+	if (pad)
+		fprintf(r->out, "%*s", width - w + 2, "");
+}
+
+static void put_line(struct report *r, char *const *field)
+{
+	const struct report_shape *shape = r->shape;
+	size_t last = shape->columns;
+	while (last && !shape->column[last - 1].heading)
+		last--;
+	for (size_t i = 0; i < last; i++) {
+		if (!shape->column[i].heading)
+			continue;
+		if (shape->column[i].type == COL_TEXT) {
+			put_text(r, field[i], r->width[i], i + 1 < last);
+			continue;
+		}
+		int pad = r->width[i] - text_width(field[i]);
+		fprintf(r->out, "%*s%s%s", pad > 0 ? pad : 0, "", field[i], i + 1 < last ? "  " : "");
+	}
+	putc('\n', r->out);
+}
+
+static void put_heading(struct report *r)
+{
+	const struct report_shape *shape = r->shape;
+	char **heading = mem_new(shape->columns, sizeof *heading);
+	const int screen = report_width(r->out);
+	for (size_t i = 0; i < shape->columns; i++) {
+		heading[i] = (char *)(uintptr_t)(shape->column[i].heading ? shape->column[i].heading : "");
+		int w = text_width(heading[i]);
+		r->width[i] = r->width[i] > w ? r->width[i] : w;
+	}
+	if (screen > 0)
+		fit_widths(r, screen);
+	put_line(r, heading);
+	free(heading);
+}
+
+static void flush(struct report *r)
+{
+	if (!r->widths_known)
+		put_heading(r);
+	r->widths_known = true;
+	for (size_t i = 0; i < r->held_len; i += r->shape->columns)
+		put_line(r, r->held + i);
+	for (size_t i = 0; i < r->held_len; i++)
+		free(r->held[i]);
+	r->held_len = 0;
+}
+
+static void row(struct report *r, const struct value *value)
+{
+	for (size_t i = 0; i < r->shape->columns; i++) {
+		char buf[FIELD_TEXT];
+		char *field = mem_dup(field_format(&r->shape->column[i], &value[i], true, buf));
+		int w = text_width(field);
+		if (!r->widths_known && w > r->width[i])
+			r->width[i] = w;
+		*ARRAY_PUSH(r->held, r->held_len, r->held_cap) = field;
+	}
+	if (r->widths_known || r->rows >= REPORT_LOOKAHEAD)
+		flush(r);
+}
+
+static void end(struct report *r)
+{
+	if (r->rows)
+		flush(r);
+	else
+		fputs("none\n", r->out);
+}
+
+const struct writer write_text = { begin, row, NULL, end };

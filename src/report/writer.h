@@ -1,0 +1,37 @@
+/* A format: how a table begins, goes on and ends.  One file each. */
+#ifndef STEALSCOPE_REPORT_WRITER_H
+#define STEALSCOPE_REPORT_WRITER_H
+
+#include <stdbool.h>
+
+#include "report/report.h"
+
+#define FIELD_TEXT 512  /* bytes of one formatted field */
+
+struct report {
+	FILE *out;
+	const struct writer *writer;
+	const struct report_shape *shape;
+	const struct origin *origin;  /* or NULL */
+	size_t rows;                  /* so far */
+	bool closed;                  /* json: the array of rows is */
+	char **held;                  /* text: fields waiting for the widths, row by row */
+	size_t held_len, held_cap;
+	int *width;                   /* text: cells of each column */
+	bool widths_known;
+};
+
+struct writer {
+	void (*begin)(struct report *r);
+	void (*row)(struct report *r, const struct value *value);
+	void (*member)(struct report *r, const char *name, struct json_object *o);  /* takes o; NULL: it has none */
+	void (*end)(struct report *r);
+};
+extern const struct writer write_text, write_csv, write_json;
+
+size_t report_raw_columns(const struct report_shape *shape);  /* those of csv and json */
+
+/* One field as csv and text print it, escaped. */
+char *field_format(const struct column *c, const struct value *v, bool people, char buf[FIELD_TEXT]);
+
+#endif

@@ -1,0 +1,30 @@
+/* Containment: after the transform each event of vCPU v must lie within a span in which v's host thread was in guest
+ * mode (private to sync/). */
+#ifndef STEALSCOPE_SYNC_CONTAIN_H
+#define STEALSCOPE_SYNC_CONTAIN_H
+
+#include "sync/sync.h"
+#include "sync/seen/vms.h"
+
+struct containment {
+	uint64_t inside, outside;  /* events; those at times when the mode is not known are in neither */
+	uint64_t refuted;          /* of those outside: wherever in its corridor the clock is */
+	int64_t worst;             /* ns from the event that is farthest outside to the nearest window */
+	int64_t nearest[2][SYNC_SPANS];  /* ns from an event inside to the end of its window, and from its begin: the least
+	                                    of each span of the guest's trace; INT64_MAX = none */
+};
+
+/* Something else to do meanwhile: -1 with *err set when it failed. */
+struct beside {
+	int (*run)(void *arg, struct error *err);
+	void *arg;
+};
+
+/* One walk over the guest's events, by so many threads.  Events beyond the host's trace do not count.  beside: or NULL. */
+int containment_measure(const struct host_view *host, const struct vm_view *vm, const struct trace *guest,
+                        const struct clock_map *clock, unsigned workers, const struct beside *beside,
+                        struct containment *out, struct error *err);
+double containment_share(const struct containment *c);     /* 0..1, -1 = no event counted */
+double containment_possible(const struct containment *c);  /* the same of those that are not refuted */
+
+#endif

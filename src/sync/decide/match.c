@@ -1,0 +1,293 @@
+#include "sync/decide/match.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "sync/decide/number.h"
+#include "sync/estimate/pairing.h"
+#include "sync/search/seam.h"
+
+#define CONTRADICTION_MAX 0.1
+
+int guest_view_load(struct guest_view *g, struct error *err)
+{
+	struct trace_cursor *c = trace_cursor_open(g->trace, KIND(EV_SYNC), -1, err);
+	int status = c == NULL ? -1 : 0;
+	struct event ev;
+	while (c != NULL && (status = trace_cursor_next(c, &ev, err)) == 1) {
+		struct sync_mark m = { (uint64_t)ev.sync.key, ev.ts, ev.sync.uid, ev.cpu, (uint16_t)ev.sync.end };
+		mark_list_add(&g->marks, &m);
+	}
+	trace_cursor_close(c);
+	return status;
+}
+
+void guest_view_release(struct guest_view *g)
+{
+	free(g->marks.mark);
+	activity_release(&g->activity);
+	memset(g, 0, sizeof *g);
+}
+
+static void copy_view(struct match *m, const struct vm_view *vm)
+{
+	if (vm == NULL)
+		return;
+	m->view = *vm;
+	m->view.vcpu = mem_new(vm->vcpus, sizeof *m->view.vcpu);
+	memcpy(m->view.vcpu, vm->vcpu, vm->vcpus * sizeof *vm->vcpu);
+}
+
+/* The threads for walks over this guest's events: those that no other guest needs. */
+static unsigned workers_for(const struct guest_view *g)
+{
+	const size_t left = atomic_load(g->left);
+	return left == 0 ? g->workers : left < g->workers ? g->workers / (unsigned)left : 1;
+}
+
+static int prove(const struct host_view *host, const struct guest_view *guest, struct match *m,
+                 const struct beside *beside, struct error *err)
+{
+	memset(&m->proof, 0, sizeof m->proof);
+	m->share = -1;
+	if (m->view.vcpus == 0 || m->clock.pieces == 0)
+		return 0;
+	if (containment_measure(host, &m->view, guest->trace, &m->clock, workers_for(guest), beside, &m->proof, err) != 0)
+		return -1;
+	m->share = containment_share(&m->proof);
+	return 0;
+}
+
+int match_prove(const struct host_view *host, const struct guest_view *guest, struct match *m, struct error *err)
+{
+	return prove(host, guest, m, NULL, err);
+}
+
+static int64_t band_of(const struct clock_map *clock, const struct guest_view *guest)
+{
+	return clock_map_band(clock, guest->begin + (guest->end - guest->begin) / 2);
+}
+
+static void begin_match(struct match *m, const struct vm_view *vm, enum sync_method method)
+{
+	copy_view(m, vm);
+	m->method = method;
+	m->share = -1;
+	m->band_events = m->band_containment = -1;
+}
+
+/* The shortest span out of guest mode of any thread, less some for drift; at most 10 us. */
+static int64_t quiet_of(const struct host_view *host)
+{
+	int64_t quiet = 10000;
+	for (size_t i = 0; i < host->threads; i++) {
+		const struct vthread *th = &host->thread[i];
+		for (size_t k = 1; k < th->windows; k++)
+			if (th->window[k].from - th->window[k - 1].to < quiet)
+				quiet = th->window[k].from - th->window[k - 1].to;
+	}
+	return quiet - quiet / 100 - 1;
+}
+
+static int need_activity(const struct host_view *host, struct guest_view *guest, struct error *err)
+{
+	if (guest->has_activity)
+		return 0;
+	guest->has_activity = true;
+	return activity_load(&guest->activity, guest->trace, quiet_of(host), host->stop, err);
+}
+
+/* What a match needs beside its proof, for somebody who has time during that. */
+struct need {
+	const struct host_view *host;
+	struct guest_view *guest;
+	const struct vm_view *vm;
+	struct clock_map clock;
+};
+
+static int load_activity(void *arg, struct error *err)
+{
+	const struct need *n = arg;
+	return need_activity(n->host, n->guest, err);
+}
+
+/* From that clock on to the one by containment alone. */
+static int lock_alone(void *arg, struct error *err)
+{
+	struct need *n = arg;
+	const struct versus v = { n->host, n->vm, &n->guest->activity };
+	struct lock lock;
+	(void)err;
+	lock_clock(&v, NULL, &n->clock, &lock);
+	lock_open(&v, NULL, &n->clock);
+	return 0;
+}
+
+/* The pairs so far were a sample; with its clock all of them can be matched. */
+static int all_pairs(const struct host_view *host, const struct guest_view *guest, const bool *mine, struct match *m,
+                     struct error *err)
+{
+	struct pairing s;
+	if (pairing_traces(host, guest->trace, mine, &m->clock, &s, err) != 0) {
+		pairing_release(&s);
+		return -1;
+	}
+	pairs_release(&m->events);
+	m->events = s.pairs;
+	s.pairs = (struct pair_list){ 0 };
+	m->pairs = s.matched;
+	m->unmatched = s.unmatched;
+	pairing_release(&s);
+	clock_map_release(&m->clock);
+	fit_pairs(&m->events, guest->begin, &m->clock);
+	return 0;
+}
+
+int match_events(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
+                 struct match *m, struct error *err)
+{
+	bool *mine = vm == NULL ? NULL : vm_threads(host, vm);
+	struct pair_list *pairs = &m->events;
+	begin_match(m, vm, SYNC_EVENTS);
+	pairs_match(&guest->marks, &host->marks, mine, pairs);
+	m->pairs = pairs->len;
+	m->unmatched = pairs->unmatched;
+	fit_pairs(pairs, guest->begin, &m->clock);
+	if ((guest->marks.sparse > 0 || host->marks.sparse > 0) && m->clock.pieces > 0 &&
+	    all_pairs(host, guest, mine, m, err) != 0) {
+		free(mine);
+		return -1;
+	}
+	for (size_t i = 0; i < pairs->len; i++)
+		m->used += !pairs->pair[i].rejected;
+	if (pairs->len > 0 && m->clock.pieces > 0)
+		m->contradiction = ((double)(pairs->len - m->used) + (double)(m->clock.pieces - 1) * FIT_SUSPECTS)
+		                   / (double)pairs->len;
+	if (vm != NULL)
+		number_by_pairs(&m->view, pairs);
+	fit_open(pairs, &m->clock);
+	m->band_events = band_of(&m->clock, guest);
+	free(mine);
+	return 0;
+}
+
+int match_prove_first(const struct host_view *host, struct guest_view *guest, struct match *m, struct error *err)
+{
+	struct need need = { .host = host, .guest = guest };
+	return prove(host, guest, m, guest->has_activity ? NULL : &(struct beside){ load_activity, &need }, err);
+}
+
+bool match_agrees(const struct match *m)
+{
+	return m->contradiction < CONTRADICTION_MAX;
+}
+
+bool match_proved(const struct match *m)
+{
+	return m->doubt == NULL && m->share >= PROVED && match_agrees(m);
+}
+
+int match_containment(const struct host_view *host, const struct vm_view *vm, struct guest_view *guest,
+                      bool steps, struct match *m, struct error *err)
+{
+	struct found found;
+	begin_match(m, vm, SYNC_CONTAINMENT);
+	if (need_activity(host, guest, err) != 0)
+		return -1;
+	const struct versus v = { host, vm, &guest->activity };
+	search_containment(&v, steps, &found);
+	seams_place(&v, &(struct pair_list){ 0 }, &found.clock);
+	lock_open(&v, NULL, &found.clock);
+	m->clock = found.clock;
+	m->pairs = found.lock.pairs;
+	m->used = found.lock.used;
+	m->doubt = found.doubt;
+	m->hopeless = found.hopeless;
+	m->band_containment = band_of(&m->clock, guest);
+	int status = match_prove(host, guest, m, err);
+	number_by_containment(m);
+	/* The search looks at the edges of what the guest did; what is in between must be contained, too. */
+	if (status == 0 && m->share >= 0 && m->share < (m->clock.pieces > 1 ? PARTS_SHARE_MIN : SHARE_MIN) && m->doubt == NULL)
+		m->doubt = search_nowhere;
+	return status;
+}
+
+int match_both(const struct host_view *host, struct guest_view *guest, struct match *m, struct error *err)
+{
+	struct lock lock;
+	struct clock_map both;
+	if (need_activity(host, guest, err) != 0)
+		return -1;
+	clock_map_copy(&both, &m->clock);
+	const struct versus v = { host, &m->view, &guest->activity };
+	seams_place(&v, &m->events, &both);
+	lock_clock(&v, &m->events, &both, &lock);
+	seams_place(&v, &m->events, &both);
+	struct need alone = { .host = host, .guest = guest, .vm = &m->view };
+	clock_map_copy(&alone.clock, &both);
+	lock_open(&v, &m->events, &both);
+	struct match old = *m;
+	m->clock = both;
+	int status = prove(host, guest, m, &(struct beside){ lock_alone, &alone }, err);
+	const int64_t band = band_of(&alone.clock, guest);
+	clock_map_release(&alone.clock);
+	if (status != 0) {
+		clock_map_release(&old.clock);
+		return -1;
+	}
+	if (lock.pairs == 0 || m->share < old.share || m->clock.pieces > old.clock.pieces) {
+		clock_map_release(&both);
+		*m = old;
+		return 0;
+	}
+	m->method = SYNC_AUTO;
+	m->pairs += lock.pairs;
+	m->used = lock.used;
+	m->band_containment = band;
+	clock_map_release(&old.clock);
+	number_by_containment(m);
+	return 0;
+}
+
+int match_offset(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
+                 int64_t offset, struct match *m, struct error *err)
+{
+	int64_t at;
+	begin_match(m, vm, SYNC_OFFSET);
+	if (__builtin_add_overflow(guest->begin, offset, &at))
+		return error_set(err, STATUS_USAGE, "give nanoseconds that take the guest's time to the host's",
+		                 "%s: an offset of %lld ns is out of range", trace_info(guest->trace)->machine,
+		                 (long long)offset);
+	struct clock_line line = { guest->begin, at, 0 };
+	m->clock.piece = mem_new(1, sizeof *m->clock.piece);
+	m->clock.pieces = 1;
+	m->clock.piece[0] = (struct clock_piece){ .from = guest->begin, .line = line, .lowest = line, .highest = line };
+	return match_prove(host, guest, m, err);
+}
+
+static struct clock_edge edge_of(const struct clock_line *line)
+{
+	struct clock_edge e = { .left = *line, .right = *line, .point = mem_new(1, sizeof *e.point), .points = 1 };
+	e.point[0] = (struct clock_point){ line->ref_guest, line->ref_host };
+	return e;
+}
+
+int match_tsc(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
+              const struct clock_line *line, struct match *m, struct error *err)
+{
+	begin_match(m, vm, SYNC_TSC);
+	m->clock.piece = mem_new(1, sizeof *m->clock.piece);
+	m->clock.pieces = 1;
+	m->clock.piece[0] = (struct clock_piece){ .from = guest->begin, .line = *line, .lowest = *line, .highest = *line,
+		.low = edge_of(line), .high = edge_of(line), .quality = SYNC_ACCURATE };
+	return match_prove(host, guest, m, err);
+}
+
+void match_release(struct match *m)
+{
+	free(m->view.vcpu);
+	pairs_release(&m->events);
+	clock_map_release(&m->clock);
+	memset(m, 0, sizeof *m);
+}

@@ -1,0 +1,65 @@
+/* One guest's trace against one VM of the host: is it this one, and how does its clock run (private to sync/). */
+#ifndef STEALSCOPE_SYNC_MATCH_H
+#define STEALSCOPE_SYNC_MATCH_H
+
+#include "sync/decide/contain.h"
+#include "sync/estimate/fit.h"
+#include "sync/search/search.h"
+
+#define PROVED 0.98  /* containment above which a match whose pairs agree needs no second opinion */
+
+struct guest_view {
+	const struct trace *trace;
+	int64_t begin, end;
+	bool sane;                /* its times can be computed with */
+	unsigned workers;         /* threads for all guests together */
+	const atomic_size_t *left;  /* guests that are still searched for */
+	struct mark_list marks;
+	struct activity activity;
+	bool has_activity;        /* it is loaded when it is needed */
+};
+
+/* Finds the marks; what stands above them is given. */
+int guest_view_load(struct guest_view *g, struct error *err);
+void guest_view_release(struct guest_view *g);
+
+/* A candidate: what the clock of `guest` is if it runs in `vm`. */
+struct match {
+	size_t guest, hyper, vm;  /* indices; vm = SIZE_MAX: that machine's trace shows no VM */
+	struct vm_view view;      /* the VM with its vCPUs numbered by this match; owns its vcpu array */
+	struct clock_map clock;
+	enum sync_method method;
+	struct pair_list events;  /* the pairs of synchronization events, judged */
+	uint64_t pairs, used, unmatched;
+	int64_t band_events, band_containment;
+	double contradiction;     /* share of the pairs by events that contradict the others, 0..1 and more: each change of the
+	                             clock counts for as many as prove it */
+	struct containment proof;
+	double share;             /* of containment, -1 = not computable */
+	const char *doubt;        /* containment: why this is not proved, NULL = it is */
+	bool hopeless;            /* ... and never will be */
+};
+
+/* Fills *m from pairs, without a proof; m->pairs == 0 when there are none. */
+int match_events(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
+                 struct match *m, struct error *err);
+/* Fills *m by containment alone; steps: see search_containment(). */
+int match_containment(const struct host_view *host, const struct vm_view *vm, struct guest_view *guest,
+                      bool steps, struct match *m, struct error *err);
+/* Adds the pairs of containment to a match by events.  Leaves it as it is when they do not agree. */
+int match_both(const struct host_view *host, struct guest_view *guest, struct match *m, struct error *err);
+/* Fills *m with a clock that somebody gave: host = guest + offset. */
+int match_offset(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
+                 int64_t offset, struct match *m, struct error *err);
+/* Fills *m with the clock that the TSC gives: exact, if it is true. */
+int match_tsc(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
+              const struct clock_line *line, struct match *m, struct error *err);
+/* How well m->clock contains; the first one reads beside it what match_both() needs of the guest. */
+int match_prove_first(const struct host_view *host, struct guest_view *guest, struct match *m, struct error *err);
+int match_prove(const struct host_view *host, const struct guest_view *guest, struct match *m, struct error *err);
+bool match_agrees(const struct match *m);  /* hardly a pair contradicts the others */
+/* It contains, and its pairs agree: it needs no second opinion. */
+bool match_proved(const struct match *m);
+void match_release(struct match *m);
+
+#endif

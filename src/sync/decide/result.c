@@ -1,0 +1,476 @@
+/* From candidates to the result: which guest is which VM of which machine, and every clock to the host's. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/timefmt.h"
+#include "sync/decide/delays.h"
+#include "sync/decide/run.h"
+
+/* ---- who wins */
+
+static int percent(double share)
+{
+	return (int)floor(share * 100 + 0.5);
+}
+
+/* What speaks for a match less what speaks against it, both in shares. */
+static double credit(const struct match *m)
+{
+	return containment_possible(&m->proof) - m->contradiction;
+}
+
+/* Better candidates first. */
+static int by_merit(const void *pa, const void *pb)
+{
+	const struct match *a = pa, *b = pb;
+	if ((a->doubt == NULL) != (b->doubt == NULL))
+		return a->doubt == NULL ? -1 : 1;
+	if ((a->vm == NOBODY) != (b->vm == NOBODY))
+		return a->vm != NOBODY ? -1 : 1;
+	/* In steps, so that what hardly differs does not decide. */
+	int sa = percent(credit(a)), sb = percent(credit(b));
+	if (sa != sb)
+		return sa > sb ? -1 : 1;
+	int ca = percent(a->share), cb = percent(b->share);
+	if (ca != cb)
+		return ca > cb ? -1 : 1;
+	if (a->used != b->used)
+		return a->used > b->used ? -1 : 1;
+	if (a->proof.inside != b->proof.inside)  /* of what can be judged; the rest is lost, or of another time */
+		return a->proof.inside > b->proof.inside ? -1 : 1;
+	if (a->guest != b->guest)
+		return a->guest < b->guest ? -1 : 1;
+	if (a->hyper != b->hyper)
+		return a->hyper < b->hyper ? -1 : 1;
+	return a->vm < b->vm ? -1 : a->vm > b->vm;
+}
+
+/* A guest inside a guest also lies within the guest mode of the VM that the outer one is.  Does b say so of a? */
+static bool is_inside(const struct run *r, const struct match *a, const struct match *b)
+{
+	if (a->guest != b->guest || a->hyper == b->hyper || !match_proved(b))
+		return false;
+	for (size_t i = 0; i < r->matches; i++) {
+		const struct match *m = &r->match[i];
+		if (m->guest == r->hyper[b->hyper].guest && m->hyper == a->hyper && m->vm == a->vm && match_proved(m))
+			return true;
+	}
+	return false;
+}
+
+/* Two VMs in which a guest fits by containment: neither is proved. */
+static void doubt_rivals(struct run *r)
+{
+	static const char *const rivals = "it fits more than one VM";
+	bool *inside = mem_new(r->matches, sizeof *inside);
+	for (size_t i = 0; i < r->matches; i++)
+		for (size_t k = 0; k < r->matches; k++)
+			inside[i] = inside[i] || is_inside(r, &r->match[i], &r->match[k]);
+	for (size_t i = 0; i < r->matches; i++)
+		if (inside[i])
+			r->match[i].doubt = "it runs inside another guest";
+	free(inside);
+	for (size_t i = 0; i < r->matches; i++) {
+		for (size_t k = 0; k < i; k++) {
+			struct match *a = &r->match[i], *b = &r->match[k];
+			bool related = a->hyper == b->hyper && (vm_has_moved(&a->view) || vm_has_moved(&b->view));
+			bool clash = !related && a->guest == b->guest && a->method == SYNC_CONTAINMENT && b->method == SYNC_CONTAINMENT;
+			if (clash && (a->doubt == NULL || a->doubt == rivals) && (b->doubt == NULL || b->doubt == rivals))
+				a->doubt = b->doubt = rivals;
+		}
+	}
+}
+
+/* Does the machine run, or run what runs, this guest? */
+static bool runs(const struct run *r, struct match *const *won, size_t hyper, size_t guest)
+{
+	size_t inner = r->hyper[hyper].guest;
+	while (inner != NOBODY && inner != guest && won[inner] != NULL)
+		inner = r->hyper[won[inner]->hyper].guest;
+	return inner == guest;
+}
+
+static bool is_done(const struct hyper *h, size_t vm)
+{
+	const struct vm_view *view = &h->vms.vm[vm];
+	return h->done[vm] || (vm_has_moved(view) && (h->done[view->moved.of[0]] || h->done[view->moved.of[1]]));
+}
+
+/* A VM that has moved is both. */
+static void set_done(struct hyper *h, size_t vm)
+{
+	const struct vm_view *view = &h->vms.vm[vm];
+	h->done[vm] = true;
+	for (int i = 0; i < 2 && vm_has_moved(view); i++)
+		h->done[view->moved.of[i]] = true;
+}
+
+/* The best candidates win, each guest and each VM once.  What claims to be a host must prove to be a guest. */
+static void choose(struct run *r, struct match **won)
+{
+	doubt_rivals(r);
+	if (r->matches > 0)
+		qsort(r->match, r->matches, sizeof *r->match, by_merit);
+	for (size_t i = 0; i < r->matches; i++) {
+		struct match *m = &r->match[i];
+		struct hyper *h = &r->hyper[m->hyper];
+		bool doubtful = m->doubt != NULL ||
+			(trace_info(r->guest[m->guest].trace)->role == ROLE_HOST && !match_proved(m));
+		if (doubtful || won[m->guest] != NULL || (m->vm != NOBODY && is_done(h, m->vm)) ||
+		    runs(r, won, m->hyper, m->guest))
+			continue;
+		won[m->guest] = m;
+		if (m->vm != NOBODY)
+			set_done(h, m->vm);
+	}
+}
+
+/* Of several that claim to be the host the one that is nobody's guest; two of these are refused. */
+static int find_host(struct run *r, struct match *const *won)
+{
+	for (size_t g = 0; g < r->guests; g++) {
+		const struct trace *trace = r->guest[g].trace;
+		if (trace_info(trace)->role != ROLE_HOST || won[g] != NULL)
+			continue;
+		if (r->host != NULL)
+			return error_set(r->err, STATUS_INPUT, "give one host's traces at a time; a guest that runs VMs is named by "
+			                 "--guest, or in a session file", "%s: a second host, beside %s: the events of neither fit "
+			                 "into the other's VMs", trace_info(trace)->dir, trace_info(r->host)->dir);
+		r->host = trace;
+	}
+	return 0;
+}
+
+/* ---- the result */
+
+static bool name_taken(const struct sync_result *out, const char *name)
+{
+	for (size_t i = 0; i < out->vms; i++)
+		if (out->vm[i].name != NULL && strcmp(out->vm[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+static char *unique_name(const struct sync_result *out, const char *want)
+{
+	char *name = mem_dup(want);
+	for (unsigned n = 2; name_taken(out, name); n++) {
+		free(name);
+		name = mem_printf("%s (%u)", want, n);
+	}
+	return name;
+}
+
+/* "qemu:Debian" -> "Debian"; else "VM <pid>", or by its first vCPU's thread where there are no PIDs. */
+static char *name_of_process(const struct sync_result *out, const struct hyper *h, const struct vm_view *vm)
+{
+	char fallback[32];
+	if (vm->pid >= 0)
+		snprintf(fallback, sizeof fallback, "VM %d", (int)vm->pid);
+	else
+		snprintf(fallback, sizeof fallback, "VM of TID %d", (int)h->view.thread[vm->vcpu[0].thread].tid);
+	const char *name = vm->given != NULL ? vm->given : name_in_process(vm);
+	return unique_name(out, name != NULL ? name : fallback);
+}
+
+static void tell_move(struct run *r, const struct sync_vm *vm, const struct hyper *h, const struct vm_view *view)
+{
+	char at[TIME_TEXT], still[TIME_TEXT];
+	const struct vm_move *m = &view->moved;
+	const struct vm_view *to = &h->vms.vm[m->of[1]];
+	notes_add_at(r->notes, NOTE_FACT, vm->name, m->at[0], m->at[1],
+	             "it moved from process %d to %d (%s) at %s (host), and stood still for %s (migration)", (int)view->pid,
+	             (int)to->pid, to->comm, time_clock(at, m->at[0], 6), time_duration(still, m->at[1] - m->at[0]));
+}
+
+/* outer: the clock of the machine that runs it, NULL = the host's. */
+static void fill_vcpus(struct sync_vm *vm, const struct hyper *h, const struct vm_view *view,
+                       const struct clock_map *outer)
+{
+	vm->vcpu = mem_new(view->vcpus, sizeof *vm->vcpu);
+	vm->life = mem_new(view->vcpus, sizeof *vm->life);
+	vm->vcpus = view->vcpus;
+	for (size_t i = 0; i < view->vcpus; i++) {
+		const struct vthread *th = &h->view.thread[view->vcpu[i].thread];
+		vm->vcpu[i] = (struct sync_vcpu){ view->vcpu[i].number, th->tid, view->vcpu[i].evidence };
+		vm->life[i] = (struct sync_life){ th->earliest, th->to };
+		if (vm_has_moved(view) && i % 2 == 0)
+			vm->life[i].to = view->moved.at[0];
+		if (vm_has_moved(view) && i % 2 == 1)
+			vm->life[i].from = view->moved.at[1];
+		if (outer != NULL)
+			vm->life[i].from = clock_map_at(outer, vm->life[i].from);
+		if (outer != NULL && vm->life[i].to != INT64_MAX)
+			vm->life[i].to = clock_map_at(outer, vm->life[i].to);
+	}
+	vm->host_pid = view->pid;
+	if (vm_has_moved(view))
+		vm->moved_pid = h->vms.vm[view->moved.of[1]].pid;
+	vm->host_comm = mem_dup(view->comm);
+}
+
+static struct sync_vm *new_vm(struct sync_result *out)
+{
+	struct sync_vm *vm = &out->vm[out->vms++];
+	*vm = (struct sync_vm){ .host_pid = -1, .moved_pid = -1, .method = SYNC_NONE, .band_events = -1, .band_containment = -1,
+		.containment = -1, .worst_violation = -1 };
+	return vm;
+}
+
+/* The clock that nothing is known of: identity, quality ABSENT. */
+static void unknown_clock(struct clock_map *map, int64_t begin)
+{
+	map->piece = mem_new(1, sizeof *map->piece);
+	map->pieces = 1;
+	struct clock_line line = { begin, begin, 0 };
+	map->piece[0] = (struct clock_piece){ .from = begin, .line = line, .lowest = line, .highest = line };
+}
+
+/* The user moves the clock by hand: how well it contains then tells whether that was wise. */
+static int nudge_match(struct run *r, size_t guest, struct match *m)
+{
+	const struct sync_hint *hint = hint_of(r, guest);
+	if (hint == NULL || hint->nudge == 0)
+		return 0;
+	if (m == NULL) {
+		notes_add(r->notes, NOTE_FACT, hint->guest, "its nudge is left out, there is no clock to add it to");
+		return 0;
+	}
+	double before = m->share;
+	clock_map_shift(&m->clock, hint->nudge);
+	if (match_prove(&r->hyper[m->hyper].view, &r->guest[guest], m, r->err) != 0)
+		return -1;
+	if (before < 0 || m->share < 0)
+		notes_add(r->notes, NOTE_FACT, hint->guest, "its clock is nudged by %+lld ns", (long long)hint->nudge);
+	else
+		notes_add(r->notes, NOTE_FACT, hint->guest, "its clock is nudged by %+lld ns; %.3f %% of its events were within "
+		          "guest mode, now %.3f %% are (%+.3f)", (long long)hint->nudge, before * 100, m->share * 100,
+		          (m->share - before) * 100);
+	return 0;
+}
+
+/* Pairs may agree and be wrong; that events lie out of guest mode wherever in the corridor the clock is shows it. */
+static void judge_quality(const struct match *m, struct clock_map *clock)
+{
+	double possible = containment_possible(&m->proof);
+	for (size_t i = 0; i < clock->pieces && possible >= 0 && possible < PROVED; i++)
+		if (clock->piece[i].quality == SYNC_ACCURATE)
+			clock->piece[i].quality = SYNC_APPROXIMATE;
+}
+
+static void take_match(struct run *r, struct sync_vm *vm, struct match *m)
+{
+	vm->guest = r->guest[m->guest].trace;
+	delays_fill(&vm->delays, m, vm->guest);
+	vm->clock = m->clock;
+	m->clock = (struct clock_map){ NULL, 0 };
+	judge_quality(m, &vm->clock);
+	vm->method = r->options->method == SYNC_NONE && !r->options->audit ? SYNC_NONE : m->method;
+	vm->pairs = m->pairs;
+	vm->unmatched = m->unmatched;
+	vm->band_events = m->band_events;
+	vm->band_containment = m->band_containment;
+	vm->containment = m->share;
+	vm->inside = m->proof.inside;
+	vm->outside = m->proof.outside;
+	vm->worst_violation = m->share < 0 ? -1 : m->proof.worst;
+}
+
+/* Why this guest has no clock, of the best candidate. */
+static const char *doubt_of(const struct run *r, size_t guest)
+{
+	for (size_t i = 0; i < r->matches; i++)
+		if (r->match[i].guest == guest && r->match[i].doubt != NULL)
+			return r->match[i].doubt;
+	return r->host == NULL ? "no trace of its host: none has kvm entries and exits"
+	                       : "no synchronization events, and no VM to compare it with";
+}
+
+/* Events lie where the clock may have jumped before them or after them. */
+static void note_unsure(struct run *r, const struct sync_vm *vm, const struct clock_piece *p)
+{
+	int64_t low, high, unused;
+	char from[TIME_TEXT], to[TIME_TEXT], by[TIME_TEXT];
+	if (p->placed || p->unsure_from >= p->unsure_to ||
+	    !clock_map_bounds(&vm->clock, p->unsure_from, &low, &unused) ||
+	    !clock_map_bounds(&vm->clock, p->unsure_to - 1, &unused, &high))
+		return;
+	notes_add_at(r->notes, NOTE_CLOCK, vm->name, low, high, "nothing tells when within %s .. %s its clock jumped; its "
+	             "times there may be off by %s", time_clock(from, low, 6), time_clock(to, high, 6),
+	             time_duration(by, clock_map_band(&vm->clock, p->unsure_from)));
+}
+
+static void describe(struct run *r, const struct sync_vm *vm)
+{
+	uint64_t rejected = 0;
+	for (size_t i = 0; i < vm->clock.pieces; i++)
+		rejected += vm->clock.piece[i].rejected;
+	if (rejected > 0)
+		notes_add(r->notes, NOTE_FACT, vm->name,
+		          "%llu of %llu synchronization pairs contradict the others and were left out",
+		          (unsigned long long)rejected, (unsigned long long)vm->pairs);
+	for (size_t i = 1; i < vm->clock.pieces; i++) {
+		int64_t at = vm->clock.piece[i].from;
+		int64_t step = clock_line_at(&vm->clock.piece[i].line, at) - clock_line_at(&vm->clock.piece[i - 1].line, at);
+		char clock[TIME_TEXT], by[TIME_TEXT];
+		int64_t host = clock_map_at(&vm->clock, at);
+		notes_add_at(r->notes, NOTE_FACT, vm->name, host, host,
+		             "its clock changes against the host's at %s (host; %lld ns of its own) by %s (%+lld "
+		             "ns, drift %+.3f -> %+.3f ppm): a pause, a step or another rate",
+		             time_clock(clock, host, 6), (long long)at, time_duration(by, step), (long long)step,
+		             clock_line_ppm(&vm->clock.piece[i - 1].line), clock_line_ppm(&vm->clock.piece[i].line));
+		note_unsure(r, vm, &vm->clock.piece[i]);
+	}
+	if (vm->containment >= 0 && vm->containment < 0.99)
+		notes_add(r->notes, NOTE_CLOCK, vm->name,
+		          "only %.2f %% of its events lie within guest mode of its vCPUs; do not trust its clock",
+		          vm->containment * 100);
+	bool approximate = false;
+	for (size_t i = 0; i < vm->clock.pieces; i++)
+		approximate = approximate || vm->clock.piece[i].quality == SYNC_APPROXIMATE;
+	if (vm->method == SYNC_CONTAINMENT && approximate)
+		notes_add(r->notes, NOTE_CLOCK, vm->name,
+		          "other clocks fit its events as well; its times are right within the band, no better");
+	if (vm->doubt != NULL)
+		notes_add(r->notes, NOTE_CLOCK, vm->name, "its clock cannot be told (%s); its times are its own", vm->doubt);
+}
+
+/* ---- machines in order: what runs a VM comes before it */
+
+struct order {
+	struct match **won;   /* of each guest, or NULL */
+	size_t *number;       /* of each guest: of its VM in the result + 1; 0: it has none yet */
+};
+
+/* The machine that runs a guest: proved, or said by the user; NOBODY when nothing is known of it. */
+static size_t hyper_of(const struct run *r, const struct order *o, size_t guest)
+{
+	const struct sync_hint *hint = hint_of(r, guest);
+	if (o->won[guest] != NULL)
+		return o->won[guest]->hyper;
+	for (size_t h = 0; h < r->hypers && hint != NULL && hint->parent != NULL; h++)
+		if (strcmp(trace_info(r->hyper[h].trace)->machine, hint->parent) == 0)
+			return h;
+	return NOBODY;
+}
+
+/* As struct sync_vm has it; NOBODY when that machine has no place in the result yet. */
+static size_t parent_of(const struct run *r, const struct order *o, size_t hyper)
+{
+	if (hyper == NOBODY || r->hyper[hyper].trace == r->host)
+		return 0;
+	return o->number[r->hyper[hyper].guest] > 0 ? o->number[r->hyper[hyper].guest] : NOBODY;
+}
+
+/* A nudge is of the host's time. */
+static void compose(struct clock_map *clock, const struct clock_map *outer, const struct sync_hint *hint)
+{
+	int64_t nudge = hint == NULL ? 0 : hint->nudge;
+	clock_map_shift(clock, -nudge);
+	clock_map_compose(clock, outer);
+	clock_map_shift(clock, nudge);
+}
+
+static int add_guest(struct run *r, struct order *o, size_t guest, size_t parent, struct sync_result *out)
+{
+	struct match *m = o->won[guest];
+	struct sync_vm *vm = new_vm(out);
+	const struct clock_map *outer = parent == 0 ? NULL : &out->vm[parent - 1].clock;
+	o->number[guest] = out->vms;
+	vm->guest = r->guest[guest].trace;
+	vm->name = unique_name(out, trace_info(vm->guest)->machine);
+	vm->parent = parent;
+	int status = nudge_match(r, guest, m);
+	if (m != NULL)
+		take_match(r, vm, m);
+	if (m != NULL && m->vm != NOBODY)
+		fill_vcpus(vm, &r->hyper[m->hyper], &m->view, outer);
+	else
+		vm->host_comm = mem_dup("");
+	if (vm->clock.pieces == 0)
+		unknown_clock(&vm->clock, r->guest[guest].begin);
+	else if (outer != NULL)
+		compose(&vm->clock, outer, hint_of(r, guest));
+	if (m != NULL && vm_has_moved(&m->view) && outer == NULL)
+		tell_move(r, vm, &r->hyper[m->hyper], &m->view);
+	if (parent > 0)
+		notes_add(r->notes, NOTE_FACT, vm->name, "runs inside %s", out->vm[parent - 1].name);
+	vm->doubt = m == NULL ? doubt_of(r, guest) : NULL;
+	describe(r, vm);
+	return status;
+}
+
+/* Guests keep their names; VMs that nobody traced get what is left. */
+static int add_guests(struct run *r, struct order *o, struct sync_result *out)
+{
+	size_t guests = 0, added = 1;
+	for (size_t g = 0; g < r->guests; g++)
+		guests += r->guest[g].trace != r->host;
+	while (out->vms < guests) {
+		bool force = added == 0;  /* the user says that two run each other */
+		added = 0;
+		for (size_t g = 0; g < r->guests; g++) {
+			size_t parent = parent_of(r, o, hyper_of(r, o, g));
+			if (r->guest[g].trace == r->host || o->number[g] > 0 || (parent == NOBODY && !force))
+				continue;
+			if (add_guest(r, o, g, parent == NOBODY ? 0 : parent, out) != 0)
+				return -1;
+			added++;
+		}
+	}
+	return 0;
+}
+
+static void add_untraced(struct run *r, const struct order *o, struct sync_result *out)
+{
+	for (size_t i = 0; i < r->hypers; i++) {
+		const struct hyper *h = &r->hyper[i];
+		for (size_t v = 0; v < h->vms.len; v++) {
+			if (h->done[v] || vm_has_moved(&h->vms.vm[v]))
+				continue;  /* that it has moved, only its guest's events prove */
+			struct sync_vm *vm = new_vm(out);
+			vm->parent = parent_of(r, o, i);
+			vm->name = name_of_process(out, h, &h->vms.vm[v]);
+			fill_vcpus(vm, h, &h->vms.vm[v], vm->parent == 0 ? NULL : &out->vm[vm->parent - 1].clock);
+		}
+	}
+}
+
+int fill_result(struct run *r, struct sync_result *out)
+{
+	struct order o = { .won = mem_new(r->guests, sizeof *o.won), .number = mem_new(r->guests, sizeof *o.number) };
+	size_t vms = r->guests;
+	for (size_t i = 0; i < r->hypers; i++) {
+		r->hyper[i].done = mem_new(r->hyper[i].vms.len, sizeof(bool));
+		vms += r->hyper[i].vms.len;
+	}
+	choose(r, o.won);
+	int status = find_host(r, o.won);
+	out->host = r->host;
+	out->vm = mem_new(vms, sizeof *out->vm);
+	if (status == 0)
+		status = add_guests(r, &o, out);
+	if (status == 0)
+		add_untraced(r, &o, out);
+	free(o.won);
+	free(o.number);
+	return status;
+}
+
+void sync_result_release(struct sync_result *r)
+{
+	for (size_t i = 0; i < r->vms; i++) {
+		struct sync_vm *vm = &r->vm[i];
+		free(vm->name);
+		free(vm->host_comm);
+		free(vm->vcpu);
+		free(vm->life);
+		clock_map_release(&vm->clock);
+	}
+	free(r->vm);
+	memset(r, 0, sizeof *r);
+}

@@ -1,0 +1,57 @@
+/* The state of a synchronization, shared by sync.c, candidates.c and result.c (who wins) (private to sync/). */
+#ifndef STEALSCOPE_SYNC_RUN_H
+#define STEALSCOPE_SYNC_RUN_H
+
+#include <stdatomic.h>
+
+#include "sync/decide/match.h"
+
+#define NOBODY SIZE_MAX
+
+/* A machine that may run VMs. */
+struct hyper {
+	const struct trace *trace;
+	size_t guest;        /* index: it may be a guest itself; NOBODY: it is the host */
+	struct map known;    /* TIDs of it that the user's hints or its tracer name */
+	struct host_view view;
+	struct vm_list vms;
+	bool *done;          /* which of vms.vm[] some guest has got */
+};
+
+struct run {
+	const struct sync_options *options;
+	struct notes *notes;
+	struct error *err;
+	const struct trace *host;  /* NULL: there is none, or several claim to be */
+	struct hyper *hyper;
+	size_t hypers;
+	struct guest_view *guest;  /* those that are hypers first */
+	size_t guests;
+	unsigned workers;
+	struct match *match;       /* candidates */
+	size_t matches, match_cap;
+	/* while things are done side by side */
+	struct hunt *hunt;         /* one per guest */
+	size_t *order;             /* the guests, those with the most events first */
+	struct error *load_err;    /* of each hyper, then of each guest */
+	const char *phase;
+	size_t total;
+	atomic_size_t done;        /* machines loaded, or VMs tried */
+	atomic_size_t left;        /* guests that are still searched for */
+	atomic_bool cancelled;
+};
+
+const struct sync_hint *hint_of(const struct run *r, size_t guest);  /* or NULL */
+const char *name_in_process(const struct vm_view *vm);               /* "qemu:Debian" -> "Debian"; or NULL */
+
+/* Is that trace the machine which the hint calls the parent?  Without a word about it, threads are the host's. */
+bool is_parent(const struct sync_hint *hint, const struct trace *trace);
+/* So many tasks side by side, `total` pieces of work in all. */
+int run_tasks(struct run *r, const char *phase, int (*task)(void *arg, size_t i), size_t tasks, size_t total);
+
+/* Fills r->match. */
+int find_candidates(struct run *r);
+/* Decides which candidates are right, and fills *out. */
+int fill_result(struct run *r, struct sync_result *out);
+
+#endif

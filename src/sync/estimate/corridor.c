@@ -1,0 +1,202 @@
+#include "sync/estimate/corridor.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+#define BLOCK_NS 2000000000LL  /* a short time, unless there are less than ... */
+#define BLOCKS_MANY 32
+#define BLOCKS_MAX 512         /* ... or more than so many of them */
+#define BLOCKS_MIN 4           /* fewer tell nothing of each other */
+#define BLOCK_PAIRS 4          /* of each side, at least */
+
+static int64_t larger(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+struct bounds { int64_t low, high; };
+
+/* ---- what the pairs of a short time tell */
+
+struct block {
+	int64_t from;        /* guest ns; it ends where the next one begins */
+	struct bounds in;    /* where the clock is, ns from the line of the piece; low > high: its pairs disagree */
+	size_t pairs[2];     /* by side */
+	int64_t beyond;      /* how far the pairs put it out of the corridor, ns; 0 = they do not */
+};
+
+struct block_list {
+	struct block *block;
+	size_t n, cap;
+	int64_t end;         /* of the last one */
+	int64_t width;       /* that a block leaves whose pairs are good: the lower quartile, ns */
+};
+
+static int by_value(const void *pa, const void *pb)
+{
+	int64_t a = *(const int64_t *)pa, b = *(const int64_t *)pb;
+	return a < b ? -1 : a > b;
+}
+
+/* Where the clock moves, the pairs of a block leave less room than those of others do, or none at all: then it may be
+ * off by as much again. */
+static void level(struct block_list *l)
+{
+	int64_t *width = mem_new(l->n, sizeof *width);
+	for (size_t i = 0; i < l->n; i++)
+		width[i] = l->block[i].in.high - l->block[i].in.low;
+	qsort(width, l->n, sizeof *width, by_value);
+	l->width = width[l->n / 4];
+	for (size_t i = 0; i < l->n; i++) {
+		struct bounds *in = &l->block[i].in;
+		int64_t lacks = larger(0, l->width - (in->high - in->low));
+		in->low -= lacks;
+		in->high += lacks;
+	}
+	free(width);
+}
+
+static bool is_full(const struct block *b, int64_t length, int64_t now)
+{
+	return now - b->from >= length && b->pairs[HULL_UPPER] >= BLOCK_PAIRS && b->pairs[HULL_LOWER] >= BLOCK_PAIRS;
+}
+
+/* How far the pair says that the clock is out of the corridor. */
+static int64_t beyond(const struct pair *p, const struct clock_piece *piece)
+{
+	if (p->rejected != PAIR_SUSPECT)
+		return 0;
+	int64_t by = p->side == HULL_UPPER ? clock_edge_at(&piece->low, p->x) - p->y : p->y - clock_edge_at(&piece->high, p->x);
+	return larger(0, by);
+}
+
+static bool has_corridor(const struct clock_piece *p)
+{
+	return p->low.points > 0 && p->high.points > 0;
+}
+
+/* The piece has a corridor. */
+static struct block_list make_blocks(const struct pair *pair, size_t n, const struct clock_piece *piece)
+{
+	struct block_list l = { .end = n == 0 ? 0 : pair[n - 1].x };
+	int64_t span = n == 0 ? 0 : l.end - pair[0].x;
+	int64_t length = larger(smaller(BLOCK_NS, span / BLOCKS_MANY), span / BLOCKS_MAX);
+	for (size_t i = 0; i < n; i++) {
+		const struct pair *p = &pair[i];
+		int64_t off = p->y - clock_line_at(&piece->line, p->x);
+		if (p->rejected == PAIR_GROSS)
+			continue;
+		if (l.n == 0 || is_full(&l.block[l.n - 1], length, p->x))
+			*ARRAY_PUSH(l.block, l.n, l.cap) = (struct block){ .from = p->x, .in = { INT64_MIN, INT64_MAX } };
+		struct block *b = &l.block[l.n - 1];
+		b->pairs[p->side]++;
+		b->beyond = larger(b->beyond, beyond(p, piece));
+		if (p->side == HULL_UPPER)
+			b->in.high = smaller(b->in.high, off);
+		else
+			b->in.low = larger(b->in.low, off);
+	}
+	if (l.n > 0 && !is_full(&l.block[l.n - 1], 0, l.block[l.n - 1].from))
+		l.n--;  /* the one before goes on to the end */
+	if (l.n > 0)
+		level(&l);
+	return l;
+}
+
+/* A block with its neighbours: the clock moves within it as it does from one to the next. */
+static struct block about(const struct block_list *l, size_t k)
+{
+	struct block a = l->block[k];
+	for (size_t i = k > 0 ? k - 1 : k; i <= k + 1 && i < l->n; i++) {
+		a.in.low = smaller(a.in.low, l->block[i].in.low);
+		a.in.high = larger(a.in.high, l->block[i].in.high);
+		a.beyond = larger(a.beyond, l->block[i].beyond);
+	}
+	return a;
+}
+
+/* ---- corridors */
+
+static bool bounds_at(const struct clock_piece *p, int64_t t, struct bounds *out)
+{
+	struct clock_piece copy = *p;
+	return clock_map_bounds(&(struct clock_map){ &copy, 1 }, t, &out->low, &out->high);
+}
+
+struct outline {
+	struct clock_point *low, *high;
+	size_t n;
+};
+
+static void add_points(struct outline *o, int64_t t, struct bounds at)
+{
+	o->low[o->n] = (struct clock_point){ t, at.low };
+	o->high[o->n++] = (struct clock_point){ t, at.high };
+}
+
+/* The corridor *at opened to where the block leaves the clock, as far as that can be believed. */
+static struct bounds opened(const struct block_list *l, const struct block *b, int64_t line, struct bounds at, bool bends)
+{
+	struct bounds in = { line + b->in.low, line + b->in.high };
+	int64_t width = at.high - at.low, by = larger(0, l->width - width);
+	if (bends || b->beyond > 0)
+		by += width + 2 * b->beyond;
+	if (in.low <= at.high && at.low <= in.high)
+		in = (struct bounds){ larger(in.low, at.low - by), smaller(in.high, at.high + by) };
+	return (struct bounds){ smaller(in.low, at.low), larger(in.high, at.high) };
+}
+
+/* Low edges are concave and high ones are convex: they lie within their chords, so two points for each block do. */
+static struct outline draw(const struct block_list *l, const struct clock_piece *p, bool bends)
+{
+	struct outline o = { mem_new(2 * l->n, sizeof *o.low), mem_new(2 * l->n, sizeof *o.high), 0 };
+	struct bounds at;
+	for (size_t k = 0; k < l->n && l->n >= BLOCKS_MIN; k++) {
+		struct block b = about(l, k);
+		const int64_t t[2] = { b.from, k + 1 < l->n ? l->block[k + 1].from - 1 : l->end };
+		for (int i = 0; i < 2; i++)
+			if (bounds_at(p, t[i], &at))
+				add_points(&o, t[i], opened(l, &b, clock_line_at(&p->line, t[i]), at, bends));
+	}
+	return o;
+}
+
+/* Puts the points in the place of those between the first and the last of them. */
+static void splice(struct clock_edge *e, const struct clock_point *with, size_t k)
+{
+	struct clock_point *point = mem_new(e->points + k, sizeof *point);
+	size_t n = 0, i = 0;
+	for (; i < e->points && e->point[i].guest < with[0].guest; i++)
+		point[n++] = e->point[i];
+	for (size_t j = 0; j < k; j++)
+		point[n++] = with[j];
+	for (; i < e->points; i++)
+		if (e->point[i].guest > with[k - 1].guest)
+			point[n++] = e->point[i];
+	free(e->point);
+	e->point = point;
+	e->points = n;
+	e->left = (struct clock_line){ point[0].guest, point[0].host, e->left.drift };
+	e->right = (struct clock_line){ point[n - 1].guest, point[n - 1].host, e->right.drift };
+}
+
+void corridor_open(const struct pair *pair, size_t n, bool bends, struct clock_piece *piece)
+{
+	if (n == 0 || !has_corridor(piece))
+		return;
+	struct block_list l = make_blocks(pair, n, piece);
+	struct outline o = draw(&l, piece, bends);
+	if (o.n > 0) {
+		splice(&piece->low, o.low, o.n);
+		splice(&piece->high, o.high, o.n);
+	}
+	free(o.low);
+	free(o.high);
+	free(l.block);
+}

@@ -1,0 +1,15 @@
+/* A corridor that holds the clock, which is not quite a line (private to sync/).
+ *
+ * The more pairs a line bears, the narrower its corridor; but clocks wander, and then so narrow a corridor is no virtue.
+ * What the pairs of a short time leave to the clock does not depend on how evenly it runs at other times. */
+#ifndef STEALSCOPE_SYNC_CORRIDOR_H
+#define STEALSCOPE_SYNC_CORRIDOR_H
+
+#include "sync/estimate/pairs.h"
+
+/* Opens the corridor of *piece to where its pairs [0, n), in order of x, leave the clock for a short time each: by as
+ * much as the pairs of a good time leave, and by more where some contradict the line, or when the clock is known to bend
+ * elsewhere.  Linear; memory: the corridor's outline, of at most some hundred points. */
+void corridor_open(const struct pair *pair, size_t n, bool bends, struct clock_piece *piece);
+
+#endif

@@ -1,0 +1,483 @@
+#include "sync/estimate/fit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/int128.h"
+#include "base/mem.h"
+#include "sync/estimate/corridor.h"
+
+#define NEIGHBOURS 15       /* pairs of the other side that are asked, before and after */
+#define NEIGHBOURS_MIN 5
+#define SLACK_PPM 300       /* drift that two neighbours may show */
+#define PARTS_MAX 128       /* a clock that changes more often is none; what comes after is one part */
+
+struct part {
+	size_t from, to;  /* pairs [from, to) share a line */
+	int64_t at;       /* guest ns from which on it holds */
+	int64_t guard;    /* ns around that time in which it may be the line before that holds */
+};
+
+/* Does pair p contradict three quarters of the pairs q[0..n) of the other side? */
+static bool against_bulk(const struct pair *p, const struct pair *const *q, size_t n)
+{
+	size_t agree = 0;
+	for (size_t i = 0; i < n; i++) {
+		int64_t far = q[i]->x > p->x ? q[i]->x - p->x : p->x - q[i]->x;
+		int64_t slack = far / 1000000 * SLACK_PPM + 1000;
+		int64_t d = (q[i]->y - p->y) - (q[i]->x - p->x);
+		agree += (p->side == HULL_UPPER ? d : -d) <= slack;
+	}
+	return agree <= n / 4;
+}
+
+/* Marks the pairs that contradict the bulk of the other side both before and after them. */
+static void drop_gross(struct pair_list *l)
+{
+	size_t n[2] = { 0, 0 }, at[2] = { 0, 0 };
+	const struct pair **side[2] = { mem_new(l->len, sizeof **side), mem_new(l->len, sizeof **side) };
+	for (size_t i = 0; i < l->len; i++)
+		side[l->pair[i].side][n[l->pair[i].side]++] = &l->pair[i];
+	for (size_t i = 0; i < l->len; i++) {
+		struct pair *p = &l->pair[i];
+		int other = p->side == HULL_UPPER ? HULL_LOWER : HULL_UPPER;
+		size_t mid = at[other];  /* pairs of the other side before p */
+		size_t before = mid < NEIGHBOURS ? mid : NEIGHBOURS;
+		size_t after = n[other] - mid < NEIGHBOURS ? n[other] - mid : NEIGHBOURS;
+		at[p->side]++;
+		if (before < NEIGHBOURS_MIN && after < NEIGHBOURS_MIN)
+			continue;
+		bool bad_before = before < NEIGHBOURS_MIN || against_bulk(p, side[other] + mid - before, before);
+		if (bad_before && (after < NEIGHBOURS_MIN || against_bulk(p, side[other] + mid, after)))
+			p->rejected = PAIR_GROSS;
+	}
+	free(side[0]);
+	free(side[1]);
+}
+
+static enum hull_effect offer(const struct pair_list *l, const struct pair *p, struct hull *h)
+{
+	return hull_add(h, p->side, p->x, p->side == HULL_UPPER ? p->y + l->slack : p->y - l->slack);
+}
+
+/* Splits the pairs into parts that a line fits; pairs that fit nowhere are rejected. */
+static struct part *split(struct pair_list *l, size_t *parts)
+{
+	struct part *part = NULL;
+	size_t cap = 0, from = 0;
+	*parts = 0;
+	while (from < l->len) {
+		struct hull h;
+		hull_init(&h);
+		size_t run[2] = { 0, 0 }, first[2] = { 0, 0 }, to = l->len, i;
+		for (i = from; i < l->len; i++) {
+			struct pair *p = &l->pair[i];
+			if (p->rejected)
+				continue;
+			if (offer(l, p, &h) != HULL_CONTRADICTS) {
+				run[p->side] = 0;
+				continue;
+			}
+			if (run[p->side]++ == 0)
+				first[p->side] = i;
+			p->rejected = PAIR_SUSPECT;
+			if (run[p->side] == FIT_SUSPECTS && *parts + 1 < PARTS_MAX) {
+				to = first[p->side];
+				break;
+			}
+		}
+		for (size_t k = to; k <= i && k < l->len && to < l->len; k++)
+			if (l->pair[k].rejected == PAIR_SUSPECT)
+				l->pair[k].rejected = PAIR_GOOD;  /* another chance, in the next part */
+		hull_release(&h);
+		if (to == from)
+			to = from + 1;  /* cannot happen: the first pair of a hull never contradicts */
+		*ARRAY_PUSH(part, *parts, cap) = (struct part){ from, to, l->pair[from].x, 0 };
+		from = to;
+	}
+	return part;
+}
+
+static size_t good(const struct pair_list *l, const struct part *p)
+{
+	size_t n = 0;
+	for (size_t i = p->from; i < p->to; i++)
+		n += !l->pair[i].rejected;
+	return n;
+}
+
+static void add_part(struct hull *h, struct pair_list *l, const struct part *p)
+{
+	for (size_t i = p->from; i < p->to; i++)
+		if (!l->pair[i].rejected && offer(l, &l->pair[i], h) == HULL_CONTRADICTS)
+			l->pair[i].rejected = PAIR_SUSPECT;
+}
+
+/* Tries one line for both parts, built from the bigger one; the smaller one may lose a few pairs.  On success those
+ * are rejected. */
+static bool join(struct pair_list *l, const struct part *a, const struct part *b)
+{
+	size_t na = good(l, a), nb = good(l, b);
+	const struct part *big = na >= nb ? a : b, *small = na >= nb ? b : a;
+	size_t n = na >= nb ? nb : na, bad = 0, may = n / 16 < 2 ? 2 : n / 16;
+	size_t *lost = mem_new(may + 1, sizeof *lost);
+	struct hull h;
+	hull_init(&h);
+	add_part(&h, l, big);
+	bool forward = small == b;
+	for (size_t k = 0; k < small->to - small->from && bad <= may; k++) {
+		size_t i = forward ? small->from + k : small->to - 1 - k;
+		struct pair *p = &l->pair[i];
+		if (!p->rejected && offer(l, p, &h) == HULL_CONTRADICTS)
+			lost[bad++] = i;
+	}
+	hull_release(&h);
+	for (size_t k = 0; k < bad && bad <= may; k++)
+		l->pair[lost[k]].rejected = PAIR_SUSPECT;
+	free(lost);
+	return bad <= may;
+}
+
+/* ---- clocks that bend: another rate, but no step */
+
+static void part_piece(struct pair_list *l, const struct part *p, int64_t ref, struct clock_piece *piece)
+{
+	struct hull h;
+	hull_init(&h);
+	add_part(&h, l, p);
+	hull_piece(&h, ref, DRIFT_LIMIT_PPM, piece);
+	hull_release(&h);
+}
+
+static void piece_release(struct clock_piece *p)
+{
+	free(p->low.point);
+	free(p->high.point);
+}
+
+/* Where two lines meet, within from..to, and how long before and after that they are nearer to each other than `room`. */
+static bool meeting(const struct clock_line *a, const struct clock_line *b, int64_t room, int64_t from, int64_t to,
+                    int64_t *at, int64_t *guard)
+{
+	int128 turn = (int128)b->drift - a->drift, one = (int128)1 << 60;
+	int128 gap = (int128)clock_line_at(a, from) - clock_line_at(b, from);
+	if (turn == 0)
+		return false;
+	int128 t = gap * one / turn, g = (turn > 0 ? room : -(int128)room) * one / turn;
+	if (t < 0 || t > (int128)to - from)
+		return false;
+	*at = from + (int64_t)t;
+	*guard = g > (to - from) / 8 ? (to - from) / 8 : (int64_t)g;
+	return true;
+}
+
+/* Pairs of both parts that their lines contradict, after another try for those that did so before. */
+static size_t contradicted(struct pair_list *l, const struct part *a, const struct part *b)
+{
+	size_t n = 0;
+	for (size_t i = a->from; i < b->to; i++)
+		if (l->pair[i].rejected == PAIR_SUSPECT)
+			l->pair[i].rejected = PAIR_GOOD;
+	const struct part *part[2] = { a, b };
+	for (int k = 0; k < 2; k++) {
+		struct hull h;
+		hull_init(&h);
+		add_part(&h, l, part[k]);
+		hull_release(&h);
+		n += part[k]->to - part[k]->from - good(l, part[k]);
+	}
+	return n;
+}
+
+/* When the clock bent rather than stepped, the lines before and after meet.  Then that is when, and the pairs about
+ * it, which may be of either line, count for neither. */
+static void place_bend(struct pair_list *l, struct part *a, struct part *b)
+{
+	struct clock_piece before = { 0 }, after = { 0 };
+	const struct part old[2] = { *a, *b };
+	int64_t first = l->pair[a->from].x, last = l->pair[b->to - 1].x, at, guard;
+	size_t to = b->to, bad = contradicted(l, a, b);
+	part_piece(l, a, b->at, &before);
+	part_piece(l, b, b->at, &after);
+	struct clock_map one = { &before, 1 }, two = { &after, 1 };
+	int64_t room = (clock_map_band(&one, b->at) + clock_map_band(&two, b->at)) / 2;
+	bool meet = room > 0 && meeting(&before.line, &after.line, room, first, last, &at, &guard);
+	piece_release(&before);
+	piece_release(&after);
+	if (!meet)
+		return;
+	for (a->to = a->from; a->to < to && l->pair[a->to].x < at - guard; a->to++)
+		;
+	for (b->from = a->to; b->from < to && l->pair[b->from].x <= at + guard; b->from++)
+		;
+	b->at = at;
+	b->guard = guard;
+	if (a->to > a->from && b->from < to && contradicted(l, a, b) <= bad)
+		return;
+	*a = old[0];
+	*b = old[1];
+	(void)contradicted(l, a, b);
+}
+
+/* Puts the points in the place of those between them. */
+static void splice(struct clock_edge *e, struct clock_point first, struct clock_point last)
+{
+	struct clock_point *point = mem_new(e->points + 2, sizeof *point);
+	size_t n = 0, i = 0;
+	for (; i < e->points && e->point[i].guest < first.guest; i++)
+		point[n++] = e->point[i];
+	point[n++] = first;
+	point[n++] = last;
+	for (; i < e->points; i++)
+		if (e->point[i].guest > last.guest)
+			point[n++] = e->point[i];
+	free(e->point);
+	e->point = point;
+	e->points = n;
+}
+
+/* Near a bend the clock lies in the corridor before it or in that after it. */
+static void open_corridor(struct clock_piece *a, struct clock_piece *b, int64_t at, int64_t guard)
+{
+	struct clock_map one = { a, 1 }, two = { b, 1 };
+	int64_t low[4], high[4];
+	if (guard <= 0 || !clock_map_bounds(&one, at - guard, &low[0], &high[0]) ||
+	    !clock_map_bounds(&one, at, &low[1], &high[1]) || !clock_map_bounds(&two, at, &low[2], &high[2]) ||
+	    !clock_map_bounds(&two, at + guard, &low[3], &high[3]))
+		return;
+	struct clock_point lowest = { at, low[1] < low[2] ? low[1] : low[2] };
+	struct clock_point highest = { at, high[1] > high[2] ? high[1] : high[2] };
+	splice(&a->low, (struct clock_point){ at - guard, low[0] }, lowest);
+	splice(&a->high, (struct clock_point){ at - guard, high[0] }, highest);
+	splice(&b->low, lowest, (struct clock_point){ at + guard, low[3] });
+	splice(&b->high, highest, (struct clock_point){ at + guard, high[3] });
+}
+
+/* The lines of the parts, and the corridors about their bends. */
+static void make_pieces(struct pair_list *l, const struct part *part, size_t n, int64_t ref, struct clock_map *map)
+{
+	map->piece = mem_new(n, sizeof *map->piece);
+	for (size_t i = 0; i < n; i++) {
+		struct clock_piece *p = &map->piece[map->pieces];
+		struct hull h;
+		hull_init(&h);
+		add_part(&h, l, &part[i]);
+		p->from = part[i].at;
+		if (hull_quality(&h) > SYNC_INCOMPLETE || n == 1) {
+			hull_piece(&h, map->pieces == 0 ? ref : p->from, DRIFT_LIMIT_PPM, p);
+			p->rejected = part[i].to - part[i].from - good(l, &part[i]);
+			if (map->pieces > 0)
+				open_corridor(p - 1, p, part[i].at, part[i].guard);
+			map->pieces++;
+		}
+		hull_release(&h);
+	}
+}
+
+/* ---- clocks that jump */
+
+#define JUMP_NS 20000  /* by which the corridors of two pieces may miss each other where they meet */
+
+bool fit_jumps(const struct clock_map *clock, size_t i)
+{
+	int64_t at = clock->piece[i].from, low, high, low_before, high_before;
+	return !clock_piece_bounds(&clock->piece[i], at, &low, &high)
+	       || !clock_piece_bounds(&clock->piece[i - 1], at - 1, &low_before, &high_before)
+	       || low > high_before + JUMP_NS || low_before > high + JUMP_NS;
+}
+
+static bool contradicts(const struct pair *p, const struct clock_line *line)
+{
+	int64_t off = p->y - clock_line_at(line, p->x);
+	return !p->rejected && (p->side == HULL_UPPER ? off < 0 : off > 0);
+}
+
+void fit_jump_limits(const struct pair_list *l, struct clock_map *clock, size_t i, int64_t begin, int64_t end)
+{
+	struct clock_piece *p = &clock->piece[i];
+	p->unsure_from = (i == 1 ? begin : p[-1].from) + 1;
+	p->unsure_to = i + 1 == clock->pieces ? end : p[1].from;
+	for (size_t k = 0; k < l->len; k++) {
+		int64_t x = l->pair[k].x;
+		if (x >= p->unsure_from && x < p->from && contradicts(&l->pair[k], &p->line))
+			p->unsure_from = x + 1;
+		if (x < p->unsure_to && x >= p->from && contradicts(&l->pair[k], &p[-1].line))
+			p->unsure_to = x;
+	}
+	p->placed = false;
+}
+
+static void fit_once(struct pair_list *l, int64_t ref, struct clock_map *map)
+{
+	memset(map, 0, sizeof *map);
+	for (size_t i = 0; i < l->len; i++)
+		if (l->pair[i].rejected == PAIR_SUSPECT)
+			l->pair[i].rejected = PAIR_GOOD;
+	size_t parts = 0, n = 0;
+	struct part *part = split(l, &parts);
+	for (size_t i = 0; i < parts; i++) {
+		if (n > 0 && join(l, &part[n - 1], &part[i]))
+			part[n - 1].to = part[i].to;
+		else
+			part[n++] = part[i];
+	}
+	for (size_t i = 1; i < n; i++)
+		place_bend(l, &part[i - 1], &part[i]);
+	make_pieces(l, part, n, ref, map);
+	for (size_t i = 1; i < map->pieces; i++)
+		if (fit_jumps(map, i))
+			fit_jump_limits(l, map, i, l->pair[0].x, l->pair[l->len - 1].x);
+	free(part);
+}
+
+/* ---- clocks that wander
+ *
+ * The pairs of a short time leave the clock a width that does not depend on whether it runs evenly.  One that swings by
+ * s about its line leaves all pairs together a corridor that is narrower by 2 s: so narrow a corridor is no virtue.
+ * When it is less than half as wide, the pairs are given slack until it is not; then the clock is within the slack of a
+ * line that all pairs bear. */
+
+#define LOCAL_PARTS 32
+#define LOCAL_PARTS_MAX 512
+#define LOCAL_PAIRS 16
+#define LOCAL_NS 2000000000LL
+#define WANDER_PPM 0.1  /* of the piece's length: how far from a line a clock is believed to go that does not bend */
+
+static int by_value(const void *pa, const void *pb)
+{
+	int64_t a = *(const int64_t *)pa, b = *(const int64_t *)pb;
+	return a < b ? -1 : a > b;
+}
+
+/* The width that the pairs of a part of the time alone leave to the clock, in the median of so many parts; -1 = too few
+ * parts have pairs of both sides. */
+static int64_t local_width(const struct pair_list *l, size_t from, size_t to, const struct clock_line *line, size_t parts)
+{
+	int64_t begin = l->pair[from].x, span = l->pair[to - 1].x - begin + 1;
+	struct { int64_t low, high; } *local = mem_new(parts, sizeof *local);
+	int64_t *width = mem_new(parts, sizeof *width);
+	size_t n = 0;
+	for (size_t k = 0; k < parts; k++) {
+		local[k].low = INT64_MIN;
+		local[k].high = INT64_MAX;
+	}
+	for (size_t i = from; i < to; i++) {
+		const struct pair *p = &l->pair[i];
+		size_t k = (size_t)((double)(p->x - begin) / (double)span * (double)parts);
+		int64_t off = p->y - clock_line_at(line, p->x);
+		if (p->rejected || k >= parts)
+			continue;
+		if (p->side == HULL_UPPER && off < local[k].high)
+			local[k].high = off;
+		if (p->side == HULL_LOWER && off > local[k].low)
+			local[k].low = off;
+	}
+	for (size_t k = 0; k < parts; k++)
+		if (local[k].low != INT64_MIN && local[k].high != INT64_MAX)
+			width[n++] = local[k].high - local[k].low;
+	if (n > 0)
+		qsort(width, n, sizeof *width, by_value);
+	int64_t median = n < parts / 2 + 1 ? -1 : width[n / 2];
+	free(local);
+	free(width);
+	return median;
+}
+
+/* The width that the pairs leave to the piece's clock for a short time each, and the width of its corridor. */
+static bool widths(const struct pair_list *l, size_t from, size_t to, const struct clock_piece *p, int64_t *local,
+                   int64_t *band)
+{
+	struct clock_piece copy = *p;
+	struct clock_map one = { &copy, 1 };
+	int64_t span = l->pair[to - 1].x - l->pair[from].x;
+	size_t parts = span / LOCAL_NS < LOCAL_PARTS ? LOCAL_PARTS : (size_t)(span / LOCAL_NS);
+	*band = clock_map_band(&one, l->pair[from].x + span / 2);
+	*local = -1;
+	for (parts = parts < LOCAL_PARTS_MAX ? parts : LOCAL_PARTS_MAX; *local < 0 && parts >= LOCAL_PARTS / 2; parts /= 2)
+		if (parts <= (to - from) / LOCAL_PAIRS)
+			*local = local_width(l, from, to, &p->line, parts);
+	return *local >= 0 && *band >= 0;
+}
+
+/* Widens the corridors of the pieces; returns the slack that the pairs should have had. */
+static int64_t widen(const struct pair_list *l, struct clock_map *map)
+{
+	int64_t slack = l->slack;
+	for (size_t i = 0, from = 0, to; i < map->pieces; i++, from = to) {
+		struct clock_piece *p = &map->piece[i];
+		int64_t local, band, by = l->slack;
+		for (to = from; to < l->len && (i + 1 == map->pieces || l->pair[to].x < map->piece[i + 1].from); to++)
+			;
+		if (to - from < 8 * LOCAL_PARTS || !widths(l, from, to, p, &local, &band))
+			continue;
+		int64_t most = (int64_t)((double)(l->pair[to - 1].x - l->pair[from].x) * WANDER_PPM / 1e6);
+		/* By the time it is obvious that the clock swings, a quarter more than the width shows is cheap. */
+		int64_t lacks = l->slack == 0 ? (2 * band < local ? local - band : 0) : local + local / 4 - band;
+		int64_t want = l->slack + lacks / 2 < most ? l->slack + lacks / 2 : most;
+		slack = want > slack ? want : slack;
+		if (local > band)
+			by += local - band < most ? local - band : most;
+		clock_edge_shift(&p->low, -by);
+		clock_edge_shift(&p->high, by);
+	}
+	return slack;
+}
+
+void fit_pairs(struct pair_list *l, int64_t ref, struct clock_map *map)
+{
+	drop_gross(l);
+	l->slack = 0;
+	fit_once(l, ref, map);
+	for (int64_t slack; (slack = widen(l, map)) > l->slack;) {
+		l->slack = slack;
+		clock_map_release(map);
+		fit_once(l, ref, map);
+	}
+}
+
+void fit_open(const struct pair_list *l, struct clock_map *map)
+{
+	for (size_t i = 0, from = 0, to = 0; i < map->pieces; i++, from = to) {
+		for (; to < l->len && (i + 1 == map->pieces || l->pair[to].x < map->piece[i + 1].from); to++)
+			;
+		corridor_open(l->pair + from, to - from, map->pieces > 1, &map->piece[i]);
+	}
+}
+
+/* ---- thinning */
+
+static bool is_vertex(const struct hull *h, const struct pair *p)
+{
+	const struct hull_chain *c = &h->side[p->side];
+	struct hull_point q = { p->x - h->origin.x, p->y - h->origin.y };
+	size_t lo = 0, hi = c->len;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (c->point[mid].x < q.x)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < c->len && c->point[lo].x == q.x && c->point[lo].y == q.y;
+}
+
+void pairs_thin(struct pair_list *l, size_t from, size_t block)
+{
+	bool *odd = mem_new(block, sizeof *odd);
+	size_t n = from;
+	for (; from < l->len; from += block) {
+		size_t to = from + block < l->len ? from + block : l->len;
+		struct hull h;
+		hull_init(&h);
+		for (size_t i = from; i < to; i++) {
+			struct pair *p = &l->pair[i];
+			odd[i - from] = p->rejected || hull_add(&h, p->side, p->x, p->y) == HULL_CONTRADICTS;
+		}
+		for (size_t i = from; i < to; i++)
+			if (odd[i - from] || is_vertex(&h, &l->pair[i]))
+				l->pair[n++] = l->pair[i];
+		hull_release(&h);
+	}
+	l->len = n;
+	free(odd);
+}

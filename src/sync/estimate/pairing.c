@@ -1,0 +1,176 @@
+#include "sync/estimate/pairing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "sync/estimate/fit.h"
+
+#define BLOCK 8192  /* pairs that are thinned out at a time */
+
+void pairing_init(struct pairing *s)
+{
+	memset(s, 0, sizeof *s);
+	s->guest.ring = mem_new(PAIRING_WAITING, sizeof *s->guest.ring);
+	s->host.ring = mem_new(PAIRING_WAITING, sizeof *s->host.ring);
+}
+
+void pairing_release(struct pairing *s)
+{
+	struct pairing_side *side[2] = { &s->guest, &s->host };
+	for (int i = 0; i < 2; i++) {
+		for (int k = 0; k < PAIRING_KINDS; k++)
+			map_release(&side[i]->waiting[k]);
+		free(side[i]->ring);
+	}
+	pairs_release(&s->pairs);
+	memset(s, 0, sizeof *s);
+}
+
+/* What a guest's or the host's end is half of; false for an end that belongs to the other machine. */
+static bool kind_of(bool host, unsigned end, enum pairing_kind *kind, enum hull_side *side)
+{
+	switch (end) {
+	case SYNC_A:
+	case SYNC_B:
+		*kind = PAIRING_AB;
+		*side = HULL_UPPER;
+		return host == (end == SYNC_B);
+	case SYNC_C:
+	case SYNC_D:
+		*kind = PAIRING_CD;
+		*side = HULL_LOWER;
+		return host == (end == SYNC_C);
+	default:
+		/* A segment that the guest sends is received by the host. */
+		*kind = host == (end == SYNC_NET_RECEIVE) ? PAIRING_SEND : PAIRING_RECEIVE;
+		*side = *kind == PAIRING_SEND ? HULL_UPPER : HULL_LOWER;
+		return end == SYNC_NET_SEND || end == SYNC_NET_RECEIVE;
+	}
+}
+
+static int by_x(const void *pa, const void *pb)
+{
+	const struct pair *a = pa, *b = pb;
+	return a->x < b->x ? -1 : a->x > b->x;
+}
+
+static void thin_tail(struct pairing *s)
+{
+	struct pair *tail = s->pairs.pair + s->thinned;
+	size_t n = s->pairs.len - s->thinned;
+	if (n == 0)
+		return;
+	bool sorted = true;
+	for (size_t i = 1; i < n && sorted; i++)
+		sorted = tail[i - 1].x <= tail[i].x;
+	if (!sorted)
+		qsort(tail, n, sizeof *tail, by_x);
+	pairs_thin(&s->pairs, s->thinned, BLOCK);
+	s->thinned = s->pairs.len;
+}
+
+/* Lets the end wait; the one that waited in its place before it has waited too long. */
+static void wait_for_partner(struct pairing *s, struct pairing_side *own, bool host, enum pairing_kind kind,
+                             const struct sync_mark *m)
+{
+	struct sync_mark *place = &own->ring[own->count % PAIRING_WAITING];
+	enum pairing_kind old_kind;
+	enum hull_side side;
+	if (own->count >= PAIRING_WAITING && kind_of(host, place->end, &old_kind, &side)) {
+		uint64_t *at = map_find(&own->waiting[old_kind], place->key);
+		if (at != NULL && *at == own->count - PAIRING_WAITING) {
+			map_remove(&own->waiting[old_kind], place->key);
+			s->unmatched++;
+		}
+	}
+	bool is_new;
+	uint64_t *at = map_put(&own->waiting[kind], m->key, &is_new);
+	s->unmatched += !is_new;  /* the same key again: the older one is forgotten */
+	*at = own->count++;
+	*place = *m;
+}
+
+void pairing_offer(struct pairing *s, bool from_host, const struct sync_mark *m)
+{
+	struct pairing_side *own = from_host ? &s->host : &s->guest, *other = from_host ? &s->guest : &s->host;
+	enum pairing_kind kind;
+	enum hull_side side;
+	if (!kind_of(from_host, m->end, &kind, &side))
+		return;
+	uint64_t *at = map_find(&other->waiting[kind], m->key);
+	const struct sync_mark *partner = at == NULL ? NULL : &other->ring[*at % PAIRING_WAITING];
+	if (partner == NULL || (partner->uid != m->uid && partner->uid != EVENT_ABSENT && m->uid != EVENT_ABSENT)) {
+		wait_for_partner(s, own, from_host, kind, m);
+		return;
+	}
+	const struct sync_mark *g = from_host ? partner : m, *h = from_host ? m : partner;
+	*ARRAY_PUSH(s->pairs.pair, s->pairs.len, s->pairs.cap) = (struct pair){ g->ts, h->ts, side, g->where, h->where, 0 };
+	map_remove(&other->waiting[kind], m->key);
+	s->matched++;
+	if (s->pairs.len - s->thinned >= BLOCK)
+		thin_tail(s);
+}
+
+void pairing_finish(struct pairing *s)
+{
+	for (int k = 0; k < PAIRING_KINDS; k++)
+		s->unmatched += s->guest.waiting[k].len + s->host.waiting[k].len;
+	thin_tail(s);
+	if (s->pairs.len > 1)
+		qsort(s->pairs.pair, s->pairs.len, sizeof *s->pairs.pair, by_x);
+	s->pairs.unmatched = s->unmatched;
+}
+
+/* ---- two traces side by side: the host's walk leads, the guest's cursor follows */
+
+struct follow {
+	struct pairing *pairing;
+	const bool *mine;
+	const struct clock_map *clock;
+	struct trace_cursor *cursor;
+	struct sync_mark next;  /* of the guest */
+	bool has_next;
+	struct error *err;
+	int status;
+};
+
+static void read_next(struct follow *f)
+{
+	struct event ev;
+	f->status = f->cursor == NULL || f->status < 0 ? -1 : trace_cursor_next(f->cursor, &ev, f->err);
+	f->has_next = f->status == 1;
+	if (f->has_next)
+		f->next = (struct sync_mark){ (uint64_t)ev.sync.key, ev.ts, ev.sync.uid, ev.cpu, (uint16_t)ev.sync.end };
+}
+
+static void follow_until(struct follow *f, int64_t host_ns)
+{
+	for (; f->has_next && clock_map_at(f->clock, f->next.ts) <= host_ns; read_next(f))
+		pairing_offer(f->pairing, false, &f->next);
+}
+
+static void on_host_mark(void *arg, const struct sync_mark *m)
+{
+	struct follow *f = arg;
+	follow_until(f, m->ts);
+	if (f->mine == NULL || m->where < 0 || f->mine[m->where])
+		pairing_offer(f->pairing, true, m);
+}
+
+int pairing_traces(const struct host_view *host, const struct trace *guest, const bool *mine,
+                  const struct clock_map *clock, struct pairing *out, struct error *err)
+{
+	pairing_init(out);
+	struct follow f = { .pairing = out, .mine = mine, .clock = clock, .err = err };
+	f.cursor = trace_cursor_open(guest, KIND(EV_SYNC), -1, err);
+	read_next(&f);
+	int status = f.status < 0 ? -1 : host_view_marks(host, on_host_mark, &f, err);
+	if (status == 0)
+		follow_until(&f, INT64_MAX);
+	if (f.status < 0)
+		status = -1;
+	trace_cursor_close(f.cursor);
+	pairing_finish(out);
+	return status;
+}

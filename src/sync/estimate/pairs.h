@@ -1,0 +1,33 @@
+/* Synchronization pairs: ends with equal keys, one to one (private to sync/). */
+#ifndef STEALSCOPE_SYNC_PAIRS_H
+#define STEALSCOPE_SYNC_PAIRS_H
+
+#include "sync/seen/host.h"
+#include "sync/estimate/hull.h"
+
+/* A message: x guest ns, y host ns. */
+struct pair {
+	int64_t x, y;
+	enum hull_side side;
+	int32_t cpu;     /* of the guest, -1 = not bound to one (network) */
+	int32_t thread;  /* instance on the host, -1 = not known */
+	uint8_t rejected; /* enum verdict of the fit, 0 = good */
+};
+
+enum { PAIR_GOOD, PAIR_GROSS, PAIR_SUSPECT };
+
+struct pair_list {
+	struct pair *pair;
+	size_t len, cap;
+	uint64_t unmatched;  /* ends without a partner, or with too many */
+	int64_t slack;       /* ns by which the fit lets a line miss every pair, because the clock is none */
+};
+
+/* Matches a guest's ends with those of the host that belong to the threads i with mine[i] (all of them when mine is
+ * NULL).  A key that occurs equally often on both sides is matched in order of time, else it is ambiguous and left
+ * out.  The result is in order of x.  O(n log n) time. */
+void pairs_match(const struct mark_list *guest, const struct mark_list *host, const bool *mine,
+                 struct pair_list *out);
+void pairs_release(struct pair_list *l);
+
+#endif

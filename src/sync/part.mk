@@ -1,0 +1,69 @@
+# sync: clocks
+noinst_LIBRARIES += src/libsync.a
+SYNC_LIBS = src/libsync.a $(TRACE_LIBS)
+src_libsync_a_SOURCES = \
+	src/sync/clock.c \
+	src/sync/compose.c \
+	src/sync/sync.c src/sync/sync.h \
+	src/sync/seen/activity.c src/sync/seen/activity.h \
+	src/sync/seen/host.c src/sync/seen/host.h \
+	src/sync/seen/slices.h \
+	src/sync/seen/moves.c \
+	src/sync/seen/vms.c src/sync/seen/vms.h \
+	src/sync/estimate/corridor.c src/sync/estimate/corridor.h \
+	src/sync/estimate/fit.c src/sync/estimate/fit.h \
+	src/sync/estimate/hull.c src/sync/estimate/hull.h \
+	src/sync/estimate/outline.c \
+	src/sync/estimate/pairing.c src/sync/estimate/pairing.h \
+	src/sync/estimate/pairs.c src/sync/estimate/pairs.h \
+	src/sync/estimate/tsc.c src/sync/estimate/tsc.h \
+	src/sync/search/aim.c src/sync/search/aim.h \
+	src/sync/search/coarse.c src/sync/search/coarse.h \
+	src/sync/search/fft.c src/sync/search/fft.h \
+	src/sync/search/lock.c src/sync/search/lock.h \
+	src/sync/search/rivals.c src/sync/search/rivals.h \
+	src/sync/search/seam.c src/sync/search/seam.h \
+	src/sync/search/search.c src/sync/search/search.h \
+	src/sync/search/sweep.c \
+	src/sync/search/trial.c src/sync/search/trial.h \
+	src/sync/decide/candidates.c \
+	src/sync/decide/contain.c src/sync/decide/contain.h \
+	src/sync/decide/delays.c src/sync/decide/delays.h \
+	src/sync/decide/match.c src/sync/decide/match.h \
+	src/sync/decide/number.c src/sync/decide/number.h \
+	src/sync/decide/result.c \
+	src/sync/decide/run.h
+
+if HAVE_CMOCKA
+check_PROGRAMS += tests/test_sync_hull
+tests_test_sync_hull_SOURCES = tests/test_sync_hull.c tests/test.h
+tests_test_sync_hull_LDADD = $(SYNC_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_sync_compose
+tests_test_sync_compose_SOURCES = tests/test_sync_compose.c tests/test.h
+tests_test_sync_compose_LDADD = $(SYNC_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_sync_parts
+tests_test_sync_parts_SOURCES = tests/test_sync_parts.c tests/sync_sim.c tests/sync_sim.h tests/test.h
+tests_test_sync_parts_LDADD = $(SYNC_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_sync_sim
+tests_test_sync_sim_SOURCES = tests/test_sync_sim.c tests/sync_sim.c tests/sync_sim.h tests/test.h
+tests_test_sync_sim_LDADD = $(SYNC_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_sync_rivals
+tests_test_sync_rivals_SOURCES = tests/test_sync_rivals.c tests/sync_sim.c tests/sync_sim.h tests/test.h
+tests_test_sync_rivals_LDADD = $(SYNC_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_sync_long
+tests_test_sync_long_SOURCES = tests/test_sync_long.c tests/sync_sim.c tests/sync_sim.h tests/test.h
+tests_test_sync_long_LDADD = $(SYNC_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_sync_traces
+tests_test_sync_traces_SOURCES = tests/test_sync_traces.c tests/test.h
+tests_test_sync_traces_LDADD = $(SYNC_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
+LONG_TESTS += tests/test_sync_sim tests/test_sync_rivals tests/test_sync_long
+# The same with limits so small that every one of them is reached.
+check_PROGRAMS += tests/test_sync_tiny
+tests_test_sync_tiny_SOURCES = tests/test_sync_tiny.c tests/sync_sim.c tests/sync_sim.h tests/test.h $(src_libsync_a_SOURCES)
+tests_test_sync_tiny_CPPFLAGS = $(AM_CPPFLAGS) -DWINDOWS_MAX=20000 -DACTIVITY_MAX=20000 -DMARKS_MAX=4000
+tests_test_sync_tiny_LDADD = $(TRACE_LIBS) $(CMOCKA_LIBS)
+endif
+
+BENCHES += tests/bench/bench_sync
+tests_bench_bench_sync_SOURCES = tests/bench/bench_sync.c
+tests_bench_bench_sync_LDADD = $(SYNC_LIBS)

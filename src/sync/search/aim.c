@@ -1,0 +1,163 @@
+#include "sync/search/aim.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "sync/search/lock.h"
+
+#define SEGMENT_TIMES 120       /* a segment with less activity is made longer */
+#define SEGMENT_BINS 131072
+#define LAGS_MOST 4             /* times as many offsets, where a short segment needs short bins */
+#define ROUGH_MAX 16            /* guesses in long bins that are followed, unless ... */
+#define ROUGH_LEAST 0.25        /* ... their score is so small a share of the best one's */
+#define FINE_EACH 3             /* guesses in short bins for each of them */
+#define FINE_NS 4000000000LL
+#define FINE_PLACES 16
+#define APART_NS 1000000
+#define REACH_NS 150000         /* how far the coarse search may be off */
+#define COVERAGE_MIN 0.9
+#define SAMPLE 300              /* events that a sweep looks at, first ... */
+#define SAMPLE_FINE 3000        /* ... and then */
+
+static struct segment segment_at(const struct activity *act, double where, int64_t length)
+{
+	int64_t all = act->end - act->begin;
+	if (length > all)
+		length = all;
+	int64_t from = act->begin + (int64_t)((double)all * where) - length / 2;
+	if (from < act->begin)
+		from = act->begin;
+	if (from > act->end - length)
+		from = act->end - length;
+	return (struct segment){ from, from + length };
+}
+
+/* Long enough to say something. */
+static struct segment choose_segment(const struct activity *act, double where, int64_t length)
+{
+	for (;; length *= 2) {
+		struct segment seg = segment_at(act, where, length);
+		if (length >= act->end - act->begin || activity_count(act, seg) >= SEGMENT_TIMES)
+			return seg;
+	}
+}
+
+/* How often something happened, not how much. */
+static size_t occasions(const struct activity *act, struct segment seg)
+{
+	size_t n = 0;
+	for (unsigned c = 0; c < act->cpus; c++) {
+		int64_t last = INT64_MIN / 2;
+		for (size_t i = activity_find(&act->cpu[c], seg.from); i < act->cpu[c].len && act->cpu[c].ts[i] <= seg.to; i++) {
+			n += act->cpu[c].ts[i] - last > APART_NS;
+			last = act->cpu[c].ts[i] - last > APART_NS ? act->cpu[c].ts[i] : last;
+		}
+	}
+	return n;
+}
+
+/* The part of a long segment with most to go by. */
+static struct segment choose_fine(const struct activity *act, struct segment wide)
+{
+	struct segment best = { wide.from, wide.from + FINE_NS };
+	size_t most = 0;
+	for (int i = 0; i < FINE_PLACES; i++) {
+		struct segment seg = { wide.from + (wide.to - wide.from - FINE_NS) / (FINE_PLACES - 1) * i, 0 };
+		seg.to = seg.from + FINE_NS;
+		size_t n = occasions(act, seg);
+		if (n > most) {
+			most = n;
+			best = seg;
+		}
+	}
+	return best;
+}
+
+/* Cuts the list to n guesses; those that stay know how good the best of the others was. */
+static void cut(struct guess_list *l, size_t n)
+{
+	bool full = l->n == GUESSES_MAX;
+	if (l->n <= n && !full)
+		return;
+	if (l->n < n)
+		n = l->n;
+	double next = l->guess[l->n > n ? n : n - 1].score;
+	l->n = n;
+	for (size_t i = 0; i < n; i++)
+		l->guess[i].crowd = fmax(l->guess[i].crowd, next / l->guess[i].score);
+}
+
+/* Searches again, in short bins, about each guess of a search in long ones. */
+static void refine(const struct versus *v, struct segment wide, int64_t bin, struct aim *aim)
+{
+	struct guess_list rough = aim->list;
+	int64_t middle = aim->seg.from + (aim->seg.to - aim->seg.from) / 2;
+	aim->list.n = 0;
+	cut(&rough, ROUGH_MAX);
+	for (size_t i = 0; i < rough.n && rough.guess[i].score >= ROUGH_LEAST * rough.guess[0].score; i++) {
+		const struct guess *g = &rough.guess[i];
+		struct guess_list fine = { .n = 0 };
+		int64_t since = middle - g->at_guest, at = g->at_host + since + (int64_t)((double)since * g->ppm / 1e6);
+		double step = 4 * (double)bin / (double)(wide.to - wide.from + 1);
+		int64_t room = 2 * bin + (int64_t)(fabs((double)since) * step);
+		coarse_search(v, aim->seg, (struct range){ at - room, at + room }, BIN_NS, &fine);
+		cut(&fine, FINE_EACH);
+		for (size_t k = 0; k < fine.n; k++) {
+			fine.guess[k].crowd = fmax(fine.guess[k].crowd, g->crowd);
+			aim->list.guess[aim->list.n++] = fine.guess[k];
+		}
+	}
+}
+
+static double coverage(const struct guess *g)
+{
+	return g->events == 0 ? 0 : (double)g->covered / g->events;
+}
+
+/* Moves each guess to where it covers most, and drops those that do not cover enough, or much less than others. */
+static void sweep(const struct versus *v, struct aim *aim)
+{
+	struct guess_list *l = &aim->list;
+	double most = 0;
+	size_t n = 0;
+	for (size_t i = 0; i < l->n; i++) {
+		guess_sweep(v, aim->seg, REACH_NS, SAMPLE, &l->guess[i]);
+		most = fmax(most, coverage(&l->guess[i]));
+	}
+	for (size_t i = 0; i < l->n; i++) {
+		struct guess g = l->guess[i];
+		/* A guest with short delays wants a fine drift before its events fall into place. */
+		for (int64_t reach = REACH_NS / 5; reach > 500 && coverage(&g) >= COVERAGE_MIN * most; reach /= 5) {
+			guess_sweep(v, aim->seg, reach, SAMPLE_FINE, &g);
+			if (coverage(&g) == 1)
+				break;
+		}
+		if (coverage(&g) >= COVERAGE_MIN)
+			l->guess[n++] = g;
+	}
+	l->n = n;
+}
+
+void aim_take(const struct versus *v, const struct try *try, struct aim *out)
+{
+	const struct range any = { v->host->begin, v->host->end };
+	int64_t bin = BIN_NS, all = any.to - any.from;
+	while (all / bin > try->lags)
+		bin *= 2;
+	struct segment wide = choose_segment(v->act, try->where, try->length * (bin / BIN_NS));
+	int64_t span = wide.to - wide.from;
+	while (bin > BIN_NS && span / bin < SEGMENT_BINS / 4 && all / bin < LAGS_MOST * try->lags)
+		bin /= 2;
+	while (span / bin > SEGMENT_BINS)
+		bin *= 2;
+	out->seg = wide;
+	out->list.n = 0;
+	coarse_search(v, wide, any, bin, &out->list);
+	cut(&out->list, GUESSES_MAX);
+	if (bin > BIN_NS) {
+		if (span > FINE_NS)
+			out->seg = choose_fine(v->act, wide);
+		refine(v, wide, bin, out);
+	}
+	sweep(v, out);
+}

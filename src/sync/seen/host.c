@@ -1,0 +1,549 @@
+#include "sync/seen/host.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "sync/seen/slices.h"
+
+#ifndef WINDOWS_MAX
+#define WINDOWS_MAX (6u << 20)
+#endif
+#ifndef MARKS_MAX
+#define MARKS_MAX (1u << 18)
+#endif
+
+#define THREADS_MAX 16384  /* vCPUs ever seen on a host; more are not believed */
+
+#define HOST_KINDS (KIND(EV_KVM_ENTRY) | KIND(EV_KVM_EXIT) | KIND(EV_SWITCH) | KIND(EV_PROCESS) | KIND(EV_FORK) | \
+	KIND(EV_RENAME) | KIND(EV_EXIT) | KIND(EV_SYNC) | KIND(EV_LOST))
+
+/* State of the walk that is of no use after it. */
+struct walk {
+	struct host_view *v;
+	int32_t *current;       /* by CPU: the thread on it, -1 = unknown */
+	size_t cpus;
+	struct lost { uint16_t cpu; int64_t to; } *lost;  /* spans that have not ended yet */
+	size_t losts, lost_cap;
+	void (*take)(void *arg, const struct sync_mark *m);  /* or NULL: the view keeps the ends */
+	void *arg;
+	int64_t kvm_since;      /* first vm entry or exit of any thread: they are recorded from there on */
+	bool explicit_c;        /* the trace has events for end c, entries need not stand in for them */
+};
+
+int vcpu_number_in_name(const char *comm)
+{
+	unsigned n;
+	int used = 0;
+	if (sscanf(comm, "CPU %4u/KVM%n", &n, &used) == 1 && used > 0 && comm[used] == '\0')
+		return (int)n;
+	return -1;
+}
+
+static uint64_t spread(uint64_t key)
+{
+	key *= 0x9e3779b97f4a7c15u;
+	return key ^ key >> 32;
+}
+
+bool mark_list_kept(const struct mark_list *l, uint64_t key)
+{
+	return (spread(key) & ((1u << l->sparse) - 1)) == 0;
+}
+
+void mark_list_add(struct mark_list *l, const struct sync_mark *m)
+{
+	if (!mark_list_kept(l, m->key) || l->len >= MARKS_MAX)
+		return;
+	*ARRAY_PUSH(l->mark, l->len, l->cap) = *m;
+	while (l->len >= MARKS_MAX && l->sparse < 24) {
+		l->sparse++;
+		size_t n = 0;
+		for (size_t i = 0; i < l->len; i++)
+			if (mark_list_kept(l, l->mark[i].key))
+				l->mark[n++] = l->mark[i];
+		l->len = n;
+	}
+}
+
+static void push_span(struct span **array, size_t *len, size_t *cap, int64_t from, int64_t to)
+{
+	if (from > to)
+		return;
+	if (*len > 0 && (*array)[*len - 1].to >= from) {
+		if ((*array)[*len - 1].to < to)
+			(*array)[*len - 1].to = to;
+		return;
+	}
+	*array = mem_room(*array, cap, *len, sizeof **array);
+	(*array)[(*len)++] = (struct span){ from, to };
+}
+
+/* Too many windows: keeps half as many slices.  What goes becomes blind when the walk ends. */
+static void thin_out(struct host_view *v)
+{
+	v->sliced++;
+	v->windows = 0;
+	for (size_t i = 0; i < v->threads; i++) {
+		struct vthread *th = &v->thread[i];
+		size_t n = 0;
+		for (size_t k = 0; k < th->windows; k++)
+			if (slice_kept(v->sliced, v->begin, v->end, th->window[k].from))
+				th->window[n++] = th->window[k];
+		th->windows = n;
+		v->windows += n;
+	}
+}
+
+static void close_window(struct host_view *v, struct vthread *th, int64_t to)
+{
+	if (v->no_windows || (v->sliced > 0 && !slice_kept(v->sliced, v->begin, v->end, th->entered)))
+		return;
+	size_t before = th->windows;
+	push_span(&th->window, &th->windows, &th->window_cap, th->entered, to);
+	v->windows += th->windows - before;
+	if (v->windows > WINDOWS_MAX && v->sliced < SLICED_MAX)
+		thin_out(v);
+}
+
+static void set_blind(struct vthread *th, int64_t from, int64_t to)
+{
+	push_span(&th->blind, &th->blinds, &th->blind_cap, from, to);
+}
+
+/* When its life begins.  Where events were lost, it may have begun among them. */
+static void find_birth(const struct host_view *v, struct vthread *th)
+{
+	uint64_t tid = (uint64_t)(uint32_t)th->tid, *born = map_find(&v->born, tid), *sight = map_find(&v->sight, tid);
+	bool missed = born == NULL && v->lossy;
+	th->from = born != NULL ? (int64_t)*born : missed ? th->last : v->begin;
+	th->earliest = !missed ? th->from : sight != NULL ? (int64_t)*sight + 1 : v->begin;
+	if (missed)
+		set_blind(th, v->begin, th->from - 1);
+}
+
+/* The live instance of a TID, made if need be; NULL when there are too many to be true. */
+static struct vthread *thread_of(struct host_view *v, int32_t tid, int64_t ts)
+{
+	bool is_new;
+	if (v->threads >= THREADS_MAX && map_find(&v->live, (uint64_t)(uint32_t)tid) == NULL)
+		return NULL;
+	uint64_t *at = map_put(&v->live, (uint64_t)(uint32_t)tid, &is_new);
+	if (is_new) {
+		*at = v->threads;
+		struct vthread *th = ARRAY_PUSH(v->thread, v->threads, v->thread_cap);
+		*th = (struct vthread){
+			.tid = tid, .pid = -1, .last = ts, .to = INT64_MAX, .hint = EVENT_ABSENT, .unsure = INT64_MIN };
+		uint64_t *pid = map_find(&v->pid, (uint64_t)(uint32_t)tid), *comm = map_find(&v->comm, (uint64_t)(uint32_t)tid);
+		if (pid != NULL)
+			th->pid = (int32_t)*pid;
+		if (comm != NULL)
+			th->comm = (int64_t)*comm;
+		find_birth(v, th);
+	}
+	return &v->thread[*at];
+}
+
+/* The mode is known again at ts, because this thread has an event there. */
+static void settle(struct vthread *th, int64_t ts, int64_t known_from)
+{
+	if (th->unsure == INT64_MIN)
+		return;
+	int64_t to = known_from < ts ? known_from : ts;
+	set_blind(th, th->unsure, to);
+	th->unsure = INT64_MIN;
+}
+
+/* When the latest of the spans of lost events ends that are not over at ts, or INT64_MIN. */
+static int64_t losing_until(const struct walk *w, int64_t ts, uint16_t not_cpu)
+{
+	int64_t to = INT64_MIN;
+	for (size_t i = 0; i < w->losts; i++)
+		if (w->lost[i].to >= ts && w->lost[i].cpu != not_cpu && w->lost[i].to > to)
+			to = w->lost[i].to;
+	return to;
+}
+
+/* End of the blindness that began before ts: the last moment at which lost events may hide this thread's. */
+static int64_t lost_end(const struct walk *w)
+{
+	int64_t to = INT64_MIN;
+	for (size_t i = 0; i < w->losts; i++)
+		if (w->lost[i].to > to)
+			to = w->lost[i].to;
+	return to;
+}
+
+static void forget_losts(struct walk *w, int64_t ts)
+{
+	bool waits = false;
+	for (size_t i = 0; i < w->v->threads && !waits; i++)
+		waits = w->v->thread[i].unsure != INT64_MIN;
+	size_t n = 0;
+	for (size_t i = 0; i < w->losts; i++)
+		if (waits || w->lost[i].to >= ts)
+			w->lost[n++] = w->lost[i];
+	w->losts = n;
+}
+
+static void take_mark(struct walk *w, const struct sync_mark *m)
+{
+	if (w->take != NULL)
+		w->take(w->arg, m);
+	else
+		mark_list_add(&w->v->marks, m);
+}
+
+static void on_entry(struct walk *w, struct vthread *th, const struct event *ev)
+{
+	struct host_view *v = w->v;
+	if (th->in_guest) {
+		/* The exit was lost: guest mode is certain until the blindness begins. */
+		if (th->unsure == INT64_MIN)
+			set_blind(th, th->entered, ev->ts);
+		else
+			close_window(v, th, th->unsure);
+	}
+	if (!th->seen)
+		set_blind(th, th->from, w->kvm_since - 1);
+	settle(th, ev->ts, th->unsure == INT64_MIN ? ev->ts : lost_end(w));
+	th->in_guest = true;
+	th->entered = ev->ts;
+	th->entries++;
+	if (th->owes && !w->explicit_c) {
+		struct sync_mark m = { th->owed + 1, ev->ts, EVENT_ABSENT, (int32_t)(th - v->thread), SYNC_C };
+		take_mark(w, &m);
+	}
+	th->owes = false;
+}
+
+static void on_exit_event(struct walk *w, struct vthread *th, const struct event *ev)
+{
+	struct host_view *v = w->v;
+	int64_t known = th->unsure == INT64_MIN ? ev->ts : lost_end(w);
+	if (!th->seen) {
+		th->entered = th->from;
+		th->in_guest = true;
+	} else if (th->unsure != INT64_MIN) {
+		/* Between the end of the loss and this exit nothing happened: it was in the guest. */
+		if (th->in_guest)
+			close_window(v, th, th->unsure);
+		settle(th, ev->ts, known);
+		th->in_guest = known < ev->ts;
+		th->entered = known + 1;
+	} else if (!th->in_guest) {
+		set_blind(th, th->to < ev->ts ? th->to : ev->ts, ev->ts);
+	}
+	if (th->in_guest)
+		close_window(v, th, ev->ts);
+	th->in_guest = false;
+	/* Out of the guest it may move to a CPU whose events are being lost. */
+	if (losing_until(w, ev->ts, UINT16_MAX) != INT64_MIN)
+		th->unsure = ev->ts + 1;
+}
+
+static void on_kvm(struct walk *w, const struct event *ev, int32_t tid)
+{
+	struct vthread *th = thread_of(w->v, tid, ev->ts);
+	if (!w->v->has_kvm)
+		w->kvm_since = ev->ts;
+	w->v->has_kvm = true;
+	if (th == NULL)
+		return;
+	if (ev->pid > 0)
+		th->pid = ev->pid;
+	if (ev->comm != 0)
+		th->comm = ev->comm;
+	int64_t hint = ev->kvm.vcpu;
+	if (hint != EVENT_ABSENT && ev->kind == EV_KVM_EXIT) {
+		if (hint < 0 || hint > 4095 || (th->hint != EVENT_ABSENT && th->hint != hint))
+			hint = -1;
+		th->hint = hint;
+	}
+	if (ev->kind == EV_KVM_ENTRY)
+		on_entry(w, th, ev);
+	else
+		on_exit_event(w, th, ev);
+	th->cpu = ev->cpu;
+	th->seen = true;
+}
+
+static void on_lost(struct walk *w, const struct event *ev)
+{
+	if (ev->lost.end < ev->ts)
+		return;
+	w->v->lossy = true;
+	forget_losts(w, ev->ts);
+	*ARRAY_PUSH(w->lost, w->losts, w->lost_cap) = (struct lost){ ev->cpu, ev->lost.end };
+	uint64_t tid, index;
+	for (size_t at = 0; map_each(&w->v->live, &at, &tid, &index);) {
+		struct vthread *th = &w->v->thread[index];
+		bool elsewhere = th->in_guest && th->cpu != ev->cpu;
+		if (!elsewhere && th->unsure == INT64_MIN)
+			th->unsure = ev->ts;
+		th->owes = th->owes && elsewhere;
+	}
+	if (ev->cpu < w->cpus)
+		w->current[ev->cpu] = -1;
+}
+
+static void on_sync(struct walk *w, const struct event *ev, int32_t tid)
+{
+	struct host_view *v = w->v;
+	uint64_t *at = tid < 0 ? NULL : map_find(&v->live, (uint64_t)(uint32_t)tid);
+	struct sync_mark m = { (uint64_t)ev->sync.key, ev->ts, ev->sync.uid, at == NULL ? -1 : (int32_t)*at,
+		(uint16_t)ev->sync.end };
+	take_mark(w, &m);
+	if (m.end == SYNC_C)
+		w->explicit_c = true;
+	if (m.end == SYNC_B && at != NULL) {
+		v->thread[*at].owes = true;
+		v->thread[*at].owed = m.key;
+	}
+}
+
+/* seen: its exit; else its TID is used again. */
+static void end_life(struct host_view *v, int64_t tid, int64_t ts, bool seen)
+{
+	uint64_t *at = map_find(&v->live, (uint64_t)(uint32_t)tid);
+	if (at != NULL) {
+		v->thread[*at].to = seen || !v->lossy ? ts : v->thread[*at].last;
+		map_remove(&v->live, (uint64_t)(uint32_t)tid);
+	}
+	map_remove(&v->born, (uint64_t)(uint32_t)tid);
+}
+
+static bool names_vcpu(struct host_view *v, int64_t comm)
+{
+	bool is_new;
+	uint64_t *number = map_put(&v->vcpu_name, (uint64_t)comm, &is_new);
+	if (is_new)
+		*number = (uint64_t)(vcpu_number_in_name(trace_string(v->trace, comm)) + 1);
+	return *number > 0;
+}
+
+static void name_thread(struct host_view *v, int64_t ts, int64_t tid, int64_t comm, int64_t pid)
+{
+	if (tid < 0 || tid > INT32_MAX)
+		return;
+	if (comm != EVENT_ABSENT && comm > 0)
+		*map_put(&v->comm, (uint64_t)tid, NULL) = (uint64_t)comm;
+	if (pid != EVENT_ABSENT && pid > 0)
+		*map_put(&v->pid, (uint64_t)tid, NULL) = (uint64_t)pid;
+	uint64_t *at = map_find(&v->live, (uint64_t)tid);
+	if (at != NULL)
+		v->thread[*at].last = ts;
+	if (at != NULL && comm != EVENT_ABSENT && comm > 0)
+		v->thread[*at].comm = comm;
+	if (at != NULL && v->thread[*at].pid < 0 && pid != EVENT_ABSENT && pid > 0)
+		v->thread[*at].pid = (int32_t)pid;
+	/* A vCPU that never runs has no vm entry; its name shows it, or the user says so. */
+	bool known = v->known != NULL && map_find(v->known, (uint64_t)tid) != NULL;
+	if (at == NULL && (known || (comm != EVENT_ABSENT && comm > 0 && names_vcpu(v, comm))))
+		(void)thread_of(v, (int32_t)tid, ts);
+	if (v->lossy)
+		*map_put(&v->sight, (uint64_t)tid, NULL) = (uint64_t)ts;
+}
+
+static void set_current(struct walk *w, uint16_t cpu, int64_t tid)
+{
+	for (; w->cpus <= cpu; w->cpus++) {
+		w->current = mem_resize(w->current, w->cpus + 1, sizeof *w->current);
+		w->current[w->cpus] = -1;
+	}
+	w->current[cpu] = tid < 0 || tid > INT32_MAX ? -1 : (int32_t)tid;
+}
+
+static void on_event(struct walk *w, const struct event *ev)
+{
+	struct host_view *v = w->v;
+	int32_t tid = ev->tid >= 0 ? ev->tid : ev->cpu < w->cpus ? w->current[ev->cpu] : -1;
+	switch (ev->kind) {
+	case EV_KVM_ENTRY:
+	case EV_KVM_EXIT:
+		if (tid >= 0)
+			on_kvm(w, ev, tid);
+		break;
+	case EV_SWITCH:
+		if (ev->sw.prev_state != RUN_DEAD)
+			name_thread(v, ev->ts, ev->sw.prev_tid, ev->sw.prev_comm, EVENT_ABSENT);
+		name_thread(v, ev->ts, ev->sw.next_tid, ev->sw.next_comm, EVENT_ABSENT);
+		set_current(w, ev->cpu, ev->sw.next_tid);
+		break;
+	case EV_PROCESS:
+		name_thread(v, ev->ts, ev->process.tid, ev->process.comm, ev->process.pid);
+		break;
+	case EV_FORK:
+		end_life(v, ev->fork.child_tid, ev->ts, false);
+		*map_put(&v->born, (uint64_t)(uint32_t)ev->fork.child_tid, NULL) = (uint64_t)ev->ts;
+		name_thread(v, ev->ts, ev->fork.child_tid, ev->fork.child_comm, ev->fork.child_pid);
+		break;
+	case EV_RENAME:
+		name_thread(v, ev->ts, ev->rename.tid, ev->rename.comm, EVENT_ABSENT);
+		break;
+	case EV_EXIT:
+		if (v->lossy && ev->tid >= 0)  /* perhaps all that is left of a life */
+			name_thread(v, ev->ts, ev->tid, ev->comm == 0 ? EVENT_ABSENT : ev->comm, ev->pid);
+		end_life(v, ev->exit.tid == EVENT_ABSENT ? tid : ev->exit.tid, ev->ts, true);
+		break;
+	case EV_SYNC:
+		on_sync(w, ev, tid);
+		break;
+	case EV_LOST:
+		on_lost(w, ev);
+		break;
+	}
+	if (ev->tid >= 0 && ev->kind != EV_SWITCH && ev->kind != EV_EXIT)
+		name_thread(v, ev->ts, ev->tid, ev->comm == 0 ? EVENT_ABSENT : ev->comm, ev->pid);
+}
+
+/* Closes what is open, and makes the slices of time that were not kept blind. */
+static void finish(struct walk *w)
+{
+	struct host_view *v = w->v;
+	for (size_t i = 0; i < v->threads; i++) {
+		struct vthread *th = &v->thread[i];
+		int64_t end = th->to < v->end ? th->to : v->end;
+		if (!v->has_kvm)
+			set_blind(th, v->begin, v->end);
+		if (th->unsure != INT64_MIN) {
+			if (th->in_guest)
+				close_window(v, th, th->unsure);
+			set_blind(th, th->unsure, end);
+		} else if (th->in_guest) {
+			close_window(v, th, end);
+		}
+		if (v->sliced == 0)
+			continue;
+		size_t n = th->blinds;
+		struct span *old = th->blind, *next = old;
+		th->blind = NULL;
+		th->blinds = th->blind_cap = 0;
+		for (int64_t from = v->begin; from <= v->end;) {
+			/* Windows belong to the slice in which they begin; the next slice's first ns may hide one that goes on. */
+			int64_t to = (from / SLICE_NS + 1) * SLICE_NS - 1;
+			bool kept = slice_kept(v->sliced, v->begin, v->end, from) && slice_kept(v->sliced, v->begin, v->end, to);
+			if (!kept)
+				set_blind(th, from, to);
+			for (; kept && next < old + n && next->from <= to; next++)
+				set_blind(th, next->from, next->to);
+			from = to + 1;
+		}
+		free(old);
+	}
+}
+
+int walk_stopped(const atomic_bool *stop, uint64_t seen, struct error *err)
+{
+	if ((seen & 0xffff) != 0 || stop == NULL || !atomic_load(stop))
+		return 0;
+	return error_set(err, STATUS_CANCELLED, NULL, "synchronization: interrupted");
+}
+
+static int walk_host(struct walk *w, const struct trace *trace, const struct map *known, const atomic_bool *stop,
+                     struct error *err)
+{
+	struct host_view *v = w->v;
+	const struct trace_info *info = trace_info(trace);
+	memset(v, 0, sizeof *v);
+	v->trace = trace;
+	v->known = known;
+	v->stop = stop;
+	v->begin = info->begin;
+	v->end = info->end;
+	v->no_windows = w->take != NULL;
+	struct event ev;
+	struct trace_cursor *c = trace_cursor_open(trace, HOST_KINDS, -1, err);
+	int status = c == NULL ? -1 : 0;
+	uint64_t seen = 0;
+	while (c != NULL && (status = trace_cursor_next(c, &ev, err)) == 1) {
+		on_event(w, &ev);
+		if ((status = walk_stopped(stop, ++seen, err)) != 0)
+			break;
+	}
+	trace_cursor_close(c);
+	if (status == 0)
+		finish(w);
+	free(w->current);
+	free(w->lost);
+	if (status < 0)
+		host_view_release(v);
+	return status;
+}
+
+int host_view_load(struct host_view *v, const struct trace *trace, const struct map *known, const atomic_bool *stop,
+                   struct error *err)
+{
+	struct walk w = { .v = v };
+	return walk_host(&w, trace, known, stop, err);
+}
+
+int host_view_marks(const struct host_view *like, void (*take)(void *arg, const struct sync_mark *m), void *arg,
+                    struct error *err)
+{
+	struct host_view v;
+	struct walk w = { .v = &v, .take = take, .arg = arg };
+	int status = walk_host(&w, like->trace, like->known, like->stop, err);
+	if (status == 0)
+		host_view_release(&v);
+	return status;
+}
+
+void host_view_release(struct host_view *v)
+{
+	for (size_t i = 0; i < v->threads; i++) {
+		free(v->thread[i].window);
+		free(v->thread[i].blind);
+	}
+	free(v->thread);
+	free(v->marks.mark);
+	map_release(&v->live);
+	map_release(&v->comm);
+	map_release(&v->pid);
+	map_release(&v->born);
+	map_release(&v->sight);
+	map_release(&v->vcpu_name);
+	memset(v, 0, sizeof *v);
+}
+
+/* Number of spans with from <= t, found from a guess. */
+static size_t spans_until(const struct span *s, size_t n, int64_t t, size_t guess)
+{
+	if (guess <= n && (guess == 0 || s[guess - 1].from <= t)) {
+		for (int i = 0; i < 8; i++, guess++)
+			if (guess == n || s[guess].from > t)
+				return guess;
+	}
+	size_t lo = 0, hi = n;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (s[mid].from <= t)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+size_t span_find(const struct span *s, size_t n, int64_t t)
+{
+	size_t at = spans_until(s, n, t, 0);
+	return at > 0 && s[at - 1].to >= t ? at - 1 : at;
+}
+
+bool vthread_blind(const struct vthread *th, int64_t from, int64_t to)
+{
+	if (th->blinds == 0)
+		return false;
+	size_t n = spans_until(th->blind, th->blinds, to, 0);
+	return n > 0 && th->blind[n - 1].to >= from;
+}
+
+enum mode vthread_mode(const struct vthread *th, int64_t t, size_t *near)
+{
+	if (vthread_blind(th, t, t))
+		return MODE_BLIND;
+	*near = spans_until(th->window, th->windows, t, *near);
+	return *near > 0 && th->window[*near - 1].to >= t ? MODE_IN : MODE_OUT;
+}

@@ -1,0 +1,39 @@
+/* What programs are made of. */
+#ifndef STEALSCOPE_TRACE_CTF_OPS_H
+#define STEALSCOPE_TRACE_CTF_OPS_H
+
+#include "trace/ctf/program.h"
+
+enum ctf_code {
+	OP_BLOCK,       /* n bits lie here: what reads of it says its offset in it */
+	OP_U8, OP_S8,
+	OP_LE_U16, OP_LE_U32, OP_LE_64, OP_LE_S16, OP_LE_S32,
+	OP_BE_U16, OP_BE_U32, OP_BE_64, OP_BE_S16, OP_BE_S32,
+	OP_BITS,        /* any integer */
+	OP_CHARACTERS,  /* a text of n bytes */
+	OP_TIME,        /* the slot's value is one, of `size` bits */
+	OP_CLASS,       /* the slot's value is the event's class */
+	OP_ALIGN,       /* to n bits */
+	OP_STRING,      /* up to a zero byte */
+	OP_ARRAY,       /* as many elements as the teller says, of n bits each */
+	OP_REPEAT,      /* as many times as the teller says, or n: the operations up to op + skip */
+	OP_VARIANT,     /* goes to the option that the teller says */
+	OP_JUMP,        /* to op + skip */
+};
+
+struct ctf_option {
+	uint64_t lower, upper;  /* of the teller's value */
+	uint32_t skip;
+};
+
+struct ctf_op {
+	enum ctf_code code;
+	uint8_t size;                 /* bits */
+	bool is_signed, is_big;
+	uint32_t slot, teller, skip;
+	uint64_t offset, n;           /* bits, but for OP_REPEAT and OP_CHARACTERS */
+	struct ctf_option *option;
+	size_t options, options_cap;
+};
+
+#endif

@@ -1,0 +1,103 @@
+#include "trace/ctf/types.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define CHUNK ((size_t)64 << 10)  /* bytes */
+#define MOST_NODES 200000         /* of types and members; a kernel's with all its system calls has 30,000 */
+#define MOST_MEMBERS 4096         /* of one structure */
+
+struct ctf_chunk {
+	struct ctf_chunk *next;
+	size_t size;
+	_Alignas(16) unsigned char bytes[];
+};
+
+void ctf_metadata_release(struct ctf_metadata *m)
+{
+	for (struct ctf_chunk *c = m->arena.chunk, *next; c; c = next) {
+		next = c->next;
+		free(c);
+	}
+	*m = (struct ctf_metadata){ 0 };
+}
+
+void *ctf_alloc(struct ctf_arena *a, size_t size)
+{
+	size = (size + 15) & ~(size_t)15;
+	a->bytes += size;
+	if (!a->chunk || size > a->chunk->size - a->used) {
+		const size_t room = size > CHUNK ? size : CHUNK;
+		struct ctf_chunk *c = mem_new(1, sizeof *c + room);
+		c->size = room;
+		c->next = a->chunk;
+		a->chunk = c;
+		a->used = 0;
+	}
+	void *p = a->chunk->bytes + a->used;
+	a->used += size;
+	return p;
+}
+
+char *ctf_text(struct ctf_arena *a, const char *s, size_t len)
+{
+	char *copy = ctf_alloc(a, len + 1);
+	memcpy(copy, s, len);
+	return copy;
+}
+
+struct ctf_type *ctf_type_new(struct ctf_arena *a, enum ctf_kind kind, uint32_t align)
+{
+	if (++a->nodes > MOST_NODES)
+		return NULL;
+	struct ctf_type *t = ctf_alloc(a, sizeof *t);
+	t->kind = kind;
+	t->align = align;
+	t->slot = CTF_NO_SLOT;
+	return t;
+}
+
+struct ctf_member *ctf_member_add(struct ctf_arena *a, struct ctf_type *t, const char *name, struct ctf_type *type)
+{
+	struct ctf_member **at = &t->member;
+	if (!type || ++a->nodes > MOST_NODES)
+		return NULL;
+	for (unsigned n = 0; *at; at = &(*at)->next)
+		if (++n >= MOST_MEMBERS)
+			return NULL;
+	*at = ctf_alloc(a, sizeof **at);
+	**at = (struct ctf_member){ name, type, NULL };
+	if (t->kind == CTF_STRUCT && type->align > t->align)
+		t->align = type->align;
+	return *at;
+}
+
+struct ctf_type *ctf_type_copy(struct ctf_arena *a, const struct ctf_type *t)
+{
+	struct ctf_type *copy = ctf_type_new(a, t->kind, t->align);
+	if (!copy)
+		return NULL;
+	struct ctf_member **at = &copy->member;
+	*copy = *t;
+	copy->member = NULL;
+	for (const struct ctf_member *m = t->member; m; m = m->next) {
+		struct ctf_type *type = ctf_type_copy(a, m->type);
+		if (!type || ++a->nodes > MOST_NODES)
+			return NULL;
+		*at = ctf_alloc(a, sizeof **at);
+		**at = (struct ctf_member){ m->name, type, NULL };
+		at = &(*at)->next;
+	}
+	copy->element = t->element ? ctf_type_copy(a, t->element) : NULL;
+	return t->element && !copy->element ? NULL : copy;
+}
+
+struct ctf_type *ctf_member_find(const struct ctf_type *t, const char *name, size_t len)
+{
+	for (const struct ctf_member *m = t->member; m; m = m->next)
+		if (strncmp(m->name, name, len) == 0 && !m->name[len])
+			return m->type;
+	return NULL;
+}

@@ -1,0 +1,313 @@
+/* Where traces are: every file below a folder is shown to the readers. */
+#include <errno.h>
+#include <fcntl.h>
+#include <fts.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "trace/internal.h"
+#include "trace/live.h"
+
+#define MEND "give the folder that holds the trace's 'metadata'; record with `lttng create` and `lttng start`, " \
+	"or convert with `perf data convert --to-ctf`"
+#define MANY 4096  /* files after which only those with usual names are looked at */
+
+/* What no reader reads, but tells why there is no trace. */
+static const struct content {
+	const char *name;  /* of the file; NULL: any */
+	const char *head;
+	size_t len;
+	bool is_trace;     /* of some machine */
+	const char *why, *mend;
+} contents[] = {  /* the first that is found gives the reason */
+	{ "metadata", "\x1e", 1, true, "CTF 2 metadata: libbabeltrace2 2.0 cannot read it",
+	  "record CTF 1.8, or convert it with babeltrace2 2.1 or later" },
+	{ "metadata", "{", 1, true, "CTF 2 metadata: libbabeltrace2 2.0 cannot read it",
+	  "record CTF 1.8, or convert it with babeltrace2 2.1 or later" },
+	{ "metadata", "[", 1, true, "CTF 2 metadata: libbabeltrace2 2.0 cannot read it",
+	  "record CTF 1.8, or convert it with babeltrace2 2.1 or later" },
+	{ NULL, "PERFILE2", 8, true, "a perf.data file, not a CTF trace", "perf data convert --to-ctf DIR" },
+	{ NULL, "\x17\x08\x44tracing", 10, true, "a trace-cmd file; this stealscope was built without libtracecmd",
+	  "build it with libtracecmd, or record with LTTng" },
+	{ "header_page", "\tfield: u64 tim", 15, true,
+	  "a recording of stealscope; this one was built without libtraceevent", "build it with libtracecmd" },
+	{ NULL, "\xc1\x1f\xfc\xc1", 4, true, "a CTF stream without the trace's metadata",
+	  "copy the whole trace folder, with its file 'metadata'" },
+	{ NULL, "\xc1\xfc\x1f\xc1", 4, true, "a CTF stream without the trace's metadata",
+	  "copy the whole trace folder, with its file 'metadata'" },
+	{ "metadata", "", 0, true, "holds no CTF trace that can be read: it is empty, damaged, or of another version",
+	  "copy the whole trace again" },
+	{ NULL, "\x89STLH", 5, false, "a history, not a trace", "give that file, or the traces it was made of" },
+};
+enum { CONTENTS = sizeof contents / sizeof *contents };
+
+struct find {
+	struct place **list;
+	size_t *n, cap;
+	size_t files;
+	char *unreadable;        /* the first */
+	int unreadable_errno;
+	struct stray { char *path; const struct content *what; } *stray;  /* the first of each kind in each folder */
+	size_t strays, strays_cap;
+};
+
+static void find_release(struct find *f)
+{
+	free(f->unreadable);
+	for (size_t i = 0; i < f->strays; i++)
+		free(f->stray[i].path);
+	free(f->stray);
+}
+
+static int by_name(const FTSENT **a, const FTSENT **b)
+{
+	return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+static void add_place(struct find *f, const FTSENT *e, const struct trace_reader *reader, enum claim claim)
+{
+	const struct stat *st = e->fts_statp;
+	for (size_t i = 0; i < *f->n; i++)
+		if ((*f->list)[i].device == st->st_dev && (*f->list)[i].inode == st->st_ino)
+			return;
+	*f->list = mem_room(*f->list, &f->cap, *f->n, sizeof **f->list);
+	struct place *p = &(*f->list)[(*f->n)++];
+	*p = (struct place){ .reader = reader, .path = mem_dup(e->fts_path), .is_file = claim == CLAIM_FILE,
+		.device = st->st_dev, .inode = st->st_ino };
+	if (claim == CLAIM_FOLDER)
+		p->path[strlen(p->path) - e->fts_namelen - 1] = '\0';
+}
+
+/* The first; but what the system cannot do comes first. */
+static void cannot_read(struct find *f, const char *path, int why)
+{
+	if (f->unreadable && (errno_is_system(f->unreadable_errno) || !errno_is_system(why)))
+		return;
+	free(f->unreadable);
+	f->unreadable = mem_dup(path);
+	f->unreadable_errno = why;
+}
+
+static size_t folder_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? (size_t)(slash - path) : 0;
+}
+
+static bool same_folder(const char *a, const char *b)
+{
+	const size_t len = folder_of(a);
+	return len == folder_of(b) && memcmp(a, b, len) == 0;
+}
+
+static void remember(struct find *f, const FTSENT *e, const unsigned char *head, size_t len)
+{
+	const struct content *c = contents;
+	while (c < contents + CONTENTS && ((c->name && strcmp(c->name, e->fts_name) != 0) || len < c->len ||
+	                                   memcmp(head, c->head, c->len) != 0))
+		c++;
+	if (c == contents + CONTENTS || (c->name && e->fts_level == 0))
+		return;
+	for (size_t i = f->strays; i-- && same_folder(f->stray[i].path, e->fts_path);)
+		if (f->stray[i].what == c)
+			return;
+	*ARRAY_PUSH(f->stray, f->strays, f->strays_cap) = (struct stray){ mem_dup(e->fts_path), c };
+}
+
+static bool has_usual_name(const char *name)
+{
+	const size_t len = strlen(name);
+	return strcmp(name, "metadata") == 0 || strcmp(name, "header_page") == 0 ||
+	       (len > 4 && strcmp(name + len - 4, ".dat") == 0);
+}
+
+static void look(struct find *f, const FTSENT *e)
+{
+	unsigned char head[CLAIM_HEAD] = { 0 };
+	const int fd = open(e->fts_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	const ssize_t got = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
+	if (got < 0 && (has_usual_name(e->fts_name) || errno_is_system(errno)))
+		cannot_read(f, e->fts_path, errno);
+	if (fd >= 0)
+		close(fd);
+	if (got < 0)
+		return;
+	const size_t len = (size_t)got;
+	for (const struct trace_reader *const *r = readers; *r; r++) {
+		const enum claim claim = (*r)->claims(e->fts_name, head, len);
+		if (claim == CLAIM_NONE || (claim == CLAIM_FOLDER && e->fts_level == 0))
+			continue;
+		add_place(f, e, *r, claim);
+		return;
+	}
+	remember(f, e, head, len);
+}
+
+static void visit(struct find *f, const FTSENT *e)
+{
+	if (e->fts_info == FTS_DNR || e->fts_info == FTS_ERR || e->fts_info == FTS_NS)
+		cannot_read(f, e->fts_path, e->fts_errno);
+	if (e->fts_info != FTS_F)
+		return;
+	f->files++;
+	if (f->files <= MANY || has_usual_name(e->fts_name))
+		look(f, e);
+}
+
+static int refuse_root(const char *root, const struct find *f, struct error *err)
+{
+	if (f->unreadable) {
+		errno = f->unreadable_errno;
+		return error_read(err, "check the path, or make it readable for you", "%s", f->unreadable);
+	}
+	const struct stray *first = NULL;
+	for (size_t i = 0; i < f->strays; i++)
+		if (!first || f->stray[i].what < first->what)
+			first = &f->stray[i];
+	if (first)
+		return error_set(err, STATUS_INPUT, first->what->mend, "%s: %s", first->path, first->what->why);
+	return error_set(err, STATUS_INPUT, MEND, "%s: %s", root,
+	                 f->files ? "holds no CTF trace" : "an empty folder, no trace");
+}
+
+static int walk(const char *root, struct find *f, struct error *err)
+{
+	char *const paths[] = { (char *)root, NULL };
+	FTS *fts = fts_open(paths, FTS_LOGICAL | FTS_NOCHDIR, by_name);
+	if (!fts)
+		return error_system(err, NULL, "%s", root);
+	errno = 0;
+	for (FTSENT *e; (e = fts_read(fts)); errno = 0)
+		visit(f, e);
+	if (errno)
+		cannot_read(f, root, errno);
+	fts_close(fts);
+	return 0;
+}
+
+/* Is it another form of what is read, or told already? */
+static bool is_news(const struct find *f, const struct stray *s, size_t first)
+{
+	const size_t len = folder_of(s->path);
+	if (!s->what->is_trace)
+		return false;
+	for (size_t k = first; k < *f->n; k++) {
+		const char *path = (*f->list)[k].path;
+		if (strncmp(path, s->path, len) == 0 && (path[len] == '/' || !path[len]))
+			return false;
+	}
+	for (const struct stray *other = f->stray; other < f->stray + f->strays && !s->what->name; other++)
+		if (other->what->name && same_folder(other->path, s->path))
+			return false;
+	return true;
+}
+
+/* Nothing that looks like a machine's trace is passed over in silence. */
+static void note_strays(const struct find *f, size_t first, struct notes *notes)
+{
+	for (const struct stray *s = f->stray; s < f->stray + f->strays; s++)
+		if (is_news(f, s, first))
+			notes_add(notes, NOTE_DAMAGE, NULL, "%s: %s; left out (%s)", s->path, s->what->why, s->what->mend);
+}
+
+static void drop(struct find *f, size_t i)
+{
+	struct place *p = &(*f->list)[i];
+	if (p->reader->forget)
+		p->reader->forget(p);
+	free(p->path);
+	memmove(p, p + 1, (--*f->n - i) * sizeof *p);
+}
+
+/* Of several, one that cannot be read is left out. */
+static int describe_all(struct find *f, size_t first, struct notes *notes, struct error *err)
+{
+	for (size_t i = first; i < *f->n;) {
+		struct place *p = &(*f->list)[i];
+		struct error why = ERROR_INIT;
+		if (p->reader->describe(p, &why) == 0) {
+			i++;
+			continue;
+		}
+		if (why.status != STATUS_INPUT || *f->n == first + 1) {
+			if (err)
+				*err = why;
+			return -1;
+		}
+		notes_add(notes, NOTE_DAMAGE, NULL, "%s; left out (%s)", why.text, why.mend);
+		drop(f, i);
+	}
+	return 0;
+}
+
+int places_find(const char *root, struct place **list, size_t *n, struct notes *notes, struct error *err)
+{
+	struct stat st;
+	const size_t first = *n;
+	if (trace_is_live(root)) {
+		*list = mem_resize(*list, first + 1, sizeof **list);
+		(*list)[(*n)++] = (struct place){ .reader = &live_reader, .path = mem_dup(root) };
+		return live_reader.describe(&(*list)[first], err);
+	}
+	if (stat(root, &st))
+		return error_read(err, "check the path", "%s", root);
+	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+		return error_set(err, STATUS_INPUT, MEND, "%s: neither a folder nor a file", root);
+	struct find f = { .list = list, .n = n, .cap = *n };
+	int status = walk(root, &f, err);
+	if (!status && (*n == first || f.unreadable))  /* half of the machines would be a wrong answer */
+		status = refuse_root(root, &f, err);
+	if (!status && notes)
+		note_strays(&f, first, notes);
+	if (!status)
+		status = describe_all(&f, first, notes, err);
+	find_release(&f);
+	return status;
+}
+
+void places_free(struct place *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (list[i].reader->forget)
+			list[i].reader->forget(&list[i]);
+		free(list[i].path);
+	}
+	free(list);
+}
+
+static int read_file(const char *path, struct error *err)
+{
+	static const size_t size = 1 << 20;
+	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	char *buf = mem_new(1, size);
+	ssize_t n = fd < 0 ? -1 : 1;
+	for (off_t at = 0; n > 0; at += n)
+		n = pread(fd, buf, size, at);
+	const int status = n < 0 ? error_read(err, NULL, "%s", path) : 0;
+	if (fd >= 0)
+		close(fd);
+	free(buf);
+	return status;
+}
+
+int place_read(const struct place *p, struct error *err)
+{
+	char *const paths[] = { p->path, NULL };
+	FTS *fts = fts_open(paths, FTS_LOGICAL | FTS_NOCHDIR, NULL);
+	int status = fts ? 0 : error_system(err, NULL, "%s", p->path);
+	for (FTSENT *e; !status && (e = fts_read(fts));)
+		if (e->fts_info == FTS_F)
+			status = read_file(e->fts_path, err);
+	if (fts)
+		fts_close(fts);
+	return status;
+}
+
+bool place_same_machine(const struct place *a, const struct place *b)
+{
+	return !a->reader->alone && !b->reader->alone && metadata_same_machine(&a->meta, &b->meta);
+}

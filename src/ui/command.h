@@ -1,0 +1,13 @@
+/* The command line: goto, export, theme, set, help ... */
+#ifndef STEALSCOPE_UI_COMMAND_H
+#define STEALSCOPE_UI_COMMAND_H
+
+#include "ui/app.h"
+#include "ui/pager.h"
+
+void command_run(struct app *app, const char *line);
+void command_complete(struct app *app);  /* the line being written */
+void command_help(struct pager *pager);
+void action_do(struct app *app, enum action action);  /* actions.c */
+
+#endif

@@ -1,0 +1,110 @@
+/* Where keys go: to a line being written, to the list over the rows, or to the rows. */
+#include <stdio.h>
+
+#include "ui/command.h"
+#include "ui/find.h"
+#include "ui/follow.h"
+#include "ui/hunt.h"
+#include "ui/nudge.h"
+#include "ui/pane.h"
+#include "ui/viewer.h"
+#include "ui/watch.h"
+
+static void prompt_changed(struct app *app)
+{
+	switch (app->prompt.kind) {
+	case PROMPT_SEARCH: find_typed(app, app->prompt.text); break;
+	case PROMPT_FILTER: find_filter_typed(app, app->prompt.text); break;
+	case PROMPT_PAGER: list_search(app, app->prompt.text); break;
+	case PROMPT_PANE: pane_filter(app, app->prompt.text); break;
+	default: break;
+	}
+}
+
+static void prompt_done(struct app *app)
+{
+	char line[PROMPT_LONGEST];
+	snprintf(line, sizeof line, "%s", app->prompt.text);
+	app->prompting = false;
+	if (app->prompt.kind == PROMPT_COMMAND)
+		command_run(app, line);
+	else if (app->prompt.kind == PROMPT_EXPORT && line[0])
+		export_pane(app, line);
+	else if (app->prompt.kind == PROMPT_NOTE)
+		list_edit(app, line);
+	else
+		prompt_changed(app);  /* says it again when nothing was found */
+}
+
+static void prompt_cancelled(struct app *app)
+{
+	app->prompting = false;
+	app->prompt.text[0] = '\0';
+	if (app->prompt.kind == PROMPT_SEARCH)
+		find_cancelled(app);
+	else
+		prompt_changed(app);
+}
+
+static void key_in_prompt(struct app *app, uint32_t key)
+{
+	if (key == KEY_CODE_TAB && app->prompt.kind == PROMPT_COMMAND) {
+		command_complete(app);
+		return;
+	}
+	switch (prompt_key(&app->prompt, key)) {
+	case PROMPT_CHANGED: prompt_changed(app); break;
+	case PROMPT_DONE: prompt_done(app); break;
+	case PROMPT_CANCELLED: prompt_cancelled(app); break;
+	default: break;
+	}
+}
+
+static void key_in_rows(struct app *app, uint32_t key)
+{
+	if ((key >= '1' && key <= '9') || (key == '0' && app->count > 0)) {
+		app->count = app->count < 100000 ? app->count * 10 + (key - '0') : app->count;
+		app_say(app, "%u", app->count);
+		return;
+	}
+	if (key == KEY_CODE_ESC || key == ('c' & 31)) {
+		bool asked = panes_cancel(app), nudged = nudge_cancel(app);
+		if (asked || nudged) {
+			app_say(app, "cancelled");
+			return;
+		}
+	}
+	if (app->focused && !watch_torn(app) && pane_key(app, key)) {
+		app->count = 0;
+		return;
+	}
+	enum action action = keymap_find(&app->keymap, key);
+	if (watch_torn(app) && action != ACT_COMMAND && action != ACT_QUIT && action != ACT_REDRAW) {
+		app_say(app, "nothing more is read from a history that changed: :reload opens it again, q quits");
+		return;
+	}
+	char text[32], help[64];
+	if (action == ACT_NONE)
+		app_say(app, "%s does nothing: %s is help", key_text(key, text, sizeof text),
+		        keymap_text(&app->keymap, ACT_HELP, help, sizeof help));
+	else
+		action_do(app, action);
+	app->count = 0;
+	app->last = action;
+}
+
+void viewer_key(struct app *app, uint32_t key)
+{
+	app->message[0] = '\0';
+	app->message_is_error = false;
+	hunt_stop(app);
+	follow_drop(app);
+	app->answer_by = 0;
+	viewer_begin_frame(app);
+	if (app->prompting)
+		key_in_prompt(app, key);
+	else if (app->over)
+		list_key(app, key);
+	else
+		key_in_rows(app, key);
+}

@@ -1,0 +1,158 @@
+/* One line of the whole trace: how much of the time in which vCPUs wanted to run they waited, and where the window is.
+ *
+ * The sums of all vCPUs, or of the threads where there are none, are added up in steps beside the keys, once for each
+ * width of the screen.  A bar as high as the line is the largest share of the trace. */
+#include "ui/parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/now.h"
+
+struct minimap {
+	int cols;                /* that the sums are of; 0 = none yet */
+	uint32_t next, rows;     /* subjects: the next to be added, all */
+	int64_t *edge;           /* cols + 1 of them */
+	int64_t *ran, *lost;     /* ns per column */
+};
+
+void minimap_init(struct app *app)
+{
+	app->minimap = mem_new(1, sizeof *app->minimap);
+}
+
+void minimap_forget(struct app *app)
+{
+	struct minimap *m = app->minimap;
+	free(m->edge);
+	free(m->ran);
+	free(m->lost);
+	*m = (struct minimap){ 0 };
+}
+
+void minimap_release(struct app *app)
+{
+	minimap_forget(app);
+	free(app->minimap);
+}
+
+int64_t minimap_time(const struct app *app, int column)
+{
+	const struct ground *g = &app->ground;
+	double part = ((double)column + 0.5) / (double)g->cols;
+	return g->begin + (int64_t)(part * (double)(g->end - g->begin));
+}
+
+static bool by_vcpu(const struct app *app)
+{
+	for (uint32_t c = 0; c < app->topo.cpus; c++)
+		if (app->topo.cpu[c].status != HISTORY_NONE)
+			return true;
+	return false;
+}
+
+static void begin(struct app *app)
+{
+	struct minimap *m = app->minimap;
+	size_t cols = (size_t)app->ground.cols;
+	minimap_forget(app);
+	m->cols = app->ground.cols;
+	m->rows = by_vcpu(app) ? app->topo.cpus : app->topo.threads;
+	m->edge = mem_new(cols + 1, sizeof *m->edge);
+	m->ran = mem_new(cols, sizeof *m->ran);
+	m->lost = mem_new(cols, sizeof *m->lost);
+	double span = (double)(app->ground.end - app->ground.begin) + 1;
+	for (size_t i = 0; i < cols; i++)
+		m->edge[i] = app->ground.begin + (int64_t)(span * (double)i / (double)cols);
+	m->edge[cols] = app->ground.end + 1;
+}
+
+static void add(struct app *app, uint32_t row, int64_t (*sums)[HISTORY_STATES])
+{
+	struct minimap *m = app->minimap;
+	bool vcpu = by_vcpu(app);
+	uint32_t attr = vcpu ? app->topo.cpu[row].status : app->topo.thread[row].status;
+	const struct vocabulary *v = vcpu ? &app->look.vcpu : &app->look.thread;
+	if (attr == HISTORY_NONE || history_sums_cells(app->h, attr, m->edge, (unsigned)m->cols, sums, NULL) < 0)
+		return;
+	for (int c = 0; c < m->cols; c++)
+		for (int s = 0; s < HISTORY_STATES - 1; s++) {
+			int64_t *sum = v->severity[v->code[s]] >= SUFFERS ? &m->lost[c] : v->code[s] == VIS_RUNNING ? &m->ran[c] : NULL;
+			if (sum && sums[c][s] > 0 && __builtin_add_overflow(*sum, sums[c][s], sum))
+				*sum = INT64_MAX;
+		}
+}
+
+bool minimap_work(struct app *app, int64_t budget_ns, bool *changed)
+{
+	struct minimap *m = app->minimap;
+	int64_t until = now_ns() + budget_ns;
+	if (m->cols != app->ground.cols)
+		begin(app);
+	if (m->next == m->rows)
+		return false;
+	int64_t (*sums)[HISTORY_STATES] = mem_new((size_t)m->cols, sizeof *sums);
+	for (bool first = true; m->next < m->rows && (first || now_ns() < until); first = false)
+		add(app, m->next++, sums);
+	free(sums);
+	*changed |= m->next == m->rows;
+	return m->next < m->rows;
+}
+
+static double share(const struct minimap *m, int c)
+{
+	double wanted = (double)m->ran[c] + (double)m->lost[c];
+	return wanted > 0 ? (double)m->lost[c] / wanted : 0;
+}
+
+/* The columns of the window. */
+static void window(const struct app *app, int *from, int *to)
+{
+	const struct ground *g = &app->ground;
+	double span = (double)(g->end - g->begin) + 1;
+	*from = (int)((double)(app->view.t0 - g->begin) / span * g->cols);
+	*to = (int)((double)(view_last(&app->view, g) - g->begin) / span * g->cols);
+	*to = *to >= g->cols ? g->cols - 1 : *to;
+}
+
+static uint32_t bar(const struct app *app, double share, double most)
+{
+	static const char letters[] = " _i!";  /* nothing, below an eighth, below half, more */
+	double part = most > 0 ? share / most : 0;
+	if (app->look.tier == TIER_BLOCKS)
+		return part <= 0 ? ' ' : part < 1.0 / 16 ? '_' : 0x2580U + (uint32_t)(part * 8 + 0.5);
+	return (uint32_t)(unsigned char)letters[part <= 0 ? 0 : part < 0.125 ? 1 : part < 0.5 ? 2 : 3];
+}
+
+void minimap_draw(struct app *app, struct screen *s, int y)
+{
+	const struct minimap *m = app->minimap;
+	const struct palette *p = &app->look.palette;
+	struct style label = p->part[PART_DIM], lane = p->part[PART_STEAL], marked = p->part[PART_MARK];
+	int x = app->label_w + 1, from, to;
+	bool ready = m->cols == app->ground.cols && m->next == m->rows;
+	double most = 0;
+	for (int c = 0; ready && c < m->cols; c++)
+		most = share(m, c) > most ? share(m, c) : most;
+	window(app, &from, &to);
+	screen_fill(s, 0, y, s->w, ' ', label);
+	char text[64];
+	const char *head = app->label_w < 30 ? "trace" : "the whole trace";
+	if (ready)
+		snprintf(text, sizeof text, "%s: waits to %.*f%%", head, most < 0.0995 ? 1 : 0, 100 * most);
+	else
+		snprintf(text, sizeof text, "%s: reading", head);
+	screen_text(s, 1, y, app->label_w - 1, label, text);
+	bool whole = from == 0 && to == app->ground.cols - 1;
+	uint16_t reverse = p->depth == DEPTH_MONO ? ATTR_REVERSE : 0;
+	for (int c = 0; c < app->ground.cols; c++) {
+		bool inside = !whole && c >= from && c <= to;
+		uint32_t ch = ready ? bar(app, share(m, c), most) : ' ';
+		bool edge = inside && (c == from || c == to) && (ch == ' ' || app->look.tier != TIER_BLOCKS);
+		if (edge)
+			ch = (uint32_t)(from == to ? 'H' : c == from ? '[' : ']');
+		screen_put(s, x + c, y, ch, inside ? (struct style){ lane.fg, marked.bg, lane.attr | reverse } : lane);
+	}
+}

@@ -1,0 +1,362 @@
+#include "ui/pane.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define SLOW_NS 5000000  /* an answer that took longer is asked for again only when the keys rest */
+#define MOST_LINES 200   /* that a pane makes room for */
+#define LEAST_ROWS 3     /* that it leaves */
+
+void panes_init(struct app *app)
+{
+#define PANE_ROW(id, table) [id] = &table,
+	static const struct pane_ops *const ops[PANE_COUNT] = { PANES(PANE_ROW) };
+#undef PANE_ROW
+	for (int i = 0; i < PANE_COUNT; i++) {
+		app->pane[i] = mem_new(1, ops[i]->size);
+		app->pane[i]->ops = ops[i];
+	}
+}
+
+void panes_release(struct app *app)
+{
+	for (int i = 0; i < PANE_COUNT; i++) {
+		struct pane *p = app->pane[i];
+		if (p->ops->forget)
+			p->ops->forget(p);
+		if (p->ops->release)
+			p->ops->release(p);
+		free(p);
+	}
+}
+
+/* What is shown was of another history.  A pane keeps its height meanwhile, so that the rows stay where they are. */
+void panes_carry(struct app *app, const struct rows *was, const struct rows *is)
+{
+	for (int i = 0; i < PANE_COUNT; i++) {
+		struct pane *p = app->pane[i];
+		if (p->ops->carry)
+			p->ops->carry(app, p, was, is);
+		p->room = p->lines;
+		if (p->ops->forget)
+			p->ops->forget(p);
+		p->lines = 0;
+		p->from = p->to = 0;
+		p->asked = p->valid = false;
+	}
+}
+
+int pane_label_w(int w)
+{
+	return w * 3 / 10 < 18 ? 18 : w * 3 / 10 > 40 ? 40 : w * 3 / 10;
+}
+
+int panes_label_w(const struct app *app)
+{
+	int w = app->w;
+	if (app->below && app->below->ops->wide)
+		return app->below->ops->wide(w);
+	return pane_label_w(w);
+}
+
+static void show_below(struct app *app, struct pane *p)
+{
+	app->below = p;
+	app->focused = app->focused && p;
+	app_layout(app, panes_label_w(app));
+}
+
+bool panes_cancel(struct app *app)
+{
+	struct pane *p = app->below;
+	bool asked = p && p->asked;
+	if (asked)
+		asker_drop(app->asker, p->ops->ask);
+	if (p)
+		p->asked = p->opening = false;
+	if (p && !p->valid)
+		show_below(app, NULL);
+	return asked;
+}
+
+void pane_close(struct app *app)
+{
+	panes_cancel(app);
+	show_below(app, NULL);
+}
+
+/* ---- Below the rows -------------------------------------------------------------------------------------------- */
+
+static void take(struct app *app, struct pane *p)
+{
+	struct answer answer;
+	if (!p->asked || !app_answer(app, p->ops->ask, &answer))
+		return;
+	p->asked = false;
+	p->cost = answer.cost;
+	p->ops->forget(p);
+	p->lines = 0;
+	p->valid = answer.status >= 0;
+	if (p->valid) {
+		p->ops->answer(app, p, &answer);
+		if (p->ops->arrange)
+			p->ops->arrange(app, p);
+	} else {
+		app_fail(app, &answer.err);
+		if (p->opening)
+			show_below(app, NULL);
+	}
+	p->opening = false;
+}
+
+static void ask(struct app *app, struct pane *p)
+{
+	struct question q = { .t = app->view.cursor };
+	p->ops->question(app, p, &q);
+	bool other = p->stale || p->from != q.from || p->to != q.to || (p->opening && !p->valid && !p->asked);
+	if (other && !(app->look.coarse && p->cost > SLOW_NS)) {
+		p->from = q.from;
+		p->to = q.to;
+		p->asked = true;
+		p->stale = false;
+		asker_ask(app->asker, p->ops->ask, &q);
+	}
+}
+
+void pane_refresh(struct app *app, struct pane *p)
+{
+	if (!p->ops->question) {
+		p->ops->refresh(app, p);
+		return;
+	}
+	ask(app, p);
+	take(app, p);
+	if (p->stale)
+		ask(app, p);
+}
+
+bool pane_open(struct app *app, enum pane_id id)
+{
+	struct pane *p = app->pane[id];
+	if (p->ops->open && !p->ops->open(app, p))
+		return false;
+	if (p->ops->over) {
+		app->over = p;
+		return true;
+	}
+	panes_cancel(app);
+	show_below(app, p);
+	p->opening = true;
+	p->room = 0;
+	pane_refresh(app, p);
+	return app->below == p;
+}
+
+struct pane *pane_shown(struct app *app)
+{
+	if (!app->below)
+		pane_open(app, PANE_FLOW);
+	return app->below;
+}
+
+void pane_toggle(struct app *app, enum pane_id id)
+{
+	if (app->below == app->pane[id])
+		pane_close(app);
+	else
+		pane_open(app, id);
+}
+
+void pane_filter(struct app *app, const char *text)
+{
+	struct pane *p = app->below;
+	snprintf(p->filter, sizeof p->filter, "%.63s", text);
+	p->ops->arrange(app, p);
+	p->at = p->top = 0;
+}
+
+/* ---- Its cursor and keys --------------------------------------------------------------------------------------- */
+
+void pane_move(struct app *app, int64_t by)
+{
+	struct pane *p = app->below;
+	if (!p) {
+		app_say(app, "no pane is open");
+		return;
+	}
+	int64_t to = (int64_t)p->at + by, last = p->lines ? (int64_t)p->lines - 1 : 0;
+	p->at = (size_t)(to < 0 ? 0 : to > last ? last : to);
+	if (p->ops->come && p->at < p->lines)
+		p->ops->come(app, p, p->at);
+}
+
+void pane_focus(struct app *app)
+{
+	struct pane *p = app->below;
+	if (p && p->ops->full) {
+		p->ops->round(app, p);
+		return;
+	}
+	app->focused = !app->focused && pane_shown(app);
+	if (app->focused)
+		pane_move(app, 0);
+}
+
+/* The line as it is on the screen. */
+static void copy_line(struct app *app, struct pane *p)
+{
+	struct screen s = { 0 };
+	size_t size;
+	char *text = NULL;
+	screen_resize(&s, app->w, 1);
+	p->ops->line(app, p, &s, 0, p->at, false);
+	FILE *f = open_memstream(&text, &size);
+	screen_dump(&s, f);
+	fclose(f);
+	screen_release(&s);
+	text[strcspn(text, "\n")] = '\0';
+	app_copy(app, text + strspn(text, " "));
+	free(text);
+}
+
+/* What stands in the place of the rows is where one begins: leaving that is leaving. */
+static void close_step(struct app *app, struct pane *p, bool filter)
+{
+	if (!filter && p->ops->full) {
+		app->quit = true;
+		return;
+	}
+	if (filter && p->filter[0])
+		pane_filter(app, "");
+	else
+		pane_close(app);
+}
+
+/* What the pane does that has the keys; false: the key is none of these. */
+static bool do_in_pane(struct app *app, struct pane *p, uint32_t key)
+{
+	switch (keymap_find_in_pane(&app->keymap, key)) {
+	case ACT_IN_PANE_GO:
+		if (p->ops->go && p->at < p->lines)
+			p->ops->go(app, p, p->at);
+		return true;
+	case ACT_IN_PANE_SORT:
+	case ACT_IN_PANE_SORT_BACK:
+		if (p->ops->sort)
+			p->ops->sort(app, p, keymap_find_in_pane(&app->keymap, key) == ACT_IN_PANE_SORT ? 1 : -1);
+		else
+			app_say(app, "this pane has one order");
+		return true;
+	case ACT_IN_PANE_FILTER:
+		if (p->ops->arrange)
+			app_prompt(app, PROMPT_PANE, p->filter);
+		else
+			app_say(app, "this pane has no filter");
+		return true;
+	case ACT_IN_PANE_EXPORT: export_prompt(app); return true;
+	case ACT_IN_PANE_COPY:
+		if (p->at < p->lines)
+			copy_line(app, p);
+		return true;
+	case ACT_IN_PANE_GROW: p->grown += p->grown < app->h_cells; return true;
+	case ACT_IN_PANE_SHRINK: p->grown -= p->grown > -app->h_cells; return true;
+	case ACT_IN_PANE_CLOSE: close_step(app, p, key == KEY_CODE_ESC); return true;
+	default: return false;
+	}
+}
+
+bool pane_key(struct app *app, uint32_t key)
+{
+	struct pane *p = app->below;
+	enum action action = keymap_find(&app->keymap, key);
+	int64_t n = app->count ? app->count : 1, page = p->page > 1 ? (int64_t)p->page - 1 : 1, all = (int64_t)p->lines;
+	if (do_in_pane(app, p, key))
+		return true;
+	switch (action) {
+	case ACT_DOWN: pane_move(app, n); return true;
+	case ACT_UP: pane_move(app, -n); return true;
+	case ACT_PAGE_DOWN: pane_move(app, n * page); return true;
+	case ACT_PAGE_UP: pane_move(app, -n * page); return true;
+	case ACT_HALF_DOWN: pane_move(app, (n * page + 1) / 2); return true;
+	case ACT_HALF_UP: pane_move(app, -(n * page + 1) / 2); return true;
+	case ACT_FIRST: pane_move(app, -all); return true;
+	case ACT_LAST: pane_move(app, all); return true;
+	default: break;
+	}
+	/* Who looks for gaps is back at the rows; moving through time is the same everywhere. */
+	bool gaps = strcmp(action_info[action].section, "Gaps and causes") == 0;
+	if (p->ops->full && (gaps || strcmp(action_info[action].section, "Rows") == 0))
+		pane_close(app);
+	else if (gaps)
+		app->focused = false;
+	return false;
+}
+
+/* ---- Drawing ------------------------------------------------------------------------------------------------------ */
+
+int pane_height(const struct app *app, int room)
+{
+	const struct pane *p = app->below;
+	if (!p || p->ops->full)
+		return p ? room : 0;
+	size_t lines = p->valid ? p->lines : p->room;
+	int want = (int)(lines < MOST_LINES ? lines : MOST_LINES) + 1 + (p->ops->heading != NULL);
+	want = (want < room / 2 ? want : room / 2) + p->grown;
+	return want < 1 ? 1 : want > room - LEAST_ROWS ? room > LEAST_ROWS ? room - LEAST_ROWS : 0 : want;
+}
+
+static void draw_title(struct app *app, struct pane *p, struct screen *s, int y)
+{
+	struct style style = app->look.palette.part[app->focused ? PART_SELECTED : PART_TITLE];
+	const char *hint = p->ops->full ? "" : app->focused ? " Enter goes there  e export  q closes " : " Tab ";
+	char name[320], title[640];
+	p->ops->name(app, p, name, sizeof name);
+	if (p->asked)
+		snprintf(title, sizeof title, " %s: reading %u %%, Esc cancels ", name, asker_progress(app->asker, p->ops->ask));
+	else if (!p->valid)
+		snprintf(title, sizeof title, " %s: none here ", name);
+	else
+		p->ops->title(app, p, s->w, title, sizeof title);
+	screen_fill(s, 0, y, s->w, '-', style);
+	int x = 1 + screen_text(s, 1, y, s->w - 2, style, title);
+	if (p->filter[0])
+		x += screen_printf(s, x, y, s->w - x - 1, style, "/%s ", p->filter);
+	if (*hint && x + (int)strlen(hint) + 2 < s->w)
+		screen_text(s, s->w - (int)strlen(hint) - 1, y, s->w, style, hint);
+}
+
+static void scroll_to_cursor(struct pane *p)
+{
+	if (p->at >= p->lines)
+		p->at = p->lines ? p->lines - 1 : 0;
+	if (p->at < p->top)
+		p->top = p->at;
+	if (p->at >= p->top + p->page)
+		p->top = p->at - p->page + 1;
+	if (p->top + p->page > p->lines)
+		p->top = p->lines > p->page ? p->lines - p->page : 0;
+}
+
+struct style pane_style(const struct app *app, enum part part, bool selected)
+{
+	return app->look.palette.part[selected ? PART_SELECTED : part];
+}
+
+void pane_draw(struct app *app, struct screen *s, int y, int height)
+{
+	struct pane *p = app->below;
+	int head = p->ops->heading && height > 2 ? 2 : 1;
+	draw_title(app, p, s, y);
+	if (head > 1)
+		p->ops->heading(app, p, s, y + 1);
+	p->page = height > head ? (size_t)(height - head) : 0;
+	scroll_to_cursor(p);
+	for (size_t i = 0; i < p->page && p->top + i < p->lines; i++) {
+		bool selected = app->focused && p->top + i == p->at;
+		screen_fill(s, 0, y + head + (int)i, s->w, ' ', pane_style(app, PART_NORMAL, selected));
+		p->ops->line(app, p, s, y + head + (int)i, p->top + i, selected);
+	}
+}

@@ -1,0 +1,29 @@
+/* Parts of the frame, one file each.  They draw the state and change none of it but scroll positions and caches. */
+#ifndef STEALSCOPE_UI_PARTS_H
+#define STEALSCOPE_UI_PARTS_H
+
+#include "ui/app.h"
+
+/* The rows of the window, with the parents of the selected one in sight. */
+void rows_draw(struct app *app, struct screen *s, int y, int height);
+/* The row on line y of the last frame; false: there is none. */
+bool rows_at(const struct app *app, int y, struct row_id *id);
+/* The cells of a row in the time area of line y, the cursor in it if it is `selected`. */
+void rows_draw_lane(struct app *app, struct screen *s, int y, struct row_id row, bool selected);
+
+/* "47%": how much a row lost in the window, in the chosen unit; "" where that has no meaning. */
+void figure_text(struct app *app, struct row_id row, char *buf, size_t size);
+const char *figure_heading(const struct app *app);
+void figure_next_unit(struct app *app);
+
+/* Waits for a CPU over the whole trace, in one line, and where the window is. */
+void minimap_init(struct app *app);
+void minimap_release(struct app *app);
+void minimap_forget(struct app *app);
+bool minimap_work(struct app *app, int64_t budget_ns, bool *changed);
+void minimap_draw(struct app *app, struct screen *s, int y);
+int64_t minimap_time(const struct app *app, int column);  /* that this column stands for */
+
+void foot_draw(struct app *app, struct screen *s);
+
+#endif

@@ -1,0 +1,42 @@
+/* Fuzz target: any bytes as a CTF stream and LTTng's index of it, whose length, / 8, the first two bytes say. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/packets.h"
+#include "replay.h"
+
+/* What is said of the file is in the file, in its order. */
+static void check(const struct stream_file *f)
+{
+	uint64_t end = 0;
+	for (size_t i = 0; i < f->packets; i++) {
+		const struct packet *p = &f->packet[i];
+		if (p->offset < end || p->size > f->bytes || p->offset > f->bytes - p->size)
+			abort();
+		end = p->offset + p->size;
+		packets_may_cut(f, i);
+	}
+	if (f->extra > f->bytes || (f->indexed && f->misled))
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size < 2)
+		return 0;
+	const size_t wanted = ((size_t)data[0] << 8 | data[1]) * 8, n = wanted < size - 2 ? wanted : size - 2;
+	const char *dir = replay_folder((const struct replay_file[]){
+		{ "index/stream.idx", data + 2, n }, { "stream", data + 2 + n, size - 2 - n } }, 2);
+	struct stream_file *list;
+	size_t files;
+	if (stream_files_list(dir, &list, &files))
+		abort();
+	for (size_t i = 0; i < files; i++) {
+		stream_file_read(&list[i]);
+		check(&list[i]);
+	}
+	if (files && !stream_files_same(list, files, list, files))
+		abort();
+	stream_files_free(list, files);
+	return 0;
+}

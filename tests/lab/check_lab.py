@@ -1,0 +1,127 @@
+"""`stealscope record` on a real kernel with real guests, in the lab (lab.py): make check-lab LAB=DIR [KILLS=N].
+
+From a fresh boot one command must come to the sentence that names the culprit; the clock that the TSC gives must lie within
+what containment allows; and whatever is killed at whatever moment, host and guests must be as they were."""
+import csv
+import io
+import os
+import random
+import re
+import sys
+import time
+
+from lab import Hung, Lab, missing
+
+WAYS = "Debian=vsock::9000 Ubuntu=ssh:root@10.0.0.2"
+PATIENCE = 60  # s from the end of what is recorded to the sentence
+QUIET = "2>&1 | tr '\\r' '\\n' | grep -v '^.\\[K'"  # without progress bars
+
+
+def check(holds, what):
+    print(("ok   " if holds else "FAIL ") + what, flush=True)
+    if not holds:
+        sys.exit(1)
+
+
+def sync_rows(lab, how):
+    _, text = lab.sh(f"stealscope sync /dev/shm/r --sync {how} --format csv 2>/dev/null", 120)
+    return {r["guest"]: r for r in csv.DictReader(io.StringIO(text[text.index("guest,"):]))}
+
+
+def check_sentence(lab):
+    """A thief on the CPU of Debian's vCPU."""
+    lab.sh("pinvcpu Debian 0 1; gs Debian 'fibonacci 36 40'; cd /dev/shm; rm -rf r")
+    lab.sh("taskset -c 1 /lab/bin/burnP6 300000 </dev/null >/dev/null 2>&1 & HOG=$!; sleep 1")
+    status, text = lab.sh(f"stealscope record -t 5s -o r {WAYS} {QUIET}; date +said=%s%N", 300)
+    print(text)
+    check("What delayed it most was host/" in text and "burnP6" in text and "Debian/vCPU0" in text,
+          "the sentence names the thief and its victim")
+    _, about = lab.sh("cat r/host/about.yaml")
+    end = int(re.search(r"stopped: .*realtime: (\d+)", about)[1])
+    took = (int(re.search(r"said=(\d+)", text)[1]) - end) / 1e9
+    check(took <= PATIENCE, f"said {took:.1f} s after the recorded time")
+    lab.sh("kill $HOG")
+
+
+def check_clock(lab):
+    exact, contained = sync_rows(lab, "tsc"), sync_rows(lab, "containment")
+    for guest, row in exact.items():
+        check(row["method"] == "tsc" and float(row["containment"]) == 1.0, f"{guest}: the TSC contains all {row}")
+        other = contained[guest]
+        gap = abs(int(row["ref_host_ns"]) - int(row["ref_guest_ns"]) - int(other["ref_host_ns"]) + int(other["ref_guest_ns"]))
+        band = other["band_mid_ns"] and int(other["band_mid_ns"])
+        check(other["method"] != "containment" or not band or gap <= 2 * band,
+              f"{guest}: containment says the same: {gap} ns apart, its band is {band} ns")
+
+
+# ---- kills
+
+STATE = ("ls -d /sys/kernel/tracing/instances/*; cat /sys/kernel/tracing/tracing_on /sys/kernel/tracing/events/enable "
+         "/sys/kernel/tracing/trace_clock; ls /run/stealscope /tmp")
+GUEST_STATE = "ls -d /sys/kernel/tracing/instances/*; cat /sys/kernel/tracing/tracing_on /sys/kernel/tracing/events/enable"
+
+
+def state(lab):
+    _, host = lab.sh(STATE)
+    return host, lab.sh(f"g Debian '{GUEST_STATE}'")[1], lab.sh(f"ssh root@10.0.0.2 '{GUEST_STATE}' 2>&1")[1]
+
+
+VICTIMS = {
+    "recorder": "kill -9 $REC",
+    "transport": "kill -9 $(ps -o pid= --ppid $REC | shuf -n 1)",
+    "script in Debian": "g Debian 'for d in /sys/kernel/tracing/instances/stealscope-guest-*; do p=${d##*guest-}; "
+                        "kill -9 ${p%-*}; done 2>/dev/null'",
+    "script in Ubuntu": "ssh root@10.0.0.2 'for d in /sys/kernel/tracing/instances/stealscope-guest-*; do "
+                        "p=${d##*guest-}; kill -9 ${p%-*}; done 2>/dev/null'",
+}
+
+
+def kill_once(lab, before, victim, moment):
+    lab.sh("rm -rf k; setsid stealscope record -t 3s --no-index -o k " + WAYS + " </dev/null >/run/k.log 2>&1 & REC=$!")
+    lab.sh(f"sleep {moment:.2f}; {VICTIMS[victim]} 2>/dev/null; true")
+    if victim != "recorder":
+        lab.sh("wait $REC", 120)
+    for _ in range(30):  # a watchdog in a guest looks once a second
+        lab.sh("stealscope record --cleanup " + WAYS, 120)
+        after = state(lab)
+        if after == before:
+            return True
+        time.sleep(2)
+    print("before", before, "after", after)
+    return False
+
+
+def check_kills(lab, n):
+    rnd, clean = random.Random(18), 0
+    lab.sh("gwait Debian >/dev/null; cd /dev/shm", 300)
+    before = state(lab)
+    for i in range(n):
+        victim, moment = rnd.choice(sorted(VICTIMS)), rnd.uniform(0, 20)
+        good = kill_once(lab, before, victim, moment)
+        clean += good
+        print(f"{'ok  ' if good else 'FAIL'} kill {i + 1}: {victim} after {moment:.2f} s; {clean} of {i + 1}", flush=True)
+    check(clean == n, f"{clean} of {n} kills left nothing")
+
+
+def main():
+    folder = os.environ.get("LAB", "")
+    if not folder or missing(folder):
+        print("skipped: LAB names no lab" if not folder else f"skipped: missing {missing(folder)}")
+        return 77
+    lab = Lab(folder, os.path.abspath(os.path.join(os.environ.get("builddir", "."), "stealscope")))
+    try:
+        lab.boot()
+        lab.guests()
+        check_sentence(lab)
+        check_clock(lab)
+        check_kills(lab, int(os.environ.get("KILLS", "20")))
+    except Hung as e:
+        print("the lab hangs:", e)
+        return 99
+    finally:
+        lab.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

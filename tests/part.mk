@@ -1,0 +1,127 @@
+# End-to-end tests, what tests share, and the targets beside `make check`
+
+AM_TESTS_ENVIRONMENT = srcdir='$(srcdir)'; export srcdir; builddir='$(builddir)'; export builddir; \
+	LC_ALL=C.UTF-8; export LC_ALL; TZ=UTC; export TZ; PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE; \
+	LSAN_OPTIONS=suppressions=$(abs_srcdir)/tests/lsan.supp:print_suppressions=0; export LSAN_OPTIONS;
+TEST_EXTENSIONS = .py .sh
+PY_LOG_COMPILER = $(PYTHON)
+SH_LOG_COMPILER = $(SHELL)
+
+E2E_TESTS = \
+	tests/test_beacon_guest.py \
+	tests/test_completion.py \
+	tests/test_damage.py \
+	tests/test_exits.py \
+	tests/test_export.py \
+	tests/test_faults.py \
+	tests/test_fibonacci.py \
+	tests/test_flow_truth.py \
+	tests/test_hardening.py \
+	tests/test_latency_truth.py \
+	tests/test_layout.py \
+	tests/test_limits.py \
+	tests/test_live.py \
+	tests/test_look.py \
+	tests/test_lttng.py \
+	tests/test_names.py \
+	tests/test_nested.py \
+	tests/test_notes.py \
+	tests/test_nudge.py \
+	tests/test_papercases.py \
+	tests/test_path.py \
+	tests/test_readme.py \
+	tests/test_record_cli.py \
+	tests/test_recording.py \
+	tests/test_refusals.py \
+	tests/test_schema.py \
+	tests/test_session.py \
+	tests/test_sync.py \
+	tests/test_style.py \
+	tests/test_tracecmd.py \
+	tests/test_trace_dat.py \
+	tests/test_tutorial.py \
+	tests/test_vanishing.py \
+	tests/test_waits.py \
+	tests/test_workers.py
+EXTRA_DIST += tests/e2e.py tests/ftrace.py tests/relay.py tests/schema.py tests/lsan.supp $(E2E_TESTS)
+if HAVE_PYTHON
+TESTS += $(E2E_TESTS)
+endif
+
+EXTRA_DIST += tests/data
+
+# What test_faults.py preloads.
+EXTRA_DIST += tests/faults.c
+check_DATA += tests/faults.so
+CLEANFILES += tests/faults.so
+tests/faults.so: tests/faults.c
+	$(AM_V_CC)$(CC) -D_GNU_SOURCE $(CFLAGS) -U_FORTIFY_SOURCE -shared -fPIC -o $@ $(srcdir)/tests/faults.c -ldl
+
+# What test_record_cli.py preloads.
+EXTRA_DIST += tests/instances.c
+check_DATA += tests/instances.so
+CLEANFILES += tests/instances.so
+tests/instances.so: tests/instances.c
+	$(AM_V_CC)$(CC) -D_GNU_SOURCE $(CFLAGS) -shared -fPIC -o $@ $(srcdir)/tests/instances.c -ldl
+
+# Recording in a lab of real kernels: make check-lab LAB=FOLDER, see tests/lab/lab.py.
+EXTRA_DIST += tests/lab/lab.py tests/lab/check_lab.py
+LAB =
+KILLS = 20
+check-lab: all
+	LAB='$(LAB)' KILLS='$(KILLS)' builddir='$(builddir)' $(PYTHON) $(srcdir)/tests/lab/check_lab.py || test $$? = 77
+.PHONY: check-lab
+
+# Fuzzing: tests/fuzz/replay.h.  `make fuzz` builds all targets anew, with clang, from what would be distributed.
+FUZZ_MAIN = tests/fuzz/main.c tests/fuzz/replay.c tests/fuzz/replay.h
+EXTRA_DIST += tests/fuzz/run.sh
+check_PROGRAMS += tests/fuzz/fuzz_yaml
+tests_fuzz_fuzz_yaml_SOURCES = tests/fuzz/fuzz_yaml.c tests/fuzz/replay.c tests/fuzz/replay.h
+tests_fuzz_fuzz_yaml_LDADD = src/libtrace.a $(UI_LIBS) $(TRACE_LIBS) $(FUZZ_ENGINE)
+
+T = 1m
+TARGETS =
+fuzz:
+	rm -rf build-fuzz/tree && $(MKDIR_P) build-fuzz
+	$(MAKE) distdir distdir=build-fuzz/tree >build-fuzz/dist.log
+	cd '$(srcdir)' && MAKE='$(MAKE)' $(SHELL) tests/fuzz/run.sh '$(abs_builddir)/build-fuzz' '$(T)' '$(TARGETS)' $(check_PROGRAMS)
+.PHONY: fuzz
+
+# Those unit tests that valgrind gets through in a minute; the sanitizers see all of them.
+VALGRIND_TESTS = tests/test_base tests/test_beacon tests/test_flow tests/test_flow_report \
+	tests/test_model tests/test_sync_hull tests/test_ui
+VALGRIND = valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=definite,indirect \
+	--errors-for-leak-kinds=definite,indirect
+check-valgrind:
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(VALGRIND_TESTS)' LOG_COMPILER='$(VALGRIND)'
+
+# A slice of check-long, another one each day.  What it prints repeats a failure: make check-daily SEED=...
+SEED =
+check-daily: tests/test_truth stealscope stealscope-sim
+	seed='$(SEED)'; seed=$${seed:-$$(($$(date -u +%s) / 86400))00}; echo "make check-daily SEED=$$seed"; \
+		tests/test_truth $$seed $$((seed + 99)) 40 || exit 1; \
+		builddir=. srcdir=$(srcdir) $(PYTHON) $(srcdir)/tests/test_flow_truth.py $$seed $$seed
+.PHONY: check-daily
+
+check-long: tests/test_truth $(LONG_TESTS) stealscope stealscope-sim
+	tests/test_truth 1 200
+	for t in $(LONG_TESTS); do STEALSCOPE_LONG_TESTS=1 srcdir=$(srcdir) $$t || exit 1; done
+if HAVE_PYTHON
+	builddir=. srcdir=$(srcdir) $(PYTHON) $(srcdir)/tests/test_flow_truth.py 1 200
+endif
+
+# Exports to real servers, each in a temporary folder, where they are installed.
+SERVER_TESTS = tests/test_export_postgres.py
+EXTRA_DIST += $(SERVER_TESTS)
+check-servers: stealscope stealscope-sim
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(SERVER_TESTS)'
+
+# Nothing here is a test; machines are noisy.
+bench: $(BENCHES) stealscope stealscope-sim
+	@for b in $(BENCHES); do echo "== $$b"; ./$$b || exit 1; done
+	@echo "== tests/bench/bench_index.sh"; $(SHELL) $(srcdir)/tests/bench/bench_index.sh
+EXTRA_DIST += tests/bench/bench_index.sh
+EXTRA_PROGRAMS += $(BENCHES)
+CLEANFILES += $(BENCHES)
+
+.PHONY: check-valgrind check-long check-servers bench

@@ -1,0 +1,294 @@
+#include "record_tree.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+#define PAGE 4096
+
+static char *path_of(const struct tree *t, const char *path)
+{
+	return mem_printf("%s/%s", t->root, path);
+}
+
+static void make_folders(const char *path)
+{
+	char *copy = mem_dup(path);
+	for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		syscall(SYS_mkdirat, AT_FDCWD, copy, 0755);
+		*slash = '/';
+	}
+	free(copy);
+}
+
+static void put(const char *path, const void *data, size_t len)
+{
+	make_folders(path);
+	FILE *f = fopen(path, "w");
+	if (!f || fwrite(data, 1, len, f) != len || fclose(f)) {
+		perror(path);
+		abort();
+	}
+}
+
+void tree_begin(struct tree *t)
+{
+	snprintf(t->root, sizeof t->root, "/tmp/stealscope-record-XXXXXX");
+	if (!mkdtemp(t->root))
+		abort();
+	tree_text(t, "run/here", "");
+	tree_text(t, "proc/meminfo", "MemTotal: 4000000 kB\nMemAvailable: 2000000 kB\n");
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+static void remove_all(const char *path)
+{
+	nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+void tree_end(struct tree *t)
+{
+	remove_all(t->root);
+}
+
+void tree_bytes(const struct tree *t, const char *path, const void *data, size_t len)
+{
+	char *whole = path_of(t, path);
+	put(whole, data, len);
+	free(whole);
+}
+
+void tree_text(const struct tree *t, const char *path, const char *text)
+{
+	tree_bytes(t, path, text, strlen(text));
+}
+
+void tree_link(const struct tree *t, const char *path, const char *target)
+{
+	char *whole = path_of(t, path);
+	make_folders(whole);
+	if (symlink(target, whole))
+		abort();
+	free(whole);
+}
+
+char *tree_read(const struct tree *t, const char *path)
+{
+	char *whole = path_of(t, path), *text = NULL;
+	FILE *f = fopen(whole, "r");
+	if (f) {
+		text = mem_new(1 << 16, 1);
+		text[fread(text, 1, (1 << 16) - 1, f)] = '\0';
+		fclose(f);
+	}
+	free(whole);
+	return text;
+}
+
+size_t tree_count(const struct tree *t, const char *path)
+{
+	char *whole = path_of(t, path);
+	DIR *dir = opendir(whole);
+	size_t n = 0;
+	for (struct dirent *e; dir && (e = readdir(dir));)
+		n += e->d_name[0] != '.';
+	if (dir)
+		closedir(dir);
+	free(whole);
+	return n;
+}
+
+/* ---- processes */
+
+static void put_thread(const struct tree *t, int pid, int tid, const char *name)
+{
+	char path[128], text[256];
+	snprintf(path, sizeof path, "proc/%d/task/%d/comm", pid, tid);
+	snprintf(text, sizeof text, "%s\n", name);
+	tree_text(t, path, text);
+	snprintf(path, sizeof path, "proc/%d/task/%d/status", pid, tid);
+	tree_text(t, path, "Name:\tx\nCpus_allowed_list:\t0-1\n");
+	snprintf(path, sizeof path, "proc/%d/task/%d/stat", pid, tid);
+	tree_text(t, path, "1 (a) b) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 -5 1 0 4711 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 1 2\n");
+	snprintf(path, sizeof path, "proc/%d/task/%d/cgroup", pid, tid);
+	tree_text(t, path, "0::/machine.slice/machine-qemu\\x2d3\\x2dweb.scope/libvirt\n");
+}
+
+void tree_vm(const struct tree *t, int pid, const char *cmdline, size_t len, unsigned vcpus)
+{
+	char path[128], text[128];
+	snprintf(path, sizeof path, "proc/%d/cmdline", pid);
+	tree_bytes(t, path, cmdline, len);
+	snprintf(path, sizeof path, "proc/%d/comm", pid);
+	tree_text(t, path, "qemu-system-x86\n");
+	snprintf(path, sizeof path, "proc/%d/exe", pid);
+	tree_link(t, path, "/usr/bin/qemu-system-x86_64");
+	snprintf(path, sizeof path, "proc/%d/fd/1", pid);
+	tree_link(t, path, "/dev/null");
+	snprintf(path, sizeof path, "proc/%d/fd/14", pid);
+	tree_link(t, path, "/dev/kvm");
+	snprintf(path, sizeof path, "proc/%d/fd/15", pid);
+	tree_link(t, path, "anon_inode:kvm-vm");
+	put_thread(t, pid, pid, "qemu-system-x86");
+	for (unsigned i = 0; i < vcpus; i++) {
+		snprintf(path, sizeof path, "proc/%d/fd/%u", pid, 20 + i);
+		snprintf(text, sizeof text, "anon_inode:kvm-vcpu:%u", i);
+		tree_link(t, path, text);
+		snprintf(text, sizeof text, "CPU %u/KVM", i);
+		put_thread(t, pid, pid + 10 + (int)i, text);
+	}
+}
+
+void tree_debugfs(const struct tree *t, int pid, unsigned vcpus, int64_t offset)
+{
+	char path[128], text[64];
+	for (unsigned i = 0; i < vcpus; i++) {
+		snprintf(path, sizeof path, "sys/kernel/debug/kvm/%d-15/vcpu%u/pid", pid, i);
+		snprintf(text, sizeof text, "%u\n", (unsigned)pid + 10 + i);
+		tree_text(t, path, text);
+		snprintf(path, sizeof path, "sys/kernel/debug/kvm/%d-15/vcpu%u/tsc-offset", pid, i);
+		snprintf(text, sizeof text, "%lld\n", (long long)offset);
+		tree_text(t, path, text);
+	}
+}
+
+/* ---- tracefs */
+
+static const char *const events[] = {
+	"sched/sched_switch", "sched/sched_wakeup", "irq/irq_handler_entry", "kvm/kvm_entry", "kvm/kvm_exit",
+};
+#define EVENTS (sizeof events / sizeof *events)
+
+static const char header_page[] =
+	"\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n"
+	"\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;\n";
+
+static void put_text(const char *folder, const char *name, const char *text)
+{
+	char *path = mem_printf("%s/%s", folder, name);
+	put(path, text, strlen(text));
+	free(path);
+}
+
+/* What the kernel makes in an instance. */
+static void fill_instance(const char *folder, unsigned pages)
+{
+	static const char *const files[] = {
+		"trace_clock", "tracing_on", "buffer_size_kb", "trace", "options/overwrite", "options/record-tgid",
+	};
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+		put_text(folder, files[i], "");
+	for (size_t i = 0; i < EVENTS; i++) {
+		char *name = mem_printf("events/%s/enable", events[i]);
+		put_text(folder, name, "0\n");
+		free(name);
+	}
+	for (unsigned cpu = 0; cpu < 2; cpu++) {
+		char stats[256], *path = mem_printf("%s/per_cpu/cpu%u/trace_pipe_raw", folder, cpu);
+		char *data = mem_new(pages, PAGE);
+		memset(data, 'A' + (int)cpu, pages * PAGE);
+		put(path, data, pages * PAGE);
+		free(data);
+		free(path);
+		snprintf(stats, sizeof stats, "entries: %u\noverrun: 0\ncommit overrun: 0\nbytes: %u\noldest event ts: 1\n"
+		         "now ts: 123456789\ndropped events: 0\nread events: 0\n", pages, pages * (PAGE - 16));
+		path = mem_printf("%s/per_cpu/cpu%u/stats", folder, cpu);
+		put(path, stats, strlen(stats));
+		free(path);
+	}
+}
+
+void tree_tracefs(const struct tree *t, const char *prefix, unsigned pages)
+{
+	char *folder = mem_printf("%s/%s/sys/kernel/tracing", t->root, prefix), text[32];
+	put_text(folder, "trace_clock", "[local] global mono x86-tsc\n");
+	put_text(folder, "saved_cmdlines", "4190077 short-lived\n1 systemd\n");
+	put_text(folder, "saved_tgids", "4190077 4190076\n");
+	put_text(folder, "events/header_page", header_page);
+	put_text(folder, "events/header_event", "# compressed entry header\n");
+	put_text(folder, "instances/.here", "");
+	snprintf(text, sizeof text, "%u", pages);
+	put_text(folder, "instances/.pages", text);
+	for (size_t i = 0; i < EVENTS; i++) {
+		char *name = mem_printf("events/%s/format", events[i]);
+		char *format = mem_printf("name: %s\nID: %zu\nformat:\n", strchr(events[i], '/') + 1, i + 300);
+		put_text(folder, name, format);
+		free(name);
+		free(format);
+	}
+	free(folder);
+}
+
+void tree_guest(const struct tree *t, const char *prefix, unsigned pages)
+{
+	/* In place of programs: an instance is filled, what was read is no longer there, nothing is mounted. */
+	static const char functions[] =
+		"mkdir() { command mkdir \"$1\" && cp -r \"${1%/*}/.made/.\" \"$1\"; }\n"
+		"dd() { command dd \"$@\"; at=${1#if=}\n"
+		"printf 'entries: 0\\noverrun: 0\\nbytes: 0\\nnow ts: 9\\n' >\"${at%/*}/stats\"; }\n"
+		"rmdir() { [ -d \"$1\" ] && rm -r \"$1\"; }\nmount() { false; }\n";
+	/* For the watchdog, which is a shell of its own. */
+	static const char erase[] = "#!/bin/sh\n[ -d \"$1\" ] && rm -r \"$1\"\n";
+	char *path = mem_printf("%s/proc", prefix);
+	tree_tracefs(t, prefix, pages);
+	tree_link(t, path, "/proc");
+	free(path);
+	path = mem_printf("%s/%s/sys/kernel/tracing/instances/.made", t->root, prefix);
+	fill_instance(path, pages);
+	free(path);
+	char *all = mem_printf("root=%s/%s\n%s", t->root, prefix, functions);
+	path = mem_printf("%s/%s", t->root, prefix);
+	put_text(path, "machine.sh", all);
+	free(all);
+	free(path);
+	path = mem_printf("%s/%s/bin", t->root, prefix);
+	char *name = mem_printf("%s/rmdir", path);
+	put_text(path, "rmdir", erase);
+	chmod(name, 0755);
+	free(name);
+	free(path);
+}
+
+/* ---- in place of the system's, for libtracefs too */
+
+int mkdir(const char *path, mode_t mode)
+{
+	const int rc = (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+	const char *at = strstr(path, "/instances/");
+	if (rc == 0 && at && strncmp(path, "/tmp/stealscope-record-", 23) == 0) {
+		char *pages = mem_printf("%.*s/instances/.pages", (int)(at - path), path);
+		FILE *f = fopen(pages, "r");
+		unsigned n = 0;
+		if (!f || fscanf(f, "%u", &n) != 1)
+			abort();
+		fclose(f);
+		free(pages);
+		fill_instance(path, n);
+	}
+	return rc;
+}
+
+int rmdir(const char *path)
+{
+	if (strstr(path, "/instances/") && strncmp(path, "/tmp/stealscope-record-", 23) == 0) {
+		remove_all(path);
+		return access(path, F_OK) ? 0 : -1;
+	}
+	return (int)syscall(SYS_unlinkat, AT_FDCWD, path, AT_REMOVEDIR);
+}

@@ -1,0 +1,37 @@
+# The simulator: deterministic traces with the truth beside them (also installed)
+bin_PROGRAMS += stealscope-sim
+noinst_LIBRARIES += tests/libsim.a
+tests_libsim_a_SOURCES = \
+	tests/sim/clock.c \
+	tests/sim/cpu.c \
+	tests/sim/ctf.c \
+	tests/sim/hotplug.c \
+	tests/sim/kvm.c \
+	tests/sim/machine.c \
+	tests/sim/ops.c \
+	tests/sim/queue.c \
+	tests/sim/record.c \
+	tests/sim/report.c \
+	tests/sim/request.c \
+	tests/sim/rng.c \
+	tests/sim/scenario.c \
+	tests/sim/sched.c \
+	tests/sim/sim.c \
+	tests/sim/sim.h \
+	tests/sim/simulate.h \
+	tests/sim/truth.c \
+	tests/sim/truth.h \
+	tests/sim/workload.c
+stealscope_sim_SOURCES = tests/sim/main.c
+stealscope_sim_LDADD = tests/libsim.a $(BASE_LIBS)
+dist_man_MANS += man/stealscope-sim.1
+dist_check_SCRIPTS += tests/test_sim.sh
+
+# What the analysis finds is what the simulator did: some seeds in check, hundreds in check-long.
+check_PROGRAMS += tests/test_truth
+tests_test_truth_SOURCES = tests/test_truth.c tests/truth_cases.c tests/truth_cases.h tests/truth_file.c tests/truth_file.h
+tests_test_truth_LDADD = tests/libsim.a $(MODEL_LIBS)
+
+BENCHES += tests/bench/bench_sim
+tests_bench_bench_sim_SOURCES = tests/bench/bench_sim.c
+tests_bench_bench_sim_LDADD = tests/libsim.a $(BASE_LIBS)

@@ -1,0 +1,364 @@
+"""What `export` writes is what the other commands answer, to the ns; the same run twice changes nothing; names are data."""
+import csv
+import glob
+import json
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+from collections import Counter, defaultdict
+
+from e2e import DATA, PROGRAM, check, run, scratch, simulate, table
+
+HAS_SQLITE = "sqlite:FILE" in run("export", "--targets").stdout and not re.search(
+    r"sqlite:FILE.*not in this build", run("export", "--targets").stdout)
+
+
+def export(history, target, *args):
+    """Exports; returns the rows by table, and the number of the run."""
+    answer = json.loads(run("export", history, "--to", target, *args, "--format", "json").stdout)
+    return {row["table"]: row["rows"] for row in answer["rows"]}, answer["run_id"]
+
+
+def folder_tables(folder):
+    """The csv tables of a folder with one run."""
+    tables = {}
+    for path in glob.glob(f"{folder}/*/*.csv"):
+        with open(path, newline="", encoding="utf-8") as f:
+            tables[os.path.basename(os.path.dirname(path))] = list(csv.DictReader(f))
+    return tables
+
+
+def sums(rows, key, value="ns"):
+    out = defaultdict(int)
+    for row in rows:
+        out[key(row)] += int(row[value])
+    return dict(out)
+
+
+def thief_machine(row):
+    return row["thief_machine"] or {"idle-cpu": "idle CPU", "unknown": "unknown"}.get(row["kind"], row["kind"])
+
+
+def intervals(history, path):
+    return [(int(r["start"]), int(r["end"]) - int(r["start"]) + 1, r["value"]) for r in table("intervals", history, path) if r["value"]]
+
+
+def check_states(history, t):
+    """Tables of intervals against `intervals`."""
+    vms = [m["machine"] for m in t["machine"] if m["kind"] == "vm"]
+    root = {"host": "/Host", **{vm: f"/Virtual Machines/{vm}" for vm in vms}}
+    for m in root:
+        for cpu in [c["cpu"] for c in t["cpu"] if c["machine"] == m]:
+            node = f"{root[m]}/CPUs/CPU{cpu}"
+            rows = [(int(r["ts"]), int(r["dur"]), r["tid"]) for r in t["running"] if (r["machine"], r["cpu"]) == (m, cpu)]
+            check(rows == intervals(history, f"{node}/Current Thread") and rows, f"running: {m} CPU{cpu}, {len(rows)} rows")
+            if m == "host":
+                continue
+            rows = [(int(r["ts"]), int(r["dur"]), r["state"]) for r in t["vcpu_state"] if (r["machine"], r["cpu"]) == (m, cpu)]
+            check(rows == intervals(history, f"{node}/Status") and rows, f"vcpu_state: {m} CPU{cpu}, {len(rows)} rows")
+            rows = [(int(r["ts"]), int(r["dur"]), r["reason"]) for r in t["exit"] if (r["machine"], r["cpu"]) == (m, cpu)]
+            check(rows == intervals(history, f"{node}/Exit"), f"exit: {m} CPU{cpu}, {len(rows)} rows")
+        by_tid = Counter(r["tid"] for r in t["thread_state"] if r["machine"] == m)
+        for tid, n in by_tid.most_common(3):
+            mine = [r for r in t["thread_state"] if (r["machine"], r["tid"]) == (m, tid)]
+            rows = [(int(r["ts"]), int(r["dur"]), r["state"]) for r in mine]
+            check(rows == intervals(history, f"{root[m]}/Threads/{tid}/Status"), f"thread_state: {m}/{tid}, {n} rows")
+            cpus = intervals(history, f"{root[m]}/Threads/{tid}/CPU")
+            at = [next((v for s, d, v in cpus if s <= int(r["ts"]) < s + d), "") for r in mine[:50]]
+            check(at == [r["cpu"] for r in mine[:50]], "and where it was")
+
+
+def check_steal(history, t):
+    """Sums of the seconds against `steal`, by machine and by thread."""
+    machine = sums([r for r in t["steal"] if r["of_machine"] == "1"], lambda r: (r["victim_machine"], thief_machine(r)))
+    told = {(r["victim"], r["thief"]): int(r["ns"]) for r in table("steal", history)}
+    check(machine == told and told, f"steal by machine: {sum(told.values())} ns in {len(told)} pairs")
+    thread = sums([r for r in t["steal"] if r["victim_tid"]], lambda r: f"{r['victim_machine']}/{r['victim_tid']} {r['victim_name']}".strip())
+    told = sums(table("steal", history, "--by", "thread"), lambda r: r["victim"])
+    check({k.split()[0]: v for k, v in thread.items()} == {k.split()[0]: v for k, v in told.items()} and told,
+          f"steal by thread: {len(told)} victims")
+    flow = sums(t["flow"], lambda r: (r["machine"], r["cpu"], r["tid"]), "dur")
+    gaps = sums(t["gap"], lambda r: (r["machine"], r["cpu"], r["tid"]), "dur")
+    steal = sums(t["steal"], lambda r: (r["victim_machine"], r["victim_cpu"], r["victim_tid"]))
+    check(flow == gaps == steal, "gap, flow and steal are the same time")
+    check(all(int(r["bucket_ts"]) % 10**9 == 0 and 0 < int(r["ns"]) for r in t["steal"]), "in whole seconds of the clock")
+
+
+def check_gaps(history, t):
+    """Every gap with its first culprit against `gaps`."""
+    for m in t["machine"]:
+        rows = [(int(r["ts"]), int(r["dur"]), r["state"], r["thief_machine"], r["thief_tid"], r["thief_name"], r["thief_ns"])
+                for r in t["gap"] if r["machine"] == m["machine"] and r["of_machine"] == "1"]
+        told = [(int(r["start"]), int(r["duration_ns"]), r["state"], r["culprit_system"], r["culprit_tid"], r["culprit_name"], r["culprit_ns"])
+                for r in table("gaps", history, m["machine"], "--top", "0")]
+        check(sorted(rows) == sorted(told), f"gap: {m['machine']}, {len(rows)} rows")
+
+
+def check_run(history, t):
+    info = json.loads(run("info", history, "--format", "json").stdout)
+    row, = t["run"]
+    check(int(row["started"]) == info["begin"] and int(row["span_ns"]) == info["end"] - info["begin"] + 1, "run: its span")
+    check(int(row["lost_events"]) == sum(x["lost"] for x in info["traces"]), f"run: {row['lost_events']} events lost")
+    told = [(r["guest"], r["method"], r["quality"], r["alpha_ppm"], r["band_mid_ns"], r["containment"]) for r in table("sync", history)]
+    rows = [(r["machine"], r["method"], r["quality"], r["alpha_ppm"], r["band_mid_ns"], r["containment"]) for r in t["clock"]]
+    check(rows == told, "clock: as `sync` has it")
+    check(sorted(x["uuid"] for x in info["traces"]) == sorted(r["uuid"] for r in t["loss"]), "loss: a row for each trace")
+
+
+def check_sqlite(folder, history, t, rows, number):
+    """The database holds the rows of the csv; again changes nothing; what was cut off either."""
+    path = f"{folder}/runs.db"
+    for _ in range(2):
+        check(export(history, f"sqlite:{path}")[0] == rows, "sqlite: the same numbers of rows")
+    db = sqlite3.connect(path)
+    for name, want in t.items():
+        got = [tuple("" if v is None else v for v in r) for r in db.execute(f'SELECT * FROM "{name}" WHERE run_id = ?', (number,))]
+        convert = {c: type(v) for r in got for c, v in zip(want[0] if want else [], r) if v != ""}
+        have = [tuple(convert[c](v) if v else v for c, v in r.items()) for r in want]
+        near = [tuple(round(v, 9) if isinstance(v, float) else v for v in r) for r in got]
+        check(near == have, f"sqlite: {name}, {len(got)} rows")
+    db.close()
+    for signum in (signal.SIGKILL, signal.SIGINT):
+        p = subprocess.Popen([PROGRAM, "export", history, "--to", f"sqlite:{path}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            p.wait(timeout=0.03)
+        except subprocess.TimeoutExpired:
+            p.send_signal(signum)
+        p.wait(timeout=60)
+        db = sqlite3.connect(path)
+        count = {n: db.execute(f'SELECT count(*) FROM "{n}" WHERE run_id = ?', (number,)).fetchone()[0] for n in rows}
+        check(count == rows and db.execute("PRAGMA integrity_check").fetchone() == ("ok",), f"sqlite: whole after {signum.name}")
+        db.close()
+
+
+def check_folded(folder, history):
+    path = f"{folder}/steal.folded"
+    export(history, f"folded:{path}")
+    got = defaultdict(int)
+    for line in open(path, encoding="utf-8"):
+        stack, ns = line.rstrip("\n").rsplit(" ", 1)
+        machine, thread, kind, thief = stack.split(";")
+        got[(machine + "/" + thread).strip()] += int(ns)
+    told = sums(table("steal", history, "--by", "thread"), lambda r: r["victim"])
+    check(dict(got) == told and told, f"folded: {len(told)} victims, {sum(told.values())} ns")
+
+
+def metrics(path):
+    values = {}
+    with open(path, encoding="utf-8") as f:
+        lines = f.read().split("\n")
+    check(lines[-2:] == ["# EOF", ""], "openmetrics: ends as it must")
+    for line in lines:
+        m = re.fullmatch(r'(\w+)(?:\{(.*)\})? (\S+)', line)
+        check(line == "" or line.startswith("# ") or m, f"openmetrics: {line}") if not m else None
+        if m:
+            labels = {k: v.replace('\\"', '"').replace("\\\\", "\\") for k, v in re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', m[2] or "")}
+            check((m[1], tuple(labels.items())) not in values, f"openmetrics: once: {line[:60]}") if (m[1], tuple(labels.items())) in values else None
+            values[(m[1], tuple(labels.items()))] = m[3]
+    return values
+
+
+def check_metrics(folder, history, t):
+    path = f"{folder}/stealscope.prom"
+    export(history, f"openmetrics:{path}")
+    values = metrics(path)
+    ns = {k[1]: int(v.replace(".", "")) for k, v in values.items() if k[0] == "stealscope_steal_seconds_total"}
+    told = {(("victim", r["victim"]), ("thief", r["thief"].replace("idle CPU", "idle-cpu"))): int(r["ns"]) for r in table("steal", history)}
+    check(ns == told and told, "openmetrics: steal as `steal` has it")
+    for m in t["machine"]:
+        mine = [int(r["dur"]) for r in t["gap"] if r["machine"] == m["machine"] and r["of_machine"] == "1"]
+        label = ("victim", m["machine"])
+        count = values.get(("stealscope_gap_seconds_count", (label,)), "0")
+        check(int(count) == len(mine), f"openmetrics: {len(mine)} gaps of {m['machine']}")
+        for k, v in values.items():
+            if k[0] == "stealscope_gap_seconds_bucket" and k[1][0] == label:
+                limit = float(k[1][1][1]) * 1e9
+                check(int(v) == sum(d <= limit + 1e-3 for d in mine), f"openmetrics: below {k[1][1][1]} s")
+    check(float(values[("stealscope_run_duration_seconds", ())]) > 0, "openmetrics: how long it was")
+
+
+def check_chrome(folder, history, t):
+    path = f"{folder}/trace.json"
+    export(history, f"chrome:{path}")
+    with open(path, encoding="utf-8") as f:
+        trace = json.load(f)
+    events = trace["traceEvents"]
+    origin = int(trace["otherData"]["origin_ns"])
+    process = {e["pid"]: e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "process_name"}
+    slices = [e for e in events if e["ph"] == "X"]
+    got = Counter((process[e["pid"]], e["tid"], origin + round(e["ts"] * 1000), round(e["dur"] * 1000), e["name"]) for e in slices)
+    want = Counter()
+    for r in t["vcpu_state"]:
+        want[(r["machine"] + ": vCPU states", int(r["cpu"]), int(r["ts"]), int(r["dur"]), r["state"])] += 1
+    for r in t["thread_state"]:
+        want[(r["machine"] + ": threads", int(r["tid"]), int(r["ts"]), int(r["dur"]), r["state"])] += 1
+    for r in t["running"]:
+        if r["tid"] != "0":
+            want[(r["machine"] + ": CPUs", int(r["cpu"]), int(r["ts"]), int(r["dur"]), r["tid"])] += 1
+    for r in t["gap"]:
+        group = ": gaps of threads" if r["tid"] else ": gaps of vCPUs"
+        want[(r["machine"] + group, int(r["tid"] or r["cpu"]), int(r["ts"]), int(r["dur"]), r["state"])] += 1
+    check(got == want, f"chrome: {len(slices)} slices, as in the tables")
+    flows = Counter((e["id"], e["ph"]) for e in events if e["ph"] in "sf")
+    check(len(flows) > 100 and all(n == 1 and (i, "f" if ph == "s" else "s") in flows for (i, ph), n in flows.items()),
+          f"chrome: {len(flows) // 2} flows, each with both ends")
+    lost = sum(e["args"]["ms"] for e in events if e["ph"] == "C")
+    told = sum(int(r["ns"]) for r in t["steal"] if r["victim_cpu"])
+    check(abs(lost * 1e6 - told) < 1000, "chrome: the counters add up to what the vCPUs lost")
+
+
+def check_history(folder, history, floor):
+    place = f"{folder}/csv"
+    shutil.rmtree(place, ignore_errors=True)
+    rows, number = export(history, f"csv:{place}")
+    t = folder_tables(place)
+    check(set(t) == set(rows) and all(len(t[n]) == rows[n] for n in t), f"csv: {sum(rows.values())} rows in {len(rows)} tables")
+    check(rows["thread_state"] > floor, "it is a history worth the name")
+    check({r["run_id"] for x in t.values() for r in x} == {str(number)}, "every row has the number of the run")
+    files = {p: open(p, "rb").read() for p in glob.glob(f"{place}/*/*")}
+    check(export(history, f"csv:{place}") == (rows, number), "again")
+    check({p: open(p, "rb").read() for p in glob.glob(f"{place}/*/*")} == files, "csv: the same files, byte by byte")
+    check_states(history, t)
+    check_steal(history, t)
+    check_gaps(history, t)
+    check_run(history, t)
+    check_folded(folder, history)
+    check_metrics(folder, history, t)
+    check_chrome(folder, history, t)
+    if HAS_SQLITE:
+        check_sqlite(folder, history, t, rows, number)
+    return rows, number, t
+
+
+def rename_burn(traces):
+    """Gives a thread of the recording a name that means something to csv, SQL, flame graphs, labels and json."""
+    name = b'=\\";\'\x1b'
+    for base, _, files in os.walk(traces):
+        for file in files:
+            path = os.path.join(base, file)
+            with open(path, "rb") as f:
+                content = f.read()
+            if b"burnP6\0" in content:
+                with open(path, "wb") as f:
+                    f.write(content.replace(b"burnP6\0", name + b"\0"))
+    return '=\\\\";\'\\e'
+
+
+def check_fleet(folder, histories):
+    """What the questions say of several runs is what the commands say of each."""
+    db = f"sqlite:{folder}/fleet.db"
+    lost, taken, gaps, runs = defaultdict(int), defaultdict(int), defaultdict(list), defaultdict(set)
+    for history in histories:
+        _, number = export(history, db, "--only", "run,machine,steal,gap,clock,loss")
+        host = next(x["machine"] for x in json.loads(run("info", history, "--format", "json").stdout)["traces"] if x["role"] == "host")
+        for r in table("steal", history):
+            pair = (host, r["victim"], r["thief"].replace("idle CPU", "idle-cpu"))
+            lost[pair] += int(r["ns"])
+            runs[pair[:2]].add(number)
+        for machine in {r["vm"] for r in table("info", history)} | {"host"}:
+            gaps[(host, machine)] += [int(r["duration_ns"]) for r in table("gaps", history, machine, "--top", "0")]
+    ask = {q: table("fleet", db, q) for q in ("victims", "thieves", "pairs", "gaps", "days", "moved", "doubtful")}
+    victims = {key: sum(ns for k, ns in lost.items() if k[:2] == key) for key in runs}
+    check({(r["host"], r["victim"]): (int(r["runs"]), int(r["lost_ns"])) for r in ask["victims"]}
+          == {k: (len(runs[k]), v) for k, v in victims.items()}, f"fleet: {len(victims)} victims in {len(histories)} runs")
+    for (host, victim, thief), ns in lost.items():
+        taken[(host, thief)] += ns
+    check(sums(ask["thieves"], lambda r: (r["host"], r["thief"]), "taken_ns") == dict(taken), "fleet: thieves")
+    told = {(r["host"], r["victim"], r["thief"]): (int(r["lost_ns"]), r["share"]) for r in ask["pairs"]}
+    check(told == {k: (v, f"{v / victims[k[:2]]:.9f}") for k, v in lost.items() if k[1] != k[2]} and told, "fleet: pairs")
+    rank = lambda v, p: sorted(v)[(len(v) * p + 99) // 100 - 1]
+    want = {k: tuple(map(str, (len(v), sum(v), rank(v, 50), rank(v, 90), rank(v, 99), max(v)))) for k, v in gaps.items() if v}
+    check({(r["host"], r["machine"]): tuple(list(r.values())[2:]) for r in ask["gaps"]} == want, "fleet: gaps")
+    check(sums(ask["days"], lambda r: (r["host"], r["machine"]), "lost_ns")
+          == {**{(r["host"], r["machine"]): 0 for r in ask["days"]}, **victims}, "fleet: the days add up to it")
+    info = [json.loads(run("info", h, "--format", "json").stdout) for h in histories]
+    check(len(ask["doubtful"]) >= sum(any(x["lost"] for x in i["traces"]) for i in info) > 0, "fleet: doubtful are those with losses")
+    check(run("fleet", db, "victim", status=1).stderr.count("did you mean victims?") == 1, "fleet: a question that is not there")
+    for url, status in ((f"sqlite:{histories[0]}", 2), (f"sqlite:{folder}/none.db", 2), ("mysql://me:secret@h/d", 1)):
+        p = run("fleet", url, "victims", status=status)
+        check("secret" not in p.stderr and p.stderr.count("\n") == 1 and p.stdout == "", p.stderr.strip())
+    check(not os.path.exists(f"{folder}/none.db"), "fleet: asking makes no database")
+
+
+with scratch() as folder:
+    history = f"{folder}/fibonacci.steal"
+    run("index", os.path.join(DATA, "fibonacci"), "-o", history)
+    rows, number, _ = check_history(folder, history, 1000)
+
+    # The number of a run comes from its traces and options, not from where they lie.
+    shutil.copytree(os.path.join(DATA, "fibonacci"), f"{folder}/elsewhere", copy_function=shutil.copyfile)
+    other = f"{folder}/other.steal"
+    run("index", f"{folder}/elsewhere", "-o", other)
+    check(export(other, f"csv:{folder}/both")[1] == number, "the same traces elsewhere: the same run")
+    run("index", f"{folder}/elsewhere", "--paper-states", "-o", other)
+    second = export(other, f"csv:{folder}/both")[1]
+    check(second != number, "other options: another run")
+    check(sorted(os.listdir(f"{folder}/both/steal")) == sorted([f"{number}.csv", f"{second}.csv"]), "csv: a file for each run")
+
+    # Names are data.
+    shown = rename_burn(f"{folder}/elsewhere")
+    run("index", f"{folder}/elsewhere", "-o", other)
+    shutil.rmtree(f"{folder}/csv")
+    export(other, f"csv:{folder}/csv")
+    t = folder_tables(f"{folder}/csv")
+    named = {r["name"] for r in t["thread"]}
+    check("\\x3d" + shown[1:] in named, f"csv: no formula {[n for n in named if '3d' in n]}")
+    for name in os.listdir(f"{folder}/csv"):
+        text = open(glob.glob(f"{folder}/csv/{name}/*")[0], "rb").read()
+        check(b"\x1b" not in text, f"csv: no control character in {name}")
+    export(other, f"folded:{folder}/f")
+    lines = [line.rsplit(" ", 1)[0].split(";") for line in open(f"{folder}/f", encoding="utf-8")]
+    check({len(x) for x in lines} == {4} and any(shown.replace(";", "\\x3b") in x[3] for x in lines), "folded: a name is one frame")
+    export(other, f"chrome:{folder}/j")
+    check(shown + " 216" in {e["args"].get("name") for e in json.load(open(f"{folder}/j"))["traceEvents"] if "args" in e}, "chrome: json")
+    if HAS_SQLITE:
+        export(other, f"sqlite:{folder}/s")
+        db = sqlite3.connect(f"{folder}/s")
+        check((shown,) in set(db.execute("SELECT name FROM thread WHERE tid = 216")), "sqlite: a text")
+        db.close()
+
+    # Losses, requests, steps of clocks.
+    simulate(f"{folder}/requests", "requests", "--duration", "2s", "--lost", "0.1")
+    lossy = f"{folder}/requests.steal"
+    run("index", f"{folder}/requests", "-o", lossy)
+    _, _, t = check_history(folder, lossy, 500)
+    told = [(r["request"], r["machine"], r["start"], r["latency_ns"], r["provider_low_ns"], r["provider_high_ns"], r["culprit"])
+            for r in table("latency", "requests", lossy)]
+    got = [(r["request"], r["machine"], r["ts"], r["dur"], r["provider_low_ns"], r["provider_high_ns"], r["culprit"]) for r in t["request"]]
+    check(got == told and told, f"request: {len(told)} rows, as `latency requests` has them")
+
+    # Only some; refusals; nothing half written; no password is told.
+    shutil.rmtree(f"{folder}/csv")
+    check(list(export(history, f"csv:{folder}/csv", "--only", "steal,run")[0]) == ["steal", "run"], "only those asked for")
+    check(sorted(os.listdir(f"{folder}/csv")) == ["run", "steal"], "and no others")
+    for args, status, why in [
+            (["--to", "parquet:x"], 1, "no such target: 'parquet'"),
+            (["--to", "mysql://me:secret@host/db"], 1, "no such target: 'mysql'"),
+            (["--to", "csv:"], 1, "the DIR is missing"),
+            (["--to", f"csv:{folder}/x", "--only", "steel"], 1, "did you mean steal?"),
+            ([], 1, "--to is missing"),
+            (["--to", f"chrome:{folder}/no/such/x"], 4, "No such file"),
+            (["--to", f"csv:{history}"], 4, history)]:
+        p = run("export", history, *args, status=status)
+        check(why in p.stderr and p.stderr.count("\n") == 1 and "secret" not in p.stderr, p.stderr.strip())
+    check(not os.path.exists(f"{folder}/x"), "what is refused makes no folder")
+    if HAS_SQLITE:
+        simulate(f"{folder}/three", "critical_task", "--duration", "3s")
+        run("index", f"{folder}/three", "-o", f"{folder}/three.steal")
+        check_fleet(folder, [history, lossy, f"{folder}/three.steal"])
+        with open(f"{folder}/not.db", "w") as f:
+            f.write("somebody's file")
+        run("export", history, "--to", f"sqlite:{folder}/not.db", status=1)
+        check(open(f"{folder}/not.db").read() == "somebody's file", "a file that is no database stays")
+        db = sqlite3.connect(f"{folder}/own.db")
+        db.execute("CREATE TABLE steal (mine)")
+        db.commit()
+        db.close()
+        p = run("export", history, "--to", f"sqlite:{folder}/own.db", status=2)
+        check("steal" in p.stderr or "run_id" in p.stderr, p.stderr.strip())
+    full = run("export", history, "--to", "csv:/dev/full", status=4)
+    check(full.stderr.count("\n") == 1, full.stderr.strip())
+    check(not [p for p in glob.glob(f"{folder}/**", recursive=True) if p.endswith(".tmp")], "nothing half written is left")

@@ -1,0 +1,127 @@
+"""`export --to postgresql://...` against a real server, which this test starts in a temporary folder."""
+import csv
+import glob
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+
+from e2e import DATA, PROGRAM, check, run, scratch, simulate, table
+
+BIN = next(iter(sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True)), None)
+TARGETS = run("export", "--targets").stdout
+ROOT = os.geteuid() == 0
+if not BIN or "not in this build" in next(x for x in TARGETS.split("\n") if x.startswith("postgresql:")) or (
+        ROOT and not shutil.which("runuser")):
+    print("no PostgreSQL server is installed, or this build has no libpq")
+    sys.exit(77)
+AS = ["runuser", "-u", "postgres", "--"] if ROOT else []
+
+
+def server(folder, port):
+    os.mkdir(f"{folder}/pg")
+    if ROOT:
+        os.chmod(folder, 0o755)
+        shutil.chown(f"{folder}/pg", "postgres")
+    common = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": "/", "timeout": 120}
+    subprocess.run([*AS, f"{BIN}/initdb", "-D", f"{folder}/pg/data", "-U", "me", "-A", "trust", "--no-sync"], check=True, **common)
+    subprocess.run([*AS, f"{BIN}/pg_ctl", "-D", f"{folder}/pg/data", "-w", "-l", f"{folder}/pg/log", "-o",
+                    f"-p {port} -k {folder}/pg -c listen_addresses=127.0.0.1 -c fsync=off", "start"], check=True, **common)
+
+
+def stop(folder):
+    subprocess.run([*AS, f"{BIN}/pg_ctl", "-D", f"{folder}/pg/data", "-m", "immediate", "stop"], check=False, timeout=60,
+                   stdout=subprocess.DEVNULL, cwd="/")
+
+
+def ask(url, sql):
+    p = subprocess.run([f"{BIN}/psql", "-X", "-d", url, "--csv", "-t", "-c", sql], capture_output=True, text=True, timeout=120)
+    check(p.returncode == 0, f"psql: {sql[:60]} {p.stderr}") if p.returncode else None
+    return list(csv.reader(p.stdout.splitlines()))
+
+
+def export(history, target):
+    answer = json.loads(run("export", history, "--to", target, "--format", "json").stdout)
+    return {row["table"]: row["rows"] for row in answer["rows"]}, answer["run_id"]
+
+
+def counts(url, rows, number):
+    return {t: int(ask(url, f'SELECT count(*) FROM "{t}" WHERE run_id = {number}')[0][0]) for t in rows}
+
+
+def check_rows(url, folder, history, number):
+    """Every row as the csv has it."""
+    export(history, f"csv:{folder}/csv")
+    for path in glob.glob(f"{folder}/csv/*/{number}.csv"):
+        name = os.path.basename(os.path.dirname(path))
+        with open(path, newline="", encoding="utf-8") as f:
+            want = [["\\x3d" + v[1:] if v.startswith("=") else v for v in row] for row in list(csv.reader(f))[1:]]
+        got = ask(url, f'SELECT * FROM "{name}" WHERE run_id = {number}')
+        real = {i for row in want[:1] for i, v in enumerate(row) if "." in v and v.replace(".", "").replace("-", "").isdigit()}
+        got = [[f"{float(v):.9f}" if i in real and v else v for i, v in enumerate(row)] for row in got]
+        check(sorted(got) == sorted(want), f"{name}: {len(want)} rows")
+
+
+with scratch() as folder:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    try:
+        server(folder, port)
+        url = f"postgresql://me:secret@127.0.0.1:{port}/postgres"
+        history = f"{folder}/fibonacci.steal"
+        run("index", os.path.join(DATA, "fibonacci"), "-o", history)
+        rows, number = export(history, url)
+        check(counts(url, rows, number) == rows, f"{sum(rows.values())} rows")
+        check_rows(url, folder, history, number)
+        check(export(history, url) == (rows, number) and counts(url, rows, number) == rows, "again: nothing changes")
+        check(ask(url, "SELECT victim_machine, coalesce(thief_machine, kind), sum(ns) FROM steal WHERE of_machine = 1 "
+                       "GROUP BY 1, 2 ORDER BY 3 DESC")[0][2] == max((r["ns"] for r in table("steal", history)), key=int),
+              "as `steal` has it")
+        day = time.strftime("%Y%m%d", time.gmtime(json.loads(run("info", history, "--format", "json").stdout)["begin"] / 1e9))
+        check(int(ask(url, f"SELECT count(*) FROM steal_{day}")[0][0]) == rows["steal"], f"rows lie in the partition of {day}")
+        check(ask(url, "SELECT count(*) FROM steal_other") == [["0"]], "and none in that of the rest")
+
+        # Killed: what was there stays, and the next one completes it.
+        for wait in (0.02, 0.08, 0.2):
+            p = subprocess.Popen([PROGRAM, "export", history, "--to", url], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(wait)
+            p.kill()
+            p.wait(timeout=60)
+            check(counts(url, rows, number) == rows, f"killed after {wait} s: whole")
+
+        # Side by side: four runs, and one of them twice.
+        histories = []
+        for seed in range(4):
+            simulate(f"{folder}/{seed}", "critical_task", "--duration", "1s", "--seed", str(seed + 1))
+            run("index", f"{folder}/{seed}", "-o", f"{folder}/{seed}.steal")
+            histories.append(f"{folder}/{seed}.steal")
+        started = [subprocess.Popen([PROGRAM, "export", h, "--to", url, "--format", "json"], stdout=subprocess.PIPE, text=True)
+                   for h in histories + histories[:1]]
+        answers = [json.loads(p.communicate(timeout=120)[0]) for p in started]
+        check({p.returncode for p in started} == {0}, "five at the same time")
+        for a in answers:
+            told = {r["table"]: r["rows"] for r in a["rows"]}
+            check(counts(url, told, a["run_id"]) == told, f"run {a['run_id']} is whole, and there once")
+        check(int(ask(url, "SELECT count(*) FROM run")[0][0]) == 5, "five runs in all")
+
+        # The same questions have the same answers as in SQLite.
+        for h in [history, *histories]:
+            export(h, f"sqlite:{folder}/db")
+        for question in [line.split()[0] for line in run("fleet").stdout.splitlines()]:
+            check(table("fleet", url, question) == table("fleet", f"sqlite:{folder}/db", question), f"fleet: {question}")
+
+        for bad, status in ((f"postgresql://me:secret@127.0.0.1:{port}/nowhere", 2), ("postgresql://me:secret@127.0.0.1:1/postgres", 2),
+                            ("postgresql://me:secret@h:st:wrong/x", 1), ("postgresql://me:se%ZZcret@h/x", 1),
+                            (f"postgresql://me:secret@wrong@127.0.0.1:{port}/postgres", 1)):
+            p = run("export", history, "--to", bad, status=status)
+            check("secret" not in p.stderr and "wrong" not in p.stderr and p.stderr.count("\n") == 1, p.stderr.strip())
+        ask(url, "DROP TABLE steal CASCADE")
+        ask(url, "CREATE TABLE steal (mine text)")
+        p = run("export", history, "--to", url, status=4)
+        check("run_id" in p.stderr and p.stderr.count("\n") == 1, p.stderr.strip())
+    finally:
+        stop(folder)

@@ -1,0 +1,84 @@
+/* flow/: exits of a vCPU, from its status, the reason of its latest exit, and its thread. */
+#include "test.h"
+
+#include "flow_world.h"
+
+#define VCPU "/Virtual Machines/A/CPUs/CPU0/"
+
+/*  0 enters  10 exit npf  20 enters  30 exit npf  40 enters (idle)  50 exit hlt, blocked 55, woken 70, on 80  90 enters
+ * 100 exit msr  105 exit npf (no entry between)  110 enters  120 lost  130 exit hlt, to the end */
+static void make(struct world *w)
+{
+	world_open(w);
+	world_row(w, "/Host/CPUs/CPU0/Current Thread", "0 42; 55 0; 80 42");
+	world_row(w, "/Host/Threads/42/Status", "0 RUNNING; 55 BLOCKED; 70 PREEMPTED; 80 RUNNING");
+	world_row(w, "/Host/Threads/42/CPU", "0 0");
+	world_row(w, "/Host/Threads/42/Name", "0 kvm");
+	world_row(w, VCPU "Status", "0 RUNNING; 10 VMM; 20 RUNNING; 30 VMM; 40 IDLE; 50 VMM; 55 IDLE; 70 WAKING; 80 VMM; "
+	                            "90 RUNNING; 100 VMM; 110 RUNNING; 120 UNKNOWN; 130 VMM");
+	world_row(w, VCPU "Exit", "10 npf; 50 hlt; 100 msr; 105 npf; 120 -; 130 hlt");
+	world_row(w, VCPU "Host Thread", "0 42");
+	world_row(w, VCPU "pCPU", "0 0");
+	world_row(w, VCPU "Current Thread", "0 7; 40 0; 95 7");
+	world_row(w, "/Virtual Machines/A/Threads/7/Status", "0 RUNNING; 40 BLOCKED; 95 RUNNING");
+	world_row(w, "/Virtual Machines/A/Threads/7/Name", "0 work");
+	world_close(w, 0, 199);
+}
+
+static void check(const struct world *w, const char *whose, int64_t from, int64_t to, bool by_thread, const char *want)
+{
+	struct exit_list l;
+	struct error err = ERROR_INIT;
+	char text[1000] = "";
+	struct subject s = world_subject(w, whose);
+	struct inquiry *q = exits_open(&w->topo, &(struct exit_options){ &s, from, to, by_thread }, &err);
+	assert_non_null(q);
+	assert_int_equal(inquiry_run(q, NULL, &err), 0);
+	exits_take(q, &l);
+	inquiry_close(q);
+	for (size_t i = 0; i < l.rows; i++) {
+		const struct exit_row *r = &l.row[i];
+		size_t used = strlen(text);
+		snprintf(text + used, sizeof text - used, "%s%d %s %s %d/%d %d %d..%d@%d", i ? "; " : "", (int)r->tid, l.name[r->name],
+		         l.name[r->reason], (int)r->timed, (int)r->count, (int)r->total, (int)r->min, (int)r->max, (int)r->max_at);
+	}
+	assert_string_equal(text, want);
+	exits_release(&l);
+}
+
+static void test_exits(void **state)
+{
+	(void)state;
+	struct world w;
+	make(&w);
+	check(&w, "A", 0, 199, false, "-1  hlt 1/2 40 40..40@50; -1  npf 3/3 25 5..10@10; -1  msr 0/1 0 0..0@0");
+	check(&w, "host/42", 0, 199, false, "-1  hlt 1/2 40 40..40@50; -1  npf 3/3 25 5..10@10; -1  msr 0/1 0 0..0@0");
+	check(&w, "A/CPU0", 0, 199, true, "0 swapper hlt 1/1 40 40..40@50; 7 work npf 3/3 25 5..10@10; 7 work msr 0/1 0 0..0@0; "
+	                                  "7 work hlt 0/1 0 0..0@0");
+	check(&w, "A/7", 0, 199, true, "7 work npf 3/3 25 5..10@10; 7 work msr 0/1 0 0..0@0; 7 work hlt 0/1 0 0..0@0");
+	/* An exit is in the window that it begins in. */
+	check(&w, "A", 10, 29, false, "-1  npf 1/1 10 10..10@10");
+	check(&w, "A", 11, 30, false, "-1  npf 1/1 10 10..10@30");
+	check(&w, "A", 31, 49, false, "");
+	check(&w, "A", 60, 99, false, "");
+	check(&w, "A", 50, 50, false, "-1  hlt 1/1 40 40..40@50");
+	world_release(&w);
+}
+
+static void test_refused(void **state)
+{
+	(void)state;
+	struct world w;
+	struct error err = ERROR_INIT;
+	make(&w);
+	struct subject pcpu = world_subject(&w, "host/CPU0");
+	assert_null(exits_open(&w.topo, &(struct exit_options){ &pcpu, 0, 199, false }, &err));
+	assert_int_equal(err.status, STATUS_USAGE);
+	world_release(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_exits), cmocka_unit_test(test_refused) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,116 @@
+/* flow/: the critical path through wakers, vCPUs and machines. */
+#include "test.h"
+
+#include "flow_world.h"
+
+#define V "/Virtual Machines/A/CPUs/CPU0/"
+#define A "/Virtual Machines/A/Threads/"
+#define H "/Host/Threads/"
+
+/* "10-29 running A/5 work wake; 30-39 preempting host/42 io <host/99 hog> wake": the pieces. */
+static void check(const struct world *w, const char *whose, int64_t from, int64_t to, const char *want)
+{
+	struct path p;
+	struct error err = ERROR_INIT;
+	char text[2000] = "";
+	struct subject s = world_subject(w, whose);
+	assert_int_equal(path_of(&w->topo, &s, from, to, &p, &err), 0);
+	int64_t next = p.start, sum = 0;
+	for (size_t i = 0; i < p.pieces; i++) {
+		const struct path_piece *e = &p.piece[i];
+		size_t used = strlen(text);
+		assert_int_equal(e->start, next);
+		next = e->end + 1;
+		char thief[80] = "", near[24] = "";
+		if (e->thief.system >= 0)
+			snprintf(thief, sizeof thief, " <%s/%d %s>", w->topo.machine[e->thief.system].name, e->thief.tid,
+			         p.name[e->thief.name]);
+		if (e->evidence >= 0)
+			snprintf(near, sizeof near, " ~%d", (int)e->evidence);
+		snprintf(text + used, sizeof text - used, "%s%d-%d %s %s/%d %s%s %s%s", i ? "; " : "", (int)e->start, (int)e->end,
+		         e->who.kind == FLOW_WAITING ? PATH_WAIT : flow_kind_name[e->who.kind], w->topo.machine[e->who.system].name,
+		         e->who.tid, p.name[e->who.name], thief, path_edge_name[e->edge], near);
+	}
+	assert_int_equal(next, p.end + 1);
+	for (size_t i = 0; i < p.sums; i++)
+		sum += p.sum[i].duration;
+	assert_int_equal(sum, p.end - p.start + 1);
+	assert_string_equal(text, want);
+	path_release(&p);
+}
+
+/* A vCPU (host thread 40), its VM's I/O thread 41, and a hog that shares CPU1 with it. */
+static void make(struct world *w, const char *woken_in)
+{
+	world_open(w);
+	world_row(w, "/Host/CPUs/CPU0/Current Thread", "0 40; 30 0; 75 40");
+	world_row(w, "/Host/CPUs/CPU1/Current Thread", "0 41; 10 0; 28 99; 50 41; 70 99");
+	world_row(w, H "40/Status", "0 RUNNING; 30 BLOCKED; 70 PREEMPTED; 75 RUNNING");
+	world_row(w, H "40/CPU", "0 0");
+	world_row(w, H "40/Name", "0 kvm");
+	world_row(w, H "40/PID", "0 39");
+	world_row(w, H "40/Woken By", "70 host/41");
+	world_row(w, H "40/Woken In", "70 thread");
+	world_row(w, H "41/Status", "0 RUNNING; 10 BLOCKED; 28 PREEMPTED; 50 RUNNING; 70 BLOCKED");
+	world_row(w, H "41/CPU", "0 1");
+	world_row(w, H "41/Name", "0 io");
+	world_row(w, H "41/PID", "0 39");
+	world_row(w, H "41/Woken By", "25 host/40");
+	world_row(w, H "41/Woken In", "28 thread");
+	world_row(w, H "99/Status", "0 PREEMPTED; 28 RUNNING; 50 PREEMPTED; 70 RUNNING");
+	world_row(w, H "99/CPU", "0 1");
+	world_row(w, H "99/Name", "0 hog");
+	world_row(w, V "Status", "0 RUNNING; 30 IDLE; 70 WAKING; 75 IDLE; 85 RUNNING");
+	world_row(w, V "Host Thread", "0 40");
+	world_row(w, V "pCPU", "0 0");
+	world_row(w, V "Current Thread", "0 5; 20 6; 27 0; 85 5");
+	world_row(w, V "Interrupt", "0 -; 80 irq/9-disk; 82 -");
+	world_row(w, A "5/Status", "0 RUNNING; 20 BLOCKED; 81 PREEMPTED; 85 RUNNING");
+	world_row(w, A "5/CPU", "0 0");
+	world_row(w, A "5/Name", "0 work");
+	world_row(w, A "5/Woken By", "81 A/0");
+	world_row(w, A "5/Woken In", woken_in);
+	world_row(w, A "6/Status", "0 BLOCKED; 15 PREEMPTED; 20 RUNNING; 27 BLOCKED");
+	world_row(w, A "6/CPU", "0 0");
+	world_row(w, A "6/Name", "0 flush");
+	world_row(w, A "6/Woken By", "15 A/5");
+	world_row(w, A "6/Woken In", "15 thread");
+	world_close(w, 0, 99);
+}
+
+/* A thread sleeps for a disk: another one of its guest asks for it, the I/O thread waits for the hog, does it, and raises
+ * the interrupt, which the idle vCPU has to be woken for. */
+static void test_disk(void **state)
+{
+	(void)state;
+	struct world w;
+	make(&w, "81 irq/9-disk");
+	check(&w, "A/5", 0, 99,
+	      "0-19 running A/5 work start; 20-24 running A/6 flush request; 25-27 idle-cpu host/41 io ipi; "
+	      "28-49 preempting host/41 io <host/99 hog> inject ~11; 50-69 running host/41 io inject ~11; "
+	      "70-74 idle-cpu A/0 swapper inject ~11; 75-80 running A/0 swapper inject ~11; "
+	      "81-84 idle-cpu A/5 work start; 85-99 running A/5 work start");
+	world_release(&w);
+}
+
+/* A timer is nobody's fault, whoever else woke the vCPU; and what nothing tells is unknown. */
+static void test_ends(void **state)
+{
+	(void)state;
+	struct world w;
+	make(&w, "81 timer");
+	check(&w, "A/5", 30, 79, "30-79 wait A/-1 timer irq");
+	world_release(&w);
+	make(&w, "81 softirq/9-RCU");
+	check(&w, "A/5", 60, 69, "60-69 unknown A/5 work start");
+	world_release(&w);
+	make(&w, "0 -");
+	check(&w, "A/5", 60, 69, "60-69 unknown A/5 work start");
+	world_release(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_disk), cmocka_unit_test(test_ends) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

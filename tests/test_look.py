@@ -1,0 +1,106 @@
+"""The first look: what the viewer's screens say is what the commands say."""
+import os
+import re
+import xml.etree.ElementTree
+
+from e2e import DATA, check, run, scratch, simulate, table
+
+UNITS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
+
+
+def screens(history, keys, folder, size="120x40", *options):
+    """Runs the keys; every line ":SCREEN" among them gives a screen, as a list of lines."""
+    script, out = os.path.join(folder, "keys"), []
+    with open(script, "w", encoding="utf-8") as f:
+        for key in keys:
+            if key == ":SCREEN":
+                out.append(os.path.join(folder, f"screen{len(out)}"))
+                key = f":screen {out[-1]}!"
+            f.write(key + "\n")
+    run("view", history, "--script", script, "--size", size, *options)
+    return [open(name, encoding="utf-8").read().rstrip("\n").split("\n") for name in out]
+
+
+def ns(value, unit):
+    return float(value) * UNITS[unit]
+
+
+def close(shown, exact):
+    """A duration with three digits, against the exact one."""
+    return abs(shown - exact) <= 0.006 * max(exact, 1)
+
+
+def check_requests(folder):
+    simulate(os.path.join(folder, "requests"), "requests", "--duration", "2s")
+    history = os.path.join(folder, "requests.hist")
+    run("index", os.path.join(folder, "requests"), "-o", history)
+    told = {r["request"]: r for r in table("latency", "requests", history)}
+    (screen,) = screens(history, ["R", ":SCREEN"], folder)
+    lines = [line.split() for line in screen[2:-1] if line.strip()]
+    check(len(lines) > 20, f"the requests pane lists {len(lines)} requests on a screen")
+    for line in lines:
+        # 86.4 ms  7.99 ms .. 44.0 ms  host/124 burnP6  05:35:48.446  14898  Debian/103 reqserver
+        if "nothing" in line:
+            check(told[line[-3]]["provider_high_ns"] == "0", f"nothing was taken from request {line[-3]}")
+            continue
+        dots = line.index("..")
+        low, high = ns(*line[dots - 2:dots]), ns(*line[dots + 1:dots + 3])
+        row = told[line[-3]]
+        culprit = " ".join(line[dots + 3:-4])
+        same = close(low, int(row["provider_low_ns"])) and close(high, int(row["provider_high_ns"]))
+        if not same or culprit != (row["culprit"] or "-") or not line[-2].startswith("Debian/"):
+            check(False, f"the requests pane says of a request what `latency requests` does: {line} {row}")
+    check(any(told[line[-3]]["culprit"].startswith("host/") for line in lines), "a culprit is not the victim itself")
+
+
+def check_summary(folder):
+    history = os.path.join(folder, "recording.hist")
+    run("index", os.path.join(DATA, "fibonacci"), "-o", history)
+    rows = table("summary", history)
+    check([r["subject"] for r in rows[:3]] == ["Debian", "host", "Debian/151 fibonacci"], "machines, then who lost most")
+    victim = rows[2]
+    check(victim["thief"] == "host/216 burnP6" and float(victim["thief_share"]) > 0.9, "and it knows the thief")
+    gaps = table("gaps", history, "Debian/151", "--top", "1")[0]
+    check((victim["longest_ns"], victim["longest_start"]) == (gaps["duration_ns"], gaps["start"]), "its longest gap")
+    lost, ran = int(victim["lost_ns"]), int(victim["ran_ns"])
+    check(abs(float(victim["lost_share"]) - lost / (lost + ran)) < 1e-8, "lost as a share of what it wanted")
+    text = run("summary", history, "Debian", "--top", "2").stdout
+    check("host/216 burnP6" in text and text.count("Debian/") == 2 and "shown: 2 of the" in text, "two threads of one VM")
+    longest = [int(r["longest_ns"]) for r in table("summary", history, "--sort", "longest", "--top", "0") if r["tid"]]
+    check(longest == sorted(longest, reverse=True) and len(longest) > 5, "by another column")
+    threads = table("threads", history, "Debian")
+    check(len(threads) > 50 and {t["machine"] for t in threads} == {"Debian"}, "threads lists all of a machine")
+    check({r["tid"] for r in rows if r["machine"] == "Debian"} <= {t["tid"] for t in threads} | {""}, "idle ones, too")
+    err = run("summary", history, "Debian/151", status=1).stderr
+    check("is not a machine" in err, "a thread is no machine")
+
+
+def check_picture(folder):
+    history, file = os.path.join(folder, "recording.hist"), os.path.join(folder, "picture")
+    run("picture", history, "-o", file + ".svg", "Debian/151")
+    svg = open(file + ".svg", encoding="utf-8").read()
+    root = xml.etree.ElementTree.fromstring(svg)
+    text = "".join(root.itertext())
+    check(root.tag.endswith("svg") and "fibonacci" in text and "burnP6" in text, "a picture names victim and thief")
+    run("picture", history, "-o", file + ".svg", "Debian/151", "--from", "20%", "--to", "30%")
+    check(open(file + ".svg", encoding="utf-8").read() != svg, "a window; a picture is replaced by a picture")
+    run("picture", history, "-o", file + ".txt", "Debian/151", "Debian/149", "--glyphs", "ascii")
+    lines = open(file + ".txt", encoding="utf-8").read().split("\n")
+    names = [re.split(r"  +[\d.<]+%", line)[0].strip() for line in lines[3:7]]
+    check(names == ["v Debian", "v vCPU0", "151 fibonacci", "149 beacon"], f"rows with what holds them {names}")
+    run("picture", history, "-o", file + ".html")
+    html = open(file + ".html", encoding="utf-8").read()
+    check("who suffers in these 7.17 s" in html, "without rows it is the overview")
+    run("picture", history, "-o", file + "2.txt", "Debian/*beacon*", "--width", "80")
+    check("149 beacon" in open(file + "2.txt", encoding="utf-8").read(), "a glob")
+    for args, why in (([], "no file to write"), (["-o", "x.png"], "of what kind"), (["-o", file + ".html", "nobody"], "nobody: no"),
+                      (["-o", file + ".txt", "Debian"], "not a picture"), (["-o", file + ".svg", "--width", "9"], "--width")):
+        err = run("picture", history, *args, status=None)
+        check(err.returncode != 0 and why in err.stderr, f"picture {args[-1:]}: {why}")
+    check("who suffers" in open(file + ".html", encoding="utf-8").read(), "what failed left the file alone")
+
+
+with scratch() as tmp:
+    check_summary(tmp)
+    check_picture(tmp)
+    check_requests(tmp)

@@ -1,0 +1,279 @@
+/* What the host alone tells of a guest: exits by name, and when it has nothing to do. */
+#include "model_events.h"
+
+#include "model/exits.h"
+
+#define EXIT DEBIAN "/CPUs/CPU0/Exit"
+enum { SVM_INTR = 0x60, SVM_HLT = 0x78, SVM_MSR = 0x7c, SVM_NPF = 0x400 };
+#define KERNEL (-1000)       /* an address of a guest's kernel */
+#define USER 0x401234
+
+static struct event kvm(int64_t t, uint16_t kind, int64_t reason, int64_t ip)
+{
+	struct event ev = event(t, kind, 0, 154);
+	if (kind == EV_INJECT) {
+		ev.inject.vector = reason;
+	} else if (kind == EV_KVM_EXIT) {
+		ev.kvm.reason = reason;
+		ev.kvm.isa = ISA_SVM;
+		ev.kvm.ip = ip;
+	}
+	return ev;
+}
+
+static void leave(int64_t t, int64_t reason)
+{
+	feed(0, kvm(t, EV_KVM_EXIT, reason, KERNEL));
+}
+
+static void enter(int64_t t)
+{
+	feed(0, kvm(t, EV_KVM_ENTRY, 0, 0));
+}
+
+/* ---- names */
+
+static void test_names(void **state)
+{
+	(void)state;
+	static const struct { int64_t isa, reason, ret; const char *name; enum exit_class class; } want[] = {
+		{ ISA_VMX, 12, EVENT_ABSENT, "HLT", EXIT_HALT }, { ISA_VMX, 1, EVENT_ABSENT, "EXTERNAL_INTERRUPT", EXIT_INTERRUPT },
+		{ ISA_VMX, 32, EVENT_ABSENT, "MSR_WRITE", EXIT_TIMER }, { ISA_VMX, 48, EVENT_ABSENT, "EPT_VIOLATION", EXIT_OTHER },
+		{ ISA_VMX, 5, EVENT_ABSENT, "5", EXIT_OTHER }, { ISA_VMX, 0x80000021, EVENT_ABSENT, "2147483681", EXIT_OTHER },
+		{ ISA_SVM, 0x78, EVENT_ABSENT, "hlt", EXIT_HALT }, { ISA_SVM, 0x400, EVENT_ABSENT, "npf", EXIT_OTHER },
+		{ ISA_SVM, 0x77, EVENT_ABSENT, "pause", EXIT_OTHER }, { ISA_SVM, 0x64, EVENT_ABSENT, "vintr", EXIT_INTERRUPT },
+		{ ISA_SVM, 0xffffffff, EVENT_ABSENT, "invalid_guest_state", EXIT_OTHER },
+		{ ISA_SVM, 0x99, EVENT_ABSENT, "153", EXIT_OTHER },
+		{ EVENT_ABSENT, 0x24, 2, "DABT_LOW", EXIT_OTHER }, { EVENT_ABSENT, 0x01, 2, "WFx", EXIT_HALT },
+		{ EVENT_ABSENT, 0, 0, "IRQ", EXIT_INTERRUPT }, { EVENT_ABSENT, 0x3f, 2, "63", EXIT_OTHER },
+		{ EVENT_ABSENT, 12, EVENT_ABSENT, "12", EXIT_OTHER }, { EVENT_ABSENT, EVENT_ABSENT, EVENT_ABSENT, "unknown", EXIT_OTHER },
+	};
+	for (size_t i = 0; i < COUNT(want); i++) {
+		char buf[EXIT_NAME];
+		struct event ev = event(0, EV_KVM_EXIT, 0, 154);
+		ev.kvm.isa = want[i].isa;
+		ev.kvm.reason = want[i].reason;
+		ev.kvm.ret = want[i].ret;
+		assert_string_equal(exit_name(&ev, buf), want[i].name);
+		assert_int_equal(exit_class(&ev), want[i].class);
+	}
+}
+
+/* The reason stands until there is another one, and not through a loss.  An exit behind another one of the same reason
+ * can be told from it. */
+static void test_exit(void **state)
+{
+	(void)state;
+	setup_full(true, true, true, false);
+	sw(0, 10, 0, 0, RUN_RUNNABLE, 154);
+	enter(20);
+	assert_string_equal(rec_text(&rec, 20, EXIT), "(null)");
+	leave(30, SVM_NPF);
+	assert_string_equal(rec_text(&rec, 30, EXIT), "npf");
+	assert_string_equal(rec_text(&rec, 30, DEBIAN "/ISA"), "SVM");
+	sw(0, 40, 0, 154, RUN_BLOCKED, 0);
+	sw(0, 50, 0, 0, RUN_RUNNABLE, 154);
+	enter(60);
+	assert_string_equal(rec_text(&rec, 60, EXIT), "npf");
+	leave(70, 0x99);
+	assert_string_equal(rec_text(&rec, 70, EXIT), "153");
+	leave(75, 0x99);
+	assert_string_equal(rec_text(&rec, 74, EXIT), "(null)");
+	assert_string_equal(rec_text(&rec, 75, EXIT), "153");
+	struct event ev = event(80, EV_LOST, 0, -1);
+	ev.lost.end = 90;
+	feed(0, ev);
+	assert_string_equal(rec_text(&rec, 80, EXIT), "(null)");
+	teardown();
+}
+
+/* Out of guest mode without a word: nothing is known of when. */
+static void test_exit_unseen(void **state)
+{
+	(void)state;
+	setup_full(true, true, true, false);
+	sw(0, 10, 0, 0, RUN_RUNNABLE, 154);
+	enter(20);
+	leave(30, SVM_NPF);
+	enter(40);
+	sw(0, 50, 0, 154, RUN_BLOCKED, 0);
+	assert_string_equal(rec_text(&rec, 50, EXIT), "npf");
+	sw(0, 60, 0, 0, RUN_RUNNABLE, 154);
+	assert_string_equal(rec_text(&rec, 60, EXIT), "(null)");
+	teardown();
+}
+
+/* ---- a guest without a trace */
+
+static void test_halted(void **state)
+{
+	(void)state;
+	setup_full(true, true, false, false);
+	sw(0, 10, 0, 0, RUN_RUNNABLE, 154);
+	enter(20);
+	expect(VCPU, 20, VCPU_RUNNING);
+	leave(30, SVM_HLT);
+	expect(VCPU, 30, VCPU_VMM);
+	sw(0, 40, 0, 154, RUN_BLOCKED, 0);
+	expect(VCPU, 40, VCPU_IDLE);
+	wake(0, 50, 0, 0, 154, 0);
+	expect(VCPU, 50, VCPU_WAKING);
+	sw(0, 60, 0, 0, RUN_RUNNABLE, 154);
+	enter(70);
+	leave(80, SVM_NPF);  /* a thread of it runs */
+	expect(VCPU, 70, VCPU_RUNNING);
+	sw(0, 90, 0, 154, RUN_RUNNABLE, 7);
+	expect(VCPU, 90, VCPU_PREEMPTED);
+	sw(0, 100, 0, 7, RUN_BLOCKED, 154);
+	sw(0, 110, 0, 154, RUN_BLOCKED, 0);  /* its monitor works for it */
+	expect(VCPU, 110, VCPU_HOST_BLOCKED);
+	wake(0, 120, 0, 0, 154, 0);
+	expect(VCPU, 120, VCPU_PREEMPTED);
+	teardown();
+}
+
+/* Where its own trace tells, that holds; where that is lost, a halt still proves that it is idle. */
+static void test_traced(void **state)
+{
+	(void)state;
+	setup_full(true, true, true, false);
+	sw(0, 10, 0, 0, RUN_RUNNABLE, 154);
+	enter(20);
+	sw(1, 25, 0, 0, RUN_RUNNABLE, 6);
+	leave(30, SVM_HLT);  /* so it says, and yet a thread is current */
+	sw(0, 40, 0, 154, RUN_BLOCKED, 0);
+	expect(VCPU, 40, VCPU_HOST_BLOCKED);
+	struct event ev = event(50, EV_LOST, 0, -1);
+	ev.lost.end = 60;
+	feed(1, ev);
+	expect(VCPU, 50, VCPU_IDLE);
+	sw(0, 70, 0, 0, RUN_RUNNABLE, 154);
+	enter(80);
+	expect(VCPU, 80, VCPU_UNKNOWN);
+	teardown();
+}
+
+/* A stretch after a halt: an entry with an interrupt, exits, a halt again.  ns in guest mode, and why it ended. */
+struct part { int64_t ns, reason; };
+
+static int64_t stretch(void (*to)(void *arg, const struct event *ev), void *arg, int64_t t, int64_t vector,
+                       const struct part *part, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct event ev = kvm(t, EV_INJECT, vector, 0);
+		if (i == 0)
+			to(arg, &ev);
+		ev = kvm(t, EV_KVM_ENTRY, 0, 0);
+		to(arg, &ev);
+		t += part[i].ns;
+		ev = kvm(t, EV_KVM_EXIT, part[i].reason, KERNEL);
+		to(arg, &ev);
+		t += 100;
+	}
+	return t;
+}
+
+static void learn(void *arg, const struct event *ev)
+{
+	start_feed(arg, ev);
+}
+
+static void replay(void *arg, const struct event *ev)
+{
+	(void)arg;
+	feed(0, *ev);
+}
+
+/* A device's interrupt whose thread asks for more after 1000 ns, and halts 200 ns after it is done. */
+static void learn_device(struct start *s)
+{
+	static const struct part usual[] = { { 1000, SVM_NPF }, { 500, SVM_HLT } }, nobody[] = { { 200, SVM_HLT } };
+	int64_t t = 1000;
+	struct event ev = event(100, EV_SWITCH, 0, -1);
+	ev.sw.prev_tid = 0;
+	ev.sw.next_tid = 154;
+	start_feed(s, &ev);
+	ev = kvm(200, EV_KVM_ENTRY, 0, 0);
+	start_feed(s, &ev);
+	ev = kvm(500, EV_KVM_EXIT, SVM_HLT, KERNEL);
+	start_feed(s, &ev);
+	for (int i = 0; i < 50; i++)
+		t = stretch(learn, s, t, 40, usual, COUNT(usual));
+	for (int i = 0; i < 5; i++)
+		t = stretch(learn, s, t, 41, nobody, COUNT(nobody));
+	start_finish(s);
+}
+
+static void test_estimate(void **state)
+{
+	(void)state;
+	static const struct part thread[] = { { 5000, SVM_NPF }, { 1000, SVM_HLT } }, none[] = { { 300, SVM_HLT } };
+	struct start s = START_INIT;
+	setup_full(true, true, false, false);
+	learn_device(&s);
+	assert_int_equal(model_begin(model, 0, 0, &s, NULL), 0);
+	sw(0, 10, 0, 0, RUN_RUNNABLE, 154);
+	enter(15);
+	leave(18, SVM_NPF);  /* from here on its exits are known */
+	enter(20);
+	leave(1020, SVM_HLT);
+	expect(VCPU, 20, VCPU_RUNNING);
+	expect(VCPU, 820, VCPU_IDLE);     /* the least that a halt takes */
+	expect(VCPU, 819, VCPU_RUNNING);
+	stretch(replay, NULL, 10000, 40, thread, COUNT(thread));
+	expect(VCPU, 10000, VCPU_IDLE);
+	expect(VCPU, 10799, VCPU_IDLE);   /* four fifths of what is usual */
+	expect(VCPU, 10800, VCPU_RUNNING);
+	expect(VCPU, 15000, VCPU_VMM);
+	expect(VCPU, 15100, VCPU_RUNNING);
+	expect(VCPU, 15899, VCPU_RUNNING);
+	expect(VCPU, 15900, VCPU_IDLE);
+	expect(VCPU, 16100, VCPU_VMM);
+	stretch(replay, NULL, 20000, 41, none, COUNT(none));
+	expect(VCPU, 20000, VCPU_IDLE);
+	expect(VCPU, 20299, VCPU_IDLE);
+	assert_int_equal(rec_sum(&rec, VCPU, VCPU_RUNNING, 20000, 20300), 0);
+	teardown();
+	start_release(&s);
+}
+
+/* An interruption tells nothing, unless the guest was in user space: then a thread ran. */
+static void test_interrupted(void **state)
+{
+	(void)state;
+	struct start s = START_INIT;
+	setup_full(true, true, false, false);
+	learn_device(&s);
+	assert_int_equal(model_begin(model, 0, 0, &s, NULL), 0);
+	sw(0, 10, 0, 0, RUN_RUNNABLE, 154);
+	enter(20);
+	leave(1020, SVM_HLT);
+	feed(0, kvm(2000, EV_INJECT, 40, 0));
+	enter(2000);
+	leave(2900, SVM_INTR);
+	expect(VCPU, 2899, VCPU_IDLE);
+	sw(0, 2950, 0, 154, RUN_RUNNABLE, 7);
+	expect(VCPU, 2950, VCPU_IDLE);
+	sw(0, 3000, 0, 7, RUN_BLOCKED, 154);
+	enter(3100);
+	feed(0, kvm(4000, EV_KVM_EXIT, SVM_INTR, USER));
+	expect(VCPU, 3999, VCPU_RUNNING);
+	sw(0, 4050, 0, 154, RUN_RUNNABLE, 7);
+	expect(VCPU, 4050, VCPU_PREEMPTED);
+	teardown();
+	start_release(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_exit),
+		cmocka_unit_test(test_exit_unseen),
+		cmocka_unit_test(test_halted),
+		cmocka_unit_test(test_traced),
+		cmocka_unit_test(test_estimate),
+		cmocka_unit_test(test_interrupted),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,146 @@
+/* Interrupt handlers: which one a CPU is in, and what is done in them. */
+#include "model_events.h"
+
+static void test_interrupts(void **state)
+{
+	(void)state;
+	static const char path[] = "/Host/CPUs/CPU0/Interrupt";
+	setup_full(true, true, true, false);
+	struct { int64_t t; uint16_t kind; int64_t number, name; } e[] = {
+		{ 10, EV_SOFTIRQ_ENTRY, 7, EVENT_ABSENT }, { 20, EV_IRQ_ENTRY, 27, VIRTIO }, { 30, EV_TIMER_ENTRY, 5, 0 },
+		{ 35, EV_TIMER_EXIT, 5, 0 }, { 40, EV_IRQ_EXIT, 27, 0 }, { 50, EV_SOFTIRQ_EXIT, 7, 0 },
+		{ 60, EV_TIMER_ENTRY, 6, 0 }, { 70, EV_TIMER_EXIT, 6, 0 }, { 80, EV_IRQ_EXIT, 99, 0 },
+		{ 90, EV_IRQ_ENTRY, 4, 0 }, { 100, EV_SOFTIRQ_ENTRY, 42, 0 },
+	};
+	for (size_t i = 0; i < COUNT(e); i++) {
+		struct event ev = event(e[i].t, e[i].kind, 0, 1);
+		ev.irq.number = e[i].number;
+		ev.irq.name = e[i].name;
+		feed(0, ev);
+		feed(1, ev);
+	}
+	static const struct { int64_t t; const char *text; } want[] = {
+		{ 10, "softirq/7-SCHED" }, { 20, "irq/27-virtio0" }, { 30, "irq/27-virtio0" }, { 35, "irq/27-virtio0" },
+		{ 40, "softirq/7-SCHED" }, { 50, "(null)" }, { 60, "timer" }, { 70, "(null)" }, { 80, "(null)" },
+		{ 90, "irq/4" }, { 100, "softirq/42" },
+	};
+	for (size_t i = 0; i < COUNT(want); i++) {
+		assert_string_equal(rec_text(&rec, want[i].t, path), want[i].text);
+		assert_string_equal(rec_text(&rec, want[i].t, DEBIAN "/CPUs/CPU0/Interrupt"), want[i].text);
+	}
+	sw(0, 110, 0, 1, RUN_RUNNABLE, 2);  /* the exits were lost */
+	assert_string_equal(rec_text(&rec, 110, path), "(null)");
+	assert_string_equal(rec_text(&rec, 110, DEBIAN "/CPUs/CPU0/Interrupt"), "softirq/42");
+	for (int i = 0; i < 3 * NEST_DEEP; i++) {
+		struct event ev = event(120 + i, EV_IRQ_ENTRY, 0, 2);
+		ev.irq.number = i;
+		feed(0, ev);
+	}
+	for (int i = 3 * NEST_DEEP; i-- > 0; ) {
+		struct event ev = event(200 - i, EV_IRQ_EXIT, 0, 2);
+		ev.irq.number = i;
+		feed(0, ev);
+	}
+	assert_string_equal(rec_text(&rec, 150, path), "irq/7");
+	assert_string_equal(rec_text(&rec, 200, path), "(null)");
+	teardown();
+}
+
+static void handler(int64_t t, uint16_t kind, int64_t number, int64_t name)
+{
+	struct event ev = event(t, kind, 0, 601);
+	ev.irq.number = number;
+	ev.irq.name = name;
+	feed(0, ev);
+}
+
+/* An exit ends the handler of its number, and those within it whose exits were lost; it ends no other. */
+static void test_exits_of_others(void **state)
+{
+	(void)state;
+	static const char path[] = "/Host/CPUs/CPU0/Interrupt";
+	setup_full(true, true, false, false);
+	handler(10, EV_IRQ_ENTRY, 27, VIRTIO);
+	handler(20, EV_IRQ_EXIT, 28, 0);
+	assert_string_equal(rec_text(&rec, 20, path), "irq/27-virtio0");
+	handler(30, EV_SOFTIRQ_EXIT, 27, 0);
+	assert_string_equal(rec_text(&rec, 30, path), "irq/27-virtio0");
+	handler(40, EV_IRQ_ENTRY, 28, 0);
+	handler(50, EV_SOFTIRQ_ENTRY, 1, 0);
+	handler(60, EV_IRQ_EXIT, 27, 0);
+	assert_string_equal(rec_text(&rec, 60, path), "(null)");
+	for (int i = 0; i <= NEST_DEEP; i++)
+		handler(70 + i, EV_IRQ_ENTRY, i, 0);
+	assert_string_equal(rec_text(&rec, 79, path), "irq/7");
+	handler(80, EV_IRQ_EXIT, 3, 0);  /* of the one that is too deep to be known by its number */
+	assert_string_equal(rec_text(&rec, 80, path), "irq/7");
+	handler(90, EV_IRQ_EXIT, 7, 0);
+	assert_string_equal(rec_text(&rec, 90, path), "irq/6");
+	handler(95, EV_IRQ_EXIT, 5, 0);
+	assert_string_equal(rec_text(&rec, 95, path), "irq/4");
+	teardown();
+}
+
+/* Who wakes in what: "thread" only where handlers would be seen, and the idle thread wakes nobody by itself. */
+static void test_woken_in(void **state)
+{
+	(void)state;
+	static const char path[] = "/Host/Threads/600/Woken In";
+	setup_full(true, true, false, false);
+	sw(0, 10, 0, 600, RUN_BLOCKED, 601);
+	wake(0, 20, 0, 601, 600, 0);
+	assert_string_equal(rec_text(&rec, 20, path), "(null)");
+	sw(0, 30, 0, 601, RUN_RUNNABLE, 600);
+	sw(0, 40, 0, 600, RUN_BLOCKED, 601);
+	handler(50, EV_IRQ_ENTRY, 27, VIRTIO);
+	handler(51, EV_SOFTIRQ_ENTRY, 4, 0);
+	wake(0, 52, 0, 601, 600, 0);
+	handler(53, EV_SOFTIRQ_EXIT, 4, 0);
+	handler(54, EV_IRQ_EXIT, 27, 0);
+	assert_string_equal(rec_text(&rec, 52, path), "softirq/4-BLOCK");
+	sw(0, 60, 0, 601, RUN_RUNNABLE, 600);
+	sw(0, 70, 0, 600, RUN_BLOCKED, 601);
+	handler(71, EV_TIMER_ENTRY, 0x1234, EVENT_ABSENT);
+	handler(72, EV_TIMER_EXIT, 0x1234, EVENT_ABSENT);
+	wake(0, 80, 0, 601, 600, 0);
+	assert_string_equal(rec_text(&rec, 80, path), "thread");
+	assert_string_equal(rec_text(&rec, 80, "/Host/Threads/600/Woken By"), "host/601");
+	sw(0, 90, 0, 601, RUN_BLOCKED, 600);
+	sw(0, 100, 0, 600, RUN_BLOCKED, 0);
+	wake(0, 110, 0, 0, 600, 0);
+	assert_string_equal(rec_text(&rec, 110, path), "(null)");
+	assert_string_equal(rec_text(&rec, 110, "/Host/Threads/600/Woken By"), "host/0");
+	teardown();
+}
+
+/* A wakeup that is long on its way to another CPU: who woke it is said from when that one acted, also the second time. */
+static void test_woken_early(void **state)
+{
+	(void)state;
+	static const char path[] = "/Host/Threads/600/Woken By";
+	setup_full(true, true, false, false);
+	for (int64_t t = 0; t <= 1000000; t += 1000000) {
+		sw(0, t + 10, 0, 600, RUN_BLOCKED, 601);
+		struct event ev = event(t + 20000, EV_WAKING, 0, 601);
+		ev.wake.tid = 600;
+		feed(0, ev);
+		wake(0, t + 90000, 1, 0, 600, 1);
+		assert_string_equal(rec_text(&rec, t + 19999, path), "(null)");
+		assert_string_equal(rec_text(&rec, t + 20000, path), "host/601");
+		expect("/Host/Threads/600/Status", t + 89999, THREAD_BLOCKED);
+		expect("/Host/Threads/600/Status", t + 90000, THREAD_PREEMPTED);
+		sw(0, t + 95000, 0, 601, RUN_RUNNABLE, 600);
+	}
+	teardown();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_interrupts),
+		cmocka_unit_test(test_exits_of_others),
+		cmocka_unit_test(test_woken_in),
+		cmocka_unit_test(test_woken_early),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,278 @@
+/* What keeps a vCPU from its CPU although nobody else needs that: quotas and pauses. */
+#include "model_events.h"
+
+#include <errno.h>
+
+#define MS 1000000
+#define OUT_BY DEBIAN "/CPUs/CPU0/Out By"
+enum { SVM_INTR = 0x60, SVM_HLT = 0x78, KVM_MMIO = 6, KVM_INTR = 10 };
+
+/* A switch to a thread of that nice level; times in ms. */
+static void to(double t, int32_t prev, enum run_state state, int32_t next, int64_t nice)
+{
+	struct event ev = event((int64_t)(t * MS), EV_SWITCH, 0, prev);
+	ev.sw.prev_tid = prev;
+	ev.sw.prev_state = state;
+	ev.sw.next_tid = next;
+	ev.sw.next_prio = nice;
+	feed(0, ev);
+}
+
+static void at(double t, int64_t why)
+{
+	expect(OUT_BY, (int64_t)(t * MS), why);
+}
+
+static void begin(void)
+{
+	setup_full(true, true, true, false);
+	to(1, 0, RUN_RUNNABLE, 154, 0);
+}
+
+/* Its CPU was left to nobody while it could run: from when it came to be out, whoever had the CPU first. */
+static void test_idle(void **state)
+{
+	(void)state;
+	begin();
+	to(20, 154, RUN_RUNNABLE, 7, 0);
+	to(25, 7, RUN_BLOCKED, 0, 0);
+	to(97, 0, RUN_RUNNABLE, 7, 0);
+	to(99, 7, RUN_BLOCKED, 154, 0);
+	at(19.9, HISTORY_NULL);
+	at(20, OUT_QUOTA);
+	at(96.9, OUT_QUOTA);
+	at(97, HISTORY_NULL);  /* from here on it may have waited for 7 */
+	to(110, 154, RUN_RUNNABLE, 0, 0);
+	to(110.9, 0, RUN_RUNNABLE, 154, 0);  /* being moved, or whatever takes no time */
+	at(110.5, HISTORY_NULL);
+	teardown();
+}
+
+/* A light task does not get the CPU for that long while a heavy one may have it; one of about its weight does. */
+static void test_weight(void **state)
+{
+	(void)state;
+	begin();
+	to(20, 154, RUN_RUNNABLE, 240, 19);
+	to(100, 240, RUN_RUNNABLE, 154, 0);
+	at(50, OUT_QUOTA);
+	at(100, HISTORY_NULL);
+	to(120, 154, RUN_RUNNABLE, 240, 5);
+	to(200, 240, RUN_RUNNABLE, 154, 0);
+	at(150, HISTORY_NULL);
+	to(220, 154, RUN_RUNNABLE, 240, 19);
+	to(232, 240, RUN_RUNNABLE, 154, 0);  /* its slice */
+	at(225, HISTORY_NULL);
+	to(240, 154, RUN_RUNNABLE, 50, -51);
+	to(300, 50, RUN_BLOCKED, 154, 0);  /* real time goes first */
+	at(270, HISTORY_NULL);
+	to(310, 154, RUN_RUNNABLE, 240, EVENT_ABSENT);  /* its weight is not known */
+	to(400, 240, RUN_RUNNABLE, 154, 0);
+	at(350, HISTORY_NULL);
+	teardown();
+}
+
+/* Waking up takes time, also on an idle CPU. */
+static void test_woken(void **state)
+{
+	(void)state;
+	begin();
+	to(10, 154, RUN_BLOCKED, 0, 0);
+	wake(0, 20 * MS, 0, 0, 154, 0);
+	to(26, 0, RUN_RUNNABLE, 154, 0);
+	at(22, HISTORY_NULL);
+	to(30, 154, RUN_BLOCKED, 0, 0);
+	wake(0, 40 * MS, 0, 0, 154, 0);
+	to(100, 0, RUN_RUNNABLE, 154, 0);
+	at(35, HISTORY_NULL);
+	at(40, OUT_QUOTA);
+	at(99, OUT_QUOTA);
+	teardown();
+}
+
+/* Who had the CPU while events were lost is not known. */
+static void test_lost(void **state)
+{
+	(void)state;
+	begin();
+	to(20, 154, RUN_RUNNABLE, 0, 0);
+	struct event ev = event(40 * MS, EV_LOST, 0, -1);
+	ev.lost.end = 60 * MS;
+	feed(0, ev);
+	to(90, 0, RUN_RUNNABLE, 154, 0);
+	at(30, HISTORY_NULL);
+	at(80, HISTORY_NULL);
+	to(100, 154, RUN_RUNNABLE, 0, 0);
+	to(150, 0, RUN_RUNNABLE, 154, 0);
+	at(120, OUT_QUOTA);
+	teardown();
+}
+
+static void kvm_of(double t, uint16_t cpu, int32_t tid, uint16_t kind, int64_t reason)
+{
+	struct event ev = event((int64_t)(t * MS), kind, cpu, tid);
+	if (kind == EV_USERSPACE_EXIT) {
+		ev.userspace.reason = reason;
+		ev.userspace.error = reason == KVM_INTR ? -EINTR : 0;
+	} else if (kind == EV_KVM_EXIT) {
+		ev.kvm.reason = reason;
+		ev.kvm.isa = ISA_SVM;
+	}
+	feed(0, ev);
+}
+
+static void kvm(double t, uint16_t kind, int64_t reason)
+{
+	kvm_of(t, 0, 154, kind, reason);
+}
+
+/* Called back by its monitor, asleep, and again back when that lets it go on. */
+static void test_pause(void **state)
+{
+	(void)state;
+	begin();
+	kvm(2, EV_KVM_ENTRY, 0);
+	kvm(10, EV_KVM_EXIT, SVM_INTR);
+	kvm(11, EV_USERSPACE_EXIT, KVM_INTR);
+	to(12, 154, RUN_BLOCKED, 0, 0);
+	wake(0, 50 * MS, 0, 0, 154, 0);
+	to(51, 0, RUN_RUNNABLE, 154, 0);
+	to(52, 154, RUN_BLOCKED, 0, 0);
+	wake(0, 300 * MS, 0, 0, 154, 0);
+	to(301, 0, RUN_RUNNABLE, 154, 0);
+	kvm(302, EV_USERSPACE_EXIT, KVM_INTR);
+	kvm(303, EV_KVM_ENTRY, 0);
+	at(10.9, HISTORY_NULL);
+	at(11, OUT_PAUSE);
+	at(302.9, OUT_PAUSE);
+	at(303, HISTORY_NULL);
+	kvm(310, EV_KVM_EXIT, SVM_INTR);  /* the tracer does not record the way back */
+	to(312, 154, RUN_BLOCKED, 0, 0);
+	wake(0, 400 * MS, 0, 0, 154, 0);
+	to(401, 0, RUN_RUNNABLE, 154, 0);
+	kvm(402, EV_KVM_ENTRY, 0);
+	at(311, HISTORY_NULL);
+	at(350, OUT_PAUSE);
+	teardown();
+}
+
+/* A guest that sleeps, or waits for a device of its monitor, is not paused; nor is one that its monitor needs shortly. */
+static void test_no_pause(void **state)
+{
+	(void)state;
+	begin();
+	kvm(2, EV_KVM_ENTRY, 0);
+	kvm(10, EV_KVM_EXIT, SVM_HLT);
+	to(12, 154, RUN_BLOCKED, 0, 0);
+	wake(0, 100 * MS, 0, 0, 154, 0);
+	to(101, 0, RUN_RUNNABLE, 154, 0);
+	kvm(102, EV_KVM_ENTRY, 0);
+	at(50, HISTORY_NULL);
+	kvm(110, EV_KVM_EXIT, 0x400);
+	kvm(111, EV_USERSPACE_EXIT, KVM_MMIO);
+	to(112, 154, RUN_BLOCKED, 0, 0);
+	wake(0, 200 * MS, 0, 0, 154, 0);
+	to(201, 0, RUN_RUNNABLE, 154, 0);
+	kvm(202, EV_KVM_ENTRY, 0);
+	at(150, HISTORY_NULL);
+	kvm(210, EV_KVM_EXIT, SVM_INTR);
+	kvm(211, EV_USERSPACE_EXIT, KVM_INTR);
+	to(212, 154, RUN_BLOCKED, 0, 0);
+	wake(0, 213 * MS, 0, 0, 154, 0);
+	to(214, 0, RUN_RUNNABLE, 154, 0);
+	kvm(215, EV_KVM_ENTRY, 0);
+	at(212, HISTORY_NULL);
+	teardown();
+}
+
+/* All vCPUs, or it is none; and a pause may last to the end of the recording. */
+static void test_all(void **state)
+{
+	(void)state;
+	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME }, { 1, 155, VCPU_BY_NAME }, { 2, 156, VCPU_BY_NAME } };
+	struct machine_setup setup[] = {
+		{ .name = "host", .parent = -1, .traced = true, .has_kvm = true, .host_pid = -1, .names = { name_of, NULL } },
+		{ .name = "Debian", .parent = 0, .host_pid = 151, .vcpu = vcpu, .vcpus = 3, .names = { name_of, NULL } },
+	};
+	rec_init(&rec);
+	model = model_new(setup, COUNT(setup), false, &rec_ops, &rec, NULL);
+	assert_int_equal(model_begin(model, 0, 0, NULL, NULL), 0);
+	for (int round = 0; round < 2; round++) {
+		double t = 1000 * round;
+		for (uint16_t c = 0; c < 2; c++) {
+			sw(0, (int64_t)((t + c) * MS), c, 0, RUN_RUNNABLE, 154 + c);
+			kvm_of(t + 2 + c, c, 154 + c, EV_KVM_ENTRY, 0);
+		}
+		for (uint16_t c = 0; c < round + 1; c++) {
+			kvm_of(t + 10 + c, c, 154 + c, EV_KVM_EXIT, SVM_INTR);
+			kvm_of(t + 10 + c, c, 154 + c, EV_USERSPACE_EXIT, KVM_INTR);
+			sw(0, (int64_t)((t + 12 + c) * MS), c, 154 + c, RUN_BLOCKED, 0);
+		}
+		if (round)
+			break;
+		sw(0, 200 * MS, 0, 0, RUN_RUNNABLE, 154);
+		kvm(201, EV_KVM_ENTRY, 0);
+		sw(0, 202 * MS, 0, 154, RUN_BLOCKED, 0);
+		sw(0, 202 * MS, 1, 155, RUN_BLOCKED, 0);
+		at(100, HISTORY_NULL);  /* the other one went on */
+	}
+	simple(0, 1500 * MS, EV_OTHER, 0, 0);
+	assert_int_equal(model_end(model, 0, (int64_t)1500 * MS, NULL), 0);
+	at(1009, HISTORY_NULL);
+	at(1010, OUT_PAUSE);
+	expect(DEBIAN "/CPUs/CPU1/Out By", 1013 * (int64_t)MS, OUT_PAUSE);
+	at(1500, HISTORY_NULL);
+	teardown();
+}
+
+/* Another process goes on with it: its thread was there before, and is the vCPU from its first entry on. */
+static void test_moved(void **state)
+{
+	(void)state;
+	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME }, { 0, 233, VCPU_BY_NAME } };
+	static const struct sync_life life[] = { { 0, 10 * MS }, { 400 * MS, INT64_MAX } };
+	struct machine_setup setup[] = {
+		{ .name = "host", .parent = -1, .traced = true, .has_kvm = true, .host_pid = -1, .names = { name_of, NULL } },
+		{ .name = "Debian", .parent = 0, .traced = true, .host_pid = -1, .vcpu = vcpu, .life = life, .vcpus = 2,
+		  .names = { name_of, NULL } },
+	};
+	rec_init(&rec);
+	model = model_new(setup, COUNT(setup), false, &rec_ops, &rec, NULL);
+	assert_int_equal(model_begin(model, 0, 0, NULL, NULL), 0);
+	assert_int_equal(model_begin(model, 1, 0, NULL, NULL), 0);
+	to(1, 0, RUN_RUNNABLE, 154, 0);
+	sw(1, MS + 1, 0, 0, RUN_RUNNABLE, 5);
+	kvm(2, EV_KVM_ENTRY, 0);
+	kvm(10, EV_KVM_EXIT, SVM_INTR);
+	kvm(11, EV_USERSPACE_EXIT, KVM_INTR);
+	to(12, 154, RUN_BLOCKED, 233, 0);
+	to(20, 233, RUN_BLOCKED, 0, 0);  /* it waits for the machine to come */
+	to(398, 0, RUN_RUNNABLE, 233, 0);
+	kvm_of(400, 0, 233, EV_KVM_ENTRY, 0);
+	expect(DEBIAN "/CPUs/CPU0/Host Thread", 399 * MS, 154);
+	expect(VCPU, 399 * MS, VCPU_HOST_BLOCKED);
+	at(10, HISTORY_NULL);
+	at(11, OUT_MIGRATION);
+	at(399, OUT_MIGRATION);
+	at(400, HISTORY_NULL);
+	expect(DEBIAN "/CPUs/CPU0/Host Thread", 400 * MS, 233);
+	expect(VCPU, 400 * MS, VCPU_RUNNING);
+	sw(0, 410 * MS, 1, 154, RUN_BLOCKED, 0);  /* what is left of the old one ends */
+	expect(VCPU, 411 * MS, VCPU_RUNNING);
+	teardown();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_weight),
+		cmocka_unit_test(test_woken),
+		cmocka_unit_test(test_lost),
+		cmocka_unit_test(test_pause),
+		cmocka_unit_test(test_no_pause),
+		cmocka_unit_test(test_all),
+		cmocka_unit_test(test_moved),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,37 @@
+"""What makes answers doubtful is kept in the history, with the machine and the time that it is about."""
+import json
+
+from e2e import check, run, scratch, simulate
+
+KINDS = {"fact", "clock", "loss", "damage", "doubt"}
+
+with scratch() as folder:
+    simulate(f"{folder}/traces", "overcommit", "2", "--lost", "0.4", "--duration", "2s")
+    said = run("index", f"{folder}/traces", "-o", f"{folder}/lost.steal").stderr
+    notes = json.loads(run("info", f"{folder}/lost.steal", "--format", "json").stdout)["notes"]
+    losses = [n for n in notes if n["kind"] == "loss"]
+    check({n["machine"] for n in losses} == {"host", "vm00", "vm01"}, "losses name the machine that lost, the host as host")
+    check(all(n["kind"] in KINDS and (n["start"] is None or n["start"] <= n["end"]) for n in notes), "notes have kinds")
+    check(all(f"note: {n['machine']}: {n['text']}\n" in said for n in notes), "they are what index says")
+
+    # Later reports say those that concern their subject, where their form has room for them.
+    def doubts(of):
+        return [f"{n['machine']}: {n['text']}" for n in losses if n["machine"] in of]
+
+    history = f"{folder}/lost.steal"
+    for command, of in ((["gaps", history, "vm00"], ["vm00", "host"]), (["steal", history], ["host", "vm00", "vm01"]),
+                        (["intervals", history, "/Virtual Machines/vm01/CPUs/CPU0/Status"], ["vm01", "host"]),
+                        (["explain", history, "vm01/CPU0"], ["vm01", "host"])):
+        p = run(*command)
+        text = " ".join(p.stdout.split())
+        check([d for d in doubts(["host", "vm00", "vm01"]) if d in text] == doubts(of) and p.stderr == "", f"text of {command[0]}")
+        if command[0] == "explain":
+            continue
+        p = run(*command, "--format", "csv")
+        check(p.stderr.splitlines() == ["stealscope: note: " + d for d in doubts(of)], "csv: on the standard error alone")
+        p = run(*command, "--format", "json")
+        notes = [f"{n['machine']}: {n['text']}" for n in json.loads(p.stdout)["notes"]]
+        check(notes == doubts(of) and p.stderr == "", "json: in it")
+    simulate(f"{folder}/sound", "overcommit", "2", "--duration", "500ms")
+    run("index", f"{folder}/sound", "-o", f"{folder}/sound.steal")
+    check(not run("steal", f"{folder}/sound.steal").stdout.startswith("note"), "no doubt, no note")

@@ -1,0 +1,516 @@
+/* record/: who runs here, and the parts that need no recording. */
+#include "test.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "record/base64.h"
+#include "record/events.h"
+#include "record/folder.h"
+#include "record/forecast.h"
+#include "record/frames.h"
+#include "record/moment.h"
+#include "record/proc.h"
+#include "record/record.h"
+#include "record/state.h"
+#include "record/tracer.h"
+#include "record/transport.h"
+#include "record_tree.h"
+
+#define LINE(text) text, sizeof(text)
+
+static struct tree tree;
+
+static int begin(void **state)
+{
+	(void)state;
+	tree_begin(&tree);
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	tree_end(&tree);
+	return 0;
+}
+
+/* ---- virtual machines */
+
+static void test_vms_are_found(void **state)
+{
+	(void)state;
+	size_t n, hidden;
+	tree_text(&tree, "proc/7/comm", "bash\n");
+	tree_link(&tree, "proc/7/fd/0", "/dev/null");
+	tree_vm(&tree, 300, LINE("qemu\0-name\0guest=we,,b,debug-threads=on\0-uuid\0abc-1\0-device\0vhost-vsock-pci,guest-cid=7"), 2);
+	tree_vm(&tree, 100, LINE("qemu\0-name\0db"), 1);
+	tree_debugfs(&tree, 300, 2, -5);
+	/* A process that only asked KVM what it can. */
+	tree_vm(&tree, 50, LINE("libvirtd"), 0);
+	struct vm *vm = vms_find(tree.root, &n, &hidden);
+	assert_int_equal(n, 2);
+	assert_string_equal(vm[0].name, "db");
+	assert_string_equal(vm[0].mapped_by, "thread names");
+	assert_int_equal(vm[0].vcpu[0].tid, 110);
+	assert_string_equal(vm[1].name, "we,b");
+	assert_string_equal(vm[1].folder, "we_b");
+	assert_string_equal(vm[1].uuid, "abc-1");
+	assert_string_equal(vm[1].vmm, "qemu-system-x86_64");
+	assert_string_equal(vm[1].mapped_by, "debugfs");
+	assert_int_equal(vm[1].cid, 7);
+	assert_int_equal(vm[1].vcpus, 2);
+	assert_int_equal(vm[1].vcpu[1].number, 1);
+	assert_int_equal(vm[1].vcpu[1].tid, 311);
+	assert_int_equal(vm[1].unmapped, 0);
+	struct vm_tsc tsc[2];
+	assert_true(vm_read_tsc(tree.root, &vm[1], tsc));
+	assert_int_equal(tsc[1].offset, -5);
+	assert_int_equal(tsc[1].ratio, 1);
+	assert_false(vm_read_tsc(tree.root, &vm[0], tsc));
+	vms_free(vm, n);
+}
+
+/* The thread that made a VM may be gone, or be another one than the process; another process may have the same number of a
+ * descriptor. */
+static void test_vms_by_debugfs_of_another_thread(void **state)
+{
+	(void)state;
+	size_t n, hidden;
+	tree_vm(&tree, 300, LINE("cloud-hypervisor\0--api-socket\0path=/run/ch/web.sock"), 1);
+	tree_vm(&tree, 400, LINE("cloud-hypervisor\0--api-socket\0/run/ch/db.sock"), 1);
+	tree_text(&tree, "proc/300/task/310/comm", "renamed\n");
+	tree_text(&tree, "sys/kernel/debug/kvm/999-15/vcpu0/pid", "410\n");
+	tree_text(&tree, "sys/kernel/debug/kvm/301-15/vcpu0/pid", "310\n");
+	struct vm *vm = vms_find(tree.root, &n, &hidden);
+	assert_int_equal(n, 2);
+	assert_string_equal(vm[0].name, "web");
+	assert_int_equal(vm[0].vcpu[0].tid, 310);
+	assert_string_equal(vm[0].debugfs, "301-15");
+	assert_string_equal(vm[1].name, "db");
+	assert_string_equal(vm[1].debugfs, "999-15");
+	vms_free(vm, n);
+}
+
+static void test_vm_threads_unknown(void **state)
+{
+	(void)state;
+	size_t n, hidden;
+	tree_vm(&tree, 300, LINE("qemu\0-name\0web"), 2);
+	tree_text(&tree, "proc/300/task/310/comm", "qemu\n");
+	tree_text(&tree, "proc/300/task/311/comm", "CPU 1/KVMx\n");
+	struct vm *vm = vms_find(tree.root, &n, &hidden);
+	assert_int_equal(vm[0].unmapped, 2);
+	vms_free(vm, n);
+}
+
+static void test_vm_names(void **state)
+{
+	(void)state;
+	static const struct { const char *cmdline; size_t len; const char *libvirt, *cgroup, *want, *by; } cases[] = {
+		{ LINE("q\0-name\0a"), "virt-1", NULL, "virt-1", "libvirt" },
+		{ LINE("q\0-name\0guest=a,b=c"), NULL, NULL, "a", "its command line" },
+		{ LINE("q\0-name\0a,debug-threads=on"), NULL, NULL, "a", "its command line" },
+		{ LINE("q\0--name=z"), NULL, NULL, "z", "its command line" },
+		{ LINE("firecracker\0--id\0fc7"), NULL, NULL, "fc7", "its command line" },
+		{ LINE("q\0-m\0512"), NULL, "0::/machine.slice/machine-qemu\\x2d3\\x2dw\\x2db.scope/libvirt", "w-b", "its systemd scope" },
+		{ LINE("q"), NULL, "1:name=systemd:/\n0::/machine.slice/machine-box.scope", "box", "its systemd scope" },
+		{ LINE("crosvm\0run\0-s\0/tmp/c.socket"), NULL, NULL, "c", "its socket" },
+		{ LINE("q\0-name\0\033[2Jevil"), NULL, NULL, "\\e[2Jevil", "its command line" },
+		{ LINE("q\0-name"), NULL, NULL, "qemu-system-x86_64-300", "its process" },
+		{ "", 0, NULL, NULL, "qemu-system-x86_64-300", "its process" },
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		size_t n, hidden;
+		struct tree t;
+		tree_begin(&t);
+		tree_vm(&t, 300, cases[i].cmdline, cases[i].len, 1);
+		if (cases[i].libvirt) {
+			tree_text(&t, "run/libvirt/qemu/other.pid", "299");
+			tree_text(&t, "run/libvirt/qemu/virt-1.pid", "300\n");
+		}
+		if (cases[i].cgroup)
+			tree_text(&t, "proc/300/cgroup", cases[i].cgroup);
+		struct vm *vm = vms_find(t.root, &n, &hidden);
+		assert_int_equal(n, 1);
+		assert_string_equal(vm[0].name, cases[i].want);
+		assert_string_equal(vm[0].named_by, cases[i].by);
+		vms_free(vm, n);
+		tree_end(&t);
+	}
+}
+
+/* No name leads out of a folder, and no two VMs share one. */
+static void test_vm_folders(void **state)
+{
+	(void)state;
+	static const struct { int pid; const char *cmdline; size_t len; const char *name, *folder; } vms[] = {
+		{ 10, LINE("q\0-name\0../../etc/passwd"), "../../etc/passwd", "_._.._etc_passwd" },
+		{ 20, LINE("q\0-name\0web"), "web-20", "web-20" },
+		{ 30, LINE("q\0-name\0web"), "web-30", "web-30" },
+		{ 40, LINE("q\0-name\0a b"), "a b", "a_b" },
+		{ 50, LINE("q\0-name\0a_b"), "a_b", "a_b-50" },
+		{ 60, LINE("q\0-name\0host"), "host-60", "host-60" },
+		{ 70, LINE("q\0-name\0.."), "..", "_." },
+	};
+	size_t n, hidden;
+	for (size_t i = 0; i < COUNT(vms); i++)
+		tree_vm(&tree, vms[i].pid, vms[i].cmdline, vms[i].len, 1);
+	struct vm *vm = vms_find(tree.root, &n, &hidden);
+	assert_int_equal(n, COUNT(vms));
+	for (size_t i = 0; i < n; i++) {
+		assert_string_equal(vm[i].name, vms[i].name);
+		assert_string_equal(vm[i].folder, vms[i].folder);
+	}
+	vms_free(vm, n);
+}
+
+static void test_vm_agent(void **state)
+{
+	(void)state;
+	size_t n, hidden;
+	tree_vm(&tree, 10, LINE("q\0-chardev\0socket,path=/x,id=other\0-chardev\0socket,path=/run/w.qga,server=on,id=q0\0"
+	                        "-device\0virtserialport,chardev=q0,name=org.qemu.guest_agent.0"), 1);
+	struct vm *vm = vms_find(tree.root, &n, &hidden);
+	assert_string_equal(vm[0].agent, "/run/w.qga");
+	struct transport t = transport_guess(&vm[0]);
+	assert_int_equal(t.kind, TRANSPORT_QGA);
+	assert_int_equal(transport_resolve(&t, &vm[0], "/root", NULL), 0);
+	assert_string_equal(t.argument, "/root/run/w.qga");
+	transport_release(&t);
+	vms_free(vm, n);
+}
+
+/* ---- transports */
+
+static void test_transports(void **state)
+{
+	(void)state;
+	static const char *const good[] = { "none", "ssh:root@web", "qga:", "qga:dom", "vsock:3:99", "vsock::99", "cmd:docker exec x sh" };
+	static const char *const bad[] = { "", "sh", "ssh", "ssh:", "ssh:-oProxyCommand=x", "cmd:", "vsock", "telnet:x" };
+	struct error err = ERROR_INIT;
+	struct transport t;
+	for (size_t i = 0; i < COUNT(good); i++) {
+		assert_int_equal(transport_parse(good[i], &t, &err), 0);
+		transport_release(&t);
+	}
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		assert_int_equal(transport_parse(bad[i], &t, &err), -1);
+		assert_int_equal(err.status, STATUS_USAGE);
+	}
+	struct vm vm = { .name = mem_dup("w") };
+	static const struct { const char *text; unsigned cid; const char *want; } cases[] = {
+		{ "vsock::99", 4, "vsock:4:99" }, { "vsock:7:99", 4, "vsock:7:99" }, { "vsock:99", 4, "vsock:4:99" },
+		{ "agent", 4, "agent:4:823" }, { "agent:5:9", 4, "agent:5:9" },
+		{ "vsock::99", 0, NULL }, { "vsock:x:99", 4, NULL }, { "vsock:4:", 4, NULL }, { "qga:", 0, NULL }, { "qga:dom", 0, "qga:dom" },
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		vm.cid = cases[i].cid;
+		assert_int_equal(transport_parse(cases[i].text, &t, &err), 0);
+		assert_int_equal(transport_resolve(&t, &vm, "", &err), cases[i].want ? 0 : -1);
+		char *text = transport_text(&t);
+		if (cases[i].want)
+			assert_string_equal(text, cases[i].want);
+		free(text);
+		transport_release(&t);
+	}
+	free(vm.name);
+}
+
+static void test_base64(void **state)
+{
+	(void)state;
+	static const struct { const char *plain, *coded; } cases[] = {
+		{ "", "" }, { "f", "Zg==" }, { "fo", "Zm8=" }, { "foo", "Zm9v" }, { "foob", "Zm9vYg==" }, { "foobar", "Zm9vYmFy" },
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		size_t len;
+		char *coded = base64_encode(cases[i].plain, strlen(cases[i].plain));
+		unsigned char *plain = base64_decode(cases[i].coded, &len);
+		assert_string_equal(coded, cases[i].coded);
+		assert_int_equal(len, strlen(cases[i].plain));
+		assert_memory_equal(plain, cases[i].plain, len);
+		free(coded);
+		free(plain);
+	}
+	static const char *const bad[] = { "Z", "Zg=", "Zg==Zg==", "Z===", "Zm9*", "=Zg=", "Zg=v" };
+	size_t len;
+	for (size_t i = 0; i < COUNT(bad); i++)
+		assert_null(base64_decode(bad[i], &len));
+}
+
+/* ---- frames */
+
+struct heard { char text[4096]; size_t used; };
+
+static int hear(void *arg, enum frame what, unsigned cpu, const char *data, size_t len, struct error *err)
+{
+	struct heard *h = arg;
+	(void)err;
+	/* Pages come in pieces: only what they are made of is compared. */
+	if (what != FRAME_PAGES)
+		h->used += (size_t)snprintf(h->text + h->used, sizeof h->text - h->used, "<%d/%u %zu>", (int)what, cpu, len);
+	memcpy(h->text + h->used, data, len);
+	h->used += len;
+	return 0;
+}
+
+static char *framed(const struct frames *f, const char *text)
+{
+	char *all = mem_dup("");
+	for (const char *line = text; *line; line += strcspn(line, "|") + (line[strcspn(line, "|")] == '|')) {
+		const int n = (int)strcspn(line, "|");
+		char *more = *line == '@' ? mem_printf("%s%s %.*s", all, f->key, n - 1, line + 1) : mem_printf("%s%.*s", all, n, line);
+		free(all);
+		all = more;
+	}
+	return all;
+}
+
+static void test_frames_cut_anywhere(void **state)
+{
+	(void)state;
+	struct error err = ERROR_INIT;
+	struct frames f;
+	struct heard want = { 0 };
+	for (size_t cut = 0; cut < 400; cut++) {
+		struct heard heard = { 0 };
+		assert_int_equal(frames_init(&f, hear, &heard, &err), 0);
+		char *text = framed(&f, "Welcome to web\n$ \n|@about 5\nhello|@pages/cpu3 8\nPPPP\nPPP|@stats/cpu3 2\nxx|@end 0\n");
+		const size_t len = strlen(text), at = cut % len, step = cut % 7 + 1;
+		if (cut == 0) {
+			assert_int_equal(frames_take(&f, text, len, &err), 0);
+		} else {
+			assert_int_equal(frames_take(&f, text, at, &err), 0);
+			for (size_t i = at; i < len; i += step)
+				assert_int_equal(frames_take(&f, text + i, len - i < step ? len - i : step, &err), 0);
+		}
+		assert_false(frames_are_cut(&f));
+		if (cut == 0)
+			want = heard;
+		assert_int_equal(heard.used, want.used);
+		assert_memory_equal(heard.text, want.text, want.used);
+		frames_release(&f);
+		free(text);
+	}
+	assert_non_null(strstr(want.text, "<2/0 5>helloPPPP\nPPP<11/3 2>xx"));
+}
+
+static void test_frames_refused(void **state)
+{
+	(void)state;
+	static const char *const bad[] = {
+		"@abuot 5\nhello", "@about\n", "@about -1\n", "@about 99999999\n", "@about 5 \nhello", "@about 0x5\nhello",
+		"@pages/../../etc/passwd 5\nhello", "@pages/cpu4096 8\n", "@pages/cpu-1 8\n", "@pages/cpu 8\n", "@pages/ 8\n",
+		"@pages/cpu1x 8\n", "@pages/cpu0 99999999999999999999\n", "@stats/cpu1 5000\n", "@end 1\nx",
+		"@about 2\nhi|and now something else\n", "@about 2\nhi|0123456789abcdef0123456789abcdef about 2\nhi",
+	};
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		struct error err = ERROR_INIT;
+		struct heard heard = { 0 };
+		struct frames f;
+		frames_init(&f, hear, &heard, &err);
+		char *text = framed(&f, bad[i]);
+		assert_int_equal(frames_take(&f, text, strlen(text), &err), -1);
+		assert_int_equal(err.status, STATUS_INPUT);
+		frames_release(&f);
+		free(text);
+	}
+	struct error err = ERROR_INIT;
+	struct heard heard = { 0 };
+	struct frames f;
+	char noise[1000];
+	int rc = 0;
+	memset(noise, 'x', sizeof noise);
+	frames_init(&f, hear, &heard, &err);
+	for (int i = 0; i < 100 && rc == 0; i++)
+		rc = frames_take(&f, noise, sizeof noise, &err);
+	assert_int_equal(rc, -1);
+	frames_release(&f);
+}
+
+/* ---- arithmetic and small texts */
+
+static void test_forecast(void **state)
+{
+	(void)state;
+	const uint64_t bytes[] = { 300000, 30000 };
+	const int64_t s = 1000000000, look = s * 3 / 10;
+	struct forecast f = forecast_make(bytes, 2, look, 10 * s, false, 1ULL << 33);
+	assert_int_equal(f.rate, 1100000);
+	assert_int_equal(f.busiest, 1000000);
+	assert_true(f.whole);
+	assert_int_equal(f.kilobytes, 4 * 10000000 / 1024);
+	assert_int_equal(f.bytes, 11000000);
+	/* Too long to be held: as much as comes between two readings, four times over. */
+	f = forecast_make(bytes, 2, look, 1000 * s, false, 1ULL << 33);
+	assert_false(f.whole);
+	assert_int_equal(f.kilobytes, 4 * 500000 / 1024);
+	/* Little memory, nothing to see, an endless recording, a short look. */
+	assert_int_equal(forecast_make(bytes, 2, look, 10 * s, false, 16 << 20).kilobytes, 1953);
+	assert_int_equal(forecast_make(bytes, 2, look, 10 * s, false, 12 << 20).kilobytes, 1536);
+	assert_int_equal(forecast_make((uint64_t[]){ 0, 0 }, 2, look, 10 * s, false, 0).kilobytes, FORECAST_KB_LEAST);
+	assert_false(forecast_make(bytes, 2, look, 0, false, 0).whole);
+	assert_int_equal(forecast_make(bytes, 2, 0, 10 * s, false, 0).kilobytes, FORECAST_KB_MOST);
+	assert_true(forecast_make(bytes, 2, look, 1000 * s, true, 0).whole);
+	assert_int_equal(forecast_disk(1 << 20, FORECAST_DISK_KEPT), 0);
+	assert_int_equal(forecast_disk(1 << 20, FORECAST_DISK_KEPT + (10 << 20)), 10 * s);
+	assert_true(forecast_disk(0, UINT64_MAX) == INT64_MAX);
+}
+
+static void test_moments(void **state)
+{
+	(void)state;
+	struct moment m = moment_parse("realtime 1795152647842459259\nentries: 1\nnow ts: 81234567890123\nx: 1\n");
+	assert_true(m.known);
+	assert_true(m.clock == 81234567890123 && m.realtime == 1795152647842459259);
+	m = moment_parse("realtime 1795152647%N\nnow ts:   711.269235\n");
+	assert_true(m.known && m.clock == 711269235000 && m.realtime == 1795152647000000000);
+	assert_false(moment_parse("realtime 17\n").known);
+	assert_false(moment_parse("now ts: 1\n").known);
+	assert_false(moment_parse("realtime x\nnow ts: 1\n").known);
+	const struct moment a = moment_now(true), b = { true, a.clock + 2500000000, a.monotonic + 1000000000, 0 };
+	assert_int_equal(moment_frequency(&a, &b), 2500000000000);
+	assert_int_equal(moment_frequency(&b, &a), 0);
+	const struct moment c = moment_now(false);
+	assert_true(c.known && c.clock == (uint64_t)c.monotonic && c.monotonic >= a.monotonic && c.realtime >= a.realtime);
+}
+
+static void test_events(void **state)
+{
+	(void)state;
+	static const char *const extra[] = { "block:block_plug" };
+	size_t n, m;
+	char **host = events_wanted(SIDE_HOST, "x86_64", extra, 1, &n), **guest = events_wanted(SIDE_GUEST, "aarch64", NULL, 0, &m);
+	bool entry = false, hypercall = false, wfx = false;
+	assert_string_equal(host[n - 1], "block/block_plug");
+	for (size_t i = 0; i < n; i++) {
+		entry |= strcmp(host[i], "kvm/kvm_entry") == 0;
+		hypercall |= strcmp(host[i], "kvm/kvm_hypercall") == 0;
+		wfx |= strcmp(host[i], "kvm/kvm_wfx_arm64") == 0;
+		assert_true(event_is_name(host[i]));
+	}
+	assert_true(entry && hypercall && !wfx);
+	for (size_t i = 0; i < m; i++)
+		assert_null(strstr(guest[i], "kvm"));
+	events_free(host, n);
+	events_free(guest, m);
+	static const char *const bad[] = { "", "sched", "sched:", ":x", "a:b:c", "a:b c", "a:$(x)", "../a:b", "a:..", "a:b'" };
+	for (size_t i = 0; i < COUNT(bad); i++)
+		assert_false(event_is_name(bad[i]));
+	assert_true(event_is_name("sched:sched_switch"));
+}
+
+static void test_stats(void **state)
+{
+	(void)state;
+	const struct cpu_stats s = cpu_stats_parse("entries: 5\noverrun: 7\ncommit overrun: 1\nbytes: 400\ndropped events: 2\n");
+	assert_true(s.entries == 5 && s.bytes == 400);
+	assert_int_equal(cpu_stats_lost(&s), 10);
+	assert_int_equal(cpu_stats_lost(&(struct cpu_stats){ .overrun = UINT64_MAX, .dropped = 5 }), UINT64_MAX);
+}
+
+/* ---- files */
+
+static void test_threads_merged(void **state)
+{
+	(void)state;
+	struct error err = ERROR_INIT;
+	char *path = mem_printf("%s/m", tree.root);
+	int top = folder_make(path, &err);
+	assert_true(top >= 0);
+	int folder = folder_make_machine(top, "host", &err);
+	assert_true(folder >= 0);
+	assert_int_equal(folder_put_threads(folder, "1 1 systemd\n12 10 my name\n5 x\n-3 4 y\nrubbish\n13 10\n99999999999 1 z\n",
+	                                    "12 later\n77 short\n<...>\n78 <...>\n", "77 76\n12 11\nx\n", &err), 0);
+	char *names = tree_read(&tree, "m/host/saved_cmdlines"), *groups = tree_read(&tree, "m/host/saved_tgids");
+	assert_string_equal(names, "1 systemd\n12 my name\n77 short\n");
+	assert_string_equal(groups, "1 1\n12 10\n13 10\n77 76\n");
+	free(names);
+	free(groups);
+	assert_int_equal(folder_put_format(folder, "sched/sched_switch", "name: x\n", 8, &err), 0);
+	char *format = tree_read(&tree, "m/host/events/sched/sched_switch/format");
+	assert_string_equal(format, "name: x\n");
+	free(format);
+	close(folder);
+	close(top);
+	/* Not empty any more; a file; a link. */
+	assert_int_equal(folder_make(path, &err), -1);
+	free(path);
+	tree_text(&tree, "file", "");
+	tree_link(&tree, "link", ".");
+	static const char *const bad[] = { "file", "link", "no/such" };
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		path = mem_printf("%s/%s", tree.root, bad[i]);
+		assert_int_equal(folder_make(path, &err), -1);
+		free(path);
+	}
+}
+
+static void test_state(void **state)
+{
+	(void)state;
+	struct error err = ERROR_INIT;
+	struct state s = { .folder = mem_dup("/var/tmp/x y") };
+	size_t n;
+	state_add_guest(&s, "web", "cmd:docker exec -i web sh");
+	state_add_guest(&s, "db", "ssh:root@db");
+	assert_int_equal(state_write(tree.root, &s, &err), 0);
+	/* It lives. */
+	struct state *stale = state_stale(tree.root, &n);
+	assert_int_equal(n, 0);
+	free(stale);
+	char *text = tree_read(&tree, strstr(s.path, "run/"));
+	tree_text(&tree, "run/stealscope/1-99", text);
+	tree_text(&tree, "run/stealscope/x-1", text);
+	free(text);
+	stale = state_stale(tree.root, &n);
+	assert_int_equal(n, 1);
+	assert_string_equal(stale[0].folder, "/var/tmp/x y");
+	assert_int_equal(stale[0].guests, 2);
+	assert_string_equal(stale[0].guest[0].transport, "cmd:docker exec -i web sh");
+	assert_string_equal(stale[0].guest[1].name, "db");
+	state_release(&stale[0]);
+	free(stale);
+	state_remove(&s);
+	assert_null(tree_read(&tree, strstr(s.path, "run/")));
+	/* Where others can write, nothing that stands there is believed. */
+	char *folder = mem_printf("%s/run/stealscope", tree.root);
+	chmod(folder, 0777);
+	free(folder);
+	assert_null(state_stale(tree.root, &n));
+	assert_int_equal(state_write(tree.root, &s, &err), -1);
+	state_release(&s);
+}
+
+static void test_proc(void **state)
+{
+	(void)state;
+	int64_t n;
+	tree_text(&tree, "n", "-12 x\n");
+	tree_text(&tree, "empty", "");
+	assert_true(proc_number(tree.root, &n, "/n"));
+	assert_int_equal(n, -12);
+	assert_false(proc_number(tree.root, &n, "/empty"));
+	assert_null(proc_line(tree.root, "/no%s", "where"));
+	assert_true(proc_begun("", (int32_t)getpid()) > 0);
+	assert_int_equal(proc_begun(tree.root, 1), 0);
+	char *field = proc_field("a: 1\nab:  two words\n", "ab");
+	assert_string_equal(field, "two words");
+	free(field);
+	assert_null(proc_field("ab: 1", "a"));
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_vms_are_found), TEST(test_vms_by_debugfs_of_another_thread), TEST(test_vm_threads_unknown),
+		TEST(test_vm_names), TEST(test_vm_folders), TEST(test_vm_agent), TEST(test_transports), TEST(test_base64),
+		TEST(test_frames_cut_anywhere), TEST(test_frames_refused), TEST(test_forecast), TEST(test_moments),
+		TEST(test_events), TEST(test_stats), TEST(test_threads_merged), TEST(test_state), TEST(test_proc),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

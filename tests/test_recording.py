@@ -1,0 +1,232 @@
+"""Recordings of `stealscope record` are read: raw pages, threads' names and processes, the TSC as a clock, all damage."""
+import csv
+import io
+import json
+import os
+import random
+import re
+import shutil
+import sys
+
+from e2e import SHARED, check, document, run, scratch, table
+from ftrace import HEAD, PAGE, Buffer, record, write_machine
+from schema import faults, load
+
+HZ = 2_000_000_000            # of the TSC: 2 cycles are a ns
+BEGIN = 1_800_000_000 * 10**9  # ns since the epoch, when the recording began
+HOST0, OFFSET = 5 * 10**12, -(4 * 10**12 + 12345)  # cycles then; the guest's TSC less the host's
+SECONDS = 4
+
+
+def cycles(ns, guest=False):
+    return HOST0 + ns * HZ // 10**9 + (OFFSET if guest else 0)
+
+
+def about(clock, counts, hostname, late=0, rate=None, lost=0):
+    """counts: the clock at the begin and the end."""
+    text = f"hostname: {hostname}\nmachine: x86_64\nclock: {clock}\n"
+    if rate:
+        text += f"millihertz: {rate}\n"
+    for key, count, ns in (("started", counts[0], 0), ("stopped", counts[1], SECONDS * 10**9)):
+        text += f"{key}: {{clock: {count}, realtime: {BEGIN + late + ns}}}\n"
+    return text + f"lost: {lost}\n"
+
+
+def stats(events, overrun=0):
+    return f"entries: 0\noverrun: {overrun}\ncommit overrun: 0\nbytes: 0\ndropped events: 0\nread events: {events}\n"
+
+
+def make(folder, tsc=True, guest_rate=True, shift=0):
+    """A host with one vCPU thread (310) of the guest web, and burn (99), which takes its CPU; shift: the guest's clock is
+    not what the session says, cycles."""
+    host, guest, rnd = Buffer(), Buffer(), random.Random(18)
+    n, m, t = 0, 0, 1_000_000
+
+    def at(ns, inside=False):
+        return (cycles(ns, inside) + (shift if inside else 0)) if tsc else ns + (7_000_000_000 if inside else 10**9)
+    while t < (SECONDS - 1) * 10**9:
+        n += 5
+        inside = rnd.randrange(300_000, 4_000_000)
+        host.add(at(t), record("sched_switch", 99, prev_comm="burn", prev_pid=99, next_comm="CPU 0/KVM", next_pid=310))
+        host.add(at(t + 5000), record("kvm_entry", 310, vcpu_id=0))
+        for k in range(3):
+            m += 1
+            place = t + 5500 + (inside - 1000) * k // 3
+            guest.add(at(place, True), record("sched_waking", 7, comm="job", pid=8, target_cpu=0))
+        host.add(at(t + 5000 + inside), record("kvm_exit", 310, vcpu_id=0, exit_reason=64, isa=2))
+        host.add(at(t + 8000 + inside), record("sched_waking", 310, comm="burn", pid=99, target_cpu=0))
+        host.add(at(t + 9000 + inside), record("sched_switch", 310, prev_comm="CPU 0/KVM", prev_pid=310,
+                                               next_comm="burn", next_pid=99))
+        t += inside + rnd.randrange(100_000, 3_000_000)
+    end = SECONDS * 10**9
+    rate = HZ * 1000 if tsc else None
+    clock = "x86-tsc" if tsc else "mono"
+    write_machine(os.path.join(folder, "host"), [host.bytes()], about(clock, (at(0), at(end)), "hv", rate=rate),
+                  {310: "CPU 0/KVM", 99: "burn"}, {310: 300, 99: 99}, [stats(n)])
+    write_machine(os.path.join(folder, "guest-web"), [guest.bytes()],
+                  about(clock, (at(0, True), at(end, True)), "web", 7_000_000, rate if guest_rate else None),
+                  {7: "swish", 8: "job"}, {7: 7, 8: 7}, [stats(m)])
+    with open(os.path.join(folder, "session.yaml"), "w", encoding="utf-8") as f:
+        f.write("host:\n  name: hv\n  dir: host\nguests:\n  - name: web\n    dir: guest-web\n    vcpus: {0: 310}\n")
+        if tsc:
+            f.write(f"    tsc: {{offset: {OFFSET}, ratio: 1, bits: 0}}\n")
+        f.write("    facts:\n      through: ssh:web\n")
+    return n, m
+
+
+def clock_of(folder, *options):
+    p = run("sync", folder, "--format", "csv", *options)
+    return next(csv.DictReader(io.StringIO(p.stdout))), p.stderr
+
+
+def check_tsc(tmp):
+    folder = os.path.join(tmp, "tsc")
+    n, m = make(folder)
+    row, said = clock_of(folder)
+    wrong = int(row["ref_host_ns"]) - BEGIN - (int(row["ref_guest_ns"]) - BEGIN - 7_000_000)
+    check(row["method"] == "tsc" and row["quality"] == "ACCURATE", f"the clock is that of the TSC {row}")
+    check(abs(wrong) <= 1, f"and right to the ns ({wrong})")
+    check(float(row["containment"]) == 1.0 and said == "", f"all events lie within guest mode {said}")
+    traces = document(folder)["traces"]
+    check([t["events"] for t in traces] == [n, m], f"all events are there {traces}")
+    check(all(t["tracer"] == "stealscope record" for t in traces), "they say who recorded them")
+    row, said = clock_of(folder, "--sync", "containment")
+    wrong = int(row["ref_host_ns"]) - BEGIN - (int(row["ref_guest_ns"]) - BEGIN - 7_000_000)
+    check(row["method"] == "containment" and abs(wrong) < 100_000, f"containment finds nearly the same ({wrong} ns)")
+    check(("web", "host") in [(r["victim"], r["thief"]) for r in table("steal", folder)], "who took time from it is told")
+    check("host/99" in run("explain", folder, "web/CPU0").stdout, "down to the thread")
+
+
+def check_refuted(tmp):
+    folder = os.path.join(tmp, "moved")
+    make(folder, shift=HZ // 50)
+    row, said = clock_of(folder, "--sync", "tsc")
+    check(row["method"] == "containment", f"a TSC that the events refute is not believed {row}")
+    check("by the TSC only" in said, f"and that is said: {said}")
+    folder = os.path.join(tmp, "rateless")
+    make(folder, guest_rate=False)
+    row, said = clock_of(folder, "--sync", "tsc")
+    check(row["method"] == "containment" and "nothing is known of its TSC" in said, f"without a rate: {row} {said}")
+
+
+def audit(folder, status=0):
+    p = run("sync", "--audit", folder, "--format", "csv", status=status)
+    return next(csv.DictReader(io.StringIO(p.stdout))), p.stderr
+
+
+def check_audit(tmp):
+    folder = os.path.join(tmp, "tsc")
+    row, _ = audit(folder)
+    check(row["made_by"] == "TSC" and row["verdict"] == "holds" and row["outside"] == "0", f"audit: the TSC {row}")
+    document = run("sync", "--audit", folder, "--format", "json").stdout
+    check(json.loads(document)["answer"] == "sync-audit" and not list(faults(json.loads(document), load(), load())), "as the schema says")
+    row, said = audit(os.path.join(tmp, "moved"), 3)
+    check(row["made_by"] == "TSC" and row["verdict"] == "refuted" and float(row["outside_share"]) > 0.2,
+          f"audit: a TSC that is not the one {row}")
+    check("web: its events refute its clock" in said, f"and the status says so {said}")
+    session = os.path.join(tmp, "moved", "session.yaml")
+    exact = -7_000_000  # both sides say what time it was when they began
+    for offset, verdict, status in ((exact, "holds", 0), (exact + 40_000_000, "refuted", 3)):
+        edit(session, lambda d, o=offset: re.sub(rb"(?m)^    (offset|tsc): .*$", b"    offset: %d ns" % o, d))
+        row, _ = audit(os.path.join(tmp, "moved"), status)
+        check(row["made_by"] == "session" and row["verdict"] == verdict, f"audit: an offset {row}")
+    recorded = os.path.join(SHARED, "fibonacci_tca")
+    if os.path.isdir(recorded):
+        row, _ = audit(recorded, None)
+        check(row["made_by"] == "trace-cmd" and int(row["events"]) > 5000, f"audit: trace-cmd's correction {row}")
+    check("goes with neither" in run("sync", "--audit", "--sync", "auto", folder, status=1).stderr, "--audit estimates nothing")
+
+
+def check_mono(tmp):
+    folder = os.path.join(tmp, "mono")
+    make(folder, tsc=False)
+    row, _ = clock_of(folder)
+    wrong = int(row["ref_host_ns"]) - int(row["ref_guest_ns"]) + 7_000_000
+    check(row["method"] == "containment" and abs(wrong) < 100_000, f"mono is ns since the epoch ({wrong} ns)")
+    check(BEGIN <= int(row["ref_host_ns"]) < BEGIN + SECONDS * 10**9, "of the time at which it was recorded")
+
+
+def check_kept(tmp):
+    """Of buffers that turned over, the last second counts."""
+    folder = os.path.join(tmp, "kept")
+    make(folder)
+    for machine in ("host", "guest-web"):
+        edit(os.path.join(folder, machine, "about.yaml"), lambda d: d + b"kept: 2000000000\n")
+        edit(os.path.join(folder, machine, "stats", "cpu0"), lambda d: d.replace(b"overrun: 0", b"overrun: 9", 1))
+    found = document(folder)
+    begin = BEGIN + (SECONDS - 2) * 10**9
+    check(begin <= found["begin"] < begin + 10**7, f"what is older is left out: {found['begin'] - begin}")
+    check(found["traces"][0]["lost"] == 0 and found["notes"] == [], f"which is no loss {found['notes']}")
+    check(found["sync"][0]["method"] == "tsc" and found["sync"][0]["containment"] == 1, "and the clock holds")
+
+
+def edit(path, change):
+    with open(path, "rb") as f:
+        data = f.read()
+    with open(path, "wb") as f:
+        f.write(change(data))
+
+
+def check_damage(tmp):
+    whole = os.path.join(tmp, "whole")
+    make(whole)
+    pages = os.path.join("host", "pages", "cpu0")
+    cases = [
+        ("its last page cut", pages, lambda d: d[:-100], "its last page is cut short"),
+        ("a page too few", pages, lambda d: d[:-PAGE], "more events of this CPU"),
+        ("a length out of the page", pages, lambda d: d[:PAGE + 8] + b"\xff\xff" + d[PAGE + 10:], "a page that cannot be"),
+        ("an event longer than the page", pages, lambda d: d[:PAGE + HEAD] + b"\0\0\0\0\xff\xff\xff\x7f" +
+         d[PAGE + HEAD + 8:], "page"),
+        ("a time that cannot be", pages, lambda d: d[:2 * PAGE + 7] + b"\x7f" + d[2 * PAGE + 8:], "time"),
+        ("a page of nothing but ones", pages, lambda d: d[:PAGE] + b"\xff" * PAGE + d[2 * PAGE:], "page"),
+    ]
+    for what, name, change, expected in cases:
+        folder = os.path.join(tmp, "damaged")
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(whole, folder)
+        edit(os.path.join(folder, name), change)
+        p = run("sync", folder, "--format", "csv", status=None)
+        check(p.returncode == 0 and expected in p.stderr, f"{what}: {p.returncode} {p.stderr}")
+
+
+def check_refusals(tmp):
+    whole = os.path.join(tmp, "whole")
+    cases = [
+        ("about.yaml", lambda d: b"", "about.yaml"),
+        ("about.yaml", lambda d: d.replace(b"x86-tsc", b"quartz"), "no such clock is known: 'quartz'"),
+        ("about.yaml", lambda d: b"clock: x86-tsc\n", "the rate of its clock is not said"),
+        ("about.yaml", lambda d: d.replace(b"started: {clock: ", b"started: {clock: 9"), "it ends before it begins"),
+        ("header_page", lambda d: d.replace(b"offset:8", b"offset:4"), "is not understood"),
+        ("header_page", lambda d: d.replace(b"size:4080", b"size:0"), "is not understood"),
+    ]
+    for name, change, expected in cases:
+        folder = os.path.join(tmp, "refused")
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(whole, folder)
+        edit(os.path.join(folder, "host", name), change)
+        p = run("index", folder, status=2)
+        check(expected in p.stderr and p.stderr.count("\n") == 1, f"{expected}: {p.stderr}")
+        check(not os.path.exists(os.path.join(folder, "stealscope.steal")), "and nothing is left")
+    folder = os.path.join(tmp, "pageless")
+    shutil.copytree(whole, folder)
+    shutil.rmtree(os.path.join(folder, "host", "pages"))
+    check("pages" in run("index", folder, status=2).stderr, "a recording without pages")
+
+
+def main():
+    with scratch() as tmp:
+        make(os.path.join(tmp, "tried"))
+        if "without libtraceevent" in run("sync", os.path.join(tmp, "tried"), status=None).stderr:
+            return 77
+        check_tsc(tmp)
+        check_refuted(tmp)
+        check_audit(tmp)
+        check_mono(tmp)
+        check_kept(tmp)
+        check_damage(tmp)
+        check_refusals(tmp)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""Every json answer is as share/schema/answers.json says: what it rests on, and rows with the columns of the csv."""
+import copy
+import csv
+import io
+import json
+import os
+
+import schema
+from e2e import DATA, check, run, scratch, simulate
+
+ANSWERS = schema.load()
+seen = set()
+
+
+def first_faults(document):
+    return list(schema.faults(document, ANSWERS, ANSWERS))[:3]
+
+
+def answer(*command):
+    """The answer of a command, checked; its rows must be those of the csv."""
+    text = run(*command, "--format", "json").stdout
+    document = json.loads(text)
+    wrong = first_faults(document)
+    check(not wrong, f"{' '.join(command[:2])}: as the schema says {wrong}")
+    table = list(csv.reader(io.StringIO(run(*command, "--format", "csv").stdout)))
+    rows = [[k for k in row] for row in document["rows"]]
+    check(len(rows) == len(table) - 1 and all(row[:len(table[0])] == table[0] for row in rows), "its rows are those of the csv")
+    seen.add(document["answer"])
+    return document
+
+
+with scratch() as folder:
+    history, requests, model = (f"{folder}/{name}" for name in ("fibonacci.steal", "requests.steal", "model"))
+    run("index", os.path.join(DATA, "fibonacci"), "-o", history)
+    simulate(f"{folder}/requests", "requests", "--duration", "2s", "--lost", "0.1")
+    run("index", f"{folder}/requests", "-o", requests)
+
+    gaps = answer("gaps", history, "Debian/CPU0")
+    check(gaps["history"] == history and gaps["subject"] == "Debian/vCPU0", "it says of what and of whom")
+    check([c["machine"] for c in gaps["clock"]] == ["Debian"] and gaps["clock"][0]["band_ns"] > 0, "and how sure its clock is")
+    check(answer("gaps", history)["subject"] is None, "of all: null")
+    window = answer("steal", history, "--from", "10%", "--to", "20%")["window"]
+    whole = answer("steal", history, "--by", "thread")["window"]
+    check(whole["start"] < window["start"] < window["end"] < whole["end"], "the window is the one asked for")
+    for command in (["info", history], ["sync", history], ["flow", history, "Debian/151"],
+                    ["flow", history, "Debian/151", "--intervals"], ["gaps", history, "--periodic"],
+                    ["exits", history, "--by", "thread"], ["exits", history, "--histogram"], ["waits", history],
+                    ["path", history, "Debian/151"], ["path", history, "Debian/CPU0", "--sums"],
+                    ["intervals", history, "/Virtual Machines/Debian/CPUs/CPU0/Status"],
+                    ["latency", "requests", requests], ["latency", "requests", requests, "--features"],
+                    ["summary", history, "--sort", "longest"], ["threads", history, "Debian"],
+                    ["latency", "report", requests], ["latency", "report", requests, requests],
+                    ["latency", "report", "--heat", f"1,2={requests}"],
+                    ["latency", "train", "-b", requests, "-o", model, requests]):
+        document = answer(*command)
+        check(document["rows"] != [], "it has rows")
+    check(isinstance(document["history"], list) and len(document["history"]) == 2, "an answer about two runs names both")
+    check(document["lost"] != [] and document["notes"] != [], "and what was lost in them")
+    exported = answer("export", history, "--to", f"csv:{folder}/csv")
+    check(exported["run_id"] > 0 and {r["table"] for r in exported["rows"]} >= {"run", "steal"}, "an export tells its run")
+    questions = [line.split()[0] for line in run("fleet").stdout.splitlines()]
+    if "built without" in run("export", history, "--to", f"sqlite:{folder}/db", status=None).stderr:
+        seen |= {f"fleet-{q}" for q in questions}
+    else:
+        run("export", requests, "--to", f"sqlite:{folder}/db")
+        for question in questions:
+            check(answer("fleet", f"sqlite:{folder}/db", question)["rows"] != [] or question == "moved", f"fleet: {question}")
+    run("latency", "requests", requests, "-m", model, "--format", "json")
+    check(seen | {"sessions", "beacon", "record-check", "sync-audit"} == set(ANSWERS["$defs"]), f"the schema knows these answers and no others {seen}")
+
+    # The validator can fail.
+    for spoil in (lambda d: d.pop("window"), lambda d: d["rows"][0].pop("state"), lambda d: d.update(more=1),
+                  lambda d: d["rows"][0].update(more=1), lambda d: d["rows"][0].update(duration_ns=-1),
+                  lambda d: d["rows"][0].update(start="now"), lambda d: d.update(answer="steal"),
+                  lambda d: d["clock"][0].pop("quality"), lambda d: d.update(schema=2)):
+        broken = copy.deepcopy(gaps)
+        spoil(broken)
+        check(first_faults(broken), "what is not as the schema says is noticed")

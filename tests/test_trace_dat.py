@@ -1,0 +1,94 @@
+"""Files of trace-cmd that are made here: damaged time stamps, clocks that are not named."""
+import json
+import os
+import struct
+import sys
+
+from e2e import check, run, scratch
+from ftrace import HEAD, PAGE, Buffer, record, write_dat
+
+STEP = 100_000  # ns between two events
+BEGIN = 5_000_000_000
+
+
+def buffer(cpu, events):
+    b = Buffer()
+    for i in range(events):
+        tid, other = (100 + cpu, 0) if i % 2 else (0, 100 + cpu)
+        b.add(BEGIN + cpu * 1000 + i * STEP,
+              record("sched_switch", tid, prev_comm=f"task{tid}", prev_pid=tid, prev_state=tid and 1,
+                     next_comm=f"task{other}", next_pid=other))
+    return b.bytes()
+
+
+def index(tmp, buffers, **how):
+    path, out = os.path.join(tmp, "t.dat"), os.path.join(tmp, "t.steal")
+    write_dat(path, buffers, **how)
+    p = run("index", path, "-o", out)
+    info = json.loads(run("info", out, "--format", "json").stdout)
+    return info["traces"][0], [n["text"] for n in info["notes"]], p.stderr
+
+
+def check_damaged_times(tmp):
+    buffers = [buffer(0, 600), buffer(1, 600)]
+    pages = len(buffers[0]) // PAGE
+    stats = ["CPU: 0\nentries: 0\noldest event ts:     5.000000\nnow ts:     5.100000\n"]
+    whole, _, said = index(tmp, buffers, stats=stats)
+    check(whole["events"] == 1200 and "damaged" not in said, f"{pages} pages for each CPU, all read")
+    per_page = (PAGE - HEAD) // 68
+    for page in range(pages):
+        for what, change in (("later", 13_900_000_000), ("a little later", 3 * STEP), ("earlier", -13_900_000_000 // 3)):
+            if page == 0 and change < 0:
+                continue  # nothing tells what came before
+            data = bytearray(buffers[0])
+            ts = struct.unpack_from("<Q", data, page * PAGE)[0]
+            struct.pack_into("<Q", data, page * PAGE, ts + change)
+            got, notes, _ = index(tmp, [bytes(data), buffers[1]], stats=stats)
+            case = f"page {page} of {pages}, {what}"
+            raised = [n for n in notes if "raised" in n]
+            check(not raised, f"{case}: no event's time is raised {raised}")
+            check(got["end"] - whole["end"] <= 4 * STEP, f"{case}: the trace does not become longer")
+            if abs(change) > per_page * STEP:
+                check(1200 - per_page <= got["events"] < 1200 and any("a time stamp that cannot be" in n for n in notes),
+                      f"{case}: costs that page, said ({1200 - got['events']} events)")
+
+
+def check_damaged_event(tmp):
+    """A time within a page: what follows it there is lost, no more."""
+    data = bytearray(buffer(0, 600))
+    at = 2 * PAGE + HEAD
+    word = struct.unpack_from("<I", data, at + 68 * 5)[0]
+    struct.pack_into("<I", data, at + 68 * 5, word & 31 | (1 << 27) - 1 << 5)
+    got, notes, _ = index(tmp, [bytes(data)])
+    check(600 - 60 < got["events"] < 600 and not any("raised" in n for n in notes),
+          f"within a page: {600 - got['events']} lost")
+
+
+def check_counts(tmp):
+    """The kernel's own counters, which trace-cmd writes down, tell when events of a CPU are missing."""
+    stat = "CPU: 0\nentries: %d\noverrun: 0\nnow ts:     5.100000\nread events: 500\n"
+    _, notes, _ = index(tmp, [buffer(0, 600)], stats=[stat % 100])
+    check(not any("more events" in n for n in notes), "all events are there")
+    _, notes, _ = index(tmp, [buffer(0, 600)], stats=[stat % 117])
+    check(any("damaged after 600 events" in n and "17 more events" in n for n in notes), f"17 are missing {notes}")
+
+
+def check_clocks(tmp):
+    for clock, doubt in (("local", True), ("mono", False), (None, False)):
+        _, notes, _ = index(tmp, [buffer(0, 100)], clock=clock)
+        check(any("'local'" in n for n in notes) == doubt, f"clock {clock}: {'said' if doubt else 'nothing to say'}")
+
+
+def is_built(tmp):
+    path = os.path.join(tmp, "built.dat")
+    write_dat(path, [buffer(0, 10)])
+    return "without libtracecmd" not in run("index", path, "-o", os.path.join(tmp, "built.steal"), status=None).stderr
+
+
+with scratch() as tmp:
+    if not is_built(tmp):
+        sys.exit(77)
+    check_damaged_times(tmp)
+    check_damaged_event(tmp)
+    check_counts(tmp)
+    check_clocks(tmp)

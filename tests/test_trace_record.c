@@ -1,0 +1,79 @@
+/* Records, when there are as many kinds of events as there is room for. */
+#include "trace/trace.h"
+#define EVENT_KIND_COUNT MOST_EVENT_KINDS
+#include "trace/record.c"
+
+#include "test.h"
+
+#define ARGS_8(k) [k] = 8, [k + 1] = 7, [k + 2] = 6, [k + 3] = 5, [k + 4] = 4, [k + 5] = 3, [k + 6] = 1
+#define ARGS_32(k) ARGS_8(k), ARGS_8(k + 8), ARGS_8(k + 16), ARGS_8(k + 24)
+const unsigned char event_args[MOST_EVENT_KINDS] = { ARGS_32(0), ARGS_32(32), ARGS_32(64), ARGS_32(96) };
+
+static struct event made(size_t i)
+{
+	static const int64_t values[] = { INT64_MAX, INT64_MIN + 1, 0, -1, 1, EVENT_ABSENT, 77 };
+	struct event ev = { .ts = (int64_t)i * 1000, .kind = (uint16_t)(i * 7 % EVENT_KIND_COUNT),
+		.cpu = (uint16_t)(i % 3 * 30000), .tid = (int32_t)(i / 5), .pid = -1, .comm = (uint32_t)i / 9 };
+	for (size_t k = 0; k < EVENT_ARGS; k++)
+		ev.arg[k] = k < event_args[ev.kind] ? values[(i / 3 + k) % COUNT(values)] : EVENT_ABSENT;
+	return ev;
+}
+
+/* All of them, with any of their arguments absent or at an end of its range, come back as they were. */
+static void test_all_kinds(void **state)
+{
+	(void)state;
+	enum { N = 100000 };
+	struct error err = ERROR_INIT;
+	struct store *store = store_new(SIZE_MAX, NULL, &err);
+	struct stream stream;
+	struct writer w;
+	struct reader r;
+	struct event got;
+	stream_init(&stream);
+	writer_open(&w, store, &stream);
+	for (size_t i = 0; i < N; i++) {
+		const struct event ev = made(i);
+		assert_int_equal(writer_put(&w, &ev, &err), 0);
+	}
+	assert_int_equal(writer_close(&w, &err), 0);
+	assert_true(stream.kinds == ALL_KINDS);
+	reader_open(&r, store, &stream, 0, 1);
+	for (size_t i = 0; i < N; i++) {
+		const struct event want = made(i);
+		assert_int_equal(reader_next(&r, &got, &err), 1);
+		assert_memory_equal(&got, &want, sizeof got);
+	}
+	assert_int_equal(reader_next(&r, &got, &err), 0);
+	reader_close(&r);
+	stream_release(&stream, store);
+	store_unref(store);
+}
+
+/* The longest record there can be fits in what is kept free for it. */
+static void test_longest(void **state)
+{
+	(void)state;
+	struct error err = ERROR_INIT;
+	struct store *store = store_new(SIZE_MAX, NULL, &err);
+	struct stream stream;
+	struct writer w;
+	stream_init(&stream);
+	writer_open(&w, store, &stream);
+	struct event ev = { .ts = INT64_MAX, .kind = 120, .cpu = UINT16_MAX, .tid = INT32_MIN, .pid = INT32_MIN,
+		.comm = UINT32_MAX };
+	for (size_t k = 0; k < EVENT_ARGS; k++)
+		ev.arg[k] = k % 2 ? INT64_MAX : INT64_MIN + 1;
+	assert_int_equal(event_args[ev.kind], EVENT_ARGS);
+	assert_int_equal(writer_put(&w, &ev, &err), 0);
+	assert_true(w.used > 100 && w.used <= RECORD_LONGEST);
+	assert_int_equal(writer_close(&w, &err), 0);
+	stream_release(&stream, store);
+	store_unref(store);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_all_kinds), cmocka_unit_test(test_longest) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

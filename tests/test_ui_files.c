@@ -1,0 +1,369 @@
+/* ui/: what the viewer writes, and what others do to its files meanwhile: exports, screens, bookmarks, the history. */
+#include "test.h"
+
+#include <locale.h>
+#include <sys/stat.h>
+
+#include "ui/viewer.h"
+#include "ui_script.h"
+
+static char dir[64];
+
+static int make_dir(void **state)
+{
+	(void)state;
+	snprintf(dir, sizeof dir, "/tmp/stealscope-files-XXXXXX");
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static int drop_dir(void **state)
+{
+	char command[100];
+	(void)state;
+	snprintf(command, sizeof command, "rm -rf %s", dir);
+	return system(command);
+}
+
+static void put(const char *file, const char *text)
+{
+	FILE *f = fopen(file, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static void assert_holds(const char *file, const char *text)
+{
+	char *is = slurp(file);
+	assert_non_null(is);
+	assert_string_equal(is, text);
+	free(is);
+}
+
+/* Bookmarks are there again in the next run, on a screen of another size; one that is dropped is not. */
+static void test_bookmarks_are_kept(void **state)
+{
+	(void)state;
+	char file[100];
+	struct ui_options o = mono80;
+	snprintf(file, sizeof file, "%s/a/b/c.bookmarks", dir);
+	o.bookmarks = file;
+	char *one = screen_of(":Debian/3525\n>wwm\n:web/4000\n0(5l)m\n:Debian\nm'", &o), *two = screen_of("'", &o);
+	char *text = slurp(file);
+	assert_non_null(text);
+	assert_non_null(strstr(text, " - - thread Debian/3525\n"));
+	assert_non_null(strstr(text, " thread web/4000\n"));
+	assert_string_equal(one, two);
+	free(one);
+	free(two);
+	free(text);
+	o.width = 100;
+	two = screen_of("'<Enter>", &o);
+	assert_non_null(strstr(two, "Debian/3525 critical_task"));
+	free(two);
+	two = screen_of("'jd", &o);
+	assert_non_null(strstr(two, "dropped: "));
+	free(two);
+	two = screen_of("'", &o);
+	assert_null(strstr(two, "web/4000 node"));
+	assert_non_null(strstr(two, "Debian/3525"));
+	free(two);
+	/* What is not a bookmark is passed over. */
+	FILE *f = fopen(file, "w");
+	fputs("# nothing\n\n1 2 3\n99999999999999999999 1 1 - - machine Debian\n5 5 5 - - machine Debian\n"
+	      "1795176184107000000 1795176184100000000 0 - - machine Debian\n"
+	      "1795176184107000000 1795176184100000000 7000 - x machine Debian\n"
+	      "1795176184107000000 1795176184100000000 7000 - - machine nowhere\n"
+	      "1795176184107000000 -9223372036854775807 9223372036854775807 - - machine Debian\n", f);
+	fclose(f);
+	two = screen_of("'", &o);
+	assert_null(strstr(strstr(two, "  Debian\n") + 1, "  Debian\n"));
+	free(two);
+	two = screen_of("'<Enter>", &o);
+	assert_non_null(strstr(two, "Debian lost"));
+	free(two);
+	two = screen_of("'dmd'", &o);
+	assert_non_null(strstr(two, "bookmark"));
+	free(two);
+	assert_int_equal(unlink(file), 0);
+	snprintf(file, sizeof file, "%s/a/b", dir);
+	assert_int_equal(rmdir(file), 0);
+	snprintf(file, sizeof file, "%s/a", dir);
+	assert_int_equal(rmdir(file), 0);
+	/* Where it cannot be kept it says so. */
+	assert_int_equal(chmod(dir, 0700), 0);
+	o.bookmarks = "/proc/nowhere/c.bookmarks";
+	two = screen_of("m", &o);
+	assert_non_null(strstr(two, "it is not kept: /proc/nowhere"));
+	free(two);
+}
+
+static void test_export(void **state)
+{
+	(void)state;
+	struct error err = ERROR_INIT;
+	char script[512], file[128];
+	snprintf(script, sizeof script, ">\n<Enter>\nX<C-u>%s/a.txt<Enter>\n:export %s/a.csv\n:export %s/a.json\nB\n"
+	         ":export %s/b.csv\n", dir, dir, dir, dir);
+	if (run(script, &mono80, &err) < 0)
+		fail_msg("%s", err.text);
+	static const struct { const char *name, *holds; } files[] = {
+		{ "a.txt", "burnP6" }, { "a.csv", "system,tid,name,kind,duration_ns,share\n" }, { "a.csv", ",2101,burnP6,preempting," },
+		{ "a.json", "\"name\":" }, { "b.csv", "victim,thief,ns,share\n" },
+	};
+	for (size_t i = 0; i < COUNT(files); i++) {
+		snprintf(file, sizeof file, "%s/%s", dir, files[i].name);
+		char *text = slurp(file);
+		assert_non_null(text);
+		if (!strstr(text, files[i].holds))
+			fail_msg("%s lacks %s:\n%s", file, files[i].holds, text);
+		free(text);
+	}
+	/* An existing file is not replaced by accident; a bad folder leaves nothing behind and is told. */
+	snprintf(script, sizeof script, ">\n<Enter>\n:export %s/a.txt", dir);
+	assert_int_equal(run(script, &mono120, &err), -1);
+	assert_non_null(strstr(err.text, "exists: write \""));
+	assert_int_equal(run(">\n<Enter>\n:export /nowhere/at/all.txt", &mono80, &err), -1);
+	assert_non_null(strstr(err.text, "/nowhere/at/all.txt"));
+	for (size_t i = 0; i < COUNT(files); i++) {
+		snprintf(file, sizeof file, "%s/%s", dir, files[i].name);
+		unlink(file);
+	}
+}
+
+static char *draw(struct app *app, struct screen *s)
+{
+	char *text = NULL;
+	size_t size;
+	bool changed;
+	while (viewer_work(app, 1000000000, &changed))
+		;
+	viewer_draw(app, s);
+	FILE *f = open_memstream(&text, &size);
+	screen_dump(s, f);
+	fclose(f);
+	return text;
+}
+
+static void press(struct app *app, const char *keys)
+{
+	uint32_t key;
+	while (*keys && (key = key_parse(&keys)) != 0)
+		viewer_key(app, key);
+}
+
+static void start(struct app *app, struct history **h, const struct ui_options *o)
+{
+	struct error err = ERROR_INIT;
+	*h = history_open(world, &err);
+	assert_non_null(*h);
+	assert_int_equal(viewer_init(app, *h, o, &err), 0);
+	look_set_depth(app, DEPTH_MONO);
+	app->patient = true;
+}
+
+/* What two viewers bookmark is in both their lists, and what one of them drops is gone; notes stay with their places. */
+static void test_bookmarks_of_two_viewers(void **state)
+{
+	(void)state;
+	char file[100];
+	struct ui_options o = mono120;
+	struct app app[2];
+	struct history *h[2];
+	struct screen s = { 0 };
+	snprintf(file, sizeof file, "%s/two.bookmarks", dir);
+	o.bookmarks = file;
+	screen_resize(&s, 120, 40);
+	for (int i = 0; i < 2; i++)
+		start(&app[i], &h[i], &o);
+	press(&app[0], ":Debian/3525<Enter>>m");
+	press(&app[1], ":web/4000<Enter>:mark slow there<Enter>");
+	press(&app[0], ":Ubuntu/700<Enter>m'");
+	press(&app[1], "'");
+	for (int i = 0; i < 2; i++) {
+		char *list = draw(&app[i], &s);
+		assert_non_null(strstr(list, "Debian/3525 critical_task\n"));
+		assert_non_null(strstr(list, "web/4000 node  slow there\n"));
+		assert_non_null(strstr(list, "Ubuntu/700 nginx\n"));
+		free(list);
+	}
+	press(&app[0], "d");         /* Debian's */
+	press(&app[1], "je and<C-u>why?<Enter>");
+	press(&app[0], "q'");
+	for (int i = 0; i < 2; i++) {
+		char *list = draw(&app[i], &s);
+		assert_null(strstr(list, "Debian/3525"));
+		assert_non_null(strstr(list, "web/4000 node  why?\n"));
+		assert_non_null(strstr(list, "Ubuntu/700 nginx\n"));
+		free(list);
+		viewer_release(&app[i]);
+		history_close(h[i]);
+	}
+	screen_release(&s);
+}
+
+/* No command of a script writes over a file, through a link, or over the history; and it does not say that all is well. */
+static void test_nothing_is_written_over(void **state)
+{
+	(void)state;
+	static const char *const commands[] = { ">\n<Enter>\n:export %s", ":screen %s" };
+	char file[100], link[110], script[256];
+	snprintf(file, sizeof file, "%s/kept", dir);
+	for (size_t i = 0; i < COUNT(commands); i++) {
+		struct error err = ERROR_INIT;
+		snprintf(link, sizeof link, "%s/link", dir);
+		put(file, "mine\n");
+		assert_int_equal(symlink("kept", link), 0);
+		snprintf(script, sizeof script, commands[i], file);
+		assert_int_equal(run(script, &mono80, &err), -1);
+		assert_non_null(strstr(err.text, "kept: exists: write \""));
+		assert_holds(file, "mine\n");
+		snprintf(script, sizeof script, commands[i], link);
+		assert_int_equal(run(script, &mono80, &err), -1);
+		assert_holds(file, "mine\n");
+		assert_int_equal(unlink(file), 0);  /* nor where the link leads to nothing */
+		assert_int_equal(run(script, &mono80, &err), -1);
+		assert_int_equal(access(file, F_OK), -1);
+		assert_int_equal(unlink(link), 0);
+		for (int force = 0; force < 2; force++) {
+			char name[100];
+			snprintf(name, sizeof name, "%s%s", world, force ? "!" : "");
+			snprintf(script, sizeof script, commands[i], name);
+			assert_int_equal(run(script, &mono80, &err), -1);
+			assert_non_null(strstr(err.text, "is the history that is open"));
+		}
+		put(file, "mine\n");
+		snprintf(link, sizeof link, "%s!", file);
+		snprintf(script, sizeof script, commands[i], link);
+		if (run(script, &mono80, &err) < 0)
+			fail_msg("%s", err.text);
+		char *is = slurp(file);
+		assert_string_not_equal(is, "mine\n");
+		free(is);
+		assert_int_equal(unlink(file), 0);
+	}
+}
+
+static void copy(const char *from, const char *to)
+{
+	char command[256];
+	snprintf(command, sizeof command, "cp %s %s", from, to);
+	assert_int_equal(system(command), 0);
+}
+
+/* All but the status line and what is below it, where long messages stand. */
+static void assert_same_body(const char *a, const char *b)
+{
+	for (int line = 0; line < 38; line++) {
+		size_t n = strcspn(a, "\n") + 1, m = strcspn(b, "\n") + 1;
+		if (n != m || memcmp(a, b, n) != 0)
+			fail_msg("line %d was\n%.*sand is\n%.*s", line, (int)n, a, (int)m, b);
+		a += n;
+		b += m;
+	}
+}
+
+enum harm { CUT, EMPTIED, WRITTEN, REPLACED, HARMS };
+
+static void do_harm(enum harm harm, const char *file, const char *other)
+{
+	struct stat st;
+	assert_int_equal(stat(file, &st), 0);
+	if (harm == CUT || harm == EMPTIED) {
+		assert_int_equal(truncate(file, harm == CUT ? st.st_size / 3 : 0), 0);
+	} else if (harm == WRITTEN) {
+		FILE *f = fopen(file, "r+");
+		for (long i = 0; i < st.st_size; i++)
+			putc(0xa5, f);
+		fclose(f);
+	} else {
+		assert_int_equal(rename(other, file), 0);
+	}
+}
+
+/* A history that changes under an open viewer neither kills it nor shows nonsense; what was read stays to be seen, and
+ * :reload shows the file as it is then, at the same place. */
+static void test_history_changes_while_open(void **state)
+{
+	(void)state;
+	for (int harm = 0; harm < HARMS; harm++) {
+		char file[100], other[100];
+		struct app app;
+		struct screen s = { 0 };
+		struct error err = ERROR_INIT;
+		snprintf(file, sizeof file, "%s/open.steal", dir);
+		snprintf(other, sizeof other, "%s/other.steal", dir);
+		copy(world, file);
+		ui_world_write(other, 3000);
+		struct history *h = history_open(file, &err);
+		assert_non_null(h);
+		assert_int_equal(viewer_init(&app, h, &mono120, &err), 0);
+		app.patient = true;
+		screen_resize(&s, 120, 40);
+		press(&app, ":Debian/3525<Enter>>wwm");
+		char *before = draw(&app, &s);
+		do_harm((enum harm)harm, file, other);
+		char *after = draw(&app, &s);
+		if (harm == REPLACED)
+			assert_non_null(strstr(after, "was replaced"));
+		else
+			assert_same_body(before, after);
+		free(after);
+		press(&app, "djjsG<Enter>BL");
+		after = draw(&app, &s);
+		if (harm == REPLACED) {
+			assert_non_null(strstr(after, "legend and themes"));
+			press(&app, "q");
+			free(after);
+			after = draw(&app, &s);
+			assert_non_null(strstr(after, "file replaced: :reload"));
+		} else {
+			assert_same_body(before, after);
+			assert_non_null(strstr(after, ":reload"));
+			free(after);
+			press(&app, ":reload<Enter>");
+			after = draw(&app, &s);
+			if (harm != WRITTEN)
+				assert_same_body(before, after);
+			copy(world, file);
+		}
+		free(after);
+		press(&app, ":reload<Enter>");
+		after = draw(&app, &s);
+		assert_non_null(strstr(after, "read again"));
+		assert_non_null(strstr(after, "3525 critical_task"));
+		assert_non_null(strstr(after, harm == REPLACED ? "worker-" : "burnP6"));
+		free(after);
+		free(before);
+		screen_release(&s);
+		viewer_release(&app);
+		history_close(h);
+	}
+}
+
+static int write_world(void **state)
+{
+	(void)state;
+	close(mkstemp(world));
+	ui_world_write(world, 0);
+	return 0;
+}
+
+static int remove_world(void **state)
+{
+	(void)state;
+	return unlink(world);
+}
+
+int main(void)
+{
+	setlocale(LC_ALL, "C.UTF-8");
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_bookmarks_are_kept, make_dir, drop_dir),
+		cmocka_unit_test_setup_teardown(test_bookmarks_of_two_viewers, make_dir, drop_dir),
+		cmocka_unit_test_setup_teardown(test_export, make_dir, drop_dir),
+		cmocka_unit_test_setup_teardown(test_nothing_is_written_over, make_dir, drop_dir),
+		cmocka_unit_test_setup_teardown(test_history_changes_while_open, make_dir, drop_dir),
+	};
+	return cmocka_run_group_tests_name("ui files", tests, write_world, remove_world);
+}

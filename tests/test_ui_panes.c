@@ -1,0 +1,241 @@
+/* ui/: panes.  Their cursor and keys, their height, what they leave to the rows. */
+#include "test.h"
+
+#include <locale.h>
+
+#include "ui/pane.h"
+#include "ui/viewer.h"
+#include "ui_script.h"
+
+static struct app app;
+static struct history *history;
+static struct screen screen;
+
+static int begin(void **state)
+{
+	struct error err = ERROR_INIT;
+	bool changed;
+	(void)state;
+	history = history_open(world, &err);
+	assert_non_null(history);
+	assert_int_equal(viewer_init(&app, history, &mono120, &err), 0);
+	look_set_depth(&app, DEPTH_MONO);
+	app.patient = true;
+	screen_resize(&screen, 120, 40);
+	while (viewer_work(&app, 1000000000, &changed))
+		;
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	viewer_release(&app);
+	history_close(history);
+	screen_release(&screen);
+	return 0;
+}
+
+static char *press(const char *keys)
+{
+	char *text = NULL;
+	size_t size;
+	uint32_t key;
+	bool changed;
+	while (*keys && (key = key_parse(&keys)) != 0) {
+		viewer_key(&app, key);
+		while (viewer_work(&app, 1000000000, &changed))
+			;
+		viewer_draw(&app, &screen);
+	}
+	FILE *f = open_memstream(&text, &size);
+	screen_dump(&screen, f);
+	fclose(f);
+	return text;
+}
+
+static void assert_shows(const char *keys, const char *text)
+{
+	char *s = press(keys);
+	if (!strstr(s, text))
+		fail_msg("after %s: no \"%s\" in\n%s", keys, text, s);
+	free(s);
+}
+
+static void test_tab_goes_round(void **state)
+{
+	(void)state;
+	static const char *const opens[] = { ":Debian/3525<Enter>F", "B" };
+	for (size_t i = 0; i < COUNT(opens); i++) {
+		free(press(opens[i]));
+		struct row_id row = app.view.row;
+		assert_true(app.below && !app.focused);
+		free(press("<Tab>jj"));
+		assert_true(app.focused && app.below->at == 2 && row_same(app.view.row, row));
+		free(press("k99j"));
+		assert_int_equal(app.below->at, app.below->lines - 1);
+		free(press("g"));
+		assert_int_equal(app.below->at, 0);
+		free(press("G"));
+		assert_int_equal(app.below->at, app.below->lines - 1);
+		free(press("<Tab>k"));
+		assert_true(!app.focused && !row_same(app.view.row, row));
+		free(press("q"));
+		assert_true(!app.below && !app.quit);
+	}
+	free(press("q"));
+	assert_true(app.quit);
+}
+
+/* Esc closes a pane as q does, and only then what else it clears. */
+static void test_closing(void **state)
+{
+	(void)state;
+	free(press("B<Tab><Esc>"));
+	assert_true(!app.below && !app.focused);
+	free(press("B<Esc>"));
+	assert_null(app.below);
+	free(press("Bv<Esc>"));
+	assert_true(app.below && app.view.range == VIEW_NONE);
+	free(press("<Esc>"));
+	assert_null(app.below);
+	assert_shows("<Tab>", "flow of Debian/3525");  /* without a pane the one of the row is opened */
+	assert_true(app.focused);
+}
+
+static void test_height(void **state)
+{
+	(void)state;
+	free(press("B<Tab>"));
+	int was = pane_height(&app, 35), z = (int)app.view.step;
+	free(press("++"));
+	assert_int_equal(pane_height(&app, 35), was + 2);
+	free(press("---"));
+	assert_int_equal(pane_height(&app, 35), was - 1);
+	assert_int_equal(app.view.step, z);  /* these keys zoom elsewhere */
+	for (int i = 0; i < 100; i++)
+		free(press("-"));
+	assert_int_equal(pane_height(&app, 35), 1);
+	for (int i = 0; i < 200; i++)
+		free(press("+"));
+	assert_in_range(pane_height(&app, 35), 30, 34);
+}
+
+/* Moving through time is the same everywhere; who looks for gaps is back at the rows. */
+static void test_time_keys_in_a_pane(void **state)
+{
+	(void)state;
+	free(press("B<Tab>"));
+	int64_t step = app.view.step;
+	free(press("w"));
+	assert_true(app.focused && app.view.step < step);
+	free(press(">"));
+	assert_false(app.focused);
+}
+
+static void test_line_to_clipboard(void **state)
+{
+	(void)state;
+	free(press("B<Tab>jy"));
+	assert_non_null(app.clipboard);
+	assert_memory_equal(app.clipboard, "to host/2101 burnP6", 19);
+	assert_shows("e", "write to (.txt .csv .json): steal-window");
+	free(press("<Esc>"));
+	assert_true(app.focused);
+}
+
+static int write_world(void **state)
+{
+	(void)state;
+	close(mkstemp(world));
+	ui_world_write(world, 0);
+	return 0;
+}
+
+static int remove_world(void **state)
+{
+	(void)state;
+	return unlink(world);
+}
+
+/* The overview stands in the place of the rows; a line leads to its longest gap, and one comes back to where one was. */
+static void test_overview(void **state)
+{
+	(void)state;
+	struct gap_list gaps;
+	struct subject victim = { SUBJECT_THREAD, app.view.row.index };
+	struct view whole = app.view;
+	assert_int_equal(gap_list_of(&app.topo, &victim, &(struct gap_options){ .from = INT64_MIN, .to = INT64_MAX, .top = 1 },
+	                             &gaps, NULL), 0);
+	assert_shows("O", "- who suffers in these 80.0 ms, by lost: 4 machines, 5 threads");
+	assert_true(app.focused && pane_height(&app, 35) == 35 && row_same(app.view.row, whole.row));
+	assert_int_equal(app.view.cursor, gaps.item[0].gap.start);  /* nobody had looked elsewhere */
+	assert_shows("", "critical_task lost 26.4 ms of 60.0 ms wanted, 98 % of it");
+	assert_shows("", "to host/2101 burnP6; longest wait 5.23 ms");
+
+	free(press("gj"));
+	assert_true(app.below->at == 1 && app.view.row.kind == ROW_MACHINE);
+	free(press("<Tab>"));
+	assert_true(app.below->at == 4 && app.view.row.kind == ROW_THREAD);
+	struct view before = app.view;
+	assert_shows("<Enter>", "Debian/3525 critical_task");
+	assert_true(!app.below && !app.focused && row_same(app.view.row, before.row));
+	assert_int_equal(app.view.cursor, gaps.item[0].gap.start);
+	assert_true(app.view.step < before.step / 5);
+	assert_shows("ww<BS>", "- who suffers in these 80.0 ms");
+	assert_true(app.focused && app.view.step == before.step && app.view.t0 == before.t0 && app.below->at == 4);
+	free(press("<BS>"));
+	assert_null(app.below);
+
+	/* A machine leads to the vCPU that had it. */
+	free(press("Og<Enter>"));
+	assert_true(app.view.row.kind == ROW_CPU && !app.below);
+	gap_list_release(&gaps);
+}
+
+static void test_overview_order(void **state)
+{
+	(void)state;
+	free(press("Oo"));
+	assert_shows("", ", by share");
+	assert_shows("oO", ", by share");
+	assert_shows("\\debian<Enter>", "/debian");
+	assert_true(app.below->lines > 1 && app.below->lines < 5);
+	assert_shows("<Esc>", "Ubuntu");
+	assert_shows(":zoom 20ms<Enter>", "- who suffers in these 20.0 ms");
+	assert_shows("e<C-u>/nowhere/summary.csv<Enter>", "/nowhere");
+}
+
+/* Whatever is about rows shows them. */
+static void test_overview_is_left(void **state)
+{
+	(void)state;
+	static const char *const ways[] = { ">", "H", "n", ".", "F", "B", ":Ubuntu<Enter>", "<Esc>" };
+	for (size_t i = 0; i < COUNT(ways); i++) {
+		free(press("<Esc>O"));
+		assert_true(app.below && app.below->ops->full);
+		free(press(ways[i]));
+		if (app.below && app.below->ops->full)
+			fail_msg("%s leaves the overview open", ways[i]);
+	}
+	free(press("<Esc>Ow"));
+	assert_true(app.below && !app.quit);
+	free(press("q"));
+	assert_true(app.quit);
+}
+
+int main(void)
+{
+	setlocale(LC_ALL, "C.UTF-8");
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_overview, begin, end),
+		cmocka_unit_test_setup_teardown(test_overview_order, begin, end),
+		cmocka_unit_test_setup_teardown(test_overview_is_left, begin, end),
+		cmocka_unit_test_setup_teardown(test_tab_goes_round, begin, end),
+		cmocka_unit_test_setup_teardown(test_closing, begin, end),
+		cmocka_unit_test_setup_teardown(test_height, begin, end),
+		cmocka_unit_test_setup_teardown(test_time_keys_in_a_pane, begin, end),
+		cmocka_unit_test_setup_teardown(test_line_to_clipboard, begin, end),
+	};
+	return cmocka_run_group_tests_name("ui panes", tests, write_world, remove_world);
+}

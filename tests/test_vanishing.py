@@ -1,0 +1,67 @@
+"""No machine and no stream vanishes: what cannot be read beside what can is told, each of it."""
+import os
+import shutil
+
+from e2e import DATA, check, run, scratch
+
+HOST, GUEST = os.path.join(DATA, "fibonacci", "host", "kernel"), os.path.join(DATA, "fibonacci", "guest-Debian", "kernel")
+
+
+def write(path, data):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as f:
+        f.write(data)
+
+
+def spoil_metadata(data):
+    """Name of the case: what its metadata holds."""
+    return {"empty": b"", "version": data[:35] + b"\x09\x07" + data[37:], "magic": b"\xff" + data[1:], "cut": data[:100],
+            "noise": bytes(range(256))}
+
+
+def check_case(tmp, name, make, words):
+    folder, out = os.path.join(tmp, name), os.path.join(tmp, name + ".steal")
+    shutil.copytree(HOST, os.path.join(folder, "host", "kernel"))
+    make(os.path.join(folder, "guest-Debian"))
+    p = run("index", folder, "-o", out)
+    lines = [line for line in p.stderr.splitlines() if all(w in line for w in words)]
+    check(len(lines) == 1 and lines[0].startswith("stealscope: note: "), f"{name}: said once {p.stderr.strip()}")
+    notes = run("info", out).stdout
+    check(all(w in notes for w in words[1:]), f"{name}: the history knows it, too")
+    p = run("index", "--host", os.path.join(folder, "host"), "--guest", "g=" + os.path.join(folder, "guest-Debian"),
+            "-o", os.path.join(tmp, "named.steal"), status=2)
+    check(p.stderr.count("\n") == 1 and not os.path.exists(os.path.join(tmp, "named.steal")),
+          f"{name}: named by the user it is refused: {p.stderr.strip()}")
+
+
+def check_stream(tmp, name, make):
+    folder = os.path.join(tmp, "stream-" + name)
+    shutil.copytree(os.path.join(DATA, "fibonacci"), folder)
+    stream = os.path.join(folder, "host", "kernel", "ch_0")
+    make(stream)
+    p = run("index", folder, "-o", os.path.join(tmp, name + ".steal"))
+    lines = [line for line in p.stderr.splitlines() if "ch_0: the stream is " + name in line]
+    check(len(lines) == 1, f"a stream that is {name}, but not its index: {p.stderr.strip()}")
+
+
+with scratch() as tmp:
+    with open(os.path.join(GUEST, "metadata"), "rb") as f:
+        sound = f.read()
+    for case, text in spoil_metadata(sound).items():
+        def make(folder, text=text):
+            shutil.copytree(GUEST, os.path.join(folder, "kernel"))
+            write(os.path.join(folder, "kernel", "metadata"), text)
+        check_case(tmp, case, make, ["guest-Debian/kernel", "metadata"])
+    check_case(tmp, "perf", lambda folder: write(os.path.join(folder, "perf.data"), b"PERFILE2" + bytes(100)),
+               ["guest-Debian/perf.data", "perf data convert"])
+    check_case(tmp, "headless", lambda folder: shutil.copytree(GUEST, folder, ignore=shutil.ignore_patterns("metadata")),
+               ["guest-Debian/ch_0", "without the trace's metadata"])
+    check_case(tmp, "file", lambda folder: write(os.path.join(folder, "trace.dat"), b"\x17\x08\x44tracing6\0" + bytes(8)),
+               ["guest-Debian/trace.dat"])
+    check_stream(tmp, "missing", os.unlink)
+    check_stream(tmp, "empty", lambda path: open(path, "wb").close())
+    both = os.path.join(tmp, "both")
+    shutil.copytree(HOST, both)
+    write(os.path.join(both, "perf.data"), b"PERFILE2" + bytes(100))
+    p = run("index", both, "-o", os.path.join(tmp, "both.steal"))
+    check("perf.data" not in p.stderr, "a perf.data beside what was made of it is no news")

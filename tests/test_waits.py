@@ -1,0 +1,36 @@
+"""`stealscope waits`: what ended the sleeps of idle vCPUs adds up to these sleeps, with or without the guest's trace."""
+from e2e import DATA, check, run, scratch, table
+
+
+def intervals(history, path):
+    return [(int(r["start"]), int(r["end"]), r["value"]) for r in table("intervals", history, path)]
+
+
+def asleep(history, tid):
+    """ns in which the vCPU is IDLE and its thread BLOCKED."""
+    idle = [i for i in intervals(history, "/Virtual Machines/Debian/CPUs/CPU0/Status") if i[2] == "IDLE"]
+    blocked = [i for i in intervals(history, f"/Host/Threads/{tid}/Status") if i[2] == "BLOCKED"]
+    return sum(max(0, min(a[1], b[1]) - max(a[0], b[0]) + 1) for a in idle for b in blocked)
+
+
+with scratch() as folder:
+    history, alone = f"{folder}/fibonacci.steal", f"{folder}/host.steal"
+    run("index", f"{DATA}/fibonacci", "-o", history)
+    tid = table("info", history)[0]["host_tid"]
+    rows = table("waits", history)
+    check({(r["machine"], r["vcpu"]) for r in rows} == {("Debian", "0")} and
+          abs(sum(float(r["share"]) for r in rows) - 1) < 1e-6, "of one vCPU")
+    check(sum(int(r["total_ns"]) for r in rows) == asleep(history, tid), "all its sleeps, to the ns")
+    most = max(rows, key=lambda r: int(r["total_ns"]))
+    check((most["waits_for"], most["by_name"], most["by_tid"]) == ("timer", "timer", ""), f"mostly for timers: {most['share']}")
+
+    run("index", "--host", f"{DATA}/fibonacci/host", "-o", alone)
+    machine = table("info", alone)[0]["vm"]
+    by_host = table("waits", alone, machine)
+    check(by_host and max(by_host, key=lambda r: int(r["total_ns"]))["waits_for"] == "timer", "the host alone tells it, too")
+
+    run("waits", history, "Debian/151", status=1)
+    guest = f"{folder}/guest.steal"
+    run("index", "--guest", f"Debian={DATA}/fibonacci/guest-Debian", "-o", guest)
+    p = run("waits", guest, "--format", "csv")
+    check(p.stdout.count("\n") == 1 and "sched_waking" in p.stderr, "without the host: what it would take")

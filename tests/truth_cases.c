@@ -1,0 +1,141 @@
+#include "truth_cases.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static void perfect(struct options *o)
+{
+	o->have_offset = o->have_drift = true;
+	o->nested = o->seed % 2;
+}
+
+static void offset(struct options *o)
+{
+	o->containers = true;
+	o->have_offset = o->have_drift = true;
+	o->offset = INT64_C(7000000321);
+	o->plain_names = o->bad_vcpu_id = o->seed % 2;
+	o->late = o->seed % 3 == 0;
+}
+
+static void drift(struct options *o)
+{
+	o->beacon_hz = 50;
+	o->duration = 800 * MS;
+	o->late = o->seed % 3 == 1;
+}
+
+/* VMs and their CPUs come and go; which thread is which CPU, and when, the analysis finds. */
+static void hotplug(struct options *o)
+{
+	perfect(o);
+	o->hotplug = true;
+}
+
+static void changing(struct options *o)
+{
+	drift(o);
+	o->hotplug = true;
+}
+
+static void nested(struct options *o)
+{
+	drift(o);
+	o->nested = true;
+	if (o->seed % 4 == 0)
+		o->scenario = "nested";
+}
+
+static void silent(struct options *o)
+{
+	o->beacon_hz = 0;
+	o->duration = 800 * MS;
+}
+
+/* Sync events that are late, doubled or lie. */
+static void faulty(struct options *o)
+{
+	drift(o);
+	o->sync_jitter = 200 * US;
+	o->sync_dup = 100000;
+	o->sync_bogus = 30000;
+}
+
+static void stepped(struct options *o)
+{
+	o->beacon_hz = 100;
+	o->duration = 1200 * MS;
+	o->step = 20 * MS;
+}
+
+/* Shorter than most stretches without an event: when it was remains open. */
+static void stepped_little(struct options *o)
+{
+	stepped(o);
+	o->step = 300 * US;
+}
+
+static void lossy(struct options *o)
+{
+	perfect(o);
+	o->lost = 100000;
+	o->packet = 4096;
+}
+
+/* ... while records are lost: of a vCPU's thread perhaps those that tell when it began or ended, or what it was. */
+static void lossy_hotplug(struct options *o)
+{
+	lossy(o);
+	o->hotplug = true;
+}
+
+static void blind(struct options *o)
+{
+	perfect(o);
+	o->no_kvm = true;
+}
+
+static void absent(struct options *o)
+{
+	static const char *const name[] = { "Debian", "Ubuntu", "Fedora" };
+
+	perfect(o);
+	o->missing[o->missings++] = name[o->seed % 3];
+}
+
+/* The scenarios that have a name, one after the other. */
+static void named(struct options *o)
+{
+	static const char *const name[] = { "pulse", "fibonacci", "critical_task", "residual_timer", "overcommit", "churn",
+	                                    "requests", "nested" };
+
+	perfect(o);
+	o->scenario = name[o->seed % COUNT(name)];
+	o->number = 5;
+	o->duration = o->seed % COUNT(name) == 4 ? 150 * MS : 900 * MS;
+}
+
+const struct test_case test_case[] = {
+	{ "perfect", SYNC_NONE, perfect, .slack = -1, .true_sync = true },
+	{ "named", SYNC_NONE, named, .slack = -1, .true_sync = true },
+	{ "offset", SYNC_OFFSET, offset, .slack = -1, .true_sync = true },
+	{ "hotplug", SYNC_NONE, hotplug, .slack = -1 },
+	{ "no-kvm", SYNC_NONE, blind, .slack = -1, .true_sync = true },
+	{ "no-guest", SYNC_NONE, absent, .slack = -1, .true_sync = true, .may_not_know = true },
+	{ "drift", SYNC_AUTO, drift, .slack = 2 },
+	{ "changing", SYNC_AUTO, changing, .slack = 2 },
+	{ "nested", SYNC_AUTO, nested, .slack = 6, .finds_roles = true },  /* each level rounds */
+	{ "no-sync", SYNC_AUTO, silent, .slack = 2, .only_long = true },
+	{ "faulty-sync", SYNC_AUTO, faulty, .slack = 2 },
+	{ "clock-step", SYNC_AUTO, stepped, .slack = 2 },
+	{ "small-step", SYNC_AUTO, stepped_little, .slack = 2 },
+	{ "lost", SYNC_NONE, lossy, .slack = -1, .true_sync = true, .may_not_know = true },
+	{ "lost-hotplug", SYNC_NONE, lossy_hotplug, .slack = -1, .may_not_know = true },
+};
+
+/* Seeds whose clocks were once confidently wrong: other windows contain all events of a guest as well, or some events
+ * suit the clock before a step and after it. */
+const struct pinned pinned[] = {
+	{ "no-sync", 11 }, { "no-sync", 28 }, { "no-sync", 34 }, { "faulty-sync", 40 }, { "clock-step", 900005 },
+	{ "clock-step", 900008 }, { "no-sync", 900055 }, { "hotplug", 900015 }, { "hotplug", 900059 },
+};
+const size_t test_cases = COUNT(test_case), pinneds = COUNT(pinned);
