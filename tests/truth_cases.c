@@ -133,9 +133,12 @@ const struct test_case test_case[] = {
 };
 
 /* Seeds whose clocks were once confidently wrong: other windows contain all events of a guest as well, or some events
- * suit the clock before a step and after it. */
+ * suit the clock before a step and after it.  And those where a TID came back in another process, and nothing was left
+ * of the end of the one or the beginning of the other. */
 const struct pinned pinned[] = {
 	{ "no-sync", 11 }, { "no-sync", 28 }, { "no-sync", 34 }, { "faulty-sync", 40 }, { "clock-step", 900005 },
 	{ "clock-step", 900008 }, { "no-sync", 900055 }, { "hotplug", 900015 }, { "hotplug", 900059 },
+	{ "lost-hotplug", 2077919 }, { "lost-hotplug", 2077924 }, { "lost-hotplug", 2077930 }, { "lost-hotplug", 1000039 },
+	{ "lost-hotplug", 1000475 }, { "lost-hotplug", 1001004 }, { "lost-hotplug", 1001030 },
 };
 const size_t test_cases = COUNT(test_case), pinneds = COUNT(pinned);

@@ -203,6 +203,7 @@ static void dispatch(struct machine *mc, const struct event *ev)
 		known_resume(mc, number);
 	if (ev->tid >= 0 && ev->kind != EV_SWITCH)
 		prove(mc, number, ev->tid);
+	mc->tells_pids |= ev->pid > 0;
 	if (c->current && c->current->tid == ev->tid)
 		thread_learn(mc, c->current, ev->comm, ev->pid);
 	struct thread *th;

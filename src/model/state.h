@@ -109,6 +109,7 @@ struct machine {
 	bool traced;            /* there is a trace of it */
 	bool active;            /* and that trace has begun and is not over */
 	bool has_kvm;           /* its trace has kvm entries and exits */
+	bool tells_pids;        /* its events say whose process their thread is */
 	bool waking_moves;      /* it has sched_waking but no sched_wakeup */
 	const struct start *start;  /* what looking ahead found, borrowed; or NULL */
 	size_t epoch;           /* of *start: each loss begins one, and the time when all losses are over */

@@ -187,23 +187,11 @@ void thread_rename(struct machine *mc, struct thread *th, const char *name)
 		thread_set(mc, th, THREAD_NAME, sink_id(&mc->model->sink, name));
 }
 
-void thread_learn(struct machine *mc, struct thread *th, int64_t comm, int64_t pid)
+/* More is known of the thread: perhaps it is a vCPU's, or (is_other) not the one it was. */
+static void rebind(struct machine *mc, struct thread *th, bool is_other)
 {
-	if (comm > 0 && comm != (int64_t)th->comm) {
-		if (th->doubted && th->pid >= 0) {  /* unless it executed another program, it belongs to another process */
-			th->pid = -1;
-			thread_set(mc, th, THREAD_PID, HISTORY_NULL);
-		}
-		th->comm = (uint32_t)comm;
-		thread_rename(mc, th, mc->names.get(mc->names.of, comm));
-	}
-	th->doubted = th->doubted && comm <= 0;
-	if (pid < 0 || pid > INT32_MAX || pid == th->pid)
-		return;
-	th->pid = (int32_t)pid;
-	thread_set(mc, th, THREAD_PID, pid);
 	uint32_t before = th->vcpu;
-	if (before != NONE && mc->model->vcpu[before].vm->host_pid >= 0 && mc->model->vcpu[before].vm->host_pid != pid)
+	if (is_other)
 		unbind(mc, th);
 	bind(mc, th);
 	if (th->vcpu == before)
@@ -211,6 +199,30 @@ void thread_learn(struct machine *mc, struct thread *th, int64_t comm, int64_t p
 	update_thread(mc, th);
 	if (th->on >= 0)
 		update_cpu(mc, (uint32_t)th->on);
+}
+
+void thread_learn(struct machine *mc, struct thread *th, int64_t comm, int64_t pid)
+{
+	bool renamed = comm > 0 && comm != (int64_t)th->comm;
+	bool is_doubted = th->doubted && comm > 0, learned = pid >= 0 && pid <= INT32_MAX && pid != th->pid;
+	/* Under another name it belongs to another process, unless it executed a program; under the same it may. */
+	if (is_doubted && th->pid >= 0 && pid != th->pid && (renamed || mc->tells_pids)) {
+		th->pid = -1;
+		thread_set(mc, th, THREAD_PID, HISTORY_NULL);
+	}
+	if (renamed) {
+		th->comm = (uint32_t)comm;
+		thread_rename(mc, th, mc->names.get(mc->names.of, comm));
+	}
+	th->doubted = th->doubted && comm <= 0;
+	if (learned) {
+		th->pid = (int32_t)pid;
+		thread_set(mc, th, THREAD_PID, pid);
+	}
+	const struct machine *vm = th->vcpu == NONE ? NULL : mc->model->vcpu[th->vcpu].vm;
+	bool is_other = learned && vm && vm->host_pid >= 0 && vm->host_pid != pid;
+	if (learned || (is_doubted && renamed))
+		rebind(mc, th, is_other || (is_doubted && renamed));
 }
 
 void thread_place(struct machine *mc, struct thread *th, int64_t cpu)

@@ -26,6 +26,8 @@ struct walk {
 	size_t cpus;
 	struct lost { uint16_t cpu; int64_t to; } *lost;  /* spans that have not ended yet */
 	size_t losts, lost_cap;
+	struct span *loss;      /* when events of any CPU were lost, in order */
+	size_t losses, loss_cap;
 	void (*take)(void *arg, const struct sync_mark *m);  /* or NULL: the view keeps the ends */
 	void *arg;
 	int64_t kvm_since;      /* first vm entry or exit of any thread: they are recorded from there on */
@@ -243,8 +245,45 @@ static void on_exit_event(struct walk *w, struct vthread *th, const struct event
 		th->unsure = ev->ts + 1;
 }
 
+/* seen: its exit; else its TID is used again. */
+static void end_life(struct host_view *v, int64_t tid, int64_t ts, bool seen)
+{
+	uint64_t *at = map_find(&v->live, (uint64_t)(uint32_t)tid);
+	if (at != NULL) {
+		v->thread[*at].to = seen || !v->lossy ? ts : v->thread[*at].last;
+		map_remove(&v->live, (uint64_t)(uint32_t)tid);
+	}
+	map_remove(&v->pid, (uint64_t)(uint32_t)tid);
+	map_remove(&v->born, (uint64_t)(uint32_t)tid);
+}
+
+/* The number in a vCPU thread's name, plus one; 0 = it is no such name. */
+static uint64_t named_vcpu(struct host_view *v, int64_t comm)
+{
+	bool is_new;
+	uint64_t *number = map_put(&v->vcpu_name, (uint64_t)comm, &is_new);
+	if (is_new)
+		*number = (uint64_t)(vcpu_number_in_name(trace_string(v->trace, comm)) + 1);
+	return *number;
+}
+
+/* Its end and the next one's beginning were lost: a TID that comes back in another process, or as another vCPU than
+ * it was, is another thread's. */
+static void tell_lives_apart(struct host_view *v, int64_t tid, int64_t ts, int64_t comm, int64_t pid)
+{
+	const uint64_t *at = v->lossy ? map_find(&v->live, (uint64_t)(uint32_t)tid) : NULL;
+	if (at == NULL)
+		return;
+	const struct vthread *th = &v->thread[*at];
+	bool moved = pid > 0 && th->pid > 0 && th->pid != pid;
+	uint64_t vcpu = comm > 0 && th->comm > 0 && comm != th->comm ? named_vcpu(v, th->comm) : 0;
+	if (moved || (vcpu > 0 && named_vcpu(v, comm) != vcpu))
+		end_life(v, tid, ts, false);
+}
+
 static void on_kvm(struct walk *w, const struct event *ev, int32_t tid)
 {
+	tell_lives_apart(w->v, tid, ev->ts, ev->comm, ev->pid);
 	struct vthread *th = thread_of(w->v, tid, ev->ts);
 	if (!w->v->has_kvm)
 		w->kvm_since = ev->ts;
@@ -276,6 +315,7 @@ static void on_lost(struct walk *w, const struct event *ev)
 	w->v->lossy = true;
 	forget_losts(w, ev->ts);
 	*ARRAY_PUSH(w->lost, w->losts, w->lost_cap) = (struct lost){ ev->cpu, ev->lost.end };
+	push_span(&w->loss, &w->losses, &w->loss_cap, ev->ts, ev->lost.end);
 	uint64_t tid, index;
 	for (size_t at = 0; map_each(&w->v->live, &at, &tid, &index);) {
 		struct vthread *th = &w->v->thread[index];
@@ -303,30 +343,11 @@ static void on_sync(struct walk *w, const struct event *ev, int32_t tid)
 	}
 }
 
-/* seen: its exit; else its TID is used again. */
-static void end_life(struct host_view *v, int64_t tid, int64_t ts, bool seen)
-{
-	uint64_t *at = map_find(&v->live, (uint64_t)(uint32_t)tid);
-	if (at != NULL) {
-		v->thread[*at].to = seen || !v->lossy ? ts : v->thread[*at].last;
-		map_remove(&v->live, (uint64_t)(uint32_t)tid);
-	}
-	map_remove(&v->born, (uint64_t)(uint32_t)tid);
-}
-
-static bool names_vcpu(struct host_view *v, int64_t comm)
-{
-	bool is_new;
-	uint64_t *number = map_put(&v->vcpu_name, (uint64_t)comm, &is_new);
-	if (is_new)
-		*number = (uint64_t)(vcpu_number_in_name(trace_string(v->trace, comm)) + 1);
-	return *number > 0;
-}
-
 static void name_thread(struct host_view *v, int64_t ts, int64_t tid, int64_t comm, int64_t pid)
 {
 	if (tid < 0 || tid > INT32_MAX)
 		return;
+	tell_lives_apart(v, tid, ts, comm, pid);
 	if (comm != EVENT_ABSENT && comm > 0)
 		*map_put(&v->comm, (uint64_t)tid, NULL) = (uint64_t)comm;
 	if (pid != EVENT_ABSENT && pid > 0)
@@ -340,7 +361,7 @@ static void name_thread(struct host_view *v, int64_t ts, int64_t tid, int64_t co
 		v->thread[*at].pid = (int32_t)pid;
 	/* A vCPU that never runs has no vm entry; its name shows it, or the user says so. */
 	bool known = v->known != NULL && map_find(v->known, (uint64_t)tid) != NULL;
-	if (at == NULL && (known || (comm != EVENT_ABSENT && comm > 0 && names_vcpu(v, comm))))
+	if (at == NULL && (known || (comm != EVENT_ABSENT && comm > 0 && named_vcpu(v, comm) > 0)))
 		(void)thread_of(v, (int32_t)tid, ts);
 	if (v->lossy)
 		*map_put(&v->sight, (uint64_t)tid, NULL) = (uint64_t)ts;
@@ -368,6 +389,8 @@ static void on_event(struct walk *w, const struct event *ev)
 	case EV_SWITCH:
 		if (ev->sw.prev_state != RUN_DEAD)
 			name_thread(v, ev->ts, ev->sw.prev_tid, ev->sw.prev_comm, EVENT_ABSENT);
+		else  /* perhaps its exit was lost, or interrupts came after it */
+			end_life(v, ev->sw.prev_tid, ev->ts, true);
 		name_thread(v, ev->ts, ev->sw.next_tid, ev->sw.next_comm, EVENT_ABSENT);
 		set_current(w, ev->cpu, ev->sw.next_tid);
 		break;
@@ -398,6 +421,16 @@ static void on_event(struct walk *w, const struct event *ev)
 		name_thread(v, ev->ts, ev->tid, ev->comm == 0 ? EVENT_ABSENT : ev->comm, ev->pid);
 }
 
+/* After a thread's end, in a loss, another one may have become the same vCPU that nothing is ever seen of. */
+static void doubt_succession(const struct walk *w, struct vthread *th)
+{
+	for (size_t i = 0; i < w->losses; i++)
+		if (w->loss[i].to > th->to) {
+			set_blind(th, w->loss[i].from > th->to ? w->loss[i].from : th->to + 1, w->v->end);
+			return;
+		}
+}
+
 /* Closes what is open, and makes the slices of time that were not kept blind. */
 static void finish(struct walk *w)
 {
@@ -414,6 +447,7 @@ static void finish(struct walk *w)
 		} else if (th->in_guest) {
 			close_window(v, th, end);
 		}
+		doubt_succession(w, th);
 		if (v->sliced == 0)
 			continue;
 		size_t n = th->blinds;
@@ -467,6 +501,7 @@ static int walk_host(struct walk *w, const struct trace *trace, const struct map
 		finish(w);
 	free(w->current);
 	free(w->lost);
+	free(w->loss);
 	if (status < 0)
 		host_view_release(v);
 	return status;

@@ -29,6 +29,12 @@ static bool overlaps(const struct vthread *a, const struct vthread *b)
 	return a->from <= b->to && b->from <= a->to;
 }
 
+/* The same, or where events were lost, perhaps. */
+static bool may_overlap(const struct vthread *a, const struct vthread *b)
+{
+	return a->earliest <= b->to && b->earliest <= a->to;
+}
+
 /* Where events were lost, the end of a life may be among them: who is not seen any more when another thread has taken
  * its place has ended. */
 static bool ended_unseen(const struct host_view *host, struct vthread *old, const struct vthread *next)
@@ -107,7 +113,7 @@ static struct vm_view *vm_of(const struct host_view *host, struct vm_list *l, co
 			break;
 		/* One process id may be used again: another life of it has other threads, at another time. */
 		for (size_t k = 0; k < vm->vcpus; k++)
-			if (th->pid < 0 || overlaps(&host->thread[vm->vcpu[k].thread], th))
+			if (th->pid < 0 || may_overlap(&host->thread[vm->vcpu[k].thread], th))
 				return vm;
 	}
 	struct vm_view *vm = ARRAY_PUSH(l->vm, l->len, l->cap);
