@@ -189,6 +189,17 @@ static void on_kvm(struct machine *mc, const struct cpu *c, const struct event *
 		quiet_inject(&v->quiet, ev->inject.vector);
 }
 
+/* What the event says of the thread in which it happened. */
+static void take_context(struct machine *mc, uint32_t number, const struct event *ev)
+{
+	if (ev->tid >= 0 && ev->kind != EV_SWITCH)
+		prove(mc, number, ev->tid);
+	mc->tells_pids |= ev->pid > 0;
+	struct thread *current = mc->cpu[number].current;
+	if (current && current->tid == ev->tid)
+		thread_learn(mc, current, ev->comm, ev->pid);
+}
+
 static void dispatch(struct machine *mc, const struct event *ev)
 {
 	uint32_t number = ev->cpu;
@@ -201,11 +212,7 @@ static void dispatch(struct machine *mc, const struct event *ev)
 	}
 	if (c->resumes)
 		known_resume(mc, number);
-	if (ev->tid >= 0 && ev->kind != EV_SWITCH)
-		prove(mc, number, ev->tid);
-	mc->tells_pids |= ev->pid > 0;
-	if (c->current && c->current->tid == ev->tid)
-		thread_learn(mc, c->current, ev->comm, ev->pid);
+	take_context(mc, number, ev);
 	struct thread *th;
 	switch (ev->kind) {
 	case EV_SWITCH:
