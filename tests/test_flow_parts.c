@@ -315,7 +315,7 @@ static void steps_of_matrices_and_gaps(void **state)
 		n++;
 	gap_list_take(q, &l);
 	inquiry_close(q);
-	assert_true(n > 10 && l.count == once.count && l.total == once.total && l.items == once.items && l.p50 == once.p50);
+	assert_true(n > 10 && l.all.count == once.all.count && l.all.total == once.all.total && l.items == once.items && l.all.p50 == once.all.p50);
 	for (size_t i = 0; i < l.items; i++)
 		assert_true(l.item[i].gap.start == once.item[i].gap.start && l.item[i].culprits == once.item[i].culprits);
 	gap_list_release(&l);

@@ -114,11 +114,11 @@ static void lists(void **state)
 	struct gap_options o = { begin, end, 0, 0 };
 	assert_int_equal(gap_list_of(&w.topo, &s, &o, &l, &err), 0);
 	assert_int_equal(steal_time(&w.topo, &s, begin, end, &ns, &err), 0);
-	assert_int_equal(l.count, 30);
+	assert_int_equal(l.all.count, 30);
 	assert_int_equal(l.items, 30);
-	assert_int_equal(l.total, ns);
-	assert_int_equal(l.p50, 2 * MS);
-	assert_int_equal(l.longest, 2 * MS);
+	assert_int_equal(l.all.total, ns);
+	assert_int_equal(l.all.p50, 2 * MS);
+	assert_int_equal(l.all.longest, 2 * MS);
 	for (size_t i = 0; i < l.items; i++) {
 		int64_t sum = 0;
 		assert_true(l.item[i].culprits >= 2);
@@ -130,16 +130,24 @@ static void lists(void **state)
 	/* cut at both ends: the first gap loses half, so it is the shortest */
 	o = (struct gap_options){ begin + 2 * MS, end, 2 * MS, 3 };
 	assert_int_equal(gap_list_of(&w.topo, &s, &o, &l, &err), 0);
-	assert_int_equal(l.count, 29);
+	assert_int_equal(l.all.count, 29);
 	assert_int_equal(l.items, 3);
 	assert_int_equal(l.item[0].gap.start, begin + 4 * MS);
 	gap_list_release(&l);
 	o = (struct gap_options){ end + 1, end + 10, 0, 0 };
 	assert_int_equal(gap_list_of(&w.topo, &s, &o, &l, &err), 0);
-	assert_int_equal(l.count, 0);
+	assert_int_equal(l.all.count, 0);
 	gap_list_release(&l);
 	assert_int_equal(gap_list_of(&w.topo, NULL, &(struct gap_options){ begin, end, 0, 1 }, &l, &err), 0);
-	assert_int_equal(l.count, 60);
+	assert_int_equal(l.all.count, 60);
+	assert_int_equal(l.rows, 2);
+	for (size_t i = 0; i < 2; i++) {  /* 30 gaps of 2 ms each, beyond `top` too */
+		assert_int_equal(l.row[i].count, 30);
+		assert_int_equal(l.row[i].total, 60 * MS);
+		assert_int_equal(l.row[i].bin[20], 30);
+		assert_int_equal(l.row[i].p50, 2 * MS);
+	}
+	assert_int_equal(l.all.bin[20], 60);
 	gap_list_release(&l);
 	world_release(&w);
 }

@@ -23,11 +23,11 @@ static void check_gaps(const struct topo *topo, const struct summary *s, const s
 	assert_int_equal(gap_list_of(topo, &row->who, &(struct gap_options){ .from = s->start, .to = s->end }, &list, &err), 0);
 	assert_int_equal(steal_time(topo, &row->who, s->start, s->end, &taken, &err), 0);
 	assert_int_equal(row->taken, taken);
-	assert_int_equal(row->gaps, list.count);
-	assert_int_equal(row->p50, list.p50);
-	assert_int_equal(row->p90, list.p90);
-	assert_int_equal(row->p99, list.p99);
-	if (list.count) {
+	assert_int_equal(row->gaps, list.all.count);
+	assert_int_equal(row->p50, list.all.p50);
+	assert_int_equal(row->p90, list.all.p90);
+	assert_int_equal(row->p99, list.all.p99);
+	if (list.all.count) {
 		assert_int_equal(row->longest.start, list.item[0].gap.start);
 		assert_int_equal(row->longest.end, list.item[0].gap.end);
 	}

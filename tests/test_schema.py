@@ -44,6 +44,7 @@ with scratch() as folder:
     check(whole["start"] < window["start"] < window["end"] < whole["end"], "the window is the one asked for")
     for command in (["info", history], ["sync", history], ["flow", history, "Debian/151"],
                     ["flow", history, "Debian/151", "--intervals"], ["gaps", history, "--periodic"],
+                    ["gaps", history, "--lengths"], ["gaps", history, "Debian/151", "--histogram"],
                     ["exits", history, "--by", "thread"], ["exits", history, "--histogram"], ["waits", history],
                     ["path", history, "Debian/151"], ["path", history, "Debian/CPU0", "--sums"],
                     ["intervals", history, "/Virtual Machines/Debian/CPUs/CPU0/Status"],

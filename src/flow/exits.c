@@ -71,11 +71,6 @@ static size_t row_for(struct counter *c, const struct party *who, uint32_t reaso
 	return (size_t)*at;
 }
 
-static unsigned bin_of(int64_t ns)
-{
-	return ns > 1 ? 63u - (unsigned)__builtin_clzll((uint64_t)ns) : 0;
-}
-
 /* The open exit is over, after ns; less than 0: nobody knows when. */
 static int close_exit(struct counter *c, int64_t ns, struct error *err)
 {
@@ -97,7 +92,7 @@ static int close_exit(struct counter *c, int64_t ns, struct error *err)
 	}
 	row->min = row->timed == 1 || ns < row->min ? ns : row->min;
 	row->total += ns;
-	row->bin[bin_of(ns)]++;
+	row->bin[length_bin(ns)]++;
 	return 0;
 }
 

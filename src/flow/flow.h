@@ -313,6 +313,10 @@ void summary_release(struct summary *s);
 
 /* ---- Lists of gaps -------------------------------------------------------------------------------------------- */
 
+/* Numbers by length: bin i has those from 2^i to 2^(i + 1) - 1 ns, the first one also 0. */
+#define LENGTH_BINS 63
+unsigned length_bin(int64_t ns);
+
 struct gap_options {
 	int64_t from, to;        /* gaps are cut to this window */
 	int64_t min;             /* leave out shorter ones, ns */
@@ -325,14 +329,23 @@ struct gap_item {
 	size_t culprits;         /* ... durations add up to the gap, shares are of the gap */
 };
 
+/* How long gaps are: all of at least `min`, also those beyond `top`. */
+struct gap_lengths {
+	struct subject who;      /* a vCPU or a thread */
+	uint64_t count;
+	int64_t total;           /* ns */
+	int64_t p50, p90, p99, longest;  /* nearest rank; 0 when there are none */
+	uint64_t bin[LENGTH_BINS];
+};
+
 struct gap_list {
 	struct gap_item *item;   /* longest first, then by time */
 	size_t items;
 	struct flow_entry *culprit;
 	size_t culprits;
-	uint64_t count;          /* all gaps of at least `min`, also those beyond `top` */
-	int64_t total;           /* ns of all these */
-	int64_t p50, p90, p99, longest;  /* of their lengths, nearest rank; 0 when there are none */
+	struct gap_lengths all;
+	struct gap_lengths *row; /* of each vCPU or thread that has gaps, the longest time first */
+	size_t rows;
 	char **name;             /* raw names: escape before printing */
 	size_t names;
 };
@@ -386,7 +399,6 @@ void steal_release(struct steal *s);
 
 /* ---- VM exits --------------------------------------------------------------------------------------------------- */
 
-#define EXIT_BINS 63
 
 /* The exits of a vCPU for one reason, or those of one of its guest's threads. */
 struct exit_row {
@@ -399,7 +411,7 @@ struct exit_row {
 	int64_t total;           /* ns from the exit to the re-entry, also where that is beyond the window */
 	int64_t min, p99, max;   /* ns; p99 by nearest rank; 0 when none is timed */
 	int64_t max_at;          /* when the longest began, the first of them */
-	uint64_t bin[EXIT_BINS]; /* timed ones by length: bin i has those from 2^i to 2^(i + 1) - 1 ns */
+	uint64_t bin[LENGTH_BINS];  /* timed ones by length */
 };
 
 struct exit_list {

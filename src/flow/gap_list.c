@@ -17,8 +17,9 @@ struct lister {
 	struct gap_options o;
 	struct gap_rows rows;
 	struct gap_list list;
-	int64_t *length;
-	size_t lengths, length_cap, item_cap, culprit_cap;
+	int64_t *length;         /* of all gaps */
+	size_t lengths, length_cap, item_cap, culprit_cap, sums_cap;
+	size_t row_lengths;      /* where those of the row at hand begin */
 	size_t row, item;        /* at hand: gaps are read, then their culprits */
 	bool walking, listed;
 	struct gap_walk walk;
@@ -82,8 +83,6 @@ static int add_gap(struct lister *l, const struct gap *gap, struct error *err)
 		return -1;
 	l->length[l->lengths++] = ns;
 	out->item[out->items++] = (struct gap_item){ .gap = *gap };
-	out->count++;
-	out->total += ns;
 	cut_to_top(l, l->o.top + SLACK);
 	return 0;
 }
@@ -94,18 +93,48 @@ static int by_length(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-static void rank(struct lister *l)
+unsigned length_bin(int64_t ns)
 {
-	struct gap_list *out = &l->list;
-	size_t n = l->lengths;
+	return ns > 1 ? 63u - (unsigned)__builtin_clzll((uint64_t)ns) : 0;
+}
+
+/* Sorts the lengths. */
+static void measure(int64_t *length, size_t n, struct gap_lengths *out)
+{
+	out->count = n;
 	if (!n)
 		return;
-	qsort(l->length, n, sizeof *l->length, by_length);
+	qsort(length, n, sizeof *length, by_length);
 	/* Nearest rank: the smallest value that at least p percent do not exceed. */
-	out->p50 = l->length[(n * 50 + 99) / 100 - 1];
-	out->p90 = l->length[(n * 90 + 99) / 100 - 1];
-	out->p99 = l->length[(n * 99 + 99) / 100 - 1];
-	out->longest = l->length[n - 1];
+	out->p50 = length[(n * 50 + 99) / 100 - 1];
+	out->p90 = length[(n * 90 + 99) / 100 - 1];
+	out->p99 = length[(n * 99 + 99) / 100 - 1];
+	out->longest = length[n - 1];
+	for (size_t i = 0; i < n; i++) {
+		out->total += length[i];
+		out->bin[length_bin(length[i])]++;
+	}
+}
+
+static void end_row(struct lister *l)
+{
+	struct gap_list *out = &l->list;
+	size_t n = l->lengths - l->row_lengths;
+	if (n) {
+		struct gap_lengths *row = ARRAY_PUSH(out->row, out->rows, l->sums_cap);
+		*row = (struct gap_lengths){ .who = l->rows.row[l->row].subject };
+		measure(l->length + l->row_lengths, n, row);
+	}
+	l->row_lengths = l->lengths;
+	l->row++;
+}
+
+static int most_first(const void *a, const void *b)
+{
+	const struct gap_lengths *x = a, *y = b;
+	if (x->total != y->total)
+		return x->total < y->total ? 1 : -1;
+	return (x->who.index > y->who.index) - (x->who.index < y->who.index);
 }
 
 static int list_gaps(struct lister *l, struct budget *budget, struct error *err)
@@ -118,7 +147,8 @@ static int list_gaps(struct lister *l, struct budget *budget, struct error *err)
 		if (r < 0 || (r && l->walking && gap.end - gap.start >= l->o.min - 1 && add_gap(l, &gap, err) < 0))
 			return -1;
 		l->walking = r > 0;
-		l->row += r == 0;
+		if (r == 0)
+			end_row(l);
 	}
 	return l->row == l->rows.len;
 }
@@ -126,7 +156,9 @@ static int list_gaps(struct lister *l, struct budget *budget, struct error *err)
 /* The gaps are all there: only those to show stay, in an order in which their culprits are cheap to find. */
 static void end_list(struct lister *l, struct error *err)
 {
-	rank(l);
+	measure(l->length, l->lengths, &l->list.all);
+	if (l->list.rows)
+		qsort(l->list.row, l->list.rows, sizeof *l->list.row, most_first);
 	cut_to_top(l, 0);
 	if (l->list.items)
 		qsort(l->list.item, l->list.items, sizeof *l->list.item, by_subject);
@@ -232,5 +264,6 @@ void gap_list_release(struct gap_list *l)
 	free(l->name);
 	free(l->item);
 	free(l->culprit);
+	free(l->row);
 	*l = (struct gap_list){ 0 };
 }

@@ -69,7 +69,7 @@ static void report_bins(struct report *r, const struct topo *topo, const struct 
 	for (size_t i = 0; i < l->rows; i++) {
 		const struct exit_row *e = &l->row[i];
 		const struct topo_cpu *cpu = &topo->cpu[e->vcpu];
-		for (unsigned b = 0; b < EXIT_BINS; b++) {
+		for (unsigned b = 0; b < LENGTH_BINS; b++) {
 			if (!e->bin[b])
 				continue;
 			int64_t from = INT64_C(1) << b;

@@ -4,6 +4,7 @@ REPORT_LIBS = src/libreport.a $(FLOW_LIBS)
 src_libreport_a_SOURCES = \
 	src/report/answer_exits.c \
 	src/report/answer_flow.c \
+	src/report/answer_gaps.c \
 	src/report/answer_path.c \
 	src/report/answer_steal.c \
 	src/report/answer_waits.c \

@@ -108,6 +108,14 @@ int report_flow(FILE *out, enum report_format format, const struct topo *topo, c
                 const struct flow *f, const struct flow_text *options, const struct origin *o, struct error *err);
 void report_steal(FILE *out, enum report_format format, const struct topo *topo, const struct steal *s,
                   const struct origin *o);
+/* Gaps, each with its greatest culprit, or (every) all of them; how long they are, of each vCPU or thread; and how many
+ * of each length, by powers of two.  s: who was asked about, NULL: all VMs. */
+void report_gaps(FILE *out, enum report_format format, const struct topo *topo, const struct gap_list *list,
+                 const struct subject *s, bool every, const struct origin *o);
+void report_gap_lengths(FILE *out, enum report_format format, const struct topo *topo, const struct gap_list *list,
+                        const struct origin *o);
+void report_gap_histogram(FILE *out, enum report_format format, const struct topo *topo, const struct gap_list *list,
+                          const struct origin *o);
 /* histogram: a row for each length that occurs, instead. */
 void report_exits(FILE *out, enum report_format format, const struct topo *topo, const struct exit_list *l,
                   bool by_thread, bool histogram, const struct origin *o);

@@ -300,7 +300,7 @@ static void bench_steal(uint64_t intervals)
 	start = start_watch();
 	if (gap_list_of(&f.topo, NULL, &o, &l, &err) < 0)
 		die();
-	printf("the 100 longest of %" PRIu64 " gaps: %.0f ms (processor %.0f ms)\n", l.count, stop_watch(start).wall,
+	printf("the 100 longest of %" PRIu64 " gaps: %.0f ms (processor %.0f ms)\n", l.all.count, stop_watch(start).wall,
 	       stop_watch(start).cpu);
 	gap_list_release(&l);
 	struct subject s = { SUBJECT_MACHINE, 1 };

@@ -1,0 +1,144 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/timefmt.h"
+#include "report/report.h"
+
+static const struct column gap_columns[] = {
+	{ "start", "at", COL_CLOCK },         { "end", NULL, COL_INT },
+	{ "duration_ns", "length", COL_DURATION }, { "subject", "who", COL_TEXT },
+	{ "state", "state", COL_TEXT },       { "culprit_system", "culprit", COL_TEXT },
+	{ "culprit_tid", "TID", COL_INT },    { "culprit_name", "name", COL_TEXT },
+	{ "culprit_ns", "part", COL_DURATION },
+};
+
+#define COLUMN_WHO 3
+
+static const struct column length_columns[] = {
+	{ "subject", "who", COL_TEXT },          { "gaps", "gaps", COL_INT },
+	{ "total_ns", "in all", COL_DURATION },  { "p50_ns", "p50", COL_DURATION },
+	{ "p90_ns", "p90", COL_DURATION },       { "p99_ns", "p99", COL_DURATION },
+	{ "longest_ns", "longest", COL_DURATION },
+};
+
+static const struct column bin_columns[] = {
+	{ "subject", "who", COL_TEXT },        { "from_ns", "from", COL_DURATION },
+	{ "to_ns", NULL, COL_DURATION },       { "count", "gaps", COL_INT },
+	{ NULL, "", COL_TEXT },
+};
+
+/* ---- One by one */
+
+static const char *state_of(const struct topo *topo, const struct gap *g)
+{
+	uint32_t attr = g->subject.kind == SUBJECT_CPU ? topo->cpu[g->subject.index].status
+	                                               : topo->thread[g->subject.index].status;
+	return history_state_name(topo->h, attr, (unsigned)g->state);
+}
+
+/* For people, who would else read that a thread kept itself from running. */
+static const char *culprit_name(const struct gap_list *list, const struct flow_entry *culprit, enum report_format format)
+{
+	return format == FORMAT_TEXT && culprit->who.kind == FLOW_HYPERVISOR ? "(hypervisor)" : list->name[culprit->who.name];
+}
+
+static void gap_row(struct report *r, const struct topo *topo, const struct gap_list *list, const struct gap_item *item,
+                    const struct flow_entry *culprit, enum report_format format)
+{
+	char subject[160];
+	const struct gap *g = &item->gap;
+	topo_subject_text(topo, &g->subject, subject, sizeof subject);
+	report_row(r, (struct value[]){
+		VAL_INT(g->start), VAL_INT(g->end), VAL_INT(g->end - g->start + 1), VAL_SHOWN(subject), VAL_TEXT(state_of(topo, g)),
+		culprit ? value_system(topo, culprit->who.system) : VAL_NONE, culprit ? value_tid(culprit->who.tid) : VAL_NONE,
+		culprit ? VAL_TEXT(culprit_name(list, culprit, format)) : VAL_NONE,
+		culprit ? VAL_INT(culprit->duration) : VAL_NONE });
+}
+
+static void write_totals(FILE *out, const struct topo *topo, const struct gap_list *list, const struct subject *who)
+{
+	const struct gap_lengths *all = &list->all;
+	char total[TIME_TEXT], p50[TIME_TEXT], p90[TIME_TEXT], p99[TIME_TEXT], longest[TIME_TEXT], name[160] = "";
+	if (!all->count)
+		return;
+	fprintf(out, "\n%" PRIu64 " gaps%s%s, %s in all\nlength: p50 %s, p90 %s, p99 %s, longest %s\n", all->count,
+	        who ? " of " : "", who ? topo_subject_text(topo, who, name, sizeof name) : "",
+	        time_duration(total, all->total), time_duration(p50, all->p50), time_duration(p90, all->p90),
+	        time_duration(p99, all->p99), time_duration(longest, all->longest));
+	if (all->count > list->items)
+		fprintf(out, "shown: the %zu longest (--top)\n", list->items);
+}
+
+/* If `who` is one row's, the text tells it once, below. */
+void report_gaps(FILE *out, enum report_format format, const struct topo *topo, const struct gap_list *list,
+                 const struct subject *who, bool every, const struct origin *o)
+{
+	struct column column[sizeof gap_columns / sizeof *gap_columns];
+	const struct report_shape shape = REPORT_SHAPE("gaps", column);
+	memcpy(column, gap_columns, sizeof column);
+	if (who && who->kind != SUBJECT_MACHINE)
+		column[COLUMN_WHO].heading = NULL;
+	struct report *r = report_begin(out, format, &shape, o);
+	for (size_t i = 0; i < list->items; i++) {
+		const struct gap_item *item = &list->item[i];
+		const struct flow_entry *culprit = list->culprit + item->culprit;
+		gap_row(r, topo, list, item, item->culprits ? culprit : NULL, format);
+		for (size_t k = 1; every && k < item->culprits; k++)
+			gap_row(r, topo, list, item, culprit + k, format);
+	}
+	report_end(r);
+	if (format == FORMAT_TEXT)
+		write_totals(out, topo, list, who);
+}
+
+/* ---- By length */
+
+void report_gap_lengths(FILE *out, enum report_format format, const struct topo *topo, const struct gap_list *list,
+                        const struct origin *o)
+{
+	static const struct report_shape shape = REPORT_SHAPE("gaps-lengths", length_columns);
+	struct report *r = report_begin(out, format, &shape, o);
+	for (size_t i = 0; i < list->rows; i++) {
+		const struct gap_lengths *l = &list->row[i];
+		char subject[160];
+		report_row(r, (struct value[]){
+			VAL_SHOWN(topo_subject_text(topo, &l->who, subject, sizeof subject)), VAL_INT((int64_t)l->count),
+			VAL_INT(l->total), VAL_INT(l->p50), VAL_INT(l->p90), VAL_INT(l->p99), VAL_INT(l->longest) });
+	}
+	report_end(r);
+}
+
+static void bin_row(struct report *r, const struct topo *topo, const struct gap_lengths *l, unsigned bin, uint64_t most)
+{
+	static const char bar[] = "########################################";
+	int64_t from = INT64_C(1) << bin;
+	size_t cells = (size_t)((double)l->bin[bin] / (double)most * (double)(sizeof bar - 1) + 0.5);
+	cells += cells == 0 && l->bin[bin];
+	char subject[160];
+	report_row(r, (struct value[]){
+		VAL_SHOWN(topo_subject_text(topo, &l->who, subject, sizeof subject)), VAL_INT(bin ? from : 0),
+		VAL_INT(from - 1 + from), VAL_INT((int64_t)l->bin[bin]), VAL_SHOWN(bar + sizeof bar - 1 - cells) });
+}
+
+void report_gap_histogram(FILE *out, enum report_format format, const struct topo *topo, const struct gap_list *list,
+                          const struct origin *o)
+{
+	static const struct report_shape shape = REPORT_SHAPE("gaps-histogram", bin_columns);
+	struct report *r = report_begin(out, format, &shape, o);
+	for (size_t i = 0; i < list->rows; i++) {
+		const struct gap_lengths *l = &list->row[i];
+		unsigned first = LENGTH_BINS, last = 0;
+		uint64_t most = 0;
+		for (unsigned b = 0; b < LENGTH_BINS; b++) {
+			if (l->bin[b]) {
+				first = first < b ? first : b;
+				last = b;
+			}
+			most = l->bin[b] > most ? l->bin[b] : most;
+		}
+		for (unsigned b = first; b <= last; b++)
+			bin_row(r, topo, l, b, most);
+	}
+	report_end(r);
+}
