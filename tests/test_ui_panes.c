@@ -224,6 +224,59 @@ static void test_overview_is_left(void **state)
 	assert_true(app.quit);
 }
 
+/* The gaps of a row in a window, which stays while one goes from gap to gap; by thief; in other orders. */
+static void test_gaps(void **state)
+{
+	(void)state;
+	struct gap_list gaps;
+	struct subject victim = { SUBJECT_THREAD, app.view.row.index };
+	int64_t first = INT64_MAX;
+	assert_int_equal(gap_list_of(&app.topo, &victim, &(struct gap_options){ .from = INT64_MIN, .to = INT64_MAX },
+	                             &gaps, NULL), 0);
+	for (size_t i = 0; i < gaps.items; i++)
+		first = gaps.item[i].gap.start < first ? gaps.item[i].gap.start : first;
+	assert_shows("P", "gaps of Debian/3525 critical_task in 80.0 ms: 26.4 ms, longest first");
+	assert_true(app.focused && app.below->lines == gaps.items);
+	assert_shows("", "max 5.23 ms");
+	assert_shows("", "critical_task waited 5.23 ms, 100 % of it for host/2101 burnP6");
+	int64_t step = app.view.step;
+	free(press("j<Enter>"));
+	assert_true(app.focused && app.view.step < step && app.below->at == 1);
+	assert_int_equal(app.view.cursor, gaps.item[1].gap.start);
+	assert_shows("", "in 80.0 ms: 26.4 ms");
+	assert_shows("o", ", by time");
+	free(press("g<Enter>"));
+	assert_int_equal(app.view.cursor, first);
+	assert_shows("o", ", by thief");
+	assert_shows("o/nobody<Enter>", " 0 gaps of Debian/3525 critical_task");
+	assert_shows("<Esc>/burnP6<Enter>", " 5 gaps of Debian/3525 critical_task in 80.0 ms: 26.1 ms");
+	assert_shows("<Esc>e<C-u>/nowhere/gaps.csv<Enter>", "/nowhere");
+	free(press("q"));
+	assert_null(app.below);
+	assert_shows(":host<Enter>j", "host/CPU");
+	assert_shows("P", "choose a machine, a vCPU or a thread");
+	assert_null(app.below);
+	gap_list_release(&gaps);
+}
+
+/* Exits by reason; a line leads to the slowest; where there are none, it is said what they would take. */
+static void test_exits(void **state)
+{
+	(void)state;
+	assert_shows(":Debian/CPU0<Enter>:zoom 80ms<Enter>E", "VM exits of Debian/vCPU0 in 80.0 ms: 26.4 ms until re-entry");
+	assert_shows("", "Debian/vCPU0 was left 5 times for interrupt; the longest was 5.23 ms at 12:03:04.1070");
+	assert_shows("", "interrupt took 4.19 ms ! 8.39 ms");
+	int64_t step = app.view.step;
+	assert_shows("<Enter>", "Debian/vCPU0 was left 5 times for interrupt");
+	assert_true(app.view.step < step && app.view.cursor == UI_WORLD_BEGIN + 7000000);
+	assert_shows("<Tab>", "by host/2101 burnP6 on CPU3, left for interrupt");
+	assert_shows("<Tab>/msr<Enter>", "Debian/vCPU0 was left 5 times for msr; the longest was 60.0 us");
+	assert_shows("<Esc>o", "share");
+	assert_shows("q:Ubuntu<Enter>E", "VM exits of Ubuntu: none recorded: that takes the host's kvm_entry and kvm_exit");
+	assert_shows("q:host/2101<Enter>E", "is not of a guest");
+	assert_null(app.below);
+}
+
 int main(void)
 {
 	setlocale(LC_ALL, "C.UTF-8");
@@ -231,6 +284,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_overview, begin, end),
 		cmocka_unit_test_setup_teardown(test_overview_order, begin, end),
 		cmocka_unit_test_setup_teardown(test_overview_is_left, begin, end),
+		cmocka_unit_test_setup_teardown(test_gaps, begin, end),
+		cmocka_unit_test_setup_teardown(test_exits, begin, end),
 		cmocka_unit_test_setup_teardown(test_tab_goes_round, begin, end),
 		cmocka_unit_test_setup_teardown(test_closing, begin, end),
 		cmocka_unit_test_setup_teardown(test_height, begin, end),

@@ -61,6 +61,10 @@ static void test_panes_and_lists(void **state)
 {
 	(void)state;
 	check_screen("blame-120", "B", &mono120);
+	check_screen("gaps-120", ":Debian\nP<Down>", &mono120);
+	check_screen("gaps-80", ":Debian/3525\nPo\n/burn<Enter>", &mono80);
+	check_screen("exits-120", ":Debian\nEj", &mono120);
+	check_screen("exits-80", ":Debian/CPU0\nE<Enter>q", &mono80);
 	check_screen("help-80", "?", &mono80);
 	check_screen("help-search-80", "?/zoom<Enter>", &mono80);
 	check_screen("help-no-match-80", "?/zzz<Enter>", &mono80);

@@ -100,6 +100,11 @@ static void guest_switch(struct world *w, int64_t us, struct vcpu *v, int tid, e
 	vcpu_state(w, us, v, tid ? VCPU_RUNNING : VCPU_IDLE, tid ? -1 : 0);
 }
 
+static void left_for(struct world *w, int64_t us, const struct vcpu *v, const char *reason)
+{
+	push(w, us, HISTORY_STRING, 0, 0, reason, "%s/CPUs/CPU%d/Exit", v->root, v->number);
+}
+
 /* critical_task against burnP6: runs 4 ms with a VM exit in it, waits 5.21 ms, runs, sleeps. */
 static void contended(struct world *w, struct vcpu *v)
 {
@@ -107,8 +112,10 @@ static void contended(struct world *w, struct vcpu *v)
 	for (int64_t us = 3000; us + 13000 < UI_WORLD_SPAN / 1000; us += 15000) {
 		guest_switch(w, us, v, 3525, THREAD_BLOCKED);
 		thread_state(w, us + 1900, "/Host", 2101, THREAD_PREEMPTED);
+		left_for(w, us + 2000, v, "msr");
 		vcpu_state(w, us + 2000, v, VCPU_VMM, -1);
 		vcpu_state(w, us + 2060, v, VCPU_RUNNING, -1);
+		left_for(w, us + 4000, v, "interrupt");
 		vcpu_state(w, us + 4000, v, VCPU_PREEMPTED, 2101);
 		thread_state(w, us + 9210, "/Host", 2101, THREAD_BLOCKED);
 		vcpu_state(w, us + 9210, v, VCPU_VMM, -1);

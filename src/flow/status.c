@@ -80,12 +80,30 @@ static const char *state_of(const struct topo *topo, const struct gap *m, char b
 	return text_escape(buf, NAME_TEXT, explain_state_name(topo, &m->subject, m->state));
 }
 
+/* ", left for hlt": why a vCPU that does not execute was left; nothing where that was not recorded. */
+static const char *exit_of(const struct topo *topo, const struct gap *m, char buf[NAME_TEXT])
+{
+	struct interval iv;
+	char reason[NAME_TEXT / 2];
+	buf[0] = '\0';
+	if (m->subject.kind != SUBJECT_CPU || m->state < 0 || m->state >= HISTORY_STATES)
+		return buf;
+	const struct topo_cpu *cpu = &topo->cpu[m->subject.index];
+	enum vcpu_state state = topo->vcpu_state[m->state];
+	if (cpu->exit == HISTORY_NONE || state == VCPU_RUNNING || state == VCPU_UNKNOWN ||
+	    history_stab(topo->h, cpu->exit, m->start, &iv, NULL) < 0 || iv.value == HISTORY_NULL)
+		return buf;
+	text_escape(reason, sizeof reason, history_string(topo->h, iv.value));
+	snprintf(buf, NAME_TEXT, ", left for %s", reason);
+	return buf;
+}
+
 static void tell_moment(const struct topo *topo, const struct gap *moment, const char *rest, char *buf, size_t size)
 {
-	char name[NAME_TEXT], state[NAME_TEXT], at[TIME_TEXT], d[TIME_TEXT];
-	snprintf(buf, size, "%s %s %s %s%s", topo_subject_text(topo, &moment->subject, name, sizeof name),
+	char name[NAME_TEXT], state[NAME_TEXT], left[NAME_TEXT], at[TIME_TEXT], d[TIME_TEXT];
+	snprintf(buf, size, "%s %s %s %s%s%s", topo_subject_text(topo, &moment->subject, name, sizeof name),
 	         time_clock(at, moment->start, 4), state_of(topo, moment, state),
-	         time_duration(d, moment->end - moment->start + 1), rest);
+	         time_duration(d, moment->end - moment->start + 1), rest, exit_of(topo, moment, left));
 }
 
 void explain_status_of(const struct topo *topo, const struct gap *gap, const struct flow *f, char *buf, size_t size)

@@ -250,6 +250,8 @@ static void do_panes(struct app *app, enum action action, int64_t n)
 	case ACT_BACK: overview_back(app); break;
 	case ACT_REQUESTS: pane_open(app, LIST_REQUESTS); break;
 	case ACT_BLAME: pane_toggle(app, PANE_BLAME); break;
+	case ACT_GAPS: pane_toggle(app, PANE_GAPS); break;
+	case ACT_EXITS: pane_toggle(app, PANE_EXITS); break;
 	case ACT_DETAILS: pane_open(app, LIST_DETAILS); break;
 	case ACT_BOOKMARKS: pane_open(app, LIST_BOOKMARKS); break;
 	case ACT_EXPORT: export_prompt(app); break;

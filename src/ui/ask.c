@@ -103,6 +103,32 @@ static void tell_moment(const struct topo *topo, enum ask kind, const struct job
 	flow_release(&flow);
 }
 
+/* What is about a window, and of many. */
+static struct inquiry *open_lists(const struct topo *topo, enum ask kind, const struct question *q, struct error *err)
+{
+	const struct steal_options steal = { .by = STEAL_BY_THREAD, .from = q->from, .to = q->to, .most = ASK_CELLS };
+	const struct summary_options summary = { .from = q->from, .to = q->to, .gaps = q->gaps };
+	const struct gap_options gaps = { .from = q->from, .to = q->to, .top = ASK_LISTED };
+	const struct exit_options exits = { .only = &q->subject, .from = q->from, .to = q->to,
+		.by_thread = q->subject.kind == SUBJECT_THREAD };
+	switch (kind) {
+	case ASK_STEAL: return steal_open(topo, &steal);
+	case ASK_SUMMARY: return summary_open(topo, &summary);
+	case ASK_GAPS: return gap_list_open(topo, &q->subject, &gaps);
+	default: return exits_open(topo, &exits, err);
+	}
+}
+
+static void take_lists(enum ask kind, struct inquiry *q, struct answer *out)
+{
+	switch (kind) {
+	case ASK_STEAL: steal_take(q, &out->steal); break;
+	case ASK_SUMMARY: summary_take(q, &out->summary); break;
+	case ASK_GAPS: gap_list_take(q, &out->gaps); break;
+	default: exits_take(q, &out->exits); break;
+	}
+}
+
 /* 1 = there is an inquiry to work on, 0 = answered at once, -1 = error. */
 static int open_job(const struct topo *topo, enum ask kind, struct job *j, struct answer *out)
 {
@@ -110,14 +136,9 @@ static int open_job(const struct topo *topo, enum ask kind, struct job *j, struc
 	struct flow_options options = { .intervals = kind == ASK_FLOW ? ASK_PIECES : 0,
 		.columns = kind == ASK_FLOW ? q->columns : 0 };
 	j->moment = (struct gap){ .start = q->from, .end = q->to };
-	if (kind == ASK_STEAL) {
-		j->inquiry = steal_open(topo, &(struct steal_options){ .by = STEAL_BY_THREAD, .from = q->from, .to = q->to,
-		                                                       .most = ASK_CELLS });
-		return 1;
-	}
-	if (kind == ASK_SUMMARY) {
-		j->inquiry = summary_open(topo, &(struct summary_options){ .from = q->from, .to = q->to, .gaps = q->gaps });
-		return 1;
+	if (kind >= ASK_STEAL) {
+		j->inquiry = open_lists(topo, kind, q, &out->err);
+		return j->inquiry ? 1 : -1;
 	}
 	int found = kind == ASK_FLOW ? 1 : find_moment(topo, kind, j, out);
 	if (found == 0)
@@ -139,10 +160,8 @@ static int job_step(struct asker *a, enum ask kind, struct answer *out)
 		out->status = -1;
 	else if (open && done && kind == ASK_FLOW)
 		flow_take(j->inquiry, &out->flow);
-	else if (open && done && kind == ASK_STEAL)
-		steal_take(j->inquiry, &out->steal);
-	else if (open && done && kind == ASK_SUMMARY)
-		summary_take(j->inquiry, &out->summary);
+	else if (open && done && kind >= ASK_STEAL)
+		take_lists(kind, j->inquiry, out);
 	else if (open && done)
 		tell_moment(a->topo, kind, j, out);
 	j->cost += now_ns() - began + 1;
@@ -161,6 +180,8 @@ static void answer_release(struct answer *answer)
 	flow_release(&answer->flow);
 	steal_release(&answer->steal);
 	summary_release(&answer->summary);
+	gap_list_release(&answer->gaps);
+	exits_release(&answer->exits);
 	free(answer->paragraph);
 	*answer = (struct answer){ 0 };
 }

@@ -14,12 +14,13 @@
 
 #define ASK_PIECES 100000
 #define ASK_CELLS 100000
+#define ASK_LISTED 5000
 
 /* Most urgent first. */
-enum ask { ASK_STATUS, ASK_CAUSE, ASK_EXPLAIN, ASK_FLOW, ASK_STEAL, ASK_SUMMARY, ASKS };
+enum ask { ASK_STATUS, ASK_CAUSE, ASK_EXPLAIN, ASK_FLOW, ASK_STEAL, ASK_SUMMARY, ASK_GAPS, ASK_EXITS, ASKS };
 
 struct question {
-	struct subject subject;  /* STATUS: a machine is asked for its loss within the window; FLOW: a thread */
+	struct subject subject;  /* STATUS: a machine is asked for its loss within the window; FLOW: a thread; GAPS, EXITS */
 	int64_t t;               /* STATUS of others, EXPLAIN */
 	int64_t from, to;        /* window, ns; CAUSE: a gap, or an interval within one */
 	unsigned columns;        /* FLOW: of its cells */
@@ -36,6 +37,8 @@ struct answer {
 	struct flow flow;        /* FLOW; the receiver releases it */
 	struct steal steal;      /* STEAL; likewise */
 	struct summary summary;  /* SUMMARY; likewise */
+	struct gap_list gaps;    /* GAPS, the longest ASK_LISTED of them; likewise */
+	struct exit_list exits;  /* EXITS; likewise */
 	int64_t cost;            /* ns of work */
 };
 

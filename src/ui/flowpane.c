@@ -77,18 +77,6 @@ static void make_lines(struct flow_pane *p)
 	memmove(p->line, p->line + systems, p->pane.lines * sizeof *p->line);
 }
 
-static void pane_window(const struct app *app, int64_t *from, int64_t *to)
-{
-	const struct view *v = &app->view;
-	if (v->a != VIEW_NONE && v->b != VIEW_NONE && v->a != v->b) {
-		*from = v->a < v->b ? v->a : v->b;
-		*to = v->a < v->b ? v->b : v->a;
-	} else {
-		*from = v->t0;
-		*to = view_last(v, &app->ground);
-	}
-}
-
 /* Of a line: the width of its name, and of its bar. */
 static int name_columns(int w)
 {

@@ -108,6 +108,14 @@ static struct glyph blocks(const struct app *app, struct cell c, const struct fa
 	return two(eighths ? 0x2580U + eighths : LOW_MARK, ink, main->style.bg);
 }
 
+uint32_t look_bar(const struct app *app, double part)
+{
+	static const char letters[] = " _i!";  /* nothing, below an eighth, below half, more */
+	if (app->look.tier == TIER_BLOCKS)
+		return part <= 0 ? ' ' : part < 1.0 / 16 ? LOW_MARK : 0x2580U + (uint32_t)(part * 8 + 0.5);
+	return (uint32_t)(unsigned char)letters[part <= 0 ? 0 : part < 0.125 ? 1 : part < 0.5 ? 2 : 3];
+}
+
 struct glyph look_glyph(const struct app *app, struct cell c, bool owners)
 {
 	enum tier tier = app->look.tier;

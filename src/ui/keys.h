@@ -76,6 +76,8 @@ enum key {
 	X(ACT_FLOW_TOGGLE, "flow-pane", "F", "Panes", "flow pane on or off") \
 	X(ACT_REQUESTS, "requests", "R", "Panes", "requests pane") \
 	X(ACT_BLAME, "blame", "B", "Panes", "steal matrix of the window: who took from whom") \
+	X(ACT_GAPS, "gaps", "P", "Panes", "gaps of the row in this window, longest first") \
+	X(ACT_EXITS, "exits", "E", "Panes", "VM exits of the row in this window: why, how long") \
 	X(ACT_FOCUS, "focus", "<Tab> <S-Tab>", "Panes", "into the pane, which then has the keys below; and back") \
 	X(ACT_PANE_DOWN, "pane-down", "J", "Panes", "scroll the pane down") \
 	X(ACT_PANE_UP, "pane-up", "K", "Panes", "scroll the pane up") \

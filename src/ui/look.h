@@ -43,6 +43,7 @@ void look_source(const struct app *app, struct row_id row, struct cell_source *s
 struct glyph look_glyph(const struct app *app, struct cell c, bool owners);
 /* The machine that a host's CPU shows by this code (2 ..): its name; NULL: there are no more. */
 const char *look_owner(const struct app *app, unsigned code, char *letter, struct style *style);
+uint32_t look_bar(const struct app *app, double part);  /* as high as this part, 0 .. 1 */
 const char *look_code_label(const struct app *app, struct row_id row, unsigned code);
 
 #endif

@@ -117,15 +117,6 @@ static void window(const struct app *app, int *from, int *to)
 	*to = *to >= g->cols ? g->cols - 1 : *to;
 }
 
-static uint32_t bar(const struct app *app, double share, double most)
-{
-	static const char letters[] = " _i!";  /* nothing, below an eighth, below half, more */
-	double part = most > 0 ? share / most : 0;
-	if (app->look.tier == TIER_BLOCKS)
-		return part <= 0 ? ' ' : part < 1.0 / 16 ? '_' : 0x2580U + (uint32_t)(part * 8 + 0.5);
-	return (uint32_t)(unsigned char)letters[part <= 0 ? 0 : part < 0.125 ? 1 : part < 0.5 ? 2 : 3];
-}
-
 void minimap_draw(struct app *app, struct screen *s, int y)
 {
 	const struct minimap *m = app->minimap;
@@ -149,7 +140,7 @@ void minimap_draw(struct app *app, struct screen *s, int y)
 	uint16_t reverse = p->depth == DEPTH_MONO ? ATTR_REVERSE : 0;
 	for (int c = 0; c < app->ground.cols; c++) {
 		bool inside = !whole && c >= from && c <= to;
-		uint32_t ch = ready ? bar(app, share(m, c), most) : ' ';
+		uint32_t ch = ready ? look_bar(app, most > 0 ? share(m, c) / most : 0) : ' ';
 		bool edge = inside && (c == from || c == to) && (ch == ' ' || app->look.tier != TIER_BLOCKS);
 		if (edge)
 			ch = (uint32_t)(from == to ? 'H' : c == from ? '[' : ']');

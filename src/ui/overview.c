@@ -325,17 +325,15 @@ static void go(struct app *app, struct pane *pane, size_t i)
 	const struct summary_row *r = row_of(pane, i);
 	struct gap gap = r->longest;
 	bool gaps = p->detailed && r->gaps > 0;
-	struct view before = app->view;
 	p->at = r->who;
-	p->left = before;
-	app_show_row(app, id_of(gaps ? &gap.subject : &r->who));
+	p->left = app->view;
 	if (gaps) {
-		view_goto(&app->view, &app->ground, gap.start);
-		view_fit(&app->view, &app->ground, gap.start, gap.end, 1, 3);
-	} else {
-		app_say(app, p->detailed ? "it had no gap in this window" : "its gaps are still being read");
+		pane_go(app, id_of(&gap.subject), gap.start, gap.end);
+		return;
 	}
-	undo_push(&app->undo, &before);
+	app_show_row(app, id_of(&r->who));
+	undo_push(&app->undo, &p->left);
+	app_say(app, p->detailed ? "it had no gap in this window" : "its gaps are still being read");
 }
 
 /* From the machines to the threads, and back. */
@@ -390,7 +388,7 @@ void overview_back(struct app *app)
 
 const struct pane_ops overview_pane = {
 	.size = sizeof(struct overview), .full = true, .open = begin, .ask = ASK_SUMMARY, .question = question, .answer = take,
-	.arrange = arrange, .sort = sort, .name = name, .title = title, .wide = wide, .heading = heading, .line = draw_line,
-	.go = go, .come = come, .round = round_trip, .tell = tell, .file = file_name, .export = write_to, .carry = carry,
-	.forget = forget,
+	.arrange = arrange, .sort = sort, .name = name, .title = title, .wide = wide, .headings = 1, .heading = heading,
+	.line = draw_line, .go = go, .come = come, .round = round_trip, .tell = tell, .file = file_name, .export = write_to,
+	.carry = carry, .forget = forget,
 };

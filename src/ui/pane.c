@@ -178,6 +178,53 @@ void pane_filter(struct app *app, const char *text)
 	p->at = p->top = 0;
 }
 
+/* ---- Row and window of a pane that stays with them --------------------------------------------------------------- */
+
+void pane_window(const struct app *app, int64_t *from, int64_t *to)
+{
+	const struct view *v = &app->view;
+	if (v->a != VIEW_NONE && v->b != VIEW_NONE && v->a != v->b) {
+		*from = v->a < v->b ? v->a : v->b;
+		*to = v->a < v->b ? v->b : v->a;
+	} else {
+		*from = v->t0;
+		*to = view_last(v, &app->ground);
+	}
+}
+
+bool pane_scope_open(struct app *app, struct pane *p, struct pane_scope *scope)
+{
+	struct subject s;
+	if (!row_subject(&app->topo, app->view.row, &s)) {
+		app_say(app, "choose a machine, a vCPU or a thread");
+		return false;
+	}
+	scope->row = app->view.row;
+	pane_window(app, &scope->from, &scope->to);
+	if (p->ops->forget)
+		p->ops->forget(p);
+	p->valid = false;
+	p->lines = p->top = p->at = 0;
+	p->filter[0] = '\0';
+	return true;
+}
+
+void pane_scope_ask(const struct app *app, const struct pane_scope *scope, struct question *q)
+{
+	row_subject(&app->topo, scope->row, &q->subject);
+	q->from = scope->from;
+	q->to = scope->to;
+}
+
+void pane_go(struct app *app, struct row_id row, int64_t from, int64_t to)
+{
+	struct view before = app->view;
+	app_show_row(app, row);
+	view_goto(&app->view, &app->ground, from);
+	view_fit(&app->view, &app->ground, from, to, 1, 3);
+	undo_push(&app->undo, &before);
+}
+
 /* ---- Its cursor and keys --------------------------------------------------------------------------------------- */
 
 void pane_move(struct app *app, int64_t by)
@@ -303,7 +350,7 @@ int pane_height(const struct app *app, int room)
 	if (!p || p->ops->full)
 		return p ? room : 0;
 	size_t lines = p->valid ? p->lines : p->room;
-	int want = (int)(lines < MOST_LINES ? lines : MOST_LINES) + 1 + (p->ops->heading != NULL);
+	int want = (int)(lines < MOST_LINES ? lines : MOST_LINES) + 1 + p->ops->headings;
 	want = (want < room / 2 ? want : room / 2) + p->grown;
 	return want < 1 ? 1 : want > room - LEAST_ROWS ? room > LEAST_ROWS ? room - LEAST_ROWS : 0 : want;
 }
@@ -348,7 +395,7 @@ struct style pane_style(const struct app *app, enum part part, bool selected)
 void pane_draw(struct app *app, struct screen *s, int y, int height)
 {
 	struct pane *p = app->below;
-	int head = p->ops->heading && height > 2 ? 2 : 1;
+	int head = p->ops->headings && height > 1 + p->ops->headings ? 1 + p->ops->headings : 1;
 	draw_title(app, p, s, y);
 	if (head > 1)
 		p->ops->heading(app, p, s, y + 1);

@@ -15,6 +15,8 @@
 	X(PANE_OVERVIEW, overview_pane) \
 	X(PANE_FLOW, flow_pane) \
 	X(PANE_BLAME, blame_pane) \
+	X(PANE_GAPS, gaps_pane) \
+	X(PANE_EXITS, exits_pane) \
 	X(LIST_REQUESTS, requests_list) \
 	X(LIST_DETAILS, details_list) \
 	X(LIST_BOOKMARKS, bookmarks_list) \
@@ -63,7 +65,8 @@ struct pane_ops {
 	void (*name)(const struct app *app, const struct pane *p, char *buf, size_t size);
 	void (*title)(const struct app *app, const struct pane *p, int w, char *buf, size_t size);
 	int (*wide)(int w);    /* columns before the time area while it is open, on a screen of w; NULL: as without it */
-	void (*heading)(const struct app *app, const struct pane *p, struct screen *s, int y);  /* a line beneath its title */
+	int headings;          /* lines beneath its title, which heading() draws from y on */
+	void (*heading)(const struct app *app, const struct pane *p, struct screen *s, int y);
 	void (*line)(struct app *app, struct pane *p, struct screen *s, int y, size_t i, bool selected);  /* blank as yet */
 	void (*go)(struct app *app, struct pane *p, size_t i);   /* to what the line is about */
 	void (*come)(struct app *app, struct pane *p, size_t i); /* the cursor came upon the line */
@@ -106,6 +109,17 @@ void pane_focus(struct app *app);                       /* gives it the keys, or
 bool pane_key(struct app *app, uint32_t key);           /* of the one that has the keys; false: it is not for it */
 void pane_move(struct app *app, int64_t by);            /* its cursor */
 void pane_filter(struct app *app, const char *text);
+
+/* Of panes that stay with the row and the window for which they were opened. */
+struct pane_scope {
+	struct row_id row;
+	int64_t from, to;      /* ns */
+};
+bool pane_scope_open(struct app *app, struct pane *p, struct pane_scope *scope);  /* false: it has said why not */
+void pane_scope_ask(const struct app *app, const struct pane_scope *scope, struct question *q);
+void pane_window(const struct app *app, int64_t *from, int64_t *to);  /* A..B, else what the screen shows */
+void pane_go(struct app *app, struct row_id row, int64_t from, int64_t to);  /* to a row, and a time of it */
+
 /* Asks if another window is shown, takes what was answered.  A pane that cannot open closes itself. */
 void pane_refresh(struct app *app, struct pane *p);
 int pane_height(const struct app *app, int room);       /* lines of the one below the rows; 0: there is none */

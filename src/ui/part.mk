@@ -14,14 +14,17 @@ src_libui_a_SOURCES = \
 	src/ui/config.c \
 	src/ui/details.c \
 	src/ui/draw.c \
+	src/ui/exits.c \
 	src/ui/export.c src/ui/export.h \
 	src/ui/figure.c \
 	src/ui/find.c src/ui/find.h \
 	src/ui/flowpane.c \
 	src/ui/follow.c src/ui/follow.h \
 	src/ui/foot.c \
+	src/ui/gaps.c \
 	src/ui/glyph.c \
 	src/ui/help.c \
+	src/ui/histogram.c \
 	src/ui/hunt.c src/ui/hunt.h \
 	src/ui/input.c \
 	src/ui/keys.c src/ui/keys.h \

@@ -24,6 +24,9 @@ bool minimap_work(struct app *app, int64_t budget_ns, bool *changed);
 void minimap_draw(struct app *app, struct screen *s, int y);
 int64_t minimap_time(const struct app *app, int column);  /* that this column stands for */
 
+/* Bars of lengths, with the shortest and the longest beside them; returns the columns used. */
+int histogram_draw(const struct app *app, struct screen *s, int x, int y, int width, const uint64_t bin[LENGTH_BINS]);
+
 void foot_draw(struct app *app, struct screen *s);
 
 #endif

@@ -1,0 +1,270 @@
+/* The exits pane: why vCPUs were left, how often, and how long until they were entered again; how long that took as bars
+ * above, for the line of the cursor.  It stays with the row and the window for which it was opened. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/timefmt.h"
+#include "ui/export.h"
+#include "ui/pane.h"
+#include "ui/parts.h"
+
+enum column_id { COUNT, TOTAL, SHARE, MEAN, P99, MAX, COLUMNS };
+
+static const struct { const char *heading; int width; } columns[COLUMNS] = {
+	[COUNT] = { "exits", 8 }, [TOTAL] = { "total", 9 }, [SHARE] = { "share", 6 }, [MEAN] = { "mean", 9 },
+	[P99] = { "p99", 9 }, [MAX] = { "longest", 9 },
+};
+
+struct exits_pane {
+	struct pane pane;
+	struct pane_scope scope;
+	struct exit_list list;
+	int64_t total;            /* ns of all rows */
+	enum column_id by;
+	size_t *line;             /* index into list.row */
+};
+
+static struct exits_pane *of(struct pane *pane)
+{
+	return (struct exits_pane *)pane;
+}
+
+static const struct exit_row *row_of(const struct pane *pane, size_t i)
+{
+	const struct exits_pane *p = (const struct exits_pane *)pane;
+	return &p->list.row[p->line[i]];
+}
+
+static const char *reason_of(const struct exits_pane *p, const struct exit_row *row, char *buf, size_t size)
+{
+	return text_escape(buf, size, row->reason < p->list.names ? p->list.name[row->reason] : "?");
+}
+
+/* What lines are sorted by. */
+static int64_t value_of(const struct exit_row *row, enum column_id c)
+{
+	switch (c) {
+	case COUNT: return (int64_t)row->count;
+	case MEAN: return row->timed ? row->total / (int64_t)row->timed : 0;
+	case P99: return row->p99;
+	case MAX: return row->max;
+	default: return row->total;
+	}
+}
+
+static int most_first(const void *a, const void *b, void *arg)
+{
+	const struct exits_pane *p = arg;
+	size_t i = *(const size_t *)a, k = *(const size_t *)b;
+	int64_t x = value_of(&p->list.row[i], p->by), y = value_of(&p->list.row[k], p->by);
+	return x != y ? (x < y) - (x > y) : (i > k) - (i < k);
+}
+
+static void arrange(struct app *app, struct pane *pane)
+{
+	struct exits_pane *p = of(pane);
+	char reason[128];
+	(void)app;
+	free(p->line);
+	p->line = mem_new(p->list.rows, sizeof *p->line);
+	pane->lines = 0;
+	p->total = 0;
+	for (size_t i = 0; i < p->list.rows; i++) {
+		p->total += p->list.row[i].total;
+		if (!pane->filter[0] || strcasestr(reason_of(p, &p->list.row[i], reason, sizeof reason), pane->filter))
+			p->line[pane->lines++] = i;
+	}
+	if (pane->lines)
+		qsort_r(p->line, pane->lines, sizeof *p->line, most_first, p);
+}
+
+static void question(const struct app *app, const struct pane *pane, struct question *q)
+{
+	pane_scope_ask(app, &((const struct exits_pane *)pane)->scope, q);
+}
+
+static void take(struct app *app, struct pane *pane, struct answer *answer)
+{
+	(void)app;
+	of(pane)->list = answer->exits;
+}
+
+static void forget(struct pane *pane)
+{
+	struct exits_pane *p = of(pane);
+	free(p->line);
+	p->line = NULL;
+	exits_release(&p->list);
+}
+
+static void sort(struct app *app, struct pane *pane, int by)
+{
+	struct exits_pane *p = of(pane);
+	do
+		p->by = (enum column_id)(((int)p->by + by + COLUMNS) % COLUMNS);
+	while (p->by == SHARE);
+	pane->at = pane->top = 0;
+	arrange(app, pane);
+}
+
+static bool begin(struct app *app, struct pane *pane)
+{
+	struct exits_pane *p = of(pane);
+	if (!pane_scope_open(app, pane, &p->scope))
+		return false;
+	if (!p->by)
+		p->by = TOTAL;
+	app->focused = true;
+	return true;
+}
+
+/* ---- What it says --------------------------------------------------------------------------------------------------- */
+
+static void name(const struct app *app, const struct pane *pane, char *buf, size_t size)
+{
+	char who[512];
+	snprintf(buf, size, "VM exits of %s",
+	         row_title(&app->rows, ((const struct exits_pane *)pane)->scope.row, who, sizeof who));
+}
+
+static void title(const struct app *app, const struct pane *pane, int w, char *buf, size_t size)
+{
+	const struct exits_pane *p = (const struct exits_pane *)pane;
+	char whose[640], span[TIME_TEXT], total[TIME_TEXT];
+	(void)w;
+	name(app, pane, whose, sizeof whose);
+	if (p->list.rows == 0 && p->list.silent)
+		snprintf(buf, size, " %s: none recorded: that takes the host's kvm_entry and kvm_exit ", whose);
+	else
+		snprintf(buf, size, " %s in %s: %s until re-entry ", whose, time_duration(span, pane->to - pane->from + 1),
+		         time_duration(total, p->total));
+}
+
+static int name_columns(int w)
+{
+	int rest = w - 2;
+	for (int c = 0; c < COLUMNS; c++)
+		rest -= columns[c].width + 1;
+	return rest < 16 ? 16 : rest > 50 ? 50 : rest;
+}
+
+static void heading(const struct app *app, const struct pane *pane, struct screen *s, int y)
+{
+	const struct exits_pane *p = (const struct exits_pane *)pane;
+	struct style style = app->look.palette.part[PART_RULER], marked = style;
+	char reason[128];
+	marked.attr |= ATTR_UNDERLINE | ATTR_BOLD;
+	screen_fill(s, 0, y, s->w, ' ', style);
+	screen_fill(s, 0, y + 1, s->w, ' ', style);
+	if (pane->at < pane->lines) {
+		const struct exit_row *row = row_of(pane, pane->at);
+		int x = 1 + screen_printf(s, 1, y, s->w, style, "%s took ", reason_of(p, row, reason, sizeof reason));
+		histogram_draw(app, s, x, y, s->w - x, row->bin);
+	}
+	int x = 1 + name_columns(s->w);
+	screen_text(s, 1, y + 1, x - 1, style, "left for");
+	for (int c = 0; c < COLUMNS; x += columns[c++].width + 1)
+		screen_text(s, x + columns[c].width - (int)strlen(columns[c].heading), y + 1, columns[c].width,
+		            c == (int)p->by ? marked : style, columns[c].heading);
+}
+
+static void cell_text(const struct exits_pane *p, const struct exit_row *row, enum column_id c, char *buf, size_t size)
+{
+	char d[TIME_TEXT];
+	*buf = '\0';
+	if (c == COUNT)
+		snprintf(buf, size, "%" PRIu64, row->count);
+	else if (row->timed && c == SHARE)
+		snprintf(buf, size, "%.1f%%", p->total > 0 ? 100 * (double)row->total / (double)p->total : 0);
+	else if (row->timed)
+		snprintf(buf, size, "%s", time_duration(d, value_of(row, c)));
+}
+
+/* "vCPU0 hlt"; of one vCPU "hlt". */
+static void what_text(const struct app *app, const struct exits_pane *p, const struct exit_row *row, char *buf, size_t size)
+{
+	char reason[128], label[256];
+	bool one = p->scope.row.kind == ROW_CPU || p->scope.row.kind == ROW_EXECUTOR;
+	bool machine = p->scope.row.kind == ROW_MACHINE && app->topo.machine[p->scope.row.index].kind != MACHINE_VM;
+	struct row_id cpu = { ROW_CPU, row->vcpu };
+	reason_of(p, row, reason, sizeof reason);
+	if (one)
+		snprintf(buf, size, "%s", reason);
+	else
+		snprintf(buf, size, "%s %s", machine ? row_title(&app->rows, cpu, label, sizeof label)
+		                                     : row_label(&app->rows, cpu, label, sizeof label), reason);
+}
+
+static void draw_line(struct app *app, struct pane *pane, struct screen *s, int y, size_t i, bool selected)
+{
+	const struct exits_pane *p = of(pane);
+	const struct exit_row *row = row_of(pane, i);
+	struct style style = pane_style(app, PART_NORMAL, selected);
+	char text[512];
+	int x = 1 + name_columns(s->w);
+	what_text(app, p, row, text, sizeof text);
+	screen_text(s, 1, y, x - 2, style, text);
+	for (int c = 0; c < COLUMNS; x += columns[c++].width + 1) {
+		cell_text(p, row, (enum column_id)c, text, sizeof text);
+		screen_text(s, x + columns[c].width - text_width(text), y, columns[c].width, style, text);
+	}
+}
+
+static void tell(const struct app *app, const struct pane *pane, size_t i, char *buf, size_t size)
+{
+	const struct exits_pane *p = (const struct exits_pane *)pane;
+	const struct exit_row *row = row_of(pane, i);
+	char who[512], reason[128], d[TIME_TEXT], when[TIME_TEXT];
+	row_title(&app->rows, (struct row_id){ ROW_CPU, row->vcpu }, who, sizeof who);
+	int n = snprintf(buf, size, "%s was left %" PRIu64 " times for %s", who, row->count,
+	                 reason_of(p, row, reason, sizeof reason));
+	if (row->timed && n > 0 && (size_t)n < size)
+		snprintf(buf + n, size - (size_t)n, "; the longest was %s at %s", time_duration(d, row->max),
+		         ruler_time(when, &app->axis, row->max_at, 100000));
+}
+
+static void file_name(const struct app *app, const struct pane *pane, char *buf, size_t size)
+{
+	char who[512];
+	snprintf(buf, size, "exits-%s", row_title(&app->rows, ((const struct exits_pane *)pane)->scope.row, who, sizeof who));
+}
+
+static int write_to(struct app *app, struct pane *pane, FILE *f, enum report_format format, struct error *err)
+{
+	const struct exits_pane *p = of(pane);
+	struct subject s;
+	struct origin o;
+	(void)err;
+	row_subject(&app->topo, p->scope.row, &s);
+	export_origin(app, pane, &s, &o);
+	report_exits(f, format, &app->topo, &p->list, s.kind == SUBJECT_THREAD, false, &o);
+	origin_release(&o);
+	return 0;
+}
+
+/* ---- Where it leads ------------------------------------------------------------------------------------------------- */
+
+static void go(struct app *app, struct pane *pane, size_t i)
+{
+	const struct exit_row row = *row_of(pane, i);
+	if (row.timed)
+		pane_go(app, (struct row_id){ ROW_CPU, row.vcpu }, row.max_at, row.max_at + row.max - 1);
+	else
+		app_say(app, "no re-entry after it was recorded");
+}
+
+static void carry(struct app *app, struct pane *pane, const struct rows *was, const struct rows *is)
+{
+	(void)app;
+	of(pane)->scope.row = row_again(was, is, of(pane)->scope.row);
+}
+
+const struct pane_ops exits_pane = {
+	.size = sizeof(struct exits_pane), .open = begin, .ask = ASK_EXITS, .question = question, .answer = take,
+	.arrange = arrange, .sort = sort, .name = name, .title = title, .headings = 2, .heading = heading, .line = draw_line,
+	.go = go, .tell = tell, .file = file_name, .export = write_to, .carry = carry, .forget = forget,
+};
