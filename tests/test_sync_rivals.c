@@ -205,15 +205,15 @@ static void find_rivals(double stray_hz, struct rivals *out)
 	vm_list_make(&host, &vms);
 	assert_int_equal(vms.len, 1);
 
-	const struct versus v = { &host, &vms.vm[0], &act };
+	const struct seen seen = { &host, &vms.vm[0], &act };
 	const struct guess truth = { .at_guest = act.begin, .at_host = sim_host_time(&w.vm, act.begin), .ppm = 70, .slack = 3000 };
-	struct trial t;
-	trial_begin(&t, &truth, (struct segment){ act.begin, act.end });
-	trial_lock(&t, &v);
-	assert_true(trial_share(&t) > 0.999 && t.lock.evidence > EVIDENCE_MIN);
-	rivals_find(&v, &t, out);
+	struct hypothesis h;
+	hypothesis_begin(&h, &truth, (struct segment){ act.begin, act.end });
+	hypothesis_test(&h, &seen);
+	assert_true(hypothesis_share(&h) > 0.999 && h.evidence > EVIDENCE_MIN);
+	rivals_find(&seen, &h, out);
 
-	trial_release(&t);
+	hypothesis_release(&h);
 	activity_release(&act);
 	vm_list_release(&vms);
 	host_view_release(&host);

@@ -7,6 +7,7 @@ src_libsync_a_SOURCES = \
 	src/sync/sync.c src/sync/sync.h \
 	src/sync/seen/activity.c src/sync/seen/activity.h \
 	src/sync/seen/host.c src/sync/seen/host.h \
+	src/sync/seen/seen.h \
 	src/sync/seen/slices.h \
 	src/sync/seen/moves.c \
 	src/sync/seen/vms.c src/sync/seen/vms.h \
@@ -17,15 +18,15 @@ src_libsync_a_SOURCES = \
 	src/sync/estimate/pairing.c src/sync/estimate/pairing.h \
 	src/sync/estimate/pairs.c src/sync/estimate/pairs.h \
 	src/sync/estimate/tsc.c src/sync/estimate/tsc.h \
-	src/sync/search/aim.c src/sync/search/aim.h \
 	src/sync/search/coarse.c src/sync/search/coarse.h \
 	src/sync/search/fft.c src/sync/search/fft.h \
-	src/sync/search/lock.c src/sync/search/lock.h \
+	src/sync/search/guess.c src/sync/search/guess.h \
+	src/sync/search/hypothesis.c src/sync/search/hypothesis.h \
+	src/sync/search/jump.c src/sync/search/jump.h \
+	src/sync/search/narrow.c \
 	src/sync/search/rivals.c src/sync/search/rivals.h \
-	src/sync/search/seam.c src/sync/search/seam.h \
 	src/sync/search/search.c src/sync/search/search.h \
 	src/sync/search/sweep.c \
-	src/sync/search/trial.c src/sync/search/trial.h \
 	src/sync/decide/candidates.c \
 	src/sync/decide/contain.c src/sync/decide/contain.h \
 	src/sync/decide/delays.c src/sync/decide/delays.h \

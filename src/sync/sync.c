@@ -75,7 +75,7 @@ static bool sane(struct run *r, const struct trace *trace)
 	return false;
 }
 
-static bool is_hyper(const struct run *r, const struct trace *trace)
+static bool is_hypervisor(const struct run *r, const struct trace *trace)
 {
 	const struct trace_info *info = trace_info(trace);
 	bool is = info->role == ROLE_HOST || info->has_kvm;
@@ -85,7 +85,7 @@ static bool is_hyper(const struct run *r, const struct trace *trace)
 }
 
 /* The windows of a machine's vCPU threads, and the VMs that they make. */
-static int load_hyper(struct run *r, struct hyper *h, struct error *err)
+static int load_hypervisor(struct run *r, struct hypervisor *h, struct error *err)
 {
 	struct sync_hint *mine = mem_new(r->options->hints, sizeof *mine);
 	size_t hints = 0;
@@ -109,23 +109,23 @@ static int load_hyper(struct run *r, struct hyper *h, struct error *err)
 	return status;
 }
 
-/* The hypers first: they are more work. */
+/* The hypervisors first: they are more work. */
 static int load_task(void *arg, size_t i)
 {
 	struct run *r = arg;
 	struct error *err = &r->load_err[i];
 	int status = 0;
-	if (i < r->hypers)
-		status = load_hyper(r, &r->hyper[i], err);
-	else if (r->guest[i - r->hypers].sane)
-		status = guest_view_load(&r->guest[i - r->hypers], err);
+	if (i < r->hypervisors)
+		status = load_hypervisor(r, &r->hypervisor[i], err);
+	else if (r->guest[i - r->hypervisors].sane)
+		status = guest_view_load(&r->guest[i - r->hypervisors], err);
 	atomic_fetch_add(&r->done, 1);
 	return status;
 }
 
 static int load(struct run *r)
 {
-	const size_t tasks = r->hypers + r->guests;
+	const size_t tasks = r->hypervisors + r->guests;
 	r->load_err = mem_new(tasks, sizeof *r->load_err);
 	int status = run_tasks(r, "reading the machines", load_task, tasks, tasks);
 	for (size_t i = tasks; i-- > 0;)
@@ -141,10 +141,10 @@ static void list_machines(struct run *r, struct trace *const *trace, size_t n)
 	size_t hosts = 0;
 	for (size_t i = 0; i < n; i++)
 		hosts += trace_info(trace[i])->role == ROLE_HOST;
-	for (int hyper = 1; hyper >= 0; hyper--)
+	for (int hypervisor = 1; hypervisor >= 0; hypervisor--)
 		for (size_t i = 0; i < n; i++) {
 			bool is_guest = trace_info(trace[i])->role != ROLE_HOST || hosts > 1;
-			if (is_hyper(r, trace[i]) != (hyper == 1))
+			if (is_hypervisor(r, trace[i]) != (hypervisor == 1))
 				continue;
 			bool can = sane(r, trace[i]);
 			if (!is_guest)
@@ -152,9 +152,9 @@ static void list_machines(struct run *r, struct trace *const *trace, size_t n)
 			else
 				r->guest[r->guests++] = (struct guest_view){ .trace = trace[i], .begin = trace_info(trace[i])->begin,
 					.end = trace_info(trace[i])->end, .sane = can, .workers = r->workers, .left = &r->left };
-			if (hyper && can)
-				r->hyper[r->hypers++] =
-					(struct hyper){ .trace = trace[i], .guest = is_guest ? r->guests - 1 : NOBODY };
+			if (hypervisor && can)
+				r->hypervisor[r->hypervisors++] =
+					(struct hypervisor){ .trace = trace[i], .guest = is_guest ? r->guests - 1 : NOBODY };
 		}
 }
 
@@ -192,7 +192,7 @@ int sync_run(struct trace *const *trace, size_t n, const struct sync_options *op
              struct notes *notes, struct error *err)
 {
 	struct run r = { .options = options, .notes = notes, .err = err, .guest = mem_new(n, sizeof *r.guest),
-		.hyper = mem_new(n, sizeof *r.hyper), .workers = parallel_workers(options->workers) };
+		.hypervisor = mem_new(n, sizeof *r.hypervisor), .workers = parallel_workers(options->workers) };
 	memset(out, 0, sizeof *out);
 	int status = check_hints(&r, trace, n);
 	if (status == 0) {
@@ -213,12 +213,12 @@ int sync_run(struct trace *const *trace, size_t n, const struct sync_options *op
 	for (size_t i = 0; i < r.guests; i++)
 		guest_view_release(&r.guest[i]);
 	free(r.guest);
-	for (size_t i = 0; i < r.hypers; i++) {
-		vm_list_release(&r.hyper[i].vms);
-		host_view_release(&r.hyper[i].view);
-		map_release(&r.hyper[i].known);
-		free(r.hyper[i].done);
+	for (size_t i = 0; i < r.hypervisors; i++) {
+		vm_list_release(&r.hypervisor[i].vms);
+		host_view_release(&r.hypervisor[i].view);
+		map_release(&r.hypervisor[i].known);
+		free(r.hypervisor[i].done);
 	}
-	free(r.hyper);
+	free(r.hypervisor);
 	return status;
 }

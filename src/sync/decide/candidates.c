@@ -12,7 +12,7 @@ enum by { BY_EVENTS, BY_OFFSET, BY_TSC, BY_CONTAINMENT, BY_STEPS, BY_NOTHING };
 
 /* The search for one guest.  Several go on side by side, so it reads of struct run what does not change meanwhile, and
  * what it finds stays here until they have all ended. */
-struct hunt {
+struct guest_search {
 	struct run *r;
 	size_t guest;
 	enum by by;
@@ -25,10 +25,10 @@ struct hunt {
 	struct error err;
 };
 
-static int add_match(struct hunt *k, struct match *m, int status)
+static int add_match(struct guest_search *s, struct match *m, int status)
 {
-	if (status == 0 && (m->clock.pieces > 0 || m->doubt != NULL))
-		*ARRAY_PUSH(k->match, k->matches, k->match_cap) = *m;
+	if (status == 0 && (m->h.clock.pieces > 0 || m->h.doubt != NULL))
+		*ARRAY_PUSH(s->match, s->matches, s->match_cap) = *m;
 	else
 		match_release(m);
 	return status;
@@ -37,17 +37,17 @@ static int add_match(struct hunt *k, struct match *m, int status)
 /* Did the user or a tracer name the threads of a VM as this guest's? */
 static bool is_given(const struct run *r, const char *guest)
 {
-	for (size_t i = 0; i < r->hypers; i++)
-		for (size_t v = 0; v < r->hyper[i].vms.len; v++)
-			if (r->hyper[i].vms.vm[v].given != NULL && strcmp(r->hyper[i].vms.vm[v].given, guest) == 0)
+	for (size_t i = 0; i < r->hypervisors; i++)
+		for (size_t v = 0; v < r->hypervisor[i].vms.len; v++)
+			if (r->hypervisor[i].vms.vm[v].given != NULL && strcmp(r->hypervisor[i].vms.vm[v].given, guest) == 0)
 				return true;
 	return false;
 }
 
 /* A VM whose threads were named belongs to that guest, and the guest to no other VM. */
-static bool allowed(const struct run *r, size_t guest, size_t hyper, size_t vm)
+static bool allowed(const struct run *r, size_t guest, size_t hypervisor, size_t vm)
 {
-	const struct hyper *h = &r->hyper[hyper];
+	const struct hypervisor *h = &r->hypervisor[hypervisor];
 	const struct sync_hint *hint = hint_of(r, guest);
 	if (h->guest == guest || (hint != NULL && hint->parent != NULL && !is_parent(hint, h->trace)))
 		return false;
@@ -60,55 +60,55 @@ static bool allowed(const struct run *r, size_t guest, size_t hyper, size_t vm)
 }
 
 /* By events in one VM. */
-static int try_events(struct hunt *k, size_t hyper, size_t vm)
+static int try_events(struct guest_search *s, size_t hypervisor, size_t vm)
 {
-	const struct hyper *h = &k->r->hyper[hyper];
-	struct match m = { .guest = k->guest, .hyper = hyper, .vm = vm };
+	const struct hypervisor *h = &s->r->hypervisor[hypervisor];
+	struct match m = { .guest = s->guest, .hypervisor = hypervisor, .vm = vm };
 	const struct vm_view *view = vm == NOBODY ? NULL : &h->vms.vm[vm];
-	int status = match_events(&h->view, view, &k->r->guest[k->guest], &m, &k->err);
-	return add_match(k, &m, status);
+	int status = match_events(&h->view, view, &s->r->guest[s->guest], &m, &s->err);
+	return add_match(s, &m, status);
 }
 
 /* How well the matches by events contain; where most pairs agree in some VM, others do not matter. */
-static int prove_events(struct hunt *k)
+static int prove_events(struct guest_search *s)
 {
-	struct guest_view *guest = &k->r->guest[k->guest];
+	struct guest_view *guest = &s->r->guest[s->guest];
 	uint64_t most = 0;
 	bool agrees = false;
 	int status = 0;
-	for (size_t i = 0; i < k->matches; i++)
-		most = k->match[i].used > most ? k->match[i].used : most;
-	for (size_t i = 0; i < k->matches; i++)
-		agrees = agrees || (match_agrees(&k->match[i]) && k->match[i].used >= most / 2);
-	for (size_t i = 0; i < k->matches && status == 0 && !atomic_load(&k->r->cancelled); i++) {
-		struct match *m = &k->match[i];
-		const struct host_view *host = &k->r->hyper[m->hyper].view;
+	for (size_t i = 0; i < s->matches; i++)
+		most = s->match[i].h.used > most ? s->match[i].h.used : most;
+	for (size_t i = 0; i < s->matches; i++)
+		agrees = agrees || (match_agrees(&s->match[i]) && s->match[i].h.used >= most / 2);
+	for (size_t i = 0; i < s->matches && status == 0 && !atomic_load(&s->r->cancelled); i++) {
+		struct match *m = &s->match[i];
+		const struct host_view *host = &s->r->hypervisor[m->hypervisor].view;
 		if (agrees && !match_agrees(m))
 			continue;
-		status = k->r->options->method == SYNC_AUTO ? match_prove_first(host, guest, m, &k->err)
-		                                            : match_prove(host, guest, m, &k->err);
-		k->proved = k->proved || match_proved(m);
+		status = s->r->options->method == SYNC_AUTO ? match_prove_first(host, guest, m, &s->err)
+		                                            : match_prove(host, guest, m, &s->err);
+		s->proved = s->proved || match_proved(m);
 	}
 	return status;
 }
 
 /* Sharpens matches by events with containment: those that are proved, or where none is, those that are plausible. */
-static int sharpen(struct hunt *k)
+static int sharpen(struct guest_search *s)
 {
-	const double enough = k->proved ? PROVED : PLAUSIBLE;
+	const double enough = s->proved ? PROVED : PLAUSIBLE;
 	int status = 0;
-	for (size_t i = 0; i < k->matches && status == 0 && !atomic_load(&k->r->cancelled); i++) {
-		struct match *m = &k->match[i];
-		if (containment_possible(&m->proof) < enough || (k->proved && !match_agrees(m)))
+	for (size_t i = 0; i < s->matches && status == 0 && !atomic_load(&s->r->cancelled); i++) {
+		struct match *m = &s->match[i];
+		if (containment_possible(&m->proof) < enough || (s->proved && !match_agrees(m)))
 			continue;
-		status = match_both(&k->r->hyper[m->hyper].view, &k->r->guest[k->guest], m, &k->err);
-		k->proved = k->proved || match_proved(m);
+		status = match_both(&s->r->hypervisor[m->hypervisor].view, &s->r->guest[s->guest], m, &s->err);
+		s->proved = s->proved || match_proved(m);
 	}
 	return status;
 }
 
 /* Are they one VM, or is one of them a part of the other? */
-static bool shares(const struct hyper *h, size_t a, size_t b)
+static bool shares(const struct hypervisor *h, size_t a, size_t b)
 {
 	const struct vm_move *m = &h->vms.vm[a].moved, *n = &h->vms.vm[b].moved;
 	return a == b || (vm_has_moved(&h->vms.vm[a]) && (m->of[0] == b || m->of[1] == b)) ||
@@ -116,95 +116,95 @@ static bool shares(const struct hyper *h, size_t a, size_t b)
 }
 
 /* Is the VM some guest's own, proved by events, or by containment too? */
-static bool vm_taken(const struct run *r, size_t hyper, size_t vm, bool by_containment)
+static bool vm_taken(const struct run *r, size_t hypervisor, size_t vm, bool by_containment)
 {
 	for (size_t i = 0; i < r->matches; i++) {
 		const struct match *m = &r->match[i];
-		if (m->hyper == hyper && m->vm != NOBODY && shares(&r->hyper[hyper], m->vm, vm) && match_proved(m) &&
-		    (by_containment || m->method != SYNC_CONTAINMENT))
+		if (m->hypervisor == hypervisor && m->vm != NOBODY && shares(&r->hypervisor[hypervisor], m->vm, vm) &&
+		    match_proved(m) && (by_containment || m->method != SYNC_CONTAINMENT))
 			return true;
 	}
 	return false;
 }
 
 /* Has the whole trace been found to fit there in several ways? */
-static bool is_hopeless(const struct run *r, size_t guest, size_t hyper, size_t vm)
+static bool is_hopeless(const struct run *r, size_t guest, size_t hypervisor, size_t vm)
 {
 	for (size_t i = 0; i < r->matches; i++) {
 		const struct match *m = &r->match[i];
-		if (m->guest == guest && m->hyper == hyper && m->vm == vm && m->hopeless)
+		if (m->guest == guest && m->hypervisor == hypervisor && m->vm == vm && m->h.hopeless)
 			return true;
 	}
 	return false;
 }
 
 /* By containment in one VM, if no guest has proved to be that already. */
-static int try_containment(struct hunt *k, size_t hyper, size_t vm)
+static int try_containment(struct guest_search *s, size_t hypervisor, size_t vm)
 {
-	const struct hyper *h = &k->r->hyper[hyper];
-	const bool steps = k->by == BY_STEPS;
-	struct match m = { .guest = k->guest, .hyper = hyper, .vm = vm };
-	if (vm_taken(k->r, hyper, vm, steps) || is_hopeless(k->r, k->guest, hyper, vm))
+	const struct hypervisor *h = &s->r->hypervisor[hypervisor];
+	const bool steps = s->by == BY_STEPS;
+	struct match m = { .guest = s->guest, .hypervisor = hypervisor, .vm = vm };
+	if (vm_taken(s->r, hypervisor, vm, steps) || is_hopeless(s->r, s->guest, hypervisor, vm))
 		return 0;
-	int status = match_containment(&h->view, &h->vms.vm[vm], &k->r->guest[k->guest], steps, &m, &k->err);
-	k->proved = k->proved || (status == 0 && m.doubt == NULL);
-	return add_match(k, &m, status);
+	int status = match_containment(&h->view, &h->vms.vm[vm], &s->r->guest[s->guest], steps, &m, &s->err);
+	s->proved = s->proved || (status == 0 && m.h.doubt == NULL);
+	return add_match(s, &m, status);
 }
 
 /* Without a proof the name of the process decides, or that there is but one VM and one guest. */
-static bool may_be(const struct run *r, size_t guest, size_t hyper, size_t vm)
+static bool may_be(const struct run *r, size_t guest, size_t hypervisor, size_t vm)
 {
-	const struct vm_list *vms = &r->hyper[hyper].vms;
+	const struct vm_list *vms = &r->hypervisor[hypervisor].vms;
 	const char *name = name_in_process(&vms->vm[vm]);
 	if (vms->vm[vm].given != NULL)
 		return true;
-	if (r->guests == 1 && r->hypers == 1 && vms->len == 1)
+	if (r->guests == 1 && r->hypervisors == 1 && vms->len == 1)
 		return true;
 	return name != NULL && strcmp(name, trace_info(r->guest[guest].trace)->machine) == 0;
 }
 
 /* With a clock that was given: the VM that contains most, or, where that cannot be computed, the one of that name. */
-static int try_offset(struct hunt *k, size_t hyper, size_t vm)
+static int try_offset(struct guest_search *s, size_t hypervisor, size_t vm)
 {
-	const struct hyper *h = &k->r->hyper[hyper];
-	struct match m = { .guest = k->guest, .hyper = hyper, .vm = vm };
+	const struct hypervisor *h = &s->r->hypervisor[hypervisor];
+	struct match m = { .guest = s->guest, .hypervisor = hypervisor, .vm = vm };
 	const struct vm_view *view = vm == NOBODY ? NULL : &h->vms.vm[vm];
-	int status = match_offset(&h->view, view, &k->r->guest[k->guest], k->offset, &m, &k->err);
-	if (status == 0 && view != NULL && m.share < 0.5 && !may_be(k->r, k->guest, hyper, vm)) {
+	int status = match_offset(&h->view, view, &s->r->guest[s->guest], s->offset, &m, &s->err);
+	if (status == 0 && view != NULL && m.share < 0.5 && !may_be(s->r, s->guest, hypervisor, vm)) {
 		match_release(&m);
 		return 0;
 	}
-	return add_match(k, &m, status);
+	return add_match(s, &m, status);
 }
 
 /* By the TSC, if its events lie within guest mode then. */
-static int try_tsc(struct hunt *k, size_t hyper, size_t vm)
+static int try_tsc(struct guest_search *s, size_t hypervisor, size_t vm)
 {
-	const struct hyper *h = &k->r->hyper[hyper];
-	const struct guest_view *guest = &k->r->guest[k->guest];
-	struct match m = { .guest = k->guest, .hyper = hyper, .vm = vm };
+	const struct hypervisor *h = &s->r->hypervisor[hypervisor];
+	const struct guest_view *guest = &s->r->guest[s->guest];
+	struct match m = { .guest = s->guest, .hypervisor = hypervisor, .vm = vm };
 	struct clock_line line;
-	if (!tsc_line(trace_info(h->trace), trace_info(guest->trace), hint_of(k->r, k->guest), &line))
+	if (!tsc_line(trace_info(h->trace), trace_info(guest->trace), hint_of(s->r, s->guest), &line))
 		return 0;
-	const int status = match_tsc(&h->view, &h->vms.vm[vm], guest, &line, &m, &k->err);
-	const bool refuted = m.share >= 0 && m.share < PROVED && !k->r->options->audit;
-	if (status == 0 && refuted && m.share > k->refuted)
-		k->refuted = m.share;
-	if (status == 0 && (refuted || (m.share < 0 && !may_be(k->r, k->guest, hyper, vm)))) {
+	const int status = match_tsc(&h->view, &h->vms.vm[vm], guest, &line, &m, &s->err);
+	const bool refuted = m.share >= 0 && m.share < PROVED && !s->r->options->audit;
+	if (status == 0 && refuted && m.share > s->refuted)
+		s->refuted = m.share;
+	if (status == 0 && (refuted || (m.share < 0 && !may_be(s->r, s->guest, hypervisor, vm)))) {
 		match_release(&m);
 		return 0;
 	}
-	k->proved = k->proved || status == 0;
-	return add_match(k, &m, status);
+	s->proved = s->proved || status == 0;
+	return add_match(s, &m, status);
 }
 
-static int try_vm(struct hunt *k, size_t hyper, size_t vm)
+static int try_vm(struct guest_search *s, size_t hypervisor, size_t vm)
 {
-	if (!allowed(k->r, k->guest, hyper, vm) || atomic_load(&k->r->cancelled))
+	if (!allowed(s->r, s->guest, hypervisor, vm) || atomic_load(&s->r->cancelled))
 		return 0;
-	int status = k->by == BY_EVENTS ? try_events(k, hyper, vm) : k->by == BY_OFFSET ? try_offset(k, hyper, vm) :
-		k->by == BY_TSC ? try_tsc(k, hyper, vm) : try_containment(k, hyper, vm);
-	atomic_fetch_add(&k->r->done, 1);
+	int status = s->by == BY_EVENTS ? try_events(s, hypervisor, vm) : s->by == BY_OFFSET ? try_offset(s, hypervisor, vm) :
+		s->by == BY_TSC ? try_tsc(s, hypervisor, vm) : try_containment(s, hypervisor, vm);
+	atomic_fetch_add(&s->r->done, 1);
 	return status;
 }
 
@@ -212,42 +212,42 @@ static int try_vm(struct hunt *k, size_t hyper, size_t vm)
 static int search_guest(void *arg, size_t i)
 {
 	struct run *r = arg;
-	struct hunt *k = &r->hunt[r->order[i]];
-	if (k->by == BY_NOTHING)
+	struct guest_search *s = &r->search[r->order[i]];
+	if (s->by == BY_NOTHING)
 		return 0;
-	for (size_t h = 0; h < r->hypers; h++) {
-		size_t n = r->hyper[h].vms.len;
-		for (size_t v = 0; v < n && k->status == 0; v++)
-			k->status = try_vm(k, h, v);
-		bool whole = r->hyper[h].trace == r->host && ((k->by == BY_EVENTS && n == 0) || k->by == BY_OFFSET);
-		if (k->status == 0 && whole)
-			k->status = try_vm(k, h, NOBODY);
+	for (size_t h = 0; h < r->hypervisors; h++) {
+		size_t n = r->hypervisor[h].vms.len;
+		for (size_t v = 0; v < n && s->status == 0; v++)
+			s->status = try_vm(s, h, v);
+		bool whole = r->hypervisor[h].trace == r->host && ((s->by == BY_EVENTS && n == 0) || s->by == BY_OFFSET);
+		if (s->status == 0 && whole)
+			s->status = try_vm(s, h, NOBODY);
 	}
-	if (k->status == 0 && k->by == BY_EVENTS)
-		k->status = prove_events(k);
-	if (k->status == 0 && k->by == BY_EVENTS && r->options->method == SYNC_AUTO)
-		k->status = sharpen(k);
+	if (s->status == 0 && s->by == BY_EVENTS)
+		s->status = prove_events(s);
+	if (s->status == 0 && s->by == BY_EVENTS && r->options->method == SYNC_AUTO)
+		s->status = sharpen(s);
 	atomic_fetch_sub(&r->left, 1);
-	return k->status;
+	return s->status;
 }
 
-/* All guests, each the way its hunt says. */
+/* All guests, each the way its search says. */
 static int search_all(struct run *r, const char *phase)
 {
 	size_t vms = 0, left = 0;
-	for (size_t h = 0; h < r->hypers; h++)
-		vms += r->hyper[h].vms.len;
+	for (size_t h = 0; h < r->hypervisors; h++)
+		vms += r->hypervisor[h].vms.len;
 	for (size_t g = 0; g < r->guests; g++)
-		left += r->hunt[g].by != BY_NOTHING;
+		left += r->search[g].by != BY_NOTHING;
 	atomic_store(&r->left, left);
 	int status = left == 0 ? 0 : run_tasks(r, phase, search_guest, r->guests, r->guests * vms);
 	for (size_t g = 0; g < r->guests; g++) {
-		struct hunt *k = &r->hunt[g];
-		for (size_t i = 0; i < k->matches; i++)
-			*ARRAY_PUSH(r->match, r->matches, r->match_cap) = k->match[i];
-		k->matches = 0;
-		if (k->status != 0)
-			*r->err = k->err;
+		struct guest_search *s = &r->search[g];
+		for (size_t i = 0; i < s->matches; i++)
+			*ARRAY_PUSH(r->match, r->matches, r->match_cap) = s->match[i];
+		s->matches = 0;
+		if (s->status != 0)
+			*r->err = s->err;
 	}
 	return status;
 }
@@ -256,8 +256,8 @@ static int search_all(struct run *r, const char *phase)
 static bool has_tsc(const struct run *r, size_t guest)
 {
 	struct clock_line line;
-	for (size_t h = 0; h < r->hypers; h++)
-		if (tsc_line(trace_info(r->hyper[h].trace), trace_info(r->guest[guest].trace), hint_of(r, guest), &line))
+	for (size_t h = 0; h < r->hypervisors; h++)
+		if (tsc_line(trace_info(r->hypervisor[h].trace), trace_info(r->guest[guest].trace), hint_of(r, guest), &line))
 			return true;
 	return false;
 }
@@ -265,38 +265,38 @@ static bool has_tsc(const struct run *r, size_t guest)
 /* Where the TSC was asked for, or should have been the clock, and is not. */
 static void note_tsc(struct run *r, size_t guest)
 {
-	const struct hunt *k = &r->hunt[guest];
+	const struct guest_search *s = &r->search[guest];
 	const char *name = trace_info(r->guest[guest].trace)->machine;
-	if (k->proved)
+	if (s->proved)
 		return;
-	if (k->refuted >= 0)
+	if (s->refuted >= 0)
 		notes_add(r->notes, NOTE_CLOCK, name, "by the TSC only %.2f %% of its events would lie within guest mode: its "
-		          "clock is found by containment instead", k->refuted * 100);
+		          "clock is found by containment instead", s->refuted * 100);
 	else if (r->options->method == SYNC_TSC)
 		notes_add(r->notes, NOTE_CLOCK, name, "nothing is known of its TSC, or of the host's: its clock is found by "
 		          "containment instead");
 }
 
 /* How a guest is searched for first. */
-static void plan_hunt(struct run *r, size_t guest)
+static void plan_search(struct run *r, size_t guest)
 {
 	enum sync_method method = r->options->method;
 	const struct sync_hint *hint = hint_of(r, guest);
-	struct hunt *k = &r->hunt[guest];
+	struct guest_search *s = &r->search[guest];
 	bool given = hint != NULL && hint->has_offset;
-	*k = (struct hunt){ .r = r, .guest = guest, .by = BY_NOTHING, .refuted = -1, .err = ERROR_INIT };
+	*s = (struct guest_search){ .r = r, .guest = guest, .by = BY_NOTHING, .refuted = -1, .err = ERROR_INIT };
 	if (!r->guest[guest].sane) {
-		k->proved = true;  /* nothing to look for */
+		s->proved = true;  /* nothing to look for */
 	} else if (!given && r->options->audit && has_tsc(r, guest)) {
-		k->by = BY_TSC;
+		s->by = BY_TSC;
 	} else if (given || method == SYNC_OFFSET || method == SYNC_NONE) {
-		k->by = BY_OFFSET;
-		k->offset = given ? hint->offset : method == SYNC_OFFSET ? r->options->offset : 0;
-		k->proved = true;
+		s->by = BY_OFFSET;
+		s->offset = given ? hint->offset : method == SYNC_OFFSET ? r->options->offset : 0;
+		s->proved = true;
 	} else if ((method == SYNC_AUTO || method == SYNC_TSC) && has_tsc(r, guest)) {
-		k->by = BY_TSC;
+		s->by = BY_TSC;
 	} else if (method == SYNC_AUTO || method == SYNC_EVENTS) {
-		k->by = BY_EVENTS;
+		s->by = BY_EVENTS;
 	}
 }
 
@@ -305,28 +305,28 @@ int find_candidates(struct run *r)
 	static const char *const looking = "looking for the guests' clocks";
 	const enum sync_method method = r->options->method;
 	bool contain = method == SYNC_CONTAINMENT || method == SYNC_AUTO || method == SYNC_TSC;
-	r->hunt = mem_new(r->guests, sizeof *r->hunt);
+	r->search = mem_new(r->guests, sizeof *r->search);
 	for (size_t g = 0; g < r->guests; g++)
-		plan_hunt(r, g);
+		plan_search(r, g);
 	int status = search_all(r, "matching the guests");
 	for (size_t g = 0; g < r->guests && status == 0; g++)
 		note_tsc(r, g);
 	for (size_t g = 0; g < r->guests; g++)
-		r->hunt[g].by = contain && !r->hunt[g].proved ? BY_CONTAINMENT : BY_NOTHING;
+		r->search[g].by = contain && !r->search[g].proved ? BY_CONTAINMENT : BY_NOTHING;
 	if (status == 0)
 		status = search_all(r, looking);
 	/* One after the other, because what a guest proves to be is not tried for the next ones. */
 	for (size_t g = 0; g < r->guests; g++)
-		r->hunt[g].by = BY_NOTHING;
+		r->search[g].by = BY_NOTHING;
 	for (size_t g = 0; g < r->guests && status == 0 && contain; g++) {
-		if (r->hunt[g].proved)
+		if (r->search[g].proved)
 			continue;
-		r->hunt[g].by = BY_STEPS;
+		r->search[g].by = BY_STEPS;
 		status = search_all(r, looking);
-		r->hunt[g].by = BY_NOTHING;
+		r->search[g].by = BY_NOTHING;
 	}
 	for (size_t g = 0; g < r->guests; g++)
-		free(r->hunt[g].match);
-	free(r->hunt);
+		free(r->search[g].match);
+	free(r->search);
 	return status;
 }

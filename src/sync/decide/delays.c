@@ -42,11 +42,11 @@ void delays_fill(struct sync_delays *d, const struct match *m, const struct trac
 	const struct trace_info *info = trace_info(guest);
 	const int64_t width = sync_span_ns(info);
 	memset(d, 0, sizeof *d);
-	if (m->clock.pieces == 0)
+	if (m->h.clock.pieces == 0)
 		return;
 	for (size_t i = 0; i < m->events.len; i++) {
 		const struct pair *p = &m->events.pair[i];
-		int64_t above = p->y - clock_map_at(&m->clock, p->x);
+		int64_t above = p->y - clock_map_at(&m->h.clock, p->x);
 		if (p->x >= info->begin)
 			note(d, p->side == HULL_UPPER ? SYNC_ABOVE : SYNC_BELOW, (size_t)((p->x - info->begin) / width),
 			     p->side == HULL_UPPER ? above : -above, p->rejected ? SYNC_SEEN_OUTLIER : SYNC_SEEN_EVENT);

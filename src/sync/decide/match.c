@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "sync/decide/number.h"
 #include "sync/estimate/pairing.h"
-#include "sync/search/seam.h"
+#include "sync/search/jump.h"
 
 #define CONTRADICTION_MAX 0.1
 
@@ -51,9 +51,9 @@ static int prove(const struct host_view *host, const struct guest_view *guest, s
 {
 	memset(&m->proof, 0, sizeof m->proof);
 	m->share = -1;
-	if (m->view.vcpus == 0 || m->clock.pieces == 0)
+	if (m->view.vcpus == 0 || m->h.clock.pieces == 0)
 		return 0;
-	if (containment_measure(host, &m->view, guest->trace, &m->clock, workers_for(guest), beside, &m->proof, err) != 0)
+	if (containment_measure(host, &m->view, guest->trace, &m->h.clock, workers_for(guest), beside, &m->proof, err) != 0)
 		return -1;
 	m->share = containment_share(&m->proof);
 	return 0;
@@ -103,7 +103,7 @@ struct need {
 	const struct host_view *host;
 	struct guest_view *guest;
 	const struct vm_view *vm;
-	struct clock_map clock;
+	struct hypothesis alone;
 };
 
 static int load_activity(void *arg, struct error *err)
@@ -113,14 +113,13 @@ static int load_activity(void *arg, struct error *err)
 }
 
 /* From that clock on to the one by containment alone. */
-static int lock_alone(void *arg, struct error *err)
+static int narrow_alone(void *arg, struct error *err)
 {
 	struct need *n = arg;
-	const struct versus v = { n->host, n->vm, &n->guest->activity };
-	struct lock lock;
+	const struct seen seen = { n->host, n->vm, &n->guest->activity };
 	(void)err;
-	lock_clock(&v, NULL, &n->clock, &lock);
-	lock_open(&v, NULL, &n->clock);
+	hypothesis_narrow(&n->alone, &seen, NULL);
+	hypothesis_open(&n->alone.clock, &seen, NULL);
 	return 0;
 }
 
@@ -129,18 +128,18 @@ static int all_pairs(const struct host_view *host, const struct guest_view *gues
                      struct error *err)
 {
 	struct pairing s;
-	if (pairing_traces(host, guest->trace, mine, &m->clock, &s, err) != 0) {
+	if (pairing_traces(host, guest->trace, mine, &m->h.clock, &s, err) != 0) {
 		pairing_release(&s);
 		return -1;
 	}
 	pairs_release(&m->events);
 	m->events = s.pairs;
 	s.pairs = (struct pair_list){ 0 };
-	m->pairs = s.matched;
+	m->h.pairs = s.matched;
 	m->unmatched = s.unmatched;
 	pairing_release(&s);
-	clock_map_release(&m->clock);
-	fit_pairs(&m->events, guest->begin, &m->clock);
+	clock_map_release(&m->h.clock);
+	fit_pairs(&m->events, guest->begin, &m->h.clock);
 	return 0;
 }
 
@@ -151,23 +150,23 @@ int match_events(const struct host_view *host, const struct vm_view *vm, const s
 	struct pair_list *pairs = &m->events;
 	begin_match(m, vm, SYNC_EVENTS);
 	pairs_match(&guest->marks, &host->marks, mine, pairs);
-	m->pairs = pairs->len;
+	m->h.pairs = pairs->len;
 	m->unmatched = pairs->unmatched;
-	fit_pairs(pairs, guest->begin, &m->clock);
-	if ((guest->marks.sparse > 0 || host->marks.sparse > 0) && m->clock.pieces > 0 &&
+	fit_pairs(pairs, guest->begin, &m->h.clock);
+	if ((guest->marks.sparse > 0 || host->marks.sparse > 0) && m->h.clock.pieces > 0 &&
 	    all_pairs(host, guest, mine, m, err) != 0) {
 		free(mine);
 		return -1;
 	}
 	for (size_t i = 0; i < pairs->len; i++)
-		m->used += !pairs->pair[i].rejected;
-	if (pairs->len > 0 && m->clock.pieces > 0)
-		m->contradiction = ((double)(pairs->len - m->used) + (double)(m->clock.pieces - 1) * FIT_SUSPECTS)
+		m->h.used += !pairs->pair[i].rejected;
+	if (pairs->len > 0 && m->h.clock.pieces > 0)
+		m->contradiction = ((double)(pairs->len - m->h.used) + (double)(m->h.clock.pieces - 1) * FIT_SUSPECTS)
 		                   / (double)pairs->len;
 	if (vm != NULL)
 		number_by_pairs(&m->view, pairs);
-	fit_open(pairs, &m->clock);
-	m->band_events = band_of(&m->clock, guest);
+	fit_open(pairs, &m->h.clock);
+	m->band_events = band_of(&m->h.clock, guest);
 	free(mine);
 	return 0;
 }
@@ -185,67 +184,58 @@ bool match_agrees(const struct match *m)
 
 bool match_proved(const struct match *m)
 {
-	return m->doubt == NULL && m->share >= PROVED && match_agrees(m);
+	return m->h.doubt == NULL && m->share >= PROVED && match_agrees(m);
 }
 
 int match_containment(const struct host_view *host, const struct vm_view *vm, struct guest_view *guest,
                       bool steps, struct match *m, struct error *err)
 {
-	struct found found;
 	begin_match(m, vm, SYNC_CONTAINMENT);
 	if (need_activity(host, guest, err) != 0)
 		return -1;
-	const struct versus v = { host, vm, &guest->activity };
-	search_containment(&v, steps, &found);
-	seams_place(&v, &(struct pair_list){ 0 }, &found.clock);
-	lock_open(&v, NULL, &found.clock);
-	m->clock = found.clock;
-	m->pairs = found.lock.pairs;
-	m->used = found.lock.used;
-	m->doubt = found.doubt;
-	m->hopeless = found.hopeless;
-	m->band_containment = band_of(&m->clock, guest);
+	const struct seen seen = { host, vm, &guest->activity };
+	search_containment(&seen, steps, &m->h);
+	jumps_place(&seen, &(struct pair_list){ 0 }, &m->h.clock);
+	hypothesis_open(&m->h.clock, &seen, NULL);
+	m->band_containment = band_of(&m->h.clock, guest);
 	int status = match_prove(host, guest, m, err);
 	number_by_containment(m);
 	/* The search looks at the edges of what the guest did; what is in between must be contained, too. */
-	if (status == 0 && m->share >= 0 && m->share < (m->clock.pieces > 1 ? PARTS_SHARE_MIN : SHARE_MIN) && m->doubt == NULL)
-		m->doubt = search_nowhere;
+	const double least = m->h.clock.pieces > 1 ? PARTS_SHARE_MIN : SHARE_MIN;
+	if (status == 0 && m->share >= 0 && m->share < least && m->h.doubt == NULL)
+		m->h.doubt = search_nowhere;
 	return status;
 }
 
 int match_both(const struct host_view *host, struct guest_view *guest, struct match *m, struct error *err)
 {
-	struct lock lock;
-	struct clock_map both;
+	struct hypothesis both;
 	if (need_activity(host, guest, err) != 0)
 		return -1;
-	clock_map_copy(&both, &m->clock);
-	const struct versus v = { host, &m->view, &guest->activity };
-	seams_place(&v, &m->events, &both);
-	lock_clock(&v, &m->events, &both, &lock);
-	seams_place(&v, &m->events, &both);
-	struct need alone = { .host = host, .guest = guest, .vm = &m->view };
-	clock_map_copy(&alone.clock, &both);
-	lock_open(&v, &m->events, &both);
+	hypothesis_copy(&both, &m->h);
+	const struct seen seen = { host, &m->view, &guest->activity };
+	jumps_place(&seen, &m->events, &both.clock);
+	hypothesis_narrow(&both, &seen, &m->events);
+	jumps_place(&seen, &m->events, &both.clock);
+	struct need need = { .host = host, .guest = guest, .vm = &m->view };
+	hypothesis_copy(&need.alone, &both);
+	hypothesis_open(&both.clock, &seen, &m->events);
 	struct match old = *m;
-	m->clock = both;
-	int status = prove(host, guest, m, &(struct beside){ lock_alone, &alone }, err);
-	const int64_t band = band_of(&alone.clock, guest);
-	clock_map_release(&alone.clock);
-	if (status != 0) {
-		clock_map_release(&old.clock);
-		return -1;
-	}
-	if (lock.pairs == 0 || m->share < old.share || m->clock.pieces > old.clock.pieces) {
-		clock_map_release(&both);
+	m->h = both;
+	int status = prove(host, guest, m, &(struct beside){ narrow_alone, &need }, err);
+	const int64_t band = band_of(&need.alone.clock, guest);
+	hypothesis_release(&need.alone);
+	if (status == 0 && (both.pairs == 0 || m->share < old.share || both.clock.pieces > old.h.clock.pieces)) {
+		hypothesis_release(&both);
 		*m = old;
 		return 0;
 	}
+	hypothesis_release(&old.h);
+	if (status != 0)
+		return -1;
 	m->method = SYNC_AUTO;
-	m->pairs += lock.pairs;
-	m->used = lock.used;
+	m->h.pairs += old.h.pairs;
 	m->band_containment = band;
-	clock_map_release(&old.clock);
 	number_by_containment(m);
 	return 0;
 }
@@ -260,9 +250,9 @@ int match_offset(const struct host_view *host, const struct vm_view *vm, const s
 		                 "%s: an offset of %lld ns is out of range", trace_info(guest->trace)->machine,
 		                 (long long)offset);
 	struct clock_line line = { guest->begin, at, 0 };
-	m->clock.piece = mem_new(1, sizeof *m->clock.piece);
-	m->clock.pieces = 1;
-	m->clock.piece[0] = (struct clock_piece){ .from = guest->begin, .line = line, .lowest = line, .highest = line };
+	m->h.clock.piece = mem_new(1, sizeof *m->h.clock.piece);
+	m->h.clock.pieces = 1;
+	m->h.clock.piece[0] = (struct clock_piece){ .from = guest->begin, .line = line, .lowest = line, .highest = line };
 	return match_prove(host, guest, m, err);
 }
 
@@ -277,9 +267,9 @@ int match_tsc(const struct host_view *host, const struct vm_view *vm, const stru
               const struct clock_line *line, struct match *m, struct error *err)
 {
 	begin_match(m, vm, SYNC_TSC);
-	m->clock.piece = mem_new(1, sizeof *m->clock.piece);
-	m->clock.pieces = 1;
-	m->clock.piece[0] = (struct clock_piece){ .from = guest->begin, .line = *line, .lowest = *line, .highest = *line,
+	m->h.clock.piece = mem_new(1, sizeof *m->h.clock.piece);
+	m->h.clock.pieces = 1;
+	m->h.clock.piece[0] = (struct clock_piece){ .from = guest->begin, .line = *line, .lowest = *line, .highest = *line,
 		.low = edge_of(line), .high = edge_of(line), .quality = SYNC_ACCURATE };
 	return match_prove(host, guest, m, err);
 }
@@ -288,6 +278,6 @@ void match_release(struct match *m)
 {
 	free(m->view.vcpu);
 	pairs_release(&m->events);
-	clock_map_release(&m->clock);
+	clock_map_release(&m->h.clock);
 	memset(m, 0, sizeof *m);
 }

@@ -25,22 +25,20 @@ void guest_view_release(struct guest_view *g);
 
 /* A candidate: what the clock of `guest` is if it runs in `vm`. */
 struct match {
-	size_t guest, hyper, vm;  /* indices; vm = SIZE_MAX: that machine's trace shows no VM */
+	size_t guest, hypervisor, vm;  /* indices; vm = SIZE_MAX: that machine's trace shows no VM */
 	struct vm_view view;      /* the VM with its vCPUs numbered by this match; owns its vcpu array */
-	struct clock_map clock;
+	struct hypothesis h;      /* its clock, and what speaks for it and against it */
 	enum sync_method method;
 	struct pair_list events;  /* the pairs of synchronization events, judged */
-	uint64_t pairs, used, unmatched;
+	uint64_t unmatched;       /* ends without a partner */
 	int64_t band_events, band_containment;
 	double contradiction;     /* share of the pairs by events that contradict the others, 0..1 and more: each change of the
 	                             clock counts for as many as prove it */
 	struct containment proof;
 	double share;             /* of containment, -1 = not computable */
-	const char *doubt;        /* containment: why this is not proved, NULL = it is */
-	bool hopeless;            /* ... and never will be */
 };
 
-/* Fills *m from pairs, without a proof; m->pairs == 0 when there are none. */
+/* Fills *m from pairs, without a proof; m->h.pairs == 0 when there are none. */
 int match_events(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
                  struct match *m, struct error *err);
 /* Fills *m by containment alone; steps: see search_containment(). */
@@ -54,7 +52,7 @@ int match_offset(const struct host_view *host, const struct vm_view *vm, const s
 /* Fills *m with the clock that the TSC gives: exact, if it is true. */
 int match_tsc(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
               const struct clock_line *line, struct match *m, struct error *err);
-/* How well m->clock contains; the first one reads beside it what match_both() needs of the guest. */
+/* How well m->h.clock contains; the first one reads beside it what match_both() needs of the guest. */
 int match_prove_first(const struct host_view *host, struct guest_view *guest, struct match *m, struct error *err);
 int match_prove(const struct host_view *host, const struct guest_view *guest, struct match *m, struct error *err);
 bool match_agrees(const struct match *m);  /* hardly a pair contradicts the others */

@@ -27,8 +27,8 @@ static double credit(const struct match *m)
 static int by_merit(const void *pa, const void *pb)
 {
 	const struct match *a = pa, *b = pb;
-	if ((a->doubt == NULL) != (b->doubt == NULL))
-		return a->doubt == NULL ? -1 : 1;
+	if ((a->h.doubt == NULL) != (b->h.doubt == NULL))
+		return a->h.doubt == NULL ? -1 : 1;
 	if ((a->vm == NOBODY) != (b->vm == NOBODY))
 		return a->vm != NOBODY ? -1 : 1;
 	/* In steps, so that what hardly differs does not decide. */
@@ -38,25 +38,26 @@ static int by_merit(const void *pa, const void *pb)
 	int ca = percent(a->share), cb = percent(b->share);
 	if (ca != cb)
 		return ca > cb ? -1 : 1;
-	if (a->used != b->used)
-		return a->used > b->used ? -1 : 1;
+	if (a->h.used != b->h.used)
+		return a->h.used > b->h.used ? -1 : 1;
 	if (a->proof.inside != b->proof.inside)  /* of what can be judged; the rest is lost, or of another time */
 		return a->proof.inside > b->proof.inside ? -1 : 1;
 	if (a->guest != b->guest)
 		return a->guest < b->guest ? -1 : 1;
-	if (a->hyper != b->hyper)
-		return a->hyper < b->hyper ? -1 : 1;
+	if (a->hypervisor != b->hypervisor)
+		return a->hypervisor < b->hypervisor ? -1 : 1;
 	return a->vm < b->vm ? -1 : a->vm > b->vm;
 }
 
 /* A guest inside a guest also lies within the guest mode of the VM that the outer one is.  Does b say so of a? */
 static bool is_inside(const struct run *r, const struct match *a, const struct match *b)
 {
-	if (a->guest != b->guest || a->hyper == b->hyper || !match_proved(b))
+	if (a->guest != b->guest || a->hypervisor == b->hypervisor || !match_proved(b))
 		return false;
 	for (size_t i = 0; i < r->matches; i++) {
 		const struct match *m = &r->match[i];
-		if (m->guest == r->hyper[b->hyper].guest && m->hyper == a->hyper && m->vm == a->vm && match_proved(m))
+		if (m->guest == r->hypervisor[b->hypervisor].guest && m->hypervisor == a->hypervisor && m->vm == a->vm &&
+		    match_proved(m))
 			return true;
 	}
 	return false;
@@ -72,36 +73,36 @@ static void doubt_rivals(struct run *r)
 			inside[i] = inside[i] || is_inside(r, &r->match[i], &r->match[k]);
 	for (size_t i = 0; i < r->matches; i++)
 		if (inside[i])
-			r->match[i].doubt = "it runs inside another guest";
+			r->match[i].h.doubt = "it runs inside another guest";
 	free(inside);
 	for (size_t i = 0; i < r->matches; i++) {
 		for (size_t k = 0; k < i; k++) {
 			struct match *a = &r->match[i], *b = &r->match[k];
-			bool related = a->hyper == b->hyper && (vm_has_moved(&a->view) || vm_has_moved(&b->view));
+			bool related = a->hypervisor == b->hypervisor && (vm_has_moved(&a->view) || vm_has_moved(&b->view));
 			bool clash = !related && a->guest == b->guest && a->method == SYNC_CONTAINMENT && b->method == SYNC_CONTAINMENT;
-			if (clash && (a->doubt == NULL || a->doubt == rivals) && (b->doubt == NULL || b->doubt == rivals))
-				a->doubt = b->doubt = rivals;
+			if (clash && (a->h.doubt == NULL || a->h.doubt == rivals) && (b->h.doubt == NULL || b->h.doubt == rivals))
+				a->h.doubt = b->h.doubt = rivals;
 		}
 	}
 }
 
 /* Does the machine run, or run what runs, this guest? */
-static bool runs(const struct run *r, struct match *const *won, size_t hyper, size_t guest)
+static bool runs(const struct run *r, struct match *const *won, size_t hypervisor, size_t guest)
 {
-	size_t inner = r->hyper[hyper].guest;
+	size_t inner = r->hypervisor[hypervisor].guest;
 	while (inner != NOBODY && inner != guest && won[inner] != NULL)
-		inner = r->hyper[won[inner]->hyper].guest;
+		inner = r->hypervisor[won[inner]->hypervisor].guest;
 	return inner == guest;
 }
 
-static bool is_done(const struct hyper *h, size_t vm)
+static bool is_done(const struct hypervisor *h, size_t vm)
 {
 	const struct vm_view *view = &h->vms.vm[vm];
 	return h->done[vm] || (vm_has_moved(view) && (h->done[view->moved.of[0]] || h->done[view->moved.of[1]]));
 }
 
 /* A VM that has moved is both. */
-static void set_done(struct hyper *h, size_t vm)
+static void set_done(struct hypervisor *h, size_t vm)
 {
 	const struct vm_view *view = &h->vms.vm[vm];
 	h->done[vm] = true;
@@ -117,11 +118,11 @@ static void choose(struct run *r, struct match **won)
 		qsort(r->match, r->matches, sizeof *r->match, by_merit);
 	for (size_t i = 0; i < r->matches; i++) {
 		struct match *m = &r->match[i];
-		struct hyper *h = &r->hyper[m->hyper];
-		bool doubtful = m->doubt != NULL ||
+		struct hypervisor *h = &r->hypervisor[m->hypervisor];
+		bool doubtful = m->h.doubt != NULL ||
 			(trace_info(r->guest[m->guest].trace)->role == ROLE_HOST && !match_proved(m));
 		if (doubtful || won[m->guest] != NULL || (m->vm != NOBODY && is_done(h, m->vm)) ||
-		    runs(r, won, m->hyper, m->guest))
+		    runs(r, won, m->hypervisor, m->guest))
 			continue;
 		won[m->guest] = m;
 		if (m->vm != NOBODY)
@@ -166,7 +167,7 @@ static char *unique_name(const struct sync_result *out, const char *want)
 }
 
 /* "qemu:Debian" -> "Debian"; else "VM <pid>", or by its first vCPU's thread where there are no PIDs. */
-static char *name_of_process(const struct sync_result *out, const struct hyper *h, const struct vm_view *vm)
+static char *name_of_process(const struct sync_result *out, const struct hypervisor *h, const struct vm_view *vm)
 {
 	char fallback[32];
 	if (vm->pid >= 0)
@@ -177,7 +178,7 @@ static char *name_of_process(const struct sync_result *out, const struct hyper *
 	return unique_name(out, name != NULL ? name : fallback);
 }
 
-static void tell_move(struct run *r, const struct sync_vm *vm, const struct hyper *h, const struct vm_view *view)
+static void tell_move(struct run *r, const struct sync_vm *vm, const struct hypervisor *h, const struct vm_view *view)
 {
 	char at[TIME_TEXT], still[TIME_TEXT];
 	const struct vm_move *m = &view->moved;
@@ -188,7 +189,7 @@ static void tell_move(struct run *r, const struct sync_vm *vm, const struct hype
 }
 
 /* outer: the clock of the machine that runs it, NULL = the host's. */
-static void fill_vcpus(struct sync_vm *vm, const struct hyper *h, const struct vm_view *view,
+static void fill_vcpus(struct sync_vm *vm, const struct hypervisor *h, const struct vm_view *view,
                        const struct clock_map *outer)
 {
 	vm->vcpu = mem_new(view->vcpus, sizeof *vm->vcpu);
@@ -241,8 +242,8 @@ static int nudge_match(struct run *r, size_t guest, struct match *m)
 		return 0;
 	}
 	double before = m->share;
-	clock_map_shift(&m->clock, hint->nudge);
-	if (match_prove(&r->hyper[m->hyper].view, &r->guest[guest], m, r->err) != 0)
+	clock_map_shift(&m->h.clock, hint->nudge);
+	if (match_prove(&r->hypervisor[m->hypervisor].view, &r->guest[guest], m, r->err) != 0)
 		return -1;
 	if (before < 0 || m->share < 0)
 		notes_add(r->notes, NOTE_FACT, hint->guest, "its clock is nudged by %+lld ns", (long long)hint->nudge);
@@ -266,11 +267,11 @@ static void take_match(struct run *r, struct sync_vm *vm, struct match *m)
 {
 	vm->guest = r->guest[m->guest].trace;
 	delays_fill(&vm->delays, m, vm->guest);
-	vm->clock = m->clock;
-	m->clock = (struct clock_map){ NULL, 0 };
+	vm->clock = m->h.clock;
+	m->h.clock = (struct clock_map){ NULL, 0 };
 	judge_quality(m, &vm->clock);
 	vm->method = r->options->method == SYNC_NONE && !r->options->audit ? SYNC_NONE : m->method;
-	vm->pairs = m->pairs;
+	vm->pairs = m->h.pairs;
 	vm->unmatched = m->unmatched;
 	vm->band_events = m->band_events;
 	vm->band_containment = m->band_containment;
@@ -284,8 +285,8 @@ static void take_match(struct run *r, struct sync_vm *vm, struct match *m)
 static const char *doubt_of(const struct run *r, size_t guest)
 {
 	for (size_t i = 0; i < r->matches; i++)
-		if (r->match[i].guest == guest && r->match[i].doubt != NULL)
-			return r->match[i].doubt;
+		if (r->match[i].guest == guest && r->match[i].h.doubt != NULL)
+			return r->match[i].h.doubt;
 	return r->host == NULL ? "no trace of its host: none has kvm entries and exits"
 	                       : "no synchronization events, and no VM to compare it with";
 }
@@ -347,23 +348,23 @@ struct order {
 };
 
 /* The machine that runs a guest: proved, or said by the user; NOBODY when nothing is known of it. */
-static size_t hyper_of(const struct run *r, const struct order *o, size_t guest)
+static size_t hypervisor_of(const struct run *r, const struct order *o, size_t guest)
 {
 	const struct sync_hint *hint = hint_of(r, guest);
 	if (o->won[guest] != NULL)
-		return o->won[guest]->hyper;
-	for (size_t h = 0; h < r->hypers && hint != NULL && hint->parent != NULL; h++)
-		if (strcmp(trace_info(r->hyper[h].trace)->machine, hint->parent) == 0)
+		return o->won[guest]->hypervisor;
+	for (size_t h = 0; h < r->hypervisors && hint != NULL && hint->parent != NULL; h++)
+		if (strcmp(trace_info(r->hypervisor[h].trace)->machine, hint->parent) == 0)
 			return h;
 	return NOBODY;
 }
 
 /* As struct sync_vm has it; NOBODY when that machine has no place in the result yet. */
-static size_t parent_of(const struct run *r, const struct order *o, size_t hyper)
+static size_t parent_of(const struct run *r, const struct order *o, size_t hypervisor)
 {
-	if (hyper == NOBODY || r->hyper[hyper].trace == r->host)
+	if (hypervisor == NOBODY || r->hypervisor[hypervisor].trace == r->host)
 		return 0;
-	return o->number[r->hyper[hyper].guest] > 0 ? o->number[r->hyper[hyper].guest] : NOBODY;
+	return o->number[r->hypervisor[hypervisor].guest] > 0 ? o->number[r->hypervisor[hypervisor].guest] : NOBODY;
 }
 
 /* A nudge is of the host's time. */
@@ -388,7 +389,7 @@ static int add_guest(struct run *r, struct order *o, size_t guest, size_t parent
 	if (m != NULL)
 		take_match(r, vm, m);
 	if (m != NULL && m->vm != NOBODY)
-		fill_vcpus(vm, &r->hyper[m->hyper], &m->view, outer);
+		fill_vcpus(vm, &r->hypervisor[m->hypervisor], &m->view, outer);
 	else
 		vm->host_comm = mem_dup("");
 	if (vm->clock.pieces == 0)
@@ -396,7 +397,7 @@ static int add_guest(struct run *r, struct order *o, size_t guest, size_t parent
 	else if (outer != NULL)
 		compose(&vm->clock, outer, hint_of(r, guest));
 	if (m != NULL && vm_has_moved(&m->view) && outer == NULL)
-		tell_move(r, vm, &r->hyper[m->hyper], &m->view);
+		tell_move(r, vm, &r->hypervisor[m->hypervisor], &m->view);
 	if (parent > 0)
 		notes_add(r->notes, NOTE_FACT, vm->name, "runs inside %s", out->vm[parent - 1].name);
 	vm->doubt = m == NULL ? doubt_of(r, guest) : NULL;
@@ -414,7 +415,7 @@ static int add_guests(struct run *r, struct order *o, struct sync_result *out)
 		bool force = added == 0;  /* the user says that two run each other */
 		added = 0;
 		for (size_t g = 0; g < r->guests; g++) {
-			size_t parent = parent_of(r, o, hyper_of(r, o, g));
+			size_t parent = parent_of(r, o, hypervisor_of(r, o, g));
 			if (r->guest[g].trace == r->host || o->number[g] > 0 || (parent == NOBODY && !force))
 				continue;
 			if (add_guest(r, o, g, parent == NOBODY ? 0 : parent, out) != 0)
@@ -427,8 +428,8 @@ static int add_guests(struct run *r, struct order *o, struct sync_result *out)
 
 static void add_untraced(struct run *r, const struct order *o, struct sync_result *out)
 {
-	for (size_t i = 0; i < r->hypers; i++) {
-		const struct hyper *h = &r->hyper[i];
+	for (size_t i = 0; i < r->hypervisors; i++) {
+		const struct hypervisor *h = &r->hypervisor[i];
 		for (size_t v = 0; v < h->vms.len; v++) {
 			if (h->done[v] || vm_has_moved(&h->vms.vm[v]))
 				continue;  /* that it has moved, only its guest's events prove */
@@ -444,9 +445,9 @@ int fill_result(struct run *r, struct sync_result *out)
 {
 	struct order o = { .won = mem_new(r->guests, sizeof *o.won), .number = mem_new(r->guests, sizeof *o.number) };
 	size_t vms = r->guests;
-	for (size_t i = 0; i < r->hypers; i++) {
-		r->hyper[i].done = mem_new(r->hyper[i].vms.len, sizeof(bool));
-		vms += r->hyper[i].vms.len;
+	for (size_t i = 0; i < r->hypervisors; i++) {
+		r->hypervisor[i].done = mem_new(r->hypervisor[i].vms.len, sizeof(bool));
+		vms += r->hypervisor[i].vms.len;
 	}
 	choose(r, o.won);
 	int status = find_host(r, o.won);

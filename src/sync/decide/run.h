@@ -9,7 +9,7 @@
 #define NOBODY SIZE_MAX
 
 /* A machine that may run VMs. */
-struct hyper {
+struct hypervisor {
 	const struct trace *trace;
 	size_t guest;        /* index: it may be a guest itself; NOBODY: it is the host */
 	struct map known;    /* TIDs of it that the user's hints or its tracer name */
@@ -23,17 +23,17 @@ struct run {
 	struct notes *notes;
 	struct error *err;
 	const struct trace *host;  /* NULL: there is none, or several claim to be */
-	struct hyper *hyper;
-	size_t hypers;
-	struct guest_view *guest;  /* those that are hypers first */
+	struct hypervisor *hypervisor;
+	size_t hypervisors;
+	struct guest_view *guest;  /* those that are hypervisors first */
 	size_t guests;
 	unsigned workers;
 	struct match *match;       /* candidates */
 	size_t matches, match_cap;
 	/* while things are done side by side */
-	struct hunt *hunt;         /* one per guest */
+	struct guest_search *search;        /* one per guest */
 	size_t *order;             /* the guests, those with the most events first */
-	struct error *load_err;    /* of each hyper, then of each guest */
+	struct error *load_err;    /* of each hypervisor, then of each guest */
 	const char *phase;
 	size_t total;
 	atomic_size_t done;        /* machines loaded, or VMs tried */

@@ -46,8 +46,8 @@ double vthread_duty(const struct host_view *host, const struct vthread *th, int6
 
 /* ---- correlation */
 
-struct search {
-	const struct versus *v;
+struct correlation {
+	const struct seen *seen;
 	struct segment seg;
 	int64_t bin;                 /* ns */
 	int64_t origin;              /* host time of bin 0 */
@@ -60,7 +60,7 @@ struct search {
 };
 
 /* Adds the span to the real or the imaginary parts (the arrays are pairs), by its share of each bin. */
-static void add_span(const struct search *s, float *part, int64_t from, int64_t to, double weight)
+static void add_span(const struct correlation *s, float *part, int64_t from, int64_t to, double weight)
 {
 	int64_t end = (int64_t)s->n * s->bin;
 	if (to < s->origin || from >= s->origin + end)
@@ -73,9 +73,9 @@ static void add_span(const struct search *s, float *part, int64_t from, int64_t 
 }
 
 /* Makes the parts of unit variance about a mean of 0, where the host's trace is, adds them up, and the sum again. */
-static void standardize(const struct search *s, struct fft_value *bin)
+static void standardize(const struct correlation *s, struct fft_value *bin)
 {
-	const struct host_view *host = s->v->host;
+	const struct host_view *host = s->seen->host;
 	int64_t lo = (host->begin - s->origin) / s->bin, hi = (host->end - s->origin) / s->bin;
 	size_t from = lo < 0 ? 0 : (size_t)lo, to = hi < 0 ? 0 : (size_t)hi < s->n ? (size_t)hi : s->n;
 	double sum[2] = { 0, 0 }, squares[3] = { 0, 0, 0 }, n = from < to ? (double)(to - from) : 1;
@@ -103,14 +103,14 @@ static void standardize(const struct search *s, struct fft_value *bin)
 }
 
 /* What the host says of one guest CPU: its guest mode, and the edges of it. */
-static void window_signal(const struct search *s, unsigned cpu, struct fft_value *bin)
+static void window_signal(const struct correlation *s, unsigned cpu, struct fft_value *bin)
 {
 	memset(bin, 0, s->n * sizeof *bin);
-	for (size_t i = 0; i < s->v->vm->vcpus; i++) {
-		if (s->v->vm->vcpu[i].number != cpu)
+	for (size_t i = 0; i < s->seen->vm->vcpus; i++) {
+		if (s->seen->vm->vcpu[i].number != cpu)
 			continue;
-		const struct vthread *th = &s->v->host->thread[s->v->vm->vcpu[i].thread];
-		double duty = vthread_duty(s->v->host, th, s->v->host->begin, s->v->host->end);
+		const struct vthread *th = &s->seen->host->thread[s->seen->vm->vcpu[i].thread];
+		double duty = vthread_duty(s->seen->host, th, s->seen->host->begin, s->seen->host->end);
 		for (size_t k = 0; k < th->windows; k++) {
 			const struct span *w = &th->window[k];
 			add_span(s, &bin->re, w->from, w->to, 1);
@@ -126,9 +126,9 @@ static void window_signal(const struct search *s, unsigned cpu, struct fft_value
 
 /* Activity of one guest CPU under a drift, about a mean of 0, at negative index: so that a product of spectra is a
  * correlation.  Returns the sum of squares. */
-static double activity_signal(const struct search *s, unsigned cpu, double ppm, bool imaginary, struct fft_value *bin)
+static double activity_signal(const struct correlation *s, unsigned cpu, double ppm, bool imaginary, struct fft_value *bin)
 {
-	const struct activity_cpu *c = &s->v->act->cpu[cpu];
+	const struct activity_cpu *c = &s->seen->act->cpu[cpu];
 	int64_t half = (s->seg.to - s->seg.from) / 2, middle = s->seg.from + half;
 	int64_t first = -half / s->bin - 1, last = half / s->bin;
 	float *part = imaginary ? &bin->im : &bin->re;
@@ -148,7 +148,7 @@ static double activity_signal(const struct search *s, unsigned cpu, double ppm, 
 	return squares - sum * sum / n;
 }
 
-static void add_guess(struct search *s, size_t lag, double ppm, double score)
+static void add_guess(struct correlation *s, size_t lag, double ppm, double score)
 {
 	struct guess_list *l = s->out;
 	int64_t at = s->origin + (int64_t)lag * s->bin + s->bin / 2;
@@ -169,7 +169,7 @@ static void add_guess(struct search *s, size_t lag, double ppm, double score)
 }
 
 /* Looks for peaks in the real or imaginary part of the correlation; unit: what chance gives one standard deviation. */
-static void find_peaks(struct search *s, double ppm, bool imaginary, double unit)
+static void find_peaks(struct correlation *s, double ppm, bool imaginary, double unit)
 {
 	const float *v = imaginary ? &s->sum->im : &s->sum->re;
 	double floor_score = SCORE_MIN;
@@ -187,7 +187,7 @@ static void find_peaks(struct search *s, double ppm, bool imaginary, double unit
 }
 
 /* Two drifts at once, one in the real and one in the imaginary part. */
-static void correlate(struct search *s, double ppm_re, double ppm_im)
+static void correlate(struct correlation *s, double ppm_re, double ppm_im)
 {
 	double squares[2] = { 0, 0 };
 	memset(s->sum, 0, s->n * sizeof *s->sum);
@@ -209,15 +209,15 @@ static void correlate(struct search *s, double ppm_re, double ppm_im)
 }
 
 /* The CPUs of the guest with most activity in the segment that have a thread on the host. */
-static void choose_cpus(struct search *s)
+static void choose_cpus(struct correlation *s)
 {
 	size_t len[CPUS_MAX];
-	for (unsigned c = 0; c < s->v->act->cpus; c++) {
-		const struct activity_cpu *cpu = &s->v->act->cpu[c];
+	for (unsigned c = 0; c < s->seen->act->cpus; c++) {
+		const struct activity_cpu *cpu = &s->seen->act->cpu[c];
 		size_t n = activity_find(cpu, s->seg.to + 1) - activity_find(cpu, s->seg.from), at = s->cpus;
 		bool has = false;
-		for (size_t i = 0; i < s->v->vm->vcpus; i++)
-			has = has || s->v->vm->vcpu[i].number == c;
+		for (size_t i = 0; i < s->seen->vm->vcpus; i++)
+			has = has || s->seen->vm->vcpu[i].number == c;
 		if (!has || n == 0 || (at == CPUS_MAX && len[--at] >= n))
 			continue;
 		for (; at > 0 && len[at - 1] < n; at--) {
@@ -237,7 +237,7 @@ static int by_score(const void *pa, const void *pb)
 }
 
 /* The host's side of the bins from `origin` on: bin `margin` becomes bin 0, what lies before it wraps to the end. */
-static void transform_windows(struct search *s, size_t margin)
+static void transform_windows(struct correlation *s, size_t margin)
 {
 	for (unsigned c = 0; c < s->cpus; c++) {
 		window_signal(s, s->cpu[c], s->window[c]);
@@ -248,9 +248,9 @@ static void transform_windows(struct search *s, size_t margin)
 	}
 }
 
-void coarse_search(const struct versus *v, struct segment seg, struct range range, int64_t bin, struct guess_list *out)
+void coarse_search(const struct seen *seen, struct segment seg, struct range range, int64_t bin, struct guess_list *out)
 {
-	struct search s = { .v = v, .seg = seg, .bin = bin, .out = out };
+	struct correlation s = { .seen = seen, .seg = seg, .bin = bin, .out = out };
 	int64_t half = (seg.to - seg.from) / 2 + bin;
 	half += half / 1000;  /* room for the drift */
 	size_t margin = (size_t)(half / bin) + 2;

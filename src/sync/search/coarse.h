@@ -9,18 +9,10 @@
 #ifndef STEALSCOPE_SYNC_COARSE_H
 #define STEALSCOPE_SYNC_COARSE_H
 
-#include "sync/seen/activity.h"
-#include "sync/seen/vms.h"
+#include "sync/seen/seen.h"
 
 #define GUESSES_MAX 48
 #define BIN_NS 50000
-
-/* A guest's activity against a VM of the host, whose guest it may be. */
-struct versus {
-	const struct host_view *host;
-	const struct vm_view *vm;
-	const struct activity *act;
-};
 
 /* host = at_host + (t - at_guest) * (1 + ppm / 1e6) */
 struct guess {
@@ -33,6 +25,7 @@ struct guess {
 };
 
 struct guess_list {
+	struct segment seg;               /* that they are about */
 	struct guess guess[GUESSES_MAX];  /* best first */
 	size_t n;
 };
@@ -41,10 +34,10 @@ struct guess_list {
 struct range { int64_t from, to; };
 
 /* Adds the guesses of a search in bins of bin ns to the list.  A segment has 2^17 bins at most. */
-void coarse_search(const struct versus *v, struct segment seg, struct range range, int64_t bin, struct guess_list *out);
+void coarse_search(const struct seen *seen, struct segment seg, struct range range, int64_t bin, struct guess_list *out);
 
 /* Moves the guess by at most `reach` ns to where most events of the segment lie in guest mode, and counts them. */
-void guess_sweep(const struct versus *v, struct segment seg, int64_t reach, unsigned sample, struct guess *g);
+void guess_sweep(const struct seen *seen, struct segment seg, int64_t reach, unsigned sample, struct guess *g);
 
 /* Share of the host's time from..to, 0..1, that the thread spends in guest mode; blind spans do not count. */
 double vthread_duty(const struct host_view *host, const struct vthread *th, int64_t from, int64_t to);

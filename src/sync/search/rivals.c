@@ -7,7 +7,7 @@
 #include "base/mem.h"
 
 #define SAMPLE 2048
-#define FEW 512                 /* of the sample, to lock a clock on before all of it */
+#define FEW 512                 /* of the sample, to test a rival on before all of it */
 #define BINS (1 << 16)          /* offsets that are looked at together */
 #define SHIFTS_MAX (1 << 27)    /* bins in all */
 #define BIN_LEAST_NS 2000
@@ -15,13 +15,13 @@
 #define ROUND 32                /* events between two looks at what is left */
 #define KILLERS 64
 #define TESTS_MAX 50000000      /* events looked up in all, then patience ends; or after ... */
-#define LOCKED_MAX 4000000      /* ... so many that a clock was locked on */
+#define RETESTED_MAX 4000000      /* ... so many that rivals were tested on */
 
 struct sampled { int64_t at, room; unsigned cpu; };  /* host ns under the clock, and how far that may be off */
 
 struct elimination {
-	const struct versus *v;
-	const struct trial *t;
+	const struct seen *seen;
+	const struct hypothesis *h;
 	struct sampled *all;        /* every event; made when the first range asks for it */
 	struct sampled *event;      /* the sample, in an order in which any part is a fair one */
 	size_t events, meet;        /* meet: of them, those that the clock itself puts where the mode is known */
@@ -30,8 +30,8 @@ struct elimination {
 	struct span *left;          /* shifts that are left */
 	size_t lefts;
 	bool overflow;
-	struct sparse { struct activity act; uint64_t may_miss; } few, more;  /* for clocks to be locked on */
-	uint64_t locked;
+	struct sparse { struct activity act; uint64_t may_miss; } few, more;  /* for rivals to be tested on */
+	uint64_t retested;
 	struct sampled killer[KILLERS];  /* what spoke against the last range */
 	size_t killers;
 	uint64_t tests;
@@ -73,9 +73,9 @@ static void strike(struct elimination *e, const struct sampled *ev, int64_t firs
 
 static void strike_all(struct elimination *e, const struct sampled *ev, int64_t first)
 {
-	const struct host_view *host = e->v->host;
+	const struct host_view *host = e->seen->host;
 	int64_t from = ev->at + first - ev->room, to = ev->at + first + BINS * e->bin + ev->room;
-	const struct vthread *th = vm_thread_at(host, e->v->vm, ev->cpu, from + (to - from) / 2);
+	const struct vthread *th = vm_thread_at(host, e->seen->vm, ev->cpu, from + (to - from) / 2);
 	if (from < host->begin)
 		from = host->begin;
 	if (to > host->end)
@@ -108,9 +108,9 @@ static bool any_left(struct elimination *e, int16_t *misses)
 }
 
 /* How far from the middle of the range a clock may be that the elimination has left there. */
-static int64_t rival_room(const struct trial *t, const struct activity *act, struct span range)
+static int64_t rival_room(const struct hypothesis *h, const struct activity *act, struct span range)
 {
-	int64_t band = clock_map_band(&t->clock, act->begin + (act->end - act->begin) / 2);
+	int64_t band = clock_map_band(&h->clock, act->begin + (act->end - act->begin) / 2);
 	return (range.to - range.from) / 2 + (band < 0 ? 0 : band) + 10000;
 }
 
@@ -131,20 +131,20 @@ static void leave(struct elimination *e, int64_t from, int64_t to)
  * event proves what a thread's share in guest mode leaves to chance; several in one window prove no more. */
 static bool could_prove(const struct elimination *e, int64_t shift)
 {
-	const struct host_view *host = e->v->host;
-	const struct activity *act = e->v->act;
-	int64_t begin = clock_map_at(&e->t->clock, act->begin) + shift, end = clock_map_at(&e->t->clock, act->end) + shift;
+	const struct host_view *host = e->seen->host;
+	const struct activity *act = e->seen->act;
+	int64_t begin = clock_map_at(&e->h->clock, act->begin) + shift, end = clock_map_at(&e->h->clock, act->end) + shift;
 	double evidence = 0;
 	for (unsigned c = 0; c < act->cpus; c++) {
 		const struct activity_cpu *cpu = &act->cpu[c];
-		const struct vthread *th = vm_thread_at(host, e->v->vm, c, begin + (end - begin) / 2);
+		const struct vthread *th = vm_thread_at(host, e->seen->vm, c, begin + (end - begin) / 2);
 		if (th == NULL)
 			continue;
 		double weight = -log(fmax(vthread_duty(host, th, begin, end), 1e-4));
 		int64_t before = begin < host->begin ? host->begin - begin : 0, after = end > host->end ? end - host->end : 0;
 		size_t near = 0, last = SIZE_MAX;
 		for (size_t i = activity_find(cpu, act->begin + before); i < cpu->len && cpu->ts[i] <= act->end - after; i++) {
-			(void)vthread_mode(th, clock_map_at(&e->t->clock, cpu->ts[i]) + shift, &near);
+			(void)vthread_mode(th, clock_map_at(&e->h->clock, cpu->ts[i]) + shift, &near);
 			evidence += near != last ? weight : 0;
 			last = near;
 			if (evidence >= EVIDENCE_MIN)
@@ -157,13 +157,13 @@ static bool could_prove(const struct elimination *e, int64_t shift)
 /* Events of the sample that would lie where the host's trace tells the mode. */
 static size_t meet(const struct elimination *e, int64_t shift)
 {
-	const struct host_view *host = e->v->host;
+	const struct host_view *host = e->seen->host;
 	size_t n = 0;
 	for (size_t i = 0; i < e->events; i++) {
 		int64_t at = e->event[i].at + shift;
 		if (at < host->begin || at > host->end)
 			continue;
-		const struct vthread *th = vm_thread_at(host, e->v->vm, e->event[i].cpu, at);
+		const struct vthread *th = vm_thread_at(host, e->seen->vm, e->event[i].cpu, at);
 		n += th == NULL || !vthread_blind(th, at, at);
 	}
 	return n;
@@ -188,12 +188,12 @@ static void eliminate(struct elimination *e, int64_t first, int16_t *misses)
 /* Does the event lie out of guest mode for sure, under any shift of the range? */
 static bool is_out(struct elimination *e, const struct sampled *ev, struct span range)
 {
-	const struct host_view *host = e->v->host;
+	const struct host_view *host = e->seen->host;
 	int64_t from = ev->at + range.from - ev->room, to = ev->at + range.to + ev->room;
 	e->tests++;
 	if (from < host->begin || to > host->end)
 		return false;
-	const struct vthread *th = vm_thread_at(host, e->v->vm, ev->cpu, from);
+	const struct vthread *th = vm_thread_at(host, e->seen->vm, ev->cpu, from);
 	struct span s;
 	if (th == NULL)
 		return true;
@@ -210,8 +210,8 @@ static struct sampled *sampled(const struct elimination *e, const struct activit
 	for (unsigned c = 0; c < act->cpus; c++) {
 		for (size_t i = 0; i < act->cpu[c].len; i++, ev++) {
 			int64_t t = act->cpu[c].ts[i], low, high;
-			*ev = (struct sampled){ clock_map_at(&e->t->clock, t), 0, c };
-			if (clock_map_bounds(&e->t->clock, t, &low, &high))
+			*ev = (struct sampled){ clock_map_at(&e->h->clock, t), 0, c };
+			if (clock_map_bounds(&e->h->clock, t, &low, &high))
 				ev->room = (high - low) / 2 + 1;
 		}
 	}
@@ -230,8 +230,8 @@ static uint64_t misses_of(struct elimination *e, struct span range, uint64_t lim
 	missed = 0;
 	e->killers = 0;
 	if (e->all == NULL)
-		e->all = sampled(e, e->v->act);
-	for (size_t i = 0; i < e->v->act->len && missed <= limit; i++) {
+		e->all = sampled(e, e->seen->act);
+	for (size_t i = 0; i < e->seen->act->len && missed <= limit; i++) {
 		if (!is_out(e, &e->all[i], range))
 			continue;
 		missed++;
@@ -244,10 +244,10 @@ static uint64_t misses_of(struct elimination *e, struct span range, uint64_t lim
 /* About n events, and how many of them a rival may miss: as many as the clock itself, thrice, and some. */
 static void take_sparse(struct elimination *e, size_t n, struct sparse *out)
 {
-	const struct activity *act = e->v->act;
+	const struct activity *act = e->seen->act;
 	const size_t stride = act->len / n + 1;
 	size_t skip = 0;
-	struct trial own;
+	struct hypothesis own;
 	out->act = *act;
 	out->act.len = 0;
 	out->act.cpu = mem_new(act->cpus, sizeof *act->cpu);
@@ -258,10 +258,10 @@ static void take_sparse(struct elimination *e, size_t n, struct sparse *out)
 				*ARRAY_PUSH(to->ts, to->len, to->cap) = act->cpu[c].ts[i];
 		out->act.len += to->len;
 	}
-	trial_copy(&own, e->t);
-	trial_lock(&own, &(struct versus){ e->v->host, e->v->vm, &out->act });
+	hypothesis_copy(&own, e->h);
+	hypothesis_test(&own, &(struct seen){ e->seen->host, e->seen->vm, &out->act });
 	out->may_miss = 3 * own.outside + (stride > 1 ? 4 : 10);
-	trial_release(&own);
+	hypothesis_release(&own);
 }
 
 static void sparse_release(struct sparse *s)
@@ -288,14 +288,14 @@ static void take_sample(struct elimination *e)
 }
 
 /* How many of the events lie outside, once the clock has found its best place there. */
-static uint64_t lock_sparse(struct elimination *e, const struct sparse *s, struct span range)
+static uint64_t test_sparse(struct elimination *e, const struct sparse *s, struct span range)
 {
-	struct trial t;
-	trial_near(&t, e->t, &s->act, range.from + (range.to - range.from) / 2, rival_room(e->t, e->v->act, range));
-	trial_lock(&t, &(struct versus){ e->v->host, e->v->vm, &s->act });
-	trial_release(&t);
-	e->locked += s->act.len;
-	return t.outside;
+	struct hypothesis h;
+	hypothesis_near(&h, e->h, &s->act, range.from + (range.to - range.from) / 2, rival_room(e->h, e->seen->act, range));
+	hypothesis_test(&h, &(struct seen){ e->seen->host, e->seen->vm, &s->act });
+	hypothesis_release(&h);
+	e->retested += s->act.len;
+	return h.outside;
 }
 
 static bool better(const struct rival *a, const struct rival *b)
@@ -303,23 +303,23 @@ static bool better(const struct rival *a, const struct rival *b)
 	return a->misses != b->misses ? a->misses < b->misses : a->meets > b->meets;
 }
 
-/* Tests a range that was left with all events, then by a lock on the sample, and keeps it if it is among the best.
+/* Tests a range that was left with all events, then anew on the sample, and keeps it if it is among the best.
  * False: enough. */
 static bool try_range(struct elimination *e, struct span left, struct rivals *out)
 {
 	struct rival r = { .shift = left.from + (left.to - left.from) / 2 };
 	bool full = out->n == RIVALS_MAX;
-	if (left.from > left.to || misses_of(e, left, 3 * e->t->outside + 10) > 3 * e->t->outside + 10)
+	if (left.from > left.to || misses_of(e, left, 3 * e->h->outside + 10) > 3 * e->h->outside + 10)
 		return true;
-	if (e->tests > TESTS_MAX || e->locked > LOCKED_MAX || (full && out->rival[RIVALS_MAX - 1].misses == 0)) {
+	if (e->tests > TESTS_MAX || e->retested > RETESTED_MAX || (full && out->rival[RIVALS_MAX - 1].misses == 0)) {
 		out->all = false;
 		return false;
 	}
-	if (lock_sparse(e, &e->few, left) > e->few.may_miss)
+	if (test_sparse(e, &e->few, left) > e->few.may_miss)
 		return true;
-	r.misses = lock_sparse(e, &e->more, left);
+	r.misses = test_sparse(e, &e->more, left);
 	r.meets = meet(e, r.shift);
-	r.room = rival_room(e->t, e->v->act, left);
+	r.room = rival_room(e->h, e->seen->act, left);
 	if (r.misses > e->more.may_miss)
 		return true;
 	out->all = out->all && !full;
@@ -333,14 +333,14 @@ static bool try_range(struct elimination *e, struct span left, struct rivals *ou
 	return true;
 }
 
-void rivals_find(const struct versus *v, const struct trial *t, struct rivals *out)
+void rivals_find(const struct seen *seen, const struct hypothesis *h, struct rivals *out)
 {
-	struct elimination e = { .v = v, .t = t };
+	struct elimination e = { .seen = seen, .h = h };
 	out->n = 0;
 	take_sample(&e);
 	e.meet = meet(&e, 0);
-	int64_t from = v->host->begin - clock_map_at(&t->clock, v->act->end);
-	int64_t to = v->host->end - clock_map_at(&t->clock, v->act->begin);
+	int64_t from = seen->host->begin - clock_map_at(&h->clock, seen->act->end);
+	int64_t to = seen->host->end - clock_map_at(&h->clock, seen->act->begin);
 	e.bin = (to - from) / SHIFTS_MAX > BIN_LEAST_NS ? (to - from) / SHIFTS_MAX : BIN_LEAST_NS;
 	e.change = mem_new(BINS + 1, sizeof *e.change);
 	e.left = mem_new(LEFT_MAX, sizeof *e.left);

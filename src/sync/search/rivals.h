@@ -7,7 +7,7 @@
 #ifndef STEALSCOPE_SYNC_RIVALS_H
 #define STEALSCOPE_SYNC_RIVALS_H
 
-#include "sync/search/trial.h"
+#include "sync/search/hypothesis.h"
 
 #define RIVALS_MAX 16
 
@@ -22,8 +22,8 @@ struct rivals {
 	bool all;   /* there are no others */
 };
 
-/* Those under which few events more than under the trial's clock lie outside; what is nearer than DOUBTED_NS to it is
+/* Those under which few events more than under the hypothesis's clock lie outside; what is nearer than DOUBTED_NS to it is
  * left out. */
-void rivals_find(const struct versus *v, const struct trial *t, struct rivals *out);
+void rivals_find(const struct seen *seen, const struct hypothesis *h, struct rivals *out);
 
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "sync/search/aim.h"
+#include "sync/search/guess.h"
 #include "sync/search/rivals.h"
 
 #define SEGMENT_NS 4000000000LL
@@ -19,8 +19,8 @@
 const char *const search_nowhere = "no offset puts its events into guest mode";
 
 /* Hypotheses, the best first, all tested on the same stretch of the trace. */
-struct ladder {
-	struct trial trial[GUESSES_MAX];
+struct hypothesis_list {
+	struct hypothesis item[GUESSES_MAX];
 	size_t n;
 	struct segment at;
 	bool rivals;       /* another one than the best has proved itself as well */
@@ -30,8 +30,8 @@ struct ladder {
 
 static int by_share(const void *pa, const void *pb)
 {
-	const struct trial *a = pa, *b = pb;
-	double sa = trial_share(a), sb = trial_share(b);
+	const struct hypothesis *a = pa, *b = pb;
+	double sa = hypothesis_share(a), sb = hypothesis_share(b);
 	if (sa != sb)
 		return sa > sb ? -1 : 1;
 	return a->inside > b->inside ? -1 : a->inside < b->inside;
@@ -39,60 +39,60 @@ static int by_share(const void *pa, const void *pb)
 
 /* Is it as good as the best of those before it, or is it one of them, or nothing?  most: times that the best of them
  * can be compared at. */
-static bool worth(const struct ladder *l, size_t n, const struct trial *t, uint64_t most)
+static bool worth(const struct hypothesis_list *l, size_t n, const struct hypothesis *h, uint64_t most)
 {
-	if (trial_share(t) < SHARE_LEAST || t->inside + t->outside < most / 4 || trial_jumps(t))
+	if (hypothesis_share(h) < SHARE_LEAST || h->inside + h->outside < most / 4 || hypothesis_jumps(h))
 		return false;
 	for (size_t i = 0; i < n; i++)
-		if (!trial_distinct(&l->trial[i], t, l->at))
+		if (!hypothesis_distinct(&l->item[i], h, l->at))
 			return false;
-	return n == 0 || t->outside <= 3 * l->trial[0].outside + 10;
+	return n == 0 || h->outside <= 3 * l->item[0].outside + 10;
 }
 
-static bool is_rival(const struct trial *best, const struct trial *t)
+static bool is_rival(const struct hypothesis *best, const struct hypothesis *h)
 {
-	return t->lock.evidence >= EVIDENCE_MIN && 2 * t->inside > best->inside
-	       && t->outside <= 3 * best->outside + RIVAL_MISSES;
+	return h->evidence >= EVIDENCE_MIN && 2 * h->inside > best->inside
+	       && h->outside <= 3 * best->outside + RIVAL_MISSES;
 }
 
 /* Tests all on the segment; those that others are better than go. */
-static void test_on(const struct versus *v, struct segment seg, struct ladder *l)
+static void test_on(const struct seen *seen, struct segment seg, struct hypothesis_list *l)
 {
-	struct activity view = activity_view(v->act, seg);
-	const struct versus part = { v->host, v->vm, &view };
+	struct activity view = activity_view(seen->act, seg);
+	const struct seen part = { seen->host, seen->vm, &view };
 	size_t n = 0;
 	for (size_t i = 0; i < l->n; i++)
-		trial_lock(&l->trial[i], &part);
+		hypothesis_test(&l->item[i], &part);
 	activity_view_end(&view);
 	if (l->n > 0)
-		qsort(l->trial, l->n, sizeof *l->trial, by_share);
+		qsort(l->item, l->n, sizeof *l->item, by_share);
 	l->at = seg;
 	l->rivals = false;
 	uint64_t most = 0;
-	for (size_t i = 0; i < l->n && trial_share(&l->trial[i]) >= SHARE_MIN; i++)
-		if (l->trial[i].inside + l->trial[i].outside > most)
-			most = l->trial[i].inside + l->trial[i].outside;
+	for (size_t i = 0; i < l->n && hypothesis_share(&l->item[i]) >= SHARE_MIN; i++)
+		if (l->item[i].inside + l->item[i].outside > most)
+			most = l->item[i].inside + l->item[i].outside;
 	for (size_t i = 0; i < l->n; i++) {
-		struct trial t = l->trial[i];
-		if (!worth(l, n, &t, most)) {
-			trial_release(&t);
+		struct hypothesis h = l->item[i];
+		if (!worth(l, n, &h, most)) {
+			hypothesis_release(&h);
 			continue;
 		}
-		l->rivals = l->rivals || (n > 0 && is_rival(&l->trial[0], &t));
-		l->trial[n++] = t;
+		l->rivals = l->rivals || (n > 0 && is_rival(&l->item[0], &h));
+		l->item[n++] = h;
 	}
 	l->n = n;
 }
 
-static bool passes(const struct ladder *l)
+static bool passes(const struct hypothesis_list *l)
 {
-	return l->n > 0 && trial_share(&l->trial[0]) >= SHARE_MIN;
+	return l->n > 0 && hypothesis_share(&l->item[0]) >= SHARE_MIN;
 }
 
-static void ladder_release(struct ladder *l)
+static void list_release(struct hypothesis_list *l)
 {
 	for (size_t i = 0; i < l->n; i++)
-		trial_release(&l->trial[i]);
+		hypothesis_release(&l->item[i]);
 	l->n = 0;
 }
 
@@ -112,150 +112,152 @@ static struct segment wider(struct segment seg, const struct activity *act)
 }
 
 /* From the segment of the guesses outwards: to the whole trace, or, if the clock may step, as far as the best goes. */
-static void climb(const struct versus *v, const struct aim *aim, bool steps, struct ladder *l)
+static void test_outwards(const struct seen *seen, const struct guess_list *guesses, bool steps,
+                          struct hypothesis_list *l)
 {
 	l->n = 0;
-	for (size_t i = 0; i < aim->list.n; i++)
-		trial_begin(&l->trial[l->n++], &aim->list.guess[i], aim->seg);
-	test_on(v, aim->seg, l);
+	for (size_t i = 0; i < guesses->n; i++)
+		hypothesis_begin(&l->item[l->n++], &guesses->guess[i], guesses->seg);
+	test_on(seen, guesses->seg, l);
 	bool proved = false;
-	while (l->n > 0 && !covers_all(l->at, v->act)) {
-		struct ladder before = { .at = l->at, .n = 1, .rivals = l->rivals };
+	while (l->n > 0 && !covers_all(l->at, seen->act)) {
+		struct hypothesis_list before = { .at = l->at, .n = 1, .rivals = l->rivals };
 		bool passed = passes(l);
-		proved = proved || (passed && l->trial[0].lock.evidence >= EVIDENCE_MIN);
-		trial_copy(&before.trial[0], &l->trial[0]);
-		test_on(v, wider(l->at, v->act), l);
+		proved = proved || (passed && l->item[0].evidence >= EVIDENCE_MIN);
+		hypothesis_copy(&before.item[0], &l->item[0]);
+		test_on(seen, wider(l->at, seen->act), l);
 		if (steps && passed && !passes(l)) {
-			ladder_release(l);
+			list_release(l);
 			*l = before;
 			break;
 		}
-		ladder_release(&before);
+		list_release(&before);
 	}
 	l->partial = proved && !passes(l);
 }
 
 /* Puts the best to the test against all others of its drift, wherever they are: one of them may be better. */
-static void confront_once(const struct versus *v, struct ladder *l)
+static void confront_once(const struct seen *seen, struct hypothesis_list *l)
 {
-	struct activity view = activity_view(v->act, l->at);
-	const struct versus part = { v->host, v->vm, &view };
+	struct activity view = activity_view(seen->act, l->at);
+	const struct seen part = { seen->host, seen->vm, &view };
 	struct rivals r;
-	const struct trial *best = &l->trial[0];
+	const struct hypothesis *best = &l->item[0];
 	rivals_find(&part, best, &r);
 	for (size_t i = 0; i < r.n && l->n < GUESSES_MAX; i++)
-		trial_near(&l->trial[l->n++], best, &view, r.rival[i].shift, r.rival[i].room);
+		hypothesis_near(&l->item[l->n++], best, &view, r.rival[i].shift, r.rival[i].room);
 	activity_view_end(&view);
 	l->open = !r.all;
 	if (r.n > 0)
-		test_on(v, l->at, l);
+		test_on(seen, l->at, l);
 }
 
-static void confront(const struct versus *v, struct ladder *l)
+static void confront(const struct seen *seen, struct hypothesis_list *l)
 {
-	for (uint64_t outside = UINT64_MAX; l->n > 0 && l->trial[0].outside < outside;) {
-		outside = l->trial[0].outside;
-		confront_once(v, l);
+	for (uint64_t outside = UINT64_MAX; l->n > 0 && l->item[0].outside < outside;) {
+		outside = l->item[0].outside;
+		confront_once(seen, l);
 	}
 }
 
 /* What speaks against the best, or NULL. */
-static const char *doubt_of(const struct ladder *l)
+static const char *doubt_of(const struct hypothesis_list *l)
 {
-	const struct trial *t = &l->trial[0];
-	if (trial_share(t) < SHARE_MIN)
+	const struct hypothesis *h = &l->item[0];
+	if (hypothesis_share(h) < SHARE_MIN)
 		return search_nowhere;
-	if (t->lock.evidence < EVIDENCE_MIN)
+	if (h->evidence < EVIDENCE_MIN)
 		return "its activity is too little to tell the right offset from chance";
 	if (l->rivals)
 		return "several offsets fit its events equally well";
-	if (l->open && t->crowd > CROWD_MAX)
+	if (l->open && h->crowd > CROWD_MAX)
 		return "its activity repeats itself, several offsets may fit";
-	for (size_t i = 0; i < t->clock.pieces; i++)
-		if (t->clock.piece[i].quality != SYNC_ACCURATE)
+	for (size_t i = 0; i < h->clock.pieces; i++)
+		if (h->clock.piece[i].quality != SYNC_ACCURATE)
 			return "its activity does not bound its clock";
 	return NULL;
 }
 
-static void take(struct trial *t, const char *doubt, struct found *out)
+/* The best of the list goes to *out. */
+static void take(struct hypothesis_list *l, const char *doubt, struct hypothesis *out)
 {
-	*out = (struct found){ .clock = t->clock, .lock = t->lock, .share = trial_share(t),
-		.sure = doubt == NULL, .doubt = doubt };
-	t->clock = (struct clock_map){ NULL, 0 };
+	*out = l->item[0];
+	out->doubt = doubt;
+	l->item[0].clock = (struct clock_map){ NULL, 0 };
 }
 
 /* One segment: the whole way from the coarse search to a judgement. */
-static void attempt(const struct versus *v, const struct try *try, struct found *out)
+static void attempt(const struct seen *seen, const struct place *place, struct hypothesis *out)
 {
-	struct aim aim;
-	struct ladder l = { .n = 0 };
-	out->doubt = search_nowhere;
-	aim_take(v, try, &aim);
-	climb(v, &aim, false, &l);
-	confront(v, &l);
+	struct guess_list guesses;
+	struct hypothesis_list l = { .n = 0 };
+	*out = (struct hypothesis){ .doubt = search_nowhere };
+	guess_clocks(seen, place, &guesses);
+	test_outwards(seen, &guesses, false, &l);
+	confront(seen, &l);
 	if (l.n > 0) {
 		const char *doubt = doubt_of(&l);
 		if (doubt == NULL)
-			trial_doubt(&l.trial[0], v);
-		take(&l.trial[0], doubt, out);
-		out->hopeless = l.rivals && out->share >= SHARE_MIN;
+			hypothesis_doubt(&l.item[0], seen);
+		take(&l, doubt, out);
+		out->hopeless = l.rivals && hypothesis_share(out) >= SHARE_MIN;
 	}
 	out->partial = l.partial;
-	ladder_release(&l);
+	list_release(&l);
 }
 
 /* Where to begin.  Of a trace too long to keep, both ends are kept, and little in between. */
-static const struct try anywhere[] = {
+static const struct place anywhere[] = {
 	{ 0.5, SEGMENT_NS, LAGS_FEW }, { 0.3, 4 * SEGMENT_NS, LAGS_MANY }, { 0.6, 16 * SEGMENT_NS, LAGS_MANY },
 };
-static const struct try ends[] = {
+static const struct place ends[] = {
 	{ 0, SEGMENT_NS, LAGS_MANY }, { 1, SEGMENT_NS, LAGS_MANY }, { 0.5, 16 * SEGMENT_NS, LAGS_MANY },
 };
 
 /* The whole trace with one line, or with some that follow on each other without a jump. */
-static void solve_whole(const struct versus *v, struct found *out)
+static void solve_whole(const struct seen *seen, struct hypothesis *out)
 {
-	const struct try *try = v->host->sliced > 0 || v->act->sliced > 0 ? ends : anywhere;
+	const struct place *place = seen->host->sliced > 0 || seen->act->sliced > 0 ? ends : anywhere;
 	bool partial = false;
-	for (size_t i = 0; i < 3 && !out->sure && !out->hopeless && !partial; i++) {
-		struct found f = { .doubt = search_nowhere };
-		if (i > 0 && try[i - 1].length >= v->act->end - v->act->begin)
+	for (size_t i = 0; i < 3 && out->doubt != NULL && !out->hopeless && !partial; i++) {
+		struct hypothesis h;
+		if (i > 0 && place[i - 1].length >= seen->act->end - seen->act->begin)
 			break;  /* the other segments are the same one */
-		attempt(v, &try[i], &f);
-		partial = f.partial;
-		if (f.sure || f.hopeless || f.share > out->share) {
-			found_release(out);
-			*out = f;
+		attempt(seen, &place[i], &h);
+		partial = h.partial;
+		if (h.doubt == NULL || h.hopeless || hypothesis_share(&h) > hypothesis_share(out)) {
+			hypothesis_release(out);
+			*out = h;
 		} else {
-			found_release(&f);
+			hypothesis_release(&h);
 		}
 	}
-	out->hopeless = !out->sure && out->share >= SHARE_MIN;
+	out->hopeless = out->doubt != NULL && hypothesis_share(out) >= SHARE_MIN;
 }
 
 /* ---- a clock that steps: the parts of the trace that one line fits, one after another */
 
-/* Locks the clock on `whole`, which is more than it was tested on by `more`; true when both are contained, with one
+/* Tests the clock on `whole`, which is more than it was tested on by `more`; true when both are contained, with one
  * line.  (What is new counts by itself: it may be little, and all beyond a step.) */
-static bool holds(const struct versus *v, const struct trial *start, struct segment whole, struct segment more,
-                  struct trial *t)
+static bool holds(const struct seen *seen, const struct hypothesis *start, struct segment whole, struct segment more,
+                  struct hypothesis *h)
 {
-	struct activity view = activity_view(v->act, whole), added = activity_view(v->act, more);
-	struct trial beyond;
-	trial_copy(t, start);
-	trial_lock(t, &(struct versus){ v->host, v->vm, &view });
-	beyond = *t;
-	trial_count(&beyond, &(struct versus){ v->host, v->vm, &added });
+	struct activity view = activity_view(seen->act, whole), added = activity_view(seen->act, more);
+	struct hypothesis beyond;
+	hypothesis_copy(h, start);
+	hypothesis_test(h, &(struct seen){ seen->host, seen->vm, &view });
+	beyond = *h;
+	hypothesis_count(&beyond, &(struct seen){ seen->host, seen->vm, &added });
 	activity_view_end(&view);
 	activity_view_end(&added);
-	return trial_share(t) >= SHARE_MIN && t->clock.pieces == 1
+	return hypothesis_share(h) >= SHARE_MIN && h->clock.pieces == 1
 	       && (double)beyond.outside <= (1 - SHARE_MIN) * (double)(beyond.inside + beyond.outside);
 }
 
 /* Moves one end of the part on which the clock holds as far as it goes. */
-static void stretch(const struct versus *v, struct segment *part, bool right, struct trial *t)
+static void stretch(const struct seen *seen, struct segment *part, bool right, struct hypothesis *h)
 {
-	const struct activity *act = v->act;
+	const struct activity *act = seen->act;
 	int64_t *edge = right ? &part->to : &part->from, bad = right ? act->end + 1 : act->begin - 1;
 	for (int64_t step = part->to - part->from; llabs(bad - *edge) > STEP_FIND_NS;) {
 		/* Doubling steps first; halves of what is left once an end that fails is known. */
@@ -263,17 +265,17 @@ static void stretch(const struct versus *v, struct segment *part, bool right, st
 		if (step >= left - 1 && (bad > act->end || bad < act->begin))
 			by = left - 1;
 		int64_t next = right ? *edge + by : *edge - by;
-		struct trial longer;
+		struct hypothesis longer;
 		struct segment whole = { right ? part->from : next, right ? next : part->to };
 		struct segment more = { right ? part->to + 1 : next, right ? next : part->from - 1 };
-		if (!holds(v, t, whole, more, &longer)) {
+		if (!holds(seen, h, whole, more, &longer)) {
 			bad = next;
-			trial_release(&longer);
+			hypothesis_release(&longer);
 			continue;
 		}
 		step *= 2;
-		trial_release(t);
-		*t = longer;
+		hypothesis_release(h);
+		*h = longer;
 		*edge = next;
 	}
 }
@@ -289,105 +291,96 @@ static void append(struct clock_map *map, struct clock_map *more)
 }
 
 /* A part of the trace on which one line holds, about that place; false when there is none that is proved. */
-static bool try_part(const struct versus *v, const struct try *try, struct segment *part, struct found *out)
+static bool try_part(const struct seen *seen, const struct place *place, struct segment *part, struct hypothesis *out)
 {
-	struct aim aim;
-	struct ladder l = { .n = 0 };
+	struct guess_list guesses;
+	struct hypothesis_list l = { .n = 0 };
 	const char *doubt = search_nowhere;
-	aim_take(v, try, &aim);
-	climb(v, &aim, true, &l);
-	confront(v, &l);
-	if (l.n > 0 && l.trial[0].clock.pieces == 1) {
-		struct trial *t = &l.trial[0];
+	guess_clocks(seen, place, &guesses);
+	test_outwards(seen, &guesses, true, &l);
+	confront(seen, &l);
+	if (l.n > 0 && l.item[0].clock.pieces == 1) {
+		struct hypothesis *h = &l.item[0];
 		*part = l.at;
-		stretch(v, part, true, t);
-		stretch(v, part, false, t);
+		stretch(seen, part, true, h);
+		stretch(seen, part, false, h);
 		doubt = doubt_of(&l);
 		if (doubt == NULL) {
-			struct activity view = activity_view(v->act, *part);
-			trial_doubt(t, &(struct versus){ v->host, v->vm, &view });
+			struct activity view = activity_view(seen->act, *part);
+			hypothesis_doubt(h, &(struct seen){ seen->host, seen->vm, &view });
 			activity_view_end(&view);
-			t->clock.piece[0].from = part->from;
-			take(t, doubt, out);
+			h->clock.piece[0].from = part->from;
+			take(&l, doubt, out);
 		}
 	}
-	ladder_release(&l);
+	list_release(&l);
 	return doubt == NULL;
 }
 
 /* Steps may be anywhere, so several places are tried, and places that are not the whole trace. */
-static bool find_part(const struct versus *v, struct segment *part, struct found *out)
+static bool find_part(const struct seen *seen, struct segment *part, struct hypothesis *out)
 {
 	static const double where[] = { 0.5, 0.25, 0.75, 0.125, 0.625, 0.375, 0.875 };
-	int64_t span = v->act->end - v->act->begin, length = span / 3 < PART_NS ? span / 3 : PART_NS;
+	int64_t span = seen->act->end - seen->act->begin, length = span / 3 < PART_NS ? span / 3 : PART_NS;
 	length = length < PART_LEAST_NS ? PART_LEAST_NS : length;
 	size_t places = (size_t)(span / length) + 1;
 	for (size_t i = 0; i < sizeof where / sizeof *where && i < places; i++)
-		if (try_part(v, &(struct try){ where[i], length, i == 0 ? LAGS_FEW : LAGS_MANY }, part, out))
+		if (try_part(seen, &(struct place){ where[i], length, i == 0 ? LAGS_FEW : LAGS_MANY }, part, out))
 			return true;
 	return false;
 }
 
-static void solve_parts(const struct versus *v, int depth, struct found *out)
+static void solve_parts(const struct seen *seen, int depth, struct hypothesis *out)
 {
 	struct segment part;
-	struct found f;
-	if (depth > PARTS_DEPTH || v->act->end - v->act->begin < PART_LEAST_NS || !find_part(v, &part, &f))
+	struct hypothesis found;
+	if (depth > PARTS_DEPTH || seen->act->end - seen->act->begin < PART_LEAST_NS || !find_part(seen, &part, &found))
 		return;
-	const struct segment side[2] = { { v->act->begin, part.from - 1 }, { part.to + 1, v->act->end } };
+	const struct segment side[2] = { { seen->act->begin, part.from - 1 }, { part.to + 1, seen->act->end } };
 	for (int i = 0; i < 2; i++) {
-		struct activity view = activity_view(v->act, side[i]);
+		struct activity view = activity_view(seen->act, side[i]);
 		if (i == 1)
-			append(&out->clock, &f.clock);
-		solve_parts(&(struct versus){ v->host, v->vm, &view }, depth + 1, out);
+			append(&out->clock, &found.clock);
+		solve_parts(&(struct seen){ seen->host, seen->vm, &view }, depth + 1, out);
 		activity_view_end(&view);
 	}
-	out->lock.pairs += f.lock.pairs;
-	out->lock.used += f.lock.used;
+	out->pairs += found.pairs;
+	out->used += found.used;
 }
 
-/* Locks all parts together: where one ends and the next begins is a matter of the events on both sides. */
-static void polish(const struct versus *v, struct found *parts)
+/* Narrows all parts together: where one ends and the next begins is a matter of the events on both sides. */
+static void polish(const struct seen *seen, struct hypothesis *parts)
 {
-	struct trial t = { .clock = parts->clock }, all;
-	trial_copy(&all, &t);
-	trial_lock(&all, v);
-	if (trial_share(&all) < parts->share || all.clock.pieces == 0 || all.clock.pieces > t.clock.pieces) {
-		trial_release(&all);
+	struct hypothesis all;
+	hypothesis_copy(&all, parts);
+	hypothesis_test(&all, seen);
+	if (hypothesis_share(&all) < hypothesis_share(parts) || all.clock.pieces == 0 ||
+	    all.clock.pieces > parts->clock.pieces) {
+		hypothesis_release(&all);
 		return;
 	}
-	trial_doubt(&all, v);
-	for (size_t i = 0; i < all.clock.pieces && i < t.clock.pieces; i++)
-		if (t.clock.piece[i].quality < all.clock.piece[i].quality)
-			all.clock.piece[i].quality = t.clock.piece[i].quality;
-	found_release(parts);
-	take(&all, NULL, parts);
+	hypothesis_doubt(&all, seen);
+	for (size_t i = 0; i < all.clock.pieces && i < parts->clock.pieces; i++)
+		if (parts->clock.piece[i].quality < all.clock.piece[i].quality)
+			all.clock.piece[i].quality = parts->clock.piece[i].quality;
+	hypothesis_release(parts);
+	*parts = all;
 }
 
-void search_containment(const struct versus *v, bool steps, struct found *out)
+void search_containment(const struct seen *seen, bool steps, struct hypothesis *out)
 {
-	memset(out, 0, sizeof *out);
-	out->doubt = search_nowhere;
+	*out = (struct hypothesis){ .doubt = search_nowhere };
 	if (!steps) {
-		solve_whole(v, out);
+		solve_whole(seen, out);
 		return;
 	}
-	struct found parts = { 0 };
-	solve_parts(v, 0, &parts);
-	struct trial all = { .clock = parts.clock };
-	trial_count(&all, v);
-	parts.share = trial_share(&all);
-	if (parts.clock.pieces == 0 || parts.share < PARTS_SHARE_MIN) {
-		found_release(&parts);
+	struct hypothesis parts = { 0 };
+	solve_parts(seen, 0, &parts);
+	hypothesis_count(&parts, seen);
+	if (parts.clock.pieces == 0 || hypothesis_share(&parts) < PARTS_SHARE_MIN) {
+		hypothesis_release(&parts);
 		return;
 	}
+	polish(seen, &parts);
 	*out = parts;
-	out->sure = true;
-	out->doubt = NULL;
-	polish(v, out);
-}
-
-void found_release(struct found *f)
-{
-	clock_map_release(&f->clock);
 }

@@ -10,7 +10,7 @@
 struct tick { int64_t at; int change; };
 
 struct sweep {
-	const struct versus *v;
+	const struct seen *seen;
 	struct tick *tick;
 	size_t ticks, cap;
 	unsigned events;
@@ -38,9 +38,9 @@ static struct span softened(const struct vthread *th, size_t i, int64_t soft)
 
 static void add_event(struct sweep *s, unsigned cpu, int64_t at, int64_t reach)
 {
-	if (at - reach < s->v->host->begin || at + reach > s->v->host->end)
+	if (at - reach < s->seen->host->begin || at + reach > s->seen->host->end)
 		return;
-	const struct vthread *th = vm_thread_at(s->v->host, s->v->vm, cpu, at);
+	const struct vthread *th = vm_thread_at(s->seen->host, s->seen->vm, cpu, at);
 	if (th != NULL && vthread_blind(th, at - reach, at + reach))
 		return;
 	s->events++;
@@ -57,13 +57,13 @@ static void add_event(struct sweep *s, unsigned cpu, int64_t at, int64_t reach)
 
 static void sweep_once(struct sweep *s, struct segment seg, int64_t reach, unsigned sample, struct guess *g)
 {
-	size_t all = activity_count(s->v->act, seg);
+	size_t all = activity_count(s->seen->act, seg);
 	s->ticks = 0;
 	s->events = 0;
 	/* A sample is made of every stride-th run of 4 events, so that both ends of a burst take part. */
 	size_t stride = all / sample + 1;
-	for (unsigned c = 0; c < s->v->act->cpus; c++) {
-		const struct activity_cpu *cpu = &s->v->act->cpu[c];
+	for (unsigned c = 0; c < s->seen->act->cpus; c++) {
+		const struct activity_cpu *cpu = &s->seen->act->cpu[c];
 		for (size_t i = activity_find(cpu, seg.from); i < cpu->len && cpu->ts[i] <= seg.to; i++)
 			if ((i / 4) % stride == 0)
 				add_event(s, c, g->at_host + (int64_t)((double)(cpu->ts[i] - g->at_guest) * (1 + g->ppm / 1e6)), reach);
@@ -94,9 +94,9 @@ static bool better(const struct guess *a, const struct guess *b)
 	return sa > sb || (sa == sb && a->slack > b->slack);
 }
 
-void guess_sweep(const struct versus *v, struct segment seg, int64_t reach, unsigned sample, struct guess *g)
+void guess_sweep(const struct seen *seen, struct segment seg, int64_t reach, unsigned sample, struct guess *g)
 {
-	struct sweep s = { .v = v };
+	struct sweep s = { .seen = seen };
 	double half = (double)(seg.to - seg.from) / 2 + 1;
 	struct guess best = *g;
 	/* Half a step moves the ends by `fine` ns; the range is what the search before this one left open. */

@@ -1,11 +1,11 @@
-#include "sync/search/seam.h"
+#include "sync/search/jump.h"
 
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "sync/estimate/fit.h"
 
-/* An event about a seam.  +1: only the earlier of the two pieces can put it into guest mode, -1: only the later one. */
+/* An event about a jump.  +1: only the earlier of the two pieces can put it into guest mode, -1: only the later one. */
 struct vote { int64_t t; int earlier; };
 
 struct votes { struct vote *vote; size_t len, cap; };
@@ -17,28 +17,28 @@ static int by_time(const void *pa, const void *pb)
 }
 
 /* Can the event lie in guest mode, somewhere in the piece's corridor? */
-static bool possible(const struct versus *v, unsigned cpu, const struct clock_piece *piece, int64_t t, size_t *near)
+static bool possible(const struct seen *seen, unsigned cpu, const struct clock_piece *piece, int64_t t, size_t *near)
 {
 	int64_t low, high;
 	if (!clock_piece_bounds(piece, t, &low, &high))
 		low = high = clock_line_at(&piece->line, t);
-	if (low < v->host->begin || high > v->host->end)
+	if (low < seen->host->begin || high > seen->host->end)
 		return true;
-	const struct vthread *th = vm_thread_at(v->host, v->vm, cpu, low);
+	const struct vthread *th = vm_thread_at(seen->host, seen->vm, cpu, low);
 	if (th == NULL || vthread_blind(th, low, high))
 		return th != NULL;
 	(void)vthread_mode(th, high, near);
 	return *near > 0 && th->window[*near - 1].to >= low;
 }
 
-static void ask(const struct versus *v, const struct clock_piece *piece, int64_t from, int64_t to, struct votes *out)
+static void ask(const struct seen *seen, const struct clock_piece *piece, int64_t from, int64_t to, struct votes *out)
 {
-	for (unsigned c = 0; c < v->act->cpus; c++) {
-		const struct activity_cpu *cpu = &v->act->cpu[c];
+	for (unsigned c = 0; c < seen->act->cpus; c++) {
+		const struct activity_cpu *cpu = &seen->act->cpu[c];
 		size_t near[2] = { 0, 0 };
 		for (size_t i = activity_find(cpu, from); i < cpu->len && cpu->ts[i] <= to; i++) {
-			int earlier = possible(v, c, &piece[0], cpu->ts[i], &near[0]);
-			int later = possible(v, c, &piece[1], cpu->ts[i], &near[1]);
+			int earlier = possible(seen, c, &piece[0], cpu->ts[i], &near[0]);
+			int later = possible(seen, c, &piece[1], cpu->ts[i], &near[1]);
 			*ARRAY_PUSH(out->vote, out->len, out->cap) = (struct vote){ cpu->ts[i], earlier - later };
 		}
 	}
@@ -61,8 +61,8 @@ static size_t best(const struct votes *v)
 	return at;
 }
 
-/* The events nearest to that place which say that the seam comes after, and before them; else those of the pairs. */
-static void narrow(const struct votes *v, struct clock_piece *piece)
+/* The events nearest to that place which say that the jump comes after, and before them; else those of the pairs. */
+static void between_events(const struct votes *v, struct clock_piece *piece)
 {
 	size_t before = best(v), after = before;
 	while (before > 0 && v->vote[before - 1].earlier <= 0)
@@ -75,7 +75,7 @@ static void narrow(const struct votes *v, struct clock_piece *piece)
 		piece->unsure_to = v->vote[after].t;
 }
 
-/* A clock that is set ahead by `skips` ns skips as much of its time: the seam is in a stretch without events that is no
+/* A clock that is set ahead by `skips` ns skips as much of its time: the jump is in a stretch without events that is no
  * shorter.  From the first such stretch to the last. */
 static void skip(const struct votes *v, int64_t skips, struct clock_piece *piece)
 {
@@ -98,7 +98,7 @@ static void skip(const struct votes *v, int64_t skips, struct clock_piece *piece
 	}
 }
 
-/* Does no event lie where the seam may be? */
+/* Does no event lie where the jump may be? */
 static bool is_empty(const struct votes *v, const struct clock_piece *piece)
 {
 	for (size_t i = 0; i < v->len; i++)
@@ -107,7 +107,7 @@ static bool is_empty(const struct votes *v, const struct clock_piece *piece)
 	return true;
 }
 
-void seams_place(const struct versus *v, const struct pair_list *pairs, struct clock_map *clock)
+void jumps_place(const struct seen *seen, const struct pair_list *pairs, struct clock_map *clock)
 {
 	for (size_t i = 1; i < clock->pieces; i++) {
 		struct clock_piece *piece = &clock->piece[i];
@@ -115,14 +115,14 @@ void seams_place(const struct versus *v, const struct pair_list *pairs, struct c
 		int64_t high, low, unused;
 		if (!fit_jumps(clock, i))
 			continue;
-		fit_jump_limits(pairs, clock, i, v->act->begin, v->act->end);
-		ask(v, piece - 1, piece->unsure_from - 1, piece->unsure_to, &votes);
-		narrow(&votes, piece);
+		fit_jump_limits(pairs, clock, i, seen->act->begin, seen->act->end);
+		ask(seen, piece - 1, piece->unsure_from - 1, piece->unsure_to, &votes);
+		between_events(&votes, piece);
 		piece->from = piece->unsure_from;
 		if (clock_piece_bounds(piece - 1, piece->from, &low, &unused) &&
 		    clock_piece_bounds(piece, piece->from, &unused, &high) && low > high)
 			skip(&votes, low - high, piece);
-		piece->placed = v->act->sliced == 0 && is_empty(&votes, piece);
+		piece->placed = seen->act->sliced == 0 && is_empty(&votes, piece);
 		free(votes.vote);
 	}
 }

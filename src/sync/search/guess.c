@@ -1,9 +1,8 @@
-#include "sync/search/aim.h"
+#include "sync/search/guess.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "sync/search/lock.h"
 
 #define SEGMENT_TIMES 120       /* a segment with less activity is made longer */
 #define SEGMENT_BINS 131072
@@ -88,11 +87,11 @@ static void cut(struct guess_list *l, size_t n)
 }
 
 /* Searches again, in short bins, about each guess of a search in long ones. */
-static void refine(const struct versus *v, struct segment wide, int64_t bin, struct aim *aim)
+static void refine(const struct seen *seen, struct segment wide, int64_t bin, struct guess_list *l)
 {
-	struct guess_list rough = aim->list;
-	int64_t middle = aim->seg.from + (aim->seg.to - aim->seg.from) / 2;
-	aim->list.n = 0;
+	struct guess_list rough = *l;
+	int64_t middle = l->seg.from + (l->seg.to - l->seg.from) / 2;
+	l->n = 0;
 	cut(&rough, ROUGH_MAX);
 	for (size_t i = 0; i < rough.n && rough.guess[i].score >= ROUGH_LEAST * rough.guess[0].score; i++) {
 		const struct guess *g = &rough.guess[i];
@@ -100,11 +99,11 @@ static void refine(const struct versus *v, struct segment wide, int64_t bin, str
 		int64_t since = middle - g->at_guest, at = g->at_host + since + (int64_t)((double)since * g->ppm / 1e6);
 		double step = 4 * (double)bin / (double)(wide.to - wide.from + 1);
 		int64_t room = 2 * bin + (int64_t)(fabs((double)since) * step);
-		coarse_search(v, aim->seg, (struct range){ at - room, at + room }, BIN_NS, &fine);
+		coarse_search(seen, l->seg, (struct range){ at - room, at + room }, BIN_NS, &fine);
 		cut(&fine, FINE_EACH);
 		for (size_t k = 0; k < fine.n; k++) {
 			fine.guess[k].crowd = fmax(fine.guess[k].crowd, g->crowd);
-			aim->list.guess[aim->list.n++] = fine.guess[k];
+			l->guess[l->n++] = fine.guess[k];
 		}
 	}
 }
@@ -115,20 +114,19 @@ static double coverage(const struct guess *g)
 }
 
 /* Moves each guess to where it covers most, and drops those that do not cover enough, or much less than others. */
-static void sweep(const struct versus *v, struct aim *aim)
+static void sweep(const struct seen *seen, struct guess_list *l)
 {
-	struct guess_list *l = &aim->list;
 	double most = 0;
 	size_t n = 0;
 	for (size_t i = 0; i < l->n; i++) {
-		guess_sweep(v, aim->seg, REACH_NS, SAMPLE, &l->guess[i]);
+		guess_sweep(seen, l->seg, REACH_NS, SAMPLE, &l->guess[i]);
 		most = fmax(most, coverage(&l->guess[i]));
 	}
 	for (size_t i = 0; i < l->n; i++) {
 		struct guess g = l->guess[i];
 		/* A guest with short delays wants a fine drift before its events fall into place. */
 		for (int64_t reach = REACH_NS / 5; reach > 500 && coverage(&g) >= COVERAGE_MIN * most; reach /= 5) {
-			guess_sweep(v, aim->seg, reach, SAMPLE_FINE, &g);
+			guess_sweep(seen, l->seg, reach, SAMPLE_FINE, &g);
 			if (coverage(&g) == 1)
 				break;
 		}
@@ -138,26 +136,26 @@ static void sweep(const struct versus *v, struct aim *aim)
 	l->n = n;
 }
 
-void aim_take(const struct versus *v, const struct try *try, struct aim *out)
+void guess_clocks(const struct seen *seen, const struct place *place, struct guess_list *out)
 {
-	const struct range any = { v->host->begin, v->host->end };
+	const struct range any = { seen->host->begin, seen->host->end };
 	int64_t bin = BIN_NS, all = any.to - any.from;
-	while (all / bin > try->lags)
+	while (all / bin > place->lags)
 		bin *= 2;
-	struct segment wide = choose_segment(v->act, try->where, try->length * (bin / BIN_NS));
+	struct segment wide = choose_segment(seen->act, place->where, place->length * (bin / BIN_NS));
 	int64_t span = wide.to - wide.from;
-	while (bin > BIN_NS && span / bin < SEGMENT_BINS / 4 && all / bin < LAGS_MOST * try->lags)
+	while (bin > BIN_NS && span / bin < SEGMENT_BINS / 4 && all / bin < LAGS_MOST * place->lags)
 		bin /= 2;
 	while (span / bin > SEGMENT_BINS)
 		bin *= 2;
 	out->seg = wide;
-	out->list.n = 0;
-	coarse_search(v, wide, any, bin, &out->list);
-	cut(&out->list, GUESSES_MAX);
+	out->n = 0;
+	coarse_search(seen, wide, any, bin, out);
+	cut(out, GUESSES_MAX);
 	if (bin > BIN_NS) {
 		if (span > FINE_NS)
-			out->seg = choose_fine(v->act, wide);
-		refine(v, wide, bin, out);
+			out->seg = choose_fine(seen->act, wide);
+		refine(seen, wide, bin, out);
 	}
-	sweep(v, out);
+	sweep(seen, out);
 }

@@ -3,14 +3,14 @@
  * Between the last pair that the later piece contradicts and the first one that the earlier piece does, pairs leave
  * it open which one holds.  The guest's other events are more: each may lie in guest mode under the one, the other or
  * both.  And a clock that is set ahead leaves out the times that it skips: no event has one of these. */
-#ifndef STEALSCOPE_SYNC_SEAM_H
-#define STEALSCOPE_SYNC_SEAM_H
+#ifndef STEALSCOPE_SYNC_JUMP_H
+#define STEALSCOPE_SYNC_JUMP_H
 
 #include "sync/estimate/pairs.h"
-#include "sync/search/coarse.h"
+#include "sync/seen/seen.h"
 
-/* Moves the seams at which the clock jumps, as far as the pairs allow it, to where most events can lie in guest mode,
+/* Moves the jumps of the clock, as far as the pairs allow it, to where most events can lie in guest mode,
  * and says where they leave that open (struct clock_piece).  O(n log n) in the number of events between those pairs. */
-void seams_place(const struct versus *v, const struct pair_list *pairs, struct clock_map *clock);
+void jumps_place(const struct seen *seen, const struct pair_list *pairs, struct clock_map *clock);
 
 #endif

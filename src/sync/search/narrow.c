@@ -1,4 +1,4 @@
-#include "sync/search/lock.h"
+#include "sync/search/hypothesis.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,13 +12,13 @@
 #define THIN_PAIRS 8192 /* more pairs than that are thinned out, block by block, to those that can matter */
 
 struct round {
-	const struct versus *v;
+	const struct seen *seen;
 	const struct clock_map *clock;
 	double *evidence;  /* by piece of the clock */
 	int64_t from, to;  /* host ns, what the activity spans */
 	struct pair_list pairs;
 	size_t thinned;  /* pairs before this one are thinned out */
-	struct lock *out;
+	struct hypothesis *out;
 };
 
 /* The window that an event at [low, high] lies in: its index, or -1 = unclear, or -2 = none. */
@@ -48,14 +48,13 @@ static void emit(struct round *r, struct open_window *w, unsigned cpu)
 	struct pair_list *l = &r->pairs;
 	const struct span *s = &w->th->window[w->index];
 	size_t before = l->len;
-	int32_t thread = (int32_t)(w->th - r->v->host->thread);
+	int32_t thread = (int32_t)(w->th - r->seen->host->thread);
 	/* The ends of the host's trace bound windows that it did not see begin or end. */
-	if (s->from > r->v->host->begin)
+	if (s->from > r->seen->host->begin)
 		*ARRAY_PUSH(l->pair, l->len, l->cap) = (struct pair){ w->first, s->from, HULL_LOWER, (int32_t)cpu, thread, 0 };
-	if (s->to < r->v->host->end)
+	if (s->to < r->seen->host->end)
 		*ARRAY_PUSH(l->pair, l->len, l->cap) = (struct pair){ w->last, s->to, HULL_UPPER, (int32_t)cpu, thread, 0 };
 	r->out->pairs += l->len - before;
-	r->out->windows++;
 	w->index = -1;
 	if (l->len - r->thinned >= PENDING_PAIRS) {
 		pairs_thin(l, r->thinned, PENDING_PAIRS / 16);
@@ -73,21 +72,19 @@ static void walk_cpu(struct round *r, const struct activity_cpu *c, unsigned cpu
 		while (piece + 1 < r->clock->pieces && r->clock->piece[piece + 1].from <= t)
 			piece++;
 		if (clock_map_unsure(r->clock, t) || !clock_map_bounds(r->clock, t, &low, &high) ||
-		    low < r->v->host->begin || high > r->v->host->end)
+		    low < r->seen->host->begin || high > r->seen->host->end)
 			continue;
-		const struct vthread *th = vm_thread_at(r->v->host, r->v->vm, cpu, low);
+		const struct vthread *th = vm_thread_at(r->seen->host, r->seen->vm, cpu, low);
 		if (th == NULL || vthread_blind(th, low, high))
 			continue;
 		if (th != w.th) {
 			emit(r, &w, cpu);
 			near = 0;
-			weight = -log(fmax(fmin(vthread_duty(r->v->host, th, r->from, r->to), 0.9999), 1e-4));
+			weight = -log(fmax(fmin(vthread_duty(r->seen->host, th, r->from, r->to), 0.9999), 1e-4));
 		}
 		w.th = th;
 		bool violates;
 		int64_t index = window_of(th, low, high, &near, &violates);
-		r->out->violations += violates;
-		r->out->decided += index >= 0;
 		r->out->ambiguous += index == -1;
 		if (index < 0)
 			continue;
@@ -133,8 +130,9 @@ static bool same_clock(const struct clock_map *a, const struct clock_map *b)
 /* All events under the clock so far: pairs, in any order. */
 static void walk(struct round *r)
 {
-	const struct activity *act = r->v->act;
-	memset(r->out, 0, sizeof *r->out);
+	const struct activity *act = r->seen->act;
+	r->out->pairs = r->out->used = r->out->ambiguous = 0;
+	r->out->evidence = 0;
 	r->evidence = mem_new(r->clock->pieces, sizeof *r->evidence);
 	r->from = clock_map_at(r->clock, act->begin);
 	r->to = clock_map_at(r->clock, act->end);
@@ -145,11 +143,11 @@ static void walk(struct round *r)
 	free(r->evidence);
 }
 
-/* The pairs that the events make under the clock so far, and others, fitted: *next is the clock that they give. */
-static struct pair_list judge(const struct versus *v, const struct pair_list *extra, const struct clock_map *clock,
-                              struct clock_map *next, struct lock *out)
+/* The pairs that the events make under its clock so far, and others, fitted: *next is the clock that they give. */
+static struct pair_list judge(struct hypothesis *h, const struct seen *seen, const struct pair_list *extra,
+                              struct clock_map *next)
 {
-	struct round r = { .v = v, .clock = clock, .out = out };
+	struct round r = { .seen = seen, .clock = &h->clock, .out = h };
 	walk(&r);
 	for (size_t i = 0; extra != NULL && i < extra->len; i++)
 		*ARRAY_PUSH(r.pairs.pair, r.pairs.len, r.pairs.cap) = extra->pair[i];
@@ -157,37 +155,37 @@ static struct pair_list judge(const struct versus *v, const struct pair_list *ex
 		qsort(r.pairs.pair, r.pairs.len, sizeof *r.pairs.pair, by_x);
 	if (r.pairs.len > THIN_PAIRS)
 		pairs_thin(&r.pairs, 0, r.pairs.len / (THIN_PAIRS / 8));
-	fit_pairs(&r.pairs, v->act->begin, next);
+	fit_pairs(&r.pairs, seen->act->begin, next);
 	return r.pairs;
 }
 
-void lock_clock(const struct versus *v, const struct pair_list *extra, struct clock_map *clock, struct lock *out)
+void hypothesis_narrow(struct hypothesis *h, const struct seen *seen, const struct pair_list *extra)
 {
 	for (int round = 0; round < ROUNDS; round++) {
 		struct clock_map next;
-		struct pair_list pairs = judge(v, extra, clock, &next, out);
+		struct pair_list pairs = judge(h, seen, extra, &next);
 		for (size_t i = 0; i < pairs.len; i++)
-			out->used += !pairs.pair[i].rejected;
-		bool same = same_clock(clock, &next) || round + 1 == ROUNDS;
+			h->used += !pairs.pair[i].rejected;
+		bool same = same_clock(&h->clock, &next);
 		pairs_release(&pairs);
 		if (next.pieces == 0) {
 			clock_map_release(&next);
 			break;
 		}
-		clock_map_release(clock);
-		*clock = next;
+		clock_map_release(&h->clock);
+		h->clock = next;
 		if (same)
 			break;
 	}
 }
 
-void lock_open(const struct versus *v, const struct pair_list *extra, struct clock_map *clock)
+void hypothesis_open(struct clock_map *clock, const struct seen *seen, const struct pair_list *extra)
 {
-	struct lock unused;
+	struct hypothesis h = { .clock = *clock };
 	struct clock_map same;
 	if (clock->pieces == 0)
 		return;
-	struct pair_list pairs = judge(v, extra, clock, &same, &unused);
+	struct pair_list pairs = judge(&h, seen, extra, &same);
 	fit_open(&pairs, clock);
 	pairs_release(&pairs);
 	clock_map_release(&same);
