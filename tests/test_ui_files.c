@@ -98,6 +98,43 @@ static void test_bookmarks_are_kept(void **state)
 	free(two);
 }
 
+/* How the viewer was left is how it opens: window, cursor, markers, folds, pins, filter, order, pane. */
+static void test_view_is_kept(void **state)
+{
+	(void)state;
+	char file[100];
+	struct ui_options o = mono120;
+	snprintf(file, sizeof file, "%s/x.view", dir);
+	o.view = file;
+	static const char *const ways[] = {
+		":Debian/3525\n>ww(5l)p\n:host\np\n:Ubuntu\n<Space>\n:Debian/3525\noo\nF", "O", ":filter ssh\nB", "Hooo\n:web/4000\nG<Space>",
+		":set hostthread\n:Debian/CPU0\nj", "PO",
+	};
+	for (size_t i = 0; i < COUNT(ways); i++) {
+		char *left = screen_of(ways[i], &o), *opened = screen_of("<C-l>", &o);
+		*strchr(strrchr(left, '|'), '\n') = *strchr(strrchr(opened, '|'), '\n') = '\0';  /* less status and message */
+		assert_string_equal(left, opened);
+		free(left);
+		free(opened);
+		unlink(file);
+	}
+	/* What is no such line is passed over; without a view nothing is taken. */
+	put(file, "sort name\nview 1 2 3\npane PANE_FLOW\n");
+	char *plain = screen_of("<C-l>", &mono120), *left = screen_of("<C-l>", &o);
+	assert_non_null(strstr(left, "v Debian"));
+	assert_null(strstr(left, "flow of"));
+	free(left);
+	put(file, "# x\n\nsort none\nopen\nfold group\nfold thread Debian/3525\npin nobody\npane LIST_HELP\npane x\nview\n");
+	left = screen_of("<C-l>", &o);
+	assert_string_equal(plain, left);
+	free(plain);
+	free(left);
+	unlink(file);
+	/* One that cannot be written is no error. */
+	o.view = "/proc/nowhere/x.view";
+	free(screen_of("j", &o));
+}
+
 static void test_export(void **state)
 {
 	(void)state;
@@ -361,6 +398,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_bookmarks_are_kept, make_dir, drop_dir),
 		cmocka_unit_test_setup_teardown(test_bookmarks_of_two_viewers, make_dir, drop_dir),
+		cmocka_unit_test_setup_teardown(test_view_is_kept, make_dir, drop_dir),
 		cmocka_unit_test_setup_teardown(test_export, make_dir, drop_dir),
 		cmocka_unit_test_setup_teardown(test_nothing_is_written_over, make_dir, drop_dir),
 		cmocka_unit_test_setup_teardown(test_history_changes_while_open, make_dir, drop_dir),

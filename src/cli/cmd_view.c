@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/field.h"
 #include "base/mem.h"
@@ -22,12 +23,13 @@ static int parse_size(const char *text, struct ui_options *ui, struct error *err
 	return 0;
 }
 
-/* Bookmarks belong to traces: whatever their histories are called, and however their clocks are moved. */
-static char *bookmark_file(const struct history *h)
+/* Bookmarks, and how the viewer was left, belong to traces: whatever their histories are called, and however their clocks
+ * are moved. */
+static char *kept_file(const struct history *h, const char *what)
 {
 	char name[48];
 	uint64_t traces = provenance_traces(h);
-	snprintf(name, sizeof name, "%016" PRIx64 ".bookmarks", traces);
+	snprintf(name, sizeof name, "%016" PRIx64 ".%s", traces, what);
 	return traces ? save_user_file("XDG_STATE_HOME", ".local/state", name) : NULL;
 }
 
@@ -59,7 +61,7 @@ static int check_terminal(const struct input_options *named, const struct ui_opt
 	return -1;
 }
 
-static int view(const struct input_options *named, struct ui_options *ui, struct error *err)
+static int view(const struct input_options *named, struct ui_options *ui, bool fresh, struct error *err)
 {
 	struct history *h = what_open(named, err);
 	if (!h)
@@ -67,12 +69,18 @@ static int view(const struct input_options *named, struct ui_options *ui, struct
 	struct nudger nudger;
 	nudger_init(&nudger, h, named);
 	const struct ui_clocks clocks = { &nudger, nudger_nudge, nudger_list, nudger_save };
-	char *bookmarks = ui->script || ui->bench ? NULL : bookmark_file(h), *notes = greeting(h);
+	bool kept = !ui->script && !ui->bench;
+	char *bookmarks = kept ? kept_file(h, "bookmarks") : NULL, *left = kept ? kept_file(h, "view") : NULL;
+	char *notes = greeting(h);
+	if (left && fresh)
+		unlink(left);
 	ui->clocks = &clocks;
 	ui->bookmarks = bookmarks;
+	ui->view = left;
 	ui->greeting = notes;
 	int rc = ui_run(h, ui, err);
 	free(bookmarks);
+	free(left);
 	free(notes);
 	nudger_release(&nudger);
 	return what_close(h, rc, err);
@@ -86,12 +94,14 @@ int cmd_view(int argc, char **argv, struct error *err)
 	static const char *const colors[] = { "auto", "never", "8", "16", "256", NULL };
 	const char *themes[17] = { NULL };
 	const char *size = NULL;
+	bool fresh = false;
 	for (unsigned i = 0; i + 1 < sizeof themes / sizeof *themes && (i == 0 || themes[i - 1]); i++)
 		themes[i] = theme_shipped_name(i);
 	const struct opt opt[] = {
 		{ "theme", 0, OPT_TEXT, "THEME", "theme: a name or a file", &ui.theme, themes },
 		{ "glyphs", 0, OPT_TEXT, "TIER", "ascii, cells or blocks", &ui.glyphs, tiers },
 		{ "color", 0, OPT_TEXT, "COLORS", "auto, never, 8, 16 or 256", &ui.color, colors },
+		{ "fresh", 0, OPT_FLAG, NULL, "begin with the overview, not as it was left", &fresh, NULL },
 		{ "script", 0, OPT_TEXT, "FILE", "run the keys and commands of FILE without a terminal", &ui.script, NULL },
 		{ "size", 0, OPT_TEXT, "CxR", "columns and rows of the scripted screen", &size, NULL },
 		{ "bench", 0, OPT_COUNT, "N", "draw N frames of each way of moving, print ms and bytes", &ui.bench, NULL },
@@ -105,7 +115,7 @@ int cmd_view(int argc, char **argv, struct error *err)
 	if (rc == 0)
 		rc = check_terminal(&w.named, &ui, err);
 	if (rc == 0)
-		rc = view(&w.named, &ui, err);
+		rc = view(&w.named, &ui, fresh, err);
 	what_release(&w);
 	return rc;
 }

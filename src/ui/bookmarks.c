@@ -73,8 +73,7 @@ static bool within(const struct app *app, int64_t t)
 	return t >= app->ground.begin && t <= app->ground.end;
 }
 
-/* false: it is no place in this history.  *note is where the note begins in the line, or its end. */
-static bool parse(const struct app *app, const char *line, struct view *v, const char **note)
+bool bookmark_parse(const struct app *app, const char *line, struct view *v, const char **note)
 {
 	char key[ROW_KEY];
 	*v = (struct view){ .range = VIEW_NONE };
@@ -94,7 +93,7 @@ static char *number_text(int64_t t, char buf[32])
 	return buf;
 }
 
-static char *line_of(const struct app *app, const struct view *v, const char *note)
+char *bookmark_line(const struct app *app, const struct view *v, const char *note)
 {
 	char key[ROW_KEY], a[32], b[32], shown[BOOKMARK_NOTE];
 	text_escape(shown, sizeof shown, note);
@@ -107,7 +106,7 @@ static void add(struct app *app, struct bookmarks *all, const char *line)
 	struct view v;
 	const char *note;
 	char shown[BOOKMARK_NOTE];
-	if (all->bookmarks < MOST && parse(app, line, &v, &note))
+	if (all->bookmarks < MOST && bookmark_parse(app, line, &v, &note))
 		*ARRAY_PUSH(all->bookmark, all->bookmarks, all->cap) =
 			(struct bookmark){ v, mem_dup(line), mem_dup(text_escape(shown, sizeof shown, note)) };
 }
@@ -232,7 +231,7 @@ void bookmarks_add(struct app *app, const char *note)
 		app_say(app, "there are %d bookmarks already: drop some in their list", MOST);
 		return;
 	}
-	char *line = line_of(app, &app->view, note);
+	char *line = bookmark_line(app, &app->view, note);
 	int status = change(app, NULL, line, &err);
 	size_t i = all->bookmarks;
 	while (i > 0 && strcmp(all->bookmark[i - 1].line, line) != 0)
@@ -296,7 +295,7 @@ static void edit(struct app *app, struct pane *pane, int64_t tag, const char *no
 	struct bookmarks *all = (struct bookmarks *)pane;
 	struct error err = ERROR_INIT;
 	struct bookmark *b = &all->bookmark[tag];
-	char shown[BOOKMARK_NOTE], *was = mem_dup(b->line), *line = line_of(app, &b->view, note);
+	char shown[BOOKMARK_NOTE], *was = mem_dup(b->line), *line = bookmark_line(app, &b->view, note);
 	int status = change(app, was, line, &err);
 	if (status < 0 || !all->file) {
 		free(b->note);

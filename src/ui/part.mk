@@ -40,6 +40,7 @@ src_libui_a_SOURCES = \
 	src/ui/parts.h \
 	src/ui/picture.c \
 	src/ui/prompt.c src/ui/prompt.h \
+	src/ui/remember.c src/ui/remember.h \
 	src/ui/requests.c \
 	src/ui/rowdraw.c \
 	src/ui/rownames.c \

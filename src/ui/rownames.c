@@ -120,10 +120,8 @@ struct row_id row_again(const struct rows *was, const struct rows *is, struct ro
 
 void rows_carry(const struct rows *was, struct rows *is)
 {
-	const uint32_t count[ROW_KINDS] = { [ROW_MACHINE] = was->topo->machines, [ROW_GROUP] = was->topo->machines,
-		[ROW_REQUESTS] = was->topo->machines, [ROW_CPU] = was->topo->cpus };
 	for (unsigned kind = 0; kind < ROW_KINDS; kind++) {
-		for (uint32_t i = 0; i < count[kind]; i++) {
+		for (uint32_t i = 0; i < rows_of_kind(was, (enum row_kind)kind); i++) {
 			struct row_id id = row_again(was, is, (struct row_id){ (uint8_t)kind, i });
 			if (id.kind == kind)
 				is->open[kind][id.index] = was->open[kind][i];

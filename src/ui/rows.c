@@ -80,6 +80,24 @@ static void find_requests(struct rows *r)
 	}
 }
 
+uint32_t rows_of_kind(const struct rows *r, enum row_kind kind)
+{
+	switch (kind) {
+	case ROW_MACHINE:
+	case ROW_GROUP:
+	case ROW_REQUESTS: return r->topo->machines;
+	case ROW_CPU: return r->topo->cpus;
+	default: return 0;
+	}
+}
+
+bool rows_open_at_first(const struct rows *r, enum row_kind kind, uint32_t index)
+{
+	if (kind == ROW_MACHINE)
+		return r->topo->machine[index].kind == MACHINE_HOST || r->topo->machines <= 6;
+	return kind == ROW_CPU;
+}
+
 void rows_init(struct rows *r, const struct topo *topo)
 {
 	*r = (struct rows){ .topo = topo, .hide_idle = true };
@@ -93,14 +111,12 @@ void rows_init(struct rows *r, const struct topo *topo)
 		char name[256];
 		r->machine[m] = mem_dup(text_escape(name, sizeof name, topo->machine[m].name));
 	}
-	r->open[ROW_MACHINE] = mem_new(topo->machines, sizeof(bool));
-	r->open[ROW_GROUP] = mem_new(topo->machines, sizeof(bool));
-	r->open[ROW_REQUESTS] = mem_new(topo->machines, sizeof(bool));
-	r->open[ROW_CPU] = mem_new(topo->cpus, sizeof(bool));
-	for (uint32_t m = 0; m < topo->machines; m++)
-		r->open[ROW_MACHINE][m] = topo->machine[m].kind == MACHINE_HOST || topo->machines <= 6;
-	for (uint32_t c = 0; c < topo->cpus; c++)
-		r->open[ROW_CPU][c] = true;
+	for (unsigned k = 0; k < ROW_KINDS; k++) {
+		uint32_t n = rows_of_kind(r, (enum row_kind)k);
+		r->open[k] = n ? mem_new(n, sizeof(bool)) : NULL;
+		for (uint32_t i = 0; i < n; i++)
+			r->open[k][i] = rows_open_at_first(r, (enum row_kind)k, i);
+	}
 	find_requests(r);
 	rows_sort(r, r->sort);
 }

@@ -81,6 +81,8 @@ size_t rows_find(const struct rows *r, struct row_id id);  /* r->len when it is 
 /* Index of the row, or of its closest ancestor that is shown. */
 size_t rows_find_near(const struct rows *r, struct row_id id);
 void rows_reveal(struct rows *r, struct row_id id);        /* opens what hides it; drops filter and hiding if need be */
+uint32_t rows_of_kind(const struct rows *r, enum row_kind kind);  /* that fold */
+bool rows_open_at_first(const struct rows *r, enum row_kind kind, uint32_t index);
 bool rows_toggle(struct rows *r, size_t row);              /* false when it does not fold */
 bool rows_toggle_all(struct rows *r);                      /* all machines; false while a filter opens them */
 struct row_id rows_worst(const struct rows *r);            /* the one that lost most; guests before the host */

@@ -15,6 +15,7 @@
 #include "base/now.h"
 #include "ui/overview.h"
 #include "ui/parts.h"
+#include "ui/remember.h"
 #include "ui/script.h"
 #include "ui/signals.h"
 #include "ui/term.h"
@@ -213,7 +214,8 @@ static int run_on_terminal(struct app *app, const struct ui_options *options, en
 	term_size(l.term, &w, &h);
 	screen_resize(&l.screen, w, h);
 	viewer_resize(app, w, h);
-	overview_open(app);
+	if (!options->view || !remember_load(app, options->view))
+		overview_open(app);
 	loop_run(&l);
 	term_close(l.term);
 	signals_end();
@@ -244,12 +246,16 @@ int ui_run(const struct history *h, const struct ui_options *options, struct err
 	if (options->script || options->bench)
 		look_set_depth(&app, depth == DEPTH_COUNT ? DEPTH_256 : depth);
 	int status = 0;
+	if (options->script && options->view)
+		remember_load(&app, options->view);
 	if (options->script)
 		status = script_run(&app, options->script, err);
 	else if (options->bench)
 		status = bench_run(&app, options->bench, err);
 	else
 		status = run_on_terminal(&app, options, depth, err);
+	if (options->view && status == 0)
+		remember_save(&app, options->view);
 	viewer_release(&app);
 	return status;
 }

@@ -29,6 +29,7 @@ struct ui_options {
 	const struct ui_clocks *clocks;  /* NULL: they cannot be moved */
 	const char *greeting;     /* what is shown instead of the legend until the first key; NULL: nothing */
 	const char *bookmarks;    /* file that keeps the bookmarks of these traces; NULL: they are not kept */
+	const char *view;         /* file that keeps how the viewer was left; NULL: it begins with the overview */
 	const char *config;       /* config.yaml, or NULL: $XDG_CONFIG_HOME/stealscope/config.yaml if it exists */
 };
 
