@@ -147,6 +147,24 @@ static void test_help_fits(void **state)
 	}
 }
 
+/* The last line tells the colours of the row at hand: in each theme those of a host's CPU; a vCPU's wait where it has one of
+ * its own. */
+static void test_legend_of_the_row(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; theme_shipped_name(i); i++) {
+		struct ui_options o = mono120;
+		o.theme = theme_shipped_name(i);
+		o.color = "256";
+		char *host = screen_of(":host/CPU1", &o), *guest = screen_of(":Debian", &o);
+		assert_non_null(strstr(host, "\n. idle h host D Debian U Ubuntu "));
+		assert_null(strstr(host, "other VM"));
+		assert_int_equal(strstr(guest, "! vCPU preempt ") != NULL, strncmp(o.theme, "paper", 5) == 0);
+		free(host);
+		free(guest);
+	}
+}
+
 /* The markers and how far they are apart are told where the line is short. */
 static void test_markers_fit(void **state)
 {
@@ -349,7 +367,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_panes_and_lists),
 		cmocka_unit_test(test_ways_to_the_same_place),
 		cmocka_unit_test(test_short_gaps), cmocka_unit_test(test_offset_alone),
-		cmocka_unit_test(test_help_fits), cmocka_unit_test(test_markers_fit),
+		cmocka_unit_test(test_help_fits), cmocka_unit_test(test_legend_of_the_row), cmocka_unit_test(test_markers_fit),
 		cmocka_unit_test(test_details),
 		cmocka_unit_test(test_cause),
 		cmocka_unit_test(test_hostile_names),

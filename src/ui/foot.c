@@ -13,27 +13,58 @@ static const struct style *part(const struct app *app, enum part p)
 	return &app->look.palette.part[p];
 }
 
-/* Draws the states order[*at ..] as far as they fit before `end`; *at moves on.  Returns the next column. */
+/* Its sample, then its label, if both fit before `end`.  Returns the next column, or -1. */
+static int draw_code(struct app *app, struct screen *s, int x, int y, int end, unsigned code, bool owners,
+                     const char *label)
+{
+	int need = 2 + text_width(label);
+	if (x + need >= end)
+		return -1;
+	struct glyph g = look_glyph(app, (struct cell){ CELL_PURE, (uint8_t)code, (uint8_t)code, CELL_PARTS }, owners);
+	char letter = owners ? app->look.letter[code] : app->look.theme.state[code].letter;
+	struct style style = owners ? app->look.palette.owner[code % OWNERS] : app->look.palette.state[code];
+	screen_put(s, x, y, g.ch == ' ' ? (uint32_t)(unsigned char)letter : g.ch,
+	           app->look.palette.depth == DEPTH_MONO ? g.style : style);
+	screen_text(s, x + 2, y, s->w, *part(app, PART_NORMAL), label);
+	return x + need + 1;
+}
+
+/* Draws the states as far as they fit before `end`.  Returns the next column. */
 static int draw_states(struct app *app, struct screen *s, int x, int y, int end, const uint8_t *order, size_t n)
 {
+	const struct style *style = app->look.palette.state;
 	for (size_t i = 0; i < n; i++) {
-		const struct theme_state *state = &app->look.theme.state[order[i]];
-		int need = 2 + text_width(state->label);
-		if (x + need >= end)
+		bool twice = order[i] == VIS_VCPU_PREEMPTED && style[VIS_PREEMPTED].bg == style[VIS_VCPU_PREEMPTED].bg;
+		const char *label = order[i] == VIS_VCPU_PREEMPTED ? "vCPU preempt" : app->look.theme.state[order[i]].label;
+		int next = twice ? x : draw_code(app, s, x, y, end, order[i], false, label);
+		if (next < 0)
 			break;
-		struct glyph g = look_glyph(app, (struct cell){ CELL_PURE, order[i], order[i], CELL_PARTS }, false);
-		screen_put(s, x, y, g.ch == ' ' ? (uint32_t)(unsigned char)state->letter : g.ch,
-		           app->look.palette.depth == DEPTH_MONO ? g.style : app->look.palette.state[order[i]]);
-		screen_text(s, x + 2, y, s->w, *part(app, PART_NORMAL), state->label);
-		x += need + 1;
+		x = next;
 	}
 	return x;
 }
 
-/* The states that people look for, then keys as many as fit, then the rarer states. */
+/* Who may have a CPU of the host. */
+static int draw_owners(struct app *app, struct screen *s, int x, int y, int end)
+{
+	char letter, shown[128];
+	struct style style;
+	for (unsigned code = 0; code < OWNER_UNKNOWN; code++) {
+		const char *name = look_owner(app, code, &letter, &style);
+		int next = name ? draw_code(app, s, x, y, end, code, true, text_escape(shown, sizeof shown, name)) : x;
+		if (next < 0)
+			break;
+		x = next;
+	}
+	return x;
+}
+
+/* The states that people look for, or the owners if the row is a CPU of the host; then keys as many as fit, then the rarer
+ * states. */
 static void draw_legend(struct app *app, struct screen *s, int y)
 {
-	static const uint8_t common[] = { VIS_RUNNING, VIS_BLOCKED, VIS_PREEMPTED, VIS_VIRT_PREEMPTED, VIS_VMM, VIS_IDLE };
+	static const uint8_t common[] = { VIS_RUNNING, VIS_BLOCKED, VIS_PREEMPTED, VIS_VCPU_PREEMPTED,
+		VIS_VIRT_PREEMPTED, VIS_VMM, VIS_IDLE };
 	static const uint8_t rare[] = { VIS_HOST_BLOCKED, VIS_WAKING, VIS_UNKNOWN };
 	static const struct hint { enum action action; const char *text; } at_rows[] = {
 		{ ACT_HELP, "help" }, { ACT_FLOW, "flow" }, { ACT_NEXT_GAP, "gap" }, { ACT_EXPORT, "export" },
@@ -49,7 +80,9 @@ static void draw_legend(struct app *app, struct screen *s, int y)
 	bool list = app->over;  /* whose keys are others, told above it */
 	keymap_text(&app->keymap, ACT_HELP, keys, sizeof keys);
 	int help = list ? 0 : (int)strcspn(keys, ",") + 6;  /* the hint that the smallest screen shows, too */
-	int x = draw_states(app, s, 0, y, s->w - help, common, sizeof common);
+	bool owners = !overview && !list && app->rows.len && row_is_pcpu(&app->topo, app->view.row);
+	int x = owners ? draw_owners(app, s, 0, y, s->w - help)
+	               : draw_states(app, s, 0, y, s->w - help, common, sizeof common);
 	for (size_t i = 0; !list && i < hinted; i++) {
 		char one[240];
 		keymap_text(&app->keymap, hints[i].action, keys, sizeof keys);
@@ -63,7 +96,8 @@ static void draw_legend(struct app *app, struct screen *s, int y)
 			break;
 		snprintf(tail, sizeof tail, "%.159s", one);
 	}
-	draw_states(app, s, x, y, s->w - (int)strlen(tail) - 2, rare, sizeof rare);
+	if (!owners)
+		draw_states(app, s, x, y, s->w - (int)strlen(tail) - 2, rare, sizeof rare);
 	screen_text(s, s->w - (int)strlen(tail) - 1, y, s->w, *part(app, PART_DIM), tail);
 }
 

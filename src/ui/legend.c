@@ -24,18 +24,14 @@ static void add_owners(const struct app *app, struct pager *p)
 {
 	char letter, shown[128];
 	struct style style;
-	uint32_t vms = 0;
-	for (uint32_t m = 0; m < app->topo.machines; m++)
-		vms += app->topo.machine[m].kind == MACHINE_VM;
 	if (!look_owner(app, 1, &letter, &style))
 		return;
 	pager_add(p, -1, "Rows of the host's CPUs: who has them")->heading = true;
 	for (unsigned code = 0; code <= OWNER_UNKNOWN; code++) {
 		const char *name = look_owner(app, code, &letter, &style);
-		bool none = !name || (code == OWNER_OTHER && vms <= OWNER_OTHER - 2);
 		const char *what = code == 0 ? "nobody: idle" : code == 1 ? "the host: its own tasks and interrupts"
 		                   : code == OWNER_UNKNOWN ? vis_says[VIS_UNKNOWN] : NULL;
-		if (what || !none)
+		if (what || name)
 			pager_add(p, -1, "%c %s", letter, what ? what : text_escape(shown, sizeof shown, name))->sample =
 				pure(app, code, true);
 	}

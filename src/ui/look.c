@@ -144,9 +144,12 @@ void look_next_tier(struct app *app)
 
 const char *look_owner(const struct app *app, unsigned code, char *letter, struct style *style)
 {
+	uint32_t vms = 0;
+	for (uint32_t m = 0; m < app->topo.machines; m++)
+		vms += app->topo.machine[m].kind == MACHINE_VM;
 	*letter = code < HISTORY_STATES ? app->look.letter[code] : '?';
 	*style = app->look.palette.owner[code % OWNERS];
-	return owner_name(app, code);
+	return code == OWNER_OTHER && vms <= OWNER_OTHER - 2 ? NULL : owner_name(app, code);
 }
 
 const char *look_code_label(const struct app *app, struct row_id row, unsigned code)
