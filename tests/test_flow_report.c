@@ -84,6 +84,7 @@ static void critical_task(void **state)
 		"  2101 burnP6                       9.00 ms  34.6% | !  !  !  !  !  !  !  !  !|\n"
 		"Ubuntu                              8.00 ms  30.8% |  !  !  !  !  !  !  !  !  |\n"
 		"  77 cc\\e[31m                       8.00 ms  30.8% |  !  !  !  !  !  !  !  !  |\n"
+		"# ran  ! others (half or more)  : a tenth  , less\n"
 		"left out: 1 entry below 0.1 % each, together 1.00 us (<0.1%)\n");
 	free(text);
 	to = open_memstream(&text, &size);

@@ -3,7 +3,7 @@ import os
 import re
 import xml.etree.ElementTree
 
-from e2e import DATA, check, run, scratch, simulate, table
+from e2e import DATA, check, on_terminal, run, scratch, simulate, table
 
 UNITS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
 
@@ -75,6 +75,24 @@ def check_summary(folder):
     check("is not a machine" in err, "a thread is no machine")
 
 
+def check_width(folder):
+    """Lanes take what is left of the terminal, tables that are piped are as wide as their content."""
+    history = os.path.join(folder, "recording.hist")
+    for columns in (80, 160, 220):
+        lines = on_terminal("summary", history, columns=columns).split("\n")
+        lanes = "over time" in lines[0]
+        check(lanes == (columns > 120) and max(map(len, lines)) <= max(columns, 96), f"summary on {columns} columns")
+        check("over time: of what it wanted it lost half or more !" in "\n".join(lines) or not lanes, "and what a lane means")
+        if lanes:
+            check(len(lines[2]) == columns and "~" not in lines[2][-30:], "its lane ends where the terminal does, and is whole")
+        lines = on_terminal("flow", history, "Debian/151", columns=columns).split("\n")
+        bars = [line for line in lines if line.endswith("|")]
+        check(len(bars) > 5 and {len(line) for line in bars} == {columns - 1}, f"flow on {columns} columns")
+        check(lines[-3] == "# ran  ! others  % hypervisor  i interrupt (half or more)  : a tenth  , less", "its legend")
+    for command in (["threads", history], ["gaps", history, "--top", "5"], ["summary", history]):
+        check("~" not in run(*command).stdout, f"{command[0]}, piped: nothing is cut")
+
+
 def check_picture(folder):
     history, file = os.path.join(folder, "recording.hist"), os.path.join(folder, "picture")
     run("picture", history, "-o", file + ".svg", "Debian/151")
@@ -103,4 +121,5 @@ def check_picture(folder):
 with scratch() as tmp:
     check_summary(tmp)
     check_picture(tmp)
+    check_width(tmp)
     check_requests(tmp)

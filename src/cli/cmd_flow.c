@@ -10,7 +10,8 @@ static int print_flow(struct scene *scene, const struct subject *s, const struct
                       enum report_format format, struct error *err)
 {
 	struct flow f;
-	struct flow_options options = { .intervals = text->intervals ? SIZE_MAX : 0, .columns = flow_text_columns(0) };
+	struct flow_options options = { .intervals = text->intervals ? SIZE_MAX : 0,
+		.columns = flow_text_columns(text->width) };
 	struct inquiry *q = flow_open(&scene->topo, s, scene->window.from, scene->window.to, &options, err);
 	int rc = q ? scene_run(q, err) : -1;
 	if (rc == 0)
@@ -27,7 +28,7 @@ static int print_flow(struct scene *scene, const struct subject *s, const struct
 int cmd_flow(int argc, char **argv, struct error *err)
 {
 	struct window_options when = { 0 };
-	struct flow_text text = { .threshold = 0.001 };
+	struct flow_text text = { .threshold = 0.001, .width = report_width(stdout) };
 	int format = FORMAT_TEXT;
 	const struct opt opt[] = {
 		WINDOW_OPTIONS(&when),

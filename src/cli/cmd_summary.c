@@ -5,16 +5,6 @@
 #include "cli/scene.h"
 #include "cli/who.h"
 
-#define WIDTH_OF_FIGURES 110  /* columns of a terminal that a line wants without its lane */
-#define LANE_LEAST 10
-#define LANE_PIPED 24
-
-static unsigned lane_columns(void)
-{
-	int width = report_width(stdout), room = width - WIDTH_OF_FIGURES;
-	return width == 0 ? LANE_PIPED : room < LANE_LEAST ? 0 : (unsigned)room;
-}
-
 #define SORT_OPTION(dest) \
 	{ "sort", 0, OPT_CHOICE, "ORDER", "lost (default), share, longest, p99, gaps, ran, life, id", (dest), \
 	  summary_order_name }
@@ -60,7 +50,7 @@ static int print_summary(struct scene *scene, const char *machine, size_t top, e
 	if (ask(scene, machine, order, &s, &who, err))
 		return -1;
 	scene_about(scene, machine ? &who : NULL, format);
-	int rc = report_summary(stdout, format, &scene->topo, &s, top, lane_columns(), &scene->origin, err);
+	int rc = report_summary(stdout, format, &scene->topo, &s, top, &scene->origin, err);
 	if (rc == 0 && format == FORMAT_TEXT)
 		print_rest(&s, top);
 	summary_release(&s);

@@ -14,6 +14,8 @@
 #include "base/timefmt.h"
 
 #define NARROWEST 60
+#define WIDEST_LABEL 44
+#define FIGURES 21        /* columns of duration and share, and the lane's edges */
 #define LABEL_TEXT 600
 
 static const char letters[FLOW_KIND_COUNT] = { '#', '!', '%', 'i', '-', '.', '=', '?' };
@@ -240,6 +242,26 @@ static void print_intervals(const struct page *p)
 	}
 }
 
+/* Of the kinds that there are. */
+static void print_legend(const struct page *p)
+{
+	static const char *const says[FLOW_KIND_COUNT] = { [FLOW_RUNNING] = "ran", [FLOW_PREEMPTING] = "others",
+		[FLOW_HYPERVISOR] = "hypervisor", [FLOW_IRQ] = "interrupt", [FLOW_WAITING] = "slept", [FLOW_IDLE_CPU] = "nobody",
+		[FLOW_LIMITED] = "limit", [FLOW_UNKNOWN] = "unknown" };
+	bool there[FLOW_KIND_COUNT] = { false };
+	char text[256] = "";
+	for (size_t i = 0; i < p->rows; i++)
+		there[p->row[i].kind] = true;
+	for (int k = 0; k < FLOW_KIND_COUNT; k++) {
+		size_t used = strlen(text);
+		if (there[k])
+			snprintf(text + used, sizeof text - used, "%c %s  ", letters[k], says[k]);
+	}
+	size_t used = strlen(text);
+	fprintf(p->to, "%.*s (half or more)%s: a tenth  , less\n", (int)used - 2, text,
+	        (int)used + 34 > p->width ? "\n" : "  ");
+}
+
 static void print_left_out(const struct page *p, double threshold)
 {
 	char d[TIME_TEXT], share[16];
@@ -250,21 +272,30 @@ static void print_left_out(const struct page *p, double threshold)
 		        share_text(share, (double)p->left_out_ns / ((double)(p->f->end - p->f->start) + 1)));
 }
 
+static int page_width(int width)
+{
+	return width <= 0 ? 80 : width < NARROWEST ? NARROWEST : width;
+}
+
+static int label_width(int width)
+{
+	int rest = width - width / 3 - FIGURES;
+	return rest < WIDEST_LABEL ? rest : WIDEST_LABEL;
+}
+
 unsigned flow_text_columns(int width)
 {
-	return (unsigned)(width > 0 ? width < NARROWEST ? NARROWEST : width : 80) / 3;
+	width = page_width(width);
+	return (unsigned)(width - label_width(width) - FIGURES);
 }
 
 int flow_write_text(const struct topo *topo, const struct flow *f, const struct subject *s,
                     const struct flow_text *options, FILE *to, struct error *err)
 {
 	struct page p = { .topo = topo, .f = f, .to = to };
-	int width = options->width > 0 ? options->width : 80;
-	if (width < NARROWEST)
-		width = NARROWEST;
-	p.width = width;
-	p.cells = (int)flow_text_columns(width);
-	p.label = width - p.cells - 2 - 19;
+	p.width = page_width(options->width);
+	p.cells = (int)flow_text_columns(options->width);
+	p.label = label_width(p.width);
 	lay_out(&p, options->threshold);
 	paint_all(&p);
 	for (size_t i = 0; i < options->headers; i++)
@@ -273,6 +304,8 @@ int flow_write_text(const struct topo *topo, const struct flow *f, const struct 
 	for (size_t i = 0; i < p.rows; i++)
 		if (!is_repetition(&p, &p.row[i]))
 			print_row(&p, &p.row[i]);
+	if (p.rows)
+		print_legend(&p);
 	print_left_out(&p, options->threshold);
 	if (options->intervals)
 		print_intervals(&p);

@@ -1,5 +1,6 @@
 /* Who suffers: a line for each machine and thread.  A lane is text for people: what was lost over time, a character for
  * each part of the window, by its share of the time in which the row wanted to run. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +17,7 @@ static const struct column summary_columns[] = {
 	{ "p50_ns", NULL, COL_DURATION },     { "p90_ns", NULL, COL_DURATION },
 	{ "p99_ns", "p99", COL_DURATION },    { "gaps", "gaps", COL_INT },
 	{ "thief", "mostly by", COL_TEXT },   { "thief_ns", NULL, COL_DURATION },
-	{ "thief_share", "", COL_SHARE },     { NULL, "over time", COL_TEXT },
+	{ "thief_share", "", COL_SHARE },     { NULL, "over time", COL_LANE },
 };
 
 static const struct column thread_columns[] = {
@@ -51,27 +52,37 @@ static struct value value_thread(const struct topo *topo, const struct subject *
 	return who->kind == SUBJECT_THREAD ? VAL_INT(topo->thread[who->index].tid) : VAL_NONE;
 }
 
+struct lanes {
+	const struct topo *topo;
+	const struct summary *s;
+	struct error *err;
+	int status;
+	bool drawn;
+};
+
 /* ' ' it wanted nothing, '.' it lost nothing, then by eighths. */
-static int lane_of(const struct topo *topo, const struct summary *s, const struct subject *who, unsigned columns,
-                   char *lane, struct error *err)
+static int draw_lane(void *arg, int64_t row, unsigned columns, char *lane)
 {
+	struct lanes *l = arg;
+	const struct summary *s = l->s;
 	int64_t *edge = mem_new((size_t)columns + 1, sizeof *edge), *ran = mem_new(2 * (size_t)columns, sizeof *ran);
 	int64_t *lost = ran + columns;
 	for (unsigned c = 0; c <= columns; c++)
 		edge[c] = flow_column(s->start, s->end, c, columns);
-	int status = demand_cells(topo, who, edge, columns, ran, lost, err);
+	int status = demand_cells(l->topo, &s->row[row].who, edge, columns, ran, lost, l->err);
 	for (unsigned c = 0; c < columns && status == 0; c++) {
 		double part = share(lost[c], ran[c] + lost[c]);
 		lane[c] = ran[c] + lost[c] == 0 ? ' ' : lost[c] == 0 ? '.' : part < 0.125 ? ',' : part < 0.5 ? 'i' : '!';
 	}
-	lane[columns] = '\0';
 	free(edge);
 	free(ran);
+	l->status |= status;
+	l->drawn = true;
 	return status;
 }
 
 static void summary_line(struct report *r, const struct topo *topo, const struct summary *s, const struct summary_row *row,
-                         const char *lane)
+                         size_t number)
 {
 	char who[300], thief[200];
 	const struct demand *d = &row->demand;
@@ -84,31 +95,28 @@ static void summary_line(struct report *r, const struct topo *topo, const struct
 		VAL_INT(gaps ? row->longest.end - row->longest.start + 1 : 0), gaps ? VAL_INT(row->longest.start) : VAL_NONE,
 		VAL_INT(row->p50), VAL_INT(row->p90), VAL_INT(row->p99), VAL_INT((int64_t)row->gaps),
 		gaps ? VAL_SHOWN(thief_text(topo, s, row, thief)) : VAL_NONE, gaps ? VAL_INT(row->thief_ns) : VAL_NONE,
-		gaps ? VAL_REAL(share(row->thief_ns, row->taken)) : VAL_NONE, VAL_SHOWN(lane) });
+		gaps ? VAL_REAL(share(row->thief_ns, row->taken)) : VAL_NONE, VAL_INT((int64_t)number) });
 }
 
 int report_summary(FILE *out, enum report_format format, const struct topo *topo, const struct summary *s, size_t top,
-                   unsigned columns, const struct origin *o, struct error *err)
+                   const struct origin *o, struct error *err)
 {
-	const struct report_shape shape = REPORT_SHAPE("summary", summary_columns);
-	const struct report_shape narrow = { shape.name, shape.column, shape.columns - (columns ? 0 : 1) };
-	struct report *r = report_begin(out, format, &narrow, o);
-	char *lane = mem_new((size_t)columns + 1, 1);
+	static const struct report_shape shape = REPORT_SHAPE("summary", summary_columns);
+	struct report *r = report_begin(out, format, &shape, o);
+	struct lanes lanes = { topo, s, err, 0, false };
 	size_t threads = 0;
-	int status = 0;
-	for (size_t i = 0; i < s->rows && status == 0; i++) {
+	report_lanes(r, draw_lane, &lanes);
+	for (size_t i = 0; i < s->rows && lanes.status == 0; i++) {
 		bool thread = i >= s->machines;
 		if (thread && (s->row[i].demand.lost == 0 || (top && threads == top)))
 			continue;
 		threads += thread;
-		if (columns && format == FORMAT_TEXT)
-			status = lane_of(topo, s, &s->row[i].who, columns, lane, err);
-		if (status == 0)
-			summary_line(r, topo, s, &s->row[i], lane);
+		summary_line(r, topo, s, &s->row[i], i);
 	}
-	free(lane);
 	report_end(r);
-	return status;
+	if (lanes.drawn)
+		fputs("\nover time: of what it wanted it lost half or more !  an eighth or more i  less ,  nothing .\n", out);
+	return lanes.status;
 }
 
 void report_threads(FILE *out, enum report_format format, const struct topo *topo, const struct summary *s,

@@ -36,6 +36,7 @@ char *field_format(const struct column *c, const struct value *v, bool people, c
 			return time_clock(buf, v->integer, CLOCK_DIGITS);
 		break;
 	case COL_INT:
+	case COL_LANE:
 		break;
 	case COL_SHARE:
 		snprintf(buf, FIELD_TEXT, people ? "%.2f%%" : "%.9f", people ? 100 * v->real : v->real);
@@ -71,6 +72,12 @@ size_t report_raw_columns(const struct report_shape *shape)
 	while (n && !shape->column[n - 1].name)
 		n--;
 	return n;
+}
+
+void report_lanes(struct report *r, int (*draw)(void *arg, int64_t number, unsigned columns, char *lane), void *arg)
+{
+	r->draw = draw;
+	r->draw_arg = arg;
 }
 
 void report_row(struct report *r, const struct value *value)

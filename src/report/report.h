@@ -58,6 +58,7 @@ enum column_type {
 	COL_CLOCK,     /* ns since the epoch; text: "12:03:04.1139" */
 	COL_SHARE,     /* 0..1; text: "61.8%" */
 	COL_REAL,      /* text: three decimals; csv and json: nine */
+	COL_LANE,      /* text alone: what report_lanes() draws, as wide as what is left of the terminal; the last column */
 };
 
 struct column {
@@ -93,6 +94,9 @@ struct report;
 struct report *report_begin(FILE *out, enum report_format format, const struct report_shape *shape,
                             const struct origin *origin);
 void report_row(struct report *r, const struct value *value);  /* value[columns] */
+/* Lanes are drawn when their width is known: of the row that has this number in its COL_LANE, into lane[columns + 1].  A
+ * row that could not be drawn (-1) has none. */
+void report_lanes(struct report *r, int (*draw)(void *arg, int64_t number, unsigned columns, char *lane), void *arg);
 /* json: another member beside the rows, behind the last of them; takes the object.  Else nothing. */
 void report_member(struct report *r, const char *name, struct json_object *o);
 void report_end(struct report *r);                             /* frees */
@@ -119,9 +123,9 @@ void report_gap_histogram(FILE *out, enum report_format format, const struct top
 /* histogram: a row for each length that occurs, instead. */
 void report_exits(FILE *out, enum report_format format, const struct topo *topo, const struct exit_list *l,
                   bool by_thread, bool histogram, const struct origin *o);
-/* Machines, then the first `top` threads that lost anything (0 = all of them); in text with lanes of so many columns. */
+/* Machines, then the first `top` threads that lost anything (0 = all of them); in text with lanes. */
 int report_summary(FILE *out, enum report_format format, const struct topo *topo, const struct summary *s, size_t top,
-                   unsigned columns, const struct origin *o, struct error *err);
+                   const struct origin *o, struct error *err);
 void report_threads(FILE *out, enum report_format format, const struct topo *topo, const struct summary *s,
                     const struct origin *o);
 /* Columns of the terminal that `out` is, or 0. */

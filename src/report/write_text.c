@@ -12,13 +12,28 @@ static void begin(struct report *r)
 		origin_write_doubts(r->origin, r->out);
 }
 
+#define LANE_LEAST 10
+#define LANE_PIPED 24
+
+/* A lane that has no room is not there. */
+static bool is_shown(const struct report *r, size_t i)
+{
+	return r->shape->column[i].heading && (r->shape->column[i].type != COL_LANE || r->width[i] > 0);
+}
+
+static int total_width(const struct report *r)
+{
+	int total = -2;
+	for (size_t i = 0; i < r->shape->columns; i++)
+		total += is_shown(r, i) ? r->width[i] + 2 : 0;
+	return total;
+}
+
 /* Makes the table fit the screen at the cost of its widest texts. */
 static void fit_widths(struct report *r, int screen)
 {
 	const struct report_shape *shape = r->shape;
-	int total = -2;
-	for (size_t i = 0; i < shape->columns; i++)
-		total += shape->column[i].heading ? r->width[i] + 2 : 0;
+	int total = total_width(r);
 	while (total > screen) {
 		size_t widest = shape->columns;
 		for (size_t i = 0; i < shape->columns; i++)
@@ -30,6 +45,24 @@ static void fit_widths(struct report *r, int screen)
 		r->width[widest]--;
 		total--;
 	}
+}
+
+/* What is left of the screen. */
+static void fit_lane(struct report *r, int screen)
+{
+	const struct report_shape *shape = r->shape;
+	size_t lane = shape->columns - 1;
+	int room = screen > 0 ? screen - total_width(r) - 2 : LANE_PIPED;
+	if (shape->column[lane].type == COL_LANE)
+		r->width[lane] = room < LANE_LEAST ? 0 : room;
+}
+
+static void put_lane(struct report *r, const char *number, int width)
+{
+	char *lane = mem_new((size_t)width + 1, 1);
+	if (r->draw && r->draw(r->draw_arg, strtoll(number, NULL, 10), (unsigned)width, lane) == 0)
+		fputs(lane, r->out);
+	free(lane);
 }
 
 /* A text that is wider than its column has a '~' in its middle: both ends of names and paths tell something. */
@@ -57,12 +90,16 @@ static void put_line(struct report *r, char *const *field)
 {
 	const struct report_shape *shape = r->shape;
 	size_t last = shape->columns;
-	while (last && !shape->column[last - 1].heading)
+	while (last && !is_shown(r, last - 1))
 		last--;
 	for (size_t i = 0; i < last; i++) {
-		if (!shape->column[i].heading)
+		if (!is_shown(r, i))
 			continue;
-		if (shape->column[i].type == COL_TEXT) {
+		if (shape->column[i].type == COL_LANE && field[i] != shape->column[i].heading) {
+			put_lane(r, field[i], r->width[i]);
+			continue;
+		}
+		if (shape->column[i].type == COL_TEXT || shape->column[i].type == COL_LANE) {
 			put_text(r, field[i], r->width[i], i + 1 < last);
 			continue;
 		}
@@ -80,10 +117,11 @@ static void put_heading(struct report *r)
 	for (size_t i = 0; i < shape->columns; i++) {
 		heading[i] = (char *)(uintptr_t)(shape->column[i].heading ? shape->column[i].heading : "");
 		int w = text_width(heading[i]);
-		r->width[i] = r->width[i] > w ? r->width[i] : w;
+		r->width[i] = shape->column[i].type == COL_LANE ? 0 : r->width[i] > w ? r->width[i] : w;
 	}
 	if (screen > 0)
 		fit_widths(r, screen);
+	fit_lane(r, screen);
 	put_line(r, heading);
 	free(heading);
 }

@@ -18,6 +18,8 @@ struct report {
 	char **held;                  /* text: fields waiting for the widths, row by row */
 	size_t held_len, held_cap;
 	int *width;                   /* text: cells of each column */
+	int (*draw)(void *arg, int64_t number, unsigned columns, char *lane);
+	void *draw_arg;
 	bool widths_known;
 };
 
