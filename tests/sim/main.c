@@ -12,7 +12,7 @@
 enum { O_SEED = 256, O_DURATION, O_EVENTS, O_PCPUS, O_BEACON, O_HOGS, O_BURST, O_OFFSET, O_DRIFT, O_PERFECT, O_LOST,
        O_DUP,
        O_BOGUS, O_JITTER, O_STEP, O_STEP_AT, O_PACKET, O_NO_KVM, O_NO_TRUTH, O_PLAIN, O_BAD_ID, O_MISSING,
-       O_LATE, O_CONTAINERS, O_NESTED, O_HOTPLUG };
+       O_LATE, O_CONTAINERS, O_NESTED, O_HOTPLUG, O_PLANT, O_WORK };
 
 static const struct option option[] = {
 	{ "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' }, { "output", required_argument, NULL, 'o' },
@@ -29,6 +29,7 @@ static const struct option option[] = {
 	{ "bad-vcpu-id", no_argument, NULL, O_BAD_ID }, { "missing", required_argument, NULL, O_MISSING },
 	{ "late", no_argument, NULL, O_LATE }, { "containers", no_argument, NULL, O_CONTAINERS },
 	{ "nested", no_argument, NULL, O_NESTED }, { "hotplug", no_argument, NULL, O_HOTPLUG },
+	{ "plant", required_argument, NULL, O_PLANT }, { "work", required_argument, NULL, O_WORK },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -46,6 +47,8 @@ static const char options_text[] =
 	"  --pcpus N               CPUs of the host (1..64)\n"
 	"  --beacon HZ             synchronization beacons per second and vCPU (20); 0 = none\n"
 	"  --hogs N, --burst N     requests: CPU hogs on the host (1), mean requests per burst (3)\n"
+	"  --work PERCENT          computation of a request (100)\n"
+	"  --plant CAUSE           planted: vm, pin, light, weight, exits, quota, slow, or nothing (none)\n"
 	"  --containers            random: some threads of the host live in a container\n"
 	"  --hotplug               random: VMs, and their CPUs, come and go\n"
 	"  --nested                handlers interrupt each other; random: VMs may run inside a VM\n"
@@ -118,6 +121,9 @@ static bool unsigned_option(int opt, const char *arg, struct options *o)
 	case O_HOGS:
 		ok = number(arg, 0, 1000, &o->hogs);
 		break;
+	case O_WORK:
+		ok = number(arg, 1, 10000, &o->work);
+		break;
 	case O_BURST:
 		ok = number(arg, 1, 30, &o->burst);
 		break;
@@ -183,6 +189,9 @@ static bool flag_option(int opt, struct options *o)
 		return o->nested = true;
 	case O_LATE:
 		return o->late = true;
+	case O_PLANT:
+		o->plant = optarg;
+		return true;
 	case O_MISSING:
 		if (o->missings < sizeof o->missing / sizeof *o->missing)
 			o->missing[o->missings++] = optarg;

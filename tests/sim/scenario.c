@@ -236,6 +236,41 @@ static int requests(struct sim *s)
 	return 0;
 }
 
+/* A request server, and one thing that may be different from one run to the next: the computation of another VM on its
+ * CPU, the CPU that it is pinned to, a task beside it (light: of nice 19; weight: of nice 0), exits, a quota, or how much a request computes. */
+static int planted(struct sim *s)
+{
+	static const char *const cause[] = { "none", "vm", "pin", "light", "weight", "exits", "quota", "slow" };
+	enum { NONE, VM, PIN, LIGHT, WEIGHT, EXITS, QUOTA, SLOW, CAUSES } plant = NONE;
+	struct machine *g, *ubuntu, *h = host_add(s, 2);
+	struct plan p = { .name = "Debian", .vcpus = 1, .offset = -5357583 * US, .ppb = 100000 };
+
+	while (s->opt.plant && plant < CAUSES && strcmp(cause[plant], s->opt.plant))
+		plant++;
+	if (plant == CAUSES)
+		return error_set(&s->err, STATUS_USAGE, "vm, pin, light, weight, exits, quota, slow or none", "%s: no such cause",
+		                 s->opt.plant);
+	if (plant == QUOTA) {
+		p.group = &s->group[s->groups++];
+		p.group->period = 20 * MS;
+		p.group->quota = 6 * MS;
+		queue_push(&s->queue, s->begin + p.group->period, DUE_PERIOD, p.group, 0);
+	}
+	p.affinity = plant == PIN ? 1 : 2;
+	s->opt.work = plant == SLOW && !s->opt.work ? 150 : s->opt.work;
+	g = guest_add(s, &p);
+	if (plant == EXITS)
+		g->exit_mean = 60 * US;
+	server_add(thread_add(g, "reqserver", workload[WL_SERVER], NOTHING, UINT64_MAX));
+	thread_add(g, "reqclient", workload[WL_CLIENT], after(s, 100 * MS), UINT64_MAX);
+	ubuntu = guest(s, "Ubuntu", 1, 2, 77 * SEC, -30000);
+	thread_add(ubuntu, "cc", workload[plant == VM ? WL_HOG : WL_DAEMON], after(s, 30 * MS), UINT64_MAX);
+	thread_add(h, "burnP6", workload[WL_HOG], after(s, 20 * MS), 1);
+	if (plant == LIGHT || plant == WEIGHT)
+		thread_add(h, "make", workload[WL_HOG], after(s, 20 * MS), 2)->weight = plant == WEIGHT ? WEIGHT_0 : 15;
+	return 0;
+}
+
 /* A VM inside a VM.  A quarter of the time its critical_task is alone, then it shares its CPU with another thread of its
  * own VM, then its VM with a task of the VM around it, then that VM with a task of the host. */
 static int nested(struct sim *s)
@@ -381,6 +416,7 @@ static const struct scenario {
 	{ "idle", idle, 60 * SEC, "a guest that sleeps most of the time: little is recorded, for long traces" },
 	{ "churn", churn, 2 * SEC, "many short-lived threads" },
 	{ "requests", requests, 6 * SEC, "a request server with marks (Soroban)" },
+	{ "planted", planted, 6 * SEC, "a request server, and one planted change (--plant)" },
 	{ "nested", nested, 4 * SEC, "a VM inside a VM, disturbed on each level" },
 	{ "random", random_scenario, 700 * MS, "everything drawn from the seed" },
 };

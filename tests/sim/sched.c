@@ -58,7 +58,7 @@ static void account(struct cpu *c)
 	t->exec_since = c->m->sim->now;
 	if (t->idle)
 		return;
-	t->vruntime += ran;
+	t->vruntime += t->weight ? ran * WEIGHT_0 / t->weight : ran;
 	least = t->vruntime;
 	for (size_t i = 0; i < c->runs; i++)
 		if (c->run[i]->vruntime < least)

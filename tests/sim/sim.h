@@ -30,6 +30,7 @@
 #define CPUS_MOST 64          /* per machine: affinities are bit masks */
 #define ROOT_NS 4026531836u   /* the initial pid namespace, */
 #define ROOT_CGROUP_NS 4026531835u  /* and that of cgroups */
+#define WEIGHT_0 1024         /* of a thread of nice 0 */
 #define SYNC_NR 0x56534e43    /* hypercall number of the beacon */
 
 struct sim;
@@ -130,6 +131,7 @@ struct thread {
 	uint8_t want;            /* enum want: what the next OP_SWITCH makes of it */
 	bool rt, idle, waking, woken, wake_pending, in_guest, in_run, dying;
 	int64_t vruntime, exec_since, slice_start;
+	int64_t weight;          /* of its share of a CPU; 0: that of nice 0, WEIGHT_0 */
 	uint32_t timer_gen;
 	/* its program (workload.c) */
 	const struct step *prog;
@@ -226,10 +228,12 @@ struct machine {
 
 struct options {
 	const char *scenario, *out;
+	const char *plant;             /* what is different, of planted; NULL: nothing */
 	int64_t number;                /* of overcommit */
 	uint64_t seed, events;         /* events: stop after so many records, 0 = by time */
 	int64_t duration;              /* ns, 0 = the scenario's */
 	int64_t pcpus, beacon_hz, hogs, burst;
+	int64_t work;                  /* of a request, percent of the usual; 0 = 100 */
 	int64_t offset, drift_ppb;     /* of guests' clocks, when given */
 	bool have_offset, have_drift, have_beacon;
 	int64_t lost, sync_dup, sync_bogus;  /* per million */

@@ -244,7 +244,7 @@ static void stage_done(struct cpu *c, struct server *s)
 static void serve(struct cpu *c, struct thread *t)
 {
 	struct server *s = t->server;
-	int64_t now = c->m->sim->now, earliest = INT64_MAX;
+	int64_t now = c->m->sim->now, earliest = INT64_MAX, work = c->m->sim->opt.work ? c->m->sim->opt.work : 100;
 
 	if (s->executing) {
 		stage_done(c, s);
@@ -257,7 +257,7 @@ static void serve(struct cpu *c, struct thread *t)
 			log_text(c, s->req[k].started ? LOG_RESUME : LOG_START, s->req[k].id);
 			s->req[k].started = s->executing = true;
 			s->at = k;
-			t->run_left = rng_range(&c->m->sim->rng, 700 * US, 3 * MS);
+			t->run_left = rng_range(&c->m->sim->rng, 700 * US, 3 * MS) * work / 100;
 			return;
 		}
 		if (s->req[k].not_before < earliest)
