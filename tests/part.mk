@@ -11,6 +11,7 @@ E2E_TESTS = \
 	tests/test_beacon_guest.py \
 	tests/test_completion.py \
 	tests/test_damage.py \
+	tests/test_diff.py \
 	tests/test_exits.py \
 	tests/test_export.py \
 	tests/test_faults.py \
@@ -108,6 +109,7 @@ check-long: tests/test_truth $(LONG_TESTS) stealscope stealscope-sim
 	for t in $(LONG_TESTS); do STEALSCOPE_LONG_TESTS=1 srcdir=$(srcdir) $$t || exit 1; done
 if HAVE_PYTHON
 	builddir=. srcdir=$(srcdir) $(PYTHON) $(srcdir)/tests/test_flow_truth.py 1 200
+	builddir=. srcdir=$(srcdir) $(PYTHON) $(srcdir)/tests/test_diff.py 1 100
 endif
 
 # Exports to real servers, each in a temporary folder, where they are installed.

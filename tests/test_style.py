@@ -18,12 +18,14 @@ MAY_INCLUDE = {
     "index": {"trace", "sync", "model", "history"},
     "flow": {"history"},
     "latency": {"flow", "history"},
+    "compare": {"flow", "history", "latency"},
     "report": {"flow", "history"},
     "export": {"index", "latency", "flow", "history"},
     "ui": {"flow", "history", "latency", "report"},
     "beacon": set(),
     "record": set(),
-    "cli": {"trace", "sync", "model", "index", "history", "flow", "latency", "report", "ui", "beacon", "record", "export"},
+    "cli": {"trace", "sync", "model", "index", "history", "flow", "latency", "compare", "report", "ui", "beacon", "record",
+            "export"},
 }
 # Rooms within a folder -> those rooms of it that each may look into; the folder's public header all may.
 ROOMS = {

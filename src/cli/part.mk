@@ -7,6 +7,7 @@ stealscope_SOURCES = \
 	src/cli/clock_report.c src/cli/clock_report.h \
 	src/cli/complete.c src/cli/complete.h \
 	src/cli/cmd_beacon.c \
+	src/cli/cmd_diff.c \
 	src/cli/cmd_exits.c \
 	src/cli/cmd_explain.c \
 	src/cli/cmd_export.c \
@@ -38,7 +39,7 @@ stealscope_SOURCES = \
 	src/cli/what.c src/cli/what.h \
 	src/cli/who.c src/cli/who.h \
 	src/cli/window.c src/cli/window.h
-stealscope_LDADD = src/libexport.a src/libui.a src/libreport.a src/libindex.a src/libmodel.a src/libsync.a src/liblatency.a src/libflow.a \
+stealscope_LDADD = src/libexport.a src/libui.a src/libreport.a src/libindex.a src/libmodel.a src/libsync.a src/libcompare.a src/liblatency.a src/libflow.a \
 	src/libbeacon.a src/librecord.a $(TRACEFS_LIBS) $(SQLITE_LIBS) $(POSTGRES_LIBS) $(HISTORY_LIBS) $(TRACE_LIBS) $(NCURSES_LIBS) $(JSON_LIBS) \
 	$(LAPACK_LIBS) $(NLOPT_LIBS)
 dist_man_MANS += man/stealscope.1 man/stealscope.7

@@ -1,0 +1,143 @@
+/* Block bootstrap over slices of time (Kuensch 1989; circular blocks: Politis and Romano 1992).
+ *
+ * Neighbouring slices resemble each other, so what is drawn with replacement are blocks of DIFF_BLOCK neighbours.  For a
+ * ratio of sums the variance over all draws is known in closed form, from the blocks' sums of its residuals; a quantile's
+ * is found by drawing.  Intervals are Student's with as many degrees of freedom as there are blocks to draw, less one on
+ * each side (Welch): the extreme levels that a correction for many comparisons asks for are not to be had from the tails
+ * of a few hundred draws. */
+#include "compare/estimate.h"
+
+#include <math.h>
+#include <string.h>
+
+#define DRAWS_MOST 1000
+#define DRAWS_LEAST 100
+#define DRAWS_WORK 20000000  /* draws x latencies */
+
+struct estimate estimate_ratio(const double num[DIFF_SLICES], const double den[DIFF_SLICES])
+{
+	double n = 0, d = 0, squares = 0;
+	for (unsigned i = 0; i < DIFF_SLICES; i++) {
+		n += num[i];
+		d += den[i];
+	}
+	if (!(d > 0))
+		return (struct estimate){ 0, 0 };
+	const double ratio = n / d;
+	for (unsigned i = 0; i < DIFF_SLICES; i++) {
+		double sum = 0;
+		for (unsigned k = 0; k < DIFF_BLOCK; k++)
+			sum += num[(i + k) % DIFF_SLICES] - ratio * den[(i + k) % DIFF_SLICES];
+		squares += sum * sum;
+	}
+	/* BLOCKS blocks are drawn; their mean square is BLOCKS / (BLOCKS - 1) too small, as any sample's. */
+	const double variance = squares / DIFF_SLICES * BLOCKS * BLOCKS / (BLOCKS - 1);
+	return (struct estimate){ ratio, sqrt(variance) / d };
+}
+
+/* ---- Quantiles */
+
+static uint64_t next(uint64_t *state)  /* splitmix64 */
+{
+	uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
+	z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+	z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
+	return z ^ z >> 31;
+}
+
+/* Of latencies that count times[slice] each; half of the weight of one lies on either side of its value. */
+static double weighted_quantile(const struct latency *sorted, size_t n, const unsigned times[DIFF_SLICES], double p)
+{
+	double all = 0, upto = 0, before_at = 0, before = sorted[0].ns;
+	for (size_t i = 0; i < n; i++)
+		all += times[sorted[i].slice];
+	for (size_t i = 0; i < n; i++) {
+		const double w = times[sorted[i].slice], at = upto + w / 2;
+		if (w == 0)
+			continue;
+		if (at >= p * all) {
+			double part = at > before_at && upto > 0 ? (p * all - before_at) / (at - before_at) : 1;
+			return before + (sorted[i].ns - before) * part;
+		}
+		upto += w;
+		before_at = at;
+		before = sorted[i].ns;
+	}
+	return before;
+}
+
+struct estimate estimate_quantile(const struct latency *sorted, size_t n, double p)
+{
+	unsigned times[DIFF_SLICES];
+	uint64_t seed = n;
+	size_t draws = DRAWS_WORK / n;
+	draws = draws > DRAWS_MOST ? DRAWS_MOST : draws < DRAWS_LEAST ? DRAWS_LEAST : draws;
+	for (unsigned i = 0; i < DIFF_SLICES; i++)
+		times[i] = 1;
+	struct estimate e = { weighted_quantile(sorted, n, times, p), 0 };
+	double sum = 0, squares = 0;
+	for (size_t d = 0; d < draws; d++) {
+		memset(times, 0, sizeof times);
+		for (unsigned b = 0; b < BLOCKS; b++)
+			for (unsigned k = 0, first = (unsigned)(next(&seed) % DIFF_SLICES); k < DIFF_BLOCK; k++)
+				times[(first + k) % DIFF_SLICES]++;
+		const double off = weighted_quantile(sorted, n, times, p) - e.value;
+		sum += off;
+		squares += off * off;
+	}
+	const double variance = squares / (double)draws - sum / (double)draws * (sum / (double)draws);
+	e.error = variance > 0 ? sqrt(variance * BLOCKS / (BLOCKS - 1)) : 0;
+	return e;
+}
+
+/* ---- Student's t */
+
+/* The regularized incomplete beta function by its continued fraction (DLMF 8.17.22), for x < (a + 1) / (a + b + 2). */
+static double beta_part(double x, double a, double b)
+{
+	double f = 1, c = 1, d = 0;
+	for (int i = 0; i <= 300; i++) {
+		const int m = i / 2;
+		double term = i == 0 ? 1
+			: i % 2 == 0 ? m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+			: -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
+		d = 1 + term * d;
+		d = 1 / (fabs(d) < 1e-300 ? 1e-300 : d);
+		c = 1 + term / c;
+		c = fabs(c) < 1e-300 ? 1e-300 : c;
+		f *= c * d;
+		if (i && fabs(1 - c * d) < 1e-14)
+			break;
+	}
+	return exp(a * log(x) + b * log1p(-x) + lgamma(a + b) - lgamma(a) - lgamma(b)) / a * (f - 1);
+}
+
+static double student_tail(double t, double freedom)
+{
+	const double x = freedom / (freedom + t * t), a = freedom / 2, b = 0.5;
+	return 0.5 * (x < (a + 1) / (a + b + 2) ? beta_part(x, a, b) : 1 - beta_part(1 - x, b, a));
+}
+
+double student_beyond(double p, double freedom)
+{
+	double low = 0, high = 1e6;
+	for (int i = 0; i < 200 && high - low > 1e-12 * high; i++) {
+		const double mid = low > 0 && high / low > 4 ? sqrt(low * high) : (low + high) / 2;
+		if (student_tail(mid, freedom) > p)
+			low = mid;
+		else
+			high = mid;
+	}
+	return (low + high) / 2;
+}
+
+void estimate_change(const struct estimate *before, const struct estimate *after, double alpha, double *change,
+                     double *low, double *high)
+{
+	const double a = before->error * before->error, b = after->error * after->error;
+	const double freedom = a + b > 0 ? (BLOCKS - 1) * (a + b) * (a + b) / (a * a + b * b) : BLOCKS - 1;
+	const double reach = a + b > 0 ? student_beyond(alpha / 2, freedom) * sqrt(a + b) : 0;
+	*change = after->value - before->value;
+	*low = *change - reach;
+	*high = *change + reach;
+}

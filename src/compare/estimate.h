@@ -1,0 +1,24 @@
+/* How far a figure of slices may be off: block bootstrap.  Private to compare/. */
+#ifndef STEALSCOPE_COMPARE_ESTIMATE_H
+#define STEALSCOPE_COMPARE_ESTIMATE_H
+
+#include "compare/ledger.h"
+
+#define BLOCKS (DIFF_SLICES / DIFF_BLOCK)
+
+struct estimate {
+	double value;
+	double error;   /* standard error */
+};
+
+/* The sum of num over the sum of den, 0 where that is 0; its error is that of infinitely many resamples. */
+struct estimate estimate_ratio(const double num[DIFF_SLICES], const double den[DIFF_SLICES]);
+/* The p-quantile of n latencies sorted by ns (n > 0), by drawing blocks; the same each time. */
+struct estimate estimate_quantile(const struct latency *sorted, size_t n, double p);
+/* after - before, with the interval in which the difference lies but for a chance of `alpha`. */
+void estimate_change(const struct estimate *before, const struct estimate *after, double alpha, double *change,
+                     double *low, double *high);
+/* t such that a Student variate of so many degrees of freedom lies beyond it with a chance of p (0 < p < 0.5). */
+double student_beyond(double p, double freedom);
+
+#endif

@@ -1,0 +1,59 @@
+/* What one side of a comparison says of every quantity, slice by slice.  Private to compare/. */
+#ifndef STEALSCOPE_COMPARE_LEDGER_H
+#define STEALSCOPE_COMPARE_LEDGER_H
+
+#include "base/map.h"
+#include "compare/compare.h"
+
+#define LEDGER_MOST 65536  /* series; what is beyond goes to "(others)" */
+
+/* One quantity of one subject: num / den in each slice. */
+struct series {
+	char *subject, *by;       /* escaped */
+	uint8_t kind, quantity;
+	double num[DIFF_SLICES], den[DIFF_SLICES];
+};
+
+/* The latencies of the requests of one kind. */
+struct latencies {
+	char *subject;
+	struct latency { double ns; unsigned slice; } *item;
+	size_t len, cap;
+};
+
+struct ledger {
+	const struct topo *topo;
+	int64_t edge[DIFF_SLICES + 1];   /* slice i is [edge[i], edge[i + 1] - 1] */
+	struct map by_hash;              /* of a series' names, probed upwards -> its index */
+	struct series **series;
+	size_t len, cap;
+	struct latencies *latencies;     /* by kind of request: few */
+	size_t latency_kinds, latency_cap;
+	struct notes notes;
+};
+
+void ledger_init(struct ledger *l, const struct diff_side *side);
+void ledger_release(struct ledger *l);
+/* The series of that name, new ones all 0 with the slices' lengths as denominators: ns, or s for rates; of requests 0. */
+struct series *ledger_series(struct ledger *l, enum diff_kind kind, const char *subject, enum diff_quantity q,
+                             const char *by);
+struct series *ledger_find(const struct ledger *l, const struct series *like);
+struct latencies *ledger_latencies(struct ledger *l, const char *subject);
+unsigned ledger_slice(const struct ledger *l, int64_t t);  /* that t is in; clamped */
+
+#define SUBJECT_TEXT 300
+/* "Debian", or "Debian/nginx": what the names of two histories have in common. */
+char *ledger_subject(const struct topo *topo, const struct subject *s, char buf[SUBJECT_TEXT]);
+
+/* Who a party is, without its TID: "host/burnP6", "hypervisor", "idle CPU". */
+char *ledger_party(const struct topo *topo, const struct party *who, const char *name, char buf[SUBJECT_TEXT]);
+
+/* rates.c: what every machine and thread ran and lost, its gaps, wakes and exits. */
+int ledger_add_rates(struct ledger *l, struct error *err);
+/* requests.c: latencies, and what they are made of. */
+int ledger_add_requests(struct ledger *l, struct error *err);
+/* thieves.c: to whom those lost time whose loss `wanted` names: 1 for each series to be looked into. */
+int ledger_add_thieves(struct ledger *l, bool (*wanted)(void *arg, enum diff_kind kind, const char *subject), void *arg,
+                       struct error *err);
+
+#endif

@@ -1,0 +1,18 @@
+# compare: two histories, or two windows of one, held against each other
+noinst_LIBRARIES += src/libcompare.a
+COMPARE_LIBS = src/libcompare.a $(LATENCY_LIBS)
+src_libcompare_a_SOURCES = \
+	src/compare/compare.h \
+	src/compare/diff.c \
+	src/compare/estimate.c src/compare/estimate.h \
+	src/compare/ledger.c src/compare/ledger.h \
+	src/compare/rates.c \
+	src/compare/requests.c \
+	src/compare/thieves.c \
+	src/compare/words.c
+
+if HAVE_CMOCKA
+check_PROGRAMS += tests/test_compare
+tests_test_compare_SOURCES = tests/test_compare.c tests/test.h
+tests_test_compare_LDADD = $(COMPARE_LIBS) $(CMOCKA_LIBS)
+endif

@@ -1,0 +1,147 @@
+/* What machines and threads ran and lost, and how often they were made to wait, slept and exited, slice by slice.
+ *
+ * Ran and lost come from the state sums: O(slices log n) a row.  Gaps and wakes are counted in one walk over the statuses,
+ * exits in one over those of the vCPUs. */
+#include "base/text.h"
+#include "compare/ledger.h"
+
+#define READ 256  /* intervals at once */
+
+static int add_demand(struct ledger *l, enum diff_kind kind, const struct subject *s, const char *subject,
+                      struct error *err)
+{
+	int64_t ran[DIFF_SLICES] = { 0 }, lost[DIFF_SLICES] = { 0 };
+	if (demand_cells(l->topo, s, l->edge, DIFF_SLICES, ran, lost, err))
+		return -1;
+	struct series *r = ledger_series(l, kind, subject, DIFF_RAN, ""), *w = ledger_series(l, kind, subject, DIFF_LOST, "");
+	for (unsigned i = 0; i < DIFF_SLICES; i++) {
+		r->num[i] += (double)ran[i];
+		w->num[i] += (double)lost[i];
+	}
+	return 0;
+}
+
+/* ---- Counts */
+
+/* What a change from one state to the next one is. */
+struct counting {
+	struct series *gaps, *wakes;
+	uint64_t gap, asleep, awake;  /* states, in the numbers of the file */
+};
+
+static bool in(uint64_t mask, int64_t state)
+{
+	return state >= 0 && state < HISTORY_STATES && (mask >> state & 1);
+}
+
+static int count(struct ledger *l, uint32_t attr, const struct counting *c, struct error *err)
+{
+	struct history_cursor cursor;
+	struct interval iv[READ];
+	int64_t from = l->edge[0], before = HISTORY_NULL;
+	unsigned slice = 0;
+	if (attr == HISTORY_NONE)
+		return 0;
+	if (history_range(&cursor, l->topo->h, attr, from, l->edge[DIFF_SLICES] - 1, err))
+		return -1;
+	int n;
+	while ((n = history_range_read(&cursor, iv, READ, err)) > 0)
+		for (int i = 0; i < n; before = iv[i++].value) {
+			if (iv[i].start < from)
+				continue;
+			while (slice + 1 < DIFF_SLICES && iv[i].start >= l->edge[slice + 1])
+				slice++;
+			c->gaps->num[slice] += in(c->gap, iv[i].value) && !in(c->gap, before);
+			c->wakes->num[slice] += in(c->asleep, before) && in(c->awake, iv[i].value);
+		}
+	return n;
+}
+
+static uint64_t states_of(const uint8_t number[HISTORY_STATES], uint64_t ours)
+{
+	uint64_t mask = 0;
+	for (unsigned i = 0; i < HISTORY_STATES - 1; i++)
+		mask |= (ours >> number[i] & 1) << i;
+	return mask;
+}
+
+#define BIT(state) (UINT64_C(1) << (state))
+
+static int add_counts(struct ledger *l, enum diff_kind kind, const struct subject *s, const char *subject,
+                      struct error *err)
+{
+	const struct topo *topo = l->topo;
+	struct counting c = { .gaps = ledger_series(l, kind, subject, DIFF_GAPS, ""),
+	                      .wakes = ledger_series(l, kind, subject, DIFF_WAKES, "") };
+	if (s->kind == SUBJECT_THREAD) {
+		c.gap = topo->thread_gap;
+		c.asleep = states_of(topo->thread_state, BIT(THREAD_BLOCKED));
+		c.awake = states_of(topo->thread_state, BIT(THREAD_RUNNING) | BIT(THREAD_PREEMPTED) | BIT(THREAD_VIRT_PREEMPTED));
+		return count(l, topo->thread[s->index].status, &c, err);
+	}
+	const struct topo_machine *m = &topo->machine[s->index];
+	c.gap = topo->vcpu_gap;
+	c.asleep = states_of(topo->vcpu_state, BIT(VCPU_IDLE));
+	c.awake = states_of(topo->vcpu_state, BIT(VCPU_RUNNING) | BIT(VCPU_VMM) | BIT(VCPU_PREEMPTED) | BIT(VCPU_WAKING));
+	for (uint32_t i = m->cpu; m->kind == MACHINE_VM && i < m->cpu + m->cpus; i++)
+		if (count(l, topo->cpu[i].status, &c, err))
+			return -1;
+	return 0;
+}
+
+/* ---- Exits */
+
+static void add_exit_rows(struct ledger *l, unsigned slice, const struct exit_list *list)
+{
+	for (size_t i = 0; i < list->rows; i++) {
+		const struct exit_row *row = &list->row[i];
+		const struct subject vm = { SUBJECT_MACHINE, l->topo->cpu[row->vcpu].machine };
+		char subject[SUBJECT_TEXT], by[SUBJECT_TEXT];
+		ledger_subject(l->topo, &vm, subject);
+		text_escape(by, sizeof by, list->name[row->reason]);
+		ledger_series(l, DIFF_OF_MACHINE, subject, DIFF_EXITS, "")->num[slice] += (double)row->count;
+		ledger_series(l, DIFF_OF_MACHINE, subject, DIFF_EXITS, by)->num[slice] += (double)row->count;
+	}
+}
+
+static int add_exits(struct ledger *l, struct error *err)
+{
+	for (unsigned i = 0; i < DIFF_SLICES; i++) {
+		struct exit_list list = { 0 };
+		const struct exit_options o = { .from = l->edge[i], .to = l->edge[i + 1] - 1 };
+		struct inquiry *q = exits_open(l->topo, &o, err);
+		int rc = q ? inquiry_run(q, NULL, err) : -1;
+		if (rc == 0) {
+			exits_take(q, &list);
+			add_exit_rows(l, i, &list);
+		}
+		const bool none = list.silent == list.vcpus;
+		inquiry_close(q);
+		exits_release(&list);
+		if (rc || none)
+			return rc;
+	}
+	return 0;
+}
+
+int ledger_add_rates(struct ledger *l, struct error *err)
+{
+	struct summary s;
+	const struct summary_options o = { .from = l->edge[0], .to = l->edge[DIFF_SLICES] - 1 };
+	if (summary_of(l->topo, &o, &s, err))
+		return -1;
+	int rc = 0;
+	for (size_t i = 0; i < s.rows && rc == 0; i++) {
+		char subject[SUBJECT_TEXT];
+		const struct summary_row *row = &s.row[i];
+		const enum diff_kind kind = i < s.machines ? DIFF_OF_MACHINE : DIFF_OF_THREAD;
+		if (row->demand.ran + row->demand.lost == 0)
+			continue;
+		ledger_subject(l->topo, &row->who, subject);
+		rc = add_demand(l, kind, &row->who, subject, err);
+		if (rc == 0)
+			rc = add_counts(l, kind, &row->who, subject, err);
+	}
+	summary_release(&s);
+	return rc ? rc : add_exits(l, err);
+}

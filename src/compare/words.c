@@ -1,0 +1,182 @@
+/* A comparison in words, and conditions on it. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/suggest.h"
+#include "base/timefmt.h"
+#include "compare/compare.h"
+
+char *diff_value_text(char *buf, size_t size, enum diff_quantity q, double v, bool sign)
+{
+	char time[TIME_TEXT];
+	const char *mark = v < 0 ? "-" : sign ? "+" : "";
+	if (diff_unit_of[q] == UNIT_NS)
+		snprintf(buf, size, "%s%s", mark, time_duration(time, (int64_t)fmin(fabs(v), 9e18)));
+	else if (diff_unit_of[q] == UNIT_CPU)
+		snprintf(buf, size, "%s%.*f%%", mark, fabs(v) < 0.0995 ? 2 : 1, 100 * fabs(v));
+	else
+		snprintf(buf, size, "%s%.*f/s", mark, fabs(v) < 99.5 ? 1 : 0, fabs(v));
+	return buf;
+}
+
+struct texts { char before[40], after[40], change[40], low[40], high[40]; };
+
+static struct texts texts_of(const struct diff_row *r)
+{
+	struct texts t;
+	diff_value_text(t.before, sizeof t.before, r->quantity, r->before, false);
+	diff_value_text(t.after, sizeof t.after, r->quantity, r->after, false);
+	diff_value_text(t.change, sizeof t.change, r->quantity, r->change, true);
+	diff_value_text(t.low, sizeof t.low, r->quantity, r->low, true);
+	diff_value_text(t.high, sizeof t.high, r->quantity, r->high, true);
+	return t;
+}
+
+/* What is said first: the first finding that is a whole; the median stands for a latency, where that is one too. */
+static const struct diff_row *headline(const struct diff *d)
+{
+	const struct diff_row *first = NULL;
+	for (size_t i = 0; i < d->found; i++) {
+		const struct diff_row *r = &d->row[i];
+		if (*r->by)
+			continue;
+		if (!first && (r->quantity == DIFF_REQUESTS || r->quantity == DIFF_GAPS || r->quantity == DIFF_WAKES)) {
+			bool better = false;
+			for (size_t k = i + 1; k < d->found && !better; k++)
+				better = !*d->row[k].by && (diff_unit_of[d->row[k].quantity] != UNIT_RATE);
+			if (better)
+				continue;
+		}
+		if (!first || (first->quantity == DIFF_LATENCY && r->quantity == DIFF_P50 && !strcmp(first->subject, r->subject)))
+			first = r;
+	}
+	return first;
+}
+
+static char *headline_text(const struct diff_row *r)
+{
+	struct texts t = texts_of(r);
+	const char *of = r->quantity == DIFF_P50 ? " in the median" : r->quantity == DIFF_P90 ? " at p90" :
+	                 r->quantity == DIFF_P99 ? " at p99" : " in the mean";
+	if (diff_unit_of[r->quantity] == UNIT_NS)
+		return mem_printf("Requests of %s take %s%s, before %s: %s (%s to %s).", r->subject, t.after, of, t.before,
+		                  t.change, t.low, t.high);
+	if (diff_unit_of[r->quantity] == UNIT_CPU)
+		return mem_printf("%s %s %s of a CPU, before %s: %s (%s to %s).", r->subject, diff_quantity_name[r->quantity],
+		                  t.after, t.before, t.change, t.low, t.high);
+	return mem_printf("%s: %s of %s, before %s: %s (%s to %s).", r->subject, diff_quantity_name[r->quantity], t.after,
+	                  t.before, t.change, t.low, t.high);
+}
+
+/* Who explains most of it. */
+static const struct diff_row *cause_of(const struct diff *d, const struct diff_row *whole)
+{
+	const enum diff_quantity q = diff_unit_of[whole->quantity] == UNIT_NS ? DIFF_LATENCY : whole->quantity;
+	for (size_t i = 0; i < d->found; i++) {
+		const struct diff_row *r = &d->row[i];
+		if (*r->by && r->quantity == q && r->kind == whole->kind && !strcmp(r->subject, whole->subject) && r->explains > 0)
+			return r;
+	}
+	return NULL;
+}
+
+static char *cause_text(const struct diff *d, const struct diff_row *whole)
+{
+	const struct diff_row *r = cause_of(d, whole);
+	if (!r)
+		return mem_printf("What explains it is not told apart: no part of it changed for sure.");
+	struct texts t = texts_of(r);
+	return mem_printf("%.0f%% of the change%s is %s: %s, before %s (%s to %s).", 100 * r->explains,
+	                  diff_unit_of[whole->quantity] == UNIT_NS && whole->quantity != DIFF_LATENCY ? " of the mean" : "",
+	                  r->by, t.after, t.before, t.low, t.high);
+}
+
+/* The widest interval of a whole's loss or latency: what could have hidden in it. */
+static char *hidden_text(const struct diff *d)
+{
+	const struct diff_row *r = NULL;
+	for (size_t i = 0; i < d->rows; i++) {
+		const struct diff_row *x = &d->row[i];
+		if (!*x->by && (x->quantity == DIFF_LOST || x->quantity == DIFF_LATENCY) &&
+		    (!r || (x->kind == r->kind ? x->high - x->low > r->high - r->low : x->kind < r->kind)))
+			r = x;
+	}
+	if (!r)
+		return mem_printf("There was nothing to compare.");
+	struct texts t = texts_of(r);
+	return mem_printf("What %s %s changed by lies between %s and %s.", r->subject,
+	                  r->quantity == DIFF_LOST ? "lost" : "requests took", t.low, t.high);
+}
+
+char *diff_verdict(const struct diff *d)
+{
+	const struct diff_row *whole = headline(d);
+	char *first = whole ? headline_text(whole)
+		: mem_printf("Nothing changed that shows at a level of %g%%: %zu figures of %zu subjects were compared.",
+		             100 * d->level, d->wholes, d->subjects);
+	char *second = whole ? cause_text(d, whole) : hidden_text(d);
+	char *both = mem_printf("%s\n%s\n", first, second);
+	free(first);
+	free(second);
+	return both;
+}
+
+/* ---- Assertions */
+
+static bool parse_limit(const char *text, struct diff_assertion *a)
+{
+	char *end;
+	int64_t ns;
+	if (diff_unit_of[a->quantity] == UNIT_NS && time_parse_duration(*text == '+' ? text + 1 : text, &ns)) {
+		a->limit = (double)ns;
+		return true;
+	}
+	a->limit = strtod(text, &end);
+	a->relative = *end == '%';
+	if (a->relative) {
+		a->limit /= 100;
+		end++;
+	}
+	return end > text && *end == '\0' && isfinite(a->limit) &&
+	       (a->relative || diff_unit_of[a->quantity] != UNIT_NS);
+}
+
+int diff_assertion_parse(const char *text, struct diff_assertion *a, struct error *err)
+{
+	*a = (struct diff_assertion){ .same = !strcmp(text, "same") };
+	if (a->same)
+		return 0;
+	const char *than = strchr(text, '<');
+	char name[32] = "";
+	if (than && than - text < (int)sizeof name)
+		memcpy(name, text, (size_t)(than - text));
+	unsigned q = 0;
+	while (q < DIFF_QUANTITY_COUNT && strcmp(name, diff_quantity_name[q]))
+		q++;
+	a->quantity = (enum diff_quantity)q;
+	if (q < DIFF_QUANTITY_COUNT && parse_limit(than + 1, a))
+		return 0;
+	return error_set(err, STATUS_USAGE, "write 'same', 'lost<+5%' or 'latency_p50<+2ms'", "not an assertion: '%s'", text);
+}
+
+bool diff_assertion_holds(const struct diff_assertion *a, const struct diff *d, const struct diff_row **worst)
+{
+	double most = 0;
+	*worst = NULL;
+	for (size_t i = 0; i < d->found; i++) {
+		const struct diff_row *r = &d->row[i];
+		if (a->same) {
+			*worst = r;
+			return false;
+		}
+		const double beyond = r->low - (a->relative ? a->limit * r->before : a->limit);
+		if (!*r->by && r->quantity == a->quantity && beyond >= 0 && (!*worst || beyond > most)) {
+			*worst = r;
+			most = beyond;
+		}
+	}
+	return !*worst;
+}

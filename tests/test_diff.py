@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""`stealscope diff` finds what was planted, names the cause first, and finds nothing where nothing changed.
+
+The simulator runs a request server twice, with other seeds, and once with one thing changed: another VM, the CPU that it
+is pinned to, the weight of a task beside it, exits, a quota, how much a request computes.
+
+Usage: test_diff.py [FROM TO]   (seeds: then it counts; of 100, 95 must name the cause, and 1 may find anything in equals)"""
+import csv
+import io
+import json
+import os
+import sys
+
+from e2e import SHARED, check, run, scratch, simulate, table
+
+CAUSES = {"vm": "Ubuntu/cc", "pin": "host/burnP6", "weight": "host/make", "exits": "hypervisor",
+          "quota": "limited by quota", "slow": "own work"}
+
+
+def recorded(folder, cause, seed):
+    """The history of a run."""
+    history, traces = f"{folder}/{cause}-{seed}.steal", f"{folder}/{cause}-{seed}"
+    if not os.path.exists(history):
+        simulate(traces, "planted", "--plant", cause, "--seed", str(seed), "--duration", "12s")
+        run("index", traces, "-o", history)
+    return history
+
+
+def found(before, after):
+    return json.loads(run("diff", before, after, "--format", "json").stdout)
+
+
+def first_cause(answer):
+    """Who explains most of what is said first; more exits explain themselves."""
+    if answer["rows"] and answer["rows"][0]["quantity"] == "exits":
+        return "hypervisor"
+    return next((r["by"] for r in answer["rows"] if r["by"] and r["explains"] is not None), None)
+
+
+def count(folder, first, last):
+    """How many of the seeds go wrong, for each cause."""
+    wrong = {}
+    for seed in range(first, last + 1):
+        for cause, who in CAUSES.items():
+            base = "light" if cause == "weight" else "none"
+            answer = found(recorded(folder, base, seed), recorded(folder, cause, seed + 1000))
+            if first_cause(answer) != who:
+                wrong.setdefault(cause, []).append((seed, answer["verdict"]))
+        answer = found(recorded(folder, "none", seed), recorded(folder, "none", seed + 1))
+        if answer["rows"]:
+            wrong.setdefault("nothing", []).append((seed, answer["verdict"]))
+    for cause, seeds in wrong.items():
+        print(f"     {cause}: {seeds}")
+    return {cause: len(wrong.get(cause, [])) for cause in (*CAUSES, "nothing")}
+
+
+def check_shape(base, changed):
+    """csv, text, windows and conditions say the same as json."""
+    answer = found(base, changed)
+    rows = table("diff", base, changed)
+    check([r["subject"] for r in rows] == [r["subject"] for r in answer["rows"]], "csv has the rows of json")
+    check(answer["level"] == 0.99 and len(answer["verdict"]) == 2 and answer["compared"] > len(CAUSES), "json tells the level")
+    text = run("diff", base, changed).stdout
+    words = " ".join(next(p for p in text.split("\n\n") if not p.startswith("note")).split())
+    check(words == " ".join(answer["verdict"]), "the verdict comes first")
+    check("not shown" in text and "-0%" not in text, "without trifles")
+    check("explains" in text and "Ubuntu/cc" in words, "and the table")
+    everything = table("diff", base, changed, "--all")
+    check(everything[:len(rows)] == rows and len(everything) > len(rows), "--all has more")
+    check(all(float(r["low"]) <= float(r["change"]) <= float(r["high"]) for r in everything), "a change lies in its interval")
+    check(all(abs(float(r["after"]) - float(r["before"]) - float(r["change"])) < 1e-6 * max(1, abs(float(r["after"])))
+              for r in everything), "and is the difference")
+    # Handlers in the time of a running thread are parts, too; where little is lost they show.
+    for whole in (r for r in rows if r["quantity"] in ("lost", "latency") and not r["by"] and float(r["change"]) > 0.01):
+        parts = [float(r["change"]) for r in everything if r["by"] and
+                 (r["subject"], r["kind"], r["quantity"]) == (whole["subject"], whole["kind"], whole["quantity"])]
+        check(not parts or abs(sum(parts) / float(whole["change"]) - 1) < 0.01,
+              f"{whole['subject']}: the parts of {whole['quantity']} add up to it")
+    check(run("diff", base, changed).stdout == text, "the same each time")
+    back = table("diff", changed, base, "--all")
+    keyed = {(r["subject"], r["kind"], r["quantity"], r["by"]): float(r["change"]) for r in back}
+    check(all(abs(keyed[r["subject"], r["kind"], r["quantity"], r["by"]] + float(r["change"])) < 1e-6 for r in everything),
+          "the other way round, all changes are the other way round")
+
+
+def check_conditions(base, changed):
+    run("diff", base, changed, "--assert", "same", status=3)
+    run("diff", base, changed, "--assert", "latency<+5%", status=3)
+    p = run("diff", base, changed, "--assert", "latency<+1000%", "--assert", "latency_p50<+1s")
+    check(p.stdout.count("holds") == 2, "conditions that hold")
+    p = run("diff", base, changed, "--assert", "same", "--format", "csv", status=3)
+    check("FAILS" in p.stderr and list(csv.DictReader(io.StringIO(p.stdout))), "csv stays csv")
+    run("diff", base, base, "--assert", "same")
+    for wrong in (["--assert", "lost"], ["--assert", "lost<abc"], ["--level", "100%"], ["--level", "0"]):
+        run("diff", base, changed, *wrong, status=1)
+    run("diff", base, status=1)
+    run("diff", base, changed + "@90%..80%", status=1)
+    run("diff", base, changed + "@50%..50%", status=1)
+    run("diff", base, changed + "x", status=2)
+
+
+with scratch() as scratch_folder:
+    if len(sys.argv) == 3:
+        seeds = int(sys.argv[1]), int(sys.argv[2])
+        n = seeds[1] - seeds[0] + 1
+        result = count(scratch_folder, *seeds)
+        check(all(result[c] <= n * 5 // 100 for c in CAUSES) and result["nothing"] <= max(1, n // 100),
+              f"of {n} seeds went wrong {result}")
+        sys.exit(0)
+    result = count(scratch_folder, 1, 1)
+    check(not any(result.values()), f"planted causes come first, and equals are equal {result}")
+    base_run, changed_run = recorded(scratch_folder, "none", 1), recorded(scratch_folder, "vm", 1001)
+    check_shape(base_run, changed_run)
+    check_conditions(base_run, changed_run)
+    half = found(base_run + "@10%..50%", base_run + "@50%..90%")
+    check(half["rows"] == [] and "Nothing changed" in half["verdict"][0], "halves of one recording")
+    mixed = found(base_run + "@..", changed_run + "@+1s..+11s")
+    check(first_cause(mixed) == "Ubuntu/cc", "windows may be open, and of any form")
+
+    contended = os.path.join(SHARED, "soroban_contended")
+    if os.path.isdir(contended):
+        real = [f"{scratch_folder}/{name}.steal" for name in ("soroban_base", "soroban_contended")]
+        for name in real:
+            run("index", os.path.join(SHARED, os.path.basename(name)[:-6]), "-o", name)
+        answer = found(*real)
+        cause = next(r for r in answer["rows"] if r["by"])
+        check(cause["by"] == "host/burnP6" and 0.9 < cause["explains"] <= 1, f"burnP6, with its share {cause['explains']:.2f}")
+        median = next(r for r in answer["rows"] if r["quantity"] == "latency_p50")
+        check(abs(median["before"] / 76.8e6 - 1) < 0.01 and abs(median["after"] / 159.8e6 - 1) < 0.01, "the medians")
+        for name in real:
+            check(found(name + "@20%..50%", name + "@50%..80%")["rows"] == [], "halves of a real one")
