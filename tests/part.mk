@@ -43,6 +43,7 @@ E2E_TESTS = \
 	tests/test_tutorial.py \
 	tests/test_vanishing.py \
 	tests/test_waits.py \
+	tests/test_whatif.py \
 	tests/test_workers.py
 EXTRA_DIST += tests/e2e.py tests/ftrace.py tests/relay.py tests/schema.py tests/lsan.supp $(E2E_TESTS)
 if HAVE_PYTHON
@@ -110,6 +111,7 @@ check-long: tests/test_truth $(LONG_TESTS) stealscope stealscope-sim
 if HAVE_PYTHON
 	builddir=. srcdir=$(srcdir) $(PYTHON) $(srcdir)/tests/test_flow_truth.py 1 200
 	builddir=. srcdir=$(srcdir) $(PYTHON) $(srcdir)/tests/test_diff.py 1 100
+	builddir=. srcdir=$(srcdir) $(PYTHON) $(srcdir)/tests/test_whatif.py 1 200
 endif
 
 # Exports to real servers, each in a temporary folder, where they are installed.

@@ -51,7 +51,7 @@ with scratch() as folder:
                     ["latency", "requests", requests], ["latency", "requests", requests, "--features"],
                     ["summary", history, "--sort", "longest"], ["threads", history, "Debian"],
                     ["latency", "report", requests], ["latency", "report", requests, requests],
-                    ["diff", history, requests, "--all"],
+                    ["diff", history, requests, "--all"], ["whatif", history, "without burnP6"],
                     ["latency", "report", "--heat", f"1,2={requests}"],
                     ["latency", "train", "-b", requests, "-o", model, requests]):
         document = answer(*command)

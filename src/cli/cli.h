@@ -24,6 +24,7 @@ int cmd_waits(int argc, char **argv, struct error *err);
 int cmd_exits(int argc, char **argv, struct error *err);
 int cmd_diff(int argc, char **argv, struct error *err);
 int cmd_explain(int argc, char **argv, struct error *err);
+int cmd_whatif(int argc, char **argv, struct error *err);
 int cmd_export(int argc, char **argv, struct error *err);
 int cmd_fleet(int argc, char **argv, struct error *err);
 int cmd_beacon(int argc, char **argv, struct error *err);
@@ -48,6 +49,7 @@ int cmd_beacon(int argc, char **argv, struct error *err);
 	X("exits", cmd_exits, "WHAT [WHO]", "why vCPUs were left, how often, and for how long") \
 	X("explain", cmd_explain, "WHAT WHO", "what delayed a thread or vCPU, in plain sentences") \
 	X("diff", cmd_diff, "BEFORE AFTER", "what changed between two recordings, and who explains it") \
+	X("whatif", cmd_whatif, "WHAT CHANGE...", "the same demand on a host where something is different") \
 	X("export", cmd_export, "WHAT", "the whole history as tables: csv, SQL, viewers, monitoring") \
 	X("fleet", cmd_fleet, "URL QUESTION", "questions about all runs in a database that was exported to") \
 	X("latency", cmd_latency, "requests ...", "whose fault is this request: requests, train, report, assert") \

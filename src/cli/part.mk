@@ -26,6 +26,7 @@ stealscope_SOURCES = \
 	src/cli/cmd_sync.c \
 	src/cli/cmd_view.c \
 	src/cli/cmd_waits.c \
+	src/cli/cmd_whatif.c \
 	src/cli/latency_cmd.h \
 	src/cli/latency_csv.c \
 	src/cli/latency_report.c \

@@ -99,4 +99,40 @@ int diff_assertion_parse(const char *text, struct diff_assertion *a, struct erro
 /* True when it holds; else *worst is the row that breaks it most. */
 bool diff_assertion_holds(const struct diff_assertion *a, const struct diff *d, const struct diff_row **worst);
 
+/* ---- What if: the recorded demand, replayed on a host where something is different ------------------------------- */
+
+struct whatif_change {
+	enum { WHATIF_WITHOUT, WHATIF_PIN, WHATIF_ADD_CPU, WHATIF_WEIGHT, WHATIF_NO_QUOTA } kind;
+	uint32_t *thread;        /* of the host, indices into topo->thread: whom it is about */
+	size_t threads;
+	unsigned cpu;            /* of pin */
+	double weight;           /* of weight: 1 = nice 0 */
+};
+/* "without host/burnP6", "without Ubuntu", "pin Debian/CPU0 -> CPU3", "add CPU", "weight Debian 200" (100 = nice 0),
+ * "no quota Debian".  Whoever is named must be threads of the host, vCPUs or VMs that the host runs. */
+int whatif_parse(const struct topo *topo, const char *text, struct whatif_change *out, struct error *err);
+void whatif_change_release(struct whatif_change *c);
+
+/* DIFF_LOST stands for the time runnable without a CPU, of vCPUs and threads of the host alone. */
+struct whatif_row {
+	char *subject;           /* escaped */
+	uint8_t kind, quantity;  /* enum diff_kind, diff_quantity */
+	double recorded;         /* in the quantity's unit */
+	double reproduced;       /* by the replay without any change */
+	double value, low, high; /* with the changes */
+};
+
+struct whatif {
+	struct whatif_row *row;  /* requests, then machines, then threads */
+	size_t rows, cap;
+	double error;            /* of the waits that were recorded, what the replay reproduces wrongly */
+	int64_t slice, credit;   /* ns, of the scheduler's model: found by calibration */
+};
+
+/* Replays the window with the changes.  Refuses what cannot be known: no host, events lost, nested VMs.  Notes what is left
+ * out.  Cost: O(n log n) in the host's bursts, some ten times over a part of them, four times over all. */
+int whatif_of(const struct diff_side *side, const struct whatif_change *change, size_t changes, struct whatif *out,
+              struct notes *notes, struct error *err);
+void whatif_release(struct whatif *w);
+
 #endif

@@ -52,6 +52,9 @@ char *ledger_party(const struct topo *topo, const struct party *who, const char 
 int ledger_add_rates(struct ledger *l, struct error *err);
 /* requests.c: latencies, and what they are made of. */
 int ledger_add_requests(struct ledger *l, struct error *err);
+struct request;
+/* "Debian", "Debian/GET". */
+char *request_kind(const struct request *r, char buf[SUBJECT_TEXT]);
 /* thieves.c: to whom those lost time whose loss `wanted` names: 1 for each series to be looked into. */
 int ledger_add_thieves(struct ledger *l, bool (*wanted)(void *arg, enum diff_kind kind, const char *subject), void *arg,
                        struct error *err);

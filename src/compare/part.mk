@@ -2,17 +2,25 @@
 noinst_LIBRARIES += src/libcompare.a
 COMPARE_LIBS = src/libcompare.a $(LATENCY_LIBS)
 src_libcompare_a_SOURCES = \
+	src/compare/change.c \
 	src/compare/compare.h \
+	src/compare/demand.c \
 	src/compare/diff.c \
 	src/compare/estimate.c src/compare/estimate.h \
 	src/compare/ledger.c src/compare/ledger.h \
 	src/compare/rates.c \
+	src/compare/replay.c src/compare/replay.h \
 	src/compare/requests.c \
+	src/compare/served.c src/compare/served.h \
 	src/compare/thieves.c \
+	src/compare/whatif.c \
 	src/compare/words.c
 
 if HAVE_CMOCKA
 check_PROGRAMS += tests/test_compare
 tests_test_compare_SOURCES = tests/test_compare.c tests/test.h
 tests_test_compare_LDADD = $(COMPARE_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_replay
+tests_test_replay_SOURCES = tests/test_replay.c tests/test.h
+tests_test_replay_LDADD = $(COMPARE_LIBS) $(CMOCKA_LIBS)
 endif

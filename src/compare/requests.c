@@ -13,7 +13,7 @@
 
 #define PIECES (1 << 22)
 
-static char *kind_of(const struct request *r, char buf[SUBJECT_TEXT])
+char *request_kind(const struct request *r, char buf[SUBJECT_TEXT])
 {
 	char id[SUBJECT_TEXT / 2], machine[SUBJECT_TEXT / 2];
 	text_escape(machine, sizeof machine, r->container ? r->container : r->machine);
@@ -29,7 +29,7 @@ static char *kind_of(const struct request *r, char buf[SUBJECT_TEXT])
 static void add_latency(struct ledger *l, const struct request *r)
 {
 	char subject[SUBJECT_TEXT];
-	kind_of(r, subject);
+	request_kind(r, subject);
 	unsigned slice = ledger_slice(l, r->start);
 	struct latencies *all = ledger_latencies(l, subject);
 	struct series *mean = ledger_series(l, DIFF_OF_REQUESTS, subject, DIFF_LATENCY, "");
@@ -55,7 +55,7 @@ static size_t piece_at(const struct flow *f, int64_t t)
 static void add_parts(struct ledger *l, const struct request *r, const struct flow *f)
 {
 	char subject[SUBJECT_TEXT], by[SUBJECT_TEXT];
-	kind_of(r, subject);
+	request_kind(r, subject);
 	unsigned slice = ledger_slice(l, r->start);
 	uint32_t entry = UINT32_MAX;
 	struct series *s = NULL;

@@ -1,0 +1,217 @@
+/* The demand of every thread of the host: its states, without the time that it waited.
+ *
+ * Time of which nothing is known counts as sleep, and is told.  Where a thread that is a vCPU was held back although
+ * nobody needed its CPU (a quota, a pause), that is a sleep too, and a quota's is marked. */
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "compare/replay.h"
+
+#define READ 256
+#define SEEN_FROM 0.02  /* of its time: who is started on one CPU and pinned to another may not go back */
+
+/* The vCPU that a thread is, for what held it back; a thread that is several in turn is taken as it is. */
+static uint32_t reasons_of(const struct topo *topo, const struct topo_thread *th)
+{
+	if (th->role < 0 || topo->role[th->role].next >= 0)
+		return HISTORY_NONE;
+	return topo->cpu[topo->role[th->role].vcpu].out_by;
+}
+
+/* Was it held back for more than half of the interval?  1 = by a quota, 2 = by something else, 0 = no, -1. */
+static int is_held(const struct topo *topo, uint32_t attr, int64_t start, int64_t end, struct error *err)
+{
+	int64_t sums[HISTORY_STATES], held = 0, quota = 0;
+	if (attr == HISTORY_NONE)
+		return 0;
+	if (history_sums(topo->h, attr, start, end, sums, err))
+		return -1;
+	for (unsigned i = 0; i < HISTORY_STATES - 1; i++) {
+		held += sums[i];
+		quota += topo->out_reason[i] == OUT_QUOTA ? sums[i] : 0;
+	}
+	return 2 * held <= end - start + 1 ? 0 : 2 * quota > held ? 1 : 2;
+}
+
+static void add_sleep(struct task *t, int64_t *work, int64_t start, int64_t end, bool quota)
+{
+	struct burst *last = t->bursts ? &t->burst[t->bursts - 1] : NULL;
+	if (last && *work == 0 && !quota && !last->quota) {
+		last->sleep += end - start + 1;
+		last->wake = end + 1;
+		return;
+	}
+	*ARRAY_PUSH(t->burst, t->bursts, t->burst_cap) = (struct burst){ *work, end - start + 1, end + 1, quota };
+	*work = 0;
+}
+
+static int read_states(struct wants *w, struct task *t, struct error *err)
+{
+	const struct topo *topo = w->topo;
+	const struct topo_thread *th = &topo->thread[t->thread];
+	const uint32_t reasons = reasons_of(topo, th);
+	struct history_cursor c;
+	struct interval iv[READ];
+	int64_t work = 0, total = 0;
+	int n;
+	if (history_range(&c, topo->h, th->status, w->from, w->to, err))
+		return -1;
+	while ((n = history_range_read(&c, iv, READ, err)) > 0)
+		for (int i = 0; i < n; i++) {
+			const int64_t start = iv[i].start < w->from ? w->from : iv[i].start;
+			const int64_t end = iv[i].end > w->to ? w->to : iv[i].end;
+			const int state = iv[i].value == HISTORY_NULL ? -1 : topo->thread_state[iv[i].value];
+			if (state == THREAD_RUNNING) {
+				if (t->follow)
+					*ARRAY_PUSH(t->ran, t->rans, t->ran_cap) = (struct stretch){ start, total };
+				work += end - start + 1;
+				total += end - start + 1;
+				continue;
+			}
+			const int held = state == THREAD_PREEMPTED ? is_held(topo, reasons, start, end, err) : 0;
+			if (held < 0)
+				return -1;
+			if (state == THREAD_PREEMPTED && !held) {
+				t->waited += end - start + 1;
+				if (work == 0 && t->bursts && end - start < DISPATCH_MOST)
+					w->dispatches[(end - start) / DISPATCH_STEP]++;
+				continue;
+			}
+			t->unknown += state == THREAD_UNKNOWN ? end - start + 1 : 0;
+			add_sleep(t, &work, start, end, held == 1);
+		}
+	*ARRAY_PUSH(t->burst, t->bursts, t->burst_cap) = (struct burst){ work, INT64_MAX, INT64_MAX, false };
+	if (t->follow)
+		*ARRAY_PUSH(t->ran, t->rans, t->ran_cap) = (struct stretch){ w->to + 1, total };
+	return n;
+}
+
+static int read_cpus(const struct wants *w, struct task *t, struct error *err)
+{
+	const uint32_t attr = w->topo->thread[t->thread].cpu;
+	struct history_cursor c;
+	struct interval iv;
+	int64_t on[64] = { 0 }, all = 0;
+	int more = 0;
+	if (attr == HISTORY_NONE)
+		return 0;
+	if (history_range(&c, w->topo->h, attr, w->from, w->to, err))
+		return -1;
+	while ((more = history_range_next(&c, &iv, err)) > 0)
+		if (iv.value >= 0 && iv.value < (int64_t)w->cpus) {
+			const int64_t ns = (iv.end > w->to ? w->to : iv.end) - (iv.start < w->from ? w->from : iv.start) + 1;
+			t->first = all ? t->first : (unsigned)iv.value;
+			on[iv.value] += ns;
+			all += ns;
+		}
+	for (unsigned i = 0; i < w->cpus; i++)
+		t->seen |= (uint64_t)(on[i] > 0 && (double)on[i] >= SEEN_FROM * (double)all) << i;
+	return more;
+}
+
+static int add_task(struct wants *w, uint32_t thread, struct error *err)
+{
+	const struct topo_thread *th = &w->topo->thread[thread];
+	int64_t sums[HISTORY_STATES], busy = 0;
+	if (th->status == HISTORY_NONE || th->tid == 0)
+		return 0;
+	if (history_sums(w->topo->h, th->status, w->from, w->to, sums, err))
+		return -1;
+	for (unsigned i = 0; i < HISTORY_STATES - 1; i++)
+		busy += w->topo->thread_state[i] == THREAD_RUNNING ? sums[i] : 0;
+	if (busy == 0)
+		return 0;
+	w->task_of[thread] = (uint32_t)w->tasks;
+	struct task *t = ARRAY_PUSH(w->task, w->tasks, w->cap);
+	*t = (struct task){ .thread = thread, .weight = 1, .follow = th->role >= 0 };
+	if (read_cpus(w, t, err) || read_states(w, t, err))
+		return -1;
+	if (!t->seen)
+		t->seen = 1;
+	t->may = t->seen;
+	return 0;
+}
+
+static int64_t median_dispatch(const struct wants *w)
+{
+	uint64_t all = 0, upto = 0;
+	size_t i = 0;
+	const size_t n = sizeof w->dispatches / sizeof *w->dispatches;
+	for (size_t k = 0; k < n; k++)
+		all += w->dispatches[k];
+	while (i < n && (upto += w->dispatches[i]) < (all + 1) / 2)
+		i++;
+	return all ? (int64_t)i * DISPATCH_STEP + DISPATCH_STEP / 2 : 0;
+}
+
+int wants_read(struct wants *w, const struct topo *topo, int64_t from, int64_t to, struct error *err)
+{
+	*w = (struct wants){ .topo = topo, .from = from, .to = to };
+	if (topo->machines == 0 || topo->machine[0].kind != MACHINE_HOST || topo->machine[0].cpus == 0)
+		return error_set(err, STATUS_INPUT, "record the host, too", "%s: a replay needs the host's CPUs and threads",
+		                 history_file(topo->h));
+	const struct topo_machine *host = &topo->machine[0];
+	w->cpus = topo->cpu[host->cpu + host->cpus - 1].number + 1;
+	if (w->cpus > 63)
+		return error_set(err, STATUS_INPUT, NULL, "%s: a host of %u CPUs: replayed are 63 at most", history_file(topo->h),
+		                 w->cpus);
+	w->task_of = mem_new(topo->threads, sizeof *w->task_of);
+	for (uint32_t i = 0; i < topo->threads; i++)
+		w->task_of[i] = UINT32_MAX;
+	for (uint32_t i = host->thread; i < host->thread + host->threads; i++)
+		if (add_task(w, i, err))
+			return -1;
+	w->dispatch = median_dispatch(w);
+	return 0;
+}
+
+void wants_release(struct wants *w)
+{
+	for (size_t i = 0; i < w->tasks; i++) {
+		free(w->task[i].burst);
+		free(w->task[i].ran);
+		free(w->task[i].again);
+	}
+	free(w->task);
+	free(w->task_of);
+	*w = (struct wants){ 0 };
+}
+
+struct task *wants_task(const struct wants *w, uint32_t thread)
+{
+	return w->task_of[thread] == UINT32_MAX ? NULL : &w->task[w->task_of[thread]];
+}
+
+/* The last stretch that begins at or before `key`, by time or by work; n > 0. */
+static size_t stretch_at(const struct stretch *s, size_t n, int64_t key, bool by_work)
+{
+	size_t low = 0, high = n;
+	while (high - low > 1) {
+		const size_t mid = low + (high - low) / 2;
+		if ((by_work ? s[mid].work : s[mid].time) <= key)
+			low = mid;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+int64_t task_work_at(const struct task *t, int64_t at)
+{
+	if (t->rans < 2 || at <= t->ran[0].time)
+		return 0;
+	const size_t i = stretch_at(t->ran, t->rans, at, false);
+	if (i + 1 == t->rans)
+		return t->ran[i].work;
+	const int64_t length = t->ran[i + 1].work - t->ran[i].work, into = at - t->ran[i].time;
+	return t->ran[i].work + (into < length ? into : length);
+}
+
+int64_t task_time_of(const struct task *t, int64_t work, bool begins)
+{
+	if (t->agains == 0)
+		return INT64_MIN;
+	const size_t i = stretch_at(t->again, t->agains, begins || work == 0 ? work : work - 1, true);
+	const int64_t time = t->again[i].time + (work - t->again[i].work);
+	return i + 1 == t->agains && work > t->done ? INT64_MIN : time;
+}

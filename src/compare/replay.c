@@ -1,0 +1,334 @@
+/* A model of the host's scheduler.
+ *
+ * Each CPU gives itself to the runnable task that had least of it by weight ("virtual run time"), for a slice at
+ * least while others wait.  Who wakes is put at most `credit` behind the others of its CPU, and preempts if it is
+ * GRANULARITY behind the one at work.  It goes to the CPU that it was on if that is idle, to any idle one that it may
+ * use, else stays; a CPU that becomes idle takes one that waits elsewhere, or was sent away.  Slice and credit are what
+ * reproduces the recording best (whatif.c).
+ *
+ * Left out: real-time classes, groups (each thread has a weight of its own), caches, the cost of switching (it is part
+ * of the work; what an idle CPU takes to begin it is a constant that the recording tells), and interrupts (those of
+ * whoever was interrupted). */
+#include "compare/replay.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define GRANULARITY 1000000
+
+enum { ASLEEP, QUEUED, RUNS, ENDED };
+
+struct sleeper { int64_t at; size_t task; };
+
+struct core {
+	size_t *queue, len, cap;
+	size_t task;             /* NOBODY: idle */
+	int64_t slice_start, due;
+	double least;            /* virtual run time of whoever had least of it; never falls */
+};
+#define NOBODY SIZE_MAX
+
+struct machine {
+	struct wants *w;
+	const struct rules *rules;
+	struct core core[64];
+	struct sleeper *heap;
+	size_t len, cap;
+	int64_t now, end;
+};
+
+/* ---- Sleepers, the first to wake on top; equals in the order of the tasks */
+
+static bool before(const struct sleeper *a, const struct sleeper *b)
+{
+	return a->at != b->at ? a->at < b->at : a->task < b->task;
+}
+
+static void heap_push(struct machine *m, int64_t at, size_t task)
+{
+	struct sleeper s = { at, task };
+	(void)ARRAY_PUSH(m->heap, m->len, m->cap);
+	size_t i = m->len - 1;
+	for (; i && before(&s, &m->heap[(i - 1) / 2]); i = (i - 1) / 2)
+		m->heap[i] = m->heap[(i - 1) / 2];
+	m->heap[i] = s;
+}
+
+static size_t heap_pop(struct machine *m)
+{
+	const size_t top = m->heap[0].task;
+	const struct sleeper s = m->heap[--m->len];
+	size_t i = 0;
+	for (size_t k; (k = 2 * i + 1) < m->len; i = k) {
+		if (k + 1 < m->len && before(&m->heap[k + 1], &m->heap[k]))
+			k++;
+		if (!before(&m->heap[k], &s))
+			break;
+		m->heap[i] = m->heap[k];
+	}
+	if (m->len)
+		m->heap[i] = s;
+	return top;
+}
+
+/* ---- CPUs */
+
+static void account(struct machine *m, struct core *c)
+{
+	if (c->task == NOBODY)
+		return;
+	struct task *t = &m->w->task[c->task];
+	const int64_t ran = m->now - t->since;
+	t->since = m->now;
+	t->left -= ran;
+	t->done += ran;
+	t->v += (double)ran / t->weight;
+	double least = t->v;
+	for (size_t i = 0; i < c->len; i++)
+		least = m->w->task[c->queue[i]].v < least ? m->w->task[c->queue[i]].v : least;
+	c->least = least > c->least ? least : c->least;
+}
+
+static void plan(struct machine *m, struct core *c)
+{
+	c->due = INT64_MAX;
+	if (c->task == NOBODY)
+		return;
+	const struct task *t = &m->w->task[c->task];
+	c->due = m->now + t->left;
+	int64_t slice = c->slice_start + m->rules->slice;
+	slice = slice > m->now ? slice : m->now + GRANULARITY;
+	if (c->len && slice < c->due)
+		c->due = slice;
+}
+
+static size_t leftmost(const struct machine *m, const struct core *c)
+{
+	size_t best = 0;
+	for (size_t i = 1; i < c->len; i++)
+		if (m->w->task[c->queue[i]].v < m->w->task[c->queue[best]].v)
+			best = i;
+	return best;
+}
+
+static void book(struct machine *m, struct task *t, int64_t ns)
+{
+	const double at = (double)(m->now - m->w->from) / ((double)(m->w->to - m->w->from) + 1) * DIFF_SLICES;
+	t->waits[at < DIFF_SLICES ? (unsigned)at : DIFF_SLICES - 1] += (double)ns;
+}
+
+static void stop_waiting(struct machine *m, struct task *t)
+{
+	const int64_t to = m->now <= m->w->to ? m->now : m->w->to + 1;
+	if (to > t->since)
+		book(m, t, to - t->since);
+}
+
+double task_waits(const struct task *t)
+{
+	double ns = 0;
+	for (unsigned i = 0; i < DIFF_SLICES; i++)
+		ns += t->waits[i];
+	return ns;
+}
+
+static void run(struct machine *m, struct core *c, size_t task)
+{
+	struct task *t = &m->w->task[task];
+	stop_waiting(m, t);
+	t->state = RUNS;
+	t->since = c->slice_start = m->now;
+	c->task = task;
+	if (t->follow)
+		*ARRAY_PUSH(t->again, t->agains, t->again_cap) = (struct stretch){ m->now, t->done };
+}
+
+static void enqueue(struct machine *m, unsigned cpu, size_t task)
+{
+	struct core *c = &m->core[cpu];
+	struct task *t = &m->w->task[task];
+	*ARRAY_PUSH(c->queue, c->len, c->cap) = task;
+	if (t->cpu != cpu)
+		t->v += c->least - m->core[t->cpu].least;
+	t->cpu = cpu;
+	t->state = QUEUED;
+	t->since = m->now;
+}
+
+/* Somebody who waits for another CPU and may use this one. */
+static bool pull(struct machine *m, unsigned cpu)
+{
+	for (unsigned i = 0; i < m->w->cpus; i++)
+		for (size_t k = 0; i != cpu && k < m->core[i].len; k++) {
+			const size_t task = m->core[i].queue[k];
+			struct task *t = &m->w->task[task];
+			if (!(t->may >> cpu & 1))
+				continue;
+			m->core[i].queue[k] = m->core[i].queue[--m->core[i].len];
+			stop_waiting(m, t);
+			enqueue(m, cpu, task);
+			return true;
+		}
+	return false;
+}
+
+static void next(struct machine *m, unsigned cpu)
+{
+	struct core *c = &m->core[cpu];
+	c->task = NOBODY;
+	if (c->len || pull(m, cpu)) {
+		const size_t best = leftmost(m, c), task = c->queue[best];
+		c->queue[best] = c->queue[--c->len];
+		run(m, c, task);
+	}
+	plan(m, c);
+}
+
+/* Somebody else's turn; who had to go is taken by an idle CPU, if it may use one. */
+static void requeue(struct machine *m, unsigned cpu)
+{
+	struct core *c = &m->core[cpu];
+	const size_t task = c->task;
+	enqueue(m, cpu, task);
+	next(m, cpu);
+	for (unsigned i = 0; i < m->w->cpus && m->w->task[task].state == QUEUED; i++)
+		if (m->core[i].task == NOBODY && (m->w->task[task].may >> i & 1))
+			next(m, i);
+}
+
+/* ---- Tasks */
+
+static unsigned place(const struct machine *m, const struct task *t)
+{
+	unsigned best = 64;
+	if ((t->may >> t->cpu & 1) && m->core[t->cpu].task == NOBODY)
+		return t->cpu;
+	for (unsigned i = 0; i < m->w->cpus; i++) {
+		if (!(t->may >> i & 1))
+			continue;
+		if (m->core[i].task == NOBODY)
+			return i;
+		if (best == 64 || m->core[i].len < m->core[best].len)
+			best = i;
+	}
+	return t->may >> t->cpu & 1 ? t->cpu : best;
+}
+
+static void wake(struct machine *m, size_t task)
+{
+	struct task *t = &m->w->task[task];
+	const unsigned cpu = place(m, t);
+	struct core *c = &m->core[cpu];
+	account(m, c);
+	enqueue(m, cpu, task);
+	if (t->v < c->least - (double)m->rules->credit)
+		t->v = c->least - (double)m->rules->credit;
+	if (c->task == NOBODY && m->now <= m->w->to)
+		book(m, t, m->w->dispatch);
+	if (c->task == NOBODY)
+		next(m, cpu);
+	else if (t->v + GRANULARITY < m->w->task[c->task].v)
+		requeue(m, cpu);
+	else
+		plan(m, c);
+}
+
+/* The next burst of a task that is neither queued nor runs; its sleep comes first.  True: it is runnable at once. */
+static bool sleep_or_end(struct machine *m, size_t task)
+{
+	struct task *t = &m->w->task[task];
+	while (t->left <= 0) {
+		if (t->at + 1 >= t->bursts) {
+			t->state = ENDED;
+			return false;
+		}
+		const struct burst *b = &t->burst[t->at++];
+		t->left = t->burst[t->at].work;
+		const bool skip = b->quota && t->unlimited;
+		int64_t until = skip ? m->now : m->rules->open && b->wake > m->now ? b->wake : m->now;
+		if (!skip && (!m->rules->open || b->quota))
+			until = m->now + b->sleep;
+		if (until > m->now) {
+			t->state = ASLEEP;
+			heap_push(m, until, task);
+			return false;
+		}
+	}
+	return true;
+}
+
+static void cpu_event(struct machine *m, unsigned cpu)
+{
+	struct core *c = &m->core[cpu];
+	const size_t task = c->task;
+	account(m, c);
+	if (m->w->task[task].left > 0) {
+		if (c->len && m->w->task[c->queue[leftmost(m, c)]].v < m->w->task[task].v) {
+			requeue(m, cpu);
+		} else {
+			c->slice_start = m->now;
+			plan(m, c);
+		}
+		return;
+	}
+	c->task = NOBODY;
+	const bool again = sleep_or_end(m, task);
+	if (again)
+		enqueue(m, cpu, task);
+	next(m, cpu);
+}
+
+static void begin(struct machine *m)
+{
+	for (size_t i = 0; i < m->w->tasks; i++) {
+		struct task *t = &m->w->task[i];
+		t->agains = t->at = 0;
+		t->done = 0;
+		memset(t->waits, 0, sizeof t->waits);
+		t->v = 0;
+		t->cpu = t->may >> t->first & 1 ? t->first : (unsigned)__builtin_ctzll(t->may);
+		t->left = t->burst[0].work;
+		t->since = m->now;
+		t->state = ASLEEP;
+		if (t->gone)
+			t->state = ENDED;
+		else if (sleep_or_end(m, i))
+			heap_push(m, m->now, i);
+	}
+}
+
+void replay_run(struct wants *w, const struct rules *rules)
+{
+	struct machine *m = mem_new(1, sizeof *m);
+	*m = (struct machine){ .w = w, .rules = rules, .now = w->from, .end = w->to + (w->to - w->from) };
+	for (unsigned i = 0; i < 64; i++) {
+		m->core[i].task = NOBODY;
+		m->core[i].due = INT64_MAX;
+	}
+	begin(m);
+	for (;;) {
+		unsigned first = 0;
+		for (unsigned i = 1; i < w->cpus; i++)
+			if (m->core[i].due < m->core[first].due)
+				first = i;
+		const int64_t wakes = m->len ? m->heap[0].at : INT64_MAX, due = m->core[first].due;
+		if (wakes == INT64_MAX && due == INT64_MAX)
+			break;
+		m->now = wakes < due ? wakes : due;
+		if (m->now > m->end)
+			break;
+		if (due <= wakes)
+			cpu_event(m, first);
+		else
+			wake(m, heap_pop(m));
+	}
+	for (size_t i = 0; i < w->tasks; i++)
+		if (w->task[i].state == QUEUED)
+			stop_waiting(m, &w->task[i]);
+	for (unsigned i = 0; i < 64; i++)
+		free(m->core[i].queue);
+	free(m->heap);
+	free(m);
+}

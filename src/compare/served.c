@@ -1,0 +1,147 @@
+/* A request begins and ends at a point of its vCPU's work; when that is done in a replay is its latency there.
+ *
+ * The order in which the guest does its work stays as it was: guests' schedulers are not replayed. */
+#include "compare/served.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "latency/latency.h"
+
+#define PIECES (1 << 22)
+#define LITTLE 0.05  /* of what the server runs */
+
+/* The task of the vCPU that a guest's thread is on. */
+static int task_at(const struct wants *w, uint32_t thread, int64_t t, struct task **out, struct error *err)
+{
+	const struct topo *topo = w->topo;
+	const struct topo_thread *th = &topo->thread[thread];
+	struct interval iv;
+	*out = NULL;
+	if (th->cpu == HISTORY_NONE)
+		return 0;
+	if (history_stab(topo->h, th->cpu, t, &iv, err))
+		return -1;
+	const int cpu = iv.value < 0 ? -1 : topo_find_cpu(topo, th->machine, (unsigned)iv.value);
+	if (cpu >= 0 && topo->cpu[cpu].host >= 0 && topo->machine[th->machine].kind == MACHINE_VM)
+		*out = wants_task(w, (uint32_t)topo->cpu[cpu].host);
+	return 0;
+}
+
+/* What may come with time rather than with the work: 1 for each such entry. */
+static bool *background_of(const struct flow *f, uint32_t machine)
+{
+	bool *out = mem_new(f->entries, sizeof *out);
+	int64_t own = 0;
+	for (size_t i = 0; i < f->entries; i++)
+		own += f->entry[i].who.kind == FLOW_RUNNING ? f->entry[i].duration : 0;
+	for (size_t i = 0; i < f->entries; i++) {
+		const struct party *p = &f->entry[i].who;
+		out[i] = p->kind == FLOW_HYPERVISOR || p->kind == FLOW_IRQ ||
+		         (p->kind == FLOW_PREEMPTING && p->system == (int32_t)machine &&
+		          (double)f->entry[i].duration < LITTLE * (double)own);
+	}
+	return out;
+}
+
+static int64_t background_within(const struct flow *f, const bool *background, int64_t start, int64_t end)
+{
+	size_t low = 0, high = f->intervals;
+	int64_t ns = 0;
+	while (high - low > 1) {
+		const size_t mid = low + (high - low) / 2;
+		if (f->interval[mid].start <= start)
+			low = mid;
+		else
+			high = mid;
+	}
+	for (size_t i = low; i < f->intervals && f->interval[i].start <= end; i++) {
+		const struct flow_interval *iv = &f->interval[i];
+		const int64_t a = iv->start > start ? iv->start : start, b = iv->end < end ? iv->end : end;
+		ns += background[iv->entry] && b >= a ? b - a + 1 : 0;
+	}
+	return ns;
+}
+
+static int by_server(const void *pa, const void *pb)
+{
+	const struct request *const *a = pa, *const *b = pb;
+	int c = strcmp((*a)->machine, (*b)->machine);
+	return c ? c : ((*a)->tid > (*b)->tid) - ((*a)->tid < (*b)->tid);
+}
+
+/* All requests of one server. */
+static int add_server(struct served_list *l, const struct wants *w, const struct request *const *r, size_t n, size_t *left,
+                      struct error *err)
+{
+	int machine = topo_find_machine(w->topo, r[0]->machine);
+	int thread = machine < 0 || r[0]->tid < 0 ? -1 : topo_find_thread(w->topo, (uint32_t)machine, r[0]->tid);
+	struct flow f;
+	if (thread < 0) {
+		*left += n;
+		return 0;
+	}
+	if (flow_of(w->topo, &(struct subject){ SUBJECT_THREAD, (uint32_t)thread }, w->from, w->to,
+	            &(struct flow_options){ .intervals = PIECES }, &f, err))
+		return -1;
+	bool *background = background_of(&f, (uint32_t)machine);
+	int rc = 0;
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		struct served s = { .start = r[i]->start, .latency = request_latency(r[i]) };
+		if (task_at(w, (uint32_t)thread, r[i]->start, &s.first, err) ||
+		    task_at(w, (uint32_t)thread, r[i]->end, &s.last, err))
+			rc = -1;
+		if (rc || !s.first || !s.last) {
+			++*left;
+			continue;
+		}
+		request_kind(r[i], s.kind);
+		s.begins = task_work_at(s.first, r[i]->start);
+		s.ends = task_work_at(s.last, r[i]->end + 1);
+		s.background = background_within(&f, background, r[i]->start, r[i]->end);
+		*ARRAY_PUSH(l->item, l->len, l->cap) = s;
+	}
+	free(background);
+	flow_release(&f);
+	return rc;
+}
+
+int served_read(struct served_list *l, const struct wants *w, struct notes *notes, struct error *err)
+{
+	struct requests all;
+	if (requests_read(w->topo, &(struct requests_options){ .from = w->from, .to = w->to }, &all, notes, err))
+		return -1;
+	const struct request **whole = mem_new(all.len, sizeof *whole);
+	size_t n = 0, left = 0;
+	int rc = 0;
+	for (size_t i = 0; i < all.len; i++)
+		if (all.row[i].start >= w->from && all.row[i].end <= w->to)
+			whole[n++] = &all.row[i];
+	if (n)
+		qsort(whole, n, sizeof *whole, by_server);
+	for (size_t i = 0, k; i < n && rc == 0; i = k) {
+		for (k = i + 1; k < n && by_server(&whole[i], &whole[k]) == 0;)
+			k++;
+		rc = add_server(l, w, &whole[i], k - i, &left, err);
+	}
+	if (left && rc == 0)
+		notes_add(notes, NOTE_DOUBT, NULL, "%zu of %zu requests are not replayed: their servers do not run in a VM of this "
+		          "host, or on an unknown vCPU", left, n);
+	free(whole);
+	requests_release(&all);
+	return rc;
+}
+
+void served_release(struct served_list *l)
+{
+	free(l->item);
+	*l = (struct served_list){ 0 };
+}
+
+double served_again(const struct served *s)
+{
+	const int64_t start = task_time_of(s->first, s->begins, true), end = task_time_of(s->last, s->ends, false);
+	return s->first->gone || start == INT64_MIN || end == INT64_MIN || end < start ? NAN : (double)(end - start);
+}

@@ -1,0 +1,26 @@
+/* Requests on the clocks of their vCPUs' work.  Private to compare/. */
+#ifndef STEALSCOPE_COMPARE_SERVED_H
+#define STEALSCOPE_COMPARE_SERVED_H
+
+#include "compare/replay.h"
+
+struct served {
+	char kind[SUBJECT_TEXT];
+	int64_t start, latency;
+	int64_t background;      /* ns of it: handlers, the hypervisor, and threads of its machine that do little */
+	struct task *first, *last;   /* the vCPUs' where it begins and ends */
+	int64_t begins, ends;    /* their work by then */
+};
+
+struct served_list {
+	struct served *item;
+	size_t len, cap;
+};
+
+/* The complete requests of the window whose servers run in VMs of the host. */
+int served_read(struct served_list *l, const struct wants *w, struct notes *notes, struct error *err);
+void served_release(struct served_list *l);
+/* ns that the replay makes of it; NAN: it does not end there. */
+double served_again(const struct served *s);
+
+#endif

@@ -1,0 +1,165 @@
+/* The model of the scheduler, on worlds small enough to know what must come out. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "compare/replay.h"
+#include "test.h"
+
+#define MS INT64_C(1000000)
+#define SEC (1000 * MS)
+
+static const struct rules plain = { .slice = 4 * MS, .credit = 3 * MS };
+
+static void add(struct wants *w, uint64_t may, double weight, const struct burst *burst, size_t n)
+{
+	struct task *t = &w->task[w->tasks++];
+	*t = (struct task){ .may = may, .seen = may, .weight = weight, .follow = true, .bursts = n };
+	t->burst = calloc(n, sizeof *t->burst);
+	for (size_t i = 0; i < n; i++)
+		t->burst[i] = burst[i];
+}
+
+static void begin(struct wants *w, unsigned cpus)
+{
+	*w = (struct wants){ .to = SEC - 1, .cpus = cpus, .task = calloc(16, sizeof(struct task)) };
+}
+
+static const struct burst for_good[] = { { 10 * SEC, INT64_MAX, INT64_MAX, false } };
+
+static double share(const struct wants *w, size_t i)
+{
+	return 1 - task_waits(&w->task[i]) / (double)SEC;
+}
+
+static void test_shares(void **unused)
+{
+	struct wants w;
+	(void)unused;
+	begin(&w, 2);
+	add(&w, 1, 1, for_good, 1);
+	add(&w, 1, 1, for_good, 1);
+	add(&w, 2, 1, for_good, 1);
+	add(&w, 2, 3, for_good, 1);
+	replay_run(&w, &plain);
+	assert_true(fabs(share(&w, 0) - 0.5) < 0.01 && fabs(share(&w, 1) - 0.5) < 0.01);
+	assert_true(fabs(share(&w, 2) - 0.25) < 0.02 && fabs(share(&w, 3) - 0.75) < 0.02);
+	w.task[3].gone = true;
+	replay_run(&w, &plain);
+	assert_true(share(&w, 2) == 1 && share(&w, 3) == 1);
+	/* A CPU more for who may use it. */
+	w.task[0].may = 5;
+	w.cpus = 3;
+	replay_run(&w, &plain);
+	assert_true(share(&w, 0) > 0.99 && share(&w, 1) > 0.99);
+	wants_release(&w);
+}
+
+/* Alone, everything happens when it did; closed and open loop are one. */
+static void test_alone(void **unused)
+{
+	static const struct burst burst[] = {
+		{ 0, 5 * MS, 5 * MS, false }, { 7 * MS, 8 * MS, 20 * MS, false }, { 30 * MS, 50 * MS, 100 * MS, true },
+		{ 1 * MS, INT64_MAX, INT64_MAX, false },
+	};
+	struct wants w;
+	(void)unused;
+	for (int open = 0; open < 2; open++) {
+		struct rules rules = plain;
+		rules.open = open;
+		begin(&w, 1);
+		add(&w, 1, 1, burst, 4);
+		replay_run(&w, &rules);
+		const struct task *t = &w.task[0];
+		assert_true(task_waits(t) == 0 && t->agains == 3 && t->done == 38 * MS);
+		assert_int_equal(task_time_of(t, 0, true), 5 * MS);
+		assert_int_equal(task_time_of(t, 7 * MS, false), 12 * MS);
+		assert_int_equal(task_time_of(t, 7 * MS, true), 20 * MS);
+		assert_int_equal(task_time_of(t, 10 * MS, true), 23 * MS);
+		assert_int_equal(task_time_of(t, 38 * MS, false), 101 * MS);
+		assert_int_equal(task_time_of(t, 39 * MS, false), INT64_MIN);
+		w.task[0].unlimited = true;
+		replay_run(&w, &rules);
+		assert_int_equal(task_time_of(&w.task[0], 38 * MS, false), 51 * MS);
+		wants_release(&w);
+	}
+}
+
+/* Open: who was late starts when it did; closed: as much later as it slept. */
+static void test_loops(void **unused)
+{
+	static const struct burst late[] = { { 10 * MS, 10 * MS, 40 * MS, false }, { 1 * MS, INT64_MAX, INT64_MAX, false } };
+	struct wants w;
+	struct rules rules = plain;
+	(void)unused;
+	begin(&w, 1);
+	add(&w, 1, 1, late, 2);
+	replay_run(&w, &rules);
+	assert_int_equal(task_time_of(&w.task[0], 10 * MS, true), 20 * MS);
+	rules.open = true;
+	replay_run(&w, &rules);
+	assert_int_equal(task_time_of(&w.task[0], 10 * MS, true), 40 * MS);
+	wants_release(&w);
+}
+
+/* Whatever the demand: no CPU does two things at once, all work is done in its order, and a second run says the same. */
+static void test_conservation(void **unused)
+{
+	uint64_t state = 5;
+	(void)unused;
+	for (int round = 0; round < 60; round++) {
+		struct wants w;
+		struct burst burst[40];
+		const unsigned cpus = 1 + (unsigned)round % 3;
+		double waits[8];
+		begin(&w, cpus);
+		w.dispatch = round % 2 ? 3000 : 0;
+		for (int i = 0; i < 8; i++) {
+			int64_t at = 0;
+			for (int k = 0; k < 40; k++) {
+				state = state * UINT64_C(6364136223846793005) + 1442695040888963407U;
+				burst[k] = (struct burst){ .work = (int64_t)(state >> 40) % (6 * MS), .sleep = (int64_t)(state >> 20 & 0xffffff) };
+				at += burst[k].work + burst[k].sleep;
+				burst[k].wake = at;
+				burst[k].quota = state >> 60 == 1;
+			}
+			burst[39].sleep = INT64_MAX;
+			const uint64_t may = (state >> 50 | 1) & ((UINT64_C(1) << cpus) - 1);
+			add(&w, may, 1 + (double)(state >> 62), burst, 40);
+		}
+		const struct rules rules = { .slice = (1 + round % 5) * MS, .credit = round % 4 * MS, .open = round % 7 < 3 };
+		replay_run(&w, &rules);
+		int64_t busy = 0, end = 0;
+		for (size_t i = 0; i < w.tasks; i++) {
+			const struct task *t = &w.task[i];
+			for (size_t k = 1; k < t->agains; k++) {
+				assert_true(t->again[k].time >= t->again[k - 1].time + t->again[k].work - t->again[k - 1].work);
+				assert_true(t->again[k].work >= t->again[k - 1].work);
+			}
+			waits[i] = task_waits(t);
+			assert_true(waits[i] >= 0);
+			busy += t->done;
+			const int64_t last = task_time_of(t, t->done, false);
+			end = last > end ? last : end;
+			if (end < w.to) {
+				int64_t all = 0;
+				for (size_t k = 0; k < t->bursts; k++)
+					all += t->burst[k].work;
+				assert_int_equal(t->done, all);
+			}
+		}
+		assert_true(busy <= end * (int64_t)cpus);
+		replay_run(&w, &rules);
+		for (size_t i = 0; i < w.tasks; i++)
+			assert_true(waits[i] == task_waits(&w.task[i]));
+		wants_release(&w);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_shares), cmocka_unit_test(test_alone), cmocka_unit_test(test_loops),
+		cmocka_unit_test(test_conservation),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

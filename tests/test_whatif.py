@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""`stealscope whatif` says what a recording without the change shows.
+
+The simulator runs a request server twice: undisturbed, and with one thing planted beside it.  From the disturbed run alone
+the replay without that thing must tell the latencies of the undisturbed one, within its intervals.
+
+Usage: test_whatif.py [FROM TO]   (seeds: then it counts; 90 % of the figures must lie in their intervals)"""
+import json
+import os
+import sys
+
+from e2e import SHARED, check, run, scratch, simulate, table
+
+CHANGES = {"vm": "without Ubuntu", "pin": "pin Debian -> CPU1", "quota": "no quota Debian", "weight": "without host/make"}
+LEVELS = {"latency_p50": 0.5, "latency_p90": 0.9, "latency_p99": 0.99}
+
+
+def recorded(folder, cause, seed):
+    """The history of a run."""
+    history, traces = f"{folder}/{cause}-{seed}.steal", f"{folder}/{cause}-{seed}"
+    if not os.path.exists(history):
+        simulate(traces, "planted", "--plant", cause, "--seed", str(seed), "--duration", "12s")
+        run("index", traces, "-o", history)
+    return history
+
+
+def quantile(values, p):
+    values, at = sorted(values), p * len(values) - 0.5
+    low = min(max(int(at), 0), len(values) - 2)
+    return values[low] + min(max(at - low, 0), 1) * (values[low + 1] - values[low])
+
+
+def latencies(history):
+    return [int(r["latency_ns"]) for r in table("latency", "requests", history)]
+
+
+def predictions(history, change):
+    return {r["quantity"]: r for r in table("whatif", history, change) if r["kind"] == "requests"}
+
+
+def is_inside(row, truth):
+    return float(row["low"]) <= truth <= float(row["high"])
+
+
+def count(folder, first, last):
+    """Figures whose truth lies in its interval, and errors of the medians, by what was planted."""
+    told = {cause: [] for cause in CHANGES}
+    errors = {cause: [] for cause in CHANGES}
+    for seed in range(first, last + 1):
+        truth = latencies(recorded(folder, "none", seed))
+        for cause, change in CHANGES.items():
+            rows = predictions(recorded(folder, cause, seed + 1000), change)
+            check(set(rows) == set(LEVELS), f"{change}: all levels")
+            told[cause] += [is_inside(rows[q], quantile(truth, p)) for q, p in LEVELS.items()]
+            errors[cause].append(float(rows["latency_p50"]["value"]) / quantile(truth, 0.5) - 1)
+        os.unlink(recorded(folder, "none", seed))
+    return told, errors
+
+
+def check_refusals(folder):
+    disturbed = recorded(folder, "vm", 1001)
+    for change, status in (("without nobody", 1), ("without Debian/reqserver", 2), ("without host", 2), ("pin Debian -> CPU9", 1),
+                           ("pin Debian", 1), ("weight Debian", 1), ("weight Debian 0", 1), ("weight Debian 99999", 1),
+                           ("weight Debian 1.5", 1), ("hello", 1), ("without ", 1), ("no quota Debian", 2)):
+        p = run("whatif", disturbed, change, status=status)
+        check(not p.stdout and p.stderr.count("\n") == 1, f"refused: {change}: {p.stderr.strip()}")
+    run("whatif", disturbed, status=1)
+    simulate(f"{folder}/lost", "requests", "--duration", "2s", "--lost", "0.3")
+    p = run("whatif", f"{folder}/lost", "without burnP6", status=2)
+    check("events were lost" in p.stderr, "where events were lost nothing is told")
+    simulate(f"{folder}/guest", "requests", "--duration", "1s", "--missing", "host")
+    run("whatif", f"{folder}/guest", "add CPU", status=2)
+
+
+def check_shape(folder):
+    disturbed = recorded(folder, "vm", 1001)
+    text = run("whatif", disturbed, "without Ubuntu").stdout
+    check("reproduces" in text and "latency_p50" in text and "at most" in text, "text tells how well it reproduces")
+    answer = json.loads(run("whatif", disturbed, "without Ubuntu", "--format", "json").stdout)
+    check(0 <= answer["calibration"]["error"] < 0.1, "a simulated scheduler is reproduced")
+    check([r["quantity"] for r in answer["rows"]] == [r["quantity"] for r in table("whatif", disturbed, "without Ubuntu")],
+          "csv has the rows of json")
+    check(all(r["low"] <= r["value"] <= r["high"] for r in answer["rows"]), "a value lies in its interval")
+    check(not any(r["subject"] == "Ubuntu" for r in answer["rows"]), "nothing is told of who is gone")
+    check(run("whatif", disturbed, "without Ubuntu").stdout == text, "the same each time")
+    # A change that changes nothing: what was reproduced comes out.
+    same = table("whatif", disturbed, "pin Debian -> CPU1")
+    check(all(float(r["low"]) <= float(r["reproduced"]) <= float(r["high"]) for r in same), "no change, no difference")
+    more = predictions(disturbed, "weight Debian 400")["latency_p50"]
+    check(float(more["value"]) < float(more["reproduced"]), "more weight, less latency")
+    both = table("whatif", disturbed, "without Ubuntu", "pin Debian -> CPU0")
+    alone = table("whatif", disturbed, "without Ubuntu")
+    waited = [next(float(r["value"]) for r in t if r["quantity"] == "waited") for t in (both, alone)]
+    check(waited[0] > waited[1] + 0.05, "changes add up: on the CPU of burnP6 it waits again")
+
+
+with scratch() as scratch_folder:
+    if len(sys.argv) == 3:
+        results, off = count(scratch_folder, int(sys.argv[1]), int(sys.argv[2]))
+        for name, hits in results.items():
+            mean = sum(abs(e) for e in off[name]) / len(off[name])
+            print(f"     {name}: {sum(hits)} of {len(hits)} inside, medians off by {mean:.3f}, bias {sum(off[name]) / len(off[name]):.3f}")
+        check(all(sum(hits) >= 0.9 * len(hits) for hits in results.values()), "the truth lies in the intervals")
+        sys.exit(0)
+    results, _ = count(scratch_folder, 1, 1)
+    check(sum(sum(hits) for hits in results.values()) >= 11, f"what was planted is taken away again {results}")
+    check_refusals(scratch_folder)
+    check_shape(scratch_folder)
+    if os.path.isdir(os.path.join(SHARED, "grid_h0_g1")):
+        inside, errors = [], []
+        real = {name: f"{scratch_folder}/{name}.steal" for h in "012" for g in "136" for name in [f"grid_h{h}_g{g}"]}
+        for name, file in real.items():
+            run("index", os.path.join(SHARED, name), "-o", file)
+        for g in "136":
+            base = latencies(real[f"grid_h0_g{g}"])
+            for h in "12":
+                rows = predictions(real[f"grid_h{h}_g{g}"], "without host/burnP6")
+                inside += [is_inside(rows[q], quantile(base, p)) for q, p in LEVELS.items()]
+                errors.append(abs(float(rows["latency_p50"]["value"]) / quantile(base, 0.5) - 1))
+        check(sum(inside) >= 0.9 * len(inside), f"real ones: {sum(inside)} of {len(inside)} in their intervals")
+        check(sum(errors) / len(errors) <= 0.05, f"and medians off by {sum(errors) / len(errors):.3f}")
+        run("index", os.path.join(SHARED, "soroban_contended"), "-o", f"{scratch_folder}/contended.steal")
+        median = predictions(f"{scratch_folder}/contended.steal", "without host/burnP6")["latency_p50"]
+        check(abs(float(median["value"]) / 76.8e6 - 1) < 0.05 and is_inside(median, 76.8e6), "soroban_contended, without burnP6")
