@@ -45,9 +45,10 @@ with scratch() as folder:
     run("index", os.path.join(DATA, "fibonacci"), "-o", history)
     for command in ("flow", "gaps", "steal", "explain"):
         check(complete("stealscope", command, history, "") == {"host", "Debian"}, f"{command}: machines")
-    check(complete("stealscope", "gaps", history, "Debian/C") == {"Debian/CPU0"}, "CPUs")
+    check(complete("stealscope", "gaps", history, "Debian/CP") == {"Debian/CPU0"}, "CPUs")
     check({"Debian/15", "Debian/150", "Debian/151"} <= complete("stealscope", "flow", "--threshold", "1", history, "Debian/15"),
           "threads, behind options too")
+    check(complete("stealscope", "explain", history, "Debian/fib") == {"Debian/fibonacci"}, "threads by name")
     check(complete("stealscope", "intervals", history, "/Host/CPUs/CPU0/C") == {"/Host/CPUs/CPU0/Current", "Thread"},
           "attributes")  # one word with a space in it
     check(complete("stealscope", "gaps", os.path.join(folder, "de")) == {history}, "files")

@@ -75,6 +75,32 @@ def check_summary(folder):
     check("is not a machine" in err, "a thread is no machine")
 
 
+def check_explain(folder):
+    """explain takes machines, all of them, and all threads of a name: the figures are those of summary."""
+    history = os.path.join(folder, "recording.hist")
+    rows = {r["subject"]: r for r in table("summary", history, "--top", "0")}
+    told = {who: " ".join(run("explain", history, *who).stdout.split()) for who in ((), ("Debian",), ("host",))}
+    for who, text in told.items():
+        machines = [m for m in ("Debian", "host") if not who or m in who]
+        check([m for m in ("Debian", "host") if f"{m}, 05:30:4" in text] == machines, f"explain {who}: of {machines}")
+        for r in (rows[m] for m in machines):
+            said = re.search(r"%s, \S+ \.\. \S+ \([^)]*\): ran (\S+) (\w+), lost (\S+) (\w+), (\S+) %%" % r["subject"], text)
+            check(close(ns(said[1], said[2]), int(r["ran_ns"])) and close(ns(said[3], said[4]), int(r["lost_ns"])) and
+                  abs(float(said[5]) - 100 * float(r["lost_share"])) < 0.06, f"{r['subject']}: what it ran and lost")
+            check(f"It had to wait {r['gaps']} times" in text and r["thief"] in text, "its waits, and who took most")
+    check(told[()].index("Debian, ") < told[()].index("host, "), "guests before the host")
+    check("The thread that lost most is Debian/151 fibonacci: 2." in told[("Debian",)], "and the thread that lost most")
+    losers = [r for r in rows.values() if r["tid"] and r["machine"] == "Debian"]
+    check(f"{len(losers) - 3} other threads lost " in told[("Debian",)], "the others are counted")
+    text = run("explain", history, "Debian/lttng-consumerd").stdout
+    heads = re.findall(r"^(Debian/\d+) lttng-consumerd, ", text, re.M)
+    by_loss = [f"Debian/{r['tid']}" for r in losers if r["name"] == "lttng-consumerd"]
+    check(len(heads) > 1 and heads[:len(by_loss)] == by_loss, f"all threads of a name, the worst first {heads}")
+    text = run("explain", history, "Debian/*", "--top", "2").stdout
+    check(text.count("How sure: ") == 2 and "shown: 2 of the " in text, "only as many as asked for")
+    check("of whom?" in run("explain", history, "--at", "50%", status=1).stderr, "a moment is of somebody")
+
+
 def check_width(folder):
     """Lanes take what is left of the terminal, tables that are piped are as wide as their content."""
     history = os.path.join(folder, "recording.hist")
@@ -121,5 +147,6 @@ def check_picture(folder):
 with scratch() as tmp:
     check_summary(tmp)
     check_picture(tmp)
+    check_explain(tmp)
     check_width(tmp)
     check_requests(tmp)

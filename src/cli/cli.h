@@ -47,7 +47,7 @@ int cmd_beacon(int argc, char **argv, struct error *err);
 	X("path", cmd_path, "WHAT WHO", "why it was late: the critical path through threads, vCPUs and machines") \
 	X("waits", cmd_waits, "WHAT [WHO]", "what idle vCPUs wait for, and who wakes them") \
 	X("exits", cmd_exits, "WHAT [WHO]", "why vCPUs were left, how often, and for how long") \
-	X("explain", cmd_explain, "WHAT WHO", "what delayed a thread or vCPU, in plain sentences") \
+	X("explain", cmd_explain, "WHAT [WHO]", "what delayed whom, in plain sentences: threads, vCPUs, machines") \
 	X("diff", cmd_diff, "BEFORE AFTER", "what changed between two recordings, and who explains it") \
 	X("whatif", cmd_whatif, "WHAT CHANGE...", "the same demand on a host where something is different") \
 	X("export", cmd_export, "WHAT", "the whole history as tables: csv, SQL, viewers, monitoring") \

@@ -9,6 +9,8 @@
 #include "cli/scene.h"
 #include "cli/who.h"
 
+#define TOLD 5  /* threads of a name */
+
 /* Times of day are printed with some digits, cut off: where no gap holds the moment that was read from a screen, the
  * gap meant is the one that begins before the last digit changes. */
 static int find_moment(const struct scene *s, const struct subject *who, const char *at, int64_t *t, struct error *err)
@@ -24,36 +26,94 @@ static int find_moment(const struct scene *s, const struct subject *who, const c
 	return found < 0 ? -1 : 0;
 }
 
+static int explain_moment_of(struct scene *s, const char *name, const char *at, struct error *err)
+{
+	struct subject who;
+	char *text = NULL;
+	int64_t t = 0;
+	if (who_parse(s, name, &who, err) || find_moment(s, &who, at, &t, err) ||
+	    explain_at(&s->topo, &who, t, &text, err))
+		return -1;
+	scene_about(s, &who, FORMAT_TEXT);
+	origin_write_doubts(&s->origin, stdout);
+	prose_print(text);
+	free(text);
+	return 0;
+}
+
+/* Of a machine, or of all of them (NULL). */
+static int machine_text(struct scene *s, const struct subject *machine, char **text, struct error *err)
+{
+	const struct summary_options options = { .only = machine, .from = s->window.from, .to = s->window.to, .gaps = true };
+	struct summary summary = { 0 };
+	struct inquiry *q = summary_open(&s->topo, &options);
+	int rc = scene_run(q, err);
+	if (rc == 0) {
+		summary_take(q, &summary);
+		summary_sort(&summary, &s->topo, SUMMARY_BY_LOST);
+		rc = explain_summary(&s->topo, &summary, text, err);
+	}
+	inquiry_close(q);
+	summary_release(&summary);
+	return rc;
+}
+
+/* One after the other; what makes them doubtful is told once.  NULL: all machines. */
+static int explain_each(struct scene *s, const struct subject *who, size_t n, struct error *err)
+{
+	scene_about(s, n == 1 ? who : NULL, FORMAT_TEXT);
+	origin_write_doubts(&s->origin, stdout);
+	for (size_t i = 0; i < n; i++) {
+		const struct subject *one = who ? &who[i] : NULL;
+		char *text = NULL;
+		if (!one || one->kind == SUBJECT_MACHINE ? machine_text(s, one, &text, err)
+		    : explain_window(&s->topo, one, s->window.from, s->window.to, &text, err))
+			return -1;
+		if (i)
+			putchar('\n');
+		prose_print(text);
+		free(text);
+	}
+	return 0;
+}
+
+/* All that have that name, who lost most first. */
+static int explain_named(struct scene *s, const char *name, size_t top, struct error *err)
+{
+	struct subject *who = NULL;
+	size_t n = 0;
+	int rc = who_all(s, name, &who, &n, err);
+	if (rc == 0)
+		rc = explain_each(s, who, top && n > top ? top : n, err);
+	if (rc == 0 && top && n > top)
+		printf("\nshown: %zu of the %zu of that name, those that lost most (--top)\n", top, n);
+	free(who);
+	return rc;
+}
+
 int cmd_explain(int argc, char **argv, struct error *err)
 {
 	struct window_options when = { 0 };
 	const char *at = NULL;
+	unsigned top = TOLD;
 	const struct opt opt[] = {
 		WINDOW_OPTIONS(&when),
 		{ "at", 0, OPT_TEXT, "TIME", "only the gap or interval that holds this moment", &at, NULL },
+		{ "top", 0, OPT_COUNT, "N", "of those of that name the N that lost most (5; 0 = all)", &top, NULL },
 	};
-	const struct opts opts = { "explain WHAT VM/TID", "What a thread or vCPU did, what delayed it, and how sure that is.",
-	                           opt, sizeof opt / sizeof *opt, 2, 2 };
+	const struct opts opts = { "explain WHAT [WHO]", "What they did, what delayed them, and how sure that is.",
+	                           opt, sizeof opt / sizeof *opt, 1, 2 };
 	int first;
 	if (opts_parse(&opts, argc, argv, &first, err))
 		return -1;
+	const char *name = argc - first > 1 ? argv[first + 1] : NULL;
+	if (at && !name)
+		return error_set(err, STATUS_USAGE, "stealscope explain WHAT VM/TID --at TIME", "--at: of whom?");
 	struct scene s;
-	struct subject who;
-	char *text = NULL;
-	int64_t t = 0;
 	int rc = scene_open(&s, argv[first], &when, err);
 	if (rc == 0)
-		rc = who_parse(&s, argv[first + 1], &who, err);
-	if (rc == 0 && at)
-		rc = find_moment(&s, &who, at, &t, err);
-	if (rc == 0)
-		rc = at ? explain_at(&s.topo, &who, t, &text, err)
-		        : explain_window(&s.topo, &who, s.window.from, s.window.to, &text, err);
-	if (rc == 0) {
-		scene_about(&s, &who, FORMAT_TEXT);
-		origin_write_doubts(&s.origin, stdout);
-		prose_print(text);
-	}
-	free(text);
+		rc = at     ? explain_moment_of(&s, name, at, err)
+		     : name ? explain_named(&s, name, top, err)
+		            : explain_each(&s, NULL, 1, err);
 	return scene_close(&s, rc, err);
 }

@@ -37,10 +37,14 @@ static struct history *history_of(const char *what)
 static void complete_thread(const struct topo *topo, const struct topo_thread *th, const char *machine, const char *typed)
 {
 	const struct subject s = { SUBJECT_THREAD, (uint32_t)(th - topo->thread) };
-	char whole[300], *text = mem_printf("%s/%d", machine, (int)th->tid);
+	char whole[300], *text = mem_printf("%s/%d", machine, (int)th->tid), *named;
 	const char *name = strchr(topo_subject_text(topo, &s, whole, sizeof whole), ' ');
 	complete_word(typed, text, name ? name + 1 : "");
+	named = name ? mem_printf("%s/%s", machine, name + 1) : NULL;
+	if (named && typed[strlen(machine) + 1])  /* what it is called, once one begins to type that */
+		complete_word(typed, named, text);
 	free(text);
+	free(named);
 }
 
 static void complete_subject(const struct topo *topo, const char *typed)

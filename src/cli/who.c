@@ -27,20 +27,27 @@ static int by_loss(const void *pa, const void *pb)
 	return (a->start > b->start) - (a->start < b->start);
 }
 
+/* With their lives and losses, the worst first; the caller frees.  NULL: error. */
+static struct candidate *rank(const struct scene *s, const struct subject *found, size_t n, struct error *err)
+{
+	struct candidate *c = mem_new(n, sizeof *c);
+	for (size_t i = 0; i < n; i++) {
+		c[i] = (struct candidate){ .who = found[i], .start = history_begin(s->h), .end = history_end(s->h) };
+		if (topo_life(&s->topo, &found[i], &c[i].start, &c[i].end, err) < 0 ||
+		    steal_time(&s->topo, &found[i], c[i].start, c[i].end, &c[i].lost, err) < 0) {
+			free(c);
+			return NULL;
+		}
+	}
+	qsort(c, n, sizeof *c, by_loss);
+	return c;
+}
+
 static int list(const struct scene *s, const struct subject *found, size_t n, struct error *err)
 {
 	static const struct report_shape shape = REPORT_SHAPE("who", columns);
-	struct candidate *c = mem_new(n, sizeof *c);
-	int rc = 0;
-	for (size_t i = 0; i < n && rc == 0; i++) {
-		c[i] = (struct candidate){ .who = found[i], .start = history_begin(s->h), .end = history_end(s->h) };
-		if (topo_life(&s->topo, &found[i], &c[i].start, &c[i].end, err) < 0)
-			rc = -1;
-		else
-			rc = steal_time(&s->topo, &found[i], c[i].start, c[i].end, &c[i].lost, err);
-	}
-	if (rc == 0) {
-		qsort(c, n, sizeof *c, by_loss);
+	struct candidate *c = rank(s, found, n, err);
+	if (c) {
 		struct report *r = report_begin(stderr, FORMAT_TEXT, &shape, NULL);
 		for (size_t i = 0; i < n && i < LISTED; i++) {
 			char name[300];
@@ -52,7 +59,23 @@ static int list(const struct scene *s, const struct subject *found, size_t n, st
 			fprintf(stderr, "and %zu more, that lost less\n", n - LISTED);
 	}
 	free(c);
-	return rc;
+	return c ? 0 : -1;
+}
+
+int who_all(const struct scene *s, const char *text, struct subject **out, size_t *n, struct error *err)
+{
+	struct subject one;
+	struct candidate *c = NULL;
+	*out = NULL;
+	if (topo_find_subjects(&s->topo, text, out, n, err) < 0)
+		return -1;
+	if (*n == 0)
+		return topo_one_subject(&s->topo, text, *out, 0, &one, err);
+	c = rank(s, *out, *n, err);
+	for (size_t i = 0; c && i < *n; i++)
+		(*out)[i] = c[i].who;
+	free(c);
+	return c ? 0 : -1;
 }
 
 int who_parse(const struct scene *s, const char *text, struct subject *out, struct error *err)

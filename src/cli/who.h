@@ -5,6 +5,8 @@
 #include "cli/scene.h"
 
 /* Parses the operand.  Where several may be meant they are listed on stderr, with their lives and losses, worst first. */
+/* All that may be meant, who lost most first; at least one.  The caller frees. */
+int who_all(const struct scene *s, const char *text, struct subject **out, size_t *n, struct error *err);
 int who_parse(const struct scene *s, const char *text, struct subject *out, struct error *err);
 
 #endif

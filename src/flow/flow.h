@@ -552,6 +552,10 @@ void periodic_release(struct periodic_list *l);
  * "idle CPU", "waiting for host/43 qemu-io", "waiting", "unknown (events lost)".  Escaped.  `name`: raw, or NULL. */
 char *party_text(const struct topo *topo, const struct party *who, const char *name, char *buf, size_t size);
 
+/* A summary with its gaps, sorted by what was lost, in plain sentences, one per line, escaped: the machines, and the
+ * threads that lost most.  The caller frees *text. */
+int explain_summary(const struct topo *topo, const struct summary *s, char **text, struct error *err);
+
 /* A few plain sentences, one per line, escaped: what a thread or vCPU did within [from, to], what delayed it, how
  * much, by whom, how sure that is, and what to look at next.  The caller frees *text. */
 int explain_window(const struct topo *topo, const struct subject *s, int64_t from, int64_t to, char **text,

@@ -5,7 +5,7 @@ src_libflow_a_SOURCES = \
 	src/flow/demand.c \
 	src/flow/doubt.c \
 	src/flow/exits.c \
-	src/flow/explain.c \
+	src/flow/explain.c src/flow/explain_summary.c \
 	src/flow/find.c \
 	src/flow/flow.c src/flow/flow.h src/flow/flow_private.h \
 	src/flow/flow_text.c \
