@@ -259,6 +259,65 @@ static void test_gaps(void **state)
 	gap_list_release(&gaps);
 }
 
+static int line_of(const char *text)
+{
+	char *s = press(""), *at = strstr(s, text);
+	int y = 0;
+	if (!at)
+		fail_msg("no \"%s\" in\n%s", text, s);
+	for (char *c = s; c < at; c++)
+		y += *c == '\n';
+	free(s);
+	return y;
+}
+
+static void click(int x, int y)
+{
+	viewer_mouse(&app, x, y, true);
+	viewer_mouse(&app, x, y, false);
+	viewer_draw(&app, &screen);
+}
+
+/* The mouse chooses lines of a pane, and goes where they lead at the second click; rows, ranges; the window on the map. */
+static void test_mouse(void **state)
+{
+	(void)state;
+	free(press("O"));
+	int y = line_of(" web/4000 node");
+	click(5, y);
+	assert_true(app.focused && app.below && app.view.row.kind == ROW_THREAD);
+	assert_shows("", "web/4000 node lost");
+	click(5, y);
+	assert_null(app.below);
+	assert_shows("", "4000 node");
+	assert_true(app.view.step < UI_WORLD_SPAN / 83 / 2);
+	click(5, 0);
+	click(5, 39);
+	free(press("0P<Tab>"));
+	assert_false(app.focused);
+	y = line_of("mostly to") + 1;
+	click(5, y + 1);
+	assert_true(app.focused && app.below->at == 1);
+	struct row_id row = app.view.row;
+	click(60, 4);
+	assert_true(!app.focused && !row_same(app.view.row, row));
+	assert_int_equal(view_column(&app.view, app.view.cursor), 60 - app.label_w - 1);
+	viewer_mouse(&app, 60, 4, true);
+	viewer_mouse(&app, 70, 4, false);
+	assert_true(app.view.range != VIEW_NONE);
+	free(press("<Esc>q:zoom 8ms<Enter>"));
+	for (int third = 1; third < 3; third++) {
+		int64_t want = UI_WORLD_BEGIN + UI_WORLD_SPAN * third / 3;
+		click(app.label_w + 1 + app.ground.cols * third / 3, 1);
+		int64_t middle = app.view.t0 + app.ground.cols * app.view.step / 2;
+		assert_in_range(middle, want - UI_WORLD_SPAN / 50, want + UI_WORLD_SPAN / 50);
+	}
+	int64_t t0 = app.view.t0;
+	free(press("?"));
+	click(50, 1);
+	assert_int_equal(app.view.t0, t0);  /* a list has the screen */
+}
+
 /* Exits by reason; a line leads to the slowest; where there are none, it is said what they would take. */
 static void test_exits(void **state)
 {
@@ -286,6 +345,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_overview_is_left, begin, end),
 		cmocka_unit_test_setup_teardown(test_gaps, begin, end),
 		cmocka_unit_test_setup_teardown(test_exits, begin, end),
+		cmocka_unit_test_setup_teardown(test_mouse, begin, end),
 		cmocka_unit_test_setup_teardown(test_tab_goes_round, begin, end),
 		cmocka_unit_test_setup_teardown(test_closing, begin, end),
 		cmocka_unit_test_setup_teardown(test_height, begin, end),

@@ -16,7 +16,6 @@
 
 #define SMALLEST_W 40
 #define SMALLEST_H 8
-#define MAPPED_H 12   /* from there on there is room for a map of the whole trace */
 
 static const struct style *part(const struct app *app, enum part p)
 {
@@ -129,10 +128,10 @@ static void draw_all(struct app *app, struct screen *s)
 	}
 	if (app->below)
 		pane_refresh(app, app->below);
-	int head = s->h < MAPPED_H ? 1 : 2, room = s->h - head - 3, pane = pane_height(app, room);
+	int head = minimap_line(app) < 0 ? 1 : 2, room = s->h - head - 3, pane = pane_height(app, room);
 	draw_header(app, s);
 	if (head > 1)
-		minimap_draw(app, s, 1);
+		minimap_draw(app, s, minimap_line(app));
 	draw_ruler(app, s, head);
 	rows_draw(app, s, head + 1, room - pane > 0 ? room - pane : 0);
 	if (app->below && pane > 0)

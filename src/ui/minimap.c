@@ -11,6 +11,8 @@
 #include "base/mem.h"
 #include "base/now.h"
 
+#define MAPPED_H 12  /* lines of the smallest screen that has room for it */
+
 struct minimap {
 	int cols;                /* that the sums are of; 0 = none yet */
 	uint32_t next, rows;     /* subjects: the next to be added, all */
@@ -43,6 +45,11 @@ int64_t minimap_time(const struct app *app, int column)
 	const struct ground *g = &app->ground;
 	double part = ((double)column + 0.5) / (double)g->cols;
 	return g->begin + (int64_t)(part * (double)(g->end - g->begin));
+}
+
+int minimap_line(const struct app *app)
+{
+	return app->h_cells < MAPPED_H ? -1 : 1;
 }
 
 static bool by_vcpu(const struct app *app)

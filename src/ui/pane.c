@@ -400,6 +400,7 @@ void pane_draw(struct app *app, struct screen *s, int y, int height)
 	if (head > 1)
 		p->ops->heading(app, p, s, y + 1);
 	p->page = height > head ? (size_t)(height - head) : 0;
+	p->y = y + head;
 	scroll_to_cursor(p);
 	for (size_t i = 0; i < p->page && p->top + i < p->lines; i++) {
 		bool selected = app->focused && p->top + i == p->at;

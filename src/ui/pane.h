@@ -32,6 +32,7 @@ struct pane {
 	const struct pane_ops *ops;
 	size_t lines, top;   /* of text below its title; the first one shown */
 	size_t at, page;     /* the line of its cursor; lines of the last frame */
+	int y;               /* where these began on the screen */
 	int grown;           /* lines by which the user made it higher than it is by itself */
 	size_t room;         /* lines to keep free until there is an answer */
 	bool opening;        /* just opened: an error closes it again */

@@ -32,6 +32,7 @@ src_libui_a_SOURCES = \
 	src/ui/list.c \
 	src/ui/look.c src/ui/look.h \
 	src/ui/minimap.c \
+	src/ui/mouse.c \
 	src/ui/nudge.c src/ui/nudge.h \
 	src/ui/overview.c src/ui/overview.h \
 	src/ui/paint.c src/ui/paint.h \

@@ -21,6 +21,7 @@ void minimap_init(struct app *app);
 void minimap_release(struct app *app);
 void minimap_forget(struct app *app);
 bool minimap_work(struct app *app, int64_t budget_ns, bool *changed);
+int minimap_line(const struct app *app);  /* where it is; -1: the screen has no room for it */
 void minimap_draw(struct app *app, struct screen *s, int y);
 int64_t minimap_time(const struct app *app, int column);  /* that this column stands for */
 

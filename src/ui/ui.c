@@ -88,26 +88,6 @@ static void take_signals(struct loop *l)
 	}
 }
 
-/* A button of the mouse: the row and moment under it; held and moved, a range. */
-static void mouse(struct app *app, const struct term_mouse *m)
-{
-	struct row_id row;
-	int col = m->x - app->label_w - 1;
-	if (!app_at_rows(app) || !rows_at(app, m->y, &row))
-		return;
-	app->moved = true;
-	if (m->what == MOUSE_PRESS) {
-		app->view.row = row;
-		app->view.range = VIEW_NONE;
-	}
-	if (col < 0 || col >= app->ground.cols)
-		return;
-	int64_t was = app->view.cursor, t = app->view.t0 + col * app->view.step;
-	view_goto(&app->view, &app->ground, t);
-	if (m->what == MOUSE_RELEASE && was != app->view.cursor)
-		app->view.range = was;
-}
-
 static void take_keys(struct loop *l)
 {
 	struct term_mouse m = { 0, 0, MOUSE_PRESS };
@@ -116,7 +96,7 @@ static void take_keys(struct loop *l)
 	while (!l->app->quit && (key = term_key(l->term, &m)) != 0) {
 		n++;
 		if (key == KEY_CODE_MOUSE)
-			mouse(l->app, &m);
+			viewer_mouse(l->app, m.x, m.y, m.what == MOUSE_PRESS);
 		else
 			viewer_key(l->app, key);
 	}

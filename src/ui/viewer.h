@@ -10,6 +10,8 @@
 int viewer_init(struct app *app, const struct history *h, const struct ui_options *options, struct error *err);
 void viewer_release(struct app *app);
 void viewer_resize(struct app *app, int w, int h);
+/* Its first button, on a cell of the last frame: pressed, or let go. */
+void viewer_mouse(struct app *app, int x, int y, bool press);
 void viewer_key(struct app *app, uint32_t key);
 /* Long work in small steps: true while there is more to do.  The caller draws when *changed. */
 bool viewer_work(struct app *app, int64_t budget_ns, bool *changed);
