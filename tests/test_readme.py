@@ -1,4 +1,5 @@
-"""The screens and the report that README shows are what the program prints.  `test_readme.py --update` renews them."""
+"""The screens, the report and the picture that README shows are what the program prints.  `test_readme.py --update` renews
+them."""
 import os
 import re
 import sys
@@ -8,7 +9,8 @@ from e2e import DATA, SOURCE, check, run, scratch
 README = os.path.join(SOURCE, "README")
 MANUAL = os.path.join(SOURCE, "man", "stealscope.1")
 SCREEN = re.compile(r"^ host \+ 1 VM.*?\n\.Ed$", re.M | re.S)
-KEYS = "W\nW\nw\n2>\n:screen {0}/rows\n<Enter>\n:screen {0}/flow\n"
+PICTURE = os.path.join(SOURCE, "man", "first-look.svg")
+KEYS = "O\n:screen {0}/overview\n<Enter>\n:screen {0}/rows\n<Enter>\n:screen {0}/flow\n"
 BLOCK = re.compile(r"(?:^     host \+ 1 VM.*?\? help$|^    history  demo\.steal$.*?^    left out:.*?$)", re.M | re.S)
 
 
@@ -26,12 +28,15 @@ with scratch() as folder:
         f.write(KEYS.format(folder))
     run("view", "demo.steal", "--script", "keys", "--size", "80x24", "--glyphs", "ascii", cwd=folder)
     blocks = []
-    for name in ("rows", "flow"):
+    for name in ("overview", "rows", "flow"):
         with open(os.path.join(folder, name), encoding="utf-8") as f:
             blocks.append(as_shown(f.read()))
+    run("picture", "demo.steal", "-o", "picture.svg", "--width", "100", cwd=folder)
+    with open(os.path.join(folder, "picture.svg"), encoding="utf-8") as f:
+        picture = f.read()
     blocks.append(as_shown(run("flow", "demo.steal", "Debian/151", cwd=folder).stdout))
 
-screen = "\n".join(line[4:] for line in blocks[0].split("\n"))
+screen = "\n".join(line[4:] for line in blocks[1].split("\n"))
 shown = BLOCK.findall(readme)
 check(len(shown) == len(blocks), f"README shows {len(blocks)} blocks of output")
 if "--update" in sys.argv:
@@ -42,6 +47,8 @@ if "--update" in sys.argv:
         manual = f.read()
     with open(MANUAL, "w", encoding="utf-8") as f:
         f.write(SCREEN.sub(lambda _: screen + "\n.Ed", manual))
+    with open(PICTURE, "w", encoding="utf-8") as f:
+        f.write(picture)
 else:
     for old, new in zip(shown, blocks):
         if old != new:
@@ -50,4 +57,6 @@ else:
         check(old == new, f"README shows what the program prints: {new.splitlines()[0].strip()}")
     with open(MANUAL, encoding="utf-8") as f:
         manual = f.read()
+    with open(PICTURE, encoding="utf-8") as f:
+        check(f.read() == picture, "man/first-look.svg is what stealscope picture draws")
     check(screen in manual, "stealscope(1) shows the same screen")
