@@ -47,3 +47,10 @@ tests_test_record_run_SOURCES = tests/test_record_run.c tests/record_tree.c test
 tests_test_record_run_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
 endif
 endif
+
+EXTRA_DIST += tests/fuzz/corpus-frames
+if HAVE_TRACEFS
+check_PROGRAMS += tests/fuzz/fuzz_frames
+tests_fuzz_fuzz_frames_SOURCES = tests/fuzz/fuzz_frames.c $(FUZZ_MAIN)
+tests_fuzz_fuzz_frames_LDADD = $(RECORD_LIBS) $(FUZZ_ENGINE)
+endif

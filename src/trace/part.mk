@@ -121,6 +121,9 @@ tests_fuzz_fuzz_metadata_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
 check_PROGRAMS += tests/fuzz/fuzz_packets
 tests_fuzz_fuzz_packets_SOURCES = tests/fuzz/fuzz_packets.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_packets_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
+check_PROGRAMS += tests/fuzz/fuzz_pages
+tests_fuzz_fuzz_pages_SOURCES = tests/fuzz/fuzz_pages.c $(FUZZ_MAIN)
+tests_fuzz_fuzz_pages_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
 check_PROGRAMS += tests/fuzz/fuzz_record
 tests_fuzz_fuzz_record_SOURCES = tests/fuzz/fuzz_record.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_record_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
@@ -128,7 +131,7 @@ check_PROGRAMS += tests/fuzz/fuzz_told
 tests_fuzz_fuzz_told_SOURCES = tests/fuzz/fuzz_told.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_told_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
 EXTRA_DIST += tests/fuzz/corpus-ctf tests/fuzz/corpus-dat tests/fuzz/corpus-metadata tests/fuzz/corpus-packets \
-	tests/fuzz/corpus-record tests/fuzz/corpus-told
+	tests/fuzz/corpus-pages tests/fuzz/corpus-record tests/fuzz/corpus-told
 
 BENCHES += tests/bench/bench_trace
 tests_bench_bench_trace_SOURCES = tests/bench/bench_trace.c
