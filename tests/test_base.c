@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -322,6 +323,41 @@ static void test_file(void **state)
 	rmdir(dir);
 }
 
+/* A link that leads nowhere stays, and what leads to an open file, like /dev/stdout, is no name to give to another. */
+static void test_save_links(void **state)
+{
+	(void)state;
+	struct error err = ERROR_INIT;
+	struct save s;
+	struct stat was, st;
+	char dir[] = "/tmp/stealscope-save-XXXXXX", path[64], open_file[64], link[64];
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof path, "%s/a", dir);
+	snprintf(link, sizeof link, "%s/b", dir);
+	assert_int_equal(symlink("nowhere", link), 0);
+	assert_int_equal(save_begin(&s, link, &err), -1);
+	assert_non_null(strstr(err.text, "/b: is a link that leads nowhere"));
+	assert_int_equal(save_spares(link, begins_with_two, "a two", &err), -1);
+	unlink(link);
+	const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0 && fstat(fd, &was) == 0);
+	snprintf(open_file, sizeof open_file, "/proc/self/fd/%d", fd);
+	assert_int_equal(symlink(open_file, link), 0);
+	for (int gone = 0; gone < 2; gone++) {
+		assert_int_equal(save_begin(&s, link, &err), -1);
+		assert_non_null(strstr(err.text, "/b: leads through /proc"));
+		assert_int_equal(save_begin(&s, open_file, &err), -1);
+		assert_int_equal(lstat(link, &st), 0);
+		assert_true(S_ISLNK(st.st_mode));
+		assert_int_equal(stat(gone ? link : path, &st), 0);
+		assert_true(st.st_ino == was.st_ino);
+		unlink(path);
+	}
+	close(fd);
+	unlink(link);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 static void test_save(void **state)
 {
 	(void)state;
@@ -521,6 +557,7 @@ int main(void)
 		cmocka_unit_test(test_states_have_names),
 		cmocka_unit_test(test_file),
 		cmocka_unit_test(test_save),
+		cmocka_unit_test(test_save_links),
 		cmocka_unit_test(test_time_exact),
 		cmocka_unit_test(test_parallel),
 		cmocka_unit_test(test_ahead),

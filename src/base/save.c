@@ -2,10 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -57,12 +59,25 @@ bool save_begins_with(const char *path, const char *magic, size_t n)
 	return got == (ssize_t)n && memcmp(head, magic, n) == 0;
 }
 
+/* Does the path lead through one of those links of /proc that stand for an open file?  Kernels before 5.6 do not tell. */
+static bool is_open_file(const char *path)
+{
+	const struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_MAGICLINKS };
+	const long fd = syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+	if (fd >= 0)
+		close((int)fd);
+	return fd < 0 && errno == ELOOP;
+}
+
 static int refuse_special(const char *path, struct error *err)
 {
 	struct stat st;
-	if (stat(path, &st) != 0 || S_ISREG(st.st_mode))
+	if (lstat(path, &st) != 0)
 		return 0;
-	return error_set(err, STATUS_SYSTEM, "choose another name", "%s: exists and is not a regular file", path);
+	const char *why = stat(path, &st) != 0 ? "is a link that leads nowhere" :
+		!S_ISREG(st.st_mode) ? "exists and is not a regular file" :
+		is_open_file(path) ? "leads through /proc to what a process has open" : NULL;
+	return why ? error_set(err, STATUS_SYSTEM, "choose another name", "%s: %s", path, why) : 0;
 }
 
 int save_spares(const char *path, bool (*is_one)(const char *path), const char *kind, struct error *err)
