@@ -4,7 +4,7 @@
  *   FAULT_AT     which attempt, counted from 1; none: all succeed
  *   FAULT_LOG    a file to which each attempt is written, a line for each
  *
- * open, fopen, opendir, read, pread, fread and mmap fail with EIO.  Processes that are forked go on counting from where they
+ * open, fopen, opendir, read, pread, fread, getline and mmap fail with EIO.  Processes that are forked go on counting from where they
  * were forked. */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -136,6 +136,22 @@ size_t fread(void *to, size_t size, size_t n, FILE *f)
 		return 0;
 	}
 	return NEXT(size_t (*)(void *, size_t, size_t, FILE *), "fread")(to, size, n, f);
+}
+
+ssize_t __getdelim(char **line, size_t *size, int end, FILE *f);
+ssize_t getline(char **line, size_t *size, FILE *f)
+{
+	return __getdelim(line, size, '\n', f);
+}
+
+/* What getline() is in an optimized program. */
+ssize_t __getdelim(char **line, size_t *size, int end, FILE *f)
+{
+	if (is_below_fd(fileno(f)) && fails("getline", NULL)) {
+		f->_flags |= IO_ERROR;
+		return -1;
+	}
+	return NEXT(ssize_t (*)(char **, size_t *, int, FILE *), "__getdelim")(line, size, end, f);
 }
 
 ssize_t __read_chk(int fd, void *to, size_t n, size_t size);

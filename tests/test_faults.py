@@ -5,27 +5,30 @@ import shutil
 import subprocess
 import sys
 
-from e2e import BUILD, DATA, PROGRAM, SOURCE, check, is_sanitized, scratch
-from ftrace import Buffer, record, write_dat
+from e2e import BUILD, DATA, PROGRAM, SOURCE, check, is_sanitized, run, scratch, simulate
+from ftrace import Buffer, record, write_dat, write_machine
 
 LIBRARY = os.path.join(BUILD, "tests", "faults.so")
+OUT = "OUT"  # in a command: the file that it makes
 
 
 def attempt(tmp, folder, command, at, log=None):
-    """One run: status, stderr, and the bytes of the history it made."""
+    """One run: status, stderr, and what it gives: its output, and the bytes of the file that it makes."""
     out = os.path.join(tmp, "out.steal")
     if os.path.exists(out):
         os.unlink(out)
-    env = dict(os.environ, LD_PRELOAD=LIBRARY, FAULT_BELOW=os.path.realpath(folder), FAULT_AT=str(at), TMPDIR=tmp)
+    env = dict(os.environ, LD_PRELOAD=LIBRARY, FAULT_BELOW=os.path.realpath(folder), FAULT_AT=str(at), TMPDIR=tmp,
+               XDG_CACHE_HOME=os.path.join(tmp, "cache"), XDG_CONFIG_HOME=os.path.join(tmp, "config"))
     if log:
         env["FAULT_LOG"] = log
-    p = subprocess.run([PROGRAM, "index", *command, "-j", "1", "-o", out], env=env, capture_output=True, text=True,
-                       check=False, timeout=120)
-    made = None
+    p = subprocess.run([PROGRAM, *[out if word == OUT else word for word in command]], env=env, capture_output=True,
+                       text=True, check=False, timeout=120)
+    made = b""
     if os.path.exists(out):
         with open(out, "rb") as f:
             made = f.read()
-    return p.returncode, p.stderr, made
+    shutil.rmtree(os.path.join(tmp, "cache"), ignore_errors=True)
+    return p.returncode, p.stderr, (p.stdout.replace(out, OUT), made)
 
 
 def check_kind(tmp, what, folder, command):
@@ -39,7 +42,7 @@ def check_kind(tmp, what, folder, command):
     for at in range(1, len(attempts) + 1):
         status, got, made = attempt(tmp, folder, command, at)
         refused += status == 4
-        good = (status == 4 and made is None and got.startswith("stealscope: ") and got.count("\n") == 1) or \
+        good = (status == 4 and not any(made) and got.startswith("stealscope: ") and got.count("\n") == 1) or \
             (status == 0 and made == whole and got == said)
         if not good:
             wrong.append((at, attempts[at - 1], status, got.strip()))
@@ -47,7 +50,7 @@ def check_kind(tmp, what, folder, command):
     check(refused > 0, f"{what}: faults were seen")
 
 
-def make_dat(path):
+def make_buffers():
     buffers = []
     for cpu in range(2):
         b = Buffer()
@@ -55,23 +58,58 @@ def make_dat(path):
             tid, other = (100 + cpu, 0) if i % 2 else (0, 100 + cpu)
             b.add(5_000_000_000 + i * 100_000, record("sched_switch", tid, prev_pid=tid, prev_state=tid and 1, next_pid=other))
         buffers.append(b.bytes())
-    write_dat(path, buffers)
+    return buffers
+
+
+def make_recording(folder):
+    about = "hostname: hv\nclock: mono\nstarted: {clock: 4900000000, realtime: 1800000000000000000}\n" \
+        "stopped: {clock: 5100000000, realtime: 1800000000200000000}\nlost: 0\n"
+    stats = "entries: 0\noverrun: 0\ndropped events: 0\nread events: 400\n"
+    write_machine(os.path.join(folder, "host"), make_buffers(), about, {100: "a", 101: "b"}, {100: 100, 101: 101}, [stats] * 2)
+    with open(os.path.join(folder, "session.yaml"), "w", encoding="utf-8") as f:
+        f.write("host: {name: hv, dir: host}\n")
+
+
+def check_traces(tmp):
+    ctf = os.path.join(tmp, "ctf")
+    shutil.copytree(os.path.join(DATA, "fibonacci"), ctf)
+    check_kind(tmp, "CTF", ctf, ["index", "-j", "1", ctf, "-o", OUT])
+    session = os.path.join(tmp, "session")
+    os.mkdir(session)
+    shutil.copy(os.path.join(SOURCE, "src", "trace", "layouts", "lttng.yaml"), os.path.join(session, "layout.yaml"))
+    with open(os.path.join(session, "session.yaml"), "w", encoding="utf-8") as f:
+        f.write(f"host: {{dir: '{ctf}/host', layout: '{session}/layout.yaml'}}\nguests: [{{name: Debian, dir: '{ctf}/guest-Debian'}}]\n")
+    check_kind(tmp, "a session and a layout", session, ["index", "-j", "1", os.path.join(session, "session.yaml"), "-o", OUT])
+    dat = os.path.join(tmp, "dat")
+    write_dat(os.path.join(dat, "trace.dat"), make_buffers())
+    recording = os.path.join(tmp, "recording")
+    make_recording(recording)
+    for what, folder in (("trace-cmd", dat), ("a recording", recording)):
+        command = ["index", "-j", "1", folder, "-o", OUT]
+        if attempt(tmp, folder, command, 0)[0] == 0:  # built with what reads it
+            check_kind(tmp, what, folder, command)
+
+
+def check_histories(tmp):
+    folder = os.path.join(tmp, "history")
+    traces = os.path.join(tmp, "requests")
+    history, model, rows = (os.path.join(folder, name) for name in ("h.steal", "m.model", "rows.csv"))
+    simulate(traces, "requests", "--duration", "300ms")
+    os.mkdir(folder)
+    run("index", traces, "-o", history)
+    for command in (["info"], ["steal"], ["gaps"], ["latency", "requests"]):
+        check_kind(tmp, f"{' '.join(command)} of a history", folder, [*command, history])
+    with open(rows, "w", encoding="utf-8") as f:
+        f.write(run("latency", "requests", history, "--format", "csv").stdout)
+    train = ["latency", "train", "--csv", "--latency", "latency_ns", "--input", "provider_high_ns", "-b", rows, rows]
+    check_kind(tmp, "rows of requests", folder, [*train, "-o", OUT])
+    run("latency", "train", "-b", history, history, "-o", model)
+    check_kind(tmp, "a model", folder, ["latency", "requests", history, "-m", model])
 
 
 with scratch() as tmp:
     if is_sanitized():
         print("sanitizers want to be loaded first, as the faults do")
         sys.exit(77)
-    ctf = os.path.join(tmp, "ctf")
-    shutil.copytree(os.path.join(DATA, "fibonacci"), ctf)
-    check_kind(tmp, "CTF", ctf, [ctf])
-    session = os.path.join(tmp, "session")
-    os.mkdir(session)
-    shutil.copy(os.path.join(SOURCE, "src", "trace", "layouts", "lttng.yaml"), os.path.join(session, "layout.yaml"))
-    with open(os.path.join(session, "session.yaml"), "w", encoding="utf-8") as f:
-        f.write(f"host: {{dir: '{ctf}/host', layout: '{session}/layout.yaml'}}\nguests: [{{name: Debian, dir: '{ctf}/guest-Debian'}}]\n")
-    check_kind(tmp, "a session and a layout", session, [os.path.join(session, "session.yaml")])
-    dat = os.path.join(tmp, "dat")
-    make_dat(os.path.join(dat, "trace.dat"))
-    if attempt(tmp, dat, [dat], 0)[0] == 0:
-        check_kind(tmp, "trace-cmd", dat, [dat])
+    check_traces(tmp)
+    check_histories(tmp)

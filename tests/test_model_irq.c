@@ -74,6 +74,8 @@ static void test_exits_of_others(void **state)
 	assert_string_equal(rec_text(&rec, 79, path), "irq/7");
 	handler(80, EV_IRQ_EXIT, 3, 0);  /* of the one that is too deep to be known by its number */
 	assert_string_equal(rec_text(&rec, 80, path), "irq/7");
+	handler(85, EV_IRQ_EXIT, 3 * NEST_DEEP, 0);  /* of none, now that all of them are known */
+	assert_string_equal(rec_text(&rec, 85, path), "irq/7");
 	handler(90, EV_IRQ_EXIT, 7, 0);
 	assert_string_equal(rec_text(&rec, 90, path), "irq/6");
 	handler(95, EV_IRQ_EXIT, 5, 0);

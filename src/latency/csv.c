@@ -4,13 +4,13 @@
  * understood.  Memory: 8 bytes per field. */
 #include "latency/latency.h"
 
-#include <errno.h>
 #include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/csv.h"
+#include "base/file_open.h"
 #include "base/mem.h"
 
 #define MOST_COLUMNS 1024
@@ -83,9 +83,9 @@ static int read_lines(struct table *t, FILE *f, const char *path, struct error *
 int table_read(struct table *t, const char *path, struct error *err)
 {
 	*t = (struct table){ 0 };
-	FILE *f = fopen(path, "r");
+	FILE *f = file_open(path);
 	if (!f)
-		return error_set(err, errno == ENOENT ? STATUS_INPUT : STATUS_SYSTEM, NULL, "%s: %s", path, strerror(errno));
+		return error_read(err, NULL, "%s", path);
 	locale_t c = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0), before = uselocale(c);
 	int result = read_lines(t, f, path, err);
 	uselocale(before);

@@ -11,12 +11,12 @@
  * bounded before anything is allocated, every number must be finite. */
 #include "latency/gp.h"
 
-#include <errno.h>
 #include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file_open.h"
 #include "base/mem.h"
 #include "base/save.h"
 
@@ -86,7 +86,7 @@ static int next_line(struct reader *r, struct error *err)
 	r->number++;
 	ssize_t n = getline(&r->line, &r->size, r->f);
 	if (n < 0)
-		return bad(r, "the model ends here", err);
+		return ferror(r->f) ? error_system(err, NULL, "%s", r->path) : bad(r, "the model ends here", err);
 	if (n > 0 && r->line[n - 1] == '\n')
 		r->line[n - 1] = '\0';
 	return 0;
@@ -190,10 +190,9 @@ static struct gp *read_model(struct reader *r, struct error *err)
 
 struct gp *gp_load(const char *path, struct error *err)
 {
-	struct reader r = { fopen(path, "r"), path, NULL, 0, 0 };
+	struct reader r = { file_open(path), path, NULL, 0, 0 };
 	if (!r.f) {
-		error_set(err, errno == ENOENT ? STATUS_INPUT : STATUS_SYSTEM, "make one with: stealscope latency train",
-		          "%s: %s", path, strerror(errno));
+		error_read(err, "make one with: stealscope latency train", "%s", path);
 		return NULL;
 	}
 	locale_t c = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0), before = uselocale(c);

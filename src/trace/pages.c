@@ -3,13 +3,12 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/file_open.h"
 #include "base/mem.h"
 #include "base/yaml_file.h"
 
@@ -21,31 +20,44 @@
 
 /* ---- files */
 
-char *pages_text(const struct pages *p, const char *name, size_t *len)
+/* Is that what errno says of a name behind which there is no file? */
+static bool is_none(int why)
 {
-	char *path = mem_printf("%s/%s", p->path, name), *text = NULL;
-	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	return why == ENOENT || why == ENOTDIR || why == EISDIR || why == EINVAL;
+}
+
+/* What is behind its length comes too late. */
+static int read_text(FILE *f, const char *path, char **text, size_t *len, struct error *err)
+{
 	struct stat st;
-	size_t n = 0;
-	ssize_t got = -1;
+	if (fstat(fileno(f), &st))
+		return error_system(err, NULL, "%s", path);
+	if (st.st_size > LONGEST)
+		return error_set(err, STATUS_INPUT, MEND, "%s: is too long", path);
+	char *all = mem_new((size_t)st.st_size + 1, 1);
+	*len = fread(all, 1, (size_t)st.st_size, f);
+	all[*len] = '\0';
+	if (ferror(f)) {
+		free(all);
+		return error_system(err, NULL, "%s", path);
+	}
+	*text = all;
+	return 0;
+}
+
+int pages_text(const struct pages *p, const char *name, char **text, size_t *len, struct error *err)
+{
+	char *path = mem_printf("%s/%s", p->path, name);
+	FILE *f = file_open(path);
+	int rc = f || is_none(errno) ? 0 : error_read(err, MEND, "%s", path);
+	*text = NULL;
+	*len = 0;
+	if (f) {
+		rc = read_text(f, path, text, len, err);
+		fclose(f);
+	}
 	free(path);
-	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
-		text = mem_new(LONGEST + 1, 1);
-		while ((got = read(fd, text + n, LONGEST + 1 - n)) > 0)
-			n += (size_t)got;
-	}
-	const int why = got < 0 ? errno : n > LONGEST ? EFBIG : 0;
-	if (fd >= 0)
-		close(fd);
-	errno = why;
-	if (why || !text) {
-		free(text);
-		return NULL;
-	}
-	text[n] = '\0';
-	if (len)
-		*len = n;
-	return text;
+	return rc;
 }
 
 /* "	field: local_t commit;	offset:8;	size:8;	signed:1;" */
@@ -58,10 +70,11 @@ static bool find_field(const char *text, const char *what, unsigned *offset, uns
 static int read_header(struct pages *p, struct error *err)
 {
 	unsigned size = 0;
-	char *text = pages_text(p, "header_page", NULL);
-	if (!text)
-		return error_read(err, MEND, "%s/header_page", p->path);
-	const bool known = find_field(text, " commit;", &p->length_at, &p->length_size) &&
+	char *text;
+	size_t len;
+	if (pages_text(p, "header_page", &text, &len, err))
+		return -1;
+	const bool known = text && find_field(text, " commit;", &p->length_at, &p->length_size) &&
 		find_field(text, " data;", &p->data_at, &size);
 	free(text);
 	p->page = p->data_at + size;
@@ -157,41 +170,41 @@ static int by_number(const void *a, const void *b)
 	return x->cpu < y->cpu ? -1 : x->cpu > y->cpu;
 }
 
-static void add_cpu(struct pages *p, unsigned number, uint64_t bytes)
+static int add_cpu(struct pages *p, unsigned number, uint64_t bytes, struct error *err)
 {
-	char name[32];
+	char name[32], *text;
+	size_t len;
 	struct pages_cpu *c = ARRAY_PUSH(p->cpu, p->cpus, p->cpus_cap);
 	*c = (struct pages_cpu){ .cpu = number, .bytes = bytes };
 	snprintf(name, sizeof name, "stats/cpu%u", number);
-	char *text = pages_text(p, name, NULL);
+	const int rc = pages_text(p, name, &text, &len, err);
 	c->has_stat = text && *text;
 	if (c->has_stat)
 		c->stat = cpu_stat_parse(text);
 	c->stat.cpu = number;
 	free(text);
+	return rc;
 }
 
 static int find_cpus(struct pages *p, struct error *err)
 {
 	char *path = mem_printf("%s/pages", p->path);
 	DIR *dir = opendir(path);
-	if (!dir)
-		error_read(err, MEND, "%s", path);
-	for (struct dirent *e; dir && (e = readdir(dir));) {
+	int rc = dir ? 0 : error_read(err, MEND, "%s", path);
+	for (struct dirent *e; rc == 0 && (e = readdir(dir));) {
 		unsigned number;
 		char rest;
 		struct stat st;
 		if (sscanf(e->d_name, "cpu%5u%c", &number, &rest) == 1 && number < MOST_CPUS &&
 		    fstatat(dirfd(dir), e->d_name, &st, 0) == 0 && S_ISREG(st.st_mode))
-			add_cpu(p, number, (uint64_t)st.st_size);
+			rc = add_cpu(p, number, (uint64_t)st.st_size, err);
 	}
 	free(path);
-	if (!dir)
-		return -1;
-	closedir(dir);
+	if (dir)
+		closedir(dir);
 	if (p->cpus)
 		qsort(p->cpu, p->cpus, sizeof *p->cpu, by_number);
-	return 0;
+	return rc;
 }
 
 struct pages *pages_read(const char *path, struct error *err)

@@ -147,36 +147,39 @@ int pages_decode(void *entered, const struct stretch *s, struct outlet *out)
 
 /* ---- what explains them */
 
-static void add_format(struct opened *o, const char *system, const char *event)
+static int add_format(struct opened *o, const char *system, const char *event, struct error *err)
 {
-	char *name = mem_printf("events/%s/%s/format", system, event);
+	char *name = mem_printf("events/%s/%s/format", system, event), *text;
 	size_t len;
-	char *text = pages_text(o->pages, name, &len);
+	const int rc = pages_text(o->pages, name, &text, &len, err);
 	if (text)
 		tep_parse_event(o->ring.tep, text, len, system);
 	free(text);
 	free(name);
+	return rc;
 }
 
-static void each_below(struct opened *o, const char *folder, const char *system, size_t *left)
+static int each_below(struct opened *o, const char *folder, const char *system, size_t *left, struct error *err)
 {
 	char *path = mem_printf("%s/%s", o->pages->path, folder);
 	DIR *dir = opendir(path);
-	for (struct dirent *e; dir && *left && (e = readdir(dir));) {
+	int rc = dir || errno == ENOENT || errno == ENOTDIR ? 0 : error_read(err, pages_reader.mend, "%s", path);
+	for (struct dirent *e; dir && rc == 0 && *left && (e = readdir(dir));) {
 		if (e->d_name[0] == '.')
 			continue;
 		--*left;
 		if (system) {
-			add_format(o, system, e->d_name);
+			rc = add_format(o, system, e->d_name, err);
 		} else {
 			char *below = mem_printf("events/%s", e->d_name);
-			each_below(o, below, e->d_name, left);
+			rc = each_below(o, below, e->d_name, left, err);
 			free(below);
 		}
 	}
 	if (dir)
 		closedir(dir);
 	free(path);
+	return rc;
 }
 
 /* "TID NAME" in each line, or "TID PROCESS". */
@@ -188,9 +191,12 @@ static void take_line(struct opened *o, bool names, long tid, char *rest)
 		*map_put(&o->ring.process, (uint64_t)tid, NULL) = (uint64_t)strtol(rest, NULL, 10) & INT32_MAX;
 }
 
-static void read_lines(struct opened *o, const char *name, bool names)
+static int read_lines(struct opened *o, const char *name, bool names, struct error *err)
 {
-	char *text = pages_text(o->pages, name, NULL), *rest = text;
+	char *text;
+	size_t len;
+	const int rc = pages_text(o->pages, name, &text, &len, err);
+	char *rest = text;
 	for (char *line; rest && (line = strsep(&rest, "\n"));) {
 		char *value;
 		const long tid = strtol(line, &value, 10);
@@ -198,25 +204,36 @@ static void read_lines(struct opened *o, const char *name, bool names)
 			take_line(o, names, tid, value + 1);
 	}
 	free(text);
+	return rc;
+}
+
+static int read_header(struct opened *o, struct error *err)
+{
+	char *page;
+	size_t len;
+	if (pages_text(o->pages, "header_page", &page, &len, err))
+		return -1;
+	const bool read = page && !tep_parse_header_page(o->ring.tep, page, len, (int)o->pages->length_size);
+	free(page);
+	return read ? 0 : error_set(err, STATUS_INPUT, pages_reader.mend, "%s: libtraceevent cannot read it", o->pages->path);
 }
 
 void *pages_enter(struct source *s, struct error *err)
 {
 	struct opened *o = mem_new(1, sizeof *o);
-	size_t len, left = MOST_EVENTS;
+	size_t left = MOST_EVENTS;
 	o->pages = s->place[0]->data;
-	struct tep_handle *tep = o->ring.tep = tep_alloc();
-	char *page = pages_text(o->pages, "header_page", &len);
-	tep_set_loglevel(TEP_LOG_NONE);
+	o->ring.tep = tep_alloc();
 	o->buffer = kbuffer_alloc(o->pages->length_size == 8 ? KBUFFER_LSIZE_8 : KBUFFER_LSIZE_4, KBUFFER_ENDIAN_SAME_AS_HOST);
-	if (!page || !tep || !o->buffer || tep_parse_header_page(tep, page, len, (int)o->pages->length_size)) {
-		error_set(err, STATUS_INPUT, pages_reader.mend, "%s: libtraceevent cannot read it", o->pages->path);
+	if (!o->ring.tep || !o->buffer) {
+		errno = ENOMEM;
+		error_system(err, NULL, "%s", o->pages->path);
 		return NULL;
 	}
-	free(page);
-	each_below(o, "events", NULL, &left);
-	read_lines(o, "saved_cmdlines", true);
-	read_lines(o, "saved_tgids", false);
-	ring_init(&o->ring, tep, &s->meaning);
+	tep_set_loglevel(TEP_LOG_NONE);
+	if (read_header(o, err) || each_below(o, "events", NULL, &left, err) ||
+	    read_lines(o, "saved_cmdlines", true, err) || read_lines(o, "saved_tgids", false, err))
+		return NULL;
+	ring_init(&o->ring, o->ring.tep, &s->meaning);
 	return o;
 }
