@@ -356,18 +356,24 @@ static void gaps(void **state)
 	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/Status",
 	          "0 RUNNING; 10 PREEMPTED; 20 HOST_BLOCKED; 50 PREEMPTED; 55 RUNNING; 60 PREEMPTED; 62 IDLE; 70 WAKING; 75 PREEMPTED");
 	world_row(&w, "/Virtual Machines/A/Threads/5/Status", "0 PREEMPTED; 5 VIRT_PREEMPTED; 9 RUNNING; 90 PREEMPTED; 91 -");
+	world_row(&w, "/Virtual Machines/B/CPUs/CPU0/Status", "0 RUNNING; 10 HOST_BLOCKED; 20 PREEMPTED; 25 HOST_BLOCKED; "
+	          "30 PREEMPTED; 40 RUNNING");
 	world_close(&w, 0, 99);
 	struct subject cpu = world_subject(&w, "A/vCPU0"), th = world_subject(&w, "A/alpha"), vm = world_subject(&w, "A");
 	assert_int_equal(gap_find(&w.topo, &cpu, 0, 1, &g, &err), 1);
 	assert_int_equal(g.start, 10);
 	assert_int_equal(g.end, 54);
 	assert_string_equal(history_state_name(w.h, w.topo.cpu[cpu.index].status, (unsigned)g.state), "HOST_BLOCKED");
+	struct subject b = world_subject(&w, "B/vCPU0");
+	assert_int_equal(gap_at(&w.topo, &b, 25, &g, &err), 1);  /* 15 ns in either state */
+	assert_int_equal(g.end, 39);
+	assert_string_equal(history_state_name(w.h, w.topo.cpu[b.index].status, (unsigned)g.state), "PREEMPTED");
 	for (int64_t t = 10; t < 60; t++) {
 		assert_int_equal(gap_find(&w.topo, &cpu, t, 1, &g, &err), 1);
 		assert_int_equal(g.start, 60);
 		assert_int_equal(g.end, 61);
 	}
-	assert_int_equal(gap_next(&w.topo, &cpu, 10, 1, 3, &g, &err), 1);
+	assert_int_equal(gap_find(&w.topo, &cpu, 60, 1, &g, &err), 1);
 	assert_int_equal(g.start, 75);
 	assert_int_equal(g.end, 99);
 	assert_int_equal(gap_find(&w.topo, &cpu, 80, 1, &g, &err), 0);

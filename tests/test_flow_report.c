@@ -4,6 +4,8 @@
 
 #include <inttypes.h>
 
+#include "flow/sweep.h"
+
 #define MS INT64_C(1000000)
 
 /* Debian (one vCPU) against burnP6 of the host and Ubuntu on pCPU 3: a third each, in turns of 1 ms. */
@@ -190,6 +192,34 @@ static void matrix(void **state)
 	world_release(&w);
 }
 
+/* Of more machines than a sweep takes: what a machine's hypervisor and its handlers do is the machine's, too. */
+static void many_machines(void **state)
+{
+	struct world w;
+	struct steal m;
+	struct error err = ERROR_INIT;
+	(void)state;
+	world_open(&w);
+	for (int i = 0; i <= SWEEP_MACHINES; i++)
+		world_rowf(&w, "0 IDLE", "/Virtual Machines/idle%d/CPUs/CPU0/Status", i);
+	world_row(&w, "/Virtual Machines/outer/CPUs/CPU0/Status", "0 RUNNING; 10 VMM; 20 RUNNING");
+	world_row(&w, "/Virtual Machines/outer/CPUs/CPU0/Current Thread", "0 5; 40 8");
+	world_row(&w, "/Virtual Machines/outer/CPUs/CPU0/Interrupt", "30 timer; 32 -");
+	world_row(&w, "/Virtual Machines/outer/Threads/8/VM", "0 inner/0");
+	world_row(&w, "/Virtual Machines/outer/Threads/8/Status", "0 PREEMPTED; 40 RUNNING");
+	world_row(&w, "/Virtual Machines/inner/Parent", "0 outer");
+	world_row(&w, "/Virtual Machines/inner/CPUs/CPU0/Status", "0 PREEMPTED; 40 RUNNING");
+	world_row(&w, "/Virtual Machines/inner/CPUs/CPU0/pCPU", "0 0");
+	world_close(&w, 0, 59);
+	assert_int_equal(steal_matrix(&w.topo, STEAL_BY_MACHINE, NULL, INT64_MIN, INT64_MAX, &m, &err), 0);
+	assert_int_equal(m.cells, 1);
+	assert_string_equal(w.topo.machine[m.cell[0].victim.system].name, "inner");
+	assert_string_equal(w.topo.machine[m.cell[0].thief.system].name, "outer");
+	assert_int_equal(m.cell[0].ns, 40);
+	steal_release(&m);
+	world_release(&w);
+}
+
 static void sentences(void **state)
 {
 	struct world w;
@@ -330,8 +360,10 @@ static void residual_timer(void **state)
 		snprintf(tid, sizeof tid, "%d", 500 + i);
 		if (work) {
 			world_rowf(&w, "0 cron", "/Virtual Machines/Ubuntu/Threads/%s/Name", tid);
+			line_add(&current, t + 500, "9");  /* more often than cron, but not for longer */
 			line_add(&current, t + 1000, tid);
-			line_add(&current, t + 290000, "0");
+			line_add(&current, t + 290000, "9");
+			line_add(&current, t + 291000, "0");
 		}
 		line_add(&host, t + 300000, "BLOCKED");
 		line_add(&busy, t + 300000, "RUNNING");
@@ -411,6 +443,7 @@ int main(void)
 		cmocka_unit_test(critical_task),
 		cmocka_unit_test(lists),
 		cmocka_unit_test(matrix),
+		cmocka_unit_test(many_machines),
 		cmocka_unit_test(sentences),
 		cmocka_unit_test(idle_cpus), cmocka_unit_test(missing_traces),
 		cmocka_unit_test(residual_timer),

@@ -208,14 +208,12 @@ void flow_paint(const struct flow *f, const uint32_t *lane_of, unsigned cells, i
 struct gap {
 	struct subject subject;
 	int64_t start, end;
-	int64_t state;                  /* of the longest part, in the numbers of the file: history_state_name() */
+	int64_t state;                  /* in which most of it was spent, of equal ones that of the least number in the file:
+	                                 * history_state_name() */
 };
 /* The next (direction > 0) or previous gap of a CPU or thread after/before t.  1 = found, 0 = none, -1 = error. */
 int gap_find(const struct topo *topo, const struct subject *s, int64_t t, int direction, struct gap *out,
              struct error *err);
-/* The same, passing over gaps shorter than `min` ns. */
-int gap_next(const struct topo *topo, const struct subject *s, int64_t t, int direction, int64_t min,
-             struct gap *out, struct error *err);
 /* The gap that t stands in.  1 = found, 0 = t is in no gap, -1 = error. */
 int gap_at(const struct topo *topo, const struct subject *s, int64_t t, struct gap *out, struct error *err);
 /* Exact ns that a subject was kept from running within [t0, t1], from the state sums alone.  O(log n) per row.

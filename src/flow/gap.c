@@ -73,8 +73,8 @@ static int gap_around(struct grow *g, const struct interval *iv, struct gap *out
 	return 0;
 }
 
-int gap_next(const struct topo *topo, const struct subject *s, int64_t t, int direction, int64_t min,
-             struct gap *out, struct error *err)
+int gap_find(const struct topo *topo, const struct subject *s, int64_t t, int direction, struct gap *out,
+             struct error *err)
 {
 	struct grow g = { .h = topo->h, .err = err };
 	struct interval iv;
@@ -90,19 +90,12 @@ int gap_next(const struct topo *topo, const struct subject *s, int64_t t, int di
 		if (gap_around(&g, &iv, out) < 0)
 			return -1;
 		/* The rest of the gap that t stands in is not the next one. */
-		bool beyond = direction > 0 ? out->start > t : out->end < t;
-		if (beyond && out->end - out->start >= min - 1)
+		if (direction > 0 ? out->start > t : out->end < t)
 			return 1;
 		if (direction > 0 ? out->end >= history_end(topo->h) : out->start <= history_begin(topo->h))
 			return 0;
 		t = direction > 0 ? out->end : out->start;
 	}
-}
-
-int gap_find(const struct topo *topo, const struct subject *s, int64_t t, int direction, struct gap *out,
-             struct error *err)
-{
-	return gap_next(topo, s, t, direction, 0, out, err);
 }
 
 int gap_at(const struct topo *topo, const struct subject *s, int64_t t, struct gap *out, struct error *err)
