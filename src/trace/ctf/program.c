@@ -204,5 +204,5 @@ enum ctf_run ctf_run(const struct ctf_program *p, struct ctf_machine *m)
 {
 	for (size_t i = 0; i < p->conditionals; i++)
 		m->value[p->conditional[i]] = (struct ctf_value){ EVENT_ABSENT, NULL };
-	return walk(p->op, p->op + p->ops, m);
+	return p->ops ? walk(p->op, p->op + p->ops, m) : CTF_RUN_DONE;
 }
