@@ -1,0 +1,298 @@
+/* sync/: what is made of a clock once it is there: its bounds, containment, delays, numbers of vCPUs, moved VMs. */
+#include "test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "sync/decide/contain.h"
+#include "sync/decide/delays.h"
+#include "sync/decide/number.h"
+
+#define NAME_0 2  /* string ids */
+
+static struct trace *make_trace(enum trace_role role, const struct event *ev, size_t n)
+{
+	static const char *const strings[] = { "", "qemu:One", "CPU 0/KVM", "CPU 1/KVM" };
+	return trace_from_events(role == ROLE_HOST ? "h" : "g", role, ev, n, strings, COUNT(strings));
+}
+
+static struct event make(int64_t ts, enum event_kind kind, int tid)
+{
+	struct event ev = { .ts = ts, .kind = (uint16_t)kind, .tid = tid, .pid = tid < 0 ? -1 : tid / 10 * 10 };
+	for (int i = 0; i < 6; i++)
+		ev.arg[i] = EVENT_ABSENT;
+	return ev;
+}
+
+/* ---- bounds of a clock */
+
+/* Between its points an edge is rounded down, however steep it falls and however far its points are apart. */
+static void test_edges(void **state)
+{
+	(void)state;
+	static const struct { struct clock_point a, b; int64_t t, want; } at[] = {
+		{ { 0, 100 }, { 10, 107 }, 5, 103 }, { { 0, 100 }, { 10, 93 }, 5, 96 }, { { 0, 100 }, { 10, 90 }, 5, 95 },
+		{ { 0, -7 }, { 2, 0 }, 1, -4 }, { { 0, 0 }, { INT64_C(1) << 62, -7 }, INT64_C(1) << 61, -4 },
+		{ { 0, 0 }, { INT64_C(1) << 62, 7 }, INT64_C(1) << 61, 3 },
+	};
+	for (size_t i = 0; i < COUNT(at); i++) {
+		struct clock_point point[2] = { at[i].a, at[i].b };
+		const struct clock_edge e = { .point = point, .points = 2 };
+		assert_int_equal(clock_edge_at(&e, at[i].t), at[i].want);
+	}
+}
+
+static struct clock_edge level(struct clock_point *point, int64_t host)
+{
+	*point = (struct clock_point){ 0, host };
+	return (struct clock_edge){ .left = { 0, host, 0 }, .right = { 0, host, 0 }, .point = point, .points = 1 };
+}
+
+/* Lines are rounded to the ns: a band is 1 ns wider on either side than its edges are apart. */
+static void test_band(void **state)
+{
+	(void)state;
+	struct clock_point point[2];
+	struct clock_piece piece = { .low = level(&point[0], 100), .high = level(&point[1], 103) };
+	const struct clock_map map = { &piece, 1 };
+	int64_t low, high;
+	assert_true(clock_map_bounds(&map, 7, &low, &high));
+	assert_int_equal(low, 106);
+	assert_int_equal(high, 111);
+	assert_int_equal(clock_map_band(&map, 7), 5);
+	point[1].host = piece.high.left.ref_host = piece.high.right.ref_host = 97;
+	assert_false(clock_map_bounds(&map, 7, &low, &high));
+	point[1].host = piece.high.left.ref_host = piece.high.right.ref_host = 98;
+	assert_true(clock_map_bounds(&map, 7, &low, &high));
+}
+
+/* Where it is unsure when one piece follows the other, from the first moment of that to before the last. */
+static void test_unsure(void **state)
+{
+	(void)state;
+	struct clock_piece piece[2] = { { .from = INT64_MIN }, { .from = 50, .unsure_from = 40, .unsure_to = 60 } };
+	const struct clock_map map = { piece, 2 };
+	for (int64_t t = 0; t < 100; t++)
+		assert_int_equal(clock_map_unsure(&map, t), t >= 40 && t < 60);
+}
+
+/* ---- containment */
+
+struct scene {
+	struct trace *host, *guest;
+	struct host_view view;
+	struct vm_list vms;
+};
+
+static void scene_open(struct scene *s, const struct event *host, size_t hosts, const struct event *guest, size_t guests)
+{
+	struct error err = ERROR_INIT;
+	s->host = make_trace(ROLE_HOST, host, hosts);
+	s->guest = make_trace(ROLE_GUEST, guest, guests);
+	assert_int_equal(host_view_load(&s->view, s->host, NULL, NULL, &err), 0);
+	vm_list_make(&s->view, &s->vms);
+}
+
+static void scene_close(struct scene *s)
+{
+	vm_list_release(&s->vms);
+	host_view_release(&s->view);
+	trace_free(s->host);
+	trace_free(s->guest);
+}
+
+static int64_t least(const struct containment *c, int side)
+{
+	int64_t ns = INT64_MAX;
+	for (size_t i = 0; i < SYNC_SPANS; i++)
+		ns = c->nearest[side][i] < ns ? c->nearest[side][i] : ns;
+	return ns;
+}
+
+/* The host is seen from 1000 to 2000, its vCPU in guest mode until 1050, then 1100-1200, 1300-1400, and from 1500 on. */
+static const struct event stays[] = {
+	{ .ts = 1000, .kind = EV_OTHER, .tid = 1, .pid = 1 },
+	{ .ts = 1050, .kind = EV_KVM_EXIT, .tid = 11, .pid = 10 },
+	{ .ts = 1100, .kind = EV_KVM_ENTRY, .tid = 11, .pid = 10 }, { .ts = 1200, .kind = EV_KVM_EXIT, .tid = 11, .pid = 10 },
+	{ .ts = 1300, .kind = EV_KVM_ENTRY, .tid = 11, .pid = 10 }, { .ts = 1400, .kind = EV_KVM_EXIT, .tid = 11, .pid = 10 },
+	{ .ts = 1500, .kind = EV_KVM_ENTRY, .tid = 11, .pid = 10 },
+	{ .ts = 2000, .kind = EV_OTHER, .tid = 1, .pid = 1 },
+};
+
+static void measure(const int64_t *t, size_t n, const struct clock_piece *piece, struct containment *out)
+{
+	for (unsigned workers = 1; workers <= 3; workers += 2) {
+		struct event ev[16];
+		struct scene s;
+		struct error err = ERROR_INIT;
+		struct clock_piece copy = *piece;
+		const struct clock_map clock = { &copy, 1 };
+		for (size_t i = 0; i < n; i++)
+			ev[i] = make(t[i], EV_OTHER, -1);
+		scene_open(&s, stays, COUNT(stays), ev, n);
+		assert_int_equal(s.vms.len, 1);
+		assert_int_equal(containment_measure(&s.view, &s.vms.vm[0], s.guest, &clock, workers, NULL, out, &err), 0);
+		scene_close(&s);
+	}
+}
+
+static void test_containment(void **state)
+{
+	(void)state;
+	const struct clock_piece sure = { .from = INT64_MIN };
+	struct containment c;
+	measure((int64_t[]){ 1020, 1150, 1210, 1270, 1295, 1900 }, 6, &sure, &c);
+	assert_int_equal(c.inside, 3);
+	assert_int_equal(c.outside, 3);
+	assert_int_equal(c.refuted, 3);
+	assert_int_equal(c.worst, 30);  /* 1270: nearer to the next stay than to the last one */
+	assert_int_equal(least(&c, SYNC_ABOVE), 30);
+	assert_int_equal(least(&c, SYNC_BELOW), 50);
+	assert_float_equal(containment_share(&c), 0.5, 0);
+	assert_float_equal(containment_possible(&c), 0.5, 0);
+	measure((int64_t[]){ 1020 }, 1, &sure, &c);  /* what the host did not see begin or end bounds nothing */
+	assert_int_equal(least(&c, SYNC_ABOVE), 30);
+	assert_true(least(&c, SYNC_BELOW) == INT64_MAX);
+	measure((int64_t[]){ 1900 }, 1, &sure, &c);
+	assert_true(least(&c, SYNC_ABOVE) == INT64_MAX);
+	assert_int_equal(least(&c, SYNC_BELOW), 400);
+	assert_int_equal(c.worst, 0);
+	measure((int64_t[]){ 10, 999, 2001, 3000 }, 4, &sure, &c);  /* beyond the host's trace */
+	assert_int_equal(c.inside + c.outside, 0);
+	assert_float_equal(containment_share(&c), -1, 0);
+	measure((int64_t[]){ 1000, 2000 }, 2, &sure, &c);
+	assert_int_equal(c.inside, 2);
+}
+
+/* An event that may be in guest mode, somewhere in the corridor, refutes nothing. */
+static void test_refuted(void **state)
+{
+	(void)state;
+	struct clock_point point[2];
+	const struct clock_piece piece = { .from = INT64_MIN, .low = level(&point[0], -14), .high = level(&point[1], 14) };
+	struct containment c;
+	measure((int64_t[]){ 1215, 1216, 1284, 1285 }, 4, &piece, &c);
+	assert_int_equal(c.outside, 4);
+	assert_int_equal(c.refuted, 2);
+	assert_float_equal(containment_possible(&c), 0.5, 0);
+}
+
+/* ---- delays */
+
+static void test_delays(void **state)
+{
+	(void)state;
+	const struct event ev[] = { make(0, EV_OTHER, -1), make(6399, EV_OTHER, -1) };  /* 100 ns in a span */
+	struct trace *guest = make_trace(ROLE_GUEST, ev, COUNT(ev));
+	struct pair pair[] = {
+		{ .x = 0, .y = 7, .side = HULL_UPPER }, { .x = 150, .y = 140, .side = HULL_UPPER },
+		{ .x = 250, .y = 230, .side = HULL_LOWER }, { .x = 350, .y = 450, .side = HULL_LOWER },
+		{ .x = 450, .y = 453, .side = HULL_UPPER, .rejected = PAIR_SUSPECT },
+	};
+	static const struct { enum sync_side side; int64_t ns; size_t span; enum sync_seen what; } want[] = {
+		{ SYNC_ABOVE, 7, 0, SYNC_SEEN_EVENT }, { SYNC_BELOW, 10, 1, SYNC_SEEN_OUTLIER },
+		{ SYNC_BELOW, 20, 2, SYNC_SEEN_EVENT }, { SYNC_ABOVE, 100, 3, SYNC_SEEN_OUTLIER },
+		{ SYNC_ABOVE, 3, 4, SYNC_SEEN_OUTLIER }, { SYNC_BELOW, 40, 5, SYNC_SEEN_CONTAINMENT },
+	};
+	struct clock_piece piece = { .from = INT64_MIN };
+	struct match m = { .clock = { &piece, 1 }, .events = { .pair = pair, .len = COUNT(pair) }, .share = 1 };
+	static struct sync_delays d;
+	size_t seen = 0;
+	for (int side = 0; side < 2; side++)
+		for (size_t span = 0; span < SYNC_SPANS; span++)
+			m.proof.nearest[side][span] = side == SYNC_BELOW && span == 5 ? 40 : INT64_MAX;
+	delays_fill(&d, &m, guest);
+	for (size_t i = 0; i < sizeof d.seen; i++)
+		seen += (&d.seen[0][0][0])[i] != 0;
+	assert_int_equal(seen, COUNT(want));
+	for (size_t i = 0; i < COUNT(want); i++)
+		assert_int_equal(d.seen[want[i].side][sync_delay_step(want[i].ns)][want[i].span], want[i].what);
+	trace_free(guest);
+}
+
+/* ---- numbers */
+
+/* Of four keys that a thread served three must be of one CPU, else it keeps the number that it has. */
+static void check_votes(unsigned good, unsigned bad, bool proved)
+{
+	struct vm_vcpu vcpu[2] = { { .number = 0, .evidence = VCPU_BY_ORDER, .thread = 0 },
+	                           { .number = 1, .evidence = VCPU_BY_ORDER, .thread = 1 } };
+	struct vm_view vm = { .vcpu = vcpu, .vcpus = 2 };
+	struct pair pair[64];
+	struct pair_list l = { .pair = pair };
+	for (unsigned i = 0; i < good + bad; i++)
+		pair[l.len++] = (struct pair){ .x = i, .y = i, .cpu = i < good, .thread = 0 };
+	pair[l.len++] = (struct pair){ .cpu = 0, .thread = 0, .rejected = PAIR_GROSS };
+	pair[l.len++] = (struct pair){ .cpu = -1, .thread = 0 };
+	number_by_pairs(&vm, &l);
+	for (size_t i = 0; i < 2; i++) {
+		const bool first = vcpu[i].thread == 0;
+		assert_int_equal(vcpu[i].number, proved ? first : !first);
+		assert_int_equal(vcpu[i].evidence, proved && first ? VCPU_BY_SYNC : VCPU_BY_ORDER);
+	}
+}
+
+static void test_votes(void **state)
+{
+	(void)state;
+	check_votes(1, 0, true);
+	check_votes(3, 1, true);
+	check_votes(30, 10, true);
+	check_votes(29, 10, false);
+	check_votes(2, 1, false);
+	check_votes(0, 0, false);
+}
+
+/* ---- VMs that moved */
+
+/* One process's vCPU ends at 200, one of another process begins at `first`; its thread is there from `born` on. */
+static size_t count_moves(int64_t born, int64_t first)
+{
+	struct event ev[] = {
+		make(0, EV_OTHER, 1), make(100, EV_KVM_ENTRY, 11), make(200, EV_KVM_EXIT, 11),
+		make(born, EV_FORK, 1), make(first, EV_KVM_ENTRY, 21), make(first + 10, EV_KVM_EXIT, 21),
+		make(first + 1000, EV_OTHER, 1),
+	};
+	ev[3].fork.parent_tid = 20;
+	ev[3].fork.child_tid = 21;
+	ev[3].fork.child_pid = 20;
+	ev[1].comm = ev[2].comm = ev[4].comm = ev[5].comm = NAME_0;
+	if (born < 200) {  /* in order of time */
+		const struct event fork = ev[3];
+		memmove(&ev[2], &ev[1], 2 * sizeof *ev);
+		ev[1] = fork;
+	}
+	struct scene s;
+	scene_open(&s, ev, COUNT(ev), ev, 1);
+	const size_t before = s.vms.len;
+	assert_int_equal(before, 2);
+	vm_list_moves(&s.view, &s.vms);
+	const size_t moves = s.vms.len - before;
+	if (moves) {
+		assert_true(vm_has_moved(&s.vms.vm[2]));
+		assert_int_equal(s.view.thread[s.vms.vm[2].vcpu[1].thread].from, 201);
+	}
+	scene_close(&s);
+	return moves;
+}
+
+static void test_moves(void **state)
+{
+	(void)state;
+	const int64_t most = INT64_C(60000000000);
+	assert_int_equal(count_moves(50, 400), 1);
+	assert_int_equal(count_moves(50, 200 + most), 1);
+	assert_int_equal(count_moves(50, 201 + most), 0);  /* it stood still for too long */
+	assert_int_equal(count_moves(300, 400), 0);        /* nobody waited for it */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_edges), cmocka_unit_test(test_band), cmocka_unit_test(test_unsure),
+		cmocka_unit_test(test_containment), cmocka_unit_test(test_refuted), cmocka_unit_test(test_delays),
+		cmocka_unit_test(test_votes), cmocka_unit_test(test_moves),
+	};
+	return cmocka_run_group_tests_name("sync decide", tests, NULL, NULL);
+}
