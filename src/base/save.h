@@ -26,8 +26,8 @@ struct save {
 	char *path, *temp; /* where it goes, where it is; private */
 };
 
-/* Refuses what exists and is no regular file, a link that leads nowhere, and what leads to an open file (/dev/stdout): these
- * would be replaced themselves.  On failure there is nothing to end. */
+/* Refuses what exists and is no regular file, a link that leads nowhere, and what leads to an open file (/dev/stdout):
+ * these would be replaced themselves.  On failure there is nothing to end. */
 int save_begin(struct save *s, const char *path, struct error *err);
 /* status: 0, or -1 (with *err filled) when what should be written could not be: then the old file stays.  Returns -1 if
  * status is, or if the system refuses. */

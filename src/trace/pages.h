@@ -34,8 +34,8 @@ struct pages {
 struct pages *pages_read(const char *path, struct error *err);
 void pages_free(struct pages *p);  /* NULL is allowed */
 
-/* A whole file below the folder, with a NUL behind it, for the caller to free; NULL in *text where there is none.  -1: there
- * is, and it cannot be read or is too long. */
+/* A whole file below the folder, with a NUL behind it, for the caller to free; NULL in *text where there is none.
+ * -1: there is, and it cannot be read or is too long. */
 int pages_text(const struct pages *p, const char *name, char **text, size_t *len, struct error *err);
 
 extern const struct trace_reader pages_reader;
