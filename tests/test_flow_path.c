@@ -15,12 +15,13 @@ static void check(const struct world *w, const char *whose, int64_t from, int64_
 	char text[2000] = "";
 	struct subject s = world_subject(w, whose);
 	assert_int_equal(path_of(&w->topo, &s, from, to, &p, &err), 0);
-	int64_t next = p.start, sum = 0;
+	int64_t next = p.start, sum = 0, unknown = 0;
 	for (size_t i = 0; i < p.pieces; i++) {
 		const struct path_piece *e = &p.piece[i];
 		size_t used = strlen(text);
 		assert_int_equal(e->start, next);
 		next = e->end + 1;
+		unknown += e->who.kind == FLOW_UNKNOWN ? e->end - e->start + 1 : 0;
 		char thief[80] = "", near[24] = "";
 		if (e->thief.system >= 0)
 			snprintf(thief, sizeof thief, " <%s/%d %s>", w->topo.machine[e->thief.system].name, e->thief.tid,
@@ -35,6 +36,7 @@ static void check(const struct world *w, const char *whose, int64_t from, int64_
 	for (size_t i = 0; i < p.sums; i++)
 		sum += p.sum[i].duration;
 	assert_int_equal(sum, p.end - p.start + 1);
+	assert_int_equal(p.unknown, unknown);
 	assert_string_equal(text, want);
 	path_release(&p);
 }

@@ -1,0 +1,233 @@
+/* flow/: what random worlds hold to no exact figure, each in the smallest world that tells it. */
+#include "flow_world.h"
+#include "test.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/notes.h"
+
+#define H "/Host/Threads/"
+#define A "/Virtual Machines/A/"
+
+/* One who loses its CPU to nobody, then to two handlers one after the other: three pieces, though none is a thread's. */
+static int note_piece(void *arg, const struct gap_piece *p)
+{
+	char *text = arg;
+	const size_t used = strlen(text);
+	if (p)
+		snprintf(text + used, 200 - used, "%d-%d %s %s;", (int)p->start, (int)p->end, flow_kind_name[p->who.kind], p->name);
+	return 0;
+}
+
+static void test_pieces(void **state)
+{
+	(void)state;
+	struct world w;
+	char text[200] = "";
+	struct error err = ERROR_INIT;
+	const struct progress silent = { 0 };
+	world_open(&w);
+	world_row(&w, H "1/Status", "0 PREEMPTED; 30 RUNNING");
+	world_row(&w, H "1/CPU", "0 0");
+	world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 0; 30 1");
+	world_row(&w, "/Host/CPUs/CPU0/Interrupt", "10 irq/1; 20 irq/2; 30 -");
+	world_close(&w, 0, 39);
+	assert_int_equal(gap_each_piece(&w.topo, 0, 39, note_piece, text, &silent, &err), 0);
+	assert_string_equal(text, "0-9 idle-cpu ;10-19 irq irq/1;20-29 irq irq/2;");
+	world_release(&w);
+}
+
+/* Who waits for itself contradicts itself: of that, nobody is blamed; of the next one on its CPU, that one is. */
+static void test_self(void **state)
+{
+	(void)state;
+	struct world w;
+	struct steal s;
+	struct error err = ERROR_INIT;
+	world_open(&w);
+	world_row(&w, H "42/Status", "0 PREEMPTED; 30 RUNNING");
+	world_row(&w, H "42/CPU", "0 0");
+	world_row(&w, H "43/Status", "0 RUNNING; 30 BLOCKED");
+	world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 42; 10 43; 30 42");
+	world_close(&w, 0, 39);
+	assert_int_equal(steal_matrix(&w.topo, STEAL_BY_MACHINE, NULL, 0, 39, &s, &err), 0);
+	assert_int_equal(s.cells, 2);
+	assert_int_equal(s.cell[0].thief.system, 0);
+	assert_int_equal(s.cell[0].ns, 20);
+	assert_int_equal(s.cell[1].thief.kind, FLOW_UNKNOWN);
+	assert_int_equal(s.cell[1].ns, 10);
+	steal_release(&s);
+	world_release(&w);
+}
+
+/* Each state of a vCPU counts as what it is; none is left out. */
+static void test_demand(void **state)
+{
+	(void)state;
+	struct world w;
+	struct demand d;
+	struct error err = ERROR_INIT;
+	int64_t ran = 0, lost = 0;
+	world_open(&w);
+	world_row(&w, A "CPUs/CPU0/Status", "0 RUNNING; 1 WAKING; 3 PREEMPTED; 7 HOST_BLOCKED; 15 VMM; 31 IDLE; 63 UNKNOWN; 127 -");
+	world_close(&w, 0, 199);
+	const struct subject cpu = world_subject(&w, "A/vCPU0");
+	assert_int_equal(demand_of(&w.topo, &cpu, 0, 199, &d, &err), 0);
+	assert_int_equal(d.ran, 1);
+	assert_int_equal(d.lost, 2 + 4 + 8 + 16);
+	assert_int_equal(d.alive, 127);
+	assert_int_equal(demand_cells(&w.topo, &cpu, (const int64_t[]){ 0, 200 }, 1, &ran, &lost, &err), 0);
+	assert_int_equal(ran, 1);
+	assert_int_equal(lost, 2 + 4 + 8 + 16);
+	world_release(&w);
+}
+
+/* A block device's softirq is a device's doing. */
+static void test_block(void **state)
+{
+	(void)state;
+	struct world w;
+	struct wait_list l;
+	struct error err = ERROR_INIT;
+	world_open(&w);
+	world_row(&w, H "40/Status", "0 BLOCKED; 10 RUNNING");
+	world_row(&w, H "40/Woken By", "10 host/0");
+	world_row(&w, H "40/Woken In", "10 softirq/4-BLOCK");
+	world_row(&w, A "CPUs/CPU0/Status", "0 IDLE; 10 RUNNING");
+	world_row(&w, A "CPUs/CPU0/Host Thread", "0 40");
+	world_close(&w, 0, 19);
+	assert_int_equal(waits_of(&w.topo, NULL, 0, 19, &l, &err), 0);
+	assert_int_equal(l.rows, 1);
+	assert_string_equal(wait_kind_name[l.row[0].kind], "device");
+	waits_release(&l);
+	world_release(&w);
+}
+
+/* What is said against a machine concerns those that run inside it, and not the one that it runs in. */
+static void test_doubts(void **state)
+{
+	(void)state;
+	struct world w;
+	struct notes notes = { 0 }, of = { 0 };
+	size_t size;
+	world_open(&w);
+	world_row(&w, A "CPUs/CPU0/Status", "0 RUNNING");
+	world_row(&w, "/Virtual Machines/N/CPUs/CPU0/Status", "0 RUNNING");
+	world_row(&w, "/Virtual Machines/N/Parent", "0 A");
+	world_row(&w, "/Virtual Machines/B/CPUs/CPU0/Status", "0 RUNNING");
+	notes_add(&notes, NOTE_CLOCK, "A", "outer");
+	notes_add(&notes, NOTE_CLOCK, "N", "inner");
+	notes_add(&notes, NOTE_FACT, "N", "no doubt");
+	notes_add_at(&notes, NOTE_LOSS, NULL, 50, 60, "everybody's");
+	char *bytes = notes_pack(&notes, &size);
+	assert_int_equal(history_meta_set(w.b, "notes", bytes, size), 0);
+	free(bytes);
+	notes_release(&notes);
+	world_close(&w, 0, 99);
+	const struct { const char *of; int64_t to; const char *want; } case_of[] = {
+		{ "N", 99, "outer inner everybody's " }, { "A", 99, "outer everybody's " }, { "B", 49, "" }, { "N", 49, "outer inner " },
+	};
+	for (size_t i = 0; i < COUNT(case_of); i++) {
+		char text[100] = "";
+		const struct subject s = world_subject(&w, case_of[i].of);
+		assert_true(doubts_of(&w.topo, &s, 0, case_of[i].to, &of));
+		for (size_t k = 0; k < of.len; k++)
+			snprintf(text + strlen(text), sizeof text - strlen(text), "%s ", of.item[k].text);
+		assert_string_equal(text, case_of[i].want);
+		notes_release(&of);
+	}
+	world_release(&w);
+}
+
+/* The thread that took more than half of what its machine took is named; one that took just half of it is not. */
+static void check_thief(const char *turns, int32_t tid, int64_t ns)
+{
+	struct world w;
+	struct summary s;
+	struct error err = ERROR_INIT;
+	world_open(&w);
+	world_row(&w, A "CPUs/CPU0/Status", "0 PREEMPTED; 100 RUNNING");
+	world_row(&w, A "CPUs/CPU0/pCPU", "0 0");
+	for (int i = 42; i < 45; i++)
+		world_rowf(&w, "0 RUNNING", H "%d/Status", i);
+	world_row(&w, "/Host/CPUs/CPU0/Current Thread", turns);
+	world_close(&w, 0, 199);
+	const struct subject vm = world_subject(&w, "A");
+	const struct summary_options o = { .only = &vm, .from = 0, .to = 199, .gaps = true };
+	assert_int_equal(summary_of(&w.topo, &o, &s, &err), 0);
+	assert_int_equal(s.row[0].thief.system, 0);
+	assert_int_equal(s.row[0].thief.tid, tid);
+	assert_int_equal(s.row[0].thief_ns, ns);
+	summary_release(&s);
+	world_release(&w);
+}
+
+static void test_thief(void **state)
+{
+	(void)state;
+	check_thief("0 42; 50 43; 75 44; 100 0", -1, 100);
+	check_thief("0 42; 40 43; 75 44; 100 0", -1, 100);
+	check_thief("0 42; 51 43; 75 44; 100 0", 42, 51);
+}
+
+/* ---- guilty timers */
+
+#define MS INT64_C(1000000)
+
+/* B's vCPU (host thread 200) wakes at distances of so many ms and takes 1 ms of the CPU that two threads want. */
+static size_t find_timers(const int *distance, size_t n, struct periodic *first)
+{
+	struct world w;
+	struct periodic_list l;
+	struct error err = ERROR_INIT;
+	static char host[8192], cpu[8192];
+	size_t h = (size_t)snprintf(host, sizeof host, "0 BLOCKED"), c = (size_t)snprintf(cpu, sizeof cpu, "0 9");
+	int64_t t = 0;
+	for (size_t i = 0; i < n; i++) {
+		t += distance[i] * MS;
+		h += (size_t)snprintf(host + h, sizeof host - h, "; %" PRId64 " RUNNING; %" PRId64 " BLOCKED", t, t + MS);
+		c += (size_t)snprintf(cpu + c, sizeof cpu - c, "; %" PRId64 " 200; %" PRId64 " 9", t, t + MS);
+	}
+	world_open(&w);
+	world_row(&w, H "200/VM", "0 B/0");
+	world_row(&w, H "200/Status", host);
+	world_row(&w, "/Host/CPUs/CPU0/Current Thread", cpu);
+	world_row(&w, "/Virtual Machines/B/CPUs/CPU0/Status", "0 IDLE");
+	for (int tid = 42; tid < 44; tid++) {
+		world_rowf(&w, "0 PREEMPTED", H "%d/Status", tid);
+		world_rowf(&w, "0 0", H "%d/CPU", tid);
+	}
+	world_close(&w, 0, t + 100 * MS);
+	assert_int_equal(gap_periodic(&w.topo, INT64_MIN, INT64_MAX, &l, &err), 0);
+	const size_t items = l.items;
+	if (items)
+		*first = l.item[0];
+	periodic_release(&l);
+	world_release(&w);
+	return items;
+}
+
+/* A wakeup that keeps two from the CPU is one wakeup, and costs both; a third of the period off is not regular. */
+static void test_timers(void **state)
+{
+	(void)state;
+	struct periodic p;
+	assert_int_equal(find_timers((const int[]){ 10, 10, 10, 10, 10, 10, 10, 10, 10, 10 }, 10, &p), 1);
+	assert_int_equal(p.wakeups, 10);
+	assert_int_equal(p.switches, 10);
+	assert_int_equal(p.cost, 2 * 10 * MS);
+	assert_int_equal(p.period, 10 * MS);
+	assert_int_equal(find_timers((const int[]){ 5, 8, 8, 8, 10, 10, 10, 10, 12, 12, 12 }, 11, &p), 0);
+	assert_int_equal(find_timers((const int[]){ 5, 8, 8, 8, 10, 10, 10, 10, 20, 20, 20 }, 11, &p), 1);  /* two periods */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_pieces), cmocka_unit_test(test_self), cmocka_unit_test(test_demand),
+		cmocka_unit_test(test_block), cmocka_unit_test(test_doubts), cmocka_unit_test(test_thief),
+		cmocka_unit_test(test_timers),
+	};
+	return cmocka_run_group_tests_name("flow edges", tests, NULL, NULL);
+}
