@@ -212,7 +212,7 @@ static bool take_refusal(struct ear *e, struct tell_refusal *r)
 {
 	TERMINATE(r->text);
 	TERMINATE(r->mend);
-	if (r->status != STATUS_INPUT && r->status != STATUS_SYSTEM)
+	if ((r->status != STATUS_INPUT && r->status != STATUS_SYSTEM) || !r->text[0])
 		return false;
 	e->refused = true;
 	error_set(&e->err, (enum status)r->status, r->mend, "%s", r->text);
