@@ -196,7 +196,7 @@ static void test_delays(void **state)
 		{ SYNC_ABOVE, 3, 4, SYNC_SEEN_OUTLIER }, { SYNC_BELOW, 40, 5, SYNC_SEEN_CONTAINMENT },
 	};
 	struct clock_piece piece = { .from = INT64_MIN };
-	struct match m = { .clock = { &piece, 1 }, .events = { .pair = pair, .len = COUNT(pair) }, .share = 1 };
+	struct match m = { .h.clock = { &piece, 1 }, .events = { .pair = pair, .len = COUNT(pair) }, .share = 1 };
 	static struct sync_delays d;
 	size_t seen = 0;
 	for (int side = 0; side < 2; side++)
