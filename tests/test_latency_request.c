@@ -221,6 +221,30 @@ static void test_late_wakeup(void **state)
 	world_free(w);
 }
 
+/* A wait for a pCPU while nothing was known of the request counts as unknown, and not once more as its late wakeup. */
+static void test_late_and_unknown(void **state)
+{
+	(void)state;
+	struct rows r;
+	struct world *w = vm_world(&r);
+	fill(r.state, 100, 199, 0);
+	fill(r.tid, 100, 199, 5);
+	fill(r.state, 140, 159, 2);
+	fill(r.thread, 110, 179, THREAD_BLOCKED);
+	fill(r.vcpu, 110, 179, VCPU_IDLE);
+	fill(r.host, 110, 179, THREAD_BLOCKED);
+	fill(r.vcpu, 150, 169, VCPU_WAKING);
+	fill(r.host, 150, 169, THREAD_PREEMPTED);
+	fill(r.host, 170, 179, THREAD_RUNNING);
+	world_close(w);
+	struct requests all = read_all(w);
+	assert_int_equal(all.len, 1);
+	assert_int_equal(all.row[0].unknown, 20);
+	assert_int_equal(all.row[0].high, 20 + 10);
+	requests_release(&all);
+	world_free(w);
+}
+
 /* What is not known cannot be ruled out: it is in the upper bound, and counted. */
 static void test_unknown(void **state)
 {
@@ -271,6 +295,23 @@ static void test_cut(void **state)
 	assert_string_equal(all.row[0].id, "9");
 	assert_int_equal(all.row[0].start, 0);
 	assert_int_equal(all.cut, 5);
+	requests_release(&all);
+	world_free(w);
+}
+
+/* One whose server thread was gone before the answer was: somebody else gave it, and it is whole. */
+static void test_answered_for(void **state)
+{
+	(void)state;
+	struct rows r;
+	struct world *w = vm_world(&r);
+	fill(r.state, 100, 199, 0);
+	fill(r.tid, 100, 199, 5);
+	fill(r.thread, 150, SPAN - 1, HISTORY_NULL);
+	world_close(w);
+	struct requests all = read_all(w);
+	assert_int_equal(all.len, 1);
+	assert_int_equal(all.cut, 0);
 	requests_release(&all);
 	world_free(w);
 }
@@ -519,7 +560,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bounds),
-		cmocka_unit_test(test_late_wakeup),
+		cmocka_unit_test(test_late_wakeup), cmocka_unit_test(test_late_and_unknown), cmocka_unit_test(test_answered_for),
 		cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_brute_force_vm),

@@ -208,6 +208,7 @@ static void test_estimate(void **state)
 {
 	(void)state;
 	static const struct part thread[] = { { 5000, SVM_NPF }, { 1000, SVM_HLT } }, none[] = { { 300, SVM_HLT } };
+	static const struct part late[] = { { 600, SVM_HLT } }, later[] = { { 602, SVM_HLT } };
 	struct start s = START_INIT;
 	setup_full(true, true, false, false);
 	learn_device(&s);
@@ -233,6 +234,11 @@ static void test_estimate(void **state)
 	expect(VCPU, 20000, VCPU_IDLE);
 	expect(VCPU, 20299, VCPU_IDLE);
 	assert_int_equal(rec_sum(&rec, VCPU, VCPU_RUNNING, 20000, 20300), 0);
+	/* Up to half as long again as the idle thread takes usually and the least that a halt takes: no thread ran. */
+	stretch(replay, NULL, 30000, 41, late, COUNT(late));
+	assert_int_equal(rec_sum(&rec, VCPU, VCPU_RUNNING, 30000, 30600), 0);
+	stretch(replay, NULL, 40000, 41, later, COUNT(later));
+	assert_int_equal(rec_sum(&rec, VCPU, VCPU_RUNNING, 40000, 40602), 602 - 160 - 200);
 	teardown();
 	start_release(&s);
 }
