@@ -11,6 +11,7 @@ E2E_TESTS = \
 	tests/test_beacon_guest.py \
 	tests/test_cache.py \
 	tests/test_completion.py \
+	tests/test_cut.py \
 	tests/test_damage.py \
 	tests/test_diff.py \
 	tests/test_exits.py \

@@ -28,14 +28,23 @@
 	X(OUT_PAUSE, "pause", "its monitor has stopped the machine") \
 	X(OUT_MIGRATION, "migration", "the machine moves to another monitor")
 
+/* Who has a CPU of the host; behind these, in a history, the VMs by name. */
+#define OWNER_STATES(X) \
+	X(PCPU_IDLE, "idle", "nobody") \
+	X(PCPU_HOST, "host", "a thread of the host that is no vCPU") \
+	X(PCPU_UNKNOWN, "unknown", "events were lost") \
+	X(PCPU_OTHER_VM, "other VM", "one of more VMs than a set of states can hold")
+
 #define STATE_CODE(code, name, help) code,
 enum vcpu_state { VCPU_STATES(STATE_CODE) VCPU_STATE_COUNT };
 enum thread_state { THREAD_STATES(STATE_CODE) THREAD_STATE_COUNT };
 enum out_reason { OUT_REASONS(STATE_CODE) OUT_REASON_COUNT };
+enum pcpu_owner { OWNER_STATES(STATE_CODE) PCPU_VM };
 #undef STATE_CODE
 
 extern const char *const vcpu_state_name[VCPU_STATE_COUNT];
 extern const char *const thread_state_name[THREAD_STATE_COUNT];
 extern const char *const out_reason_name[OUT_REASON_COUNT];
+extern const char *const pcpu_owner_name[PCPU_VM];
 
 #endif

@@ -12,6 +12,7 @@ int cmd_info(int argc, char **argv, struct error *err);
 int cmd_sessions(int argc, char **argv, struct error *err);
 int cmd_sync(int argc, char **argv, struct error *err);
 int cmd_intervals(int argc, char **argv, struct error *err);
+int cmd_cut(int argc, char **argv, struct error *err);
 int cmd_picture(int argc, char **argv, struct error *err);
 int cmd_summary(int argc, char **argv, struct error *err);
 int cmd_threads(int argc, char **argv, struct error *err);
@@ -38,6 +39,7 @@ int cmd_beacon(int argc, char **argv, struct error *err);
 	X("sessions", cmd_sessions, "net://RELAY", "the live sessions of an LTTng relay daemon") \
 	X("sync", cmd_sync, "WHAT...", "the clock report alone") \
 	X("intervals", cmd_intervals, "WHAT PATH", "raw intervals of an attribute") \
+	X("cut", cmd_cut, "WHAT -o FILE", "a part of it as a history to give away, with or without names") \
 	X("picture", cmd_picture, "WHAT -o FILE [WHO...]", "a picture for a ticket: the overview, or rows (svg, html, txt)") \
 	X("summary", cmd_summary, "WHAT [MACHINE]", "who suffers: machines, then threads, by what was taken from them") \
 	X("threads", cmd_threads, "WHAT [MACHINE]", "all threads: name, life, what they ran and lost, and to whom") \

@@ -7,6 +7,7 @@ stealscope_SOURCES = \
 	src/cli/clock_report.c src/cli/clock_report.h \
 	src/cli/complete.c src/cli/complete.h \
 	src/cli/cmd_beacon.c \
+	src/cli/cmd_cut.c \
 	src/cli/cmd_diff.c \
 	src/cli/cmd_exits.c \
 	src/cli/cmd_explain.c \

@@ -169,8 +169,9 @@ static int step(struct counter *c, struct error *err)
 	c->r.until = history_end(c->q.topo->h);
 	if (mode_at(c, vcpu, t, &mode, &reason) < 0)
 		return -1;
-	bool left = reason != HISTORY_NULL &&
-	            (resolver_cpu(&c->r, vcpu)->exit.iv.start == t || (mode == MODE_HOST && c->mode == MODE_GUEST));
+	/* The reason with which a history begins is that of an exit before it. */
+	bool is_new = resolver_cpu(&c->r, vcpu)->exit.iv.start == t && t > history_begin(c->q.topo->h);
+	bool left = reason != HISTORY_NULL && (is_new || (mode == MODE_HOST && c->mode == MODE_GUEST));
 	if (mode != MODE_HOST || left)
 		if (close_exit(c, mode == MODE_GUEST && !left ? t - c->since : -1, err) < 0)
 			return -1;

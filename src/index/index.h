@@ -90,6 +90,20 @@ void loaded_release(struct loaded *l);
 int index_build(struct input *in, const char *path, struct progress progress, struct build_times *times,
                 struct notes *notes, struct error *err);
 
+/* ---- A part of a history, as a history */
+
+struct cut_options {
+	int64_t from, to;             /* ns, closed; cut to the history's span */
+	const char *const *machine;   /* unescaped; the host always stays.  None: all */
+	size_t machines;
+	bool aliases;                 /* no name of a machine, thread, device, request or file stays */
+	const char *key;              /* file whose bytes make the aliases; NULL: they are never the same again */
+	struct progress progress;     /* tick may be NULL */
+};
+
+/* Writes it to `path`.  Leaves nothing behind when it fails. */
+int cut_history(const struct history *h, const char *path, const struct cut_options *o, struct error *err);
+
 /* ---- The cache */
 
 /* Where the history of these inputs is kept: beside the traces, or under $XDG_CACHE_HOME when that is read-only or there

@@ -1,15 +1,24 @@
 # index: traces -> a history, and where a history comes from
 noinst_LIBRARIES += src/libindex.a
 src_libindex_a_SOURCES = \
+	src/index/alias.c src/index/alias.h \
 	src/index/cache.c \
+	src/index/cut.c \
 	src/index/fingerprint.c src/index/fingerprint.h \
 	src/index/index.c src/index/index.h \
 	src/index/input.c src/index/input.h \
 	src/index/nudger.c \
 	src/index/provenance.c src/index/provenance.h \
+	src/index/provenance_cut.c \
 	src/index/session.c src/index/session.h \
 	src/index/session_write.c
 dist_man_MANS += man/stealscope-session.5
+
+if HAVE_CMOCKA
+check_PROGRAMS += tests/test_alias
+tests_test_alias_SOURCES = tests/test_alias.c tests/test.h
+tests_test_alias_LDADD = src/libindex.a $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
+endif
 
 check_PROGRAMS += tests/fuzz/fuzz_session
 tests_fuzz_fuzz_session_SOURCES = tests/fuzz/fuzz_session.c $(FUZZ_MAIN)

@@ -12,9 +12,7 @@
 #include "index/input.h"
 #include "index/session.h"
 
-#define META_KEY "provenance"
 #define META_SESSION "session"
-#define META_NOTES "notes"
 #define PROVENANCE_FORMAT 7  /* rises when the model, the paths or what is kept here change: older ones are stale then */
 
 static void put_text(struct json_object *o, const char *key, const char *raw)
@@ -154,7 +152,7 @@ static int store_notes(struct history_builder *b, const struct notes *notes)
 {
 	size_t size;
 	char *bytes = notes_pack(notes, &size);
-	int rc = history_meta_set(b, META_NOTES, bytes, size);
+	int rc = history_meta_set(b, PROVENANCE_NOTES, bytes, size);
 	free(bytes);
 	return rc;
 }
@@ -162,7 +160,7 @@ static int store_notes(struct history_builder *b, const struct notes *notes)
 bool provenance_notes(const struct history *h, struct notes *notes)
 {
 	size_t size;
-	const void *bytes = history_meta(h, META_NOTES, &size);
+	const void *bytes = history_meta(h, PROVENANCE_NOTES, &size);
 	return !bytes || notes_unpack(notes, bytes, size);
 }
 
@@ -191,7 +189,7 @@ int provenance_store(struct history_builder *b, const char *path, const struct i
 	json_object_object_add(doc, "vms", list);
 	json_object_object_add(doc, "sync", provenance_sync_rows(sync));
 	const char *text = json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PLAIN);
-	int rc = history_meta_set(b, META_KEY, text, strlen(text));
+	int rc = history_meta_set(b, PROVENANCE_KEY, text, strlen(text));
 	json_object_put(doc);
 	if (rc == 0)
 		rc = store_notes(b, notes);
@@ -201,7 +199,7 @@ int provenance_store(struct history_builder *b, const char *path, const struct i
 struct json_object *provenance_load(const struct history *h, struct error *err)
 {
 	size_t size;
-	const void *text = history_meta(h, META_KEY, &size);
+	const void *text = history_meta(h, PROVENANCE_KEY, &size);
 	struct json_object *doc = text ? field_parse(text, size) : NULL;
 	if (!doc)
 		error_set(err, STATUS_INPUT, "build it anew with stealscope index", "%s: does not say what it was made of",

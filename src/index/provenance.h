@@ -6,6 +6,10 @@
 
 #include "index/index.h"
 
+/* Keys in the history. */
+#define PROVENANCE_KEY "provenance"
+#define PROVENANCE_NOTES "notes"
+
 /* The guests whose clocks are nudged: [{"guest", "nudge_ns"}]. */
 struct json_object *provenance_nudges(const struct input *in);
 
@@ -19,5 +23,17 @@ int provenance_input(const struct history *h, struct input *in, struct error *er
 
 /* Why the history no longer fits these traces and options, in `why`; 0 = it fits, 1 = stale, -1 = error. */
 int provenance_stale(const struct history *h, const struct input *in, char *why, size_t size, struct error *err);
+
+/* What the history's cut (cut.c) says of where it comes from: its traces, clocks and notes are those of the whole. */
+struct provenance_cut {
+	int64_t from, to;
+	bool aliases;
+	/* The name that takes this one's place (both escaped), perhaps in buf, of ALIAS_TEXT bytes. */
+	const char *(*name)(const void *arg, const char *text, char *buf);
+	bool (*wanted)(const void *arg, const char *machine);  /* escaped; the host always is */
+	const void *arg;
+};
+int provenance_copy(const struct history *h, struct history_builder *b, const struct provenance_cut *how,
+                    struct error *err);
 
 #endif

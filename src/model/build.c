@@ -1,10 +1,9 @@
 /* Setting a model up and taking it down. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "model/feed.h"
-
-#define OWNER_FIXED 4  /* idle, host, unknown, other VM: the order of enum owner in update.c */
 
 static const char *no_name(const void *of, int64_t id)
 {
@@ -15,15 +14,16 @@ static const char *no_name(const void *of, int64_t id)
 static void declare_sets(struct model *m)
 {
 	static const char *const request[] = { "running", "yielded", "unknown" };
-	const char *owner[HISTORY_STATES] = { "idle", "host", "unknown", "other VM" };
+	const char *owner[HISTORY_STATES];
+	memcpy(owner, pcpu_owner_name, sizeof pcpu_owner_name);
 	m->owners = m->machines - 1;
-	if (m->owners > HISTORY_STATES - 1 - OWNER_FIXED)
-		m->owners = HISTORY_STATES - 1 - OWNER_FIXED;
+	if (m->owners > HISTORY_STATES - 1 - PCPU_VM)
+		m->owners = HISTORY_STATES - 1 - PCPU_VM;
 	for (uint32_t i = 0; i < m->owners; i++)
-		owner[OWNER_FIXED + i] = m->machine[1 + i]->name;
+		owner[PCPU_VM + i] = m->machine[1 + i]->name;
 	m->set_vcpu = sink_state_set(&m->sink, "vcpu", vcpu_state_name, VCPU_STATE_COUNT);
 	m->set_thread = sink_state_set(&m->sink, "thread", thread_state_name, THREAD_STATE_COUNT);
-	m->set_owner = sink_state_set(&m->sink, "owner", owner, OWNER_FIXED + m->owners);
+	m->set_owner = sink_state_set(&m->sink, "owner", owner, PCPU_VM + m->owners);
 	m->set_request = sink_state_set(&m->sink, "request", request, 3);
 	m->set_out_by = sink_state_set(&m->sink, "out by", out_reason_name, OUT_REASON_COUNT);
 }

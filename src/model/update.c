@@ -3,8 +3,6 @@
  * The depth of the recursion is the depth to which machines are nested; each step costs O(1). */
 #include "model/state.h"
 
-/* Order of the states of /Host/CPUs/CPUn/Owner; the VMs follow, in the order of their machines. */
-enum owner { OWNER_IDLE, OWNER_HOST, OWNER_UNKNOWN, OWNER_OTHER_VM, OWNER_VM };
 
 static enum vcpu_place place_of(const struct vcpu *v)
 {
@@ -94,13 +92,13 @@ void update_thread(struct machine *mc, struct thread *th)
 static int64_t owner_of(const struct machine *mc, const struct cpu *c)
 {
 	if (c->state == CPU_IDLE)
-		return OWNER_IDLE;
+		return PCPU_IDLE;
 	if (c->state != CPU_BUSY)
-		return OWNER_UNKNOWN;
+		return PCPU_UNKNOWN;
 	if (c->current->vcpu == NONE)
-		return OWNER_HOST;
+		return PCPU_HOST;
 	uint32_t vm = mc->model->vcpu[c->current->vcpu].vm->index - 1;  /* machine 0 is the host */
-	return vm < mc->model->owners ? OWNER_VM + (int64_t)vm : OWNER_OTHER_VM;
+	return vm < mc->model->owners ? PCPU_VM + (int64_t)vm : PCPU_OTHER_VM;
 }
 
 void update_cpu(struct machine *mc, uint32_t number)

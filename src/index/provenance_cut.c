@@ -1,0 +1,102 @@
+/* What the cut of a history says of where it comes from. */
+#include "index/provenance.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/field.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "index/alias.h"
+
+#define NAME_MOST 512  /* bytes, as put_text() in provenance.c has them */
+
+static void rename_field(struct json_object *row, const char *key, const struct provenance_cut *how)
+{
+	char buf[ALIAS_TEXT];
+	if (json_object_object_get(row, key))
+		json_object_object_add(row, key, json_object_new_string(how->name(how->arg, field_text(row, key), buf)));
+}
+
+/* Leaves out the rows about machines that are not wanted, and renames what the other ones name. */
+static void copy_rows(struct json_object *doc, const char *list, const char *machine, const struct provenance_cut *how)
+{
+	static const char *const names[] = { "machine", "vm", "guest", "parent", "host_comm", "uuid" };
+	struct json_object *rows = field_array(doc, list), *kept = json_object_new_array();
+	for (size_t i = 0; rows && i < json_object_array_length(rows); i++) {
+		struct json_object *row = json_object_array_get_idx(rows, i);
+		bool is_host = strcmp(field_text(row, "role"), "host") == 0;
+		if (!is_host && strcmp(list, "vms") != 0 && !how->wanted(how->arg, field_text(row, machine)))
+			continue;
+		for (size_t k = 0; how->aliases && k < sizeof names / sizeof *names; k++)
+			rename_field(row, names[k], how);
+		if (how->aliases && json_object_object_get(row, "dir"))
+			json_object_object_add(row, "dir", json_object_new_string(""));
+		json_object_array_add(kept, json_object_get(row));
+	}
+	json_object_object_add(doc, list, kept);
+}
+
+/* The options of the run, by which its exports are told from those of the whole. */
+static void copy_shape(struct json_object *doc, const struct provenance_cut *how)
+{
+	bool paper = json_object_get_boolean(json_object_object_get(doc, "paper_states"));
+	char *shape = how->aliases
+		? mem_printf("states=%s cut=%" PRId64 "..%" PRId64 " names=hash", paper ? "paper" : "refined", how->from, how->to)
+		: mem_printf("%s cut=%" PRId64 "..%" PRId64, field_text(doc, "shape"), how->from, how->to);
+	json_object_object_add(doc, "shape", json_object_new_string(shape));
+	free(shape);
+}
+
+static int store_notes(const struct notes *notes, struct history_builder *b)
+{
+	size_t size;
+	char *bytes = notes_pack(notes, &size);
+	int rc = history_meta_set(b, PROVENANCE_NOTES, bytes, size);
+	free(bytes);
+	return rc;
+}
+
+/* Their texts are prose that may name anything: of those whose names are hidden only the kind, machine and time stay. */
+static int copy_notes(const struct history *h, struct history_builder *b, const struct provenance_cut *how)
+{
+	struct notes all = { 0 }, kept = { 0 };
+	provenance_notes(h, &all);
+	for (size_t i = 0; i < all.len; i++) {
+		const struct note *n = &all.item[i];
+		char name[NAME_MOST] = "", buf[ALIAS_TEXT];
+		if (n->machine)
+			text_escape(name, sizeof name, n->machine);
+		if (n->machine && strcmp(name, "host") != 0 && !how->wanted(how->arg, name))
+			continue;
+		if (how->aliases)
+			notes_add_at(&kept, n->kind, n->machine ? how->name(how->arg, name, buf) : NULL, n->from, n->to,
+			             "the recording has a note about this (%s); its words are left out with the names",
+			             note_kind_name[n->kind]);
+		else
+			notes_copy(&kept, n, NULL);
+	}
+	int rc = store_notes(&kept, b);
+	notes_release(&all);
+	notes_release(&kept);
+	return rc;
+}
+
+int provenance_copy(const struct history *h, struct history_builder *b, const struct provenance_cut *how,
+                    struct error *err)
+{
+	struct json_object *doc = provenance_load(h, err);
+	if (!doc)
+		return -1;
+	json_object_object_add(doc, "files", json_object_new_array());
+	copy_shape(doc, how);
+	copy_rows(doc, "traces", "machine", how);
+	copy_rows(doc, "vms", "vm", how);
+	copy_rows(doc, "sync", "guest", how);
+	copy_rows(doc, "nudges", "guest", how);
+	const char *text = json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PLAIN);
+	int rc = history_meta_set(b, PROVENANCE_KEY, text, strlen(text));
+	json_object_put(doc);
+	return rc == 0 ? copy_notes(h, b, how) : rc;
+}
