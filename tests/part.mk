@@ -76,6 +76,15 @@ check-lab: all
 	LAB='$(LAB)' KILLS='$(KILLS)' builddir='$(builddir)' $(PYTHON) $(srcdir)/tests/lab/check_lab.py || test $$? = 77
 .PHONY: check-lab
 
+# Another architecture under emulation: make check-cross CROSS=s390x; tests/cross/check.sh says what that needs.
+EXTRA_DIST += tests/cross/check.sh
+CROSS = arm64
+CROSS_ROOT = $(abs_builddir)/cross-$(CROSS)
+CROSS_TESTS =
+check-cross: stealscope stealscope-sim
+	cd '$(srcdir)' && $(SHELL) tests/cross/check.sh '$(abs_builddir)' '$(CROSS)' '$(CROSS_ROOT)' $(CROSS_TESTS) || test $$? = 77
+.PHONY: check-cross
+
 # Fuzzing: tests/fuzz/replay.h.  `make fuzz` builds all targets anew, with clang, from what would be distributed.
 FUZZ_MAIN = tests/fuzz/main.c tests/fuzz/replay.c tests/fuzz/replay.h
 EXTRA_DIST += tests/fuzz/run.sh
@@ -117,7 +126,7 @@ if HAVE_PYTHON
 endif
 
 # Exports to real servers, each in a temporary folder, where they are installed.
-SERVER_TESTS = tests/test_export_postgres.py
+SERVER_TESTS = tests/test_export_clickhouse.py tests/test_export_postgres.py
 EXTRA_DIST += $(SERVER_TESTS)
 check-servers: stealscope stealscope-sim
 	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(SERVER_TESTS)'

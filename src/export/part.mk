@@ -10,8 +10,10 @@ src_libexport_a_SOURCES = \
 	src/export/fill_run.c \
 	src/export/fill_states.c \
 	src/export/fill_who.c \
+	src/export/http.c src/export/http.h \
 	src/export/sink.h \
 	src/export/sink_chrome.c \
+	src/export/sink_clickhouse.c \
 	src/export/sink_csv.c \
 	src/export/sink_folded.c \
 	src/export/sink_metrics.c \

@@ -1,0 +1,157 @@
+"""`export --to clickhouse://...` against real servers, two of them, which this test starts in a temporary folder."""
+import csv
+import glob
+import io
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+from e2e import DATA, PROGRAM, check, run, scratch, simulate, table
+
+SERVER = shutil.which("clickhouse-server") or shutil.which("clickhouse-server", path="/usr/sbin")
+if not SERVER:
+    print("no clickhouse-server is installed")
+    sys.exit(77)
+
+
+def free_ports(n):
+    held = [socket.socket() for _ in range(n)]
+    for s in held:
+        s.bind(("127.0.0.1", 0))
+    ports = [s.getsockname()[1] for s in held]
+    for s in held:
+        s.close()
+    return ports
+
+
+def start(folder, http, tcp, shards):
+    """A server with users default (no password) and me (secret), and a cluster of both."""
+    os.makedirs(f"{folder}/data")
+    with open(f"{folder}/users.xml", "w", encoding="ascii") as f:
+        user = "<networks><ip>::/0</ip></networks><profile>default</profile><quota>default</quota>"
+        f.write(f"<yandex><profiles><default/></profiles><quotas><default/></quotas><users><default><password></password>{user}"
+                f"</default><me><password>s/e:c@t</password>{user}</me></users></yandex>")
+    with open(f"{folder}/config.xml", "w", encoding="ascii") as f:
+        cluster = "".join(f"<shard><replica><host>127.0.0.1</host><port>{p}</port></replica></shard>" for p in shards)
+        f.write(f"<yandex><logger><level>warning</level><log>{folder}/log</log><errorlog>{folder}/errors</errorlog></logger>"
+                f"<http_port>{http}</http_port><tcp_port>{tcp}</tcp_port><listen_host>127.0.0.1</listen_host>"
+                f"<path>{folder}/data/</path><tmp_path>{folder}/tmp/</tmp_path><users_config>{folder}/users.xml</users_config>"
+                "<default_profile>default</default_profile><default_database>default</default_database>"
+                f"<mark_cache_size>5368709120</mark_cache_size><remote_servers><both>{cluster}</both></remote_servers></yandex>")
+    return subprocess.Popen([SERVER, f"--config-file={folder}/config.xml"], cwd=folder, stdout=subprocess.DEVNULL,
+                            stderr=subprocess.DEVNULL)
+
+
+def ask(port, sql, status=200):
+    url = f"http://127.0.0.1:{port}/?query=" + urllib.parse.quote(sql)
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, b""), timeout=60) as f:
+            return f.read().decode()
+    except urllib.error.HTTPError as e:
+        check(e.code == status, f"{sql[:60]}: {e.read()[:300]}")
+        return ""
+
+
+def wait_for(port):
+    for _ in range(600):
+        try:
+            return ask(port, "SELECT 1") == "1\n"
+        except OSError:
+            time.sleep(0.1)
+    return False
+
+
+def export(history, target, **more):
+    answer = json.loads(run("export", history, "--to", target, "--format", "json", **more).stdout)
+    return {row["table"]: row["rows"] for row in answer["rows"]}, answer["run_id"]
+
+
+def counts(port, rows, number):
+    return {t: int(ask(port, f'SELECT count() FROM "{t}" WHERE run_id = {number}')) for t in rows}
+
+
+def loading(port):
+    return int(ask(port, "SELECT count() FROM system.tables WHERE name LIKE 'load_%'"))
+
+
+def check_rows(port, folder, history, number):
+    """Every row as the csv has it."""
+    export(history, f"csv:{folder}/csv")
+    for path in sorted(glob.glob(f"{folder}/csv/*/{number}.csv")):
+        name = os.path.basename(os.path.dirname(path))
+        with open(path, newline="", encoding="utf-8") as f:
+            rows = list(csv.reader(f))
+        types = dict(line.split("\t")[:2] for line in ask(port, f'DESCRIBE TABLE "{name}"').splitlines())
+        want = [["\\x3d" + v[1:] if v.startswith("=") else v for v in row] for row in rows[1:]]
+        got = list(csv.reader(io.StringIO(ask(port, f'SELECT * FROM "{name}" WHERE run_id = {number} FORMAT CSV'))))
+        for row in got:
+            for i, column in enumerate(rows[0]):
+                row[i] = "" if row[i] == r"\N" else f"{float(row[i]):.9f}" if "Float64" in types[column] else row[i]
+        check(sorted(got) == sorted(want), f"{name}: {len(want)} rows")
+
+
+with scratch() as folder:
+    http, tcp, http2, tcp2 = free_ports(4)
+    servers = [start(f"{folder}/one", http, tcp, [tcp, tcp2]), start(f"{folder}/two", http2, tcp2, [tcp, tcp2])]
+    try:
+        check(wait_for(http) and wait_for(http2), "two servers")
+        url = f"clickhouse://127.0.0.1:{http}"
+        history = f"{folder}/fibonacci.steal"
+        run("index", os.path.join(DATA, "fibonacci"), "-o", history)
+        rows, number = export(history, url)
+        check(counts(http, rows, number) == rows, f"{sum(rows.values())} rows")
+        check_rows(http, folder, history, number)
+        check(export(history, url) == (rows, number) and counts(http, rows, number) == rows and loading(http) == 0,
+              "again: nothing changes, nothing is left")
+
+        # Another run beside it, and the questions of a fleet.
+        simulate(f"{folder}/traces", "overcommit", "2", "--duration", "1s")
+        other = f"{folder}/other.steal"
+        run("index", f"{folder}/traces", "-o", other)
+        more, second = export(other, f"clickhouse://me:s%2fe%3ac%40t@127.0.0.1:{http}/default")
+        check(counts(http, more, second) == more and counts(http, rows, number) == rows, "a second run, as a user with a password")
+        lost = {}
+        for r in table("steal", other):
+            lost[r["victim"]] = lost.get(r["victim"], 0) + int(r["ns"])
+        told = ask(http, f"SELECT victim_machine, sum(ns) FROM steal WHERE of_machine = 1 AND run_id = {second} GROUP BY victim_machine")
+        told = dict(line.split("\t") for line in told.splitlines())
+        check({k: str(v) for k, v in lost.items()} == told, f"what machines lost is what steal says: {told}")
+
+        # Runs on two shards, asked as one table.
+        export(other, f"clickhouse://127.0.0.1:{http2}")
+        ask(http2, f"ALTER TABLE steal DROP PARTITION {number}")
+        ask(http, f"ALTER TABLE steal DROP PARTITION {second}")
+        ask(http, "CREATE TABLE steal_all AS steal ENGINE = Distributed(both, default, steal)")
+        both = dict(line.split("\t") for line in ask(http, "SELECT run_id, sum(ns) FROM steal_all GROUP BY run_id").splitlines())
+        check(set(both) == {str(number), str(second)}, "a distributed table has the runs of both")
+
+        # Killed at any moment: the old rows stay whole, and doing it again completes it.
+        for delay in (0.02, 0.1, 0.3, 0.6):
+            p = subprocess.Popen([PROGRAM, "export", history, "--to", url], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(delay)
+            p.send_signal(signal.SIGKILL)
+            p.wait(timeout=60)
+            check(counts(http, rows, number) == rows, f"killed after {delay} s: no row is doubled or missing")
+        export(history, url)
+        check(counts(http, rows, number) == rows, "and again")
+
+        # Refusals, which tell no password.
+        for target, said in ((f"clickhouse://me:wr0ng@127.0.0.1:{http}", "clickhouse: Code"),
+                             (f"clickhouse://127.0.0.1:{http}/nowhere", "nowhere"),
+                             ("clickhouse://me:wr0ng@127.0.0.1:1/x", "127.0.0.1:1"),
+                             ("clickhouse://me:wr0ng@[::1/x", "not understood"),
+                             ("clickhouse://me:wr0ng%0d%0aX: y@127.0.0.1/x", "not understood")):
+            p = run("export", history, "--to", target, status=None)
+            check(p.returncode > 0 and said in p.stderr and "wr0ng" not in p.stderr, f"refused: {p.stderr.strip()}")
+    finally:
+        for s in servers:
+            s.kill()
+            s.wait()
