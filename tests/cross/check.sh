@@ -1,0 +1,92 @@
+#!/bin/sh
+# usage: tests/cross/check.sh BUILD-FOLDER ARCH ROOT [TEST...]      from the top of the sources
+#
+# Builds for another architecture (Debian's name of it: arm64, s390x) with Debian's cross compiler in the folder ROOT, a
+# Debian 12 that mmdebstrap makes where there is none; compares histories and reports with those of this machine, byte for
+# byte; and runs the test suite, or the tests named ("none": none), under qemu-user.  Root, mmdebstrap, qemu-user-static
+# and the network are needed.  Prints what it checked, exits 1 at the first that does not hold, 77 where tools are missing.
+set -eu
+build=$(cd "$1" && pwd)
+arch=$2
+root=$3
+shift 3
+
+say() { printf 'ok   %s\n' "$*"; }
+die() { printf 'FAIL %s\n' "$*"; exit 1; }
+skip() { printf 'skipped: %s\n' "$*"; exit 77; }
+
+[ "$(id -u)" = 0 ] || skip 'be root'
+command -v mmdebstrap >/dev/null || skip 'mmdebstrap is not installed'
+case $arch in
+arm64) cpu=aarch64 ;;
+*) cpu=$arch ;;
+esac
+[ -e /proc/sys/fs/binfmt_misc/register ] || mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc || skip 'no binfmt_misc'
+[ -e "/proc/sys/fs/binfmt_misc/qemu-$cpu" ] || cat "/usr/lib/binfmt.d/qemu-$cpu.conf" >/proc/sys/fs/binfmt_misc/register ||
+	skip "qemu-user-static is not installed"
+
+make_root() {
+	# The packages of ./bootstrap: libraries for the other architecture, tools for this one.
+	list=crossbuild-essential-$arch
+	for package in $(sed -n "s/^\(build\|check\)_packages='\(.*\)'/\2/p" bootstrap); do
+		case $package in
+		gcc | libc6-dev) ;;
+		*-dev) list=$list,$package:$arch ;;
+		*) list=$list,$package ;;
+		esac
+	done
+	mmdebstrap --mode=root --variant=apt --architectures="$(dpkg --print-architecture),$arch" --include="$list" bookworm "$root" \
+		>"$root.log" 2>&1 || die "mmdebstrap: $(tail -n 5 "$root.log")"
+}
+
+[ -d "$root/usr" ] || make_root
+triplet=$cpu-linux-gnu
+for place in proc dev dev/pts; do
+	mountpoint -q "$root/$place" || mount --bind "/$place" "$root/$place"
+done
+trap 'umount "$root/dev/pts" "$root/dev" "$root/proc"' EXIT INT TERM
+
+# What would be distributed is what is built.
+rm -rf "$root/stealscope"
+make -C "$build" distdir distdir="$root/stealscope" >"$root.log" 2>&1 || die "make distdir: $(tail -n 5 "$root.log")"
+inside() { chroot "$root" /bin/sh -c "cd /stealscope && $1"; }
+inside "PKG_CONFIG_LIBDIR=/usr/lib/$triplet/pkgconfig:/usr/share/pkgconfig ./configure --host=$triplet --enable-werror" \
+	>"$root.log" 2>&1 || die "configure: $(tail -n 5 "$root.log")"
+inside 'make -j"$(nproc)" && make -j"$(nproc)" check TESTS=' >"$root.log" 2>&1 || die "make: $(tail -n 5 "$root.log")"
+say "it builds for $arch without warnings"
+
+# The same bytes: indexed there and here from the same relative paths.
+mkdir "$root/stealscope/same"
+cp -R tests/data/fibonacci "$root/stealscope/same/"
+for scenario in 'overcommit 2' nested requests 'random --containers' 'churn --lost 0.1'; do
+	# shellcheck disable=SC2086  # a scenario and its options are words
+	"$build/stealscope-sim" $scenario --duration 1s --no-truth -o "$root/stealscope/same/${scenario%% *}" 2>/dev/null
+done
+cat >"$root/stealscope/same/ask.sh" <<'END'
+# usage: sh ask.sh PROGRAM OUT
+for traces in fibonacci overcommit nested requests random churn; do
+	"$1" index $traces -o history.steal >/dev/null 2>&1 || exit
+	for report in info sync summary threads gaps steal exits waits; do
+		"$1" $report history.steal --format json || exit
+		"$1" $report history.steal || exit
+	done >$2.$traces.reports
+	"$1" export history.steal --to csv:$2.$traces.csv >/dev/null || exit
+	mv history.steal $2.$traces.history
+done
+END
+inside 'cd same && sh ask.sh ../stealscope there' || die "the program of $arch"
+(cd "$root/stealscope/same" && sh ask.sh "$build/stealscope" here) || die 'the program of this machine'
+cd "$root/stealscope/same"
+for here in here.*; do
+	diff -r "$here" "there.${here#here.}" >&2 || die "$here is another on $arch"
+done
+say "$(find here.* -type f | wc -l) files (histories, reports, exports) are the same, byte for byte"
+if [ "${1-}" = none ]; then
+	exit 0
+fi
+if [ $# -gt 0 ]; then
+	inside "make -k -j\"\$(nproc)\" check TESTS='$*'" || die 'tests'
+else
+	inside 'make -k -j"$(nproc)" check' || die 'tests'
+fi
+say "the tests pass on $arch"
