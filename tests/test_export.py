@@ -180,16 +180,8 @@ def check_metrics(folder, history, t):
     check(float(values[("stealscope_run_duration_seconds", ())]) > 0, "openmetrics: how long it was")
 
 
-def check_chrome(folder, history, t):
-    path = f"{folder}/trace.json"
-    export(history, f"chrome:{path}")
-    with open(path, encoding="utf-8") as f:
-        trace = json.load(f)
-    events = trace["traceEvents"]
-    origin = int(trace["otherData"]["origin_ns"])
-    process = {e["pid"]: e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "process_name"}
-    slices = [e for e in events if e["ph"] == "X"]
-    got = Counter((process[e["pid"]], e["tid"], origin + round(e["ts"] * 1000), round(e["dur"] * 1000), e["name"]) for e in slices)
+def slices_of(t):
+    """What a timeline has to show: of which machine and kind, on which track, when, and what."""
     want = Counter()
     for r in t["vcpu_state"]:
         want[(r["machine"] + ": vCPU states", int(r["cpu"]), int(r["ts"]), int(r["dur"]), r["state"])] += 1
@@ -201,13 +193,83 @@ def check_chrome(folder, history, t):
     for r in t["gap"]:
         group = ": gaps of threads" if r["tid"] else ": gaps of vCPUs"
         want[(r["machine"] + group, int(r["tid"] or r["cpu"]), int(r["ts"]), int(r["dur"]), r["state"])] += 1
-    check(got == want, f"chrome: {len(slices)} slices, as in the tables")
+    return want
+
+
+def check_chrome(folder, history, t):
+    path = f"{folder}/trace.json"
+    export(history, f"chrome:{path}")
+    with open(path, encoding="utf-8") as f:
+        trace = json.load(f)
+    events = trace["traceEvents"]
+    origin = int(trace["otherData"]["origin_ns"])
+    process = {e["pid"]: e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "process_name"}
+    slices = [e for e in events if e["ph"] == "X"]
+    got = Counter((process[e["pid"]], e["tid"], origin + round(e["ts"] * 1000), round(e["dur"] * 1000), e["name"]) for e in slices)
+    check(got == slices_of(t), f"chrome: {len(slices)} slices, as in the tables")
     flows = Counter((e["id"], e["ph"]) for e in events if e["ph"] in "sf")
     check(len(flows) > 100 and all(n == 1 and (i, "f" if ph == "s" else "s") in flows for (i, ph), n in flows.items()),
           f"chrome: {len(flows) // 2} flows, each with both ends")
     lost = sum(e["args"]["ms"] for e in events if e["ph"] == "C")
     told = sum(int(r["ns"]) for r in t["steal"] if r["victim_cpu"])
     check(abs(lost * 1e6 - told) < 1000, "chrome: the counters add up to what the vCPUs lost")
+
+
+def fields(data):
+    """The fields of a message of protocol buffers: (number, value), values that have a length as bytes."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        v = shift = 0
+        while True:
+            v |= (data[at] & 127) << shift
+            at += 1
+            shift += 7
+            if data[at - 1] < 128:
+                return v
+    while at < len(data):
+        key = varint()
+        size = {0: None, 1: 8, 2: -1}[key & 7]
+        if size is None:
+            yield key >> 3, varint()
+            continue
+        size = varint() if size < 0 else size
+        yield key >> 3, data[at:at + size]
+        at += size
+
+
+def check_perfetto(folder, history, t):
+    path = f"{folder}/trace.perfetto"
+    export(history, f"perfetto:{path}")
+    with open(path, "rb") as f:
+        packets = [dict(fields(p)) for n, p in fields(f.read()) if n == 1]
+    tracks = {}
+    for p in packets:
+        if 60 in p:
+            d = dict(fields(p[60]))
+            process = dict(fields(d[3])) if 3 in d else {}
+            tracks[d[1]] = (process.get(6, d.get(2, b"")).decode(), d.get(5))
+    events = [(p[8], list(fields(p[11]))) for p in packets if 11 in p]
+    check(all(dict(e)[11] in tracks for _, e in events), f"perfetto: {len(tracks)} tracks, all events on one of them")
+    begun, got, args = {}, Counter(), 0
+    for ts, e in events:
+        d = dict(e)
+        if d[9] == 1:
+            check(d[11] not in begun, "slices of a track do not overlap") if d[11] in begun else None
+            begun[d[11]] = (ts, d[23].decode())
+            args += sum(1 for n, _ in e if n == 4)
+        elif d[9] == 2:
+            start, name = begun.pop(d[11])
+            group, machine = tracks[tracks[d[11]][1]]
+            got[(f"{tracks[machine][0]}: {group}", d[11] & (1 << 40) - 1, start, ts - start, name)] += 1
+    check(not begun and got == slices_of(t), f"perfetto: {sum(got.values())} slices, as in the tables")
+    check(args >= 2 * len(t["gap"]), "perfetto: gaps have arguments")
+    ends = [[v for _, e in events for n, v in e if n == number] for number in (47, 48)]
+    check(len(ends[0]) > 100 and sorted(ends[0]) == sorted(ends[1]) and len({*ends[0]}) == len(ends[0]),
+          f"perfetto: {len(ends[0])} flows, each with both ends")
+    lost = sum(dict(e).get(30, 0) for _, e in events if dict(e)[9] == 4)
+    check(lost == sum(int(r["ns"]) for r in t["steal"] if r["victim_cpu"]), "perfetto: the counters add up to what the vCPUs lost")
 
 
 def check_history(folder, history, floor):
@@ -228,6 +290,7 @@ def check_history(folder, history, floor):
     check_folded(folder, history)
     check_metrics(folder, history, t)
     check_chrome(folder, history, t)
+    check_perfetto(folder, history, t)
     if HAS_SQLITE:
         check_sqlite(folder, history, t, rows, number)
     return rows, number, t

@@ -17,6 +17,7 @@ src_libexport_a_SOURCES = \
 	src/export/sink_csv.c \
 	src/export/sink_folded.c \
 	src/export/sink_metrics.c \
+	src/export/sink_perfetto.c \
 	src/export/sinks.c \
 	src/export/tables.c src/export/tables.h \
 	src/export/timeline.c src/export/timeline.h

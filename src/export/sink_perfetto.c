@@ -1,0 +1,197 @@
+/* Perfetto's own format: a stream of packets of protocol buffers, written as they come.  A machine is a process, what there
+ * is of one kind in it a group of tracks.  Times are ns since the epoch.
+ *
+ * Few of the format's fields are needed, and they are written by hand: numbers as varints, texts and messages behind their
+ * length.  The numbers below are those of perfetto/trace/track_event. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "export/timeline.h"
+
+enum { TRACE_PACKET = 1 };
+enum { PACKET_TIMESTAMP = 8, PACKET_SEQUENCE = 10, PACKET_EVENT = 11, PACKET_TRACK = 60 };
+enum { TRACK_UUID = 1, TRACK_NAME = 2, TRACK_PROCESS = 3, TRACK_PARENT = 5, TRACK_COUNTER = 8 };
+enum { PROCESS_PID = 1, PROCESS_NAME = 6 };
+enum { COUNTER_UNIT = 3, COUNTER_UNIT_NS = 1 };
+enum { EVENT_ARG = 4, EVENT_TYPE = 9, EVENT_TRACK = 11, EVENT_NAME = 23, EVENT_VALUE = 30 };
+enum { EVENT_FLOW = 47, EVENT_FLOW_ENDS = 48 };
+enum { TYPE_BEGIN = 1, TYPE_END = 2, TYPE_INSTANT = 3, TYPE_COUNTER = 4 };
+enum { ARG_NAME = 10, ARG_INT = 4, ARG_STRING = 6 };
+enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2 };
+
+/* A message while it is put together; the largest is a slice with all its arguments. */
+struct message {
+	size_t len;
+	char bytes[(SLICE_ARGS + 2) * (CELL_TEXT_MOST + 64)];
+};
+
+static void put_varint(struct message *m, uint64_t v)
+{
+	for (; v > 127; v >>= 7)
+		m->bytes[m->len++] = (char)(v | 128);
+	m->bytes[m->len++] = (char)v;
+}
+
+static void put_key(struct message *m, unsigned field, unsigned wire)
+{
+	put_varint(m, field << 3 | wire);
+}
+
+static void put_number(struct message *m, unsigned field, uint64_t v)
+{
+	put_key(m, field, WIRE_VARINT);
+	put_varint(m, v);
+}
+
+static void put_fixed(struct message *m, unsigned field, uint64_t v)
+{
+	put_key(m, field, WIRE_FIXED64);
+	for (unsigned i = 0; i < 8; i++)
+		m->bytes[m->len++] = (char)(v >> 8 * i);
+}
+
+static void put_bytes(struct message *m, unsigned field, const char *bytes, size_t n)
+{
+	put_key(m, field, WIRE_BYTES);
+	put_varint(m, n);
+	memcpy(m->bytes + m->len, bytes, n);
+	m->len += n;
+}
+
+static void put_text(struct message *m, unsigned field, const char *text)
+{
+	put_bytes(m, field, text, strnlen(text, CELL_TEXT_MOST - 1));
+}
+
+/* A packet whose last field is that message. */
+static void put_packet(FILE *f, int64_t ts, unsigned field, const struct message *inner)
+{
+	struct message head, packet;
+	head.len = packet.len = 0;  /* their bytes stay as they are: there are many packets */
+	if (field == PACKET_EVENT)
+		put_number(&packet, PACKET_TIMESTAMP, (uint64_t)ts);
+	put_number(&packet, PACKET_SEQUENCE, 1);
+	put_key(&packet, field, WIRE_BYTES);
+	put_varint(&packet, inner->len);
+	put_key(&head, TRACE_PACKET, WIRE_BYTES);
+	put_varint(&head, packet.len + inner->len);
+	fwrite(head.bytes, 1, head.len, f);
+	fwrite(packet.bytes, 1, packet.len, f);
+	fwrite(inner->bytes, 1, inner->len, f);
+}
+
+/* ---- Tracks: a machine's, its groups', and those of CPUs and threads in them */
+
+#define NO_NUMBER ((INT64_C(1) << 40) - 1)
+
+static uint64_t uuid_of(const struct track *t)
+{
+	return (uint64_t)t->machine << 48 | ((uint64_t)t->group + 1) << 40 | ((uint64_t)t->number & NO_NUMBER);
+}
+
+static void begin(FILE *f, int64_t origin)
+{
+	(void)f, (void)origin;
+}
+
+static void put_machine(FILE *f, uint32_t machine, const char *name)
+{
+	struct message m = { 0 }, process = { 0 };
+	put_number(&process, PROCESS_PID, machine);
+	put_text(&process, PROCESS_NAME, name);
+	put_number(&m, TRACK_UUID, (uint64_t)machine << 48);
+	put_bytes(&m, TRACK_PROCESS, process.bytes, process.len);
+	put_packet(f, 0, PACKET_TRACK, &m);
+	for (unsigned i = 0; i < TIMELINE_GROUP_COUNT; i++) {
+		const struct track t = { machine, (enum timeline_group)i, NO_NUMBER };
+		m.len = 0;
+		put_number(&m, TRACK_UUID, uuid_of(&t));
+		put_number(&m, TRACK_PARENT, (uint64_t)machine << 48);
+		put_text(&m, TRACK_NAME, i == GROUP_STEAL ? "lost, ns in a second" : timeline_group_name[i]);
+		put_packet(f, 0, PACKET_TRACK, &m);
+	}
+}
+
+static void put_track(FILE *f, const struct track *t, const char *name)
+{
+	const struct track group = { t->machine, t->group, NO_NUMBER };
+	struct message m = { 0 }, counter = { 0 };
+	put_number(&m, TRACK_UUID, uuid_of(t));
+	put_number(&m, TRACK_PARENT, uuid_of(&group));
+	put_text(&m, TRACK_NAME, name);
+	if (t->group == GROUP_STEAL) {
+		put_number(&counter, COUNTER_UNIT, COUNTER_UNIT_NS);
+		put_bytes(&m, TRACK_COUNTER, counter.bytes, counter.len);
+	}
+	put_packet(f, 0, PACKET_TRACK, &m);
+}
+
+/* ---- What happens on them */
+
+static void begin_event(struct message *m, const struct track *t, unsigned type)
+{
+	m->len = 0;
+	put_number(m, EVENT_TYPE, type);
+	put_number(m, EVENT_TRACK, uuid_of(t));
+}
+
+static void put_slice(FILE *f, const struct track *t, int64_t ts, int64_t dur, const char *name,
+                      const struct slice_arg *arg, size_t args)
+{
+	struct message m, one;
+	begin_event(&m, t, TYPE_BEGIN);
+	put_text(&m, EVENT_NAME, name);
+	for (size_t i = 0; i < args; i++) {
+		if (arg[i].cell->absent)
+			continue;
+		one.len = 0;
+		put_text(&one, ARG_NAME, arg[i].key);
+		if (arg[i].type == FIELD_TEXT)
+			put_text(&one, ARG_STRING, arg[i].cell->text);
+		else
+			put_number(&one, ARG_INT, (uint64_t)arg[i].cell->number);
+		put_bytes(&m, EVENT_ARG, one.bytes, one.len);
+	}
+	put_packet(f, ts, PACKET_EVENT, &m);
+	begin_event(&m, t, TYPE_END);
+	put_packet(f, ts + dur, PACKET_EVENT, &m);
+}
+
+static void put_flow(FILE *f, const struct track *from, const struct track *to, int64_t ts, uint64_t id)
+{
+	struct message m;
+	begin_event(&m, from, TYPE_INSTANT);
+	put_text(&m, EVENT_NAME, "takes the CPU");
+	put_fixed(&m, EVENT_FLOW, id);
+	put_packet(f, ts, PACKET_EVENT, &m);
+	begin_event(&m, to, TYPE_INSTANT);
+	put_text(&m, EVENT_NAME, "loses the CPU");
+	put_fixed(&m, EVENT_FLOW_ENDS, id);
+	put_packet(f, ts, PACKET_EVENT, &m);
+}
+
+static void put_counter(FILE *f, const struct track *t, int64_t ts, int64_t ns)
+{
+	struct message m;
+	begin_event(&m, t, TYPE_COUNTER);
+	put_number(&m, EVENT_VALUE, (uint64_t)ns);
+	put_packet(f, ts, PACKET_EVENT, &m);
+}
+
+static void end(FILE *f)
+{
+	(void)f;
+}
+
+static const struct timeline_ops packets = {
+	false, begin, put_machine, put_track, put_slice, put_flow, put_counter, end,
+};
+
+static struct sink *open_perfetto(const char *target, const struct sink_run *run, struct error *err)
+{
+	return timeline_open(&packets, target, run, err);
+}
+
+const struct sink_ops sink_perfetto = { TIMELINE_TABLES, open_perfetto, timeline_begin, timeline_row, timeline_end,
+	timeline_close };
