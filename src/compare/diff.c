@@ -29,11 +29,14 @@ const char *const diff_kind_name[DIFF_KIND_COUNT] = { DIFF_KINDS(DIFF_CODE) };
 const enum diff_unit diff_unit_of[DIFF_QUANTITY_COUNT] = { DIFF_QUANTITIES(DIFF_CODE) };
 #undef DIFF_CODE
 
-/* Smaller changes are not worth a word, however sure.  Counts depend on how periodic things fall together, which differs
- * from run to run of the same system: only half of them is. */
-static const struct { double most, part; } least[] = {
-	[UNIT_CPU] = { 0.001, 0.01 }, [UNIT_RATE] = { 0.1, 0.5 }, [UNIT_NS] = { 1000, 0.01 },
+/* Smaller changes are not worth a word, however sure: `most`, and a part of what there is.  Counts depend on how periodic
+ * things fall together, which differs from run to run of the same system. */
+static const struct { double most, part; } least[DIFF_QUANTITY_COUNT] = {
+	[DIFF_LOST] = { 0.01, 0.01 }, [DIFF_RAN] = { 0.01, 0.01 },
+	[DIFF_GAPS] = { 10, 0.5 }, [DIFF_WAKES] = { 10, 0.5 }, [DIFF_EXITS] = { 10, 0.5 }, [DIFF_REQUESTS] = { 0.1, 0.5 },
+	[DIFF_LATENCY] = { 1000, 0.01 }, [DIFF_P50] = { 1000, 0.01 }, [DIFF_P90] = { 1000, 0.01 }, [DIFF_P99] = { 1000, 0.01 },
 };
+#define LEAST_PART 0.1  /* of `most`: of a part of something that changed */
 
 #define LOOKS 16  /* subjects whose loss is taken apart */
 
@@ -226,12 +229,12 @@ static size_t families_of(const struct work *w, struct family *f)
 static void judge_one(struct pair *p, double alpha)
 {
 	struct diff_row *r = &p->row;
-	const enum diff_unit unit = diff_unit_of[r->quantity];
 	r->before = p->side[0].value;
 	r->after = p->side[1].value;
+	const double size = fmax(fabs(r->before), fabs(r->after)), most = least[r->quantity].most;
 	estimate_change(&p->side[0], &p->side[1], alpha, &r->change, &r->low, &r->high);
-	r->found = (r->low > 0 || r->high < 0) && fabs(r->change) >= least[unit].most &&
-	           fabs(r->change) >= least[unit].part * fmax(fabs(r->before), fabs(r->after));
+	r->found = (r->low > 0 || r->high < 0) && fabs(r->change) >= (*r->by ? LEAST_PART * most : most) &&
+	           fabs(r->change) >= least[r->quantity].part * size;
 }
 
 /* Wholes first, then the parts of those that changed. */
