@@ -72,6 +72,18 @@ def check_refusals(folder):
     run("whatif", f"{folder}/guest", "add CPU", status=2)
 
 
+def check_advice(folder):
+    """The change that takes away what was planted, or does as well for less."""
+    last = lambda *args: " ".join(run(*args, "--advise").stdout.rsplit("\n\n", 1)[-1].split())
+    pinned, beside, alone = (recorded(folder, *run_of) for run_of in (("pin", 1001), ("weight", 1001), ("none", 2)))
+    check("'pin Debian -> CPU1' would help Debian most" in last("summary", pinned, "Debian"), "summary: back to its CPU")
+    check("'pin Debian -> CPU1'" in last("explain", pinned, "Debian/reqserver"), "explain: of its VM")
+    check("'without host/make'" in last("summary", beside), "of the one that lost most")
+    check("No advice" in last("summary", alone, "Debian"), "who waits for nothing gets none")
+    check("No advice" in last("summary", alone, "host"), "nor does the host")
+    run("summary", pinned, "--advise", "--format", "csv", status=1)
+
+
 def check_shape(folder):
     disturbed = recorded(folder, "vm", 1001)
     text = run("whatif", disturbed, "without Ubuntu").stdout
@@ -106,6 +118,7 @@ with scratch() as scratch_folder:
     check(sum(sum(hits) for hits in results.values()) >= 11, f"what was planted is taken away again {results}")
     check_refusals(scratch_folder)
     check_shape(scratch_folder)
+    check_advice(scratch_folder)
     if os.path.isdir(os.path.join(SHARED, "grid_h0_g1")):
         inside, errors = [], []
         real = {name: f"{scratch_folder}/{name}.steal" for h in "012" for g in "136" for name in [f"grid_h{h}_g{g}"]}

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/timefmt.h"
+#include "cli/advice.h"
 #include "cli/cli.h"
 #include "cli/prose.h"
 #include "cli/scene.h"
@@ -59,7 +60,7 @@ static int machine_text(struct scene *s, const struct subject *machine, char **t
 }
 
 /* One after the other; what makes them doubtful is told once.  NULL: all machines. */
-static int explain_each(struct scene *s, const struct subject *who, size_t n, struct error *err)
+static int explain_each(struct scene *s, const struct subject *who, size_t n, bool advised, struct error *err)
 {
 	scene_about(s, n == 1 ? who : NULL, FORMAT_TEXT);
 	origin_write_doubts(&s->origin, stdout);
@@ -73,18 +74,20 @@ static int explain_each(struct scene *s, const struct subject *who, size_t n, st
 			putchar('\n');
 		prose_print(text);
 		free(text);
+		if (advised && advice_print(s, one, err))
+			return -1;
 	}
 	return 0;
 }
 
 /* All that have that name, who lost most first. */
-static int explain_named(struct scene *s, const char *name, size_t top, struct error *err)
+static int explain_named(struct scene *s, const char *name, size_t top, bool advised, struct error *err)
 {
 	struct subject *who = NULL;
 	size_t n = 0;
 	int rc = who_all(s, name, &who, &n, err);
 	if (rc == 0)
-		rc = explain_each(s, who, top && n > top ? top : n, err);
+		rc = explain_each(s, who, top && n > top ? top : n, advised, err);
 	if (rc == 0 && top && n > top)
 		printf("\nshown: %zu of the %zu of that name, those that lost most (--top)\n", top, n);
 	free(who);
@@ -96,10 +99,12 @@ int cmd_explain(int argc, char **argv, struct error *err)
 	struct window_options when = { 0 };
 	const char *at = NULL;
 	unsigned top = TOLD;
+	bool advised = false;
 	const struct opt opt[] = {
 		WINDOW_OPTIONS(&when),
 		{ "at", 0, OPT_TEXT, "TIME", "only the gap or interval that holds this moment", &at, NULL },
 		{ "top", 0, OPT_COUNT, "N", "of those of that name the N that lost most (5; 0 = all)", &top, NULL },
+		ADVISE_OPTION(&advised),
 	};
 	const struct opts opts = { "explain WHAT [WHO]", "What they did, what delayed them, and how sure that is.",
 	                           opt, sizeof opt / sizeof *opt, 1, 2 };
@@ -113,7 +118,7 @@ int cmd_explain(int argc, char **argv, struct error *err)
 	int rc = scene_open(&s, argv[first], &when, err);
 	if (rc == 0)
 		rc = at     ? explain_moment_of(&s, name, at, err)
-		     : name ? explain_named(&s, name, top, err)
-		            : explain_each(&s, NULL, 1, err);
+		     : name ? explain_named(&s, name, top, advised, err)
+		            : explain_each(&s, NULL, 1, advised, err);
 	return scene_close(&s, rc, err);
 }

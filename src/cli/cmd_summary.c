@@ -1,6 +1,7 @@
 /* stealscope summary and threads: who suffers, how much, from whom. */
 #include <stdio.h>
 
+#include "cli/advice.h"
 #include "cli/cli.h"
 #include "cli/scene.h"
 #include "cli/who.h"
@@ -43,7 +44,7 @@ static void print_rest(const struct summary *s, size_t top)
 }
 
 static int print_summary(struct scene *scene, const char *machine, size_t top, enum summary_order order,
-                         enum report_format format, struct error *err)
+                         enum report_format format, bool advised, struct error *err)
 {
 	struct summary s;
 	struct subject who;
@@ -53,6 +54,8 @@ static int print_summary(struct scene *scene, const char *machine, size_t top, e
 	int rc = report_summary(stdout, format, &scene->topo, &s, top, &scene->origin, err);
 	if (rc == 0 && format == FORMAT_TEXT)
 		print_rest(&s, top);
+	if (rc == 0 && advised)
+		rc = advice_print(scene, machine ? &who : NULL, err);
 	summary_release(&s);
 	return rc;
 }
@@ -61,11 +64,13 @@ int cmd_summary(int argc, char **argv, struct error *err)
 {
 	struct window_options when = { 0 };
 	unsigned top = 20;
+	bool advised = false;
 	int format = FORMAT_TEXT, order = SUMMARY_BY_LOST;
 	const struct opt opt[] = {
 		WINDOW_OPTIONS(&when),
 		{ "top", 0, OPT_COUNT, "N", "threads to show (20); 0 = all that lost anything", &top, NULL },
 		SORT_OPTION(&order),
+		ADVISE_OPTION(&advised),
 		FORMAT_OPTION(&format),
 	};
 	const struct opts opts = { "summary WHAT [MACHINE]", "Machines, then threads, by what was taken from them.", opt,
@@ -73,11 +78,13 @@ int cmd_summary(int argc, char **argv, struct error *err)
 	int first;
 	if (opts_parse(&opts, argc, argv, &first, err))
 		return -1;
+	if (advised && format != FORMAT_TEXT)
+		return error_set(err, STATUS_USAGE, "stealscope whatif has csv and json", "--advise: is for text");
 	struct scene s;
 	int rc = scene_open(&s, argv[first], &when, err);
 	if (rc == 0)
 		rc = print_summary(&s, argc - first > 1 ? argv[first + 1] : NULL, (size_t)top,
-		                   (enum summary_order)order, (enum report_format)format, err);
+		                   (enum summary_order)order, (enum report_format)format, advised, err);
 	return scene_close(&s, rc, err);
 }
 

@@ -81,6 +81,10 @@ static int ask(struct scene *s, char **text, size_t n, enum report_format format
 	if (rc == 0)
 		rc = whatif_of(&(struct diff_side){ &s->topo, s->window.from, s->window.to }, change, n, &w, &notes, err);
 	if (rc == 0) {
+		if (w.error > WHATIF_MISSES)
+			notes_add(&notes, NOTE_DOUBT, NULL,
+			          "the replay reproduces no more than %.0f%% of the waits: what it says is a guess",
+			          100 * (w.error < 1 ? 1 - w.error : 0));
 		scene_about(s, NULL, format);
 		if (format == FORMAT_CSV)
 			what_say(&notes);

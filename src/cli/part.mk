@@ -1,6 +1,7 @@
 # cli: one file per subcommand
 bin_PROGRAMS += stealscope
 stealscope_SOURCES = \
+	src/cli/advice.c src/cli/advice.h \
 	src/cli/cli.h \
 	src/cli/clock_audit.c src/cli/clock_audit.h \
 	src/cli/clock_plot.c src/cli/clock_plot.h \

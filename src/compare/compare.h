@@ -122,6 +122,8 @@ struct whatif_row {
 	double value, low, high; /* with the changes */
 };
 
+#define WHATIF_MISSES 0.25   /* of the waits: a replay that misses more proves nothing */
+
 struct whatif {
 	struct whatif_row *row;  /* requests, then machines, then threads */
 	size_t rows, cap;
@@ -134,5 +136,9 @@ struct whatif {
 int whatif_of(const struct diff_side *side, const struct whatif_change *change, size_t changes, struct whatif *out,
               struct notes *notes, struct error *err);
 void whatif_release(struct whatif *w);
+
+/* The one change that would help a VM most, or that of a thread or vCPU: a sentence, escaped, which may be that and why
+ * there is none.  The caller frees.  Cost: some ten replays. */
+char *advise(const struct diff_side *side, const struct subject *who);
 
 #endif

@@ -1,0 +1,139 @@
+/* The one change that would help a VM most: each that its operator could make is replayed.
+ *
+ * Of changes that help about as much (ALIKE), the one that stands first among the candidates is told: the cheaper ones do.
+ * Cost: a replay for each candidate. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "compare/compare.h"
+
+#define CPUS_TRIED 8
+#define ALIKE 0.1   /* of what is waited */
+#define WORTH 0.01  /* of a CPU: who waits less needs no advice */
+
+struct candidate { char *change; struct whatif_row row; double error; };
+
+struct candidates {
+	struct candidate *item;
+	size_t len, cap;
+};
+
+/* Replays one change; what it makes of the VM's waits is kept, if it can be known. */
+static void try(struct candidates *all, const struct diff_side *side, const char *vm, char *change)
+{
+	struct whatif_change c;
+	struct whatif w;
+	struct notes notes = { 0 };
+	struct error err = ERROR_INIT;
+	bool told = false;
+	if (whatif_parse(side->topo, change, &c, &err) == 0 && whatif_of(side, &c, 1, &w, &notes, &err) == 0) {
+		for (size_t i = 0; i < w.rows && !told; i++) {
+			told = w.row[i].kind == DIFF_OF_MACHINE && w.row[i].quantity == DIFF_LOST && !strcmp(w.row[i].subject, vm);
+			if (told)
+				*ARRAY_PUSH(all->item, all->len, all->cap) = (struct candidate){ change, w.row[i], w.error };
+		}
+		whatif_release(&w);
+	}
+	if (!told)
+		free(change);
+	whatif_change_release(&c);
+	notes_release(&notes);
+}
+
+/* "without" whoever that is: a VM, or the host's threads of that name; where a name would mean something else, the TID. */
+static char *without(const struct topo *topo, const struct party *p, const char *name)
+{
+	if (topo->machine[p->system].kind != MACHINE_HOST)
+		return mem_printf("without %s", topo->machine[p->system].name);
+	return *name && !strpbrk(name, "*?[/") ? mem_printf("without host/%s", name)
+	                                       : mem_printf("without host/%d", (int)p->tid);
+}
+
+/* Who took most of it, as somebody to move elsewhere. */
+static char *without_thief(const struct diff_side *side, const struct subject *vm)
+{
+	const struct topo *topo = side->topo;
+	const struct topo_machine *m = &topo->machine[vm->index];
+	struct error err = ERROR_INIT;
+	char *change = NULL;
+	int64_t most = 0;
+	for (uint32_t i = m->cpu; i < m->cpu + m->cpus; i++) {
+		struct flow f;
+		if (flow_of(topo, &(struct subject){ SUBJECT_CPU, i }, side->from, side->to, &(struct flow_options){ 0 }, &f, &err))
+			break;
+		for (size_t k = 0; k < f.entries; k++) {
+			const struct party *p = &f.entry[k].who;
+			if (p->kind != FLOW_PREEMPTING || p->system < 0 || p->tid < 0 || (uint32_t)p->system == vm->index ||
+			    f.entry[k].duration <= most)
+				continue;
+			most = f.entry[k].duration;
+			free(change);
+			change = without(topo, p, f.name[p->name]);
+		}
+		flow_release(&f);
+	}
+	return change;
+}
+
+static void try_all(struct candidates *all, const struct diff_side *side, const struct subject *vm, const char *shown)
+{
+	const struct topo *topo = side->topo;
+	const struct topo_machine *m = &topo->machine[vm->index], *host = &topo->machine[0];
+	try(all, side, shown, mem_printf("no quota %s", m->name));
+	for (uint32_t i = 0; m->cpus == 1 && i < host->cpus && i < CPUS_TRIED; i++)
+		try(all, side, shown, mem_printf("pin %s -> CPU%u", m->name, topo->cpu[host->cpu + i].number));
+	try(all, side, shown, mem_printf("weight %s 200", m->name));
+	try(all, side, shown, mem_dup("add CPU"));
+	char *thief = without_thief(side, vm);
+	if (thief)
+		try(all, side, shown, thief);
+}
+
+static char *advice(const struct candidates *all, const char *vm)
+{
+	const struct candidate *best = NULL, *told = NULL;
+	char t[4][40], change[300];
+	for (size_t i = 0; i < all->len; i++)
+		if (!best || all->item[i].row.value < best->row.value)
+			best = &all->item[i];
+	if (!best)
+		return mem_printf("No advice: what %s wants cannot be replayed (stealscope whatif says why).\n", vm);
+	const double waited = best->row.recorded;
+	if (waited < WORTH)
+		return mem_printf("No advice: %s waits for CPUs of the host for less than %g%% of the time.\n", vm, 100 * WORTH);
+	if (best->error > WHATIF_MISSES)
+		return mem_printf("No advice: the replay reproduces no more than %.0f%% of the waits.\n",
+		                  100 * fmax(0, 1 - best->error));
+	for (size_t i = 0; i < all->len && !told; i++)
+		if (all->item[i].row.value <= best->row.value + ALIKE * waited)
+			told = &all->item[i];
+	if (told->row.high >= waited)
+		return mem_printf("No advice: no change of %zu that were replayed is sure to help %s.\n", all->len, vm);
+	return mem_printf("Of %zu changes that were replayed '%s' would help %s most: it would lose %s of a CPU to waiting for "
+	                  "one, not %s (%s to %s).\n", all->len, text_escape(change, sizeof change, told->change), vm,
+	                  diff_value_text(t[0], sizeof t[0], DIFF_LOST, told->row.value, false),
+	                  diff_value_text(t[1], sizeof t[1], DIFF_LOST, waited, false),
+	                  diff_value_text(t[2], sizeof t[2], DIFF_LOST, told->row.low, false),
+	                  diff_value_text(t[3], sizeof t[3], DIFF_LOST, told->row.high, false));
+}
+
+char *advise(const struct diff_side *side, const struct subject *who)
+{
+	const struct topo *topo = side->topo;
+	struct candidates all = { 0 };
+	char shown[300];
+	const struct subject vm = { SUBJECT_MACHINE, subject_machine(topo, who) };
+	topo_subject_text(topo, &vm, shown, sizeof shown);
+	if (topo->machine[vm.index].kind != MACHINE_VM)
+		return mem_printf("No advice: %s is no virtual machine.\n", shown);
+	try_all(&all, side, &vm, shown);
+	char *text = advice(&all, shown);
+	for (size_t i = 0; i < all.len; i++)
+		free(all.item[i].change);
+	free(all.item);
+	return text;
+}
