@@ -67,6 +67,23 @@ static void test_band(void **state)
 	assert_true(clock_map_bounds(&map, 7, &low, &high));
 }
 
+/* Of a guest within a guest it is 2 ns wider still, for what the two steps and the composed line round. */
+static void test_composed(void **state)
+{
+	(void)state;
+	struct clock_point point[2];
+	struct clock_piece outer = { .low = level(&point[0], 1000), .high = level(&point[1], 1010), .line = { 0, 1005, 0 } };
+	struct clock_map map = { mem_new(1, sizeof *map.piece), 1 };
+	int64_t low, high;
+	map.piece[0] = (struct clock_piece){ .line = { 0, 102, 0 }, .low = level(mem_new(1, sizeof *point), 100),
+		.high = level(mem_new(1, sizeof *point), 104) };
+	clock_map_compose(&map, &(struct clock_map){ &outer, 1 });
+	assert_true(clock_map_bounds(&map, 7, &low, &high));
+	assert_int_equal(low, 7 + 1100 - 2 - 1);
+	assert_int_equal(high, 7 + 1114 + 2 + 1);
+	clock_map_release(&map);
+}
+
 /* Where it is unsure when one piece follows the other, from the first moment of that to before the last. */
 static void test_unsure(void **state)
 {
@@ -290,7 +307,8 @@ static void test_moves(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_edges), cmocka_unit_test(test_band), cmocka_unit_test(test_unsure),
+		cmocka_unit_test(test_edges), cmocka_unit_test(test_band), cmocka_unit_test(test_composed),
+		cmocka_unit_test(test_unsure),
 		cmocka_unit_test(test_containment), cmocka_unit_test(test_refuted), cmocka_unit_test(test_delays),
 		cmocka_unit_test(test_votes), cmocka_unit_test(test_moves),
 	};

@@ -120,6 +120,7 @@ struct sync_vm {
 	int64_t band_events, band_containment;  /* ns, corridor in mid-trace of each kind of pairs alone; -1 = none */
 	struct sync_delays delays;
 	uint64_t inside, outside;  /* guest events inside their vCPU's guest mode, and not */
+	uint64_t refuted;        /* of those outside: wherever in its corridor the clock is; by containment it has none then */
 	double containment;      /* share 0..1 of guest events inside their vCPU's guest mode; -1 = not computable */
 	int64_t worst_violation; /* ns outside it, of the worst event; -1 = not computable */
 };

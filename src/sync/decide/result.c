@@ -254,13 +254,15 @@ static int nudge_match(struct run *r, size_t guest, struct match *m)
 	return 0;
 }
 
-/* Pairs may agree and be wrong; that events lie out of guest mode wherever in the corridor the clock is shows it. */
-static void judge_quality(const struct match *m, struct clock_map *clock)
+/* Pairs by containment may agree and be wrong: that events lie out of guest mode wherever in the corridor the clock is
+ * shows it.  By how much it is wrong, and where, nothing tells. */
+static void judge_corridor(const struct match *m, struct clock_map *clock)
 {
-	double possible = containment_possible(&m->proof);
-	for (size_t i = 0; i < clock->pieces && possible >= 0 && possible < PROVED; i++)
-		if (clock->piece[i].quality == SYNC_ACCURATE)
-			clock->piece[i].quality = SYNC_APPROXIMATE;
+	for (size_t i = 0; i < clock->pieces && m->proof.refuted > 0; i++) {
+		struct clock_piece *p = &clock->piece[i];
+		p->quality = p->quality == SYNC_ACCURATE ? SYNC_APPROXIMATE : p->quality;
+		p->low.points = p->high.points = 0;
+	}
 }
 
 static void take_match(struct run *r, struct sync_vm *vm, struct match *m)
@@ -269,7 +271,9 @@ static void take_match(struct run *r, struct sync_vm *vm, struct match *m)
 	delays_fill(&vm->delays, m, vm->guest);
 	vm->clock = m->h.clock;
 	m->h.clock = (struct clock_map){ NULL, 0 };
-	judge_quality(m, &vm->clock);
+	const struct sync_hint *hint = hint_of(r, m->guest);
+	if (m->method == SYNC_CONTAINMENT && (hint == NULL || hint->nudge == 0))  /* else the user knows better */
+		judge_corridor(m, &vm->clock);
 	vm->method = r->options->method == SYNC_NONE && !r->options->audit ? SYNC_NONE : m->method;
 	vm->pairs = m->h.pairs;
 	vm->unmatched = m->unmatched;
@@ -278,6 +282,7 @@ static void take_match(struct run *r, struct sync_vm *vm, struct match *m)
 	vm->containment = m->share;
 	vm->inside = m->proof.inside;
 	vm->outside = m->proof.outside;
+	vm->refuted = m->proof.refuted;
 	vm->worst_violation = m->share < 0 ? -1 : m->proof.worst;
 }
 
@@ -307,6 +312,7 @@ static void note_unsure(struct run *r, const struct sync_vm *vm, const struct cl
 
 static void describe(struct run *r, const struct sync_vm *vm)
 {
+	char worst[TIME_TEXT];
 	uint64_t rejected = 0;
 	for (size_t i = 0; i < vm->clock.pieces; i++)
 		rejected += vm->clock.piece[i].rejected;
@@ -333,7 +339,11 @@ static void describe(struct run *r, const struct sync_vm *vm)
 	bool approximate = false;
 	for (size_t i = 0; i < vm->clock.pieces; i++)
 		approximate = approximate || vm->clock.piece[i].quality == SYNC_APPROXIMATE;
-	if (vm->method == SYNC_CONTAINMENT && approximate)
+	if (vm->method == SYNC_CONTAINMENT && vm->refuted > 0 && approximate)
+		notes_add(r->notes, NOTE_CLOCK, vm->name, "%llu of its events lie out of guest mode by up to %s, whatever its "
+		          "pairs allow: its clock is wrong there, nobody knows by how much", (unsigned long long)vm->refuted,
+		          time_duration(worst, vm->worst_violation));
+	else if (vm->method == SYNC_CONTAINMENT && approximate)
 		notes_add(r->notes, NOTE_CLOCK, vm->name,
 		          "other clocks fit its events as well; its times are right within the band, no better");
 	if (vm->doubt != NULL)
