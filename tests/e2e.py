@@ -70,6 +70,14 @@ def table(*args):
     return list(csv.DictReader(io.StringIO(run(*args, "--format", "csv").stdout)))
 
 
+def dashboard(name, start, end):
+    """The queries of a dashboard that ships, by the title of the panel, for a window (ns)."""
+    with open(os.path.join(SOURCE, "share", "grafana", name + ".json"), encoding="utf-8") as f:
+        panels = json.load(f)["panels"]
+    return {p["title"]: p["targets"][0]["rawSql"].replace("${__from}", str(start // 10**6))
+            .replace("${__to}", str(end // 10**6 + 1)) for p in panels}
+
+
 def scratch():
     return tempfile.TemporaryDirectory(prefix="stealscope-test-")
 

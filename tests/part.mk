@@ -10,6 +10,7 @@ SH_LOG_COMPILER = $(SHELL)
 E2E_TESTS = \
 	tests/test_beacon_guest.py \
 	tests/test_cache.py \
+	tests/test_collect.py \
 	tests/test_completion.py \
 	tests/test_cut.py \
 	tests/test_damage.py \

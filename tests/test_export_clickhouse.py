@@ -14,7 +14,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-from e2e import DATA, PROGRAM, check, run, scratch, simulate, table
+from e2e import DATA, PROGRAM, check, dashboard, run, scratch, simulate, table
 
 SERVER = shutil.which("clickhouse-server") or shutil.which("clickhouse-server", path="/usr/sbin")
 if not SERVER:
@@ -124,6 +124,13 @@ with scratch() as folder:
         told = ask(http, f"SELECT victim_machine, sum(ns) FROM steal WHERE of_machine = 1 AND run_id = {second} GROUP BY victim_machine")
         told = dict(line.split("\t") for line in told.splitlines())
         check({k: str(v) for k, v in lost.items()} == told, f"what machines lost is what steal says: {told}")
+
+        info = json.loads(run("info", history, "--format", "json").stdout)
+        panels = dashboard("clickhouse", info["begin"] - 10**9, info["end"])
+        told = {title: [line.split("\t") for line in ask(http, sql).splitlines()] for title, sql in panels.items()}
+        check(all(told[t] for t in told if "doubt" not in t), f"Grafana's panels: {({t: len(r) for t, r in told.items()})}")
+        sums = sum(float(r[4]) for r in told["Victims and thieves"]) * 1e9
+        check(sums >= sum(int(r["ns"]) for r in table("steal", history)) - 1000, "and they hold what `steal` has")
 
         # Runs on two shards, asked as one table.
         export(other, f"clickhouse://127.0.0.1:{http2}")

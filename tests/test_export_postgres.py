@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-from e2e import DATA, PROGRAM, check, run, scratch, simulate, table
+from e2e import DATA, PROGRAM, check, dashboard, run, scratch, simulate, table
 
 BIN = next(iter(sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True)), None)
 TARGETS = run("export", "--targets").stdout
@@ -84,6 +84,13 @@ with scratch() as folder:
         day = time.strftime("%Y%m%d", time.gmtime(json.loads(run("info", history, "--format", "json").stdout)["begin"] / 1e9))
         check(int(ask(url, f"SELECT count(*) FROM steal_{day}")[0][0]) == rows["steal"], f"rows lie in the partition of {day}")
         check(ask(url, "SELECT count(*) FROM steal_other") == [["0"]], "and none in that of the rest")
+
+        info = json.loads(run("info", history, "--format", "json").stdout)
+        panels = dashboard("postgresql", info["begin"] - 10**9, info["end"])
+        told = {title: ask(url, sql) for title, sql in panels.items()}
+        check(all(told[t] for t in told if "doubt" not in t), f"Grafana's panels: {({t: len(r) for t, r in told.items()})}")
+        check(abs(sum(float(r[4]) for r in told["Victims and thieves"]) * 1e9 - sum(int(r["ns"]) for r in table("steal", history))) < 1000,
+              "and they add up to what `steal` has")
 
         # Killed: what was there stays, and the next one completes it.
         for wait in (0.02, 0.08, 0.2):

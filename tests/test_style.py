@@ -145,4 +145,4 @@ check_schema()
 check_tests()
 check_man()
 check_tool("shellcheck", "--severity=warning",
-           files=sources("bootstrap") + sources("src/record/guest.sh") + sources(".ci/run") + sources("tests/*.sh") + sources("tests/cross/*.sh") + sources("packaging/*.sh") + sources("debian/tests/[dm]*"))
+           files=sources("bootstrap") + sources("src/record/guest.sh") + sources(".ci/run") + sources("tests/*.sh") + sources("tests/cross/*.sh") + sources("share/collect/*.sh") + sources("packaging/*.sh") + sources("debian/tests/[dm]*"))

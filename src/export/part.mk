@@ -42,3 +42,10 @@ src/export/questions.h: $(QUESTIONS) src/trace/embed.awk
 src/export/libexport_a-fleet.$(OBJEXT): src/export/questions.h
 sqldir = $(pkgdatadir)/sql
 dist_sql_DATA = $(QUESTIONS)
+
+# For those who collect from many hosts.
+grafanadir = $(pkgdatadir)/grafana
+dist_grafana_DATA = share/grafana/clickhouse.json share/grafana/postgresql.json
+collectdir = $(pkgdatadir)/collect
+dist_collect_SCRIPTS = share/collect/collect.sh
+dist_collect_DATA = share/collect/fleet.yml share/collect/stealscope-record.service share/collect/stealscope-record.timer

@@ -1,0 +1,27 @@
+#!/bin/sh
+# usage: collect.sh TARGET HOST...
+#
+# Records on many hosts through ssh, eight at a time, and loads what they found from here: the hosts need not reach the
+# database.  TARGET is one of `stealscope export --targets`.  A host that fails costs its own run, and is named at the
+# end.  Histories stay in ./collected/HOST.steal; to load one again changes nothing.
+#   TIME=10s      how long each host records
+#   SIDE=8        hosts at the same time
+set -u
+if [ "${1-}" != one ]; then
+	[ $# -ge 2 ] || { sed -n 's/^# usage: /usage: /p' "$0" >&2; exit 1; }
+	target=$1
+	shift
+	mkdir -p collected || exit
+	printf '%s\n' "$@" | TARGET=$target xargs -P "${SIDE:-8}" -n 1 sh "$0" one
+	exit
+fi
+host=$2
+file=collected/$host.steal
+# shellcheck disable=SC2016  # the variables are those of the host
+ssh -n -o BatchMode=yes "$host" "TIME='${TIME:-10s}'"'; d=$(mktemp -d) && trap "rm -rf $d" EXIT && cd "$d" &&
+	stealscope record -t "$TIME" -o r --no-index >&2 && stealscope index r -o h.steal >&2 && cat h.steal' >"$file.part" &&
+	stealscope info "$file.part" >/dev/null && mv "$file.part" "$file" &&
+	stealscope export "$file" --to "${TARGET?}" --only run,machine,steal,gap,clock,loss >/dev/null && exit
+rm -f "$file.part"
+printf '%s: failed\n' "$host" >&2
+exit 1
