@@ -37,7 +37,8 @@ static void tell_isa(struct machine *vm, enum isa isa)
 	if (vm->isa == isa)
 		return;
 	vm->isa = (uint8_t)isa;
-	sink_set(s, sink_attribute(s, vm->root, &machine_schema[MACHINE_ISA], 0), sink_id(s, isa_name(isa)));
+	int64_t name = sink_id(s, isa_name(isa));  /* first: each of the two may put a string into the file */
+	sink_set(s, sink_attribute(s, vm->root, &machine_schema[MACHINE_ISA], 0), name);
 }
 
 /* Kept until the next exit has another one: when it was entered again, the status tells, and most intervals are saved. */
