@@ -22,11 +22,12 @@ static int64_t add(int64_t a, int64_t b)
 	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
-static struct cell cell_of_states(const int64_t sums[HISTORY_STATES], const uint8_t *severity)
+/* Of the first `codes` sums; *of: how many of them it has. */
+static struct cell cell_of_states(const int64_t *sums, int codes, const uint8_t *severity, int *of)
 {
 	int main = -1, other = -1, present = 0;
 	int64_t total = 0, part = 0;
-	for (int s = 0; s < HISTORY_STATES; s++) {
+	for (int s = 0; s < codes; s++) {
 		if (sums[s] <= 0)
 			continue;
 		bool suffers = severity[s] >= SUFFERS;
@@ -36,6 +37,7 @@ static struct cell cell_of_states(const int64_t sums[HISTORY_STATES], const uint
 		part = suffers ? add(part, sums[s]) : part;
 		present++;
 	}
+	*of = present;
 	if (present == 0)
 		return (struct cell){ CELL_EMPTY, 0, 0, 0 };
 	main = main < 0 ? other : main;
@@ -44,20 +46,21 @@ static struct cell cell_of_states(const int64_t sums[HISTORY_STATES], const uint
 }
 
 /* Main is the largest; other the next one, if it says anything. */
-static struct cell cell_of_equals(const int64_t sums[HISTORY_STATES], const uint8_t *severity)
+static struct cell cell_of_equals(const int64_t *sums, int codes, const uint8_t *severity, int *of)
 {
 	int main = -1, other = -1, present = 0;
 	int64_t total = 0;
-	for (int s = 0; s < HISTORY_STATES; s++) {
+	for (int s = 0; s < codes; s++) {
 		if (sums[s] <= 0)
 			continue;
 		main = main < 0 || sums[s] > sums[main] ? s : main;
 		total = add(total, sums[s]);
 		present++;
 	}
+	*of = present;
 	if (present == 0)
 		return (struct cell){ CELL_EMPTY, 0, 0, 0 };
-	for (int s = 0; s < HISTORY_STATES && present > 1; s++)
+	for (int s = 0; s < codes && present > 1; s++)
 		if (sums[s] > 0 && s != main && severity[s] > 0 && (other < 0 || sums[s] > sums[other]))
 			other = s;
 	uint8_t part = other < 0 ? 0 : part_of(sums[other], total);
@@ -67,16 +70,25 @@ static struct cell cell_of_equals(const int64_t sums[HISTORY_STATES], const uint
 
 struct cell cell_of_sums(const int64_t sums[HISTORY_STATES], const uint8_t *severity, bool minority)
 {
-	return minority ? cell_of_equals(sums, severity) : cell_of_states(sums, severity);
+	int present;
+	return (minority ? cell_of_equals : cell_of_states)(sums, HISTORY_STATES, severity, &present);
 }
 
 /* Adds the raw sums of one attribute to those by code. */
 static void add_codes(const struct cell_source *src, const int64_t raw[HISTORY_STATES], int64_t sums[HISTORY_STATES])
 {
-	for (int s = 0; s < HISTORY_STATES; s++) {
-		int64_t *sum = &sums[src->code[s]];
-		*sum = raw[s] > 0 ? add(*sum, raw[s]) : *sum;
-	}
+	for (int s = 0; s < HISTORY_STATES; s++)
+		if (raw[s] > 0)
+			sums[src->code[s]] = add(sums[src->code[s]], raw[s]);
+}
+
+/* Beyond this one there are none. */
+static int codes_of(const struct cell_source *src)
+{
+	int codes = 0;
+	for (int s = 0; s < HISTORY_STATES; s++)
+		codes = src->code[s] >= codes ? src->code[s] + 1 : codes;
+	return codes;
 }
 
 int cells_sums(const struct cell_source *src, int64_t from, int64_t to, int64_t sums[HISTORY_STATES],
@@ -126,11 +138,10 @@ static int split_cell(const struct cell_source *src, int64_t from, int64_t to, s
 static int classify(const struct cell_source *src, const int64_t *edge, int n, int64_t (*sums)[HISTORY_STATES],
                     struct cell *out, struct error *err)
 {
+	const int codes = codes_of(src);
 	for (int i = 0; i < n; i++) {
-		int present = 0;
-		for (int s = 0; s < HISTORY_STATES; s++)
-			present += sums[i][s] > 0;
-		out[i] = cell_of_sums(sums[i], src->severity, src->minority);
+		int present;
+		out[i] = (src->minority ? cell_of_equals : cell_of_states)(sums[i], codes, src->severity, &present);
 		bool plain = src->minority || src->severity[out[i].other] < SUFFERS;
 		if (present == 2 && src->attrs == 1 && plain && split_cell(src, edge[i], edge[i + 1] - 1, &out[i], err) < 0)
 			return -1;

@@ -161,10 +161,10 @@ static bool machine_passes(const struct rows *r, uint32_t m)
 static bool thread_passes(const struct rows *r, uint32_t t)
 {
 	const char *slash = strchr(r->filter, '/');
-	bool machine = machine_passes(r, r->topo->thread[t].machine);
+	uint32_t m = r->topo->thread[t].machine;
 	if (slash)
-		return machine && strcasestr(r->info[t].name, slash + 1);
-	return strcasestr(r->info[t].name, r->filter) || (machine && (r->info[t].active || !r->hide_idle));
+		return strcasestr(r->info[t].name, slash + 1) && machine_passes(r, m);
+	return strcasestr(r->info[t].name, r->filter) || ((r->info[t].active || !r->hide_idle) && machine_passes(r, m));
 }
 
 /* Is what holds no thread shown all the same? */
