@@ -79,7 +79,7 @@ struct diff_options {
 	struct notes *notes;     /* what could not be compared; may be NULL */
 };
 
-/* Cost: both histories' states are read once; those whose losses changed most (16), twice. */
+/* Cost: both histories' states are read once; those whose losses changed most (8), twice. */
 int diff_of(const struct diff_side side[2], const struct diff_options *options, struct diff *out, struct error *err);
 void diff_release(struct diff *d);
 

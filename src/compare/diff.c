@@ -38,7 +38,7 @@ static const struct { double most, part; } least[DIFF_QUANTITY_COUNT] = {
 };
 #define LEAST_PART 0.1  /* of `most`: of a part of something that changed */
 
-#define LOOKS 16  /* subjects whose loss is taken apart */
+#define LOOKS 8   /* subjects whose loss is taken apart */
 
 /* A quantile is told of as many requests as leave some beyond it, on both sides. */
 static const struct { uint8_t quantity; double p; size_t requests; } quantile[] = {
