@@ -44,22 +44,29 @@ static int by_value(const void *pa, const void *pb)
 	return a < b ? -1 : a > b;
 }
 
-/* Where the clock moves, the pairs of a block leave less room than those of others do, or none at all: then it may be
- * off by as much again. */
-static void level(struct block_list *l)
+/* The width that one in `of` blocks leaves at most. */
+static int64_t width_of(const struct block_list *l, size_t of)
 {
 	int64_t *width = mem_new(l->n, sizeof *width);
 	for (size_t i = 0; i < l->n; i++)
 		width[i] = l->block[i].in.high - l->block[i].in.low;
 	qsort(width, l->n, sizeof *width, by_value);
-	l->width = width[l->n / 4];
+	const int64_t found = width[l->n / of];
+	free(width);
+	return found;
+}
+
+/* Where the clock moves, the pairs of a block leave less room than those of others do, or none at all: then it may be
+ * off by as much again. */
+static void level(struct block_list *l)
+{
+	l->width = width_of(l, 4);
 	for (size_t i = 0; i < l->n; i++) {
 		struct bounds *in = &l->block[i].in;
 		int64_t lacks = larger(0, l->width - (in->high - in->low));
 		in->low -= lacks;
 		in->high += lacks;
 	}
-	free(width);
 }
 
 static bool is_full(const struct block *b, int64_t length, int64_t now)
@@ -81,8 +88,8 @@ static bool has_corridor(const struct clock_piece *p)
 	return p->low.points > 0 && p->high.points > 0;
 }
 
-/* The piece has a corridor. */
-static struct block_list make_blocks(const struct pair *pair, size_t n, const struct clock_piece *piece)
+/* suspects: pairs that contradict the piece's line count as well; then it has a corridor. */
+static struct block_list make_blocks(const struct pair *pair, size_t n, const struct clock_piece *piece, bool suspects)
 {
 	struct block_list l = { .end = n == 0 ? 0 : pair[n - 1].x };
 	int64_t span = n == 0 ? 0 : l.end - pair[0].x;
@@ -90,7 +97,7 @@ static struct block_list make_blocks(const struct pair *pair, size_t n, const st
 	for (size_t i = 0; i < n; i++) {
 		const struct pair *p = &pair[i];
 		int64_t off = p->y - clock_line_at(&piece->line, p->x);
-		if (p->rejected == PAIR_GROSS)
+		if (p->rejected == PAIR_GROSS || (p->rejected == PAIR_SUSPECT && !suspects))
 			continue;
 		if (l.n == 0 || is_full(&l.block[l.n - 1], length, p->x))
 			*ARRAY_PUSH(l.block, l.n, l.cap) = (struct block){ .from = p->x, .in = { INT64_MIN, INT64_MAX } };
@@ -104,8 +111,6 @@ static struct block_list make_blocks(const struct pair *pair, size_t n, const st
 	}
 	if (l.n > 0 && !is_full(&l.block[l.n - 1], 0, l.block[l.n - 1].from))
 		l.n--;  /* the one before goes on to the end */
-	if (l.n > 0)
-		level(&l);
 	return l;
 }
 
@@ -119,6 +124,14 @@ static struct block about(const struct block_list *l, size_t k)
 		a.beyond = larger(a.beyond, l->block[i].beyond);
 	}
 	return a;
+}
+
+int64_t corridor_width(const struct pair *pair, size_t n, const struct clock_piece *piece)
+{
+	struct block_list l = make_blocks(pair, n, piece, false);
+	const int64_t width = l.n < BLOCKS_MANY / 2 ? -1 : width_of(&l, 2);
+	free(l.block);
+	return width;
 }
 
 /* ---- corridors */
@@ -167,8 +180,7 @@ static struct outline draw(const struct block_list *l, const struct clock_piece 
 	return o;
 }
 
-/* Puts the points in the place of those between the first and the last of them. */
-static void splice(struct clock_edge *e, const struct clock_point *with, size_t k)
+void corridor_splice(struct clock_edge *e, const struct clock_point *with, size_t k)
 {
 	struct clock_point *point = mem_new(e->points + k, sizeof *point);
 	size_t n = 0, i = 0;
@@ -190,11 +202,13 @@ void corridor_open(const struct pair *pair, size_t n, bool bends, struct clock_p
 {
 	if (n == 0 || !has_corridor(piece))
 		return;
-	struct block_list l = make_blocks(pair, n, piece);
+	struct block_list l = make_blocks(pair, n, piece, true);
+	if (l.n > 0)
+		level(&l);
 	struct outline o = draw(&l, piece, bends);
 	if (o.n > 0) {
-		splice(&piece->low, o.low, o.n);
-		splice(&piece->high, o.high, o.n);
+		corridor_splice(&piece->low, o.low, o.n);
+		corridor_splice(&piece->high, o.high, o.n);
 	}
 	free(o.low);
 	free(o.high);

@@ -12,4 +12,11 @@
  * elsewhere.  Linear; memory: the corridor's outline, of at most some hundred points. */
 void corridor_open(const struct pair *pair, size_t n, bool bends, struct clock_piece *piece);
 
+/* The width that these pairs leave to the piece's clock for a short time each, in the median, ns; rejected ones do not
+ * count.  -1: they do not tell. */
+int64_t corridor_width(const struct pair *pair, size_t n, const struct clock_piece *piece);
+
+/* Puts k points, in order of time, in the place of those between the first and the last of them. */
+void corridor_splice(struct clock_edge *e, const struct clock_point *with, size_t k);
+
 #endif

@@ -219,23 +219,6 @@ static void place_bend(struct pair_list *l, struct part *a, struct part *b)
 	(void)contradicted(l, a, b);
 }
 
-/* Puts the points in the place of those between them. */
-static void splice(struct clock_edge *e, struct clock_point first, struct clock_point last)
-{
-	struct clock_point *point = mem_new(e->points + 2, sizeof *point);
-	size_t n = 0, i = 0;
-	for (; i < e->points && e->point[i].guest < first.guest; i++)
-		point[n++] = e->point[i];
-	point[n++] = first;
-	point[n++] = last;
-	for (; i < e->points; i++)
-		if (e->point[i].guest > last.guest)
-			point[n++] = e->point[i];
-	free(e->point);
-	e->point = point;
-	e->points = n;
-}
-
 /* Near a bend the clock lies in the corridor before it or in that after it. */
 static void open_corridor(struct clock_piece *a, struct clock_piece *b, int64_t at, int64_t guard)
 {
@@ -247,10 +230,10 @@ static void open_corridor(struct clock_piece *a, struct clock_piece *b, int64_t 
 		return;
 	struct clock_point lowest = { at, low[1] < low[2] ? low[1] : low[2] };
 	struct clock_point highest = { at, high[1] > high[2] ? high[1] : high[2] };
-	splice(&a->low, (struct clock_point){ at - guard, low[0] }, lowest);
-	splice(&a->high, (struct clock_point){ at - guard, high[0] }, highest);
-	splice(&b->low, lowest, (struct clock_point){ at + guard, low[3] });
-	splice(&b->high, highest, (struct clock_point){ at + guard, high[3] });
+	corridor_splice(&a->low, (struct clock_point[]){ { at - guard, low[0] }, lowest }, 2);
+	corridor_splice(&a->high, (struct clock_point[]){ { at - guard, high[0] }, highest }, 2);
+	corridor_splice(&b->low, (struct clock_point[]){ lowest, { at + guard, low[3] } }, 2);
+	corridor_splice(&b->high, (struct clock_point[]){ highest, { at + guard, high[3] } }, 2);
 }
 
 /* The lines of the parts, and the corridors about their bends. */
@@ -337,67 +320,7 @@ static void fit_once(struct pair_list *l, int64_t ref, struct clock_map *map)
  * When it is less than half as wide, the pairs are given slack until it is not; then the clock is within the slack of a
  * line that all pairs bear. */
 
-#define LOCAL_PARTS 32
-#define LOCAL_PARTS_MAX 512
-#define LOCAL_PAIRS 16
-#define LOCAL_NS 2000000000LL
 #define WANDER_PPM 0.1  /* of the piece's length: how far from a line a clock is believed to go that does not bend */
-
-static int by_value(const void *pa, const void *pb)
-{
-	int64_t a = *(const int64_t *)pa, b = *(const int64_t *)pb;
-	return a < b ? -1 : a > b;
-}
-
-/* The width that the pairs of a part of the time alone leave to the clock, in the median of so many parts; -1 = too few
- * parts have pairs of both sides. */
-static int64_t local_width(const struct pair_list *l, size_t from, size_t to, const struct clock_line *line, size_t parts)
-{
-	int64_t begin = l->pair[from].x, span = l->pair[to - 1].x - begin + 1;
-	struct { int64_t low, high; } *local = mem_new(parts, sizeof *local);
-	int64_t *width = mem_new(parts, sizeof *width);
-	size_t n = 0;
-	for (size_t k = 0; k < parts; k++) {
-		local[k].low = INT64_MIN;
-		local[k].high = INT64_MAX;
-	}
-	for (size_t i = from; i < to; i++) {
-		const struct pair *p = &l->pair[i];
-		size_t k = (size_t)((double)(p->x - begin) / (double)span * (double)parts);
-		int64_t off = p->y - clock_line_at(line, p->x);
-		if (p->rejected || k >= parts)
-			continue;
-		if (p->side == HULL_UPPER && off < local[k].high)
-			local[k].high = off;
-		if (p->side == HULL_LOWER && off > local[k].low)
-			local[k].low = off;
-	}
-	for (size_t k = 0; k < parts; k++)
-		if (local[k].low != INT64_MIN && local[k].high != INT64_MAX)
-			width[n++] = local[k].high - local[k].low;
-	if (n > 0)
-		qsort(width, n, sizeof *width, by_value);
-	int64_t median = n < parts / 2 + 1 ? -1 : width[n / 2];
-	free(local);
-	free(width);
-	return median;
-}
-
-/* The width that the pairs leave to the piece's clock for a short time each, and the width of its corridor. */
-static bool widths(const struct pair_list *l, size_t from, size_t to, const struct clock_piece *p, int64_t *local,
-                   int64_t *band)
-{
-	struct clock_piece copy = *p;
-	struct clock_map one = { &copy, 1 };
-	int64_t span = l->pair[to - 1].x - l->pair[from].x;
-	size_t parts = span / LOCAL_NS < LOCAL_PARTS ? LOCAL_PARTS : (size_t)(span / LOCAL_NS);
-	*band = clock_map_band(&one, l->pair[from].x + span / 2);
-	*local = -1;
-	for (parts = parts < LOCAL_PARTS_MAX ? parts : LOCAL_PARTS_MAX; *local < 0 && parts >= LOCAL_PARTS / 2; parts /= 2)
-		if (parts <= (to - from) / LOCAL_PAIRS)
-			*local = local_width(l, from, to, &p->line, parts);
-	return *local >= 0 && *band >= 0;
-}
 
 /* Widens the corridors of the pieces; returns the slack that the pairs should have had. */
 static int64_t widen(const struct pair_list *l, struct clock_map *map)
@@ -405,12 +328,17 @@ static int64_t widen(const struct pair_list *l, struct clock_map *map)
 	int64_t slack = l->slack;
 	for (size_t i = 0, from = 0, to; i < map->pieces; i++, from = to) {
 		struct clock_piece *p = &map->piece[i];
-		int64_t local, band, by = l->slack;
+		int64_t by = l->slack;
 		for (to = from; to < l->len && (i + 1 == map->pieces || l->pair[to].x < map->piece[i + 1].from); to++)
 			;
-		if (to - from < 8 * LOCAL_PARTS || !widths(l, from, to, p, &local, &band))
+		if (from == to)
 			continue;
-		int64_t most = (int64_t)((double)(l->pair[to - 1].x - l->pair[from].x) * WANDER_PPM / 1e6);
+		const int64_t span = l->pair[to - 1].x - l->pair[from].x;
+		const int64_t band = clock_map_band(&(struct clock_map){ p, 1 }, l->pair[from].x + span / 2);
+		const int64_t local = corridor_width(l->pair + from, to - from, p);
+		if (local < 0 || band < 0)
+			continue;
+		int64_t most = (int64_t)((double)span * WANDER_PPM / 1e6);
 		/* By the time it is obvious that the clock swings, a quarter more than the width shows is cheap. */
 		int64_t lacks = l->slack == 0 ? (2 * band < local ? local - band : 0) : local + local / 4 - band;
 		int64_t want = l->slack + lacks / 2 < most ? l->slack + lacks / 2 : most;
