@@ -1,22 +1,22 @@
-/* Binary search. */
+/* The one bisection. */
 #ifndef STEALSCOPE_BASE_BISECT_H
 #define STEALSCOPE_BASE_BISECT_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
-/* The first index in [from, to) for which is_past() holds; to when there is none.  Once it holds, it must hold for all
- * that follow. */
-static inline size_t bisect(size_t from, size_t to, bool (*is_past)(const void *arg, size_t i), const void *arg)
-{
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
-		if (is_past(arg, middle))
-			to = middle;
-		else
-			from = middle + 1;
-	}
-	return from;
-}
+/* Sets at, a size_t, to the first index below n at which `before`, an expression of it, is false, or to n.  It must be true
+ * of all before that one, and of none after it. */
+#define BISECT(at, n, before) \
+	do { \
+		size_t bisect_from = 0, bisect_to = (n); \
+		while (bisect_from < bisect_to) { \
+			(at) = bisect_from + (bisect_to - bisect_from) / 2; \
+			if (before) \
+				bisect_from = (at) + 1; \
+			else \
+				bisect_to = (at); \
+		} \
+		(at) = bisect_from; \
+	} while (0)
 
 #endif

@@ -1,3 +1,4 @@
+#include "base/now.h"
 #include "base/parallel.h"
 
 #include <malloc.h>
@@ -51,11 +52,7 @@ static void *worker(void *arg)
 
 static void sleep_a_bit(struct crew *c)
 {
-	struct timespec until;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += WATCH_NS;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
+	const struct timespec until = timespec_of(clock_ns(CLOCK_REALTIME) + WATCH_NS);
 	pthread_cond_timedwait(&c->done, &c->lock, &until);
 }
 

@@ -9,6 +9,7 @@
  * `quiet_until` is a hint, ids come from one atomic counter.  Ids are process id << 32 | count, so that processes of
  * one machine do not collide; after fork() the child counts for itself. */
 #include "beacon/stealscope-mark.h"
+#include "base/now.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,16 +44,9 @@ static struct {
 	pthread_once_t once;
 } mark = { .file = -1, .opening = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT };
 
-static int64_t coarse_now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-	return t.tv_sec * SECOND + t.tv_nsec;
-}
-
 static void be_quiet(void)
 {
-	atomic_store_explicit(&mark.quiet_until, coarse_now() + SECOND, memory_order_relaxed);
+	atomic_store_explicit(&mark.quiet_until, clock_ns(CLOCK_MONOTONIC_COARSE) + SECOND, memory_order_relaxed);
 }
 
 /* In the child of a fork.  The lock may have been held by a thread that the child does not have. */
@@ -110,7 +104,7 @@ static bool may_write(bool start)
 	int64_t until = atomic_load_explicit(&mark.quiet_until, memory_order_relaxed);
 	if (until == 0)
 		return true;
-	if (!start || coarse_now() < until)
+	if (!start || clock_ns(CLOCK_MONOTONIC_COARSE) < until)
 		return false;
 	atomic_store_explicit(&mark.quiet_until, 0, memory_order_relaxed);
 	return true;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bisect.h"
 #include "base/mem.h"
 
 #define BURSTS_KEPT (8 << 20)
@@ -184,15 +185,9 @@ static void judge(struct group *g)
 
 static struct burst *burst_at(struct lane *lane, int64_t t)
 {
-	size_t lo = 0, hi = lane->bursts;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (lane->burst[mid].end < t)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < lane->bursts && lane->burst[lo].start <= t ? &lane->burst[lo] : NULL;
+	size_t at;
+	BISECT(at, lane->bursts, lane->burst[at].end < t);
+	return at < lane->bursts && lane->burst[at].start <= t ? &lane->burst[at] : NULL;
 }
 
 static int charge(void *arg, const struct piece *p, int64_t start, int64_t end)

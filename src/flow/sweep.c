@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/bisect.h"
 #include "base/mem.h"
 
 struct lane_piece {
@@ -80,18 +81,13 @@ static int fill_lanes(struct sweep *s, int64_t from, int64_t to)
 /* The piece of the lane that holds t: near the last one, or by bisection. */
 static size_t lane_at(const struct lane *lane, size_t hint, int64_t t)
 {
-	size_t lo = 0, hi = lane->len;
-	if (hint < lane->len && lane->piece[hint].start <= t) {
-		lo = hint;
-		for (int i = 0; i < 16; i++, lo++)
-			if (lo + 1 == lane->len || lane->piece[lo + 1].start > t)
-				return lo;
-	}
-	while (hi - lo > 1) {
-		size_t mid = lo + (hi - lo) / 2;
-		*(lane->piece[mid].start <= t ? &lo : &hi) = mid;
-	}
-	return lo;
+	size_t at = hint;
+	if (hint < lane->len && lane->piece[hint].start <= t)
+		for (int i = 0; i < 16; i++, at++)
+			if (at + 1 == lane->len || lane->piece[at + 1].start > t)
+				return at;
+	BISECT(at, lane->len, lane->piece[at].start <= t);
+	return at > 0 ? at - 1 : 0;
 }
 
 /* The row waited for the lane's pCPU during [t, end]. */

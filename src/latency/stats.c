@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bisect.h"
 #include "base/mem.h"
 
 static int by_value(const void *pa, const void *pb)
@@ -52,24 +53,8 @@ double stats_correlation(const double *a, const double *b, size_t n)
 /* Number of values of sorted[] below v, and below or equal. */
 static void rank(const double *sorted, size_t n, double v, size_t *below, size_t *upto)
 {
-	size_t lo = 0, hi = n;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (sorted[mid] < v)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	*below = lo;
-	hi = n;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (sorted[mid] <= v)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	*upto = lo;
+	BISECT(*below, n, sorted[*below] < v);
+	BISECT(*upto, n, sorted[*upto] <= v);
 }
 
 void stats_shift(const double *latency, size_t n, const double *baseline, size_t baselines, double *shift)

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/bisect.h"
 #include "base/mem.h"
 
 static int64_t lost_end(const struct asleep *a, int64_t cpu)
@@ -92,15 +93,8 @@ void asleep_release(struct asleep *a)
 
 const struct sleep *asleep_at(const struct asleep *a, int64_t tid, int64_t t)
 {
-	size_t lo = 0, hi = a->sleeps;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		const struct sleep *s = &a->sleep[mid];
-		if (s->tid < tid || (s->tid == tid && s->from <= t))
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	const struct sleep *s = lo ? &a->sleep[lo - 1] : NULL;
+	size_t at;
+	BISECT(at, a->sleeps, a->sleep[at].tid < tid || (a->sleep[at].tid == tid && a->sleep[at].from <= t));
+	const struct sleep *s = at ? &a->sleep[at - 1] : NULL;
 	return s && s->tid == tid && t < s->until ? s : NULL;
 }

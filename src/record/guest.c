@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/now.h"
 #include "record/events.h"
 #include "record/folder.h"
 #include "record/forecast.h"
@@ -22,13 +22,6 @@
 #define CALL_PATIENCE 40     /* s until its buffers stand */
 #define SILENCE 30           /* s without a byte while it sends */
 #define EVENTS_MOST 4096
-
-int64_t monotonic_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * SECOND + t.tv_nsec;
-}
 
 void guest_init(struct guest *g, const struct vm *vm, struct transport by)
 {
@@ -353,7 +346,7 @@ void guest_call(struct guest *g, const struct guest_order *order)
 {
 	struct error err = ERROR_INIT;
 	g->order = order;
-	g->deadline = monotonic_ns() + CALL_PATIENCE * SECOND;
+	g->deadline = now_ns() + CALL_PATIENCE * SECOND;
 	if (frames_init(&g->frames, take, g, &err) || channel_open(&g->channel, &g->by, g->vm->name, &err)) {
 		g->state = GUEST_FAILED;
 		g->why = err;
@@ -371,7 +364,7 @@ void guest_say(struct guest *g, const char *word, unsigned patience)
 	if (!guest_is_open(g))
 		return;
 	snprintf(line, sizeof line, "%s\n", word);
-	g->deadline = patience ? monotonic_ns() + patience * SECOND : 0;
+	g->deadline = patience ? now_ns() + patience * SECOND : 0;
 	send_text(g, line);
 }
 
@@ -409,12 +402,12 @@ void guest_listen(struct guest *g)
 	read_errors(g);
 	for (int i = 0; i < 64 && guest_is_open(g) && (n = read(g->channel.out, buf, sizeof buf)) > 0; i++) {
 		if (g->state >= GUEST_STOPPED)
-			g->deadline = monotonic_ns() + SILENCE * SECOND;
+			g->deadline = now_ns() + SILENCE * SECOND;
 		if (frames_take(&g->frames, buf, (size_t)n, &err))
 			guest_fail(g, err.mend, "%s", err.text);
 	}
 	if (guest_is_open(g) && g->state != GUEST_SENT && (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)))
 		take_silence(g);
-	else if (guest_is_open(g) && g->state != GUEST_SENT && g->deadline && monotonic_ns() > g->deadline)
+	else if (guest_is_open(g) && g->state != GUEST_SENT && g->deadline && now_ns() > g->deadline)
 		guest_fail(g, "is it under heavy load, or the way into it slow?", "it does not answer");
 }

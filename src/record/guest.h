@@ -69,6 +69,4 @@ void guest_fail(struct guest *g, const char *mend, const char *fmt, ...) __attri
 bool guest_is_open(const struct guest *g);
 char *guest_field(const struct guest *g, const char *key);  /* of what it said of itself; the caller frees */
 
-int64_t monotonic_ns(void);
-
 #endif

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/now.h"
 #include "record/events.h"
 #include "record/folder.h"
 #include "record/guest.h"
@@ -107,13 +108,13 @@ static int look(struct host *h, int64_t duration, struct error *err)
 {
 	const struct timespec t = { 0, LOOK };
 	const unsigned cpus = tracer_cpus(h->tracer);
-	const int64_t begun = monotonic_ns();
+	const int64_t begun = now_ns();
 	if (tracer_switch(h->tracer, true, err))
 		return -1;
 	nanosleep(&t, NULL);
 	if (tracer_switch(h->tracer, false, err))
 		return -1;
-	const int64_t took = monotonic_ns() - begun;
+	const int64_t took = now_ns() - begun;
 	uint64_t *bytes = mem_new(cpus, sizeof *bytes);
 	for (unsigned i = 0; i < cpus; i++) {
 		const struct cpu_stats s = tracer_stats(h->tracer, i);

@@ -5,17 +5,11 @@
 #include <time.h>
 
 #include "base/int128.h"
+#include "base/now.h"
 #include "record/proc.h"
 
 #define TRIES 50
 #define SECOND 1000000000
-
-static int64_t clock_ns(clockid_t id)
-{
-	struct timespec t;
-	clock_gettime(id, &t);
-	return (int64_t)t.tv_sec * SECOND + t.tv_nsec;
-}
 
 static uint64_t cycles(void)
 {

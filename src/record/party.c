@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "base/now.h"
 #include "record/events.h"
 #include "record/proc.h"
 
@@ -178,7 +179,7 @@ bool party_waits_for(const struct party *p, enum guest_state state)
 
 void party_leave(struct party *p)
 {
-	const int64_t patience = monotonic_ns() + LEAVE_PATIENCE;
+	const int64_t patience = now_ns() + LEAVE_PATIENCE;
 	bool there = true;
 	for (size_t i = 0; i < p->vms; i++) {
 		if (!p->guest[i])
@@ -186,7 +187,7 @@ void party_leave(struct party *p)
 		guest_say(p->guest[i], "bye", 0);
 		channel_close_input(&p->guest[i]->channel);
 	}
-	while (there && monotonic_ns() < patience) {
+	while (there && now_ns() < patience) {
 		const struct timespec t = { 0, 5000000 };
 		there = false;
 		for (size_t i = 0; i < p->vms; i++) {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/now.h"
 #include "base/timefmt.h"
 #include "record/about.h"
 #include "record/folder.h"
@@ -51,10 +52,10 @@ static bool is_stopped(const struct recorder *r, int how)
 
 static int tick(struct recorder *r, int64_t until, struct error *err)
 {
-	const int64_t left = until - monotonic_ns();
+	const int64_t left = until - now_ns();
 	party_listen(&r->party, left < 0 ? 0 : left < TICK ? left : TICK);
-	if (monotonic_ns() - r->listened > LISTENED * SECOND) {
-		r->listened = monotonic_ns();
+	if (now_ns() - r->listened > LISTENED * SECOND) {
+		r->listened = now_ns();
 		party_say(&r->party, GUEST_READY, "more", 3600);
 		party_say(&r->party, GUEST_STARTED, "more", 0);
 	}
@@ -144,7 +145,7 @@ static int prepare(struct recorder *r, struct error *err)
 		return -1;
 	party_call(&r->party, "trace", seconds ? seconds + 1 : 2, seconds && seconds + GRACE < LIMIT ? seconds + GRACE : LIMIT,
 	           r->o->hold > 0);
-	r->listened = monotonic_ns();
+	r->listened = now_ns();
 	if (host_prepare(&r->party.host, t, err) || await(r, GUEST_READY, err))
 		return -1;
 	return is_stopped(r, 1) ? error_set(err, STATUS_CANCELLED, NULL, "stopped before it began") : check_room(r, err);
@@ -186,7 +187,7 @@ static void end_command(struct recorder *r)
 
 static bool has_fired(struct recorder *r)
 {
-	r->fired = r->triggers ? triggers_look(r->triggers, monotonic_ns()) : NULL;
+	r->fired = r->triggers ? triggers_look(r->triggers, now_ns()) : NULL;
 	if (r->triggers && !r->fired && r->o->fire && *r->o->fire)
 		r->fired = "signal";
 	return r->fired != NULL;
@@ -194,17 +195,17 @@ static bool has_fired(struct recorder *r)
 
 static int run(struct recorder *r, struct error *err)
 {
-	const int64_t end = r->o->duration ? monotonic_ns() + r->o->duration : INT64_MAX;
-	int64_t looked = monotonic_ns();
+	const int64_t end = r->o->duration ? now_ns() + r->o->duration : INT64_MAX;
+	int64_t looked = now_ns();
 	start_command(r);
-	while (monotonic_ns() < end && !is_stopped(r, 1) && !r->ended_by && !command_ended(r)) {
+	while (now_ns() < end && !is_stopped(r, 1) && !r->ended_by && !command_ended(r)) {
 		if (tick(r, end, err))
 			return -1;
 		if (has_fired(r))
 			return 0;
-		if (monotonic_ns() - looked < SECOND)
+		if (now_ns() - looked < SECOND)
 			continue;
-		looked = monotonic_ns();
+		looked = now_ns();
 		const uint64_t kept = FORECAST_DISK_KEPT + expected_of_guests(&r->party, 2 * SECOND);
 		if (folder_room(r->folder) < kept)
 			r->ended_by = "the disk is nearly full";
@@ -357,7 +358,7 @@ static int fly(struct recorder *r, struct error *err)
 	for (size_t n = 0; !is_stopped(r, 1) && !r->ended_by && (n == 0 || n < r->o->most || !r->o->most); n++) {
 		if (start(r, err))
 			return -1;
-		triggers_arm(r->triggers, monotonic_ns());
+		triggers_arm(r->triggers, now_ns());
 		if (run(r, err))
 			return -1;
 		if (!r->fired)

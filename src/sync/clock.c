@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bisect.h"
 #include "base/int128.h"
 #include "base/mem.h"
 
@@ -32,14 +33,9 @@ double clock_line_ppm(const struct clock_line *line)
 
 static const struct clock_piece *piece_at(const struct clock_map *map, int64_t guest_ns)
 {
-	size_t lo = 0, hi = map->pieces;
-	while (hi - lo > 1) {
-		const size_t mid = lo + (hi - lo) / 2;
-		const bool after = map->piece[mid].from <= guest_ns;
-		lo = after ? mid : lo;
-		hi = after ? hi : mid;
-	}
-	return &map->piece[lo];
+	size_t at;
+	BISECT(at, map->pieces, map->piece[at].from <= guest_ns);
+	return &map->piece[at > 0 ? at - 1 : 0];
 }
 
 int64_t clock_map_at(const struct clock_map *map, int64_t guest_ns)
@@ -61,14 +57,9 @@ int64_t clock_edge_at(const struct clock_edge *e, int64_t t)
 		return clock_line_at(&e->left, t);
 	if (t >= e->point[e->points - 1].guest)
 		return clock_line_at(&e->right, t);
-	size_t lo = 0, hi = e->points - 1;
-	while (hi - lo > 1) {
-		const size_t mid = lo + (hi - lo) / 2;
-		const bool after = e->point[mid].guest <= t;
-		lo = after ? mid : lo;
-		hi = after ? hi : mid;
-	}
-	struct clock_point a = e->point[lo], b = e->point[hi];
+	size_t at;
+	BISECT(at, e->points, e->point[at].guest <= t);
+	struct clock_point a = e->point[at - 1], b = e->point[at];
 	int64_t rise, over, up;  /* mostly they fit; a division of 128 bits is slow */
 	if (!__builtin_sub_overflow(b.host, a.host, &rise) && !__builtin_sub_overflow(b.guest, a.guest, &over)
 	    && !__builtin_mul_overflow(rise, t - a.guest, &up))
@@ -98,7 +89,7 @@ static const struct clock_piece *unsure_at(const struct clock_map *map, int64_t 
 
 bool clock_map_unsure(const struct clock_map *map, int64_t guest_ns)
 {
-	return map->pieces > 1 && unsure_at(map, guest_ns) != NULL;
+	return map->pieces > 1 && unsure_at(map, guest_ns);
 }
 
 bool clock_map_bounds(const struct clock_map *map, int64_t guest_ns, int64_t *low, int64_t *high)
@@ -107,7 +98,7 @@ bool clock_map_bounds(const struct clock_map *map, int64_t guest_ns, int64_t *lo
 	int64_t also_low, also_high;
 	if (map->pieces == 0)
 		return false;
-	if (unsure == NULL)
+	if (!unsure)
 		return clock_piece_bounds(piece_at(map, guest_ns), guest_ns, low, high);
 	if (!clock_piece_bounds(unsure - 1, guest_ns, low, high) ||
 	    !clock_piece_bounds(unsure, guest_ns, &also_low, &also_high))

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/bisect.h"
 #include "base/int128.h"
 #include "base/mem.h"
 
@@ -39,16 +40,13 @@ static int64_t line_until(const struct clock_line *line, int64_t y)
 /* The same for an edge. */
 static int64_t edge_until(const struct clock_edge *e, int64_t y)
 {
-	size_t lo = 0, hi = e->points - 1;
+	size_t at;
 	if (y <= e->point[0].host)
 		return line_until(&e->left, y);
-	if (y >= e->point[hi].host)
+	if (y >= e->point[e->points - 1].host)
 		return line_until(&e->right, y);
-	while (hi - lo > 1) {
-		size_t mid = lo + (hi - lo) / 2;
-		*(e->point[mid].host <= y ? &lo : &hi) = mid;
-	}
-	struct clock_point a = e->point[lo], b = e->point[hi];
+	BISECT(at, e->points, e->point[at].host <= y);
+	struct clock_point a = e->point[at - 1], b = e->point[at];
 	int128 up = ((int128)b.guest - a.guest) * ((int128)y - a.host), over = (int128)b.host - a.host;
 	return clamp64(a.guest + up / over + (up % over > 0));
 }

@@ -26,7 +26,7 @@ const struct sync_hint *hint_of(const struct run *r, size_t guest)
 bool is_parent(const struct sync_hint *hint, const struct trace *trace)
 {
 	const struct trace_info *info = trace_info(trace);
-	if (hint->parent == NULL || strcmp(hint->parent, "host") == 0)
+	if (!hint->parent || strcmp(hint->parent, "host") == 0)
 		return info->role == ROLE_HOST;
 	return strcmp(hint->parent, info->machine) == 0;
 }
@@ -35,14 +35,14 @@ bool is_parent(const struct sync_hint *hint, const struct trace *trace)
 const char *name_in_process(const struct vm_view *vm)
 {
 	const char *colon = strchr(vm->comm, ':');
-	return colon != NULL && colon[1] != '\0' ? colon + 1 : NULL;
+	return colon && colon[1] != '\0' ? colon + 1 : NULL;
 }
 
 static bool go_on(void *arg)
 {
 	struct run *r = arg;
 	const struct progress *p = &r->options->progress;
-	if (p->tick != NULL && p->tick(p->arg, r->phase, atomic_load(&r->done), r->total) != 0)
+	if (p->tick && p->tick(p->arg, r->phase, atomic_load(&r->done), r->total) != 0)
 		atomic_store(&r->cancelled, true);
 	return !atomic_load(&r->cancelled);
 }
@@ -80,7 +80,7 @@ static bool is_hypervisor(const struct run *r, const struct trace *trace)
 	const struct trace_info *info = trace_info(trace);
 	bool is = info->role == ROLE_HOST || info->has_kvm;
 	for (size_t i = 0; i < r->options->hints && !is; i++)
-		is = r->options->hint[i].parent != NULL && is_parent(&r->options->hint[i], trace);
+		is = r->options->hint[i].parent && is_parent(&r->options->hint[i], trace);
 	return is;
 }
 
@@ -178,7 +178,7 @@ static int check_hints(const struct run *r, struct trace *const *trace, size_t n
 {
 	for (size_t i = 0; i < r->options->hints; i++) {
 		const struct sync_hint *hint = &r->options->hint[i];
-		bool found = hint->parent == NULL || strcmp(hint->parent, "host") == 0;
+		bool found = !hint->parent || strcmp(hint->parent, "host") == 0;
 		for (size_t k = 0; k < n && !found; k++)
 			found = is_parent(hint, trace[k]) && strcmp(hint->parent, hint->guest) != 0;
 		if (!found)

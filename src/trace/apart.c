@@ -3,18 +3,12 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "base/now.h"
 #include "trace/load.h"
 #include "trace/told.h"
 
 #define LIVE_USUAL 256              /* streams of a live trace, to begin with */
 #define WORTH_A_CHILD (4ULL << 20)  /* bytes: each child opens the source anew */
-
-static int64_t now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 static bool tick_of_files(void *arg)
 {
@@ -30,7 +24,7 @@ static bool tick_of_live(void *arg)
 	const uint64_t events = atomic_load(&l->live_events);
 	if (p->tick && p->tick(p->arg, "reading live traces", events, PROGRESS_OPEN))
 		return true;
-	if (now() < l->live_until)
+	if (now_ns() < l->live_until)
 		return false;
 	l->live_until = INT64_MAX;
 	return true;
@@ -86,7 +80,7 @@ int apart_tasks(struct load *l, struct error *err)
 		share_out(s->reader->endless ? &live : &files, l, i, end);
 	}
 	store_expect(l->store, streams);
-	l->live_until = l->options->live_for ? now() + l->options->live_for : INT64_MAX;
+	l->live_until = l->options->live_for ? now_ns() + l->options->live_for : INT64_MAX;
 	int status = told_read(live.told, live.len,
 	                       &(struct told_work){ l->store, &l->live_events, live.len, tick_of_live, l }, err);
 	for (size_t i = 0; i < live.len && !status && !atomic_load(&l->live_events); i++) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/now.h"
 #include "trace/told.h"
 
 #define FEW 128             /* events of one of many streams that are told at once */
@@ -151,9 +152,7 @@ static int damaged(struct outlet *o, const char *why, bool goes_on)
 static int at(struct outlet *o, uint64_t bytes)
 {
 	struct teller *t = teller_of(o);
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	const int64_t ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	const int64_t ns = now_ns();
 	if (ns - t->told_at < PAUSE)
 		return 0;
 	flush_all(t);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/now.h"
 #include "trace/confine.h"
 #include "trace/ear.h"
 #include "trace/internal.h"
@@ -29,11 +30,9 @@ struct child {
 	size_t again;             /* the task at which a child died that was begun anew, + 1 */
 };
 
-static int64_t now(void)  /* ms */
+static int64_t now_ms(void)
 {
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+	return now_ns() / 1000000;
 }
 
 /* ---- one child */
@@ -61,7 +60,7 @@ static int start(struct child *c)
 	}
 	c->fd = fd[0];
 	ear_next_child(&c->ear);
-	c->heard = now();
+	c->heard = now_ms();
 	return 0;
 }
 
@@ -82,7 +81,7 @@ static void ask_to_stop(struct child *c)
 		return;
 	kill(c->pid, SIGTERM);
 	c->stopping = true;
-	c->heard = now();
+	c->heard = now_ms();
 }
 
 /* Libraries die of damage, but also of what the system could not read: then it is an error, if it is not over. */
@@ -134,7 +133,7 @@ static void hear(struct child *c)
 	if (n < 0 && errno == EINTR)
 		return;
 	if (!c->stopping)
-		c->heard = now();
+		c->heard = now_ms();
 	if (n > 0) {
 		e->used += (size_t)n;
 		if (ear_take(e) && !e->refused && !e->status)
@@ -157,7 +156,7 @@ static void listen_to(struct child *c, size_t n, struct pollfd *p)
 			continue;
 		if (p[i].revents)
 			hear(&c[i]);
-		else if (now() - c[i].heard > (c[i].stopping ? GRACE : c[i].reader->patience * 1000))
+		else if (now_ms() - c[i].heard > (c[i].stopping ? GRACE : c[i].reader->patience * 1000))
 			end(&c[i], c[i].reader->silent, false);
 	}
 }

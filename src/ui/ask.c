@@ -355,11 +355,7 @@ unsigned asker_progress(struct asker *a, enum ask kind)
 
 void asker_wait(struct asker *a, enum ask kind, int64_t ns)
 {
-	struct timespec until;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	int64_t nsec = until.tv_nsec + (ns > 0 ? ns : 0);
-	until.tv_sec += (time_t)(nsec / 1000000000);
-	until.tv_nsec = (long)(nsec % 1000000000);
+	const struct timespec until = timespec_of(now_ns() + (ns > 0 ? ns : 0));
 	pthread_mutex_lock(&a->lock);
 	while (a->slot[kind].phase == ASKED && pthread_cond_timedwait(&a->answered, &a->lock, &until) == 0)
 		;

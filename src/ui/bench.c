@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/now.h"
 #include "ui/term.h"
 
 #define BENCH_WORK_NS 8000000  /* as in ui.c */
@@ -45,9 +46,7 @@ struct bench {
 
 static double clock_ms(clockid_t id)
 {
-	struct timespec ts;
-	clock_gettime(id, &ts);
-	return (double)ts.tv_sec * 1e3 + (double)ts.tv_nsec / 1e6;
+	return (double)clock_ns(id) / 1e6;
 }
 
 static int by_value(const void *a, const void *b)

@@ -27,7 +27,7 @@ struct guest_search {
 
 static int add_match(struct guest_search *s, struct match *m, int status)
 {
-	if (status == 0 && (m->h.clock.pieces > 0 || m->h.doubt != NULL))
+	if (status == 0 && (m->h.clock.pieces > 0 || m->h.doubt))
 		*ARRAY_PUSH(s->match, s->matches, s->match_cap) = *m;
 	else
 		match_release(m);
@@ -39,7 +39,7 @@ static bool is_given(const struct run *r, const char *guest)
 {
 	for (size_t i = 0; i < r->hypervisors; i++)
 		for (size_t v = 0; v < r->hypervisor[i].vms.len; v++)
-			if (r->hypervisor[i].vms.vm[v].given != NULL && strcmp(r->hypervisor[i].vms.vm[v].given, guest) == 0)
+			if (r->hypervisor[i].vms.vm[v].given && strcmp(r->hypervisor[i].vms.vm[v].given, guest) == 0)
 				return true;
 	return false;
 }
@@ -49,14 +49,14 @@ static bool allowed(const struct run *r, size_t guest, size_t hypervisor, size_t
 {
 	const struct hypervisor *h = &r->hypervisor[hypervisor];
 	const struct sync_hint *hint = hint_of(r, guest);
-	if (h->guest == guest || (hint != NULL && hint->parent != NULL && !is_parent(hint, h->trace)))
+	if (h->guest == guest || (hint && hint->parent && !is_parent(hint, h->trace)))
 		return false;
 	if (vm == NOBODY)
 		return true;
 	const char *given = h->vms.vm[vm].given, *name = trace_info(r->guest[guest].trace)->machine;
-	if (given != NULL)
+	if (given)
 		return strcmp(given, name) == 0;
-	return !is_given(r, name) && (hint == NULL || hint->vcpus == 0);
+	return !is_given(r, name) && (!hint || hint->vcpus == 0);
 }
 
 /* By events in one VM. */
@@ -147,7 +147,7 @@ static int try_containment(struct guest_search *s, size_t hypervisor, size_t vm)
 	if (vm_taken(s->r, hypervisor, vm, steps) || is_hopeless(s->r, s->guest, hypervisor, vm))
 		return 0;
 	int status = match_containment(&h->view, &h->vms.vm[vm], &s->r->guest[s->guest], steps, &m, &s->err);
-	s->proved = s->proved || (status == 0 && m.h.doubt == NULL);
+	s->proved = s->proved || (status == 0 && !m.h.doubt);
 	return add_match(s, &m, status);
 }
 
@@ -156,11 +156,11 @@ static bool may_be(const struct run *r, size_t guest, size_t hypervisor, size_t 
 {
 	const struct vm_list *vms = &r->hypervisor[hypervisor].vms;
 	const char *name = name_in_process(&vms->vm[vm]);
-	if (vms->vm[vm].given != NULL)
+	if (vms->vm[vm].given)
 		return true;
 	if (r->guests == 1 && r->hypervisors == 1 && vms->len == 1)
 		return true;
-	return name != NULL && strcmp(name, trace_info(r->guest[guest].trace)->machine) == 0;
+	return name && strcmp(name, trace_info(r->guest[guest].trace)->machine) == 0;
 }
 
 /* With a clock that was given: the VM that contains most, or, where that cannot be computed, the one of that name. */
@@ -170,7 +170,7 @@ static int try_offset(struct guest_search *s, size_t hypervisor, size_t vm)
 	struct match m = { .guest = s->guest, .hypervisor = hypervisor, .vm = vm };
 	const struct vm_view *view = vm == NOBODY ? NULL : &h->vms.vm[vm];
 	int status = match_offset(&h->view, view, &s->r->guest[s->guest], s->offset, &m, &s->err);
-	if (status == 0 && view != NULL && m.share < 0.5 && !may_be(s->r, s->guest, hypervisor, vm)) {
+	if (status == 0 && view && m.share < 0.5 && !may_be(s->r, s->guest, hypervisor, vm)) {
 		match_release(&m);
 		return 0;
 	}
@@ -283,7 +283,7 @@ static void plan_search(struct run *r, size_t guest)
 	enum sync_method method = r->options->method;
 	const struct sync_hint *hint = hint_of(r, guest);
 	struct guest_search *s = &r->search[guest];
-	bool given = hint != NULL && hint->has_offset;
+	bool given = hint && hint->has_offset;
 	*s = (struct guest_search){ .r = r, .guest = guest, .by = BY_NOTHING, .refuted = -1, .err = ERROR_INIT };
 	if (!r->guest[guest].sane) {
 		s->proved = true;  /* nothing to look for */

@@ -77,7 +77,7 @@ static void measure_event(const struct measure *m, const struct event *ev, const
 	if (t < m->host->begin || t > m->host->end)
 		return;
 	const struct vthread *th = vm_thread_at(m->host, m->vm, ev->cpu, t);
-	if (th == NULL) {
+	if (!th) {
 		out->outside++;  /* the VM has no such CPU */
 		out->refuted++;
 		return;
@@ -102,11 +102,11 @@ static int measure_part(const struct measure *m, size_t i, struct containment *o
 		trace_cursor_open_part(m->guest, REAL_KINDS, (int)(i / m->parts), i % m->parts, m->parts, err);
 	const struct vthread *last = NULL;
 	size_t near = 0;
-	int status = c == NULL ? -1 : 0;
+	int status = c ? 0 : -1;
 	uint64_t seen = 0;
 	struct event ev;
 	containment_init(out);
-	while (c != NULL && (status = trace_cursor_next(c, &ev, err)) == 1) {
+	while (c && (status = trace_cursor_next(c, &ev, err)) == 1) {
 		measure_event(m, &ev, &last, &near, out);
 		if ((status = walk_stopped(m->host->stop, ++seen, err)) != 0)
 			break;
@@ -122,7 +122,7 @@ static int measure_task(void *arg, size_t i)
 	struct part_measure *part = &m->part[i];
 	struct error err = ERROR_INIT;
 	int status = i > 0 ? measure_part(m, i - 1, &part->c, &err) :
-		m->beside != NULL ? m->beside->run(m->beside->arg, &err) : 0;
+		m->beside ? m->beside->run(m->beside->arg, &err) : 0;
 	if (status != 0) {
 		part->err = mem_new(1, sizeof *part->err);
 		*part->err = err;
@@ -151,7 +151,7 @@ int containment_measure(const struct host_view *host, const struct vm_view *vm, 
 		for (int side = 0; side < 2; side++)
 			for (size_t span = 0; span < SYNC_SPANS; span++)
 				keep_nearest(out, part->c.nearest[side][span], side, span);
-		if (part->err != NULL && err != NULL)
+		if (part->err && err)
 			*err = *part->err;
 		free(part->err);
 	}

@@ -13,9 +13,9 @@
 int guest_view_load(struct guest_view *g, struct error *err)
 {
 	struct trace_cursor *c = trace_cursor_open(g->trace, KIND(EV_SYNC), -1, err);
-	int status = c == NULL ? -1 : 0;
+	int status = c ? 0 : -1;
 	struct event ev;
-	while (c != NULL && (status = trace_cursor_next(c, &ev, err)) == 1) {
+	while (c && (status = trace_cursor_next(c, &ev, err)) == 1) {
 		struct sync_mark m = { (uint64_t)ev.sync.key, ev.ts, ev.sync.uid, ev.cpu, (uint16_t)ev.sync.end };
 		mark_list_add(&g->marks, &m);
 	}
@@ -32,7 +32,7 @@ void guest_view_release(struct guest_view *g)
 
 static void copy_view(struct match *m, const struct vm_view *vm)
 {
-	if (vm == NULL)
+	if (!vm)
 		return;
 	m->view = *vm;
 	m->view.vcpu = mem_new(vm->vcpus, sizeof *m->view.vcpu);
@@ -146,7 +146,7 @@ static int all_pairs(const struct host_view *host, const struct guest_view *gues
 int match_events(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
                  struct match *m, struct error *err)
 {
-	bool *mine = vm == NULL ? NULL : vm_threads(host, vm);
+	bool *mine = vm ? vm_threads(host, vm) : NULL;
 	struct pair_list *pairs = &m->events;
 	begin_match(m, vm, SYNC_EVENTS);
 	pairs_match(&guest->marks, &host->marks, mine, pairs);
@@ -163,7 +163,7 @@ int match_events(const struct host_view *host, const struct vm_view *vm, const s
 	if (pairs->len > 0 && m->h.clock.pieces > 0)
 		m->contradiction = ((double)(pairs->len - m->h.used) + (double)(m->h.clock.pieces - 1) * FIT_SUSPECTS)
 		                   / (double)pairs->len;
-	if (vm != NULL)
+	if (vm)
 		number_by_pairs(&m->view, pairs);
 	fit_open(pairs, &m->h.clock);
 	m->band_events = band_of(&m->h.clock, guest);
@@ -184,7 +184,7 @@ bool match_agrees(const struct match *m)
 
 bool match_proved(const struct match *m)
 {
-	return m->h.doubt == NULL && m->share >= PROVED && match_agrees(m);
+	return !m->h.doubt && m->share >= PROVED && match_agrees(m);
 }
 
 int match_containment(const struct host_view *host, const struct vm_view *vm, struct guest_view *guest,
@@ -202,7 +202,7 @@ int match_containment(const struct host_view *host, const struct vm_view *vm, st
 	number_by_containment(m);
 	/* The search looks at the edges of what the guest did; what is in between must be contained, too. */
 	const double least = m->h.clock.pieces > 1 ? PARTS_SHARE_MIN : SHARE_MIN;
-	if (status == 0 && m->share >= 0 && m->share < least && m->h.doubt == NULL)
+	if (status == 0 && m->share >= 0 && m->share < least && !m->h.doubt)
 		m->h.doubt = search_nowhere;
 	return status;
 }

@@ -27,8 +27,8 @@ static double credit(const struct match *m)
 static int by_merit(const void *pa, const void *pb)
 {
 	const struct match *a = pa, *b = pb;
-	if ((a->h.doubt == NULL) != (b->h.doubt == NULL))
-		return a->h.doubt == NULL ? -1 : 1;
+	if (!a->h.doubt != !b->h.doubt)
+		return !a->h.doubt ? -1 : 1;
 	if ((a->vm == NOBODY) != (b->vm == NOBODY))
 		return a->vm != NOBODY ? -1 : 1;
 	/* In steps, so that what hardly differs does not decide. */
@@ -80,7 +80,7 @@ static void doubt_rivals(struct run *r)
 			struct match *a = &r->match[i], *b = &r->match[k];
 			bool related = a->hypervisor == b->hypervisor && (vm_has_moved(&a->view) || vm_has_moved(&b->view));
 			bool clash = !related && a->guest == b->guest && a->method == SYNC_CONTAINMENT && b->method == SYNC_CONTAINMENT;
-			if (clash && (a->h.doubt == NULL || a->h.doubt == rivals) && (b->h.doubt == NULL || b->h.doubt == rivals))
+			if (clash && (!a->h.doubt || a->h.doubt == rivals) && (!b->h.doubt || b->h.doubt == rivals))
 				a->h.doubt = b->h.doubt = rivals;
 		}
 	}
@@ -90,7 +90,7 @@ static void doubt_rivals(struct run *r)
 static bool runs(const struct run *r, struct match *const *won, size_t hypervisor, size_t guest)
 {
 	size_t inner = r->hypervisor[hypervisor].guest;
-	while (inner != NOBODY && inner != guest && won[inner] != NULL)
+	while (inner != NOBODY && inner != guest && won[inner])
 		inner = r->hypervisor[won[inner]->hypervisor].guest;
 	return inner == guest;
 }
@@ -119,9 +119,9 @@ static void choose(struct run *r, struct match **won)
 	for (size_t i = 0; i < r->matches; i++) {
 		struct match *m = &r->match[i];
 		struct hypervisor *h = &r->hypervisor[m->hypervisor];
-		bool doubtful = m->h.doubt != NULL ||
+		bool doubtful = m->h.doubt ||
 			(trace_info(r->guest[m->guest].trace)->role == ROLE_HOST && !match_proved(m));
-		if (doubtful || won[m->guest] != NULL || (m->vm != NOBODY && is_done(h, m->vm)) ||
+		if (doubtful || won[m->guest] || (m->vm != NOBODY && is_done(h, m->vm)) ||
 		    runs(r, won, m->hypervisor, m->guest))
 			continue;
 		won[m->guest] = m;
@@ -135,9 +135,9 @@ static int find_host(struct run *r, struct match *const *won)
 {
 	for (size_t g = 0; g < r->guests; g++) {
 		const struct trace *trace = r->guest[g].trace;
-		if (trace_info(trace)->role != ROLE_HOST || won[g] != NULL)
+		if (trace_info(trace)->role != ROLE_HOST || won[g])
 			continue;
-		if (r->host != NULL)
+		if (r->host)
 			return error_set(r->err, STATUS_INPUT, "give one host's traces at a time; a guest that runs VMs is named by "
 			                 "--guest, or in a session file", "%s: a second host, beside %s: the events of neither fit "
 			                 "into the other's VMs", trace_info(trace)->dir, trace_info(r->host)->dir);
@@ -151,7 +151,7 @@ static int find_host(struct run *r, struct match *const *won)
 static bool name_taken(const struct sync_result *out, const char *name)
 {
 	for (size_t i = 0; i < out->vms; i++)
-		if (out->vm[i].name != NULL && strcmp(out->vm[i].name, name) == 0)
+		if (out->vm[i].name && strcmp(out->vm[i].name, name) == 0)
 			return true;
 	return false;
 }
@@ -174,8 +174,8 @@ static char *name_of_process(const struct sync_result *out, const struct hypervi
 		snprintf(fallback, sizeof fallback, "VM %d", (int)vm->pid);
 	else
 		snprintf(fallback, sizeof fallback, "VM of TID %d", (int)h->view.thread[vm->vcpu[0].thread].tid);
-	const char *name = vm->given != NULL ? vm->given : name_in_process(vm);
-	return unique_name(out, name != NULL ? name : fallback);
+	const char *name = vm->given ? vm->given : name_in_process(vm);
+	return unique_name(out, name ? name : fallback);
 }
 
 static void tell_move(struct run *r, const struct sync_vm *vm, const struct hypervisor *h, const struct vm_view *view)
@@ -203,9 +203,9 @@ static void fill_vcpus(struct sync_vm *vm, const struct hypervisor *h, const str
 			vm->life[i].to = view->moved.at[0];
 		if (vm_has_moved(view) && i % 2 == 1)
 			vm->life[i].from = view->moved.at[1];
-		if (outer != NULL)
+		if (outer)
 			vm->life[i].from = clock_map_at(outer, vm->life[i].from);
-		if (outer != NULL && vm->life[i].to != INT64_MAX)
+		if (outer && vm->life[i].to != INT64_MAX)
 			vm->life[i].to = clock_map_at(outer, vm->life[i].to);
 	}
 	vm->host_pid = view->pid;
@@ -235,9 +235,9 @@ static void unknown_clock(struct clock_map *map, int64_t begin)
 static int nudge_match(struct run *r, size_t guest, struct match *m)
 {
 	const struct sync_hint *hint = hint_of(r, guest);
-	if (hint == NULL || hint->nudge == 0)
+	if (!hint || hint->nudge == 0)
 		return 0;
-	if (m == NULL) {
+	if (!m) {
 		notes_add(r->notes, NOTE_FACT, hint->guest, "its nudge is left out, there is no clock to add it to");
 		return 0;
 	}
@@ -290,9 +290,9 @@ static void take_match(struct run *r, struct sync_vm *vm, struct match *m)
 static const char *doubt_of(const struct run *r, size_t guest)
 {
 	for (size_t i = 0; i < r->matches; i++)
-		if (r->match[i].guest == guest && r->match[i].h.doubt != NULL)
+		if (r->match[i].guest == guest && r->match[i].h.doubt)
 			return r->match[i].h.doubt;
-	return r->host == NULL ? "no trace of its host: none has kvm entries and exits"
+	return !r->host ? "no trace of its host: none has kvm entries and exits"
 	                       : "no synchronization events, and no VM to compare it with";
 }
 
@@ -346,7 +346,7 @@ static void describe(struct run *r, const struct sync_vm *vm)
 	else if (vm->method == SYNC_CONTAINMENT && approximate)
 		notes_add(r->notes, NOTE_CLOCK, vm->name,
 		          "other clocks fit its events as well; its times are right within the band, no better");
-	if (vm->doubt != NULL)
+	if (vm->doubt)
 		notes_add(r->notes, NOTE_CLOCK, vm->name, "its clock cannot be told (%s); its times are its own", vm->doubt);
 }
 
@@ -361,9 +361,9 @@ struct order {
 static size_t hypervisor_of(const struct run *r, const struct order *o, size_t guest)
 {
 	const struct sync_hint *hint = hint_of(r, guest);
-	if (o->won[guest] != NULL)
+	if (o->won[guest])
 		return o->won[guest]->hypervisor;
-	for (size_t h = 0; h < r->hypervisors && hint != NULL && hint->parent != NULL; h++)
+	for (size_t h = 0; h < r->hypervisors && hint && hint->parent; h++)
 		if (strcmp(trace_info(r->hypervisor[h].trace)->machine, hint->parent) == 0)
 			return h;
 	return NOBODY;
@@ -380,7 +380,7 @@ static size_t parent_of(const struct run *r, const struct order *o, size_t hyper
 /* A nudge is of the host's time. */
 static void compose(struct clock_map *clock, const struct clock_map *outer, const struct sync_hint *hint)
 {
-	int64_t nudge = hint == NULL ? 0 : hint->nudge;
+	int64_t nudge = hint ? hint->nudge : 0;
 	clock_map_shift(clock, -nudge);
 	clock_map_compose(clock, outer);
 	clock_map_shift(clock, nudge);
@@ -396,21 +396,21 @@ static int add_guest(struct run *r, struct order *o, size_t guest, size_t parent
 	vm->name = unique_name(out, trace_info(vm->guest)->machine);
 	vm->parent = parent;
 	int status = nudge_match(r, guest, m);
-	if (m != NULL)
+	if (m)
 		take_match(r, vm, m);
-	if (m != NULL && m->vm != NOBODY)
+	if (m && m->vm != NOBODY)
 		fill_vcpus(vm, &r->hypervisor[m->hypervisor], &m->view, outer);
 	else
 		vm->host_comm = mem_dup("");
 	if (vm->clock.pieces == 0)
 		unknown_clock(&vm->clock, r->guest[guest].begin);
-	else if (outer != NULL)
+	else if (outer)
 		compose(&vm->clock, outer, hint_of(r, guest));
-	if (m != NULL && vm_has_moved(&m->view) && outer == NULL)
+	if (m && vm_has_moved(&m->view) && !outer)
 		tell_move(r, vm, &r->hypervisor[m->hypervisor], &m->view);
 	if (parent > 0)
 		notes_add(r->notes, NOTE_FACT, vm->name, "runs inside %s", out->vm[parent - 1].name);
-	vm->doubt = m == NULL ? doubt_of(r, guest) : NULL;
+	vm->doubt = m ? NULL : doubt_of(r, guest);
 	describe(r, vm);
 	return status;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bisect.h"
 #include "base/int128.h"
 #include "base/mem.h"
 #include "sync/estimate/corridor.h"
@@ -378,15 +379,9 @@ static bool is_vertex(const struct hull *h, const struct pair *p)
 {
 	const struct hull_chain *c = &h->side[p->side];
 	struct hull_point q = { p->x - h->origin.x, p->y - h->origin.y };
-	size_t lo = 0, hi = c->len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (c->point[mid].x < q.x)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < c->len && c->point[lo].x == q.x && c->point[lo].y == q.y;
+	size_t at;
+	BISECT(at, c->len, c->point[at].x < q.x);
+	return at < c->len && c->point[at].x == q.x && c->point[at].y == q.y;
 }
 
 void pairs_thin(struct pair_list *l, size_t from, size_t block)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bisect.h"
 #include "base/int128.h"
 #include "base/mem.h"
 
@@ -42,17 +43,11 @@ static int side_sign(enum hull_side side)
 /* Index of the first vertex with x not less than the given one. */
 static size_t chain_find(const struct hull_chain *c, int64_t x)
 {
-	size_t lo = 0, hi = c->len;
-	if (hi > 0 && c->point[hi - 1].x < x)
-		return hi;  /* the usual case: points come in order */
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (c->point[mid].x < x)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	size_t at;
+	if (c->len > 0 && c->point[c->len - 1].x < x)
+		return c->len;  /* the usual case: points come in order */
+	BISECT(at, c->len, c->point[at].x < x);
+	return at;
 }
 
 /* Adds a point to its chain; false when the chain already implies it. */

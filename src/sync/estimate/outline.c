@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/bisect.h"
 #include "base/int128.h"
 #include "base/mem.h"
 
@@ -96,13 +97,10 @@ static bool edge_at(const struct hull_chain *c, const struct hull_ray *left, con
 	}
 	if (c->len == 0 || x < c->point[0].x || x > c->point[c->len - 1].x)
 		return false;
-	size_t lo = 0, hi = c->len - 1;  /* point[lo].x <= x <= point[hi].x */
-	while (hi - lo > 1) {
-		size_t mid = lo + (hi - lo) / 2;
-		*(c->point[mid].x <= x ? &lo : &hi) = mid;
-	}
-	struct hull_point a = c->point[lo], b = c->point[hi];
-	struct hull_ray edge = { true, a, lo == hi ? 1 : b.x - a.x, lo == hi ? 0 : b.y - a.y };
+	size_t at;
+	BISECT(at, c->len, c->point[at].x < x);  /* point[at - 1].x < x <= point[at].x */
+	struct hull_point a = c->point[at > 0 ? at - 1 : 0], b = c->point[at];
+	struct hull_ray edge = { true, a, at == 0 ? 1 : b.x - a.x, at == 0 ? 0 : b.y - a.y };
 	*y = ray_at(&edge, x, fraction);
 	return true;
 }

@@ -79,7 +79,7 @@ static void wait_for_partner(struct pairing *s, struct pairing_side *own, bool h
 	enum hull_side side;
 	if (own->count >= PAIRING_WAITING && kind_of(host, place->end, &old_kind, &side)) {
 		uint64_t *at = map_find(&own->waiting[old_kind], place->key);
-		if (at != NULL && *at == own->count - PAIRING_WAITING) {
+		if (at && *at == own->count - PAIRING_WAITING) {
 			map_remove(&own->waiting[old_kind], place->key);
 			s->unmatched++;
 		}
@@ -99,8 +99,8 @@ void pairing_offer(struct pairing *s, bool from_host, const struct sync_mark *m)
 	if (!kind_of(from_host, m->end, &kind, &side))
 		return;
 	uint64_t *at = map_find(&other->waiting[kind], m->key);
-	const struct sync_mark *partner = at == NULL ? NULL : &other->ring[*at % PAIRING_WAITING];
-	if (partner == NULL || (partner->uid != m->uid && partner->uid != EVENT_ABSENT && m->uid != EVENT_ABSENT)) {
+	const struct sync_mark *partner = at ? &other->ring[*at % PAIRING_WAITING] : NULL;
+	if (!partner || (partner->uid != m->uid && partner->uid != EVENT_ABSENT && m->uid != EVENT_ABSENT)) {
 		wait_for_partner(s, own, from_host, kind, m);
 		return;
 	}
@@ -138,7 +138,7 @@ struct follow {
 static void read_next(struct follow *f)
 {
 	struct event ev;
-	f->status = f->cursor == NULL || f->status < 0 ? -1 : trace_cursor_next(f->cursor, &ev, f->err);
+	f->status = !f->cursor || f->status < 0 ? -1 : trace_cursor_next(f->cursor, &ev, f->err);
 	f->has_next = f->status == 1;
 	if (f->has_next)
 		f->next = (struct sync_mark){ (uint64_t)ev.sync.key, ev.ts, ev.sync.uid, ev.cpu, (uint16_t)ev.sync.end };
@@ -154,7 +154,7 @@ static void on_host_mark(void *arg, const struct sync_mark *m)
 {
 	struct follow *f = arg;
 	follow_until(f, m->ts);
-	if (f->mine == NULL || m->where < 0 || f->mine[m->where])
+	if (!f->mine || m->where < 0 || f->mine[m->where])
 		pairing_offer(f->pairing, true, m);
 }
 

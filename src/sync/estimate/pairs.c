@@ -30,7 +30,7 @@ static struct sync_mark *select_marks(const struct mark_list *l, unsigned sparse
 		const struct sync_mark *m = &l->mark[i];
 		if (m->end != end || !mark_list_kept(&same, m->key))
 			continue;
-		if (mine != NULL && m->where >= 0 && !mine[m->where])
+		if (mine && m->where >= 0 && !mine[m->where])
 			continue;
 		out[(*n)++] = *m;
 	}

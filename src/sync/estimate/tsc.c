@@ -9,7 +9,7 @@ bool tsc_line(const struct trace_info *host, const struct trace_info *guest, con
               struct clock_line *line)
 {
 	const struct trace_scale *h = &host->scale, *g = &guest->scale;
-	if (hint == NULL || !hint->has_tsc || !h->is_tsc || !g->is_tsc)
+	if (!hint || !hint->has_tsc || !h->is_tsc || !g->is_tsc)
 		return false;
 	if (h->millihertz > INT64_MAX || g->millihertz > INT64_MAX)
 		return false;

@@ -25,7 +25,7 @@ static bool possible(const struct seen *seen, unsigned cpu, const struct clock_p
 	if (low < seen->host->begin || high > seen->host->end)
 		return true;
 	const struct vthread *th = vm_thread_at(seen->host, seen->vm, cpu, low);
-	if (th == NULL || vthread_blind(th, low, high))
+	if (!th || vthread_blind(th, low, high))
 		return th != NULL;
 	(void)vthread_mode(th, high, near);
 	return *near > 0 && th->window[*near - 1].to >= low;

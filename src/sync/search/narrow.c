@@ -75,7 +75,7 @@ static void walk_cpu(struct round *r, const struct activity_cpu *c, unsigned cpu
 		    low < r->seen->host->begin || high > r->seen->host->end)
 			continue;
 		const struct vthread *th = vm_thread_at(r->seen->host, r->seen->vm, cpu, low);
-		if (th == NULL || vthread_blind(th, low, high))
+		if (!th || vthread_blind(th, low, high))
 			continue;
 		if (th != w.th) {
 			emit(r, &w, cpu);
@@ -149,7 +149,7 @@ static struct pair_list judge(struct hypothesis *h, const struct seen *seen, con
 {
 	struct round r = { .seen = seen, .clock = &h->clock, .out = h };
 	walk(&r);
-	for (size_t i = 0; extra != NULL && i < extra->len; i++)
+	for (size_t i = 0; extra && i < extra->len; i++)
 		*ARRAY_PUSH(r.pairs.pair, r.pairs.len, r.pairs.cap) = extra->pair[i];
 	if (r.pairs.len > 1)
 		qsort(r.pairs.pair, r.pairs.len, sizeof *r.pairs.pair, by_x);

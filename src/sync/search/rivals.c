@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 
 #define SAMPLE 2048
@@ -80,7 +81,7 @@ static void strike_all(struct elimination *e, const struct sampled *ev, int64_t 
 		from = host->begin;
 	if (to > host->end)
 		to = host->end;
-	if (th == NULL || from > to)
+	if (!th || from > to)
 		return;
 	struct maybe m = maybe_from(th, from);
 	struct span s;
@@ -138,7 +139,7 @@ static bool could_prove(const struct elimination *e, int64_t shift)
 	for (unsigned c = 0; c < act->cpus; c++) {
 		const struct activity_cpu *cpu = &act->cpu[c];
 		const struct vthread *th = vm_thread_at(host, e->seen->vm, c, begin + (end - begin) / 2);
-		if (th == NULL)
+		if (!th)
 			continue;
 		double weight = -log(fmax(vthread_duty(host, th, begin, end), 1e-4));
 		int64_t before = begin < host->begin ? host->begin - begin : 0, after = end > host->end ? end - host->end : 0;
@@ -164,7 +165,7 @@ static size_t meet(const struct elimination *e, int64_t shift)
 		if (at < host->begin || at > host->end)
 			continue;
 		const struct vthread *th = vm_thread_at(host, e->seen->vm, e->event[i].cpu, at);
-		n += th == NULL || !vthread_blind(th, at, at);
+		n += !th || !vthread_blind(th, at, at);
 	}
 	return n;
 }
@@ -195,7 +196,7 @@ static bool is_out(struct elimination *e, const struct sampled *ev, struct span 
 		return false;
 	const struct vthread *th = vm_thread_at(host, e->seen->vm, ev->cpu, from);
 	struct span s;
-	if (th == NULL)
+	if (!th)
 		return true;
 	struct maybe m = maybe_from(th, from);
 	while (next_maybe(&m, &s) && s.from <= to)
@@ -229,7 +230,7 @@ static uint64_t misses_of(struct elimination *e, struct span range, uint64_t lim
 		return limit + 1;
 	missed = 0;
 	e->killers = 0;
-	if (e->all == NULL)
+	if (!e->all)
 		e->all = sampled(e, e->seen->act);
 	for (size_t i = 0; i < e->seen->act->len && missed <= limit; i++) {
 		if (!is_out(e, &e->all[i], range))
@@ -277,10 +278,8 @@ static void take_sample(struct elimination *e)
 	take_sparse(e, SAMPLE, &e->more);
 	e->event = sampled(e, &e->more.act);
 	e->events = e->more.act.len;
-	uint64_t seed = 1;
 	for (size_t i = 0; i + 1 < e->events; i++) {
-		seed = seed * 6364136223846793005u + 1442695040888963407u;
-		size_t k = i + (size_t)(seed >> 33) % (e->events - i);
+		size_t k = i + (size_t)(hash_number(0, i + 1) >> 33) % (e->events - i);
 		struct sampled swap = e->event[i];
 		e->event[i] = e->event[k];
 		e->event[k] = swap;

@@ -197,7 +197,7 @@ static void attempt(const struct seen *seen, const struct place *place, struct h
 	confront(seen, &l);
 	if (l.n > 0) {
 		const char *doubt = doubt_of(&l);
-		if (doubt == NULL)
+		if (!doubt)
 			hypothesis_doubt(&l.item[0], seen);
 		take(&l, doubt, out);
 		out->hopeless = l.rivals && hypothesis_share(out) >= SHARE_MIN;
@@ -219,20 +219,20 @@ static void solve_whole(const struct seen *seen, struct hypothesis *out)
 {
 	const struct place *place = seen->host->sliced > 0 || seen->act->sliced > 0 ? ends : anywhere;
 	bool partial = false;
-	for (size_t i = 0; i < 3 && out->doubt != NULL && !out->hopeless && !partial; i++) {
+	for (size_t i = 0; i < 3 && out->doubt && !out->hopeless && !partial; i++) {
 		struct hypothesis h;
 		if (i > 0 && place[i - 1].length >= seen->act->end - seen->act->begin)
 			break;  /* the other segments are the same one */
 		attempt(seen, &place[i], &h);
 		partial = h.partial;
-		if (h.doubt == NULL || h.hopeless || hypothesis_share(&h) > hypothesis_share(out)) {
+		if (!h.doubt || h.hopeless || hypothesis_share(&h) > hypothesis_share(out)) {
 			hypothesis_release(out);
 			*out = h;
 		} else {
 			hypothesis_release(&h);
 		}
 	}
-	out->hopeless = out->doubt != NULL && hypothesis_share(out) >= SHARE_MIN;
+	out->hopeless = out->doubt && hypothesis_share(out) >= SHARE_MIN;
 }
 
 /* ---- a clock that steps: the parts of the trace that one line fits, one after another */
@@ -305,7 +305,7 @@ static bool try_part(const struct seen *seen, const struct place *place, struct 
 		stretch(seen, part, true, h);
 		stretch(seen, part, false, h);
 		doubt = doubt_of(&l);
-		if (doubt == NULL) {
+		if (!doubt) {
 			struct activity view = activity_view(seen->act, *part);
 			hypothesis_doubt(h, &(struct seen){ seen->host, seen->vm, &view });
 			activity_view_end(&view);
@@ -314,7 +314,7 @@ static bool try_part(const struct seen *seen, const struct place *place, struct 
 		}
 	}
 	list_release(&l);
-	return doubt == NULL;
+	return !doubt;
 }
 
 /* Steps may be anywhere, so several places are tried, and places that are not the whole trace. */

@@ -41,11 +41,11 @@ static void add_event(struct sweep *s, unsigned cpu, int64_t at, int64_t reach)
 	if (at - reach < s->seen->host->begin || at + reach > s->seen->host->end)
 		return;
 	const struct vthread *th = vm_thread_at(s->seen->host, s->seen->vm, cpu, at);
-	if (th != NULL && vthread_blind(th, at - reach, at + reach))
+	if (th && vthread_blind(th, at - reach, at + reach))
 		return;
 	s->events++;
 	size_t near = 0;
-	if (th == NULL)
+	if (!th)
 		return;
 	(void)vthread_mode(th, at + reach, &near);
 	for (; near > 0 && th->window[near - 1].to >= at - reach; near--) {

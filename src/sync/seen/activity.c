@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bisect.h"
 #include "base/mem.h"
 #include "sync/seen/host.h"
 #include "sync/seen/slices.h"
@@ -56,10 +57,10 @@ int activity_load(struct activity *a, const struct trace *guest, int64_t quiet, 
 	for (unsigned i = 0; i < a->cpus; i++)
 		pending[i].before = pending[i].ts = INT64_MIN;
 	struct trace_cursor *c = trace_cursor_open(guest, ALL_KINDS & ~KIND(EV_LOST), -1, err);
-	int status = c == NULL ? -1 : 0;
+	int status = c ? 0 : -1;
 	uint64_t seen = 0;
 	struct event ev;
-	while (c != NULL && (status = trace_cursor_next(c, &ev, err)) == 1) {
+	while (c && (status = trace_cursor_next(c, &ev, err)) == 1) {
 		if ((status = walk_stopped(stop, ++seen, err)) != 0)
 			break;
 		if (ev.cpu >= a->cpus)
@@ -89,15 +90,9 @@ void activity_release(struct activity *a)
 
 size_t activity_find(const struct activity_cpu *c, int64_t t)
 {
-	size_t lo = 0, hi = c->len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (c->ts[mid] < t)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	size_t at;
+	BISECT(at, c->len, c->ts[at] < t);
+	return at;
 }
 
 struct activity activity_view(const struct activity *a, struct segment seg)

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bisect.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "sync/seen/slices.h"
 
@@ -43,15 +45,9 @@ int vcpu_number_in_name(const char *comm)
 	return -1;
 }
 
-static uint64_t spread(uint64_t key)
-{
-	key *= 0x9e3779b97f4a7c15u;
-	return key ^ key >> 32;
-}
-
 bool mark_list_kept(const struct mark_list *l, uint64_t key)
 {
-	return (spread(key) & ((1u << l->sparse) - 1)) == 0;
+	return (hash_end(hash_number(0, key)) & ((1u << l->sparse) - 1)) == 0;
 }
 
 void mark_list_add(struct mark_list *l, const struct sync_mark *m)
@@ -118,9 +114,9 @@ static void set_blind(struct vthread *th, int64_t from, int64_t to)
 static void find_birth(const struct host_view *v, struct vthread *th)
 {
 	uint64_t tid = (uint64_t)(uint32_t)th->tid, *born = map_find(&v->born, tid), *sight = map_find(&v->sight, tid);
-	bool missed = born == NULL && v->lossy;
-	th->from = born != NULL ? (int64_t)*born : missed ? th->last : v->begin;
-	th->earliest = !missed ? th->from : sight != NULL ? (int64_t)*sight + 1 : v->begin;
+	bool missed = !born && v->lossy;
+	th->from = born ? (int64_t)*born : missed ? th->last : v->begin;
+	th->earliest = !missed ? th->from : sight ? (int64_t)*sight + 1 : v->begin;
 	if (missed)
 		set_blind(th, v->begin, th->from - 1);
 }
@@ -129,7 +125,7 @@ static void find_birth(const struct host_view *v, struct vthread *th)
 static struct vthread *thread_of(struct host_view *v, int32_t tid, int64_t ts)
 {
 	bool is_new;
-	if (v->threads >= THREADS_MAX && map_find(&v->live, (uint64_t)(uint32_t)tid) == NULL)
+	if (v->threads >= THREADS_MAX && !map_find(&v->live, (uint64_t)(uint32_t)tid))
 		return NULL;
 	uint64_t *at = map_put(&v->live, (uint64_t)(uint32_t)tid, &is_new);
 	if (is_new) {
@@ -138,9 +134,9 @@ static struct vthread *thread_of(struct host_view *v, int32_t tid, int64_t ts)
 		*th = (struct vthread){
 			.tid = tid, .pid = -1, .last = ts, .to = INT64_MAX, .hint = EVENT_ABSENT, .unsure = INT64_MIN };
 		uint64_t *pid = map_find(&v->pid, (uint64_t)(uint32_t)tid), *comm = map_find(&v->comm, (uint64_t)(uint32_t)tid);
-		if (pid != NULL)
+		if (pid)
 			th->pid = (int32_t)*pid;
-		if (comm != NULL)
+		if (comm)
 			th->comm = (int64_t)*comm;
 		find_birth(v, th);
 	}
@@ -191,7 +187,7 @@ static void forget_losts(struct walk *w, int64_t ts)
 
 static void take_mark(struct walk *w, const struct sync_mark *m)
 {
-	if (w->take != NULL)
+	if (w->take)
 		w->take(w->arg, m);
 	else
 		mark_list_add(&w->v->marks, m);
@@ -249,7 +245,7 @@ static void on_exit_event(struct walk *w, struct vthread *th, const struct event
 static void end_life(struct host_view *v, int64_t tid, int64_t ts, bool seen)
 {
 	uint64_t *at = map_find(&v->live, (uint64_t)(uint32_t)tid);
-	if (at != NULL) {
+	if (at) {
 		v->thread[*at].to = seen || !v->lossy ? ts : v->thread[*at].last;
 		map_remove(&v->live, (uint64_t)(uint32_t)tid);
 	}
@@ -272,7 +268,7 @@ static uint64_t named_vcpu(struct host_view *v, int64_t comm)
 static void tell_lives_apart(struct host_view *v, int64_t tid, int64_t ts, int64_t comm, int64_t pid)
 {
 	const uint64_t *at = v->lossy ? map_find(&v->live, (uint64_t)(uint32_t)tid) : NULL;
-	if (at == NULL)
+	if (!at)
 		return;
 	const struct vthread *th = &v->thread[*at];
 	bool moved = pid > 0 && th->pid > 0 && th->pid != pid;
@@ -288,7 +284,7 @@ static void on_kvm(struct walk *w, const struct event *ev, int32_t tid)
 	if (!w->v->has_kvm)
 		w->kvm_since = ev->ts;
 	w->v->has_kvm = true;
-	if (th == NULL)
+	if (!th)
 		return;
 	if (ev->pid > 0)
 		th->pid = ev->pid;
@@ -332,12 +328,12 @@ static void on_sync(struct walk *w, const struct event *ev, int32_t tid)
 {
 	struct host_view *v = w->v;
 	uint64_t *at = tid < 0 ? NULL : map_find(&v->live, (uint64_t)(uint32_t)tid);
-	struct sync_mark m = { (uint64_t)ev->sync.key, ev->ts, ev->sync.uid, at == NULL ? -1 : (int32_t)*at,
+	struct sync_mark m = { (uint64_t)ev->sync.key, ev->ts, ev->sync.uid, at ? (int32_t)*at : -1,
 		(uint16_t)ev->sync.end };
 	take_mark(w, &m);
 	if (m.end == SYNC_C)
 		w->explicit_c = true;
-	if (m.end == SYNC_B && at != NULL) {
+	if (m.end == SYNC_B && at) {
 		v->thread[*at].owes = true;
 		v->thread[*at].owed = m.key;
 	}
@@ -353,15 +349,15 @@ static void name_thread(struct host_view *v, int64_t ts, int64_t tid, int64_t co
 	if (pid != EVENT_ABSENT && pid > 0)
 		*map_put(&v->pid, (uint64_t)tid, NULL) = (uint64_t)pid;
 	uint64_t *at = map_find(&v->live, (uint64_t)tid);
-	if (at != NULL)
+	if (at)
 		v->thread[*at].last = ts;
-	if (at != NULL && comm != EVENT_ABSENT && comm > 0)
+	if (at && comm != EVENT_ABSENT && comm > 0)
 		v->thread[*at].comm = comm;
-	if (at != NULL && v->thread[*at].pid < 0 && pid != EVENT_ABSENT && pid > 0)
+	if (at && v->thread[*at].pid < 0 && pid != EVENT_ABSENT && pid > 0)
 		v->thread[*at].pid = (int32_t)pid;
 	/* A vCPU that never runs has no vm entry; its name shows it, or the user says so. */
-	bool known = v->known != NULL && map_find(v->known, (uint64_t)tid) != NULL;
-	if (at == NULL && (known || (comm != EVENT_ABSENT && comm > 0 && named_vcpu(v, comm) > 0)))
+	bool known = v->known && map_find(v->known, (uint64_t)tid);
+	if (!at && (known || (comm != EVENT_ABSENT && comm > 0 && named_vcpu(v, comm) > 0)))
 		(void)thread_of(v, (int32_t)tid, ts);
 	if (v->lossy)
 		*map_put(&v->sight, (uint64_t)tid, NULL) = (uint64_t)ts;
@@ -470,7 +466,7 @@ static void finish(struct walk *w)
 
 int walk_stopped(const atomic_bool *stop, uint64_t seen, struct error *err)
 {
-	if ((seen & 0xffff) != 0 || stop == NULL || !atomic_load(stop))
+	if ((seen & 0xffff) != 0 || !stop || !atomic_load(stop))
 		return 0;
 	return error_set(err, STATUS_CANCELLED, NULL, "synchronization: interrupted");
 }
@@ -489,9 +485,9 @@ static int walk_host(struct walk *w, const struct trace *trace, const struct map
 	v->no_windows = w->take != NULL;
 	struct event ev;
 	struct trace_cursor *c = trace_cursor_open(trace, HOST_KINDS, -1, err);
-	int status = c == NULL ? -1 : 0;
+	int status = c ? 0 : -1;
 	uint64_t seen = 0;
-	while (c != NULL && (status = trace_cursor_next(c, &ev, err)) == 1) {
+	while (c && (status = trace_cursor_next(c, &ev, err)) == 1) {
 		on_event(w, &ev);
 		if ((status = walk_stopped(stop, ++seen, err)) != 0)
 			break;
@@ -550,15 +546,8 @@ static size_t spans_until(const struct span *s, size_t n, int64_t t, size_t gues
 			if (guess == n || s[guess].from > t)
 				return guess;
 	}
-	size_t lo = 0, hi = n;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (s[mid].from <= t)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	BISECT(guess, n, s[guess].from <= t);
+	return guess;
 }
 
 size_t span_find(const struct span *s, size_t n, int64_t t)

@@ -47,7 +47,7 @@ static bool same_cpus(const struct host_view *host, const struct vm_view *a, con
 static bool continues(const struct host_view *host, const struct vm_view *a, const struct vm_view *b)
 {
 	int64_t last = last_exit(host, a), first = first_entry(host, b);
-	bool given = a->given == b->given || b->given == NULL || (a->given != NULL && strcmp(a->given, b->given) == 0);
+	bool given = a->given == b->given || !b->given || (a->given && strcmp(a->given, b->given) == 0);
 	return given && a->pid != b->pid && last != INT64_MIN && first != INT64_MAX && last < first &&
 		first - last <= STANDSTILL_MAX && same_cpus(host, a, b, last);
 }

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/hash.h"
+
 #define SLICE_NS 4000000000LL
 #define SLICE_ENDS_NS 600000000000LL  /* of both ends, halved with every halving of the slices but two */
 #define SLICED_MAX 20
@@ -14,7 +16,7 @@
 static inline bool slice_kept(unsigned sliced, int64_t begin, int64_t end, int64_t t)
 {
 	int64_t ends = SLICE_ENDS_NS >> (sliced > 2 ? sliced - 2 : 0);
-	uint64_t hash = (uint64_t)(t / SLICE_NS) * 0x9e3779b97f4a7c15u;
+	uint64_t hash = hash_number(0, (uint64_t)(t / SLICE_NS));
 	return sliced == 0 || t < begin + ends || t > end - ends || ((hash >> 40) & ((1u << sliced) - 1)) == 0;
 }
 

@@ -119,7 +119,7 @@ static struct vm_view *vm_of(const struct host_view *host, struct vm_list *l, co
 	struct vm_view *vm = ARRAY_PUSH(l->vm, l->len, l->cap);
 	*vm = (struct vm_view){ .pid = th->pid, .comm = "", .guessed = th->pid < 0 };
 	uint64_t *comm = th->pid < 0 ? NULL : map_find(&host->comm, (uint64_t)(uint32_t)th->pid);
-	if (comm != NULL)
+	if (comm)
 		vm->comm = trace_string(host->trace, (int64_t)*comm);
 	return vm;
 }
@@ -190,10 +190,10 @@ static void join_given(struct vm_list *l)
 	size_t n = 0;
 	for (size_t i = 0; i < l->len; i++) {
 		struct vm_view *vm = &l->vm[i], *other = NULL;
-		for (size_t k = 0; k < n && other == NULL && vm->given != NULL; k++)
-			if (l->vm[k].given != NULL && strcmp(l->vm[k].given, vm->given) == 0 && (l->vm[k].pid < 0 || vm->pid < 0))
+		for (size_t k = 0; k < n && !other && vm->given; k++)
+			if (l->vm[k].given && strcmp(l->vm[k].given, vm->given) == 0 && (l->vm[k].pid < 0 || vm->pid < 0))
 				other = &l->vm[k];
-		if (other == NULL) {
+		if (!other) {
 			l->vm[n++] = *vm;
 			continue;
 		}
@@ -254,7 +254,7 @@ const struct vthread *vm_thread_at(const struct host_view *host, const struct vm
 	const struct vthread *best = NULL;
 	for (size_t i = 0; i < vm->vcpus && vm->vcpu[i].number <= cpu; i++) {
 		const struct vthread *th = &host->thread[vm->vcpu[i].thread];
-		if (vm->vcpu[i].number == cpu && (best == NULL || th->from <= t))
+		if (vm->vcpu[i].number == cpu && (!best || th->from <= t))
 			best = th;
 	}
 	return best;
