@@ -118,8 +118,10 @@ static int narrow_alone(void *arg, struct error *err)
 	struct need *n = arg;
 	const struct seen seen = { n->host, n->vm, &n->guest->activity };
 	(void)err;
-	hypothesis_narrow(&n->alone, &seen, NULL);
-	hypothesis_open(&n->alone.clock, &seen, NULL);
+	struct pair_list fitted;
+	hypothesis_narrow(&n->alone, &seen, NULL, &fitted);
+	fit_open(&fitted, &n->alone.clock);
+	pairs_release(&fitted);
 	return 0;
 }
 
@@ -201,7 +203,7 @@ int match_containment(const struct host_view *host, const struct vm_view *vm, st
 	int status = match_prove(host, guest, m, err);
 	number_by_containment(m);
 	/* The search looks at the edges of what the guest did; what is in between must be contained, too. */
-	const double least = m->h.clock.pieces > 1 ? PARTS_SHARE_MIN : SHARE_MIN;
+	const double least = m->h.clock.pieces > 1 ? PROVED : SHARE_MIN;
 	if (status == 0 && m->share >= 0 && m->share < least && !m->h.doubt)
 		m->h.doubt = search_nowhere;
 	return status;
@@ -215,11 +217,16 @@ int match_both(const struct host_view *host, struct guest_view *guest, struct ma
 	hypothesis_copy(&both, &m->h);
 	const struct seen seen = { host, &m->view, &guest->activity };
 	jumps_place(&seen, &m->events, &both.clock);
-	hypothesis_narrow(&both, &seen, &m->events);
-	jumps_place(&seen, &m->events, &both.clock);
+	struct pair_list fitted;
+	hypothesis_narrow(&both, &seen, &m->events, &fitted);
+	const bool jumps = jumps_place(&seen, &m->events, &both.clock);
 	struct need need = { .host = host, .guest = guest, .vm = &m->view };
 	hypothesis_copy(&need.alone, &both);
-	hypothesis_open(&both.clock, &seen, &m->events);
+	if (jumps)
+		hypothesis_open(&both.clock, &seen, &m->events);
+	else
+		fit_open(&fitted, &both.clock);
+	pairs_release(&fitted);
 	struct match old = *m;
 	m->h = both;
 	int status = prove(host, guest, m, &(struct beside){ narrow_alone, &need }, err);

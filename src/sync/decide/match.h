@@ -6,8 +6,6 @@
 #include "sync/estimate/fit.h"
 #include "sync/search/search.h"
 
-#define PROVED 0.98  /* containment above which a match whose pairs agree needs no second opinion */
-
 struct guest_view {
 	const struct trace *trace;
 	int64_t begin, end;

@@ -35,7 +35,7 @@ void number_by_pairs(struct vm_view *vm, const struct pair_list *pairs)
 
 void number_by_containment(struct match *m)
 {
-	for (size_t i = 0; i < m->view.vcpus && m->share >= 0.995 && !m->h.doubt; i++)
+	for (size_t i = 0; i < m->view.vcpus && m->share >= SHARE_MIN && !m->h.doubt; i++)
 		if (m->view.vcpu[i].evidence == VCPU_BY_ORDER || m->view.vcpu[i].evidence == VCPU_BY_HINT)
 			m->view.vcpu[i].evidence = VCPU_BY_CONTAINMENT;
 }

@@ -9,7 +9,6 @@
 #include "sync/estimate/corridor.h"
 
 #define NEIGHBOURS 15       /* pairs of the other side that are asked, before and after */
-#define NEIGHBOURS_MIN 5
 #define SLACK_PPM 300       /* drift that two neighbours may show */
 #define PARTS_MAX 128       /* a clock that changes more often is none; what comes after is one part */
 
@@ -46,10 +45,10 @@ static void drop_gross(struct pair_list *l)
 		size_t before = mid < NEIGHBOURS ? mid : NEIGHBOURS;
 		size_t after = n[other] - mid < NEIGHBOURS ? n[other] - mid : NEIGHBOURS;
 		at[p->side]++;
-		if (before < NEIGHBOURS_MIN && after < NEIGHBOURS_MIN)
+		if (before < NEIGHBOURS / 3 && after < NEIGHBOURS / 3)
 			continue;
-		bool bad_before = before < NEIGHBOURS_MIN || against_bulk(p, side[other] + mid - before, before);
-		if (bad_before && (after < NEIGHBOURS_MIN || against_bulk(p, side[other] + mid, after)))
+		bool bad_before = before < NEIGHBOURS / 3 || against_bulk(p, side[other] + mid - before, before);
+		if (bad_before && (after < NEIGHBOURS / 3 || against_bulk(p, side[other] + mid, after)))
 			p->rejected = PAIR_GROSS;
 	}
 	free(side[0]);

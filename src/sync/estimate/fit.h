@@ -32,6 +32,7 @@ void fit_jump_limits(const struct pair_list *l, struct clock_map *clock, size_t 
 /* Opens the corridors of a clock that was fitted to these pairs to what they allow for a short time each: for good. */
 void fit_open(const struct pair_list *l, struct clock_map *map);
 
+#define THIN_PAIRS 8192  /* more than so many are thinned out, block by block, to those that can matter */
 /* Of each block of pairs from index `from` on, leaves those that can be vertices of a hull, and those that contradict
  * them; a block may lose gross outliers, which *rejected counts (may be NULL). */
 void pairs_thin(struct pair_list *l, size_t from, size_t block);

@@ -6,8 +6,6 @@
 #include "base/mem.h"
 #include "sync/estimate/fit.h"
 
-#define BLOCK 8192  /* pairs that are thinned out at a time */
-
 void pairing_init(struct pairing *s)
 {
 	memset(s, 0, sizeof *s);
@@ -49,24 +47,12 @@ static bool kind_of(bool host, unsigned end, enum pairing_kind *kind, enum hull_
 	}
 }
 
-static int by_x(const void *pa, const void *pb)
-{
-	const struct pair *a = pa, *b = pb;
-	return a->x < b->x ? -1 : a->x > b->x;
-}
-
 static void thin_tail(struct pairing *s)
 {
-	struct pair *tail = s->pairs.pair + s->thinned;
-	size_t n = s->pairs.len - s->thinned;
-	if (n == 0)
+	if (s->pairs.len == s->thinned)
 		return;
-	bool sorted = true;
-	for (size_t i = 1; i < n && sorted; i++)
-		sorted = tail[i - 1].x <= tail[i].x;
-	if (!sorted)
-		qsort(tail, n, sizeof *tail, by_x);
-	pairs_thin(&s->pairs, s->thinned, BLOCK);
+	pairs_sort(s->pairs.pair + s->thinned, s->pairs.len - s->thinned);
+	pairs_thin(&s->pairs, s->thinned, THIN_PAIRS);
 	s->thinned = s->pairs.len;
 }
 
@@ -108,7 +94,7 @@ void pairing_offer(struct pairing *s, bool from_host, const struct sync_mark *m)
 	*ARRAY_PUSH(s->pairs.pair, s->pairs.len, s->pairs.cap) = (struct pair){ g->ts, h->ts, side, g->where, h->where, 0 };
 	map_remove(&other->waiting[kind], m->key);
 	s->matched++;
-	if (s->pairs.len - s->thinned >= BLOCK)
+	if (s->pairs.len - s->thinned >= THIN_PAIRS)
 		thin_tail(s);
 }
 
@@ -117,8 +103,7 @@ void pairing_finish(struct pairing *s)
 	for (int k = 0; k < PAIRING_KINDS; k++)
 		s->unmatched += s->guest.waiting[k].len + s->host.waiting[k].len;
 	thin_tail(s);
-	if (s->pairs.len > 1)
-		qsort(s->pairs.pair, s->pairs.len, sizeof *s->pairs.pair, by_x);
+	pairs_sort(s->pairs.pair, s->pairs.len);
 	s->pairs.unmatched = s->unmatched;
 }
 

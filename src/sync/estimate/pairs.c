@@ -13,10 +13,44 @@ static int by_key(const void *pa, const void *pb)
 	return a->ts < b->ts ? -1 : a->ts > b->ts;
 }
 
-static int by_x(const void *pa, const void *pb)
+/* The stretches that are in order already: where each begins, and the end of the last one; malloc'ed. */
+static size_t *find_runs(const struct pair *pair, size_t n, size_t *runs)
 {
-	const struct pair *a = pa, *b = pb;
-	return a->x < b->x ? -1 : a->x > b->x;
+	size_t *from = NULL, cap = 0, len = 0;
+	for (size_t i = 0; i < n; i++)
+		if (i == 0 || pair[i].x < pair[i - 1].x)
+			*ARRAY_PUSH(from, len, cap) = i;
+	*runs = len;
+	*ARRAY_PUSH(from, len, cap) = n;
+	return from;
+}
+
+static void merge(const struct pair *a, size_t na, const struct pair *b, size_t nb, struct pair *out)
+{
+	while (na > 0 && nb > 0)
+		*out++ = b->x < a->x ? (nb--, *b++) : (na--, *a++);
+	memcpy(out, na > 0 ? a : b, (na + nb) * sizeof *out);
+}
+
+void pairs_sort(struct pair *pair, size_t n)
+{
+	size_t runs, *run = find_runs(pair, n, &runs);
+	struct pair *other = runs > 1 ? mem_new(n, sizeof *other) : NULL, *from = pair, *to = other;
+	for (; runs > 1; runs = (runs + 1) / 2) {
+		for (size_t i = 0; i < runs; i += 2) {
+			const size_t end = run[i + 2 < runs ? i + 2 : runs];
+			merge(from + run[i], run[i + 1] - run[i], from + run[i + 1], end - run[i + 1], to + run[i]);
+			run[i / 2] = run[i];
+		}
+		run[(runs + 1) / 2] = n;
+		struct pair *swap = from;
+		from = to;
+		to = swap;
+	}
+	if (from != pair)
+		memcpy(pair, from, n * sizeof *pair);
+	free(other);
+	free(run);
 }
 
 /* The marks of one kind, sorted by key; malloc'ed. */
@@ -94,8 +128,7 @@ void pairs_match(const struct mark_list *guest, const struct mark_list *host, co
 	match_kind(guest, SYNC_D, host, SYNC_C, HULL_LOWER, mine, out);
 	match_kind(guest, SYNC_NET_SEND, host, SYNC_NET_RECEIVE, HULL_UPPER, mine, out);
 	match_kind(guest, SYNC_NET_RECEIVE, host, SYNC_NET_SEND, HULL_LOWER, mine, out);
-	if (out->len > 0)
-		qsort(out->pair, out->len, sizeof *out->pair, by_x);
+	pairs_sort(out->pair, out->len);
 }
 
 void pairs_release(struct pair_list *l)

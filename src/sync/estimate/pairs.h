@@ -30,4 +30,7 @@ void pairs_match(const struct mark_list *guest, const struct mark_list *host, co
                  struct pair_list *out);
 void pairs_release(struct pair_list *l);
 
+/* Into the order of x; equal ones stay as they are.  O(n log r) for r stretches that are in order. */
+void pairs_sort(struct pair *pair, size_t n);
+
 #endif

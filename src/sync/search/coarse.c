@@ -10,7 +10,6 @@
 #define FFT_MAX ((size_t)1 << 19)
 #define CPUS_MAX 4      /* CPUs of the guest that take part: those with most activity */
 #define DRIFT_MAX 320.0 /* ppm */
-#define DELAY_NS 15000  /* typical, from a vm entry to the first event and from the last one to the exit */
 #define SAME_BINS 3     /* peaks nearer than this are one */
 #define SCORE_MIN 2.5
 

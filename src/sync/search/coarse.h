@@ -13,6 +13,8 @@
 
 #define GUESSES_MAX 48
 #define BIN_NS 50000
+#define DELAY_NS 15000   /* typical, from a vm entry to the first event and from the last one to the exit */
+#define SHARE_LEAST 0.9  /* of the activity must lie in guest mode; less is no hypothesis */
 
 /* host = at_host + (t - at_guest) * (1 + ppm / 1e6) */
 struct guess {

@@ -3,20 +3,15 @@
 #include <math.h>
 #include <stdlib.h>
 
-
 #define SEGMENT_TIMES 120       /* a segment with less activity is made longer */
 #define SEGMENT_BINS 131072
-#define LAGS_MOST 4             /* times as many offsets, where a short segment needs short bins */
 #define ROUGH_MAX 16            /* guesses in long bins that are followed, unless ... */
 #define ROUGH_LEAST 0.25        /* ... their score is so small a share of the best one's */
-#define FINE_EACH 3             /* guesses in short bins for each of them */
-#define FINE_NS 4000000000LL
+#define FINE_EACH (GUESSES_MAX / ROUGH_MAX)  /* guesses in short bins for each of them */
 #define FINE_PLACES 16
 #define APART_NS 1000000
 #define REACH_NS 150000         /* how far the coarse search may be off */
-#define COVERAGE_MIN 0.9
-#define SAMPLE 300              /* events that a sweep looks at, first ... */
-#define SAMPLE_FINE 3000        /* ... and then */
+#define SAMPLE 300              /* events that a sweep looks at, and then ten times as many */
 
 static struct segment segment_at(const struct activity *act, double where, int64_t length)
 {
@@ -58,11 +53,11 @@ static size_t occasions(const struct activity *act, struct segment seg)
 /* The part of a long segment with most to go by. */
 static struct segment choose_fine(const struct activity *act, struct segment wide)
 {
-	struct segment best = { wide.from, wide.from + FINE_NS };
+	struct segment best = { wide.from, wide.from + SEGMENT_NS };
 	size_t most = 0;
 	for (int i = 0; i < FINE_PLACES; i++) {
-		struct segment seg = { wide.from + (wide.to - wide.from - FINE_NS) / (FINE_PLACES - 1) * i, 0 };
-		seg.to = seg.from + FINE_NS;
+		struct segment seg = { wide.from + (wide.to - wide.from - SEGMENT_NS) / (FINE_PLACES - 1) * i, 0 };
+		seg.to = seg.from + SEGMENT_NS;
 		size_t n = occasions(act, seg);
 		if (n > most) {
 			most = n;
@@ -125,26 +120,26 @@ static void sweep(const struct seen *seen, struct guess_list *l)
 	for (size_t i = 0; i < l->n; i++) {
 		struct guess g = l->guess[i];
 		/* A guest with short delays wants a fine drift before its events fall into place. */
-		for (int64_t reach = REACH_NS / 5; reach > 500 && coverage(&g) >= COVERAGE_MIN * most; reach /= 5) {
-			guess_sweep(seen, l->seg, reach, SAMPLE_FINE, &g);
+		for (int64_t reach = REACH_NS / 5; reach > 500 && coverage(&g) >= SHARE_LEAST * most; reach /= 5) {
+			guess_sweep(seen, l->seg, reach, 10 * SAMPLE, &g);
 			if (coverage(&g) == 1)
 				break;
 		}
-		if (coverage(&g) >= COVERAGE_MIN)
+		if (coverage(&g) >= SHARE_LEAST)
 			l->guess[n++] = g;
 	}
 	l->n = n;
 }
 
-void guess_clocks(const struct seen *seen, const struct place *place, struct guess_list *out)
+void guess_clocks(const struct seen *seen, double where, int64_t length, int64_t lags, struct guess_list *out)
 {
 	const struct range any = { seen->host->begin, seen->host->end };
 	int64_t bin = BIN_NS, all = any.to - any.from;
-	while (all / bin > place->lags)
+	while (all / bin > lags)
 		bin *= 2;
-	struct segment wide = choose_segment(seen->act, place->where, place->length * (bin / BIN_NS));
+	struct segment wide = choose_segment(seen->act, where, length * (bin / BIN_NS));
 	int64_t span = wide.to - wide.from;
-	while (bin > BIN_NS && span / bin < SEGMENT_BINS / 4 && all / bin < LAGS_MOST * place->lags)
+	while (bin > BIN_NS && span / bin < SEGMENT_BINS / 4 && all / bin < 4 * lags)
 		bin /= 2;
 	while (span / bin > SEGMENT_BINS)
 		bin *= 2;
@@ -153,7 +148,7 @@ void guess_clocks(const struct seen *seen, const struct place *place, struct gue
 	coarse_search(seen, wide, any, bin, out);
 	cut(out, GUESSES_MAX);
 	if (bin > BIN_NS) {
-		if (span > FINE_NS)
+		if (span > SEGMENT_NS)
 			out->seg = choose_fine(seen->act, wide);
 		refine(seen, wide, bin, out);
 	}

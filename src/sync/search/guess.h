@@ -7,12 +7,12 @@
 
 #include "sync/search/coarse.h"
 
-/* Where the middle of the segment lies in the trace, 0..1; how long it is, in ns, when the host's trace is short; and
- * how many offsets are told apart at most: as many bins does the host's trace have. */
-struct place { double where; int64_t length, lags; };
+#define SEGMENT_NS 4000000000LL  /* one that says enough, mostly */
 #define LAGS_FEW (1 << 21)
-#define LAGS_MANY (1 << 23)
+#define LAGS_MANY (4 * LAGS_FEW)
 
-void guess_clocks(const struct seen *seen, const struct place *place, struct guess_list *out);
+/* where: of the middle of the segment in the trace, 0..1; length: ns, when the host's trace is short; lags: how many
+ * offsets are told apart at most: as many bins does the host's trace have. */
+void guess_clocks(const struct seen *seen, double where, int64_t length, int64_t lags, struct guess_list *out);
 
 #endif

@@ -22,7 +22,6 @@ struct hypothesis {
 	uint64_t inside, outside;  /* times of the activity that it was tested on, by containment */
 	double crowd;              /* of its guess */
 	const char *doubt;         /* why it is not proved, NULL = it is */
-	bool partial;              /* a part of the trace was proved to fit, the whole does not */
 	bool hopeless;             /* ... and to look at parts of the trace would not help */
 };
 
@@ -34,15 +33,19 @@ void hypothesis_near(struct hypothesis *h, const struct hypothesis *like, const 
 void hypothesis_copy(struct hypothesis *to, const struct hypothesis *from);
 void hypothesis_release(struct hypothesis *h);
 
-/* Narrows the clock in place.  extra: pairs to use besides, or NULL; their `rejected` is set. */
-void hypothesis_narrow(struct hypothesis *h, const struct seen *seen, const struct pair_list *extra);
-/* When all is decided: opens the corridor to what the same pairs allow for a short time each; see fit_open(). */
+/* Narrows the clock in place.  extra: pairs to use besides, or NULL.  fitted: takes those that gave the clock, or NULL. */
+void hypothesis_narrow(struct hypothesis *h, const struct seen *seen, const struct pair_list *extra,
+                       struct pair_list *fitted);
+/* When all is decided: opens the corridor to what the pairs allow for a short time each that the events make under that
+ * clock; see fit_open(), which does for a clock that is still the one that hypothesis_narrow() gave. */
 void hypothesis_open(struct clock_map *clock, const struct seen *seen, const struct pair_list *extra);
 
 /* Narrows by the activity alone, from where it is, and counts. */
 void hypothesis_test(struct hypothesis *h, const struct seen *seen);
 void hypothesis_count(struct hypothesis *h, const struct seen *seen);
 double hypothesis_share(const struct hypothesis *h);  /* contained, 0..1 */
+/* Another one with no more events outside is as good. */
+static inline uint64_t hypothesis_may_miss(const struct hypothesis *h) { return 3 * h->outside + 10; }
 
 /* Do the two differ by more than DISTINCT_NS somewhere in the segment? */
 #define DISTINCT_NS 60000

@@ -107,14 +107,16 @@ static bool is_empty(const struct votes *v, const struct clock_piece *piece)
 	return true;
 }
 
-void jumps_place(const struct seen *seen, const struct pair_list *pairs, struct clock_map *clock)
+bool jumps_place(const struct seen *seen, const struct pair_list *pairs, struct clock_map *clock)
 {
+	bool any = false;
 	for (size_t i = 1; i < clock->pieces; i++) {
 		struct clock_piece *piece = &clock->piece[i];
 		struct votes votes = { NULL, 0, 0 };
 		int64_t high, low, unused;
 		if (!fit_jumps(clock, i))
 			continue;
+		any = true;
 		fit_jump_limits(pairs, clock, i, seen->act->begin, seen->act->end);
 		ask(seen, piece - 1, piece->unsure_from - 1, piece->unsure_to, &votes);
 		between_events(&votes, piece);
@@ -125,4 +127,5 @@ void jumps_place(const struct seen *seen, const struct pair_list *pairs, struct 
 		piece->placed = seen->act->sliced == 0 && is_empty(&votes, piece);
 		free(votes.vote);
 	}
+	return any;
 }

@@ -2,14 +2,11 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 
 #define ROUNDS 32
-#define NEAR_NS 15000   /* an event outside of every window by less than this belongs to the next one */
-#define PENDING_PAIRS 65536
-#define THIN_PAIRS 8192 /* more pairs than that are thinned out, block by block, to those that can matter */
 
 struct round {
 	const struct seen *seen;
@@ -32,9 +29,9 @@ static int64_t window_of(const struct vthread *th, int64_t low, int64_t high, si
 	*violates = true;
 	int64_t before = n > 0 ? low - th->window[n - 1].to : INT64_MAX;
 	int64_t after = n < th->windows ? th->window[n].from - high : INT64_MAX;
-	if (before <= NEAR_NS && after / 3 > before)
+	if (before <= DELAY_NS && after / 3 > before)
 		return (int64_t)n - 1;
-	if (after <= NEAR_NS && before / 3 > after)
+	if (after <= DELAY_NS && before / 3 > after)
 		return (int64_t)n;
 	return -2;
 }
@@ -56,8 +53,8 @@ static void emit(struct round *r, struct open_window *w, unsigned cpu)
 		*ARRAY_PUSH(l->pair, l->len, l->cap) = (struct pair){ w->last, s->to, HULL_UPPER, (int32_t)cpu, thread, 0 };
 	r->out->pairs += l->len - before;
 	w->index = -1;
-	if (l->len - r->thinned >= PENDING_PAIRS) {
-		pairs_thin(l, r->thinned, PENDING_PAIRS / 16);
+	if (l->len - r->thinned >= 8 * THIN_PAIRS) {
+		pairs_thin(l, r->thinned, THIN_PAIRS / 2);
 		r->thinned = l->len;
 	}
 }
@@ -99,39 +96,11 @@ static void walk_cpu(struct round *r, const struct activity_cpu *c, unsigned cpu
 	emit(r, &w, cpu);
 }
 
-static int by_x(const void *pa, const void *pb)
-{
-	const struct pair *a = pa, *b = pb;
-	return a->x < b->x ? -1 : a->x > b->x;
-}
-
-static bool same_line(const struct clock_line *a, const struct clock_line *b)
-{
-	return a->drift == b->drift && clock_line_at(a, b->ref_guest) == b->ref_host;
-}
-
-static bool same_edge(const struct clock_edge *a, const struct clock_edge *b)
-{
-	return a->points == b->points && (a->points == 0 || memcmp(a->point, b->point, a->points * sizeof *a->point) == 0);
-}
-
-static bool same_clock(const struct clock_map *a, const struct clock_map *b)
-{
-	if (a->pieces != b->pieces)
-		return false;
-	for (size_t i = 0; i < a->pieces; i++)
-		if (a->piece[i].from != b->piece[i].from || !same_line(&a->piece[i].lowest, &b->piece[i].lowest) ||
-		    !same_line(&a->piece[i].highest, &b->piece[i].highest) || !same_line(&a->piece[i].line, &b->piece[i].line) ||
-		    !same_edge(&a->piece[i].low, &b->piece[i].low) || !same_edge(&a->piece[i].high, &b->piece[i].high))
-			return false;
-	return true;
-}
-
 /* All events under the clock so far: pairs, in any order. */
 static void walk(struct round *r)
 {
 	const struct activity *act = r->seen->act;
-	r->out->pairs = r->out->used = r->out->ambiguous = 0;
+	r->out->pairs = r->out->ambiguous = 0;
 	r->out->evidence = 0;
 	r->evidence = mem_new(r->clock->pieces, sizeof *r->evidence);
 	r->from = clock_map_at(r->clock, act->begin);
@@ -143,50 +112,71 @@ static void walk(struct round *r)
 	free(r->evidence);
 }
 
-/* The pairs that the events make under its clock so far, and others, fitted: *next is the clock that they give. */
-static struct pair_list judge(struct hypothesis *h, const struct seen *seen, const struct pair_list *extra,
-                              struct clock_map *next)
+/* What the events say under a clock, in one number. */
+static uint64_t hash_of(const struct pair_list *l)
 {
-	struct round r = { .seen = seen, .clock = &h->clock, .out = h };
-	walk(&r);
-	for (size_t i = 0; extra && i < extra->len; i++)
-		*ARRAY_PUSH(r.pairs.pair, r.pairs.len, r.pairs.cap) = extra->pair[i];
-	if (r.pairs.len > 1)
-		qsort(r.pairs.pair, r.pairs.len, sizeof *r.pairs.pair, by_x);
-	if (r.pairs.len > THIN_PAIRS)
-		pairs_thin(&r.pairs, 0, r.pairs.len / (THIN_PAIRS / 8));
-	fit_pairs(&r.pairs, seen->act->begin, next);
-	return r.pairs;
+	uint64_t h = 0;
+	for (size_t i = 0; i < l->len; i++)
+		h = hash_number(hash_number(h, (uint64_t)l->pair[i].x), (uint64_t)l->pair[i].y);
+	return h;
 }
 
-void hypothesis_narrow(struct hypothesis *h, const struct seen *seen, const struct pair_list *extra)
+/* With the others, in order, and no more than can matter. */
+static void complete(struct pair_list *l, const struct pair_list *extra)
 {
+	for (size_t i = 0; extra && i < extra->len; i++)
+		*ARRAY_PUSH(l->pair, l->len, l->cap) = extra->pair[i];
+	pairs_sort(l->pair, l->len);
+	if (l->len > THIN_PAIRS)
+		pairs_thin(l, 0, l->len / (THIN_PAIRS / 8));
+}
+
+void hypothesis_narrow(struct hypothesis *h, const struct seen *seen, const struct pair_list *extra,
+                       struct pair_list *fitted)
+{
+	uint64_t before = 0;
+	struct pair_list last = { 0 };
 	for (int round = 0; round < ROUNDS; round++) {
+		struct round r = { .seen = seen, .clock = &h->clock, .out = h };
 		struct clock_map next;
-		struct pair_list pairs = judge(h, seen, extra, &next);
-		for (size_t i = 0; i < pairs.len; i++)
-			h->used += !pairs.pair[i].rejected;
-		bool same = same_clock(&h->clock, &next);
-		pairs_release(&pairs);
+		walk(&r);
+		const uint64_t now = hash_of(&r.pairs);
+		if (round > 0 && now == before) {  /* and so would be the clock */
+			pairs_release(&r.pairs);
+			break;
+		}
+		before = now;
+		pairs_release(&last);
+		last = r.pairs;
+		complete(&last, extra);
+		fit_pairs(&last, seen->act->begin, &next);
 		if (next.pieces == 0) {
 			clock_map_release(&next);
 			break;
 		}
 		clock_map_release(&h->clock);
 		h->clock = next;
-		if (same)
-			break;
 	}
+	h->used = 0;
+	for (size_t i = 0; i < last.len; i++)
+		h->used += !last.pair[i].rejected;
+	if (fitted)
+		*fitted = last;
+	else
+		pairs_release(&last);
 }
 
 void hypothesis_open(struct clock_map *clock, const struct seen *seen, const struct pair_list *extra)
 {
-	struct hypothesis h = { .clock = *clock };
+	struct hypothesis unused;
+	struct round r = { .seen = seen, .clock = clock, .out = &unused };
 	struct clock_map same;
 	if (clock->pieces == 0)
 		return;
-	struct pair_list pairs = judge(&h, seen, extra, &same);
-	fit_open(&pairs, clock);
-	pairs_release(&pairs);
+	walk(&r);
+	complete(&r.pairs, extra);
+	fit_pairs(&r.pairs, seen->act->begin, &same);
+	fit_open(&r.pairs, clock);
+	pairs_release(&r.pairs);
 	clock_map_release(&same);
 }

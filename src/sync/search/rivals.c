@@ -7,16 +7,14 @@
 #include "base/hash.h"
 #include "base/mem.h"
 
-#define SAMPLE 2048
-#define FEW 512                 /* of the sample, to test a rival on before all of it */
+#define SAMPLE 2048             /* events; first, a rival is tested on a quarter of them */
 #define BINS (1 << 16)          /* offsets that are looked at together */
 #define SHIFTS_MAX (1 << 27)    /* bins in all */
 #define BIN_LEAST_NS 2000
 #define LEFT_MAX 65536          /* ranges of offsets that are tested with all events */
 #define ROUND 32                /* events between two looks at what is left */
 #define KILLERS 64
-#define TESTS_MAX 50000000      /* events looked up in all, then patience ends; or after ... */
-#define RETESTED_MAX 4000000      /* ... so many that rivals were tested on */
+#define TESTS_MAX 50000000      /* events looked up in all, then patience ends; one of a new test counts for twelve */
 
 struct sampled { int64_t at, room; unsigned cpu; };  /* host ns under the clock, and how far that may be off */
 
@@ -32,7 +30,6 @@ struct elimination {
 	size_t lefts;
 	bool overflow;
 	struct sparse { struct activity act; uint64_t may_miss; } few, more;  /* for rivals to be tested on */
-	uint64_t retested;
 	struct sampled killer[KILLERS];  /* what spoke against the last range */
 	size_t killers;
 	uint64_t tests;
@@ -274,7 +271,7 @@ static void sparse_release(struct sparse *s)
 
 static void take_sample(struct elimination *e)
 {
-	take_sparse(e, FEW, &e->few);
+	take_sparse(e, SAMPLE / 4, &e->few);
 	take_sparse(e, SAMPLE, &e->more);
 	e->event = sampled(e, &e->more.act);
 	e->events = e->more.act.len;
@@ -293,7 +290,7 @@ static uint64_t test_sparse(struct elimination *e, const struct sparse *s, struc
 	hypothesis_near(&h, e->h, &s->act, range.from + (range.to - range.from) / 2, rival_room(e->h, e->seen->act, range));
 	hypothesis_test(&h, &(struct seen){ e->seen->host, e->seen->vm, &s->act });
 	hypothesis_release(&h);
-	e->retested += s->act.len;
+	e->tests += 12 * s->act.len;
 	return h.outside;
 }
 
@@ -308,9 +305,9 @@ static bool try_range(struct elimination *e, struct span left, struct rivals *ou
 {
 	struct rival r = { .shift = left.from + (left.to - left.from) / 2 };
 	bool full = out->n == RIVALS_MAX;
-	if (left.from > left.to || misses_of(e, left, 3 * e->h->outside + 10) > 3 * e->h->outside + 10)
+	if (left.from > left.to || misses_of(e, left, hypothesis_may_miss(e->h)) > hypothesis_may_miss(e->h))
 		return true;
-	if (e->tests > TESTS_MAX || e->retested > RETESTED_MAX || (full && out->rival[RIVALS_MAX - 1].misses == 0)) {
+	if (e->tests > TESTS_MAX || (full && out->rival[RIVALS_MAX - 1].misses == 0)) {
 		out->all = false;
 		return false;
 	}

@@ -7,13 +7,9 @@
 #include "sync/search/guess.h"
 #include "sync/search/rivals.h"
 
-#define SEGMENT_NS 4000000000LL
-#define SHARE_LEAST 0.9       /* less is no hypothesis */
-#define RIVAL_MISSES 3        /* a rival may have so many more events outside than thrice those of the best */
 #define CROWD_MAX 0.65        /* a guess that was left out had this share of the winner's score */
 #define PARTS_DEPTH 6
-#define PART_NS 2000000000LL
-#define PART_LEAST_NS 500000000LL
+#define PART_LEAST_NS (SEGMENT_NS / 8)
 #define STEP_FIND_NS 20000000LL
 
 const char *const search_nowhere = "no offset puts its events into guest mode";
@@ -25,7 +21,6 @@ struct hypothesis_list {
 	struct segment at;
 	bool rivals;       /* another one than the best has proved itself as well */
 	bool open;         /* there may be more that nobody has looked at */
-	bool partial;      /* some part was proved to fit, what came next did not */
 };
 
 static int by_share(const void *pa, const void *pb)
@@ -46,13 +41,12 @@ static bool worth(const struct hypothesis_list *l, size_t n, const struct hypoth
 	for (size_t i = 0; i < n; i++)
 		if (!hypothesis_distinct(&l->item[i], h, l->at))
 			return false;
-	return n == 0 || h->outside <= 3 * l->item[0].outside + 10;
+	return n == 0 || h->outside <= hypothesis_may_miss(&l->item[0]);
 }
 
 static bool is_rival(const struct hypothesis *best, const struct hypothesis *h)
 {
-	return h->evidence >= EVIDENCE_MIN && 2 * h->inside > best->inside
-	       && h->outside <= 3 * best->outside + RIVAL_MISSES;
+	return h->evidence >= EVIDENCE_MIN && 2 * h->inside > best->inside && h->outside <= hypothesis_may_miss(best);
 }
 
 /* Tests all on the segment; those that others are better than go. */
@@ -119,11 +113,9 @@ static void test_outwards(const struct seen *seen, const struct guess_list *gues
 	for (size_t i = 0; i < guesses->n; i++)
 		hypothesis_begin(&l->item[l->n++], &guesses->guess[i], guesses->seg);
 	test_on(seen, guesses->seg, l);
-	bool proved = false;
 	while (l->n > 0 && !covers_all(l->at, seen->act)) {
 		struct hypothesis_list before = { .at = l->at, .n = 1, .rivals = l->rivals };
 		bool passed = passes(l);
-		proved = proved || (passed && l->item[0].evidence >= EVIDENCE_MIN);
 		hypothesis_copy(&before.item[0], &l->item[0]);
 		test_on(seen, wider(l->at, seen->act), l);
 		if (steps && passed && !passes(l)) {
@@ -133,7 +125,6 @@ static void test_outwards(const struct seen *seen, const struct guess_list *gues
 		}
 		list_release(&before);
 	}
-	l->partial = proved && !passes(l);
 }
 
 /* Puts the best to the test against all others of its drift, wherever they are: one of them may be better. */
@@ -186,13 +177,13 @@ static void take(struct hypothesis_list *l, const char *doubt, struct hypothesis
 	l->item[0].clock = (struct clock_map){ NULL, 0 };
 }
 
-/* One segment: the whole way from the coarse search to a judgement. */
-static void attempt(const struct seen *seen, const struct place *place, struct hypothesis *out)
+/* The whole trace with one line, or with some that follow on each other without a jump: the whole way from the coarse
+ * search to a judgement.  Of a trace too long to keep, both ends are kept, and little in between. */
+static void solve_whole(const struct seen *seen, struct hypothesis *out)
 {
 	struct guess_list guesses;
 	struct hypothesis_list l = { .n = 0 };
-	*out = (struct hypothesis){ .doubt = search_nowhere };
-	guess_clocks(seen, place, &guesses);
+	guess_clocks(seen, seen->host->sliced > 0 || seen->act->sliced > 0 ? 0 : 0.5, SEGMENT_NS, LAGS_FEW, &guesses);
 	test_outwards(seen, &guesses, false, &l);
 	confront(seen, &l);
 	if (l.n > 0) {
@@ -200,39 +191,9 @@ static void attempt(const struct seen *seen, const struct place *place, struct h
 		if (!doubt)
 			hypothesis_doubt(&l.item[0], seen);
 		take(&l, doubt, out);
-		out->hopeless = l.rivals && hypothesis_share(out) >= SHARE_MIN;
+		out->hopeless = doubt && hypothesis_share(out) >= SHARE_MIN;
 	}
-	out->partial = l.partial;
 	list_release(&l);
-}
-
-/* Where to begin.  Of a trace too long to keep, both ends are kept, and little in between. */
-static const struct place anywhere[] = {
-	{ 0.5, SEGMENT_NS, LAGS_FEW }, { 0.3, 4 * SEGMENT_NS, LAGS_MANY }, { 0.6, 16 * SEGMENT_NS, LAGS_MANY },
-};
-static const struct place ends[] = {
-	{ 0, SEGMENT_NS, LAGS_MANY }, { 1, SEGMENT_NS, LAGS_MANY }, { 0.5, 16 * SEGMENT_NS, LAGS_MANY },
-};
-
-/* The whole trace with one line, or with some that follow on each other without a jump. */
-static void solve_whole(const struct seen *seen, struct hypothesis *out)
-{
-	const struct place *place = seen->host->sliced > 0 || seen->act->sliced > 0 ? ends : anywhere;
-	bool partial = false;
-	for (size_t i = 0; i < 3 && out->doubt && !out->hopeless && !partial; i++) {
-		struct hypothesis h;
-		if (i > 0 && place[i - 1].length >= seen->act->end - seen->act->begin)
-			break;  /* the other segments are the same one */
-		attempt(seen, &place[i], &h);
-		partial = h.partial;
-		if (!h.doubt || h.hopeless || hypothesis_share(&h) > hypothesis_share(out)) {
-			hypothesis_release(out);
-			*out = h;
-		} else {
-			hypothesis_release(&h);
-		}
-	}
-	out->hopeless = out->doubt && hypothesis_share(out) >= SHARE_MIN;
 }
 
 /* ---- a clock that steps: the parts of the trace that one line fits, one after another */
@@ -291,12 +252,13 @@ static void append(struct clock_map *map, struct clock_map *more)
 }
 
 /* A part of the trace on which one line holds, about that place; false when there is none that is proved. */
-static bool try_part(const struct seen *seen, const struct place *place, struct segment *part, struct hypothesis *out)
+static bool try_part(const struct seen *seen, double where, int64_t length, int64_t lags, struct segment *part,
+                     struct hypothesis *out)
 {
 	struct guess_list guesses;
 	struct hypothesis_list l = { .n = 0 };
 	const char *doubt = search_nowhere;
-	guess_clocks(seen, place, &guesses);
+	guess_clocks(seen, where, length, lags, &guesses);
 	test_outwards(seen, &guesses, true, &l);
 	confront(seen, &l);
 	if (l.n > 0 && l.item[0].clock.pieces == 1) {
@@ -321,11 +283,11 @@ static bool try_part(const struct seen *seen, const struct place *place, struct 
 static bool find_part(const struct seen *seen, struct segment *part, struct hypothesis *out)
 {
 	static const double where[] = { 0.5, 0.25, 0.75, 0.125, 0.625, 0.375, 0.875 };
-	int64_t span = seen->act->end - seen->act->begin, length = span / 3 < PART_NS ? span / 3 : PART_NS;
+	int64_t span = seen->act->end - seen->act->begin, length = span / 3 < SEGMENT_NS / 2 ? span / 3 : SEGMENT_NS / 2;
 	length = length < PART_LEAST_NS ? PART_LEAST_NS : length;
 	size_t places = (size_t)(span / length) + 1;
 	for (size_t i = 0; i < sizeof where / sizeof *where && i < places; i++)
-		if (try_part(seen, &(struct place){ where[i], length, i == 0 ? LAGS_FEW : LAGS_MANY }, part, out))
+		if (try_part(seen, where[i], length, i == 0 ? LAGS_FEW : LAGS_MANY, part, out))
 			return true;
 	return false;
 }
@@ -377,7 +339,7 @@ void search_containment(const struct seen *seen, bool steps, struct hypothesis *
 	struct hypothesis parts = { 0 };
 	solve_parts(seen, 0, &parts);
 	hypothesis_count(&parts, seen);
-	if (parts.clock.pieces == 0 || hypothesis_share(&parts) < PARTS_SHARE_MIN) {
+	if (parts.clock.pieces == 0 || hypothesis_share(&parts) < PROVED) {
 		hypothesis_release(&parts);
 		return;
 	}

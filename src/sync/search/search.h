@@ -8,8 +8,8 @@
 
 #include "sync/search/hypothesis.h"
 
-#define SHARE_MIN 0.995       /* of the activity must be contained ... */
-#define PARTS_SHARE_MIN 0.98  /* ... of a clock that steps */
+#define SHARE_MIN 0.995  /* of the activity must be contained ... */
+#define PROVED 0.98      /* ... of a clock that steps, and of one that pairs prove as well */
 extern const char *const search_nowhere;  /* why it is not */
 
 /* steps: the clock may step (a VM that was paused); slower, for those that no single line fits. */
