@@ -233,7 +233,7 @@ static void test_delays(void **state)
 /* Of four keys that a thread served three must be of one CPU, else it keeps the number that it has. */
 static void check_votes(unsigned good, unsigned bad, bool proved)
 {
-	struct vm_vcpu vcpu[2] = { { .number = 0, .evidence = VCPU_BY_ORDER, .thread = 0 },
+	struct view_vcpu vcpu[2] = { { .number = 0, .evidence = VCPU_BY_ORDER, .thread = 0 },
 	                           { .number = 1, .evidence = VCPU_BY_ORDER, .thread = 1 } };
 	struct vm_view vm = { .vcpu = vcpu, .vcpus = 2 };
 	struct pair pair[64];

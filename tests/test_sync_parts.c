@@ -7,7 +7,7 @@
 #include "sync/search/fft.h"
 #include "sync/estimate/fit.h"
 #include "sync/estimate/pairing.h"
-#include "sync/seen/vms.h"
+#include "sync/seen/vm_view.h"
 #include "sync_sim.h"
 
 /* ---- the Fourier transform against its definition */
@@ -172,7 +172,7 @@ static void load_view(struct host_view *v, const struct event *ev, size_t n, str
 	assert_int_equal(host_view_load(v, *trace, known_tids, NULL, &err), 0);
 }
 
-static enum mode mode_at(const struct host_view *v, int tid, int64_t t)
+static enum guest_mode mode_at(const struct host_view *v, int tid, int64_t t)
 {
 	for (size_t i = 0; i < v->threads; i++) {
 		size_t near = 0;
@@ -197,7 +197,7 @@ static void test_windows(void **state)
 	struct host_view v;
 	struct trace *t;
 	load_view(&v, ev, COUNT(ev), &t);
-	static const struct { int tid; int64_t at; enum mode mode; } want[] = {
+	static const struct { int tid; int64_t at; enum guest_mode mode; } want[] = {
 		{ 11, 10, MODE_IN }, { 11, 50, MODE_IN }, { 11, 51, MODE_OUT }, { 11, 99, MODE_OUT }, { 11, 100, MODE_IN },
 		{ 11, 200, MODE_IN }, { 11, 201, MODE_OUT }, { 11, 300, MODE_IN }, { 11, 999, MODE_IN },
 		{ 12, 5, MODE_BLIND }, { 12, 49, MODE_BLIND },  /* nobody's entries may be recorded yet */
@@ -227,7 +227,7 @@ static void test_losses(void **state)
 	struct host_view v;
 	struct trace *t;
 	load_view(&v, ev, COUNT(ev), &t);
-	static const struct { int tid; int64_t at; enum mode mode; } want[] = {
+	static const struct { int tid; int64_t at; enum guest_mode mode; } want[] = {
 		{ 11, 150, MODE_IN }, { 11, 199, MODE_IN }, { 11, 250, MODE_BLIND }, { 11, 301, MODE_IN }, { 11, 400, MODE_IN },
 		{ 11, 450, MODE_OUT },
 		{ 12, 150, MODE_IN }, { 12, 240, MODE_IN }, { 12, 260, MODE_BLIND }, { 12, 310, MODE_OUT }, { 12, 501, MODE_IN },

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "sync/seen/activity.h"
-#include "sync/seen/host.h"
+#include "sync/seen/host_view.h"
 #include "sync/sync.h"
 #include "sync_sim.h"
 
@@ -101,7 +101,7 @@ static void test_limits(void **state)
 		for (size_t k = 0; k < v.threads; k++) {
 			if (v.thread[k].tid != 101 + w.guest.ev[i].cpu)
 				continue;
-			enum mode mode = vthread_mode(&v.thread[k], t, &near);
+			enum guest_mode mode = vthread_mode(&v.thread[k], t, &near);
 			assert_int_not_equal(mode, MODE_OUT);
 			inside += mode == MODE_IN;
 			blind += mode == MODE_BLIND;

@@ -31,7 +31,7 @@ static void tell(struct model *m, struct vcpu *v, int64_t from, int64_t to, enum
 
 static void close_piece(struct left *l, int64_t now)
 {
-	const struct span piece = { l->since, now };
+	const struct quota_span piece = { l->since, now };
 	if (l->level == LEVEL_NONE)
 		return;
 	l->last[l->level] = piece;
@@ -83,7 +83,7 @@ static void tell_quota(struct model *m, struct vcpu *v, int64_t now)
 	if (!left || l->held != NEVER)
 		return;
 	for (int level = lighter_than(th->nice); level < LEVELS; level++) {
-		const struct span *proof = &left->proof[level], *last = &left->last[level];
+		const struct quota_span *proof = &left->proof[level], *last = &left->last[level];
 		int64_t from = proof->from > l->out ? proof->from : l->out;
 		int64_t least = level == LEVEL_IDLE && !l->woken ? IDLE_LEAST : LEFT_LEAST;
 		proved = proved || (proof->to > from && proof->to - from >= least);

@@ -23,14 +23,14 @@
 enum { LEVEL_IDLE = 40, LEVELS, LEVEL_NONE = -1 };
 
 /* ns host time, `to` is the first moment behind it. */
-struct span { int64_t from, to; };
+struct quota_span { int64_t from, to; };
 
 struct left {
 	int8_t level;           /* now */
 	int64_t since;
 	/* When it was left to each level most recently, and when most recently for long enough to prove something. */
-	struct span last[LEVELS];
-	struct span proof[LEVELS];
+	struct quota_span last[LEVELS];
+	struct quota_span proof[LEVELS];
 };
 
 struct limits {

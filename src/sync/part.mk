@@ -6,11 +6,11 @@ src_libsync_a_SOURCES = \
 	src/sync/compose.c \
 	src/sync/sync.c src/sync/sync.h \
 	src/sync/seen/activity.c src/sync/seen/activity.h \
-	src/sync/seen/host.c src/sync/seen/host.h \
+	src/sync/seen/host_view.c src/sync/seen/host_view.h \
 	src/sync/seen/seen.h \
 	src/sync/seen/slices.h \
 	src/sync/seen/moves.c \
-	src/sync/seen/vms.c src/sync/seen/vms.h \
+	src/sync/seen/vm_view.c src/sync/seen/vm_view.h \
 	src/sync/estimate/corridor.c src/sync/estimate/corridor.h \
 	src/sync/estimate/fit.c src/sync/estimate/fit.h \
 	src/sync/estimate/hull.c src/sync/estimate/hull.h \
@@ -26,7 +26,7 @@ src_libsync_a_SOURCES = \
 	src/sync/search/narrow.c \
 	src/sync/search/rivals.c src/sync/search/rivals.h \
 	src/sync/search/search.c src/sync/search/search.h \
-	src/sync/search/sweep.c \
+	src/sync/search/guess_sweep.c \
 	src/sync/decide/candidates.c \
 	src/sync/decide/contain.c src/sync/decide/contain.h \
 	src/sync/decide/delays.c src/sync/decide/delays.h \

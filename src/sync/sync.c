@@ -14,7 +14,7 @@
 
 /* ---- what all use */
 
-const struct sync_hint *hint_of(const struct run *r, size_t guest)
+const struct sync_hint *hint_of(const struct sync_work *r, size_t guest)
 {
 	for (size_t i = 0; i < r->options->hints; i++)
 		if (strcmp(r->options->hint[i].guest, trace_info(r->guest[guest].trace)->machine) == 0)
@@ -40,14 +40,14 @@ const char *name_in_process(const struct vm_view *vm)
 
 static bool go_on(void *arg)
 {
-	struct run *r = arg;
+	struct sync_work *r = arg;
 	const struct progress *p = &r->options->progress;
 	if (p->tick && p->tick(p->arg, r->phase, atomic_load(&r->done), r->total) != 0)
 		atomic_store(&r->cancelled, true);
 	return !atomic_load(&r->cancelled);
 }
 
-int run_tasks(struct run *r, const char *phase, int (*task)(void *arg, size_t i), size_t tasks, size_t total)
+int run_tasks(struct sync_work *r, const char *phase, int (*task)(void *arg, size_t i), size_t tasks, size_t total)
 {
 	r->phase = phase;
 	r->total = total;
@@ -63,7 +63,7 @@ int run_tasks(struct run *r, const char *phase, int (*task)(void *arg, size_t i)
 
 /* Times that can be computed with: within 73 years of 1970, and ten years at most from the first to the last event.
  * Others come from clocks that nobody set, or from damage. */
-static bool sane(struct run *r, const struct trace *trace)
+static bool sane(struct sync_work *r, const struct trace *trace)
 {
 	const struct trace_info *info = trace_info(trace);
 	const int64_t far = INT64_C(1) << 61, ten_years = INT64_C(315576000) * 1000000000;
@@ -75,7 +75,7 @@ static bool sane(struct run *r, const struct trace *trace)
 	return false;
 }
 
-static bool is_hypervisor(const struct run *r, const struct trace *trace)
+static bool is_hypervisor(const struct sync_work *r, const struct trace *trace)
 {
 	const struct trace_info *info = trace_info(trace);
 	bool is = info->role == ROLE_HOST || info->has_kvm;
@@ -85,7 +85,7 @@ static bool is_hypervisor(const struct run *r, const struct trace *trace)
 }
 
 /* The windows of a machine's vCPU threads, and the VMs that they make. */
-static int load_hypervisor(struct run *r, struct hypervisor *h, struct error *err)
+static int load_hypervisor(struct sync_work *r, struct hypervisor *h, struct error *err)
 {
 	struct sync_hint *mine = mem_new(r->options->hints, sizeof *mine);
 	size_t hints = 0;
@@ -112,7 +112,7 @@ static int load_hypervisor(struct run *r, struct hypervisor *h, struct error *er
 /* The hypervisors first: they are more work. */
 static int load_task(void *arg, size_t i)
 {
-	struct run *r = arg;
+	struct sync_work *r = arg;
 	struct error *err = &r->load_err[i];
 	int status = 0;
 	if (i < r->hypervisors)
@@ -123,7 +123,7 @@ static int load_task(void *arg, size_t i)
 	return status;
 }
 
-static int load(struct run *r)
+static int load(struct sync_work *r)
 {
 	const size_t tasks = r->hypervisors + r->guests;
 	r->load_err = mem_new(tasks, sizeof *r->load_err);
@@ -136,7 +136,7 @@ static int load(struct run *r)
 }
 
 /* Guests that run VMs come first, so that a VM which one of them proves to be is not taken by what runs inside it. */
-static void list_machines(struct run *r, struct trace *const *trace, size_t n)
+static void list_machines(struct sync_work *r, struct trace *const *trace, size_t n)
 {
 	size_t hosts = 0;
 	for (size_t i = 0; i < n; i++)
@@ -158,12 +158,12 @@ static void list_machines(struct run *r, struct trace *const *trace, size_t n)
 		}
 }
 
-static uint64_t events_of(const struct run *r, size_t guest)
+static uint64_t events_of(const struct sync_work *r, size_t guest)
 {
 	return trace_info(r->guest[guest].trace)->events;
 }
 
-static void order_guests(struct run *r)
+static void order_guests(struct sync_work *r)
 {
 	r->order = mem_new(r->guests, sizeof *r->order);
 	for (size_t g = 0; g < r->guests; g++) {
@@ -174,7 +174,7 @@ static void order_guests(struct run *r)
 	}
 }
 
-static int check_hints(const struct run *r, struct trace *const *trace, size_t n)
+static int check_hints(const struct sync_work *r, struct trace *const *trace, size_t n)
 {
 	for (size_t i = 0; i < r->options->hints; i++) {
 		const struct sync_hint *hint = &r->options->hint[i];
@@ -191,7 +191,7 @@ static int check_hints(const struct run *r, struct trace *const *trace, size_t n
 int sync_run(struct trace *const *trace, size_t n, const struct sync_options *options, struct sync_result *out,
              struct notes *notes, struct error *err)
 {
-	struct run r = { .options = options, .notes = notes, .err = err, .guest = mem_new(n, sizeof *r.guest),
+	struct sync_work r = { .options = options, .notes = notes, .err = err, .guest = mem_new(n, sizeof *r.guest),
 		.hypervisor = mem_new(n, sizeof *r.hypervisor), .workers = parallel_workers(options->workers) };
 	memset(out, 0, sizeof *out);
 	int status = check_hints(&r, trace, n);

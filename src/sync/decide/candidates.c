@@ -10,10 +10,10 @@
 
 enum by { BY_EVENTS, BY_OFFSET, BY_TSC, BY_CONTAINMENT, BY_STEPS, BY_NOTHING };
 
-/* The search for one guest.  Several go on side by side, so it reads of struct run what does not change meanwhile, and
- * what it finds stays here until they have all ended. */
+/* The search for one guest.  Several go on side by side, so it reads of struct sync_work what does not change meanwhile,
+ * and what it finds stays here until they have all ended. */
 struct guest_search {
-	struct run *r;
+	struct sync_work *r;
 	size_t guest;
 	enum by by;
 	int64_t offset;       /* BY_OFFSET */
@@ -35,7 +35,7 @@ static int add_match(struct guest_search *s, struct match *m, int status)
 }
 
 /* Did the user or a tracer name the threads of a VM as this guest's? */
-static bool is_given(const struct run *r, const char *guest)
+static bool is_given(const struct sync_work *r, const char *guest)
 {
 	for (size_t i = 0; i < r->hypervisors; i++)
 		for (size_t v = 0; v < r->hypervisor[i].vms.len; v++)
@@ -45,7 +45,7 @@ static bool is_given(const struct run *r, const char *guest)
 }
 
 /* A VM whose threads were named belongs to that guest, and the guest to no other VM. */
-static bool allowed(const struct run *r, size_t guest, size_t hypervisor, size_t vm)
+static bool allowed(const struct sync_work *r, size_t guest, size_t hypervisor, size_t vm)
 {
 	const struct hypervisor *h = &r->hypervisor[hypervisor];
 	const struct sync_hint *hint = hint_of(r, guest);
@@ -116,7 +116,7 @@ static bool shares(const struct hypervisor *h, size_t a, size_t b)
 }
 
 /* Is the VM some guest's own, proved by events, or by containment too? */
-static bool vm_taken(const struct run *r, size_t hypervisor, size_t vm, bool by_containment)
+static bool vm_taken(const struct sync_work *r, size_t hypervisor, size_t vm, bool by_containment)
 {
 	for (size_t i = 0; i < r->matches; i++) {
 		const struct match *m = &r->match[i];
@@ -128,7 +128,7 @@ static bool vm_taken(const struct run *r, size_t hypervisor, size_t vm, bool by_
 }
 
 /* Has the whole trace been found to fit there in several ways? */
-static bool is_hopeless(const struct run *r, size_t guest, size_t hypervisor, size_t vm)
+static bool is_hopeless(const struct sync_work *r, size_t guest, size_t hypervisor, size_t vm)
 {
 	for (size_t i = 0; i < r->matches; i++) {
 		const struct match *m = &r->match[i];
@@ -152,7 +152,7 @@ static int try_containment(struct guest_search *s, size_t hypervisor, size_t vm)
 }
 
 /* Without a proof the name of the process decides, or that there is but one VM and one guest. */
-static bool may_be(const struct run *r, size_t guest, size_t hypervisor, size_t vm)
+static bool may_be(const struct sync_work *r, size_t guest, size_t hypervisor, size_t vm)
 {
 	const struct vm_list *vms = &r->hypervisor[hypervisor].vms;
 	const char *name = name_in_process(&vms->vm[vm]);
@@ -211,7 +211,7 @@ static int try_vm(struct guest_search *s, size_t hypervisor, size_t vm)
 /* Tries one guest in all VMs that it may be, one way.  A host that shows no VM may be right as a whole. */
 static int search_guest(void *arg, size_t i)
 {
-	struct run *r = arg;
+	struct sync_work *r = arg;
 	struct guest_search *s = &r->search[r->order[i]];
 	if (s->by == BY_NOTHING)
 		return 0;
@@ -232,7 +232,7 @@ static int search_guest(void *arg, size_t i)
 }
 
 /* All guests, each the way its search says. */
-static int search_all(struct run *r, const char *phase)
+static int search_all(struct sync_work *r, const char *phase)
 {
 	size_t vms = 0, left = 0;
 	for (size_t h = 0; h < r->hypervisors; h++)
@@ -253,7 +253,7 @@ static int search_all(struct run *r, const char *phase)
 }
 
 /* Does the TSC tell its clock, on some machine? */
-static bool has_tsc(const struct run *r, size_t guest)
+static bool has_tsc(const struct sync_work *r, size_t guest)
 {
 	struct clock_line line;
 	for (size_t h = 0; h < r->hypervisors; h++)
@@ -263,7 +263,7 @@ static bool has_tsc(const struct run *r, size_t guest)
 }
 
 /* Where the TSC was asked for, or should have been the clock, and is not. */
-static void note_tsc(struct run *r, size_t guest)
+static void note_tsc(struct sync_work *r, size_t guest)
 {
 	const struct guest_search *s = &r->search[guest];
 	const char *name = trace_info(r->guest[guest].trace)->machine;
@@ -278,7 +278,7 @@ static void note_tsc(struct run *r, size_t guest)
 }
 
 /* How a guest is searched for first. */
-static void plan_search(struct run *r, size_t guest)
+static void plan_search(struct sync_work *r, size_t guest)
 {
 	enum sync_method method = r->options->method;
 	const struct sync_hint *hint = hint_of(r, guest);
@@ -300,7 +300,7 @@ static void plan_search(struct run *r, size_t guest)
 	}
 }
 
-int find_candidates(struct run *r)
+int find_candidates(struct sync_work *r)
 {
 	static const char *const looking = "looking for the guests' clocks";
 	const enum sync_method method = r->options->method;

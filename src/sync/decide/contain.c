@@ -85,7 +85,7 @@ static void measure_event(const struct measure *m, const struct event *ev, const
 	if (th != *last)
 		*near = 0;
 	*last = th;
-	enum mode mode = vthread_mode(th, t, near);
+	enum guest_mode mode = vthread_mode(th, t, near);
 	out->inside += mode == MODE_IN;
 	out->outside += mode == MODE_OUT;
 	if (mode == MODE_IN)

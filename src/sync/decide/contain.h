@@ -4,7 +4,7 @@
 #define STEALSCOPE_SYNC_CONTAIN_H
 
 #include "sync/sync.h"
-#include "sync/seen/vms.h"
+#include "sync/seen/vm_view.h"
 
 struct containment {
 	uint64_t inside, outside;  /* events; those at times when the mode is not known are in neither */

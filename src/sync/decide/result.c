@@ -50,7 +50,7 @@ static int by_merit(const void *pa, const void *pb)
 }
 
 /* A guest inside a guest also lies within the guest mode of the VM that the outer one is.  Does b say so of a? */
-static bool is_inside(const struct run *r, const struct match *a, const struct match *b)
+static bool is_inside(const struct sync_work *r, const struct match *a, const struct match *b)
 {
 	if (a->guest != b->guest || a->hypervisor == b->hypervisor || !match_proved(b))
 		return false;
@@ -64,7 +64,7 @@ static bool is_inside(const struct run *r, const struct match *a, const struct m
 }
 
 /* Two VMs in which a guest fits by containment: neither is proved. */
-static void doubt_rivals(struct run *r)
+static void doubt_rivals(struct sync_work *r)
 {
 	static const char *const rivals = "it fits more than one VM";
 	bool *inside = mem_new(r->matches, sizeof *inside);
@@ -87,7 +87,7 @@ static void doubt_rivals(struct run *r)
 }
 
 /* Does the machine run, or run what runs, this guest? */
-static bool runs(const struct run *r, struct match *const *won, size_t hypervisor, size_t guest)
+static bool runs(const struct sync_work *r, struct match *const *won, size_t hypervisor, size_t guest)
 {
 	size_t inner = r->hypervisor[hypervisor].guest;
 	while (inner != NOBODY && inner != guest && won[inner])
@@ -111,7 +111,7 @@ static void set_done(struct hypervisor *h, size_t vm)
 }
 
 /* The best candidates win, each guest and each VM once.  What claims to be a host must prove to be a guest. */
-static void choose(struct run *r, struct match **won)
+static void choose(struct sync_work *r, struct match **won)
 {
 	doubt_rivals(r);
 	if (r->matches > 0)
@@ -131,7 +131,7 @@ static void choose(struct run *r, struct match **won)
 }
 
 /* Of several that claim to be the host the one that is nobody's guest; two of these are refused. */
-static int find_host(struct run *r, struct match *const *won)
+static int find_host(struct sync_work *r, struct match *const *won)
 {
 	for (size_t g = 0; g < r->guests; g++) {
 		const struct trace *trace = r->guest[g].trace;
@@ -178,7 +178,7 @@ static char *name_of_process(const struct sync_result *out, const struct hypervi
 	return unique_name(out, name ? name : fallback);
 }
 
-static void tell_move(struct run *r, const struct sync_vm *vm, const struct hypervisor *h, const struct vm_view *view)
+static void tell_move(struct sync_work *r, const struct sync_vm *vm, const struct hypervisor *h, const struct vm_view *view)
 {
 	char at[TIME_TEXT], still[TIME_TEXT];
 	const struct vm_move *m = &view->moved;
@@ -232,7 +232,7 @@ static void unknown_clock(struct clock_map *map, int64_t begin)
 }
 
 /* The user moves the clock by hand: how well it contains then tells whether that was wise. */
-static int nudge_match(struct run *r, size_t guest, struct match *m)
+static int nudge_match(struct sync_work *r, size_t guest, struct match *m)
 {
 	const struct sync_hint *hint = hint_of(r, guest);
 	if (!hint || hint->nudge == 0)
@@ -265,7 +265,7 @@ static void judge_corridor(const struct match *m, struct clock_map *clock)
 	}
 }
 
-static void take_match(struct run *r, struct sync_vm *vm, struct match *m)
+static void take_match(struct sync_work *r, struct sync_vm *vm, struct match *m)
 {
 	vm->guest = r->guest[m->guest].trace;
 	delays_fill(&vm->delays, m, vm->guest);
@@ -287,7 +287,7 @@ static void take_match(struct run *r, struct sync_vm *vm, struct match *m)
 }
 
 /* Why this guest has no clock, of the best candidate. */
-static const char *doubt_of(const struct run *r, size_t guest)
+static const char *doubt_of(const struct sync_work *r, size_t guest)
 {
 	for (size_t i = 0; i < r->matches; i++)
 		if (r->match[i].guest == guest && r->match[i].h.doubt)
@@ -297,7 +297,7 @@ static const char *doubt_of(const struct run *r, size_t guest)
 }
 
 /* Events lie where the clock may have jumped before them or after them. */
-static void note_unsure(struct run *r, const struct sync_vm *vm, const struct clock_piece *p)
+static void note_unsure(struct sync_work *r, const struct sync_vm *vm, const struct clock_piece *p)
 {
 	int64_t low, high, unused;
 	char from[TIME_TEXT], to[TIME_TEXT], by[TIME_TEXT];
@@ -310,7 +310,7 @@ static void note_unsure(struct run *r, const struct sync_vm *vm, const struct cl
 	             time_duration(by, clock_map_band(&vm->clock, p->unsure_from)));
 }
 
-static void describe(struct run *r, const struct sync_vm *vm)
+static void describe(struct sync_work *r, const struct sync_vm *vm)
 {
 	char worst[TIME_TEXT];
 	uint64_t rejected = 0;
@@ -352,13 +352,13 @@ static void describe(struct run *r, const struct sync_vm *vm)
 
 /* ---- machines in order: what runs a VM comes before it */
 
-struct order {
+struct standing {
 	struct match **won;   /* of each guest, or NULL */
 	size_t *number;       /* of each guest: of its VM in the result + 1; 0: it has none yet */
 };
 
 /* The machine that runs a guest: proved, or said by the user; NOBODY when nothing is known of it. */
-static size_t hypervisor_of(const struct run *r, const struct order *o, size_t guest)
+static size_t hypervisor_of(const struct sync_work *r, const struct standing *o, size_t guest)
 {
 	const struct sync_hint *hint = hint_of(r, guest);
 	if (o->won[guest])
@@ -370,7 +370,7 @@ static size_t hypervisor_of(const struct run *r, const struct order *o, size_t g
 }
 
 /* As struct sync_vm has it; NOBODY when that machine has no place in the result yet. */
-static size_t parent_of(const struct run *r, const struct order *o, size_t hypervisor)
+static size_t parent_of(const struct sync_work *r, const struct standing *o, size_t hypervisor)
 {
 	if (hypervisor == NOBODY || r->hypervisor[hypervisor].trace == r->host)
 		return 0;
@@ -386,7 +386,7 @@ static void compose(struct clock_map *clock, const struct clock_map *outer, cons
 	clock_map_shift(clock, nudge);
 }
 
-static int add_guest(struct run *r, struct order *o, size_t guest, size_t parent, struct sync_result *out)
+static int add_guest(struct sync_work *r, struct standing *o, size_t guest, size_t parent, struct sync_result *out)
 {
 	struct match *m = o->won[guest];
 	struct sync_vm *vm = new_vm(out);
@@ -416,7 +416,7 @@ static int add_guest(struct run *r, struct order *o, size_t guest, size_t parent
 }
 
 /* Guests keep their names; VMs that nobody traced get what is left. */
-static int add_guests(struct run *r, struct order *o, struct sync_result *out)
+static int add_guests(struct sync_work *r, struct standing *o, struct sync_result *out)
 {
 	size_t guests = 0, added = 1;
 	for (size_t g = 0; g < r->guests; g++)
@@ -436,7 +436,7 @@ static int add_guests(struct run *r, struct order *o, struct sync_result *out)
 	return 0;
 }
 
-static void add_untraced(struct run *r, const struct order *o, struct sync_result *out)
+static void add_untraced(struct sync_work *r, const struct standing *o, struct sync_result *out)
 {
 	for (size_t i = 0; i < r->hypervisors; i++) {
 		const struct hypervisor *h = &r->hypervisor[i];
@@ -451,9 +451,9 @@ static void add_untraced(struct run *r, const struct order *o, struct sync_resul
 	}
 }
 
-int fill_result(struct run *r, struct sync_result *out)
+int fill_result(struct sync_work *r, struct sync_result *out)
 {
-	struct order o = { .won = mem_new(r->guests, sizeof *o.won), .number = mem_new(r->guests, sizeof *o.number) };
+	struct standing o = { .won = mem_new(r->guests, sizeof *o.won), .number = mem_new(r->guests, sizeof *o.number) };
 	size_t vms = r->guests;
 	for (size_t i = 0; i < r->hypervisors; i++) {
 		r->hypervisor[i].done = mem_new(r->hypervisor[i].vms.len, sizeof(bool));

@@ -18,7 +18,7 @@ struct hypervisor {
 	bool *done;          /* which of vms.vm[] some guest has got */
 };
 
-struct run {
+struct sync_work {
 	const struct sync_options *options;
 	struct notes *notes;
 	struct error *err;
@@ -41,17 +41,17 @@ struct run {
 	atomic_bool cancelled;
 };
 
-const struct sync_hint *hint_of(const struct run *r, size_t guest);  /* or NULL */
+const struct sync_hint *hint_of(const struct sync_work *r, size_t guest);  /* or NULL */
 const char *name_in_process(const struct vm_view *vm);               /* "qemu:Debian" -> "Debian"; or NULL */
 
 /* Is that trace the machine which the hint calls the parent?  Without a word about it, threads are the host's. */
 bool is_parent(const struct sync_hint *hint, const struct trace *trace);
 /* So many tasks side by side, `total` pieces of work in all. */
-int run_tasks(struct run *r, const char *phase, int (*task)(void *arg, size_t i), size_t tasks, size_t total);
+int run_tasks(struct sync_work *r, const char *phase, int (*task)(void *arg, size_t i), size_t tasks, size_t total);
 
 /* Fills r->match. */
-int find_candidates(struct run *r);
+int find_candidates(struct sync_work *r);
 /* Decides which candidates are right, and fills *out. */
-int fill_result(struct run *r, struct sync_result *out);
+int fill_result(struct sync_work *r, struct sync_result *out);
 
 #endif

@@ -24,7 +24,7 @@ struct bounds { int64_t low, high; };
 
 /* ---- what the pairs of a short time tell */
 
-struct block {
+struct time_block {
 	int64_t from;        /* guest ns; it ends where the next one begins */
 	struct bounds in;    /* where the clock is, ns from the line of the piece; low > high: its pairs disagree */
 	size_t pairs[2];     /* by side */
@@ -32,7 +32,7 @@ struct block {
 };
 
 struct block_list {
-	struct block *block;
+	struct time_block *block;
 	size_t n, cap;
 	int64_t end;         /* of the last one */
 	int64_t width;       /* that a block leaves whose pairs are good: the lower quartile, ns */
@@ -69,7 +69,7 @@ static void level(struct block_list *l)
 	}
 }
 
-static bool is_full(const struct block *b, int64_t length, int64_t now)
+static bool is_full(const struct time_block *b, int64_t length, int64_t now)
 {
 	return now - b->from >= length && b->pairs[HULL_UPPER] >= BLOCK_PAIRS && b->pairs[HULL_LOWER] >= BLOCK_PAIRS;
 }
@@ -100,8 +100,8 @@ static struct block_list make_blocks(const struct pair *pair, size_t n, const st
 		if (p->rejected == PAIR_GROSS || (p->rejected == PAIR_SUSPECT && !suspects))
 			continue;
 		if (l.n == 0 || is_full(&l.block[l.n - 1], length, p->x))
-			*ARRAY_PUSH(l.block, l.n, l.cap) = (struct block){ .from = p->x, .in = { INT64_MIN, INT64_MAX } };
-		struct block *b = &l.block[l.n - 1];
+			*ARRAY_PUSH(l.block, l.n, l.cap) = (struct time_block){ .from = p->x, .in = { INT64_MIN, INT64_MAX } };
+		struct time_block *b = &l.block[l.n - 1];
 		b->pairs[p->side]++;
 		b->beyond = larger(b->beyond, beyond(p, piece));
 		if (p->side == HULL_UPPER)
@@ -115,9 +115,9 @@ static struct block_list make_blocks(const struct pair *pair, size_t n, const st
 }
 
 /* A block with its neighbours: the clock moves within it as it does from one to the next. */
-static struct block about(const struct block_list *l, size_t k)
+static struct time_block about(const struct block_list *l, size_t k)
 {
-	struct block a = l->block[k];
+	struct time_block a = l->block[k];
 	for (size_t i = k > 0 ? k - 1 : k; i <= k + 1 && i < l->n; i++) {
 		a.in.low = smaller(a.in.low, l->block[i].in.low);
 		a.in.high = larger(a.in.high, l->block[i].in.high);
@@ -154,7 +154,8 @@ static void add_points(struct outline *o, int64_t t, struct bounds at)
 }
 
 /* The corridor *at opened to where the block leaves the clock, as far as that can be believed. */
-static struct bounds opened(const struct block_list *l, const struct block *b, int64_t line, struct bounds at, bool bends)
+static struct bounds opened(const struct block_list *l, const struct time_block *b, int64_t line, struct bounds at,
+                            bool bends)
 {
 	struct bounds in = { line + b->in.low, line + b->in.high };
 	int64_t width = at.high - at.low, by = larger(0, l->width - width);
@@ -171,7 +172,7 @@ static struct outline draw(const struct block_list *l, const struct clock_piece 
 	struct outline o = { mem_new(2 * l->n, sizeof *o.low), mem_new(2 * l->n, sizeof *o.high), 0 };
 	struct bounds at;
 	for (size_t k = 0; k < l->n && l->n >= BLOCKS_MIN; k++) {
-		struct block b = about(l, k);
+		struct time_block b = about(l, k);
 		const int64_t t[2] = { b.from, k + 1 < l->n ? l->block[k + 1].from - 1 : l->end };
 		for (int i = 0; i < 2; i++)
 			if (bounds_at(p, t[i], &at))

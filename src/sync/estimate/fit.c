@@ -12,7 +12,7 @@
 #define SLACK_PPM 300       /* drift that two neighbours may show */
 #define PARTS_MAX 128       /* a clock that changes more often is none; what comes after is one part */
 
-struct part {
+struct fit_part {
 	size_t from, to;  /* pairs [from, to) share a line */
 	int64_t at;       /* guest ns from which on it holds */
 	int64_t guard;    /* ns around that time in which it may be the line before that holds */
@@ -61,9 +61,9 @@ static enum hull_effect offer(const struct pair_list *l, const struct pair *p, s
 }
 
 /* Splits the pairs into parts that a line fits; pairs that fit nowhere are rejected. */
-static struct part *split(struct pair_list *l, size_t *parts)
+static struct fit_part *split(struct pair_list *l, size_t *parts)
 {
-	struct part *part = NULL;
+	struct fit_part *part = NULL;
 	size_t cap = 0, from = 0;
 	*parts = 0;
 	while (from < l->len) {
@@ -92,13 +92,13 @@ static struct part *split(struct pair_list *l, size_t *parts)
 		hull_release(&h);
 		if (to == from)
 			to = from + 1;  /* cannot happen: the first pair of a hull never contradicts */
-		*ARRAY_PUSH(part, *parts, cap) = (struct part){ from, to, l->pair[from].x, 0 };
+		*ARRAY_PUSH(part, *parts, cap) = (struct fit_part){ from, to, l->pair[from].x, 0 };
 		from = to;
 	}
 	return part;
 }
 
-static size_t good(const struct pair_list *l, const struct part *p)
+static size_t good(const struct pair_list *l, const struct fit_part *p)
 {
 	size_t n = 0;
 	for (size_t i = p->from; i < p->to; i++)
@@ -106,7 +106,7 @@ static size_t good(const struct pair_list *l, const struct part *p)
 	return n;
 }
 
-static void add_part(struct hull *h, struct pair_list *l, const struct part *p)
+static void add_part(struct hull *h, struct pair_list *l, const struct fit_part *p)
 {
 	for (size_t i = p->from; i < p->to; i++)
 		if (!l->pair[i].rejected && offer(l, &l->pair[i], h) == HULL_CONTRADICTS)
@@ -115,10 +115,10 @@ static void add_part(struct hull *h, struct pair_list *l, const struct part *p)
 
 /* Tries one line for both parts, built from the bigger one; the smaller one may lose a few pairs.  On success those
  * are rejected. */
-static bool join(struct pair_list *l, const struct part *a, const struct part *b)
+static bool join(struct pair_list *l, const struct fit_part *a, const struct fit_part *b)
 {
 	size_t na = good(l, a), nb = good(l, b);
-	const struct part *big = na >= nb ? a : b, *small = na >= nb ? b : a;
+	const struct fit_part *big = na >= nb ? a : b, *small = na >= nb ? b : a;
 	size_t n = na >= nb ? nb : na, bad = 0, may = n / 16 < 2 ? 2 : n / 16;
 	size_t *lost = mem_new(may + 1, sizeof *lost);
 	struct hull h;
@@ -140,7 +140,7 @@ static bool join(struct pair_list *l, const struct part *a, const struct part *b
 
 /* ---- clocks that bend: another rate, but no step */
 
-static void part_piece(struct pair_list *l, const struct part *p, int64_t ref, struct clock_piece *piece)
+static void part_piece(struct pair_list *l, const struct fit_part *p, int64_t ref, struct clock_piece *piece)
 {
 	struct hull h;
 	hull_init(&h);
@@ -172,13 +172,13 @@ static bool meeting(const struct clock_line *a, const struct clock_line *b, int6
 }
 
 /* Pairs of both parts that their lines contradict, after another try for those that did so before. */
-static size_t contradicted(struct pair_list *l, const struct part *a, const struct part *b)
+static size_t contradicted(struct pair_list *l, const struct fit_part *a, const struct fit_part *b)
 {
 	size_t n = 0;
 	for (size_t i = a->from; i < b->to; i++)
 		if (l->pair[i].rejected == PAIR_SUSPECT)
 			l->pair[i].rejected = PAIR_GOOD;
-	const struct part *part[2] = { a, b };
+	const struct fit_part *part[2] = { a, b };
 	for (int k = 0; k < 2; k++) {
 		struct hull h;
 		hull_init(&h);
@@ -191,10 +191,10 @@ static size_t contradicted(struct pair_list *l, const struct part *a, const stru
 
 /* When the clock bent rather than stepped, the lines before and after meet.  Then that is when, and the pairs about
  * it, which may be of either line, count for neither. */
-static void place_bend(struct pair_list *l, struct part *a, struct part *b)
+static void place_bend(struct pair_list *l, struct fit_part *a, struct fit_part *b)
 {
 	struct clock_piece before = { 0 }, after = { 0 };
-	const struct part old[2] = { *a, *b };
+	const struct fit_part old[2] = { *a, *b };
 	int64_t first = l->pair[a->from].x, last = l->pair[b->to - 1].x, at, guard;
 	size_t to = b->to, bad = contradicted(l, a, b);
 	part_piece(l, a, b->at, &before);
@@ -237,7 +237,7 @@ static void open_corridor(struct clock_piece *a, struct clock_piece *b, int64_t 
 }
 
 /* The lines of the parts, and the corridors about their bends. */
-static void make_pieces(struct pair_list *l, const struct part *part, size_t n, int64_t ref, struct clock_map *map)
+static void make_pieces(struct pair_list *l, const struct fit_part *part, size_t n, int64_t ref, struct clock_map *map)
 {
 	map->piece = mem_new(n, sizeof *map->piece);
 	for (size_t i = 0; i < n; i++) {
@@ -297,7 +297,7 @@ static void fit_once(struct pair_list *l, int64_t ref, struct clock_map *map)
 		if (l->pair[i].rejected == PAIR_SUSPECT)
 			l->pair[i].rejected = PAIR_GOOD;
 	size_t parts = 0, n = 0;
-	struct part *part = split(l, &parts);
+	struct fit_part *part = split(l, &parts);
 	for (size_t i = 0; i < parts; i++) {
 		if (n > 0 && join(l, &part[n - 1], &part[i]))
 			part[n - 1].to = part[i].to;

@@ -109,7 +109,7 @@ void pairing_finish(struct pairing *s)
 
 /* ---- two traces side by side: the host's walk leads, the guest's cursor follows */
 
-struct follow {
+struct pair_follow {
 	struct pairing *pairing;
 	const bool *mine;
 	const struct clock_map *clock;
@@ -120,7 +120,7 @@ struct follow {
 	int status;
 };
 
-static void read_next(struct follow *f)
+static void read_next(struct pair_follow *f)
 {
 	struct event ev;
 	f->status = !f->cursor || f->status < 0 ? -1 : trace_cursor_next(f->cursor, &ev, f->err);
@@ -129,7 +129,7 @@ static void read_next(struct follow *f)
 		f->next = (struct sync_mark){ (uint64_t)ev.sync.key, ev.ts, ev.sync.uid, ev.cpu, (uint16_t)ev.sync.end };
 }
 
-static void follow_until(struct follow *f, int64_t host_ns)
+static void follow_until(struct pair_follow *f, int64_t host_ns)
 {
 	for (; f->has_next && clock_map_at(f->clock, f->next.ts) <= host_ns; read_next(f))
 		pairing_offer(f->pairing, false, &f->next);
@@ -137,7 +137,7 @@ static void follow_until(struct follow *f, int64_t host_ns)
 
 static void on_host_mark(void *arg, const struct sync_mark *m)
 {
-	struct follow *f = arg;
+	struct pair_follow *f = arg;
 	follow_until(f, m->ts);
 	if (!f->mine || m->where < 0 || f->mine[m->where])
 		pairing_offer(f->pairing, true, m);
@@ -147,7 +147,7 @@ int pairing_traces(const struct host_view *host, const struct trace *guest, cons
                   const struct clock_map *clock, struct pairing *out, struct error *err)
 {
 	pairing_init(out);
-	struct follow f = { .pairing = out, .mine = mine, .clock = clock, .err = err };
+	struct pair_follow f = { .pairing = out, .mine = mine, .clock = clock, .err = err };
 	f.cursor = trace_cursor_open(guest, KIND(EV_SYNC), -1, err);
 	read_next(&f);
 	int status = f.status < 0 ? -1 : host_view_marks(host, on_host_mark, &f, err);

@@ -2,7 +2,7 @@
 #ifndef STEALSCOPE_SYNC_PAIRS_H
 #define STEALSCOPE_SYNC_PAIRS_H
 
-#include "sync/seen/host.h"
+#include "sync/seen/host_view.h"
 #include "sync/estimate/hull.h"
 
 /* A message: x guest ns, y host ns. */

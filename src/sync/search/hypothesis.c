@@ -72,7 +72,7 @@ void hypothesis_count(struct hypothesis *h, const struct seen *seen)
 			if (th != last)
 				near = 0;
 			last = th;
-			enum mode mode = th ? vthread_mode(th, at, &near) : MODE_OUT;
+			enum guest_mode mode = th ? vthread_mode(th, at, &near) : MODE_OUT;
 			h->inside += mode == MODE_IN;
 			h->outside += mode == MODE_OUT;
 		}

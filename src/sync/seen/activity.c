@@ -5,7 +5,7 @@
 
 #include "base/bisect.h"
 #include "base/mem.h"
-#include "sync/seen/host.h"
+#include "sync/seen/host_view.h"
 #include "sync/seen/slices.h"
 
 #ifndef ACTIVITY_MAX

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "sync/seen/vms.h"
+#include "sync/seen/vm_view.h"
 
 #define STANDSTILL_MAX INT64_C(60000000000)  /* ns */
 

@@ -3,7 +3,7 @@
 #define STEALSCOPE_SYNC_SEEN_H
 
 #include "sync/seen/activity.h"
-#include "sync/seen/vms.h"
+#include "sync/seen/vm_view.h"
 
 struct seen {
 	const struct host_view *host;

@@ -1,4 +1,4 @@
-#include "sync/seen/host.h"
+#include "sync/seen/host_view.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 	KIND(EV_RENAME) | KIND(EV_EXIT) | KIND(EV_SYNC) | KIND(EV_LOST))
 
 /* State of the walk that is of no use after it. */
-struct walk {
+struct host_walk {
 	struct host_view *v;
 	int32_t *current;       /* by CPU: the thread on it, -1 = unknown */
 	size_t cpus;
@@ -154,7 +154,7 @@ static void settle(struct vthread *th, int64_t ts, int64_t known_from)
 }
 
 /* When the latest of the spans of lost events ends that are not over at ts, or INT64_MIN. */
-static int64_t losing_until(const struct walk *w, int64_t ts, uint16_t not_cpu)
+static int64_t losing_until(const struct host_walk *w, int64_t ts, uint16_t not_cpu)
 {
 	int64_t to = INT64_MIN;
 	for (size_t i = 0; i < w->losts; i++)
@@ -164,7 +164,7 @@ static int64_t losing_until(const struct walk *w, int64_t ts, uint16_t not_cpu)
 }
 
 /* End of the blindness that began before ts: the last moment at which lost events may hide this thread's. */
-static int64_t lost_end(const struct walk *w)
+static int64_t lost_end(const struct host_walk *w)
 {
 	int64_t to = INT64_MIN;
 	for (size_t i = 0; i < w->losts; i++)
@@ -173,7 +173,7 @@ static int64_t lost_end(const struct walk *w)
 	return to;
 }
 
-static void forget_losts(struct walk *w, int64_t ts)
+static void forget_losts(struct host_walk *w, int64_t ts)
 {
 	bool waits = false;
 	for (size_t i = 0; i < w->v->threads && !waits; i++)
@@ -185,7 +185,7 @@ static void forget_losts(struct walk *w, int64_t ts)
 	w->losts = n;
 }
 
-static void take_mark(struct walk *w, const struct sync_mark *m)
+static void take_mark(struct host_walk *w, const struct sync_mark *m)
 {
 	if (w->take)
 		w->take(w->arg, m);
@@ -193,7 +193,7 @@ static void take_mark(struct walk *w, const struct sync_mark *m)
 		mark_list_add(&w->v->marks, m);
 }
 
-static void on_entry(struct walk *w, struct vthread *th, const struct event *ev)
+static void on_entry(struct host_walk *w, struct vthread *th, const struct event *ev)
 {
 	struct host_view *v = w->v;
 	if (th->in_guest) {
@@ -216,7 +216,7 @@ static void on_entry(struct walk *w, struct vthread *th, const struct event *ev)
 	th->owes = false;
 }
 
-static void on_exit_event(struct walk *w, struct vthread *th, const struct event *ev)
+static void on_exit_event(struct host_walk *w, struct vthread *th, const struct event *ev)
 {
 	struct host_view *v = w->v;
 	int64_t known = th->unsure == INT64_MIN ? ev->ts : lost_end(w);
@@ -277,7 +277,7 @@ static void tell_lives_apart(struct host_view *v, int64_t tid, int64_t ts, int64
 		end_life(v, tid, ts, false);
 }
 
-static void on_kvm(struct walk *w, const struct event *ev, int32_t tid)
+static void on_kvm(struct host_walk *w, const struct event *ev, int32_t tid)
 {
 	tell_lives_apart(w->v, tid, ev->ts, ev->comm, ev->pid);
 	struct vthread *th = thread_of(w->v, tid, ev->ts);
@@ -304,7 +304,7 @@ static void on_kvm(struct walk *w, const struct event *ev, int32_t tid)
 	th->seen = true;
 }
 
-static void on_lost(struct walk *w, const struct event *ev)
+static void on_lost(struct host_walk *w, const struct event *ev)
 {
 	if (ev->lost.end < ev->ts)
 		return;
@@ -324,7 +324,7 @@ static void on_lost(struct walk *w, const struct event *ev)
 		w->current[ev->cpu] = -1;
 }
 
-static void on_sync(struct walk *w, const struct event *ev, int32_t tid)
+static void on_sync(struct host_walk *w, const struct event *ev, int32_t tid)
 {
 	struct host_view *v = w->v;
 	uint64_t *at = tid < 0 ? NULL : map_find(&v->live, (uint64_t)(uint32_t)tid);
@@ -363,7 +363,7 @@ static void name_thread(struct host_view *v, int64_t ts, int64_t tid, int64_t co
 		*map_put(&v->sight, (uint64_t)tid, NULL) = (uint64_t)ts;
 }
 
-static void set_current(struct walk *w, uint16_t cpu, int64_t tid)
+static void set_current(struct host_walk *w, uint16_t cpu, int64_t tid)
 {
 	for (; w->cpus <= cpu; w->cpus++) {
 		w->current = mem_resize(w->current, w->cpus + 1, sizeof *w->current);
@@ -372,7 +372,7 @@ static void set_current(struct walk *w, uint16_t cpu, int64_t tid)
 	w->current[cpu] = tid < 0 || tid > INT32_MAX ? -1 : (int32_t)tid;
 }
 
-static void on_event(struct walk *w, const struct event *ev)
+static void on_event(struct host_walk *w, const struct event *ev)
 {
 	struct host_view *v = w->v;
 	int32_t tid = ev->tid >= 0 ? ev->tid : ev->cpu < w->cpus ? w->current[ev->cpu] : -1;
@@ -418,7 +418,7 @@ static void on_event(struct walk *w, const struct event *ev)
 }
 
 /* After a thread's end, in a loss, another one may have become the same vCPU that nothing is ever seen of. */
-static void doubt_succession(const struct walk *w, struct vthread *th)
+static void doubt_succession(const struct host_walk *w, struct vthread *th)
 {
 	for (size_t i = 0; i < w->losses; i++)
 		if (w->loss[i].to > th->to) {
@@ -428,7 +428,7 @@ static void doubt_succession(const struct walk *w, struct vthread *th)
 }
 
 /* Closes what is open, and makes the slices of time that were not kept blind. */
-static void finish(struct walk *w)
+static void finish(struct host_walk *w)
 {
 	struct host_view *v = w->v;
 	for (size_t i = 0; i < v->threads; i++) {
@@ -471,7 +471,7 @@ int walk_stopped(const atomic_bool *stop, uint64_t seen, struct error *err)
 	return error_set(err, STATUS_CANCELLED, NULL, "synchronization: interrupted");
 }
 
-static int walk_host(struct walk *w, const struct trace *trace, const struct map *known, const atomic_bool *stop,
+static int walk_host(struct host_walk *w, const struct trace *trace, const struct map *known, const atomic_bool *stop,
                      struct error *err)
 {
 	struct host_view *v = w->v;
@@ -506,7 +506,7 @@ static int walk_host(struct walk *w, const struct trace *trace, const struct map
 int host_view_load(struct host_view *v, const struct trace *trace, const struct map *known, const atomic_bool *stop,
                    struct error *err)
 {
-	struct walk w = { .v = v };
+	struct host_walk w = { .v = v };
 	return walk_host(&w, trace, known, stop, err);
 }
 
@@ -514,7 +514,7 @@ int host_view_marks(const struct host_view *like, void (*take)(void *arg, const 
                     struct error *err)
 {
 	struct host_view v;
-	struct walk w = { .v = &v, .take = take, .arg = arg };
+	struct host_walk w = { .v = &v, .take = take, .arg = arg };
 	int status = walk_host(&w, like->trace, like->known, like->stop, err);
 	if (status == 0)
 		host_view_release(&v);
@@ -564,7 +564,7 @@ bool vthread_blind(const struct vthread *th, int64_t from, int64_t to)
 	return n > 0 && th->blind[n - 1].to >= from;
 }
 
-enum mode vthread_mode(const struct vthread *th, int64_t t, size_t *near)
+enum guest_mode vthread_mode(const struct vthread *th, int64_t t, size_t *near)
 {
 	if (vthread_blind(th, t, t))
 		return MODE_BLIND;

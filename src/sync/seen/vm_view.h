@@ -1,10 +1,10 @@
 /* VMs as the host shows them, and their vCPUs' numbers (private to sync/). */
-#ifndef STEALSCOPE_SYNC_VMS_H
-#define STEALSCOPE_SYNC_VMS_H
+#ifndef STEALSCOPE_SYNC_VM_VIEW_H
+#define STEALSCOPE_SYNC_VM_VIEW_H
 
-#include "sync/seen/host.h"
+#include "sync/seen/host_view.h"
 
-struct vm_vcpu {
+struct view_vcpu {
 	size_t thread;           /* index of the instance in the host's view */
 	unsigned number;
 	enum vcpu_evidence evidence;
@@ -20,7 +20,7 @@ struct vm_move {
 struct vm_view {
 	int32_t pid;             /* of the process, -1 = not known */
 	const char *comm;        /* its main thread's name, "" = not known; borrowed from the trace */
-	struct vm_vcpu *vcpu;    /* by number, then by time */
+	struct view_vcpu *vcpu;    /* by number, then by time */
 	size_t vcpus;
 	const char *given;       /* the guest's name, when the user named its threads; borrowed, or NULL */
 	struct vm_move moved;

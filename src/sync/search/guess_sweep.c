@@ -9,7 +9,7 @@
 
 struct tick { int64_t at; int change; };
 
-struct sweep {
+struct guess_sweep {
 	const struct seen *seen;
 	struct tick *tick;
 	size_t ticks, cap;
@@ -36,7 +36,7 @@ static struct span softened(const struct vthread *th, size_t i, int64_t soft)
 	return w;
 }
 
-static void add_event(struct sweep *s, unsigned cpu, int64_t at, int64_t reach)
+static void add_event(struct guess_sweep *s, unsigned cpu, int64_t at, int64_t reach)
 {
 	if (at - reach < s->seen->host->begin || at + reach > s->seen->host->end)
 		return;
@@ -55,7 +55,7 @@ static void add_event(struct sweep *s, unsigned cpu, int64_t at, int64_t reach)
 	}
 }
 
-static void sweep_once(struct sweep *s, struct segment seg, int64_t reach, unsigned sample, struct guess *g)
+static void sweep_once(struct guess_sweep *s, struct segment seg, int64_t reach, unsigned sample, struct guess *g)
 {
 	size_t all = activity_count(s->seen->act, seg);
 	s->ticks = 0;
@@ -96,7 +96,7 @@ static bool better(const struct guess *a, const struct guess *b)
 
 void guess_sweep(const struct seen *seen, struct segment seg, int64_t reach, unsigned sample, struct guess *g)
 {
-	struct sweep s = { .seen = seen };
+	struct guess_sweep s = { .seen = seen };
 	double half = (double)(seg.to - seg.from) / 2 + 1;
 	struct guess best = *g;
 	/* Half a step moves the ends by `fine` ns; the range is what the search before this one left open. */

@@ -1,4 +1,4 @@
-#include "sync/seen/vms.h"
+#include "sync/seen/vm_view.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 static int by_place(const void *pa, const void *pb)
 {
-	const struct vm_vcpu *a = pa, *b = pb;
+	const struct view_vcpu *a = pa, *b = pb;
 	if (a->number != b->number)
 		return a->number < b->number ? -1 : 1;
 	return a->thread < b->thread ? -1 : a->thread > b->thread;
@@ -161,7 +161,7 @@ void vm_list_make(struct host_view *host, struct vm_list *out)
 	for (size_t i = 0; i < n; i++) {
 		struct vm_view *vm = vm_of(host, out, order[i]);
 		vm->vcpu = mem_resize(vm->vcpu, vm->vcpus + 1, sizeof *vm->vcpu);
-		vm->vcpu[vm->vcpus++] = (struct vm_vcpu){ (size_t)(order[i] - host->thread), 0, VCPU_BY_ORDER };
+		vm->vcpu[vm->vcpus++] = (struct view_vcpu){ (size_t)(order[i] - host->thread), 0, VCPU_BY_ORDER };
 	}
 	free(order);
 	for (size_t i = 0; i < out->len; i++)

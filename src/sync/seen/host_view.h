@@ -8,8 +8,8 @@
  * other, the kvm ones last.  After the last event the mode is what that one implies.
  * Memory: 16 bytes per window, at most WINDOWS_MAX of them; past that windows are kept for slices of time alone, and
  * the rest is blind. */
-#ifndef STEALSCOPE_SYNC_HOST_H
-#define STEALSCOPE_SYNC_HOST_H
+#ifndef STEALSCOPE_SYNC_HOST_VIEW_H
+#define STEALSCOPE_SYNC_HOST_VIEW_H
 
 #include <stdatomic.h>
 
@@ -94,9 +94,9 @@ void mark_list_add(struct mark_list *l, const struct sync_mark *m);
 bool mark_list_kept(const struct mark_list *l, uint64_t key);
 
 /* Where time t is relative to a thread's guest mode. */
-enum mode { MODE_OUT, MODE_IN, MODE_BLIND };
+enum guest_mode { MODE_OUT, MODE_IN, MODE_BLIND };
 /* *near = index of the last window with from <= t; a caller that goes through time in order passes it back in. */
-enum mode vthread_mode(const struct vthread *th, int64_t t, size_t *near);
+enum guest_mode vthread_mode(const struct vthread *th, int64_t t, size_t *near);
 bool vthread_blind(const struct vthread *th, int64_t from, int64_t to);  /* does a blind span meet [from, to]? */
 
 #endif
