@@ -278,6 +278,7 @@ struct summary {
 	size_t machines, rows;    /* row[machines .. rows - 1] are threads */
 	char **name;
 	size_t names;
+	bool gaps;                /* what is known of gaps is in it */
 };
 
 struct summary_options {

@@ -294,6 +294,7 @@ void summary_take(struct inquiry *q, struct summary *out)
 {
 	struct summary_inquiry *s = (struct summary_inquiry *)q;
 	*out = s->answer;
+	out->gaps = s->gaps;
 	s->answer = (struct summary){ 0 };
 }
 

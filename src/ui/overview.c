@@ -118,7 +118,7 @@ static void take(struct app *app, struct pane *pane, struct answer *answer)
 {
 	struct overview *p = of(pane);
 	p->s = answer->summary;
-	p->detailed = app->patient || (p->sums_from == pane->from && p->sums_to == pane->to);
+	p->detailed = p->s.gaps;
 	p->sums_from = pane->from;
 	p->sums_to = pane->to;
 	summary_sort(&p->s, &app->topo, p->by);
