@@ -8,6 +8,7 @@ PY_LOG_COMPILER = $(PYTHON)
 SH_LOG_COMPILER = $(SHELL)
 
 E2E_TESTS = \
+	tests/test_advice.py \
 	tests/test_beacon_guest.py \
 	tests/test_cache.py \
 	tests/test_collect.py \
@@ -47,6 +48,7 @@ E2E_TESTS = \
 	tests/test_vanishing.py \
 	tests/test_waits.py \
 	tests/test_whatif.py \
+	tests/test_words.py \
 	tests/test_workers.py
 EXTRA_DIST += tests/e2e.py tests/ftrace.py tests/relay.py tests/schema.py tests/lsan.supp $(E2E_TESTS)
 if HAVE_PYTHON

@@ -374,10 +374,10 @@ static void gaps(void **state)
 		assert_int_equal(g.end, 61);
 	}
 	assert_int_equal(gap_find(&w.topo, &cpu, 60, 1, &g, &err), 1);
-	assert_int_equal(g.start, 75);
+	assert_int_equal(g.start, 70);
 	assert_int_equal(g.end, 99);
 	assert_int_equal(gap_find(&w.topo, &cpu, 80, 1, &g, &err), 0);
-	for (int64_t t = 76; t < 100; t++) {
+	for (int64_t t = 71; t < 100; t++) {
 		assert_int_equal(gap_find(&w.topo, &cpu, t, -1, &g, &err), 1);
 		assert_int_equal(g.start, 60);
 	}
@@ -390,11 +390,11 @@ static void gaps(void **state)
 	assert_int_equal(g.end, 8);
 	int64_t ns;
 	assert_int_equal(steal_time(&w.topo, &cpu, 0, 99, &ns, &err), 0);
-	assert_int_equal(ns, 45 + 2 + 25);
+	assert_int_equal(ns, 45 + 2 + 30);
 	assert_int_equal(steal_time(&w.topo, &cpu, 50, 60, &ns, &err), 0);
 	assert_int_equal(ns, 6);
 	assert_int_equal(steal_time(&w.topo, &vm, 0, 99, &ns, &err), 0);
-	assert_int_equal(ns, 72);
+	assert_int_equal(ns, 77);
 	assert_int_equal(steal_time(&w.topo, &th, 0, 99, &ns, &err), 0);
 	assert_int_equal(ns, 10);
 	world_release(&w);

@@ -24,7 +24,7 @@ static bool is_one(const char *name, const char *const *of)
 
 static struct demand walk(const struct history *h, uint32_t attr, int64_t from, int64_t to)
 {
-	static const char *const lost[] = { "PREEMPTED", "VIRT_PREEMPTED", "HOST_BLOCKED", "WAKING", "VMM", NULL };
+	static const char *const lost[] = { "PREEMPTED", "VIRT_PREEMPTED", "HOST_BLOCKED", "WAKING", NULL };
 	static const char *const ran[] = { "RUNNING", NULL };
 	struct demand d = { 0 };
 	struct history_cursor c;
@@ -35,6 +35,8 @@ static struct demand walk(const struct history *h, uint32_t attr, int64_t from, 
 		const char *state = iv.value == HISTORY_NULL ? "" : history_state_name(h, attr, (unsigned)iv.value);
 		d.ran += is_one(state, ran) ? ns : 0;
 		d.lost += is_one(state, lost) ? ns : 0;
+		d.served += strcmp(state, "VMM") == 0 ? ns : 0;
+		d.slept += strcmp(state, "IDLE") == 0 || strcmp(state, "BLOCKED") == 0 ? ns : 0;
 		d.alive += *state ? ns : 0;
 	}
 	return d;
@@ -47,6 +49,8 @@ static void check(const struct topo *topo, struct subject s, int64_t from, int64
 	assert_int_equal(demand_of(topo, &s, from, to, &is, &err), 0);
 	assert_int_equal(is.ran, want.ran);
 	assert_int_equal(is.lost, want.lost);
+	assert_int_equal(is.served, want.served);
+	assert_int_equal(is.slept, want.slept);
 	assert_int_equal(is.alive, want.alive);
 }
 
@@ -75,6 +79,8 @@ static void test_demand(void **state)
 				check(&topo, (struct subject){ SUBJECT_CPU, c }, from, to, d);
 				all.ran += d.ran;
 				all.lost += d.lost;
+				all.served += d.served;
+				all.slept += d.slept;
 				all.alive += d.alive;
 			}
 			if (topo.machine[m].kind == MACHINE_VM)

@@ -56,9 +56,11 @@ static void check_thread(const struct world *w, int i, int64_t from, int64_t to)
 	world_check_tiling(&f);
 	assert_int_equal(f.start, from > first ? from : first);
 	assert_int_equal(f.end, to < last ? to : last);
-	int64_t entry_ns[FLOW_KIND_COUNT] = { 0 }, brute_ns[FLOW_KIND_COUNT] = { 0 };
-	for (size_t k = 0; k < f.entries; k++)
+	int64_t entry_ns[FLOW_KIND_COUNT] = { 0 }, brute_ns[FLOW_KIND_COUNT] = { 0 }, lost = 0, brute_lost = 0;
+	for (size_t k = 0; k < f.entries; k++) {
 		entry_ns[f.entry[k].who.kind] += f.entry[k].duration;
+		lost += f.entry[k].lost;
+	}
 	for (size_t k = 0; k < f.intervals; k++) {
 		const struct flow_interval *p = &f.interval[k];
 		const struct party *who = &f.entry[p->entry].who;
@@ -68,8 +70,11 @@ static void check_thread(const struct world *w, int i, int64_t from, int64_t to)
 			struct answer want = of_thread(i, (int)t);
 			check_piece(w, &f, p, t, want);
 			brute_ns[want.kind]++;
+			int64_t v = model.status[i].v[t];
+			brute_lost += v == THREAD_PREEMPTED || v == THREAD_VIRT_PREEMPTED;
 		}
 	}
+	assert_int_equal(lost, brute_lost);
 	assert_memory_equal(entry_ns, brute_ns, sizeof entry_ns);
 	flow_release(&f);
 }
@@ -90,7 +95,7 @@ static const struct row *gap_row(const struct world *w, const struct subject *s,
 static bool is_gap(const struct subject *s, int64_t v)
 {
 	return s->kind == SUBJECT_THREAD ? v == THREAD_PREEMPTED || v == THREAD_VIRT_PREEMPTED
-	                                 : v == VCPU_PREEMPTED || v == VCPU_HOST_BLOCKED;
+	                                 : v == VCPU_PREEMPTED || v == VCPU_HOST_BLOCKED || v == VCPU_WAKING;
 }
 
 /* gap_find and gap_at for every moment, steal_time for a random window, gap_list_of the same. */

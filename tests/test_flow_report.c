@@ -79,7 +79,7 @@ static void critical_task(void **state)
 		"history: x\n"
 		"execution flow of Debian/3525 critical_task\n"
 		"1970-01-01 00:16:40.000000000 .. 00:16:40.025999999 (26.0 ms), 4 entries\n"
-		"running 34.6%, preempting 65.4%, irq <0.1%\n\n"
+		"lost 17.0 ms (65.4%), running 34.6%, preempting 65.4%, irq <0.1%\n\n"
 		"Debian                              9.00 ms  34.6% |#  #  #  #  #  #  #  #  # |\n"
 		"  3525 critical_task                9.00 ms  34.6% |#  #  #  #  #  #  #  #  # |\n"
 		"host                                9.00 ms  34.6% | !  !  !  !  !  !  !  !  !|\n"
@@ -232,8 +232,8 @@ static void sentences(void **state)
 	struct subject pcpu = world_subject(&w, "host/CPU3"), vm = world_subject(&w, "Debian");
 	assert_int_equal(explain_window(&w.topo, &s, begin, end, &text, &err), 0);
 	assert_string_equal(text,
-		"Debian/3525 critical_task, 00:16:40.000000 .. 00:16:40.089999 (90.0 ms): ran 30.0 ms (33.3 %), was kept from "
-		"running 60.0 ms (66.7 %), slept 0 ns (0.0 %).\n"
+		"Debian/3525 critical_task, 00:16:40.000000 .. 00:16:40.089999 (90.0 ms): ran 30.0 ms (33.3 %), lost 60.0 "
+		"ms (66.7 %), slept 0 ns (0.0 %).\n"
 		"What delayed it most was Ubuntu/77 cc\\e[31m: 30.0 ms (33.3 %) in 30 pieces, the longest 1.00 ms at "
 		"00:16:40.002000 on CPU3.\n"
 		"Then host/2101 burnP6: 30.0 ms (33.3 %); 1 other: 1.00 us (0.0 %).\n"
@@ -285,7 +285,7 @@ static void idle_cpus(void **state)
 	assert_null(strstr(text, "quota"));
 	free(text);
 	assert_int_equal(explain_window(&w.topo, &s, 0, 9999999, &text, &err), 0);
-	assert_non_null(strstr(text, "What delayed it most was idle CPU: 1.90 ms"));
+	assert_non_null(strstr(text, "What delayed it most was an idle CPU (it could have run there): 1.90 ms"));
 	assert_non_null(strstr(text, "Look next at CPU limits (quota, cpuset)"));
 	free(text);
 	assert_int_equal(explain_status(&w.topo, &s, 4500000, line, sizeof line, &err), 0);

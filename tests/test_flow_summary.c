@@ -22,7 +22,7 @@ static void check_gaps(const struct topo *topo, const struct summary *s, const s
 	int64_t taken;
 	assert_int_equal(gap_list_of(topo, &row->who, &(struct gap_options){ .from = s->start, .to = s->end }, &list, &err), 0);
 	assert_int_equal(steal_time(topo, &row->who, s->start, s->end, &taken, &err), 0);
-	assert_int_equal(row->taken, taken);
+	assert_int_equal(row->demand.lost, taken);
 	assert_int_equal(row->gaps, list.all.count);
 	assert_int_equal(row->p50, list.all.p50);
 	assert_int_equal(row->p90, list.all.p90);

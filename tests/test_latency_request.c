@@ -339,7 +339,7 @@ static const int64_t any_vcpu[] = { 0, 1, 2, 2, 3, 4, 4, 5, 6, HISTORY_NULL }, a
 
 static bool is_out(int64_t v)
 {
-	return v == VCPU_PREEMPTED || v == VCPU_HOST_BLOCKED;
+	return v == VCPU_PREEMPTED || v == VCPU_HOST_BLOCKED || v == VCPU_WAKING;
 }
 
 struct truth {

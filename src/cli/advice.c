@@ -32,7 +32,7 @@ int advice_print(const struct scene *s, const struct subject *who, struct error 
 		return found;
 	char *text = advise(&(struct diff_side){ &s->topo, s->window.from, s->window.to }, who ? who : &vm);
 	putchar('\n');
-	prose_print(text);
+	prose_print(text, s->named);
 	free(text);
 	return 0;
 }

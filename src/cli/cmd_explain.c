@@ -35,9 +35,7 @@ static int explain_moment_of(struct scene *s, const char *name, const char *at, 
 	if (who_parse(s, name, &who, err) || find_moment(s, &who, at, &t, err) ||
 	    explain_at(&s->topo, &who, t, &text, err))
 		return -1;
-	scene_about(s, &who, FORMAT_TEXT);
-	origin_write_doubts(&s->origin, stdout);
-	prose_print(text);
+	prose_print(text, s->named);
 	free(text);
 	return 0;
 }
@@ -59,11 +57,14 @@ static int machine_text(struct scene *s, const struct subject *machine, char **t
 	return rc;
 }
 
-/* One after the other; what makes them doubtful is told once.  NULL: all machines. */
+/* One after the other; what makes a machine's answer doubtful stands above it, others say it themselves.  NULL: all
+ * machines. */
 static int explain_each(struct scene *s, const struct subject *who, size_t n, bool advised, struct error *err)
 {
-	scene_about(s, n == 1 ? who : NULL, FORMAT_TEXT);
-	origin_write_doubts(&s->origin, stdout);
+	if (!who || who->kind == SUBJECT_MACHINE) {
+		scene_about(s, who, FORMAT_TEXT);
+		origin_write_doubts(&s->origin, stdout);
+	}
 	for (size_t i = 0; i < n; i++) {
 		const struct subject *one = who ? &who[i] : NULL;
 		char *text = NULL;
@@ -72,7 +73,7 @@ static int explain_each(struct scene *s, const struct subject *who, size_t n, bo
 			return -1;
 		if (i)
 			putchar('\n');
-		prose_print(text);
+		prose_print(text, s->named);
 		free(text);
 		if (advised && advice_print(s, one, err))
 			return -1;

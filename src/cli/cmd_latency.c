@@ -120,8 +120,8 @@ static void print_requests(const struct run *run, size_t n, enum report_format f
 	report_end(out);
 	if (format != FORMAT_TEXT)
 		return;
-	puts("\nprovider, measured: at least = scheduled out while the request executed;\n"
-	     "                    at most = scheduled out while its server thread had work");
+	puts("\nprovider, measured: at least = lost while the request executed;\n"
+	     "                    at most = lost while its server thread had work");
 	if (n < all->len)
 		printf("shown: %zu of %zu (--top)\n", n, all->len);
 }

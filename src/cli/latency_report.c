@@ -113,7 +113,7 @@ static void print_distribution(const struct run *run, bool scatter)
 	       median(r, METRIC_HIGH_SHARE));
 	if (predicted)
 		printf(", predicted %.3f", median(r, METRIC_PREDICTED_SHARE));
-	puts("\n  at least: the vCPU was scheduled out while the request itself executed\n"
+	puts("\n  at least: what its vCPU lost while the request itself executed\n"
 	     "  at most:  ... at any moment in flight while its server thread had work");
 	if (predicted)
 		puts("  predicted: the latency beyond that of the baseline run at the same percentile");

@@ -5,7 +5,7 @@
 
 int scene_open(struct scene *s, char *what, const struct window_options *when, struct error *err)
 {
-	*s = (struct scene){ .h = what_open_named(what, err) };
+	*s = (struct scene){ .named = what, .h = what_open_named(what, err) };
 	if (!s->h || topo_open(&s->topo, s->h, err))
 		return -1;
 	return window_parse(&s->window, when, s->h, err);

@@ -7,6 +7,7 @@
 #include "report/report.h"
 
 struct scene {
+	const char *named;       /* as the user named it */
 	struct history *h;
 	struct topo topo;
 	struct window window;

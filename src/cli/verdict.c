@@ -36,13 +36,8 @@ int verdict_print(char *what, struct error *err)
 		found = find_victim(&s, &victim, err);
 	if (found > 0)
 		rc = explain_window(&s.topo, &victim, s.window.from, s.window.to, &text, err);
-	if (rc == 0 && found > 0) {
-		scene_about(&s, &victim, FORMAT_TEXT);
-		origin_write_doubts(&s.origin, stdout);
-		prose_print(text);
-	} else if (rc == 0 && found == 0) {
-		prose_print("No virtual CPU was kept from running.\n");
-	}
+	if (rc == 0)
+		prose_print(found ? text : "No virtual CPU lost anything.\n", what);
 	free(text);
 	return scene_close(&s, found < 0 ? -1 : rc, err);
 }

@@ -1,4 +1,5 @@
-/* What a subject wanted of a CPU and what it got, from the state sums alone. */
+/* What a subject wanted of a CPU and what it got, from the state sums alone; and which states count as what, for all
+ * who ask: the definition of lost time. */
 #include "flow/flow_private.h"
 
 #include <stdlib.h>
@@ -12,14 +13,13 @@ struct sum {
 	struct error *err;
 };
 
-/* What a vCPU does in a state counts as; likewise a thread. */
-enum use { USE_NONE, USE_RAN, USE_LOST };
-static const uint8_t vcpu_use[VCPU_STATE_COUNT] = {
-	[VCPU_RUNNING] = USE_RAN, [VCPU_VMM] = USE_LOST, [VCPU_PREEMPTED] = USE_LOST, [VCPU_HOST_BLOCKED] = USE_LOST,
-	[VCPU_WAKING] = USE_LOST,
+const uint8_t vcpu_use[VCPU_STATE_COUNT] = {
+	[VCPU_RUNNING] = USE_RAN, [VCPU_VMM] = USE_SERVED, [VCPU_IDLE] = USE_SLEPT,
+	[VCPU_PREEMPTED] = USE_LOST, [VCPU_HOST_BLOCKED] = USE_LOST, [VCPU_WAKING] = USE_LOST,
 };
-static const uint8_t thread_use[THREAD_STATE_COUNT] = {
-	[THREAD_RUNNING] = USE_RAN, [THREAD_PREEMPTED] = USE_LOST, [THREAD_VIRT_PREEMPTED] = USE_LOST,
+const uint8_t thread_use[THREAD_STATE_COUNT] = {
+	[THREAD_RUNNING] = USE_RAN, [THREAD_BLOCKED] = USE_SLEPT,
+	[THREAD_PREEMPTED] = USE_LOST, [THREAD_VIRT_PREEMPTED] = USE_LOST,
 };
 
 static enum use use_of(const struct topo *topo, const struct subject *row, int state)
@@ -42,6 +42,8 @@ static int add_row(void *arg, const struct subject *row)
 		enum use use = use_of(s->topo, row, i);
 		s->out->ran += use == USE_RAN ? sums[i] : 0;
 		s->out->lost += use == USE_LOST ? sums[i] : 0;
+		s->out->served += use == USE_SERVED ? sums[i] : 0;
+		s->out->slept += use == USE_SLEPT ? sums[i] : 0;
 		s->out->alive += sums[i];
 	}
 	return 0;

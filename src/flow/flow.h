@@ -156,6 +156,7 @@ struct flow_interval {
 struct flow_entry {
 	struct party who;
 	int64_t duration;    /* ns */
+	int64_t lost;        /* ns of it that the subject was kept from running */
 	double share;        /* D(T), Eq. 3: duration / (end - start + 1) of the window */
 	uint64_t pieces;
 	struct { int64_t start, ns; int16_t pcpu; } longest;  /* the first of the longest pieces */
@@ -203,8 +204,10 @@ void flow_paint(const struct flow *f, const uint32_t *lane_of, unsigned cells, i
 
 /* ---- Gaps and steal ----------------------------------------------------------------------------------------- */
 
-/* A maximal interval in which a vCPU or thread wanted to run and could not: vCPU PREEMPTED or HOST_BLOCKED,
- * thread PREEMPTED or VIRT_PREEMPTED.  Culprits are the entries of the flow within the gap, longest first. */
+/* A maximal interval in which a vCPU or thread wanted to run and was kept from it: vCPU PREEMPTED, HOST_BLOCKED or WAKING,
+ * thread PREEMPTED or VIRT_PREEMPTED (a vCPU wants a pCPU, which it has while the hypervisor works for it; a thread wants a
+ * vCPU that executes).  That is all that "lost" means, in every report.  Culprits are the entries of the flow within the
+ * gap, longest first. */
 struct gap {
 	struct subject subject;
 	int64_t start, end;
@@ -216,18 +219,19 @@ int gap_find(const struct topo *topo, const struct subject *s, int64_t t, int di
              struct error *err);
 /* The gap that t stands in.  1 = found, 0 = t is in no gap, -1 = error. */
 int gap_at(const struct topo *topo, const struct subject *s, int64_t t, struct gap *out, struct error *err);
-/* Exact ns that a subject was kept from running within [t0, t1], from the state sums alone.  O(log n) per row.
+/* Exact ns that a subject lost within [t0, t1], from the state sums alone.  O(log n) per row.
  * A VM is the sum of its vCPUs; the host and a container that of their threads.  Threads that are a vCPU count for
  * the VM alone, those of a container for the container alone. */
 int steal_time(const struct topo *topo, const struct subject *s, int64_t t0, int64_t t1, int64_t *ns,
                struct error *err);
 
-/* What a subject wanted of a CPU and what it got, from the state sums alone: O(log n) per row.  Lost is all the time in
- * which it wanted to run and did not: of a vCPU also while the hypervisor worked for it and while it queued after it was
- * woken.  Machines as in steal_time(). */
+/* What a subject wanted of a CPU and what it got, from the state sums alone: O(log n) per row.  Lost is steal_time().
+ * Machines as there. */
 struct demand {
 	int64_t ran, lost;       /* ns; it wanted both together */
-	int64_t alive;           /* ns in which it was there */
+	int64_t served;          /* ns: of vCPUs, in which the hypervisor had the CPU for them */
+	int64_t slept;           /* ns */
+	int64_t alive;           /* ns in which it was there: all of these, and what is unknown */
 	unsigned rows;           /* that were added up: the vCPUs of a VM */
 };
 int demand_of(const struct topo *topo, const struct subject *s, int64_t t0, int64_t t1, struct demand *out,
@@ -263,7 +267,6 @@ struct summary_row {
 	int64_t start, end;      /* its life, cut to the window; closed */
 	struct demand demand;
 	uint64_t gaps;           /* from here on 0 until its gaps have been looked at */
-	int64_t taken;           /* ns of them all */
 	int64_t p50, p90, p99;   /* of their lengths, nearest rank */
 	struct gap longest;      /* the first of the longest: of the vCPU or thread that had it, cut to the window */
 	/* Who took most of it: of the machine that took most the thread that took more than half of its part; where
@@ -449,7 +452,7 @@ extern const char *const wait_kind_name[WAIT_KIND_COUNT];
 
 /* The sleeps of an idle vCPU that one party ended. */
 struct wait_row {
-	uint32_t vcpu;           /* index into topo->cpu */
+	uint32_t vcpu;           /* index into topo->cpu; of a thread's sleeps UINT32_MAX */
 	enum wait_kind kind;
 	struct party by;         /* the thread that woke it, or the handler (tid -1); system -1: nobody known */
 	uint64_t count;
@@ -464,7 +467,7 @@ struct wait_list {
 	size_t names;
 };
 
-/* Of a vCPU, those of a VM, or all (NULL): by what the host alone tells. */
+/* Of a vCPU, those of a VM, or all (NULL): by what the host alone tells.  Of a thread: all its sleeps. */
 int waits_of(const struct topo *topo, const struct subject *s, int64_t from, int64_t to, struct wait_list *out,
              struct error *err);
 void waits_release(struct wait_list *l);

@@ -9,6 +9,10 @@
  * or to move a thread to another one takes less. */
 #define IDLE_LIMITED 1000000
 
+/* What the time in a state counts as, of vCPUs and of threads. */
+enum use { USE_UNKNOWN, USE_RAN, USE_LOST, USE_SLEPT, USE_SERVED };
+extern const uint8_t vcpu_use[VCPU_STATE_COUNT], thread_use[THREAD_STATE_COUNT];
+
 /* The sums of a flow of [from, to]; its names stay with the resolver (flow->names is 0). */
 int flow_collect(struct resolver *r, const struct subject *s, int64_t from, int64_t to, struct flow *out);
 

@@ -132,7 +132,7 @@ static void paint_all(struct page *p)
 static void plain_text(const struct page *p, const struct party *who, char *buf, size_t size)
 {
 	struct party thread = *who;
-	thread.kind = FLOW_PREEMPTING;
+	thread.kind = who->kind == FLOW_WAITING && who->tid < 0 ? FLOW_IRQ : FLOW_PREEMPTING;
 	party_text(p->topo, &thread, p->f->name[who->name], buf, size);
 }
 
@@ -169,6 +169,11 @@ static const char *share_text(char buf[16], double share)
 	return buf;
 }
 
+static double share_of(const struct flow *f, int64_t ns)
+{
+	return (double)ns / ((double)(f->end - f->start) + 1);
+}
+
 static void print_row(const struct page *p, const struct row *r)
 {
 	char label[LABEL_TEXT], duration[TIME_TEXT], share[16];
@@ -179,7 +184,7 @@ static void print_row(const struct page *p, const struct row *r)
 	label[fit] = '\0';
 	pad -= text_width(label);
 	fprintf(p->to, "%*s%s%*s%10s %6s |", indent, "", label, pad, "", time_duration(duration, r->duration),
-	        share_text(share, (double)r->duration / ((double)(p->f->end - p->f->start) + 1)));
+	        share_text(share, share_of(p->f, r->duration)));
 	for (int c = 0; c < p->cells; c++) {
 		int64_t ns = p->lane[(size_t)r->lane * (size_t)p->cells + (size_t)c];
 		int64_t span = (c + 1 < p->cells ? cell_start(p, c + 1) : p->f->end + 1) - cell_start(p, c);
@@ -197,22 +202,23 @@ static bool is_repetition(const struct page *p, const struct row *r)
 
 static void print_summary(const struct page *p, const struct subject *s)
 {
-	int64_t by_kind[FLOW_KIND_COUNT] = { 0 };
-	char subject[LABEL_TEXT], from[TIME_TEXT], to[TIME_TEXT], d[TIME_TEXT];
+	int64_t by_kind[FLOW_KIND_COUNT] = { 0 }, lost = 0;
+	char subject[LABEL_TEXT], from[TIME_TEXT], to[TIME_TEXT], d[TIME_TEXT], share[16];
 	const struct flow *f = p->f;
-	for (size_t i = 0; i < f->entries; i++)
+	for (size_t i = 0; i < f->entries; i++) {
 		by_kind[f->entry[i].who.kind] += f->entry[i].duration;
+		lost += f->entry[i].lost;
+	}
 	fprintf(p->to, "execution flow of %s\n", topo_subject_text(p->topo, s, subject, sizeof subject));
 	fprintf(p->to, "%s .. %s (%s), %zu entries\n", time_date(from, f->start, 9), time_clock(to, f->end, 9),
 	        time_duration(d, f->end - f->start + 1), f->entries);
-	int column = 0;
+	int column = fprintf(p->to, "lost %s (%s)", time_duration(d, lost), share_text(share, share_of(f, lost)));
 	for (int k = 0; k < FLOW_KIND_COUNT; k++) {
-		char share[16], item[64];
+		char item[64];
 		if (!by_kind[k])
 			continue;
-		int n = snprintf(item, sizeof item, "%s %s", flow_kind_name[k],
-		                 share_text(share, (double)by_kind[k] / ((double)(f->end - f->start) + 1)));
-		const char *between = column == 0 ? "" : column + 3 + n > p->width ? ",\n" : ", ";
+		int n = snprintf(item, sizeof item, "%s %s", flow_kind_name[k], share_text(share, share_of(f, by_kind[k])));
+		const char *between = column + 3 + n > p->width ? ",\n" : ", ";
 		column = (*between == ',' && between[1] == ' ' ? column + 2 : 0) + n;
 		fprintf(p->to, "%s%s", between, item);
 	}
@@ -269,7 +275,7 @@ static void print_left_out(const struct page *p, double threshold)
 		fprintf(p->to, "left out: %zu %s below %g %% each, together %s (%s)\n", p->left_out,
 		        p->left_out == 1 ? "entry" : "entries", 100 * threshold,
 		        time_duration(d, p->left_out_ns),
-		        share_text(share, (double)p->left_out_ns / ((double)(p->f->end - p->f->start) + 1)));
+		        share_text(share, share_of(p->f, p->left_out_ns)));
 }
 
 static int page_width(int width)

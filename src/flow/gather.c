@@ -153,12 +153,12 @@ static int add_interval(struct gather *g, const struct flow_interval *iv)
 
 int gather_piece(struct gather *g, const struct piece *p, int64_t start, int64_t end)
 {
-	if (g->has_open && piece_same(&g->last, p)) {
-		g->open.end = end;
-		return 0;
-	}
+	const bool same = g->has_open && piece_same(&g->last, p);
+	uint32_t entry = same ? g->open.entry : entry_of(g, &p->who);
+	if (p->lost)
+		g->flow.entry[entry].lost += end - start + 1;
 	g->last = *p;
-	return add_interval(g, &(struct flow_interval){ start, end, entry_of(g, &p->who), p->pcpu });
+	return add_interval(g, &(struct flow_interval){ start, end, entry, p->pcpu });
 }
 
 /* What lies between the first and the last interval of a part. */
@@ -194,6 +194,7 @@ int gather_part(struct gather *g, const struct gather *part, const uint32_t *id)
 		struct party who = part->flow.entry[i].who;
 		who.name = id[who.name];
 		entry[i] = entry_of(g, &who);
+		g->flow.entry[entry[i]].lost += part->flow.entry[i].lost;
 	}
 	const struct flow_interval *edge[] = { part->has_first ? &part->first : NULL, part->has_open ? &part->open : NULL };
 	int status = 0;

@@ -2,10 +2,11 @@
 noinst_LIBRARIES += src/libflow.a
 FLOW_LIBS = src/libflow.a $(HISTORY_LIBS)
 src_libflow_a_SOURCES = \
+	src/flow/advice.c \
 	src/flow/demand.c \
 	src/flow/doubt.c \
 	src/flow/exits.c \
-	src/flow/explain.c src/flow/explain_summary.c \
+	src/flow/explain.c src/flow/explain.h src/flow/explain_summary.c \
 	src/flow/find.c \
 	src/flow/flow.c src/flow/flow.h src/flow/flow_private.h \
 	src/flow/flow_text.c \

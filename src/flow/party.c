@@ -59,6 +59,8 @@ static const char *thread_text(const struct topo *topo, int32_t system, int32_t 
 char *party_text(const struct topo *topo, const struct party *who, const char *name, char *buf, size_t size)
 {
 	char thread[600] = "", handler[256];
+	struct party waker = *who;
+	waker.kind = who->tid < 0 ? FLOW_IRQ : FLOW_PREEMPTING;
 	const char *known = name && *name ? name : "";
 	switch ((enum flow_kind)who->kind) {
 	case FLOW_IDLE_CPU:
@@ -87,7 +89,7 @@ char *party_text(const struct topo *topo, const struct party *who, const char *n
 		if (who->system < 0)
 			snprintf(buf, size, "waiting%s%s", *known ? " for " : "", text_escape(handler, sizeof handler, known));
 		else
-			snprintf(buf, size, "waiting for %s", thread_text(topo, who->system, who->tid, name, thread, sizeof thread));
+			snprintf(buf, size, "waiting for %s", party_text(topo, &waker, name, thread, sizeof thread));
 		break;
 	case FLOW_RUNNING:
 	case FLOW_PREEMPTING:

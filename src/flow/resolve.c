@@ -9,6 +9,8 @@
  * nobody is blamed for it.  The recursion is bounded, since a damaged or hostile history may contain a circle. */
 #include "flow/resolve.h"
 
+#include <string.h>
+
 #define DEEPEST 8  /* machines within machines */
 
 static int set(struct piece *out, enum flow_kind kind)
@@ -202,6 +204,22 @@ static int pcpu_at(struct resolver *r, uint32_t c, int64_t t, const struct who *
 	return stand_in(r, w, t, out, 0);
 }
 
+/* Who woke the thread of the tracks `own`: the thread that was current, or the handler that interrupted that. */
+static int woken_by(struct resolver *r, struct track *own, int32_t machine, int32_t tid, int64_t woken, struct piece *out)
+{
+	int64_t in;
+	if (track_at(r, &own[OWN_WOKEN_IN], woken, &in) < 0)
+		return -1;
+	if (in != HISTORY_NULL && strcmp(history_string(r->topo->h, in), "thread") != 0) {
+		out->who.system = machine;
+		out->who.name = resolver_string(r, in);
+		return 0;
+	}
+	struct who *waker = resolver_who(r, (uint32_t)machine, tid);
+	out->who.tid = tid;
+	return owner_of(r, waker, woken, &out->who.system) < 0 ? -1 : resolver_name(r, waker, woken, &out->who.name);
+}
+
 /* The thread sleeps in the interval that its status (or its vCPU's) holds: `woken` is when it ends. */
 static int waiting_at(struct resolver *r, struct who *w, int64_t woken, struct piece *out)
 {
@@ -218,14 +236,9 @@ static int waiting_at(struct resolver *r, struct who *w, int64_t woken, struct p
 		r->until = until;
 		return 0;
 	}
-	if (resolver_waker(r, value, &machine, &tid)) {
-		struct who *waker = resolver_who(r, (uint32_t)machine, tid);
-		out->who.tid = tid;
-		if (owner_of(r, waker, woken, &out->who.system) < 0 || resolver_name(r, waker, woken, &out->who.name) < 0)
-			return -1;
-	}
+	int rc = resolver_waker(r, value, &machine, &tid) ? woken_by(r, own, machine, tid, woken, out) : 0;
 	r->until = until;
-	return 0;
+	return rc;
 }
 
 static int cpu_at(struct resolver *r, uint32_t c, int64_t t, const struct who *waiting, struct piece *out, int depth);
@@ -460,12 +473,11 @@ static int thread_at(struct resolver *r, struct who *w, int64_t t, struct piece 
 }
 
 /* The same for a vCPU: its guest's current thread runs on it; idle, it waits for nobody. */
-static int vcpu_at(struct resolver *r, uint32_t v, int64_t t, struct piece *out)
+static int vcpu_at(struct resolver *r, uint32_t v, int64_t t, struct piece *out, int64_t *status)
 {
-	int64_t status;
-	if (track_at(r, &resolver_cpu(r, v)->status, t, &status) < 0)
+	if (track_at(r, &resolver_cpu(r, v)->status, t, status) < 0)
 		return -1;
-	int state = vcpu_state(r, status);
+	int state = vcpu_state(r, *status);
 	if (state == VCPU_UNKNOWN)
 		return set(out, FLOW_UNKNOWN);
 	if (state == VCPU_IDLE)
@@ -477,25 +489,36 @@ static int vcpu_at(struct resolver *r, uint32_t v, int64_t t, struct piece *out)
 	return 0;
 }
 
+/* A thread that is found again on another vCPU contradicts itself. */
+static int thread_subject_at(struct resolver *r, uint32_t thread, int64_t t, struct piece *out, int64_t *status)
+{
+	const struct topo_thread *th = &r->topo->thread[thread];
+	struct who *w = resolver_who(r, th->machine, th->tid);
+	if (thread_at(r, w, t, out, 0) < 0 || track_at(r, &resolver_own(r, w)[OWN_STATUS], t, status) < 0)
+		return -1;
+	if (out->who.kind == FLOW_PREEMPTING && out->who.system == (int32_t)th->machine && out->who.tid == th->tid) {
+		int16_t pcpu = out->pcpu;
+		set(out, FLOW_UNKNOWN);
+		out->pcpu = pcpu;
+	}
+	return 0;
+}
+
 int resolve_subject(struct resolver *r, const struct subject *s, int64_t t, struct piece *out)
 {
-	if (s->kind == SUBJECT_THREAD) {
-		const struct topo_thread *th = &r->topo->thread[s->index];
-		if (thread_at(r, resolver_who(r, th->machine, th->tid), t, out, 0) < 0)
-			return -1;
-		/* Found again on another vCPU: the history contradicts itself. */
-		if (out->who.kind == FLOW_PREEMPTING && out->who.system == (int32_t)th->machine && out->who.tid == th->tid) {
-			int16_t pcpu = out->pcpu;
-			set(out, FLOW_UNKNOWN);
-			out->pcpu = pcpu;
-		}
-		return 0;
-	}
-	if (s->kind == SUBJECT_CPU && !is_host(r->topo, r->topo->cpu[s->index].machine))
-		return vcpu_at(r, s->index, t, out);
-	if (s->kind == SUBJECT_CPU)
-		return pcpu_at(r, s->index, t, NULL, out);
-	return set(out, FLOW_UNKNOWN);
+	int64_t status = HISTORY_NULL;
+	int rc = 0;
+	if (s->kind == SUBJECT_THREAD)
+		rc = thread_subject_at(r, s->index, t, out, &status);
+	else if (s->kind == SUBJECT_CPU && is_host(r->topo, r->topo->cpu[s->index].machine))
+		rc = pcpu_at(r, s->index, t, NULL, out);
+	else if (s->kind == SUBJECT_CPU)
+		rc = vcpu_at(r, s->index, t, out, &status);
+	else
+		set(out, FLOW_UNKNOWN);
+	const uint64_t gap = s->kind == SUBJECT_CPU ? r->topo->vcpu_gap : r->topo->thread_gap;
+	out->lost = status >= 0 && status < HISTORY_STATES && (gap >> status & 1);
+	return rc;
 }
 
 int resolve_waits_for(struct resolver *r, const struct subject *s, int64_t state, int64_t t, int *cpu, int32_t *self)

@@ -64,6 +64,7 @@ struct piece {
 	struct party who;     /* its name is an id in resolver->names */
 	int32_t host_thread;  /* the thread of the host that had the pCPU instead: index into topo->thread, or -1 */
 	int16_t pcpu;
+	bool lost;            /* resolve_subject() alone tells: was it kept from running? */
 };
 
 void resolver_init(struct resolver *r, const struct topo *topo, int64_t t0, int64_t t1, struct error *err);

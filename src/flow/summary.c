@@ -120,7 +120,6 @@ static int add_gap(struct summary_part *part, struct summary_row *row, const str
 	if (ns > longest || (ns == longest && gap->start < row->longest.start))
 		row->longest = *gap;
 	row->gaps++;
-	row->taken += ns;
 	if (add_length(part, ns, err) < 0)
 		return -1;
 	return resolve_walk(&part->r, &gap->subject, gap->start, gap->end, add_piece, part);

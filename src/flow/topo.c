@@ -4,7 +4,7 @@
  * "VM"; nothing else of the history is touched.  Names are borrowed from the history.  Memory: about 50 bytes per
  * thread.  Which thread executes which vCPU is taken as fixed here; resolve.c checks it against the moment, since
  * a TID may be used again after a VM has ended. */
-#include "flow/flow.h"
+#include "flow/flow_private.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -290,9 +290,9 @@ static void know_states(struct topo *t)
 	if (i < t->cpus)
 		map_states(t->h, t->cpu[i].out_by, out_reason_name, OUT_REASON_COUNT, OUT_REASON_COUNT, t->out_reason);
 	for (unsigned n = 0; n < HISTORY_STATES - 1; n++) {
-		if (t->vcpu_state[n] == VCPU_PREEMPTED || t->vcpu_state[n] == VCPU_HOST_BLOCKED)
+		if (vcpu_use[t->vcpu_state[n]] == USE_LOST)
 			t->vcpu_gap |= UINT64_C(1) << n;
-		if (t->thread_state[n] == THREAD_PREEMPTED || t->thread_state[n] == THREAD_VIRT_PREEMPTED)
+		if (thread_use[t->thread_state[n]] == USE_LOST)
 			t->thread_gap |= UINT64_C(1) << n;
 	}
 }

@@ -17,13 +17,15 @@
 const char *const wait_kind_name[WAIT_KIND_COUNT] = { WAIT_KINDS(WAIT_NAME) };
 #undef WAIT_NAME
 
+#define NO_VCPU UINT32_MAX
+
 struct collector {
 	const struct topo *topo;
 	struct resolver r;
 	struct wait_list *out;
 	size_t cap;
 	struct parties parties;
-	struct map row_of;        /* vCPU << 35 | party << 3 | kind -> row */
+	struct map row_of;        /* vCPU << 35 ^ party << 3 ^ kind -> row */
 	int64_t from, to;
 };
 
@@ -39,7 +41,7 @@ static int pid_of(struct collector *c, const struct who *th, int64_t t, int64_t 
 	return 0;
 }
 
-/* Another thread of the host did. */
+/* Another thread did, of the host when vcpu is a vCPU. */
 static int kind_of_thread(struct collector *c, uint32_t vcpu, const struct who *self, struct who *by, int64_t t,
                           enum wait_kind *kind)
 {
@@ -51,7 +53,7 @@ static int kind_of_thread(struct collector *c, uint32_t vcpu, const struct who *
 	snprintf(vhost, sizeof vhost, "vhost-%" PRId64, own);
 	const char *name = by->thread < 0 ? "" : topo_longest_name(c->topo, (uint32_t)by->thread);
 	*kind = WAIT_TASK;
-	if (v >= 0)
+	if (v >= 0 && vcpu != NO_VCPU)
 		*kind = c->topo->cpu[v].machine == c->topo->cpu[vcpu].machine ? WAIT_IPI : WAIT_TASK;
 	else if (own != HISTORY_NULL && strcmp(name, vhost) == 0)
 		*kind = WAIT_NET;
@@ -97,6 +99,31 @@ static void add(struct collector *c, uint32_t vcpu, enum wait_kind kind, const s
 	}
 	c->out->row[*at].count++;
 	c->out->row[*at].total += ns;
+}
+
+/* One thread's sleeps within the window, whatever it is. */
+static int walk_thread(struct collector *c, uint32_t thread)
+{
+	const struct topo *topo = c->topo;
+	struct who *self = resolver_who(&c->r, topo->thread[thread].machine, topo->thread[thread].tid);
+	for (int64_t t = c->from, end; t <= c->to; t = end + 1) {
+		int64_t status;
+		enum wait_kind kind;
+		struct party by;
+		c->r.until = c->to;
+		if (track_at(&c->r, &resolver_own(&c->r, self)[OWN_STATUS], t, &status) < 0)
+			return -1;
+		end = c->r.until;
+		int64_t over = resolver_own(&c->r, self)[OWN_STATUS].iv.end;
+		if (status >= 0 && status < HISTORY_STATES && topo->thread_state[status] == THREAD_BLOCKED) {
+			if (classify(c, NO_VCPU, self, over < history_end(topo->h) ? over + 1 : INT64_MAX, &kind, &by) < 0)
+				return -1;
+			add(c, NO_VCPU, kind, &by, end - t + 1);
+		}
+		if (end >= c->to)
+			break;
+	}
+	return 0;
 }
 
 /* One vCPU's sleeps within the window. */
@@ -165,8 +192,9 @@ int waits_of(const struct topo *topo, const struct subject *s, int64_t from, int
 	c.from = from > history_begin(topo->h) ? from : history_begin(topo->h);
 	c.to = to < history_end(topo->h) ? to : history_end(topo->h);
 	resolver_init(&c.r, topo, c.from, c.to, err);
-	int rc = 0;
-	for (uint32_t i = 0; i < topo->cpus && rc == 0; i++) {
+	const bool thread = s && s->kind == SUBJECT_THREAD;
+	int rc = thread ? walk_thread(&c, s->index) : 0;
+	for (uint32_t i = 0; i < topo->cpus && rc == 0 && !thread; i++) {
 		const struct topo_machine *m = &topo->machine[topo->cpu[i].machine];
 		bool asked = !s || (s->kind == SUBJECT_CPU ? s->index == i : s->index == topo->cpu[i].machine ||
 		                                                            topo->machine[s->index].kind == MACHINE_HOST);

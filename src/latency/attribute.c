@@ -1,12 +1,12 @@
 /* Measured attribution: hard bounds of the provider's part of one request's latency.
  *
- *   low   the vCPU was scheduled out while the request itself executed: certainly the provider's;
- *   high  the vCPU was scheduled out at any moment between start and end while the request's server thread had work
+ *   low   what the vCPU lost while the request itself executed: certainly the provider's;
+ *   high  what the vCPU lost at any moment between start and end while the request's server thread had work
  *         (a request that waits in the server's queue is delayed too when the CPU is taken from the one before it),
  *         plus the wait of the vCPU for a pCPU that delayed the thread's waking, plus all time of which events
  *         were lost.  Nothing beyond it can be the provider's scheduling.
  *
- * "Scheduled out" is PREEMPTED or HOST_BLOCKED.  Time out while the server slept delayed nobody and is in neither
+ * "Lost" is as everywhere (struct gap, flow/flow.h).  What was lost while the server slept delayed nobody and is in neither
  * (the confusion behind the paper's Fig. 2).  On a container or plain host thread "out" is: runnable while its pCPU
  * runs, or idles for, somebody outside the container (for a plain process: outside the process).
  *
@@ -78,7 +78,8 @@ static void count_unknown(struct probe *p, int64_t ns)
 static int count_transitions(struct probe *p, uint32_t attr, int64_t t0, int64_t t1)
 {
 	const struct history *h = p->h;
-	const uint64_t out = BIT(VCPU_PREEMPTED) | BIT(VCPU_HOST_BLOCKED), in = BIT(VCPU_RUNNING) | BIT(VCPU_IDLE);
+	const uint64_t out = BIT(VCPU_PREEMPTED) | BIT(VCPU_HOST_BLOCKED) | BIT(VCPU_WAKING);
+	const uint64_t in = BIT(VCPU_RUNNING) | BIT(VCPU_IDLE);
 	struct history_cursor c;
 	struct interval iv;
 	uint64_t before = 0;
@@ -108,7 +109,7 @@ static int vcpu_piece(struct probe *p, const struct topo_cpu *cpu, int64_t t0, i
 	}
 	if (sums_of_vcpu(p->topo, cpu, t0, t1, ns, p->err))
 		return -1;
-	int64_t out = ns[VCPU_PREEMPTED] + ns[VCPU_HOST_BLOCKED];
+	int64_t out = ns[VCPU_PREEMPTED] + ns[VCPU_HOST_BLOCKED] + ns[VCPU_WAKING];
 	if (p->status == THREAD_PREEMPTED) {
 		r->feature.wait += t1 - t0 + 1 - out - ns[VCPU_UNKNOWN];
 	} else if (p->executing) {

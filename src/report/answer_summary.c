@@ -95,7 +95,7 @@ static void summary_line(struct report *r, const struct topo *topo, const struct
 		VAL_INT(gaps ? row->longest.end - row->longest.start + 1 : 0), gaps ? VAL_INT(row->longest.start) : VAL_NONE,
 		VAL_INT(row->p50), VAL_INT(row->p90), VAL_INT(row->p99), VAL_INT((int64_t)row->gaps),
 		gaps ? VAL_SHOWN(thief_text(topo, s, row, thief)) : VAL_NONE, gaps ? VAL_INT(row->thief_ns) : VAL_NONE,
-		gaps ? VAL_REAL(share(row->thief_ns, row->taken)) : VAL_NONE, VAL_INT((int64_t)number) });
+		gaps ? VAL_REAL(share(row->thief_ns, d->lost)) : VAL_NONE, VAL_INT((int64_t)number) });
 }
 
 int report_summary(FILE *out, enum report_format format, const struct topo *topo, const struct summary *s, size_t top,

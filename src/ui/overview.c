@@ -288,7 +288,7 @@ static void tell(const struct app *app, const struct pane *pane, size_t i, char 
 	                 time_duration(wanted, d->ran + d->lost));
 	if (p->detailed && r->gaps && n > 0 && (size_t)n < size)
 		snprintf(buf + n, size - (size_t)n, ", %.0f %% of it to %s; longest wait %s",
-		         100 * share(r->thief_ns, r->taken), thief_text(app, p, r, by, sizeof by),
+		         100 * share(r->thief_ns, r->demand.lost), thief_text(app, p, r, by, sizeof by),
 		         time_duration(longest, r->longest.end - r->longest.start + 1));
 }
 

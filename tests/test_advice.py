@@ -1,0 +1,52 @@
+"""What `explain` says can be used: its commands run as they stand, its culprits have names, its doubts are those of `info`."""
+import glob
+import json
+import os
+import re
+import subprocess
+
+from e2e import BUILD, DATA, SHARED, check, run, scratch, simulate, table
+
+THREADS = 3          # of each recording, those that lost most
+
+
+def doubts(history, machines):
+    notes = json.loads(run("info", history, "--format", "json").stdout)["notes"]
+    return [note for note in notes if note["kind"] != "fact" and note["machine"] in (None, *machines)]
+
+
+def one(folder, history):
+    """Everything is run in the folder of the history, as somebody would who pastes it."""
+    run("index", folder, "-o", history)
+    place, name = os.path.split(history)
+    rows = table("summary", history, "--top", "0")
+    subjects = [f"{r['machine']}/{r['tid']}" for r in rows if r["tid"] and r["machine"] != "host" and int(r["lost_ns"])][:THREADS]
+    subjects += sorted({f"{r['vm']}/CPU{r['vcpu']}" for r in table("info", history)})
+    commands = set()
+    for subject in subjects:
+        p = subprocess.run([os.path.join(BUILD, "stealscope"), "explain", name, subject], cwd=place, capture_output=True,
+                           text=True, timeout=300)
+        check(p.returncode == 0, f"explain {subject} {p.stderr}")
+        text = " ".join(p.stdout.split())
+        whole = [d for d in doubts(history, [subject.split("/")[0], "host"]) if d["start"] is None and d["end"] is None]
+        missing = [d["text"] for d in whole if d["text"] not in text.split("How sure:")[1]]
+        check(missing == [], f"{subject}: How sure has the doubts of info {missing}")
+        named = re.findall(r"(?:most was|Then|;) (.*?): [\d.]+ \w+ \(", text.split("How sure:")[0])
+        check(all(who.strip() and "host/0 swapper" not in who for who in named), f"{subject}: everybody has a name {named}")
+        found = re.findall(r"^.*?\((stealscope .*)\)[.:]?.*$", p.stdout, re.M)
+        check(len(found) == p.stdout.count("(stealscope "), f"{subject}: each of {p.stdout.count('(stealscope ')} commands stands in one line")
+        commands |= set(found)
+    for command in sorted(commands):
+        p = subprocess.run(["sh", "-c", command], cwd=place, capture_output=True, text=True, timeout=300,
+                           env={**os.environ, "PATH": BUILD + ":" + os.environ["PATH"]})
+        check(p.returncode == 0 and p.stdout, f"pasted: {command} {p.stderr}")
+
+
+with scratch() as tmp:
+    one(os.path.join(DATA, "fibonacci"), f"{tmp}/it's a history.steal")
+    simulate(f"{tmp}/lossy", "overcommit", "3", "--lost", "0.3", "--duration", "1s")
+    one(f"{tmp}/lossy", f"{tmp}/lossy.steal")
+    simulate(f"{tmp}/nested", "nested", "--duration", "1s")
+    one(f"{tmp}/nested", f"{tmp}/nested.steal")
+    for recording in sorted(glob.glob(SHARED + "/*/")):
+        one(recording, f"{tmp}/{os.path.basename(recording.rstrip('/'))}.steal")
