@@ -14,6 +14,7 @@ E2E_TESTS = \
 	tests/test_collect.py \
 	tests/test_completion.py \
 	tests/test_cut.py \
+	tests/test_cover.py \
 	tests/test_damage.py \
 	tests/test_diff.py \
 	tests/test_exits.py \

@@ -51,21 +51,6 @@ static void test_escape(void **state)
 	assert_string_equal(text_escape(small, sizeof small, "ab\xe4\xb8\xad"), "ab");
 }
 
-/* A word is what a shell reads as this one word. */
-static void test_shell(void **state)
-{
-	static const struct { const char *raw, *want; } cases[] = {
-		{ "web", "web" }, { "./a-b_1.steal", "./a-b_1.steal" }, { "", "''" }, { "my VM", "'my VM'" },
-		{ "it's", "'it'\\''s'" }, { "'", "''\\'''" }, { "$(id)", "'$(id)'" }, { "~", "'~'" },
-	};
-	(void)state;
-	for (size_t i = 0; i < COUNT(cases); i++) {
-		char *word = text_shell(cases[i].raw);
-		assert_string_equal(word, cases[i].want);
-		free(word);
-	}
-}
-
 static void test_suggest(void **state)
 {
 	(void)state;
@@ -559,7 +544,6 @@ int main(void)
 	setlocale(LC_ALL, "C.UTF-8");
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_escape),
-		cmocka_unit_test(test_shell),
 		cmocka_unit_test(test_suggest),
 		cmocka_unit_test(test_width),
 		cmocka_unit_test(test_duration),

@@ -266,6 +266,21 @@ static void sentences(void **state)
 	world_release(&w);
 }
 
+/* A word is what a shell reads as this one word. */
+static void words_for_a_shell(void **state)
+{
+	static const struct { const char *raw, *want; } cases[] = {
+		{ "web", "web" }, { "./a-b_1.steal", "./a-b_1.steal" }, { "", "''" }, { "my VM", "'my VM'" },
+		{ "it's", "'it'\\''s'" }, { "'", "''\\'''" }, { "$(id)", "'$(id)'" }, { "~", "'~'" },
+	};
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		char *word = shell_word(cases[i].raw);
+		assert_string_equal(word, cases[i].want);
+		free(word);
+	}
+}
+
 /* An idle CPU for a moment is a wakeup or a move; for long it is a limit. */
 static void idle_cpus(void **state)
 {
@@ -445,7 +460,7 @@ int main(void)
 		cmocka_unit_test(matrix),
 		cmocka_unit_test(many_machines),
 		cmocka_unit_test(sentences),
-		cmocka_unit_test(idle_cpus), cmocka_unit_test(missing_traces),
+		cmocka_unit_test(words_for_a_shell), cmocka_unit_test(idle_cpus), cmocka_unit_test(missing_traces),
 		cmocka_unit_test(residual_timer),
 		cmocka_unit_test(not_periodic),
 	};

@@ -1,7 +1,5 @@
 #include "base/text.h"
 
-#include "base/mem.h"
-
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -104,20 +102,4 @@ int text_width(const char *s)
 		s += len ? len : 1;
 	}
 	return width;
-}
-
-char *text_shell(const char *text)
-{
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:@%+,/";
-	char *word = mem_new(4 * strlen(text) + 3, 1), *to = word;
-	if (*text && !text[strspn(text, plain)])
-		return memcpy(word, text, strlen(text) + 1);
-	*to++ = '\'';
-	for (; *text; text++) {
-		if (*text == '\'')
-			to += snprintf(to, 4, "'\\'");
-		*to++ = *text;
-	}
-	snprintf(to, 2, "'");
-	return word;
 }

@@ -89,7 +89,7 @@ static void print_diff(const struct diff *d, const struct asked *asked, const st
 	char *verdict = diff_verdict(d);
 	if (people) {
 		origin_write_doubts(origin, stdout);
-		prose_print(verdict);
+		prose_print(verdict, NULL);
 		if (n)
 			putchar('\n');
 	}

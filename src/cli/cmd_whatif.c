@@ -66,7 +66,7 @@ static void print_whatif(const struct whatif *w, enum report_format format, cons
 		"the host (slices of %s); what it misses is part of the intervals.  Guests keep the order of their work.\n",
 		100 * (w->error < 1 ? 1 - w->error : 0), time_duration(slice, w->slice));
 	putchar('\n');
-	prose_print(words);
+	prose_print(words, NULL);
 	free(words);
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "flow/flow.h"
 
 #define WIDTH 80  /* columns of the output */
 
@@ -27,9 +28,9 @@ static char *command_of(const char *text, size_t n, const char *file)
 {
 	static const char hole[] = " FILE";
 	char *command = mem_printf("%.*s", (int)n, text), *at = strstr(command, hole), path[4096];
-	if (!at)
+	if (!at || !file)
 		return command;
-	char *word = text_shell(text_escape(path, sizeof path, file));
+	char *word = shell_word(text_escape(path, sizeof path, file));
 	char *whole = mem_printf("%.*s %s%s", (int)(at - command), command, word, at + sizeof hole - 1);
 	free(word);
 	free(command);

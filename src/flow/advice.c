@@ -47,7 +47,7 @@ static void tell_command(struct story *s, const char *command, uint32_t machine,
 	char system[256], subject[300];
 	text_escape(system, sizeof system, s->topo->machine[machine].name);
 	snprintf(subject, sizeof subject, "%s%s", system, member);
-	char *word = text_shell(subject);
+	char *word = shell_word(subject);
 	fprintf(s->to, " (stealscope %s FILE %s)", command, word);
 	free(word);
 }

@@ -170,7 +170,7 @@ static void tell_trust(struct story *s)
 	const struct topo_machine *m = &s->topo->machine[s->machine];
 	doubts_of(s->topo, &s->subject, s->f->start, s->f->end, &notes);
 	if (s->unknown)
-		fprintf(s->to, "How sure: %s of it is unknown and blamed on nobody, since events were lost or contradict "
+		fprintf(s->to, "How sure: %s of it is unknown and blamed on nobody, since events are missing or contradict "
 		        "each other", amount(s, s->unknown, a));
 	else
 		fputs("How sure: no part of it is unknown", s->to);

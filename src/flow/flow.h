@@ -558,6 +558,9 @@ char *party_text(const struct topo *topo, const struct party *who, const char *n
  * threads that lost most.  The caller frees *text. */
 int explain_summary(const struct topo *topo, const struct summary *s, char **text, struct error *err);
 
+/* What a shell reads as exactly this one word: in quotes where it would see more in it.  The caller frees. */
+char *shell_word(const char *text);
+
 /* A few plain sentences, one per line, escaped: what a thread or vCPU did within [from, to], what delayed it, how
  * much, by whom, how sure that is, and what to look at next.  The caller frees *text. */
 int explain_window(const struct topo *topo, const struct subject *s, int64_t from, int64_t to, char **text,

@@ -98,3 +98,19 @@ char *party_text(const struct topo *topo, const struct party *who, const char *n
 	}
 	return buf;
 }
+
+char *shell_word(const char *text)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:@%+,/";
+	char *word = mem_new(4 * strlen(text) + 3, 1), *to = word;
+	if (*text && !text[strspn(text, plain)])
+		return memcpy(word, text, strlen(text) + 1);
+	*to++ = '\'';
+	for (; *text; text++) {
+		if (*text == '\'')
+			to += snprintf(to, 4, "'\\'");
+		*to++ = *text;
+	}
+	snprintf(to, 2, "'");
+	return word;
+}

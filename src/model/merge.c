@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "model/cover.h"
 
 enum { BATCH = 1024 };  /* steps: 90 KiB, some 100 us of work */
 
@@ -13,7 +14,7 @@ struct merge_batch {
 
 struct stream {
 	const struct clock_map *clock;  /* NULL: the host's own clock */
-	struct trace_cursor *cursor;
+	struct cover cover;
 	int64_t end;                    /* host ns of the last event */
 	struct merge_step next;
 };
@@ -67,11 +68,8 @@ static int open_stream(struct streams *m, uint32_t machine, const struct trace *
 	s->end = host_time(s, info->end);
 	if (s->end < s->next.t)
 		s->end = s->next.t;
-	s->cursor = trace_cursor_open(trace, kinds_for(trace), -1, err);
-	if (!s->cursor)
-		return -1;
 	m->heap[m->len++] = (uint32_t)m->n++;
-	return 0;
+	return cover_open(&s->cover, trace, kinds_for(trace), err);
 }
 
 static int64_t last_moment(const struct streams *m)
@@ -89,7 +87,7 @@ static int advance(struct stream *s, struct error *err)
 	struct merge_step *next = &s->next;
 	if (next->what == MERGE_END)
 		return 0;
-	int got = trace_cursor_next(s->cursor, &next->ev, err);
+	int got = cover_next(&s->cover, &next->ev, err);
 	if (got < 0)
 		return -1;
 	int64_t t = got ? host_time(s, next->ev.ts) : s->end + 1;
@@ -168,7 +166,7 @@ void merge_close(struct merge *m)
 {
 	ahead_end(m->ahead);
 	for (size_t i = 0; i < m->streams->n; i++)
-		trace_cursor_close(m->streams->stream[i].cursor);
+		cover_close(&m->streams->stream[i].cover);
 	free(m->streams->stream);
 	free(m->streams->heap);
 	free(m->streams);

@@ -8,6 +8,7 @@
 #include "base/parallel.h"
 #include "base/timefmt.h"
 #include "model/band.h"
+#include "model/cover.h"
 #include "model/feed.h"
 #include "model/merge.h"
 
@@ -142,12 +143,21 @@ static int replay(const struct run *r, struct model *m, struct merge *merge, str
 	return result;
 }
 
-static void note_doubts(const struct model *m, int64_t end, struct notes *notes)
+static int64_t host_time(const void *of, int64_t t)
+{
+	const struct clock_map *clock = of;
+	return clock && clock->pieces ? clock_map_at(clock, t) : t;
+}
+
+static void note_doubts(const struct run *r, const struct model *m, int64_t end, struct notes *notes)
 {
 	char text[TIME_TEXT];
 	for (uint32_t i = 0; i < m->machines; i++) {
 		const struct machine *mc = m->machine[i];
-		if (mc->epoch)
+		const struct trace_info *info = r->trace[i] ? trace_info(r->trace[i]) : NULL;
+		if (info)
+			cover_notes(r->trace[i], host_time, r->clock[i], notes);
+		if (info && (info->lost || info->uncounted))
 			notes_add(notes, NOTE_LOSS, mc->name, "what its CPUs did is unknown for %s of CPU time, because events "
 			          "were lost", time_duration(text, model_unknown(m, i, end)));
 		if (mc->contradictions)
@@ -175,7 +185,7 @@ static int run(struct run *r, struct history_builder *b, struct model_span *span
 				band_declare(&r->band[i], &m->sink, m->machine[i]->root, r->trace[i], r->clock[i]);
 		result = replay(r, m, &merge, span, err);
 		if (result == 0)
-			note_doubts(m, span->end, notes);
+			note_doubts(r, m, span->end, notes);
 		merge_close(&merge);
 	}
 	model_free(m);

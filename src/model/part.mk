@@ -5,6 +5,7 @@ src_libmodel_a_SOURCES = \
 	src/model/asleep.c src/model/asleep.h \
 	src/model/band.c src/model/band.h \
 	src/model/build.c \
+	src/model/cover.c src/model/cover.h \
 	src/model/cpu.c \
 	src/model/feed.c src/model/feed.h \
 	src/model/exits.c src/model/exits.h \

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "base/states.h"
+#include "model/cover.h"
 
 #define INDEX_BITS 40
 #define QUIET_CPUS 1024  /* are looked at one by one: a damaged trace may name 65536 of them */
@@ -87,7 +88,7 @@ static uint32_t name_id(int64_t comm)
 	return comm > 0 && comm <= UINT32_MAX ? (uint32_t)comm : 0;
 }
 
-static struct start_cpu *cpu_at(struct start *s, uint32_t number)
+static struct start_cpu *cpu_slot(struct start *s, uint32_t number)
 {
 	if (number >= s->cpus) {
 		s->cpu = mem_resize(s->cpu, number + 1, sizeof *s->cpu);
@@ -95,7 +96,6 @@ static struct start_cpu *cpu_at(struct start *s, uint32_t number)
 			s->cpu[i] = (struct start_cpu){ .tid = -1, .pid = -1, .mode = MODE_UNKNOWN };
 		s->cpus = number + 1;
 	}
-	s->cpu[number].seen = true;
 	return &s->cpu[number];
 }
 
@@ -206,14 +206,17 @@ void start_feed(struct start *s, const struct event *ev)
 		int64_t end = ev->lost.end > ev->ts ? ev->lost.end : ev->ts;
 		s->lost_until = end > s->lost_until || s->epochs == 1 ? end : s->lost_until;
 		s->lost_pending = true;
+		cpu_slot(s, ev->cpu)->lost = true;
 		begin_epoch(s);
 		return;
 	}
-	if (s->epochs == 1) {
-		struct start_cpu *c = cpu_at(s, ev->cpu);
+	struct start_cpu *c = cpu_slot(s, ev->cpu);
+	if (!c->lost) {
+		c->seen = true;
 		current_of_cpu(s, c, ev->cpu, ev);
 		mode_of_cpu(c, ev);
-	} else {  /* who runs is no news here, but it is a mention */
+	}
+	if (s->epochs > 1) {  /* who runs is no news here, but it is a mention */
 		first(s, ev->tid, THREAD_RUNNING);
 		if (ev->kind == EV_SWITCH)
 			first(s, ev->sw.prev_tid, THREAD_RUNNING);
@@ -266,13 +269,14 @@ static int look_at_quiet_cpus(struct start *s, const struct trace *trace, struct
 	for (uint32_t i = 0; i < trace_info(trace)->cpus && looked < QUIET_CPUS; i++) {
 		struct event ev;
 		int got = 0;
-		if (i < s->cpus && s->cpu[i].tid >= 0)
+		if (i < s->cpus && (s->cpu[i].tid >= 0 || s->cpu[i].lost))
 			continue;
 		struct trace_cursor *c = trace_cursor_open(trace, ALL_KINDS, (int)i, err);
 		if (!c)
 			return -1;
 		for (int n = 0; n < 1000 && (got = trace_cursor_next(c, &ev, err)) > 0 && ev.kind != EV_LOST; n++) {
-			struct start_cpu *cpu = cpu_at(s, i);
+			struct start_cpu *cpu = cpu_slot(s, i);
+			cpu->seen = true;
 			current_of_cpu(s, cpu, i, &ev);
 			if (cpu->tid >= 0)
 				break;
@@ -289,13 +293,11 @@ int start_look(struct start *s, const struct trace *trace, struct error *err)
 {
 	const event_kinds kinds = ALL_KINDS & ~(KIND(EV_OTHER) | KIND(EV_SYNC) | KIND(EV_HYPERCALL));
 	struct event ev;
-	int got = 0;
-	struct trace_cursor *c = trace_cursor_open(trace, kinds, -1, err);
-	if (!c)
-		return -1;
-	for (long n = 0; n < START_EVENTS && (got = trace_cursor_next(c, &ev, err)) > 0; n++)
+	struct cover c;
+	int got = cover_open(&c, trace, kinds, err);
+	for (long n = 0; n < START_EVENTS && got >= 0 && (got = cover_next(&c, &ev, err)) > 0; n++)
 		start_feed(s, &ev);
-	trace_cursor_close(c);
+	cover_close(&c);
 	if (got >= 0)
 		got = look_at_quiet_cpus(s, trace, err);
 	start_finish(s);

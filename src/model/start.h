@@ -32,7 +32,8 @@ struct start_thread {
 };
 
 struct start_cpu {
-	bool seen;              /* it has events */
+	bool seen;              /* it has events before any of its were lost */
+	bool lost;              /* some of its events */
 	bool mode_known;
 	int32_t tid, pid;       /* current, -1 unknown, 0 idle */
 	uint32_t comm;

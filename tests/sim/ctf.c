@@ -1,7 +1,8 @@
 /* Writes one machine's trace as CTF 1.8: a folder with `metadata` (text) and one stream file per CPU, laid out like
  * LTTng's: packets with magic, uuid, begin, end, sizes, sequence number, discarded-events counter and CPU number.
  *
- * Every field is byte aligned and little endian.  A packet is closed when the next record may not fit.  Records are
+ * Every field is byte aligned and little endian.  The packets of a CPU cover the time from when the recording began to
+ * when it ended, whether there are records or not.  A packet is closed when the next record may not fit.  Records are
  * lost as LTTng loses them: they belong behind the last record of a full packet, whose end and whose counter are
  * those of the moment at which the next packet begins.  Memory: one packet per CPU. */
 #include <errno.h>
@@ -33,6 +34,7 @@ struct ctf {
 	struct stream *stream;
 	unsigned streams;
 	size_t packet;         /* bytes, most */
+	int64_t begin;         /* ns, clock of the machine: of the recording */
 };
 
 static unsigned char *put(unsigned char *p, uint64_t v, unsigned bytes)
@@ -115,12 +117,13 @@ static unsigned char *put_field(unsigned char *p, uint8_t type, const union valu
 	return p;
 }
 
-static void begin_packet(struct stream *s, int64_t ts)
+static void begin_packet(const struct ctf *t, struct stream *s, int64_t ts)
 {
 	if (s->open)
 		return;
 	s->open = true;
-	s->first = s->last = ts;
+	s->last = ts;
+	s->first = s->seq == 0 && t->begin < ts ? t->begin : ts;
 	s->used = HEADER;
 }
 
@@ -136,7 +139,7 @@ int ctf_write(struct ctf *t, unsigned cpu, int64_t ts, enum record kind, const s
 	if (s->open && (s->losing || s->used + RECORD_MOST > t->packet) && flush(t, cpu, err) < 0)
 		return -1;
 	s->losing = false;
-	begin_packet(s, ts);
+	begin_packet(t, s, ts);
 	s->last = ts;
 	p = s->buf + s->used;
 	p = put(p, (uint64_t)kind, 2);
@@ -152,7 +155,7 @@ int ctf_write(struct ctf *t, unsigned cpu, int64_t ts, enum record kind, const s
 
 void ctf_lose(struct ctf *t, unsigned cpu, int64_t ts)
 {
-	begin_packet(&t->stream[cpu], ts);
+	begin_packet(t, &t->stream[cpu], ts);
 	t->stream[cpu].losing = true;
 	t->stream[cpu].discarded++;
 }
@@ -263,12 +266,13 @@ static int metadata(const struct ctf *t, const struct machine *m, struct error *
 	return 0;
 }
 
-struct ctf *ctf_open(const char *dir, const struct machine *m, struct error *err)
+struct ctf *ctf_open(const char *dir, const struct machine *m, int64_t begin, struct error *err)
 {
 	struct ctf *t = mem_new(1, sizeof *t);
 	struct rng r = { m->sim->opt.seed * 1000003 + m->cpus };
 
 	t->dir = mem_dup(dir);
+	t->begin = begin;
 	t->packet = (size_t)m->sim->opt.packet;
 	t->streams = m->cpus;
 	t->stream = mem_new(m->cpus, sizeof *t->stream);
@@ -286,20 +290,20 @@ struct ctf *ctf_open(const char *dir, const struct machine *m, struct error *err
 		if (t->stream[i].fd < 0) {
 			error_system(err, NULL, "%s", path);
 			free(path);
-			ctf_close(t, 0, 0, NULL);
+			ctf_close(t, 0, NULL);
 			return NULL;
 		}
 		free(path);
 	}
 	if (metadata(t, m, err) < 0) {
-		ctf_close(t, 0, 0, NULL);
+		ctf_close(t, 0, NULL);
 		return NULL;
 	}
 	return t;
 }
 
-/* Writes what is left (one empty packet over [begin, end] for a CPU without records) and frees t, also on failure. */
-int ctf_close(struct ctf *t, int64_t begin, int64_t end, struct error *err)
+/* Writes what is left, up to the end of the recording, and frees t, also on failure. */
+int ctf_close(struct ctf *t, int64_t end, struct error *err)
 {
 	int result = 0;
 
@@ -308,10 +312,8 @@ int ctf_close(struct ctf *t, int64_t begin, int64_t end, struct error *err)
 
 		if (s->fd < 0)
 			continue;
-		if (s->seq == 0)
-			begin_packet(s, begin);
-		if (s->losing || (s->open && s->used == HEADER))
-			s->last = end > s->first ? end : s->first;
+		begin_packet(t, s, s->seq ? s->last : end);
+		s->last = end > s->last ? end : s->last;
 		if (flush(t, i, err) < 0)
 			result = -1;
 		if (close(s->fd) < 0)

@@ -135,11 +135,12 @@ static int open_machine(struct sim *s, struct machine *m)
 {
 	char *dir = m->is_host ? mem_printf("%s/host", s->opt.out) : mem_printf("%s/guest-%s", s->opt.out, m->name);
 	char *kernel = mem_printf("%s/kernel", dir);
+	int64_t begin = clock_guest(m, m->trace_from > s->begin ? m->trace_from : s->begin) - m->boot_guest;
 	int result = 0;
 
 	if (make_dir(dir, &s->err) < 0 || make_dir(kernel, &s->err) < 0)
 		result = -1;
-	else if (!(m->ctf = ctf_open(kernel, m, &s->err)))
+	else if (!(m->ctf = ctf_open(kernel, m, begin, &s->err)))
 		result = -1;
 	free(kernel);
 	free(dir);
@@ -172,8 +173,7 @@ static int close_all(struct sim *s)
 	for (unsigned i = 0; i < s->machines; i++) {
 		struct machine *m = s->machine[i];
 
-		if (m->ctf && ctf_close(m->ctf, clock_guest(m, s->first_record) - m->boot_guest,
-		                        clock_guest(m, s->last_record) - m->boot_guest, &s->err) < 0)
+		if (m->ctf && ctf_close(m->ctf, clock_guest(m, s->last_record) - m->boot_guest, &s->err) < 0)
 			result = -1;
 	}
 	return result;

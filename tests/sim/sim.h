@@ -376,11 +376,11 @@ const char *thread_name(const struct thread *t);
 int record_prio(const struct thread *t);
 
 /* ctf.c: packets and metadata */
-struct ctf *ctf_open(const char *dir, const struct machine *m, struct error *err);
+struct ctf *ctf_open(const char *dir, const struct machine *m, int64_t begin, struct error *err);
 int ctf_write(struct ctf *t, unsigned cpu, int64_t ts, enum record kind, const struct thread *cur, const union value *v,
               struct error *err);
 void ctf_lose(struct ctf *t, unsigned cpu, int64_t ts);  /* the record that would be written now is discarded */
-int ctf_close(struct ctf *t, int64_t begin, int64_t end, struct error *err);
+int ctf_close(struct ctf *t, int64_t end, struct error *err);
 
 /* clock.c */
 int64_t clock_guest(const struct machine *m, int64_t host);  /* ns of the machine's clock */

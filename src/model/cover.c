@@ -1,0 +1,85 @@
+#include "model/cover.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/timefmt.h"
+
+enum { WORTH_IT = 100 };  /* a silence is noted from that part of the trace on */
+
+static void add_silence(struct cover *c, unsigned cpu, int64_t from, int64_t to)
+{
+	*ARRAY_PUSH(c->silence, c->silences, c->cap) = (struct event){ .ts = from, .kind = EV_LOST, .cpu = (uint16_t)cpu,
+		.tid = -1, .pid = -1, .lost = { to, EVENT_ABSENT } };
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct event *x = a, *y = b;
+	return x->ts != y->ts ? (x->ts < y->ts ? -1 : 1) : (x->cpu > y->cpu) - (x->cpu < y->cpu);
+}
+
+int cover_open(struct cover *c, const struct trace *trace, event_kinds kinds, struct error *err)
+{
+	const struct trace_info *info = trace_info(trace);
+	*c = (struct cover){ .got = -1 };
+	for (unsigned i = 0; i < info->cpus; i++) {
+		const struct trace_cpu *cpu = &info->cpu[i];
+		if (cpu->begin > cpu->end)
+			continue;
+		if (cpu->begin > info->begin)
+			add_silence(c, i, info->begin, cpu->begin - 1);
+		if (cpu->end < info->end)
+			add_silence(c, i, cpu->end + 1, info->end);
+	}
+	if (c->silences)
+		qsort(c->silence, c->silences, sizeof *c->silence, by_time);
+	c->cursor = trace_cursor_open(trace, kinds | KIND(EV_LOST), -1, err);
+	return c->cursor ? 0 : -1;
+}
+
+int cover_next(struct cover *c, struct event *ev, struct error *err)
+{
+	if (c->at == c->silences && c->got < 0)
+		return trace_cursor_next(c->cursor, ev, err);
+	if (c->got < 0 && (c->got = trace_cursor_next(c->cursor, &c->ahead, err)) < 0)
+		return -1;
+	if (c->at < c->silences && (!c->got || c->silence[c->at].ts <= c->ahead.ts)) {
+		*ev = c->silence[c->at++];
+		return 1;
+	}
+	int got = c->got;
+	*ev = c->ahead;
+	c->got = got ? -1 : 0;
+	return got;
+}
+
+void cover_close(struct cover *c)
+{
+	trace_cursor_close(c->cursor);
+	free(c->silence);
+	*c = (struct cover){ .cursor = NULL };
+}
+
+static void note_silence(const struct trace_info *info, unsigned cpu, int64_t ns, int64_t from, int64_t to, bool late,
+                         struct notes *notes)
+{
+	char length[TIME_TEXT], at[TIME_TEXT];
+	if (ns <= 0 || ns < (info->end - info->begin) / WORTH_IT)
+		return;
+	notes_add_at(notes, NOTE_LOSS, info->machine, from, to, "its CPU%u was recorded %s %s (host; the others %s longer): "
+	             "what it did %s is unknown but for what its host tells", cpu, late ? "from" : "up to",
+	             time_clock(at, late ? to + 1 : from - 1, 6), time_duration(length, ns), late ? "before" : "then");
+}
+
+void cover_notes(const struct trace *trace, int64_t (*at)(const void *of, int64_t t), const void *of, struct notes *notes)
+{
+	const struct trace_info *info = trace_info(trace);
+	for (unsigned i = 0; i < info->cpus; i++) {
+		const struct trace_cpu *cpu = &info->cpu[i];
+		if (cpu->begin > cpu->end)
+			continue;
+		note_silence(info, i, cpu->begin - info->begin, at(of, info->begin), at(of, cpu->begin - 1), true, notes);
+		note_silence(info, i, info->end - cpu->end, at(of, cpu->end + 1), at(of, info->end), false, notes);
+	}
+}

@@ -1,0 +1,94 @@
+"""A CPU whose buffer begins later than the others', or ends earlier: what it did then is not invented, and no loss is claimed."""
+import json
+import os
+import struct
+
+from e2e import SHARED, check, run, scratch, simulate, table
+
+STATUS = "/Virtual Machines/{}/CPUs/CPU{}/Status"
+
+
+def packets(path):
+    """(offset, size) of each packet of a stream of the simulator."""
+    with open(path, "rb") as f:
+        content, at = f.read(), 0
+    while at < len(content):
+        size = struct.unpack_from("<Q", content, at + 56)[0] // 8
+        yield at, size
+        at += size
+
+
+def cut(path):
+    """Leaves out the first and the last fifth of the packets."""
+    all_ = list(packets(path))
+    keep = all_[len(all_) // 5:-len(all_) // 5]
+    with open(path, "rb") as f:
+        content = f.read()
+    with open(path, "wb") as f:
+        f.write(content[keep[0][0]:keep[-1][0] + keep[-1][1]])
+
+
+def span(history):
+    rows = table("intervals", history, "/Host/CPUs/CPU0/Owner")
+    return int(rows[0]["start"]), int(rows[-1]["end"]) - 1_000_000  # the traces do not end in the same moment
+
+
+def states(history, machine, cpu, start, end):
+    rows = table("intervals", history, STATUS.format(machine, cpu), "--from", str(start), "--to", str(end))
+    return {row["value"] for row in rows}
+
+
+def notes(history):
+    return json.loads(run("info", history, "--format", "json").stdout)["notes"]
+
+
+def simulated(tmp):
+    """The guest's CPU1 is cut at both ends; whole, the same recording has no unknown state."""
+    folder, history = tmp + "/cut", tmp + "/cut.steal"
+    simulate(folder, "churn", "--duration", "2s", "--packet", "4096")
+    run("index", folder, "-o", history)
+    guest = [row["vm"] for row in table("info", history)][0]
+    check("UNKNOWN" not in states(history, guest, 1, *span(history)) and notes(history) == [], "recorded in whole, all is known")
+    stream = f"{folder}/guest-{guest}/kernel/ch_1"
+    check(len(list(packets(stream))) > 4, "the CPU's stream has packets to spare")
+    cut(stream)
+    run("index", folder, "-o", history)
+    told = [n for n in notes(history) if n["machine"] == guest]
+    check(len(told) == 2 and "was recorded from" in told[0]["text"] and "was recorded up to" in told[1]["text"], f"it is said: {told}")
+    for note in told:
+        found = states(history, guest, 1, note["start"] + 1, note["end"] - 1)
+        check("UNKNOWN" in found and "HOST_BLOCKED" not in found, f"nothing is invented of it then {found}")
+        check(not found & {"RUNNING"}, "nor that its guest's code ran")
+    check(not any("lost" in n["text"] or "do not follow" in n["text"] for n in notes(history)), "and no loss is claimed")
+    between = states(history, guest, 1, told[0]["end"] + 2, told[1]["start"] - 2)
+    check("RUNNING" in between and "UNKNOWN" not in between, f"in between all is known {between}")
+    other = states(history, guest, 0, *span(history))
+    check("UNKNOWN" not in other, "so it is of the other CPU")
+    text = " ".join(run("explain", history, guest + "/CPU1").stdout.split())
+    check(all(n["text"] in text.split("How sure:")[1] for n in told), "explain: How sure says it")
+
+
+def ends_early(tmp):
+    """The reader of the guest's CPU0 ended by itself, 3 s before the other's (NOTES)."""
+    history = tmp + "/early.steal"
+    p = run("index", SHARED + "/cpu_ends_early", "-o", history)
+    check("local" not in p.stderr, "no clock is claimed that the file does not name")
+    note = [n for n in notes(history) if "CPU0 was recorded up to" in n["text"]][0]
+    found = states(history, "Debian", 0, note["start"] + 1, note["end"])
+    check("UNKNOWN" in found and not found & {"HOST_BLOCKED", "RUNNING", "PREEMPTED"}, f"after it ended: {found}")
+    cc = [row for row in table("threads", history, "Debian") if row["name"] == "cc"][0]
+    check(cc["thief"] == "host/148 burnP6", f"cc on the other CPU is not concerned: {cc['thief']}")
+
+
+def switched_on_one_by_one(tmp):
+    """perf begins with one CPU after the other."""
+    history = tmp + "/perf.steal"
+    p = run("index", SHARED + "/fibonacci_perf", "-o", history)
+    check("do not follow" not in p.stderr and "lost" not in p.stderr and notes(history) == [], f"perf lost nothing {p.stderr}")
+
+
+with scratch() as folder:
+    simulated(folder)
+    if os.path.isdir(SHARED + "/cpu_ends_early"):
+        ends_early(folder)
+        switched_on_one_by_one(folder)
