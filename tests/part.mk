@@ -15,6 +15,7 @@ E2E_TESTS = \
 	tests/test_completion.py \
 	tests/test_cut.py \
 	tests/test_cover.py \
+	tests/test_culprits.py \
 	tests/test_damage.py \
 	tests/test_diff.py \
 	tests/test_exits.py \
