@@ -163,6 +163,15 @@ bool truth_traced(const struct truth_file *t, const char *path)
 	return false;
 }
 
+bool truth_nested(const struct truth_file *t, const char *path)
+{
+	char vm[32] = "host";
+
+	sscanf(path, "/Virtual Machines/%31[^/]", vm);
+	const char *parent = parent_of(t, vm);
+	return parent && strcmp(parent, "host") != 0;
+}
+
 void truth_window(const struct truth_file *t, const char *path, int64_t *from, int64_t *to)
 {
 	char vm[32] = "host";

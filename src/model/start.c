@@ -93,7 +93,7 @@ static struct start_cpu *cpu_slot(struct start *s, uint32_t number)
 	if (number >= s->cpus) {
 		s->cpu = mem_resize(s->cpu, number + 1, sizeof *s->cpu);
 		for (uint32_t i = s->cpus; i <= number; i++)
-			s->cpu[i] = (struct start_cpu){ .tid = -1, .pid = -1, .mode = MODE_UNKNOWN };
+			s->cpu[i] = (struct start_cpu){ .tid = -1, .pid = -1, .mode = MODE_UNKNOWN, .told = -1 };
 		s->cpus = number + 1;
 	}
 	return &s->cpu[number];
@@ -190,6 +190,29 @@ static void on_migrate(struct start *s, const struct event *ev)
 		th->cpu = (int32_t)ev->migrate.orig_cpu;
 }
 
+/* Whose process a thread is may be said later than that it exists. */
+static void on_context(struct start *s, const struct event *ev)
+{
+	struct start_cpu *c = ev->cpu < s->cpus ? &s->cpu[ev->cpu] : NULL;
+	if (ev->pid <= 0 || ev->tid <= 0 || (c && c->told == ev->tid && c->told_in == s->epochs))
+		return;
+	if (c) {
+		c->told = ev->tid;
+		c->told_in = s->epochs;
+	}
+	struct start_thread *th = mentioned(s, ev->tid);
+	if (th && th->pid < 0)
+		th->pid = ev->pid;
+}
+
+/* What comes under this TID from now on is another thread. */
+static void end_life(struct start *s, int64_t tid)
+{
+	uint64_t *slot = tid > 0 && tid <= INT32_MAX ? map_put(&s->seen, (uint64_t)tid, NULL) : NULL;
+	if (slot)
+		*slot = (uint64_t)s->epochs << INDEX_BITS;
+}
+
 void start_feed(struct start *s, const struct event *ev)
 {
 	struct start_thread *th;
@@ -221,6 +244,7 @@ void start_feed(struct start *s, const struct event *ev)
 		if (ev->kind == EV_SWITCH)
 			first(s, ev->sw.prev_tid, THREAD_RUNNING);
 	}
+	on_context(s, ev);
 	switch (ev->kind) {
 	case EV_SWITCH:
 		on_switch(s, ev);
@@ -233,7 +257,10 @@ void start_feed(struct start *s, const struct event *ev)
 		on_migrate(s, ev);
 		break;
 	case EV_FORK:
-		mention(s, ev->fork.child_tid, &th);
+		end_life(s, ev->fork.child_tid);
+		break;
+	case EV_EXIT:
+		end_life(s, ev->exit.tid == EVENT_ABSENT ? ev->tid : ev->exit.tid);
 		break;
 	case EV_EXEC:
 	case EV_RENAME:

@@ -38,6 +38,8 @@ struct start_cpu {
 	int32_t tid, pid;       /* current, -1 unknown, 0 idle */
 	uint32_t comm;
 	enum vcpu_mode mode;    /* of that thread, should it be a vCPU */
+	int32_t told;           /* whose process its events told last, -1 nobody's, */
+	size_t told_in;         /* and in which epoch */
 };
 
 struct start {
