@@ -24,7 +24,7 @@ static bool is_one(const char *name, const char *const *of)
 
 static struct demand walk(const struct history *h, uint32_t attr, int64_t from, int64_t to)
 {
-	static const char *const lost[] = { "PREEMPTED", "VIRT_PREEMPTED", "HOST_BLOCKED", "WAKING", NULL };
+	static const char *const lost[] = { "PREEMPTED", "VIRT_PREEMPTED", "HOST_BLOCKED", "WAKING", "VMM", NULL };
 	static const char *const ran[] = { "RUNNING", NULL };
 	struct demand d = { 0 };
 	struct history_cursor c;

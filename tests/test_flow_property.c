@@ -98,7 +98,7 @@ static bool is_gap(const struct subject *s, int64_t v)
 	                                 : v == VCPU_PREEMPTED || v == VCPU_HOST_BLOCKED || v == VCPU_WAKING;
 }
 
-/* gap_find and gap_at for every moment, steal_time for a random window, gap_list_of the same. */
+/* gap_find and gap_at for every moment, what was lost in a random window, gap_list_of the same. */
 static void check_gaps(const struct world *w, const struct subject *s)
 {
 	struct error err = ERROR_INIT;
@@ -139,8 +139,11 @@ static void check_gaps(const struct world *w, const struct subject *s)
 		want += in;
 		pieces += in && (t == from || !is_gap(s, row->v[t - 1]));
 	}
+	struct demand demand;
+	assert_int_equal(demand_of(&w->topo, s, from, to, &demand, &err), 0);
+	assert_int_equal(demand.lost - demand.served, want);
 	assert_int_equal(steal_time(&w->topo, s, from, to, &ns, &err), 0);
-	assert_int_equal(ns, want);
+	assert_int_equal(ns, demand.lost);
 	struct gap_list l;
 	struct gap_options o = { from, to, 0, 0 };
 	assert_int_equal(gap_list_of(&w->topo, s, &o, &l, &err), 0);
@@ -213,8 +216,9 @@ static void check_matrix(const struct world *w)
 			assert_int_equal(party_sum(w, &s, i, -1, k - 1, -1), by_machine[i][k]);
 			sum += by_machine[i][k];
 		}
-		assert_int_equal(steal_time(&w->topo, &machine, from, to, &ns, &err), 0);
-		assert_int_equal(ns, sum);
+		struct demand demand;
+		assert_int_equal(demand_of(&w->topo, &machine, from, to, &demand, &err), 0);
+		assert_int_equal(demand.lost - demand.served, sum);
 	}
 	steal_release(&s);
 }

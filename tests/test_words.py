@@ -6,7 +6,8 @@ import sys
 
 from e2e import DATA, SHARED, check, run, scratch, simulate, table
 
-LOST = {"PREEMPTED", "HOST_BLOCKED", "WAKING", "VIRT_PREEMPTED"}
+OUT = {"PREEMPTED", "HOST_BLOCKED", "WAKING"}  # of a vCPU: its gaps
+LOST = OUT | {"VMM", "VIRT_PREEMPTED"}
 MORE = {"irq", "waiting", "unknown"}  # kinds of a flow that may be no loss
 THREADS = 2          # of each recording, those that lost most
 
@@ -49,15 +50,21 @@ def machines(history, summary):
         if not cpus:
             continue
         check(lost == sum(lost_of(history, status % cpu) for _, cpu in cpus), f"{name} lost {lost} ns: its states say so")
-        check(lost == gaps_of(history, name)[0], "as do its gaps")
-        check(lost == sum(stolen(history, name).values()), "and the matrix")
+        served = int(vm["served_ns"])
+        check(served == sum(by_state(history, status % cpu).get("VMM", 0) for _, cpu in cpus), f"of these {served} ns in VMM")
+        check(lost - served == gaps_of(history, name)[0], "the rest are its gaps")
+        check(lost - served == sum(stolen(history, name).values()), "and the matrix")
         for _, cpu in cpus:
             subject = f"{name}/CPU{cpu}"
             told = run("explain", history, subject).stdout
             listed = run("gaps", history, subject).stdout
             if by_state(history, status % cpu).keys() - {""}:
-                check(said(told, r"lost ([\d.]+ \w+)") == (said(listed, r", ([\d.]+ \w+) in all") if "in all" in listed else "0 ns"),
-                      f"{subject}: explain and gaps")
+                check(("; of what it lost" in told) == ("VMM" in by_state(history, status % cpu)), f"{subject}: explain tells served")
+                flow = run("flow", history, subject).stdout
+                check(said(told, r"lost ([\d.]+ \w+)") == (said(flow, r"lost ([\d.]+ \w+) \(") if "lost" in flow else "0 ns"),
+                      "and loses what its flow does")
+                check("; of what it lost" in told or said(told, r"lost ([\d.]+ \w+)") ==
+                      (said(listed, r", ([\d.]+ \w+) in all") if "in all" in listed else "0 ns"), "else its gaps")
 
 
 def threads(history, summary):
@@ -114,7 +121,7 @@ def requests(history):
         if len(tid) != 1 or not executing:
             continue
         on = spans(history, f"{root}/Threads/{tid.pop()}/Status", {"RUNNING", "VIRT_PREEMPTED"})
-        lost = overlap(overlap(executing, on), spans(history, root + "/CPUs/CPU0/Status", LOST))
+        lost = overlap(overlap(executing, on), spans(history, root + "/CPUs/CPU0/Status", OUT))
         check(sum(b - a + 1 for a, b in lost) == int(row["provider_low_ns"]),
               f"request {row['request']}: its vCPU lost {row['provider_low_ns']} ns while it executed")
 

@@ -216,11 +216,11 @@ static void advise_culprit(struct story *s, const struct flow_entry *e)
 void story_advise(struct story *s)
 {
 	const struct demand *is = &s->demand;
-	const int64_t window = s->f->end - s->f->start + 1, wanted = is->ran + is->lost + is->served;
+	const int64_t window = s->f->end - s->f->start + 1, wanted = is->ran + is->lost;
 	const bool slept = is->slept >= window - is->slept;
 	const bool lost = s->culprits && (double)is->lost >= NOTABLE * (double)window &&
 	                  (!slept || (double)is->lost >= WORTH_IT * (double)wanted);
-	const bool served = is->served > is->lost && (double)is->served >= WORTH_IT * (double)wanted;
+	const bool served = is->served > is->lost - is->served && (double)is->served >= WORTH_IT * (double)wanted;
 	if (slept) {
 		fputs("Look next at who wakes it", s->to);
 		tell_command_of_subject(s, s->subject.kind == SUBJECT_CPU ? "waits" : "path");

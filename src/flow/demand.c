@@ -41,7 +41,7 @@ static int add_row(void *arg, const struct subject *row)
 	for (int i = 0; i < HISTORY_STATES - 1; i++) {
 		enum use use = use_of(s->topo, row, i);
 		s->out->ran += use == USE_RAN ? sums[i] : 0;
-		s->out->lost += use == USE_LOST ? sums[i] : 0;
+		s->out->lost += is_lost(use) ? sums[i] : 0;
 		s->out->served += use == USE_SERVED ? sums[i] : 0;
 		s->out->slept += use == USE_SLEPT ? sums[i] : 0;
 		s->out->alive += sums[i];
@@ -76,7 +76,7 @@ static int add_row_cells(void *arg, const struct subject *row)
 		return -1;
 	for (int s = 0; s < HISTORY_STATES - 1; s++) {
 		enum use use = use_of(c->topo, row, s);
-		int64_t *to = use == USE_RAN ? c->ran : use == USE_LOST ? c->lost : NULL;
+		int64_t *to = use == USE_RAN ? c->ran : is_lost(use) ? c->lost : NULL;
 		for (unsigned i = 0; to && i < c->n; i++)
 			to[i] += c->sums[i][s];
 	}

@@ -58,7 +58,7 @@ static void tell_doing(struct story *s)
 	        time_clock(to, s->f->end, 6), time_duration(d, s->f->end - s->f->start + 1), amount(s, is->ran, a),
 	        amount(s, is->lost, b), amount(s, is->slept, c));
 	if (is->served)
-		fprintf(s->to, ", and for %s the hypervisor worked for it", amount(s, is->served, a));
+		fprintf(s->to, "; of what it lost, for %s the hypervisor worked for it", amount(s, is->served, a));
 	fputs(".\n", s->to);
 }
 

@@ -60,7 +60,8 @@ struct topo {
 	 * The masks hold the file's numbers: bit n = state n means "wanted to run and could not". */
 	uint8_t vcpu_state[HISTORY_STATES], thread_state[HISTORY_STATES];
 	uint8_t out_reason[HISTORY_STATES];     /* likewise; unknown ones are OUT_REASON_COUNT */
-	uint64_t vcpu_gap, thread_gap;
+	uint64_t vcpu_gap, thread_gap;          /* sets of states, in numbers of the file: gaps are made of them */
+	uint64_t vcpu_lost;                     /* vcpu_gap and VMM */
 	bool folded;                            /* no vCPU was ever HOST_BLOCKED: perhaps folded into PREEMPTED */
 };
 
@@ -206,8 +207,8 @@ void flow_paint(const struct flow *f, const uint32_t *lane_of, unsigned cells, i
 
 /* A maximal interval in which a vCPU or thread wanted to run and was kept from it: vCPU PREEMPTED, HOST_BLOCKED or WAKING,
  * thread PREEMPTED or VIRT_PREEMPTED (a vCPU wants a pCPU, which it has while the hypervisor works for it; a thread wants a
- * vCPU that executes).  That is all that "lost" means, in every report.  Culprits are the entries of the flow within the
- * gap, longest first. */
+ * vCPU that executes).  "Lost", in every report, is the gaps and of a vCPU what it is served.  Culprits are the entries of
+ * the flow within the gap, longest first. */
 struct gap {
 	struct subject subject;
 	int64_t start, end;
@@ -229,7 +230,7 @@ int steal_time(const struct topo *topo, const struct subject *s, int64_t t0, int
  * Machines as there. */
 struct demand {
 	int64_t ran, lost;       /* ns; it wanted both together */
-	int64_t served;          /* ns: of vCPUs, in which the hypervisor had the CPU for them */
+	int64_t served;          /* ns of lost: of vCPUs, in which the hypervisor had the CPU for them; no gap, nobody's steal */
 	int64_t slept;           /* ns */
 	int64_t alive;           /* ns in which it was there: all of these, and what is unknown */
 	unsigned rows;           /* that were added up: the vCPUs of a VM */

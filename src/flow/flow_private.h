@@ -10,7 +10,12 @@
 #define IDLE_LIMITED 1000000
 
 /* What the time in a state counts as, of vCPUs and of threads. */
-enum use { USE_UNKNOWN, USE_RAN, USE_LOST, USE_SLEPT, USE_SERVED };
+/* SERVED: lost too, while the hypervisor worked for the vCPU. */
+enum use { USE_UNKNOWN, USE_RAN, USE_LOST, USE_SERVED, USE_SLEPT };
+static inline bool is_lost(enum use use)
+{
+	return use == USE_LOST || use == USE_SERVED;
+}
 extern const uint8_t vcpu_use[VCPU_STATE_COUNT], thread_use[THREAD_STATE_COUNT];
 
 /* The sums of a flow of [from, to]; its names stay with the resolver (flow->names is 0). */

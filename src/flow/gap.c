@@ -189,24 +189,13 @@ void gap_rows_release(struct gap_rows *rows)
 	*rows = (struct gap_rows){ 0 };
 }
 
-struct sum {
-	const struct topo *topo;
-	int64_t t0, t1, *ns;
-	struct error *err;
-};
-
-static int add_row(void *arg, const struct subject *row)
-{
-	struct sum *s = arg;
-	return row_time(s->topo, row, s->t0, s->t1, s->ns, s->err);
-}
-
 int steal_time(const struct topo *topo, const struct subject *s, int64_t t0, int64_t t1, int64_t *ns,
                struct error *err)
 {
-	struct sum sum = { topo, t0, t1, ns, err };
-	*ns = 0;
-	return gap_each_row(topo, s, add_row, &sum);
+	struct demand d;
+	int status = demand_of(topo, s, t0, t1, &d, err);
+	*ns = d.lost;
+	return status;
 }
 
 int gap_walk_start(struct gap_walk *w, const struct topo *topo, const struct subject *row, int64_t from, int64_t to,

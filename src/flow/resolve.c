@@ -516,8 +516,8 @@ int resolve_subject(struct resolver *r, const struct subject *s, int64_t t, stru
 		rc = vcpu_at(r, s->index, t, out, &status);
 	else
 		set(out, FLOW_UNKNOWN);
-	const uint64_t gap = s->kind == SUBJECT_CPU ? r->topo->vcpu_gap : r->topo->thread_gap;
-	out->lost = status >= 0 && status < HISTORY_STATES && (gap >> status & 1);
+	const uint64_t lost = s->kind == SUBJECT_CPU ? r->topo->vcpu_lost : r->topo->thread_gap;
+	out->lost = status >= 0 && status < HISTORY_STATES && (lost >> status & 1);
 	return rc;
 }
 

@@ -292,6 +292,8 @@ static void know_states(struct topo *t)
 	for (unsigned n = 0; n < HISTORY_STATES - 1; n++) {
 		if (vcpu_use[t->vcpu_state[n]] == USE_LOST)
 			t->vcpu_gap |= UINT64_C(1) << n;
+		if (is_lost(vcpu_use[t->vcpu_state[n]]))
+			t->vcpu_lost |= UINT64_C(1) << n;
 		if (thread_use[t->thread_state[n]] == USE_LOST)
 			t->thread_gap |= UINT64_C(1) << n;
 	}

@@ -17,7 +17,8 @@ static const struct column summary_columns[] = {
 	{ "p50_ns", NULL, COL_DURATION },     { "p90_ns", NULL, COL_DURATION },
 	{ "p99_ns", "p99", COL_DURATION },    { "gaps", "gaps", COL_INT },
 	{ "thief", "mostly by", COL_TEXT },   { "thief_ns", NULL, COL_DURATION },
-	{ "thief_share", "", COL_SHARE },     { NULL, "over time", COL_LANE },
+	{ "thief_share", "", COL_SHARE },     { "served_ns", NULL, COL_DURATION },
+	{ NULL, "over time", COL_LANE },
 };
 
 static const struct column thread_columns[] = {
@@ -95,7 +96,7 @@ static void summary_line(struct report *r, const struct topo *topo, const struct
 		VAL_INT(gaps ? row->longest.end - row->longest.start + 1 : 0), gaps ? VAL_INT(row->longest.start) : VAL_NONE,
 		VAL_INT(row->p50), VAL_INT(row->p90), VAL_INT(row->p99), VAL_INT((int64_t)row->gaps),
 		gaps ? VAL_SHOWN(thief_text(topo, s, row, thief)) : VAL_NONE, gaps ? VAL_INT(row->thief_ns) : VAL_NONE,
-		gaps ? VAL_REAL(share(row->thief_ns, d->lost)) : VAL_NONE, VAL_INT((int64_t)number) });
+		gaps ? VAL_REAL(share(row->thief_ns, d->lost)) : VAL_NONE, VAL_INT(d->served), VAL_INT((int64_t)number) });
 }
 
 int report_summary(FILE *out, enum report_format format, const struct topo *topo, const struct summary *s, size_t top,
