@@ -75,13 +75,13 @@ static void test_demand(void **state)
 	const struct subject cpu = world_subject(&w, "A/vCPU0");
 	assert_int_equal(demand_of(&w.topo, &cpu, 0, 199, &d, &err), 0);
 	assert_int_equal(d.ran, 1);
-	assert_int_equal(d.lost, 2 + 4 + 8);
+	assert_int_equal(d.lost, 2 + 4 + 8 + 16);
 	assert_int_equal(d.served, 16);
 	assert_int_equal(d.slept, 32);
 	assert_int_equal(d.alive, 127);
 	assert_int_equal(demand_cells(&w.topo, &cpu, (const int64_t[]){ 0, 200 }, 1, &ran, &lost, &err), 0);
 	assert_int_equal(ran, 1);
-	assert_int_equal(lost, 2 + 4 + 8);
+	assert_int_equal(lost, 2 + 4 + 8 + 16);
 	world_release(&w);
 }
 

@@ -211,7 +211,7 @@ static void check_matrix(const struct world *w)
 	assert_int_equal(steal_matrix(&w->topo, STEAL_BY_MACHINE, NULL, from, to, &s, &err), 0);
 	for (int i = 0; i < MACHINES; i++) {
 		struct subject machine = { SUBJECT_MACHINE, (uint32_t)topo_find_machine(&w->topo, machine_name[i]) };
-		int64_t ns, sum = 0;
+		int64_t sum = 0;
 		for (int k = 0; k <= MACHINES; k++) {
 			assert_int_equal(party_sum(w, &s, i, -1, k - 1, -1), by_machine[i][k]);
 			sum += by_machine[i][k];
