@@ -1,4 +1,5 @@
-/* To whom time was lost, slice by slice: the culprits of the gaps of those whose loss changed. */
+/* To whom time was lost, slice by slice: the culprits of the gaps of those whose loss changed, and the hypervisor that
+ * serves. */
 #include <stdlib.h>
 
 #include "compare/ledger.h"
@@ -19,6 +20,11 @@ static int add_row(struct ledger *l, enum diff_kind kind, const char *subject, c
 			of->num[k] += (double)gaps.culprit[i].duration;
 		}
 		gap_list_release(&gaps);
+		struct demand d;
+		if (demand_of(l->topo, s, slice.from, slice.to, &d, err))
+			return -1;
+		if (d.served)
+			ledger_series(l, kind, subject, DIFF_LOST, "hypervisor")->num[k] += (double)d.served;
 	}
 	return 0;
 }

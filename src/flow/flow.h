@@ -230,7 +230,7 @@ int steal_time(const struct topo *topo, const struct subject *s, int64_t t0, int
  * Machines as there. */
 struct demand {
 	int64_t ran, lost;       /* ns; it wanted both together */
-	int64_t served;          /* ns of lost: of vCPUs, in which the hypervisor had the CPU for them; no gap, nobody's steal */
+	int64_t served;          /* ns of lost: of vCPUs, in which the hypervisor had the CPU for them; that is no gap */
 	int64_t slept;           /* ns */
 	int64_t alive;           /* ns in which it was there: all of these, and what is unknown */
 	unsigned rows;           /* that were added up: the vCPUs of a VM */
