@@ -167,7 +167,7 @@ def check_unbuilt(tmp):
         f.write(MAGIC + b"6\0" + bytes(8))
     p = run("index", path, "-o", os.path.join(tmp, "x.steal"), status=2)
     if "without libtracecmd" in p.stderr:
-        check("build it with libtracecmd" in p.stderr, "a build without libtracecmd says what would mend it")
+        check("install libtracecmd-dev" in p.stderr and "perf" in p.stderr, "a build without libtracecmd says what would mend it")
         sys.exit(77)
     check("trace.dat" in p.stderr and "cut short" in p.stderr, "a file of nothing but a head is refused")
 

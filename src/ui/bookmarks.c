@@ -152,6 +152,8 @@ static int rewrite(const char *file, const char *without, const char *with, stru
 	char line[LINE_LONGEST];
 	bool found = !without;
 	FILE *f = fopen(file, "re");
+	if (!f && errno != ENOENT)
+		return error_system(err, NULL, "%s", file);
 	if (save_begin(&to, file, err) < 0) {
 		if (f)
 			fclose(f);
@@ -168,9 +170,10 @@ static int rewrite(const char *file, const char *without, const char *with, stru
 	}
 	if (with)
 		fprintf(to.f, "%s\n", with);
+	int status = f && ferror(f) ? error_system(err, NULL, "%s", file) : 0;  /* what was not read is not dropped */
 	if (f)
 		fclose(f);
-	return save_end(&to, 0, err);
+	return save_end(&to, status, err);
 }
 
 /* A line of the file goes, or changes, or one is added; then the list is what the file holds.  NULL: none. */
