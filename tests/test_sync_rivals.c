@@ -51,7 +51,9 @@ static struct sim_vm repeating_vm(uint64_t *seed, int64_t begin, int64_t finish)
 	vm.vcpus = 1 + (unsigned)sim_below(seed, 2);
 	vm.period_ns = period[sim_below(seed, COUNT(period))];
 	int64_t most = vm.period_ns / MS < 200 ? vm.period_ns / MS : 200;
-	vm.pattern = 1 + (unsigned)sim_below(seed, most) / (sim_below(seed, 2) ? 1 : 4);
+	/* One draw a statement: of two in one expression, compilers choose which comes first. */
+	unsigned stays = (unsigned)sim_below(seed, most);
+	vm.pattern = 1 + stays / (sim_below(seed, 2) ? 1 : 4);
 	vm.busy = sim_below(seed, 3) == 0 ? 1 : sim_uniform(seed);
 	vm.jitter_ns = jitter[sim_below(seed, COUNT(jitter))];
 	vm.stray_hz = stray[sim_below(seed, COUNT(stray))];
@@ -61,7 +63,8 @@ static struct sim_vm repeating_vm(uint64_t *seed, int64_t begin, int64_t finish)
 	vm.from = begin + sim_below(seed, (finish - begin) / 2);
 	vm.to = finish - sim_below(seed, (finish - begin) / 3);
 	vm.clock.host0 = vm.from;
-	vm.clock.guest0 = vm.from + (sim_below(seed, 20) - 10) * 31557600 * SECOND + sim_below(seed, SECOND);
+	int64_t years = sim_below(seed, 20) - 10;
+	vm.clock.guest0 = vm.from + years * 31557600 * SECOND + sim_below(seed, SECOND);
 	vm.clock.ppm = (sim_uniform(seed) - 0.5) * 600;
 	return vm;
 }
