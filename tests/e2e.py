@@ -3,6 +3,7 @@
 Every test is a plain script: it prints what it checked and exits 1 at the first check that does not hold."""
 import csv
 import fcntl
+import glob
 import io
 import json
 import os
@@ -43,6 +44,12 @@ def run(*args, status=0, env=None, **more):
 def is_sanitized():
     with open(PROGRAM, "rb") as f:
         return b"__asan_init" in f.read()
+
+
+def recordings():
+    """The folders of the shared recordings, for tests that go through all of them.  Sanitizers are too slow for that: they
+    see the same commands on what the tests bundle and simulate."""
+    return [] if is_sanitized() else sorted(glob.glob(SHARED + "/*/"))
 
 
 def on_terminal(*args, columns=80, **more):

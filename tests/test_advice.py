@@ -1,11 +1,10 @@
 """What `explain` says can be used: its commands run as they stand, its culprits have names, its doubts are those of `info`."""
-import glob
 import json
 import os
 import re
 import subprocess
 
-from e2e import BUILD, DATA, SHARED, check, run, scratch, simulate, table
+from e2e import BUILD, DATA, check, recordings, run, scratch, simulate, table
 
 THREADS = 3          # of each recording, those that lost most
 
@@ -48,5 +47,5 @@ with scratch() as tmp:
     one(f"{tmp}/lossy", f"{tmp}/lossy.steal")
     simulate(f"{tmp}/nested", "nested", "--duration", "1s")
     one(f"{tmp}/nested", f"{tmp}/nested.steal")
-    for recording in sorted(glob.glob(SHARED + "/*/")):
+    for recording in recordings():
         one(recording, f"{tmp}/{os.path.basename(recording.rstrip('/'))}.steal")

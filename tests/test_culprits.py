@@ -6,7 +6,7 @@ import os
 import re
 import sys
 
-from e2e import SHARED, check, run, scratch, table
+from e2e import SHARED, check, recordings, run, scratch, table
 
 ALL = ("--top", "0", "--all-culprits")
 NO_LIMIT = ("throttled", "migrate", "pause")  # what keeps their vCPUs out is not (alone) whom the scheduler preferred
@@ -100,7 +100,7 @@ def hogs(name, history, truth):
         check(several or (thief and thief.group(1) in pids), f"{name}: {row['machine']} lost most to {row['thief']}")
 
 
-if not os.path.isdir(SHARED):
+if not recordings():
     print("no recordings here")
     sys.exit(77)
 with scratch() as tmp:

@@ -1,10 +1,9 @@
 """One vocabulary: what commands say of the same thing is the same, to the ns, in every recording."""
-import glob
 import os
 import re
 import sys
 
-from e2e import DATA, SHARED, check, run, scratch, simulate, table
+from e2e import DATA, check, recordings, run, scratch, simulate, table
 
 OUT = {"PREEMPTED", "HOST_BLOCKED", "WAKING"}  # of a vCPU: its gaps
 LOST = OUT | {"VMM", "VIRT_PREEMPTED"}
@@ -150,6 +149,6 @@ with scratch() as tmp:
     for kind in ("overcommit", "nested"):
         simulate(f"{tmp}/{kind}", kind, "2", "--duration", "1s")
         one(kind, f"{tmp}/{kind}", f"{tmp}/{kind}.steal")
-    for folder in sorted(glob.glob(SHARED + "/*/")):
+    for folder in recordings():
         name = os.path.basename(folder.rstrip("/"))
         one(name, folder, f"{tmp}/{name}.steal")

@@ -229,7 +229,7 @@ static void uuid_text(char text[37], const unsigned char u[16])
 	char *p = text;
 
 	for (int i = 0; i < 16; i++)
-		p += snprintf(p, 4, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", u[i]);
+		p += snprintf(p, (size_t)(text + 37 - p), "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", u[i]);
 }
 
 static int metadata(const struct ctf *t, const struct machine *m, struct error *err)
