@@ -176,8 +176,8 @@ static void test_vm_agent(void **state)
 	assert_string_equal(vm[0].agent, "/run/w.qga");
 	struct transport t = transport_guess(&vm[0]);
 	assert_int_equal(t.kind, TRANSPORT_QGA);
-	assert_int_equal(transport_resolve(&t, &vm[0], "/root", NULL), 0);
-	assert_string_equal(t.argument, "/root/run/w.qga");
+	assert_int_equal(transport_resolve(&t, &vm[0], "/tree", NULL), 0);
+	assert_string_equal(t.argument, "/tree/run/w.qga");
 	transport_release(&t);
 	vms_free(vm, n);
 }
