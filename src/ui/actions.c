@@ -242,28 +242,16 @@ static void do_panes(struct app *app, enum action action, int64_t n)
 		else
 			pane_open(app, PANE_FLOW);
 		break;
-	case ACT_FLOW_TOGGLE: pane_toggle(app, PANE_FLOW); break;
 	case ACT_PANE_DOWN: pane_move(app, n); break;
 	case ACT_PANE_UP: pane_move(app, -n); break;
 	case ACT_FOCUS: pane_focus(app); break;
-	case ACT_OVERVIEW: overview_open(app); break;
 	case ACT_BACK: overview_back(app); break;
-	case ACT_REQUESTS: pane_open(app, LIST_REQUESTS); break;
-	case ACT_BLAME: pane_toggle(app, PANE_BLAME); break;
-	case ACT_GAPS: pane_toggle(app, PANE_GAPS); break;
-	case ACT_EXITS: pane_toggle(app, PANE_EXITS); break;
-	case ACT_DETAILS: pane_open(app, LIST_DETAILS); break;
-	case ACT_BOOKMARKS: pane_open(app, LIST_BOOKMARKS); break;
 	case ACT_EXPORT: export_prompt(app); break;
-	case ACT_COPY:
-		app_copy(app, status_sentence(app));
-		break;
+	case ACT_COPY: app_copy(app, status_sentence(app)); break;
 	case ACT_COMMAND: app_prompt(app, PROMPT_COMMAND, ""); break;
 	case ACT_TIME_FORMAT: time_format(app); break;
 	case ACT_UNIT: figure_next_unit(app); break;
 	case ACT_TIER: look_next_tier(app); break;
-	case ACT_THEMES: pane_open(app, LIST_THEMES); break;
-	case ACT_HELP: pane_open(app, LIST_HELP); break;
 	case ACT_REDRAW: app->redraw = true; break;
 	case ACT_QUIT:
 		if (app->below)
@@ -271,7 +259,7 @@ static void do_panes(struct app *app, enum action action, int64_t n)
 		else
 			app->quit = true;
 		break;
-	default: break;
+	default: pane_action(app, action); break;
 	}
 }
 

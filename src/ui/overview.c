@@ -365,11 +365,6 @@ static void carry(struct app *app, struct pane *pane, const struct rows *was, co
 	p->sums_from = p->sums_to = 0;
 }
 
-void overview_open(struct app *app)
-{
-	app->focused = pane_open(app, PANE_OVERVIEW);
-}
-
 void overview_back(struct app *app)
 {
 	struct overview *p = of(app->pane[PANE_OVERVIEW]);
@@ -383,7 +378,7 @@ void overview_back(struct app *app)
 		app->view = p->left;
 		undo_push(&app->undo, &before);
 	}
-	overview_open(app);
+	pane_open(app, PANE_OVERVIEW);
 }
 
 const struct pane_ops overview_pane = {

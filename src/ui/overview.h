@@ -4,7 +4,6 @@
 
 #include "ui/app.h"
 
-void overview_open(struct app *app);  /* of the window that is shown */
 void overview_back(struct app *app);  /* as it was when it was left for a gap; where it is open, to the timeline */
 
 #endif

@@ -12,7 +12,7 @@
 
 void panes_init(struct app *app)
 {
-#define PANE_ROW(id, table) [id] = &table,
+#define PANE_ROW(id, table, action) [id] = &table,
 	static const struct pane_ops *const ops[PANE_COUNT] = { PANES(PANE_ROW) };
 #undef PANE_ROW
 	for (int i = 0; i < PANE_COUNT; i++) {
@@ -65,7 +65,7 @@ int panes_label_w(const struct app *app)
 static void show_below(struct app *app, struct pane *p)
 {
 	app->below = p;
-	app->focused = app->focused && p;
+	app->focused = p && (app->focused || p->ops->full);
 	app_layout(app, panes_label_w(app));
 }
 
@@ -162,12 +162,21 @@ struct pane *pane_shown(struct app *app)
 	return app->below;
 }
 
-void pane_toggle(struct app *app, enum pane_id id)
+bool pane_action(struct app *app, enum action action)
 {
-	if (app->below == app->pane[id])
+#define PANE_ACTION(id, table, action) [id] = action,
+	static const enum action shows[PANE_COUNT] = { PANES(PANE_ACTION) };
+#undef PANE_ACTION
+	enum pane_id id = 0;
+	while (id < PANE_COUNT && shows[id] != action)
+		id++;
+	if (id == PANE_COUNT)
+		return false;
+	if (app->below == app->pane[id] && !app->below->ops->full)
 		pane_close(app);
 	else
 		pane_open(app, id);
+	return true;
 }
 
 void pane_filter(struct app *app, const char *text)

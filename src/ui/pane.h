@@ -10,20 +10,20 @@
 #include "ui/export.h"
 #include "ui/pager.h"
 
-/* X(id, table of operations) */
+/* X(id, table of operations, the action that shows it, and closes what stands beside the rows) */
 #define PANES(X) \
-	X(PANE_OVERVIEW, overview_pane) \
-	X(PANE_FLOW, flow_pane) \
-	X(PANE_BLAME, blame_pane) \
-	X(PANE_GAPS, gaps_pane) \
-	X(PANE_EXITS, exits_pane) \
-	X(LIST_REQUESTS, requests_list) \
-	X(LIST_DETAILS, details_list) \
-	X(LIST_BOOKMARKS, bookmarks_list) \
-	X(LIST_THEMES, themes_list) \
-	X(LIST_HELP, help_list)
+	X(PANE_OVERVIEW, overview_pane, ACT_OVERVIEW) \
+	X(PANE_FLOW, flow_pane, ACT_FLOW_TOGGLE) \
+	X(PANE_BLAME, blame_pane, ACT_BLAME) \
+	X(PANE_GAPS, gaps_pane, ACT_GAPS) \
+	X(PANE_EXITS, exits_pane, ACT_EXITS) \
+	X(LIST_REQUESTS, requests_list, ACT_REQUESTS) \
+	X(LIST_DETAILS, details_list, ACT_DETAILS) \
+	X(LIST_BOOKMARKS, bookmarks_list, ACT_BOOKMARKS) \
+	X(LIST_THEMES, themes_list, ACT_THEMES) \
+	X(LIST_HELP, help_list, ACT_HELP)
 
-#define PANE_ID(id, table) id,
+#define PANE_ID(id, table, action) id,
 enum pane_id { PANES(PANE_ID) PANE_COUNT };
 #undef PANE_ID
 
@@ -90,7 +90,7 @@ struct pane_ops {
 	void (*release)(struct pane *p);  /* and all else; the state itself is freed by the caller */
 };
 
-#define PANE_TABLE(id, table) extern const struct pane_ops table;
+#define PANE_TABLE(id, table, action) extern const struct pane_ops table;
 PANES(PANE_TABLE)
 #undef PANE_TABLE
 
@@ -104,7 +104,7 @@ int pane_label_w(int w);                                /* the same on a screen 
 
 bool pane_open(struct app *app, enum pane_id id);       /* false: it has said why not */
 struct pane *pane_shown(struct app *app);               /* the one below the rows, else the flow of the row; NULL: none */
-void pane_toggle(struct app *app, enum pane_id id);
+bool pane_action(struct app *app, enum action action);  /* false: it shows no pane */
 void pane_close(struct app *app);                       /* the one below the rows */
 void pane_focus(struct app *app);                       /* gives it the keys, or takes them back */
 bool pane_key(struct app *app, uint32_t key);           /* of the one that has the keys; false: it is not for it */

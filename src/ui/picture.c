@@ -7,7 +7,6 @@
 
 #include "base/mem.h"
 #include "base/save.h"
-#include "ui/overview.h"
 #include "ui/paint.h"
 #include "ui/pane.h"
 #include "ui/viewer.h"
@@ -74,7 +73,7 @@ static int arrange(struct app *app, const struct ui_picture *p, struct error *er
 {
 	view_fit(&app->view, &app->ground, p->from, p->to, 1, 1);
 	if (p->whos == 0) {
-		overview_open(app);
+		pane_open(app, PANE_OVERVIEW);
 		viewer_resize(app, app->w, OVERVIEW_LINES);
 		return 0;
 	}

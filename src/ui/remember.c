@@ -18,7 +18,7 @@
 #define HEAD "# how the viewer was left; the view as in a line of the bookmarks"
 #define LINE_LONGEST (ROW_KEY + 200)
 
-#define PANE_NAME(id, table) [id] = #id,
+#define PANE_NAME(id, table, action) [id] = #id,
 static const char *const pane_name[PANE_COUNT] = { PANES(PANE_NAME) };
 #undef PANE_NAME
 
@@ -156,8 +156,8 @@ bool remember_load(struct app *app, const char *file)
 		rows_survey_start(&app->rows, app->view.t0, view_last(&app->view, &app->ground));
 	rows_sort(&app->rows, app->rows.sort);
 	rows_build(&app->rows);
-	if (pane < PANE_COUNT && pane_open(app, pane))
-		app->focused = app->focused || app->below->ops->full;
+	if (pane < PANE_COUNT)
+		pane_open(app, pane);
 	if (!app->message[0])
 		app_say(app, "as you left it; %s shows who suffers", keymap_text(&app->keymap, ACT_OVERVIEW, keys, sizeof keys));
 	return true;

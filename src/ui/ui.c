@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/now.h"
-#include "ui/overview.h"
+#include "ui/pane.h"
 #include "ui/parts.h"
 #include "ui/remember.h"
 #include "ui/script.h"
@@ -195,7 +195,7 @@ static int run_on_terminal(struct app *app, const struct ui_options *options, en
 	screen_resize(&l.screen, w, h);
 	viewer_resize(app, w, h);
 	if (!options->view || !remember_load(app, options->view))
-		overview_open(app);
+		pane_open(app, PANE_OVERVIEW);
 	loop_run(&l);
 	term_close(l.term);
 	signals_end();
