@@ -35,7 +35,7 @@ static const char *const handlers[] = { "irq/1-a", "softirq/7-SCHED" };
 static const char *const wakers[] = { "host/1", "A/5", "A/0", "B/7", "host/3", "nobody/9", "host/77" };
 
 /* Runs of values from a list, each lasting 1..longest ns. */
-static void fill(struct row *r, const int64_t *value, uint32_t n, uint32_t longest)
+static void fill(struct brute_row *r, const int64_t *value, uint32_t n, uint32_t longest)
 {
 	for (int t = 0; t < SPAN;) {
 		int64_t v = value[rnd(n)];
@@ -82,9 +82,13 @@ void make_model(void)
 
 /* ---- the history of the model */
 
-struct sink { struct world *w; struct { uint32_t attr; enum history_type type; const struct row *row; const char *const *text; } entry[128]; int n; };
+struct brute_sink {
+	struct world *w;
+	struct { uint32_t attr; enum history_type type; const struct brute_row *row; const char *const *text; } entry[128];
+	int n;
+};
 
-static void declare(struct sink *s, const struct row *row, enum history_type type, unsigned set,
+static void declare(struct brute_sink *s, const struct brute_row *row, enum history_type type, unsigned set,
                     const char *const *text, const char *fmt, ...)
 {
 	struct error err = ERROR_INIT;
@@ -100,7 +104,7 @@ static void declare(struct sink *s, const struct row *row, enum history_type typ
 	assert_int_not_equal(s->entry[s->n - 1].attr, HISTORY_NONE);
 }
 
-static void declare_thread(struct sink *s, int i, const char *root)
+static void declare_thread(struct brute_sink *s, int i, const char *root)
 {
 	struct world *w = s->w;
 	int tid = threads[i].tid;
@@ -112,10 +116,10 @@ static void declare_thread(struct sink *s, int i, const char *root)
 
 void make_history(struct world *w)
 {
-	static const struct row zero;
+	static const struct brute_row zero;
 	static const char *const vm_of[] = { "A/0" }, *const vm_of1[] = { "A/1" }, *const vm_of2[] = { "B/0" };
 	struct error err = ERROR_INIT;
-	struct sink s = { .w = w };
+	struct brute_sink s = { .w = w };
 	world_open(w);
 	for (int i = 0; i < THREADS; i++) {
 		declare_thread(&s, i, machine_root[threads[i].machine]);
@@ -152,9 +156,9 @@ void make_history(struct world *w)
 
 /* ---- the slow resolver */
 
-static struct answer blank(int kind)
+static struct brute_answer blank(int kind)
 {
-	return (struct answer){ kind, -1, -1, -1, "" };
+	return (struct brute_answer){ kind, -1, -1, -1, "" };
 }
 
 int thread_index(int machine, int tid)
@@ -175,7 +179,7 @@ int vcpu_index(int vm, int64_t number)
 }
 
 /* A TID of the host is the container's while the container says that it lives. */
-static struct answer named(struct answer a, int machine, int tid, int t)
+static struct brute_answer named(struct brute_answer a, int machine, int tid, int t)
 {
 	int i = thread_index(machine, tid);
 	a.machine = i >= 0 && model.status[i].v[t] != NUL ? threads[i].machine : machine;
@@ -185,9 +189,9 @@ static struct answer named(struct answer a, int machine, int tid, int t)
 }
 
 /* Asleep as long as `until` keeps its value: who wakes thread i then. */
-static struct answer woken(int i, const struct row *until, int t)
+static struct brute_answer woken(int i, const struct brute_row *until, int t)
 {
-	struct answer a = blank(FLOW_WAITING);
+	struct brute_answer a = blank(FLOW_WAITING);
 	int e = t;
 	while (e < SPAN && until->v[e] == until->v[t])
 		e++;
@@ -203,9 +207,9 @@ static struct answer woken(int i, const struct row *until, int t)
 	return named(a, machine, atoi(strchr(text, '/') + 1), e);
 }
 
-static struct answer on_pcpu(int64_t p, int t, int waiting)
+static struct brute_answer on_pcpu(int64_t p, int t, int waiting)
 {
-	struct answer a = blank(FLOW_UNKNOWN);
+	struct brute_answer a = blank(FLOW_UNKNOWN);
 	if (p < 0 || p >= PCPUS)
 		return a;
 	a.pcpu = (int)p;
@@ -238,7 +242,7 @@ static struct answer on_pcpu(int64_t p, int t, int waiting)
 	return a;
 }
 
-struct answer vcpu_out(int v, int t)
+struct brute_answer vcpu_out(int v, int t)
 {
 	int h = thread_index(HOST, vcpus[v].host_tid);
 	if (model.folded && model.status[h].v[t] == THREAD_BLOCKED)
@@ -249,9 +253,9 @@ struct answer vcpu_out(int v, int t)
 }
 
 /* The handler that has the pCPU of a vCPU which is on it; kind UNKNOWN = none.  Always fills pcpu. */
-static struct answer outer_irq(int v, int t)
+static struct brute_answer outer_irq(int v, int t)
 {
-	struct answer a = blank(FLOW_UNKNOWN);
+	struct brute_answer a = blank(FLOW_UNKNOWN);
 	int64_t p = model.vpcpu[v].v[t];
 	if (p < 0 || p >= PCPUS)
 		return a;
@@ -264,7 +268,7 @@ static struct answer outer_irq(int v, int t)
 	return a;
 }
 
-static struct answer inner_irq(int v, struct answer a, int t)
+static struct brute_answer inner_irq(int v, struct brute_answer a, int t)
 {
 	if (a.kind != FLOW_IRQ && model.virq[v].v[t] != NUL) {
 		a.kind = FLOW_IRQ;
@@ -274,9 +278,9 @@ static struct answer inner_irq(int v, struct answer a, int t)
 	return a;
 }
 
-static struct answer vmm(int v, int64_t tid, int t)
+static struct brute_answer vmm(int v, int64_t tid, int t)
 {
-	struct answer a = outer_irq(v, t);
+	struct brute_answer a = outer_irq(v, t);
 	if (a.kind == FLOW_IRQ)
 		return a;
 	a.kind = FLOW_HYPERVISOR;
@@ -288,9 +292,9 @@ static struct answer vmm(int v, int64_t tid, int t)
 }
 
 /* Who has a vCPU that guest thread `waiting` wants. */
-static struct answer on_vcpu(int v, int t, int waiting)
+static struct brute_answer on_vcpu(int v, int t, int waiting)
 {
-	struct answer a;
+	struct brute_answer a;
 	switch (model.vstatus[v].v[t]) {
 	case VCPU_UNKNOWN:
 		return blank(FLOW_UNKNOWN);
@@ -316,12 +320,12 @@ static struct answer on_vcpu(int v, int t, int waiting)
 	}
 }
 
-static struct answer of_thread_plain(int i, int t)
+static struct brute_answer of_thread_plain(int i, int t)
 {
 	int64_t status = model.status[i].v[t], cpu = model.cpu[i].v[t];
 	bool guest = threads[i].machine == VM_A || threads[i].machine == VM_B;
 	int v = guest ? vcpu_index(threads[i].machine, cpu) : -1;
-	struct answer a = blank(FLOW_UNKNOWN);
+	struct brute_answer a = blank(FLOW_UNKNOWN);
 	if (status == NUL)
 		a.name = "not alive";
 	if (status == NUL || status == THREAD_UNKNOWN)
@@ -357,9 +361,9 @@ static struct answer of_thread_plain(int i, int t)
 }
 
 /* Nobody keeps itself off. */
-struct answer of_thread(int i, int t)
+struct brute_answer of_thread(int i, int t)
 {
-	struct answer a = of_thread_plain(i, t), lost = blank(FLOW_UNKNOWN);
+	struct brute_answer a = of_thread_plain(i, t), lost = blank(FLOW_UNKNOWN);
 	lost.pcpu = a.pcpu;
 	return a.kind == FLOW_PREEMPTING && a.machine == threads[i].machine && a.tid == threads[i].tid ? lost : a;
 }

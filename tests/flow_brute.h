@@ -16,16 +16,16 @@ extern const char *const machine_name[MACHINES];
 extern const struct who { int machine, tid, vm, vcpu; } threads[THREADS];
 extern const struct vcpu { int vm, number, host_tid; } vcpus[VCPUS];
 
-struct row { int64_t v[SPAN]; };
+struct brute_row { int64_t v[SPAN]; };
 
 extern struct brute_model {
-	struct row status[THREADS], cpu[THREADS], waker[THREADS], name[THREADS];
-	struct row vstatus[VCPUS], vcurrent[VCPUS], virq[VCPUS], vpcpu[VCPUS];
-	struct row pcurrent[PCPUS], pirq[PCPUS];
+	struct brute_row status[THREADS], cpu[THREADS], waker[THREADS], name[THREADS];
+	struct brute_row vstatus[VCPUS], vcurrent[VCPUS], virq[VCPUS], vpcpu[VCPUS];
+	struct brute_row pcurrent[PCPUS], pirq[PCPUS];
 	bool b_traced, folded;
 } model;
 
-struct answer { int kind, machine, tid, pcpu; const char *name; };
+struct brute_answer { int kind, machine, tid, pcpu; const char *name; };
 
 void seed_set(uint64_t value);
 uint32_t rnd(uint32_t n);  /* 0..n - 1 */
@@ -34,7 +34,7 @@ void make_history(struct world *w);
 
 int thread_index(int machine, int tid);  /* in threads, -1 none */
 int vcpu_index(int vm, int64_t number);
-struct answer of_thread(int i, int t);   /* what kept thread i at time t */
-struct answer vcpu_out(int v, int t);    /* the same of a vCPU that is scheduled out */
+struct brute_answer of_thread(int i, int t);  /* what kept thread i at time t */
+struct brute_answer vcpu_out(int v, int t);  /* the same of a vCPU that is scheduled out */
 
 #endif

@@ -5,26 +5,26 @@
 #include "history/crc32c.h"
 #include "history/format.h"
 
-struct walk {
+struct history_walk {
 	const struct history *h;
 	uint64_t digest, budget;
 	struct error *err;
 };
 
-static void add(struct walk *w, uint64_t x)
+static void add(struct history_walk *w, uint64_t x)
 {
 	w->digest = (w->digest ^ x) * 0x100000001B3ULL;
 	w->digest ^= w->digest >> 29;
 }
 
-static void add_text(struct walk *w, const char *s)
+static void add_text(struct history_walk *w, const char *s)
 {
 	for (; s && *s; s++)
 		add(w, (unsigned char)*s);
 	add(w, 0);
 }
 
-static void add_interval(struct walk *w, uint32_t attr, const struct interval *iv)
+static void add_interval(struct history_walk *w, uint32_t attr, const struct interval *iv)
 {
 	add(w, (uint64_t)iv->start);
 	add(w, (uint64_t)iv->end);
@@ -37,7 +37,7 @@ static void add_interval(struct walk *w, uint32_t attr, const struct interval *i
 		add_text(w, history_state_name(w->h, attr, (unsigned)iv->value));
 }
 
-static bool failed(struct walk *w, int result, const struct error *err)
+static bool failed(struct history_walk *w, int result, const struct error *err)
 {
 	if (result < 0 && !w->err->status)
 		*w->err = *err;
@@ -45,7 +45,7 @@ static bool failed(struct walk *w, int result, const struct error *err)
 	return result < 0;
 }
 
-static void walk_states(struct walk *w, uint32_t attr, int64_t t)
+static void walk_states(struct history_walk *w, uint32_t attr, int64_t t)
 {
 	struct error err = ERROR_INIT;
 	int64_t sums[4][HISTORY_STATES], edge[5];
@@ -70,7 +70,7 @@ static void walk_states(struct walk *w, uint32_t attr, int64_t t)
 	}
 }
 
-static void walk_attribute(struct walk *w, uint32_t attr)
+static void walk_attribute(struct history_walk *w, uint32_t attr)
 {
 	struct error err = ERROR_INIT;
 	struct history_cursor c;
@@ -95,12 +95,12 @@ static void walk_attribute(struct walk *w, uint32_t attr)
 
 static int visit(void *arg, uint32_t attr)
 {
-	struct walk *w = arg;
+	struct history_walk *w = arg;
 	add(w, attr);
 	return !w->budget-- ? 1 : 0;
 }
 
-static void walk_tree(struct walk *w)
+static void walk_tree(struct history_walk *w)
 {
 	const struct history *h = w->h;
 	uint32_t n = history_attribute_count(h);
@@ -129,7 +129,7 @@ static void walk_tree(struct walk *w)
 
 uint64_t history_walk(const struct history *h, uint64_t budget, struct error *err)
 {
-	struct walk w = { .h = h, .budget = budget, .err = err };
+	struct history_walk w = { .h = h, .budget = budget, .err = err };
 	struct error why = ERROR_INIT;
 	static const char *const keys[] = { "key", "empty", "absent" };
 	*err = (struct error)ERROR_INIT;

@@ -77,7 +77,7 @@ static int64_t rec_id(void *to, const char *text, struct error *err)
 	return strtab_put(&((struct rec *)to)->strings, text);
 }
 
-static const struct sink_ops rec_ops = { rec_state_set, rec_attribute, rec_set, rec_id };
+static const struct model_sink_ops rec_ops = { rec_state_set, rec_attribute, rec_set, rec_id };
 
 static void rec_init(struct rec *r)
 {

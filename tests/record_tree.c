@@ -14,7 +14,7 @@
 
 #define PAGE 4096
 
-static char *path_of(const struct tree *t, const char *path)
+static char *path_of(const struct record_tree *t, const char *path)
 {
 	return mem_printf("%s/%s", t->root, path);
 }
@@ -40,7 +40,7 @@ static void put(const char *path, const void *data, size_t len)
 	}
 }
 
-void tree_begin(struct tree *t)
+void tree_begin(struct record_tree *t)
 {
 	snprintf(t->root, sizeof t->root, "/tmp/stealscope-record-XXXXXX");
 	if (!mkdtemp(t->root))
@@ -62,24 +62,24 @@ static void remove_all(const char *path)
 	nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-void tree_end(struct tree *t)
+void tree_end(struct record_tree *t)
 {
 	remove_all(t->root);
 }
 
-void tree_bytes(const struct tree *t, const char *path, const void *data, size_t len)
+void tree_bytes(const struct record_tree *t, const char *path, const void *data, size_t len)
 {
 	char *whole = path_of(t, path);
 	put(whole, data, len);
 	free(whole);
 }
 
-void tree_text(const struct tree *t, const char *path, const char *text)
+void tree_text(const struct record_tree *t, const char *path, const char *text)
 {
 	tree_bytes(t, path, text, strlen(text));
 }
 
-void tree_link(const struct tree *t, const char *path, const char *target)
+void tree_link(const struct record_tree *t, const char *path, const char *target)
 {
 	char *whole = path_of(t, path);
 	make_folders(whole);
@@ -88,7 +88,7 @@ void tree_link(const struct tree *t, const char *path, const char *target)
 	free(whole);
 }
 
-char *tree_read(const struct tree *t, const char *path)
+char *tree_read(const struct record_tree *t, const char *path)
 {
 	char *whole = path_of(t, path), *text = NULL;
 	FILE *f = fopen(whole, "r");
@@ -101,7 +101,7 @@ char *tree_read(const struct tree *t, const char *path)
 	return text;
 }
 
-size_t tree_count(const struct tree *t, const char *path)
+size_t tree_count(const struct record_tree *t, const char *path)
 {
 	char *whole = path_of(t, path);
 	DIR *dir = opendir(whole);
@@ -116,7 +116,7 @@ size_t tree_count(const struct tree *t, const char *path)
 
 /* ---- processes */
 
-static void put_thread(const struct tree *t, int pid, int tid, const char *name)
+static void put_thread(const struct record_tree *t, int pid, int tid, const char *name)
 {
 	char path[128], text[256];
 	snprintf(path, sizeof path, "proc/%d/task/%d/comm", pid, tid);
@@ -130,7 +130,7 @@ static void put_thread(const struct tree *t, int pid, int tid, const char *name)
 	tree_text(t, path, "0::/machine.slice/machine-qemu\\x2d3\\x2dweb.scope/libvirt\n");
 }
 
-void tree_vm(const struct tree *t, int pid, const char *cmdline, size_t len, unsigned vcpus)
+void tree_vm(const struct record_tree *t, int pid, const char *cmdline, size_t len, unsigned vcpus)
 {
 	char path[128], text[128];
 	snprintf(path, sizeof path, "proc/%d/cmdline", pid);
@@ -155,7 +155,7 @@ void tree_vm(const struct tree *t, int pid, const char *cmdline, size_t len, uns
 	}
 }
 
-void tree_debugfs(const struct tree *t, int pid, unsigned vcpus, int64_t offset)
+void tree_debugfs(const struct record_tree *t, int pid, unsigned vcpus, int64_t offset)
 {
 	char path[128], text[64];
 	for (unsigned i = 0; i < vcpus; i++) {
@@ -214,7 +214,7 @@ static void fill_instance(const char *folder, unsigned pages)
 	}
 }
 
-void tree_tracefs(const struct tree *t, const char *prefix, unsigned pages)
+void tree_tracefs(const struct record_tree *t, const char *prefix, unsigned pages)
 {
 	char *folder = mem_printf("%s/%s/sys/kernel/tracing", t->root, prefix), text[32];
 	put_text(folder, "trace_clock", "[local] global mono x86-tsc\n");
@@ -235,7 +235,7 @@ void tree_tracefs(const struct tree *t, const char *prefix, unsigned pages)
 	free(folder);
 }
 
-void tree_guest(const struct tree *t, const char *prefix, unsigned pages)
+void tree_guest(const struct record_tree *t, const char *prefix, unsigned pages)
 {
 	/* In place of programs: an instance is filled, what was read is no longer there, nothing is mounted. */
 	static const char functions[] =

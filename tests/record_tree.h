@@ -6,25 +6,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct tree { char root[64]; };
+struct record_tree { char root[64]; };
 
-void tree_begin(struct tree *t);
-void tree_end(struct tree *t);
-void tree_text(const struct tree *t, const char *path, const char *text);
-void tree_bytes(const struct tree *t, const char *path, const void *data, size_t len);
-void tree_link(const struct tree *t, const char *path, const char *target);
-char *tree_read(const struct tree *t, const char *path);  /* NULL: it is not there; the caller frees */
-size_t tree_count(const struct tree *t, const char *path);  /* names in a folder */
+void tree_begin(struct record_tree *t);
+void tree_end(struct record_tree *t);
+void tree_text(const struct record_tree *t, const char *path, const char *text);
+void tree_bytes(const struct record_tree *t, const char *path, const void *data, size_t len);
+void tree_link(const struct record_tree *t, const char *path, const char *target);
+char *tree_read(const struct record_tree *t, const char *path);  /* NULL: it is not there; the caller frees */
+size_t tree_count(const struct record_tree *t, const char *path);  /* names in a folder */
 
 /* A process with that command line (NUL between arguments), QEMU's, and `vcpus` vCPU threads from pid + 10 on. */
-void tree_vm(const struct tree *t, int pid, const char *cmdline, size_t len, unsigned vcpus);
+void tree_vm(const struct record_tree *t, int pid, const char *cmdline, size_t len, unsigned vcpus);
 /* KVM's folder in debugfs for it. */
-void tree_debugfs(const struct tree *t, int pid, unsigned vcpus, int64_t offset);
+void tree_debugfs(const struct record_tree *t, int pid, unsigned vcpus, int64_t offset);
 
 /* tracefs at PREFIX/sys/kernel/tracing: `pages` pages for each of two CPUs in every instance. */
-void tree_tracefs(const struct tree *t, const char *prefix, unsigned pages);
+void tree_tracefs(const struct record_tree *t, const char *prefix, unsigned pages);
 /* The same for the script of a guest, with PREFIX as its root: PREFIX/machine.sh, read first, sees to that, and PREFIX/bin,
  * first in its PATH. */
-void tree_guest(const struct tree *t, const char *prefix, unsigned pages);
+void tree_guest(const struct record_tree *t, const char *prefix, unsigned pages);
 
 #endif

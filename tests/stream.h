@@ -13,7 +13,7 @@
 #define STREAM_HASH UINT64_C(0xCBF29CE484222325)
 #define STREAM_STATES 6
 
-struct stream {
+struct change_stream {
 	uint64_t s, threads;
 	int64_t t;
 	int32_t *cur;     /* value per attribute, -1 = none yet */
@@ -34,16 +34,16 @@ static inline uint64_t stream_hash(uint64_t h, uint64_t x)
 	return (h ^ x) * 0x100000001B3ULL;
 }
 
-static inline bool stream_init(struct stream *g, uint32_t attributes)
+static inline bool stream_init(struct change_stream *g, uint32_t attributes)
 {
-	*g = (struct stream){ .s = 42, .threads = attributes - 64, .t = STREAM_START };
+	*g = (struct change_stream){ .s = 42, .threads = attributes - 64, .t = STREAM_START };
 	g->cur = malloc(attributes * sizeof *g->cur);
 	for (uint32_t i = 0; g->cur && i < attributes; i++)
 		g->cur[i] = -1;
 	return g->cur != NULL;
 }
 
-static inline void stream_next(struct stream *g)
+static inline void stream_next(struct change_stream *g)
 {
 	uint64_t r = stream_random(&g->s) | UINT64_C(1) << 20;
 	unsigned lz = (unsigned)__builtin_clzll(r);

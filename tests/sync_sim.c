@@ -29,7 +29,7 @@ double sim_exp(uint64_t *seed, double mean)
 	return -mean * log(1 - sim_uniform(seed));
 }
 
-void sim_begin(struct sim *s, uint64_t seed, int64_t begin, int64_t end)
+void sim_begin(struct sync_sim *s, uint64_t seed, int64_t begin, int64_t end)
 {
 	memset(s, 0, sizeof *s);
 	s->seed = seed;
@@ -38,12 +38,12 @@ void sim_begin(struct sim *s, uint64_t seed, int64_t begin, int64_t end)
 	s->string[s->strings++] = "";
 }
 
-void sim_end(struct sim *s)
+void sim_end(struct sync_sim *s)
 {
 	free(s->host.ev);
 }
 
-int64_t sim_string(struct sim *s, const char *text)
+int64_t sim_string(struct sync_sim *s, const char *text)
 {
 	for (size_t i = 0; i < s->strings; i++)
 		if (strcmp(s->string[i], text) == 0)
@@ -95,7 +95,7 @@ static struct event *push(struct sim_events *e, int64_t ts, enum event_kind kind
 }
 
 struct vcpu_run {
-	struct sim *sim;
+	struct sync_sim *sim;
 	const struct sim_vm *vm;
 	struct sim_events *guest;
 	unsigned number, pcpu;
@@ -236,7 +236,7 @@ static void run_vcpu(struct vcpu_run *r)
 	}
 }
 
-void sim_run_vm(struct sim *s, const struct sim_vm *vm, struct sim_events *guest)
+void sim_run_vm(struct sync_sim *s, const struct sim_vm *vm, struct sim_events *guest)
 {
 	static const char *const name[] = {
 		"CPU 0/KVM", "CPU 1/KVM", "CPU 2/KVM", "CPU 3/KVM", "CPU 4/KVM", "CPU 5/KVM", "CPU 6/KVM", "CPU 7/KVM",
@@ -259,7 +259,7 @@ static int by_ts(const void *pa, const void *pb)
 	return a->ts < b->ts ? -1 : a->ts > b->ts;
 }
 
-struct trace *sim_host_trace(struct sim *s)
+struct trace *sim_host_trace(struct sync_sim *s)
 {
 	qsort(s->host.ev, s->host.len, sizeof *s->host.ev, by_ts);
 	return trace_from_events("hypervisor", ROLE_HOST, s->host.ev, s->host.len, s->string, s->strings);

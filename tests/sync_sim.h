@@ -35,7 +35,7 @@ struct sim_events {
 	size_t len, cap;
 };
 
-struct sim {
+struct sync_sim {
 	uint64_t seed;
 	int64_t begin, end;      /* host ns */
 	struct sim_events host;
@@ -48,17 +48,17 @@ double sim_uniform(uint64_t *seed);                    /* 0..1 */
 int64_t sim_below(uint64_t *seed, int64_t n);
 double sim_exp(uint64_t *seed, double mean);
 
-void sim_begin(struct sim *s, uint64_t seed, int64_t begin, int64_t end);
+void sim_begin(struct sync_sim *s, uint64_t seed, int64_t begin, int64_t end);
 /* Runs the VM: adds to the host's events, and gives the guest's. */
-void sim_run_vm(struct sim *s, const struct sim_vm *vm, struct sim_events *guest);
+void sim_run_vm(struct sync_sim *s, const struct sim_vm *vm, struct sim_events *guest);
 int64_t sim_guest_time(const struct sim_vm *vm, int64_t host);  /* the guest's clock at a moment of the host's */
 int64_t sim_host_time(const struct sim_vm *vm, int64_t guest);  /* and back (without a pause) */
 /* Is the clock right within the band that it states? */
 bool sim_within_band(const struct sim_vm *vm, const struct clock_map *clock);
-int64_t sim_string(struct sim *s, const char *text);
+int64_t sim_string(struct sync_sim *s, const char *text);
 /* Makes traces; events are sorted by time. */
-struct trace *sim_host_trace(struct sim *s);
+struct trace *sim_host_trace(struct sync_sim *s);
 struct trace *sim_guest_trace(const char *machine, struct sim_events *e);
-void sim_end(struct sim *s);
+void sim_end(struct sync_sim *s);
 
 #endif

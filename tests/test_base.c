@@ -433,7 +433,7 @@ static void test_time_exact(void **state)
 	}
 }
 
-struct tally {
+struct task_tally {
 	atomic_int done[100];
 	int results[100];
 	atomic_int watched;
@@ -442,7 +442,7 @@ struct tally {
 
 static int count_task(void *arg, size_t i)
 {
-	struct tally *t = arg;
+	struct task_tally *t = arg;
 	/* Who waits to be stopped waits until somebody has watched. */
 	while (i >= 10 && !t->stop_after && !atomic_load(&t->watched))
 		usleep(1000);
@@ -453,12 +453,12 @@ static int count_task(void *arg, size_t i)
 
 static bool watch_tasks(void *arg)
 {
-	struct tally *t = arg;
+	struct task_tally *t = arg;
 	return atomic_fetch_add(&t->watched, 1) < t->stop_after;
 }
 
 /* Makes batches of one number each; the one after `last` fails when `fails` says so. */
-struct counter {
+struct batch_counter {
 	int made, last;
 	bool fails;
 	int slow_from, slow_to;  /* these take a while */
@@ -466,7 +466,7 @@ struct counter {
 
 static int make_number(void *arg, void *batch, struct error *err)
 {
-	struct counter *c = arg;
+	struct batch_counter *c = arg;
 	if (c->made >= c->slow_from && c->made < c->slow_to)
 		usleep(500);
 	if (c->made > c->last)
@@ -482,7 +482,7 @@ static void test_ahead(void **state)
 	for (unsigned workers = 0; workers < 4; workers++) {
 		for (int fails = 0; fails < 2; fails++) {
 			struct error err = ERROR_INIT;
-			struct counter c = { .last = 200, .fails = fails, .slow_from = 20, .slow_to = 40 };
+			struct batch_counter c = { .last = 200, .fails = fails, .slow_from = 20, .slow_to = 40 };
 			struct ahead *a = ahead_begin(workers, sizeof(int), make_number, &c);
 			const void *batch;
 			for (int i = 0; i <= 200; i++) {
@@ -498,7 +498,7 @@ static void test_ahead(void **state)
 		}
 		/* Left in the middle, or before anything was asked for. */
 		for (int used = 0; used < 3; used++) {
-			struct counter c = { .last = 1000000 };
+			struct batch_counter c = { .last = 1000000 };
 			struct ahead *a = ahead_begin(workers, sizeof(int), make_number, &c);
 			const void *batch;
 			for (int i = 0; i < used; i++)
@@ -515,7 +515,7 @@ static void test_parallel(void **state)
 {
 	(void)state;
 	for (unsigned workers = 0; workers < 5; workers++) {
-		struct tally t = { .stop_after = 1 << 30 };
+		struct task_tally t = { .stop_after = 1 << 30 };
 		struct parallel p = { .workers = workers, .task = count_task, .arg = &t };
 		assert_int_equal(parallel_run(&p, 100), 0);
 		for (int i = 0; i < 100; i++)
@@ -530,7 +530,7 @@ static void test_parallel(void **state)
 		/* Nobody watches what is not there. */
 		assert_int_equal(parallel_run(&p, 0), 0);
 	}
-	struct tally t = { .stop_after = 0 };
+	struct task_tally t = { .stop_after = 0 };
 	struct parallel p = { .workers = 2, .task = count_task, .watch = watch_tasks, .arg = &t };
 	assert_int_equal(parallel_run(&p, 100), 0);
 	assert_int_equal(t.done[0], 1);

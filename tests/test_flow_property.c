@@ -28,7 +28,7 @@ static uint32_t topo_index(const struct world *w, int i)
 }
 
 static void check_piece(const struct world *w, const struct flow *f, const struct flow_interval *p, int64_t t,
-                        struct answer want)
+                        struct brute_answer want)
 {
 	const struct party *who = &f->entry[p->entry].who;
 	if (who->kind != want.kind || machine_of(w, who->system) != want.machine || who->tid != want.tid ||
@@ -67,7 +67,7 @@ static void check_thread(const struct world *w, int i, int64_t from, int64_t to)
 		assert_false(who->kind == FLOW_PREEMPTING && machine_of(w, who->system) == threads[i].machine &&
 		             who->tid == threads[i].tid);
 		for (int64_t t = p->start; t <= p->end; t++) {
-			struct answer want = of_thread(i, (int)t);
+			struct brute_answer want = of_thread(i, (int)t);
 			check_piece(w, &f, p, t, want);
 			brute_ns[want.kind]++;
 			int64_t v = model.status[i].v[t];
@@ -79,7 +79,7 @@ static void check_thread(const struct world *w, int i, int64_t from, int64_t to)
 	flow_release(&f);
 }
 
-static const struct row *gap_row(const struct world *w, const struct subject *s, int *thread, int *vcpu)
+static const struct brute_row *gap_row(const struct world *w, const struct subject *s, int *thread, int *vcpu)
 {
 	*thread = *vcpu = -1;
 	if (s->kind == SUBJECT_THREAD) {
@@ -103,7 +103,7 @@ static void check_gaps(const struct world *w, const struct subject *s)
 {
 	struct error err = ERROR_INIT;
 	int thread, vcpu;
-	const struct row *row = gap_row(w, s, &thread, &vcpu);
+	const struct brute_row *row = gap_row(w, s, &thread, &vcpu);
 	int64_t from = rnd(SPAN), to = from + rnd(SPAN), ns = 0, want = 0;
 	int64_t min = rnd(5);
 	uint64_t pieces = 0;
@@ -189,7 +189,7 @@ static void check_matrix(const struct world *w)
 		for (int i = 0; i < THREADS; i++) {
 			if (!is_gap(&thread, model.status[i].v[t]) || threads[i].vm >= 0)
 				continue;
-			struct answer a = of_thread(i, (int)t);
+			struct brute_answer a = of_thread(i, (int)t);
 			by_thread[i][a.machine + 1][a.kind]++;
 			if (threads[i].machine == HOST || threads[i].machine == CONTAINER)
 				by_machine[threads[i].machine][(a.kind == FLOW_WAITING ? -1 : a.machine) + 1]++;
@@ -197,7 +197,7 @@ static void check_matrix(const struct world *w)
 		for (int v = 0; v < VCPUS; v++) {
 			if (!is_gap(&cpu, model.vstatus[v].v[t]))
 				continue;
-			struct answer a = vcpu_out(v, (int)t);
+			struct brute_answer a = vcpu_out(v, (int)t);
 			by_machine[vcpus[v].vm][(a.kind == FLOW_WAITING ? -1 : a.machine) + 1]++;
 		}
 	}

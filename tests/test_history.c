@@ -24,7 +24,7 @@ static uint64_t below(struct rng *r, uint64_t n)
 
 /* ---- The model: every interval in an array -------------------------------------------------------------- */
 
-struct row {
+struct world_row {
 	char path[64];
 	enum history_type type;
 	uint32_t attr;                /* of the builder, then of the reader */
@@ -35,14 +35,14 @@ struct row {
 };
 
 struct world {
-	struct row row[24];
+	struct world_row row[24];
 	size_t rows;
 	int64_t begin, end;
 	unsigned states;
 };
 
 /* The intervals are kept as starts only until seal(). */
-static void model_set(struct world *w, struct row *r, int64_t t, int64_t value)
+static void model_set(struct world *w, struct world_row *r, int64_t t, int64_t value)
 {
 	if (!r->len)
 		*ARRAY_PUSH(r->iv, r->len, r->cap) = (struct interval){ w->begin, 0, HISTORY_NULL };
@@ -56,7 +56,7 @@ static void model_set(struct world *w, struct row *r, int64_t t, int64_t value)
 static void model_seal(struct world *w)
 {
 	for (size_t i = 0; i < w->rows; i++) {
-		struct row *r = &w->row[i];
+		struct world_row *r = &w->row[i];
 		if (!r->len)
 			*ARRAY_PUSH(r->iv, r->len, r->cap) = (struct interval){ w->begin, 0, HISTORY_NULL };
 		size_t n = 0;
@@ -99,7 +99,7 @@ static int64_t random_gap(struct rng *r)
 }
 
 /* A string of the row's: its place + 1. */
-static int64_t random_text(struct rng *r, struct row *row, char text[32])
+static int64_t random_text(struct rng *r, struct world_row *row, char text[32])
 {
 	snprintf(text, 32, "s%" PRIu64, below(r, 5));
 	size_t k = 0;
@@ -110,7 +110,7 @@ static int64_t random_text(struct rng *r, struct row *row, char text[32])
 	return (int64_t)k + 1;
 }
 
-static void change(struct world *w, struct history_builder *b, struct rng *r, struct row *row, int64_t t)
+static void change(struct world *w, struct history_builder *b, struct rng *r, struct world_row *row, int64_t t)
 {
 	struct error err = ERROR_INIT;
 	char text[32];
@@ -155,15 +155,15 @@ static void build(struct world *w, const char *path, uint64_t seed, size_t chang
 		t += random_gap(&r);
 		size_t k = below(&r, most);
 		if (k >= w->rows) {  /* attributes are declared at any moment */
-			struct row *row = &w->row[w->rows++];
-			*row = (struct row){ .type = (enum history_type)below(&r, 4) };
+			struct world_row *row = &w->row[w->rows++];
+			*row = (struct world_row){ .type = (enum history_type)below(&r, 4) };
 			snprintf(row->path, sizeof row->path, "/m%zu/a%%2fb/x%zu", w->rows % 3, w->rows);
 			row->attr = history_attribute(b, row->path, row->type, set, &err);
 			assert_int_not_equal(row->attr, HISTORY_NONE);
 			assert_int_equal(history_attribute(b, row->path, row->type, set, &err), row->attr);
 			continue;
 		}
-		struct row *row = &w->row[k];
+		struct world_row *row = &w->row[k];
 		int64_t last = row->len ? row->iv[row->len - 1].start : t, late = t - random_gap(&r);
 		change(w, b, &r, row, below(&r, 3) ? t : late > last ? late : last);
 	}
@@ -173,7 +173,7 @@ static void build(struct world *w, const char *path, uint64_t seed, size_t chang
 	model_seal(w);
 }
 
-static void check_value(const struct history *h, const struct row *row, const struct interval *want,
+static void check_value(const struct history *h, const struct world_row *row, const struct interval *want,
                         const struct interval *got)
 {
 	assert_int_equal(got->start, want->start);
@@ -188,7 +188,7 @@ static void check_value(const struct history *h, const struct row *row, const st
 	}
 }
 
-static size_t model_find(const struct row *row, int64_t t)
+static size_t model_find(const struct world_row *row, int64_t t)
 {
 	size_t i = 0;
 	while (i + 1 < row->len && row->iv[i].end < t)
@@ -198,7 +198,7 @@ static size_t model_find(const struct row *row, int64_t t)
 
 static int64_t random_time(struct rng *r, const struct world *w)
 {
-	const struct row *row = &w->row[below(r, w->rows)];
+	const struct world_row *row = &w->row[below(r, w->rows)];
 	const struct interval *iv = &row->iv[below(r, row->len)];
 	switch (below(r, 5)) {
 	case 0: return iv->start;
@@ -209,7 +209,7 @@ static int64_t random_time(struct rng *r, const struct world *w)
 	}
 }
 
-static void check_range(const struct history *h, const struct row *row, int64_t t0, int64_t t1)
+static void check_range(const struct history *h, const struct world_row *row, int64_t t0, int64_t t1)
 {
 	struct history_cursor c;
 	struct error err = ERROR_INIT;
@@ -225,7 +225,7 @@ static void check_range(const struct history *h, const struct row *row, int64_t 
 	assert_int_equal(history_range_next(&c, &iv, &err), 0);
 }
 
-static void model_sums(const struct row *row, int64_t t0, int64_t t1, int64_t sums[HISTORY_STATES])
+static void model_sums(const struct world_row *row, int64_t t0, int64_t t1, int64_t sums[HISTORY_STATES])
 {
 	memset(sums, 0, HISTORY_STATES * sizeof *sums);
 	for (size_t i = 0; i < row->len; i++) {
@@ -235,7 +235,7 @@ static void model_sums(const struct row *row, int64_t t0, int64_t t1, int64_t su
 	}
 }
 
-static void check_sums(const struct history *h, const struct row *row, int64_t t0, int64_t t1)
+static void check_sums(const struct history *h, const struct world_row *row, int64_t t0, int64_t t1)
 {
 	struct error err = ERROR_INIT;
 	int64_t want[HISTORY_STATES], got[HISTORY_STATES];
@@ -244,7 +244,7 @@ static void check_sums(const struct history *h, const struct row *row, int64_t t
 	assert_memory_equal(got, want, sizeof want);
 }
 
-static void check_cells(const struct history *h, const struct row *row, struct rng *r, const struct world *w)
+static void check_cells(const struct history *h, const struct world_row *row, struct rng *r, const struct world *w)
 {
 	struct error err = ERROR_INIT;
 	int64_t edge[9], cells[8][HISTORY_STATES], want[HISTORY_STATES];
@@ -263,7 +263,7 @@ static void check_cells(const struct history *h, const struct row *row, struct r
 	}
 }
 
-static void check_neighbours(const struct history *h, const struct row *row, int64_t t, uint64_t mask)
+static void check_neighbours(const struct history *h, const struct world_row *row, int64_t t, uint64_t mask)
 {
 	struct error err = ERROR_INIT;
 	struct interval iv;
@@ -295,7 +295,7 @@ static void check_world(struct world *w, const char *path, uint64_t seed)
 	assert_int_equal(history_end(h), w->end);
 	uint64_t intervals = 0;
 	for (size_t i = 0; i < w->rows; i++) {
-		struct row *row = &w->row[i];
+		struct world_row *row = &w->row[i];
 		row->attr = history_find(h, row->path);
 		assert_int_not_equal(row->attr, HISTORY_NONE);
 		assert_int_equal(history_type(h, row->attr), row->type);
@@ -305,7 +305,7 @@ static void check_world(struct world *w, const char *path, uint64_t seed)
 	assert_int_equal(history_intervals(h), intervals);
 	int64_t *full = mem_new(history_attribute_count(h), sizeof *full);
 	for (int k = 0; k < 60; k++) {
-		struct row *row = &w->row[below(&r, w->rows)];
+		struct world_row *row = &w->row[below(&r, w->rows)];
 		int64_t t0 = random_time(&r, w), t1 = random_time(&r, w);
 		struct interval iv;
 		assert_int_equal(history_stab(h, row->attr, t0, &iv, &err), 0);
@@ -356,7 +356,7 @@ static int write_one(const char *path, uint64_t seed)
 	build(&w, path, seed, below(&r, 3) ? 500 : 5000, options);
 	printf("span %" PRId64 " %" PRId64 "\n", w.begin, w.end);
 	for (size_t i = 0; i < w.rows; i++) {
-		const struct row *row = &w.row[i];
+		const struct world_row *row = &w.row[i];
 		for (size_t k = 0; k < row->len; k++) {
 			const struct interval *iv = &row->iv[k];
 			printf("%s %" PRId64 " %" PRId64 " ", row->path, iv->start, iv->end);

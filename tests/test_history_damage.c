@@ -15,11 +15,11 @@
 #define BROKEN "test_history_broken.tmp"
 #define ENOUGH 100000
 
-struct bytes { uint8_t *p; size_t n; };
+struct file_bytes { uint8_t *p; size_t n; };
 
-static struct bytes read_all(const char *path)
+static struct file_bytes read_all(const char *path)
 {
-	struct bytes b = { 0 };
+	struct file_bytes b = { 0 };
 	FILE *f = fopen(path, "rb");
 	assert_non_null(f);
 	assert_int_equal(fseek(f, 0, SEEK_END), 0);
@@ -110,7 +110,7 @@ static void test_every_byte(void **state)
 	(void)state;
 	static const uint8_t flips[] = { 0xff, 0x01, 0x80 };
 	build(SMALL, 2, 120, (struct history_options){ .chunk = 5, .block = 64 });
-	struct bytes b = read_all(SMALL);
+	struct file_bytes b = read_all(SMALL);
 	uint64_t want = digest_of(SMALL);
 	size_t right = 0;
 	int fd = open(SMALL, O_RDWR);
@@ -133,7 +133,7 @@ static void test_every_length(void **state)
 {
 	(void)state;
 	build(SMALL, 2, 60, (struct history_options){ .chunk = 7, .block = 128 });
-	struct bytes b = read_all(SMALL);
+	struct file_bytes b = read_all(SMALL);
 	uint64_t want = digest_of(SMALL);
 	for (size_t n = 0; n < b.n; n++) {
 		write_bytes(BROKEN, b.p, n);
@@ -152,7 +152,7 @@ static void test_every_length(void **state)
 }
 
 /* Random bytes, zeroed pages, swapped pieces. */
-static void damage(struct bytes b, uint8_t *p, uint64_t *s)
+static void damage(struct file_bytes b, uint8_t *p, uint64_t *s)
 {
 	memcpy(p, b.p, b.n);
 	for (uint64_t k = 1 + stream_random(s) % 3; k--;) {
@@ -171,7 +171,7 @@ static void test_random_damage(void **state)
 {
 	(void)state;
 	build(SMALL, 20, 60000, (struct history_options){ 0 });
-	struct bytes b = read_all(SMALL);
+	struct file_bytes b = read_all(SMALL);
 	uint8_t *p = mem_new(b.n, 1);
 	uint64_t want = digest_of(SMALL), s = 9;
 	for (int i = 0; i < 25; i++) {
@@ -190,7 +190,7 @@ static void test_deception(void **state)
 {
 	(void)state;
 	build(SMALL, 2, 150, (struct history_options){ .chunk = 6, .block = 256 });
-	struct bytes b = read_all(SMALL);
+	struct file_bytes b = read_all(SMALL);
 	uint8_t *p = mem_new(b.n, 1);
 	uint64_t s = 11, opened = 0;
 	for (int i = 0; i < 20000; i++) {
@@ -225,7 +225,7 @@ static void test_wrong_sums(void **state)
 {
 	(void)state;
 	build(SMALL, 1, 200, (struct history_options){ .chunk = 20 });
-	struct bytes b = read_all(SMALL);
+	struct file_bytes b = read_all(SMALL);
 	struct error err = ERROR_INIT;
 	int64_t sums[HISTORY_STATES];
 	const uint64_t attributes = get64(b.p + HEADER_SECTION + 16 * SECTION_ATTRIBUTES);
@@ -267,7 +267,7 @@ static void test_not_a_history(void **state)
 	refused(BROKEN);
 	/* The next version of the format is refused by its number. */
 	build(SMALL, 1, 5, (struct history_options){ 0 });
-	struct bytes b = read_all(SMALL);
+	struct file_bytes b = read_all(SMALL);
 	put32(b.p + HEADER_VERSION, FORMAT_VERSION + 1);
 	history_repair_sums(b.p, b.n);
 	write_bytes(BROKEN, b.p, b.n);

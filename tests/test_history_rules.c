@@ -52,9 +52,9 @@ static void assert_intervals(const struct history *h, const char *path, const ch
 	assert_string_equal(text, want);
 }
 
-struct step { int64_t t, value; };
+struct change_at { int64_t t, value; };
 
-static void assert_changes(const struct step *step, size_t n, const char *want)
+static void assert_changes(const struct change_at *step, size_t n, const char *want)
 {
 	struct error err = ERROR_INIT;
 	struct history_builder *b = create();
@@ -66,7 +66,7 @@ static void assert_changes(const struct step *step, size_t n, const char *want)
 	history_close(h);
 }
 #define ASSERT_CHANGES(want, ...) \
-	assert_changes((const struct step[]){ __VA_ARGS__ }, COUNT(((const struct step[]){ __VA_ARGS__ })), want)
+	assert_changes((const struct change_at[]){ __VA_ARGS__ }, COUNT(((const struct change_at[]){ __VA_ARGS__ })), want)
 
 static void test_changes(void **state)
 {

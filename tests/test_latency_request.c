@@ -16,14 +16,14 @@ enum { SET_VCPU, SET_THREAD, SET_REQUEST, SET_INT, SET_TEXT };
 static const char *const request_states[] = { "running", "yielded", "unknown" };
 
 /* One attribute, as its value at every ns; HISTORY_NULL is null. */
-struct row {
+struct world_row {
 	char path[120];
 	int set;
 	int64_t v[SPAN];
 };
 
 struct world {
-	struct row row[ROWS];
+	struct world_row row[ROWS];
 	size_t rows;
 	char path[64];
 	struct history *h;
@@ -33,7 +33,7 @@ struct world {
 static int64_t *row_add(struct world *w, int set, const char *path)
 {
 	assert_true(w->rows < ROWS);
-	struct row *r = &w->row[w->rows++];
+	struct world_row *r = &w->row[w->rows++];
 	snprintf(r->path, sizeof r->path, "%s", path);
 	r->set = set;
 	for (int t = 0; t < SPAN; t++)
@@ -106,11 +106,11 @@ static struct requests read_all(const struct world *w)
 }
 
 /* A VM "A" of one vCPU (host thread 10 on CPU0, hog 99), server thread 5, all quiet; one request 7. */
-struct rows {
+struct world_rows {
 	int64_t *vcpu, *thread, *cpu, *host, *state, *tid;
 };
 
-static struct world *vm_world(struct rows *r)
+static struct world *vm_world(struct world_rows *r)
 {
 	struct world *w = mem_new(1, sizeof *w);
 	r->vcpu = row_add(w, SET_VCPU, "/Virtual Machines/A/CPUs/CPU0/Status");
@@ -138,7 +138,7 @@ static struct world *vm_world(struct rows *r)
 static void test_bounds(void **state)
 {
 	(void)state;
-	struct rows r;
+	struct world_rows r;
 	struct world *w = vm_world(&r);
 	fill(r.state, 100, 199, 0);
 	fill(r.state, 120, 159, 1);
@@ -195,7 +195,7 @@ static void test_bounds(void **state)
 static void test_late_wakeup(void **state)
 {
 	(void)state;
-	struct rows r;
+	struct world_rows r;
 	struct world *w = vm_world(&r);
 	fill(r.state, 100, 199, 0);
 	fill(r.tid, 100, 199, 5);
@@ -225,7 +225,7 @@ static void test_late_wakeup(void **state)
 static void test_late_and_unknown(void **state)
 {
 	(void)state;
-	struct rows r;
+	struct world_rows r;
 	struct world *w = vm_world(&r);
 	fill(r.state, 100, 199, 0);
 	fill(r.tid, 100, 199, 5);
@@ -249,7 +249,7 @@ static void test_late_and_unknown(void **state)
 static void test_unknown(void **state)
 {
 	(void)state;
-	struct rows r;
+	struct world_rows r;
 	struct world *w = vm_world(&r);
 	fill(r.state, 100, 199, 0);
 	fill(r.tid, 100, 199, 5);
@@ -274,7 +274,7 @@ static void test_unknown(void **state)
 static void test_cut(void **state)
 {
 	(void)state;
-	struct rows r;
+	struct world_rows r;
 	struct world *w = vm_world(&r);
 	int64_t *s = row_add(w, SET_REQUEST, "/Requests/A/8/State"), *t = row_add(w, SET_INT, "/Requests/A/8/Thread");
 	fill(r.state, 100, 119, 1);
@@ -303,7 +303,7 @@ static void test_cut(void **state)
 static void test_answered_for(void **state)
 {
 	(void)state;
-	struct rows r;
+	struct world_rows r;
 	struct world *w = vm_world(&r);
 	fill(r.state, 100, 199, 0);
 	fill(r.tid, 100, 199, 5);
@@ -348,7 +348,8 @@ struct truth {
 };
 
 /* ns by ns, straight from the definition.  vcpu[2], host: of the two vCPUs. */
-static struct truth brute_vm(int64_t *const vcpu[2], int64_t *const host[2], const struct rows *r, int start, int end)
+static struct truth brute_vm(int64_t *const vcpu[2], int64_t *const host[2], const struct world_rows *r, int start,
+                             int end)
 {
 	struct truth q = { 0 };
 	for (int t = start; t <= end; t++) {
@@ -401,7 +402,7 @@ static void test_brute_force_vm(void **state)
 	(void)state;
 	uint64_t seed = 11;
 	for (int round = 0; round < 150; round++) {
-		struct rows r;
+		struct world_rows r;
 		struct world *w = vm_world(&r);
 		int64_t *vcpu[2] = { r.vcpu, row_add(w, SET_VCPU, "/Virtual Machines/A/CPUs/CPU1/Status") };
 		fill(row_add(w, SET_INT, "/Virtual Machines/A/CPUs/CPU1/Host Thread"), 0, SPAN - 1, 11);

@@ -154,10 +154,10 @@ static void test_traced(void **state)
 }
 
 /* A stretch after a halt: an entry with an interrupt, exits, a halt again.  ns in guest mode, and why it ended. */
-struct part { int64_t ns, reason; };
+struct halt_part { int64_t ns, reason; };
 
 static int64_t stretch(void (*to)(void *arg, const struct event *ev), void *arg, int64_t t, int64_t vector,
-                       const struct part *part, size_t n)
+                       const struct halt_part *part, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct event ev = kvm(t, EV_INJECT, vector, 0);
@@ -187,7 +187,7 @@ static void replay(void *arg, const struct event *ev)
 /* A device's interrupt whose thread asks for more after 1000 ns, and halts 200 ns after it is done. */
 static void learn_device(struct start *s)
 {
-	static const struct part usual[] = { { 1000, SVM_NPF }, { 500, SVM_HLT } }, nobody[] = { { 200, SVM_HLT } };
+	static const struct halt_part usual[] = { { 1000, SVM_NPF }, { 500, SVM_HLT } }, nobody[] = { { 200, SVM_HLT } };
 	int64_t t = 1000;
 	struct event ev = event(100, EV_SWITCH, 0, -1);
 	ev.sw.prev_tid = 0;
@@ -207,8 +207,8 @@ static void learn_device(struct start *s)
 static void test_estimate(void **state)
 {
 	(void)state;
-	static const struct part thread[] = { { 5000, SVM_NPF }, { 1000, SVM_HLT } }, none[] = { { 300, SVM_HLT } };
-	static const struct part late[] = { { 600, SVM_HLT } }, later[] = { { 602, SVM_HLT } };
+	static const struct halt_part thread[] = { { 5000, SVM_NPF }, { 1000, SVM_HLT } }, none[] = { { 300, SVM_HLT } };
+	static const struct halt_part late[] = { { 600, SVM_HLT } }, later[] = { { 602, SVM_HLT } };
 	struct start s = START_INIT;
 	setup_full(true, true, false, false);
 	learn_device(&s);

@@ -132,15 +132,15 @@ static const char *value_text(const struct history *h, uint32_t attr, int64_t va
 }
 
 /* What of an attribute is compared: when its machine's trace speaks, and whether no value in the truth means null. */
-struct scope {
+struct compared_span {
 	int64_t begin, end;
 	bool nulls;     /* compare null with the truth's gaps */
 	bool unknown;   /* UNKNOWN and null are always allowed: events were lost */
 };
 
-static struct scope scope_of(const struct indexed *x, const char *path)
+static struct compared_span scope_of(const struct indexed *x, const char *path)
 {
-	struct scope s = { .begin = x->machine[0].begin, .end = x->machine[0].end };
+	struct compared_span s = { .begin = x->machine[0].begin, .end = x->machine[0].end };
 	const char *leaf = strrchr(path, '/') + 1;
 	for (size_t i = 1; i < x->machines; i++) {
 		char root[200];
@@ -168,7 +168,7 @@ static const char *truth_at(const struct truth *t, uint32_t path, size_t *at, in
 	return in ? strtab_get(&t->values, row[*at].value) : "";
 }
 
-static bool agree(const char *is, const char *truth, const struct scope *s)
+static bool agree(const char *is, const char *truth, const struct compared_span *s)
 {
 	if (!strcmp(is, truth) || (!s->nulls && !*truth))
 		return true;
@@ -176,7 +176,7 @@ static bool agree(const char *is, const char *truth, const struct scope *s)
 }
 
 /* Compares an attribute over its scope; returns the ns for which the model says UNKNOWN or null against a truth. */
-static int64_t compare(const struct indexed *x, const struct truth *t, uint32_t path_id, const struct scope *s,
+static int64_t compare(const struct indexed *x, const struct truth *t, uint32_t path_id, const struct compared_span *s,
                        const char *what)
 {
 	const char *path = strtab_get(&t->paths, path_id);
@@ -274,7 +274,7 @@ static void check_truth(const char *args, uint64_t lossy)
 	index_traces(dir, file, true, lossy, &x);
 	truth_read(&t, dir);
 	for (uint32_t i = 1; i < t.paths.len; i++) {
-		struct scope s = scope_of(&x, strtab_get(&t.paths, i));
+		struct compared_span s = scope_of(&x, strtab_get(&t.paths, i));
 		s.unknown = lossy;
 		if (lossy && !compared_with_losses(strtab_get(&t.paths, i)))
 			continue;

@@ -20,7 +20,7 @@
 
 #define LINE(text) text, sizeof(text)
 
-static struct tree tree;
+static struct record_tree tree;
 
 static int begin(void **state)
 {
@@ -123,7 +123,7 @@ static void test_vm_names(void **state)
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		size_t n, hidden;
-		struct tree t;
+		struct record_tree t;
 		tree_begin(&t);
 		tree_vm(&t, 300, cases[i].cmdline, cases[i].len, 1);
 		if (cases[i].libvirt) {
@@ -452,13 +452,13 @@ static void test_state(void **state)
 {
 	(void)state;
 	struct error err = ERROR_INIT;
-	struct state s = { .folder = mem_dup("/var/tmp/x y") };
+	struct journal s = { .folder = mem_dup("/var/tmp/x y") };
 	size_t n;
 	state_add_guest(&s, "web", "cmd:docker exec -i web sh");
 	state_add_guest(&s, "db", "ssh:root@db");
 	assert_int_equal(state_write(tree.root, &s, &err), 0);
 	/* It lives. */
-	struct state *stale = state_stale(tree.root, &n);
+	struct journal *stale = state_stale(tree.root, &n);
 	assert_int_equal(n, 0);
 	free(stale);
 	char *text = tree_read(&tree, strstr(s.path, "run/"));

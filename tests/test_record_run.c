@@ -15,7 +15,7 @@
 #define MS 1000000
 #define PAGES 3
 
-static struct tree tree;
+static struct record_tree tree;
 static volatile int stop;
 static char said[4096];
 

@@ -10,10 +10,10 @@
 
 static const struct rules plain = { .slice = 4 * MS, .credit = 3 * MS };
 
-static void add(struct wants *w, uint64_t may, double weight, const struct burst *burst, size_t n)
+static void add(struct wants *w, uint64_t may, double weight, const struct replay_burst *burst, size_t n)
 {
-	struct task *t = &w->task[w->tasks++];
-	*t = (struct task){ .may = may, .seen = may, .weight = weight, .follow = true, .bursts = n };
+	struct replay_task *t = &w->task[w->tasks++];
+	*t = (struct replay_task){ .may = may, .seen = may, .weight = weight, .follow = true, .bursts = n };
 	t->burst = calloc(n, sizeof *t->burst);
 	for (size_t i = 0; i < n; i++)
 		t->burst[i] = burst[i];
@@ -21,10 +21,10 @@ static void add(struct wants *w, uint64_t may, double weight, const struct burst
 
 static void begin(struct wants *w, unsigned cpus)
 {
-	*w = (struct wants){ .to = SEC - 1, .cpus = cpus, .task = calloc(16, sizeof(struct task)) };
+	*w = (struct wants){ .to = SEC - 1, .cpus = cpus, .task = calloc(16, sizeof(struct replay_task)) };
 }
 
-static const struct burst for_good[] = { { 10 * SEC, INT64_MAX, INT64_MAX, false } };
+static const struct replay_burst for_good[] = { { 10 * SEC, INT64_MAX, INT64_MAX, false } };
 
 static double share(const struct wants *w, size_t i)
 {
@@ -57,7 +57,7 @@ static void test_shares(void **unused)
 /* Alone, everything happens when it did; closed and open loop are one. */
 static void test_alone(void **unused)
 {
-	static const struct burst burst[] = {
+	static const struct replay_burst burst[] = {
 		{ 0, 5 * MS, 5 * MS, false }, { 7 * MS, 8 * MS, 20 * MS, false }, { 30 * MS, 50 * MS, 100 * MS, true },
 		{ 1 * MS, INT64_MAX, INT64_MAX, false },
 	};
@@ -69,7 +69,7 @@ static void test_alone(void **unused)
 		begin(&w, 1);
 		add(&w, 1, 1, burst, 4);
 		replay_run(&w, &rules);
-		const struct task *t = &w.task[0];
+		const struct replay_task *t = &w.task[0];
 		assert_true(task_waits(t) == 0 && t->agains == 3 && t->done == 38 * MS);
 		assert_int_equal(task_time_of(t, 0, true), 5 * MS);
 		assert_int_equal(task_time_of(t, 7 * MS, false), 12 * MS);
@@ -87,7 +87,9 @@ static void test_alone(void **unused)
 /* Open: who was late starts when it did; closed: as much later as it slept. */
 static void test_loops(void **unused)
 {
-	static const struct burst late[] = { { 10 * MS, 10 * MS, 40 * MS, false }, { 1 * MS, INT64_MAX, INT64_MAX, false } };
+	static const struct replay_burst late[] = {
+		{ 10 * MS, 10 * MS, 40 * MS, false }, { 1 * MS, INT64_MAX, INT64_MAX, false }
+	};
 	struct wants w;
 	struct rules rules = plain;
 	(void)unused;
@@ -108,7 +110,7 @@ static void test_conservation(void **unused)
 	(void)unused;
 	for (int round = 0; round < 60; round++) {
 		struct wants w;
-		struct burst burst[40];
+		struct replay_burst burst[40];
 		const unsigned cpus = 1 + (unsigned)round % 3;
 		double waits[8];
 		begin(&w, cpus);
@@ -117,7 +119,9 @@ static void test_conservation(void **unused)
 			int64_t at = 0;
 			for (int k = 0; k < 40; k++) {
 				state = state * UINT64_C(6364136223846793005) + 1442695040888963407U;
-				burst[k] = (struct burst){ .work = (int64_t)(state >> 40) % (6 * MS), .sleep = (int64_t)(state >> 20 & 0xffffff) };
+				burst[k] = (struct replay_burst){
+					.work = (int64_t)(state >> 40) % (6 * MS), .sleep = (int64_t)(state >> 20 & 0xffffff)
+				};
 				at += burst[k].work + burst[k].sleep;
 				burst[k].wake = at;
 				burst[k].quota = state >> 60 == 1;
@@ -130,7 +134,7 @@ static void test_conservation(void **unused)
 		replay_run(&w, &rules);
 		int64_t busy = 0, end = 0;
 		for (size_t i = 0; i < w.tasks; i++) {
-			const struct task *t = &w.task[i];
+			const struct replay_task *t = &w.task[i];
 			for (size_t k = 1; k < t->agains; k++) {
 				assert_true(t->again[k].time >= t->again[k - 1].time + t->again[k].work - t->again[k - 1].work);
 				assert_true(t->again[k].work >= t->again[k - 1].work);

@@ -39,6 +39,7 @@ LONGEST_FUNCTION = 70
 WIDEST_LINE = 124     # columns, tabs of 4
 MADE = {"src/trace/layout_texts.h", "src/record/guest_text.h", "src/ui/shipped.c", "src/export/questions.h"}  # by the build, from what we ship
 CURSES_FILES = 2
+SAME_IDEA = {"sink"}  # what each sink of export/ makes of the struct that sink.h leaves open
 BANNED = re.compile(r"\b(strcpy|strcat|sprintf|vsprintf|strtok|gets|alloca)\s*\(")
 
 
@@ -111,6 +112,23 @@ def check_tests():
     check(len(files) > 60 and lost == [], f"every test is run by make check {lost}")
 
 
+def check_names():
+    """Who greps a tag or opens a file by its name finds one thing: in src/, and of src/ in what tests share."""
+    tags, files = {}, {}
+    for path in sources("src/*/*.[ch]") + sources("src/*/*/*.[ch]") + sources("tests/*.h"):
+        with open(path, encoding="utf-8") as f:
+            text = f.read()
+        name = os.path.relpath(path, SOURCE)
+        for tag in set(re.findall(r"^[ \t]*(?:static |const )*(?:struct|union|enum) (\w+) \{", text, re.M)):
+            tags.setdefault(tag, []).append(name)
+        stem = re.sub(r"(_none)?\.[ch]$", "", name)
+        files.setdefault(os.path.basename(stem), set()).add(stem)
+    twice = {t: f for t, f in tags.items() if len(f) > 1 and t not in SAME_IDEA}
+    check(twice == {}, f"no tag is used for two things {twice}")
+    twice = {n: sorted(f) for n, f in files.items() if len(f) > 1}
+    check(twice == {}, f"no file name is used for two things {twice}")
+
+
 def check_tool(tool, *args, files):
     if not shutil.which(tool):
         print(f"     {tool} is not installed: not run")
@@ -143,6 +161,7 @@ check_includes()
 check_lengths()
 check_schema()
 check_tests()
+check_names()
 check_man()
 check_tool("shellcheck", "--severity=warning",
            files=sources("bootstrap") + sources("src/record/guest.sh") + sources(".ci/run") + sources("tests/*.sh") + sources("tests/cross/*.sh") + sources("share/collect/*.sh") + sources("packaging/*.sh") + sources("debian/tests/[dm]*"))

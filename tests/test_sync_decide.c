@@ -96,13 +96,14 @@ static void test_unsure(void **state)
 
 /* ---- containment */
 
-struct scene {
+struct world {
 	struct trace *host, *guest;
 	struct host_view view;
 	struct vm_list vms;
 };
 
-static void scene_open(struct scene *s, const struct event *host, size_t hosts, const struct event *guest, size_t guests)
+static void scene_open(struct world *s, const struct event *host, size_t hosts, const struct event *guest,
+                       size_t guests)
 {
 	struct error err = ERROR_INIT;
 	s->host = make_trace(ROLE_HOST, host, hosts);
@@ -111,7 +112,7 @@ static void scene_open(struct scene *s, const struct event *host, size_t hosts, 
 	vm_list_make(&s->view, &s->vms);
 }
 
-static void scene_close(struct scene *s)
+static void scene_close(struct world *s)
 {
 	vm_list_release(&s->vms);
 	host_view_release(&s->view);
@@ -141,7 +142,7 @@ static void measure(const int64_t *t, size_t n, const struct clock_piece *piece,
 {
 	for (unsigned workers = 1; workers <= 3; workers += 2) {
 		struct event ev[16];
-		struct scene s;
+		struct world s;
 		struct error err = ERROR_INIT;
 		struct clock_piece copy = *piece;
 		const struct clock_map clock = { &copy, 1 };
@@ -280,7 +281,7 @@ static size_t count_moves(int64_t born, int64_t first)
 		memmove(&ev[2], &ev[1], 2 * sizeof *ev);
 		ev[1] = fork;
 	}
-	struct scene s;
+	struct world s;
 	scene_open(&s, ev, COUNT(ev), ev, 1);
 	const size_t before = s.vms.len;
 	assert_int_equal(before, 2);

@@ -20,9 +20,9 @@ static int64_t below(uint64_t *state, int64_t n)
 
 /* ---- the step table: 1>2 (a, b) is sent by trace 1 at a and received by trace 2 at b; x is trace 1's time */
 
-struct step { bool from_reference; int64_t a, b; enum sync_quality quality; double alpha, beta; };
+struct hull_step { bool from_reference; int64_t a, b; enum sync_quality quality; double alpha, beta; };
 
-static void run_steps(const struct step *step, size_t n)
+static void run_steps(const struct hull_step *step, size_t n)
 {
 	struct hull h;
 	hull_init(&h);
@@ -44,7 +44,7 @@ static void run_steps(const struct step *step, size_t n)
 static void test_steps(void **state)
 {
 	(void)state;
-	static const struct step table[] = {
+	static const struct hull_step table[] = {
 		{ false, 1, 1, SYNC_INCOMPLETE, 1, 0 },
 		{ true, 1, 3, SYNC_INCOMPLETE, 1, 0 },
 		{ false, 2, 3, SYNC_APPROXIMATE, 1, 0.5 },
@@ -57,7 +57,7 @@ static void test_steps(void **state)
 		{ false, 7, 3, SYNC_FAIL, 0.375, 1.625 },
 	};
 	run_steps(table, COUNT(table));
-	static const struct step apart[] = {
+	static const struct hull_step apart[] = {
 		{ true, 1, 3, SYNC_INCOMPLETE, 1, 0 },
 		{ true, 2, 5, SYNC_INCOMPLETE, 1, 0 },
 		{ true, 3, 5, SYNC_INCOMPLETE, 1, 0 },
@@ -159,14 +159,14 @@ static void test_wide(void **state)
 
 /* ---- three days of pairs with drift and jitter */
 
-struct sample { int64_t x, y; enum hull_side side; };
+struct hull_sample { int64_t x, y; enum hull_side side; };
 
 static int64_t truth_at(int64_t x, int64_t x0, int64_t offset, int64_t ppb)
 {
 	return x + offset + (x - x0) / 1000000000 * ppb + (x - x0) % 1000000000 * ppb / 1000000000;
 }
 
-static size_t make_samples(struct sample *s, size_t n, int64_t span, int64_t ppb, uint64_t *seed)
+static size_t make_samples(struct hull_sample *s, size_t n, int64_t span, int64_t ppb, uint64_t *seed)
 {
 	int64_t x0 = 1700000000000000000, offset = below(seed, 2000000000000000) - 1000000000000000;
 	for (size_t i = 0; i < n; i++) {
@@ -180,16 +180,17 @@ static size_t make_samples(struct sample *s, size_t n, int64_t span, int64_t ppb
 }
 
 /* Sign of slope(a, b) - slope(c, d), a.x < b.x and c.x < d.x. */
-static int slope_order(const struct sample *a, const struct sample *b, const struct sample *c, const struct sample *d)
+static int slope_order(const struct hull_sample *a, const struct hull_sample *b, const struct hull_sample *c,
+                       const struct hull_sample *d)
 {
 	struct wide l = wide_mul(wide_sub(wide_of(b->y), wide_of(a->y)), wide_sub(wide_of(d->x), wide_of(c->x)));
 	struct wide r = wide_mul(wide_sub(wide_of(d->y), wide_of(c->y)), wide_sub(wide_of(b->x), wide_of(a->x)));
 	return wide_sign(wide_sub(l, r));
 }
 
-struct extremes { struct sample a, b, c, d; };  /* least slope through a, b; greatest through c, d */
+struct extremes { struct hull_sample a, b, c, d; };  /* least slope through a, b; greatest through c, d */
 
-static struct extremes brute_force(const struct sample *s, size_t n)
+static struct extremes brute_force(const struct hull_sample *s, size_t n)
 {
 	struct extremes e;
 	bool least = false, most = false;
@@ -228,7 +229,7 @@ static void test_three_days(void **state)
 {
 	(void)state;
 	enum { N = 400 };
-	static struct sample s[N];
+	static struct hull_sample s[N];
 	int64_t span = 3LL * 86400 * 1000000000;
 	for (uint64_t seed = 1; seed <= 12; seed++) {
 		uint64_t r = seed;
@@ -238,10 +239,10 @@ static void test_three_days(void **state)
 		for (size_t i = 0; i < n; i++)
 			assert_int_not_equal(hull_add(&h, s[i].side, s[i].x, s[i].y), HULL_CONTRADICTS);
 		struct extremes e = brute_force(s, n);
-		struct sample got[4];
+		struct hull_sample got[4];
 		const struct hull_point p[4] = { h.least.a, h.least.b, h.most.a, h.most.b };
 		for (int i = 0; i < 4; i++)
-			got[i] = (struct sample){ p[i].x + h.origin.x, p[i].y + h.origin.y, HULL_UPPER };
+			got[i] = (struct hull_sample){ p[i].x + h.origin.x, p[i].y + h.origin.y, HULL_UPPER };
 		assert_int_equal(slope_order(&got[0], &got[1], &e.a, &e.b), 0);
 		assert_int_equal(slope_order(&got[2], &got[3], &e.c, &e.d), 0);
 		struct clock_piece piece = { .from = s[0].x };
@@ -261,7 +262,7 @@ static void test_three_days(void **state)
 /* ---- the corridor: for small integers, every line through two points that is feasible lies within, and both edges
  * are reached by one */
 
-static bool feasible(const struct sample *s, size_t n, const struct sample *a, const struct sample *b)
+static bool feasible(const struct hull_sample *s, size_t n, const struct hull_sample *a, const struct hull_sample *b)
 {
 	for (size_t i = 0; i < n; i++) {
 		int64_t d = (b->x - a->x) * (s[i].y - a->y) - (b->y - a->y) * (s[i].x - a->x);
@@ -271,19 +272,19 @@ static bool feasible(const struct sample *s, size_t n, const struct sample *a, c
 	return true;
 }
 
-static int64_t floor_at(const struct sample *a, const struct sample *b, int64_t x)
+static int64_t floor_at(const struct hull_sample *a, const struct hull_sample *b, int64_t x)
 {
 	int64_t up = (b->y - a->y) * (x - a->x), over = b->x - a->x, q = up / over;
 	return a->y + q - (up % over < 0);
 }
 
-static int64_t ceil_at(const struct sample *a, const struct sample *b, int64_t x)
+static int64_t ceil_at(const struct hull_sample *a, const struct hull_sample *b, int64_t x)
 {
 	int64_t up = (b->y - a->y) * (x - a->x), over = b->x - a->x, q = up / over;
 	return a->y + q + (up % over > 0);
 }
 
-static void check_bounds(struct hull *h, const struct sample *s, size_t n)
+static void check_bounds(struct hull *h, const struct hull_sample *s, size_t n)
 {
 	for (int64_t x = -20; x <= 120; x += 7) {
 		int64_t low, high, want_low = INT64_MAX, want_high = INT64_MIN;
@@ -310,14 +311,14 @@ static void test_corridor(void **state)
 	(void)state;
 	int checked = 0;
 	for (uint64_t seed = 1; seed < 400; seed++) {
-		struct sample s[12];
+		struct hull_sample s[12];
 		uint64_t r = seed;
 		size_t n = 0;
 		struct hull h;
 		hull_init(&h);
 		int64_t rise = below(&r, 5) - 2;
 		while (n < COUNT(s)) {
-			struct sample p = { below(&r, 100), 0, below(&r, 2) ? HULL_UPPER : HULL_LOWER };
+			struct hull_sample p = { below(&r, 100), 0, below(&r, 2) ? HULL_UPPER : HULL_LOWER };
 			p.y = rise * p.x / 2 + (p.side == HULL_UPPER ? below(&r, 60) : -below(&r, 60));
 			if (hull_add(&h, p.side, p.x, p.y) != HULL_CONTRADICTS)
 				s[n++] = p;

@@ -57,7 +57,7 @@ static void test_long(void **state)
 	bool all = getenv("STEALSCOPE_LONG_TESTS") != NULL;
 	int cases = all ? 100 : KINDS, told = 0, wrong = 0;
 	for (int i = 0; i < cases; i++) {
-		struct sim sim;
+		struct sync_sim sim;
 		struct sim_events guest;
 		struct notes notes = { NULL, 0, 0 };
 		struct error err = ERROR_INIT;

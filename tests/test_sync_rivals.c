@@ -13,7 +13,7 @@
 #define EPOCH (INT64_C(1790000000) * SECOND)
 
 struct world {
-	struct sim sim;
+	struct sync_sim sim;
 	struct sim_vm vm;
 	struct sim_events guest;
 	struct trace *trace[2];
@@ -70,7 +70,7 @@ static struct sim_vm repeating_vm(uint64_t *seed, int64_t begin, int64_t finish)
 }
 
 /* The host was traced for a part of the time only. */
-static void cut_host(struct sim *sim, uint64_t *seed)
+static void cut_host(struct sync_sim *sim, uint64_t *seed)
 {
 	int64_t from = sim->begin + sim_below(seed, (sim->end - sim->begin) / 2);
 	int64_t to = sim->end - sim_below(seed, (sim->end - sim->begin) / 3);

@@ -11,7 +11,7 @@
 #define EPOCH (INT64_C(1790000000) * SECOND)
 
 struct setup {
-	struct sim sim;
+	struct sync_sim sim;
 	struct sim_vm vm[4];
 	struct sim_events guest[4];
 	struct trace *trace[5];  /* host, then guests */
@@ -130,7 +130,7 @@ static void test_strangers(void **state)
 	int cases = getenv("STEALSCOPE_LONG_TESTS") != NULL ? 60 : 2;
 	for (int i = 0; i < cases; i++) {
 		struct setup s = { 0 };
-		struct sim elsewhere;
+		struct sync_sim elsewhere;
 		struct sim_events unused;
 		uint64_t seed = 5000 + (uint64_t)i;
 		int64_t length = SECOND + sim_below(&seed, 6 * SECOND);

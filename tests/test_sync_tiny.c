@@ -13,7 +13,7 @@
 #define EPOCH (INT64_C(1790000000) * SECOND)
 
 struct world {
-	struct sim sim;
+	struct sync_sim sim;
 	struct sim_vm vm;
 	struct sim_events guest;
 	struct trace *trace[2];

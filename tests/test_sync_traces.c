@@ -12,7 +12,7 @@
 /* ---- the truth */
 
 /* host = guest + offset + rate * (guest - ref), the offset somewhere within low..high, for a part of a guest's time. */
-struct part {
+struct truth_part {
 	int64_t from, to;       /* guest ns */
 	int64_t ref, low, high; /* ns */
 	long double rate;
@@ -23,7 +23,7 @@ struct truth {
 	const char *vm;         /* borrowed */
 	int pid, tid[8];
 	unsigned vcpus;
-	struct part part[8];
+	struct truth_part part[8];
 	size_t parts;
 	bool beacons;           /* it sent synchronization events */
 };
@@ -39,7 +39,7 @@ static void read_line(struct truth *t, struct json_object *vm, int64_t guest_off
 	struct json_object *clock = json_object_object_get(vm, "true_clock");
 	const int64_t begin = whole(clock, "guest_begin") + guest_offset;
 	const int64_t offset = whole(clock, "host_at_begin") + host_offset - begin;
-	t->part[t->parts++] = (struct part){ INT64_MIN, INT64_MAX, begin, offset - 200, offset + 200,
+	t->part[t->parts++] = (struct truth_part){ INT64_MIN, INT64_MAX, begin, offset - 200, offset + 200,
 		(long double)json_object_get_double(json_object_object_get(clock, "slope")) - 1, -1 };
 }
 
@@ -50,7 +50,8 @@ static void read_parts(struct truth *t, struct json_object *pieces, int64_t gues
 	for (size_t i = 0; i < json_object_array_length(pieces); i++) {
 		struct json_object *p = json_object_array_get_idx(pieces, i);
 		assert_true(i < COUNT(t->part));
-		t->part[t->parts++] = (struct part){ whole(p, "guest_from") + guest_offset, whole(p, "guest_to") + guest_offset, ref,
+		t->part[t->parts++] = (struct truth_part){
+			whole(p, "guest_from") + guest_offset, whole(p, "guest_to") + guest_offset, ref,
 			whole(p, "offset_lo") + host_offset - guest_offset, whole(p, "offset_hi") + host_offset - guest_offset, 99.6e-6L,
 			(int)whole(p, "tid") };
 	}
@@ -85,7 +86,7 @@ static void read_vm(struct truth *t, const char *name, struct json_object *vm, s
 		read_line(t, vm, clock_offset(truth, trace), clock_offset(truth, "host"));
 }
 
-static int64_t true_host(const struct part *p, int64_t guest, int64_t offset)
+static int64_t true_host(const struct truth_part *p, int64_t guest, int64_t offset)
 {
 	return guest + offset + llroundl((long double)(guest - p->ref) * p->rate);
 }
@@ -196,7 +197,7 @@ static void check_identity(const struct folder *f, const struct truth *truth, co
 
 /* The clock over one part of the truth: within `off` ns of it, or a quarter of the band, and the corridor holds it.  Returns
  * how far off it is. */
-static int64_t check_part(const struct part *p, const struct sync_vm *vm, int64_t off)
+static int64_t check_part(const struct truth_part *p, const struct sync_vm *vm, int64_t off)
 {
 	const struct trace_info *info = trace_info(vm->guest);
 	/* The first event after a step may fit the clock before it as well. */

@@ -111,7 +111,7 @@ static void check_against_truth(const struct trace *t, json_object *truth)
 static void check_scenario(const char *folder)
 {
 	char path[1100];
-	struct loaded l;
+	struct loaded_traces l;
 	snprintf(path, sizeof path, "%s/truth.json", folder);
 	json_object *truth = json_object_from_file(path), *traces;
 	struct json_object_iter it;
@@ -159,7 +159,7 @@ static void test_recordings(void **state)
 static void test_info(void **state)
 {
 	(void)state;
-	struct loaded l;
+	struct loaded_traces l;
 	load(data("fibonacci"), NULL, &l);
 	const struct trace_info *host = trace_info(find(&l, "hypervisor")), *guest = trace_info(find(&l, "Debian"));
 	assert_string_equal(host->tracer, "lttng-modules 2.13.9");
@@ -211,7 +211,7 @@ static void test_options_do_not_matter(void **state)
 		{ .workers = 1 }, { .workers = 2 }, { .workers = 5 }, { .workers = 2, .memory = 1 },
 		{ .workers = 2, .memory = 40000 },
 	};
-	struct loaded want, got;
+	struct loaded_traces want, got;
 	load(data("fibonacci"), &options[0], &want);
 	for (size_t i = 1; i < COUNT(options); i++) {
 		load(data("fibonacci"), &options[i], &got);
@@ -226,7 +226,7 @@ static void test_options_do_not_matter(void **state)
 static void test_filters(void **state)
 {
 	(void)state;
-	struct loaded l;
+	struct loaded_traces l;
 	struct error err = ERROR_INIT;
 	load(data("fibonacci"), NULL, &l);
 	const struct trace *t = find(&l, "hypervisor");
@@ -254,7 +254,7 @@ static void test_parts(void **state)
 	(void)state;
 	static const struct trace_options options[] = { { .workers = 1 }, { .workers = 2, .memory = 1 } };
 	for (size_t o = 0; o < COUNT(options); o++) {
-		struct loaded l;
+		struct loaded_traces l;
 		struct error err = ERROR_INIT;
 		load(data("fibonacci"), &options[o], &l);
 		const struct trace *t = find(&l, "hypervisor");

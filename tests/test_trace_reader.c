@@ -22,7 +22,7 @@ static void check_covered(const struct trace *t, bool told)
 static void test_covered(void **state)
 {
 	(void)state;
-	struct loaded l;
+	struct loaded_traces l;
 	char path[4096];
 	load(data("fibonacci"), NULL, &l);
 	for (size_t i = 0; i < l.n; i++)

@@ -10,7 +10,7 @@
 #include "trace/internal.h"
 #include "trace/trace.h"
 
-struct loaded {
+struct loaded_traces {
 	struct trace_spec *spec;
 	size_t n;
 	struct trace *trace[80];
@@ -19,10 +19,10 @@ struct loaded {
 	int status;
 };
 
-static void load(const char *root, enum trace_reading reader, unsigned workers, struct loaded *l)
+static void load(const char *root, enum trace_reading reader, unsigned workers, struct loaded_traces *l)
 {
 	const struct trace_options options = { .reader = reader, .workers = workers };
-	*l = (struct loaded){ 0 };
+	*l = (struct loaded_traces){ 0 };
 	if (trace_discover(root, &l->spec, &l->n, NULL, &l->err))
 		fail_msg("%s", l->err.text);
 	if (l->n > COUNT(l->trace))
@@ -30,7 +30,7 @@ static void load(const char *root, enum trace_reading reader, unsigned workers, 
 	l->status = trace_load(l->spec, l->n, &options, l->trace, &l->notes, &l->err);
 }
 
-static void unload(struct loaded *l)
+static void unload(struct loaded_traces *l)
 {
 	for (size_t i = 0; i < l->n && !l->status; i++)
 		trace_free(l->trace[i]);
@@ -126,7 +126,7 @@ static void same_notes(const struct notes *a, const struct notes *b)
 /* native: by that reader, or as it is when nobody says which.  lose: notes count differently, see is_counted_now(). */
 static void same(const char *root, enum trace_reading native, bool lose)
 {
-	struct loaded a, b;
+	struct loaded_traces a, b;
 	load(root, READER_BABELTRACE, 2, &a);
 	for (unsigned workers = 1; workers <= 3; workers += 2) {
 		load(root, native, workers, &b);
@@ -192,7 +192,7 @@ static void test_simulated(void **state)
 	for (uint64_t seed = 1; seed <= 12; seed++) {
 		char dir[] = "/tmp/stealscope-twins-XXXXXX";
 		struct error err = ERROR_INIT;
-		struct result result;
+		struct sim_result result;
 		assert_non_null(mkdtemp(dir));
 		const struct options o = { .scenario = "random", .out = dir, .seed = seed, .events = 30000, .pcpus = 2 + seed % 4,
 			.beacon_hz = 20, .no_truth = true, .packet = 4096 << seed % 5, .lost = seed % 2 ? 50000 : 0 };

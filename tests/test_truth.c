@@ -457,7 +457,7 @@ static bool run_case(const struct test_case *test, uint64_t seed, const char *tm
 	struct options o = { .scenario = "random", .seed = seed, .number = 1, .beacon_hz = 20, .hogs = 1, .burst = 3,
 	                     .packet = 65536, .step_at = 500000, .duration = 400 * MS };
 	struct error err = ERROR_INIT;
-	struct result done;
+	struct sim_result done;
 	char *dir = mem_printf("%s/%s-%" PRIu64, tmp, test->name, seed), *file = mem_printf("%s/h.steal", dir);
 
 	o.out = dir;

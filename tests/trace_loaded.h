@@ -14,17 +14,17 @@ static const char *data(const char *name)
 	return path;
 }
 
-struct loaded {
+struct loaded_traces {
 	struct trace_spec *spec;
 	size_t n;
 	struct trace *trace[8];
 	struct notes notes;
 };
 
-static void load(const char *root, const struct trace_options *options, struct loaded *l)
+static void load(const char *root, const struct trace_options *options, struct loaded_traces *l)
 {
 	struct error err = ERROR_INIT;
-	*l = (struct loaded){ 0 };
+	*l = (struct loaded_traces){ 0 };
 	if (trace_discover(root, &l->spec, &l->n, NULL, &err))
 		fail_msg("%s", err.text);
 	assert_true(l->n <= COUNT(l->trace));
@@ -32,7 +32,7 @@ static void load(const char *root, const struct trace_options *options, struct l
 		fail_msg("%s", err.text);
 }
 
-static void unload(struct loaded *l)
+static void unload(struct loaded_traces *l)
 {
 	for (size_t i = 0; i < l->n; i++)
 		trace_free(l->trace[i]);
@@ -40,7 +40,7 @@ static void unload(struct loaded *l)
 	notes_release(&l->notes);
 }
 
-static const struct trace *find(const struct loaded *l, const char *machine)
+static const struct trace *find(const struct loaded_traces *l, const char *machine)
 {
 	for (size_t i = 0; i < l->n; i++)
 		if (strcmp(trace_info(l->trace[i])->machine, machine) == 0)

@@ -6,7 +6,7 @@
 #include "refs.h"
 #include "test.h"
 
-struct change {
+struct world_change {
 	int64_t t;
 	uint32_t attr, order;
 	enum history_type type;
@@ -17,7 +17,7 @@ struct change {
 struct world {
 	struct history_builder *b;
 	unsigned vcpu_set, thread_set, owner_set;
-	struct change *change;
+	struct world_change *change;
 	size_t len, cap;
 	uint64_t seed;
 };
@@ -42,7 +42,8 @@ static void push(struct world *w, int64_t ms1000, enum history_type type, unsign
 	if (attr == HISTORY_NONE)
 		fail_msg("%s", err.text);
 	uint32_t order = (uint32_t)w->len;
-	*ARRAY_PUSH(w->change, w->len, w->cap) = (struct change){ UI_WORLD_BEGIN + ms1000 * 1000, attr, order, type, value,
+	*ARRAY_PUSH(w->change, w->len,
+	            w->cap) = (struct world_change){ UI_WORLD_BEGIN + ms1000 * 1000, attr, order, type, value,
 		mem_dup(text) };
 }
 
@@ -180,7 +181,7 @@ static void crowd(struct world *w, unsigned threads)
 
 static int by_time(const void *a, const void *b)
 {
-	const struct change *x = a, *y = b;
+	const struct world_change *x = a, *y = b;
 	if (x->t != y->t)
 		return x->t < y->t ? -1 : 1;
 	return (x->order > y->order) - (x->order < y->order);
@@ -191,7 +192,7 @@ static void flush(struct world *w)
 	struct error err = ERROR_INIT;
 	qsort(w->change, w->len, sizeof *w->change, by_time);
 	for (size_t i = 0; i < w->len; i++) {
-		const struct change *c = &w->change[i];
+		const struct world_change *c = &w->change[i];
 		if ((c->type == HISTORY_REF ? set_ref(w->b, c->t, c->attr, c->text, &err)
 		     : c->text ? history_set_string(w->b, c->t, c->attr, c->text, &err)
 		             : history_set(w->b, c->t, c->attr, c->value, &err)) < 0)

@@ -34,11 +34,11 @@ static int print_periodic(struct scene *s, enum report_format format, struct err
 	return 0;
 }
 
-enum view { ONE_BY_ONE, ALL_CULPRITS, LENGTHS, HISTOGRAM };
+enum gaps_view { ONE_BY_ONE, ALL_CULPRITS, LENGTHS, HISTOGRAM };
 
 /* Gaps of one subject, or of every VM when none is named: the machines that can lose time without seeing it. */
 static int list_gaps(struct scene *s, const char *subject, const struct gap_options *options,
-                     enum report_format format, enum view view, struct error *err)
+                     enum report_format format, enum gaps_view view, struct error *err)
 {
 	struct subject who;
 	struct gap_list list;
@@ -88,7 +88,7 @@ int cmd_gaps(int argc, char **argv, struct error *err)
 	struct gap_options options = { .top = top };
 	if (min && (!time_parse_duration(min, &options.min) || options.min < 0))
 		return error_set(err, STATUS_USAGE, "as 3ms or 250us", "--min: not a duration: '%s'", min);
-	enum view view = histogram ? HISTOGRAM : lengths ? LENGTHS : every ? ALL_CULPRITS : ONE_BY_ONE;
+	enum gaps_view view = histogram ? HISTOGRAM : lengths ? LENGTHS : every ? ALL_CULPRITS : ONE_BY_ONE;
 	if (view == HISTOGRAM || view == LENGTHS)
 		options.top = 1;  /* no culprits are needed */
 	struct scene s;

@@ -13,7 +13,7 @@
 
 /* ---- What the subcommands share ----------------------------------------------------------------------------- */
 
-static int predict(struct run *r, const char *model, struct notes *notes, struct error *err)
+static int predict(struct asked_requests *r, const char *model, struct notes *notes, struct error *err)
 {
 	struct gp *g = gp_load(model, err);
 	if (!g)
@@ -23,11 +23,11 @@ static int predict(struct run *r, const char *model, struct notes *notes, struct
 	return rc;
 }
 
-int run_read(struct run *r, char *what, const struct run_options *o, struct error *err)
+int run_read(struct asked_requests *r, char *what, const struct run_options *o, struct error *err)
 {
 	struct scene s;
 	struct notes notes = { NULL, 0, 0 };
-	*r = (struct run){ .what = what };
+	*r = (struct asked_requests){ .what = what };
 	int rc = scene_open(&s, what, &o->when, err);
 	if (rc == 0) {
 		struct requests_options options = { o->machine, o->id, s.window.from, s.window.to, o->culprits };
@@ -49,13 +49,13 @@ int run_read(struct run *r, char *what, const struct run_options *o, struct erro
 	return scene_close(&s, rc, err);
 }
 
-void run_release(struct run *r)
+void run_release(struct asked_requests *r)
 {
 	requests_release(&r->requests);
 	origin_release(&r->origin);
 }
 
-struct origin run_origins(const struct run *run, size_t n)
+struct origin run_origins(const struct asked_requests *run, size_t n)
 {
 	struct origin all = { 0 };
 	for (size_t i = 0; i < n; i++)
@@ -101,7 +101,7 @@ static struct value predicted(const struct request *r, double v)
 	return r->has_prediction ? VAL_INT((int64_t)v) : VAL_NONE;
 }
 
-static void print_requests(const struct run *run, size_t n, enum report_format format, bool features)
+static void print_requests(const struct asked_requests *run, size_t n, enum report_format format, bool features)
 {
 	const struct requests *all = &run->requests;
 	const struct report_shape shape = { "latency-requests", request_columns, features ? ALL_COLUMNS : PLAIN_COLUMNS };
@@ -146,7 +146,7 @@ int latency_requests(int argc, char **argv, struct error *err)
 	int first;
 	if (opts_parse(&opts, argc, argv, &first, err))
 		return -1;
-	struct run run;
+	struct asked_requests run;
 	int rc = run_read(&run, argv[first], &o, err);
 	if (rc == 0) {
 		struct requests *r = &run.requests;
@@ -212,7 +212,7 @@ int latency_assert(int argc, char **argv, struct error *err)
 			               argv[first + 1 + (int)i]);
 	}
 	if (rc == 0) {
-		struct run run;
+		struct asked_requests run;
 		rc = run_read(&run, argv[first], &o, err);
 		if (rc == 0)
 			what_say(&run.origin.notes);

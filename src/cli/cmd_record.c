@@ -57,7 +57,7 @@ static void say(void *arg, const char *line)
 
 /* ---- what the user writes */
 
-struct wanted {
+struct wanted_recording {
 	struct record_options o;
 	struct record_wish *wish;
 	struct opt_list event, trigger;
@@ -72,7 +72,7 @@ struct wanted {
 };
 
 /* "web", or "db=ssh:root@db3". */
-static void add_wishes(struct wanted *w, char **operand, int operands)
+static void add_wishes(struct wanted_recording *w, char **operand, int operands)
 {
 	w->wish = mem_new((size_t)operands, sizeof *w->wish);
 	for (int i = 0; i < operands; i++) {
@@ -85,7 +85,7 @@ static void add_wishes(struct wanted *w, char **operand, int operands)
 	w->o.wishes = (size_t)operands;
 }
 
-static int read_duration(struct wanted *w, struct error *err)
+static int read_duration(struct wanted_recording *w, struct error *err)
 {
 	w->o.duration = w->o.command ? 0 : USUAL;
 	if (w->flight)
@@ -103,7 +103,7 @@ static int read_duration(struct wanted *w, struct error *err)
 	return 0;
 }
 
-static int read_flight(struct wanted *w, struct error *err)
+static int read_flight(struct wanted_recording *w, struct error *err)
 {
 	char *rest = NULL;
 	w->o.trigger = w->trigger.item;
@@ -129,7 +129,7 @@ static char *usual_folder(void)
 	return mem_dup(text);
 }
 
-static int parse(struct wanted *w, int argc, char **argv, struct error *err)
+static int parse(struct wanted_recording *w, int argc, char **argv, struct error *err)
 {
 	const struct opt opt[] = {
 		{ "time", 't', OPT_TEXT, "DURATION", "how long (default: 10s, or as long as COMMAND runs)", &w->duration, NULL },
@@ -213,7 +213,7 @@ static int tell(const struct record_result *r, struct error *err)
 	return error_set(err, STATUS_INCOMPLETE, "see above", "not all that was asked for was recorded");
 }
 
-static int check(struct wanted *w, struct error *err)
+static int check(struct wanted_recording *w, struct error *err)
 {
 	struct record_result r;
 	int rc = record_check(&w->o, &r, err);
@@ -267,7 +267,7 @@ static int go_on(const char *words, char *folder, struct error *err)
 }
 
 /* What it shows.  The recording is there, and its own status counts, whatever comes of this. */
-static int show(const struct wanted *w, int status, struct error *err)
+static int show(const struct wanted_recording *w, int status, struct error *err)
 {
 	struct error why = ERROR_INIT;
 	if (w->no_index || stop > 1)
@@ -285,7 +285,7 @@ static int show(const struct wanted *w, int status, struct error *err)
 /* One was kept of a flight, which goes on meanwhile. */
 static void keep(void *arg, const char *folder, const struct record_result *r)
 {
-	struct wanted *w = arg;
+	struct wanted_recording *w = arg;
 	struct error err = ERROR_INIT;
 	printf("%s\n", folder);
 	w->half |= tell(r, &err) != 0;
@@ -304,7 +304,7 @@ static void keep(void *arg, const char *folder, const struct record_result *r)
 		*ARRAY_PUSH(w->child, w->children, w->children_cap) = child;
 }
 
-static int fly(struct wanted *w, struct error *err)
+static int fly(struct wanted_recording *w, struct error *err)
 {
 	struct record_result r;
 	w->o.kept = keep;
@@ -319,7 +319,7 @@ static int fly(struct wanted *w, struct error *err)
 	return rc;
 }
 
-static int record(struct wanted *w, struct error *err)
+static int record(struct wanted_recording *w, struct error *err)
 {
 	struct record_result r;
 	if (!w->o.output)
@@ -337,7 +337,7 @@ static int record(struct wanted *w, struct error *err)
 
 int cmd_record(int argc, char **argv, struct error *err)
 {
-	struct wanted w = { .o = { .root = "", .clock = "auto", .stop = &stop, .fire = &fire, .say = say },
+	struct wanted_recording w = { .o = { .root = "", .clock = "auto", .stop = &stop, .fire = &fire, .say = say },
 		.format = FORMAT_TEXT };
 	int rc = parse(&w, argc, argv, err);
 	w.o.arg = &w;

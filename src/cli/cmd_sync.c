@@ -28,12 +28,12 @@ static int report_of_history(char *path, enum report_format format, struct error
 }
 
 /* What is asked about clocks. */
-struct wanted {
+struct wanted_clocks {
 	enum report_format format;
 	bool plot, audit;
 };
 
-static int report_of_traces(struct input *in, const struct wanted *w, struct error *err)
+static int report_of_traces(struct input *in, const struct wanted_clocks *w, struct error *err)
 {
 	struct progress_bar bar;
 	struct progress progress = progress_bar_begin(&bar, NULL);
@@ -55,7 +55,7 @@ static int report_of_traces(struct input *in, const struct wanted *w, struct err
 	return rc;
 }
 
-static int report(const struct input_options *named, const struct wanted *w, struct error *err)
+static int report(const struct input_options *named, const struct wanted_clocks *w, struct error *err)
 {
 	struct input in;
 	if (!w->plot && !w->audit && input_names_history(named))
@@ -88,7 +88,7 @@ int cmd_sync(int argc, char **argv, struct error *err)
 	else if (rc == 0 && audit && (plot || w.named.sync))
 		rc = error_set(err, STATUS_USAGE, "leave out the others", "--audit: goes with neither --sync nor --plot");
 	else if (rc == 0)
-		rc = report(&w.named, &(struct wanted){ (enum report_format)format, plot, audit }, err);
+		rc = report(&w.named, &(struct wanted_clocks){ (enum report_format)format, plot, audit }, err);
 	what_release(&w);
 	return rc;
 }

@@ -11,7 +11,7 @@ int latency_report(int argc, char **argv, struct error *err);
 int latency_assert(int argc, char **argv, struct error *err);
 
 /* The requests of WHAT. */
-struct run {
+struct asked_requests {
 	char *what;              /* borrowed */
 	struct requests requests;
 	struct origin origin;
@@ -32,11 +32,11 @@ struct run_options {
 
 /* Reads them, and predicts when there is a model.  A history without any request is refused.
  * Call run_release() in any case. */
-int run_read(struct run *r, char *what, const struct run_options *o, struct error *err);
-void run_release(struct run *r);
+int run_read(struct asked_requests *r, char *what, const struct run_options *o, struct error *err);
+void run_release(struct asked_requests *r);
 
 /* What an answer about several runs rests on; origin_release() it. */
-struct origin run_origins(const struct run *run, size_t n);
+struct origin run_origins(const struct asked_requests *run, size_t n);
 
 /* latency_csv.c: `latency train --csv`. */
 struct csv_options {

@@ -98,7 +98,7 @@ static void print_scatter(const struct requests *r)
 	free(y);
 }
 
-static void print_distribution(const struct run *run, bool scatter)
+static void print_distribution(const struct asked_requests *run, bool scatter)
 {
 	const struct requests *r = &run->requests;
 	struct level l[LEVELS];
@@ -129,7 +129,7 @@ static const struct column level_columns[] = {
 	{ "run", NULL, COL_TEXT },
 };
 
-static void rows_of_run(struct report *out, const struct run *run)
+static void rows_of_run(struct report *out, const struct asked_requests *run)
 {
 	struct level l[LEVELS];
 	bool predicted = run->requests.row[0].has_prediction;
@@ -145,7 +145,7 @@ static void rows_of_run(struct report *out, const struct run *run)
 /* ---- Two runs ----------------------------------------------------------------------------------------------- */
 
 /* B's prediction against what it predicts: the shift against A. */
-static void print_check(const struct run *a, const struct run *b)
+static void print_check(const struct asked_requests *a, const struct asked_requests *b)
 {
 	const struct requests *r = &b->requests;
 	double *base = requests_sorted(&a->requests, METRIC_LATENCY), *shift = mem_new(r->len, sizeof *shift);
@@ -173,7 +173,7 @@ static void print_side(const char *level, char side, const struct level *l, doub
 }
 
 /* How much slower at the same percentile, and how much of that the provider's part grew. */
-static void print_comparison(const struct run *a, const struct run *b)
+static void print_comparison(const struct asked_requests *a, const struct asked_requests *b)
 {
 	struct level la[LEVELS], lb[LEVELS];
 	char what[300];
@@ -202,7 +202,7 @@ static void print_comparison(const struct run *a, const struct run *b)
 
 struct tile {
 	char *load, *vms;  /* labels */
-	struct run run;
+	struct asked_requests run;
 	double value;
 };
 
@@ -342,7 +342,7 @@ static int report_runs(char **operand, size_t n, const struct run_options *o, bo
 {
 	static const struct report_shape shape = REPORT_SHAPE("latency-report", level_columns);
 	struct origin origin = { 0 };
-	struct run run[2] = { { 0 } };
+	struct asked_requests run[2] = { { 0 } };
 	int rc = 0;
 	for (size_t i = 0; i < n && rc == 0; i++)
 		rc = run_read(&run[i], operand[i], o, err);

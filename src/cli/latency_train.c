@@ -22,7 +22,7 @@ static int64_t quantile_of(double *v, size_t n, double p)
 	return (int64_t)stats_quantile(v, n, p);
 }
 
-static void print_names(const struct run *run, size_t n)
+static void print_names(const struct asked_requests *run, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		char what[300];
@@ -33,8 +33,8 @@ static void print_names(const struct run *run, size_t n)
 }
 
 /* One row: the run's shift, and what the model says of it. */
-static int print_run(struct report *out, const char *name, const struct run *run, const struct run *baseline,
-                     const struct gp *g, struct error *err)
+static int print_run(struct report *out, const char *name, const struct asked_requests *run,
+                     const struct asked_requests *baseline, const struct gp *g, struct error *err)
 {
 	const struct requests *r = &run->requests;
 	struct training t;
@@ -62,7 +62,7 @@ static int print_run(struct report *out, const char *name, const struct run *run
 	return rc;
 }
 
-static int train_runs(struct run *run, size_t n, const char *output, const struct gp_options *options,
+static int train_runs(struct asked_requests *run, size_t n, const char *output, const struct gp_options *options,
                       enum report_format format, struct error *err)
 {
 	struct training t;
@@ -129,7 +129,7 @@ int latency_train(int argc, char **argv, struct error *err)
 	if (!csv.baseline)
 		return error_set(err, STATUS_USAGE, "give the run without contention as --baseline", "latency train: no baseline");
 	size_t n = (size_t)(argc - first) + 1, done = 0;
-	struct run *run = mem_new(n, sizeof *run);
+	struct asked_requests *run = mem_new(n, sizeof *run);
 	char *baseline = mem_dup(csv.baseline);
 	int rc = 0;
 	for (; done < n && rc == 0; done++)

@@ -7,7 +7,7 @@
 
 #define LISTED 20  /* of those that may be meant */
 
-struct candidate {
+struct namesake {
 	struct subject who;
 	int64_t start, end, lost;
 };
@@ -21,18 +21,18 @@ static const struct column columns[] = {
 
 static int by_loss(const void *pa, const void *pb)
 {
-	const struct candidate *a = pa, *b = pb;
+	const struct namesake *a = pa, *b = pb;
 	if (a->lost != b->lost)
 		return (a->lost < b->lost) - (a->lost > b->lost);
 	return (a->start > b->start) - (a->start < b->start);
 }
 
 /* With their lives and losses, the worst first; the caller frees.  NULL: error. */
-static struct candidate *rank(const struct scene *s, const struct subject *found, size_t n, struct error *err)
+static struct namesake *rank(const struct scene *s, const struct subject *found, size_t n, struct error *err)
 {
-	struct candidate *c = mem_new(n, sizeof *c);
+	struct namesake *c = mem_new(n, sizeof *c);
 	for (size_t i = 0; i < n; i++) {
-		c[i] = (struct candidate){ .who = found[i], .start = history_begin(s->h), .end = history_end(s->h) };
+		c[i] = (struct namesake){ .who = found[i], .start = history_begin(s->h), .end = history_end(s->h) };
 		if (topo_life(&s->topo, &found[i], &c[i].start, &c[i].end, err) < 0 ||
 		    steal_time(&s->topo, &found[i], c[i].start, c[i].end, &c[i].lost, err) < 0) {
 			free(c);
@@ -46,7 +46,7 @@ static struct candidate *rank(const struct scene *s, const struct subject *found
 static int list(const struct scene *s, const struct subject *found, size_t n, struct error *err)
 {
 	static const struct report_shape shape = REPORT_SHAPE("who", columns);
-	struct candidate *c = rank(s, found, n, err);
+	struct namesake *c = rank(s, found, n, err);
 	if (c) {
 		struct report *r = report_begin(stderr, FORMAT_TEXT, &shape, NULL);
 		for (size_t i = 0; i < n && i < LISTED; i++) {
@@ -65,7 +65,7 @@ static int list(const struct scene *s, const struct subject *found, size_t n, st
 int who_all(const struct scene *s, const char *text, struct subject **out, size_t *n, struct error *err)
 {
 	struct subject one;
-	struct candidate *c = NULL;
+	struct namesake *c = NULL;
 	*out = NULL;
 	if (topo_find_subjects(&s->topo, text, out, n, err) < 0)
 		return -1;

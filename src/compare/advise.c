@@ -15,10 +15,10 @@
 #define ALIKE 0.1   /* of what is waited */
 #define WORTH 0.01  /* of a CPU: who waits less needs no advice */
 
-struct candidate { char *change; struct whatif_row row; double error; };
+struct proposal { char *change; struct whatif_row row; double error; };
 
 struct candidates {
-	struct candidate *item;
+	struct proposal *item;
 	size_t len, cap;
 };
 
@@ -34,7 +34,7 @@ static void try(struct candidates *all, const struct diff_side *side, const char
 		for (size_t i = 0; i < w.rows && !told; i++) {
 			told = w.row[i].kind == DIFF_OF_MACHINE && w.row[i].quantity == DIFF_LOST && !strcmp(w.row[i].subject, vm);
 			if (told)
-				*ARRAY_PUSH(all->item, all->len, all->cap) = (struct candidate){ change, w.row[i], w.error };
+				*ARRAY_PUSH(all->item, all->len, all->cap) = (struct proposal){ change, w.row[i], w.error };
 		}
 		whatif_release(&w);
 	}
@@ -95,7 +95,7 @@ static void try_all(struct candidates *all, const struct diff_side *side, const 
 
 static char *advice(const struct candidates *all, const char *vm)
 {
-	const struct candidate *best = NULL, *told = NULL;
+	const struct proposal *best = NULL, *told = NULL;
 	char t[4][40], change[300];
 	for (size_t i = 0; i < all->len; i++)
 		if (!best || all->item[i].row.value < best->row.value)

@@ -33,19 +33,19 @@ static int is_held(const struct topo *topo, uint32_t attr, int64_t start, int64_
 	return 2 * held <= end - start + 1 ? 0 : 2 * quota > held ? 1 : 2;
 }
 
-static void add_sleep(struct task *t, int64_t *work, int64_t start, int64_t end, bool quota)
+static void add_sleep(struct replay_task *t, int64_t *work, int64_t start, int64_t end, bool quota)
 {
-	struct burst *last = t->bursts ? &t->burst[t->bursts - 1] : NULL;
+	struct replay_burst *last = t->bursts ? &t->burst[t->bursts - 1] : NULL;
 	if (last && *work == 0 && !quota && !last->quota) {
 		last->sleep += end - start + 1;
 		last->wake = end + 1;
 		return;
 	}
-	*ARRAY_PUSH(t->burst, t->bursts, t->burst_cap) = (struct burst){ *work, end - start + 1, end + 1, quota };
+	*ARRAY_PUSH(t->burst, t->bursts, t->burst_cap) = (struct replay_burst){ *work, end - start + 1, end + 1, quota };
 	*work = 0;
 }
 
-static int read_states(struct wants *w, struct task *t, struct error *err)
+static int read_states(struct wants *w, struct replay_task *t, struct error *err)
 {
 	const struct topo *topo = w->topo;
 	const struct topo_thread *th = &topo->thread[t->thread];
@@ -63,7 +63,7 @@ static int read_states(struct wants *w, struct task *t, struct error *err)
 			const int state = iv[i].value == HISTORY_NULL ? -1 : topo->thread_state[iv[i].value];
 			if (state == THREAD_RUNNING) {
 				if (t->follow)
-					*ARRAY_PUSH(t->ran, t->rans, t->ran_cap) = (struct stretch){ start, total };
+					*ARRAY_PUSH(t->ran, t->rans, t->ran_cap) = (struct run_stretch){ start, total };
 				work += end - start + 1;
 				total += end - start + 1;
 				continue;
@@ -80,13 +80,13 @@ static int read_states(struct wants *w, struct task *t, struct error *err)
 			t->unknown += state == THREAD_UNKNOWN ? end - start + 1 : 0;
 			add_sleep(t, &work, start, end, held == 1);
 		}
-	*ARRAY_PUSH(t->burst, t->bursts, t->burst_cap) = (struct burst){ work, INT64_MAX, INT64_MAX, false };
+	*ARRAY_PUSH(t->burst, t->bursts, t->burst_cap) = (struct replay_burst){ work, INT64_MAX, INT64_MAX, false };
 	if (t->follow)
-		*ARRAY_PUSH(t->ran, t->rans, t->ran_cap) = (struct stretch){ w->to + 1, total };
+		*ARRAY_PUSH(t->ran, t->rans, t->ran_cap) = (struct run_stretch){ w->to + 1, total };
 	return n;
 }
 
-static int read_cpus(const struct wants *w, struct task *t, struct error *err)
+static int read_cpus(const struct wants *w, struct replay_task *t, struct error *err)
 {
 	const uint32_t attr = w->topo->thread[t->thread].cpu;
 	struct history_cursor c;
@@ -122,8 +122,8 @@ static int add_task(struct wants *w, uint32_t thread, struct error *err)
 	if (busy == 0)
 		return 0;
 	w->task_of[thread] = (uint32_t)w->tasks;
-	struct task *t = ARRAY_PUSH(w->task, w->tasks, w->cap);
-	*t = (struct task){ .thread = thread, .weight = 1, .follow = th->role >= 0 };
+	struct replay_task *t = ARRAY_PUSH(w->task, w->tasks, w->cap);
+	*t = (struct replay_task){ .thread = thread, .weight = 1, .follow = th->role >= 0 };
 	if (read_cpus(w, t, err) || read_states(w, t, err))
 		return -1;
 	if (!t->seen)
@@ -177,13 +177,13 @@ void wants_release(struct wants *w)
 	*w = (struct wants){ 0 };
 }
 
-struct task *wants_task(const struct wants *w, uint32_t thread)
+struct replay_task *wants_task(const struct wants *w, uint32_t thread)
 {
 	return w->task_of[thread] == UINT32_MAX ? NULL : &w->task[w->task_of[thread]];
 }
 
 /* The last stretch that begins at or before `key`, by time or by work; n > 0. */
-static size_t stretch_at(const struct stretch *s, size_t n, int64_t key, bool by_work)
+static size_t stretch_at(const struct run_stretch *s, size_t n, int64_t key, bool by_work)
 {
 	size_t low = 0, high = n;
 	while (high - low > 1) {
@@ -196,7 +196,7 @@ static size_t stretch_at(const struct stretch *s, size_t n, int64_t key, bool by
 	return low;
 }
 
-int64_t task_work_at(const struct task *t, int64_t at)
+int64_t task_work_at(const struct replay_task *t, int64_t at)
 {
 	if (t->rans < 2 || at <= t->ran[0].time)
 		return 0;
@@ -207,7 +207,7 @@ int64_t task_work_at(const struct task *t, int64_t at)
 	return t->ran[i].work + (into < length ? into : length);
 }
 
-int64_t task_time_of(const struct task *t, int64_t work, bool begins)
+int64_t task_time_of(const struct replay_task *t, int64_t work, bool begins)
 {
 	if (t->agains == 0)
 		return INT64_MIN;

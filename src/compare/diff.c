@@ -46,7 +46,7 @@ static const struct { uint8_t quantity; double p; size_t requests; } quantile[] 
 };
 #define QUANTILES (sizeof quantile / sizeof *quantile)
 
-struct pair {
+struct row_pair {
 	struct diff_row row;
 	struct estimate side[2];
 };
@@ -54,7 +54,7 @@ struct pair {
 struct work {
 	struct ledger ledger[2];
 	struct error err[2];
-	struct pair *pair;
+	struct row_pair *pair;
 	size_t pairs, cap, wholes;
 	struct diff_row *look;   /* whose loss is taken apart */
 	size_t looks;
@@ -123,10 +123,10 @@ static int both(struct work *w, int (*task)(void *arg, size_t i), struct error *
 
 /* ---- Pairs */
 
-static struct pair *pair_add(struct work *w, unsigned kind, unsigned quantity, const char *subject, const char *by)
+static struct row_pair *pair_add(struct work *w, unsigned kind, unsigned quantity, const char *subject, const char *by)
 {
-	struct pair *p = ARRAY_PUSH(w->pair, w->pairs, w->cap);
-	*p = (struct pair){ .row = { .kind = (uint8_t)kind, .quantity = (uint8_t)quantity, .subject = subject, .by = by,
+	struct row_pair *p = ARRAY_PUSH(w->pair, w->pairs, w->cap);
+	*p = (struct row_pair){ .row = { .kind = (uint8_t)kind, .quantity = (uint8_t)quantity, .subject = subject, .by = by,
 		.explains = NAN } };
 	return p;
 }
@@ -149,7 +149,7 @@ static void add_series(struct work *w, const struct series *s, int own)
 				               (diff_unit_of[s->quantity] == UNIT_RATE ? 1e9 : 1);
 		other = &blank;
 	}
-	struct pair *p = pair_add(w, s->kind, s->quantity, s->subject, s->by);
+	struct row_pair *p = pair_add(w, s->kind, s->quantity, s->subject, s->by);
 	p->side[own] = estimate_ratio(s->num, s->den);
 	p->side[!own] = estimate_ratio(other->num, other->den);
 }
@@ -169,7 +169,7 @@ static void add_quantiles(struct work *w, struct latencies *before)
 	for (size_t i = 0; i < QUANTILES; i++) {
 		if (before->len < quantile[i].requests || after->len < quantile[i].requests)
 			continue;
-		struct pair *p = pair_add(w, DIFF_OF_REQUESTS, quantile[i].quantity, before->subject, "");
+		struct row_pair *p = pair_add(w, DIFF_OF_REQUESTS, quantile[i].quantity, before->subject, "");
 		p->side[0] = estimate_quantile(before->item, before->len, quantile[i].p);
 		p->side[1] = estimate_quantile(after->item, after->len, quantile[i].p);
 	}
@@ -226,7 +226,7 @@ static size_t families_of(const struct work *w, struct family *f)
 	return n;
 }
 
-static void judge_one(struct pair *p, double alpha)
+static void judge_one(struct row_pair *p, double alpha)
 {
 	struct diff_row *r = &p->row;
 	r->before = p->side[0].value;
@@ -264,7 +264,7 @@ static void judge(struct work *w)
 
 /* ---- The order */
 
-struct group {
+struct subject_group {
 	const char *subject;
 	uint8_t kind;
 	bool host;
@@ -272,21 +272,21 @@ struct group {
 	double whole[DIFF_QUANTITY_COUNT];  /* proven changes of the wholes, else 0 */
 };
 
-struct ranked { struct diff_row row; const struct group *group; };
+struct ranked { struct diff_row row; const struct subject_group *group; };
 
 static int group_cmp(const void *pa, const void *pb)
 {
-	const struct group *a = pa, *b = pb;
+	const struct subject_group *a = pa, *b = pb;
 	int c = (a->kind > b->kind) - (a->kind < b->kind);
 	return c ? c : strcmp(a->subject, b->subject);
 }
 
-static struct group *groups_of(const struct work *w, size_t *groups)
+static struct subject_group *groups_of(const struct work *w, size_t *groups)
 {
-	struct group *g = mem_new(w->pairs, sizeof *g);
+	struct subject_group *g = mem_new(w->pairs, sizeof *g);
 	size_t n = 0;
 	for (size_t i = 0; i < w->pairs; i++)
-		g[i] = (struct group){ .subject = w->pair[i].row.subject, .kind = w->pair[i].row.kind };
+		g[i] = (struct subject_group){ .subject = w->pair[i].row.subject, .kind = w->pair[i].row.kind };
 	if (w->pairs)
 		qsort(g, w->pairs, sizeof *g, group_cmp);
 	for (size_t i = 0; i < w->pairs; i++)
@@ -294,8 +294,8 @@ static struct group *groups_of(const struct work *w, size_t *groups)
 			g[n++] = g[i];
 	for (size_t i = 0; i < w->pairs; i++) {
 		const struct diff_row *r = &w->pair[i].row;
-		struct group key = { .subject = r->subject, .kind = r->kind };
-		struct group *of = bsearch(&key, g, n, sizeof *g, group_cmp);
+		struct subject_group key = { .subject = r->subject, .kind = r->kind };
+		struct subject_group *of = bsearch(&key, g, n, sizeof *g, group_cmp);
 		if (*r->by || !r->found)
 			continue;
 		of->whole[r->quantity] = r->change;
@@ -312,7 +312,7 @@ static int rank_cmp(const void *pa, const void *pb)
 {
 	const struct ranked *a = pa, *b = pb;
 	const struct diff_row *r = &a->row, *s = &b->row;
-	const struct group *g = a->group, *h = b->group;
+	const struct subject_group *g = a->group, *h = b->group;
 	if (r->found != s->found)
 		return r->found ? -1 : 1;
 	if (g != h && (g->kind == DIFF_OF_REQUESTS) != (h->kind == DIFF_OF_REQUESTS))
@@ -334,11 +334,11 @@ static int rank_cmp(const void *pa, const void *pb)
 static void rank(const struct work *w, struct diff *out)
 {
 	size_t groups;
-	struct group *g = groups_of(w, &groups);
+	struct subject_group *g = groups_of(w, &groups);
 	struct ranked *order = mem_new(w->pairs, sizeof *order);
 	for (size_t i = 0; i < w->pairs; i++) {
 		const struct diff_row *r = &w->pair[i].row;
-		struct group key = { .subject = r->subject, .kind = r->kind };
+		struct subject_group key = { .subject = r->subject, .kind = r->kind };
 		order[i] = (struct ranked){ *r, bsearch(&key, g, groups, sizeof *g, group_cmp) };
 		const double whole = order[i].group->whole[r->quantity];
 		if (*r->by && whole != 0)

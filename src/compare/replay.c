@@ -30,7 +30,7 @@ struct core {
 };
 #define NOBODY SIZE_MAX
 
-struct machine {
+struct replay_host {
 	struct wants *w;
 	const struct rules *rules;
 	struct core core[64];
@@ -46,7 +46,7 @@ static bool before(const struct sleeper *a, const struct sleeper *b)
 	return a->at != b->at ? a->at < b->at : a->task < b->task;
 }
 
-static void heap_push(struct machine *m, int64_t at, size_t task)
+static void heap_push(struct replay_host *m, int64_t at, size_t task)
 {
 	struct sleeper s = { at, task };
 	(void)ARRAY_PUSH(m->heap, m->len, m->cap);
@@ -56,7 +56,7 @@ static void heap_push(struct machine *m, int64_t at, size_t task)
 	m->heap[i] = s;
 }
 
-static size_t heap_pop(struct machine *m)
+static size_t heap_pop(struct replay_host *m)
 {
 	const size_t top = m->heap[0].task;
 	const struct sleeper s = m->heap[--m->len];
@@ -75,11 +75,11 @@ static size_t heap_pop(struct machine *m)
 
 /* ---- CPUs */
 
-static void account(struct machine *m, struct core *c)
+static void account(struct replay_host *m, struct core *c)
 {
 	if (c->task == NOBODY)
 		return;
-	struct task *t = &m->w->task[c->task];
+	struct replay_task *t = &m->w->task[c->task];
 	const int64_t ran = m->now - t->since;
 	t->since = m->now;
 	t->left -= ran;
@@ -91,12 +91,12 @@ static void account(struct machine *m, struct core *c)
 	c->least = least > c->least ? least : c->least;
 }
 
-static void plan(struct machine *m, struct core *c)
+static void plan(struct replay_host *m, struct core *c)
 {
 	c->due = INT64_MAX;
 	if (c->task == NOBODY)
 		return;
-	const struct task *t = &m->w->task[c->task];
+	const struct replay_task *t = &m->w->task[c->task];
 	c->due = m->now + t->left;
 	int64_t slice = c->slice_start + m->rules->slice;
 	slice = slice > m->now ? slice : m->now + GRANULARITY;
@@ -104,7 +104,7 @@ static void plan(struct machine *m, struct core *c)
 		c->due = slice;
 }
 
-static size_t leftmost(const struct machine *m, const struct core *c)
+static size_t leftmost(const struct replay_host *m, const struct core *c)
 {
 	size_t best = 0;
 	for (size_t i = 1; i < c->len; i++)
@@ -113,20 +113,20 @@ static size_t leftmost(const struct machine *m, const struct core *c)
 	return best;
 }
 
-static void book(struct machine *m, struct task *t, int64_t ns)
+static void book(struct replay_host *m, struct replay_task *t, int64_t ns)
 {
 	const double at = (double)(m->now - m->w->from) / ((double)(m->w->to - m->w->from) + 1) * DIFF_SLICES;
 	t->waits[at < DIFF_SLICES ? (unsigned)at : DIFF_SLICES - 1] += (double)ns;
 }
 
-static void stop_waiting(struct machine *m, struct task *t)
+static void stop_waiting(struct replay_host *m, struct replay_task *t)
 {
 	const int64_t to = m->now <= m->w->to ? m->now : m->w->to + 1;
 	if (to > t->since)
 		book(m, t, to - t->since);
 }
 
-double task_waits(const struct task *t)
+double task_waits(const struct replay_task *t)
 {
 	double ns = 0;
 	for (unsigned i = 0; i < DIFF_SLICES; i++)
@@ -134,21 +134,21 @@ double task_waits(const struct task *t)
 	return ns;
 }
 
-static void run(struct machine *m, struct core *c, size_t task)
+static void run(struct replay_host *m, struct core *c, size_t task)
 {
-	struct task *t = &m->w->task[task];
+	struct replay_task *t = &m->w->task[task];
 	stop_waiting(m, t);
 	t->state = RUNS;
 	t->since = c->slice_start = m->now;
 	c->task = task;
 	if (t->follow)
-		*ARRAY_PUSH(t->again, t->agains, t->again_cap) = (struct stretch){ m->now, t->done };
+		*ARRAY_PUSH(t->again, t->agains, t->again_cap) = (struct run_stretch){ m->now, t->done };
 }
 
-static void enqueue(struct machine *m, unsigned cpu, size_t task)
+static void enqueue(struct replay_host *m, unsigned cpu, size_t task)
 {
 	struct core *c = &m->core[cpu];
-	struct task *t = &m->w->task[task];
+	struct replay_task *t = &m->w->task[task];
 	*ARRAY_PUSH(c->queue, c->len, c->cap) = task;
 	if (t->cpu != cpu)
 		t->v += c->least - m->core[t->cpu].least;
@@ -158,12 +158,12 @@ static void enqueue(struct machine *m, unsigned cpu, size_t task)
 }
 
 /* Somebody who waits for another CPU and may use this one. */
-static bool pull(struct machine *m, unsigned cpu)
+static bool pull(struct replay_host *m, unsigned cpu)
 {
 	for (unsigned i = 0; i < m->w->cpus; i++)
 		for (size_t k = 0; i != cpu && k < m->core[i].len; k++) {
 			const size_t task = m->core[i].queue[k];
-			struct task *t = &m->w->task[task];
+			struct replay_task *t = &m->w->task[task];
 			if (!(t->may >> cpu & 1))
 				continue;
 			m->core[i].queue[k] = m->core[i].queue[--m->core[i].len];
@@ -174,7 +174,7 @@ static bool pull(struct machine *m, unsigned cpu)
 	return false;
 }
 
-static void next(struct machine *m, unsigned cpu)
+static void next(struct replay_host *m, unsigned cpu)
 {
 	struct core *c = &m->core[cpu];
 	c->task = NOBODY;
@@ -187,7 +187,7 @@ static void next(struct machine *m, unsigned cpu)
 }
 
 /* Somebody else's turn; who had to go is taken by an idle CPU, if it may use one. */
-static void requeue(struct machine *m, unsigned cpu)
+static void requeue(struct replay_host *m, unsigned cpu)
 {
 	struct core *c = &m->core[cpu];
 	const size_t task = c->task;
@@ -200,7 +200,7 @@ static void requeue(struct machine *m, unsigned cpu)
 
 /* ---- Tasks */
 
-static unsigned place(const struct machine *m, const struct task *t)
+static unsigned place(const struct replay_host *m, const struct replay_task *t)
 {
 	unsigned best = 64;
 	if ((t->may >> t->cpu & 1) && m->core[t->cpu].task == NOBODY)
@@ -216,9 +216,9 @@ static unsigned place(const struct machine *m, const struct task *t)
 	return t->may >> t->cpu & 1 ? t->cpu : best;
 }
 
-static void wake(struct machine *m, size_t task)
+static void wake(struct replay_host *m, size_t task)
 {
-	struct task *t = &m->w->task[task];
+	struct replay_task *t = &m->w->task[task];
 	const unsigned cpu = place(m, t);
 	struct core *c = &m->core[cpu];
 	account(m, c);
@@ -236,15 +236,15 @@ static void wake(struct machine *m, size_t task)
 }
 
 /* The next burst of a task that is neither queued nor runs; its sleep comes first.  True: it is runnable at once. */
-static bool sleep_or_end(struct machine *m, size_t task)
+static bool sleep_or_end(struct replay_host *m, size_t task)
 {
-	struct task *t = &m->w->task[task];
+	struct replay_task *t = &m->w->task[task];
 	while (t->left <= 0) {
 		if (t->at + 1 >= t->bursts) {
 			t->state = ENDED;
 			return false;
 		}
-		const struct burst *b = &t->burst[t->at++];
+		const struct replay_burst *b = &t->burst[t->at++];
 		t->left = t->burst[t->at].work;
 		const bool skip = b->quota && t->unlimited;
 		int64_t until = skip ? m->now : m->rules->open && b->wake > m->now ? b->wake : m->now;
@@ -259,7 +259,7 @@ static bool sleep_or_end(struct machine *m, size_t task)
 	return true;
 }
 
-static void cpu_event(struct machine *m, unsigned cpu)
+static void cpu_event(struct replay_host *m, unsigned cpu)
 {
 	struct core *c = &m->core[cpu];
 	const size_t task = c->task;
@@ -280,10 +280,10 @@ static void cpu_event(struct machine *m, unsigned cpu)
 	next(m, cpu);
 }
 
-static void begin(struct machine *m)
+static void begin(struct replay_host *m)
 {
 	for (size_t i = 0; i < m->w->tasks; i++) {
-		struct task *t = &m->w->task[i];
+		struct replay_task *t = &m->w->task[i];
 		t->agains = t->at = 0;
 		t->done = 0;
 		memset(t->waits, 0, sizeof t->waits);
@@ -301,8 +301,8 @@ static void begin(struct machine *m)
 
 void replay_run(struct wants *w, const struct rules *rules)
 {
-	struct machine *m = mem_new(1, sizeof *m);
-	*m = (struct machine){ .w = w, .rules = rules, .now = w->from, .end = w->to + (w->to - w->from) };
+	struct replay_host *m = mem_new(1, sizeof *m);
+	*m = (struct replay_host){ .w = w, .rules = rules, .now = w->from, .end = w->to + (w->to - w->from) };
 	for (unsigned i = 0; i < 64; i++) {
 		m->core[i].task = NOBODY;
 		m->core[i].due = INT64_MAX;

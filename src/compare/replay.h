@@ -5,7 +5,7 @@
 #include "compare/ledger.h"
 
 /* So much work on a CPU, then asleep. */
-struct burst {
+struct replay_burst {
 	int64_t work;            /* ns */
 	int64_t sleep;           /* ns; INT64_MAX: for good */
 	int64_t wake;            /* when the sleep was over, as recorded */
@@ -13,15 +13,15 @@ struct burst {
 };
 
 /* From `time` on it runs, and has done `work` before. */
-struct stretch { int64_t time, work; };
+struct run_stretch { int64_t time, work; };
 
-struct task {
+struct replay_task {
 	uint32_t thread;         /* index into topo->thread: one of the host's */
 	uint64_t seen;           /* CPUs that it was on, a bit each */
 	unsigned first;          /* the first of them */
-	struct burst *burst;
+	struct replay_burst *burst;
 	size_t bursts, burst_cap;
-	struct stretch *ran;     /* as recorded: of threads that are followed */
+	struct run_stretch *ran;  /* as recorded: of threads that are followed */
 	size_t rans, ran_cap;
 	int64_t waited;          /* ns runnable without a CPU, as recorded */
 	int64_t unknown;         /* ns of which nothing is known */
@@ -31,7 +31,7 @@ struct task {
 	uint64_t may;            /* CPUs */
 	double weight;           /* 1: nice 0 */
 	/* The replay's answer. */
-	struct stretch *again;   /* of followed ones */
+	struct run_stretch *again;  /* of followed ones */
 	size_t agains, again_cap;
 	double waits[DIFF_SLICES];   /* ns, by slices of the window */
 	/* The replay's own. */
@@ -48,7 +48,7 @@ struct task {
 struct wants {
 	const struct topo *topo;
 	int64_t from, to;        /* ns, closed */
-	struct task *task;
+	struct replay_task *task;
 	size_t tasks, cap;
 	uint32_t *task_of;       /* by index into topo->thread; UINT32_MAX: none */
 	unsigned cpus;           /* of the host; numbers below 64 */
@@ -59,9 +59,9 @@ struct wants {
 /* demand.c: reads what every thread of the host did.  Those that are a vCPU are followed. */
 int wants_read(struct wants *w, const struct topo *topo, int64_t from, int64_t to, struct error *err);
 void wants_release(struct wants *w);
-struct task *wants_task(const struct wants *w, uint32_t thread);  /* or NULL */
+struct replay_task *wants_task(const struct wants *w, uint32_t thread);  /* or NULL */
 /* ns of work that a followed task had done at t. */
-int64_t task_work_at(const struct task *t, int64_t at);
+int64_t task_work_at(const struct replay_task *t, int64_t at);
 
 /* How a CPU is shared: see replay.c. */
 struct rules {
@@ -69,10 +69,10 @@ struct rules {
 	bool open;               /* sleeps end when they did; else they last as long as they did */
 };
 
-double task_waits(const struct task *t);  /* ns, in the replay */
+double task_waits(const struct replay_task *t);  /* ns, in the replay */
 /* Cost: O(log n) for each burst and each slice.  Fills `again` and `waits` of every task. */
 void replay_run(struct wants *w, const struct rules *rules);
 /* When a followed task has done so much work; `begins`: and goes on.  INT64_MIN: never. */
-int64_t task_time_of(const struct task *t, int64_t work, bool begins);
+int64_t task_time_of(const struct replay_task *t, int64_t work, bool begins);
 
 #endif

@@ -14,7 +14,7 @@
 #define LITTLE 0.05  /* of what the server runs */
 
 /* The task of the vCPU that a guest's thread is on. */
-static int task_at(const struct wants *w, uint32_t thread, int64_t t, struct task **out, struct error *err)
+static int task_at(const struct wants *w, uint32_t thread, int64_t t, struct replay_task **out, struct error *err)
 {
 	const struct topo *topo = w->topo;
 	const struct topo_thread *th = &topo->thread[thread];

@@ -8,7 +8,7 @@ struct served {
 	char kind[SUBJECT_TEXT];
 	int64_t start, latency;
 	int64_t background;      /* ns of it: handlers, the hypervisor, and threads of its machine that do little */
-	struct task *first, *last;   /* the vCPUs' where it begins and ends */
+	struct replay_task *first, *last;  /* the vCPUs' where it begins and ends */
 	int64_t begins, ends;    /* their work by then */
 };
 

@@ -74,7 +74,7 @@ static void change_all(struct wants *w, const struct whatif_change *change, size
 	for (size_t i = 0; i < changes; i++) {
 		const struct whatif_change *c = &change[i];
 		for (size_t k = 0; k < c->threads; k++) {
-			struct task *t = wants_task(w, c->thread[k]);
+			struct replay_task *t = wants_task(w, c->thread[k]);
 			if (!t)
 				continue;
 			t->gone |= c->kind == WHATIF_WITHOUT;
@@ -97,7 +97,7 @@ static int check_quotas(const struct wants *w, const struct whatif_change *chang
 	for (size_t i = 0; i < changes; i++) {
 		bool seen = change[i].kind != WHATIF_NO_QUOTA;
 		for (size_t k = 0; k < change[i].threads && !seen; k++) {
-			const struct task *t = wants_task(w, change[i].thread[k]);
+			const struct replay_task *t = wants_task(w, change[i].thread[k]);
 			for (size_t b = 0; t && b < t->bursts && !seen; b++)
 				seen = t->burst[b].quota;
 		}
@@ -285,7 +285,7 @@ static int check_known(const struct wants *w, struct error *err)
 	const double span = (double)(w->to - w->from) + 1;
 	for (size_t i = 0; i < w->tasks; i++) {
 		char name[SUBJECT_TEXT];
-		const struct task *t = &w->task[i];
+		const struct replay_task *t = &w->task[i];
 		if ((double)t->unknown > UNKNOWN_MOST * span)
 			return error_set(err, STATUS_INPUT, "give a window without losses",
 			                 "%s: what %s did is not known for %.1f%% of the time: events were lost",

@@ -20,7 +20,7 @@ static int (*const fill[TABLE_COUNT])(struct filler *f) = {
 	[TABLE_REQUEST] = fill_requests, [TABLE_CLOCK] = fill_clocks, [TABLE_LOSS] = fill_losses, [TABLE_RUN] = fill_runs,
 };
 
-int fill_row(struct filler *f, struct cell *cell)
+int fill_row(struct filler *f, struct table_cell *cell)
 {
 	cell[0] = CELL_INT(f->run);
 	f->rows++;
@@ -34,17 +34,17 @@ int fill_tick(struct filler *f, const char *phase, uint64_t done, uint64_t total
 	return 0;
 }
 
-struct cell fill_number(int64_t number)
+struct table_cell fill_number(int64_t number)
 {
 	return number < 0 ? CELL_NONE : CELL_INT(number);
 }
 
-struct cell fill_machine(const struct filler *f, int32_t machine)
+struct table_cell fill_machine(const struct filler *f, int32_t machine)
 {
 	return machine < 0 ? CELL_NONE : CELL_TEXT(f->machine[machine]);
 }
 
-struct cell fill_text(struct filler *f, enum bank bank, const char *raw)
+struct table_cell fill_text(struct filler *f, enum bank bank, const char *raw)
 {
 	struct escaped *e = &f->escaped[bank][hash_end(hash_number(0, (uintptr_t)raw)) % BANK_TEXTS];
 	if (e->raw != raw)

@@ -31,14 +31,14 @@ struct filler {
 };
 
 /* A row of the table at hand; the number of the run is put into its first cell.  -1 on failure. */
-int fill_row(struct filler *f, struct cell *cell);
+int fill_row(struct filler *f, struct table_cell *cell);
 /* Now and then in long tables: -1 when the user cancelled. */
 int fill_tick(struct filler *f, const char *phase, uint64_t done, uint64_t total);
 
 /* Cells of what may be absent: numbers below 0, nobody. */
-struct cell fill_number(int64_t number);
-struct cell fill_text(struct filler *f, enum bank bank, const char *raw);
-struct cell fill_machine(const struct filler *f, int32_t machine);
+struct table_cell fill_number(int64_t number);
+struct table_cell fill_text(struct filler *f, enum bank bank, const char *raw);
+struct table_cell fill_machine(const struct filler *f, int32_t machine);
 
 int fill_machines(struct filler *f);
 int fill_cpus(struct filler *f);

@@ -12,7 +12,7 @@
 #define FEW 16     /* parties that are found by looking at each */
 
 /* ns by party, in the order in which the parties come. */
-struct tally {
+struct party_sums {
 	struct map by_hash;     /* probed upwards -> index; empty while there are few */
 	struct tally_entry { struct party who; const char *name; int64_t ns; } *entry;
 	size_t len, cap;
@@ -20,28 +20,28 @@ struct tally {
 
 struct gaps {
 	struct filler *f;
-	struct tally tally;
+	struct party_sums tally;
 	int64_t bucket;              /* steal: first ns of the second that the tally is of */
 	struct subject victim;       /* likewise; has_victim: there is one */
 	bool has_victim, of_machine;
 	const char *victim_name;
 };
 
-static void tally_clear(struct tally *t)
+static void tally_clear(struct party_sums *t)
 {
 	if (t->len > FEW)
 		map_release(&t->by_hash);
 	t->len = 0;
 }
 
-static void tally_release(struct tally *t)
+static void tally_release(struct party_sums *t)
 {
 	tally_clear(t);
 	free(t->entry);
 }
 
 /* Where the party is in the map, or, new there, shall be. */
-static uint64_t *tally_slot(struct tally *t, const struct party *who, bool *is_new)
+static uint64_t *tally_slot(struct party_sums *t, const struct party *who, bool *is_new)
 {
 	uint64_t hash = hash_number((uint64_t)(uint32_t)who->system << 32 | (uint32_t)who->tid, who->name), *at;
 	hash = hash_end(hash_number(hash, who->kind));
@@ -50,7 +50,7 @@ static uint64_t *tally_slot(struct tally *t, const struct party *who, bool *is_n
 	return at;
 }
 
-static size_t tally_find(struct tally *t, const struct party *who)
+static size_t tally_find(struct party_sums *t, const struct party *who)
 {
 	bool is_new;
 	if (t->len <= FEW) {
@@ -65,7 +65,7 @@ static size_t tally_find(struct tally *t, const struct party *who)
 	return (size_t)*at;
 }
 
-static void tally_add(struct tally *t, const struct party *who, const char *name, int64_t ns)
+static void tally_add(struct party_sums *t, const struct party *who, const char *name, int64_t ns)
 {
 	bool is_new;
 	size_t at = tally_find(t, who);
@@ -76,25 +76,25 @@ static void tally_add(struct tally *t, const struct party *who, const char *name
 		*tally_slot(t, &t->entry[i].who, &is_new) = i;
 }
 
-static struct cell thief_tid(const struct party *who) { return fill_number(who->tid); }
+static struct table_cell thief_tid(const struct party *who) { return fill_number(who->tid); }
 
-static struct cell victim_cpu(const struct filler *f, const struct subject *s)
+static struct table_cell victim_cpu(const struct filler *f, const struct subject *s)
 {
 	return s->kind == SUBJECT_CPU ? CELL_INT(f->topo->cpu[s->index].number) : CELL_NONE;
 }
 
-static struct cell victim_tid(const struct filler *f, const struct subject *s)
+static struct table_cell victim_tid(const struct filler *f, const struct subject *s)
 {
 	return s->kind == SUBJECT_THREAD ? CELL_INT(f->topo->thread[s->index].tid) : CELL_NONE;
 }
 
-static struct cell victim_machine(const struct filler *f, const struct subject *s)
+static struct table_cell victim_machine(const struct filler *f, const struct subject *s)
 {
 	return CELL_TEXT(f->machine[s->kind == SUBJECT_CPU ? f->topo->cpu[s->index].machine
 	                                                   : f->topo->thread[s->index].machine]);
 }
 
-static struct cell victim_name(struct filler *f, const char *raw)
+static struct table_cell victim_name(struct filler *f, const char *raw)
 {
 	return raw ? fill_text(f, BANK_VICTIM, raw) : CELL_NONE;
 }
@@ -128,7 +128,7 @@ static int gap_row(struct gaps *g, const struct gap_piece *p)
 	for (size_t i = 1; i < g->tally.len; i++)
 		if (goes_before(&g->tally.entry[i], longest))
 			longest = &g->tally.entry[i];
-	return fill_row(f, (struct cell[GAP_FIELD_COUNT]){
+	return fill_row(f, (struct table_cell[GAP_FIELD_COUNT]){
 		[COL_GAP_MACHINE] = victim_machine(f, &gap->subject), [COL_GAP_CPU] = victim_cpu(f, &gap->subject),
 		[COL_GAP_TID] = victim_tid(f, &gap->subject), [COL_GAP_NAME] = victim_name(f, p->victim),
 		[COL_GAP_OF_MACHINE] = CELL_INT(p->of_machine), [COL_GAP_TS] = CELL_INT(gap->start),
@@ -160,7 +160,7 @@ static int flow_row(void *arg, const struct gap_piece *p)
 	if (!p)
 		return 0;
 	const struct subject *s = &p->gap->subject;
-	return fill_row(g->f, (struct cell[FLOW_FIELD_COUNT]){
+	return fill_row(g->f, (struct table_cell[FLOW_FIELD_COUNT]){
 		[COL_FLOW_MACHINE] = victim_machine(g->f, s), [COL_FLOW_CPU] = victim_cpu(g->f, s),
 		[COL_FLOW_TID] = victim_tid(g->f, s), [COL_FLOW_TS] = CELL_INT(p->start),
 		[COL_FLOW_DUR] = CELL_INT(p->end - p->start + 1), [COL_FLOW_KIND] = CELL_TEXT(flow_kind_name[p->who.kind]),
@@ -176,7 +176,7 @@ static int steal_rows(struct gaps *g)
 	struct filler *f = g->f;
 	for (size_t i = 0; i < g->tally.len; i++) {
 		const struct tally_entry *e = &g->tally.entry[i];
-		if (fill_row(f, (struct cell[STEAL_FIELD_COUNT]){
+		if (fill_row(f, (struct table_cell[STEAL_FIELD_COUNT]){
 			[COL_STEAL_BUCKET] = CELL_INT(g->bucket), [COL_STEAL_MACHINE] = victim_machine(f, &g->victim),
 			[COL_STEAL_CPU] = victim_cpu(f, &g->victim), [COL_STEAL_TID] = victim_tid(f, &g->victim),
 			[COL_STEAL_NAME] = victim_name(f, g->victim_name), [COL_STEAL_OF_MACHINE] = CELL_INT(g->of_machine),

@@ -9,18 +9,18 @@ static struct json_object *row_of(struct json_object *rows, size_t i)
 	return rows && i < json_object_array_length(rows) ? json_object_array_get_idx(rows, i) : NULL;
 }
 
-static struct cell real_or_none(struct json_object *row, const char *key)
+static struct table_cell real_or_none(struct json_object *row, const char *key)
 {
 	struct json_object *o;
 	return json_object_object_get_ex(row, key, &o) && o ? CELL_REAL(json_object_get_double(o)) : CELL_NONE;
 }
 
-static struct cell number_or_none(struct json_object *row, const char *key)
+static struct table_cell number_or_none(struct json_object *row, const char *key)
 {
 	return fill_number(field_int(row, key, -1));
 }
 
-static struct cell text_or_none(struct json_object *row, const char *key)
+static struct table_cell text_or_none(struct json_object *row, const char *key)
 {
 	return *field_text(row, key) ? CELL_TEXT(field_text(row, key)) : CELL_NONE;
 }
@@ -29,7 +29,7 @@ int fill_clocks(struct filler *f)
 {
 	struct json_object *rows = field_array(f->doc, "sync"), *row;
 	for (size_t i = 0; (row = row_of(rows, i)); i++)
-		if (fill_row(f, (struct cell[CLOCK_FIELD_COUNT]){
+		if (fill_row(f, (struct table_cell[CLOCK_FIELD_COUNT]){
 			[COL_CLOCK_MACHINE] = CELL_TEXT(field_text(row, "guest")),
 			[COL_CLOCK_FROM] = CELL_INT(field_int(row, "ref_host_ns", 0)),
 			[COL_CLOCK_METHOD] = CELL_TEXT(field_text(row, "method")),
@@ -51,7 +51,7 @@ int fill_losses(struct filler *f)
 	struct json_object *rows = field_array(f->doc, "traces"), *row;
 	for (size_t i = 0; (row = row_of(rows, i)); i++) {
 		bool host = strcmp(field_text(row, "role"), "host") == 0;
-		if (fill_row(f, (struct cell[LOSS_FIELD_COUNT]){
+		if (fill_row(f, (struct table_cell[LOSS_FIELD_COUNT]){
 			[COL_LOSS_MACHINE] = CELL_TEXT(host ? "host" : field_text(row, "machine")),
 			[COL_LOSS_TRACER] = CELL_TEXT(field_text(row, "tracer")), [COL_LOSS_UUID] = CELL_TEXT(field_text(row, "uuid")),
 			[COL_LOSS_EVENTS] = CELL_INT(field_int(row, "events", 0)),
@@ -73,7 +73,7 @@ static size_t badness(const char *quality)
 }
 
 /* The worst quality of all clocks and the widest band. */
-static void worst_clock(struct filler *f, struct cell *quality, struct cell *band)
+static void worst_clock(struct filler *f, struct table_cell *quality, struct table_cell *band)
 {
 	static const char *const ends[] = { "band_start_ns", "band_mid_ns", "band_end_ns" };
 	struct json_object *rows = field_array(f->doc, "sync"), *row;
@@ -107,7 +107,7 @@ static void cut_text(char to[FILL_TEXT], const char *text)
 int fill_runs(struct filler *f)
 {
 	struct json_object *rows = field_array(f->doc, "traces"), *row;
-	struct cell host = CELL_NONE, quality, band;
+	struct table_cell host = CELL_NONE, quality, band;
 	char options[FILL_TEXT];
 	int64_t lost = 0;
 	for (size_t i = 0; (row = row_of(rows, i)); i++) {
@@ -117,7 +117,7 @@ int fill_runs(struct filler *f)
 	}
 	worst_clock(f, &quality, &band);
 	cut_text(options, field_text(f->doc, "shape"));
-	return fill_row(f, (struct cell[RUN_FIELD_COUNT]){
+	return fill_row(f, (struct table_cell[RUN_FIELD_COUNT]){
 		[COL_RUN_HOST] = host, [COL_RUN_STARTED] = CELL_INT(history_begin(f->h)),
 		[COL_RUN_SPAN] = CELL_INT(history_end(f->h) - history_begin(f->h) + 1),
 		[COL_RUN_PROGRAM] = CELL_TEXT(field_text(f->doc, "tool")),

@@ -31,7 +31,7 @@ static int64_t dur(const struct interval *iv)
 static int vcpu_state_row(struct filler *f, const struct interval *iv, void *arg)
 {
 	const struct topo_cpu *cpu = arg;
-	return fill_row(f, (struct cell[VCPU_STATE_FIELD_COUNT]){
+	return fill_row(f, (struct table_cell[VCPU_STATE_FIELD_COUNT]){
 		[COL_VCPU_STATE_MACHINE] = CELL_TEXT(f->machine[cpu->machine]), [COL_VCPU_STATE_CPU] = CELL_INT(cpu->number),
 		[COL_VCPU_STATE_TS] = CELL_INT(iv->start), [COL_VCPU_STATE_DUR] = CELL_INT(dur(iv)),
 		[COL_VCPU_STATE_STATE] = fill_text(f, BANK_STATE,
@@ -41,7 +41,7 @@ static int vcpu_state_row(struct filler *f, const struct interval *iv, void *arg
 static int running_row(struct filler *f, const struct interval *iv, void *arg)
 {
 	const struct topo_cpu *cpu = arg;
-	return fill_row(f, (struct cell[RUNNING_FIELD_COUNT]){
+	return fill_row(f, (struct table_cell[RUNNING_FIELD_COUNT]){
 		[COL_RUNNING_MACHINE] = CELL_TEXT(f->machine[cpu->machine]), [COL_RUNNING_CPU] = CELL_INT(cpu->number),
 		[COL_RUNNING_TS] = CELL_INT(iv->start), [COL_RUNNING_DUR] = CELL_INT(dur(iv)),
 		[COL_RUNNING_TID] = CELL_INT(iv->value) });
@@ -50,7 +50,7 @@ static int running_row(struct filler *f, const struct interval *iv, void *arg)
 static int exit_row(struct filler *f, const struct interval *iv, void *arg)
 {
 	const struct topo_cpu *cpu = arg;
-	return fill_row(f, (struct cell[EXIT_FIELD_COUNT]){
+	return fill_row(f, (struct table_cell[EXIT_FIELD_COUNT]){
 		[COL_EXIT_MACHINE] = CELL_TEXT(f->machine[cpu->machine]), [COL_EXIT_CPU] = CELL_INT(cpu->number),
 		[COL_EXIT_TS] = CELL_INT(iv->start), [COL_EXIT_DUR] = CELL_INT(dur(iv)),
 		[COL_EXIT_REASON] = fill_text(f, BANK_STATE, history_string(f->h, iv->value)) });
@@ -115,7 +115,7 @@ static int thread_state_row(struct filler *f, const struct interval *iv, void *a
 	struct on_cpu *o = arg;
 	if (on_cpu_at(f, o, iv->start))
 		return -1;
-	return fill_row(f, (struct cell[THREAD_STATE_FIELD_COUNT]){
+	return fill_row(f, (struct table_cell[THREAD_STATE_FIELD_COUNT]){
 		[COL_THREAD_STATE_MACHINE] = CELL_TEXT(f->machine[o->thread->machine]),
 		[COL_THREAD_STATE_TID] = CELL_INT(o->thread->tid), [COL_THREAD_STATE_TS] = CELL_INT(iv->start),
 		[COL_THREAD_STATE_DUR] = CELL_INT(dur(iv)),
@@ -139,7 +139,7 @@ int fill_thread_states(struct filler *f)
 static int name_row(struct filler *f, const struct interval *iv, void *arg)
 {
 	const struct topo_thread *th = arg;
-	return fill_row(f, (struct cell[NAME_FIELD_COUNT]){
+	return fill_row(f, (struct table_cell[NAME_FIELD_COUNT]){
 		[COL_NAME_MACHINE] = CELL_TEXT(f->machine[th->machine]), [COL_NAME_TID] = CELL_INT(th->tid),
 		[COL_NAME_TS] = CELL_INT(iv->start), [COL_NAME_DUR] = CELL_INT(dur(iv)),
 		[COL_NAME_NAME] = fill_text(f, BANK_STATE, history_string(f->h, iv->value)) });

@@ -9,7 +9,7 @@
 static const char *const kind_name[] = { [MACHINE_HOST] = "host", [MACHINE_VM] = "vm", [MACHINE_CONTAINER] = "container" };
 
 /* The UUID of the trace of a machine; absent: it has none. */
-static struct cell uuid_of(const struct filler *f, uint32_t machine)
+static struct table_cell uuid_of(const struct filler *f, uint32_t machine)
 {
 	bool host = f->topo->machine[machine].kind == MACHINE_HOST;
 	struct json_object *rows = field_array(f->doc, "traces");
@@ -26,7 +26,7 @@ int fill_machines(struct filler *f)
 {
 	for (uint32_t i = 0; i < f->topo->machines; i++) {
 		const struct topo_machine *m = &f->topo->machine[i];
-		if (fill_row(f, (struct cell[MACHINE_FIELD_COUNT]){
+		if (fill_row(f, (struct table_cell[MACHINE_FIELD_COUNT]){
 			[COL_MACHINE_NAME] = CELL_TEXT(f->machine[i]), [COL_MACHINE_SORT] = CELL_TEXT(kind_name[m->kind]),
 			[COL_MACHINE_BELOW] = fill_machine(f, m->parent), [COL_MACHINE_UUID] = uuid_of(f, i) }))
 			return -1;
@@ -52,7 +52,7 @@ int fill_cpus(struct filler *f)
 	for (uint32_t i = 0; i < f->topo->cpus; i++) {
 		int64_t tid;
 		const struct topo_cpu *cpu = &f->topo->cpu[i];
-		if (first_value(f, cpu->host_thread, &tid) || fill_row(f, (struct cell[CPU_FIELD_COUNT]){
+		if (first_value(f, cpu->host_thread, &tid) || fill_row(f, (struct table_cell[CPU_FIELD_COUNT]){
 			[COL_CPU_MACHINE] = CELL_TEXT(f->machine[cpu->machine]), [COL_CPU_NUMBER] = CELL_INT(cpu->number),
 			[COL_CPU_HOST_TID] = fill_number(tid) }))
 			return -1;
@@ -72,7 +72,7 @@ int fill_threads(struct filler *f)
 		int leader = pid < 0 || pid > INT32_MAX ? -1 : topo_find_thread(f->topo, th->machine, (int32_t)pid);
 		if (leader >= 0)
 			text_escape(process, sizeof process, topo_longest_name(f->topo, (uint32_t)leader));
-		if (fill_row(f, (struct cell[THREAD_FIELD_COUNT]){
+		if (fill_row(f, (struct table_cell[THREAD_FIELD_COUNT]){
 			[COL_THREAD_MACHINE] = CELL_TEXT(f->machine[th->machine]), [COL_THREAD_TID] = CELL_INT(th->tid),
 			[COL_THREAD_START] = lives ? CELL_INT(start) : CELL_NONE, [COL_THREAD_END] = lives ? CELL_INT(end) : CELL_NONE,
 			[COL_THREAD_TITLE] = CELL_TEXT(text_escape(name, sizeof name, topo_longest_name(f->topo, i))),
@@ -92,7 +92,7 @@ int fill_requests(struct filler *f)
 	int rc = requests_read(f->topo, &options, &all, &notes, f->err);
 	for (size_t i = 0; rc == 0 && i < all.len; i++) {
 		const struct request *r = &all.row[i];
-		rc = fill_row(f, (struct cell[REQUEST_FIELD_COUNT]){
+		rc = fill_row(f, (struct table_cell[REQUEST_FIELD_COUNT]){
 			[COL_REQUEST_MACHINE] = CELL_TEXT(text_escape(machine, sizeof machine, r->machine)),
 			[COL_REQUEST_ID] = CELL_TEXT(text_escape(id, sizeof id, r->id)), [COL_REQUEST_TID] = fill_number(r->tid),
 			[COL_REQUEST_TS] = CELL_INT(r->start), [COL_REQUEST_DUR] = CELL_INT(request_latency(r)),

@@ -10,7 +10,7 @@
 #include "export/export.h"
 #include "export/questions.h"
 
-static const struct asker *const askers[] = {
+static const struct fleet_database *const askers[] = {
 #ifdef HAVE_SQLITE
 	&ask_sqlite,
 #endif
@@ -81,16 +81,16 @@ static int find_question(const char *name, size_t *at, struct error *err)
 	return error_set(err, STATUS_USAGE, mend, "%s: no such question", name);
 }
 
-static const struct asker *find_asker(const char *url)
+static const struct fleet_database *find_asker(const char *url)
 {
-	for (const struct asker *const *a = askers; *a; a++)
+	for (const struct fleet_database *const *a = askers; *a; a++)
 		if (strncmp(url, (*a)->scheme, strlen((*a)->scheme)) == 0)
 			return *a;
 	return NULL;
 }
 
 /* The answer begins with its first row, or its end: not where there is none. */
-struct answer {
+struct fleet_answer {
 	const struct fleet_question *q;
 	void (*begin)(void *arg, const struct fleet_question *q);
 	void (*row)(void *arg, const char *const *value);
@@ -98,7 +98,7 @@ struct answer {
 	bool begun;
 };
 
-static void begin_answer(struct answer *a)
+static void begin_answer(struct fleet_answer *a)
 {
 	if (!a->begun)
 		a->begin(a->arg, a->q);
@@ -107,7 +107,7 @@ static void begin_answer(struct answer *a)
 
 static void add_row(void *arg, const char *const *value)
 {
-	struct answer *a = arg;
+	struct fleet_answer *a = arg;
 	begin_answer(a);
 	a->row(a->arg, value);
 }
@@ -117,7 +117,7 @@ int fleet_ask(const char *url, const char *question, void (*begin)(void *arg, co
 {
 	size_t at;
 	struct fleet_question q;
-	const struct asker *a = find_asker(url);
+	const struct fleet_database *a = find_asker(url);
 	if (!a)  /* what stands behind a colon may be a password */
 		return error_set(err, STATUS_USAGE,
 		                 "sqlite:FILE or postgresql://USER@HOST/DATABASE, if this program was built with it",
@@ -126,7 +126,7 @@ int fleet_ask(const char *url, const char *question, void (*begin)(void *arg, co
 		return -1;
 	fleet_question(at, &q);
 	char *sql = sql_of(at);
-	struct answer answer = { &q, begin, row, arg, false };
+	struct fleet_answer answer = { &q, begin, row, arg, false };
 	int rc = a->ask(url + strlen(a->scheme), sql, q.columns, add_row, &answer, err);
 	if (rc == 0)
 		begin_answer(&answer);

@@ -8,13 +8,13 @@
 #include "base/error.h"
 
 /* A database that can be asked; one file for each.  Private to export/. */
-struct asker {
+struct fleet_database {
 	const char *scheme;   /* "sqlite:" */
 	/* Calls fn for every row, whose values are texts, NULL where there is none.  target: what stands behind the scheme.
 	 * Nothing is written. */
 	int (*ask)(const char *target, const char *sql, size_t columns, void (*fn)(void *arg, const char *const *value),
 	           void *arg, struct error *err);
 };
-extern const struct asker ask_sqlite, ask_postgres;
+extern const struct fleet_database ask_sqlite, ask_postgres;
 
 #endif

@@ -19,7 +19,7 @@ struct sink_ops {
 	struct sink *(*open)(const char *target, const struct sink_run *run, struct error *err);
 	/* Tables come one after the other, in their order; a row has a cell for each field.  -1 and *err on failure. */
 	int (*begin)(struct sink *s, const struct export_shape *t, struct error *err);
-	int (*row)(struct sink *s, const struct cell *cell, struct error *err);
+	int (*row)(struct sink *s, const struct table_cell *cell, struct error *err);
 	int (*end)(struct sink *s, struct error *err);
 	/* status 0: what was written takes effect; else all of it is undone, and *err stays.  Frees in any case. */
 	int (*close)(struct sink *s, int status, struct error *err);

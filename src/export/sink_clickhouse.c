@@ -66,14 +66,14 @@ static int make_table(struct sink *s, const struct export_shape *t, struct error
 	char *columns = mem_dup("");
 	int time = table_time(t);
 	for (size_t i = 0; i < t->fields; i++) {
-		const struct field *f = &t->field[i];
+		const struct table_field *f = &t->field[i];
 		char *more = mem_printf(f->nullable ? "%s%s\"%s\" Nullable(%s)" : "%s%s\"%s\" %s", columns, i ? ", " : "", f->name,
 		                        type[f->type]);
 		free(columns);
 		columns = more;
 	}
 	/* By machine and time, as far as the table has them; a partition is one run, so one host. */
-	const struct field *machine = &t->field[time == 1 ? 2 : t->field[1].nullable ? 0 : 1];
+	const struct table_field *machine = &t->field[time == 1 ? 2 : t->field[1].nullable ? 0 : 1];
 	int rc = run_sql(s, NULL, 0, err, "CREATE TABLE IF NOT EXISTS \"%s\" (%s) ENGINE = MergeTree PARTITION BY run_id "
 	                 "ORDER BY (\"%s\"%s%s)", t->name, columns, machine->name, time < 0 ? "" : ", ",
 	                 time < 0 ? "" : t->field[time].name);
@@ -162,11 +162,11 @@ static char *put_text(char *to, const char *text)
 	return to + n;
 }
 
-static int row(struct sink *s, const struct cell *cell, struct error *err)
+static int row(struct sink *s, const struct table_cell *cell, struct error *err)
 {
 	char *to = s->buf + s->used;
 	for (size_t i = 0; i < s->table->fields; i++) {
-		const struct field *f = &s->table->field[i];
+		const struct table_field *f = &s->table->field[i];
 		uint64_t bits = (uint64_t)cell[i].number;
 		if (f->nullable)
 			*to++ = cell[i].absent;

@@ -96,7 +96,7 @@ static int flush(struct sink *s, struct error *err)
 	return 0;
 }
 
-static int row(struct sink *s, const struct cell *cell, struct error *err)
+static int row(struct sink *s, const struct table_cell *cell, struct error *err)
 {
 	char *to = s->buf + s->used;
 	for (size_t i = 0; i < s->table->fields; i++) {

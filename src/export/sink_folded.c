@@ -65,7 +65,7 @@ static void end_victim(struct sink *s)
 	strtab_init(&s->thieves);
 }
 
-static char *victim_of(const struct cell *c)
+static char *victim_of(const struct table_cell *c)
 {
 	char *machine = frame("%s", c[COL_STEAL_MACHINE].text), *who, *both;
 	if (c[COL_STEAL_TID].absent)
@@ -78,7 +78,7 @@ static char *victim_of(const struct cell *c)
 	return both;
 }
 
-static void add_steal(struct sink *s, const struct cell *c)
+static void add_steal(struct sink *s, const struct table_cell *c)
 {
 	if (c[COL_STEAL_TID].absent && !map_find(&s->untraced, hash_text(HASH_BEGIN, c[COL_STEAL_MACHINE].text)))
 		return;
@@ -110,7 +110,7 @@ static int begin(struct sink *s, const struct export_shape *t, struct error *err
 	return 0;
 }
 
-static int row(struct sink *s, const struct cell *c, struct error *err)
+static int row(struct sink *s, const struct table_cell *c, struct error *err)
 {
 	if (table_code(s->table) == TABLE_STEAL)
 		add_steal(s, c);

@@ -20,14 +20,14 @@ static const int64_t bound[] = {
 
 struct histogram { int64_t count[BOUNDS + 1], sum; };
 
-struct pair { uint32_t victim, thief; int64_t ns; };
+struct steal_pair { uint32_t victim, thief; int64_t ns; };
 
 struct sink {
 	struct save save;
 	const struct export_shape *table;
 	struct strtab names;
 	struct map pair_by_names;     /* victim << 32 | thief -> index */
-	struct pair *pair;
+	struct steal_pair *pair;
 	size_t pairs, pair_cap;
 	struct histogram *gaps;       /* by id of the machine's name */
 	size_t histograms, histogram_cap;
@@ -81,7 +81,7 @@ static void put_family(FILE *f, const char *name, const char *type, const char *
 
 /* ---- Rows */
 
-static void add_gap(struct sink *s, const struct cell *c)
+static void add_gap(struct sink *s, const struct table_cell *c)
 {
 	if (!c[COL_GAP_OF_MACHINE].number)
 		return;
@@ -96,7 +96,7 @@ static void add_gap(struct sink *s, const struct cell *c)
 	s->gaps[id].sum += ns;
 }
 
-static void add_steal(struct sink *s, const struct cell *c)
+static void add_steal(struct sink *s, const struct table_cell *c)
 {
 	if (!c[COL_STEAL_OF_MACHINE].number)
 		return;
@@ -106,13 +106,13 @@ static void add_steal(struct sink *s, const struct cell *c)
 	uint64_t *at = map_put(&s->pair_by_names, (uint64_t)victim << 32 | thief, &is_new);
 	if (is_new) {
 		*at = s->pairs;
-		*ARRAY_PUSH(s->pair, s->pairs, s->pair_cap) = (struct pair){ victim, thief, 0 };
+		*ARRAY_PUSH(s->pair, s->pairs, s->pair_cap) = (struct steal_pair){ victim, thief, 0 };
 	}
 	s->pair[*at].ns += c[COL_STEAL_NS].number;
 }
 
 /* The widest band of a piece of a clock; one that is not known is no number. */
-static void put_clock(struct sink *s, const struct cell *c)
+static void put_clock(struct sink *s, const struct table_cell *c)
 {
 	int64_t widest = -1;
 	for (size_t i = COL_CLOCK_BAND_START; i <= COL_CLOCK_BAND_END; i++) {
@@ -132,14 +132,14 @@ static void put_clock(struct sink *s, const struct cell *c)
 		put_seconds(s->out, widest);
 }
 
-static void put_loss(struct sink *s, const struct cell *c)
+static void put_loss(struct sink *s, const struct table_cell *c)
 {
 	fputs("stealscope_lost_events_total{", s->out);
 	put_label(s->out, "machine", c[COL_LOSS_MACHINE].text);
 	fprintf(s->out, ",uuid=\"%s\"} %" PRId64 "\n", c[COL_LOSS_UUID].text, c[COL_LOSS_LOST].number);
 }
 
-static void put_run(struct sink *s, const struct cell *c)
+static void put_run(struct sink *s, const struct table_cell *c)
 {
 	put_family(s->out, "run_start_time_seconds", "gauge", "seconds", "When the recording began.");
 	fputs("stealscope_run_start_time_seconds", s->out);
@@ -161,9 +161,9 @@ static int begin(struct sink *s, const struct export_shape *t, struct error *err
 	return 0;
 }
 
-static int row(struct sink *s, const struct cell *c, struct error *err)
+static int row(struct sink *s, const struct table_cell *c, struct error *err)
 {
-	static void (*const take[TABLE_COUNT])(struct sink *, const struct cell *) = {
+	static void (*const take[TABLE_COUNT])(struct sink *, const struct table_cell *) = {
 		[TABLE_GAP] = add_gap, [TABLE_STEAL] = add_steal, [TABLE_CLOCK] = put_clock, [TABLE_LOSS] = put_loss,
 		[TABLE_RUN] = put_run,
 	};

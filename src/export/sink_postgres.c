@@ -160,7 +160,7 @@ static int begin(struct sink *s, const struct export_shape *t, struct error *err
 	return 0;
 }
 
-static int row(struct sink *s, const struct cell *cell, struct error *err)
+static int row(struct sink *s, const struct table_cell *cell, struct error *err)
 {
 	put(s, s->table->fields, 2);
 	for (size_t i = 0; i < s->table->fields; i++) {

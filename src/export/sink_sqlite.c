@@ -106,7 +106,7 @@ static int begin(struct sink *s, const struct export_shape *t, struct error *err
 	return sqlite3_prepare_v2(s->db, sql, -1, &s->insert, NULL) == SQLITE_OK ? 0 : refuse(s, err);
 }
 
-static int row(struct sink *s, const struct cell *cell, struct error *err)
+static int row(struct sink *s, const struct table_cell *cell, struct error *err)
 {
 	sqlite3_reset(s->insert);
 	for (size_t i = 0; i < s->table->fields; i++) {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #define FIELD_ROW(code, name, type, null) { name, FIELD_##type, null },
-#define TABLE_FIELDS(code, list, name, what) static const struct field fields_of_##code[] = { list(FIELD_ROW) };
+#define TABLE_FIELDS(code, list, name, what) static const struct table_field fields_of_##code[] = { list(FIELD_ROW) };
 TABLES(TABLE_FIELDS)
 
 #define TABLE_ROW(code, list, name, what) \

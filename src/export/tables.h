@@ -224,7 +224,7 @@ enum run_field { RUN_FIELDS(FIELD_CODE) RUN_FIELD_COUNT };
 #define TABLE_ALL (TABLE_BIT(TABLE_COUNT) - 1)
 #define TABLE_MOST_FIELDS 16
 
-struct field {
+struct table_field {
 	const char *name;
 	enum field_type type;
 	bool nullable;
@@ -232,7 +232,7 @@ struct field {
 
 struct export_shape {
 	const char *name, *what;
-	const struct field *field;
+	const struct table_field *field;
 	size_t fields;
 };
 extern const struct export_shape tables[TABLE_COUNT];
@@ -243,15 +243,15 @@ int table_time(const struct export_shape *t);
 #define CELL_TEXT_MOST 1024  /* bytes of the longest text, its NUL included */
 
 /* One value, of the type of its field. */
-struct cell {
+struct table_cell {
 	bool absent;
 	int64_t number;    /* INT, TIME */
 	double real;       /* REAL */
 	const char *text;  /* TEXT: escaped, valid UTF-8; borrowed until the row is taken */
 };
-#define CELL_INT(i) ((struct cell){ .number = (i) })
-#define CELL_REAL(r) ((struct cell){ .real = (r) })
-#define CELL_TEXT(s) ((struct cell){ .text = (s) })
-#define CELL_NONE ((struct cell){ .absent = true })
+#define CELL_INT(i) ((struct table_cell){ .number = (i) })
+#define CELL_REAL(r) ((struct table_cell){ .real = (r) })
+#define CELL_TEXT(s) ((struct table_cell){ .text = (s) })
+#define CELL_NONE ((struct table_cell){ .absent = true })
 
 #endif

@@ -48,17 +48,18 @@ static void put_slice(struct sink *s, const struct track *t, int64_t ts, int64_t
 	s->ops->slice(s->save.f, t, ts - s->origin, dur, name, arg, args);
 }
 
-static struct track track_of(struct sink *s, const struct cell *machine, enum timeline_group group, int64_t number)
+static struct track track_of(struct sink *s, const struct table_cell *machine, enum timeline_group group,
+                             int64_t number)
 {
 	return (struct track){ strtab_put(&s->machines, machine->text), group, number };
 }
 
-static void add_machine(struct sink *s, const struct cell *c)
+static void add_machine(struct sink *s, const struct table_cell *c)
 {
 	s->ops->machine(s->save.f, strtab_put(&s->machines, c[COL_MACHINE_NAME].text), c[COL_MACHINE_NAME].text);
 }
 
-static void add_cpu(struct sink *s, const struct cell *c)
+static void add_cpu(struct sink *s, const struct table_cell *c)
 {
 	static const enum timeline_group vcpu[] = { GROUP_VCPU_STATE, GROUP_VCPU_GAP, GROUP_STEAL, GROUP_RUNNING };
 	char name[TRACK_NAME];
@@ -70,7 +71,7 @@ static void add_cpu(struct sink *s, const struct cell *c)
 	}
 }
 
-static void add_thread(struct sink *s, const struct cell *c)
+static void add_thread(struct sink *s, const struct table_cell *c)
 {
 	static const enum timeline_group groups[] = { GROUP_THREAD, GROUP_THREAD_GAP };
 	char name[TRACK_NAME];
@@ -81,14 +82,14 @@ static void add_thread(struct sink *s, const struct cell *c)
 	}
 }
 
-static void add_vcpu_state(struct sink *s, const struct cell *c)
+static void add_vcpu_state(struct sink *s, const struct table_cell *c)
 {
 	struct track t = track_of(s, &c[COL_VCPU_STATE_MACHINE], GROUP_VCPU_STATE, c[COL_VCPU_STATE_CPU].number);
 	put_slice(s, &t, c[COL_VCPU_STATE_TS].number, c[COL_VCPU_STATE_DUR].number, c[COL_VCPU_STATE_STATE].text,
 	              NULL, 0);
 }
 
-static void add_thread_state(struct sink *s, const struct cell *c)
+static void add_thread_state(struct sink *s, const struct table_cell *c)
 {
 	struct track t = track_of(s, &c[COL_THREAD_STATE_MACHINE], GROUP_THREAD, c[COL_THREAD_STATE_TID].number);
 	const struct slice_arg arg[] = { { "cpu", &c[COL_THREAD_STATE_CPU], FIELD_INT } };
@@ -97,7 +98,7 @@ static void add_thread_state(struct sink *s, const struct cell *c)
 }
 
 /* The idle thread leaves its CPU's track empty. */
-static void add_running(struct sink *s, const struct cell *c)
+static void add_running(struct sink *s, const struct table_cell *c)
 {
 	char name[32];
 	struct track t = track_of(s, &c[COL_RUNNING_MACHINE], GROUP_RUNNING, c[COL_RUNNING_CPU].number);
@@ -107,13 +108,14 @@ static void add_running(struct sink *s, const struct cell *c)
 	put_slice(s, &t, c[COL_RUNNING_TS].number, c[COL_RUNNING_DUR].number, name, NULL, 0);
 }
 
-static struct track gap_track(struct sink *s, const struct cell *machine, const struct cell *cpu, const struct cell *tid)
+static struct track gap_track(struct sink *s, const struct table_cell *machine, const struct table_cell *cpu,
+                              const struct table_cell *tid)
 {
 	return tid->absent ? track_of(s, machine, GROUP_VCPU_GAP, cpu->number)
 	                   : track_of(s, machine, GROUP_THREAD_GAP, tid->number);
 }
 
-static void add_gap(struct sink *s, const struct cell *c)
+static void add_gap(struct sink *s, const struct table_cell *c)
 {
 	struct track t = gap_track(s, &c[COL_GAP_MACHINE], &c[COL_GAP_CPU], &c[COL_GAP_TID]);
 	const struct slice_arg arg[SLICE_ARGS] = {
@@ -125,7 +127,7 @@ static void add_gap(struct sink *s, const struct cell *c)
 }
 
 /* From a thread that has the CPU to the gap that it makes. */
-static void add_flow(struct sink *s, const struct cell *c)
+static void add_flow(struct sink *s, const struct table_cell *c)
 {
 	bool thread = !c[COL_FLOW_THIEF_MACHINE].absent && !c[COL_FLOW_THIEF_TID].absent && c[COL_FLOW_THIEF_TID].number > 0;
 	if (!thread || strcmp(c[COL_FLOW_KIND].text, "preempting") != 0)
@@ -147,7 +149,7 @@ static void end_second(struct sink *s, bool falls)
 	s->lost_ns = -1;
 }
 
-static void add_steal(struct sink *s, const struct cell *c)
+static void add_steal(struct sink *s, const struct table_cell *c)
 {
 	if (c[COL_STEAL_CPU].absent)
 		return;
@@ -168,9 +170,9 @@ int timeline_begin(struct sink *s, const struct export_shape *t, struct error *e
 	return 0;
 }
 
-int timeline_row(struct sink *s, const struct cell *c, struct error *err)
+int timeline_row(struct sink *s, const struct table_cell *c, struct error *err)
 {
-	static void (*const add[TABLE_COUNT])(struct sink *, const struct cell *) = {
+	static void (*const add[TABLE_COUNT])(struct sink *, const struct table_cell *) = {
 		[TABLE_MACHINE] = add_machine, [TABLE_CPU] = add_cpu, [TABLE_THREAD] = add_thread,
 		[TABLE_VCPU_STATE] = add_vcpu_state, [TABLE_THREAD_STATE] = add_thread_state, [TABLE_RUNNING] = add_running,
 		[TABLE_GAP] = add_gap, [TABLE_FLOW] = add_flow, [TABLE_STEAL] = add_steal,

@@ -28,7 +28,7 @@ struct track {
 };
 
 /* What stands beside a slice. */
-struct slice_arg { const char *key; const struct cell *cell; enum field_type type; };
+struct slice_arg { const char *key; const struct table_cell *cell; enum field_type type; };
 #define SLICE_ARGS 6
 
 struct timeline_ops {
@@ -51,7 +51,7 @@ struct timeline_ops {
 struct sink *timeline_open(const struct timeline_ops *ops, const char *target, const struct sink_run *run,
                            struct error *err);
 int timeline_begin(struct sink *s, const struct export_shape *t, struct error *err);
-int timeline_row(struct sink *s, const struct cell *c, struct error *err);
+int timeline_row(struct sink *s, const struct table_cell *c, struct error *err);
 int timeline_end(struct sink *s, struct error *err);
 int timeline_close(struct sink *s, int status, struct error *err);
 

@@ -34,7 +34,7 @@ static bool fits(const char *name, const char *typed, enum likeness how)
 	return n > 0 && (strncmp(name, typed, n) == 0 || strncmp(shown, typed, n) == 0);
 }
 
-struct search {
+struct name_search {
 	const struct topo *topo;
 	const char *typed;          /* a name, or the part of it behind the machine's */
 	enum likeness how;
@@ -43,7 +43,7 @@ struct search {
 	struct suggestion near;     /* of a second look, when nothing was found */
 };
 
-static void add(struct search *s, enum subject_kind kind, uint32_t index)
+static void add(struct name_search *s, enum subject_kind kind, uint32_t index)
 {
 	*ARRAY_PUSH(s->found, s->len, s->cap) = (struct subject){ kind, index };
 }
@@ -52,11 +52,11 @@ static void add(struct search *s, enum subject_kind kind, uint32_t index)
 
 static int is_called(void *arg, const struct interval *iv)
 {
-	struct search *s = arg;
+	struct name_search *s = arg;
 	return fits(history_string(s->topo->h, iv->value), s->typed, s->how);
 }
 
-static int add_threads(struct search *s, uint32_t machine, struct error *err)
+static int add_threads(struct name_search *s, uint32_t machine, struct error *err)
 {
 	const struct topo_machine *m = &s->topo->machine[machine];
 	int r = 0;
@@ -76,7 +76,7 @@ static bool parse_number(const char *text, int32_t *n)
 	return *rest == '\0' && v <= INT32_MAX;
 }
 
-static void add_cpus(struct search *s, uint32_t machine)
+static void add_cpus(struct name_search *s, uint32_t machine)
 {
 	const struct topo_machine *m = &s->topo->machine[machine];
 	for (uint32_t i = m->cpu; i < m->cpu + m->cpus; i++) {
@@ -88,7 +88,7 @@ static void add_cpus(struct search *s, uint32_t machine)
 }
 
 /* A number is a TID and nothing else. */
-static int add_within(struct search *s, uint32_t machine, struct error *err)
+static int add_within(struct name_search *s, uint32_t machine, struct error *err)
 {
 	int32_t tid;
 	if (!parse_number(s->typed, &tid)) {
@@ -104,7 +104,7 @@ static int add_within(struct search *s, uint32_t machine, struct error *err)
 /* ---- All */
 
 /* MACHINE/REST; names of machines and of threads may hold slashes: each split may be meant. */
-static int add_split(struct search *s, const char *text, const char *slash, struct error *err)
+static int add_split(struct name_search *s, const char *text, const char *slash, struct error *err)
 {
 	char *name = mem_printf("%.*s", (int)(slash - text), text);
 	int rc = 0;
@@ -116,7 +116,7 @@ static int add_split(struct search *s, const char *text, const char *slash, stru
 	return rc;
 }
 
-static int search(struct search *s, const char *text, enum likeness how, struct error *err)
+static int search(struct name_search *s, const char *text, enum likeness how, struct error *err)
 {
 	int32_t tid;
 	int rc = 0;
@@ -137,7 +137,7 @@ static int search(struct search *s, const char *text, enum likeness how, struct 
 int topo_find_subjects(const struct topo *topo, const char *text, struct subject **found, size_t *n,
                        struct error *err)
 {
-	struct search s = { .topo = topo };
+	struct name_search s = { .topo = topo };
 	int rc = search(&s, text, THE_SAME, err);
 	if (rc == 0 && s.len == 0)
 		rc = search(&s, text, ALIKE, err);
@@ -150,12 +150,12 @@ int topo_find_subjects(const struct topo *topo, const char *text, struct subject
 
 static int suggest_name(void *arg, const struct interval *iv)
 {
-	struct search *s = arg;
+	struct name_search *s = arg;
 	suggest(&s->near, history_string(s->topo->h, iv->value));
 	return 0;
 }
 
-static void suggest_thread(struct search *s, uint32_t machine)
+static void suggest_thread(struct name_search *s, uint32_t machine)
 {
 	const struct topo_machine *m = &s->topo->machine[machine];
 	for (uint32_t i = m->thread; i < m->thread + m->threads; i++)
@@ -167,7 +167,7 @@ static char *suggest_subject(const struct topo *topo, const char *text)
 {
 	for (const char *slash = strchr(text, '/'); slash; slash = strchr(slash + 1, '/')) {
 		char *name = mem_printf("%.*s", (int)(slash - text), text);
-		struct search s = { .topo = topo, .near = SUGGESTION(slash + 1) };
+		struct name_search s = { .topo = topo, .near = SUGGESTION(slash + 1) };
 		int machine = topo_find_machine(topo, name);
 		if (machine >= 0)
 			suggest_thread(&s, (uint32_t)machine);

@@ -22,7 +22,7 @@ static const char letters[FLOW_KIND_COUNT] = { '#', '!', '%', 'i', '-', '.', '='
 
 enum { GROUP_WAITING = -2, GROUP_IDLE = -3, GROUP_UNKNOWN = -4, GROUP_LIMITED = -5 };
 
-struct row {
+struct lane_row {
 	const struct flow_entry *entry;  /* NULL: a group */
 	int32_t group;
 	int64_t duration;
@@ -34,7 +34,7 @@ struct page {
 	const struct topo *topo;
 	const struct flow *f;
 	FILE *to;
-	struct row *row;
+	struct lane_row *row;
 	size_t rows, row_cap;
 	int64_t *lane;                   /* ns per cell; lanes of `cells` each */
 	int width, cells, label;         /* columns */
@@ -50,13 +50,13 @@ static int32_t group_of(int32_t system, uint8_t kind)
 
 static int by_duration(const void *a, const void *b)
 {
-	const struct row *x = a, *y = b;
+	const struct lane_row *x = a, *y = b;
 	if (x->duration != y->duration)
 		return x->duration < y->duration ? 1 : -1;
 	return (x->group < y->group) - (x->group > y->group);
 }
 
-static size_t find_group(const struct row *group, size_t groups, int32_t id)
+static size_t find_group(const struct lane_row *group, size_t groups, int32_t id)
 {
 	size_t g = 0;
 	while (g < groups && group[g].group != id)
@@ -68,14 +68,14 @@ static size_t find_group(const struct row *group, size_t groups, int32_t id)
 static void lay_out(struct page *p, double threshold)
 {
 	const struct flow *f = p->f;
-	struct row *group = NULL;
+	struct lane_row *group = NULL;
 	size_t groups = 0, cap = 0;
 	for (size_t i = 0; i < f->entries; i++) {
 		const struct flow_entry *e = &f->entry[i];
 		int32_t id = group_of(e->who.system, e->who.kind);
 		size_t g = find_group(group, groups, id);
 		if (g == groups)
-			*ARRAY_PUSH(group, groups, cap) = (struct row){ .group = id, .kind = e->who.kind };
+			*ARRAY_PUSH(group, groups, cap) = (struct lane_row){ .group = id, .kind = e->who.kind };
 		group[g].duration += e->duration;
 	}
 	if (groups)
@@ -92,7 +92,7 @@ static void lay_out(struct page *p, double threshold)
 				p->left_out++;
 				p->left_out_ns += e->duration;
 			} else {
-				*ARRAY_PUSH(p->row, p->rows, p->row_cap) = (struct row){ .entry = e,
+				*ARRAY_PUSH(p->row, p->rows, p->row_cap) = (struct lane_row){ .entry = e,
 					.group = group[g].group, .duration = e->duration, .kind = e->who.kind };
 			}
 		}
@@ -113,7 +113,7 @@ static void paint_all(struct page *p)
 	for (size_t i = 0; i < f->entries; i++)
 		own[i] = group[i] = UINT32_MAX;
 	for (uint32_t i = 0; i < p->rows; i++) {
-		struct row *r = &p->row[i];
+		struct lane_row *r = &p->row[i];
 		r->lane = i;
 		if (r->entry)
 			own[r->entry - f->entry] = i;
@@ -136,7 +136,7 @@ static void plain_text(const struct page *p, const struct party *who, char *buf,
 	party_text(p->topo, &thread, p->f->name[who->name], buf, size);
 }
 
-static void row_label(const struct page *p, const struct row *r, char *buf, size_t size)
+static void row_label(const struct page *p, const struct lane_row *r, char *buf, size_t size)
 {
 	const struct flow_entry *e = r->entry;
 	char name[256];
@@ -174,7 +174,7 @@ static double share_of(const struct flow *f, int64_t ns)
 	return (double)ns / ((double)(f->end - f->start) + 1);
 }
 
-static void print_row(const struct page *p, const struct row *r)
+static void print_row(const struct page *p, const struct lane_row *r)
 {
 	char label[LABEL_TEXT], duration[TIME_TEXT], share[16];
 	int indent = r->entry ? 2 : 0;
@@ -195,7 +195,7 @@ static void print_row(const struct page *p, const struct row *r)
 }
 
 /* Idle and lost time have no threads to list below them. */
-static bool is_repetition(const struct page *p, const struct row *r)
+static bool is_repetition(const struct page *p, const struct lane_row *r)
 {
 	return r->entry && (r->group == GROUP_IDLE || r->group == GROUP_UNKNOWN) && !*p->f->name[r->entry->who.name];
 }

@@ -165,11 +165,11 @@ uint32_t subject_machine(const struct topo *topo, const struct subject *s)
 	                                                                      : topo->thread[s->index].machine;
 }
 
-struct lister { struct gap_rows *rows; uint32_t victim; };
+struct row_lister { struct gap_rows *rows; uint32_t victim; };
 
 static int list_row(void *arg, const struct subject *row)
 {
-	struct lister *l = arg;
+	struct row_lister *l = arg;
 	*ARRAY_PUSH(l->rows->row, l->rows->len, l->rows->cap) = (struct gap_row){ *row, l->victim };
 	return 0;
 }
@@ -179,7 +179,7 @@ void gap_rows_list(struct gap_rows *rows, const struct topo *topo, const struct 
 	*rows = (struct gap_rows){ 0 };
 	for (uint32_t i = 0; i < (s ? 1 : topo->machines); i++) {
 		struct subject machine = { SUBJECT_MACHINE, i };
-		gap_each_row(topo, s ? s : &machine, list_row, &(struct lister){ rows, s ? subject_machine(topo, s) : i });
+		gap_each_row(topo, s ? s : &machine, list_row, &(struct row_lister){ rows, s ? subject_machine(topo, s) : i });
 	}
 }
 

@@ -20,12 +20,12 @@
 #define REGULAR 0.6          /* share of the distances that must repeat */
 #define IDLE_SHARE 0.25      /* of its time that the process may be busy and its guest still counts as idle */
 
-struct burst {
+struct vcpu_burst {
 	int64_t start, end;
 	uint32_t group : 31, hit : 1;
 };
 
-struct group {
+struct burst_group {
 	struct periodic found;
 	int64_t last;            /* start of its latest burst */
 	int64_t *distance;
@@ -34,27 +34,27 @@ struct group {
 };
 
 /* The bursts of one vCPU, in order of time. */
-struct lane {
+struct vcpu_bursts {
 	uint32_t vcpu;
 	int32_t host_thread;
-	struct burst *burst;
+	struct vcpu_burst *burst;
 	size_t bursts, cap;
 };
 
-struct search {
+struct periodic_search {
 	const struct topo *topo;
 	int64_t from, to;
 	struct resolver r;
-	struct lane *lane;
+	struct vcpu_bursts *lane;
 	size_t lanes, lane_cap, bursts;
-	struct group *group;
+	struct burst_group *group;
 	size_t groups, group_cap;
 	struct map group_by_name;  /* vcpu << 32 | name -> index into group, of the vCPU at hand */
 	struct error *err;
 };
 
 /* Which process had most of [start, end] on the vCPU: its tid (0 = none but the idle task, -1 = no trace). */
-static int busiest(struct search *s, uint32_t vcpu, int64_t start, int64_t end, int32_t *tid)
+static int busiest(struct periodic_search *s, uint32_t vcpu, int64_t start, int64_t end, int32_t *tid)
 {
 	struct { int64_t tid, ns; } seen[8];
 	size_t n = 0, best = 0;
@@ -86,7 +86,7 @@ static int busiest(struct search *s, uint32_t vcpu, int64_t start, int64_t end, 
 	return 0;
 }
 
-static int group_of(struct search *s, uint32_t vcpu, int32_t tid, int64_t t, uint32_t *index)
+static int group_of(struct periodic_search *s, uint32_t vcpu, int32_t tid, int64_t t, uint32_t *index)
 {
 	uint32_t name = resolver_cpu(&s->r, vcpu)->name, machine = s->topo->cpu[vcpu].machine;
 	bool is_new;
@@ -95,7 +95,7 @@ static int group_of(struct search *s, uint32_t vcpu, int32_t tid, int64_t t, uin
 	uint64_t *at = map_put(&s->group_by_name, (uint64_t)vcpu << 32 | name, &is_new);
 	if (is_new) {
 		*at = s->groups;
-		*ARRAY_PUSH(s->group, s->groups, s->group_cap) = (struct group){ .found = {
+		*ARRAY_PUSH(s->group, s->groups, s->group_cap) = (struct burst_group){ .found = {
 			.system = (int32_t)machine, .tid = tid, .name = name, .vcpu = vcpu } };
 	}
 	*index = (uint32_t)*at;
@@ -104,7 +104,7 @@ static int group_of(struct search *s, uint32_t vcpu, int32_t tid, int64_t t, uin
 	return 0;
 }
 
-static int add_burst(struct search *s, struct lane *lane, int64_t start, int64_t end, int64_t busy)
+static int add_burst(struct periodic_search *s, struct vcpu_bursts *lane, int64_t start, int64_t end, int64_t busy)
 {
 	int32_t tid;
 	uint32_t index;
@@ -115,21 +115,21 @@ static int add_burst(struct search *s, struct lane *lane, int64_t start, int64_t
 		                 BURSTS_KEPT);
 	if (busiest(s, lane->vcpu, start, end, &tid) < 0 || group_of(s, lane->vcpu, tid, end, &index) < 0)
 		return -1;
-	struct group *g = &s->group[index];
+	struct burst_group *g = &s->group[index];
 	if (g->found.wakeups++)
 		*ARRAY_PUSH(g->distance, g->distances, g->distance_cap) = start - g->last;
 	g->last = start;
 	g->found.busy += busy;
-	*ARRAY_PUSH(lane->burst, lane->bursts, lane->cap) = (struct burst){ start, end, index & 0x7fffffff, 0 };
+	*ARRAY_PUSH(lane->burst, lane->bursts, lane->cap) = (struct vcpu_burst){ start, end, index & 0x7fffffff, 0 };
 	return 0;
 }
 
 /* The bursts of a vCPU, from its host thread's status: from a wake to the next sleep. */
-static int collect(struct search *s, uint32_t vcpu)
+static int collect(struct periodic_search *s, uint32_t vcpu)
 {
 	const struct topo_thread *th = &s->topo->thread[s->topo->cpu[vcpu].host];
-	struct lane *lane = ARRAY_PUSH(s->lane, s->lanes, s->lane_cap);
-	*lane = (struct lane){ .vcpu = vcpu, .host_thread = s->topo->cpu[vcpu].host };
+	struct vcpu_bursts *lane = ARRAY_PUSH(s->lane, s->lanes, s->lane_cap);
+	*lane = (struct vcpu_bursts){ .vcpu = vcpu, .host_thread = s->topo->cpu[vcpu].host };
 	struct history_cursor c;
 	struct interval iv;
 	int64_t start = 0, busy = 0;
@@ -166,7 +166,7 @@ static int by_value(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-static void judge(struct group *g)
+static void judge(struct burst_group *g)
 {
 	size_t n = g->distances, like = 0;
 	int64_t span = 0;
@@ -183,7 +183,7 @@ static void judge(struct group *g)
 	g->is_timer = g->found.regular >= REGULAR && (double)g->found.busy <= IDLE_SHARE * (double)span;
 }
 
-static struct burst *burst_at(struct lane *lane, int64_t t)
+static struct vcpu_burst *burst_at(struct vcpu_bursts *lane, int64_t t)
 {
 	size_t at;
 	BISECT(at, lane->bursts, lane->burst[at].end < t);
@@ -192,9 +192,9 @@ static struct burst *burst_at(struct lane *lane, int64_t t)
 
 static int charge(void *arg, const struct piece *p, int64_t start, int64_t end)
 {
-	struct search *s = arg;
+	struct periodic_search *s = arg;
 	for (size_t i = 0; i < s->lanes && p->host_thread >= 0; i++) {
-		struct burst *b = s->lane[i].host_thread == p->host_thread ? burst_at(&s->lane[i], start) : NULL;
+		struct vcpu_burst *b = s->lane[i].host_thread == p->host_thread ? burst_at(&s->lane[i], start) : NULL;
 		if (!b || !s->group[b->group].is_timer)
 			continue;
 		struct periodic *found = &s->group[b->group].found;
@@ -207,7 +207,7 @@ static int charge(void *arg, const struct piece *p, int64_t start, int64_t end)
 
 static int charge_row(void *arg, const struct subject *row)
 {
-	struct search *s = arg;
+	struct periodic_search *s = arg;
 	struct gap_walk w;
 	struct gap gap;
 	int r = gap_walk_start(&w, s->topo, row, s->from, s->to, s->err);
@@ -219,7 +219,7 @@ static int charge_row(void *arg, const struct subject *row)
 	return r;
 }
 
-static int charge_all(struct search *s)
+static int charge_all(struct periodic_search *s)
 {
 	bool any = false;
 	for (size_t i = 0; i < s->groups; i++) {
@@ -245,7 +245,7 @@ static int by_cost(const void *a, const void *b)
 	return (x->vcpu > y->vcpu) - (x->vcpu < y->vcpu);
 }
 
-static void report(struct search *s, struct periodic_list *out)
+static void report(struct periodic_search *s, struct periodic_list *out)
 {
 	size_t cap = 0;
 	for (size_t i = 0; i < s->groups; i++)
@@ -258,7 +258,7 @@ static void report(struct search *s, struct periodic_list *out)
 
 int gap_periodic(const struct topo *topo, int64_t from, int64_t to, struct periodic_list *out, struct error *err)
 {
-	struct search s = { .topo = topo, .err = err };
+	struct periodic_search s = { .topo = topo, .err = err };
 	int status = 0;
 	*out = (struct periodic_list){ 0 };
 	s.from = from > history_begin(topo->h) ? from : history_begin(topo->h);

@@ -205,7 +205,8 @@ static int pcpu_at(struct resolver *r, uint32_t c, int64_t t, const struct who *
 }
 
 /* Who woke the thread of the tracks `own`: the thread that was current, or the handler that interrupted that. */
-static int woken_by(struct resolver *r, struct track *own, int32_t machine, int32_t tid, int64_t woken, struct piece *out)
+static int woken_by(struct resolver *r, struct row_track *own, int32_t machine, int32_t tid, int64_t woken,
+                    struct piece *out)
 {
 	int64_t in;
 	if (track_at(r, &own[OWN_WOKEN_IN], woken, &in) < 0)
@@ -228,7 +229,7 @@ static int waiting_at(struct resolver *r, struct who *w, int64_t woken, struct p
 	set(out, FLOW_WAITING);
 	if (!w || r->shallow || woken > history_end(r->topo->h))
 		return 0;
-	struct track *own = resolver_own(r, w);
+	struct row_track *own = resolver_own(r, w);
 	/* A wake tells its waker; a sleep that ends with lost events or with the thread's life has none. */
 	if (track_at(r, &own[OWN_WAKER], woken, &value) < 0 || track_at(r, &own[OWN_STATUS], woken, &status) < 0)
 		return -1;
@@ -273,7 +274,7 @@ static int out_at(struct resolver *r, uint32_t v, int state, int64_t t, struct p
 		return -1;
 	if (h && r->topo->folded) {
 		int64_t status;
-		struct track *own = resolver_own(r, h);
+		struct row_track *own = resolver_own(r, h);
 		if (track_at(r, &own[OWN_STATUS], t, &status) < 0)
 			return -1;
 		/* Also where the two kinds were folded into PREEMPTED as in the paper. */
@@ -441,7 +442,7 @@ static int running_at(struct resolver *r, struct who *w, int c, int64_t t, struc
 /* What thread w does at t, or who keeps it from it: the paper's Algorithm 1 at one moment. */
 static int thread_at(struct resolver *r, struct who *w, int64_t t, struct piece *out, int depth)
 {
-	struct track *own = resolver_own(r, w);
+	struct row_track *own = resolver_own(r, w);
 	int64_t status, number = HISTORY_NULL;
 	if (track_at(r, &own[OWN_STATUS], t, &status) < 0)
 		return -1;

@@ -12,7 +12,7 @@
 #include "base/strtab.h"
 #include "flow/flow.h"
 
-struct track {
+struct row_track {
 	struct history_cursor cursor;
 	struct interval iv;  /* the one that holds the moment last asked for; start > end before the first */
 	struct interval *ahead;  /* read behind it: ahead[at .. n - 1] of room for `room` */
@@ -23,7 +23,7 @@ struct track {
 #define CURRENT_KEPT 16
 
 struct cpu_tracks {
-	struct track status, running, interrupt, host_thread, pcpu, exit, out_by;
+	struct row_track status, running, interrupt, host_thread, pcpu, exit, out_by;
 	uint32_t name;       /* "vCPU0" or "CPU0", id in resolver->names */
 	/* The last answers, since they seldom change: the CPU below by number, threads by TID. */
 	int64_t below_number;
@@ -37,8 +37,8 @@ struct cpu_tracks {
 struct who {
 	int32_t thread;      /* index into topo->thread, or -1: the history has no such thread */
 	int32_t machine, tid;
-	struct track name;
-	struct track *own;   /* status, cpu, waker: only of threads that were asked for them */
+	struct row_track name;
+	struct row_track *own;  /* status, cpu, waker: only of threads that were asked for them */
 	struct who *boxed;   /* of the host: the same TID in a container, in the next one ...; or NULL */
 };
 enum { OWN_STATUS, OWN_CPU, OWN_WAKER, OWN_WOKEN_IN, OWN_TRACKS };
@@ -70,11 +70,11 @@ struct piece {
 void resolver_init(struct resolver *r, const struct topo *topo, int64_t t0, int64_t t1, struct error *err);
 void resolver_release(struct resolver *r);
 
-int track_move(struct resolver *r, struct track *k, int64_t t);  /* makes k->iv hold t */
+int track_move(struct resolver *r, struct row_track *k, int64_t t);  /* makes k->iv hold t */
 struct cpu_tracks *resolver_cpu_new(struct resolver *r, uint32_t cpu);
 
 /* The value of a track at t (HISTORY_NULL when the attribute is absent); cuts r->until.  -1 on error. */
-static inline int track_at(struct resolver *r, struct track *k, int64_t t, int64_t *value)
+static inline int track_at(struct resolver *r, struct row_track *k, int64_t t, int64_t *value)
 {
 	if ((t > k->iv.end || t < k->iv.start) && track_move(r, k, t) < 0)
 		return -1;
@@ -90,7 +90,7 @@ static inline struct cpu_tracks *resolver_cpu(struct resolver *r, uint32_t cpu)
 }
 
 struct who *resolver_who(struct resolver *r, uint32_t machine, int32_t tid);
-struct track *resolver_own(struct resolver *r, struct who *w);
+struct row_track *resolver_own(struct resolver *r, struct who *w);
 /* The name of a thread at t as an id in r->names. */
 int resolver_name(struct resolver *r, struct who *w, int64_t t, uint32_t *name);
 uint32_t resolver_string(struct resolver *r, int64_t value);

@@ -227,11 +227,12 @@ static void join_sweeps(struct steal_inquiry *s)
 		}
 }
 
-struct order { struct steal_cell cell; int64_t lost; };
+struct cell_order { struct steal_cell cell; int64_t lost; };
 
 static int by_victim(const void *a, const void *b)
 {
-	const struct party *v = &((const struct order *)a)->cell.victim, *u = &((const struct order *)b)->cell.victim;
+	const struct party *v = &((const struct cell_order *)a)->cell.victim;
+	const struct party *u = &((const struct cell_order *)b)->cell.victim;
 	if (v->system != u->system)
 		return v->system < u->system ? -1 : 1;
 	if (v->tid != u->tid)
@@ -241,7 +242,7 @@ static int by_victim(const void *a, const void *b)
 
 static int by_loss(const void *a, const void *b)
 {
-	const struct order *x = a, *y = b;
+	const struct cell_order *x = a, *y = b;
 	if (x->lost != y->lost)
 		return x->lost < y->lost ? 1 : -1;
 	int d = by_victim(a, b);
@@ -259,7 +260,7 @@ static int by_loss(const void *a, const void *b)
 
 static void put_in_order(struct steal_cell *cell, size_t n)
 {
-	struct order *order = mem_new(n, sizeof *order);
+	struct cell_order *order = mem_new(n, sizeof *order);
 	for (size_t i = 0; i < n; i++)
 		order[i].cell = cell[i];
 	if (n)

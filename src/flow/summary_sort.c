@@ -8,7 +8,7 @@
 const char *const summary_order_name[SUMMARY_ORDER_COUNT + 1] = { SUMMARY_ORDERS(ORDER_NAME) };
 #undef ORDER_NAME
 
-struct order {
+struct row_order {
 	bool last;           /* the host, where guests come first */
 	double key;          /* greatest first */
 	int64_t lost;
@@ -33,7 +33,7 @@ static double key_of(const struct summary_row *r, enum summary_order by)
 
 static int compare(const void *pa, const void *pb)
 {
-	const struct order *a = pa, *b = pb;
+	const struct row_order *a = pa, *b = pb;
 	if (a->last != b->last)
 		return a->last ? 1 : -1;
 	if (a->key > b->key || a->key < b->key)
@@ -45,10 +45,10 @@ static int compare(const void *pa, const void *pb)
 
 static void sort_rows(const struct topo *topo, struct summary_row *row, size_t n, enum summary_order by)
 {
-	struct order *order = mem_new(n, sizeof *order);
+	struct row_order *order = mem_new(n, sizeof *order);
 	for (size_t i = 0; i < n; i++) {
 		bool host = topo->machine[subject_machine(topo, &row[i].who)].kind == MACHINE_HOST;
-		order[i] = (struct order){ host && by == SUMMARY_BY_LOST, key_of(&row[i], by),
+		order[i] = (struct row_order){ host && by == SUMMARY_BY_LOST, key_of(&row[i], by),
 			by == SUMMARY_BY_ID ? 0 : row[i].demand.lost, row[i] };
 	}
 	if (n)

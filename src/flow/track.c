@@ -65,7 +65,7 @@ void resolver_release(struct resolver *r)
 	*r = (struct resolver){ 0 };
 }
 
-static void track_init(struct track *k, uint32_t attr)
+static void track_init(struct row_track *k, uint32_t attr)
 {
 	k->attr = attr;
 	k->iv = attr == HISTORY_NONE ? (struct interval){ INT64_MIN, INT64_MAX, HISTORY_NULL }
@@ -73,7 +73,7 @@ static void track_init(struct track *k, uint32_t attr)
 }
 
 /* The next interval of the cursor into k->iv: 1, 0 = end, -1. */
-static int track_next(struct resolver *r, struct track *k)
+static int track_next(struct resolver *r, struct row_track *k)
 {
 	if (k->at == k->n) {
 		if (k->n == k->room && k->room < AHEAD_MOST) {
@@ -90,7 +90,7 @@ static int track_next(struct resolver *r, struct track *k)
 	return 1;
 }
 
-static int track_seek(struct resolver *r, struct track *k, int64_t t)
+static int track_seek(struct resolver *r, struct row_track *k, int64_t t)
 {
 	const struct history *h = r->topo->h;
 	k->at = k->n = 0;
@@ -108,7 +108,7 @@ static int track_seek(struct resolver *r, struct track *k, int64_t t)
 	return n < 0 ? -1 : 0;
 }
 
-int track_move(struct resolver *r, struct track *k, int64_t t)
+int track_move(struct resolver *r, struct row_track *k, int64_t t)
 {
 	bool usable = k->iv.start <= k->iv.end && t > k->iv.end && k->iv.end >= history_begin(r->topo->h);
 	for (int i = 0; usable && i < STEPS_BEFORE_SEEK; i++) {
@@ -167,7 +167,7 @@ struct who *resolver_who(struct resolver *r, uint32_t machine, int32_t tid)
 	return w;
 }
 
-struct track *resolver_own(struct resolver *r, struct who *w)
+struct row_track *resolver_own(struct resolver *r, struct who *w)
 {
 	if (w->own)
 		return w->own;

@@ -20,7 +20,7 @@ bool wakeup_is_device(const char *in)
 int wakeup_of(struct resolver *r, struct who *sleeper, int64_t at, struct wakeup *out)
 {
 	const struct topo *topo = r->topo;
-	struct track *own = resolver_own(r, sleeper);
+	struct row_track *own = resolver_own(r, sleeper);
 	int64_t waker, in, status;
 	*out = (struct wakeup){ at, -1, -1, NULL };
 	if (at > history_end(topo->h))

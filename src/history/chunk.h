@@ -20,7 +20,7 @@ enum { CHUNK_DICT = 1, CHUNK_NULLS = 2, CHUNK_WHOLE = 4, CHUNK_HEADER = 6, CHUNK
 #define CHUNK_BYTES_MAX (CHUNK_HEADER + 8 + 2 * COLUMN_BYTES_MAX)  /* and 8 bytes of slack behind it */
 
 struct chunk {
-	struct column duration, code;  /* duration: of n - 1 intervals, or of n */
+	struct packed_column duration, code;  /* duration: of n - 1 intervals, or of n */
 	const uint8_t *dict;
 	unsigned n;               /* intervals */
 	unsigned dict_size, dict_bytes;

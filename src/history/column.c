@@ -80,10 +80,10 @@ uint8_t *column_put(uint8_t *dst, const uint64_t *x, unsigned n, bool may_except
 	return pack(dst, high, m, high_width);
 }
 
-int column_parse(struct column *c, const uint8_t *p, const uint8_t *limit, unsigned n, unsigned width,
+int column_parse(struct packed_column *c, const uint8_t *p, const uint8_t *limit, unsigned n, unsigned width,
                  unsigned exceptions, const uint8_t **end)
 {
-	*c = (struct column){ .packed = p, .n = n, .width = width, .exceptions = exceptions };
+	*c = (struct packed_column){ .packed = p, .n = n, .width = width, .exceptions = exceptions };
 	size_t room = (size_t)(limit - p), bytes = packed_bytes(n, width);
 	if (!width_ok(width) || bytes > room)
 		return -1;
@@ -109,7 +109,7 @@ int column_parse(struct column *c, const uint8_t *p, const uint8_t *limit, unsig
 	return 0;
 }
 
-uint64_t column_one(const struct column *c, unsigned i)
+uint64_t column_one(const struct packed_column *c, unsigned i)
 {
 	uint64_t x = packed_get(c->packed, c->width, i);
 	for (unsigned e = 0; e < c->exceptions && c->place[e] <= i; e++)

@@ -13,7 +13,7 @@
 
 #include "history/format.h"
 
-struct column {
+struct packed_column {
 	const uint8_t *packed;
 	const uint8_t *place;  /* of the exceptions */
 	const uint8_t *high;   /* their packed high parts */
@@ -50,11 +50,12 @@ uint8_t *column_put(uint8_t *dst, const uint64_t *x, unsigned n, bool may_except
                     unsigned *exceptions);
 
 /* Finds the parts of a column that begins at p; *end is where it ends.  -1 when it does not fit before `limit`. */
-int column_parse(struct column *c, const uint8_t *p, const uint8_t *limit, unsigned n, unsigned width,
+int column_parse(struct packed_column *c, const uint8_t *p, const uint8_t *limit, unsigned n, unsigned width,
                  unsigned exceptions, const uint8_t **end);
 
 /* The numbers [from, to) into x[0 ..].  *exception is the first exception at or behind `from`, then behind `to`. */
-static inline void column_part(const struct column *c, uint64_t *x, unsigned from, unsigned to, unsigned *exception)
+static inline void column_part(const struct packed_column *c, uint64_t *x, unsigned from, unsigned to,
+                               unsigned *exception)
 {
 	if (c->width == 64) {
 		for (unsigned i = from; i < to; i++)
@@ -71,8 +72,8 @@ static inline void column_part(const struct column *c, uint64_t *x, unsigned fro
 
 /* The eight numbers from `from` on into x[0 .. 7], and their sum (less than 2^60 without exceptions, if the width is
  * at most 57).  The same as column_part(), without a loop, because this is where sums spend their time. */
-static inline __attribute__((always_inline)) uint64_t column_eight(const struct column *c, uint64_t x[8], unsigned from,
-                                                                   unsigned *exception)
+static inline __attribute__((always_inline)) uint64_t column_eight(const struct packed_column *c, uint64_t x[8],
+                                                                   unsigned from, unsigned *exception)
 {
 	unsigned w = c->width;
 	const uint8_t *p = c->packed;
@@ -99,11 +100,11 @@ static inline __attribute__((always_inline)) uint64_t column_eight(const struct 
 }
 
 /* The first `count` numbers into x. */
-static inline void column_get(const struct column *c, uint64_t *x, unsigned count)
+static inline void column_get(const struct packed_column *c, uint64_t *x, unsigned count)
 {
 	column_part(c, x, 0, count, &(unsigned){ 0 });
 }
 
-uint64_t column_one(const struct column *c, unsigned i);
+uint64_t column_one(const struct packed_column *c, unsigned i);
 
 #endif

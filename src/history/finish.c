@@ -80,7 +80,7 @@ static int end_section(struct finish *f, enum section s, struct error *err)
 /* ---- The index ------------------------------------------------------------------------------------------ */
 
 /* A part of the index in memory, and the scratch file that fills it. */
-struct gather {
+struct index_part {
 	uint64_t low, high;             /* bytes from the start of the index */
 	uint8_t *rows;                  /* high - low bytes */
 	uint32_t cut;                   /* leaf whose first rows stand before low, or NONE */
@@ -90,7 +90,7 @@ struct gather {
 	size_t at, len;
 };
 
-static int spill_next(struct gather *g, int fd, struct spill *s, int64_t *sums)
+static int spill_next(struct index_part *g, int fd, struct spill *s, int64_t *sums)
 {
 	if (g->len - g->at < SPILL_MAX) {
 		memmove(g->buf, g->buf + g->at, g->len - g->at);
@@ -134,7 +134,7 @@ static void put_row(const struct leaf *leaf, const struct spill *s, const int64_
 }
 
 /* One pass over the scratch file: the rows of [low, high). */
-static int gather_rows(struct finish *f, struct gather *g, struct error *err)
+static int gather_rows(struct finish *f, struct index_part *g, struct error *err)
 {
 	struct history_builder *b = f->b;
 	struct spill s;
@@ -166,7 +166,7 @@ static int gather_rows(struct finish *f, struct gather *g, struct error *err)
 }
 
 /* Cuts the index into parts of at most `room` bytes, whole rows each. */
-static int write_parts(struct finish *f, struct gather *g, size_t room, struct error *err)
+static int write_parts(struct finish *f, struct index_part *g, size_t room, struct error *err)
 {
 	uint32_t done = 0;  /* rows of the current attribute that stand in earlier parts */
 	for (size_t attr = 0; attr < f->b->tree.nodes;) {
@@ -209,7 +209,7 @@ static int write_index(struct finish *f, struct error *err)
 	size_t room = used < b->memory - b->memory / 4 ? (b->memory - used) / 2 : b->memory / 8;
 	room = room < GATHER_MIN ? GATHER_MIN : room;
 	room = size < room ? (size_t)size : room;
-	struct gather g = { .rows = malloc(room + 1), .buf = malloc(READ_BUFFER) };
+	struct index_part g = { .rows = malloc(room + 1), .buf = malloc(READ_BUFFER) };
 	int result = -1;
 	begin_section(f, SECTION_INDEX);
 	if (g.rows && g.buf)

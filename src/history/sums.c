@@ -91,7 +91,7 @@ static void tally_front(struct tally *y)
 /* From the end of the chunk back to a stride that begins at or before t. */
 static void tally_back(struct tally *y, int64_t t)
 {
-	const struct column *d = &y->c.duration;
+	const struct packed_column *d = &y->c.duration;
 	unsigned first = d->exceptions;
 	tally_front(y);
 	y->row++;

@@ -166,10 +166,12 @@ static bool is_number(const char *text)
 }
 
 /* What a component of a path is, by those above it; PART_STRANGE: the schema has no such thing. */
-enum part { PART_ROOT, PART_HOST, PART_MACHINES, PART_REQUESTERS, PART_MACHINE, PART_REQUESTER, PART_REQUEST, PART_CPUS,
-	PART_THREADS, PART_CPU, PART_THREAD, PART_ATTRIBUTE, PART_STRANGE };
+enum path_part {
+	PART_ROOT, PART_HOST, PART_MACHINES, PART_REQUESTERS, PART_MACHINE, PART_REQUESTER, PART_REQUEST, PART_CPUS,
+	PART_THREADS, PART_CPU, PART_THREAD, PART_ATTRIBUTE, PART_STRANGE
+};
 
-static enum part part_of(enum part above, const char *name)
+static enum path_part part_of(enum path_part above, const char *name)
 {
 	switch (above) {
 	case PART_ROOT:
@@ -210,17 +212,17 @@ static bool is_wanted(const struct cut *c, const char *machine)
 }
 
 /* Of a machine that was not asked for, what the host knows of it stays: it may be a thief. */
-static bool is_inside(enum part part, const char *name)
+static bool is_inside(enum path_part part, const char *name)
 {
 	return part == PART_THREADS || (part == PART_ATTRIBUTE && (strcmp(name, cpu_schema[CPU_CURRENT].name) == 0 ||
 	                                                           strcmp(name, cpu_schema[CPU_INTERRUPT].name) == 0));
 }
 
-static int copy_node(struct cut *c, uint32_t node, enum part part, bool inside, const char *above)
+static int copy_node(struct cut *c, uint32_t node, enum path_part part, bool inside, const char *above)
 {
 	for (uint32_t a = history_child(c->h, node, HISTORY_NONE); a != HISTORY_NONE; a = history_child(c->h, node, a)) {
 		const char *name = history_name(c->h, a);
-		enum part here = part_of(part, name);
+		enum path_part here = part_of(part, name);
 		bool named = here == PART_MACHINE || here == PART_REQUESTER, wanted = inside && (!named || is_wanted(c, name));
 		if ((here == PART_STRANGE && c->o->aliases) || (here == PART_REQUESTER && !wanted) ||
 		    (!wanted && is_inside(here, name)))

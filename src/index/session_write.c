@@ -161,13 +161,13 @@ char *session_text(const struct input *in, struct trace *const *trace, const str
 
 /* ---- One line within a file */
 
-struct text {
+struct session_text {
 	char *bytes;
 	size_t size, cap;
 };
 
 /* Where a character stands: libyaml counts characters, behind the mark of the byte order. */
-static size_t byte_of(const struct text *t, size_t character)
+static size_t byte_of(const struct session_text *t, size_t character)
 {
 	size_t at = t->size >= 3 && memcmp(t->bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
 	for (; character > 0 && at < t->size; character--)
@@ -177,15 +177,15 @@ static size_t byte_of(const struct text *t, size_t character)
 	return at;
 }
 
-static void replace(struct text *t, size_t from, size_t to, const char *by)
+static void replace(struct session_text *t, size_t from, size_t to, const char *by)
 {
 	char *whole = mem_printf("%.*s%s%s", (int)from, t->bytes, by, t->bytes + to);
 	free(t->bytes);
-	*t = (struct text){ whole, strlen(whole), strlen(whole) + 1 };
+	*t = (struct session_text){ whole, strlen(whole), strlen(whole) + 1 };
 }
 
 /* In a flow mapping behind the name; else on a line of its own, indented as the name is. */
-static void insert(struct text *t, const yaml_node_t *map, const yaml_node_t *key, const yaml_node_t *name,
+static void insert(struct session_text *t, const yaml_node_t *map, const yaml_node_t *key, const yaml_node_t *name,
                    const char *nudge)
 {
 	size_t at = byte_of(t, name->end_mark.index);
@@ -216,7 +216,7 @@ static yaml_node_t *find_guest(struct yaml_file *f, const char *guest, yaml_node
 }
 
 /* 1: the nudge is what it should be; 0: it was not, and the text is another now; -1: no such guest. */
-static int set_nudge(struct text *t, const char *path, const struct sync_hint *hint, struct error *err)
+static int set_nudge(struct session_text *t, const char *path, const struct sync_hint *hint, struct error *err)
 {
 	struct yaml_file f;
 	yaml_node_t *key, *name, *map;
@@ -242,7 +242,7 @@ static int set_nudge(struct text *t, const char *path, const struct sync_hint *h
 	return rc;
 }
 
-static int edit(struct text *t, const char *path, const struct input *in, struct error *err)
+static int edit(struct session_text *t, const char *path, const struct input *in, struct error *err)
 {
 	for (size_t i = 0; i < in->hints; i++) {
 		const struct sync_hint *hint = &in->hint[i];
@@ -259,12 +259,12 @@ static int edit(struct text *t, const char *path, const struct input *in, struct
 	return 0;
 }
 
-static int read_text(struct text *t, const char *path, struct error *err)
+static int read_text(struct session_text *t, const char *path, struct error *err)
 {
 	FILE *f = file_open(path);
 	if (!f)
 		return error_system(err, NULL, "%s", path);
-	*t = (struct text){ mem_new(YAML_FILE_LONGEST + 2, 1), 0, YAML_FILE_LONGEST + 2 };
+	*t = (struct session_text){ mem_new(YAML_FILE_LONGEST + 2, 1), 0, YAML_FILE_LONGEST + 2 };
 	t->size = fread(t->bytes, 1, YAML_FILE_LONGEST + 1, f);
 	int rc = 0;
 	if (ferror(f))
@@ -277,7 +277,7 @@ static int read_text(struct text *t, const char *path, struct error *err)
 
 int session_set_nudges(const char *path, const struct input *in, struct error *err)
 {
-	struct text text = { 0 };
+	struct session_text text = { 0 };
 	struct save save;
 	int rc = read_text(&text, path, err);
 	if (rc == 0)

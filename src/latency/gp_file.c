@@ -68,7 +68,7 @@ bool gp_is_one(const char *path)
 
 /* ---- Reading ------------------------------------------------------------------------------------------------ */
 
-struct reader {
+struct line_reader {
 	FILE *f;
 	const char *path;
 	char *line;
@@ -76,12 +76,12 @@ struct reader {
 	unsigned number;  /* of the line, from 1 */
 };
 
-static int bad(const struct reader *r, const char *why, struct error *err)
+static int bad(const struct line_reader *r, const char *why, struct error *err)
 {
 	return error_set(err, STATUS_INPUT, "train the model again", "%s:%u: %s", r->path, r->number, why);
 }
 
-static int next_line(struct reader *r, struct error *err)
+static int next_line(struct line_reader *r, struct error *err)
 {
 	r->number++;
 	ssize_t n = getline(&r->line, &r->size, r->f);
@@ -93,7 +93,7 @@ static int next_line(struct reader *r, struct error *err)
 }
 
 /* Reads exactly n finite numbers. */
-static int numbers(const struct reader *r, const char *s, double *out, size_t n, struct error *err)
+static int numbers(const struct line_reader *r, const char *s, double *out, size_t n, struct error *err)
 {
 	for (size_t i = 0; i < n; i++) {
 		char *end;
@@ -105,7 +105,7 @@ static int numbers(const struct reader *r, const char *s, double *out, size_t n,
 	return s[strspn(s, " \t\r")] ? bad(r, "more numbers than expected", err) : 0;
 }
 
-static int read_input(struct reader *r, struct gp_input *in, struct error *err)
+static int read_input(struct line_reader *r, struct gp_input *in, struct error *err)
 {
 	char *name = r->line + strlen("input ");
 	size_t n = strcspn(name, " ");
@@ -122,13 +122,13 @@ static int read_input(struct reader *r, struct gp_input *in, struct error *err)
 	return 0;
 }
 
-static bool starts(const struct reader *r, const char *word)
+static bool starts(const struct line_reader *r, const char *word)
 {
 	return strncmp(r->line, word, strlen(word)) == 0;
 }
 
 /* All lines up to and including "rows"; *m rows follow. */
-static int read_head(struct reader *r, struct gp *head, size_t *m, struct error *err)
+static int read_head(struct line_reader *r, struct gp *head, size_t *m, struct error *err)
 {
 	double v[4];
 	if (next_line(r, err))
@@ -161,7 +161,7 @@ static int read_head(struct reader *r, struct gp *head, size_t *m, struct error 
 	return 0;
 }
 
-static struct gp *read_model(struct reader *r, struct error *err)
+static struct gp *read_model(struct line_reader *r, struct error *err)
 {
 	struct gp head = { 0 };
 	size_t m = 0;
@@ -190,7 +190,7 @@ static struct gp *read_model(struct reader *r, struct error *err)
 
 struct gp *gp_load(const char *path, struct error *err)
 {
-	struct reader r = { file_open(path), path, NULL, 0, 0 };
+	struct line_reader r = { file_open(path), path, NULL, 0, 0 };
 	if (!r.f) {
 		error_read(err, "make one with: stealscope latency train", "%s", path);
 		return NULL;

@@ -1,6 +1,6 @@
 #include "model/band.h"
 
-void band_declare(struct band *b, struct sink *sink, const char *root, const struct trace *trace,
+void band_declare(struct band *b, struct model_sink *sink, const char *root, const struct trace *trace,
                   const struct clock_map *clock)
 {
 	const struct trace_info *info = trace_info(trace);
@@ -27,7 +27,7 @@ static void widen_at_jumps(struct band *b, int64_t now, int64_t *band)
 	}
 }
 
-void band_sample(struct band *b, struct sink *sink, int64_t guest_ns)
+void band_sample(struct band *b, struct model_sink *sink, int64_t guest_ns)
 {
 	if (guest_ns < b->next && sink->now < b->edge)
 		return;

@@ -19,9 +19,9 @@ struct band {
 };
 
 /* root: the machine's path, "/Virtual Machines/Debian".  The clock is the caller's. */
-void band_declare(struct band *b, struct sink *sink, const char *root, const struct trace *trace,
+void band_declare(struct band *b, struct model_sink *sink, const char *root, const struct trace *trace,
                   const struct clock_map *clock);
 /* After an event of that machine: takes a sample when one is due. */
-void band_sample(struct band *b, struct sink *sink, int64_t guest_ns);
+void band_sample(struct band *b, struct model_sink *sink, int64_t guest_ns);
 
 #endif

@@ -49,12 +49,12 @@ static struct machine *machine_new(struct model *m, uint32_t index, const struct
 	return mc;
 }
 
-struct model *model_new(const struct machine_setup *setup, size_t n, bool paper_states, const struct sink_ops *ops,
-                        void *to, struct error *err)
+struct model *model_new(const struct machine_setup *setup, size_t n, bool paper_states,
+                        const struct model_sink_ops *ops, void *to, struct error *err)
 {
 	static const struct sync_life always = { INT64_MIN, INT64_MAX };
 	struct model *m = mem_new(1, sizeof *m);
-	m->sink = (struct sink){ .ops = ops, .to = to, .now = INT64_MIN };
+	m->sink = (struct model_sink){ .ops = ops, .to = to, .now = INT64_MIN };
 	m->paper_states = paper_states;
 	m->text_thread = -1;
 	m->machine = mem_new(n, sizeof *m->machine);

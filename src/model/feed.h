@@ -18,8 +18,8 @@ struct machine_setup {
 };
 
 /* setup[0] is the host, also when there is none (traced = false).  NULL when the sink fails (see *err). */
-struct model *model_new(const struct machine_setup *setup, size_t n, bool paper_states, const struct sink_ops *ops,
-                        void *to, struct error *err);
+struct model *model_new(const struct machine_setup *setup, size_t n, bool paper_states,
+                        const struct model_sink_ops *ops, void *to, struct error *err);
 void model_free(struct model *m);  /* NULL is allowed */
 
 /* The machine's trace begins at t (host ns) with what `start` (may be NULL; borrowed until the end) knows; an event

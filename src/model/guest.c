@@ -33,7 +33,7 @@ static int64_t name_exit(struct machine *host, const struct event *ev)
 /* Which processor's names these are, once for each machine. */
 static void tell_isa(struct machine *vm, enum isa isa)
 {
-	struct sink *s = &vm->model->sink;
+	struct model_sink *s = &vm->model->sink;
 	if (vm->isa == isa)
 		return;
 	vm->isa = (uint8_t)isa;

@@ -12,7 +12,7 @@ struct merge_batch {
 	struct merge_step step[BATCH];
 };
 
-struct stream {
+struct merge_stream {
 	const struct clock_map *clock;  /* NULL: the host's own clock */
 	struct cover cover;
 	int64_t end;                    /* host ns of the last event */
@@ -20,12 +20,12 @@ struct stream {
 };
 
 struct streams {
-	struct stream *stream;
+	struct merge_stream *stream;
 	uint32_t *heap;                 /* those that are not over, the earliest first */
 	size_t n, len;
 };
 
-static int64_t host_time(const struct stream *s, int64_t t)
+static int64_t host_time(const struct merge_stream *s, int64_t t)
 {
 	return s->clock && s->clock->pieces ? clock_map_at(s->clock, t) : t;
 }
@@ -60,10 +60,10 @@ static int open_stream(struct streams *m, uint32_t machine, const struct trace *
                        struct error *err)
 {
 	const struct trace_info *info = trace_info(trace);
-	struct stream *s = &m->stream[m->n];
+	struct merge_stream *s = &m->stream[m->n];
 	if (info->begin > info->end)
 		return 0;
-	*s = (struct stream){ .clock = clock };
+	*s = (struct merge_stream){ .clock = clock };
 	s->next = (struct merge_step){ .what = MERGE_BEGIN, .machine = machine, .t = host_time(s, info->begin) };
 	s->end = host_time(s, info->end);
 	if (s->end < s->next.t)
@@ -82,7 +82,7 @@ static int64_t last_moment(const struct streams *m)
 }
 
 /* After a step of this stream: its next one.  0 = it is over. */
-static int advance(struct stream *s, struct error *err)
+static int advance(struct merge_stream *s, struct error *err)
 {
 	struct merge_step *next = &s->next;
 	if (next->what == MERGE_END)
@@ -104,7 +104,7 @@ static int fill(void *arg, void *to, struct error *err)
 	struct streams *m = arg;
 	struct merge_batch *batch = to;
 	for (batch->len = 0; m->len && batch->len < BATCH; batch->len++) {
-		struct stream *s = &m->stream[m->heap[0]];
+		struct merge_stream *s = &m->stream[m->heap[0]];
 		struct merge_step *step = &batch->step[batch->len];
 		*step = s->next;
 		step->others = step->what == MERGE_END && step->t <= last_moment(m);

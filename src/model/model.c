@@ -14,7 +14,7 @@
 
 #define TICK_EVENTS 65536  /* events between two reports of progress: some 10 ms */
 
-struct run {
+struct model_run {
 	const struct model_options *options;
 	struct machine_setup *setup;
 	const struct trace **trace;
@@ -32,7 +32,7 @@ static const char *trace_name(const void *of, int64_t id)
 	return trace_string(of, id);
 }
 
-static void add_machine(struct run *r, const char *name, const struct trace *trace, const struct clock_map *clock)
+static void add_machine(struct model_run *r, const char *name, const struct trace *trace, const struct clock_map *clock)
 {
 	const struct trace_info *info = trace ? trace_info(trace) : NULL;
 	r->trace[r->n] = trace;
@@ -44,10 +44,10 @@ static void add_machine(struct run *r, const char *name, const struct trace *tra
 	r->total += info ? info->events : 0;
 }
 
-static void run_init(struct run *r, const struct sync_result *sync, const struct model_options *options)
+static void run_init(struct model_run *r, const struct sync_result *sync, const struct model_options *options)
 {
 	size_t n = sync->vms + 1;
-	*r = (struct run){
+	*r = (struct model_run){
 		.options = options, .setup = mem_new(n, sizeof *r->setup), .trace = mem_new(n, sizeof *r->trace),
 		.clock = mem_new(n, sizeof *r->clock), .band = mem_new(n, sizeof *r->band),
 		.start = mem_new(n, sizeof *r->start), .start_err = mem_new(n, sizeof *r->start_err),
@@ -65,7 +65,7 @@ static void run_init(struct run *r, const struct sync_result *sync, const struct
 	}
 }
 
-static void run_release(struct run *r)
+static void run_release(struct model_run *r)
 {
 	free(r->setup);
 	free(r->trace);
@@ -77,7 +77,7 @@ static void run_release(struct run *r)
 	free(r->start_err);
 }
 
-static int tick(const struct run *r, const struct model *m, struct error *err)
+static int tick(const struct model_run *r, const struct model *m, struct error *err)
 {
 	const struct progress *p = &r->options->progress;
 	if (!p->tick || !p->tick(p->arg, "model", m->events, r->total))
@@ -88,13 +88,13 @@ static int tick(const struct run *r, const struct model *m, struct error *err)
 /* What is known of each machine before its first event: found out side by side. */
 static int look(void *arg, size_t i)
 {
-	const struct run *r = arg;
+	const struct model_run *r = arg;
 	if (!r->trace[i] || !trace_info(r->trace[i])->events)
 		return 0;
 	return start_look(&r->start[i], r->trace[i], &r->start_err[i]);
 }
 
-static int look_ahead(struct run *r, struct error *err)
+static int look_ahead(struct model_run *r, struct error *err)
 {
 	int result = parallel_run(&(struct parallel){ .workers = r->workers, .task = look, .arg = r }, r->n);
 	for (size_t i = 0; i < r->n && result < 0; i++) {
@@ -106,7 +106,7 @@ static int look_ahead(struct run *r, struct error *err)
 	return result;
 }
 
-static int feed(const struct run *r, struct model *m, const struct merge_step *s, struct error *err)
+static int feed(const struct model_run *r, struct model *m, const struct merge_step *s, struct error *err)
 {
 	int result = model_feed(m, s->machine, s->t, &s->ev, err);
 	if (result == 0 && r->band[s->machine].clock)
@@ -114,7 +114,7 @@ static int feed(const struct run *r, struct model *m, const struct merge_step *s
 	return result;
 }
 
-static int replay(const struct run *r, struct model *m, struct merge *merge, struct model_span *span,
+static int replay(const struct model_run *r, struct model *m, struct merge *merge, struct model_span *span,
                   struct error *err)
 {
 	const struct merge_step *s = NULL;
@@ -149,7 +149,7 @@ static int64_t host_time(const void *of, int64_t t)
 	return clock && clock->pieces ? clock_map_at(clock, t) : t;
 }
 
-static void note_doubts(const struct run *r, const struct model *m, int64_t end, struct notes *notes)
+static void note_doubts(const struct model_run *r, const struct model *m, int64_t end, struct notes *notes)
 {
 	char text[TIME_TEXT];
 	for (uint32_t i = 0; i < m->machines; i++) {
@@ -167,7 +167,7 @@ static void note_doubts(const struct run *r, const struct model *m, int64_t end,
 	}
 }
 
-static int run(struct run *r, struct history_builder *b, struct model_span *span, struct notes *notes,
+static int run(struct model_run *r, struct history_builder *b, struct model_span *span, struct notes *notes,
                struct error *err)
 {
 	struct merge merge;
@@ -196,7 +196,7 @@ int model_run(const struct sync_result *sync, const struct model_options *option
               struct model_span *span, struct notes *notes, struct error *err)
 {
 	static const struct model_options defaults;
-	struct run r;
+	struct model_run r;
 	run_init(&r, sync, options ? options : &defaults);
 	int result = run(&r, b, span, notes, err);
 	run_release(&r);

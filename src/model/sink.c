@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-unsigned sink_state_set(struct sink *s, const char *name, const char *const *state, unsigned n)
+unsigned sink_state_set(struct model_sink *s, const char *name, const char *const *state, unsigned n)
 {
 	return s->ops->state_set(s->to, name, state, n);
 }
@@ -10,7 +10,7 @@ unsigned sink_state_set(struct sink *s, const char *name, const char *const *sta
 _Static_assert((int)SCHEMA_STATE == HISTORY_STATE && (int)SCHEMA_INT == HISTORY_INT &&
                (int)SCHEMA_STRING == HISTORY_STRING && (int)SCHEMA_REF == HISTORY_REF, "the types have one order");
 
-uint32_t sink_attribute(struct sink *s, const char *node, const struct schema_attr *a, unsigned set)
+uint32_t sink_attribute(struct model_sink *s, const char *node, const struct schema_attr *a, unsigned set)
 {
 	char path[1100];
 	if (s->failed)
@@ -21,18 +21,18 @@ uint32_t sink_attribute(struct sink *s, const char *node, const struct schema_at
 	return attr;
 }
 
-void sink_set_at(struct sink *s, int64_t t, uint32_t attr, int64_t value)
+void sink_set_at(struct model_sink *s, int64_t t, uint32_t attr, int64_t value)
 {
 	if (!s->failed && attr != HISTORY_NONE)
 		s->failed = s->ops->set(s->to, t, attr, value, &s->err) < 0;
 }
 
-void sink_set(struct sink *s, uint32_t attr, int64_t value)
+void sink_set(struct model_sink *s, uint32_t attr, int64_t value)
 {
 	sink_set_at(s, s->now, attr, value);
 }
 
-int64_t sink_id(struct sink *s, const char *text)
+int64_t sink_id(struct model_sink *s, const char *text)
 {
 	int64_t id = s->failed ? -1 : s->ops->text(s->to, text, &s->err);
 	s->failed = id < 0;

@@ -8,28 +8,29 @@
 #include "base/schema.h"
 #include "history/history.h"
 
-struct sink_ops {
+struct model_sink_ops {
 	unsigned (*state_set)(void *to, const char *name, const char *const *state, unsigned n);
 	uint32_t (*attribute)(void *to, const char *path, enum history_type type, unsigned set, struct error *err);
 	int (*set)(void *to, int64_t t, uint32_t attr, int64_t value, struct error *err);
 	int64_t (*text)(void *to, const char *text, struct error *err);  /* its id, for set; -1 */
 };
 
-struct sink {
-	const struct sink_ops *ops;
+struct model_sink {
+	const struct model_sink_ops *ops;
 	void *to;           /* borrowed: the first argument of the operations */
 	int64_t now;        /* ns host time of all writes; never runs backwards */
 	bool failed;
 	struct error err;   /* why */
 };
 
-extern const struct sink_ops sink_history;  /* `to` is a struct history_builder */
+extern const struct model_sink_ops sink_history;  /* `to` is a struct history_builder */
 
-unsigned sink_state_set(struct sink *s, const char *name, const char *const *state, unsigned n);
+unsigned sink_state_set(struct model_sink *s, const char *name, const char *const *state, unsigned n);
 /* The attribute below a node: "/Host/Threads/42".  set: of a state. */
-uint32_t sink_attribute(struct sink *s, const char *node, const struct schema_attr *attr, unsigned set);
-void sink_set(struct sink *s, uint32_t attr, int64_t value);
-void sink_set_at(struct sink *s, int64_t t, uint32_t attr, int64_t value);  /* told late: it has not changed since t */
-int64_t sink_id(struct sink *s, const char *text);  /* what to set for it; -1 after a failure */
+uint32_t sink_attribute(struct model_sink *s, const char *node, const struct schema_attr *attr, unsigned set);
+void sink_set(struct model_sink *s, uint32_t attr, int64_t value);
+void sink_set_at(struct model_sink *s, int64_t t, uint32_t attr,
+                 int64_t value);  /* told late: it has not changed since t */
+int64_t sink_id(struct model_sink *s, const char *text);  /* what to set for it; -1 after a failure */
 
 #endif

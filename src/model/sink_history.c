@@ -21,7 +21,7 @@ static int64_t history_sink_text(void *to, const char *text, struct error *err)
 	return history_text(to, text, err);
 }
 
-const struct sink_ops sink_history = {
+const struct model_sink_ops sink_history = {
 	.state_set = history_sink_state_set,
 	.attribute = history_sink_attribute,
 	.set = history_sink_set,

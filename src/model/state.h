@@ -126,13 +126,13 @@ struct machine {
 	uint32_t cpus;
 	struct map thread;      /* TID -> struct thread * */
 	struct map candidate;   /* TID -> index + 1 of its first in model->candidate */
-	struct map request;     /* id -> struct request * */
+	struct map request;     /* id -> struct request_attrs * */
 	struct map handler_name;  /* see irq.c */
 	struct map exit_name;   /* see guest.c */
 };
 
 struct model {
-	struct sink sink;
+	struct model_sink sink;
 	struct machine **machine;  /* [0] is the host, traced or not */
 	uint32_t machines;
 	struct vcpu *vcpu;

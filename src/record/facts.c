@@ -22,7 +22,7 @@ static const struct { const char *hierarchy, *place, *quota; } versions[] = {
 };
 
 struct facts {
-	struct group { char *path, *quota, *stat; } *group;
+	struct cgroup_quota { char *path, *quota, *stat; } *group;
 	size_t groups, cap;
 };
 
@@ -33,7 +33,7 @@ static void add_group(struct facts *f, const char *root, size_t version, const c
 			return;
 	if (f->groups >= MOST_GROUPS)
 		return;
-	*ARRAY_PUSH(f->group, f->groups, f->cap) = (struct group){
+	*ARRAY_PUSH(f->group, f->groups, f->cap) = (struct cgroup_quota){
 		.path = mem_dup(path),
 		.quota = proc_line(root, "%s%s/%s", versions[version].place, path, versions[version].quota),
 		.stat = proc_text(root, NULL, "%s%s/cpu.stat", versions[version].place, path),

@@ -135,9 +135,9 @@ static bool next_line(const char **text, bool both, bool named, struct line *l)
 	return false;
 }
 
-struct text { char *bytes; size_t len, cap; };
+struct tid_lines { char *bytes; size_t len, cap; };
 
-static void add(struct text *t, uint64_t tid, const char *rest, size_t len)
+static void add(struct tid_lines *t, uint64_t tid, const char *rest, size_t len)
 {
 	if (t->len + len + 32 > t->cap) {
 		t->cap = 2 * (t->len + len + 32);
@@ -151,7 +151,7 @@ static void add(struct text *t, uint64_t tid, const char *rest, size_t len)
 
 int folder_put_threads(int folder, const char *threads, const char *cmdlines, const char *tgids, struct error *err)
 {
-	struct text names = { 0 }, processes = { 0 };
+	struct tid_lines names = { 0 }, processes = { 0 };
 	struct map named = MAP_INIT, placed = MAP_INIT;
 	struct line l;
 	bool new;
@@ -189,7 +189,7 @@ int folder_put_threads(int folder, const char *threads, const char *cmdlines, co
 
 char *folder_threads(const char *root)
 {
-	struct text all = { 0 };
+	struct tid_lines all = { 0 };
 	size_t processes, tasks;
 	char **process = proc_names(root, "", &processes, "/proc");
 	for (size_t i = 0; i < processes; i++) {

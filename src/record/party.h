@@ -7,7 +7,7 @@
 #include "record/host.h"
 #include "record/record.h"
 
-struct party {
+struct machines {
 	const struct record_options *o;
 	struct host host;
 	struct vm *vm;
@@ -20,22 +20,22 @@ struct party {
 };
 
 /* Looks who is there and who is wanted; refuses names that nobody has.  Call party_release() in any case. */
-int party_init(struct party *p, const struct record_options *o, struct error *err);
-void party_release(struct party *p);
+int party_init(struct machines *p, const struct record_options *o, struct error *err);
+void party_release(struct machines *p);
 
 /* Sends every guest that is wanted its script. */
-void party_call(struct party *p, const char *task, unsigned hold, unsigned limit, bool turn);
+void party_call(struct machines *p, const char *task, unsigned hold, unsigned limit, bool turn);
 /* Tells every guest that is in that state a word, which it has so many s to follow. */
-void party_say(struct party *p, enum guest_state state, const char *word, unsigned patience);
+void party_say(struct machines *p, enum guest_state state, const char *word, unsigned patience);
 /* Waits for whatever comes from guests, at most so many ns, and takes it. */
-void party_listen(struct party *p, int64_t ns);
+void party_listen(struct machines *p, int64_t ns);
 /* Is any guest still on its way to that state? */
-bool party_waits_for(const struct party *p, enum guest_state state);
+bool party_waits_for(const struct machines *p, enum guest_state state);
 
 /* Takes leave of all guests, which then remove what they made. */
-void party_leave(struct party *p);
+void party_leave(struct machines *p);
 
-void party_result(const struct party *p, struct record_result *r);
+void party_result(const struct machines *p, struct record_result *r);
 void say(const struct record_options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

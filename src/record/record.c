@@ -29,10 +29,10 @@
 #define GRACE 30        /* s beyond the recording, when that is shorter */
 #define ANSWER 30       /* s that a guest may take for a word: it may hardly get a CPU */
 
-struct recorder {
+struct recording {
 	const struct record_options *o;
-	struct party party;
-	struct state state;
+	struct machines party;
+	struct journal state;
 	int folder;          /* descriptor, of the recording; of a flight: of what is kept of it */
 	struct triggers *triggers;
 	const char *fired;   /* the trigger that did, or NULL */
@@ -43,14 +43,14 @@ struct recorder {
 	struct error why;      /* and what of the host is missing for that */
 };
 
-static bool is_stopped(const struct recorder *r, int how)
+static bool is_stopped(const struct recording *r, int how)
 {
 	return r->o->stop && *r->o->stop >= how;
 }
 
 /* ---- waiting: guests talk, the host's buffers are read */
 
-static int tick(struct recorder *r, int64_t until, struct error *err)
+static int tick(struct recording *r, int64_t until, struct error *err)
 {
 	const int64_t left = until - now_ns();
 	party_listen(&r->party, left < 0 ? 0 : left < TICK ? left : TICK);
@@ -63,7 +63,7 @@ static int tick(struct recorder *r, int64_t until, struct error *err)
 }
 
 /* Until all guests have got so far, or failed. */
-static int await(struct recorder *r, enum guest_state state, struct error *err)
+static int await(struct recording *r, enum guest_state state, struct error *err)
 {
 	while (party_waits_for(&r->party, state) && !is_stopped(r, 2))
 		if (tick(r, INT64_MAX, err))
@@ -73,7 +73,7 @@ static int await(struct recorder *r, enum guest_state state, struct error *err)
 
 /* ---- before */
 
-static int open_state(struct recorder *r, struct error *err)
+static int open_state(struct recording *r, struct error *err)
 {
 	char *real = realpath(r->o->output, NULL);
 	r->state.folder = real ? real : mem_dup(r->o->output);
@@ -98,7 +98,7 @@ static void raise_limits(void)
 }
 
 /* Bytes that guests' buffers may come to hold. */
-static uint64_t expected_of_guests(const struct party *p, int64_t duration)
+static uint64_t expected_of_guests(const struct machines *p, int64_t duration)
 {
 	uint64_t bytes = 0;
 	for (size_t i = 0; i < p->vms; i++) {
@@ -109,7 +109,7 @@ static uint64_t expected_of_guests(const struct party *p, int64_t duration)
 	return bytes;
 }
 
-static int check_room(struct recorder *r, struct error *err)
+static int check_room(struct recording *r, struct error *err)
 {
 	const int64_t duration = r->o->duration ? r->o->duration : 10 * SECOND;
 	const uint64_t room = folder_room(r->folder), guests = expected_of_guests(&r->party, duration);
@@ -125,7 +125,7 @@ static int check_room(struct recorder *r, struct error *err)
 	return 0;
 }
 
-static void take_facts(struct party *p, bool after)
+static void take_facts(struct machines *p, bool after)
 {
 	for (size_t i = 0; i < p->vms; i++) {
 		struct facts **f = after ? &p->after[i] : &p->before[i];
@@ -135,7 +135,7 @@ static void take_facts(struct party *p, bool after)
 	}
 }
 
-static int prepare(struct recorder *r, struct error *err)
+static int prepare(struct recording *r, struct error *err)
 {
 	const int64_t t = r->o->hold ? r->o->hold : r->o->duration;
 	r->party.host.hold = r->o->hold;
@@ -153,7 +153,7 @@ static int prepare(struct recorder *r, struct error *err)
 
 /* ---- while it runs */
 
-static void start_command(struct recorder *r)
+static void start_command(struct recording *r)
 {
 	char *const *argv = r->o->command;
 	if (!argv || r->command > 0)
@@ -168,7 +168,7 @@ static void start_command(struct recorder *r)
 	}
 }
 
-static bool command_ended(struct recorder *r)
+static bool command_ended(struct recording *r)
 {
 	if (r->command <= 0 || waitpid(r->command, &r->command_status, WNOHANG) != r->command)
 		return false;
@@ -176,7 +176,7 @@ static bool command_ended(struct recorder *r)
 	return true;
 }
 
-static void end_command(struct recorder *r)
+static void end_command(struct recording *r)
 {
 	if (r->command <= 0)
 		return;
@@ -185,7 +185,7 @@ static void end_command(struct recorder *r)
 	r->command = 0;
 }
 
-static bool has_fired(struct recorder *r)
+static bool has_fired(struct recording *r)
 {
 	r->fired = r->triggers ? triggers_look(r->triggers, now_ns()) : NULL;
 	if (r->triggers && !r->fired && r->o->fire && *r->o->fire)
@@ -193,7 +193,7 @@ static bool has_fired(struct recorder *r)
 	return r->fired != NULL;
 }
 
-static int run(struct recorder *r, struct error *err)
+static int run(struct recording *r, struct error *err)
 {
 	const int64_t end = r->o->duration ? now_ns() + r->o->duration : INT64_MAX;
 	int64_t looked = now_ns();
@@ -214,13 +214,13 @@ static int run(struct recorder *r, struct error *err)
 	return 0;
 }
 
-static int keep_host(struct recorder *r, struct error *err)
+static int keep_host(struct recording *r, struct error *err)
 {
 	const int folder = folder_make_machine(r->folder, "host", err);
 	return folder < 0 ? -1 : host_keep(&r->party.host, folder, err);
 }
 
-static int start(struct recorder *r, struct error *err)
+static int start(struct recording *r, struct error *err)
 {
 	take_facts(&r->party, false);
 	if ((!r->o->hold && keep_host(r, err)) || host_start(&r->party.host, err))
@@ -235,7 +235,7 @@ static int start(struct recorder *r, struct error *err)
 
 /* ---- after */
 
-static void make_room(struct recorder *r)
+static void make_room(struct recording *r)
 {
 	size_t guests = 0;
 	for (size_t i = 0; i < r->party.vms; i++)
@@ -256,7 +256,7 @@ static void make_room(struct recorder *r)
 	}
 }
 
-static int stop(struct recorder *r, struct error *err)
+static int stop(struct recording *r, struct error *err)
 {
 	party_say(&r->party, GUEST_STARTED, "stop", ANSWER);
 	if (await(r, GUEST_STOPPED, err) || host_stop(&r->party.host, err))
@@ -267,7 +267,7 @@ static int stop(struct recorder *r, struct error *err)
 	return 0;
 }
 
-static void fetch(struct recorder *r)
+static void fetch(struct recording *r)
 {
 	while (party_waits_for(&r->party, GUEST_SENT) && !is_stopped(r, 2))
 		party_listen(&r->party, TICK);
@@ -277,9 +277,9 @@ static void fetch(struct recorder *r)
 			           "what it recorded was not waited for");
 }
 
-static int describe(struct recorder *r, struct error *err)
+static int describe(struct recording *r, struct error *err)
 {
-	struct party *p = &r->party;
+	struct machines *p = &r->party;
 	const struct session_facts facts = { &p->host, p->guest, p->before, p->after, p->vms, NULL };
 	if (about_host(&p->host, err))
 		return -1;
@@ -289,7 +289,7 @@ static int describe(struct recorder *r, struct error *err)
 	return about_session(&facts, r->folder, err);
 }
 
-static int course(struct recorder *r, struct error *err)
+static int course(struct recording *r, struct error *err)
 {
 	if (prepare(r, err) || start(r, err))
 		return -1;
@@ -304,7 +304,7 @@ static int course(struct recorder *r, struct error *err)
 /* ---- flights */
 
 /* DIR/20261122-063001; where that is taken: -2, ... */
-static int make_flight(struct recorder *r, char **path, struct error *err)
+static int make_flight(struct recording *r, char **path, struct error *err)
 {
 	char name[32];
 	const time_t now = time(NULL);
@@ -323,7 +323,7 @@ static int make_flight(struct recorder *r, char **path, struct error *err)
 }
 
 /* What the buffers hold goes into a folder of its own. */
-static int keep_flight(struct recorder *r, struct error *err)
+static int keep_flight(struct recording *r, struct error *err)
 {
 	char *path = NULL;
 	struct record_result result;
@@ -349,9 +349,9 @@ static int keep_flight(struct recorder *r, struct error *err)
 	return rc;
 }
 
-static int fly(struct recorder *r, struct error *err)
+static int fly(struct recording *r, struct error *err)
 {
-	const struct party *p = &r->party;
+	const struct machines *p = &r->party;
 	r->triggers = triggers_new(r->o->root, r->o->trigger, r->o->triggers, p->vm, p->vms, err);
 	if (!r->triggers || prepare(r, err))
 		return -1;
@@ -373,7 +373,7 @@ static int fly(struct recorder *r, struct error *err)
 
 /* ---- the whole */
 
-static void leave(struct recorder *r)
+static void leave(struct recording *r)
 {
 	end_command(r);
 	triggers_free(r->triggers);
@@ -386,7 +386,7 @@ static void leave(struct recorder *r)
 	rmdir(r->o->output);  /* where nothing was recorded */
 }
 
-static void put_ends(const struct recorder *r, struct record_result *result)
+static void put_ends(const struct recording *r, struct record_result *result)
 {
 	result->command_status = r->command_status;
 	if (r->ended_by && result->machines > 0) {
@@ -398,7 +398,7 @@ static void put_ends(const struct recorder *r, struct record_result *result)
 
 int record_run(const struct record_options *o, struct record_result *result, struct error *err)
 {
-	struct recorder r = { .o = o, .folder = -1 };
+	struct recording r = { .o = o, .folder = -1 };
 	*result = (struct record_result){ 0 };
 	signal(SIGPIPE, SIG_IGN);
 	int rc = party_init(&r.party, o, err);
@@ -419,7 +419,7 @@ int record_run(const struct record_options *o, struct record_result *result, str
 
 int record_check(const struct record_options *o, struct record_result *result, struct error *err)
 {
-	struct party p;
+	struct machines p;
 	*result = (struct record_result){ 0 };
 	signal(SIGPIPE, SIG_IGN);
 	int rc = party_init(&p, o, err);
@@ -440,7 +440,7 @@ int record_check(const struct record_options *o, struct record_result *result, s
 
 /* ---- what the dead have left */
 
-static void await_cleaned(struct party *p)
+static void await_cleaned(struct machines *p)
 {
 	const struct record_options *o = p->o;
 	struct guest **guest = p->guest;
@@ -455,7 +455,7 @@ static void await_cleaned(struct party *p)
 	}
 }
 
-static void clean_state(const struct record_options *o, const struct state *s, const struct guest_order *order)
+static void clean_state(const struct record_options *o, const struct journal *s, const struct guest_order *order)
 {
 	struct vm *vm = mem_new(s->guests, sizeof *vm);
 	struct guest **guest = mem_new(s->guests, sizeof *guest);
@@ -469,7 +469,7 @@ static void clean_state(const struct record_options *o, const struct state *s, c
 		guest_init(guest[n], &vm[n], by);
 		guest_call(guest[n++], order);
 	}
-	struct party p = { .o = o, .guest = guest, .vms = n };
+	struct machines p = { .o = o, .guest = guest, .vms = n };
 	await_cleaned(&p);
 	for (size_t i = 0; i < n; i++) {
 		guest_release(guest[i]);
@@ -482,7 +482,7 @@ static void clean_state(const struct record_options *o, const struct state *s, c
 /* Those that the user names, whatever any file says of them. */
 static int clean_wished(const struct record_options *o, struct error *err)
 {
-	struct party p;
+	struct machines p;
 	const int rc = party_init(&p, o, err);
 	if (rc == 0) {
 		party_call(&p, "clean", 1, LIMIT, false);
@@ -496,7 +496,7 @@ int record_cleanup(const struct record_options *o, struct error *err)
 {
 	const struct guest_order order = { .task = "clean", .clocks = "", .hold = 1, .limit = LIMIT };
 	size_t n, left;
-	struct state *stale = state_stale(o->root, &n);
+	struct journal *stale = state_stale(o->root, &n);
 	const size_t erased = tracer_clean(o->root, &left);
 	if (erased)
 		say(o, "host: removed what %zu recordings left", erased);

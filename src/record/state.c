@@ -32,7 +32,7 @@ static int open_folder(const char *root, struct error *err)
 	return fd;
 }
 
-void state_add_guest(struct state *s, const char *name, const char *transport)
+void state_add_guest(struct journal *s, const char *name, const char *transport)
 {
 	*ARRAY_PUSH(s->guest, s->guests, s->cap) = (struct state_guest){ mem_dup(name), mem_dup(transport) };
 }
@@ -44,7 +44,7 @@ static void put(FILE *f, const char *key, const char *value)
 		fprintf(f, "%s %s\n", key, value);
 }
 
-int state_write(const char *root, struct state *s, struct error *err)
+int state_write(const char *root, struct journal *s, struct error *err)
 {
 	const int folder = open_folder(root, err);
 	char name[64];
@@ -66,13 +66,13 @@ int state_write(const char *root, struct state *s, struct error *err)
 	return fclose(f) == 0 ? 0 : error_system(err, NULL, "%s", s->path);
 }
 
-void state_remove(struct state *s)
+void state_remove(struct journal *s)
 {
 	if (s->path)
 		unlink(s->path);
 }
 
-void state_release(struct state *s)
+void state_release(struct journal *s)
 {
 	for (size_t i = 0; i < s->guests; i++) {
 		free(s->guest[i].name);
@@ -81,12 +81,12 @@ void state_release(struct state *s)
 	free(s->guest);
 	free(s->path);
 	free(s->folder);
-	*s = (struct state){ 0 };
+	*s = (struct journal){ 0 };
 }
 
-static struct state parse(char *path, const char *text)
+static struct journal parse(char *path, const char *text)
 {
-	struct state s = { .path = path };
+	struct journal s = { .path = path };
 	char *name = NULL;
 	while (*text) {
 		const size_t n = strcspn(text, "\n"), key = strcspn(text, " \n");
@@ -106,9 +106,9 @@ static struct state parse(char *path, const char *text)
 	return s;
 }
 
-struct state *state_stale(const char *root, size_t *n)
+struct journal *state_stale(const char *root, size_t *n)
 {
-	struct state *stale = NULL;
+	struct journal *stale = NULL;
 	size_t names, cap = 0;
 	const int folder = open_folder(root, NULL);
 	*n = 0;

@@ -9,7 +9,7 @@
 
 struct state_guest { char *name, *transport; };
 
-struct state {
+struct journal {
 	char *path;     /* of the file */
 	char *folder;   /* the recording */
 	struct state_guest *guest;
@@ -17,12 +17,12 @@ struct state {
 };
 
 /* Ours: written at once, removed by state_remove().  path is filled in. */
-int state_write(const char *root, struct state *s, struct error *err);
-void state_remove(struct state *s);
-void state_release(struct state *s);
-void state_add_guest(struct state *s, const char *name, const char *transport);
+int state_write(const char *root, struct journal *s, struct error *err);
+void state_remove(struct journal *s);
+void state_release(struct journal *s);
+void state_add_guest(struct journal *s, const char *name, const char *transport);
 
 /* Those of recordings whose processes are dead.  The caller releases each, and frees the array. */
-struct state *state_stale(const char *root, size_t *n);
+struct journal *state_stale(const char *root, size_t *n);
 
 #endif

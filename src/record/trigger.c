@@ -15,17 +15,17 @@
 #define LONGEST (600 * SECOND)
 #define MEND "'gap(web)>20ms', 'steal(web/CPU0)>30% for 1s', 'load>8', 'exit(COMMAND)' or 'signal'"
 
-enum kind { GAP, STEAL, LOAD, EXIT, SIGNAL };
+enum trigger_kind { GAP, STEAL, LOAD, EXIT, SIGNAL };
 
-struct thread { int32_t pid, tid; int64_t waited; };
+struct waiting_thread { int32_t pid, tid; int64_t waited; };
 
 struct trigger {
-	enum kind kind;
+	enum trigger_kind kind;
 	const char *text;
 	char *argument;         /* whom, or the command */
 	int64_t ns;             /* of a gap, or over which steal is taken */
 	double most;            /* share, or load */
-	struct thread *thread;  /* whom it watches */
+	struct waiting_thread *thread;  /* whom it watches */
 	size_t threads, threads_cap;
 	int64_t *sum;           /* of what they waited, at each of the last looks: a ring */
 	size_t looks, looked;
@@ -64,7 +64,7 @@ static bool read_share(struct trigger *t, const char *text)
 
 static bool read_words(struct trigger *t, const char *text)
 {
-	static const struct { const char *word; enum kind kind; } kinds[] = {
+	static const struct { const char *word; enum trigger_kind kind; } kinds[] = {
 		{ "gap(", GAP }, { "steal(", STEAL }, { "load>", LOAD }, { "exit(", EXIT }, { "signal", SIGNAL },
 	};
 	size_t k = 0;
@@ -99,7 +99,8 @@ static void find_threads(struct trigger *t, const struct vm *vm, size_t vms)
 			char *cpu = mem_printf("%s/CPU%u", vm[i].name, vm[i].vcpu[k].number);
 			const bool meant = any || strcmp(t->argument, vm[i].name) == 0 || strcmp(t->argument, cpu) == 0;
 			if (meant && vm[i].vcpu[k].tid)
-				*ARRAY_PUSH(t->thread, t->threads, t->threads_cap) = (struct thread){ vm[i].pid, vm[i].vcpu[k].tid, 0 };
+				*ARRAY_PUSH(t->thread, t->threads,
+				            t->threads_cap) = (struct waiting_thread){ vm[i].pid, vm[i].vcpu[k].tid, 0 };
 			free(cpu);
 		}
 	}
@@ -158,7 +159,7 @@ static int64_t look_at_threads(const char *root, struct trigger *t, int64_t *sum
 	int64_t most = 0;
 	*sum = 0;
 	for (size_t i = 0; i < t->threads; i++) {
-		struct thread *th = &t->thread[i];
+		struct waiting_thread *th = &t->thread[i];
 		char *line = proc_line(root, "/proc/%d/task/%d/schedstat", (int)th->pid, (int)th->tid);
 		long long ran, waited;
 		if (line && sscanf(line, "%lld %lld", &ran, &waited) == 2) {

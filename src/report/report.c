@@ -12,7 +12,7 @@
 #define CLOCK_DIGITS 4  /* after the second: as the viewer has them, and 80 columns hold the gaps of a vCPU */
 
 const char *const report_formats[] = { "text", "csv", "json", NULL };
-static const struct writer *const writers[] = { &write_text, &write_csv, &write_json };
+static const struct report_writer *const writers[] = { &write_text, &write_csv, &write_json };
 
 char *field_format(const struct column *c, const struct value *v, bool people, char buf[FIELD_TEXT])
 {

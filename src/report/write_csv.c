@@ -52,4 +52,4 @@ static void end(struct report *r)
 	(void)r;
 }
 
-const struct writer write_csv = { begin, row, NULL, end };
+const struct report_writer write_csv = { begin, row, NULL, end };

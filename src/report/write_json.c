@@ -123,4 +123,4 @@ static void end(struct report *r)
 	fputs("\n}\n", r->out);
 }
 
-const struct writer write_json = { begin, row, member, end };
+const struct report_writer write_json = { begin, row, member, end };

@@ -160,4 +160,4 @@ static void end(struct report *r)
 		fputs("none\n", r->out);
 }
 
-const struct writer write_text = { begin, row, NULL, end };
+const struct report_writer write_text = { begin, row, NULL, end };

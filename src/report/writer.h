@@ -10,7 +10,7 @@
 
 struct report {
 	FILE *out;
-	const struct writer *writer;
+	const struct report_writer *writer;
 	const struct report_shape *shape;
 	const struct origin *origin;  /* or NULL */
 	size_t rows;                  /* so far */
@@ -23,13 +23,13 @@ struct report {
 	bool widths_known;
 };
 
-struct writer {
+struct report_writer {
 	void (*begin)(struct report *r);
 	void (*row)(struct report *r, const struct value *value);
 	void (*member)(struct report *r, const char *name, struct json_object *o);  /* takes o; NULL: it has none */
 	void (*end)(struct report *r);
 };
-extern const struct writer write_text, write_csv, write_json;
+extern const struct report_writer write_text, write_csv, write_json;
 
 size_t report_raw_columns(const struct report_shape *shape);  /* those of csv and json */
 

@@ -30,12 +30,12 @@ static bool tick_of_live(void *arg)
 	return true;
 }
 
-struct crew {
+struct children {
 	struct told **told;
 	size_t len, cap;
 };
 
-static struct told *add_child(struct crew *c, struct source *s)
+static struct told *add_child(struct children *c, struct source *s)
 {
 	struct told *t = *ARRAY_PUSH(c->told, c->len, c->cap) = mem_new(1, sizeof *t);
 	t->source = s;
@@ -43,7 +43,7 @@ static struct told *add_child(struct crew *c, struct source *s)
 }
 
 /* The tasks order[first, end) of one source: each to the child with the least work, in their order. */
-static void share_out(struct crew *c, struct load *l, size_t first, size_t end)
+static void share_out(struct children *c, struct load *l, size_t first, size_t end)
 {
 	struct source *s = l->task[l->order[first]].source;
 	const size_t before = c->len, most = s->bytes / WORTH_A_CHILD + 1;
@@ -59,7 +59,7 @@ static void share_out(struct crew *c, struct load *l, size_t first, size_t end)
 	}
 }
 
-static void crew_release(struct crew *c)
+static void crew_release(struct children *c)
 {
 	for (size_t i = 0; i < c->len; i++) {
 		told_release(c->told[i]);
@@ -71,7 +71,7 @@ static void crew_release(struct crew *c)
 /* Live traces first and all at once: what they say is said only now. */
 int apart_tasks(struct load *l, struct error *err)
 {
-	struct crew live = { 0 }, files = { 0 };
+	struct children live = { 0 }, files = { 0 };
 	size_t streams = l->ordered - l->apart;
 	for (size_t i = 0, end; i < l->apart; i = end) {
 		const struct source *s = l->task[l->order[i]].source;

@@ -19,7 +19,7 @@
 #define DIES "libbabeltrace2 does not survive reading it"
 
 /* The child says one byte, and then: the names of the ports, each with its 0; or a struct error. */
-enum answer { ANSWER_PORTS = 'p', ANSWER_ERROR = 'e' };
+enum attempt_answer { ANSWER_PORTS = 'p', ANSWER_ERROR = 'e' };
 
 static void answer(int fd, struct meaning *meaning, char *const *dir, size_t n)
 {

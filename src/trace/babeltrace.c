@@ -77,7 +77,7 @@ static void add_stream(struct source *s, const struct port *p)
 	*to = (struct source_stream){ .name = mem_dup(p->file ? p->file->name : p->name), .bytes = p->bytes };
 	for (size_t i = 1; p->file && i < p->file->packets; i++)
 		if (packets_may_cut(p->file, i))
-			*ARRAY_PUSH(to->cut, to->cuts, to->cuts_cap) = (struct cut){ i, p->file->packet[i].offset };
+			*ARRAY_PUSH(to->cut, to->cuts, to->cuts_cap) = (struct stream_cut){ i, p->file->packet[i].offset };
 }
 
 static int open_group(struct source *s, struct error *err)
@@ -147,7 +147,7 @@ static void leave(void *entered)
 static int run_in_view(struct group *g, const struct stream_file *f, struct decode *w, struct outlet *out,
                        struct passage *how)
 {
-	struct view v;
+	struct excerpt v;
 	const size_t first = (size_t)(w->packet - f->packet);
 	w->port = 0;
 	w->check = true;

@@ -22,7 +22,7 @@ struct binder {
 	const bt_event_class *last;
 	const struct bound_class *last_bound;
 	const bt_stream_class *packet_class;  /* that packet_cpu is for */
-	struct path packet_cpu;
+	struct field_path packet_cpu;
 };
 
 /* ---- binding: names -> paths of indexes */
@@ -35,7 +35,8 @@ static bool same_name(const char *name, const char *want, size_t len)
 	return name[0] == '_' && strncmp(name + 1, want, len) == 0 && !name[1 + len];
 }
 
-static const bt_field_class *find_member(const bt_field_class *fc, const char *want, size_t len, struct step *step)
+static const bt_field_class *find_member(const bt_field_class *fc, const char *want, size_t len,
+                                         struct field_step *step)
 {
 	step->is_option = false;
 	for (uint64_t i = 0; i < bt_field_class_structure_get_member_count(fc); i++) {
@@ -49,7 +50,8 @@ static const bt_field_class *find_member(const bt_field_class *fc, const char *w
 	return NULL;
 }
 
-static const bt_field_class *find_option(const bt_field_class *fc, const char *want, size_t len, struct step *step)
+static const bt_field_class *find_option(const bt_field_class *fc, const char *want, size_t len,
+                                         struct field_step *step)
 {
 	step->is_option = true;
 	for (uint64_t i = 0; i < bt_field_class_variant_get_option_count(fc); i++) {
@@ -64,7 +66,7 @@ static const bt_field_class *find_option(const bt_field_class *fc, const char *w
 	return NULL;
 }
 
-static enum leaf leaf_of(const bt_field_class *fc)
+static enum leaf_type leaf_of(const bt_field_class *fc)
 {
 	const bt_field_class_type type = bt_field_class_get_type(fc);
 	if (bt_field_class_type_is(type, BT_FIELD_CLASS_TYPE_UNSIGNED_INTEGER))
@@ -78,12 +80,12 @@ static enum leaf leaf_of(const bt_field_class *fc)
 	return type == BT_FIELD_CLASS_TYPE_STRING ? LEAF_TEXT : LEAF_NONE;
 }
 
-static bool resolve_in(const bt_field_class *fc, enum root root, const char *name, struct path *p)
+static bool resolve_in(const bt_field_class *fc, enum root root, const char *name, struct field_path *p)
 {
-	*p = (struct path){ .root = root };
+	*p = (struct field_path){ .root = root };
 	while (fc && *name && p->steps < DEEPEST) {
 		size_t len = strcspn(name, ".");
-		struct step *step = &p->step[p->steps++];
+		struct field_step *step = &p->step[p->steps++];
 		const bt_field_class_type type = bt_field_class_get_type(fc);
 		if (type == BT_FIELD_CLASS_TYPE_STRUCTURE)
 			fc = find_member(fc, name, len, step);
@@ -98,12 +100,12 @@ static bool resolve_in(const bt_field_class *fc, enum root root, const char *nam
 	return p->leaf != LEAF_NONE;
 }
 
-static bool resolve(const struct fields *f, const void *cls, struct path *p)
+static bool resolve(const struct fields *f, const void *cls, struct field_path *p)
 {
 	const struct classes *c = cls;
 	const bt_event_class *ec = c->event;
 	const bt_stream_class *sc = c->stream;
-	*p = (struct path){ .leaf = LEAF_NONE };
+	*p = (struct field_path){ .leaf = LEAF_NONE };
 	for (size_t i = 0; i < f->len; i++) {
 		const char *name = f->f[i].path;
 		switch (f->f[i].scope) {
@@ -130,7 +132,7 @@ static bool resolve(const struct fields *f, const void *cls, struct path *p)
 
 /* ---- reading: paths -> values */
 
-static const bt_field *walk(const struct path *p, const bt_event *event)
+static const bt_field *walk(const struct field_path *p, const bt_event *event)
 {
 	const bt_field *f = NULL;
 	switch (p->root) {
@@ -158,7 +160,7 @@ static const bt_field *walk(const struct path *p, const bt_event *event)
 	return f;
 }
 
-static int64_t number_of(enum leaf leaf, const bt_field *f)
+static int64_t number_of(enum leaf_type leaf, const bt_field *f)
 {
 	if (!f)
 		return EVENT_ABSENT;
@@ -171,12 +173,12 @@ static int64_t number_of(enum leaf leaf, const bt_field *f)
 	}
 }
 
-static int64_t number(const struct path *p, const void *event)
+static int64_t number(const struct field_path *p, const void *event)
 {
 	return p->leaf == LEAF_NONE ? EVENT_ABSENT : number_of(p->leaf, walk(p, event));
 }
 
-static const char *text(const struct path *p, const void *event)
+static const char *text(const struct field_path *p, const void *event)
 {
 	const bt_field *f = p->leaf == LEAF_TEXT ? walk(p, event) : NULL;
 	return f ? bt_field_string_get_value(f) : NULL;
@@ -222,7 +224,7 @@ int64_t binder_packet_cpu(struct binder *b, const bt_packet *packet)
 		if (b->packet_cpu.root != ROOT_PACKET)
 			b->packet_cpu.leaf = LEAF_NONE;
 	}
-	const struct path *p = &b->packet_cpu;
+	const struct field_path *p = &b->packet_cpu;
 	if (p->leaf == LEAF_NONE)
 		return -1;
 	const bt_field *f = bt_packet_borrow_context_field_const(packet);

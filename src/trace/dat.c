@@ -23,7 +23,7 @@ enum option {
 };
 
 /* A walk through the file, or through the bytes of one option. */
-struct walk {
+struct dat_walk {
 	struct dat *dat;
 	int fd;                    /* -1: of bytes */
 	const unsigned char *byte;
@@ -33,7 +33,7 @@ struct walk {
 	int *why;                  /* of a file: errno when it could not be read, else 0 */
 };
 
-static void get(struct walk *w, void *to, size_t n)
+static void get(struct dat_walk *w, void *to, size_t n)
 {
 	memset(to, 0, n);
 	if (w->bad || w->at > w->size || n > w->size - w->at) {
@@ -50,27 +50,27 @@ static void get(struct walk *w, void *to, size_t n)
 	w->at += n;
 }
 
-static void skip(struct walk *w, uint64_t n)
+static void skip(struct dat_walk *w, uint64_t n)
 {
 	w->bad |= w->at > w->size || n > w->size - w->at;
 	w->at += w->bad ? 0 : n;
 }
 
-static uint16_t get16(struct walk *w)
+static uint16_t get16(struct dat_walk *w)
 {
 	uint16_t v;
 	get(w, &v, sizeof v);
 	return w->swap ? bswap_16(v) : v;
 }
 
-static uint32_t get32(struct walk *w)
+static uint32_t get32(struct dat_walk *w)
 {
 	uint32_t v;
 	get(w, &v, sizeof v);
 	return w->swap ? bswap_32(v) : v;
 }
 
-static uint64_t get64(struct walk *w)
+static uint64_t get64(struct dat_walk *w)
 {
 	uint64_t v;
 	get(w, &v, sizeof v);
@@ -78,7 +78,7 @@ static uint64_t get64(struct walk *w)
 }
 
 /* A string with its terminating zero; what does not fit is left out. */
-static void get_text(struct walk *w, char *to, size_t size)
+static void get_text(struct dat_walk *w, char *to, size_t size)
 {
 	size_t n = 0;
 	for (;;) {
@@ -120,7 +120,7 @@ static void take_cpustat(struct dat *d, const char *text)
 		*ARRAY_PUSH(d->stat, d->stats, d->stats_cap) = s;
 }
 
-static void take_guest(struct dat *d, struct walk *w)
+static void take_guest(struct dat *d, struct dat_walk *w)
 {
 	char name[256];
 	get_text(w, name, sizeof name);
@@ -147,7 +147,7 @@ static void drop_shifts(struct dat *d)
 }
 
 /* Times, offsets and factors of one CPU.  A factor means that another clock was converted: no line through points. */
-static bool take_cpu_shift(struct shift *s, struct walk *w)
+static bool take_cpu_shift(struct shift *s, struct dat_walk *w)
 {
 	const size_t n = get32(w);
 	bool plain = !w->bad && n <= (w->size - w->at) / 24;
@@ -162,7 +162,7 @@ static bool take_cpu_shift(struct shift *s, struct walk *w)
 	return plain && shift_is_sane(s);
 }
 
-static void take_shifts(struct dat *d, struct walk *w)
+static void take_shifts(struct dat *d, struct dat_walk *w)
 {
 	drop_shifts(d);
 	d->shifted = true;
@@ -179,7 +179,7 @@ static void take_shifts(struct dat *d, struct walk *w)
 }
 
 /* Bytes of the pages in a row of compressed pieces that lies at [file.at, file.at + 4 + len). */
-static uint64_t unpacked_bytes(struct walk file, uint64_t len)
+static uint64_t unpacked_bytes(struct dat_walk file, uint64_t len)
 {
 	uint64_t bytes = 0;
 	if (file.size - file.at > len + 4)
@@ -192,7 +192,7 @@ static uint64_t unpacked_bytes(struct walk file, uint64_t len)
 	return file.bad ? UINT64_MAX : bytes;
 }
 
-static void take_cpu(struct dat *d, struct walk *file, unsigned buffer, unsigned cpu, uint64_t at, uint64_t bytes,
+static void take_cpu(struct dat *d, struct dat_walk *file, unsigned buffer, unsigned cpu, uint64_t at, uint64_t bytes,
                      bool packed)
 {
 	if (!bytes)
@@ -203,7 +203,7 @@ static void take_cpu(struct dat *d, struct walk *file, unsigned buffer, unsigned
 		file->bad = true;
 		return;
 	}
-	struct walk data = *file;
+	struct dat_walk data = *file;
 	data.at = at;
 	if (packed)
 		bytes = unpacked_bytes(data, bytes);
@@ -212,10 +212,10 @@ static void take_cpu(struct dat *d, struct walk *file, unsigned buffer, unsigned
 }
 
 /* Version 7: where the data of a buffer's CPUs are. */
-static void take_buffer(struct dat *d, struct walk *w, struct walk *file, unsigned *instances)
+static void take_buffer(struct dat *d, struct dat_walk *w, struct dat_walk *file, unsigned *instances)
 {
 	char name[256], clock[sizeof d->clock];
-	struct walk section = *file;
+	struct dat_walk section = *file;
 	section.at = get64(w);
 	get_text(w, name, sizeof name);
 	get_text(w, clock, sizeof clock);
@@ -239,7 +239,7 @@ static void take_buffer(struct dat *d, struct walk *w, struct walk *file, unsign
 	}
 }
 
-static void take_option(struct walk *file, unsigned id, struct walk *w, const char *text)
+static void take_option(struct dat_walk *file, unsigned id, struct dat_walk *w, const char *text)
 {
 	struct dat *d = file->dat;
 	char version[32];
@@ -276,7 +276,7 @@ static void take_option(struct walk *file, unsigned id, struct walk *w, const ch
 }
 
 /* Reads options up to the last of a section; version 7's last one says where the next section is (0: nowhere). */
-static uint64_t read_options(struct walk *file, bool version7, unsigned *instances)
+static uint64_t read_options(struct dat_walk *file, bool version7, unsigned *instances)
 {
 	for (;;) {
 		const unsigned id = get16(file);
@@ -289,7 +289,7 @@ static uint64_t read_options(struct walk *file, bool version7, unsigned *instanc
 		}
 		unsigned char *bytes = mem_new(len + 1, 1);
 		get(file, bytes, len);
-		struct walk w = { .fd = -1, .byte = bytes, .size = len, .swap = file->swap };
+		struct dat_walk w = { .fd = -1, .byte = bytes, .size = len, .swap = file->swap };
 		uint64_t next = 0;
 		if (id == OPTION_DONE)
 			next = get64(&w);
@@ -303,7 +303,7 @@ static uint64_t read_options(struct walk *file, bool version7, unsigned *instanc
 	}
 }
 
-static void read_version7(struct walk *file)
+static void read_version7(struct dat_walk *file)
 {
 	char word[64];
 	unsigned instances = 0;
@@ -318,7 +318,7 @@ static void read_version7(struct walk *file)
 	}
 }
 
-static void read_version6(struct walk *file)
+static void read_version6(struct dat_walk *file)
 {
 	char word[256];
 	unsigned instances = 0;
@@ -349,7 +349,7 @@ static void read_version6(struct walk *file)
 	}
 }
 
-static int read_file(struct walk *file, struct error *err)
+static int read_file(struct dat_walk *file, struct error *err)
 {
 	char magic[MAGIC_LEN], version[8];
 	unsigned char big_endian, long_size;
@@ -390,7 +390,7 @@ struct dat *dat_read(const char *path, struct error *err)
 		error_read(err, "make it readable for you", "%s", path);
 	} else {
 		int why = 0;
-		struct walk file = { .dat = d, .fd = fd, .size = (uint64_t)st.st_size, .why = &why };
+		struct dat_walk file = { .dat = d, .fd = fd, .size = (uint64_t)st.st_size, .why = &why };
 		d->bytes = file.size;
 		status = read_file(&file, err);
 	}

@@ -9,7 +9,7 @@
 #include "trace/told.h"
 #include "trace/translate.h"
 
-struct job {
+struct decode_job {
 	int status;
 	struct translation stream;
 };
@@ -21,7 +21,7 @@ struct decoder {
 	bt_graph *graph;
 	const bt_component_source *source;
 	bt_component_class_sink *sink_class;
-	struct job *job;
+	struct decode_job *job;
 };
 
 static bool enough(const struct translation *t)
@@ -98,7 +98,7 @@ static bt_component_class_sink_graph_is_configured_method_status sink_configured
 static bt_component_class_sink_consume_method_status sink_consume(bt_self_component_sink *self)
 {
 	struct decoder *d = bt_self_component_get_data(bt_self_component_sink_as_self_component(self));
-	struct job *j = d->job;
+	struct decode_job *j = d->job;
 	bt_self_component_port_input *port = bt_self_component_sink_borrow_input_port_by_index(self, j->stream.what->port);
 	bt_message_iterator *it = NULL;
 	errno = 0;
@@ -210,7 +210,7 @@ const char *decoder_port_name(const struct decoder *d, size_t port)
 
 int decoder_run(struct decoder *d, const struct decode *what, struct outlet *out, struct passage *how)
 {
-	struct job j = { .stream = { .what = what, .how = how } };
+	struct decode_job j = { .stream = { .what = what, .how = how } };
 	course_begin(&j.stream.course, out);
 	*how = (struct passage){ .last = INT64_MIN };
 	d->job = &j;

@@ -18,7 +18,7 @@ struct decoder *group_decoder(const struct group *g, struct error *err)
 /* Can libbabeltrace2 open a trace of nothing but packets [0, end) of this file?  0 packets: of the metadata alone. */
 static bool readable(const struct group *g, size_t dir, const struct stream_file *f, size_t end, struct error *why)
 {
-	struct view v;
+	struct excerpt v;
 	struct attempt attempt = { .err = ERROR_INIT };
 	if (view_open(&v, g->dir[dir], g->temporary, why))
 		return false;
@@ -63,7 +63,7 @@ static int keep_good_packets(const struct group *g, size_t dir, struct stream_fi
 
 static int make_view(struct group *g, size_t dir, size_t *kept, struct error *err)
 {
-	struct view *v = &g->view[dir];
+	struct excerpt *v = &g->view[dir];
 	if (view_open(v, g->dir[dir], g->temporary, err))
 		return -1;
 	g->view_dir[dir] = v->dir;

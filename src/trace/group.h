@@ -24,7 +24,7 @@ struct group {
 	uint64_t bytes;
 	struct stream_file **file;  /* of each folder */
 	size_t *files;
-	struct view *view;          /* of each folder, when the trace is damaged; dir then is where the views are */
+	struct excerpt *view;       /* of each folder, when the trace is damaged; dir then is where the views are */
 	char **view_dir;
 	struct port *port;
 	size_t ports;

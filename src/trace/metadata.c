@@ -19,7 +19,7 @@
 #define CTF_1_8 0x108
 #define PACKET_HEADER 37              /* bytes: magic, uuid, checksum, content and packet size in bits, five bytes */
 
-struct scan {
+struct token_scan {
 	const char *at;
 	char token[256];
 	bool is_string;
@@ -43,7 +43,7 @@ static const char *skip_blank(const char *s)
 }
 
 /* The next token: a word or number, a string without its quotes, or one other character.  False at the end. */
-static bool next(struct scan *s)
+static bool next(struct token_scan *s)
 {
 	const char *p = s->at = skip_blank(s->at);
 	size_t n = 0;
@@ -70,7 +70,7 @@ static bool next(struct scan *s)
 	return true;
 }
 
-static bool is(const struct scan *s, const char *token)
+static bool is(const struct token_scan *s, const char *token)
 {
 	return !s->is_string && strcmp(s->token, token) == 0;
 }
@@ -114,7 +114,7 @@ static void take(const char *block, const char *key, const char *value, struct m
 }
 
 /* Behind the '{' of a block: its `key = value` pairs, up to its '}'. */
-static void scan_block(struct scan *s, const char *block, struct metadata *m, struct version *v)
+static void scan_block(struct token_scan *s, const char *block, struct metadata *m, struct version *v)
 {
 	char key[64] = "";
 	for (unsigned depth = 1; depth && next(s);) {
@@ -214,7 +214,7 @@ int metadata_read(const char *dir, struct metadata *m, struct error *err)
 
 void metadata_scan(const char *text, struct metadata *m)
 {
-	struct scan s = { .at = text };
+	struct token_scan s = { .at = text };
 	struct version v = { "", "", "", "" };
 	char word[16] = "";
 	unsigned depth = 0, seen = 0;

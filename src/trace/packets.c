@@ -153,7 +153,7 @@ static uint64_t word_at(const unsigned char *p, bool big)
 }
 
 /* A stretch of a file in memory.  (A mapped one would kill the program if the file became shorter.) */
-struct window {
+struct file_window {
 	int fd, why;         /* why: errno of a read that failed, else 0 */
 	uint64_t len;        /* of the file */
 	unsigned char *buf;  /* WINDOW bytes, of which `held` are those from `at` on */
@@ -161,7 +161,7 @@ struct window {
 };
 
 /* n bytes from `at` on, n <= HEAD_LONGEST; NULL: they are not there. */
-static const unsigned char *window_at(struct window *w, uint64_t at, size_t n)
+static const unsigned char *window_at(struct file_window *w, uint64_t at, size_t n)
 {
 	if (at > w->len || n > w->len - at)
 		return NULL;
@@ -178,7 +178,7 @@ static const unsigned char *window_at(struct window *w, uint64_t at, size_t n)
  * own size, 8 bytes each, one behind the other; `at` is where the last of them is. */
 struct context { uint64_t begin, end, content, size; };
 
-static bool read_context(const struct packet *p, struct window *w, size_t at, bool big, struct context *c)
+static bool read_context(const struct packet *p, struct file_window *w, size_t at, bool big, struct context *c)
 {
 	const unsigned char *head = p->size < at + 8 ? NULL : window_at(w, p->offset, at + 8);
 	if (!head)
@@ -190,7 +190,7 @@ static bool read_context(const struct packet *p, struct window *w, size_t at, bo
 }
 
 /* Where the packet's size is: the place at which most packets say what the distance to the next one is.  0: nowhere. */
-static size_t find_size(const struct stream_file *f, struct window *w, bool big)
+static size_t find_size(const struct stream_file *f, struct file_window *w, bool big)
 {
 	unsigned same[HEAD_LONGEST] = { 0 };
 	size_t best = 0;
@@ -206,7 +206,7 @@ static size_t find_size(const struct stream_file *f, struct window *w, bool big)
 }
 
 /* Takes the sizes that the headers say, and drops the packets whose header cannot be right. */
-static void check_sizes(struct stream_file *f, struct window *w, bool big)
+static void check_sizes(struct stream_file *f, struct file_window *w, bool big)
 {
 	const size_t at = find_size(f, w, big);
 	size_t kept = 0;
@@ -229,7 +229,7 @@ static void check_sizes(struct stream_file *f, struct window *w, bool big)
 }
 
 /* Where the next packet begins, from `at` on: at the `wanted` bytes; the file's end: there is none. */
-static uint64_t find_packet(struct window *w, const unsigned char wanted[HEADER], uint64_t at)
+static uint64_t find_packet(struct file_window *w, const unsigned char wanted[HEADER], uint64_t at)
 {
 	for (const unsigned char *p; (p = window_at(w, at, HEADER)); at = w->at + w->held - (HEADER - 1)) {
 		const size_t n = (size_t)(w->at + w->held - at);
@@ -240,7 +240,7 @@ static uint64_t find_packet(struct window *w, const unsigned char wanted[HEADER]
 	return w->len;
 }
 
-static void find_packets(struct stream_file *f, struct window *w)
+static void find_packets(struct stream_file *f, struct file_window *w)
 {
 	unsigned char first[HEADER];
 	uint32_t magic;
@@ -262,7 +262,7 @@ static void find_packets(struct stream_file *f, struct window *w)
 static void from_magic(struct stream_file *f)
 {
 	char *path = mem_printf("%s/%s", f->dir, f->name);
-	struct window w = { .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), .len = f->bytes };
+	struct file_window w = { .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), .len = f->bytes };
 	free(path);
 	if (w.fd < 0) {
 		f->why = errno;

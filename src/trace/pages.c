@@ -94,17 +94,17 @@ static int get(const struct about *a, yaml_node_t *map, const char *key, int64_t
 	return node ? yaml_integer(&a->file, node, low, INT64_MAX, out, a->err) : 0;
 }
 
-struct told { int64_t count, ns; };  /* 0: not said */
+struct told_loss { int64_t count, ns; };  /* 0: not said */
 
-static int get_moment(struct about *a, const char *key, struct told *m)
+static int get_moment(struct about *a, const char *key, struct told_loss *m)
 {
 	yaml_node_t *map = yaml_member(&a->file, a->root, key);
 	return get(a, map, "clock", 0, &m->count) || get(a, map, "realtime", 0, &m->ns) ? -1 : 0;
 }
 
 /* The rate is that which the recorder measured; of a guest for which it could not, that by the guest's own clock. */
-static int set_scale(struct pages *p, struct about *a, const char *clock, int64_t millihertz, struct told begun,
-                     struct told ended)
+static int set_scale(struct pages *p, struct about *a, const char *clock, int64_t millihertz, struct told_loss begun,
+                     struct told_loss ended)
 {
 	const int64_t ns = ended.ns - begun.ns, count = ended.count - begun.count;
 	p->scale = (struct trace_scale){ .count = (uint64_t)begun.count, .ns = begun.ns, .millihertz = (uint64_t)millihertz };
@@ -130,7 +130,7 @@ static int set_scale(struct pages *p, struct about *a, const char *clock, int64_
 static int read_members(struct pages *p, struct about *a)
 {
 	int64_t millihertz = 0, lost = 0, kept = 0;
-	struct told begun = { 0 }, ended = { 0 };
+	struct told_loss begun = { 0 }, ended = { 0 };
 	const char *clock = yaml_scalar(yaml_member(&a->file, a->root, "clock"));
 	const char *hostname = yaml_scalar(yaml_member(&a->file, a->root, "hostname"));
 	snprintf(p->hostname, sizeof p->hostname, "%s", hostname ? hostname : "");

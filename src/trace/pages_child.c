@@ -21,7 +21,7 @@
 #define LATE 1000000           /* ns: what the clock may have gone on between its last event and our reading it */
 #define MOST_EVENTS 65536
 
-struct opened {
+struct opened_pages {
 	const struct pages *pages;
 	struct kbuffer *buffer;
 	struct ring ring;
@@ -35,7 +35,7 @@ enum claim pages_claims(const char *name, const unsigned char *head, size_t len)
 
 /* ---- a page */
 
-struct passage {
+struct page_passage {
 	struct ring_cpu ring;
 	uint64_t page;       /* number of the one that is read */
 	bool skipped;        /* the page before this one */
@@ -51,7 +51,8 @@ static bool is_sound(const struct pages *p, const unsigned char *page)
 	return (low & LENGTH_BITS) <= p->page - p->data_at;
 }
 
-static int take_event(struct opened *o, struct passage *p, void *data, const unsigned char *page, uint64_t ts, int missed)
+static int take_event(struct opened_pages *o, struct page_passage *p, void *data, const unsigned char *page,
+                      uint64_t ts, int missed)
 {
 	const struct pages *in = o->pages;
 	const int size = kbuffer_event_size(o->buffer);
@@ -72,7 +73,7 @@ static int take_event(struct opened *o, struct passage *p, void *data, const uns
 	return ring_cpu_take(&o->ring, &p->ring, p->page, &rec, now);
 }
 
-static int decode_page(struct opened *o, struct passage *p, unsigned char *page)
+static int decode_page(struct opened_pages *o, struct page_passage *p, unsigned char *page)
 {
 	unsigned long long ts;
 	int status = 0, before = -1, missed = p->skipped ? -1 : 0;
@@ -102,7 +103,7 @@ static ssize_t read_page(int fd, unsigned char *page, size_t size)
 	return (ssize_t)at;
 }
 
-static int decode_cpu(struct opened *o, struct passage *p, int fd, struct outlet *out)
+static int decode_cpu(struct opened_pages *o, struct page_passage *p, int fd, struct outlet *out)
 {
 	const size_t size = o->pages->page;
 	unsigned char *page = mem_new(size + SLACK, 1);
@@ -122,9 +123,9 @@ static int decode_cpu(struct opened *o, struct passage *p, int fd, struct outlet
 
 int pages_decode(void *entered, const struct stretch *s, struct outlet *out)
 {
-	struct opened *o = entered;
+	struct opened_pages *o = entered;
 	const struct pages_cpu *cpu = &o->pages->cpu[s->stream];
-	struct passage p = { 0 };
+	struct page_passage p = { 0 };
 	char *path = mem_printf("%s/pages/cpu%u", o->pages->path, cpu->cpu);
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
 	free(path);
@@ -147,7 +148,7 @@ int pages_decode(void *entered, const struct stretch *s, struct outlet *out)
 
 /* ---- what explains them */
 
-static int add_format(struct opened *o, const char *system, const char *event, struct error *err)
+static int add_format(struct opened_pages *o, const char *system, const char *event, struct error *err)
 {
 	char *name = mem_printf("events/%s/%s/format", system, event), *text;
 	size_t len;
@@ -159,7 +160,7 @@ static int add_format(struct opened *o, const char *system, const char *event, s
 	return rc;
 }
 
-static int each_below(struct opened *o, const char *folder, const char *system, size_t *left, struct error *err)
+static int each_below(struct opened_pages *o, const char *folder, const char *system, size_t *left, struct error *err)
 {
 	char *path = mem_printf("%s/%s", o->pages->path, folder);
 	DIR *dir = opendir(path);
@@ -183,7 +184,7 @@ static int each_below(struct opened *o, const char *folder, const char *system, 
 }
 
 /* "TID NAME" in each line, or "TID PROCESS". */
-static void take_line(struct opened *o, bool names, long tid, char *rest)
+static void take_line(struct opened_pages *o, bool names, long tid, char *rest)
 {
 	if (names)
 		tep_register_comm(o->ring.tep, rest, (int)tid);
@@ -191,7 +192,7 @@ static void take_line(struct opened *o, bool names, long tid, char *rest)
 		*map_put(&o->ring.process, (uint64_t)tid, NULL) = (uint64_t)strtol(rest, NULL, 10) & INT32_MAX;
 }
 
-static int read_lines(struct opened *o, const char *name, bool names, struct error *err)
+static int read_lines(struct opened_pages *o, const char *name, bool names, struct error *err)
 {
 	char *text;
 	size_t len;
@@ -207,7 +208,7 @@ static int read_lines(struct opened *o, const char *name, bool names, struct err
 	return rc;
 }
 
-static int read_header(struct opened *o, struct error *err)
+static int read_header(struct opened_pages *o, struct error *err)
 {
 	char *page;
 	size_t len;
@@ -220,7 +221,7 @@ static int read_header(struct opened *o, struct error *err)
 
 void *pages_enter(struct source *s, struct error *err)
 {
-	struct opened *o = mem_new(1, sizeof *o);
+	struct opened_pages *o = mem_new(1, sizeof *o);
 	size_t left = MOST_EVENTS;
 	o->pages = s->place[0]->data;
 	o->ring.tep = tep_alloc();

@@ -45,7 +45,7 @@ static const struct content {
 };
 enum { CONTENTS = sizeof contents / sizeof *contents };
 
-struct find {
+struct place_search {
 	struct place **list;
 	size_t *n, cap;
 	size_t files;
@@ -55,7 +55,7 @@ struct find {
 	size_t strays, strays_cap;
 };
 
-static void find_release(struct find *f)
+static void find_release(struct place_search *f)
 {
 	free(f->unreadable);
 	for (size_t i = 0; i < f->strays; i++)
@@ -68,7 +68,7 @@ static int by_name(const FTSENT **a, const FTSENT **b)
 	return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-static void add_place(struct find *f, const FTSENT *e, const struct trace_reader *reader, enum claim claim)
+static void add_place(struct place_search *f, const FTSENT *e, const struct trace_reader *reader, enum claim claim)
 {
 	const struct stat *st = e->fts_statp;
 	for (size_t i = 0; i < *f->n; i++)
@@ -83,7 +83,7 @@ static void add_place(struct find *f, const FTSENT *e, const struct trace_reader
 }
 
 /* The first; but what the system cannot do comes first. */
-static void cannot_read(struct find *f, const char *path, int why)
+static void cannot_read(struct place_search *f, const char *path, int why)
 {
 	if (f->unreadable && (errno_is_system(f->unreadable_errno) || !errno_is_system(why)))
 		return;
@@ -104,7 +104,7 @@ static bool same_folder(const char *a, const char *b)
 	return len == folder_of(b) && memcmp(a, b, len) == 0;
 }
 
-static void remember(struct find *f, const FTSENT *e, const unsigned char *head, size_t len)
+static void remember(struct place_search *f, const FTSENT *e, const unsigned char *head, size_t len)
 {
 	const struct content *c = contents;
 	while (c < contents + CONTENTS && ((c->name && strcmp(c->name, e->fts_name) != 0) || len < c->len ||
@@ -125,7 +125,7 @@ static bool has_usual_name(const char *name)
 	       (len > 4 && strcmp(name + len - 4, ".dat") == 0);
 }
 
-static void look(struct find *f, const FTSENT *e)
+static void look(struct place_search *f, const FTSENT *e)
 {
 	unsigned char head[CLAIM_HEAD] = { 0 };
 	const int fd = open(e->fts_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -147,7 +147,7 @@ static void look(struct find *f, const FTSENT *e)
 	remember(f, e, head, len);
 }
 
-static void visit(struct find *f, const FTSENT *e)
+static void visit(struct place_search *f, const FTSENT *e)
 {
 	if (e->fts_info == FTS_DNR || e->fts_info == FTS_ERR || e->fts_info == FTS_NS)
 		cannot_read(f, e->fts_path, e->fts_errno);
@@ -158,7 +158,7 @@ static void visit(struct find *f, const FTSENT *e)
 		look(f, e);
 }
 
-static int refuse_root(const char *root, const struct find *f, struct error *err)
+static int refuse_root(const char *root, const struct place_search *f, struct error *err)
 {
 	if (f->unreadable) {
 		errno = f->unreadable_errno;
@@ -174,7 +174,7 @@ static int refuse_root(const char *root, const struct find *f, struct error *err
 	                 f->files ? "holds no CTF trace" : "an empty folder, no trace");
 }
 
-static int walk(const char *root, struct find *f, struct error *err)
+static int walk(const char *root, struct place_search *f, struct error *err)
 {
 	char *const paths[] = { (char *)root, NULL };
 	FTS *fts = fts_open(paths, FTS_LOGICAL | FTS_NOCHDIR, by_name);
@@ -190,7 +190,7 @@ static int walk(const char *root, struct find *f, struct error *err)
 }
 
 /* Is it another form of what is read, or told already? */
-static bool is_news(const struct find *f, const struct stray *s, size_t first)
+static bool is_news(const struct place_search *f, const struct stray *s, size_t first)
 {
 	const size_t len = folder_of(s->path);
 	if (!s->what->is_trace)
@@ -207,14 +207,14 @@ static bool is_news(const struct find *f, const struct stray *s, size_t first)
 }
 
 /* Nothing that looks like a machine's trace is passed over in silence. */
-static void note_strays(const struct find *f, size_t first, struct notes *notes)
+static void note_strays(const struct place_search *f, size_t first, struct notes *notes)
 {
 	for (const struct stray *s = f->stray; s < f->stray + f->strays; s++)
 		if (is_news(f, s, first))
 			notes_add(notes, NOTE_DAMAGE, NULL, "%s: %s; left out (%s)", s->path, s->what->why, s->what->mend);
 }
 
-static void drop(struct find *f, size_t i)
+static void drop(struct place_search *f, size_t i)
 {
 	struct place *p = &(*f->list)[i];
 	if (p->reader->forget)
@@ -224,7 +224,7 @@ static void drop(struct find *f, size_t i)
 }
 
 /* Of several, one that cannot be read is left out. */
-static int describe_all(struct find *f, size_t first, struct notes *notes, struct error *err)
+static int describe_all(struct place_search *f, size_t first, struct notes *notes, struct error *err)
 {
 	for (size_t i = first; i < *f->n;) {
 		struct place *p = &(*f->list)[i];
@@ -257,7 +257,7 @@ int places_find(const char *root, struct place **list, size_t *n, struct notes *
 		return error_read(err, "check the path", "%s", root);
 	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
 		return error_set(err, STATUS_INPUT, MEND, "%s: neither a folder nor a file", root);
-	struct find f = { .list = list, .n = n, .cap = *n };
+	struct place_search f = { .list = list, .n = n, .cap = *n };
 	int status = walk(root, &f, err);
 	if (!status && (*n == first || f.unreadable))  /* half of the machines would be a wrong answer */
 		status = refuse_root(root, &f, err);

@@ -10,14 +10,14 @@
 
 #define SMALLEST_PART (1U << 20)  /* bytes; what a reader does to begin costs about as much as decoding that */
 
-struct row {
+struct planned_row {
 	size_t source, stream;
 	uint64_t bytes;
 };
 
 static int smaller_first(const void *a, const void *b)
 {
-	const struct row *x = a, *y = b;
+	const struct planned_row *x = a, *y = b;
 	if (x->bytes != y->bytes)
 		return x->bytes < y->bytes ? -1 : 1;
 	if (x->source != y->source)
@@ -28,16 +28,16 @@ static int smaller_first(const void *a, const void *b)
 /* Those of a source together: a child process reads one source. */
 static int by_source(const void *a, const void *b)
 {
-	const struct row *x = a, *y = b;
+	const struct planned_row *x = a, *y = b;
 	if (x->source != y->source)
 		return x->source < y->source ? -1 : 1;
 	return smaller_first(a, b);
 }
 
 /* Where to cut so that about `bytes` of the stream come before, and not before `from`; NULL: nowhere. */
-static const struct cut *cut_at(const struct source_stream *s, uint64_t from, uint64_t bytes)
+static const struct stream_cut *cut_at(const struct source_stream *s, uint64_t from, uint64_t bytes)
 {
-	const struct cut *best = NULL;
+	const struct stream_cut *best = NULL;
 	uint64_t best_off = UINT64_MAX;
 	for (size_t i = 0; i < s->cuts; i++) {
 		const uint64_t at = s->cut[i].bytes, off = at > bytes ? at - bytes : bytes - at;
@@ -49,20 +49,20 @@ static const struct cut *cut_at(const struct source_stream *s, uint64_t from, ui
 	return best;
 }
 
-static void add(struct load *l, size_t *cap, const struct row *r, uint64_t from, uint64_t to, uint64_t bytes)
+static void add(struct load *l, size_t *cap, const struct planned_row *r, uint64_t from, uint64_t to, uint64_t bytes)
 {
 	*ARRAY_PUSH(l->task, l->tasks, *cap) = (struct task){ .source = l->source[r->source],
 		.stretch = { r->stream, from, to }, .bytes = bytes };
 }
 
 /* Cuts one stream, which lies at [at, at + r->bytes) of the row, wherever a worker's share ends. */
-static void cut_stream(struct load *l, size_t *cap, const struct row *r, uint64_t at, uint64_t share)
+static void cut_stream(struct load *l, size_t *cap, const struct planned_row *r, uint64_t at, uint64_t share)
 {
 	struct source_stream *s = &l->source[r->source]->stream[r->stream];
 	uint64_t from = 0, before = 0;
 	s->first_task = l->tasks;
 	for (uint64_t end = share ? (at / share + 1) * share : UINT64_MAX; end < at + r->bytes; end += share) {
-		const struct cut *c = cut_at(s, before, end - at);
+		const struct stream_cut *c = cut_at(s, before, end - at);
 		if (!c)
 			continue;
 		add(l, cap, r, from, c->at, c->bytes - before);
@@ -76,13 +76,13 @@ static void cut_stream(struct load *l, size_t *cap, const struct row *r, uint64_
 /* The streams of readers that are apart, or of the others. */
 static void plan_streams(struct load *l, size_t *cap, bool apart)
 {
-	struct row *row = NULL;
+	struct planned_row *row = NULL;
 	size_t n = 0, row_cap = 0;
 	uint64_t total = 0, at = 0;
 	for (size_t i = 0; i < l->sources; i++) {
 		const struct source *s = l->source[i];
 		for (size_t k = 0; k < s->streams && s->reader->apart == apart; k++) {
-			*ARRAY_PUSH(row, n, row_cap) = (struct row){ i, k, s->stream[k].bytes };
+			*ARRAY_PUSH(row, n, row_cap) = (struct planned_row){ i, k, s->stream[k].bytes };
 			total += s->stream[k].bytes;
 		}
 	}
@@ -99,12 +99,12 @@ static void plan_whole(struct load *l, size_t *cap)
 {
 	for (size_t i = 0; i < l->sources; i++)
 		if (l->source[i]->reader->endless)
-			add(l, cap, &(struct row){ .source = i }, 0, STRETCH_END, l->source[i]->bytes);
+			add(l, cap, &(struct planned_row){ .source = i }, 0, STRETCH_END, l->source[i]->bytes);
 }
 
 static int larger_first(const void *a, const void *b)
 {
-	const struct row *x = a, *y = b;
+	const struct planned_row *x = a, *y = b;
 	if (x->bytes != y->bytes)
 		return x->bytes > y->bytes ? -1 : 1;
 	return x->stream < y->stream ? -1 : x->stream > y->stream;
@@ -117,10 +117,10 @@ void plan_tasks(struct load *l)
 	plan_streams(l, &cap, true);
 	l->apart = l->tasks;
 	plan_streams(l, &cap, false);
-	struct row *by = mem_new(l->tasks + 1, sizeof *by);
+	struct planned_row *by = mem_new(l->tasks + 1, sizeof *by);
 	l->order = mem_new(l->tasks + 1, sizeof *l->order);
 	for (size_t i = 0; i < l->tasks; i++)
-		by[i] = (struct row){ .stream = i, .bytes = l->task[i].bytes };
+		by[i] = (struct planned_row){ .stream = i, .bytes = l->task[i].bytes };
 	if (l->tasks > l->apart)
 		qsort(by + l->apart, l->tasks - l->apart, sizeof *by, larger_first);
 	for (size_t i = 0; i < l->tasks; i++)

@@ -76,7 +76,7 @@ struct source_stream {
 	char *name;      /* for messages */
 	uint64_t bytes;  /* about: the work is shared out by it */
 	/* Where it may be cut, so that two threads share it: nothing is lost there, and what follows can be decoded alone. */
-	struct cut { uint64_t at /* in the reader's units */, bytes /* before it */; } *cut;
+	struct stream_cut { uint64_t at /* in the reader's units */, bytes /* before it */; } *cut;
 	size_t cuts, cuts_cap;
 	size_t first_task, tasks;  /* load.c's */
 };

@@ -18,21 +18,21 @@
 #define DEEPEST 8  /* nested structures and variants on the way to a field */
 
 enum root { ROOT_PACKET, ROOT_COMMON, ROOT_SPECIFIC, ROOT_PAYLOAD };
-enum leaf { LEAF_NONE, LEAF_UNSIGNED, LEAF_SIGNED, LEAF_BOOL, LEAF_BITS, LEAF_TEXT };
+enum leaf_type { LEAF_NONE, LEAF_UNSIGNED, LEAF_SIGNED, LEAF_BOOL, LEAF_BITS, LEAF_TEXT };
 
-struct step {
+struct field_step {
 	bool is_option;  /* of a variant; else a member of a structure */
 	uint32_t index;
 };
 
 /* Where an event has a field. */
-struct path {
-	enum leaf leaf;  /* LEAF_NONE: the event class has no such field */
+struct field_path {
+	enum leaf_type leaf;  /* LEAF_NONE: the event class has no such field */
 	union {
 		struct {  /* CTF: a walk from one of the event's structures */
 			enum root root;
 			unsigned steps;
-			struct step step[DEEPEST];
+			struct field_step step[DEEPEST];
 		};
 		struct {  /* ftrace: bytes of the record */
 			unsigned offset, size;
@@ -47,23 +47,23 @@ struct path {
 
 struct bound_rule {
 	const struct rule *rule;
-	struct path arg[EVENT_ARGS], text;
-	struct path *key;   /* the fields of a key that is made of several */
+	struct field_path arg[EVENT_ARGS], text;
+	struct field_path *key;  /* the fields of a key that is made of several */
 	size_t keys;
-	struct path *when;  /* rule->whens of them */
+	struct field_path *when;  /* rule->whens of them */
 };
 
 struct bound_class {
 	struct bound_rule *rule;
 	size_t rules, cap;
-	struct path cpu, tid, pid, comm;
+	struct field_path cpu, tid, pid, comm;
 };
 
 struct field_source {
 	/* Looks a field up in an event class; false, and LEAF_NONE in *p, when it has none. */
-	bool (*resolve)(const struct fields *f, const void *cls, struct path *p);
-	int64_t (*number)(const struct path *p, const void *event);    /* EVENT_ABSENT: not in this event */
-	const char *(*text)(const struct path *p, const void *event);  /* NULL: not in this event */
+	bool (*resolve)(const struct fields *f, const void *cls, struct field_path *p);
+	int64_t (*number)(const struct field_path *p, const void *event);  /* EVENT_ABSENT: not in this event */
+	const char *(*text)(const struct field_path *p, const void *event);  /* NULL: not in this event */
 };
 
 /* Binds the layout's rules for events of this name, and its context. */

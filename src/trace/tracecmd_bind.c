@@ -32,9 +32,9 @@ static bool fits_number(const struct tep_format_field *f)
 	       (f->size == 1 || f->size == 2 || f->size == 4 || f->size == 8);
 }
 
-static bool resolve(const struct fields *f, const void *cls, struct path *p)
+static bool resolve(const struct fields *f, const void *cls, struct field_path *p)
 {
-	*p = (struct path){ .leaf = LEAF_NONE };
+	*p = (struct field_path){ .leaf = LEAF_NONE };
 	for (size_t i = 0; cls && i < f->len && p->leaf == LEAF_NONE; i++) {
 		if (f->f[i].scope == SCOPE_PACKET)
 			continue;
@@ -66,7 +66,7 @@ static uint64_t read_unsigned(const struct view_of_record *v, unsigned offset, u
 	return tep_read_number(v->binder->tep, (const char *)v->rec->data + offset, (int)size);
 }
 
-static int64_t number(const struct path *p, const void *event)
+static int64_t number(const struct field_path *p, const void *event)
 {
 	const struct view_of_record *v = event;
 	if (p->leaf == LEAF_NONE || p->leaf == LEAF_TEXT || !holds(v->rec, p->offset, p->size))
@@ -79,7 +79,7 @@ static int64_t number(const struct path *p, const void *event)
 	return (int64_t)x;
 }
 
-static const char *text(const struct path *p, const void *event)
+static const char *text(const struct field_path *p, const void *event)
 {
 	const struct view_of_record *v = event;
 	uint64_t offset = p->offset, size = p->size;

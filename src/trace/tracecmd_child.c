@@ -12,7 +12,7 @@
 #include "trace/ring.h"
 #include "trace/told.h"
 
-struct opened {
+struct opened_dat {
 	const struct dat *dat;
 	struct tracecmd_input *input;
 	struct tracecmd_input **instance;  /* of each buffer, once it was used; NULL for buffer 0 */
@@ -32,7 +32,7 @@ enum claim tracecmd_claims(const char *name, const unsigned char *head, size_t l
 /* ---- decoding */
 
 /* The time that was recorded; < 0: none that is possible. */
-static int64_t time_of(const struct opened *o, const struct tep_record *rec)
+static int64_t time_of(const struct opened_dat *o, const struct tep_record *rec)
 {
 	const int64_t ts = rec->ts > INT64_MAX ? -1 : (int64_t)rec->ts;
 	const bool shifted = !o->as_corrected && rec->cpu >= 0 && (size_t)rec->cpu < o->dat->shifts;
@@ -48,7 +48,7 @@ struct passage_of_cpu {
 	uint64_t offset;     /* of that in the file, 0: none yet */
 };
 
-static int take(struct opened *o, struct passage_of_cpu *p, struct tep_record *rec)
+static int take(struct opened_dat *o, struct passage_of_cpu *p, struct tep_record *rec)
 {
 	if (rec->offset <= p->offset || p->at > p->cpu->bytes)
 		p->ring.why = "an event lies where none should be";
@@ -56,7 +56,7 @@ static int take(struct opened *o, struct passage_of_cpu *p, struct tep_record *r
 	return ring_cpu_take(&o->ring, &p->ring, p->at / p->page, rec, time_of(o, rec));
 }
 
-static int decode_cpu(struct opened *o, struct tracecmd_input *in, struct passage_of_cpu *p, struct outlet *out)
+static int decode_cpu(struct opened_dat *o, struct tracecmd_input *in, struct passage_of_cpu *p, struct outlet *out)
 {
 	struct tep_record *rec;
 	uint64_t base = 0, told = 0;
@@ -75,7 +75,7 @@ static int decode_cpu(struct opened *o, struct tracecmd_input *in, struct passag
 	return status;
 }
 
-static struct tracecmd_input *input_of(struct opened *o, unsigned buffer)
+static struct tracecmd_input *input_of(struct opened_dat *o, unsigned buffer)
 {
 	if (!buffer)
 		return o->input;
@@ -98,7 +98,7 @@ static const struct cpu_stat *stat_of(const struct dat *d, const struct dat_cpu 
 
 int tracecmd_decode(void *entered, const struct stretch *s, struct outlet *out)
 {
-	struct opened *o = entered;
+	struct opened_dat *o = entered;
 	struct passage_of_cpu p = { .cpu = &o->dat->cpu[s->stream], .page = o->dat->page ? o->dat->page : 4096 };
 	const struct cpu_stat *stat = stat_of(o->dat, p.cpu);
 	struct tracecmd_input *in = input_of(o, p.cpu->buffer);
@@ -118,7 +118,7 @@ int tracecmd_decode(void *entered, const struct stretch *s, struct outlet *out)
 
 void *tracecmd_enter(struct source *s, struct error *err)
 {
-	struct opened *o = mem_new(1, sizeof *o);
+	struct opened_dat *o = mem_new(1, sizeof *o);
 	o->dat = s->place[0]->data;
 	o->as_corrected = s->options->as_corrected;
 	double pages = 1;

@@ -10,12 +10,12 @@
 
 #include "base/mem.h"
 
-static void made(struct view *v, char *path)
+static void made(struct excerpt *v, char *path)
 {
 	*ARRAY_PUSH(v->made, v->len, v->cap) = path;
 }
 
-static int link_to(struct view *v, const char *dir, const char *name, struct error *err)
+static int link_to(struct excerpt *v, const char *dir, const char *name, struct error *err)
 {
 	char *target = mem_printf("%s/%s", dir, name), *path = mem_printf("%s/%s", v->dir, name);
 	char *full = realpath(target, NULL);
@@ -52,9 +52,9 @@ void views_close(char *folder)
 	free(folder);
 }
 
-int view_open(struct view *v, const char *dir, const char *where, struct error *err)
+int view_open(struct excerpt *v, const char *dir, const char *where, struct error *err)
 {
-	*v = (struct view){ .dir = views_open(where, err) };
+	*v = (struct excerpt){ .dir = views_open(where, err) };
 	if (!v->dir)
 		return -1;
 	char *index = mem_printf("%s/index", v->dir);
@@ -107,7 +107,7 @@ static void write_index(FILE *out, const struct stream_file *f, size_t first, si
 	}
 }
 
-int view_add(struct view *v, const struct stream_file *f, size_t first, size_t end, struct error *err)
+int view_add(struct excerpt *v, const struct stream_file *f, size_t first, size_t end, struct error *err)
 {
 	if (link_to(v, f->dir, f->name, err))
 		return -1;
@@ -126,7 +126,7 @@ int view_add(struct view *v, const struct stream_file *f, size_t first, size_t e
 	return 0;
 }
 
-void view_close(struct view *v)
+void view_close(struct excerpt *v)
 {
 	while (v->len) {
 		char *path = v->made[--v->len];
@@ -138,5 +138,5 @@ void view_close(struct view *v)
 	if (v->dir)
 		rmdir(v->dir);
 	free(v->dir);
-	*v = (struct view){ 0 };
+	*v = (struct excerpt){ 0 };
 }

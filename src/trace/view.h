@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "trace/packets.h"
 
-struct view {
+struct excerpt {
 	char *dir;
 	char **made;  /* files and folders in it, in the order in which they were made */
 	size_t len, cap;
@@ -25,9 +25,9 @@ char *views_open(const char *where, struct error *err);
 void views_close(char *folder);  /* removes all of it; NULL is allowed */
 
 /* An empty view of the trace in `dir`: its metadata alone.  where: as above. */
-int view_open(struct view *v, const char *dir, const char *where, struct error *err);
+int view_open(struct excerpt *v, const char *dir, const char *where, struct error *err);
 /* Adds packets [first, end) of a stream. */
-int view_add(struct view *v, const struct stream_file *f, size_t first, size_t end, struct error *err);
-void view_close(struct view *v);  /* removes it; a zeroed view is allowed */
+int view_add(struct excerpt *v, const struct stream_file *f, size_t first, size_t end, struct error *err);
+void view_close(struct excerpt *v);  /* removes it; a zeroed view is allowed */
 
 #endif

@@ -30,7 +30,7 @@ struct asker {
 		unsigned progress;
 	} slot[ASKS];
 	/* Of the helper thread alone: */
-	struct job {
+	struct ask_job {
 		uint64_t serial;       /* 0 = none */
 		struct question q;
 		struct gap moment;
@@ -42,13 +42,13 @@ struct asker {
 
 /* ---- The helper thread ---------------------------------------------------------------------------------------- */
 
-static void job_release(struct job *j)
+static void job_release(struct ask_job *j)
 {
 	inquiry_close(j->inquiry);
-	*j = (struct job){ 0 };
+	*j = (struct ask_job){ 0 };
 }
 
-static void job_begin(struct job *j, const struct slot *slot)
+static void job_begin(struct ask_job *j, const struct slot *slot)
 {
 	job_release(j);
 	j->serial = slot->serial;
@@ -65,7 +65,7 @@ static void answer_at_once(const struct topo *topo, const struct question *q, st
 }
 
 /* Which moment is asked for: 1 = its flow tells the answer, 0 = no flow is needed, -1 = error. */
-static int find_moment(const struct topo *topo, enum ask kind, struct job *j, struct answer *out)
+static int find_moment(const struct topo *topo, enum ask kind, struct ask_job *j, struct answer *out)
 {
 	const struct question *q = &j->q;
 	j->moment = (struct gap){ .subject = q->subject, .start = q->from, .end = q->to };
@@ -90,7 +90,7 @@ static void tell_cause(const struct flow *f, struct answer *out)
 }
 
 /* STATUS, CAUSE, EXPLAIN: by the flow of a moment. */
-static void tell_moment(const struct topo *topo, enum ask kind, const struct job *j, struct answer *out)
+static void tell_moment(const struct topo *topo, enum ask kind, const struct ask_job *j, struct answer *out)
 {
 	struct flow flow;
 	flow_take(j->inquiry, &flow);
@@ -130,7 +130,7 @@ static void take_lists(enum ask kind, struct inquiry *q, struct answer *out)
 }
 
 /* 1 = there is an inquiry to work on, 0 = answered at once, -1 = error. */
-static int open_job(const struct topo *topo, enum ask kind, struct job *j, struct answer *out)
+static int open_job(const struct topo *topo, enum ask kind, struct ask_job *j, struct answer *out)
 {
 	const struct question *q = &j->q;
 	struct flow_options options = { .intervals = kind == ASK_FLOW ? ASK_PIECES : 0,
@@ -152,7 +152,7 @@ static int open_job(const struct topo *topo, enum ask kind, struct job *j, struc
 /* One step of work.  1 = answered, 0 = not yet. */
 static int job_step(struct asker *a, enum ask kind, struct answer *out)
 {
-	struct job *j = &a->job[kind];
+	struct ask_job *j = &a->job[kind];
 	int64_t began = now_ns();
 	int open = j->inquiry ? 1 : open_job(a->topo, kind, j, out);
 	int done = open > 0 ? inquiry_step(j->inquiry, STEP_NS, &out->err) : 1;
@@ -190,7 +190,7 @@ static void answer_release(struct answer *answer)
 static void work_on(struct asker *a, enum ask kind)
 {
 	struct slot *slot = &a->slot[kind];
-	struct job *j = &a->job[kind];
+	struct ask_job *j = &a->job[kind];
 	struct answer *answer = mem_new(1, sizeof *answer);
 	if (j->serial != slot->serial)
 		job_begin(j, slot);

@@ -32,7 +32,7 @@ static const struct tour {
 	{ "search", "0", "/zzz<BS><BS><BS>-4711<Enter>nnN" },
 };
 
-struct sample { double *v; unsigned n; };
+struct timings { double *v; unsigned n; };
 
 struct bench {
 	struct app *app;
@@ -41,7 +41,7 @@ struct bench {
 	FILE *out;
 	off_t at;
 	unsigned most;                    /* samples of each kind at most */
-	struct sample ms, cpu, bytes;
+	struct timings ms, cpu, bytes;
 };
 
 static double clock_ms(clockid_t id)
@@ -55,12 +55,12 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static double nth(struct sample *s, unsigned per_cent)
+static double nth(struct timings *s, unsigned per_cent)
 {
 	return s->n ? s->v[(s->n - 1) * per_cent / 100] : 0;
 }
 
-static void keep(struct bench *b, struct sample *s, double v)
+static void keep(struct bench *b, struct timings *s, double v)
 {
 	if (s->n < b->most)
 		s->v[s->n++] = v;

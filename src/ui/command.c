@@ -36,7 +36,7 @@
 #define COMMAND_DECLARE(name, args, help, fn) static void fn(struct app *app, const char *arg);
 COMMANDS(COMMAND_DECLARE)
 #define COMMAND_ENTRY(name, args, help, fn) { name, args, help, fn },
-static const struct command {
+static const struct {
 	const char *name, *args, *help;
 	void (*run)(struct app *app, const char *arg);
 } commands[] = { COMMANDS(COMMAND_ENTRY) };

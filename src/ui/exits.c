@@ -12,7 +12,7 @@
 #include "ui/pane.h"
 #include "ui/parts.h"
 
-enum column_id { COUNT, TOTAL, SHARE, MEAN, P99, MAX, COLUMNS };
+enum exits_column { COUNT, TOTAL, SHARE, MEAN, P99, MAX, COLUMNS };
 
 static const struct { const char *heading; int width; } columns[COLUMNS] = {
 	[COUNT] = { "exits", 8 }, [TOTAL] = { "total", 9 }, [SHARE] = { "share", 6 }, [MEAN] = { "mean", 9 },
@@ -24,7 +24,7 @@ struct exits_pane {
 	struct pane_scope scope;
 	struct exit_list list;
 	int64_t total;            /* ns of all rows */
-	enum column_id by;
+	enum exits_column by;
 	size_t *line;             /* index into list.row */
 };
 
@@ -45,7 +45,7 @@ static const char *reason_of(const struct exits_pane *p, const struct exit_row *
 }
 
 /* What lines are sorted by. */
-static int64_t value_of(const struct exit_row *row, enum column_id c)
+static int64_t value_of(const struct exit_row *row, enum exits_column c)
 {
 	switch (c) {
 	case COUNT: return (int64_t)row->count;
@@ -105,7 +105,7 @@ static void sort(struct app *app, struct pane *pane, int by)
 {
 	struct exits_pane *p = of(pane);
 	do
-		p->by = (enum column_id)(((int)p->by + by + COLUMNS) % COLUMNS);
+		p->by = (enum exits_column)(((int)p->by + by + COLUMNS) % COLUMNS);
 	while (p->by == SHARE);
 	pane->at = pane->top = 0;
 	arrange(app, pane);
@@ -172,7 +172,8 @@ static void heading(const struct app *app, const struct pane *pane, struct scree
 		            c == (int)p->by ? marked : style, columns[c].heading);
 }
 
-static void cell_text(const struct exits_pane *p, const struct exit_row *row, enum column_id c, char *buf, size_t size)
+static void cell_text(const struct exits_pane *p, const struct exit_row *row, enum exits_column c, char *buf,
+                      size_t size)
 {
 	char d[TIME_TEXT];
 	*buf = '\0';
@@ -209,7 +210,7 @@ static void draw_line(struct app *app, struct pane *pane, struct screen *s, int 
 	what_text(app, p, row, text, sizeof text);
 	screen_text(s, 1, y, x - 2, style, text);
 	for (int c = 0; c < COLUMNS; x += columns[c++].width + 1) {
-		cell_text(p, row, (enum column_id)c, text, sizeof text);
+		cell_text(p, row, (enum exits_column)c, text, sizeof text);
 		screen_text(s, x + columns[c].width - text_width(text), y, columns[c].width, style, text);
 	}
 }

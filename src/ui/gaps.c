@@ -13,7 +13,7 @@
 #include "ui/pane.h"
 #include "ui/parts.h"
 
-enum order { BY_LENGTH, BY_TIME, BY_THIEF, ORDERS };
+enum gaps_order { BY_LENGTH, BY_TIME, BY_THIEF, ORDERS };
 
 static const char *const order_name[ORDERS] = { "longest first", "by time", "by thief" };
 
@@ -22,7 +22,7 @@ struct gaps_pane {
 	struct pane_scope scope;
 	struct gap_list list;
 	struct gap_lengths shown;   /* of the lines */
-	enum order order;
+	enum gaps_order order;
 	struct gap_line {
 		size_t item;        /* of the list */
 		char *thief;        /* escaped */
@@ -153,7 +153,7 @@ static void forget(struct pane *pane)
 static void sort(struct app *app, struct pane *pane, int by)
 {
 	struct gaps_pane *p = of(pane);
-	p->order = (enum order)(((int)p->order + by + ORDERS) % ORDERS);
+	p->order = (enum gaps_order)(((int)p->order + by + ORDERS) % ORDERS);
 	pane->at = pane->top = 0;
 	arrange(app, pane);
 }

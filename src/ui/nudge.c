@@ -20,11 +20,11 @@
 
 struct nudge {
 	const struct ui_clocks *clocks;   /* or NULL */
-	struct job *job;                  /* another history in the making, or NULL */
+	struct nudge_job *job;            /* another history in the making, or NULL */
 	char list[128];                   /* whose clocks are moved */
 };
 
-struct job {
+struct nudge_job {
 	pthread_t thread;
 	const struct ui_clocks *clocks;
 	const struct history *shown;
@@ -51,7 +51,7 @@ struct job {
 
 static int tick(void *arg, const char *phase, uint64_t done, uint64_t total)
 {
-	struct job *j = arg;
+	struct nudge_job *j = arg;
 	int64_t now = now_ns();
 	pthread_mutex_lock(&j->lock);
 	bool report = now - j->reported > REPORT_NS, cancel = j->cancel;
@@ -65,7 +65,7 @@ static int tick(void *arg, const char *phase, uint64_t done, uint64_t total)
 	return cancel;
 }
 
-static int survey(struct job *j)
+static int survey(struct nudge_job *j)
 {
 	int done = 0;
 	while (done == 0 && !rows_survey_done(&j->rows)) {
@@ -78,7 +78,7 @@ static int survey(struct job *j)
 
 static void *run(void *arg)
 {
-	struct job *j = arg;
+	struct nudge_job *j = arg;
 	struct survey as = j->rows.survey;
 	enum row_sort sort = j->rows.sort;
 	j->h = j->clocks->nudge(j->clocks->arg, j->shown, j->guest, j->ns, (struct progress){ tick, j }, j->said,
@@ -99,13 +99,13 @@ static void *run(void *arg)
 /* ---- The viewer's side ---------------------------------------------------------------------------------------- */
 
 /* Waits for the thread.  What it made is the caller's until job_release(). */
-static void job_join(struct job *j)
+static void job_join(struct nudge_job *j)
 {
 	pthread_join(j->thread, NULL);
 	pthread_mutex_destroy(&j->lock);
 }
 
-static void job_release(struct app *app, struct job *j)
+static void job_release(struct app *app, struct nudge_job *j)
 {
 	rows_release(&j->rows);
 	topo_release(&j->topo);
@@ -114,7 +114,7 @@ static void job_release(struct app *app, struct job *j)
 	free(j);
 }
 
-static bool is_done(struct job *j, bool *cancel)
+static bool is_done(struct nudge_job *j, bool *cancel)
 {
 	pthread_mutex_lock(&j->lock);
 	bool done = j->done;
@@ -126,7 +126,7 @@ static bool is_done(struct job *j, bool *cancel)
 void nudge_start(struct app *app, const char *guest, int64_t ns)
 {
 	struct error err = ERROR_INIT;
-	struct job *j = app->nudge->job;
+	struct nudge_job *j = app->nudge->job;
 	if (j) {
 		bool cancel;
 		is_done(j, &cancel);
@@ -139,7 +139,7 @@ void nudge_start(struct app *app, const char *guest, int64_t ns)
 		return;
 	}
 	j = mem_new(1, sizeof *j);
-	*j = (struct job){ .clocks = app->nudge->clocks, .shown = app->h, .asker = app->asker, .ns = ns,
+	*j = (struct nudge_job){ .clocks = app->nudge->clocks, .shown = app->h, .asker = app->asker, .ns = ns,
 		.phase = "beginning", .rows = { .survey = app->rows.survey, .sort = app->rows.sort } };
 	snprintf(j->guest, sizeof j->guest, "%s", guest);
 	pthread_mutex_init(&j->lock, NULL);
@@ -155,7 +155,7 @@ void nudge_start(struct app *app, const char *guest, int64_t ns)
 
 bool nudge_cancel(struct app *app)
 {
-	struct job *j = app->nudge->job;
+	struct nudge_job *j = app->nudge->job;
 	if (!j)
 		return false;
 	pthread_mutex_lock(&j->lock);
@@ -168,7 +168,7 @@ bool nudge_cancel(struct app *app)
 
 bool nudge_take(struct app *app, struct history **h, struct topo *topo, struct rows *rows, bool *changed)
 {
-	struct job *j = app->nudge->job;
+	struct nudge_job *j = app->nudge->job;
 	bool cancel = false;
 	if (!j || (!app->patient && !is_done(j, &cancel)) || !app_at_rows(app))
 		return false;
@@ -207,7 +207,7 @@ void nudge_init(struct app *app, const struct ui_clocks *clocks)
 
 void nudge_end(struct app *app)
 {
-	struct job *j = app->nudge->job;
+	struct nudge_job *j = app->nudge->job;
 	nudge_cancel(app);
 	if (j) {
 		job_join(j);
@@ -253,7 +253,7 @@ int nudge_save(struct app *app, const char *file, char *said, size_t size, struc
 
 bool nudge_text(struct app *app, char *buf, size_t size)
 {
-	struct job *j = app->nudge->job;
+	struct nudge_job *j = app->nudge->job;
 	char name[128], by[TIME_TEXT], part[16] = "";
 	if (!j)
 		return false;

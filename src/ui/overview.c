@@ -153,7 +153,7 @@ static void sort(struct app *app, struct pane *pane, int by)
 
 /* ---- Columns -------------------------------------------------------------------------------------------------------- */
 
-enum column_id { LIFE, RAN, LOST, SHARE, LONGEST, P99, GAPS, BY, COLUMNS };
+enum overview_column { LIFE, RAN, LOST, SHARE, LONGEST, P99, GAPS, BY, COLUMNS };
 
 /* rank: which go first where there is no room for all. */
 static const struct { const char *heading; int width, rank; enum summary_order order; } columns[COLUMNS] = {
@@ -192,8 +192,8 @@ static int wide(int w)
 	return w - lane - 1;
 }
 
-static void cell_text(const struct app *app, const struct overview *p, const struct summary_row *r, enum column_id c,
-                      char *buf, size_t size)
+static void cell_text(const struct app *app, const struct overview *p, const struct summary_row *r,
+                      enum overview_column c, char *buf, size_t size)
 {
 	const struct demand *d = &r->demand;
 	char time[TIME_TEXT];
@@ -247,7 +247,7 @@ static void draw_line(struct app *app, struct pane *pane, struct screen *s, int 
 	for (int c = 0, x = w.who + 1; c < COLUMNS; c++) {
 		if (!w.column[c])
 			continue;
-		cell_text(app, p, r, (enum column_id)c, text, sizeof text);
+		cell_text(app, p, r, (enum overview_column)c, text, sizeof text);
 		int pad = c == BY ? 0 : w.column[c] - text_width(text);
 		screen_text(s, x + (pad > 0 ? pad : 0), y, w.column[c], c == LOST || c == SHARE ? steal : style, text);
 		x += w.column[c] + 1;

@@ -8,11 +8,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum attr { ATTR_BOLD = 1, ATTR_REVERSE = 2, ATTR_UNDERLINE = 4, ATTR_DIM = 8 };
+enum text_attr { ATTR_BOLD = 1, ATTR_REVERSE = 2, ATTR_UNDERLINE = 4, ATTR_DIM = 8 };
 
 struct style {
 	int16_t fg, bg;  /* palette index; -1 = the terminal's own */
-	uint16_t attr;   /* bits of enum attr */
+	uint16_t attr;   /* bits of enum text_attr */
 };
 
 struct glyph {

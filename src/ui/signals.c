@@ -17,7 +17,7 @@ static const int fatal[] = { SIGHUP, SIGQUIT, SIGTERM, SIGSEGV, SIGABRT, SIGFPE,
 /* A signal handler has no argument to carry its state: this is what it may touch. */
 static volatile sig_atomic_t arrived[NSIG], torn;
 static long guard_page;
-static struct guard {
+static struct {
 	volatile sig_atomic_t armed;
 	int fd;
 	char text[RESTORE_LONGEST];

@@ -32,16 +32,16 @@ static double clock_ms(clockid_t id)
 }
 
 /* Wall time, and processor time of all threads: the latter tells more on a machine that does other things too. */
-struct watch { double wall, cpu; };
+struct stopwatch { double wall, cpu; };
 
-static struct watch start_watch(void)
+static struct stopwatch start_watch(void)
 {
-	return (struct watch){ clock_ms(CLOCK_MONOTONIC), clock_ms(CLOCK_PROCESS_CPUTIME_ID) };
+	return (struct stopwatch){ clock_ms(CLOCK_MONOTONIC), clock_ms(CLOCK_PROCESS_CPUTIME_ID) };
 }
 
-static struct watch stop_watch(struct watch w)
+static struct stopwatch stop_watch(struct stopwatch w)
 {
-	return (struct watch){ clock_ms(CLOCK_MONOTONIC) - w.wall, clock_ms(CLOCK_PROCESS_CPUTIME_ID) - w.cpu };
+	return (struct stopwatch){ clock_ms(CLOCK_MONOTONIC) - w.wall, clock_ms(CLOCK_PROCESS_CPUTIME_ID) - w.cpu };
 }
 
 static uint64_t next64(uint64_t *s)
@@ -166,14 +166,14 @@ static void bench_thread(int64_t switches)
 	struct subject s;
 	if (topo_parse_subject(&f.topo, "A/5", &s, &err) < 0)
 		die();
-	struct watch best = { 1e9, 1e9 };
+	struct stopwatch best = { 1e9, 1e9 };
 	struct flow flow = { 0 };
 	for (int i = 0; i < 5; i++) {
 		flow_release(&flow);
-		struct watch start = start_watch();
+		struct stopwatch start = start_watch();
 		if (flow_of(&f.topo, &s, INT64_MIN, INT64_MAX, NULL, &flow, &err) < 0)
 			die();
-		struct watch took = stop_watch(start);
+		struct stopwatch took = stop_watch(start);
 		best.wall = took.wall < best.wall ? took.wall : best.wall;
 		best.cpu = took.cpu < best.cpu ? took.cpu : best.cpu;
 	}
@@ -276,7 +276,7 @@ static void bench_steal(uint64_t intervals)
 	static struct runnable run[PCPUS][RUNNABLE];
 	struct file f;
 	int64_t end;
-	struct watch start = start_watch();
+	struct stopwatch start = start_watch();
 	struct history_builder *b = file_begin(&f);
 	unsigned vs = history_state_set(b, "vcpu", vcpu_state_name, VCPU_STATE_COUNT);
 	unsigned ts = history_state_set(b, "thread", thread_state_name, THREAD_STATE_COUNT);
@@ -290,7 +290,7 @@ static void bench_steal(uint64_t intervals)
 		start = start_watch();
 		if (steal_matrix(&f.topo, (enum steal_by)by, NULL, INT64_MIN, INT64_MAX, &s, &err) < 0)
 			die();
-		struct watch took = stop_watch(start);
+		struct stopwatch took = stop_watch(start);
 		printf("steal by %s: %.0f ms (processor %.0f ms), %zu cells\n", by == STEAL_BY_MACHINE ? "machine" : "thread",
 		       took.wall, took.cpu, s.cells);
 		steal_release(&s);

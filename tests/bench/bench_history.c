@@ -39,9 +39,9 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-struct sample { double *ns; size_t n; };
+struct timings { double *ns; size_t n; };
 
-static void print_quantiles(const char *what, struct sample s, const char *peer)
+static void print_quantiles(const char *what, struct timings s, const char *peer)
 {
 	qsort(s.ns, s.n, sizeof *s.ns, compare);
 	double p50 = s.ns[s.n / 2], p99 = s.ns[s.n * 99 / 100];
@@ -51,9 +51,9 @@ static void print_quantiles(const char *what, struct sample s, const char *peer)
 	free(s.ns);
 }
 
-static struct sample sample_new(size_t n)
+static struct timings sample_new(size_t n)
 {
-	return (struct sample){ malloc(n * sizeof(double)), n };
+	return (struct timings){ malloc(n * sizeof(double)), n };
 }
 
 static int die(const struct error *err)
@@ -136,7 +136,7 @@ static struct built build(const char *path, uint32_t attributes, uint64_t change
 
 static double generate_only(uint32_t attributes, uint64_t changes)
 {
-	struct stream g;
+	struct change_stream g;
 	if (!stream_init(&g, attributes))
 		exit(1);
 	double start = cpu_time();
@@ -155,7 +155,7 @@ static double generate_only(uint32_t attributes, uint64_t changes)
 static void bench_single(const struct history *h, const uint32_t *id, uint32_t first, uint32_t n, const char *what,
                          const char *peer)
 {
-	struct sample s = sample_new(100000);
+	struct timings s = sample_new(100000);
 	uint64_t seed = 7, span = (uint64_t)(history_end(h) - history_begin(h)), sum = 0;
 	for (size_t i = 0; i < s.n; i++) {
 		int64_t t = history_begin(h) + (int64_t)((stream_random(&seed) >> 1) % span);
@@ -172,7 +172,7 @@ static void bench_single(const struct history *h, const uint32_t *id, uint32_t f
 
 static void bench_full(const struct history *h, const char *peer)
 {
-	struct sample s = sample_new(200);
+	struct timings s = sample_new(200);
 	uint64_t seed = 7, span = (uint64_t)(history_end(h) - history_begin(h));
 	int64_t *value = malloc(history_attribute_count(h) * sizeof *value);
 	for (size_t i = 0; i < s.n; i++) {
@@ -205,7 +205,7 @@ static void one_row(const struct history *h, uint32_t attr, const int64_t *edge,
 static void bench_grid(const struct history *h, const uint32_t *rows, uint64_t div, int how, const char *what,
                        const char *peer)
 {
-	struct sample s = sample_new(200);
+	struct timings s = sample_new(200);
 	uint64_t seed = 7, span = (uint64_t)(history_end(h) - history_begin(h)), window = span / div, step = window / CELLS;
 	for (size_t i = 0; i < s.n; i++) {
 		uint64_t at = (div == 1 ? 0 : (stream_random(&seed) >> 1) % (span - window)) + (stream_random(&seed) >> 1) % step;
@@ -223,7 +223,7 @@ static void bench_grid(const struct history *h, const uint32_t *rows, uint64_t d
 /* Far neighbours: null comes once, before everything, so that the search runs over the whole attribute. */
 static void bench_neighbours(const struct history *h, const uint32_t *id)
 {
-	struct sample s = sample_new(20000);
+	struct timings s = sample_new(20000);
 	for (size_t i = 0; i < s.n; i++) {
 		struct interval iv;
 		double start = now();
@@ -238,7 +238,7 @@ static void bench_neighbours(const struct history *h, const uint32_t *id)
 
 static void bench_open(const char *path)
 {
-	struct sample s = sample_new(200);
+	struct timings s = sample_new(200);
 	for (size_t i = 0; i < s.n; i++) {
 		struct error err = ERROR_INIT;
 		double start = cpu_time();

@@ -14,7 +14,7 @@
 
 enum { PCPUS = 4, VMS = 4, VCPUS = 2, HOST_THREADS = 40, GUEST_THREADS = 20, EVENTS = 500000, ROUNDS = 8 };
 
-struct record {
+struct model_record {
 	uint32_t machine;
 	struct event ev;
 };
@@ -23,8 +23,8 @@ struct guest_cpu {
 	int32_t current;  /* 0 = idle */
 };
 
-struct stream {
-	struct record *record;
+struct event_stream {
+	struct model_record *record;
 	size_t n;
 	int64_t t;
 	uint64_t random;
@@ -32,7 +32,7 @@ struct stream {
 	struct guest_cpu guest[VMS][VCPUS];
 };
 
-static uint64_t draw(struct stream *s, uint64_t n)
+static uint64_t draw(struct event_stream *s, uint64_t n)
 {
 	s->random ^= s->random << 13;
 	s->random ^= s->random >> 7;
@@ -40,9 +40,9 @@ static uint64_t draw(struct stream *s, uint64_t n)
 	return s->random % n;
 }
 
-static struct event *add(struct stream *s, uint32_t machine, uint16_t cpu, int32_t tid, uint16_t kind)
+static struct event *add(struct event_stream *s, uint32_t machine, uint16_t cpu, int32_t tid, uint16_t kind)
 {
-	struct record *r = &s->record[s->n < EVENTS + 100 ? s->n++ : s->n];
+	struct model_record *r = &s->record[s->n < EVENTS + 100 ? s->n++ : s->n];
 	s->t += 500 + (int64_t)draw(s, 3000);
 	r->machine = machine;
 	r->ev = (struct event){ .ts = s->t, .kind = kind, .cpu = cpu, .tid = tid, .pid = tid, .comm = 1 };
@@ -56,20 +56,20 @@ static int32_t vcpu_tid(uint32_t vm, uint32_t vcpu)
 	return (int32_t)(1000 + 10 * vm + vcpu);
 }
 
-static void timer(struct stream *s, uint32_t machine, uint16_t cpu, int32_t tid)
+static void timer(struct event_stream *s, uint32_t machine, uint16_t cpu, int32_t tid)
 {
 	add(s, machine, cpu, tid, EV_TIMER_ENTRY)->timer.timer = 77;
 	add(s, machine, cpu, tid, EV_TIMER_EXIT)->timer.timer = 77;
 }
 
-static void softirq(struct stream *s, uint32_t machine, uint16_t cpu, int32_t tid)
+static void softirq(struct event_stream *s, uint32_t machine, uint16_t cpu, int32_t tid)
 {
 	int64_t vec = (int64_t)draw(s, 10);
 	add(s, machine, cpu, tid, EV_SOFTIRQ_ENTRY)->irq.number = vec;
 	add(s, machine, cpu, tid, EV_SOFTIRQ_EXIT)->irq.number = vec;
 }
 
-static void wake(struct stream *s, uint32_t machine, uint16_t cpu, int32_t tid, int32_t whom)
+static void wake(struct event_stream *s, uint32_t machine, uint16_t cpu, int32_t tid, int32_t whom)
 {
 	for (int i = 0; i < 2; i++) {
 		struct event *ev = add(s, machine, cpu, tid, i ? EV_WAKEUP : EV_WAKING);
@@ -79,7 +79,7 @@ static void wake(struct stream *s, uint32_t machine, uint16_t cpu, int32_t tid, 
 	}
 }
 
-static void change(struct stream *s, uint32_t machine, uint16_t cpu, int32_t prev, int32_t next)
+static void change(struct event_stream *s, uint32_t machine, uint16_t cpu, int32_t prev, int32_t next)
 {
 	struct event *ev = add(s, machine, cpu, prev, EV_SWITCH);
 	ev->sw.prev_tid = prev;
@@ -89,7 +89,7 @@ static void change(struct stream *s, uint32_t machine, uint16_t cpu, int32_t pre
 }
 
 /* What a vCPU thread does until its next switch: some turns of entry, guest, exit. */
-static void run_vcpu(struct stream *s, uint16_t cpu, int32_t tid)
+static void run_vcpu(struct event_stream *s, uint16_t cpu, int32_t tid)
 {
 	uint32_t vm = (uint32_t)(tid - 1000) / 10, vcpu = (uint32_t)(tid - 1000) % 10;
 	struct guest_cpu *g = &s->guest[vm][vcpu];
@@ -113,7 +113,7 @@ static void run_vcpu(struct stream *s, uint16_t cpu, int32_t tid)
 	}
 }
 
-static void generate(struct stream *s)
+static void generate(struct event_stream *s)
 {
 	while (s->n < EVENTS) {
 		uint16_t cpu = (uint16_t)draw(s, PCPUS);
@@ -164,7 +164,7 @@ static int64_t drop_text(void *to, const char *text, struct error *err)
 	return 0;
 }
 
-static const struct sink_ops drop = { drop_state_set, drop_attribute, drop_set, drop_text };
+static const struct model_sink_ops drop = { drop_state_set, drop_attribute, drop_set, drop_text };
 
 static double seconds(void)
 {
@@ -173,7 +173,7 @@ static double seconds(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static int replay(const struct stream *s, const struct sink_ops *ops, void *to, int64_t *end, double *took,
+static int replay(const struct event_stream *s, const struct model_sink_ops *ops, void *to, int64_t *end, double *took,
                   struct error *err)
 {
 	struct machine_setup setup[1 + VMS] = { { .name = "host", .parent = -1, .traced = true, .has_kvm = true,
@@ -202,7 +202,7 @@ static int replay(const struct stream *s, const struct sink_ops *ops, void *to, 
 	return r;
 }
 
-static void report(const char *what, const struct stream *s, double took)
+static void report(const char *what, const struct event_stream *s, double took)
 {
 	double n = (double)s->n * ROUNDS;
 	printf("model: %.1f M events %s: %.2f s, %.1f M events/s, one core (target: 5)\n", n / 1e6, what, took, n / took / 1e6);
@@ -217,7 +217,7 @@ static int churn(void)
 	struct error err = ERROR_INIT;
 	struct history_builder *b = history_create("bench_model.tmp", NULL, &err);
 	struct model *m = b ? model_new(&setup, 1, false, &sink_history, b, &err) : NULL;
-	struct stream s = { .record = mem_new(EVENTS + 102, sizeof *s.record), .t = 1000 };
+	struct event_stream s = { .record = mem_new(EVENTS + 102, sizeof *s.record), .t = 1000 };
 	int64_t began = s.t;
 	int r = m ? model_begin(m, 0, s.t, NULL, &err) : -1;
 	double start = seconds();
@@ -264,7 +264,7 @@ int main(void)
 		_exit(churn() < 0);
 	if (child > 0)
 		waitpid(child, NULL, 0);
-	struct stream s = { .record = mem_new(EVENTS + 200, sizeof *s.record), .random = 42 };
+	struct event_stream s = { .record = mem_new(EVENTS + 200, sizeof *s.record), .random = 42 };
 	uint32_t attributes = 0;
 	int64_t end;
 	double took;

@@ -20,7 +20,7 @@ static int measure(const char *dir, bool no_truth)
 	struct options o = { .scenario = "overcommit", .number = 8, .out = dir, .seed = 1, .events = 2000000, .beacon_hz = 20,
 	                     .hogs = 1, .burst = 3, .packet = 65536, .no_truth = no_truth };
 	struct error err = ERROR_INIT;
-	struct result r;
+	struct sim_result r;
 	double start = now(), taken;
 
 	if (simulate(&o, &r, &err) < 0) {

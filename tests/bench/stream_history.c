@@ -33,7 +33,7 @@ int stream_build(const char *path, uint32_t attributes, uint64_t changes, const 
                  uint64_t *checksum, struct error *err)
 {
 	static const char *const names[STREAM_STATES] = { "S0", "S1", "S2", "S3", "S4", "S5" };
-	struct stream g;
+	struct change_stream g;
 	struct history_builder *b = history_create(path, options, err);
 	uint32_t *id = malloc(attributes * sizeof *id);
 	if (!b || !id || !stream_init(&g, attributes)) {

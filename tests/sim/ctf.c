@@ -19,7 +19,7 @@
 #define HEADER 84          /* bytes: packet header 32, packet context 52 */
 #define RECORD_MOST 512    /* bytes of the longest record */
 
-struct stream {
+struct packet_stream {
 	int fd;
 	unsigned char *buf;
 	size_t used;
@@ -31,7 +31,7 @@ struct stream {
 struct ctf {
 	char *dir;
 	unsigned char uuid[16];
-	struct stream *stream;
+	struct packet_stream *stream;
 	unsigned streams;
 	size_t packet;         /* bytes, most */
 	int64_t begin;         /* ns, clock of the machine: of the recording */
@@ -61,7 +61,7 @@ static int write_all(int fd, const unsigned char *p, size_t n, const char *dir, 
 
 static int flush(struct ctf *t, unsigned cpu, struct error *err)
 {
-	struct stream *s = &t->stream[cpu];
+	struct packet_stream *s = &t->stream[cpu];
 	unsigned char *p = s->buf;
 
 	if (!s->open)
@@ -87,11 +87,11 @@ static unsigned char *put_text(unsigned char *p, const char *s, size_t n)
 	return p + n;
 }
 
-static unsigned char *put_field(unsigned char *p, uint8_t type, const union value *v)
+static unsigned char *put_field(unsigned char *p, uint8_t type, const union record_value *v)
 {
 	size_t n;
 
-	switch ((enum field_type)type) {
+	switch ((enum record_field_type)type) {
 	case FIELD_I32: case FIELD_U32:
 		return put(p, (uint64_t)v->n, 4);
 	case FIELD_I64: case FIELD_U64: case FIELD_HEX:
@@ -117,7 +117,7 @@ static unsigned char *put_field(unsigned char *p, uint8_t type, const union valu
 	return p;
 }
 
-static void begin_packet(const struct ctf *t, struct stream *s, int64_t ts)
+static void begin_packet(const struct ctf *t, struct packet_stream *s, int64_t ts)
 {
 	if (s->open)
 		return;
@@ -127,11 +127,11 @@ static void begin_packet(const struct ctf *t, struct stream *s, int64_t ts)
 	s->used = HEADER;
 }
 
-int ctf_write(struct ctf *t, unsigned cpu, int64_t ts, enum record kind, const struct thread *cur, const union value *v,
-              struct error *err)
+int ctf_write(struct ctf *t, unsigned cpu, int64_t ts, enum record_kind kind, const struct thread *cur,
+              const union record_value *v, struct error *err)
 {
-	struct stream *s = &t->stream[cpu];
-	union value comm = S(thread_name(cur));
+	struct packet_stream *s = &t->stream[cpu];
+	union record_value comm = S(thread_name(cur));
 	unsigned char *p;
 
 	if (s->losing)
@@ -194,7 +194,7 @@ static void field_text(FILE *f, const struct record_field *field)
 	};
 	static const char character[] = "integer { size = 8; align = 8; signed = 1; encoding = UTF8; base = 10; }";
 
-	switch ((enum field_type)field->type) {
+	switch ((enum record_field_type)field->type) {
 	case FIELD_COMM:
 		fprintf(f, "\t\t%s _%s[16];\n", character, field->name);
 		break;
@@ -308,7 +308,7 @@ int ctf_close(struct ctf *t, int64_t end, struct error *err)
 	int result = 0;
 
 	for (unsigned i = 0; i < t->streams; i++) {
-		struct stream *s = &t->stream[i];
+		struct packet_stream *s = &t->stream[i];
 
 		if (s->fd < 0)
 			continue;

@@ -7,7 +7,7 @@
 
 #define REUSED 300  /* ids below are not given a second time, as in Linux */
 
-static const struct track untracked = { 0, NOTHING };
+static const struct truth_track untracked = { 0, NOTHING };
 
 struct thread *thread_new(struct machine *m, uint32_t name, const struct step *prog, int32_t pid, int32_t ppid)
 {

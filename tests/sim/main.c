@@ -244,7 +244,7 @@ int main(int argc, char **argv)
 	struct options o = { .seed = 1, .number = 8, .beacon_hz = 20, .hogs = 1, .burst = 3, .packet = 65536,
 	                     .step_at = 500000 };
 	struct error err = ERROR_INIT;
-	struct result r;
+	struct sim_result r;
 	char text[TIME_TEXT];
 	int status = parse(argc, argv, &o);
 

@@ -338,7 +338,7 @@ void op_run(struct cpu *c, const struct op *op)
 		kvm_op(c, op);
 		break;
 	case OP_UNTHROTTLE:
-		sched_unthrottle(c->m->sim, (struct group *)(intptr_t)op->a);
+		sched_unthrottle(c->m->sim, (struct quota_group *)(intptr_t)op->a);
 		break;
 	case OP_OFFLINE:
 		sched_offline(c);

@@ -74,7 +74,7 @@ static bool lost(struct cpu *c)
 }
 
 /* Records what happens on CPU c at this moment. */
-void record_write(struct cpu *c, enum record kind, const union value *v)
+void record_write(struct cpu *c, enum record_kind kind, const union record_value *v)
 {
 	struct machine *m = c->m;
 	struct sim *s = m->sim;

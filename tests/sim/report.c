@@ -32,7 +32,7 @@ int truth_open(struct sim *s, const char *dir)
 
 void truth_loss(struct cpu *c, int64_t end)
 {
-	struct truth *t = c->m->sim->truth;
+	struct truth_out *t = c->m->sim->truth;
 
 	if (c->lost && t && c->lost_from <= end)
 		fprintf(t->loss, "%s,%u,%" PRId64 ",%" PRId64 ",%" PRId64 "\n", c->m->is_host ? "host" : c->m->name, c->number,
@@ -123,7 +123,7 @@ static void close_cpu(struct cpu *c, int64_t end)
 /* Ends all intervals with the last record and writes the small files. */
 int truth_close(struct sim *s)
 {
-	struct truth *t = s->truth;
+	struct truth_out *t = s->truth;
 	int result = 0;
 
 	for (unsigned i = 0; i < s->machines; i++) {

@@ -40,7 +40,7 @@ struct plan {
 	unsigned vcpus;
 	uint64_t affinity;     /* CPUs that its vCPUs may use, 0 = all */
 	int64_t offset, ppb;   /* of its clock against that of the machine below */
-	struct group *group;
+	struct quota_group *group;
 	int64_t from, to;      /* when it is traced, ns after the beginning; 0 = always */
 	bool changes;          /* its CPUs, and perhaps itself, come and go: */
 	unsigned spare;        /* CPUs that may be plugged */
@@ -314,9 +314,9 @@ static void random_threads(struct sim *s, struct machine *m)
 	}
 }
 
-static struct group *random_group(struct sim *s)
+static struct quota_group *random_group(struct sim *s)
 {
-	struct group *g = &s->group[s->groups++];
+	struct quota_group *g = &s->group[s->groups++];
 
 	g->period = rng_range(&s->rng, 5, 40) * MS;
 	g->quota = g->period * rng_range(&s->rng, 20, 90) / 100;

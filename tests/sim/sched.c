@@ -368,7 +368,7 @@ void sched_arm_tick(struct cpu *c)
 	queue_push(&c->m->sim->queue, (now / period + 1) * period + phase, DUE_TICK, c, ++c->tick_gen);
 }
 
-void sched_unthrottle(struct sim *s, struct group *g)
+void sched_unthrottle(struct sim *s, struct quota_group *g)
 {
 	struct machine *host = s->machine[0];
 

@@ -45,7 +45,7 @@ static struct cpu *cpu_of(const struct thread *t)
 }
 
 /* A bandwidth period ends; its timer sits on pCPU 0. */
-static void period_due(struct sim *s, struct group *g)
+static void period_due(struct sim *s, struct quota_group *g)
 {
 	queue_push(&s->queue, s->now + g->period, DUE_PERIOD, g, 0);
 	interrupt(&s->machine[0]->cpu[0], IRQ_PERIOD, NULL, g);
@@ -194,7 +194,7 @@ static void release(struct sim *s)
 	strtab_release(&s->names);
 }
 
-int simulate(const struct options *options, struct result *result, struct error *err)
+int simulate(const struct options *options, struct sim_result *result, struct error *err)
 {
 	struct sim *s = mem_new(1, sizeof *s);
 	int status = -1;

@@ -92,7 +92,7 @@ struct irq {
 	uint8_t inner;    /* of IRQ_GUEST: what the guest will see */
 	struct thread *t; /* whom it wakes */
 	struct cpu *c;    /* of IRQ_GUEST: the vCPU */
-	void *who;        /* struct bare or struct group */
+	void *who;        /* struct bare or struct quota_group */
 };
 /* What a machine sees of an interrupt that a vCPU of its guest shall get. */
 #define IRQ_FOR(guest, what, thread, owner) { .kind = (what) == IRQ_DEV ? IRQ_GUEST_DEV : IRQ_GUEST, \
@@ -108,7 +108,7 @@ enum log_kind { LOG_SYNC_A, LOG_SYNC_D, LOG_START, LOG_YIELD, LOG_RESUME, LOG_EN
 enum track_kind { TRACK_CURRENT, TRACK_OWNER, TRACK_IRQ, TRACK_VSTATUS, TRACK_VTHREAD, TRACK_PCPU,
                   TRACK_STATUS, TRACK_NAME, TRACK_CPU, TRACK_PID, TRACK_KINDS };
 #define NOTHING INT64_MIN  /* the value of an attribute that has none */
-struct track { int64_t start, value; };
+struct truth_track { int64_t start, value; };
 
 /* ---- threads */
 
@@ -121,7 +121,7 @@ struct thread {
 	struct machine *m;
 	struct cpu *vcpu;        /* of the guest, if this is the host's thread behind it */
 	struct machine *vm;      /* whose QEMU's main thread it is, if that changes the VM */
-	struct group *group;     /* bandwidth group, or NULL */
+	struct quota_group *group;  /* bandwidth group, or NULL */
 	int32_t tid, pid, ppid;
 	uint32_t name;           /* string id */
 	uint32_t ns, cgroup_ns;  /* namespaces */
@@ -144,7 +144,7 @@ struct thread {
 	int32_t dump_tid;
 	struct server *server;
 	/* truth */
-	struct track status, tname, tcpu, tpid;
+	struct truth_track status, tname, tcpu, tpid;
 	struct usage *usage;     /* of request servers */
 	struct thread *next_free;
 };
@@ -173,7 +173,7 @@ struct cpu {
 	uint32_t gen, tick_gen;
 	int64_t min_vruntime;
 	uint64_t key;            /* beacon: last key used */
-	struct track current, owner, interrupt, vstatus, vthread, pcpu;
+	struct truth_track current, owner, interrupt, vstatus, vthread, pcpu;
 	int64_t handler[4];      /* names of the interrupt handlers, the innermost last */
 	unsigned handlers;
 	struct { int64_t start; int32_t tid; uint8_t mode; const struct machine *m; } who;
@@ -190,7 +190,7 @@ struct bare {
 };
 
 /* Threads that together get `quota` ns of CPU per `period` ns. */
-struct group {
+struct quota_group {
 	struct sim *sim;
 	int64_t quota, period, used;
 	bool throttled;
@@ -217,7 +217,7 @@ struct machine {
 	uint64_t next_request;
 	int32_t qemu_pid;              /* of the VM on the host */
 	uint64_t vcpu_affinity;        /* of its CPUs' threads */
-	struct group *vcpu_group;
+	struct quota_group *vcpu_group;
 	unsigned boot_cpus;            /* it has from its start on */
 	int64_t boots, dies;           /* host ns: from then on its threads may run; when its QEMU ends it */
 	struct thread nobody;          /* stands for the thread of a CPU that has none */
@@ -265,11 +265,11 @@ struct sim {
 	struct thread *free;
 	struct life *life;
 	size_t lives, life_cap;
-	struct group group[4];
+	struct quota_group group[4];
 	unsigned groups;
 	struct bare bare[4];
 	unsigned bares;
-	struct truth *truth;
+	struct truth_out *truth;
 	struct error err;
 	bool failed;
 };
@@ -318,7 +318,7 @@ void sched_tick(struct cpu *c);
 void sched_offline(struct cpu *c);
 void sched_evacuate(struct cpu *c);  /* one thread that is queued on a CPU which is offline goes elsewhere */
 bool sched_wants(const struct cpu *c);  /* an idle CPU that has somebody to run */
-void sched_unthrottle(struct sim *s, struct group *g);
+void sched_unthrottle(struct sim *s, struct quota_group *g);
 void sched_arm_tick(struct cpu *c);
 
 /* kvm.c */
@@ -354,31 +354,31 @@ void server_free(struct server *s);
 void sleep_until(struct thread *t, int64_t when);
 
 /* record.c: trace records */
-enum record {
+enum record_kind {
 	REC_SWITCH, REC_WAKEUP, REC_WAKING, REC_WAKEUP_NEW, REC_MIGRATE, REC_FORK, REC_QUIT, REC_EXEC,
 	REC_IRQ_ENTRY, REC_IRQ_EXIT,
 	REC_SOFTIRQ_ENTRY, REC_SOFTIRQ_EXIT, REC_TIMER_ENTRY, REC_TIMER_EXIT, REC_KVM_ENTRY, REC_KVM_EXIT, REC_HYPERCALL,
 	REC_INJECT, REC_USEREXIT, REC_LOG, REC_DUMP_START, REC_DUMP_PROCESS, REC_DUMP_NS, REC_DUMP_END,
 	REC_DUMP_CGROUP, REC_COUNT
 };
-union value { int64_t n; const char *s; };
-enum field_type { FIELD_END, FIELD_I32, FIELD_U32, FIELD_I64, FIELD_U64, FIELD_HEX, FIELD_COMM, FIELD_STRING,
+union record_value { int64_t n; const char *s; };
+enum record_field_type { FIELD_END, FIELD_I32, FIELD_U32, FIELD_I64, FIELD_U64, FIELD_HEX, FIELD_COMM, FIELD_STRING,
                   FIELD_TEXT,
                   FIELD_VTIDS };
 struct record_field { uint8_t type; const char *name; };
 struct record_class { const char *name; struct record_field field[11]; };
 extern const struct record_class record_class[REC_COUNT];
-#define RECORD(c, kind, ...) record_write((c), (kind), (const union value[]){ __VA_ARGS__ })
+#define RECORD(c, kind, ...) record_write((c), (kind), (const union record_value[]){ __VA_ARGS__ })
 #define N(x) { .n = (int64_t)(x) }
 #define S(x) { .s = (x) }
-void record_write(struct cpu *c, enum record kind, const union value *v);
+void record_write(struct cpu *c, enum record_kind kind, const union record_value *v);
 const char *thread_name(const struct thread *t);
 int record_prio(const struct thread *t);
 
 /* ctf.c: packets and metadata */
 struct ctf *ctf_open(const char *dir, const struct machine *m, int64_t begin, struct error *err);
-int ctf_write(struct ctf *t, unsigned cpu, int64_t ts, enum record kind, const struct thread *cur, const union value *v,
-              struct error *err);
+int ctf_write(struct ctf *t, unsigned cpu, int64_t ts, enum record_kind kind, const struct thread *cur,
+              const union record_value *v, struct error *err);
 void ctf_lose(struct ctf *t, unsigned cpu, int64_t ts);  /* the record that would be written now is discarded */
 int ctf_close(struct ctf *t, int64_t end, struct error *err);
 

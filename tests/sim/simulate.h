@@ -4,12 +4,12 @@
 
 #include "sim.h"
 
-struct result {
+struct sim_result {
 	uint64_t records;    /* written */
 	int64_t begin, end;  /* host ns of the first and last record */
 };
 
 /* Runs the scenario and writes traces and truth below options->out. */
-int simulate(const struct options *options, struct result *result, struct error *err);
+int simulate(const struct options *options, struct sim_result *result, struct error *err);
 
 #endif

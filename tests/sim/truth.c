@@ -83,8 +83,8 @@ static void write_line(struct sim *s, const char *root, enum track_kind kind, in
 	fwrite_unlocked(line, 1, (size_t)(p - line), s->truth->interval);
 }
 
-void truth_interval(struct sim *s, enum track_kind kind, const struct machine *m, int64_t id, const struct track *k,
-                    int64_t end)
+void truth_interval(struct sim *s, enum track_kind kind, const struct machine *m, int64_t id,
+                    const struct truth_track *k, int64_t end)
 {
 	int64_t start = k->start > s->first_record ? k->start : s->first_record;
 	char root[64] = "/Host/";
@@ -104,7 +104,7 @@ void truth_interval(struct sim *s, enum track_kind kind, const struct machine *m
 	write_line(s, root, kind, id, start, end, k->value);
 }
 
-static void set(struct sim *s, enum track_kind kind, const struct machine *m, int64_t id, struct track *k,
+static void set(struct sim *s, enum track_kind kind, const struct machine *m, int64_t id, struct truth_track *k,
                 int64_t value)
 {
 	if (k->value == value)
@@ -274,7 +274,7 @@ void truth_vcpu(struct cpu *g)
 			request_usage(g->run[i]);
 }
 
-static void end_track(struct sim *s, enum track_kind kind, const struct thread *t, struct track *k, int64_t end)
+static void end_track(struct sim *s, enum track_kind kind, const struct thread *t, struct truth_track *k, int64_t end)
 {
 	if (s->truth)
 		truth_interval(s, kind, t->m, t->tid, k, end);

@@ -4,14 +4,14 @@
 
 #include "sim.h"
 
-struct truth {
+struct truth_out {
 	FILE *interval, *who, *request, *loss;
 	char *dir;
 };
 
 /* truth.c */
-void truth_interval(struct sim *s, enum track_kind kind, const struct machine *m, int64_t id, const struct track *k,
-                    int64_t end);
+void truth_interval(struct sim *s, enum track_kind kind, const struct machine *m, int64_t id,
+                    const struct truth_track *k, int64_t end);
 void truth_write_who(struct cpu *c, int64_t end);
 void truth_close_thread(struct thread *t, int64_t end);
 bool truth_scheduled(const struct cpu *guest);  /* its thread has a CPU that executes */

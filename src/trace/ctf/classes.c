@@ -54,28 +54,29 @@ static struct ctf_type *find(const struct ctf_type *t, const char *path, bool in
 	return NULL;
 }
 
-static enum leaf leaf_of(const struct ctf_type *t)
+static enum leaf_type leaf_of(const struct ctf_type *t)
 {
 	if (t->kind == CTF_INTEGER)
 		return t->is_signed ? LEAF_SIGNED : LEAF_UNSIGNED;
 	return t->kind == CTF_STRING || (t->kind == CTF_ARRAY && t->is_text) ? LEAF_TEXT : LEAF_NONE;
 }
 
-static bool resolve_in(struct ctf_type *root, enum root from, const char *name, const struct lookup *l, struct path *p)
+static bool resolve_in(struct ctf_type *root, enum root from, const char *name, const struct lookup *l,
+                       struct field_path *p)
 {
 	struct ctf_type *t = find(root, name, from == ROOT_PACKET);
 	struct ctf_slots *slots = from == ROOT_PACKET || from == ROOT_COMMON ? l->shared : l->own;
 	if (!t || leaf_of(t) == LEAF_NONE || (slots && !ctf_want(t, slots)))
 		return false;
-	*p = (struct path){ .leaf = leaf_of(t), .from = from, .slot = t->slot };
+	*p = (struct field_path){ .leaf = leaf_of(t), .from = from, .slot = t->slot };
 	return true;
 }
 
-bool ctf_find_field(const struct fields *f, const void *cls, struct path *p)
+bool ctf_find_field(const struct fields *f, const void *cls, struct field_path *p)
 {
 	const struct lookup *l = cls;
 	const struct ctf_scopes *s = &l->scopes;
-	*p = (struct path){ .leaf = LEAF_NONE };
+	*p = (struct field_path){ .leaf = LEAF_NONE };
 	for (size_t i = 0; i < f->len; i++) {
 		const char *name = f->f[i].path;
 		bool found = false;

@@ -28,7 +28,7 @@ struct ctf_stream_class {
 	uint64_t id;
 	struct ctf_program context, header;
 	uint32_t told[CTF_TOLD];
-	struct path cpu;             /* in the packet's context */
+	struct field_path cpu;       /* in the packet's context */
 	struct ctf_class *class;     /* by id */
 	size_t classes;
 	struct ctf_class *only;      /* of events whose header tells no class */
@@ -54,6 +54,6 @@ void ctf_classes_release(struct ctf_classes *c);
 int64_t ctf_time(const struct ctf_stream_class *s, uint64_t cycles);
 
 /* The `resolve` of a struct field_source (rules.h); a path's slot says where the value is. */
-bool ctf_find_field(const struct fields *f, const void *cls, struct path *p);
+bool ctf_find_field(const struct fields *f, const void *cls, struct field_path *p);
 
 #endif

@@ -282,7 +282,7 @@ const char *ctf_compile(struct ctf_program *p, struct ctf_type *const *root, siz
 
 /* ---- fields that others depend on */
 
-struct search {
+struct field_search {
 	const struct ctf_scopes *scopes;
 	struct ctf_slots *slots;
 	const struct ctf_type *around[CTF_DEEPEST + 2];  /* the structures around the field */
@@ -312,7 +312,7 @@ static struct ctf_type *descend(const struct ctf_type *t, const char *path)
 	}
 }
 
-static struct ctf_type *find_teller(const struct search *s, const char *path)
+static struct ctf_type *find_teller(const struct field_search *s, const char *path)
 {
 	const struct { const char *prefix; const struct ctf_type *root; } absolute[] = {
 		{ "trace.packet.header.", s->scopes->packet_header },
@@ -335,7 +335,7 @@ static struct ctf_type *find_teller(const struct search *s, const char *path)
 	return NULL;
 }
 
-static void resolve(struct search *s, struct ctf_type *t)
+static void resolve(struct field_search *s, struct ctf_type *t)
 {
 	if (s->why)
 		return;
@@ -361,7 +361,7 @@ static void resolve(struct search *s, struct ctf_type *t)
 
 const char *ctf_resolve(struct ctf_type *root, const struct ctf_scopes *scopes, struct ctf_slots *slots)
 {
-	struct search s = { .scopes = scopes, .slots = slots };
+	struct field_search s = { .scopes = scopes, .slots = slots };
 	if (root)
 		resolve(&s, root);
 	return s.why;

@@ -33,13 +33,13 @@ struct ctf_worker {
 
 /* ---- fields */
 
-static int64_t number(const struct path *p, const void *event)
+static int64_t number(const struct field_path *p, const void *event)
 {
 	const struct ctf_machine *m = event;
 	return p->leaf == LEAF_NONE ? EVENT_ABSENT : m->value[p->slot].number;
 }
 
-static const char *text(const struct path *p, const void *event)
+static const char *text(const struct field_path *p, const void *event)
 {
 	struct ctf_worker *w = (struct ctf_worker *)event;
 	if (p->leaf != LEAF_TEXT)

@@ -11,7 +11,7 @@
 #define MAGIC 0xC1FC1FC1U
 #define HEAD_LONGEST 4096  /* bytes of a packet in which its header and context are */
 
-struct scan {
+struct stream_scan {
 	const struct ctf_classes *c;
 	const struct stream_file *f;
 	int fd;
@@ -21,19 +21,19 @@ struct scan {
 	const char *why;
 };
 
-static int refuse(struct scan *s, const char *why)
+static int refuse(struct stream_scan *s, const char *why)
 {
 	s->why = why;
 	return 1;
 }
 
-static uint64_t told(const struct scan *s, enum ctf_told what, uint64_t otherwise)
+static uint64_t told(const struct stream_scan *s, enum ctf_told what, uint64_t otherwise)
 {
 	const uint32_t slot = s->class->told[what];
 	return slot == CTF_NO_SLOT ? otherwise : (uint64_t)s->value[slot].number;
 }
 
-static int find_class(struct scan *s)
+static int find_class(struct stream_scan *s)
 {
 	const struct ctf_classes *c = s->c;
 	const uint32_t magic = c->told[CTF_MAGIC], uuid = c->told[CTF_UUID], id = c->told[CTF_STREAM_ID];
@@ -50,7 +50,7 @@ static int find_class(struct scan *s)
 	return s->class ? 0 : refuse(s, "a packet of an unknown stream class");
 }
 
-static int check_packet(struct scan *s, uint64_t at)
+static int check_packet(struct stream_scan *s, uint64_t at)
 {
 	struct ctf_packet *p = &s->packet;
 	if (!p->size || p->size % 8 || p->size / 8 > s->f->bytes - at)
@@ -63,7 +63,7 @@ static int check_packet(struct scan *s, uint64_t at)
 }
 
 /* The packet that begins at byte `at` of the file: 0, -1 or 1. */
-static int read_packet(struct scan *s, uint64_t at)
+static int read_packet(struct stream_scan *s, uint64_t at)
 {
 	unsigned char head[HEAD_LONGEST];
 	const ssize_t n = pread(s->fd, head, sizeof head, (off_t)at);
@@ -85,7 +85,7 @@ static int read_packet(struct scan *s, uint64_t at)
 	return check_packet(s, at);
 }
 
-static struct ctf_flow *flow_of(struct ctf_streams *all, const struct scan *s)
+static struct ctf_flow *flow_of(struct ctf_streams *all, const struct stream_scan *s)
 {
 	const bool has_instance = s->class->told[CTF_INSTANCE] != CTF_NO_SLOT;
 	const uint64_t instance = told(s, CTF_INSTANCE, 0);
@@ -114,7 +114,7 @@ static bool is_indexed_so(const struct stream_file *f, const struct ctf_packet *
 	       x->end == p->end && x->discarded == p->discarded;
 }
 
-static int add_packets(struct ctf_streams *all, struct scan *s)
+static int add_packets(struct ctf_streams *all, struct stream_scan *s)
 {
 	struct ctf_flow *flow = NULL;
 	size_t i = 0;
@@ -140,7 +140,7 @@ static int add_packets(struct ctf_streams *all, struct scan *s)
 int ctf_streams_add(struct ctf_streams *all, const struct ctf_classes *c, struct stream_file *f, const char **why)
 {
 	char *path = mem_printf("%s/%s", f->dir, f->name);
-	struct scan s = { .c = c, .f = f, .fd = open(path, O_RDONLY | O_CLOEXEC) };
+	struct stream_scan s = { .c = c, .f = f, .fd = open(path, O_RDONLY | O_CLOEXEC) };
 	free(path);
 	stream_file_index(f);
 	errno = f->why;

@@ -116,7 +116,7 @@ static void add_stream(struct source *s, const struct ctf_flow *f)
 	for (size_t i = 1; i < f->packets; i++) {
 		bytes += f->packet[i - 1].size / 8;
 		if (ctf_may_cut(f, i))
-			*ARRAY_PUSH(to->cut, to->cuts, to->cuts_cap) = (struct cut){ i, bytes };
+			*ARRAY_PUSH(to->cut, to->cuts, to->cuts_cap) = (struct stream_cut){ i, bytes };
 	}
 }
 

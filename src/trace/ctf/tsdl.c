@@ -22,13 +22,13 @@ static void parse_uuid(struct parser *p)
 	p->m->has_uuid = digits == 32;
 }
 
-struct block {
+struct tsdl_block {
 	struct ctf_stream *stream;
 	struct ctf_event *event;
 	struct ctf_clock *clock;
 };
 
-static void take_type(struct parser *p, const struct block *b, const char *key)
+static void take_type(struct parser *p, const struct tsdl_block *b, const char *key)
 {
 	struct ctf_metadata *m = p->m;
 	struct ctf_type *t = tsdl_type(p), **to = NULL;
@@ -45,7 +45,7 @@ static void take_type(struct parser *p, const struct block *b, const char *key)
 		*to = t;
 }
 
-static void take_value(struct parser *p, const struct block *b, const char *key)
+static void take_value(struct parser *p, const struct tsdl_block *b, const char *key)
 {
 	if (b->stream && !strcmp(key, "id")) {
 		b->stream->id = tsdl_number(p);
@@ -74,7 +74,7 @@ static void take_value(struct parser *p, const struct block *b, const char *key)
 	tsdl_skip_value(p);
 }
 
-static void block(struct parser *p, const struct block *b)
+static void block(struct parser *p, const struct tsdl_block *b)
 {
 	const size_t names = p->names;
 	tsdl_expect(p, "{");
@@ -113,7 +113,7 @@ static void new_stream(struct parser *p)
 	struct ctf_stream *s = ctf_alloc(&p->m->arena, sizeof *s);
 	s->next = p->m->stream;
 	p->m->stream = s;
-	block(p, &(struct block){ .stream = s });
+	block(p, &(struct tsdl_block){ .stream = s });
 }
 
 static void new_event(struct parser *p)
@@ -122,7 +122,7 @@ static void new_event(struct parser *p)
 	e->name = "";
 	e->next = p->m->event;
 	p->m->event = e;
-	block(p, &(struct block){ .event = e });
+	block(p, &(struct tsdl_block){ .event = e });
 }
 
 static void new_clock(struct parser *p)
@@ -130,13 +130,13 @@ static void new_clock(struct parser *p)
 	struct ctf_clock *c = ctf_alloc(&p->m->arena, sizeof *c);
 	*c = (struct ctf_clock){ .name = "", .frequency = 1000000000, .next = p->m->clock };
 	p->m->clock = c;
-	block(p, &(struct block){ .clock = c });
+	block(p, &(struct tsdl_block){ .clock = c });
 }
 
 static void top(struct parser *p)
 {
 	if (tsdl_accept(p, "trace"))
-		block(p, &(struct block){ 0 });
+		block(p, &(struct tsdl_block){ 0 });
 	else if (tsdl_accept(p, "stream"))
 		new_stream(p);
 	else if (tsdl_accept(p, "event"))

@@ -12,7 +12,7 @@ struct parser {
 	enum token token;
 	const char *text;  /* of the token; of TEXT without its quotes */
 	size_t len;
-	struct named { const char *name; struct ctf_type *type; } *named;  /* types, the innermost scope's last */
+	struct ctf_named { const char *name; struct ctf_type *type; } *named;  /* types, the innermost scope's last */
 	size_t names, names_cap;
 	unsigned depth;
 };

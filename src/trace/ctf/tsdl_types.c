@@ -28,7 +28,7 @@ static void name_type(struct parser *p, const char *name, struct ctf_type *t)
 		tsdl_fail(p, "too many named types");
 		return;
 	}
-	*ARRAY_PUSH(p->named, p->names, p->names_cap) = (struct named){ name, t };
+	*ARRAY_PUSH(p->named, p->names, p->names_cap) = (struct ctf_named){ name, t };
 }
 
 static struct ctf_type *type_named(struct parser *p, const char *name)
