@@ -1,7 +1,7 @@
 /* What the host alone tells of a guest: exits by name, and when it has nothing to do. */
 #include "model_events.h"
 
-#include "model/exits.h"
+#include "model/exit_reasons.h"
 
 #define EXIT DEBIAN "/CPUs/CPU0/Exit"
 enum { SVM_INTR = 0x60, SVM_HLT = 0x78, SVM_MSR = 0x7c, SVM_NPF = 0x400 };

@@ -13,7 +13,7 @@
 #include "record/moment.h"
 #include "record/proc.h"
 #include "record/record.h"
-#include "record/state.h"
+#include "record/journal.h"
 #include "record/tracer.h"
 #include "record/transport.h"
 #include "record_tree.h"
@@ -454,34 +454,34 @@ static void test_state(void **state)
 	struct error err = ERROR_INIT;
 	struct journal s = { .folder = mem_dup("/var/tmp/x y") };
 	size_t n;
-	state_add_guest(&s, "web", "cmd:docker exec -i web sh");
-	state_add_guest(&s, "db", "ssh:root@db");
-	assert_int_equal(state_write(tree.root, &s, &err), 0);
+	journal_add_guest(&s, "web", "cmd:docker exec -i web sh");
+	journal_add_guest(&s, "db", "ssh:root@db");
+	assert_int_equal(journal_write(tree.root, &s, &err), 0);
 	/* It lives. */
-	struct journal *stale = state_stale(tree.root, &n);
+	struct journal *stale = journal_stale(tree.root, &n);
 	assert_int_equal(n, 0);
 	free(stale);
 	char *text = tree_read(&tree, strstr(s.path, "run/"));
 	tree_text(&tree, "run/stealscope/1-99", text);
 	tree_text(&tree, "run/stealscope/x-1", text);
 	free(text);
-	stale = state_stale(tree.root, &n);
+	stale = journal_stale(tree.root, &n);
 	assert_int_equal(n, 1);
 	assert_string_equal(stale[0].folder, "/var/tmp/x y");
 	assert_int_equal(stale[0].guests, 2);
 	assert_string_equal(stale[0].guest[0].transport, "cmd:docker exec -i web sh");
 	assert_string_equal(stale[0].guest[1].name, "db");
-	state_release(&stale[0]);
+	journal_release(&stale[0]);
 	free(stale);
-	state_remove(&s);
+	journal_remove(&s);
 	assert_null(tree_read(&tree, strstr(s.path, "run/")));
 	/* Where others can write, nothing that stands there is believed. */
 	char *folder = mem_printf("%s/run/stealscope", tree.root);
 	chmod(folder, 0777);
 	free(folder);
-	assert_null(state_stale(tree.root, &n));
-	assert_int_equal(state_write(tree.root, &s, &err), -1);
-	state_release(&s);
+	assert_null(journal_stale(tree.root, &n));
+	assert_int_equal(journal_write(tree.root, &s, &err), -1);
+	journal_release(&s);
 }
 
 static void test_proc(void **state)

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "trace/internal.h"
 #include "trace/layout.h"
-#include "trace/record.h"
+#include "trace/store.h"
 #include "trace/shift.h"
 #include "trace/trace.h"
 #include "trace_loaded.h"

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "trace/layout.h"
 #include "trace/packets.h"
-#include "trace/record.h"
+#include "trace/store.h"
 #include "trace/trace.h"
 #include "trace_files.h"
 

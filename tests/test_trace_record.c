@@ -1,7 +1,7 @@
 /* Records, when there are as many kinds of events as there is room for. */
 #include "trace/trace.h"
 #define EVENT_KIND_COUNT MOST_EVENT_KINDS
-#include "trace/record.c"
+#include "trace/store.c"
 
 #include "test.h"
 

@@ -50,7 +50,7 @@ char *ledger_party(const struct topo *topo, const struct party *who, const char 
 
 /* rates.c: what every machine and thread ran and lost, its gaps, wakes and exits. */
 int ledger_add_rates(struct ledger *l, struct error *err);
-/* requests.c: latencies, and what they are made of. */
+/* request_kinds.c: latencies, and what they are made of. */
 int ledger_add_requests(struct ledger *l, struct error *err);
 struct request;
 /* "Debian", "Debian/GET". */

@@ -5,15 +5,15 @@ src_libcompare_a_SOURCES = \
 	src/compare/advise.c \
 	src/compare/change.c \
 	src/compare/compare.h \
-	src/compare/demand.c \
 	src/compare/diff.c \
 	src/compare/estimate.c src/compare/estimate.h \
 	src/compare/ledger.c src/compare/ledger.h \
 	src/compare/rates.c \
 	src/compare/replay.c src/compare/replay.h \
-	src/compare/requests.c \
+	src/compare/request_kinds.c \
 	src/compare/served.c src/compare/served.h \
 	src/compare/thieves.c \
+	src/compare/wants.c \
 	src/compare/whatif.c \
 	src/compare/words.c
 

@@ -56,7 +56,7 @@ struct wants {
 	uint64_t dispatches[DISPATCH_MOST / DISPATCH_STEP];  /* by length: how many */
 };
 
-/* demand.c: reads what every thread of the host did.  Those that are a vCPU are followed. */
+/* wants.c: reads what every thread of the host did.  Those that are a vCPU are followed. */
 int wants_read(struct wants *w, const struct topo *topo, int64_t from, int64_t to, struct error *err);
 void wants_release(struct wants *w);
 struct replay_task *wants_task(const struct wants *w, uint32_t thread);  /* or NULL */

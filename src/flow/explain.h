@@ -1,4 +1,5 @@
-/* A story that is being told: shared by what was (explain.c) and what to look at next (advice.c).  Private to flow/. */
+/* A story that is being told: shared by what was (explain.c) and what to look at next (explain_next.c).  Private to
+ * flow/. */
 #ifndef STEALSCOPE_FLOW_EXPLAIN_H
 #define STEALSCOPE_FLOW_EXPLAIN_H
 

@@ -2,12 +2,12 @@
 noinst_LIBRARIES += src/libflow.a
 FLOW_LIBS = src/libflow.a $(HISTORY_LIBS)
 src_libflow_a_SOURCES = \
-	src/flow/advice.c \
+	src/flow/by_name.c \
 	src/flow/demand.c \
 	src/flow/doubt.c \
 	src/flow/exits.c \
 	src/flow/explain.c src/flow/explain.h src/flow/explain_summary.c \
-	src/flow/find.c \
+	src/flow/explain_next.c \
 	src/flow/flow.c src/flow/flow.h src/flow/flow_private.h \
 	src/flow/flow_text.c \
 	src/flow/gap.c \
@@ -20,7 +20,7 @@ src_libflow_a_SOURCES = \
 	src/flow/path_sums.c \
 	src/flow/periodic.c \
 	src/flow/resolve.c src/flow/resolve.h \
-	src/flow/status.c \
+	src/flow/status_text.c \
 	src/flow/steal.c \
 	src/flow/summary.c \
 	src/flow/summary_sort.c \

@@ -70,7 +70,7 @@ void stats_shift(const double *latency, size_t n, const double *baseline, size_t
 struct cluster { double median, share; };
 size_t stats_clusters(const double *v, size_t n, struct cluster *out, size_t room);
 
-/* ---- Tables from csv files (csv.c) -------------------------------------------------------------------------- */
+/* ---- Tables from csv files (csv_table.c) -------------------------------------------------------------------- */
 
 struct table {
 	char **column;     /* names: escape before printing */

@@ -6,7 +6,7 @@
 #ifndef STEALSCOPE_MODEL_BAND_H
 #define STEALSCOPE_MODEL_BAND_H
 
-#include "model/sink.h"
+#include "model/model_sink.h"
 #include "sync/sync.h"
 
 #define BAND_SAMPLES 256

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "base/map.h"
-#include "model/exits.h"
+#include "model/exit_reasons.h"
 
 /* A way that is learned: one of these, or WAY_VECTOR + the vector (WAY_VECTOR - 1: of a stretch without injection). */
 enum { WAY_HALT, WAY_TIMER, WAY_VECTOR = 3, WAYS = WAY_VECTOR + 256 };

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "base/mem.h"
-#include "model/exits.h"
+#include "model/exit_reasons.h"
 #include "model/state.h"
 
 #define NEVER INT64_MAX

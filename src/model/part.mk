@@ -7,23 +7,23 @@ src_libmodel_a_SOURCES = \
 	src/model/build.c \
 	src/model/cover.c src/model/cover.h \
 	src/model/cpu.c \
+	src/model/exit_reasons.c src/model/exit_reasons.h \
 	src/model/feed.c src/model/feed.h \
-	src/model/exits.c src/model/exits.h \
-	src/model/guest.c \
 	src/model/halts.c src/model/halts.h \
 	src/model/handlers.c src/model/handlers.h \
 	src/model/irq.c \
 	src/model/known.c \
 	src/model/limits.c src/model/limits.h \
+	src/model/marks.c \
 	src/model/merge.c src/model/merge.h \
 	src/model/model.c src/model/model.h \
+	src/model/model_sink.c src/model/model_sink.h \
 	src/model/nest.c src/model/nest.h \
-	src/model/request.c \
-	src/model/sink.c src/model/sink.h \
 	src/model/sink_history.c \
 	src/model/start.c src/model/start.h \
 	src/model/state.h \
 	src/model/thread.c \
+	src/model/untraced.c \
 	src/model/update.c \
 	src/model/vcpu.c src/model/vcpu.h
 

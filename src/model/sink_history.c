@@ -1,4 +1,4 @@
-#include "model/sink.h"
+#include "model/model_sink.h"
 
 static unsigned history_sink_state_set(void *to, const char *name, const char *const *state, unsigned n)
 {

@@ -19,8 +19,8 @@
 #include "base/states.h"
 #include "model/halts.h"
 #include "model/limits.h"
+#include "model/model_sink.h"
 #include "model/nest.h"
-#include "model/sink.h"
 #include "model/vcpu.h"
 #include "sync/sync.h"
 #include "trace/trace.h"
@@ -128,7 +128,7 @@ struct machine {
 	struct map candidate;   /* TID -> index + 1 of its first in model->candidate */
 	struct map request;     /* id -> struct request_attrs * */
 	struct map handler_name;  /* see irq.c */
-	struct map exit_name;   /* see guest.c */
+	struct map exit_name;   /* see untraced.c */
 };
 
 struct model {
@@ -186,7 +186,7 @@ void known_resume(struct machine *mc, uint32_t number);  /* that CPU's events be
  * changed by the next ns. */
 void known_told(struct machine *mc, struct thread *th, int64_t t);
 
-/* guest.c */
+/* untraced.c */
 void guest_entry(struct model *m, struct vcpu *v);
 void guest_exit(struct model *m, struct vcpu *v, const struct event *ev);
 void guest_lose(struct model *m, struct vcpu *v);  /* events of its thread's CPU were lost */
@@ -211,7 +211,7 @@ void irq_foresee(struct machine *mc, const struct handlers *h);  /* looking ahea
 /* In what the CPU's current thread `tid` acts: the id of a handler's name, or of "thread"; HISTORY_NULL unknown. */
 int64_t irq_context(struct machine *mc, const struct cpu *c, int64_t tid);
 
-/* request.c */
+/* marks.c */
 void request_event(struct machine *mc, const struct event *ev, int64_t tid);
 void request_unknown(struct machine *mc);  /* events were lost */
 void request_close(struct machine *mc);    /* the machine's trace is over */

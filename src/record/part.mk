@@ -6,6 +6,7 @@ if HAVE_TRACEFS
 src_librecord_a_SOURCES = \
 	src/record/about.c src/record/about.h \
 	src/record/base64.c src/record/base64.h \
+	src/record/buffer_stats.c \
 	src/record/events.c src/record/events.h \
 	src/record/facts.c src/record/facts.h \
 	src/record/folder.c src/record/folder.h \
@@ -13,16 +14,16 @@ src_librecord_a_SOURCES = \
 	src/record/frames.c src/record/frames.h \
 	src/record/guest.c src/record/guest.h \
 	src/record/host.c src/record/host.h \
+	src/record/journal.c src/record/journal.h \
+	src/record/members.c src/record/members.h \
 	src/record/moment.c src/record/moment.h \
-	src/record/party.c src/record/party.h \
 	src/record/proc.c src/record/proc.h \
 	src/record/qga.c \
 	src/record/record.c src/record/record.h \
-	src/record/state.c src/record/state.h \
-	src/record/stats.c \
-	src/record/tracefs.c src/record/tracer.h \
-	src/record/trigger.c src/record/trigger.h \
+	src/record/tracefs.c \
+	src/record/tracer.h \
 	src/record/transport.c src/record/transport.h \
+	src/record/trigger.c src/record/trigger.h \
 	src/record/vm_name.c \
 	src/record/vms.c src/record/vms.h
 nodist_src_librecord_a_SOURCES = src/record/guest_text.h

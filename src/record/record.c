@@ -17,9 +17,9 @@
 #include "base/timefmt.h"
 #include "record/about.h"
 #include "record/folder.h"
-#include "record/party.h"
+#include "record/journal.h"
+#include "record/members.h"
 #include "record/proc.h"
-#include "record/state.h"
 #include "record/trigger.h"
 
 #define SECOND 1000000000LL
@@ -31,8 +31,8 @@
 
 struct recording {
 	const struct record_options *o;
-	struct machines party;
-	struct journal state;
+	struct members members;
+	struct journal journal;
 	int folder;          /* descriptor, of the recording; of a flight: of what is kept of it */
 	struct triggers *triggers;
 	const char *fired;   /* the trigger that did, or NULL */
@@ -53,19 +53,19 @@ static bool is_stopped(const struct recording *r, int how)
 static int tick(struct recording *r, int64_t until, struct error *err)
 {
 	const int64_t left = until - now_ns();
-	party_listen(&r->party, left < 0 ? 0 : left < TICK ? left : TICK);
+	members_listen(&r->members, left < 0 ? 0 : left < TICK ? left : TICK);
 	if (now_ns() - r->listened > LISTENED * SECOND) {
 		r->listened = now_ns();
-		party_say(&r->party, GUEST_READY, "more", 3600);
-		party_say(&r->party, GUEST_STARTED, "more", 0);
+		members_say(&r->members, GUEST_READY, "more", 3600);
+		members_say(&r->members, GUEST_STARTED, "more", 0);
 	}
-	return r->party.host.folder >= 0 ? host_tick(&r->party.host, err) : 0;
+	return r->members.host.folder >= 0 ? host_tick(&r->members.host, err) : 0;
 }
 
 /* Until all guests have got so far, or failed. */
 static int await(struct recording *r, enum guest_state state, struct error *err)
 {
-	while (party_waits_for(&r->party, state) && !is_stopped(r, 2))
+	while (members_waits_for(&r->members, state) && !is_stopped(r, 2))
 		if (tick(r, INT64_MAX, err))
 			return -1;
 	return 0;
@@ -76,15 +76,15 @@ static int await(struct recording *r, enum guest_state state, struct error *err)
 static int open_state(struct recording *r, struct error *err)
 {
 	char *real = realpath(r->o->output, NULL);
-	r->state.folder = real ? real : mem_dup(r->o->output);
-	for (size_t i = 0; i < r->party.vms; i++) {
-		const struct guest *g = r->party.guest[i];
+	r->journal.folder = real ? real : mem_dup(r->o->output);
+	for (size_t i = 0; i < r->members.vms; i++) {
+		const struct guest *g = r->members.guest[i];
 		char *transport = transport_text(&g->by);
 		if (g->state == GUEST_NONE && g->by.kind != TRANSPORT_NONE)
-			state_add_guest(&r->state, g->vm->name, transport);
+			journal_add_guest(&r->journal, g->vm->name, transport);
 		free(transport);
 	}
-	return state_write(r->o->root, &r->state, err);
+	return journal_write(r->o->root, &r->journal, err);
 }
 
 /* Each CPU takes some descriptors. */
@@ -98,7 +98,7 @@ static void raise_limits(void)
 }
 
 /* Bytes that guests' buffers may come to hold. */
-static uint64_t expected_of_guests(const struct machines *p, int64_t duration)
+static uint64_t expected_of_guests(const struct members *p, int64_t duration)
 {
 	uint64_t bytes = 0;
 	for (size_t i = 0; i < p->vms; i++) {
@@ -112,8 +112,8 @@ static uint64_t expected_of_guests(const struct machines *p, int64_t duration)
 static int check_room(struct recording *r, struct error *err)
 {
 	const int64_t duration = r->o->duration ? r->o->duration : 10 * SECOND;
-	const uint64_t room = folder_room(r->folder), guests = expected_of_guests(&r->party, duration);
-	const uint64_t bytes = r->party.host.forecast.rate * (uint64_t)(duration / 1000000) / 1000 + guests;
+	const uint64_t room = folder_room(r->folder), guests = expected_of_guests(&r->members, duration);
+	const uint64_t bytes = r->members.host.forecast.rate * (uint64_t)(duration / 1000000) / 1000 + guests;
 	char time[TIME_TEXT];
 	time_duration(time, duration);
 	if (room < FORECAST_DISK_KEPT || room - FORECAST_DISK_KEPT < bytes)
@@ -125,7 +125,7 @@ static int check_room(struct recording *r, struct error *err)
 	return 0;
 }
 
-static void take_facts(struct machines *p, bool after)
+static void take_facts(struct members *p, bool after)
 {
 	for (size_t i = 0; i < p->vms; i++) {
 		struct facts **f = after ? &p->after[i] : &p->before[i];
@@ -138,15 +138,16 @@ static void take_facts(struct machines *p, bool after)
 static int prepare(struct recording *r, struct error *err)
 {
 	const int64_t t = r->o->hold ? r->o->hold : r->o->duration;
-	r->party.host.hold = r->o->hold;
+	r->members.host.hold = r->o->hold;
 	const unsigned seconds = t ? (unsigned)((t + SECOND - 1) / SECOND) : 0;
 	raise_limits();
 	if (open_state(r, err))
 		return -1;
-	party_call(&r->party, "trace", seconds ? seconds + 1 : 2, seconds && seconds + GRACE < LIMIT ? seconds + GRACE : LIMIT,
+	members_call(&r->members, "trace", seconds ? seconds + 1 : 2,
+	             seconds && seconds + GRACE < LIMIT ? seconds + GRACE : LIMIT,
 	           r->o->hold > 0);
 	r->listened = now_ns();
-	if (host_prepare(&r->party.host, t, err) || await(r, GUEST_READY, err))
+	if (host_prepare(&r->members.host, t, err) || await(r, GUEST_READY, err))
 		return -1;
 	return is_stopped(r, 1) ? error_set(err, STATUS_CANCELLED, NULL, "stopped before it began") : check_room(r, err);
 }
@@ -206,7 +207,7 @@ static int run(struct recording *r, struct error *err)
 		if (now_ns() - looked < SECOND)
 			continue;
 		looked = now_ns();
-		const uint64_t kept = FORECAST_DISK_KEPT + expected_of_guests(&r->party, 2 * SECOND);
+		const uint64_t kept = FORECAST_DISK_KEPT + expected_of_guests(&r->members, 2 * SECOND);
 		if (folder_room(r->folder) < kept)
 			r->ended_by = "the disk is nearly full";
 	}
@@ -217,19 +218,19 @@ static int run(struct recording *r, struct error *err)
 static int keep_host(struct recording *r, struct error *err)
 {
 	const int folder = folder_make_machine(r->folder, "host", err);
-	return folder < 0 ? -1 : host_keep(&r->party.host, folder, err);
+	return folder < 0 ? -1 : host_keep(&r->members.host, folder, err);
 }
 
 static int start(struct recording *r, struct error *err)
 {
-	take_facts(&r->party, false);
-	if ((!r->o->hold && keep_host(r, err)) || host_start(&r->party.host, err))
+	take_facts(&r->members, false);
+	if ((!r->o->hold && keep_host(r, err)) || host_start(&r->members.host, err))
 		return -1;
-	party_say(&r->party, GUEST_READY, "go", ANSWER);
+	members_say(&r->members, GUEST_READY, "go", ANSWER);
 	if (await(r, GUEST_STARTED, err))
 		return -1;
-	for (size_t i = 0; i < r->party.vms; i++)
-		r->party.guest[i]->deadline = 0;
+	for (size_t i = 0; i < r->members.vms; i++)
+		r->members.guest[i]->deadline = 0;
 	return 0;
 }
 
@@ -238,10 +239,10 @@ static int start(struct recording *r, struct error *err)
 static void make_room(struct recording *r)
 {
 	size_t guests = 0;
-	for (size_t i = 0; i < r->party.vms; i++)
-		guests += r->party.guest[i]->state == GUEST_STOPPED;
-	for (size_t i = 0; i < r->party.vms; i++) {
-		struct guest *g = r->party.guest[i];
+	for (size_t i = 0; i < r->members.vms; i++)
+		guests += r->members.guest[i]->state == GUEST_STOPPED;
+	for (size_t i = 0; i < r->members.vms; i++) {
+		struct guest *g = r->members.guest[i];
 		struct error err = ERROR_INIT;
 		if (g->state != GUEST_STOPPED)
 			continue;
@@ -258,28 +259,28 @@ static void make_room(struct recording *r)
 
 static int stop(struct recording *r, struct error *err)
 {
-	party_say(&r->party, GUEST_STARTED, "stop", ANSWER);
-	if (await(r, GUEST_STOPPED, err) || host_stop(&r->party.host, err))
+	members_say(&r->members, GUEST_STARTED, "stop", ANSWER);
+	if (await(r, GUEST_STOPPED, err) || host_stop(&r->members.host, err))
 		return -1;
-	take_facts(&r->party, true);
+	take_facts(&r->members, true);
 	make_room(r);
-	party_say(&r->party, GUEST_STOPPED, "send", ANSWER);
+	members_say(&r->members, GUEST_STOPPED, "send", ANSWER);
 	return 0;
 }
 
 static void fetch(struct recording *r)
 {
-	while (party_waits_for(&r->party, GUEST_SENT) && !is_stopped(r, 2))
-		party_listen(&r->party, TICK);
-	for (size_t i = 0; i < r->party.vms; i++)
-		if (guest_is_open(r->party.guest[i]) && r->party.guest[i]->state < GUEST_SENT)
-			guest_fail(r->party.guest[i], "one ^C ends the recording, another one does not wait for guests",
+	while (members_waits_for(&r->members, GUEST_SENT) && !is_stopped(r, 2))
+		members_listen(&r->members, TICK);
+	for (size_t i = 0; i < r->members.vms; i++)
+		if (guest_is_open(r->members.guest[i]) && r->members.guest[i]->state < GUEST_SENT)
+			guest_fail(r->members.guest[i], "one ^C ends the recording, another one does not wait for guests",
 			           "what it recorded was not waited for");
 }
 
 static int describe(struct recording *r, struct error *err)
 {
-	struct machines *p = &r->party;
+	struct members *p = &r->members;
 	const struct session_facts facts = { &p->host, p->guest, p->before, p->after, p->vms, NULL };
 	if (about_host(&p->host, err))
 		return -1;
@@ -340,7 +341,7 @@ static int keep_flight(struct recording *r, struct error *err)
 		rc = describe(r, err);
 	}
 	if (rc == 0) {
-		party_result(&r->party, &result);
+		members_result(&r->members, &result);
 		if (r->o->kept)
 			r->o->kept(r->o->arg, path, &result);
 		record_release(&result);
@@ -351,7 +352,7 @@ static int keep_flight(struct recording *r, struct error *err)
 
 static int fly(struct recording *r, struct error *err)
 {
-	const struct machines *p = &r->party;
+	const struct members *p = &r->members;
 	r->triggers = triggers_new(r->o->root, r->o->trigger, r->o->triggers, p->vm, p->vms, err);
 	if (!r->triggers || prepare(r, err))
 		return -1;
@@ -377,10 +378,10 @@ static void leave(struct recording *r)
 {
 	end_command(r);
 	triggers_free(r->triggers);
-	party_leave(&r->party);
-	party_release(&r->party);
-	state_remove(&r->state);
-	state_release(&r->state);
+	members_leave(&r->members);
+	members_release(&r->members);
+	journal_remove(&r->journal);
+	journal_release(&r->journal);
 	if (r->folder >= 0)
 		close(r->folder);
 	rmdir(r->o->output);  /* where nothing was recorded */
@@ -401,16 +402,16 @@ int record_run(const struct record_options *o, struct record_result *result, str
 	struct recording r = { .o = o, .folder = -1 };
 	*result = (struct record_result){ 0 };
 	signal(SIGPIPE, SIG_IGN);
-	int rc = party_init(&r.party, o, err);
+	int rc = members_init(&r.members, o, err);
 	if (rc == 0)
-		rc = host_has_all(&r.party.host, err);
+		rc = host_has_all(&r.members.host, err);
 	if (rc == 0) {
 		record_cleanup(o, NULL);
 		r.folder = folder_make(o->output, err);
 		rc = r.folder < 0 ? -1 : o->hold ? fly(&r, err) : course(&r, err);
 	}
 	if (rc == 0) {
-		party_result(&r.party, result);
+		members_result(&r.members, result);
 		put_ends(&r, result);
 	}
 	leave(&r);
@@ -419,34 +420,34 @@ int record_run(const struct record_options *o, struct record_result *result, str
 
 int record_check(const struct record_options *o, struct record_result *result, struct error *err)
 {
-	struct machines p;
+	struct members p;
 	*result = (struct record_result){ 0 };
 	signal(SIGPIPE, SIG_IGN);
-	int rc = party_init(&p, o, err);
+	int rc = members_init(&p, o, err);
 	if (rc == 0) {
 		struct error why = ERROR_INIT;
-		party_call(&p, "check", 1, LIMIT, false);
-		while (party_waits_for(&p, GUEST_ENDED) && !(o->stop && *o->stop))
-			party_listen(&p, TICK);
-		party_result(&p, result);
+		members_call(&p, "check", 1, LIMIT, false);
+		while (members_waits_for(&p, GUEST_ENDED) && !(o->stop && *o->stop))
+			members_listen(&p, TICK);
+		members_result(&p, result);
 		result->machine[0].recorded = host_has_all(&p.host, &why) == 0;
 		result->machine[0].why = why;
 		for (size_t i = 0; i < p.vms; i++)
 			result->machine[i + 1].recorded = p.guest[i]->state == GUEST_ENDED;
 	}
-	party_release(&p);
+	members_release(&p);
 	return rc;
 }
 
 /* ---- what the dead have left */
 
-static void await_cleaned(struct machines *p)
+static void await_cleaned(struct members *p)
 {
 	const struct record_options *o = p->o;
 	struct guest **guest = p->guest;
 	const size_t n = p->vms;
-	while (party_waits_for(p, GUEST_ENDED))
-		party_listen(p, TICK);
+	while (members_waits_for(p, GUEST_ENDED))
+		members_listen(p, TICK);
 	for (size_t i = 0; i < n; i++) {
 		if (guest[i]->erased)
 			say(o, "%s: removed what %u recordings left", guest[i]->vm->name, guest[i]->erased);
@@ -469,7 +470,7 @@ static void clean_state(const struct record_options *o, const struct journal *s,
 		guest_init(guest[n], &vm[n], by);
 		guest_call(guest[n++], order);
 	}
-	struct machines p = { .o = o, .guest = guest, .vms = n };
+	struct members p = { .o = o, .guest = guest, .vms = n };
 	await_cleaned(&p);
 	for (size_t i = 0; i < n; i++) {
 		guest_release(guest[i]);
@@ -482,13 +483,13 @@ static void clean_state(const struct record_options *o, const struct journal *s,
 /* Those that the user names, whatever any file says of them. */
 static int clean_wished(const struct record_options *o, struct error *err)
 {
-	struct machines p;
-	const int rc = party_init(&p, o, err);
+	struct members p;
+	const int rc = members_init(&p, o, err);
 	if (rc == 0) {
-		party_call(&p, "clean", 1, LIMIT, false);
+		members_call(&p, "clean", 1, LIMIT, false);
 		await_cleaned(&p);
 	}
-	party_release(&p);
+	members_release(&p);
 	return rc;
 }
 
@@ -496,14 +497,14 @@ int record_cleanup(const struct record_options *o, struct error *err)
 {
 	const struct guest_order order = { .task = "clean", .clocks = "", .hold = 1, .limit = LIMIT };
 	size_t n, left;
-	struct journal *stale = state_stale(o->root, &n);
+	struct journal *stale = journal_stale(o->root, &n);
 	const size_t erased = tracer_clean(o->root, &left);
 	if (erased)
 		say(o, "host: removed what %zu recordings left", erased);
 	for (size_t i = 0; i < n; i++) {
 		clean_state(o, &stale[i], &order);
 		unlink(stale[i].path);
-		state_release(&stale[i]);
+		journal_release(&stale[i]);
 	}
 	free(stale);
 	if (err && o->wishes && clean_wished(o, err))

@@ -1,4 +1,4 @@
-/* Answers as text, csv or json: each describes its columns once, each format is one writer (text.c, csv.c, json.c).
+/* Answers as text, csv or json: each describes its columns once, each format is one writer (write_*.c).
  *
  * csv and json carry the column names as keys and raw numbers (ns, shares 0..1); text carries headings and is meant for
  * people, aligned: as wide as its content, or as the terminal, where texts that do not fit are cut at a '~'; without

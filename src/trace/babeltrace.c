@@ -84,7 +84,7 @@ static int open_group(struct source *s, struct error *err)
 {
 	struct group *g = s->data = mem_new(1, sizeof *g);
 	*g = (struct group){ .meaning = &s->meaning, .notes = &s->notes, .bytes = s->bytes };
-	g->temporary = views_open(s->options->spill_dir, err);
+	g->temporary = excerpts_open(s->options->spill_dir, err);
 	s->folder = g->temporary;
 	if (!g->temporary)
 		return -1;
@@ -142,10 +142,10 @@ static void leave(void *entered)
 	free(w);
 }
 
-/* Of a port whose packets are known: the packets of w, and no others.  A view that cannot be made or opened counts as one
- * that shows something unexpected, not as a failure. */
-static int run_in_view(struct group *g, const struct stream_file *f, struct decode *w, struct outlet *out,
-                       struct passage *how)
+/* Of a port whose packets are known: the packets of w, and no others.  An excerpt that cannot be made or opened counts as
+ * one that shows something unexpected, not as a failure. */
+static int run_in_excerpt(struct group *g, const struct stream_file *f, struct decode *w, struct outlet *out,
+                          struct passage *how)
 {
 	struct excerpt v;
 	const size_t first = (size_t)(w->packet - f->packet);
@@ -154,15 +154,15 @@ static int run_in_view(struct group *g, const struct stream_file *f, struct deco
 	w->limit = false;
 	w->before = first ? w->packet - 1 : NULL;
 	*how = (struct passage){ .unexpected = true };
-	if (view_open(&v, f->dir, g->temporary, NULL))
+	if (excerpt_open(&v, f->dir, g->temporary, NULL))
 		return 0;
 	int status = 0;
-	struct decoder *d = view_add(&v, f, first, first + w->packets, NULL) ? NULL :
+	struct decoder *d = excerpt_add(&v, f, first, first + w->packets, NULL) ? NULL :
 		decoder_open(g->meaning, &v.dir, 1, NULL);
 	if (d && decoder_ports(d) == 1)
 		status = decoder_run(d, w, out, how);
 	decoder_close(d);
-	view_close(&v);
+	excerpt_close(&v);
 	return status;
 }
 
@@ -196,7 +196,7 @@ static int decode(void *entered, const struct stretch *s, struct outlet *out)
 	for (bool first = true, more = true; more; first = false) {
 		struct passage how;
 		int status = first && !s->from ? decoder_run(worker->decoder, &w, out, &how) :
-			run_in_view(worker->group, f, &w, out, &how);
+			run_in_excerpt(worker->group, f, &w, out, &how);
 		if (!status && how.unexpected)
 			return first ? DECODE_WHOLE : 0;  /* what came before the damage is all there is */
 		more = !status && how.broken && skip_damage(&w, &how, &damages);

@@ -10,7 +10,7 @@
 
 struct decoder *group_decoder(const struct group *g, struct error *err)
 {
-	return decoder_open(g->meaning, g->view ? g->view_dir : g->dir, g->dirs, err);
+	return decoder_open(g->meaning, g->excerpt ? g->excerpt_dir : g->dir, g->dirs, err);
 }
 
 /* ---- damaged traces */
@@ -20,17 +20,17 @@ static bool readable(const struct group *g, size_t dir, const struct stream_file
 {
 	struct excerpt v;
 	struct attempt attempt = { .err = ERROR_INIT };
-	if (view_open(&v, g->dir[dir], g->temporary, why))
+	if (excerpt_open(&v, g->dir[dir], g->temporary, why))
 		return false;
-	if (end && view_add(&v, f, 0, end, why)) {
-		view_close(&v);
+	if (end && excerpt_add(&v, f, 0, end, why)) {
+		excerpt_close(&v);
 		return false;
 	}
 	attempt_run(&attempt, g->meaning, &v.dir, 1, g->bytes);
 	const bool opens = attempt.opens;
 	*why = attempt.err;
 	attempt_release(&attempt);
-	view_close(&v);
+	excerpt_close(&v);
 	return opens;
 }
 
@@ -61,32 +61,32 @@ static int keep_good_packets(const struct group *g, size_t dir, struct stream_fi
 	return 0;
 }
 
-static int make_view(struct group *g, size_t dir, size_t *kept, struct error *err)
+static int make_excerpt(struct group *g, size_t dir, size_t *kept, struct error *err)
 {
-	struct excerpt *v = &g->view[dir];
-	if (view_open(v, g->dir[dir], g->temporary, err))
+	struct excerpt *v = &g->excerpt[dir];
+	if (excerpt_open(v, g->dir[dir], g->temporary, err))
 		return -1;
-	g->view_dir[dir] = v->dir;
+	g->excerpt_dir[dir] = v->dir;
 	for (size_t i = 0; i < g->files[dir]; i++) {
 		struct stream_file *f = &g->file[dir][i];
-		if (keep_good_packets(g, dir, f, err) || (f->packets && view_add(v, f, 0, f->packets, err)))
+		if (keep_good_packets(g, dir, f, err) || (f->packets && excerpt_add(v, f, 0, f->packets, err)))
 			return -1;
 		*kept += f->packets > 0;
 	}
 	return 0;
 }
 
-static int make_views(struct group *g, struct error *err)
+static int make_excerpts(struct group *g, struct error *err)
 {
 	struct error why = ERROR_INIT;
 	size_t kept = 0;
 	if (!readable(g, 0, NULL, 0, &why))
 		return error_set(err, why.status, why.mend[0] ? why.mend : "copy the trace again",
 		                 "%s: the metadata cannot be read: %s", g->dir[0], why.text);
-	g->view = mem_new(g->dirs, sizeof *g->view);
-	g->view_dir = mem_new(g->dirs, sizeof *g->view_dir);
+	g->excerpt = mem_new(g->dirs, sizeof *g->excerpt);
+	g->excerpt_dir = mem_new(g->dirs, sizeof *g->excerpt_dir);
 	for (size_t i = 0; i < g->dirs; i++)
-		if (make_view(g, i, &kept, err))
+		if (make_excerpt(g, i, &kept, err))
 			return -1;
 	if (!kept)
 		return error_set(err, STATUS_INPUT, "copy the trace again", "%s: none of its streams can be read: %s",
@@ -220,9 +220,9 @@ int group_open(struct group *g, struct error *err)
 	if (is_sound(g))
 		attempt_run(&attempt, g->meaning, g->dir, g->dirs, g->bytes);
 	if (!attempt.opens && attempt.err.status != STATUS_SYSTEM) {
-		if (make_views(g, err))
+		if (make_excerpts(g, err))
 			return -1;
-		attempt_run(&attempt, g->meaning, g->view_dir, g->dirs, g->bytes);
+		attempt_run(&attempt, g->meaning, g->excerpt_dir, g->dirs, g->bytes);
 	}
 	const int status = attempt.opens ? 0 : -1;
 	if (status)
@@ -239,15 +239,15 @@ void group_release(struct group *g)
 		free(g->port[i].name);
 	free(g->port);
 	for (size_t i = 0; i < g->dirs; i++) {
-		if (g->view)
-			view_close(&g->view[i]);
+		if (g->excerpt)
+			excerpt_close(&g->excerpt[i]);
 		if (g->file)
 			stream_files_free(g->file[i], g->files[i]);
 		free(g->dir[i]);
 	}
-	views_close(g->temporary);
-	free(g->view);
-	free(g->view_dir);
+	excerpts_close(g->temporary);
+	free(g->excerpt);
+	free(g->excerpt_dir);
 	free(g->file);
 	free(g->files);
 	free(g->dir);

@@ -1,12 +1,12 @@
 /* A CTF trace as libbabeltrace2 is to see it: one folder, or those into which a rotating tracer split it.
  *
  * It is opened once, in a child process (attempt.h), to learn its ports (data streams); if that fails because a stream is
- * damaged, it is opened through views that leave out what cannot be read. */
+ * damaged, it is opened through excerpts that leave out what cannot be read. */
 #ifndef STEALSCOPE_TRACE_GROUP_H
 #define STEALSCOPE_TRACE_GROUP_H
 
 #include "trace/decoder.h"
-#include "trace/view.h"
+#include "trace/excerpt.h"
 
 struct port {
 	char *name;
@@ -18,14 +18,14 @@ struct port {
 struct group {
 	struct meaning *meaning;
 	struct notes *notes;        /* what had to be left out */
-	char *temporary;            /* a folder in which views are made */
+	char *temporary;            /* a folder in which excerpts are made */
 	char **dir;                 /* the folders */
 	size_t dirs;
 	uint64_t bytes;
 	struct stream_file **file;  /* of each folder */
 	size_t *files;
-	struct excerpt *view;       /* of each folder, when the trace is damaged; dir then is where the views are */
-	char **view_dir;
+	struct excerpt *excerpt;    /* of each folder, when the trace is damaged; dir then is where they are */
+	char **excerpt_dir;
 	struct port *port;
 	size_t ports;
 };

@@ -4,7 +4,7 @@
 
 #include "trace/names.h"
 #include "trace/reader.h"
-#include "trace/record.h"
+#include "trace/store.h"
 #include "trace/trace.h"
 
 struct trace {

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "trace/record.h"
+#include "trace/store.h"
 #include "trace/trace.h"
 
 enum scope { SCOPE_PAYLOAD, SCOPE_CONTEXT, SCOPE_PACKET };

@@ -1,8 +1,8 @@
 /* Where the packets of a CTF data stream file lie.
  *
  * Read from LTTng's index (index/NAME.idx), else found by looking for the packet header's magic number and trace UUID.
- * With it a stream can be read in parts: see view.h.  It also tells damaged headers from good ones, which matters because
- * libbabeltrace2 2.0 aborts the process on some. */
+ * With it a stream can be read in parts: see excerpt.h.  It also tells damaged headers from good ones, which matters
+ * because libbabeltrace2 2.0 aborts the process on some. */
 #ifndef STEALSCOPE_TRACE_PACKETS_H
 #define STEALSCOPE_TRACE_PACKETS_H
 

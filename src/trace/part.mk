@@ -9,23 +9,25 @@ src_libtrace_a_SOURCES = \
 	src/trace/bind.c src/trace/bind.h \
 	src/trace/confine.c src/trace/confine.h \
 	src/trace/course.c src/trace/course.h \
+	src/trace/cpustat.c src/trace/cpustat.h \
 	src/trace/ctf/classes.c src/trace/ctf/classes.h \
 	src/trace/ctf/compile.c \
+	src/trace/ctf/ctf.h \
 	src/trace/ctf/decode.c src/trace/ctf/decode.h \
 	src/trace/ctf/files.c src/trace/ctf/files.h \
-	src/trace/ctf/native.c src/trace/ctf/ctf.h \
-	src/trace/ctf/program.c src/trace/ctf/program.h src/trace/ctf/ops.h \
+	src/trace/ctf/native.c \
+	src/trace/ctf/ops.h \
+	src/trace/ctf/program.c src/trace/ctf/program.h \
 	src/trace/ctf/tsdl.c src/trace/ctf/tsdl.h \
-	src/trace/ctf/tsdl_tokens.c src/trace/ctf/tsdl_types.c \
+	src/trace/ctf/tsdl_tokens.c \
+	src/trace/ctf/tsdl_types.c \
 	src/trace/ctf/types.c src/trace/ctf/types.h \
-	src/trace/decoder.c src/trace/decoder.h \
-	src/trace/cpustat.c src/trace/cpustat.h \
 	src/trace/dat.c src/trace/dat.h \
-	src/trace/scale.c \
-	src/trace/shift.c src/trace/shift.h \
+	src/trace/decoder.c src/trace/decoder.h \
 	src/trace/deliver.c \
 	src/trace/discover.c \
 	src/trace/ear.h \
+	src/trace/excerpt.c src/trace/excerpt.h \
 	src/trace/group.c src/trace/group.h \
 	src/trace/guard.c src/trace/guard.h \
 	src/trace/hear.c \
@@ -38,8 +40,8 @@ src_libtrace_a_SOURCES = \
 	src/trace/live_child.c \
 	src/trace/load.c src/trace/load.h \
 	src/trace/machines.c \
-	src/trace/missing.c \
 	src/trace/metadata.c src/trace/metadata.h \
+	src/trace/missing.c \
 	src/trace/names.c src/trace/names.h \
 	src/trace/naming.c \
 	src/trace/packets.c src/trace/packets.h \
@@ -48,15 +50,16 @@ src_libtrace_a_SOURCES = \
 	src/trace/plan.c \
 	src/trace/reader.h \
 	src/trace/readers.c \
-	src/trace/record.c src/trace/record.h \
 	src/trace/recorder.c src/trace/recorder.h \
 	src/trace/rules.c src/trace/rules.h \
+	src/trace/scale.c \
+	src/trace/shift.c src/trace/shift.h \
+	src/trace/store.c src/trace/store.h \
 	src/trace/tell.c \
 	src/trace/told.c src/trace/told.h \
 	src/trace/trace.c src/trace/trace.h \
 	src/trace/tracecmd.c src/trace/tracecmd.h \
 	src/trace/translate.c src/trace/translate.h \
-	src/trace/view.c src/trace/view.h \
 	src/trace/work.c
 if HAVE_TRACECMD
 src_libtrace_a_CPPFLAGS += $(TRACECMD_CFLAGS)

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 
 #include "trace/reader.h"
-#include "trace/record.h"
+#include "trace/store.h"
 
 /* A stream, or a stretch of one. */
 struct decoded {

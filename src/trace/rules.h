@@ -12,7 +12,7 @@
 
 #include "trace/layout.h"
 #include "trace/names.h"
-#include "trace/record.h"
+#include "trace/store.h"
 #include "trace/trace.h"
 
 #define DEEPEST 8  /* nested structures and variants on the way to a field */

@@ -7,8 +7,8 @@
 #define STEALSCOPE_UI_PANE_H
 
 #include "ui/app.h"
-#include "ui/export.h"
 #include "ui/pager.h"
+#include "ui/pane_export.h"
 
 /* X(id, table of operations, the action that shows it, and closes what stands beside the rows) */
 #define PANES(X) \

@@ -7,26 +7,25 @@ src_libui_a_SOURCES = \
 	src/ui/app.c src/ui/app.h \
 	src/ui/ask.c src/ui/ask.h \
 	src/ui/bench.c \
-	src/ui/blame.c \
+	src/ui/blame_pane.c \
 	src/ui/bookmarks.c src/ui/bookmarks.h \
 	src/ui/cells.c src/ui/cells.h \
 	src/ui/command.c src/ui/command.h \
 	src/ui/config.c \
 	src/ui/details.c \
+	src/ui/dispatch.c \
 	src/ui/draw.c \
-	src/ui/exits.c \
-	src/ui/export.c src/ui/export.h \
+	src/ui/exits_pane.c \
 	src/ui/figure.c \
 	src/ui/find.c src/ui/find.h \
-	src/ui/flowpane.c \
+	src/ui/flow_pane.c \
 	src/ui/follow.c src/ui/follow.h \
 	src/ui/foot.c \
-	src/ui/gaps.c \
+	src/ui/gaps_pane.c \
 	src/ui/glyph.c \
 	src/ui/help.c \
 	src/ui/histogram.c \
 	src/ui/hunt.c src/ui/hunt.h \
-	src/ui/input.c \
 	src/ui/keys.c src/ui/keys.h \
 	src/ui/legend.c \
 	src/ui/list.c \
@@ -35,14 +34,15 @@ src_libui_a_SOURCES = \
 	src/ui/mouse.c \
 	src/ui/nudge.c src/ui/nudge.h \
 	src/ui/overview.c src/ui/overview.h \
-	src/ui/paint.c src/ui/paint.h \
 	src/ui/pager.c src/ui/pager.h \
+	src/ui/paint.c src/ui/paint.h \
 	src/ui/pane.c src/ui/pane.h \
+	src/ui/pane_export.c src/ui/pane_export.h \
 	src/ui/parts.h \
 	src/ui/picture.c \
 	src/ui/prompt.c src/ui/prompt.h \
 	src/ui/remember.c src/ui/remember.h \
-	src/ui/requests.c \
+	src/ui/requests_list.c \
 	src/ui/rowdraw.c \
 	src/ui/rownames.c \
 	src/ui/rows.c src/ui/rows.h \

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "trace/record.h"
+#include "trace/store.h"
 #include "replay.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -2,7 +2,7 @@
  *
  * Where the guest's own trace says who is current, that holds.  Where it does not, the guest is idle from a halt on until
  * halts.h says that a thread runs.  When that was is known only at the next exit, so it is told late. */
-#include "model/exits.h"
+#include "model/exit_reasons.h"
 #include "model/start.h"
 #include "model/state.h"
 

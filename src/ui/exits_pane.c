@@ -8,8 +8,8 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/timefmt.h"
-#include "ui/export.h"
 #include "ui/pane.h"
+#include "ui/pane_export.h"
 #include "ui/parts.h"
 
 enum exits_column { COUNT, TOTAL, SHARE, MEAN, P99, MAX, COLUMNS };

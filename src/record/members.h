@@ -1,13 +1,13 @@
 /* Everybody who takes part in a recording: the host, its VMs, and the shells in those that are traced. */
-#ifndef STEALSCOPE_RECORD_PARTY_H
-#define STEALSCOPE_RECORD_PARTY_H
+#ifndef STEALSCOPE_RECORD_MEMBERS_H
+#define STEALSCOPE_RECORD_MEMBERS_H
 
 #include "record/facts.h"
 #include "record/guest.h"
 #include "record/host.h"
 #include "record/record.h"
 
-struct machines {
+struct members {
 	const struct record_options *o;
 	struct host host;
 	struct vm *vm;
@@ -19,23 +19,23 @@ struct machines {
 	size_t events;
 };
 
-/* Looks who is there and who is wanted; refuses names that nobody has.  Call party_release() in any case. */
-int party_init(struct machines *p, const struct record_options *o, struct error *err);
-void party_release(struct machines *p);
+/* Looks who is there and who is wanted; refuses names that nobody has.  Call members_release() in any case. */
+int members_init(struct members *p, const struct record_options *o, struct error *err);
+void members_release(struct members *p);
 
 /* Sends every guest that is wanted its script. */
-void party_call(struct machines *p, const char *task, unsigned hold, unsigned limit, bool turn);
+void members_call(struct members *p, const char *task, unsigned hold, unsigned limit, bool turn);
 /* Tells every guest that is in that state a word, which it has so many s to follow. */
-void party_say(struct machines *p, enum guest_state state, const char *word, unsigned patience);
+void members_say(struct members *p, enum guest_state state, const char *word, unsigned patience);
 /* Waits for whatever comes from guests, at most so many ns, and takes it. */
-void party_listen(struct machines *p, int64_t ns);
+void members_listen(struct members *p, int64_t ns);
 /* Is any guest still on its way to that state? */
-bool party_waits_for(const struct machines *p, enum guest_state state);
+bool members_waits_for(const struct members *p, enum guest_state state);
 
 /* Takes leave of all guests, which then remove what they made. */
-void party_leave(struct machines *p);
+void members_leave(struct members *p);
 
-void party_result(const struct machines *p, struct record_result *r);
+void members_result(const struct members *p, struct record_result *r);
 void say(const struct record_options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

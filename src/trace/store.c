@@ -1,4 +1,4 @@
-#include "trace/record.h"
+#include "trace/store.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "record/state.h"
+#include "record/journal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +32,7 @@ static int open_folder(const char *root, struct error *err)
 	return fd;
 }
 
-void state_add_guest(struct journal *s, const char *name, const char *transport)
+void journal_add_guest(struct journal *s, const char *name, const char *transport)
 {
 	*ARRAY_PUSH(s->guest, s->guests, s->cap) = (struct state_guest){ mem_dup(name), mem_dup(transport) };
 }
@@ -44,7 +44,7 @@ static void put(FILE *f, const char *key, const char *value)
 		fprintf(f, "%s %s\n", key, value);
 }
 
-int state_write(const char *root, struct journal *s, struct error *err)
+int journal_write(const char *root, struct journal *s, struct error *err)
 {
 	const int folder = open_folder(root, err);
 	char name[64];
@@ -66,13 +66,13 @@ int state_write(const char *root, struct journal *s, struct error *err)
 	return fclose(f) == 0 ? 0 : error_system(err, NULL, "%s", s->path);
 }
 
-void state_remove(struct journal *s)
+void journal_remove(struct journal *s)
 {
 	if (s->path)
 		unlink(s->path);
 }
 
-void state_release(struct journal *s)
+void journal_release(struct journal *s)
 {
 	for (size_t i = 0; i < s->guests; i++) {
 		free(s->guest[i].name);
@@ -97,7 +97,7 @@ static struct journal parse(char *path, const char *text)
 			free(name);
 			name = mem_dup(value);
 		} else if (strncmp(text, "transport ", 10) == 0 && name && s.guests < GUESTS_MOST) {
-			state_add_guest(&s, name, value);
+			journal_add_guest(&s, name, value);
 		}
 		free(value);
 		text += n + (text[n] == '\n');
@@ -106,7 +106,7 @@ static struct journal parse(char *path, const char *text)
 	return s;
 }
 
-struct journal *state_stale(const char *root, size_t *n)
+struct journal *journal_stale(const char *root, size_t *n)
 {
 	struct journal *stale = NULL;
 	size_t names, cap = 0;

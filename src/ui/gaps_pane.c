@@ -9,8 +9,8 @@
 
 #include "base/mem.h"
 #include "base/timefmt.h"
-#include "ui/export.h"
 #include "ui/pane.h"
+#include "ui/pane_export.h"
 #include "ui/parts.h"
 
 enum gaps_order { BY_LENGTH, BY_TIME, BY_THIEF, ORDERS };

@@ -1,6 +1,6 @@
 /* Why a guest was left: what the numbers of the processors mean. */
-#ifndef STEALSCOPE_MODEL_EXITS_H
-#define STEALSCOPE_MODEL_EXITS_H
+#ifndef STEALSCOPE_MODEL_EXIT_REASONS_H
+#define STEALSCOPE_MODEL_EXIT_REASONS_H
 
 #include "trace/trace.h"
 

@@ -2,8 +2,8 @@
  *
  * The model is full of small writes, so a failure is kept here and looked at once per event.  Writes after a
  * failure do nothing.  Attribute HISTORY_NONE is declared by nobody and swallows its writes. */
-#ifndef STEALSCOPE_MODEL_SINK_H
-#define STEALSCOPE_MODEL_SINK_H
+#ifndef STEALSCOPE_MODEL_MODEL_SINK_H
+#define STEALSCOPE_MODEL_MODEL_SINK_H
 
 #include "base/schema.h"
 #include "history/history.h"

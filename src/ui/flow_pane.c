@@ -8,8 +8,8 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/timefmt.h"
-#include "ui/export.h"
 #include "ui/pane.h"
+#include "ui/pane_export.h"
 
 #define WHOLE UINT32_MAX  /* flow_line.entry of the line of a system */
 #define LANES 64          /* lines whose bars are kept */

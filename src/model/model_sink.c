@@ -1,4 +1,4 @@
-#include "model/sink.h"
+#include "model/model_sink.h"
 
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-#include "trace/view.h"
+#include "trace/excerpt.h"
 
 #include <endian.h>
 #include <fts.h>
@@ -29,7 +29,7 @@ static int link_to(struct excerpt *v, const char *dir, const char *name, struct 
 	return status;
 }
 
-char *views_open(const char *where, struct error *err)
+char *excerpts_open(const char *where, struct error *err)
 {
 	const char *env = getenv("TMPDIR");
 	char *folder = mem_printf("%s/stealscope-XXXXXX", where ? where : env && *env ? env : "/tmp");
@@ -40,7 +40,7 @@ char *views_open(const char *where, struct error *err)
 	return NULL;
 }
 
-void views_close(char *folder)
+void excerpts_close(char *folder)
 {
 	char *const paths[] = { folder, NULL };
 	FTS *fts = folder ? fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL) : NULL;
@@ -52,21 +52,21 @@ void views_close(char *folder)
 	free(folder);
 }
 
-int view_open(struct excerpt *v, const char *dir, const char *where, struct error *err)
+int excerpt_open(struct excerpt *v, const char *dir, const char *where, struct error *err)
 {
-	*v = (struct excerpt){ .dir = views_open(where, err) };
+	*v = (struct excerpt){ .dir = excerpts_open(where, err) };
 	if (!v->dir)
 		return -1;
 	char *index = mem_printf("%s/index", v->dir);
 	if (mkdir(index, 0700)) {
 		error_system(err, NULL, "%s", index);
 		free(index);
-		view_close(v);
+		excerpt_close(v);
 		return -1;
 	}
 	made(v, index);
 	if (link_to(v, dir, "metadata", err)) {
-		view_close(v);
+		excerpt_close(v);
 		return -1;
 	}
 	return 0;
@@ -93,7 +93,7 @@ static void write_index(FILE *out, const struct stream_file *f, size_t first, si
 	put32(out, 72);
 	for (size_t i = first; i < end; i++) {
 		const struct packet *p = &f->packet[i];
-		const uint64_t size = i + 1 < end ? p->size : rest;  /* see view.h */
+		const uint64_t size = i + 1 < end ? p->size : rest;  /* see excerpt.h */
 		rest -= p->size;
 		put64(out, p->offset);
 		put64(out, size * 8);
@@ -107,7 +107,7 @@ static void write_index(FILE *out, const struct stream_file *f, size_t first, si
 	}
 }
 
-int view_add(struct excerpt *v, const struct stream_file *f, size_t first, size_t end, struct error *err)
+int excerpt_add(struct excerpt *v, const struct stream_file *f, size_t first, size_t end, struct error *err)
 {
 	if (link_to(v, f->dir, f->name, err))
 		return -1;
@@ -126,7 +126,7 @@ int view_add(struct excerpt *v, const struct stream_file *f, size_t first, size_
 	return 0;
 }
 
-void view_close(struct excerpt *v)
+void excerpt_close(struct excerpt *v)
 {
 	while (v->len) {
 		char *path = v->made[--v->len];

@@ -5,8 +5,8 @@
 
 #include "base/mem.h"
 #include "base/timefmt.h"
-#include "ui/export.h"
 #include "ui/pane.h"
+#include "ui/pane_export.h"
 
 struct blame_pane {
 	struct pane pane;

@@ -8,8 +8,8 @@
  * Invariants: every block can be decoded alone (the differences start anew); times never go backwards within a stream.
  * Costs: some 20 ns to write or read a record.  All blocks of one load share a budget of memory: blocks that would
  * exceed it go to one unlinked temporary file and are read back one at a time. */
-#ifndef STEALSCOPE_TRACE_RECORD_H
-#define STEALSCOPE_TRACE_RECORD_H
+#ifndef STEALSCOPE_TRACE_STORE_H
+#define STEALSCOPE_TRACE_STORE_H
 
 #include <stdatomic.h>
 #include <stddef.h>

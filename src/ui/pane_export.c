@@ -1,4 +1,4 @@
-#include "ui/export.h"
+#include "ui/pane_export.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* What the panes hold, written to files: as text, csv or json.  The columns are those of the commands. */
-#ifndef STEALSCOPE_UI_EXPORT_H
-#define STEALSCOPE_UI_EXPORT_H
+#ifndef STEALSCOPE_UI_PANE_EXPORT_H
+#define STEALSCOPE_UI_PANE_EXPORT_H
 
 #include "base/save.h"
 #include "report/report.h"

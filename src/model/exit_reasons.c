@@ -1,4 +1,4 @@
-#include "model/exits.h"
+#include "model/exit_reasons.h"
 
 #include <inttypes.h>
 #include <stddef.h>

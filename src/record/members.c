@@ -1,4 +1,4 @@
-#include "record/party.h"
+#include "record/members.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -36,7 +36,7 @@ static bool is_called(const struct vm *vm, const char *name)
 	       (proc_is_number(name, INT32_MAX, &pid) && (int32_t)pid == vm->pid);
 }
 
-static int refuse_name(const struct machines *p, const char *name, struct error *err)
+static int refuse_name(const struct members *p, const char *name, struct error *err)
 {
 	char all[240] = "";
 	for (size_t i = 0; i < p->vms; i++) {
@@ -47,7 +47,7 @@ static int refuse_name(const struct machines *p, const char *name, struct error 
 	                 name);
 }
 
-static int check_wishes(const struct machines *p, struct error *err)
+static int check_wishes(const struct members *p, struct error *err)
 {
 	for (size_t i = 0; i < p->o->wishes; i++) {
 		size_t k = 0;
@@ -63,7 +63,7 @@ static int check_wishes(const struct machines *p, struct error *err)
 	return 0;
 }
 
-static const struct record_wish *wish_of(const struct machines *p, const struct vm *vm)
+static const struct record_wish *wish_of(const struct members *p, const struct vm *vm)
 {
 	for (size_t i = 0; i < p->o->wishes; i++)
 		if (is_called(vm, p->o->wish[i].name))
@@ -71,7 +71,7 @@ static const struct record_wish *wish_of(const struct machines *p, const struct 
 	return NULL;
 }
 
-static int add_guest(struct machines *p, size_t i, struct error *err)
+static int add_guest(struct members *p, size_t i, struct error *err)
 {
 	const struct vm *vm = &p->vm[i];
 	const struct record_wish *wish = wish_of(p, vm);
@@ -96,9 +96,9 @@ static int add_guest(struct machines *p, size_t i, struct error *err)
 	return 0;
 }
 
-int party_init(struct machines *p, const struct record_options *o, struct error *err)
+int members_init(struct members *p, const struct record_options *o, struct error *err)
 {
-	*p = (struct machines){ .o = o, .host.folder = -1 };
+	*p = (struct members){ .o = o, .host.folder = -1 };
 	for (size_t i = 0; i < o->events; i++)
 		if (!event_is_name(o->event[i]))
 			return error_set(err, STATUS_USAGE, "-e SYSTEM:NAME, as -e block:block_plug", "%s: not an event", o->event[i]);
@@ -115,7 +115,7 @@ int party_init(struct machines *p, const struct record_options *o, struct error 
 	return 0;
 }
 
-void party_release(struct machines *p)
+void members_release(struct members *p)
 {
 	for (size_t i = 0; i < p->vms; i++) {
 		if (p->guest[i])
@@ -134,7 +134,7 @@ void party_release(struct machines *p)
 
 /* ---- all of them */
 
-void party_call(struct machines *p, const char *task, unsigned hold, unsigned limit, bool turn)
+void members_call(struct members *p, const char *task, unsigned hold, unsigned limit, bool turn)
 {
 	p->order = (struct guest_order){
 		.task = task, .clocks = p->host.tsc ? "x86-tsc mono" : "mono",
@@ -145,14 +145,14 @@ void party_call(struct machines *p, const char *task, unsigned hold, unsigned li
 			guest_call(p->guest[i], &p->order);
 }
 
-void party_say(struct machines *p, enum guest_state state, const char *word, unsigned patience)
+void members_say(struct members *p, enum guest_state state, const char *word, unsigned patience)
 {
 	for (size_t i = 0; i < p->vms; i++)
 		if (p->guest[i]->state == state)
 			guest_say(p->guest[i], word, patience);
 }
 
-void party_listen(struct machines *p, int64_t ns)
+void members_listen(struct members *p, int64_t ns)
 {
 	struct pollfd *fd = mem_new(2 * p->vms + 1, sizeof *fd);
 	nfds_t n = 0;
@@ -169,7 +169,7 @@ void party_listen(struct machines *p, int64_t ns)
 	free(fd);
 }
 
-bool party_waits_for(const struct machines *p, enum guest_state state)
+bool members_waits_for(const struct members *p, enum guest_state state)
 {
 	for (size_t i = 0; i < p->vms; i++)
 		if (guest_is_open(p->guest[i]) && p->guest[i]->state < state)
@@ -177,7 +177,7 @@ bool party_waits_for(const struct machines *p, enum guest_state state)
 	return false;
 }
 
-void party_leave(struct machines *p)
+void members_leave(struct members *p)
 {
 	const int64_t patience = now_ns() + LEAVE_PATIENCE;
 	bool there = true;
@@ -202,7 +202,7 @@ void party_leave(struct machines *p)
 
 /* ---- what came of it */
 
-static struct record_machine result_of_host(const struct machines *p)
+static struct record_machine result_of_host(const struct members *p)
 {
 	const struct host *h = &p->host;
 	struct record_machine m = { .name = mem_dup("host"), .through = mem_dup("tracefs"), .asked = true,
@@ -228,7 +228,7 @@ static struct record_machine result_of_guest(const struct guest *g)
 	return m;
 }
 
-void party_result(const struct machines *p, struct record_result *r)
+void members_result(const struct members *p, struct record_result *r)
 {
 	r->machine = mem_new(p->vms + 1, sizeof *r->machine);
 	r->machines = 0;
