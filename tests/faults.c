@@ -4,8 +4,8 @@
  *   FAULT_AT     which attempt, counted from 1; none: all succeed
  *   FAULT_LOG    a file to which each attempt is written, a line for each
  *
- * open, fopen, opendir, read, pread, fread, getline and mmap fail with EIO.  Processes that are forked go on counting from where they
- * were forked. */
+ * open, fopen, opendir, read, pread, fread, fgets, getline and mmap fail with EIO.  Processes that are forked go on counting
+ * from where they were forked. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -138,6 +138,15 @@ size_t fread(void *to, size_t size, size_t n, FILE *f)
 	return NEXT(size_t (*)(void *, size_t, size_t, FILE *), "fread")(to, size, n, f);
 }
 
+char *fgets(char *to, int n, FILE *f)
+{
+	if (is_below_fd(fileno(f)) && fails("fgets", NULL)) {
+		f->_flags |= IO_ERROR;
+		return NULL;
+	}
+	return NEXT(char *(*)(char *, int, FILE *), "fgets")(to, n, f);
+}
+
 ssize_t __getdelim(char **line, size_t *size, int end, FILE *f);
 ssize_t getline(char **line, size_t *size, FILE *f)
 {
@@ -173,6 +182,12 @@ size_t __fread_chk(void *to, size_t space, size_t size, size_t n, FILE *f);
 size_t __fread_chk(void *to, size_t space, size_t size, size_t n, FILE *f)
 {
 	return size && n > space / size ? (abort(), 0) : fread(to, size, n, f);
+}
+
+char *__fgets_chk(char *to, size_t space, int n, FILE *f);
+char *__fgets_chk(char *to, size_t space, int n, FILE *f)
+{
+	return n > 0 && (size_t)n > space ? (abort(), NULL) : fgets(to, n, f);
 }
 
 #define MMAP(name, offset) \

@@ -1,9 +1,14 @@
 """A read error is not damage: whichever attempt to read the input fails with EIO, the run either ends with status 4 and
 leaves nothing, or gives the answer that it gives without."""
+import fcntl
+import glob
 import os
+import pty
 import shutil
+import struct
 import subprocess
 import sys
+import termios
 
 from e2e import BUILD, DATA, PROGRAM, SOURCE, check, is_sanitized, run, scratch, simulate
 from ftrace import Buffer, record, write_dat, write_machine
@@ -107,9 +112,63 @@ def check_histories(tmp):
     check_kind(tmp, "a model", folder, ["latency", "requests", history, "-m", model])
 
 
+def bookmark(tmp, history, state, at, log):
+    """What the viewer's screen says when a bookmark is set in it, and the lines of the file of bookmarks afterwards."""
+    env = dict(os.environ, LD_PRELOAD=LIBRARY, FAULT_BELOW=os.path.realpath(state), FAULT_AT=str(at), FAULT_LOG=log,
+               TMPDIR=tmp, TERM="xterm", XDG_STATE_HOME=state, XDG_CONFIG_HOME=os.path.join(tmp, "config"))
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 120, 0, 0))
+    p = subprocess.Popen([PROGRAM, "view", history], stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL, env=env)
+    os.close(theirs)
+    screen = b""
+    for key, until in ((b"\x0c", b"host"), (b"m", b"? help"), (b"q", b"bookmark ")):  # ^L: what is said goes
+        while until not in screen:
+            screen += os.read(ours, 65536)
+        os.write(ours, key)
+    try:
+        while os.read(ours, 65536):
+            pass
+    except OSError:  # Linux: the other end is closed
+        pass
+    os.close(ours)
+    if p.wait(timeout=60):
+        check(False, f"fault {at}: a bookmark is set, and the viewer left")
+    with open(glob.glob(os.path.join(state, "stealscope", "*.bookmarks"))[0], encoding="utf-8") as f:
+        return screen, f.read().splitlines()
+
+
+def check_bookmarks(tmp):
+    """What of the bookmarks could not be read is not dropped from their file, and what is not kept is said to be so."""
+    history, state, first, log = (os.path.join(tmp, name) for name in ("b.steal", "state", "first", "attempts"))
+    run("index", os.path.join(DATA, "fibonacci"), "-o", history)
+    _, before = bookmark(tmp, history, first, 0, log)
+    with open(glob.glob(os.path.join(first, "stealscope", "*.bookmarks"))[0], "a", encoding="utf-8") as f:
+        f.write("# a line of the user's\n")
+    before.append("# a line of the user's")
+    attempts, at, kept, told, unsaid = 1, 0, 0, 0, []
+    while at <= attempts:  # the first without a fault, to count the attempts
+        shutil.rmtree(state, ignore_errors=True)
+        shutil.copytree(first, state)
+        os.unlink(log)
+        screen, after = bookmark(tmp, history, state, at, log)
+        if at == 0:
+            with open(log, encoding="utf-8") as f:
+                attempts = len(f.readlines())
+        added = len(after) == len(before) + 1
+        kept += added
+        told += b"could be read" in screen
+        if after[:len(before)] != before or added == (b"not kept" in screen):
+            unsaid.append((at, after, screen[-200:]))
+        at += 1
+    check(not unsaid, f"bookmarks: {attempts} attempts to read them, none cost one {unsaid}")
+    check(1 < kept <= attempts, f"{attempts + 1 - kept} of them cost the new one, which is said")
+    check(told > 0, f"{told} of them leave a list that is not whole, which is said")
+
+
 with scratch() as tmp:
     if is_sanitized():
         print("sanitizers want to be loaded first, as the faults do")
         sys.exit(77)
     check_traces(tmp)
     check_histories(tmp)
+    check_bookmarks(tmp)

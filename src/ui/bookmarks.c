@@ -131,6 +131,8 @@ static void load(struct app *app, struct bookmarks *all)
 		drop(all, all->bookmarks - 1);
 	while (next_line(f, line))
 		add(app, all, line);
+	if (ferror(f))
+		app_say(app, "bookmarks: only %zu could be read: %s", all->bookmarks, strerror(errno));
 	fclose(f);
 }
 

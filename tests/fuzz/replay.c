@@ -1,14 +1,16 @@
 #include "replay.h"
 
+#include <fcntl.h>
 #include <ftw.h>
 #include <glob.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/mem.h"
 
 #define LONGEST (1u << 20)
 
@@ -62,48 +64,50 @@ const char *replay_file(const uint8_t *data, size_t size, int *fd)
 	return path;
 }
 
-static char folder[] = "/tmp/stealscope-fuzz-XXXXXX";
+static char *folder;
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
 {
 	(void)st;
 	(void)kind;
-	return where->level ? remove(path) : 0;
-}
-
-static void empty_folder(void)
-{
-	nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	(void)where;
+	return remove(path);
 }
 
 static void remove_folder(void)
 {
-	empty_folder();
-	rmdir(folder);
+	nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	free(folder);
+}
+
+static void make_folder(void)
+{
+	const char *env = getenv("TMPDIR");
+	folder = mem_printf("%s/stealscope-fuzz-XXXXXX", env && *env ? env : "/tmp");
+	if (!mkdtemp(folder) || atexit(remove_folder))
+		abort();
 }
 
 static void write_file(const struct replay_file *file)
 {
-	char path[256];
-	snprintf(path, sizeof path, "%s/%s", folder, file->name);
-	char *slash = strrchr(path, '/');
-	*slash = '\0';
-	mkdir(path, 0700);
-	*slash = '/';
-	FILE *f = fopen(path, "wb");
-	if (!f || fwrite(file->data, 1, file->size, f) != file->size || fclose(f))
+	char *path = mem_printf("%s/%s", folder, file->name), *slash = strrchr(path, '/');
+	const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
+	int fd = open(path, flags, 0600);
+	if (fd < 0) {
+		*slash = '\0';
+		mkdir(path, 0700);
+		*slash = '/';
+		fd = open(path, flags, 0600);
+	}
+	if (fd < 0 || write(fd, file->data, file->size) != (ssize_t)file->size || close(fd))
 		abort();
+	free(path);
 }
 
 const char *replay_folder(const struct replay_file *file, size_t n)
 {
-	static bool made;
-	if (!made) {
-		if (!mkdtemp(folder) || atexit(remove_folder))
-			abort();
-		made = true;
-	}
-	empty_folder();
+	if (!folder)
+		make_folder();
 	for (size_t i = 0; i < n; i++)
 		write_file(&file[i]);
 	return folder;

@@ -21,8 +21,8 @@ int replay_all(const char *pattern, int (*fn)(const char *path));
 /* The files named, else the corpus of the program's name. */
 int replay_main(int argc, char **argv);
 
-/* The files, in a folder of this process for as long as it runs, which is made anew for each call.  A name may be in one
- * folder below. */
+/* The files, in a folder below $TMPDIR for as long as this process runs.  A name may be in one folder below; those of an
+ * earlier call that are not among these stay. */
 struct replay_file { const char *name; const uint8_t *data; size_t size; };
 const char *replay_folder(const struct replay_file *file, size_t n);
 

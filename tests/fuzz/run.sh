@@ -1,16 +1,20 @@
 #!/bin/sh
-# Lets libFuzzer try targets: `make fuzz T=5m [TARGETS='told dat']`.  T is the time for each; what is new in a corpus, and
-# what crashed, stays in build-fuzz/.
+# Lets libFuzzer try targets: `make fuzz T=5m [TARGETS='told dat']`.  T is the time for each, or 200000x as many executions;
+# what is new in a corpus, and what crashed, stays in build-fuzz/.
+# For speed, temporary files are kept in memory, and of allocations only short stacks.
 #
 #   run.sh BUILD TIME TARGETS PROGRAM...     BUILD/tree is what would be distributed; no TARGETS: all fuzz_* of the programs
 set -eu
 build=$1 time=$2 targets=$3
 shift 3
 case $time in
-*m) seconds=$((${time%m} * 60)) ;;
-*h) seconds=$((${time%h} * 3600)) ;;
-*) seconds=${time%s} ;;
+*x) limit=-runs=${time%x} ;;
+*m) limit=-max_total_time=$((${time%m} * 60)) ;;
+*h) limit=-max_total_time=$((${time%h} * 3600)) ;;
+*) limit=-max_total_time=${time%s} ;;
 esac
+[ -w /dev/shm ] && export TMPDIR="${TMPDIR:-/dev/shm}"
+export ASAN_OPTIONS="${ASAN_OPTIONS:-malloc_context_size=5:quarantine_size_mb=16}"
 if [ -z "$targets" ]; then
 	for program; do
 		case $program in tests/fuzz/fuzz_*) targets="$targets ${program#tests/fuzz/fuzz_}" ;; esac
@@ -43,11 +47,12 @@ for name in $targets; do
 	mkdir -p "$found"
 	[ -d "tests/fuzz/corpus-$name" ] && own="tests/fuzz/corpus-$name" || own=
 	# shellcheck disable=SC2046,SC2086  # lists of words
-	nice -n 15 "$build/tree/tests/fuzz/fuzz_$name" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -max_len=65536 \
+	nice -n 15 "$build/tree/tests/fuzz/fuzz_$name" "$limit" -timeout=20 -rss_limit_mb=2048 -max_len=65536 \
 		-print_final_stats=1 -artifact_prefix="$build/crash-$name-" "$found" $own $(seeds "$name") >"$log" 2>&1 || failed=1
 	count=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
 	edges=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$log" | tail -n 1)
-	printf '%-12s %14s %10s %8s %8s\n' "$name" "${count:-?}" "$((${count:-0} / seconds))" "${edges:-?}" \
+	rate=$(sed -n 's/^stat::average_exec_per_sec: *//p' "$log")
+	printf '%-12s %14s %10s %8s %8s\n' "$name" "${count:-?}" "${rate:-?}" "${edges:-?}" \
 		"$(find "$found" -type f | wc -l)"
 	grep -E 'ERROR: |SUMMARY: |Test unit written to' "$log" || true
 done
