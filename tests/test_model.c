@@ -32,6 +32,7 @@ static void test_table(void **state)
 		assert_int_equal(vcpu_status(PLACE_GONE, mode, CURRENT_BUSY), STATUS_NULL);
 		assert_int_equal(vcpu_status(PLACE_UNTRACED, mode, CURRENT_BUSY), VCPU_RUNNING);
 		assert_int_equal(vcpu_status(PLACE_UNTRACED, mode, CURRENT_IDLE), VCPU_IDLE);
+		assert_int_equal(vcpu_status(PLACE_UNTRACED, mode, CURRENT_UNTRACED), VCPU_UNKNOWN);
 	}
 	assert_int_equal(vcpu_status(PLACE_IN, MODE_UNTRACED, CURRENT_BUSY), VCPU_RUNNING);
 	assert_int_equal(vcpu_status(PLACE_IN, MODE_UNTRACED, CURRENT_IDLE), VCPU_IDLE);

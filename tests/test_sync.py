@@ -3,6 +3,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import subprocess
 
 from e2e import BUILD, DATA, check, run, scratch, simulate, table
@@ -129,7 +130,37 @@ def check_unsure(tmp):
         check(lasts < 60e6, f"{vm}: and for {lasts / 1e6:.1f} ms about that alone")
 
 
+def check_foreign(tmp):
+    """A guest's trace of another recording: keys meet by chance, and no clock, no thief and no life comes of that."""
+    def other(seed):
+        return world(os.path.join(tmp, f"other{seed}"), "2", "--seed", str(seed), "--sync-jitter", "50us")
+    own = [other(seed) for seed in range(1, 6)] + [os.path.join(DATA, "fibonacci")]
+    folders = [os.path.join(tmp, f"mixed{i}") for i in range(len(own))]
+    for i, folder in enumerate(folders):
+        shutil.copytree(own[i], folder)
+        shutil.rmtree(os.path.join(folder, "guest-vm00" if i < 5 else "guest-Debian"))
+        shutil.copytree(os.path.join(own[(i + 1) % 5], "guest-vm00"), os.path.join(folder, "guest-stranger"))
+    for folder in folders:
+        for method in "auto", "events":
+            said = run("sync", "--sync", method, folder).stderr
+            rows = [r for r in table("sync", "--sync", method, folder) if r["guest"] == "vm00"]
+            check([r["quality"] for r in rows] == ["ABSENT"], f"{folder}, {method}: a stranger has no clock: {rows}")
+            check("vm00: its clock cannot be told (" in said, f"{folder}, {method}: and that is said: {said}")
+        history = os.path.join(tmp, "mixed.steal")
+        os.path.exists(history) and os.remove(history)
+        run("index", folder, "-o", history)
+        named = {(r["victim"], r["thief"]) for r in table("steal", history)}
+        check(named and not any("vm00" in pair and set(pair) - {"vm00", "idle CPU"} for pair in named),
+              f"{folder}: nobody takes anything from it, it takes nothing: {named}")
+    # it is recorded days from here, and does not make the recording days long
+    span = json.loads(run("info", "--format", "json", history).stdout)
+    check(span["end"] - span["begin"] < 60e9, f"both traces begin together: {span['begin']} .. {span['end']}")
+    states = table("intervals", history, "/Virtual Machines/vm00/CPUs/CPU0/Status")
+    check(states[-1]["value"] in ("", "UNKNOWN"), f"what it did after its trace is not known: {states[-1]}")
+
+
 with scratch() as tmp:
+    check_foreign(tmp)
     check_plot(tmp)
     check_silent_guest(tmp)
     check_identity(tmp, "20us", "6")

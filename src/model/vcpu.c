@@ -22,7 +22,7 @@ int vcpu_status(enum vcpu_place place, enum vcpu_mode mode, enum vcpu_current cu
 {
 	switch (place) {
 	case PLACE_UNTRACED:
-		return in[MODE_UNTRACED][current];
+		return current == CURRENT_UNTRACED ? VCPU_UNKNOWN : in[MODE_UNTRACED][current];  /* somebody must have seen it */
 	case PLACE_UNKNOWN:
 		return VCPU_UNKNOWN;
 	case PLACE_GONE:

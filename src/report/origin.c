@@ -85,8 +85,10 @@ static void clock_lines(struct origin *o, struct json_object *doc, const char *m
 		} else if (*field_text(row, "doubt")) {
 			snprintf(line, sizeof line, "clock    not synchronized: %s", field_text(row, "doubt"));
 			add_line(o, line);
-			snprintf(line, sizeof line, "         its times are its own; %s", has_host(doc)
-			         ? "give its offset in a session file" : "open it together with its host");
+			const bool own = field_int(row, "ref_host_ns", 0) == field_int(row, "ref_guest_ns", 0);
+			snprintf(line, sizeof line, "         %s; %s", own ? "its times are its own" : "it is shown as if its trace "
+			         "had begun with the host's", has_host(doc) ? "give its offset in a session file"
+			         : "open it together with its host");
 		} else {
 			clock_text(row, text, sizeof text);
 			snprintf(line, sizeof line, "clock    %s", text);

@@ -6,7 +6,7 @@
 #include "sync/decide/run.h"
 #include "sync/estimate/tsc.h"
 
-#define PLAUSIBLE 0.5   /* containment above which that may sharpen a match by events */
+#define PLAUSIBLE 0.5   /* containment above which that may sharpen a match by events; below it its pairs are chance */
 
 enum by { BY_EVENTS, BY_OFFSET, BY_TSC, BY_CONTAINMENT, BY_STEPS, BY_NOTHING };
 
@@ -105,6 +105,22 @@ static int sharpen(struct guest_search *s)
 		s->proved = s->proved || match_proved(m);
 	}
 	return status;
+}
+
+/* Keys of another time or of another host meet by chance.  No clock follows from such pairs: they contradict each other,
+ * and what the guest did lies out of guest mode (or the user has named the wrong threads as its vCPUs). */
+static bool by_chance(const struct sync_work *r, const struct match *m)
+{
+	const double possible = containment_possible(&m->proof);
+	const bool given = m->vm != NOBODY && r->hypervisor[m->hypervisor].vms.vm[m->vm].given;
+	return match_agrees(m) ? !given && possible >= 0 && possible < PLAUSIBLE : m->vm != NOBODY && possible < PROVED;
+}
+
+static void refute_events(struct guest_search *s)
+{
+	for (size_t i = 0; i < s->matches; i++)
+		if (by_chance(s->r, &s->match[i]))
+			s->match[i].h.doubt = "its synchronization events do not fit the host's";
 }
 
 /* Are they one VM, or is one of them a part of the other? */
@@ -227,6 +243,8 @@ static int search_guest(void *arg, size_t i)
 		s->status = prove_events(s);
 	if (s->status == 0 && s->by == BY_EVENTS && r->options->method == SYNC_AUTO)
 		s->status = sharpen(s);
+	if (s->by == BY_EVENTS)
+		refute_events(s);
 	atomic_fetch_sub(&r->left, 1);
 	return s->status;
 }

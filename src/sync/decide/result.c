@@ -222,12 +222,17 @@ static struct sync_vm *new_vm(struct sync_result *out)
 	return vm;
 }
 
-/* The clock that nothing is known of: identity, quality ABSENT. */
-static void unknown_clock(struct clock_map *map, int64_t begin)
+/* The clock that nothing is known of: identity, quality ABSENT.  Where that puts nothing of the guest beside its host, both
+ * traces begin together: else all rows would be a hair's breadth wide. */
+static void unknown_clock(const struct sync_work *r, size_t guest, struct clock_map *map)
 {
+	const struct trace_info *host = r->host ? trace_info(r->host) : NULL;
+	const int64_t begin = r->guest[guest].begin;
+	const bool apart = host && host->begin <= host->end && r->guest[guest].sane &&
+		(r->guest[guest].end < host->begin || begin > host->end);
 	map->piece = mem_new(1, sizeof *map->piece);
 	map->pieces = 1;
-	struct clock_line line = { begin, begin, 0 };
+	struct clock_line line = { begin, apart ? host->begin : begin, 0 };
 	map->piece[0] = (struct clock_piece){ .from = begin, .line = line, .lowest = line, .highest = line };
 }
 
@@ -346,8 +351,11 @@ static void describe(struct sync_work *r, const struct sync_vm *vm)
 	else if (vm->method == SYNC_CONTAINMENT && approximate)
 		notes_add(r->notes, NOTE_CLOCK, vm->name,
 		          "other clocks fit its events as well; its times are right within the band, no better");
+	const struct clock_line *first = &vm->clock.piece[0].line;
 	if (vm->doubt)
-		notes_add(r->notes, NOTE_CLOCK, vm->name, "its clock cannot be told (%s); its times are its own", vm->doubt);
+		notes_add(r->notes, NOTE_CLOCK, vm->name, "its clock cannot be told (%s); %s", vm->doubt,
+		          first->ref_guest == first->ref_host ? "its times are its own"
+		          : "it is shown as if its trace had begun with the host's");
 }
 
 /* ---- machines in order: what runs a VM comes before it */
@@ -403,7 +411,7 @@ static int add_guest(struct sync_work *r, struct standing *o, size_t guest, size
 	else
 		vm->host_comm = mem_dup("");
 	if (vm->clock.pieces == 0)
-		unknown_clock(&vm->clock, r->guest[guest].begin);
+		unknown_clock(r, guest, &vm->clock);
 	else if (outer)
 		compose(&vm->clock, outer, hint_of(r, guest));
 	if (m && vm_has_moved(&m->view) && !outer)
