@@ -291,6 +291,12 @@ static struct brute_answer vmm(int v, int64_t tid, int t)
 	return a;
 }
 
+static bool lost_its_cpu(int host_tid, int t)
+{
+	int64_t status = model.status[thread_index(HOST, host_tid)].v[t];
+	return status == THREAD_PREEMPTED || status == THREAD_VIRT_PREEMPTED;
+}
+
 /* Who has a vCPU that guest thread `waiting` wants. */
 static struct brute_answer on_vcpu(int v, int t, int waiting)
 {
@@ -299,7 +305,7 @@ static struct brute_answer on_vcpu(int v, int t, int waiting)
 	case VCPU_UNKNOWN:
 		return blank(FLOW_UNKNOWN);
 	case VCPU_IDLE:
-		return blank(FLOW_IDLE_CPU);
+		return lost_its_cpu(vcpus[v].host_tid, t) ? vcpu_out(v, t) : blank(FLOW_IDLE_CPU);
 	case VCPU_VMM:
 		return vmm(v, model.vcurrent[v].v[t], t);
 	case VCPU_RUNNING:

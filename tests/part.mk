@@ -11,6 +11,7 @@ E2E_TESTS = \
 	tests/test_advice.py \
 	tests/test_beacon_guest.py \
 	tests/test_cache.py \
+	tests/test_causes.py \
 	tests/test_collect.py \
 	tests/test_completion.py \
 	tests/test_cut.py \

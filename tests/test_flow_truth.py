@@ -20,6 +20,7 @@ import sys
 from e2e import BUILD, PROGRAM, check, run, scratch, table
 
 SIM = os.path.join(BUILD, "stealscope-sim")
+OUT = ("PREEMPTED", "VIRT_PREEMPTED")  # the thread of an idle vCPU that is lost its CPU before its guest could halt
 MOST_THREADS = 12    # compared per run, the busiest
 
 
@@ -111,9 +112,10 @@ class Truth:
         vcpu = look(f"{root}/Status")
         if vcpu == "HOST_BLOCKED":
             return ("waiting",)
-        if vcpu == "IDLE":
+        host = look(f"{root}/Host Thread")
+        if vcpu == "IDLE" and look(f"{root_of(self.parent[machine])}/Threads/{host}/Status") not in OUT:
             return ("idle-cpu", "", "")
-        below = self.on_cpu(look, self.parent[machine], look(f"{root}/pCPU"), look(f"{root}/Host Thread"))
+        below = self.on_cpu(look, self.parent[machine], look(f"{root}/pCPU"), host)
         if vcpu not in ("RUNNING", "VMM") or below[0] == "irq":
             return below
         on = look(f"{root}/Current Thread")

@@ -39,7 +39,7 @@ struct walker {
 	struct path *out;
 	size_t cap;
 	int depth;
-	uint64_t asleep, running; /* bits of the file's thread states that mean BLOCKED, and RUNNING */
+	uint64_t asleep, running, waiting; /* bits of the file's thread states that mean BLOCKED, RUNNING, and PREEMPTED */
 	struct error *err;
 };
 
@@ -234,6 +234,20 @@ static int last_halt(struct walker *w, uint32_t v, int64_t t, struct who **host,
 	return tid == 0 && c->running.iv.end >= t - 1;
 }
 
+/* Since when an interrupt that vCPU v took before t may have been raised: one that is raised while a vCPU executes is taken
+ * at once, one that is raised while it waits for a CPU when it has that, and one that is raised while it is halted wakes
+ * it.  Left alone where nobody knows. */
+static int pending_since(struct walker *w, const struct who *host, int64_t t, int64_t *since)
+{
+	struct interval iv;
+	if (!host || host->thread < 0 || w->topo->thread[host->thread].status == HISTORY_NONE)
+		return 0;
+	int found = history_prev(w->topo->h, w->topo->thread[host->thread].status, t, w->asleep | w->waiting, &iv, w->err);
+	if (found > 0)
+		*since = w->asleep >> iv.value & 1 ? iv.end + 1 : iv.start;
+	return found < 0 ? -1 : 0;
+}
+
 /* Which thread of the VM's process, or vhost thread of it, ran last within [from, t]: the nearest that may have raised an
  * interrupt.  *out is NULL: none did. */
 static int last_server(struct walker *w, const struct who *vcpu, int64_t from, int64_t t, struct who **out, int64_t *when)
@@ -288,17 +302,20 @@ static int through_interrupt(struct walker *w, const struct subject *s, uint32_t
 	bool fits = by.in && (!in || (wakeup_is_timer(by.in) ? timer : device));
 	if (!fits && timer)
 		return emit_handler(w, w->topo->cpu[v].machine, in, a, b, (struct via){ EDGE_IRQ, PATH_PROVEN });
-	if (!fits && device && host && last_server(w, host, halted ? raised : a, t, &server, &raised) < 0)
+	if (!halted && pending_since(w, host, t, &raised) < 0)
+		return -1;
+	if (!fits && device && host && last_server(w, host, raised, t, &server, &raised) < 0)
 		return -1;
 	if (!fits && !server)
 		return emit_unknown(w, s, a, b);
+	const struct via via = { EDGE_INJECT, t - raised };
 	int64_t before = raised - 1 < b ? raised - 1 : b;
 	if (a <= before && server)
-		rc = follow_thread(w, server, a, before, (struct via){ EDGE_INJECT, t - raised });
+		rc = follow_thread(w, server, a, before, via);
 	else if (a <= before)
-		rc = hand_over(w, s, host, raised, a, before, t - raised);
+		rc = hand_over(w, s, host, raised, a, before, via.evidence);
 	raised = raised > a ? raised : a;
-	return rc < 0 || raised > b ? rc : own(w, &cpu, raised, b, (struct via){ EDGE_INJECT, t - raised });
+	return rc < 0 || raised > b ? rc : own(w, &cpu, raised, b, via);
 }
 
 /* vCPU v, as a thread of its host, did something at t. */
@@ -418,6 +435,12 @@ static int wait_piece(struct walker *w, const struct subject *s, int64_t t, int6
 	}
 	if (s->kind != SUBJECT_CPU)
 		return emit_unknown(w, s, t, *end);
+	struct piece p;
+	if (resolve_idle(&w->r, s->index, t, &p) < 0)
+		return -1;
+	*end = w->r.until < *end ? w->r.until : *end;
+	if (p.who.kind != FLOW_IDLE_CPU)
+		return emit_piece(w, s, &p, t, *end, via);
 	if (identity(w, s, t, &who) < 0)
 		return -1;
 	who.kind = FLOW_RUNNING;  /* the guest's idle thread executes */
@@ -454,6 +477,7 @@ int path_of(const struct topo *topo, const struct subject *s, int64_t from, int6
 	for (unsigned i = 0; i < HISTORY_STATES; i++) {
 		w.asleep |= (uint64_t)(topo->thread_state[i] == THREAD_BLOCKED) << i;
 		w.running |= (uint64_t)(topo->thread_state[i] == THREAD_RUNNING) << i;
+		w.waiting |= (uint64_t)(topo->thread_state[i] == THREAD_PREEMPTED) << i;
 	}
 	resolver_init(&w.r, topo, from, to, err);
 	out->start = from;

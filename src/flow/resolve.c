@@ -369,6 +369,23 @@ static int guest_at(struct resolver *r, uint32_t v, int64_t t, const struct who 
 	return 0;
 }
 
+/* vCPU v is idle, and somebody wants it: its thread may have lost its CPU before the guest could tell. */
+static int idle_at(struct resolver *r, uint32_t v, int64_t t, struct piece *out, int depth)
+{
+	struct who *h;
+	int64_t status;
+	if (resolver_host(r, v, t, &h) < 0)
+		return -1;
+	if (!h)
+		return set(out, FLOW_IDLE_CPU);
+	if (track_at(r, &resolver_own(r, h)[OWN_STATUS], t, &status) < 0)
+		return -1;
+	int state = thread_state(r, status);
+	if (state != THREAD_PREEMPTED && state != THREAD_VIRT_PREEMPTED)
+		return set(out, FLOW_IDLE_CPU);
+	return out_at(r, v, VCPU_PREEMPTED, t, out, depth);
+}
+
 /* Who has CPU c, which somebody wants, at t. */
 static int cpu_at(struct resolver *r, uint32_t c, int64_t t, const struct who *waiting, struct piece *out, int depth)
 {
@@ -396,7 +413,7 @@ static int cpu_at(struct resolver *r, uint32_t c, int64_t t, const struct who *w
 	case VCPU_WAKING:
 		return out_at(r, c, state, t, out, depth);
 	case VCPU_IDLE:
-		return set(out, FLOW_IDLE_CPU);
+		return idle_at(r, c, t, out, depth);
 	default:
 		return set(out, FLOW_UNKNOWN);
 	}
@@ -520,6 +537,11 @@ int resolve_subject(struct resolver *r, const struct subject *s, int64_t t, stru
 	const uint64_t lost = s->kind == SUBJECT_CPU ? r->topo->vcpu_lost : r->topo->thread_gap;
 	out->lost = status >= 0 && status < HISTORY_STATES && (lost >> status & 1);
 	return rc;
+}
+
+int resolve_idle(struct resolver *r, uint32_t v, int64_t t, struct piece *out)
+{
+	return idle_at(r, v, t, out, 0);
 }
 
 int resolve_waits_for(struct resolver *r, const struct subject *s, int64_t state, int64_t t, int *cpu, int32_t *self)

@@ -106,6 +106,9 @@ int resolver_vcpu(struct resolver *r, const struct who *w, int64_t t, int *vcpu)
 /* What the subject does at t, or who keeps it from it; the answer holds on [t, r->until] at least. */
 int resolve_subject(struct resolver *r, const struct subject *s, int64_t t, struct piece *out);
 
+/* Who keeps vCPU v, which is idle as far as its guest tells, from its CPU at t; FLOW_IDLE_CPU: nobody. */
+int resolve_idle(struct resolver *r, uint32_t v, int64_t t, struct piece *out);
+
 /* The pCPU that a row, which is in a gap with that status (number of the file) at t, waits for, and the thread that
  * waits there (index into topo->thread, or -1); holds on [t, r->until].  0 when it is not as simple as that. */
 int resolve_waits_for(struct resolver *r, const struct subject *s, int64_t state, int64_t t, int *cpu, int32_t *self);
