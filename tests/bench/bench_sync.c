@@ -5,8 +5,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "sync/fit.h"
-#include "sync/pairing.h"
+#include "sync/estimate/fit.h"
+#include "sync/estimate/pairing.h"
 
 #define SECOND 1000000000LL
 
