@@ -50,8 +50,80 @@ static void test_covered(void **state)
 	unload(&l);
 }
 
+/* ---- windows */
+
+/* The next event of a whole trace that belongs to a window of it; an event that the layout does not name has a name there. */
+static bool next_within(struct trace_cursor *c, const struct trace_window *w, struct event *ev)
+{
+	struct error err = ERROR_INIT;
+	int got;
+	while ((got = trace_cursor_next(c, ev, &err)) > 0)
+		if (ev->ts <= w->to && (ev->kind == EV_LOST ? ev->lost.end : ev->ts) >= w->from)
+			return true;
+	assert_int_equal(got, 0);
+	return false;
+}
+
+static void check_same(const struct trace *whole, const struct trace *part, const struct trace_window *w)
+{
+	struct error err = ERROR_INIT;
+	struct trace_cursor *a = trace_cursor_open(whole, ALL_KINDS, -1, &err), *b = trace_cursor_open(part, ALL_KINDS, -1, &err);
+	struct event x, y;
+	while (next_within(a, w, &x)) {
+		assert_int_equal(trace_cursor_next(b, &y, &err), 1);
+		assert_true(x.ts == y.ts && x.cpu == y.cpu && x.tid == y.tid && x.pid == y.pid);
+		assert_string_equal(trace_string(whole, x.comm), trace_string(part, y.comm));
+		if (x.kind == EV_OTHER)
+			assert_true(y.kind == EV_NAMED && *trace_string(part, y.named.name));
+		else
+			assert_int_equal(x.kind, y.kind);
+	}
+	assert_int_equal(trace_cursor_next(b, &y, &err), 0);
+	trace_cursor_close(a);
+	trace_cursor_close(b);
+}
+
+/* From each eighth of the trace on for a while, all of it, and what lies outside. */
+static void check_windows(const char *root, enum trace_reading reader)
+{
+	struct loaded_traces whole;
+	load(root, &(struct trace_options){ .reader = reader, .workers = 2 }, &whole);
+	for (int i = -1; i < 10; i++) {
+		struct trace_window only[8];
+		struct loaded_traces part;
+		for (size_t m = 0; m < whole.n; m++) {
+			const struct trace_info *info = trace_info(whole.trace[m]);
+			const int64_t span = info->end - info->begin, from = info->begin + span / 8 * i;
+			only[m] = (struct trace_window){ from, i == 0 ? info->end : from + (i % 2 ? span / 100 : span / 8) };
+		}
+		load(root, &(struct trace_options){ .reader = reader, .workers = 2, .only = only }, &part);
+		assert_int_equal(part.n, whole.n);
+		for (size_t m = 0; m < whole.n; m++)
+			check_same(whole.trace[m], part.trace[m], &only[m]);
+		unload(&part);
+	}
+	unload(&whole);
+}
+
+/* A part of a trace has the events of that time that the whole has, whatever reads it. */
+static void test_window(void **state)
+{
+	static const char *const more[] = { "fibonacci_tracecmd", "fibonacci_tca", "lost", "hostonly" };
+	(void)state;
+	check_windows(data("fibonacci"), READER_AUTO);
+	check_windows(data("fibonacci"), READER_BABELTRACE);
+	for (size_t i = 0; i < COUNT(more); i++) {
+		char path[4096];
+		snprintf(path, sizeof path, "%s/../shared/traces/%s", getenv("srcdir") ? getenv("srcdir") : ".", more[i]);
+		const bool is_dat = strstr(path, "_t") != NULL;
+		if (access(path, F_OK) == 0 &&
+		    !(is_dat && tracecmd_claims("", (const unsigned char *)"\x17\x08\x44tracing", 10) == CLAIM_NONE))
+			check_windows(path, READER_AUTO);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_covered) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_covered), cmocka_unit_test(test_window) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -163,7 +163,7 @@ void deliver(struct load *l, size_t machine, struct notes *notes)
 	}
 	/* A live trace may have begun before it named the events that a layout knows. */
 	for (size_t i = 0; i < t->streams; i++)
-		known |= (t->stream[i].kinds & ~(KIND(EV_OTHER) | KIND(EV_LOST))) != 0;
+		known |= (t->stream[i].kinds & ~(KIND(EV_OTHER) | KIND(EV_NAMED) | KIND(EV_LOST))) != 0;
 	t->info.lost = sum.lost_events;
 	t->info.uncounted = sum.faults.uncounted;
 	t->layout = mem_dup(m->layout[layout ? layout - 1 : 0]->name);

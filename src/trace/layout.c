@@ -42,11 +42,39 @@ static const struct role roles[EVENT_KIND_COUNT][EVENT_ARGS] = {
 	[EV_TIMER_EXIT] = { { "timer", false, false }, { "function", false, false } },
 	[EV_SYNC] = { { NULL, false, false }, { "key", false, false }, { "uid", false, false } },
 	[EV_MARK] = { { NULL, false, false }, { "id", false, false } },
+	[EV_NAMED] = { { "name", true, false } },
 };
 
 const struct role *layout_role(enum event_kind kind, unsigned arg)
 {
 	return arg < EVENT_ARGS && roles[kind][arg].name ? &roles[kind][arg] : NULL;
+}
+
+const char *event_arg_name(enum event_kind kind, unsigned arg, bool *is_text)
+{
+	const struct role *role = layout_role(kind, arg);
+	*is_text = role && role->is_text;
+	if (arg == 0 && (kind == EV_SYNC || kind == EV_MARK))  /* the rule says it, no field */
+		return kind == EV_SYNC ? "end" : "op";
+	return role ? role->name : NULL;
+}
+
+static const char *word(const char *const *words, size_t n, int64_t v)
+{
+	return v >= 0 && (uint64_t)v < n ? words[v] : NULL;
+}
+
+const char *event_arg_word(const struct event *ev, unsigned arg)
+{
+	static const char *const ends[] = { "a", "b", "c", "d", "send", "receive" };
+	static const char *const ops[] = { "start", "yield", "resume", "end" };
+	static const char *const states[] = { "runnable", "blocked", "dead" };
+	if (ev->kind == EV_SYNC && arg == 0)
+		return word(ends, sizeof ends / sizeof *ends, ev->arg[arg]);
+	if (ev->kind == EV_MARK && arg == 0)
+		return word(ops, sizeof ops / sizeof *ops, ev->arg[arg]);
+	const bool is_state = (ev->kind == EV_SWITCH && arg == 2) || (ev->kind == EV_PROCESS && arg == 3);
+	return is_state ? word(states, sizeof states / sizeof *states, ev->arg[arg]) : NULL;
 }
 
 static void fields_release(struct fields *f)

@@ -217,7 +217,7 @@ static int parse_kind(struct parse *p, const yaml_node_t *n, enum event_kind *ki
 	int64_t v = 0;
 	if (choose(p, n, event_kind_name, EVENT_KIND_COUNT, &v))
 		return -1;
-	if (v == EV_OTHER || v == EV_LOST)
+	if (v == EV_OTHER || v == EV_LOST || v == EV_NAMED)
 		return refuse(p, n, "no event can be named", event_kind_name[v]);
 	*kind = (enum event_kind)v;
 	return 0;

@@ -36,6 +36,8 @@ static struct source *source_of(struct load *l, size_t machine, const struct pla
 	s->meaning.layout = (const struct layout *const *)m->layout;
 	s->meaning.layouts = m->layouts;
 	s->options = l->options;
+	s->only = l->options->only ? &l->options->only[machine] : NULL;
+	m->trace->names.of_events = s->only != NULL;
 	s->workers = l->workers;
 	return s;
 }

@@ -19,6 +19,7 @@ struct names {
 	struct strtab tab;
 	size_t bytes;
 	bool full;
+	bool of_events;  /* also of those that a layout does not name: EV_NAMED */
 };
 
 struct name_cache {

@@ -257,10 +257,42 @@ static int open_folder(struct source *s, struct error *err)
 	return 0;
 }
 
+/* When the page at the file's present place begins, ns; false: there is none.  It goes on to the next page. */
+static bool next_page(const struct pages *p, FILE *f, int64_t *ns)
+{
+	uint64_t count;  /* its time comes first, in our byte order */
+	if (fread(&count, sizeof count, 1, f) != 1 || fseek(f, (long)(p->page - sizeof count), SEEK_CUR))
+		return false;
+	*ns = trace_scale_ns(&p->scale, count);
+	return true;
+}
+
+/* By where the pages say that they begin.  One of them may be damaged: from the first page behind which the window may
+ * begin to the last one that may begin before it ends. */
+static void narrow(const struct source *s, const struct trace_window *only, struct stretch *stretch)
+{
+	const struct pages *p = s->place[0]->data;
+	char *path = mem_printf("%s/pages/cpu%u", p->path, p->cpu[stretch->stream].cpu);
+	FILE *f = file_open(path);
+	bool begun = false;
+	int64_t ns;
+	free(path);
+	if (!f)
+		return;  /* decoding says why */
+	stretch->to = 0;
+	for (uint64_t i = 0; next_page(p, f, &ns); i++) {
+		begun |= ns >= only->from;
+		stretch->from = !begun ? i : stretch->from;
+		stretch->to = ns <= only->to ? i + 1 : stretch->to;
+	}
+	stretch->to = stretch->to > stretch->from ? stretch->to : stretch->from;
+	fclose(f);
+}
+
 #define DIED "libtraceevent does not survive reading it"
 const struct trace_reader pages_reader = {
 	.name = "libtraceevent", .apart = true, .alone = true, .patience = 60, .died = DIED, .silent = DIED,
 	.mend = MEND, .unit = "page",
-	.claims = pages_claims, .describe = describe, .forget = forget, .open = open_folder, .enter = pages_enter,
-	.decode = pages_decode,
+	.claims = pages_claims, .describe = describe, .forget = forget, .open = open_folder, .narrow = narrow,
+	.enter = pages_enter, .decode = pages_decode,
 };

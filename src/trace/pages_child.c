@@ -103,20 +103,20 @@ static ssize_t read_page(int fd, unsigned char *page, size_t size)
 	return (ssize_t)at;
 }
 
-static int decode_cpu(struct opened_pages *o, struct page_passage *p, int fd, struct outlet *out)
+static int decode_cpu(struct opened_pages *o, struct page_passage *p, int fd, uint64_t to, struct outlet *out)
 {
 	const size_t size = o->pages->page;
 	unsigned char *page = mem_new(size + SLACK, 1);
-	int status = 0;
+	int status = lseek(fd, (off_t)(p->page * size), SEEK_SET) < 0 ? error_system(out->err, NULL, "%s", o->pages->path) : 0;
 	ssize_t got = 0;
-	while (!status && !p->ring.why && (got = read_page(fd, page, size)) == (ssize_t)size) {
+	while (!status && !p->ring.why && p->page < to && (got = read_page(fd, page, size)) == (ssize_t)size) {
 		status = decode_page(o, p, page);
 		p->page++;
 		if (!status)
 			status = outlet_at(out, p->page * size);
 	}
 	free(page);
-	if (!status && !p->ring.why && got > 0)
+	if (!status && !p->ring.why && got > 0 && (size_t)got < size)
 		p->ring.why = "its last page is cut short";
 	return !status && got < 0 ? error_system(out->err, NULL, "%s", o->pages->path) : status;
 }
@@ -125,19 +125,21 @@ int pages_decode(void *entered, const struct stretch *s, struct outlet *out)
 {
 	struct opened_pages *o = entered;
 	const struct pages_cpu *cpu = &o->pages->cpu[s->stream];
-	struct page_passage p = { 0 };
+	struct page_passage p = { .page = s->from };
 	char *path = mem_printf("%s/pages/cpu%u", o->pages->path, cpu->cpu);
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
 	free(path);
 	if (fd < 0)
 		return error_system(out->err, NULL, "%s/pages/cpu%u", o->pages->path, cpu->cpu);
 	ring_cpu_open(&p.ring, cpu->cpu, out, o->pages->end > INT64_MAX - LATE ? INT64_MAX : o->pages->end + LATE);
-	const int status = decode_cpu(o, &p, fd, out);
+	const int status = decode_cpu(o, &p, fd, s->to, out);
 	close(fd);
 	if (guard_close(&p.ring.guard) || status)
 		return -1;
 	if (p.ring.why)
 		return outlet_damaged(out, p.ring.why, false);
+	if (out->only)
+		return 0;  /* what a part has cannot be held against the kernel's counts */
 	struct cpu_stat stat = cpu->stat;
 	if (p.spoiled)
 		stat.events = 0;  /* that some are missing has been said */

@@ -55,6 +55,19 @@ static void add(struct load *l, size_t *cap, const struct planned_row *r, uint64
 		.stretch = { r->stream, from, to }, .bytes = bytes };
 }
 
+/* What of one stream may tell of the window, as one task. */
+static void narrow_stream(struct load *l, size_t *cap, const struct planned_row *r)
+{
+	const struct source *s = l->source[r->source];
+	struct source_stream *stream = &s->stream[r->stream];
+	struct stretch p = { r->stream, 0, STRETCH_END };
+	if (s->reader->narrow)
+		s->reader->narrow(s, s->only, &p);
+	stream->first_task = l->tasks;
+	stream->tasks = 1;
+	add(l, cap, r, p.from, p.to, r->bytes);
+}
+
 /* Cuts one stream, which lies at [at, at + r->bytes) of the row, wherever a worker's share ends. */
 static void cut_stream(struct load *l, size_t *cap, const struct planned_row *r, uint64_t at, uint64_t share)
 {
@@ -89,8 +102,12 @@ static void plan_streams(struct load *l, size_t *cap, bool apart)
 	if (n)
 		qsort(row, n, sizeof *row, apart ? by_source : smaller_first);
 	const uint64_t share = l->workers > 1 ? total / l->workers + 1 : 0;
-	for (size_t i = 0; i < n; at += row[i++].bytes)
-		cut_stream(l, cap, &row[i], at, share);
+	for (size_t i = 0; i < n; at += row[i++].bytes) {
+		if (l->options->only)
+			narrow_stream(l, cap, &row[i]);
+		else
+			cut_stream(l, cap, &row[i], at, share);
+	}
 	free(row);
 }
 
@@ -145,6 +162,7 @@ static void plan_source_again(struct load *l, const struct source *s)
 			continue;
 		for (size_t t = 0; t < stream->tasks; t++)
 			task_forget(&l->task[stream->first_task + t], l->store);
+		l->task[stream->first_task].stretch.from = 0;
 		l->task[stream->first_task].stretch.to = STRETCH_END;
 		stream->tasks = 1;
 		l->order[l->ordered++] = stream->first_task;

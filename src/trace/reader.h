@@ -89,6 +89,7 @@ struct source {
 	uint64_t bytes;
 	struct meaning meaning;
 	const struct trace_options *options;
+	const struct trace_window *only;  /* NULL: all of it */
 	unsigned workers;
 
 	struct source_stream *stream;   /* open() finds them; of endless ones it turns out later, see outlet_stream() */
@@ -129,6 +130,7 @@ struct outlet {
 		int (*at)(struct outlet *o, uint64_t bytes);
 	} *ops;
 	struct faults faults;
+	const struct trace_window *only;  /* what else is put is dropped; NULL: nothing is */
 	struct error *err;
 };
 
@@ -138,6 +140,9 @@ struct outlet {
  * are EV_LOST events: their counts are added up here. */
 static inline int outlet_put(struct outlet *o, const struct event *ev)
 {
+	const int64_t end = ev->kind == EV_LOST ? ev->lost.end : ev->ts;
+	if (o->only && (ev->ts > o->only->to || end < o->only->from))
+		return 0;
 	return o->ops->put(o, ev);
 }
 
@@ -191,6 +196,8 @@ struct trace_reader {
 	int (*describe)(struct place *p, struct error *err);
 	void (*forget)(struct place *p);                         /* NULL: nothing to do; as in all below */
 	int (*open)(struct source *s, struct error *err);        /* 0, -1, OPEN_OTHER; close() is called in any case */
+	/* Of a stream: what of it may tell of the window.  NULL: that cannot be told without decoding it. */
+	void (*narrow)(const struct source *s, const struct trace_window *only, struct stretch *p);
 	void *(*enter)(struct source *s, struct error *err);     /* NULL: cannot */
 	int (*decode)(void *entered, const struct stretch *p, struct outlet *out);  /* 0, -1, DECODE_WHOLE */
 	void (*leave)(void *entered);

@@ -64,6 +64,7 @@ static bool bind_rule(const struct rule *r, const struct field_source *s, const 
 struct bound_class *rules_bind(const struct layout *l, const char *name, const struct field_source *s, const void *cls)
 {
 	struct bound_class *c = mem_new(1, sizeof *c);
+	c->name = name ? mem_dup(name) : NULL;
 	for (size_t i = 0; name && i < l->rules; i++) {
 		struct bound_rule bound;
 		if (!has_name(&l->rule[i], name))
@@ -87,6 +88,7 @@ void rules_free(struct bound_class *c)
 	for (size_t i = 0; i < c->rules; i++)
 		release(&c->rule[i]);
 	free(c->rule);
+	free(c->name);
 	free(c);
 }
 

@@ -57,6 +57,7 @@ struct bound_class {
 	struct bound_rule *rule;
 	size_t rules, cap;
 	struct field_path cpu, tid, pid, comm;
+	char *name;          /* NULL: it has none */
 };
 
 struct field_source {
@@ -161,6 +162,10 @@ static inline void rules_fill(const struct bound_class *c, const struct field_so
 			return;
 	}
 	ev->kind = EV_OTHER;
+	if (!names->shared->of_events || !c->name)
+		return;
+	ev->kind = EV_NAMED;
+	ev->named.name = name_cache_put(names, c->name);
 }
 
 /* Fills *ev but for its time; cpu is that of the packet, for traces whose events do not say it. */

@@ -228,10 +228,11 @@ void tell_all(const struct told *told, size_t first, int fd)
 {
 	struct source *s = told->source;
 	struct teller *t = mem_new(1, sizeof *t);
-	*t = (struct teller){ .outlet = { .ops = &ops, .err = &t->err }, .fd = fd, .meaning = &s->meaning,
+	*t = (struct teller){ .outlet = { .ops = &ops, .only = s->only, .err = &t->err }, .fd = fd, .meaning = &s->meaning,
 		.most = s->streams ? TELL_BATCH : FEW, .batches = s->streams > 0,
 		.stream_told = s->streams ? 0 : TELL_STREAMS };
 	names_init(&t->names);
+	t->names.of_events = s->only != NULL;
 	prepare_last_words(fd, s->place[0]->path);
 	s->meaning.names = &t->names;
 	void *entered = s->reader->enter(s, &t->err);

@@ -49,7 +49,8 @@
 	X(EV_TIMER_ENTRY, "hrtimer_entry", 2) \
 	X(EV_TIMER_EXIT, "hrtimer_exit", 2) \
 	X(EV_SYNC, "sync", 3)                       /* one end of a synchronization pair, with its key */ \
-	X(EV_MARK, "request_mark", 2)               /* srbn start | yield | resume | end, with the request's id */
+	X(EV_MARK, "request_mark", 2)               /* srbn start | yield | resume | end, with the request's id */ \
+	X(EV_NAMED, "named", 1)                     /* EV_OTHER with its name, where a trace_window asks for names */
 
 #define EVENT_CODE(code, name, args) code,
 enum event_kind { EVENT_KINDS(EVENT_CODE) EVENT_KIND_COUNT };
@@ -109,6 +110,7 @@ struct event {
 		struct { int64_t timer, function; } timer;
 		struct { int64_t end /* enum sync_end */, key, uid /* of the VM, or EVENT_ABSENT */; } sync;
 		struct { int64_t op /* enum mark */, id; } mark;
+		struct { int64_t name; } named;
 	};
 };
 
@@ -125,6 +127,10 @@ struct trace_spec {
 /* What reads CTF traces in folders: our own decoder, libbabeltrace2, or, of traces that ours knows, ours. */
 enum trace_reading { READER_AUTO, READER_NATIVE, READER_BABELTRACE };
 
+/* A part of a trace: ns of its own clock, closed; from > to: nothing.  Streams are read where they may tell of it, events
+ * outside of it are not kept (losses that reach into it are), and events that the layout does not name keep their names. */
+struct trace_window { int64_t from, to; };
+
 struct trace_options {
 	enum trace_reading reader;
 	unsigned workers;        /* 0 = one per core */
@@ -132,6 +138,7 @@ struct trace_options {
 	const char *spill_dir;   /* for the unlinked temporary file; NULL = $TMPDIR or /tmp */
 	bool as_corrected;       /* times as trace-cmd corrected them to the host's clock; else as they were recorded */
 	int64_t live_for;        /* ns: how long live sessions are read; 0 = to their end */
+	const struct trace_window *only;  /* of each of the traces; NULL: all of them */
 	struct progress progress;
 };
 
@@ -181,6 +188,11 @@ struct trace_vcpu {
 	unsigned number;          /* of the CPU in the guest */
 	int32_t host_tid;
 };
+
+/* What an argument of such an event is called, "next_tid"; NULL: nothing.  Is it a string id, for trace_string()? */
+const char *event_arg_name(enum event_kind kind, unsigned arg, bool *is_text);
+/* The word for a number that is none: of a struct event's enums; NULL: there is none. */
+const char *event_arg_word(const struct event *ev, unsigned arg);
 
 struct trace;
 struct trace_cursor;

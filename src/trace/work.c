@@ -55,6 +55,7 @@ static int decode_task(void *arg, size_t i)
 	if (!entered)
 		return -1;
 	recorder_open(&d.recorder, &ops, l->store, task_add(t), &t->err);
+	d.recorder.outlet.only = t->source->only;
 	t->status = t->source->reader->decode(entered, &t->stretch, &d.recorder.outlet);
 	put_idle(l, t->source, entered);
 	t->faults = d.recorder.outlet.faults;

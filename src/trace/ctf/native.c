@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bisect.h"
 #include "base/mem.h"
 #include "trace/babeltrace.h"
 #include "trace/ctf/ctf.h"
@@ -153,6 +154,20 @@ static void close_native(struct source *s)
 	s->data = NULL;
 }
 
+/* Packets are in the order of time; one goes on until the next one begins, whatever it says of its end. */
+static void narrow(const struct source *s, const struct trace_window *only, struct stretch *p)
+{
+	const struct native *n = s->data;
+	const struct ctf_flow *f = &n->streams.stream[p->stream];
+	size_t first, end;
+	if (f->class->told[CTF_BEGIN] == CTF_NO_SLOT)
+		return;
+	BISECT(first, f->packets, first + 1 < f->packets && ctf_time(f->class, f->packet[first + 1].begin) < only->from);
+	BISECT(end, f->packets, ctf_time(f->class, f->packet[end].begin) <= only->to);
+	p->from = first;
+	p->to = end > first ? end : first;
+}
+
 /* ---- decoding */
 
 struct native_worker {
@@ -189,6 +204,6 @@ static int decode(void *entered, const struct stretch *s, struct outlet *out)
 
 const struct trace_reader ctf_reader = {
 	.name = "native", .mend = "copy the trace again", .unit = "packet", .fallback = &babeltrace_reader,
-	.claims = claims, .describe = describe, .open = open_native, .enter = enter, .decode = decode, .leave = leave,
-	.close = close_native,
+	.claims = claims, .describe = describe, .open = open_native, .narrow = narrow, .enter = enter,
+	.decode = decode, .leave = leave, .close = close_native,
 };
