@@ -19,6 +19,7 @@ E2E_TESTS = \
 	tests/test_culprits.py \
 	tests/test_damage.py \
 	tests/test_diff.py \
+	tests/test_events.py \
 	tests/test_exits.py \
 	tests/test_export.py \
 	tests/test_faults.py \

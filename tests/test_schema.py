@@ -45,7 +45,7 @@ with scratch() as folder:
     for command in (["info", history], ["sync", history], ["flow", history, "Debian/151"],
                     ["flow", history, "Debian/151", "--intervals"], ["gaps", history, "--periodic"],
                     ["gaps", history, "--lengths"], ["gaps", history, "Debian/151", "--histogram"],
-                    ["exits", history, "--by", "thread"], ["exits", history, "--histogram"], ["waits", history],
+                    ["events", history, "--at", "50%", "--around", "1s"], ["exits", history, "--by", "thread"], ["exits", history, "--histogram"], ["waits", history],
                     ["path", history, "Debian/151"], ["path", history, "Debian/CPU0", "--sums"],
                     ["intervals", history, "/Virtual Machines/Debian/CPUs/CPU0/Status"],
                     ["latency", "requests", requests], ["latency", "requests", requests, "--features"],

@@ -22,6 +22,7 @@ int cmd_steal(int argc, char **argv, struct error *err);
 int cmd_latency(int argc, char **argv, struct error *err);
 int cmd_path(int argc, char **argv, struct error *err);
 int cmd_waits(int argc, char **argv, struct error *err);
+int cmd_events(int argc, char **argv, struct error *err);
 int cmd_exits(int argc, char **argv, struct error *err);
 int cmd_diff(int argc, char **argv, struct error *err);
 int cmd_explain(int argc, char **argv, struct error *err);
@@ -49,6 +50,7 @@ int cmd_beacon(int argc, char **argv, struct error *err);
 	X("path", cmd_path, "WHAT WHO", "why it was late: the critical path through threads, vCPUs and machines") \
 	X("waits", cmd_waits, "WHAT [WHO]", "what idle vCPUs wait for, and who wakes them") \
 	X("exits", cmd_exits, "WHAT [WHO]", "why vCPUs were left, how often, and for how long") \
+	X("events", cmd_events, "WHAT [WHO]", "what the traces recorded around a moment, on the host's clock") \
 	X("explain", cmd_explain, "WHAT [WHO]", "what delayed whom, in plain sentences: threads, vCPUs, machines") \
 	X("diff", cmd_diff, "BEFORE AFTER", "what changed between two recordings, and who explains it") \
 	X("whatif", cmd_whatif, "WHAT CHANGE...", "the same demand on a host where something is different") \

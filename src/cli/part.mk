@@ -10,6 +10,7 @@ stealscope_SOURCES = \
 	src/cli/cmd_beacon.c \
 	src/cli/cmd_cut.c \
 	src/cli/cmd_diff.c \
+	src/cli/cmd_events.c \
 	src/cli/cmd_exits.c \
 	src/cli/cmd_explain.c \
 	src/cli/cmd_export.c \

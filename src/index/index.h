@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/event_text.h"
 #include "base/notes.h"
 #include "base/progress.h"
 #include "history/history.h"
@@ -126,6 +127,22 @@ bool provenance_notes(const struct history *h, struct notes *notes);
 
 /* A number that is the same for all histories of the same traces, whatever their clocks and options; 0 = not known. */
 uint64_t provenance_traces(const struct history *h);
+
+/* ---- Snippets: the events of a short time, read from the traces where these are as they were for the history */
+
+struct snippet_options {
+	int64_t from, to;             /* ns, closed, on the host's clock */
+	const char *machine;          /* as the history calls it, "host": of it and of those that run it; NULL: of all */
+	unsigned jobs;                /* threads, 0 = one per core */
+	struct progress progress;     /* tick may be NULL */
+};
+
+struct snippet;
+/* NULL and *err when the traces are gone or have changed, or cannot be read: one line that says so. */
+struct snippet *snippet_open(const struct history *h, const struct snippet_options *o, struct error *err);
+/* The events of all machines in the order of time.  1, 0 = end, -1.  The texts hold until the next call. */
+int snippet_next(struct snippet *m, struct event_text *out, struct error *err);
+void snippet_close(struct snippet *m);  /* NULL is allowed */
 
 /* ---- Clocks moved by hand while the viewer shows them: each time another history, made of the same traces */
 

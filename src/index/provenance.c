@@ -13,7 +13,7 @@
 #include "index/session.h"
 
 #define META_SESSION "session"
-#define PROVENANCE_FORMAT 7  /* rises when the model, the paths or what is kept here change: older ones are stale then */
+#define PROVENANCE_FORMAT 8  /* rises when the model, the paths or what is kept here change: older ones are stale then */
 
 static void put_text(struct json_object *o, const char *key, const char *raw)
 {
@@ -83,6 +83,26 @@ struct json_object *provenance_sync_rows(const struct sync_result *sync)
 	for (size_t i = 0; i < sync->vms; i++)
 		for (size_t k = 0; sync->vm[i].guest && k < sync->vm[i].clock.pieces; k++)
 			json_object_array_add(rows, sync_row(&sync->vm[i], k));
+	return rows;
+}
+
+/* The lines by which guests' times became the host's, exactly. */
+static struct json_object *clock_rows(const struct sync_result *sync)
+{
+	struct json_object *rows = json_object_new_array();
+	for (size_t i = 0; i < sync->vms; i++) {
+		const struct sync_vm *vm = &sync->vm[i];
+		for (size_t k = 0; vm->guest && k < vm->clock.pieces; k++) {
+			const struct clock_piece *p = &vm->clock.piece[k];
+			struct json_object *o = json_object_new_object();
+			put_text(o, "guest", vm->name);
+			put_int(o, "from_ns", p->from);
+			put_int(o, "ref_guest_ns", p->line.ref_guest);
+			put_int(o, "ref_host_ns", p->line.ref_host);
+			put_int(o, "drift", p->line.drift);
+			json_object_array_add(rows, o);
+		}
+	}
 	return rows;
 }
 
@@ -188,6 +208,7 @@ int provenance_store(struct history_builder *b, const char *path, const struct i
 		json_object_array_add(list, vm_row(sync, &sync->vm[i]));
 	json_object_object_add(doc, "vms", list);
 	json_object_object_add(doc, "sync", provenance_sync_rows(sync));
+	json_object_object_add(doc, "clocks", clock_rows(sync));
 	const char *text = json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PLAIN);
 	int rc = history_meta_set(b, PROVENANCE_KEY, text, strlen(text));
 	json_object_put(doc);

@@ -2,6 +2,7 @@
 #ifndef STEALSCOPE_MODEL_EXIT_REASONS_H
 #define STEALSCOPE_MODEL_EXIT_REASONS_H
 
+#include "model/model.h"
 #include "trace/trace.h"
 
 enum isa { ISA_UNKNOWN, ISA_VMX, ISA_SVM, ISA_ARM64 };  /* VMX and SVM as in struct event */
@@ -13,13 +14,9 @@ enum exit_class {
 	EXIT_INTERRUPT,  /* nothing that it did */
 };
 
-#define EXIT_NAME 16  /* bytes for the number of a reason that has no name */
-
 /* Of an EV_KVM_EXIT. */
 enum isa exit_isa(const struct event *ev);
 enum exit_class exit_class(const struct event *ev);
-/* As the kernel calls it ("HLT" of VMX, "hlt" of SVM); its number when that is not known.  Static, or buf. */
-const char *exit_name(const struct event *ev, char buf[EXIT_NAME]);
 const char *isa_name(enum isa isa);
 
 #endif

@@ -38,4 +38,9 @@ struct model_span {
 int model_run(const struct sync_result *sync, const struct model_options *options, struct history_builder *b,
               struct model_span *span, struct notes *notes, struct error *err);
 
+#define EXIT_NAME 16  /* bytes for the number of a reason that has no name */
+/* Why an EV_KVM_EXIT left the guest, as the kernel calls it ("HLT" of VMX, "hlt" of SVM); its number when that is not
+ * known.  Static, or buf. */
+const char *exit_name(const struct event *ev, char buf[EXIT_NAME]);
+
 #endif

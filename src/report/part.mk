@@ -2,6 +2,7 @@
 noinst_LIBRARIES += src/libreport.a
 REPORT_LIBS = src/libreport.a $(FLOW_LIBS)
 src_libreport_a_SOURCES = \
+	src/report/answer_events.c \
 	src/report/answer_exits.c \
 	src/report/answer_flow.c \
 	src/report/answer_gaps.c \

@@ -35,6 +35,10 @@ char *field_format(const struct column *c, const struct value *v, bool people, c
 		if (people)
 			return time_clock(buf, v->integer, CLOCK_DIGITS);
 		break;
+	case COL_MOMENT:
+		if (people)
+			return time_clock(buf, v->integer, 9);
+		break;
 	case COL_INT:
 	case COL_LANE:
 		break;

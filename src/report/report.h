@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/event_text.h"
 #include "base/notes.h"
 #include "flow/flow.h"
 
@@ -55,7 +56,8 @@ enum column_type {
 	COL_TEXT,
 	COL_INT,
 	COL_DURATION,  /* ns; text: "5.21 ms" */
-	COL_CLOCK,     /* ns since the epoch; text: "12:03:04.1139" */
+	COL_CLOCK,     /* ns since the epoch; text: "12:03:04.113900" */
+	COL_MOMENT,    /* the same; text: to the ns */
 	COL_SHARE,     /* 0..1; text: "61.8%" */
 	COL_REAL,      /* text: three decimals; csv and json: nine */
 	COL_LANE,      /* text alone: what report_lanes() draws, as wide as what is left of the terminal; the last column */
@@ -130,6 +132,10 @@ void report_threads(FILE *out, enum report_format format, const struct topo *top
                     const struct origin *o);
 /* Columns of the terminal that `out` is, or 0. */
 int report_width(FILE *out);
+
+/* Events of a moment, a row each, in the order of time; then report_end(). */
+struct report *report_events(FILE *out, enum report_format format, const struct origin *o);
+void report_event(struct report *r, const struct event_text *ev);
 
 void report_waits(FILE *out, enum report_format format, const struct topo *topo, const struct wait_list *l,
                   const struct origin *o);

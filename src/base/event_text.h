@@ -1,0 +1,18 @@
+/* Events as people read them: what snippets of traces are told in (index/index.h), reported (report/report.h) and shown. */
+#ifndef STEALSCOPE_BASE_EVENT_TEXT_H
+#define STEALSCOPE_BASE_EVENT_TEXT_H
+
+#include <stdint.h>
+
+/* Texts are as the traces have them: to be escaped. */
+struct event_text {
+	int64_t t, own;       /* ns: on the host's clock; as its machine's clock had it */
+	const char *machine;  /* as the history calls it: "host" */
+	unsigned cpu;
+	int32_t tid;          /* that was current; -1: not recorded */
+	const char *comm;     /* its name, "": not recorded */
+	const char *event;    /* "sched_switch": what it is in a layout, or what its tracer calls it */
+	const char *fields;   /* "prev_tid=12 next_tid=0": those that the layout names */
+};
+
+#endif

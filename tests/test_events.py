@@ -1,0 +1,154 @@
+"""`stealscope events`: the events around a moment, from the traces, on the host's clock as the history has it."""
+import os
+import shutil
+import subprocess
+
+from e2e import BUILD, DATA, SHARED, check, document, run, scratch, table
+from test_recording import make
+
+CURRENT = "/Virtual Machines/Debian/CPUs/CPU0/Current Thread"
+
+
+def copy(source, name):
+    folder = shutil.copytree(source, os.path.join(TMP, name))
+    for place, _, files in os.walk(folder):
+        for path in (place, *(os.path.join(place, f) for f in files)):
+            os.chmod(path, os.stat(path).st_mode | 0o200)
+    return folder
+
+
+def events(what, *args, at="0%", around="1h"):
+    return table("events", what, *args, "--at", at, "--around", around)
+
+
+def check_times():
+    """What the guest's scheduler did lies where the history has it, to the ns; nothing is left out."""
+    folder = copy(os.path.join(DATA, "fibonacci"), "times")
+    run("index", folder)
+    rows = events(folder)
+    counts = {t["machine"]: t["events"] for t in document(folder)["traces"]}
+    check(len(rows) == sum(counts.values()), f"all {len(rows)} events are told")
+    check(all(int(a["at"]) <= int(b["at"]) for a, b in zip(rows, rows[1:])), "in the order of time")
+    starts = {int(r["start"]) for r in table("intervals", folder, CURRENT)}
+    switches = [r for r in rows if r["machine"] == "Debian" and r["event"] == "sched_switch"]
+    check(len(switches) > 400 and all(int(r["at"]) in starts for r in switches),
+          f"each of {len(switches)} switches of the guest begins an interval of the history")
+    check(all(r["at"] == r["machine_ns"] for r in rows if r["machine"] == "host"), "the host's clock is its own")
+    check(any(r["at"] != r["machine_ns"] for r in switches), "the guest's is not")
+    fields = next(r["fields"] for r in switches if "next_comm=fibonacci" in r["fields"])
+    check("prev_tid=" in fields and "prev_state=" in fields, f"with their fields: {fields}")
+    only = events(folder, "host")
+    check(only == [r for r in rows if r["machine"] == "host"], "of the host alone")
+    check(events(folder, "Debian/151") == rows, "of a guest's thread: its machine and the host")
+    middle = int(rows[len(rows) // 2]["at"])
+    for by in (1, 20_000, 5_000_000):
+        some = events(folder, at=str(middle), around=f"{by}ns")
+        check(some and some == [r for r in rows if abs(int(r["at"]) - middle) <= by], f"{len(some)} within {by} ns")
+    text = run("events", folder, "--at", str(middle), "--around", "50us").stdout
+    check(text.split("\n")[0].split() == ["at", "machine", "CPU", "TID", "name", "event", "fields"], "and as a table")
+
+
+def check_nudge():
+    """A clock that is moved by hand moves the guest's events, and no others."""
+    folder = copy(os.path.join(DATA, "fibonacci"), "nudge")
+    session = os.path.join(TMP, "nudged.yaml")
+    with open(session, "w", encoding="utf-8") as f:
+        f.write("host: {dir: nudge/host}\nguests:\n  - {name: Debian, dir: nudge/guest-Debian, nudge: 1234567 ns}\n")
+    of = {what: {int(r["machine_ns"]): int(r["at"]) for r in events(what, "Debian") if r["machine"] == "Debian"}
+          for what in (folder, session)}
+    moved = {of[session][own] - at for own, at in of[folder].items() if own in of[session]}
+    check(moved == {1234567}, f"by the nudge: {moved}")
+
+
+def check_part():
+    """Only what covers the moment is decoded: noise elsewhere in the trace does not matter."""
+    folder = os.path.join(TMP, "packets")
+    sim = os.path.join(BUILD, "stealscope-sim")
+    subprocess.run([sim, "random", "--seed", "4", "--events", "60k", "--packet", "4096", "--no-truth", "-o", folder],
+                   check=True, stderr=subprocess.DEVNULL)
+    run("index", folder)
+    whole = events(folder)
+    last = int(whole[-1]["at"])
+    for share in (1, 7, 33, 60, 99):
+        at = int(whole[len(whole) * share // 100]["at"])
+        some = events(folder, at=str(at), around="300us")
+        check(some and some == [r for r in whole if abs(int(r["at"]) - at) <= 300_000], f"{len(some)} events at {share} %")
+    streams = [os.path.join(place, f) for place, _, files in os.walk(os.path.join(folder, "host")) for f in files
+               if f not in ("metadata", "session.yaml") and not f.endswith(".idx")]
+    for path in streams:
+        with open(path, "r+b") as f:
+            f.seek(200)
+            f.write(b"\xff" * 3000)
+    end = events(folder, at=str(last), around="300us")
+    check(end == [r for r in whole if int(r["at"]) >= last - 300_000], "the end, behind noise in the first packets")
+    check(events(folder) != whole, "which all of the trace shows")
+
+
+def check_pages():
+    folder = os.path.join(TMP, "pages")
+    n, m = make(folder)
+    if run("index", folder, status=None).returncode:
+        return  # a build without libtraceevent
+    whole = events(folder)
+    check(len(whole) == n + m, f"all {n + m} events of raw pages")
+    for share in (0, 20, 50, 99):
+        at = int(whole[len(whole) * share // 100]["at"])
+        some = events(folder, at=str(at), around="3ms")
+        check(some and some == [r for r in whole if abs(int(r["at"]) - at) <= 3_000_000], f"{len(some)} of them at {share} %")
+
+
+def refused(what, *args, status=1):
+    said = run("events", what, *args, status=status).stderr
+    check(said.count("\n") == 1, f"one line: {said.strip()}")
+    return said
+
+
+def check_refusals():
+    folder = copy(os.path.join(DATA, "fibonacci"), "gone")
+    history = os.path.join(folder, "stealscope.steal")
+    run("index", folder)
+    some = ("--at", "50%")
+    check("--at is missing" in refused(folder), "a moment is wanted")
+    refused(folder, "--at", "soon")
+    refused(folder, *some, "--around", "3")
+    refused(folder, "nobody", *some)
+    part = os.path.join(TMP, "part.steal")
+    run("cut", folder, "-o", part, "--names", "hash")
+    check("a cut does not say" in refused(part, *some, status=2), "a part that was given away does not lead to the traces")
+    stream = os.path.join(folder, "host", "kernel", "ch_1")
+    os.truncate(stream, os.path.getsize(stream) - 4096)
+    check("ch_1 changed its size" in refused(history, *some, status=2), "a trace that changed is not read for another")
+    shutil.rmtree(os.path.join(folder, "host"))
+    refused(history, *some, status=2)
+
+
+def check_recordings():
+    """Other tracers, nested machines, clocks that jump: every switch begins an interval, wherever its machine's clock is."""
+    for name in ("fibonacci_tracecmd", "fibonacci_tca", "fibonacci_perf", "pause", "migrate"):
+        source = os.path.join(SHARED, name)
+        if not os.path.isdir(source):
+            continue
+        folder = copy(source, name)
+        p = run("index", folder, status=None)
+        if p.returncode:  # a build without the library that reads it
+            continue
+        rows, starts = events(folder), {}
+        for r in rows:
+            if r["event"] != "sched_switch" or r["tid"] == "":
+                continue
+            root = "Host" if r["machine"] == "host" else f"Virtual Machines/{r['machine']}"
+            cpu = f"/{root}/CPUs/CPU{r['cpu']}/Current Thread"
+            if cpu not in starts:
+                starts[cpu] = {int(i["start"]) for i in table("intervals", folder, cpu)}
+            starts.setdefault("seen", []).append(int(r["at"]) in starts[cpu])
+        share = sum(starts["seen"]) / len(starts["seen"])
+        check(share > 0.99, f"{name}: {share:.4f} of {len(starts['seen'])} switches begin an interval")
+
+
+with scratch() as TMP:
+    check_times()
+    check_nudge()
+    check_part()
+    check_pages()
+    check_refusals()
+    check_recordings()
