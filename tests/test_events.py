@@ -1,4 +1,5 @@
 """`stealscope events`: the events around a moment, from the traces, on the host's clock as the history has it."""
+import csv
 import os
 import shutil
 import subprocess
@@ -97,6 +98,41 @@ def check_pages():
         check(some and some == [r for r in whole if abs(int(r["at"]) - at) <= 3_000_000], f"{len(some)} of them at {share} %")
 
 
+def view(what, *lines, size="120x40"):
+    """What the screen shows after the lines of a script, or why that stops."""
+    script, screen = os.path.join(TMP, "script"), os.path.join(TMP, "screen")
+    with open(script, "w", encoding="utf-8") as f:
+        f.writelines(line + "\n" for line in (*lines, f":screen {screen}!"))
+    p = run("view", what, "--script", script, "--size", size, "--glyphs", "ascii", status=None)
+    if p.returncode:
+        return [p.stderr]
+    with open(screen, encoding="utf-8") as f:
+        return f.read().rstrip("\n").split("\n")
+
+
+def check_pane():
+    """The viewer shows the same around its cursor; there its cursor takes the time along."""
+    folder = copy(os.path.join(DATA, "fibonacci"), "pane")
+    rows = events(folder, "Debian")
+    switch = next(r for r in rows[len(rows) // 2:] if r["machine"] == "Debian" and r["event"] == "sched_switch")
+    near = [r for r in rows if abs(int(r["at"]) - int(switch["at"])) <= 10**6]
+    place = (":Debian/151", f":{switch['at']}", ":zoom 1ms", "e")
+    for size in ("80x24", "120x40"):
+        screen = view(folder, *place, size=size)
+        title = next(i for i, x in enumerate(screen) if f" {len(near)} event{'s'[:len(near) > 1]} within 1.00 ms of " in x)
+        lines = screen[title + 2:-2]
+        check(len(lines) == min(len(near), len(lines)) and lines, f"{size}: {len(lines)} of {len(near)} events in the pane")
+        check(screen[-2].strip().startswith("Debian/0 sched_switch prev_tid="), f"the cursor is on it: {screen[-2]}")
+    out = os.path.join(TMP, "pane.csv")
+    view(folder, *place, f":export {out}")
+    with open(out, encoding="utf-8") as f:
+        check(list(csv.DictReader(f)) == near, "an export has what the command prints")
+    check("/151 fibonacci" in view(folder, *place, "j", "j", "q")[-2], "q goes back to the rows")
+    shutil.rmtree(os.path.join(folder, "guest-Debian"))
+    foot = view(os.path.join(folder, "stealscope.steal"), *place)[-1]
+    check("the traces of this history cannot be read" in foot, f"where they are gone one line says so: {foot.strip()}")
+
+
 def refused(what, *args, status=1):
     said = run("events", what, *args, status=status).stderr
     check(said.count("\n") == 1, f"one line: {said.strip()}")
@@ -150,5 +186,6 @@ with scratch() as TMP:
     check_nudge()
     check_part()
     check_pages()
+    check_pane()
     check_refusals()
     check_recordings()

@@ -55,7 +55,7 @@ static void test_slices_add_up(void **state)
 {
 	(void)state;
 	struct error err = ERROR_INIT;
-	struct asker *a = asker_open(&topo);
+	struct asker *a = asker_open(&topo, NULL);
 	assert_non_null(a);
 	for (uint32_t t = 0; t < topo.threads; t++)
 		for (int64_t span = UI_WORLD_SPAN; span > 1000; span /= 7) {
@@ -83,7 +83,7 @@ static void test_slices_add_up(void **state)
 static void test_the_last_question_counts(void **state)
 {
 	(void)state;
-	struct asker *a = asker_open(&topo);
+	struct asker *a = asker_open(&topo, NULL);
 	for (int round = 0; round < 200; round++) {
 		struct question q = { .subject = { SUBJECT_THREAD, 0 }, .from = UI_WORLD_BEGIN,
 			.to = UI_WORLD_BEGIN + UI_WORLD_SPAN - 1 };
@@ -111,7 +111,7 @@ static void test_sentences_and_errors(void **state)
 {
 	(void)state;
 	char text[512];
-	struct asker *a = asker_open(&topo);
+	struct asker *a = asker_open(&topo, NULL);
 	for (uint32_t t = 0; t < topo.threads; t++) {
 		struct question q = { .subject = { SUBJECT_THREAD, t }, .t = UI_WORLD_BEGIN + 7500000 };
 		struct answer answer = answer_to(a, ASK_STATUS, &q);
@@ -137,7 +137,7 @@ static void test_sentences_and_errors(void **state)
 static void test_paragraphs_and_causes(void **state)
 {
 	(void)state;
-	struct asker *a = asker_open(&topo);
+	struct asker *a = asker_open(&topo, NULL);
 	size_t causes = 0, paragraphs = 0;
 	for (uint32_t i = 0; i < topo.threads + topo.cpus; i++) {
 		struct subject s = { i < topo.threads ? SUBJECT_THREAD : SUBJECT_CPU, i < topo.threads ? i : i - topo.threads };

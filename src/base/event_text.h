@@ -2,6 +2,8 @@
 #ifndef STEALSCOPE_BASE_EVENT_TEXT_H
 #define STEALSCOPE_BASE_EVENT_TEXT_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Texts are as the traces have them: to be escaped. */
@@ -14,5 +16,15 @@ struct event_text {
 	const char *event;    /* "sched_switch": what it is in a layout, or what its tracer calls it */
 	const char *fields;   /* "prev_tid=12 next_tid=0": those that the layout names */
 };
+
+/* Some of them, in the order of time, with texts of their own. */
+struct event_list {
+	struct event_text *event;
+	size_t len, cap;
+	bool more;            /* there were more, behind them */
+};
+
+void event_list_add(struct event_list *l, const struct event_text *ev);
+void event_list_release(struct event_list *l);
 
 #endif

@@ -61,6 +61,13 @@ static int check_terminal(const struct input_options *named, const struct ui_opt
 	return -1;
 }
 
+static int read_traces(const struct history *shown, const char *machine, int64_t from, int64_t to, size_t most,
+                       struct progress progress, struct event_list *out, struct error *err)
+{
+	const struct snippet_options options = { .from = from, .to = to, .machine = machine, .progress = progress };
+	return snippet_read(shown, &options, most, out, err);
+}
+
 static int view(const struct input_options *named, struct ui_options *ui, bool fresh, struct error *err)
 {
 	struct history *h = what_open(named, err);
@@ -68,6 +75,7 @@ static int view(const struct input_options *named, struct ui_options *ui, bool f
 		return -1;
 	struct nudger nudger;
 	nudger_init(&nudger, h, named);
+	static const struct ui_traces traces = { read_traces };
 	const struct ui_clocks clocks = { &nudger, nudger_nudge, nudger_list, nudger_save };
 	bool kept = !ui->script && !ui->bench;
 	char *bookmarks = kept ? kept_file(h, "bookmarks") : NULL, *left = kept ? kept_file(h, "view") : NULL;
@@ -75,6 +83,7 @@ static int view(const struct input_options *named, struct ui_options *ui, bool f
 	if (left && fresh)
 		unlink(left);
 	ui->clocks = &clocks;
+	ui->traces = &traces;
 	ui->bookmarks = bookmarks;
 	ui->view = left;
 	ui->greeting = notes;

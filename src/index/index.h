@@ -144,6 +144,10 @@ struct snippet *snippet_open(const struct history *h, const struct snippet_optio
 int snippet_next(struct snippet *m, struct event_text *out, struct error *err);
 void snippet_close(struct snippet *m);  /* NULL is allowed */
 
+/* The first `most` of them. */
+int snippet_read(const struct history *h, const struct snippet_options *o, size_t most, struct event_list *out,
+                 struct error *err);
+
 /* ---- Clocks moved by hand while the viewer shows them: each time another history, made of the same traces */
 
 struct nudger {

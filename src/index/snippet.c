@@ -334,3 +334,20 @@ int snippet_next(struct snippet *m, struct event_text *out, struct error *err)
 		out->event = trace_string(first->trace, ev->named.name);
 	return advance(m, first, err) ? -1 : 1;
 }
+
+int snippet_read(const struct history *h, const struct snippet_options *o, size_t most, struct event_list *out,
+                 struct error *err)
+{
+	struct event_text ev;
+	struct snippet *s = snippet_open(h, o, err);
+	int got = s ? 1 : -1;
+	while (got > 0 && !out->more && (got = snippet_next(s, &ev, err)) > 0) {
+		out->more = out->len == most;
+		if (!out->more)
+			event_list_add(out, &ev);
+	}
+	snippet_close(s);
+	if (got < 0)
+		event_list_release(out);
+	return got < 0 ? -1 : 0;
+}

@@ -17,6 +17,7 @@ enum phase { NOTHING, ASKED, ANSWERED };
 
 struct asker {
 	const struct topo *topo;
+	const struct ui_traces *traces;
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t work, answered;
@@ -149,12 +150,38 @@ static int open_job(const struct topo *topo, enum ask kind, struct ask_job *j, s
 	return j->inquiry ? 1 : -1;
 }
 
+static int tick(void *arg, const char *phase, uint64_t done, uint64_t total)
+{
+	struct asker *a = arg;
+	struct slot *slot = &a->slot[ASK_EVENTS];
+	(void)phase;
+	pthread_mutex_lock(&a->lock);
+	const bool stale = a->quit || slot->phase != ASKED || slot->serial != a->job[ASK_EVENTS].serial;
+	slot->progress = total ? (unsigned)(100 * done / total) : 0;
+	pthread_mutex_unlock(&a->lock);
+	return stale;
+}
+
+/* All in one step: it can be dropped meanwhile, but others wait. */
+static void read_events(struct asker *a, struct answer *out)
+{
+	const struct question *q = &a->job[ASK_EVENTS].q;
+	const char *machine = a->topo->machine[subject_machine(a->topo, &q->subject)].name;
+	if (a->traces)
+		out->status = a->traces->read(a->topo->h, machine, q->from, q->to, ASK_LISTED, (struct progress){ tick, a },
+		                              &out->events, &out->err);
+	else
+		out->status = error_set(&out->err, STATUS_INPUT, NULL, "the traces cannot be read from here");
+}
+
 /* One step of work.  1 = answered, 0 = not yet. */
 static int job_step(struct asker *a, enum ask kind, struct answer *out)
 {
 	struct ask_job *j = &a->job[kind];
 	int64_t began = now_ns();
-	int open = j->inquiry ? 1 : open_job(a->topo, kind, j, out);
+	if (kind == ASK_EVENTS)
+		read_events(a, out);
+	int open = kind == ASK_EVENTS ? 0 : j->inquiry ? 1 : open_job(a->topo, kind, j, out);
 	int done = open > 0 ? inquiry_step(j->inquiry, STEP_NS, &out->err) : 1;
 	if (open < 0 || done < 0)
 		out->status = -1;
@@ -182,6 +209,7 @@ static void answer_release(struct answer *answer)
 	summary_release(&answer->summary);
 	gap_list_release(&answer->gaps);
 	exits_release(&answer->exits);
+	event_list_release(&answer->events);
 	free(answer->paragraph);
 	*answer = (struct answer){ 0 };
 }
@@ -241,11 +269,12 @@ static void *helper(void *arg)
 
 /* ---- The viewer's side ---------------------------------------------------------------------------------------- */
 
-struct asker *asker_open(const struct topo *topo)
+struct asker *asker_open(const struct topo *topo, const struct ui_traces *traces)
 {
 	struct asker *a = mem_new(1, sizeof *a);
 	pthread_condattr_t monotonic;
 	a->topo = topo;
+	a->traces = traces;
 	pthread_mutex_init(&a->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

@@ -11,16 +11,19 @@
 #include <stdint.h>
 
 #include "flow/flow.h"
+#include "ui/ui.h"
 
 #define ASK_PIECES 100000
 #define ASK_CELLS 100000
 #define ASK_LISTED 5000
 
 /* Most urgent first. */
-enum ask { ASK_STATUS, ASK_CAUSE, ASK_EXPLAIN, ASK_FLOW, ASK_STEAL, ASK_SUMMARY, ASK_GAPS, ASK_EXITS, ASKS };
+enum ask { ASK_STATUS, ASK_CAUSE, ASK_EXPLAIN, ASK_FLOW, ASK_STEAL, ASK_SUMMARY, ASK_GAPS, ASK_EXITS, ASK_EVENTS,
+           ASKS };
 
 struct question {
-	struct subject subject;  /* STATUS: a machine is asked for its loss within the window; FLOW: a thread; GAPS, EXITS */
+	struct subject subject;  /* STATUS: a machine is asked for its loss within the window; FLOW: a thread;
+	                          * GAPS, EXITS, EVENTS */
 	int64_t t;               /* STATUS of others, EXPLAIN */
 	int64_t from, to;        /* window, ns; CAUSE: a gap, or an interval within one */
 	unsigned columns;        /* FLOW: of its cells */
@@ -39,12 +42,13 @@ struct answer {
 	struct summary summary;  /* SUMMARY; likewise */
 	struct gap_list gaps;    /* GAPS, the longest ASK_LISTED of them; likewise */
 	struct exit_list exits;  /* EXITS; likewise */
+	struct event_list events;  /* EVENTS, the first ASK_LISTED; likewise */
 	int64_t cost;            /* ns of work */
 };
 
 struct asker;
 
-struct asker *asker_open(const struct topo *topo);
+struct asker *asker_open(const struct topo *topo, const struct ui_traces *traces);  /* NULL: there are none */
 void asker_close(struct asker *a);  /* waits for the step at work; NULL is allowed */
 void asker_ask(struct asker *a, enum ask kind, const struct question *q);
 void asker_drop(struct asker *a, enum ask kind);

@@ -17,6 +17,7 @@
 	X(PANE_BLAME, blame_pane, ACT_BLAME) \
 	X(PANE_GAPS, gaps_pane, ACT_GAPS) \
 	X(PANE_EXITS, exits_pane, ACT_EXITS) \
+	X(PANE_EVENTS, events_pane, ACT_EVENTS) \
 	X(LIST_REQUESTS, requests_list, ACT_REQUESTS) \
 	X(LIST_DETAILS, details_list, ACT_DETAILS) \
 	X(LIST_BOOKMARKS, bookmarks_list, ACT_BOOKMARKS) \

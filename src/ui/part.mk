@@ -15,6 +15,7 @@ src_libui_a_SOURCES = \
 	src/ui/details.c \
 	src/ui/dispatch.c \
 	src/ui/draw.c \
+	src/ui/events_pane.c \
 	src/ui/exits_pane.c \
 	src/ui/figure.c \
 	src/ui/find.c src/ui/find.h \

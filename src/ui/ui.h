@@ -3,6 +3,7 @@
 #define STEALSCOPE_UI_UI_H
 
 #include "base/error.h"
+#include "base/event_text.h"
 #include "base/progress.h"
 #include "flow/flow.h"
 
@@ -19,6 +20,14 @@ struct ui_clocks {
 	int (*save)(void *arg, const struct history *shown, const char *file, char *said, size_t size, struct error *err);
 };
 
+/* Reads the events of a short time from the traces. */
+struct ui_traces {
+	/* Those of the machine and of the machines that run it (NULL: of all) within [from, to], ns; the first `most` of them.
+	 * Runs in a thread of its own. */
+	int (*read)(const struct history *shown, const char *machine, int64_t from, int64_t to, size_t most,
+	            struct progress progress, struct event_list *out, struct error *err);
+};
+
 struct ui_options {
 	const char *theme;        /* name or file; NULL = cvd-dark */
 	const char *glyphs;       /* "ascii", "cells", "blocks"; NULL = from locale and terminal */
@@ -27,6 +36,7 @@ struct ui_options {
 	int width, height;        /* cells, of the scripted screen; 0 = 80 x 24 */
 	unsigned bench;           /* draw that many frames, print ms and bytes */
 	const struct ui_clocks *clocks;  /* NULL: they cannot be moved */
+	const struct ui_traces *traces;  /* NULL: they cannot be read */
 	const char *greeting;     /* what is shown instead of the legend until the first key; NULL: nothing */
 	const char *bookmarks;    /* file that keeps the bookmarks of these traces; NULL: they are not kept */
 	const char *view;         /* file that keeps how the viewer was left; NULL: it begins with the overview */

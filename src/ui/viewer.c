@@ -61,7 +61,7 @@ static int configure(struct app *app, const struct ui_options *options, struct e
 	return status;
 }
 
-static int open_topology(struct app *app, struct error *err)
+static int open_topology(struct app *app, const struct ui_traces *traces, struct error *err)
 {
 	int64_t span;
 	if (__builtin_sub_overflow(history_end(app->h), history_begin(app->h), &span) || span < 0 || span > INT64_MAX / 4)
@@ -72,7 +72,7 @@ static int open_topology(struct app *app, struct error *err)
 	if (app->topo.machines == 0)
 		return error_set(err, STATUS_INPUT, "build it from traces with stealscope index", "%s: holds no machines to show",
 		                 history_file(app->h));
-	app->asker = asker_open(&app->topo);
+	app->asker = asker_open(&app->topo, traces);
 	return app->asker ? 0 : error_system(err, NULL, "starting a thread");
 }
 
@@ -111,7 +111,7 @@ int viewer_init(struct app *app, const struct history *h, const struct ui_option
 	panes_init(app);
 	watch_init(app);
 	minimap_init(app);
-	if (configure(app, options, err) < 0 || open_topology(app, err) < 0) {
+	if (configure(app, options, err) < 0 || open_topology(app, options->traces, err) < 0) {
 		viewer_release(app);
 		return -1;
 	}
