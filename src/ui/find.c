@@ -40,7 +40,7 @@ void find_begin(struct app *app)
 static void undo(struct app *app)
 {
 	app->rows.hide_idle = app->find->hide_idle;
-	memcpy(app->rows.filter, app->find->filter, sizeof app->rows.filter);
+	rows_set_filter(&app->rows, app->find->filter);
 	rows_build(&app->rows);
 }
 
@@ -87,7 +87,7 @@ void find_set(struct app *app, const char *text)
 static void filter(struct app *app, const char *text, struct row_id from)
 {
 	struct rows *r = &app->rows;
-	snprintf(r->filter, sizeof r->filter, "%.63s", text);
+	rows_set_filter(r, text);
 	rows_build(r);
 	size_t at = rows_find_near(r, from), i = 0;
 	if (r->filter[0] && rows_find(r, from) == r->len) {

@@ -124,7 +124,7 @@ static void take_line(struct app *app, const char *word, const char *text, bool 
 	else if (strcmp(word, "sort") == 0)
 		take_sort(app, text);
 	else if (strcmp(word, "filter") == 0)
-		snprintf(r->filter, sizeof r->filter, "%.63s", text);
+		rows_set_filter(r, text);
 	else if (strcmp(word, "idle") == 0)
 		r->hide_idle = false;
 	else if (strcmp(word, "hostthread") == 0)

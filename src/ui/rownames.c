@@ -129,7 +129,7 @@ void rows_carry(const struct rows *was, struct rows *is)
 	}
 	is->hide_idle = was->hide_idle;
 	is->show_executors = was->show_executors;
-	snprintf(is->filter, sizeof is->filter, "%s", was->filter);
+	rows_set_filter(is, was->filter);
 }
 
 /* All rows, shown or not, numbered in the order of a search: machines, CPUs, threads as sorted. */

@@ -107,6 +107,7 @@ void rows_init(struct rows *r, const struct topo *topo)
 	r->first = mem_new(topo->cpus + topo->machines, sizeof *r->first);
 	r->count = mem_new(topo->cpus + topo->machines, sizeof *r->count);
 	r->machine = mem_new(topo->machines, sizeof *r->machine);
+	r->named = mem_new(topo->machines, sizeof *r->named);
 	for (uint32_t m = 0; m < topo->machines; m++) {
 		char name[256];
 		r->machine[m] = mem_dup(text_escape(name, sizeof name, topo->machine[m].name));
@@ -130,6 +131,7 @@ void rows_release(struct rows *r)
 		free(r->info[t].name);
 	free(r->info);
 	free(r->machines);
+	free(r->named);
 	free(r->order);
 	free(r->first);
 	free(r->count);
@@ -149,12 +151,14 @@ static struct row *push(struct rows *r, enum row_kind kind, uint32_t index, uint
 	return row;
 }
 
-/* The filter is in the machine's name, or its part before a '/' is. */
-static bool machine_passes(const struct rows *r, uint32_t m)
+void rows_set_filter(struct rows *r, const char *text)
 {
 	char part[sizeof r->filter];
-	snprintf(part, sizeof part, "%.*s", (int)strcspn(r->filter, "/"), r->filter);
-	return strcasestr(r->machine[m], part) != NULL;
+	snprintf(r->filter, sizeof r->filter, "%.63s", text);
+	snprintf(part, sizeof part, "%s", r->filter);
+	part[strcspn(part, "/")] = '\0';
+	for (uint32_t m = 0; m < r->topo->machines; m++)
+		r->named[m] = strcasestr(r->machine[m], part);
 }
 
 /* Does the filter leave this thread?  By its own name, or by its machine's; "bian/sshd" asks for both. */
@@ -163,14 +167,14 @@ static bool thread_passes(const struct rows *r, uint32_t t)
 	const char *slash = strchr(r->filter, '/');
 	uint32_t m = r->topo->thread[t].machine;
 	if (slash)
-		return strcasestr(r->info[t].name, slash + 1) && machine_passes(r, m);
-	return strcasestr(r->info[t].name, r->filter) || ((r->info[t].active || !r->hide_idle) && machine_passes(r, m));
+		return r->named[m] && strcasestr(r->info[t].name, slash + 1);
+	return (r->named[m] && (r->info[t].active || !r->hide_idle)) || strcasestr(r->info[t].name, r->filter);
 }
 
 /* Is what holds no thread shown all the same? */
 static bool stays_empty(const struct rows *r, uint32_t m)
 {
-	return !r->filter[0] || (!strchr(r->filter, '/') && machine_passes(r, m));
+	return !r->filter[0] || (!strchr(r->filter, '/') && r->named[m]);
 }
 
 static bool shows_thread(struct rows *r, uint32_t t)
@@ -325,7 +329,7 @@ void rows_reveal(struct rows *r, struct row_id id)
 		else
 			r->open[ROW_GROUP][m] = true;
 		if (r->filter[0] && info->name && !thread_passes(r, id.index))
-			r->filter[0] = '\0';
+			rows_set_filter(r, "");
 		if (!info->active && !r->filter[0])
 			r->hide_idle = false;
 	}

@@ -59,7 +59,8 @@ struct rows {
 	bool *open[ROW_KINDS];     /* by kind and index; NULL for threads */
 	bool hide_idle, show_executors;
 	enum row_sort sort;
-	char filter[64];           /* threads whose name lacks this are not shown; "" = all */
+	char filter[64];           /* threads whose name lacks this are not shown; "" = all.  See rows_set_filter() */
+	bool *named;               /* by machine: the filter is in its name, or its part before a '/' is */
 	struct survey {
 		uint32_t next;     /* thread; == topo->threads: done */
 		int64_t from, to;  /* where what was lost is measured */
@@ -68,6 +69,7 @@ struct rows {
 
 void rows_init(struct rows *r, const struct topo *topo);
 void rows_release(struct rows *r);
+void rows_set_filter(struct rows *r, const char *text);  /* its first 63 bytes; call rows_build() then */
 
 /* Begins to measure what was lost over [from, to] again. */
 void rows_survey_start(struct rows *r, int64_t from, int64_t to);
