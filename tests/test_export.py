@@ -422,6 +422,18 @@ with scratch() as folder:
         db.close()
         p = run("export", history, "--to", f"sqlite:{folder}/own.db", status=2)
         check("steal" in p.stderr or "run_id" in p.stderr, p.stderr.strip())
+    for target in ("perfetto", "chrome", "folded", "openmetrics"):
+        for path in (history, f"{folder}/{target}.txt"):
+            if path != history:
+                with open(path, "w") as f:
+                    f.write("\nsomebody's; file 1x\n")
+            before = open(path, "rb").read()
+            p = run("export", history, "--to", f"{target}:{path}", status=1)
+            check(p.stderr.count("exists and is not") == 1 and open(path, "rb").read() == before, p.stderr.strip())
+        export(history, f"{target}:{folder}/{target}.again")
+        before = open(f"{folder}/{target}.again", "rb").read()
+        export(history, f"{target}:{folder}/{target}.again")
+        check(open(f"{folder}/{target}.again", "rb").read() == before, f"{target}: what it wrote itself it replaces")
     full = run("export", history, "--to", "csv:/dev/full", status=4)
     check(full.stderr.count("\n") == 1, full.stderr.strip())
     check(not [p for p in glob.glob(f"{folder}/**", recursive=True) if p.endswith(".tmp")], "nothing half written is left")

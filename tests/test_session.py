@@ -153,6 +153,10 @@ def check_mistakes(folder):
         ("sync: magic\nhost: {dir: traces/host}\n", "no such method: 'magic'"),
         ("sync: auto\n", "names no traces"),
     ]
+    pipe = os.path.join(folder, "pipe.yaml")
+    os.mkfifo(pipe)  # into which nobody writes: nobody is waited for
+    p = subprocess.run([os.path.join(BUILD, "stealscope"), "sync", pipe], capture_output=True, text=True, timeout=60)
+    check(p.returncode == 2 and p.stderr.count("\n") == 1 and "empty" in p.stderr, f"a pipe: {p.stderr.strip()}")
     for text, says in cases:
         path = write(os.path.join(folder, "bad.yaml"), text)
         p = subprocess.run([os.path.join(BUILD, "stealscope"), "sync", path], capture_output=True, text=True, timeout=60)

@@ -1,8 +1,9 @@
 """No machine and no stream vanishes: what cannot be read beside what can is told, each of it."""
 import os
 import shutil
+import struct
 
-from e2e import DATA, check, run, scratch
+from e2e import DATA, SOURCE, check, run, scratch
 
 HOST, GUEST = os.path.join(DATA, "fibonacci", "host", "kernel"), os.path.join(DATA, "fibonacci", "guest-Debian", "kernel")
 
@@ -16,7 +17,7 @@ def write(path, data):
 def spoil_metadata(data):
     """Name of the case: what its metadata holds."""
     return {"empty": b"", "version": data[:35] + b"\x09\x07" + data[37:], "magic": b"\xff" + data[1:], "cut": data[:100],
-            "noise": bytes(range(256))}
+            "noise": bytes(range(256)), "later": b"/* CTF 1.8 */ trace { major = 1; minor = 9; byte_order = le; };"}
 
 
 def check_case(tmp, name, make, words):
@@ -44,6 +45,47 @@ def check_stream(tmp, name, make):
     check(len(lines) == 1, f"a stream that is {name}, but not its index: {p.stderr.strip()}")
 
 
+def perf_trace():
+    """Metadata, and the two packets of the only stream."""
+    with open(os.path.join(SOURCE, "tests", "fuzz", "corpus-ctf", "perf"), "rb") as f:
+        metadata, stream = f.read().split(b"\n----\n")
+    size = struct.unpack_from("<Q", stream, 24 + 24)[0] // 8
+    return metadata, stream[:size], stream[size:]
+
+
+def check_perf(tmp):
+    """There is no index that could tell what is missing: whatever is no packet is told."""
+    metadata, first, second = perf_trace()
+    for name, data, words in (
+            ("sound", first + second, None), ("short", b"\xc1", "begin"), ("head", b"x" + first[1:] + second, "begin"),
+            ("behind", first + b"noise" * 100, "left out for damage: 1"), ("empty", b"", "empty"),
+            ("second", first + b"x" + second[1:], "left out for damage: 1")):
+        folder, out = os.path.join(tmp, "perf-" + name), os.path.join(tmp, name + ".steal")
+        write(os.path.join(folder, "metadata"), metadata)
+        write(os.path.join(folder, "perf_stream_0"), data)
+        write(os.path.join(folder, "perf_stream_1"), first)
+        said = [line for line in run("index", folder, "-o", out).stderr.splitlines() if "perf_stream_0" in line]
+        if name == "sound":
+            write(os.path.join(folder, "metadata"), metadata[:1000])
+            p = run("index", folder, "-o", out, status=2, env={"TMPDIR": tmp})
+            check(p.stderr.count(tmp) == 1, f"no folder of ours is named: {p.stderr.strip()}")
+        check(len(said) == (words is not None) and all(words in line and tmp in line for line in said),
+              f"perf, {name}: {said}")
+
+
+def check_files_of_trace_cmd(tmp):
+    """Each is a machine's: also beside one that is sound, and in a folder above it."""
+    folder, out = os.path.join(tmp, "dats"), os.path.join(tmp, "dats.steal")
+    shutil.copytree(HOST, os.path.join(folder, "host", "kernel"))
+    for name, data in (("a.dat", b""), ("b.dat", b"\x17"), (os.path.join("host", "c.dat"), b"\x17\x09\x44tracing6\0")):
+        write(os.path.join(folder, name), data)
+    said = run("index", folder, "-o", out).stderr
+    check(all(f"{name}.dat: no trace-cmd file" in said for name in "abc") and said.count("\n") == 3, said.strip())
+    os.symlink("nowhere", os.path.join(folder, "d.dat"))
+    said = run("index", folder, "-o", out, status=2).stderr
+    check("d.dat: No such file" in said and said.count("\n") == 1, f"a link that leads nowhere: {said.strip()}")
+
+
 with scratch() as tmp:
     with open(os.path.join(GUEST, "metadata"), "rb") as f:
         sound = f.read()
@@ -58,6 +100,8 @@ with scratch() as tmp:
                ["guest-Debian/ch_0", "without the trace's metadata"])
     check_case(tmp, "file", lambda folder: write(os.path.join(folder, "trace.dat"), b"\x17\x08\x44tracing6\0" + bytes(8)),
                ["guest-Debian/trace.dat"])
+    check_perf(tmp)
+    check_files_of_trace_cmd(tmp)
     check_stream(tmp, "missing", os.unlink)
     check_stream(tmp, "empty", lambda path: open(path, "wb").close())
     both = os.path.join(tmp, "both")

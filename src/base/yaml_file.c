@@ -1,10 +1,12 @@
 #include "base/yaml_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 
@@ -29,7 +31,10 @@ int yaml_file_parse(struct yaml_file *f, const char *text, size_t size, const ch
 
 int yaml_file_read(struct yaml_file *f, const char *path, const char *mend, struct error *err)
 {
-	FILE *file = fopen(path, "rbe");
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  /* a pipe into which nobody writes is empty */
+	FILE *file = fd < 0 || fcntl(fd, F_SETFL, 0) ? NULL : fdopen(fd, "rb");
+	if (!file && fd >= 0)
+		close(fd);
 	if (!file)
 		return error_read(err, mend, "%s", path);
 	char *text = mem_new(YAML_FILE_LONGEST + 1, 1);

@@ -8,6 +8,7 @@
 #include "base/field.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/save.h"
 #include "base/suggest.h"
 #include "base/text.h"
 #include "export/fill.h"
@@ -146,8 +147,13 @@ static int write_all(struct filler *f, const struct sink_kind *k, const struct e
 {
 	const struct topo *topo = f->topo;
 	const struct sink_run run = { f->run, history_begin(f->h), history_end(f->h) };
+	const char *target = o->target + strlen(k->scheme);
+	char kind[64];
+	snprintf(kind, sizeof kind, "what %s%s writes", k->scheme, k->operand);
+	if (k->is_one && save_spares(target, k->is_one, kind, f->err))
+		return -1;
 	f->ops = k->ops;
-	f->sink = k->ops->open(o->target + strlen(k->scheme), &run, f->err);
+	f->sink = k->ops->open(target, &run, f->err);
 	if (!f->sink)
 		return -1;
 	f->machine = mem_new(topo->machines, sizeof *f->machine);

@@ -2,6 +2,8 @@
 #ifndef STEALSCOPE_EXPORT_SINK_H
 #define STEALSCOPE_EXPORT_SINK_H
 
+#include <stdbool.h>
+
 #include "base/error.h"
 #include "export/tables.h"
 
@@ -31,6 +33,7 @@ struct sink_kind {
 	const char *what;            /* for people */
 	const struct sink_ops *ops;  /* NULL: built without ... */
 	const char *library;         /* ... this */
+	bool (*is_one)(const char *path);  /* a file that it may replace; NULL: it replaces none */
 };
 extern const struct sink_kind sink_kinds[];  /* scheme NULL behind the last */
 

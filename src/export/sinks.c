@@ -1,5 +1,54 @@
-/* The table of targets. */
+/* The table of targets, and how files are known that an export may replace. */
 #include "export/sink.h"
+
+#include <string.h>
+
+#include "base/file_open.h"
+#include "base/save.h"
+
+#define HEAD 4096  /* bytes */
+
+static void read_head(const char *path, char head[HEAD])
+{
+	FILE *f = file_open(path);
+	head[f ? fread(head, 1, HEAD - 1, f) : 0] = '\0';
+	if (f)
+		fclose(f);
+}
+
+static bool is_chrome(const char *path)
+{
+	static const char begin[] = "{\"displayTimeUnit\":";
+	return save_begins_with(path, begin, sizeof begin - 1);
+}
+
+static bool is_metrics(const char *path)
+{
+	static const char begin[] = "# TYPE stealscope_";
+	return save_begins_with(path, begin, sizeof begin - 1);
+}
+
+/* A packet, its length, in which the number of a sequence comes first, and a description of a track next. */
+static bool is_perfetto(const char *path)
+{
+	static const char inside[] = { 0x50, 1, (char)0xe2, 3 };
+	char head[HEAD] = { 0 };
+	read_head(path, head);
+	return head[0] == 0x0a && memmem(head + 2, sizeof inside + 1, inside, sizeof inside);
+}
+
+/* FRAME;FRAME ... NUMBER */
+static bool is_folded(const char *path)
+{
+	char head[HEAD];
+	read_head(path, head);
+	char *end = strchr(head, '\n');
+	if (!end)
+		return false;
+	*end = '\0';
+	const char *number = strrchr(head, ' ');
+	return number && number[1] && strspn(number + 1, "0123456789") == strlen(number + 1) && strchr(head, ';');
+}
 
 #ifdef HAVE_SQLITE
 #define SQLITE &sink_sqlite
@@ -14,13 +63,14 @@
 #endif
 
 const struct sink_kind sink_kinds[] = {
-	{ "csv:", "DIR", "a folder for each table, in it a file for each run", &sink_csv, NULL },
-	{ "sqlite:", "FILE", "SQLite database", SQLITE, "libsqlite3" },
-	{ "postgresql://", "USER@HOST/DATABASE", "PostgreSQL", POSTGRES, "libpq" },
-	{ "clickhouse://", "USER@HOST:8123/DATABASE", "ClickHouse, through HTTP", &sink_clickhouse, NULL },
-	{ "perfetto:", "FILE", "for Perfetto's viewer and trace_processor", &sink_perfetto, NULL },
-	{ "chrome:", "FILE", "json for chrome://tracing and Perfetto's viewer", &sink_chrome, NULL },
-	{ "folded:", "FILE", "stacks for flame graphs: machine;thread;kind;thief ns", &sink_folded, NULL },
-	{ "openmetrics:", "FILE", "figures for Prometheus, as node_exporter takes them from files", &sink_metrics, NULL },
+	{ "csv:", "DIR", "a folder for each table, in it a file for each run", &sink_csv, NULL, NULL },
+	{ "sqlite:", "FILE", "SQLite database", SQLITE, "libsqlite3", NULL },
+	{ "postgresql://", "USER@HOST/DATABASE", "PostgreSQL", POSTGRES, "libpq", NULL },
+	{ "clickhouse://", "USER@HOST:8123/DATABASE", "ClickHouse, through HTTP", &sink_clickhouse, NULL, NULL },
+	{ "perfetto:", "FILE", "for Perfetto's viewer and trace_processor", &sink_perfetto, NULL, is_perfetto },
+	{ "chrome:", "FILE", "json for chrome://tracing and Perfetto's viewer", &sink_chrome, NULL, is_chrome },
+	{ "folded:", "FILE", "stacks for flame graphs: machine;thread;kind;thief ns", &sink_folded, NULL, is_folded },
+	{ "openmetrics:", "FILE", "figures for Prometheus, as node_exporter takes them from files", &sink_metrics, NULL,
+	  is_metrics },
 	{ 0 },
 };

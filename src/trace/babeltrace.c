@@ -74,7 +74,7 @@ static void find_all_packets(struct group *g, unsigned workers)
 static void add_stream(struct source *s, const struct port *p)
 {
 	struct source_stream *to = ARRAY_PUSH(s->stream, s->streams, s->streams_cap);
-	*to = (struct source_stream){ .name = mem_dup(p->file ? p->file->name : p->name), .bytes = p->bytes };
+	*to = (struct source_stream){ .name = mem_dup(p->file_name ? p->file_name : p->name), .bytes = p->bytes };
 	for (size_t i = 1; p->file && i < p->file->packets; i++)
 		if (packets_may_cut(p->file, i))
 			*ARRAY_PUSH(to->cut, to->cuts, to->cuts_cap) = (struct stream_cut){ i, p->file->packet[i].offset };

@@ -15,6 +15,14 @@ struct decoder *group_decoder(const struct group *g, struct error *err)
 
 /* ---- damaged traces */
 
+/* An excerpt's folder means nothing to who reads why it cannot be opened. */
+static void leave_out(char *text, const char *folder)
+{
+	const size_t n = strlen(folder);
+	if (!strncmp(text, folder, n) && !strncmp(text + n, ": ", 2))
+		memmove(text, text + n + 2, strlen(text + n + 2) + 1);
+}
+
 /* Can libbabeltrace2 open a trace of nothing but packets [0, end) of this file?  0 packets: of the metadata alone. */
 static bool readable(const struct group *g, size_t dir, const struct stream_file *f, size_t end, struct error *why)
 {
@@ -29,6 +37,7 @@ static bool readable(const struct group *g, size_t dir, const struct stream_file
 	attempt_run(&attempt, g->meaning, &v.dir, 1, g->bytes);
 	const bool opens = attempt.opens;
 	*why = attempt.err;
+	leave_out(why->text, v.dir);
 	attempt_release(&attempt);
 	excerpt_close(&v);
 	return opens;
@@ -45,8 +54,10 @@ static int keep_good_packets(const struct group *g, size_t dir, struct stream_fi
 	if (f->damaged)
 		notes_add(g->notes, NOTE_DAMAGE, NULL, "%s/%s: left out for damage: %zu of its packets", f->dir, f->name,
 		          f->damaged);
+	if (!end && !f->damaged && stream_file_name(f->name))  /* else it is some other file beside the metadata */
+		notes_add(g->notes, NOTE_DAMAGE, NULL, "%s/%s: does not begin as a stream does; left out", f->dir, f->name);
 	if (!end || readable(g, dir, f, end, &why))
-		return 0;  /* without packets it is no stream: some other file beside the metadata */
+		return 0;
 	f->packets = end > 1 && why.status != STATUS_SYSTEM && readable(g, dir, f, end - 1, &why) ? end - 1 : 0;
 	if (f->packets) {
 		notes_add(g->notes, NOTE_DAMAGE, NULL, "%s/%s: the last packet cannot be read; its %llu bytes are left out",
@@ -119,6 +130,7 @@ static void find_files(struct group *g, struct port *p)
 				continue;
 			p->bytes += f->bytes;
 			p->file = matches++ ? NULL : f;
+			p->file_name = p->file ? f->name : NULL;
 			if (f->packet->sequence == 0)  /* where the counter began */
 				p->lost_first = f->packet->discarded;
 		}

@@ -12,6 +12,7 @@ struct port {
 	char *name;
 	uint64_t bytes;
 	const struct stream_file *file;  /* when it is one file whose packets are known, else NULL */
+	const char *file_name;           /* when it is one file, else NULL */
 	uint64_t lost_first;     /* events that its first packet counts as lost, when an index tells */
 };
 

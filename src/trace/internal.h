@@ -29,7 +29,7 @@ void trace_publish(struct trace *t, enum trace_role role);
  * several, those that cannot be read are left out, and noted (notes may be NULL). */
 int places_find(const char *root, struct place **list, size_t *n, struct notes *notes, struct error *err);
 void places_free(struct place *list, size_t n);
-/* Notes the streams of a CTF trace that are missing or empty, by what LTTng's indexes say. */
+/* Notes the streams of a CTF trace that are missing or empty: by what LTTng's indexes say; without them, empty files. */
 int missing_streams(const char *folder, struct notes *notes, struct error *err);
 
 /* Can the system read all of it? */

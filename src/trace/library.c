@@ -15,6 +15,9 @@ int library_error(struct error *err, const char *what)
 		snprintf(text, sizeof text, "%s", bt_error_cause_get_message(bt_error_borrow_cause_by_index(e, 0)));
 		if (strstr(text, "returned EOF"))
 			snprintf(text, sizeof text, "the file ends within an event");
+		char *place = strstr(text, what);
+		if (place && place - text > 6 && !strncmp(place - 6, " for `", 6))
+			place[-6] = '\0';  /* it is said already */
 		char *detail = strstr(text, "-addr=");
 		while (detail && detail > text && detail[-1] != ' ' )
 			detail--;

@@ -85,7 +85,8 @@ static void keep(char *dst, size_t size, const char *value)
 }
 
 struct version {
-	char name[64], major[16], minor[16], patch[16];
+	char name[64], major[16], minor[16], patch[16];  /* of the tracer */
+	char ctf_major[16], ctf_minor[16];
 };
 
 static void take(const char *block, const char *key, const char *value, struct metadata *m, struct version *v)
@@ -93,6 +94,10 @@ static void take(const char *block, const char *key, const char *value, struct m
 	if (strcmp(block, "trace") == 0) {
 		if (strcmp(key, "uuid") == 0)
 			keep(m->uuid, sizeof m->uuid, value);
+		else if (strcmp(key, "major") == 0)
+			keep(v->ctf_major, sizeof v->ctf_major, value);
+		else if (strcmp(key, "minor") == 0)
+			keep(v->ctf_minor, sizeof v->ctf_minor, value);
 	} else if (strcmp(block, "clock") == 0) {
 		if (strcmp(key, "uuid") == 0)
 			keep(m->clock_uuid, sizeof m->clock_uuid, value);
@@ -201,21 +206,29 @@ char *metadata_text(const char *dir, size_t *size, struct error *err)
 	return NULL;
 }
 
+/* Where it does not say, it is taken for 1.8. */
+static bool is_ctf_1_8(const struct version *v)
+{
+	return (!*v->ctf_major || strcmp(v->ctf_major, "1") == 0) && (!*v->ctf_minor || strcmp(v->ctf_minor, "8") == 0);
+}
+
 int metadata_read(const char *dir, struct metadata *m, struct error *err)
 {
 	size_t len;
 	char *text = metadata_text(dir, &len, err);
 	if (!text)
 		return -1;
-	metadata_scan(text, m);
+	const bool is_known = metadata_scan(text, m);
 	free(text);
-	return 0;
+	if (is_known)
+		return 0;
+	return error_set(err, STATUS_INPUT, "record CTF 1.8", "%s/metadata: of another version of CTF than 1.8", dir);
 }
 
-void metadata_scan(const char *text, struct metadata *m)
+bool metadata_scan(const char *text, struct metadata *m)
 {
 	struct token_scan s = { .at = text };
-	struct version v = { "", "", "", "" };
+	struct version v = { "", "", "", "", "", "" };
 	char word[16] = "";
 	unsigned depth = 0, seen = 0;
 	*m = (struct metadata){ 0 };
@@ -234,6 +247,7 @@ void metadata_scan(const char *text, struct metadata *m)
 		snprintf(word, sizeof word, "%.15s", s.token);
 	}
 	metadata_tracer(m, v.name, v.major, v.minor, v.patch);
+	return is_ctf_1_8(&v);
 }
 
 void metadata_tracer(struct metadata *m, const char *name, const char *major, const char *minor, const char *patch)

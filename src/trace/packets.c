@@ -189,20 +189,38 @@ static bool read_context(const struct packet *p, struct file_window *w, size_t a
 	       c->begin <= c->end && c->end >> 62 == 0;
 }
 
-/* Where the packet's size is: the place at which most packets say what the distance to the next one is.  0: nowhere. */
+/* Behind what the packet's context says is its end, and before the next packet, there is something that is none. */
+static bool is_followed(const struct packet *p, struct file_window *w, const struct context *c)
+{
+	uint32_t magic = 0;
+	if (c->size >= p->size * 8)
+		return false;
+	const unsigned char *at = window_at(w, p->offset + c->size / 8, sizeof magic);
+	if (at)
+		memcpy(&magic, at, sizeof magic);
+	return magic != htobe32(STREAM_MAGIC) && magic != htole32(STREAM_MAGIC);
+}
+
+/* Where the packet's size is: the place at which most packets say what the distance to the next one is; or at which all
+ * say less, so that something follows them that is no packet.  0: nowhere. */
 static size_t find_size(const struct stream_file *f, struct file_window *w, bool big)
 {
-	unsigned same[HEAD_LONGEST] = { 0 };
-	size_t best = 0;
-	for (size_t i = 0; i < f->packets && i < 64; i++) {
+	unsigned same[HEAD_LONGEST] = { 0 }, less[HEAD_LONGEST] = { 0 };
+	size_t best = 0, other = 0;
+	const size_t packets = f->packets < 64 ? f->packets : 64;
+	for (size_t i = 0; i < packets; i++) {
 		for (size_t at = HEADER + 24; at + 8 <= HEAD_LONGEST; at++) {
 			struct context c;
-			same[at] += read_context(&f->packet[i], w, at, big, &c) && c.size == f->packet[i].size * 8;
+			const bool is_one = read_context(&f->packet[i], w, at, big, &c);
+			same[at] += is_one && c.size == f->packet[i].size * 8;
+			less[at] += is_one && is_followed(&f->packet[i], w, &c);
 		}
 	}
-	for (size_t at = 0; at < HEAD_LONGEST; at++)
+	for (size_t at = 0; at < HEAD_LONGEST; at++) {
 		best = same[at] > same[best] ? at : best;
-	return best;
+		other = less[at] > less[other] ? at : other;
+	}
+	return best || less[other] < packets ? best : other;
 }
 
 /* Takes the sizes that the headers say, and drops the packets whose header cannot be right. */
@@ -304,6 +322,12 @@ int stream_files_list(const char *dir, struct stream_file **list, size_t *n)
 		qsort(*list, *n, sizeof **list, by_name);
 	errno = why;
 	return why ? -1 : 0;
+}
+
+bool stream_file_name(const char *name)
+{
+	const size_t len = strlen(name);
+	return len && name[len - 1] >= '0' && name[len - 1] <= '9';
 }
 
 static void count_extra(struct stream_file *f)

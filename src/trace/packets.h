@@ -38,6 +38,8 @@ struct stream_file {
 int stream_files_list(const char *dir, struct stream_file **list, size_t *n);
 void stream_file_read(struct stream_file *f);
 void stream_file_index(struct stream_file *f);  /* only if LTTng's index tells them */
+/* Is it called as tracers call streams, whose names end in the number of a CPU? */
+bool stream_file_name(const char *name);
 /* Are the streams of two folders the same, by their files' names, sizes and first bytes? */
 bool stream_files_same(const struct stream_file *a, size_t n, const struct stream_file *b, size_t m);
 void stream_files_free(struct stream_file *list, size_t n);

@@ -17,8 +17,10 @@
 #define MANY 4096  /* files after which only those with usual names are looked at */
 
 /* What no reader reads, but tells why there is no trace. */
+#define DAT ".dat"  /* how trace-cmd's files end, each of which is a machine's */
+
 static const struct content {
-	const char *name;  /* of the file; NULL: any */
+	const char *name;  /* of the file, or how it ends: ".dat"; NULL: any */
 	const char *head;
 	size_t len;
 	bool is_trace;     /* of some machine */
@@ -41,6 +43,8 @@ static const struct content {
 	  "copy the whole trace folder, with its file 'metadata'" },
 	{ "metadata", "", 0, true, "holds no CTF trace that can be read: it is empty, damaged, or of another version",
 	  "copy the whole trace again" },
+	{ DAT, "", 0, true, "no trace-cmd file, though it is called like one: it is empty or damaged",
+	  "copy the file again, when trace-cmd has ended" },
 	{ NULL, "\x89STLH", 5, false, "a history, not a trace", "give that file, or the traces it was made of" },
 };
 enum { CONTENTS = sizeof contents / sizeof *contents };
@@ -104,15 +108,30 @@ static bool same_folder(const char *a, const char *b)
 	return len == folder_of(b) && memcmp(a, b, len) == 0;
 }
 
+static bool ends_in(const char *name, const char *end)
+{
+	const size_t len = strlen(name), n = strlen(end);
+	return len > n && strcmp(name + len - n, end) == 0;
+}
+
+static bool is_called(const char *name, const struct content *c)
+{
+	return !c->name || strcmp(c->name, name) == 0 || (c->name[0] == '.' && ends_in(name, c->name));
+}
+
+static bool is_machine(const struct content *c)
+{
+	return c->name && c->name[0] == '.';
+}
+
 static void remember(struct place_search *f, const FTSENT *e, const unsigned char *head, size_t len)
 {
 	const struct content *c = contents;
-	while (c < contents + CONTENTS && ((c->name && strcmp(c->name, e->fts_name) != 0) || len < c->len ||
-	                                   memcmp(head, c->head, c->len) != 0))
+	while (c < contents + CONTENTS && (!is_called(e->fts_name, c) || len < c->len || memcmp(head, c->head, c->len) != 0))
 		c++;
 	if (c == contents + CONTENTS || (c->name && e->fts_level == 0))
 		return;
-	for (size_t i = f->strays; i-- && same_folder(f->stray[i].path, e->fts_path);)
+	for (size_t i = f->strays; !is_machine(c) && i-- && same_folder(f->stray[i].path, e->fts_path);)
 		if (f->stray[i].what == c)
 			return;
 	*ARRAY_PUSH(f->stray, f->strays, f->strays_cap) = (struct stray){ mem_dup(e->fts_path), c };
@@ -120,9 +139,7 @@ static void remember(struct place_search *f, const FTSENT *e, const unsigned cha
 
 static bool has_usual_name(const char *name)
 {
-	const size_t len = strlen(name);
-	return strcmp(name, "metadata") == 0 || strcmp(name, "header_page") == 0 ||
-	       (len > 4 && strcmp(name + len - 4, ".dat") == 0);
+	return strcmp(name, "metadata") == 0 || strcmp(name, "header_page") == 0 || ends_in(name, DAT);
 }
 
 static void look(struct place_search *f, const FTSENT *e)
@@ -151,6 +168,8 @@ static void visit(struct place_search *f, const FTSENT *e)
 {
 	if (e->fts_info == FTS_DNR || e->fts_info == FTS_ERR || e->fts_info == FTS_NS)
 		cannot_read(f, e->fts_path, e->fts_errno);
+	if (e->fts_info == FTS_SLNONE && has_usual_name(e->fts_name))
+		cannot_read(f, e->fts_path, ENOENT);
 	if (e->fts_info != FTS_F)
 		return;
 	f->files++;
@@ -193,8 +212,8 @@ static int walk(const char *root, struct place_search *f, struct error *err)
 static bool is_news(const struct place_search *f, const struct stray *s, size_t first)
 {
 	const size_t len = folder_of(s->path);
-	if (!s->what->is_trace)
-		return false;
+	if (!s->what->is_trace || is_machine(s->what))
+		return s->what->is_trace;
 	for (size_t k = first; k < *f->n; k++) {
 		const char *path = (*f->list)[k].path;
 		if (strncmp(path, s->path, len) == 0 && (path[len] == '/' || !path[len]))

@@ -14,7 +14,7 @@ case $time in
 *) limit=-max_total_time=${time%s} ;;
 esac
 [ -w /dev/shm ] && export TMPDIR="${TMPDIR:-/dev/shm}"
-export ASAN_OPTIONS="${ASAN_OPTIONS:-malloc_context_size=5:quarantine_size_mb=16}"
+export ASAN_OPTIONS="${ASAN_OPTIONS:-malloc_context_size=2:quarantine_size_mb=1}"
 if [ -z "$targets" ]; then
 	for program; do
 		case $program in tests/fuzz/fuzz_*) targets="$targets ${program#tests/fuzz/fuzz_}" ;; esac
