@@ -45,7 +45,7 @@ void world_row(struct world *w, const char *path, const char *changes)
 	bool thread = strstr(path, "/Threads/"), status = strcmp(last, "Status") == 0, owner = strcmp(last, "Owner") == 0,
 	     out = strcmp(last, "Out By") == 0;
 	bool string = strcmp(last, "Name") == 0 || strcmp(last, "Interrupt") == 0 || strcmp(last, "Woken In") == 0 ||
-	              strcmp(last, "Parent") == 0 || strcmp(last, "Exit") == 0,
+	              strcmp(last, "Parent") == 0 || strcmp(last, "Exit") == 0 || strcmp(last, "Lock") == 0,
 	     ref = strcmp(last, "Woken By") == 0 || strcmp(last, "VM") == 0;
 	int type = status || owner || out ? HISTORY_STATE : string ? HISTORY_STRING : ref ? HISTORY_REF : HISTORY_INT;
 	uint32_t attr = history_attribute(w->b, path, (enum history_type)type,

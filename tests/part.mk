@@ -30,6 +30,7 @@ E2E_TESTS = \
 	tests/test_layout.py \
 	tests/test_limits.py \
 	tests/test_live.py \
+	tests/test_locks.py \
 	tests/test_look.py \
 	tests/test_lttng.py \
 	tests/test_names.py \

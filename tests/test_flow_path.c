@@ -176,11 +176,71 @@ static void test_pending(void **state)
 	world_release(&w);
 }
 
+/* A/5 waits on CPU1: it spins in a spin lock, while A/6 has no pCPU for most of that; then it sleeps, and A/6 wakes it. */
+static void test_locks(void **state)
+{
+	(void)state;
+	struct world w;
+	struct lock_list l;
+	struct error err = ERROR_INIT;
+	world_open(&w);
+	world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 40; 30 99; 60 40");
+	world_row(&w, H "40/Status", "0 RUNNING; 30 PREEMPTED; 60 RUNNING");
+	world_row(&w, H "40/CPU", "0 0");
+	world_row(&w, H "50/Status", "0 RUNNING");
+	world_row(&w, H "99/Status", "0 PREEMPTED; 30 RUNNING; 60 PREEMPTED");
+	world_row(&w, H "99/Name", "0 hog");
+	world_row(&w, V "Status", "0 RUNNING; 30 PREEMPTED; 60 RUNNING");
+	world_row(&w, V "Host Thread", "0 40");
+	world_row(&w, V "pCPU", "0 0");
+	world_row(&w, V "Current Thread", "0 6");
+	world_row(&w, "/Virtual Machines/A/CPUs/CPU1/Status", "0 RUNNING; 71 IDLE; 80 RUNNING");
+	world_row(&w, "/Virtual Machines/A/CPUs/CPU1/Host Thread", "0 50");
+	world_row(&w, "/Virtual Machines/A/CPUs/CPU1/Current Thread", "0 5; 71 0; 80 5");
+	world_row(&w, "/Virtual Machines/A/CPUs/CPU1/Exit", "0 hlt; 5 pause; 12 intr; 29 pause; 49 hlt");
+	world_row(&w, A "5/Status", "0 RUNNING; 71 BLOCKED; 80 RUNNING");
+	world_row(&w, A "5/CPU", "0 1");
+	world_row(&w, A "5/Name", "0 work");
+	world_row(&w, A "5/Lock", "0 -; 21 spinlock; 61 -; 71 mutex; 80 -");
+	world_row(&w, A "5/Woken By", "80 A/6");
+	world_row(&w, A "5/Woken In", "80 thread");
+	world_row(&w, A "6/Status", "0 RUNNING; 30 VIRT_PREEMPTED; 60 RUNNING");
+	world_row(&w, A "6/CPU", "0 0");
+	world_row(&w, A "6/Name", "0 other");
+	world_close(&w, 0, 99);
+	assert_true(locks_are_named(&w.topo, 1));
+	assert_int_equal(locks_of(&w.topo, NULL, 0, 99, &l, &err), 0);
+	assert_int_equal(l.waits, 3);
+	static const struct { int start, end; const char *kind; bool spins; double suspicion; int taken; } want[] = {
+		{ 21, 60, "spinlock", true, 30.0 / 40, 30 }, { 29, 48, "pause", true, 19.0 / 20, 19 },
+		{ 71, 79, "mutex", false, 0, 0 },
+	};
+	for (size_t i = 0; i < l.waits; i++) {
+		const struct lock_wait *got = &l.wait[i];
+		assert_int_equal(got->start, want[i].start);
+		assert_int_equal(got->end, want[i].end);
+		assert_string_equal(l.name[got->kind], want[i].kind);
+		assert_int_equal(got->spins, want[i].spins);
+		assert_true(got->suspicion > want[i].suspicion - 1e-9 && got->suspicion < want[i].suspicion + 1e-9);
+		assert_int_equal(got->taken, want[i].taken);
+		assert_string_equal(l.name[got->waiter.name], "work");
+		assert_int_equal(got->holder.tid, 6);
+		assert_string_equal(l.name[got->holder.name], "other");
+		assert_string_equal(got->thief.system < 0 ? "" : l.name[got->thief.name], want[i].taken ? "hog" : "");
+	}
+	locks_release(&l);
+	assert_int_equal(locks_of(&w.topo, NULL, 21, 29, &l, &err), 0);
+	assert_int_equal(l.waits, 1);  /* the holder ran: nobody is suspected */
+	assert_int_equal(l.wait[0].holder.system, -1);
+	locks_release(&l);
+	world_release(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_disk), cmocka_unit_test(test_ends), cmocka_unit_test(test_idle_and_out),
-		cmocka_unit_test(test_pending),
+		cmocka_unit_test(test_pending), cmocka_unit_test(test_locks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

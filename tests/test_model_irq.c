@@ -136,11 +136,57 @@ static void test_woken_early(void **state)
 	teardown();
 }
 
+static void lock(int64_t t, uint16_t kind, int64_t address, int64_t flags, int64_t value)
+{
+	struct event ev = event(t, kind, 0, 601);
+	ev.lock.address = address;
+	ev.lock.flags = flags;
+	ev.lock.value = value;
+	feed(0, ev);
+}
+
+/* What a thread waits for is the outermost lock, and no handler's; a futex is one where it is a contended mutex. */
+static void test_locks(void **state)
+{
+	(void)state;
+	static const char path[] = "/Host/Threads/601/Lock";
+	setup_full(true, true, true, false);
+	sw(0, 5, 0, 1, RUN_RUNNABLE, 601);
+	lock(10, EV_CONTENTION_BEGIN, 7, 32 | 1, EVENT_ABSENT);  /* spins, as the owner runs ... */
+	lock(20, EV_CONTENTION_BEGIN, 7, 32, EVENT_ABSENT);      /* ... and sleeps */
+	lock(21, EV_CONTENTION_BEGIN, 8, 1, EVENT_ABSENT);
+	lock(22, EV_CONTENTION_END, 8, 0, EVENT_ABSENT);
+	lock(30, EV_CONTENTION_END, 7, 0, EVENT_ABSENT);
+	handler(40, EV_IRQ_ENTRY, 27, VIRTIO);
+	lock(41, EV_CONTENTION_BEGIN, 9, 1, EVENT_ABSENT);
+	lock(42, EV_CONTENTION_END, 9, 0, EVENT_ABSENT);
+	handler(43, EV_IRQ_EXIT, 27, VIRTIO);
+	lock(50, EV_FUTEX_BEGIN, 100, 0x80, 2);
+	lock(51, EV_CONTENTION_BEGIN, 8, 1, EVENT_ABSENT);
+	lock(52, EV_CONTENTION_END, 8, 0, EVENT_ABSENT);
+	lock(59, EV_FUTEX_END, EVENT_ABSENT, EVENT_ABSENT, EVENT_ABSENT);
+	lock(60, EV_FUTEX_BEGIN, 100, 0x81, 1);                  /* wakes somebody */
+	lock(70, EV_FUTEX_BEGIN, 100, 0x109, 161);               /* waits for a thread's end */
+	lock(80, EV_CONTENTION_BEGIN, 7, 2, EVENT_ABSENT);
+	struct event loss = event(90, EV_LOST, 0, -1);
+	loss.lost.end = 95;
+	feed(0, loss);
+	static const struct { int64_t t; const char *text; } want[] = {
+		{ 9, "(null)" }, { 10, "mutex" }, { 22, "mutex" }, { 29, "mutex" }, { 30, "(null)" }, { 41, "(null)" },
+		{ 50, "futex" }, { 58, "futex" }, { 59, "(null)" }, { 60, "(null)" }, { 70, "(null)" }, { 80, "rwsem" },
+		{ 90, "(null)" },
+	};
+	for (size_t i = 0; i < COUNT(want); i++)
+		assert_string_equal(rec_text(&rec, want[i].t, path), want[i].text);
+	teardown();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_interrupts),
 		cmocka_unit_test(test_exits_of_others),
+		cmocka_unit_test(test_locks),
 		cmocka_unit_test(test_woken_in),
 		cmocka_unit_test(test_woken_early),
 	};

@@ -42,6 +42,7 @@ with scratch() as folder:
     window = answer("steal", history, "--from", "10%", "--to", "20%")["window"]
     whole = answer("steal", history, "--by", "thread")["window"]
     check(whole["start"] < window["start"] < window["end"] < whole["end"], "the window is the one asked for")
+    answer("gaps", history, "--locks")
     for command in (["info", history], ["sync", history], ["flow", history, "Debian/151"],
                     ["flow", history, "Debian/151", "--intervals"], ["gaps", history, "--periodic"],
                     ["gaps", history, "--lengths"], ["gaps", history, "Debian/151", "--histogram"],

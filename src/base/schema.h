@@ -44,6 +44,7 @@
 	X(THREAD_PID, pid, "PID", INT) \
 	X(THREAD_WOKEN_BY, woken_by, "Woken By", REF)     /* who was current where its last sleep was ended */ \
 	X(THREAD_WOKEN_IN, woken_in, "Woken In", STRING)  /* and in what: "thread", or a handler's name */ \
+	X(THREAD_LOCK, lock, "Lock", STRING)              /* the kind of lock it waits for, where an event tells */ \
 	X(THREAD_VM, vm, "VM", REF)                       /* while it is a vCPU: the VM and the CPU's number */
 
 #define REQUEST_ATTRIBUTES(X) \

@@ -4,6 +4,7 @@
 #include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/scene.h"
+#include "cli/what.h"
 #include "cli/who.h"
 
 static const struct column periodic_columns[] = {
@@ -31,6 +32,61 @@ static int print_periodic(struct scene *s, enum report_format format, struct err
 	}
 	report_end(r);
 	periodic_release(&list);
+	return 0;
+}
+
+static const struct column lock_columns[] = {
+	{ "start", "start", COL_CLOCK },         { "end", NULL, COL_CLOCK },
+	{ "wait_ns", "waited", COL_DURATION },   { "system", "system", COL_TEXT },
+	{ "tid", "TID", COL_INT },               { "name", "name", COL_TEXT },
+	{ "lock", "lock", COL_TEXT },            { "how", "how", COL_TEXT },
+	{ "holder_tid", "held by", COL_INT },    { "holder_name", "name", COL_TEXT },
+	{ "suspicion", "suspected", COL_SHARE }, { "taken_ns", "taken", COL_DURATION },
+	{ "thief_system", "by", COL_TEXT },      { "thief_tid", "TID", COL_INT },
+	{ "thief_name", "name", COL_TEXT },
+};
+
+/* Whose locks no event names. */
+static void note_unnamed(const struct topo *topo, const struct subject *who, struct origin *origin,
+                         enum report_format format)
+{
+	struct notes notes = { 0 };
+	for (uint32_t i = 0; i < topo->machines; i++) {
+		const struct topo_machine *m = &topo->machine[i];
+		if (m->kind == MACHINE_VM && (!who || subject_machine(topo, who) == i) && !locks_are_named(topo, i))
+			notes_add(&notes, NOTE_DOUBT, m->name, "no event names a lock there: record lock:contention_begin and "
+			          "lock:contention_end (Linux 5.19), or the futex system calls");
+	}
+	if (format == FORMAT_CSV)
+		what_say(&notes);
+	origin_doubt(origin, &notes);
+}
+
+static int print_locks(struct scene *s, const char *subject, size_t top, enum report_format format, struct error *err)
+{
+	static const struct report_shape shape = REPORT_SHAPE("gaps-locks", lock_columns);
+	struct subject who;
+	struct lock_list l;
+	if (subject && who_parse(s, subject, &who, err))
+		return -1;
+	if (locks_of(&s->topo, subject ? &who : NULL, s->window.from, s->window.to, &l, err))
+		return -1;
+	scene_about(s, subject ? &who : NULL, format);
+	note_unnamed(&s->topo, subject ? &who : NULL, &s->origin, format);
+	struct report *r = report_begin(stdout, format, &shape, &s->origin);
+	for (size_t i = 0; i < l.waits && (!top || i < top); i++) {
+		const struct lock_wait *w = &l.wait[i];
+		const bool held = w->holder.system >= 0, taken = w->thief.system >= 0;
+		report_row(r, (struct value[]){
+			VAL_INT(w->start), VAL_INT(w->end), VAL_INT(w->end - w->start + 1), value_system(&s->topo, w->waiter.system),
+			value_tid(w->waiter.tid), VAL_TEXT(l.name[w->waiter.name]), VAL_TEXT(l.name[w->kind]),
+			VAL_TEXT(w->spins ? "spun" : "slept"), held ? value_tid(w->holder.tid) : VAL_NONE,
+			held ? VAL_TEXT(l.name[w->holder.name]) : VAL_NONE, w->suspicion > 0 ? VAL_REAL(w->suspicion) : VAL_NONE,
+			VAL_INT(w->taken), taken ? value_system(&s->topo, w->thief.system) : VAL_NONE,
+			taken ? value_tid(w->thief.tid) : VAL_NONE, taken ? VAL_TEXT(l.name[w->thief.name]) : VAL_NONE });
+	}
+	report_end(r);
+	locks_release(&l);
 	return 0;
 }
 
@@ -68,7 +124,7 @@ int cmd_gaps(int argc, char **argv, struct error *err)
 	struct window_options when = { 0 };
 	const char *min = NULL;
 	unsigned top = 20;
-	bool every = false, lengths = false, histogram = false, periodic = false;
+	bool every = false, lengths = false, histogram = false, periodic = false, locks = false;
 	int format = FORMAT_TEXT;
 	const struct opt opt[] = {
 		WINDOW_OPTIONS(&when),
@@ -78,6 +134,7 @@ int cmd_gaps(int argc, char **argv, struct error *err)
 		{ "lengths", 0, OPT_FLAG, NULL, "instead: p50, p90, p99 of each vCPU or thread", &lengths, NULL },
 		{ "histogram", 0, OPT_FLAG, NULL, "instead: how many of which length, by powers of two", &histogram, NULL },
 		{ "periodic", 0, OPT_FLAG, NULL, "instead: timers that wake idle guests, and what they cost", &periodic, NULL },
+		{ "locks", 0, OPT_FLAG, NULL, "instead: waits for locks, and who kept the holder from running", &locks, NULL },
 		FORMAT_OPTION(&format),
 	};
 	const struct opts opts = { "gaps WHAT [VM[/CPUn|/TID]]", "When it wanted to run and could not, longest first.", opt,
@@ -98,6 +155,7 @@ int cmd_gaps(int argc, char **argv, struct error *err)
 		options.to = s.window.to;
 		const char *subject = argc - first > 1 ? argv[first + 1] : NULL;
 		rc = periodic ? print_periodic(&s, (enum report_format)format, err)
+		   : locks    ? print_locks(&s, subject, top, (enum report_format)format, err)
 		              : list_gaps(&s, subject, &options, (enum report_format)format, view, err);
 	}
 	return scene_close(&s, rc, err);

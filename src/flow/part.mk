@@ -16,6 +16,8 @@ src_libflow_a_SOURCES = \
 	src/flow/gather.c src/flow/gather.h \
 	src/flow/inquiry.c src/flow/inquiry.h \
 	src/flow/party.c src/flow/party.h \
+	src/flow/causes.h \
+	src/flow/locks.c \
 	src/flow/path.c \
 	src/flow/path_sums.c \
 	src/flow/periodic.c \

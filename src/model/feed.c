@@ -169,6 +169,15 @@ static void on_process(struct machine *mc, const struct event *ev)
 	update_thread(mc, th);
 }
 
+static void on_namespace(struct machine *mc, const struct event *ev)
+{
+	struct thread *th = thread_find(mc, ev->process_ns.tid);
+	if (th && ev->kind == EV_PROCESS_NS)
+		thread_pid_ns(mc, th, ev->process_ns.ns);
+	else if (th)
+		thread_cgroup_ns(mc, th, ev->process_ns.ns);
+}
+
 /* kvm entry (Fig. 5, transition 1), exit (transition 2), and what belongs to them: of the thread that is current, if
  * that is a vCPU. */
 static void on_kvm(struct machine *mc, const struct cpu *c, const struct event *ev)
@@ -241,11 +250,7 @@ static void dispatch(struct machine *mc, const struct event *ev)
 		break;
 	case EV_PROCESS_NS:
 	case EV_PROCESS_CGROUP:
-		th = thread_find(mc, ev->process_ns.tid);
-		if (th && ev->kind == EV_PROCESS_NS)
-			thread_pid_ns(mc, th, ev->process_ns.ns);
-		else if (th)
-			thread_cgroup_ns(mc, th, ev->process_ns.ns);
+		on_namespace(mc, ev);
 		break;
 	case EV_KVM_ENTRY:
 	case EV_KVM_EXIT:
@@ -260,6 +265,12 @@ static void dispatch(struct machine *mc, const struct event *ev)
 	case EV_TIMER_ENTRY:
 	case EV_TIMER_EXIT:
 		irq_event(mc, c, ev);
+		break;
+	case EV_CONTENTION_BEGIN:
+	case EV_CONTENTION_END:
+	case EV_FUTEX_BEGIN:
+	case EV_FUTEX_END:
+		lock_event(mc, c, ev);
 		break;
 	case EV_MARK:
 		request_event(mc, ev, current_tid(c, ev));

@@ -95,6 +95,7 @@ void known_lose(struct machine *mc, uint32_t number, const struct event *ev)
 	for (size_t at = 0; map_each(&mc->thread, &at, &tid, &p); ) {
 		struct thread *th = (struct thread *)(uintptr_t)p;
 		known_told(mc, th, ev->ts);
+		lock_forget(mc, th);
 		update_thread(mc, th);
 	}
 }

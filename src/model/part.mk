@@ -5,6 +5,7 @@ src_libmodel_a_SOURCES = \
 	src/model/asleep.c src/model/asleep.h \
 	src/model/band.c src/model/band.h \
 	src/model/build.c \
+	src/model/contention.c \
 	src/model/cover.c src/model/cover.h \
 	src/model/cpu.c \
 	src/model/exit_reasons.c src/model/exit_reasons.h \

@@ -37,10 +37,12 @@ struct thread {
 	int64_t waker_in;       /* in what: an id, or HISTORY_NULL */
 	int64_t waker_at;       /* ns host time: when */
 	int64_t woken_by, woken_at;  /* the same of its last sleep, as written: a reference, or HISTORY_NULL */
+	int64_t lock;           /* while it contends: the address of a lock of the kernel, or 0, a futex */
 	uint32_t comm;          /* string id of its name in its machine's trace; 0 unknown */
 	uint32_t vcpu;          /* index in model->vcpu, or NONE */
 	int8_t sched;           /* what its machine's scheduler says: enum thread_state without VIRT_PREEMPTED */
 	int8_t status;          /* as written: enum thread_state or STATUS_NULL */
+	bool contends;          /* it waits for a lock that an event named */
 	bool doubted;           /* events were lost, and nothing has named it since: it may be another one of its TID */
 	uint8_t woken;          /* enum woken: PREEMPTED since a wakeup, not since it lost its CPU */
 	int8_t nice;            /* when it was last switched in: NICE_RT real time, NICE_UNKNOWN */
@@ -210,6 +212,10 @@ void irq_clear(struct machine *mc, struct cpu *c);
 void irq_foresee(struct machine *mc, const struct handlers *h);  /* looking ahead has found these */
 /* In what the CPU's current thread `tid` acts: the id of a handler's name, or of "thread"; HISTORY_NULL unknown. */
 int64_t irq_context(struct machine *mc, const struct cpu *c, int64_t tid);
+
+/* contention.c */
+void lock_event(struct machine *mc, const struct cpu *c, const struct event *ev);  /* of its current thread */
+void lock_forget(struct machine *mc, struct thread *th);  /* events were lost */
 
 /* marks.c */
 void request_event(struct machine *mc, const struct event *ev, int64_t tid);

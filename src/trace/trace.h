@@ -48,6 +48,10 @@
 	X(EV_SOFTIRQ_EXIT, "softirq_exit", 2) \
 	X(EV_TIMER_ENTRY, "hrtimer_entry", 2) \
 	X(EV_TIMER_EXIT, "hrtimer_exit", 2) \
+	X(EV_CONTENTION_BEGIN, "contention_begin", 2)  /* a thread begins to wait for a lock of the kernel */ \
+	X(EV_CONTENTION_END, "contention_end", 2) \
+	X(EV_FUTEX_BEGIN, "futex_begin", 3)         /* the system call, of any operation */ \
+	X(EV_FUTEX_END, "futex_end", 2) \
 	X(EV_SYNC, "sync", 3)                       /* one end of a synchronization pair, with its key */ \
 	X(EV_MARK, "request_mark", 2)               /* srbn start | yield | resume | end, with the request's id */ \
 	X(EV_NAMED, "named", 1)                     /* EV_OTHER with its name, where a trace_window asks for names */
@@ -108,6 +112,7 @@ struct event {
 		struct { int64_t nr, a0, a1; } hypercall;
 		struct { int64_t number, name; } irq;              /* EV_IRQ_*, EV_SOFTIRQ_* (number = vector) */
 		struct { int64_t timer, function; } timer;
+		struct { int64_t address, flags, /* of a futex: its operation, */ value; } lock;
 		struct { int64_t end /* enum sync_end */, key, uid /* of the VM, or EVENT_ABSENT */; } sync;
 		struct { int64_t op /* enum mark */, id; } mark;
 		struct { int64_t name; } named;

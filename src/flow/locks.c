@@ -1,0 +1,302 @@
+/* Waits for locks, and whose loss of a CPU made them long.
+ *
+ * Who waits for a lock, and when, is told by events (the Lock of a thread).  If it slept, whoever woke it had the lock,
+ * and the critical path of the wait says what kept that one.  If it spun nothing names the holder: a thread on another
+ * vCPU of its machine that had no pCPU meanwhile is suspected, the more the larger its part of the wait.  A vCPU that
+ * leaves its guest because of PAUSE spins, too, for what no event tells.
+ *
+ * Cost: a critical path for each wait that slept, the flow of each other vCPU for one that spun.  Memory: the waits. */
+#include "flow/flow_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "flow/wakeup.h"
+
+#define SUSPECTED 0.5  /* part of a wait from which on whoever had no pCPU in it is named */
+
+struct lock_search {
+	const struct topo *topo;
+	struct lock_list *out;
+	size_t cap;
+	struct strtab names;
+	int64_t from, to;
+	uint64_t asleep;  /* bits of the file's thread states that mean BLOCKED */
+	struct error *err;
+};
+
+static const struct party nobody = { -1, -1, 0, FLOW_UNKNOWN };
+
+static int raw_name(struct lock_search *c, uint32_t thread, int64_t t, const char **name)
+{
+	const uint32_t attr = c->topo->thread[thread].name;
+	struct interval iv = { .value = HISTORY_NULL };
+	if (attr != HISTORY_NONE && history_stab(c->topo->h, attr, t, &iv, c->err) < 0)
+		return -1;
+	*name = iv.value == HISTORY_NULL ? "" : history_string(c->topo->h, iv.value);
+	return 0;
+}
+
+static int party_of(struct lock_search *c, uint32_t machine, int32_t tid, int64_t t, struct party *out)
+{
+	const char *name = "";
+	int thread = tid > 0 ? topo_find_thread(c->topo, machine, tid) : -1;
+	if (thread >= 0 && raw_name(c, (uint32_t)thread, t, &name) < 0)
+		return -1;
+	*out = (struct party){ (int32_t)machine, tid, strtab_put(&c->names, name), FLOW_RUNNING };
+	return 0;
+}
+
+static struct lock_wait *add(struct lock_search *c, uint32_t machine, int32_t tid, const char *name, const char *kind,
+                             int64_t start, int64_t end)
+{
+	struct lock_wait *wait = ARRAY_PUSH(c->out->wait, c->out->waits, c->cap);
+	*wait = (struct lock_wait){
+		.waiter = { (int32_t)machine, tid, strtab_put(&c->names, name), FLOW_RUNNING }, .start = start, .end = end,
+		.kind = strtab_put(&c->names, kind), .holder = nobody, .thief = nobody,
+	};
+	return wait;
+}
+
+static struct party named(struct lock_search *c, const struct party *p, char **name)
+{
+	return (struct party){ p->system, p->tid, strtab_put(&c->names, name[p->name]), p->kind };
+}
+
+/* ---- It slept */
+
+/* Who had it: the thread of the same machine that ended its last sleep within [a, b]. */
+static int find_holder(struct lock_search *c, uint32_t thread, struct lock_wait *wait)
+{
+	const struct topo_thread *th = &c->topo->thread[thread];
+	struct interval iv;
+	struct wakeup by;
+	struct resolver r;
+	int rc = history_stab(c->topo->h, th->status, wait->end, &iv, c->err) < 0 ? -1 : 1;
+	if (rc > 0 && !(iv.value >= 0 && iv.value < HISTORY_STATES && c->asleep >> iv.value & 1))
+		rc = history_prev(c->topo->h, th->status, wait->end, c->asleep, &iv, c->err);
+	if (rc <= 0 || iv.end < wait->start || iv.end >= history_end(c->topo->h))
+		return rc < 0 ? -1 : 0;
+	resolver_init(&r, c->topo, iv.start, iv.end + 1, c->err);
+	rc = wakeup_of(&r, resolver_who(&r, th->machine, th->tid), iv.end + 1, &by);
+	resolver_release(&r);
+	if (rc < 0 || !by.in || strcmp(by.in, "thread") != 0 || by.machine != (int32_t)th->machine || by.tid <= 0)
+		return rc;
+	return party_of(c, th->machine, by.tid, by.at, &wait->holder);
+}
+
+/* Who took most of it from whoever had to run. */
+static void find_thief(struct lock_search *c, const struct path *p, struct lock_wait *wait)
+{
+	for (size_t i = 0; i < p->sums; i++) {
+		const struct path_sum *sum = &p->sum[i];
+		if (sum->thief.system < 0 || sum->thief.kind != FLOW_PREEMPTING)
+			continue;
+		int64_t ns = 0;
+		for (size_t k = i; k < p->sums; k++)
+			ns += party_same(&p->sum[k].thief, &sum->thief) ? p->sum[k].duration : 0;
+		if (ns <= wait->taken)
+			continue;
+		wait->taken = ns;
+		wait->thief = named(c, &sum->thief, p->name);
+	}
+}
+
+/* ---- It spun */
+
+/* Whoever had vCPU v at t; tid -1: its guest does not tell, 0: it is idle. */
+static int current_at(struct lock_search *c, uint32_t v, int64_t t, struct party *out)
+{
+	const struct topo *topo = c->topo;
+	struct interval iv = { .value = HISTORY_NULL };
+	if (topo->cpu[v].current != HISTORY_NONE && history_stab(topo->h, topo->cpu[v].current, t, &iv, c->err) < 0)
+		return -1;
+	int32_t tid = iv.value >= 0 && iv.value <= INT32_MAX ? (int32_t)iv.value : -1;
+	return party_of(c, topo->cpu[v].machine, tid, t, out);
+}
+
+/* How much of the wait vCPU v had no pCPU, and who had that. */
+static int suspect(struct lock_search *c, uint32_t v, struct lock_wait *wait)
+{
+	const struct subject s = { SUBJECT_CPU, v };
+	const struct flow_options sums = { 0 };
+	struct flow f;
+	struct party holder;
+	int64_t out = 0;
+	if (flow_of(c->topo, &s, wait->start, wait->end, &sums, &f, c->err) < 0)
+		return -1;
+	const struct flow_entry *most = NULL;
+	for (size_t i = 0; i < f.entries; i++) {
+		const struct flow_entry *e = &f.entry[i];
+		if (e->who.kind != FLOW_PREEMPTING || !e->lost)
+			continue;
+		out += e->lost;
+		most = !most || e->lost > most->lost ? e : most;
+	}
+	double score = (double)out / (double)(wait->end - wait->start + 1);
+	int rc = 0;
+	if (most && score >= SUSPECTED && score > wait->suspicion &&
+	    (rc = current_at(c, v, most->longest.start, &holder)) == 0 && holder.tid != 0 && holder.tid != wait->waiter.tid) {
+		wait->suspicion = score;
+		wait->holder = holder;
+		wait->thief = named(c, &most->who, f.name);
+		wait->taken = most->lost;
+	}
+	flow_release(&f);
+	return rc;
+}
+
+static int suspect_others(struct lock_search *c, int own, struct lock_wait *wait)
+{
+	const struct topo_machine *m = &c->topo->machine[wait->waiter.system];
+	int rc = 0;
+	wait->spins = true;
+	for (uint32_t v = m->cpu; v < m->cpu + m->cpus && rc == 0 && m->kind == MACHINE_VM; v++)
+		rc = (int)v == own ? 0 : suspect(c, v, wait);
+	return rc;
+}
+
+/* ---- Waits */
+
+/* Does the thread sleep within [a, b]? */
+static int sleeps(struct lock_search *c, uint32_t thread, int64_t a, int64_t b)
+{
+	int64_t sums[HISTORY_STATES];
+	if (history_sums(c->topo->h, c->topo->thread[thread].status, a, b, sums, c->err) < 0)
+		return -1;
+	for (unsigned i = 0; i < HISTORY_STATES - 1; i++)
+		if (sums[i] && c->asleep >> i & 1)
+			return 1;
+	return 0;
+}
+
+static int cpu_of(struct lock_search *c, uint32_t thread, int64_t t)
+{
+	const struct topo_thread *th = &c->topo->thread[thread];
+	struct interval iv;
+	if (th->cpu == HISTORY_NONE || history_stab(c->topo->h, th->cpu, t, &iv, c->err) < 0 || iv.value < 0 ||
+	    iv.value > UINT16_MAX)
+		return -1;
+	return topo_find_cpu(c->topo, th->machine, (unsigned)iv.value);
+}
+
+static int wait_of(struct lock_search *c, uint32_t thread, const struct interval *iv)
+{
+	const struct topo *topo = c->topo;
+	const struct topo_thread *th = &topo->thread[thread];
+	int64_t a = iv->start > c->from ? iv->start : c->from, b = iv->end < c->to ? iv->end : c->to;
+	const char *name;
+	if (raw_name(c, thread, a, &name) < 0)
+		return -1;
+	struct lock_wait *wait = add(c, th->machine, th->tid, name, history_string(topo->h, iv->value), a, b);
+	int slept = th->status == HISTORY_NONE ? 0 : sleeps(c, thread, a, b);
+	if (slept <= 0)
+		return slept < 0 ? -1 : suspect_others(c, cpu_of(c, thread, a), wait);
+	struct path p;
+	if (path_of(topo, &(struct subject){ SUBJECT_THREAD, thread }, a, b, &p, c->err) < 0)
+		return -1;
+	find_thief(c, &p, wait);
+	path_release(&p);
+	return find_holder(c, thread, wait);
+}
+
+static int waits_of_thread(struct lock_search *c, uint32_t thread)
+{
+	struct history_cursor cursor;
+	struct interval iv;
+	int rc = history_range(&cursor, c->topo->h, c->topo->thread[thread].lock, c->from, c->to, c->err);
+	while (rc == 0 && (rc = history_range_next(&cursor, &iv, c->err)) > 0)
+		rc = iv.value == HISTORY_NULL ? 0 : wait_of(c, thread, &iv);
+	return rc;
+}
+
+static bool is_pause(const char *exit)
+{
+	return strcmp(exit, "PAUSE_INSTRUCTION") == 0 || strcmp(exit, "pause") == 0;
+}
+
+/* A vCPU that was left because its guest spins: from the first such exit to the next one of another kind.  Told where
+ * somebody can be suspected. */
+static int spins_of_vcpu(struct lock_search *c, uint32_t v)
+{
+	struct history_cursor cursor;
+	struct interval iv;
+	int rc = history_range(&cursor, c->topo->h, c->topo->cpu[v].exit, c->from, c->to, c->err);
+	while (rc == 0 && (rc = history_range_next(&cursor, &iv, c->err)) > 0) {
+		struct party who;
+		int64_t a = iv.start > c->from ? iv.start : c->from, b = iv.end < c->to ? iv.end : c->to;
+		rc = 0;
+		if (iv.value == HISTORY_NULL || !is_pause(history_string(c->topo->h, iv.value)))
+			continue;
+		if (current_at(c, v, a, &who) < 0)
+			return -1;
+		struct lock_wait *wait = add(c, c->topo->cpu[v].machine, who.tid, strtab_get(&c->names, who.name), "pause", a, b);
+		rc = suspect_others(c, (int)v, wait);
+		c->out->waits -= rc == 0 && wait->holder.system < 0;
+	}
+	return rc;
+}
+
+static bool asked(const struct subject *s, uint32_t machine, enum subject_kind kind, uint32_t index)
+{
+	return !s || (s->kind == SUBJECT_MACHINE ? s->index == machine : s->kind == kind && s->index == index);
+}
+
+static int longest_first(const void *a, const void *b)
+{
+	const struct lock_wait *x = a, *y = b;
+	int64_t p = x->end - x->start, q = y->end - y->start;
+	if (p != q)
+		return p < q ? 1 : -1;
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return (x->waiter.tid > y->waiter.tid) - (x->waiter.tid < y->waiter.tid);
+}
+
+int locks_of(const struct topo *topo, const struct subject *s, int64_t from, int64_t to, struct lock_list *out,
+             struct error *err)
+{
+	*out = (struct lock_list){ 0 };
+	struct lock_search c = { .topo = topo, .out = out, .from = from, .to = to, .err = err };
+	int rc = 0;
+	strtab_init(&c.names);
+	c.from = from > history_begin(topo->h) ? from : history_begin(topo->h);
+	c.to = to < history_end(topo->h) ? to : history_end(topo->h);
+	for (unsigned i = 0; i < HISTORY_STATES; i++)
+		c.asleep |= (uint64_t)(topo->thread_state[i] == THREAD_BLOCKED) << i;
+	for (uint32_t i = 0; i < topo->threads && rc == 0; i++)
+		if (topo->thread[i].lock != HISTORY_NONE && asked(s, topo->thread[i].machine, SUBJECT_THREAD, i))
+			rc = waits_of_thread(&c, i);
+	for (uint32_t i = 0; i < topo->cpus && rc == 0; i++)
+		if (topo->cpu[i].exit != HISTORY_NONE && asked(s, topo->cpu[i].machine, SUBJECT_CPU, i))
+			rc = spins_of_vcpu(&c, i);
+	if (out->waits)
+		qsort(out->wait, out->waits, sizeof *out->wait, longest_first);
+	out->name = c.names.str;
+	out->names = c.names.len;
+	c.names.str = NULL;
+	c.names.len = c.names.cap = 0;
+	strtab_release(&c.names);
+	if (rc < 0)
+		locks_release(out);
+	return rc;
+}
+
+bool locks_are_named(const struct topo *topo, uint32_t machine)
+{
+	const struct topo_machine *m = &topo->machine[machine];
+	for (uint32_t i = m->thread; i < m->thread + m->threads; i++)
+		if (topo->thread[i].lock != HISTORY_NONE)
+			return true;
+	return false;
+}
+
+void locks_release(struct lock_list *l)
+{
+	for (size_t i = 0; i < l->names; i++)
+		free(l->name[i]);
+	free(l->name);
+	free(l->wait);
+	*l = (struct lock_list){ 0 };
+}

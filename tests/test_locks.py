@@ -1,0 +1,60 @@
+"""`stealscope gaps --locks`: the holder of each wait that an event names is the one of the workload's own log; nobody is
+named where nobody waits for a lock."""
+import json
+import os
+import sys
+
+from e2e import DATA, SHARED, check, is_sanitized, run, scratch, table
+
+NAMED = {"mutex": "futex", "kern": "rwsem"}  # the workload's name of what it does, and the kernel's of the lock
+
+
+def logged(folder):
+    """(kind, waiter, holder, first and last moment) of the waits that the workload has measured."""
+    with open(os.path.join(folder, "truth.json"), encoding="utf-8") as f:
+        offset = json.load(f)["traces"]["host"]["clock_offset_ns"]
+    with open(os.path.join(folder, "expected_waits.json"), encoding="utf-8") as f:
+        for w in json.load(f):
+            yield NAMED.get(w["mode"]), w["waiter"], w["holder"], w["host_begin_ns"] + offset, w["host_end_ns"] + offset
+
+
+def against_the_log(name, kinds, scratched):
+    history, folder = os.path.join(scratched, name), os.path.join(SHARED, name)
+    run("index", folder, "-o", history)
+    waits = [w for w in table("gaps", history, "Debian", "--locks", "--top", "0") if w["how"] == "slept"]
+    for kind in kinds:
+        log = [w for w in logged(folder) if w[0] == kind]
+        right = wrong = unknown = 0
+        found = set()
+        for w in (w for w in waits if w["lock"] == kind):
+            start, end = int(w["start"]), int(w["end"])
+            meant = [i for i, (_, who, _, a, b) in enumerate(log) if str(who) == w["tid"] and a <= end and start <= b]
+            if not meant:
+                continue  # too short for the log
+            found.update(meant)
+            right += w["holder_tid"] == str(log[meant[0]][2])
+            unknown += w["holder_tid"] == ""
+            wrong += w["holder_tid"] not in ("", str(log[meant[0]][2]))
+        check(wrong == 0 and right >= 0.95 * (right + unknown) > 0, f"{name}: of {right + unknown} {kind} waits {right} have "
+              f"the right holder, {unknown} none, {wrong} a wrong one")
+        if kind == "futex":
+            check(len(found) >= 0.95 * len(log), f"{name}: {len(found)} of {len(log)} waits of the log are there")
+
+
+with scratch() as scratched:
+    beacon = os.path.join(scratched, "beacon")
+    run("index", os.path.join(DATA, "fibonacci"), "-o", beacon)
+    p = run("gaps", beacon, "--locks", "--format", "csv")
+    check(len(p.stdout.splitlines()) == 1 and "no event names a lock" in p.stderr, "where no event names a lock that is said")
+    if is_sanitized() or not os.path.isdir(SHARED):
+        sys.exit(0)
+    against_the_log("lockholder", ["futex"], scratched)
+    against_the_log("lockholder_tc", ["futex", "rwsem"], scratched)
+    for quiet in ("fibonacci", "pulse"):
+        history = os.path.join(scratched, quiet)
+        run("index", os.path.join(SHARED, quiet), "-o", history)
+        check(not table("gaps", history, "--locks"), f"{quiet}: nobody waits for a lock")
+    big = os.path.join(scratched, "big")
+    run("index", os.path.join(SHARED, "big"), "-o", big)
+    named = {(w["name"], w["holder_name"]) for w in table("gaps", big, "--locks", "--top", "0")}
+    check(named <= {("lttng-consumerd", "lttng-consumerd")}, f"big: only the tracer waits for its own mutex: {named}")
