@@ -6,6 +6,8 @@
 #include "base/hash.h"
 #include "base/mem.h"
 
+#define FEW 16  /* children that are looked at one by one */
+
 static uint64_t mix(uint64_t x)
 {
 	return hash_end(hash_number(0, x));
@@ -53,6 +55,7 @@ void tree_release(struct tree *t)
 {
 	free(t->node);
 	free(t->bytes);
+	free(t->folder);
 	free(t->by_name.slot);
 	free(t->by_string.slot);
 	*t = (struct tree){ 0 };
@@ -70,18 +73,10 @@ size_t tree_memory(const struct tree *t)
 	return t->nodes * sizeof *t->node + t->bytes_len + (t->by_name.cap + t->by_string.cap) * sizeof(uint32_t);
 }
 
-uint32_t tree_string(struct tree *t, const char *s, struct error *err)
+static uint32_t string_of(struct tree *t, const char *s, size_t n, struct error *err)
 {
-	char cut[STRING_LONGEST + 1];
-	size_t n = strnlen(s, STRING_LONGEST + 1);
 	if (!n)
 		return 0;
-	if (n > STRING_LONGEST) {
-		n = STRING_LONGEST;
-		memcpy(cut, s, n);
-		cut[n] = '\0';
-		s = cut;
-	}
 	struct hash *h = &t->by_string;
 	if (hash_room(h))
 		for (size_t at = 1; at < t->bytes_len; at += strlen(t->bytes + at) + 1)
@@ -107,21 +102,46 @@ uint32_t tree_string(struct tree *t, const char *s, struct error *err)
 	return id;
 }
 
+uint32_t tree_string(struct tree *t, const char *s, struct error *err)
+{
+	size_t n = strnlen(s, STRING_LONGEST + 1);
+	if (n <= STRING_LONGEST)
+		return string_of(t, s, n, err);
+	char *cut = mem_printf("%.*s", (int)STRING_LONGEST, s);
+	uint32_t id = string_of(t, cut, STRING_LONGEST, err);
+	free(cut);
+	return id;
+}
+
+/* Among the last declared children, which are near in memory.  NONE: it is not; *all: nor among the others. */
+static uint32_t young_child(const struct tree *t, uint32_t parent, uint32_t name, bool *all)
+{
+	uint32_t id = t->node[parent].child;
+	for (unsigned i = 0; i < FEW && id != NONE && t->node[id].name != name; i++)
+		id = t->node[id].sibling;
+	*all = id == NONE;
+	return id != NONE && t->node[id].name == name ? id : NONE;
+}
+
 static uint32_t child_of(struct tree *t, uint32_t parent, uint32_t name)
 {
 	struct hash *h = &t->by_name;
+	bool all;
+	uint32_t id = young_child(t, parent, name, &all);
+	if (id != NONE)
+		return id;
 	if (hash_room(h))
 		for (size_t i = 1; i < t->nodes; i++)
 			hash_insert(h, hash_name(t->node[i].parent, t->node[i].name), (uint32_t)i);
 	uint64_t hash = hash_name(parent, name);
-	for (size_t i = (size_t)hash & (h->cap - 1); h->slot[i]; i = (i + 1) & (h->cap - 1)) {
+	for (size_t i = (size_t)hash & (h->cap - 1); !all && h->slot[i]; i = (i + 1) & (h->cap - 1)) {
 		const struct node *n = &t->node[h->slot[i]];
 		if (n->parent == parent && n->name == name)
 			return h->slot[i];
 	}
 	if (t->nodes >= NONE - 1)
 		return NONE;
-	uint32_t id = (uint32_t)t->nodes;
+	id = (uint32_t)t->nodes;
 	*ARRAY_PUSH(t->node, t->nodes, t->nodes_cap) = (struct node){ parent, name, NONE, t->node[parent].child, NONE };
 	t->node[parent].child = id;
 	hash_insert(h, hash, id);
@@ -169,16 +189,35 @@ static bool path_is_sound(const char *path, char *name)
 	return p != path && !*p;
 }
 
+/* Attributes are declared node by node: what stands before the last '/' is what it was the last time. */
+static const char *skip_folder(const struct tree *t, const char *path, uint32_t *node)
+{
+	size_t n = t->folder ? strlen(t->folder) : 0;
+	if (n == 0 || strncmp(path, t->folder, n) != 0 || path[n] != '/' || strchr(path + n + 1, '/'))
+		return path;
+	*node = t->folder_node;
+	return path + n;
+}
+
+static void keep_folder(struct tree *t, const char *path, uint32_t node)
+{
+	const char *end = strrchr(path, '/');
+	free(t->folder);
+	t->folder = mem_printf("%.*s", (int)(end - path), path);
+	t->folder_node = t->node[node].parent;
+}
+
 uint32_t tree_path(struct tree *t, const char *path, struct error *err)
 {
 	char name[STRING_LONGEST + 1];
 	uint32_t node = 0;
-	if (!path_is_sound(path, name)) {
+	const char *rest = skip_folder(t, path, &node);
+	if (!path_is_sound(rest, name)) {
 		error_set(err, STATUS_INPUT, NULL, "attribute path '%.200s': a component is missing, empty or wrongly escaped",
 		          path);
 		return NONE;
 	}
-	for (const char *p = path; *p;) {
+	for (const char *p = rest; *p;) {
 		p++;
 		path_component(&p, name);
 		uint32_t s = tree_string(t, name, err);
@@ -190,5 +229,7 @@ uint32_t tree_path(struct tree *t, const char *path, struct error *err)
 			return NONE;
 		}
 	}
+	if (rest == path)
+		keep_folder(t, path, node);
 	return node;
 }

@@ -33,6 +33,8 @@ struct tree {
 	char *bytes;                 /* of all strings, NUL-terminated */
 	size_t bytes_len, bytes_cap;
 	struct hash by_name, by_string;
+	char *folder;                /* what stood before the last '/' of the latest path, and its node; or NULL */
+	uint32_t folder_node;
 };
 
 void tree_init(struct tree *t);
