@@ -104,10 +104,10 @@ static struct who *current_of(struct resolver *r, uint32_t c, int64_t tid)
 	return *kept;
 }
 
-int resolver_vcpu(struct resolver *r, const struct who *w, int64_t t, int *vcpu)
+int resolver_vcpu_of(struct resolver *r, const struct who *w, int64_t t, int *vcpu)
 {
 	*vcpu = -1;
-	for (int32_t i = w->thread < 0 ? -1 : r->topo->thread[w->thread].role; i >= 0; i = r->topo->role[i].next) {
+	for (int32_t i = r->topo->thread[w->thread].role; i >= 0; i = r->topo->role[i].next) {
 		uint32_t v = r->topo->role[i].vcpu;
 		int64_t tid;
 		if (track_at(r, &resolver_cpu(r, v)->host_thread, t, &tid) < 0)

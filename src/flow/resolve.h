@@ -101,7 +101,12 @@ bool resolver_waker(struct resolver *r, int64_t value, int32_t *machine, int32_t
 int resolver_host(struct resolver *r, uint32_t v, int64_t t, struct who **out);
 
 /* The vCPU that a thread executes at t, or -1. */
-int resolver_vcpu(struct resolver *r, const struct who *w, int64_t t, int *vcpu);
+int resolver_vcpu_of(struct resolver *r, const struct who *w, int64_t t, int *vcpu);
+static inline int resolver_vcpu(struct resolver *r, const struct who *w, int64_t t, int *vcpu)
+{
+	*vcpu = -1;
+	return w->thread < 0 || r->topo->thread[w->thread].role < 0 ? 0 : resolver_vcpu_of(r, w, t, vcpu);
+}
 
 /* What the subject does at t, or who keeps it from it; the answer holds on [t, r->until] at least. */
 int resolve_subject(struct resolver *r, const struct subject *s, int64_t t, struct piece *out);
