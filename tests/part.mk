@@ -43,6 +43,7 @@ E2E_TESTS = \
 	tests/test_record_cli.py \
 	tests/test_recording.py \
 	tests/test_refusals.py \
+	tests/test_pages.py \
 	tests/test_schema.py \
 	tests/test_session.py \
 	tests/test_sync.py \

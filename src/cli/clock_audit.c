@@ -33,10 +33,10 @@ static const char *verdict_of(const struct sync_vm *vm)
 	return vm->outside == 0 ? "holds" : vm->containment >= TRUE_ENOUGH ? "nearly holds" : "refuted";
 }
 
-int clock_audit(const struct input *in, const struct sync_result *sync, enum report_format format, struct error *err)
+int clock_audit(const struct input *in, const struct sync_result *sync, struct report_how how, struct error *err)
 {
 	static const struct report_shape shape = REPORT_SHAPE("sync-audit", columns);
-	struct report *r = report_begin(stdout, format, &shape, NULL);
+	struct report *r = report_begin(stdout, how, &shape, NULL);
 	const char *refuted = NULL;
 	for (size_t i = 0; i < sync->vms; i++) {
 		const struct sync_vm *vm = &sync->vm[i];
@@ -49,7 +49,8 @@ int clock_audit(const struct input *in, const struct sync_result *sync, enum rep
 			VAL_TEXT(verdict_of(vm)) });
 		refuted = known && vm->containment < TRUE_ENOUGH ? vm->name : refuted;
 	}
-	report_end(r);
+	if (report_end(r, err))
+		return -1;
 	return refuted ? error_set(err, STATUS_ASSERTION, "stealscope sync without --audit finds another one",
 	                           "%s: its events refute its clock", refuted) : 0;
 }

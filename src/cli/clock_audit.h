@@ -6,6 +6,6 @@
 #include "report/report.h"
 
 /* Prints one row per guest that was traced.  -1 with STATUS_ASSERTION: the events refute a clock. */
-int clock_audit(const struct input *in, const struct sync_result *sync, enum report_format format, struct error *err);
+int clock_audit(const struct input *in, const struct sync_result *sync, struct report_how how, struct error *err);
 
 #endif

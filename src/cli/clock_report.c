@@ -59,10 +59,10 @@ static bool is_piecewise(struct json_object *rows)
 	return false;
 }
 
-static void report_pieces(struct json_object *rows, const struct origin *o)
+static int report_pieces(struct json_object *rows, struct report_how how, const struct origin *o, struct error *err)
 {
 	static const struct report_shape shape = REPORT_SHAPE("sync", piece_columns);
-	struct report *r = report_begin(stdout, FORMAT_TEXT, &shape, o);
+	struct report *r = report_begin(stdout, how, &shape, o);
 	for (size_t i = 0; i < json_object_array_length(rows); i++) {
 		struct json_object *row = json_object_array_get_idx(rows, i);
 		struct value value[PIECE_COLUMNS];
@@ -72,17 +72,16 @@ static void report_pieces(struct json_object *rows, const struct origin *o)
 		value[PIECE_FROM] = VAL_TEXT(time_clock(from, field_int(row, "ref_host_ns", 0), 3));
 		report_row(r, value);
 	}
-	report_end(r);
+	return report_end(r, err);
 }
 
-void clock_report(struct json_object *rows, enum report_format format, const struct origin *o)
+int clock_report(struct json_object *rows, struct report_how how, const struct origin *o, struct error *err)
 {
 	static const struct report_shape shape = REPORT_SHAPE("sync", columns);
-	if (format == FORMAT_TEXT && is_piecewise(rows)) {
-		report_pieces(rows, o);
-		return;
+	if (how.format == FORMAT_TEXT && is_piecewise(rows)) {
+		return report_pieces(rows, how, o, err);
 	}
-	struct report *r = report_begin(stdout, format, &shape, o);
+	struct report *r = report_begin(stdout, how, &shape, o);
 	for (size_t i = 0; rows && i < json_object_array_length(rows); i++) {
 		struct json_object *row = json_object_array_get_idx(rows, i);
 		struct value value[COLUMNS];
@@ -90,5 +89,5 @@ void clock_report(struct json_object *rows, enum report_format format, const str
 			value[k] = value_of(row, &columns[k]);
 		report_row(r, value);
 	}
-	report_end(r);
+	return report_end(r, err);
 }

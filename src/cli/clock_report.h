@@ -7,6 +7,6 @@
 #include "report/report.h"
 
 /* rows: as provenance_sync_rows() makes them; NULL prints an empty table.  o: NULL: of no history. */
-void clock_report(struct json_object *rows, enum report_format format, const struct origin *o);
+int clock_report(struct json_object *rows, struct report_how how, const struct origin *o, struct error *err);
 
 #endif

@@ -24,18 +24,17 @@ static const struct column columns[] = {
 };
 
 /* Run it twice, with and without a tracing session, for both columns of the paper's Table 1. */
-static int measure(const struct beacon_options *o, unsigned rounds, enum report_format format, struct error *err)
+static int measure(const struct beacon_options *o, unsigned rounds, struct report_how how, struct error *err)
 {
 	struct beacon_cost cost;
 	if (beacon_measure(o, rounds, &cost, err))
 		return -1;
 	static const struct report_shape shape = REPORT_SHAPE("beacon", columns);
-	struct report *r = report_begin(stdout, format, &shape, NULL);
+	struct report *r = report_begin(stdout, how, &shape, NULL);
 	report_row(r, (struct value[]){ VAL_TEXT("text in the kernel trace"), VAL_INT(cost.write_ns) });
 	report_row(r, (struct value[]){ VAL_TEXT("hypercall round trip"), VAL_INT(cost.hypercall_ns) });
 	report_row(r, (struct value[]){ VAL_TEXT("whole pulse"), VAL_INT(cost.pulse_ns) });
-	report_end(r);
-	return 0;
+	return report_end(r, err);
 }
 
 static int run_beacon(const struct beacon_options *o, struct error *err)
@@ -58,7 +57,7 @@ int cmd_beacon(int argc, char **argv, struct error *err)
 	const char *rate = NULL, *duration = NULL;
 	unsigned rounds = 1000, uid = 0;
 	bool table = false;
-	int format = FORMAT_TEXT;
+	struct report_how how = REPORT_HOW;
 	const struct opt opt[] = {
 		{ "rate", 0, OPT_TEXT, "HZ", "pulses per second (default 10)", &rate, NULL },
 		{ "duration", 0, OPT_TEXT, "TIME", "end after this time (default: Ctrl-C)", &duration, NULL },
@@ -67,7 +66,7 @@ int cmd_beacon(int argc, char **argv, struct error *err)
 		{ "keep-idle", 0, OPT_FLAG, NULL, "pulse although the guest is idle", &o.keep_idle, NULL },
 		{ "measure", 0, OPT_FLAG, NULL, "print what a pulse costs", &table, NULL },
 		{ "rounds", 0, OPT_COUNT, "N", "how often to measure (default 1000)", &rounds, NULL },
-		{ "format", 0, OPT_CHOICE, "FORMAT", "text, csv or json (of --measure)", &format, report_formats },
+		ANSWER_OPTIONS(&how),
 	};
 	const struct opts opts = { "beacon", "Runs in a guest: gives host and guest traces common moments.", opt,
 	                           sizeof opt / sizeof *opt, 0, 0 };
@@ -80,5 +79,5 @@ int cmd_beacon(int argc, char **argv, struct error *err)
 		return error_set(err, STATUS_USAGE, "from 0.01 to 10000", "--rate: not a rate: '%s'", rate);
 	if (duration && (!time_parse_duration(duration, &o.duration) || o.duration <= 0))
 		return error_set(err, STATUS_USAGE, "as 30s or 5min", "--duration: not a duration: '%s'", duration);
-	return table ? measure(&o, rounds, (enum report_format)format, err) : run_beacon(&o, err);
+	return table ? measure(&o, rounds, how, err) : run_beacon(&o, err);
 }

@@ -31,7 +31,7 @@ struct asked {
 	struct opt_list assertion;
 	double level;
 	bool all;
-	int format;
+	struct report_how how;
 };
 
 /* ---- The table */
@@ -81,10 +81,10 @@ static bool is_trifle(const struct diff_row *r)
 	return !isnan(r->explains) && fabs(r->explains) < TRIFLE;
 }
 
-static void print_diff(const struct diff *d, const struct asked *asked, const struct origin *origin)
+static int print_diff(const struct diff *d, const struct asked *asked, const struct origin *origin, struct error *err)
 {
 	static const struct report_shape raw = REPORT_SHAPE("diff", raw_columns), text = REPORT_SHAPE("diff", text_columns);
-	const bool people = asked->format == FORMAT_TEXT;
+	const bool people = asked->how.format == FORMAT_TEXT;
 	const size_t n = asked->all ? d->rows : d->found;
 	char *verdict = diff_verdict(d);
 	if (people) {
@@ -94,10 +94,11 @@ static void print_diff(const struct diff *d, const struct asked *asked, const st
 			putchar('\n');
 	}
 	/* The doubts stand above the verdict. */
-	struct report *out = n || !people ? report_begin(stdout, (enum report_format)asked->format, people ? &text : &raw,
+	struct report *out = n || !people ? report_begin(stdout, asked->how, people ? &text : &raw,
 	                                                 people ? NULL : origin) : NULL;
 	const struct diff_row *last = NULL;
 	size_t trifles = 0;
+	int rc = 0;
 	for (size_t i = 0; i < n; i++) {
 		const struct diff_row *r = &d->row[i];
 		if (people && !asked->all && is_trifle(r)) {
@@ -114,11 +115,12 @@ static void print_diff(const struct diff *d, const struct asked *asked, const st
 		report_member(out, "level", json_object_new_double(d->level));
 		report_member(out, "compared", json_object_new_int64((int64_t)d->wholes));
 		report_member(out, "verdict", sentences(verdict));
-		report_end(out);
+		rc = report_end(out, err);
 	}
 	if (trifles)
 		printf("\nnot shown: %zu parts that explain less than %g%% each (--all)\n", trifles, 100 * TRIFLE);
 	free(verdict);
+	return rc;
 }
 
 /* ---- Assertions */
@@ -168,17 +170,18 @@ static int compare(struct scene side[2], const struct asked *asked, const struct
 	if (rc == 0) {
 		struct origin origin = { 0 };
 		for (int i = 0; i < 2; i++) {
-			scene_about(&side[i], NULL, (enum report_format)asked->format);
+			scene_about(&side[i], NULL, asked->how);
 			origin_add(&origin, &side[i].origin);
 		}
-		if (asked->format == FORMAT_CSV)
+		if (asked->how.format == FORMAT_CSV)
 			what_say(&notes);
 		origin_doubt(&origin, &notes);
-		print_diff(&d, asked, &origin);
-		if (asked->assertion.len && asked->format == FORMAT_TEXT)
+		rc = print_diff(&d, asked, &origin, err);
+		if (asked->assertion.len && asked->how.format == FORMAT_TEXT)
 			putchar('\n');
-		rc = check_all(&d, (char *const *)asked->assertion.item, a, asked->assertion.len,
-		               asked->format == FORMAT_TEXT ? stdout : stderr, err);
+		if (rc == 0)
+			rc = check_all(&d, (char *const *)asked->assertion.item, a, asked->assertion.len,
+		               asked->how.format == FORMAT_TEXT ? stdout : stderr, err);
 		origin_release(&origin);
 		diff_release(&d);
 	}
@@ -188,13 +191,13 @@ static int compare(struct scene side[2], const struct asked *asked, const struct
 
 int cmd_diff(int argc, char **argv, struct error *err)
 {
-	struct asked asked = { .level = LEVEL, .format = FORMAT_TEXT };
+	struct asked asked = { .level = LEVEL, .how = REPORT_HOW };
 	const struct opt opt[] = {
 		{ "assert", 0, OPT_LIST, "CONDITION", "exit status 3 unless 'same', 'lost<+5%', 'latency_p50<+2ms' holds",
 		  &asked.assertion, NULL },
 		{ "level", 0, OPT_PERCENT, "P", "at which all intervals together hold (99%)", &asked.level, NULL },
 		{ "all", 0, OPT_FLAG, NULL, "all that was compared, not findings alone", &asked.all, NULL },
-		FORMAT_OPTION(&asked.format),
+		ANSWER_OPTIONS(&asked.how),
 	};
 	const struct opts opts = { "diff BEFORE[@FROM..TO] AFTER[@FROM..TO]",
 	                           "What changed from one recording, or window, to another, and who explains it.", opt,

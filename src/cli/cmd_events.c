@@ -26,7 +26,7 @@ static int parse_window(struct window *w, const struct history *h, const char *a
 	return 0;
 }
 
-static int print(struct scene *s, const struct subject *who, enum report_format format, struct error *err)
+static int print(struct scene *s, const struct subject *who, struct report_how how, struct error *err)
 {
 	struct snippet_options options = { .from = s->window.from, .to = s->window.to,
 		.machine = who ? s->topo.machine[subject_machine(&s->topo, who)].name : NULL };
@@ -36,25 +36,25 @@ static int print(struct scene *s, const struct subject *who, enum report_format 
 	progress_bar_end(&bar);
 	if (!m)
 		return -1;
-	scene_about(s, who, format);
+	scene_about(s, who, how);
 	struct event_text ev;
-	struct report *r = report_events(stdout, format, &s->origin);
+	struct report *r = report_events(stdout, how, &s->origin);
 	int got;
 	while ((got = snippet_next(m, &ev, err)) > 0)
 		report_event(r, &ev);
-	report_end(r);
+	int rc = report_end(r, got < 0 ? NULL : err);
 	snippet_close(m);
-	return got;
+	return got < 0 ? got : rc;
 }
 
 int cmd_events(int argc, char **argv, struct error *err)
 {
 	const char *at = NULL, *around = NULL;
-	int format = FORMAT_TEXT;
+	struct report_how how = REPORT_HOW;
 	const struct opt opt[] = {
 		{ "at", 0, OPT_TEXT, "TIME", "around here: ns, 12:03:04.5, +3ms or 50%", &at, NULL },
 		{ "around", 0, OPT_TEXT, "DURATION", "so long before, and after (default 1ms)", &around, NULL },
-		FORMAT_OPTION(&format),
+		ANSWER_OPTIONS(&how),
 	};
 	const struct opts opts = { "events WHAT [VM[/CPUn|/TID]]",
 		"What the traces recorded around a moment, on the host's clock.", opt, sizeof opt / sizeof *opt, 1, 2 };
@@ -70,6 +70,6 @@ int cmd_events(int argc, char **argv, struct error *err)
 	if (rc == 0 && subject)
 		rc = who_parse(&s, subject, &who, err);
 	if (rc == 0)
-		rc = print(&s, subject ? &who : NULL, (enum report_format)format, err);
+		rc = print(&s, subject ? &who : NULL, how, err);
 	return scene_close(&s, rc, err);
 }

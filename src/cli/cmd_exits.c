@@ -9,7 +9,7 @@
 static const char *const by_names[] = { "vcpu", "thread", NULL };
 
 /* vCPUs without an exit: nothing is claimed of them, and it is said what would tell. */
-static void doubt_silent(struct scene *s, const struct exit_list *l, enum report_format format)
+static void doubt_silent(struct scene *s, const struct exit_list *l, struct report_how how)
 {
 	struct notes notes = { 0 };
 	if (l->vcpus && !l->silent)
@@ -17,12 +17,12 @@ static void doubt_silent(struct scene *s, const struct exit_list *l, enum report
 	notes_add(&notes, NOTE_DOUBT, NULL,
 	          "%u of %u vCPUs have no exits: that takes the host's events kvm_entry and kvm_exit (LTTng: kvm_x86_entry, "
 	          "kvm_x86_exit)", l->silent, l->vcpus);
-	if (format == FORMAT_CSV)
+	if (how.format == FORMAT_CSV)
 		what_say(&notes);
 	origin_doubt(&s->origin, &notes);
 }
 
-static int print_exits(struct scene *s, const char *only, bool by_thread, bool histogram, enum report_format format,
+static int print_exits(struct scene *s, const char *only, bool by_thread, bool histogram, struct report_how how,
                        struct error *err)
 {
 	struct subject who;
@@ -37,23 +37,24 @@ static int print_exits(struct scene *s, const char *only, bool by_thread, bool h
 	inquiry_close(q);
 	if (rc)
 		return -1;
-	scene_about(s, only ? &who : NULL, format);
-	doubt_silent(s, &list, format);
-	report_exits(stdout, format, &s->topo, &list, by_thread, histogram, &s->origin);
+	scene_about(s, only ? &who : NULL, how);
+	doubt_silent(s, &list, how);
+	rc = report_exits(stdout, how, &s->topo, &list, by_thread, histogram, &s->origin, err);
 	exits_release(&list);
-	return 0;
+	return rc;
 }
 
 int cmd_exits(int argc, char **argv, struct error *err)
 {
 	struct window_options when = { 0 };
-	int by = 0, format = FORMAT_TEXT;
+	struct report_how how = REPORT_HOW;
+	int by = 0;
 	bool histogram = false;
 	const struct opt opt[] = {
 		WINDOW_OPTIONS(&when),
 		{ "by", 0, OPT_CHOICE, "WHOM", "vcpu (default), or thread of the guest", &by, by_names },
 		{ "histogram", 0, OPT_FLAG, NULL, "how many took how long, by powers of two", &histogram, NULL },
-		FORMAT_OPTION(&format),
+		ANSWER_OPTIONS(&how),
 	};
 	const struct opts opts = { "exits WHAT [VM[/CPUn|/TID]]", "Why vCPUs were left, how often, and for how long.", opt,
 	                           sizeof opt / sizeof *opt, 1, 2 };
@@ -64,6 +65,6 @@ int cmd_exits(int argc, char **argv, struct error *err)
 	int rc = scene_open(&s, argv[first], &when, err);
 	if (rc == 0)
 		rc = print_exits(&s, argc - first > 1 ? argv[first + 1] : NULL, by == 1, histogram,
-		                 (enum report_format)format, err);
+		                 how, err);
 	return scene_close(&s, rc, err);
 }

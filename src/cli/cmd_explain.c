@@ -62,7 +62,7 @@ static int machine_text(struct scene *s, const struct subject *machine, char **t
 static int explain_each(struct scene *s, const struct subject *who, size_t n, bool advised, struct error *err)
 {
 	if (!who || who->kind == SUBJECT_MACHINE) {
-		scene_about(s, who, FORMAT_TEXT);
+		scene_about(s, who, REPORT_WHOLE(FORMAT_TEXT));
 		origin_write_doubts(&s->origin, stdout);
 	}
 	for (size_t i = 0; i < n; i++) {

@@ -23,21 +23,22 @@ static int list_targets(void)
 	return 0;
 }
 
-static void print_result(struct scene *s, const struct export_result *done, enum report_format format)
+static int print_result(struct scene *s, const struct export_result *done, struct report_how how, struct error *err)
 {
 	static const struct report_shape shape = REPORT_SHAPE("export", columns);
-	scene_about(s, NULL, format);
-	struct report *r = report_begin(stdout, format, &shape, &s->origin);
+	scene_about(s, NULL, how);
+	struct report *r = report_begin(stdout, how, &shape, &s->origin);
 	for (size_t i = 0; i < done->tables; i++)
 		report_row(r, (struct value[]){ VAL_TEXT(done->table[i].name), VAL_INT((int64_t)done->table[i].rows),
 			VAL_TEXT(done->table[i].what) });
 	report_member(r, "run_id", json_object_new_int64(done->run));
-	report_end(r);
-	if (format == FORMAT_TEXT)
+	int rc = report_end(r, err);
+	if (rc == 0 && how.format == FORMAT_TEXT)
 		printf("\nrun_id %" PRId64 "\n", done->run);
+	return rc;
 }
 
-static int export(struct scene *s, struct export_options *options, enum report_format format, struct error *err)
+static int export(struct scene *s, struct export_options *options, struct report_how how, struct error *err)
 {
 	struct export_result done;
 	struct progress_bar bar;
@@ -45,7 +46,7 @@ static int export(struct scene *s, struct export_options *options, enum report_f
 	int rc = export_history(&s->topo, options, &done, err);
 	progress_bar_end(&bar);
 	if (rc == 0)
-		print_result(s, &done, format);
+		rc = print_result(s, &done, how, err);
 	export_result_release(&done);
 	return rc;
 }
@@ -55,7 +56,8 @@ int cmd_export(int argc, char **argv, struct error *err)
 	static const struct window_options always = { NULL, NULL };
 	struct export_options options = { 0 };
 	bool targets = false;
-	int format = FORMAT_TEXT, first;
+	struct report_how how = REPORT_HOW;
+	int first;
 	const char *scheme[EXPORT_TARGETS + 1] = { NULL };
 	for (size_t i = 0; i < EXPORT_TARGETS && (scheme[i] = export_target(i).scheme); i++)
 		;
@@ -63,7 +65,7 @@ int cmd_export(int argc, char **argv, struct error *err)
 		{ "to", 0, OPT_TEXT, "TARGET", "csv:DIR, sqlite:FILE, ...: see --targets", &options.target, scheme },
 		{ "only", 0, OPT_TEXT, "TABLES", "only these tables, separated by commas", &options.only, NULL },
 		{ "targets", 0, OPT_FLAG, NULL, "instead: print the targets there are", &targets, NULL },
-		FORMAT_OPTION(&format),
+		ANSWER_OPTIONS(&how),
 	};
 	const struct opts opts = { "export WHAT --to TARGET", "The history as tables for databases, viewers and monitoring.",
 	                           opt, sizeof opt / sizeof *opt, 0, 1 };
@@ -77,6 +79,6 @@ int cmd_export(int argc, char **argv, struct error *err)
 	struct scene s;
 	int rc = scene_open(&s, argv[first], &always, err);
 	if (rc == 0)
-		rc = export(&s, &options, (enum report_format)format, err);
+		rc = export(&s, &options, how, err);
 	return scene_close(&s, rc, err);
 }

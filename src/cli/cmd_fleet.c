@@ -17,7 +17,7 @@ static const struct { const char *name; enum column_type type; } types[] = {
 };
 
 struct fleet {
-	enum report_format format;
+	struct report_how how;
 	struct column *column;
 	size_t columns;
 	unsigned dates;         /* bits of the columns that are shown as dates */
@@ -42,14 +42,14 @@ static void begin(void *arg, const struct fleet_question *q)
 	for (size_t i = 0; i < q->columns; i++) {
 		char *name = mem_dup(q->column[i].name);
 		f->column[i] = (struct column){ name, name, type_named(q->column[i].type) };
-		if (f->format == FORMAT_TEXT && strcmp(q->column[i].type, "date") == 0) {
+		if (f->how.format == FORMAT_TEXT && strcmp(q->column[i].type, "date") == 0) {
 			f->column[i].type = COL_TEXT;
 			f->dates |= 1U << i;
 		}
 	}
 	f->name = mem_printf("fleet-%s", q->name);
 	f->shape = (struct report_shape){ f->name, f->column, f->columns };
-	f->r = report_begin(stdout, f->format, &f->shape, NULL);
+	f->r = report_begin(stdout, f->how, &f->shape, NULL);
 }
 
 /* Texts were escaped when they were exported. */
@@ -73,14 +73,16 @@ static void row(void *arg, const char *const *value)
 	report_row(f->r, v);
 }
 
-static void release(struct fleet *f)
+static int finish(struct fleet *f, int rc, struct error *err)
 {
-	if (f->r)
-		report_end(f->r);
+	struct error ignored;
+	if (f->r && report_end(f->r, rc ? &ignored : err))
+		rc = -1;
 	for (size_t i = 0; i < f->columns; i++)
 		free((char *)f->column[i].name);
 	free(f->column);
 	free(f->name);
+	return rc;
 }
 
 static int list_questions(void)
@@ -96,9 +98,10 @@ static int list_questions(void)
 int cmd_fleet(int argc, char **argv, struct error *err)
 {
 	struct fleet f = { 0 };
-	int format = FORMAT_TEXT, first;
+	struct report_how how = REPORT_HOW;
+	int first;
 	const struct opt opt[] = {
-		FORMAT_OPTION(&format),
+		ANSWER_OPTIONS(&how),
 	};
 	const struct opts opts = { "fleet [URL QUESTION]",
 	                           "Asks all runs in a database; without operands: which questions there are.", opt,
@@ -109,8 +112,7 @@ int cmd_fleet(int argc, char **argv, struct error *err)
 		return list_questions();
 	if (argc - first != 2)
 		return error_set(err, STATUS_USAGE, "as in stealscope fleet sqlite:FILE victims", "fleet: no question");
-	f.format = (enum report_format)format;
+	f.how = how;
 	int rc = fleet_ask(argv[first], argv[first + 1], begin, row, &f, err);
-	release(&f);
-	return rc;
+	return finish(&f, rc, err);
 }

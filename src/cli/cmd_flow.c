@@ -7,7 +7,7 @@
 #include "report/report.h"
 
 static int print_flow(struct scene *scene, const struct subject *s, const struct flow_text *text,
-                      enum report_format format, struct error *err)
+                      struct report_how how, struct error *err)
 {
 	struct flow f;
 	struct flow_options options = { .intervals = text->intervals ? SIZE_MAX : 0,
@@ -19,8 +19,8 @@ static int print_flow(struct scene *scene, const struct subject *s, const struct
 	inquiry_close(q);
 	if (rc)
 		return -1;
-	scene_about(scene, s, format);
-	rc = report_flow(stdout, format, &scene->topo, s, &f, text, &scene->origin, err);
+	scene_about(scene, s, how);
+	rc = report_flow(stdout, how, &scene->topo, s, &f, text, &scene->origin, err);
 	flow_release(&f);
 	return rc;
 }
@@ -29,13 +29,13 @@ int cmd_flow(int argc, char **argv, struct error *err)
 {
 	struct window_options when = { 0 };
 	struct flow_text text = { .threshold = 0.001, .width = report_width(stdout) };
-	int format = FORMAT_TEXT;
+	struct report_how how = REPORT_HOW;
 	const struct opt opt[] = {
 		WINDOW_OPTIONS(&when),
 		{ "threshold", 0, OPT_PERCENT, "PERCENT", "text: leave out entries below this share (default 0.1)",
 		  &text.threshold, NULL },
 		{ "intervals", 0, OPT_FLAG, NULL, "the ordered intervals, not only the sums", &text.intervals, NULL },
-		FORMAT_OPTION(&format),
+		ANSWER_OPTIONS(&how),
 	};
 	const struct opts opts = { "flow WHAT VM/TID", "Who ran while the thread could not: its execution flow.", opt,
 	                           sizeof opt / sizeof *opt, 2, 2 };
@@ -51,6 +51,6 @@ int cmd_flow(int argc, char **argv, struct error *err)
 		rc = error_set(err, STATUS_USAGE, "name a thread, as Debian/3525; stealscope gaps takes machines and vCPUs",
 		               "%s: not a thread", argv[first + 1]);
 	if (rc == 0)
-		rc = print_flow(&scene, &s, &text, (enum report_format)format, err);
+		rc = print_flow(&scene, &s, &text, how, err);
 	return scene_close(&scene, rc, err);
 }

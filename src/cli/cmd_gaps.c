@@ -15,14 +15,14 @@ static const struct column periodic_columns[] = {
 	{ "cost_ns", "cost", COL_DURATION },
 };
 
-static int print_periodic(struct scene *s, enum report_format format, struct error *err)
+static int print_periodic(struct scene *s, struct report_how how, struct error *err)
 {
 	struct periodic_list list;
 	if (gap_periodic(&s->topo, s->window.from, s->window.to, &list, err))
 		return -1;
 	static const struct report_shape shape = REPORT_SHAPE("gaps-periodic", periodic_columns);
-	scene_about(s, NULL, format);
-	struct report *r = report_begin(stdout, format, &shape, &s->origin);
+	scene_about(s, NULL, how);
+	struct report *r = report_begin(stdout, how, &shape, &s->origin);
 	for (size_t i = 0; i < list.items; i++) {
 		const struct periodic *p = &list.item[i];
 		report_row(r, (struct value[]){
@@ -30,9 +30,9 @@ static int print_periodic(struct scene *s, enum report_format format, struct err
 			VAL_INT(s->topo.cpu[p->vcpu].number), VAL_INT(p->period), VAL_REAL(p->regular),
 			VAL_INT((int64_t)p->wakeups), VAL_INT((int64_t)p->switches), VAL_INT(p->cost) });
 	}
-	report_end(r);
+	int rc = report_end(r, err);
 	periodic_release(&list);
-	return 0;
+	return rc;
 }
 
 static const struct column lock_columns[] = {
@@ -48,7 +48,7 @@ static const struct column lock_columns[] = {
 
 /* Whose locks no event names. */
 static void note_unnamed(const struct topo *topo, const struct subject *who, struct origin *origin,
-                         enum report_format format)
+                         struct report_how how)
 {
 	struct notes notes = { 0 };
 	for (uint32_t i = 0; i < topo->machines; i++) {
@@ -57,12 +57,12 @@ static void note_unnamed(const struct topo *topo, const struct subject *who, str
 			notes_add(&notes, NOTE_DOUBT, m->name, "no event names a lock there: record lock:contention_begin and "
 			          "lock:contention_end (Linux 5.19), or the futex system calls");
 	}
-	if (format == FORMAT_CSV)
+	if (how.format == FORMAT_CSV)
 		what_say(&notes);
 	origin_doubt(origin, &notes);
 }
 
-static int print_locks(struct scene *s, const char *subject, size_t top, enum report_format format, struct error *err)
+static int print_locks(struct scene *s, const char *subject, size_t top, struct report_how how, struct error *err)
 {
 	static const struct report_shape shape = REPORT_SHAPE("gaps-locks", lock_columns);
 	struct subject who;
@@ -71,9 +71,9 @@ static int print_locks(struct scene *s, const char *subject, size_t top, enum re
 		return -1;
 	if (locks_of(&s->topo, subject ? &who : NULL, s->window.from, s->window.to, &l, err))
 		return -1;
-	scene_about(s, subject ? &who : NULL, format);
-	note_unnamed(&s->topo, subject ? &who : NULL, &s->origin, format);
-	struct report *r = report_begin(stdout, format, &shape, &s->origin);
+	scene_about(s, subject ? &who : NULL, how);
+	note_unnamed(&s->topo, subject ? &who : NULL, &s->origin, how);
+	struct report *r = report_begin(stdout, how, &shape, &s->origin);
 	for (size_t i = 0; i < l.waits && (!top || i < top); i++) {
 		const struct lock_wait *w = &l.wait[i];
 		const bool held = w->holder.system >= 0, taken = w->thief.system >= 0;
@@ -85,16 +85,16 @@ static int print_locks(struct scene *s, const char *subject, size_t top, enum re
 			VAL_INT(w->taken), taken ? value_system(&s->topo, w->thief.system) : VAL_NONE,
 			taken ? value_tid(w->thief.tid) : VAL_NONE, taken ? VAL_TEXT(l.name[w->thief.name]) : VAL_NONE });
 	}
-	report_end(r);
+	int rc = report_end(r, err);
 	locks_release(&l);
-	return 0;
+	return rc;
 }
 
 enum gaps_view { ONE_BY_ONE, ALL_CULPRITS, LENGTHS, HISTOGRAM };
 
 /* Gaps of one subject, or of every VM when none is named: the machines that can lose time without seeing it. */
 static int list_gaps(struct scene *s, const char *subject, const struct gap_options *options,
-                     enum report_format format, enum gaps_view view, struct error *err)
+                     struct report_how how, enum gaps_view view, struct error *err)
 {
 	struct subject who;
 	struct gap_list list;
@@ -108,15 +108,15 @@ static int list_gaps(struct scene *s, const char *subject, const struct gap_opti
 	if (rc)
 		return -1;
 	const struct subject *whose = subject ? &who : NULL;
-	scene_about(s, whose, format);
+	scene_about(s, whose, how);
 	if (view == LENGTHS)
-		report_gap_lengths(stdout, format, &s->topo, &list, &s->origin);
+		rc = report_gap_lengths(stdout, how, &s->topo, &list, &s->origin, err);
 	else if (view == HISTOGRAM)
-		report_gap_histogram(stdout, format, &s->topo, &list, &s->origin);
+		rc = report_gap_histogram(stdout, how, &s->topo, &list, &s->origin, err);
 	else
-		report_gaps(stdout, format, &s->topo, &list, whose, view == ALL_CULPRITS, &s->origin);
+		rc = report_gaps(stdout, how, &s->topo, &list, whose, view == ALL_CULPRITS, &s->origin, err);
 	gap_list_release(&list);
-	return 0;
+	return rc;
 }
 
 int cmd_gaps(int argc, char **argv, struct error *err)
@@ -125,7 +125,7 @@ int cmd_gaps(int argc, char **argv, struct error *err)
 	const char *min = NULL;
 	unsigned top = 20;
 	bool every = false, lengths = false, histogram = false, periodic = false, locks = false;
-	int format = FORMAT_TEXT;
+	struct report_how how = REPORT_HOW;
 	const struct opt opt[] = {
 		WINDOW_OPTIONS(&when),
 		{ "min", 0, OPT_TEXT, "DURATION", "leave out shorter gaps", &min, NULL },
@@ -135,7 +135,7 @@ int cmd_gaps(int argc, char **argv, struct error *err)
 		{ "histogram", 0, OPT_FLAG, NULL, "instead: how many of which length, by powers of two", &histogram, NULL },
 		{ "periodic", 0, OPT_FLAG, NULL, "instead: timers that wake idle guests, and what they cost", &periodic, NULL },
 		{ "locks", 0, OPT_FLAG, NULL, "instead: waits for locks, and who kept the holder from running", &locks, NULL },
-		FORMAT_OPTION(&format),
+		ANSWER_OPTIONS(&how),
 	};
 	const struct opts opts = { "gaps WHAT [VM[/CPUn|/TID]]", "When it wanted to run and could not, longest first.", opt,
 	                           sizeof opt / sizeof *opt, 1, 2 };
@@ -154,9 +154,9 @@ int cmd_gaps(int argc, char **argv, struct error *err)
 		options.from = s.window.from;
 		options.to = s.window.to;
 		const char *subject = argc - first > 1 ? argv[first + 1] : NULL;
-		rc = periodic ? print_periodic(&s, (enum report_format)format, err)
-		   : locks    ? print_locks(&s, subject, top, (enum report_format)format, err)
-		              : list_gaps(&s, subject, &options, (enum report_format)format, view, err);
+		rc = periodic ? print_periodic(&s, how, err)
+		   : locks    ? print_locks(&s, subject, top, how, err)
+		              : list_gaps(&s, subject, &options, how, view, err);
 	}
 	return scene_close(&s, rc, err);
 }

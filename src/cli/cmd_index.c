@@ -17,13 +17,13 @@ static const struct report_shape shape = REPORT_SHAPE("timing", columns);
 
 static void print_times(const struct build_times *t)
 {
-	struct report *r = report_begin(stdout, FORMAT_TEXT, &shape, NULL);
+	struct report *r = report_begin(stdout, REPORT_WHOLE(FORMAT_TEXT), &shape, NULL);
 	for (int i = 0; i < BUILD_PHASES; i++) {
 		double seconds = (double)t->spent[i] / 1e9;
 		report_row(r, (struct value[]){ VAL_TEXT(build_phase_name[i]), VAL_INT(t->spent[i]),
 		                                VAL_INT(seconds > 0 ? (int64_t)((double)t->events / seconds) : 0) });
 	}
-	report_end(r);
+	report_end(r, NULL);
 	printf("read by: %s\n", t->readers);
 }
 

@@ -34,9 +34,9 @@ static const struct column trace_columns[] = {
 /* csv has only the columns that are promised: the others are for people, the last one when VMs run VMs. */
 enum { CSV_VCPU_COLUMNS = 5, VCPU_COLUMNS, NESTED_VCPU_COLUMNS };
 
-static size_t count_columns(struct json_object *vms, enum report_format format)
+static size_t count_columns(struct json_object *vms, struct report_how how)
 {
-	if (format == FORMAT_CSV)
+	if (how.format == FORMAT_CSV)
 		return CSV_VCPU_COLUMNS;
 	for (size_t i = 0; vms && i < json_object_array_length(vms); i++) {
 		const char *parent = field_text(json_object_array_get_idx(vms, i), "parent");
@@ -47,11 +47,11 @@ static size_t count_columns(struct json_object *vms, enum report_format format)
 }
 
 /* The report, to be ended. */
-static struct report *vcpu_rows(struct json_object *doc, const struct report_shape *shape, enum report_format format,
+static struct report *vcpu_rows(struct json_object *doc, const struct report_shape *shape, struct report_how how,
                                 const struct origin *o)
 {
 	struct json_object *vms = field_array(doc, "vms");
-	struct report *r = report_begin(stdout, format, shape, o);
+	struct report *r = report_begin(stdout, how, shape, o);
 	for (size_t i = 0; vms && i < json_object_array_length(vms); i++) {
 		struct json_object *vm = json_object_array_get_idx(vms, i), *vcpus = field_array(vm, "vcpus");
 		int64_t pid = field_int(vm, "host_pid", -1);
@@ -72,7 +72,7 @@ static void trace_rows(struct json_object *doc)
 {
 	struct json_object *traces = field_array(doc, "traces");
 	static const struct report_shape shape = REPORT_SHAPE("traces", trace_columns);
-	struct report *r = report_begin(stdout, FORMAT_TEXT, &shape, NULL);
+	struct report *r = report_begin(stdout, REPORT_WHOLE(FORMAT_TEXT), &shape, NULL);
 	for (size_t i = 0; traces && i < json_object_array_length(traces); i++) {
 		struct json_object *t = json_object_array_get_idx(traces, i);
 		report_row(r, (struct value[]){
@@ -81,7 +81,7 @@ static void trace_rows(struct json_object *doc)
 			field_int(t, "bytes", 0) ? VAL_INT(field_int(t, "bytes", 0)) : VAL_NONE, VAL_SHOWN(field_text(t, "layout")),
 			VAL_SHOWN(field_text(t, "tracer")) });
 	}
-	report_end(r);
+	report_end(r, NULL);
 }
 
 static bool has_rows(struct json_object *doc, const char *key)
@@ -103,11 +103,11 @@ static void print_text(const struct history *h, struct json_object *doc, const s
 	trace_rows(doc);
 	if (has_rows(doc, "vms")) {
 		putchar('\n');
-		report_end(vcpu_rows(doc, shape, FORMAT_TEXT, NULL));
+		report_end(vcpu_rows(doc, shape, REPORT_WHOLE(FORMAT_TEXT), NULL), NULL);
 	}
 	if (has_rows(doc, "sync")) {
 		putchar('\n');
-		clock_report(field_array(doc, "sync"), FORMAT_TEXT, NULL);
+		clock_report(field_array(doc, "sync"), REPORT_WHOLE(FORMAT_TEXT), NULL, NULL);
 	}
 	struct notes notes = { 0 };
 	char text[NOTE_TEXT];
@@ -118,13 +118,14 @@ static void print_text(const struct history *h, struct json_object *doc, const s
 }
 
 /* Beside the rows, all that the history says of itself; and all notes, not only the doubts. */
-static void print_json(const struct scene *s, struct json_object *doc, const struct report_shape *shape)
+static int print_json(const struct scene *s, struct json_object *doc, const struct report_shape *shape,
+                      struct report_how how, struct error *err)
 {
 	struct origin o = s->origin;
 	struct report *r;
 	o.notes = (struct notes){ 0 };
 	provenance_notes(s->h, &o.notes);
-	r = vcpu_rows(doc, shape, FORMAT_JSON, &o);
+	r = vcpu_rows(doc, shape, how, &o);
 	report_member(r, "begin", json_object_new_int64(history_begin(s->h)));
 	report_member(r, "end", json_object_new_int64(history_end(s->h)));
 	report_member(r, "intervals", json_object_new_int64((int64_t)history_intervals(s->h)));
@@ -133,30 +134,30 @@ static void print_json(const struct scene *s, struct json_object *doc, const str
 	struct json_object_iter it;
 	json_object_object_foreachC(doc, it)
 		report_member(r, it.key, json_object_get(it.val));
-	report_end(r);
+	int rc = report_end(r, err);
 	notes_release(&o.notes);
+	return rc;
 }
 
-static void print(struct scene *s, struct json_object *doc, enum report_format format)
+static int print(struct scene *s, struct json_object *doc, struct report_how how, struct error *err)
 {
-	const struct report_shape shape = { "info", vcpu_columns, count_columns(field_array(doc, "vms"), format) };
-	scene_about(s, NULL, format);
-	if (format == FORMAT_TEXT)
-		print_text(s->h, doc, &shape);
-	else if (format == FORMAT_CSV)
-		report_end(vcpu_rows(doc, &shape, format, &s->origin));
-	else
-		print_json(s, doc, &shape);
+	const struct report_shape shape = { "info", vcpu_columns, count_columns(field_array(doc, "vms"), how) };
+	scene_about(s, NULL, how);
+	if (how.format == FORMAT_CSV)
+		return report_end(vcpu_rows(doc, &shape, how, &s->origin), err);
+	if (how.format == FORMAT_JSON)
+		return print_json(s, doc, &shape, how, err);
+	print_text(s->h, doc, &shape);
+	return 0;
 }
 
 int cmd_info(int argc, char **argv, struct error *err)
 {
-	int format = FORMAT_TEXT;
-	const struct opt opt[] = {
-		{ "format", 0, OPT_CHOICE, "FORMAT", "text, csv (the vCPUs) or json (everything)", &format, report_formats },
-	};
+	struct report_how how = REPORT_HOW;
+	const struct opt opt[] = { ANSWER_OPTIONS(&how) };
 	static const struct window_options always = { NULL, NULL };
-	const struct opts opts = { "info WHAT", "What is in a history, and how it came to be.", opt, 1, 1, 1 };
+	const struct opts opts = { "info WHAT", "What is in a history, and how it came to be.", opt,
+	                           sizeof opt / sizeof *opt, 1, 1 };
 	int first;
 	if (opts_parse(&opts, argc, argv, &first, err))
 		return -1;
@@ -166,7 +167,7 @@ int cmd_info(int argc, char **argv, struct error *err)
 	if (rc == 0)
 		rc = (doc = provenance_load(s.h, err)) ? 0 : -1;
 	if (rc == 0)
-		print(&s, doc, (enum report_format)format);
+		rc = print(&s, doc, how, err);
 	json_object_put(doc);
 	return scene_close(&s, rc, err);
 }

@@ -87,7 +87,7 @@ static bool machine_of(const struct topo *topo, const char *path, struct subject
 	return machine >= 0;
 }
 
-static int print_intervals(struct scene *s, const char *path, enum report_format format, struct error *err)
+static int print_intervals(struct scene *s, const char *path, struct report_how how, struct error *err)
 {
 	static const struct report_shape shape = REPORT_SHAPE("intervals", columns);
 	const struct history *h = s->h;
@@ -98,25 +98,24 @@ static int print_intervals(struct scene *s, const char *path, enum report_format
 	struct history_cursor c;
 	if (history_range(&c, h, attr, s->window.from, s->window.to, err))
 		return -1;
-	scene_about(s, machine_of(&s->topo, path, &who) ? &who : NULL, format);
-	struct report *r = report_begin(stdout, format, &shape, &s->origin);
+	scene_about(s, machine_of(&s->topo, path, &who) ? &who : NULL, how);
+	struct report *r = report_begin(stdout, how, &shape, &s->origin);
 	struct interval iv;
 	int rc;
 	while ((rc = history_range_next(&c, &iv, err)) == 1) {
 		char buf[REF_TEXT];
 		report_row(r, (struct value[]){ VAL_INT(iv.start), VAL_INT(iv.end), value_of(h, attr, iv.value, buf) });
 	}
-	report_end(r);
-	return rc;
+	return report_end(r, rc < 0 ? NULL : err) ? -1 : rc;
 }
 
 int cmd_intervals(int argc, char **argv, struct error *err)
 {
 	struct window_options when = { 0 };
-	int format = FORMAT_TEXT;
+	struct report_how how = REPORT_HOW;
 	const struct opt opt[] = {
 		WINDOW_OPTIONS(&when),
-		FORMAT_OPTION(&format),
+		ANSWER_OPTIONS(&how),
 	};
 	const struct opts opts = { "intervals WHAT PATH", "Prints the intervals of an attribute, whole.", opt,
 	                           sizeof opt / sizeof *opt, 2, 2 };
@@ -126,6 +125,6 @@ int cmd_intervals(int argc, char **argv, struct error *err)
 	struct scene s;
 	int rc = scene_open(&s, argv[first], &when, err);
 	if (rc == 0)
-		rc = print_intervals(&s, argv[first + 1], (enum report_format)format, err);
+		rc = print_intervals(&s, argv[first + 1], how, err);
 	return scene_close(&s, rc, err);
 }

@@ -42,7 +42,7 @@ int run_read(struct asked_requests *r, char *what, const struct run_options *o, 
 	if (rc == 0) {
 		origin_take(&r->origin, &s.topo, NULL, s.window.from, s.window.to);
 		origin_doubt(&r->origin, &notes);
-		if (o->format == FORMAT_CSV)
+		if (o->how.format == FORMAT_CSV)
 			what_say(&r->origin.notes);
 	}
 	notes_release(&notes);
@@ -101,11 +101,11 @@ static struct value predicted(const struct request *r, double v)
 	return r->has_prediction ? VAL_INT((int64_t)v) : VAL_NONE;
 }
 
-static void print_requests(const struct asked_requests *run, size_t n, enum report_format format, bool features)
+static int print_requests(const struct asked_requests *run, size_t n, struct report_how how, bool features, struct error *err)
 {
 	const struct requests *all = &run->requests;
 	const struct report_shape shape = { "latency-requests", request_columns, features ? ALL_COLUMNS : PLAIN_COLUMNS };
-	struct report *out = report_begin(stdout, format, &shape, &run->origin);
+	struct report *out = report_begin(stdout, how, &shape, &run->origin);
 	for (size_t i = 0; i < n; i++) {
 		const struct request *r = &all->row[i];
 #define FEATURE_VALUE(field, unit, help) VAL_INT(r->feature.field),
@@ -117,13 +117,14 @@ static void print_requests(const struct asked_requests *run, size_t n, enum repo
 			VAL_INT(r->executing), VAL_INT(r->unknown), REQUEST_FEATURES(FEATURE_VALUE) });
 #undef FEATURE_VALUE
 	}
-	report_end(out);
-	if (format != FORMAT_TEXT)
-		return;
+	int rc = report_end(out, err);
+	if (rc || how.format != FORMAT_TEXT)
+		return rc;
 	puts("\nprovider, measured: at least = lost while the request executed;\n"
 	     "                    at most = lost while its server thread had work");
 	if (n < all->len)
 		printf("shown: %zu of %zu (--top)\n", n, all->len);
+	return 0;
 }
 
 int latency_requests(int argc, char **argv, struct error *err)
@@ -139,7 +140,7 @@ int latency_requests(int argc, char **argv, struct error *err)
 		{ "features", 0, OPT_FLAG, NULL, "add the model's inputs (csv and json)", &features, NULL },
 		{ "sort", 0, OPT_CHOICE, "BY", "start, latency or provider (longest first)", &sort, sorts },
 		{ "top", 0, OPT_COUNT, "N", "only the first N (default: all)", &top, NULL },
-		FORMAT_OPTION(&o.format),
+		ANSWER_OPTIONS(&o.how),
 	};
 	const struct opts opts = { "latency requests WHAT", "A row for each request: its latency and the provider's part.",
 	                           opt, sizeof opt / sizeof *opt, 1, 1 };
@@ -152,7 +153,7 @@ int latency_requests(int argc, char **argv, struct error *err)
 		struct requests *r = &run.requests;
 		if (sort != SORT_START)
 			qsort(r->row, r->len, sizeof *r->row, sort == SORT_LATENCY ? by_latency : by_provider);
-		print_requests(&run, top && top < r->len ? top : r->len, (enum report_format)o.format, features);
+		rc = print_requests(&run, top && top < r->len ? top : r->len, o.how, features, err);
 	}
 	run_release(&run);
 	return rc;

@@ -8,7 +8,7 @@
 #include "cli/who.h"
 
 /* What ends in nobody is no small print. */
-static void doubt_unknown(struct scene *s, const struct path *p, enum report_format format)
+static void doubt_unknown(struct scene *s, const struct path *p, struct report_how how)
 {
 	struct notes notes = { 0 };
 	char unknown[TIME_TEXT], all[TIME_TEXT];
@@ -16,12 +16,12 @@ static void doubt_unknown(struct scene *s, const struct path *p, enum report_for
 		return;
 	notes_add(&notes, NOTE_DOUBT, NULL, "%s of %s are unknown: no event tells who ended these waits",
 	          time_duration(unknown, p->unknown), time_duration(all, p->end - p->start + 1));
-	if (format == FORMAT_CSV)
+	if (how.format == FORMAT_CSV)
 		what_say(&notes);
 	origin_doubt(&s->origin, &notes);
 }
 
-static int print_path(struct scene *s, const char *whose, bool sums, enum report_format format, struct error *err)
+static int print_path(struct scene *s, const char *whose, bool sums, struct report_how how, struct error *err)
 {
 	struct subject who;
 	struct path path;
@@ -33,23 +33,23 @@ static int print_path(struct scene *s, const char *whose, bool sums, enum report
 	if (path_of(&s->topo, &who, s->window.from, s->window.to, &path, err))
 		return -1;
 	s->window = (struct window){ path.start, path.end };
-	scene_about(s, &who, format);
-	doubt_unknown(s, &path, format);
-	report_path(stdout, format, &s->topo, &path, sums, &s->origin);
+	scene_about(s, &who, how);
+	doubt_unknown(s, &path, how);
+	int rc = report_path(stdout, how, &s->topo, &path, sums, &s->origin, err);
 	path_release(&path);
-	return 0;
+	return rc;
 }
 
 int cmd_path(int argc, char **argv, struct error *err)
 {
 	struct window_options when = { 0 };
-	int format = FORMAT_TEXT;
+	struct report_how how = REPORT_HOW;
 	bool sums = false, intervals = false;
 	const struct opt opt[] = {
 		WINDOW_OPTIONS(&when),
 		{ "sums", 0, OPT_FLAG, NULL, "what the intervals add up to (default of text)", &sums, NULL },
 		{ "intervals", 0, OPT_FLAG, NULL, "the ordered intervals (default of csv and json)", &intervals, NULL },
-		FORMAT_OPTION(&format),
+		ANSWER_OPTIONS(&how),
 	};
 	const struct opts opts = { "path WHAT VM[/CPUn|/TID]",
 	                           "Why it was late: the critical path through threads, vCPUs and machines.", opt,
@@ -60,7 +60,6 @@ int cmd_path(int argc, char **argv, struct error *err)
 	struct scene s;
 	int rc = scene_open(&s, argv[first], &when, err);
 	if (rc == 0)
-		rc = print_path(&s, argv[first + 1], sums || (format == FORMAT_TEXT && !intervals),
-		                (enum report_format)format, err);
+		rc = print_path(&s, argv[first + 1], sums || (how.format == FORMAT_TEXT && !intervals), how, err);
 	return scene_close(&s, rc, err);
 }

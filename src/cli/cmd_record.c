@@ -68,7 +68,7 @@ struct wanted_recording {
 	bool half;             /* of a flight that was kept something is missing */
 	pid_t *child;          /* that indexes what was kept of a flight */
 	size_t children, children_cap;
-	int format;
+	struct report_how how;
 };
 
 /* "web", or "db=ssh:root@db3". */
@@ -145,7 +145,7 @@ static int parse(struct wanted_recording *w, int argc, char **argv, struct error
 		{ "then", 0, OPT_TEXT, "WORDS", "what to do with it: 'view', 'explain web/CPU0', 'gaps'", &w->then, NULL },
 		{ "no-index", 0, OPT_FLAG, NULL, "do not index it, nor say what it shows", &w->no_index, NULL },
 		{ "root", 0, OPT_TEXT, "DIR", "where /proc, /sys and /run are found", &w->o.root, NULL },
-		FORMAT_OPTION(&w->format),
+		ANSWER_OPTIONS(&w->how),
 	};
 	const struct opts opts = { "record [VM[=WAY]...] [-- COMMAND]",
 	                           "Records this host and its virtual machines, and says who took what from whom.\n"
@@ -175,10 +175,10 @@ static const struct column columns[] = {
 	{ "mend", NULL, COL_TEXT },
 };
 
-static void print_check(const struct record_result *r, int format)
+static int print_check(const struct record_result *r, struct report_how how, struct error *err)
 {
 	static const struct report_shape shape = REPORT_SHAPE("record-check", columns);
-	struct report *report = report_begin(stdout, (enum report_format)format, &shape, NULL);
+	struct report *report = report_begin(stdout, how, &shape, NULL);
 	for (size_t i = 0; i < r->machines; i++) {
 		const struct record_machine *m = &r->machine[i];
 		report_row(report, (struct value[]){
@@ -186,7 +186,7 @@ static void print_check(const struct record_result *r, int format)
 			VAL_TEXT(m->recorded ? "yes" : m->asked ? "no" : "host's side"), VAL_TEXT(m->about), VAL_SHOWN(m->why.text),
 			VAL_SHOWN(m->why.mend) });
 	}
-	report_end(report);
+	return report_end(report, err);
 }
 
 static void print_machine(const struct record_machine *m)
@@ -219,14 +219,14 @@ static int check(struct wanted_recording *w, struct error *err)
 	int rc = record_check(&w->o, &r, err);
 	if (rc == 0) {
 		bool whole = true;
-		print_check(&r, w->format);
+		rc = print_check(&r, w->how, err);
 		for (size_t i = 0; i < r.machines; i++) {
 			whole &= !r.machine[i].asked || r.machine[i].recorded;
-			if (w->format == FORMAT_TEXT && *r.machine[i].why.text)
+			if (w->how.format == FORMAT_TEXT && *r.machine[i].why.text)
 				printf("%s: %s%s%s%s\n", r.machine[i].name, r.machine[i].why.text, *r.machine[i].why.mend ? " (" : "",
 				       r.machine[i].why.mend, *r.machine[i].why.mend ? ")" : "");
 		}
-		if (!whole)
+		if (rc == 0 && !whole)
 			rc = error_set(err, STATUS_INCOMPLETE, "each row says what to do", "not all of it can be recorded");
 	}
 	record_release(&r);
@@ -338,7 +338,7 @@ static int record(struct wanted_recording *w, struct error *err)
 int cmd_record(int argc, char **argv, struct error *err)
 {
 	struct wanted_recording w = { .o = { .root = "", .clock = "auto", .stop = &stop, .fire = &fire, .say = say },
-		.format = FORMAT_TEXT };
+		.how = REPORT_HOW };
 	int rc = parse(&w, argc, argv, err);
 	w.o.arg = &w;
 	if (rc == 0) {

@@ -20,9 +20,10 @@ static const struct report_shape shape = REPORT_SHAPE("sessions", columns);
 
 int cmd_sessions(int argc, char **argv, struct error *err)
 {
-	int format = FORMAT_TEXT;
-	const struct opt opt[] = { FORMAT_OPTION(&format) };
-	const struct opts opts = { "sessions net://RELAY[:PORT]", "The live sessions of an LTTng relay daemon.", opt, 1, 1, 1 };
+	struct report_how how = REPORT_HOW;
+	const struct opt opt[] = { ANSWER_OPTIONS(&how) };
+	const struct opts opts = { "sessions net://RELAY[:PORT]", "The live sessions of an LTTng relay daemon.", opt,
+	                           sizeof opt / sizeof *opt, 1, 1 };
 	int first;
 	if (opts_parse(&opts, argc, argv, &first, err))
 		return -1;
@@ -33,16 +34,16 @@ int cmd_sessions(int argc, char **argv, struct error *err)
 	size_t n;
 	if (trace_live_sessions(relay, &list, &n, err))
 		return -1;
-	struct report *r = report_begin(stdout, (enum report_format)format, &shape, NULL);
+	struct report *r = report_begin(stdout, how, &shape, NULL);
 	for (size_t i = 0; i < n; i++)
 		report_row(r, (struct value[]){ VAL_TEXT(list[i].host), VAL_TEXT(list[i].name),
 		                                VAL_INT((int64_t)list[i].streams), VAL_INT((int64_t)list[i].viewers),
 		                                list[i].timer ? VAL_INT(list[i].timer) : VAL_NONE,
 		                                VAL_TEXT(list[i].url) });
-	report_end(r);
-	if (format == FORMAT_TEXT && n)
+	int rc = report_end(r, err);
+	if (rc == 0 && how.format == FORMAT_TEXT && n)
 		printf("\nto read one: stealscope index %.*s/host/HOST/SESSION\n",
 		       (int)(strcspn(relay + strlen("net://"), "/") + strlen("net://")), relay);
 	trace_live_sessions_free(list, n);
-	return 0;
+	return rc;
 }

@@ -7,7 +7,7 @@
 
 static const char *const by_names[] = { "machine", "thread", NULL };
 
-static int print_matrix(struct scene *scene, const char *only, enum steal_by by, enum report_format format,
+static int print_matrix(struct scene *scene, const char *only, enum steal_by by, struct report_how how,
                         struct error *err)
 {
 	struct subject who;
@@ -22,20 +22,21 @@ static int print_matrix(struct scene *scene, const char *only, enum steal_by by,
 	inquiry_close(q);
 	if (rc)
 		return -1;
-	scene_about(scene, only ? &who : NULL, format);
-	report_steal(stdout, format, &scene->topo, &s, &scene->origin);
+	scene_about(scene, only ? &who : NULL, how);
+	rc = report_steal(stdout, how, &scene->topo, &s, &scene->origin, err);
 	steal_release(&s);
-	return 0;
+	return rc;
 }
 
 int cmd_steal(int argc, char **argv, struct error *err)
 {
 	struct window_options when = { 0 };
-	int by = STEAL_BY_MACHINE, format = FORMAT_TEXT;
+	struct report_how how = REPORT_HOW;
+	int by = STEAL_BY_MACHINE;
 	const struct opt opt[] = {
 		WINDOW_OPTIONS(&when),
 		{ "by", 0, OPT_CHOICE, "WHOM", "machine (default) or thread", &by, by_names },
-		FORMAT_OPTION(&format),
+		ANSWER_OPTIONS(&how),
 	};
 	const struct opts opts = { "steal WHAT [VM[/CPUn|/TID]]", "Victims and thieves: who took how much from whom.", opt,
 	                           sizeof opt / sizeof *opt, 1, 2 };
@@ -46,6 +47,6 @@ int cmd_steal(int argc, char **argv, struct error *err)
 	int rc = scene_open(&s, argv[first], &when, err);
 	if (rc == 0)
 		rc = print_matrix(&s, argc - first > 1 ? argv[first + 1] : NULL, (enum steal_by)by,
-		                  (enum report_format)format, err);
+		                  how, err);
 	return scene_close(&s, rc, err);
 }

@@ -44,15 +44,15 @@ static void print_rest(const struct summary *s, size_t top)
 }
 
 static int print_summary(struct scene *scene, const char *machine, size_t top, enum summary_order order,
-                         enum report_format format, bool advised, struct error *err)
+                         struct report_how how, bool advised, struct error *err)
 {
 	struct summary s;
 	struct subject who;
 	if (ask(scene, machine, order, &s, &who, err))
 		return -1;
-	scene_about(scene, machine ? &who : NULL, format);
-	int rc = report_summary(stdout, format, &scene->topo, &s, top, &scene->origin, err);
-	if (rc == 0 && format == FORMAT_TEXT)
+	scene_about(scene, machine ? &who : NULL, how);
+	int rc = report_summary(stdout, how, &scene->topo, &s, top, &scene->origin, err);
+	if (rc == 0 && how.format == FORMAT_TEXT)
 		print_rest(&s, top);
 	if (rc == 0 && advised)
 		rc = advice_print(scene, machine ? &who : NULL, err);
@@ -65,50 +65,52 @@ int cmd_summary(int argc, char **argv, struct error *err)
 	struct window_options when = { 0 };
 	unsigned top = 20;
 	bool advised = false;
-	int format = FORMAT_TEXT, order = SUMMARY_BY_LOST;
+	struct report_how how = REPORT_HOW;
+	int order = SUMMARY_BY_LOST;
 	const struct opt opt[] = {
 		WINDOW_OPTIONS(&when),
 		{ "top", 0, OPT_COUNT, "N", "threads to show (20); 0 = all that lost anything", &top, NULL },
 		SORT_OPTION(&order),
 		ADVISE_OPTION(&advised),
-		FORMAT_OPTION(&format),
+		ANSWER_OPTIONS(&how),
 	};
 	const struct opts opts = { "summary WHAT [MACHINE]", "Machines, then threads, by what was taken from them.", opt,
 	                           sizeof opt / sizeof *opt, 1, 2 };
 	int first;
 	if (opts_parse(&opts, argc, argv, &first, err))
 		return -1;
-	if (advised && format != FORMAT_TEXT)
+	if (advised && how.format != FORMAT_TEXT)
 		return error_set(err, STATUS_USAGE, "stealscope whatif has csv and json", "--advise: is for text");
 	struct scene s;
 	int rc = scene_open(&s, argv[first], &when, err);
 	if (rc == 0)
 		rc = print_summary(&s, argc - first > 1 ? argv[first + 1] : NULL, (size_t)top,
-		                   (enum summary_order)order, (enum report_format)format, advised, err);
+		                   (enum summary_order)order, how, advised, err);
 	return scene_close(&s, rc, err);
 }
 
-static int print_threads(struct scene *scene, const char *machine, enum summary_order order, enum report_format format,
+static int print_threads(struct scene *scene, const char *machine, enum summary_order order, struct report_how how,
                          struct error *err)
 {
 	struct summary s;
 	struct subject who;
 	if (ask(scene, machine, order, &s, &who, err))
 		return -1;
-	scene_about(scene, machine ? &who : NULL, format);
-	report_threads(stdout, format, &scene->topo, &s, &scene->origin);
+	scene_about(scene, machine ? &who : NULL, how);
+	int rc = report_threads(stdout, how, &scene->topo, &s, &scene->origin, err);
 	summary_release(&s);
-	return 0;
+	return rc;
 }
 
 int cmd_threads(int argc, char **argv, struct error *err)
 {
 	struct window_options when = { 0 };
-	int format = FORMAT_TEXT, order = SUMMARY_BY_LOST;
+	struct report_how how = REPORT_HOW;
+	int order = SUMMARY_BY_LOST;
 	const struct opt opt[] = {
 		WINDOW_OPTIONS(&when),
 		SORT_OPTION(&order),
-		FORMAT_OPTION(&format),
+		ANSWER_OPTIONS(&how),
 	};
 	const struct opts opts = { "threads WHAT [MACHINE]", "All threads: name, life, what they ran and lost, and to whom.",
 	                           opt, sizeof opt / sizeof *opt, 1, 2 };
@@ -119,6 +121,6 @@ int cmd_threads(int argc, char **argv, struct error *err)
 	int rc = scene_open(&s, argv[first], &when, err);
 	if (rc == 0)
 		rc = print_threads(&s, argc - first > 1 ? argv[first + 1] : NULL, (enum summary_order)order,
-		                   (enum report_format)format, err);
+		                   how, err);
 	return scene_close(&s, rc, err);
 }

@@ -11,7 +11,7 @@
 #include "cli/what.h"
 #include "index/index.h"
 
-static int report_of_history(char *path, enum report_format format, struct error *err)
+static int report_of_history(char *path, struct report_how how, struct error *err)
 {
 	static const struct window_options always = { NULL, NULL };
 	struct scene s;
@@ -20,8 +20,8 @@ static int report_of_history(char *path, enum report_format format, struct error
 	if (rc == 0)
 		rc = (doc = provenance_load(s.h, err)) ? 0 : -1;
 	if (rc == 0) {
-		scene_about(&s, NULL, format);
-		clock_report(field_array(doc, "sync"), format, &s.origin);
+		scene_about(&s, NULL, how);
+		rc = clock_report(field_array(doc, "sync"), how, &s.origin, err);
 	}
 	json_object_put(doc);
 	return scene_close(&s, rc, err);
@@ -29,7 +29,7 @@ static int report_of_history(char *path, enum report_format format, struct error
 
 /* What is asked about clocks. */
 struct wanted_clocks {
-	enum report_format format;
+	struct report_how how;
 	bool plot, audit;
 };
 
@@ -41,10 +41,10 @@ static int report_of_traces(struct input *in, const struct wanted_clocks *w, str
 	int rc = load_traces(&l, in, progress, NULL, err);
 	progress_bar_end(&bar);
 	if (rc == 0 && w->audit) {
-		rc = clock_audit(in, &l.sync, w->format, err);
+		rc = clock_audit(in, &l.sync, w->how, err);
 	} else if (rc == 0) {
 		struct json_object *rows = provenance_sync_rows(&l.sync);
-		clock_report(rows, w->format, NULL);
+		rc = clock_report(rows, w->how, NULL, err);
 		json_object_put(rows);
 		for (size_t i = 0; w->plot && i < l.sync.vms; i++)
 			if (l.sync.vm[i].guest)
@@ -59,7 +59,7 @@ static int report(const struct input_options *named, const struct wanted_clocks 
 {
 	struct input in;
 	if (!w->plot && !w->audit && input_names_history(named))
-		return input_refuse_shape(named, err) ? -1 : report_of_history(named->what[0], w->format, err);
+		return input_refuse_shape(named, err) ? -1 : report_of_history(named->what[0], w->how, err);
 	int rc = input_resolve(&in, named, err);
 	in.audit = w->audit;
 	if (w->audit)
@@ -72,23 +72,23 @@ static int report(const struct input_options *named, const struct wanted_clocks 
 int cmd_sync(int argc, char **argv, struct error *err)
 {
 	struct what w = { 0 };
-	int format = FORMAT_TEXT;
+	struct report_how how = REPORT_HOW;
 	bool plot = false, audit = false;
 	const struct opt opt[] = {
 		{ "plot", 0, OPT_FLAG, NULL, "text: also draw delays and how sure each clock is, over time", &plot, NULL },
 		{ "audit", 0, OPT_FLAG, NULL, "estimate nothing: do the events bear out the clocks they have?", &audit, NULL },
-		FORMAT_OPTION(&format),
+		ANSWER_OPTIONS(&how),
 		WHAT_OPTIONS(&w),
 	};
 	const struct opts opts = { "sync WHAT...", "How each guest's clock relates to the host's, and how sure that is.",
 	                           opt, sizeof opt / sizeof *opt, 0, -1 };
 	int rc = what_parse(&w, &opts, argc, argv, err);
-	if (rc == 0 && plot && format != FORMAT_TEXT)
+	if (rc == 0 && plot && how.format != FORMAT_TEXT)
 		rc = error_set(err, STATUS_USAGE, "leave out --format", "--plot: goes with text only");
 	else if (rc == 0 && audit && (plot || w.named.sync))
 		rc = error_set(err, STATUS_USAGE, "leave out the others", "--audit: goes with neither --sync nor --plot");
 	else if (rc == 0)
-		rc = report(&w.named, &(struct wanted_clocks){ (enum report_format)format, plot, audit }, err);
+		rc = report(&w.named, &(struct wanted_clocks){ how, plot, audit }, err);
 	what_release(&w);
 	return rc;
 }

@@ -7,7 +7,7 @@
 #include "cli/who.h"
 
 /* Sleeps whose end nothing tells: it is said what would. */
-static void doubt_unknown(struct scene *s, const struct wait_list *l, enum report_format format)
+static void doubt_unknown(struct scene *s, const struct wait_list *l, struct report_how how)
 {
 	struct notes notes = { 0 };
 	uint64_t unknown = 0, all = 0;
@@ -20,12 +20,12 @@ static void doubt_unknown(struct scene *s, const struct wait_list *l, enum repor
 	notes_add(&notes, NOTE_DOUBT, NULL,
 	          "what ended %llu of %llu sleeps is unknown: that takes the host's events sched_waking, and those of "
 	          "interrupts, softirqs and timers", (unsigned long long)unknown, (unsigned long long)all);
-	if (format == FORMAT_CSV)
+	if (how.format == FORMAT_CSV)
 		what_say(&notes);
 	origin_doubt(&s->origin, &notes);
 }
 
-static int print_waits(struct scene *s, const char *only, enum report_format format, struct error *err)
+static int print_waits(struct scene *s, const char *only, struct report_how how, struct error *err)
 {
 	struct subject who;
 	struct wait_list list;
@@ -35,18 +35,18 @@ static int print_waits(struct scene *s, const char *only, enum report_format for
 		return error_set(err, STATUS_USAGE, "name a VM, or a vCPU as Debian/CPU0", "%s: not a machine or vCPU", only);
 	if (waits_of(&s->topo, only ? &who : NULL, s->window.from, s->window.to, &list, err))
 		return -1;
-	scene_about(s, only ? &who : NULL, format);
-	doubt_unknown(s, &list, format);
-	report_waits(stdout, format, &s->topo, &list, &s->origin);
+	scene_about(s, only ? &who : NULL, how);
+	doubt_unknown(s, &list, how);
+	int rc = report_waits(stdout, how, &s->topo, &list, &s->origin, err);
 	waits_release(&list);
-	return 0;
+	return rc;
 }
 
 int cmd_waits(int argc, char **argv, struct error *err)
 {
 	struct window_options when = { 0 };
-	int format = FORMAT_TEXT;
-	const struct opt opt[] = { WINDOW_OPTIONS(&when), FORMAT_OPTION(&format) };
+	struct report_how how = REPORT_HOW;
+	const struct opt opt[] = { WINDOW_OPTIONS(&when), ANSWER_OPTIONS(&how) };
 	const struct opts opts = { "waits WHAT [VM[/CPUn]]", "What idle vCPUs wait for, and who wakes them.", opt,
 	                           sizeof opt / sizeof *opt, 1, 2 };
 	int first;
@@ -55,6 +55,6 @@ int cmd_waits(int argc, char **argv, struct error *err)
 	struct scene s;
 	int rc = scene_open(&s, argv[first], &when, err);
 	if (rc == 0)
-		rc = print_waits(&s, argc - first > 1 ? argv[first + 1] : NULL, (enum report_format)format, err);
+		rc = print_waits(&s, argc - first > 1 ? argv[first + 1] : NULL, how, err);
 	return scene_close(&s, rc, err);
 }

@@ -50,27 +50,28 @@ static struct json_object *calibration(const struct whatif *w)
 	return o;
 }
 
-static void print_whatif(const struct whatif *w, enum report_format format, const struct origin *origin)
+static int print_whatif(const struct whatif *w, struct report_how how, const struct origin *origin, struct error *err)
 {
 	static const struct report_shape raw = REPORT_SHAPE("whatif", raw_columns);
 	static const struct report_shape text = REPORT_SHAPE("whatif", text_columns);
-	const bool people = format == FORMAT_TEXT;
-	struct report *out = report_begin(stdout, format, people ? &text : &raw, origin);
+	const bool people = how.format == FORMAT_TEXT;
+	struct report *out = report_begin(stdout, how, people ? &text : &raw, origin);
 	for (size_t i = 0; i < w->rows; i++)
 		print_row(out, &w->row[i], people);
 	report_member(out, "calibration", calibration(w));
-	report_end(out);
-	if (!people)
-		return;
+	int rc = report_end(out, err);
+	if (rc || !people)
+		return rc;
 	char slice[TIME_TEXT], *words = mem_printf("Without a change the replay reproduces %.0f%% of the waits for a CPU of "
 		"the host (slices of %s); what it misses is part of the intervals.  Guests keep the order of their work.\n",
 		100 * (w->error < 1 ? 1 - w->error : 0), time_duration(slice, w->slice));
 	putchar('\n');
 	prose_print(words, NULL);
 	free(words);
+	return 0;
 }
 
-static int ask(struct scene *s, char **text, size_t n, enum report_format format, struct error *err)
+static int ask(struct scene *s, char **text, size_t n, struct report_how how, struct error *err)
 {
 	struct whatif_change *change = mem_new(n, sizeof *change);
 	struct notes notes = { 0 };
@@ -85,11 +86,11 @@ static int ask(struct scene *s, char **text, size_t n, enum report_format format
 			notes_add(&notes, NOTE_DOUBT, NULL,
 			          "the replay reproduces no more than %.0f%% of the waits: what it says is a guess",
 			          100 * (w.error < 1 ? 1 - w.error : 0));
-		scene_about(s, NULL, format);
-		if (format == FORMAT_CSV)
+		scene_about(s, NULL, how);
+		if (how.format == FORMAT_CSV)
 			what_say(&notes);
 		origin_doubt(&s->origin, &notes);
-		print_whatif(&w, format, &s->origin);
+		rc = print_whatif(&w, how, &s->origin, err);
 		whatif_release(&w);
 	}
 	for (size_t i = 0; i < n; i++)
@@ -102,10 +103,10 @@ static int ask(struct scene *s, char **text, size_t n, enum report_format format
 int cmd_whatif(int argc, char **argv, struct error *err)
 {
 	struct window_options when = { 0 };
-	int format = FORMAT_TEXT;
+	struct report_how how = REPORT_HOW;
 	const struct opt opt[] = {
 		WINDOW_OPTIONS(&when),
-		FORMAT_OPTION(&format),
+		ANSWER_OPTIONS(&how),
 	};
 	const struct opts opts = { "whatif WHAT CHANGE...",
 	                           "What would be different 'without WHO', 'pin WHO -> CPUn', 'add CPU', 'weight WHO N', "
@@ -117,6 +118,6 @@ int cmd_whatif(int argc, char **argv, struct error *err)
 	struct scene s;
 	int rc = scene_open(&s, argv[first], &when, err);
 	if (rc == 0)
-		rc = ask(&s, argv + first + 1, (size_t)(argc - first - 1), (enum report_format)format, err);
+		rc = ask(&s, argv + first + 1, (size_t)(argc - first - 1), how, err);
 	return scene_close(&s, rc, err);
 }

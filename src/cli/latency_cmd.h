@@ -22,7 +22,7 @@ struct run_options {
 	const char *machine, *id;
 	const char *model;       /* file, or NULL */
 	bool culprits;
-	int format;              /* enum report_format */
+	struct report_how how;
 };
 
 #define RUN_OPTIONS(o) \

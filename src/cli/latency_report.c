@@ -287,17 +287,17 @@ static const struct column heat_columns[] = {
 	{ "quantity", NULL, COL_TEXT }, { "value", NULL, COL_REAL },    { "run", NULL, COL_TEXT },
 };
 
-static void rows_of_heat(const struct tile *t, size_t n, const char *quantity, enum report_format format,
-                         const struct origin *origin)
+static int rows_of_heat(const struct tile *t, size_t n, const char *quantity, struct report_how how,
+                        const struct origin *origin, struct error *err)
 {
 	static const struct report_shape shape = REPORT_SHAPE("latency-heat", heat_columns);
-	struct report *out = report_begin(stdout, format, &shape, origin);
+	struct report *out = report_begin(stdout, how, &shape, origin);
 	for (size_t i = 0; i < n; i++) {
 		report_row(out, (struct value[]){
 			VAL_SHOWN(t[i].vms), VAL_SHOWN(t[i].load), VAL_INT((int64_t)t[i].run.requests.len), VAL_TEXT(quantity),
 			VAL_REAL(t[i].value), VAL_TEXT(t[i].run.what) });
 	}
-	report_end(out);
+	return report_end(out, err);
 }
 
 static int report_heat(char **operand, size_t n, const char *quantity, const struct run_options *o, struct error *err)
@@ -319,11 +319,11 @@ static int report_heat(char **operand, size_t n, const char *quantity, const str
 	struct origin origin = { 0 };
 	for (size_t i = 0; i < n && rc == 0; i++)
 		origin_add(&origin, &t[i].run.origin);
-	if (rc == 0 && o->format == FORMAT_TEXT) {
+	if (rc == 0 && o->how.format == FORMAT_TEXT) {
 		origin_write_doubts(&origin, stdout);
 		print_heat(t, n, quantity, a.metric);
 	} else if (rc == 0) {
-		rows_of_heat(t, n, quantity, (enum report_format)o->format, &origin);
+		rc = rows_of_heat(t, n, quantity, o->how, &origin, err);
 	}
 	origin_release(&origin);
 	while (done > 0) {
@@ -348,13 +348,13 @@ static int report_runs(char **operand, size_t n, const struct run_options *o, bo
 		rc = run_read(&run[i], operand[i], o, err);
 	if (rc == 0)
 		origin = run_origins(run, n);
-	if (rc == 0 && o->format == FORMAT_TEXT)
+	if (rc == 0 && o->how.format == FORMAT_TEXT)
 		origin_write_doubts(&origin, stdout);
-	if (rc == 0 && o->format != FORMAT_TEXT) {
-		struct report *out = report_begin(stdout, (enum report_format)o->format, &shape, &origin);
+	if (rc == 0 && o->how.format != FORMAT_TEXT) {
+		struct report *out = report_begin(stdout, o->how, &shape, &origin);
 		for (size_t i = 0; i < n; i++)
 			rows_of_run(out, &run[i]);
-		report_end(out);
+		rc = report_end(out, err);
 	} else if (rc == 0 && n == 2) {
 		print_comparison(&run[0], &run[1]);
 	} else if (rc == 0) {
@@ -377,7 +377,7 @@ int latency_report(int argc, char **argv, struct error *err)
 		{ "scatter", 0, OPT_FLAG, NULL, "add a plot of latency against time scheduled out", &scatter, NULL },
 		{ "heat", 0, OPT_FLAG, NULL, "heat map; operands are LOAD,VMS=WHAT", &heat, NULL },
 		{ "value", 0, OPT_TEXT, "QUANTITY", "of the heat map (default p99.share; p50.predicted ...)", &quantity, NULL },
-		FORMAT_OPTION(&o.format),
+		ANSWER_OPTIONS(&o.how),
 	};
 	const struct opts opts = { "latency report WHAT [WHAT]",
 	                           "Latency and the provider's part of it: one run, two compared, or a grid (--heat).", opt,

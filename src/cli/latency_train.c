@@ -63,7 +63,7 @@ static int print_run(struct report *out, const char *name, const struct asked_re
 }
 
 static int train_runs(struct asked_requests *run, size_t n, const char *output, const struct gp_options *options,
-                      enum report_format format, struct error *err)
+                      struct report_how how, struct error *err)
 {
 	struct training t;
 	training_init(&t, request_feature_name, REQUEST_FEATURE_COUNT);
@@ -74,17 +74,17 @@ static int train_runs(struct asked_requests *run, size_t n, const char *output, 
 	if (rc == 0) {
 		static const struct report_shape shape = REPORT_SHAPE("latency-train", train_columns);
 		struct origin origin = run_origins(run, n);
-		if (format == FORMAT_TEXT) {
+		if (how.format == FORMAT_TEXT) {
 			origin_write_doubts(&origin, stdout);
 			print_names(run, n);
 		}
-		struct report *out = report_begin(stdout, format, &shape, format == FORMAT_TEXT ? NULL : &origin);
+		struct report *out = report_begin(stdout, how, &shape, how.format == FORMAT_TEXT ? NULL : &origin);
 		for (size_t i = 0; i < n && rc == 0; i++) {
 			char number[24];
 			snprintf(number, sizeof number, "%zu", i + 1);
-			rc = print_run(out, format == FORMAT_TEXT ? number : run[i].what, &run[i], &run[0], g, err);
+			rc = print_run(out, how.format == FORMAT_TEXT ? number : run[i].what, &run[i], &run[0], g, err);
 		}
-		report_end(out);
+		rc = report_end(out, rc ? NULL : err) ? -1 : rc;
 		origin_release(&origin);
 	}
 	if (rc == 0 && output)
@@ -110,7 +110,7 @@ int latency_train(int argc, char **argv, struct error *err)
 		{ "latency", 0, OPT_TEXT, "COLUMN", "csv: the latency", &csv.latency, NULL },
 		{ "out", 0, OPT_TEXT, "COLUMN", "csv: the time scheduled out", &csv.out, NULL },
 		{ "input", 0, OPT_LIST, "COLUMN", "csv: an input of the model (default: all but the latency)", &csv.input, NULL },
-		FORMAT_OPTION(&o.format),
+		ANSWER_OPTIONS(&o.how),
 	};
 	const struct opts opts = { "latency train -o MODEL -b BASELINE RUN...",
 	                           "Learns which part of the latency comes from contention, from how much a run with\n"
@@ -136,7 +136,7 @@ int latency_train(int argc, char **argv, struct error *err)
 		rc = run_read(&run[done], done ? argv[first + (int)done - 1] : baseline, &o, err);
 	struct gp_options options = { .rows = csv.rows };
 	if (rc == 0)
-		rc = train_runs(run, n, csv.output, &options, (enum report_format)o.format, err);
+		rc = train_runs(run, n, csv.output, &options, o.how, err);
 	while (done > 0)
 		run_release(&run[--done]);
 	free(run);

@@ -39,8 +39,11 @@ struct opts {
 	int least, most;             /* operands allowed; most < 0: no limit */
 };
 
-/* int *: an enum report_format. */
-#define FORMAT_OPTION(format) { "format", 0, OPT_CHOICE, "FORMAT", "text, csv or json", (format), report_formats }
+/* struct report_how *. */
+#define ANSWER_OPTIONS(how) \
+	{ "format", 0, OPT_CHOICE, "FORMAT", "text, csv or json", &(how)->format, report_formats }, \
+	{ "limit", 0, OPT_COUNT, "N", "json: at most N rows (default 10000; 0 = all)", &(how)->limit, NULL }, \
+	{ "after", 0, OPT_TEXT, "NEXT", "json: the page behind the one that said this is next", &(how)->after, NULL }
 
 /* Parses; operands are then argv[*first .. argc - 1].  Prints help and exits 0 on --help, words
  * likewise on complete_is_asked(). */

@@ -27,9 +27,9 @@ int scene_run(struct inquiry *q, struct error *err)
 	return rc;
 }
 
-void scene_about(struct scene *s, const struct subject *who, enum report_format format)
+void scene_about(struct scene *s, const struct subject *who, struct report_how how)
 {
 	origin_take(&s->origin, &s->topo, who, s->window.from, s->window.to);
-	if (format == FORMAT_CSV)
+	if (how.format == FORMAT_CSV)
 		what_say(&s->origin.notes);
 }

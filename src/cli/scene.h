@@ -24,6 +24,6 @@ int scene_run(struct inquiry *q, struct error *err);
 
 /* The report is about this subject, or about all (NULL): fills s->origin.  csv has no place for what makes it doubtful:
  * that goes to stderr. */
-void scene_about(struct scene *s, const struct subject *who, enum report_format format);
+void scene_about(struct scene *s, const struct subject *who, struct report_how how);
 
 #endif

@@ -48,13 +48,13 @@ static int list(const struct scene *s, const struct subject *found, size_t n, st
 	static const struct report_shape shape = REPORT_SHAPE("who", columns);
 	struct namesake *c = rank(s, found, n, err);
 	if (c) {
-		struct report *r = report_begin(stderr, FORMAT_TEXT, &shape, NULL);
+		struct report *r = report_begin(stderr, REPORT_WHOLE(FORMAT_TEXT), &shape, NULL);
 		for (size_t i = 0; i < n && i < LISTED; i++) {
 			char name[300];
 			report_row(r, (struct value[]){ VAL_SHOWN(topo_subject_text(&s->topo, &c[i].who, name, sizeof name)),
 			                                VAL_INT(c[i].start), VAL_INT(c[i].end), VAL_INT(c[i].lost) });
 		}
-		report_end(r);
+		report_end(r, NULL);
 		if (n > LISTED)
 			fprintf(stderr, "and %zu more, that lost less\n", n - LISTED);
 	}

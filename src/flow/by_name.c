@@ -87,11 +87,31 @@ static void add_cpus(struct name_search *s, uint32_t machine)
 	}
 }
 
+/* "151 fibonacci", as reports have it: the thread of that TID, if it ever had that name. */
+static int add_shown(struct name_search *s, uint32_t machine, struct error *err)
+{
+	const size_t digits = strspn(s->typed, "0123456789");
+	char *number = mem_printf("%.*s", (int)digits, s->typed);
+	int32_t tid;
+	int i = s->typed[digits] == ' ' && parse_number(number, &tid) ? topo_find_thread(s->topo, machine, tid) : -1;
+	free(number);
+	if (i < 0)
+		return 0;
+	struct name_search named = { .topo = s->topo, .typed = s->typed + digits + 1, .how = THE_SAME };
+	int r = fits(topo_longest_name(s->topo, (uint32_t)i), named.typed, THE_SAME)
+	        ? 1 : topo_each_name(s->topo, (uint32_t)i, is_called, &named, err);
+	if (r > 0)
+		add(s, SUBJECT_THREAD, (uint32_t)i);
+	return r < 0 ? -1 : 0;
+}
+
 /* A number is a TID and nothing else. */
 static int add_within(struct name_search *s, uint32_t machine, struct error *err)
 {
 	int32_t tid;
 	if (!parse_number(s->typed, &tid)) {
+		if (s->how == THE_SAME && add_shown(s, machine, err))
+			return -1;
 		add_cpus(s, machine);
 		return add_threads(s, machine, err);
 	}

@@ -6,10 +6,10 @@ static const struct column columns[] = {
 	{ "event", "event", COL_TEXT },  { "fields", "fields", COL_TEXT },
 };
 
-struct report *report_events(FILE *out, enum report_format format, const struct origin *o)
+struct report *report_events(FILE *out, struct report_how how, const struct origin *o)
 {
 	static const struct report_shape shape = REPORT_SHAPE("events", columns);
-	return report_begin(out, format, &shape, o);
+	return report_begin(out, how, &shape, o);
 }
 
 void report_event(struct report *r, const struct event_text *ev)

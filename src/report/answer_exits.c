@@ -80,16 +80,16 @@ static void report_bins(struct report *r, const struct topo *topo, const struct 
 	}
 }
 
-void report_exits(FILE *out, enum report_format format, const struct topo *topo, const struct exit_list *l,
-                  bool by_thread, bool histogram, const struct origin *o)
+int report_exits(FILE *out, struct report_how how, const struct topo *topo, const struct exit_list *l,
+                  bool by_thread, bool histogram, const struct origin *o, struct error *err)
 {
 	static const struct report_shape plain = REPORT_SHAPE("exits", columns),
 	                                 threads = REPORT_SHAPE("exits", thread_columns),
 	                                 bins = REPORT_SHAPE("exits-histogram", bin_columns);
-	struct report *r = report_begin(out, format, histogram ? &bins : by_thread ? &threads : &plain, o);
+	struct report *r = report_begin(out, how, histogram ? &bins : by_thread ? &threads : &plain, o);
 	if (histogram)
 		report_bins(r, topo, l);
 	else
 		report_rows(r, topo, l);
-	report_end(r);
+	return report_end(r, err);
 }

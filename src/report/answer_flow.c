@@ -16,25 +16,25 @@ static struct value value_name(const struct flow *f, uint32_t name)
 	return VAL_TEXT(name < f->names ? f->name[name] : NULL);
 }
 
-static void report_entries(FILE *out, enum report_format format, const struct topo *topo, const struct flow *f,
-                           const struct origin *o)
+static int report_entries(FILE *out, struct report_how how, const struct topo *topo, const struct flow *f,
+                           const struct origin *o, struct error *err)
 {
 	static const struct report_shape shape = REPORT_SHAPE("flow", entry_columns);
-	struct report *r = report_begin(out, format, &shape, o);
+	struct report *r = report_begin(out, how, &shape, o);
 	for (size_t i = 0; i < f->entries; i++) {
 		const struct flow_entry *e = &f->entry[i];
 		const struct party *who = &e->who;
 		report_row(r, (struct value[]){ value_system(topo, who->system), value_tid(who->tid), value_name(f, who->name),
 		                                VAL_TEXT(flow_kind_name[who->kind]), VAL_INT(e->duration), VAL_REAL(e->share) });
 	}
-	report_end(r);
+	return report_end(r, err);
 }
 
-static void report_intervals(FILE *out, enum report_format format, const struct topo *topo, const struct flow *f,
-                             const struct origin *o)
+static int report_intervals(FILE *out, struct report_how how, const struct topo *topo, const struct flow *f,
+                             const struct origin *o, struct error *err)
 {
 	static const struct report_shape shape = REPORT_SHAPE("flow-intervals", interval_columns);
-	struct report *r = report_begin(out, format, &shape, o);
+	struct report *r = report_begin(out, how, &shape, o);
 	for (size_t i = 0; i < f->intervals; i++) {
 		const struct flow_interval *v = &f->interval[i];
 		const struct party *who = &f->entry[v->entry].who;
@@ -42,21 +42,19 @@ static void report_intervals(FILE *out, enum report_format format, const struct 
 		                                value_tid(who->tid), value_name(f, who->name),
 		                                VAL_TEXT(flow_kind_name[who->kind]) });
 	}
-	report_end(r);
+	return report_end(r, err);
 }
 
-int report_flow(FILE *out, enum report_format format, const struct topo *topo, const struct subject *s,
+int report_flow(FILE *out, struct report_how how, const struct topo *topo, const struct subject *s,
                 const struct flow *f, const struct flow_text *options, const struct origin *o, struct error *err)
 {
-	if (format == FORMAT_TEXT) {
+	if (how.format == FORMAT_TEXT) {
 		struct flow_text text = *options;
 		text.header = (const char *const *)o->line;
 		text.headers = o->lines;
 		return flow_write_text(topo, f, s, &text, out, err);
 	}
 	if (options->intervals)
-		report_intervals(out, format, topo, f, o);
-	else
-		report_entries(out, format, topo, f, o);
-	return 0;
+		return report_intervals(out, how, topo, f, o, err);
+	return report_entries(out, how, topo, f, o, err);
 }

@@ -38,13 +38,14 @@ static const char *state_of(const struct topo *topo, const struct gap *g)
 }
 
 /* For people, who would else read that a thread kept itself from running. */
-static const char *culprit_name(const struct gap_list *list, const struct flow_entry *culprit, enum report_format format)
+static const char *culprit_name(const struct gap_list *list, const struct flow_entry *culprit, struct report_how how)
 {
-	return format == FORMAT_TEXT && culprit->who.kind == FLOW_HYPERVISOR ? "(hypervisor)" : list->name[culprit->who.name];
+	const bool shown = how.format == FORMAT_TEXT && culprit->who.kind == FLOW_HYPERVISOR;
+	return shown ? "(hypervisor)" : list->name[culprit->who.name];
 }
 
 static void gap_row(struct report *r, const struct topo *topo, const struct gap_list *list, const struct gap_item *item,
-                    const struct flow_entry *culprit, enum report_format format)
+                    const struct flow_entry *culprit, struct report_how how)
 {
 	char subject[160];
 	const struct gap *g = &item->gap;
@@ -52,7 +53,7 @@ static void gap_row(struct report *r, const struct topo *topo, const struct gap_
 	report_row(r, (struct value[]){
 		VAL_INT(g->start), VAL_INT(g->end), VAL_INT(g->end - g->start + 1), VAL_SHOWN(subject), VAL_TEXT(state_of(topo, g)),
 		culprit ? value_system(topo, culprit->who.system) : VAL_NONE, culprit ? value_tid(culprit->who.tid) : VAL_NONE,
-		culprit ? VAL_TEXT(culprit_name(list, culprit, format)) : VAL_NONE,
+		culprit ? VAL_TEXT(culprit_name(list, culprit, how)) : VAL_NONE,
 		culprit ? VAL_INT(culprit->duration) : VAL_NONE });
 }
 
@@ -71,34 +72,35 @@ static void write_totals(FILE *out, const struct topo *topo, const struct gap_li
 }
 
 /* If `who` is one row's, the text tells it once, below. */
-void report_gaps(FILE *out, enum report_format format, const struct topo *topo, const struct gap_list *list,
-                 const struct subject *who, bool every, const struct origin *o)
+int report_gaps(FILE *out, struct report_how how, const struct topo *topo, const struct gap_list *list,
+                 const struct subject *who, bool every, const struct origin *o, struct error *err)
 {
 	struct column column[sizeof gap_columns / sizeof *gap_columns];
 	const struct report_shape shape = REPORT_SHAPE("gaps", column);
 	memcpy(column, gap_columns, sizeof column);
 	if (who && who->kind != SUBJECT_MACHINE)
 		column[COLUMN_WHO].heading = NULL;
-	struct report *r = report_begin(out, format, &shape, o);
+	struct report *r = report_begin(out, how, &shape, o);
 	for (size_t i = 0; i < list->items; i++) {
 		const struct gap_item *item = &list->item[i];
 		const struct flow_entry *culprit = list->culprit + item->culprit;
-		gap_row(r, topo, list, item, item->culprits ? culprit : NULL, format);
+		gap_row(r, topo, list, item, item->culprits ? culprit : NULL, how);
 		for (size_t k = 1; every && k < item->culprits; k++)
-			gap_row(r, topo, list, item, culprit + k, format);
+			gap_row(r, topo, list, item, culprit + k, how);
 	}
-	report_end(r);
-	if (format == FORMAT_TEXT)
+	int rc = report_end(r, err);
+	if (rc == 0 && how.format == FORMAT_TEXT)
 		write_totals(out, topo, list, who);
+	return rc;
 }
 
 /* ---- By length */
 
-void report_gap_lengths(FILE *out, enum report_format format, const struct topo *topo, const struct gap_list *list,
-                        const struct origin *o)
+int report_gap_lengths(FILE *out, struct report_how how, const struct topo *topo, const struct gap_list *list,
+                        const struct origin *o, struct error *err)
 {
 	static const struct report_shape shape = REPORT_SHAPE("gaps-lengths", length_columns);
-	struct report *r = report_begin(out, format, &shape, o);
+	struct report *r = report_begin(out, how, &shape, o);
 	for (size_t i = 0; i < list->rows; i++) {
 		const struct gap_lengths *l = &list->row[i];
 		char subject[160];
@@ -106,7 +108,7 @@ void report_gap_lengths(FILE *out, enum report_format format, const struct topo 
 			VAL_SHOWN(topo_subject_text(topo, &l->who, subject, sizeof subject)), VAL_INT((int64_t)l->count),
 			VAL_INT(l->total), VAL_INT(l->p50), VAL_INT(l->p90), VAL_INT(l->p99), VAL_INT(l->longest) });
 	}
-	report_end(r);
+	return report_end(r, err);
 }
 
 static void bin_row(struct report *r, const struct topo *topo, const struct gap_lengths *l, unsigned bin, uint64_t most)
@@ -121,11 +123,11 @@ static void bin_row(struct report *r, const struct topo *topo, const struct gap_
 		VAL_INT(from - 1 + from), VAL_INT((int64_t)l->bin[bin]), VAL_SHOWN(bar + sizeof bar - 1 - cells) });
 }
 
-void report_gap_histogram(FILE *out, enum report_format format, const struct topo *topo, const struct gap_list *list,
-                          const struct origin *o)
+int report_gap_histogram(FILE *out, struct report_how how, const struct topo *topo, const struct gap_list *list,
+                          const struct origin *o, struct error *err)
 {
 	static const struct report_shape shape = REPORT_SHAPE("gaps-histogram", bin_columns);
-	struct report *r = report_begin(out, format, &shape, o);
+	struct report *r = report_begin(out, how, &shape, o);
 	for (size_t i = 0; i < list->rows; i++) {
 		const struct gap_lengths *l = &list->row[i];
 		unsigned first = LENGTH_BINS, last = 0;
@@ -140,5 +142,5 @@ void report_gap_histogram(FILE *out, enum report_format format, const struct top
 		for (unsigned b = first; b <= last; b++)
 			bin_row(r, topo, l, b, most);
 	}
-	report_end(r);
+	return report_end(r, err);
 }

@@ -35,11 +35,11 @@ static struct value evidence_of(const struct path_piece *piece, char buf[32])
 	return VAL_TEXT(buf);
 }
 
-static void report_pieces(FILE *out, enum report_format format, const struct topo *topo, const struct path *p,
-                          const struct origin *o)
+static int report_pieces(FILE *out, struct report_how how, const struct topo *topo, const struct path *p,
+                          const struct origin *o, struct error *err)
 {
 	static const struct report_shape shape = REPORT_SHAPE("path", piece_columns);
-	struct report *r = report_begin(out, format, &shape, o);
+	struct report *r = report_begin(out, how, &shape, o);
 	for (size_t i = 0; i < p->pieces; i++) {
 		const struct path_piece *e = &p->piece[i];
 		char evidence[32];
@@ -49,18 +49,16 @@ static void report_pieces(FILE *out, enum report_format format, const struct top
 			name_of(p, &e->thief),
 			VAL_TEXT(path_edge_name[e->edge]), evidence_of(e, evidence), VAL_INT(e->end - e->start + 1) });
 	}
-	report_end(r);
+	return report_end(r, err);
 }
 
-void report_path(FILE *out, enum report_format format, const struct topo *topo, const struct path *p, bool sums,
-                 const struct origin *o)
+int report_path(FILE *out, struct report_how how, const struct topo *topo, const struct path *p, bool sums,
+                 const struct origin *o, struct error *err)
 {
 	static const struct report_shape shape = REPORT_SHAPE("path-sums", sum_columns);
-	if (!sums) {
-		report_pieces(out, format, topo, p, o);
-		return;
-	}
-	struct report *r = report_begin(out, format, &shape, o);
+	if (!sums)
+		return report_pieces(out, how, topo, p, o, err);
+	struct report *r = report_begin(out, how, &shape, o);
 	for (size_t i = 0; i < p->sums; i++) {
 		const struct path_sum *e = &p->sum[i];
 		report_row(r, (struct value[]){
@@ -68,5 +66,5 @@ void report_path(FILE *out, enum report_format format, const struct topo *topo, 
 			name_of(p, &e->who), kind_of(&e->who), value_system(topo, e->thief.system), value_tid(e->thief.tid),
 			name_of(p, &e->thief), VAL_INT((int64_t)e->pieces) });
 	}
-	report_end(r);
+	return report_end(r, err);
 }

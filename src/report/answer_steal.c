@@ -12,16 +12,16 @@ static char *party(const struct topo *topo, const struct steal *s, const struct 
 	return party_text(topo, p, p->name < s->names ? s->name[p->name] : NULL, buf, 200);
 }
 
-void report_steal(FILE *out, enum report_format format, const struct topo *topo, const struct steal *s,
-                  const struct origin *o)
+int report_steal(FILE *out, struct report_how how, const struct topo *topo, const struct steal *s,
+                  const struct origin *o, struct error *err)
 {
 	static const struct report_shape shape = REPORT_SHAPE("steal", columns);
-	struct report *r = report_begin(out, format, &shape, o);
+	struct report *r = report_begin(out, how, &shape, o);
 	for (size_t i = 0; i < s->cells; i++) {
 		char victim[200], thief[200];
 		report_row(r, (struct value[]){ VAL_SHOWN(party(topo, s, &s->cell[i].victim, victim)),
 		                                VAL_SHOWN(party(topo, s, &s->cell[i].thief, thief)), VAL_INT(s->cell[i].ns),
 		                                VAL_REAL(s->cell[i].share) });
 	}
-	report_end(r);
+	return report_end(r, err);
 }

@@ -99,11 +99,11 @@ static void summary_line(struct report *r, const struct topo *topo, const struct
 		gaps ? VAL_REAL(share(row->thief_ns, d->lost)) : VAL_NONE, VAL_INT(d->served), VAL_INT((int64_t)number) });
 }
 
-int report_summary(FILE *out, enum report_format format, const struct topo *topo, const struct summary *s, size_t top,
+int report_summary(FILE *out, struct report_how how, const struct topo *topo, const struct summary *s, size_t top,
                    const struct origin *o, struct error *err)
 {
 	static const struct report_shape shape = REPORT_SHAPE("summary", summary_columns);
-	struct report *r = report_begin(out, format, &shape, o);
+	struct report *r = report_begin(out, how, &shape, o);
 	struct lanes lanes = { topo, s, err, 0, false };
 	size_t threads = 0;
 	report_lanes(r, draw_lane, &lanes);
@@ -114,17 +114,18 @@ int report_summary(FILE *out, enum report_format format, const struct topo *topo
 		threads += thread;
 		summary_line(r, topo, s, &s->row[i], i);
 	}
-	report_end(r);
+	if (report_end(r, err))
+		return -1;
 	if (lanes.drawn)
 		fputs("\nover time: of what it wanted it lost half or more !  an eighth or more i  less ,  nothing .\n", out);
 	return lanes.status;
 }
 
-void report_threads(FILE *out, enum report_format format, const struct topo *topo, const struct summary *s,
-                    const struct origin *o)
+int report_threads(FILE *out, struct report_how how, const struct topo *topo, const struct summary *s,
+                    const struct origin *o, struct error *err)
 {
 	static const struct report_shape shape = REPORT_SHAPE("threads", thread_columns);
-	struct report *r = report_begin(out, format, &shape, o);
+	struct report *r = report_begin(out, how, &shape, o);
 	for (size_t i = s->machines; i < s->rows; i++) {
 		const struct summary_row *row = &s->row[i];
 		const struct demand *d = &row->demand;
@@ -136,5 +137,5 @@ void report_threads(FILE *out, enum report_format format, const struct topo *top
 			VAL_INT(d->ran), VAL_INT(d->lost), VAL_REAL(share(d->lost, d->ran + d->lost)),
 			gaps ? VAL_SHOWN(thief_text(topo, s, row, thief)) : VAL_NONE, gaps ? VAL_INT(row->thief_ns) : VAL_NONE });
 	}
-	report_end(r);
+	return report_end(r, err);
 }

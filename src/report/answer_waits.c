@@ -6,11 +6,11 @@ static const struct column columns[] = {
 	{ "count", "count", COL_INT }, { "total_ns", "asleep", COL_DURATION }, { "share", "share", COL_SHARE },
 };
 
-void report_waits(FILE *out, enum report_format format, const struct topo *topo, const struct wait_list *l,
-                  const struct origin *o)
+int report_waits(FILE *out, struct report_how how, const struct topo *topo, const struct wait_list *l,
+                  const struct origin *o, struct error *err)
 {
 	static const struct report_shape shape = REPORT_SHAPE("waits", columns);
-	struct report *r = report_begin(out, format, &shape, o);
+	struct report *r = report_begin(out, how, &shape, o);
 	for (size_t i = 0; i < l->rows; i++) {
 		const struct wait_row *e = &l->row[i];
 		const struct topo_cpu *cpu = &topo->cpu[e->vcpu];
@@ -20,5 +20,5 @@ void report_waits(FILE *out, enum report_format format, const struct topo *topo,
 			e->by.name && e->by.name < l->names ? VAL_TEXT(l->name[e->by.name]) : VAL_NONE, VAL_INT((int64_t)e->count),
 			VAL_INT(e->total), VAL_REAL(e->share) });
 	}
-	report_end(r);
+	return report_end(r, err);
 }

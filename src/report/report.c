@@ -53,13 +53,23 @@ char *field_format(const struct column *c, const struct value *v, bool people, c
 	return buf;
 }
 
-struct report *report_begin(FILE *out, enum report_format format, const struct report_shape *shape,
+/* What comes before the rows.  Of a later page it has to wait: rows may say that there is none. */
+static void begin(struct report *r)
+{
+	if (!r->begun)
+		r->writer->begin(r);
+	r->begun = true;
+}
+
+struct report *report_begin(FILE *out, struct report_how how, const struct report_shape *shape,
                             const struct origin *origin)
 {
 	struct report *r = mem_new(1, sizeof *r);
-	*r = (struct report){ .out = out, .writer = writers[format], .shape = shape, .origin = origin };
+	*r = (struct report){ .out = out, .writer = writers[how.format], .shape = shape, .origin = origin };
 	r->width = mem_new(shape->columns, sizeof *r->width);
-	r->writer->begin(r);
+	page_begin(&r->page, how, shape->name);
+	if (r->page.from == 0 && !r->page.wrong)
+		begin(r);
 	return r;
 }
 
@@ -86,24 +96,33 @@ void report_lanes(struct report *r, int (*draw)(void *arg, int64_t number, unsig
 
 void report_row(struct report *r, const struct value *value)
 {
+	if (!page_takes(&r->page, r->shape, value))
+		return;
+	begin(r);
 	r->rows++;
 	r->writer->row(r, value);
 }
 
 void report_member(struct report *r, const char *name, struct json_object *o)
 {
-	if (r->writer->member)
+	if (r->writer->member && r->begun)
 		r->writer->member(r, name, o);
 	else
 		json_object_put(o);
 }
 
-void report_end(struct report *r)
+int report_end(struct report *r, struct error *err)
 {
-	r->writer->end(r);
+	char next[PAGE_TEXT];
+	int rc = page_end(&r->page, next, err);
+	if (rc == 0) {
+		report_member(r, "next", *next ? json_object_new_string(next) : NULL);
+		r->writer->end(r);
+	}
 	free(r->held);
 	free(r->width);
 	free(r);
+	return rc;
 }
 
 struct value value_system(const struct topo *topo, int32_t system)

@@ -20,10 +20,22 @@
 
 #define REPORT_LOOKAHEAD 1000
 #define REPORT_NARROWEST 10  /* columns that a text keeps, whatever the table's width */
-#define REPORT_SCHEMA 1      /* rises when members of the json answers change their names or meanings, or go */
+#define REPORT_SCHEMA 2      /* rises when members of the json answers change their names or meanings, or go */
 
 enum report_format { FORMAT_TEXT, FORMAT_CSV, FORMAT_JSON };
 extern const char *const report_formats[];  /* their names; NULL-terminated */
+
+/* How an answer is written.  A json answer is a page of its rows, and `next` says how to go on: the pages joined are all
+ * of the answer.  A page begins behind those rows that `after` was given for; when these are not the first ones of the
+ * answer (any more) there is no page, but an error. */
+struct report_how {
+	int format;          /* enum report_format */
+	unsigned limit;      /* json: rows of a page; 0: all */
+	const char *after;   /* json: `next` of the page before; NULL: from the first row on */
+};
+#define REPORT_PAGE 10000
+#define REPORT_HOW { FORMAT_TEXT, REPORT_PAGE, NULL }
+#define REPORT_WHOLE(format) (struct report_how){ (int)(format), 0, NULL }
 
 /* ---- What an answer is about and rests on */
 
@@ -93,7 +105,7 @@ struct value {
 struct report;
 
 /* origin: NULL: it rests on no history.  Text begins with the notes of it.  Both are borrowed until report_end(). */
-struct report *report_begin(FILE *out, enum report_format format, const struct report_shape *shape,
+struct report *report_begin(FILE *out, struct report_how how, const struct report_shape *shape,
                             const struct origin *origin);
 void report_row(struct report *r, const struct value *value);  /* value[columns] */
 /* Lanes are drawn when their width is known: of the row that has this number in its COL_LANE, into lane[columns + 1].  A
@@ -101,7 +113,9 @@ void report_row(struct report *r, const struct value *value);  /* value[columns]
 void report_lanes(struct report *r, int (*draw)(void *arg, int64_t number, unsigned columns, char *lane), void *arg);
 /* json: another member beside the rows, behind the last of them; takes the object.  Else nothing. */
 void report_member(struct report *r, const char *name, struct json_object *o);
-void report_end(struct report *r);                             /* frees */
+/* Frees in any case.  -1 when `after` does not belong to this answer, and then nothing was written; without `after`, err
+ * may be NULL. */
+int report_end(struct report *r, struct error *err);
 
 /* ---- Answers that more than one program part gives */
 
@@ -110,37 +124,37 @@ struct value value_system(const struct topo *topo, int32_t system);
 struct value value_tid(int32_t tid);
 
 /* An execution flow; text as flow_write_text() has it, below what it rests on.  options: its header is not looked at. */
-int report_flow(FILE *out, enum report_format format, const struct topo *topo, const struct subject *s,
+int report_flow(FILE *out, struct report_how how, const struct topo *topo, const struct subject *s,
                 const struct flow *f, const struct flow_text *options, const struct origin *o, struct error *err);
-void report_steal(FILE *out, enum report_format format, const struct topo *topo, const struct steal *s,
-                  const struct origin *o);
+int report_steal(FILE *out, struct report_how how, const struct topo *topo, const struct steal *s,
+                  const struct origin *o, struct error *err);
 /* Gaps, each with its greatest culprit, or (every) all of them; how long they are, of each vCPU or thread; and how many
  * of each length, by powers of two.  s: who was asked about, NULL: all VMs. */
-void report_gaps(FILE *out, enum report_format format, const struct topo *topo, const struct gap_list *list,
-                 const struct subject *s, bool every, const struct origin *o);
-void report_gap_lengths(FILE *out, enum report_format format, const struct topo *topo, const struct gap_list *list,
-                        const struct origin *o);
-void report_gap_histogram(FILE *out, enum report_format format, const struct topo *topo, const struct gap_list *list,
-                          const struct origin *o);
+int report_gaps(FILE *out, struct report_how how, const struct topo *topo, const struct gap_list *list,
+                 const struct subject *s, bool every, const struct origin *o, struct error *err);
+int report_gap_lengths(FILE *out, struct report_how how, const struct topo *topo, const struct gap_list *list,
+                        const struct origin *o, struct error *err);
+int report_gap_histogram(FILE *out, struct report_how how, const struct topo *topo, const struct gap_list *list,
+                          const struct origin *o, struct error *err);
 /* histogram: a row for each length that occurs, instead. */
-void report_exits(FILE *out, enum report_format format, const struct topo *topo, const struct exit_list *l,
-                  bool by_thread, bool histogram, const struct origin *o);
+int report_exits(FILE *out, struct report_how how, const struct topo *topo, const struct exit_list *l,
+                  bool by_thread, bool histogram, const struct origin *o, struct error *err);
 /* Machines, then the first `top` threads that lost anything (0 = all of them); in text with lanes. */
-int report_summary(FILE *out, enum report_format format, const struct topo *topo, const struct summary *s, size_t top,
+int report_summary(FILE *out, struct report_how how, const struct topo *topo, const struct summary *s, size_t top,
                    const struct origin *o, struct error *err);
-void report_threads(FILE *out, enum report_format format, const struct topo *topo, const struct summary *s,
-                    const struct origin *o);
+int report_threads(FILE *out, struct report_how how, const struct topo *topo, const struct summary *s,
+                    const struct origin *o, struct error *err);
 /* Columns of the terminal that `out` is, or 0. */
 int report_width(FILE *out);
 
 /* Events of a moment, a row each, in the order of time; then report_end(). */
-struct report *report_events(FILE *out, enum report_format format, const struct origin *o);
+struct report *report_events(FILE *out, struct report_how how, const struct origin *o);
 void report_event(struct report *r, const struct event_text *ev);
 
-void report_waits(FILE *out, enum report_format format, const struct topo *topo, const struct wait_list *l,
-                  const struct origin *o);
+int report_waits(FILE *out, struct report_how how, const struct topo *topo, const struct wait_list *l,
+                  const struct origin *o, struct error *err);
 /* A critical path: its pieces, or (sums; always in text, unless pieces are asked for) what they add up to. */
-void report_path(FILE *out, enum report_format format, const struct topo *topo, const struct path *p, bool sums,
-                 const struct origin *o);
+int report_path(FILE *out, struct report_how how, const struct topo *topo, const struct path *p, bool sums,
+                 const struct origin *o, struct error *err);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "report/page.h"
 #include "report/report.h"
 
 #define FIELD_TEXT 512  /* bytes of one formatted field */
@@ -13,7 +14,9 @@ struct report {
 	const struct report_writer *writer;
 	const struct report_shape *shape;
 	const struct origin *origin;  /* or NULL */
-	size_t rows;                  /* so far */
+	struct page page;             /* json: which rows are written */
+	bool begun;
+	size_t rows;                  /* written so far */
 	bool closed;                  /* json: the array of rows is */
 	char **held;                  /* text: fields waiting for the widths, row by row */
 	size_t held_len, held_cap;

@@ -111,11 +111,10 @@ static void file_name(const struct app *app, const struct pane *pane, char *buf,
 static int write_to(struct app *app, struct pane *pane, FILE *f, enum report_format format, struct error *err)
 {
 	struct origin o;
-	(void)err;
 	export_origin(app, pane, NULL, &o);
-	report_steal(f, format, &app->topo, &((struct blame_pane *)pane)->steal, &o);
+	int rc = report_steal(f, REPORT_WHOLE(format), &app->topo, &((struct blame_pane *)pane)->steal, &o, err);
 	origin_release(&o);
-	return 0;
+	return rc;
 }
 
 const struct pane_ops blame_pane = {

@@ -168,15 +168,14 @@ static int write_to(struct app *app, struct pane *pane, FILE *f, enum report_for
 	const struct events_pane *p = of(pane);
 	struct subject s;
 	struct origin o;
-	(void)err;
 	row_subject(&app->topo, p->scope.row, &s);
 	export_origin(app, pane, &s, &o);
-	struct report *r = report_events(f, format, &o);
+	struct report *r = report_events(f, REPORT_WHOLE(format), &o);
 	for (size_t i = 0; i < p->list.len; i++)
 		report_event(r, &p->list.event[i]);
-	report_end(r);
+	int rc = report_end(r, err);
 	origin_release(&o);
-	return 0;
+	return rc;
 }
 
 /* ---- Where it leads ------------------------------------------------------------------------------------------------- */

@@ -239,12 +239,11 @@ static int write_to(struct app *app, struct pane *pane, FILE *f, enum report_for
 	const struct exits_pane *p = of(pane);
 	struct subject s;
 	struct origin o;
-	(void)err;
 	row_subject(&app->topo, p->scope.row, &s);
 	export_origin(app, pane, &s, &o);
-	report_exits(f, format, &app->topo, &p->list, s.kind == SUBJECT_THREAD, false, &o);
+	int rc = report_exits(f, REPORT_WHOLE(format), &app->topo, &p->list, s.kind == SUBJECT_THREAD, false, &o, err);
 	origin_release(&o);
-	return 0;
+	return rc;
 }
 
 /* ---- Where it leads ------------------------------------------------------------------------------------------------- */

@@ -347,7 +347,7 @@ static int write_to(struct app *app, struct pane *pane, FILE *f, enum report_for
 	const struct flow_text text = { .intervals = format == FORMAT_TEXT };
 	struct origin o;
 	export_origin(app, pane, &subject, &o);
-	int rc = report_flow(f, format, &app->topo, &subject, &p->flow, &text, &o, err);
+	int rc = report_flow(f, REPORT_WHOLE(format), &app->topo, &subject, &p->flow, &text, &o, err);
 	origin_release(&o);
 	return rc;
 }

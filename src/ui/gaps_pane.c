@@ -262,12 +262,11 @@ static int write_to(struct app *app, struct pane *pane, FILE *f, enum report_for
 	const struct gaps_pane *p = of(pane);
 	struct subject s;
 	struct origin o;
-	(void)err;
 	row_subject(&app->topo, p->scope.row, &s);
 	export_origin(app, pane, &s, &o);
-	report_gaps(f, format, &app->topo, &p->list, &s, false, &o);
+	int rc = report_gaps(f, REPORT_WHOLE(format), &app->topo, &p->list, &s, false, &o, err);
 	origin_release(&o);
-	return 0;
+	return rc;
 }
 
 /* ---- Where it leads ------------------------------------------------------------------------------------------------- */

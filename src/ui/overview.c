@@ -305,7 +305,7 @@ static int write_to(struct app *app, struct pane *pane, FILE *f, enum report_for
 	if (!of(pane)->detailed)
 		return error_set(err, STATUS_USAGE, "wait until it is there", "the gaps are still being read");
 	export_origin(app, pane, NULL, &o);
-	int rc = report_summary(f, format, &app->topo, &of(pane)->s, 0, &o, err);
+	int rc = report_summary(f, REPORT_WHOLE(format), &app->topo, &of(pane)->s, 0, &o, err);
 	origin_release(&o);
 	return rc;
 }

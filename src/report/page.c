@@ -1,0 +1,64 @@
+#include "report/page.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "report/writer.h"
+
+/* "1000-0123456789abcdef" */
+static bool parse_next(const char *text, uint64_t *rows, uint64_t *hash)
+{
+	char again[PAGE_TEXT], *rest = NULL;
+	*rows = strtoull(text, &rest, 10);
+	*hash = *rest == '-' ? strtoull(rest + 1, NULL, 16) : 0;
+	snprintf(again, sizeof again, "%" PRIu64 "-%016" PRIx64, *rows, *hash);
+	return strcmp(text, again) == 0 && *rows > 0;
+}
+
+void page_begin(struct page *p, struct report_how how, const char *name)
+{
+	*p = (struct page){ .to = UINT64_MAX, .hash = hash_text(HASH_BEGIN, name), .paged = how.format == FORMAT_JSON };
+	if (how.after && !p->paged)
+		p->wrong = "only json answers have pages: --format json";
+	else if (how.after && !parse_next(how.after, &p->from, &p->expected))
+		p->wrong = "it is `next` of the page before";
+	if (how.limit && p->paged && p->from < UINT64_MAX - how.limit)
+		p->to = p->from + how.limit;
+}
+
+static uint64_t hash_row(uint64_t h, const struct report_shape *shape, const struct value *value)
+{
+	char text[FIELD_TEXT];
+	for (size_t i = 0; i < report_raw_columns(shape); i++)
+		h = hash_bytes(hash_text(h, field_format(&shape->column[i], &value[i], false, text)), "", 1);
+	return h;
+}
+
+static const char *const changed = "the answer has changed since, or it was another one: begin again";
+
+bool page_takes(struct page *p, const struct report_shape *shape, const struct value *value)
+{
+	const uint64_t at = p->seen++;
+	if (at == p->from && p->from && p->hash != p->expected && !p->wrong)
+		p->wrong = changed;
+	if (p->wrong || at >= p->to)
+		return false;
+	if (p->paged)
+		p->hash = hash_row(p->hash, shape, value);
+	return at >= p->from;
+}
+
+int page_end(struct page *p, char next[PAGE_TEXT], struct error *err)
+{
+	*next = '\0';
+	if (!p->wrong && p->seen <= p->from && p->from)
+		p->wrong = changed;
+	if (p->wrong)
+		return error_set(err, STATUS_USAGE, p->wrong, "--after: no such page");
+	if (p->seen > p->to)
+		snprintf(next, PAGE_TEXT, "%" PRIu64 "-%016" PRIx64, p->to, p->hash);
+	return 0;
+}
