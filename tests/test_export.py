@@ -10,10 +10,12 @@ import sqlite3
 import subprocess
 from collections import Counter, defaultdict
 
+import avro_reader
 from e2e import DATA, PROGRAM, check, run, scratch, simulate, table
 
-HAS_SQLITE = "sqlite:FILE" in run("export", "--targets").stdout and not re.search(
-    r"sqlite:FILE.*not in this build", run("export", "--targets").stdout)
+TARGETS = run("export", "--targets").stdout
+HAS_SQLITE, HAS_AVRO = (re.search(scheme + ":.*not in this build", TARGETS) is None for scheme in ("sqlite", "avro"))
+AVRO = avro_reader.library()
 
 
 def export(history, target, *args):
@@ -132,6 +134,29 @@ def check_sqlite(folder, history, t, rows, number):
         count = {n: db.execute(f'SELECT count(*) FROM "{n}" WHERE run_id = ?', (number,)).fetchone()[0] for n in rows}
         check(count == rows and db.execute("PRAGMA integrity_check").fetchone() == ("ok",), f"sqlite: whole after {signum.name}")
         db.close()
+
+
+def as_csv(v):
+    return "" if v is None else f"{v:.9f}" if isinstance(v, float) else str(v)
+
+
+def check_avro(folder, history, t, rows):
+    """The files hold the rows of the csv, as two readers have them."""
+    place = f"{folder}/avro"
+    shutil.rmtree(place, ignore_errors=True)
+    for _ in range(2):
+        check(export(history, f"avro:{place}")[0] == rows, "avro: the same numbers of rows")
+    size = 0
+    for name, want in t.items():
+        path, = glob.glob(f"{place}/{name}/*.avro")
+        schema, got = avro_reader.read(path)
+        check([{k: as_csv(v) for k, v in r.items()} for r in got] == want, f"avro: {name}, {len(got)} rows")
+        check((schema["namespace"], schema["name"]) == ("stealscope", name), "and its schema's name")
+        if AVRO:
+            told = avro_reader.read_by_library(AVRO, path, 2000)
+            check([{k: as_csv(v) for k, v in r.items()} for r in told] == want[:2000], "libavro reads the same")
+        size += os.path.getsize(path)
+    check(size <= 9 * sum(rows.values()) + 1000 * len(rows), f"avro: {size / sum(rows.values()):.2f} bytes a row")
 
 
 def check_folded(folder, history):
@@ -291,6 +316,8 @@ def check_history(folder, history, floor):
     check_metrics(folder, history, t)
     check_chrome(folder, history, t)
     check_perfetto(folder, history, t)
+    if HAS_AVRO:
+        check_avro(folder, history, t, rows)
     if HAS_SQLITE:
         check_sqlite(folder, history, t, rows, number)
     return rows, number, t
@@ -434,6 +461,7 @@ with scratch() as folder:
         before = open(f"{folder}/{target}.again", "rb").read()
         export(history, f"{target}:{folder}/{target}.again")
         check(open(f"{folder}/{target}.again", "rb").read() == before, f"{target}: what it wrote itself it replaces")
-    full = run("export", history, "--to", "csv:/dev/full", status=4)
-    check(full.stderr.count("\n") == 1, full.stderr.strip())
+    for scheme in ["csv"] + ["avro"] * HAS_AVRO:
+        full = run("export", history, "--to", f"{scheme}:/dev/full", status=4)
+        check(full.stderr.count("\n") == 1, full.stderr.strip())
     check(not [p for p in glob.glob(f"{folder}/**", recursive=True) if p.endswith(".tmp")], "nothing half written is left")

@@ -101,7 +101,8 @@ static struct value predicted(const struct request *r, double v)
 	return r->has_prediction ? VAL_INT((int64_t)v) : VAL_NONE;
 }
 
-static int print_requests(const struct asked_requests *run, size_t n, struct report_how how, bool features, struct error *err)
+static int print_requests(const struct asked_requests *run, size_t n, struct report_how how, bool features,
+                          struct error *err)
 {
 	const struct requests *all = &run->requests;
 	const struct report_shape shape = { "latency-requests", request_columns, features ? ALL_COLUMNS : PLAIN_COLUMNS };

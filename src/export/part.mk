@@ -1,6 +1,6 @@
 # export: a history as tables for other programs
 noinst_LIBRARIES += src/libexport.a
-EXPORT_LIBS = src/libexport.a $(SQLITE_LIBS) $(POSTGRES_LIBS)
+EXPORT_LIBS = src/libexport.a $(AVRO_LIBS) $(SQLITE_LIBS) $(POSTGRES_LIBS)
 src_libexport_a_CPPFLAGS = $(AM_CPPFLAGS) $(SQLITE_CFLAGS)
 src_libexport_a_SOURCES = \
 	src/export/export.c src/export/export.h \
@@ -11,6 +11,7 @@ src_libexport_a_SOURCES = \
 	src/export/fill_states.c \
 	src/export/fill_who.c \
 	src/export/http.c src/export/http.h \
+	src/export/run_files.c src/export/run_files.h \
 	src/export/sink.h \
 	src/export/sink_chrome.c \
 	src/export/sink_clickhouse.c \
@@ -21,6 +22,10 @@ src_libexport_a_SOURCES = \
 	src/export/sinks.c \
 	src/export/tables.c src/export/tables.h \
 	src/export/timeline.c src/export/timeline.h
+if HAVE_AVRO
+src_libexport_a_SOURCES += src/export/sink_avro.c
+src_libexport_a_CPPFLAGS += -DHAVE_AVRO $(AVRO_CFLAGS)
+endif
 if HAVE_SQLITE
 src_libexport_a_SOURCES += src/export/sink_sqlite.c src/export/ask_sqlite.c
 src_libexport_a_CPPFLAGS += -DHAVE_SQLITE

@@ -37,8 +37,8 @@ struct sink_kind {
 };
 extern const struct sink_kind sink_kinds[];  /* scheme NULL behind the last */
 
-extern const struct sink_ops sink_csv, sink_sqlite, sink_postgres, sink_clickhouse, sink_folded, sink_metrics, sink_chrome,
-	sink_perfetto;
+extern const struct sink_ops sink_csv, sink_avro, sink_sqlite, sink_postgres, sink_clickhouse, sink_folded, sink_metrics,
+	sink_chrome, sink_perfetto;
 
 static inline enum table_code table_code(const struct export_shape *t)
 {

@@ -1,15 +1,11 @@
-/* csv: DIR/TABLE/RUN.csv, a folder for each table and a file for each run, as tools that read a folder as one table want
- * it.  RFC 4180, but with "\n".  A text that a spreadsheet would compute begins with that character's escape (\x3d). */
-#include <errno.h>
-#include <inttypes.h>
+/* csv: DIR/TABLE/RUN.csv, RFC 4180, but with "\n".  A text that a spreadsheet would compute begins with that character's
+ * escape (\x3d). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/mem.h"
-#include "base/save.h"
-#include "export/sink.h"
+#include "export/run_files.h"
 
 #define FIELD_MOST (2 * CELL_TEXT_MOST + 8)  /* bytes: all of a text may be quotes */
 #define ROW_MOST (TABLE_MOST_FIELDS * FIELD_MOST)
@@ -17,41 +13,26 @@
 struct sink {
 	char buf[4 * ROW_MOST];
 	size_t used;
-	char *dir;
-	int64_t run;
-	const struct export_shape *table;  /* open */
-	struct save save;
+	const struct export_shape *table;
+	struct run_files files;
 };
-
-static int make_folder(const char *path, struct error *err)
-{
-	if (mkdir(path, 0777) == 0 || errno == EEXIST)
-		return 0;
-	return error_system(err, "choose another folder", "%s", path);
-}
 
 static struct sink *open_csv(const char *target, const struct sink_run *run, struct error *err)
 {
-	if (make_folder(target, err))
-		return NULL;
 	struct sink *s = mem_new(1, sizeof *s);
-	s->dir = mem_dup(target);
-	s->run = run->id;
-	return s;
+	if (files_open(&s->files, target, "csv", run->id, err) == 0)
+		return s;
+	free(s);
+	return NULL;
 }
 
 static int begin(struct sink *s, const struct export_shape *t, struct error *err)
 {
-	char *folder = mem_printf("%s/%s", s->dir, t->name);
-	char *path = mem_printf("%s/%" PRId64 ".csv", folder, s->run);
-	int rc = make_folder(folder, err) ? -1 : save_begin(&s->save, path, err);
-	free(folder);
-	free(path);
-	if (rc)
+	if (files_begin(&s->files, t, err))
 		return -1;
 	s->table = t;
 	for (size_t i = 0; i < t->fields; i++)
-		fprintf(s->save.f, "%s%s", t->field[i].name, i + 1 < t->fields ? "," : "\n");
+		fprintf(s->files.save.f, "%s%s", t->field[i].name, i + 1 < t->fields ? "," : "\n");
 	return 0;
 }
 
@@ -90,8 +71,8 @@ static char *put_text(char *to, const char *text)
 
 static int flush(struct sink *s, struct error *err)
 {
-	if (fwrite(s->buf, 1, s->used, s->save.f) != s->used)
-		return error_system(err, "make room there", "%s", s->save.path);
+	if (fwrite(s->buf, 1, s->used, s->files.save.f) != s->used)
+		return error_system(err, "make room there", "%s", s->files.save.path);
 	s->used = 0;
 	return 0;
 }
@@ -119,15 +100,13 @@ static int row(struct sink *s, const struct table_cell *cell, struct error *err)
 
 static int end(struct sink *s, struct error *err)
 {
-	s->table = NULL;
-	return save_end(&s->save, flush(s, err), err);
+	return files_end(&s->files, flush(s, err), err);
 }
 
 static int close_csv(struct sink *s, int status, struct error *err)
 {
-	if (s->table)
-		save_end(&s->save, -1, err);
-	free(s->dir);
+	(void)err;
+	files_close(&s->files);
 	free(s);
 	return status;
 }

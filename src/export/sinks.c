@@ -50,6 +50,12 @@ static bool is_folded(const char *path)
 	return number && number[1] && strspn(number + 1, "0123456789") == strlen(number + 1) && strchr(head, ';');
 }
 
+#ifdef HAVE_AVRO
+#define AVRO &sink_avro
+#else
+#define AVRO NULL
+#endif
+
 #ifdef HAVE_SQLITE
 #define SQLITE &sink_sqlite
 #else
@@ -64,6 +70,7 @@ static bool is_folded(const char *path)
 
 const struct sink_kind sink_kinds[] = {
 	{ "csv:", "DIR", "a folder for each table, in it a file for each run", &sink_csv, NULL, NULL },
+	{ "avro:", "DIR", "the same as object container files of Apache Avro", AVRO, "libavro", NULL },
 	{ "sqlite:", "FILE", "SQLite database", SQLITE, "libsqlite3", NULL },
 	{ "postgresql://", "USER@HOST/DATABASE", "PostgreSQL", POSTGRES, "libpq", NULL },
 	{ "clickhouse://", "USER@HOST:8123/DATABASE", "ClickHouse, through HTTP", &sink_clickhouse, NULL, NULL },

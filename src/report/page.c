@@ -18,9 +18,9 @@ static bool parse_next(const char *text, uint64_t *rows, uint64_t *hash)
 	return strcmp(text, again) == 0 && *rows > 0;
 }
 
-void page_begin(struct page *p, struct report_how how, const char *name)
+void page_begin(struct row_page *p, struct report_how how, const char *name)
 {
-	*p = (struct page){ .to = UINT64_MAX, .hash = hash_text(HASH_BEGIN, name), .paged = how.format == FORMAT_JSON };
+	*p = (struct row_page){ .to = UINT64_MAX, .hash = hash_text(HASH_BEGIN, name), .paged = how.format == FORMAT_JSON };
 	if (how.after && !p->paged)
 		p->wrong = "only json answers have pages: --format json";
 	else if (how.after && !parse_next(how.after, &p->from, &p->expected))
@@ -39,7 +39,7 @@ static uint64_t hash_row(uint64_t h, const struct report_shape *shape, const str
 
 static const char *const changed = "the answer has changed since, or it was another one: begin again";
 
-bool page_takes(struct page *p, const struct report_shape *shape, const struct value *value)
+bool page_takes(struct row_page *p, const struct report_shape *shape, const struct value *value)
 {
 	const uint64_t at = p->seen++;
 	if (at == p->from && p->from && p->hash != p->expected && !p->wrong)
@@ -51,7 +51,7 @@ bool page_takes(struct page *p, const struct report_shape *shape, const struct v
 	return at >= p->from;
 }
 
-int page_end(struct page *p, char next[PAGE_TEXT], struct error *err)
+int page_end(struct row_page *p, char next[PAGE_TEXT], struct error *err)
 {
 	*next = '\0';
 	if (!p->wrong && p->seen <= p->from && p->from)

@@ -13,7 +13,7 @@
 
 #define PAGE_TEXT 40  /* bytes of `next` */
 
-struct page {
+struct row_page {
 	uint64_t from, to;   /* rows [from, to) are written */
 	uint64_t seen;
 	uint64_t hash;       /* of the answer's name and the rows before `to` that were seen */
@@ -23,10 +23,10 @@ struct page {
 };
 
 /* name: of the answer. */
-void page_begin(struct page *p, struct report_how how, const char *name);
+void page_begin(struct row_page *p, struct report_how how, const char *name);
 /* Another row: is it written? */
-bool page_takes(struct page *p, const struct report_shape *shape, const struct value *value);
+bool page_takes(struct row_page *p, const struct report_shape *shape, const struct value *value);
 /* next: the page behind this one, or "".  -1: there is no such page. */
-int page_end(struct page *p, char next[PAGE_TEXT], struct error *err);
+int page_end(struct row_page *p, char next[PAGE_TEXT], struct error *err);
 
 #endif

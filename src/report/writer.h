@@ -14,7 +14,7 @@ struct report {
 	const struct report_writer *writer;
 	const struct report_shape *shape;
 	const struct origin *origin;  /* or NULL */
-	struct page page;             /* json: which rows are written */
+	struct row_page page;             /* json: which rows are written */
 	bool begun;
 	size_t rows;                  /* written so far */
 	bool closed;                  /* json: the array of rows is */
