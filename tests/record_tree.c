@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -291,4 +292,19 @@ int rmdir(const char *path)
 		return access(path, F_OK) ? 0 : -1;
 	}
 	return (int)syscall(SYS_unlinkat, AT_FDCWD, path, AT_REMOVEDIR);
+}
+
+bool tree_is_tracing(const struct record_tree *t, const char *prefix)
+{
+	char pattern[128];
+	glob_t g;
+	bool on = false;
+	snprintf(pattern, sizeof pattern, "%s/%s/sys/kernel/tracing/instances/*/tracing_on", t->root, prefix);
+	if (glob(pattern, 0, NULL, &g) == 0) {
+		char *text = tree_read(t, g.gl_pathv[0] + strlen(t->root) + 1);
+		on = text && *text == '1';
+		free(text);
+	}
+	globfree(&g);
+	return on;
 }

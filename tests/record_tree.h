@@ -3,6 +3,7 @@
 #ifndef STEALSCOPE_TESTS_RECORD_TREE_H
 #define STEALSCOPE_TESTS_RECORD_TREE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +16,8 @@ void tree_bytes(const struct record_tree *t, const char *path, const void *data,
 void tree_link(const struct record_tree *t, const char *path, const char *target);
 char *tree_read(const struct record_tree *t, const char *path);  /* NULL: it is not there; the caller frees */
 size_t tree_count(const struct record_tree *t, const char *path);  /* names in a folder */
+
+bool tree_is_tracing(const struct record_tree *t, const char *prefix);  /* Is an instance of that machine at work? */
 
 /* A process with that command line (NUL between arguments), QEMU's, and `vcpus` vCPU threads from pid + 10 on. */
 void tree_vm(const struct record_tree *t, int pid, const char *cmdline, size_t len, unsigned vcpus);

@@ -208,6 +208,16 @@ static void *stop_soon(void *arg)
 	return NULL;
 }
 
+/* However long it takes until the guest records; before that, it tries how much comes. */
+static void *stop_when_tracing(void *arg)
+{
+	for (int i = 0; i < 6000 && !(strstr(said, "recording") && tree_is_tracing(&tree, arg)); i++)
+		usleep(100000);
+	sleep(2);  /* for it to say so */
+	stop++;
+	return NULL;
+}
+
 /* ^C keeps what is there. */
 static void test_stopped(void **state)
 {
@@ -215,9 +225,8 @@ static void test_stopped(void **state)
 	struct record_result r;
 	struct error err;
 	pthread_t thread;
-	unsigned ms = 3000;
-	char *web = way_into("g1", "sh");
-	pthread_create(&thread, NULL, stop_soon, &ms);
+	char guest[] = "g1", *web = way_into(guest, "sh");
+	pthread_create(&thread, NULL, stop_when_tracing, guest);
 	assert_int_equal(record("r", web, "none", (struct record_options){ .duration = 3600000LL * MS }, &r, &err), 0);
 	pthread_join(thread, NULL);
 	assert_true(r.whole);

@@ -102,13 +102,22 @@ def check_tables(tmp):
 
 
 def check_limits(tmp):
-    """A limit of open files is named as what it is, with what would mend it; it is no damage."""
+    """A limit of open files, or of memory, is named as what it is, with what would mend it; it is no damage."""
     out = os.path.join(tmp, "limited.steal")
     for most in [] if is_sanitized() else range(9, 20):  # sanitizers need files of their own
         p = run("index", TRACE, "-o", out, status=4,
                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (most, most)))  # pylint: disable=cell-var-from-loop
         check("ulimit -n" in p.stderr and "copy" not in p.stderr and p.stderr.count("\n") == 1 and not os.path.exists(out),
               f"limit {most}: {p.stderr.strip()}")
+    for most in [] if is_sanitized() else range(50 << 20, 300 << 20, 10 << 20):
+        p = run("index", TRACE, "-o", out, status=None,
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (most, most)))  # pylint: disable=cell-var-from-loop
+        if p.returncode in (0, 127):  # 127: the dynamic linker could not
+            if p.returncode == 0:
+                os.unlink(out)
+            continue
+        check(p.returncode == 4 and "ulimit -v" in p.stderr and "copy" not in p.stderr and not os.path.exists(out),
+              f"memory {most >> 20} MiB: {p.stderr.strip()}")
 
 
 def requests_of(tmp):
@@ -206,6 +215,7 @@ with scratch() as tmp:
         f.write(b"dear notes")
     history = os.path.join(tmp, "good.steal")
     run("index", TRACE, "-o", history)
+    refused(tmp, 1, "index", TRACE, "-o", "", says=["without a name"])
     refused(tmp, 1, "intervals", history, "/No/Such/Path", says=["/No/Such/Path"])
     refused(tmp, 1, "flow", history, "Debian/99999", says=["99999"])
     refused(tmp, 1, "flow", history, "Nobody/1", says=["Nobody"])

@@ -11,7 +11,7 @@
 static void *checked(void *p)
 {
 	if (!p) {
-		fputs("stealscope: out of memory\n", stderr);
+		fputs("stealscope: out of memory (free memory, or raise its limit: ulimit -v)\n", stderr);
 		exit(STATUS_SYSTEM);
 	}
 	return p;

@@ -92,6 +92,8 @@ static bool is_open_file(const char *path)
 static int refuse_special(const char *path, struct error *err)
 {
 	struct stat st;
+	if (!*path)
+		return error_set(err, STATUS_USAGE, "name one", "a file without a name cannot be written");
 	if (lstat(path, &st) != 0)
 		return 0;
 	const char *why = stat(path, &st) != 0 ? "is a link that leads nowhere" :

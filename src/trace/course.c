@@ -5,8 +5,13 @@ void course_begin(struct course *c, struct outlet *out)
 	*c = (struct course){ .outlet = out, .ts = NO_TIME, .last_ts = NO_TIME, .begin = NO_TIME, .lost = { .ts = NO_TIME } };
 }
 
+/* A loss of which the trace tells no time, before anything else has one, has no place: it is counted. */
 static int put(struct course *c, const struct event *ev)
 {
+	if (ev->ts == NO_TIME) {
+		c->outlet->faults.uncounted++;
+		return 0;
+	}
 	c->ts = ev->ts > c->ts ? ev->ts : c->ts;
 	return outlet_put(c->outlet, ev);
 }
@@ -19,6 +24,7 @@ int course_event(struct course *c, const struct event *ev)
 
 static struct event lost_event(const struct course *c, int64_t begin, int64_t end, int64_t count)
 {
+	begin = begin == NO_TIME ? end : begin;
 	return (struct event){ .ts = begin, .kind = EV_LOST, .cpu = c->cpu, .tid = -1, .pid = -1,
 		.lost = { end < begin ? begin : end, count } };
 }
