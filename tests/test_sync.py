@@ -152,6 +152,8 @@ def check_foreign(tmp):
         named = {(r["victim"], r["thief"]) for r in table("steal", history)}
         check(named and not any("vm00" in pair and set(pair) - {"vm00", "idle CPU"} for pair in named),
               f"{folder}: nobody takes anything from it, it takes nothing: {named}")
+        lost = {r["subject"]: (r["lost_ns"], r["gaps"], r["served_ns"]) for r in table("summary", history)}
+        check(lost["vm00"] == ("", "", "") and "" not in lost["host"], f"what it lost is not known: {lost['vm00']}")
     # it is recorded days from here, and does not make the recording days long
     span = json.loads(run("info", "--format", "json", history).stdout)
     check(span["end"] - span["begin"] < 60e9, f"both traces begin together: {span['begin']} .. {span['end']}")

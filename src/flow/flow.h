@@ -18,8 +18,7 @@
 
 enum machine_kind { MACHINE_HOST, MACHINE_VM, MACHINE_CONTAINER };
 
-/* Attribute ids are HISTORY_NONE where the history lacks them. */
-struct topo_cpu {
+struct topo_cpu {  /* attribute ids are HISTORY_NONE where the history lacks them */
 	unsigned number;
 	uint32_t machine;                       /* index */
 	SCHEMA_IDS(CPU_ATTRIBUTES, CPU_ATTRS);   /* .status, .current, ... */
@@ -70,6 +69,7 @@ void topo_release(struct topo *topo);
 int topo_find_machine(const struct topo *topo, const char *name);            /* index or -1; "host" = the host */
 int topo_find_thread(const struct topo *topo, uint32_t machine, int32_t tid);  /* index or -1 */
 int topo_find_cpu(const struct topo *topo, uint32_t machine, unsigned number); /* index or -1 */
+bool topo_is_watched(const struct topo *topo, uint32_t machine);  /* not a VM whose vCPUs no host was seen to run */
 
 /* What a reference names: the index of a machine, or -1, and its number. */
 int topo_ref(const struct topo *topo, int64_t value, uint32_t *number);

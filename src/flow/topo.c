@@ -370,3 +370,12 @@ int topo_find_cpu(const struct topo *topo, uint32_t machine, unsigned number)
 		bsearch(&key, topo->cpu + m->cpu, m->cpus, sizeof key, by_number);
 	return found ? (int)(found - topo->cpu) : -1;
 }
+
+bool topo_is_watched(const struct topo *topo, uint32_t machine)
+{
+	const struct topo_machine *m = &topo->machine[machine];
+	bool watched = m->kind != MACHINE_VM;
+	for (uint32_t i = 0; i < m->cpus; i++)
+		watched = watched || topo->cpu[m->cpu + i].host >= 0;
+	return watched;
+}

@@ -192,6 +192,11 @@ static int wide(int w)
 	return w - lane - 1;
 }
 
+static bool is_watched(const struct app *app, const struct summary_row *r)
+{
+	return r->who.kind != SUBJECT_MACHINE || topo_is_watched(&app->topo, r->who.index);
+}
+
 static void cell_text(const struct app *app, const struct overview *p, const struct summary_row *r,
                       enum overview_column c, char *buf, size_t size)
 {
@@ -199,6 +204,10 @@ static void cell_text(const struct app *app, const struct overview *p, const str
 	char time[TIME_TEXT];
 	if (c >= LONGEST && !p->detailed) {
 		snprintf(buf, size, "..");
+		return;
+	}
+	if ((c == LOST || c == SHARE) && !is_watched(app, r)) {
+		snprintf(buf, size, "?");
 		return;
 	}
 	switch (c) {
@@ -284,6 +293,10 @@ static void tell(const struct app *app, const struct pane *pane, size_t i, char 
 	const struct demand *d = &r->demand;
 	char who[256], by[300], lost[TIME_TEXT], wanted[TIME_TEXT], longest[TIME_TEXT];
 	row_title(&app->rows, id_of(&r->who), who, sizeof who);
+	if (!is_watched(app, r)) {
+		snprintf(buf, size, "%s: what its host took from it is not known", who);
+		return;
+	}
 	int n = snprintf(buf, size, "%s lost %s of %s wanted", who, time_duration(lost, d->lost),
 	                 time_duration(wanted, d->ran + d->lost));
 	if (p->detailed && r->gaps && n > 0 && (size_t)n < size)

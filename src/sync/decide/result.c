@@ -294,11 +294,15 @@ static void take_match(struct sync_work *r, struct sync_vm *vm, struct match *m)
 /* Why this guest has no clock, of the best candidate. */
 static const char *doubt_of(const struct sync_work *r, size_t guest)
 {
-	for (size_t i = 0; i < r->matches; i++)
+	bool taken = false;
+	for (size_t i = 0; i < r->matches; i++) {
 		if (r->match[i].guest == guest && r->match[i].h.doubt)
 			return r->match[i].h.doubt;
-	return !r->host ? "no trace of its host: none has kvm entries and exits"
-	                       : "no synchronization events, and no VM to compare it with";
+		taken = taken || r->match[i].guest == guest;
+	}
+	return taken ? "the VM that it fits is another guest's" :
+		!r->host ? "no trace of its host: none has kvm entries and exits" :
+		"no synchronization events, and no VM to compare it with";
 }
 
 /* Events lie where the clock may have jumped before them or after them. */
