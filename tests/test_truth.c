@@ -44,8 +44,7 @@ struct run {
 	int64_t unknown_ns, known_ns;
 	int64_t missed_ns;   /* of the attribute: wrong where it is an estimate */
 	unsigned wrong;
-	bool pinned;         /* judged in any case */
-	bool skipped;        /* the clocks could not be found, and that was said; or nothing tells of their steps */
+	bool skipped;        /* the clocks could not be found, and that was said */
 };
 
 static struct { int64_t missed_ns, ns; } estimates;  /* of all runs */
@@ -413,10 +412,7 @@ static int analyse(struct run *r, const char *dir, const char *file, struct erro
 		sync_options.hints = true_hints(r, trace, n, hint);
 	if (sync_run(trace, n, &sync_options, &sync, &notes, err) < 0)
 		goto out;
-	for (size_t i = 0; i < sync.vms; i++)
-		r->skipped = r->skipped || (r->test->needs_events && !r->pinned && sync.vm[i].method == SYNC_CONTAINMENT);
-	if (!r->skipped)
-		compare_clocks(r, &sync);
+	compare_clocks(r, &sync);
 	for (size_t i = 0; i < sync.vms; i++)
 		r->skipped = r->skipped || (sync.vm[i].guest && sync.vm[i].vcpus == 0 && hardly_traced(trace, n));
 	for (size_t i = 0; i < sync.vms && r->test->true_sync; i++)
@@ -451,9 +447,9 @@ static void remove_tree(const char *dir)
 }
 
 /* True when all is well. */
-static bool run_case(const struct test_case *test, uint64_t seed, const char *tmp, bool is_pinned)
+static bool run_case(const struct test_case *test, uint64_t seed, const char *tmp)
 {
-	struct run r = { .test = test, .seed = seed, .pinned = is_pinned };
+	struct run r = { .test = test, .seed = seed };
 	struct options o = { .scenario = "random", .seed = seed, .number = 1, .beacon_hz = 20, .hogs = 1, .burst = 3,
 	                     .packet = 65536, .step_at = 500000, .duration = 400 * MS };
 	struct error err = ERROR_INIT;
@@ -489,7 +485,7 @@ static void run_pinned(const char *tmp, unsigned *total, unsigned *failed)
 		for (size_t k = 0; k < test_cases; k++)
 			if (!strcmp(pinned[i].name, test_case[k].name)) {
 				++*total;
-				*failed += !run_case(&test_case[k], pinned[i].seed, tmp, true);
+				*failed += !run_case(&test_case[k], pinned[i].seed, tmp);
 			}
 }
 
@@ -515,7 +511,7 @@ int main(int argc, char **argv)
 			if (only ? strcmp(only, test_case[i].name) != 0 : test_case[i].only_long && argc < 3)
 				continue;
 			total++;
-			failed += !run_case(&test_case[i], seed, tmp, false);
+			failed += !run_case(&test_case[i], seed, tmp);
 		}
 	if (argc < 3 && !only)
 		run_pinned(tmp, &total, &failed);

@@ -17,9 +17,6 @@ struct test_case {
 	bool true_sync;      /* give the model the true clocks instead of what sync found */
 	bool only_long;      /* not in the quick set */
 	bool finds_roles;    /* which trace is the host's, sync tells */
-	/* A guest's clock without sync events is not judged, but in pinned runs: its step may be invisible.  Of 200 runs 3 had
-	 * a clock that the guest's events suited as well after the step as before it, and that was wrong by the step. */
-	bool needs_events;
 	bool may_not_know;   /* UNKNOWN and null of the analysis are no disagreement */
 };
 

@@ -121,6 +121,7 @@ struct sync_vm {
 	struct sync_delays delays;
 	uint64_t inside, outside;  /* guest events inside their vCPU's guest mode, and not */
 	uint64_t refuted;        /* of those outside: wherever in its corridor the clock is; by containment it has none then */
+	bool adrift;             /* it may have stepped by anything, and nothing would tell: it has no corridor */
 	double containment;      /* share 0..1 of guest events inside their vCPU's guest mode; -1 = not computable */
 	int64_t worst_violation; /* ns outside it, of the worst event; -1 = not computable */
 };

@@ -7,6 +7,7 @@
 #include "sync/decide/number.h"
 #include "sync/estimate/pairing.h"
 #include "sync/search/jump.h"
+#include "sync/search/steady.h"
 
 #define CONTRADICTION_MAX 0.1
 
@@ -199,6 +200,8 @@ int match_containment(const struct host_view *host, const struct vm_view *vm, st
 	search_containment(&seen, steps, &m->h);
 	jumps_place(&seen, &(struct pair_list){ 0 }, &m->h.clock);
 	hypothesis_open(&m->h.clock, &seen, NULL);
+	if (!m->h.doubt && hypothesis_jumps(&m->h) == 0)
+		steady_doubt(&m->h, &seen);
 	m->band_containment = band_of(&m->h.clock, guest);
 	int status = match_prove(host, guest, m, err);
 	number_by_containment(m);
@@ -232,7 +235,9 @@ int match_both(const struct host_view *host, struct guest_view *guest, struct ma
 	int status = prove(host, guest, m, &(struct beside){ narrow_alone, &need }, err);
 	const int64_t band = band_of(&need.alone.clock, guest);
 	hypothesis_release(&need.alone);
-	if (status == 0 && (both.pairs == 0 || m->share < old.share || both.clock.pieces > old.h.clock.pieces)) {
+	/* Of many pairs by containment a line may bear most, and hide a jump that the events prove. */
+	const bool agree = both.clock.pieces <= old.h.clock.pieces && hypothesis_jumps(&both) >= hypothesis_jumps(&old.h);
+	if (status == 0 && (both.pairs == 0 || m->share < old.share || !agree)) {
 		hypothesis_release(&both);
 		*m = old;
 		return 0;

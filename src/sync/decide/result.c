@@ -260,10 +260,10 @@ static int nudge_match(struct sync_work *r, size_t guest, struct match *m)
 }
 
 /* Pairs by containment may agree and be wrong: that events lie out of guest mode wherever in the corridor the clock is
- * shows it.  By how much it is wrong, and where, nothing tells. */
+ * shows it.  By how much it is wrong, and where, nothing tells; nor if it is adrift. */
 static void judge_corridor(const struct match *m, struct clock_map *clock)
 {
-	for (size_t i = 0; i < clock->pieces && m->proof.refuted > 0; i++) {
+	for (size_t i = 0; i < clock->pieces && (m->proof.refuted > 0 || m->h.adrift); i++) {
 		struct clock_piece *p = &clock->piece[i];
 		p->quality = p->quality == SYNC_ACCURATE ? SYNC_APPROXIMATE : p->quality;
 		p->low.points = p->high.points = 0;
@@ -288,6 +288,7 @@ static void take_match(struct sync_work *r, struct sync_vm *vm, struct match *m)
 	vm->inside = m->proof.inside;
 	vm->outside = m->proof.outside;
 	vm->refuted = m->proof.refuted;
+	vm->adrift = m->h.adrift;
 	vm->worst_violation = m->share < 0 ? -1 : m->proof.worst;
 }
 
@@ -352,6 +353,9 @@ static void describe(struct sync_work *r, const struct sync_vm *vm)
 		notes_add(r->notes, NOTE_CLOCK, vm->name, "%llu of its events lie out of guest mode by up to %s, whatever its "
 		          "pairs allow: its clock is wrong there, nobody knows by how much", (unsigned long long)vm->refuted,
 		          time_duration(worst, vm->worst_violation));
+	else if (vm->adrift)
+		notes_add(r->notes, NOTE_CLOCK, vm->name, "had its clock stepped while it was traced, its events would not tell: "
+		          "its times are wrong then, nobody knows by how much");
 	else if (vm->method == SYNC_CONTAINMENT && approximate)
 		notes_add(r->notes, NOTE_CLOCK, vm->name,
 		          "other clocks fit its events as well; its times are right within the band, no better");

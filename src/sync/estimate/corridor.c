@@ -215,3 +215,41 @@ void corridor_open(const struct pair *pair, size_t n, bool bends, struct clock_p
 	free(o.high);
 	free(l.block);
 }
+
+/* The edge's points from `from` to `to` and those ends give way to the other clock's edge; just before and after them it
+ * stays where it is, unless it ends there. */
+static bool join_edge(struct clock_piece *p, bool low, const struct clock_map *other, struct segment at, int64_t most)
+{
+	struct clock_edge *e = low ? &p->low : &p->high;
+	struct clock_point *with = mem_new(e->points + 4, sizeof *with);
+	const bool before = e->point[0].guest < at.from, after = e->point[e->points - 1].guest > at.to;
+	size_t n = 0;
+	bool joined = true;
+	if (before)
+		with[n++].guest = at.from - 1;
+	with[n++].guest = at.from;
+	for (size_t i = 0; i < e->points; i++)
+		if (e->point[i].guest > at.from && e->point[i].guest < at.to)
+			with[n++].guest = e->point[i].guest;
+	with[n++].guest = at.to;
+	if (after)
+		with[n++].guest = at.to + 1;
+	for (size_t i = 0; i < n; i++) {
+		const int64_t t = with[i].guest, line = clock_line_at(&p->line, t);
+		struct bounds b = { line, line };
+		if (t >= at.from && t <= at.to)
+			joined = joined && clock_map_bounds(other, t, &b.low, &b.high);
+		with[i].host = clock_edge_at(e, t);
+		with[i].host = low ? smaller(with[i].host, larger(b.low, line - most))
+		                   : larger(with[i].host, smaller(b.high, line + most));
+	}
+	if (joined)
+		corridor_splice(e, with, n);
+	free(with);
+	return joined;
+}
+
+bool corridor_join(struct clock_piece *p, const struct clock_map *other, struct segment at, int64_t most)
+{
+	return has_corridor(p) && join_edge(p, true, other, at, most) && join_edge(p, false, other, at, most);
+}

@@ -6,6 +6,7 @@
 #define STEALSCOPE_SYNC_CORRIDOR_H
 
 #include "sync/estimate/pairs.h"
+#include "sync/seen/activity.h"
 
 /* Opens the corridor of *piece to where its pairs [0, n), in order of x, leave the clock for a short time each: by as
  * much as the pairs of a good time leave, and by more where some contradict the line, or when the clock is known to bend
@@ -15,6 +16,10 @@ void corridor_open(const struct pair *pair, size_t n, bool bends, struct clock_p
 /* The width that these pairs leave to the piece's clock for a short time each, in the median, ns; rejected ones do not
  * count.  -1: they do not tell. */
 int64_t corridor_width(const struct pair *pair, size_t n, const struct clock_piece *piece);
+
+/* In that stretch the corridor becomes as wide as to hold that of another clock, too, as far as it is within `most` ns of
+ * the piece's line; false: there is none. */
+bool corridor_join(struct clock_piece *p, const struct clock_map *other, struct segment at, int64_t most);
 
 /* Puts k points, in order of time, in the place of those between the first and the last of them. */
 void corridor_splice(struct clock_edge *e, const struct clock_point *with, size_t k);

@@ -101,12 +101,12 @@ bool hypothesis_distinct(const struct hypothesis *a, const struct hypothesis *b,
 	return false;
 }
 
-bool hypothesis_jumps(const struct hypothesis *h)
+size_t hypothesis_jumps(const struct hypothesis *h)
 {
+	size_t n = 0;
 	for (size_t i = 1; i < h->clock.pieces; i++)
-		if (fit_jumps(&h->clock, i))
-			return true;
-	return false;
+		n += fit_jumps(&h->clock, i);
+	return n;
 }
 
 /* Is the corridor of `a` within that of `b`, give or take a tenth, at both ends and in the middle? */

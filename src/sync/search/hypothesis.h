@@ -21,6 +21,7 @@ struct hypothesis {
 	                              events, nats; of several pieces that of the one with least */
 	uint64_t inside, outside;  /* times of the activity that it was tested on, by containment */
 	double crowd;              /* of its guess */
+	bool adrift;               /* it may have stepped by anything, unseen: its corridor is not to be believed */
 	const char *doubt;         /* why it is not proved, NULL = it is */
 	bool hopeless;             /* ... and to look at parts of the trace would not help */
 };
@@ -51,8 +52,8 @@ static inline uint64_t hypothesis_may_miss(const struct hypothesis *h) { return 
 #define DISTINCT_NS 60000
 bool hypothesis_distinct(const struct hypothesis *a, const struct hypothesis *b, struct segment seg);
 
-/* Does it jump from one piece to the next?  (A clock that only changes its rate does not.) */
-bool hypothesis_jumps(const struct hypothesis *h);
+/* How often it jumps from one piece to the next.  (A clock that only changes its rate does not.) */
+size_t hypothesis_jumps(const struct hypothesis *h);
 
 /* Is there another clock within DOUBTED_NS that fits as well?  Then the corridor becomes as wide as it has to be,
  * and the quality APPROXIMATE. */

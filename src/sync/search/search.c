@@ -36,7 +36,7 @@ static int by_share(const void *pa, const void *pb)
  * can be compared at. */
 static bool worth(const struct hypothesis_list *l, size_t n, const struct hypothesis *h, uint64_t most)
 {
-	if (hypothesis_share(h) < SHARE_LEAST || h->inside + h->outside < most / 4 || hypothesis_jumps(h))
+	if (hypothesis_share(h) < SHARE_LEAST || h->inside + h->outside < most / 4 || hypothesis_jumps(h) > 0)
 		return false;
 	for (size_t i = 0; i < n; i++)
 		if (!hypothesis_distinct(&l->item[i], h, l->at))

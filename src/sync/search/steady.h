@@ -1,0 +1,16 @@
+/* Could a clock that fits a whole trace have stepped while it was traced, and nothing tell?  (Private to sync/.)
+ *
+ * After a step a clock is another one.  What was found contains the events on both sides, but those on one side perhaps by
+ * chance, or because the guest was hardly ever left there.  So the events of the first third are asked without the others,
+ * and those of the last: a step between is after all of the ones or before all of the others.  Nearer to the ends than
+ * that it goes unnoticed. */
+#ifndef STEALSCOPE_SYNC_STEADY_H
+#define STEALSCOPE_SYNC_STEADY_H
+
+#include "sync/search/hypothesis.h"
+
+/* Opens the corridor to all clocks within DOUBTED_NS that suit one of the thirds as well, and calls the clock APPROXIMATE
+ * then; where clocks farther away do, it may be anywhere: h->adrift. */
+void steady_doubt(struct hypothesis *h, const struct seen *seen);
+
+#endif
