@@ -1,16 +1,21 @@
 -- What machines lost day by day, before and after a change: ns in each second that was recorded.
 -- host:text machine:text day_ts:date runs:int recorded_ns:duration lost_ns:duration lost_ns_per_s:duration
-WITH lost AS (
-    SELECT run_id, victim_machine, SUM(ns) AS ns FROM steal WHERE of_machine = 1 GROUP BY run_id, victim_machine
-), day AS (
-    SELECT run.host AS host, machine.machine AS machine, run.started - run.started % 86400000000000 AS day_ts,
-           COUNT(*) AS runs, CAST(SUM(run.span_ns) AS bigint) AS recorded_ns,
-           CAST(SUM(COALESCE(lost.ns, 0)) AS bigint) AS lost_ns
-    FROM run JOIN machine ON machine.run_id = run.run_id
-         LEFT JOIN lost ON lost.run_id = run.run_id AND lost.victim_machine = machine.machine
-    GROUP BY run.host, machine.machine, run.started - run.started % 86400000000000
-)
 SELECT host, machine, day_ts, runs, recorded_ns, lost_ns,
        lost_ns * 1000 / NULLIF(recorded_ns / 1000000, 0) AS lost_ns_per_s
-FROM day
+-- clickhouse: intDiv(lost_ns * 1000, NULLIF(intDiv(recorded_ns, 1000000), 0)) AS lost_ns_per_s
+FROM (
+    SELECT host, machine, day_ts, CAST(SUM(runs) AS bigint) AS runs, CAST(SUM(recorded_ns) AS bigint) AS recorded_ns,
+           CAST(SUM(lost_ns) AS bigint) AS lost_ns
+    FROM (
+        SELECT run.host AS host, machine.machine AS machine, run.started - run.started % 86400000000000 AS day_ts,
+               1 AS runs, run.span_ns AS recorded_ns, 0 AS lost_ns
+        FROM machine JOIN run ON run.run_id = machine.run_id
+        UNION ALL
+        SELECT run.host AS host, steal.victim_machine AS machine, run.started - run.started % 86400000000000 AS day_ts,
+               0 AS runs, 0 AS recorded_ns, steal.ns AS lost_ns
+        FROM steal JOIN run ON run.run_id = steal.run_id
+        WHERE steal.of_machine = 1
+    ) AS piece
+    GROUP BY host, machine, day_ts
+) AS day
 ORDER BY host, machine, day_ts

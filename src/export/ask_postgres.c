@@ -33,4 +33,4 @@ static int ask(const char *target, const char *sql, size_t columns, void (*fn)(v
 	return rc;
 }
 
-const struct fleet_database ask_postgres = { "postgresql://", ask };
+const struct fleet_database ask_postgres = { "postgresql://", false, ask };

@@ -39,4 +39,4 @@ static int ask(const char *target, const char *sql, size_t columns, void (*fn)(v
 	return rc;
 }
 
-const struct fleet_database ask_sqlite = { "sqlite:", ask };
+const struct fleet_database ask_sqlite = { "sqlite:", false, ask };

@@ -60,8 +60,8 @@ struct fleet_question {
 bool fleet_question(size_t i, struct fleet_question *out);
 void fleet_question_release(struct fleet_question *q);
 
-/* url: "sqlite:FILE" or "postgresql://...".  Calls begin once, and row for every row: values are texts, NULL where there is
- * none.  Nothing is written; an error names no password. */
+/* url: "sqlite:FILE", "postgresql://..." or "clickhouse://...".  Calls begin once, and row for every row: values are
+ * texts, NULL where there is none.  Nothing is written; an error names no password. */
 int fleet_ask(const char *url, const char *question, void (*begin)(void *arg, const struct fleet_question *q),
               void (*row)(void *arg, const char *const *value), void *arg, struct error *err);
 

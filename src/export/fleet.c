@@ -17,6 +17,7 @@ static const struct fleet_database *const askers[] = {
 #ifdef HAVE_POSTGRES
 	&ask_postgres,
 #endif
+	&ask_clickhouse,
 	NULL
 };
 
@@ -29,11 +30,16 @@ static char *line_of(size_t question, size_t line)
 	return mem_printf("%.*s", (int)strcspn(text, "\n"), text);
 }
 
-static char *sql_of(size_t question)
+/* What ClickHouse says in another way stands as a comment behind the line that it replaces. */
+#define DIALECT "-- clickhouse: "
+
+static char *sql_of(size_t question, bool dialect)
 {
 	char *sql = mem_dup("");
 	for (const char *const *line = shipped[question].line; *line; line++) {
-		char *more = mem_printf("%s%s", sql, *line);
+		const bool replaced = dialect && line[1] && strncmp(line[1], DIALECT, strlen(DIALECT)) == 0;
+		line += replaced;
+		char *more = mem_printf("%s%s", sql, *line + (replaced ? strlen(DIALECT) : 0));
 		free(sql);
 		sql = more;
 	}
@@ -120,12 +126,13 @@ int fleet_ask(const char *url, const char *question, void (*begin)(void *arg, co
 	const struct fleet_database *a = find_asker(url);
 	if (!a)  /* what stands behind a colon may be a password */
 		return error_set(err, STATUS_USAGE,
-		                 "sqlite:FILE or postgresql://USER@HOST/DATABASE, if this program was built with it",
+		                 "sqlite:FILE, postgresql://USER@HOST/DATABASE or clickhouse://USER@HOST/DATABASE, "
+		                 "if this program was built with it",
 		                 "no database that can be asked: '%.*s'", (int)strcspn(url, ":"), url);
 	if (find_question(question, &at, err))
 		return -1;
 	fleet_question(at, &q);
-	char *sql = sql_of(at);
+	char *sql = sql_of(at, a->dialect);
 	struct fleet_answer answer = { &q, begin, row, arg, false };
 	int rc = a->ask(url + strlen(a->scheme), sql, q.columns, add_row, &answer, err);
 	if (rc == 0)

@@ -3,6 +3,7 @@
 #ifndef STEALSCOPE_EXPORT_FLEET_H
 #define STEALSCOPE_EXPORT_FLEET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -10,11 +11,12 @@
 /* A database that can be asked; one file for each.  Private to export/. */
 struct fleet_database {
 	const char *scheme;   /* "sqlite:" */
+	bool dialect;         /* it takes the lines of a question that are for ClickHouse */
 	/* Calls fn for every row, whose values are texts, NULL where there is none.  target: what stands behind the scheme.
 	 * Nothing is written. */
 	int (*ask)(const char *target, const char *sql, size_t columns, void (*fn)(void *arg, const char *const *value),
 	           void *arg, struct error *err);
 };
-extern const struct fleet_database ask_sqlite, ask_postgres;
+extern const struct fleet_database ask_clickhouse, ask_sqlite, ask_postgres;
 
 #endif

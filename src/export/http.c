@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -14,7 +15,7 @@
 #include "base/text.h"
 
 #define PATIENCE 600     /* s without a byte from the server, or to it */
-#define ANSWER_MOST 8192 /* bytes of an answer that are heard */
+#define ANSWER_LINE 1024 /* bytes of a line of the head, or of a refusal, that are kept */
 
 /* ---- URLs */
 
@@ -45,7 +46,7 @@ static char *decode(const char *text, size_t n)
 	return out;
 }
 
-static bool take(char **out, const char *text, size_t n)
+static bool take_part(char **out, const char *text, size_t n)
 {
 	*out = decode(text, n);
 	return *out != NULL;
@@ -61,8 +62,8 @@ static bool parse_host(struct http_place *p, const char *text, size_t n, const c
 		return false;
 	if (colon && (colon + 1 == end || strspn(colon + 1, "0123456789") < (size_t)(end - colon - 1)))
 		return false;
-	return take(&p->host, from, (size_t)((close ? close : behind) - from)) && *p->host &&
-	       take(&p->port, colon ? colon + 1 : port, colon ? (size_t)(end - colon - 1) : strlen(port));
+	return take_part(&p->host, from, (size_t)((close ? close : behind) - from)) && *p->host &&
+	       take_part(&p->port, colon ? colon + 1 : port, colon ? (size_t)(end - colon - 1) : strlen(port));
 }
 
 int http_place_parse(struct http_place *p, const char *scheme, const char *text, const char *port, struct error *err)
@@ -73,11 +74,12 @@ int http_place_parse(struct http_place *p, const char *scheme, const char *text,
 	size_t user = at ? strcspn(text, ":@") : 0;
 	bool colon = at && text + user < at && text[user] == ':';
 	size_t password = colon ? (size_t)(at - text) - user - 1 : 0;
-	if (take(&p->user, text, user) && take(&p->password, text + user + colon, password) &&
-	    parse_host(p, host, (size_t)(slash - host), port) && take(&p->database, slash + !!*slash, strlen(slash + !!*slash)))
+	if (take_part(&p->user, text, user) && take_part(&p->password, text + user + colon, password) &&
+	    parse_host(p, host, (size_t)(slash - host), port) &&
+	    take_part(&p->database, slash + !!*slash, strlen(slash + !!*slash)))
 		return 0;
 	return error_set(err, STATUS_USAGE, "as USER@HOST:PORT/DATABASE; in a name, @ is %40 and / is %2f",
-	                 "--to %s...: not understood", scheme);
+	                 "%s...: not understood", scheme);
 }
 
 void http_place_release(struct http_place *p)
@@ -166,64 +168,126 @@ int http_send(struct http *c, const void *bytes, size_t n, struct error *err)
 	return send_all(c, size, (size_t)digits, err) || send_all(c, bytes, n, err) || send_all(c, "\r\n", 2, err) ? -1 : 0;
 }
 
-/* All that comes, cut to size - 1 bytes; what was heard before the connection broke counts. */
-static size_t hear(const struct http *c, char *buf, size_t size)
+/* What comes, byte by byte; EINTR is no end. */
+struct hearing {
+	int fd;
+	size_t at, len;
+	char buf[8192];
+};
+
+static bool refill(struct hearing *h)
 {
-	size_t used = 0;
-	char rest[1024];
-	for (;;) {
-		bool full = used + 1 >= size;
-		ssize_t n = recv(c->fd, full ? rest : buf + used, full ? sizeof rest : size - 1 - used, 0);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			break;
-		used += full ? 0 : (size_t)n;
-	}
-	buf[used] = '\0';
-	return used;
+	ssize_t n;
+	do
+		n = recv(h->fd, h->buf, sizeof h->buf, 0);
+	while (n < 0 && errno == EINTR);
+	h->at = 0;
+	h->len = n > 0 ? (size_t)n : 0;
+	return n > 0;
 }
 
-/* Takes the sizes out of a body that came in chunks, where it stands. */
-static void join_chunks(char *body)
+/* A line without its end, cut to the buffer; false: nothing more comes. */
+static bool hear_line(struct hearing *h, char line[ANSWER_LINE])
 {
-	char *to = body, *end = body + strlen(body), *rest;
-	for (const char *at = body; at < end;) {
-		unsigned long n = strtoul(at, &rest, 16);
-		const char *from = strstr(rest, "\r\n");
-		if (n == 0 || !from)
-			break;
-		from += 2;
-		n = n < (size_t)(end - from) ? n : (size_t)(end - from);
-		memmove(to, from, n);
-		to += n;
-		at = from + n + 2 < end ? from + n + 2 : end;
+	size_t used = 0;
+	while (h->at < h->len || refill(h)) {
+		char c = h->buf[h->at++];
+		if (c == '\n') {
+			used -= used && line[used - 1] == '\r';
+			line[used] = '\0';
+			return true;
+		}
+		if (used + 1 < ANSWER_LINE)
+			line[used++] = c;
 	}
-	*to = '\0';
+	line[used] = '\0';
+	return used > 0;
+}
+
+/* n bytes of the body, or (UINT64_MAX) all that come.  False: they did not come. */
+static bool hear_bytes(struct hearing *h, uint64_t n, http_take *take, void *arg)
+{
+	while (n > 0 && (h->at < h->len || refill(h))) {
+		size_t here = h->len - h->at < n ? h->len - h->at : (size_t)n;
+		take(arg, h->buf + h->at, here);
+		h->at += here;
+		n -= n == UINT64_MAX ? 0 : here;
+	}
+	return n == 0 || n == UINT64_MAX;
+}
+
+static bool hear_chunks(struct hearing *h, http_take *take, void *arg)
+{
+	char line[ANSWER_LINE], *rest;
+	for (;;) {
+		if (!hear_line(h, line))
+			return false;
+		uint64_t n = strtoull(line, &rest, 16);
+		if (rest == line || n == UINT64_MAX)
+			return false;
+		if (n == 0)
+			return true;
+		if (!hear_bytes(h, n, take, arg) || !hear_line(h, line))
+			return false;
+	}
+}
+
+/* The head of an answer; false: it is none. */
+static bool hear_head(struct hearing *h, bool *accepted, bool *chunked)
+{
+	char line[ANSWER_LINE];
+	if (!hear_line(h, line) || strncmp(line, "HTTP/1.", 7) != 0)
+		return false;
+	*accepted = strncmp(line + 8, " 200", 4) == 0;
+	*chunked = false;
+	while (hear_line(h, line)) {
+		if (*line == '\0')
+			return true;
+		*chunked |= strcasecmp(line, "Transfer-Encoding: chunked") == 0;
+	}
+	return false;
+}
+
+struct said { char *text; size_t size, used; };
+
+static void keep(void *arg, const char *bytes, size_t n)
+{
+	struct said *s = arg;
+	size_t room = s->size - 1 - s->used;
+	memcpy(s->text + s->used, bytes, n < room ? n : room);
+	s->used += n < room ? n : room;
+	s->text[s->used] = '\0';
+}
+
+int http_hear(struct http *c, http_take *take, void *arg, struct error *err)
+{
+	char refusal[ANSWER_LINE] = "", line[256];
+	struct said said = { refusal, sizeof refusal, 0 };
+	struct hearing h = { .fd = c->fd };
+	struct error ignored;
+	bool accepted, chunked, whole = false;
+	send_all(c, "0\r\n\r\n", 5, &ignored);  /* what it says counts, also when it did not listen to the end */
+	bool heard = hear_head(&h, &accepted, &chunked);
+	if (heard && !accepted) {
+		take = keep;
+		arg = &said;
+	}
+	if (heard)
+		whole = chunked ? hear_chunks(&h, take, arg) : hear_bytes(&h, UINT64_MAX, take, arg);
+	http_close(c);
+	if (!heard || (accepted && !whole))
+		return error_set(err, STATUS_SYSTEM, NULL, "%s: the server hung up without an answer", c->who);
+	refusal[strcspn(refusal, "\r\n")] = '\0';
+	return accepted ? 0 : error_set(err, STATUS_SYSTEM, NULL, "%s: %s", c->who,
+	                                text_escape(line, sizeof line, *refusal ? refusal : "refused"));
 }
 
 int http_answer(struct http *c, char *body, size_t size, struct error *err)
 {
-	char heard[ANSWER_MOST], line[256];
-	struct error ignored;
-	send_all(c, "0\r\n\r\n", 5, &ignored);  /* what it says counts, also when it did not listen to the end */
-	hear(c, heard, sizeof heard);
-	http_close(c);
-	char *text = strstr(heard, "\r\n\r\n");
-	if (strncmp(heard, "HTTP/1.", 7) != 0 || !text)
-		return error_set(err, STATUS_SYSTEM, NULL, "%s: the server hung up without an answer", c->who);
-	*text = '\0';
-	text += 4;
-	if (strcasestr(heard, "\r\nTransfer-Encoding: chunked"))
-		join_chunks(text);
-	if (strncmp(heard + 8, " 200", 4) != 0) {
-		size_t n = strcspn(*text ? text : heard, "\r\n");
-		(*text ? text : heard)[n] = '\0';
-		return error_set(err, STATUS_SYSTEM, NULL, "%s: %s", c->who, text_escape(line, sizeof line, *text ? text : heard));
-	}
-	if (body)
-		snprintf(body, size, "%s", text);
-	return 0;
+	char none[1];
+	struct said said = { body ? body : none, body ? size : sizeof none, 0 };
+	said.text[0] = '\0';
+	return http_hear(c, keep, &said, err);
 }
 
 void http_close(struct http *c)

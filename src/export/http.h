@@ -25,8 +25,11 @@ int http_post(struct http *c, const char *who, const struct http_place *place, c
               struct error *err);
 /* Sends a part of its body.  When the server has hung up, http_answer() says what it said before. */
 int http_send(struct http *c, const void *bytes, size_t n, struct error *err);
-/* Ends the body and hears the answer: 0 when it is 200; else -1, and *err has its first line.  Closes.  What an answer of
- * 200 says is put into body (cut to its size, terminated), which may be NULL. */
+/* Ends the body and hears the answer: 0 when it is 200, and whole; else -1, and *err has its first line.  Closes.  What an
+ * answer of 200 says is given to take, part by part. */
+typedef void http_take(void *arg, const char *bytes, size_t n);
+int http_hear(struct http *c, http_take *take, void *arg, struct error *err);
+/* The same; what it says is put into body (cut to its size, terminated), which may be NULL. */
 int http_answer(struct http *c, char *body, size_t size, struct error *err);
 void http_close(struct http *c);
 

@@ -3,6 +3,8 @@ noinst_LIBRARIES += src/libexport.a
 EXPORT_LIBS = src/libexport.a $(AVRO_LIBS) $(SQLITE_LIBS) $(POSTGRES_LIBS)
 src_libexport_a_CPPFLAGS = $(AM_CPPFLAGS) $(SQLITE_CFLAGS)
 src_libexport_a_SOURCES = \
+	src/export/ask_clickhouse.c \
+	src/export/clickhouse.c src/export/clickhouse.h \
 	src/export/export.c src/export/export.h \
 	src/export/fill.h \
 	src/export/fleet.c src/export/fleet.h \

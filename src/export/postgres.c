@@ -37,7 +37,7 @@ static int check_url(const char *url, struct error *err)
 	PQfreemem(said);
 	PQconninfoFree(options);
 	return sound ? 0 : error_set(err, STATUS_USAGE, "as postgresql://user@host:port/database; in a password, @ is %40",
-	                             "--to postgresql://...: not understood");
+	                             "postgresql://...: not understood");
 }
 
 PGconn *postgres_connect(const char *target, struct error *err)

@@ -12,16 +12,13 @@
 #include <sys/random.h>
 
 #include "base/mem.h"
-#include "export/http.h"
+#include "export/clickhouse.h"
 #include "export/sink.h"
 
 #define BUFFER (1 << 20)
-#define NAME "clickhouse"
 
 struct sink {
-	struct http_place place;
-	char *headers;                 /* who we are */
-	struct http post;              /* rows on their way */
+	struct clickhouse server;
 	int64_t run;
 	uint64_t load;                 /* in the names of the tables of this export */
 	const struct export_shape *table;
@@ -31,17 +28,6 @@ struct sink {
 	char buf[BUFFER + TABLE_MOST_FIELDS * (CELL_TEXT_MOST + 12)];
 };
 
-static int post(struct sink *s, const char *sql, struct error *err)
-{
-	char *query = http_quote(sql), *database = http_quote(*s->place.database ? s->place.database : "default");
-	char *path = mem_printf("/?database=%s&query=%s", database, query);
-	int rc = http_post(&s->post, NAME, &s->place, path, s->headers, err);
-	free(query);
-	free(database);
-	free(path);
-	return rc;
-}
-
 static int run_sql(struct sink *s, char *answer, size_t size, struct error *err, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
 static int run_sql(struct sink *s, char *answer, size_t size, struct error *err, const char *fmt, ...)
@@ -49,10 +35,10 @@ static int run_sql(struct sink *s, char *answer, size_t size, struct error *err,
 	char *sql = NULL;
 	va_list ap;
 	va_start(ap, fmt);
-	int n = vasprintf(&sql, fmt, ap), rc = n < 0 ? error_set(err, STATUS_SYSTEM, NULL, NAME ": out of memory") : 0;
+	int n = vasprintf(&sql, fmt, ap), rc = n < 0 ? error_set(err, STATUS_SYSTEM, NULL, CLICKHOUSE ": out of memory") : 0;
 	va_end(ap);
 	if (rc == 0)
-		rc = post(s, sql, err) || http_answer(&s->post, answer, size, err) ? -1 : 0;
+		rc = clickhouse_post(&s->server, "", sql, err) || http_answer(&s->server.http, answer, size, err) ? -1 : 0;
 	free(n < 0 ? NULL : sql);
 	return rc;
 }
@@ -97,8 +83,7 @@ static int sweep(struct sink *s, struct error *err)
 
 static struct sink *refuse(struct sink *s)
 {
-	http_place_release(&s->place);
-	free(s->headers);
+	clickhouse_release(&s->server);
 	free(s);
 	return NULL;
 }
@@ -106,16 +91,15 @@ static struct sink *refuse(struct sink *s)
 static struct sink *open_clickhouse(const char *target, const struct sink_run *run, struct error *err)
 {
 	struct sink *s = mem_new(1, sizeof *s);
-	s->post.fd = -1;
 	s->run = run->id;
-	if (getrandom(&s->load, sizeof s->load, 0) != sizeof s->load ||
-	    http_place_parse(&s->place, NAME "://", target, "8123", err))
+	if (clickhouse_open(&s->server, target, err)) {
+		free(s);
+		return NULL;
+	}
+	if (getrandom(&s->load, sizeof s->load, 0) != sizeof s->load) {
+		error_system(err, NULL, CLICKHOUSE ": random numbers");
 		return refuse(s);
-	const char *password = *s->place.password ? s->place.password : getenv("CLICKHOUSE_PASSWORD");
-	if (password && strpbrk(password, "\r\n"))
-		password = NULL;
-	s->headers = mem_printf("X-ClickHouse-User: %s\r\n%s%s%s", *s->place.user ? s->place.user : "default",
-	                        password ? "X-ClickHouse-Key: " : "", password ? password : "", password ? "\r\n" : "");
+	}
 	if (sweep(s, err))
 		return refuse(s);
 	for (size_t i = 0; i < TABLE_COUNT; i++)
@@ -133,16 +117,17 @@ static int begin(struct sink *s, const struct export_shape *t, struct error *err
 	s->filled |= TABLE_BIT(table_code(t));
 	int rc = run_sql(s, NULL, 0, err, "CREATE TABLE load_%016" PRIx64 "_%s AS \"%s\"", s->load, t->name, t->name);
 	if (rc == 0)
-		rc = post(s, sql, err);
+		rc = clickhouse_post(&s->server, "", sql, err);
 	free(sql);
 	return rc;
 }
 
 static int flush(struct sink *s, struct error *err)
 {
-	int rc = http_send(&s->post, s->buf, s->used, err);
+	int rc = http_send(&s->server.http, s->buf, s->used, err);
 	s->used = 0;
-	return rc == 0 ? 0 : http_answer(&s->post, NULL, 0, err) ? -1 : error_set(err, STATUS_SYSTEM, NULL, NAME ": hung up");
+	return rc == 0 ? 0 : http_answer(&s->server.http, NULL, 0, err) ? -1
+	                   : error_set(err, STATUS_SYSTEM, NULL, CLICKHOUSE ": hung up");
 }
 
 static char *put64(char *to, uint64_t v)
@@ -183,7 +168,7 @@ static int row(struct sink *s, const struct table_cell *cell, struct error *err)
 
 static int end(struct sink *s, struct error *err)
 {
-	return flush(s, err) || http_answer(&s->post, NULL, 0, err) ? -1 : 0;
+	return flush(s, err) || http_answer(&s->server.http, NULL, 0, err) ? -1 : 0;
 }
 
 /* What was loaded takes the place of what is there of the run. */
@@ -198,7 +183,7 @@ static int swap(struct sink *s, const struct export_shape *t, struct error *err)
 static int close_clickhouse(struct sink *s, int status, struct error *err)
 {
 	struct error ignored;
-	http_close(&s->post);
+	http_close(&s->server.http);
 	for (size_t i = 0; status == 0 && i < TABLE_COUNT; i++)
 		if (s->filled & TABLE_BIT(i))
 			status = swap(s, &tables[i], err);
