@@ -86,6 +86,9 @@ def check_steal(history, t):
     gaps = sums(t["gap"], lambda r: (r["machine"], r["cpu"], r["tid"]), "dur")
     steal = sums(t["steal"], lambda r: (r["victim_machine"], r["victim_cpu"], r["victim_tid"]))
     check(flow == gaps == steal, "gap, flow and steal are the same time")
+    thief = lambda r: (r["victim_machine"], r["kind"], r["thief_machine"], r["thief_tid"], r["thief_name"])
+    check(sums([r for r in t["steal"] if r["of_machine"] == "1"], thief) == {thief(r): int(r["ns"]) for r in t["taken"]},
+          f"taken is steal over all of the run, {len(t['taken'])} rows")
     check(all(int(r["bucket_ts"]) % 10**9 == 0 and 0 < int(r["ns"]) for r in t["steal"]), "in whole seconds of the clock")
 
 
@@ -342,7 +345,7 @@ def check_fleet(folder, histories):
     db = f"sqlite:{folder}/fleet.db"
     lost, taken, gaps, runs = defaultdict(int), defaultdict(int), defaultdict(list), defaultdict(set)
     for history in histories:
-        _, number = export(history, db, "--only", "run,machine,steal,gap,clock,loss")
+        _, number = export(history, db, "--only", "run,machine,taken,gap,clock,loss")
         host = next(x["machine"] for x in json.loads(run("info", history, "--format", "json").stdout)["traces"] if x["role"] == "host")
         for r in table("steal", history):
             pair = (host, r["victim"], r["thief"].replace("idle CPU", "idle-cpu"))

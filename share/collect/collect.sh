@@ -21,7 +21,7 @@ file=collected/$host.steal
 ssh -n -o BatchMode=yes "$host" "TIME='${TIME:-10s}'"'; d=$(mktemp -d) && trap "rm -rf $d" EXIT && cd "$d" &&
 	stealscope record -t "$TIME" -o r --no-index >&2 && stealscope index r -o h.steal >&2 && cat h.steal' >"$file.part" &&
 	stealscope info "$file.part" >/dev/null && mv "$file.part" "$file" &&
-	stealscope export "$file" --to "${TARGET?}" --only run,machine,steal,gap,clock,loss >/dev/null && exit
+	stealscope export "$file" --to "${TARGET?}" --only run,machine,steal,taken,gap,clock,loss >/dev/null && exit
 rm -f "$file.part"
 printf '%s: failed\n' "$host" >&2
 exit 1

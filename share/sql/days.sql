@@ -11,10 +11,9 @@ FROM (
                1 AS runs, run.span_ns AS recorded_ns, 0 AS lost_ns
         FROM machine JOIN run ON run.run_id = machine.run_id
         UNION ALL
-        SELECT run.host AS host, steal.victim_machine AS machine, run.started - run.started % 86400000000000 AS day_ts,
-               0 AS runs, 0 AS recorded_ns, steal.ns AS lost_ns
-        FROM steal JOIN run ON run.run_id = steal.run_id
-        WHERE steal.of_machine = 1
+        SELECT run.host AS host, taken.victim_machine AS machine, run.started - run.started % 86400000000000 AS day_ts,
+               0 AS runs, 0 AS recorded_ns, taken.ns AS lost_ns
+        FROM taken JOIN run ON run.run_id = taken.run_id
     ) AS piece
     GROUP BY host, machine, day_ts
 ) AS day

@@ -51,6 +51,7 @@ int fill_exits(struct filler *f);
 int fill_gaps(struct filler *f);
 int fill_flow(struct filler *f);
 int fill_steal(struct filler *f);
+int fill_taken(struct filler *f);
 int fill_requests(struct filler *f);
 int fill_clocks(struct filler *f);
 int fill_losses(struct filler *f);

@@ -219,7 +219,39 @@ static int add_to_steal(void *arg, const struct gap_piece *p)
 	return 0;
 }
 
-/* ---- All three */
+/* ---- taken */
+
+static int taken_rows(struct gaps *g)
+{
+	struct filler *f = g->f;
+	for (size_t i = 0; i < g->tally.len; i++) {
+		const struct tally_entry *e = &g->tally.entry[i];
+		if (fill_row(f, (struct table_cell[TAKEN_FIELD_COUNT]){
+			[COL_TAKEN_MACHINE] = victim_machine(f, &g->victim), [COL_TAKEN_KIND] = CELL_TEXT(flow_kind_name[e->who.kind]),
+			[COL_TAKEN_THIEF_MACHINE] = fill_machine(f, e->who.system), [COL_TAKEN_THIEF_TID] = thief_tid(&e->who),
+			[COL_TAKEN_THIEF_NAME] = fill_text(f, BANK_THIEF, e->name), [COL_TAKEN_NS] = CELL_INT(e->ns) }))
+			return -1;
+	}
+	tally_clear(&g->tally);
+	return 0;
+}
+
+static int add_to_taken(void *arg, const struct gap_piece *p)
+{
+	struct gaps *g = arg;
+	if (!p || (g->has_victim && subject_machine(g->f->topo, &g->victim) != subject_machine(g->f->topo, &p->gap->subject)))
+		if (taken_rows(g))
+			return -1;
+	if (!p)
+		return 0;
+	g->victim = p->gap->subject;
+	g->has_victim = true;
+	if (p->of_machine)
+		tally_add(&g->tally, &p->who, p->name, p->end - p->start + 1);
+	return 0;
+}
+
+/* ---- All of them */
 
 static int each(struct filler *f, int (*fn)(void *, const struct gap_piece *))
 {
@@ -232,3 +264,4 @@ static int each(struct filler *f, int (*fn)(void *, const struct gap_piece *))
 int fill_gaps(struct filler *f) { return each(f, add_to_gap); }
 int fill_flow(struct filler *f) { return each(f, flow_row); }
 int fill_steal(struct filler *f) { return each(f, add_to_steal); }
+int fill_taken(struct filler *f) { return each(f, add_to_taken); }

@@ -248,11 +248,11 @@ static bool hear_head(struct hearing *h, bool *accepted, bool *chunked)
 	return false;
 }
 
-struct said { char *text; size_t size, used; };
+struct http_said { char *text; size_t size, used; };
 
 static void keep(void *arg, const char *bytes, size_t n)
 {
-	struct said *s = arg;
+	struct http_said *s = arg;
 	size_t room = s->size - 1 - s->used;
 	memcpy(s->text + s->used, bytes, n < room ? n : room);
 	s->used += n < room ? n : room;
@@ -262,7 +262,7 @@ static void keep(void *arg, const char *bytes, size_t n)
 int http_hear(struct http *c, http_take *take, void *arg, struct error *err)
 {
 	char refusal[ANSWER_LINE] = "", line[256];
-	struct said said = { refusal, sizeof refusal, 0 };
+	struct http_said said = { refusal, sizeof refusal, 0 };
 	struct hearing h = { .fd = c->fd };
 	struct error ignored;
 	bool accepted, chunked, whole = false;
@@ -285,7 +285,7 @@ int http_hear(struct http *c, http_take *take, void *arg, struct error *err)
 int http_answer(struct http *c, char *body, size_t size, struct error *err)
 {
 	char none[1];
-	struct said said = { body ? body : none, body ? size : sizeof none, 0 };
+	struct http_said said = { body ? body : none, body ? size : sizeof none, 0 };
 	said.text[0] = '\0';
 	return http_hear(c, keep, &said, err);
 }

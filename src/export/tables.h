@@ -121,6 +121,16 @@ enum field_type {
 	X(STEAL_THIEF_NAME, "thief_name", TEXT, 0) \
 	X(STEAL_NS, "ns", INT, 0)
 
+/* What a machine lost to a thief in the whole run: what questions about many runs read, few rows whatever was recorded. */
+#define TAKEN_FIELDS(X) \
+	X(TAKEN_RUN, "run_id", INT, 0) \
+	X(TAKEN_MACHINE, "victim_machine", TEXT, 0) \
+	X(TAKEN_KIND, "kind", TEXT, 0) \
+	X(TAKEN_THIEF_MACHINE, "thief_machine", TEXT, 1) \
+	X(TAKEN_THIEF_TID, "thief_tid", INT, 1) \
+	X(TAKEN_THIEF_NAME, "thief_name", TEXT, 0) \
+	X(TAKEN_NS, "ns", INT, 0)
+
 #define EXIT_FIELDS(X) \
 	X(EXIT_RUN, "run_id", INT, 0) \
 	X(EXIT_MACHINE, "machine", TEXT, 0) \
@@ -191,6 +201,7 @@ enum field_type {
 	X(TABLE_GAP, GAP_FIELDS, "gap", "wanted to run and could not") \
 	X(TABLE_FLOW, FLOW_FIELDS, "flow", "piece of a gap: who had the CPU") \
 	X(TABLE_STEAL, STEAL_FIELDS, "steal", "lost by a victim to a thief in one second") \
+	X(TABLE_TAKEN, TAKEN_FIELDS, "taken", "lost by a machine to a thief in the whole run") \
 	X(TABLE_EXIT, EXIT_FIELDS, "exit", "a vCPU out of guest mode for a reason") \
 	X(TABLE_REQUEST, REQUEST_FIELDS, "request", "request, and the provider's share of it") \
 	X(TABLE_CLOCK, CLOCK_FIELDS, "clock", "piece of a guest's clock") \
@@ -213,6 +224,7 @@ enum running_field { RUNNING_FIELDS(FIELD_CODE) RUNNING_FIELD_COUNT };
 enum gap_field { GAP_FIELDS(FIELD_CODE) GAP_FIELD_COUNT };
 enum flow_field { FLOW_FIELDS(FIELD_CODE) FLOW_FIELD_COUNT };
 enum steal_field { STEAL_FIELDS(FIELD_CODE) STEAL_FIELD_COUNT };
+enum taken_field { TAKEN_FIELDS(FIELD_CODE) TAKEN_FIELD_COUNT };
 enum exit_field { EXIT_FIELDS(FIELD_CODE) EXIT_FIELD_COUNT };
 enum request_field { REQUEST_FIELDS(FIELD_CODE) REQUEST_FIELD_COUNT };
 enum clock_field { CLOCK_FIELDS(FIELD_CODE) CLOCK_FIELD_COUNT };
