@@ -89,6 +89,23 @@ def scratch():
     return tempfile.TemporaryDirectory(prefix="stealscope-test-")
 
 
+# Names that mean something to csv and spreadsheets, SQL, flame graphs, labels, json, shells, terminals, or nobody: as long
+# as burnP6.
+HOSTILE = (b'=\\";\'\x1b', b"+1\t\n\r;", b"-\xff\xc3(\xc0\x80", b"@${`<%", b"');--,", b"\xed\xa0\x80\xf5'\"", b"n\0=\"';")
+
+
+def rename(traces, name):
+    """Gives the thread burnP6 of a copy of the recording another name."""
+    for base, _, files in os.walk(traces):
+        for file in files:
+            path = os.path.join(base, file)
+            with open(path, "rb") as f:
+                content = f.read()
+            if b"burnP6\0" in content:
+                with open(path, "wb") as f:
+                    f.write(content.replace(b"burnP6\0", name + b"\0"))
+
+
 def start(*args, **more):
     return subprocess.Popen([PROGRAM, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                             start_new_session=True, **more)

@@ -22,6 +22,7 @@ E2E_TESTS = \
 	tests/test_events.py \
 	tests/test_exits.py \
 	tests/test_export.py \
+	tests/test_export_names.py \
 	tests/test_faults.py \
 	tests/test_fibonacci.py \
 	tests/test_flow_truth.py \

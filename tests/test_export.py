@@ -326,20 +326,6 @@ def check_history(folder, history, floor):
     return rows, number, t
 
 
-def rename_burn(traces):
-    """Gives a thread of the recording a name that means something to csv, SQL, flame graphs, labels and json."""
-    name = b'=\\";\'\x1b'
-    for base, _, files in os.walk(traces):
-        for file in files:
-            path = os.path.join(base, file)
-            with open(path, "rb") as f:
-                content = f.read()
-            if b"burnP6\0" in content:
-                with open(path, "wb") as f:
-                    f.write(content.replace(b"burnP6\0", name + b"\0"))
-    return '=\\\\";\'\\e'
-
-
 def check_fleet(folder, histories):
     """What the questions say of several runs is what the commands say of each."""
     db = f"sqlite:{folder}/fleet.db"
@@ -390,28 +376,6 @@ with scratch() as folder:
     second = export(other, f"csv:{folder}/both")[1]
     check(second != number, "other options: another run")
     check(sorted(os.listdir(f"{folder}/both/steal")) == sorted([f"{number}.csv", f"{second}.csv"]), "csv: a file for each run")
-
-    # Names are data.
-    shown = rename_burn(f"{folder}/elsewhere")
-    run("index", f"{folder}/elsewhere", "-o", other)
-    shutil.rmtree(f"{folder}/csv")
-    export(other, f"csv:{folder}/csv")
-    t = folder_tables(f"{folder}/csv")
-    named = {r["name"] for r in t["thread"]}
-    check("\\x3d" + shown[1:] in named, f"csv: no formula {[n for n in named if '3d' in n]}")
-    for name in os.listdir(f"{folder}/csv"):
-        text = open(glob.glob(f"{folder}/csv/{name}/*")[0], "rb").read()
-        check(b"\x1b" not in text, f"csv: no control character in {name}")
-    export(other, f"folded:{folder}/f")
-    lines = [line.rsplit(" ", 1)[0].split(";") for line in open(f"{folder}/f", encoding="utf-8")]
-    check({len(x) for x in lines} == {4} and any(shown.replace(";", "\\x3b") in x[3] for x in lines), "folded: a name is one frame")
-    export(other, f"chrome:{folder}/j")
-    check(shown + " 216" in {e["args"].get("name") for e in json.load(open(f"{folder}/j"))["traceEvents"] if "args" in e}, "chrome: json")
-    if HAS_SQLITE:
-        export(other, f"sqlite:{folder}/s")
-        db = sqlite3.connect(f"{folder}/s")
-        check((shown,) in set(db.execute("SELECT name FROM thread WHERE tid = 216")), "sqlite: a text")
-        db.close()
 
     # Losses, requests, steps of clocks.
     simulate(f"{folder}/requests", "requests", "--duration", "2s", "--lost", "0.1")

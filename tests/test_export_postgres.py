@@ -3,6 +3,7 @@ import csv
 import glob
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -10,7 +11,7 @@ import sys
 import time
 from collections import defaultdict
 
-from e2e import DATA, PROGRAM, check, dashboard, run, scratch, simulate, table
+from e2e import DATA, HOSTILE, PROGRAM, check, dashboard, rename, run, scratch, simulate, table
 
 BIN = next(iter(sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True)), None)
 TARGETS = run("export", "--targets").stdout
@@ -53,13 +54,18 @@ def counts(url, rows, number):
     return {t: int(ask(url, f'SELECT count(*) FROM "{t}" WHERE run_id = {number}')[0][0]) for t in rows}
 
 
+def unescaped(v):
+    """A text without what keeps it from being a formula in csv."""
+    return chr(int(v[2:4], 16)) + v[4:] if re.match(r"\\x(3d|2b|2d|40)", v) else v
+
+
 def check_rows(url, folder, history, number):
     """Every row as the csv has it."""
     export(history, f"csv:{folder}/csv")
     for path in glob.glob(f"{folder}/csv/*/{number}.csv"):
         name = os.path.basename(os.path.dirname(path))
         with open(path, newline="", encoding="utf-8") as f:
-            want = [["\\x3d" + v[1:] if v.startswith("=") else v for v in row] for row in list(csv.reader(f))[1:]]
+            want = [[unescaped(v) for v in row] for row in list(csv.reader(f))[1:]]
         got = ask(url, f'SELECT * FROM "{name}" WHERE run_id = {number}')
         real = {i for row in want[:1] for i, v in enumerate(row) if "." in v and v.replace(".", "").replace("-", "").isdigit()}
         got = [[f"{float(v):.9f}" if i in real and v else v for i, v in enumerate(row)] for row in got]
@@ -126,6 +132,13 @@ with scratch() as folder:
             export(h, f"sqlite:{folder}/db")
         for question in [line.split()[0] for line in run("fleet").stdout.splitlines()]:
             check(table("fleet", url, question) == table("fleet", f"sqlite:{folder}/db", question), f"fleet: {question}")
+
+        # Names that would be statements are texts.
+        for i, hostile in enumerate(HOSTILE):
+            shutil.copytree(os.path.join(DATA, "fibonacci"), f"{folder}/h{i}", copy_function=shutil.copyfile)
+            rename(f"{folder}/h{i}", hostile)
+            run("index", f"{folder}/h{i}", "-o", f"{folder}/h{i}.steal")
+            check_rows(url, folder, f"{folder}/h{i}.steal", export(f"{folder}/h{i}.steal", url)[1])
 
         for bad, status in ((f"postgresql://me:secret@127.0.0.1:{port}/nowhere", 2), ("postgresql://me:secret@127.0.0.1:1/postgres", 2),
                             ("postgresql://me:secret@h:st:wrong/x", 1), ("postgresql://me:se%ZZcret@h/x", 1),
