@@ -125,7 +125,7 @@ def simulate(folder, *args):
 
 
 def until(condition, what):
-    for _ in range(600):
+    for _ in range(2400):
         if condition():
             return
         time.sleep(0.05)

@@ -12,7 +12,7 @@ TRACE = os.path.join(DATA, "fibonacci")
 
 
 def index(folder, out):
-    return subprocess.run([PROGRAM, "index", folder, "-o", out], capture_output=True, check=False, timeout=120,
+    return subprocess.run([PROGRAM, "index", folder, "-o", out], capture_output=True, check=False, timeout=900,
                           env={**os.environ, "TMPDIR": os.path.dirname(out)})
 
 
@@ -95,7 +95,7 @@ def check_truncated(tmp):
                               env={**os.environ, "TMPDIR": tmp}) as p:
             time.sleep(rng.random() * took / 2)
             os.truncate(f, rng.choice((0, 4096, rng.randrange(os.path.getsize(f)))))
-            stderr = p.communicate(timeout=120)[1]
+            stderr = p.communicate(timeout=900)[1]
         early += b"note: " in stderr
         if not is_well_said(p.returncode, stderr):
             wrong.append((f, p.returncode, stderr))

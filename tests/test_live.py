@@ -161,6 +161,9 @@ def check_stopping(tmp, want):
             p = start("index", "--host", r.url(host), "--guest", f"Debian={r.url(guest)}", "-o", got,
                       *(["--for", "1.5s"] if by == "--for" else []))
             until(lambda: all(s.sent for m in (host, guest) for s in m.streams[0]), "everything is read")
+            asked = len(r.asked)
+            if by == "Ctrl-C":
+                until(lambda: len(r.asked) > asked + 10, "more is asked for")  # pylint: disable=cell-var-from-loop
             time.sleep(4 if by == "Ctrl-C" else 0.5)  # all of it is decoded, also on a busy machine
             check(p.poll() is None, "a session that has not ended is read on")
             if by == "Ctrl-C":

@@ -24,7 +24,7 @@ state() { t display-message -p -t v "$1"; }
 
 # wait_for TEXT WHAT: until the screen holds TEXT, 10 s at most.
 wait_for() {
-	for _ in $(seq 200); do
+	for _ in $(seq 1200); do
 		screen | grep -qF -- "$1" && return 0
 		sleep 0.05
 	done
@@ -34,6 +34,18 @@ wait_for() {
 	return 1
 }
 fail() { echo "FAIL: $*"; screen; failed=1; }
+
+# What a command prints, once that has stayed the same for half a second: answers come when they come.
+settled() {
+	last=
+	for _ in $(seq 100); do
+		now=$("$@")
+		[ "$now" = "$last" ] && break
+		last=$now
+		sleep 0.5
+	done
+	printf '%s\n' "$now"
+}
 
 # A shell with job control in a window of that size.
 shell() {
@@ -151,9 +163,9 @@ done
 mouse() { t send-keys -t v -l "$(printf '\033[M%b' "$1")"; sleep 0.2; }
 mouse ' Z&'; mouse '#Z&'  # button 1 at column 58, line 6; let go
 wait_for 'Debian/3525 critical_task' 'a click on a thread'
-before=$(screen)
+before=$(settled screen)
 mouse 'pP&'; mouse 'qP&'  # Ctrl and the wheel at column 48
-[ "$(screen)" = "$before" ] || fail 'Ctrl and the wheel moved the cursor'
+[ "$(settled screen)" = "$before" ] || fail 'Ctrl and the wheel moved the cursor'
 mouse 'aP&'
 wait_for 'Debian/880 sshd' 'the wheel goes to the next row'
 t send-keys -t v q
@@ -169,8 +181,7 @@ shell 120 30
 run "clear; $view"
 wait_for '? help' 'frame before silence'
 pid=$(pgrep -n -f "view $dir/world.steal")
-sleep 0.3
-one=$(grep ctxt "/proc/$pid/status")
+one=$(settled grep ctxt "/proc/$pid/status")
 sleep 1
 [ "$one" = "$(grep ctxt "/proc/$pid/status")" ] || fail 'the idle viewer woke up'
 t send-keys -t v q

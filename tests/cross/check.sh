@@ -46,8 +46,9 @@ for place in proc dev dev/pts; do
 done
 trap 'umount "$root/dev/pts" "$root/dev" "$root/proc"' EXIT INT TERM
 
-# What would be distributed is what is built.
+# What would be distributed is what is built; the tree may go on changing.
 rm -rf "$root/stealscope"
+cp "$build/stealscope" "$build/stealscope-sim" "$root/tmp/"
 make -C "$build" distdir distdir="$root/stealscope" >"$root.log" 2>&1 || die "make distdir: $(tail -n 5 "$root.log")"
 inside() { chroot "$root" /bin/sh -c "cd /stealscope && $1"; }
 inside "PKG_CONFIG_LIBDIR=/usr/lib/$triplet/pkgconfig:/usr/share/pkgconfig ./configure --host=$triplet --enable-werror" \
@@ -60,7 +61,7 @@ mkdir "$root/stealscope/same"
 cp -R tests/data/fibonacci "$root/stealscope/same/"
 for scenario in 'overcommit 2' nested requests 'random --containers' 'churn --lost 0.1'; do
 	# shellcheck disable=SC2086  # a scenario and its options are words
-	"$build/stealscope-sim" $scenario --duration 1s --no-truth -o "$root/stealscope/same/${scenario%% *}" 2>/dev/null
+	"$root/tmp/stealscope-sim" $scenario --duration 1s --no-truth -o "$root/stealscope/same/${scenario%% *}" 2>/dev/null
 done
 cat >"$root/stealscope/same/ask.sh" <<'END'
 # usage: sh ask.sh PROGRAM OUT
@@ -75,7 +76,7 @@ for traces in fibonacci overcommit nested requests random churn; do
 done
 END
 inside 'cd same && sh ask.sh ../stealscope there' || die "the program of $arch"
-(cd "$root/stealscope/same" && sh ask.sh "$build/stealscope" here) || die 'the program of this machine'
+(cd "$root/stealscope/same" && sh ask.sh "$root/tmp/stealscope" here) || die 'the program of this machine'
 cd "$root/stealscope/same"
 for here in here.*; do
 	diff -r "$here" "there.${here#here.}" >&2 || die "$here is another on $arch"
