@@ -19,6 +19,7 @@ src_libflow_a_SOURCES = \
 	src/flow/causes.h \
 	src/flow/locks.c \
 	src/flow/path.c \
+	src/flow/raiser.c src/flow/raiser.h \
 	src/flow/path_sums.c \
 	src/flow/periodic.c \
 	src/flow/resolve.c src/flow/resolve.h \

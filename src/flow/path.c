@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "flow/raiser.h"
 #include "flow/wakeup.h"
 
 #define DEEPEST 400  /* handings over on the way back from the end of one sleep */
@@ -39,7 +40,8 @@ struct walker {
 	struct path *out;
 	size_t cap;
 	int depth;
-	uint64_t asleep, running, waiting; /* bits of the file's thread states that mean BLOCKED, RUNNING, and PREEMPTED */
+	struct raisers raisers;
+	uint64_t asleep, waiting; /* bits of the file's thread states that mean BLOCKED, and PREEMPTED */
 	struct error *err;
 };
 
@@ -248,44 +250,6 @@ static int pending_since(struct walker *w, const struct who *host, int64_t t, in
 	return found < 0 ? -1 : 0;
 }
 
-/* Which thread of the VM's process, or vhost thread of it, ran last within [from, t]: the nearest that may have raised an
- * interrupt.  *out is NULL: none did. */
-static int last_server(struct walker *w, const struct who *vcpu, int64_t from, int64_t t, struct who **out, int64_t *when)
-{
-	const struct topo *topo = w->topo;
-	const struct topo_machine *m = &topo->machine[vcpu->machine];
-	struct interval iv;
-	char vhost[32];
-	*out = NULL;
-	if (vcpu->thread < 0 || topo->thread[vcpu->thread].pid == HISTORY_NONE)
-		return 0;
-	if (history_stab(topo->h, topo->thread[vcpu->thread].pid, t, &iv, w->err) < 0)
-		return -1;
-	int64_t pid = iv.value;
-	snprintf(vhost, sizeof vhost, "vhost-%" PRId64, pid);
-	for (uint32_t i = m->thread; pid != HISTORY_NULL && i < m->thread + m->threads; i++) {
-		const struct topo_thread *th = &topo->thread[i];
-		if (th->role >= 0 || th->status == HISTORY_NONE)
-			continue;
-		iv.value = HISTORY_NULL;
-		if (th->pid != HISTORY_NONE && history_stab(topo->h, th->pid, t, &iv, w->err) < 0)
-			return -1;
-		if (iv.value != pid && strcmp(topo_longest_name(topo, i), vhost) != 0)
-			continue;
-		int found = history_stab(topo->h, th->status, t, &iv, w->err) < 0 ? -1 : 1;
-		if (found > 0 && !(iv.value >= 0 && iv.value < HISTORY_STATES && w->running >> iv.value & 1))
-			found = history_prev(topo->h, th->status, t, w->running, &iv, w->err);
-		if (found < 0)
-			return -1;
-		int64_t end = iv.end < t ? iv.end : t;
-		if (found && end >= from && (!*out || end > *when)) {
-			*out = resolver_who(&w->r, th->machine, th->tid);
-			*when = end;
-		}
-	}
-	return 0;
-}
-
 /* What vCPU v did at t as it handled an interrupt: [a, b] belongs to whoever raised that, and from there on to the vCPU.
  * in: the handler, or NULL. */
 static int through_interrupt(struct walker *w, const struct subject *s, uint32_t v, int64_t t, const char *in, int64_t a,
@@ -304,7 +268,7 @@ static int through_interrupt(struct walker *w, const struct subject *s, uint32_t
 		return emit_handler(w, w->topo->cpu[v].machine, in, a, b, (struct via){ EDGE_IRQ, PATH_PROVEN });
 	if (!halted && pending_since(w, host, t, &raised) < 0)
 		return -1;
-	if (!fits && device && host && last_server(w, host, raised, t, &server, &raised) < 0)
+	if (!fits && device && host && raiser_of(&w->raisers, v, host, raised, t, &server, &raised) < 0)
 		return -1;
 	if (!fits && !server)
 		return emit_unknown(w, s, a, b);
@@ -420,16 +384,44 @@ static int hand_over(struct walker *w, const struct subject *s, struct who *slee
 	return rc;
 }
 
+static int emit_idle(struct walker *w, const struct subject *s, int64_t a, int64_t b, enum flow_kind kind, struct via via)
+{
+	struct party who;
+	if (identity(w, s, a, &who) < 0)
+		return -1;
+	who.kind = (uint8_t)kind;
+	return emit(w, a, b, who, nobody, via);
+}
+
+/* A wakeup is on its way to a vCPU of that machine, which was halted until `until`: did another of its vCPUs end that? */
+static int ended_by_sibling(struct walker *w, uint32_t machine, struct who *sleeper, int64_t until)
+{
+	struct wakeup by;
+	int vcpu;
+	if (wakeup_of(&w->r, sleeper, until < history_end(w->topo->h) ? until + 1 : INT64_MAX, &by) < 0)
+		return -1;
+	if (!by.in || strcmp(by.in, "thread") != 0)
+		return 0;
+	if (resolver_vcpu(&w->r, resolver_who(&w->r, (uint32_t)by.machine, by.tid), by.at, &vcpu) < 0)
+		return -1;
+	return vcpu >= 0 && w->topo->cpu[vcpu].machine == machine;
+}
+
 /* The subject waits at t, for no CPU: until *end at most. */
 static int wait_piece(struct walker *w, const struct subject *s, int64_t t, int64_t *end, struct via via)
 {
 	struct who *sleeper;
-	struct party who;
 	if (sleeper_of(w, s, t, &sleeper) < 0)
 		return -1;
 	if (sleeper) {
 		int64_t until = resolver_own(&w->r, sleeper)[OWN_STATUS].iv.end;
 		*end = until < *end ? until : *end;
+		int led = via.edge != EDGE_IPI || s->kind != SUBJECT_CPU ? 1
+		        : ended_by_sibling(w, w->topo->cpu[s->index].machine, sleeper, until);
+		if (led < 0)
+			return -1;
+		if (!led)
+			return emit_idle(w, s, t, *end, FLOW_IDLE_CPU, via);
 		return hand_over(w, s, sleeper, until < history_end(w->topo->h) ? until + 1 : INT64_MAX, t, *end,
 		                 PATH_PROVEN);
 	}
@@ -441,10 +433,7 @@ static int wait_piece(struct walker *w, const struct subject *s, int64_t t, int6
 	*end = w->r.until < *end ? w->r.until : *end;
 	if (p.who.kind != FLOW_IDLE_CPU)
 		return emit_piece(w, s, &p, t, *end, via);
-	if (identity(w, s, t, &who) < 0)
-		return -1;
-	who.kind = FLOW_RUNNING;  /* the guest's idle thread executes */
-	return emit(w, t, *end, who, nobody, via);
+	return emit_idle(w, s, t, *end, FLOW_RUNNING, via);  /* the guest's idle thread executes */
 }
 
 /* Tiles [a, b] with what the subject did, and what was done for it. */
@@ -476,9 +465,11 @@ int path_of(const struct topo *topo, const struct subject *s, int64_t from, int6
 	struct walker w = { .topo = topo, .out = out, .err = err };
 	for (unsigned i = 0; i < HISTORY_STATES; i++) {
 		w.asleep |= (uint64_t)(topo->thread_state[i] == THREAD_BLOCKED) << i;
-		w.running |= (uint64_t)(topo->thread_state[i] == THREAD_RUNNING) << i;
+		w.raisers.running |= (uint64_t)(topo->thread_state[i] == THREAD_RUNNING) << i;
 		w.waiting |= (uint64_t)(topo->thread_state[i] == THREAD_PREEMPTED) << i;
 	}
+	w.raisers.asleep = w.asleep;
+	w.raisers.r = &w.r;
 	resolver_init(&w.r, topo, from, to, err);
 	out->start = from;
 	out->end = to;
@@ -487,6 +478,7 @@ int path_of(const struct topo *topo, const struct subject *s, int64_t from, int6
 		path_add_up(out);
 	resolver_give_names(&w.r, &out->name, &out->names);
 	resolver_release(&w.r);
+	map_release(&w.raisers.known);
 	if (rc < 0)
 		path_release(out);
 	return rc;

@@ -9,7 +9,7 @@
 #include "sim.h"
 
 static const int32_t exit_reason[EXIT_KINDS] = {
-	[EXIT_INTR] = 96, [EXIT_VINTR] = 100, [EXIT_CPUID] = 114, [EXIT_HLT] = 120, [EXIT_IO] = 123, [EXIT_DISK] = 123,
+	[EXIT_INTR] = 96, [EXIT_VINTR] = 100, [EXIT_CPUID] = 114, [EXIT_HLT] = 120, [EXIT_IO] = 123, [EXIT_DISK] = 123, [EXIT_KICK] = 1024,
 	[EXIT_MSR] = 124, [EXIT_IPI] = 124, [EXIT_NESTED] = 128, [EXIT_VMMCALL] = 129, [EXIT_NPF] = 1024,
 };
 
@@ -91,6 +91,9 @@ void kvm_exit(struct cpu *c, const struct op *op)
 	case EXIT_DISK:
 		cpu_push(c, OP_NOP, NULL);
 		queue_push(&s->queue, s->now + op->a, DUE_DISK, op->t, 0);
+		break;
+	case EXIT_KICK:
+		carrier_kick(c, op->t);
 		break;
 	case EXIT_IO:
 		io_blocks(c, t, op->a);

@@ -151,6 +151,7 @@ void machine_free(struct machine *m)
 		if (m->by_tid[i]) {
 			server_free(m->by_tid[i]->server);
 			free(m->by_tid[i]->usage);
+			free(m->by_tid[i]->carrier);
 			free(m->by_tid[i]);
 		}
 	free(m->by_tid);

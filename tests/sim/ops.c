@@ -3,6 +3,8 @@
 
 #include "sim.h"
 
+#define LINE_NET 28  /* interrupt of a guest: a packet has come */
+
 #define TIMER_TICK UINT64_C(0xffffffffb8158f60)
 #define TIMER_WAKE UINT64_C(0xffffffffb8145bd0)
 #define TIMER_APIC UINT64_C(0xffffffffc0347ef0)
@@ -63,7 +65,7 @@ static void deliver(struct cpu *c, const struct irq *q)
 /* Queues what the handler of an interrupt does. */
 void irq_begin(struct cpu *c, const struct irq *q)
 {
-	int64_t line = c->m->is_host ? 25 : 27;
+	int64_t line = c->m->is_host ? 25 : q->kind == IRQ_DEV && q->inner ? LINE_NET : 27;
 
 	switch ((enum irq_kind)q->kind) {
 	case IRQ_TICK:
@@ -131,7 +133,7 @@ static void irq_record(struct cpu *c, const struct op *op)
 {
 	static const char *const softirq_name[] = { "HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED",
 	                                            "HRTIMER", "RCU" };
-	const char *device = c->m->is_host ? "virtio1-req.0" : "virtio0-virtqueues";
+	const char *device = c->m->is_host ? "virtio1-req.0" : op->a == LINE_NET ? "virtio1-input.0" : "virtio0-virtqueues";
 	char text[64];
 
 	if (op->kind == OP_IRQ_ENTRY)

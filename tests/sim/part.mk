@@ -2,6 +2,7 @@
 bin_PROGRAMS += stealscope-sim
 noinst_LIBRARIES += tests/libsim.a
 tests_libsim_a_SOURCES = \
+	tests/sim/chain.c \
 	tests/sim/clock.c \
 	tests/sim/cpu.c \
 	tests/sim/ctf.c \

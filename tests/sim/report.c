@@ -24,10 +24,11 @@ int truth_open(struct sim *s, const char *dir)
 	s->truth->dir = mem_dup(dir);
 	s->truth->interval = create(s, "intervals.csv", "path,start,end,value");
 	s->truth->who = create(s, "pcpus.csv", "pcpu,start,end,system,tid,mode");
+	s->truth->cause = create(s, "causes.csv", "at,what,machine,tid,by_machine,by_tid,in,cpu");
 	s->truth->request = create(s, "requests.csv", "request,machine,tid,start,end,exec_ns,stolen_exec_ns,stolen_flight_ns,"
 	                           "vmm_exec_ns,vmm_flight_ns,guest_wait_ns,blocked_ns");
 	s->truth->loss = create(s, "losses.csv", "machine,cpu,start,end,records");
-	return s->truth->interval && s->truth->who && s->truth->request && s->truth->loss ? 0 : -1;
+	return s->truth->interval && s->truth->who && s->truth->request && s->truth->loss && s->truth->cause ? 0 : -1;
 }
 
 void truth_loss(struct cpu *c, int64_t end)
@@ -135,8 +136,8 @@ int truth_close(struct sim *s)
 	}
 	if (write_clocks(s) < 0 || write_machines(s) < 0 || write_traces(s) < 0 || write_info(s) < 0)
 		result = -1;
-	FILE *file[] = { t->interval, t->who, t->request, t->loss };
-	for (int i = 0; i < 4; i++)
+	FILE *file[] = { t->interval, t->who, t->request, t->loss, t->cause };
+	for (size_t i = 0; i < sizeof file / sizeof *file; i++)
 		if (ferror(file[i]) | fclose(file[i]))
 			result = error_system(&s->err, NULL, "%s", t->dir);
 	free(t->dir);

@@ -402,6 +402,34 @@ static int random_scenario(struct sim *s)
 	return 0;
 }
 
+/* Waits of all kinds: for locks, for a disk that a thread of QEMU serves, for a server in another VM, beside hogs. */
+static int chain(struct sim *s)
+{
+	struct machine *h = host_add(s, 3), *g[2];
+	struct thread *net[2], *disk[2], *t;
+	char name[32];
+
+	for (int i = 0; i < 2; i++) {
+		g[i] = guest(s, i ? "Ubuntu" : "Debian", i ? 1 : 2, i ? 4 : 3, i * SEC, 1000 * (1 - 2 * i));
+		snprintf(name, sizeof name, "vhost-%d", (int)g[i]->qemu_pid);
+		net[i] = carrier_add(g[i], name, false, UINT64_MAX);
+		disk[i] = carrier_add(g[i], "IO io0", true, UINT64_MAX);
+		for (int k = 0; k < 2 + 2 * !i; k++)
+			thread_add(g[i], "locker", workload[WL_LOCKER], after(s, 2 * MS), UINT64_MAX);
+		t = thread_add(g[i], "synio", workload[WL_ASKER], after(s, 2 * MS), UINT64_MAX);
+		t->sends_by = disk[i];
+		t->sends_to = t;
+	}
+	t = thread_add(g[0], "client", workload[WL_ASKER], after(s, 20 * MS), UINT64_MAX);
+	t->sends_by = net[0];
+	t->sends_to = thread_add(g[1], "server", workload[WL_ANSWERER], after(s, 1 * MS), UINT64_MAX);
+	t->sends_to->sends_by = net[1];
+	t->sends_to->sends_to = t;
+	for (int i = 0; i < 3; i++)
+		thread_add(h, "burnP6", workload[i == 1 ? WL_HOG : WL_BURST_HOG], after(s, 5 * MS), UINT64_C(1) << i);
+	return 0;
+}
+
 static const struct scenario {
 	const char *name;
 	int (*build)(struct sim *s);
@@ -418,6 +446,7 @@ static const struct scenario {
 	{ "requests", requests, 6 * SEC, "a request server with marks (Soroban)" },
 	{ "planted", planted, 6 * SEC, "a request server, and one planted change (--plant)" },
 	{ "nested", nested, 4 * SEC, "a VM inside a VM, disturbed on each level" },
+	{ "chain", chain, 1 * SEC, "threads that wait for locks, for a served disk, for a server in another VM" },
 	{ "random", random_scenario, 700 * MS, "everything drawn from the seed" },
 };
 

@@ -163,6 +163,7 @@ void sched_waking(struct cpu *c, struct thread *t)
 	unsigned dest;
 	bool remote;
 
+	t->inbox++;
 	if (t->state != TASK_BLOCKED || t->waking) {
 		if (t->state == TASK_RUNNING && t->want != WANT_RUN)
 			t->wake_pending = true;
@@ -171,6 +172,7 @@ void sched_waking(struct cpu *c, struct thread *t)
 	t->waking = true;
 	t->timer_gen++;
 	RECORD(c, REC_WAKING, S(thread_name(t)), N(t->tid), N(record_prio(t)), N(t->cpu));
+	truth_wake(c, t);
 	dest = place(t);
 	remote = !c->host && dest != c->number && m_idle(c->m, dest) && rng_chance(&c->m->sim->rng, 500000);
 	if (dest != t->cpu) {

@@ -100,7 +100,7 @@ struct irq {
 
 /* Why a vCPU leaves guest mode; the number is the exit_reason of the record (SVM). */
 enum exit_kind { EXIT_INTR, EXIT_VINTR, EXIT_CPUID, EXIT_HLT, EXIT_IO, EXIT_MSR, EXIT_IPI, EXIT_VMMCALL, EXIT_NPF,
-                 EXIT_DISK, EXIT_NESTED, EXIT_KINDS };
+                 EXIT_DISK, EXIT_KICK, EXIT_NESTED, EXIT_KINDS };
 enum log_kind { LOG_SYNC_A, LOG_SYNC_D, LOG_START, LOG_YIELD, LOG_RESUME, LOG_END };
 
 /* ---- truth: one attribute whose value is followed (truth.c) */
@@ -116,6 +116,18 @@ enum task_state { TASK_BLOCKED, TASK_RUNNABLE, TASK_RUNNING, TASK_NEW, TASK_DEAD
 enum want { WANT_RUN, WANT_SLEEP, WANT_DISK, WANT_HALT, WANT_DIE };
 struct step;
 struct server;
+
+/* chain.c: a thread of the host that carries messages of guests, and whom the next ones are for. */
+struct carrier {
+	const struct machine *vm;    /* it serves: into that it raises interrupts */
+	struct thread *to[32], *now;
+	unsigned n;
+	bool is_net;
+};
+struct lock {
+	struct thread *owner, *waiter[16];
+	unsigned waiters;
+};
 
 struct thread {
 	struct machine *m;
@@ -143,6 +155,9 @@ struct thread {
 	int64_t until;           /* host ns: when W_UNTIL goes on */
 	int32_t dump_tid;
 	struct server *server;
+	struct carrier *carrier;
+	struct thread *sends_by, *sends_to;  /* who carries what it sends, and to whom */
+	unsigned inbox;          /* wakeups that it has not asked for yet */
 	/* truth */
 	struct truth_track status, tname, tcpu, tpid;
 	struct usage *usage;     /* of request servers */
@@ -218,6 +233,8 @@ struct machine {
 	int32_t qemu_pid;              /* of the VM on the host */
 	uint64_t vcpu_affinity;        /* of its CPUs' threads */
 	struct quota_group *vcpu_group;
+	struct lock lock[2];
+	struct thread *net;            /* of the host: carries its packets */
 	unsigned boot_cpus;            /* it has from its start on */
 	int64_t boots, dies;           /* host ns: from then on its threads may run; when its QEMU ends it */
 	struct thread nobody;          /* stands for the thread of a CPU that has none */
@@ -335,7 +352,7 @@ void kvm_forward(const struct op *op, struct cpu *from);
 /* workload.c */
 enum step_kind { W_RUN, W_SLEEP, W_PERIOD, W_GOTO, W_LOOP, W_UNTIL, W_FORK, W_THREAD, W_EXEC, W_QUIT, W_BEACON,
                  W_EXIT, W_IO, W_DISK, W_SERVE, W_SUBMIT, W_DUMP, W_PAUSE, W_PLUG, W_REAP, W_CHANGE, W_LIVES, W_KILL,
-                 W_GONE };
+                 W_GONE, W_LOCK, W_UNLOCK, W_SEND, W_RECEIVE, W_TAKE, W_DELIVER };
 struct step {
 	uint8_t kind;            /* enum step_kind */
 	uint8_t arg;             /* W_GOTO, W_LOOP, W_UNTIL, W_LIVES, W_GONE: step to go to; W_FORK: workload */
@@ -345,13 +362,22 @@ struct step {
 enum workload { WL_HOG, WL_PULSE, WL_FIBONACCI, WL_FIB_SHELL, WL_CRITICAL, WL_CRITICAL_SHELL, WL_CC, WL_BURST_HOG,
                 WL_SHORT,
                 WL_FORKER, WL_SLEEPER, WL_PERIODIC, WL_DISK, WL_BLOCKIO, WL_BEACON, WL_SERVER, WL_CLIENT, WL_TRACER,
-                WL_QEMU, WL_EXITS, WL_THREADED, WL_WORKER, WL_LAUNCHER, WL_VM, WL_LAZY_TRACER, WL_DAEMON, WL_COUNT };
+                WL_QEMU, WL_EXITS, WL_THREADED, WL_WORKER, WL_LAUNCHER, WL_VM, WL_LAZY_TRACER, WL_DAEMON, WL_CARRIER, WL_LOCKER,
+                WL_ASKER, WL_ANSWERER, WL_COUNT };
 #define WL_VM_RUNS 3  /* the step of WL_VM at which the VM is there */
 extern const struct step *const workload[WL_COUNT];
 void thread_step(struct cpu *c, struct thread *t);
 struct server *server_add(struct thread *t);
 void server_free(struct server *s);
 void sleep_until(struct thread *t, int64_t when);
+
+/* chain.c */
+void lock_take(struct cpu *c, struct thread *t, struct lock *l);  /* sleeps when it is not free */
+void lock_give(struct cpu *c, struct thread *t, struct lock *l);
+struct thread *carrier_add(struct machine *vm, const char *name, bool of_qemu, uint64_t affinity);
+void carrier_kick(struct cpu *c, struct thread *t);
+struct thread *carrier_next(struct thread *t);
+void carrier_deliver(struct cpu *c, struct thread *t);
 
 /* record.c: trace records */
 enum record_kind {
@@ -396,6 +422,8 @@ void truth_thread(struct thread *t);                     /* status, CPU, name */
 void truth_end_thread(struct thread *t);
 void truth_loss(struct cpu *c, int64_t end);             /* records were lost; until `end` nothing was written */
 void truth_mark(struct cpu *c, enum log_kind kind, int64_t id);
+void truth_wake(struct cpu *c, const struct thread *t);  /* on CPU c */
+void truth_raise(struct cpu *c, const struct cpu *guest, const struct thread *t);  /* an interrupt that will wake t */
 int truth_close(struct sim *s);
 
 /* scenario.c */

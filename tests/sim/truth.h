@@ -5,7 +5,7 @@
 #include "sim.h"
 
 struct truth_out {
-	FILE *interval, *who, *request, *loss;
+	FILE *interval, *who, *request, *loss, *cause;
 	char *dir;
 };
 

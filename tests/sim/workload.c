@@ -99,6 +99,21 @@ static const struct step vm[] = {
 	{ W_QUIT, 0, 0, 0, NULL },
 };
 
+static const struct step carrier[] = {
+	{ W_TAKE, 0, 0, 0, NULL }, { W_RUN, 0, 30 * US, 300 * US, NULL }, { W_DELIVER, 0, 0, 0, NULL }, { W_GOTO, 0, 0, 0, NULL },
+};
+static const struct step locker[] = {
+	{ W_RUN, 0, 50 * US, 2 * MS, NULL }, { W_LOCK, 0, 0, 0, NULL }, { W_RUN, 0, 200 * US, 6 * MS, NULL },
+	{ W_UNLOCK, 0, 0, 0, NULL }, { W_LOOP, 0, 1, 4, NULL }, { W_SLEEP, 0, 500 * US, 8 * MS, NULL }, { W_GOTO, 0, 0, 0, NULL },
+};
+static const struct step asker[] = {
+	{ W_RUN, 0, 50 * US, 900 * US, NULL }, { W_SEND, 0, 0, 0, NULL }, { W_RECEIVE, 0, 0, 0, NULL },
+	{ W_LOOP, 0, 2, 9, NULL }, { W_SLEEP, 0, 500 * US, 8 * MS, NULL }, { W_GOTO, 0, 0, 0, NULL },
+};
+static const struct step answerer[] = {
+	{ W_RECEIVE, 0, 0, 0, NULL }, { W_RUN, 0, 200 * US, 4 * MS, NULL }, { W_SEND, 0, 0, 0, NULL }, { W_GOTO, 0, 0, 0, NULL },
+};
+
 const struct step *const workload[WL_COUNT] = {
 	[WL_HOG] = hog, [WL_PULSE] = pulse, [WL_FIBONACCI] = fibonacci, [WL_FIB_SHELL] = fib_shell,
 	[WL_CRITICAL] = critical, [WL_CRITICAL_SHELL] = critical_shell, [WL_CC] = cc, [WL_BURST_HOG] = burst_hog,
@@ -106,7 +121,8 @@ const struct step *const workload[WL_COUNT] = {
 	[WL_BLOCKIO] = blockio, [WL_BEACON] = beacon, [WL_SERVER] = server, [WL_CLIENT] = client, [WL_TRACER] = tracer,
 	[WL_QEMU] = qemu, [WL_EXITS] = exits, [WL_THREADED] = threaded, [WL_WORKER] = worker,
 	[WL_LAUNCHER] = launcher, [WL_VM] = vm,
-	[WL_LAZY_TRACER] = lazy_tracer, [WL_DAEMON] = daemon_steps,
+	[WL_LAZY_TRACER] = lazy_tracer, [WL_DAEMON] = daemon_steps, [WL_CARRIER] = carrier, [WL_LOCKER] = locker,
+	[WL_ASKER] = asker, [WL_ANSWERER] = answerer,
 };
 
 static void block(struct cpu *c, struct thread *t, enum want want)
@@ -323,6 +339,39 @@ static void vm_step(struct cpu *c, struct thread *t, const struct step *st)
 	}
 }
 
+/* The steps of those who wait for each other. */
+static void chain_step(struct cpu *c, struct thread *t, const struct step *st)
+{
+	switch (st->kind) {
+	case W_LOCK:
+		lock_take(c, t, &c->m->lock[st->arg]);
+		break;
+	case W_UNLOCK:
+		lock_give(c, t, &c->m->lock[st->arg]);
+		break;
+	case W_SEND:
+		t->inbox = 0;
+		leave(c, t, EXIT_KICK, 0);
+		break;
+	case W_TAKE:
+		if (carrier_next(t))
+			break;
+		t->pc--;
+		block(c, t, WANT_SLEEP);
+		break;
+	case W_DELIVER:
+		carrier_deliver(c, t);
+		break;
+	default:
+		if (t->inbox) {
+			t->inbox--;
+			break;
+		}
+		t->pc--;
+		block(c, t, WANT_SLEEP);
+	}
+}
+
 /* One step; a host's thread takes the steps that only a guest can take as computation. */
 static void step_run(struct cpu *c, struct thread *t, const struct step *st)
 {
@@ -395,6 +444,9 @@ static void step_run(struct cpu *c, struct thread *t, const struct step *st)
 	case W_PAUSE:
 		t->pc--;
 		block(c, t, WANT_SLEEP);
+		break;
+	case W_LOCK: case W_UNLOCK: case W_SEND: case W_RECEIVE: case W_TAKE: case W_DELIVER:
+		chain_step(c, t, st);
 		break;
 	default:
 		vm_step(c, t, st);

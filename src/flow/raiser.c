@@ -1,0 +1,146 @@
+/* Which thread of the host raised an interrupt of a guest.
+ *
+ * A device is served by one thread of the VM's process, or by a vhost thread.  Where the interrupt woke a halted vCPU its
+ * waker is known: by such wakeups, the nearest before, it is learnt who serves the device whose handler the guest then
+ * enters.  Where none was seen it is whoever of the VM's threads ran since the interrupt may have been raised, if that is
+ * one alone.  Cost of a device: MOST_TRIED sleeps; of an interrupt: the threads of the host, or one. */
+#include "flow/raiser.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "flow/wakeup.h"
+
+#define MOST_TRIED 64    /* sleeps of a vCPU that are looked at to learn who serves a device */
+#define MOST_HANDLERS 64 /* intervals back to the handler of a device */
+
+static bool is_state(uint64_t mask, int64_t value)
+{
+	return value >= 0 && value < HISTORY_STATES && mask >> value & 1;
+}
+
+/* The device that interrupted vCPU v last before t, as the id of its handler's name; HISTORY_NULL: none is near. */
+static int device_before(struct raisers *k, uint32_t v, int64_t t, int64_t *device)
+{
+	const struct topo *topo = k->r->topo;
+	struct interval iv = { .start = t + 1 };
+	*device = HISTORY_NULL;
+	for (int i = 0; i < MOST_HANDLERS && iv.start > history_begin(topo->h) && *device == HISTORY_NULL; i++) {
+		if (history_stab(topo->h, topo->cpu[v].interrupt, iv.start - 1, &iv, k->r->err) < 0)
+			return -1;
+		if (iv.value != HISTORY_NULL && strncmp(history_string(topo->h, iv.value), "irq/", 4) == 0)
+			*device = iv.value;
+	}
+	return 0;
+}
+
+/* Does the guest enter the handler first of all when its vCPU was woken? */
+static int enters(struct raisers *k, uint32_t v, int64_t woken, int64_t device)
+{
+	const struct topo *topo = k->r->topo;
+	struct interval iv;
+	if (history_stab(topo->h, topo->cpu[v].interrupt, woken, &iv, k->r->err) < 0)
+		return -1;
+	if (iv.value == HISTORY_NULL && iv.end < history_end(topo->h) &&
+	    history_stab(topo->h, topo->cpu[v].interrupt, iv.end + 1, &iv, k->r->err) < 0)
+		return -1;
+	return iv.value == device;
+}
+
+/* Is the thread one of the VM's process, or its vhost, but no vCPU? */
+static int serves(struct raisers *k, uint32_t thread, const struct who *vcpu, int64_t t)
+{
+	const struct topo *topo = k->r->topo;
+	const struct topo_thread *th = &topo->thread[thread];
+	struct interval own, iv = { .value = HISTORY_NULL };
+	char vhost[32];
+	if (th->role >= 0 || th->status == HISTORY_NONE || vcpu->thread < 0 || topo->thread[vcpu->thread].pid == HISTORY_NONE)
+		return 0;
+	if (history_stab(topo->h, topo->thread[vcpu->thread].pid, t, &own, k->r->err) < 0 ||
+	    (th->pid != HISTORY_NONE && history_stab(topo->h, th->pid, t, &iv, k->r->err) < 0))
+		return -1;
+	if (own.value == HISTORY_NULL)
+		return 0;
+	snprintf(vhost, sizeof vhost, "vhost-%" PRId64, own.value);
+	return iv.value == own.value || strcmp(topo_longest_name(topo, thread), vhost) == 0;
+}
+
+/* Who serves the device: its thread's index + 1; 0: nobody knows. */
+static int learn(struct raisers *k, uint32_t v, const struct who *host, int64_t t, int64_t device, uint64_t *thread)
+{
+	const struct topo *topo = k->r->topo;
+	const uint32_t status = topo->thread[host->thread].status;
+	struct who *self = resolver_who(k->r, (uint32_t)host->machine, host->tid);
+	struct interval iv = { .start = t };
+	for (int i = 0; i < MOST_TRIED && !*thread; i++) {
+		struct wakeup by;
+		int rc = history_prev(topo->h, status, iv.start, k->asleep, &iv, k->r->err);
+		if (rc <= 0)
+			return rc;
+		if ((rc = enters(k, v, iv.end + 1, device)) <= 0) {
+			if (rc < 0)
+				return -1;
+			continue;
+		}
+		if (wakeup_of(k->r, self, iv.end + 1, &by) < 0)
+			return -1;
+		int who = by.in && strcmp(by.in, "thread") == 0 ? topo_find_thread(topo, (uint32_t)by.machine, by.tid) : -1;
+		if (who >= 0 && (rc = serves(k, (uint32_t)who, host, iv.end + 1)) != 0) {
+			if (rc < 0)
+				return -1;
+			*thread = (uint64_t)who + 1;
+		}
+	}
+	return 0;
+}
+
+/* When the thread ran last within [from, t]: 1, 0 = it did not, -1. */
+static int ran(struct raisers *k, uint32_t thread, int64_t from, int64_t t, int64_t *when)
+{
+	const struct topo *topo = k->r->topo;
+	struct interval iv;
+	if (history_stab(topo->h, topo->thread[thread].status, t, &iv, k->r->err) < 0)
+		return -1;
+	int found = is_state(k->running, iv.value) ? 1
+	          : history_prev(topo->h, topo->thread[thread].status, t, k->running, &iv, k->r->err);
+	if (found <= 0 || iv.end < from)
+		return found < 0 ? -1 : 0;
+	*when = iv.end < t ? iv.end : t;
+	return 1;
+}
+
+int raiser_of(struct raisers *k, uint32_t v, const struct who *host, int64_t from, int64_t t, struct who **out,
+              int64_t *when)
+{
+	const struct topo *topo = k->r->topo;
+	const struct topo_machine *m = &topo->machine[host->machine];
+	int64_t device;
+	*out = NULL;
+	if (host->thread < 0 || topo->cpu[v].interrupt == HISTORY_NONE || device_before(k, v, t, &device) < 0)
+		return host->thread < 0 || topo->cpu[v].interrupt == HISTORY_NONE ? 0 : -1;
+	uint64_t none = 0, *served_by = &none;
+	if (device != HISTORY_NULL) {
+		served_by = map_put(&k->known, (uint64_t)v << 32 | (uint64_t)(device & UINT32_MAX), NULL);
+		if (!*served_by && learn(k, v, host, t, device, served_by) < 0)
+			return -1;
+	}
+	uint32_t first = *served_by ? (uint32_t)*served_by - 1 : m->thread;
+	uint32_t end = *served_by ? first + 1 : m->thread + m->threads;
+	bool alone = true;
+	for (uint32_t i = first; i < end && alone; i++) {
+		int64_t at;
+		int rc = *served_by ? 1 : serves(k, i, host, t);
+		if (rc > 0)
+			rc = ran(k, i, from, t, &at);
+		if (rc < 0)
+			return -1;
+		if (!rc)
+			continue;
+		alone = !*out;
+		*out = resolver_who(k->r, (uint32_t)host->machine, topo->thread[i].tid);
+		*when = at;
+	}
+	*out = alone ? *out : NULL;
+	return 0;
+}

@@ -1,0 +1,18 @@
+/* Which thread of the host raised an interrupt of a guest.  Private to flow/. */
+#ifndef STEALSCOPE_FLOW_RAISER_H
+#define STEALSCOPE_FLOW_RAISER_H
+
+#include "flow/resolve.h"
+
+struct raisers {
+	struct resolver *r;
+	struct map known;          /* vCPU << 32 | name of a device's handler -> index of the thread that raises it + 1, or 0 */
+	uint64_t asleep, running;  /* bits of the file's thread states that mean BLOCKED, and RUNNING */
+};
+
+/* Of a device's interrupt that vCPU v, a thread `host` of its host, has handled before t, and that was raised since `from`:
+ * who raised it, and when that one ran last before t.  *out is NULL where that is not clear. */
+int raiser_of(struct raisers *k, uint32_t v, const struct who *host, int64_t from, int64_t t, struct who **out,
+              int64_t *when);
+
+#endif

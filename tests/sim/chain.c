@@ -1,0 +1,119 @@
+/* Who waits for whom: locks of a machine, and messages that a thread of the host carries into a guest: packets to another
+ * VM, or what a disk answers.  Which wakeup was whose doing is written beside the other truth. */
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "truth.h"
+
+/* ---- Locks: the one who waits longest gets it. */
+
+void lock_take(struct cpu *c, struct thread *t, struct lock *l)
+{
+	if (!l->owner)
+		l->owner = t;
+	else if (l->waiters < sizeof l->waiter / sizeof *l->waiter)
+		l->waiter[l->waiters++] = t;
+	else
+		return;
+	if (l->owner == t)
+		return;
+	t->want = WANT_SLEEP;
+	cpu_push(c, OP_SWITCH, NULL);
+}
+
+void lock_give(struct cpu *c, struct thread *t, struct lock *l)
+{
+	if (l->owner != t)
+		return;
+	l->owner = l->waiters ? l->waiter[0] : NULL;
+	for (unsigned i = 1; i < l->waiters; i++)
+		l->waiter[i - 1] = l->waiter[i];
+	l->waiters -= l->waiters > 0;
+	if (l->owner)
+		cpu_push(c, OP_WAKING, l->owner);
+}
+
+/* ---- Messages */
+
+struct thread *carrier_add(struct machine *vm, const char *name, bool of_qemu, uint64_t affinity)
+{
+	struct thread *t = thread_add(vm->sim->machine[0], name, workload[WL_CARRIER], NOTHING, affinity);
+
+	if (of_qemu)
+		t->pid = vm->qemu_pid;
+	else
+		vm->net = t;
+	t->carrier = mem_new(1, sizeof *t->carrier);
+	t->carrier->vm = vm;
+	t->carrier->is_net = !of_qemu;
+	return t;
+}
+
+static void hand_in(struct cpu *c, struct thread *carrier, struct thread *to)
+{
+	struct carrier *k = carrier->carrier;
+
+	if (k->n < sizeof k->to / sizeof *k->to)
+		k->to[k->n++] = to;
+	cpu_push(c, OP_WAKING, carrier);
+}
+
+/* The guest's thread t has left its VM: what it sends is carried by a thread of the host. */
+void carrier_kick(struct cpu *c, struct thread *t)
+{
+	hand_in(c, t->sends_by, t->sends_to);
+}
+
+/* What there is to carry next; NULL: nothing. */
+struct thread *carrier_next(struct thread *t)
+{
+	struct carrier *k = t->carrier;
+
+	k->now = k->n ? k->to[0] : NULL;
+	for (unsigned i = 1; i < k->n; i++)
+		k->to[i - 1] = k->to[i];
+	k->n -= k->n > 0;
+	return k->now;
+}
+
+/* Thread t of the host, on CPU c, raises the interrupt in which it arrives, or hands it to who serves the other VM. */
+void carrier_deliver(struct cpu *c, struct thread *t)
+{
+	struct thread *to = t->carrier->now;
+	struct cpu *guest = &to->m->cpu[to->cpu];
+	struct irq q = { .kind = IRQ_DEV, .inner = t->carrier->is_net, .t = to };
+
+	if (to->m != t->carrier->vm) {
+		hand_in(c, to->m->net, to);
+		return;
+	}
+	truth_raise(c, guest, to);
+	kvm_deliver(guest, &q, c);
+}
+
+/* ---- Truth */
+
+static FILE *file(struct sim *s)
+{
+	return s->truth ? s->truth->cause : NULL;
+}
+
+static void line(struct cpu *c, const char *what, const struct thread *t, const struct cpu *guest)
+{
+	const char *in = c->handlers ? strtab_get(&c->m->sim->names, (uint32_t)c->handler[c->handlers - 1]) : "thread";
+
+	if (file(c->m->sim))
+		fprintf(file(c->m->sim), "%lld,%s,%s,%d,%s,%d,%s,%d\n", (long long)c->m->sim->now, what,
+		        t->m->is_host ? "host" : t->m->name, t->tid, c->m->is_host ? "host" : c->m->name, c->cur->tid, in,
+		        guest ? (int)guest->number : -1);
+}
+
+void truth_wake(struct cpu *c, const struct thread *t)
+{
+	line(c, "wake", t, c->host ? c : NULL);
+}
+
+void truth_raise(struct cpu *c, const struct cpu *guest, const struct thread *t)
+{
+	line(c, "raise", t, guest);
+}

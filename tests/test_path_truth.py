@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""The critical path equals the truth: who waits for whom in the simulator's world, and who takes whose CPU.
+
+With perfect clocks every piece that `path` names somebody in must be what the simulator did, to the ns.  Where a wakeup
+crosses into a guest that was not halted, which thread raised its interrupt is taken from what ran nearest: there the
+moment of the interrupt may be off by what the piece says, the names may not.  What nobody can prove may be unknown.
+
+Usage: test_path_truth.py [FROM TO]   (seeds; without them a quick set)"""
+import bisect
+import csv
+import os
+import subprocess
+import sys
+
+from e2e import BUILD, check, is_sanitized, run, scratch, table
+from test_flow_truth import Truth, root_of
+
+SIM = os.path.join(BUILD, "stealscope-sim")
+TIMERS = ("timer", "softirq/1-TIMER")
+
+
+class Causes:
+    """Who truly led to what: tiles windows with (start, end, what), what being
+        ("who", machine, tid, thief)   a thread's own time; thief: (system, tid) of who had its CPU, or None
+        ("vcpu", machine)              a guest on its way through an interrupt
+        ("handler",)                   a timer or device: the path ends
+        ("unknown",)                   whatever is said is right: the simulator does not tell"""
+
+    def __init__(self, folder):
+        self.truth = Truth(folder)
+        self.wakes, self.raises = {}, {}
+        with open(os.path.join(folder, "truth", "causes.csv"), newline="", encoding="utf-8") as f:
+            for r in csv.DictReader(f):
+                of = self.wakes if r["what"] == "wake" else self.raises
+                of.setdefault((r["machine"], int(r["tid"])), []).append((int(r["at"]), r))
+        self.vcpu = {int(v["host_tid"]): (v["vm"], v["vcpu"]) for v in self.truth.vcpus}
+
+    def status(self, machine, tid):
+        return self.truth.tracks.get(f"{root_of(machine)}/Threads/{tid}/Status")
+
+    def last(self, of, key, t):
+        events = of.get(key, [])
+        i = bisect.bisect_right(events, t, key=lambda e: e[0]) - 1
+        return events[i] if i >= 0 else None
+
+    def own(self, machine, tid, a, b, deep=0):
+        while a <= b:
+            verdict, until = self.truth.verdict(machine, tid, a)
+            end = min(until, b)
+            track = self.status(machine, tid)
+            state, over = track.at(a) if track else (None, b)
+            if state == "BLOCKED":
+                end = min(over, b)
+                yield from self.slept(machine, tid, a, end, over, deep)
+            elif verdict and verdict[0] in ("preempting", "irq"):
+                yield a, end, ("who", machine, tid, tuple(verdict[1:]) if verdict[0] == "preempting" else None)
+            elif verdict and verdict[0] != "waiting":
+                yield a, end, ("who", machine, tid, None)
+            else:
+                yield a, end, ("unknown",)
+            a = end + 1
+
+    def slept(self, machine, tid, a, b, over, deep):
+        woken = self.last(self.wakes, (machine, tid), over + 1)
+        if not woken or deep > 200 or woken[0] < a and woken[0] < over - 10**6:
+            yield a, b, ("unknown",)
+            return
+        at, by = woken
+        if a <= at - 1:
+            yield from self.led_to(machine, tid, at, by, a, min(at - 1, b), deep + 1)
+        if max(at, a) <= b:
+            yield max(at, a), b, ("vcpu", machine)
+
+    def led_to(self, machine, tid, at, by, a, b, deep):
+        who = by["by_machine"], int(by["by_tid"])
+        if by["in"] == "thread" and who[0] == "host" and who[1] in self.vcpu:
+            vm, number = self.vcpu[who[1]]
+            current, _ = self.truth.tracks[f"{root_of(vm)}/CPUs/CPU{number}/Current Thread"].at(at)
+            yield from self.follow(vm, int(current), a, b, deep) if current not in (None, "0") else [(a, b, ("unknown",))]
+        elif by["in"] == "thread" and who[1] > 0:
+            yield from self.follow(*who, a, b, deep)
+        elif by["in"].startswith("irq/") and who[0] != "host" and self.last(self.raises, (machine, tid), at):
+            raised, by = self.last(self.raises, (machine, tid), at)
+            if a < raised:
+                yield from self.follow("host", int(by["by_tid"]), a, min(raised - 1, b), deep)
+            if max(raised, a) <= b:
+                yield max(raised, a), b, ("vcpu", machine)
+        else:
+            yield a, b, ("handler",)
+
+    def follow(self, machine, tid, a, b, deep):
+        track, t = self.status(machine, tid), b
+        while track and t >= a:
+            i = bisect.bisect_right(track.start, t) - 1
+            if i < 0:
+                break
+            if track.value[i] == "BLOCKED":
+                end = min(track.end[i], b)
+                yield from self.slept(machine, tid, a, end, track.end[i], deep)
+                a = end + 1
+                break
+            t = track.start[i] - 1
+        yield from self.own(machine, tid, a, b, deep)
+
+
+def agrees(piece, what):
+    """Is what the program says of a piece what truly was?"""
+    if piece["kind"] == "unknown" or what[0] == "unknown":
+        return True
+    if what[0] == "handler":
+        return piece["kind"] in ("wait", "irq") or piece["edge"] in ("inject", "ipi")
+    if what[0] == "vcpu":
+        return piece["system"] == what[1]
+    if (piece["system"], piece["tid"]) != (what[1], str(what[2])):
+        return False
+    thief = (piece["thief_system"], piece["thief_tid"]) if piece["kind"] == "preempting" else None
+    truly = what[3] and (what[3][0], str(what[3][1]))
+    return thief == truly or bool(thief and truly and thief == (truly[0], ""))  # a guest that is no longer traced
+
+
+def is_near(piece, what):
+    """The interrupt may have been raised at any moment of the last time that its raiser ran: until then that one has the
+    time, and then the guest, which is on its way."""
+    if not piece["evidence"].startswith("nearest"):
+        return False
+    return what[0] == "vcpu" and piece["system"] == "host" or what[:2] == ("who", "host") and piece["system"] != "host"
+
+
+def judge(path, truth):
+    """(ns that are wrong, of them where the moment of an interrupt is only near, ns unknown, the first wrong one)"""
+    wrong = near = unknown = k = 0
+    first = None
+    for piece in path:
+        start, end = int(piece["start"]), int(piece["end"])
+        unknown += (piece["kind"] == "unknown") * (end - start + 1)
+        k = max(0, min(k, len(truth) - 1))
+        while k and truth[k][0] > start:
+            k -= 1
+        while k < len(truth) and truth[k][0] <= end:
+            ns = min(end, truth[k][1]) - max(start, truth[k][0]) + 1
+            if ns > 0 and not agrees(piece, truth[k][2]):
+                if is_near(piece, truth[k][2]):
+                    near += ns
+                else:
+                    wrong += ns
+                    first = first or (piece, truth[k])
+            k += 1
+    return wrong, near, unknown, first
+
+
+def one(seed, folder):
+    world, history = os.path.join(folder, str(seed)), os.path.join(folder, f"{seed}.steal")
+    subprocess.run([SIM, "chain", "-o", world, "--seed", str(seed), "--duration", "400ms", "--perfect-clocks"], check=True,
+                   capture_output=True)
+    run("index", world, "--sync", "none", "-o", history)
+    causes = Causes(world)
+    total = wrong = near = unknown = 0
+    for r in table("threads", history, "Debian") + table("threads", history, "Ubuntu"):
+        if r["name"] not in ("client", "server", "locker", "synio"):
+            continue
+        path = table("path", history, f"{r['machine']}/{r['tid']}")
+        start, end = int(path[0]["start"]), int(path[-1]["end"])
+        check(all(int(p["end"]) + 1 == int(q["start"]) for p, q in zip(path, path[1:])), f"seed {seed}: {r['name']} tiles")
+        truth = list(causes.own(r["machine"], int(r["tid"]), start, end))
+        w, n, u, first = judge(path, truth)
+        if w:
+            print(f"{r['machine']}/{r['tid']} {r['name']}: {w} ns wrong, first {first}")
+        total, wrong, near, unknown = total + end - start + 1, wrong + w, near + n, unknown + u
+    check(wrong == 0 and near < 0.002 * total and unknown < 0.25 * total, f"seed {seed}: of {total / 1e6:.0f} ms {wrong} ns "
+          f"are wrong, the moments of interrupts off by {100 * near / total:.3f} %, {100 * unknown / total:.1f} % unknown")
+
+
+def main():
+    numbers = [int(a) for a in sys.argv[1:] if a.isdigit()]
+    seeds = range(numbers[0], numbers[1] + 1) if len(numbers) == 2 else range(1, 2 if is_sanitized() else 4)
+    with scratch() as folder:
+        for seed in seeds:
+            one(seed, folder)
+
+
+if __name__ == "__main__":
+    main()
