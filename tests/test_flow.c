@@ -420,7 +420,6 @@ static void subjects(void **state)
 	assert_int_equal(w.topo.cpu[0].number, 9);
 	s = world_subject(&w, "a/b/kworker/0:1");
 	assert_string_equal(topo_subject_text(&w.topo, &s, text, sizeof text), "a/b/7 kworker/0:1");
-	assert_string_equal(topo_thread_name(&w.topo, s.index, 0, text, sizeof text), "x\\e[2J");
 	assert_int_equal(world_subject(&w, "a/b/x\\e[2J").index, s.index);
 	s = world_subject(&w, "a/b/vCPU10");
 	assert_string_equal(topo_subject_text(&w.topo, &s, text, sizeof text), "a/b/vCPU10");

@@ -354,9 +354,6 @@ static void test_forecast(void **state)
 	assert_false(forecast_make(bytes, 2, look, 0, false, 0).whole);
 	assert_int_equal(forecast_make(bytes, 2, 0, 10 * s, false, 0).kilobytes, FORECAST_KB_MOST);
 	assert_true(forecast_make(bytes, 2, look, 1000 * s, true, 0).whole);
-	assert_int_equal(forecast_disk(1 << 20, FORECAST_DISK_KEPT), 0);
-	assert_int_equal(forecast_disk(1 << 20, FORECAST_DISK_KEPT + (10 << 20)), 10 * s);
-	assert_true(forecast_disk(0, UINT64_MAX) == INT64_MAX);
 }
 
 static void test_moments(void **state)

@@ -95,8 +95,6 @@ char *topo_subject_text(const struct topo *topo, const struct subject *s, char *
 uint32_t subject_machine(const struct topo *topo, const struct subject *s);
 /* The raw name that a thread held longest; "" when it has none. */
 const char *topo_longest_name(const struct topo *topo, uint32_t thread);
-/* Name of a thread at time t (escaped); "swapper" for TID 0. */
-char *topo_thread_name(const struct topo *topo, uint32_t thread, int64_t t, char *buf, size_t size);
 
 /* The notes on the input that make answers about this subject (NULL: any) within [from, to] doubtful: those about its
  * machine, about the machines that run that, and about nobody alone.  Adds copies to *out.  false: what the history

@@ -16,12 +16,10 @@ static uint64_t party_hash(const struct party *p)
 	return h ^ h >> 29;
 }
 
-uint32_t parties_put(struct parties *p, const struct party *who)
+/* Among all of them; a new one is added. */
+static __attribute__((noinline)) uint32_t find(struct parties *p, const struct party *who, uint64_t hash)
 {
-	uint64_t hash = party_hash(who);
 	uint32_t *recent = &p->recent[hash % PARTIES_RECENT];
-	if (*recent && party_same(&p->party[*recent - 1], who))
-		return *recent - 1;
 	for (;; hash++) {
 		bool is_new;
 		uint64_t *at = map_put(&p->by_hash, hash, &is_new);
@@ -34,6 +32,13 @@ uint32_t parties_put(struct parties *p, const struct party *who)
 			return (uint32_t)*at;
 		}
 	}
+}
+
+uint32_t parties_put(struct parties *p, const struct party *who)
+{
+	const uint64_t hash = party_hash(who);
+	const uint32_t recent = p->recent[hash % PARTIES_RECENT];
+	return recent && party_same(&p->party[recent - 1], who) ? recent - 1 : find(p, who, hash);
 }
 
 void parties_release(struct parties *p)

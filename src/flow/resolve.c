@@ -57,8 +57,9 @@ static int owner_of(struct resolver *r, const struct who *w, int64_t t, int32_t 
 {
 	int64_t status = HISTORY_NULL;
 	*system = w->machine;
-	const bool of_host = r->topo->machine[w->machine].kind == MACHINE_HOST;
-	for (struct who *box = of_host ? w->boxed : NULL; box && status == HISTORY_NULL; box = box->boxed) {
+	if (!w->boxed || r->topo->machine[w->machine].kind != MACHINE_HOST)
+		return 0;
+	for (struct who *box = w->boxed; box && status == HISTORY_NULL; box = box->boxed) {
 		if (track_at(r, &resolver_own(r, box)[OWN_STATUS], t, &status) < 0)
 			return -1;
 		*system = status == HISTORY_NULL ? w->machine : box->machine;

@@ -86,14 +86,3 @@ char *topo_subject_text(const struct topo *topo, const struct subject *s, char *
 	         text_escape(system, sizeof system, topo->machine[th->machine].name), th->tid, *name ? " " : "", name);
 	return buf;
 }
-
-char *topo_thread_name(const struct topo *topo, uint32_t thread, int64_t t, char *buf, size_t size)
-{
-	struct interval iv;
-	if (topo->thread[thread].tid == 0)
-		return text_escape(buf, size, "swapper");
-	if (topo->thread[thread].name == HISTORY_NONE ||
-	    history_stab(topo->h, topo->thread[thread].name, t, &iv, NULL) < 0 || iv.value == HISTORY_NULL)
-		return text_escape(buf, size, "");
-	return text_escape(buf, size, history_string(topo->h, iv.value));
-}

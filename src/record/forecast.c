@@ -32,13 +32,3 @@ struct forecast forecast_make(const uint64_t *bytes, unsigned cpus, int64_t look
 	f.bytes = bytes_in(f.rate, duration);
 	return f;
 }
-
-int64_t forecast_disk(uint64_t rate, uint64_t left)
-{
-	if (left <= FORECAST_DISK_KEPT)
-		return 0;
-	if (rate == 0)
-		return INT64_MAX;
-	const double ns = (double)(left - FORECAST_DISK_KEPT) / (double)rate * SECOND;
-	return ns < 9e18 ? (int64_t)ns : INT64_MAX;
-}

@@ -25,8 +25,6 @@ struct forecast {
 struct forecast forecast_make(const uint64_t *bytes, unsigned cpus, int64_t look, int64_t duration, bool turn,
                               uint64_t available);
 
-/* The time until a disk with so many bytes left is as full as it may get, ns; INT64_MAX: never. */
-int64_t forecast_disk(uint64_t rate, uint64_t left);
-#define FORECAST_DISK_KEPT (256ULL << 20)  /* bytes that are left for others */
+#define FORECAST_DISK_KEPT (256ULL << 20)  /* bytes of a disk that are left for others */
 
 #endif

@@ -144,14 +144,6 @@ struct tep_binder *tep_binder_new(struct tep_handle *tep, const struct layout *l
 	return b;
 }
 
-void tep_binder_free(struct tep_binder *b)
-{
-	for (size_t i = 0; i < IDS; i++)
-		rules_free(b->by_id[i]);
-	free(b->by_id);
-	free(b);
-}
-
 size_t tep_binder_score(struct tep_handle *tep, const struct layout *layout)
 {
 	size_t score = 0;

@@ -9,8 +9,8 @@
 
 struct tep_binder;
 
+/* Lives as long as the process, which is a child that reads one file. */
 struct tep_binder *tep_binder_new(struct tep_handle *tep, const struct layout *layout, struct name_cache *names);
-void tep_binder_free(struct tep_binder *b);
 
 /* Fills *ev but for its time; false: the record is no event. */
 bool tep_binder_event(struct tep_binder *b, struct tep_record *rec, struct event *ev);
