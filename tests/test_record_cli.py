@@ -1,10 +1,11 @@
 """`stealscope record` as a user sees it, on a made-up host: what it says, from the recording to the culprit; its exit
 statuses; what it leaves."""
+import csv
 import os
 import sys
 import time
 
-from e2e import BUILD, PROGRAM, check, document, run, scratch
+from e2e import BUILD, PROGRAM, check, document, run, scratch, table
 from ftrace import EVENTS, HEADER_EVENT, HEADER_PAGE, SYSTEM, Buffer, event_format, record
 
 LIBRARY = os.path.join(BUILD, "tests", "instances.so")
@@ -103,6 +104,23 @@ def check_then(tmp):
     check(p.stdout == "bare\n" and not os.path.exists(os.path.join(tmp, "bare", "stealscope.steal")), "--no-index")
 
 
+def check_collected(tmp):
+    """A host records, and loads what it found: run after run, into what all hosts share."""
+    fleet = os.path.join(tmp, "fleet")
+    for name in ("first", "second"):
+        p = attempt(tmp, "-t", "2.5s", "-o", name, "web=none", "--then", f"export --to csv:{fleet} --only run,taken")
+        check(p.stdout.startswith(f"{name}\n") and "run_id" in p.stdout, f"--then export: {p.stdout}")
+        again = run("export", os.path.join(tmp, name), "--to", f"csv:{fleet}", "--only", "run,taken").stdout
+        check(again.split("run_id")[1] == p.stdout.split("run_id")[1], "by hand it is the same run")
+        told = sum(int(r["ns"]) for r in table("steal", os.path.join(tmp, name)))
+        with open(f"{fleet}/taken/{again.split()[-1]}.csv", newline="", encoding="utf-8") as f:
+            check(sum(int(r["ns"]) for r in csv.DictReader(f)) == told > 0, f"{told} ns")
+    check(len(os.listdir(f"{fleet}/run")) == len(os.listdir(f"{fleet}/taken")) == 2, "two runs, each once")
+    p = attempt(tmp, "-t", "2.5s", "-o", "third", "web=none", "--then", "export --to mysql://me:secret@h/x", status=1)
+    check("secret" not in p.stdout + p.stderr and "--then 'export --to mysql://...' failed" in p.stderr and
+          os.path.isdir(os.path.join(tmp, "third")), f"what cannot be loaded stays on the host: {p.stderr}")
+
+
 def check_look(tmp):
     p = attempt(tmp, "--check", "web=none")
     check("host" in p.stdout and "tracefs" in p.stdout and "host's side" in p.stdout, f"--check {p.stdout}")
@@ -137,6 +155,7 @@ def main():
         check_then(tmp)
         check_look(tmp)
         check_flights(tmp)
+        check_collected(tmp)
     return 0
 
 

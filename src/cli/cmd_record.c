@@ -263,7 +263,9 @@ static int go_on(const char *words, char *folder, struct error *err)
 	if (status == 0)
 		return 0;
 	const enum status own = WIFEXITED(status) ? (enum status)WEXITSTATUS(status) : STATUS_SYSTEM;
-	return error_set(err, own, "the recording is there: try it by hand", "--then '%s' failed", words);
+	const char *url = strstr(words, "://");  /* what stands there may be a password */
+	return error_set(err, own, "the recording is there: try it by hand", "--then '%.*s%s' failed",
+	                 url ? (int)(url - words) : (int)strlen(words), words, url ? "://..." : "");
 }
 
 /* What it shows.  The recording is there, and its own status counts, whatever comes of this. */
