@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "base/states.h"
+#include "model/band.h"
 #include "model/merge.h"
 #include "model/model.h"
 #include "test.h"
@@ -175,8 +176,48 @@ static void test_run(void **state)
 	unlink(file);
 }
 
+static int keep(void *to, int64_t t, uint32_t attr, int64_t value, struct error *err)
+{
+	(void)t, (void)attr, (void)err;
+	*(int64_t *)to = value;
+	return 0;
+}
+
+static struct clock_edge level(struct clock_point *point, int64_t host)
+{
+	*point = (struct clock_point){ 0, host };
+	return (struct clock_edge){ .left = { 0, host, 0 }, .right = { 0, host, 0 }, .point = point, .points = 1 };
+}
+
+/* The band of a step that cannot be placed holds as long as it may be meant, to the ns: guest times 40 to 59, of which the
+ * host's are 40 to 59 before the step and 1040 to 1059 after it, give or take 2 ns. */
+static void test_band(void **state)
+{
+	(void)state;
+	struct clock_point point[4];
+	struct clock_piece piece[2] = {
+		{ .from = 0, .low = level(&point[0], -1), .high = level(&point[1], 1) },
+		{ .from = 50, .unsure_from = 40, .unsure_to = 60, .line = { 0, 1000, 0 }, .low = level(&point[2], 999),
+		  .high = level(&point[3], 1001) },
+	};
+	const struct clock_map clock = { piece, 2 };
+	const struct model_sink_ops ops = { .set = keep };
+	int64_t band = 0;
+	struct model_sink sink = { .ops = &ops, .to = &band };
+	const struct band first = { .clock = &clock, .next = INT64_MIN, .edge = INT64_MAX, .every = 1000000 };
+	struct band b = first;
+	for (sink.now = 0; sink.now < 1200; sink.now++) {
+		const int64_t want = sink.now >= 38 && sink.now <= 1061 ? 1004 : 4;
+		struct band begins = first;
+		band_sample(&b, &sink, 10);
+		assert_int_equal(band, want);
+		band_sample(&begins, &sink, 10);
+		assert_int_equal(band, want);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_merge), cmocka_unit_test(test_run) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_merge), cmocka_unit_test(test_run), cmocka_unit_test(test_band) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,8 @@
 #include "sync/decide/contain.h"
 #include "sync/decide/delays.h"
 #include "sync/decide/number.h"
+#include "sync/estimate/corridor.h"
+#include "sync/search/jump.h"
 
 #define NAME_0 2  /* string ids */
 
@@ -94,7 +96,7 @@ static void test_unsure(void **state)
 		assert_int_equal(clock_map_unsure(&map, t), t >= 40 && t < 60);
 }
 
-/* ---- containment */
+/* ---- when a clock jumped */
 
 struct world {
 	struct trace *host, *guest;
@@ -119,6 +121,80 @@ static void scene_close(struct world *s)
 	trace_free(s->host);
 	trace_free(s->guest);
 }
+
+/* Stays in guest mode: until 250 us the guest's clock is the host's, from 350 us on it is 50 us behind. */
+static const struct event about_jump[] = {
+	{ .ts = 0, .kind = EV_OTHER, .tid = 1, .pid = 1 },
+	{ .ts = 100000, .kind = EV_KVM_ENTRY, .tid = 11, .pid = 10 }, { .ts = 110000, .kind = EV_KVM_EXIT, .tid = 11, .pid = 10 },
+	{ .ts = 200000, .kind = EV_KVM_ENTRY, .tid = 11, .pid = 10 }, { .ts = 210000, .kind = EV_KVM_EXIT, .tid = 11, .pid = 10 },
+	{ .ts = 300000, .kind = EV_KVM_ENTRY, .tid = 11, .pid = 10 }, { .ts = 310000, .kind = EV_KVM_EXIT, .tid = 11, .pid = 10 },
+	{ .ts = 350000, .kind = EV_KVM_ENTRY, .tid = 11, .pid = 10 }, { .ts = 360000, .kind = EV_KVM_EXIT, .tid = 11, .pid = 10 },
+	{ .ts = 450000, .kind = EV_KVM_ENTRY, .tid = 11, .pid = 10 }, { .ts = 460000, .kind = EV_KVM_EXIT, .tid = 11, .pid = 10 },
+	{ .ts = 550000, .kind = EV_KVM_ENTRY, .tid = 11, .pid = 10 }, { .ts = 560000, .kind = EV_KVM_EXIT, .tid = 11, .pid = 10 },
+	{ .ts = 900000, .kind = EV_OTHER, .tid = 1, .pid = 1 },
+};
+
+/* It is unsure from after the last event that the clock before alone puts into guest mode, to the first that the one after
+ * does; where no event lies in between, the jump is placed. */
+static void check_jump(int64_t *t, size_t n, bool placed)
+{
+	struct world s;
+	struct clock_point point[4];
+	struct clock_piece piece[2] = {
+		{ .from = 0, .low = level(&point[0], -1), .high = level(&point[1], 1) },
+		{ .from = 300000, .line = { 0, 50000, 0 }, .low = level(&point[2], 49999), .high = level(&point[3], 50001) },
+	};
+	struct clock_map clock = { piece, 2 };
+	struct activity_cpu cpu = { .ts = t, .len = n };
+	const struct activity act = { .cpu = &cpu, .cpus = 1, .len = n, .begin = 0, .end = 800000 };
+	const struct event ev = make(0, EV_OTHER, -1);
+	scene_open(&s, about_jump, COUNT(about_jump), &ev, 1);
+	const struct seen seen = { &s.view, &s.vms.vm[0], &act };
+	assert_true(jumps_place(&seen, &(struct pair_list){ 0 }, &clock));
+	assert_int_equal(piece[1].unsure_from, 205001);
+	assert_int_equal(piece[1].from, 205001);
+	assert_int_equal(piece[1].unsure_to, 405000);
+	assert_int_equal(piece[1].placed, placed);
+	scene_close(&s);
+}
+
+static void test_jump(void **state)
+{
+	(void)state;
+	check_jump((int64_t[]){ 105000, 205000, 405000, 505000 }, 4, true);
+	check_jump((int64_t[]){ 105000, 205000, 305000, 405000, 505000 }, 5, false);  /* 305000 may lie before it or after */
+}
+
+/* ---- corridors of clocks that move */
+
+/* A pair that contradicts the line puts the clock farther out there: by as much as it lies beyond the corridor, and then by
+ * the width that the pairs of other times leave. */
+static void test_beyond(void **state)
+{
+	(void)state;
+	enum { N = 320, AT = 165 };
+	static struct pair pair[2 * N];
+	struct clock_map clock = { mem_new(1, sizeof *clock.piece), 1 };
+	int64_t low, high;
+	*clock.piece = (struct clock_piece){ .low = level(mem_new(1, sizeof(struct clock_point)), -100),
+		.high = level(mem_new(1, sizeof(struct clock_point)), 100) };
+	for (int i = 0; i < N; i++) {
+		const int64_t x = 1000000 * i;
+		pair[2 * i] = (struct pair){ .x = x, .y = x + 100, .side = HULL_UPPER };
+		pair[2 * i + 1] = (struct pair){ .x = x, .y = x - 100, .side = HULL_LOWER };
+	}
+	pair[2 * AT + 1].y += 230;
+	pair[2 * AT + 1].rejected = PAIR_SUSPECT;
+	corridor_open(pair, (size_t)2 * N, false, clock.piece);
+	assert_true(clock_map_bounds(&clock, 1000000 * AT, &low, &high));
+	assert_int_equal(high - 1000000 * AT, 330 + 1);
+	assert_int_equal(low - 1000000 * AT, -101 - 1);
+	assert_true(clock_map_bounds(&clock, 50000000, &low, &high));
+	assert_int_equal(high - 50000000, 101 + 1);
+	clock_map_release(&clock);
+}
+
+/* ---- containment */
 
 static int64_t least(const struct containment *c, int side)
 {
@@ -309,7 +385,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_edges), cmocka_unit_test(test_band), cmocka_unit_test(test_composed),
-		cmocka_unit_test(test_unsure),
+		cmocka_unit_test(test_unsure), cmocka_unit_test(test_jump), cmocka_unit_test(test_beyond),
 		cmocka_unit_test(test_containment), cmocka_unit_test(test_refuted), cmocka_unit_test(test_delays),
 		cmocka_unit_test(test_votes), cmocka_unit_test(test_moves),
 	};

@@ -160,7 +160,7 @@ static struct bounds opened(const struct block_list *l, const struct time_block 
 	struct bounds in = { line + b->in.low, line + b->in.high };
 	int64_t width = at.high - at.low, by = larger(0, l->width - width);
 	if (bends || b->beyond > 0)
-		by += width + 2 * b->beyond;
+		by += width + b->beyond;
 	if (in.low <= at.high && at.low <= in.high)
 		in = (struct bounds){ larger(in.low, at.low - by), smaller(in.high, at.high + by) };
 	return (struct bounds){ smaller(in.low, at.low), larger(in.high, at.high) };
