@@ -183,6 +183,58 @@ static void bench_thread(int64_t switches)
 	file_close(&f);
 }
 
+/* Two threads of the host that wait for each other, on a CPU each; a hog takes that of the second now and then. */
+static void bench_path(int64_t switches)
+{
+	enum { FIRST = 100, SECOND = 101, HOG = 42 };
+	struct file f;
+	uint64_t seed = 7;
+	uint32_t status[2], on[2], by[2];
+	struct history_builder *b = file_begin(&f);
+	unsigned ts = history_state_set(b, "thread", thread_state_name, THREAD_STATE_COUNT);
+	for (int i = 0; i < 2; i++) {
+		status[i] = attr(b, HISTORY_STATE, ts, "/Host/Threads/%d/Status", FIRST + i, 0);
+		by[i] = attr(b, HISTORY_REF, 0, "/Host/Threads/%d/Woken By", FIRST + i, 0);
+		on[i] = attr(b, HISTORY_INT, 0, "/Host/CPUs/CPU%d/Current Thread", i, 0);
+		put(b, 0, attr(b, HISTORY_INT, 0, "/Host/Threads/%d/CPU", FIRST + i, 0), i);
+		put_text(b, 0, attr(b, HISTORY_STRING, 0, "/Host/Threads/%d/Woken In", FIRST + i, 0), "thread");
+	}
+	int64_t t = 0;
+	for (int64_t i = 0; i < switches / 6; i++)
+		for (int k = 0; k < 2; k++) {
+			int64_t d = 1000 + (int64_t)(next64(&seed) % 1000000);
+			put(b, t, status[!k], THREAD_BLOCKED);
+			put(b, t, on[!k], 0);
+			put(b, t, status[k], THREAD_RUNNING);
+			put(b, t, on[k], FIRST + k);
+			put_ref(b, t, by[k], "host", FIRST + !k);
+			put(b, t + d, status[k], THREAD_PREEMPTED);
+			put(b, t + d, on[k], HOG);
+			put(b, t + 2 * d, status[k], THREAD_RUNNING);
+			put(b, t + 2 * d, on[k], FIRST + k);
+			t += 3 * d;
+		}
+	file_open(&f, b, t);
+	struct subject s;
+	if (topo_parse_subject(&f.topo, "host/100", &s, &err) < 0)
+		die();
+	struct stopwatch best = { 1e9, 1e9 };
+	struct path path = { 0 };
+	for (int i = 0; i < 5; i++) {
+		path_release(&path);
+		struct stopwatch start = start_watch();
+		if (path_of(&f.topo, &s, INT64_MIN, INT64_MAX, &path, &err) < 0)
+			die();
+		struct stopwatch took = stop_watch(start);
+		best.wall = took.wall < best.wall ? took.wall : best.wall;
+		best.cpu = took.cpu < best.cpu ? took.cpu : best.cpu;
+	}
+	printf("path over %" PRId64 " switches: %.1f ms (processor %.1f ms, %.0f ns per switch), %zu pieces\n", switches, best.wall,
+	       best.cpu, best.cpu * 1e6 / (double)switches, path.pieces);
+	path_release(&path);
+	file_close(&f);
+}
+
 struct runnable {
 	uint32_t h, status, current, pcpu, thread[3];  /* attributes */
 	int64_t host_tid, on;                          /* on: which of its guest threads is current */
@@ -318,6 +370,8 @@ int main(int argc, char **argv)
 	double millions = argc > 1 ? atof(argv[1]) : 10;
 	bench_thread(100000);
 	bench_thread(1000000);
+	bench_path(100000);
+	bench_path(1000000);
 	bench_steal((uint64_t)(millions * 1e6));
 	return 0;
 }
