@@ -27,6 +27,7 @@ E2E_TESTS = \
 	tests/test_fibonacci.py \
 	tests/test_flow_truth.py \
 	tests/test_hardening.py \
+	tests/test_hostonly.py \
 	tests/test_latency_truth.py \
 	tests/test_layout.py \
 	tests/test_limits.py \

@@ -6,6 +6,7 @@
 #define EXIT DEBIAN "/CPUs/CPU0/Exit"
 enum { SVM_INTR = 0x60, SVM_HLT = 0x78, SVM_MSR = 0x7c, SVM_NPF = 0x400 };
 #define KERNEL (-1000)       /* an address of a guest's kernel */
+#define HALT_AT (-5000)      /* the address at which it halts */
 #define USER 0x401234
 
 static struct event kvm(int64_t t, uint16_t kind, int64_t reason, int64_t ip)
@@ -16,7 +17,7 @@ static struct event kvm(int64_t t, uint16_t kind, int64_t reason, int64_t ip)
 	} else if (kind == EV_KVM_EXIT) {
 		ev.kvm.reason = reason;
 		ev.kvm.isa = ISA_SVM;
-		ev.kvm.ip = ip;
+		ev.kvm.ip = reason == SVM_HLT ? HALT_AT : ip;
 	}
 	return ev;
 }
@@ -208,7 +209,7 @@ static void test_estimate(void **state)
 {
 	(void)state;
 	static const struct halt_part thread[] = { { 5000, SVM_NPF }, { 1000, SVM_HLT } }, none[] = { { 300, SVM_HLT } };
-	static const struct halt_part late[] = { { 600, SVM_HLT } }, later[] = { { 602, SVM_HLT } };
+	static const struct halt_part late[] = { { 1600, SVM_HLT } }, later[] = { { 1601, SVM_HLT } };
 	struct start s = START_INIT;
 	setup_full(true, true, false, false);
 	learn_device(&s);
@@ -219,26 +220,167 @@ static void test_estimate(void **state)
 	enter(20);
 	leave(1020, SVM_HLT);
 	expect(VCPU, 20, VCPU_RUNNING);
-	expect(VCPU, 820, VCPU_IDLE);     /* the least that a halt takes */
-	expect(VCPU, 819, VCPU_RUNNING);
+	expect(VCPU, 779, VCPU_RUNNING);
+	expect(VCPU, 780, VCPU_IDLE);     /* six fifths of the least that a halt takes */
 	stretch(replay, NULL, 10000, 40, thread, COUNT(thread));
 	expect(VCPU, 10000, VCPU_IDLE);
-	expect(VCPU, 10799, VCPU_IDLE);   /* four fifths of what is usual */
-	expect(VCPU, 10800, VCPU_RUNNING);
+	expect(VCPU, 10599, VCPU_IDLE);   /* six tenths of the time until its thread asks for more */
+	expect(VCPU, 10600, VCPU_RUNNING);
 	expect(VCPU, 15000, VCPU_VMM);
 	expect(VCPU, 15100, VCPU_RUNNING);
-	expect(VCPU, 15899, VCPU_RUNNING);
-	expect(VCPU, 15900, VCPU_IDLE);
+	expect(VCPU, 15859, VCPU_RUNNING);
+	expect(VCPU, 15860, VCPU_IDLE);
 	expect(VCPU, 16100, VCPU_VMM);
 	stretch(replay, NULL, 20000, 41, none, COUNT(none));
 	expect(VCPU, 20000, VCPU_IDLE);
 	expect(VCPU, 20299, VCPU_IDLE);
 	assert_int_equal(rec_sum(&rec, VCPU, VCPU_RUNNING, 20000, 20300), 0);
-	/* Up to half as long again as the idle thread takes usually and the least that a halt takes: no thread ran. */
+	/* Up to eight times as long as the idle thread takes usually, no thread ran. */
 	stretch(replay, NULL, 30000, 41, late, COUNT(late));
-	assert_int_equal(rec_sum(&rec, VCPU, VCPU_RUNNING, 30000, 30600), 0);
+	assert_int_equal(rec_sum(&rec, VCPU, VCPU_RUNNING, 30000, 31600), 0);
 	stretch(replay, NULL, 40000, 41, later, COUNT(later));
-	assert_int_equal(rec_sum(&rec, VCPU, VCPU_RUNNING, 40000, 40602), 602 - 160 - 200);
+	assert_int_equal(rec_sum(&rec, VCPU, VCPU_RUNNING, 40000, 41601), 1601 - 300 - 240);
+	/* An interrupt that always wakes a thread has woken one when the guest halts early, too. */
+	stretch(replay, NULL, 50000, 40, (struct halt_part[]){ { 1000, SVM_HLT } }, 1);
+	assert_int_equal(rec_sum(&rec, VCPU, VCPU_RUNNING, 50000, 51000), 1000 - 600 - 240);
+	teardown();
+	start_release(&s);
+}
+
+/* A timer's interrupt programs the timer after 100 ns, and the guest halts 50 ns later; every fifth one wakes a thread,
+ * which is in user space 300 ns later. */
+static void learn_timer(struct start *s)
+{
+	static const struct halt_part nobody[] = { { 100, SVM_MSR }, { 50, SVM_HLT } };
+	static const struct halt_part thread[] = { { 100, SVM_MSR }, { 300, SVM_NPF }, { 200, SVM_HLT } };
+	int64_t t = 1000;
+	struct event ev = event(100, EV_SWITCH, 0, -1);
+	ev.sw.prev_tid = 0;
+	ev.sw.next_tid = 154;
+	start_feed(s, &ev);
+	ev = kvm(200, EV_KVM_ENTRY, 0, 0);
+	start_feed(s, &ev);
+	ev = kvm(500, EV_KVM_EXIT, SVM_HLT, KERNEL);
+	start_feed(s, &ev);
+	for (int i = 0; i < 50; i++)
+		t = i % 5 ? stretch(learn, s, t, 236, nobody, COUNT(nobody)) : stretch(learn, s, t, 236, thread, COUNT(thread));
+	start_finish(s);
+}
+
+static int64_t ran(int64_t t, const struct halt_part *part, size_t n)
+{
+	int64_t end = stretch(replay, NULL, t, 236, part, n);
+	return rec_sum(&rec, VCPU, VCPU_RUNNING, t, end);
+}
+#define RAN(t, ...) ran(t, (struct halt_part[]){ __VA_ARGS__ }, COUNT(((struct halt_part[]){ __VA_ARGS__ })))
+
+/* The way out of a timer's interrupt is long, but no thread runs on it; after that, how late the guest halts tells. */
+static void test_timer(void **state)
+{
+	(void)state;
+	struct start s = START_INIT;
+	setup_full(true, true, false, false);
+	learn_timer(&s);
+	assert_int_equal(model_begin(model, 0, 0, &s, NULL), 0);
+	sw(0, 10, 0, 0, RUN_RUNNABLE, 154);
+	enter(20);
+	leave(1020, SVM_HLT);
+	assert_int_equal(RAN(10000, { 100, SVM_MSR }, { 50, SVM_HLT }), 0);
+	assert_int_equal(RAN(20000, { 9000, SVM_MSR }, { 50, SVM_HLT }), 0);
+	assert_int_equal(RAN(40000, { 5000, SVM_INTR }, { 5000, SVM_MSR }, { 50, SVM_HLT }), 0);
+	assert_int_equal(RAN(60000, { 100, SVM_MSR }, { 125, SVM_HLT }), 0);
+	assert_int_equal(RAN(70000, { 100, SVM_MSR }, { 200, SVM_HLT }), 200 - 75 - 60);
+	assert_int_equal(RAN(80000, { 100, SVM_MSR }, { 225, SVM_INTR }, { 10, SVM_NPF }, { 60, SVM_HLT }), 10);
+	assert_int_equal(RAN(90000, { 100, SVM_MSR }, { 226, SVM_INTR }, { 10, SVM_NPF }, { 60, SVM_HLT }), 226 - 75 + 10);
+	teardown();
+	start_release(&s);
+}
+
+/* What sends an interrupt to a sibling, or wakes its thread, is a thread, though it writes to the interrupt controller. */
+static void test_sends(void **state)
+{
+	(void)state;
+	const struct event ipi = kvm(30110, EV_IPI, 0, 0);
+	struct start s = START_INIT;
+	setup_full(true, true, false, false);
+	learn_timer(&s);
+	assert_int_equal(model_begin(model, 0, 0, &s, NULL), 0);
+	sw(0, 10, 0, 0, RUN_RUNNABLE, 154);
+	enter(20);
+	leave(1020, SVM_HLT);
+	feed(0, kvm(30000, EV_INJECT, 236, 0));
+	enter(30000);
+	leave(30100, SVM_MSR);
+	feed(0, ipi);
+	enter(30200);
+	leave(31200, SVM_INTR);
+	expect(VCPU, 30099, VCPU_IDLE);  /* what it did before is not known */
+	expect(VCPU, 30200, VCPU_RUNNING);
+	sw(0, 31300, 0, 154, RUN_RUNNABLE, 7);
+	expect(VCPU, 31300, VCPU_PREEMPTED);
+	teardown();
+	start_release(&s);
+}
+
+/* Learnt, too: where an interrupt wakes a thread that sends one, a write is no sign that nobody runs. */
+static void test_sends_learnt(void **state)
+{
+	(void)state;
+	struct start s = START_INIT;
+	setup_full(true, true, false, false);
+	struct event ev = event(100, EV_SWITCH, 0, -1);
+	ev.sw.prev_tid = 0;
+	ev.sw.next_tid = 154;
+	start_feed(&s, &ev);
+	for (int64_t i = 0, t = 1000; i < 50; i++, t += 5000) {
+		const struct event each[] = {
+			kvm(t, EV_KVM_EXIT, SVM_HLT, 0), kvm(t + 1000, EV_INJECT, 251, 0), kvm(t + 1000, EV_KVM_ENTRY, 0, 0),
+			kvm(t + 2000, EV_KVM_EXIT, SVM_MSR, KERNEL), kvm(t + 2010, EV_IPI, 0, 0), kvm(t + 2100, EV_KVM_ENTRY, 0, 0),
+		};
+		for (size_t k = 0; k < COUNT(each); k++)
+			start_feed(&s, &each[k]);
+	}
+	start_finish(&s);
+	assert_int_equal(model_begin(model, 0, 0, &s, NULL), 0);
+	sw(0, 10, 0, 0, RUN_RUNNABLE, 154);
+	enter(20);
+	leave(1020, SVM_HLT);
+	feed(0, kvm(30000, EV_INJECT, 251, 0));
+	enter(30000);
+	leave(34000, SVM_MSR);
+	expect(VCPU, 30599, VCPU_IDLE);
+	expect(VCPU, 30600, VCPU_RUNNING);
+	teardown();
+	start_release(&s);
+}
+
+/* Interrupted at its halt, the guest is idle, although a thread ran before. */
+static void test_at_halt(void **state)
+{
+	(void)state;
+	struct start s = START_INIT;
+	setup_full(true, true, false, false);
+	learn_timer(&s);
+	assert_int_equal(model_begin(model, 0, 0, &s, NULL), 0);
+	sw(0, 10, 0, 0, RUN_RUNNABLE, 154);
+	enter(20);
+	leave(1020, SVM_HLT);
+	enter(2000);
+	feed(0, kvm(3000, EV_KVM_EXIT, SVM_INTR, USER));
+	enter(3100);
+	feed(0, kvm(4100, EV_KVM_EXIT, SVM_INTR, HALT_AT + 1));
+	expect(VCPU, 4039, VCPU_RUNNING);
+	expect(VCPU, 4040, VCPU_IDLE);
+	sw(0, 4200, 0, 154, RUN_RUNNABLE, 7);
+	expect(VCPU, 4200, VCPU_IDLE);
+	sw(0, 5000, 0, 7, RUN_BLOCKED, 154);
+	enter(5100);
+	feed(0, kvm(9000, EV_KVM_EXIT, SVM_INTR, HALT_AT + 1));  /* still there */
+	assert_int_equal(rec_sum(&rec, VCPU, VCPU_RUNNING, 5100, 9000), 0);
+	enter(9100);
+	feed(0, kvm(9900, EV_KVM_EXIT, SVM_INTR, HALT_AT + 100));
+	expect(VCPU, 9149, VCPU_IDLE);
+	expect(VCPU, 9150, VCPU_RUNNING);
 	teardown();
 	start_release(&s);
 }
@@ -279,6 +421,10 @@ int main(void)
 		cmocka_unit_test(test_halted),
 		cmocka_unit_test(test_traced),
 		cmocka_unit_test(test_estimate),
+		cmocka_unit_test(test_timer),
+		cmocka_unit_test(test_sends),
+		cmocka_unit_test(test_sends_learnt),
+		cmocka_unit_test(test_at_halt),
 		cmocka_unit_test(test_interrupted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

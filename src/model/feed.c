@@ -75,6 +75,8 @@ static void on_wake(struct machine *mc, const struct cpu *c, const struct event 
 	if (!th)
 		return;
 	thread_learn(mc, th, ev->wake.comm, -1);
+	if (ev->kind == EV_WAKING && th->vcpu != NONE && c->current && c->current->vcpu != NONE)
+		quiet_send(&mc->model->vcpu[c->current->vcpu].quiet);
 	if (th->on >= 0)
 		return;  /* it was about to sleep, and does not */
 	int64_t waker = current_tid(c, ev);
@@ -194,6 +196,8 @@ static void on_kvm(struct machine *mc, const struct cpu *c, const struct event *
 		guest_exit(m, v, ev);
 	else if (ev->kind == EV_USERSPACE_EXIT)
 		limits_called(m, v, ev);
+	else if (ev->kind == EV_IPI)
+		quiet_send(&v->quiet);
 	else
 		quiet_inject(&v->quiet, ev->inject.vector);
 }
@@ -256,6 +260,7 @@ static void dispatch(struct machine *mc, const struct event *ev)
 	case EV_KVM_EXIT:
 	case EV_USERSPACE_EXIT:
 	case EV_INJECT:
+	case EV_IPI:
 		on_kvm(mc, c, ev);
 		break;
 	case EV_IRQ_ENTRY:

@@ -4,58 +4,128 @@
 
 #include "base/mem.h"
 
-#define SAMPLES 1024  /* of one way: enough for its quantiles */
-/* Quantiles of the samples, in hundredths: what is usual, and what is the least, less a few that were lucky. */
-enum { USUAL = 20, USUAL_TIMER = 40, LEAST = 5 };
-/* How much later than usual the guest's next doing may come so that its idle thread may have done it: an interrupt that
- * wakes nobody takes a third of the time that a thread takes at least. */
-enum { LATE = 3 };
-enum { HEAD = 80 };  /* hundredths of the usual time until the guest does something: the rest is that thread's */
+#define SAMPLES 1024      /* of one way and end: enough for its quantiles */
+#define WAYS_MOST 65536   /* of a trace; a guest chooses from where it writes */
 #define USER_SPACE (INT64_C(1) << 47)  /* of a guest, on all processors that run Linux with 4 levels of pages */
+#define NO_LIMIT (INT64_MAX / 4)
 
-/* What is known of one thread while looking ahead. */
-struct learner {
-	int64_t since;          /* as in struct quiet */
-	int16_t vector;
-	bool quiet, first, timed;
+/* Ways are numbered: by the vector that came in first, or later, by the site of a write and whether it was the first. */
+enum { SITE_BITS = 21, WAY_LATER = 512, WAY_HALT = 1024, WAY_WRITE = 1 << SITE_BITS, WAY_WRITES = 2 << SITE_BITS };
+enum { HALT_BYTES = 4 };  /* an interrupt at a halt finds the guest at the instruction itself or the next one */
+
+/* Quantiles of the samples, in hundredths: short ones, since the same code takes longer only where it is held up. */
+enum { QUICK_HALT = 20, QUICK_WRITE = 10, USUAL_WRITE = 40, USUAL_THREAD = 40, LEAST = 3 };
+/* Tenths of them: a halt takes a little less than a switch to a thread; of the time until a thread does something, that
+ * thread's part is the smaller one; and what comes between a switch to the idle thread and its halt. */
+enum { HEAD_OF_HALT = 15, HEAD_OF_WRITE = 12, HEAD_OF_THREAD = 6, TAIL = 12 };
+enum { SELDOM = 2, MOSTLY = 60 };  /* hundredths of the samples of a way */
+
+/* What a way leads to in most cases. */
+enum way_kind {
+	WAY_TO_WRITE,   /* before any thread can run: what a timer's interrupt does, and the way out of a long sleep */
+	WAY_TO_THREAD,  /* it halts no sooner than a thread can have run: this interrupt always wakes one */
+	WAY_TO_HALT,    /* it halts soon, unless a thread runs */
 };
 
-static int way_of(bool first, int16_t vector, bool timed)
+/* Tenths of what is usual, up to which no thread has run, by the end: measured on recordings with the guests' traces. */
+static const int16_t limit_tenths[][2][END_INTERRUPT + 1] = {
+	/*                  after an interrupt                        after a write */
+	[WAY_TO_WRITE] = { { 80, -1, [END_INTERRUPT] = -1 }, { 25, -1, [END_INTERRUPT] = 30 } },
+	[WAY_TO_THREAD] = { { 0, 35, [END_INTERRUPT] = 15 }, { 25, 35, [END_INTERRUPT] = 30 } },
+	[WAY_TO_HALT] = { { 80, 30, [END_INTERRUPT] = 40 }, { 25, 40, [END_INTERRUPT] = 30 } },
+};
+
+/* ---- where it is */
+
+#define NOWHERE { .vector = -1, .halt_ip = EVENT_ABSENT, .since = INT64_MIN }
+static const struct halt_stretch nowhere = NOWHERE;
+
+static void stretch_enter(struct halt_stretch *s, int64_t t)
 {
-	return first || vector >= 0 ? WAY_VECTOR + vector : timed ? WAY_TIMER : -1;
+	if (s->first || s->vector >= 0)
+		s->writes = 0;
+	s->since = t;
 }
 
-static uint64_t key(int64_t tid, int way)
+/* The way that an entry has begun; -1: it goes on where it was. */
+static int64_t stretch_way(const struct halt_stretch *s)
 {
-	return (uint64_t)tid * WAYS + (uint64_t)way;
+	if (s->first)
+		return s->vector + 1;
+	if (s->vector >= 0)
+		return WAY_LATER + s->vector;
+	return s->wrote ? (s->writes > 1 ? WAY_WRITES : WAY_WRITE) + (int64_t)s->site : -1;
 }
 
-static struct way *get_way(struct halts *h, int64_t tid, int way)
+static enum part_end stretch_end(const struct halt_stretch *s, const struct event *ev)
 {
-	bool is_new;
-	uint64_t *slot = map_put(&h->index, key(tid, way), &is_new);
-	if (is_new) {
-		*slot = h->ways;
-		*ARRAY_PUSH(h->way, h->ways, h->way_cap) = (struct way){ .ns = NULL };
+	int64_t ip = ev->kvm.ip;
+	switch (exit_class(ev)) {
+	case EXIT_HALT:
+		return END_HALT;
+	case EXIT_TIMER:
+		return END_WRITE;
+	case EXIT_INTERRUPT:
+		if (ip >= 0 && ip < USER_SPACE)
+			return END_THREAD;
+		return ip != EVENT_ABSENT && s->halt_ip != EVENT_ABSENT && (uint64_t)ip - (uint64_t)s->halt_ip <= HALT_BYTES
+		     ? END_AT_HALT : END_INTERRUPT;
+	case EXIT_OTHER:
+		break;
 	}
-	return &h->way[*slot];
+	return END_THREAD;
 }
 
-static const struct way *find_way(const struct halts *h, int64_t tid, int way)
+static void stretch_exit(struct halt_stretch *s, enum part_end end, bool quiet, const struct event *ev)
 {
-	const uint64_t *slot = h ? map_find(&h->index, key(tid, way)) : NULL;
-	return slot && h->way[*slot].n ? &h->way[*slot] : NULL;
+	s->quiet = quiet || end == END_HALT || end == END_AT_HALT;
+	s->first = end == END_HALT;
+	s->wrote = end == END_WRITE;
+	if (s->first)
+		s->halt_ip = ev->kvm.ip;
+	if (s->wrote) {
+		s->writes = s->writes ? 2 : 1;
+		s->site = (uint32_t)((uint64_t)ev->kvm.ip & (WAY_WRITE - 1));
+	}
+	s->vector = -1;
+	s->since = INT64_MIN;
 }
 
-static int64_t quantile(const struct way *w, size_t hundredths)
+/* Its last write was an interrupt to a sibling, which only a thread sends. */
+static bool stretch_sends(struct halt_stretch *s)
 {
-	return w ? w->ns[w->n * hundredths / 100] : 0;
+	if (!s->wrote || s->since != INT64_MIN)
+		return false;
+	s->quiet = s->wrote = false;
+	return true;
 }
 
-static void sample(struct way *w, int64_t ns)
+/* ---- ways */
+
+static uint64_t key(int64_t tid, int64_t way)
 {
-	if (w->n < SAMPLES && ns >= 0 && ns <= INT32_MAX)
-		*ARRAY_PUSH(w->ns, w->n, w->cap) = (int32_t)ns;
+	return (uint64_t)tid << 32 | (uint64_t)way;
+}
+
+static void sample(struct halts *h, int64_t tid, int64_t way, enum part_end end, int64_t ns)
+{
+	uint64_t *slot = map_find(&h->index, key(tid, way));
+	if (ns < 0 || ns > INT32_MAX || (!slot && h->ways == WAYS_MOST))
+		return;
+	if (!slot) {
+		slot = map_put(&h->index, key(tid, way), NULL);
+		*slot = h->ways;
+		*ARRAY_PUSH(h->way, h->ways, h->way_cap) = (struct way){ .n = { 0 } };
+	}
+	struct way *w = &h->way[*slot];
+	if (w->n[end] < SAMPLES)
+		*ARRAY_PUSH(w->ns[end], w->n[end], w->cap[end]) = (int32_t)ns;
+}
+
+static const struct way *find_way(const struct halts *h, int64_t tid, int64_t way)
+{
+	const uint64_t *slot = h && way >= 0 ? map_find(&h->index, key(tid, way)) : NULL;
+	return slot ? &h->way[*slot] : NULL;
 }
 
 /* ---- looking ahead */
@@ -70,48 +140,84 @@ static void on_switch(struct halts *h, const struct event *ev)
 	h->current[ev->cpu] = ev->sw.next_tid > 0 && ev->sw.next_tid <= INT32_MAX ? (int32_t)ev->sw.next_tid : -1;
 }
 
-static struct learner *learner_of(struct halts *h, const struct event *ev)
+/* One thread while looking ahead. */
+struct learner {
+	struct halt_stretch at;
+	int32_t tid;
+	int64_t way, ns;        /* ended by a write, of which the next event tells what it was; way -1: none */
+};
+
+static const struct learner new_learner = { .at = NOWHERE, .way = -1 };
+
+static struct learner *find_learner(const struct halts *h, int64_t tid)
 {
-	int64_t tid = ev->tid >= 0 ? ev->tid : ev->cpu < h->cpus ? h->current[ev->cpu] : -1;
-	bool is_new;
-	if (tid <= 0)
-		return NULL;
-	uint64_t *slot = map_put(&h->learner, (uint64_t)tid, &is_new);
-	if (is_new) {
-		struct learner *l = mem_new(1, sizeof *l);
-		*l = (struct learner){ .since = INT64_MIN, .vector = -1 };
-		*slot = (uint64_t)(uintptr_t)l;
-	}
-	return (struct learner *)(uintptr_t)*slot;
+	const uint64_t *slot = tid > 0 ? map_find(&h->learner, (uint64_t)tid) : NULL;
+	return slot ? (struct learner *)(uintptr_t)*slot : NULL;
 }
 
-static void learn_exit(struct halts *h, struct learner *l, int64_t tid, const struct event *ev)
+static int64_t tid_of(const struct halts *h, const struct event *ev)
 {
-	enum exit_class class = exit_class(ev);
-	bool inside = l->since != INT64_MIN;
-	int64_t ns = inside ? ev->ts - l->since : 0;
-	int way = l->quiet ? way_of(l->first, l->vector, l->timed) : -1;
-	if (inside && way >= 0) {
-		struct way *w = get_way(h, tid, way);
-		w->first += l->first;
-		w->timer += l->first && class == EXIT_TIMER;
-		if (class != EXIT_INTERRUPT)
-			sample(w, ns);
+	return ev->tid >= 0 ? ev->tid : ev->cpu < h->cpus ? h->current[ev->cpu] : -1;
+}
+
+static struct learner *learner_of(struct halts *h, const struct event *ev)
+{
+	int64_t tid = tid_of(h, ev);
+	struct learner *l = find_learner(h, tid);
+	if (l || tid <= 0 || tid > INT32_MAX)
+		return l;
+	l = mem_new(1, sizeof *l);
+	*l = new_learner;
+	l->tid = (int32_t)tid;
+	*map_put(&h->learner, (uint64_t)tid, NULL) = (uint64_t)(uintptr_t)l;
+	return l;
+}
+
+static void learn_write(struct halts *h, struct learner *l, enum part_end end)
+{
+	if (l->way >= 0)
+		sample(h, l->tid, l->way, end, l->ns);
+	l->way = -1;
+}
+
+static void learn_entry(struct halts *h, struct learner *l, const struct event *ev)
+{
+	learn_write(h, l, END_WRITE);
+	stretch_enter(&l->at, ev->ts);
+}
+
+static void learn_sent(struct halts *h, struct learner *l)
+{
+	if (stretch_sends(&l->at))
+		learn_write(h, l, END_THREAD);
+}
+
+static void learn_exit(struct halts *h, struct learner *l, const struct event *ev)
+{
+	struct halt_stretch *s = &l->at;
+	const enum part_end end = stretch_end(s, ev);
+	if (s->since != INT64_MIN) {
+		const int64_t way = s->quiet ? stretch_way(s) : -1, ns = ev->ts - s->since;
+		if (way >= 0 && end == END_WRITE) {
+			l->way = way;
+			l->ns = ns;
+		} else if (way >= 0 && end <= END_THREAD) {
+			sample(h, l->tid, way, end, ns);
+		}
+		if (end == END_HALT)
+			sample(h, l->tid, WAY_HALT, end, ns);
 	}
-	if (inside && class == EXIT_HALT)
-		sample(get_way(h, tid, WAY_HALT), ns);
-	l->first = class == EXIT_HALT;
-	l->quiet = l->first || (l->quiet && class != EXIT_OTHER);
-	l->timed = class == EXIT_TIMER;
-	l->vector = -1;
-	l->since = INT64_MIN;
+	stretch_exit(s, end, s->quiet && end != END_THREAD, ev);
 }
 
 static void lose(struct halts *h)
 {
 	uint64_t tid, p;
-	for (size_t at = 0; map_each(&h->learner, &at, &tid, &p); )
-		*(struct learner *)(uintptr_t)p = (struct learner){ .since = INT64_MIN, .vector = -1 };
+	for (size_t at = 0; map_each(&h->learner, &at, &tid, &p); ) {
+		struct learner *l = (struct learner *)(uintptr_t)p;
+		*l = new_learner;
+		l->tid = (int32_t)tid;
+	}
 }
 
 void halts_feed(struct halts *h, const struct event *ev)
@@ -126,15 +232,23 @@ void halts_feed(struct halts *h, const struct event *ev)
 		break;
 	case EV_KVM_ENTRY:
 		if ((l = learner_of(h, ev)))
-			l->since = ev->ts;
+			learn_entry(h, l, ev);
 		break;
 	case EV_INJECT:
 		if ((l = learner_of(h, ev)))
-			l->vector = (int16_t)(ev->inject.vector & 0xff);
+			l->at.vector = (int16_t)(ev->inject.vector & 0xff);
 		break;
 	case EV_KVM_EXIT:
 		if ((l = learner_of(h, ev)))
-			learn_exit(h, l, ev->tid >= 0 ? ev->tid : h->current[ev->cpu], ev);
+			learn_exit(h, l, ev);
+		break;
+	case EV_WAKING:
+		if (!find_learner(h, ev->wake.tid))
+			break;
+		/* fall through */
+	case EV_IPI:
+		if ((l = find_learner(h, tid_of(h, ev))))
+			learn_sent(h, l);
 		break;
 	default:
 		break;
@@ -145,6 +259,59 @@ static int by_ns(const void *a, const void *b)
 {
 	const int32_t *x = a, *y = b;
 	return (*x > *y) - (*x < *y);
+}
+
+static int64_t quantile(const struct way *w, enum part_end end, size_t hundredths)
+{
+	return w->ns[end][w->n[end] * hundredths / 100];
+}
+
+/* The time that a quantile of one end stands for; NO_LIMIT where the way hardly ever ends so. */
+static int64_t told_by(const struct way *w, enum part_end end, size_t hundredths, int tenths)
+{
+	size_t all = w->n[END_HALT] + w->n[END_WRITE] + w->n[END_THREAD];
+	return w->n[end] * 100 > all * SELDOM ? quantile(w, end, hundredths) * tenths / 10 : NO_LIMIT;
+}
+
+static int64_t least_of(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static void finish_way(struct way *w, bool after_write)
+{
+	for (int end = 0; end < WAY_ENDS; end++)
+		if (w->n[end])
+			qsort(w->ns[end], w->n[end], sizeof *w->ns[end], by_ns);
+	struct usual *u = &w->usual;
+	const int64_t by_halt = told_by(w, END_HALT, QUICK_HALT, HEAD_OF_HALT);
+	const int64_t by_thread = told_by(w, END_THREAD, USUAL_THREAD, HEAD_OF_THREAD);
+	const size_t all = w->n[END_HALT] + w->n[END_WRITE] + w->n[END_THREAD];
+	const enum way_kind kind = w->n[END_WRITE] * 100 > all * MOSTLY ? WAY_TO_WRITE
+	                         : by_thread < by_halt ? WAY_TO_THREAD : WAY_TO_HALT;
+	u->head = least_of(least_of(by_halt, by_thread), told_by(w, END_WRITE, USUAL_WRITE, HEAD_OF_WRITE));
+	const int64_t halt = by_halt == NO_LIMIT ? u->head : quantile(w, END_HALT, QUICK_HALT);
+	const int64_t write = kind == WAY_TO_HALT ? halt : w->n[END_WRITE] ? quantile(w, END_WRITE, QUICK_WRITE) : u->head;
+	const int64_t unit[] = { [END_HALT] = halt, [END_WRITE] = write, [END_INTERRUPT] = u->head };
+	for (int end = 0; end <= END_INTERRUPT; end++) {
+		int tenths = limit_tenths[kind][after_write][end];
+		u->limit[end] = tenths < 0 ? NO_LIMIT : end == END_THREAD ? -1 : unit[end] * tenths / 10;
+	}
+}
+
+/* Of all halts: the least time between a switch to the idle thread and them. */
+static void finish_halts(struct way *w)
+{
+	qsort(w->ns[END_HALT], w->n[END_HALT], sizeof *w->ns[END_HALT], by_ns);
+	w->usual.head = quantile(w, END_HALT, LEAST);
+}
+
+static void free_samples(struct way *w)
+{
+	for (int end = 0; end < WAY_ENDS; end++) {
+		free(w->ns[end]);
+		w->ns[end] = NULL;
+	}
 }
 
 static void free_learners(struct halts *h)
@@ -160,9 +327,15 @@ static void free_learners(struct halts *h)
 
 void halts_finish(struct halts *h)
 {
-	for (size_t i = 0; i < h->ways; i++)
-		if (h->way[i].n)
-			qsort(h->way[i].ns, h->way[i].n, sizeof *h->way[i].ns, by_ns);
+	uint64_t k, i;
+	for (size_t at = 0; map_each(&h->index, &at, &k, &i); ) {
+		const uint32_t way = (uint32_t)k;
+		if (way == WAY_HALT)
+			finish_halts(&h->way[i]);
+		else
+			finish_way(&h->way[i], way >= WAY_WRITE);
+		free_samples(&h->way[i]);
+	}
 	free_learners(h);
 }
 
@@ -170,7 +343,7 @@ void halts_release(struct halts *h)
 {
 	free_learners(h);
 	for (size_t i = 0; i < h->ways; i++)
-		free(h->way[i].ns);
+		free_samples(&h->way[i]);
 	free(h->way);
 	map_release(&h->index);
 	*h = (struct halts)HALTS_INIT;
@@ -180,7 +353,7 @@ void halts_release(struct halts *h)
 
 void quiet_init(struct quiet *q, int32_t tid)
 {
-	*q = (struct quiet){ .vector = -1, .tid = tid, .since = INT64_MIN };
+	*q = (struct quiet){ .tid = tid, .at = nowhere };
 }
 
 void quiet_lose(struct quiet *q)
@@ -192,70 +365,56 @@ void quiet_lose(struct quiet *q)
 
 void quiet_inject(struct quiet *q, int64_t vector)
 {
-	q->vector = (int16_t)(vector & 0xff);
+	q->at.vector = (int16_t)(vector & 0xff);
 }
 
-static int64_t after_timer(const struct halts *h, int32_t tid)
+void quiet_send(struct quiet *q)
 {
-	const struct way *w = find_way(h, tid, WAY_TIMER);
-	return w ? quantile(w, USUAL_TIMER) : quantile(find_way(h, tid, WAY_HALT), LEAST);
+	stretch_sends(&q->at);
+}
+
+static int64_t least_halt(const struct quiet *q, const struct halts *h)
+{
+	const struct way *w = find_way(h, q->tid, WAY_HALT);
+	return w ? w->usual.head : 0;
+}
+
+/* On a way that nobody has seen: as short as any. */
+static struct usual unseen(int64_t least)
+{
+	return (struct usual){ least, { [END_HALT] = 2 * least, [END_WRITE] = 3 * least, -1, [END_INTERRUPT] = least } };
 }
 
 void quiet_enter(struct quiet *q, const struct halts *h, int64_t t)
 {
-	q->since = t;
+	stretch_enter(&q->at, t);
 	q->halted = false;
-	if (!q->quiet || (!q->first && q->vector < 0))
+	int64_t way = q->at.quiet ? stretch_way(&q->at) : -1;
+	if (way < 0)
 		return;
-	const struct way *w = find_way(h, q->tid, WAY_VECTOR + q->vector);
-	q->limit = w ? quantile(w, USUAL) : after_timer(h, q->tid);
-	q->head = q->limit * HEAD / 100;
-	q->timer = w && w->timer >= w->first * 0.7;
+	const struct way *w = find_way(h, q->tid, way);
+	q->usual = w ? w->usual : unseen(least_halt(q, h));
 	q->spent = 0;
-}
-
-/* The stretch is quiet so far, and this part of it, ns long, ends with an exit. */
-static struct quiet_split end_quiet(struct quiet *q, const struct halts *h, int64_t ns, enum exit_class class,
-                                    bool user_space)
-{
-	int64_t all = q->spent + ns, least = quantile(find_way(h, q->tid, WAY_HALT), LEAST);
-	struct quiet_split split = { q->head > q->spent ? q->head - q->spent : 0, 0 };
-	if (split.head > ns)
-		split.head = ns;
-	if (class == EXIT_HALT) {
-		if (2 * all <= LATE * (q->limit + least))
-			split.head = ns;
-		else
-			split.tail = ns - split.head < least ? ns - split.head : least;
-	} else if (class == EXIT_TIMER && (q->timer || all <= LATE * q->limit)) {
-		split.head = ns;
-		q->limit = q->head = after_timer(h, q->tid);
-		q->spent = 0;
-		q->timer = false;
-	} else if (class == EXIT_INTERRUPT && !user_space && all <= LATE * q->limit) {
-		split.head = ns;
-		q->spent = all;
-	} else {
-		q->quiet = false;
-	}
-	return split;
 }
 
 struct quiet_split quiet_exit(struct quiet *q, const struct halts *h, int64_t t, const struct event *ev)
 {
-	enum exit_class class = exit_class(ev);
+	const enum part_end end = stretch_end(&q->at, ev);
+	const int64_t ns = q->at.since == INT64_MIN ? 0 : t - q->at.since;
+	const int64_t least = least_halt(q, h), tail = least * TAIL / 10;
 	struct quiet_split split = { 0, 0 };
-	int64_t ns = q->since == INT64_MIN ? 0 : t - q->since;
-	if (q->quiet) {
-		split = end_quiet(q, h, ns, class, ev->kvm.ip >= 0 && ev->kvm.ip < USER_SPACE);
-	} else if (class == EXIT_HALT) {
-		int64_t least = quantile(find_way(h, q->tid, WAY_HALT), LEAST);
-		split.tail = ns < least ? ns : least;
-	}
+	bool stays = q->at.quiet && (end == END_AT_HALT || q->spent + ns <= q->usual.limit[end]);
+	if (stays)
+		split.head = ns;
+	else if (q->at.quiet && q->usual.head > q->spent)
+		split.head = least_of(ns, q->usual.head - q->spent);
+	if (!stays && (end == END_HALT || end == END_AT_HALT))
+		split.tail = least_of(ns - split.head, tail);
+	if (!q->at.quiet && end == END_AT_HALT)
+		q->usual = unseen(least);
+	q->spent = stays && end == END_INTERRUPT ? q->spent + ns : 0;
 	q->known = q->known || exit_isa(ev) != ISA_UNKNOWN;
-	q->halted = q->first = class == EXIT_HALT;
-	q->quiet = q->quiet || q->halted;
-	q->vector = -1;
-	q->since = INT64_MIN;
+	q->halted = end == END_HALT;
+	stretch_exit(&q->at, end, stays, ev);
 	return split;
 }

@@ -2,12 +2,14 @@
  *
  * A guest that has nothing to do halts.  An interrupt ends that; its idle thread takes it, and switches to the thread
  * that it wakes, if it wakes one.  Of all this the host sees the halt, the interrupt's injection, and the guest's exits.
- * But the ways repeat themselves: how long it takes from the injection of a vector, or from the programming of the
- * timer as a CPU leaves its idle thread, to what the guest does next, and from its last doing to the halt.  Looking
- * ahead learns these, by vCPU; then each stretch that begins with a halt is quiet at first, and for as long as its exits
- * come no later than usual.
+ * But the ways repeat themselves: how long it takes from the injection of a vector, or from a write to the timer or the
+ * interrupt controller, until the guest halts, writes again, or does what only a thread does.  Looking ahead learns
+ * these, by vCPU; then each stretch that begins with a halt is quiet at first, and for as long as its exits come no later
+ * than they do where no thread ran.  Some exits tell for sure: interrupted at its halt, a guest is idle; interrupted in
+ * user space, or sending an interrupt to a sibling (which may wake that one's thread), it is not.  Where nothing tells,
+ * the rule that is right more often decides (limit_tenths in halts.c).
  *
- * O(1) per event of kvm.  Memory: 4 KiB per vCPU's thread and vector, while looking ahead 1 KiB more per thread. */
+ * O(1) per event of kvm.  Memory: 12 KiB per way while looking ahead, then 32 bytes; at most WAYS_MOST ways. */
 #ifndef STEALSCOPE_MODEL_HALTS_H
 #define STEALSCOPE_MODEL_HALTS_H
 
@@ -18,17 +20,42 @@
 #include "base/map.h"
 #include "model/exit_reasons.h"
 
-/* A way that is learned: one of these, or WAY_VECTOR + the vector (WAY_VECTOR - 1: of a stretch without injection). */
-enum { WAY_HALT, WAY_TIMER, WAY_VECTOR = 3, WAYS = WAY_VECTOR + 256 };
+/* How a part of the time in guest mode ends. */
+enum part_end {
+	END_HALT,
+	END_WRITE,      /* to the timer or the interrupt controller, which the idle thread does, too */
+	END_THREAD,     /* by what only a thread does, or interrupted in user space */
+	END_INTERRUPT,  /* interrupted somewhere else */
+	END_AT_HALT,    /* interrupted at the halt, which it has not left */
+};
+#define WAY_ENDS (END_THREAD + 1)  /* those of which samples are kept */
+
+/* What is usual, in ns in guest mode. */
+struct usual {
+	int64_t head;               /* until a thread runs, if one does */
+	int64_t limit[END_INTERRUPT + 1];  /* by its end: up to here, none did */
+};
 
 struct way {
-	int32_t *ns;            /* samples, in order once they are finished */
-	size_t n, cap;
-	uint32_t first, timer;  /* of stretches that began so; of these, whose first exit programmed the timer */
+	int32_t *ns[WAY_ENDS];      /* samples, while looking ahead */
+	size_t n[WAY_ENDS], cap[WAY_ENDS];
+	struct usual usual;         /* afterwards */
+};
+
+/* How far a vCPU is in a stretch that began with a halt. */
+struct halt_stretch {
+	bool quiet;             /* no thread of the guest has run since */
+	bool first;             /* the next entry is the first one after the halt */
+	uint8_t writes;         /* since the last interrupt came in; 2: or more */
+	bool wrote;             /* it left guest mode last for a write */
+	int16_t vector;         /* injected since the last exit, -1 none */
+	uint32_t site;          /* of the last write: which code that was */
+	int64_t halt_ip;        /* where it halts, EVENT_ABSENT unknown */
+	int64_t since;          /* ns: the last entry; INT64_MIN: it is not in guest mode, as far as is known */
 };
 
 struct halts {
-	struct map index;       /* TID * WAYS + way -> index in way */
+	struct map index;       /* TID and way -> index in way */
 	struct way *way;
 	size_t ways, way_cap;
 	struct map learner;     /* TID -> struct learner * */
@@ -47,14 +74,10 @@ void halts_release(struct halts *h);
 struct quiet {
 	bool known;             /* an exit told its reason */
 	bool halted;            /* it left by a halt, and has not been entered since */
-	bool quiet;             /* no thread of the guest has run since */
-	bool first;             /* the next entry is the first one after it */
-	bool timer;             /* the next exit is expected to program the timer, in the interrupt's handler */
-	int16_t vector;         /* injected since the last exit, -1 none */
 	int32_t tid;            /* of its thread */
-	int64_t since;          /* ns: the last entry; INT64_MIN: it is not in guest mode, as far as is known */
-	int64_t limit, head;    /* ns in guest mode: usual until the guest does something; until a thread runs */
-	int64_t spent;          /* ns so far */
+	struct halt_stretch at;
+	struct usual usual;     /* of the way that it is on */
+	int64_t spent;          /* ns on that way so far */
 };
 
 /* A part of the time in guest mode that has just ended: quiet for `head` ns, then busy, then quiet for `tail` ns. */
@@ -63,6 +86,7 @@ struct quiet_split { int64_t head, tail; };
 void quiet_init(struct quiet *q, int32_t tid);
 void quiet_lose(struct quiet *q);                            /* events of its CPU were lost */
 void quiet_inject(struct quiet *q, int64_t vector);
+void quiet_send(struct quiet *q);                              /* it sends an interrupt to a sibling */
 void quiet_enter(struct quiet *q, const struct halts *h, int64_t t);
 struct quiet_split quiet_exit(struct quiet *q, const struct halts *h, int64_t t, const struct event *ev);
 

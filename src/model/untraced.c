@@ -83,7 +83,7 @@ static void tell_split(struct model *m, struct vcpu *v, int64_t since, const str
 
 void guest_exit(struct model *m, struct vcpu *v, const struct event *ev)
 {
-	int64_t since = v->quiet.since;
+	int64_t since = v->quiet.at.since;
 	bool was_dark = guest_is_dark(v);
 	struct quiet_split split = quiet_exit(&v->quiet, halts_of(v), m->sink.now, ev);
 	if (was_dark && v->mode == MODE_GUEST && (v->status == VCPU_RUNNING || v->status == VCPU_IDLE))
