@@ -68,8 +68,29 @@ static void test_waits(void **state)
 	world_release(&w);
 }
 
+/* Recordings that name no processes: who wakes a halted vCPU out of a thread raises an interrupt for it. */
+static void test_no_processes(void **state)
+{
+	(void)state;
+	struct world w;
+	world_open(&w);
+	world_row(&w, H "40/Status", "0 RUNNING; 10 BLOCKED; 20 RUNNING; 30 BLOCKED; 40 RUNNING; 50 BLOCKED; 60 RUNNING");
+	world_row(&w, H "40/Woken By", "20 host/41; 40 host/42; 60 host/43");
+	world_row(&w, H "40/Woken In", "20 thread");
+	thread(&w, 41, "0 IO io0", "0 -");
+	thread(&w, 42, "0 vhost-39", "0 -");
+	thread(&w, 43, "0 ksoftirqd/0", "0 -");
+	world_row(&w, V0 "Status", "0 RUNNING; 10 IDLE; 20 VMM; 30 IDLE; 40 VMM; 50 IDLE; 60 RUNNING");
+	world_row(&w, V0 "Host Thread", "0 40");
+	world_close(&w, 0, 99);
+	check(&w, 0, 25, "device 41 IO io0 1*10");
+	check(&w, 26, 45, "net 42 vhost-39 1*10");
+	check(&w, 46, 99, "unknown 43 ksoftirqd/0 1*10");
+	world_release(&w);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_waits) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_waits), cmocka_unit_test(test_no_processes) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 """`stealscope waits`: what ended the sleeps of idle vCPUs adds up to these sleeps, with or without the guest's trace."""
-from e2e import DATA, check, run, scratch, table
+import os
+
+from e2e import DATA, SHARED, check, run, scratch, table
 
 
 def intervals(history, path):
@@ -34,3 +36,16 @@ with scratch() as folder:
     run("index", "--guest", f"Debian={DATA}/fibonacci/guest-Debian", "-o", guest)
     p = run("waits", guest, "--format", "csv")
     check(p.stdout.count("\n") == 1 and "sched_waking" in p.stderr, "without the host: what it would take")
+
+    # Two recordings of one load, by two tracers: what its vCPUs waited for is known from the guests, in ms asleep.
+    for name, host in (("hostonly", "host"), ("hostonly_tc", "host.dat")):
+        trace = os.path.join(SHARED, name, host)
+        if not os.path.exists(trace):
+            continue
+        history = f"{folder}/{name}.steal"
+        run("index", "--host", trace, "-o", history)
+        rows = [r for r in table("waits", history) if int(r["total_ns"]) >= 20_000_000]
+        kinds = {(r["waits_for"], r["by_name"]) for r in rows}
+        check(("device", "IO io0") in kinds and ("ipi", "CPU 0/KVM") in kinds and ("ipi", "CPU 1/KVM") in kinds and
+              ("timer", "timer") in kinds, f"{name}: the disk's thread, siblings, timers")
+        check(all(k in {"timer", "ipi", "device", "unknown"} for k, _ in kinds), f"{name}: and nothing that was not there")

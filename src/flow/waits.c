@@ -41,24 +41,43 @@ static int pid_of(struct collector *c, const struct who *th, int64_t t, int64_t 
 	return 0;
 }
 
+/* Threads of the host's kernel that act for anybody: what they did it for is not known. */
+static bool acts_for_anybody(const char *name)
+{
+	static const char *const begins[] = { "ksoftirqd/", "kworker/", "migration/", "rcu_", "rcuc/", "irq_work/" };
+	for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
+		if (strncmp(name, begins[i], strlen(begins[i])) == 0)
+			return true;
+	return false;
+}
+
+/* Another thread, that is no vCPU, woke a vCPU of process `own` (null: no event told that).  A vCPU that has halted is
+ * woken out of a thread by an interrupt that this raises for it: so it need not be known whose process the thread is. */
+static enum wait_kind kind_of_backend(int64_t own, int64_t other, const char *name)
+{
+	char vhost[32];
+	snprintf(vhost, sizeof vhost, "vhost-%" PRId64, own);
+	if (own == HISTORY_NULL ? strncmp(name, "vhost-", 6) == 0 : strcmp(name, vhost) == 0)
+		return WAIT_NET;
+	if (own != HISTORY_NULL && other != HISTORY_NULL)
+		return own == other ? WAIT_DEVICE : WAIT_TASK;
+	return acts_for_anybody(name) ? WAIT_UNKNOWN : WAIT_DEVICE;
+}
+
 /* Another thread did, of the host when vcpu is a vCPU. */
 static int kind_of_thread(struct collector *c, uint32_t vcpu, const struct who *self, struct who *by, int64_t t,
                           enum wait_kind *kind)
 {
 	int64_t own, other;
 	int v;
-	char vhost[32];
 	if (resolver_vcpu(&c->r, by, t, &v) < 0 || pid_of(c, self, t, &own) < 0 || pid_of(c, by, t, &other) < 0)
 		return -1;
-	snprintf(vhost, sizeof vhost, "vhost-%" PRId64, own);
-	const char *name = by->thread < 0 ? "" : topo_longest_name(c->topo, (uint32_t)by->thread);
-	*kind = WAIT_TASK;
-	if (v >= 0 && vcpu != NO_VCPU)
+	if (vcpu == NO_VCPU)
+		*kind = own != HISTORY_NULL && own == other ? WAIT_DEVICE : WAIT_TASK;
+	else if (v >= 0)
 		*kind = c->topo->cpu[v].machine == c->topo->cpu[vcpu].machine ? WAIT_IPI : WAIT_TASK;
-	else if (own != HISTORY_NULL && strcmp(name, vhost) == 0)
-		*kind = WAIT_NET;
-	else if (own != HISTORY_NULL && own == other)
-		*kind = WAIT_DEVICE;
+	else
+		*kind = kind_of_backend(own, other, by->thread < 0 ? "" : topo_longest_name(c->topo, (uint32_t)by->thread));
 	return 0;
 }
 
