@@ -264,6 +264,55 @@ static void test_dull_end(void **state)
 	end(&w);
 }
 
+/* ---- a place that no correlation shows: others look more like it */
+
+#define ERAS 64
+#define ERA (1200 * MS)
+#define BURSTS 120
+
+/* A guest that ran in long stays, its events in the middle of them.  At another time of the host's trace short stays lie
+ * about as much as those events, and at many others about most of them. */
+static void make_decoys(struct world *w)
+{
+	uint64_t seed = 11;
+	int64_t burst[BURSTS], at = 10 * MS;
+	memset(w, 0, sizeof *w);
+	sim_begin(&w->sim, 11, EPOCH, EPOCH + (ERAS + 1) * ERA);
+	w->vm = (struct sim_vm){ .from = EPOCH + ERAS / 2 * ERA, .to = EPOCH + (ERAS / 2 + 1) * ERA,
+		.clock = { EPOCH, EPOCH - 77 * SECOND, 40 } };
+	for (int k = 0; k < BURSTS; k++) {
+		burst[k] = at;
+		at += 6 * MS + sim_below(&seed, 5 * MS);
+		add_event(&w->guest, sim_guest_time(&w->vm, w->vm.from + burst[k]), EV_OTHER, -1);
+		add_event(&w->guest, sim_guest_time(&w->vm, w->vm.from + burst[k] + 20 * US), EV_OTHER, -1);
+	}
+	for (int era = 0; era < ERAS; era++)
+		for (int k = 0; k < BURSTS; k++) {
+			const int64_t t = EPOCH + era * ERA + burst[k];
+			const bool real = era == ERAS / 2, missed = era != 1 && sim_below(&seed, 8) == 0;
+			const int64_t before = real ? MS + sim_below(&seed, MS) : missed ? 500 * US : 10 * US;
+			const int64_t after = real ? MS + sim_below(&seed, MS) : missed ? -400 * US : 30 * US;
+			add_event(&w->sim.host, t - before, EV_KVM_ENTRY, 1001);
+			add_event(&w->sim.host, t + after, EV_KVM_EXIT, 1001);
+			const int64_t between = t + MS + sim_below(&seed, 3 * MS);
+			if (real)
+				continue;
+			add_event(&w->sim.host, between, EV_KVM_ENTRY, 1001);
+			add_event(&w->sim.host, between + MS, EV_KVM_EXIT, 1001);
+		}
+}
+
+static void test_decoys(void **state)
+{
+	(void)state;
+	struct world w;
+	make_decoys(&w);
+	synchronize(&w);
+	assert_int_equal(w.r.vm[0].method, SYNC_NONE);
+	assert_true(is_said(&w, "several offsets fit its events equally well"));
+	end(&w);
+}
+
 /* ---- elimination: all other offsets at which a clock would contain as much, and no others */
 
 /* The rivals of the true clock of a guest that runs 60 times in each 3 s, at the same times in all of them, and perhaps in
@@ -328,7 +377,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_repeating), cmocka_unit_test(test_twins), cmocka_unit_test(test_dull),
-		cmocka_unit_test(test_late_twins), cmocka_unit_test(test_dull_end), cmocka_unit_test(test_elimination),
+		cmocka_unit_test(test_late_twins), cmocka_unit_test(test_dull_end), cmocka_unit_test(test_decoys),
+		cmocka_unit_test(test_elimination),
 	};
 	return cmocka_run_group_tests_name("sync rivals", tests, NULL, NULL);
 }
