@@ -1,4 +1,5 @@
 /* Lists of gaps, the steal matrix, guilty timers, the text and the sentences. */
+#include "base/text.h"
 #include "flow_world.h"
 #include "test.h"
 
@@ -232,12 +233,12 @@ static void sentences(void **state)
 	struct subject pcpu = world_subject(&w, "host/CPU3"), vm = world_subject(&w, "Debian");
 	assert_int_equal(explain_window(&w.topo, &s, begin, end, &text, &err), 0);
 	assert_string_equal(text,
-		"Debian/3525 critical_task, 00:16:40.000000 .. 00:16:40.089999 (90.0 ms): ran 30.0 ms (33.3 %), lost 60.0 "
-		"ms (66.7 %), slept 0 ns (0.0 %).\n"
+		"Debian/3525 critical_task, 1970-01-01 00:16:40.000000 .. 00:16:40.089999 (90.0 ms): ran 30.0 ms (33.3 %), "
+		"lost 60.0 ms (66.7 %), slept 0 ns.\n"
 		"What delayed it most was Ubuntu/77 cc\\e[31m: 30.0 ms (33.3 %) in 30 pieces, the longest 1.00 ms at "
 		"00:16:40.002000 on CPU3.\n"
-		"Then host/2101 burnP6: 30.0 ms (33.3 %); 1 other: 1.00 us (0.0 %).\n"
-		"How sure: no part of it is unknown; times of the guest are known to 1.50 us.\n"
+		"Then host/2101 burnP6: 30.0 ms (33.3 %); 1 other: 1.00 us.\n"
+		"How sure: the trace tells all of it; the guest's times are known to within 1.50 us.\n"
 		"Look next at Ubuntu/77 cc\\e[31m, a thread of another VM on the same CPU (stealscope flow FILE Ubuntu/77).\n");
 	free(text);
 	assert_int_equal(explain_at(&w.topo, &cpu, begin + 5 * MS, &text, &err), 0);
@@ -295,18 +296,18 @@ static void idle_cpus(void **state)
 	world_close(&w, 0, 9999999);
 	struct subject s = world_subject(&w, "host/9");
 	assert_int_equal(explain_window(&w.topo, &s, 0, 5999999, &text, &err), 0);
-	assert_non_null(strstr(text, "What delayed it most was being woken or moved to an idle CPU: 900 us"));
+	assert_non_null(strstr(text, "What delayed it most was waking up, or moving to another CPU: 900 us"));
 	assert_non_null(strstr(text, "Look next at who wakes it"));
 	assert_null(strstr(text, "quota"));
 	free(text);
 	assert_int_equal(explain_window(&w.topo, &s, 0, 9999999, &text, &err), 0);
-	assert_non_null(strstr(text, "What delayed it most was an idle CPU (it could have run there): 1.90 ms"));
+	assert_non_null(strstr(text, "What delayed it most was waiting although its CPU was idle: 1.90 ms"));
 	assert_non_null(strstr(text, "Look next at CPU limits (quota, cpuset)"));
 	free(text);
 	assert_int_equal(explain_status(&w.topo, &s, 4500000, line, sizeof line, &err), 0);
-	assert_string_equal(line, "host/9 00:00:00.0040 PREEMPTED 900 us, being woken or moved to idle CPU0");
+	assert_string_equal(line, "host/9 00:00:00.0040 PREEMPTED 900 us, waking up or moving to CPU0");
 	assert_int_equal(explain_status(&w.topo, &s, 6500000, line, sizeof line, &err), 0);
-	assert_string_equal(line, "host/9 00:00:00.0060 PREEMPTED 1.00 ms, yet CPU0 was idle");
+	assert_string_equal(line, "host/9 00:00:00.0060 PREEMPTED 1.00 ms although CPU0 was idle");
 	world_release(&w);
 }
 

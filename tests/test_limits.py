@@ -97,7 +97,7 @@ def disk(folder, history):
     """Who sleeps most of the time: that comes first, and what woke it is its device, not the idle thread."""
     run("index", folder, "-o", history)
     text = " ".join(run("explain", history, "Debian/152").stdout.split())
-    check(re.search(r"slept longest until woken by Debian irq/\d+-virtio\d", text), "its disk")
+    check(re.search(r"slept longest until woken by irq/\d+-virtio\d\S* of Debian", text), "its disk")
     check(text.index("It slept longest") < text.index("What delayed it most"), "the largest comes first")
     check("nobody took its CPU" not in text and "swapper: " not in text.split("What delayed")[0], "and nobody else")
 

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <wchar.h>
 
+#include "base/mem.h"
+
 size_t text_decode(const char *s, uint32_t *ch)
 {
 	static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -102,4 +104,20 @@ int text_width(const char *s)
 		s += len ? len : 1;
 	}
 	return width;
+}
+
+char *shell_word(const char *text)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:@%+,/";
+	char *word = mem_new(4 * strlen(text) + 3, 1), *to = word;
+	if (*text && !text[strspn(text, plain)])
+		return memcpy(word, text, strlen(text) + 1);
+	*to++ = '\'';
+	for (; *text; text++) {
+		if (*text == '\'')
+			to += snprintf(to, 4, "'\\'");
+		*to++ = *text;
+	}
+	snprintf(to, 2, "'");
+	return word;
 }

@@ -24,4 +24,7 @@ int text_width(const char *s);
 /* Longest prefix of s, in bytes, that takes at most `cells` columns. */
 size_t text_fit(const char *s, int cells);
 
+/* What a shell reads as exactly this one word: in quotes where it would see more in it.  The caller frees. */
+char *shell_word(const char *text);
+
 #endif

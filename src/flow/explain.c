@@ -20,45 +20,32 @@ static double share(const struct story *s, int64_t ns)
 	return (double)ns / ((double)(s->f->end - s->f->start) + 1);
 }
 
+/* Of a share that rounds to nothing nothing is said. */
 static const char *amount(const struct story *s, int64_t ns, char buf[64])
 {
-	char d[TIME_TEXT];
-	snprintf(buf, 64, "%s (%.1f %%)", time_duration(d, ns), 100 * share(s, ns));
+	char d[TIME_TEXT], part[24] = "";
+	if (share(s, ns) >= 0.0005)
+		snprintf(part, sizeof part, " (%.1f %%)", 100 * share(s, ns));
+	snprintf(buf, 64, "%s%s", time_duration(d, ns), part);
 	return buf;
 }
 
 static const char *party(const struct story *s, const struct flow_entry *e, char buf[NAME_TEXT])
 {
-	char by[NAME_TEXT - 64];
-	struct party waker = e->who;
-	const char *limit = advice_limit(s, e);
-	waker.kind = waker.tid < 0 ? FLOW_IRQ : FLOW_PREEMPTING;
-	party_text(s->topo, &waker, s->f->name[e->who.name], by, sizeof by);
-	if (limit)
-		snprintf(buf, NAME_TEXT, "%s", limit);
-	else if (e->who.kind == FLOW_IDLE_CPU)
-		snprintf(buf, NAME_TEXT, "%s", advice_stayed_idle(e) ? "an idle CPU (it could have run there)"
-		                                                     : "being woken or moved to an idle CPU");
-	else if (e->who.kind == FLOW_WAITING && e->who.system < 0)
-		snprintf(buf, NAME_TEXT, "a sleep of its vCPU's thread on the host");
-	else if (e->who.kind == FLOW_WAITING)
-		snprintf(buf, NAME_TEXT, "a sleep of its vCPU's thread on the host, until woken by %s", by);
-	else if (e->who.kind == FLOW_UNKNOWN)
-		snprintf(buf, NAME_TEXT, "nobody known");
-	else
-		party_text(s->topo, &e->who, s->f->name[e->who.name], buf, NAME_TEXT);
-	return buf;
+	if (e->who.kind == FLOW_IDLE_CPU && !advice_stayed_idle(e))
+		return "waking up, or moving to another CPU";
+	return explain_party(s->topo, &e->who, s->f->name[e->who.name], &s->subject, buf, NAME_TEXT);
 }
 
 static void tell_doing(struct story *s)
 {
 	char at[TIME_TEXT], to[TIME_TEXT], d[TIME_TEXT], a[64], b[64], c[64];
 	const struct demand *is = &s->demand;
-	fprintf(s->to, "%s, %s .. %s (%s): ran %s, lost %s, slept %s", s->name, time_clock(at, s->f->start, 6),
+	fprintf(s->to, "%s, %s .. %s (%s): ran %s, lost %s, slept %s", s->name, time_date(at, s->f->start, 6),
 	        time_clock(to, s->f->end, 6), time_duration(d, s->f->end - s->f->start + 1), amount(s, is->ran, a),
 	        amount(s, is->lost, b), amount(s, is->slept, c));
 	if (is->served)
-		fprintf(s->to, "; of what it lost, for %s the hypervisor worked for it", amount(s, is->served, a));
+		fprintf(s->to, "; during %s of what it lost, the hypervisor worked for it", amount(s, is->served, a));
 	fputs(".\n", s->to);
 }
 
@@ -104,12 +91,10 @@ static const char *waker_text(const struct story *s, const struct wait_list *l, 
 	struct party by = row->by;
 	by.kind = by.tid < 0 ? FLOW_IRQ : FLOW_PREEMPTING;
 	if (by.system < 0)
-		snprintf(buf, NAME_TEXT, "nobody known");
-	else if (by.tid == 0)
-		snprintf(buf, NAME_TEXT, "an interrupt");
-	else
-		party_text(s->topo, &by, by.name < l->names ? l->name[by.name] : NULL, buf, NAME_TEXT);
-	return buf;
+		return "somebody whom the trace does not name";
+	if (by.tid == 0)
+		return "an interrupt";
+	return explain_party(s->topo, &by, by.name < l->names ? l->name[by.name] : NULL, &s->subject, buf, NAME_TEXT);
 }
 
 static int tell_waiting(struct story *s, struct error *err)
@@ -157,9 +142,9 @@ static void tell_clock(struct story *s, const struct notes *doubts)
 		if (doubts->item[i].kind == NOTE_CLOCK)
 			return;
 	if (band >= 0)
-		fprintf(s->to, "; times of the guest are known to %s", time_duration(d, band));
+		fprintf(s->to, "; the guest's times are known to within %s", time_duration(d, band));
 	else
-		fputs("; nothing tells how far its clock is off", s->to);
+		fputs("; nothing tells how far the guest's clock is off", s->to);
 }
 
 /* With every doubt that there is about what was recorded. */
@@ -173,11 +158,11 @@ static void tell_trust(struct story *s)
 		fprintf(s->to, "How sure: %s of it is unknown and blamed on nobody, since events are missing or contradict "
 		        "each other", amount(s, s->unknown, a));
 	else
-		fputs("How sure: no part of it is unknown", s->to);
+		fputs("How sure: the trace tells all of it", s->to);
 	if (m->kind == MACHINE_VM)
 		tell_clock(s, &notes);
 	for (size_t i = 0; i < notes.len; i++)
-		fprintf(s->to, "%s%s", i ? "; " : "; yet in doubt, since ", note_text(&notes.item[i], text));
+		fprintf(s->to, "%s%s", i ? "; " : "; yet it is in doubt: ", note_text(&notes.item[i], text));
 	fputs(".\n", s->to);
 	notes_release(&notes);
 	bool host = s->topo->machine[0].kind == MACHINE_HOST;

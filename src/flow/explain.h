@@ -22,8 +22,11 @@ struct story {
 	FILE *to;
 };
 
-/* What holds it back although nobody else needs its CPU; NULL: no limit. */
-const char *advice_limit(const struct story *s, const struct flow_entry *e);
+/* A party as a sentence has it: "a timer interrupt of the host"; told of `self`, or NULL: "other threads of the host". */
+char *explain_party(const struct topo *topo, const struct party *p, const char *name, const struct subject *self, char *buf,
+                    size_t size);
+/* The same of a limit of that name; NULL: there is none. */
+const char *advice_limit(const char *name);
 /* Was its CPU idle for so long that this is no wakeup? */
 bool advice_stayed_idle(const struct flow_entry *e);
 /* Tells where to look next. */

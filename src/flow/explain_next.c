@@ -27,17 +27,17 @@ static const struct limit_text { const char *what, *next; } limits[OUT_REASON_CO
 	                    "bandwidth).\n" },
 };
 
-static const struct limit_text *limit_of(const struct story *s, const struct flow_entry *e)
+static const struct limit_text *limit_of(const char *name)
 {
-	for (int i = 0; e->who.kind == FLOW_LIMITED && i < OUT_REASON_COUNT; i++)
-		if (strcmp(s->f->name[e->who.name], out_reason_name[i]) == 0)
+	for (int i = 0; i < OUT_REASON_COUNT; i++)
+		if (strcmp(name, out_reason_name[i]) == 0)
 			return &limits[i];
 	return NULL;
 }
 
-const char *advice_limit(const struct story *s, const struct flow_entry *e)
+const char *advice_limit(const char *name)
 {
-	const struct limit_text *limit = limit_of(s, e);
+	const struct limit_text *limit = limit_of(name);
 	return limit ? limit->what : NULL;
 }
 
@@ -160,6 +160,7 @@ static void advise_rival(struct story *s, const struct flow_entry *e)
 	const struct topo *topo = s->topo;
 	char who[NAME_TEXT], own[256], around[256];
 	const enum machine_kind kind = topo->machine[e->who.system].kind;
+	const bool is_vm = topo->machine[s->machine].kind == MACHINE_VM;
 	const bool inside = e->who.system == (int32_t)s->machine && kind == MACHINE_VM;
 	party_text(topo, &e->who, s->f->name[e->who.name], who, sizeof who);
 	text_escape(own, sizeof own, topo->machine[s->machine].name);
@@ -177,9 +178,9 @@ static void advise_rival(struct story *s, const struct flow_entry *e)
 	} else if (kind == MACHINE_VM && e->who.tid < 0) {
 		fprintf(s->to, "Look next inside %s, which shares the CPU: trace that guest to learn which thread it was", who);
 	} else if (kind == MACHINE_VM) {
-		fprintf(s->to, "Look next at %s, a thread of another VM on the same CPU", who);
+		fprintf(s->to, "Look next at %s, a thread of %s VM on the same CPU", who, is_vm ? "another" : "a");
 	} else {
-		fprintf(s->to, "Look next at %s, which shares the CPU: move or limit it, or pin the vCPU", who);
+		fprintf(s->to, "Look next at %s, which shares the CPU: move or limit it%s", who, is_vm ? ", or pin the vCPU" : "");
 	}
 	tell_command_of(s, &e->who);
 	fputs(".\n", s->to);
@@ -187,9 +188,11 @@ static void advise_rival(struct story *s, const struct flow_entry *e)
 
 static void advise_culprit(struct story *s, const struct flow_entry *e)
 {
+	const struct limit_text *limit;
 	switch ((enum flow_kind)e->who.kind) {
 	case FLOW_LIMITED:
-		fputs(limit_of(s, e) ? limit_of(s, e)->next : "Look next at what limits its CPU time.\n", s->to);
+		limit = limit_of(s->f->name[e->who.name]);
+		fputs(limit ? limit->next : "Look next at what limits its CPU time.\n", s->to);
 		break;
 	case FLOW_IDLE_CPU:
 		advise_idle(s, e);

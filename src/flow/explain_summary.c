@@ -5,11 +5,10 @@
 #include <stdlib.h>
 
 #include "base/timefmt.h"
-#include "flow/flow_private.h"
+#include "flow/explain.h"
 
 #define MACHINES 5     /* told of; of the others their sum */
 #define THREADS 3
-#define NAME_TEXT 640
 
 struct telling {
 	const struct topo *topo;
@@ -32,48 +31,56 @@ static bool thief_of(const struct telling *t, const struct summary_row *row, cha
 {
 	char who[NAME_TEXT];
 	const struct party *p = &row->thief;
-	if (!row->gaps || p->kind == FLOW_RUNNING)
+	if (p->kind == FLOW_RUNNING)
 		return false;
-	party_text(t->topo, p, p->name < t->s->names ? t->s->name[p->name] : NULL, who, sizeof who);
+	explain_party(t->topo, p, p->name < t->s->names ? t->s->name[p->name] : NULL, &row->who, who, sizeof who);
 	if (p->kind == FLOW_IDLE_CPU)
-		snprintf(buf, NAME_TEXT + 40, "went to nobody: a CPU was idle");
-	else if (p->kind == FLOW_UNKNOWN)
-		snprintf(buf, NAME_TEXT + 40, "went to nobody knows whom");
+		snprintf(buf, NAME_TEXT + 40, "passed although its CPU was idle");
 	else
-		snprintf(buf, NAME_TEXT + 40, "%s %s", p->kind == FLOW_LIMITED ? "is due to a limit:" : "went to", who);
+		snprintf(buf, NAME_TEXT + 40, "%s %s", p->kind == FLOW_LIMITED ? "is due to" : "went to", who);
 	return true;
+}
+
+static void tell_waits(const struct telling *t, const struct summary_row *row)
+{
+	char who[NAME_TEXT], longest[TIME_TEXT], p99[TIME_TEXT], at[TIME_TEXT];
+	time_duration(longest, row->longest.end - row->longest.start + 1);
+	name_of(t, &row->longest.subject, who);
+	time_clock(at, row->longest.start, 6);
+	if (row->gaps == 1)
+		fprintf(t->to, "It had to wait once, for %s (%s at %s).\n", longest, who, at);
+	else
+		fprintf(t->to, "It had to wait %" PRIu64 " times, at most for %s (%s at %s); 99 %% of the waits are no longer than "
+		        "%s.\n", row->gaps, longest, who, at, time_duration(p99, row->p99));
 }
 
 static void tell_machine(const struct telling *t, const struct summary_row *row)
 {
-	char name[NAME_TEXT], who[NAME_TEXT], thief[NAME_TEXT + 40], from[TIME_TEXT], to[TIME_TEXT], d[TIME_TEXT];
-	char ran[TIME_TEXT], lost[TIME_TEXT], longest[TIME_TEXT], p99[TIME_TEXT], at[TIME_TEXT];
+	char name[NAME_TEXT], thief[NAME_TEXT + 40], from[TIME_TEXT], to[TIME_TEXT], d[TIME_TEXT];
+	char ran[TIME_TEXT], lost[TIME_TEXT];
 	const struct demand *m = &row->demand;
-	fprintf(t->to, "%s, %s .. %s (%s): ", name_of(t, &row->who, name), time_clock(from, row->start, 6),
+	fprintf(t->to, "%s, %s .. %s (%s): ", name_of(t, &row->who, name), time_date(from, row->start, 6),
 	        time_clock(to, row->end, 6), time_duration(d, row->end - row->start + 1));
 	if (m->lost == 0) {
 		fprintf(t->to, "ran %s, and lost nothing.\n", time_duration(ran, m->ran));
 		return;
 	}
-	fprintf(t->to, "ran %s, lost %s, %.1f %% of what it wanted.\n", time_duration(ran, m->ran),
+	fprintf(t->to, "ran %s and lost %s, %.1f %% of the time it wanted to run.\n", time_duration(ran, m->ran),
 	        time_duration(lost, m->lost), percent(m->lost, m->ran + m->lost));
 	if (thief_of(t, row, thief))
 		fprintf(t->to, "Of that, %.1f %% %s.\n", percent(row->thief_ns, m->lost), thief);
 	if (row->gaps)
-		fprintf(t->to, "It had to wait %" PRIu64 " time%s, longest for %s, which was %s at %s; 99 %% of the waits are no "
-		        "longer than %s.\n", row->gaps, row->gaps == 1 ? "" : "s",
-		        time_duration(longest, row->longest.end - row->longest.start + 1), name_of(t, &row->longest.subject, who),
-		        time_clock(at, row->longest.start, 6), time_duration(p99, row->p99));
+		tell_waits(t, row);
 }
 
 static void tell_thread(const struct telling *t, const struct summary_row *row, bool first)
 {
 	char name[NAME_TEXT], thief[NAME_TEXT + 40], lost[TIME_TEXT];
 	const struct demand *d = &row->demand;
-	fprintf(t->to, "%s %s: %s, %.1f %% of what it wanted", first ? "The thread that lost most is" : "Then",
+	fprintf(t->to, "%s %s: %s, %.1f %% of the time it wanted to run", first ? "The thread that lost most is" : "Then",
 	        name_of(t, &row->who, name), time_duration(lost, d->lost), percent(d->lost, d->ran + d->lost));
 	if (thief_of(t, row, thief))
-		fprintf(t->to, ", and %.0f %% of it %s", percent(row->thief_ns, d->lost), thief);
+		fprintf(t->to, "; %.0f %% of it %s", percent(row->thief_ns, d->lost), thief);
 	fputs(".\n", t->to);
 }
 

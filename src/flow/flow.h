@@ -269,7 +269,7 @@ struct summary_row {
 	int64_t p50, p90, p99;   /* of their lengths, nearest rank */
 	struct gap longest;      /* the first of the longest: of the vCPU or thread that had it, cut to the window */
 	/* Who took most of it: of the machine that took most the thread that took more than half of its part; where
-	 * there is none the machine, tid -1.  kind FLOW_RUNNING: nobody. */
+	 * there is none the machine, tid -1.  FLOW_HYPERVISOR of a machine: it was served for longer.  FLOW_RUNNING: nobody. */
 	struct party thief;
 	int64_t thief_ns;
 };
@@ -501,13 +501,12 @@ void periodic_release(struct periodic_list *l);
 /* "host/2101 burnP6", "Debian/3525 critical_task", "hypervisor for Debian/3525 critical_task", "host irq/46-iwlwifi",
  * "idle CPU", "waiting for host/43 qemu-io", "waiting", "unknown (events lost)".  Escaped.  `name`: raw, or NULL. */
 char *party_text(const struct topo *topo, const struct party *who, const char *name, char *buf, size_t size);
+/* The same for people: what is nobody in parentheses. */
+char *party_shown(const struct topo *topo, const struct party *who, const char *name, char *buf, size_t size);
 
 /* A summary with its gaps, sorted by what was lost, in plain sentences, one per line, escaped: the machines, and the
  * threads that lost most.  The caller frees *text. */
 int explain_summary(const struct topo *topo, const struct summary *s, char **text, struct error *err);
-
-/* What a shell reads as exactly this one word: in quotes where it would see more in it.  The caller frees. */
-char *shell_word(const char *text);
 
 /* A few plain sentences, one per line, escaped: what a thread or vCPU did within [from, to], what delayed it, how
  * much, by whom, how sure that is, and what to look at next.  The caller frees *text. */

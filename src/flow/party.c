@@ -104,18 +104,11 @@ char *party_text(const struct topo *topo, const struct party *who, const char *n
 	return buf;
 }
 
-char *shell_word(const char *text)
+char *party_shown(const struct topo *topo, const struct party *who, const char *name, char *buf, size_t size)
 {
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:@%+,/";
-	char *word = mem_new(4 * strlen(text) + 3, 1), *to = word;
-	if (*text && !text[strspn(text, plain)])
-		return memcpy(word, text, strlen(text) + 1);
-	*to++ = '\'';
-	for (; *text; text++) {
-		if (*text == '\'')
-			to += snprintf(to, 4, "'\\'");
-		*to++ = *text;
-	}
-	snprintf(to, 2, "'");
-	return word;
+	char text[600];
+	const bool is_nobody = who->kind == FLOW_IDLE_CPU || who->kind == FLOW_LIMITED || who->kind == FLOW_WAITING;
+	party_text(topo, who, name, text, sizeof text);
+	snprintf(buf, size, "%s%.*s%s", is_nobody ? "(" : "", (int)sizeof text, text, is_nobody ? ")" : "");
+	return buf;
 }

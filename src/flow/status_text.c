@@ -1,7 +1,7 @@
 /* The viewer's status sentence: one line about one row at one moment.
  *
  * In a gap: cost of the flow of that gap.  Elsewhere: one look at the interval and at who wakes or runs. */
-#include "flow/flow_private.h"
+#include "flow/explain.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,10 +10,8 @@
 #include "base/text.h"
 #include "base/timefmt.h"
 
-#define NAME_TEXT 640
-
 /* " by host/2101 burnP6 on CPU3": the greatest culprit of a gap. */
-static void tell_gap(const struct topo *topo, const struct flow *f, char *buf, size_t size)
+static void tell_gap(const struct topo *topo, const struct subject *self, const struct flow *f, char *buf, size_t size)
 {
 	char who[NAME_TEXT], cpu[24] = "", more[64] = "";
 	const struct flow_entry *e = &f->entry[0];
@@ -22,14 +20,14 @@ static void tell_gap(const struct topo *topo, const struct flow *f, char *buf, s
 		snprintf(cpu, sizeof cpu, " on CPU%d", e->longest.pcpu);
 	if (f->entries > 1)
 		snprintf(more, sizeof more, " (%.0f %%) and %zu more", 100 * e->share, f->entries - 1);
-	party_text(topo, &e->who, f->name[e->who.name], who, sizeof who);
-	if (kind == FLOW_IDLE_CPU) {
-		snprintf(who, sizeof who, e->longest.ns < IDLE_LIMITED ? "being woken or moved to idle %s" : "yet %s was idle",
-		         *cpu ? cpu + strlen(" on ") : "CPU");
-		*cpu = '\0';
-	}
-	bool named = kind != FLOW_WAITING && kind != FLOW_UNKNOWN && kind != FLOW_IDLE_CPU;
-	snprintf(buf, size, "%s%s%s%s", named ? " by " : ", ", who, cpu, more);
+	explain_party(topo, &e->who, f->name[e->who.name], self, who, sizeof who);
+	if (kind == FLOW_IDLE_CPU && e->longest.ns < IDLE_LIMITED)
+		snprintf(buf, size, ", waking up or moving%s%s", *cpu ? " to" : "", *cpu ? cpu + strlen(" on") : "");
+	else if (kind == FLOW_IDLE_CPU)
+		snprintf(buf, size, " although %s was idle", *cpu ? cpu + strlen(" on ") : "its CPU");
+	else
+		snprintf(buf, size, "%s%s%s", kind == FLOW_LIMITED ? " due to " : kind == FLOW_WAITING ? ", " : " by ", who, cpu);
+	snprintf(buf + strlen(buf), size - strlen(buf), "%s", more);
 }
 
 /* Running: on which CPU.  Asleep: who will wake it.  A pCPU: who has it. */
@@ -49,9 +47,14 @@ static int tell_piece(const struct topo *topo, const struct gap *moment, int64_t
 	*buf = '\0';
 	if (p.pcpu >= 0)
 		snprintf(cpu, sizeof cpu, " on CPU%d", p.pcpu);
-	party_text(topo, &p.who, strtab_get(&r.names, p.who.name), who, sizeof who);
-	if (p.who.kind == FLOW_WAITING && p.who.system >= 0)
-		snprintf(buf, size, ", woken by %s", who + strlen("waiting for "));
+	const bool is_asleep = p.who.kind == FLOW_WAITING;
+	if (is_asleep)
+		p.who.kind = p.who.tid < 0 ? FLOW_IRQ : FLOW_PREEMPTING;
+	explain_party(topo, &p.who, strtab_get(&r.names, p.who.name), &moment->subject, who, sizeof who);
+	if (is_asleep && p.who.system >= 0)
+		snprintf(buf, size, ", woken by %s", who);
+	else if (is_asleep)
+		*buf = '\0';
 	else if (p.who.kind == FLOW_RUNNING)
 		snprintf(buf, size, "%s%s%s", is_cpu ? " by " : "", is_cpu ? who : "", cpu);
 	else if (p.who.kind == FLOW_HYPERVISOR || p.who.kind == FLOW_IRQ || p.who.kind == FLOW_PREEMPTING)
@@ -109,7 +112,7 @@ static void tell_moment(const struct topo *topo, const struct gap *moment, const
 void explain_status_of(const struct topo *topo, const struct gap *gap, const struct flow *f, char *buf, size_t size)
 {
 	char rest[2 * NAME_TEXT];
-	tell_gap(topo, f, rest, sizeof rest);
+	tell_gap(topo, &gap->subject, f, rest, sizeof rest);
 	tell_moment(topo, gap, rest, buf, size);
 }
 

@@ -166,6 +166,10 @@ static void end_row(const struct topo *topo, struct summary_part *part, struct s
 		row->p99 = part->length[(n * 99 + 99) / 100 - 1];
 		find_thief(topo, part, row);
 	}
+	if (row->who.kind == SUBJECT_MACHINE && row->demand.served > row->thief_ns) {
+		row->thief = (struct party){ (int32_t)row->who.index, -1, 0, FLOW_HYPERVISOR };
+		row->thief_ns = row->demand.served;
+	}
 	gap_rows_release(&part->rows);
 	parties_release(&part->thieves);
 	part->thieves = (struct parties){ 0 };

@@ -37,11 +37,15 @@ static const char *state_of(const struct topo *topo, const struct gap *g)
 	return history_state_name(topo->h, attr, (unsigned)g->state);
 }
 
-/* For people, who would else read that a thread kept itself from running. */
+/* For people, who would else read that a thread kept itself from running, or nothing. */
 static const char *culprit_name(const struct gap_list *list, const struct flow_entry *culprit, struct report_how how)
 {
-	const bool shown = how.format == FORMAT_TEXT && culprit->who.kind == FLOW_HYPERVISOR;
-	return shown ? "(hypervisor)" : list->name[culprit->who.name];
+	static const char *const instead[FLOW_KIND_COUNT] = {
+		[FLOW_HYPERVISOR] = "(hypervisor)", [FLOW_IDLE_CPU] = "(idle CPU)",
+		[FLOW_UNKNOWN] = "(unknown)", [FLOW_WAITING] = "(asleep on the host)",
+	};
+	const char *name = list->name[culprit->who.name], *other = instead[culprit->who.kind];
+	return how.format == FORMAT_TEXT && other && (culprit->who.kind == FLOW_HYPERVISOR || !*name) ? other : name;
 }
 
 static void gap_row(struct report *r, const struct topo *topo, const struct gap_list *list, const struct gap_item *item,

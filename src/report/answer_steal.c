@@ -7,9 +7,11 @@ static const struct column columns[] = {
 	{ "share", "share", COL_SHARE },
 };
 
-static char *party(const struct topo *topo, const struct steal *s, const struct party *p, char buf[200])
+static char *party(const struct topo *topo, const struct steal *s, const struct party *p, enum report_format format,
+                   char buf[200])
 {
-	return party_text(topo, p, p->name < s->names ? s->name[p->name] : NULL, buf, 200);
+	const char *name = p->name < s->names ? s->name[p->name] : NULL;
+	return format == FORMAT_TEXT ? party_shown(topo, p, name, buf, 200) : party_text(topo, p, name, buf, 200);
 }
 
 int report_steal(FILE *out, struct report_how how, const struct topo *topo, const struct steal *s,
@@ -19,8 +21,8 @@ int report_steal(FILE *out, struct report_how how, const struct topo *topo, cons
 	struct report *r = report_begin(out, how, &shape, o);
 	for (size_t i = 0; i < s->cells; i++) {
 		char victim[200], thief[200];
-		report_row(r, (struct value[]){ VAL_SHOWN(party(topo, s, &s->cell[i].victim, victim)),
-		                                VAL_SHOWN(party(topo, s, &s->cell[i].thief, thief)), VAL_INT(s->cell[i].ns),
+		report_row(r, (struct value[]){ VAL_SHOWN(party(topo, s, &s->cell[i].victim, format, victim)),
+		                                VAL_SHOWN(party(topo, s, &s->cell[i].thief, format, thief)), VAL_INT(s->cell[i].ns),
 		                                VAL_REAL(s->cell[i].share) });
 	}
 	return report_end(r, err);

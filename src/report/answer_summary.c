@@ -36,11 +36,13 @@ static double share(int64_t part, int64_t whole)
 }
 
 static const char *thief_text(const struct topo *topo, const struct summary *s, const struct summary_row *row,
-                              char buf[200])
+                              enum report_format format, char buf[200])
 {
 	const struct party *p = &row->thief;
 	const char *name = p->name < s->names ? s->name[p->name] : NULL;
-	return p->kind == FLOW_RUNNING ? "" : party_text(topo, p, name, buf, 200);
+	if (p->kind == FLOW_RUNNING)
+		return "";
+	return format == FORMAT_TEXT ? party_shown(topo, p, name, buf, 200) : party_text(topo, p, name, buf, 200);
 }
 
 static struct value value_name(const struct topo *topo, const struct subject *who)
@@ -89,7 +91,7 @@ static int draw_lane(void *arg, int64_t row, unsigned columns, char *lane)
 }
 
 static void summary_line(struct report *r, const struct topo *topo, const struct summary *s, const struct summary_row *row,
-                         size_t number)
+                         size_t number, enum report_format format)
 {
 	char who[300], thief[200];
 	const struct demand *d = &row->demand;
@@ -106,7 +108,7 @@ static void summary_line(struct report *r, const struct topo *topo, const struct
 		gaps ? VAL_INT(row->longest.start) : VAL_NONE, watched ? VAL_INT(row->p50) : not_known,
 		watched ? VAL_INT(row->p90) : not_known, watched ? VAL_INT(row->p99) : not_known,
 		watched ? VAL_INT((int64_t)row->gaps) : not_known,
-		gaps ? VAL_SHOWN(thief_text(topo, s, row, thief)) : VAL_NONE, gaps ? VAL_INT(row->thief_ns) : VAL_NONE,
+		gaps ? VAL_SHOWN(thief_text(topo, s, row, format, thief)) : VAL_NONE, gaps ? VAL_INT(row->thief_ns) : VAL_NONE,
 		gaps ? VAL_REAL(share(row->thief_ns, d->lost)) : VAL_NONE, watched ? VAL_INT(d->served) : not_known,
 		VAL_INT((int64_t)number) });
 }
@@ -124,7 +126,7 @@ int report_summary(FILE *out, struct report_how how, const struct topo *topo, co
 		if (thread && (s->row[i].demand.lost == 0 || (top && threads == top)))
 			continue;
 		threads += thread;
-		summary_line(r, topo, s, &s->row[i], i);
+		summary_line(r, topo, s, &s->row[i], i, how.format);
 	}
 	if (report_end(r, err))
 		return -1;
@@ -147,7 +149,8 @@ int report_threads(FILE *out, struct report_how how, const struct topo *topo, co
 			value_system(topo, (int32_t)subject_machine(topo, &row->who)), value_thread(topo, &row->who),
 			value_name(topo, &row->who), VAL_INT(row->start), VAL_INT(row->end), VAL_INT(row->end - row->start + 1),
 			VAL_INT(d->ran), VAL_INT(d->lost), VAL_REAL(share(d->lost, d->ran + d->lost)),
-			gaps ? VAL_SHOWN(thief_text(topo, s, row, thief)) : VAL_NONE, gaps ? VAL_INT(row->thief_ns) : VAL_NONE });
+			gaps ? VAL_SHOWN(thief_text(topo, s, row, how.format, thief)) : VAL_NONE,
+			gaps ? VAL_INT(row->thief_ns) : VAL_NONE });
 	}
 	return report_end(r, err);
 }

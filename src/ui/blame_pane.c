@@ -40,7 +40,7 @@ static char *party(const struct app *app, const struct steal *s, const struct pa
 	char buf[256];
 	if (who->tid < 0 && who->kind == FLOW_RUNNING && who->system >= 0)
 		return mem_dup(app->topo.machine[who->system].name);
-	party_text(&app->topo, who, who->name < s->names ? s->name[who->name] : NULL, buf, sizeof buf);
+	party_shown(&app->topo, who, who->name < s->names ? s->name[who->name] : NULL, buf, sizeof buf);
 	return mem_dup(buf);
 }
 

@@ -58,7 +58,7 @@ static char *thief_of(const struct app *app, const struct gap_list *list, const 
 	if (!item->culprits)
 		return mem_dup("");
 	const struct party *who = &list->culprit[item->culprit].who;
-	return mem_dup(party_text(&app->topo, who, who->name < list->names ? list->name[who->name] : NULL, text, sizeof text));
+	return mem_dup(party_shown(&app->topo, who, who->name < list->names ? list->name[who->name] : NULL, text, sizeof text));
 }
 
 static void free_lines(struct gaps_pane *p)
@@ -244,7 +244,7 @@ static void tell(const struct app *app, const struct pane *pane, size_t i, char 
 	size_t used = (size_t)snprintf(buf, size, "%s waited %s", who, time_duration(d, length_of(item)));
 	for (size_t k = 0; k < item->culprits && k < 3 && used < size; k++) {
 		const struct flow_entry *e = &p->list.culprit[item->culprit + k];
-		party_text(&app->topo, &e->who, e->who.name < p->list.names ? p->list.name[e->who.name] : NULL, who, sizeof who);
+		party_shown(&app->topo, &e->who, e->who.name < p->list.names ? p->list.name[e->who.name] : NULL, who, sizeof who);
 		used += (size_t)snprintf(buf + used, size - used, "%s %.0f %% %sfor %s", k ? ";" : ",", 100 * e->share,
 		                         k ? "" : "of it ", who);
 	}

@@ -60,7 +60,7 @@ static const char *thief_text(const struct app *app, const struct overview *p, c
 {
 	const struct party *who = &r->thief;
 	buf[0] = '\0';
-	return r->gaps ? party_text(&app->topo, who, who->name < p->s.names ? p->s.name[who->name] : NULL, buf, size) : buf;
+	return r->gaps ? party_shown(&app->topo, who, who->name < p->s.names ? p->s.name[who->name] : NULL, buf, size) : buf;
 }
 
 /* ---- Its lines ------------------------------------------------------------------------------------------------------ */
