@@ -78,6 +78,14 @@ with scratch() as folder:
     run("exits", history, "host/CPU0", status=1)
     run("exits", history, "nobody", status=1)
 
+    # A thread that executed another program: its lines of one reason are told apart.
+    with open(f"{folder}/keys", "w", encoding="utf-8") as f:
+        f.write(f":Debian/152\nE\n:screen {folder}/screen!\n")
+    run("view", history, "--script", f"{folder}/keys", "--size", "100x30")
+    with open(f"{folder}/screen", encoding="utf-8") as f:
+        lines = re.findall(r"^ vCPU0 (\S+, as \S+) ", f.read(), re.M)
+    check(len(lines) == len(set(lines)) > 3 and "msr, as exe" in lines and "msr, as sh" in lines, f"the pane: {lines}")
+
     # Without the host's events, nothing is claimed.
     alone = f"{folder}/alone.steal"
     run("index", "--guest", f"Debian={whole}/guest-Debian", "-o", alone, status=None)

@@ -185,10 +185,21 @@ static void cell_text(const struct exits_pane *p, const struct exit_row *row, en
 		snprintf(buf, size, "%s", time_duration(d, value_of(row, c)));
 }
 
-/* "vCPU0 hlt"; of one vCPU "hlt". */
+/* Are there lines of the same thread under another name, since it executed another program? */
+static bool has_programs(const struct exits_pane *p, const struct exit_row *row)
+{
+	for (size_t i = 0; i < p->list.rows; i++) {
+		const struct exit_row *r = &p->list.row[i];
+		if (row->tid >= 0 && r->vcpu == row->vcpu && r->tid == row->tid && r->name != row->name)
+			return true;
+	}
+	return false;
+}
+
+/* "vCPU0 hlt"; of one vCPU "hlt"; of a thread that was another program before "hlt, as sed". */
 static void what_text(const struct app *app, const struct exits_pane *p, const struct exit_row *row, char *buf, size_t size)
 {
-	char reason[128], label[256];
+	char reason[128], label[256], program[128];
 	bool one = p->scope.row.kind == ROW_CPU || p->scope.row.kind == ROW_EXECUTOR;
 	bool machine = p->scope.row.kind == ROW_MACHINE && app->topo.machine[p->scope.row.index].kind != MACHINE_VM;
 	struct row_id cpu = { ROW_CPU, row->vcpu };
@@ -198,6 +209,10 @@ static void what_text(const struct app *app, const struct exits_pane *p, const s
 	else
 		snprintf(buf, size, "%s %s", machine ? row_title(&app->rows, cpu, label, sizeof label)
 		                                     : row_label(&app->rows, cpu, label, sizeof label), reason);
+	const size_t used = strlen(buf);
+	if (has_programs(p, row))
+		snprintf(buf + used, size - used, ", as %s",
+		         text_escape(program, sizeof program, row->name < p->list.names ? p->list.name[row->name] : "?"));
 }
 
 static void draw_line(struct app *app, struct pane *pane, struct screen *s, int y, size_t i, bool selected)
