@@ -162,6 +162,11 @@ static void test_export(void **state)
 	assert_non_null(strstr(err.text, "exists: write \""));
 	assert_int_equal(run(">\n<Enter>\n:export /nowhere/at/all.txt", &mono80, &err), -1);
 	assert_non_null(strstr(err.text, "/nowhere/at/all.txt"));
+	/* A command that is not understood is not passed over. */
+	static const char *const wrong[] = { ":zoom 3", ":goto", ":set glyphs=big", ":screen" };
+	for (size_t i = 0; i < COUNT(wrong); i++)
+		assert_int_equal(run(wrong[i], &mono80, &err), -1);
+	assert_int_equal(run(":zoom 3ms", &mono80, &err), 0);
 	for (size_t i = 0; i < COUNT(files); i++) {
 		snprintf(file, sizeof file, "%s/%s", dir, files[i].name);
 		unlink(file);

@@ -74,7 +74,7 @@ static void goto_row(struct app *app, const char *text)
 static void cmd_goto(struct app *app, const char *arg)
 {
 	if (!*arg)
-		app_say(app, "goto wants a time (+3ms 50%% 12:03:04) or a row (VM/TID)");
+		app_refuse(app, "goto wants a time (+3ms 50%% 12:03:04) or a row (VM/TID)");
 	else if (!goto_time(app, arg))
 		goto_row(app, arg);
 }
@@ -84,7 +84,7 @@ static void cmd_zoom(struct app *app, const char *arg)
 	int64_t ns;
 	struct view before = app->view;
 	if (!time_parse_duration(arg, &ns) || ns <= 0) {
-		app_say(app, "zoom wants a duration, such as 20ms");
+		app_refuse(app, "zoom wants a duration, such as 20ms");
 		return;
 	}
 	int64_t half = ns / 2, cursor = app->view.cursor;
@@ -179,8 +179,8 @@ static void cmd_set(struct app *app, const char *arg)
 	             (strcmp(name, "time") == 0 && set_time(app, value)) ||
 	             (strcmp(name, "mingap") == 0 && hunt_set_least(app, value)) || set_flag(app, arg);
 	if (!known)
-		app_say(app, "set glyphs=ascii|cells|blocks color=never|8|16|256 time=wall|relative|trace mingap=1us "
-		             "[no]idle [no]mouse [no]hostthread");
+		app_refuse(app, "set glyphs=ascii|cells|blocks color=never|8|16|256 time=wall|relative|trace mingap=1us "
+		                "[no]idle [no]mouse [no]hostthread");
 	app->redraw = true;
 }
 
@@ -209,7 +209,7 @@ static void cmd_screen(struct app *app, const char *arg)
 	struct save save;
 	struct error err = ERROR_INIT;
 	if (!*arg) {
-		app_say(app, "screen wants the name of a file");
+		app_refuse(app, "screen wants the name of a file");
 		return;
 	}
 	if (export_begin(app, arg, &save, &err) < 0) {
