@@ -21,7 +21,7 @@ static int parse_window(struct window *w, const struct history *h, const char *a
 		return error_set(err, STATUS_USAGE, "as 5ms or 250us", "--around: not a duration: '%s'", around);
 	if (t < history_begin(h) || t > history_end(h))
 		return error_set(err, STATUS_USAGE, "stealscope info prints its span", "--at: %s lies outside the history", at);
-	w->from = t - by < history_begin(h) ? history_begin(h) : t - by;
+	w->from = by > t - history_begin(h) ? history_begin(h) : t - by;
 	w->to = by > history_end(h) - t ? history_end(h) : t + by;
 	return 0;
 }

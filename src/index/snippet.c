@@ -20,6 +20,7 @@
 #include "model/model.h"
 
 #define SLACK 4  /* ns by which a time that is taken back may be off */
+#define MOST_DRIFT (INT64_C(1) << 59)  /* half as fast again: no clock drifts as much */
 
 struct snippet_source {                 /* a machine */
 	char *name;                 /* as the history calls it */
@@ -32,8 +33,8 @@ struct snippet_source {                 /* a machine */
 
 struct snippet {
 	int64_t from, to;
-	struct snippet_source *teller;
-	size_t tellers;
+	struct snippet_source *source;
+	size_t sources;
 	char fields[1024];
 };
 
@@ -101,7 +102,7 @@ static int find_traces(const struct history *h, struct json_object *doc, struct 
 
 /* ---- clocks */
 
-static void take_clock(struct json_object *doc, const char *guest, struct clock_map *clock)
+static int take_clock(struct json_object *doc, const char *guest, struct clock_map *clock, struct error *err)
 {
 	struct json_object *rows = field_array(doc, "clocks");
 	const size_t n = rows ? json_object_array_length(rows) : 0;
@@ -114,7 +115,11 @@ static void take_clock(struct json_object *doc, const char *guest, struct clock_
 		p->from = field_int(row, "from_ns", INT64_MIN);
 		p->line = (struct clock_line){ field_int(row, "ref_guest_ns", 0), field_int(row, "ref_host_ns", 0),
 			field_int(row, "drift", 0) };
+		if (p->line.drift > MOST_DRIFT || p->line.drift < -MOST_DRIFT)
+			return error_set(err, STATUS_INPUT, "build it anew with stealscope index", "%s: its clock makes no sense",
+			                 guest);
 	}
+	return 0;
 }
 
 /* The guest's time that a line takes to the host's, give or take SLACK. */
@@ -139,7 +144,7 @@ static struct trace_window window_of(const struct clock_map *clock, int64_t from
 	struct trace_window all = { INT64_MAX, INT64_MIN };
 	for (size_t i = 0; i < clock->pieces; i++) {
 		const struct clock_piece *p = &clock->piece[i];
-		const int64_t begin = i ? p->from : INT64_MIN, end = i + 1 < clock->pieces ? p[1].from - 1 : INT64_MAX;
+		const int64_t begin = i ? p->from : INT64_MIN, end = i + 1 < clock->pieces ? add(p[1].from, -1) : INT64_MAX;
 		int64_t a = add(line_back(&p->line, from), -SLACK), b = add(line_back(&p->line, to), SLACK);
 		a = a > begin ? a : begin;
 		b = b < end ? b : end;
@@ -181,32 +186,42 @@ static bool is_wanted(struct json_object *doc, const char *wanted, const char *m
 	return false;
 }
 
-static int load(struct snippet *m, const struct input *in, struct json_object *doc, const struct snippet_options *o,
-                struct error *err)
+/* The machines that are asked for: their clocks, and what is to be read of them. */
+static int choose(struct snippet *m, const struct input *in, struct json_object *doc, const struct snippet_options *o,
+                  struct trace_spec *spec, struct trace_window *only, struct error *err)
 {
-	struct trace_spec *spec = mem_new(in->specs + 1, sizeof *spec);
-	struct trace_window *only = mem_new(in->specs + 1, sizeof *only);
-	struct trace **trace = mem_new(in->specs + 1, sizeof *trace);
-	m->teller = mem_new(in->specs + 1, sizeof *m->teller);
 	for (size_t i = 0; i < in->specs; i++) {
 		char guest[512];
 		const bool is_host = in->spec[i].role == ROLE_HOST;
 		const char *name = is_host ? "host" : in->spec[i].name;
 		if (!is_wanted(doc, o->machine, name))
 			continue;
-		struct snippet_source *t = &m->teller[m->tellers];
+		struct snippet_source *t = &m->source[m->sources];
 		t->name = mem_dup(name);
-		if (!is_host)
-			take_clock(doc, text_escape(guest, sizeof guest, name), &t->clock);
-		spec[m->tellers] = in->spec[i];
-		only[m->tellers++] = window_of(&t->clock, o->from, o->to);
+		spec[m->sources] = in->spec[i];
+		m->sources++;
+		if (!is_host && take_clock(doc, text_escape(guest, sizeof guest, name), &t->clock, err))
+			return -1;
+		only[m->sources - 1] = window_of(&t->clock, o->from, o->to);
 	}
+	return 0;
+}
+
+static int load(struct snippet *m, const struct input *in, struct json_object *doc, const struct snippet_options *o,
+                struct error *err)
+{
+	struct trace_spec *spec = mem_new(in->specs + 1, sizeof *spec);
+	struct trace_window *only = mem_new(in->specs + 1, sizeof *only);
+	struct trace **trace = mem_new(in->specs + 1, sizeof *trace);
+	m->source = mem_new(in->specs + 1, sizeof *m->source);
+	int rc = choose(m, in, doc, o, spec, only, err);
 	struct notes notes = { 0 };
 	const struct trace_options options = { .reader = in->reader, .workers = o->jobs, .only = only,
 		.progress = o->progress };
-	const int rc = m->tellers ? trace_load(spec, m->tellers, &options, trace, &notes, err) : 0;
-	for (size_t i = 0; i < m->tellers && !rc; i++)
-		m->teller[i].trace = trace[i];
+	if (!rc && m->sources)
+		rc = trace_load(spec, m->sources, &options, trace, &notes, err);
+	for (size_t i = 0; i < m->sources && !rc; i++)
+		m->source[i].trace = trace[i];
 	notes_release(&notes);  /* of the whole, the history has them; of a part they would be others */
 	free(spec);
 	free(only);
@@ -233,8 +248,8 @@ static int advance(const struct snippet *m, struct snippet_source *t, struct err
 
 static int begin(struct snippet *m, struct error *err)
 {
-	for (size_t i = 0; i < m->tellers; i++) {
-		struct snippet_source *t = &m->teller[i];
+	for (size_t i = 0; i < m->sources; i++) {
+		struct snippet_source *t = &m->source[i];
 		t->t = INT64_MIN;
 		t->cursor = trace_cursor_open(t->trace, ALL_KINDS, -1, err);
 		if (!t->cursor || advance(m, t, err))
@@ -263,13 +278,13 @@ void snippet_close(struct snippet *m)
 {
 	if (!m)
 		return;
-	for (size_t i = 0; i < m->tellers; i++) {
-		trace_cursor_close(m->teller[i].cursor);
-		trace_free(m->teller[i].trace);
-		clock_map_release(&m->teller[i].clock);
-		free(m->teller[i].name);
+	for (size_t i = 0; i < m->sources; i++) {
+		trace_cursor_close(m->source[i].cursor);
+		trace_free(m->source[i].trace);
+		clock_map_release(&m->source[i].clock);
+		free(m->source[i].name);
 	}
-	free(m->teller);
+	free(m->source);
 	free(m);
 }
 
@@ -300,7 +315,8 @@ static const char *tell_fields(const struct trace *trace, const struct event *ev
 {
 	buf[0] = '\0';
 	if (ev->kind == EV_LOST) {
-		put_field(buf, size, "for_ns", NULL, ev->lost.end - ev->ts);
+		int64_t ns;
+		put_field(buf, size, "for_ns", NULL, __builtin_sub_overflow(ev->lost.end, ev->ts, &ns) ? INT64_MAX : ns);
 		if (ev->lost.count != EVENT_ABSENT)
 			put_field(buf, size, "count", NULL, ev->lost.count);
 		return buf;
@@ -321,9 +337,9 @@ static const char *tell_fields(const struct trace *trace, const struct event *ev
 int snippet_next(struct snippet *m, struct event_text *out, struct error *err)
 {
 	struct snippet_source *first = NULL;
-	for (size_t i = 0; i < m->tellers; i++)
-		if (m->teller[i].t != INT64_MAX && (!first || m->teller[i].t < first->t))
-			first = &m->teller[i];
+	for (size_t i = 0; i < m->sources; i++)
+		if (m->source[i].t != INT64_MAX && (!first || m->source[i].t < first->t))
+			first = &m->source[i];
 	if (!first)
 		return 0;
 	const struct event *ev = &first->ev;

@@ -79,8 +79,8 @@ static bool begin(struct app *app, struct pane *pane)
 	if (!pane_scope_open(app, pane, &p->scope))
 		return false;
 	p->t = app->view.cursor;
-	p->scope.from = p->t - AROUND > app->ground.begin ? p->t - AROUND : app->ground.begin;
-	p->scope.to = p->t + AROUND < app->ground.end ? p->t + AROUND : app->ground.end;
+	p->scope.from = p->t - app->ground.begin > AROUND ? p->t - AROUND : app->ground.begin;
+	p->scope.to = app->ground.end - p->t > AROUND ? p->t + AROUND : app->ground.end;
 	app->focused = true;
 	return true;
 }
