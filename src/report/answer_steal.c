@@ -21,9 +21,9 @@ int report_steal(FILE *out, struct report_how how, const struct topo *topo, cons
 	struct report *r = report_begin(out, how, &shape, o);
 	for (size_t i = 0; i < s->cells; i++) {
 		char victim[200], thief[200];
-		report_row(r, (struct value[]){ VAL_SHOWN(party(topo, s, &s->cell[i].victim, format, victim)),
-		                                VAL_SHOWN(party(topo, s, &s->cell[i].thief, format, thief)), VAL_INT(s->cell[i].ns),
-		                                VAL_REAL(s->cell[i].share) });
+		report_row(r, (struct value[]){ VAL_SHOWN(party(topo, s, &s->cell[i].victim, how.format, victim)),
+		                                VAL_SHOWN(party(topo, s, &s->cell[i].thief, how.format, thief)),
+		                                VAL_INT(s->cell[i].ns), VAL_REAL(s->cell[i].share) });
 	}
 	return report_end(r, err);
 }
