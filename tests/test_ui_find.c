@@ -12,6 +12,13 @@ static void check_shows(const char *script, const char *there, const char *not_t
 	free(s);
 }
 
+static void check_refused(const char *script, const char *why)
+{
+	struct error err = ERROR_INIT;
+	assert_int_equal(run(script, &mono80, &err), -1);
+	assert_non_null(strstr(err.text, why));
+}
+
 static void test_finding(void **state)
 {
 	(void)state;
@@ -34,10 +41,10 @@ static void test_finding(void **state)
 	check_shows("key :se<Tab>", " set search\n", NULL);
 	check_shows("key :set<Space>gl<Tab>ascii", "\n:set glyphs=ascii", NULL);
 	check_shows("key :set<Space>m<Tab>", " mingap= mouse\n", NULL);
-	/* Commands without what they want say so. */
-	check_shows(":goto", "goto wants a time", NULL);
+	/* Commands without what they want say so, and a script ends there. */
+	check_refused(":goto", "goto wants a time");
+	check_refused(":screen", "screen wants the name");
 	check_shows(":theme", "legend and themes", NULL);
-	check_shows(":screen", "screen wants the name", NULL);
 	/* A row without values has no heading for them. */
 	check_shows("Gx", "Clock", "Values at");
 }
