@@ -127,6 +127,15 @@ static bool estimated(const struct run *r, const char *path)
 	return strstr(path, "/CPUs/") && strstr(path, "/Status") && !truth_traced(&r->truth, path);
 }
 
+/* The name that a thread had before the exec that is the first record of it. */
+static bool before_exec(const struct run *r, const char *path, const struct interval *iv, const struct truth_interval *is)
+{
+	int64_t unused, tolerance = tolerance_at(r, iv->end, &unused);
+
+	return iv->start <= r->from && iv->end < r->to && !strcmp(strrchr(path, '/'), "/Name") &&
+	       iv->end >= is->end - tolerance && iv->end <= is->end + tolerance;
+}
+
 /* One interval of the analysis against the truth; *at is the first interval of the truth that may meet it. */
 static void compare_interval(struct run *r, const char *path, const struct truth_attr *a, size_t *at, uint32_t attr,
                              const struct interval *iv)
@@ -154,7 +163,8 @@ static void compare_interval(struct run *r, const char *path, const struct truth
 		/* An idle vCPU's that is queued then may have been woken, or be preempted since before. */
 		bool at_first = first && (soon || !strcmp(is, "WAKING"));
 		bool excused = unclaimed || (of_living && !true_iv) ||
-			(ignorant && (at_first || r->test->may_not_know || quiet(r, path, attr)));
+			(ignorant && (at_first || r->test->may_not_know || quiet(r, path, attr) ||
+			              (true_iv && before_exec(r, path, iv, true_iv))));
 		bool wrong = strcmp(found, is) && !excused && !near_changes(r, a, t, until);
 		if (wrong && estimated(r, path))
 			r->missed_ns += until - t + 1;
@@ -164,18 +174,48 @@ static void compare_interval(struct run *r, const char *path, const struct truth
 	}
 }
 
-/* A thread that slept all the time; or, of its process, one that never ran: only what tells more than its TID does. */
+/* Is the attribute that value for the whole window? */
+static bool is_always(const struct run *r, const char *path, const char *value)
+{
+	const struct truth_attr *a = truth_find(&r->truth, path);
+	bool always = a != NULL;
+
+	for (size_t i = 0; always && i < a->n; i++)
+		always = a->iv[i].end < r->from || a->iv[i].start > r->to ||
+		         !strcmp(strtab_get(&r->truth.strings, a->iv[i].value), value);
+	return always;
+}
+
+static bool is_ever(const struct run *r, const char *path, const char *value)
+{
+	const struct truth_attr *a = truth_find(&r->truth, path);
+	bool ever = false;
+
+	for (size_t i = 0; a && i < a->n; i++)
+		ever = ever || (a->iv[i].end >= r->from && a->iv[i].start <= r->to &&
+		                !strcmp(strtab_get(&r->truth.strings, a->iv[i].value), value));
+	return ever;
+}
+
+/* A thread that slept all the time, or whose vCPU never executed; or, of its process, one that never ran: only what tells
+ * more than its TID does. */
 static bool unseen(const struct run *r, const char *path)
 {
 	char status[600];
 
 	snprintf(status, sizeof status, "%.*s/Status", (int)(strrchr(path, '/') - path), path);
-	const struct truth_attr *a = truth_find(&r->truth, status);
-	bool slept = a && a->n == 1 && !strcmp(strtab_get(&r->truth.strings, a->iv[0].value), "BLOCKED");
-	bool ran = !a || strcmp(strrchr(path, '/'), "/PID") != 0;
-	for (size_t i = 0; !ran && i < a->n; i++)
-		ran = a->iv[i].start < r->to && !strcmp(strtab_get(&r->truth.strings, a->iv[i].value), "RUNNING");
-	return slept || !ran;
+	return is_always(r, status, "BLOCKED") || is_always(r, status, "VIRT_PREEMPTED") ||
+	       (!strcmp(strrchr(path, '/'), "/PID") && !is_ever(r, status, "RUNNING"));
+}
+
+/* A vCPU that never executed the guest while that was traced: nothing there can have written a record. */
+static bool never_ran(const struct run *r, const char *path)
+{
+	char status[600];
+
+	snprintf(status, sizeof status, "%.*s/Status", (int)(strrchr(path, '/') - path), path);
+	return strncmp(path, "/Host/", 6) && strstr(path, "/CPUs/") && truth_find(&r->truth, status) &&
+	       !is_ever(r, status, "RUNNING");
 }
 
 /* A VM inside a guest that was never entered: in that guest's trace there are but threads that are called like vCPUs. */
@@ -199,7 +239,7 @@ static bool never_entered(const struct run *r, const char *path)
 static void missing_attr(struct run *r, const char *path, const struct truth_attr *a)
 {
 	size_t len = strlen(path), tail = strlen("/Current Thread");
-	bool idle = len > tail && !strcmp(path + len - tail, "/Current Thread");
+	bool current = len > tail && !strcmp(path + len - tail, "/Current Thread"), idle = current;
 
 	for (size_t i = 0; i < a->n; i++)
 		idle = idle && (a->iv[i].end < r->from || a->iv[i].start > r->to ||
@@ -211,7 +251,7 @@ static void missing_attr(struct run *r, const char *path, const struct truth_att
 	/* Nor of a VM that was never traced, its threads at least; nor of a thread that is in no record. */
 	if (!truth_traced(&r->truth, path) && (a->n == 1 || strstr(path, "/Threads/")))
 		return;
-	if ((strstr(path, "/Threads/") && unseen(r, path)) || never_entered(r, path))
+	if ((strstr(path, "/Threads/") && unseen(r, path)) || never_entered(r, path) || (current && never_ran(r, path)))
 		return;
 	for (size_t i = 0; i < a->n; i++)
 		if (a->iv[i].start <= r->to && a->iv[i].end >= r->from) {
