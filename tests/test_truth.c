@@ -192,7 +192,7 @@ static bool is_ever(const struct run *r, const char *path, const char *value)
 	bool ever = false;
 
 	for (size_t i = 0; a && i < a->n; i++)
-		ever = ever || (a->iv[i].end >= r->from && a->iv[i].start <= r->to &&
+		ever = ever || (a->iv[i].end >= r->from && a->iv[i].start < r->to &&
 		                !strcmp(strtab_get(&r->truth.strings, a->iv[i].value), value));
 	return ever;
 }
