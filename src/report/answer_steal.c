@@ -7,7 +7,7 @@ static const struct column columns[] = {
 	{ "share", "share", COL_SHARE },
 };
 
-static char *party(const struct topo *topo, const struct steal *s, const struct party *p, enum report_format format,
+static char *party(const struct topo *topo, const struct steal *s, const struct party *p, int format,
                    char buf[200])
 {
 	const char *name = p->name < s->names ? s->name[p->name] : NULL;
