@@ -36,7 +36,7 @@ static double share(int64_t part, int64_t whole)
 }
 
 static const char *thief_text(const struct topo *topo, const struct summary *s, const struct summary_row *row,
-                              enum report_format format, char buf[200])
+                              int format, char buf[200])
 {
 	const struct party *p = &row->thief;
 	const char *name = p->name < s->names ? s->name[p->name] : NULL;
@@ -91,7 +91,7 @@ static int draw_lane(void *arg, int64_t row, unsigned columns, char *lane)
 }
 
 static void summary_line(struct report *r, const struct topo *topo, const struct summary *s, const struct summary_row *row,
-                         size_t number, enum report_format format)
+                         size_t number, int format)
 {
 	char who[300], thief[200];
 	const struct demand *d = &row->demand;
