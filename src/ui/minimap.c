@@ -1,4 +1,5 @@
-/* One line of the whole trace: how much of the time in which vCPUs wanted to run they waited, and where the window is.
+/* One line of the whole trace: how much of the time vCPUs waited to run, and where the window is.  Not of the time in
+ * which they wanted to: of a guest that idles every microsecond would be a large share of that.
  *
  * The sums of all vCPUs, or of the threads where there are none, are added up in steps beside the keys, once for each
  * width of the screen.  A bar as high as the line is the largest share of the trace. */
@@ -17,7 +18,7 @@ struct minimap {
 	int cols;                /* that the sums are of; 0 = none yet */
 	uint32_t next, rows;     /* subjects: the next to be added, all */
 	int64_t *edge;           /* cols + 1 of them */
-	int64_t *ran, *lost;     /* ns per column */
+	int64_t *known, *lost;   /* ns per column: in whatever state, and waiting */
 };
 
 void minimap_init(struct app *app)
@@ -29,7 +30,7 @@ void minimap_forget(struct app *app)
 {
 	struct minimap *m = app->minimap;
 	free(m->edge);
-	free(m->ran);
+	free(m->known);
 	free(m->lost);
 	*m = (struct minimap){ 0 };
 }
@@ -68,12 +69,18 @@ static void begin(struct app *app)
 	m->cols = app->ground.cols;
 	m->rows = by_vcpu(app) ? app->topo.cpus : app->topo.threads;
 	m->edge = mem_new(cols + 1, sizeof *m->edge);
-	m->ran = mem_new(cols, sizeof *m->ran);
+	m->known = mem_new(cols, sizeof *m->known);
 	m->lost = mem_new(cols, sizeof *m->lost);
 	double span = (double)(app->ground.end - app->ground.begin) + 1;
 	for (size_t i = 0; i < cols; i++)
 		m->edge[i] = app->ground.begin + (int64_t)(span * (double)i / (double)cols);
 	m->edge[cols] = app->ground.end + 1;
+}
+
+static void add_to(int64_t *sum, int64_t ns)
+{
+	if (__builtin_add_overflow(*sum, ns, sum))
+		*sum = INT64_MAX;
 }
 
 static void add(struct app *app, uint32_t row, int64_t (*sums)[HISTORY_STATES])
@@ -86,9 +93,11 @@ static void add(struct app *app, uint32_t row, int64_t (*sums)[HISTORY_STATES])
 		return;
 	for (int c = 0; c < m->cols; c++)
 		for (int s = 0; s < HISTORY_STATES - 1; s++) {
-			int64_t *sum = v->severity[v->code[s]] >= SUFFERS ? &m->lost[c] : v->code[s] == VIS_RUNNING ? &m->ran[c] : NULL;
-			if (sum && sums[c][s] > 0 && __builtin_add_overflow(*sum, sums[c][s], sum))
-				*sum = INT64_MAX;
+			if (sums[c][s] <= 0 || v->code[s] == VIS_UNKNOWN)
+				continue;
+			add_to(&m->known[c], sums[c][s]);
+			if (v->severity[v->code[s]] >= SUFFERS)
+				add_to(&m->lost[c], sums[c][s]);
 		}
 }
 
@@ -110,8 +119,7 @@ bool minimap_work(struct app *app, int64_t budget_ns, bool *changed)
 
 static double share(const struct minimap *m, int c)
 {
-	double wanted = (double)m->ran[c] + (double)m->lost[c];
-	return wanted > 0 ? (double)m->lost[c] / wanted : 0;
+	return m->known[c] > 0 ? (double)m->lost[c] / (double)m->known[c] : 0;
 }
 
 /* The columns of the window. */
