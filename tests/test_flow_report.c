@@ -79,7 +79,7 @@ static void critical_task(void **state)
 	assert_string_equal(text,
 		"history: x\n"
 		"execution flow of Debian/3525 critical_task\n"
-		"1970-01-01 00:16:40.000000000 .. 00:16:40.025999999 (26.0 ms), 4 entries\n"
+		"1970-01-01 00:16:40.000000000 +0000 .. 00:16:40.025999999 (26.0 ms), 4 entries\n"
 		"lost 17.0 ms (65.4%), running 34.6%, preempting 65.4%, irq <0.1%\n\n"
 		"Debian                              9.00 ms  34.6% |#  #  #  #  #  #  #  #  # |\n"
 		"  3525 critical_task                9.00 ms  34.6% |#  #  #  #  #  #  #  #  # |\n"
@@ -233,7 +233,7 @@ static void sentences(void **state)
 	struct subject pcpu = world_subject(&w, "host/CPU3"), vm = world_subject(&w, "Debian");
 	assert_int_equal(explain_window(&w.topo, &s, begin, end, &text, &err), 0);
 	assert_string_equal(text,
-		"Debian/3525 critical_task, 1970-01-01 00:16:40.000000 .. 00:16:40.089999 (90.0 ms): ran 30.0 ms (33.3 %), "
+		"Debian/3525 critical_task, 1970-01-01 00:16:40.000000 +0000 .. 00:16:40.089999 (90.0 ms): ran 30.0 ms (33.3 %), "
 		"lost 60.0 ms (66.7 %), slept 0 ns.\n"
 		"What delayed it most was Ubuntu/77 cc\\e[31m: 30.0 ms (33.3 %) in 30 pieces, the longest 1.00 ms at "
 		"00:16:40.002000 on CPU3.\n"

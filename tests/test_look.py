@@ -84,7 +84,7 @@ def check_explain(folder):
         machines = [m for m in ("Debian", "host") if not who or m in who]
         check([m for m in ("Debian", "host") if f"{m}, 2026-11-20 05:30:4" in text] == machines, f"explain {who}: of {machines}")
         for r in (rows[m] for m in machines):
-            said = re.search(r"%s, \S+ \S+ \.\. \S+ \([^)]*\): ran (\S+) (\w+) and lost (\S+) (\w+), (\S+) %%" % r["subject"], text)
+            said = re.search(r"%s, \S+ \S+ [+-]\d{4} \.\. \S+ \([^)]*\): ran (\S+) (\w+) and lost (\S+) (\w+), (\S+) %%" % r["subject"], text)
             check(close(ns(said[1], said[2]), int(r["ran_ns"])) and close(ns(said[3], said[4]), int(r["lost_ns"])) and
                   abs(float(said[5]) - 100 * float(r["lost_share"])) < 0.06, f"{r['subject']}: what it ran and lost")
             check(f"It had to wait {r['gaps']} times" in text and r["thief"] in text, "its waits, and who took most")

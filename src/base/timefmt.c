@@ -46,7 +46,7 @@ static int64_t floor_div(int64_t a, int64_t b)
 	return a / b - (a % b < 0);
 }
 
-static char *format_tm(char buf[TIME_TEXT], const char *fmt, int64_t t, int digits)
+static char *format_tm(char buf[TIME_TEXT], const char *fmt, const char *zone, int64_t t, int digits)
 {
 	time_t s = (time_t)floor_div(t, NS_PER_S);
 	int64_t frac = t - (int64_t)s * NS_PER_S;
@@ -55,23 +55,24 @@ static char *format_tm(char buf[TIME_TEXT], const char *fmt, int64_t t, int digi
 		snprintf(buf, TIME_TEXT, "%" PRId64, t);
 		return buf;
 	}
-	size_t n = strftime(buf, TIME_TEXT - 11, fmt, &tm);
+	size_t n = strftime(buf, TIME_TEXT - 17, fmt, &tm);
 	if (digits > 0) {
 		for (int i = digits; i < 9; i++)
 			frac /= 10;
-		snprintf(buf + n, TIME_TEXT - n, ".%0*" PRId64, digits, frac);
+		n += (size_t)snprintf(buf + n, TIME_TEXT - n, ".%0*" PRId64, digits, frac);
 	}
+	strftime(buf + n, TIME_TEXT - n, zone, &tm);
 	return buf;
 }
 
 char *time_clock(char buf[TIME_TEXT], int64_t t, int digits)
 {
-	return format_tm(buf, "%H:%M:%S", t, digits);
+	return format_tm(buf, "%H:%M:%S", "", t, digits);
 }
 
 char *time_date(char buf[TIME_TEXT], int64_t t, int digits)
 {
-	return format_tm(buf, "%Y-%m-%d %H:%M:%S", t, digits);
+	return format_tm(buf, "%Y-%m-%d %H:%M:%S", " %z", t, digits);
 }
 
 /* A decimal number with up to 9 digits after the point, times scale, exact; NULL on a fault, else what follows. */

@@ -17,7 +17,7 @@ char *time_exact(char buf[TIME_TEXT], int64_t ns);
 /* "12:03:04.123456789": time of day (local) of t ns since the epoch with `digits` (0..9) after the second. */
 char *time_clock(char buf[TIME_TEXT], int64_t t, int digits);
 
-/* "2026-11-20 12:03:04.123456789" */
+/* "2026-11-20 12:03:04.123456789 +0100" */
 char *time_date(char buf[TIME_TEXT], int64_t t, int digits);
 
 /* Parses a point in time within [begin, end]: absolute ns ("1795152647842459259"), time of day on the day of
