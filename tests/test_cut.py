@@ -123,6 +123,7 @@ with scratch() as folder:
     # Refusals.
     check("give -o" in run("cut", history, status=1).stderr, "no file")
     check("vm77" in run("cut", history, "-o", out, "--machines", "vm77", status=1).stderr, "no such machine")
+    check("did you mean host?" in run("cut", history, "-o", out, "--machines", "hots", status=1).stderr, "but one like it")
     check("--names hash" in run("cut", history, "-o", out, "--key", key, status=1).stderr, "a key for nothing")
     check(key in run("cut", history, "-o", key, status=1).stderr, "a file that is something else")
     with open(key, encoding="ascii") as f:

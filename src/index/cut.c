@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/schema.h"
 #include "base/states.h"
+#include "base/suggest.h"
 #include "base/text.h"
 #include "index/alias.h"
 #include "index/provenance.h"
@@ -242,20 +243,35 @@ static int copy_node(struct cut *c, uint32_t node, enum path_part part, bool ins
 	return 0;
 }
 
+/* Is there a machine of that name?  The names that there are, for a suggestion. */
+static bool has_machine(const struct cut *c, const char *machine, struct suggestion *near)
+{
+	static const char *const root[] = { "/" SCHEMA_VMS, "/" SCHEMA_CONTAINERS };
+	bool found = strcmp(machine, "host") == 0;
+	suggest(near, "host");
+	for (size_t r = 0; r < 2 && !found; r++) {
+		const uint32_t node = history_find(c->h, root[r]);
+		for (uint32_t m = HISTORY_NONE; node != HISTORY_NONE && (m = history_child(c->h, node, m)) != HISTORY_NONE;) {
+			found = found || strcmp(history_name(c->h, m), machine) == 0;
+			suggest(near, history_name(c->h, m));
+		}
+	}
+	return found;
+}
+
 /* Machines that are asked for must be there. */
 static int check_machines(const struct cut *c)
 {
-	static const char *const root[] = { "/" SCHEMA_VMS, "/" SCHEMA_CONTAINERS };
 	for (size_t i = 0; i < c->o->machines; i++) {
-		bool found = strcmp(c->o->machine[i], "host") == 0;
-		for (size_t r = 0; r < 2; r++) {
-			uint32_t node = history_find(c->h, root[r]);
-			found |= node != HISTORY_NONE && history_child_named(c->h, node, c->o->machine[i]) != HISTORY_NONE;
-		}
-		char text[NAME_MOST];
-		if (!found)
-			return error_set(c->err, STATUS_USAGE, "stealscope info lists them", "--machines: no such machine: '%s'",
-			                 text_escape(text, sizeof text, c->o->machine[i]));
+		const char *machine = c->o->machine[i];
+		struct suggestion near = SUGGESTION(machine);
+		if (has_machine(c, machine, &near))
+			continue;
+		char text[NAME_MOST], right[NAME_MOST], mend[NAME_MOST + 20] = "stealscope info lists them";
+		if (near.nearest)
+			snprintf(mend, sizeof mend, "did you mean %s?", text_escape(right, sizeof right, near.nearest));
+		return error_set(c->err, STATUS_USAGE, mend, "--machines: no such machine: '%s'",
+		                 text_escape(text, sizeof text, machine));
 	}
 	return 0;
 }
