@@ -141,12 +141,13 @@ static void test_export(void **state)
 	struct error err = ERROR_INIT;
 	char script[512], file[128];
 	snprintf(script, sizeof script, ">\n<Enter>\nX<C-u>%s/a.txt<Enter>\n:export %s/a.csv\n:export %s/a.json\nB\n"
-	         ":export %s/b.csv\n", dir, dir, dir, dir);
+	         ":export %s/b.csv\n:export %s/b.txt\nP\n:export %s/g.txt\n", dir, dir, dir, dir, dir, dir);
 	if (run(script, &mono80, &err) < 0)
 		fail_msg("%s", err.text);
 	static const struct { const char *name, *holds; } files[] = {
 		{ "a.txt", "burnP6" }, { "a.csv", "system,tid,name,kind,duration_ns,share\n" }, { "a.csv", ",2101,burnP6,preempting," },
 		{ "a.json", "\"name\":" }, { "b.csv", "victim,thief,ns,share\n" },
+		{ "b.txt", "\nwindow   2026-11-20 " }, { "g.txt", "\nwindow   2026-11-20 " }, { "g.txt", " +0000 .. " },
 	};
 	for (size_t i = 0; i < COUNT(files); i++) {
 		snprintf(file, sizeof file, "%s/%s", dir, files[i].name);

@@ -88,7 +88,7 @@ static int print_diff(const struct diff *d, const struct asked *asked, const str
 	const size_t n = asked->all ? d->rows : d->found;
 	char *verdict = diff_verdict(d);
 	if (people) {
-		origin_write_doubts(origin, stdout);
+		origin_write_head(origin, stdout);
 		prose_print(verdict, NULL);
 		if (n)
 			putchar('\n');

@@ -63,7 +63,7 @@ static int explain_each(struct scene *s, const struct subject *who, size_t n, bo
 {
 	if (!who || who->kind == SUBJECT_MACHINE) {
 		scene_about(s, who, REPORT_WHOLE(FORMAT_TEXT));
-		origin_write_doubts(&s->origin, stdout);
+		origin_write_head(&s->origin, stdout);
 	}
 	for (size_t i = 0; i < n; i++) {
 		const struct subject *one = who ? &who[i] : NULL;

@@ -320,7 +320,7 @@ static int report_heat(char **operand, size_t n, const char *quantity, const str
 	for (size_t i = 0; i < n && rc == 0; i++)
 		origin_add(&origin, &t[i].run.origin);
 	if (rc == 0 && o->how.format == FORMAT_TEXT) {
-		origin_write_doubts(&origin, stdout);
+		origin_write_head(&origin, stdout);
 		print_heat(t, n, quantity, a.metric);
 	} else if (rc == 0) {
 		rc = rows_of_heat(t, n, quantity, o->how, &origin, err);
@@ -349,7 +349,7 @@ static int report_runs(char **operand, size_t n, const struct run_options *o, bo
 	if (rc == 0)
 		origin = run_origins(run, n);
 	if (rc == 0 && o->how.format == FORMAT_TEXT)
-		origin_write_doubts(&origin, stdout);
+		origin_write_head(&origin, stdout);
 	if (rc == 0 && o->how.format != FORMAT_TEXT) {
 		struct report *out = report_begin(stdout, o->how, &shape, &origin);
 		for (size_t i = 0; i < n; i++)

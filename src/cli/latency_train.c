@@ -75,7 +75,7 @@ static int train_runs(struct asked_requests *run, size_t n, const char *output, 
 		static const struct report_shape shape = REPORT_SHAPE("latency-train", train_columns);
 		struct origin origin = run_origins(run, n);
 		if (how.format == FORMAT_TEXT) {
-			origin_write_doubts(&origin, stdout);
+			origin_write_head(&origin, stdout);
 			print_names(run, n);
 		}
 		struct report *out = report_begin(stdout, how, &shape, how.format == FORMAT_TEXT ? NULL : &origin);

@@ -199,11 +199,15 @@ void origin_doubt(struct origin *o, struct notes *notes)
 	notes_release(notes);
 }
 
-void origin_write_doubts(const struct origin *o, FILE *out)
+void origin_write_head(const struct origin *o, FILE *out)
 {
-	for (size_t i = o->lines - o->doubts; i < o->lines; i++)
+	char from[TIME_TEXT], to[TIME_TEXT], lasts[TIME_TEXT];
+	for (size_t i = o->leaves ? 0 : o->lines - o->doubts; i < o->lines; i++)
 		fprintf(out, "%s\n", o->line[i]);
-	if (o->doubts)
+	if (o->leaves && o->from <= o->to)
+		fprintf(out, "window   %s .. %s (%s)\n", time_date(from, o->from, 6), time_clock(to, o->to, 6),
+		        time_duration(lasts, o->to - o->from + 1));
+	if (o->leaves || o->doubts)
 		putc('\n', out);
 }
 

@@ -49,6 +49,7 @@ struct origin {
 	struct notes notes;          /* what makes the answer doubtful */
 	char **line;                 /* the same for people, escaped: "clock    ACCURATE, ..."; the last ones are the notes */
 	size_t lines, lines_cap, doubts;  /* doubts: how many of them are the notes' */
+	bool leaves;                 /* goes into a file of its own: text has all lines above it, and the window */
 };
 
 /* About a subject, or about all (NULL).  Nothing of the history is borrowed.  Call origin_release(). */
@@ -59,8 +60,8 @@ void origin_add(struct origin *o, const struct origin *other);
 void origin_release(struct origin *o);
 /* What else makes it doubtful: takes the notes. */
 void origin_doubt(struct origin *o, struct notes *notes);
-/* The lines above an answer in text that say so, and an empty one; nothing where there is no doubt. */
-void origin_write_doubts(const struct origin *o, FILE *out);
+/* What stands above an answer in text, and an empty line: the notes; or all lines and the window, if it leaves. */
+void origin_write_head(const struct origin *o, FILE *out);
 
 /* ---- Tables */
 

@@ -5,11 +5,10 @@
 #include "base/text.h"
 #include "report/writer.h"
 
-/* The notes that make the answer doubtful stand above it. */
 static void begin(struct report *r)
 {
 	if (r->origin)
-		origin_write_doubts(r->origin, r->out);
+		origin_write_head(r->origin, r->out);
 }
 
 #define LANE_LEAST 10
