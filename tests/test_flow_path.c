@@ -111,24 +111,42 @@ static void test_ends(void **state)
 	world_release(&w);
 }
 
+/* vCPU 0 of A is the host's thread 40, whose CPU a hog has from 30 to 59; A/5 is what is asked about. */
+static void hog_takes(struct world *w)
+{
+	world_row(w, "/Host/CPUs/CPU0/Current Thread", "0 40; 30 99; 60 40");
+	world_row(w, H "40/Status", "0 RUNNING; 30 PREEMPTED; 60 RUNNING");
+	world_row(w, H "40/CPU", "0 0");
+	world_row(w, H "99/Status", "0 PREEMPTED; 30 RUNNING; 60 PREEMPTED");
+	world_row(w, H "99/Name", "0 hog");
+	world_row(w, V "Host Thread", "0 40");
+	world_row(w, V "pCPU", "0 0");
+	world_row(w, A "5/Name", "0 work");
+}
+
+/* A/6 runs on that vCPU; A/5 is on CPU1, which is the host's thread 50. */
+static void other_runs(struct world *w)
+{
+	world_row(w, V "Status", "0 RUNNING; 30 PREEMPTED; 60 RUNNING");
+	world_row(w, V "Current Thread", "0 6");
+	world_row(w, "/Virtual Machines/A/CPUs/CPU1/Host Thread", "0 50");
+	world_row(w, A "5/CPU", "0 1");
+	world_row(w, A "6/Status", "0 RUNNING; 30 VIRT_PREEMPTED; 60 RUNNING");
+	world_row(w, A "6/CPU", "0 0");
+	world_row(w, A "6/Name", "0 other");
+}
+
 /* The host took CPU0 from the vCPU's thread as its guest went idle; then a thread of the guest was woken. */
 static void test_idle_and_out(void **state)
 {
 	(void)state;
 	struct world w;
 	world_open(&w);
-	world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 40; 30 99; 60 40");
-	world_row(&w, H "40/Status", "0 RUNNING; 30 PREEMPTED; 60 RUNNING");
-	world_row(&w, H "40/CPU", "0 0");
-	world_row(&w, H "99/Status", "0 PREEMPTED; 30 RUNNING; 60 PREEMPTED");
-	world_row(&w, H "99/Name", "0 hog");
+	hog_takes(&w);
 	world_row(&w, V "Status", "0 RUNNING; 20 IDLE; 70 RUNNING");
-	world_row(&w, V "Host Thread", "0 40");
-	world_row(&w, V "pCPU", "0 0");
 	world_row(&w, V "Current Thread", "0 5; 20 0; 70 5");
 	world_row(&w, A "5/Status", "0 RUNNING; 20 BLOCKED; 25 PREEMPTED; 70 RUNNING");
 	world_row(&w, A "5/CPU", "0 0");
-	world_row(&w, A "5/Name", "0 work");
 	world_close(&w, 0, 99);
 	check(&w, "A/5", 25, 99, "25-29 idle-cpu A/5 work start; 30-59 preempting A/5 work <host/99 hog> start; "
 	                         "60-69 idle-cpu A/5 work start; 70-99 running A/5 work start");
@@ -143,33 +161,20 @@ static void test_pending(void **state)
 	(void)state;
 	struct world w;
 	world_open(&w);
-	world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 40; 30 99; 60 40");
+	hog_takes(&w);
+	other_runs(&w);
 	world_row(&w, "/Host/CPUs/CPU1/Current Thread", "0 50; 32 41; 36 50");
-	world_row(&w, H "40/Status", "0 RUNNING; 30 PREEMPTED; 60 RUNNING");
-	world_row(&w, H "40/CPU", "0 0");
 	world_row(&w, H "40/PID", "0 39");
 	world_row(&w, H "41/Status", "0 BLOCKED; 32 RUNNING; 36 BLOCKED");
 	world_row(&w, H "41/PID", "0 39");
 	world_row(&w, H "50/Status", "0 RUNNING; 32 PREEMPTED; 36 RUNNING");
 	world_row(&w, H "50/PID", "0 39");
-	world_row(&w, H "99/Status", "0 PREEMPTED; 30 RUNNING; 60 PREEMPTED");
-	world_row(&w, H "99/Name", "0 hog");
-	world_row(&w, V "Status", "0 RUNNING; 30 PREEMPTED; 60 RUNNING");
-	world_row(&w, V "Host Thread", "0 40");
-	world_row(&w, V "pCPU", "0 0");
-	world_row(&w, V "Current Thread", "0 6");
 	world_row(&w, V "Interrupt", "0 -; 65 irq/9-disk; 72 -");
 	world_row(&w, "/Virtual Machines/A/CPUs/CPU1/Status", "0 RUNNING; 40 IDLE; 70 RUNNING");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU1/Host Thread", "0 50");
 	world_row(&w, "/Virtual Machines/A/CPUs/CPU1/Current Thread", "0 5; 40 0; 70 5");
 	world_row(&w, A "5/Status", "0 RUNNING; 40 BLOCKED; 70 RUNNING");
-	world_row(&w, A "5/CPU", "0 1");
-	world_row(&w, A "5/Name", "0 work");
 	world_row(&w, A "5/Woken By", "70 A/6");
 	world_row(&w, A "5/Woken In", "70 irq/9-disk");
-	world_row(&w, A "6/Status", "0 RUNNING; 30 VIRT_PREEMPTED; 60 RUNNING");
-	world_row(&w, A "6/CPU", "0 0");
-	world_row(&w, A "6/Name", "0 other");
 	world_close(&w, 0, 99);
 	check(&w, "A/5", 40, 79, "40-59 preempting A/6 other <host/99 hog> inject ~35; 60-64 running A/6 other inject ~35; "
 	                         "65-69 irq A/-1 irq/9-disk inject ~35; 70-79 running A/5 work start");
@@ -184,29 +189,16 @@ static void test_locks(void **state)
 	struct lock_list l;
 	struct error err = ERROR_INIT;
 	world_open(&w);
-	world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 40; 30 99; 60 40");
-	world_row(&w, H "40/Status", "0 RUNNING; 30 PREEMPTED; 60 RUNNING");
-	world_row(&w, H "40/CPU", "0 0");
+	hog_takes(&w);
+	other_runs(&w);
 	world_row(&w, H "50/Status", "0 RUNNING");
-	world_row(&w, H "99/Status", "0 PREEMPTED; 30 RUNNING; 60 PREEMPTED");
-	world_row(&w, H "99/Name", "0 hog");
-	world_row(&w, V "Status", "0 RUNNING; 30 PREEMPTED; 60 RUNNING");
-	world_row(&w, V "Host Thread", "0 40");
-	world_row(&w, V "pCPU", "0 0");
-	world_row(&w, V "Current Thread", "0 6");
 	world_row(&w, "/Virtual Machines/A/CPUs/CPU1/Status", "0 RUNNING; 71 IDLE; 80 RUNNING");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU1/Host Thread", "0 50");
 	world_row(&w, "/Virtual Machines/A/CPUs/CPU1/Current Thread", "0 5; 71 0; 80 5");
 	world_row(&w, "/Virtual Machines/A/CPUs/CPU1/Exit", "0 hlt; 5 pause; 12 intr; 29 pause; 49 hlt");
 	world_row(&w, A "5/Status", "0 RUNNING; 71 BLOCKED; 80 RUNNING");
-	world_row(&w, A "5/CPU", "0 1");
-	world_row(&w, A "5/Name", "0 work");
 	world_row(&w, A "5/Lock", "0 -; 21 spinlock; 61 -; 71 mutex; 80 -");
 	world_row(&w, A "5/Woken By", "80 A/6");
 	world_row(&w, A "5/Woken In", "80 thread");
-	world_row(&w, A "6/Status", "0 RUNNING; 30 VIRT_PREEMPTED; 60 RUNNING");
-	world_row(&w, A "6/CPU", "0 0");
-	world_row(&w, A "6/Name", "0 other");
 	world_close(&w, 0, 99);
 	assert_true(locks_are_named(&w.topo, 1));
 	assert_int_equal(locks_of(&w.topo, NULL, 0, 99, &l, &err), 0);

@@ -267,6 +267,15 @@ static void learn_timer(struct start *s)
 	start_finish(s);
 }
 
+/* From what was learnt on: the vCPU has its CPU, and halts. */
+static void begin_halted(const struct start *s)
+{
+	assert_int_equal(model_begin(model, 0, 0, s, NULL), 0);
+	sw(0, 10, 0, 0, RUN_RUNNABLE, 154);
+	enter(20);
+	leave(1020, SVM_HLT);
+}
+
 static int64_t ran(int64_t t, const struct halt_part *part, size_t n)
 {
 	int64_t end = stretch(replay, NULL, t, 236, part, n);
@@ -281,10 +290,7 @@ static void test_timer(void **state)
 	struct start s = START_INIT;
 	setup_full(true, true, false, false);
 	learn_timer(&s);
-	assert_int_equal(model_begin(model, 0, 0, &s, NULL), 0);
-	sw(0, 10, 0, 0, RUN_RUNNABLE, 154);
-	enter(20);
-	leave(1020, SVM_HLT);
+	begin_halted(&s);
 	assert_int_equal(RAN(10000, { 100, SVM_MSR }, { 50, SVM_HLT }), 0);
 	assert_int_equal(RAN(20000, { 9000, SVM_MSR }, { 50, SVM_HLT }), 0);
 	assert_int_equal(RAN(40000, { 5000, SVM_INTR }, { 5000, SVM_MSR }, { 50, SVM_HLT }), 0);
@@ -304,10 +310,7 @@ static void test_sends(void **state)
 	struct start s = START_INIT;
 	setup_full(true, true, false, false);
 	learn_timer(&s);
-	assert_int_equal(model_begin(model, 0, 0, &s, NULL), 0);
-	sw(0, 10, 0, 0, RUN_RUNNABLE, 154);
-	enter(20);
-	leave(1020, SVM_HLT);
+	begin_halted(&s);
 	feed(0, kvm(30000, EV_INJECT, 236, 0));
 	enter(30000);
 	leave(30100, SVM_MSR);
@@ -341,10 +344,7 @@ static void test_sends_learnt(void **state)
 			start_feed(&s, &each[k]);
 	}
 	start_finish(&s);
-	assert_int_equal(model_begin(model, 0, 0, &s, NULL), 0);
-	sw(0, 10, 0, 0, RUN_RUNNABLE, 154);
-	enter(20);
-	leave(1020, SVM_HLT);
+	begin_halted(&s);
 	feed(0, kvm(30000, EV_INJECT, 251, 0));
 	enter(30000);
 	leave(34000, SVM_MSR);
@@ -361,10 +361,7 @@ static void test_at_halt(void **state)
 	struct start s = START_INIT;
 	setup_full(true, true, false, false);
 	learn_timer(&s);
-	assert_int_equal(model_begin(model, 0, 0, &s, NULL), 0);
-	sw(0, 10, 0, 0, RUN_RUNNABLE, 154);
-	enter(20);
-	leave(1020, SVM_HLT);
+	begin_halted(&s);
 	enter(2000);
 	feed(0, kvm(3000, EV_KVM_EXIT, SVM_INTR, USER));
 	enter(3100);
@@ -392,10 +389,7 @@ static void test_interrupted(void **state)
 	struct start s = START_INIT;
 	setup_full(true, true, false, false);
 	learn_device(&s);
-	assert_int_equal(model_begin(model, 0, 0, &s, NULL), 0);
-	sw(0, 10, 0, 0, RUN_RUNNABLE, 154);
-	enter(20);
-	leave(1020, SVM_HLT);
+	begin_halted(&s);
 	feed(0, kvm(2000, EV_INJECT, 40, 0));
 	enter(2000);
 	leave(2900, SVM_INTR);

@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 
-from e2e import DATA, PROGRAM, check, on_terminal, run, scratch, table
+from e2e import DATA, PROGRAM, check, on_terminal, rename, run, scratch, table
 
 NAME = b'=\\e\x1b,"'              # as long as burnP6
 SHOWN = '=\\\\e\\e,"'
@@ -13,14 +13,7 @@ CSV = "\\x3d" + SHOWN[1:]
 with scratch() as folder:
     traces, history = f"{folder}/fibonacci", f"{folder}/names.steal"
     shutil.copytree(os.path.join(DATA, "fibonacci"), traces, copy_function=shutil.copyfile)
-    for base, _, files in os.walk(traces):
-        for name in files:
-            path = os.path.join(base, name)
-            with open(path, "rb") as f:
-                content = f.read()
-            if b"burnP6\0" in content:
-                with open(path, "wb") as f:
-                    f.write(content.replace(b"burnP6\0", NAME + b"\0"))
+    rename(traces, NAME)
     run("index", traces, "-o", history)
 
     flow = table("flow", history, "Debian/151")
