@@ -69,7 +69,6 @@ void topo_release(struct topo *topo);
 int topo_find_machine(const struct topo *topo, const char *name);            /* index or -1; "host" = the host */
 int topo_find_thread(const struct topo *topo, uint32_t machine, int32_t tid);  /* index or -1 */
 int topo_find_cpu(const struct topo *topo, uint32_t machine, unsigned number); /* index or -1 */
-bool topo_is_watched(const struct topo *topo, uint32_t machine);  /* not a VM whose vCPUs no host was seen to run */
 
 /* What a reference names: the index of a machine, or -1, and its number. */
 int topo_ref(const struct topo *topo, int64_t value, uint32_t *number);
@@ -78,6 +77,8 @@ struct subject {
 	enum subject_kind { SUBJECT_MACHINE, SUBJECT_CPU, SUBJECT_THREAD } kind;
 	uint32_t index;  /* into topo->machine, ->cpu or ->thread */
 };
+/* Can it be told what is taken from it?  Not from a VM as a whole whose vCPUs no host was seen to run. */
+bool topo_is_watched(const struct topo *topo, const struct subject *s);
 /* All that an argument may mean: "Debian", "Debian/3525", "Debian/CPU0", "host/42", the name of a thread at any time
  * ("Debian/fibonacci", or "fibonacci" of any machine); if there is none of that name, those whose names begin so or match
  * the glob ("Debian/critical*", "vm0?/CPU0").  The caller frees *found. */

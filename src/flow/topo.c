@@ -371,10 +371,12 @@ int topo_find_cpu(const struct topo *topo, uint32_t machine, unsigned number)
 	return found ? (int)(found - topo->cpu) : -1;
 }
 
-bool topo_is_watched(const struct topo *topo, uint32_t machine)
+bool topo_is_watched(const struct topo *topo, const struct subject *s)
 {
-	const struct topo_machine *m = &topo->machine[machine];
-	bool watched = m->kind != MACHINE_VM;
+	if (s->kind != SUBJECT_MACHINE || topo->machine[s->index].kind != MACHINE_VM)
+		return true;
+	const struct topo_machine *m = &topo->machine[s->index];
+	bool watched = false;
 	for (uint32_t i = 0; i < m->cpus; i++)
 		watched = watched || topo->cpu[m->cpu + i].host >= 0;
 	return watched;

@@ -234,7 +234,7 @@ static int advance(const struct snippet *m, struct snippet_source *t, struct err
 {
 	int got;
 	while ((got = trace_cursor_next(t->cursor, &t->ev, err)) > 0) {
-		const int64_t host = t->clock.pieces ? clock_map_at(&t->clock, t->ev.ts) : t->ev.ts;
+		const int64_t host = clock_map_at(&t->clock, t->ev.ts);
 		t->t = host > t->t ? host : t->t;
 		if (t->t >= m->from || (t->ev.kind == EV_LOST && clock_map_at(&t->clock, t->ev.lost.end) >= m->from))
 			break;

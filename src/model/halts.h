@@ -9,7 +9,7 @@
  * user space, or sending an interrupt to a sibling (which may wake that one's thread), it is not.  Where nothing tells,
  * the rule that is right more often decides (limit_tenths in halts.c).
  *
- * O(1) per event of kvm.  Memory: 12 KiB per way while looking ahead, then 32 bytes; at most WAYS_MOST ways. */
+ * O(1) per event of kvm.  Memory: 12 KiB per way while looking ahead, then 112 bytes; at most WAYS_MOST ways. */
 #ifndef STEALSCOPE_MODEL_HALTS_H
 #define STEALSCOPE_MODEL_HALTS_H
 

@@ -63,11 +63,6 @@ struct lanes {
 	bool drawn;
 };
 
-static bool is_watched(const struct topo *topo, const struct summary_row *row)
-{
-	return row->who.kind != SUBJECT_MACHINE || topo_is_watched(topo, row->who.index);
-}
-
 /* ' ' it wanted nothing, or what it lost is not known; '.' it lost nothing, then by eighths. */
 static int draw_lane(void *arg, int64_t row, unsigned columns, char *lane)
 {
@@ -80,7 +75,7 @@ static int draw_lane(void *arg, int64_t row, unsigned columns, char *lane)
 	int status = demand_cells(l->topo, &s->row[row].who, edge, columns, ran, lost, l->err);
 	for (unsigned c = 0; c < columns && status == 0; c++) {
 		const double part = share(lost[c], ran[c] + lost[c]);
-		const bool blank = ran[c] + lost[c] == 0 || !is_watched(l->topo, &l->s->row[row]);
+		const bool blank = ran[c] + lost[c] == 0 || !topo_is_watched(l->topo, &l->s->row[row].who);
 		lane[c] = blank ? ' ' : lost[c] == 0 ? '.' : part < 0.125 ? ',' : part < 0.5 ? 'i' : '!';
 	}
 	free(edge);
@@ -90,26 +85,30 @@ static int draw_lane(void *arg, int64_t row, unsigned columns, char *lane)
 	return status;
 }
 
+static struct value known(bool is, int64_t v)
+{
+	return is ? VAL_INT(v) : VAL_NONE;
+}
+
 static void summary_line(struct report *r, const struct topo *topo, const struct summary *s, const struct summary_row *row,
                          size_t number, int format)
 {
 	char who[300], thief[200];
 	const struct demand *d = &row->demand;
 	const bool gaps = row->gaps > 0;
-	const bool watched = is_watched(topo, row);
-	const struct value not_known = VAL_NONE;
+	const bool watched = topo_is_watched(topo, &row->who);
 	report_row(r, (struct value[]){
 		VAL_SHOWN(topo_subject_text(topo, &row->who, who, sizeof who)),
 		value_system(topo, (int32_t)subject_machine(topo, &row->who)), value_thread(topo, &row->who),
 		value_name(topo, &row->who), VAL_INT(row->start), VAL_INT(row->end), VAL_INT(row->end - row->start + 1),
-		VAL_INT(d->ran), watched ? VAL_INT(d->lost) : not_known,
-		watched ? VAL_REAL(share(d->lost, d->ran + d->lost)) : not_known,
-		watched ? VAL_INT(gaps ? row->longest.end - row->longest.start + 1 : 0) : not_known,
-		gaps ? VAL_INT(row->longest.start) : VAL_NONE, watched ? VAL_INT(row->p50) : not_known,
-		watched ? VAL_INT(row->p90) : not_known, watched ? VAL_INT(row->p99) : not_known,
-		watched ? VAL_INT((int64_t)row->gaps) : not_known,
+		VAL_INT(d->ran), known(watched, d->lost),
+		watched ? VAL_REAL(share(d->lost, d->ran + d->lost)) : VAL_NONE,
+		known(watched, gaps ? row->longest.end - row->longest.start + 1 : 0),
+		gaps ? VAL_INT(row->longest.start) : VAL_NONE, known(watched, row->p50),
+		known(watched, row->p90), known(watched, row->p99),
+		known(watched, (int64_t)row->gaps),
 		gaps ? VAL_SHOWN(thief_text(topo, s, row, format, thief)) : VAL_NONE, gaps ? VAL_INT(row->thief_ns) : VAL_NONE,
-		gaps ? VAL_REAL(share(row->thief_ns, d->lost)) : VAL_NONE, watched ? VAL_INT(d->served) : not_known,
+		gaps ? VAL_REAL(share(row->thief_ns, d->lost)) : VAL_NONE, known(watched, d->served),
 		VAL_INT((int64_t)number) });
 }
 

@@ -192,11 +192,6 @@ static int wide(int w)
 	return w - lane - 1;
 }
 
-static bool is_watched(const struct app *app, const struct summary_row *r)
-{
-	return r->who.kind != SUBJECT_MACHINE || topo_is_watched(&app->topo, r->who.index);
-}
-
 static void cell_text(const struct app *app, const struct overview *p, const struct summary_row *r,
                       enum overview_column c, char *buf, size_t size)
 {
@@ -206,7 +201,7 @@ static void cell_text(const struct app *app, const struct overview *p, const str
 		snprintf(buf, size, "..");
 		return;
 	}
-	if ((c == LOST || c == SHARE) && !is_watched(app, r)) {
+	if ((c == LOST || c == SHARE) && !topo_is_watched(&app->topo, &r->who)) {
 		snprintf(buf, size, "?");
 		return;
 	}
@@ -293,7 +288,7 @@ static void tell(const struct app *app, const struct pane *pane, size_t i, char 
 	const struct demand *d = &r->demand;
 	char who[256], by[300], lost[TIME_TEXT], wanted[TIME_TEXT], longest[TIME_TEXT];
 	row_title(&app->rows, id_of(&r->who), who, sizeof who);
-	if (!is_watched(app, r)) {
+	if (!topo_is_watched(&app->topo, &r->who)) {
 		snprintf(buf, size, "%s: what its host took from it is not known", who);
 		return;
 	}
