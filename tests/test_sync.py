@@ -154,6 +154,16 @@ def check_foreign(tmp):
               f"{folder}: nobody takes anything from it, it takes nothing: {named}")
         lost = {r["subject"]: (r["lost_ns"], r["gaps"], r["served_ns"]) for r in table("summary", history)}
         check(lost["vm00"] == ("", "", "") and "" not in lost["host"], f"what it lost is not known: {lost['vm00']}")
+    screen = os.path.join(tmp, "mixed.txt")
+    keys = os.path.join(tmp, "mixed.keys")
+    with open(keys, "w", encoding="utf-8") as f:
+        f.write(f":vm00/CPU0\n:screen {screen}!\n")
+    run("view", history, "--script", keys, "--size", "80x24", "--glyphs", "ascii")
+    with open(screen, encoding="utf-8") as f:
+        lines = [line[:24] for line in f]
+    first = [i for i, line in enumerate(lines) if line.startswith("v vm00")][0]
+    rows = lines[first:first + 2]
+    check("vCPU0" in rows[1] and "%" not in "".join(rows), f"no figure stands beside what nobody watched: {rows}")
     # it is recorded days from here, and does not make the recording days long
     span = json.loads(run("info", "--format", "json", history).stdout)
     check(span["end"] - span["begin"] < 60e9, f"both traces begin together: {span['begin']} .. {span['end']}")

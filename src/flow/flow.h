@@ -77,7 +77,7 @@ struct subject {
 	enum subject_kind { SUBJECT_MACHINE, SUBJECT_CPU, SUBJECT_THREAD } kind;
 	uint32_t index;  /* into topo->machine, ->cpu or ->thread */
 };
-/* Can it be told what is taken from it?  Not from a VM as a whole whose vCPUs no host was seen to run. */
+/* Can it be told what is taken from it?  Not from a VM whose vCPUs no host was seen to run, nor from these. */
 bool topo_is_watched(const struct topo *topo, const struct subject *s);
 /* All that an argument may mean: "Debian", "Debian/3525", "Debian/CPU0", "host/42", the name of a thread at any time
  * ("Debian/fibonacci", or "fibonacci" of any machine); if there is none of that name, those whose names begin so or match

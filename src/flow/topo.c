@@ -373,10 +373,10 @@ int topo_find_cpu(const struct topo *topo, uint32_t machine, unsigned number)
 
 bool topo_is_watched(const struct topo *topo, const struct subject *s)
 {
-	if (s->kind != SUBJECT_MACHINE || topo->machine[s->index].kind != MACHINE_VM)
+	if (s->kind == SUBJECT_THREAD)
 		return true;
-	const struct topo_machine *m = &topo->machine[s->index];
-	bool watched = false;
+	const struct topo_machine *m = &topo->machine[subject_machine(topo, s)];
+	bool watched = m->kind != MACHINE_VM;
 	for (uint32_t i = 0; i < m->cpus; i++)
 		watched = watched || topo->cpu[m->cpu + i].host >= 0;
 	return watched;

@@ -48,7 +48,7 @@ void figure_text(struct app *app, struct row_id row, char *buf, size_t size)
 	struct demand d;
 	char time[TIME_TEXT];
 	buf[0] = '\0';
-	if (!has_figure(app, row, &s) ||
+	if (!has_figure(app, row, &s) || !topo_is_watched(&app->topo, &s) ||
 	    demand_of(&app->topo, &s, app->view.t0, view_last(&app->view, &app->ground), &d, NULL) < 0)
 		return;
 	int64_t whole = whole_of(app, &d);
