@@ -324,7 +324,7 @@ static void test_begin_and_end(void **state)
 	ev = event(25, EV_WAKEUP, 0, 310);
 	ev.wake.tid = 302;
 	start_feed(&start, &ev);
-	for (int32_t tid = 320; tid <= 321; tid++) {  /* moved to CPU 0, then: one is woken, the other gets the CPU */
+	for (int32_t tid = 320; tid <= 321; tid++) {  /* moved from 2 to 0, then: one is woken there, the other gets it */
 		ev = event(25, EV_MIGRATE, 0, 310);
 		ev.migrate.tid = tid;
 		ev.migrate.dest_cpu = 0;
@@ -333,18 +333,34 @@ static void test_begin_and_end(void **state)
 	}
 	ev = event(25, EV_WAKING, 0, 310);
 	ev.wake.tid = 320;
-	ev.wake.target_cpu = 1;
+	ev.wake.target_cpu = 0;
 	start_feed(&start, &ev);
 	ev = event(25, EV_SWITCH, 0, 310);
 	ev.sw.prev_tid = 310;
 	ev.sw.next_tid = 321;
 	start_feed(&start, &ev);
+	for (int32_t tid = 350; tid <= 353; tid++) {  /* CPU 4 can only run 350; CPU 5 runs one of the others */
+		ev = event(25, EV_PROCESS, 0, 310);
+		ev.process.tid = tid;
+		ev.process.state = tid < 353 ? RUN_RUNNABLE : RUN_BLOCKED;
+		ev.process.cpu = tid > 350 ? 5 : 4;
+		start_feed(&start, &ev);
+	}
+	start_silent(&start, 4);
+	start_silent(&start, 5);
 	ev = event(26, EV_LOST, 0, -1);
 	start_feed(&start, &ev);
 	ev = event(27, EV_WAKEUP, 0, 310);
 	ev.wake.tid = 303;  /* after a loss it may have come into being since */
 	start_feed(&start, &ev);
+	start_finish(&start);
 	assert_int_equal(model_begin(model, 0, 20, &start, NULL), 0);
+	expect("/Host/CPUs/CPU4/Current Thread", 20, 350);
+	expect("/Host/Threads/350/Status", 20, THREAD_RUNNING);
+	expect("/Host/CPUs/CPU5/Current Thread", 20, HISTORY_NULL);
+	expect("/Host/Threads/351/Status", 20, THREAD_UNKNOWN);
+	expect("/Host/Threads/352/Status", 20, THREAD_UNKNOWN);
+	expect("/Host/Threads/353/Status", 20, THREAD_BLOCKED);
 	expect("/Host/CPUs/CPU1/Current Thread", 20, 154);
 	expect("/Host/CPUs/CPU0/Current Thread", 20, 310);
 	expect("/Host/Threads/154/Status", 20, THREAD_RUNNING);
@@ -359,7 +375,7 @@ static void test_begin_and_end(void **state)
 	assert_null(rec_find(&rec, "/Host/Threads/330/Name"));
 	expect("/Host/Threads/340/Status", 20, THREAD_PREEMPTED);
 	expect("/Host/Threads/320/Status", 20, THREAD_BLOCKED);
-	expect("/Host/Threads/320/CPU", 20, 1);
+	expect("/Host/Threads/320/CPU", 20, 2);
 	expect("/Host/Threads/321/Status", 20, THREAD_PREEMPTED);
 	expect("/Host/Threads/321/CPU", 20, 2);
 	expect("/Host/Threads/302/Status", 20, HISTORY_NULL);

@@ -83,6 +83,13 @@ static struct start_thread *first(struct start *s, int64_t tid, int8_t sched)
 	return th;
 }
 
+/* What the first that tells of its CPU says: a migration tells where it was before, and what comes later where it went. */
+static void was_on(struct start_thread *th, int64_t cpu)
+{
+	if (th->cpu < 0 && cpu >= 0 && cpu <= UINT16_MAX)
+		th->cpu = (int32_t)cpu;
+}
+
 static uint32_t name_id(int64_t comm)
 {
 	return comm > 0 && comm <= UINT32_MAX ? (uint32_t)comm : 0;
@@ -117,7 +124,7 @@ static void current_of_cpu(struct start *s, struct start_cpu *c, uint32_t number
 	c->pid = tid == ev->tid ? ev->pid : -1;
 	struct start_thread *th = first(s, tid, THREAD_RUNNING);
 	if (th)
-		th->cpu = (int32_t)number;
+		was_on(th, number);
 }
 
 /* In what mode the first current thread of a CPU began, should it be a vCPU: to leave the CPU, or to enter the
@@ -136,8 +143,10 @@ static void on_process(struct start *s, const struct event *ev)
 	if (ev->process.state == RUN_DEAD)
 		return;
 	struct start_thread *th = first(s, ev->process.tid, start_dumped(ev));
-	if (th && ev->process.cpu >= 0 && ev->process.cpu <= UINT16_MAX)
-		th->cpu = (int32_t)ev->process.cpu;
+	if (th) {
+		th->dumped = th->cpu < 0;
+		was_on(th, ev->process.cpu);
+	}
 	if (!th)
 		th = mentioned(s, ev->process.tid);
 	if (!th)
@@ -157,6 +166,7 @@ static void on_namespace(uint32_t *to, int64_t ns)
 
 static void on_switch(struct start *s, const struct event *ev)
 {
+	s->switches++;
 	bool moved = mentioned(s, ev->sw.next_tid);
 	struct start_thread *th = first(s, ev->sw.next_tid, THREAD_PREEMPTED);
 	if (!th)
@@ -176,8 +186,8 @@ static void on_wake(struct start *s, const struct event *ev)
 		return;
 	th->comm = name_id(ev->wake.comm);
 	/* The target of a waking is where the thread ran last; that of a wakeup is where it goes. */
-	if (ev->kind == EV_WAKING && ev->wake.target_cpu >= 0 && ev->wake.target_cpu <= UINT16_MAX)
-		th->cpu = (int32_t)ev->wake.target_cpu;
+	if (ev->kind == EV_WAKING)
+		was_on(th, ev->wake.target_cpu);
 }
 
 static void on_migrate(struct start *s, const struct event *ev)
@@ -186,8 +196,7 @@ static void on_migrate(struct start *s, const struct event *ev)
 	if (!th)
 		return;
 	th->pending = true;
-	if (th->cpu < 0 && ev->migrate.orig_cpu >= 0 && ev->migrate.orig_cpu <= UINT16_MAX)
-		th->cpu = (int32_t)ev->migrate.orig_cpu;
+	was_on(th, ev->migrate.orig_cpu);
 }
 
 /* Whose process a thread is may be said later than that it exists. */
@@ -282,8 +291,37 @@ void start_feed(struct start *s, const struct event *ev)
 	}
 }
 
+void start_silent(struct start *s, uint32_t cpu)
+{
+	cpu_slot(s, cpu)->silent = true;
+}
+
+/* A CPU on which nothing ever happens runs one thread all the time: if only one is dumped as one that could run there,
+ * that one. */
+static void current_of_silent_cpus(struct start *s)
+{
+	size_t at, end;
+	for (start_epoch(s, 0, &at, &end); at < end; at++) {
+		struct start_thread *th = &s->thread[at];
+		if (!th->dumped || th->sched != THREAD_PREEMPTED || th->cpu < 0 || (uint32_t)th->cpu >= s->cpus)
+			continue;
+		struct start_cpu *c = &s->cpu[th->cpu];
+		if (!c->silent)
+			continue;
+		c->could_run++;
+		c->tid = c->could_run > 1 ? -1 : th->tid;
+		c->comm = th->comm;
+		c->pid = th->pid;
+		th->sched = THREAD_UNKNOWN;
+	}
+	for (uint32_t i = 0; i < s->cpus; i++)
+		s->cpu[i].seen |= s->cpu[i].could_run > 0;
+}
+
 void start_finish(struct start *s)
 {
+	if (s->switches)
+		current_of_silent_cpus(s);
 	asleep_finish(&s->asleep);
 	halts_finish(&s->halts);
 	map_release(&s->seen);
@@ -312,6 +350,8 @@ static int look_at_quiet_cpus(struct start *s, const struct trace *trace, struct
 		if (got < 0)
 			return -1;
 		looked += got > 0;
+		if (got == 0)
+			start_silent(s, i);
 	}
 	return 0;
 }

@@ -25,6 +25,7 @@ struct start_thread {
 	int32_t tid, pid, cpu;  /* pid, cpu: -1 unknown */
 	uint32_t comm;          /* string id, 0 unknown */
 	int8_t sched;           /* enum thread_state */
+	bool dumped;            /* a dump is the first that mentions it */
 	bool pending;           /* it was moved between CPUs; what it was before, the next mention tells */
 	bool switched_in;       /* that is all that is known: it was queued, or slept where nobody records wakeups */
 	bool renamed;           /* what it is called later is not what it was called */
@@ -34,9 +35,11 @@ struct start_thread {
 struct start_cpu {
 	bool seen;              /* it has events before any of its were lost */
 	bool lost;              /* some of its events */
+	bool silent;            /* it has no event at all */
 	bool mode_known;
 	int32_t tid, pid;       /* current, -1 unknown, 0 idle */
 	uint32_t comm;
+	uint32_t could_run;     /* dumped threads that could run here, if it is silent */
 	enum vcpu_mode mode;    /* of that thread, should it be a vCPU */
 	int32_t told;           /* whose process its events told last, -1 nobody's, */
 	size_t told_in;         /* and in which epoch */
@@ -51,7 +54,7 @@ struct start {
 	uint32_t cpus;
 	int64_t lost_until;           /* ns, clock of the machine: when the losses so far are over */
 	bool lost_pending;            /* they are not yet */
-	uint64_t wakeups, wakings;
+	uint64_t switches, wakeups, wakings;
 	struct asleep asleep;
 	struct handlers handlers;
 	struct halts halts;
@@ -62,6 +65,7 @@ struct start {
 
 void start_release(struct start *s);
 void start_feed(struct start *s, const struct event *ev);
+void start_silent(struct start *s, uint32_t cpu);  /* there is no event of this CPU */
 void start_finish(struct start *s);  /* all events were fed */
 /* What the mention of a thread tells of it: enum thread_state. */
 int8_t start_sched(const struct start *s, const struct start_thread *th);
