@@ -35,6 +35,34 @@ def check_case(tmp, name, make, words):
           f"{name}: named by the user it is refused: {p.stderr.strip()}")
 
 
+def check_opened(tmp):
+    """Damage that shows only when the trace is opened: the others are read as if it were not there."""
+    folder, out = os.path.join(tmp, "opened"), os.path.join(tmp, "opened.steal")
+    metadata = {"guest-Debian": "", "host": ""}
+    for machine in metadata:
+        shutil.copytree(os.path.join(DATA, "fibonacci", machine), os.path.join(folder, machine))
+        metadata[machine] = os.path.join(folder, machine, "kernel", "metadata")
+    run("index", os.path.join(folder, "host"), "-o", out)
+    alone = run("summary", "--format", "csv", out).stdout
+
+    def spoil(machine):
+        with open(metadata[machine], "r+b") as f:
+            f.seek(9000)
+            f.write(bytes(64))
+
+    spoil("guest-Debian")
+    p = run("index", folder, "-o", out)
+    check(p.stderr.count("\n") == 1 and "guest-Debian/kernel: the metadata cannot be read: " in p.stderr and
+          "; left out (copy the trace again)" in p.stderr, f"opened: said once {p.stderr.strip()}")
+    check(run("summary", "--format", "csv", out).stdout == alone, "opened: the host's answers are those of the host alone")
+    p = run("index", "--host", os.path.join(folder, "host"), "--guest", "g=" + os.path.join(folder, "guest-Debian"),
+            "-o", os.path.join(tmp, "named.steal"), status=2)
+    check(p.stderr.count("\n") == 1, f"opened: named by the user it is refused: {p.stderr.strip()}")
+    spoil("host")
+    p = run("index", folder, "-o", os.path.join(tmp, "named.steal"), status=2)
+    check(p.stderr.startswith("stealscope: none of the traces can be read: "), f"opened: none is left {p.stderr.strip()}")
+
+
 def check_stream(tmp, name, make):
     folder = os.path.join(tmp, "stream-" + name)
     shutil.copytree(os.path.join(DATA, "fibonacci"), folder)
@@ -100,6 +128,7 @@ with scratch() as tmp:
                ["guest-Debian/ch_0", "without the trace's metadata"])
     check_case(tmp, "file", lambda folder: write(os.path.join(folder, "trace.dat"), b"\x17\x08\x44tracing6\0" + bytes(8)),
                ["guest-Debian/trace.dat"])
+    check_opened(tmp)
     check_perf(tmp)
     check_files_of_trace_cmd(tmp)
     check_stream(tmp, "missing", os.unlink)

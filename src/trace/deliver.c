@@ -23,7 +23,7 @@ static void append(struct stream *to, struct stream *from)
 	stream_init(from);
 }
 
-struct sums { uint64_t lost_events, clamped; struct faults faults; };
+struct sums { uint64_t lost_events, clamped; struct faults faults; bool left_out; };
 
 static void note_damage(const struct trace *t, const char *unit, const char *name, const struct decoded *d, uint64_t before,
                         struct notes *notes)
@@ -105,9 +105,9 @@ static void deliver_told(struct load *l, const struct source *s, struct trace *t
 static void note_machine(struct notes *notes, const struct trace *t, const struct sums *sum, bool known)
 {
 	const struct trace_info *info = &t->info;
-	if (!info->events)
+	if (!info->events && !sum->left_out)
 		notes_add(notes, NOTE_LOSS, t->machine, "the trace in %s is empty: no event was recorded", t->dir);
-	else if (!known)
+	else if (info->events && !known)
 		notes_add(notes, NOTE_DAMAGE, t->machine,
 		          "no layout knows the events of this trace; name one, see stealscope-layout(5)");
 	if (info->lost)
@@ -135,6 +135,7 @@ static void deliver_source(struct load *l, const struct source *s, struct trace 
 {
 	for (size_t i = 0; i < s->notes.len; i++)
 		notes_copy(notes, &s->notes.item[i], t->machine);
+	sum->left_out |= s->left_out;
 	if (s->reader->remark)
 		s->reader->remark(s, t->machine, notes);
 	if (s->streams)

@@ -36,6 +36,7 @@ int trace_discover(const char *root, struct trace_spec **spec, size_t *n, struct
 {
 	struct place *dir = NULL;
 	size_t dirs = 0, cap = *n;
+	const size_t first = *n;
 	if (trace_is_live(root))
 		return live_discover(root, spec, n, err);
 	if (places_find(root, &dir, &dirs, notes, err)) {
@@ -62,6 +63,8 @@ int trace_discover(const char *root, struct trace_spec **spec, size_t *n, struct
 		*spec = mem_room(*spec, &cap, *n, sizeof **spec);
 		(*spec)[(*n)++] = (struct trace_spec){ .dir = mem_printf("%.*s", (int)len, dir[i].path) };
 	}
+	for (size_t i = first; i < *n; i++)
+		(*spec)[i].beside = *n - first > 1;
 	free(taken);
 	places_free(dir, dirs);
 	return 0;

@@ -39,11 +39,22 @@ static int check_files(struct error *err)
 	return status;
 }
 
+bool source_leave_out(struct source *s, const struct error *err)
+{
+	if (err->status != STATUS_INPUT || !s->beside || s->options->reader != READER_AUTO)
+		return false;
+	if (!s->left_out)
+		notes_add(&s->notes, NOTE_DAMAGE, NULL, "%s; left out (%s)", err->text, err->mend);
+	s->left_out = true;
+	return true;
+}
+
 static int open_source(struct load *l, struct source *s, struct error *err)
 {
+	struct error why = ERROR_INIT;
 	int status = OPEN_OTHER;
 	while (status == OPEN_OTHER) {
-		status = s->reader->open ? s->reader->open(s, err) : 0;
+		status = s->reader->open ? s->reader->open(s, &why) : 0;
 		if (status != OPEN_OTHER)
 			break;
 		if (s->reader->close)
@@ -51,9 +62,24 @@ static int open_source(struct load *l, struct source *s, struct error *err)
 		s->reader = s->reader->fallback;
 	}
 	load_tick(l);
+	if (status && source_leave_out(s, &why))
+		status = 0;
+	else if (status && err)
+		*err = why;
 	if (!status && atomic_load(&l->cancelled))
 		status = error_set(err, STATUS_CANCELLED, NULL, "reading traces: interrupted");
 	return status;
+}
+
+/* Of several sources, all are damaged. */
+static int check_any(const struct load *l, struct error *err)
+{
+	for (size_t i = 0; i < l->sources; i++)
+		if (!l->source[i]->left_out)
+			return 0;
+	return !l->sources ? 0 :
+		error_set(err, STATUS_INPUT, "copy the traces again", "none of the traces can be read: %s",
+		          l->source[0]->notes.item[l->source[0]->notes.len - 1].text);
 }
 
 static int run(struct load *l, const struct trace_spec *spec, struct error *err)
@@ -72,7 +98,7 @@ static int run(struct load *l, const struct trace_spec *spec, struct error *err)
 	if (apart_tasks(l, err) || work_tasks(l, err))
 		return -1;
 	machines_describe(l);
-	return 0;
+	return check_any(l, err);
 }
 
 static void source_release(struct source *s)

@@ -32,6 +32,7 @@ static struct source *source_of(struct load *l, size_t machine, const struct pla
 	struct source *s = *ARRAY_PUSH(l->source, l->sources, l->sources_cap) = mem_new(1, sizeof *s);
 	s->reader = p->reader;
 	s->machine = machine;
+	s->beside = m->spec->beside;
 	s->meaning.names = &m->trace->names;
 	s->meaning.layout = (const struct layout *const *)m->layout;
 	s->meaning.layouts = m->layouts;

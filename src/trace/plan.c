@@ -94,7 +94,7 @@ static void plan_streams(struct load *l, size_t *cap, bool apart)
 	uint64_t total = 0, at = 0;
 	for (size_t i = 0; i < l->sources; i++) {
 		const struct source *s = l->source[i];
-		for (size_t k = 0; k < s->streams && s->reader->apart == apart; k++) {
+		for (size_t k = 0; k < s->streams && s->reader->apart == apart && !s->left_out; k++) {
 			*ARRAY_PUSH(row, n, row_cap) = (struct planned_row){ i, k, s->stream[k].bytes };
 			total += s->stream[k].bytes;
 		}

@@ -86,6 +86,7 @@ struct source {
 	const struct place **place;
 	size_t places, places_cap;
 	size_t machine;                 /* index in the load */
+	bool beside;                    /* its machine's trace was found beside others */
 	uint64_t bytes;
 	struct meaning meaning;
 	const struct trace_options *options;
@@ -96,6 +97,7 @@ struct source {
 	size_t streams, streams_cap;
 	const char *folder;             /* (apart) open() sets it: the only one in which decoding may write; NULL: none */
 	struct notes notes;             /* what had to be left out; the machine's name is prepended */
+	bool left_out;                  /* by source_leave_out() */
 	void *data;                     /* the reader's, until close() */
 
 	void **idle;                    /* what enter() made and no thread uses now; under load.c's lock */
@@ -105,6 +107,9 @@ struct source {
 	char *cut;                      /* why it ended too early, or NULL; */
 	bool stopped;                   /* because it was asked to: of endless ones */
 };
+
+/* It cannot be read at all, as err says.  Found beside others it is left out, with a note; false: that is an error. */
+bool source_leave_out(struct source *s, const struct error *err);
 
 /* A stretch of a stream: from one cut to another.  Of a source without streams: all of it. */
 struct stretch {

@@ -113,7 +113,7 @@ static void end(struct child *c, const char *why, bool died)
 	if (died && begin_again(c))
 		return;
 	if (e->refused)
-		e->status = -1;
+		e->status = e->next || !source_leave_out(s, &e->err) ? -1 : 0;
 	else if (!e->status && !e->ended && !c->stopping && (!e->next || (!s->streams && !e->alive)))
 		e->status = error_set(&e->err, STATUS_INPUT, s->reader->mend, "%s: %s", s->place[0]->path, why);
 	else if (!e->status && !e->ended && e->begun)
@@ -122,7 +122,7 @@ static void end(struct child *c, const char *why, bool died)
 		ear_give_up(e, why);
 	s->stopped |= c->stopping && !s->cut;
 	ear_leave(e);
-	if (!e->status && !e->ended && e->next < e->told->tasks)
+	if (!e->status && !e->ended && !e->refused && e->next < e->told->tasks)
 		e->status = start(c);
 }
 

@@ -127,6 +127,7 @@ struct trace_spec {
 	const char *name;    /* of the machine, or NULL: the trace's hostname, else the folder's name */
 	enum trace_role role;
 	const char *layout;  /* a name or a file, or NULL: chosen by the event classes present */
+	bool beside;         /* found beside others: if it cannot be read it is left out, with a note */
 };
 
 /* What reads CTF traces in folders: our own decoder, libbabeltrace2, or, of traces that ours knows, ours. */

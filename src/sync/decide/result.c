@@ -431,18 +431,25 @@ static int add_guest(struct sync_work *r, struct standing *o, size_t guest, size
 	return status;
 }
 
+/* A trace without events is no guest beside the VMs that the host knows: it is one of them, nobody can say which. */
+static bool is_guest(const struct sync_work *r, const struct standing *o, size_t g)
+{
+	const struct trace *trace = r->guest[g].trace;
+	return trace != r->host && (!r->host || o->won[g] || trace_info(trace)->events > 0);
+}
+
 /* Guests keep their names; VMs that nobody traced get what is left. */
 static int add_guests(struct sync_work *r, struct standing *o, struct sync_result *out)
 {
 	size_t guests = 0, added = 1;
 	for (size_t g = 0; g < r->guests; g++)
-		guests += r->guest[g].trace != r->host;
+		guests += is_guest(r, o, g);
 	while (out->vms < guests) {
 		bool force = added == 0;  /* the user says that two run each other */
 		added = 0;
 		for (size_t g = 0; g < r->guests; g++) {
 			size_t parent = parent_of(r, o, hypervisor_of(r, o, g));
-			if (r->guest[g].trace == r->host || o->number[g] > 0 || (parent == NOBODY && !force))
+			if (!is_guest(r, o, g) || o->number[g] > 0 || (parent == NOBODY && !force))
 				continue;
 			if (add_guest(r, o, g, parent == NOBODY ? 0 : parent, out) != 0)
 				return -1;
