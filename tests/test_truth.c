@@ -127,6 +127,36 @@ static bool estimated(const struct run *r, const char *path)
 	return strstr(path, "/CPUs/") && strstr(path, "/Status") && !truth_traced(&r->truth, path);
 }
 
+/* What the truth's attribute is at that time; NULL: nothing. */
+static const char *truth_at(const struct run *r, const char *path, int64_t t)
+{
+	const struct truth_attr *a = truth_find(&r->truth, path);
+
+	for (size_t i = 0; a && i < a->n; i++)
+		if (a->iv[i].start <= t && a->iv[i].end >= t)
+			return strtab_get(&r->truth.strings, a->iv[i].value);
+	return NULL;
+}
+
+/* An idle vCPU whose thread is queued when the tracing begins: it may have been woken, or be preempted since before. */
+static bool queued_idle(const struct run *r, const char *path, int64_t t)
+{
+	char of[128], thread[128];
+
+	for (size_t i = 0; i < r->truth.vcpus; i++) {
+		const struct truth_vcpu *v = &r->truth.vcpu[i];
+		bool on_host = !strcmp(v->parent, "host");
+
+		snprintf(of, sizeof of, "/Virtual Machines/%s/CPUs/CPU%u/Status", v->vm, v->number);
+		snprintf(thread, sizeof thread, "%s%s/Threads/%d/Status", on_host ? "/Host" : "/Virtual Machines/",
+		         on_host ? "" : v->parent, v->host_tid);
+		const char *is = strcmp(of, path) ? NULL : truth_at(r, thread, t);
+		if (is)
+			return !strcmp(is, "PREEMPTED");
+	}
+	return false;
+}
+
 /* The name that a thread had before the exec that is the first record of it. */
 static bool before_exec(const struct run *r, const char *path, const struct interval *iv, const struct truth_interval *is)
 {
@@ -160,8 +190,9 @@ static void compare_interval(struct run *r, const char *path, const struct truth
 		until = until < last ? until : last;
 		bool unclaimed = r->test->may_not_know && (of_living || of_vcpu) && !claimed(r, attr, t, &until);
 		*(ignorant && true_iv ? &r->unknown_ns : &r->known_ns) += until - t + 1;
-		/* An idle vCPU's that is queued then may have been woken, or be preempted since before. */
-		bool at_first = first && (soon || !strcmp(is, "WAKING"));
+		/* Where a thread was that is first told of by the wakeup that ends its sleep, nobody knows. */
+		bool moved = of_living && !strcmp(strrchr(path, '/'), "/CPU");
+		bool at_first = first && (soon || moved || !strcmp(is, "WAKING") || queued_idle(r, path, t));
 		bool excused = unclaimed || (of_living && !true_iv) ||
 			(ignorant && (at_first || r->test->may_not_know || quiet(r, path, attr) ||
 			              (true_iv && before_exec(r, path, iv, true_iv))));
@@ -197,14 +228,14 @@ static bool is_ever(const struct run *r, const char *path, const char *value)
 	return ever;
 }
 
-/* A thread that slept all the time, or whose vCPU never executed; or, of its process, one that never ran: only what tells
+/* A thread that slept or waited all the time, or whose vCPU never executed; or, of its process, one that never ran: only what tells
  * more than its TID does. */
 static bool unseen(const struct run *r, const char *path)
 {
 	char status[600];
 
 	snprintf(status, sizeof status, "%.*s/Status", (int)(strrchr(path, '/') - path), path);
-	return is_always(r, status, "BLOCKED") || is_always(r, status, "VIRT_PREEMPTED") ||
+	return is_always(r, status, "BLOCKED") || is_always(r, status, "VIRT_PREEMPTED") || is_always(r, status, "PREEMPTED") ||
 	       (!strcmp(strrchr(path, '/'), "/PID") && !is_ever(r, status, "RUNNING"));
 }
 
