@@ -112,8 +112,17 @@ def check_histories(tmp):
     check_kind(tmp, "a model", folder, ["latency", "requests", history, "-m", model])
 
 
+def file_of(state, kind):
+    return glob.glob(os.path.join(state, "stealscope", "*." + kind))[0]
+
+
+def read_lines(state, kind):
+    with open(file_of(state, kind), encoding="utf-8") as f:
+        return f.read().splitlines()
+
+
 def bookmark(tmp, history, state, at, log):
-    """What the viewer's screen says when a bookmark is set in it, and the lines of the file of bookmarks afterwards."""
+    """What the viewer's screen says when a bookmark is set in it, and the lines of bookmarks and view afterwards."""
     env = dict(os.environ, LD_PRELOAD=LIBRARY, FAULT_BELOW=os.path.realpath(state), FAULT_AT=str(at), FAULT_LOG=log,
                TMPDIR=tmp, TERM="xterm", XDG_STATE_HOME=state, XDG_CONFIG_HOME=os.path.join(tmp, "config"))
     ours, theirs = pty.openpty()
@@ -133,24 +142,25 @@ def bookmark(tmp, history, state, at, log):
     os.close(ours)
     if p.wait(timeout=60):
         check(False, f"fault {at}: a bookmark is set, and the viewer left")
-    with open(glob.glob(os.path.join(state, "stealscope", "*.bookmarks"))[0], encoding="utf-8") as f:
-        return screen, f.read().splitlines()
+    return screen, *(read_lines(state, kind) for kind in ("bookmarks", "view"))
 
 
 def check_bookmarks(tmp):
     """What of the bookmarks could not be read is not dropped from their file, and what is not kept is said to be so."""
     history, state, first, log = (os.path.join(tmp, name) for name in ("b.steal", "state", "first", "attempts"))
     run("index", os.path.join(DATA, "fibonacci"), "-o", history)
-    _, before = bookmark(tmp, history, first, 0, log)
-    with open(glob.glob(os.path.join(first, "stealscope", "*.bookmarks"))[0], "a", encoding="utf-8") as f:
-        f.write("# a line of the user's\n")
+    _, before, view = bookmark(tmp, history, first, 0, log)
+    pin = "pin " + [line for line in view if line.startswith("view ")][0].split(" - - ")[1]
+    for kind, line in ("bookmarks", "# a line of the user's"), ("view", pin):
+        with open(file_of(first, kind), "a", encoding="utf-8") as f:
+            f.write(line + "\n")
     before.append("# a line of the user's")
-    attempts, at, kept, told, unsaid = 1, 0, 0, 0, []
+    attempts, at, kept, told, unsaid, unpinned = 1, 0, 0, 0, [], []
     while at <= attempts:  # the first without a fault, to count the attempts
         shutil.rmtree(state, ignore_errors=True)
         shutil.copytree(first, state)
         os.unlink(log)
-        screen, after = bookmark(tmp, history, state, at, log)
+        screen, after, view = bookmark(tmp, history, state, at, log)
         if at == 0:
             with open(log, encoding="utf-8") as f:
                 attempts = len(f.readlines())
@@ -159,8 +169,11 @@ def check_bookmarks(tmp):
         told += b"could be read" in screen
         if after[:len(before)] != before or added == (b"not kept" in screen):
             unsaid.append((at, after, screen[-200:]))
+        if pin not in view:
+            unpinned.append((at, view))
         at += 1
     check(not unsaid, f"bookmarks: {attempts} attempts to read them, none cost one {unsaid}")
+    check(not unpinned, f"how the viewer was left: none of them cost a pin {unpinned}")
     check(1 < kept <= attempts, f"{attempts + 1 - kept} of them cost the new one, which is said")
     check(told > 0, f"{told} of them leave a list that is not whole, which is said")
 

@@ -28,6 +28,7 @@ struct app {
 	struct undo undo;
 	size_t top;                    /* first row shown, index into rows.row */
 	bool moved;                    /* the user chose a row: the survey must not move the cursor any more */
+	bool left_unread;              /* how it was left: the file could not be read, and is not written over */
 	struct row_id pin[MOST_PINS];
 	size_t pins;
 

@@ -2,9 +2,11 @@
  * starts the viewer names.
  *
  * A line of the file is a word and what it is about, rows by their names.  What cannot be read, or names no row of this
- * history, is passed over.  The file is written anew when the viewer is left, and read when it is opened. */
+ * history, is passed over.  The file is written anew when the viewer is left, and read when it is opened; what the system
+ * could not read then is not written over. */
 #include "ui/remember.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +63,7 @@ void remember_save(struct app *app, const char *file)
 {
 	struct save save;
 	struct error err = ERROR_INIT;
-	if (watch_torn(app))
+	if (watch_torn(app) || app->left_unread)
 		return;
 	save_folders(file);
 	if (save_begin(&save, file, &err) < 0)
@@ -135,6 +137,7 @@ static void take_line(struct app *app, const char *word, const char *text, bool 
 
 bool remember_load(struct app *app, const char *file)
 {
+	errno = 0;
 	FILE *f = fopen(file, "re");
 	char line[LINE_LONGEST];
 	char keys[32];
@@ -147,6 +150,9 @@ bool remember_load(struct app *app, const char *file)
 			*text++ = '\0';
 		take_line(app, line, text, &view, &pane);
 	}
+	app->left_unread = f ? ferror(f) : errno != ENOENT;
+	if (app->left_unread)
+		app_say(app, "how you left the viewer cannot be read; it is kept as it was");
 	if (f)
 		fclose(f);
 	if (!view)
