@@ -155,5 +155,6 @@ const struct pinned pinned[] = {
 	{ "lost-hotplug", 1000475 }, { "lost-hotplug", 1001004 }, { "lost-hotplug", 1001030 },
 	{ "nested", 2078047 }, { "nested", 2078050 }, { "nested", 2078323 }, { "nested", 2078158 },
 	{ "nested", 1000633 }, { "nested", 1001350 }, { "nested", 1001758 }, { "changing", 1001842 },
+	{ "small-step", 1001017 }, { "small-step", 1001676 },
 };
 const size_t test_cases = COUNT(test_case), pinneds = COUNT(pinned);

@@ -9,8 +9,6 @@
 #include "sync/search/jump.h"
 #include "sync/search/steady.h"
 
-#define CONTRADICTION_MAX 0.1
-
 int guest_view_load(struct guest_view *g, struct error *err)
 {
 	struct trace_cursor *c = trace_cursor_open(g->trace, KIND(EV_SYNC), -1, err);

@@ -6,6 +6,8 @@
 #include "sync/estimate/fit.h"
 #include "sync/search/search.h"
 
+#define CONTRADICTION_MAX 0.1  /* share of the pairs by events from which on they are no agreement */
+
 struct guest_view {
 	const struct trace *trace;
 	int64_t begin, end;

@@ -130,6 +130,29 @@ static void choose(struct sync_work *r, struct match **won)
 	}
 }
 
+/* Do synchronization events of that VM, which do not prove a clock, speak against the one that containment found? */
+static bool events_refuse(const struct match *m, const struct match *events)
+{
+	size_t against = 0;
+	int64_t low, high;
+	if (events->guest != m->guest || events->hypervisor != m->hypervisor || events->vm != m->vm ||
+	    events->method == SYNC_CONTAINMENT || containment_possible(&events->proof) < PROVED)
+		return false;
+	for (size_t i = 0; i < events->events.len; i++) {
+		const struct pair *p = &events->events.pair[i];
+		if (clock_map_bounds(&m->h.clock, p->x, &low, &high))
+			against += p->side == HULL_UPPER ? low > p->y : high < p->y;
+	}
+	return (double)against >= CONTRADICTION_MAX * (double)events->events.len && against > 0;
+}
+
+static void heed_events(struct sync_work *r, struct match *const *won)
+{
+	for (size_t g = 0; g < r->guests; g++)
+		for (size_t i = 0; won[g] && won[g]->method == SYNC_CONTAINMENT && i < r->matches; i++)
+			won[g]->h.adrift |= events_refuse(won[g], &r->match[i]);
+}
+
 /* Of several that claim to be the host the one that is nobody's guest; two of these are refused. */
 static int find_host(struct sync_work *r, struct match *const *won)
 {
@@ -483,6 +506,7 @@ int fill_result(struct sync_work *r, struct sync_result *out)
 		vms += r->hypervisor[i].vms.len;
 	}
 	choose(r, o.won);
+	heed_events(r, o.won);
 	int status = find_host(r, o.won);
 	out->host = r->host;
 	out->vm = mem_new(vms, sizeof *out->vm);
