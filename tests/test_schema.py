@@ -32,7 +32,7 @@ def answer(*command):
 with scratch() as folder:
     history, requests, model = (f"{folder}/{name}" for name in ("fibonacci.steal", "requests.steal", "model"))
     run("index", os.path.join(DATA, "fibonacci"), "-o", history)
-    simulate(f"{folder}/requests", "requests", "--duration", "2s", "--lost", "0.1")
+    simulate(f"{folder}/requests", "requests", "--duration", "2s", "--lost", "0.1", "--poll", "1ms")
     run("index", f"{folder}/requests", "-o", requests)
 
     gaps = answer("gaps", history, "Debian/CPU0")
@@ -47,6 +47,7 @@ with scratch() as folder:
                     ["flow", history, "Debian/151", "--intervals"], ["gaps", history, "--periodic"],
                     ["gaps", history, "--lengths"], ["gaps", history, "Debian/151", "--histogram"],
                     ["events", history, "--at", "50%", "--around", "1s"], ["exits", history, "--by", "thread"], ["exits", history, "--histogram"], ["waits", history],
+                    ["waits", requests, "--polling"],
                     ["path", history, "Debian/151"], ["path", history, "Debian/CPU0", "--sums"],
                     ["intervals", history, "/Virtual Machines/Debian/CPUs/CPU0/Status"],
                     ["latency", "requests", requests], ["latency", "requests", requests, "--features"],

@@ -35,7 +35,8 @@
 	X(CPU_HOST_THREAD, host_thread, "Host Thread", INT)  /* of a vCPU: its TID in the parent machine */ \
 	X(CPU_PCPU, pcpu, "pCPU", INT)                    /* of a vCPU: the CPU there that it is on, or waits for */ \
 	X(CPU_EXIT, exit, "Exit", STRING)                 /* of a vCPU: why it was last left; null = unknown */ \
-	X(CPU_OUT_BY, out_by, "Out By", STATE)            /* of a vCPU: enum out_reason; null = no such reason is known */
+	X(CPU_OUT_BY, out_by, "Out By", STATE)            /* of a vCPU: enum out_reason; null = no such reason is known */ \
+	X(CPU_POLLING, polling, "Polling", STATE)         /* of a vCPU: enum poll_outcome, while its halt is awaited running */
 
 #define THREAD_ATTRIBUTES(X) \
 	X(THREAD_STATUS, status, "Status", STATE)         /* enum thread_state; null = not alive */ \

@@ -28,6 +28,12 @@
 	X(OUT_PAUSE, "pause", "its monitor has stopped the machine") \
 	X(OUT_MIGRATION, "migration", "the machine moves to another monitor")
 
+/* A vCPU has halted, and its host runs on for a while, lest something wakes it at once. */
+#define POLL_OUTCOMES(X) \
+	X(POLL_WON, "won", "something did") \
+	X(POLL_LOST, "lost", "nothing did: it went to sleep then") \
+	X(POLL_UNTOLD, "untold", "no event told whether it polled at all")
+
 /* Who has a CPU of the host; behind these, in a history, the VMs by name. */
 #define OWNER_STATES(X) \
 	X(PCPU_IDLE, "idle", "nobody") \
@@ -39,12 +45,14 @@
 enum vcpu_state { VCPU_STATES(STATE_CODE) VCPU_STATE_COUNT };
 enum thread_state { THREAD_STATES(STATE_CODE) THREAD_STATE_COUNT };
 enum out_reason { OUT_REASONS(STATE_CODE) OUT_REASON_COUNT };
+enum poll_outcome { POLL_OUTCOMES(STATE_CODE) POLL_OUTCOME_COUNT };
 enum pcpu_owner { OWNER_STATES(STATE_CODE) PCPU_VM };
 #undef STATE_CODE
 
 extern const char *const vcpu_state_name[VCPU_STATE_COUNT];
 extern const char *const thread_state_name[THREAD_STATE_COUNT];
 extern const char *const out_reason_name[OUT_REASON_COUNT];
+extern const char *const poll_outcome_name[POLL_OUTCOME_COUNT];
 extern const char *const pcpu_owner_name[PCPU_VM];
 
 #endif

@@ -1,6 +1,7 @@
 /* stealscope summary and threads: who suffers, how much, from whom. */
 #include <stdio.h>
 
+#include "base/timefmt.h"
 #include "cli/advice.h"
 #include "cli/cli.h"
 #include "cli/scene.h"
@@ -43,6 +44,27 @@ static void print_rest(const struct summary *s, size_t top)
 		printf("%s%zu threads lost nothing\n", top && losers > top ? "" : "\n", threads - losers);
 }
 
+/* What awaiting the halts of its vCPUs cost the host. */
+static int print_polled(struct scene *scene, const struct summary *s, struct error *err)
+{
+	char name[300], won[TIME_TEXT], lost[TIME_TEXT];
+	int64_t ns[POLL_OUTCOME_COUNT];
+	bool told, any = false;
+	for (size_t i = 0; i < s->machines; i++) {
+		const struct subject *who = &s->row[i].who;
+		if (scene->topo.machine[who->index].kind != MACHINE_VM)
+			continue;
+		if (polled_time(&scene->topo, who, s->start, s->end, ns, &told, err) < 0)
+			return -1;
+		if (told)
+			printf("%s%s: after its halts, the host polled %s in vain, and %s with success\n", any ? "" : "\n",
+			       topo_subject_text(&scene->topo, who, name, sizeof name), time_duration(lost, ns[POLL_LOST]),
+			       time_duration(won, ns[POLL_WON]));
+		any |= told;
+	}
+	return 0;
+}
+
 static int print_summary(struct scene *scene, const char *machine, size_t top, enum summary_order order,
                          struct report_how how, bool advised, struct error *err)
 {
@@ -54,6 +76,8 @@ static int print_summary(struct scene *scene, const char *machine, size_t top, e
 	int rc = report_summary(stdout, how, &scene->topo, &s, top, &scene->origin, err);
 	if (rc == 0 && how.format == FORMAT_TEXT)
 		print_rest(&s, top);
+	if (rc == 0 && how.format == FORMAT_TEXT)
+		rc = print_polled(scene, &s, err);
 	if (rc == 0 && advised)
 		rc = advice_print(scene, machine ? &who : NULL, err);
 	summary_release(&s);

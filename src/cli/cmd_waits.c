@@ -25,7 +25,41 @@ static void doubt_unknown(struct scene *s, const struct wait_list *l, struct rep
 	origin_doubt(&s->origin, &notes);
 }
 
-static int print_waits(struct scene *s, const char *only, struct report_how how, struct error *err)
+/* vCPUs of whose halts nothing is told: nothing is claimed of them, and it is said what would tell. */
+static void doubt_silent(struct scene *s, const struct poll_list *l, struct report_how how)
+{
+	struct notes notes = { 0 };
+	uint64_t untold = 0;
+	for (size_t i = 0; i < l->rows; i++)
+		untold += l->row[i].outcome == POLL_UNTOLD ? l->row[i].count : 0;
+	if (l->silent || !l->vcpus)
+		notes_add(&notes, NOTE_DOUBT, NULL,
+		          "of %u of %u vCPUs nothing tells how their halts were awaited: that takes the host's events "
+		          "kvm_vcpu_wakeup and kvm_halt_poll_ns", l->silent, l->vcpus);
+	if (untold)
+		notes_add(&notes, NOTE_DOUBT, NULL,
+		          "whether %llu halts were awaited running is unknown: no event kvm_halt_poll_ns had told yet for how long",
+		          (unsigned long long)untold);
+	if (!notes.len)
+		return;
+	if (how.format == FORMAT_CSV)
+		what_say(&notes);
+	origin_doubt(&s->origin, &notes);
+}
+
+static int print_polls(struct scene *s, const struct subject *who, struct report_how how, struct error *err)
+{
+	struct poll_list list;
+	if (polls_of(&s->topo, who, s->window.from, s->window.to, &list, err))
+		return -1;
+	scene_about(s, who, how);
+	doubt_silent(s, &list, how);
+	int rc = report_polls(stdout, how, &s->topo, &list, &s->origin, err);
+	polls_release(&list);
+	return rc;
+}
+
+static int print_waits(struct scene *s, const char *only, bool polling, struct report_how how, struct error *err)
 {
 	struct subject who;
 	struct wait_list list;
@@ -33,6 +67,8 @@ static int print_waits(struct scene *s, const char *only, struct report_how how,
 		return -1;
 	if (only && who.kind == SUBJECT_THREAD)
 		return error_set(err, STATUS_USAGE, "name a VM, or a vCPU as Debian/CPU0", "%s: not a machine or vCPU", only);
+	if (polling)
+		return print_polls(s, only ? &who : NULL, how, err);
 	if (waits_of(&s->topo, only ? &who : NULL, s->window.from, s->window.to, &list, err))
 		return -1;
 	scene_about(s, only ? &who : NULL, how);
@@ -46,7 +82,12 @@ int cmd_waits(int argc, char **argv, struct error *err)
 {
 	struct window_options when = { 0 };
 	struct report_how how = REPORT_HOW;
-	const struct opt opt[] = { WINDOW_OPTIONS(&when), ANSWER_OPTIONS(&how) };
+	bool polling = false;
+	const struct opt opt[] = {
+		WINDOW_OPTIONS(&when),
+		{ "polling", 0, OPT_FLAG, NULL, "how halts were awaited running, and what that cost", &polling, NULL },
+		ANSWER_OPTIONS(&how),
+	};
 	const struct opts opts = { "waits WHAT [VM[/CPUn]]", "What idle vCPUs wait for, and who wakes them.", opt,
 	                           sizeof opt / sizeof *opt, 1, 2 };
 	int first;
@@ -55,6 +96,6 @@ int cmd_waits(int argc, char **argv, struct error *err)
 	struct scene s;
 	int rc = scene_open(&s, argv[first], &when, err);
 	if (rc == 0)
-		rc = print_waits(&s, argc - first > 1 ? argv[first + 1] : NULL, how, err);
+		rc = print_waits(&s, argc - first > 1 ? argv[first + 1] : NULL, polling, how, err);
 	return scene_close(&s, rc, err);
 }

@@ -22,6 +22,7 @@ src_libflow_a_SOURCES = \
 	src/flow/raiser.c src/flow/raiser.h \
 	src/flow/path_sums.c \
 	src/flow/periodic.c \
+	src/flow/polls.c \
 	src/flow/resolve.c src/flow/resolve.h \
 	src/flow/status_text.c \
 	src/flow/steal.c \

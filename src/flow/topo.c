@@ -289,6 +289,10 @@ static void know_states(struct topo *t)
 		i++;
 	if (i < t->cpus)
 		map_states(t->h, t->cpu[i].out_by, out_reason_name, OUT_REASON_COUNT, OUT_REASON_COUNT, t->out_reason);
+	for (i = 0; i < t->cpus && t->cpu[i].polling == HISTORY_NONE; )
+		i++;
+	if (i < t->cpus)
+		map_states(t->h, t->cpu[i].polling, poll_outcome_name, POLL_OUTCOME_COUNT, POLL_UNTOLD, t->poll_outcome);
 	for (unsigned n = 0; n < HISTORY_STATES - 1; n++) {
 		if (vcpu_use[t->vcpu_state[n]] == USE_LOST)
 			t->vcpu_gap |= UINT64_C(1) << n;

@@ -26,6 +26,7 @@ static void declare_sets(struct model *m)
 	m->set_owner = sink_state_set(&m->sink, "owner", owner, PCPU_VM + m->owners);
 	m->set_request = sink_state_set(&m->sink, "request", request, 3);
 	m->set_out_by = sink_state_set(&m->sink, "out by", out_reason_name, OUT_REASON_COUNT);
+	m->set_polling = sink_state_set(&m->sink, "polling", poll_outcome_name, POLL_OUTCOME_COUNT);
 }
 
 static struct machine *machine_new(struct model *m, uint32_t index, const struct machine_setup *setup)

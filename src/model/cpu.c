@@ -29,7 +29,7 @@ uint32_t cpu_attribute(struct machine *mc, uint32_t number, enum cpu_attr what)
 {
 	const struct model *m = mc->model;
 	unsigned set = what == CPU_STATUS ? m->set_vcpu : what == CPU_OWNER ? m->set_owner :
-	               what == CPU_OUT_BY ? m->set_out_by : 0;
+	               what == CPU_OUT_BY ? m->set_out_by : what == CPU_POLLING ? m->set_polling : 0;
 	char path[1024];
 	snprintf(path, sizeof path, "%s/" SCHEMA_CPUS "/" SCHEMA_CPU "%" PRIu32, mc->root, number);
 	return sink_attribute(&mc->model->sink, path, &cpu_schema[what], set);
@@ -45,7 +45,7 @@ uint32_t vcpu_get(struct machine *vm, uint32_t number)
 	struct vcpu *v = ARRAY_PUSH(m->vcpu, len, m->vcpu_cap);
 	*v = (struct vcpu){
 		.vm = vm, .number = number, .status = STATUS_NULL, .pcpu = -1, .attr_exit = HISTORY_NONE,
-		.exit = HISTORY_NULL, .limits = LIMITS_INIT,
+		.exit = HISTORY_NULL, .limits = LIMITS_INIT, .polling = POLLING_INIT,
 		.attr_status = cpu_attribute(vm, number, CPU_STATUS),
 		.attr_host_thread = cpu_attribute(vm, number, CPU_HOST_THREAD),
 		.attr_pcpu = cpu_attribute(vm, number, CPU_PCPU),

@@ -196,6 +196,10 @@ static void on_kvm(struct machine *mc, const struct cpu *c, const struct event *
 		guest_exit(m, v, ev);
 	else if (ev->kind == EV_USERSPACE_EXIT)
 		limits_called(m, v, ev);
+	else if (ev->kind == EV_HALT_POLL)
+		polling_window(v, ev);
+	else if (ev->kind == EV_VCPU_WAKEUP)
+		polling_over(m, v, ev);
 	else if (ev->kind == EV_IPI)
 		quiet_send(&v->quiet);
 	else
@@ -259,8 +263,8 @@ static void dispatch(struct machine *mc, const struct event *ev)
 	case EV_KVM_ENTRY:
 	case EV_KVM_EXIT:
 	case EV_USERSPACE_EXIT:
-	case EV_INJECT:
-	case EV_IPI:
+	case EV_INJECT: case EV_IPI:
+	case EV_HALT_POLL: case EV_VCPU_WAKEUP:
 		on_kvm(mc, c, ev);
 		break;
 	case EV_IRQ_ENTRY:

@@ -21,6 +21,7 @@
 #include "model/limits.h"
 #include "model/model_sink.h"
 #include "model/nest.h"
+#include "model/polling.h"
 #include "model/vcpu.h"
 #include "sync/sync.h"
 #include "trace/trace.h"
@@ -85,6 +86,7 @@ struct vcpu {
 	int64_t exit, exit_at;  /* as written: id of its last exit's name, or HISTORY_NULL; ns host time: when that was */
 	int32_t pcpu;           /* as written, -1 null */
 	struct limits limits;   /* whether it is held back */
+	struct polling polling; /* whether its halts are awaited running */
 	uint32_t attr_status, attr_host_thread, attr_pcpu, attr_exit;
 };
 
@@ -143,7 +145,7 @@ struct model {
 	struct candidate *candidate;
 	size_t candidates, candidate_cap;
 	int64_t text_thread;    /* id of "thread", -1: not asked for yet */
-	unsigned set_vcpu, set_thread, set_owner, set_request, set_out_by;
+	unsigned set_vcpu, set_thread, set_owner, set_request, set_out_by, set_polling;
 	uint32_t owners;        /* VMs that have an owner state of their own */
 	bool paper_states;
 	bool told_parents;      /* the history knows which machine runs which */
@@ -205,6 +207,11 @@ void limits_exit(struct vcpu *v, const struct event *ev);
 void limits_moved(struct model *m, struct vcpu *v);  /* another thread takes over from v->thread */
 void limits_forget(struct vcpu *v);
 void limits_end(struct machine *host, bool close);  /* its trace is over; close: its vCPUs go on to be told of */
+
+/* polling.c */
+void polling_window(struct vcpu *v, const struct event *ev);  /* EV_HALT_POLL */
+void polling_over(struct model *m, struct vcpu *v, const struct event *ev);  /* EV_VCPU_WAKEUP */
+void polling_place(struct model *m, struct vcpu *v, enum vcpu_place place);
 
 /* irq.c */
 void irq_event(struct machine *mc, struct cpu *c, const struct event *ev);

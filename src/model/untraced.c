@@ -89,6 +89,7 @@ void guest_exit(struct model *m, struct vcpu *v, const struct event *ev)
 	if (was_dark && v->mode == MODE_GUEST && (v->status == VCPU_RUNNING || v->status == VCPU_IDLE))
 		tell_split(m, v, since, &split);
 	limits_exit(v, ev);
+	polling_exit(&v->polling, m->sink.now);
 	tell_isa(v->vm, exit_isa(ev));
 	set_exit(m, v, name_exit(v->vm->parent, ev));
 	v->mode = MODE_VMM;
@@ -100,4 +101,5 @@ void guest_lose(struct model *m, struct vcpu *v)
 	quiet_lose(&v->quiet);
 	guest_forget_exit(m, v);
 	limits_forget(v);
+	polling_forget(&v->polling);
 }

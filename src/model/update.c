@@ -55,6 +55,7 @@ void update_vcpu(struct model *m, struct vcpu *v)
 	enum vcpu_place place = place_of(v);
 	int32_t pcpu = v->thread ? v->thread->cpu : -1;
 	limits_place(m, v, place, pcpu != v->pcpu);
+	polling_place(m, v, place);
 	if (m->paper_states && place == PLACE_QUEUED)
 		place = PLACE_RUNNABLE;  /* the paper makes no difference */
 	int status = vcpu_status(place, v->mode, current_of(v));

@@ -18,6 +18,7 @@ static const struct column summary_columns[] = {
 	{ "p99_ns", "p99", COL_DURATION },    { "gaps", "gaps", COL_INT },
 	{ "thief", "mostly by", COL_TEXT },   { "thief_ns", NULL, COL_DURATION },
 	{ "thief_share", "", COL_SHARE },     { "served_ns", NULL, COL_DURATION },
+	{ "poll_won_ns", NULL, COL_DURATION }, { "poll_lost_ns", NULL, COL_DURATION },
 	{ NULL, "over time", COL_LANE },
 };
 
@@ -90,6 +91,19 @@ static struct value known(bool is, int64_t v)
 	return is ? VAL_INT(v) : VAL_NONE;
 }
 
+struct polled { struct value won, lost; };
+
+/* Of a machine as far as events tell of it; threads do not halt. */
+static struct polled polled(const struct topo *topo, const struct summary_row *row)
+{
+	int64_t ns[POLL_OUTCOME_COUNT];
+	bool told = false;
+	if (row->who.kind != SUBJECT_MACHINE || topo->machine[row->who.index].kind != MACHINE_VM ||
+	    polled_time(topo, &row->who, row->start, row->end, ns, &told, NULL) < 0 || !told)
+		return (struct polled){ VAL_NONE, VAL_NONE };
+	return (struct polled){ VAL_INT(ns[POLL_WON]), VAL_INT(ns[POLL_LOST]) };
+}
+
 static void summary_line(struct report *r, const struct topo *topo, const struct summary *s, const struct summary_row *row,
                          size_t number, int format)
 {
@@ -97,6 +111,7 @@ static void summary_line(struct report *r, const struct topo *topo, const struct
 	const struct demand *d = &row->demand;
 	const bool gaps = row->gaps > 0;
 	const bool watched = topo_is_watched(topo, &row->who);
+	const struct polled p = polled(topo, row);
 	report_row(r, (struct value[]){
 		VAL_SHOWN(topo_subject_text(topo, &row->who, who, sizeof who)),
 		value_system(topo, (int32_t)subject_machine(topo, &row->who)), value_thread(topo, &row->who),
@@ -108,7 +123,7 @@ static void summary_line(struct report *r, const struct topo *topo, const struct
 		known(watched, row->p90), known(watched, row->p99),
 		known(watched, (int64_t)row->gaps),
 		gaps ? VAL_SHOWN(thief_text(topo, s, row, format, thief)) : VAL_NONE, gaps ? VAL_INT(row->thief_ns) : VAL_NONE,
-		gaps ? VAL_REAL(share(row->thief_ns, d->lost)) : VAL_NONE, known(watched, d->served),
+		gaps ? VAL_REAL(share(row->thief_ns, d->lost)) : VAL_NONE, known(watched, d->served), p.won, p.lost,
 		VAL_INT((int64_t)number) });
 }
 

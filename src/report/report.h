@@ -152,6 +152,8 @@ int report_width(FILE *out);
 struct report *report_events(FILE *out, struct report_how how, const struct origin *o);
 void report_event(struct report *r, const struct event_text *ev);
 
+int report_polls(FILE *out, struct report_how how, const struct topo *topo, const struct poll_list *l,
+                 const struct origin *o, struct error *err);
 int report_waits(FILE *out, struct report_how how, const struct topo *topo, const struct wait_list *l,
                   const struct origin *o, struct error *err);
 /* A critical path: its pieces, or (sums; always in text, unless pieces are asked for) what they add up to. */

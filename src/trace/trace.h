@@ -41,7 +41,7 @@
 	X(EV_MSI, "kvm_msi_set_irq", 2)          /* a device raises one */ \
 	X(EV_IPI, "kvm_apic_ipi", 2)             /* a vCPU sends one */ \
 	X(EV_VCPU_WAKEUP, "kvm_vcpu_wakeup", 2)  /* a halted vCPU goes on */ \
-	X(EV_HALT_POLL, "kvm_halt_poll_ns", 2)   /* how long it will poll for that from now on */ \
+	X(EV_HALT_POLL, "kvm_halt_poll_ns", 3)   /* how long it will poll for that from now on, and did up to now */ \
 	X(EV_IRQ_ENTRY, "irq_entry", 2) \
 	X(EV_IRQ_EXIT, "irq_exit", 2) \
 	X(EV_SOFTIRQ_ENTRY, "softirq_entry", 2) \
@@ -108,7 +108,7 @@ struct event {
 		struct { int64_t address, data; } msi;
 		struct { int64_t icr, apic; } ipi;
 		struct { int64_t ns, waited; } wakeup;             /* not waited: it came while it polled */
-		struct { int64_t vcpu, ns; } halt_poll;
+		struct { int64_t vcpu, ns, old; } halt_poll;
 		struct { int64_t nr, a0, a1; } hypercall;
 		struct { int64_t number, name; } irq;              /* EV_IRQ_*, EV_SOFTIRQ_* (number = vector) */
 		struct { int64_t timer, function; } timer;

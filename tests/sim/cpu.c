@@ -35,6 +35,9 @@ static const struct { int32_t lo, hi; } delay[OP_KINDS] = {
 	[OP_DUMP_NS] = { 300, 900 },
 	[OP_DUMP_CGROUP] = { 300, 900 },
 	[OP_DUMP_END] = { 1000, 3000 },
+	[OP_POLL] = { 100, 300 },
+	[OP_ADAPT] = { 20, 60 },
+	[OP_GO_ON] = { 30, 90 },
 	[OP_LEAVE] = { 150, 500 },
 	[OP_EXIT] = { 200, 700 },
 	[OP_HYPERCALL] = { 300, 900 },
@@ -167,6 +170,10 @@ static bool host_of_vcpu(struct cpu *c, struct thread *t)
 			cpu_resume(t->vcpu);
 		return c->ops != 0;
 	}
+	if (t->polls || t->halts) {
+		cpu_push(c, t->polls ? OP_POLL : OP_ADAPT, t);
+		return true;
+	}
 	if (c->irqs || c->resched)
 		return false;
 	if (t->dying) {
@@ -196,7 +203,7 @@ void cpu_next(struct cpu *c)
 				return;
 		} else if (c->irqs) {
 			next_irq(c);
-		} else if (c->resched || (t->idle && sched_wants(c))) {
+		} else if ((c->resched && !t->polls) || (t->idle && sched_wants(c))) {
 			c->resched = false;
 			cpu_push(c, OP_SWITCH, NULL);
 		} else if (t->vcpu) {

@@ -56,6 +56,66 @@ static void io_blocks(struct cpu *c, struct thread *t, int64_t ns)
 	cpu_push(c, OP_SWITCH, NULL);
 }
 
+/* As KVM does: a halt begins with a look whether it is over, again and again, while nobody else wants the CPU. */
+static void halt(struct cpu *c, struct thread *t)
+{
+	if (!c->m->sim->opt.poll || !c->m->is_host) {
+		t->want = WANT_HALT;
+		cpu_push(c, OP_SWITCH, NULL);
+		return;
+	}
+	t->polls = true;
+	t->slept = t->halts = false;
+	t->halt_since = c->m->sim->now;
+	t->poll = t->poll_next;
+}
+
+static bool halt_is_over(const struct thread *t)
+{
+	return t->vcpu->virqs || t->vcpu->irqs;
+}
+
+void kvm_poll(struct cpu *c)
+{
+	struct thread *t = c->cur;
+	int64_t ns = c->m->sim->now - t->halt_since;
+
+	if (t->dying || halt_is_over(t)) {
+		t->polls = false;
+		t->halts = !t->dying;
+	} else if (ns >= t->poll || c->runs || c->resched) {
+		t->polls = false;
+		t->halts = true;
+		t->want = WANT_HALT;
+		cpu_push(c, OP_SWITCH, NULL);
+	}
+}
+
+/* How long the next halt may be polled: longer when this one was a bit too long, not at all when it was far too long. */
+void kvm_adapt(struct cpu *c)
+{
+	struct thread *t = c->cur;
+	int64_t most = c->m->sim->opt.poll, ns = c->m->sim->now - t->halt_since, grown = t->poll ? 2 * t->poll : 10 * US;
+
+	t->halts = false;
+	if (!t->dying)
+		cpu_push(c, OP_GO_ON, t);
+	if (ns <= t->poll || (ns > most && !t->poll) || (ns < most && t->poll >= most))
+		return;
+	t->poll_next = ns > most ? 0 : grown < most ? grown : most;
+	RECORD(c, REC_HALT_POLL, N(t->poll_next != 0), N(t->vcpu->number), N(t->poll_next), N(t->poll));
+}
+
+void kvm_go_on(struct cpu *c)
+{
+	struct thread *t = c->cur;
+	int64_t now = c->m->sim->now, out = t->halt_out - t->halt_since;
+
+	if (t->poll)
+		truth_poll(t, !t->slept ? now : t->halt_since + (out < t->poll ? out : t->poll), !t->slept);
+	RECORD(c, REC_VCPU_WAKEUP, N(now - t->halt_since), N(t->slept), N(1));
+}
+
 void kvm_exit(struct cpu *c, const struct op *op)
 {
 	struct thread *t = c->cur;
@@ -71,8 +131,7 @@ void kvm_exit(struct cpu *c, const struct op *op)
 	switch ((enum exit_kind)op->what) {
 	case EXIT_HLT:
 		if (!guest->virqs && !guest->irqs) {
-			t->want = WANT_HALT;
-			cpu_push(c, OP_SWITCH, NULL);
+			halt(c, t);
 		}
 		break;
 	case EXIT_VMMCALL: {

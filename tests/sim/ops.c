@@ -281,6 +281,15 @@ static void kvm_op(struct cpu *c, const struct op *op)
 	case OP_USEREXIT:
 		RECORD(c, REC_USEREXIT, N(op->a), N(0));
 		break;
+	case OP_POLL:
+		kvm_poll(c);
+		break;
+	case OP_ADAPT:
+		kvm_adapt(c);
+		break;
+	case OP_GO_ON:
+		kvm_go_on(c);
+		break;
 	case OP_INJECT:
 		kvm_inject(c);
 		break;
@@ -336,6 +345,7 @@ void op_run(struct cpu *c, const struct op *op)
 	case OP_DUMP_END:
 		RECORD(c, REC_DUMP_END, N(0));
 		break;
+	case OP_POLL: case OP_ADAPT: case OP_GO_ON:
 	case OP_LEAVE: case OP_EXIT: case OP_HYPERCALL: case OP_USEREXIT: case OP_INJECT: case OP_ENTRY: case OP_DELIVER:
 		kvm_op(c, op);
 		break;

@@ -46,6 +46,9 @@ const struct record_class record_class[REC_COUNT] = {
 		{ FIELD_I32, "tid" }, { FIELD_I32, "vtid" }, { FIELD_I32, "vpid" }, { FIELD_I32, "vppid" },
 		{ FIELD_I32, "ns_level" }, { FIELD_U32, "ns_inum" } } },
 	[REC_DUMP_END] = { "lttng_statedump_end", { { FIELD_END, "" } } },
+	[REC_HALT_POLL] = { "kvm_halt_poll_ns", {
+		{ FIELD_U32, "grow" }, { FIELD_U32, "vcpu_id" }, { FIELD_U32, "new" }, { FIELD_U32, "old" } } },
+	[REC_VCPU_WAKEUP] = { "kvm_vcpu_wakeup", { { FIELD_U64, "ns" }, { FIELD_U32, "waited" }, { FIELD_U32, "valid" } } },
 	[REC_DUMP_CGROUP] = { "lttng_statedump_process_cgroup_ns", { { FIELD_I32, "tid" }, { FIELD_U32, "ns_inum" } } },
 };
 
@@ -80,7 +83,7 @@ void record_write(struct cpu *c, enum record_kind kind, const union record_value
 	struct sim *s = m->sim;
 	int64_t ts = clock_guest(m, s->now) - m->boot_guest;
 
-	if (s->opt.no_kvm && kind >= REC_KVM_ENTRY && kind <= REC_USEREXIT)
+	if (s->opt.no_kvm && ((kind >= REC_KVM_ENTRY && kind <= REC_USEREXIT) || kind >= REC_HALT_POLL))
 		return;
 	if (!m->ctf || s->now < m->trace_from || s->now > m->trace_to || s->failed)
 		return;

@@ -28,7 +28,8 @@ int truth_open(struct sim *s, const char *dir)
 	s->truth->request = create(s, "requests.csv", "request,machine,tid,start,end,exec_ns,stolen_exec_ns,stolen_flight_ns,"
 	                           "vmm_exec_ns,vmm_flight_ns,guest_wait_ns,blocked_ns");
 	s->truth->loss = create(s, "losses.csv", "machine,cpu,start,end,records");
-	return s->truth->interval && s->truth->who && s->truth->request && s->truth->loss && s->truth->cause ? 0 : -1;
+	s->truth->poll = create(s, "polls.csv", "vm,vcpu,start,end,outcome");
+	return s->truth->poll && s->truth->interval && s->truth->who && s->truth->request && s->truth->loss && s->truth->cause ? 0 : -1;
 }
 
 void truth_loss(struct cpu *c, int64_t end)
@@ -39,6 +40,15 @@ void truth_loss(struct cpu *c, int64_t end)
 		fprintf(t->loss, "%s,%u,%" PRId64 ",%" PRId64 ",%" PRId64 "\n", c->m->is_host ? "host" : c->m->name, c->number,
 		        c->lost_from, end, c->lost);
 	c->lost = 0;
+}
+
+void truth_poll(const struct thread *t, int64_t end, bool won)
+{
+	const struct truth_out *out = t->m->sim->truth;
+
+	if (out && end > t->halt_since)
+		fprintf(out->poll, "%s,%u,%" PRId64 ",%" PRId64 ",%s\n", t->vcpu->m->name, t->vcpu->number, t->halt_since, end - 1,
+		        won ? "won" : "lost");
 }
 
 static int write_clocks(struct sim *s)
@@ -136,7 +146,7 @@ int truth_close(struct sim *s)
 	}
 	if (write_clocks(s) < 0 || write_machines(s) < 0 || write_traces(s) < 0 || write_info(s) < 0)
 		result = -1;
-	FILE *file[] = { t->interval, t->who, t->request, t->loss, t->cause };
+	FILE *file[] = { t->interval, t->who, t->request, t->loss, t->cause, t->poll };
 	for (size_t i = 0; i < sizeof file / sizeof *file; i++)
 		if (ferror(file[i]) | fclose(file[i]))
 			result = error_system(&s->err, NULL, "%s", t->dir);

@@ -266,6 +266,8 @@ static void switch_out(struct cpu *c, struct thread *t)
 		break;
 	default:
 		t->state = TASK_BLOCKED;
+		t->halt_out = t->slept ? t->halt_out : t->m->sim->now;
+		t->slept = true;
 		break;
 	}
 }

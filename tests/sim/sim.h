@@ -71,6 +71,7 @@ enum op_kind {
 	OP_NOP, OP_WAKING, OP_WAKEUP, OP_MOVE, OP_PULL, OP_SWITCH, OP_TICK,
 	OP_TIMER_ENTRY, OP_TIMER_EXIT, OP_IRQ_ENTRY, OP_IRQ_EXIT, OP_SOFTIRQ_ENTRY, OP_SOFTIRQ_EXIT,
 	OP_FORK, OP_WAKEUP_NEW, OP_EXEC, OP_QUIT, OP_LOG, OP_DUMP_START, OP_DUMP, OP_DUMP_NS, OP_DUMP_CGROUP, OP_DUMP_END,
+	OP_POLL, OP_ADAPT, OP_GO_ON,                               /* host: a halted vCPU is awaited running */
 	OP_LEAVE,                                                 /* guest: something that makes the CPU exit */
 	OP_EXIT, OP_HYPERCALL, OP_USEREXIT, OP_INJECT, OP_ENTRY,  /* host: KVM */
 	OP_DELIVER, OP_UNTHROTTLE, OP_OFFLINE, OP_EVACUATE,
@@ -145,6 +146,11 @@ struct thread {
 	int64_t vruntime, exec_since, slice_start;
 	int64_t weight;          /* of its share of a CPU; 0: that of nice 0, WEIGHT_0 */
 	uint32_t timer_gen;
+	/* of a vCPU, with --poll: */
+	bool polls, halts;       /* it has halted, and is awaited running; its end is not recorded yet */
+	bool slept;              /* in this halt */
+	int64_t halt_since, halt_out;  /* host ns; out: it left its CPU */
+	int64_t poll, poll_next; /* ns: how long it may, in this halt and in the next one */
 	/* its program (workload.c) */
 	const struct step *prog;
 	unsigned pc;
@@ -256,6 +262,7 @@ struct options {
 	int64_t lost, sync_dup, sync_bogus;  /* per million */
 	int64_t sync_jitter;           /* ns */
 	int64_t step, step_at;         /* ns; per million of the duration */
+	int64_t poll;                  /* ns: halted vCPUs are awaited running for so long at most */
 	int64_t packet;                /* bytes */
 	bool no_kvm, no_truth, plain_names, bad_vcpu_id, late, containers, nested, hotplug;
 	const char *missing[16];
@@ -344,6 +351,9 @@ struct cpu *pcpu_of(struct cpu *c);                          /* of the host */
 void kvm_leave(struct cpu *guest, const struct op *op);      /* the guest does something that exits */
 void kvm_interrupt(struct cpu *pcpu);                        /* the host wants its CPU back */
 void kvm_exit(struct cpu *pcpu, const struct op *op);
+void kvm_poll(struct cpu *pcpu);                              /* looks whether the halt is over */
+void kvm_adapt(struct cpu *pcpu);
+void kvm_go_on(struct cpu *pcpu);
 void kvm_inject(struct cpu *pcpu);
 void kvm_entry(struct cpu *pcpu);
 void kvm_deliver(struct cpu *guest, const struct irq *q, struct cpu *from);
@@ -385,7 +395,7 @@ enum record_kind {
 	REC_IRQ_ENTRY, REC_IRQ_EXIT,
 	REC_SOFTIRQ_ENTRY, REC_SOFTIRQ_EXIT, REC_TIMER_ENTRY, REC_TIMER_EXIT, REC_KVM_ENTRY, REC_KVM_EXIT, REC_HYPERCALL,
 	REC_INJECT, REC_USEREXIT, REC_LOG, REC_DUMP_START, REC_DUMP_PROCESS, REC_DUMP_NS, REC_DUMP_END,
-	REC_DUMP_CGROUP, REC_COUNT
+	REC_DUMP_CGROUP, REC_HALT_POLL, REC_VCPU_WAKEUP, REC_COUNT
 };
 union record_value { int64_t n; const char *s; };
 enum record_field_type { FIELD_END, FIELD_I32, FIELD_U32, FIELD_I64, FIELD_U64, FIELD_HEX, FIELD_COMM, FIELD_STRING,
@@ -420,6 +430,7 @@ void truth_irq(struct cpu *c, const char *name);         /* a handler begins; NU
 void truth_vcpu(struct cpu *guest);                      /* its state and that of its current thread */
 void truth_thread(struct thread *t);                     /* status, CPU, name */
 void truth_end_thread(struct thread *t);
+void truth_poll(const struct thread *t, int64_t end, bool won);  /* a halt that began with t->halt_since was polled */
 void truth_loss(struct cpu *c, int64_t end);             /* records were lost; until `end` nothing was written */
 void truth_mark(struct cpu *c, enum log_kind kind, int64_t id);
 void truth_wake(struct cpu *c, const struct thread *t);  /* on CPU c */

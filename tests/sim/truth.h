@@ -5,7 +5,7 @@
 #include "sim.h"
 
 struct truth_out {
-	FILE *interval, *who, *request, *loss, *cause;
+	FILE *interval, *who, *request, *loss, *cause, *poll;
 	char *dir;
 };
 

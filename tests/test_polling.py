@@ -1,0 +1,142 @@
+"""Halt polling, as the host's events tell of it, against the simulator's truth: every poll to the ns, how soon the guest
+went on, and who waited for the pCPU meanwhile.  And recordings that do not tell: nothing is claimed."""
+import csv
+import os
+import subprocess
+
+from e2e import BUILD, DATA, SHARED, check, run, scratch, table
+
+SIM = os.path.join(BUILD, "stealscope-sim")
+
+
+def intervals(history, path):
+    return [(int(r["start"]), int(r["end"]), r["value"]) for r in table("intervals", history, path)]
+
+
+def truth_of(folder, name):
+    with open(os.path.join(folder, "truth", name), newline="", encoding="utf-8") as f:
+        return list(csv.DictReader(f))
+
+
+def percentile(values, p):
+    values = sorted(values)
+    return values[(len(values) * p + 99) // 100 - 1]
+
+
+def overlap(a, b):
+    return max(0, min(a[1], b[1]) - max(a[0], b[0]) + 1)
+
+
+class World:
+    def __init__(self, folder, name, *options):
+        self.traces, self.history = f"{folder}/{name}", f"{folder}/{name}.steal"
+        subprocess.run([SIM, name, "--perfect-clocks", *options, "-o", self.traces], check=True, stderr=subprocess.DEVNULL)
+        run("index", self.traces, "-o", self.history)
+        self.polls = {}
+        for r in truth_of(self.traces, "polls.csv"):
+            self.polls.setdefault((r["vm"], r["vcpu"]), []).append((int(r["start"]), int(r["end"]), r["outcome"]))
+        self.truth = {}
+        for r in truth_of(self.traces, "intervals.csv"):
+            self.truth.setdefault(r["path"], []).append((int(r["start"]), int(r["end"]), r["value"]))
+        self.of_vcpu = {int(r["host_tid"]): (r["vm"], r["vcpu"]) for r in truth_of(self.traces, "vcpus.csv")}
+
+    def told(self, vm, vcpu):
+        """Polls of a vCPU in the history; the first ones may be `untold`."""
+        return [i for i in intervals(self.history, f"/Virtual Machines/{vm}/CPUs/CPU{vcpu}/Polling") if i[2]]
+
+    def waited(self, vm, vcpu, poll):
+        """ns for which somebody wanted the CPU on which that vCPU polled, and interrupt handlers had not taken it: threads
+        of the host, and of those that are vCPUs the ones whose guest had something to do."""
+        cpu = next(v for s, e, v in self.truth[f"/Virtual Machines/{vm}/CPUs/CPU{vcpu}/pCPU"] if s <= poll[0] <= e)
+        ns = 0
+        handlers = self.truth.get(f"/Host/CPUs/CPU{cpu}/Interrupt", ())
+        for path, states in self.truth.items():
+            if path.startswith("/Host/Threads/") and path.endswith("/Status"):
+                role = self.of_vcpu.get(int(path.split("/")[3]))
+                if role:
+                    states = [(s[0], s[1], "PREEMPTED" if s[2] in ("PREEMPTED", "WAKING") else "") for s in
+                              self.truth["/Virtual Machines/{}/CPUs/CPU{}/Status".format(*role)]]
+                where = self.truth[path[:-len("Status")] + "CPU"]
+                for s in states:
+                    if s[2] == "PREEMPTED" and overlap(s, poll):
+                        queued = (max(s[0], poll[0]), min(s[1], poll[1]))
+                        ns += sum(overlap(queued, w) - sum(overlap(h, (max(w[0], queued[0]), min(w[1], queued[1])))
+                                                           for h in handlers) for w in where if w[2] == cpu)
+        return ns
+
+
+def check_polls(world):
+    """Every poll is there, to the ns."""
+    won = lost = 0
+    for who, polls in sorted(world.polls.items()):
+        told = world.told(*who)
+        known = [i for i in told if i[2] != "untold"]
+        first = min((i[0] for i in known), default=1 << 63)
+        check(known == [p for p in polls if p[0] >= first], f"{who}: {len(known)} polls, as they were")
+        check(not any(i[2] == "untold" and i[0] > first for i in told), "once an event told for how long it polls, of all halts")
+        won += sum(p[2] == "won" for p in known)
+        lost += sum(p[2] == "lost" for p in known)
+    return won, lost
+
+
+def check_rows(world):
+    """The command's figures are those of the intervals and of the truth."""
+    rows = {(r["machine"], r["vcpu"], r["outcome"]): r for r in table("waits", world.history, "--polling")}
+    kept = 0
+    for who in world.polls:
+        status = world.truth[f"/Virtual Machines/{who[0]}/CPUs/CPU{who[1]}/Status"]
+        for outcome in ("won", "lost"):
+            polls = [p for p in world.told(*who) if p[2] == outcome]
+            if not polls:
+                check((*who, outcome) not in rows, f"{who}: nothing {outcome}")
+                continue
+            r = rows[(*who, outcome)]
+            ns = sum(p[1] - p[0] + 1 for p in polls)
+            check((int(r["count"]), int(r["polled_ns"])) == (len(polls), ns), f"{who}: {len(polls)} {outcome}, {ns} ns")
+            waited = sum(world.waited(*who, p) for p in polls)
+            check(int(r["kept_ns"]) == waited, f"others waited {waited} ns for it")
+            kept += waited
+            if outcome == "won":  # it goes on with the first entry
+                after = [next((s for s in status if s[0] > p[1] and s[2] in ("RUNNING", "IDLE")), None) for p in polls]
+                after = [s[0] - p[1] - 1 for s, p in zip(after, polls) if s]
+                check([int(r[f"wake_{c}_ns"]) for c in ("p50", "p99", "max")] ==
+                      [percentile(after, 50), percentile(after, 99), max(after)], f"and went on within {max(after)} ns")
+    return kept
+
+
+with scratch() as folder:
+    won = lost = kept = 0
+    for args in (("chain", "--duration", "400ms", "--poll", "3ms"), ("overcommit", "3", "--duration", "500ms", "--poll", "5ms")):
+        world = World(folder, *args)
+        of_world = check_polls(world)
+        kept += check_rows(world)
+        won, lost = won + of_world[0], lost + of_world[1]
+    check(won > 20 and lost > 20 and kept > 0, f"{won} won, {lost} lost, others waited for {kept} ns")
+
+    by_vm = {}
+    for r in table("waits", world.history, "--polling"):
+        if r["outcome"] != "untold":
+            by_vm.setdefault(r["machine"], {})[r["outcome"]] = by_vm.get(r["machine"], {}).get(r["outcome"], 0) + int(
+                r["polled_ns"])
+    for r in table("summary", world.history):
+        if not r["tid"] and r["machine"] in by_vm:
+            check((int(r["poll_won_ns"]), int(r["poll_lost_ns"])) ==
+                  (by_vm[r["machine"]].get("won", 0), by_vm[r["machine"]].get("lost", 0)), f"{r['machine']}: so in summary")
+    text = run("summary", world.history).stdout
+    check("polled" in text and "in vain" in text, "and in words")
+
+    quiet = f"{folder}/fibonacci.steal"
+    run("index", f"{DATA}/fibonacci", "-o", quiet)
+    p = run("waits", quiet, "--polling", "--format", "csv")
+    check(p.stdout.count("\n") == 1 and "kvm_vcpu_wakeup" in p.stderr and "kvm_halt_poll_ns" in p.stderr,
+          "without the events nothing is claimed, and it is said which")
+    check(all(r["poll_won_ns"] == r["poll_lost_ns"] == "" for r in table("summary", quiet)), "nor in summary")
+
+    # A recording that has one of the two events: that its vCPUs slept is all that can be said.
+    trace = os.path.join(SHARED, "hostonly_tc", "host.dat")
+    if os.path.exists(trace):
+        history = f"{folder}/tc.steal"
+        run("index", "--host", trace, "-o", history)
+        rows = table("waits", history, "--polling")
+        check({r["outcome"] for r in rows} == {"untold"} and all(r["polled_ns"] == r["kept_ns"] == "" for r in rows),
+              f"hostonly_tc: no window was told, so of {sum(int(r['count']) for r in rows)} halts no poll is claimed")
