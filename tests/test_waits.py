@@ -1,5 +1,6 @@
 """`stealscope waits`: what ended the sleeps of idle vCPUs adds up to these sleeps, with or without the guest's trace."""
 import os
+import re
 
 from e2e import DATA, SHARED, check, run, scratch, table
 
@@ -25,6 +26,19 @@ with scratch() as folder:
     check(sum(int(r["total_ns"]) for r in rows) == asleep(history, tid), "all its sleeps, to the ns")
     most = max(rows, key=lambda r: int(r["total_ns"]))
     check((most["waits_for"], most["by_name"], most["by_tid"]) == ("timer", "timer", ""), f"mostly for timers: {most['share']}")
+
+    # One mechanism: the flow of the vCPU waits for the same, and so says explain.
+    flow = {(r["system"], r["tid"], r["name"]): int(r["duration_ns"]) for r in table("flow", history, "Debian/CPU0")
+            if r["kind"] == "waiting" and r["system"]}
+    sleeps = {}
+    for r in rows:
+        if r["by_system"]:
+            key = (r["by_system"], r["by_tid"], r["by_name"])
+            sleeps[key] = sleeps.get(key, 0) + int(r["total_ns"])
+    check(flow == sleeps and len(flow) >= 2, f"the flow of the vCPU waits for the same {len(flow)}")
+    text = " ".join(run("explain", history, "Debian/CPU0").stdout.split())
+    check(re.search(r"It slept for [0-9.]+ s: 95\.5 % for a timer \(84 times\); [0-9.]+ % for a device, "
+                    r"woken by host/151 qemu:Debian \(5 times\)", text), "and in words")
 
     run("index", "--host", f"{DATA}/fibonacci/host", "-o", alone)
     machine = table("info", alone)[0]["vm"]

@@ -1,4 +1,4 @@
-/* stealscope flow: the execution flow of a thread. */
+/* stealscope flow: the execution flow of a thread or a vCPU. */
 #include <stdio.h>
 
 #include "cli/cli.h"
@@ -37,8 +37,8 @@ int cmd_flow(int argc, char **argv, struct error *err)
 		{ "intervals", 0, OPT_FLAG, NULL, "the ordered intervals, not only the sums", &text.intervals, NULL },
 		ANSWER_OPTIONS(&how),
 	};
-	const struct opts opts = { "flow WHAT VM/TID", "Who ran while the thread could not: its execution flow.", opt,
-	                           sizeof opt / sizeof *opt, 2, 2 };
+	const struct opts opts = { "flow WHAT VM/TID|VM/CPUn", "Who ran while a thread or vCPU could not: its execution flow.",
+	                           opt, sizeof opt / sizeof *opt, 2, 2 };
 	int first;
 	if (opts_parse(&opts, argc, argv, &first, err))
 		return -1;
@@ -47,9 +47,9 @@ int cmd_flow(int argc, char **argv, struct error *err)
 	int rc = scene_open(&scene, argv[first], &when, err);
 	if (rc == 0)
 		rc = who_parse(&scene, argv[first + 1], &s, err);
-	if (rc == 0 && s.kind != SUBJECT_THREAD)
-		rc = error_set(err, STATUS_USAGE, "name a thread, as Debian/3525; stealscope gaps takes machines and vCPUs",
-		               "%s: not a thread", argv[first + 1]);
+	if (rc == 0 && s.kind == SUBJECT_MACHINE)
+		rc = error_set(err, STATUS_USAGE, "name a thread, as Debian/3525, or a vCPU, as Debian/CPU0; stealscope gaps takes "
+		               "machines", "%s: not a thread or CPU", argv[first + 1]);
 	if (rc == 0)
 		rc = print_flow(&scene, &s, &text, how, err);
 	return scene_close(&scene, rc, err);

@@ -13,19 +13,17 @@
 #include "base/timefmt.h"
 
 #define NOTABLE 0.01     /* share of the window from which a kind of delay gets a sentence of its own */
-#define WAKERS_TOLD 3
 
-static double share(const struct story *s, int64_t ns)
+double story_share(const struct story *s, int64_t ns)
 {
 	return (double)ns / ((double)(s->f->end - s->f->start) + 1);
 }
 
-/* Of a share that rounds to nothing nothing is said. */
-static const char *amount(const struct story *s, int64_t ns, char buf[64])
+const char *story_amount(const struct story *s, int64_t ns, char buf[64])
 {
 	char d[TIME_TEXT], part[24] = "";
-	if (share(s, ns) >= 0.0005)
-		snprintf(part, sizeof part, " (%.1f %%)", 100 * share(s, ns));
+	if (story_share(s, ns) >= 0.0005)
+		snprintf(part, sizeof part, " (%.1f %%)", 100 * story_share(s, ns));
 	snprintf(buf, 64, "%s%s", time_duration(d, ns), part);
 	return buf;
 }
@@ -42,17 +40,17 @@ static void tell_doing(struct story *s)
 	char at[TIME_TEXT], to[TIME_TEXT], d[TIME_TEXT], a[64], b[64], c[64];
 	const struct demand *is = &s->demand;
 	fprintf(s->to, "%s, %s .. %s (%s): ran %s, lost %s, slept %s", s->name, time_date(at, s->f->start, 6),
-	        time_clock(to, s->f->end, 6), time_duration(d, s->f->end - s->f->start + 1), amount(s, is->ran, a),
-	        amount(s, is->lost, b), amount(s, is->slept, c));
+	        time_clock(to, s->f->end, 6), time_duration(d, s->f->end - s->f->start + 1), story_amount(s, is->ran, a),
+	        story_amount(s, is->lost, b), story_amount(s, is->slept, c));
 	if (is->served)
-		fprintf(s->to, "; during %s of what it lost, the hypervisor worked for it", amount(s, is->served, a));
+		fprintf(s->to, "; during %s of what it lost, the hypervisor worked for it", story_amount(s, is->served, a));
 	fputs(".\n", s->to);
 }
 
 static void tell_culprit(struct story *s, const struct flow_entry *e)
 {
 	char who[NAME_TEXT], a[64], d[TIME_TEXT], at[TIME_TEXT], cpu[24] = "";
-	fprintf(s->to, "What delayed it most was %s: %s", party(s, e, who), amount(s, e->lost, a));
+	fprintf(s->to, "What delayed it most was %s: %s", party(s, e, who), story_amount(s, e->lost, a));
 	if (e->longest.pcpu >= 0)
 		snprintf(cpu, sizeof cpu, " on CPU%d", e->longest.pcpu);
 	if (e->lost == e->duration)
@@ -69,8 +67,8 @@ static void tell_others(struct story *s)
 	for (size_t i = 1; i < s->culprits; i++) {
 		const struct flow_entry *e = &s->culprit[i];
 		char who[NAME_TEXT], a[64];
-		if (told < 3 && share(s, e->lost) >= NOTABLE / 10) {
-			fprintf(s->to, "%s%s: %s", told ? "; " : "Then ", party(s, e, who), amount(s, e->lost, a));
+		if (told < 3 && story_share(s, e->lost) >= NOTABLE / 10) {
+			fprintf(s->to, "%s%s: %s", told ? "; " : "Then ", party(s, e, who), story_amount(s, e->lost, a));
 			told++;
 		} else {
 			rest++;
@@ -79,40 +77,9 @@ static void tell_others(struct story *s)
 	}
 	char a[64];
 	if (told && rest)
-		fprintf(s->to, "; %zu other%s: %s", rest, rest == 1 ? "" : "s", amount(s, rest_ns, a));
+		fprintf(s->to, "; %zu other%s: %s", rest, rest == 1 ? "" : "s", story_amount(s, rest_ns, a));
 	if (told)
 		fputs(".\n", s->to);
-}
-
-/* Who ended its sleeps: a thread, or a handler, which has nothing to do with whom that interrupted. */
-static const char *waker_text(const struct story *s, const struct wait_list *l, const struct wait_row *row,
-                              char buf[NAME_TEXT])
-{
-	struct party by = row->by;
-	by.kind = by.tid < 0 ? FLOW_IRQ : FLOW_PREEMPTING;
-	if (by.system < 0)
-		return "somebody whom the trace does not name";
-	if (by.tid == 0)
-		return "an interrupt";
-	return explain_party(s->topo, &by, by.name < l->names ? l->name[by.name] : NULL, &s->subject, buf, NAME_TEXT);
-}
-
-static int tell_waiting(struct story *s, struct error *err)
-{
-	struct wait_list l;
-	char who[NAME_TEXT], a[64];
-	if (share(s, s->demand.slept) < NOTABLE)
-		return 0;
-	if (waits_of(s->topo, &s->subject, s->f->start, s->f->end, &l, err) < 0)
-		return -1;
-	for (size_t i = 0; i < l.rows && i < WAKERS_TOLD && (i == 0 || share(s, l.row[i].total) >= NOTABLE / 10); i++)
-		fprintf(s->to, "%s%s: %s, %" PRIu64 " time%s", i ? "; " : "It slept longest until woken by ",
-		        waker_text(s, &l, &l.row[i], who), amount(s, l.row[i].total, a), l.row[i].count,
-		        l.row[i].count == 1 ? "" : "s");
-	if (l.rows)
-		fputs(".\n", s->to);
-	waits_release(&l);
-	return 0;
 }
 
 /* The widest error band of the guest's clock within the window, or -1. */
@@ -156,7 +123,7 @@ static void tell_trust(struct story *s)
 	doubts_of(s->topo, &s->subject, s->f->start, s->f->end, &notes);
 	if (s->unknown)
 		fprintf(s->to, "How sure: %s of it is unknown and blamed on nobody, since events are missing or contradict "
-		        "each other", amount(s, s->unknown, a));
+		        "each other", story_amount(s, s->unknown, a));
 	else
 		fputs("How sure: the trace tells all of it", s->to);
 	if (m->kind == MACHINE_VM)
@@ -208,7 +175,7 @@ static int tell_story(struct story *s, const char *opening, struct error *err)
 		fputs(opening, s->to);
 	else
 		tell_doing(s);
-	if (sleeper && tell_waiting(s, err) < 0)
+	if (sleeper && story_waits(s, err) < 0)
 		return -1;
 	if (s->culprits) {
 		tell_culprit(s, &s->culprit[0]);
@@ -216,7 +183,7 @@ static int tell_story(struct story *s, const char *opening, struct error *err)
 	} else {
 		fputs("Nothing kept it from running while it wanted to.\n", s->to);
 	}
-	if (!sleeper && tell_waiting(s, err) < 0)
+	if (!sleeper && story_waits(s, err) < 0)
 		return -1;
 	tell_trust(s);
 	story_advise(s);

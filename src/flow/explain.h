@@ -29,6 +29,11 @@ char *explain_party(const struct topo *topo, const struct party *p, const char *
 const char *advice_limit(const char *name);
 /* Was its CPU idle for so long that this is no wakeup? */
 bool advice_stayed_idle(const struct flow_entry *e);
+double story_share(const struct story *s, int64_t ns);  /* of the flow's window */
+/* "5.21 ms (1.3 %)"; of a share that rounds to nothing nothing is said. */
+const char *story_amount(const struct story *s, int64_t ns, char buf[64]);
+/* Tells who ended its sleeps; of a vCPU, what it waited for. */
+int story_waits(struct story *s, struct error *err);
 /* Tells where to look next. */
 void story_advise(struct story *s);
 

@@ -8,19 +8,19 @@
 #include "base/bisect.h"
 #include "base/mem.h"
 
-struct span {
+struct poll_span {
 	int64_t from, to;           /* closed */
 	int64_t pcpu;               /* of the host; -1: of another machine */
 	size_t row;
 	int64_t latency;            /* -1: not known */
 };
 
-struct survey {
+struct poll_survey {
 	const struct topo *topo;
 	struct resolver r;
 	struct poll_list *out;
 	size_t row_cap;
-	struct span *span;          /* by vCPU, later by pCPU; by time */
+	struct poll_span *span;          /* by vCPU, later by pCPU; by time */
 	size_t spans, span_cap;
 	struct map waited;          /* row << 32 | victim -> ns */
 	int64_t from, to;
@@ -29,7 +29,7 @@ struct survey {
 /* ---- Until it went on */
 
 /* The moment from t on at which the thread of the vCPU was woken; INT64_MAX: not known. */
-static int woken_at(struct survey *y, struct who *host, int64_t t, int64_t *at)
+static int woken_at(struct poll_survey *y, struct who *host, int64_t t, int64_t *at)
 {
 	struct row_track *own = &resolver_own(&y->r, host)[OWN_STATUS];
 	*at = INT64_MAX;
@@ -51,7 +51,7 @@ static int woken_at(struct survey *y, struct who *host, int64_t t, int64_t *at)
 }
 
 /* The first moment from t on at which the vCPU is in guest mode; -1: it sleeps again before, or nothing tells. */
-static int entered_at(struct survey *y, uint32_t vcpu, struct who *host, int64_t t, int64_t *at)
+static int entered_at(struct poll_survey *y, uint32_t vcpu, struct who *host, int64_t t, int64_t *at)
 {
 	const struct topo *topo = y->topo;
 	*at = -1;
@@ -73,7 +73,8 @@ static int entered_at(struct survey *y, uint32_t vcpu, struct who *host, int64_t
 	return 0;
 }
 
-static int latency_of(struct survey *y, uint32_t vcpu, const struct interval *iv, enum poll_outcome outcome, int64_t *ns)
+static int latency_of(struct poll_survey *y, uint32_t vcpu, const struct interval *iv, enum poll_outcome outcome,
+                      int64_t *ns)
 {
 	struct who *host;
 	int64_t woken = iv->end + 1, at;
@@ -92,7 +93,7 @@ static int latency_of(struct survey *y, uint32_t vcpu, const struct interval *iv
 
 /* ---- Rows */
 
-static size_t row_for(struct survey *y, uint32_t vcpu, enum poll_outcome outcome)
+static size_t row_for(struct poll_survey *y, uint32_t vcpu, enum poll_outcome outcome)
 {
 	struct poll_list *l = y->out;
 	size_t i = l->rows;
@@ -104,10 +105,10 @@ static size_t row_for(struct survey *y, uint32_t vcpu, enum poll_outcome outcome
 	return l->rows - 1;
 }
 
-static int add_poll(struct survey *y, uint32_t vcpu, const struct interval *iv)
+static int add_poll(struct poll_survey *y, uint32_t vcpu, const struct interval *iv)
 {
 	const struct topo_machine *m = &y->topo->machine[y->topo->cpu[vcpu].machine];
-	struct span s = { .pcpu = -1 };
+	struct poll_span s = { .pcpu = -1 };
 	enum poll_outcome outcome = (enum poll_outcome)y->topo->poll_outcome[iv->value];
 	s.from = iv->start > y->from ? iv->start : y->from;
 	s.to = iv->end < y->to ? iv->end : y->to;
@@ -134,7 +135,7 @@ static int64_t rank(const int64_t *ns, size_t n, size_t percent)
 	return n ? ns[(n * percent + 99) / 100 - 1] : 0;
 }
 
-static void rank_latencies(struct survey *y, size_t first_row, size_t first_span)
+static void rank_latencies(struct poll_survey *y, size_t first_row, size_t first_span)
 {
 	int64_t *ns = mem_new(y->spans - first_span + 1, sizeof *ns);
 	for (size_t i = first_row; i < y->out->rows; i++) {
@@ -153,7 +154,7 @@ static void rank_latencies(struct survey *y, size_t first_row, size_t first_span
 	free(ns);
 }
 
-static int add_vcpu(struct survey *y, uint32_t vcpu, struct error *err)
+static int add_vcpu(struct poll_survey *y, uint32_t vcpu, struct error *err)
 {
 	struct history_cursor c;
 	struct interval iv;
@@ -177,7 +178,7 @@ static int add_vcpu(struct survey *y, uint32_t vcpu, struct error *err)
 
 static int by_pcpu(const void *a, const void *b)
 {
-	const struct span *x = a, *y = b;
+	const struct poll_span *x = a, *y = b;
 	if (x->pcpu != y->pcpu)
 		return x->pcpu < y->pcpu ? -1 : 1;
 	return (x->from > y->from) - (x->from < y->from);
@@ -185,14 +186,14 @@ static int by_pcpu(const void *a, const void *b)
 
 static int add_waited(void *arg, const struct gap_piece *p)
 {
-	struct survey *y = arg;
+	struct poll_survey *y = arg;
 	size_t at;
 	if (!p || !p->of_machine || p->pcpu < 0 || (p->who.kind != FLOW_HYPERVISOR && p->who.kind != FLOW_PREEMPTING))
 		return 0;
 	const struct subject *s = &p->gap->subject;
 	BISECT(at, y->spans, y->span[at].pcpu < p->pcpu || (y->span[at].pcpu == p->pcpu && y->span[at].to < p->start));
 	for (; at < y->spans && y->span[at].pcpu == p->pcpu && y->span[at].from <= p->end; at++) {
-		const struct span *k = &y->span[at];
+		const struct poll_span *k = &y->span[at];
 		const int64_t from = k->from > p->start ? k->from : p->start, to = k->to < p->end ? k->to : p->end;
 		const uint64_t victim = (uint64_t)s->index << 1 | (s->kind == SUBJECT_THREAD);
 		if (s->kind == SUBJECT_CPU && s->index == y->out->row[k->row].vcpu)
@@ -202,7 +203,7 @@ static int add_waited(void *arg, const struct gap_piece *p)
 	return 0;
 }
 
-static void sum_waited(struct survey *y)
+static void sum_waited(struct poll_survey *y)
 {
 	uint64_t key, ns;
 	for (size_t at = 0; map_each(&y->waited, &at, &key, &ns); ) {
@@ -217,7 +218,7 @@ static void sum_waited(struct survey *y)
 	}
 }
 
-static int find_victims(struct survey *y, struct error *err)
+static int find_victims(struct poll_survey *y, struct error *err)
 {
 	static const struct progress quiet;
 	if (!y->spans)
@@ -252,7 +253,7 @@ static bool is_asked(const struct topo *topo, const struct subject *s, uint32_t 
 int polls_of(const struct topo *topo, const struct subject *s, int64_t from, int64_t to, struct poll_list *out,
              struct error *err)
 {
-	struct survey y = { .topo = topo, .out = out };
+	struct poll_survey y = { .topo = topo, .out = out };
 	int rc = 0;
 	*out = (struct poll_list){ 0 };
 	y.from = from > history_begin(topo->h) ? from : history_begin(topo->h);

@@ -491,7 +491,25 @@ static int thread_at(struct resolver *r, struct who *w, int64_t t, struct piece 
 	return cpu_at(r, (uint32_t)c, t, w, out, depth);
 }
 
-/* The same for a vCPU: its guest's current thread runs on it; idle, it waits for nobody. */
+/* vCPU v is idle: its thread sleeps until somebody wakes it, or it has a CPU and wants none. */
+static int sleep_at(struct resolver *r, uint32_t v, int64_t t, struct piece *out)
+{
+	struct who *h;
+	int64_t status;
+	set(out, FLOW_WAITING);
+	if (r->shallow)
+		return 0;
+	if (resolver_host(r, v, t, &h) < 0)
+		return -1;
+	if (!h)
+		return 0;
+	struct row_track *own = resolver_own(r, h);
+	if (track_at(r, &own[OWN_STATUS], t, &status) < 0)
+		return -1;
+	return thread_state(r, status) == THREAD_BLOCKED ? waiting_at(r, h, after(own[OWN_STATUS].iv.end), out) : 0;
+}
+
+/* The same for a vCPU: its guest's current thread runs on it; idle, it waits for whoever will wake it. */
 static int vcpu_at(struct resolver *r, uint32_t v, int64_t t, struct piece *out, int64_t *status)
 {
 	if (track_at(r, &resolver_cpu(r, v)->status, t, status) < 0)
@@ -500,7 +518,7 @@ static int vcpu_at(struct resolver *r, uint32_t v, int64_t t, struct piece *out,
 	if (state == VCPU_UNKNOWN)
 		return set(out, FLOW_UNKNOWN);
 	if (state == VCPU_IDLE)
-		return set(out, FLOW_WAITING);
+		return sleep_at(r, v, t, out);
 	if (cpu_at(r, v, t, NULL, out, 0) < 0)
 		return -1;
 	if (state == VCPU_RUNNING && out->who.kind == FLOW_PREEMPTING && out->host_thread < 0)
