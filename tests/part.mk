@@ -42,6 +42,7 @@ E2E_TESTS = \
 	tests/test_papercases.py \
 	tests/test_path.py \
 	tests/test_path_truth.py \
+	tests/test_inside.py \
 	tests/test_polling.py \
 	tests/test_readme.py \
 	tests/test_record_cli.py \

@@ -406,6 +406,67 @@ static void test_interrupted(void **state)
 	start_release(&s);
 }
 
+/* ---- inside the kernel */
+
+#define INSIDE DEBIAN "/CPUs/CPU0/Preempted At"
+
+static void test_kernel_addresses(void **state)
+{
+	(void)state;
+	static const struct { int64_t isa, ret; uint64_t ip; int64_t is; } want[] = {
+		{ ISA_VMX, EVENT_ABSENT, 0xffffffff81000000, (int64_t)0xffffffff81000000 },
+		{ ISA_SVM, EVENT_ABSENT, 0xff11000000001000, (int64_t)0xff11000000001000 },  /* 5 levels of pages */
+		{ ISA_SVM, EVENT_ABSENT, 0x00007fffffffffff, 0 }, { ISA_VMX, EVENT_ABSENT, 0x00ffffffffffffff, 0 },
+		{ ISA_VMX, EVENT_ABSENT, 0x0100000000000000, EVENT_ABSENT }, { ISA_SVM, EVENT_ABSENT, 0xfeffffffffffffff, EVENT_ABSENT },
+		{ EVENT_ABSENT, 0, 0xffff800008010000, (int64_t)0xffff800008010000 }, { EVENT_ABSENT, 0, 0x000fffffffffffff, 0 },
+		{ EVENT_ABSENT, 0, 0xff11000000001000, EVENT_ABSENT },  /* arm64 has none there */
+		{ EVENT_ABSENT, EVENT_ABSENT, 0xffffffff81000000, EVENT_ABSENT },  /* whose halves nobody knows */
+	};
+	for (size_t i = 0; i < COUNT(want); i++) {
+		struct event ev = event(0, EV_KVM_EXIT, 0, 154);
+		ev.kvm.isa = want[i].isa;
+		ev.kvm.ret = want[i].ret;
+		ev.kvm.ip = (int64_t)want[i].ip;
+		assert_int_equal(exit_kernel_address(&ev), want[i].is);
+	}
+}
+
+static void leave_at(int64_t t, int64_t ip)
+{
+	feed(0, kvm(t, EV_KVM_EXIT, SVM_INTR, ip));
+}
+
+static void test_inside(void **state)
+{
+	(void)state;
+	setup_full(true, true, false, false);
+	sw(0, 10, 0, 7, RUN_RUNNABLE, 154);
+	enter(20);
+	leave_at(30, KERNEL);
+	expect(INSIDE, 35, HISTORY_NULL);
+	sw(0, 40, 0, 154, RUN_RUNNABLE, 7);
+	expect(INSIDE, 40, KERNEL);
+	sw(0, 50, 0, 7, RUN_RUNNABLE, 154);
+	expect(INSIDE, 49, KERNEL);
+	expect(INSIDE, 50, HISTORY_NULL);
+	enter(60);
+	leave_at(70, USER);
+	sw(0, 80, 0, 154, RUN_RUNNABLE, 7);
+	expect(INSIDE, 80, 0);
+	sw(0, 90, 0, 7, RUN_RUNNABLE, 154);
+	enter(100);
+	leave_at(110, KERNEL);
+	sw(0, 120, 0, 154, RUN_BLOCKED, 7);  /* of its own will */
+	wake(0, 130, 0, 7, 154, 0);
+	expect(INSIDE, 135, HISTORY_NULL);
+	sw(0, 140, 0, 7, RUN_RUNNABLE, 154);
+	enter(150);
+	sw(0, 160, 0, 154, RUN_RUNNABLE, 7);  /* nobody saw how it left */
+	expect(VCPU, 165, VCPU_PREEMPTED);
+	expect(INSIDE, 165, HISTORY_NULL);
+	teardown();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -420,6 +481,8 @@ int main(void)
 		cmocka_unit_test(test_sends_learnt),
 		cmocka_unit_test(test_at_halt),
 		cmocka_unit_test(test_interrupted),
+		cmocka_unit_test(test_kernel_addresses),
+		cmocka_unit_test(test_inside),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,6 +43,7 @@ with scratch() as folder:
     whole = answer("steal", history, "--by", "thread")["window"]
     check(whole["start"] < window["start"] < window["end"] < whole["end"], "the window is the one asked for")
     answer("gaps", history, "--locks")
+    answer("gaps", history, "--inside")
     for command in (["info", history], ["sync", history], ["flow", history, "Debian/151"],
                     ["flow", history, "Debian/151", "--intervals"], ["gaps", history, "--periodic"],
                     ["gaps", history, "--lengths"], ["gaps", history, "Debian/151", "--histogram"],

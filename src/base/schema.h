@@ -36,7 +36,8 @@
 	X(CPU_PCPU, pcpu, "pCPU", INT)                    /* of a vCPU: the CPU there that it is on, or waits for */ \
 	X(CPU_EXIT, exit, "Exit", STRING)                 /* of a vCPU: why it was last left; null = unknown */ \
 	X(CPU_OUT_BY, out_by, "Out By", STATE)            /* of a vCPU: enum out_reason; null = no such reason is known */ \
-	X(CPU_POLLING, polling, "Polling", STATE)         /* of a vCPU: enum poll_outcome, while its halt is awaited running */
+	X(CPU_POLLING, polling, "Polling", STATE)         /* of a vCPU: enum poll_outcome, while it polls halted */ \
+	X(CPU_INSIDE, inside, "Preempted At", INT)        /* of a vCPU: the instruction of its guest's kernel, or 0 */
 
 #define THREAD_ATTRIBUTES(X) \
 	X(THREAD_STATUS, status, "Status", STATE)         /* enum thread_state; null = not alive */ \

@@ -3,6 +3,7 @@
 
 #include "base/timefmt.h"
 #include "cli/cli.h"
+#include "cli/gaps_inside.h"
 #include "cli/scene.h"
 #include "cli/what.h"
 #include "cli/who.h"
@@ -124,7 +125,8 @@ int cmd_gaps(int argc, char **argv, struct error *err)
 	struct window_options when = { 0 };
 	const char *min = NULL;
 	unsigned top = 20;
-	bool every = false, lengths = false, histogram = false, periodic = false, locks = false;
+	bool every = false, lengths = false, histogram = false, periodic = false, locks = false, inside = false;
+	const char *kallsyms = NULL;
 	struct report_how how = REPORT_HOW;
 	const struct opt opt[] = {
 		WINDOW_OPTIONS(&when),
@@ -135,6 +137,8 @@ int cmd_gaps(int argc, char **argv, struct error *err)
 		{ "histogram", 0, OPT_FLAG, NULL, "instead: how many of which length, by powers of two", &histogram, NULL },
 		{ "periodic", 0, OPT_FLAG, NULL, "instead: timers that wake idle guests, and what they cost", &periodic, NULL },
 		{ "locks", 0, OPT_FLAG, NULL, "instead: waits for locks, and who kept the holder from running", &locks, NULL },
+		{ "inside", 0, OPT_FLAG, NULL, "instead: where in its guest's code a vCPU was preempted", &inside, NULL },
+		{ "kallsyms", 0, OPT_TEXT, "FILE", "--inside: the guest's /proc/kallsyms, for names", &kallsyms, NULL },
 		ANSWER_OPTIONS(&how),
 	};
 	const struct opts opts = { "gaps WHAT [VM[/CPUn|/TID]]", "When it wanted to run and could not, longest first.", opt,
@@ -145,6 +149,8 @@ int cmd_gaps(int argc, char **argv, struct error *err)
 	struct gap_options options = { .top = top };
 	if (min && (!time_parse_duration(min, &options.min) || options.min < 0))
 		return error_set(err, STATUS_USAGE, "as 3ms or 250us", "--min: not a duration: '%s'", min);
+	if (kallsyms && !inside)
+		return error_set(err, STATUS_USAGE, "add --inside", "--kallsyms: names nothing else");
 	enum gaps_view view = histogram ? HISTOGRAM : lengths ? LENGTHS : every ? ALL_CULPRITS : ONE_BY_ONE;
 	if (view == HISTOGRAM || view == LENGTHS)
 		options.top = 1;  /* no culprits are needed */
@@ -155,6 +161,7 @@ int cmd_gaps(int argc, char **argv, struct error *err)
 		options.to = s.window.to;
 		const char *subject = argc - first > 1 ? argv[first + 1] : NULL;
 		rc = periodic ? print_periodic(&s, how, err)
+		   : inside   ? gaps_inside(&s, subject, kallsyms, top, how, err)
 		   : locks    ? print_locks(&s, subject, top, how, err)
 		              : list_gaps(&s, subject, &options, how, view, err);
 	}

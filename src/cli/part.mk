@@ -30,6 +30,8 @@ stealscope_SOURCES = \
 	src/cli/cmd_view.c \
 	src/cli/cmd_waits.c \
 	src/cli/cmd_whatif.c \
+	src/cli/gaps_inside.c src/cli/gaps_inside.h \
+	src/cli/kallsyms.c src/cli/kallsyms.h \
 	src/cli/latency_cmd.h \
 	src/cli/latency_csv.c \
 	src/cli/latency_report.c \

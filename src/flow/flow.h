@@ -473,35 +473,6 @@ int waits_of(const struct topo *topo, const struct subject *s, int64_t from, int
              struct error *err);
 void waits_release(struct wait_list *l);
 
-/* ---- Halt polling ---------------------------------------------------------------------------------------------- */
-
-/* The halts of a vCPU that were awaited running, by how that ended. */
-struct poll_row {
-	uint32_t vcpu;           /* index into topo->cpu */
-	enum poll_outcome outcome;
-	uint64_t count;
-	int64_t total;           /* ns polled, within the window; POLL_UNTOLD: at most */
-	uint64_t timed;          /* of these, those whose next entry was recorded; the times below are theirs */
-	int64_t p50, p99, max;   /* ns to that entry: from the end of the poll, or from when its sleeping thread was woken */
-	int64_t kept;            /* ns that others waited for its pCPU meanwhile, each of them counted; of nested VMs 0 */
-	struct subject victim;   /* who did longest: a vCPU or a thread of the host, for ... */
-	int64_t victim_ns;       /* ... so long; 0: nobody */
-};
-
-struct poll_list {
-	struct poll_row *row;    /* by vCPU and outcome */
-	size_t rows;
-	unsigned vcpus, silent;  /* that were asked about; those of them of whose halts nothing is told */
-};
-
-/* Of a vCPU, a VM, or all (NULL). */
-int polls_of(const struct topo *topo, const struct subject *s, int64_t from, int64_t to, struct poll_list *out,
-             struct error *err);
-void polls_release(struct poll_list *l);
-/* Exact ns by outcome within [t0, t1], from the state sums alone; false: nothing is told of any. */
-int polled_time(const struct topo *topo, const struct subject *s, int64_t t0, int64_t t1,
-                int64_t ns[POLL_OUTCOME_COUNT], bool *told, struct error *err);
-
 /* ---- Guilty timers (paper, Fig. 15) --------------------------------------------------------------------------- */
 
 /* A process (or the bare idle task) of a guest that wakes an otherwise idle vCPU again and again. */
@@ -575,5 +546,6 @@ int flow_write_text(const struct topo *topo, const struct flow *f, const struct 
                     const struct flow_text *options, FILE *to, struct error *err);
 
 #include "flow/causes.h"
+#include "flow/host_alone.h"
 
 #endif

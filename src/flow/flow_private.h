@@ -68,6 +68,9 @@ int gap_walk_part(struct gap_walk *w, struct interval *iv, struct error *err);
 int topo_each_name(const struct topo *topo, uint32_t thread, int (*fn)(void *, const struct interval *), void *arg,
                    struct error *err);
 
+/* Is this vCPU the subject, or one of it?  NULL and the host: any VM's. */
+bool vcpu_is_asked(const struct topo *topo, const struct subject *s, uint32_t vcpu);
+
 const char *explain_state_name(const struct topo *topo, const struct subject *s, int64_t state);
 
 void path_add_up(struct path *p);  /* the sums of its pieces */

@@ -14,7 +14,9 @@ src_libflow_a_SOURCES = \
 	src/flow/gap_each.c \
 	src/flow/gap_list.c \
 	src/flow/gather.c src/flow/gather.h \
+	src/flow/host_alone.h \
 	src/flow/inquiry.c src/flow/inquiry.h \
+	src/flow/inside.c \
 	src/flow/party.c src/flow/party.h \
 	src/flow/causes.h \
 	src/flow/locks.c \

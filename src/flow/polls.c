@@ -240,7 +240,7 @@ static int by_outcome(const void *a, const void *b)
 	return (x->outcome > y->outcome) - (x->outcome < y->outcome);
 }
 
-static bool is_asked(const struct topo *topo, const struct subject *s, uint32_t vcpu)
+bool vcpu_is_asked(const struct topo *topo, const struct subject *s, uint32_t vcpu)
 {
 	const uint32_t machine = topo->cpu[vcpu].machine;
 	if (topo->machine[machine].kind != MACHINE_VM)
@@ -260,7 +260,7 @@ int polls_of(const struct topo *topo, const struct subject *s, int64_t from, int
 	y.to = to < history_end(topo->h) ? to : history_end(topo->h);
 	resolver_init(&y.r, topo, y.from, y.to, err);
 	for (uint32_t i = 0; i < topo->cpus && rc == 0; i++)
-		if (is_asked(topo, s, i))
+		if (vcpu_is_asked(topo, s, i))
 			rc = add_vcpu(&y, i, err);
 	if (rc == 0)
 		rc = find_victims(&y, err);
@@ -288,7 +288,7 @@ int polled_time(const struct topo *topo, const struct subject *s, int64_t t0, in
 	for (int i = 0; i < POLL_OUTCOME_COUNT; i++)
 		ns[i] = 0;
 	for (uint32_t i = 0; i < topo->cpus; i++) {
-		if (!is_asked(topo, s, i) || topo->cpu[i].polling == HISTORY_NONE)
+		if (!vcpu_is_asked(topo, s, i) || topo->cpu[i].polling == HISTORY_NONE)
 			continue;
 		if (history_sums(topo->h, topo->cpu[i].polling, t0, t1, sums, err) < 0)
 			return -1;

@@ -45,6 +45,7 @@ uint32_t vcpu_get(struct machine *vm, uint32_t number)
 	struct vcpu *v = ARRAY_PUSH(m->vcpu, len, m->vcpu_cap);
 	*v = (struct vcpu){
 		.vm = vm, .number = number, .status = STATUS_NULL, .pcpu = -1, .attr_exit = HISTORY_NONE,
+		.attr_inside = HISTORY_NONE, .inside = EVENT_ABSENT,
 		.exit = HISTORY_NULL, .limits = LIMITS_INIT, .polling = POLLING_INIT,
 		.attr_status = cpu_attribute(vm, number, CPU_STATUS),
 		.attr_host_thread = cpu_attribute(vm, number, CPU_HOST_THREAD),

@@ -126,6 +126,20 @@ const char *exit_name(const struct event *ev, char buf[EXIT_NAME])
 	return buf;
 }
 
+int64_t exit_kernel_address(const struct event *ev)
+{
+	/* Upper and lower half of virtual addresses as large as they get: 5 levels of pages, 52 bits. */
+	static const struct { uint64_t kernel, user; } from[] = {
+		[ISA_VMX] = { UINT64_C(0xff) << 56, UINT64_C(1) << 56 }, [ISA_SVM] = { UINT64_C(0xff) << 56, UINT64_C(1) << 56 },
+		[ISA_ARM64] = { UINT64_C(0xfff) << 52, UINT64_C(1) << 52 },
+	};
+	const enum isa isa = exit_isa(ev);
+	const uint64_t ip = (uint64_t)ev->kvm.ip;
+	if (ev->kvm.ip == EVENT_ABSENT || isa == ISA_UNKNOWN)
+		return EVENT_ABSENT;
+	return ip >= from[isa].kernel ? ev->kvm.ip : ip < from[isa].user ? 0 : EVENT_ABSENT;
+}
+
 enum exit_class exit_class(const struct event *ev)
 {
 	int64_t r = ev->kvm.reason;

@@ -18,5 +18,7 @@ enum exit_class {
 enum isa exit_isa(const struct event *ev);
 enum exit_class exit_class(const struct event *ev);
 const char *isa_name(enum isa isa);
+/* The instruction of the guest's kernel that was left; 0: not the kernel's; EVENT_ABSENT: nothing tells. */
+int64_t exit_kernel_address(const struct event *ev);
 
 #endif

@@ -84,10 +84,12 @@ struct vcpu {
 	int status;             /* as written: enum vcpu_state or STATUS_NULL */
 	int64_t status_since;   /* ns host time: when */
 	int64_t exit, exit_at;  /* as written: id of its last exit's name, or HISTORY_NULL; ns host time: when that was */
+	int64_t inside;         /* the guest kernel's instruction at its last exit, 0 not in the kernel, EVENT_ABSENT unknown */
+	bool told_inside;       /* it is preempted there, as written */
 	int32_t pcpu;           /* as written, -1 null */
 	struct limits limits;   /* whether it is held back */
 	struct polling polling; /* whether its halts are awaited running */
-	uint32_t attr_status, attr_host_thread, attr_pcpu, attr_exit;
+	uint32_t attr_status, attr_host_thread, attr_pcpu, attr_exit, attr_inside;
 };
 
 /* A thread that may be a vCPU: TIDs are used again, and an unplugged vCPU may come back as another thread. */
@@ -195,6 +197,7 @@ void guest_entry(struct model *m, struct vcpu *v);
 void guest_exit(struct model *m, struct vcpu *v, const struct event *ev);
 void guest_lose(struct model *m, struct vcpu *v);  /* events of its thread's CPU were lost */
 void guest_forget_exit(struct model *m, struct vcpu *v);  /* it may have been entered, or left, meanwhile */
+void guest_preempted(struct model *m, struct vcpu *v, bool is);  /* by its host, while it had something to do */
 bool guest_is_dark(const struct vcpu *v);          /* only the host tells what its guest does, and it does */
 
 /* limits.c */

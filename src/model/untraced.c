@@ -58,11 +58,24 @@ void guest_forget_exit(struct model *m, struct vcpu *v)
 	if (v->exit != HISTORY_NULL)
 		sink_set(&m->sink, v->attr_exit, HISTORY_NULL);
 	v->exit = HISTORY_NULL;
+	v->inside = EVENT_ABSENT;
+}
+
+void guest_preempted(struct model *m, struct vcpu *v, bool is)
+{
+	is = is && v->inside != EVENT_ABSENT;
+	if (is == v->told_inside)
+		return;
+	v->told_inside = is;
+	if (v->attr_inside == HISTORY_NONE)
+		v->attr_inside = cpu_attribute(v->vm, v->number, CPU_INSIDE);
+	sink_set(&m->sink, v->attr_inside, is ? v->inside : HISTORY_NULL);
 }
 
 void guest_entry(struct model *m, struct vcpu *v)
 {
 	v->mode = MODE_GUEST;
+	v->inside = EVENT_ABSENT;
 	quiet_enter(&v->quiet, halts_of(v), m->sink.now);
 	limits_enter(m, v);
 	update_vcpu(m, v);
@@ -93,6 +106,7 @@ void guest_exit(struct model *m, struct vcpu *v, const struct event *ev)
 	tell_isa(v->vm, exit_isa(ev));
 	set_exit(m, v, name_exit(v->vm->parent, ev));
 	v->mode = MODE_VMM;
+	v->inside = exit_kernel_address(ev);
 	update_vcpu(m, v);
 }
 

@@ -62,6 +62,7 @@ void update_vcpu(struct model *m, struct vcpu *v)
 	if (m->paper_states)
 		status = vcpu_fold(status);
 	if (status != v->status) {
+		guest_preempted(m, v, status == VCPU_PREEMPTED && place == PLACE_RUNNABLE);
 		v->status = status;
 		v->status_since = m->sink.now;
 		sink_set(&m->sink, v->attr_status, status == STATUS_NULL ? HISTORY_NULL : status);
