@@ -32,7 +32,7 @@
 #define POLL_OUTCOMES(X) \
 	X(POLL_WON, "won", "something did") \
 	X(POLL_LOST, "lost", "nothing did: it went to sleep then") \
-	X(POLL_UNTOLD, "untold", "no event told whether it polled at all")
+	X(POLL_UNTOLD, "untold", "no event tells whether its halts are polled at all")
 
 /* Who has a CPU of the host; behind these, in a history, the VMs by name. */
 #define OWNER_STATES(X) \

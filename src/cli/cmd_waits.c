@@ -1,6 +1,7 @@
 /* stealscope waits: what idle vCPUs wait for. */
 #include <stdio.h>
 
+#include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/scene.h"
 #include "cli/what.h"
@@ -29,17 +30,15 @@ static void doubt_unknown(struct scene *s, const struct wait_list *l, struct rep
 static void doubt_silent(struct scene *s, const struct poll_list *l, struct report_how how)
 {
 	struct notes notes = { 0 };
-	uint64_t untold = 0;
-	for (size_t i = 0; i < l->rows; i++)
-		untold += l->row[i].outcome == POLL_UNTOLD ? l->row[i].count : 0;
+	char d[TIME_TEXT];
 	if (l->silent || !l->vcpus)
 		notes_add(&notes, NOTE_DOUBT, NULL,
 		          "of %u of %u vCPUs nothing tells how their halts were awaited: that takes the host's events "
 		          "kvm_vcpu_wakeup and kvm_halt_poll_ns", l->silent, l->vcpus);
-	if (untold)
+	if (l->untold)
 		notes_add(&notes, NOTE_DOUBT, NULL,
-		          "whether %llu halts were awaited running is unknown: no event kvm_halt_poll_ns had told yet for how long",
-		          (unsigned long long)untold);
+		          "whether halts of %u of %u vCPUs were awaited is unknown for %s of their time: no event kvm_halt_poll_ns "
+		          "had told yet for how long", l->untold, l->vcpus, time_duration(d, l->untold_ns));
 	if (!notes.len)
 		return;
 	if (how.format == FORMAT_CSV)

@@ -9,9 +9,9 @@
 /* The halts of a vCPU that were awaited running, by how that ended. */
 struct poll_row {
 	uint32_t vcpu;           /* index into topo->cpu */
-	enum poll_outcome outcome;
+	enum poll_outcome outcome;  /* won, lost */
 	uint64_t count;
-	int64_t total;           /* ns polled, within the window; POLL_UNTOLD: at most */
+	int64_t total;           /* ns polled, within the window */
 	uint64_t timed;          /* of these, those whose next entry was recorded; the times below are theirs */
 	int64_t p50, p99, max;   /* ns to that entry: from the end of the poll, or from when its sleeping thread was woken */
 	int64_t kept;            /* ns that others waited for its pCPU meanwhile, each of them counted; of nested VMs 0 */
@@ -23,6 +23,8 @@ struct poll_list {
 	struct poll_row *row;    /* by vCPU and outcome */
 	size_t rows;
 	unsigned vcpus, silent;  /* that were asked about; those of them of whose halts nothing is told */
+	unsigned untold;         /* vCPUs of which it is not known for a time whether they polled, ... */
+	int64_t untold_ns;       /* ... and these times of all of them */
 };
 
 /* Of a vCPU, a VM, or all (NULL). */

@@ -154,6 +154,13 @@ static void rank_latencies(struct poll_survey *y, size_t first_row, size_t first
 	free(ns);
 }
 
+static void add_untold(struct poll_survey *y, const struct interval *iv, bool *is)
+{
+	y->out->untold += !*is;
+	y->out->untold_ns += (iv->end < y->to ? iv->end : y->to) - (iv->start > y->from ? iv->start : y->from) + 1;
+	*is = true;
+}
+
 static int add_vcpu(struct poll_survey *y, uint32_t vcpu, struct error *err)
 {
 	struct history_cursor c;
@@ -161,15 +168,21 @@ static int add_vcpu(struct poll_survey *y, uint32_t vcpu, struct error *err)
 	uint32_t attr = y->topo->cpu[vcpu].polling;
 	size_t row = y->out->rows, span = y->spans;
 	int got = 1;
+	bool untold = false;
 	y->out->vcpus++;
 	y->out->silent += attr == HISTORY_NONE;
 	if (attr == HISTORY_NONE)
 		return 0;
 	if (history_range(&c, y->topo->h, attr, y->from, y->to, err) < 0)
 		return -1;
-	while (got > 0 && (got = history_range_next(&c, &iv, err)) > 0)
-		if (iv.value >= 0 && iv.value < HISTORY_STATES && add_poll(y, vcpu, &iv) < 0)
+	while (got > 0 && (got = history_range_next(&c, &iv, err)) > 0) {
+		if (iv.value < 0 || iv.value >= HISTORY_STATES)
+			continue;
+		if (y->topo->poll_outcome[iv.value] == POLL_UNTOLD)
+			add_untold(y, &iv, &untold);
+		else if (add_poll(y, vcpu, &iv) < 0)
 			got = -1;
+	}
 	rank_latencies(y, row, span);
 	return got;
 }

@@ -31,14 +31,28 @@ void polling_window(struct vcpu *v, const struct event *ev)
 	p->next = ev->halt_poll.ns;
 }
 
+static void set(struct model *m, struct vcpu *v, int64_t t, int64_t value)
+{
+	if (v->polling.attr == HISTORY_NONE)
+		v->polling.attr = cpu_attribute(v->vm, v->number, CPU_POLLING);
+	sink_set_at(&m->sink, t, v->polling.attr, value);
+}
+
 static void tell(struct model *m, struct vcpu *v, int64_t from, int64_t to, enum poll_outcome outcome)
 {
 	if (from >= to)
 		return;
-	if (v->polling.attr == HISTORY_NONE)
-		v->polling.attr = cpu_attribute(v->vm, v->number, CPU_POLLING);
-	sink_set_at(&m->sink, from, v->polling.attr, outcome);
-	sink_set_at(&m->sink, to, v->polling.attr, HISTORY_NULL);
+	set(m, v, from, outcome);
+	set(m, v, to, HISTORY_NULL);
+}
+
+/* From the first halt on of which that is so, until one of which it is not: thousands of intervals would tell no more. */
+static void tell_untold(struct model *m, struct vcpu *v, int64_t from)
+{
+	const bool untold = v->polling.window < 0;
+	if (untold != v->polling.untold)
+		set(m, v, from, untold ? POLL_UNTOLD : HISTORY_NULL);
+	v->polling.untold = untold;
 }
 
 void polling_over(struct model *m, struct vcpu *v, const struct event *ev)
@@ -50,11 +64,10 @@ void polling_over(struct model *m, struct vcpu *v, const struct event *ev)
 	if (p->since == INT64_MIN || p->since == NEVER)
 		from = now;
 	const bool slept = p->out != NEVER;
-	if (p->window < 0 && slept == (ev->wakeup.waited != 0))
-		tell(m, v, from, slept ? p->out : now, POLL_UNTOLD);
-	else if (!ev->wakeup.waited && !slept && p->window > 0)
+	tell_untold(m, v, from);
+	if (!ev->wakeup.waited && !slept && p->window > 0)
 		tell(m, v, from, now, POLL_WON);
-	else if (ev->wakeup.waited && slept && p->out > from)
+	else if (ev->wakeup.waited && slept && p->window >= 0 && p->out > from)
 		tell(m, v, from, p->window < p->out - from ? from + p->window : p->out, POLL_LOST);
 	p->window = p->next;
 	p->since = now;

@@ -9,6 +9,7 @@
 #ifndef STEALSCOPE_MODEL_POLLING_H
 #define STEALSCOPE_MODEL_POLLING_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct polling {
@@ -16,6 +17,7 @@ struct polling {
 	int64_t next;           /* ns: from the next halt on */
 	int64_t since;          /* no halt at hand can have begun before */
 	int64_t out;            /* its thread sleeps since then, INT64_MAX: it has not slept in this halt */
+	bool untold;            /* as written: it is not known whether it polls */
 	uint32_t attr;          /* CPU_POLLING, or HISTORY_NONE */
 };
 

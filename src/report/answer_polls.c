@@ -7,9 +7,9 @@ static const struct column columns[] = {
 	{ "kept_ns", "others", COL_DURATION }, { "victim", "mostly", COL_TEXT }, { "victim_ns", NULL, COL_DURATION },
 };
 
-static struct value when(bool is, int64_t ns)
+static struct value timed(const struct poll_row *row, int64_t ns)
 {
-	return is ? VAL_INT(ns) : VAL_NONE;
+	return row->timed ? VAL_INT(ns) : VAL_NONE;
 }
 
 int report_polls(FILE *out, struct report_how how, const struct topo *topo, const struct poll_list *l,
@@ -20,13 +20,13 @@ int report_polls(FILE *out, struct report_how how, const struct topo *topo, cons
 	for (size_t i = 0; i < l->rows; i++) {
 		const struct poll_row *e = &l->row[i];
 		const struct topo_cpu *cpu = &topo->cpu[e->vcpu];
-		const bool told = e->outcome != POLL_UNTOLD, kept = told && e->victim_ns > 0;
+		const bool kept = e->victim_ns > 0;
 		char who[300];
 		report_row(r, (struct value[]){
 			VAL_TEXT(topo->machine[cpu->machine].name), VAL_INT(cpu->number), VAL_TEXT(poll_outcome_name[e->outcome]),
-			VAL_INT((int64_t)e->count), when(told, e->total), when(e->timed > 0, e->p50), when(e->timed > 0, e->p99),
-			when(e->timed > 0, e->max), when(told, e->kept),
-			kept ? VAL_SHOWN(topo_subject_text(topo, &e->victim, who, sizeof who)) : VAL_NONE, when(kept, e->victim_ns) });
+			VAL_INT((int64_t)e->count), VAL_INT(e->total), timed(e, e->p50), timed(e, e->p99), timed(e, e->max),
+			VAL_INT(e->kept), kept ? VAL_SHOWN(topo_subject_text(topo, &e->victim, who, sizeof who)) : VAL_NONE,
+			kept ? VAL_INT(e->victim_ns) : VAL_NONE });
 	}
 	return report_end(r, err);
 }
