@@ -467,6 +467,86 @@ static void test_inside(void **state)
 	teardown();
 }
 
+/* ---- polling */
+
+#define POLLING DEBIAN "/CPUs/CPU0/Polling"
+
+static void window(int64_t t, int64_t old, int64_t ns)
+{
+	struct event ev = event(t, EV_HALT_POLL, 0, 154);
+	ev.halt_poll.old = old;
+	ev.halt_poll.ns = ns;
+	feed(0, ev);
+}
+
+static void over(int64_t t, int64_t ns, bool waited)
+{
+	struct event ev = event(t, EV_VCPU_WAKEUP, 0, 154);
+	ev.wakeup.ns = ns;
+	ev.wakeup.waited = waited;
+	feed(0, ev);
+}
+
+/* Halts at `from` and sleeps from `out` on. */
+static void halt_and_sleep(int64_t from, int64_t out, int64_t until)
+{
+	leave(from, SVM_HLT);
+	sw(0, out, 0, 154, RUN_BLOCKED, 0);
+	wake(0, until - 2, 0, 0, 154, 0);
+	sw(0, until - 1, 0, 0, RUN_RUNNABLE, 154);
+}
+
+static void test_polling(void **state)
+{
+	(void)state;
+	setup_full(true, true, false, false);
+	sw(0, 10, 0, 7, RUN_RUNNABLE, 154);
+	enter(20);
+	halt_and_sleep(100, 150, 300);
+	over(300, 190, true);           /* for how long it may was not told */
+	expect(POLLING, 109, HISTORY_NULL);
+	expect(POLLING, 110, POLL_UNTOLD);
+	enter(310);
+	leave(400, SVM_HLT);
+	window(439, 100, 200);
+	expect(POLLING, 399, POLL_UNTOLD);
+	over(440, 35, false);
+	expect(POLLING, 404, POLL_UNTOLD);
+	expect(POLLING, 405, POLL_WON);
+	expect(POLLING, 439, POLL_WON);
+	expect(POLLING, 440, HISTORY_NULL);
+	enter(450);
+	halt_and_sleep(500, 800, 900);  /* up to 200, then it did something else */
+	over(900, 400, true);
+	expect(POLLING, 500, POLL_LOST);
+	expect(POLLING, 699, POLL_LOST);
+	expect(POLLING, 700, HISTORY_NULL);
+	enter(910);
+	halt_and_sleep(1000, 1050, 1100);  /* less: somebody wanted its CPU; and longer than since it was left: not that */
+	window(1100, 200, 0);
+	over(1100, 5000, true);
+	expect(POLLING, 999, HISTORY_NULL);
+	expect(POLLING, 1000, POLL_LOST);
+	expect(POLLING, 1050, HISTORY_NULL);
+	enter(1110);
+	halt_and_sleep(1200, 1210, 1300);  /* it may no more */
+	over(1300, 95, true);
+	leave(1350, SVM_HLT);
+	over(1360, 5, false);
+	expect(POLLING, 1250, HISTORY_NULL);
+	expect(POLLING, 1357, HISTORY_NULL);
+	window(1360, 0, 50);
+	enter(1370);
+	leave(1400, SVM_HLT);
+	struct event lost = event(1410, EV_LOST, 0, -1);
+	lost.lost.end = 1500;
+	feed(0, lost);
+	over(1510, 100, false);         /* the end of a halt of which nobody knows */
+	expect(POLLING, 1450, HISTORY_NULL);
+	expect(POLLING, 1509, HISTORY_NULL);
+	teardown();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -483,6 +563,7 @@ int main(void)
 		cmocka_unit_test(test_interrupted),
 		cmocka_unit_test(test_kernel_addresses),
 		cmocka_unit_test(test_inside),
+		cmocka_unit_test(test_polling),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,7 +59,7 @@ void polling_over(struct model *m, struct vcpu *v, const struct event *ev)
 {
 	struct polling *p = &v->polling;
 	const int64_t now = m->sink.now, ns = ev->wakeup.ns;
-	int64_t from = ns >= 0 && ns < now ? now - ns : now;
+	int64_t from = ns >= 0 && now > INT64_MIN + ns ? now - ns : now;
 	from = from > p->since ? from : p->since;
 	if (p->since == INT64_MIN || p->since == NEVER)
 		from = now;
