@@ -51,15 +51,10 @@ void clock_edge_shift(struct clock_edge *edge, int64_t ns)
 		edge->point[i].host += ns;
 }
 
-int64_t clock_edge_at(const struct clock_edge *e, int64_t t)
+/* Between two of its points: the one at `at` and the one before. */
+static int64_t between(const struct clock_edge *e, size_t at, int64_t t)
 {
-	if (t <= e->point[0].guest)
-		return clock_line_at(&e->left, t);
-	if (t >= e->point[e->points - 1].guest)
-		return clock_line_at(&e->right, t);
-	size_t at;
-	BISECT(at, e->points, e->point[at].guest <= t);
-	struct clock_point a = e->point[at - 1], b = e->point[at];
+	const struct clock_point a = e->point[at - 1], b = e->point[at];
 	int64_t rise, over, up;  /* mostly they fit; a division of 128 bits is slow */
 	if (!__builtin_sub_overflow(b.host, a.host, &rise) && !__builtin_sub_overflow(b.guest, a.guest, &over)
 	    && !__builtin_mul_overflow(rise, t - a.guest, &up))
@@ -68,13 +63,38 @@ int64_t clock_edge_at(const struct clock_edge *e, int64_t t)
 	return clamp64(a.host + far_up / far_over - (far_up % far_over < 0));
 }
 
-bool clock_piece_bounds(const struct clock_piece *p, int64_t guest_ns, int64_t *low, int64_t *high)
+static int64_t edge_near(const struct clock_edge *e, int64_t t, size_t *near)
+{
+	if (t <= e->point[0].guest)
+		return clock_line_at(&e->left, t);
+	if (t >= e->point[e->points - 1].guest)
+		return clock_line_at(&e->right, t);
+	size_t at = *near;
+	if (at == 0 || at >= e->points || e->point[at - 1].guest > t || e->point[at].guest <= t)
+		BISECT(at, e->points, e->point[at].guest <= t);
+	*near = at;
+	return between(e, at, t);
+}
+
+int64_t clock_edge_at(const struct clock_edge *e, int64_t t)
+{
+	size_t near = 0;
+	return edge_near(e, t, &near);
+}
+
+static bool piece_bounds(const struct clock_piece *p, int64_t guest_ns, struct clock_near *near, int64_t *low,
+                         int64_t *high)
 {
 	if (p->low.points == 0 || p->high.points == 0)
 		return false;
-	*low = clock_edge_at(&p->low, guest_ns) - 1;  /* the lines are rounded to the ns */
-	*high = clock_edge_at(&p->high, guest_ns) + 1;
+	*low = edge_near(&p->low, guest_ns, &near->low) - 1;  /* the lines are rounded to the ns */
+	*high = edge_near(&p->high, guest_ns, &near->high) + 1;
 	return *low <= *high;
+}
+
+bool clock_piece_bounds(const struct clock_piece *p, int64_t guest_ns, int64_t *low, int64_t *high)
+{
+	return piece_bounds(p, guest_ns, &(struct clock_near){ 0 }, low, high);
 }
 
 /* The piece whose beginning is unsure at that time, of the one that holds and the one after it; or NULL. */
@@ -106,6 +126,14 @@ bool clock_map_bounds(const struct clock_map *map, int64_t guest_ns, int64_t *lo
 	*low = also_low < *low ? also_low : *low;
 	*high = also_high > *high ? also_high : *high;
 	return true;
+}
+
+bool clock_map_bounds_near(const struct clock_map *map, int64_t guest_ns, struct clock_near *near, int64_t *low,
+                           int64_t *high)
+{
+	if (map->pieces == 1)
+		return piece_bounds(map->piece, guest_ns, near, low, high);
+	return clock_map_bounds(map, guest_ns, low, high);
 }
 
 int64_t clock_map_band(const struct clock_map *map, int64_t guest_ns)

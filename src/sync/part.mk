@@ -9,6 +9,7 @@ src_libsync_a_SOURCES = \
 	src/sync/seen/host_view.c src/sync/seen/host_view.h \
 	src/sync/seen/seen.h \
 	src/sync/seen/slices.h \
+	src/sync/seen/mark_list.c src/sync/seen/mark_list.h \
 	src/sync/seen/moves.c \
 	src/sync/seen/vm_view.c src/sync/seen/vm_view.h \
 	src/sync/estimate/corridor.c src/sync/estimate/corridor.h \

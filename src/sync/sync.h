@@ -59,6 +59,10 @@ int64_t clock_map_band(const struct clock_map *map, int64_t guest_ns);
 /* The corridor itself: *low rounded down, *high up; false when it is unknown. */
 bool clock_piece_bounds(const struct clock_piece *p, int64_t guest_ns, int64_t *low, int64_t *high);
 bool clock_map_bounds(const struct clock_map *map, int64_t guest_ns, int64_t *low, int64_t *high);
+/* The same, for times in order: where the last one was found is where the next one is looked for.  { 0 } to begin with. */
+struct clock_near { size_t low, high; };
+bool clock_map_bounds_near(const struct clock_map *map, int64_t guest_ns, struct clock_near *near, int64_t *low,
+                           int64_t *high);
 bool clock_map_unsure(const struct clock_map *map, int64_t guest_ns);  /* it may be either of two pieces' time */
 int64_t clock_edge_at(const struct clock_edge *edge, int64_t guest_ns);  /* rounded down; there must be points */
 void clock_edge_shift(struct clock_edge *edge, int64_t ns);

@@ -1,5 +1,6 @@
 #include "trace/store.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -17,6 +18,8 @@
 _Static_assert(EVENT_KIND_COUNT <= MOST_EVENT_KINDS, "a set of kinds must hold them all");
 _Static_assert(EVENT_ARGS <= 8, "a bit for each argument must fit in a byte");
 
+#define INLINE inline __attribute__((always_inline))  /* what is known beforehand is not asked for each number */
+
 /* ---- varints: seven bits a byte, least significant first; signed numbers fold their sign into bit 0 */
 
 static unsigned char *put_unsigned(unsigned char *p, uint64_t v)
@@ -32,8 +35,11 @@ static unsigned char *put_signed(unsigned char *p, uint64_t v)
 	return put_unsigned(p, v << 1 ^ (0 - (v >> 63)));
 }
 
+/* All numbers of a record, at most, each of ten bytes: so far from the end of a block nothing is checked but their sense. */
+#define RECORD_FAR ((size_t)(12 + 10 * (5 + EVENT_ARGS)))
+
 /* NULL when the block ends within the number. */
-static const unsigned char *get_unsigned(const unsigned char *p, const unsigned char *end, uint64_t *v)
+static const unsigned char *get_slowly(const unsigned char *p, const unsigned char *end, uint64_t *v)
 {
 	uint64_t x = 0;
 	for (unsigned shift = 0; p < end && shift < 64; shift += 7) {
@@ -46,10 +52,33 @@ static const unsigned char *get_unsigned(const unsigned char *p, const unsigned 
 	return NULL;
 }
 
-static const unsigned char *get_signed(const unsigned char *p, const unsigned char *end, uint64_t *v)
+/* The same; `far`: the block does not end within RECORD_FAR bytes.  Eight bytes at a time: a loop over the bytes of a number
+ * mostly ends where the processor does not expect it. */
+static INLINE const unsigned char *get_unsigned(const unsigned char *p, const unsigned char *end, bool far, uint64_t *v)
+{
+	if (!far)
+		return get_slowly(p, end, v);
+	if (*p < 0x80) {
+		*v = *p;
+		return p + 1;
+	}
+	uint64_t w;
+	memcpy(&w, p, sizeof w);
+	w = le64toh(w);
+	const uint64_t stop = ~w & 0x8080808080808080U;
+	if (!stop)
+		return get_slowly(p, end, v);
+	w &= (stop ^ (stop - 1)) & 0x7f7f7f7f7f7f7f7fU;
+	w = (w & 0x007f007f007f007fU) | (w & 0x7f007f007f007f00U) >> 1;
+	w = (w & 0x00003fff00003fffU) | (w & 0x3fff00003fff0000U) >> 2;
+	*v = (w & 0x0fffffff) | (w & 0x0fffffff00000000U) >> 4;
+	return p + __builtin_ctzll(stop) / 8 + 1;
+}
+
+static INLINE const unsigned char *get_signed(const unsigned char *p, const unsigned char *end, bool far, uint64_t *v)
 {
 	uint64_t x = 0;
-	p = get_unsigned(p, end, &x);
+	p = get_unsigned(p, end, far, &x);
 	*v = x >> 1 ^ (0 - (x & 1));
 	return p;
 }
@@ -319,13 +348,13 @@ static int next_block(struct reader *r, struct error *err)
 	return 0;
 }
 
-static const unsigned char *get_thread(const unsigned char *p, const unsigned char *end, struct codec *last)
+static const unsigned char *get_thread(const unsigned char *p, const unsigned char *end, bool far, struct codec *last)
 {
 	uint64_t cpu = 0, tid = 0, pid = 0, comm = 0;
-	p = get_unsigned(p, end, &cpu);
-	p = p ? get_signed(p, end, &tid) : p;
-	p = p ? get_signed(p, end, &pid) : p;
-	p = p ? get_unsigned(p, end, &comm) : p;
+	p = get_unsigned(p, end, far, &cpu);
+	p = p ? get_signed(p, end, far, &tid) : p;
+	p = p ? get_signed(p, end, far, &pid) : p;
+	p = p ? get_unsigned(p, end, far, &comm) : p;
 	last->cpu = (uint16_t)cpu;
 	last->tid = (int32_t)tid;
 	last->pid = (int32_t)pid;
@@ -333,43 +362,48 @@ static const unsigned char *get_thread(const unsigned char *p, const unsigned ch
 	return p;
 }
 
+/* Those that are present; the others are absent already. */
+static INLINE const unsigned char *get_args(const unsigned char *p, const unsigned char *end, bool far, unsigned present,
+                                            int64_t *before, struct event *ev)
+{
+	for (; present; present &= present - 1) {
+		const unsigned i = (unsigned)__builtin_ctz(present);
+		uint64_t diff = 0;
+		p = get_signed(p, end, far, &diff);
+		if (!p)
+			return NULL;
+		ev->arg[i] = before[i] = (int64_t)((uint64_t)before[i] + diff);
+	}
+	return p;
+}
+
 /* One record from p; NULL when it is not one (a temporary file that somebody changed). */
-static const unsigned char *get_record(struct codec *last, const unsigned char *p, const unsigned char *end,
-                                       struct event *ev)
+static INLINE const unsigned char *get_record(struct codec *last, const unsigned char *p,
+	const unsigned char *end, bool far, struct event *ev)
 {
 	const unsigned head = *p++;
 	unsigned kind = head & KIND_BITS;
 	uint64_t dt = 0;
 	if (kind == KIND_FOLLOWS)
 		kind = p < end ? *p++ : MOST_EVENT_KINDS;
-	p = get_unsigned(p, end, &dt);
+	p = get_unsigned(p, end, far, &dt);
 	if (!p || kind >= EVENT_KIND_COUNT)
 		return NULL;
 	last->ts = (int64_t)((uint64_t)last->ts + dt);
-	if (!(head & SAME_THREAD) && !(p = get_thread(p, end, last)))
+	if (!(head & SAME_THREAD) && !(p = get_thread(p, end, far, last)))
 		return NULL;
-	*ev = (struct event){ .ts = last->ts, .kind = (uint16_t)kind, .cpu = last->cpu, .tid = last->tid,
-		.pid = last->pid, .comm = last->comm };
-	const unsigned args = event_args[kind];
-	unsigned present = (1U << args) - 1;
-	if (!(head & ALL_ARGS)) {
-		if (p == end)
-			return NULL;
-		present = *p++;
-	}
-	int64_t *before = last->arg[kind];
-	for (unsigned i = 0; i < EVENT_ARGS; i++) {
-		if (i >= args || !(present >> i & 1)) {
-			ev->arg[i] = EVENT_ABSENT;
-			continue;
-		}
-		uint64_t diff;
-		p = get_signed(p, end, &diff);
-		if (!p)
-			return NULL;
-		ev->arg[i] = before[i] = (int64_t)((uint64_t)before[i] + diff);
-	}
-	return p;
+	ev->ts = last->ts;
+	ev->kind = (uint16_t)kind;
+	ev->cpu = last->cpu;
+	ev->tid = last->tid;
+	ev->pid = last->pid;
+	ev->comm = last->comm;
+	for (unsigned i = 0; i < EVENT_ARGS; i++)
+		ev->arg[i] = EVENT_ABSENT;
+	const unsigned all = (1U << event_args[kind]) - 1;
+	if (head & ALL_ARGS)
+		return get_args(p, end, far, all, last->arg[kind], ev);
+	return p == end ? NULL : get_args(p + 1, end, far, *p & all, last->arg[kind], ev);
 }
 
 int reader_next(struct reader *r, struct event *ev, struct error *err)
@@ -380,7 +414,10 @@ int reader_next(struct reader *r, struct event *ev, struct error *err)
 		if (next_block(r, err))
 			return -1;
 	}
-	r->at = get_record(&r->last, r->at, r->end, ev);
+	if ((size_t)(r->end - r->at) >= RECORD_FAR)
+		r->at = get_record(&r->last, r->at, r->end, true, ev);
+	else
+		r->at = get_record(&r->last, r->at, r->end, false, ev);
 	if (!r->at)
 		return error_set(err, STATUS_SYSTEM, NULL, "the temporary file of the events is damaged");
 	/* A stream decoded in several parts may step back where two parts meet. */

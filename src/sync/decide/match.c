@@ -19,12 +19,13 @@ int guest_view_load(struct guest_view *g, struct error *err)
 		mark_list_add(&g->marks, &m);
 	}
 	trace_cursor_close(c);
+	mark_list_sort(&g->marks);
 	return status;
 }
 
 void guest_view_release(struct guest_view *g)
 {
-	free(g->marks.mark);
+	mark_list_release(&g->marks);
 	activity_release(&g->activity);
 	memset(g, 0, sizeof *g);
 }

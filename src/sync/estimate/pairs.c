@@ -3,15 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bisect.h"
 #include "base/mem.h"
-
-static int by_key(const void *pa, const void *pb)
-{
-	const struct sync_mark *a = pa, *b = pb;
-	if (a->key != b->key)
-		return a->key < b->key ? -1 : 1;
-	return a->ts < b->ts ? -1 : a->ts > b->ts;
-}
 
 /* The stretches that are in order already: where each begins, and the end of the last one; malloc'ed. */
 static size_t *find_runs(const struct pair *pair, size_t n, size_t *runs)
@@ -53,23 +46,57 @@ void pairs_sort(struct pair *pair, size_t n)
 	free(run);
 }
 
-/* The marks of one kind, sorted by key; malloc'ed. */
-static struct sync_mark *select_marks(const struct mark_list *l, unsigned sparse, enum sync_end end,
-                                      const bool *mine, size_t *n)
+/* Some of a list's marks, all of one kind, by key. */
+struct mark_view {
+	const struct mark_list *list;  /* of its marks [from, to), those that are kept, and are of a thread that is ours */
+	size_t from, to;
+	struct mark_list kept;
+	const bool *mine;              /* NULL: all are */
+};
+
+struct mark_run {
+	const struct sync_mark **mark;
+	size_t len, cap;
+};
+
+static struct mark_view view_of(const struct mark_list *l, unsigned sparse, enum sync_end end, const bool *mine)
 {
-	struct mark_list same = { .sparse = sparse };
-	struct sync_mark *out = mem_new(l->len, sizeof *out);
-	*n = 0;
-	for (size_t i = 0; i < l->len; i++) {
-		const struct sync_mark *m = &l->mark[i];
-		if (m->end != end || !mark_list_kept(&same, m->key))
-			continue;
-		if (mine && m->where >= 0 && !mine[m->where])
-			continue;
-		out[(*n)++] = *m;
-	}
-	qsort(out, *n, sizeof *out, by_key);
-	return out;
+	struct mark_view v = { l, 0, 0, { .sparse = sparse }, mine };
+	BISECT(v.from, l->len, l->mark[v.from].end < end);
+	BISECT(v.to, l->len, l->mark[v.to].end <= end);
+	return v;
+}
+
+static bool is_seen(const struct mark_view *v, const struct sync_mark *m)
+{
+	return (!v->mine || m->where < 0 || v->mine[m->where]) &&
+		(v->kept.sparse == v->list->sparse || mark_list_kept(&v->kept, m->key));
+}
+
+static size_t count(const struct mark_view *v, enum sync_end end)
+{
+	size_t n = 0;
+	if (v->kept.sparse == v->list->sparse)
+		return mark_list_count(v->list, end, v->mine);
+	for (size_t i = v->from; i < v->to; i++)
+		n += is_seen(v, &v->list->mark[i]);
+	return n;
+}
+
+/* The marks of that key: from v->from on they go into run[], what lies before is passed over.  Mostly the next one is not
+ * far: the way to it is felt for in ever longer steps. */
+static void take_run(struct mark_view *v, uint64_t key, struct mark_run *run)
+{
+	const struct sync_mark *mark = v->list->mark;
+	size_t step = 1, at;
+	while (step < v->to - v->from && mark[v->from + step].key < key)
+		step *= 2;
+	BISECT(at, step < v->to - v->from ? step : v->to - v->from, mark[v->from + at].key < key);
+	v->from += at;
+	run->len = 0;
+	for (; v->from < v->to && mark[v->from].key == key; v->from++)
+		if (is_seen(v, &mark[v->from]))
+			*ARRAY_PUSH(run->mark, run->len, run->cap) = &mark[v->from];
 }
 
 static bool same_vm(const struct sync_mark *g, const struct sync_mark *h)
@@ -77,47 +104,39 @@ static bool same_vm(const struct sync_mark *g, const struct sync_mark *h)
 	return g->uid == EVENT_ABSENT || h->uid == EVENT_ABSENT || g->uid == h->uid;
 }
 
-static size_t run_of(const struct sync_mark *m, size_t n)
+/* Returns how many of the ends are left. */
+static size_t put_pairs(const struct mark_run *g, const struct mark_run *h, enum hull_side side, bool net,
+                        struct pair_list *out)
 {
-	size_t k = 1;
-	while (k < n && m[k].key == m[0].key)
-		k++;
-	return k;
+	const size_t before = out->len;
+	for (size_t j = 0; g->len == h->len && j < g->len; j++) {
+		const struct sync_mark *a = g->mark[j], *b = h->mark[j];
+		if (same_vm(a, b))
+			*ARRAY_PUSH(out->pair, out->len, out->cap) =
+				(struct pair){ a->ts, b->ts, side, net ? -1 : a->where, net ? -1 : b->where, PAIR_GOOD };
+	}
+	return g->len + h->len - 2 * (out->len - before);
 }
 
 /* One kind of end of the guest with its counterpart on the host. */
 static void match_kind(const struct mark_list *guest, enum sync_end guest_end, const struct mark_list *host,
                        enum sync_end host_end, enum hull_side side, const bool *mine, struct pair_list *out)
 {
-	bool net = guest_end == SYNC_NET_SEND || guest_end == SYNC_NET_RECEIVE;
-	unsigned sparse = guest->sparse > host->sparse ? guest->sparse : host->sparse;
-	size_t ng, nh, i = 0, k = 0;
-	struct sync_mark *g = select_marks(guest, sparse, guest_end, NULL, &ng);
-	struct sync_mark *h = select_marks(host, sparse, host_end, net ? NULL : mine, &nh);
-	while (i < ng && k < nh) {
-		if (g[i].key != h[k].key) {
-			size_t *behind = g[i].key < h[k].key ? &i : &k;
-			(*behind)++;
-			out->unmatched += !net;
-			continue;
-		}
-		size_t a = run_of(g + i, ng - i), b = run_of(h + k, nh - k);
-		for (size_t j = 0; a == b && j < a; j++) {
-			if (!same_vm(&g[i + j], &h[k + j])) {
-				out->unmatched += 2;
-				continue;
-			}
-			*ARRAY_PUSH(out->pair, out->len, out->cap) = (struct pair){ g[i + j].ts, h[k + j].ts, side,
-				net ? -1 : g[i + j].where, net ? -1 : h[k + j].where, PAIR_GOOD };
-		}
-		if (a != b)
-			out->unmatched += a + b;
-		i += a;
-		k += b;
+	const bool net = guest_end == SYNC_NET_SEND || guest_end == SYNC_NET_RECEIVE;
+	const unsigned sparse = guest->sparse > host->sparse ? guest->sparse : host->sparse;
+	struct mark_view g = view_of(guest, sparse, guest_end, NULL), h = view_of(host, sparse, host_end, net ? NULL : mine);
+	struct mark_run gs = { 0 }, hs = { 0 };
+	const size_t before = out->len, ends = net ? 0 : count(&g, guest_end) + count(&h, host_end);
+	while (g.from < g.to) {
+		const uint64_t key = guest->mark[g.from].key;
+		take_run(&g, key, &gs);
+		take_run(&h, key, &hs);
+		const size_t left = put_pairs(&gs, &hs, side, net, out);
+		out->unmatched += net && gs.len > 0 && hs.len > 0 ? left : 0;  /* a segment may be anybody's */
 	}
-	out->unmatched += net ? 0 : ng - i + nh - k;
-	free(g);
-	free(h);
+	out->unmatched += net ? 0 : ends - 2 * (out->len - before);
+	free(gs.mark);
+	free(hs.mark);
 }
 
 void pairs_match(const struct mark_list *guest, const struct mark_list *host, const bool *mine,

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/hash.h"
 #include "base/mem.h"
@@ -22,8 +23,7 @@ struct round {
 static int64_t window_of(const struct vthread *th, int64_t low, int64_t high, size_t *near, bool *violates)
 {
 	*violates = false;
-	(void)vthread_mode(th, high, near);
-	size_t n = *near;  /* windows that begin at or before `high` */
+	const size_t n = *near = vthread_windows(th, high, *near);
 	if (n > 0 && th->window[n - 1].to >= low)
 		return n > 1 && th->window[n - 2].to >= low ? -1 : (int64_t)n - 1;
 	*violates = true;
@@ -62,13 +62,14 @@ static void emit(struct round *r, struct open_window *w, unsigned cpu)
 static void walk_cpu(struct round *r, const struct activity_cpu *c, unsigned cpu)
 {
 	struct open_window w = { NULL, -1, 0, 0 };
+	struct clock_near edge = { 0 };
 	size_t near = 0, piece = 0;
 	double weight = 0;
 	for (size_t i = 0; i < c->len; i++) {
 		int64_t t = c->ts[i], low, high;
 		while (piece + 1 < r->clock->pieces && r->clock->piece[piece + 1].from <= t)
 			piece++;
-		if (clock_map_unsure(r->clock, t) || !clock_map_bounds(r->clock, t, &low, &high) ||
+		if (clock_map_unsure(r->clock, t) || !clock_map_bounds_near(r->clock, t, &edge, &low, &high) ||
 		    low < r->seen->host->begin || high > r->seen->host->end)
 			continue;
 		const struct vthread *th = vm_thread_at(r->seen->host, r->seen->vm, cpu, low);
@@ -131,6 +132,26 @@ static void complete(struct pair_list *l, const struct pair_list *extra)
 		pairs_thin(l, 0, l->len / (THIN_PAIRS / 8));
 }
 
+static bool same_edge(const struct clock_edge *a, const struct clock_edge *b)
+{
+	return a->points == b->points && memcmp(&a->left, &b->left, sizeof a->left) == 0 &&
+		memcmp(&a->right, &b->right, sizeof a->right) == 0 &&
+		(a->points == 0 || memcmp(a->point, b->point, a->points * sizeof *a->point) == 0);
+}
+
+/* Would a walk find the same under both? */
+static bool same_clock(const struct clock_map *a, const struct clock_map *b)
+{
+	bool same = a->pieces == b->pieces;
+	for (size_t i = 0; i < a->pieces && same; i++) {
+		const struct clock_piece *p = &a->piece[i], *q = &b->piece[i];
+		same = p->from == q->from && p->unsure_from == q->unsure_from && p->unsure_to == q->unsure_to &&
+			memcmp(&p->line, &q->line, sizeof p->line) == 0 && same_edge(&p->low, &q->low) &&
+			same_edge(&p->high, &q->high);
+	}
+	return same;
+}
+
 void hypothesis_narrow(struct hypothesis *h, const struct seen *seen, const struct pair_list *extra,
                        struct pair_list *fitted)
 {
@@ -154,8 +175,11 @@ void hypothesis_narrow(struct hypothesis *h, const struct seen *seen, const stru
 			clock_map_release(&next);
 			break;
 		}
+		const bool stays = same_clock(&h->clock, &next);
 		clock_map_release(&h->clock);
 		h->clock = next;
+		if (stays)
+			break;
 	}
 	h->used = 0;
 	for (size_t i = 0; i < last.len; i++)

@@ -5,15 +5,11 @@
 #include <string.h>
 
 #include "base/bisect.h"
-#include "base/hash.h"
 #include "base/mem.h"
 #include "sync/seen/slices.h"
 
 #ifndef WINDOWS_MAX
 #define WINDOWS_MAX (6u << 20)
-#endif
-#ifndef MARKS_MAX
-#define MARKS_MAX (1u << 18)
 #endif
 
 #define THREADS_MAX 16384  /* vCPUs ever seen on a host; more are not believed */
@@ -43,26 +39,6 @@ int vcpu_number_in_name(const char *comm)
 	if (sscanf(comm, "CPU %4u/KVM%n", &n, &used) == 1 && used > 0 && comm[used] == '\0')
 		return (int)n;
 	return -1;
-}
-
-bool mark_list_kept(const struct mark_list *l, uint64_t key)
-{
-	return (hash_end(hash_number(0, key)) & ((1u << l->sparse) - 1)) == 0;
-}
-
-void mark_list_add(struct mark_list *l, const struct sync_mark *m)
-{
-	if (!mark_list_kept(l, m->key) || l->len >= MARKS_MAX)
-		return;
-	*ARRAY_PUSH(l->mark, l->len, l->cap) = *m;
-	while (l->len >= MARKS_MAX && l->sparse < 24) {
-		l->sparse++;
-		size_t n = 0;
-		for (size_t i = 0; i < l->len; i++)
-			if (mark_list_kept(l, l->mark[i].key))
-				l->mark[n++] = l->mark[i];
-		l->len = n;
-	}
 }
 
 static void push_span(struct span **array, size_t *len, size_t *cap, int64_t from, int64_t to)
@@ -495,6 +471,7 @@ static int walk_host(struct host_walk *w, const struct trace *trace, const struc
 	trace_cursor_close(c);
 	if (status == 0)
 		finish(w);
+	mark_list_sort(&v->marks);
 	free(w->current);
 	free(w->lost);
 	free(w->loss);
@@ -528,7 +505,7 @@ void host_view_release(struct host_view *v)
 		free(v->thread[i].blind);
 	}
 	free(v->thread);
-	free(v->marks.mark);
+	mark_list_release(&v->marks);
 	map_release(&v->live);
 	map_release(&v->comm);
 	map_release(&v->pid);
@@ -562,6 +539,11 @@ bool vthread_blind(const struct vthread *th, int64_t from, int64_t to)
 		return false;
 	size_t n = spans_until(th->blind, th->blinds, to, 0);
 	return n > 0 && th->blind[n - 1].to >= from;
+}
+
+size_t vthread_windows(const struct vthread *th, int64_t t, size_t near)
+{
+	return spans_until(th->window, th->windows, t, near);
 }
 
 enum guest_mode vthread_mode(const struct vthread *th, int64_t t, size_t *near)

@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 
 #include "base/map.h"
+#include "sync/seen/mark_list.h"
 #include "sync/sync.h"
 
 struct span { int64_t from, to; };  /* ns, both included */
@@ -43,21 +44,6 @@ struct vthread {
 
 /* "CPU 3/KVM" -> 3; -1 for any other name. */
 int vcpu_number_in_name(const char *comm);
-
-/* One end of a pair. */
-struct sync_mark {
-	uint64_t key;
-	int64_t ts;
-	int64_t uid;      /* or EVENT_ABSENT */
-	int32_t where;    /* host: index of the thread instance, -1 = none; guest: CPU */
-	uint16_t end;     /* enum sync_end */
-};
-
-struct mark_list {
-	struct sync_mark *mark;
-	size_t len, cap;
-	unsigned sparse;  /* only keys whose hash has this many low zero bits are kept */
-};
 
 struct host_view {
 	const struct trace *trace;
@@ -89,14 +75,12 @@ int host_view_marks(const struct host_view *like, void (*take)(void *arg, const 
                     struct error *err);
 void host_view_release(struct host_view *v);
 
-/* Adds an end of a pair, within the list's memory bound. */
-void mark_list_add(struct mark_list *l, const struct sync_mark *m);
-bool mark_list_kept(const struct mark_list *l, uint64_t key);
-
 /* Where time t is relative to a thread's guest mode. */
 enum guest_mode { MODE_OUT, MODE_IN, MODE_BLIND };
 /* *near = index of the last window with from <= t; a caller that goes through time in order passes it back in. */
 enum guest_mode vthread_mode(const struct vthread *th, int64_t t, size_t *near);
+/* The number of windows with from <= t; `near`: of a time shortly before. */
+size_t vthread_windows(const struct vthread *th, int64_t t, size_t near);
 bool vthread_blind(const struct vthread *th, int64_t from, int64_t to);  /* does a blind span meet [from, to]? */
 
 #endif
