@@ -27,7 +27,7 @@ struct guest_search {
 
 static int add_match(struct guest_search *s, struct match *m, int status)
 {
-	if (status == 0 && (m->h.clock.pieces > 0 || m->h.doubt))
+	if (status == 0 && (m->h.clock.pieces > 0 || m->h.doubt || m->postponed))
 		*ARRAY_PUSH(s->match, s->matches, s->match_cap) = *m;
 	else
 		match_release(m);
@@ -69,17 +69,42 @@ static int try_events(struct guest_search *s, size_t hypervisor, size_t vm)
 	return add_match(s, &m, status);
 }
 
-/* How well the matches by events contain; where most pairs agree in some VM, others do not matter. */
-static int prove_events(struct guest_search *s)
+/* Do most pairs agree in some VM?  (Of those that were postponed it is known how many may at most.) */
+static bool some_agree(const struct guest_search *s)
 {
-	struct guest_view *guest = &s->r->guest[s->guest];
 	uint64_t most = 0;
 	bool agrees = false;
-	int status = 0;
 	for (size_t i = 0; i < s->matches; i++)
 		most = s->match[i].h.used > most ? s->match[i].h.used : most;
 	for (size_t i = 0; i < s->matches; i++)
 		agrees = agrees || (match_agrees(&s->match[i]) && s->match[i].h.used >= most / 2);
+	return agrees;
+}
+
+/* Where nothing agrees, those that disagree are looked at after all. */
+static int fit_postponed(struct guest_search *s)
+{
+	size_t n = 0;
+	int status = 0;
+	for (size_t i = 0; i < s->matches; i++) {
+		struct match *m = &s->match[i];
+		if (m->postponed && status == 0)
+			status = match_fit(&s->r->hypervisor[m->hypervisor].view, &s->r->guest[s->guest], m, &s->err);
+		if (status == 0 && m->h.clock.pieces == 0)
+			match_release(m);
+		else
+			s->match[n++] = *m;
+	}
+	s->matches = n;
+	return status;
+}
+
+/* How well the matches by events contain; where most pairs agree in some VM, others do not matter. */
+static int prove_events(struct guest_search *s)
+{
+	struct guest_view *guest = &s->r->guest[s->guest];
+	int status = some_agree(s) ? 0 : fit_postponed(s);
+	const bool agrees = some_agree(s);
 	for (size_t i = 0; i < s->matches && status == 0 && !atomic_load(&s->r->cancelled); i++) {
 		struct match *m = &s->match[i];
 		const struct host_view *host = &s->r->hypervisor[m->hypervisor].view;

@@ -145,6 +145,38 @@ static int all_pairs(const struct host_view *host, const struct guest_view *gues
 	return 0;
 }
 
+static int fit_events(const struct host_view *host, const struct guest_view *guest, bool is_vm, struct match *m,
+                      struct error *err)
+{
+	struct pair_list *pairs = &m->events;
+	bool *mine = is_vm ? vm_threads(host, &m->view) : NULL;
+	int status = 0;
+	fit_pairs(pairs, guest->begin, &m->h.clock);
+	if ((guest->marks.sparse > 0 || host->marks.sparse > 0) && m->h.clock.pieces > 0)
+		status = all_pairs(host, guest, mine, m, err);
+	free(mine);
+	if (status != 0)
+		return -1;
+	m->h.used = 0;
+	for (size_t i = 0; i < pairs->len; i++)
+		m->h.used += !pairs->pair[i].rejected;
+	if (pairs->len > 0 && m->h.clock.pieces > 0)
+		m->contradiction = ((double)(pairs->len - m->h.used) + (double)(m->h.clock.pieces - 1) * FIT_SUSPECTS)
+		                   / (double)pairs->len;
+	if (is_vm)
+		number_by_pairs(&m->view, pairs);
+	fit_open(pairs, &m->h.clock);
+	m->band_events = band_of(&m->h.clock, guest);
+	return 0;
+}
+
+int match_fit(const struct host_view *host, const struct guest_view *guest, struct match *m, struct error *err)
+{
+	m->postponed = false;
+	m->contradiction = 0;
+	return fit_events(host, guest, true, m, err);
+}
+
 int match_events(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
                  struct match *m, struct error *err)
 {
@@ -152,25 +184,16 @@ int match_events(const struct host_view *host, const struct vm_view *vm, const s
 	struct pair_list *pairs = &m->events;
 	begin_match(m, vm, SYNC_EVENTS);
 	pairs_match(&guest->marks, &host->marks, mine, pairs);
+	free(mine);
 	m->h.pairs = pairs->len;
 	m->unmatched = pairs->unmatched;
-	fit_pairs(pairs, guest->begin, &m->h.clock);
-	if ((guest->marks.sparse > 0 || host->marks.sparse > 0) && m->h.clock.pieces > 0 &&
-	    all_pairs(host, guest, mine, m, err) != 0) {
-		free(mine);
-		return -1;
+	if (vm && pairs->len > 0 && guest->marks.sparse == 0 && host->marks.sparse == 0) {
+		const size_t gross = fit_gross(pairs);
+		m->contradiction = (double)gross / (double)pairs->len;
+		m->h.used = pairs->len - gross;
+		m->postponed = !match_agrees(m);
 	}
-	for (size_t i = 0; i < pairs->len; i++)
-		m->h.used += !pairs->pair[i].rejected;
-	if (pairs->len > 0 && m->h.clock.pieces > 0)
-		m->contradiction = ((double)(pairs->len - m->h.used) + (double)(m->h.clock.pieces - 1) * FIT_SUSPECTS)
-		                   / (double)pairs->len;
-	if (vm)
-		number_by_pairs(&m->view, pairs);
-	fit_open(pairs, &m->h.clock);
-	m->band_events = band_of(&m->h.clock, guest);
-	free(mine);
-	return 0;
+	return m->postponed ? 0 : fit_events(host, guest, vm != NULL, m, err);
 }
 
 int match_prove_first(const struct host_view *host, struct guest_view *guest, struct match *m, struct error *err)

@@ -31,9 +31,10 @@ static bool against_bulk(const struct pair *p, const struct pair *const *q, size
 	return agree <= n / 4;
 }
 
-/* Marks the pairs that contradict the bulk of the other side both before and after them. */
-static void drop_gross(struct pair_list *l)
+/* Those that contradict the bulk of the other side both before and after them. */
+size_t fit_gross(struct pair_list *l)
 {
+	size_t dropped = 0;
 	size_t n[2] = { 0, 0 }, at[2] = { 0, 0 };
 	const struct pair **side[2] = { mem_new(l->len, sizeof **side), mem_new(l->len, sizeof **side) };
 	for (size_t i = 0; i < l->len; i++)
@@ -50,9 +51,11 @@ static void drop_gross(struct pair_list *l)
 		bool bad_before = before < NEIGHBOURS / 3 || against_bulk(p, side[other] + mid - before, before);
 		if (bad_before && (after < NEIGHBOURS / 3 || against_bulk(p, side[other] + mid, after)))
 			p->rejected = PAIR_GROSS;
+		dropped += p->rejected == PAIR_GROSS;
 	}
 	free(side[0]);
 	free(side[1]);
+	return dropped;
 }
 
 static enum hull_effect offer(const struct pair_list *l, const struct pair *p, struct hull *h)
@@ -353,7 +356,7 @@ static int64_t widen(const struct pair_list *l, struct clock_map *map)
 
 void fit_pairs(struct pair_list *l, int64_t ref, struct clock_map *map)
 {
-	drop_gross(l);
+	(void)fit_gross(l);
 	l->slack = 0;
 	fit_once(l, ref, map);
 	for (int64_t slack; (slack = widen(l, map)) > l->slack;) {

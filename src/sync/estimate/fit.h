@@ -23,6 +23,9 @@
 /* Fills *map, referred to guest time ref; sets `rejected` of the pairs that were left out.  No pairs: no pieces. */
 void fit_pairs(struct pair_list *l, int64_t ref, struct clock_map *map);
 
+/* The first step of that, alone: rejects gross outliers, and says how many.  The rest never takes one back. */
+size_t fit_gross(struct pair_list *l);
+
 /* Does the clock jump to piece i, or only change its rate? */
 bool fit_jumps(const struct clock_map *clock, size_t i);
 /* Where the pairs leave it open when the clock jumped to piece i: they set its unsure_from and unsure_to, at most from
