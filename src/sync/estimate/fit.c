@@ -22,7 +22,7 @@ struct fit_part {
 static bool against_bulk(const struct pair *p, const struct pair *const *q, size_t n)
 {
 	size_t agree = 0;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && agree <= n / 4; i++) {
 		int64_t far = q[i]->x > p->x ? q[i]->x - p->x : p->x - q[i]->x;
 		int64_t slack = far / 1000000 * SLACK_PPM + 1000;
 		int64_t d = (q[i]->y - p->y) - (q[i]->x - p->x);
