@@ -113,8 +113,9 @@ static void test_ctf2(void **state)
 	char *dir = path_of("ctf2"), *file = path_of("ctf2/metadata");
 	mkdir(dir, 0755);
 	write_file(file, text, sizeof text - 1);
-	refuse(dir, "CTF 2");
-	refuse(dir, "libbabeltrace2 2.0 cannot read it");
+	refuse(dir, "CTF 2 that is not understood: no stream class");
+	write_file(file, text + 1, sizeof text - 2);
+	refuse(dir, "json that is no CTF 2 metadata: its parts are not separated");
 	free(file);
 	free(dir);
 }

@@ -6,6 +6,7 @@
 #include <fts.h>
 #include <unistd.h>
 
+#include "ctf2.h"
 #include "sim/simulate.h"
 #include "trace/internal.h"
 #include "trace/trace.h"
@@ -148,12 +149,49 @@ static const char *srcdir(void)
 	return dir ? dir : ".";
 }
 
+static void remove_all(const char *dir)
+{
+	char *const paths[] = { (char *)dir, NULL };
+	FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	for (FTSENT *e; fts && (e = fts_read(fts));)
+		if (e->fts_info != FTS_D)
+			remove(e->fts_accpath);
+	if (fts)
+		fts_close(fts);
+}
+
+/* The same trace in CTF 2 says the same; only its length is another.  may_not: be read natively at all. */
+static void same_in_ctf2(const char *root, bool may_not)
+{
+	struct loaded_traces a, b;
+	char dir[] = "/tmp/stealscope-ctf2-XXXXXX";
+	load(root, READER_NATIVE, 1, &a);
+	if (a.status && may_not) {
+		unload(&a);
+		return;
+	}
+	assert_non_null(mkdtemp(dir));
+	ctf2_convert(root, dir);
+	load(dir, READER_NATIVE, 2, &b);
+	if (a.status || b.status)
+		fail_msg("%s: %s; %s", root, a.err.text, b.err.text);
+	assert_int_equal(a.n, b.n);
+	for (size_t i = 0; i < a.n; i++) {
+		b.trace[i]->info.bytes = a.trace[i]->info.bytes;
+		same_trace(a.trace[i], b.trace[i]);
+	}
+	unload(&a);
+	unload(&b);
+	remove_all(dir);
+}
+
 static void test_recording(void **state)
 {
 	(void)state;
 	char path[1024];
 	snprintf(path, sizeof path, "%s/tests/data/fibonacci", srcdir());
 	same(path, READER_NATIVE, false);
+	same_in_ctf2(path, false);
 }
 
 /* Recordings that may lie beside the sources; those of trace-cmd among them are not ours. */
@@ -171,19 +209,9 @@ static void test_others(void **state)
 			continue;
 		path[strlen(path) - strlen("/host")] = '\0';
 		same(path, READER_AUTO, false);
+		same_in_ctf2(path, true);
 	}
 	closedir(d);
-}
-
-static void remove_all(const char *dir)
-{
-	char *const paths[] = { (char *)dir, NULL };
-	FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
-	for (FTSENT *e; fts && (e = fts_read(fts));)
-		if (e->fts_info != FTS_D)
-			remove(e->fts_accpath);
-	if (fts)
-		fts_close(fts);
 }
 
 static void test_simulated(void **state)
@@ -199,6 +227,7 @@ static void test_simulated(void **state)
 		if (simulate(&o, &result, &err))
 			fail_msg("%s", err.text);
 		same(dir, READER_NATIVE, o.lost > 0);
+		same_in_ctf2(dir, false);
 		remove_all(dir);
 	}
 }

@@ -26,7 +26,7 @@ static enum claim claims(const char *name, const unsigned char *head, size_t len
 	static const unsigned char packetized_be[] = { 0x75, 0xd1, 0x1d, 0x57 };
 	if (strcmp(name, "metadata") != 0 || len < 6)
 		return CLAIM_NONE;
-	if (!memcmp(head, packetized_le, 4) || !memcmp(head, packetized_be, 4) || !memcmp(head, "/* CTF", 6))
+	if (!memcmp(head, packetized_le, 4) || !memcmp(head, packetized_be, 4) || !memcmp(head, "/* CTF", 6) || *head == 0x1e)
 		return CLAIM_FOLDER;
 	return CLAIM_NONE;
 }

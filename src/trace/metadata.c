@@ -12,11 +12,13 @@
 
 #include "base/file_open.h"
 #include "base/mem.h"
+#include "trace/ctf/fragments.h"
 #include "trace/metadata.h"
 
 #define METADATA_LONGEST (64L << 20)  /* bytes; a kernel's with all its system calls is 0.3 MiB */
 #define METADATA_MAGIC 0x75D11D57U
 #define CTF_1_8 0x108
+#define CTF_2 0x200
 #define PACKET_HEADER 37              /* bytes: magic, uuid, checksum, content and packet size in bits, five bytes */
 
 struct token_scan {
@@ -192,9 +194,9 @@ char *metadata_text(const char *dir, size_t *size, struct error *err)
 	unsigned version;
 	if (!status && !unpack(text, &len, &version)) {
 		status = error_set(err, STATUS_INPUT, "copy the trace again", "%s: cut short or damaged", path);
-	} else if (!status && version != CTF_1_8) {
-		status = error_set(err, STATUS_INPUT, "record CTF 1.8", "%s: metadata of CTF %u.%u, which cannot be read", path,
-		                   version >> 8, version & 255);
+	} else if (!status && version != CTF_1_8 && version != CTF_2) {
+		status = error_set(err, STATUS_INPUT, "record CTF 1.8 or 2", "%s: metadata of CTF %u.%u, which cannot be read",
+		                   path, version >> 8, version & 255);
 	} else if (!status) {
 		text[len] = '\0';
 		*size = len;
@@ -218,11 +220,16 @@ int metadata_read(const char *dir, struct metadata *m, struct error *err)
 	char *text = metadata_text(dir, &len, err);
 	if (!text)
 		return -1;
-	const bool is_known = metadata_scan(text, m);
+	bool is_known = true;
+	if (ctf_is_fragments(text, len))
+		metadata_fragments(text, len, m);
+	else
+		is_known = metadata_scan(text, m);
 	free(text);
 	if (is_known)
 		return 0;
-	return error_set(err, STATUS_INPUT, "record CTF 1.8", "%s/metadata: of another version of CTF than 1.8", dir);
+	return error_set(err, STATUS_INPUT, "record CTF 1.8 or 2", "%s/metadata: of another version of CTF than 1.8 and 2",
+	                 dir);
 }
 
 bool metadata_scan(const char *text, struct metadata *m)

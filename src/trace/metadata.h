@@ -16,6 +16,8 @@ void metadata_tracer(struct metadata *m, const char *name, const char *major, co
 
 /* Of CTF 1.8: of the text, false: it says that it is of another version; of the folder of a trace. */
 bool metadata_scan(const char *text, struct metadata *m);
+/* Of CTF 2 (json): what can be understood of it. */
+void metadata_fragments(const char *text, size_t len, struct metadata *m);
 int metadata_read(const char *dir, struct metadata *m, struct error *err);
 /* The text itself, out of its packets, a zero byte behind it; malloc'ed.  NULL: as metadata_read() fails. */
 char *metadata_text(const char *dir, size_t *len, struct error *err);

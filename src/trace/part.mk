@@ -15,6 +15,9 @@ src_libtrace_a_SOURCES = \
 	src/trace/ctf/ctf.h \
 	src/trace/ctf/decode.c src/trace/ctf/decode.h \
 	src/trace/ctf/files.c src/trace/ctf/files.h \
+	src/trace/ctf/fragments.c src/trace/ctf/fragments.h \
+	src/trace/ctf/json_metadata.c \
+	src/trace/ctf/json_types.c src/trace/ctf/json_types.h \
 	src/trace/ctf/native.c \
 	src/trace/ctf/ops.h \
 	src/trace/ctf/program.c src/trace/ctf/program.h \
@@ -41,6 +44,7 @@ src_libtrace_a_SOURCES = \
 	src/trace/load.c src/trace/load.h \
 	src/trace/machines.c \
 	src/trace/metadata.c src/trace/metadata.h \
+	src/trace/metadata_json.c \
 	src/trace/missing.c \
 	src/trace/names.c src/trace/names.h \
 	src/trace/naming.c \
@@ -95,6 +99,9 @@ tests_test_trace_bad_LDADD = $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_trace_confine
 tests_test_trace_confine_SOURCES = tests/test_trace_confine.c tests/test.h
 tests_test_trace_confine_LDADD = $(TRACE_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_trace_ctf2
+tests_test_trace_ctf2_SOURCES = tests/test_trace_ctf2.c tests/trace_files.c tests/trace_files.h tests/test.h
+tests_test_trace_ctf2_LDADD = $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_trace_layout
 tests_test_trace_layout_SOURCES = tests/test_trace_layout.c tests/trace_files.c tests/trace_files.h tests/test.h
 tests_test_trace_layout_LDADD = $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
@@ -102,7 +109,7 @@ check_PROGRAMS += tests/test_trace_reader
 tests_test_trace_reader_SOURCES = tests/test_trace_reader.c tests/trace_loaded.h tests/test.h
 tests_test_trace_reader_LDADD = $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_trace_twins
-tests_test_trace_twins_SOURCES = tests/test_trace_twins.c tests/test.h
+tests_test_trace_twins_SOURCES = tests/test_trace_twins.c tests/ctf2.c tests/ctf2.h tests/test.h
 tests_test_trace_twins_LDADD = tests/libsim.a $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_trace_record
 tests_test_trace_record_SOURCES = tests/test_trace_record.c tests/test.h

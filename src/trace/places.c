@@ -26,12 +26,8 @@ static const struct content {
 	bool is_trace;     /* of some machine */
 	const char *why, *mend;
 } contents[] = {  /* the first that is found gives the reason */
-	{ "metadata", "\x1e", 1, true, "CTF 2 metadata: libbabeltrace2 2.0 cannot read it",
-	  "record CTF 1.8, or convert it with babeltrace2 2.1 or later" },
-	{ "metadata", "{", 1, true, "CTF 2 metadata: libbabeltrace2 2.0 cannot read it",
-	  "record CTF 1.8, or convert it with babeltrace2 2.1 or later" },
-	{ "metadata", "[", 1, true, "CTF 2 metadata: libbabeltrace2 2.0 cannot read it",
-	  "record CTF 1.8, or convert it with babeltrace2 2.1 or later" },
+	{ "metadata", "{", 1, true, "json that is no CTF 2 metadata: its parts are not separated", "record CTF 1.8 or 2" },
+	{ "metadata", "[", 1, true, "json that is no CTF 2 metadata: its parts are not separated", "record CTF 1.8 or 2" },
 	{ NULL, "PERFILE2", 8, true, "a perf.data file, not a CTF trace", "perf data convert --to-ctf DIR" },
 	{ NULL, "\x17\x08\x44tracing", 10, true, "a trace-cmd file; this stealscope was built without libtracecmd",
 	  "install libtracecmd-dev and build it again, or record with perf, and perf data convert --to-ctf" },

@@ -35,7 +35,7 @@ static unsigned char *put_signed(unsigned char *p, uint64_t v)
 	return put_unsigned(p, v << 1 ^ (0 - (v >> 63)));
 }
 
-/* All numbers of a record, at most, each of ten bytes: so far from the end of a block nothing is checked but their sense. */
+/* All numbers of a record, at most, each of ten bytes: so far from a block's end nothing is checked but their sense. */
 #define RECORD_FAR ((size_t)(12 + 10 * (5 + EVENT_ARGS)))
 
 /* NULL when the block ends within the number. */
@@ -52,8 +52,8 @@ static const unsigned char *get_slowly(const unsigned char *p, const unsigned ch
 	return NULL;
 }
 
-/* The same; `far`: the block does not end within RECORD_FAR bytes.  Eight bytes at a time: a loop over the bytes of a number
- * mostly ends where the processor does not expect it. */
+/* The same; `far`: the block does not end within RECORD_FAR bytes.  Eight bytes at a time: a loop over the bytes of a
+ * number mostly ends where the processor does not expect it. */
 static INLINE const unsigned char *get_unsigned(const unsigned char *p, const unsigned char *end, bool far, uint64_t *v)
 {
 	if (!far)

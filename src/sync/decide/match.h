@@ -34,7 +34,7 @@ struct match {
 	int64_t band_events, band_containment;
 	double contradiction;     /* share of the pairs by events that contradict the others, 0..1 and more: each change of the
 	                             clock counts for as many as prove it */
-	bool postponed;           /* so many of its pairs are gross that they cannot agree: it has no clock yet, see match_fit() */
+	bool postponed;           /* so many of its pairs are gross that they cannot agree: see match_fit() */
 	struct containment proof;
 	double share;             /* of containment, -1 = not computable */
 };
@@ -42,7 +42,7 @@ struct match {
 /* Fills *m from pairs, without a proof; m->h.pairs == 0 when there are none. */
 int match_events(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
                  struct match *m, struct error *err);
-/* One that was postponed: its clock after all, and exactly what contradicts it. */
+/* One that was postponed has no clock: here it gets one after all, and exactly what contradicts it. */
 int match_fit(const struct host_view *host, const struct guest_view *guest, struct match *m, struct error *err);
 /* Fills *m by containment alone; steps: see search_containment(). */
 int match_containment(const struct host_view *host, const struct vm_view *vm, struct guest_view *guest,

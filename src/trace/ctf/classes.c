@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "trace/ctf/fragments.h"
 
 #define MOST_CLASSES 65536  /* ids of event classes are below */
 #define MOST_OPS 2000000    /* of all programs */
@@ -361,7 +362,7 @@ const char *ctf_classes_make(struct ctf_classes *c, const char *text, size_t len
 	struct maker k = { .c = c };
 	struct ctf_slots first = { 0, CTF_STREAM_SLOTS };
 	*c = (struct ctf_classes){ .slots = CTF_OWN_SLOTS };
-	ctf_metadata_parse(&c->metadata, text, len);
+	(ctf_is_fragments(text, len) ? ctf_metadata_fragments : ctf_metadata_parse)(&c->metadata, text, len);
 	struct ctf_metadata *m = &c->metadata;
 	if (m->why)
 		return m->why;

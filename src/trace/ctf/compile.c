@@ -88,10 +88,42 @@ static enum ctf_code whole_code(uint32_t size, bool is_signed, bool is_big)
 	}
 }
 
+/* What else an integer of a header tells. */
+static void told_by(struct compiler *c, const struct ctf_type *t, const char *name)
+{
+	if (!c->is_header)
+		return;
+	if (t->clock) {
+		struct ctf_op *op = emit(c, OP_TIME);
+		op->slot = t->slot;
+		op->size = (uint8_t)t->size;
+	}
+	if (name && strcmp(name, "id") == 0)
+		emit(c, OP_CLASS)->slot = t->slot;
+}
+
+static void variable(struct compiler *c, struct ctf_type *t, const char *name)
+{
+	if (t->clock)
+		c->why = "a time of as many bits as it needs";
+	struct ctf_op *op = emit(c, OP_VARIABLE);
+	op->slot = t->slot;
+	op->is_signed = t->is_signed;
+	t->is_placed = true;
+	want_reset(c, t->slot);
+	moved(c, 8, 0);
+	if (t->slot != CTF_NO_SLOT)
+		told_by(c, t, name);
+}
+
 static void integer(struct compiler *c, struct ctf_type *t, const char *name)
 {
 	const bool is_big = t->order == CTF_NATIVE ? c->is_big : t->order == CTF_BIG;
 	const bool is_whole = at_byte(c);
+	if (t->is_variable) {
+		variable(c, t, name);
+		return;
+	}
 	if (is_big != c->is_big && (!is_whole || t->size % 8))
 		c->why = "bits of both byte orders in one byte";
 	const uint64_t offset = fixed(c, t->size);
@@ -107,15 +139,7 @@ static void integer(struct compiler *c, struct ctf_type *t, const char *name)
 	op->is_signed = t->is_signed;
 	op->is_big = is_big;
 	want_reset(c, t->slot);
-	if (!c->is_header)
-		return;
-	if (t->clock) {
-		op = emit(c, OP_TIME);
-		op->slot = t->slot;
-		op->size = (uint8_t)t->size;
-	}
-	if (name && strcmp(name, "id") == 0)
-		emit(c, OP_CLASS)->slot = t->slot;
+	told_by(c, t, name);
 }
 
 static void compile(struct compiler *c, struct ctf_type *t, const char *name);
@@ -194,12 +218,12 @@ static void array(struct compiler *c, const struct ctf_type *t)
 	}
 }
 
-static void add_options(struct compiler *c, size_t variant, const struct ctf_type *teller, const char *name)
+static void add_options(struct compiler *c, size_t variant, const struct ctf_type *teller, const struct ctf_member *m)
 {
 	const uint32_t skip = (uint32_t)(c->p->ops - variant);
 	struct ctf_op *op = &c->p->op[variant];
-	for (const struct ctf_label *l = teller->label; l; l = l->next)
-		if (strcmp(l->name, name) == 0)
+	for (const struct ctf_label *l = m->range ? m->range : teller->label; l; l = l->next)
+		if (m->range || strcmp(l->name, m->name) == 0)
 			*ARRAY_PUSH(op->option, op->options, op->options_cap) =
 				(struct ctf_option){ l->lower, l->upper, skip };
 }
@@ -225,7 +249,7 @@ static void variant(struct compiler *c, const struct ctf_type *t)
 	c->within++;
 	for (const struct ctf_member *m = t->member; m && !c->why; m = m->next) {
 		moved(c, modulus, rest);
-		add_options(c, at, t->teller, m->name);
+		add_options(c, at, t->teller, m);
 		compile(c, m->type, m->name);
 		meet(c, m == t->member, &end_modulus, &end_rest);
 		if (m->next)
@@ -344,8 +368,11 @@ static void resolve(struct field_search *s, struct ctf_type *t)
 		return;
 	}
 	if ((t->kind == CTF_ARRAY && t->where) || t->kind == CTF_VARIANT) {
-		t->teller = t->where ? find_teller(s, t->where) : NULL;
-		if (!t->teller || t->teller->kind != CTF_INTEGER || (t->kind == CTF_VARIANT && !t->teller->label) ||
+		const bool is_known = t->teller != NULL;  /* (CTF 2) */
+		if (!is_known)
+			t->teller = t->where ? find_teller(s, t->where) : NULL;
+		const bool is_labelled = is_known || (t->teller && t->teller->label);
+		if (!t->teller || t->teller->kind != CTF_INTEGER || (t->kind == CTF_VARIANT && !is_labelled) ||
 		    (t->kind == CTF_ARRAY && t->teller->is_signed) || !ctf_want(t->teller, s->slots)) {
 			s->why = "an array or a variant that no integer before it tells about";
 			return;

@@ -9,12 +9,14 @@
 #include "trace/babeltrace.h"
 #include "trace/ctf/ctf.h"
 #include "trace/ctf/decode.h"
+#include "trace/ctf/fragments.h"
 #include "trace/group.h"
 #include "trace/internal.h"
 
 struct native {
 	struct group group;        /* the folders and their files */
 	struct notes notes;        /* said when it is read by us */
+	bool is_json;              /* CTF 2 */
 	struct ctf_classes classes;
 	struct ctf_streams streams;
 };
@@ -104,6 +106,7 @@ static int read_trace(struct source *s, struct native *n, const char **why, stru
 	char *text = read_metadata(&n->group, &len, why, err);
 	if (!text)
 		return *why ? 0 : -1;
+	n->is_json = ctf_is_fragments(text, len);
 	*why = ctf_classes_make(&n->classes, text, len, &s->meaning);
 	free(text);
 	return *why ? 0 : read_files(n, why, err);
@@ -132,6 +135,9 @@ static int open_native(struct source *s, struct error *err)
 	if (why && s->options->reader == READER_NATIVE)
 		return error_set(err, STATUS_INPUT, "read it with --reader=babeltrace", "%s: %s: not read natively",
 		                 s->place[0]->path, why);
+	if (why && n->is_json)  /* which not every libbabeltrace2 can read */
+		return error_set(err, STATUS_INPUT, "record CTF 1.8, or convert it with babeltrace2 2.1 or later",
+		                 "%s: CTF 2 that is not understood: %s", s->place[0]->path, why);
 	if (why)
 		return OPEN_OTHER;
 	for (size_t i = 0; i < n->notes.len; i++)

@@ -10,6 +10,7 @@ enum ctf_code {
 	OP_LE_U16, OP_LE_U32, OP_LE_64, OP_LE_S16, OP_LE_S32,
 	OP_BE_U16, OP_BE_U32, OP_BE_64, OP_BE_S16, OP_BE_S32,
 	OP_BITS,        /* any integer */
+	OP_VARIABLE,    /* an integer of seven bits a byte (LEB128), at a byte */
 	OP_CHARACTERS,  /* a text of n bytes */
 	OP_TIME,        /* the slot's value is one, of `size` bits */
 	OP_CLASS,       /* the slot's value is the event's class */

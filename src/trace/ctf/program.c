@@ -103,6 +103,25 @@ static enum ctf_run array(const struct ctf_op *op, struct ctf_machine *m)
 	return CTF_RUN_DONE;
 }
 
+/* Seven bits a byte, the least significant first; the last byte's bit 7 is 0, its bit 6 the sign. */
+static enum ctf_run variable(const struct ctf_op *op, struct ctf_machine *m)
+{
+	uint64_t v = 0;
+	for (unsigned shift = 0; shift < 64; shift += 7) {
+		if (m->end - m->at < 8)
+			return CTF_RUN_SHORT;
+		const unsigned char byte = m->packet[m->at / 8];
+		m->at += 8;
+		v |= (uint64_t)(byte & 0x7f) << shift;
+		if (byte & 0x80)
+			continue;
+		if (op->slot != CTF_NO_SLOT)
+			m->value[op->slot] = (struct ctf_value){ extend(v, shift + 7, op->is_signed), NULL };
+		return CTF_RUN_DONE;
+	}
+	return CTF_RUN_WRONG;
+}
+
 static enum ctf_run walk(const struct ctf_op *op, const struct ctf_op *end, struct ctf_machine *m);
 
 /* Elements that have to be walked, by the operations behind this one. */
@@ -175,10 +194,9 @@ static enum ctf_run walk(const struct ctf_op *op, const struct ctf_op *end, stru
 			status = align(m, op->n) ? CTF_RUN_DONE : CTF_RUN_SHORT;
 			break;
 		case OP_STRING:
-			status = string(op, m);
-			break;
 		case OP_ARRAY:
-			status = array(op, m);
+		case OP_VARIABLE:
+			status = op->code == OP_STRING ? string(op, m) : op->code == OP_ARRAY ? array(op, m) : variable(op, m);
 			break;
 		case OP_REPEAT:
 			status = repeat(op, m);

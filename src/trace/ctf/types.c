@@ -68,7 +68,7 @@ struct ctf_member *ctf_member_add(struct ctf_arena *a, struct ctf_type *t, const
 		if (++n >= MOST_MEMBERS)
 			return NULL;
 	*at = ctf_alloc(a, sizeof **at);
-	**at = (struct ctf_member){ name, type, NULL };
+	**at = (struct ctf_member){ .name = name, .type = type };
 	if (t->kind == CTF_STRUCT && type->align > t->align)
 		t->align = type->align;
 	return *at;
@@ -87,7 +87,7 @@ struct ctf_type *ctf_type_copy(struct ctf_arena *a, const struct ctf_type *t)
 		if (!type || ++a->nodes > MOST_NODES)
 			return NULL;
 		*at = ctf_alloc(a, sizeof **at);
-		**at = (struct ctf_member){ m->name, type, NULL };
+		**at = (struct ctf_member){ .name = m->name, .type = type };
 		at = &(*at)->next;
 	}
 	copy->element = t->element ? ctf_type_copy(a, t->element) : NULL;

@@ -26,6 +26,8 @@ struct ctf_member {  /* of a structure, or option of a variant */
 	const char *name;
 	struct ctf_type *type;
 	struct ctf_member *next;
+	const char *said;             /* (CTF 2) its name in the metadata, where `name` is its role's */
+	struct ctf_label *range;      /* (CTF 2) of an option: when it is there; else the label of its name says */
 };
 
 struct ctf_type {
@@ -34,6 +36,8 @@ struct ctf_type {
 	uint32_t align;
 	uint32_t size;                /* of integers and floats */
 	bool is_signed;
+	bool is_variable;             /* of integers: LEB128, `size` is 0 */
+	bool is_boolean;
 	bool is_utf8;                 /* of integers: they are characters */
 	bool is_text;                 /* of arrays: a string */
 	const char *clock;            /* that the integer is a time of; NULL: none */
@@ -86,6 +90,8 @@ struct ctf_metadata {
 void ctf_metadata_release(struct ctf_metadata *m);
 /* The text of CTF 1.8 metadata (TSDL).  What is wrong, or not understood, is said in m->why. */
 void ctf_metadata_parse(struct ctf_metadata *m, const char *text, size_t len);
+/* The same of CTF 2 metadata (json). */
+void ctf_metadata_fragments(struct ctf_metadata *m, const char *text, size_t len);
 
 void *ctf_alloc(struct ctf_arena *a, size_t size);  /* zeroed */
 char *ctf_text(struct ctf_arena *a, const char *s, size_t len);
