@@ -149,7 +149,8 @@ check-servers: stealscope stealscope-sim
 bench: $(BENCHES) stealscope stealscope-sim
 	@for b in $(BENCHES); do echo "== $$b"; ./$$b || exit 1; done
 	@echo "== tests/bench/bench_index.sh"; $(SHELL) $(srcdir)/tests/bench/bench_index.sh
-EXTRA_DIST += tests/bench/bench_index.sh
+	@echo "== tests/bench/bench_growth.py"; $(PYTHON) $(srcdir)/tests/bench/bench_growth.py
+EXTRA_DIST += tests/bench/bench_index.sh tests/bench/bench_growth.py
 EXTRA_PROGRAMS += $(BENCHES)
 check_DATA += $(BENCHES)
 CLEANFILES += $(BENCHES)

@@ -140,6 +140,9 @@ tests_fuzz_fuzz_record_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
 check_PROGRAMS += tests/fuzz/fuzz_told
 tests_fuzz_fuzz_told_SOURCES = tests/fuzz/fuzz_told.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_told_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
+check_PROGRAMS += tests/fuzz/fuzz_twins
+tests_fuzz_fuzz_twins_SOURCES = tests/fuzz/fuzz_twins.c $(FUZZ_MAIN)
+tests_fuzz_fuzz_twins_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
 EXTRA_DIST += tests/fuzz/corpus-ctf tests/fuzz/corpus-dat tests/fuzz/corpus-metadata tests/fuzz/corpus-packets \
 	tests/fuzz/corpus-pages tests/fuzz/corpus-record tests/fuzz/corpus-told
 
