@@ -11,6 +11,7 @@
 #include "model/cover.h"
 #include "model/feed.h"
 #include "model/merge.h"
+#include "model/sink_beside.h"
 
 #define TICK_EVENTS 65536  /* events between two reports of progress: some 10 ms */
 
@@ -175,9 +176,13 @@ static int run(struct model_run *r, struct history_builder *b, struct model_span
 		return error_set(err, STATUS_INPUT, "record some events", "traces: there is no event in them");
 	if (look_ahead(r, err) < 0)
 		return -1;
-	struct model *m = model_new(r->setup, r->n, r->options->paper_states, &sink_history, b, err);
-	if (!m)
+	struct sink_beside *beside = r->workers > 1 ? sink_beside_begin(b) : NULL;
+	struct model *m = model_new(r->setup, r->n, r->options->paper_states, beside ? &sink_beside : &sink_history,
+	                            beside ? (void *)beside : b, err);
+	if (!m) {
+		(void)sink_beside_end(beside, NULL);
 		return -1;
+	}
 	int result = merge_open(&merge, r->trace, r->clock, r->n, r->workers, err);
 	if (result == 0) {
 		for (size_t i = 1; i < r->n; i++)
@@ -189,7 +194,7 @@ static int run(struct model_run *r, struct history_builder *b, struct model_span
 		merge_close(&merge);
 	}
 	model_free(m);
-	return result;
+	return sink_beside_end(beside, result ? NULL : err) ? -1 : result;
 }
 
 int model_run(const struct sync_result *sync, const struct model_options *options, struct history_builder *b,

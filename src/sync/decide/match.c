@@ -172,6 +172,9 @@ static int fit_events(const struct host_view *host, const struct guest_view *gue
 
 int match_fit(const struct host_view *host, const struct guest_view *guest, struct match *m, struct error *err)
 {
+	bool *mine = vm_threads(host, &m->view);
+	pairs_match(&guest->marks, &host->marks, mine, &m->events);
+	free(mine);
 	m->postponed = false;
 	m->contradiction = 0;
 	return fit_events(host, guest, true, m, err);
@@ -193,6 +196,8 @@ int match_events(const struct host_view *host, const struct vm_view *vm, const s
 		m->h.used = pairs->len - gross;
 		m->postponed = !match_agrees(m);
 	}
+	if (m->postponed)
+		pairs_release(pairs);  /* there are as many such lists as guests and VMs can be combined */
 	return m->postponed ? 0 : fit_events(host, guest, vm != NULL, m, err);
 }
 
