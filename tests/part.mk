@@ -41,6 +41,7 @@ E2E_TESTS = \
 	tests/test_nudge.py \
 	tests/test_papercases.py \
 	tests/test_path.py \
+	tests/test_path_names.py \
 	tests/test_path_truth.py \
 	tests/test_inside.py \
 	tests/test_polling.py \

@@ -120,6 +120,8 @@ static int emit_unknown(struct walker *w, const struct subject *s, int64_t a, in
 		return 0;
 	if (identity(w, s, a, &who) < 0)
 		return -1;
+	if (s->kind == SUBJECT_CPU)  /* whatever its guest ran as it fell asleep is not what was waited for */
+		who = (struct party){ who.system, -1, resolver_cpu(&w->r, s->index)->name, FLOW_UNKNOWN };
 	return emit(w, a, b, who, nobody, (struct via){ EDGE_START, PATH_NO_EVIDENCE });
 }
 
@@ -319,6 +321,17 @@ static int handled_on(struct walker *w, uint32_t machine, const char *in, int64_
 	return found;
 }
 
+/* Who is being woken: a thread, or the vCPU that it executes. */
+static int who_is_woken(struct walker *w, const struct subject *s, const struct who *sleeper, int64_t t, struct party *who)
+{
+	int vcpu;
+	if (resolver_vcpu(&w->r, sleeper, t, &vcpu) < 0)
+		return -1;
+	if (vcpu >= 0)
+		return identity(w, &(struct subject){ SUBJECT_CPU, (uint32_t)vcpu }, t, who);
+	return identity(w, sleeper->thread < 0 ? s : &(struct subject){ SUBJECT_THREAD, (uint32_t)sleeper->thread }, t, who);
+}
+
 /* [a, b] of a sleep, from when its waker had acted on: the wakeup is on its way to another CPU. */
 static int on_its_way(struct walker *w, const struct subject *s, struct who *sleeper, int64_t at, int64_t a, int64_t b)
 {
@@ -331,7 +344,7 @@ static int on_its_way(struct walker *w, const struct subject *s, struct who *sle
 	int cpu = number < 0 || number > INT16_MAX ? -1 : topo_find_cpu(w->topo, (uint32_t)sleeper->machine, (unsigned)number);
 	if (cpu >= 0 && w->topo->machine[w->topo->cpu[cpu].machine].kind == MACHINE_VM && w->depth < DEEPEST)
 		return own(w, &(struct subject){ SUBJECT_CPU, (uint32_t)cpu }, a, b, (struct via){ EDGE_IPI, PATH_PROVEN });
-	if (identity(w, s, a, &who) < 0)
+	if (who_is_woken(w, s, sleeper, a, &who) < 0)
 		return -1;
 	who.kind = FLOW_IDLE_CPU;
 	return emit(w, a, b, who, nobody, (struct via){ EDGE_IPI, PATH_PROVEN });
