@@ -41,7 +41,7 @@ struct walker {
 	size_t cap;
 	int depth;
 	struct raisers raisers;
-	uint64_t asleep, waiting; /* bits of the file's thread states that mean BLOCKED, and PREEMPTED */
+	uint64_t asleep;  /* bits of the file's thread states that mean BLOCKED */
 	struct error *err;
 };
 
@@ -238,20 +238,6 @@ static int last_halt(struct walker *w, uint32_t v, int64_t t, struct who **host,
 	return tid == 0 && c->running.iv.end >= t - 1;
 }
 
-/* Since when an interrupt that vCPU v took before t may have been raised: one that is raised while a vCPU executes is taken
- * at once, one that is raised while it waits for a CPU when it has that, and one that is raised while it is halted wakes
- * it.  Left alone where nobody knows. */
-static int pending_since(struct walker *w, const struct who *host, int64_t t, int64_t *since)
-{
-	struct interval iv;
-	if (!host || host->thread < 0 || w->topo->thread[host->thread].status == HISTORY_NONE)
-		return 0;
-	int found = history_prev(w->topo->h, w->topo->thread[host->thread].status, t, w->asleep | w->waiting, &iv, w->err);
-	if (found > 0)
-		*since = w->asleep >> iv.value & 1 ? iv.end + 1 : iv.start;
-	return found < 0 ? -1 : 0;
-}
-
 /* What vCPU v did at t as it handled an interrupt: [a, b] belongs to whoever raised that, and from there on to the vCPU.
  * in: the handler, or NULL. */
 static int through_interrupt(struct walker *w, const struct subject *s, uint32_t v, int64_t t, const char *in, int64_t a,
@@ -268,8 +254,6 @@ static int through_interrupt(struct walker *w, const struct subject *s, uint32_t
 	bool fits = by.in && (!in || (wakeup_is_timer(by.in) ? timer : device));
 	if (!fits && timer)
 		return emit_handler(w, w->topo->cpu[v].machine, in, a, b, (struct via){ EDGE_IRQ, PATH_PROVEN });
-	if (!halted && pending_since(w, host, t, &raised) < 0)
-		return -1;
 	if (!fits && device && host && raiser_of(&w->raisers, v, host, raised, t, &server, &raised) < 0)
 		return -1;
 	if (!fits && !server)
@@ -479,7 +463,7 @@ int path_of(const struct topo *topo, const struct subject *s, int64_t from, int6
 	for (unsigned i = 0; i < HISTORY_STATES; i++) {
 		w.asleep |= (uint64_t)(topo->thread_state[i] == THREAD_BLOCKED) << i;
 		w.raisers.running |= (uint64_t)(topo->thread_state[i] == THREAD_RUNNING) << i;
-		w.waiting |= (uint64_t)(topo->thread_state[i] == THREAD_PREEMPTED) << i;
+		w.raisers.executing |= (uint64_t)(topo->vcpu_state[i] == VCPU_RUNNING) << i;
 	}
 	w.raisers.asleep = w.asleep;
 	w.raisers.r = &w.r;

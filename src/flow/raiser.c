@@ -14,6 +14,8 @@
 
 #define MOST_TRIED 64    /* sleeps of a vCPU that are looked at to learn who serves a device */
 #define MOST_HANDLERS 64 /* intervals back to the handler of a device */
+#define MOST_EXITS 400   /* times that a guest was left, looked back over */
+#define INTERRUPTS_OFF 200000  /* ns of its own time for which a guest may keep interrupts off, as far as that is believed */
 
 static bool is_state(uint64_t mask, int64_t value)
 {
@@ -110,6 +112,49 @@ static int ran(struct raisers *k, uint32_t thread, int64_t from, int64_t t, int6
 	return 1;
 }
 
+/* When somebody ended the last sleep of the vCPU's thread before t; INT64_MIN: there was none. */
+static int woken_before(struct raisers *k, struct who *host, int64_t t, int64_t *at)
+{
+	const struct topo *topo = k->r->topo;
+	struct interval iv;
+	struct wakeup by;
+	*at = INT64_MIN;
+	int found = history_prev(topo->h, topo->thread[host->thread].status, t, k->asleep, &iv, k->r->err);
+	if (found <= 0)
+		return found;
+	if (wakeup_of(k->r, host, iv.end + 1, &by) < 0)
+		return -1;
+	*at = by.in ? by.at : iv.end + 1;
+	return 0;
+}
+
+/* Since when an interrupt that vCPU v took at t may have been raised: its guest takes one when it has executed for as long
+ * as it keeps interrupts off, at the latest, and one that is raised while the vCPU is halted wakes it.  Left alone where
+ * nobody knows. */
+static int pending_since(struct raisers *k, uint32_t v, struct who *host, int64_t t, int64_t *since)
+{
+	const struct topo *topo = k->r->topo;
+	const uint32_t status = topo->cpu[v].status;
+	struct interval iv;
+	int64_t woken;
+	if (topo->thread[host->thread].status == HISTORY_NONE || status == HISTORY_NONE)
+		return 0;
+	if (woken_before(k, host, t, &woken) < 0 || history_stab(topo->h, status, t, &iv, k->r->err) < 0)
+		return -1;
+	int64_t executed = iv.value >= 0 && iv.value < HISTORY_STATES && k->executing >> iv.value & 1 ? t - iv.start : 0;
+	for (int i = 0; i < MOST_EXITS && executed < INTERRUPTS_OFF && iv.start > woken; i++) {
+		int found = history_prev(topo->h, status, iv.start, k->executing, &iv, k->r->err);
+		if (found <= 0)
+			return found;
+		executed += iv.end - iv.start + 1;
+	}
+	if (executed >= INTERRUPTS_OFF)
+		woken = iv.start + executed - INTERRUPTS_OFF > woken ? iv.start + executed - INTERRUPTS_OFF : woken;
+	if (woken > *since && (executed >= INTERRUPTS_OFF || iv.start <= woken))
+		*since = woken;
+	return 0;
+}
+
 int raiser_of(struct raisers *k, uint32_t v, const struct who *host, int64_t from, int64_t t, struct who **out,
               int64_t *when)
 {
@@ -125,6 +170,8 @@ int raiser_of(struct raisers *k, uint32_t v, const struct who *host, int64_t fro
 		if (!*served_by && learn(k, v, host, t, device, served_by) < 0)
 			return -1;
 	}
+	if (!*served_by && pending_since(k, v, resolver_who(k->r, (uint32_t)host->machine, host->tid), t, &from) < 0)
+		return -1;
 	uint32_t first = *served_by ? (uint32_t)*served_by - 1 : m->thread;
 	uint32_t end = *served_by ? first + 1 : m->thread + m->threads;
 	bool alone = true;

@@ -8,6 +8,7 @@ struct raisers {
 	struct resolver *r;
 	struct map known;          /* vCPU << 32 | name of a device's handler -> index of the thread that raises it + 1, or 0 */
 	uint64_t asleep, running;  /* bits of the file's thread states that mean BLOCKED, and RUNNING */
+	uint64_t executing;        /* of its vCPU states: RUNNING */
 };
 
 /* Of a device's interrupt that vCPU v, a thread `host` of its host, has handled before t, and that was raised since `from`:
