@@ -16,7 +16,7 @@ from e2e import BUILD, check, is_sanitized, run, scratch, table
 from test_flow_truth import Truth, root_of
 
 SIM = os.path.join(BUILD, "stealscope-sim")
-TIMERS = ("timer", "softirq/1-TIMER")
+ON_ITS_WAY = 10_000  # ns: a history does not keep that a wakeup took less
 
 
 class Causes:
@@ -66,10 +66,11 @@ class Causes:
             yield a, b, ("unknown",)
             return
         at, by = woken
-        if a <= at - 1:
-            yield from self.led_to(machine, tid, at, by, a, min(at - 1, b), deep + 1)
-        if max(at, a) <= b:
-            yield max(at, a), b, ("vcpu", machine)
+        said = over + 1 if over + 1 - at < ON_ITS_WAY else at
+        if a <= said - 1:
+            yield from self.led_to(machine, tid, at, by, a, min(said - 1, b), deep + 1)
+        if max(said, a) <= b:
+            yield max(said, a), b, ("vcpu", machine)
 
     def led_to(self, machine, tid, at, by, a, b, deep):
         who = by["by_machine"], int(by["by_tid"])
@@ -166,7 +167,7 @@ def one(seed, folder):
         if w:
             print(f"{r['machine']}/{r['tid']} {r['name']}: {w} ns wrong, first {first}")
         total, wrong, near, unknown = total + end - start + 1, wrong + w, near + n, unknown + u
-    check(wrong == 0 and near < 0.002 * total and unknown < 0.25 * total, f"seed {seed}: of {total / 1e6:.0f} ms {wrong} ns "
+    check(wrong == 0 and near < 0.002 * total and unknown < 0.05 * total, f"seed {seed}: of {total / 1e6:.0f} ms {wrong} ns "
           f"are wrong, the moments of interrupts off by {100 * near / total:.3f} %, {100 * unknown / total:.1f} % unknown")
 
 

@@ -254,7 +254,7 @@ static int through_interrupt(struct walker *w, const struct subject *s, uint32_t
 	bool fits = by.in && (!in || (wakeup_is_timer(by.in) ? timer : device));
 	if (!fits && timer)
 		return emit_handler(w, w->topo->cpu[v].machine, in, a, b, (struct via){ EDGE_IRQ, PATH_PROVEN });
-	if (!fits && device && host && raiser_of(&w->raisers, v, host, raised, t, &server, &raised) < 0)
+	if (!fits && device && host && raiser_of(&w->raisers, v, host, halted ? raised : INT64_MIN, t, &server, &raised) < 0)
 		return -1;
 	if (!fits && !server)
 		return emit_unknown(w, s, a, b);

@@ -12,7 +12,9 @@
 
 #include "flow/wakeup.h"
 
-#define MOST_TRIED 64    /* sleeps of a vCPU that are looked at to learn who serves a device */
+#define MOST_TRIED 64    /* sleeps of each vCPU before and after that are looked at to learn who serves a device */
+#define MOST_SERVERS 8   /* told apart in that */
+#define MOST_FAILED 4    /* devices are given up after so many times */
 #define MOST_HANDLERS 64 /* intervals back to the handler of a device */
 #define MOST_EXITS 400   /* times that a guest was left, looked back over */
 #define INTERRUPTS_OFF 200000  /* ns of its own time for which a guest may keep interrupts off, as far as that is believed */
@@ -68,32 +70,76 @@ static int serves(struct raisers *k, uint32_t thread, const struct who *vcpu, in
 	return iv.value == own.value || strcmp(topo_longest_name(topo, thread), vhost) == 0;
 }
 
-/* Who serves the device: its thread's index + 1; 0: nobody knows. */
-static int learn(struct raisers *k, uint32_t v, const struct who *host, int64_t t, int64_t device, uint64_t *thread)
+struct votes {
+	uint32_t thread[MOST_SERVERS], count[MOST_SERVERS];
+	unsigned threads, all;
+};
+
+static void vote(struct votes *votes, uint32_t thread)
 {
-	const struct topo *topo = k->r->topo;
-	const uint32_t status = topo->thread[host->thread].status;
-	struct who *self = resolver_who(k->r, (uint32_t)host->machine, host->tid);
-	struct interval iv = { .start = t };
-	for (int i = 0; i < MOST_TRIED && !*thread; i++) {
-		struct wakeup by;
-		int rc = history_prev(topo->h, status, iv.start, k->asleep, &iv, k->r->err);
-		if (rc <= 0)
-			return rc;
-		if ((rc = enters(k, v, iv.end + 1, device)) <= 0) {
-			if (rc < 0)
-				return -1;
-			continue;
+	unsigned i = 0;
+	while (i < votes->threads && votes->thread[i] != thread)
+		i++;
+	votes->all++;
+	if (i == MOST_SERVERS)
+		return;
+	votes->threads += i == votes->threads;
+	votes->thread[i] = thread;
+	votes->count[i]++;
+}
+
+/* The sleep of vCPU v that was over before `woken`: if the guest then handled the device, whoever woke it serves that. */
+static int ask_sleep(struct raisers *k, uint32_t v, struct who *host, int64_t woken, int64_t device, struct votes *votes)
+{
+	struct wakeup by;
+	int rc = enters(k, v, woken, device);
+	if (rc <= 0 || wakeup_of(k->r, host, woken, &by) < 0)
+		return rc <= 0 ? rc : -1;
+	int who = by.in && strcmp(by.in, "thread") == 0 ? topo_find_thread(k->r->topo, (uint32_t)by.machine, by.tid) : -1;
+	rc = who < 0 ? 0 : serves(k, (uint32_t)who, host, woken);
+	if (rc > 0)
+		vote(votes, (uint32_t)who);
+	return rc < 0 ? -1 : 0;
+}
+
+/* The last sleeps of vCPU v before t, and the next ones after it. */
+static int ask_vcpu(struct raisers *k, uint32_t v, int64_t t, int64_t device, struct votes *votes)
+{
+	const struct history *h = k->r->topo->h;
+	struct who *host;
+	if (resolver_host(k->r, v, t, &host) < 0)
+		return -1;
+	if (!host || host->thread < 0)
+		return 0;
+	const uint32_t status = k->r->topo->thread[host->thread].status;
+	if (status == HISTORY_NONE || k->r->topo->cpu[v].interrupt == HISTORY_NONE)
+		return 0;
+	for (int after = 0; after < 2; after++) {
+		struct interval iv = { .start = t };
+		int rc = 1;
+		for (int i = 0; i < MOST_TRIED && rc > 0; i++) {
+			rc = (after ? history_next : history_prev)(h, status, iv.start, k->asleep, &iv, k->r->err);
+			if (rc > 0 && (iv.end >= history_end(h) || ask_sleep(k, v, host, iv.end + 1, device, votes) < 0))
+				rc = iv.end >= history_end(h) ? 0 : -1;
 		}
-		if (wakeup_of(k->r, self, iv.end + 1, &by) < 0)
+		if (rc < 0)
 			return -1;
-		int who = by.in && strcmp(by.in, "thread") == 0 ? topo_find_thread(topo, (uint32_t)by.machine, by.tid) : -1;
-		if (who >= 0 && (rc = serves(k, (uint32_t)who, host, iv.end + 1)) != 0) {
-			if (rc < 0)
-				return -1;
-			*thread = (uint64_t)who + 1;
-		}
 	}
+	return 0;
+}
+
+/* Who serves the device: its thread's index + 1; 0: nobody knows.  Two devices may have woken a vCPU at once: the one that
+ * the guest handles first need not be the one whose server was seen, so it is whoever most often was. */
+static int learn(struct raisers *k, uint32_t v, int64_t t, int64_t device, uint64_t *thread)
+{
+	const struct topo_machine *m = &k->r->topo->machine[k->r->topo->cpu[v].machine];
+	struct votes votes = { .threads = 0 };
+	for (uint32_t c = m->cpu; c < m->cpu + m->cpus; c++)
+		if (ask_vcpu(k, c, t, device, &votes) < 0)
+			return -1;
+	for (unsigned i = 0; i < votes.threads; i++)
+		if (votes.count[i] > 2 * (votes.all - votes.count[i]))
+			*thread = (uint64_t)votes.thread[i] + 1;
 	return 0;
 }
 
@@ -155,6 +201,23 @@ static int pending_since(struct raisers *k, uint32_t v, struct who *host, int64_
 	return 0;
 }
 
+/* The same, remembered. */
+static int server_of(struct raisers *k, uint32_t v, int64_t t, int64_t device, uint32_t *server)
+{
+	const uint64_t key = (uint64_t)k->r->topo->cpu[v].machine << 32 | (uint64_t)(device & UINT32_MAX);
+	uint64_t thread = 0, *known = map_put(&k->known, key, NULL);
+	if (*known >> 32 >= MOST_FAILED)
+		return 0;
+	if (*known & UINT32_MAX)
+		thread = *known;
+	else if (learn(k, v, t, device, &thread) < 0)
+		return -1;
+	else
+		*known = thread ? thread : *known + (UINT64_C(1) << 32);
+	*server = (uint32_t)thread;
+	return 0;
+}
+
 int raiser_of(struct raisers *k, uint32_t v, const struct who *host, int64_t from, int64_t t, struct who **out,
               int64_t *when)
 {
@@ -164,20 +227,17 @@ int raiser_of(struct raisers *k, uint32_t v, const struct who *host, int64_t fro
 	*out = NULL;
 	if (host->thread < 0 || topo->cpu[v].interrupt == HISTORY_NONE || device_before(k, v, t, &device) < 0)
 		return host->thread < 0 || topo->cpu[v].interrupt == HISTORY_NONE ? 0 : -1;
-	uint64_t none = 0, *served_by = &none;
-	if (device != HISTORY_NULL) {
-		served_by = map_put(&k->known, (uint64_t)v << 32 | (uint64_t)(device & UINT32_MAX), NULL);
-		if (!*served_by && learn(k, v, host, t, device, served_by) < 0)
-			return -1;
-	}
-	if (!*served_by && pending_since(k, v, resolver_who(k->r, (uint32_t)host->machine, host->tid), t, &from) < 0)
+	uint32_t server = 0;
+	if (device != HISTORY_NULL && server_of(k, v, t, device, &server) < 0)
 		return -1;
-	uint32_t first = *served_by ? (uint32_t)*served_by - 1 : m->thread;
-	uint32_t end = *served_by ? first + 1 : m->thread + m->threads;
+	if (!server && pending_since(k, v, resolver_who(k->r, (uint32_t)host->machine, host->tid), t, &from) < 0)
+		return -1;
+	uint32_t first = server ? server - 1 : m->thread;
+	uint32_t end = server ? first + 1 : m->thread + m->threads;
 	bool alone = true;
 	for (uint32_t i = first; i < end && alone; i++) {
 		int64_t at;
-		int rc = *served_by ? 1 : serves(k, i, host, t);
+		int rc = server ? 1 : serves(k, i, host, t);
 		if (rc > 0)
 			rc = ran(k, i, from, t, &at);
 		if (rc < 0)

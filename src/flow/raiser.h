@@ -6,7 +6,8 @@
 
 struct raisers {
 	struct resolver *r;
-	struct map known;          /* vCPU << 32 | name of a device's handler -> index of the thread that raises it + 1, or 0 */
+	struct map known;          /* machine << 32 | name of a device's handler -> index of the thread that raises it + 1, or
+	                            * how often nobody knew << 32 */
 	uint64_t asleep, running;  /* bits of the file's thread states that mean BLOCKED, and RUNNING */
 	uint64_t executing;        /* of its vCPU states: RUNNING */
 };

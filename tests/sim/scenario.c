@@ -425,6 +425,7 @@ static int chain(struct sim *s)
 	t->sends_to = thread_add(g[1], "server", workload[WL_ANSWERER], after(s, 1 * MS), UINT64_MAX);
 	t->sends_to->sends_by = net[1];
 	t->sends_to->sends_to = t;
+	thread_add(h, "kjournald", workload[WL_DISK], after(s, 1 * MS), UINT64_MAX);
 	for (int i = 0; i < 3; i++)
 		thread_add(h, "burnP6", workload[i == 1 ? WL_HOG : WL_BURST_HOG], after(s, 5 * MS), UINT64_C(1) << i);
 	return 0;
