@@ -30,12 +30,17 @@ static int print_path(struct scene *s, const char *whose, bool sums, struct repo
 	if (who.kind == SUBJECT_MACHINE || (who.kind == SUBJECT_CPU && s->topo.machine[s->topo.cpu[who.index].machine].kind !=
 	                                                               MACHINE_VM))
 		return error_set(err, STATUS_USAGE, "name a thread, as Debian/3525, or a vCPU", "%s: not a thread or vCPU", whose);
-	if (path_of(&s->topo, &who, s->window.from, s->window.to, &path, err))
+	struct inquiry *q = path_open(&s->topo, &who, s->window.from, s->window.to, err);
+	int rc = q ? scene_run(q, err) : -1;
+	if (rc == 0)
+		path_take(q, &path);
+	inquiry_close(q);
+	if (rc)
 		return -1;
 	s->window = (struct window){ path.start, path.end };
 	scene_about(s, &who, how);
 	doubt_unknown(s, &path, how);
-	int rc = report_path(stdout, how, &s->topo, &path, sums, &s->origin, err);
+	rc = report_path(stdout, how, &s->topo, &path, sums, &s->origin, err);
 	path_release(&path);
 	return rc;
 }

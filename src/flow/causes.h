@@ -51,6 +51,9 @@ struct path {
 /* What made a thread or vCPU last from `from` to `to`: while it runs it itself, while it wants a CPU whoever has it, while
  * it sleeps what was done by whoever ended that sleep, in whatever machine, and so on.  What no event proves, or that
  * stands out as nearest to what it caused, is FLOW_UNKNOWN. */
+struct inquiry *path_open(const struct topo *topo, const struct subject *s, int64_t from, int64_t to,
+                          struct error *err);  /* NULL: error */
+void path_take(struct inquiry *q, struct path *out);
 int path_of(const struct topo *topo, const struct subject *s, int64_t from, int64_t to, struct path *out,
             struct error *err);
 void path_release(struct path *p);

@@ -73,7 +73,6 @@ bool vcpu_is_asked(const struct topo *topo, const struct subject *s, uint32_t vc
 
 const char *explain_state_name(const struct topo *topo, const struct subject *s, int64_t state);
 
-void path_add_up(struct path *p);  /* the sums of its pieces */
 
 /* The names move from the resolver to whoever keeps the answer. */
 void resolver_give_names(struct resolver *r, char ***name, size_t *names);

@@ -20,11 +20,10 @@ src_libflow_a_SOURCES = \
 	src/flow/party.c src/flow/party.h \
 	src/flow/causes.h \
 	src/flow/locks.c \
-	src/flow/path.c \
-	src/flow/raiser.c src/flow/raiser.h \
-	src/flow/path_sums.c \
+	src/flow/path.c src/flow/path.h src/flow/path_answer.c \
 	src/flow/periodic.c \
 	src/flow/polls.c \
+	src/flow/raiser.c src/flow/raiser.h \
 	src/flow/resolve.c src/flow/resolve.h \
 	src/flow/status_text.c \
 	src/flow/steal.c \

@@ -12,15 +12,13 @@
  *
  * Anything else is unknown.  Every step moves along the tracks of a resolver: cost is linear in the intervals touched, and
  * each handing over adds a search for a CPU's last halt.  Memory: the pieces. */
-#include "flow/flow_private.h"
+#include "flow/path.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
-#include "flow/raiser.h"
 #include "flow/wakeup.h"
 
 #define DEEPEST 400  /* handings over on the way back from the end of one sleep */
@@ -29,29 +27,13 @@
 const char *const path_edge_name[PATH_EDGE_COUNT] = { PATH_EDGES(EDGE_NAME) };
 #undef EDGE_NAME
 
-struct via {
-	enum path_edge edge;
-	int64_t evidence;
-};
-
-struct walker {
-	const struct topo *topo;
-	struct resolver r;
-	struct path *out;
-	size_t cap;
-	int depth;
-	struct raisers raisers;
-	uint64_t asleep;  /* bits of the file's thread states that mean BLOCKED */
-	struct error *err;
-};
-
 static const struct party nobody = { -1, -1, 0, FLOW_UNKNOWN };
 
 /* ---- Pieces */
 
 static int emit(struct walker *w, int64_t a, int64_t b, struct party who, struct party thief, struct via via)
 {
-	struct path *out = w->out;
+	struct path *out = &w->out;
 	if (a > b)
 		return 0;
 	struct path_piece *last = out->pieces ? &out->piece[out->pieces - 1] : NULL;
@@ -433,50 +415,24 @@ static int wait_piece(struct walker *w, const struct subject *s, int64_t t, int6
 	return emit_idle(w, s, t, *end, FLOW_RUNNING, via);  /* the guest's idle thread executes */
 }
 
-/* Tiles [a, b] with what the subject did, and what was done for it. */
-static int own(struct walker *w, const struct subject *s, int64_t a, int64_t b, struct via via)
+int path_piece(struct walker *w, const struct subject *s, int64_t t, int64_t b, struct via via,
+               int64_t *end)
 {
-	int rc = 0;
-	for (int64_t t = a; t <= b && rc == 0; ) {
-		struct piece p;
-		w->r.until = b;
-		rc = resolve_subject(&w->r, s, t, &p);
-		int64_t end = w->r.until;
-		if (rc == 0)
-			rc = p.who.kind == FLOW_WAITING ? wait_piece(w, s, t, &end, via) : emit_piece(w, s, &p, t, end, via);
-		if (end == INT64_MAX)
-			break;
-		t = end + 1;
-	}
+	struct piece p;
+	w->r.until = b;
+	int rc = resolve_subject(&w->r, s, t, &p);
+	*end = w->r.until;
+	if (rc == 0)
+		rc = p.who.kind == FLOW_WAITING ? wait_piece(w, s, t, end, via) : emit_piece(w, s, &p, t, *end, via);
 	return rc;
 }
 
-/* ---- Answer */
-
-int path_of(const struct topo *topo, const struct subject *s, int64_t from, int64_t to, struct path *out,
-            struct error *err)
+/* Tiles [a, b] with that. */
+static int own(struct walker *w, const struct subject *s, int64_t a, int64_t b, struct via via)
 {
-	*out = (struct path){ 0 };
-	if (flow_cut(topo, s, &from, &to, err) < 0)
-		return -1;
-	struct walker w = { .topo = topo, .out = out, .err = err };
-	for (unsigned i = 0; i < HISTORY_STATES; i++) {
-		w.asleep |= (uint64_t)(topo->thread_state[i] == THREAD_BLOCKED) << i;
-		w.raisers.running |= (uint64_t)(topo->thread_state[i] == THREAD_RUNNING) << i;
-		w.raisers.executing |= (uint64_t)(topo->vcpu_state[i] == VCPU_RUNNING) << i;
-	}
-	w.raisers.asleep = w.asleep;
-	w.raisers.r = &w.r;
-	resolver_init(&w.r, topo, from, to, err);
-	out->start = from;
-	out->end = to;
-	int rc = own(&w, s, from, to, (struct via){ EDGE_START, PATH_PROVEN });
-	if (rc == 0)
-		path_add_up(out);
-	resolver_give_names(&w.r, &out->name, &out->names);
-	resolver_release(&w.r);
-	map_release(&w.raisers.known);
-	if (rc < 0)
-		path_release(out);
+	int64_t end = a - 1;
+	int rc = 0;
+	while (rc == 0 && end < b)
+		rc = path_piece(w, s, end + 1, b, via, &end);
 	return rc;
 }

@@ -17,7 +17,7 @@
 #define MOST_FAILED 4    /* devices are given up after so many times */
 #define MOST_HANDLERS 64 /* intervals back to the handler of a device */
 #define MOST_EXITS 400   /* times that a guest was left, looked back over */
-#define INTERRUPTS_OFF 200000  /* ns of its own time for which a guest may keep interrupts off, as far as that is believed */
+#define INTERRUPTS_OFF 200000  /* ns of its own time for which a guest may keep interrupts off, as is believed */
 
 static bool is_state(uint64_t mask, int64_t value)
 {

@@ -1,0 +1,31 @@
+/* A critical path as it is walked.  Private to flow/. */
+#ifndef STEALSCOPE_FLOW_PATH_H
+#define STEALSCOPE_FLOW_PATH_H
+
+#include "flow/flow_private.h"
+#include "flow/inquiry.h"
+#include "flow/raiser.h"
+
+struct via {
+	enum path_edge edge;
+	int64_t evidence;
+};
+
+struct walker {
+	struct inquiry q;
+	const struct topo *topo;
+	struct resolver r;
+	struct path out;
+	size_t cap;
+	struct subject whose;
+	int64_t t;        /* where it goes on */
+	int depth;
+	struct raisers raisers;
+	uint64_t asleep;  /* bits of the file's thread states that mean BLOCKED */
+	struct error *err;
+};
+
+/* What the subject did from t on, and what was done for it, is added to the path: *end is where that ends, b at most. */
+int path_piece(struct walker *w, const struct subject *s, int64_t t, int64_t b, struct via via, int64_t *end);
+
+#endif
