@@ -233,7 +233,9 @@ static int through_interrupt(struct walker *w, const struct subject *s, uint32_t
 	int rc = 0, halted = last_halt(w, v, t, &host, &raised);
 	if (halted < 0 || (halted && wakeup_of(&w->r, host, raised, &by) < 0))
 		return -1;
-	bool fits = by.in && (!in || (wakeup_is_timer(by.in) ? timer : device));
+	int fits = by.in && (!in || (wakeup_is_timer(by.in) ? timer : device));
+	if (fits && device && strcmp(by.in, "thread") == 0 && (fits = raiser_woke(&w->raisers, v, &by, raised, t)) < 0)
+		return -1;
 	if (!fits && timer)
 		return emit_handler(w, w->topo->cpu[v].machine, in, a, b, (struct via){ EDGE_IRQ, PATH_PROVEN });
 	if (!fits && device && host && raiser_of(&w->raisers, v, host, halted ? raised : INT64_MIN, t, &server, &raised) < 0)

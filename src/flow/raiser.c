@@ -251,3 +251,20 @@ int raiser_of(struct raisers *k, uint32_t v, const struct who *host, int64_t fro
 	*out = alone ? *out : NULL;
 	return 0;
 }
+
+int raiser_woke(struct raisers *k, uint32_t v, const struct wakeup *by, int64_t woken, int64_t t)
+{
+	int64_t device;
+	uint32_t server = 0;
+	if (k->r->topo->cpu[v].interrupt == HISTORY_NONE)
+		return 1;
+	if (device_before(k, v, t, &device) < 0)
+		return -1;
+	if (device == HISTORY_NULL)
+		return 1;
+	if (server_of(k, v, t, device, &server) < 0)
+		return -1;
+	if (!server)
+		return enters(k, v, woken, device);
+	return topo_find_thread(k->r->topo, (uint32_t)by->machine, by->tid) == (int)server - 1;
+}

@@ -3,6 +3,7 @@
 #define STEALSCOPE_FLOW_RAISER_H
 
 #include "flow/resolve.h"
+#include "flow/wakeup.h"
 
 struct raisers {
 	struct resolver *r;
@@ -16,5 +17,9 @@ struct raisers {
  * who raised it, and when that one ran last before t.  *out is NULL where that is not clear. */
 int raiser_of(struct raisers *k, uint32_t v, const struct who *host, int64_t from, int64_t t, struct who **out,
               int64_t *when);
+
+/* Is it for that interrupt that a thread woke the halted vCPU at `woken`?  It may have been for another device's, and this
+ * one have come while the vCPU waited for its CPU. */
+int raiser_woke(struct raisers *k, uint32_t v, const struct wakeup *by, int64_t woken, int64_t t);
 
 #endif
