@@ -95,6 +95,30 @@ static void test_disk(void **state)
 	world_release(&w);
 }
 
+/* At 25 the disk is asked for by a vCPU whose guest is traced no longer: of the time before that ended it is not said whom
+ * it had, who may have had to do with it or not. */
+static void test_no_longer_traced(void **state)
+{
+	(void)state;
+	struct world w;
+	world_open(&w);
+	world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 40");
+	world_row(&w, H "40/Status", "0 RUNNING");
+	world_row(&w, H "40/CPU", "0 0");
+	world_row(&w, H "41/Status", "0 BLOCKED; 25 RUNNING");
+	world_row(&w, H "41/Name", "0 io");
+	world_row(&w, H "41/Woken By", "25 host/40");
+	world_row(&w, H "41/Woken In", "25 thread");
+	world_row(&w, V "Status", "0 RUNNING");
+	world_row(&w, V "Host Thread", "0 40");
+	world_row(&w, V "pCPU", "0 0");
+	world_row(&w, V "Current Thread", "0 5; 20 -");
+	world_row(&w, A "5/Status", "0 RUNNING; 20 -");
+	world_close(&w, 0, 99);
+	check(&w, "host/41", 0, 29, "0-19 unknown A/-1 vCPU0 start; 20-24 running A/-1 vCPU0 request; 25-29 running host/41 io start");
+	world_release(&w);
+}
+
 /* A timer is nobody's fault, whoever else woke the vCPU; and what nothing tells is unknown. */
 static void test_ends(void **state)
 {
@@ -273,7 +297,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_disk), cmocka_unit_test(test_ends), cmocka_unit_test(test_idle_and_out),
-		cmocka_unit_test(test_pending), cmocka_unit_test(test_pending_for_two),
+		cmocka_unit_test(test_no_longer_traced), cmocka_unit_test(test_pending), cmocka_unit_test(test_pending_for_two),
 		cmocka_unit_test(test_locks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

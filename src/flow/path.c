@@ -261,8 +261,13 @@ static int through_guest(struct walker *w, const struct subject *s, uint32_t v, 
 	if (track_at(&w->r, &c->running, t, &tid) < 0 || track_at(&w->r, &c->interrupt, t, &in) < 0)
 		return -1;
 	struct via via = { edge, evidence };
-	if (tid == HISTORY_NULL)  /* only the host knows of it: the path ends inside */
-		return follow(w, &(struct subject){ SUBJECT_CPU, v }, a, b, via);
+	if (tid == HISTORY_NULL) {  /* only the host knows of it: the path ends inside */
+		const struct subject cpu = { SUBJECT_CPU, v };
+		const int64_t since = c->running.iv.start;  /* whom the guest told of before need not be who asked */
+		if (emit_unknown(w, &cpu, a, since - 1 < b ? since - 1 : b) < 0)
+			return -1;
+		return since > b ? 0 : follow(w, &cpu, since > a ? since : a, b, via);
+	}
 	if (in == HISTORY_NULL && tid > 0 && tid <= INT32_MAX)
 		return follow_thread(w, resolver_who(&w->r, w->topo->cpu[v].machine, (int32_t)tid), a, b, via);
 	const char *handler = in == HISTORY_NULL ? NULL : history_string(w->topo->h, in);

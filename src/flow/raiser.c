@@ -70,12 +70,12 @@ static int serves(struct raisers *k, uint32_t thread, const struct who *vcpu, in
 	return iv.value == own.value || strcmp(topo_longest_name(topo, thread), vhost) == 0;
 }
 
-struct votes {
+struct server_votes {
 	uint32_t thread[MOST_SERVERS], count[MOST_SERVERS];
 	unsigned threads, all;
 };
 
-static void vote(struct votes *votes, uint32_t thread)
+static void vote(struct server_votes *votes, uint32_t thread)
 {
 	unsigned i = 0;
 	while (i < votes->threads && votes->thread[i] != thread)
@@ -89,7 +89,7 @@ static void vote(struct votes *votes, uint32_t thread)
 }
 
 /* The sleep of vCPU v that was over before `woken`: if the guest then handled the device, whoever woke it serves that. */
-static int ask_sleep(struct raisers *k, uint32_t v, struct who *host, int64_t woken, int64_t device, struct votes *votes)
+static int ask_sleep(struct raisers *k, uint32_t v, struct who *host, int64_t woken, int64_t device, struct server_votes *votes)
 {
 	struct wakeup by;
 	int rc = enters(k, v, woken, device);
@@ -103,7 +103,7 @@ static int ask_sleep(struct raisers *k, uint32_t v, struct who *host, int64_t wo
 }
 
 /* The last sleeps of vCPU v before t, and the next ones after it. */
-static int ask_vcpu(struct raisers *k, uint32_t v, int64_t t, int64_t device, struct votes *votes)
+static int ask_vcpu(struct raisers *k, uint32_t v, int64_t t, int64_t device, struct server_votes *votes)
 {
 	const struct history *h = k->r->topo->h;
 	struct who *host;
@@ -133,7 +133,7 @@ static int ask_vcpu(struct raisers *k, uint32_t v, int64_t t, int64_t device, st
 static int learn(struct raisers *k, uint32_t v, int64_t t, int64_t device, uint64_t *thread)
 {
 	const struct topo_machine *m = &k->r->topo->machine[k->r->topo->cpu[v].machine];
-	struct votes votes = { .threads = 0 };
+	struct server_votes votes = { .threads = 0 };
 	for (uint32_t c = m->cpu; c < m->cpu + m->cpus; c++)
 		if (ask_vcpu(k, c, t, device, &votes) < 0)
 			return -1;
