@@ -336,6 +336,33 @@ static void test_exits(void **state)
 	assert_null(app.below);
 }
 
+/* The path of a thread that another one wakes; arrows as long as it is open. */
+static void test_path(void **state)
+{
+	(void)state;
+	char *shut = press(":Debian/880<Enter>:zoom 80ms<Enter>"), *again;
+	assert_shows("C", "path of Debian/880 sshd in 80.0 ms, 18.5 ms unknown, by time");
+	assert_shows("", "880 sshd                    0%*---------------v---------------v---");
+	assert_shows("j", "Debian/3525 critical_task 2.00 ms ran; it woke the next one");
+	assert_shows("o<Down>", "Debian/3525 critical_task 5.21 ms waited: host/2101 burnP6; it woke the next one");
+	assert_shows("o", "33.5 ms in 20 pieces: Debian/3525 critical_task");
+	assert_shows("o", "80.0 ms in 46 pieces: Debian");
+	assert_shows("o", "35.0 ms in 25 pieces: running");
+	assert_shows("o/burn<Enter><Enter>", "Debian/3525 critical_task 5.21 ms waited");
+	assert_true(app.view.cursor == UI_WORLD_BEGIN + 7000000 && app.view.row.kind == ROW_THREAD);
+	assert_int_equal(app.topo.thread[app.view.row.index].tid, 3525);
+	free(press("qq:Debian/880<Enter>"));
+	again = press("0:zoom 80ms<Enter>");
+	char *lane = strstr(shut, "880 sshd");
+	assert_non_null(strstr(again, "880 sshd"));
+	assert_memory_equal(strstr(again, "880 sshd"), lane, strcspn(lane, "\n"));
+	free(shut);
+	free(again);
+	assert_shows(":Debian<Enter>C", "choose a vCPU or a thread");
+	assert_shows(":host/CPU1<Enter>C", "choose a vCPU or a thread");
+	assert_null(app.below);
+}
+
 int main(void)
 {
 	setlocale(LC_ALL, "C.UTF-8");
@@ -345,6 +372,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_overview_is_left, begin, end),
 		cmocka_unit_test_setup_teardown(test_gaps, begin, end),
 		cmocka_unit_test_setup_teardown(test_exits, begin, end),
+		cmocka_unit_test_setup_teardown(test_path, begin, end),
 		cmocka_unit_test_setup_teardown(test_mouse, begin, end),
 		cmocka_unit_test_setup_teardown(test_tab_goes_round, begin, end),
 		cmocka_unit_test_setup_teardown(test_closing, begin, end),

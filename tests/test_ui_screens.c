@@ -65,6 +65,9 @@ static void test_panes_and_lists(void **state)
 	check_screen("gaps-80", ":Debian/3525\nPo\n/burn<Enter>", &mono80);
 	check_screen("exits-120", ":Debian\nEj", &mono120);
 	check_screen("exits-80", ":Debian/CPU0\nE<Enter>q", &mono80);
+	check_screen("path-120", ":Debian/880\nC", &mono120);
+	check_screen("path-80", ":Debian/880\nCooj", &mono80);
+	check_screen("path-piece-80", ":Debian/880\nC/burn<Enter>2j<Enter>", &mono80);
 	check_screen("help-80", "?", &mono80);
 	check_screen("help-search-80", "?/zoom<Enter>", &mono80);
 	check_screen("help-no-match-80", "?/zzz<Enter>", &mono80);

@@ -106,7 +106,7 @@ static void left_for(struct world *w, int64_t us, const struct vcpu *v, const ch
 	push(w, us, HISTORY_STRING, 0, 0, reason, "%s/CPUs/CPU%d/Exit", v->root, v->number);
 }
 
-/* critical_task against burnP6: runs 4 ms with a VM exit in it, waits 5.21 ms, runs, sleeps. */
+/* critical_task against burnP6: runs 4 ms with a VM exit in it, waits 5.21 ms, runs, wakes sshd, sleeps. */
 static void contended(struct world *w, struct vcpu *v)
 {
 	vcpu_state(w, 0, v, VCPU_IDLE, 0);
@@ -122,7 +122,10 @@ static void contended(struct world *w, struct vcpu *v)
 		vcpu_state(w, us + 9210, v, VCPU_VMM, -1);
 		vcpu_state(w, us + 9230, v, VCPU_RUNNING, -1);
 		push(w, us + 12000, HISTORY_REF, 0, 0, "Debian/880", "%s/Threads/3525/Woken By", v->root);
+		push(w, us + 11900, HISTORY_REF, 0, 0, "Debian/3525", "%s/Threads/880/Woken By", v->root);
+		push(w, us + 12000, HISTORY_STRING, 0, 0, "thread", "%s/Threads/880/Woken In", v->root);
 		guest_switch(w, us + 12000, v, 880, THREAD_BLOCKED);
+		push(w, us + 12300, HISTORY_REF, 0, HISTORY_NULL, NULL, "%s/Threads/880/Woken By", v->root);
 		guest_switch(w, us + 12300, v, 0, THREAD_BLOCKED);
 	}
 }
@@ -193,7 +196,7 @@ static void flush(struct world *w)
 	qsort(w->change, w->len, sizeof *w->change, by_time);
 	for (size_t i = 0; i < w->len; i++) {
 		const struct world_change *c = &w->change[i];
-		if ((c->type == HISTORY_REF ? set_ref(w->b, c->t, c->attr, c->text, &err)
+		if ((c->type == HISTORY_REF && c->text ? set_ref(w->b, c->t, c->attr, c->text, &err)
 		     : c->text ? history_set_string(w->b, c->t, c->attr, c->text, &err)
 		             : history_set(w->b, c->t, c->attr, c->value, &err)) < 0)
 			fail_msg("%s", err.text);

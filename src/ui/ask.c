@@ -116,6 +116,7 @@ static struct inquiry *open_lists(const struct topo *topo, enum ask kind, const 
 	case ASK_STEAL: return steal_open(topo, &steal);
 	case ASK_SUMMARY: return summary_open(topo, &summary);
 	case ASK_GAPS: return gap_list_open(topo, &q->subject, &gaps);
+	case ASK_PATH: return path_open(topo, &q->subject, q->from, q->to, err);
 	default: return exits_open(topo, &exits, err);
 	}
 }
@@ -126,6 +127,7 @@ static void take_lists(enum ask kind, struct inquiry *q, struct answer *out)
 	case ASK_STEAL: steal_take(q, &out->steal); break;
 	case ASK_SUMMARY: summary_take(q, &out->summary); break;
 	case ASK_GAPS: gap_list_take(q, &out->gaps); break;
+	case ASK_PATH: path_take(q, &out->path); break;
 	default: exits_take(q, &out->exits); break;
 	}
 }
@@ -209,6 +211,7 @@ static void answer_release(struct answer *answer)
 	summary_release(&answer->summary);
 	gap_list_release(&answer->gaps);
 	exits_release(&answer->exits);
+	path_release(&answer->path);
 	event_list_release(&answer->events);
 	free(answer->paragraph);
 	*answer = (struct answer){ 0 };

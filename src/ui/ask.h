@@ -10,7 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "flow/flow.h"
 #include "ui/ui.h"
 
 #define ASK_PIECES 100000
@@ -18,12 +17,12 @@
 #define ASK_LISTED 5000
 
 /* Most urgent first. */
-enum ask { ASK_STATUS, ASK_CAUSE, ASK_EXPLAIN, ASK_FLOW, ASK_STEAL, ASK_SUMMARY, ASK_GAPS, ASK_EXITS, ASK_EVENTS,
+enum ask { ASK_STATUS, ASK_CAUSE, ASK_EXPLAIN, ASK_FLOW, ASK_STEAL, ASK_SUMMARY, ASK_GAPS, ASK_EXITS, ASK_PATH, ASK_EVENTS,
            ASKS };
 
 struct question {
 	struct subject subject;  /* STATUS: a machine is asked for its loss within the window; FLOW: a thread;
-	                          * GAPS, EXITS, EVENTS */
+	                          * GAPS, EXITS, EVENTS; PATH: a thread or vCPU */
 	int64_t t;               /* STATUS of others, EXPLAIN */
 	int64_t from, to;        /* window, ns; CAUSE: a gap, or an interval within one */
 	unsigned columns;        /* FLOW: of its cells */
@@ -42,6 +41,7 @@ struct answer {
 	struct summary summary;  /* SUMMARY; likewise */
 	struct gap_list gaps;    /* GAPS, the longest ASK_LISTED of them; likewise */
 	struct exit_list exits;  /* EXITS; likewise */
+	struct path path;        /* PATH; likewise */
 	struct event_list events;  /* EVENTS, the first ASK_LISTED; likewise */
 	int64_t cost;            /* ns of work */
 };

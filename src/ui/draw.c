@@ -134,6 +134,8 @@ static void draw_all(struct app *app, struct screen *s)
 		minimap_draw(app, s, minimap_line(app));
 	draw_ruler(app, s, head);
 	rows_draw(app, s, head + 1, room - pane > 0 ? room - pane : 0);
+	if (app->below && app->below->valid && app->below->ops->overlay)
+		app->below->ops->overlay(app, app->below, s);
 	if (app->below && pane > 0)
 		pane_draw(app, s, head + 1 + room - pane, pane);
 	status_draw(app, s, s->h - 2);

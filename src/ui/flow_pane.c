@@ -113,7 +113,7 @@ static void take(struct app *app, struct pane *pane, struct answer *answer)
 }
 
 /* The thread that serves a request at the cursor. */
-static bool thread_of_request(struct app *app, struct row_id row, uint32_t *thread)
+bool request_thread(struct app *app, struct row_id row, uint32_t *thread)
 {
 	uint32_t attr = history_child_named(app->h, app->rows.request[row.index].node, request_schema[REQUEST_THREAD].name);
 	struct interval tid = { .value = HISTORY_NULL };
@@ -137,7 +137,7 @@ static bool thread_of_row(struct app *app, uint32_t *thread)
 		return true;
 	}
 	if (row.kind == ROW_REQUEST)
-		return thread_of_request(app, row, thread);
+		return request_thread(app, row, thread);
 	if (row.kind != ROW_CPU) {
 		app_say(app, "choose a thread, or a CPU: its current thread is taken");
 		return false;

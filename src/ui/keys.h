@@ -78,6 +78,7 @@ enum key {
 	X(ACT_BLAME, "blame", "B", "Panes", "steal matrix of the window: who took from whom") \
 	X(ACT_GAPS, "gaps", "P", "Panes", "gaps of the row in this window, longest first") \
 	X(ACT_EXITS, "exits", "E", "Panes", "VM exits of the row in this window: why, how long") \
+	X(ACT_PATH, "path", "C", "Panes", "critical path of the row in this window: for whom it waited") \
 	X(ACT_EVENTS, "events", "e", "Panes", "events around the cursor, from the traces") \
 	X(ACT_FOCUS, "focus", "<Tab> <S-Tab>", "Panes", "into the pane, which then has the keys below; and back") \
 	X(ACT_PANE_DOWN, "pane-down", "J", "Panes", "scroll the pane down") \

@@ -17,6 +17,7 @@
 	X(PANE_BLAME, blame_pane, ACT_BLAME) \
 	X(PANE_GAPS, gaps_pane, ACT_GAPS) \
 	X(PANE_EXITS, exits_pane, ACT_EXITS) \
+	X(PANE_PATH, path_pane, ACT_PATH) \
 	X(PANE_EVENTS, events_pane, ACT_EVENTS) \
 	X(LIST_REQUESTS, requests_list, ACT_REQUESTS) \
 	X(LIST_DETAILS, details_list, ACT_DETAILS) \
@@ -70,6 +71,7 @@ struct pane_ops {
 	int headings;          /* lines beneath its title, which heading() draws from y on */
 	void (*heading)(const struct app *app, const struct pane *p, struct screen *s, int y);
 	void (*line)(struct app *app, struct pane *p, struct screen *s, int y, size_t i, bool selected);  /* blank as yet */
+	void (*overlay)(struct app *app, const struct pane *p, struct screen *s);  /* draws over the rows */
 	void (*go)(struct app *app, struct pane *p, size_t i);   /* to what the line is about */
 	void (*come)(struct app *app, struct pane *p, size_t i); /* the cursor came upon the line */
 	void (*round)(struct app *app, struct pane *p);          /* in the place of the rows: what Tab does */
@@ -120,6 +122,8 @@ struct pane_scope {
 bool pane_scope_open(struct app *app, struct pane *p, struct pane_scope *scope);  /* false: it has said why not */
 void pane_scope_ask(const struct app *app, const struct pane_scope *scope, struct question *q);
 void pane_window(const struct app *app, int64_t *from, int64_t *to);  /* A..B, else what the screen shows */
+/* The thread that serves a request at the cursor; false: it has said why there is none. */
+bool request_thread(struct app *app, struct row_id row, uint32_t *thread);
 void pane_go(struct app *app, struct row_id row, int64_t from, int64_t to);  /* to a row, and a time of it */
 
 /* Asks if another window is shown, takes what was answered.  A pane that cannot open closes itself. */

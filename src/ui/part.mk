@@ -5,6 +5,7 @@ src_libui_a_CPPFLAGS = $(AM_CPPFLAGS) $(NCURSES_CFLAGS)
 src_libui_a_SOURCES = \
 	src/ui/actions.c \
 	src/ui/app.c src/ui/app.h \
+	src/ui/arrows.c src/ui/arrows.h \
 	src/ui/ask.c src/ui/ask.h \
 	src/ui/bench.c \
 	src/ui/blame_pane.c \
@@ -40,6 +41,7 @@ src_libui_a_SOURCES = \
 	src/ui/pane.c src/ui/pane.h \
 	src/ui/pane_export.c src/ui/pane_export.h \
 	src/ui/parts.h \
+	src/ui/path_pane.c \
 	src/ui/picture.c \
 	src/ui/prompt.c src/ui/prompt.h \
 	src/ui/remember.c src/ui/remember.h \
