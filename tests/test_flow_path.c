@@ -119,6 +119,29 @@ static void test_no_longer_traced(void **state)
 	world_release(&w);
 }
 
+/* Who slept mostly for somebody is told for whom, and whose fault that was; for a timer nobody is named. */
+static void test_explained(void **state)
+{
+	(void)state;
+	struct world w;
+	struct error err = ERROR_INIT;
+	char *text;
+	make(&w, "81 irq/9-disk");
+	struct subject s = world_subject(&w, "A/5");
+	assert_int_equal(explain_window(&w.topo, &s, 0, 99, &text, &err), 0);
+	assert_non_null(strstr(text, "What it slept for was mostly the doing of host/41 io: 45 ns, 22 ns of that because host/99 hog "
+	                             "had its CPU; A/6 flush: 5 ns; of the 50 ns of all who led to it 42 ns go by what was nearest "
+	                             "in time, the rest by recorded wakeups.\n"));
+	free(text);
+	world_release(&w);
+	make(&w, "81 timer");
+	s = world_subject(&w, "A/5");
+	assert_int_equal(explain_window(&w.topo, &s, 0, 99, &text, &err), 0);
+	assert_null(strstr(text, "the doing of"));
+	free(text);
+	world_release(&w);
+}
+
 /* A timer is nobody's fault, whoever else woke the vCPU; and what nothing tells is unknown. */
 static void test_ends(void **state)
 {
@@ -297,7 +320,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_disk), cmocka_unit_test(test_ends), cmocka_unit_test(test_idle_and_out),
-		cmocka_unit_test(test_no_longer_traced), cmocka_unit_test(test_pending), cmocka_unit_test(test_pending_for_two),
+		cmocka_unit_test(test_no_longer_traced),
+		cmocka_unit_test(test_explained), cmocka_unit_test(test_pending), cmocka_unit_test(test_pending_for_two),
 		cmocka_unit_test(test_locks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

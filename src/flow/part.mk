@@ -8,6 +8,7 @@ src_libflow_a_SOURCES = \
 	src/flow/exits.c \
 	src/flow/explain.c src/flow/explain.h src/flow/explain_summary.c \
 	src/flow/explain_next.c src/flow/explain_party.c src/flow/explain_waits.c \
+	src/flow/explain_next.c src/flow/explain_party.c src/flow/explain_path.c \
 	src/flow/flow.c src/flow/flow.h src/flow/flow_private.h \
 	src/flow/flow_text.c \
 	src/flow/gap.c \

@@ -89,7 +89,8 @@ static void vote(struct server_votes *votes, uint32_t thread)
 }
 
 /* The sleep of vCPU v that was over before `woken`: if the guest then handled the device, whoever woke it serves that. */
-static int ask_sleep(struct raisers *k, uint32_t v, struct who *host, int64_t woken, int64_t device, struct server_votes *votes)
+static int ask_sleep(struct raisers *k, uint32_t v, struct who *host, int64_t woken, int64_t device,
+                     struct server_votes *votes)
 {
 	struct wakeup by;
 	int rc = enters(k, v, woken, device);

@@ -88,7 +88,8 @@ static char *link_of(const struct path_piece *e, char *buf, size_t size)
 }
 
 /* What a line is about: of sums what they are of. */
-static char *subject_of(const struct app *app, const struct path_pane *p, const struct path_piece *e, char *buf, size_t size)
+static char *subject_of(const struct app *app, const struct path_pane *p, const struct path_piece *e, char *buf,
+                        size_t size)
 {
 	if (p->view == SUM_MACHINES)
 		return text_escape(buf, size, e->who.system < 0 ? "nobody" : app->topo.machine[e->who.system].name);

@@ -1,0 +1,121 @@
+/* Whom a thread slept for, in sentences: those who had the time of its critical path, who kept them from it, and how that
+ * is known.  Cost: that of the path. */
+#include "flow/explain.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/timefmt.h"
+
+#define TOLD 3
+#define MOSTLY 0.5       /* part of the sleep from which on it was somebody's */
+#define WORTH_TELLING 0.1 /* of that, from which on somebody is named */
+
+struct helper {
+	struct party who, thief;
+	int64_t ns, taken;   /* on the path; of it what one thief had */
+};
+
+struct helpers {
+	struct helper *one;
+	size_t len, cap;
+	int64_t ns, near;    /* of all; of it by what was nearest in time */
+};
+
+static bool is_somebody(const struct story *s, const struct party *who)
+{
+	const struct topo *topo = s->topo;
+	if (who->system < 0 || who->kind == FLOW_UNKNOWN || who->kind == FLOW_WAITING || who->tid <= 0)
+		return false;
+	if (s->subject.kind == SUBJECT_CPU)
+		return who->system != (int32_t)s->machine;
+	const struct topo_thread *self = &topo->thread[s->subject.index];
+	return who->system != (int32_t)s->machine || who->tid != self->tid;
+}
+
+static bool same_thread(const struct party *a, const struct party *b)
+{
+	return a->system == b->system && a->tid == b->tid;
+}
+
+static struct helper *helper_of(struct helpers *all, const struct party *who)
+{
+	for (size_t i = 0; i < all->len; i++)
+		if (same_thread(&all->one[i].who, who))
+			return &all->one[i];
+	struct helper *h = ARRAY_PUSH(all->one, all->len, all->cap);
+	*h = (struct helper){ .who = *who, .thief = { -1, -1, 0, FLOW_UNKNOWN } };
+	return h;
+}
+
+/* The sums are longest first: the thief of a helper that comes first had most at once. */
+static void gather(const struct story *s, const struct path *p, struct helpers *all)
+{
+	for (size_t i = 0; i < p->sums; i++) {
+		const struct path_sum *sum = &p->sum[i];
+		if (!is_somebody(s, &sum->who))
+			continue;
+		struct helper *h = helper_of(all, &sum->who);
+		h->ns += sum->duration;
+		all->ns += sum->duration;
+		if (sum->thief.system < 0 || sum->thief.kind != FLOW_PREEMPTING)
+			continue;
+		if (!h->taken)
+			h->thief = sum->thief;
+		if (same_thread(&h->thief, &sum->thief))
+			h->taken += sum->duration;
+	}
+	for (size_t i = 0; i < p->pieces; i++)
+		if (p->piece[i].evidence >= 0 && is_somebody(s, &p->piece[i].who))
+			all->near += p->piece[i].end - p->piece[i].start + 1;
+}
+
+static int most_first(const void *a, const void *b)
+{
+	const struct helper *x = a, *y = b;
+	return x->ns != y->ns ? (x->ns < y->ns) - (x->ns > y->ns) : (x->who.tid > y->who.tid) - (x->who.tid < y->who.tid);
+}
+
+static char *name_of(const struct story *s, const struct path *p, struct party who, char buf[NAME_TEXT])
+{
+	who.kind = FLOW_PREEMPTING;
+	return explain_party(s->topo, &who, who.name < p->names ? p->name[who.name] : NULL, &s->subject, buf, NAME_TEXT);
+}
+
+static void tell_helpers(const struct story *s, const struct path *p, const struct helpers *all)
+{
+	char who[NAME_TEXT], d[TIME_TEXT];
+	for (size_t i = 0; i < all->len && i < TOLD; i++) {
+		const struct helper *h = &all->one[i];
+		if (i && (double)h->ns < WORTH_TELLING * (double)all->ns)
+			break;
+		fprintf(s->to, "%s%s: %s", i ? "; " : "What it slept for was mostly the doing of ", name_of(s, p, h->who, who),
+		        time_duration(d, h->ns));
+		if ((double)h->taken >= WORTH_TELLING * (double)h->ns)
+			fprintf(s->to, ", %s of that because %s had its CPU", time_duration(d, h->taken),
+			        name_of(s, p, h->thief, who));
+	}
+	if (all->near)
+		fprintf(s->to, "; of the %s of all who led to it ", time_duration(d, all->ns));
+	if (all->near)
+		fprintf(s->to, "%s go by what was nearest in time, the rest by recorded wakeups", time_duration(d, all->near));
+	else
+		fputs("; recorded wakeups tell so", s->to);
+	fputs(".\n", s->to);
+}
+
+int story_path(struct story *s, struct error *err)
+{
+	struct helpers all = { 0 };
+	struct path p;
+	if (path_of(s->topo, &s->subject, s->f->start, s->f->end, &p, err) < 0)
+		return -1;
+	gather(s, &p, &all);
+	if (all.len && (double)all.ns >= MOSTLY * (double)s->demand.slept) {
+		qsort(all.one, all.len, sizeof *all.one, most_first);
+		tell_helpers(s, &p, &all);
+	}
+	free(all.one);
+	path_release(&p);
+	return 0;
+}
