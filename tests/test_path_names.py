@@ -101,9 +101,14 @@ class Rows:
         return (x["tid"] == "" or "RUNNING" in (self.at(thread, t - 1)[2], self.at(thread, t)[2])) and \
             any("null" not in (self.at(name, handled)[2], self.at(name, handled - 1)[2]) for name in interrupts)
 
+    def falls_silent(self, x, t):
+        """The guest's trace ends at t: of what was before it is not said whose doing that was."""
+        current = f"{root(x['system'])}/CPUs/{x['name'][1:]}/Current Thread"
+        return x["kind"] == "unknown" and self.at(current, t)[::2] == (t, "null")
+
     def backed(self, x, y, t):
         return (self.falls_asleep(x, t) or self.wakes(x, y, t) or self.passes(x, y, t) or self.is_near(x, y, t) or
-                x["kind"] == "unknown" and self.wakes_up(x, t))
+                self.falls_silent(x, t) or x["kind"] == "unknown" and self.wakes_up(x, t))
 
 
 def judge(name, folder, scratched):

@@ -22,6 +22,7 @@
 #include "flow/wakeup.h"
 
 #define DEEPEST 400  /* handings over on the way back from the end of one sleep */
+#define NEAR_SLEEP 8 /* intervals of a status through which a sleep is looked for one by one */
 
 #define EDGE_NAME(code, name) name,
 const char *const path_edge_name[PATH_EDGE_COUNT] = { PATH_EDGES(EDGE_NAME) };
@@ -162,6 +163,20 @@ static int own(struct walker *w, const struct subject *s, int64_t a, int64_t b, 
 static int hand_over(struct walker *w, const struct subject *s, struct who *sleeper, int64_t at, int64_t a, int64_t b,
                      int64_t evidence);
 
+/* The last sleep that had begun at b: 1, 0 = there is none, -1. */
+static int last_sleep(struct walker *w, struct who *th, int64_t b, struct interval *iv)
+{
+	struct row_track *status = &resolver_own(&w->r, th)[OWN_STATUS];
+	for (int64_t i = 0, t = b; i < NEAR_SLEEP && t >= history_begin(w->topo->h); i++, t = status->iv.start - 1) {
+		if ((t > status->iv.end || t < status->iv.start) && track_move(&w->r, status, t) < 0)
+			return -1;
+		*iv = status->iv;
+		if (iv->value >= 0 && iv->value < HISTORY_STATES && (w->asleep >> iv->value & 1))
+			return 1;
+	}
+	return history_prev(w->topo->h, status->attr, iv->start, w->asleep, iv, w->err);
+}
+
 /* Tiles [a, b] with what led to what the subject did at its end: from its last sleep on the subject itself, and before
  * that whatever led to the end of that sleep.  What it did before it slept was for others. */
 static int follow(struct walker *w, const struct subject *s, int64_t a, int64_t b, struct via via)
@@ -173,13 +188,9 @@ static int follow(struct walker *w, const struct subject *s, int64_t a, int64_t 
 		th = resolver_who(&w->r, w->topo->thread[s->index].machine, w->topo->thread[s->index].tid);
 	else if (resolver_host(&w->r, s->index, b, &th) < 0)
 		return -1;
-	uint32_t attr = th && th->thread >= 0 ? w->topo->thread[th->thread].status : HISTORY_NONE;
-	if (attr == HISTORY_NONE)
+	if (!th || th->thread < 0 || w->topo->thread[th->thread].status == HISTORY_NONE)
 		return own(w, s, a, b, via);
-	if (history_stab(h, attr, b, &iv, w->err) < 0)
-		return -1;
-	int found = iv.value >= 0 && iv.value < HISTORY_STATES && (w->asleep >> iv.value & 1) ? 1
-	          : history_prev(h, attr, b, w->asleep, &iv, w->err);
+	int found = last_sleep(w, th, b, &iv);
 	if (found < 0)
 		return -1;
 	if (!found || iv.end < a)

@@ -48,8 +48,10 @@ struct resolver {
 	int64_t t0, t1;            /* time that will be asked for, mostly */
 	int64_t until;             /* the answer to the current step holds up to here */
 	bool shallow;              /* machines only: no guest threads, no names */
+	bool no_wakers;            /* of who waits it is not asked for whom */
 	struct cpu_tracks **cpu;   /* per CPU of topo, made when asked for */
 	struct map who_by_tid;     /* machine << 32 | tid -> index into who */
+	struct who *recent[CURRENT_KEPT];  /* by TID modulo, or NULL */
 	struct who **who;
 	size_t whos, who_cap;
 	struct strtab names;

@@ -9,6 +9,7 @@
 #define STEPS_BEFORE_SEEK 192   /* about what a seek costs in decoded intervals */
 #define AHEAD_FIRST 4           /* intervals read at once: few of what seldom changes, */
 #define AHEAD_MOST 128          /* more and more of what changes often */
+#define BEHIND 8                /* that stay when more are read: a path goes back a few */
 #define THREADS_KEPT 16384
 #define NOT_A_TID (UINT64_C(1) << 63)
 
@@ -34,6 +35,7 @@ static void forget_threads(struct resolver *r)
 	}
 	r->whos = 0;
 	map_release(&r->who_by_tid);
+	memset(r->recent, 0, sizeof r->recent);
 	for (uint32_t i = 0; i < r->topo->cpus; i++)
 		if (r->cpu[i]) {
 			r->cpu[i]->host_tid = HISTORY_NULL;
@@ -80,9 +82,11 @@ static int track_next(struct resolver *r, struct row_track *k)
 			k->room = k->room ? 2 * k->room : AHEAD_FIRST;
 			k->ahead = mem_resize(k->ahead, k->room, sizeof *k->ahead);
 		}
-		int n = history_range_read(&k->cursor, k->ahead, k->room, r->err);
-		k->at = 0;
-		k->n = n < 0 ? 0 : (unsigned)n;
+		const unsigned kept = k->n < BEHIND ? k->n : BEHIND < k->room / 2 ? BEHIND : k->room / 2;
+		memmove(k->ahead, k->ahead + k->n - kept, kept * sizeof *k->ahead);
+		int n = history_range_read(&k->cursor, k->ahead + kept, k->room - kept, r->err);
+		k->at = kept;
+		k->n = kept + (n < 0 ? 0 : (unsigned)n);
 		if (n <= 0)
 			return n;
 	}
@@ -108,8 +112,20 @@ static int track_seek(struct resolver *r, struct row_track *k, int64_t t)
 	return n < 0 ? -1 : 0;
 }
 
+/* Goes back to t in what was read: false where it is older than that. */
+static bool track_back(struct row_track *k, int64_t t)
+{
+	if (!k->n || k->ahead[0].start > t)
+		return false;
+	while (k->at > 1 && k->iv.start > t)
+		k->iv = k->ahead[--k->at - 1];
+	return k->iv.start <= t && t <= k->iv.end;
+}
+
 int track_move(struct resolver *r, struct row_track *k, int64_t t)
 {
+	if (t < k->iv.start && k->iv.start <= k->iv.end && track_back(k, t))
+		return 0;
 	bool usable = k->iv.start <= k->iv.end && t > k->iv.end && k->iv.end >= history_begin(r->topo->h);
 	for (int i = 0; usable && i < STEPS_BEFORE_SEEK; i++) {
 		int n = track_next(r, k);
@@ -146,9 +162,12 @@ struct cpu_tracks *resolver_cpu_new(struct resolver *r, uint32_t cpu)
 struct who *resolver_who(struct resolver *r, uint32_t machine, int32_t tid)
 {
 	bool is_new;
+	struct who **recent = &r->recent[(uint32_t)tid % CURRENT_KEPT];
+	if (*recent && (*recent)->tid == tid && (*recent)->machine == (int32_t)machine)
+		return *recent;
 	uint64_t *at = map_put(&r->who_by_tid, (uint64_t)machine << 32 | (uint32_t)tid, &is_new);
 	if (!is_new)
-		return r->who[*at];
+		return *recent = r->who[*at];
 	*at = r->whos;
 	struct who *w = *ARRAY_PUSH(r->who, r->whos, r->who_cap) = mem_new(1, sizeof *w);
 	w->thread = topo_find_thread(r->topo, machine, tid);
