@@ -52,6 +52,7 @@ E2E_TESTS = \
 	tests/test_pages.py \
 	tests/test_schema.py \
 	tests/test_session.py \
+	tests/test_spin_truth.py \
 	tests/test_sync.py \
 	tests/test_style.py \
 	tests/test_tracecmd.py \

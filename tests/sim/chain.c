@@ -21,6 +21,22 @@ void lock_take(struct cpu *c, struct thread *t, struct lock *l)
 	cpu_push(c, OP_SWITCH, NULL);
 }
 
+/* Nobody sleeps: whoever looks first when it is free gets it. */
+bool lock_spin(struct cpu *c, struct thread *t, struct lock *l)
+{
+	if (l->owner && !t->spins_since) {
+		t->spins_since = c->m->sim->now;
+		t->spins_for = l->owner;
+	}
+	if (l->owner)
+		return false;
+	l->owner = t;
+	if (t->spins_since)
+		truth_spin(c, t);
+	t->spins_since = 0;
+	return true;
+}
+
 void lock_give(struct cpu *c, struct thread *t, struct lock *l)
 {
 	if (l->owner != t)
@@ -111,6 +127,13 @@ static void line(struct cpu *c, const char *what, const struct thread *t, const 
 void truth_wake(struct cpu *c, const struct thread *t)
 {
 	line(c, "wake", t, c->host ? c : NULL);
+}
+
+void truth_spin(struct cpu *c, const struct thread *t)
+{
+	if (file(c->m->sim))
+		fprintf(file(c->m->sim), "%lld,spin,%s,%d,%s,%d,%lld,-1\n", (long long)c->m->sim->now, t->m->name, t->tid, t->m->name,
+		        t->spins_for->tid, (long long)t->spins_since);
 }
 
 void truth_raise(struct cpu *c, const struct cpu *guest, const struct thread *t)

@@ -10,7 +10,7 @@
 
 static const int32_t exit_reason[EXIT_KINDS] = {
 	[EXIT_INTR] = 96, [EXIT_VINTR] = 100, [EXIT_CPUID] = 114, [EXIT_HLT] = 120, [EXIT_IO] = 123, [EXIT_DISK] = 123, [EXIT_KICK] = 1024,
-	[EXIT_MSR] = 124, [EXIT_IPI] = 124, [EXIT_NESTED] = 128, [EXIT_VMMCALL] = 129, [EXIT_NPF] = 1024,
+	[EXIT_MSR] = 124, [EXIT_IPI] = 124, [EXIT_NESTED] = 128, [EXIT_VMMCALL] = 129, [EXIT_NPF] = 1024, [EXIT_PAUSE] = 119,
 };
 
 struct cpu *vcpu_pcpu(const struct cpu *guest)

@@ -431,6 +431,18 @@ static int chain(struct sim *s)
 	return 0;
 }
 
+/* Two threads, each on a CPU of its own, spin for one lock; the host's hogs take these CPUs away. */
+static int spin(struct sim *s)
+{
+	struct machine *h = host_add(s, 2), *g = guest(s, "Debian", 2, 3, 1 * SEC, 1000);
+
+	for (int i = 0; i < 2; i++) {
+		thread_add(g, "spinner", workload[WL_SPINNER], after(s, 2 * MS), UINT64_C(1) << i);
+		thread_add(h, "burnP6", workload[WL_BURST_HOG], after(s, 5 * MS), UINT64_C(1) << i);
+	}
+	return 0;
+}
+
 static const struct scenario {
 	const char *name;
 	int (*build)(struct sim *s);
@@ -448,6 +460,7 @@ static const struct scenario {
 	{ "planted", planted, 6 * SEC, "a request server, and one planted change (--plant)" },
 	{ "nested", nested, 4 * SEC, "a VM inside a VM, disturbed on each level" },
 	{ "chain", chain, 1 * SEC, "threads that wait for locks, for a served disk, for a server in another VM" },
+	{ "spin", spin, 1 * SEC, "threads that spin for a lock whose holder's vCPU may be out" },
 	{ "random", random_scenario, 700 * MS, "everything drawn from the seed" },
 };
 

@@ -101,7 +101,7 @@ struct irq {
 
 /* Why a vCPU leaves guest mode; the number is the exit_reason of the record (SVM). */
 enum exit_kind { EXIT_INTR, EXIT_VINTR, EXIT_CPUID, EXIT_HLT, EXIT_IO, EXIT_MSR, EXIT_IPI, EXIT_VMMCALL, EXIT_NPF,
-                 EXIT_DISK, EXIT_KICK, EXIT_NESTED, EXIT_KINDS };
+                 EXIT_DISK, EXIT_KICK, EXIT_NESTED, EXIT_PAUSE, EXIT_KINDS };
 enum log_kind { LOG_SYNC_A, LOG_SYNC_D, LOG_START, LOG_YIELD, LOG_RESUME, LOG_END };
 
 /* ---- truth: one attribute whose value is followed (truth.c) */
@@ -164,6 +164,8 @@ struct thread {
 	struct carrier *carrier;
 	struct thread *sends_by, *sends_to;  /* who carries what it sends, and to whom */
 	unsigned inbox;          /* wakeups that it has not asked for yet */
+	int64_t spins_since;     /* host ns: for a lock; 0: it does not */
+	struct thread *spins_for;  /* whoever had that then */
 	/* truth */
 	struct truth_track status, tname, tcpu, tpid;
 	struct usage *usage;     /* of request servers */
@@ -362,7 +364,7 @@ void kvm_forward(const struct op *op, struct cpu *from);
 /* workload.c */
 enum step_kind { W_RUN, W_SLEEP, W_PERIOD, W_GOTO, W_LOOP, W_UNTIL, W_FORK, W_THREAD, W_EXEC, W_QUIT, W_BEACON,
                  W_EXIT, W_IO, W_DISK, W_SERVE, W_SUBMIT, W_DUMP, W_PAUSE, W_PLUG, W_REAP, W_CHANGE, W_LIVES, W_KILL,
-                 W_GONE, W_LOCK, W_UNLOCK, W_SEND, W_RECEIVE, W_TAKE, W_DELIVER };
+                 W_GONE, W_LOCK, W_UNLOCK, W_SEND, W_RECEIVE, W_TAKE, W_DELIVER, W_SPIN };
 struct step {
 	uint8_t kind;            /* enum step_kind */
 	uint8_t arg;             /* W_GOTO, W_LOOP, W_UNTIL, W_LIVES, W_GONE: step to go to; W_FORK: workload */
@@ -373,7 +375,7 @@ enum workload { WL_HOG, WL_PULSE, WL_FIBONACCI, WL_FIB_SHELL, WL_CRITICAL, WL_CR
                 WL_SHORT,
                 WL_FORKER, WL_SLEEPER, WL_PERIODIC, WL_DISK, WL_BLOCKIO, WL_BEACON, WL_SERVER, WL_CLIENT, WL_TRACER,
                 WL_QEMU, WL_EXITS, WL_THREADED, WL_WORKER, WL_LAUNCHER, WL_VM, WL_LAZY_TRACER, WL_DAEMON, WL_CARRIER, WL_LOCKER,
-                WL_ASKER, WL_ANSWERER, WL_COUNT };
+                WL_ASKER, WL_ANSWERER, WL_SPINNER, WL_COUNT };
 #define WL_VM_RUNS 3  /* the step of WL_VM at which the VM is there */
 extern const struct step *const workload[WL_COUNT];
 void thread_step(struct cpu *c, struct thread *t);
@@ -383,6 +385,7 @@ void sleep_until(struct thread *t, int64_t when);
 
 /* chain.c */
 void lock_take(struct cpu *c, struct thread *t, struct lock *l);  /* sleeps when it is not free */
+bool lock_spin(struct cpu *c, struct thread *t, struct lock *l);  /* false: it is not free, try again in a while */
 void lock_give(struct cpu *c, struct thread *t, struct lock *l);
 struct thread *carrier_add(struct machine *vm, const char *name, bool of_qemu, uint64_t affinity);
 void carrier_kick(struct cpu *c, struct thread *t);
@@ -434,6 +437,7 @@ void truth_poll(const struct thread *t, int64_t end, bool won);  /* a halt that 
 void truth_loss(struct cpu *c, int64_t end);             /* records were lost; until `end` nothing was written */
 void truth_mark(struct cpu *c, enum log_kind kind, int64_t id);
 void truth_wake(struct cpu *c, const struct thread *t);  /* on CPU c */
+void truth_spin(struct cpu *c, const struct thread *t);  /* it has got the lock for which it has spun */
 void truth_raise(struct cpu *c, const struct cpu *guest, const struct thread *t);  /* an interrupt that will wake t */
 int truth_close(struct sim *s);
 

@@ -106,6 +106,10 @@ static const struct step locker[] = {
 	{ W_RUN, 0, 50 * US, 2 * MS, NULL }, { W_LOCK, 0, 0, 0, NULL }, { W_RUN, 0, 200 * US, 6 * MS, NULL },
 	{ W_UNLOCK, 0, 0, 0, NULL }, { W_LOOP, 0, 1, 4, NULL }, { W_SLEEP, 0, 500 * US, 8 * MS, NULL }, { W_GOTO, 0, 0, 0, NULL },
 };
+static const struct step spinner[] = {
+	{ W_RUN, 0, 50 * US, 2 * MS, NULL }, { W_SPIN, 1, 20 * US, 60 * US, NULL }, { W_RUN, 0, 200 * US, 3 * MS, NULL },
+	{ W_UNLOCK, 1, 0, 0, NULL }, { W_LOOP, 0, 1, 4, NULL }, { W_SLEEP, 0, 500 * US, 8 * MS, NULL }, { W_GOTO, 0, 0, 0, NULL },
+};
 static const struct step asker[] = {
 	{ W_RUN, 0, 50 * US, 900 * US, NULL }, { W_SEND, 0, 0, 0, NULL }, { W_RECEIVE, 0, 0, 0, NULL },
 	{ W_LOOP, 0, 2, 9, NULL }, { W_SLEEP, 0, 500 * US, 8 * MS, NULL }, { W_GOTO, 0, 0, 0, NULL },
@@ -122,7 +126,7 @@ const struct step *const workload[WL_COUNT] = {
 	[WL_QEMU] = qemu, [WL_EXITS] = exits, [WL_THREADED] = threaded, [WL_WORKER] = worker,
 	[WL_LAUNCHER] = launcher, [WL_VM] = vm,
 	[WL_LAZY_TRACER] = lazy_tracer, [WL_DAEMON] = daemon_steps, [WL_CARRIER] = carrier, [WL_LOCKER] = locker,
-	[WL_ASKER] = asker, [WL_ANSWERER] = answerer,
+	[WL_ASKER] = asker, [WL_ANSWERER] = answerer, [WL_SPINNER] = spinner,
 };
 
 static void block(struct cpu *c, struct thread *t, enum want want)
@@ -349,6 +353,13 @@ static void chain_step(struct cpu *c, struct thread *t, const struct step *st)
 	case W_UNLOCK:
 		lock_give(c, t, &c->m->lock[st->arg]);
 		break;
+	case W_SPIN:
+		if (lock_spin(c, t, &c->m->lock[st->arg]))
+			break;
+		t->pc--;
+		leave(c, t, EXIT_PAUSE, 0);
+		t->run_left = rng_range(&c->m->sim->rng, st->lo, st->hi);
+		break;
 	case W_SEND:
 		t->inbox = 0;
 		leave(c, t, EXIT_KICK, 0);
@@ -445,7 +456,7 @@ static void step_run(struct cpu *c, struct thread *t, const struct step *st)
 		t->pc--;
 		block(c, t, WANT_SLEEP);
 		break;
-	case W_LOCK: case W_UNLOCK: case W_SEND: case W_RECEIVE: case W_TAKE: case W_DELIVER:
+	case W_LOCK: case W_SPIN: case W_UNLOCK: case W_SEND: case W_RECEIVE: case W_TAKE: case W_DELIVER:
 		chain_step(c, t, st);
 		break;
 	default:

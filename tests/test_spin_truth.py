@@ -1,0 +1,72 @@
+"""`gaps --locks` on simulated threads that spin for a lock: whom it suspects did have the lock, while its vCPU had no pCPU;
+and where the simulator's threads spin for nothing nobody is suspected.
+
+Usage: test_spin_truth.py [FROM TO]   (seeds)"""
+import csv
+import os
+import subprocess
+import sys
+
+from e2e import BUILD, check, is_sanitized, run, scratch, table
+from test_flow_truth import Truth
+
+SIM = os.path.join(BUILD, "stealscope-sim")
+LONG = 1_000_000  # ns of a wait that must not be missed
+
+
+def simulate(scenario, seed, folder):
+    world, history = os.path.join(folder, f"{scenario}{seed}"), os.path.join(folder, f"{scenario}{seed}.steal")
+    subprocess.run([SIM, scenario, "-o", world, "--seed", str(seed), "--duration", "400ms", "--perfect-clocks"], check=True,
+                   capture_output=True)
+    run("index", world, "--sync", "none", "-o", history)
+    spun = [w for w in table("gaps", history, "--locks", "--top", "0") if w["how"] == "spun"]
+    return world, [(int(w["start"]), int(w["end"]), w["tid"], w["holder_tid"]) for w in spun]
+
+
+def waits(world):
+    """(first and last moment, waiter, holder) of the true ones, as TIDs."""
+    with open(os.path.join(world, "truth", "causes.csv"), newline="", encoding="utf-8") as f:
+        return [(int(r["in"]), int(r["at"]), r["tid"], r["by_tid"]) for r in csv.DictReader(f) if r["what"] == "spin"]
+
+
+def overlap(a, b):
+    return max(0, min(a[1], b[1]) - max(a[0], b[0]) + 1)
+
+
+def out(truth, tid, window):
+    """ns in which somebody else had the pCPU that the thread's vCPU wanted."""
+    ns, t = 0, window[0]
+    while t <= window[1]:
+        verdict, until = truth.verdict("Debian", int(tid), t)
+        end = min(until, window[1])
+        ns += (end - t + 1) * bool(verdict and verdict[0] == "preempting")
+        t = end + 1
+    return ns
+
+
+def one(seed, folder):
+    world, said = simulate("spin", seed, folder)
+    true, truth = waits(world), Truth(world)
+    all_ns = sum(end - start + 1 for start, end, *_ in said)
+    right = sum(overlap(s, w) for s in said for w in true if s[2:] == w[2:])
+    other = sum(overlap(s, w) for s in said for w in true if s[2] == w[2] and s[3] != w[3])
+    # What the guest's tick or another interrupt cuts in two is told in pieces; who is out itself does not spin.
+    must = [w for w in true if w[1] - w[0] >= LONG and out(truth, w[3], w) >= 0.9 * (w[1] - w[0]) and
+            out(truth, w[2], w) < 0.5 * (w[1] - w[0])]
+    found = sum(any(overlap(s, w) >= (w[1] - w[0]) / 4 and s[2:] == w[2:] for s in said) for w in must)
+    check(other == 0 and right >= 0.9 * all_ns > 0 and found >= 0.9 * len(must), f"seed {seed}: of {all_ns / 1e6:.1f} ms in "
+          f"{len(said)} suspected waits {100 * right / all_ns:.1f} % are waits for that holder, {other} ns for another one; "
+          f"{found} of {len(must)} long ones are found")
+
+
+def main():
+    numbers = [int(a) for a in sys.argv[1:] if a.isdigit()]
+    seeds = range(numbers[0], numbers[1] + 1) if len(numbers) == 2 else range(1, 2 if is_sanitized() else 4)
+    with scratch() as folder:
+        for seed in seeds:
+            one(seed, folder)
+        check(not simulate("fibonacci", 1, folder)[1], "nobody spins beside a hog that only computes")
+
+
+if __name__ == "__main__":
+    main()
