@@ -280,9 +280,10 @@ static void test_locks(void **state)
 	hog_takes(&w);
 	other_runs(&w);
 	world_row(&w, H "50/Status", "0 RUNNING");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU1/Status", "0 RUNNING; 71 IDLE; 80 RUNNING");
+	world_row(&w, "/Virtual Machines/A/CPUs/CPU1/Status",
+	          "0 RUNNING; 5 VMM; 6 RUNNING; 29 VMM; 30 RUNNING; 48 VMM; 49 RUNNING; 71 IDLE; 80 RUNNING");
 	world_row(&w, "/Virtual Machines/A/CPUs/CPU1/Current Thread", "0 5; 71 0; 80 5");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU1/Exit", "0 hlt; 5 pause; 12 intr; 29 pause; 49 hlt");
+	world_row(&w, "/Virtual Machines/A/CPUs/CPU1/Exit", "0 hlt; 5 pause; 12 intr; 29 pause; 59 hlt");
 	world_row(&w, A "5/Status", "0 RUNNING; 71 BLOCKED; 80 RUNNING");
 	world_row(&w, A "5/Lock", "0 -; 21 spinlock; 61 -; 71 mutex; 80 -");
 	world_row(&w, A "5/Woken By", "80 A/6");

@@ -23,6 +23,7 @@ struct lock_search {
 	struct strtab names;
 	int64_t from, to;
 	uint64_t asleep;  /* bits of the file's thread states that mean BLOCKED */
+	uint64_t outside; /* of its vCPU states: VMM */
 	struct error *err;
 };
 
@@ -216,24 +217,51 @@ static bool is_pause(const char *exit)
 	return strcmp(exit, "PAUSE_INSTRUCTION") == 0 || strcmp(exit, "pause") == 0;
 }
 
-/* A vCPU that was left because its guest spins: from the first such exit to the next one of another kind.  Told where
- * somebody can be suspected. */
+/* The last moment up to b at which vCPU v was outside its guest; INT64_MIN: none. */
+static int last_outside(struct lock_search *c, uint32_t v, int64_t b, int64_t *last)
+{
+	const uint32_t status = c->topo->cpu[v].status;
+	struct interval iv;
+	*last = INT64_MIN;
+	if (status == HISTORY_NONE)
+		return 0;
+	if (history_stab(c->topo->h, status, b, &iv, c->err) < 0)
+		return -1;
+	int found = iv.value >= 0 && iv.value < HISTORY_STATES && (c->outside >> iv.value & 1) ? 1
+	          : history_prev(c->topo->h, status, b, c->outside, &iv, c->err);
+	if (found > 0)
+		*last = iv.end < b ? iv.end : b;
+	return found < 0 ? -1 : 0;
+}
+
+/* A vCPU that was left because its guest spins, between a and b.  Told where somebody can be suspected. */
+static int spin_of_vcpu(struct lock_search *c, uint32_t v, int64_t a, int64_t b)
+{
+	struct party who;
+	int64_t last;
+	if (last_outside(c, v, b, &last) < 0)
+		return -1;
+	if (last <= a)
+		return 0;
+	if (current_at(c, v, a, &who) < 0)
+		return -1;
+	struct lock_wait *wait = add(c, c->topo->cpu[v].machine, who.tid, strtab_get(&c->names, who.name), "pause", a, last);
+	int rc = suspect_others(c, (int)v, wait);
+	c->out->waits -= rc == 0 && wait->holder.system < 0;
+	return rc;
+}
+
+/* From a first such exit up to the next one of another kind; what the guest did behind the last of them, with no exit, was
+ * no spinning. */
 static int spins_of_vcpu(struct lock_search *c, uint32_t v)
 {
 	struct history_cursor cursor;
 	struct interval iv;
 	int rc = history_range(&cursor, c->topo->h, c->topo->cpu[v].exit, c->from, c->to, c->err);
 	while (rc == 0 && (rc = history_range_next(&cursor, &iv, c->err)) > 0) {
-		struct party who;
-		int64_t a = iv.start > c->from ? iv.start : c->from, b = iv.end < c->to ? iv.end : c->to;
 		rc = 0;
-		if (iv.value == HISTORY_NULL || !is_pause(history_string(c->topo->h, iv.value)))
-			continue;
-		if (current_at(c, v, a, &who) < 0)
-			return -1;
-		struct lock_wait *wait = add(c, c->topo->cpu[v].machine, who.tid, strtab_get(&c->names, who.name), "pause", a, b);
-		rc = suspect_others(c, (int)v, wait);
-		c->out->waits -= rc == 0 && wait->holder.system < 0;
+		if (iv.value != HISTORY_NULL && is_pause(history_string(c->topo->h, iv.value)))
+			rc = spin_of_vcpu(c, v, iv.start > c->from ? iv.start : c->from, iv.end < c->to ? iv.end : c->to);
 	}
 	return rc;
 }
@@ -265,6 +293,8 @@ int locks_of(const struct topo *topo, const struct subject *s, int64_t from, int
 	c.to = to < history_end(topo->h) ? to : history_end(topo->h);
 	for (unsigned i = 0; i < HISTORY_STATES; i++)
 		c.asleep |= (uint64_t)(topo->thread_state[i] == THREAD_BLOCKED) << i;
+	for (unsigned i = 0; i < HISTORY_STATES; i++)
+		c.outside |= (uint64_t)(topo->vcpu_state[i] == VCPU_VMM) << i;
 	for (uint32_t i = 0; i < topo->threads && rc == 0; i++)
 		if (topo->thread[i].lock != HISTORY_NONE && asked(s, topo->thread[i].machine, SUBJECT_THREAD, i))
 			rc = waits_of_thread(&c, i);
