@@ -1,22 +1,42 @@
 """A cut history answers about its window what the whole one does, and hides names where it is asked to."""
+import csv
+import glob
 import json
 import os
 import re
 
-from e2e import DATA, check, run, scratch, simulate, table
+from e2e import DATA, check, recordings, run, scratch, simulate, table
 from history_reader import History
 
+# Every command that answers about a window, and its options that make another answer.
+QUESTIONS = [["summary", "--top", "0"], ["threads"], ["steal"], ["steal", "--by", "thread"], ["gaps", "--top", "0"],
+             ["gaps", "--top", "0", "--all-culprits"], ["gaps", "--lengths"], ["gaps", "--histogram"], ["gaps", "--periodic"],
+             ["gaps", "--locks"], ["waits"], ["exits"], ["exits", "--by", "thread"], ["exits", "--histogram"], ["explain"]]
+OF_THREADS = [["flow"], ["flow", "--intervals"], ["path"], ["path", "--intervals"], ["explain"], ["gaps"], ["waits"], ["exits"]]
+OF_MACHINES = [["explain"], ["summary"], ["gaps"], ["exits"], ["waits"]]
 
-# Of a TID that is used again beyond the window, the whole history knows a longer life, and perhaps another name.
-WHOLE_LIFE = {"start", "end", "life_ns", "name", "subject"}
+
+def window_of(history):
+    info = json.loads(run("info", history, "--format", "json").stdout)
+    return ["--from", str(info["begin"]), "--to", str(info["end"])]
 
 
-def answers(history, *window):
-    """Who suffers, when, and by whom: of everybody."""
-    rows = {command: table(command, history, *window) for command in ("summary", "threads", "gaps", "steal")}
-    for command in ("summary", "threads"):
-        rows[command] = [{k: v for k, v in r.items() if k not in WHOLE_LIFE} for r in rows[command]]
-    return rows
+def questions(history, window, most):
+    """Those about everybody, the machines, and the threads that lost most: of each machine by turns."""
+    rows = table("summary", history, "--top", "0", *window)
+    machines = list(dict.fromkeys(r["subject"] for r in rows if not r["tid"]))
+    threads = list(dict.fromkeys(f"{r['machine']}/{r['tid']}" for r in rows if r["tid"]))
+    by_turns = sorted(range(len(threads)), key=lambda i: sum(t.split("/")[0] == threads[i].split("/")[0] for t in threads[:i]))
+    asked = [(q[0], *q[1:]) for q in QUESTIONS]
+    asked += [(q[0], t, *q[1:]) for t in [threads[i] for i in by_turns[:most]] for q in OF_THREADS]
+    return asked + [(q[0], m, *q[1:]) for m in machines for q in OF_MACHINES]
+
+
+def answer(history, question, window):
+    form = [] if question[0] == "explain" else ["--format", "csv"]
+    p = run(question[0], os.path.basename(history), *question[1:], *window, *form, status=None,
+            cwd=os.path.dirname(history))
+    return p.returncode, p.stdout, p.stderr
 
 
 def pieces(history, begin, end):
@@ -27,6 +47,60 @@ def pieces(history, begin, end):
         if value != "null" and int(start) <= end and int(last) >= begin:
             found.setdefault(path, []).append((max(int(start), begin), min(int(last), end), value))
     return found
+
+
+def intervals(history, window, paths):
+    return [[r for r in table("intervals", history, path, *window) if r["value"]] for path in paths]
+
+
+def check_requests(history, out, window, what):
+    """Those within the window are the same ones; the others are cut off."""
+    begin, end = int(window[1]), int(window[3])
+    whole, part = (run("latency", "requests", *args, "--format", "csv", status=None) for args in ([history, *window], [out]))
+    if part.returncode == 2:
+        check("no complete request" in part.stderr, f"{what}: no request within the window")
+    whole, part = (list(csv.DictReader(p.stdout.splitlines())) for p in (whole, part))
+    inside = [r for r in whole if int(r["start"]) > begin and int(r["end"]) < end]
+    check(part == inside, f"{what}: {len(inside)} requests within the window, of {len(whole)}")
+
+
+def check_window(history, what, start="13%", end="61%", most=6):
+    folder = history + ".part"
+    os.makedirs(folder, exist_ok=True)
+    out = os.path.join(folder, os.path.basename(history))
+    run("cut", history, "-o", out, "--from", start, "--to", end)
+    window = window_of(out)
+    asked = questions(history, window, most)
+    for question in asked:
+        whole, part = answer(history, question, window), answer(out, question, [])
+        if whole != part:
+            print(*set(whole[1].splitlines()) ^ set(part[1].splitlines()), part[2], sep="\n")
+            check(False, f"{what}: {' '.join(question)} of the window {start} to {end}")
+    check(len(asked) > 20, f"{what}: {len(asked)} same answers about the window {start} to {end}, to the ns")
+    check_requests(history, out, window, what)
+    return out, window
+
+
+def check_content(history, out, window, what):
+    begin, end = int(window[1]), int(window[3])
+    inside = pieces(out, begin, end)
+    check(pieces(history, begin, end) == inside, f"{what}: every interval, read independently")
+    paths = [p for p in inside if not p.startswith("/Requests")]
+    check(intervals(history, window, paths[:40]) == intervals(out, [], paths[:40]), f"{what}: and they are whole")
+    span = History(out)
+    check(span.begin <= begin and span.end >= end and
+          {"begin", "end"} <= set(json.loads(run("info", out, "--format", "json").stdout)), f"{what}: its span holds the window")
+    again = out + ".again"
+    run("cut", out, "-o", again)
+    check(table("waits", out) == table("waits", again) and table("exits", out) == table("exits", again),
+          f"{what}: the cut of a cut")
+    run("export", out, "--to", f"csv:{out}.csv")
+    for name in ("vcpu_state", "running", "thread_state", "gap", "exit"):
+        (file,) = glob.glob(f"{out}.csv/{name}/*.csv")
+        with open(file, newline="", encoding="utf-8") as f:
+            rows = list(csv.DictReader(f))
+        check(all(begin <= int(r["ts"]) and int(r["ts"]) + int(r["dur"]) - 1 <= end for r in rows),
+              f"{what}: {name} is exported of the window alone")
 
 
 def names_of(history):
@@ -54,20 +128,6 @@ def names_of(history):
     return {n for n in names if len(n) > 3 and n not in tracers and n not in ("host", "timer", "kernel")}
 
 
-def check_window(history, what):
-    out = history + ".cut"
-    run("cut", history, "-o", out, "--from", "13%", "--to", "61%")
-    info = json.loads(run("info", out, "--format", "json").stdout)
-    window = ["--from", str(info["begin"]), "--to", str(info["end"])]
-    check(pieces(history, info["begin"], info["end"]) == pieces(out, info["begin"], info["end"]),
-          f"{what}: every interval, read independently")
-    check(answers(history, *window) == answers(out), f"{what}: the same answers about the window, to the ns")
-    whole, part = (table("exits", *args) for args in ([history, *window], [out]))
-    check([(r["machine"], r["reason"], r["count"]) for r in whole] and
-          sorted((r["machine"], r["vcpu"], r["reason"], r["count"]) for r in whole) ==
-          sorted((r["machine"], r["vcpu"], r["reason"], r["count"]) for r in part), f"{what}: the same exits")
-
-
 def check_names(folder, history, what):
     out = f"{folder}/hidden.steal"
     run("cut", history, "-o", out, "--names", "hash")
@@ -88,13 +148,16 @@ def check_names(folder, history, what):
 with scratch() as folder:
     history = f"{folder}/fibonacci.steal"
     run("index", os.path.join(DATA, "fibonacci"), "-o", history)
-    check_window(history, "fibonacci")
+    check_content(history, *check_window(history, "fibonacci"), "fibonacci")
+    for part in (("0%", "50%"), ("50%", "100%"), ("50%", "50.3%")):
+        check_window(history, "fibonacci", *part)
     check_names(folder, history, "fibonacci")
     for scenario in (["nested"], ["random", "--containers", "--seed", "3"], ["requests"], ["overcommit", "2", "--lost", "0.2"]):
         simulate(f"{folder}/traces-{scenario[0]}", *scenario, "--duration", "300ms")
         history = f"{folder}/{scenario[0]}.steal"
         run("index", f"{folder}/traces-{scenario[0]}", "-o", history)
-        check_window(history, scenario[0])
+        check_content(history, *check_window(history, scenario[0]), scenario[0])
+        check_window(history, scenario[0], "40%", "43%")
         check_names(folder, history, scenario[0])
 
     # Of one of two VMs: its rows are the same, the other one is known from outside.
@@ -119,6 +182,13 @@ with scratch() as folder:
         with open(out, "rb") as f:
             made.append(f.read())
     check(made[0] == made[1] and len({*made}) == 3, "a key repeats them, without one they are new each time")
+
+    for traces in recordings():
+        what = os.path.basename(traces.rstrip("/"))
+        real = f"{folder}/{what}.steal"
+        run("index", traces, "-o", real)
+        check_window(real, what, most=3)
+        check_window(real, what, "70%", "72%", most=2)
 
     # Refusals.
     check("give -o" in run("cut", history, status=1).stderr, "no file")

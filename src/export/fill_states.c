@@ -3,7 +3,7 @@
 
 #define READ 64  /* intervals at once */
 
-/* Calls fn for every interval of the attribute that has a value. */
+/* Calls fn for every interval of the attribute that has a value, cut to what the history is about. */
 static int each_interval(struct filler *f, uint32_t attr, int (*fn)(struct filler *, const struct interval *, void *),
                          void *arg)
 {
@@ -15,9 +15,12 @@ static int each_interval(struct filler *f, uint32_t attr, int (*fn)(struct fille
 	if (history_range(&c, f->h, attr, history_begin(f->h), history_end(f->h), f->err))
 		return -1;
 	while ((n = history_range_read(&c, iv, READ, f->err)) > 0)
-		for (int i = 0; i < n; i++)
+		for (int i = 0; i < n; i++) {
+			iv[i].start = iv[i].start > history_begin(f->h) ? iv[i].start : history_begin(f->h);
+			iv[i].end = iv[i].end < history_end(f->h) ? iv[i].end : history_end(f->h);
 			if (iv[i].value != HISTORY_NULL && fn(f, &iv[i], arg))
 				return -1;
+		}
 	return n;
 }
 

@@ -166,11 +166,11 @@ static int step(struct counter *c, struct error *err)
 	uint32_t vcpu = c->vcpu[c->at];
 	int64_t t = c->t, reason;
 	enum mode mode;
-	c->r.until = history_end(c->q.topo->h);
+	c->r.until = history_last(c->q.topo->h);
 	if (mode_at(c, vcpu, t, &mode, &reason) < 0)
 		return -1;
 	/* The reason with which a history begins is that of an exit before it. */
-	bool is_new = resolver_cpu(&c->r, vcpu)->exit.iv.start == t && t > history_begin(c->q.topo->h);
+	bool is_new = resolver_cpu(&c->r, vcpu)->exit.iv.start == t && t > history_first(c->q.topo->h);
 	bool left = reason != HISTORY_NULL && (is_new || (mode == MODE_HOST && c->mode == MODE_GUEST));
 	if (mode != MODE_HOST || left)
 		if (close_exit(c, mode == MODE_GUEST && !left ? t - c->since : -1, err) < 0)
@@ -179,7 +179,7 @@ static int step(struct counter *c, struct error *err)
 		return -1;
 	c->mode = left ? MODE_HOST : mode;
 	c->t = c->r.until + 1;
-	return c->r.until >= history_end(c->q.topo->h) || (c->t > c->q.to && c->row == NO_ROW);
+	return c->r.until >= history_last(c->q.topo->h) || (c->t > c->q.to && c->row == NO_ROW);
 }
 
 static int walk(struct inquiry *q, size_t part, struct budget *budget, struct error *err)
@@ -190,7 +190,7 @@ static int walk(struct inquiry *q, size_t part, struct budget *budget, struct er
 	c->r.err = err;
 	while (c->at < c->vcpus) {
 		if (!c->begun) {  /* what was before the window tells whether it begins with an exit */
-			c->t = q->from > history_begin(q->topo->h) ? q->from - 1 : q->from;
+			c->t = q->from > history_first(q->topo->h) ? q->from - 1 : q->from;
 			c->mode = MODE_HOST;
 			c->row = NO_ROW;
 			c->begun = true;

@@ -134,12 +134,12 @@ int flow_life(const struct topo *topo, uint32_t attr, int64_t *start, int64_t *e
 	struct interval iv;
 	if (attr == HISTORY_NONE)
 		return 0;
-	if (history_stab(topo->h, attr, history_begin(topo->h), &iv, err) < 0)
+	if (history_stab(topo->h, attr, history_first(topo->h), &iv, err) < 0)
 		return -1;
-	if (iv.value == HISTORY_NULL && iv.end >= history_end(topo->h))
+	if (iv.value == HISTORY_NULL && iv.end >= history_last(topo->h))
 		return 0;
 	*start = iv.value == HISTORY_NULL ? iv.end + 1 : iv.start;
-	if (history_stab(topo->h, attr, history_end(topo->h), &iv, err) < 0)
+	if (history_stab(topo->h, attr, history_last(topo->h), &iv, err) < 0)
 		return -1;
 	*end = iv.value == HISTORY_NULL ? iv.start - 1 : iv.end;
 	if (*start < history_begin(topo->h))

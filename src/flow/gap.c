@@ -85,8 +85,8 @@ int gap_find(const struct topo *topo, const struct subject *s, int64_t t, int di
 	for (;;) {
 		int found = direction > 0 ? history_next(topo->h, g.attr, t, g.mask, &iv, err)
 		                          : history_prev(topo->h, g.attr, t, g.mask, &iv, err);
-		if (found <= 0)
-			return found;
+		if (found <= 0 || iv.start > history_end(topo->h) || iv.end < history_begin(topo->h))
+			return found < 0 ? -1 : 0;
 		if (gap_around(&g, &iv, out) < 0)
 			return -1;
 		/* The rest of the gap that t stands in is not the next one. */

@@ -77,7 +77,7 @@ static int find_holder(struct lock_search *c, uint32_t thread, struct lock_wait 
 	int rc = history_stab(c->topo->h, th->status, wait->end, &iv, c->err) < 0 ? -1 : 1;
 	if (rc > 0 && !(iv.value >= 0 && iv.value < HISTORY_STATES && c->asleep >> iv.value & 1))
 		rc = history_prev(c->topo->h, th->status, wait->end, c->asleep, &iv, c->err);
-	if (rc <= 0 || iv.end < wait->start || iv.end >= history_end(c->topo->h))
+	if (rc <= 0 || iv.end < wait->start || iv.end >= history_last(c->topo->h))
 		return rc < 0 ? -1 : 0;
 	resolver_init(&r, c->topo, iv.start, iv.end + 1, c->err);
 	rc = wakeup_of(&r, resolver_who(&r, th->machine, th->tid), iv.end + 1, &by);

@@ -196,7 +196,7 @@ static int follow(struct walker *w, const struct subject *s, int64_t a, int64_t 
 	if (!found || iv.end < a)
 		return own(w, s, a, b, via);
 	int64_t slept = iv.end < b ? iv.end : b;
-	if (hand_over(w, s, th, iv.end < history_end(h) ? iv.end + 1 : INT64_MAX, a, slept, PATH_PROVEN) < 0)
+	if (hand_over(w, s, th, iv.end < history_last(h) ? iv.end + 1 : INT64_MAX, a, slept, PATH_PROVEN) < 0)
 		return -1;
 	return own(w, s, slept + 1, b, via);
 }
@@ -395,7 +395,7 @@ static int ended_by_sibling(struct walker *w, uint32_t machine, struct who *slee
 {
 	struct wakeup by;
 	int vcpu;
-	if (wakeup_of(&w->r, sleeper, until < history_end(w->topo->h) ? until + 1 : INT64_MAX, &by) < 0)
+	if (wakeup_of(&w->r, sleeper, until < history_last(w->topo->h) ? until + 1 : INT64_MAX, &by) < 0)
 		return -1;
 	if (!by.in || strcmp(by.in, "thread") != 0)
 		return 0;
@@ -419,7 +419,7 @@ static int wait_piece(struct walker *w, const struct subject *s, int64_t t, int6
 			return -1;
 		if (!led)
 			return emit_idle(w, s, t, *end, FLOW_IDLE_CPU, via);
-		return hand_over(w, s, sleeper, until < history_end(w->topo->h) ? until + 1 : INT64_MAX, t, *end,
+		return hand_over(w, s, sleeper, until < history_last(w->topo->h) ? until + 1 : INT64_MAX, t, *end,
 		                 PATH_PROVEN);
 	}
 	if (s->kind != SUBJECT_CPU)

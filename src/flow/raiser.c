@@ -30,7 +30,7 @@ static int device_before(struct raisers *k, uint32_t v, int64_t t, int64_t *devi
 	const struct topo *topo = k->r->topo;
 	struct interval iv = { .start = t + 1 };
 	*device = HISTORY_NULL;
-	for (int i = 0; i < MOST_HANDLERS && iv.start > history_begin(topo->h) && *device == HISTORY_NULL; i++) {
+	for (int i = 0; i < MOST_HANDLERS && iv.start > history_first(topo->h) && *device == HISTORY_NULL; i++) {
 		if (history_stab(topo->h, topo->cpu[v].interrupt, iv.start - 1, &iv, k->r->err) < 0)
 			return -1;
 		if (iv.value != HISTORY_NULL && strncmp(history_string(topo->h, iv.value), "irq/", 4) == 0)
@@ -46,7 +46,7 @@ static int enters(struct raisers *k, uint32_t v, int64_t woken, int64_t device)
 	struct interval iv;
 	if (history_stab(topo->h, topo->cpu[v].interrupt, woken, &iv, k->r->err) < 0)
 		return -1;
-	if (iv.value == HISTORY_NULL && iv.end < history_end(topo->h) &&
+	if (iv.value == HISTORY_NULL && iv.end < history_last(topo->h) &&
 	    history_stab(topo->h, topo->cpu[v].interrupt, iv.end + 1, &iv, k->r->err) < 0)
 		return -1;
 	return iv.value == device;

@@ -228,7 +228,7 @@ static int waiting_at(struct resolver *r, struct who *w, int64_t woken, struct p
 	int64_t until = r->until, value, status;
 	int32_t machine, tid;
 	set(out, FLOW_WAITING);
-	if (!w || r->shallow || r->no_wakers || woken > history_end(r->topo->h))
+	if (!w || r->shallow || r->no_wakers || woken > history_last(r->topo->h))
 		return 0;
 	struct row_track *own = resolver_own(r, w);
 	/* A wake tells its waker; a sleep that ends with lost events or with the thread's life has none. */

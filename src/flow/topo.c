@@ -163,7 +163,7 @@ static int first_value(const struct history *h, uint32_t attr, int64_t *value, s
 {
 	struct history_cursor c;
 	struct interval iv;
-	if (history_range(&c, h, attr, history_begin(h), history_end(h), err) < 0)
+	if (history_range(&c, h, attr, history_first(h), history_last(h), err) < 0)
 		return -1;
 	int r;
 	while ((r = history_range_next(&c, &iv, err)) > 0)
@@ -201,7 +201,7 @@ static int link_thread(struct topo *t, uint32_t thread, struct error *err)
 	struct history_cursor c;
 	struct interval iv;
 	int got;
-	if (history_range(&c, t->h, th->vm, history_begin(t->h), history_end(t->h), err) < 0)
+	if (history_range(&c, t->h, th->vm, history_first(t->h), history_last(t->h), err) < 0)
 		return -1;
 	while ((got = history_range_next(&c, &iv, err)) > 0) {
 		uint32_t number;

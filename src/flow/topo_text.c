@@ -17,7 +17,7 @@ int topo_each_name(const struct topo *topo, uint32_t thread, int (*fn)(void *, c
 	uint32_t attr = topo->thread[thread].name;
 	if (attr == HISTORY_NONE)
 		return 0;
-	if (history_range(&c, topo->h, attr, history_begin(topo->h), history_end(topo->h), err) < 0)
+	if (history_range(&c, topo->h, attr, history_first(topo->h), history_last(topo->h), err) < 0)
 		return -1;
 	int r;
 	while ((r = history_range_next(&c, &iv, err)) > 0)

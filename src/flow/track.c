@@ -98,9 +98,9 @@ static int track_seek(struct resolver *r, struct row_track *k, int64_t t)
 {
 	const struct history *h = r->topo->h;
 	k->at = k->n = 0;
-	if (t < history_begin(h) || t > history_end(h)) {
-		k->iv = t < history_begin(h) ? (struct interval){ INT64_MIN, history_begin(h) - 1, HISTORY_NULL }
-		                             : (struct interval){ history_end(h) + 1, INT64_MAX, HISTORY_NULL };
+	if (t < history_first(h) || t > history_last(h)) {
+		k->iv = t < history_first(h) ? (struct interval){ INT64_MIN, history_first(h) - 1, HISTORY_NULL }
+		                             : (struct interval){ history_last(h) + 1, INT64_MAX, HISTORY_NULL };
 		return 0;
 	}
 	if (history_range(&k->cursor, h, k->attr, t, t > r->t1 ? t : r->t1, r->err) < 0)
@@ -126,7 +126,7 @@ int track_move(struct resolver *r, struct row_track *k, int64_t t)
 {
 	if (t < k->iv.start && k->iv.start <= k->iv.end && track_back(k, t))
 		return 0;
-	bool usable = k->iv.start <= k->iv.end && t > k->iv.end && k->iv.end >= history_begin(r->topo->h);
+	bool usable = k->iv.start <= k->iv.end && t > k->iv.end && k->iv.end >= history_first(r->topo->h);
 	for (int i = 0; usable && i < STEPS_BEFORE_SEEK; i++) {
 		int n = track_next(r, k);
 		if (n < 0)

@@ -135,7 +135,7 @@ static int walk_thread(struct collector *c, uint32_t thread)
 		end = c->r.until;
 		int64_t over = resolver_own(&c->r, self)[OWN_STATUS].iv.end;
 		if (status >= 0 && status < HISTORY_STATES && topo->thread_state[status] == THREAD_BLOCKED) {
-			if (classify(c, NO_VCPU, self, over < history_end(topo->h) ? over + 1 : INT64_MAX, &kind, &by) < 0)
+			if (classify(c, NO_VCPU, self, over < history_last(topo->h) ? over + 1 : INT64_MAX, &kind, &by) < 0)
 				return -1;
 			add(c, NO_VCPU, kind, &by, end - t + 1);
 		}
@@ -169,7 +169,7 @@ static int walk(struct collector *c, uint32_t vcpu)
 			continue;
 		enum wait_kind kind;
 		struct party by;
-		if (classify(c, vcpu, self, over < history_end(topo->h) ? over + 1 : INT64_MAX, &kind, &by) < 0)
+		if (classify(c, vcpu, self, over < history_last(topo->h) ? over + 1 : INT64_MAX, &kind, &by) < 0)
 			return -1;
 		add(c, vcpu, kind, &by, end - t + 1);
 		if (end >= c->to)

@@ -23,7 +23,7 @@ int wakeup_of(struct resolver *r, struct who *sleeper, int64_t at, struct wakeup
 	struct row_track *own = resolver_own(r, sleeper);
 	int64_t waker, in, status;
 	*out = (struct wakeup){ at, -1, -1, NULL };
-	if (at > history_end(topo->h))
+	if (at > history_last(topo->h))
 		return 0;
 	if (track_at(r, &own[OWN_STATUS], at - 1, &status) < 0)
 		return -1;

@@ -376,6 +376,14 @@ int history_meta_set(struct history_builder *b, const char *key, const void *val
 	return 0;
 }
 
+int history_set_window(struct history_builder *b, int64_t begin, int64_t end)
+{
+	uint8_t bytes[16];
+	put64(bytes, (uint64_t)begin);
+	put64(bytes + 8, (uint64_t)end);
+	return history_meta_set(b, HISTORY_WINDOW, bytes, sizeof bytes);
+}
+
 int builder_close_leaf(struct history_builder *b, struct leaf *leaf, int64_t end, struct error *err)
 {
 	if (!leaf->begun)

@@ -184,11 +184,30 @@ static int verify_tables(struct history *h, struct error *err)
 	return 0;
 }
 
+/* What the history is about, where that is less than its span. */
+static int read_window(struct history *h, struct error *err)
+{
+	size_t size = 0;
+	const uint8_t *window = history_meta(h, HISTORY_WINDOW, &size);
+	h->window_begin = h->begin;
+	h->window_end = h->end;
+	if (!window)
+		return 0;
+	const uint64_t at = (uint64_t)(window - h->map);
+	if (size != 16)
+		return file_damaged(h, at, "the window has another size", err);
+	h->window_begin = (int64_t)get64(window);
+	h->window_end = (int64_t)get64(window + 8);
+	if (h->window_begin < h->begin || h->window_begin > h->window_end || h->window_end > h->end)
+		return file_damaged(h, at, "the window is not in the span", err);
+	return 0;
+}
+
 struct history *history_open(const char *path, struct error *err)
 {
 	struct history *h = mem_new(1, sizeof *h);
 	h->path = mem_dup(path);
-	if (map_file(h, err) || read_header(h, err) || verify_tables(h, err)) {
+	if (map_file(h, err) || read_header(h, err) || verify_tables(h, err) || read_window(h, err)) {
 		history_close(h);
 		return NULL;
 	}
@@ -238,10 +257,20 @@ const char *history_file(const struct history *h)
 
 int64_t history_begin(const struct history *h)
 {
-	return h->begin;
+	return h->window_begin;
 }
 
 int64_t history_end(const struct history *h)
+{
+	return h->window_end;
+}
+
+int64_t history_first(const struct history *h)
+{
+	return h->begin;
+}
+
+int64_t history_last(const struct history *h)
 {
 	return h->end;
 }

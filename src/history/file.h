@@ -17,7 +17,8 @@ struct history {
 	char *path;
 	const uint8_t *map;
 	uint64_t size;
-	int64_t begin, end;
+	int64_t begin, end;                  /* of all that there is */
+	int64_t window_begin, window_end;    /* of what it is about */
 	uint64_t intervals, chunks;
 	uint32_t attributes, sets, metas;
 	unsigned block, block_shift;         /* bytes, and their binary logarithm */

@@ -37,6 +37,8 @@ struct interval {
 
 struct history_builder;
 
+#define HISTORY_WINDOW "window"  /* key of the pair that tells the window: two i64, its first and last ns */
+
 struct history_options {
 	size_t memory;   /* bytes the builder may use; 0 = 128 MiB.  Holds whatever the number of intervals */
 	unsigned chunk;  /* intervals per chunk, 0 = default; tests use tiny ones so that every boundary is hit */
@@ -75,6 +77,8 @@ int history_meta_set(struct history_builder *b, const char *key, const void *val
 /* Closes all intervals at `end`; the span is [begin, end], begin <= the first change.  Writes, syncs and renames.
  * Frees the builder, also on failure (then nothing is left behind). */
 int history_finish(struct history_builder *b, int64_t begin, int64_t end, struct error *err);
+/* The history is about [begin, end] alone; what else its span has is there to be looked up. */
+int history_set_window(struct history_builder *b, int64_t begin, int64_t end);
 void history_abort(struct history_builder *b);  /* leaves nothing behind; NULL is allowed */
 
 /* Writes path components joined by '/' with '/' and '%' escaped; the last argument is NULL.  Returns buf. */
@@ -90,8 +94,12 @@ struct history *history_open(const char *path, struct error *err);
 void history_close(struct history *h);                              /* NULL is allowed */
 
 const char *history_file(const struct history *h);
-int64_t history_begin(const struct history *h);
+int64_t history_begin(const struct history *h);       /* the time that it is about */
 int64_t history_end(const struct history *h);
+/* What there is of it: the same, but for a history that is a window of another one and keeps some of what was around it
+ * (HISTORY_WINDOW).  Queries answer for all of this span. */
+int64_t history_first(const struct history *h);
+int64_t history_last(const struct history *h);
 uint64_t history_intervals(const struct history *h);  /* in the whole file */
 uint64_t history_bytes(const struct history *h);      /* of the file */
 

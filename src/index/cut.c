@@ -1,6 +1,7 @@
 /* A history -> another one, of a part of its time and of its machines.
  *
- * What of an attribute lies within the window is written as it was; what has no value there is left out, and so are threads
+ * What of an attribute lies within the window is written as it was, whole, with what answers look up around it
+ * (moments.h); the history says that it is about the window.  What has no value there is left out, and so are threads
  * that did not live.  Aliases take the place of names by what the schema says an attribute is: an attribute or a path that
  * the schema does not know is left out then, since nobody can say what it tells.
  * Cost: one pass over the intervals of the window.  Memory: the names, and what a builder takes. */
@@ -18,6 +19,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "index/alias.h"
+#include "index/moments.h"
 #include "index/provenance.h"
 
 #define BATCH 256      /* intervals that are read at once */
@@ -40,6 +42,8 @@ struct cut {
 	struct map text;           /* enum says << 32 | id of a string there -> id + 1 here */
 	struct copied_set *set;
 	size_t sets, set_cap;
+	struct moments moments;    /* around the window */
+	int64_t first, last;       /* ns of what was told */
 	uint32_t done, count;      /* attributes */
 	struct error *err;
 };
@@ -123,31 +127,108 @@ static unsigned copy_set(struct cut *c, uint32_t attr)
 	return c->set[s].id;
 }
 
+/* What a component of a path is, by those above it; PART_STRANGE: the schema has no such thing. */
+enum path_part {
+	PART_ROOT, PART_HOST, PART_MACHINES, PART_REQUESTERS, PART_MACHINE, PART_REQUESTER, PART_REQUEST, PART_CPUS,
+	PART_THREADS, PART_CPU, PART_THREAD, PART_ATTRIBUTE, PART_STRANGE
+};
+
 /* ---- One attribute */
 
-static int copy_intervals(struct cut *c, uint32_t attr, const char *path)
+/* An attribute while it is copied. */
+struct copied {
+	uint32_t from, to;  /* attributes; HISTORY_NONE: not declared, for want of a value */
+	const char *path;
+	int type;
+	enum says says;
+	int64_t until;      /* told so far, this ns included */
+};
+
+/* Tells the interval, whole, but for what was told before; what lies between is not known. */
+static int copy_interval(struct cut *c, struct copied *a, const struct interval *iv)
 {
-	const int type = history_type(c->h, attr);
-	const enum says says = says_of(history_name(c->h, attr));
+	int64_t value = iv->value, start = iv->start > a->until ? iv->start : a->until + 1;
+	if (iv->end <= a->until || (a->to == HISTORY_NONE && value == HISTORY_NULL))
+		return 0;
+	if (a->to == HISTORY_NONE)
+		a->to = history_attribute(c->b, a->path, (enum history_type)a->type,
+		                          a->type == HISTORY_STATE ? copy_set(c, a->from) : 0, c->err);
+	if (a->to == HISTORY_NONE || (a->until > INT64_MIN && start > a->until + 1 &&
+	                              history_set(c->b, a->until + 1, a->to, HISTORY_NULL, c->err)))
+		return -1;
+	if (!copy_value(c, a->type, a->says, &value) || history_set(c->b, start, a->to, value, c->err))
+		return -1;
+	a->until = iv->end;
+	c->first = start < c->first ? start : c->first;
+	c->last = iv->end > c->last ? iv->end : c->last;
+	return 0;
+}
+
+/* Copies what of [from, to] there is, cut to [first, last]. */
+static int copy_range(struct cut *c, struct copied *a, int64_t from, int64_t to, int64_t first, int64_t last)
+{
 	struct history_cursor at;
 	struct interval iv[BATCH];
-	uint32_t to = HISTORY_NONE;  /* declared once there is a value */
 	int n;
-	if (history_range(&at, c->h, attr, c->o->from, c->o->to, c->err))
+	if (history_range(&at, c->h, a->from, from, to, c->err))
 		return -1;
 	while ((n = history_range_read(&at, iv, BATCH, c->err)) > 0)
 		for (int i = 0; i < n; i++) {
-			int64_t start = iv[i].start > c->o->from ? iv[i].start : c->o->from, value = iv[i].value;
-			if (to == HISTORY_NONE && value == HISTORY_NULL)
-				continue;
-			if (to == HISTORY_NONE)
-				to = history_attribute(c->b, path, (enum history_type)type,
-				                       type == HISTORY_STATE ? copy_set(c, attr) : 0, c->err);
-			if (to == HISTORY_NONE || !copy_value(c, type, says, &value) ||
-			    history_set(c->b, start, to, value, c->err))
+			iv[i].start = iv[i].start > first ? iv[i].start : first;
+			iv[i].end = iv[i].end < last ? iv[i].end : last;
+			if (copy_interval(c, a, &iv[i]))
 				return -1;
 		}
 	return n;
+}
+
+/* Has the attribute a value within the window?  1, 0, -1. */
+static int has_value(const struct cut *c, uint32_t attr)
+{
+	struct interval iv = { .end = c->o->from - 1, .value = HISTORY_NULL };
+	while (iv.value == HISTORY_NULL && iv.end < c->o->to)
+		if (history_stab(c->h, attr, iv.end + 1, &iv, c->err))
+			return -1;
+	return iv.value != HISTORY_NULL;
+}
+
+/* That the tracer told of locks at all is known by this attribute being there. */
+static int declare_lock(struct cut *c, uint32_t attr, const char *path)
+{
+	bool lock = strcmp(history_name(c->h, attr), thread_schema[THREAD_LOCK].name) == 0;
+	if (!lock || history_type(c->h, attr) != HISTORY_STRING)
+		return 0;
+	return history_attribute(c->b, path, HISTORY_STRING, 0, c->err) == HISTORY_NONE ? -1 : 0;
+}
+
+/* The window, and the moments around it.  Of requests the window alone: those that go on beyond it are cut off, since what
+ * was going on there is not told.  Names are told of all the time, since the longest is the thread's. */
+static int copy_intervals(struct cut *c, uint32_t attr, enum path_part node, const char *path)
+{
+	const int64_t from = c->o->from, to = c->o->to, first = history_first(c->h), last = history_last(c->h);
+	const char *of = history_name(c->h, attr);
+	struct copied a = { attr, HISTORY_NONE, path, history_type(c->h, attr), says_of(of), INT64_MIN };
+	const bool name = node == PART_THREAD && strcmp(of, thread_schema[THREAD_NAME].name) == 0;
+	size_t n, i, at = moments_of(&c->moments, history_parent(c->h, attr), &n);
+	int has = has_value(c, attr), rc = 0;
+	if (has < 0 || (!has && n == 0))
+		return has;
+	if (!has && node == PART_THREAD && declare_lock(c, attr, path))
+		return -1;
+	if (node == PART_REQUEST)
+		return copy_range(c, &a, from, to, from, to);
+	if (name && has)
+		return copy_range(c, &a, first, last, first, last);
+	for (i = at; i < at + n && c->moments.at[i].t < from && rc == 0; i++)
+		rc = copy_range(c, &a, c->moments.at[i].t, c->moments.at[i].t, first, last);
+	rc = rc ? rc : copy_range(c, &a, from, to, first, last);
+	for (; i < at + n && rc == 0; i++)
+		rc = copy_range(c, &a, c->moments.at[i].t, c->moments.at[i].t, first, last);
+	if (rc == 0 && a.to != HISTORY_NONE && a.until < last) {
+		c->last = a.until + 1 > c->last ? a.until + 1 : c->last;
+		rc = history_set(c->b, a.until + 1, a.to, HISTORY_NULL, c->err);
+	}
+	return rc;
 }
 
 /* ---- The tree */
@@ -165,12 +246,6 @@ static bool is_number(const char *text)
 {
 	return *text && text[strspn(text, "0123456789")] == '\0';
 }
-
-/* What a component of a path is, by those above it; PART_STRANGE: the schema has no such thing. */
-enum path_part {
-	PART_ROOT, PART_HOST, PART_MACHINES, PART_REQUESTERS, PART_MACHINE, PART_REQUESTER, PART_REQUEST, PART_CPUS,
-	PART_THREADS, PART_CPU, PART_THREAD, PART_ATTRIBUTE, PART_STRANGE
-};
 
 static enum path_part part_of(enum path_part above, const char *name)
 {
@@ -232,7 +307,7 @@ static int copy_node(struct cut *c, uint32_t node, enum path_part part, bool ins
 		enum says says = named ? SAYS_MACHINE : here == PART_REQUEST ? SAYS_NAME : SAYS_NOTHING;
 		history_path(end, sizeof end, alias_name(c, says, name, buf), NULL);
 		path = mem_printf("%s%s", above, end);
-		int rc = history_type(c->h, a) < 0 ? copy_node(c, a, here, wanted, path) : copy_intervals(c, a, path);
+		int rc = history_type(c->h, a) < 0 ? copy_node(c, a, here, wanted, path) : copy_intervals(c, a, part, path);
 		free(path);
 		if (rc)
 			return -1;
@@ -298,8 +373,11 @@ static int copy_all(struct cut *c)
 {
 	const struct provenance_cut how = { c->o->from, c->o->to, c->o->aliases, provenance_name, provenance_wanted, c };
 	c->count = history_attribute_count(c->h);
-	if (copy_node(c, history_find(c->h, "/"), PART_ROOT, true, ""))
+	if (moments_find(&c->moments, c->h, c->o->from, c->o->to, c->err) ||
+	    copy_node(c, history_find(c->h, "/"), PART_ROOT, true, ""))
 		return -1;
+	if ((c->first < c->o->from || c->last > c->o->to) && history_set_window(c->b, c->o->from, c->o->to))
+		return error_set(c->err, STATUS_SYSTEM, NULL, "out of memory");
 	return provenance_copy(c->h, c->b, &how, c->err);
 }
 
@@ -308,7 +386,7 @@ int cut_history(const struct history *h, const char *path, const struct cut_opti
 	struct cut_options window = *o;
 	window.from = o->from > history_begin(h) ? o->from : history_begin(h);
 	window.to = o->to < history_end(h) ? o->to : history_end(h);
-	struct cut c = { .h = h, .o = &window, .err = err };
+	struct cut c = { .h = h, .o = &window, .first = window.from, .last = window.to, .err = err };
 	if ((o->aliases && alias_key(&c.key, o->key, err)) || check_machines(&c))
 		return -1;
 	c.b = history_create(path, NULL, err);
@@ -318,11 +396,12 @@ int cut_history(const struct history *h, const char *path, const struct cut_opti
 	if (rc)
 		history_abort(c.b);
 	else
-		rc = history_finish(c.b, window.from, window.to, err);
+		rc = history_finish(c.b, c.first, c.last, err);
 	for (size_t s = 0; s < c.sets; s++)
 		for (unsigned i = 0; i < c.set[s].n; i++)
 			free(c.set[s].state[i]);
 	free(c.set);
+	moments_release(&c.moments);
 	map_release(&c.text);
 	return rc;
 }

@@ -7,6 +7,7 @@ src_libindex_a_SOURCES = \
 	src/index/fingerprint.c src/index/fingerprint.h \
 	src/index/index.c src/index/index.h \
 	src/index/input.c src/index/input.h \
+	src/index/moments.c src/index/moments.h \
 	src/index/snippet.c \
 	src/index/nudger.c \
 	src/index/provenance.c src/index/provenance.h \

@@ -85,7 +85,7 @@ static int count_transitions(struct probe *p, uint32_t attr, int64_t t0, int64_t
 	uint64_t before = 0;
 	int more;
 	/* One ns earlier, so that the first interval tells from which state the window was entered. */
-	int64_t from = t0 > history_begin(h) ? t0 - 1 : t0;
+	int64_t from = t0 > history_first(h) ? t0 - 1 : t0;
 	if (history_range(&c, h, attr, from, t1, p->err))
 		return -1;
 	while ((more = history_range_next(&c, &iv, p->err)) > 0) {
