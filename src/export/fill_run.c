@@ -2,7 +2,9 @@
 #include <string.h>
 
 #include "base/field.h"
+#include "base/notes.h"
 #include "export/fill.h"
+#include "index/index.h"
 
 static struct json_object *row_of(struct json_object *rows, size_t i)
 {
@@ -104,6 +106,18 @@ static void cut_text(char to[FILL_TEXT], const char *text)
 	to[n] = '\0';
 }
 
+/* What the user must hear about the traces and is no mere fact. */
+static int64_t count_doubts(const struct filler *f)
+{
+	struct notes notes = { 0 };
+	int64_t n = 0;
+	provenance_notes(f->h, &notes);
+	for (size_t i = 0; i < notes.len; i++)
+		n += notes.item[i].kind != NOTE_FACT;
+	notes_release(&notes);
+	return n;
+}
+
 int fill_runs(struct filler *f)
 {
 	struct json_object *rows = field_array(f->doc, "traces"), *row;
@@ -122,5 +136,6 @@ int fill_runs(struct filler *f)
 		[COL_RUN_SPAN] = CELL_INT(history_end(f->h) - history_begin(f->h) + 1),
 		[COL_RUN_PROGRAM] = CELL_TEXT(field_text(f->doc, "tool")),
 		[COL_RUN_OPTIONS] = CELL_TEXT(options),
-		[COL_RUN_QUALITY] = quality, [COL_RUN_BAND] = band, [COL_RUN_LOST] = CELL_INT(lost) });
+		[COL_RUN_QUALITY] = quality, [COL_RUN_BAND] = band, [COL_RUN_LOST] = CELL_INT(lost),
+		[COL_RUN_DOUBTS] = CELL_INT(count_doubts(f)) });
 }

@@ -186,7 +186,8 @@ enum field_type {
 	X(RUN_OPTIONS, "options", TEXT, 0) \
 	X(RUN_QUALITY, "clock_quality", TEXT, 1)     /* of the worst of its clocks; null: there is one clock */ \
 	X(RUN_BAND, "band_ns", INT, 1)               /* the widest; null: one of them is unknown, or there is one clock */ \
-	X(RUN_LOST, "lost_events", INT, 0)
+	X(RUN_LOST, "lost_events", INT, 0) \
+	X(RUN_DOUBTS, "doubts", INT, 0)              /* notes on its traces that are reasons to doubt answers */
 
 /* X(code, LIST, name, what one row is), in the order in which they are filled.  The run comes last: where each table is a
  * file of its own it says that the others are whole. */
