@@ -84,6 +84,20 @@ def loading(port):
     return int(ask(port, "SELECT count() FROM system.tables WHERE name LIKE 'load_%'"))
 
 
+def mutate(port, sql):
+    ask(port, sql)
+    until(lambda: ask(port, "SELECT min(is_done) FROM system.mutations") == "1\n", "mutations")
+
+
+def forget(port, number):
+    mutate(port, f"ALTER TABLE steal DELETE WHERE run_id = {number}")
+
+
+def partitions(port):
+    return int(ask(port, "SELECT max(n) FROM (SELECT uniqExact(partition) AS n FROM system.parts WHERE active AND "
+                         "database = 'default' GROUP BY table)"))
+
+
 def unescaped(v):
     """A text without what keeps it from being a formula in csv."""
     return chr(int(v[2:4], 16)) + v[4:] if re.match(r"\\x(3d|2b|2d|40)", v) else v
@@ -151,16 +165,34 @@ with scratch() as folder:
             db.execute(f"UPDATE run SET host = 'another' WHERE run_id = {second}")
             db.commit()
             db.close()
-            ask(http, f"ALTER TABLE run UPDATE host = 'another' WHERE run_id = {second}")
-            until(lambda: ask(http, "SELECT min(is_done) FROM system.mutations") == "1\n", "mutations")
+            mutate(http, f"ALTER TABLE run UPDATE host = 'another' WHERE run_id = {second}")
             for question in [line.split()[0] for line in run("fleet").stdout.splitlines()]:
                 told = table("fleet", url, question)
                 check(told == table("fleet", f"sqlite:{folder}/db", question), f"fleet: {question}, {len(told)} rows")
                 check(told or question == "doubtful", "and not nothing")
-            export(other, url)
+            # More lost than 64 bits hold a thousand times.
+            db = sqlite3.connect(f"{folder}/db")
+            db.execute("UPDATE taken SET ns = 10000000000000000 + ns")
+            db.commit()
+            db.close()
+            mutate(http, "ALTER TABLE taken UPDATE ns = 10000000000000000 + ns WHERE 1")
+            told = table("fleet", url, "days")
+            check(told == table("fleet", f"sqlite:{folder}/db", "days"), "fleet: days of which each lost months")
+            check(max(int(r["lost_ns_per_s"]) for r in told) > 10**16, "and they are no small numbers")
+            check(export(other, url) == (more, second) and counts(http, more, second) == more, "what somebody changed is put right")
+            for h, n in ((history, number), (third, None)):
+                export(h, url)
+            check_rows(http, folder, history, number)
             for name in more:
                 ask(http, f"ALTER TABLE \"{name}\" DELETE WHERE run_id NOT IN ({number}, {second})")
             until(lambda: ask(http, "SELECT min(is_done) FROM system.mutations") == "1\n", "mutations")
+            check(partitions(http) == 1, f"{partitions(http)} partition of one day's runs")
+
+        # Twice at the same time: once.
+        mutate(http, f'ALTER TABLE run DELETE WHERE run_id = {number}')
+        mutate(http, f'ALTER TABLE gap DELETE WHERE run_id = {number}')
+        both = [subprocess.Popen([PROGRAM, "export", history, "--to", url], stdout=subprocess.DEVNULL) for _ in range(4)]
+        check([p.wait(timeout=120) for p in both] == [0] * 4 and counts(http, rows, number) == rows, "four exports at once")
         p = run("fleet", f"clickhouse://127.0.0.1:{http}/system", "victims", status=None)
         check(p.returncode > 0 and p.stdout == "" and p.stderr.count("\n") == 1, f"without the tables: {p.stderr.strip()}")
         p = run("fleet", f"clickhouse://me:wr0ng@127.0.0.1:{http}", "victims", status=None)
@@ -168,8 +200,8 @@ with scratch() as folder:
 
         # Runs on two shards, asked as one table.
         export(other, f"clickhouse://127.0.0.1:{http2}")
-        ask(http2, f"ALTER TABLE steal DROP PARTITION {number}")
-        ask(http, f"ALTER TABLE steal DROP PARTITION {second}")
+        forget(http2, number)
+        forget(http, second)
         ask(http, "CREATE TABLE steal_all AS steal ENGINE = Distributed(both, default, steal)")
         both = dict(line.split("\t") for line in ask(http, "SELECT run_id, sum(ns) FROM steal_all GROUP BY run_id").splitlines())
         check(set(both) == {str(number), str(second)}, "a distributed table has the runs of both")
