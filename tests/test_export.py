@@ -6,12 +6,13 @@ import os
 import re
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 from collections import Counter, defaultdict
 
 import avro_reader
-from e2e import DATA, PROGRAM, check, run, scratch, simulate, table
+from e2e import DATA, PROGRAM, check, run, scratch, simulate, start, table, until
 
 TARGETS = run("export", "--targets").stdout
 HAS_SQLITE, HAS_AVRO = (re.search(scheme + ":.*not in this build", TARGETS) is None for scheme in ("sqlite", "avro"))
@@ -107,6 +108,7 @@ def check_run(history, t):
     row, = t["run"]
     check(int(row["started"]) == info["begin"] and int(row["span_ns"]) == info["end"] - info["begin"] + 1, "run: its span")
     check(int(row["lost_events"]) == sum(x["lost"] for x in info["traces"]), f"run: {row['lost_events']} events lost")
+    check(int(row["doubts"]) == sum(n["kind"] != "fact" for n in info["notes"]), f"run: {row['doubts']} reasons to doubt")
     told = [(r["guest"], r["method"], r["quality"], r["alpha_ppm"], r["band_mid_ns"], r["containment"]) for r in table("sync", history)]
     rows = [(r["machine"], r["method"], r["quality"], r["alpha_ppm"], r["band_mid_ns"], r["containment"]) for r in t["clock"]]
     check(rows == told, "clock: as `sync` has it")
@@ -355,6 +357,11 @@ def check_fleet(folder, histories):
           == {**{(r["host"], r["machine"]): 0 for r in ask["days"]}, **victims}, "fleet: the days add up to it")
     info = [json.loads(run("info", h, "--format", "json").stdout) for h in histories]
     check(len(ask["doubtful"]) >= sum(any(x["lost"] for x in i["traces"]) for i in info) > 0, "fleet: doubtful are those with losses")
+    with sqlite3.connect(db.removeprefix("sqlite:")) as d:
+        d.execute("UPDATE taken SET ns = 10000000000000000 + ns")  # 116 days of a CPU: a thousand times that is no bigint
+    rates = [(r, int(r["lost_ns"]) * 1000 // (int(r["recorded_ns"]) // 10**6)) for r in table("fleet", db, "days")]
+    check(all(r["lost_ns_per_s"] == str(rate) for r, rate in rates) and max(rate for _, rate in rates) > 10**16,
+          "fleet: days of which each lost months")
     check(run("fleet", db, "victim", status=1).stderr.count("did you mean victims?") == 1, "fleet: a question that is not there")
     for url, status in ((f"sqlite:{histories[0]}", 2), (f"sqlite:{folder}/none.db", 2), ("mysql://me:secret@h/d", 1)):
         p = run("fleet", url, "victims", status=status)
@@ -362,10 +369,48 @@ def check_fleet(folder, histories):
     check(not os.path.exists(f"{folder}/none.db"), "fleet: asking makes no database")
 
 
+def check_secrets(folder, history):
+    """A password is not among the arguments for long, and comes from a file that nobody else reads."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        targets = [f"clickhouse://me:s3:cr@t@127.0.0.1:{port}/d"]
+        if "not in this build" not in next(x for x in run("export", "--targets").stdout.split("\n") if x.startswith("postgresql:")):
+            targets += [f"postgresql://me:s3cret@127.0.0.1:{port}/d", f"postgresql://127.0.0.1:{port}/d?password=s3cret&user=me"]
+        for target in targets:
+            for words in (["export", history, "--to", target], ["export", history, f"--to={target}"], ["fleet", target, "victims"]):
+                p = start(*words)
+                def arguments():
+                    with open(f"/proc/{p.pid}/cmdline", encoding="utf-8") as f:
+                        return f.read()
+                until(lambda: f":{port}" in arguments() and "s3" not in arguments() and "xxx" in arguments(),
+                      f"{words[0]}: no password among the arguments")
+                p.kill()
+                p.communicate()
+    with open(f"{folder}/secret", "w", encoding="ascii") as f:
+        f.write("from a file\nnot this\n")
+    os.chmod(f"{folder}/secret", 0o600)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        for more in ({}, {"env": {**os.environ, "CLICKHOUSE_PASSWORD": "another"}}):
+            p = start("fleet", f"clickhouse://me@127.0.0.1:{port}/d", "victims", "--password-file", f"{folder}/secret", **more)
+            head = server.accept()[0].recv(65536)
+            p.kill()
+            p.communicate()
+            check(b"X-ClickHouse-Key: from a file\r\n" in head, "the first line of a file")
+    os.chmod(f"{folder}/secret", 0o640)
+    with open(f"{folder}/empty", "w", opener=lambda path, flags: os.open(path, flags, 0o600), encoding="ascii"):
+        pass
+    for file, said in ((f"{folder}/secret", "others may read it"), (f"{folder}/none", "No such file"), (f"{folder}/empty", "empty")):
+        p = run("fleet", "clickhouse://me@127.0.0.1:1/d", "victims", "--password-file", file, status=None)
+        check(p.returncode > 0 and said in p.stderr and "from a file" not in p.stderr, f"refused: {p.stderr.strip()}")
+
+
 with scratch() as folder:
     history = f"{folder}/fibonacci.steal"
     run("index", os.path.join(DATA, "fibonacci"), "-o", history)
     rows, number, _ = check_history(folder, history, 1000)
+
+    check_secrets(folder, history)
 
     # The number of a run comes from its traces and options, not from where they lie.
     shutil.copytree(os.path.join(DATA, "fibonacci"), f"{folder}/elsewhere", copy_function=shutil.copyfile)

@@ -1,11 +1,13 @@
 /* stealscope export: a history as tables for other programs. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
 #include "cli/progress_bar.h"
 #include "cli/scene.h"
+#include "cli/secret.h"
 #include "export/export.h"
 
 static const struct column columns[] = {
@@ -51,19 +53,38 @@ static int export(struct scene *s, struct export_options *options, struct report
 	return rc;
 }
 
-int cmd_export(int argc, char **argv, struct error *err)
+static int open_and_export(char *what, const char *to, const char *password, struct export_options *options,
+                           struct report_how how, struct error *err)
 {
 	static const struct window_options always = { NULL, NULL };
+	struct scene s;
+	char *target = secret_take(to);
+	options->target = target;
+	int rc = password ? secret_read(password, err) : 0;
+	if (rc == 0) {
+		rc = scene_open(&s, what, &always, err);
+		if (rc == 0)
+			rc = export(&s, options, how, err);
+		rc = scene_close(&s, rc, err);
+	}
+	free(target);
+	return rc;
+}
+
+int cmd_export(int argc, char **argv, struct error *err)
+{
 	struct export_options options = { 0 };
 	bool targets = false;
+	const char *to = NULL, *password = NULL;
 	struct report_how how = REPORT_HOW;
 	int first;
 	const char *scheme[EXPORT_TARGETS + 1] = { NULL };
 	for (size_t i = 0; i < EXPORT_TARGETS && (scheme[i] = export_target(i).scheme); i++)
 		;
 	const struct opt opt[] = {
-		{ "to", 0, OPT_TEXT, "TARGET", "csv:DIR, sqlite:FILE, ...: see --targets", &options.target, scheme },
+		{ "to", 0, OPT_TEXT, "TARGET", "csv:DIR, sqlite:FILE, ...: see --targets", &to, scheme },
 		{ "only", 0, OPT_TEXT, "TABLES", "only these tables, separated by commas", &options.only, NULL },
+		{ "password-file", 0, OPT_TEXT, "FILE", "whose first line is the database's password", &password, NULL },
 		{ "targets", 0, OPT_FLAG, NULL, "instead: print the targets there are", &targets, NULL },
 		ANSWER_OPTIONS(&how),
 	};
@@ -73,12 +94,8 @@ int cmd_export(int argc, char **argv, struct error *err)
 		return -1;
 	if (targets)
 		return list_targets();
-	if (first == argc || !options.target)
+	if (first == argc || !to)
 		return error_set(err, STATUS_USAGE, "as in stealscope export WHAT --to csv:DIR; --targets lists what there is",
 		                 "export: %s", first == argc ? "nothing to export" : "--to is missing");
-	struct scene s;
-	int rc = scene_open(&s, argv[first], &always, err);
-	if (rc == 0)
-		rc = export(&s, &options, how, err);
-	return scene_close(&s, rc, err);
+	return open_and_export(argv[first], to, password, &options, how, err);
 }

@@ -8,6 +8,7 @@
 #include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/opts.h"
+#include "cli/secret.h"
 #include "export/export.h"
 #include "report/report.h"
 
@@ -100,7 +101,9 @@ int cmd_fleet(int argc, char **argv, struct error *err)
 	struct fleet f = { 0 };
 	struct report_how how = REPORT_HOW;
 	int first;
+	const char *password = NULL;
 	const struct opt opt[] = {
+		{ "password-file", 0, OPT_TEXT, "FILE", "whose first line is the database's password", &password, NULL },
 		ANSWER_OPTIONS(&how),
 	};
 	const struct opts opts = { "fleet [URL QUESTION]",
@@ -113,6 +116,10 @@ int cmd_fleet(int argc, char **argv, struct error *err)
 	if (argc - first != 2)
 		return error_set(err, STATUS_USAGE, "as in stealscope fleet sqlite:FILE victims", "fleet: no question");
 	f.how = how;
-	int rc = fleet_ask(argv[first], argv[first + 1], begin, row, &f, err);
+	char *url = secret_take(argv[first]);
+	int rc = password ? secret_read(password, err) : 0;
+	if (rc == 0)
+		rc = fleet_ask(url, argv[first + 1], begin, row, &f, err);
+	free(url);
 	return finish(&f, rc, err);
 }

@@ -41,6 +41,7 @@ stealscope_SOURCES = \
 	src/cli/progress_bar.c src/cli/progress_bar.h \
 	src/cli/prose.c src/cli/prose.h \
 	src/cli/scene.c src/cli/scene.h \
+	src/cli/secret.c src/cli/secret.h \
 	src/cli/verdict.c src/cli/verdict.h \
 	src/cli/what.c src/cli/what.h \
 	src/cli/who.c src/cli/who.h \
