@@ -62,8 +62,8 @@ static bool wanted(const struct requests_options *o, int64_t start, int64_t end)
 static int is_cut(struct reading *rd, uint32_t state, int64_t start, int64_t end)
 {
 	const struct history *h = rd->topo->h;
-	if (end >= history_end(h))
-		return 1;
+	if (end >= history_end(h) || (start <= history_begin(h) && history_first(h) < history_begin(h)))
+		return 1;  /* the latter: in the history of a window */
 	struct interval first, tid, status;
 	uint32_t id = history_parent(h, state), thread = history_child_named(h, id, request_schema[REQUEST_THREAD].name);
 	if (history_stab(h, state, start, &first, rd->err))
