@@ -83,6 +83,38 @@ def check_shape(base, changed):
           "the other way round, all changes are the other way round")
 
 
+def screens(folder, history, size, *keys):
+    """What the viewer shows after each of these."""
+    script, files = f"{folder}/script", [f"{folder}/screen-{i}.txt" for i in range(len(keys))]
+    with open(script, "w", encoding="utf-8") as f:
+        f.writelines(f"{k}\n:screen {file}!\n" for k, file in zip(keys, files))
+    run("view", history, "--fresh", "--script", script, "--size", size, env={"XDG_CONFIG_HOME": folder, "XDG_CACHE_HOME": folder})
+    shown = []
+    for file in files:
+        with open(file, encoding="utf-8") as f:
+            shown.append(f.read())
+    return shown
+
+
+def check_pane(folder, base, changed):
+    """The viewer's pane is the command's answer, and leads to whom a line is about."""
+    answer = found(base, changed)
+    cells = [line.split("  ") for line in run("diff", base, changed).stdout.splitlines() if "Ubuntu/cc" in line]
+    low = next(c for line in cells for c in line if c.strip().startswith("+")).strip()
+    for size in ("80x24", "120x40", "200x50"):
+        pane, line, gone, out = screens(folder, changed, size, f":diff {base}", "/Ubuntu/cc<Enter>", "<Enter>",
+                                        f":export {folder}/pane.json!")
+        words = " ".join(pane.split())
+        check(all(sentence in words for sentence in answer["verdict"]), f"{size}: the verdict's two sentences")
+        check(f"{len(answer['rows'])} findings" in words and low in words, f"{size}: the findings, as {low}")
+        check(("before" in words.split("who and what")[1].split("explains")[0]) == (size != "80x24"), f"{size}: columns")
+        check("Ubuntu/cc" in line.splitlines()[-2] and ", before " in line.splitlines()[-2], f"{size}: a line in words")
+        check(gone != line and out, f"{size}: Enter goes there")
+        with open(f"{folder}/pane.json", encoding="utf-8") as f:
+            told = json.load(f)
+        check((told["rows"], told["verdict"]) == (answer["rows"], answer["verdict"]), f"{size}: exported it is the command's json")
+
+
 def check_conditions(base, changed):
     run("diff", base, changed, "--assert", "same", status=3)
     run("diff", base, changed, "--assert", "latency<+5%", status=3)
@@ -112,6 +144,7 @@ with scratch() as scratch_folder:
     base_run, changed_run = recorded(scratch_folder, "none", 1), recorded(scratch_folder, "vm", 1001)
     check_shape(base_run, changed_run)
     check_conditions(base_run, changed_run)
+    check_pane(scratch_folder, base_run, changed_run)
     half = found(base_run + "@10%..50%", base_run + "@50%..90%")
     check(half["rows"] == [] and "Nothing changed" in half["verdict"][0], "halves of one recording")
     mixed = found(base_run + "@..", changed_run + "@+1s..+11s")

@@ -363,6 +363,28 @@ static void test_path(void **state)
 	assert_null(app.below);
 }
 
+/* What changed: this window against the rest, or against another history; a line leads to whom it is about. */
+static void test_diff(void **state)
+{
+	(void)state;
+	char command[300];
+	assert_shows(":zoom 1ms<Enter>d", "less than 6.4 ms cannot be compared");
+	assert_null(app.below);
+	assert_shows("0d", "nothing is left to compare it with");
+	assert_null(app.below);
+	assert_shows(":+20ms<Enter>(:+60ms<Enter>)d", "what changed against the 20.0 ms before, in 40.0 ms: 0 findings, 2 not compared");
+	assert_true(app.focused && app.below->valid);
+	assert_shows("d", "");
+	assert_null(app.below);
+	snprintf(command, sizeof command, ":diff %s<Enter>", world);
+	assert_shows(command, "in 40.0 ms: 0 findings");
+	assert_shows("", "Nothing changed that shows at a level of 99%");
+	assert_shows("q:diff /nowhere.steal<Enter>", "No such file");
+	assert_null(app.below);
+	free(press("d"));
+	assert_true(app.below && app.below->valid);
+}
+
 int main(void)
 {
 	setlocale(LC_ALL, "C.UTF-8");
@@ -373,6 +395,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_gaps, begin, end),
 		cmocka_unit_test_setup_teardown(test_exits, begin, end),
 		cmocka_unit_test_setup_teardown(test_path, begin, end),
+		cmocka_unit_test_setup_teardown(test_diff, begin, end),
 		cmocka_unit_test_setup_teardown(test_mouse, begin, end),
 		cmocka_unit_test_setup_teardown(test_tab_goes_round, begin, end),
 		cmocka_unit_test_setup_teardown(test_closing, begin, end),

@@ -15,6 +15,7 @@
 
 #define DIFF_SLICES 64          /* equal parts of a window */
 #define DIFF_BLOCK 4            /* neighbours among them that are drawn together: what lasts as long stays together */
+#define DIFF_LEVEL 0.99         /* of who asks for no other */
 #define DIFF_SHORTEST 6400000   /* ns of a window */
 
 #define DIFF_UNITS(X) X(UNIT_CPU, "cpu") X(UNIT_RATE, "1/s") X(UNIT_NS, "ns")
@@ -82,6 +83,10 @@ struct diff_options {
 /* Cost: both histories' states are read once; those whose losses changed most (8), twice. */
 int diff_of(const struct diff_side side[2], const struct diff_options *options, struct diff *out, struct error *err);
 void diff_release(struct diff *d);
+
+/* Whom a row is about, in a history: of threads of one name the one that lost most within [from, to].  False: there is
+ * nobody of that name. */
+bool diff_find(const struct topo *topo, const struct diff_row *row, int64_t from, int64_t to, struct subject *out);
 
 /* Two sentences, a line each, escaped: what changed most, and what explains it; or that nothing did.  The caller frees. */
 char *diff_verdict(const struct diff *d);

@@ -1,7 +1,8 @@
 # report: answers as text, csv, json, with what they rest on
 noinst_LIBRARIES += src/libreport.a
-REPORT_LIBS = src/libreport.a $(FLOW_LIBS)
+REPORT_LIBS = src/libreport.a $(COMPARE_LIBS)
 src_libreport_a_SOURCES = \
+	src/report/answer_diff.c \
 	src/report/answer_events.c \
 	src/report/answer_exits.c \
 	src/report/answer_flow.c \

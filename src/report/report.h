@@ -137,6 +137,10 @@ int report_gap_lengths(FILE *out, struct report_how how, const struct topo *topo
                         const struct origin *o, struct error *err);
 int report_gap_histogram(FILE *out, struct report_how how, const struct topo *topo, const struct gap_list *list,
                           const struct origin *o, struct error *err);
+/* Text: the table alone, without what explains next to nothing unless it is to have all; nothing where there is none. */
+struct diff;
+int report_diff(FILE *out, struct report_how how, const struct diff *d, bool all, const struct origin *o,
+                struct error *err);
 /* histogram: a row for each length that occurs, instead. */
 int report_exits(FILE *out, struct report_how how, const struct topo *topo, const struct exit_list *l,
                   bool by_thread, bool histogram, const struct origin *o, struct error *err);

@@ -176,6 +176,27 @@ static void read_events(struct asker *a, struct answer *out)
 		out->status = error_set(&out->err, STATUS_INPUT, NULL, "the traces cannot be read from here");
 }
 
+/* Likewise, and it cannot be dropped. */
+static void compare(struct asker *a, struct answer *out)
+{
+	const struct question *q = &a->job[ASK_DIFF].q;
+	const struct diff_options options = { DIFF_LEVEL, &out->doubts };
+	struct topo other = { 0 };
+	struct history *h = *q->other ? history_open(q->other, &out->err) : NULL;
+	struct diff_side side[2] = { { a->topo, q->other_from, q->other_to }, { a->topo, q->from, q->to } };
+	const bool open = h && topo_open(&other, h, &out->err) == 0;
+	out->status = *q->other && !open ? -1 : 0;
+	if (open)
+		side[0] = (struct diff_side){ &other, history_begin(h), history_end(h) };
+	if (out->status == 0)
+		out->status = diff_of(side, &options, &out->diff, &out->err);
+	if (out->status == 0)
+		origin_take(&out->before, side[0].topo, NULL, side[0].from, side[0].to);
+	if (open)
+		topo_release(&other);
+	history_close(h);
+}
+
 /* One step of work.  1 = answered, 0 = not yet. */
 static int job_step(struct asker *a, enum ask kind, struct answer *out)
 {
@@ -183,7 +204,9 @@ static int job_step(struct asker *a, enum ask kind, struct answer *out)
 	int64_t began = now_ns();
 	if (kind == ASK_EVENTS)
 		read_events(a, out);
-	int open = kind == ASK_EVENTS ? 0 : j->inquiry ? 1 : open_job(a->topo, kind, j, out);
+	else if (kind == ASK_DIFF)
+		compare(a, out);
+	int open = kind >= ASK_EVENTS ? 0 : j->inquiry ? 1 : open_job(a->topo, kind, j, out);
 	int done = open > 0 ? inquiry_step(j->inquiry, STEP_NS, &out->err) : 1;
 	if (open < 0 || done < 0)
 		out->status = -1;
@@ -213,6 +236,9 @@ static void answer_release(struct answer *answer)
 	exits_release(&answer->exits);
 	path_release(&answer->path);
 	event_list_release(&answer->events);
+	diff_release(&answer->diff);
+	notes_release(&answer->doubts);
+	origin_release(&answer->before);
 	free(answer->paragraph);
 	*answer = (struct answer){ 0 };
 }

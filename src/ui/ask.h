@@ -10,6 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "compare/compare.h"
+#include "flow/flow.h"
+#include "report/report.h"
 #include "ui/ui.h"
 
 #define ASK_PIECES 100000
@@ -18,7 +21,7 @@
 
 /* Most urgent first. */
 enum ask { ASK_STATUS, ASK_CAUSE, ASK_EXPLAIN, ASK_FLOW, ASK_STEAL, ASK_SUMMARY, ASK_GAPS, ASK_EXITS, ASK_PATH, ASK_EVENTS,
-           ASKS };
+           ASK_DIFF, ASKS };
 
 struct question {
 	struct subject subject;  /* STATUS: a machine is asked for its loss within the window; FLOW: a thread;
@@ -27,6 +30,8 @@ struct question {
 	int64_t from, to;        /* window, ns; CAUSE: a gap, or an interval within one */
 	unsigned columns;        /* FLOW: of its cells */
 	bool gaps;               /* SUMMARY: with what is known of gaps */
+	char other[512];         /* DIFF: the history that was before; "": this one, within [other_from, other_to] */
+	int64_t other_from, other_to;
 };
 
 struct answer {
@@ -42,6 +47,9 @@ struct answer {
 	struct gap_list gaps;    /* GAPS, the longest ASK_LISTED of them; likewise */
 	struct exit_list exits;  /* EXITS; likewise */
 	struct path path;        /* PATH; likewise */
+	struct diff diff;        /* DIFF; likewise, with: */
+	struct notes doubts;     /* what could not be compared */
+	struct origin before;    /* of the side before */
 	struct event_list events;  /* EVENTS, the first ASK_LISTED; likewise */
 	int64_t cost;            /* ns of work */
 };

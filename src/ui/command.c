@@ -29,6 +29,7 @@
 	X("reload", "", "open the history's file again, after it changed", cmd_reload) \
 	X("offset", "[VM TIME]", "move a guest's clock: Debian +3us; save [FILE]; none: list", cmd_offset) \
 	X("mark", "[NOTE]", "bookmark this row and time, with a note", cmd_mark) \
+	X("diff", "[HISTORY]", "what changed since HISTORY, or against the rest", cmd_diff) \
 	X("screen", "FILE", "write the screen to FILE: text, or a picture: .svg .html", cmd_screen) \
 	X("help", "", "open the help", cmd_help) \
 	X("quit", "", "leave", cmd_quit)
@@ -239,6 +240,11 @@ static void cmd_help(struct app *app, const char *arg)
 {
 	(void)arg;
 	pane_open(app, LIST_HELP);
+}
+
+static void cmd_diff(struct app *app, const char *arg)
+{
+	pane_diff(app, arg);
 }
 
 static void cmd_quit(struct app *app, const char *arg)

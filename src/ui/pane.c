@@ -404,7 +404,7 @@ struct style pane_style(const struct app *app, enum part part, bool selected)
 void pane_draw(struct app *app, struct screen *s, int y, int height)
 {
 	struct pane *p = app->below;
-	int head = p->ops->headings && height > 1 + p->ops->headings ? 1 + p->ops->headings : 1;
+	int head = p->ops->headings && height > p->ops->headings + (p->lines > 0) ? 1 + p->ops->headings : 1;
 	draw_title(app, p, s, y);
 	if (head > 1)
 		p->ops->heading(app, p, s, y + 1);

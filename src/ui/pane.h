@@ -19,6 +19,7 @@
 	X(PANE_EXITS, exits_pane, ACT_EXITS) \
 	X(PANE_PATH, path_pane, ACT_PATH) \
 	X(PANE_EVENTS, events_pane, ACT_EVENTS) \
+	X(PANE_DIFF, diff_pane, ACT_DIFF) \
 	X(LIST_REQUESTS, requests_list, ACT_REQUESTS) \
 	X(LIST_DETAILS, details_list, ACT_DETAILS) \
 	X(LIST_BOOKMARKS, bookmarks_list, ACT_BOOKMARKS) \
@@ -113,6 +114,9 @@ void pane_focus(struct app *app);                       /* gives it the keys, or
 bool pane_key(struct app *app, uint32_t key);           /* of the one that has the keys; false: it is not for it */
 void pane_move(struct app *app, int64_t by);            /* its cursor */
 void pane_filter(struct app *app, const char *text);
+
+/* The diff pane: against another history; file "": against the rest of this one. */
+void pane_diff(struct app *app, const char *file);
 
 /* Of panes that stay with the row and the window for which they were opened. */
 struct pane_scope {

@@ -1,6 +1,6 @@
 # ui: the viewer
 noinst_LIBRARIES += src/libui.a
-UI_LIBS = src/libui.a src/liblatency.a $(REPORT_LIBS) $(NCURSES_LIBS) $(JSON_LIBS) $(LAPACK_LIBS) $(NLOPT_LIBS)
+UI_LIBS = src/libui.a $(REPORT_LIBS) $(NCURSES_LIBS) $(JSON_LIBS)
 src_libui_a_CPPFLAGS = $(AM_CPPFLAGS) $(NCURSES_CFLAGS)
 src_libui_a_SOURCES = \
 	src/ui/actions.c \
@@ -14,6 +14,7 @@ src_libui_a_SOURCES = \
 	src/ui/command.c src/ui/command.h \
 	src/ui/config.c \
 	src/ui/details.c \
+	src/ui/diff_pane.c \
 	src/ui/dispatch.c \
 	src/ui/draw.c \
 	src/ui/events_pane.c \
