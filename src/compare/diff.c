@@ -152,6 +152,9 @@ static void add_series(struct work *w, const struct series *s, int own)
 	struct row_pair *p = pair_add(w, s->kind, s->quantity, s->subject, s->by);
 	p->side[own] = estimate_ratio(s->num, s->den);
 	p->side[!own] = estimate_ratio(other->num, other->den);
+	/* What happens seldom comes in bursts: their errors are known less well than that of a time. */
+	for (int i = 0; i < 2 && diff_unit_of[s->quantity] == UNIT_RATE; i++)
+		p->side[i].blocks = FEWEST_BLOCKS;
 }
 
 static int by_ns(const void *pa, const void *pb)

@@ -1,10 +1,12 @@
 /* Block bootstrap over slices of time (Kuensch 1989; circular blocks: Politis and Romano 1992).
  *
- * Neighbouring slices resemble each other, so what is drawn with replacement are blocks of DIFF_BLOCK neighbours.  For a
- * ratio of sums the variance over all draws is known in closed form, from the blocks' sums of its residuals; a quantile's
- * is found by drawing.  Intervals are Student's with as many degrees of freedom as there are blocks to draw, less one on
- * each side (Welch): the extreme levels that a correction for many comparisons asks for are not to be had from the tails
- * of a few hundred draws. */
+ * Neighbouring slices resemble each other, so what is drawn with replacement are blocks of neighbours.  For a ratio of
+ * sums the variance over all draws is known in closed form, from the blocks' sums of its residuals; a quantile's is
+ * found by drawing.  How long neighbours resemble each other is not known: what lasts longer than a block makes the
+ * variance too small, so it is that of DIFF_BLOCK slices, or of LONGEST_BLOCK where that is larger.  Intervals are
+ * Student's with as many degrees of freedom as there are blocks of the usual length, of rates of the longest, less one on
+ * each side (Welch, Satterthwaite): the extreme levels that a correction for many comparisons asks for are not to be had
+ * from the tails of a few hundred draws. */
 #include "compare/estimate.h"
 
 #include <math.h>
@@ -14,25 +16,33 @@
 #define DRAWS_LEAST 100
 #define DRAWS_WORK 20000000  /* draws x latencies */
 
+/* Of the sum of residuals, over all draws of as many blocks of `length` slices as there are.  Their mean square is
+ * blocks / (blocks - 1) too small, as any sample's. */
+static double variance_by(const double num[DIFF_SLICES], const double den[DIFF_SLICES], double ratio, unsigned length)
+{
+	const double blocks = (double)DIFF_SLICES / length;
+	double squares = 0;
+	for (unsigned i = 0; i < DIFF_SLICES; i++) {
+		double sum = 0;
+		for (unsigned k = 0; k < length; k++)
+			sum += num[(i + k) % DIFF_SLICES] - ratio * den[(i + k) % DIFF_SLICES];
+		squares += sum * sum;
+	}
+	return squares / DIFF_SLICES * blocks * blocks / (blocks - 1);
+}
+
 struct estimate estimate_ratio(const double num[DIFF_SLICES], const double den[DIFF_SLICES])
 {
-	double n = 0, d = 0, squares = 0;
+	double n = 0, d = 0;
 	for (unsigned i = 0; i < DIFF_SLICES; i++) {
 		n += num[i];
 		d += den[i];
 	}
 	if (!(d > 0))
-		return (struct estimate){ 0, 0 };
+		return (struct estimate){ 0, 0, BLOCKS };
 	const double ratio = n / d;
-	for (unsigned i = 0; i < DIFF_SLICES; i++) {
-		double sum = 0;
-		for (unsigned k = 0; k < DIFF_BLOCK; k++)
-			sum += num[(i + k) % DIFF_SLICES] - ratio * den[(i + k) % DIFF_SLICES];
-		squares += sum * sum;
-	}
-	/* BLOCKS blocks are drawn; their mean square is BLOCKS / (BLOCKS - 1) too small, as any sample's. */
-	const double variance = squares / DIFF_SLICES * BLOCKS * BLOCKS / (BLOCKS - 1);
-	return (struct estimate){ ratio, sqrt(variance) / d };
+	const double usual = variance_by(num, den, ratio, DIFF_BLOCK), longest = variance_by(num, den, ratio, LONGEST_BLOCK);
+	return (struct estimate){ ratio, sqrt(fmax(usual, longest)) / d, BLOCKS };
 }
 
 /* ---- Quantiles */
@@ -66,28 +76,37 @@ static double weighted_quantile(const struct latency *sorted, size_t n, const un
 	return before;
 }
 
-struct estimate estimate_quantile(const struct latency *sorted, size_t n, double p)
+/* Of the p-quantile, by drawing blocks of `length` slices. */
+static double quantile_variance(const struct latency *sorted, size_t n, double p, double value, unsigned length)
 {
+	const unsigned blocks = DIFF_SLICES / length;
 	unsigned times[DIFF_SLICES];
 	uint64_t seed = n;
 	size_t draws = DRAWS_WORK / n;
-	draws = draws > DRAWS_MOST ? DRAWS_MOST : draws < DRAWS_LEAST ? DRAWS_LEAST : draws;
-	for (unsigned i = 0; i < DIFF_SLICES; i++)
-		times[i] = 1;
-	struct estimate e = { weighted_quantile(sorted, n, times, p), 0 };
 	double sum = 0, squares = 0;
+	draws = draws > DRAWS_MOST ? DRAWS_MOST : draws < DRAWS_LEAST ? DRAWS_LEAST : draws;
 	for (size_t d = 0; d < draws; d++) {
 		memset(times, 0, sizeof times);
-		for (unsigned b = 0; b < BLOCKS; b++)
-			for (unsigned k = 0, first = (unsigned)(next(&seed) % DIFF_SLICES); k < DIFF_BLOCK; k++)
+		for (unsigned b = 0; b < blocks; b++)
+			for (unsigned k = 0, first = (unsigned)(next(&seed) % DIFF_SLICES); k < length; k++)
 				times[(first + k) % DIFF_SLICES]++;
-		const double off = weighted_quantile(sorted, n, times, p) - e.value;
+		const double off = weighted_quantile(sorted, n, times, p) - value;
 		sum += off;
 		squares += off * off;
 	}
 	const double variance = squares / (double)draws - sum / (double)draws * (sum / (double)draws);
-	e.error = variance > 0 ? sqrt(variance * BLOCKS / (BLOCKS - 1)) : 0;
-	return e;
+	return variance > 0 ? variance * blocks / (blocks - 1) : 0;
+}
+
+struct estimate estimate_quantile(const struct latency *sorted, size_t n, double p)
+{
+	unsigned times[DIFF_SLICES];
+	for (unsigned i = 0; i < DIFF_SLICES; i++)
+		times[i] = 1;
+	const double value = weighted_quantile(sorted, n, times, p);
+	const double usual = quantile_variance(sorted, n, p, value, DIFF_BLOCK);
+	const double longest = quantile_variance(sorted, n, p, value, LONGEST_BLOCK);
+	return (struct estimate){ value, sqrt(fmax(usual, longest)), BLOCKS };
 }
 
 /* ---- Student's t */
@@ -135,7 +154,8 @@ void estimate_change(const struct estimate *before, const struct estimate *after
                      double *low, double *high)
 {
 	const double a = before->error * before->error, b = after->error * after->error;
-	const double freedom = a + b > 0 ? (BLOCKS - 1) * (a + b) * (a + b) / (a * a + b * b) : BLOCKS - 1;
+	const double own = before->blocks - 1, other = after->blocks - 1;
+	const double freedom = a + b > 0 ? (a + b) * (a + b) / (a * a / own + b * b / other) : own;
 	const double reach = a + b > 0 ? student_beyond(alpha / 2, freedom) * sqrt(a + b) : 0;
 	*change = after->value - before->value;
 	*low = *change - reach;

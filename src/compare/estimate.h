@@ -5,10 +5,13 @@
 #include "compare/ledger.h"
 
 #define BLOCKS (DIFF_SLICES / DIFF_BLOCK)
+#define FEWEST_BLOCKS 8
+#define LONGEST_BLOCK (DIFF_SLICES / FEWEST_BLOCKS)  /* slices */
 
 struct estimate {
 	double value;
 	double error;   /* standard error */
+	double blocks;  /* by which it was found */
 };
 
 /* The sum of num over the sum of den, 0 where that is 0; its error is that of infinitely many resamples. */
