@@ -69,6 +69,28 @@ static int calibrated(const struct wants *w, struct rules *rules, struct error *
 
 /* ---- The changes */
 
+/* Of who was seen on one CPU alone nobody knows whether it is pinned, or had no reason to leave: with a new CPU it may go
+ * there in one replay, and not in the other.  False: there is no such thread. */
+static bool free_all(struct wants *w, const struct whatif_change *change, size_t changes)
+{
+	bool any = false, adds = false;
+	for (size_t i = 0; i < changes; i++)
+		adds |= change[i].kind == WHATIF_ADD_CPU;
+	for (size_t k = 0; k < w->tasks && adds; k++) {
+		struct replay_task *t = &w->task[k];
+		const bool one = t->may && !(t->may & (t->may - 1));
+		bool pinned = false;
+		for (size_t i = 0; i < changes; i++)
+			for (size_t n = 0; n < change[i].threads && change[i].kind == WHATIF_PIN; n++)
+				pinned |= change[i].thread[n] == t->thread;
+		if (one && !pinned) {
+			t->may |= UINT64_C(1) << (w->cpus - 1);
+			any = true;
+		}
+	}
+	return any;
+}
+
 static void change_all(struct wants *w, const struct whatif_change *change, size_t changes)
 {
 	for (size_t i = 0; i < changes; i++) {
@@ -110,8 +132,11 @@ static int check_quotas(const struct wants *w, const struct whatif_change *chang
 
 /* ---- Figures */
 
-/* One figure of all replays: [changed][open]. */
-struct figure { double value[2][2]; };
+/* The replays: as it was, changed, and changed for all who may not be pinned. */
+enum { AS_IT_WAS, CHANGED, FREED, VARIANTS };
+
+/* One figure of all replays: [variant][open]. */
+struct figure { double value[VARIANTS][2]; };
 
 static void add_row(struct whatif *out, unsigned kind, const char *subject, unsigned quantity, double recorded,
                     double reproduced, double low, double high, double sample)
@@ -154,7 +179,7 @@ struct replays {
 	struct wants *w;
 	struct waiting *waiting;   /* by task, until they are joined */
 	struct served_list *served;
-	double *again[2][2];       /* [changed][open]: ns of each request; NAN: it does not end */
+	double *again[VARIANTS][2];  /* [variant][open]: ns of each request; NAN: it does not end */
 };
 
 static void keep(struct replays *r, int changed, bool open)
@@ -168,6 +193,16 @@ static void keep(struct replays *r, int changed, bool open)
 	r->again[changed][open] = mem_new(r->served->len, sizeof(double));
 	for (size_t i = 0; i < r->served->len; i++)
 		r->again[changed][open][i] = served_again(&r->served->item[i]);
+}
+
+/* Nobody is freed: as it was changed. */
+static void keep_same(struct replays *r, bool open)
+{
+	for (size_t i = 0; i < r->w->tasks; i++)
+		r->waiting[i].replayed.value[FREED][open] = r->waiting[i].replayed.value[CHANGED][open];
+	r->again[FREED][open] = mem_new(r->served->len, sizeof(double));
+	for (size_t i = 0; i < r->served->len; i++)
+		r->again[FREED][open][i] = r->again[CHANGED][open][i];
 }
 
 static double sample_error(const struct replays *r, const struct waiting *x)
@@ -191,18 +226,20 @@ static void tell_waits(const struct replays *r, struct whatif *out)
 		}
 		a[n - 1].recorded += a[i].recorded;
 		a[n - 1].gone &= a[i].gone;
-		for (int k = 0; k < 4; k++)
+		for (int k = 0; k < 2 * VARIANTS; k++)
 			a[n - 1].replayed.value[k / 2][k % 2] += a[i].replayed.value[k / 2][k % 2];
 		for (int k = 0; k < 2 * DIFF_SLICES; k++)
 			a[n - 1].in[k / DIFF_SLICES][k % DIFF_SLICES] += a[i].in[k / DIFF_SLICES][k % DIFF_SLICES];
 	}
 	for (size_t i = 0; i < n; i++) {
-		const double *x = a[i].replayed.value[1];
+		const double *some = a[i].replayed.value[CHANGED], *all = a[i].replayed.value[FREED];
+		const double x[2] = { fmin(fmin(some[0], some[1]), fmin(all[0], all[1])),
+		                      fmax(fmax(some[0], some[1]), fmax(all[0], all[1])) };
 		if (a[i].gone)
 			continue;
 		if (a[i].kind == DIFF_OF_MACHINE || fmax(a[i].recorded, fmax(x[0], x[1])) >= THREADS_FROM)
-			add_row(out, a[i].kind, a[i].subject, DIFF_LOST, a[i].recorded, a[i].replayed.value[0][0], fmin(x[0], x[1]),
-			        fmax(x[0], x[1]), LEAST_WAIT + NORMAL_95 * sqrt(2) * sample_error(r, &a[i]));
+			add_row(out, a[i].kind, a[i].subject, DIFF_LOST, a[i].recorded, a[i].replayed.value[0][0], x[0], x[1],
+			        LEAST_WAIT + NORMAL_95 * sqrt(2) * sample_error(r, &a[i]));
 	}
 }
 
@@ -251,8 +288,8 @@ static void tell_kind(const struct replays *r, const char *kind, struct whatif *
 		const double recorded = estimate_quantile(l, n, p).value;
 		n = latencies_of(r, kind, r->again[0][0], false, l);
 		const double reproduced = n ? estimate_quantile(l, n, p).value : 0;
-		for (int k = 0; k < 4; k++) {
-			n = latencies_of(r, kind, r->again[1][k / 2], k % 2, l);
+		for (int k = 0; k < 8; k++) {
+			n = latencies_of(r, kind, r->again[CHANGED + k / 4][k / 2 % 2], k % 2, l);
 			if (n < quantile[q].requests)
 				continue;
 			const struct estimate e = estimate_quantile(l, n, p);
@@ -299,15 +336,20 @@ static int check_known(const struct wants *w, struct error *err)
 static void replay_all(struct replays *r, struct rules rules, const struct whatif_change *change, size_t changes,
                        struct whatif *out)
 {
-	for (int changed = 0; changed < 2; changed++) {
-		if (changed)
+	for (int variant = AS_IT_WAS; variant < VARIANTS; variant++) {
+		if (variant == CHANGED)
 			change_all(r->w, change, changes);
+		const bool same = variant == FREED && !free_all(r->w, change, changes);
 		for (int open = 0; open < 2; open++) {
 			rules.open = open;
+			if (same) {
+				keep_same(r, open);
+				continue;
+			}
 			replay_run(r->w, &rules);
-			if (!changed && !open)
+			if (variant == AS_IT_WAS && !open)
 				out->error = miss(r->w);
-			keep(r, changed, open);
+			keep(r, variant, open);
 		}
 	}
 }
@@ -335,7 +377,7 @@ int whatif_of(const struct diff_side *side, const struct whatif_change *change, 
 		replay_all(&r, rules, change, changes, out);
 		tell_requests(&r, out);
 		tell_waits(&r, out);
-		for (int k = 0; k < 4; k++)
+		for (int k = 0; k < 2 * VARIANTS; k++)
 			free(r.again[k / 2][k % 2]);
 		free(r.waiting);
 	}

@@ -237,18 +237,18 @@ static int requests(struct sim *s)
 }
 
 /* A request server, and one thing that may be different from one run to the next: the computation of another VM on its
- * CPU, the CPU that it is pinned to, a task beside it (light: of nice 19; weight: of nice 0), exits, a quota, or how much a request computes. */
+ * CPU, the same where nobody is pinned (crowd), the CPU that it is pinned to, a task beside it (light: of nice 19; weight: of nice 0), exits, a quota, or how much a request computes. */
 static int planted(struct sim *s)
 {
-	static const char *const cause[] = { "none", "vm", "pin", "light", "weight", "exits", "quota", "slow" };
-	enum { NONE, VM, PIN, LIGHT, WEIGHT, EXITS, QUOTA, SLOW, CAUSES } plant = NONE;
+	static const char *const cause[] = { "none", "vm", "pin", "light", "weight", "exits", "quota", "slow", "crowd" };
+	enum { NONE, VM, PIN, LIGHT, WEIGHT, EXITS, QUOTA, SLOW, CROWD, CAUSES } plant = NONE;
 	struct machine *g, *ubuntu, *h = host_add(s, 2);
 	struct plan p = { .name = "Debian", .vcpus = 1, .offset = -5357583 * US, .ppb = 100000 };
 
 	while (s->opt.plant && plant < CAUSES && strcmp(cause[plant], s->opt.plant))
 		plant++;
 	if (plant == CAUSES)
-		return error_set(&s->err, STATUS_USAGE, "vm, pin, light, weight, exits, quota, slow or none", "%s: no such cause",
+		return error_set(&s->err, STATUS_USAGE, "vm, crowd, pin, light, weight, exits, quota, slow or none", "%s: no such cause",
 		                 s->opt.plant);
 	if (plant == QUOTA) {
 		p.group = &s->group[s->groups++];
@@ -256,16 +256,18 @@ static int planted(struct sim *s)
 		p.group->quota = 6 * MS;
 		queue_push(&s->queue, s->begin + p.group->period, DUE_PERIOD, p.group, 0);
 	}
-	p.affinity = plant == PIN ? 1 : 2;
+	p.affinity = plant == CROWD ? UINT64_MAX : plant == PIN ? 1 : 2;
 	s->opt.work = plant == SLOW && !s->opt.work ? 150 : s->opt.work;
 	g = guest_add(s, &p);
+	if (s->opt.share)
+		g->cpu[0].host->weight = WEIGHT_0 * s->opt.share / 100;
 	if (plant == EXITS)
 		g->exit_mean = 60 * US;
 	server_add(thread_add(g, "reqserver", workload[WL_SERVER], NOTHING, UINT64_MAX));
 	thread_add(g, "reqclient", workload[WL_CLIENT], after(s, 100 * MS), UINT64_MAX);
-	ubuntu = guest(s, "Ubuntu", 1, 2, 77 * SEC, -30000);
-	thread_add(ubuntu, "cc", workload[plant == VM ? WL_HOG : WL_DAEMON], after(s, 30 * MS), UINT64_MAX);
-	thread_add(h, "burnP6", workload[WL_HOG], after(s, 20 * MS), 1);
+	ubuntu = guest(s, "Ubuntu", 1, plant == CROWD ? UINT64_MAX : 2, 77 * SEC, -30000);
+	thread_add(ubuntu, "cc", workload[plant == VM || plant == CROWD ? WL_HOG : WL_DAEMON], after(s, 30 * MS), UINT64_MAX);
+	thread_add(h, "burnP6", workload[WL_HOG], after(s, 20 * MS), plant == CROWD ? UINT64_MAX : 1);
 	if (plant == LIGHT || plant == WEIGHT)
 		thread_add(h, "make", workload[WL_HOG], after(s, 20 * MS), 2)->weight = plant == WEIGHT ? WEIGHT_0 : 15;
 	return 0;

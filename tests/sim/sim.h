@@ -258,6 +258,7 @@ struct options {
 	uint64_t seed, events;         /* events: stop after so many records, 0 = by time */
 	int64_t duration;              /* ns, 0 = the scenario's */
 	int64_t pcpus, beacon_hz, hogs, burst;
+	int64_t share;                 /* weight of the server's vCPU, of planted, percent of nice 0; 0 = 100 */
 	int64_t work;                  /* of a request, percent of the usual; 0 = 100 */
 	int64_t offset, drift_ppb;     /* of guests' clocks, when given */
 	bool have_offset, have_drift, have_beacon;
