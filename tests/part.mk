@@ -63,7 +63,7 @@ E2E_TESTS = \
 	tests/test_whatif.py \
 	tests/test_words.py \
 	tests/test_workers.py
-EXTRA_DIST += tests/e2e.py tests/avro_reader.py tests/ftrace.py tests/relay.py tests/schema.py tests/lsan.supp $(E2E_TESTS)
+EXTRA_DIST += tests/e2e.py tests/avro_reader.py tests/ftrace.py tests/relay.py tests/schema.py tests/shells.py tests/lsan.supp $(E2E_TESTS)
 if HAVE_PYTHON
 TESTS += $(E2E_TESTS)
 endif

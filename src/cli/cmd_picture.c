@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/save.h"
 #include "cli/cli.h"
+#include "cli/looks.h"
 #include "cli/scene.h"
 #include "ui/ui.h"
 
@@ -53,12 +54,12 @@ int cmd_picture(int argc, char **argv, struct error *err)
 	struct ui_picture p = { 0 };
 	struct subject *who = NULL;
 	unsigned width = WIDTH;
+	const struct looks looks = looks_shipped();
 	const struct opt opt[] = {
 		{ "output", 'o', OPT_TEXT, "FILE", "where to write: a file that ends in .svg, .html or .txt", &p.file, NULL },
 		WINDOW_OPTIONS(&when),
 		{ "width", 0, OPT_COUNT, "COLUMNS", "of the picture (120)", &width, NULL },
-		{ "theme", 0, OPT_TEXT, "THEME", "theme: a name or a file", &ui.theme, NULL },
-		{ "glyphs", 0, OPT_TEXT, "TIER", "ascii, cells or blocks", &ui.glyphs, NULL },
+		LOOKS_OPTIONS(&ui, &looks),
 	};
 	const struct opts opts = { "picture WHAT -o FILE [WHO...]",
 		"What the viewer shows, as a file: the overview, or the rows of WHO.", opt, sizeof opt / sizeof *opt, 1, -1 };

@@ -131,6 +131,7 @@ static char *usual_folder(void)
 
 static int parse(struct wanted_recording *w, int argc, char **argv, struct error *err)
 {
+	static const char *const clocks[] = { "auto", "x86-tsc", "mono", NULL };
 	const struct opt opt[] = {
 		{ "time", 't', OPT_TEXT, "DURATION", "how long (default: 10s, or as long as COMMAND runs)", &w->duration, NULL },
 		{ "output", 'o', OPT_TEXT, "DIR", "the folder of the recording (default: stealscope-TIME)", &w->o.output, NULL },
@@ -138,7 +139,7 @@ static int parse(struct wanted_recording *w, int argc, char **argv, struct error
 		{ "cleanup", 0, OPT_FLAG, NULL, "remove what killed recordings left, here and in guests", &w->cleanup, NULL },
 		{ "host-only", 0, OPT_FLAG, NULL, "go into no guest", &w->o.host_only, NULL },
 		{ "event", 'e', OPT_LIST, "SYSTEM:NAME", "record this event, too", &w->event, NULL },
-		{ "clock", 0, OPT_TEXT, "CLOCK", "auto, x86-tsc or mono", &w->o.clock, NULL },
+		{ "clock", 0, OPT_TEXT, "CLOCK", "auto, x86-tsc or mono", &w->o.clock, clocks },
 		{ "flight", 0, OPT_FLAG, NULL, "keep the last DURATION whenever a trigger fires", &w->flight, NULL },
 		{ "trigger", 0, OPT_LIST, "WHEN", "gap(VM)>20ms, steal(VM)>30% for 1s, load>8, exit(COMMAND)", &w->trigger, NULL },
 		{ "keep", 0, OPT_TEXT, "N", "end a flight when N were kept (default: 10)", &w->most, NULL },

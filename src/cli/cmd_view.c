@@ -9,6 +9,7 @@
 #include "base/save.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/looks.h"
 #include "cli/what.h"
 #include "index/index.h"
 #include "ui/ui.h"
@@ -99,16 +100,12 @@ int cmd_view(int argc, char **argv, struct error *err)
 {
 	struct what w = { 0 };
 	struct ui_options ui = { 0 };
-	static const char *const tiers[] = { "ascii", "cells", "blocks", NULL };
 	static const char *const colors[] = { "auto", "never", "8", "16", "256", NULL };
-	const char *themes[17] = { NULL };
+	const struct looks looks = looks_shipped();
 	const char *size = NULL;
 	bool fresh = false;
-	for (unsigned i = 0; i + 1 < sizeof themes / sizeof *themes && (i == 0 || themes[i - 1]); i++)
-		themes[i] = theme_shipped_name(i);
 	const struct opt opt[] = {
-		{ "theme", 0, OPT_TEXT, "THEME", "theme: a name or a file", &ui.theme, themes },
-		{ "glyphs", 0, OPT_TEXT, "TIER", "ascii, cells or blocks", &ui.glyphs, tiers },
+		LOOKS_OPTIONS(&ui, &looks),
 		{ "color", 0, OPT_TEXT, "COLORS", "auto, never, 8, 16 or 256", &ui.color, colors },
 		{ "fresh", 0, OPT_FLAG, NULL, "begin with the overview, not as it was left", &fresh, NULL },
 		{ "script", 0, OPT_TEXT, "FILE", "run the keys and commands of FILE without a terminal", &ui.script, NULL },

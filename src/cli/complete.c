@@ -47,6 +47,19 @@ static void complete_thread(const struct topo *topo, const struct topo_thread *t
 	free(named);
 }
 
+/* A thread's name says it, too, where no machine is typed before it. */
+static void complete_bare(const struct topo *topo, const struct topo_thread *th, const char *typed)
+{
+	const struct subject s = { SUBJECT_THREAD, (uint32_t)(th - topo->thread) };
+	char whole[300];
+	const char *named = topo_subject_text(topo, &s, whole, sizeof whole), *name = strchr(named, ' ');
+	if (!name || strncmp(typed, name + 1, strlen(typed)) != 0)
+		return;
+	char *about = mem_printf("%.*s", (int)(name - named), named);
+	complete_word(typed, name + 1, about);
+	free(about);
+}
+
 static void complete_subject(const struct topo *topo, const char *typed)
 {
 	for (uint32_t m = 0; m < topo->machines; m++) {
@@ -63,6 +76,8 @@ static void complete_subject(const struct topo *topo, const char *typed)
 		for (uint32_t t = machine->thread; t < machine->thread + machine->threads; t++)
 			complete_thread(topo, &topo->thread[t], machine->name, typed);
 	}
+	for (uint32_t t = 0; *typed && t < topo->threads; t++)
+		complete_bare(topo, &topo->thread[t], typed);
 }
 
 /* The attributes below the last folder that is typed. */
@@ -105,6 +120,16 @@ static const struct opt *option_named(const struct opts *o, const char *word)
 	return NULL;
 }
 
+/* The one of "--name=VALUE", or NULL. */
+static const struct opt *option_valued(const struct opts *o, const char *word)
+{
+	size_t n = strcspn(word, "=");
+	char *name = word[n] ? mem_printf("%.*s", (int)n, word) : NULL;
+	const struct opt *opt = name && n > 2 ? option_named(o, name) : NULL;
+	free(name);
+	return opt && opt->kind != OPT_FLAG ? opt : NULL;
+}
+
 static void complete_options(const struct opts *o, const char *typed)
 {
 	for (size_t i = 0; i < o->len; i++) {
@@ -115,13 +140,19 @@ static void complete_options(const struct opts *o, const char *typed)
 	complete_word(typed, "--help", "this text");
 }
 
-static void complete_value(const struct opt *opt, const char *typed)
+/* Those that begin with `typed`, behind the `n` characters of it that say the option: "--format=". */
+static void complete_value(const struct opt *opt, const char *typed, size_t n)
 {
-	for (size_t i = 0; opt->choice && opt->choice[i]; i++)
-		complete_word(typed, opt->choice[i], "");
-	bool text = opt->kind == OPT_TEXT || opt->kind == OPT_LIST;
-	if (text && (!opt->choice || strstr(opt->help, "a file")))
+	static const char files[] = " FILE DIR MODEL LAYOUT THEME WHAT ";
+	char *arg = mem_printf(" %s ", opt->arg);
+	for (size_t i = 0; opt->choice && opt->choice[i]; i++) {
+		char *text = mem_printf("%.*s%s", (int)n, typed, opt->choice[i]);
+		complete_word(typed, text, "");
+		free(text);
+	}
+	if (n == 0 && strstr(files, arg))
 		puts(":file");
+	free(arg);
 }
 
 /* The n-th operand as the usage calls it: "[WHO]"; the last one is repeated where it ends in dots. */
@@ -146,7 +177,7 @@ void complete_arguments(const struct opts *o, int argc, char **argv)
 	for (int i = FIRST_WORD; i < argc - 1; i++) {
 		const struct opt *opt = option_named(o, argv[i]);
 		if (opt && opt->kind != OPT_FLAG && i + 1 == argc - 1) {
-			complete_value(opt, typed);
+			complete_value(opt, typed, 0);
 			return;
 		}
 		i += opt && opt->kind != OPT_FLAG;
@@ -155,7 +186,10 @@ void complete_arguments(const struct opts *o, int argc, char **argv)
 	}
 	const char *operand = operand_named(o, operands);
 	size_t n = strcspn(operand, " ");
-	if (*typed == '-')
+	const struct opt *valued = option_valued(o, typed);
+	if (valued)
+		complete_value(valued, typed, strcspn(typed, "=") + 1);
+	else if (*typed == '-')
 		complete_options(o, typed);
 	else if (strncmp(operand, "PATH", 4) == 0)
 		complete_in_history(what, true, typed);

@@ -36,6 +36,7 @@ stealscope_SOURCES = \
 	src/cli/latency_csv.c \
 	src/cli/latency_report.c \
 	src/cli/latency_train.c \
+	src/cli/looks.h \
 	src/cli/main.c \
 	src/cli/opts.c src/cli/opts.h \
 	src/cli/progress_bar.c src/cli/progress_bar.h \

@@ -1,11 +1,30 @@
 # bash completion of stealscope.  Everything is asked of the program itself, so it is never out of date.
 # shellcheck shell=bash
 
+# The words up to the cursor.  Bash cuts at every one of COMP_WORDBREAKS, a colon in a thread's name too.
+_stealscope_words()
+{
+	local i rest=$COMP_LINE
+	words=()
+	for ((i = 0; i <= COMP_CWORD; i++)); do
+		if [[ $i -gt 0 && $rest != [[:space:]]* && -n $rest ]]; then
+			words[-1]+=${COMP_WORDS[i]}
+		else
+			words+=("${COMP_WORDS[i]}")
+		fi
+		rest=${rest#*"${COMP_WORDS[i]}"}
+	done
+}
+
 _stealscope()
 {
-	local current=${COMP_WORDS[COMP_CWORD]} first=() words=("${COMP_WORDS[@]:1:COMP_CWORD}") line answer=()
+	local current=${COMP_WORDS[COMP_CWORD]} first=() words line answer=() before
 	COMPREPLY=()
-	if [[ $COMP_CWORD -gt 1 && ${words[0]} != -* && ! -e ${words[0]} ]]; then
+	[[ $current == ["$COMP_WORDBREAKS"]* ]] && current=
+	_stealscope_words
+	before=${words[-1]%"$current"}
+	words=("${words[@]:1}")
+	if [[ ${#words[@]} -gt 1 && ${words[0]} != -* && ! -e ${words[0]} ]]; then
 		first=("${words[0]}")
 		words=("${words[@]:1}")
 	fi
@@ -14,7 +33,8 @@ _stealscope()
 		if [[ $line == :file ]]; then
 			mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- "$current")
 		else
-			COMPREPLY+=("${line%%$'\t'*}")
+			line=${line%%$'\t'*}
+			COMPREPLY+=("${line#"$before"}")
 		fi
 	done
 }
