@@ -1,6 +1,7 @@
 /* ui/: answers of the helper thread are those of a direct question, whatever was asked before them. */
 #include "test.h"
 
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "ui/ask.h"
@@ -187,6 +188,67 @@ static int setup(void **state)
 	return h && topo_open(&topo, h, &err) == 0 ? 0 : -1;
 }
 
+static atomic_int reads;       /* 0: none began */
+static atomic_bool let_go;     /* they may end */
+
+/* As reading large traces is: long, in one go, and told now and then whether it is still wanted. */
+static int read_for_long(const struct history *shown, const char *machine, int64_t from, int64_t to, size_t most,
+                         struct progress progress, struct event_list *out, struct error *err)
+{
+	(void)shown, (void)machine, (void)from, (void)most;
+	atomic_fetch_add(&reads, 1);
+	while (!atomic_load(&let_go)) {
+		if (progress.tick(progress.arg, "reading", 1, 2))
+			return error_set(err, STATUS_INPUT, NULL, "not wanted");
+		usleep(100);
+	}
+	const struct event_text one = { .t = to, .machine = "x", .event = "y", .fields = "" };
+	event_list_add(out, &one);
+	return 0;
+}
+
+/* While events are read from traces, all else is answered; a later moment is not kept waiting by an earlier one either. */
+static void test_nothing_waits_for_traces(void **state)
+{
+	(void)state;
+	static const struct ui_traces traces = { read_for_long };
+	struct answer answer;
+	struct asker *a = asker_open(&topo, &traces);
+	uint32_t vm = 0;
+	while (topo.machine[vm].kind != MACHINE_VM)
+		vm++;
+	struct question q = { .subject = { SUBJECT_THREAD, topo.machine[vm].thread } };
+	assert_non_null(a);
+	assert_int_equal(topo_life(&topo, &q.subject, &q.from, &q.to, NULL), 1);
+	q.t = q.from;
+	asker_ask(a, ASK_EVENTS, &q);
+	while (!atomic_load(&reads))
+		usleep(100);
+	static const enum ask others[] = { ASK_STATUS, ASK_CAUSE, ASK_EXPLAIN, ASK_FLOW, ASK_STEAL, ASK_SUMMARY, ASK_GAPS,
+		ASK_EXITS };
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+		answer = answer_to(a, others[i], &q);
+		assert_int_equal(answer.status, 0);
+		free(answer.paragraph);
+		flow_release(&answer.flow);
+		steal_release(&answer.steal);
+		summary_release(&answer.summary);
+		gap_list_release(&answer.gaps);
+		exits_release(&answer.exits);
+	}
+	assert_true(asker_asked(a, ASK_EVENTS) && !asker_take(a, ASK_EVENTS, &answer));
+	q.to--;
+	asker_ask(a, ASK_EVENTS, &q);
+	while (atomic_load(&reads) < 2)
+		usleep(100);
+	atomic_store(&let_go, true);
+	answer = answer_to(a, ASK_EVENTS, &q);
+	assert_int_equal(answer.status, 0);
+	assert_true(answer.events.len == 1 && answer.events.event[0].t == q.to);
+	event_list_release(&answer.events);
+	asker_close(a);
+}
+
 static int teardown(void **state)
 {
 	(void)state;
@@ -203,6 +265,7 @@ int main(void)
 		cmocka_unit_test(test_the_last_question_counts),
 		cmocka_unit_test(test_sentences_and_errors),
 		cmocka_unit_test(test_paragraphs_and_causes),
+		cmocka_unit_test(test_nothing_waits_for_traces),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -11,6 +11,7 @@
 #include "ui/signals.h"
 
 #define STEP_NS 40000000      /* of work between two looks at what is asked */
+#define HANDS 2               /* traces are read in one long step: by a thread of its own */
 #define REPORT_NS 250000000   /* between two signs of progress */
 
 enum phase { NOTHING, ASKED, ANSWERED };
@@ -18,11 +19,16 @@ enum phase { NOTHING, ASKED, ANSWERED };
 struct asker {
 	const struct topo *topo;
 	const struct ui_traces *traces;
-	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t work, answered;
 	int pipe[2];
-	bool quit, working;        /* working: a step, with what the topology leads to */
+	bool quit;
+	struct hand {
+		struct asker *a;
+		enum ask first, last;  /* what it answers */
+		pthread_t thread;
+		bool working;          /* at a step, with what the topology leads to */
+	} hand[HANDS];
 	struct slot {
 		enum phase phase;
 		uint64_t serial;       /* of the question; a job with another one is stale */
@@ -30,7 +36,7 @@ struct asker {
 		struct answer answer;
 		unsigned progress;
 	} slot[ASKS];
-	/* Of the helper thread alone: */
+	/* Of the thread alone that answers the kind: */
 	struct ask_job {
 		uint64_t serial;       /* 0 = none */
 		struct question q;
@@ -41,7 +47,7 @@ struct asker {
 	int64_t reported;
 };
 
-/* ---- The helper thread ---------------------------------------------------------------------------------------- */
+/* ---- The helper threads --------------------------------------------------------------------------------------- */
 
 static void job_release(struct ask_job *j)
 {
@@ -164,7 +170,7 @@ static int tick(void *arg, const char *phase, uint64_t done, uint64_t total)
 	return stale;
 }
 
-/* All in one step: it can be dropped meanwhile, but others wait. */
+/* All in one step, but it can be dropped meanwhile. */
 static void read_events(struct asker *a, struct answer *out)
 {
 	const struct question *q = &a->job[ASK_EVENTS].q;
@@ -244,18 +250,19 @@ static void answer_release(struct answer *answer)
 }
 
 /* With the lock held; lets go of it while it works. */
-static void work_on(struct asker *a, enum ask kind)
+static void work_on(struct hand *hand, enum ask kind)
 {
+	struct asker *a = hand->a;
 	struct slot *slot = &a->slot[kind];
 	struct ask_job *j = &a->job[kind];
 	struct answer *answer = mem_new(1, sizeof *answer);
 	if (j->serial != slot->serial)
 		job_begin(j, slot);
-	a->working = true;
+	hand->working = true;
 	pthread_mutex_unlock(&a->lock);
 	int done = job_step(a, kind, answer);
 	pthread_mutex_lock(&a->lock);
-	a->working = false;
+	hand->working = false;
 	bool stale = slot->phase != ASKED || slot->serial != j->serial;
 	if (!stale && done) {
 		answer_release(&slot->answer);
@@ -279,24 +286,48 @@ static void work_on(struct asker *a, enum ask kind)
 
 static void *helper(void *arg)
 {
-	struct asker *a = arg;
+	struct hand *hand = arg;
+	struct asker *a = hand->a;
 	pthread_mutex_lock(&a->lock);
 	while (!a->quit) {
-		int kind = 0;
-		while (kind < ASKS && a->slot[kind].phase != ASKED)
+		unsigned kind = hand->first;
+		while (kind <= hand->last && a->slot[kind].phase != ASKED)
 			kind++;
-		if (kind < ASKS)
-			work_on(a, (enum ask)kind);
+		if (kind <= hand->last)
+			work_on(hand, (enum ask)kind);
 		else
 			pthread_cond_wait(&a->work, &a->lock);
 	}
 	pthread_mutex_unlock(&a->lock);
-	for (int kind = 0; kind < ASKS; kind++)
+	for (unsigned kind = hand->first; kind <= hand->last; kind++)
 		job_release(&a->job[kind]);
 	return NULL;
 }
 
 /* ---- The viewer's side ---------------------------------------------------------------------------------------- */
+
+/* How many of them run. */
+static unsigned start_hands(struct asker *a)
+{
+	static const enum ask first[HANDS + 1] = { ASK_STATUS, ASK_EVENTS, ASKS };
+	unsigned n = 0;
+	for (; n < HANDS; n++) {
+		a->hand[n] = (struct hand){ .a = a, .first = first[n], .last = first[n + 1] - 1 };
+		if (signals_start_thread(&a->hand[n].thread, helper, &a->hand[n]) < 0)
+			break;
+	}
+	return n;
+}
+
+static void end_hands(struct asker *a, unsigned n)
+{
+	pthread_mutex_lock(&a->lock);
+	a->quit = true;
+	pthread_cond_broadcast(&a->work);
+	pthread_mutex_unlock(&a->lock);
+	for (unsigned i = 0; i < n; i++)
+		pthread_join(a->hand[i].thread, NULL);
+}
 
 struct asker *asker_open(const struct topo *topo, const struct ui_traces *traces)
 {
@@ -314,7 +345,9 @@ struct asker *asker_open(const struct topo *topo, const struct ui_traces *traces
 		free(a);
 		return NULL;
 	}
-	if (signals_start_thread(&a->thread, helper, a) < 0) {
+	const unsigned started = start_hands(a);
+	if (started < HANDS) {
+		end_hands(a, started);
 		close(a->pipe[0]);
 		close(a->pipe[1]);
 		free(a);
@@ -327,11 +360,7 @@ void asker_close(struct asker *a)
 {
 	if (!a)
 		return;
-	pthread_mutex_lock(&a->lock);
-	a->quit = true;
-	pthread_cond_signal(&a->work);
-	pthread_mutex_unlock(&a->lock);
-	pthread_join(a->thread, NULL);
+	end_hands(a, HANDS);
 	for (int kind = 0; kind < ASKS; kind++)
 		answer_release(&a->slot[kind].answer);
 	pthread_cond_destroy(&a->work);
@@ -350,7 +379,7 @@ void asker_ask(struct asker *a, enum ask kind, const struct question *q)
 	slot->serial++;
 	slot->q = *q;
 	slot->progress = 0;
-	pthread_cond_signal(&a->work);
+	pthread_cond_broadcast(&a->work);
 	pthread_mutex_unlock(&a->lock);
 }
 
@@ -368,8 +397,9 @@ void asker_rest(struct asker *a)
 		answer_release(&a->slot[kind].answer);
 		a->slot[kind].phase = NOTHING;
 	}
-	while (a->working)
-		pthread_cond_wait(&a->answered, &a->lock);
+	for (unsigned i = 0; i < HANDS; i++)
+		while (a->hand[i].working)
+			pthread_cond_wait(&a->answered, &a->lock);
 	pthread_mutex_unlock(&a->lock);
 }
 

@@ -1,7 +1,8 @@
-/* Questions that may take long, answered by one helper thread: who had the CPU in a gap, and why, a flow, a steal matrix.
+/* Questions that may take long, answered by helper threads: who had the CPU in a gap, and why, a flow, a steal matrix.
  *
  * A question of a kind replaces the one before.  Flows and matrices are inquiries (flow/flow.h), worked on in steps of
- * about STEP_NS; between steps a question can be dropped, and the most urgent kind goes first.  A flow comes without its
+ * about STEP_NS; between steps a question can be dropped, and the most urgent kind goes first.  Events are read from the
+ * traces in one go, beside them.  A flow comes without its
  * intervals when there are more than ASK_PIECES, and a matrix with more than ASK_CELLS pairs of threads is given by
  * machine. */
 #ifndef STEALSCOPE_UI_ASK_H
