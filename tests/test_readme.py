@@ -1,10 +1,11 @@
-"""The screens, the report and the picture that README shows are what the program prints.  `test_readme.py --update` renews
-them."""
+"""The screens, the report and the picture that README shows are what the program prints, and its commands about the bundled
+recording run as they are pasted.  `test_readme.py --update` renews what is shown."""
 import os
 import re
+import subprocess
 import sys
 
-from e2e import DATA, SOURCE, check, run, scratch
+from e2e import BUILD, DATA, SOURCE, check, run, scratch
 
 README = os.path.join(SOURCE, "README")
 MANUAL = os.path.join(SOURCE, "man", "stealscope.1")
@@ -50,6 +51,14 @@ if "--update" in sys.argv:
     with open(PICTURE, "w", encoding="utf-8") as f:
         f.write(picture)
 else:
+    with scratch() as folder:
+        os.symlink(os.path.abspath(os.path.join(SOURCE, "tests")), os.path.join(folder, "tests"))
+        pasted = re.findall(r"^    (stealscope [a-z]+ (?:tests/data|demo\.steal).*?)(?:   .*)?$", readme, re.M)
+        check(len(pasted) == 8, "README has commands about the bundled recording")
+        for line in pasted:
+            p = subprocess.run(line, shell=True, capture_output=True, text=True, cwd=folder, timeout=300, check=False,
+                               env={**os.environ, "PATH": os.path.abspath(BUILD) + ":" + os.environ["PATH"]})
+            check(p.returncode == 0 and (p.stdout or "-o " in line), f"README: {line} {p.stderr}")
     for old, new in zip(shown, blocks):
         if old != new:
             print(new)

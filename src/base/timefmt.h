@@ -17,6 +17,8 @@ char *time_exact(char buf[TIME_TEXT], int64_t ns);
 /* "12:03:04.123456789": time of day (local) of t ns since the epoch with `digits` (0..9) after the second. */
 char *time_clock(char buf[TIME_TEXT], int64_t t, int digits);
 
+#define TIME_DATE 10  /* characters of its day */
+#define TIME_ZONE 6   /* of its end, " +0100" */
 /* "2026-11-20 12:03:04.123456789 +0100" */
 char *time_date(char buf[TIME_TEXT], int64_t t, int digits);
 

@@ -230,7 +230,11 @@ static void time_format(struct app *app)
 		app->axis.format = (enum time_format)((app->axis.format + 1) % TIME_FORMATS);
 	} while (app->axis.format == TIME_RELATIVE && app->view.a == VIEW_NONE);
 	status_forget(app);
-	app_say(app, "times: %s", name[app->axis.format]);
+	char day[TIME_TEXT];
+	time_date(day, app->view.cursor, 0);
+	const bool wall = app->axis.format == TIME_WALL;  /* where the first line is too short for the day, it stands here */
+	app_say(app, "times: %s%s%.*s%s", name[app->axis.format], wall ? ", " : "", wall ? TIME_DATE : 0, day,
+	        wall ? day + strlen(day) - TIME_ZONE : "");
 }
 
 static void do_panes(struct app *app, enum action action, int64_t n)

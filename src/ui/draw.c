@@ -58,34 +58,52 @@ static bool header_note(const struct app *app, char *buf, size_t size)
 	return false;
 }
 
-static void draw_header(struct app *app, struct screen *s)
+/* "   12:03:04.100 .. .180   80 ms"; `dated` with day and zone, "   2026-11-20 12:03:04.100 .. .180 +0100   80 ms". */
+static void window_text(const struct app *app, bool dated, char *buf, size_t size)
 {
-	const struct topo *topo = &app->topo;
-	char name[64], from[TIME_TEXT], to[TIME_TEXT], span[TIME_TEXT], step[TIME_TEXT];
-	int64_t last = view_last(&app->view, &app->ground);
-	struct style style = *part(app, PART_HEADER);
+	char from[TIME_TEXT], to[TIME_TEXT], span[TIME_TEXT], day[TIME_TEXT], end[TIME_TEXT];
+	const int64_t t0 = app->view.t0, last = view_last(&app->view, &app->ground);
+	ruler_time(from, &app->axis, t0, app->view.step);
+	ruler_time(to, &app->axis, last, app->view.step);
+	time_date(day, t0, 0);
+	time_date(end, last, 0);
+	const bool wall = app->axis.format == TIME_WALL, same = wall && strcmp(day, end) == 0 && strlen(to) > 8;
+	const int date = dated && wall ? TIME_DATE + 1 : 0;
+	const int other = strncmp(day, end, TIME_DATE) == 0 ? 0 : date;
+	snprintf(buf, size, "   %.*s%s .. %.*s%s%s   %s", date, day, from, other, end, same ? to + 8 : to,
+	         date ? day + strlen(day) - TIME_ZONE : "", time_duration(span, last - t0 + 1));
+}
+
+static int machines_draw(const struct topo *topo, struct screen *s, struct style style)
+{
+	char name[64];
 	unsigned vms = 0;
 	for (uint32_t m = 0; m < topo->machines; m++)
 		vms += topo->machine[m].kind == MACHINE_VM;
-	screen_fill(s, 0, 0, s->w, ' ', style);
 	text_escape(name, sizeof name, topo->machines ? topo->machine[0].name : "nothing");
-	ruler_time(from, &app->axis, app->view.t0, app->view.step);
-	ruler_time(to, &app->axis, last, app->view.step);
-	bool same = app->axis.format == TIME_WALL && strncmp(from, to, 9) == 0 && strlen(to) > 8;
 	bool host = topo->machines && topo->machine[0].kind == MACHINE_HOST;
-	int x = host ? screen_printf(s, 1, 0, s->w, style, "%s + %u VM%s", name, vms, vms == 1 ? "" : "s")
-	             : screen_printf(s, 1, 0, s->w, style, "%u VM%s, no host", vms, vms == 1 ? "" : "s");
-	char window[128], cell[TIME_TEXT + 16], markers[128], note[64];
+	return host ? screen_printf(s, 1, 0, s->w, style, "%s + %u VM%s", name, vms, vms == 1 ? "" : "s")
+	            : screen_printf(s, 1, 0, s->w, style, "%u VM%s, no host", vms, vms == 1 ? "" : "s");
+}
+
+static void draw_header(struct app *app, struct screen *s)
+{
+	char window[160], dated[160], cell[TIME_TEXT + 16], markers[128], note[64], step[TIME_TEXT];
+	struct style style = *part(app, PART_HEADER);
+	screen_fill(s, 0, 0, s->w, ' ', style);
+	int x = machines_draw(&app->topo, s, style);
 	bool needed = header_note(app, note, sizeof note);
 	int tail = note[0] ? text_width(note) + 2 : 0;
 	int room = s->w - x - 2;
-	snprintf(window, sizeof window, "   %s .. %s   %s", from, same ? to + 8 : to,
-	         time_duration(span, last - app->view.t0 + 1));
+	window_text(app, false, window, sizeof window);
+	window_text(app, true, dated, sizeof dated);
 	snprintf(cell, sizeof cell, "   %s/cell", time_duration(step, app->view.step));
 	markers_text(app, markers, sizeof markers);
-	/* Where the line is short, markers and filter are worth more than the length of a cell. */
-	bool fits = text_width(window) + text_width(cell) + text_width(markers) + (needed ? tail : 0) <= room;
-	x += 1 + screen_printf(s, x + 1, 0, s->w, style, "%s%s%s", window, fits ? cell : "", markers);
+	/* Where the line is short, markers and filter are worth more than the length of a cell, and all than the date. */
+	int rest = text_width(cell) + text_width(markers);
+	bool fits = text_width(window) + rest + (needed ? tail : 0) <= room;
+	bool whole = text_width(dated) + rest + tail <= room;
+	x += 1 + screen_printf(s, x + 1, 0, s->w, style, "%s%s%s", whole ? dated : window, fits ? cell : "", markers);
 	if (tail < s->w - x)
 		screen_text(s, s->w - tail + 2, 0, s->w, *part(app, PART_DIM), note);
 }
