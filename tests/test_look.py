@@ -144,9 +144,25 @@ def check_picture(folder):
     check("who suffers" in open(file + ".html", encoding="utf-8").read(), "what failed left the file alone")
 
 
+def check_gap(folder):
+    """A list of gaps is of the window beside it, also where the pane before it left less room for the rows; a culprit of a part
+    of a gap is never said without that part."""
+    history = os.path.join(folder, "recording.hist")
+    for size in ("80x24", "120x40"):
+        rows, gaps = screens(history, ["O", "<Enter>", ":SCREEN", "<Enter>", "P", ":SCREEN"], folder, size, "--glyphs", "ascii")
+        span = re.search(r"   ([0-9.]+ m?s) ", rows[0]).group(1)
+        title = [line for line in gaps if " gaps of " in line]
+        check(len(title) == 1 and f" in {span}: " in title[0] and f"   {span} " in gaps[0], f"{size}: {title} of {span}")
+    keys = ["O", "/135", "<Enter>", "<Enter>", ":SCREEN"]
+    narrow, wide = (screens(history, keys, folder, size)[0][-2] for size in ("80x24", "200x24"))
+    share = re.search(r" by host/216 burnP6 on CPU1( \(50 %\)) and 4 more", wide)
+    check(share and narrow.endswith(" by host/216 burnP6" + share.group(1)), narrow.strip())
+
+
 with scratch() as tmp:
     check_summary(tmp)
     check_picture(tmp)
     check_explain(tmp)
+    check_gap(tmp)
     check_width(tmp)
     check_requests(tmp)

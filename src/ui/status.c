@@ -280,8 +280,21 @@ static bool within_a_second(const struct app *app)
 	return strcmp(from, time_clock(to, view_last(&app->view, &app->ground), 0)) == 0;
 }
 
+#define NEARLY_ALL 90  /* per cent */
+
+/* Takes `what` and the number behind it out of the text. */
+static void leave_out(char *text, const char *what)
+{
+	char *at = strstr(text, what), *end = at ? at + strlen(what) : NULL;
+	while (end && *end >= '0' && *end <= '9')
+		end++;
+	if (end && end > at + strlen(what))
+		memmove(at, end, strlen(end) + 1);
+}
+
 /* Where the line is short, the sentence goes without what the header tells: "12:03:04.1139" becomes ".1139"; then
- * without the shares in brackets, the host's CPU, and the name of the row, on which the cursor stands. */
+ * without the host's CPU, how many more there were, the share of who has nearly all, and the name of the row, on which
+ * the cursor stands.  Only last without the share of a culprit of a part. */
 static void shorten(char *text, int room, bool told, const char *title)
 {
 	for (char *c = text; *c && told && text_width(text) > room; c++) {
@@ -289,15 +302,20 @@ static void shorten(char *text, int room, bool told, const char *title)
 		if (c > text && c[-1] == ' ' && n == 8 && c[2] == ':' && c[5] == ':' && c[8] == '.')
 			memmove(c, c + 8, strlen(c + 8) + 1);
 	}
-	static const char *const ends[] = { " (", " on CPU" };
-	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-		char *end = strstr(text, ends[i]);
-		if (end && text_width(text) > room)
-			*end = '\0';
-	}
+	if (text_width(text) > room)
+		leave_out(text, " on CPU");
+	char *end = strstr(text, ") and ");
+	if (end && text_width(text) > room)
+		end[1] = '\0';
+	char *share = strstr(text, " (");
+	if (share && text_width(text) > room && atoi(share + 2) >= NEARLY_ALL)
+		*share = '\0';
 	size_t n = strlen(title);
 	if (text_width(text) > room && strncmp(text, title, n) == 0 && text[n] == ' ')
 		memmove(text, text + n + 1, strlen(text + n + 1) + 1);
+	share = strstr(text, " (");
+	if (share && text_width(text) > room)
+		*share = '\0';
 }
 
 /* Of the line that the pane's cursor stands on; false: the row has its say. */
