@@ -158,6 +158,19 @@ static char *cell_text(const struct world *w, const struct steal *s, const struc
 	return buf;
 }
 
+/* Who is nobody reads so to people; programs get the words of the table. */
+static void nobodies(void **state)
+{
+	struct world *w = *state;
+	char buf[200];
+	struct party nobody = { -1, -1, 0, FLOW_WAITING };
+	assert_string_equal(party_shown(&w->topo, &nobody, NULL, buf, sizeof buf), "(asleep on the host)");
+	assert_string_equal(party_text(&w->topo, &nobody, NULL, buf, sizeof buf), "waiting");
+	assert_string_equal(party_shown(&w->topo, &nobody, "disk", buf, sizeof buf), "(waiting for disk)");
+	nobody.kind = FLOW_IDLE_CPU;
+	assert_string_equal(party_shown(&w->topo, &nobody, NULL, buf, sizeof buf), "(idle CPU)");
+}
+
 static void matrices(void **state)
 {
 	struct world *w = *state;
@@ -358,6 +371,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(flows),
+		cmocka_unit_test(nobodies),
 		cmocka_unit_test(matrices),
 		cmocka_unit_test(conservation),
 		cmocka_unit_test(slices),

@@ -35,6 +35,7 @@ with scratch() as folder:
     run("picture", "demo.steal", "-o", "picture.svg", "--width", "100", cwd=folder)
     with open(os.path.join(folder, "picture.svg"), encoding="utf-8") as f:
         picture = f.read()
+    said = as_shown("\n".join(run("explain", "demo.steal", "Debian/CPU0", cwd=folder).stdout.split("\n")[:5]))
     blocks.append(as_shown(run("flow", "demo.steal", "Debian/151", cwd=folder).stdout))
 
 screen = "\n".join(line[4:] for line in blocks[1].split("\n"))
@@ -64,6 +65,7 @@ else:
             print(new)
             print("look at it; then: srcdir=... builddir=... python3 tests/test_readme.py --update")
         check(old == new, f"README shows what the program prints: {new.splitlines()[0].strip()}")
+    check(said in readme, f"README ends a recording as explain does: {said}")
     with open(MANUAL, encoding="utf-8") as f:
         manual = f.read()
     with open(PICTURE, encoding="utf-8") as f:

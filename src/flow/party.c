@@ -108,7 +108,10 @@ char *party_shown(const struct topo *topo, const struct party *who, const char *
 {
 	char text[600];
 	const bool is_nobody = who->kind == FLOW_IDLE_CPU || who->kind == FLOW_LIMITED || who->kind == FLOW_WAITING;
-	party_text(topo, who, name, text, sizeof text);
+	if (who->kind == FLOW_WAITING && who->system < 0 && !(name && *name))
+		snprintf(text, sizeof text, "asleep on the host");
+	else
+		party_text(topo, who, name, text, sizeof text);
 	snprintf(buf, size, "%s%.*s%s", is_nobody ? "(" : "", (int)sizeof text, text, is_nobody ? ")" : "");
 	return buf;
 }
