@@ -101,11 +101,11 @@ check-cross: stealscope stealscope-sim
 	cd '$(srcdir)' && $(SHELL) tests/cross/check.sh '$(abs_builddir)' '$(CROSS)' '$(CROSS_ROOT)' $(CROSS_TESTS) || test $$? = 77
 .PHONY: check-cross
 
-# Fuzzing: tests/fuzz/replay.h.  `make fuzz` builds all targets anew, with clang, from what would be distributed.
-FUZZ_MAIN = tests/fuzz/main.c tests/fuzz/replay.c tests/fuzz/replay.h
+# Fuzzing: tests/fuzz/fuzz_replay.h.  `make fuzz` builds all targets anew, with clang, from what would be distributed.
+FUZZ_MAIN = tests/fuzz/fuzz_main.c tests/fuzz/fuzz_replay.c tests/fuzz/fuzz_replay.h
 EXTRA_DIST += tests/fuzz/run.sh
 check_PROGRAMS += tests/fuzz/fuzz_yaml
-tests_fuzz_fuzz_yaml_SOURCES = tests/fuzz/fuzz_yaml.c tests/fuzz/replay.c tests/fuzz/replay.h
+tests_fuzz_fuzz_yaml_SOURCES = tests/fuzz/fuzz_yaml.c tests/fuzz/fuzz_replay.c tests/fuzz/fuzz_replay.h
 tests_fuzz_fuzz_yaml_LDADD = src/libtrace.a $(UI_LIBS) $(TRACE_LIBS) $(FUZZ_ENGINE)
 
 T = 1m

@@ -112,8 +112,13 @@ def check_tests():
     check(len(files) > 60 and lost == [], f"every test is run by make check {lost}")
 
 
+def note_name(files, name):
+    stem = re.sub(r"(_none)?\.[ch]$", "", name)
+    files.setdefault(os.path.basename(stem), set()).add(stem)
+
+
 def check_names():
-    """Who greps a tag or opens a file by its name finds one thing: in src/, and of src/ in what tests share."""
+    """Who greps a tag finds one thing in src/ and in what tests share; who opens a file by its name does so anywhere."""
     tags, files = {}, {}
     for path in sources("src/*/*.[ch]") + sources("src/*/*/*.[ch]") + sources("tests/*.h"):
         with open(path, encoding="utf-8") as f:
@@ -121,8 +126,9 @@ def check_names():
         name = os.path.relpath(path, SOURCE)
         for tag in set(re.findall(r"^[ \t]*(?:static |const )*(?:struct|union|enum) (\w+) \{", text, re.M)):
             tags.setdefault(tag, []).append(name)
-        stem = re.sub(r"(_none)?\.[ch]$", "", name)
-        files.setdefault(os.path.basename(stem), set()).add(stem)
+        note_name(files, name)
+    for path in sources("tests/*.c") + sources("tests/*/*.[ch]"):
+        note_name(files, os.path.relpath(path, SOURCE))
     twice = {t: f for t, f in tags.items() if len(f) > 1 and t not in SAME_IDEA}
     check(twice == {}, f"no tag is used for two things {twice}")
     twice = {n: sorted(f) for n, f in files.items() if len(f) > 1}

@@ -49,7 +49,7 @@ CLEANFILES += test_history_format.tmp test_history_rules.tmp test_history.tmp te
 	test_history_broken.tmp
 
 check_PROGRAMS += tests/fuzz/fuzz_history
-tests_fuzz_fuzz_history_SOURCES = tests/fuzz/fuzz_history.c tests/fuzz/replay.c tests/fuzz/replay.h \
+tests_fuzz_fuzz_history_SOURCES = tests/fuzz/fuzz_history.c tests/fuzz/fuzz_replay.c tests/fuzz/fuzz_replay.h \
 	tests/history_walk.c tests/history_walk.h
 tests_fuzz_fuzz_history_LDADD = $(HISTORY_LIBS) $(FUZZ_ENGINE)
 EXTRA_DIST += tests/fuzz/corpus-history

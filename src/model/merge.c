@@ -27,7 +27,7 @@ struct streams {
 
 static int64_t host_time(const struct merge_stream *s, int64_t t)
 {
-	return s->clock && s->clock->pieces ? clock_map_at(s->clock, t) : t;
+	return s->clock ? clock_map_at(s->clock, t) : t;
 }
 
 static bool before(const struct streams *m, uint32_t a, uint32_t b)

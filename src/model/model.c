@@ -147,7 +147,7 @@ static int replay(const struct model_run *r, struct model *m, struct merge *merg
 static int64_t host_time(const void *of, int64_t t)
 {
 	const struct clock_map *clock = of;
-	return clock && clock->pieces ? clock_map_at(clock, t) : t;
+	return clock ? clock_map_at(clock, t) : t;
 }
 
 static void note_doubts(const struct model_run *r, const struct model *m, int64_t end, struct notes *notes)

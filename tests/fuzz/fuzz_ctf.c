@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "trace/ctf/decode.h"
-#include "replay.h"
+#include "fuzz_replay.h"
 
 static const char cut[] = "\n----\n";
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "record/frames.h"
-#include "replay.h"
+#include "fuzz_replay.h"
 
 static int take(void *arg, enum frame what, unsigned cpu, const char *data, size_t len, struct error *err)
 {

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "../history_walk.h"
-#include "replay.h"
+#include "fuzz_replay.h"
 
 #define LONGEST (1u << 20)  /* bytes of an input */
 #define BUDGET 300          /* questions of each kind */

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "latency/latency.h"
-#include "replay.h"
+#include "fuzz_replay.h"
 
 #define MOST_ROWS 64  /* of a model: its cost is cubic in them */
 

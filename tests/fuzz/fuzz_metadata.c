@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "trace/metadata.h"
-#include "replay.h"
+#include "fuzz_replay.h"
 
 /* Whatever it says, what is kept of it ends. */
 static void check(const struct metadata *m)

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "trace/packets.h"
-#include "replay.h"
+#include "fuzz_replay.h"
 
 /* What is said of the file is in the file, in its order. */
 static void check(const struct stream_file *f)

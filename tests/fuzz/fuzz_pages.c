@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "trace/pages.h"
-#include "replay.h"
+#include "fuzz_replay.h"
 
 #define PARTS 3
 

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "trace/store.h"
-#include "replay.h"
+#include "fuzz_replay.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "index/session.h"
-#include "replay.h"
+#include "fuzz_replay.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

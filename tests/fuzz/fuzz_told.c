@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "trace/ear.h"
-#include "replay.h"
+#include "fuzz_replay.h"
 
 #define MOST_TASKS 4
 

@@ -10,7 +10,7 @@
 
 #include "trace/layout.h"
 #include "ui/theme.h"
-#include "replay.h"
+#include "fuzz_replay.h"
 
 #define LONGEST (1u << 16)  /* bytes of an input */
 

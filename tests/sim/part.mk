@@ -3,17 +3,17 @@ bin_PROGRAMS += stealscope-sim
 noinst_LIBRARIES += tests/libsim.a
 tests_libsim_a_SOURCES = \
 	tests/sim/chain.c \
-	tests/sim/clock.c \
-	tests/sim/cpu.c \
-	tests/sim/ctf.c \
+	tests/sim/sim_clock.c \
+	tests/sim/sim_cpu.c \
+	tests/sim/sim_ctf.c \
 	tests/sim/hotplug.c \
 	tests/sim/kvm.c \
 	tests/sim/machine.c \
-	tests/sim/ops.c \
+	tests/sim/sim_ops.c \
 	tests/sim/queue.c \
-	tests/sim/record.c \
-	tests/sim/report.c \
-	tests/sim/request.c \
+	tests/sim/sim_record.c \
+	tests/sim/sim_report.c \
+	tests/sim/sim_request.c \
 	tests/sim/rng.c \
 	tests/sim/scenario.c \
 	tests/sim/sched.c \
@@ -23,7 +23,7 @@ tests_libsim_a_SOURCES = \
 	tests/sim/truth.c \
 	tests/sim/truth.h \
 	tests/sim/workload.c
-stealscope_sim_SOURCES = tests/sim/main.c
+stealscope_sim_SOURCES = tests/sim/sim_main.c
 stealscope_sim_LDADD = tests/libsim.a $(BASE_LIBS)
 dist_man_MANS += man/stealscope-sim.1
 dist_check_SCRIPTS += tests/test_sim.sh

@@ -1,4 +1,4 @@
-#include "replay.h"
+#include "fuzz_replay.h"
 
 #include <fcntl.h>
 #include <ftw.h>
