@@ -19,6 +19,7 @@ struct lister {
 	struct gap_list list;
 	int64_t *length;         /* of all gaps */
 	size_t lengths, length_cap, item_cap, culprit_cap, sums_cap;
+	int64_t least;           /* ns: shorter ones are not among the longest */
 	size_t row_lengths;      /* where those of the row at hand begin */
 	size_t row, item;        /* at hand: gaps are read, then their culprits */
 	bool walking, listed;
@@ -52,6 +53,8 @@ static void cut_to_top(struct lister *l, size_t slack)
 		return;
 	qsort(out->item, out->items, sizeof *out->item, longest_first);
 	out->items = l->o.top;
+	const struct gap *last = &out->item[out->items - 1].gap;
+	l->least = last->end - last->start + 1;
 }
 
 /* Memory that grows with the trace: an error, not the end of the program. */
@@ -82,6 +85,8 @@ static int add_gap(struct lister *l, const struct gap *gap, struct error *err)
 	if (r < 0)
 		return -1;
 	l->length[l->lengths++] = ns;
+	if (ns < l->least)
+		return 0;
 	out->item[out->items++] = (struct gap_item){ .gap = *gap };
 	cut_to_top(l, l->o.top + SLACK);
 	return 0;

@@ -90,20 +90,26 @@ static int add_cells(struct gather *g, const struct flow_interval *iv)
 	return 0;
 }
 
+static int more_intervals(struct gather *g)
+{
+	void *array = g->flow.interval;
+	int status = room(g, &array, &g->interval_cap, g->flow.intervals, sizeof *g->flow.interval);
+	g->flow.interval = array;
+	return status;
+}
+
 static int keep(struct gather *g, const struct flow_interval *iv)
 {
 	struct flow *f = &g->flow;
-	void *array = f->interval;
 	if (g->too_many || f->intervals == g->options.intervals) {
 		g->too_many = true;
 		f->intervals = 0;
 		return 0;
 	}
-	int status = room(g, &array, &g->interval_cap, f->intervals, sizeof *f->interval);
-	f->interval = array;
-	if (status == 0)
-		f->interval[f->intervals++] = *iv;
-	return status;
+	if (f->intervals == g->interval_cap && more_intervals(g) < 0)
+		return -1;
+	f->interval[f->intervals++] = *iv;
+	return 0;
 }
 
 static void add_longest(struct flow_entry *e, int64_t start, int64_t ns, int16_t pcpu)
@@ -138,15 +144,15 @@ static int close_interval(struct gather *g)
 	return hold ? 0 : book(g, &g->open);
 }
 
-static int add_interval(struct gather *g, const struct flow_interval *iv)
+static int add_interval(struct gather *g, int64_t start, int64_t end, uint32_t entry, int16_t pcpu)
 {
-	if (g->has_open && g->open.entry == iv->entry && g->open.pcpu == iv->pcpu) {
-		g->open.end = iv->end;
+	if (g->has_open && g->open.entry == entry && g->open.pcpu == pcpu) {
+		g->open.end = end;
 		return 0;
 	}
 	if (close_interval(g) < 0)
 		return -1;
-	g->open = *iv;
+	g->open = (struct flow_interval){ start, end, entry, pcpu };
 	g->has_open = true;
 	return 0;
 }
@@ -158,7 +164,7 @@ int gather_piece(struct gather *g, const struct piece *p, int64_t start, int64_t
 	if (p->lost)
 		g->flow.entry[entry].lost += end - start + 1;
 	g->last = *p;
-	return add_interval(g, &(struct flow_interval){ start, end, entry, p->pcpu });
+	return add_interval(g, start, end, entry, p->pcpu);
 }
 
 /* What lies between the first and the last interval of a part. */
@@ -201,9 +207,7 @@ int gather_part(struct gather *g, const struct gather *part, const uint32_t *id)
 	for (int i = 0; i < 2 && status == 0; i++) {
 		if (!edge[i])
 			continue;
-		struct flow_interval iv = *edge[i];
-		iv.entry = entry[iv.entry];
-		status = add_interval(g, &iv);
+		status = add_interval(g, edge[i]->start, edge[i]->end, entry[edge[i]->entry], edge[i]->pcpu);
 		if (i == 0 && status == 0 && part->flow.entries)
 			status = add_middle(g, part, entry);
 	}
