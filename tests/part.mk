@@ -88,12 +88,13 @@ tests/instances.so: tests/instances.c
 EXTRA_DIST += tests/lab/lab.py tests/lab/check_lab.py
 LAB =
 KILLS = 20
+ROUNDS = 5
 check-lab: all
-	LAB='$(LAB)' KILLS='$(KILLS)' builddir='$(builddir)' $(PYTHON) $(srcdir)/tests/lab/check_lab.py || test $$? = 77
+	LAB='$(LAB)' KILLS='$(KILLS)' ROUNDS='$(ROUNDS)' builddir='$(builddir)' $(PYTHON) $(srcdir)/tests/lab/check_lab.py || test $$? = 77
 .PHONY: check-lab
 
 # Another architecture under emulation: make check-cross CROSS=s390x; tests/cross/check.sh says what that needs.
-EXTRA_DIST += tests/cross/check.sh
+EXTRA_DIST += tests/cross/check.sh tests/cross/sitecustomize.py
 CROSS = arm64
 CROSS_ROOT = $(abs_builddir)/cross-$(CROSS)
 CROSS_TESTS =

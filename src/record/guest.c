@@ -148,6 +148,8 @@ static const struct { const char *code, *why, *mend; } refusals[] = {
 	{ "clock", "it has no clock that is asked for", "--sync containment with --clock mono" },
 	{ "events", "its kernel cannot trace the scheduler", "a kernel with CONFIG_SCHED_TRACER or CONFIG_FTRACE" },
 	{ "memory", "it has no memory for buffers", "more memory, or a shorter recording" },
+	{ "turn", "an agent of trace-cmd cannot let its buffers turn over",
+	  "without --flight, or through a shell: vsock:, ssh:, qga: or cmd:" },
 	{ "watchdog", "no watchdog could be started there", "look at the guest's load" },
 };
 

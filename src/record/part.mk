@@ -5,6 +5,9 @@ src_librecord_a_CPPFLAGS = $(AM_CPPFLAGS) $(TRACEFS_CFLAGS)
 if HAVE_TRACEFS
 src_librecord_a_SOURCES = \
 	src/record/about.c src/record/about.h \
+	src/record/agent.c \
+	src/record/agent_head.c src/record/agent_head.h \
+	src/record/agent_wire.c src/record/agent_wire.h \
 	src/record/base64.c src/record/base64.h \
 	src/record/buffer_stats.c \
 	src/record/events.c src/record/events.h \
@@ -41,7 +44,9 @@ src/record/librecord_a-guest.$(OBJEXT): src/record/guest_text.h
 
 if HAVE_CMOCKA
 if HAVE_TRACEFS
-check_PROGRAMS += tests/test_record tests/test_record_run
+check_PROGRAMS += tests/test_record tests/test_record_agent tests/test_record_run
+tests_test_record_agent_SOURCES = tests/test_record_agent.c tests/test.h
+tests_test_record_agent_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
 tests_test_record_SOURCES = tests/test_record.c tests/record_tree.c tests/record_tree.h tests/test.h
 tests_test_record_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
 tests_test_record_run_SOURCES = tests/test_record_run.c tests/record_tree.c tests/record_tree.h tests/test.h

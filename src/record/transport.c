@@ -219,26 +219,36 @@ static int relay(int s)
 	}
 }
 
-static int connect_vsock(void *arg)
+static int dial_vsock(const struct agent_way *way, unsigned port)
 {
-	const struct sockaddr_vm *address = arg;
-	const int s = socket(AF_VSOCK, SOCK_STREAM, 0);
-	if (s >= 0 && connect(s, (const struct sockaddr *)address, sizeof *address) == 0)
+	const struct sockaddr_vm address = { .svm_family = AF_VSOCK, .svm_cid = way->cid, .svm_port = port };
+	const int s = socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (s >= 0 && connect(s, (const struct sockaddr *)&address, sizeof address) == 0)
+		return s;
+	const int why = errno;
+	if (s >= 0)
+		close(s);
+	errno = why;
+	return -1;
+}
+
+static int vsock_relay(void *arg)
+{
+	const struct agent_way *way = arg;
+	const int s = dial_vsock(way, way->port);
+	if (s >= 0)
 		return relay(s);
-	dprintf(2, "vsock %u:%u: %s\n", address->svm_cid, address->svm_port, strerror(errno));
+	dprintf(2, "vsock %u:%u: %s\n", way->cid, way->port, strerror(errno));
 	return 1;
 }
 
 /* "CID:PORT" */
 static int open_vsock(struct channel *c, const struct transport *t, struct error *err)
 {
-	struct sockaddr_vm address = { .svm_family = AF_VSOCK };
-	unsigned cid, port;
-	if (sscanf(t->argument, "%u:%u", &cid, &port) != 2)
+	struct agent_way way = { .dial = dial_vsock };
+	if (sscanf(t->argument, "%u:%u", &way.cid, &way.port) != 2)
 		return error_set(err, STATUS_USAGE, "vsock:CID:PORT", "vsock:%s: not an address", t->argument);
-	address.svm_cid = cid;
-	address.svm_port = port;
-	return channel_start(c, NULL, connect_vsock, &address, err);
+	return channel_start(c, NULL, t->kind == TRANSPORT_AGENT ? agent_relay : vsock_relay, &way, err);
 }
 
 /* A path is a socket, any other word a domain of libvirt. */
@@ -258,6 +268,7 @@ int channel_open(struct channel *c, const struct transport *t, const char *name,
 	case TRANSPORT_QGA:
 		return open_qga(c, t, err);
 	case TRANSPORT_VSOCK:
+	case TRANSPORT_AGENT:
 		return open_vsock(c, t, err);
 	case TRANSPORT_CMD:
 		return open_command(c, t, err);

@@ -60,4 +60,11 @@ void channel_end(struct channel *c);
 struct qga { const char *socket, *domain; };
 int qga_relay(void *arg /* struct qga */);
 
+/* The same for an agent of trace-cmd (agent.c).  dial: a socket to that port of the guest, or -1 with errno. */
+struct agent_way {
+	unsigned cid, port;
+	int (*dial)(const struct agent_way *way, unsigned port);
+};
+int agent_relay(void *arg /* struct agent_way */);
+
 #endif

@@ -1,18 +1,21 @@
-"""`stealscope record` on a real kernel with real guests, in the lab (lab.py): make check-lab LAB=DIR [KILLS=N].
+"""`stealscope record` on a real kernel with real guests, in the lab (lab.py): make check-lab LAB=DIR [KILLS=N] [ROUNDS=N].
 
 From a fresh boot one command must come to the sentence that names the culprit; the clock that the TSC gives must lie within
-what containment allows; and whatever is killed at whatever moment, host and guests must be as they were."""
+what containment allows; an agent of trace-cmd must do instead of a shell; what a guest computes must cost hardly more while it
+is recorded; and whatever is killed at whatever moment, host and guests must be as they were."""
 import csv
 import io
 import os
 import random
 import re
+import statistics
 import sys
 import time
 
 from lab import Hung, Lab, missing
 
 WAYS = "Debian=vsock::9000 Ubuntu=ssh:root@10.0.0.2"
+COST = 3  # % at most, the median
 PATIENCE = 60  # s from the end of what is recorded to the sentence
 QUIET = "2>&1 | tr '\\r' '\\n' | grep -v '^.\\[K'"  # without progress bars
 
@@ -23,8 +26,8 @@ def check(holds, what):
         sys.exit(1)
 
 
-def sync_rows(lab, how):
-    _, text = lab.sh(f"stealscope sync /dev/shm/r --sync {how} --format csv 2>/dev/null", 120)
+def sync_rows(lab, how, folder="r"):
+    _, text = lab.sh(f"stealscope sync /dev/shm/{folder} --sync {how} --format csv 2>/dev/null", 120)
     return {r["guest"]: r for r in csv.DictReader(io.StringIO(text[text.index("guest,"):]))}
 
 
@@ -52,6 +55,54 @@ def check_clock(lab):
         band = other["band_mid_ns"] and int(other["band_mid_ns"])
         check(other["method"] != "containment" or not band or gap <= 2 * band,
               f"{guest}: containment says the same: {gap} ns apart, its band is {band} ns")
+
+
+def check_agent(lab):
+    """Through trace-cmd's agent in Debian, which then leaves tracing as it was."""
+    lab.sh("g Debian 'trace-cmd agent -D'; cd /dev/shm; rm -rf a")
+    before = state(lab)
+    way = WAYS.replace("vsock::9000", "agent:")
+    lab.sh("gs Debian 'fibonacci 30 20'")
+    status, text = lab.sh(f"stealscope record -t 3s --no-index -o a {way} {QUIET}; stealscope threads a --vm Debian "
+                          "--format csv 2>/dev/null", 300)
+    print(text)
+    check(status == 0 and "fibonacci" in text, "an agent of trace-cmd records Debian")
+    row = sync_rows(lab, "tsc", "a")["Debian"]
+    check(row["method"] == "tsc" and float(row["containment"]) == 1.0, f"Debian by its agent: the TSC contains all {row}")
+    lab.sh("gwait Debian >/dev/null", 300)
+    check(state(lab) == before, "it leaves tracing as it was")
+    lab.sh("g Debian 'killall trace-cmd'")
+
+
+# ---- cost
+
+def compute(lab):
+    """CPU time that the host's CPU 1 takes while Debian computes always the same on it, ns."""
+    before = lab.cpu_time(1)
+    status, text = lab.sh("g Debian 'fibonacci 32 20'", 300)
+    check(status == 0 and "task=fibonacci" in text, "Debian has computed")
+    return lab.cpu_time(1) - before
+
+
+def compute_recorded(lab):
+    lab.sh("rm -rf c c.log; stealscope record -t 60s --no-index -o c " + WAYS + " </dev/null >c.log 2>&1 & REC=$!; "
+           "until grep -q 'recording.*about' c.log; do sleep 0.2; done; sleep 2", 120)
+    took = compute(lab)
+    lab.sh("kill -INT $REC; wait $REC", 120)
+    return took
+
+
+def check_cost(lab, n):
+    """By turns: what one round is noisy by hits both."""
+    more = []
+    compute(lab)
+    for i in range(n):
+        alone, recorded = compute(lab), compute_recorded(lab)
+        more.append(100 * (recorded / alone - 1))
+        print(f"     round {i + 1}: {alone / 1e9:.3f} s alone, {recorded / 1e9:.3f} s recorded: {more[-1]:+.2f} %", flush=True)
+    if n:
+        middle = statistics.median(more)
+        check(middle <= COST, f"recorded, the guest's computation takes {middle:+.2f} % ({min(more):+.2f} .. {max(more):+.2f})")
 
 
 # ---- kills
@@ -93,7 +144,6 @@ def kill_once(lab, before, victim, moment):
 
 def check_kills(lab, n):
     rnd, clean = random.Random(18), 0
-    lab.sh("gwait Debian >/dev/null; cd /dev/shm", 300)
     before = state(lab)
     for i in range(n):
         victim, moment = rnd.choice(sorted(VICTIMS)), rnd.uniform(0, 20)
@@ -114,6 +164,9 @@ def main():
         lab.guests()
         check_sentence(lab)
         check_clock(lab)
+        lab.sh("gwait Debian >/dev/null", 300)
+        check_agent(lab)
+        check_cost(lab, int(os.environ.get("ROUNDS", "5")))
         check_kills(lab, int(os.environ.get("KILLS", "20")))
     except Hung as e:
         print("the lab hangs:", e)

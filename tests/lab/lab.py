@@ -127,6 +127,16 @@ class Lab:
                     return int(done[1]), text[:done.start()].decode("utf-8", "replace").replace("\r", "")
         raise Hung(f"no answer in {timeout} s: {line}\n{text.decode('utf-8', 'replace')}")
 
+    def cpu_time(self, cpu):
+        """What a CPU of the host took of this machine's so far, ns: whoever else uses this machine does not count."""
+        tasks = f"/proc/{self.qemu.pid}/task"
+        for tid in os.listdir(tasks):
+            with open(f"{tasks}/{tid}/comm", encoding="utf-8") as f:
+                if f.read().strip() == f"CPU {cpu}/TCG":
+                    with open(f"{tasks}/{tid}/schedstat", encoding="utf-8") as stat:
+                        return int(stat.read().split()[0])
+        raise Hung(f"the host has no CPU {cpu}")
+
     def guests(self):
         """Debian (one CPU; a shell behind its vsock) and Ubuntu (two; ssh)."""
         for line in ("modprobe vhost_vsock; bridge tapU; ip addr add 10.0.0.254/24 dev br0",
