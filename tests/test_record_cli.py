@@ -136,7 +136,7 @@ def check_flights(tmp):
     check("exit(sleep 2.5): the last seconds are kept" in p.stderr and "host/99 burn" in p.stdout, "and looked at")
     for args, said in ((["--trigger", "load>1"], "--trigger and --keep are of flights"),
                        (["--flight", "--keep", "x"], "not a number"), (["--flight", "--keep", "-1"], "not a number"),
-                       (["--flight", "-t", "1ms"], "a flight cannot keep 1ms"),
+                       (["-t", "soon"], "--time: not a duration: 'soon'"), (["--flight", "-t", "1ms"], "a flight cannot keep 1ms"),
                        (["--flight", "--trigger", "gap(web)>x", "-o", "f"], "'gap(web)>x' is none")):
         p = attempt(tmp, *args, status=1)
         check(said in p.stderr and p.stderr.count("\n") == 1, f"{args}: {p.stderr}")

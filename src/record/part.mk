@@ -44,11 +44,13 @@ src/record/librecord_a-guest.$(OBJEXT): src/record/guest_text.h
 
 if HAVE_CMOCKA
 if HAVE_TRACEFS
-check_PROGRAMS += tests/test_record tests/test_record_agent tests/test_record_run
+check_PROGRAMS += tests/test_record tests/test_record_agent tests/test_record_refusals tests/test_record_run
 tests_test_record_agent_SOURCES = tests/test_record_agent.c tests/test.h
 tests_test_record_agent_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
 tests_test_record_SOURCES = tests/test_record.c tests/record_tree.c tests/record_tree.h tests/test.h
 tests_test_record_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
+tests_test_record_refusals_SOURCES = tests/test_record_refusals.c tests/record_tree.c tests/record_tree.h tests/test.h
+tests_test_record_refusals_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
 tests_test_record_run_SOURCES = tests/test_record_run.c tests/record_tree.c tests/record_tree.h tests/test.h
 tests_test_record_run_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
 endif
