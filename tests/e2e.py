@@ -125,7 +125,7 @@ def simulate(folder, *args):
 
 
 def until(condition, what):
-    for _ in range(2400):
+    for _ in range(2400 * int(os.environ.get("PATIENCE", "1"))):  # slow machines, those that are emulated
         if condition():
             return
         time.sleep(0.05)

@@ -12,6 +12,13 @@
 
 #include <cmocka.h>
 
+/* Seconds that a test may take; PATIENCE times as many where programs are emulated. */
+static inline unsigned patiently(unsigned s)
+{
+	const char *factor = getenv("PATIENCE");
+	return factor ? s * (unsigned)atoi(factor) : s;
+}
+
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 #endif

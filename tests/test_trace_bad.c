@@ -328,6 +328,6 @@ int main(void)
 		cmocka_unit_test(test_noise),
 		cmocka_unit_test(test_no_stream),
 	};
-	alarm(120);  /* a reader that hangs is a failure */
+	alarm(patiently(120));  /* a reader that hangs is a failure */
 	return cmocka_run_group_tests_name("trace: bad input", tests, files_begin, files_end);
 }

@@ -427,6 +427,6 @@ int main(void)
 		cmocka_unit_test(test_packets_far_apart),
 		cmocka_unit_test(test_many_streams),
 	};
-	alarm(200);  /* a reader that hangs is a failure */
+	alarm(patiently(200));  /* a reader that hangs is a failure */
 	return cmocka_run_group_tests_name("trace: packets", tests, files_begin, files_end);
 }
