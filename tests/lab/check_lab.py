@@ -62,8 +62,8 @@ def check_agent(lab):
     lab.sh("g Debian 'trace-cmd agent -D'; cd /dev/shm; rm -rf a")
     before = state(lab)
     way = WAYS.replace("vsock::9000", "agent:")
-    lab.sh("gs Debian 'fibonacci 30 20'")
-    status, text = lab.sh(f"stealscope record -t 3s --no-index -o a {way} {QUIET}; stealscope threads a --vm Debian "
+    lab.sh("gs Debian 'fibonacci 32 60'")
+    status, text = lab.sh(f"stealscope record -t 3s --no-index -o a {way} {QUIET}; stealscope threads a Debian "
                           "--format csv 2>/dev/null", 300)
     print(text)
     check(status == 0 and "fibonacci" in text, "an agent of trace-cmd records Debian")
