@@ -9,6 +9,7 @@ SH_LOG_COMPILER = $(SHELL)
 
 E2E_TESTS = \
 	tests/test_advice.py \
+	tests/test_arm64.py \
 	tests/test_beacon_guest.py \
 	tests/test_cache.py \
 	tests/test_causes.py \
