@@ -95,14 +95,16 @@ def compute_recorded(lab):
 def check_cost(lab, n):
     """By turns: what one round is noisy by hits both."""
     more = []
+    if not n:
+        return
+    lab.sh("pinvcpu Debian 0 1; cd /dev/shm")
     compute(lab)
     for i in range(n):
         alone, recorded = compute(lab), compute_recorded(lab)
         more.append(100 * (recorded / alone - 1))
         print(f"     round {i + 1}: {alone / 1e9:.3f} s alone, {recorded / 1e9:.3f} s recorded: {more[-1]:+.2f} %", flush=True)
-    if n:
-        middle = statistics.median(more)
-        check(middle <= COST, f"recorded, the guest's computation takes {middle:+.2f} % ({min(more):+.2f} .. {max(more):+.2f})")
+    middle = statistics.median(more)
+    check(middle <= COST, f"recorded, the guest's computation takes {middle:+.2f} % ({min(more):+.2f} .. {max(more):+.2f})")
 
 
 # ---- kills
@@ -166,7 +168,7 @@ def main():
         check_clock(lab)
         lab.sh("gwait Debian >/dev/null", 300)
         check_agent(lab)
-        check_cost(lab, int(os.environ.get("ROUNDS", "5")))
+        check_cost(lab, int(os.environ.get("ROUNDS", "0")))
         check_kills(lab, int(os.environ.get("KILLS", "20")))
     except Hung as e:
         print("the lab hangs:", e)

@@ -82,7 +82,7 @@ def make_disk(lab, program):
 
 class Lab:
     def __init__(self, lab, program):
-        self.lab, self.qemu = lab, None
+        self.lab, self.qemu, self.lines = lab, None, 0
         make_disk(lab, program)
 
     def boot(self):
@@ -111,20 +111,23 @@ class Lab:
         self.qemu = None
 
     def sh(self, line, timeout=60):
-        """A line for the host's shell (bash, always the same one): status, output."""
+        """A line for the host's shell (bash, always the same one): status, output.  What an earlier line, that was not waited
+        for, still says is left out."""
+        self.lines += 1
         with socket.socket(socket.AF_UNIX) as s:
             s.connect(os.path.join(self.lab, "run/l1cmd.sock"))
             s.settimeout(1)
-            s.sendall(line.replace("\n", " ").encode() + b"\n")
+            s.sendall(f"{line}; echo @@{self.lines} $?".replace("\n", " ").encode() + b"\n")
             end, text = time.time() + timeout, b""
             while time.time() < end:
                 try:
                     text += s.recv(65536)
                 except socket.timeout:
                     continue
-                done = re.search(rb"(?m)^@@RC (\d+)\r?\n", text)
+                done = re.search(rb"(?m)^@@%d (\d+)\r?\n@@RC 0\r?\n" % self.lines, text)
                 if done:
-                    return int(done[1]), text[:done.start()].decode("utf-8", "replace").replace("\r", "")
+                    said = re.split(r"(?m)^@@RC \d+\r?\n", text[:done.start()].decode("utf-8", "replace"))[-1]
+                    return int(done[1]), said.replace("\r", "")
         raise Hung(f"no answer in {timeout} s: {line}\n{text.decode('utf-8', 'replace')}")
 
     def cpu_time(self, cpu):
