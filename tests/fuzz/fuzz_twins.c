@@ -7,7 +7,7 @@
 
 #include "trace/internal.h"
 #include "trace/trace.h"
-#include "replay.h"
+#include "fuzz_replay.h"
 
 static const char cut[] = "\n----\n";
 
