@@ -368,20 +368,20 @@ static void test_diff(void **state)
 {
 	(void)state;
 	char command[300];
-	assert_shows(":zoom 1ms<Enter>d", "less than 6.4 ms cannot be compared");
+	assert_shows(":zoom 1ms<Enter>V", "less than 6.4 ms cannot be compared");
 	assert_null(app.below);
-	assert_shows("0d", "nothing is left to compare it with");
+	assert_shows("0V", "nothing is left to compare it with");
 	assert_null(app.below);
-	assert_shows(":+20ms<Enter>(:+60ms<Enter>)d", "what changed against the 20.0 ms before, in 40.0 ms: 0 findings, 2 not compared");
+	assert_shows(":+20ms<Enter>(:+60ms<Enter>)V", "what changed against the 20.0 ms before, in 40.0 ms: 0 findings, 2 not compared");
 	assert_true(app.focused && app.below->valid);
-	assert_shows("d", "");
+	assert_shows("V", "");
 	assert_null(app.below);
 	snprintf(command, sizeof command, ":diff %s<Enter>", world);
 	assert_shows(command, "in 40.0 ms: 0 findings");
 	assert_shows("", "Nothing changed that shows at a level of 99%");
 	assert_shows("q:diff /nowhere.steal<Enter>", "No such file");
 	assert_null(app.below);
-	free(press("d"));
+	free(press("V"));
 	assert_true(app.below && app.below->valid);
 }
 

@@ -68,8 +68,8 @@ static void test_panes_and_lists(void **state)
 	check_screen("path-120", ":Debian/880\nC", &mono120);
 	check_screen("path-80", ":Debian/880\nCooj", &mono80);
 	check_screen("path-piece-80", ":Debian/880\nC/burn<Enter>2j<Enter>", &mono80);
-	check_screen("diff-80", ":+6ms\n(\n:+13ms\n)\nd", &mono80);
-	check_screen("diff-120", ":+6ms\n(\n:+13ms\n)\ndj<Enter>", &mono120);
+	check_screen("diff-80", ":+6ms\n(\n:+13ms\n)\nV", &mono80);
+	check_screen("diff-120", ":+6ms\n(\n:+13ms\n)\nVj<Enter>", &mono120);
 	check_screen("help-80", "?", &mono80);
 	check_screen("help-search-80", "?/zoom<Enter>", &mono80);
 	check_screen("help-no-match-80", "?/zzz<Enter>", &mono80);

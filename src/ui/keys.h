@@ -80,7 +80,7 @@ enum key {
 	X(ACT_EXITS, "exits", "E", "Panes", "VM exits of the row in this window: why, how long") \
 	X(ACT_PATH, "path", "C", "Panes", "critical path of the row in this window: for whom it waited") \
 	X(ACT_EVENTS, "events", "e", "Panes", "events around the cursor, from the traces") \
-	X(ACT_DIFF, "diff", "d", "Panes", "what changed: A..B, or this window, against the rest") \
+	X(ACT_DIFF, "diff", "V", "Panes", "what changed: A..B, or this window, against the rest") \
 	X(ACT_FOCUS, "focus", "<Tab> <S-Tab>", "Panes", "into the pane, which then has the keys below; and back") \
 	X(ACT_PANE_DOWN, "pane-down", "J", "Panes", "scroll the pane down") \
 	X(ACT_PANE_UP, "pane-up", "K", "Panes", "scroll the pane up") \
