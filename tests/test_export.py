@@ -382,7 +382,7 @@ def check_secrets(folder, history):
                 def arguments():
                     with open(f"/proc/{p.pid}/cmdline", encoding="utf-8") as f:
                         return f.read()
-                until(lambda: f":{port}" in arguments() and "s3" not in arguments() and "xxx" in arguments(),
+                until(lambda: f":{port}" in arguments() and not re.search("s3c|s3:c|cr@t|cret", arguments()) and "xxx" in arguments(),
                       f"{words[0]}: no password among the arguments")
                 p.kill()
                 p.communicate()
