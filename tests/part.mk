@@ -141,6 +141,7 @@ if HAVE_PYTHON
 	builddir=. srcdir=$(srcdir) $(PYTHON) $(srcdir)/tests/test_flow_truth.py 1 200
 	builddir=. srcdir=$(srcdir) $(PYTHON) $(srcdir)/tests/test_diff.py 1 100
 	builddir=. srcdir=$(srcdir) $(PYTHON) $(srcdir)/tests/test_whatif.py 1 200
+	STEALSCOPE_LONG_TESTS=1 builddir=. srcdir=$(srcdir) $(PYTHON) $(srcdir)/tests/test_cut.py
 endif
 
 # Exports to real servers, each in a temporary folder, where they are installed.

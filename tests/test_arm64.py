@@ -5,6 +5,7 @@ import glob
 import os
 import re
 import struct
+import sys
 import tarfile
 
 from e2e import DATA, check, document, run, scratch, table
@@ -100,6 +101,9 @@ def main():
         with tarfile.open(os.path.join(DATA, "arm64.tar.xz")) as tar:
             tar.extractall(tmp)
         folder, history = os.path.join(tmp, "arm"), os.path.join(tmp, "h.steal")
+        if "built without libtraceevent" in run("index", folder, "-o", history, status=None).stderr:
+            print("built without libtraceevent")
+            sys.exit(77)
         run("index", folder, "-o", history)
         events = read(os.path.join(folder, "host"))
         told = document(history)

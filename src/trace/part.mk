@@ -144,7 +144,7 @@ check_PROGRAMS += tests/fuzz/fuzz_twins
 tests_fuzz_fuzz_twins_SOURCES = tests/fuzz/fuzz_twins.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_twins_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
 EXTRA_DIST += tests/fuzz/corpus-ctf tests/fuzz/corpus-dat tests/fuzz/corpus-metadata tests/fuzz/corpus-packets \
-	tests/fuzz/corpus-pages tests/fuzz/corpus-record tests/fuzz/corpus-told
+	tests/fuzz/corpus-pages tests/fuzz/corpus-record tests/fuzz/corpus-told tests/fuzz/corpus-twins
 
 BENCHES += tests/bench/bench_trace
 tests_bench_bench_trace_SOURCES = tests/bench/bench_trace.c
