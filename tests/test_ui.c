@@ -159,6 +159,38 @@ static void test_ruler_labels(void **state)
 	screen_release(&s);
 }
 
+static void row_text(const struct screen *s, char *to)
+{
+	int w = s->w;
+	for (int x = 0; x < w; x++)
+		to[x] = (char)screen_at(s, x, 0)->ch;
+	while (w && (to[w - 1] == ' ' || !to[w - 1]))
+		w--;
+	to[w] = '\0';
+}
+
+/* Over days a tick names its day where that is new, else the time of day. */
+static void test_ruler_days(void **state)
+{
+	(void)state;
+	struct screen s = { 0 };
+	struct time_axis axis = { TIME_WALL, 0 };
+	struct style plain = { -1, -1, 0 };
+	char text[81];
+	int64_t hour = INT64_C(3600000000000), noon = INT64_C(1795176000000000000);  /* 2026-11-20 12:00:00 */
+	screen_resize(&s, 80, 1);
+	ruler_draw(&s, 0, 10, 0, 60, &axis, noon, hour, plain);
+	row_text(&s, text);
+	assert_string_equal(text + 10, "|12:00      |11-21      |12:00      |11-22      |12:00");
+	screen_resize(&s, 80, 1);
+	screen_fill(&s, 0, 0, 80, ' ', plain);
+	ruler_draw(&s, 0, 10, 0, 60, &axis, noon, 12 * hour, plain);
+	row_text(&s, text);
+	assert_null(strstr(text, "00:00"));
+	assert_non_null(strstr(text, "|12-"));
+	screen_release(&s);
+}
+
 /* ---- Keys ------------------------------------------------------------------------------------------------------ */
 
 static void test_key_names_round_trip(void **state)
@@ -443,6 +475,7 @@ int main(void)
 		cmocka_unit_test(test_undo),
 		cmocka_unit_test(test_ruler_tick),
 		cmocka_unit_test(test_ruler_labels),
+		cmocka_unit_test(test_ruler_days),
 		cmocka_unit_test(test_key_names_round_trip),
 		cmocka_unit_test(test_key_table),
 		cmocka_unit_test(test_config),

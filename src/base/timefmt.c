@@ -75,6 +75,11 @@ char *time_date(char buf[TIME_TEXT], int64_t t, int digits)
 	return format_tm(buf, "%Y-%m-%d %H:%M:%S", " %z", t, digits);
 }
 
+char *time_day(char buf[TIME_TEXT], int64_t t)
+{
+	return format_tm(buf, "%m-%d", "", t, 0);
+}
+
 /* A decimal number with up to 9 digits after the point, times scale, exact; NULL on a fault, else what follows. */
 static const char *parse_decimal(const char *s, int64_t scale, int64_t *out)
 {

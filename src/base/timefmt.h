@@ -21,6 +21,8 @@ char *time_clock(char buf[TIME_TEXT], int64_t t, int digits);
 #define TIME_ZONE 6   /* of its end, " +0100" */
 /* "2026-11-20 12:03:04.123456789 +0100" */
 char *time_date(char buf[TIME_TEXT], int64_t t, int digits);
+/* "11-20": its day, of which the year is known. */
+char *time_day(char buf[TIME_TEXT], int64_t t);
 
 /* Parses a point in time within [begin, end]: absolute ns ("1795152647842459259"), time of day on the day of
  * begin ("12:03:04.5", "12:03"), relative to begin ("+3ms", "12.5s"), or a share of the span ("50%").

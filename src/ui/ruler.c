@@ -4,6 +4,7 @@
 #include <string.h>
 
 #define NS_PER_S INT64_C(1000000000)
+#define DAY      (86400 * NS_PER_S)
 
 static int64_t floor_to(int64_t t, int64_t unit)
 {
@@ -25,7 +26,7 @@ int64_t ruler_tick(int64_t step, int cells)
 	for (size_t i = 0; i < sizeof seconds / sizeof *seconds; i++)
 		if (seconds[i] * NS_PER_S >= least)
 			return seconds[i] * NS_PER_S;
-	int64_t day = 86400 * NS_PER_S, tick = day;
+	int64_t tick = DAY;
 	while (tick < least && tick <= INT64_MAX / 2)
 		tick *= 2;
 	return tick;
@@ -77,6 +78,17 @@ static size_t shared_part(int64_t span, int digits)
 	return span < 3600 * NS_PER_S ? 3 : 0;
 }
 
+/* Of a window of days: the day on its first tick, the time of day on the others. */
+static void day_label(char buf[TIME_TEXT], int64_t t, int64_t tick)
+{
+	char before[TIME_TEXT];
+	time_day(buf, t);
+	if (!strcmp(buf, time_day(before, t - tick))) {
+		time_clock(buf, t, 0);
+		buf[sizeof "12:03" - 1] = '\0';
+	}
+}
+
 /* What a tick says: the parts of its time that change within the window of `span` ns. */
 static void tick_label(char buf[TIME_TEXT], const struct time_axis *axis, int64_t t, int64_t tick, int64_t span)
 {
@@ -84,6 +96,10 @@ static void tick_label(char buf[TIME_TEXT], const struct time_axis *axis, int64_
 	int digits = ruler_digits(tick);
 	if (axis->format != TIME_WALL) {
 		relative(buf, from_origin(axis, t), digits);
+		return;
+	}
+	if (span >= DAY) {
+		day_label(buf, t, tick);
 		return;
 	}
 	time_clock(full, t, digits);
