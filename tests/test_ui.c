@@ -159,7 +159,7 @@ static void test_ruler_labels(void **state)
 	screen_release(&s);
 }
 
-static void row_text(const struct screen *s, char *to)
+static void row_text(struct screen *s, char *to)
 {
 	int w = s->w;
 	for (int x = 0; x < w; x++)
@@ -167,6 +167,28 @@ static void row_text(const struct screen *s, char *to)
 	while (w && (to[w - 1] == ' ' || !to[w - 1]))
 		w--;
 	to[w] = '\0';
+}
+
+/* A figure that does not fit whole is not drawn: "14.2 m" of "14.2 ms" would be another. */
+static void test_screen_phrases(void **state)
+{
+	(void)state;
+	struct screen s = { 0 };
+	struct style plain = { -1, -1, 0 };
+	char text[81];
+	static const char *const whole = "max 14.2 ms  p50 1 us  p90 2 ms";
+	static const struct { int width; const char *shown; } widths[] = {
+		{ 31, "max 14.2 ms  p50 1 us  p90 2 ms" }, { 30, "max 14.2 ms  p50 1 us" }, { 21, "max 14.2 ms  p50 1 us" },
+		{ 20, "max 14.2 ms" }, { 11, "max 14.2 ms" }, { 10, "" },
+	};
+	for (size_t i = 0; i < COUNT(widths); i++) {
+		screen_resize(&s, 80, 1);
+		screen_fill(&s, 0, 0, 80, ' ', plain);
+		assert_int_equal(screen_phrases(&s, 0, 0, widths[i].width, plain, whole), strlen(widths[i].shown));
+		row_text(&s, text);
+		assert_string_equal(text, widths[i].shown);
+	}
+	screen_release(&s);
 }
 
 /* Over days a tick names its day where that is new, else the time of day. */
@@ -476,6 +498,7 @@ int main(void)
 		cmocka_unit_test(test_ruler_tick),
 		cmocka_unit_test(test_ruler_labels),
 		cmocka_unit_test(test_ruler_days),
+		cmocka_unit_test(test_screen_phrases),
 		cmocka_unit_test(test_key_names_round_trip),
 		cmocka_unit_test(test_key_table),
 		cmocka_unit_test(test_config),

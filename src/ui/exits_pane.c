@@ -196,11 +196,19 @@ static bool has_programs(const struct exits_pane *p, const struct exit_row *row)
 	return false;
 }
 
+static bool one_vcpu(const struct exits_pane *p)
+{
+	for (size_t i = 1; i < p->list.rows; i++)
+		if (p->list.row[i].vcpu != p->list.row[0].vcpu)
+			return false;
+	return p->scope.row.kind != ROW_MACHINE;
+}
+
 /* "vCPU0 hlt"; of one vCPU "hlt"; of a thread that was another program before "hlt, as sed". */
 static void what_text(const struct app *app, const struct exits_pane *p, const struct exit_row *row, char *buf, size_t size)
 {
 	char reason[128], label[256], program[128];
-	bool one = p->scope.row.kind == ROW_CPU || p->scope.row.kind == ROW_EXECUTOR;
+	bool one = one_vcpu(p);
 	bool machine = p->scope.row.kind == ROW_MACHINE && app->topo.machine[p->scope.row.index].kind != MACHINE_VM;
 	struct row_id cpu = { ROW_CPU, row->vcpu };
 	reason_of(p, row, reason, sizeof reason);

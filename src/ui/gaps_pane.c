@@ -207,10 +207,12 @@ static void heading(const struct app *app, const struct pane *pane, struct scree
 	screen_fill(s, 0, y, s->w, ' ', style);
 	screen_fill(s, 0, y + 1, s->w, ' ', style);
 	int x = 1 + histogram_draw(app, s, 1, y, s->w - 1, l->bin);
-	if (l->count)
-		screen_printf(s, x + 3, y, s->w - x - 3, style, "p50 %s  p90 %s  p99 %s  max %s",
-		              time_duration(p50, l->p50), time_duration(p90, l->p90), time_duration(p99, l->p99),
-		              time_duration(longest, l->longest));
+	if (l->count) {
+		char quantiles[4 * TIME_TEXT + 32];
+		snprintf(quantiles, sizeof quantiles, "max %s  p50 %s  p90 %s  p99 %s", time_duration(longest, l->longest),
+		         time_duration(p50, l->p50), time_duration(p90, l->p90), time_duration(p99, l->p99));
+		screen_phrases(s, x + 2, y, s->w - x - 2, style, quantiles);
+	}
 	int who = who_columns(p, s->w), at = 1 + WHEN_COLUMNS;
 	screen_text(s, 1, y + 1, WHEN_COLUMNS, style, "at");
 	screen_printf(s, at, y + 1, LENGTH_COLUMNS, style, "%*s", LENGTH_COLUMNS, "length");

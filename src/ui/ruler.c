@@ -142,6 +142,6 @@ void ruler_draw(struct screen *s, int left, int x, int y, int w, const struct ti
 		char label[TIME_TEXT];
 		tick_label(label, axis, at, tick, span);
 		screen_put(s, x + (int)col, y, '|', style);
-		screen_text(s, x + (int)col + 1, y, w - (int)col - 1, style, label);
+		screen_phrases(s, x + (int)col + 1, y, w - (int)col - 1, style, label);
 	}
 }

@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 #include <wchar.h>
 
 #include "base/mem.h"
@@ -89,6 +90,21 @@ int screen_text(struct screen *s, int x, int y, int width, struct style style, c
 				right->ch = 0;
 		}
 		used += w;
+	}
+	return used;
+}
+
+int screen_phrases(struct screen *s, int x, int y, int width, struct style style, const char *text)
+{
+	int used = 0, room = s->w - x < width ? s->w - x : width;
+	for (size_t n; *text; text += n + strspn(text + n, " ")) {
+		const char *end = strstr(text, "  ");
+		int apart = used ? 2 : 0;
+		n = end ? (size_t)(end - text) : strlen(text);
+		if (text_fit(text, room - used - apart) < n)
+			break;
+		used += apart;
+		used += screen_printf(s, x + used, y, room - used, style, "%.*s", (int)n, text);
 	}
 	return used;
 }

@@ -36,6 +36,8 @@ void screen_fill(struct screen *s, int x, int y, int width, uint32_t ch, struct 
 int screen_text(struct screen *s, int x, int y, int width, struct style style, const char *text);
 int screen_printf(struct screen *s, int x, int y, int width, struct style style, const char *fmt, ...)
 	__attribute__((format(printf, 6, 7)));
+/* Of phrases that two spaces part, draws those that fit whole: half a figure is another figure. */
+int screen_phrases(struct screen *s, int x, int y, int width, struct style style, const char *text);
 /* Writes the characters, line by line, trailing spaces left out. */
 int screen_dump(const struct screen *s, FILE *f);
 

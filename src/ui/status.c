@@ -292,6 +292,21 @@ static void leave_out(char *text, const char *what)
 		memmove(at, end, strlen(end) + 1);
 }
 
+/* Where the line is short: the name of the row on which the cursor stands. */
+static void leave_out_name(char *text, int room, const char *title)
+{
+	size_t n = strlen(title);
+	if (text_width(text) > room && n && strncmp(text, title, n) == 0 && text[n] == ' ')
+		memmove(text, text + n + 1, strlen(text + n + 1) + 1);
+}
+
+/* What does not fit is seen to be cut. */
+static void mark_cut(char *text, int room)
+{
+	if (text_width(text) > room && room > 2)
+		memcpy(text + text_fit(text, room - 2), "..", sizeof "..");
+}
+
 /* Where the line is short, the sentence goes without what the header tells: "12:03:04.1139" becomes ".1139"; then
  * without the host's CPU, how many more there were, the share of who has nearly all, and the name of the row, on which
  * the cursor stands.  Only last without the share of a culprit of a part. */
@@ -310,9 +325,7 @@ static void shorten(char *text, int room, bool told, const char *title)
 	char *share = strstr(text, " (");
 	if (share && text_width(text) > room && atoi(share + 2) >= NEARLY_ALL)
 		*share = '\0';
-	size_t n = strlen(title);
-	if (text_width(text) > room && strncmp(text, title, n) == 0 && text[n] == ' ')
-		memmove(text, text + n + 1, strlen(text + n + 1) + 1);
+	leave_out_name(text, room, title);
 	share = strstr(text, " (");
 	if (share && text_width(text) > room)
 		*share = '\0';
@@ -322,7 +335,7 @@ static void shorten(char *text, int room, bool told, const char *title)
 static bool draw_of_pane(struct app *app, struct screen *s, int y)
 {
 	const struct pane *p = app->focused ? app->below : NULL;
-	char text[768];
+	char text[768], title[256];
 	if (!p || !p->ops->tell || p->at >= p->lines)
 		return false;
 	p->ops->tell(app, p, p->at, text, sizeof text);
@@ -330,6 +343,9 @@ static bool draw_of_pane(struct app *app, struct screen *s, int y)
 	char *tail = strrchr(text, ';');
 	if (tail && text_width(text) > s->w - 2)
 		*tail = '\0';
+	row_title(&app->rows, app->view.row, title, sizeof title);
+	leave_out_name(text, s->w - 2, title);
+	mark_cut(text, s->w - 2);
 	screen_text(s, 1, y, s->w - 1, app->look.palette.part[PART_STATUS], text);
 	return true;
 }
@@ -347,6 +363,7 @@ void status_draw(struct app *app, struct screen *s, int y)
 		row_title(&app->rows, app->view.row, title, sizeof title);
 	snprintf(sentence, sizeof sentence, "%s", c->sentence);
 	shorten(sentence, s->w - 2, within_a_second(app), title);
+	mark_cut(sentence, s->w - 2);
 	int used = 1 + screen_text(s, 1, y, s->w - 1, style, sentence);
 	int need = c->shares[0] ? 6 + text_width(c->shares) : 0, end = s->w - 1;
 	if (need && used + 2 + need < s->w) {
