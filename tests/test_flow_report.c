@@ -311,6 +311,60 @@ static void idle_cpus(void **state)
 	world_release(&w);
 }
 
+/* Many wakeups and one long wait, whose cause nobody knows, are no limit. */
+static void mostly_wakeups(void **state)
+{
+	struct world w;
+	struct error err = ERROR_INIT;
+	char *text, status[512] = "0 RUNNING", running[512] = "0 9";
+	(void)state;
+	world_open(&w);
+	for (int i = 1; i <= 8; i++) {
+		int64_t at = i * INT64_C(10000000), end = at + (i == 4 ? 2000000 : 400000);
+		size_t n = strlen(status), m = strlen(running);
+		snprintf(status + n, sizeof status - n, "; %" PRId64 " PREEMPTED; %" PRId64 " RUNNING", at, end);
+		snprintf(running + m, sizeof running - m, "; %" PRId64 " 0; %" PRId64 " 9", at, end);
+	}
+	world_row(&w, "/Host/Threads/9/Status", status);
+	world_row(&w, "/Host/Threads/9/CPU", "0 0");
+	world_row(&w, "/Host/CPUs/CPU0/Current Thread", running);
+	world_close(&w, 0, 89999999);
+	struct subject s = world_subject(&w, "host/9");
+	assert_int_equal(explain_window(&w.topo, &s, 0, 89999999, &text, &err), 0);
+	assert_non_null(strstr(text, "waking up, or moving to another CPU: 4.80 ms (5.3 %) in 8"));
+	assert_non_null(strstr(text, "took most of that time."));
+	assert_null(strstr(text, "quota"));
+	free(text);
+	world_release(&w);
+}
+
+/* Of a guest that was not traced, what it wanted is judged, and said to be; no reason is advised twice. */
+static void untraced_guest(void **state)
+{
+	struct world w;
+	struct error err = ERROR_INIT;
+	char *text;
+	(void)state;
+	world_open(&w);
+	world_row(&w, "/Host/Threads/9/Status", "0 RUNNING");
+	world_row(&w, "/Host/Threads/9/CPU", "0 0");
+	world_row(&w, "/Host/Threads/9/VM", "0 web/0");
+	world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 9");
+	world_row(&w, "/Virtual Machines/web/Parent", "0 host");
+	world_row(&w, "/Virtual Machines/web/CPUs/CPU0/Status", "0 RUNNING; 1000000 VMM; 6000000 RUNNING");
+	world_row(&w, "/Virtual Machines/web/CPUs/CPU0/pCPU", "0 0");
+	world_close(&w, 0, 9999999);
+	struct subject s = world_subject(&w, "web/CPU0");
+	assert_int_equal(explain_window(&w.topo, &s, 0, 9999999, &text, &err), 0);
+	assert_non_null(strstr(text, "the guest was not traced: whether a vCPU"));
+	assert_null(strstr(text, "clock"));
+	char *exits = strstr(text, "VM exits");
+	assert_non_null(exits);
+	assert_null(strstr(exits + 1, "VM exits"));
+	free(text);
+	world_release(&w);
+}
+
 /* What the trace cannot tell is said. */
 static void missing_traces(void **state)
 {
@@ -461,7 +515,9 @@ int main(void)
 		cmocka_unit_test(matrix),
 		cmocka_unit_test(many_machines),
 		cmocka_unit_test(sentences),
-		cmocka_unit_test(words_for_a_shell), cmocka_unit_test(idle_cpus), cmocka_unit_test(missing_traces),
+		cmocka_unit_test(words_for_a_shell), cmocka_unit_test(idle_cpus),
+		cmocka_unit_test(mostly_wakeups),
+		cmocka_unit_test(untraced_guest), cmocka_unit_test(missing_traces),
 		cmocka_unit_test(residual_timer),
 		cmocka_unit_test(not_periodic),
 	};

@@ -126,7 +126,9 @@ static void tell_trust(struct story *s)
 		        "each other", story_amount(s, s->unknown, a));
 	else
 		fputs("How sure: the trace tells all of it", s->to);
-	if (m->kind == MACHINE_VM)
+	if (m->kind == MACHINE_VM && m->threads == 0)
+		fputs("; the guest was not traced: whether a vCPU wanted to run while it was out is judged by how it left", s->to);
+	else if (m->kind == MACHINE_VM)
 		tell_clock(s, &notes);
 	for (size_t i = 0; i < notes.len; i++)
 		fprintf(s->to, "%s%s", i ? "; " : "; yet it is in doubt: ", note_text(&notes.item[i], text));

@@ -12,7 +12,7 @@
 
 bool advice_stayed_idle(const struct flow_entry *e)
 {
-	return e->longest.ns >= IDLE_LIMITED;
+	return e->idled >= e->duration - e->idled;
 }
 
 /* What is said of a limit, and where to look next. */
@@ -133,8 +133,8 @@ static void advise_idle(struct story *s, const struct flow_entry *e)
 	if (advice_stayed_idle(e))
 		fputs("Look next at CPU limits (quota, cpuset) of the VM: it could run, yet its CPU was idle.\n", s->to);
 	else
-		fputs("Look next at who wakes it, and how often: being woken, or moved to another CPU, took that time, no limit "
-		      "and nobody else.\n", s->to);
+		fprintf(s->to, "Look next at who wakes it, and how often: being woken, or moved to another CPU, took %s.\n",
+		        e->idled ? "most of that time" : "that time, no limit and nobody else");
 }
 
 static void advise_interrupt(struct story *s, const struct flow_entry *e)
@@ -231,7 +231,7 @@ void story_advise(struct story *s)
 	}
 	if (served)
 		advise_exits(s);
-	if (lost)
+	if (lost && !(served && s->culprit[0].who.kind == FLOW_HYPERVISOR))
 		advise_culprit(s, &s->culprit[0]);
 	if (slept || served || lost)
 		return;

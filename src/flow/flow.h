@@ -160,6 +160,7 @@ struct flow_entry {
 	int64_t lost;        /* ns of it that the subject was kept from running */
 	double share;        /* D(T), Eq. 3: duration / (end - start + 1) of the window */
 	uint64_t pieces;
+	int64_t idled;       /* ns of it in pieces of IDLE_LIMITED and more */
 	struct { int64_t start, ns; int16_t pcpu; } longest;  /* the first of the longest pieces */
 };
 

@@ -5,6 +5,7 @@
 
 #include "base/int128.h"
 #include "base/mem.h"
+#include "flow/flow_private.h"
 
 void gather_init(struct gather *g, int64_t from, int64_t to, const struct flow_options *options, bool of_a_part,
                  struct error *err)
@@ -128,6 +129,7 @@ static int book(struct gather *g, const struct flow_interval *iv)
 	int64_t ns = iv->end - iv->start + 1;
 	e->duration += ns;
 	e->pieces++;
+	e->idled += ns >= IDLE_LIMITED ? ns : 0;
 	add_longest(e, iv->start, ns, iv->pcpu);
 	return add_cells(g, iv) < 0 ? -1 : keep(g, iv);
 }
@@ -178,6 +180,7 @@ static int add_middle(struct gather *g, const struct gather *part, const uint32_
 		struct flow_entry *to = &g->flow.entry[entry[i]];
 		to->duration += from->duration;
 		to->pieces += from->pieces;
+		to->idled += from->idled;
 		add_longest(to, from->longest.start, from->longest.ns, from->longest.pcpu);
 	}
 	for (size_t i = 0; i < f->cells; i++)

@@ -21,7 +21,7 @@ static void tell_gap(const struct topo *topo, const struct subject *self, const 
 	if (f->entries > 1)
 		snprintf(more, sizeof more, " (%.0f %%) and %zu more", 100 * e->share, f->entries - 1);
 	explain_party(topo, &e->who, f->name[e->who.name], self, who, sizeof who);
-	if (kind == FLOW_IDLE_CPU && e->longest.ns < IDLE_LIMITED)
+	if (kind == FLOW_IDLE_CPU && !advice_stayed_idle(e))
 		snprintf(buf, size, ", waking up or moving%s%s", *cpu ? " to" : "", *cpu ? cpu + strlen(" on") : "");
 	else if (kind == FLOW_IDLE_CPU)
 		snprintf(buf, size, " although %s was idle", *cpu ? cpu + strlen(" on ") : "its CPU");
