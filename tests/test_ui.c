@@ -169,6 +169,27 @@ static void row_text(struct screen *s, char *to)
 	to[w] = '\0';
 }
 
+/* "Debian/14" of "Debian/149 reqserver" is another thread. */
+static void test_screen_cut_number(void **state)
+{
+	(void)state;
+	struct screen s = { 0 };
+	struct style plain = { -1, -1, 0 };
+	char text[81];
+	static const struct { int width; const char *shown; } widths[] = {
+		{ 20, "Debian/149 reqserver" }, { 12, "Debian/149 r" }, { 10, "Debian/149" }, { 9, "Debian/1~" }, { 8, "Debian/~" },
+		{ 7, "Debian/" },
+	};
+	for (size_t i = 0; i < COUNT(widths); i++) {
+		screen_resize(&s, 80, 1);
+		screen_fill(&s, 0, 0, 80, ' ', plain);
+		screen_text(&s, 0, 0, widths[i].width, plain, "Debian/149 reqserver");
+		row_text(&s, text);
+		assert_string_equal(text, widths[i].shown);
+	}
+	screen_release(&s);
+}
+
 /* A figure that does not fit whole is not drawn: "14.2 m" of "14.2 ms" would be another. */
 static void test_screen_phrases(void **state)
 {
@@ -499,6 +520,7 @@ int main(void)
 		cmocka_unit_test(test_ruler_labels),
 		cmocka_unit_test(test_ruler_days),
 		cmocka_unit_test(test_screen_phrases),
+		cmocka_unit_test(test_screen_cut_number),
 		cmocka_unit_test(test_key_names_round_trip),
 		cmocka_unit_test(test_key_table),
 		cmocka_unit_test(test_config),

@@ -1,6 +1,7 @@
 #include "ui/screen.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
@@ -66,11 +67,16 @@ void screen_fill(struct screen *s, int x, int y, int width, uint32_t ch, struct 
 		screen_put(s, x + i, y, ch, style);
 }
 
+static bool is_digit(uint32_t c)
+{
+	return c >= '0' && c <= '9';
+}
+
 int screen_text(struct screen *s, int x, int y, int width, struct style style, const char *text)
 {
 	int used = 0;
+	uint32_t c, last = 0;
 	while (*text) {
-		uint32_t c;
 		size_t len = text_decode(text, &c);
 		text += len ? len : 1;
 		int w = len ? wcwidth((wchar_t)c) : -1;
@@ -80,9 +86,13 @@ int screen_text(struct screen *s, int x, int y, int width, struct style style, c
 		}
 		if (w == 0)
 			continue;
-		if (used + w > width || x + used + w > s->w)
+		if (used + w > width || x + used + w > s->w) {
+			if (used && is_digit(last) && is_digit(c))
+				screen_put(s, x + used - 1, y, '~', style);
 			break;
+		}
 		screen_put(s, x + used, y, c, style);
+		last = c;
 		if (w == 2) {
 			screen_put(s, x + used + 1, y, ' ', style);
 			struct glyph *right = screen_at(s, x + used + 1, y);

@@ -32,7 +32,8 @@ void screen_clear(struct screen *s, struct style style);
 struct glyph *screen_at(struct screen *s, int x, int y);  /* NULL outside */
 void screen_put(struct screen *s, int x, int y, uint32_t ch, struct style style);
 void screen_fill(struct screen *s, int x, int y, int width, uint32_t ch, struct style style);
-/* Draws UTF-8 text cut at `width` columns; returns the columns used. */
+/* Draws UTF-8 text cut at `width` columns; returns the columns used.  A number that is cut ends in "~": 14 of 149 would
+ * be another thread. */
 int screen_text(struct screen *s, int x, int y, int width, struct style style, const char *text);
 int screen_printf(struct screen *s, int x, int y, int width, struct style style, const char *fmt, ...)
 	__attribute__((format(printf, 6, 7)));
