@@ -343,17 +343,22 @@ static void test_forecast(void **state)
 	assert_true(f.whole);
 	assert_int_equal(f.kilobytes, 4 * 10000000 / 1024);
 	assert_int_equal(f.bytes, 11000000);
-	/* Too long to be held: as much as comes between two readings, four times over. */
-	f = forecast_make(bytes, 2, look, 1000 * s, false, 1ULL << 33);
+	/* Too long to be held: as much as comes between two readings, four times over; but not too little. */
+	f = forecast_make((uint64_t[]){ 3000000, 30000 }, 2, look, 1000 * s, false, 1ULL << 33);
 	assert_false(f.whole);
-	assert_int_equal(f.kilobytes, 4 * 500000 / 1024);
+	assert_int_equal(f.kilobytes, 4 * 5000000 / 1024);
+	assert_int_equal(forecast_make(bytes, 2, look, 1000 * s, false, 1ULL << 33).kilobytes, FORECAST_KB_USUAL);
 	/* Little memory, nothing to see, an endless recording, a short look. */
-	assert_int_equal(forecast_make(bytes, 2, look, 10 * s, false, 16 << 20).kilobytes, 1953);
+	assert_int_equal(forecast_make(bytes, 2, look, 10 * s, false, 16 << 20).kilobytes, 2048);
 	assert_int_equal(forecast_make(bytes, 2, look, 10 * s, false, 12 << 20).kilobytes, 1536);
-	assert_int_equal(forecast_make((uint64_t[]){ 0, 0 }, 2, look, 10 * s, false, 0).kilobytes, FORECAST_KB_LEAST);
+	assert_int_equal(forecast_make((uint64_t[]){ 0, 0 }, 2, look, 10 * s, false, 0).kilobytes, FORECAST_KB_USUAL);
+	assert_int_equal(forecast_make((uint64_t[]){ 0, 0 }, 2, look, 10 * s, false, 1 << 20).kilobytes, FORECAST_KB_LEAST);
 	assert_false(forecast_make(bytes, 2, look, 0, false, 0).whole);
 	assert_int_equal(forecast_make(bytes, 2, 0, 10 * s, false, 0).kilobytes, FORECAST_KB_MOST);
 	assert_true(forecast_make(bytes, 2, look, 1000 * s, true, 0).whole);
+	assert_int_equal(forecast_pause(FORECAST_KB_LEAST), 50000000);
+	assert_int_equal(forecast_pause(FORECAST_KB_USUAL), 200000000);
+	assert_int_equal(forecast_pause(FORECAST_KB_MOST), FORECAST_CYCLE);
 }
 
 static void test_moments(void **state)
@@ -397,6 +402,39 @@ static void test_events(void **state)
 	for (size_t i = 0; i < COUNT(bad); i++)
 		assert_false(event_is_name(bad[i]));
 	assert_true(event_is_name("sched:sched_switch"));
+}
+
+/* An event costs the guests of a busy host CPU time: each is one that an answer is made of. */
+static void test_events_are_used(void **state)
+{
+	(void)state;
+	static const char *const others[] = { "irq_vectors/", "ipi/", "kvm/kvm_write_tsc_offset" };
+	static const char *const arch[] = { "x86_64", "aarch64" };
+	char text[65536], *file = mem_printf("%s/src/trace/layouts/ftrace.yaml", getenv("srcdir") ? getenv("srcdir") : ".");
+	FILE *f = fopen(file, "r");
+	assert_non_null(f);
+	text[fread(text, 1, sizeof text - 1, f)] = '\0';
+	fclose(f);
+	free(file);
+	for (size_t k = 0; k < 4; k++) {
+		size_t n;
+		const enum event_side side = k / 2 ? SIDE_GUEST : SIDE_HOST;
+		char **event = events_wanted(side, arch[k % 2], NULL, 0, &n);
+		for (size_t i = 0; i < n; i++) {
+			char *alone = mem_printf("[%s]", strchr(event[i], '/') + 1), *first = mem_printf("[%s,", strchr(event[i], '/') + 1);
+			char *later = mem_printf(" %s]", strchr(event[i], '/') + 1);
+			bool used = strstr(text, alone) || strstr(text, first) || strstr(text, later);
+			for (size_t o = 0; o < COUNT(others); o++)
+				used |= strncmp(event[i], others[o], strlen(others[o])) == 0 && (o == 2 || side == SIDE_GUEST);
+			if (!used)
+				printf("%s\n", event[i]);
+			assert_true(used);
+			free(alone);
+			free(first);
+			free(later);
+		}
+		events_free(event, n);
+	}
 }
 
 static void test_stats(void **state)
@@ -507,7 +545,7 @@ int main(void)
 		TEST(test_vms_are_found), TEST(test_vms_by_debugfs_of_another_thread), TEST(test_vm_threads_unknown),
 		TEST(test_vm_names), TEST(test_vm_folders), TEST(test_vm_agent), TEST(test_transports), TEST(test_base64),
 		TEST(test_frames_cut_anywhere), TEST(test_frames_refused), TEST(test_forecast), TEST(test_moments),
-		TEST(test_events), TEST(test_stats), TEST(test_threads_merged), TEST(test_state), TEST(test_proc),
+		TEST(test_events), TEST(test_events_are_used), TEST(test_stats), TEST(test_threads_merged), TEST(test_state), TEST(test_proc),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

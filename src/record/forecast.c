@@ -1,6 +1,7 @@
 #include "record/forecast.h"
 
 #define SECOND 1000000000
+#define PAUSE (SECOND / 20)  /* for each MiB of a buffer */
 
 /* Bytes that come in `ns` at so many a second. */
 static uint64_t bytes_in(uint64_t rate, int64_t ns)
@@ -12,6 +13,11 @@ static uint64_t bytes_in(uint64_t rate, int64_t ns)
 static uint64_t within(uint64_t x, uint64_t low, uint64_t high)
 {
 	return x < low ? low : x > high ? high : x;
+}
+
+int64_t forecast_pause(uint64_t kilobytes)
+{
+	return (int64_t)within(PAUSE * kilobytes / 1024, PAUSE, FORECAST_CYCLE);
 }
 
 struct forecast forecast_make(const uint64_t *bytes, unsigned cpus, int64_t look, int64_t duration, bool turn,
@@ -27,8 +33,8 @@ struct forecast forecast_make(const uint64_t *bytes, unsigned cpus, int64_t look
 	most = within(most, FORECAST_KB_LEAST, FORECAST_KB_MOST);
 	const uint64_t all = bytes_in(f.busiest, duration) * FORECAST_MARGIN / 1024;
 	f.whole = turn || (duration > 0 && all <= most);
-	f.kilobytes = within(f.whole ? all : bytes_in(f.busiest, FORECAST_CYCLE) * FORECAST_MARGIN / 1024,
-	                     FORECAST_KB_LEAST, most);
+	const uint64_t least = most < FORECAST_KB_USUAL ? most : FORECAST_KB_USUAL;
+	f.kilobytes = within(f.whole ? all : bytes_in(f.busiest, FORECAST_CYCLE) * FORECAST_MARGIN / 1024, least, most);
 	f.bytes = bytes_in(f.rate, duration);
 	return f;
 }

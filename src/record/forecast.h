@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FORECAST_KB_LEAST 1024   /* KiB of a CPU's buffer */
+#define FORECAST_KB_LEAST 1024   /* KiB of a CPU's buffer, where memory is scarce */
+#define FORECAST_KB_USUAL 4096   /* else at least: the larger it is, the more seldom somebody must look at it */
 #define FORECAST_KB_MOST 65536
 #define FORECAST_CYCLE 500000000  /* ns between two readings of buffers that do not hold the whole time */
 #define FORECAST_MARGIN 4        /* so much more than the look saw is provided for */
@@ -24,6 +25,9 @@ struct forecast {
  * memory that are available (0: not known), of which a quarter may be taken. */
 struct forecast forecast_make(const uint64_t *bytes, unsigned cpus, int64_t look, int64_t duration, bool turn,
                               uint64_t available);
+
+/* ns after which to look again whether buffers of that size are half full: 10 MiB/s of a CPU do not fill them meanwhile. */
+int64_t forecast_pause(uint64_t kilobytes);
 
 #define FORECAST_DISK_KEPT (256ULL << 20)  /* bytes of a disk that are left for others */
 

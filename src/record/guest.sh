@@ -37,8 +37,8 @@ trap "left=$limit" USR1
 left=$limit
 kill -USR2 "$main"
 while [ "$left" -gt 0 ] && is_alive "$instance"; do
-	sleep 1
-	left=$((left - 1))
+	sleep 3  # it costs the guest a process each time
+	left=$((left - 3))
 done
 is_alive "$instance" && kill -KILL "$main"
 left=900
@@ -66,10 +66,12 @@ apart() {
 	exec "$@" </dev/null >/dev/null 2>&1 3<&- 4>&-
 }
 
-# A signal that is trapped cuts it short.
-doze() {
-	apart sleep 1 &
-	wait $!
+# A signal that is trapped cuts it short; what sets stop, also one that comes before the wait.
+doze() {  # seconds
+	apart sleep "$1" &
+	nap=$!
+	[ -n "$stop" ] || wait "$nap" || kill "$nap"
+	nap=
 }
 
 # Its threads: TID, process, name.
@@ -128,7 +130,7 @@ begin() {
 	apart $(command -v setsid) sh -c "$shared$watchdog" &
 	dog=$!
 	for _ in 1 2 3 4 5; do
-		[ -n "$watched" ] || doze
+		[ -n "$watched" ] || doze 1
 	done
 	[ -n "$watched" ] || refuse watchdog
 	mkdir "$instance" 2>/dev/null || refuse instance
@@ -191,6 +193,7 @@ read_stats() {  # cpuN
 }
 
 # Buffers that hold what a short look saw, four times over: the whole time if memory has room, else some seconds of it.
+# The larger they are, the more seldom need be looked after them: half a MiB/s of a CPU is always provided for.
 size_buffers() {
 	page=4096 most=0 kilobytes=1024 free=65536
 	while read -r line; do
@@ -214,13 +217,17 @@ size_buffers() {
 	[ "$room" -gt "$ceiling" ] && room=$ceiling
 	kilobytes=$((rate * hold * 4))
 	[ "$turn" = 0 ] || kilobytes=$((rate * hold * 2))
-	[ "$kilobytes" -lt 1024 ] && kilobytes=1024
+	[ "$kilobytes" -lt 4096 ] && kilobytes=4096
 	[ "$kilobytes" -gt "$room" ] && kilobytes=$room
 	until echo "$kilobytes" >buffer_size_kb; do
 		kilobytes=$((kilobytes / 2))
 		[ "$kilobytes" -gt 64 ] || refuse memory
 	done 2>/dev/null
 	: >trace
+	pause=$((kilobytes / 1024)) most=$((kilobytes / rate / 4))
+	[ "$pause" -gt "$most" ] && pause=$most
+	[ "$pause" -gt 8 ] && pause=8
+	[ "$pause" -lt 1 ] && pause=1
 	frame ready "kilobytes $kilobytes rate $rate page $page"
 }
 
@@ -261,14 +268,14 @@ listen() {
 }
 
 record() {
-	stop=
-	trap 'stop=1' USR1
+	stop='' nap=
+	trap 'stop=1; [ -z "$nap" ] || kill "$nap"' USR1
 	kill -USR1 "$dog"
 	echo 1 >tracing_on
 	now started
 	listen <&3 >/dev/null 2>&1 3<&- 4>&- &
 	while [ -z "$stop" ]; do
-		doze
+		doze "$pause"
 		[ "$turn" = 1 ] || relieve
 	done
 	echo 0 >tracing_on
@@ -295,7 +302,7 @@ farewell() {
 
 stealscope_guest() {
 	LC_ALL=C PATH=$PATH:/usr/sbin:/usr/bin:/sbin:/bin
-	instance='' mounted='' about=''
+	instance='' mounted='' about='' stop=''
 	umask 077
 	exec 3<&0 4>&1 </dev/null >/dev/null 2>&1
 	eval "$shared"

@@ -164,7 +164,11 @@ int host_start(struct host *h, struct error *err)
 
 int host_tick(struct host *h, struct error *err)
 {
-	return h->hold ? 0 : tracer_drain(h->tracer, false, &h->bytes, err);
+	const int64_t now = now_ns();
+	if (h->hold || now < h->look_at)
+		return 0;
+	h->look_at = now + forecast_pause(h->forecast.kilobytes);
+	return tracer_drain(h->tracer, false, &h->bytes, err);
 }
 
 /* A file of tracefs, or "" where there is none. */

@@ -20,6 +20,7 @@ struct host {
 	int folder;           /* descriptor, or -1 */
 	struct moment started, stopped;
 	uint64_t bytes, lost;
+	int64_t look_at;      /* when to see again whether its buffers are half full */
 	char *threads;
 };
 

@@ -23,7 +23,7 @@
 #include "record/trigger.h"
 
 #define SECOND 1000000000LL
-#define TICK (SECOND / 20)
+#define TICK (SECOND / 10)
 #define LISTENED 15     /* s between two signs of life for guests */
 #define LIMIT 60        /* s that a guest goes on without one */
 #define GRACE 30        /* s beyond the recording, when that is shorter */
