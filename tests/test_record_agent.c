@@ -199,7 +199,7 @@ static void read_all(int fd, char *to, size_t most, size_t *len)
 static struct answer *talk(const char *words)
 {
 	static struct answer a;
-	struct agent_way way = { 3, 823, dial };
+	struct agent_way way = { 3, 823, dial, 0, 1, 2, AGENT_LOOK };
 	struct channel c;
 	struct error err;
 	size_t len;

@@ -24,7 +24,6 @@
 
 #define SECOND 1000000000LL
 #define PATIENCE 20          /* s for an answer */
-#define LOOK 300             /* ms after which somebody who is busy would have hung up */
 #define BUFFER_KB 4096       /* of a CPU, in the guest; it is read all the time */
 #define HEAD_MOST (64 << 20)
 #define KEPT_MOST (1LL << 30) /* bytes of a CPU */
@@ -51,16 +50,16 @@ struct talk {
 
 static int complain(const struct talk *t, const char *what)
 {
-	dprintf(2, "agent of trace-cmd at vsock %u:%u: %s\n", t->way->cid, t->way->port, what);
+	dprintf(t->way->err, "agent of trace-cmd at vsock %u:%u: %s\n", t->way->cid, t->way->port, what);
 	return -1;
 }
 
 /* ---- to guest.c */
 
-static int put(const void *data, size_t len)
+static int put(const struct talk *t, const void *data, size_t len)
 {
 	for (size_t at = 0; at < len;) {
-		const ssize_t n = write(1, (const char *)data + at, len - at);
+		const ssize_t n = write(t->way->out, (const char *)data + at, len - at);
 		if (n < 0)
 			return -1;
 		at += (size_t)n;
@@ -72,7 +71,7 @@ static int frame(const struct talk *t, const char *name, const void *data, size_
 {
 	char head[128];
 	snprintf(head, sizeof head, "%s %s %zu\n", t->key, name, len);
-	return put(head, strlen(head)) || put(data, len) ? -1 : 0;
+	return put(t, head, strlen(head)) || put(t, data, len) ? -1 : 0;
 }
 
 static int frame_text(const struct talk *t, const char *name, const char *text)
@@ -85,7 +84,7 @@ static int frame_text(const struct talk *t, const char *name, const char *text)
 /* Reads what is there, once.  false: nobody talks any more. */
 static bool hear(struct talk *t)
 {
-	const ssize_t n = t->held < sizeof t->line ? read(0, t->line + t->held, sizeof t->line - t->held) : 0;
+	const ssize_t n = t->held < sizeof t->line ? read(t->way->in, t->line + t->held, sizeof t->line - t->held) : 0;
 	if (n > 0)
 		t->held += (size_t)n;
 	return n > 0;
@@ -162,7 +161,7 @@ static int call(struct talk *t)
 	struct pollfd p = { t->s, POLLIN, 0 };
 	if (t->s < 0)
 		return -1;
-	return poll(&p, 1, LOOK) ? complain(t, "it hangs up: does it record for somebody else?") : 0;
+	return t->way->look && poll(&p, 1, t->way->look) ? complain(t, "it hangs up: does it record for somebody else?") : 0;
 }
 
 /* trace-cmd record's options.  -i: events that it does not have are left out.  The caller frees. */
@@ -242,7 +241,8 @@ static int find_commit(struct talk *t)
 	const bool found = commit && data &&
 	                   sscanf(commit, " commit; offset:%zu; size:%zu", &t->commit, &t->commit_len) == 2 &&
 	                   sscanf(data, " data; offset:%zu", &t->data) == 1 && t->data < t->page / 2 &&
-	                   (t->commit_len == 4 || t->commit_len == 8) && t->commit + t->commit_len <= t->data;
+	                   (t->commit_len == 4 || t->commit_len == 8) && t->data >= t->commit_len &&
+	                   t->commit <= t->data - t->commit_len;
 	free(text);
 	return found ? 0 : complain(t, "its pages are not understood");
 }
@@ -320,7 +320,7 @@ static int keep(struct talk *t, struct agent_cpu *c)
 static bool attend(struct talk *t, bool closing)
 {
 	struct pollfd *p = mem_new(t->cpus + 2, sizeof *p);
-	p[0] = (struct pollfd){ closing ? -1 : 0, POLLIN, 0 };
+	p[0] = (struct pollfd){ closing ? -1 : t->way->in, POLLIN, 0 };
 	p[1] = (struct pollfd){ closing ? -1 : t->s, POLLIN, 0 };
 	for (unsigned i = 0; i < t->cpus; i++)
 		p[i + 2] = (struct pollfd){ t->cpu[i].s, POLLIN, 0 };
@@ -436,16 +436,40 @@ static int obey(struct talk *t)
 	return rc < 0 ? -1 : 0;
 }
 
+static int converse(struct talk *t)
+{
+	if (take_order(t))
+		return -1;
+	if (strcmp(t->task, "clean") == 0)  /* it does that by itself */
+		return frame_text(t, "cleaned", "erased 0\nleft 0\n") || frame_text(t, "end", "") ? -1 : 0;
+	if (call(t))
+		return -1;
+	if (strcmp(t->task, "check") == 0)
+		return say_about(t) || frame_text(t, "end", "") ? -1 : 0;
+	return obey(t);
+}
+
+static void hang_up(struct talk *t)
+{
+	for (unsigned i = 0; t->cpu && i < t->cpus; i++) {
+		if (t->cpu[i].s >= 0)
+			close(t->cpu[i].s);
+		if (t->cpu[i].kept >= 0)
+			close(t->cpu[i].kept);
+	}
+	if (t->s >= 0)
+		close(t->s);
+	char *const text[] = { t->key, t->task, t->clock, t->events, t->bytes };
+	for (size_t i = 0; i < sizeof text / sizeof *text; i++)
+		free(text[i]);
+	agent_head_release(&t->head);
+	free(t->cpu);
+}
+
 int agent_relay(void *arg)
 {
 	struct talk t = { .way = arg, .s = -1 };
-	if (take_order(&t))
-		return 1;
-	if (strcmp(t.task, "clean") == 0)  /* it does that by itself */
-		return frame_text(&t, "cleaned", "erased 0\nleft 0\n") || frame_text(&t, "end", "") ? 1 : 0;
-	if (call(&t))
-		return 1;
-	if (strcmp(t.task, "check") == 0)
-		return say_about(&t) || frame_text(&t, "end", "") ? 1 : 0;
-	return obey(&t) ? 1 : 0;
+	const int rc = converse(&t);
+	hang_up(&t);
+	return rc ? 1 : 0;
 }

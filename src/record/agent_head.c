@@ -10,6 +10,7 @@
 #include "record/events.h"
 
 #define FORMATS_MOST (1 << 20)
+#define EVENTS_LONGEST 65536  /* of the list of events */
 #define OPTION_SYSTEM 5
 
 /* What is left; at is NULL once something was not there. */
@@ -72,7 +73,7 @@ static int add_format(struct agent_head *h, const char *system, struct head_text
 		h->formats[h->formats_len] = '\0';
 	}
 	free(event);
-	return known && h->formats_len < FORMATS_MOST ? 0 : -1;
+	return known && h->formats_len < FORMATS_MOST && strlen(h->events) < EVENTS_LONGEST ? 0 : -1;
 }
 
 static int take_systems(struct agent_head *h, struct head_rest *r)

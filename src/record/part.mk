@@ -56,9 +56,11 @@ tests_test_record_run_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
 endif
 endif
 
-EXTRA_DIST += tests/fuzz/corpus-frames
+EXTRA_DIST += tests/fuzz/corpus-agent tests/fuzz/corpus-frames
 if HAVE_TRACEFS
-check_PROGRAMS += tests/fuzz/fuzz_frames
+check_PROGRAMS += tests/fuzz/fuzz_agent tests/fuzz/fuzz_frames
+tests_fuzz_fuzz_agent_SOURCES = tests/fuzz/fuzz_agent.c $(FUZZ_MAIN)
+tests_fuzz_fuzz_agent_LDADD = $(RECORD_LIBS) $(FUZZ_ENGINE)
 tests_fuzz_fuzz_frames_SOURCES = tests/fuzz/fuzz_frames.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_frames_LDADD = $(RECORD_LIBS) $(FUZZ_ENGINE)
 endif

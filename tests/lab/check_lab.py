@@ -15,6 +15,7 @@ import time
 from lab import Hung, Lab, missing
 
 WAYS = "Debian=vsock::9000 Ubuntu=ssh:root@10.0.0.2"
+AGENT_WAYS = WAYS.replace("vsock::9000", "agent:")
 COST = 3  # % at most, the median
 PATIENCE = 60  # s from the end of what is recorded to the sentence
 QUIET = "2>&1 | tr '\\r' '\\n' | grep -v '^.\\[K'"  # without progress bars
@@ -61,9 +62,8 @@ def check_agent(lab):
     """Through trace-cmd's agent in Debian, which then leaves tracing as it was."""
     lab.sh("g Debian 'trace-cmd agent -D'; cd /dev/shm; rm -rf a")
     before = state(lab)
-    way = WAYS.replace("vsock::9000", "agent:")
     lab.sh("gs Debian 'fibonacci 32 60'")
-    status, text = lab.sh(f"stealscope record -t 3s --no-index -o a {way} {QUIET}; stealscope threads a Debian "
+    status, text = lab.sh(f"stealscope record -t 3s --no-index -o a {AGENT_WAYS} {QUIET}; stealscope threads a Debian "
                           "--format csv 2>/dev/null", 300)
     print(text)
     check(status == 0 and "fibonacci" in text, "an agent of trace-cmd records Debian")
@@ -71,7 +71,6 @@ def check_agent(lab):
     check(row["method"] == "tsc" and float(row["containment"]) == 1.0, f"Debian by its agent: the TSC contains all {row}")
     lab.sh("gwait Debian >/dev/null", 300)
     check(state(lab) == before, "it leaves tracing as it was")
-    lab.sh("g Debian 'killall trace-cmd'")
 
 
 # ---- cost
@@ -119,9 +118,15 @@ def state(lab):
     return host, lab.sh(f"g Debian '{GUEST_STATE}'")[1], lab.sh(f"ssh root@10.0.0.2 '{GUEST_STATE}' 2>&1")[1]
 
 
+RECORDER, TRANSPORT = "kill -9 $REC", "kill -9 $(ps -o pid= --ppid $REC | shuf -n 1)"
+# An agent that is killed leaves what trace-cmd leaves, which is for trace-cmd to mend.
+AGENT = "g Debian 'killall -9 trace-cmd; sleep 1; trace-cmd reset; trace-cmd agent -D'"
 VICTIMS = {
-    "recorder": "kill -9 $REC",
-    "transport": "kill -9 $(ps -o pid= --ppid $REC | shuf -n 1)",
+    "recorder": RECORDER,
+    "transport": TRANSPORT,
+    "recorder, by an agent": RECORDER,
+    "transport, by an agent": TRANSPORT,
+    "agent in Debian": AGENT,
     "script in Debian": "g Debian 'for d in /sys/kernel/tracing/instances/stealscope-guest-*; do p=${d##*guest-}; "
                         "kill -9 ${p%-*}; done 2>/dev/null'",
     "script in Ubuntu": "ssh root@10.0.0.2 'for d in /sys/kernel/tracing/instances/stealscope-guest-*; do "
@@ -130,7 +135,8 @@ VICTIMS = {
 
 
 def kill_once(lab, before, victim, moment):
-    lab.sh("rm -rf k; setsid stealscope record -t 3s --no-index -o k " + WAYS + " </dev/null >/run/k.log 2>&1 & REC=$!")
+    ways = AGENT_WAYS if "agent" in victim else WAYS
+    lab.sh("rm -rf k; setsid stealscope record -t 3s --no-index -o k " + ways + " </dev/null >/run/k.log 2>&1 & REC=$!")
     lab.sh(f"sleep {moment:.2f}; {VICTIMS[victim]} 2>/dev/null; true")
     if victim != "recorder":
         lab.sh("wait $REC", 120)
@@ -146,6 +152,7 @@ def kill_once(lab, before, victim, moment):
 
 def check_kills(lab, n):
     rnd, clean = random.Random(18), 0
+    lab.sh("cd /dev/shm; g Debian 'killall trace-cmd; trace-cmd reset; trace-cmd agent -D'")
     before = state(lab)
     for i in range(n):
         victim, moment = rnd.choice(sorted(VICTIMS)), rnd.uniform(0, 20)
