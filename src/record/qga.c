@@ -23,10 +23,11 @@
 #define PIECE 65536              /* bytes that one program takes out */
 #define ANSWER_LONGEST (1 << 20) /* of the agent */
 #define FORGOTTEN 60              /* s after which nobody takes the last word */
+#define ODD_EXIT 255             /* of a program that did not exit by itself */
 #define IMPATIENCE 10            /* ms between two questions, at first */
 #define PATIENCE 320             /* ms, at last */
+#define NOT_UNDERSTOOD "its answer is not understood"
 #define OVER 17                  /* bytes */
-#define AGENT_TIMEOUT 20000      /* ms for an answer */
 
 struct agent {
 	const struct qga *how;
@@ -46,13 +47,14 @@ static int complain(const char *what)
 /* ---- one request */
 
 /* Up to a line break. */
-static int read_answer(int fd, char *answer)
+static int read_answer(const struct agent *a)
 {
 	size_t used = 0;
-	struct pollfd p = { fd, POLLIN, 0 };
+	char *answer = a->answer;
+	struct pollfd p = { a->s, POLLIN, 0 };
 	while (used + 1 < ANSWER_LONGEST) {
-		const int ready = poll(&p, 1, AGENT_TIMEOUT);
-		const ssize_t n = ready > 0 ? read(fd, answer + used, ANSWER_LONGEST - 1 - used) : -1;
+		const int ready = poll(&p, 1, a->how->patience);
+		const ssize_t n = ready > 0 ? read(a->s, answer + used, ANSWER_LONGEST - 1 - used) : -1;
 		if (ready <= 0)
 			return complain("does not answer");
 		if (n <= 0)
@@ -73,7 +75,7 @@ static int ask_socket(const struct agent *a, const char *request)
 	for (ssize_t n; at < len && (n = write(a->s, line + at, len - at)) > 0;)
 		at += (size_t)n;
 	free(line);
-	return at == len ? read_answer(a->s, a->answer) : complain(strerror(errno));
+	return at == len ? read_answer(a) : complain(strerror(errno));
 }
 
 static int ask_virsh(const struct agent *a, const char *request)
@@ -87,7 +89,7 @@ static int ask_virsh(const struct agent *a, const char *request)
 	struct pollfd p = { c.out, POLLIN, 0 };
 	size_t used = 0;
 	ssize_t n = 1;
-	while (n > 0 && used + 1 < ANSWER_LONGEST && poll(&p, 1, AGENT_TIMEOUT) > 0)
+	while (n > 0 && used + 1 < ANSWER_LONGEST && poll(&p, 1, a->how->patience) > 0)
 		if ((n = read(c.out, a->answer + used, ANSWER_LONGEST - 1 - used)) > 0)
 			used += (size_t)n;
 	a->answer[used] = '\0';
@@ -111,7 +113,7 @@ static json_object *ask(const struct agent *a, json_object *request)
 	else if (answer && json_object_object_get_ex(answer, "error", &why) && json_object_object_get_ex(why, "desc", &why))
 		complain(json_object_get_string(why));
 	else if (rc == 0)
-		complain("its answer is not understood");
+		complain(NOT_UNDERSTOOD);
 	json_object_put(answer);
 	return value;
 }
@@ -142,8 +144,10 @@ static int64_t start(const struct agent *a, const char *text, const void *input,
 	}
 	json_object *value = ask(a, request_of("guest-exec", arguments));
 	const int64_t number = value && json_object_object_get_ex(value, "pid", &pid) ? json_object_get_int64(pid) : -1;
+	if (value && number < 0)
+		complain(NOT_UNDERSTOOD);
 	json_object_put(value);
-	return number;
+	return number < 0 ? -1 : number;
 }
 
 static bool put(const void *data, size_t len)
@@ -189,7 +193,9 @@ static int look(struct agent *a, int64_t pid, int *status, size_t *bytes)
 	int rc = ended;
 	if (ended && json_object_object_get_ex(value, "out-data", &x)) {
 		unsigned char *data = base64_decode(json_object_get_string(x), bytes);
-		if (data && !put_piece(a, data, *bytes))
+		if (!data)
+			rc = complain("what its program has put out is not understood");
+		else if (!put_piece(a, data, *bytes))
 			rc = -1;
 		free(data);
 	}
@@ -203,7 +209,7 @@ static void doze(unsigned ms)
 	nanosleep(&t, NULL);
 }
 
-/* Runs it to its end; what it exited with, or -1. */
+/* Runs it to its end; what it exited with, or -1: it could not be asked. */
 static int run(struct agent *a, const char *text, const void *input, size_t len)
 {
 	int status = -1, ended = 0;
@@ -211,7 +217,7 @@ static int run(struct agent *a, const char *text, const void *input, size_t len)
 	const int64_t pid = start(a, text, input, len, false);
 	while (pid >= 0 && (ended = look(a, pid, &status, &bytes)) == 0)
 		doze(IMPATIENCE);
-	return ended == 1 ? status : -1;
+	return ended != 1 ? -1 : status < 0 ? ODD_EXIT : status;
 }
 
 /* What came on our standard input goes into the FIFO. */
@@ -252,13 +258,13 @@ static int start_shell(struct agent *a)
 	const int64_t pid = start(a, text, NULL, 0, false);
 	free(text);
 	text = mem_printf("test -p %s/over", a->folder);
-	int there = -1;
-	for (int tries = 0; pid >= 0 && tries < 100 && there != 0; tries++) {
+	int there = pid < 0 ? -1 : ODD_EXIT;
+	for (int tries = 0; tries < 100 && there > 0; tries++) {
 		there = run(a, text, NULL, 0);
 		doze(IMPATIENCE);
 	}
 	free(text);
-	return there == 0 ? 0 : complain("no FIFO can be made in /run there");
+	return there > 0 ? complain("no FIFO can be made in /run there") : there;
 }
 
 /* One after another, programs that take a piece out of the FIFO, until the last word has come. */
@@ -276,7 +282,9 @@ static int pump(struct agent *a)
 			break;
 		const int ended = look(a, reader, &status, &bytes);
 		wait = ended > 0 ? IMPATIENCE : wait < PATIENCE ? wait * 2 : wait;
-		if (ended < 0 || (ended > 0 && bytes == 0))
+		if (ended > 0 && bytes == 0)
+			rc = complain("nothing comes out of its shell any more");
+		if (ended < 0 || rc)
 			break;
 		if (ended > 0)
 			reader = -1;

@@ -254,7 +254,7 @@ static int open_vsock(struct channel *c, const struct transport *t, struct error
 /* A path is a socket, any other word a domain of libvirt. */
 static int open_qga(struct channel *c, const struct transport *t, struct error *err)
 {
-	struct qga q = { NULL, NULL };
+	struct qga q = { NULL, NULL, QGA_PATIENCE };
 	*(strchr(t->argument, '/') ? &q.socket : &q.domain) = t->argument;
 	return channel_start(c, NULL, qga_relay, &q, err);
 }

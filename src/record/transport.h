@@ -57,7 +57,8 @@ void channel_drop(struct channel *c);
 void channel_end(struct channel *c);
 
 /* In a child: the guest agent's half of a transport (qga.c). */
-struct qga { const char *socket, *domain; };
+#define QGA_PATIENCE 20000  /* ms for an answer */
+struct qga { const char *socket, *domain; int patience /* ms */; };
 int qga_relay(void *arg /* struct qga */);
 
 /* The same for an agent of trace-cmd (agent.c).  dial: a socket to that port of the guest, or -1 with errno. */
