@@ -24,7 +24,17 @@
 #define HELLO "K about 14\nclock x86-tsc\n"
 #define READY HELLO "K ready 31\nkilobytes 4096 rate 0 page 4096"
 
-enum mood { WILLING, BUSY, DYING, MUMBLING, SHORT_OF_PORTS, CUT };
+/* One whose field for a page's size is before the page. */
+#define HEADER_OUTSIDE "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n" \
+	"\tfield: local_t commit;\toffset:18446744073709551612;\tsize:8;\tsigned:1;\n" \
+	"\tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;\n"
+
+enum mood { WILLING, BUSY, DYING, MUMBLING, SHORT_OF_PORTS, CUT, OLD, LOUD, CROWDED, EMPTY, NEW, OUTSIDE, FAINTING };
+
+/* 1: a part of it */
+static const int says_head[FAINTING + 1] = {
+	[WILLING] = 2, [DYING] = 2, [CUT] = 2, [NEW] = 2, [OUTSIDE] = 2, [FAINTING] = 1,
+};
 
 static struct {
 	char folder[64];
@@ -82,7 +92,8 @@ static size_t put_sized(char *to, size_t at, const char *text, size_t bytes)
 static size_t make_head(char *to)
 {
 	size_t at = put(to, 0, "\x17\x08\x44tracing6\0\0\x08\0\x10\0\0", 18);
-	at = put_sized(to, put(to, at, "header_page", 12), HEADER_PAGE, 8);
+	to[10] = agent.mood == NEW ? '8' : '6';
+	at = put_sized(to, put(to, at, "header_page", 12), agent.mood == OUTSIDE ? HEADER_OUTSIDE : HEADER_PAGE, 8);
 	at = put_sized(to, put(to, at, "header_event", 13), "an event\n", 8);
 	at = put_sized(to, put_number(to, at, 1, 4), "name: function\n", 8);
 	at = put_number(to, put(to, put_number(to, at, 1, 4), "sched", 6), 1, 4);
@@ -100,7 +111,7 @@ static size_t make_head(char *to)
 static void respond(int s)
 {
 	unsigned char part[40] = { 0 };
-	wire_put_u32(part + 4, 2);
+	wire_put_u32(part + 4, agent.mood == CROWDED ? UINT32_MAX : agent.mood == EMPTY ? 0 : 2);
 	wire_put_u32(part + 8, agent.mood == MUMBLING ? 7 : PAGE);
 	wire_send(s, WIRE_RESPONSE, part, sizeof part, "1000\0001001", agent.mood == SHORT_OF_PORTS ? 5 : 10);
 }
@@ -132,10 +143,14 @@ static void serve(int s, const int *data)
 	    m.rest_len < sizeof agent.request) {
 		memcpy(agent.request, m.rest, m.rest_len);
 		agent.request_len = m.rest_len;
-		respond(s);
+		if (agent.mood == LOUD)
+			assert_int_equal(write(s, "\x7f\xff\xff\xff\0\0\0\7\0\0\0\0", 12), 12);
+		else if (agent.mood != OLD)
+			respond(s);
 	}
-	if (agent.request_len && (agent.mood == WILLING || agent.mood == DYING || agent.mood == CUT)) {
+	if (agent.request_len && says_head[agent.mood] > 0)
 		wire_send(s, WIRE_DATA, NULL, 0, head, 50);
+	if (agent.request_len && says_head[agent.mood] > 1) {
 		wire_send(s, WIRE_DATA, NULL, 0, head + 50, len - 50 - (agent.mood == CUT));
 		wire_send(s, WIRE_END_OF_DATA, NULL, 0, NULL, 0);
 	}
@@ -263,6 +278,8 @@ static void test_flight(void **state)
 	assert_string_equal(talk(ORDER("trace", "1"))->text, "K refuse 4\nturn");
 }
 
+#define REFUSED "it does not take the request: is it older than 3.1, or its kernel without the clock?"
+
 static void test_refusals(void **state)
 {
 	(void)state;
@@ -271,6 +288,13 @@ static void test_refusals(void **state)
 		{ MUMBLING, READY, "its answer is not understood" },
 		{ SHORT_OF_PORTS, READY, "its answer is not understood" },
 		{ CUT, READY, "what it says of its events is not understood" },
+		{ NEW, READY, "what it says of its events is not understood" },
+		{ OUTSIDE, READY, "its pages are not understood" },
+		{ FAINTING, READY, "Connection reset by peer" },
+		{ CROWDED, READY, "its answer is not understood" },
+		{ EMPTY, READY, "its answer is not understood" },
+		{ OLD, READY, REFUSED },
+		{ LOUD, READY, REFUSED },
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		if (i)
