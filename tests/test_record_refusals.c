@@ -1,7 +1,13 @@
 /* record/: what it refuses, and what guests refuse or lie about, on a made-up host: the reason, and that nothing is left. */
 #include "test.h"
 
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -15,8 +21,14 @@
 #define LIES "cmd:" FRAME "f about 'events x/y'; f ready 'kilobytes 1 rate 1 page 4096'; while read -r w; do case $w in " \
 	"go) f started x ;; stop) f stopped x ;; send) f formats 'name: y'; f end '' ;; esac; done"
 
+/* It records, and then sends nothing. */
+#define KEEPS "cmd:" FRAME "f about 'events sched/sched_switch'; f ready 'kilobytes 1 rate 1 page 4096'; while read -r w; do " \
+	"case $w in go) f started x ;; stop) f stopped x ;; bye) exit ;; esac; done"
+#define MB 1000000L
+
 static struct record_tree tree;
 static volatile int stop;
+static volatile bool said;
 
 static int begin(void **state)
 {
@@ -37,6 +49,25 @@ static int end(void **state)
 	return 0;
 }
 
+static void hear(void *arg, const char *line)
+{
+	(void)arg;
+	said |= strstr(line, "recording") != NULL;
+}
+
+/* One ^C when it records, another one when there is nothing more to come. */
+static void *stop_twice(void *arg)
+{
+	(void)arg;
+	while (!said)
+		usleep(10000);
+	usleep(300000);
+	stop = 1;
+	sleep(1);
+	stop = 2;
+	return NULL;
+}
+
 static int record(struct record_options o, struct record_result *r, struct error *err)
 {
 	char *folder = mem_printf("%s/r", tree.root);
@@ -45,6 +76,8 @@ static int record(struct record_options o, struct record_result *r, struct error
 	o.clock = "auto";
 	o.duration = o.duration ? o.duration : 100000000;
 	o.stop = &stop;
+	o.say = hear;
+	said = false;
 	*err = (struct error)ERROR_INIT;
 	const int rc = record_run(&o, r, err);
 	free(folder);
@@ -117,10 +150,92 @@ static void test_host(void **state)
 	free(folder);
 }
 
+static void test_second_stop(void **state)
+{
+	(void)state;
+	struct record_result r;
+	struct error err;
+	pthread_t thread;
+	const struct record_wish wish = { "web", KEEPS };
+	said = false;
+	pthread_create(&thread, NULL, stop_twice, NULL);
+	const int rc = record((struct record_options){ .wish = &wish, .wishes = 1, .duration = 3600LL * 1000000000 }, &r, &err);
+	pthread_join(thread, NULL);
+	assert_int_equal(rc, 0);
+	assert_true(r.machine[0].recorded && !r.machine[1].recorded && !r.whole);
+	assert_string_equal(r.machine[1].why.text, "what it recorded was not waited for");
+	assert_string_equal(r.machine[1].why.mend, "one ^C ends the recording, another one does not wait for guests");
+	record_release(&r);
+}
+
+/* ---- a disk that becomes full */
+
+/* A small one of this process alone; false: it may not have one. */
+static bool mount_small(const char *place, const char *size)
+{
+	if (unshare(CLONE_NEWNS) && unshare(CLONE_NEWUSER | CLONE_NEWNS))
+		return false;
+	return mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 && mkdir(place, 0700) == 0 &&
+	       mount("none", place, "tmpfs", 0, size) == 0;
+}
+
+static void *fill(void *arg)
+{
+	struct statvfs s;
+	const int fd = openat(*(int *)arg, "other", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	while (!said)
+		usleep(10000);
+	fstatvfs(*(int *)arg, &s);
+	posix_fallocate(fd, 0, (off_t)(s.f_bavail * s.f_bsize) - 150 * MB);
+	close(fd);
+	return NULL;
+}
+
+/* In a child: 0, or what was not as it should be. */
+static int record_small(void)
+{
+	struct record_result r;
+	struct error err;
+	pthread_t thread;
+	char *place = mem_printf("%s/r", tree.root);
+	if (!mount_small(place, "size=400m"))
+		return 77;
+	int folder = open(place, O_RDONLY | O_DIRECTORY);
+	pthread_create(&thread, NULL, fill, &folder);
+	said = false;
+	free(place);
+	place = mem_printf("%s/r/x", tree.root);
+	struct record_options o = { .host_only = true, .root = tree.root, .output = place, .clock = "auto", .stop = &stop,
+		.say = hear, .duration = 60LL * 1000000000 };
+	if (record_run(&o, &r, &err))
+		return printf("%s\n", err.text), 1;
+	pthread_join(thread, NULL);
+	if (r.whole || !r.machine[0].recorded)
+		return 2;
+	return strcmp(r.machine[0].why.text, "it ended early: the disk is nearly full") == 0 && *r.machine[0].why.mend ? 0 : 3;
+}
+
+static void test_disk(void **state)
+{
+	(void)state;
+	int status;
+	fflush(NULL);
+	const pid_t child = fork();
+	if (child == 0)
+		_exit(record_small());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_guests), cmocka_unit_test_setup_teardown(test_host, begin, end),
+		cmocka_unit_test_setup_teardown(test_second_stop, begin, end),
+		cmocka_unit_test_setup_teardown(test_disk, begin, end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
