@@ -91,7 +91,7 @@ def check_verdict(tmp):
 
 def check_incomplete(tmp):
     p = attempt(tmp, "-t", "2.5s", "-o", "half", status=5)
-    check("web: not recorded: no way into it is known (NAME=ssh:root@HOST" in p.stderr, f"with reason and cure {p.stderr}")
+    check("web: not recorded: no way into it is known (say one: web=ssh:root@HOST" in p.stderr, f"with reason and cure {p.stderr}")
     check("host/99 burn" in p.stdout, "what is there is shown all the same")
 
 
@@ -125,7 +125,7 @@ def check_look(tmp):
     p = attempt(tmp, "--check", "web=none")
     check("host" in p.stdout and "tracefs" in p.stdout and "host's side" in p.stdout, f"--check {p.stdout}")
     p = attempt(tmp, "--check", status=5)
-    check("web: no way into it is known (NAME=ssh:root@HOST" in p.stdout, f"--check says what to do {p.stdout}")
+    check("web: no way into it is known (say one: web=ssh:root@HOST" in p.stdout, f"--check says what to do {p.stdout}")
     check(sorted(os.listdir(tmp)) == ["bare", "half", "no", "r", "root", "then"], "and makes nothing")
 
 

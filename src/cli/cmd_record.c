@@ -150,7 +150,7 @@ static int parse(struct wanted_recording *w, int argc, char **argv, struct error
 	};
 	const struct opts opts = { "record [VM[=WAY]...] [-- COMMAND]",
 	                           "Records this host and its virtual machines, and says who took what from whom.\n"
-	                           "A WAY into a guest: ssh:[USER@]HOST, qga:, vsock:[CID]:PORT, cmd:COMMAND, none.",
+	                           "A WAY into a guest: ssh:[USER@]HOST, qga:, vsock:[CID]:PORT, agent:, cmd:COMMAND, none.",
 	                           opt, sizeof opt / sizeof *opt, 0, -1 };
 	int first, own = 1;
 	while (own < argc && strcmp(argv[own], "--") != 0)

@@ -14,7 +14,6 @@
 #include "record/proc.h"
 
 #define LEAVE_PATIENCE 4000000000  /* ns */
-#define MEND_WAY "NAME=ssh:root@HOST, NAME=qga:, NAME=vsock::PORT, NAME=cmd:COMMAND; NAME=none is content with the host"
 
 void say(const struct record_options *o, const char *fmt, ...)
 {
@@ -71,6 +70,15 @@ static const struct record_wish *wish_of(const struct members *p, const struct v
 	return NULL;
 }
 
+static void fail_for_way(struct guest *g)
+{
+	const char *vm = g->vm->name;
+	char *mend = mem_printf("say one: %.40s=ssh:root@HOST, =qga:, =vsock::PORT, =agent: or =cmd:COMMAND; %.40s=none does without",
+	                        vm, vm);
+	guest_fail(g, mend, "no way into it is known");
+	free(mend);
+}
+
 static int add_guest(struct members *p, size_t i, struct error *err)
 {
 	const struct vm *vm = &p->vm[i];
@@ -92,7 +100,7 @@ static int add_guest(struct members *p, size_t i, struct error *err)
 	if (transport_resolve(&g->by, vm, p->o->root, &why))
 		guest_fail(g, why.mend, "%s", why.text);
 	else if (g->asked && g->by.kind == TRANSPORT_NONE)
-		guest_fail(g, MEND_WAY, "no way into it is known");
+		fail_for_way(g);
 	return 0;
 }
 

@@ -85,7 +85,7 @@ def compute(lab):
 
 def compute_recorded(lab):
     lab.sh("rm -rf c c.log; stealscope record -t 60s --no-index -o c " + WAYS + " </dev/null >c.log 2>&1 & REC=$!; "
-           "until grep -q 'recording.*about' c.log; do sleep 0.2; done; sleep 2", 120)
+           "until grep -q 'recording.*about' c.log || ! kill -0 $REC; do sleep 0.2; done; sleep 2", 120)
     took = compute(lab)
     lab.sh("kill -INT $REC; wait $REC", 120)
     return took
