@@ -95,6 +95,36 @@ static void test_disk(void **state)
 	world_release(&w);
 }
 
+/* Woken at 25 for CPU1, which takes notice at 28: until then it is the hog, or a handler, that has that CPU, as long as it is
+ * known which one it is. */
+static void test_on_its_way(void **state)
+{
+	(void)state;
+	for (int placed = 0; placed < 2; placed++) {
+		struct world w;
+		world_open(&w);
+		world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 40; 60 0");
+		world_row(&w, "/Host/CPUs/CPU1/Current Thread", "0 41; 10 99; 50 41");
+		world_row(&w, "/Host/CPUs/CPU1/Interrupt", "0 -; 26 timer; 27 -");
+		world_row(&w, H "40/Status", "0 RUNNING; 60 BLOCKED");
+		world_row(&w, H "40/Name", "0 kvm");
+		world_row(&w, H "41/Status", "0 RUNNING; 10 BLOCKED; 28 PREEMPTED; 50 RUNNING");
+		world_row(&w, H "41/CPU", placed ? "0 1" : "0 -; 28 -; 50 1");
+		world_row(&w, H "41/Name", "0 io");
+		world_row(&w, H "41/Woken By", "25 host/40");
+		world_row(&w, H "41/Woken In", "28 thread");
+		world_row(&w, H "99/Name", "0 hog");
+		world_close(&w, 0, 99);
+		check(&w, "host/41", 10, 60,
+		      placed ? "10-24 running host/40 kvm wake; 25-25 preempting host/41 io <host/99 hog> ipi; "
+		               "26-26 irq host/41 io <host/-1 timer> ipi; 27-27 preempting host/41 io <host/99 hog> ipi; "
+		               "28-49 preempting host/41 io <host/99 hog> start; 50-60 running host/41 io start"
+		             : "10-24 running host/40 kvm wake; 25-27 unknown host/41 io ipi; 28-49 unknown host/41 io start; "
+		               "50-60 running host/41 io start");
+		world_release(&w);
+	}
+}
+
 /* At 25 the disk is asked for by a vCPU whose guest is traced no longer: of the time before that ended it is not said whom
  * it had, who may have had to do with it or not. */
 static void test_no_longer_traced(void **state)
@@ -321,6 +351,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_disk), cmocka_unit_test(test_ends), cmocka_unit_test(test_idle_and_out),
+		cmocka_unit_test(test_on_its_way),
 		cmocka_unit_test(test_no_longer_traced),
 		cmocka_unit_test(test_explained), cmocka_unit_test(test_pending), cmocka_unit_test(test_pending_for_two),
 		cmocka_unit_test(test_locks),

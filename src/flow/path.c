@@ -316,22 +316,44 @@ static int who_is_woken(struct walker *w, const struct subject *s, const struct 
 	return identity(w, sleeper->thread < 0 ? s : &(struct subject){ SUBJECT_THREAD, (uint32_t)sleeper->thread }, t, who);
 }
 
+/* The same on CPU `cpu` of the host: whoever that has meanwhile keeps the one that is woken from it. */
+static int on_its_way_to(struct walker *w, const struct subject *s, struct who *sleeper, int cpu, int64_t a, int64_t b)
+{
+	for (int64_t end; a <= b; a = end + 1) {
+		struct via via = { EDGE_IPI, PATH_PROVEN };
+		struct piece p = { .who = { .kind = FLOW_UNKNOWN } };
+		struct party who, thief = nobody;
+		if (who_is_woken(w, s, sleeper, a, &who) < 0)
+			return -1;
+		w->r.until = b;
+		if (cpu >= 0 && resolve_subject(&w->r, &(struct subject){ SUBJECT_CPU, (uint32_t)cpu }, a, &p) < 0)
+			return -1;
+		end = w->r.until;
+		who.kind = p.who.kind;
+		if (who.kind == FLOW_PREEMPTING || who.kind == FLOW_IRQ)
+			thief = p.who;
+		else if (who.kind == FLOW_UNKNOWN)
+			via.evidence = PATH_NO_EVIDENCE;
+		if (emit(w, a, end, who, thief, via) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 /* [a, b] of a sleep, from when its waker had acted on: the wakeup is on its way to another CPU. */
 static int on_its_way(struct walker *w, const struct subject *s, struct who *sleeper, int64_t at, int64_t a, int64_t b)
 {
 	int64_t number;
-	struct party who;
 	if (a > b)
 		return 0;
 	if (track_at(&w->r, &resolver_own(&w->r, sleeper)[OWN_CPU], at, &number) < 0)
 		return -1;
-	int cpu = number < 0 || number > INT16_MAX ? -1 : topo_find_cpu(w->topo, (uint32_t)sleeper->machine, (unsigned)number);
-	if (cpu >= 0 && w->topo->machine[w->topo->cpu[cpu].machine].kind == MACHINE_VM && w->depth < DEEPEST)
+	int32_t machine = cpus_of(w->topo, (uint32_t)sleeper->machine);
+	int cpu = number < 0 || number > INT16_MAX || machine < 0 ? -1
+	        : topo_find_cpu(w->topo, (uint32_t)machine, (unsigned)number);
+	if (cpu >= 0 && w->topo->machine[machine].kind == MACHINE_VM)
 		return own(w, &(struct subject){ SUBJECT_CPU, (uint32_t)cpu }, a, b, (struct via){ EDGE_IPI, PATH_PROVEN });
-	if (who_is_woken(w, s, sleeper, a, &who) < 0)
-		return -1;
-	who.kind = FLOW_IDLE_CPU;
-	return emit(w, a, b, who, nobody, (struct via){ EDGE_IPI, PATH_PROVEN });
+	return on_its_way_to(w, s, sleeper, cpu, a, b);
 }
 
 /* Whoever acted at by->at has [a, b].  s: who waits for it.  evidence: that it waits for this. */

@@ -39,14 +39,6 @@ static int thread_state(const struct resolver *r, int64_t value)
 	return value < 0 || value >= HISTORY_STATES ? THREAD_UNKNOWN : r->topo->thread_state[value];
 }
 
-/* The machine whose CPUs a machine's threads run on: a container has none of its own. */
-static int32_t cpus_of(const struct topo *t, uint32_t machine)
-{
-	if (t->machine[machine].kind != MACHINE_CONTAINER)
-		return (int32_t)machine;
-	return t->machine[0].kind == MACHINE_HOST ? 0 : -1;
-}
-
 static bool same_thread(const struct topo *t, const struct who *a, const struct who *b)
 {
 	return a && b && a->tid == b->tid && cpus_of(t, (uint32_t)a->machine) == cpus_of(t, (uint32_t)b->machine);

@@ -91,6 +91,14 @@ static inline struct cpu_tracks *resolver_cpu(struct resolver *r, uint32_t cpu)
 	return r->cpu[cpu] ? r->cpu[cpu] : resolver_cpu_new(r, cpu);
 }
 
+/* The machine whose CPUs a machine's threads run on: a container has none of its own.  -1: there is none. */
+static inline int32_t cpus_of(const struct topo *t, uint32_t machine)
+{
+	if (t->machine[machine].kind != MACHINE_CONTAINER)
+		return (int32_t)machine;
+	return t->machine[0].kind == MACHINE_HOST ? 0 : -1;
+}
+
 struct who *resolver_who(struct resolver *r, uint32_t machine, int32_t tid);
 struct row_track *resolver_own(struct resolver *r, struct who *w);
 /* The name of a thread at t as an id in r->names. */
