@@ -41,6 +41,7 @@ static int emit(struct walker *w, int64_t a, int64_t b, struct party who, struct
 	if (last && party_same(&last->who, &who) && party_same(&last->thief, &thief) && last->edge == via.edge &&
 	    last->evidence == via.evidence) {
 		last->end = b;
+		path_add_up(w, a, b, false);
 		return 0;
 	}
 	if (out->pieces == w->cap) {
@@ -53,19 +54,36 @@ static int emit(struct walker *w, int64_t a, int64_t b, struct party who, struct
 		w->cap = n;
 	}
 	out->piece[out->pieces++] = (struct path_piece){ a, b, who, thief, (uint8_t)via.edge, via.evidence };
+	path_add_up(w, a, b, true);
+	return 0;
+}
+
+static int thread_identity(struct walker *w, uint32_t thread, int64_t t, struct party *who)
+{
+	const struct topo_thread *th = &w->topo->thread[thread];
+	struct known_thread *known = &w->known[thread % KNOWN_THREADS];
+	if (known->thread != thread || t < known->from || t > known->to) {
+		struct who *is = resolver_who(&w->r, th->machine, th->tid);
+		*known = (struct known_thread){ thread, t, t, nobody };
+		known->who.system = (int32_t)th->machine;
+		known->who.tid = th->tid;
+		if (resolver_name(&w->r, is, t, &known->who.name) < 0)
+			return -1;
+		if (is->name.iv.start <= t && t <= is->name.iv.end) {
+			known->from = is->name.iv.start;
+			known->to = is->name.iv.end;
+		}
+	}
+	*who = known->who;
 	return 0;
 }
 
 /* Who the subject is at t, as a party. */
 static int identity(struct walker *w, const struct subject *s, int64_t t, struct party *who)
 {
+	if (s->kind == SUBJECT_THREAD)
+		return thread_identity(w, s->index, t, who);
 	*who = nobody;
-	if (s->kind == SUBJECT_THREAD) {
-		const struct topo_thread *th = &w->topo->thread[s->index];
-		who->system = (int32_t)th->machine;
-		who->tid = th->tid;
-		return resolver_name(&w->r, resolver_who(&w->r, th->machine, th->tid), t, &who->name);
-	}
 	int64_t tid;
 	struct cpu_tracks *c = resolver_cpu(&w->r, s->index);
 	who->system = (int32_t)w->topo->cpu[s->index].machine;

@@ -4,11 +4,31 @@
 
 #include "flow/flow_private.h"
 #include "flow/inquiry.h"
+#include "flow/party.h"
 #include "flow/raiser.h"
 
 struct via {
 	enum path_edge edge;
 	int64_t evidence;
+};
+
+#define KNOWN_THREADS 16
+
+/* Who a thread is, which every piece asks: as long as it has one name. */
+struct known_thread {
+	uint32_t thread;   /* index into topo->thread */
+	int64_t from, to;  /* ns, closed; from > to: nothing is known */
+	struct party who;
+};
+
+#define SUMS_RECENT 16
+
+/* The pieces so far, added up by whose time it was and who took it. */
+struct path_ledger {
+	struct parties parties;
+	struct map row;      /* numbers of both parties -> index into path->sum */
+	size_t cap, last;    /* last: that of the last piece */
+	size_t recent[SUMS_RECENT];  /* index + 1, by hash: a path alternates between few */
 };
 
 struct walker {
@@ -17,6 +37,8 @@ struct walker {
 	struct resolver r;
 	struct path out;
 	size_t cap;
+	struct path_ledger ledger;
+	struct known_thread known[KNOWN_THREADS];  /* by index modulo */
 	struct subject whose;
 	int64_t t;        /* where it goes on */
 	int depth;
@@ -24,6 +46,9 @@ struct walker {
 	uint64_t asleep;  /* bits of the file's thread states that mean BLOCKED */
 	struct error *err;
 };
+
+/* A piece was added to the path, or [a, b] to its last one. */
+void path_add_up(struct walker *w, int64_t a, int64_t b, bool is_new);
 
 /* What the subject did from t on, and what was done for it, is added to the path: *end is where that ends, b at most. */
 int path_piece(struct walker *w, const struct subject *s, int64_t t, int64_t b, struct via via, int64_t *end);

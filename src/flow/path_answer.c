@@ -5,7 +5,6 @@
 
 #include "base/map.h"
 #include "base/mem.h"
-#include "flow/party.h"
 
 static int longest_first(const void *a, const void *b)
 {
@@ -15,33 +14,41 @@ static int longest_first(const void *a, const void *b)
 	return (x->who.tid > y->who.tid) - (x->who.tid < y->who.tid);
 }
 
-static void add_up(struct path *p)
+/* The sum that a piece belongs to, among all of them. */
+static __attribute__((noinline)) size_t find_sum(struct path_ledger *l, struct path *p, const struct path_piece *piece)
 {
-	struct parties parties = { 0 };
-	struct map row = MAP_INIT;
-	size_t cap = 0;
-	double all = (double)(p->end - p->start) + 1;
-	for (size_t i = 0; i < p->pieces; i++) {
-		const struct path_piece *piece = &p->piece[i];
-		bool is_new;
-		uint64_t key = (uint64_t)parties_put(&parties, &piece->who) << 32;
-		uint64_t *at = map_put(&row, key | parties_put(&parties, &piece->thief), &is_new);
-		if (is_new) {
-			*at = p->sums;
-			*ARRAY_PUSH(p->sum, p->sums, cap) = (struct path_sum){ .who = piece->who, .thief = piece->thief };
-		}
-		struct path_sum *sum = &p->sum[*at];
-		sum->duration += piece->end - piece->start + 1;
-		sum->pieces++;
-		if (piece->who.kind == FLOW_UNKNOWN)
-			p->unknown += piece->end - piece->start + 1;
+	bool is_new;
+	uint64_t key = (uint64_t)parties_put(&l->parties, &piece->who) << 32;
+	uint64_t *at = map_put(&l->row, key | parties_put(&l->parties, &piece->thief), &is_new);
+	if (is_new) {
+		*at = p->sums;
+		*ARRAY_PUSH(p->sum, p->sums, l->cap) = (struct path_sum){ .who = piece->who, .thief = piece->thief };
 	}
-	for (size_t i = 0; i < p->sums; i++)
-		p->sum[i].share = (double)p->sum[i].duration / all;
-	if (p->sums)
-		qsort(p->sum, p->sums, sizeof *p->sum, longest_first);
-	map_release(&row);
-	parties_release(&parties);
+	return *at;
+}
+
+static size_t sum_of(struct path_ledger *l, struct path *p, const struct path_piece *piece)
+{
+	const uint32_t hash = (uint32_t)piece->who.tid + 5U * (uint32_t)piece->thief.tid + 3U * piece->who.kind;
+	size_t *recent = &l->recent[hash % SUMS_RECENT];
+	const struct path_sum *sum = *recent ? &p->sum[*recent - 1] : NULL;
+	if (!sum || !party_same(&sum->who, &piece->who) || !party_same(&sum->thief, &piece->thief))
+		*recent = find_sum(l, p, piece) + 1;
+	return *recent - 1;
+}
+
+void path_add_up(struct walker *w, int64_t a, int64_t b, bool is_new)
+{
+	struct path_ledger *l = &w->ledger;
+	struct path *p = &w->out;
+	const struct path_piece *piece = &p->piece[p->pieces - 1];
+	if (is_new) {
+		l->last = sum_of(l, p, piece);
+		p->sum[l->last].pieces++;
+	}
+	p->sum[l->last].duration += b - a + 1;
+	if (piece->who.kind == FLOW_UNKNOWN)
+		p->unknown += b - a + 1;
 }
 
 void path_release(struct path *p)
@@ -79,7 +86,11 @@ static int join(struct inquiry *q, struct error *err)
 {
 	struct walker *w = (struct walker *)q;
 	(void)err;
-	add_up(&w->out);
+	struct path *p = &w->out;
+	for (size_t i = 0; i < p->sums; i++)
+		p->sum[i].share = (double)p->sum[i].duration / ((double)(p->end - p->start) + 1);
+	if (p->sums)
+		qsort(p->sum, p->sums, sizeof *p->sum, longest_first);
 	resolver_give_names(&w->r, &w->out.name, &w->out.names);
 	return 1;
 }
@@ -90,6 +101,8 @@ static void close_walker(struct inquiry *q)
 	path_release(&w->out);
 	resolver_release(&w->r);
 	map_release(&w->raisers.known);
+	map_release(&w->ledger.row);
+	parties_release(&w->ledger.parties);
 }
 
 static const struct inquiry_kind path_inquiry = { walk, join, close_walker };
@@ -104,6 +117,8 @@ struct inquiry *path_open(const struct topo *topo, const struct subject *s, int6
 	w->whose = *s;
 	w->t = w->out.start = from;
 	w->out.end = to;
+	for (int i = 0; i < KNOWN_THREADS; i++)
+		w->known[i].from = 1;
 	for (unsigned i = 0; i < HISTORY_STATES; i++) {
 		w->asleep |= (uint64_t)(topo->thread_state[i] == THREAD_BLOCKED) << i;
 		w->raisers.running |= (uint64_t)(topo->thread_state[i] == THREAD_RUNNING) << i;

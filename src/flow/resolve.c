@@ -461,14 +461,18 @@ static int thread_at(struct resolver *r, struct who *w, int64_t t, struct piece 
 		out->who.name = r->not_alive;
 		return 0;
 	}
-	int state = thread_state(r, status), c;
+	int state = thread_state(r, status);
 	if (state == THREAD_BLOCKED)
 		return waiting_at(r, w, after(own[OWN_STATUS].iv.end), out);
 	if (state == THREAD_UNKNOWN)
 		return set(out, FLOW_UNKNOWN);
 	if (track_at(r, &own[OWN_CPU], t, &number) < 0)
 		return -1;
-	c = cpu_index(r, cpus_of(r->topo, (uint32_t)w->machine), number);
+	if (w->cpu_number != number) {
+		w->cpu = cpu_index(r, cpus_of(r->topo, (uint32_t)w->machine), number);
+		w->cpu_number = number;
+	}
+	const int c = w->cpu;
 	if (state == THREAD_RUNNING)
 		return running_at(r, w, c, t, out, depth);
 	int v, limited = 0;

@@ -37,6 +37,8 @@ struct cpu_tracks {
 struct who {
 	int32_t thread;      /* index into topo->thread, or -1: the history has no such thread */
 	int32_t machine, tid;
+	int64_t cpu_number;  /* that its CPU row last told, and which CPU that is, or -1 */
+	int cpu;
 	struct row_track name;
 	struct row_track *own;  /* status, cpu, waker: only of threads that were asked for them */
 	struct who *boxed;   /* of the host: the same TID in a container, in the next one ...; or NULL */

@@ -173,6 +173,8 @@ struct who *resolver_who(struct resolver *r, uint32_t machine, int32_t tid)
 	w->thread = topo_find_thread(r->topo, machine, tid);
 	w->machine = (int32_t)machine;
 	w->tid = tid;
+	w->cpu_number = HISTORY_NULL;
+	w->cpu = -1;
 	track_init(&w->name, w->thread < 0 ? HISTORY_NONE : r->topo->thread[w->thread].name);
 	if (r->topo->machine[machine].kind != MACHINE_HOST)
 		return w;

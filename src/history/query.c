@@ -234,7 +234,7 @@ int history_range_read(struct history_cursor *c, struct interval *iv, unsigned m
 	c->state[CURSOR_PLACE] = more ? i + (unsigned)n : 0;
 	c->state[CURSOR_START] = (uint64_t)iv[n - 1].end + 1;
 	c->state[CURSOR_DONE] = !more && k + 1 == a.chunks;
-	for (int m = 0; m < n; m++)
+	for (int m = iv[n - 1].end < c->t1 ? n : 0; m < n; m++)
 		if (iv[m].end >= c->t1) {
 			c->state[CURSOR_DONE] = 1;
 			return m + 1;
