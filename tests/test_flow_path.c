@@ -42,10 +42,10 @@ static void check(const struct world *w, const char *whose, int64_t from, int64_
 }
 
 /* A vCPU (host thread 40), its VM's I/O thread 41, and a hog that shares CPU1 with it. */
-static void make(struct world *w, const char *woken_in)
+static void make(struct world *w, const char *woken_in, const char *on_cpu0)
 {
 	world_open(w);
-	world_row(w, "/Host/CPUs/CPU0/Current Thread", "0 40; 30 0; 75 40");
+	world_row(w, "/Host/CPUs/CPU0/Current Thread", on_cpu0);
 	world_row(w, "/Host/CPUs/CPU1/Current Thread", "0 41; 10 0; 28 99; 50 41; 70 99");
 	world_row(w, H "40/Status", "0 RUNNING; 30 BLOCKED; 70 PREEMPTED; 75 RUNNING");
 	world_row(w, H "40/CPU", "0 0");
@@ -86,7 +86,7 @@ static void test_disk(void **state)
 {
 	(void)state;
 	struct world w;
-	make(&w, "81 irq/9-disk");
+	make(&w, "81 irq/9-disk", "0 40; 30 0; 75 40");
 	check(&w, "A/5", 0, 99,
 	      "0-19 running A/5 work start; 20-24 running A/6 flush request; 25-27 idle-cpu host/41 io ipi; "
 	      "28-49 preempting host/41 io <host/99 hog> inject ~11; 50-69 running host/41 io inject ~11; "
@@ -156,7 +156,7 @@ static void test_explained(void **state)
 	struct world w;
 	struct error err = ERROR_INIT;
 	char *text;
-	make(&w, "81 irq/9-disk");
+	make(&w, "81 irq/9-disk", "0 40; 30 0; 75 40");
 	struct subject s = world_subject(&w, "A/5");
 	assert_int_equal(explain_window(&w.topo, &s, 0, 99, &text, &err), 0);
 	assert_non_null(strstr(text, "What it slept for was mostly the doing of host/41 io: 45 ns, 22 ns of that because host/99 hog "
@@ -164,10 +164,46 @@ static void test_explained(void **state)
 	                             "in time, the rest by recorded wakeups.\n"));
 	free(text);
 	world_release(&w);
-	make(&w, "81 timer");
+	make(&w, "81 irq/9-disk", "0 40; 30 0; 70 99; 75 40");  /* the hog has the vCPU's CPU, too, when that is woken */
+	s = world_subject(&w, "A/5");
+	assert_int_equal(explain_window(&w.topo, &s, 0, 99, &text, &err), 0);
+	assert_non_null(strstr(text, "22 ns of that because host/99 hog had its CPU; A/6 flush: 5 ns; host/99 hog had the CPUs of "
+	                             "those who led to it for 27 ns in all; of the 50 ns of all who led to it 42 ns go by what was "
+	                             "nearest in time, the rest by recorded wakeups.\n"));
+	free(text);
+	world_release(&w);
+	make(&w, "81 timer", "0 40; 30 0; 75 40");
 	s = world_subject(&w, "A/5");
 	assert_int_equal(explain_window(&w.topo, &s, 0, 99, &text, &err), 0);
 	assert_null(strstr(text, "the doing of"));
+	free(text);
+	world_release(&w);
+}
+
+/* Of 80 ns of sleep 10 were for somebody, and the rest for a timer. */
+static void test_explained_in_part(void **state)
+{
+	(void)state;
+	struct world w;
+	struct error err = ERROR_INIT;
+	char *text;
+	world_open(&w);
+	world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 40; 84 99; 90 40");
+	world_row(&w, "/Host/CPUs/CPU1/Current Thread", "0 41; 10 0; 80 41; 82 0; 92 41");
+	world_row(&w, H "40/Status", "0 RUNNING; 84 PREEMPTED; 90 RUNNING");
+	world_row(&w, H "40/CPU", "0 0");
+	world_row(&w, H "40/Name", "0 server");
+	world_row(&w, H "41/Status", "0 RUNNING; 10 BLOCKED; 80 RUNNING; 82 BLOCKED; 92 RUNNING");
+	world_row(&w, H "41/CPU", "0 1");
+	world_row(&w, H "41/Name", "0 client");
+	world_row(&w, H "41/Woken By", "80 host/0; 92 host/40");
+	world_row(&w, H "41/Woken In", "80 timer; 92 thread");
+	world_row(&w, H "99/Name", "0 hog");
+	world_close(&w, 0, 99);
+	struct subject s = world_subject(&w, "host/41");
+	assert_int_equal(explain_window(&w.topo, &s, 0, 99, &text, &err), 0);
+	assert_non_null(strstr(text, "What it slept for was in part the doing of host/40 server: 10 ns, 6 ns of that because host/99 "
+	                             "hog had its CPU; recorded wakeups tell so.\n"));
 	free(text);
 	world_release(&w);
 }
@@ -177,13 +213,13 @@ static void test_ends(void **state)
 {
 	(void)state;
 	struct world w;
-	make(&w, "81 timer");
+	make(&w, "81 timer", "0 40; 30 0; 75 40");
 	check(&w, "A/5", 30, 79, "30-79 wait A/-1 timer irq");
 	world_release(&w);
-	make(&w, "81 softirq/9-RCU");
+	make(&w, "81 softirq/9-RCU", "0 40; 30 0; 75 40");
 	check(&w, "A/5", 60, 69, "60-69 unknown A/5 work start");
 	world_release(&w);
-	make(&w, "0 -");
+	make(&w, "0 -", "0 40; 30 0; 75 40");
 	check(&w, "A/5", 60, 69, "60-69 unknown A/5 work start");
 	world_release(&w);
 }
@@ -353,7 +389,8 @@ int main(void)
 		cmocka_unit_test(test_disk), cmocka_unit_test(test_ends), cmocka_unit_test(test_idle_and_out),
 		cmocka_unit_test(test_on_its_way),
 		cmocka_unit_test(test_no_longer_traced),
-		cmocka_unit_test(test_explained), cmocka_unit_test(test_pending), cmocka_unit_test(test_pending_for_two),
+		cmocka_unit_test(test_explained), cmocka_unit_test(test_explained_in_part),
+		cmocka_unit_test(test_pending), cmocka_unit_test(test_pending_for_two),
 		cmocka_unit_test(test_locks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

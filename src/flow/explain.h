@@ -34,7 +34,7 @@ double story_share(const struct story *s, int64_t ns);  /* of the flow's window 
 const char *story_amount(const struct story *s, int64_t ns, char buf[64]);
 /* Tells who ended its sleeps; of a vCPU, what it waited for. */
 int story_waits(struct story *s, struct error *err);
-/* Tells whom it slept for, if that was mostly somebody. */
+/* Tells whom it slept for, as far as that was a considerable part. */
 int story_path(struct story *s, struct error *err);
 /* Tells where to look next. */
 void story_advise(struct story *s);

@@ -8,7 +8,8 @@
 #include "base/timefmt.h"
 
 #define TOLD 3
-#define MOSTLY 0.5       /* part of the sleep from which on it was somebody's */
+#define MOSTLY 0.5       /* part of the sleep from which on it was mostly somebody's */
+#define A_PART 0.1       /* from which on that is told at all */
 #define WORTH_TELLING 0.1 /* of that, from which on somebody is named */
 
 struct helper {
@@ -20,17 +21,20 @@ struct helpers {
 	struct helper *one;
 	size_t len, cap;
 	int64_t ns, near;    /* of all; of it by what was nearest in time */
+	struct helper thief; /* who had most from all who led to it, their idle vCPUs on the way included */
 };
+
+/* Is it about the subject's own time, or that of the vCPU that was woken for it? */
+static bool is_own(const struct story *s, const struct party *who)
+{
+	if (s->subject.kind == SUBJECT_CPU)
+		return who->system == (int32_t)s->machine;
+	return who->system == (int32_t)s->machine && who->tid == s->topo->thread[s->subject.index].tid;
+}
 
 static bool is_somebody(const struct story *s, const struct party *who)
 {
-	const struct topo *topo = s->topo;
-	if (who->system < 0 || who->kind == FLOW_UNKNOWN || who->kind == FLOW_WAITING || who->tid <= 0)
-		return false;
-	if (s->subject.kind == SUBJECT_CPU)
-		return who->system != (int32_t)s->machine;
-	const struct topo_thread *self = &topo->thread[s->subject.index];
-	return who->system != (int32_t)s->machine || who->tid != self->tid;
+	return who->system >= 0 && who->kind != FLOW_UNKNOWN && who->kind != FLOW_WAITING && who->tid > 0 && !is_own(s, who);
 }
 
 static bool same_thread(const struct party *a, const struct party *b)
@@ -46,6 +50,22 @@ static struct helper *helper_of(struct helpers *all, const struct party *who)
 	struct helper *h = ARRAY_PUSH(all->one, all->len, all->cap);
 	*h = (struct helper){ .who = *who, .thief = { -1, -1, 0, FLOW_UNKNOWN } };
 	return h;
+}
+
+/* Who had most of the CPUs of those who led to it. */
+static void gather_thief(const struct story *s, const struct path *p, struct helpers *all)
+{
+	for (size_t i = 0; i < p->sums; i++) {
+		const struct party *thief = &p->sum[i].thief;
+		if (thief->system < 0 || thief->kind != FLOW_PREEMPTING || same_thread(thief, &all->thief.thief))
+			continue;
+		struct helper h = { .thief = *thief };
+		for (size_t k = i; k < p->sums; k++)
+			if (same_thread(&p->sum[k].thief, thief) && !is_own(s, &p->sum[k].who))
+				h.taken += p->sum[k].duration;
+		if (h.taken > all->thief.taken)
+			all->thief = h;
+	}
 }
 
 /* The sums are longest first: the thief of a helper that comes first had most at once. */
@@ -68,6 +88,7 @@ static void gather(const struct story *s, const struct path *p, struct helpers *
 	for (size_t i = 0; i < p->pieces; i++)
 		if (p->piece[i].evidence >= 0 && is_somebody(s, &p->piece[i].who))
 			all->near += p->piece[i].end - p->piece[i].start + 1;
+	gather_thief(s, p, all);
 }
 
 static int most_first(const void *a, const void *b)
@@ -82,19 +103,34 @@ static char *name_of(const struct story *s, const struct path *p, struct party w
 	return explain_party(s->topo, &who, who.name < p->names ? p->name[who.name] : NULL, &s->subject, buf, NAME_TEXT);
 }
 
+/* Where that is considerably more than what was told of the first helper. */
+static void tell_thief(const struct story *s, const struct path *p, const struct helpers *all)
+{
+	const struct helper *h = &all->thief, *first = &all->one[0];
+	char who[NAME_TEXT], d[TIME_TEXT];
+	const int64_t told = same_thread(&h->thief, &first->thief) ? first->taken : 0;
+	if ((double)h->taken < WORTH_TELLING * (double)all->ns || (double)(h->taken - told) < WORTH_TELLING * (double)h->taken)
+		return;
+	fprintf(s->to, "; %s had the CPUs of those who led to it for %s in all", name_of(s, p, h->thief, who),
+	        time_duration(d, h->taken));
+}
+
 static void tell_helpers(const struct story *s, const struct path *p, const struct helpers *all)
 {
 	char who[NAME_TEXT], d[TIME_TEXT];
+	const bool mostly = (double)all->ns >= MOSTLY * (double)s->demand.slept;
 	for (size_t i = 0; i < all->len && i < TOLD; i++) {
 		const struct helper *h = &all->one[i];
 		if (i && (double)h->ns < WORTH_TELLING * (double)all->ns)
 			break;
-		fprintf(s->to, "%s%s: %s", i ? "; " : "What it slept for was mostly the doing of ", name_of(s, p, h->who, who),
-		        time_duration(d, h->ns));
+		fprintf(s->to, "%s%s: %s", i ? "; " : mostly ? "What it slept for was mostly the doing of "
+		                                             : "What it slept for was in part the doing of ",
+		        name_of(s, p, h->who, who), time_duration(d, h->ns));
 		if ((double)h->taken >= WORTH_TELLING * (double)h->ns)
 			fprintf(s->to, ", %s of that because %s had its CPU", time_duration(d, h->taken),
 			        name_of(s, p, h->thief, who));
 	}
+	tell_thief(s, p, all);
 	if (all->near)
 		fprintf(s->to, "; of the %s of all who led to it ", time_duration(d, all->ns));
 	if (all->near)
@@ -111,7 +147,7 @@ int story_path(struct story *s, struct error *err)
 	if (path_of(s->topo, &s->subject, s->f->start, s->f->end, &p, err) < 0)
 		return -1;
 	gather(s, &p, &all);
-	if (all.len && (double)all.ns >= MOSTLY * (double)s->demand.slept) {
+	if (all.len && (double)all.ns >= A_PART * (double)s->demand.slept) {
 		qsort(all.one, all.len, sizeof *all.one, most_first);
 		tell_helpers(s, &p, &all);
 	}

@@ -100,6 +100,5 @@ int story_waits(struct story *s, struct error *err)
 	else
 		tell_wakers(s, &l);
 	waits_release(&l);
-	const bool mostly = s->demand.slept > s->demand.ran && s->demand.slept > s->demand.lost;
-	return s->subject.kind != SUBJECT_CPU && mostly ? story_path(s, err) : 0;
+	return s->subject.kind == SUBJECT_CPU ? 0 : story_path(s, err);
 }
