@@ -32,6 +32,8 @@ def one(folder, history):
         check(missing == [], f"{subject}: How sure has the doubts of info {missing}")
         named = re.findall(r"(?:most was|Then|;) (.*?): [\d.]+ \w+ \(", text.split("How sure:")[0])
         check(all(who.strip() and "host/0 swapper" not in who for who in named), f"{subject}: everybody has a name {named}")
+        advice = text.split("Look next ")[1:]
+        check(len(set(advice)) == len(advice), f"{subject}: nothing is advised twice {advice}")
         found = re.findall(r"^.*?\((stealscope .*)\)[.:]?.*$", p.stdout, re.M)
         check(len(found) == p.stdout.count("(stealscope "), f"{subject}: each of {p.stdout.count('(stealscope ')} commands stands in one line")
         commands |= set(found)

@@ -95,6 +95,11 @@ def check_incomplete(tmp):
     check("host/99 burn" in p.stdout, "what is there is shown all the same")
 
 
+def check_command(tmp):
+    p = attempt(tmp, "-o", "command", "web=none", "--no-index", "--", "sh", "-c", "sleep 0.3; exit 3")
+    check("stealscope: the command ended with status 3\n" in p.stderr, f"how the command ended {p.stderr}")
+
+
 def check_then(tmp):
     p = attempt(tmp, "-t", "2.5s", "-o", "then", "web=none", "--then", "steal --format csv")
     check(p.stdout.startswith("then\nvictim,thief,ns,share\n") and "\nweb,host," in p.stdout, f"--then {p.stdout}")
@@ -126,7 +131,7 @@ def check_look(tmp):
     check("host" in p.stdout and "tracefs" in p.stdout and "host's side" in p.stdout, f"--check {p.stdout}")
     p = attempt(tmp, "--check", status=5)
     check("web: no way into it is known (say one: web=ssh:root@HOST" in p.stdout, f"--check says what to do {p.stdout}")
-    check(sorted(os.listdir(tmp)) == ["bare", "half", "no", "r", "root", "then"], "and makes nothing")
+    check(sorted(os.listdir(tmp)) == ["bare", "command", "half", "no", "r", "root", "then"], "and makes nothing")
 
 
 def check_flights(tmp):
@@ -152,6 +157,7 @@ def main():
         make_host(os.path.join(tmp, "root"))
         check_verdict(tmp)
         check_incomplete(tmp)
+        check_command(tmp)
         check_then(tmp)
         check_look(tmp)
         check_flights(tmp)

@@ -201,8 +201,8 @@ static int record_small(void)
 	if (!mount_small(place, "size=400m"))
 		return 77;
 	int folder = open(place, O_RDONLY | O_DIRECTORY);
-	pthread_create(&thread, NULL, fill, &folder);
 	said = false;
+	pthread_create(&thread, NULL, fill, &folder);
 	free(place);
 	place = mem_printf("%s/r/x", tree.root);
 	struct record_options o = { .host_only = true, .root = tree.root, .output = place, .clock = "auto", .stop = &stop,

@@ -209,6 +209,8 @@ static int tell(const struct record_result *r, struct error *err)
 {
 	for (size_t i = 0; i < r->machines; i++)
 		print_machine(&r->machine[i]);
+	if (WIFEXITED(r->command_status) && WEXITSTATUS(r->command_status))
+		fprintf(stderr, "stealscope: the command ended with status %d\n", WEXITSTATUS(r->command_status));
 	if (r->whole)
 		return 0;
 	return error_set(err, STATUS_INCOMPLETE, "see above", "not all that was asked for was recorded");

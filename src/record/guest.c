@@ -391,9 +391,11 @@ static void take_silence(struct guest *g)
 	int status = 0;
 	read_errors(g);
 	channel_ended(&g->channel, &status);
-	const char *shell = g->state == GUEST_CALLED && !g->about ? "no shell answers there" : "its shell ended too early";
-	guest_fail(g, "try it by hand; the next recording, or record --cleanup, removes what may be left there", "%s%s%s",
-	           shell, *g->errors ? ": " : "", g->errors);
+	const bool never = g->state == GUEST_CALLED && !g->about;
+	const char *mend = never ? transport_mend(&g->by)
+	                         : "the next recording, or record --cleanup, removes what may be left there";
+	guest_fail(g, mend, "%s%s%s", never ? "no shell answers there" : "its shell ended too early",
+	           *g->errors ? ": " : "", g->errors);
 }
 
 void guest_listen(struct guest *g)

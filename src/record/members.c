@@ -73,8 +73,8 @@ static const struct record_wish *wish_of(const struct members *p, const struct v
 static void fail_for_way(struct guest *g)
 {
 	const char *vm = g->vm->name;
-	char *mend = mem_printf("say one: %.40s=ssh:root@HOST, =qga:, =vsock::PORT, =agent: or =cmd:COMMAND; %.40s=none does without",
-	                        vm, vm);
+	char *mend = mem_printf("say one: %.40s=ssh:root@HOST, =qga:, =vsock::PORT, =agent: or =cmd:COMMAND; "
+	                        "%.40s=none does without", vm, vm);
 	guest_fail(g, mend, "no way into it is known");
 	free(mend);
 }

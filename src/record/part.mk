@@ -10,6 +10,7 @@ src_librecord_a_SOURCES = \
 	src/record/agent_wire.c src/record/agent_wire.h \
 	src/record/base64.c src/record/base64.h \
 	src/record/buffer_stats.c \
+	src/record/cleanup.c \
 	src/record/events.c src/record/events.h \
 	src/record/facts.c src/record/facts.h \
 	src/record/folder.c src/record/folder.h \

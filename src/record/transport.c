@@ -68,6 +68,18 @@ struct transport transport_guess(const struct vm *vm)
 	return (struct transport){ has_agent ? TRANSPORT_QGA : TRANSPORT_NONE, mem_dup("") };
 }
 
+const char *transport_mend(const struct transport *t)
+{
+	static const char *const mend[TRANSPORT_KINDS] = {
+		[TRANSPORT_SSH] = "does ssh -o BatchMode=yes HOST true work, as root of this host?",
+		[TRANSPORT_QGA] = "does qemu-ga run in the guest, and may it guest-exec?",
+		[TRANSPORT_VSOCK] = "in the guest: modprobe vmw_vsock_virtio_transport; socat VSOCK-LISTEN:PORT,fork EXEC:/bin/sh",
+		[TRANSPORT_AGENT] = "in the guest: modprobe vmw_vsock_virtio_transport; trace-cmd agent -D",
+		[TRANSPORT_CMD] = "try it by hand: it must give a shell that reads its standard input",
+	};
+	return mend[t->kind];
+}
+
 /* ---- child processes */
 
 static void become(int in, int out, int errors)
@@ -105,8 +117,10 @@ int channel_start(struct channel *c, char *const *argv, int (*run)(void *arg), v
 		become(in[0], out[1], errors[1]);
 		if (getppid() != parent)
 			_exit(127);
-		if (run)
+		if (run) {
+			signal(SIGUSR1, SIG_IGN);  /* a trigger: for us, even where all of our name are sent it */
 			_exit(run(arg));
+		}
 		execvp(argv[0], argv);
 		dprintf(2, "%s: %s\n", argv[0], strerror(errno));
 		_exit(127);

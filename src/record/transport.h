@@ -38,6 +38,9 @@ struct transport transport_guess(const struct vm *vm);
  * not even by somebody who only finds the transport's text.  root: as in vms_find(). */
 int transport_resolve(struct transport *t, const struct vm *vm, const char *root, struct error *err);
 
+/* What to look at when no shell answers there. */
+const char *transport_mend(const struct transport *t);
+
 struct channel {
 	pid_t pid;         /* 0: none */
 	int in, out, err;  /* ours; not blocking; -1: closed */

@@ -1,8 +1,8 @@
 /* Fuzz target: any bytes as what a guest's agent of trace-cmd sends, and what becomes of it as frames.  Pieces, each behind
  * its length (16 bits, big-endian), are what comes from the agent itself and then from each of its CPUs. */
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -61,7 +61,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	if (in < 0 || out < 0 || null < 0 || frames_init(&f, take, NULL, &err))
 		abort();
-	dprintf(in, "key=%s %s", f.key, WORDS);
+	char words[512];
+	const int n = snprintf(words, sizeof words, "key=%s %s", f.key, WORDS);
+	if (write(in, words, (size_t)n) != n)
+		abort();
 	lseek(in, 0, SEEK_SET);
 	struct agent_way way = { 3, 823, dial, in, out, null, 0 };
 	rest.data = data;
