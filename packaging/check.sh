@@ -1,32 +1,65 @@
 #!/bin/sh
-# usage: packaging/check.sh BUILD-FOLDER      from the top of the sources; prints what it checked, exits 1 at the first that does not hold
+# usage: packaging/check.sh BUILD-FOLDER [BARE-ROOT]      from the top of the sources; prints what it checked, exits 1 at the
+# first that does not hold
 #
-# The tarball is reproducible, Debian's packages build and lintian has nothing to say, the RPM has the same files.
+# The tarball is reproducible, `make uninstall` leaves nothing, Debian's packages build and lintian has nothing to say, the RPM
+# has the same files.  As root, and with a folder that holds a bare Debian, a copy of which is made: the packages install
+# there, their tests (debian/tests) pass, and once purged they leave nothing.
 set -eu
-build=$1
+build=$(cd "$1" && pwd)
+bare=${2-}
 top=$PWD
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT INT TERM
+clean_up() {
+	! mountpoint -q "$work/root/proc" || umount "$work/root/proc"
+	rm -rf --one-file-system "$work"
+}
+trap clean_up EXIT
+trap 'exit 1' INT TERM
 
 say() { printf 'ok   %s\n' "$*"; }
 die() { printf 'FAIL %s\n' "$*"; exit 1; }
+try() { "$@" >"$work/log" 2>&1 || die "$*: $(tail -n 20 "$work/log")"; }
+all_files() { (cd "$1" && find . -xdev | LC_ALL=C sort); }
 
-make -C "$build" dist >"$work/log" 2>&1 || die "make dist: $(tail -n 5 "$work/log")"
+# ---- The tarball, again by another build, and from itself: elsewhere, with another umask, in another time zone
+
+try make -C "$build" dist
 tarball=$(ls "$build"/stealscope-*.tar.xz)
 version=${tarball##*/stealscope-}
 version=${version%.tar.xz}
-cp "$tarball" "$work/stealscope_$version.orig.tar.xz"
-cp "$tarball" "$work/"
-sleep 1
-make -C "$build" dist >"$work/log" 2>&1
+mv "$tarball" "$work/stealscope_$version.orig.tar.xz"
+try make -C "$build" dist
 cmp "$tarball" "$work/stealscope_$version.orig.tar.xz" || die 'two tarballs differ'
-rm -f "$tarball"
-say "make dist gives the same bytes twice: stealscope-$version.tar.xz"
+mv "$tarball" "$work/"
+mkdir "$work/elsewhere" "$work/tree"
+(
+	umask 077
+	export TZ=Pacific/Kiritimati LC_ALL=C
+	cd "$work/elsewhere"
+	tar --no-same-permissions -xf "../stealscope-$version.tar.xz"
+	mkdir "stealscope-$version/b"
+	cd "stealscope-$version/b"
+	../configure && make dist
+) >"$work/log" 2>&1 || die "make dist elsewhere: $(tail -n 20 "$work/log")"
+cmp "$work/elsewhere/stealscope-$version/b/stealscope-$version.tar.xz" "$work/stealscope-$version.tar.xz" ||
+	die 'a tarball that was made from a tarball differs'
+rm -rf "$work/elsewhere"
+say "make dist gives the same bytes, elsewhere too: stealscope-$version.tar.xz"
+
+try make -C "$build" install DESTDIR="$work/tree"
+installed=$(find "$work/tree" ! -type d | wc -l)
+try make -C "$build" uninstall DESTDIR="$work/tree"
+[ -z "$(find "$work/tree" ! -type d)" ] || die "make uninstall leaves $(find "$work/tree" ! -type d)"
+[ -z "$(find "$work/tree" -name '*stealscope*')" ] || die "make uninstall leaves $(find "$work/tree" -name '*stealscope*')"
+say "make uninstall leaves nothing of $installed files"
+
+# ---- The packages
 
 cd "$work"
 tar xf "stealscope-$version.tar.xz"
 cp -a "$top/debian" "stealscope-$version/"
-(cd "stealscope-$version" && DEB_BUILD_OPTIONS=nocheck dpkg-buildpackage -us -uc >"$work/log" 2>&1) || die "$(tail -n 20 "$work/log")"
+(cd "stealscope-$version" && DEB_BUILD_OPTIONS=nocheck try dpkg-buildpackage -us -uc)
 say 'the Debian packages build'
 lintian --allow-root --fail-on error,warning,info,pedantic --suppress-tags no-homepage-field,debian-watch-file-is-missing \
 	stealscope_*.changes || die 'lintian has remarks'
@@ -37,12 +70,42 @@ done | awk '$6 !~ /\/$/ { sub(/^\./, "", $6); print $6 }' | grep -v '^/usr/share
 	sed 's|/usr/lib/[^/]*-linux-gnu[^/]*/|/usr/lib/|; s/\.gz$//' | sort >debian.files
 
 if command -v rpmbuild >/dev/null; then
-	rpmbuild --nodeps -bb --define "_sourcedir $work" --define "_topdir $work/rpm" "$top/packaging/stealscope.spec" >"$work/log" 2>&1 ||
-		die "$(tail -n 20 "$work/log")"
+	try rpmbuild --nodeps -bb --define "_sourcedir $work" --define "_topdir $work/rpm" "$top/packaging/stealscope.spec"
 	find rpm -name '*.rpm' -exec rpm -qlp {} + | grep -vE '^/usr/share/(doc|licenses)/|^\(|/\.build-id' |
 		sed 's|/usr/lib64/|/usr/lib/|; s/\.gz$//' | sort -u >rpm.all
 	# rpm lists folders, too
 	grep -vxE "$(sed 's|/[^/]*$||' rpm.all | sort -u | paste -sd '|')" rpm.all >rpm.files
 	diff debian.files rpm.files || die 'the RPM has other files'
-	say 'the RPM has the same files'
+	say "the RPM has the same $(wc -l <rpm.files) files"
 fi
+
+# ---- A bare machine
+
+[ -n "$bare" ] || exit 0
+cp -a "$bare" root
+cp /etc/resolv.conf root/etc/
+mount -t proc proc root/proc
+inside() { env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive chroot root sh -ec "$1"; }
+try inside 'apt-get -qq update'
+mkdir root/debs root/source
+cp -- *.deb root/debs/
+rm -f root/debs/*dbgsym*
+cp -R "stealscope-$version/tests" "stealscope-$version/debian" root/source/
+# What they depend on first, so that the difference is theirs alone.
+depends=$(for p in root/debs/*.deb; do dpkg-deb -f "$p" Depends; done | sed 's/([^)]*)//g; s/|[^,]*//g' | tr ',' '\n' |
+	sed 's/ //g' | grep -v stealscope | sort -u | tr '\n' ' ')
+try inside "apt-get -qq -y --no-install-recommends install $depends gcc libc6-dev pkg-config"
+all_files root/usr >before
+all_files root/etc >>before
+try inside 'apt-get -qq -y --no-install-recommends install /debs/*.deb'
+for t in root/source/debian/tests/*; do
+	name=${t##*/}
+	[ "$name" = control ] || try inside "cd /source && mkdir /tmp/$name && AUTOPKGTEST_TMP=/tmp/$name sh debian/tests/$name"
+done
+try inside 'cd /tmp && stealscope --version && man -w stealscope 2>/dev/null || [ -e /usr/share/man/man1/stealscope.1.gz ]'
+try inside 'apt-get -qq -y purge stealscope libstealscope-mark0 libstealscope-mark-dev'
+all_files root/usr >after
+all_files root/etc >>after
+diff before after || die 'purged packages leave files'
+[ -z "$(find root/var/lib -xdev -name '*stealscope*' ! -path '*/apt/*' ! -path '*/dpkg/*')" ] || die 'purged packages leave state'
+say 'in a bare root they install, their tests pass, and purged they leave nothing'

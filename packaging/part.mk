@@ -6,7 +6,8 @@ dist_date = $${SOURCE_DATE_EPOCH-$$(git -C '$(srcdir)' log -1 --format=%ct 2>/de
 AMTAR_OPTIONS = --sort=name --format=ustar --owner=0 --group=0 --numeric-owner --mode=u+rw,go=rX
 am__tar = TAR_OPTIONS="$(AMTAR_OPTIONS) --mtime=@$(dist_date)" $${TAR-tar} chf - "$$tardir"
 
-# Builds them, holds lintian against the Debian ones, and installs nothing.
+# Builds them, holds lintian against the Debian ones; with BARE=FOLDER, a bare Debian, installs them in a copy of it.
+BARE =
 check-packages:
-	cd '$(srcdir)' && $(SHELL) packaging/check.sh '$(abs_builddir)'
+	cd '$(srcdir)' && $(SHELL) packaging/check.sh '$(abs_builddir)' '$(BARE)'
 .PHONY: check-packages

@@ -35,8 +35,9 @@ make_root() {
 		*) list=$list,$package ;;
 		esac
 	done
+	# Without the security suite: it has fewer architectures, and a library must have one version for both.
 	mmdebstrap --mode=root --variant=apt --architectures="$(dpkg --print-architecture),$arch" --include="$list" bookworm "$root" \
-		>"$root.log" 2>&1 || die "mmdebstrap: $(tail -n 5 "$root.log")"
+		'deb http://deb.debian.org/debian bookworm main' >"$root.log" 2>&1 || die "mmdebstrap: $(tail -n 5 "$root.log")"
 }
 
 [ -d "$root/usr" ] || make_root
