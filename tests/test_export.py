@@ -87,9 +87,15 @@ def check_steal(history, t):
     gaps = sums(t["gap"], lambda r: (r["machine"], r["cpu"], r["tid"]), "dur")
     steal = sums(t["steal"], lambda r: (r["victim_machine"], r["victim_cpu"], r["victim_tid"]))
     check(flow == gaps == steal, "gap, flow and steal are the same time")
-    thief = lambda r: (r["victim_machine"], r["kind"], r["thief_machine"], r["thief_tid"], r["thief_name"])
+    thief = lambda r: (r["victim_machine"], r["kind"], r["thief_machine"], r["thief_name"])
+    tids = defaultdict(set)
+    for r in t["steal"]:
+        if r["of_machine"] == "1":
+            tids[thief(r)].add(r["thief_tid"])
     check(sums([r for r in t["steal"] if r["of_machine"] == "1"], thief) == {thief(r): int(r["ns"]) for r in t["taken"]},
           f"taken is steal over all of the run, {len(t['taken'])} rows")
+    check({thief(r): r["thief_tid"] for r in t["taken"]} == {k: v.pop() if len(v) == 1 else "" for k, v in tids.items()}
+          and len(t["taken"]) == len(tids), "by name, and with its TID where one thread has it")
     check(all(int(r["bucket_ts"]) % 10**9 == 0 and 0 < int(r["ns"]) for r in t["steal"]), "in whole seconds of the clock")
 
 

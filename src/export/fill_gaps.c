@@ -14,7 +14,7 @@
 /* ns by party, in the order in which the parties come. */
 struct party_sums {
 	struct map by_hash;     /* probed upwards -> index; empty while there are few */
-	struct tally_entry { struct party who; const char *name; int64_t ns; } *entry;
+	struct tally_entry { struct party who; int32_t tid; const char *name; int64_t ns; } *entry;  /* tid: -1: none, or several */
 	size_t len, cap;
 };
 
@@ -65,18 +65,19 @@ static size_t tally_find(struct party_sums *t, const struct party *who)
 	return (size_t)*at;
 }
 
-static void tally_add(struct party_sums *t, const struct party *who, const char *name, int64_t ns)
+/* who may leave out which thread it is, whose TID is tid. */
+static void tally_add(struct party_sums *t, const struct party *who, int32_t tid, const char *name, int64_t ns)
 {
 	bool is_new;
 	size_t at = tally_find(t, who);
 	if (at == t->len)
-		*ARRAY_PUSH(t->entry, t->len, t->cap) = (struct tally_entry){ *who, name, 0 };
+		*ARRAY_PUSH(t->entry, t->len, t->cap) = (struct tally_entry){ *who, tid, name, 0 };
+	if (t->entry[at].tid != tid)
+		t->entry[at].tid = -1;
 	t->entry[at].ns += ns;
 	for (size_t i = 0; at == FEW && i < t->len; i++)  /* they are no longer few */
 		*tally_slot(t, &t->entry[i].who, &is_new) = i;
 }
-
-static struct table_cell thief_tid(const struct party *who) { return fill_number(who->tid); }
 
 static struct table_cell victim_cpu(const struct filler *f, const struct subject *s)
 {
@@ -133,7 +134,7 @@ static int gap_row(struct gaps *g, const struct gap_piece *p)
 		[COL_GAP_TID] = victim_tid(f, &gap->subject), [COL_GAP_NAME] = victim_name(f, p->victim),
 		[COL_GAP_OF_MACHINE] = CELL_INT(p->of_machine), [COL_GAP_TS] = CELL_INT(gap->start),
 		[COL_GAP_DUR] = CELL_INT(gap->end - gap->start + 1), [COL_GAP_STATE] = fill_text(f, BANK_STATE, state_name(f, gap)),
-		[COL_GAP_THIEF_MACHINE] = fill_machine(f, longest->who.system), [COL_GAP_THIEF_TID] = thief_tid(&longest->who),
+		[COL_GAP_THIEF_MACHINE] = fill_machine(f, longest->who.system), [COL_GAP_THIEF_TID] = fill_number(longest->tid),
 		[COL_GAP_THIEF_NAME] = fill_text(f, BANK_THIEF, longest->name),
 		[COL_GAP_THIEF_KIND] = CELL_TEXT(flow_kind_name[longest->who.kind]),
 		[COL_GAP_THIEF_NS] = CELL_INT(longest->ns) });
@@ -144,7 +145,7 @@ static int add_to_gap(void *arg, const struct gap_piece *p)
 	struct gaps *g = arg;
 	if (!p)
 		return 0;
-	tally_add(&g->tally, &p->who, p->name, p->end - p->start + 1);
+	tally_add(&g->tally, &p->who, p->who.tid, p->name, p->end - p->start + 1);
 	if (p->end < p->gap->end)
 		return 0;
 	int rc = gap_row(g, p);
@@ -164,7 +165,7 @@ static int flow_row(void *arg, const struct gap_piece *p)
 		[COL_FLOW_MACHINE] = victim_machine(g->f, s), [COL_FLOW_CPU] = victim_cpu(g->f, s),
 		[COL_FLOW_TID] = victim_tid(g->f, s), [COL_FLOW_TS] = CELL_INT(p->start),
 		[COL_FLOW_DUR] = CELL_INT(p->end - p->start + 1), [COL_FLOW_KIND] = CELL_TEXT(flow_kind_name[p->who.kind]),
-		[COL_FLOW_THIEF_MACHINE] = fill_machine(g->f, p->who.system), [COL_FLOW_THIEF_TID] = thief_tid(&p->who),
+		[COL_FLOW_THIEF_MACHINE] = fill_machine(g->f, p->who.system), [COL_FLOW_THIEF_TID] = fill_number(p->who.tid),
 		[COL_FLOW_THIEF_NAME] = fill_text(g->f, BANK_THIEF, p->name),
 		[COL_FLOW_PCPU] = fill_number(p->pcpu) });
 }
@@ -181,7 +182,7 @@ static int steal_rows(struct gaps *g)
 			[COL_STEAL_CPU] = victim_cpu(f, &g->victim), [COL_STEAL_TID] = victim_tid(f, &g->victim),
 			[COL_STEAL_NAME] = victim_name(f, g->victim_name), [COL_STEAL_OF_MACHINE] = CELL_INT(g->of_machine),
 			[COL_STEAL_KIND] = CELL_TEXT(flow_kind_name[e->who.kind]),
-			[COL_STEAL_THIEF_MACHINE] = fill_machine(f, e->who.system), [COL_STEAL_THIEF_TID] = thief_tid(&e->who),
+			[COL_STEAL_THIEF_MACHINE] = fill_machine(f, e->who.system), [COL_STEAL_THIEF_TID] = fill_number(e->tid),
 			[COL_STEAL_THIEF_NAME] = fill_text(f, BANK_THIEF, e->name),
 			[COL_STEAL_NS] = CELL_INT(e->ns) }))
 			return -1;
@@ -213,13 +214,13 @@ static int add_to_steal(void *arg, const struct gap_piece *p)
 		g->of_machine = p->of_machine;
 		g->has_victim = true;
 		g->bucket = bucket;
-		tally_add(&g->tally, &p->who, p->name, to - from + 1);
+		tally_add(&g->tally, &p->who, p->who.tid, p->name, to - from + 1);
 		from = to + 1;
 	}
 	return 0;
 }
 
-/* ---- taken */
+/* ---- taken: threads of one name are one thief, since hosts may run thousands of those a second */
 
 static int taken_rows(struct gaps *g)
 {
@@ -228,7 +229,7 @@ static int taken_rows(struct gaps *g)
 		const struct tally_entry *e = &g->tally.entry[i];
 		if (fill_row(f, (struct table_cell[TAKEN_FIELD_COUNT]){
 			[COL_TAKEN_MACHINE] = victim_machine(f, &g->victim), [COL_TAKEN_KIND] = CELL_TEXT(flow_kind_name[e->who.kind]),
-			[COL_TAKEN_THIEF_MACHINE] = fill_machine(f, e->who.system), [COL_TAKEN_THIEF_TID] = thief_tid(&e->who),
+			[COL_TAKEN_THIEF_MACHINE] = fill_machine(f, e->who.system), [COL_TAKEN_THIEF_TID] = fill_number(e->tid),
 			[COL_TAKEN_THIEF_NAME] = fill_text(f, BANK_THIEF, e->name), [COL_TAKEN_NS] = CELL_INT(e->ns) }))
 			return -1;
 	}
@@ -246,8 +247,10 @@ static int add_to_taken(void *arg, const struct gap_piece *p)
 		return 0;
 	g->victim = p->gap->subject;
 	g->has_victim = true;
+	struct party named = p->who;
+	named.tid = -1;
 	if (p->of_machine)
-		tally_add(&g->tally, &p->who, p->name, p->end - p->start + 1);
+		tally_add(&g->tally, &named, p->who.tid, p->name, p->end - p->start + 1);
 	return 0;
 }
 

@@ -121,13 +121,14 @@ enum field_type {
 	X(STEAL_THIEF_NAME, "thief_name", TEXT, 0) \
 	X(STEAL_NS, "ns", INT, 0)
 
-/* What a machine lost to a thief in the whole run: what questions about many runs read, few rows whatever was recorded. */
+/* What a machine lost to thieves of one name in the whole run: what questions about many runs read, few rows whatever was
+ * recorded. */
 #define TAKEN_FIELDS(X) \
 	X(TAKEN_RUN, "run_id", INT, 0) \
 	X(TAKEN_MACHINE, "victim_machine", TEXT, 0) \
 	X(TAKEN_KIND, "kind", TEXT, 0) \
 	X(TAKEN_THIEF_MACHINE, "thief_machine", TEXT, 1) \
-	X(TAKEN_THIEF_TID, "thief_tid", INT, 1) \
+	X(TAKEN_THIEF_TID, "thief_tid", INT, 1)      /* null: several */ \
 	X(TAKEN_THIEF_NAME, "thief_name", TEXT, 0) \
 	X(TAKEN_NS, "ns", INT, 0)
 
