@@ -2,7 +2,7 @@
 import json
 import os
 
-from e2e import SOURCE
+from e2e import SOURCE, check
 
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float)}
 SILENT = {"$schema", "$id", "$defs", "title", "description"}
@@ -63,3 +63,11 @@ def faults(value, schema, root, at=""):
 def load():
     with open(os.path.join(SOURCE, "share", "schema", "answers.json"), encoding="utf-8") as f:
         return json.load(f)
+
+
+def check_answer(text):
+    """Of an answer of a command that one test alone can run: it is as the schema says.  Its rows."""
+    document, answers = json.loads(text), load()
+    wrong = list(faults(document, answers, answers))[:3]
+    check(not wrong, f"{document['answer']}: as the schema says {wrong}")
+    return document["rows"]

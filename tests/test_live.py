@@ -11,6 +11,7 @@ import subprocess
 import time
 
 import relay
+import schema
 from e2e import DATA, check, document, finish, run, same, scratch, simulate, start, table, traces, until
 from relay import Recording, Relay, edited
 
@@ -63,6 +64,8 @@ def check_whole_relay(tmp):
         rows = table("sessions", r.url())
         check([row["host"] for row in rows] == names and rows[2]["streams"] == "5", "sessions: lists them")
         check([row["url"] for row in rows] == [r.url(m) for m in made], "with their URLs")
+        told = schema.check_answer(run("sessions", r.url(), "--format", "json").stdout)
+        check([row["url"] for row in told] == [row["url"] for row in rows], "and so does json")
         check("/host/HOST/SESSION" in run("sessions", r.url()).stdout, "and says how to name one")
         run("index", r.url(), "-o", got)
     check(sum(t["lost"] for t in traces(want)) > 0, "events were lost")

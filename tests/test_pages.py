@@ -56,17 +56,22 @@ def check_drill(history, rows, names):
 
 random.seed(int(os.environ.get("SEED", "23")))
 with scratch() as folder:
-    history, requests = f"{folder}/fibonacci.steal", f"{folder}/requests.steal"
+    history, requests, locks = (f"{folder}/{name}.steal" for name in ("fibonacci", "requests", "locks"))
     run("index", os.path.join(DATA, "fibonacci"), "-o", history)
-    simulate(f"{folder}/requests", "requests", "--duration", "1s", "--lost", "0.1")
+    simulate(f"{folder}/requests", "requests", "--duration", "1s", "--lost", "0.1", "--poll", "1ms")
     run("index", f"{folder}/requests", "-o", requests)
+    simulate(f"{folder}/locks", "chain", "--duration", "1s")
+    run("index", f"{folder}/locks", "-o", locks)
     for command in (["gaps", history, "--top", "0"], ["gaps", history, "Debian/151", "--top", "0", "--all-culprits"],
                     ["gaps", history, "--histogram"], ["gaps", history, "--lengths"], ["gaps", history, "--periodic"],
+                    ["gaps", history, "--inside"], ["gaps", locks, "--locks"],
                     ["summary", history], ["threads", history], ["steal", history, "--by", "thread"], ["exits", history],
-                    ["exits", history, "--histogram"], ["waits", history], ["path", history, "Debian/151"], ["info", history],
+                    ["exits", history, "--by", "thread"], ["exits", history, "--histogram"], ["waits", history],
+                    ["waits", requests, "--polling"], ["path", history, "Debian/151"], ["path", history, "Debian/151", "--sums"],
+                    ["events", history, "--at", "50%", "--around", "20ms"], ["info", history],
                     ["sync", history], ["flow", history, "Debian/151"], ["flow", history, "Debian/151", "--intervals"],
                     ["intervals", history, "/Host/Threads/216/Status"], ["latency", "requests", requests],
-                    ["latency", "report", requests], ["diff", history, requests, "--all"],
+                    ["latency", "report", requests], ["latency", "report", "--heat", f"1,2={requests}"], ["diff", history, requests, "--all"],
                     ["whatif", history, "without burnP6"], ["export", history, "--to", f"csv:{folder}/csv"]):
         check_pages(command)
     if "not in this build" not in next(x for x in run("export", "--targets").stdout.split("\n") if x.startswith("sqlite:")):

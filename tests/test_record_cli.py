@@ -5,6 +5,7 @@ import os
 import sys
 import time
 
+import schema
 from e2e import BUILD, PROGRAM, check, document, run, scratch, table
 from ftrace import EVENTS, HEADER_EVENT, HEADER_PAGE, SYSTEM, Buffer, event_format, record
 
@@ -131,6 +132,8 @@ def check_look(tmp):
     check("host" in p.stdout and "tracefs" in p.stdout and "host's side" in p.stdout, f"--check {p.stdout}")
     p = attempt(tmp, "--check", status=5)
     check("web: no way into it is known (say one: web=ssh:root@HOST" in p.stdout, f"--check says what to do {p.stdout}")
+    rows = schema.check_answer(attempt(tmp, "--check", "--format", "json", status=5).stdout)
+    check([r["machine"] for r in rows] == ["host", "web"], f"--check as json: {rows}")
     check(sorted(os.listdir(tmp)) == ["bare", "command", "half", "no", "r", "root", "then"], "and makes nothing")
 
 
