@@ -11,3 +11,9 @@ BARE =
 check-packages:
 	cd '$(srcdir)' && $(SHELL) packaging/check.sh '$(abs_builddir)' '$(BARE)'
 .PHONY: check-packages
+
+# Automake removes files alone; these folders are nobody else's.
+uninstall-hook: uninstall-folders
+uninstall-folders: uninstall-mark-link
+	! test -d '$(DESTDIR)$(pkgdatadir)' || find '$(DESTDIR)$(pkgdatadir)' -depth -type d -exec rmdir {} + 2>/dev/null || :
+.PHONY: uninstall-folders

@@ -179,6 +179,15 @@ with scratch() as folder:
             told = table("fleet", url, "days")
             check(told == table("fleet", f"sqlite:{folder}/db", "days"), "fleet: days of which each lost months")
             check(max(int(r["lost_ns_per_s"]) for r in told) > 10**16, "and they are no small numbers")
+            # Less recorded than what the rate is reckoned in.
+            db = sqlite3.connect(f"{folder}/db")
+            db.execute("UPDATE run SET span_ns = 999 WHERE host <> 'another'")
+            db.commit()
+            db.close()
+            mutate(http, "ALTER TABLE run UPDATE span_ns = 999 WHERE host <> 'another'")
+            told = table("fleet", url, "days")
+            check(told == table("fleet", f"sqlite:{folder}/db", "days") and {not r["lost_ns_per_s"] for r in told} == {True, False},
+                  "fleet: days of which next to nothing was recorded")
             check(export(other, url) == (more, second) and counts(http, more, second) == more, "what somebody changed is put right")
             for h, n in ((history, number), (third, None)):
                 export(h, url)

@@ -2,9 +2,9 @@
 -- host:text machine:text day_ts:date runs:int recorded_ns:duration lost_ns:duration lost_ns_per_s:duration
 SELECT host, machine, day_ts, runs, recorded_ns, lost_ns,
        lost_ns / NULLIF(recorded_ns / 1000000, 0) * 1000 +
--- clickhouse: intDiv(lost_ns, NULLIF(intDiv(recorded_ns, 1000000), 0)) * 1000 +
+-- clickhouse: if(recorded_ns < 1000000, NULL, intDiv(lost_ns, greatest(intDiv(recorded_ns, 1000000), 1)) * 1000 +
        lost_ns % NULLIF(recorded_ns / 1000000, 0) * 1000 / NULLIF(recorded_ns / 1000000, 0) AS lost_ns_per_s
--- clickhouse: intDiv(lost_ns % NULLIF(intDiv(recorded_ns, 1000000), 0) * 1000, NULLIF(intDiv(recorded_ns, 1000000), 0)) AS lost_ns_per_s
+-- clickhouse: intDiv(lost_ns % greatest(intDiv(recorded_ns, 1000000), 1) * 1000, greatest(intDiv(recorded_ns, 1000000), 1))) AS lost_ns_per_s
 FROM (
     SELECT host, machine, day_ts, CAST(SUM(runs) AS bigint) AS runs, CAST(SUM(recorded_ns) AS bigint) AS recorded_ns,
            CAST(SUM(lost_ns) AS bigint) AS lost_ns

@@ -40,7 +40,17 @@ make_root() {
 		'deb http://deb.debian.org/debian bookworm main' >"$root.log" 2>&1 || die "mmdebstrap: $(tail -n 5 "$root.log")"
 }
 
+# C.UTF-8 is in files of that architecture's byte order, of which a root has only ours.
+foreign_locale() {
+	cp /etc/resolv.conf "$root/etc/"
+	chroot "$root" /bin/sh -c "apt-get -qq update && cd /tmp && apt-get -qq download libc-bin:$arch &&
+		dpkg-deb -x libc-bin_*_$arch.deb /foreign" >"$root.log" 2>&1 || die "libc-bin:$arch: $(tail -n 5 "$root.log")"
+}
+
 [ -d "$root/usr" ] || make_root
+[ -d "$root/foreign" ] || foreign_locale
+QEMU_SET_ENV=LOCPATH=/foreign/usr/lib/locale
+export QEMU_SET_ENV
 triplet=$cpu-linux-gnu
 for place in proc dev dev/pts; do
 	mountpoint -q "$root/$place" || mount --bind "/$place" "$root/$place"
