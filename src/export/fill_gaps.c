@@ -14,7 +14,12 @@
 /* ns by party, in the order in which the parties come. */
 struct party_sums {
 	struct map by_hash;     /* probed upwards -> index; empty while there are few */
-	struct tally_entry { struct party who; int32_t tid; const char *name; int64_t ns; } *entry;  /* tid: -1: none, or several */
+	struct tally_entry {
+		struct party who;
+		int32_t tid;        /* -1: none, or several */
+		const char *name;
+		int64_t ns;
+	} *entry;
 	size_t len, cap;
 };
 

@@ -22,6 +22,7 @@
 #define WAIT_MOST 12000  /* naps of 50 ms */
 #define DAY (86400 * INT64_C(1000000000))  /* ns */
 #define LOCK_MOST 60     /* s */
+#define UNSEEN_MOST 20   /* naps */
 
 struct sink {
 	struct clickhouse server;
@@ -74,18 +75,19 @@ static int make_table(struct sink *s, const struct export_shape *t, struct error
 	return rc;
 }
 
-/* Tables of exports that died. */
-static int sweep(struct sink *s, struct error *err)
+/* Tables of exports that died; one that is just being made has no time yet.  Where it fails, the next export does it: the
+ * list of tables is refused when one of them goes meanwhile. */
+static void sweep(struct sink *s)
 {
 	char names[4096], *save = NULL;
-	if (run_sql(s, names, sizeof names, err, "SELECT name FROM system.tables WHERE database = currentDatabase() AND "
-	            "match(name, '^load_[0-9a-f]{16}_[a-z_]+$') AND metadata_modification_time < now() - 86400"))
-		return -1;
+	struct error ignored;
+	if (run_sql(s, names, sizeof names, &ignored, "SELECT name FROM system.tables WHERE database = currentDatabase() AND "
+	            "match(name, '^load_[0-9a-f]{16}_[a-z_]+$') AND toUInt32(metadata_modification_time) > 0 AND "
+	            "metadata_modification_time < now() - 86400"))
+		return;
 	for (char *name = strtok_r(names, "\n", &save); name; name = strtok_r(NULL, "\n", &save))
-		if (name[strspn(name, "abcdefghijklmnopqrstuvwxyz_0123456789")] == '\0' &&
-		    run_sql(s, NULL, 0, err, "DROP TABLE IF EXISTS \"%s\"", name))
-			return -1;
-	return 0;
+		if (name[strspn(name, "abcdefghijklmnopqrstuvwxyz_0123456789")] == '\0')
+			run_sql(s, NULL, 0, &ignored, "DROP TABLE IF EXISTS \"%s\"", name);
 }
 
 static struct sink *refuse(struct sink *s)
@@ -107,8 +109,7 @@ static struct sink *open_clickhouse(const char *target, const struct sink_run *r
 		error_system(err, NULL, CLICKHOUSE ": random numbers");
 		return refuse(s);
 	}
-	if (sweep(s, err))
-		return refuse(s);
+	sweep(s);
 	for (size_t i = 0; i < TABLE_COUNT; i++)
 		if (make_table(s, &tables[i], err))
 			return refuse(s);
@@ -257,19 +258,20 @@ static int unlock(struct sink *s, struct error *err)
 /* One export of a run at a time gets here.  Who held the lock for LOCK_MOST seconds is dead. */
 static int lock(struct sink *s, struct error *err)
 {
-	char held[64];
+	int unseen = 0;  /* how often, one after the other, it was refused and nobody was seen to hold it */
 	for (int i = 0; i < WAIT_MOST; i++) {
 		if (run_sql(s, NULL, 0, err, "CREATE TABLE load_%016" PRIx64 "_lock (x UInt8) ENGINE = Memory",
 		            (uint64_t)s->span.id) == 0)
 			return 0;
-		struct error why = *err;
-		if (run_sql(s, held, sizeof held, err, "SELECT now() - metadata_modification_time >= %d FROM system.tables WHERE "
-		            "database = currentDatabase() AND name = 'load_%016" PRIx64 "_lock'", LOCK_MOST, (uint64_t)s->span.id))
+		char held[64] = "";
+		struct error ignored;
+		if (run_sql(s, held, sizeof held, &ignored, "SELECT toUInt32(metadata_modification_time) > 0 AND "
+		            "now() - metadata_modification_time >= %d FROM system.tables WHERE database = currentDatabase() AND "
+		            "name = 'load_%016" PRIx64 "_lock'", LOCK_MOST, (uint64_t)s->span.id))
+			*held = '\0';  /* a table went while they were listed */
+		unseen = *held ? 0 : unseen + 1;
+		if (unseen > UNSEEN_MOST)  /* it is refused for another reason */
 			return -1;
-		if (*held == '\0' && i > 10) {  /* nobody holds it: it is refused for another reason */
-			*err = why;
-			return -1;
-		}
 		if (*held == '1' && unlock(s, err))
 			return -1;
 		nap();
