@@ -18,6 +18,15 @@ static void to(double t, int32_t prev, enum run_state state, int32_t next, int64
 	feed(0, ev);
 }
 
+/* Interrupts, every so many ms. */
+static void ticks(double from, double end, double each, int32_t tid)
+{
+	for (double t = from + each; t < end; t += each) {
+		simple(0, (int64_t)(t * MS), EV_TIMER_ENTRY, 0, tid);
+		simple(0, (int64_t)(t * MS) + 1000, EV_TIMER_EXIT, 0, tid);
+	}
+}
+
 static void at(double t, int64_t why)
 {
 	expect(OUT_BY, (int64_t)(t * MS), why);
@@ -48,31 +57,64 @@ static void test_idle(void **state)
 	teardown();
 }
 
-/* A light task does not get the CPU for that long while a heavy one may have it; one of about its weight does. */
+/* A light task that is interrupted does not keep the CPU for that long while a heavy one may have it; one of about its
+ * weight does. */
 static void test_weight(void **state)
 {
 	(void)state;
 	begin();
 	to(20, 154, RUN_RUNNABLE, 240, 19);
+	ticks(20, 100, 10, 240);
 	to(100, 240, RUN_RUNNABLE, 154, 0);
 	at(50, OUT_QUOTA);
 	at(100, HISTORY_NULL);
 	to(120, 154, RUN_RUNNABLE, 240, 5);
+	ticks(120, 200, 10, 240);
 	to(200, 240, RUN_RUNNABLE, 154, 0);
 	at(150, HISTORY_NULL);
 	to(220, 154, RUN_RUNNABLE, 240, 19);
+	ticks(220, 232, 2, 240);
 	to(232, 240, RUN_RUNNABLE, 154, 0);  /* its slice */
 	at(225, HISTORY_NULL);
 	to(240, 154, RUN_RUNNABLE, 50, -51);
+	ticks(240, 300, 10, 50);
 	to(300, 50, RUN_BLOCKED, 154, 0);  /* real time goes first */
 	at(270, HISTORY_NULL);
 	to(310, 154, RUN_RUNNABLE, 240, EVENT_ABSENT);  /* its weight is not known */
+	ticks(310, 400, 10, 240);
 	to(400, 240, RUN_RUNNABLE, 154, 0);
 	at(350, HISTORY_NULL);
 	teardown();
 }
 
-/* Waking up takes time, also on an idle CPU. */
+/* A light task that nothing interrupts, or one of the kernel's own, is not asked whether it leaves. */
+static void test_not_asked(void **state)
+{
+	(void)state;
+	begin();
+	to(20, 154, RUN_RUNNABLE, 240, 19);
+	ticks(20, 22, 0.5, 240);  /* what comes together is one, and the CPU stands still afterwards */
+	ticks(98, 99.5, 0.5, 240);
+	to(100, 240, RUN_RUNNABLE, 154, 0);
+	at(50, HISTORY_NULL);
+	struct event khugepaged = event(110 * MS, EV_PROCESS, 0, 154);
+	khugepaged.process.tid = khugepaged.process.pid = 47;
+	khugepaged.process.state = RUN_BLOCKED;
+	khugepaged.process.type = PROCESS_KERNEL;
+	feed(0, khugepaged);
+	to(120, 154, RUN_RUNNABLE, 47, 19);
+	ticks(120, 150, 4, 47);
+	to(150, 47, RUN_RUNNABLE, 154, 0);
+	at(130, HISTORY_NULL);
+	to(160, 154, RUN_BLOCKED, 240, 19);
+	ticks(160, 190, 4, 240);
+	wake(0, 190 * MS, 0, 240, 154, 0);
+	to(211, 240, RUN_RUNNABLE, 154, 0);  /* not once since that was woken */
+	at(200, HISTORY_NULL);
+	teardown();
+}
+
+/* Waking up takes time, also on an idle CPU, which may be held up itself; but that is not where others come and go. */
 static void test_woken(void **state)
 {
 	(void)state;
@@ -84,9 +126,16 @@ static void test_woken(void **state)
 	to(30, 154, RUN_BLOCKED, 0, 0);
 	wake(0, 40 * MS, 0, 0, 154, 0);
 	to(100, 0, RUN_RUNNABLE, 154, 0);
-	at(35, HISTORY_NULL);
-	at(40, OUT_QUOTA);
-	at(99, OUT_QUOTA);
+	at(60, HISTORY_NULL);
+	to(110, 154, RUN_BLOCKED, 0, 0);
+	wake(0, 120 * MS, 0, 0, 154, 0);
+	to(130, 0, RUN_RUNNABLE, 7, 0);
+	to(131, 7, RUN_BLOCKED, 0, 0);
+	to(180, 0, RUN_RUNNABLE, 154, 0);
+	at(119, HISTORY_NULL);
+	at(120, OUT_QUOTA);
+	at(179, OUT_QUOTA);
+	at(180, HISTORY_NULL);
 	teardown();
 }
 
@@ -267,6 +316,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_idle),
 		cmocka_unit_test(test_weight),
+		cmocka_unit_test(test_not_asked),
 		cmocka_unit_test(test_woken),
 		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_pause),

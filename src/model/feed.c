@@ -162,6 +162,7 @@ static void on_process(struct machine *mc, const struct event *ev)
 	if (!th)
 		return;
 	thread_learn(mc, th, ev->process.comm, ev->process.pid);
+	th->in_kernel = ev->process.type == PROCESS_KERNEL;
 	if (th->on < 0 && th->sched == THREAD_UNKNOWN) {
 		th->sched = start_dumped(ev);
 		th->woken = WOKEN_PERHAPS;

@@ -56,6 +56,8 @@ static void enter(struct machine *mc, struct cpu *c, const struct event *ev)
 {
 	const struct nest_frame *outer = nest_top(&c->nest);
 	int64_t text = outer && ev->kind == EV_TIMER_ENTRY ? outer->text : name_handler(mc, ev);
+	if (!outer && ev->kind != EV_SOFTIRQ_ENTRY)
+		limits_look(c, mc->model->sink.now);
 	struct nest_frame *f = nest_enter(&c->nest, ev);
 	if (f)
 		f->text = text;

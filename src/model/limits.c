@@ -1,6 +1,7 @@
 #include "model/limits.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "model/exit_reasons.h"
@@ -9,6 +10,7 @@
 #define NEVER INT64_MAX
 #define IDLE_LEAST 1000000   /* ns: a CPU that its last thread has left to nobody, while that can run */
 #define LEFT_LEAST 20000000  /* ns: longer than a wakeup, and than the slice of a light task with a slow tick */
+#define LOOK_APART 1000000   /* ns: less than any tick; what comes sooner is of the same interrupt, or waited for its end */
 #define PAUSE_LEAST 5000000  /* ns: longer than the monitor needs a vCPU for its own errands */
 #define FAR_LESS 10          /* nice levels: a tenth of the weight */
 
@@ -31,12 +33,36 @@ static void tell(struct model *m, struct vcpu *v, int64_t from, int64_t to, enum
 
 static void close_piece(struct left *l, int64_t now)
 {
-	const struct quota_span piece = { l->since, now };
+	const struct quota_span piece = { l->since, now, l->look[0] };
 	if (l->level == LEVEL_NONE)
 		return;
 	l->last[l->level] = piece;
-	if (now - l->since >= (l->level == LEVEL_IDLE ? IDLE_LEAST : LEFT_LEAST))
+	if (l->level == LEVEL_IDLE ? now - l->since >= IDLE_LEAST : now - l->since >= LEFT_LEAST && piece.looked != INT64_MIN)
 		l->proof[l->level] = piece;
+}
+
+/* From now on the CPU is with such a one. */
+static void begin_piece(struct left *l, int64_t now, int8_t level)
+{
+	l->since = now;
+	l->level = level;
+	for (int i = 0; i < LOOKS; i++)
+		l->look[i] = INT64_MIN;
+}
+
+/* Can the scheduler make it leave as soon as an interrupt is over?  Not a thread that stays in the kernel. */
+static int8_t level_of(const struct thread *th, int8_t nice)
+{
+	return th && !th->in_kernel && nice >= -20 && nice <= 19 ? (int8_t)(nice + 20) : LEVEL_NONE;
+}
+
+void limits_look(struct cpu *c, int64_t now)
+{
+	struct left *l = c->left;
+	if (!l || now - l->since < LOOK_APART || now < l->look[LOOKS - 1] + LOOK_APART)
+		return;
+	memmove(l->look, l->look + 1, sizeof l->look - sizeof *l->look);
+	l->look[LOOKS - 1] = now;
 }
 
 void limits_switch(struct machine *mc, struct cpu *c, const struct event *ev)
@@ -50,9 +76,7 @@ void limits_switch(struct machine *mc, struct cpu *c, const struct event *ev)
 	struct thread *next = ev->sw.next_tid > 0 ? thread_get(mc, ev->sw.next_tid) : NULL;
 	const int8_t nice = nice_of(ev);
 	close_piece(c->left, mc->model->sink.now);
-	c->left->since = mc->model->sink.now;
-	c->left->level = ev->sw.next_tid == 0 ? LEVEL_IDLE
-	               : next && nice >= -20 && nice <= 19 ? (int8_t)(nice + 20) : LEVEL_NONE;
+	begin_piece(c->left, mc->model->sink.now, ev->sw.next_tid == 0 ? LEVEL_IDLE : level_of(next, nice));
 	if (next)
 		next->nice = nice;
 }
@@ -71,6 +95,15 @@ static int lighter_than(int8_t nice)
 	return level < LEVEL_IDLE ? level : LEVEL_IDLE;
 }
 
+/* Does it prove that a thread which waits since `out` may not run? */
+static bool proves(const struct quota_span *piece, int level, const struct limits *l)
+{
+	int64_t from = piece->from > l->out ? piece->from : l->out;
+	if (piece->to - from < (level == LEVEL_IDLE && !l->woken ? IDLE_LEAST : LEFT_LEAST))
+		return false;
+	return level == LEVEL_IDLE ? piece->from >= l->out : piece->looked >= from;
+}
+
 /* To be told of v, which has waited for a CPU up to now: was that a quota? */
 static void tell_quota(struct model *m, struct vcpu *v, int64_t now)
 {
@@ -83,11 +116,8 @@ static void tell_quota(struct model *m, struct vcpu *v, int64_t now)
 	if (!left || l->held != NEVER)
 		return;
 	for (int level = lighter_than(th->nice); level < LEVELS; level++) {
-		const struct quota_span *proof = &left->proof[level], *last = &left->last[level];
-		int64_t from = proof->from > l->out ? proof->from : l->out;
-		int64_t least = level == LEVEL_IDLE && !l->woken ? IDLE_LEAST : LEFT_LEAST;
-		proved = proved || (proof->to > from && proof->to - from >= least);
-		end = last->to > end ? last->to : end;
+		proved = proved || proves(&left->proof[level], level, l);
+		end = left->last[level].to > end ? left->last[level].to : end;
 	}
 	if (proved)
 		tell(m, v, l->out, end < now ? end : now, OUT_QUOTA);

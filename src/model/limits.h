@@ -1,9 +1,11 @@
 /* What keeps a vCPU from its CPU although nobody else needs that: a quota, a pause of the machine.
  *
- * Quota: the vCPU's thread can run, and yet its CPU is left to nobody, or to tasks of far less weight, for longer than
- * a wakeup or their time slice takes.  The scheduler does that only to a thread that it may not choose.  Nothing that
- * happens while the thread is out can begin that, since only running uses a quota up; so it holds from the moment at
- * which the thread came to be out to the last one at which its CPU was left to such.
+ * Quota: the vCPU's thread can run, and yet the scheduler leaves its CPU to nobody, or again and again to a task of far
+ * less weight.  It does that only to a thread that it may not choose.  That it had a choice must be seen: a CPU that was
+ * idle already, when the thread was woken, may itself be held up by whatever runs this host, and a task without an
+ * interrupt, or in the kernel, is not asked to leave.  Nothing that happens while the thread is out can begin a quota,
+ * since only running uses one up; so it holds from the moment at which the thread came to be out to the last one at
+ * which its CPU was left to such.
  * Pause: the monitor has called all threads of the machine's vCPUs back out of the guest, and they sleep there, for
  * PAUSE_LEAST together.
  *
@@ -22,12 +24,17 @@
 /* Whom a CPU is with: nice level + 20, or nobody; all others, and those of whom nothing is known, need no level. */
 enum { LEVEL_IDLE = 40, LEVELS, LEVEL_NONE = -1 };
 
-/* ns host time, `to` is the first moment behind it. */
-struct quota_span { int64_t from, to; };
+/* How often a task must have been interrupted, at the least, while it went on: whoever shall leave does at the first of the
+ * scheduler's ticks, or at the next, if that came early. */
+enum { LOOKS = 3 };
+
+/* ns host time, `to` is the first moment behind it; looked: from here to there it was interrupted LOOKS times. */
+struct quota_span { int64_t from, to, looked; };
 
 struct left {
 	int8_t level;           /* now */
 	int64_t since;
+	int64_t look[LOOKS];    /* its last interrupts since then, the earliest first; INT64_MIN: there were not so many */
 	/* When it was left to each level most recently, and when most recently for long enough to prove something. */
 	struct quota_span last[LEVELS];
 	struct quota_span proof[LEVELS];

@@ -46,6 +46,7 @@ struct thread {
 	bool contends;          /* it waits for a lock that an event named */
 	bool doubted;           /* events were lost, and nothing has named it since: it may be another one of its TID */
 	uint8_t woken;          /* enum woken: PREEMPTED since a wakeup, not since it lost its CPU */
+	bool in_kernel;         /* always: it is one of the kernel's own, as far as a state dump has told */
 	int8_t nice;            /* when it was last switched in: NICE_RT real time, NICE_UNKNOWN */
 	uint32_t pid_ns, cgroup_ns;  /* inode numbers of its namespaces, 0 unknown */
 	uint32_t attr[THREAD_ATTRS];
@@ -202,6 +203,7 @@ bool guest_is_dark(const struct vcpu *v);          /* only the host tells what i
 
 /* limits.c */
 void limits_switch(struct machine *mc, struct cpu *c, const struct event *ev);  /* before its consequences */
+void limits_look(struct cpu *c, int64_t now);       /* an interrupt begins */
 void limits_doubt(struct cpu *c);                   /* who had it is not known */
 void limits_place(struct model *m, struct vcpu *v, enum vcpu_place place, bool moved);
 void limits_called(struct model *m, struct vcpu *v, const struct event *ev);  /* its thread goes back to its monitor */

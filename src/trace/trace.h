@@ -72,6 +72,7 @@ extern const unsigned char event_args[MOST_EVENT_KINDS];
  * NET_SEND and NET_RECEIVE are TCP segments: a or c, b or d, depending on the machine. */
 enum sync_end { SYNC_A, SYNC_B, SYNC_C, SYNC_D, SYNC_NET_SEND, SYNC_NET_RECEIVE };
 enum mark { MARK_START, MARK_YIELD, MARK_RESUME, MARK_END };
+enum process_type { PROCESS_USER, PROCESS_KERNEL };  /* of a thread, in a state dump */
 enum run_state { RUN_RUNNABLE, RUN_BLOCKED, RUN_DEAD };  /* of a thread; the layout says which number means it */
 
 enum { WAKE_HARDIRQ = 8, WAKE_SOFTIRQ = 16 };  /* bits of wake.flags, as in ftrace's common_flags */
@@ -98,7 +99,8 @@ struct event {
 		struct { int64_t tid, filename; } exec;            /* tid: of the context when the event has none */
 		struct { int64_t tid; } exit;
 		struct { int64_t tid, comm; } rename;
-		struct { int64_t tid, pid, comm, state /* enum run_state */, cpu, type; } process;
+		struct { int64_t tid, pid, comm, state /* enum run_state */, cpu,
+		         type /* enum process_type */; } process;
 		struct { int64_t tid, ns, vtid; } process_ns;      /* EV_PROCESS_CGROUP too, without vtid */
 		struct { int64_t vcpu, reason,                     /* vcpu: a hint: some tracers write rubbish */
 		         isa, ip, ret; } kvm;                      /* of an exit; isa: 1 VMX, 2 SVM; ret: of arm64 */
