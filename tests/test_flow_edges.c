@@ -61,6 +61,26 @@ static void test_self(void **state)
 	world_release(&w);
 }
 
+/* A machine that is stopped when its idle guest has just woken somebody: the pause it is that keeps that from the CPU. */
+static void test_paused(void **state)
+{
+	(void)state;
+	struct world w;
+	world_open(&w);
+	world_row(&w, H "42/Status", "0 RUNNING; 10 BLOCKED; 30 RUNNING");
+	world_row(&w, H "42/CPU", "0 0");
+	world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 42; 10 0; 30 42");
+	world_row(&w, A "CPUs/CPU0/Host Thread", "0 42");
+	world_row(&w, A "CPUs/CPU0/Status", "0 IDLE; 35 RUNNING");
+	world_row(&w, A "CPUs/CPU0/Current Thread", "0 0; 35 5");
+	world_row(&w, A "CPUs/CPU0/Out By", "0 -; 10 pause; 30 -");
+	world_row(&w, A "Threads/5/Status", "0 PREEMPTED; 35 RUNNING");
+	world_row(&w, A "Threads/5/CPU", "0 0");
+	world_close(&w, 0, 39);
+	world_check_flow(&w, "A/5", 0, 39, "0-9 idle-cpu; 10-29 limited pause @0; 30-34 idle-cpu; 35-39 running A/5 @0");
+	world_release(&w);
+}
+
 /* Each state of a vCPU counts as what it is; none is left out. */
 static void test_demand(void **state)
 {
@@ -227,7 +247,8 @@ static void test_timers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pieces), cmocka_unit_test(test_self), cmocka_unit_test(test_demand),
+		cmocka_unit_test(test_pieces), cmocka_unit_test(test_self), cmocka_unit_test(test_paused),
+		cmocka_unit_test(test_demand),
 		cmocka_unit_test(test_block), cmocka_unit_test(test_doubts), cmocka_unit_test(test_thief),
 		cmocka_unit_test(test_timers),
 	};

@@ -362,11 +362,15 @@ static int guest_at(struct resolver *r, uint32_t v, int64_t t, const struct who 
 	return 0;
 }
 
-/* vCPU v is idle, and somebody wants it: its thread may have lost its CPU before the guest could tell. */
+/* vCPU v is idle, and somebody wants it: before the guest could tell, it may have been paused, or its thread lost its
+ * CPU. */
 static int idle_at(struct resolver *r, uint32_t v, int64_t t, struct piece *out, int depth)
 {
 	struct who *h;
 	int64_t status;
+	int limited = limit_at(r, v, t, out);
+	if (limited != 0)
+		return limited < 0 ? -1 : 0;
 	if (resolver_host(r, v, t, &h) < 0)
 		return -1;
 	if (!h)
