@@ -75,8 +75,6 @@ static void on_wake(struct machine *mc, const struct cpu *c, const struct event 
 	if (!th)
 		return;
 	thread_learn(mc, th, ev->wake.comm, -1);
-	if (ev->kind == EV_WAKING && th->vcpu != NONE && c->current && c->current->vcpu != NONE)
-		quiet_send(&mc->model->vcpu[c->current->vcpu].quiet);
 	if (th->on >= 0)
 		return;  /* it was about to sleep, and does not */
 	int64_t waker = current_tid(c, ev);
@@ -201,9 +199,7 @@ static void on_kvm(struct machine *mc, const struct cpu *c, const struct event *
 		polling_window(v, ev);
 	else if (ev->kind == EV_VCPU_WAKEUP)
 		polling_over(m, v, ev);
-	else if (ev->kind == EV_IPI)
-		quiet_send(&v->quiet);
-	else
+	else if (ev->kind == EV_INJECT)
 		quiet_inject(&v->quiet, ev->inject.vector);
 }
 

@@ -17,7 +17,7 @@ enum { HALT_BYTES = 4 };  /* an interrupt at a halt finds the guest at the instr
 enum { QUICK_HALT = 20, QUICK_WRITE = 10, USUAL_WRITE = 40, USUAL_THREAD = 40, LEAST = 3 };
 /* Tenths of them: a halt takes a little less than a switch to a thread; of the time until a thread does something, that
  * thread's part is the smaller one; and what comes between a switch to the idle thread and its halt. */
-enum { HEAD_OF_HALT = 15, HEAD_OF_WRITE = 12, HEAD_OF_THREAD = 6, TAIL = 12 };
+enum { HEAD_OF_HALT = 15, HEAD_OF_WRITE = 12, HEAD_OF_THREAD = 6, TAIL = 12, SWITCH_LEAST = 16, SWITCH_MOST = 30 };
 enum { SELDOM = 2, MOSTLY = 60 };  /* hundredths of the samples of a way */
 
 /* What a way leads to in most cases. */
@@ -91,7 +91,7 @@ static void stretch_exit(struct halt_stretch *s, enum part_end end, bool quiet, 
 	s->since = INT64_MIN;
 }
 
-/* Its last write was an interrupt to a sibling, which only a thread sends. */
+/* Its last write was an interrupt to a sibling, which mostly a thread sends. */
 static bool stretch_sends(struct halt_stretch *s)
 {
 	if (!s->wrote || s->since != INT64_MIN)
@@ -145,6 +145,7 @@ struct learner {
 	struct halt_stretch at;
 	int32_t tid;
 	int64_t way, ns;        /* ended by a write, of which the next event tells what it was; way -1: none */
+	struct prospects *prospects;
 };
 
 static const struct learner new_learner = { .at = NOWHERE, .way = -1 };
@@ -169,6 +170,7 @@ static struct learner *learner_of(struct halts *h, const struct event *ev)
 	l = mem_new(1, sizeof *l);
 	*l = new_learner;
 	l->tid = (int32_t)tid;
+	l->prospects = prospects_make(&h->prospects, tid);
 	*map_put(&h->learner, (uint64_t)tid, NULL) = (uint64_t)(uintptr_t)l;
 	return l;
 }
@@ -188,8 +190,10 @@ static void learn_entry(struct halts *h, struct learner *l, const struct event *
 
 static void learn_sent(struct halts *h, struct learner *l)
 {
-	if (stretch_sends(&l->at))
-		learn_write(h, l, END_THREAD);
+	if (!stretch_sends(&l->at))
+		return;
+	learn_write(h, l, END_THREAD);
+	prospects_sent(l->prospects);
 }
 
 static void learn_exit(struct halts *h, struct learner *l, const struct event *ev)
@@ -198,6 +202,9 @@ static void learn_exit(struct halts *h, struct learner *l, const struct event *e
 	const enum part_end end = stretch_end(s, ev);
 	if (s->since != INT64_MIN) {
 		const int64_t way = s->quiet ? stretch_way(s) : -1, ns = ev->ts - s->since;
+		if (s->vector >= 0)
+			prospects_end(l->prospects, PROSPECT_NONE);
+		prospects_ran(l->prospects, ns);
 		if (way >= 0 && end == END_WRITE) {
 			l->way = way;
 			l->ns = ns;
@@ -207,6 +214,10 @@ static void learn_exit(struct halts *h, struct learner *l, const struct event *e
 		if (end == END_HALT)
 			sample(h, l->tid, WAY_HALT, end, ns);
 	}
+	if (end != END_INTERRUPT)
+		prospects_end(l->prospects, (uint8_t)end);
+	if (end == END_INTERRUPT || end == END_WRITE)
+		prospects_left(l->prospects, ev->ts);
 	stretch_exit(s, end, s->quiet && end != END_THREAD, ev);
 }
 
@@ -215,8 +226,11 @@ static void lose(struct halts *h)
 	uint64_t tid, p;
 	for (size_t at = 0; map_each(&h->learner, &at, &tid, &p); ) {
 		struct learner *l = (struct learner *)(uintptr_t)p;
+		struct prospects *prospects = l->prospects;
+		prospects_end(prospects, PROSPECT_NONE);
 		*l = new_learner;
 		l->tid = (int32_t)tid;
+		l->prospects = prospects;
 	}
 }
 
@@ -247,8 +261,10 @@ void halts_feed(struct halts *h, const struct event *ev)
 			break;
 		/* fall through */
 	case EV_IPI:
-		if ((l = find_learner(h, tid_of(h, ev))))
+		if ((l = find_learner(h, tid_of(h, ev)))) {
+			l->prospects->sends |= ev->kind == EV_IPI;
 			learn_sent(h, l);
+		}
 		break;
 	default:
 		break;
@@ -278,7 +294,7 @@ static int64_t least_of(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-static void finish_way(struct way *w, bool after_write)
+static void finish_way(struct way *w, bool after_write, bool later)
 {
 	for (int end = 0; end < WAY_ENDS; end++)
 		if (w->n[end])
@@ -289,7 +305,9 @@ static void finish_way(struct way *w, bool after_write)
 	const size_t all = w->n[END_HALT] + w->n[END_WRITE] + w->n[END_THREAD];
 	const enum way_kind kind = w->n[END_WRITE] * 100 > all * MOSTLY ? WAY_TO_WRITE
 	                         : by_thread < by_halt ? WAY_TO_THREAD : WAY_TO_HALT;
-	u->head = least_of(least_of(by_halt, by_thread), told_by(w, END_WRITE, USUAL_WRITE, HEAD_OF_WRITE));
+	/* After a second write the interrupt is over, and what writes again would sooner have left for a thread. */
+	const int64_t by_write = later && by_halt != NO_LIMIT ? NO_LIMIT : told_by(w, END_WRITE, USUAL_WRITE, HEAD_OF_WRITE);
+	u->head = least_of(least_of(by_halt, by_thread), by_write);
 	const int64_t halt = by_halt == NO_LIMIT ? u->head : quantile(w, END_HALT, QUICK_HALT);
 	const int64_t write = kind == WAY_TO_HALT ? halt : w->n[END_WRITE] ? quantile(w, END_WRITE, QUICK_WRITE) : u->head;
 	const int64_t unit[] = { [END_HALT] = halt, [END_WRITE] = write, [END_INTERRUPT] = u->head };
@@ -333,7 +351,7 @@ void halts_finish(struct halts *h)
 		if (way == WAY_HALT)
 			finish_halts(&h->way[i]);
 		else
-			finish_way(&h->way[i], way >= WAY_WRITE);
+			finish_way(&h->way[i], way >= WAY_WRITE, way >= WAY_WRITES);
 		free_samples(&h->way[i]);
 	}
 	free_learners(h);
@@ -342,6 +360,7 @@ void halts_finish(struct halts *h)
 void halts_release(struct halts *h)
 {
 	free_learners(h);
+	prospects_release(&h->prospects);
 	for (size_t i = 0; i < h->ways; i++)
 		free_samples(&h->way[i]);
 	free(h->way);
@@ -368,11 +387,6 @@ void quiet_inject(struct quiet *q, int64_t vector)
 	q->at.vector = (int16_t)(vector & 0xff);
 }
 
-void quiet_send(struct quiet *q)
-{
-	stretch_sends(&q->at);
-}
-
 static int64_t least_halt(const struct quiet *q, const struct halts *h)
 {
 	const struct way *w = find_way(h, q->tid, WAY_HALT);
@@ -397,24 +411,76 @@ void quiet_enter(struct quiet *q, const struct halts *h, int64_t t)
 	q->spent = 0;
 }
 
+/* As far as anybody knows what a thread's exit leads to. */
+struct foresight {
+	const struct prospect *next;  /* NULL unknown */
+	bool sends;                   /* its guest's threads send interrupts, and that is recorded */
+};
+
+static struct foresight foresee(const struct quiet *q, const struct halts *h, int64_t t)
+{
+	struct prospects *p = h ? prospects_of(&h->prospects, q->tid) : NULL;
+	return p ? (struct foresight){ prospects_at(p, t), p->sends } : (struct foresight){ NULL, false };
+}
+
+/* A thread sets its timer, and has yet to be switched away from: that takes longer than the way from the idle loop, which
+ * stops the tick and halts, but is over long before anything else could have happened. */
+static bool sets_timer(const struct quiet *q, const struct prospect *next, int64_t least)
+{
+	return next && !next->sent && next->end == END_HALT && q->usual.limit[END_WRITE] != NO_LIMIT &&
+	       next->rest > least * SWITCH_LEAST / 10 && next->rest <= least * SWITCH_MOST / 10;
+}
+
+/* Interrupted: would it have stayed idle for so long, had it not been?  And what writes without sending anything is hardly
+ * a thread where those send: the idle loop stops its tick, and interrupts set their timers. */
+static bool stays_until(const struct quiet *q, int64_t ns, enum part_end end, const struct foresight *to)
+{
+	const struct prospect *next = to->next;
+	if (!next)
+		return false;
+	if (end == END_WRITE)
+		return to->sends && !next->sent;
+	return next->end == END_AT_HALT ||
+	       (next->end == END_WRITE && (to->sends || q->spent + ns + next->rest <= q->usual.limit[END_WRITE]));
+}
+
+static bool is_over(const struct quiet *q, int64_t ns, enum part_end end, const struct foresight *to, int64_t least)
+{
+	if (!q->at.quiet || (end == END_WRITE && sets_timer(q, to->next, least)))
+		return true;
+	return end != END_AT_HALT && q->spent + ns > q->usual.limit[end] && !stays_until(q, ns, end, to);
+}
+
+/* How long it is idle before the end of its time in guest mode, which it spends on the way to its halt. */
+static int64_t tail_of(enum part_end end, const struct foresight *to, int64_t least)
+{
+	const struct prospect *next = end == END_INTERRUPT ? to->next : NULL;
+	const int64_t tail = least * TAIL / 10;
+	if (next && (next->end == END_HALT || next->end == END_AT_HALT))
+		return next->rest < tail ? tail - next->rest : 0;
+	return end == END_HALT || end == END_AT_HALT ? tail : 0;
+}
+
 struct quiet_split quiet_exit(struct quiet *q, const struct halts *h, int64_t t, const struct event *ev)
 {
 	const enum part_end end = stretch_end(&q->at, ev);
 	const int64_t ns = q->at.since == INT64_MIN ? 0 : t - q->at.since;
-	const int64_t least = least_halt(q, h), tail = least * TAIL / 10;
+	const int64_t least = least_halt(q, h);
 	struct quiet_split split = { 0, 0 };
-	bool stays = q->at.quiet && (end == END_AT_HALT || q->spent + ns <= q->usual.limit[end]);
+	const struct foresight to = foresee(q, h, ev->ts);
+	const bool stays = !is_over(q, ns, end, &to, least);
 	if (stays)
 		split.head = ns;
 	else if (q->at.quiet && q->usual.head > q->spent)
 		split.head = least_of(ns, q->usual.head - q->spent);
-	if (!stays && (end == END_HALT || end == END_AT_HALT))
-		split.tail = least_of(ns - split.head, tail);
-	if (!q->at.quiet && end == END_AT_HALT)
+	if (!stays)
+		split.tail = least_of(ns - split.head, tail_of(end, &to, least));
+	const bool idle = stays || split.tail > 0;
+	if (!stays && idle)
 		q->usual = unseen(least);
 	q->spent = stays && end == END_INTERRUPT ? q->spent + ns : 0;
 	q->known = q->known || exit_isa(ev) != ISA_UNKNOWN;
 	q->halted = end == END_HALT;
-	stretch_exit(&q->at, end, stays, ev);
+	stretch_exit(&q->at, end, idle, ev);
 	return split;
 }

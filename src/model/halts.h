@@ -6,10 +6,13 @@
  * interrupt controller, until the guest halts, writes again, or does what only a thread does.  Looking ahead learns
  * these, by vCPU; then each stretch that begins with a halt is quiet at first, and for as long as its exits come no later
  * than they do where no thread ran.  Some exits tell for sure: interrupted at its halt, a guest is idle; interrupted in
- * user space, or sending an interrupt to a sibling (which may wake that one's thread), it is not.  Where nothing tells,
- * the rule that is right more often decides (limit_tenths in halts.c).
+ * user space, it is not.  What it does next tells, too (prospects.h): who is interrupted and then found at the halt has
+ * not left the way there; who writes to the timer and halts later than the idle loop would, which stops its tick last of
+ * all, is a thread that goes to sleep; who writes and sends nothing, where threads send interrupts to siblings, is none.
+ * Where nothing tells, the rule that is right more often decides (limit_tenths in halts.c).
  *
- * O(1) per event of kvm.  Memory: 12 KiB per way while looking ahead, then 112 bytes; at most WAYS_MOST ways. */
+ * O(1) per event of kvm.  Memory: 12 KiB per way while looking ahead, then 112 bytes; at most WAYS_MOST ways; and
+ * prospects.h. */
 #ifndef STEALSCOPE_MODEL_HALTS_H
 #define STEALSCOPE_MODEL_HALTS_H
 
@@ -19,6 +22,7 @@
 
 #include "base/map.h"
 #include "model/exit_reasons.h"
+#include "model/prospects.h"
 
 /* How a part of the time in guest mode ends. */
 enum part_end {
@@ -59,6 +63,7 @@ struct halts {
 	struct way *way;
 	size_t ways, way_cap;
 	struct map learner;     /* TID -> struct learner * */
+	struct map prospects;   /* TID -> struct prospects * */
 	int32_t *current;       /* by CPU: TID, -1 unknown */
 	uint32_t cpus;
 };
@@ -86,7 +91,6 @@ struct quiet_split { int64_t head, tail; };
 void quiet_init(struct quiet *q, int32_t tid);
 void quiet_lose(struct quiet *q);                            /* events of its CPU were lost */
 void quiet_inject(struct quiet *q, int64_t vector);
-void quiet_send(struct quiet *q);                              /* it sends an interrupt to a sibling */
 void quiet_enter(struct quiet *q, const struct halts *h, int64_t t);
 struct quiet_split quiet_exit(struct quiet *q, const struct halts *h, int64_t t, const struct event *ev);
 

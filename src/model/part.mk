@@ -10,7 +10,7 @@ src_libmodel_a_SOURCES = \
 	src/model/cpu.c \
 	src/model/exit_reasons.c src/model/exit_reasons.h \
 	src/model/feed.c src/model/feed.h \
-	src/model/halts.c src/model/halts.h \
+	src/model/halts.c src/model/halts.h src/model/prospects.c src/model/prospects.h \
 	src/model/handlers.c src/model/handlers.h \
 	src/model/irq.c \
 	src/model/known.c \
@@ -40,6 +40,9 @@ tests_test_model_threads_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_model_guest
 tests_test_model_guest_SOURCES = tests/test_model_guest.c tests/model_events.h tests/model_rec.h tests/test.h
 tests_test_model_guest_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_model_ahead
+tests_test_model_ahead_SOURCES = tests/test_model_ahead.c tests/model_events.h tests/model_rec.h tests/test.h
+tests_test_model_ahead_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_model_irq
 tests_test_model_irq_SOURCES = tests/test_model_irq.c tests/model_events.h tests/model_rec.h tests/test.h
 tests_test_model_irq_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
