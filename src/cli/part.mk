@@ -58,3 +58,8 @@ zshcompdir = $(datadir)/zsh/site-functions
 dist_zshcomp_DATA = src/cli/completion/_stealscope
 fishcompdir = $(datadir)/fish/vendor_completions.d
 dist_fishcomp_DATA = src/cli/completion/stealscope.fish
+
+check_PROGRAMS += tests/fuzz/fuzz_kallsyms
+tests_fuzz_fuzz_kallsyms_SOURCES = tests/fuzz/fuzz_kallsyms.c src/cli/kallsyms.c src/cli/kallsyms.h $(FUZZ_MAIN)
+tests_fuzz_fuzz_kallsyms_LDADD = src/libbase.a $(FUZZ_ENGINE)
+EXTRA_DIST += tests/fuzz/corpus-kallsyms
