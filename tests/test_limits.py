@@ -4,6 +4,7 @@ The recordings are real ones, each with what happened in truth; they are not par
 import json
 import os
 import re
+import shutil
 import sys
 
 from e2e import SHARED, check, run, scratch, table
@@ -93,6 +94,35 @@ def migrate(folder, history):
     check("most was the migration" in " ".join(text.split()), "and in between the migration is named")
 
 
+def one_name(host, copy):
+    """The waiting process gets the name of the machine that comes to it."""
+    shutil.copytree(host, copy)
+    for base, _, files in os.walk(copy):
+        for file in files:
+            path = os.path.join(base, file)
+            with open(path, "rb") as f:
+                content = f.read()
+            with open(path, "wb") as f:
+                f.write(content.replace(b"qemu:DebianB\0", b"qemu:Debian\0\0"))
+
+
+def migrate_alone(folder, tmp):
+    """From the host alone it is one machine where both processes say so."""
+    with open(folder + "/expected_clock.json") as f:
+        threads = sorted(json.load(f)["vcpu_threads"].items(), key=lambda t: t[1]["first_entry"])
+    one_name(folder + "/host", tmp + "/host")
+    run("index", "--host", folder + "/host", "-o", tmp + "/two.steal")
+    check({r["vm"] for r in table("info", tmp + "/two.steal")} == {"Debian", "DebianB"}, "two names, two machines")
+    said = run("index", "--host", tmp + "/host", "-o", tmp + "/one.steal").stderr
+    check(re.search(r"Debian: it moved from process 150 to 228 .* stood still for 360 ms \(migration\)", said), "one name: it moved")
+    check({r["vm"] for r in table("info", tmp + "/one.steal")} == {"Debian"}, "and is one machine")
+    cpu = "/Virtual Machines/Debian/CPUs/CPU0/"
+    rows = table("intervals", tmp + "/one.steal", cpu + "Host Thread")
+    check([r["value"] for r in rows if r["value"] in dict(threads)] == [tid for tid, _ in threads], "of one thread, then the other")
+    status = table("intervals", tmp + "/one.steal", cpu + "Out By")
+    check([r["value"] for r in status if r["value"] == "migration"] == ["migration"], "and in between it migrated")
+
+
 def disk(folder, history):
     """Who sleeps most of the time: that comes first, and what woke it is its device, not the idle thread."""
     run("index", folder, "-o", history)
@@ -109,4 +139,5 @@ with scratch() as tmp:
     throttled(SHARED + "/throttled", tmp + "/throttled.steal")
     pause(SHARED + "/pause", tmp + "/pause.steal")
     migrate(SHARED + "/migrate", tmp + "/migrate.steal")
+    migrate_alone(SHARED + "/migrate", tmp)
     disk(SHARED + "/disk", tmp + "/disk.steal")

@@ -482,18 +482,38 @@ static int add_guests(struct sync_work *r, struct standing *o, struct sync_resul
 	return 0;
 }
 
+static void add_one_untraced(struct sync_work *r, const struct standing *o, size_t hypervisor, size_t v,
+                             struct sync_result *out)
+{
+	struct hypervisor *h = &r->hypervisor[hypervisor];
+	const struct vm_view *view = &h->vms.vm[v];
+	struct sync_vm *vm = new_vm(out);
+	vm->parent = parent_of(r, o, hypervisor);
+	vm->name = name_of_process(out, h, view);
+	fill_vcpus(vm, h, view, vm->parent == 0 ? NULL : &out->vm[vm->parent - 1].clock);
+	if (vm_has_moved(view) && vm->parent == 0)
+		tell_move(r, vm, h, view);
+	set_done(h, v);
+}
+
+/* Without its guest's events, the name of both processes proves that it has moved. */
+static bool has_one_name(const struct hypervisor *h, const struct vm_view *view)
+{
+	const struct vm_view *a = &h->vms.vm[view->moved.of[0]], *b = &h->vms.vm[view->moved.of[1]];
+	const char *before = a->given ? a->given : name_in_process(a), *after = b->given ? b->given : name_in_process(b);
+	return before && after && strcmp(before, after) == 0;
+}
+
 static void add_untraced(struct sync_work *r, const struct standing *o, struct sync_result *out)
 {
 	for (size_t i = 0; i < r->hypervisors; i++) {
 		const struct hypervisor *h = &r->hypervisor[i];
-		for (size_t v = 0; v < h->vms.len; v++) {
-			if (h->done[v] || vm_has_moved(&h->vms.vm[v]))
-				continue;  /* that it has moved, only its guest's events prove */
-			struct sync_vm *vm = new_vm(out);
-			vm->parent = parent_of(r, o, i);
-			vm->name = name_of_process(out, h, &h->vms.vm[v]);
-			fill_vcpus(vm, h, &h->vms.vm[v], vm->parent == 0 ? NULL : &out->vm[vm->parent - 1].clock);
-		}
+		for (size_t v = 0; v < h->vms.len; v++)
+			if (vm_has_moved(&h->vms.vm[v]) && !is_done(h, v) && has_one_name(h, &h->vms.vm[v]))
+				add_one_untraced(r, o, i, v, out);
+		for (size_t v = 0; v < h->vms.len; v++)
+			if (!h->done[v] && !vm_has_moved(&h->vms.vm[v]))
+				add_one_untraced(r, o, i, v, out);
 	}
 }
 
