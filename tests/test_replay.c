@@ -84,6 +84,41 @@ static void test_alone(void **unused)
 	}
 }
 
+/* Turns end when the CPU looks: at the first tick that finds the slice over. */
+static void test_ticks(void **unused)
+{
+	const struct rules rules = { .slice = 3 * MS, .credit = 3 * MS, .tick = 4 * MS, .phase = 1 * MS };
+	struct wants w;
+	(void)unused;
+	begin(&w, 1);
+	add(&w, 1, 1, for_good, 1);
+	add(&w, 1, 1, for_good, 1);
+	replay_run(&w, &rules);
+	assert_int_equal(task_time_of(&w.task[1], 0, true), 5 * MS);
+	assert_int_equal(task_time_of(&w.task[0], 5 * MS, true), 13 * MS);  /* at 9 ms it has had more still */
+	assert_int_equal(task_time_of(&w.task[1], 8 * MS, true), 17 * MS);
+	assert_true(w.task[0].lengths_again[wait_length(4 * MS)] >= 0.45 * (double)SEC);
+	w.task[1].weight = 4;  /* stays for longer: until it has had four times as much */
+	replay_run(&w, &rules);
+	assert_int_equal(task_time_of(&w.task[1], 0, true), 5 * MS);
+	assert_int_equal(task_time_of(&w.task[0], 5 * MS, true), 29 * MS);
+	wants_release(&w);
+}
+
+/* Half octaves from a us on. */
+static void test_lengths(void **unused)
+{
+	(void)unused;
+	assert_int_equal(wait_length(1), 0);
+	assert_int_equal(wait_length(1535), 0);
+	assert_int_equal(wait_length(2048), 2);
+	assert_int_equal(wait_length(3 * 1024), 3);
+	assert_int_equal(wait_length(4 * 1024), 4);
+	assert_int_equal(wait_length(INT64_MAX), WAIT_LENGTHS - 1);
+	for (int64_t ns = 1; ns < INT64_MAX / 2; ns += ns / 3 + 1)
+		assert_true(wait_length(ns) <= wait_length(ns + ns / 3));
+}
+
 /* Open: who was late starts when it did; closed: as much later as it slept. */
 static void test_loops(void **unused)
 {
@@ -163,6 +198,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_shares), cmocka_unit_test(test_alone), cmocka_unit_test(test_loops),
+		cmocka_unit_test(test_ticks), cmocka_unit_test(test_lengths),
 		cmocka_unit_test(test_conservation),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,8 +109,8 @@ int cmd_whatif(int argc, char **argv, struct error *err)
 		ANSWER_OPTIONS(&how),
 	};
 	const struct opts opts = { "whatif WHAT CHANGE...",
-	                           "What would be different 'without WHO', 'pin WHO -> CPUn', 'add CPU', 'weight WHO N', "
-	                           "'no quota WHO'.",
+	                           "What would be different 'without WHO', 'pin WHO -> CPUn', 'free WHO', 'add CPU', "
+	                           "'weight WHO N', 'no quota WHO'.",
 	                           opt, sizeof opt / sizeof *opt, 2, -1 };
 	int first;
 	if (opts_parse(&opts, argc, argv, &first, err))

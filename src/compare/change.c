@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "compare/compare.h"
 
-#define FORMS "write 'without WHO', 'pin WHO -> CPUn', 'add CPU', 'weight WHO N' or 'no quota WHO'"
+#define FORMS "write 'without WHO', 'pin WHO -> CPUn', 'free WHO', 'add CPU', 'weight WHO N' or 'no quota WHO'"
 #define WEIGHT_MOST 10000
 
 static void add_thread(struct whatif_change *c, size_t *cap, int32_t thread)
@@ -151,6 +151,8 @@ int whatif_parse(const struct topo *topo, const char *text, struct whatif_change
 		out->kind = WHATIF_NO_QUOTA;
 	else if (begins(&rest, "pin "))
 		out->kind = WHATIF_PIN;
+	else if (begins(&rest, "free "))
+		out->kind = WHATIF_FREE;
 	else if (begins(&rest, "weight "))
 		out->kind = WHATIF_WEIGHT;
 	else

@@ -107,13 +107,13 @@ bool diff_assertion_holds(const struct diff_assertion *a, const struct diff *d, 
 /* ---- What if: the recorded demand, replayed on a host where something is different ------------------------------- */
 
 struct whatif_change {
-	enum { WHATIF_WITHOUT, WHATIF_PIN, WHATIF_ADD_CPU, WHATIF_WEIGHT, WHATIF_NO_QUOTA } kind;
+	enum { WHATIF_WITHOUT, WHATIF_PIN, WHATIF_FREE, WHATIF_ADD_CPU, WHATIF_WEIGHT, WHATIF_NO_QUOTA } kind;
 	uint32_t *thread;        /* of the host, indices into topo->thread: whom it is about */
 	size_t threads;
 	unsigned cpu;            /* of pin */
 	double weight;           /* of weight: 1 = nice 0 */
 };
-/* "without host/burnP6", "without Ubuntu", "pin Debian/CPU0 -> CPU3", "add CPU", "weight Debian 200" (100 = nice 0),
+/* "without host/burnP6", "without Ubuntu", "pin Debian/CPU0 -> CPU3", "free Debian", "add CPU", "weight Debian 200" (100 = nice 0),
  * "no quota Debian".  Whoever is named must be threads of the host, vCPUs or VMs that the host runs. */
 int whatif_parse(const struct topo *topo, const char *text, struct whatif_change *out, struct error *err);
 void whatif_change_release(struct whatif_change *c);

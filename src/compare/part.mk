@@ -3,6 +3,7 @@ noinst_LIBRARIES += src/libcompare.a
 COMPARE_LIBS = src/libcompare.a $(LATENCY_LIBS)
 src_libcompare_a_SOURCES = \
 	src/compare/advise.c \
+	src/compare/calibrate.c src/compare/calibrate.h \
 	src/compare/change.c \
 	src/compare/compare.h \
 	src/compare/diff.c \

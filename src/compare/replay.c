@@ -2,7 +2,7 @@
  *
  * Each CPU gives itself to the runnable task that had least of it by weight ("virtual run time"), for a slice at
  * least while others wait.  Who wakes is put at most `credit` behind the others of its CPU, and preempts if it is
- * GRANULARITY behind the one at work.  It goes to the CPU that it was on if that is idle, to any idle one that it may
+ * GRANULARITY behind the one at work.  Where the host's turns ended at a tick, a CPU looks at its ticks alone.  It goes to the CPU that it was on if that is idle, to any idle one that it may
  * use, else stays; a CPU that becomes idle takes one that waits elsewhere, or was sent away.  Slice and credit are what
  * reproduces the recording best (whatif.c).
  *
@@ -91,6 +91,16 @@ static void account(struct replay_host *m, struct core *c)
 	c->least = least > c->least ? least : c->least;
 }
 
+/* When it is looked next whether somebody else should have the CPU. */
+static int64_t turn_ends(const struct replay_host *m, const struct core *c)
+{
+	const int64_t end = c->slice_start + m->rules->slice, tick = m->rules->tick;
+	if (!tick)
+		return end > m->now ? end : m->now + GRANULARITY;
+	const int64_t from = (end > m->now ? end : m->now + 1) - m->rules->phase;
+	return m->rules->phase + (from + tick - 1) / tick * tick;
+}
+
 static void plan(struct replay_host *m, struct core *c)
 {
 	c->due = INT64_MAX;
@@ -98,10 +108,9 @@ static void plan(struct replay_host *m, struct core *c)
 		return;
 	const struct replay_task *t = &m->w->task[c->task];
 	c->due = m->now + t->left;
-	int64_t slice = c->slice_start + m->rules->slice;
-	slice = slice > m->now ? slice : m->now + GRANULARITY;
-	if (c->len && slice < c->due)
-		c->due = slice;
+	const int64_t turn = turn_ends(m, c);
+	if (c->len && turn < c->due)
+		c->due = turn;
 }
 
 static size_t leftmost(const struct replay_host *m, const struct core *c)
@@ -122,8 +131,17 @@ static void book(struct replay_host *m, struct replay_task *t, int64_t ns)
 static void stop_waiting(struct replay_host *m, struct replay_task *t)
 {
 	const int64_t to = m->now <= m->w->to ? m->now : m->w->to + 1;
-	if (to > t->since)
-		book(m, t, to - t->since);
+	if (to <= t->since)
+		return;
+	book(m, t, to - t->since);
+	t->lengths_again[wait_length(to - t->since)] += (double)(to - t->since);
+}
+
+unsigned wait_length(int64_t ns)
+{
+	const unsigned octave = 63 - (unsigned)__builtin_clzll((uint64_t)ns / 1024 | 1);
+	const unsigned n = 2 * octave + (ns / 1024 >> octave > 0 && 2 * (ns / 1024) >= INT64_C(3) << octave);
+	return n < WAIT_LENGTHS ? n : WAIT_LENGTHS - 1;
 }
 
 double task_waits(const struct replay_task *t)
@@ -153,8 +171,8 @@ static void enqueue(struct replay_host *m, unsigned cpu, size_t task)
 	if (t->cpu != cpu)
 		t->v += c->least - m->core[t->cpu].least;
 	t->cpu = cpu;
+	t->since = t->state == QUEUED ? t->since : m->now;
 	t->state = QUEUED;
-	t->since = m->now;
 }
 
 /* Somebody who waits for another CPU and may use this one. */
@@ -163,11 +181,9 @@ static bool pull(struct replay_host *m, unsigned cpu)
 	for (unsigned i = 0; i < m->w->cpus; i++)
 		for (size_t k = 0; i != cpu && k < m->core[i].len; k++) {
 			const size_t task = m->core[i].queue[k];
-			struct replay_task *t = &m->w->task[task];
-			if (!(t->may >> cpu & 1))
+			if (!(m->w->task[task].may >> cpu & 1))
 				continue;
 			m->core[i].queue[k] = m->core[i].queue[--m->core[i].len];
-			stop_waiting(m, t);
 			enqueue(m, cpu, task);
 			return true;
 		}
@@ -268,7 +284,7 @@ static void cpu_event(struct replay_host *m, unsigned cpu)
 		if (c->len && m->w->task[c->queue[leftmost(m, c)]].v < m->w->task[task].v) {
 			requeue(m, cpu);
 		} else {
-			c->slice_start = m->now;
+			c->slice_start = m->rules->tick ? c->slice_start : m->now;
 			plan(m, c);
 		}
 		return;
@@ -287,6 +303,7 @@ static void begin(struct replay_host *m)
 		t->agains = t->at = 0;
 		t->done = 0;
 		memset(t->waits, 0, sizeof t->waits);
+		memset(t->lengths_again, 0, sizeof t->lengths_again);
 		t->v = 0;
 		t->cpu = t->may >> t->first & 1 ? t->first : (unsigned)__builtin_ctzll(t->may);
 		t->left = t->burst[0].work;

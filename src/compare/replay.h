@@ -4,6 +4,8 @@
 
 #include "compare/ledger.h"
 
+#define WAIT_LENGTHS 48  /* half octaves, from a us to 16 s */
+
 /* So much work on a CPU, then asleep. */
 struct replay_burst {
 	int64_t work;            /* ns */
@@ -24,8 +26,10 @@ struct replay_task {
 	struct run_stretch *ran;  /* as recorded: of threads that are followed */
 	size_t rans, ran_cap;
 	int64_t waited;          /* ns runnable without a CPU, as recorded */
+	double lengths[WAIT_LENGTHS];  /* ns of it, by how long each wait was */
 	int64_t unknown;         /* ns of which nothing is known */
 	bool follow;
+	unsigned stuck, looked;  /* waits through which another CPU was idle; of so many that were looked at */
 	/* What is changed. */
 	bool gone, unlimited;
 	uint64_t may;            /* CPUs */
@@ -34,6 +38,7 @@ struct replay_task {
 	struct run_stretch *again;  /* of followed ones */
 	size_t agains, again_cap;
 	double waits[DIFF_SLICES];   /* ns, by slices of the window */
+	double lengths_again[WAIT_LENGTHS];
 	/* The replay's own. */
 	int64_t left, done, since;
 	double v;
@@ -44,6 +49,8 @@ struct replay_task {
 
 #define DISPATCH_MOST 100000  /* ns */
 #define DISPATCH_STEP 100
+#define TICKS 4               /* those that kernels are built with */
+#define TICK_PARTS 100
 
 struct wants {
 	const struct topo *topo;
@@ -54,21 +61,28 @@ struct wants {
 	unsigned cpus;           /* of the host; numbers below 64 */
 	int64_t dispatch;        /* ns from a wake-up to the work on an idle CPU: the median of those below DISPATCH_MOST */
 	uint64_t dispatches[DISPATCH_MOST / DISPATCH_STEP];  /* by length: how many */
+	uint32_t turns[TICKS][TICK_PARTS];  /* who had to go while it could run: when, within the tick */
+	int64_t tick, phase;     /* ns: the CPUs look whose turn it is at phase + n x tick; 0: nothing tells */
 };
 
 /* wants.c: reads what every thread of the host did.  Those that are a vCPU are followed. */
 int wants_read(struct wants *w, const struct topo *topo, int64_t from, int64_t to, struct error *err);
 void wants_release(struct wants *w);
 struct replay_task *wants_task(const struct wants *w, uint32_t thread);  /* or NULL */
+/* It was seen on one CPU alone, and: waited for that while others were idle; nothing tells whether it may leave. */
+bool task_is_pinned(const struct replay_task *t);
+bool task_may_be_pinned(const struct replay_task *t);
 /* ns of work that a followed task had done at t. */
 int64_t task_work_at(const struct replay_task *t, int64_t at);
 
 /* How a CPU is shared: see replay.c. */
 struct rules {
 	int64_t slice, credit;   /* ns */
+	int64_t tick, phase;     /* ns: turns end at phase + n x tick alone; tick 0: at any time */
 	bool open;               /* sleeps end when they did; else they last as long as they did */
 };
 
+unsigned wait_length(int64_t ns);                /* the index in `lengths` */
 double task_waits(const struct replay_task *t);  /* ns, in the replay */
 /* Cost: O(log n) for each burst and each slice.  Fills `again` and `waits` of every task. */
 void replay_run(struct wants *w, const struct rules *rules);

@@ -3,11 +3,20 @@
  * Time of which nothing is known counts as sleep, and is told.  Where a thread that is a vCPU was held back although
  * nobody needed its CPU (a quota, a pause), that is a sleep too, and a quota's is marked. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
+#include "base/states.h"
 #include "compare/replay.h"
 
 #define READ 256
+#define TICK_AT_ONCE 10  /* parts of a tick: a tenth of it */
+#define TURN_LEAST 1000000  /* ns: who waited so long did not get the CPU for having woken */
+#define TURNS_LEAST 30   /* fewer tell nothing */
+#define TICK_TELLS 0.4   /* of the turns: a tenth would end there by chance */
+#define TICK_ALIKE 0.9
+#define STUCK_LEAST 10   /* waits; a few may end before a scheduler looks */
+#define STUCK_LOOKS 1000
 #define SEEN_FROM 0.02  /* of its time: who is started on one CPU and pinned to another may not go back */
 
 /* The vCPU that a thread is, for what held it back; a thread that is several in turn is taken as it is. */
@@ -16,6 +25,40 @@ static uint32_t reasons_of(const struct topo *topo, const struct topo_thread *th
 	if (th->role < 0 || topo->role[th->role].next >= 0)
 		return HISTORY_NONE;
 	return topo->cpu[topo->role[th->role].vcpu].out_by;
+}
+
+/* A scheduler does not leave somebody waiting for one CPU while another is idle, if that may be used. */
+static int look_for_pin(const struct wants *w, struct replay_task *t, int64_t start, int64_t end, struct error *err)
+{
+	const struct topo_machine *host = &w->topo->machine[0];
+	if (t->seen & (t->seen - 1) || t->stuck >= STUCK_LEAST || t->looked >= STUCK_LOOKS)
+		return 0;
+	t->looked++;
+	for (uint32_t i = host->cpu; i < host->cpu + host->cpus; i++) {
+		const struct topo_cpu *c = &w->topo->cpu[i];
+		int64_t sums[HISTORY_STATES];
+		const unsigned n = c->owner == HISTORY_NONE ? 0 : history_state_count(w->topo->h, c->owner);
+		if (n == 0 || t->seen >> c->number & 1)
+			continue;
+		if (history_sums(w->topo->h, c->owner, start, end, sums, err))
+			return -1;
+		for (unsigned k = 0; k < n; k++)
+			if (!strcmp(history_state_name(w->topo->h, c->owner, k), pcpu_owner_name[PCPU_IDLE]) && sums[k] > end - start) {
+				t->stuck++;
+				return 0;
+			}
+	}
+	return 0;
+}
+
+bool task_is_pinned(const struct replay_task *t)
+{
+	return !(t->seen & (t->seen - 1)) && t->stuck >= STUCK_LEAST;
+}
+
+bool task_may_be_pinned(const struct replay_task *t)
+{
+	return !(t->seen & (t->seen - 1)) && t->stuck < STUCK_LEAST;
 }
 
 /* Was it held back for more than half of the interval?  1 = by a quota, 2 = by something else, 0 = no, -1. */
@@ -43,6 +86,49 @@ static void add_sleep(struct replay_task *t, int64_t *work, int64_t start, int64
 	}
 	*ARRAY_PUSH(t->burst, t->bursts, t->burst_cap) = (struct replay_burst){ *work, end - start + 1, end + 1, quota };
 	*work = 0;
+}
+
+static const int64_t ticks[TICKS] = { 1000000, 3333333, 4000000, 10000000 };  /* ns: 1000, 300, 250, 100 Hz */
+
+static void note_turn(struct wants *w, int64_t at)
+{
+	for (unsigned i = 0; i < TICKS; i++)
+		w->turns[i][at % ticks[i] * TICK_PARTS / ticks[i]]++;
+}
+
+/* Of all turns the share that ended in the tenth of the tick in which most did; *part: where half of these had. */
+static double most_at_once(const uint32_t turns[TICK_PARTS], unsigned *part)
+{
+	uint64_t all = 0, best = 0, upto = 0;
+	unsigned first = 0;
+	for (unsigned i = 0; i < TICK_PARTS; i++) {
+		uint64_t near = 0;
+		for (unsigned k = 0; k < TICK_AT_ONCE; k++)
+			near += turns[(i + k) % TICK_PARTS];
+		first = near > best ? i : first;
+		best = near > best ? near : best;
+		all += turns[i];
+	}
+	for (*part = first; (upto += turns[*part]) * 2 < best;)
+		*part = (*part + 1) % TICK_PARTS;
+	return all >= TURNS_LEAST ? (double)best / (double)all : 0;
+}
+
+/* The longest of the usual ticks that tells about as much as the one that tells most: what happens every 4 ms happens at
+ * one time of each ms, too. */
+static void find_tick(struct wants *w)
+{
+	double share[TICKS], most = 0;
+	unsigned part[TICKS] = { 0 };
+	for (unsigned i = 0; i < TICKS; i++) {
+		share[i] = most_at_once(w->turns[i], &part[i]);
+		most = share[i] > most ? share[i] : most;
+	}
+	for (unsigned i = 0; i < TICKS; i++)
+		if (most >= TICK_TELLS && share[i] >= TICK_ALIKE * most) {
+			w->tick = ticks[i];
+			w->phase = (2 * part[i] + 1) * ticks[i] / (2 * TICK_PARTS);
+		}
 }
 
 static int read_states(struct wants *w, struct replay_task *t, struct error *err)
@@ -73,6 +159,11 @@ static int read_states(struct wants *w, struct replay_task *t, struct error *err
 				return -1;
 			if (state == THREAD_PREEMPTED && !held) {
 				t->waited += end - start + 1;
+				t->lengths[wait_length(end - start + 1)] += (double)(end - start + 1);
+				if (end - start >= TURN_LEAST && end < w->to)
+					note_turn(w, end);
+				if (end - start >= TURN_LEAST && look_for_pin(w, t, start, end, err))
+					return -1;
 				if (work == 0 && t->bursts && end - start < DISPATCH_MOST)
 					w->dispatches[(end - start) / DISPATCH_STEP]++;
 				continue;
@@ -162,6 +253,7 @@ int wants_read(struct wants *w, const struct topo *topo, int64_t from, int64_t t
 		if (add_task(w, i, err))
 			return -1;
 	w->dispatch = median_dispatch(w);
+	find_tick(w);
 	return 0;
 }
 

@@ -11,66 +11,33 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "compare/calibrate.h"
 #include "compare/estimate.h"
 #include "compare/replay.h"
 #include "compare/served.h"
 
-#define CALIBRATED 200000    /* bursts to calibrate on, at most */
 #define UNKNOWN_MOST 0.01    /* of the window */
 #define THREADS_FROM 0.01    /* waits of the host's threads are told from this share of the window on */
 #define LEAST_WAIT 0.001     /* of a CPU: what two runs of the same may differ by */
-#define NORMAL_95 1.96
+#define PINS_MATTER 0.1
+#define RUNS (2 * MODELS)    /* each in a closed and an open loop */
 
-static const int64_t slices[] = { 1000000, 2000000, 3000000, 4000000, 6000000, 8000000, 12000000, 24000000 };
-static const int64_t credits[] = { 0, 3000000, 6000000, 12000000 };
 #define COUNT(array) (sizeof(array) / sizeof *(array))
-
-/* ---- Calibration */
-
-static double miss(const struct wants *w)
-{
-	double off = 0, all = 0;
-	for (size_t i = 0; i < w->tasks; i++) {
-		off += fabs(task_waits(&w->task[i]) - (double)w->task[i].waited);
-		all += (double)w->task[i].waited;
-	}
-	return all > 0 ? off / all : 0;
-}
-
-static struct rules calibrate(struct wants *w)
-{
-	struct rules best = { slices[0], credits[0], false };
-	double least = INFINITY;
-	for (size_t i = 0; i < COUNT(slices); i++)
-		for (size_t k = 0; k < COUNT(credits); k++) {
-			const struct rules rules = { slices[i], credits[k], false };
-			replay_run(w, &rules);
-			const double off = miss(w);
-			if (off < least)
-				best = rules;
-			least = off < least ? off : least;
-		}
-	return best;
-}
-
-static int calibrated(const struct wants *w, struct rules *rules, struct error *err)
-{
-	size_t bursts = 0;
-	struct wants part;
-	for (size_t i = 0; i < w->tasks; i++)
-		bursts += w->task[i].bursts;
-	double share = bursts > CALIBRATED ? (double)CALIBRATED / (double)bursts : 1;
-	int rc = wants_read(&part, w->topo, w->from, w->from + (int64_t)(share * (double)(w->to - w->from)), err);
-	if (rc == 0)
-		*rules = calibrate(&part);
-	wants_release(&part);
-	return rc;
-}
 
 /* ---- The changes */
 
-/* Of who was seen on one CPU alone nobody knows whether it is pinned, or had no reason to leave: with a new CPU it may go
- * there in one replay, and not in the other.  False: there is no such thread. */
+/* Does a change say where the task may run? */
+static bool is_placed(const struct replay_task *t, const struct whatif_change *change, size_t changes)
+{
+	for (size_t i = 0; i < changes; i++)
+		for (size_t n = 0; n < change[i].threads; n++)
+			if ((change[i].kind == WHATIF_PIN || change[i].kind == WHATIF_FREE) && change[i].thread[n] == t->thread)
+				return true;
+	return false;
+}
+
+/* Of who was seen on one CPU alone, and had no reason to leave it, nobody knows whether it is pinned: with a new CPU it may
+ * go there in one replay, and not in the other.  False: there is no such thread. */
 static bool free_all(struct wants *w, const struct whatif_change *change, size_t changes)
 {
 	bool any = false, adds = false;
@@ -78,12 +45,7 @@ static bool free_all(struct wants *w, const struct whatif_change *change, size_t
 		adds |= change[i].kind == WHATIF_ADD_CPU;
 	for (size_t k = 0; k < w->tasks && adds; k++) {
 		struct replay_task *t = &w->task[k];
-		const bool one = t->may && !(t->may & (t->may - 1));
-		bool pinned = false;
-		for (size_t i = 0; i < changes; i++)
-			for (size_t n = 0; n < change[i].threads && change[i].kind == WHATIF_PIN; n++)
-				pinned |= change[i].thread[n] == t->thread;
-		if (one && !pinned) {
+		if (task_may_be_pinned(t) && !is_placed(t, change, changes)) {
 			t->may |= UINT64_C(1) << (w->cpus - 1);
 			any = true;
 		}
@@ -91,8 +53,19 @@ static bool free_all(struct wants *w, const struct whatif_change *change, size_t
 	return any;
 }
 
+static void add_cpu(struct wants *w)
+{
+	for (size_t k = 0; k < w->tasks; k++)
+		if (w->task[k].may & (w->task[k].may - 1))
+			w->task[k].may |= UINT64_C(1) << w->cpus;
+	w->cpus++;
+}
+
 static void change_all(struct wants *w, const struct whatif_change *change, size_t changes)
 {
+	for (size_t i = 0; i < changes; i++)
+		if (change[i].kind == WHATIF_ADD_CPU)
+			add_cpu(w);
 	for (size_t i = 0; i < changes; i++) {
 		const struct whatif_change *c = &change[i];
 		for (size_t k = 0; k < c->threads; k++) {
@@ -101,15 +74,10 @@ static void change_all(struct wants *w, const struct whatif_change *change, size
 				continue;
 			t->gone |= c->kind == WHATIF_WITHOUT;
 			t->unlimited |= c->kind == WHATIF_NO_QUOTA;
-			t->may = c->kind == WHATIF_PIN ? UINT64_C(1) << c->cpu : t->may;
+			t->may = c->kind == WHATIF_PIN ? UINT64_C(1) << c->cpu
+			       : c->kind == WHATIF_FREE ? (UINT64_C(1) << w->cpus) - 1 : t->may;
 			t->weight = c->kind == WHATIF_WEIGHT ? c->weight : t->weight;
 		}
-		if (c->kind != WHATIF_ADD_CPU)
-			continue;
-		for (size_t k = 0; k < w->tasks; k++)
-			if (w->task[k].may & (w->task[k].may - 1))
-				w->task[k].may |= UINT64_C(1) << w->cpus;
-		w->cpus++;
 	}
 }
 
@@ -135,16 +103,27 @@ static int check_quotas(const struct wants *w, const struct whatif_change *chang
 /* The replays: as it was, changed, and changed for all who may not be pinned. */
 enum { AS_IT_WAS, CHANGED, FREED, VARIANTS };
 
-/* One figure of all replays: [variant][open]. */
-struct figure { double value[VARIANTS][2]; };
-
-static void add_row(struct whatif *out, unsigned kind, const char *subject, unsigned quantity, double recorded,
-                    double reproduced, double low, double high, double sample)
+/* Times a standard error: another run of the same is another sample, 95 %.  The error may be that of the longest blocks. */
+static double another_run(void)
 {
-	const double off = recorded > 0 ? fabs(reproduced - recorded) / recorded * (low + high) / 2 : 0;
-	const double reach = sqrt(off * off + sample * sample);
+	return student_beyond(0.025, FEWEST_BLOCKS - 1) * sqrt(2);
+}
+
+/* One figure of all replays: [variant][run]. */
+struct figure { double value[VARIANTS][RUNS]; };
+
+/* What the model does wrongly it does wrongly again: that is not evened out by more requests, so it is added to the error
+ * of the sample.  It is what the best models of both kinds miss of this figure (reproduced), and of what the changes
+ * change, as large a part as the replay misses of all waits. */
+static void add_row(struct whatif *out, unsigned kind, const char *subject, unsigned quantity, double recorded,
+                    const double reproduced[2], double low, double high, double sample)
+{
+	const double value = (low + high) / 2;
+	const double miss = fmax(fabs(reproduced[0] - recorded), fabs(reproduced[1] - recorded));
+	const double off = recorded > 0 ? miss / recorded * value : 0;
+	const double reach = hypot(off, out->error * (value - recorded)) + sample;
 	*ARRAY_PUSH(out->row, out->rows, out->cap) = (struct whatif_row){ mem_dup(subject), (uint8_t)kind,
-		(uint8_t)quantity, recorded, reproduced, (low + high) / 2, fmax(0, low - reach), high + reach };
+		(uint8_t)quantity, recorded, reproduced[0], value, fmax(0, low - reach), high + reach };
 }
 
 /* What the vCPUs of a VM, or the threads of one name, waited. */
@@ -154,7 +133,7 @@ struct waiting {
 	bool gone;
 	double recorded;
 	struct figure replayed;
-	double in[2][DIFF_SLICES]; /* ns with the changes, [open] */
+	double in[2][DIFF_SLICES]; /* ns with the changes, of the first runs */
 };
 
 static void waiter_of(const struct topo *topo, uint32_t thread, struct waiting *out)
@@ -179,30 +158,40 @@ struct replays {
 	struct wants *w;
 	struct waiting *waiting;   /* by task, until they are joined */
 	struct served_list *served;
-	double *again[VARIANTS][2];  /* [variant][open]: ns of each request; NAN: it does not end */
+	size_t untold;               /* figures that hang on who is pinned */
+	unsigned runs;               /* with the changes; as it was, there are two */
+	double *again[VARIANTS][RUNS];  /* ns of each request; NAN: it does not end */
 };
 
-static void keep(struct replays *r, int changed, bool open)
+static void keep(struct replays *r, int variant, unsigned run)
 {
 	double span = (double)(r->w->to - r->w->from) + 1;
 	for (size_t i = 0; i < r->w->tasks; i++) {
 		r->waiting[i].gone = r->w->task[i].gone;
-		r->waiting[i].replayed.value[changed][open] = task_waits(&r->w->task[i]) / span;
-		memcpy(r->waiting[i].in[open], r->w->task[i].waits, sizeof r->waiting[i].in[open]);
+		r->waiting[i].replayed.value[variant][run] = task_waits(&r->w->task[i]) / span;
+		if (run < 2)
+			memcpy(r->waiting[i].in[run], r->w->task[i].waits, sizeof r->waiting[i].in[run]);
 	}
-	r->again[changed][open] = mem_new(r->served->len, sizeof(double));
+	r->again[variant][run] = mem_new(r->served->len, sizeof(double));
 	for (size_t i = 0; i < r->served->len; i++)
-		r->again[changed][open][i] = served_again(&r->served->item[i]);
+		r->again[variant][run][i] = served_again(&r->served->item[i]);
 }
 
 /* Nobody is freed: as it was changed. */
-static void keep_same(struct replays *r, bool open)
+static void keep_same(struct replays *r, unsigned run)
 {
 	for (size_t i = 0; i < r->w->tasks; i++)
-		r->waiting[i].replayed.value[FREED][open] = r->waiting[i].replayed.value[CHANGED][open];
-	r->again[FREED][open] = mem_new(r->served->len, sizeof(double));
+		r->waiting[i].replayed.value[FREED][run] = r->waiting[i].replayed.value[CHANGED][run];
+	r->again[FREED][run] = mem_new(r->served->len, sizeof(double));
 	for (size_t i = 0; i < r->served->len; i++)
-		r->again[FREED][open][i] = r->again[CHANGED][open][i];
+		r->again[FREED][run][i] = r->again[CHANGED][run][i];
+}
+
+/* What comes out is another thing for those who may be pinned, and for those who are not. */
+static bool hangs_on_pins(const double low[2], const double high[2], double least)
+{
+	const double apart = fmax(low[0], low[1]) - fmin(high[0], high[1]);
+	return apart > fmax(least, PINS_MATTER * fmin(high[0], high[1]));
 }
 
 static double sample_error(const struct replays *r, const struct waiting *x)
@@ -213,7 +202,7 @@ static double sample_error(const struct replays *r, const struct waiting *x)
 	return fmax(estimate_ratio(x->in[0], den).error, estimate_ratio(x->in[1], den).error);
 }
 
-static void tell_waits(const struct replays *r, struct whatif *out)
+static void tell_waits(struct replays *r, struct whatif *out)
 {
 	size_t n = 0;
 	struct waiting *a = r->waiting;
@@ -226,20 +215,28 @@ static void tell_waits(const struct replays *r, struct whatif *out)
 		}
 		a[n - 1].recorded += a[i].recorded;
 		a[n - 1].gone &= a[i].gone;
-		for (int k = 0; k < 2 * VARIANTS; k++)
-			a[n - 1].replayed.value[k / 2][k % 2] += a[i].replayed.value[k / 2][k % 2];
+		for (unsigned k = 0; k < RUNS * VARIANTS; k++)
+			a[n - 1].replayed.value[k / RUNS][k % RUNS] += a[i].replayed.value[k / RUNS][k % RUNS];
 		for (int k = 0; k < 2 * DIFF_SLICES; k++)
 			a[n - 1].in[k / DIFF_SLICES][k % DIFF_SLICES] += a[i].in[k / DIFF_SLICES][k % DIFF_SLICES];
 	}
 	for (size_t i = 0; i < n; i++) {
-		const double *some = a[i].replayed.value[CHANGED], *all = a[i].replayed.value[FREED];
-		const double x[2] = { fmin(fmin(some[0], some[1]), fmin(all[0], all[1])),
-		                      fmax(fmax(some[0], some[1]), fmax(all[0], all[1])) };
+		double low[2] = { INFINITY, INFINITY }, high[2] = { 0 };
+		for (unsigned k = 0; k < 2 * r->runs; k++) {
+			const double x = a[i].replayed.value[CHANGED + k % 2][k / 2];
+			low[k % 2] = fmin(low[k % 2], x);
+			high[k % 2] = fmax(high[k % 2], x);
+		}
 		if (a[i].gone)
 			continue;
-		if (a[i].kind == DIFF_OF_MACHINE || fmax(a[i].recorded, fmax(x[0], x[1])) >= THREADS_FROM)
-			add_row(out, a[i].kind, a[i].subject, DIFF_LOST, a[i].recorded, a[i].replayed.value[0][0], x[0], x[1],
-			        LEAST_WAIT + NORMAL_95 * sqrt(2) * sample_error(r, &a[i]));
+		const double x[2] = { fmin(low[0], low[1]), fmax(high[0], high[1]) };
+		if (a[i].kind != DIFF_OF_MACHINE && fmax(a[i].recorded, x[1]) < THREADS_FROM)
+			continue;
+		if (hangs_on_pins(low, high, LEAST_WAIT))
+			r->untold++;
+		else
+			add_row(out, a[i].kind, a[i].subject, DIFF_LOST, a[i].recorded, a[i].replayed.value[AS_IT_WAS], x[0], x[1],
+			        LEAST_WAIT + another_run() * sample_error(r, &a[i]));
 	}
 }
 
@@ -276,35 +273,41 @@ static const struct { uint8_t quantity; double p; size_t requests; } quantile[] 
 	{ DIFF_P50, 0.5, 20 }, { DIFF_P90, 0.9, 50 }, { DIFF_P99, 0.99, 100 },
 };
 
-static void tell_kind(const struct replays *r, const char *kind, struct whatif *out)
+static void tell_kind(struct replays *r, const char *kind, struct whatif *out)
 {
 	struct latency *l = mem_new(r->served->len, sizeof *l);
 	for (size_t q = 0; q < COUNT(quantile); q++) {
 		const double p = quantile[q].p;
-		double low = INFINITY, high = 0, sample = 0;
+		double low[2] = { INFINITY, INFINITY }, high[2] = { 0 }, sample = 0;
 		size_t n = latencies_of(r, kind, NULL, false, l);
 		if (n < quantile[q].requests)
 			continue;
 		const double recorded = estimate_quantile(l, n, p).value;
-		n = latencies_of(r, kind, r->again[0][0], false, l);
-		const double reproduced = n ? estimate_quantile(l, n, p).value : 0;
-		for (int k = 0; k < 8; k++) {
-			n = latencies_of(r, kind, r->again[CHANGED + k / 4][k / 2 % 2], k % 2, l);
+		double reproduced[2];
+		for (unsigned k = 0; k < 2; k++) {
+			n = latencies_of(r, kind, r->again[AS_IT_WAS][k], false, l);
+			reproduced[k] = n ? estimate_quantile(l, n, p).value : 0;
+		}
+		for (unsigned k = 0; k < 4 * r->runs; k++) {
+			n = latencies_of(r, kind, r->again[CHANGED + k / 2 % 2][k / 4], k % 2, l);
 			if (n < quantile[q].requests)
 				continue;
 			const struct estimate e = estimate_quantile(l, n, p);
-			low = fmin(low, e.value);
-			high = fmax(high, e.value);
+			low[k / 2 % 2] = fmin(low[k / 2 % 2], e.value);
+			high[k / 2 % 2] = fmax(high[k / 2 % 2], e.value);
 			sample = fmax(sample, e.error);
 		}
-		if (isfinite(low))
-			add_row(out, DIFF_OF_REQUESTS, kind, quantile[q].quantity, recorded, reproduced, low, high,
-			        NORMAL_95 * sqrt(2) * sample);
+		const double least = fmin(low[0], low[1]), most = fmax(high[0], high[1]);
+		if (isfinite(low[0]) && isfinite(low[1]) && hangs_on_pins(low, high, 0))
+			r->untold++;
+		else if (isfinite(least))
+			add_row(out, DIFF_OF_REQUESTS, kind, quantile[q].quantity, recorded, reproduced, least, most,
+			        another_run() * sample);
 	}
 	free(l);
 }
 
-static void tell_requests(const struct replays *r, struct whatif *out)
+static void tell_requests(struct replays *r, struct whatif *out)
 {
 	for (size_t i = 0; i < r->served->len; i++) {
 		bool first = true;
@@ -333,52 +336,83 @@ static int check_known(const struct wants *w, struct error *err)
 	return 0;
 }
 
-static void replay_all(struct replays *r, struct rules rules, const struct whatif_change *change, size_t changes,
+static void replay_changed(struct replays *r, int variant, const struct models *models, bool same)
+{
+	for (unsigned run = 0; run < r->runs; run++) {
+		struct rules rules = models->rules[run / 2];
+		rules.open = run % 2;
+		if (same) {
+			keep_same(r, run);
+			continue;
+		}
+		replay_run(r->w, &rules);
+		keep(r, variant, run);
+	}
+}
+
+static void replay_all(struct replays *r, const struct models *models, const struct whatif_change *change, size_t changes,
                        struct whatif *out)
 {
-	for (int variant = AS_IT_WAS; variant < VARIANTS; variant++) {
-		if (variant == CHANGED)
-			change_all(r->w, change, changes);
-		const bool same = variant == FREED && !free_all(r->w, change, changes);
-		for (int open = 0; open < 2; open++) {
-			rules.open = open;
-			if (same) {
-				keep_same(r, open);
-				continue;
-			}
-			replay_run(r->w, &rules);
-			if (variant == AS_IT_WAS && !open)
-				out->error = miss(r->w);
-			keep(r, variant, open);
-		}
+	for (unsigned k = 0; k < 2; k++) {
+		replay_run(r->w, &models->rules[k * models->other]);
+		out->error = k ? out->error : wants_missed(r->w);
+		keep(r, AS_IT_WAS, k);
 	}
+	change_all(r->w, change, changes);
+	replay_changed(r, CHANGED, models, false);
+	replay_changed(r, FREED, models, !free_all(r->w, change, changes));
+}
+
+/* Says what is not told, and who it hangs on. */
+static void tell_untold(const struct replays *r, const struct whatif_change *change, size_t changes, struct notes *notes)
+{
+	struct waiting w, last = { 0 };
+	char *who = mem_dup("");
+	for (size_t i = 0; i < r->w->tasks && r->untold; i++) {
+		const struct replay_task *t = &r->w->task[i];
+		waiter_of(r->w->topo, t->thread, &w);
+		if (!task_may_be_pinned(t) || is_placed(t, change, changes) || !strcmp(w.subject, last.subject) ||
+		    (double)t->waited < THREADS_FROM * (double)(r->w->to - r->w->from))
+			continue;
+		char *more = mem_printf("%s%s%s", who, *who ? ", " : "", w.subject);
+		free(who);
+		who = more;
+		last = w;
+	}
+	if (r->untold)
+		notes_add(notes, NOTE_DOUBT, NULL, "not told (%zu): what hangs on whether %s may leave the one CPU that each "
+		          "was seen on; 'free WHO' or 'pin WHO -> CPUn', as a change more, says it", r->untold,
+		          *who ? who : "threads that were seen on one CPU");
+	free(who);
 }
 
 int whatif_of(const struct diff_side *side, const struct whatif_change *change, size_t changes, struct whatif *out,
               struct notes *notes, struct error *err)
 {
 	struct wants w;
-	struct rules rules = { 0 };
+	struct models models = { .n = 0 };
 	struct served_list served = { 0 };
 	*out = (struct whatif){ 0 };
 	int rc = wants_read(&w, side->topo, side->from, side->to, err);
 	rc = rc ? rc : check_known(&w, err);
 	rc = rc ? rc : check_quotas(&w, change, changes, err);
-	rc = rc ? rc : calibrated(&w, &rules, err);
+	rc = rc ? rc : models_find(&w, &models, err);
 	rc = rc ? rc : served_read(&served, &w, notes, err);
 	if (rc == 0) {
-		struct replays r = { .w = &w, .waiting = mem_new(w.tasks, sizeof *r.waiting), .served = &served };
+		struct replays r = { .w = &w, .waiting = mem_new(w.tasks, sizeof *r.waiting), .served = &served,
+		                     .runs = 2 * models.n };
 		for (size_t i = 0; i < w.tasks; i++) {
 			waiter_of(w.topo, w.task[i].thread, &r.waiting[i]);
 			r.waiting[i].recorded = (double)w.task[i].waited / ((double)(w.to - w.from) + 1);
 		}
-		out->slice = rules.slice;
-		out->credit = rules.credit;
-		replay_all(&r, rules, change, changes, out);
+		out->slice = models.rules[0].slice;
+		out->credit = models.rules[0].credit;
+		replay_all(&r, &models, change, changes, out);
 		tell_requests(&r, out);
 		tell_waits(&r, out);
-		for (int k = 0; k < 2 * VARIANTS; k++)
-			free(r.again[k / 2][k % 2]);
+		tell_untold(&r, change, changes, notes);
+		for (unsigned k = 0; k < RUNS * VARIANTS; k++)
+			free(r.again[k / RUNS][k % RUNS]);
 		free(r.waiting);
 	}
 	served_release(&served);
