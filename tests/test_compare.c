@@ -185,11 +185,38 @@ static void test_assertions(void **unused)
 	assert_true(diff_assertion_holds(&a, &d, &worst));
 }
 
+/* Where nothing explains a change, who runs more than before is told, and not blamed. */
+static void test_unexplained(void **unused)
+{
+	struct diff_row row[] = {
+		{ .subject = "Debian/synio", .by = "", .kind = DIFF_OF_THREAD, .quantity = DIFF_LOST, .before = 0.1, .after = 0.3,
+		  .change = 0.2, .low = 0.1, .high = 0.3, .explains = NAN, .found = true },
+		{ .subject = "host/cron", .by = "", .kind = DIFF_OF_THREAD, .quantity = DIFF_RAN, .before = 0, .after = 0.02,
+		  .change = 0.02, .low = 0.01, .high = 0.03, .explains = NAN, .found = true },
+		{ .subject = "host/rtburst", .by = "", .kind = DIFF_OF_THREAD, .quantity = DIFF_RAN, .before = 0, .after = 0.375,
+		  .change = 0.375, .low = 0.25, .high = 0.5, .explains = NAN, .found = true },
+		{ .subject = "host/burnP6", .by = "", .kind = DIFF_OF_THREAD, .quantity = DIFF_RAN, .before = 0.5, .after = 0,
+		  .change = -0.5, .low = -0.6, .high = -0.4, .explains = NAN, .found = true },
+	};
+	struct diff d = { .row = row, .rows = 4, .found = 4, .wholes = 4, .subjects = 4, .level = 0.99 };
+	(void)unused;
+	char *text = diff_verdict(&d);
+	assert_string_equal(text, "Debian/synio lost 30.0% of a CPU, before 10.0%: +20.0% (+10.0% to +30.0%).\n"
+		"No part of it changed for sure; what else changed most is that host/rtburst ran 37.5% of a CPU, before 0.00% "
+		"(+25.0% to +50.0%).\n");
+	free(text);
+	d.rows = d.found = 1;
+	text = diff_verdict(&d);
+	assert_non_null(strstr(text, "\nWhat explains it is not told apart: no part of it changed for sure.\n"));
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_student), cmocka_unit_test(test_ratio), cmocka_unit_test(test_ratio_is_the_bootstrap),
 		cmocka_unit_test(test_quantile), cmocka_unit_test(test_coverage), cmocka_unit_test(test_assertions),
+		cmocka_unit_test(test_unexplained),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,6 +86,7 @@ static void try_all(struct candidates *all, const struct diff_side *side, const 
 	try(all, side, shown, mem_printf("no quota %s", m->name));
 	for (uint32_t i = 0; m->cpus == 1 && i < host->cpus && i < CPUS_TRIED; i++)
 		try(all, side, shown, mem_printf("pin %s -> CPU%u", m->name, topo->cpu[host->cpu + i].number));
+	try(all, side, shown, mem_printf("free %s", m->name));
 	try(all, side, shown, mem_printf("weight %s 200", m->name));
 	try(all, side, shown, mem_dup("add CPU"));
 	char *thief = without_thief(side, vm);

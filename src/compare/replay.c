@@ -2,9 +2,10 @@
  *
  * Each CPU gives itself to the runnable task that had least of it by weight ("virtual run time"), for a slice at
  * least while others wait.  Who wakes is put at most `credit` behind the others of its CPU, and preempts if it is
- * GRANULARITY behind the one at work.  Where the host's turns ended at a tick, a CPU looks at its ticks alone.  It goes to the CPU that it was on if that is idle, to any idle one that it may
- * use, else stays; a CPU that becomes idle takes one that waits elsewhere, or was sent away.  Slice and credit are what
- * reproduces the recording best (whatif.c).
+ * GRANULARITY behind the one at work.  Where the host's turns ended at a tick, a CPU looks at its ticks alone.
+ * Who wakes goes to the CPU that it was on if that is idle, to any idle one that it may use, else stays; a CPU that
+ * becomes idle takes one that waits elsewhere, or was sent away.  Slice and credit are what reproduces the recording best
+ * (calibrate.c).
  *
  * Left out: real-time classes, groups (each thread has a weight of its own), caches, the cost of switching (it is part
  * of the work; what an idle CPU takes to begin it is a constant that the recording tells), and interrupts (those of

@@ -83,11 +83,34 @@ static const struct diff_row *cause_of(const struct diff *d, const struct diff_r
 	return NULL;
 }
 
+/* Who runs more than before by most; not those that the whole is about. */
+static const struct diff_row *runs_more(const struct diff *d, const struct diff_row *whole)
+{
+	const struct diff_row *most = NULL;
+	for (size_t i = 0; i < d->found; i++) {
+		const struct diff_row *r = &d->row[i];
+		if (r->quantity == DIFF_RAN && !*r->by && r->kind == DIFF_OF_THREAD && r->low > 0 &&
+		    strcmp(r->subject, whole->subject) && (!most || r->change > most->change))
+			most = r;
+	}
+	return most;
+}
+
+static char *unexplained_text(const struct diff *d, const struct diff_row *whole)
+{
+	const struct diff_row *r = runs_more(d, whole);
+	if (!r)
+		return mem_printf("What explains it is not told apart: no part of it changed for sure.");
+	const struct texts t = texts_of(r);
+	return mem_printf("No part of it changed for sure; what else changed most is that %s ran %s of a CPU, before %s "
+	                  "(%s to %s).", r->subject, t.after, t.before, t.low, t.high);
+}
+
 static char *cause_text(const struct diff *d, const struct diff_row *whole)
 {
 	const struct diff_row *r = cause_of(d, whole);
 	if (!r)
-		return mem_printf("What explains it is not told apart: no part of it changed for sure.");
+		return unexplained_text(d, whole);
 	struct texts t = texts_of(r);
 	return mem_printf("%.0f%% of the change%s is %s: %s, before %s (%s to %s).", 100 * r->explains,
 	                  diff_unit_of[whole->quantity] == UNIT_NS && whole->quantity != DIFF_LATENCY ? " of the mean" : "",
