@@ -24,6 +24,7 @@ static void test_table(void **state)
 		assert_int_equal(vcpu_status(PLACE_BLOCKED, mode, CURRENT_UNTRACED), VCPU_IDLE);
 		assert_int_equal(vcpu_status(PLACE_RUNNABLE, mode, CURRENT_UNTRACED), VCPU_PREEMPTED);
 		assert_int_equal(vcpu_status(PLACE_WOKEN, mode, CURRENT_UNTRACED), VCPU_PREEMPTED);
+		assert_int_equal(vcpu_status(PLACE_QUEUED, mode, CURRENT_UNTRACED), VCPU_UNKNOWN);
 		assert_int_equal(vcpu_status(PLACE_BLOCKED, mode, CURRENT_UNKNOWN), VCPU_UNKNOWN);
 		assert_int_equal(vcpu_status(PLACE_BLOCKED, mode, CURRENT_QUIET), VCPU_IDLE);
 		assert_int_equal(vcpu_status(PLACE_RUNNABLE, mode, CURRENT_QUIET), VCPU_UNKNOWN);

@@ -9,6 +9,8 @@
 #include "sync/search/jump.h"
 #include "sync/search/steady.h"
 
+#define BORNE_OUT (3 * FIT_SUSPECTS)  /* so many pairs of a piece are no chance */
+
 int guest_view_load(struct guest_view *g, struct error *err)
 {
 	struct trace_cursor *c = trace_cursor_open(g->trace, KIND(EV_SYNC), -1, err);
@@ -145,6 +147,23 @@ static int all_pairs(const struct host_view *host, const struct guest_view *gues
 	return 0;
 }
 
+static bool bears_out(const struct clock_piece *p)
+{
+	return p->pairs_ab + p->pairs_cd >= BORNE_OUT;
+}
+
+/* The share of the pairs that contradict the others.  A change of the clock is a contradiction, too, of as many as it takes to
+ * see it, unless several times as many bear out each of the two clocks. */
+static double contradiction_of(const struct match *m)
+{
+	const struct clock_map *clock = &m->h.clock;
+	size_t against = m->events.len - m->h.used;
+	for (size_t i = 1; i < clock->pieces; i++)
+		if (!bears_out(&clock->piece[i - 1]) || !bears_out(&clock->piece[i]))
+			against += FIT_SUSPECTS;
+	return (double)against / (double)m->events.len;
+}
+
 static int fit_events(const struct host_view *host, const struct guest_view *guest, bool is_vm, struct match *m,
                       struct error *err)
 {
@@ -161,8 +180,7 @@ static int fit_events(const struct host_view *host, const struct guest_view *gue
 	for (size_t i = 0; i < pairs->len; i++)
 		m->h.used += !pairs->pair[i].rejected;
 	if (pairs->len > 0 && m->h.clock.pieces > 0)
-		m->contradiction = ((double)(pairs->len - m->h.used) + (double)(m->h.clock.pieces - 1) * FIT_SUSPECTS)
-		                   / (double)pairs->len;
+		m->contradiction = contradiction_of(m);
 	if (is_vm)
 		number_by_pairs(&m->view, pairs);
 	fit_open(pairs, &m->h.clock);

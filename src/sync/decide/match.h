@@ -32,8 +32,8 @@ struct match {
 	struct pair_list events;  /* the pairs of synchronization events, judged */
 	uint64_t unmatched;       /* ends without a partner */
 	int64_t band_events, band_containment;
-	double contradiction;     /* share of the pairs by events that contradict the others, 0..1 and more: each change of the
-	                             clock counts for as many as prove it */
+	double contradiction;     /* share of the pairs by events that contradict the others, 0..1 and more: a change of the
+	                             clock that few pairs bear out counts for as many as it takes to see it */
 	bool postponed;           /* so many of its pairs are gross that they cannot agree: see match_fit() */
 	struct containment proof;
 	double share;             /* of containment, -1 = not computable */
