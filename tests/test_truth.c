@@ -579,7 +579,7 @@ int main(int argc, char **argv)
 	uint64_t seed = from;
 	for (; seed <= to && (!last || seed == from || time(NULL) < last); seed++)
 		for (size_t i = 0; i < test_cases; i++) {
-			if (only ? strcmp(only, test_case[i].name) != 0 : test_case[i].only_long && argc < 3)
+			if (only ? strcmp(only, test_case[i].name) != 0 : test_case[i].only_named || (test_case[i].only_long && argc < 3))
 				continue;
 			total++;
 			failed += !run_case(&test_case[i], seed, tmp);

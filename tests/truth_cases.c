@@ -91,7 +91,7 @@ static void stepped_aside(struct options *o)
 	stepped(o);
 	o->beacon_hz = 0;
 	o->step = step[o->seed % COUNT(step)];
-	o->step_at = (unsigned)(50000 + o->seed * 7919 % 290000);
+	o->step_at = (int64_t)(50000 + o->seed * 7919 % 290000);
 	if (o->seed / COUNT(step) % 2)
 		o->step_at = 1000000 - o->step_at;
 }
@@ -151,7 +151,7 @@ const struct test_case test_case[] = {
 	{ "clock-step", SYNC_AUTO, stepped, .slack = 2 },
 	{ "any-step", SYNC_AUTO, stepped_any, .slack = 2 },
 	{ "small-step", SYNC_AUTO, stepped_little, .slack = 2 },
-	{ "aside-step", SYNC_AUTO, stepped_aside, .slack = 2, .only_long = true },
+	{ "aside-step", SYNC_AUTO, stepped_aside, .slack = 2, .only_named = true },
 	{ "lost", SYNC_NONE, lossy, .slack = -1, .true_sync = true, .may_not_know = true },
 	{ "lost-hotplug", SYNC_NONE, lossy_hotplug, .slack = -1, .may_not_know = true },
 };
@@ -162,12 +162,13 @@ const struct test_case test_case[] = {
 const struct pinned pinned[] = {
 	{ "no-sync", 11 }, { "no-sync", 28 }, { "no-sync", 34 }, { "faulty-sync", 40 }, { "clock-step", 900005 },
 	{ "any-step", 3000005 }, { "any-step", 2077910 }, { "any-step", 2077940 }, { "any-step", 2077958 },
-	{ "any-step", 1000195 }, { "any-step", 1000355 },
+	{ "any-step", 1000780 }, { "any-step", 1001570 }, { "any-step", 1000195 }, { "any-step", 1000355 },
 	{ "clock-step", 900008 }, { "no-sync", 900055 }, { "hotplug", 900015 }, { "hotplug", 900059 },
 	{ "lost-hotplug", 2077919 }, { "lost-hotplug", 2077924 }, { "lost-hotplug", 2077930 }, { "lost-hotplug", 1000039 },
 	{ "lost-hotplug", 1000475 }, { "lost-hotplug", 1001004 }, { "lost-hotplug", 1001030 },
 	{ "nested", 2077981 }, { "nested", 2078047 }, { "nested", 2078050 }, { "nested", 2078323 }, { "nested", 2078158 },
 	{ "nested", 1000633 }, { "nested", 1001350 }, { "nested", 1001758 }, { "changing", 1001842 },
+	{ "aside-step", 41 }, { "aside-step", 66 }, { "aside-step", 139 }, { "aside-step", 204 },
 	{ "small-step", 1001017 }, { "small-step", 1001676 },
 };
 const size_t test_cases = COUNT(test_case), pinneds = COUNT(pinned);

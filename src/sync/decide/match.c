@@ -152,8 +152,8 @@ static bool bears_out(const struct clock_piece *p)
 	return p->pairs_ab + p->pairs_cd >= BORNE_OUT;
 }
 
-/* The share of the pairs that contradict the others.  A change of the clock is a contradiction, too, of as many as it takes to
- * see it, unless several times as many bear out each of the two clocks. */
+/* The share of the pairs that contradict the others.  A change of the clock is a contradiction, too, of as many as it
+ * takes to see it, unless several times as many bear out each of the two clocks. */
 static double contradiction_of(const struct match *m)
 {
 	const struct clock_map *clock = &m->h.clock;

@@ -1,6 +1,7 @@
 #include "sync/search/steady.h"
 
 #include "sync/estimate/corridor.h"
+#include "sync/search/silence.h"
 
 #define CHANCE_NATS 10.0  /* of evidence that a third must have of its own; its clock was found before it was asked */
 
@@ -35,6 +36,82 @@ static void ask(const struct hypothesis *found, const struct seen *seen, bool la
 	activity_view_end(&act);
 }
 
+/* Does the corridor reach an edge of the other one?  Then what is beyond that may be as good. */
+static bool reaches(const struct clock_map *clock, const struct clock_map *edges, int64_t t)
+{
+	int64_t low[2], high[2];
+	return !clock_map_bounds(clock, t, &low[0], &high[0]) || !clock_map_bounds(edges, t, &low[1], &high[1])
+	       || low[0] <= low[1] || high[0] >= high[1];
+}
+
+/* A part of the trace, and how much of it that part's clock may hold in. */
+struct end_part { struct segment asked, held; };
+
+/* Opens the corridor to any clock within DOUBTED_NS that suits what happened there.  Clocks farther away are no worse where
+ * some events contradict that which was found. */
+static void open_end(const struct hypothesis *found, const struct seen *seen, const struct end_part *e,
+                     struct hypothesis *h)
+{
+	struct activity act = activity_view(seen->act, e->asked);
+	struct hypothesis own, any, wide;
+	hypothesis_copy(&own, found);
+	hypothesis_test(&own, &(struct seen){ seen->host, seen->vm, &act });
+	hypothesis_near(&any, found, &act, 0, DOUBTED_NS);
+	hypothesis_copy(&wide, &any);
+	hypothesis_test(&wide, &(struct seen){ seen->host, seen->vm, &act });
+	const int64_t mid = act.begin + (act.end - act.begin) / 2;
+	const bool is_one = wide.clock.pieces == 1 && wide.outside <= hypothesis_may_miss(found)
+	                    && !reaches(&wide.clock, &any.clock, mid);
+	const struct clock_map *join = is_one ? &wide.clock : &any.clock;
+	if (!corridor_join(&h->clock.piece[0], join, e->held, DOUBTED_NS) || (!is_one && own.outside > 0))
+		h->adrift = true;
+	hypothesis_release(&own);
+	hypothesis_release(&any);
+	hypothesis_release(&wide);
+	activity_view_end(&act);
+}
+
+/* Of a clock that is in doubt it is not certain that it is one line, either: before each cut it may have been another one,
+ * until the next cut perhaps, and after it. */
+static void open_ends(const struct hypothesis *found, const struct seen *seen, struct hypothesis *h)
+{
+	static const int cut[] = { 0, 6, 9, 13, 20, 30, 44, 56, 70, 80, 87, 91, 94, 100 };  /* per cent of the trace */
+	const int64_t begin = seen->act->begin, end = seen->act->end;
+	int64_t at[sizeof cut / sizeof *cut];
+	const size_t n = sizeof cut / sizeof *cut;
+	for (size_t i = 0; i < n; i++)
+		at[i] = begin + (int64_t)((double)(end - begin) * cut[i] / 100);
+	for (size_t i = 1; i + 1 < n && !h->adrift; i++) {
+		open_end(found, seen, &(struct end_part){ { begin, at[i] }, { begin, at[i + 1] } }, h);
+		open_end(found, seen, &(struct end_part){ { at[i], end }, { at[i - 1], end } }, h);
+	}
+}
+
+/* Is there something, and may it fit by chance? */
+static bool may_be_chance(const struct hypothesis *found, const struct seen *seen, struct segment at)
+{
+	struct activity act = activity_view(seen->act, at);
+	const struct seen part = { seen->host, seen->vm, &act };
+	struct hypothesis own;
+	hypothesis_copy(&own, found);
+	hypothesis_test(&own, &part);
+	const bool chance = act.len > 0 && own.evidence < CHANCE_NATS;
+	hypothesis_release(&own);
+	activity_view_end(&act);
+	return chance;
+}
+
+/* Before and after stretches that the clock may have skipped. */
+static void ask_about_silence(const struct hypothesis *found, const struct seen *seen, struct hypothesis *h)
+{
+	struct segment part[2];
+	if (!silence_find(seen, &found->clock, part))
+		return;
+	h->adrift = h->adrift || may_be_chance(found, seen, part[0]) || may_be_chance(found, seen, part[1]);
+	for (size_t i = 0; i < h->clock.pieces && h->adrift; i++)
+		h->clock.piece[i].quality = SYNC_APPROXIMATE;
+}
+
 void steady_doubt(struct hypothesis *h, const struct seen *seen)
 {
 	struct hypothesis found;
@@ -43,5 +120,8 @@ void steady_doubt(struct hypothesis *h, const struct seen *seen)
 	hypothesis_copy(&found, h);
 	ask(&found, seen, false, h);
 	ask(&found, seen, true, h);
+	ask_about_silence(&found, seen, h);
+	if (h->clock.pieces == 1 && h->clock.piece[0].quality != SYNC_ACCURATE && !h->adrift)
+		open_ends(&found, seen, h);
 	hypothesis_release(&found);
 }

@@ -2,8 +2,10 @@
  *
  * After a step a clock is another one.  What was found contains the events on both sides, but those on one side perhaps by
  * chance, or because the guest was hardly ever left there.  So the events of the first third are asked without the others,
- * and those of the last: a step between is after all of the ones or before all of the others.  Nearer to the ends than
- * that it goes unnoticed. */
+ * and those of the last: a step between is after all of the ones or before all of the others.  What comes before or after
+ * a silence that a clock set ahead may have skipped (silence.h) is asked, too, and of a clock that is in doubt already all
+ * that comes before or after some more places.  Else a step nearer to the ends goes unnoticed if the few events beyond
+ * it fit by chance. */
 #ifndef STEALSCOPE_SYNC_STEADY_H
 #define STEALSCOPE_SYNC_STEADY_H
 

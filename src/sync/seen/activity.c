@@ -56,14 +56,15 @@ int activity_load(struct activity *a, const struct trace *guest, int64_t quiet, 
 	struct pending *pending = mem_new(a->cpus, sizeof *pending);
 	for (unsigned i = 0; i < a->cpus; i++)
 		pending[i].before = pending[i].ts = INT64_MIN;
-	struct trace_cursor *c = trace_cursor_open(guest, ALL_KINDS & ~KIND(EV_LOST), -1, err);
+	struct trace_cursor *c = trace_cursor_open(guest, ALL_KINDS, -1, err);
 	int status = c ? 0 : -1;
 	uint64_t seen = 0;
 	struct event ev;
 	while (c && (status = trace_cursor_next(c, &ev, err)) == 1) {
 		if ((status = walk_stopped(stop, ++seen, err)) != 0)
 			break;
-		if (ev.cpu >= a->cpus)
+		a->lossy = a->lossy || ev.kind == EV_LOST;
+		if (ev.cpu >= a->cpus || ev.kind == EV_LOST)
 			continue;
 		struct pending *p = &pending[ev.cpu];
 		if (p->ts != INT64_MIN && (apart(p->before, p->ts, quiet) || apart(p->ts, ev.ts, quiet)))

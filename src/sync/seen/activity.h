@@ -8,6 +8,7 @@
 #define STEALSCOPE_SYNC_ACTIVITY_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "trace/trace.h"
 
@@ -20,6 +21,7 @@ struct activity {
 	struct activity_cpu *cpu;
 	unsigned cpus;
 	size_t len;         /* of all CPUs */
+	bool lossy;         /* events were lost: that there is none says nothing */
 	unsigned sliced;    /* one slice in 2^sliced is kept */
 	int64_t begin, end; /* of the guest's trace */
 };
