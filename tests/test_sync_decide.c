@@ -110,7 +110,7 @@ static void scene_open(struct world *s, const struct event *host, size_t hosts, 
 	struct error err = ERROR_INIT;
 	s->host = make_trace(ROLE_HOST, host, hosts);
 	s->guest = make_trace(ROLE_GUEST, guest, guests);
-	assert_int_equal(host_view_load(&s->view, s->host, NULL, NULL, &err), 0);
+	assert_int_equal(host_view_load(&s->view, s->host, NULL, 1, NULL, &err), 0);
 	vm_list_make(&s->view, &s->vms);
 }
 

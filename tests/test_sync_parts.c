@@ -173,7 +173,7 @@ static void load_view(struct host_view *v, const struct event *ev, size_t n, str
 	static const char *const strings[] = { "", "qemu:One", "CPU 0/KVM", "CPU 1/KVM" };
 	struct error err = ERROR_INIT;
 	*trace = trace_from_events("h", ROLE_HOST, ev, n, strings, COUNT(strings));
-	assert_int_equal(host_view_load(v, *trace, known_tids, NULL, &err), 0);
+	assert_int_equal(host_view_load(v, *trace, known_tids, 1, NULL, &err), 0);
 }
 
 static enum guest_mode mode_at(const struct host_view *v, int tid, int64_t t)

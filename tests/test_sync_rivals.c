@@ -331,7 +331,7 @@ static void find_rivals(double stray_hz, struct rivals *out)
 	sim_run_vm(&w.sim, &w.vm, &w.guest);
 	w.trace[0] = sim_host_trace(&w.sim);
 	w.trace[1] = sim_guest_trace("Guest", &w.guest);
-	assert_int_equal(host_view_load(&host, w.trace[0], NULL, NULL, &err), 0);
+	assert_int_equal(host_view_load(&host, w.trace[0], NULL, 1, NULL, &err), 0);
 	assert_int_equal(activity_load(&act, w.trace[1], 1000, NULL, &err), 0);
 	vm_list_make(&host, &vms);
 	assert_int_equal(vms.len, 1);

@@ -86,7 +86,7 @@ static void test_limits(void **state)
 	struct activity a;
 	struct error err = ERROR_INIT;
 	make(&w, 10);
-	assert_int_equal(host_view_load(&v, w.trace[0], NULL, NULL, &err), 0);
+	assert_int_equal(host_view_load(&v, w.trace[0], NULL, 1, NULL, &err), 0);
 	assert_true(v.sliced > 0);
 	assert_true(v.windows <= WINDOWS_MAX);
 	assert_true(v.marks.sparse > 0);

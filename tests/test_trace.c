@@ -263,11 +263,11 @@ static void test_parts(void **state)
 			struct event p, q;
 			size_t n = 0;
 			for (size_t i = 0; i < parts; i++) {
-				struct trace_cursor *part = trace_cursor_open_part(t, ALL_KINDS, 1, i, parts, &err);
+				struct trace_cursor *part = trace_cursor_open_times(t, ALL_KINDS, 1, i, parts, &err);
 				const size_t before = n;
 				while (trace_cursor_next(part, &q, &err) > 0) {
 					assert_int_equal(trace_cursor_next(all, &p, &err), 1);
-					assert_memory_equal(&p, &q, sizeof p);
+					assert_memory_equal(&p, &q, offsetof(struct event, arg));
 					n++;
 				}
 				assert_true(n > before);

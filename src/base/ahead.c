@@ -87,7 +87,8 @@ int ahead_next(struct ahead *a, const void **batch, struct error *err)
 	else if (a->status && err)
 		*err = a->err;
 	const int status = more ? 1 : a->status;
-	pthread_cond_signal(&a->changed);
+	if (a->made - a->used <= a->slots / 2)  /* to wake it for each batch costs more than the batch */
+		pthread_cond_signal(&a->changed);
 	pthread_mutex_unlock(&a->lock);
 	return status;
 }

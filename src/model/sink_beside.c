@@ -60,7 +60,8 @@ static void *build(void *arg)
 			s->err = err;
 		s->used++;
 		s->busy = false;
-		pthread_cond_signal(&s->changed);
+		if (s->made - s->used <= BATCHES / 2)  /* to wake it for each batch costs more than the batch */
+			pthread_cond_signal(&s->changed);
 	}
 	pthread_mutex_unlock(&s->lock);
 	return NULL;

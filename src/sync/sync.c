@@ -99,7 +99,7 @@ static int load_hypervisor(struct sync_work *r, struct hypervisor *h, struct err
 	}
 	for (size_t i = 0; i < trace_info(h->trace)->vcpus; i++)
 		*map_put(&h->known, (uint64_t)trace_info(h->trace)->vcpu[i].host_tid, NULL) = 1;
-	int status = host_view_load(&h->view, h->trace, &h->known, &r->cancelled, err);
+	int status = host_view_load(&h->view, h->trace, &h->known, r->workers, &r->cancelled, err);
 	if (status == 0) {
 		vm_list_make(&h->view, &h->vms);
 		vm_list_hint(&h->view, &h->vms, mine, hints);

@@ -318,7 +318,7 @@ int writer_close(struct writer *w, struct error *err)
 void reader_open(struct reader *r, const struct store *store, const struct stream *stream, size_t i, size_t n)
 {
 	*r = (struct reader){ .store = store, .stream = stream, .block = stream->len * i / n,
-		.last_block = stream->len * (i + 1) / n, .ts = INT64_MIN };
+		.last_block = stream->len * (i + 1) / n, .ts = INT64_MIN, .wanted = ALL_KINDS };
 	for (size_t k = 0; k < r->block; k++)
 		if (stream->block[k].last > r->ts)
 			r->ts = stream->block[k].last;
@@ -377,10 +377,31 @@ static INLINE const unsigned char *get_args(const unsigned char *p, const unsign
 	return p;
 }
 
-/* One record from p; NULL when it is not one (a temporary file that somebody changed). */
-static INLINE const unsigned char *get_record(struct codec *last, const unsigned char *p,
-	const unsigned char *end, bool far, struct event *ev)
+/* Behind as many numbers as there are bits, which nobody wants, eight bytes at a time. */
+static const unsigned char *skip(const unsigned char *p, const unsigned char *end, unsigned present)
 {
+	while (present && end - p >= 8) {
+		uint64_t w;
+		memcpy(&w, p, sizeof w);
+		uint64_t stop = ~le64toh(w) & 0x8080808080808080U, last = 0;
+		for (; present && stop; present &= present - 1) {
+			last = stop;
+			stop &= stop - 1;
+		}
+		p += present ? 8 : __builtin_ctzll(last) / 8 + 1;
+	}
+	for (; present && p < end; p++)
+		if (*p < 0x80)
+			present &= present - 1;
+	return present ? NULL : p;
+}
+
+/* One record from p; NULL when it is not one (a temporary file that somebody changed).  Arguments follow from those of the
+ * same kind alone, so those that nobody wants need not be known. */
+static INLINE const unsigned char *get_record(struct reader *r, const unsigned char *p, const unsigned char *end, bool far,
+                                              struct event *ev, bool *wanted)
+{
+	struct codec *last = &r->last;
 	const unsigned head = *p++;
 	unsigned kind = head & KIND_BITS;
 	uint64_t dt = 0;
@@ -392,37 +413,44 @@ static INLINE const unsigned char *get_record(struct codec *last, const unsigned
 	last->ts = (int64_t)((uint64_t)last->ts + dt);
 	if (!(head & SAME_THREAD) && !(p = get_thread(p, end, far, last)))
 		return NULL;
-	ev->ts = last->ts;
+	const unsigned all = (1U << event_args[kind]) - 1;
+	if (!(head & ALL_ARGS) && p == end)
+		return NULL;
+	const unsigned present = head & ALL_ARGS ? all : *p++ & all;
+	/* A stream decoded in several parts may step back where two parts meet. */
+	r->ts = last->ts < r->ts ? r->ts : last->ts;
+	*wanted = (r->wanted & KIND(kind)) != 0;
+	if (!*wanted)
+		return skip(p, end, present);
+	ev->ts = r->ts;
 	ev->kind = (uint16_t)kind;
 	ev->cpu = last->cpu;
 	ev->tid = last->tid;
 	ev->pid = last->pid;
 	ev->comm = last->comm;
+	if (r->bare)
+		return skip(p, end, present);
 	for (unsigned i = 0; i < EVENT_ARGS; i++)
 		ev->arg[i] = EVENT_ABSENT;
-	const unsigned all = (1U << event_args[kind]) - 1;
-	if (head & ALL_ARGS)
-		return get_args(p, end, far, all, last->arg[kind], ev);
-	return p == end ? NULL : get_args(p + 1, end, far, *p & all, last->arg[kind], ev);
+	return get_args(p, end, far, present, last->arg[kind], ev);
 }
 
 int reader_next(struct reader *r, struct event *ev, struct error *err)
 {
-	while (r->at == r->end) {
-		if (r->block == r->last_block)
-			return 0;
-		if (next_block(r, err))
-			return -1;
+	bool wanted = false;
+	while (!wanted) {
+		while (r->at == r->end) {
+			if (r->block == r->last_block)
+				return 0;
+			if (next_block(r, err))
+				return -1;
+		}
+		if ((size_t)(r->end - r->at) >= RECORD_FAR)
+			r->at = get_record(r, r->at, r->end, true, ev, &wanted);
+		else
+			r->at = get_record(r, r->at, r->end, false, ev, &wanted);
+		if (!r->at)
+			return error_set(err, STATUS_SYSTEM, NULL, "the temporary file of the events is damaged");
 	}
-	if ((size_t)(r->end - r->at) >= RECORD_FAR)
-		r->at = get_record(&r->last, r->at, r->end, true, ev);
-	else
-		r->at = get_record(&r->last, r->at, r->end, false, ev);
-	if (!r->at)
-		return error_set(err, STATUS_SYSTEM, NULL, "the temporary file of the events is damaged");
-	/* A stream decoded in several parts may step back where two parts meet. */
-	if (ev->ts < r->ts)
-		ev->ts = r->ts;
-	r->ts = ev->ts;
 	return 1;
 }

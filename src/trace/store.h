@@ -74,6 +74,8 @@ struct reader {
 	unsigned char *buf;            /* for spilled blocks */
 	struct codec last;
 	int64_t ts;
+	event_kinds wanted;            /* others are passed over */
+	bool bare;                     /* arg[] is not filled in */
 };
 
 /* limit is in bytes of memory, dir is where the temporary file goes. */
@@ -92,7 +94,8 @@ void writer_open(struct writer *w, struct store *store, struct stream *stream);
 int writer_put(struct writer *w, const struct event *ev, struct error *err);
 int writer_close(struct writer *w, struct error *err);  /* flushes; the writer is released on failure too */
 
-/* Of n parts of about the same size which, in their order, are the whole stream: number i. */
+/* Of n parts of about the same size which, in their order, are the whole stream: number i.  All of its events, unless the
+ * caller sets what is wanted before the first one. */
 void reader_open(struct reader *r, const struct store *store, const struct stream *stream, size_t i, size_t n);
 int reader_next(struct reader *r, struct event *ev, struct error *err);  /* 1, 0 = end, -1 */
 void reader_close(struct reader *r);

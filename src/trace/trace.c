@@ -57,7 +57,6 @@ struct merged {
 };
 
 struct trace_cursor {
-	event_kinds kinds;
 	int cpu;
 	struct merged *source;
 	struct merged **heap;
@@ -91,7 +90,7 @@ static int advance(struct trace_cursor *c, struct merged *s, struct error *err) 
 	int more;
 	do {
 		more = reader_next(&s->reader, &s->ev, err);
-	} while (more > 0 && (!(c->kinds & KIND(s->ev.kind)) || (c->cpu >= 0 && s->ev.cpu != c->cpu)));
+	} while (more > 0 && c->cpu >= 0 && s->ev.cpu != c->cpu);
 	return more;
 }
 
@@ -100,11 +99,10 @@ static bool may_hold(const struct stream *s, event_kinds kinds, int cpu)
 	return (s->kinds & kinds) != 0 && (cpu < 0 || stream_has_cpu(s, cpu));
 }
 
-struct trace_cursor *trace_cursor_open_part(const struct trace *t, event_kinds kinds, int cpu, size_t part, size_t parts,
-                                            struct error *err)
+static struct trace_cursor *open_cursor(const struct trace *t, event_kinds kinds, bool bare, int cpu, size_t part,
+                                        size_t parts, struct error *err)
 {
 	struct trace_cursor *c = mem_new(1, sizeof *c);
-	c->kinds = kinds;
 	c->cpu = cpu;
 	size_t n = 0;
 	for (size_t i = 0; i < t->streams; i++)
@@ -117,6 +115,8 @@ struct trace_cursor *trace_cursor_open_part(const struct trace *t, event_kinds k
 		struct merged *s = &c->source[c->sources++];
 		s->order = i;
 		reader_open(&s->reader, t->store, &t->stream[i], part, parts);
+		s->reader.wanted = kinds;
+		s->reader.bare = bare;
 		int more = advance(c, s, err);
 		if (more < 0) {
 			trace_cursor_close(c);
@@ -132,7 +132,13 @@ struct trace_cursor *trace_cursor_open_part(const struct trace *t, event_kinds k
 
 struct trace_cursor *trace_cursor_open(const struct trace *t, event_kinds kinds, int cpu, struct error *err)
 {
-	return trace_cursor_open_part(t, kinds, cpu, 0, 1, err);
+	return open_cursor(t, kinds, false, cpu, 0, 1, err);
+}
+
+struct trace_cursor *trace_cursor_open_times(const struct trace *t, event_kinds kinds, int cpu, size_t part, size_t parts,
+                                             struct error *err)
+{
+	return open_cursor(t, kinds, true, cpu, part, parts, err);
 }
 
 int trace_cursor_next(struct trace_cursor *c, struct event *ev, struct error *err)

@@ -238,10 +238,11 @@ const char *trace_string(const struct trace *t, int64_t id);  /* "" for EVENT_AB
 /* Walks the events whose kind is in `kinds` in order of (ts, stream).  A trace may have many cursors, from several
  * threads.  cpu < 0: all CPUs. */
 struct trace_cursor *trace_cursor_open(const struct trace *t, event_kinds kinds, int cpu, struct error *err);
-/* One of several parts, for walks side by side: each event is in one of them.  A stream's parts follow each other in time;
- * those of different streams need not be of the same time. */
-struct trace_cursor *trace_cursor_open_part(const struct trace *t, event_kinds kinds, int cpu, size_t part, size_t parts,
-                                            struct error *err);
+/* For who only wants to know when and where something happened: arg[] of its events is not filled in.  One of several
+ * parts, for walks side by side: each event is in one of them.  A stream's parts follow each other in time; those of
+ * different streams need not be of the same time. */
+struct trace_cursor *trace_cursor_open_times(const struct trace *t, event_kinds kinds, int cpu, size_t part, size_t parts,
+                                             struct error *err);
 int trace_cursor_next(struct trace_cursor *c, struct event *ev, struct error *err);  /* 1, 0 = end, -1 */
 void trace_cursor_close(struct trace_cursor *c);  /* NULL is allowed */
 

@@ -99,7 +99,7 @@ static void measure_event(const struct measure *m, const struct event *ev, const
 static int measure_part(const struct measure *m, size_t i, struct containment *out, struct error *err)
 {
 	struct trace_cursor *c =
-		trace_cursor_open_part(m->guest, REAL_KINDS, (int)(i / m->parts), i % m->parts, m->parts, err);
+		trace_cursor_open_times(m->guest, REAL_KINDS, (int)(i / m->parts), i % m->parts, m->parts, err);
 	const struct vthread *last = NULL;
 	size_t near = 0;
 	int status = c ? 0 : -1;

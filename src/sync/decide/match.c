@@ -106,6 +106,7 @@ struct need {
 	struct guest_view *guest;
 	const struct vm_view *vm;
 	struct hypothesis alone;
+	const struct pair_list *walked;
 };
 
 static int load_activity(void *arg, struct error *err)
@@ -120,10 +121,10 @@ static int narrow_alone(void *arg, struct error *err)
 	struct need *n = arg;
 	const struct seen seen = { n->host, n->vm, &n->guest->activity };
 	(void)err;
-	struct pair_list fitted;
-	hypothesis_narrow(&n->alone, &seen, NULL, &fitted);
-	fit_open(&fitted, &n->alone.clock);
-	pairs_release(&fitted);
+	struct narrowed with;
+	hypothesis_narrow(&n->alone, &seen, NULL, n->walked, &with);
+	fit_open(&with.fitted, &n->alone.clock);
+	narrowed_release(&with);
 	return 0;
 }
 
@@ -265,21 +266,22 @@ int match_both(const struct host_view *host, struct guest_view *guest, struct ma
 	hypothesis_copy(&both, &m->h);
 	const struct seen seen = { host, &m->view, &guest->activity };
 	jumps_place(&seen, &m->events, &both.clock);
-	struct pair_list fitted;
-	hypothesis_narrow(&both, &seen, &m->events, &fitted);
+	struct narrowed with;
+	hypothesis_narrow(&both, &seen, &m->events, NULL, &with);
 	const bool jumps = jumps_place(&seen, &m->events, &both.clock);
-	struct need need = { .host = host, .guest = guest, .vm = &m->view };
+	const bool is_known = !jumps && with.walked.len > 0;
+	struct need need = { .host = host, .guest = guest, .vm = &m->view, .walked = is_known ? &with.walked : NULL };
 	hypothesis_copy(&need.alone, &both);
 	if (jumps)
 		hypothesis_open(&both.clock, &seen, &m->events);
 	else
-		fit_open(&fitted, &both.clock);
-	pairs_release(&fitted);
+		fit_open(&with.fitted, &both.clock);
 	struct match old = *m;
 	m->h = both;
 	int status = prove(host, guest, m, &(struct beside){ narrow_alone, &need }, err);
 	const int64_t band = band_of(&need.alone.clock, guest);
 	hypothesis_release(&need.alone);
+	narrowed_release(&with);
 	/* Of many pairs by containment a line may bear most, and hide a jump that the events prove. */
 	const bool agree = both.clock.pieces <= old.h.clock.pieces && hypothesis_jumps(&both) >= hypothesis_jumps(&old.h);
 	if (status == 0 && (both.pairs == 0 || m->share < old.share || !agree)) {

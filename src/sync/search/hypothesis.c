@@ -81,7 +81,7 @@ void hypothesis_count(struct hypothesis *h, const struct seen *seen)
 
 void hypothesis_test(struct hypothesis *h, const struct seen *seen)
 {
-	hypothesis_narrow(h, seen, NULL, NULL);
+	hypothesis_narrow(h, seen, NULL, NULL, NULL);
 	hypothesis_count(h, seen);
 }
 

@@ -34,9 +34,14 @@ void hypothesis_near(struct hypothesis *h, const struct hypothesis *like, const 
 void hypothesis_copy(struct hypothesis *to, const struct hypothesis *from);
 void hypothesis_release(struct hypothesis *h);
 
-/* Narrows the clock in place.  extra: pairs to use besides, or NULL.  fitted: takes those that gave the clock, or NULL. */
+/* What comes of that beside a clock: the pairs that gave it, and those that its events make under it (none: not known). */
+struct narrowed { struct pair_list fitted, walked; };
+void narrowed_release(struct narrowed *n);
+
+/* Narrows the clock in place.  extra: pairs to use besides, or NULL.  known: what the events make under the clock that it
+ * begins with, when an earlier one has walked them and *h is its copy, or NULL.  out: or NULL. */
 void hypothesis_narrow(struct hypothesis *h, const struct seen *seen, const struct pair_list *extra,
-                       struct pair_list *fitted);
+                       const struct pair_list *known, struct narrowed *out);
 /* When all is decided: opens the corridor to what the pairs allow for a short time each that the events make under that
  * clock; see fit_open(), which does for a clock that is still the one that hypothesis_narrow() gave. */
 void hypothesis_open(struct clock_map *clock, const struct seen *seen, const struct pair_list *extra);

@@ -152,42 +152,67 @@ static bool same_clock(const struct clock_map *a, const struct clock_map *b)
 	return same;
 }
 
+static struct pair_list copy_of(const struct pair_list *l)
+{
+	struct pair_list copy = { .pair = mem_new(l->len, sizeof *l->pair), .len = l->len, .cap = l->len };
+	if (l->len > 0)
+		memcpy(copy.pair, l->pair, l->len * sizeof *l->pair);
+	return copy;
+}
+
+static void swap_clocks(struct clock_map *a, struct clock_map *b)
+{
+	const struct clock_map was = *a;
+	*a = *b;
+	*b = was;
+}
+
+void narrowed_release(struct narrowed *n)
+{
+	pairs_release(&n->walked);
+	pairs_release(&n->fitted);
+}
+
 void hypothesis_narrow(struct hypothesis *h, const struct seen *seen, const struct pair_list *extra,
-                       struct pair_list *fitted)
+                       const struct pair_list *known, struct narrowed *out)
 {
 	uint64_t before = 0;
-	struct pair_list last = { 0 };
-	for (int round = 0; round < ROUNDS; round++) {
+	struct narrowed last = { 0 };
+	bool stays = false;
+	for (int round = 0; round < ROUNDS && !stays; round++) {
 		struct round r = { .seen = seen, .clock = &h->clock, .out = h };
 		struct clock_map next;
-		walk(&r);
+		if (round == 0 && known)
+			r.pairs = copy_of(known);
+		else
+			walk(&r);
 		const uint64_t now = hash_of(&r.pairs);
+		pairs_release(&last.walked);
+		last.walked = out ? copy_of(&r.pairs) : (struct pair_list){ 0 };
 		if (round > 0 && now == before) {  /* and so would be the clock */
 			pairs_release(&r.pairs);
+			stays = true;
 			break;
 		}
 		before = now;
-		pairs_release(&last);
-		last = r.pairs;
-		complete(&last, extra);
-		fit_pairs(&last, seen->act->begin, &next);
-		if (next.pieces == 0) {
-			clock_map_release(&next);
-			break;
-		}
-		const bool stays = same_clock(&h->clock, &next);
-		clock_map_release(&h->clock);
-		h->clock = next;
-		if (stays)
-			break;
+		pairs_release(&last.fitted);
+		last.fitted = r.pairs;
+		complete(&last.fitted, extra);
+		fit_pairs(&last.fitted, seen->act->begin, &next);
+		stays = next.pieces == 0 || same_clock(&h->clock, &next);
+		if (next.pieces > 0)
+			swap_clocks(&h->clock, &next);
+		clock_map_release(&next);
 	}
+	if (!stays)
+		pairs_release(&last.walked);  /* they are those of an earlier clock */
 	h->used = 0;
-	for (size_t i = 0; i < last.len; i++)
-		h->used += !last.pair[i].rejected;
-	if (fitted)
-		*fitted = last;
+	for (size_t i = 0; i < last.fitted.len; i++)
+		h->used += !last.fitted.pair[i].rejected;
+	if (out)
+		*out = last;
 	else
-		pairs_release(&last);
+		narrowed_release(&last);
 }
 
 void hypothesis_open(struct clock_map *clock, const struct seen *seen, const struct pair_list *extra)

@@ -56,7 +56,7 @@ int activity_load(struct activity *a, const struct trace *guest, int64_t quiet, 
 	struct pending *pending = mem_new(a->cpus, sizeof *pending);
 	for (unsigned i = 0; i < a->cpus; i++)
 		pending[i].before = pending[i].ts = INT64_MIN;
-	struct trace_cursor *c = trace_cursor_open(guest, ALL_KINDS, -1, err);
+	struct trace_cursor *c = trace_cursor_open_times(guest, ALL_KINDS, -1, 0, 1, err);
 	int status = c ? 0 : -1;
 	uint64_t seen = 0;
 	struct event ev;

@@ -6,6 +6,7 @@
 
 #include "base/bisect.h"
 #include "base/mem.h"
+#include "sync/seen/cursor_ahead.h"
 #include "sync/seen/slices.h"
 
 #ifndef WINDOWS_MAX
@@ -28,6 +29,7 @@ struct host_walk {
 	size_t losses, loss_cap;
 	void (*take)(void *arg, const struct sync_mark *m);  /* or NULL: the view keeps the ends */
 	void *arg;
+	unsigned workers;       /* to read with */
 	int64_t kvm_since;      /* first vm entry or exit of any thread: they are recorded from there on */
 	bool explicit_c;        /* the trace has events for end c, entries need not stand in for them */
 };
@@ -459,16 +461,16 @@ static int walk_host(struct host_walk *w, const struct trace *trace, const struc
 	v->begin = info->begin;
 	v->end = info->end;
 	v->no_windows = w->take != NULL;
-	struct event ev;
-	struct trace_cursor *c = trace_cursor_open(trace, HOST_KINDS, -1, err);
+	const struct event *ev;
+	struct cursor_ahead *c = cursor_ahead_open(trace, HOST_KINDS, w->workers, err);
 	int status = c ? 0 : -1;
 	uint64_t seen = 0;
-	while (c && (status = trace_cursor_next(c, &ev, err)) == 1) {
-		on_event(w, &ev);
+	while (c && (status = cursor_ahead_next(c, &ev, err)) == 1) {
+		on_event(w, ev);
 		if ((status = walk_stopped(stop, ++seen, err)) != 0)
 			break;
 	}
-	trace_cursor_close(c);
+	cursor_ahead_close(c);
 	if (status == 0)
 		finish(w);
 	mark_list_sort(&v->marks);
@@ -480,10 +482,10 @@ static int walk_host(struct host_walk *w, const struct trace *trace, const struc
 	return status;
 }
 
-int host_view_load(struct host_view *v, const struct trace *trace, const struct map *known, const atomic_bool *stop,
-                   struct error *err)
+int host_view_load(struct host_view *v, const struct trace *trace, const struct map *known, unsigned workers,
+                   const atomic_bool *stop, struct error *err)
 {
-	struct host_walk w = { .v = v };
+	struct host_walk w = { .v = v, .workers = workers };
 	return walk_host(&w, trace, known, stop, err);
 }
 
@@ -491,7 +493,7 @@ int host_view_marks(const struct host_view *like, void (*take)(void *arg, const 
                     struct error *err)
 {
 	struct host_view v;
-	struct host_walk w = { .v = &v, .take = take, .arg = arg };
+	struct host_walk w = { .v = &v, .take = take, .arg = arg, .workers = 1 };
 	int status = walk_host(&w, like->trace, like->known, like->stop, err);
 	if (status == 0)
 		host_view_release(&v);

@@ -66,8 +66,9 @@ struct host_view {
 	unsigned sliced;       /* windows are kept for one slice of time in 2^sliced */
 };
 
-int host_view_load(struct host_view *v, const struct trace *trace, const struct map *known, const atomic_bool *stop,
-                   struct error *err);
+/* workers: with more than one, a thread of its own reads the events. */
+int host_view_load(struct host_view *v, const struct trace *trace, const struct map *known, unsigned workers,
+                   const atomic_bool *stop, struct error *err);
 /* After so many events of a walk: is it to end?  Then -1, with the error set. */
 int walk_stopped(const atomic_bool *stop, uint64_t seen, struct error *err);
 /* The same walk for the ends of pairs alone, each given to `take`; `where` is an index as in `like`. */
