@@ -12,7 +12,7 @@ lost: tail
 context: {cpu: packet.cpu_id, tid: context.z_tid, pid: context.z_pid, comm: context.z_procname}
 events:
   - {kind: sched_switch, names: ["os:sched_switch"], prev_tid: z_prev_tid, next_tid: z_next_tid, prev_comm: z_prev_comm,
-     next_comm: z_next_comm, prev_state: z_prev_state, states: {mask: 0xff, runnable: [0], dead: 0x30}}
+     next_comm: z_next_comm, prev_state: z_prev_state, states: {mask: 0xff, runnable: [0], uninterruptible: [2], dead: 0x30}}
   - {kind: sched_waking, names: ["os:sched_waking"], tid: z_tid, comm: z_comm, target_cpu: z_target_cpu}
   - {kind: sched_wakeup, names: ["os:sched_wakeup", "os:sched_wakeup_new"], tid: z_tid, comm: z_comm,
      target_cpu: z_target_cpu}

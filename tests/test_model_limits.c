@@ -5,7 +5,7 @@
 
 #define MS 1000000
 #define OUT_BY DEBIAN "/CPUs/CPU0/Out By"
-enum { SVM_INTR = 0x60, SVM_HLT = 0x78, KVM_MMIO = 6, KVM_INTR = 10 };
+enum { SVM_INTR = 0x60, SVM_HLT = 0x78, SVM_NPF = 0x400, KVM_MMIO = 6, KVM_INTR = 10 };
 
 /* A switch to a thread of that nice level; times in ms. */
 static void to(double t, int32_t prev, enum run_state state, int32_t next, int64_t nice)
@@ -311,6 +311,64 @@ static void test_moved(void **state)
 	teardown();
 }
 
+/* It touched memory that was not there: as long as its thread sleeps for that, signals or no. */
+static void test_fault(void **state)
+{
+	(void)state;
+	begin();
+	sw(1, MS, 0, 0, RUN_RUNNABLE, 900);  /* of the guest: it has something to do */
+	kvm(2, EV_KVM_ENTRY, 0);
+	kvm(5, EV_KVM_EXIT, SVM_NPF);
+	to(6, 154, RUN_UNINTERRUPTIBLE, 0, 0);  /* nobody has told of a monitor: this may be its */
+	to(8, 0, RUN_RUNNABLE, 154, 0);
+	kvm(9, EV_USERSPACE_EXIT, KVM_MMIO);
+	kvm(10, EV_KVM_ENTRY, 0);
+	at(7, HISTORY_NULL);
+	kvm(20, EV_KVM_EXIT, SVM_NPF);
+	to(21, 154, RUN_UNINTERRUPTIBLE, 7, 0);
+	wake(0, 25 * MS, 0, 7, 154, 0);
+	to(27, 7, RUN_RUNNABLE, 154, 0);
+	to(28, 154, RUN_UNINTERRUPTIBLE, 7, 0);  /* and once more, before the guest goes on */
+	wake(0, 30 * MS, 0, 7, 154, 0);
+	to(31, 7, RUN_RUNNABLE, 154, 0);
+	kvm(32, EV_KVM_ENTRY, 0);
+	at(20.9, HISTORY_NULL);
+	at(21, OUT_FAULT);
+	expect(OUT_BY, 25 * MS - 1, OUT_FAULT);
+	at(25, HISTORY_NULL);  /* from here on it waits for its CPU */
+	expect(OUT_BY, 28 * MS - 1, HISTORY_NULL);
+	at(28, OUT_FAULT);
+	at(30, HISTORY_NULL);
+	assert_int_equal(rec_sum(&rec, OUT_BY, OUT_FAULT, 0, 40 * MS), 6 * MS);
+	expect(VCPU, 22 * MS, VCPU_HOST_BLOCKED);
+	teardown();
+}
+
+/* What else makes it sleep: nothing is said. */
+static void test_no_fault(void **state)
+{
+	(void)state;
+	begin();
+	kvm(2, EV_USERSPACE_EXIT, KVM_MMIO);
+	kvm(3, EV_KVM_ENTRY, 0);
+	kvm(5, EV_KVM_EXIT, SVM_NPF);
+	to(6, 154, RUN_BLOCKED, 7, 0);           /* a sleep that signals end is none for memory */
+	to(8, 7, RUN_RUNNABLE, 154, 0);
+	kvm(9, EV_USERSPACE_EXIT, KVM_MMIO);
+	to(10, 154, RUN_UNINTERRUPTIBLE, 7, 0);  /* the monitor's own: a device of its */
+	to(12, 7, RUN_RUNNABLE, 154, 0);
+	kvm(13, EV_KVM_ENTRY, 0);
+	kvm(15, EV_KVM_EXIT, SVM_HLT);
+	to(16, 154, RUN_UNINTERRUPTIBLE, 7, 0);
+	to(18, 7, RUN_RUNNABLE, 154, 0);
+	kvm(19, EV_KVM_ENTRY, 0);
+	kvm(20, EV_KVM_EXIT, SVM_NPF);
+	to(21, 154, RUN_RUNNABLE, 7, 0);         /* it did not sleep */
+	to(22, 7, RUN_RUNNABLE, 154, 0);
+	assert_int_equal(rec_sum(&rec, OUT_BY, OUT_FAULT, 0, 40 * MS), 0);
+	teardown();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -323,6 +381,8 @@ int main(void)
 		cmocka_unit_test(test_no_pause),
 		cmocka_unit_test(test_all),
 		cmocka_unit_test(test_moved),
+		cmocka_unit_test(test_fault),
+		cmocka_unit_test(test_no_fault),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

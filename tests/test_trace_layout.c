@@ -119,7 +119,7 @@ static void test_run_state(void **state)
 		r++;
 	static const struct { int64_t value; enum run_state want; } cases[] = {
 		{ 0, RUN_RUNNABLE }, { 256, RUN_RUNNABLE }, { 1024, RUN_RUNNABLE }, { 2048, RUN_RUNNABLE },
-		{ 1, RUN_BLOCKED }, { 2, RUN_BLOCKED }, { 4, RUN_BLOCKED }, { 128, RUN_BLOCKED }, { 130, RUN_BLOCKED },
+		{ 1, RUN_BLOCKED }, { 2, RUN_UNINTERRUPTIBLE }, { 258, RUN_UNINTERRUPTIBLE }, { 4, RUN_BLOCKED }, { 128, RUN_BLOCKED }, { 130, RUN_BLOCKED },
 		{ 16, RUN_DEAD }, { 32, RUN_DEAD }, { 64, RUN_BLOCKED },
 	};
 	for (size_t i = 0; i < COUNT(cases); i++)
@@ -174,7 +174,7 @@ static const char user_layout[] =
 	"    prev_state: why\n"
 	"    next_prio: next_prio\n"
 	"    nice_0: 20\n"
-	"    states: {mask: 0xff, runnable: 0, dead: 0x30}\n"
+	"    states: {mask: 0xff, runnable: 0, uninterruptible: 2, dead: 0x30}\n"
 	"  - {kind: sched_waking, names: make_ready, tid: thread, comm: called, target_cpu: target_cpu}\n"
 	"  - {kind: sched_wakeup, names: [ready, ready_new], tid: thread, comm: called, target_cpu: target_cpu}\n"
 	"  - {kind: sched_fork, names: clone, parent_tid: mother, child_tid: child}\n"

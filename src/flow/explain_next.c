@@ -25,6 +25,9 @@ static const struct limit_text { const char *what, *next; } limits[OUT_REASON_CO
 	[OUT_MIGRATION] = { "the migration of the machine to another process",
 	                    "Look next at what the migration had to copy while the machine stood still (downtime-limit, "
 	                    "bandwidth).\n" },
+	[OUT_FAULT] = { "page faults (memory of the guest was not there)",
+	                "Look next at the host's memory: what it has swapped out of the machine (VmSwap, memory.swap.current), "
+	                "or was slow to give.\n" },
 };
 
 static const struct limit_text *limit_of(const char *name)

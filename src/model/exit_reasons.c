@@ -157,3 +157,19 @@ enum exit_class exit_class(const struct event *ev)
 	}
 	return EXIT_OTHER;
 }
+
+bool exit_is_memory(const struct event *ev)
+{
+	const int64_t r = ev->kvm.reason;
+	switch (exit_isa(ev)) {
+	case ISA_VMX:
+		return r == 48;
+	case ISA_SVM:
+		return r == 0x400;
+	case ISA_ARM64:
+		return ev->kvm.ret == ARM_TRAP && (r == 0x20 || r == 0x24);
+	case ISA_UNKNOWN:
+		break;
+	}
+	return false;
+}

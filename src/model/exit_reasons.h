@@ -17,6 +17,8 @@ enum exit_class {
 /* Of an EV_KVM_EXIT. */
 enum isa exit_isa(const struct event *ev);
 enum exit_class exit_class(const struct event *ev);
+/* The guest touched memory that its machine does not have, or not yet, or not that way. */
+bool exit_is_memory(const struct event *ev);
 const char *isa_name(enum isa isa);
 /* The instruction of the guest's kernel that was left; 0: not the kernel's; EVENT_ABSENT: nothing tells. */
 int64_t exit_kernel_address(const struct event *ev);

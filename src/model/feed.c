@@ -57,6 +57,8 @@ static void on_switch(struct machine *mc, uint32_t number, const struct event *e
 		return;
 	}
 	known_told(mc, prev, ev->ts);
+	if (prev->vcpu != NONE)
+		limits_sleeps(&mc->model->vcpu[prev->vcpu], ev);
 	update_thread(mc, prev);  /* Fig. 5, transitions 4 and 5 */
 }
 

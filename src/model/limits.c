@@ -145,7 +145,18 @@ void limits_place(struct model *m, struct vcpu *v, enum vcpu_place place, bool m
 			l->held = m->sink.now;
 		l->asleep = l->held != NEVER;
 	}
+	if (l->fault != NEVER && place != PLACE_BLOCKED) {
+		tell(m, v, l->fault, m->sink.now, OUT_FAULT);
+		l->fault = NEVER;
+	} else if (place == PLACE_BLOCKED && place != l->place && l->memory && l->deep && v->vm->parent->tells_calls) {
+		l->fault = m->sink.now;
+	}
 	l->place = (uint8_t)place;
+}
+
+void limits_sleeps(struct vcpu *v, const struct event *ev)
+{
+	v->limits.deep = ev->sw.prev_state == RUN_UNINTERRUPTIBLE;
 }
 
 /* ---- pause */
@@ -153,6 +164,8 @@ void limits_place(struct model *m, struct vcpu *v, enum vcpu_place place, bool m
 void limits_called(struct model *m, struct vcpu *v, const struct event *ev)
 {
 	struct limits *l = &v->limits;
+	v->vm->parent->tells_calls = true;
+	l->memory = false;
 	if (ev->userspace.error != -EINTR) {  /* the guest asked for something */
 		l->held = NEVER;
 		l->interrupted = l->asleep = false;
@@ -167,6 +180,7 @@ void limits_exit(struct vcpu *v, const struct event *ev)
 	v->limits.held = NEVER;
 	v->limits.asleep = v->limits.paused = false;
 	v->limits.interrupted = exit_class(ev) == EXIT_INTERRUPT;
+	v->limits.memory = exit_is_memory(ev);
 }
 
 /* Since when all vCPUs of the machine that ever ran are held; NEVER: they are not. */
@@ -208,7 +222,7 @@ void limits_enter(struct model *m, struct vcpu *v)
 	struct limits *l = &v->limits;
 	tell_pause(m, v, m->sink.now);
 	l->held = NEVER;
-	l->asleep = l->paused = l->interrupted = false;
+	l->asleep = l->paused = l->interrupted = l->memory = false;
 	l->entered = true;
 }
 
@@ -224,8 +238,8 @@ void limits_moved(struct model *m, struct vcpu *v)
 void limits_forget(struct vcpu *v)
 {
 	struct limits *l = &v->limits;
-	l->out = l->held = NEVER;
-	l->asleep = l->paused = l->interrupted = false;
+	l->out = l->held = l->fault = NEVER;
+	l->asleep = l->paused = l->interrupted = l->memory = false;
 }
 
 void limits_end(struct machine *host, bool close)
@@ -243,5 +257,7 @@ void limits_end(struct machine *host, bool close)
 		tell_pause(m, v, close ? m->sink.now : NEVER);
 		if (v->limits.out != NEVER)
 			tell_quota(m, v, m->sink.now);
+		if (v->limits.fault != NEVER)
+			tell(m, v, v->limits.fault, close ? m->sink.now : NEVER, OUT_FAULT);
 	}
 }

@@ -1,4 +1,5 @@
-/* What keeps a vCPU from its CPU although nobody else needs that: a quota, a pause of the machine.
+/* What keeps a vCPU from its CPU although nobody else needs that: a quota, a pause of the machine,
+ * memory that has to be fetched.
  *
  * Quota: the vCPU's thread can run, and yet the scheduler leaves its CPU to nobody, or again and again to a task of far
  * less weight.  It does that only to a thread that it may not choose.  That it had a choice must be seen: a CPU that was
@@ -8,8 +9,11 @@
  * which its CPU was left to such.
  * Pause: the monitor has called all threads of the machine's vCPUs back out of the guest, and they sleep there, for
  * PAUSE_LEAST together.
+ * Fault: it has left guest mode for memory that was not there, and before it went back to the guest or to its monitor its
+ * thread slept uninterruptibly: that is KVM fetching the page.  Where returns to the monitor are not recorded (or none
+ * was, up to then), such a sleep may be the monitor's own, and nothing is said.
  *
- * Both are known when they are over, and are told then.  O(1) per event; when a vCPU comes back, LEVELS, or the number
+ * All are known when they are over, and are told then.  O(1) per event; when a vCPU comes back, LEVELS, or the number
  * of its machine's vCPUs.  Memory: 1.4 KiB per CPU of a host.  Nothing is said of vCPUs of nested machines' quotas: that
  * a CPU which is a vCPU itself was left to nobody proves nothing. */
 #ifndef STEALSCOPE_MODEL_LIMITS_H
@@ -48,10 +52,13 @@ struct limits {
 	bool paused;            /* its machine was, until it is entered */
 	bool entered;           /* ever */
 	bool interrupted;       /* left by an interrupt, nothing that the guest did */
+	bool memory;            /* left for memory that was not there, and not called back to its monitor since */
+	bool deep;              /* its thread sleeps so that no signal wakes it */
+	int64_t fault;          /* it sleeps so for memory since then, INT64_MAX: it does not */
 	uint8_t place;          /* enum vcpu_place */
 	uint32_t attr;          /* CPU_OUT_BY, or HISTORY_NONE */
 };
 
-#define LIMITS_INIT { .out = INT64_MAX, .held = INT64_MAX, .attr = HISTORY_NONE }
+#define LIMITS_INIT { .out = INT64_MAX, .held = INT64_MAX, .fault = INT64_MAX, .attr = HISTORY_NONE }
 
 #endif

@@ -117,6 +117,7 @@ struct machine {
 	bool active;            /* and that trace has begun and is not over */
 	bool has_kvm;           /* its trace has kvm entries and exits */
 	bool tells_pids;        /* its events say whose process their thread is */
+	bool tells_calls;       /* returns of its vCPUs to their monitors were recorded */
 	bool waking_moves;      /* it has sched_waking but no sched_wakeup */
 	const struct start *start;  /* what looking ahead found, borrowed; or NULL */
 	size_t epoch;           /* of *start: each loss begins one, and the time when all losses are over */
@@ -207,6 +208,7 @@ void limits_look(struct cpu *c, int64_t now);       /* an interrupt begins */
 void limits_doubt(struct cpu *c);                   /* who had it is not known */
 void limits_place(struct model *m, struct vcpu *v, enum vcpu_place place, bool moved);
 void limits_called(struct model *m, struct vcpu *v, const struct event *ev);  /* its thread goes back to its monitor */
+void limits_sleeps(struct vcpu *v, const struct event *ev);  /* its thread is switched out */
 void limits_enter(struct model *m, struct vcpu *v);
 void limits_exit(struct vcpu *v, const struct event *ev);
 void limits_moved(struct model *m, struct vcpu *v);  /* another thread takes over from v->thread */

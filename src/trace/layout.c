@@ -72,7 +72,7 @@ const char *event_arg_word(const struct event *ev, unsigned arg)
 {
 	static const char *const ends[] = { "a", "b", "c", "d", "send", "receive" };
 	static const char *const ops[] = { "start", "yield", "resume", "end" };
-	static const char *const states[] = { "runnable", "blocked", "dead" };
+	static const char *const states[] = { "runnable", "blocked", "dead", "uninterruptible" };
 	if (ev->kind == EV_SYNC && arg == 0)
 		return word(ends, sizeof ends / sizeof *ends, ev->arg[arg]);
 	if (ev->kind == EV_MARK && arg == 0)

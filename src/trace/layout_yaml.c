@@ -93,14 +93,23 @@ static int add_name(struct parse *p, const yaml_node_t *n, void *arg)
 	return 0;
 }
 
-static int add_runnable(struct parse *p, const yaml_node_t *n, void *arg)
+static int add_state(struct parse *p, const yaml_node_t *n, struct states *s, enum run_state state)
 {
-	struct states *s = arg;
 	int64_t v;
 	if (get_number(p, n, &v))
 		return -1;
-	*ARRAY_PUSH(s->known, s->len, s->cap) = (struct state_value){ v, RUN_RUNNABLE };
+	*ARRAY_PUSH(s->known, s->len, s->cap) = (struct state_value){ v, state };
 	return 0;
+}
+
+static int add_runnable(struct parse *p, const yaml_node_t *n, void *arg)
+{
+	return add_state(p, n, arg, RUN_RUNNABLE);
+}
+
+static int add_uninterruptible(struct parse *p, const yaml_node_t *n, void *arg)
+{
+	return add_state(p, n, arg, RUN_UNINTERRUPTIBLE);
 }
 
 static int choose(struct parse *p, const yaml_node_t *n, const char *const *words, size_t count, int64_t *v)
@@ -146,8 +155,9 @@ static int parse_states(struct parse *p, const yaml_node_t *n, struct states *s)
 		return -1;
 	while ((more = next_pair(p, &it)) > 0) {
 		int64_t v = 0;
-		if (strcmp(it.key, "runnable") == 0) {
-			if (each(p, it.value, add_runnable, s))
+		const bool runnable = strcmp(it.key, "runnable") == 0;
+		if (runnable || strcmp(it.key, "uninterruptible") == 0) {
+			if (each(p, it.value, runnable ? add_runnable : add_uninterruptible, s))
 				return -1;
 			continue;
 		}

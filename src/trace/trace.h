@@ -73,7 +73,8 @@ extern const unsigned char event_args[MOST_EVENT_KINDS];
 enum sync_end { SYNC_A, SYNC_B, SYNC_C, SYNC_D, SYNC_NET_SEND, SYNC_NET_RECEIVE };
 enum mark { MARK_START, MARK_YIELD, MARK_RESUME, MARK_END };
 enum process_type { PROCESS_USER, PROCESS_KERNEL };  /* of a thread, in a state dump */
-enum run_state { RUN_RUNNABLE, RUN_BLOCKED, RUN_DEAD };  /* of a thread; the layout says which number means it */
+/* Of a thread; the layout says which number means it.  Uninterruptible: blocked, and not even signals end that. */
+enum run_state { RUN_RUNNABLE, RUN_BLOCKED, RUN_DEAD, RUN_UNINTERRUPTIBLE };
 
 enum { WAKE_HARDIRQ = 8, WAKE_SOFTIRQ = 16 };  /* bits of wake.flags, as in ftrace's common_flags */
 
