@@ -1,5 +1,5 @@
-/* A cursor over all of a trace that a thread of its own reads ahead, when there is more than one worker.  The events are the
- * same.  For a walk that takes as long as reading does (private to sync/). */
+/* A cursor over all of a trace that a thread of its own reads ahead, when there is more than one worker (private to
+ * sync/).  The events are the same.  For a walk that takes as long as reading does.  Memory: some 90 KiB a batch. */
 #ifndef STEALSCOPE_SYNC_CURSOR_AHEAD_H
 #define STEALSCOPE_SYNC_CURSOR_AHEAD_H
 
