@@ -55,6 +55,7 @@ E2E_TESTS = \
 	tests/test_session.py \
 	tests/test_spin_truth.py \
 	tests/test_sync.py \
+	tests/test_stack.py \
 	tests/test_style.py \
 	tests/test_tracecmd.py \
 	tests/test_trace_dat.py \

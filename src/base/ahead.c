@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/parallel.h"
 
 struct ahead {
 	int (*make)(void *arg, void *batch, struct error *err);
@@ -68,7 +69,7 @@ struct ahead *ahead_begin(unsigned workers, size_t bytes, int (*make)(void *arg,
 	a->batch = mem_new(a->slots, bytes);
 	pthread_mutex_init(&a->lock, NULL);
 	pthread_cond_init(&a->changed, NULL);
-	a->threaded = workers > 1 && pthread_create(&a->thread, NULL, worker, a) == 0;
+	a->threaded = workers > 1 && parallel_thread(&a->thread, worker, a) == 0;
 	return a;
 }
 

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_WORKERS = 64, WATCH_NS = 20000000, ROOM = 16 << 20 };
+enum { MOST_WORKERS = 64, WATCH_NS = 20000000, ROOM = 16 << 20, STACK = 8 << 20 };
 
 struct crew {
 	const struct parallel *p;
@@ -86,6 +86,19 @@ static int run_here(const struct parallel *p, size_t tasks)
 	return result;
 }
 
+int parallel_thread(pthread_t *thread, void *(*run)(void *), void *arg)
+{
+	pthread_attr_t attr;
+	int failed = pthread_attr_init(&attr);
+	if (failed)
+		return failed;
+	failed = pthread_attr_setstacksize(&attr, STACK);
+	if (!failed)
+		failed = pthread_create(thread, &attr, run, arg);
+	pthread_attr_destroy(&attr);
+	return failed;
+}
+
 int parallel_run(const struct parallel *p, size_t tasks)
 {
 	pthread_t thread[MOST_WORKERS];
@@ -98,7 +111,7 @@ int parallel_run(const struct parallel *p, size_t tasks)
 	pthread_mutex_init(&c.lock, NULL);
 	pthread_cond_init(&c.done, NULL);
 	pthread_mutex_lock(&c.lock);
-	while (started < n && pthread_create(&thread[started], NULL, worker, &c) == 0)
+	while (started < n && parallel_thread(&thread[started], worker, &c) == 0)
 		started++;
 	c.running = started;
 	pthread_mutex_unlock(&c.lock);

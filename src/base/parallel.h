@@ -2,6 +2,7 @@
 #ifndef STEALSCOPE_BASE_PARALLEL_H
 #define STEALSCOPE_BASE_PARALLEL_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -14,6 +15,9 @@ struct parallel {
 
 /* Returns when all tasks that were begun are done: the result of the first one, by number, that was not 0, else 0. */
 int parallel_run(const struct parallel *p, size_t tasks);
+
+/* As pthread_create(), with a stack that does not depend on the shell's limit. */
+int parallel_thread(pthread_t *thread, void *(*run)(void *), void *arg);
 
 /* `wanted`, or as many as there are cores (0); within what is sensible. */
 unsigned parallel_workers(unsigned wanted);

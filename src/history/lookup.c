@@ -104,16 +104,13 @@ uint32_t history_child_named(const struct history *h, uint32_t parent, const cha
 
 uint32_t history_find(const struct history *h, const char *path)
 {
-	char name[STRING_LONGEST + 1];
-	uint32_t attr = 0;
-	if (*path != '/')
-		return HISTORY_NONE;
+	char *name = *path == '/' ? malloc(strlen(path) + 1) : NULL;
+	uint32_t attr = name ? 0 : HISTORY_NONE;
 	for (const char *p = path; *p == '/' && (p[1] || p != path) && attr != HISTORY_NONE;) {
 		p++;
-		if (!path_component(&p, name))
-			return HISTORY_NONE;
-		attr = history_child_named(h, attr, name);
+		attr = path_component(&p, name) ? history_child_named(h, attr, name) : HISTORY_NONE;
 	}
+	free(name);
 	return attr;
 }
 
@@ -129,7 +126,7 @@ static int match(const struct history *h, uint32_t attr, const char *p, int (*fn
 			return result;
 		}
 		p++;
-		char *name = malloc(STRING_LONGEST + 1);
+		char *name = malloc(strlen(p) + 1);
 		attr = name && path_component(&p, name) ? history_child_named(h, attr, name) : HISTORY_NONE;
 		free(name);
 	}

@@ -209,27 +209,24 @@ static void keep_folder(struct tree *t, const char *path, uint32_t node)
 
 uint32_t tree_path(struct tree *t, const char *path, struct error *err)
 {
-	char name[STRING_LONGEST + 1];
 	uint32_t node = 0;
 	const char *rest = skip_folder(t, path, &node);
+	char *name = mem_resize(NULL, strlen(rest) + 1, 1);
 	if (!path_is_sound(rest, name)) {
 		error_set(err, STATUS_INPUT, NULL, "attribute path '%.200s': a component is missing, empty or wrongly escaped",
 		          path);
-		return NONE;
+		node = NONE;
 	}
-	for (const char *p = rest; *p;) {
+	for (const char *p = rest; node != NONE && *p;) {
 		p++;
 		path_component(&p, name);
-		uint32_t s = tree_string(t, name, err);
-		if (s == NONE)
-			return NONE;
-		node = child_of(t, node, s);
-		if (node == NONE) {
+		const uint32_t s = tree_string(t, name, err);
+		node = s == NONE ? NONE : child_of(t, node, s);
+		if (node == NONE && s != NONE)
 			error_set(err, STATUS_INPUT, NULL, "the history has too many attributes");
-			return NONE;
-		}
 	}
-	if (rest == path)
+	free(name);
+	if (node != NONE && rest == path)
 		keep_folder(t, path, node);
 	return node;
 }

@@ -47,8 +47,8 @@ uint32_t tree_string(struct tree *t, const char *s, struct error *err);
 /* The node at an escaped path, made if need be; NONE and *err when the path is malformed. */
 uint32_t tree_path(struct tree *t, const char *path, struct error *err);
 
-/* Reads one component of an escaped path at *path (after its '/'), unescaped, into buf (STRING_LONGEST + 1 bytes)
- * and moves *path to the '/' or NUL behind it.  False when it is empty, too long or wrongly escaped. */
+/* Reads one component of an escaped path at *path (after its '/'), unescaped, into buf (as long as the path, or
+ * STRING_LONGEST + 1 bytes) and moves *path behind it.  False: it is empty, too long or wrongly escaped. */
 bool path_component(const char **path, char *buf);
 
 #endif

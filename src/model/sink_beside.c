@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/parallel.h"
 #include "base/strtab.h"
 
 enum { CHANGES = 2048, BATCHES = 8 };
@@ -162,7 +163,7 @@ struct sink_beside *sink_beside_begin(struct history_builder *b)
 	strtab_init(&s->text);
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->changed, NULL);
-	if (pthread_create(&s->thread, NULL, build, s) == 0)
+	if (parallel_thread(&s->thread, build, s) == 0)
 		return s;
 	release(s);
 	return NULL;

@@ -400,16 +400,18 @@ static void take_silence(struct guest *g)
 
 void guest_listen(struct guest *g)
 {
-	char buf[65536];
+	const size_t room = 65536;
+	char *buf = mem_resize(NULL, room, 1);
 	struct error err = ERROR_INIT;
 	ssize_t n = -1;
 	read_errors(g);
-	for (int i = 0; i < 64 && guest_is_open(g) && (n = read(g->channel.out, buf, sizeof buf)) > 0; i++) {
+	for (int i = 0; i < 64 && guest_is_open(g) && (n = read(g->channel.out, buf, room)) > 0; i++) {
 		if (g->state >= GUEST_STOPPED)
 			g->deadline = now_ns() + SILENCE * SECOND;
 		if (frames_take(&g->frames, buf, (size_t)n, &err))
 			guest_fail(g, err.mend, "%s", err.text);
 	}
+	free(buf);
 	if (guest_is_open(g) && g->state != GUEST_SENT && (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)))
 		take_silence(g);
 	else if (guest_is_open(g) && g->state != GUEST_SENT && g->deadline && now_ns() > g->deadline)

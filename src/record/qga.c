@@ -270,7 +270,8 @@ static int start_shell(struct agent *a)
 /* One after another, programs that take a piece out of the FIFO, until the last word has come. */
 static int pump(struct agent *a)
 {
-	char *text = mem_printf("exec dd if=%s/out bs=%d count=1 2>/dev/null", a->folder, PIECE), words[PIECE];
+	char *text = mem_printf("exec dd if=%s/out bs=%d count=1 2>/dev/null", a->folder, PIECE);
+	char *words = mem_resize(NULL, PIECE, 1);
 	static const char farewell[] = "bye\nbye\n";
 	struct pollfd p = { 0, POLLIN, 0 };
 	unsigned wait = IMPATIENCE;
@@ -290,12 +291,13 @@ static int pump(struct agent *a)
 			reader = -1;
 		if (poll(&p, p.fd < 0 ? 0 : 1, ended > 0 ? 0 : (int)wait) <= 0)
 			continue;
-		const ssize_t n = read(0, words, sizeof words);
+		const ssize_t n = read(0, words, PIECE);
 		rc = n > 0 ? pass_on(a, words, (size_t)n) : pass_on(a, farewell, strlen(farewell));
 		if (n <= 0)
 			p.fd = -1;
 		wait = IMPATIENCE;
 	}
+	free(words);
 	free(text);
 	text = mem_printf("echo >%s/over", a->folder);
 	if (a->held == OVER)

@@ -203,10 +203,11 @@ static int open_command(struct channel *c, const struct transport *t, struct err
 	return channel_start(c, argv, NULL, NULL, err);
 }
 
-/* Copies both ways until the other end closes. */
+/* Copies both ways until the other end closes.  The process ends then. */
 static int relay(int s)
 {
-	char buf[65536];
+	const size_t room = 65536;
+	char *buf = mem_resize(NULL, room, 1);
 	fd_set set;
 	bool open = true;
 	for (;;) {
@@ -216,13 +217,13 @@ static int relay(int s)
 			FD_SET(0, &set);
 		if (select(s + 1, &set, NULL, NULL, NULL) < 0)
 			return 1;
-		ssize_t n = FD_ISSET(s, &set) ? read(s, buf, sizeof buf) : -2;
+		ssize_t n = FD_ISSET(s, &set) ? read(s, buf, room) : -2;
 		if (n == 0 || n == -1)
 			return 0;
 		for (ssize_t at = 0, put; at < n; at += put)
 			if ((put = write(1, buf + at, (size_t)(n - at))) < 0)
 				return 1;
-		n = open && FD_ISSET(0, &set) ? read(0, buf, sizeof buf) : -2;
+		n = open && FD_ISSET(0, &set) ? read(0, buf, room) : -2;
 		if (n == 0 || n == -1) {
 			open = false;
 			shutdown(s, SHUT_WR);

@@ -7,6 +7,8 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "base/parallel.h"
+
 #define RESTORE_LONGEST 512
 
 static const int flagged[] = { SIGWINCH, SIGCONT, SIGTSTP, SIGINT };
@@ -156,7 +158,7 @@ int signals_start_thread(pthread_t *thread, void *(*run)(void *), void *arg)
 	for (size_t i = 0; i < COUNT(own); i++)
 		sigdelset(&all, own[i]);
 	pthread_sigmask(SIG_SETMASK, &all, &was);
-	int failed = pthread_create(thread, NULL, run, arg);
+	int failed = parallel_thread(thread, run, arg);
 	pthread_sigmask(SIG_SETMASK, &was, NULL);
 	return failed ? -1 : 0;
 }
