@@ -142,7 +142,7 @@ void kvm_exit(struct cpu *c, const struct op *op)
 		break;
 	}
 	case EXIT_IPI: {
-		struct irq q = { .kind = IRQ_RESCHED };
+		struct irq q = { .kind = IRQ_RESCHED, .t = op->t };
 
 		kvm_deliver(op->c, &q, c);
 		break;

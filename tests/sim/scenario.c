@@ -433,6 +433,13 @@ static int chain(struct sim *s)
 	return 0;
 }
 
+/* The same, and who wakes a thread for another vCPU that is idle sends that an interrupt, and leaves the rest to it. */
+static int ipi(struct sim *s)
+{
+	s->far_wakes = true;
+	return chain(s);
+}
+
 /* Two threads, each on a CPU of its own, spin for one lock; the host's hogs take these CPUs away. */
 static int spin(struct sim *s)
 {
@@ -462,6 +469,7 @@ static const struct scenario {
 	{ "planted", planted, 6 * SEC, "a request server, and one planted change (--plant)" },
 	{ "nested", nested, 4 * SEC, "a VM inside a VM, disturbed on each level" },
 	{ "chain", chain, 1 * SEC, "threads that wait for locks, for a served disk, for a server in another VM" },
+	{ "ipi", ipi, 1 * SEC, "the same, with wakeups that go through interrupts between vCPUs" },
 	{ "spin", spin, 1 * SEC, "threads that spin for a lock whose holder's vCPU may be out" },
 	{ "random", random_scenario, 700 * MS, "everything drawn from the seed" },
 };

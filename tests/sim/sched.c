@@ -154,6 +154,13 @@ static void wake_on(struct cpu *c, struct thread *t, unsigned dest, bool remote)
 		cpu_push_front(c, OP_WAKEUP, t);
 		return;
 	}
+	if (c->host) {
+		struct op *op = cpu_push_front(c, OP_LEAVE, t);
+
+		op->what = EXIT_IPI;
+		op->c = &c->m->cpu[dest];
+		return;
+	}
 	cpu_push(&c->m->cpu[dest], OP_WAKEUP, t);
 	cpu_interrupt(&c->m->cpu[dest]);
 }
@@ -174,7 +181,7 @@ void sched_waking(struct cpu *c, struct thread *t)
 	RECORD(c, REC_WAKING, S(thread_name(t)), N(t->tid), N(record_prio(t)), N(t->cpu));
 	truth_wake(c, t);
 	dest = place(t);
-	remote = !c->host && dest != c->number && m_idle(c->m, dest) && rng_chance(&c->m->sim->rng, 500000);
+	remote = (!c->host || c->m->sim->far_wakes) && dest != c->number && m_idle(c->m, dest) && rng_chance(&c->m->sim->rng, 500000);
 	if (dest != t->cpu) {
 		struct op *op = cpu_push_front(c, OP_MOVE, t);
 

@@ -296,6 +296,7 @@ struct sim {
 	unsigned groups;
 	struct bare bare[4];
 	unsigned bares;
+	bool far_wakes;                /* a guest's idle CPU is sent an interrupt to wake a thread on it */
 	struct truth_out *truth;
 	struct error err;
 	bool failed;

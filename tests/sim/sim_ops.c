@@ -91,8 +91,8 @@ void irq_begin(struct cpu *c, const struct irq *q)
 		softirq(c, 4);
 		break;
 	case IRQ_RESCHED:
-		cpu_push(c, OP_NOP, NULL);
-		c->resched = true;
+		cpu_push(c, q->t ? OP_WAKEUP : OP_NOP, q->t);
+		c->resched = c->resched || !q->t;
 		break;
 	case IRQ_OFFLINE:
 		cpu_push(c, OP_OFFLINE, NULL);
