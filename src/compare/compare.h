@@ -113,8 +113,9 @@ struct whatif_change {
 	unsigned cpu;            /* of pin */
 	double weight;           /* of weight: 1 = nice 0 */
 };
-/* "without host/burnP6", "without Ubuntu", "pin Debian/CPU0 -> CPU3", "free Debian", "add CPU", "weight Debian 200" (100 = nice 0),
- * "no quota Debian".  Whoever is named must be threads of the host, vCPUs or VMs that the host runs. */
+/* "without host/burnP6", "without Ubuntu", "pin Debian/CPU0 -> CPU3", "free Debian" (to use any CPU), "add CPU",
+ * "weight Debian 200" (100 = nice 0), "no quota Debian".  Whoever is named must be threads of the host, vCPUs or VMs that
+ * the host runs. */
 int whatif_parse(const struct topo *topo, const char *text, struct whatif_change *out, struct error *err);
 void whatif_change_release(struct whatif_change *c);
 
