@@ -134,6 +134,7 @@ struct whatif {
 	struct whatif_row *row;  /* requests, then machines, then threads */
 	size_t rows, cap;
 	double error;            /* of the waits that were recorded, what the replay reproduces wrongly */
+	double missed;           /* the same, of the waits and what quotas held back */
 	int64_t slice, credit;   /* ns, of the scheduler's model: found by calibration */
 };
 

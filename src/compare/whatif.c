@@ -114,14 +114,14 @@ struct figure { double value[VARIANTS][RUNS]; };
 
 /* What the model does wrongly it does wrongly again: that is not evened out by more requests, so it is added to the error
  * of the sample.  It is what the best models of both kinds miss of this figure (reproduced), and of what the changes
- * change, as large a part as the replay misses of all waits. */
+ * change, as large a part as the replay misses of all time that was waited or held back. */
 static void add_row(struct whatif *out, unsigned kind, const char *subject, unsigned quantity, double recorded,
                     const double reproduced[2], double low, double high, double sample)
 {
 	const double value = (low + high) / 2;
 	const double miss = fmax(fabs(reproduced[0] - recorded), fabs(reproduced[1] - recorded));
 	const double off = recorded > 0 ? miss / recorded * value : 0;
-	const double reach = hypot(off, out->error * (value - recorded)) + sample;
+	const double reach = hypot(off, out->missed * (value - recorded)) + sample;
 	*ARRAY_PUSH(out->row, out->rows, out->cap) = (struct whatif_row){ mem_dup(subject), (uint8_t)kind,
 		(uint8_t)quantity, recorded, reproduced[0], value, fmax(0, low - reach), high + reach };
 }
@@ -336,6 +336,18 @@ static int check_known(const struct wants *w, struct error *err)
 	return 0;
 }
 
+/* The share of the waits in what was waited and what quotas held back, which the replay does as recorded. */
+static double waits_of_held(const struct wants *w)
+{
+	double waited = 0, quota = 0;
+	for (size_t i = 0; i < w->tasks; i++) {
+		waited += (double)w->task[i].waited;
+		for (size_t k = 0; k < w->task[i].bursts; k++)
+			quota += w->task[i].burst[k].quota ? (double)w->task[i].burst[k].sleep : 0;
+	}
+	return waited + quota > 0 ? waited / (waited + quota) : 0;
+}
+
 static void replay_changed(struct replays *r, int variant, const struct models *models, bool same)
 {
 	for (unsigned run = 0; run < r->runs; run++) {
@@ -358,6 +370,7 @@ static void replay_all(struct replays *r, const struct models *models, const str
 		out->error = k ? out->error : wants_missed(r->w);
 		keep(r, AS_IT_WAS, k);
 	}
+	out->missed = out->error * waits_of_held(r->w);
 	change_all(r->w, change, changes);
 	replay_changed(r, CHANGED, models, false);
 	replay_changed(r, FREED, models, !free_all(r->w, change, changes));
