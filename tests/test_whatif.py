@@ -104,6 +104,9 @@ def check_calibration(folder):
         row = predictions(recorded(folder, "vm", seed), "weight Debian 200")["latency_p50"]
         off = float(row["reproduced"]) / float(row["recorded"]) - 1
         check(abs(off) < 0.03, f"the median is reproduced: {off:+.3f}")
+    row = predictions(recorded(folder, "quota", 1001), "no quota Debian")["latency_p50"]
+    check(float(row["high"]) - float(row["low"]) < float(row["value"]),
+          "what is missed of few waits does not widen what a quota did")
 
 
 def check_pins(folder):
