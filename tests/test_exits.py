@@ -83,7 +83,7 @@ with scratch() as folder:
         f.write(f":Debian/152\nE\n:screen {folder}/screen!\n")
     run("view", history, "--script", f"{folder}/keys", "--size", "100x30")
     with open(f"{folder}/screen", encoding="utf-8") as f:
-        lines = re.findall(r"^ vCPU0 (\S+, as \S+) ", f.read(), re.M)
+        lines = re.findall(r"^ (\S+, as \S+) ", f.read(), re.M)
     check(len(lines) == len(set(lines)) > 3 and "msr, as exe" in lines and "msr, as sh" in lines, f"the pane: {lines}")
 
     # Without the host's events, nothing is claimed.
