@@ -6,7 +6,7 @@ import sys
 
 from e2e import DATA, check, is_sanitized, run, scratch
 
-LITTLE = 64 << 10
+LITTLE = 64 << 10  # bytes; the kernel may take 8 KiB of them, the environment and the loader theirs
 
 
 def little():

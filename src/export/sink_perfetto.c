@@ -67,17 +67,18 @@ static void put_text(struct message *m, unsigned field, const char *text)
 /* A packet whose last field is that message. */
 static void put_packet(FILE *f, int64_t ts, unsigned field, const struct message *inner)
 {
-	struct message head, packet;
-	head.len = packet.len = 0;  /* their bytes stay as they are: there are many packets */
+	struct message m;
+	m.len = 0;  /* its bytes stay as they are: there are many packets */
 	if (field == PACKET_EVENT)
-		put_number(&packet, PACKET_TIMESTAMP, (uint64_t)ts);
-	put_number(&packet, PACKET_SEQUENCE, 1);
-	put_key(&packet, field, WIRE_BYTES);
-	put_varint(&packet, inner->len);
-	put_key(&head, TRACE_PACKET, WIRE_BYTES);
-	put_varint(&head, packet.len + inner->len);
-	fwrite(head.bytes, 1, head.len, f);
-	fwrite(packet.bytes, 1, packet.len, f);
+		put_number(&m, PACKET_TIMESTAMP, (uint64_t)ts);
+	put_number(&m, PACKET_SEQUENCE, 1);
+	put_key(&m, field, WIRE_BYTES);
+	put_varint(&m, inner->len);
+	const size_t packet = m.len;
+	put_key(&m, TRACE_PACKET, WIRE_BYTES);  /* which comes before it */
+	put_varint(&m, packet + inner->len);
+	fwrite(m.bytes + packet, 1, m.len - packet, f);
+	fwrite(m.bytes, 1, packet, f);
 	fwrite(inner->bytes, 1, inner->len, f);
 }
 

@@ -45,6 +45,7 @@ struct cut {
 	struct moments moments;    /* around the window */
 	int64_t first, last;       /* ns of what was told */
 	uint32_t done, count;      /* attributes */
+	char part[PATH_MOST];      /* of a path, while it is put together */
 	struct error *err;
 };
 
@@ -303,10 +304,10 @@ static int copy_node(struct cut *c, uint32_t node, enum path_part part, bool ins
 		if ((here == PART_STRANGE && c->o->aliases) || (here == PART_REQUESTER && !wanted) ||
 		    (!wanted && is_inside(here, name)))
 			continue;
-		char buf[ALIAS_TEXT], end[PATH_MOST], *path;
+		char buf[ALIAS_TEXT], *path;
 		enum says says = named ? SAYS_MACHINE : here == PART_REQUEST ? SAYS_NAME : SAYS_NOTHING;
-		history_path(end, sizeof end, alias_name(c, says, name, buf), NULL);
-		path = mem_printf("%s%s", above, end);
+		history_path(c->part, sizeof c->part, alias_name(c, says, name, buf), NULL);
+		path = mem_printf("%s%s", above, c->part);
 		int rc = history_type(c->h, a) < 0 ? copy_node(c, a, here, wanted, path) : copy_intervals(c, a, part, path);
 		free(path);
 		if (rc)

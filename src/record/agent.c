@@ -36,6 +36,7 @@ struct agent_cpu { int s, kept; int64_t bytes; };
 struct talk {
 	const struct agent_way *way;
 	char line[65536];            /* of our input */
+	char pages[65536];           /* on their way from a CPU to its file */
 	size_t held;
 	char *key, *task, *clock, *events;
 	bool turn;
@@ -304,15 +305,14 @@ static int begin(struct talk *t)
 
 static int keep(struct talk *t, struct agent_cpu *c)
 {
-	char data[65536];
-	const ssize_t n = read(c->s, data, sizeof data);
+	const ssize_t n = read(c->s, t->pages, sizeof t->pages);
 	if (n <= 0) {
 		close(c->s);
 		c->s = -1;
 		return n < 0 ? complain(t, strerror(errno)) : 0;
 	}
 	c->bytes += n;
-	const bool fits = c->bytes <= KEPT_MOST && write(c->kept, data, (size_t)n) == n;
+	const bool fits = c->bytes <= KEPT_MOST && write(c->kept, t->pages, (size_t)n) == n;
 	return fits ? 0 : complain(t, "its pages have no room here");
 }
 
@@ -468,8 +468,11 @@ static void hang_up(struct talk *t)
 
 int agent_relay(void *arg)
 {
-	struct talk t = { .way = arg, .s = -1 };
-	const int rc = converse(&t);
-	hang_up(&t);
+	struct talk *t = mem_new(1, sizeof *t);  /* larger than some stacks */
+	t->way = arg;
+	t->s = -1;
+	const int rc = converse(t);
+	hang_up(t);
+	free(t);
 	return rc ? 1 : 0;
 }
