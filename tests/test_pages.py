@@ -95,8 +95,9 @@ with scratch() as folder:
                                 (["gaps", history], "-1-" + first[2:], "page before"), (["gaps", history], first + " ", "page before")):
         p = run(*command, "--format", "json", "--after", after, status=1)
         check(p.stdout == "" and why in p.stderr and p.stderr.count("\n") == 1, p.stderr.strip())
-    p = run("gaps", history, "--after", first, status=1)
-    check(p.stdout == "" and "--format json" in p.stderr, "only json has pages")
+    for option in (["--after", first], ["--limit", "3"], ["--limit", "3", "--format", "csv"]):
+        p = run("gaps", history, *option, status=1)
+        check(p.stdout == "" and "--format json" in p.stderr, f"only json has pages: {' '.join(option)}")
 
     # From a row on.
     for command, names in ((["gaps", history, "--top", "0"], ["subject"]), (["gaps", history, "Debian/151"], ["subject"]),

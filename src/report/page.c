@@ -21,7 +21,7 @@ static bool parse_next(const char *text, uint64_t *rows, uint64_t *hash)
 void page_begin(struct row_page *p, struct report_how how, const char *name)
 {
 	*p = (struct row_page){ .to = UINT64_MAX, .hash = hash_text(HASH_BEGIN, name), .paged = how.format == FORMAT_JSON };
-	if (how.after && !p->paged)
+	if (!p->paged && (how.after || (how.limit && how.limit != REPORT_PAGE)))
 		p->wrong = "only json answers have pages: --format json";
 	else if (how.after && !parse_next(how.after, &p->from, &p->expected))
 		p->wrong = "it is `next` of the page before";
@@ -57,7 +57,7 @@ int page_end(struct row_page *p, char next[PAGE_TEXT], struct error *err)
 	if (!p->wrong && p->seen <= p->from && p->from)
 		p->wrong = changed;
 	if (p->wrong)
-		return error_set(err, STATUS_USAGE, p->wrong, "--after: no such page");
+		return error_set(err, STATUS_USAGE, p->wrong, "--limit, --after: no such page");
 	if (p->seen > p->to)
 		snprintf(next, PAGE_TEXT, "%" PRIu64 "-%016" PRIx64, p->to, p->hash);
 	return 0;
