@@ -1,6 +1,6 @@
 # export: a history as tables for other programs
 noinst_LIBRARIES += src/libexport.a
-EXPORT_LIBS = src/libexport.a $(AVRO_LIBS) $(SQLITE_LIBS) $(POSTGRES_LIBS)
+EXPORT_LIBS = src/libexport.a $(AVRO_LIBS) $(SQLITE_LIBS)
 src_libexport_a_CPPFLAGS = $(AM_CPPFLAGS) $(SQLITE_CFLAGS)
 src_libexport_a_SOURCES = \
 	src/export/ask_clickhouse.c \

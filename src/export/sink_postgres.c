@@ -35,11 +35,11 @@ static int run_sql(struct sink *s, struct error *err, const char *fmt, ...)
 	va_end(ap);
 	if (n < 0)
 		return error_set(err, STATUS_SYSTEM, NULL, "postgresql: out of memory");
-	PGresult *r = PQexec(s->conn, sql);
-	ExecStatusType done = PQresultStatus(r);
+	PGresult *r = pq.exec(s->conn, sql);
+	ExecStatusType done = pq.resultStatus(r);
 	int rc = done == PGRES_COMMAND_OK || done == PGRES_TUPLES_OK || done == PGRES_COPY_IN
-	         ? 0 : postgres_refuse(STATUS_SYSTEM, PQerrorMessage(s->conn), err);
-	PQclear(r);
+	         ? 0 : postgres_refuse(STATUS_SYSTEM, pq.errorMessage(s->conn), err);
+	pq.clear(r);
 	free(sql);
 	return rc;
 }
@@ -129,16 +129,17 @@ static struct sink *open_postgres(const char *target, const struct sink_run *run
 	if (s->conn && make_tables(s, err) == 0 &&
 	    run_sql(s, err, "BEGIN; SELECT pg_advisory_xact_lock(%lld)", (long long)run->id) == 0)
 		return s;
-	PQfinish(s->conn);
+	if (s->conn)
+		pq.finish(s->conn);
 	free(s);
 	return NULL;
 }
 
 static int send(struct sink *s, struct error *err)
 {
-	int rc = PQputCopyData(s->conn, s->buf, (int)s->used);
+	int rc = pq.putCopyData(s->conn, s->buf, (int)s->used);
 	s->used = 0;
-	return rc == 1 ? 0 : postgres_refuse(STATUS_SYSTEM, PQerrorMessage(s->conn), err);
+	return rc == 1 ? 0 : postgres_refuse(STATUS_SYSTEM, pq.errorMessage(s->conn), err);
 }
 
 static void put(struct sink *s, uint64_t number, unsigned bytes)
@@ -187,12 +188,12 @@ static int end(struct sink *s, struct error *err)
 	put(s, UINT16_MAX, 2);
 	if (send(s, err))
 		return -1;
-	if (PQputCopyEnd(s->conn, NULL) != 1)
-		return postgres_refuse(STATUS_SYSTEM, PQerrorMessage(s->conn), err);
+	if (pq.putCopyEnd(s->conn, NULL) != 1)
+		return postgres_refuse(STATUS_SYSTEM, pq.errorMessage(s->conn), err);
 	int rc = 0;
-	for (PGresult *r; (r = PQgetResult(s->conn)); PQclear(r))
-		if (PQresultStatus(r) != PGRES_COMMAND_OK && rc == 0)
-			rc = postgres_refuse(STATUS_SYSTEM, PQresultErrorMessage(r), err);
+	for (PGresult *r; (r = pq.getResult(s->conn)); pq.clear(r))
+		if (pq.resultStatus(r) != PGRES_COMMAND_OK && rc == 0)
+			rc = postgres_refuse(STATUS_SYSTEM, pq.resultErrorMessage(r), err);
 	return rc;
 }
 
@@ -200,7 +201,7 @@ static int close_postgres(struct sink *s, int status, struct error *err)
 {
 	if (status == 0)
 		status = run_sql(s, err, "COMMIT");
-	PQfinish(s->conn);  /* what is not committed is rolled back */
+	pq.finish(s->conn);  /* what is not committed is rolled back */
 	free(s);
 	return status;
 }
