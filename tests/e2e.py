@@ -52,6 +52,16 @@ def recordings():
     return [] if is_sanitized() else sorted(glob.glob(SHARED + "/*/"))
 
 
+def a_slice(cases, of):
+    """Today's cases, one of so many parts, of a long sweep that proves one thing again and again; `make check-long` has all.
+    What has an expected answer of its own is never left out.  slice.h has the same for C."""
+    if os.environ.get("STEALSCOPE_LONG_TESTS"):
+        return cases
+    today = int(os.environ.get("STEALSCOPE_SLICE") or time.time() // 86400)
+    print(f"STEALSCOPE_SLICE={today}")
+    return cases[today % of::of]
+
+
 def on_terminal(*args, columns=80, **more):
     """What the program prints when its standard output is a terminal of so many columns."""
     ours, theirs = pty.openpty()

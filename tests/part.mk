@@ -7,7 +7,18 @@ TEST_EXTENSIONS = .py .sh
 PY_LOG_COMPILER = $(PYTHON)
 SH_LOG_COMPILER = $(SHELL)
 
+# Those that take long, or sleep, begin first.
 E2E_TESTS = \
+	tests/test_record_cli.py \
+	tests/test_live.py \
+	tests/test_whatif.py \
+	tests/test_schema.py \
+	tests/test_path_names.py \
+	tests/test_latency_truth.py \
+	tests/test_sync.py \
+	tests/test_cut.py \
+	tests/test_words.py \
+	tests/test_hostonly.py \
 	tests/test_advice.py \
 	tests/test_arm64.py \
 	tests/test_beacon_guest.py \
@@ -15,7 +26,6 @@ E2E_TESTS = \
 	tests/test_causes.py \
 	tests/test_collect.py \
 	tests/test_completion.py \
-	tests/test_cut.py \
 	tests/test_cover.py \
 	tests/test_culprits.py \
 	tests/test_damage.py \
@@ -28,11 +38,8 @@ E2E_TESTS = \
 	tests/test_fibonacci.py \
 	tests/test_flow_truth.py \
 	tests/test_hardening.py \
-	tests/test_hostonly.py \
-	tests/test_latency_truth.py \
 	tests/test_layout.py \
 	tests/test_limits.py \
-	tests/test_live.py \
 	tests/test_locks.py \
 	tests/test_look.py \
 	tests/test_lttng.py \
@@ -42,19 +49,15 @@ E2E_TESTS = \
 	tests/test_nudge.py \
 	tests/test_papercases.py \
 	tests/test_path.py \
-	tests/test_path_names.py \
 	tests/test_path_truth.py \
 	tests/test_inside.py \
 	tests/test_polling.py \
 	tests/test_readme.py \
-	tests/test_record_cli.py \
 	tests/test_recording.py \
 	tests/test_refusals.py \
 	tests/test_pages.py \
-	tests/test_schema.py \
 	tests/test_session.py \
 	tests/test_spin_truth.py \
-	tests/test_sync.py \
 	tests/test_stack.py \
 	tests/test_style.py \
 	tests/test_tracecmd.py \
@@ -62,8 +65,6 @@ E2E_TESTS = \
 	tests/test_tutorial.py \
 	tests/test_vanishing.py \
 	tests/test_waits.py \
-	tests/test_whatif.py \
-	tests/test_words.py \
 	tests/test_workers.py
 EXTRA_DIST += tests/e2e.py tests/avro_reader.py tests/ftrace.py tests/relay.py tests/schema.py tests/shells.py tests/lsan.supp $(E2E_TESTS)
 if HAVE_PYTHON
@@ -131,10 +132,13 @@ check-valgrind:
 SEED =
 check-daily: tests/test_truth stealscope stealscope-sim
 	seed='$(SEED)'; seed=$${seed:-$$(($$(date -u +%s) / 86400))00}; echo "make check-daily SEED=$$seed"; \
-		tests/test_truth $$seed $$((seed + 99)) 40 || exit 1; \
+		tests/test_truth $$seed $$((seed + 49)) 24 & \
+		tests/test_truth $$((seed + 50)) $$((seed + 99)) 24; rc=$$?; wait $$! && test $$rc = 0 || exit 1; \
 		builddir=. srcdir=$(srcdir) $(PYTHON) $(srcdir)/tests/test_flow_truth.py $$seed $$seed
 .PHONY: check-daily
 
+# Of these, `make check` runs another part each day (a_slice() in e2e.py).
+SLICED_TESTS = tests/test_advice.py tests/test_cut.py tests/test_words.py
 check-long: tests/test_truth $(LONG_TESTS) stealscope stealscope-sim
 	tests/test_truth 1 200
 	for t in $(LONG_TESTS); do STEALSCOPE_LONG_TESTS=1 srcdir=$(srcdir) $$t || exit 1; done
@@ -142,7 +146,8 @@ if HAVE_PYTHON
 	builddir=. srcdir=$(srcdir) $(PYTHON) $(srcdir)/tests/test_flow_truth.py 1 200
 	builddir=. srcdir=$(srcdir) $(PYTHON) $(srcdir)/tests/test_diff.py 1 100
 	builddir=. srcdir=$(srcdir) $(PYTHON) $(srcdir)/tests/test_whatif.py 1 200
-	STEALSCOPE_LONG_TESTS=1 builddir=. srcdir=$(srcdir) $(PYTHON) $(srcdir)/tests/test_cut.py
+	for t in $(SLICED_TESTS); do \
+		STEALSCOPE_LONG_TESTS=1 builddir=. srcdir=$(srcdir) $(PYTHON) $(srcdir)/$$t || exit 1; done
 endif
 
 # Exports to real servers, each in a temporary folder, where they are installed.

@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 
-from e2e import BUILD, DATA, check, recordings, run, scratch, simulate, table
+from e2e import BUILD, DATA, a_slice, check, recordings, run, scratch, simulate, table
 
 THREADS = 3          # of each recording, those that lost most
 
@@ -49,5 +49,5 @@ with scratch() as tmp:
     one(f"{tmp}/lossy", f"{tmp}/lossy.steal")
     simulate(f"{tmp}/nested", "nested", "--duration", "1s")
     one(f"{tmp}/nested", f"{tmp}/nested.steal")
-    for recording in recordings():
+    for recording in a_slice(recordings(), 4):
         one(recording, f"{tmp}/{os.path.basename(recording.rstrip('/'))}.steal")

@@ -5,7 +5,7 @@ import json
 import os
 import re
 
-from e2e import DATA, check, recordings, run, scratch, simulate, table
+from e2e import DATA, a_slice, check, recordings, run, scratch, simulate, table
 from history_reader import History
 
 # Every command that answers about a window, and its options that make another answer.
@@ -183,7 +183,7 @@ with scratch() as folder:
             made.append(f.read())
     check(made[0] == made[1] and len({*made}) == 3, "a key repeats them, without one they are new each time")
 
-    for traces in recordings()[::1 if os.environ.get("STEALSCOPE_LONG_TESTS") else 4]:
+    for traces in a_slice(recordings(), 8):
         what = os.path.basename(traces.rstrip("/"))
         real = f"{folder}/{what}.steal"
         run("index", traces, "-o", real)

@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include "base/mem.h"
+#include "slice.h"
 #include "sync/search/rivals.h"
 #include "sync/sync.h"
 #include "sync_sim.h"
@@ -116,11 +117,12 @@ static void test_repeating(void **state)
 	(void)state;
 	int cases = getenv("STEALSCOPE_LONG_TESTS") != NULL ? 300 : 8, count[3] = { 0, 0, 0 };
 	for (int i = 0; i < cases; i++)
-		count[repeat(i)]++;
+		if (!SANITIZED || slice_has((size_t)i, 4))
+			count[repeat(i)]++;
 	print_message("guests that repeat themselves: %d cases, %d told, %d of them wrong\n", cases,
 	              count[RIGHT] + count[WRONG], count[WRONG]);
 	assert_int_equal(count[WRONG], 0);
-	assert_true(8 * count[RIGHT] >= (cases > 8 ? 2 : 3) * cases);
+	assert_true(SANITIZED || 8 * count[RIGHT] >= (cases > 8 ? 2 : 3) * cases);
 }
 
 /* ---- stays that look alike: each is followed by another one of which the guest records nothing */

@@ -3,7 +3,7 @@ import os
 import re
 import sys
 
-from e2e import DATA, check, recordings, run, scratch, simulate, table
+from e2e import DATA, a_slice, check, recordings, run, scratch, simulate, table
 
 OUT = {"PREEMPTED", "HOST_BLOCKED", "WAKING"}  # of a vCPU: its gaps
 LOST = OUT | {"VMM", "VIRT_PREEMPTED"}
@@ -150,6 +150,6 @@ with scratch() as tmp:
     for kind in ("overcommit", "nested"):
         simulate(f"{tmp}/{kind}", kind, "2", "--duration", "1s")
         one(kind, f"{tmp}/{kind}", f"{tmp}/{kind}.steal")
-    for folder in recordings():
+    for folder in a_slice(recordings(), 4):
         name = os.path.basename(folder.rstrip("/"))
         one(name, folder, f"{tmp}/{name}.steal")

@@ -56,20 +56,21 @@ check_PROGRAMS += tests/test_sync_sim
 tests_test_sync_sim_SOURCES = tests/test_sync_sim.c tests/sync_sim.c tests/sync_sim.h tests/test.h
 tests_test_sync_sim_LDADD = $(SYNC_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_sync_rivals
-tests_test_sync_rivals_SOURCES = tests/test_sync_rivals.c tests/sync_sim.c tests/sync_sim.h tests/test.h
+tests_test_sync_rivals_SOURCES = tests/test_sync_rivals.c tests/slice.h tests/sync_sim.c tests/sync_sim.h tests/test.h
 tests_test_sync_rivals_LDADD = $(SYNC_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_sync_long
-tests_test_sync_long_SOURCES = tests/test_sync_long.c tests/sync_sim.c tests/sync_sim.h tests/test.h
+tests_test_sync_long_SOURCES = tests/test_sync_long.c tests/slice.h tests/sync_sim.c tests/sync_sim.h tests/test.h
 tests_test_sync_long_LDADD = $(SYNC_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_sync_traces
-tests_test_sync_traces_SOURCES = tests/test_sync_traces.c tests/test.h
+tests_test_sync_traces_SOURCES = tests/test_sync_traces.c tests/slice.h tests/test.h
 tests_test_sync_traces_LDADD = $(SYNC_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 LONG_TESTS += tests/test_sync_sim tests/test_sync_rivals tests/test_sync_long
-# The same with limits so small that every one of them is reached.
+# The same with limits so small that every one of them is reached: the files that have them come before the library's.
 check_PROGRAMS += tests/test_sync_tiny
-tests_test_sync_tiny_SOURCES = tests/test_sync_tiny.c tests/sync_sim.c tests/sync_sim.h tests/test.h $(src_libsync_a_SOURCES)
+tests_test_sync_tiny_SOURCES = tests/test_sync_tiny.c tests/sync_sim.c tests/sync_sim.h tests/test.h \
+	src/sync/seen/activity.c src/sync/seen/host_view.c src/sync/seen/mark_list.c
 tests_test_sync_tiny_CPPFLAGS = $(AM_CPPFLAGS) -DWINDOWS_MAX=20000 -DACTIVITY_MAX=20000 -DMARKS_MAX=4000
-tests_test_sync_tiny_LDADD = $(TRACE_LIBS) $(CMOCKA_LIBS)
+tests_test_sync_tiny_LDADD = $(SYNC_LIBS) $(CMOCKA_LIBS)
 endif
 
 BENCHES += tests/bench/bench_sync

@@ -1,0 +1,39 @@
+/* Long sweeps that prove one thing again and again: a part of them each day, all in `make check-long`.  A sweep that is whole
+ * in the usual build is cut under sanitizers, which see the same code in a part of it; what has one expected answer never is.
+ * e2e.py has the same for Python.  STEALSCOPE_SLICE=NUMBER repeats a day. */
+#ifndef STEALSCOPE_TESTS_SLICE_H
+#define STEALSCOPE_TESTS_SLICE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#ifndef __has_feature  /* clang's way to ask */
+#define __has_feature(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#define SANITIZED true
+#else
+#define SANITIZED false
+#endif
+
+/* The day's number, said once: it repeats a failure. */
+static inline unsigned slice_today(void)
+{
+	static unsigned today;
+	if (!today) {
+		const char *asked = getenv("STEALSCOPE_SLICE");
+		today = asked ? (unsigned)atoi(asked) : (unsigned)(time(NULL) / 86400);
+		printf("STEALSCOPE_SLICE=%u\n", today);
+	}
+	return today;
+}
+
+/* Is case i among today's, one of `of`? */
+static inline bool slice_has(size_t i, unsigned of)
+{
+	return getenv("STEALSCOPE_LONG_TESTS") != NULL || i % of == slice_today() % of;
+}
+
+#endif
