@@ -55,9 +55,10 @@ def faults(value, schema, root, at=""):
         for i, item in enumerate(value):
             yield from faults(item, schema["items"], root, f"{at}/{i}")
     if "oneOf" in schema:
-        all_faults = [list(faults(value, one, root, at)) for one in schema["oneOf"]]
-        if sum(not f for f in all_faults) != 1:
-            yield f"{at}: fits {sum(not f for f in all_faults)} of {len(all_faults)}: {min(all_faults, key=len)}"
+        fits = [next(faults(value, one, root, at), None) is None for one in schema["oneOf"]]  # the first fault is enough
+        if sum(fits) != 1:
+            nearest = min((list(faults(value, one, root, at)) for one in schema["oneOf"]), key=len)
+            yield f"{at}: fits {sum(fits)} of {len(fits)}: {nearest}"
 
 
 def load():
