@@ -3,6 +3,7 @@
 Every test is a plain script: it prints what it checked and exits 1 at the first check that does not hold."""
 import csv
 import fcntl
+import functools
 import glob
 import io
 import json
@@ -41,7 +42,10 @@ def run(*args, status=0, env=None, **more):
     return p
 
 
+@functools.lru_cache(maxsize=None)
 def is_sanitized():
+    """Such a build is several times slower: of what proves one thing again and again it needs only so much as takes all ways
+    through the program."""
     with open(PROGRAM, "rb") as f:
         return b"__asan_init" in f.read()
 

@@ -4,9 +4,11 @@
 #ifndef STEALSCOPE_TESTS_SLICE_H
 #define STEALSCOPE_TESTS_SLICE_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #ifndef __has_feature  /* clang's way to ask */
@@ -34,6 +36,32 @@ static inline unsigned slice_today(void)
 static inline bool slice_has(size_t i, unsigned of)
 {
 	return getenv("STEALSCOPE_LONG_TESTS") != NULL || i % of == slice_today() % of;
+}
+
+#define RECORDINGS_MOST 500
+
+/* The folders of the recordings that may lie beside the sources, whose names the caller frees: all in the usual build, under
+ * sanitizers one of `of`. */
+static inline size_t slice_recordings(char *path[RECORDINGS_MOST], unsigned of)
+{
+	struct dirent **entry = NULL;
+	const char *src = getenv("srcdir") ? getenv("srcdir") : ".";
+	char root[4096], dir[4608];
+	size_t folders = 0, taken = 0;
+	snprintf(root, sizeof root, "%s/../shared/traces", src);
+	int entries = scandir(root, &entry, NULL, alphasort);
+	for (int i = 0; i < entries; i++) {
+		snprintf(dir, sizeof dir, "%s/%s/", root, entry[i]->d_name);
+		DIR *d = entry[i]->d_name[0] == '.' ? NULL : opendir(dir);
+		if (d && (!SANITIZED || slice_has(folders, of)) && taken < RECORDINGS_MOST)
+			path[taken++] = strndup(dir, strlen(dir) - 1);
+		folders += d != NULL;
+		if (d)
+			closedir(d);
+		free(entry[i]);
+	}
+	free(entry);
+	return taken;
 }
 
 #endif

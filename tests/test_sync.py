@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 
-from e2e import BUILD, DATA, check, run, scratch, simulate, table
+from e2e import BUILD, DATA, check, is_sanitized, run, scratch, simulate, table
 
 COLUMNS = 64
 
@@ -146,10 +146,10 @@ def check_foreign(tmp):
         shutil.copytree(own[i], folder)
         shutil.rmtree(os.path.join(folder, "guest-vm00" if i < 5 else "guest-Debian"))
         shutil.copytree(os.path.join(own[(i + 1) % 5], "guest-vm00"), os.path.join(folder, "guest-stranger"))
-    for folder in folders:
+    for folder in folders[4:] if is_sanitized() else folders:
         for method in "auto", "events":
-            said = run("sync", "--sync", method, folder).stderr
-            rows = [r for r in table("sync", "--sync", method, folder) if r["guest"] == "vm00"]
+            p = run("sync", "--sync", method, folder, "--format", "csv")
+            said, rows = p.stderr, [r for r in csv.DictReader(p.stdout.splitlines()) if r["guest"] == "vm00"]
             check([r["quality"] for r in rows] == ["ABSENT"], f"{folder}, {method}: a stranger has no clock: {rows}")
             check("vm00: its clock cannot be told (" in said, f"{folder}, {method}: and that is said: {said}")
         history = os.path.join(tmp, "mixed.steal")

@@ -2,12 +2,12 @@
  * told of a trace beside its events.  Usage: test_trace_twins [DIR...]  (traces to compare; else those of the tests) */
 #include "test.h"
 
-#include <dirent.h>
 #include <fts.h>
 #include <unistd.h>
 
 #include "ctf2.h"
 #include "sim/simulate.h"
+#include "slice.h"
 #include "trace/internal.h"
 #include "trace/trace.h"
 
@@ -194,24 +194,22 @@ static void test_recording(void **state)
 	same_in_ctf2(path, false);
 }
 
-/* Recordings that may lie beside the sources; those of trace-cmd among them are not ours. */
+/* Those of trace-cmd among the recordings are not ours. */
 static void test_others(void **state)
 {
 	(void)state;
-	char path[2048];
-	snprintf(path, sizeof path, "%s/../shared/traces", srcdir());
-	DIR *d = opendir(path);
-	if (!d)
+	char *dir[RECORDINGS_MOST], host[4700];
+	size_t n = slice_recordings(dir, 4);
+	if (!n)
 		skip();
-	for (struct dirent *e; (e = readdir(d));) {
-		snprintf(path, sizeof path, "%s/../shared/traces/%s/host", srcdir(), e->d_name);
-		if (e->d_name[0] == '.' || access(path, F_OK) != 0)
-			continue;
-		path[strlen(path) - strlen("/host")] = '\0';
-		same(path, READER_AUTO, false);
-		same_in_ctf2(path, true);
+	for (size_t i = 0; i < n; i++) {
+		snprintf(host, sizeof host, "%s/host", dir[i]);
+		if (access(host, F_OK) == 0) {
+			same(dir[i], READER_AUTO, false);
+			same_in_ctf2(dir[i], true);
+		}
+		free(dir[i]);
 	}
-	closedir(d);
 }
 
 static void test_simulated(void **state)

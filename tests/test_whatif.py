@@ -9,7 +9,7 @@ import json
 import os
 import sys
 
-from e2e import SHARED, check, run, scratch, simulate, table
+from e2e import SHARED, check, is_sanitized, run, scratch, simulate, table
 
 CHANGES = {"vm": "without Ubuntu", "pin": "pin Debian -> CPU1", "quota": "no quota Debian", "weight": "without host/make"}
 LEVELS = {"latency_p50": 0.5, "latency_p90": 0.9, "latency_p99": 0.99}
@@ -92,10 +92,12 @@ def check_advice(folder):
     pinned, beside, alone = (recorded(folder, *run_of) for run_of in (("pin", 1001), ("weight", 1001), ("none", 2)))
     check("'pin Debian -> CPU1' would help Debian most" in last("summary", pinned, "Debian"), "summary: back to its CPU")
     check("'pin Debian -> CPU1'" in last("explain", pinned, "Debian/reqserver"), "explain: of its VM")
+    run("summary", pinned, "--advise", "--format", "csv", status=1)
+    if is_sanitized():
+        return
     check("'without host/make'" in last("summary", beside), "of the one that lost most")
     check("No advice" in last("summary", alone, "Debian"), "who waits for nothing gets none")
     check("No advice" in last("summary", alone, "host"), "nor does the host")
-    run("summary", pinned, "--advise", "--format", "csv", status=1)
 
 
 def check_calibration(folder):
@@ -121,6 +123,7 @@ def check_pins(folder):
     check(all(is_inside(free[q], quantile(truth, p)) for q, p in LEVELS.items()), "told: where all may go to the new CPU")
     check(abs(float(free["latency_p50"]["value"]) / quantile(truth, 0.5) - 1) < 0.1, "and the median is near")
     check(float(pinned["latency_p50"]["value"]) > 1.3 * float(free["latency_p50"]["value"]), "where they stay it does not help")
+    check(set(predictions(recorded(folder, "quota", 1001), "no quota Debian")) == set(LEVELS), "no quota: all levels")
     proved = recorded(folder, "pin", 1001)  # beside burnP6, while the other CPU has nothing to do
     check(set(predictions(proved, "add CPU")) == set(LEVELS), "what is proved is not asked for")
 
@@ -155,14 +158,15 @@ with scratch() as scratch_folder:
             print(f"     {name}: {sum(hits)} of {len(hits)} inside, medians off by {mean:.3f}, bias {sum(off[name]) / len(off[name]):.3f}")
         check(all(sum(hits) >= 0.9 * len(hits) for hits in results.values()), "the truth lies in the intervals")
         sys.exit(0)
-    results, _ = count(scratch_folder, 1, 1)
-    check(sum(sum(hits) for hits in results.values()) >= 20, f"what was planted is taken away again {results}")
+    if not is_sanitized():
+        results, _ = count(scratch_folder, 1, 1)
+        check(sum(sum(hits) for hits in results.values()) >= 20, f"what was planted is taken away again {results}")
+        check_calibration(scratch_folder)
     check_refusals(scratch_folder)
     check_shape(scratch_folder)
-    check_calibration(scratch_folder)
     check_pins(scratch_folder)
     check_advice(scratch_folder)
-    if os.path.isdir(os.path.join(SHARED, "grid_h0_g1")):
+    if os.path.isdir(os.path.join(SHARED, "grid_h0_g1")) and not is_sanitized():
         inside, errors = [], []
         real = {name: f"{scratch_folder}/{name}.steal" for h in "012" for g in "136" for name in [f"grid_h{h}_g{g}"]}
         for name, file in real.items():

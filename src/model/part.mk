@@ -56,7 +56,7 @@ check_PROGRAMS += tests/test_model_run
 tests_test_model_run_SOURCES = tests/test_model_run.c tests/test.h
 tests_test_model_run_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_model_traces
-tests_test_model_traces_SOURCES = tests/test_model_traces.c tests/model_conserve.c tests/model_conserve.h tests/test.h
+tests_test_model_traces_SOURCES = tests/test_model_traces.c tests/slice.h tests/model_conserve.c tests/model_conserve.h tests/test.h
 tests_test_model_traces_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 endif
 
