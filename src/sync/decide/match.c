@@ -199,6 +199,20 @@ int match_fit(const struct host_view *host, const struct guest_view *guest, stru
 	return fit_events(host, guest, true, m, err);
 }
 
+/* Pairs that conflict all along need no fit to be told from a clock.  The least that it would say, of how many there are
+ * (a list may be a sample): every conflict is a pair against, but for those at which a piece ends that is borne out. */
+static bool postpone(const struct guest_view *guest, const struct host_view *host, struct match *m)
+{
+	const size_t pairs = m->events.len, conflicts = fit_conflicts(&m->events), ends = pairs / BORNE_OUT;
+	const size_t against = conflicts > ends ? conflicts - ends : 0;
+	const unsigned sparse = guest->marks.sparse > host->marks.sparse ? guest->marks.sparse : host->marks.sparse;
+	if ((double)against < CONTRADICTION_MAX * (double)pairs || pairs == 0)
+		return false;
+	m->contradiction = (double)against / (double)pairs;
+	m->h.used = (uint64_t)(pairs - against) << sparse;
+	return true;
+}
+
 int match_events(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
                  struct match *m, struct error *err)
 {
@@ -209,12 +223,7 @@ int match_events(const struct host_view *host, const struct vm_view *vm, const s
 	free(mine);
 	m->h.pairs = pairs->len;
 	m->unmatched = pairs->unmatched;
-	if (vm && pairs->len > 0 && guest->marks.sparse == 0 && host->marks.sparse == 0) {
-		const size_t gross = fit_gross(pairs);
-		m->contradiction = (double)gross / (double)pairs->len;
-		m->h.used = pairs->len - gross;
-		m->postponed = !match_agrees(m);
-	}
+	m->postponed = vm && postpone(guest, host, m);
 	if (m->postponed)
 		pairs_release(pairs);  /* there are as many such lists as guests and VMs can be combined */
 	return m->postponed ? 0 : fit_events(host, guest, vm != NULL, m, err);

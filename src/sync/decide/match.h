@@ -34,7 +34,7 @@ struct match {
 	int64_t band_events, band_containment;
 	double contradiction;     /* share of the pairs by events that contradict the others, 0..1 and more: a change of the
 	                             clock that few pairs bear out counts for as many as it takes to see it */
-	bool postponed;           /* so many of its pairs are gross that they cannot agree: see match_fit() */
+	bool postponed;           /* so many of its pairs conflict that they cannot agree: see match_fit() */
 	struct containment proof;
 	double share;             /* of containment, -1 = not computable */
 };

@@ -10,6 +10,7 @@
 
 #define NEIGHBOURS 15       /* pairs of the other side that are asked, before and after */
 #define SLACK_PPM 300       /* drift that two neighbours may show */
+#define WANDER_PPM 0.1      /* of the piece's length: how far from a line a clock is believed to go that does not bend */
 #define PARTS_MAX 128       /* a clock that changes more often is none; what comes after is one part */
 
 struct fit_part {
@@ -17,6 +18,11 @@ struct fit_part {
 	int64_t at;       /* guest ns from which on it holds */
 	int64_t guard;    /* ns around that time in which it may be the line before that holds */
 };
+
+static int64_t wander(int64_t span)
+{
+	return (int64_t)((double)span * WANDER_PPM / 1e6);
+}
 
 /* Does pair p contradict three quarters of the pairs q[0..n) of the other side? */
 static bool against_bulk(const struct pair *p, const struct pair *const *q, size_t n)
@@ -32,9 +38,8 @@ static bool against_bulk(const struct pair *p, const struct pair *const *q, size
 }
 
 /* Those that contradict the bulk of the other side both before and after them. */
-size_t fit_gross(struct pair_list *l)
+static void reject_gross(struct pair_list *l)
 {
-	size_t dropped = 0;
 	size_t n[2] = { 0, 0 }, at[2] = { 0, 0 };
 	const struct pair **side[2] = { mem_new(l->len, sizeof **side), mem_new(l->len, sizeof **side) };
 	for (size_t i = 0; i < l->len; i++)
@@ -51,11 +56,33 @@ size_t fit_gross(struct pair_list *l)
 		bool bad_before = before < NEIGHBOURS / 3 || against_bulk(p, side[other] + mid - before, before);
 		if (bad_before && (after < NEIGHBOURS / 3 || against_bulk(p, side[other] + mid, after)))
 			p->rejected = PAIR_GROSS;
-		dropped += p->rejected == PAIR_GROSS;
 	}
 	free(side[0]);
 	free(side[1]);
-	return dropped;
+}
+
+size_t fit_conflicts(const struct pair_list *l)
+{
+	const int64_t far = INT64_MAX / 2;  /* nothing bounds the clock there */
+	const int64_t slack = l->len == 0 ? 0 : 1000 + 2 * wander(l->pair[l->len - 1].x - l->pair[0].x);
+	int64_t most = far, least = -far;  /* what the stretch leaves to host - guest */
+	size_t n = 0;
+	for (size_t i = 0; i < l->len; i++) {
+		const struct pair *p = &l->pair[i];
+		const int64_t off = p->y - p->x, drift = i == 0 ? 0 : (p->x - p[-1].x) / (1000000 / DRIFT_LIMIT_PPM) + 1;
+		most += drift;
+		least -= drift;
+		if (p->side == HULL_UPPER && off < most)
+			most = off;
+		if (p->side == HULL_LOWER && off > least)
+			least = off;
+		if (most + slack >= least)
+			continue;
+		n++;
+		most = far;
+		least = -far;
+	}
+	return n;
 }
 
 static enum hull_effect offer(const struct pair_list *l, const struct pair *p, struct hull *h)
@@ -323,8 +350,6 @@ static void fit_once(struct pair_list *l, int64_t ref, struct clock_map *map)
  * When it is less than half as wide, the pairs are given slack until it is not; then the clock is within the slack of a
  * line that all pairs bear. */
 
-#define WANDER_PPM 0.1  /* of the piece's length: how far from a line a clock is believed to go that does not bend */
-
 /* Widens the corridors of the pieces; returns the slack that the pairs should have had. */
 static int64_t widen(const struct pair_list *l, struct clock_map *map)
 {
@@ -341,7 +366,7 @@ static int64_t widen(const struct pair_list *l, struct clock_map *map)
 		const int64_t local = corridor_width(l->pair + from, to - from, p);
 		if (local < 0 || band < 0)
 			continue;
-		int64_t most = (int64_t)((double)span * WANDER_PPM / 1e6);
+		const int64_t most = wander(span);
 		/* By the time it is obvious that the clock swings, a quarter more than the width shows is cheap. */
 		int64_t lacks = l->slack == 0 ? (2 * band < local ? local - band : 0) : local + local / 4 - band;
 		int64_t want = l->slack + lacks / 2 < most ? l->slack + lacks / 2 : most;
@@ -356,7 +381,7 @@ static int64_t widen(const struct pair_list *l, struct clock_map *map)
 
 void fit_pairs(struct pair_list *l, int64_t ref, struct clock_map *map)
 {
-	(void)fit_gross(l);
+	reject_gross(l);
 	l->slack = 0;
 	fit_once(l, ref, map);
 	for (int64_t slack; (slack = widen(l, map)) > l->slack;) {

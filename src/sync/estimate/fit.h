@@ -23,8 +23,9 @@
 /* Fills *map, referred to guest time ref; sets `rejected` of the pairs that were left out.  No pairs: no pieces. */
 void fit_pairs(struct pair_list *l, int64_t ref, struct clock_map *map);
 
-/* The first step of that, alone: rejects gross outliers, and says how many.  The rest never takes one back. */
-size_t fit_gross(struct pair_list *l);
+/* How many stretches, one after the other, no clock bears throughout that drifts within the limit: each of them costs a fit
+ * a pair, or a piece.  O(1) a pair; the list is left as it is. */
+size_t fit_conflicts(const struct pair_list *l);
 
 /* Does the clock jump to piece i, or only change its rate? */
 bool fit_jumps(const struct clock_map *clock, size_t i);
