@@ -48,6 +48,47 @@ static void test_fft(void **state)
 	fft_release(&f);
 }
 
+/* ---- pairs by chance */
+
+/* So many pairs, one side after the other: y is off x by `clock`, and by some noise of up to `noise`. */
+static void add_pairs(struct pair_list *l, int n, int64_t clock, int64_t noise, uint64_t *r)
+{
+	for (int i = 0; i < n; i++) {
+		const enum hull_side side = i % 2 == 0 ? HULL_UPPER : HULL_LOWER;
+		const int64_t x = (int64_t)l->len * 1000000, delay = side == HULL_UPPER ? 5000 : -5000;
+		*ARRAY_PUSH(l->pair, l->len, l->cap) =
+			(struct pair){ x, x + clock + delay + (noise > 0 ? sim_below(r, noise) : 0), side, 0, 0, PAIR_GOOD };
+	}
+}
+
+/* Conflicts are no more than what a fit rejects, or takes for the begin of a piece. */
+static void test_conflicts(void **state)
+{
+	(void)state;
+	struct pair_list l = { 0 };
+	struct clock_map clock;
+	uint64_t r = 1;
+	assert_int_equal(fit_conflicts(&l), 0);
+	add_pairs(&l, 200, 0, 8000, &r);
+	assert_int_equal(fit_conflicts(&l), 0);
+	add_pairs(&l, 200, 300000000, 8000, &r);
+	add_pairs(&l, 200, 0, 8000, &r);
+	assert_int_equal(fit_conflicts(&l), 2);  /* where it steps */
+	l.pair[100].y -= 300000;
+	l.pair[151].y += 300000;
+	assert_int_equal(fit_conflicts(&l), 4);
+	fit_pairs(&l, 0, &clock);
+	assert_int_equal(clock.pieces, 3);
+	size_t rejected = 0;
+	for (size_t i = 0; i < l.len; i++)
+		rejected += l.pair[i].rejected != PAIR_GOOD;
+	assert_int_equal(rejected, 2);
+	clock_map_release(&clock);
+	add_pairs(&l, 600, 0, 100000000, &r);
+	assert_in_range(fit_conflicts(&l), 4 + 120, 4 + 300);
+	pairs_release(&l);
+}
+
 /* ---- matching: the stream finds what the sort finds */
 
 static void test_pairing(void **state)
@@ -62,11 +103,12 @@ static void test_pairing(void **state)
 		for (int64_t i = 0; i < 30000; i++) {
 			int64_t t = i * 1000000;
 			struct sync_mark m[6] = {
-				{ (uint64_t)(2 * i), t, EVENT_ABSENT, 0, SYNC_A }, { (uint64_t)(2 * i), t + 5000 + sim_below(&r, 90000), EVENT_ABSENT, 0, SYNC_B },
-				{ (uint64_t)(2 * i + 1), t + 100000, EVENT_ABSENT, 0, SYNC_C },
-				{ (uint64_t)(2 * i + 1), t + 110000 + sim_below(&r, 90000), EVENT_ABSENT, 0, SYNC_D },
-				{ (uint64_t)i, t + 200000, EVENT_ABSENT, 0, SYNC_NET_SEND },
-				{ (uint64_t)i, t + 300000 + sim_below(&r, 90000), EVENT_ABSENT, 0, SYNC_NET_RECEIVE },
+				{ (uint64_t)(2 * i), t, EVENT_ABSENT, 0, SYNC_A, 0 },
+				{ (uint64_t)(2 * i), t + 5000 + sim_below(&r, 90000), EVENT_ABSENT, 0, SYNC_B, 0 },
+				{ (uint64_t)(2 * i + 1), t + 100000, EVENT_ABSENT, 0, SYNC_C, 0 },
+				{ (uint64_t)(2 * i + 1), t + 110000 + sim_below(&r, 90000), EVENT_ABSENT, 0, SYNC_D, 0 },
+				{ (uint64_t)i, t + 200000, EVENT_ABSENT, 0, SYNC_NET_SEND, 0 },
+				{ (uint64_t)i, t + 300000 + sim_below(&r, 90000), EVENT_ABSENT, 0, SYNC_NET_RECEIVE, 0 },
 			};
 			static const bool of_host[6] = { false, true, true, false, false, true };
 			for (int k = 0; k < 6; k++) {
@@ -112,7 +154,7 @@ static void test_pairing_bounded(void **state)
 	struct pairing p;
 	pairing_init(&p);
 	for (uint64_t i = 0; i < 5 * PAIRING_WAITING; i++) {
-		struct sync_mark m = { i, (int64_t)i, EVENT_ABSENT, 0, SYNC_A };
+		struct sync_mark m = { i, (int64_t)i, EVENT_ABSENT, 0, SYNC_A, 0 };
 		pairing_offer(&p, false, &m);
 	}
 	assert_int_equal(p.guest.waiting[PAIRING_AB].len, PAIRING_WAITING);
@@ -123,12 +165,43 @@ static void test_pairing_bounded(void **state)
 	pairing_release(&p);
 }
 
+/* One key of three VMs, of which two are one that has moved, and of nobody. */
+static void test_owners(void **state)
+{
+	(void)state;
+	static const struct { struct mark_owners vm; int64_t y[3]; size_t pairs; } cases[] = {
+		{ { { 1, 0 } }, { 210, 0, 0 }, 1 }, { { { 2, 0 } }, { 220, 0, 0 }, 1 }, { { { 1, 3 } }, { 205, 210, 0 }, 2 },
+		{ { { 0, 0 } }, { 0, 0, 0 }, 0 },
+	};
+	for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct mark_list guest = { 0 }, host = { 0 };
+		struct pair_list pairs;
+		static const struct sync_mark of_host[] = {
+			{ 7, 205, EVENT_ABSENT, 2, SYNC_B, 3 }, { 7, 210, EVENT_ABSENT, 0, SYNC_B, 1 }, { 7, 220, EVENT_ABSENT, 1, SYNC_B, 2 },
+		};
+		for (size_t i = 0; i < sizeof of_host / sizeof *of_host; i++)
+			mark_list_add(&host, &of_host[i]);
+		for (size_t i = 0; i < (cases[c].pairs == 2 ? 2 : 1); i++)
+			mark_list_add(&guest, &(struct sync_mark){ 7, 100 + (int64_t)i, EVENT_ABSENT, 0, SYNC_A, 0 });
+		mark_list_sort(&guest);
+		mark_list_sort(&host);
+		pairs_match(&guest, &host, &cases[c].vm, &pairs);
+		assert_int_equal(pairs.len, cases[c].pairs);
+		assert_int_equal(pairs.unmatched, cases[c].pairs == 0 ? 1 : 0);
+		for (size_t i = 0; i < pairs.len; i++)
+			assert_int_equal(pairs.pair[i].y, cases[c].y[i]);
+		pairs_release(&pairs);
+		mark_list_release(&guest);
+		mark_list_release(&host);
+	}
+}
+
 static void test_uid(void **state)
 {
 	(void)state;
 	struct mark_list guest = { 0 }, host = { 0 };
 	struct pair_list pairs;
-	struct sync_mark a = { 7, 100, 1111, 0, SYNC_A }, b = { 7, 200, 2222, -1, SYNC_B };
+	struct sync_mark a = { 7, 100, 1111, 0, SYNC_A, 0 }, b = { 7, 200, 2222, -1, SYNC_B, 0 };
 	mark_list_add(&guest, &a);
 	mark_list_add(&host, &b);
 	mark_list_sort(&guest);
@@ -506,7 +579,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fft), cmocka_unit_test(test_pairing), cmocka_unit_test(test_pairing_bounded),
-		cmocka_unit_test(test_uid), cmocka_unit_test(test_windows), cmocka_unit_test(test_losses),
+		cmocka_unit_test(test_uid), cmocka_unit_test(test_owners), cmocka_unit_test(test_conflicts),
+		cmocka_unit_test(test_windows), cmocka_unit_test(test_losses),
 		cmocka_unit_test(test_lives), cmocka_unit_test(test_lives_and_losses), cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_named), cmocka_unit_test(test_named_twice), cmocka_unit_test(test_bend),
 		cmocka_unit_test(test_changing),

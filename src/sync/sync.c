@@ -104,6 +104,7 @@ static int load_hypervisor(struct sync_work *r, struct hypervisor *h, struct err
 		vm_list_make(&h->view, &h->vms);
 		vm_list_hint(&h->view, &h->vms, mine, hints);
 		vm_list_moves(&h->view, &h->vms);
+		vm_list_own(&h->view, &h->vms);
 	}
 	free(mine);
 	return status;

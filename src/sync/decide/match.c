@@ -17,7 +17,7 @@ int guest_view_load(struct guest_view *g, struct error *err)
 	int status = c ? 0 : -1;
 	struct event ev;
 	while (c && (status = trace_cursor_next(c, &ev, err)) == 1) {
-		struct sync_mark m = { (uint64_t)ev.sync.key, ev.ts, ev.sync.uid, ev.cpu, (uint16_t)ev.sync.end };
+		struct sync_mark m = { (uint64_t)ev.sync.key, ev.ts, ev.sync.uid, ev.cpu, (uint16_t)ev.sync.end, 0 };
 		mark_list_add(&g->marks, &m);
 	}
 	trace_cursor_close(c);
@@ -79,25 +79,12 @@ static void begin_match(struct match *m, const struct vm_view *vm, enum sync_met
 	m->band_events = m->band_containment = -1;
 }
 
-/* The shortest span out of guest mode of any thread, less some for drift; at most 10 us. */
-static int64_t quiet_of(const struct host_view *host)
-{
-	int64_t quiet = 10000;
-	for (size_t i = 0; i < host->threads; i++) {
-		const struct vthread *th = &host->thread[i];
-		for (size_t k = 1; k < th->windows; k++)
-			if (th->window[k].from - th->window[k - 1].to < quiet)
-				quiet = th->window[k].from - th->window[k - 1].to;
-	}
-	return quiet - quiet / 100 - 1;
-}
-
 static int need_activity(const struct host_view *host, struct guest_view *guest, struct error *err)
 {
 	if (guest->has_activity)
 		return 0;
 	guest->has_activity = true;
-	return activity_load(&guest->activity, guest->trace, quiet_of(host), host->stop, err);
+	return activity_load(&guest->activity, guest->trace, host->quiet, host->stop, err);
 }
 
 /* What a match needs beside its proof, for somebody who has time during that. */
@@ -129,11 +116,14 @@ static int narrow_alone(void *arg, struct error *err)
 }
 
 /* The pairs so far were a sample; with its clock all of them can be matched. */
-static int all_pairs(const struct host_view *host, const struct guest_view *guest, const bool *mine, struct match *m,
+static int all_pairs(const struct host_view *host, const struct guest_view *guest, bool is_vm, struct match *m,
                      struct error *err)
 {
 	struct pairing s;
-	if (pairing_traces(host, guest->trace, mine, &m->h.clock, &s, err) != 0) {
+	bool *mine = is_vm ? vm_threads(host, &m->view) : NULL;
+	const int status = pairing_traces(host, guest->trace, mine, &m->h.clock, &s, err);
+	free(mine);
+	if (status != 0) {
 		pairing_release(&s);
 		return -1;
 	}
@@ -169,13 +159,9 @@ static int fit_events(const struct host_view *host, const struct guest_view *gue
                       struct error *err)
 {
 	struct pair_list *pairs = &m->events;
-	bool *mine = is_vm ? vm_threads(host, &m->view) : NULL;
-	int status = 0;
 	fit_pairs(pairs, guest->begin, &m->h.clock);
-	if ((guest->marks.sparse > 0 || host->marks.sparse > 0) && m->h.clock.pieces > 0)
-		status = all_pairs(host, guest, mine, m, err);
-	free(mine);
-	if (status != 0)
+	if ((guest->marks.sparse > 0 || host->marks.sparse > 0) && m->h.clock.pieces > 0 &&
+	    all_pairs(host, guest, is_vm, m, err) != 0)
 		return -1;
 	m->h.used = 0;
 	for (size_t i = 0; i < pairs->len; i++)
@@ -191,9 +177,7 @@ static int fit_events(const struct host_view *host, const struct guest_view *gue
 
 int match_fit(const struct host_view *host, const struct guest_view *guest, struct match *m, struct error *err)
 {
-	bool *mine = vm_threads(host, &m->view);
-	pairs_match(&guest->marks, &host->marks, mine, &m->events);
-	free(mine);
+	pairs_match(&guest->marks, &host->marks, &m->view.owners, &m->events);
 	m->postponed = false;
 	m->contradiction = 0;
 	return fit_events(host, guest, true, m, err);
@@ -216,11 +200,9 @@ static bool postpone(const struct guest_view *guest, const struct host_view *hos
 int match_events(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
                  struct match *m, struct error *err)
 {
-	bool *mine = vm ? vm_threads(host, vm) : NULL;
 	struct pair_list *pairs = &m->events;
 	begin_match(m, vm, SYNC_EVENTS);
-	pairs_match(&guest->marks, &host->marks, mine, pairs);
-	free(mine);
+	pairs_match(&guest->marks, &host->marks, vm ? &vm->owners : NULL, pairs);
 	m->h.pairs = pairs->len;
 	m->unmatched = pairs->unmatched;
 	m->postponed = vm && postpone(guest, host, m);

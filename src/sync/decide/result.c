@@ -49,10 +49,11 @@ static int by_merit(const void *pa, const void *pb)
 	return a->vm < b->vm ? -1 : a->vm > b->vm;
 }
 
-/* A guest inside a guest also lies within the guest mode of the VM that the outer one is.  Does b say so of a? */
+/* A guest inside a guest also lies within the guest mode of the VM that the outer one is.  Does b, which is proved, say so
+ * of a? */
 static bool is_inside(const struct sync_work *r, const struct match *a, const struct match *b)
 {
-	if (a->guest != b->guest || a->hypervisor == b->hypervisor || !match_proved(b))
+	if (a->guest != b->guest || a->hypervisor == b->hypervisor)
 		return false;
 	for (size_t i = 0; i < r->matches; i++) {
 		const struct match *m = &r->match[i];
@@ -68,8 +69,8 @@ static void doubt_rivals(struct sync_work *r)
 {
 	static const char *const rivals = "it fits more than one VM";
 	bool *inside = mem_new(r->matches, sizeof *inside);
-	for (size_t i = 0; i < r->matches; i++)
-		for (size_t k = 0; k < r->matches; k++)
+	for (size_t k = 0; k < r->matches; k++)
+		for (size_t i = 0; match_proved(&r->match[k]) && i < r->matches; i++)
 			inside[i] = inside[i] || is_inside(r, &r->match[i], &r->match[k]);
 	for (size_t i = 0; i < r->matches; i++)
 		if (inside[i])

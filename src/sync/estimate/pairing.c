@@ -126,7 +126,7 @@ static void read_next(struct pair_follow *f)
 	f->status = !f->cursor || f->status < 0 ? -1 : trace_cursor_next(f->cursor, &ev, f->err);
 	f->has_next = f->status == 1;
 	if (f->has_next)
-		f->next = (struct sync_mark){ (uint64_t)ev.sync.key, ev.ts, ev.sync.uid, ev.cpu, (uint16_t)ev.sync.end };
+		f->next = (struct sync_mark){ (uint64_t)ev.sync.key, ev.ts, ev.sync.uid, ev.cpu, (uint16_t)ev.sync.end, 0 };
 }
 
 static void follow_until(struct pair_follow *f, int64_t host_ns)

@@ -46,41 +46,52 @@ void pairs_sort(struct pair *pair, size_t n)
 	free(run);
 }
 
-/* Some of a list's marks, all of one kind, by key. */
+/* Some of a list's marks, all of one kind and owner, by key. */
 struct mark_view {
-	const struct mark_list *list;  /* of its marks [from, to), those that are kept, and are of a thread that is ours */
+	const struct mark_list *list;  /* of its marks [from, to), those that are kept */
 	size_t from, to;
 	struct mark_list kept;
-	const bool *mine;              /* NULL: all are */
 };
+
+#define OWNERS 3  /* nobody, and those of a VM */
 
 struct mark_run {
 	const struct sync_mark **mark;
 	size_t len, cap;
 };
 
-static struct mark_view view_of(const struct mark_list *l, unsigned sparse, enum sync_end end, const bool *mine)
+static struct mark_view view_of(const struct mark_list *l, unsigned sparse, enum sync_end end, uint16_t owner)
 {
-	struct mark_view v = { l, 0, 0, { .sparse = sparse }, mine };
-	BISECT(v.from, l->len, l->mark[v.from].end < end);
-	BISECT(v.to, l->len, l->mark[v.to].end <= end);
+	struct mark_view v = { l, 0, 0, { .sparse = sparse } };
+	const struct sync_mark *m = l->mark;
+	BISECT(v.from, l->len, m[v.from].end < end || (m[v.from].end == end && m[v.from].owner < owner));
+	BISECT(v.to, l->len, m[v.to].end < end || (m[v.to].end == end && m[v.to].owner <= owner));
 	return v;
 }
 
 static bool is_seen(const struct mark_view *v, const struct sync_mark *m)
 {
-	return (!v->mine || m->where < 0 || v->mine[m->where]) &&
-		(v->kept.sparse == v->list->sparse || mark_list_kept(&v->kept, m->key));
+	return v->kept.sparse == v->list->sparse || mark_list_kept(&v->kept, m->key);
 }
 
-static size_t count(const struct mark_view *v, enum sync_end end)
+static size_t count(const struct mark_view *v)
 {
 	size_t n = 0;
 	if (v->kept.sparse == v->list->sparse)
-		return mark_list_count(v->list, end, v->mine);
+		return v->to - v->from;
 	for (size_t i = v->from; i < v->to; i++)
 		n += is_seen(v, &v->list->mark[i]);
 	return n;
+}
+
+/* In order of time; what comes from one owner is. */
+static void put_mark(struct mark_run *run, const struct sync_mark *m)
+{
+	size_t at = run->len;
+	(void)ARRAY_PUSH(run->mark, run->len, run->cap);
+	for (; at > 0 && run->mark[at - 1]->ts > m->ts; at--)
+		run->mark[at] = run->mark[at - 1];
+	run->mark[at] = m;
 }
 
 /* The marks of that key: from v->from on they go into run[], what lies before is passed over.  Mostly the next one is not
@@ -93,10 +104,9 @@ static void take_run(struct mark_view *v, uint64_t key, struct mark_run *run)
 		step *= 2;
 	BISECT(at, step < v->to - v->from ? step : v->to - v->from, mark[v->from + at].key < key);
 	v->from += at;
-	run->len = 0;
 	for (; v->from < v->to && mark[v->from].key == key; v->from++)
 		if (is_seen(v, &mark[v->from]))
-			*ARRAY_PUSH(run->mark, run->len, run->cap) = &mark[v->from];
+			put_mark(run, &mark[v->from]);
 }
 
 static bool same_vm(const struct sync_mark *g, const struct sync_mark *h)
@@ -120,17 +130,25 @@ static size_t put_pairs(const struct mark_run *g, const struct mark_run *h, enum
 
 /* One kind of end of the guest with its counterpart on the host. */
 static void match_kind(const struct mark_list *guest, enum sync_end guest_end, const struct mark_list *host,
-                       enum sync_end host_end, enum hull_side side, const bool *mine, struct pair_list *out)
+                       enum sync_end host_end, enum hull_side side, const struct mark_owners *vm, struct pair_list *out)
 {
 	const bool net = guest_end == SYNC_NET_SEND || guest_end == SYNC_NET_RECEIVE;
 	const unsigned sparse = guest->sparse > host->sparse ? guest->sparse : host->sparse;
-	struct mark_view g = view_of(guest, sparse, guest_end, NULL), h = view_of(host, sparse, host_end, net ? NULL : mine);
+	struct mark_view g = view_of(guest, sparse, guest_end, 0), h[OWNERS] = { view_of(host, sparse, host_end, 0) };
 	struct mark_run gs = { 0 }, hs = { 0 };
-	const size_t before = out->len, ends = net ? 0 : count(&g, guest_end) + count(&h, host_end);
+	size_t owners = 1, ends = count(&g) + count(&h[0]);
+	const size_t before = out->len;
+	for (int i = 0; vm && !net && i < 2; i++)
+		if (vm->of[i] > 0) {
+			h[owners] = view_of(host, sparse, host_end, vm->of[i]);
+			ends += count(&h[owners++]);
+		}
 	while (g.from < g.to) {
 		const uint64_t key = guest->mark[g.from].key;
+		gs.len = hs.len = 0;
 		take_run(&g, key, &gs);
-		take_run(&h, key, &hs);
+		for (size_t i = 0; i < owners; i++)
+			take_run(&h[i], key, &hs);
 		const size_t left = put_pairs(&gs, &hs, side, net, out);
 		out->unmatched += net && gs.len > 0 && hs.len > 0 ? left : 0;  /* a segment may be anybody's */
 	}
@@ -139,14 +157,14 @@ static void match_kind(const struct mark_list *guest, enum sync_end guest_end, c
 	free(hs.mark);
 }
 
-void pairs_match(const struct mark_list *guest, const struct mark_list *host, const bool *mine,
+void pairs_match(const struct mark_list *guest, const struct mark_list *host, const struct mark_owners *vm,
                  struct pair_list *out)
 {
 	memset(out, 0, sizeof *out);
-	match_kind(guest, SYNC_A, host, SYNC_B, HULL_UPPER, mine, out);
-	match_kind(guest, SYNC_D, host, SYNC_C, HULL_LOWER, mine, out);
-	match_kind(guest, SYNC_NET_SEND, host, SYNC_NET_RECEIVE, HULL_UPPER, mine, out);
-	match_kind(guest, SYNC_NET_RECEIVE, host, SYNC_NET_SEND, HULL_LOWER, mine, out);
+	match_kind(guest, SYNC_A, host, SYNC_B, HULL_UPPER, vm, out);
+	match_kind(guest, SYNC_D, host, SYNC_C, HULL_LOWER, vm, out);
+	match_kind(guest, SYNC_NET_SEND, host, SYNC_NET_RECEIVE, HULL_UPPER, vm, out);
+	match_kind(guest, SYNC_NET_RECEIVE, host, SYNC_NET_SEND, HULL_LOWER, vm, out);
 	pairs_sort(out->pair, out->len);
 }
 

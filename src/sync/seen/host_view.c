@@ -13,6 +13,7 @@
 #define WINDOWS_MAX (6u << 20)
 #endif
 
+#define QUIET_MAX 10000    /* ns */
 #define THREADS_MAX 16384  /* vCPUs ever seen on a host; more are not believed */
 
 #define HOST_KINDS (KIND(EV_KVM_ENTRY) | KIND(EV_KVM_EXIT) | KIND(EV_SWITCH) | KIND(EV_PROCESS) | KIND(EV_FORK) | \
@@ -188,7 +189,7 @@ static void on_entry(struct host_walk *w, struct vthread *th, const struct event
 	th->entered = ev->ts;
 	th->entries++;
 	if (th->owes && !w->explicit_c) {
-		struct sync_mark m = { th->owed + 1, ev->ts, EVENT_ABSENT, (int32_t)(th - v->thread), SYNC_C };
+		struct sync_mark m = { th->owed + 1, ev->ts, EVENT_ABSENT, (int32_t)(th - v->thread), SYNC_C, 0 };
 		take_mark(w, &m);
 	}
 	th->owes = false;
@@ -307,7 +308,7 @@ static void on_sync(struct host_walk *w, const struct event *ev, int32_t tid)
 	struct host_view *v = w->v;
 	uint64_t *at = tid < 0 ? NULL : map_find(&v->live, (uint64_t)(uint32_t)tid);
 	struct sync_mark m = { (uint64_t)ev->sync.key, ev->ts, ev->sync.uid, at ? (int32_t)*at : -1,
-		(uint16_t)ev->sync.end };
+		(uint16_t)ev->sync.end, 0 };
 	take_mark(w, &m);
 	if (m.end == SYNC_C)
 		w->explicit_c = true;
@@ -442,6 +443,18 @@ static void finish(struct host_walk *w)
 	}
 }
 
+static int64_t quiet_of(const struct host_view *v)
+{
+	int64_t quiet = QUIET_MAX;
+	for (size_t i = 0; i < v->threads; i++) {
+		const struct vthread *th = &v->thread[i];
+		for (size_t k = 1; k < th->windows; k++)
+			if (th->window[k].from - th->window[k - 1].to < quiet)
+				quiet = th->window[k].from - th->window[k - 1].to;
+	}
+	return quiet - quiet / 100 - 1;
+}
+
 int walk_stopped(const atomic_bool *stop, uint64_t seen, struct error *err)
 {
 	if ((seen & 0xffff) != 0 || !stop || !atomic_load(stop))
@@ -471,9 +484,10 @@ static int walk_host(struct host_walk *w, const struct trace *trace, const struc
 			break;
 	}
 	cursor_ahead_close(c);
-	if (status == 0)
+	if (status == 0) {
 		finish(w);
-	mark_list_sort(&v->marks);
+		v->quiet = quiet_of(v);
+	}
 	free(w->current);
 	free(w->lost);
 	free(w->loss);

@@ -60,9 +60,10 @@ struct host_view {
 	bool lossy;            /* events were lost: where some lives begin and end may be among them */
 	struct map sight;      /* when it is: TID -> ns when it was last seen */
 	bool has_kvm;          /* there are vm entries or exits; else guest mode is never known */
-	struct mark_list marks;
+	struct mark_list marks;  /* in no order, until vm_list_own() */
 	bool no_windows;       /* this walk is for the ends of pairs alone */
 	size_t windows;        /* in all threads */
+	int64_t quiet;         /* ns: the shortest span out of guest mode of any thread, less some for drift; at most 10 us */
 	unsigned sliced;       /* windows are kept for one slice of time in 2^sliced */
 };
 

@@ -233,6 +233,28 @@ void vm_list_hint(const struct host_view *host, struct vm_list *l, const struct 
 		vm_sort(&l->vm[i]);
 }
 
+void vm_list_own(struct host_view *host, struct vm_list *l)
+{
+	const uint16_t nobodys = UINT16_MAX;  /* of a thread that is no VM's */
+	uint16_t *owner = mem_new(host->threads, sizeof *owner);
+	for (size_t i = 0; i < host->threads; i++)
+		owner[i] = nobodys;
+	for (size_t v = 0; v < l->len; v++) {
+		struct vm_view *vm = &l->vm[v];
+		const size_t first = vm_has_moved(vm) ? vm->moved.of[0] : v, second = vm_has_moved(vm) ? vm->moved.of[1] + 1 : 0;
+		vm->owners = (struct mark_owners){ { (uint16_t)(first + 1), (uint16_t)second } };
+		for (size_t i = 0; i < vm->vcpus && !vm_has_moved(vm); i++)
+			owner[vm->vcpu[i].thread] = vm->owners.of[0];
+	}
+	for (size_t i = 0; i < host->marks.len; i++) {
+		struct sync_mark *m = &host->marks.mark[i];
+		const bool net = m->end == SYNC_NET_SEND || m->end == SYNC_NET_RECEIVE;
+		m->owner = net || m->where < 0 ? 0 : owner[m->where];
+	}
+	free(owner);
+	mark_list_sort(&host->marks);
+}
+
 void vm_list_release(struct vm_list *l)
 {
 	for (size_t i = 0; i < l->len; i++)

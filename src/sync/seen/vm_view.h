@@ -24,6 +24,7 @@ struct vm_view {
 	size_t vcpus;
 	const char *given;       /* the guest's name, when the user named its threads; borrowed, or NULL */
 	struct vm_move moved;
+	struct mark_owners owners;
 	bool guessed;            /* the host's trace has no process ids: grouped by names and TIDs */
 };
 
@@ -42,6 +43,8 @@ void vm_list_hint(const struct host_view *host, struct vm_list *l, const struct 
 
 /* Adds what may have moved from one process to another while it ran. */
 void vm_list_moves(struct host_view *host, struct vm_list *l);
+/* Says of every end of a pair whose it is.  No VM is added after that. */
+void vm_list_own(struct host_view *host, struct vm_list *l);
 static inline bool vm_has_moved(const struct vm_view *vm) { return vm->moved.at[1] != 0; }
 
 /* Which instances belong to the VM: malloc'ed, one bool per instance. */
