@@ -383,6 +383,53 @@ static void test_locks(void **state)
 	world_release(&w);
 }
 
+/* A/6 sleeps in a mutex until A/5 gives it away at 40, while a hog has its vCPU's CPU; then A/5 sleeps in one that A/6 has,
+ * whose vCPU is kept from running, and is woken when that is over. */
+static void test_locks_own_loss(void **state)
+{
+	(void)state;
+	struct world w;
+	struct lock_list l;
+	struct error err = ERROR_INIT;
+	world_open(&w);
+	world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 40; 30 99; 60 40; 130 99; 160 40");
+	world_row(&w, H "40/Status", "0 RUNNING; 30 PREEMPTED; 60 RUNNING; 130 PREEMPTED; 160 RUNNING");
+	world_row(&w, H "40/CPU", "0 0");
+	world_row(&w, H "99/Name", "0 hog");
+	world_row(&w, H "50/Status", "0 RUNNING");
+	world_row(&w, V "Host Thread", "0 40");
+	world_row(&w, V "pCPU", "0 0");
+	world_row(&w, V "Status", "0 RUNNING; 30 PREEMPTED; 60 RUNNING; 130 PREEMPTED; 160 RUNNING");
+	world_row(&w, V "Current Thread", "0 6; 10 7; 60 6");
+	world_row(&w, "/Virtual Machines/A/CPUs/CPU1/Host Thread", "0 50");
+	world_row(&w, "/Virtual Machines/A/CPUs/CPU1/Status", "0 RUNNING");
+	world_row(&w, "/Virtual Machines/A/CPUs/CPU1/Current Thread", "0 5; 100 7; 166 5");
+	world_row(&w, A "5/Status", "0 RUNNING; 100 BLOCKED; 166 RUNNING");
+	world_row(&w, A "5/CPU", "0 1");
+	world_row(&w, A "5/Lock", "0 -; 100 futex; 170 -");
+	world_row(&w, A "5/Woken By", "165 A/6");
+	world_row(&w, A "5/Woken In", "165 thread");
+	world_row(&w, A "6/Status", "0 RUNNING; 10 BLOCKED; 60 RUNNING; 130 VIRT_PREEMPTED; 160 RUNNING");
+	world_row(&w, A "6/CPU", "0 0");
+	world_row(&w, A "6/Lock", "0 -; 10 futex; 61 -");
+	world_row(&w, A "6/Woken By", "40 A/5");
+	world_row(&w, A "6/Woken In", "40 thread");
+	world_close(&w, 0, 199);
+	assert_int_equal(locks_of(&w.topo, NULL, 0, 199, &l, &err), 0);
+	assert_int_equal(l.waits, 2);
+	static const struct { int start, waiter, holder, taken, own; } want[] = { { 100, 5, 6, 30, 0 }, { 10, 6, 5, 0, 20 } };
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(l.wait[i].start, want[i].start);
+		assert_int_equal(l.wait[i].waiter.tid, want[i].waiter);
+		assert_int_equal(l.wait[i].holder.tid, want[i].holder);
+		assert_int_equal(l.wait[i].taken, want[i].taken);
+		assert_int_equal(l.wait[i].own_taken, want[i].own);
+		assert_string_equal(l.name[l.wait[i].thief.name], "hog");
+	}
+	locks_release(&l);
+	world_release(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -391,7 +438,7 @@ int main(void)
 		cmocka_unit_test(test_no_longer_traced),
 		cmocka_unit_test(test_explained), cmocka_unit_test(test_explained_in_part),
 		cmocka_unit_test(test_pending), cmocka_unit_test(test_pending_for_two),
-		cmocka_unit_test(test_locks),
+		cmocka_unit_test(test_locks), cmocka_unit_test(test_locks_own_loss),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,12 +10,13 @@ NAMED = {"mutex": "futex", "kern": "rwsem"}  # the workload's name of what it do
 
 
 def logged(folder):
-    """(kind, waiter, holder, first and last moment) of the waits that the workload has measured."""
+    """(kind, waiter, holder, first and last moment, ns taken from the holder by the hogs) of the waits that the workload has measured."""
     with open(os.path.join(folder, "truth.json"), encoding="utf-8") as f:
         offset = json.load(f)["traces"]["host"]["clock_offset_ns"]
     with open(os.path.join(folder, "expected_waits.json"), encoding="utf-8") as f:
         for w in json.load(f):
-            yield NAMED.get(w["mode"]), w["waiter"], w["holder"], w["host_begin_ns"] + offset, w["host_end_ns"] + offset
+            yield (NAMED.get(w["mode"]), w["waiter"], w["holder"], w["host_begin_ns"] + offset, w["host_end_ns"] + offset,
+                   w["holder_preempted_by_hog_ns"])
 
 
 def against_the_log(name, kinds, scratched):
@@ -24,19 +25,21 @@ def against_the_log(name, kinds, scratched):
     waits = [w for w in table("gaps", history, "Debian", "--locks", "--top", "0") if w["how"] == "slept"]
     for kind in kinds:
         log = [w for w in logged(folder) if w[0] == kind]
-        right = wrong = unknown = 0
+        right = wrong = unknown = blamed = 0
         found = set()
         for w in (w for w in waits if w["lock"] == kind):
             start, end = int(w["start"]), int(w["end"])
-            meant = [i for i, (_, who, _, a, b) in enumerate(log) if str(who) == w["tid"] and a <= end and start <= b]
+            meant = [i for i, (_, who, _, a, b, _) in enumerate(log) if str(who) == w["tid"] and a <= end and start <= b]
             if not meant:
                 continue  # too short for the log
             found.update(meant)
             right += w["holder_tid"] == str(log[meant[0]][2])
             unknown += w["holder_tid"] == ""
             wrong += w["holder_tid"] not in ("", str(log[meant[0]][2]))
+            blamed += sum(log[i][5] for i in meant) == 0 and int(w["taken_ns"]) > 0 and w["thief_name"] == "burnP6"
         check(wrong == 0 and right >= 0.95 * (right + unknown) > 0, f"{name}: of {right + unknown} {kind} waits {right} have "
               f"the right holder, {unknown} none, {wrong} a wrong one")
+        check(blamed == 0, f"{name}: of {kind} waits whose holder lost nothing {blamed} say that the hog took from it")
         if kind == "futex":
             check(len(found) >= 0.95 * len(log), f"{name}: {len(found)} of {len(log)} waits of the log are there")
 

@@ -44,7 +44,7 @@ static const struct column lock_columns[] = {
 	{ "holder_tid", "held by", COL_INT },    { "holder_name", "name", COL_TEXT },
 	{ "suspicion", "suspected", COL_SHARE }, { "taken_ns", "taken", COL_DURATION },
 	{ "thief_system", "by", COL_TEXT },      { "thief_tid", "TID", COL_INT },
-	{ "thief_name", "name", COL_TEXT },
+	{ "thief_name", "name", COL_TEXT },      { "own_taken_ns", "own loss", COL_DURATION },
 };
 
 /* Whose locks no event names. */
@@ -84,7 +84,8 @@ static int print_locks(struct scene *s, const char *subject, size_t top, struct 
 			VAL_TEXT(w->spins ? "spun" : "slept"), held ? value_tid(w->holder.tid) : VAL_NONE,
 			held ? VAL_TEXT(l.name[w->holder.name]) : VAL_NONE, w->suspicion > 0 ? VAL_REAL(w->suspicion) : VAL_NONE,
 			VAL_INT(w->taken), taken ? value_system(&s->topo, w->thief.system) : VAL_NONE,
-			taken ? value_tid(w->thief.tid) : VAL_NONE, taken ? VAL_TEXT(l.name[w->thief.name]) : VAL_NONE });
+			taken ? value_tid(w->thief.tid) : VAL_NONE, taken ? VAL_TEXT(l.name[w->thief.name]) : VAL_NONE,
+			VAL_INT(w->own_taken) });
 	}
 	int rc = report_end(r, err);
 	locks_release(&l);

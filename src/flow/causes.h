@@ -67,7 +67,8 @@ struct lock_wait {
 	uint32_t kind;               /* "mutex", "futex", ... or "pause": index into the names */
 	struct party holder;         /* who had it, or is suspected; system -1: nobody knows */
 	struct party thief;          /* who kept the holder, or else the waiter, longest from its CPU; system -1: nobody */
-	int64_t taken;               /* ns of the wait that the thief had */
+	int64_t taken;               /* ns that the thief took from the holder, or from whom that waited for */
+	int64_t own_taken;           /* ns that anybody took from the waiter itself: woken, or while it spun */
 	bool spins;                  /* it did not sleep */
 	double suspicion;            /* of a holder that no event names: the part of the wait in which it had no pCPU; else 0 */
 };

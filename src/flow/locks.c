@@ -1,7 +1,8 @@
 /* Waits for locks, and whose loss of a CPU made them long.
  *
  * Who waits for a lock, and when, is told by events (the Lock of a thread).  If it slept, whoever woke it had the lock,
- * and the critical path of the wait says what kept that one.  If it spun nothing names the holder: a thread on another
+ * and the critical path of its sleep says what kept that one.  What was taken from the waiter itself, once it was woken, is
+ * told apart: the lock was free by then, or somebody else's.  If it spun nothing names the holder: a thread on another
  * vCPU of its machine that had no pCPU meanwhile is suspected, the more the larger its part of the wait.  A vCPU that
  * leaves its guest because of PAUSE spins, too, for what no event tells.
  *
@@ -12,6 +13,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "flow/party.h"
 #include "flow/wakeup.h"
 
 #define SUSPECTED 0.5  /* part of a wait from which on whoever had no pCPU in it is named */
@@ -67,41 +69,87 @@ static struct party named(struct lock_search *c, const struct party *p, char **n
 
 /* ---- It slept */
 
-/* Who had it: the thread of the same machine that ended its last sleep within [a, b]. */
-static int find_holder(struct lock_search *c, uint32_t thread, struct lock_wait *wait)
+/* A part of a wait in which somebody else had to act: from falling asleep until whoever had the lock gave it away. */
+struct held { int64_t start, end; };
+
+/* The thread's sleeps in the wait, up to their wakeups; who ended the last of them had the lock. */
+struct sleeps {
+	struct held *held;
+	size_t len, cap;
+};
+
+static int add_sleep(struct lock_search *c, struct resolver *r, const struct topo_thread *th, const struct interval *iv,
+                     struct lock_wait *wait, struct sleeps *out)
 {
-	const struct topo_thread *th = &c->topo->thread[thread];
-	struct interval iv;
-	struct wakeup by;
-	struct resolver r;
-	int rc = history_stab(c->topo->h, th->status, wait->end, &iv, c->err) < 0 ? -1 : 1;
-	if (rc > 0 && !(iv.value >= 0 && iv.value < HISTORY_STATES && c->asleep >> iv.value & 1))
-		rc = history_prev(c->topo->h, th->status, wait->end, c->asleep, &iv, c->err);
-	if (rc <= 0 || iv.end < wait->start || iv.end >= history_last(c->topo->h))
-		return rc < 0 ? -1 : 0;
-	resolver_init(&r, c->topo, iv.start, iv.end + 1, c->err);
-	rc = wakeup_of(&r, resolver_who(&r, th->machine, th->tid), iv.end + 1, &by);
-	resolver_release(&r);
-	if (rc < 0 || !by.in || strcmp(by.in, "thread") != 0 || by.machine != (int32_t)th->machine || by.tid <= 0)
-		return rc;
+	struct wakeup by = { .at = INT64_MAX };
+	const bool ends = iv->end < history_last(c->topo->h) && iv->end <= wait->end;
+	if (ends && wakeup_of(r, resolver_who(r, th->machine, th->tid), iv->end + 1, &by) < 0)
+		return -1;
+	const int64_t start = iv->start > wait->start ? iv->start : wait->start;
+	const int64_t end = by.at <= wait->end ? by.at - 1 : wait->end;
+	*ARRAY_PUSH(out->held, out->len, out->cap) = (struct held){ start, end };
+	wait->holder = nobody;
+	if (!by.in || strcmp(by.in, "thread") != 0 || by.machine != (int32_t)th->machine || by.tid <= 0)
+		return 0;
 	return party_of(c, th->machine, by.tid, by.at, &wait->holder);
 }
 
-/* Who took most of it from whoever had to run. */
-static void find_thief(struct lock_search *c, const struct path *p, struct lock_wait *wait)
+static int find_sleeps(struct lock_search *c, uint32_t thread, struct lock_wait *wait, struct sleeps *out)
 {
-	for (size_t i = 0; i < p->sums; i++) {
-		const struct path_sum *sum = &p->sum[i];
-		if (sum->thief.system < 0 || sum->thief.kind != FLOW_PREEMPTING)
-			continue;
-		int64_t ns = 0;
-		for (size_t k = i; k < p->sums; k++)
-			ns += party_same(&p->sum[k].thief, &sum->thief) ? p->sum[k].duration : 0;
-		if (ns <= wait->taken)
-			continue;
-		wait->taken = ns;
-		wait->thief = named(c, &sum->thief, p->name);
+	const struct topo_thread *th = &c->topo->thread[thread];
+	struct history_cursor cursor;
+	struct interval iv;
+	struct resolver r;
+	resolver_init(&r, c->topo, wait->start, wait->end, c->err);
+	int rc = history_range(&cursor, c->topo->h, th->status, wait->start, wait->end, c->err);
+	while (rc == 0 && (rc = history_range_next(&cursor, &iv, c->err)) > 0) {
+		bool asleep = iv.value >= 0 && iv.value < HISTORY_STATES && c->asleep >> iv.value & 1;
+		rc = asleep ? add_sleep(c, &r, th, &iv, wait, out) : 0;
 	}
+	resolver_release(&r);
+	return rc;
+}
+
+/* How much of [a, b] lies in them; *next: the first that may reach beyond a. */
+static int64_t held_ns(const struct sleeps *sleeps, size_t *next, int64_t a, int64_t b)
+{
+	int64_t ns = 0;
+	while (*next < sleeps->len && sleeps->held[*next].end < a)
+		++*next;
+	for (size_t i = *next; i < sleeps->len && sleeps->held[i].start <= b; i++) {
+		const struct held *h = &sleeps->held[i];
+		ns += (h->end < b ? h->end : b) - (h->start > a ? h->start : a) + 1;
+	}
+	return ns;
+}
+
+struct loss { int64_t holder, own; };  /* ns */
+
+/* Who took most of it from whoever had to run meanwhile, or if nobody did, from the waiter itself. */
+static void find_thief(struct lock_search *c, const struct path *p, const struct sleeps *sleeps, struct lock_wait *wait)
+{
+	struct parties thieves = { 0 };
+	struct loss *loss = mem_new(p->sums + 1, sizeof *loss), most = { 0, 0 };
+	size_t next = 0;
+	for (size_t i = 0; i < p->pieces; i++) {
+		const struct path_piece *piece = &p->piece[i];
+		if (piece->thief.system < 0 || piece->thief.kind != FLOW_PREEMPTING)
+			continue;
+		struct loss *by = &loss[parties_put(&thieves, &piece->thief)];
+		const int64_t held = held_ns(sleeps, &next, piece->start, piece->end), ns = piece->end - piece->start + 1;
+		by->holder += held;
+		by->own += ns - held;
+		wait->own_taken += ns - held;
+	}
+	for (size_t i = 0; i < thieves.len; i++) {
+		if (loss[i].holder < most.holder || (loss[i].holder == most.holder && loss[i].own <= most.own))
+			continue;
+		most = loss[i];
+		wait->taken = most.holder;
+		wait->thief = named(c, &thieves.party[i], p->name);
+	}
+	parties_release(&thieves);
+	free(loss);
 }
 
 /* ---- It spun */
@@ -148,10 +196,23 @@ static int suspect(struct lock_search *c, uint32_t v, struct lock_wait *wait)
 	return rc;
 }
 
-static int suspect_others(struct lock_search *c, int own, struct lock_wait *wait)
+/* What was taken from the spinning waiter itself. */
+static int own_taken(struct lock_search *c, const struct subject *s, struct lock_wait *wait)
+{
+	const struct flow_options sums = { 0 };
+	struct flow f;
+	if (flow_of(c->topo, s, wait->start, wait->end, &sums, &f, c->err) < 0)
+		return -1;
+	for (size_t i = 0; i < f.entries; i++)
+		wait->own_taken += f.entry[i].who.kind == FLOW_PREEMPTING ? f.entry[i].lost : 0;
+	flow_release(&f);
+	return 0;
+}
+
+static int suspect_others(struct lock_search *c, const struct subject *s, int own, struct lock_wait *wait)
 {
 	const struct topo_machine *m = &c->topo->machine[wait->waiter.system];
-	int rc = 0;
+	int rc = own_taken(c, s, wait);
 	wait->spins = true;
 	for (uint32_t v = m->cpu; v < m->cpu + m->cpus && rc == 0 && m->kind == MACHINE_VM; v++)
 		rc = (int)v == own ? 0 : suspect(c, v, wait);
@@ -186,6 +247,7 @@ static int wait_of(struct lock_search *c, uint32_t thread, const struct interval
 {
 	const struct topo *topo = c->topo;
 	const struct topo_thread *th = &topo->thread[thread];
+	const struct subject self = { SUBJECT_THREAD, thread };
 	int64_t a = iv->start > c->from ? iv->start : c->from, b = iv->end < c->to ? iv->end : c->to;
 	const char *name;
 	if (raw_name(c, thread, a, &name) < 0)
@@ -193,13 +255,16 @@ static int wait_of(struct lock_search *c, uint32_t thread, const struct interval
 	struct lock_wait *wait = add(c, th->machine, th->tid, name, history_string(topo->h, iv->value), a, b);
 	int slept = th->status == HISTORY_NONE ? 0 : sleeps(c, thread, a, b);
 	if (slept <= 0)
-		return slept < 0 ? -1 : suspect_others(c, cpu_of(c, thread, a), wait);
+		return slept < 0 ? -1 : suspect_others(c, &self, cpu_of(c, thread, a), wait);
 	struct path p;
-	if (path_of(topo, &(struct subject){ SUBJECT_THREAD, thread }, a, b, &p, c->err) < 0)
-		return -1;
-	find_thief(c, &p, wait);
-	path_release(&p);
-	return find_holder(c, thread, wait);
+	struct sleeps sleeps = { 0 };
+	int rc = find_sleeps(c, thread, wait, &sleeps);
+	if (rc == 0 && (rc = path_of(topo, &self, a, b, &p, c->err)) == 0) {
+		find_thief(c, &p, &sleeps, wait);
+		path_release(&p);
+	}
+	free(sleeps.held);
+	return rc;
 }
 
 static int waits_of_thread(struct lock_search *c, uint32_t thread)
@@ -246,7 +311,7 @@ static int spin_of_vcpu(struct lock_search *c, uint32_t v, int64_t a, int64_t b)
 	if (current_at(c, v, a, &who) < 0)
 		return -1;
 	struct lock_wait *wait = add(c, c->topo->cpu[v].machine, who.tid, strtab_get(&c->names, who.name), "pause", a, last);
-	int rc = suspect_others(c, (int)v, wait);
+	int rc = suspect_others(c, &(struct subject){ SUBJECT_CPU, v }, (int)v, wait);
 	c->out->waits -= rc == 0 && wait->holder.system < 0;
 	return rc;
 }
