@@ -124,6 +124,10 @@ static bool track_back(struct row_track *k, int64_t t)
 
 int track_move(struct resolver *r, struct row_track *k, int64_t t)
 {
+	if (t > k->iv.end && k->at < k->n && t <= k->ahead[k->at].end) {  /* nearly always */
+		k->iv = k->ahead[k->at++];
+		return 0;
+	}
 	if (t < k->iv.start && k->iv.start <= k->iv.end && track_back(k, t))
 		return 0;
 	bool usable = k->iv.start <= k->iv.end && t > k->iv.end && k->iv.end >= history_first(r->topo->h);

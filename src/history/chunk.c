@@ -98,11 +98,6 @@ size_t chunk_put(uint8_t *dst, uint64_t *less, int64_t *value, unsigned n, bool 
 	return (size_t)(p - dst);
 }
 
-static uint64_t get_low(const uint8_t *p, unsigned bytes)
-{
-	return bytes ? get64(p) & (~UINT64_C(0) >> (64 - 8 * bytes)) : 0;
-}
-
 const char *chunk_parse(struct chunk *c, const uint8_t *p, size_t size, bool state, int64_t start, int64_t end)
 {
 	const uint8_t *limit = p + size;
@@ -139,26 +134,6 @@ const char *chunk_parse(struct chunk *c, const uint8_t *p, size_t size, bool sta
 	if (state && (c->code.width > 5 || extra))
 		return "a chunk of states has wide values";
 	return NULL;
-}
-
-bool chunk_decode(const struct chunk *c, uint64_t number, int64_t *value)
-{
-	if (c->dict) {
-		if (number >= c->dict_size)
-			return false;
-		number = get_low(c->dict + number * c->dict_bytes, c->dict_bytes);
-	}
-	if (c->nulls && !number) {
-		*value = HISTORY_NULL;
-		return true;
-	}
-	int64_t v = (int64_t)(c->base + number - c->nulls);
-	if (c->state && v == -1)
-		v = HISTORY_NULL;
-	else if (c->state && (v < 0 || v >= (int64_t)NULL_STATE))
-		return false;
-	*value = v;
-	return true;
 }
 
 bool chunk_value(const struct chunk *c, unsigned i, int64_t *value)
