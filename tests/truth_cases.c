@@ -84,6 +84,13 @@ static void stepped_little(struct options *o)
 	o->step = 300 * US;
 }
 
+/* Backwards, of all sizes: some times come twice. */
+static void stepped_back(struct options *o)
+{
+	stepped_any(o);
+	o->step = -o->step;
+}
+
 /* Nothing tells of the step but the events near one end of the trace, before it or after it. */
 static void stepped_aside(struct options *o)
 {
@@ -151,6 +158,7 @@ const struct test_case test_case[] = {
 	{ "clock-step", SYNC_AUTO, stepped, .slack = 2 },
 	{ "any-step", SYNC_AUTO, stepped_any, .slack = 2 },
 	{ "small-step", SYNC_AUTO, stepped_little, .slack = 2 },
+	{ "back-step", SYNC_AUTO, stepped_back, .slack = 2, .may_not_know = true, .only_long = true },
 	{ "aside-step", SYNC_AUTO, stepped_aside, .slack = 2, .only_named = true },
 	{ "lost", SYNC_NONE, lossy, .slack = -1, .true_sync = true, .may_not_know = true },
 	{ "lost-hotplug", SYNC_NONE, lossy_hotplug, .slack = -1, .may_not_know = true },
@@ -169,6 +177,7 @@ const struct pinned pinned[] = {
 	{ "nested", 2077981 }, { "nested", 2078047 }, { "nested", 2078050 }, { "nested", 2078323 }, { "nested", 2078158 },
 	{ "nested", 1000633 }, { "nested", 1001350 }, { "nested", 1001758 }, { "changing", 1001842 },
 	{ "aside-step", 41 }, { "aside-step", 66 }, { "aside-step", 139 }, { "aside-step", 204 },
+	{ "back-step", 3 }, { "back-step", 8 }, { "back-step", 9 },
 	{ "small-step", 1001017 }, { "small-step", 1001676 },
 };
 const size_t test_cases = COUNT(test_case), pinneds = COUNT(pinned);

@@ -274,6 +274,18 @@ int64_t truth_guest_time(const struct truth_file *t, const char *machine, int64_
 	return c->ref_guest + (host - c->ref_host) + (int64_t)(((int128)(host - c->ref_host) * c->rate) >> 60);
 }
 
+bool truth_comes_twice(const struct truth_file *t, const char *machine, int64_t guest)
+{
+	for (size_t i = 0; i < t->clocks; i++) {
+		const int64_t at = t->clock[i].from;
+
+		if (!strcmp(t->clock[i].machine, machine) && at > t->begin && guest <= truth_guest_time(t, machine, at - 1) &&
+		    guest >= truth_guest_time(t, machine, at))
+			return true;
+	}
+	return false;
+}
+
 const char *history_text_of(const struct history *h, uint32_t attr, int64_t value, char buf[32])
 {
 	if (value == HISTORY_NULL)

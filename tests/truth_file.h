@@ -64,6 +64,7 @@ bool truth_nested(const struct truth_file *t, const char *path);  /* that machin
 /* The time that the traces cover on which the attribute depends: the host's, and the guest's for what belongs to it. */
 void truth_window(const struct truth_file *t, const char *path, int64_t *from, int64_t *to);
 int64_t truth_guest_time(const struct truth_file *t, const char *machine, int64_t host);
+bool truth_comes_twice(const struct truth_file *t, const char *machine, int64_t guest);  /* its clock was set back over that */
 
 /* A value of a history as the truth spells it. */
 const char *history_text_of(const struct history *h, uint32_t attr, int64_t value, char buf[32]);

@@ -5,12 +5,17 @@
 
 #include "base/mem.h"
 #include "trace/load.h"
+#include "trace/twice.h"
 
 #define FEW 8  /* places of damage in a stream that are told one by one; of more, the last is, too */
 
 /* Moves the blocks of a part behind those of the parts before. */
 static void append(struct stream *to, struct stream *from)
 {
+	if (to->begin <= to->end && from->begin <= from->end && from->begin < to->end)
+		stream_steps_back(to, from->begin, to->end);
+	for (size_t i = 0; i < from->backs; i++)
+		stream_steps_back(to, from->back[i].begin, from->back[i].end);
 	for (size_t i = 0; i < from->len; i++)
 		*ARRAY_PUSH(to->block, to->len, to->cap) = from->block[i];
 	to->events += from->events;
@@ -20,6 +25,7 @@ static void append(struct stream *to, struct stream *from)
 	stream_add_cpus(to, from);
 	free(from->block);
 	free(from->cpu_set);
+	free(from->back);
 	stream_init(from);
 }
 
@@ -147,7 +153,7 @@ static void deliver_source(struct load *l, const struct source *s, struct trace 
 			sum->lost_events = s->place[i]->lost;
 }
 
-void deliver(struct load *l, size_t machine, struct notes *notes)
+int deliver(struct load *l, size_t machine, struct notes *notes, struct error *err)
 {
 	struct load_machine *m = &l->machine[machine];
 	struct trace *t = m->trace;
@@ -170,4 +176,5 @@ void deliver(struct load *l, size_t machine, struct notes *notes)
 	t->layout = mem_dup(m->layout[layout ? layout - 1 : 0]->name);
 	trace_publish(t, m->spec->role);
 	note_machine(notes, t, &sum, known || layout);
+	return twice_find(t, notes, err);
 }

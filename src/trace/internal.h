@@ -18,6 +18,8 @@ struct trace {
 	struct store *store;
 	struct stream *stream;  /* in the order of their names: equal times are told apart by it */
 	size_t streams;
+	struct trace_span *twice; /* times of which nobody can tell what happened before what (twice.h), in order */
+	size_t twices;
 };
 
 /* CPU `cpu` was recorded from begin to end (ns); what the tracer told is worth more than events. */

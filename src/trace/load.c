@@ -144,12 +144,11 @@ int trace_load(const struct trace_spec *spec, size_t n, const struct trace_optio
 	l.machine = mem_new(n + 1, sizeof *l.machine);
 	l.store = store_new(l.options->memory ? l.options->memory : MEMORY_DEFAULT, l.options->spill_dir, err);
 	int status = l.store ? run(&l, spec, err) : -1;
-	if (!status) {
-		for (size_t i = 0; i < n; i++) {
-			deliver(&l, i, notes);
-			out[i] = l.machine[i].trace;
-			l.machine[i].trace = NULL;
-		}
+	for (size_t i = 0; i < n && !status; i++)
+		status = deliver(&l, i, notes, err);
+	for (size_t i = 0; i < n && !status; i++) {
+		out[i] = l.machine[i].trace;
+		l.machine[i].trace = NULL;
 	}
 	release(&l);
 	return status;

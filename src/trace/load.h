@@ -54,7 +54,7 @@ int work_tasks(struct load *l, struct error *err);
 int apart_tasks(struct load *l, struct error *err);
 void load_tick(struct load *l);  /* reports progress, and may cancel */
 
-/* deliver.c: moves the decoded streams into the machine's trace, and says what was tolerated. */
-void deliver(struct load *l, size_t machine, struct notes *notes);
+/* deliver.c: moves the decoded streams into the machine's trace, and says what was tolerated.  0, or -1: no room. */
+int deliver(struct load *l, size_t machine, struct notes *notes, struct error *err);
 
 #endif

@@ -64,6 +64,7 @@ src_libtrace_a_SOURCES = \
 	src/trace/trace.c src/trace/trace.h \
 	src/trace/tracecmd.c src/trace/tracecmd.h \
 	src/trace/translate.c src/trace/translate.h \
+	src/trace/twice.c src/trace/twice.h \
 	src/trace/work.c
 if HAVE_TRACECMD
 src_libtrace_a_CPPFLAGS += $(TRACECMD_CFLAGS)

@@ -187,7 +187,21 @@ void stream_release(struct stream *s, struct store *store)
 	}
 	free(s->block);
 	free(s->cpu_set);
+	free(s->back);
 	stream_init(s);
+}
+
+void stream_steps_back(struct stream *s, int64_t from, int64_t to)
+{
+	struct trace_span *last = s->backs > 0 ? &s->back[s->backs - 1] : NULL;
+	if (to - from < BACK_LEAST_NS)
+		return;
+	if (last && from <= last->end) {
+		last->begin = from < last->begin ? from : last->begin;
+		last->end = to > last->end ? to : last->end;
+	} else if (s->backs <= TWICE_MOST) {
+		*ARRAY_PUSH(s->back, s->backs, s->back_cap) = (struct trace_span){ from, to };
+	}
 }
 
 static void add_cpu(struct stream *s, uint16_t cpu)
@@ -267,10 +281,12 @@ int writer_put(struct writer *w, const struct event *ev, struct error *err)
 	if (w->used + RECORD_LONGEST > w->store->block_size && flush(w, err))
 		return -1;
 	struct codec *last = &w->last;
-	if (ev->ts >= w->ts)
+	if (ev->ts >= w->ts) {
 		w->ts = ev->ts;
-	else
-		w->clamped += ev->kind != EV_LOST;
+	} else if (ev->kind != EV_LOST) {
+		w->clamped++;
+		stream_steps_back(w->stream, ev->ts, w->ts);
+	}
 	count(w, ev);
 
 	unsigned char *const head = w->buf + w->used, *p = head;

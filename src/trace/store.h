@@ -39,6 +39,11 @@ struct block {
 
 #define CPU_SET_WORDS ((UINT16_MAX + 1) / 64)
 
+/* Times go back where a clock was set back; a smaller step is that of corrected times, which were rounded, and sync/ would
+ * not take it for one. */
+#define BACK_LEAST_NS 20000
+#define TWICE_MOST 16
+
 struct stream {
 	struct block *block;
 	size_t len, cap;
@@ -46,6 +51,8 @@ struct stream {
 	event_kinds kinds;          /* a bit for each kind that occurs */
 	int64_t begin, end;         /* of the first and the last event, EV_LOST excluded; begin > end: none */
 	uint16_t cpu_min, cpu_max;  /* cpu_min > cpu_max: no event */
+	struct trace_span *back;    /* times that it had before when it came to them, TWICE_MOST + 1 stretches at most */
+	size_t backs, back_cap;
 	uint64_t *cpu_set;          /* a bit for each of them, CPU_SET_WORDS words; NULL while there is only one */
 };
 
@@ -88,6 +95,7 @@ void store_unref(struct store *s);  /* NULL is allowed */
 void stream_init(struct stream *s);
 void stream_add_cpus(struct stream *s, const struct stream *of);  /* those of another stream */
 bool stream_has_cpu(const struct stream *s, int cpu);
+void stream_steps_back(struct stream *s, int64_t from, int64_t to);  /* to `from`, after it was at `to` */
 void stream_release(struct stream *s, struct store *store);
 
 void writer_open(struct writer *w, struct store *store, struct stream *stream);

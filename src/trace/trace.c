@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "trace/internal.h"
+#include "trace/twice.h"
 
 #define KIND_NAME(code, name, args) [code] = name,
 const char *const event_kind_name[EVENT_KIND_COUNT] = { EVENT_KINDS(KIND_NAME) };
@@ -24,6 +24,7 @@ void trace_free(struct trace *t)
 		stream_release(&t->stream[i], t->store);
 	free(t->stream);
 	free(t->cpu);
+	free(t->twice);
 	for (size_t i = 0; i < t->vcpus; i++)
 		free(t->vcpu[i].guest);
 	free(t->vcpu);
@@ -57,6 +58,7 @@ struct merged {
 };
 
 struct trace_cursor {
+	const struct trace *trace;
 	int cpu;
 	struct merged *source;
 	struct merged **heap;
@@ -85,12 +87,18 @@ static void sift_down(struct trace_cursor *c, size_t i)
 	c->heap[i] = moving;
 }
 
+static bool leaves_out(const struct trace_cursor *c, const struct event *ev)
+{
+	return (c->cpu >= 0 && ev->cpu != c->cpu) ||
+	       (c->trace->twices > 0 && ev->kind != EV_LOST && twice_has(c->trace, ev->ts));
+}
+
 static int advance(struct trace_cursor *c, struct merged *s, struct error *err)  /* 1, 0 = end, -1 */
 {
 	int more;
 	do {
 		more = reader_next(&s->reader, &s->ev, err);
-	} while (more > 0 && c->cpu >= 0 && s->ev.cpu != c->cpu);
+	} while (more > 0 && leaves_out(c, &s->ev));
 	return more;
 }
 
@@ -103,6 +111,7 @@ static struct trace_cursor *open_cursor(const struct trace *t, event_kinds kinds
                                         size_t parts, struct error *err)
 {
 	struct trace_cursor *c = mem_new(1, sizeof *c);
+	c->trace = t;
 	c->cpu = cpu;
 	size_t n = 0;
 	for (size_t i = 0; i < t->streams; i++)

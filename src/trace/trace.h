@@ -177,6 +177,9 @@ struct trace_info {
 	uint64_t bytes;           /* of the trace's files; 0 of a live one */
 	unsigned cpus;            /* highest CPU number + 1 */
 	const struct trace_cpu *cpu;  /* of each of them: from when to when it was recorded */
+	/* Its clock was set back, and what happened at these times (in order) is left out: nobody can tell what came first. */
+	const struct trace_span *twice;
+	size_t twices;
 	bool has_kvm;             /* kvm entries or exits are present */
 	struct trace_scale scale;
 	bool corrected;           /* its tracer corrected the times to the host's clock, and that was not undone */
@@ -191,6 +194,8 @@ struct trace_cpu {
 	int64_t begin, end;       /* ns, within the trace's; begin > end: nothing of it */
 	bool told;                /* by the tracer; else its first and last event are all that is known */
 };
+
+struct trace_span { int64_t begin, end; };  /* ns, both included */
 
 struct trace_vcpu {
 	char *guest;              /* its machine, or what the tracer calls it where there is no trace of it */

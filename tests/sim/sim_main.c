@@ -70,7 +70,7 @@ static const char options_text[] =
 	"  --sync-jitter T         delays up to T around the hypercalls of the beacon\n"
 	"  --sync-dup SHARE        share of sync events that occur twice\n"
 	"  --sync-bogus SHARE      share of sync events with a wrong key\n"
-	"  --clock-step T          guests' clocks jump ahead by T\n"
+	"  --clock-step T          guests' clocks jump ahead by T, or back (-T)\n"
 	"  --clock-step-at SHARE   ... at this share of the duration (0.5)\n";
 
 static bool number(const char *text, int64_t lo, int64_t hi, int64_t *out)
@@ -158,7 +158,7 @@ static bool fault_option(int opt, const char *arg, struct options *o)
 	case O_JITTER:
 		return time_parse_duration(arg, &o->sync_jitter) && o->sync_jitter >= 0 && o->sync_jitter < SEC;
 	case O_STEP:
-		return time_parse_duration(arg, &o->step) && o->step >= 0;
+		return time_parse_duration(arg, &o->step) && o->step > -SEC;  /* a guest has run for some seconds */
 	case O_POLL:
 		return time_parse_duration(arg, &o->poll) && o->poll >= 0 && o->poll < SEC;
 	case O_STEP_AT:

@@ -98,6 +98,53 @@ static void skip(const struct votes *v, int64_t skips, struct clock_piece *piece
 	}
 }
 
+/* Was a vCPU in guest mode, somewhere in that span of the host's time? */
+static bool ran(const struct seen *seen, int64_t from, int64_t to)
+{
+	for (size_t i = 0; i < seen->vm->vcpus; i++) {
+		const struct vthread *th = &seen->host->thread[seen->vm->vcpu[i].thread];
+		const size_t k = span_find(th->window, th->windows, from);
+		if (k < th->windows && th->window[k].from <= to)
+			return true;
+	}
+	return false;
+}
+
+/* One CPU's events are in their order in any case. */
+static bool is_shared(const struct activity *act)
+{
+	unsigned n = 0;
+	for (unsigned c = 0; c < act->cpus; c++)
+		n += act->cpu[c].len > 0;
+	return n > 1;
+}
+
+/* While a clock stands still, so does the guest.  If it ran, the clock was set back, by `by` ns: as much of its time comes
+ * twice, and one CPU's events after that may have times before those of another CPU's before it.  Of what a buffer shows
+ * to come twice, the trace leaves out all. */
+static void repeat(const struct seen *seen, const struct votes *v, int64_t by, struct clock_piece *piece)
+{
+	const struct trace_info *info = seen->act->of;
+	int64_t from = piece->unsure_from, to = piece->unsure_to;
+	for (size_t i = 0; i < v->len; i++) {
+		const int64_t t = v->vote[i].t;
+		from = v->vote[i].earlier > 0 && t > from ? t : from;
+		to = v->vote[i].earlier < 0 && t < to ? t : to;
+	}
+	for (size_t i = 0; info && i < info->twices; i++) {
+		if (info->twice[i].end < piece->unsure_from - by || info->twice[i].begin > piece->unsure_to + by)
+			continue;
+		if (info->twice[i].end >= piece->unsure_from && info->twice[i].end <= piece->unsure_to)
+			piece->from = info->twice[i].end;  /* its losses begin in the earlier piece */
+		from = info->twice[i].end > from ? info->twice[i].end : from;
+		to = info->twice[i].begin < to ? info->twice[i].begin : to;
+	}
+	if (!is_shared(seen->act))
+		return;
+	piece->unsure_from = from - by < piece->unsure_from ? from - by : piece->unsure_from;
+	piece->unsure_to = to + by > piece->unsure_to ? to + by : piece->unsure_to;
+}
+
 /* Does no event lie where the jump may be? */
 static bool is_empty(const struct votes *v, const struct clock_piece *piece)
 {
@@ -107,13 +154,45 @@ static bool is_empty(const struct votes *v, const struct clock_piece *piece)
 	return true;
 }
 
+/* What the clock is set ahead (> 0) or back (< 0) where the piece begins; 0: less than its corridors. */
+static int64_t step_of(const struct clock_piece *piece, int64_t *most)
+{
+	int64_t low[2], high[2];
+	*most = 0;
+	if (!clock_piece_bounds(piece - 1, piece->from, &low[0], &high[0]) ||
+	    !clock_piece_bounds(piece, piece->from, &low[1], &high[1]))
+		return 0;
+	*most = high[1] - low[0];
+	return low[0] > high[1] ? low[0] - high[1] : high[0] < low[1] ? high[0] - low[1] : 0;
+}
+
+/* The host's time that passes at a jump during which the guest's clock stands still, wherever that is. */
+static bool ran_meanwhile(const struct seen *seen, const struct clock_piece *piece)
+{
+	int64_t low, high, unused;
+	return clock_piece_bounds(piece - 1, piece->unsure_to, &unused, &low) &&
+	       clock_piece_bounds(piece, piece->unsure_from, &high, &unused) && (low >= high || ran(seen, low + 1, high - 1));
+}
+
+/* Where the clock was set back by up to `most` ns. */
+static void set_back(const struct seen *seen, int64_t most, struct votes *votes, struct clock_piece *piece)
+{
+	if (!ran_meanwhile(seen, piece))
+		return;
+	struct votes wide = { NULL, 0, 0 };
+	ask(seen, piece - 1, piece->unsure_from - most, piece->unsure_to + most, &wide);
+	repeat(seen, &wide, most, piece);
+	free(votes->vote);
+	*votes = wide;
+}
+
 bool jumps_place(const struct seen *seen, const struct pair_list *pairs, struct clock_map *clock)
 {
 	bool any = false;
 	for (size_t i = 1; i < clock->pieces; i++) {
 		struct clock_piece *piece = &clock->piece[i];
 		struct votes votes = { NULL, 0, 0 };
-		int64_t high, low, unused;
+		int64_t most;
 		if (!fit_jumps(clock, i))
 			continue;
 		any = true;
@@ -121,9 +200,11 @@ bool jumps_place(const struct seen *seen, const struct pair_list *pairs, struct 
 		ask(seen, piece - 1, piece->unsure_from - 1, piece->unsure_to, &votes);
 		between_events(&votes, piece);
 		piece->from = piece->unsure_from;
-		if (clock_piece_bounds(piece - 1, piece->from, &low, &unused) &&
-		    clock_piece_bounds(piece, piece->from, &unused, &high) && low > high)
-			skip(&votes, low - high, piece);
+		const int64_t step = step_of(piece, &most);
+		if (step > 0)
+			skip(&votes, step, piece);
+		else if (step < 0)
+			set_back(seen, most, &votes, piece);
 		piece->placed = seen->act->sliced == 0 && is_empty(&votes, piece);
 		free(votes.vote);
 	}

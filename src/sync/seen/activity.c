@@ -49,6 +49,7 @@ int activity_load(struct activity *a, const struct trace *guest, int64_t quiet, 
 {
 	memset(a, 0, sizeof *a);
 	const struct trace_info *info = trace_info(guest);
+	a->of = info;
 	a->begin = info->begin;
 	a->end = info->end;
 	a->cpus = info->cpus;

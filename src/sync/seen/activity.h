@@ -24,6 +24,7 @@ struct activity {
 	bool lossy;         /* events were lost: that there is none says nothing */
 	unsigned sliced;    /* one slice in 2^sliced is kept */
 	int64_t begin, end; /* of the guest's trace */
+	const struct trace_info *of;
 };
 
 /* quiet: the shortest span out of guest mode, ns; stop: see struct host_view. */
