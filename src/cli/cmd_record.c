@@ -301,6 +301,7 @@ static void keep(void *arg, const char *folder, const struct record_result *r)
 	if (child == 0) {
 		char *copy = mem_dup(folder);
 		signal(SIGINT, SIG_IGN);
+		signal(SIGTERM, SIG_DFL);
 		const int rc = w->then ? go_on(w->then, copy, &err) : verdict_print(copy, &err);
 		fflush(NULL);
 		_exit(rc ? 1 : 0);
@@ -316,7 +317,8 @@ static int fly(struct wanted_recording *w, struct error *err)
 	int rc = record_run(&w->o, &r, err);
 	for (size_t i = 0; i < w->children; i++)
 		while (waitpid(w->child[i], NULL, 0) < 0 && errno == EINTR)
-			continue;
+			if (stop > 1)
+				kill(w->child[i], SIGTERM);
 	free(w->child);
 	record_release(&r);
 	if (rc == 0 && w->half)

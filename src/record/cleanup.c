@@ -1,5 +1,6 @@
 /* What recordings left that were killed: here, in the guests that they went into, and in those that are named. */
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -17,7 +18,7 @@ static void await_cleaned(struct members *p, bool wished)
 	const struct record_options *o = p->o;
 	struct guest **guest = p->guest;
 	const size_t n = p->vms;
-	while (members_waits_for(p, GUEST_ENDED))
+	while (members_waits_for(p, GUEST_ENDED) && !(o->stop && *o->stop))
 		members_listen(p, TICK);
 	for (size_t i = 0; i < n; i++) {
 		if (guest[i]->erased)
@@ -29,27 +30,57 @@ static void await_cleaned(struct members *p, bool wished)
 	}
 }
 
-static void clean_state(const struct record_options *o, const struct journal *s, const struct guest_order *order)
+static bool is_called_already(const struct members *p, const struct transport *by)
 {
-	struct vm *vm = mem_new(s->guests, sizeof *vm);
-	struct guest **guest = mem_new(s->guests, sizeof *guest);
-	size_t n = 0;
-	for (size_t i = 0; i < s->guests; i++) {
-		struct transport by;
-		if (transport_parse(s->guest[i].transport, &by, NULL))
-			continue;
-		vm[n].name = s->guest[i].name;
-		guest[n] = mem_new(1, sizeof **guest);
-		guest_init(guest[n], &vm[n], by);
-		guest_call(guest[n++], order);
+	char *text = transport_text(by);
+	bool is = false;
+	for (size_t i = 0; i < p->vms && !is; i++) {
+		char *other = transport_text(&p->guest[i]->by);
+		is = strcmp(text, other) == 0;
+		free(other);
 	}
-	struct members p = { .o = o, .guest = guest, .vms = n };
+	free(text);
+	return is;
+}
+
+/* Into the guest of a dead recording, of which nothing is known but its name and the way. */
+static void call_again(struct members *p, const struct state_guest *s, struct vm *vm)
+{
+	static const struct guest_order shells = { .task = "clean", .clocks = "", .hold = 1, .limit = PATIENCE },
+	                                agents = { .task = "reset", .clocks = "", .hold = 1, .limit = PATIENCE };
+	struct transport by;
+	if (transport_parse(s->transport, &by, NULL))
+		return;
+	if (is_called_already(p, &by)) {
+		transport_release(&by);
+		return;
+	}
+	vm->name = s->name;
+	struct guest *g = p->guest[p->vms++] = mem_new(1, sizeof *g);
+	guest_init(g, vm, by);
+	guest_call(g, by.kind == TRANSPORT_AGENT ? &agents : &shells);
+}
+
+/* The guests of all dead recordings, at the same time. */
+static void clean_guests(const struct record_options *o, const struct journal *stale, size_t n)
+{
+	size_t most = 0;
+	for (size_t i = 0; i < n; i++)
+		most += stale[i].guests;
+	if (!most)
+		return;
+	struct vm *vm = mem_new(most, sizeof *vm);
+	struct members p = { .o = o, .guest = mem_new(most, sizeof *p.guest) };
+	say(o, "looking after what a recording left that was killed");
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < stale[i].guests; k++)
+			call_again(&p, &stale[i].guest[k], &vm[p.vms]);
 	await_cleaned(&p, false);
-	for (size_t i = 0; i < n; i++) {
-		guest_release(guest[i]);
-		free(guest[i]);
+	for (size_t i = 0; i < p.vms; i++) {
+		guest_release(p.guest[i]);
+		free(p.guest[i]);
 	}
-	free(guest);
+	free(p.guest);
 	free(vm);
 }
 
@@ -68,7 +99,6 @@ static int clean_wished(const struct record_options *o, struct error *err)
 
 int record_cleanup(const struct record_options *o, struct error *err)
 {
-	const struct guest_order order = { .task = "clean", .clocks = "", .hold = 1, .limit = PATIENCE };
 	size_t n, left;
 	struct journal *stale = journal_stale(o->root, &n);
 	const size_t erased = tracer_clean(o->root, &left);
@@ -76,9 +106,10 @@ int record_cleanup(const struct record_options *o, struct error *err)
 		say(o, "host: removed what %zu recordings left", erased);
 	else if (err && !left)
 		say(o, "host: nothing was left there");
+	clean_guests(o, stale, n);
 	for (size_t i = 0; i < n; i++) {
-		clean_state(o, &stale[i], &order);
-		unlink(stale[i].path);
+		if (!(o->stop && *o->stop))
+			unlink(stale[i].path);
 		journal_release(&stale[i]);
 	}
 	free(stale);

@@ -20,7 +20,9 @@
 
 #define SECOND 1000000000LL
 #define CALL_PATIENCE 40     /* s until its buffers stand */
-#define SILENCE 30           /* s without a byte while it sends */
+#define SILENCE 30           /* s without a byte while it sends, */
+#define SLOWEST 512          /* and bytes/s in the long run */
+#define MORE_MOST (80 << 20)  /* bytes that it may send beside its pages: more than frames.h allows of each kind */
 #define EVENTS_MOST 4096
 
 void guest_init(struct guest *g, const struct vm *vm, struct transport by)
@@ -332,7 +334,7 @@ void guest_keep(struct guest *g, int folder, uint64_t most)
 		close(g->folder);
 	g->folder = folder;
 	g->most = most;
-	g->bytes = g->lost = 0;
+	g->bytes = g->lost = g->received = 0;
 	g->cpus = 0;
 }
 
@@ -398,6 +400,18 @@ static void take_silence(struct guest *g)
 	           *g->errors ? ": " : "", g->errors);
 }
 
+/* What sends has time for it, a byte at a time, but not for ever. */
+static void take_note(struct guest *g, size_t len)
+{
+	if (g->state < GUEST_STOPPED)
+		return;
+	const int64_t latest = now_ns() + SILENCE * SECOND, earned = g->deadline + (int64_t)len * SECOND / SLOWEST;
+	g->deadline = earned < latest ? earned : latest;
+	g->received += len;
+	if (g->received > g->most && g->received - g->most > MORE_MOST)
+		guest_fail(g, NULL, "it sends without end");
+}
+
 void guest_listen(struct guest *g)
 {
 	const size_t room = 65536;
@@ -406,9 +420,8 @@ void guest_listen(struct guest *g)
 	ssize_t n = -1;
 	read_errors(g);
 	for (int i = 0; i < 64 && guest_is_open(g) && (n = read(g->channel.out, buf, room)) > 0; i++) {
-		if (g->state >= GUEST_STOPPED)
-			g->deadline = now_ns() + SILENCE * SECOND;
-		if (frames_take(&g->frames, buf, (size_t)n, &err))
+		take_note(g, (size_t)n);
+		if (guest_is_open(g) && frames_take(&g->frames, buf, (size_t)n, &err))
 			guest_fail(g, err.mend, "%s", err.text);
 	}
 	free(buf);

@@ -44,6 +44,7 @@ struct guest {
 	unsigned page, cpus;   /* bytes; highest number + 1 */
 	uint64_t kilobytes, rate;  /* of each CPU's buffer; KiB/s of its busiest CPU */
 	uint64_t bytes, lost, most;  /* most: bytes that it may send */
+	uint64_t received;           /* bytes since it was told to send, whatever they are */
 	unsigned erased, left;       /* by clean */
 	struct moment started, stopped;
 	struct vm_tsc *before, *after;  /* [vm->vcpus] */

@@ -20,6 +20,7 @@
 #include "record/journal.h"
 #include "record/members.h"
 #include "record/proc.h"
+#include "record/transport.h"
 #include "record/trigger.h"
 
 #define SECOND 1000000000LL
@@ -28,6 +29,7 @@
 #define LIMIT 60        /* s that a guest goes on without one */
 #define GRACE 30        /* s beyond the recording, when that is shorter */
 #define ANSWER 30       /* s that a guest may take for a word: it may hardly get a CPU */
+#define END_PATIENCE 5  /* s that the command may take to end once it was asked to */
 
 struct recording {
 	const struct record_options *o;
@@ -62,10 +64,10 @@ static int tick(struct recording *r, int64_t until, struct error *err)
 	return r->members.host.folder >= 0 ? host_tick(&r->members.host, err) : 0;
 }
 
-/* Until all guests have got so far, or failed. */
-static int await(struct recording *r, enum guest_state state, struct error *err)
+/* Until all guests have got so far, or failed, or it was stopped so often. */
+static int await(struct recording *r, enum guest_state state, int how, struct error *err)
 {
-	while (members_waits_for(&r->members, state) && !is_stopped(r, 2))
+	while (members_waits_for(&r->members, state) && !is_stopped(r, how))
 		if (tick(r, INT64_MAX, err))
 			return -1;
 	return 0;
@@ -147,7 +149,7 @@ static int prepare(struct recording *r, struct error *err)
 	             seconds && seconds + GRACE < LIMIT ? seconds + GRACE : LIMIT,
 	           r->o->hold > 0);
 	r->listened = now_ns();
-	if (host_prepare(&r->members.host, t, err) || await(r, GUEST_READY, err))
+	if (host_prepare(&r->members.host, t, err) || await(r, GUEST_READY, 1, err))
 		return -1;
 	return is_stopped(r, 1) ? error_set(err, STATUS_CANCELLED, NULL, "stopped before it began") : check_room(r, err);
 }
@@ -179,11 +181,22 @@ static bool command_ended(struct recording *r)
 
 static void end_command(struct recording *r)
 {
-	if (r->command <= 0)
-		return;
-	kill(r->command, SIGTERM);
-	waitpid(r->command, &r->command_status, 0);
+	if (r->command > 0)
+		r->command_status = child_end(r->command, 0);
 	r->command = 0;
+}
+
+/* While it comes to its end, all is recorded on. */
+static int dismiss_command(struct recording *r, struct error *err)
+{
+	const int64_t end = now_ns() + END_PATIENCE * SECOND;
+	if (r->command > 0)
+		kill(r->command, SIGTERM);
+	while (r->command > 0 && !command_ended(r) && now_ns() < end && !is_stopped(r, 2))
+		if (tick(r, end, err))
+			return -1;
+	end_command(r);
+	return 0;
 }
 
 static bool has_fired(struct recording *r)
@@ -211,8 +224,7 @@ static int run(struct recording *r, struct error *err)
 		if (folder_room(r->folder) < kept)
 			r->ended_by = "the disk is nearly full";
 	}
-	end_command(r);
-	return 0;
+	return dismiss_command(r, err);
 }
 
 static int keep_host(struct recording *r, struct error *err)
@@ -227,7 +239,7 @@ static int start(struct recording *r, struct error *err)
 	if ((!r->o->hold && keep_host(r, err)) || host_start(&r->members.host, err))
 		return -1;
 	members_say(&r->members, GUEST_READY, "go", ANSWER);
-	if (await(r, GUEST_STARTED, err))
+	if (await(r, GUEST_STARTED, 2, err))
 		return -1;
 	for (size_t i = 0; i < r->members.vms; i++)
 		r->members.guest[i]->deadline = 0;
@@ -260,7 +272,7 @@ static void make_room(struct recording *r)
 static int stop(struct recording *r, struct error *err)
 {
 	members_say(&r->members, GUEST_STARTED, "stop", ANSWER);
-	if (await(r, GUEST_STOPPED, err) || host_stop(&r->members.host, err))
+	if (await(r, GUEST_STOPPED, 2, err) || host_stop(&r->members.host, err))
 		return -1;
 	take_facts(&r->members, true);
 	make_room(r);

@@ -172,18 +172,36 @@ void channel_drop(struct channel *c)
 		kill(c->pid, SIGTERM);
 }
 
-void channel_end(struct channel *c)
+/* Has it ended, within so many ms? */
+static bool wait_for(pid_t child, int *status, int patience)
 {
 	const struct timespec tick = { 0, 10000000 };
-	int status;
-	channel_drop(c);
-	for (int ms = 0; c->pid && !channel_ended(c, &status) && ms < PATIENCE; ms += 10)
+	for (int ms = 0; ms <= patience; ms += 10) {
+		if (waitpid(child, status, WNOHANG) != 0)
+			return true;
 		nanosleep(&tick, NULL);
-	if (c->pid) {
-		kill(c->pid, SIGKILL);
-		waitpid(c->pid, &status, 0);
-		c->pid = 0;
 	}
+	return false;
+}
+
+int child_end(pid_t child, int patience)
+{
+	const pid_t pid = child < 0 ? -child : child;
+	int status = 0;
+	kill(child, SIGTERM);
+	if (!wait_for(pid, &status, patience)) {
+		kill(child, SIGKILL);
+		wait_for(pid, &status, PATIENCE);  /* one that sits in the kernel for good is left to itself */
+	}
+	return status;
+}
+
+void channel_end(struct channel *c)
+{
+	channel_drop(c);
+	if (c->pid)
+		child_end(c->pid, PATIENCE);
+	c->pid = 0;
 }
 
 /* ---- kinds */

@@ -58,6 +58,8 @@ bool channel_ended(struct channel *c, int *status);
 void channel_drop(struct channel *c);
 /* Ends it, by force if need be. */
 void channel_end(struct channel *c);
+/* The same for any child of ours, or (below 0) for the group that it leads: by force after so many ms.  Its wait status. */
+int child_end(pid_t child, int patience);
 
 /* In a child: the guest agent's half of a transport (qga.c). */
 #define QGA_PATIENCE 20000  /* ms for an answer */

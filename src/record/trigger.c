@@ -10,9 +10,11 @@
 #include "base/mem.h"
 #include "base/timefmt.h"
 #include "record/proc.h"
+#include "record/transport.h"
 
 #define SECOND 1000000000LL
 #define LONGEST (600 * SECOND)
+#define END_PATIENCE 5000  /* ms that a command may take to end once it was asked to */
 #define MEND "'gap(web)>20ms', 'steal(web/CPU0)>30% for 1s', 'load>8', 'exit(COMMAND)' or 'signal'"
 
 enum trigger_kind { GAP, STEAL, LOAD, EXIT, SIGNAL };
@@ -132,10 +134,8 @@ struct triggers *triggers_new(const char *root, const char *const *text, size_t 
 
 static void end_child(struct trigger *t)
 {
-	if (t->child > 0) {
-		kill(-t->child, SIGTERM);
-		waitpid(t->child, NULL, 0);
-	}
+	if (t->child > 0)
+		child_end(-t->child, END_PATIENCE);
 	t->child = 0;
 }
 
