@@ -408,7 +408,7 @@ static void take_note(struct guest *g, size_t len)
 	const int64_t latest = now_ns() + SILENCE * SECOND, earned = g->deadline + (int64_t)len * SECOND / SLOWEST;
 	g->deadline = earned < latest ? earned : latest;
 	g->received += len;
-	if (g->received > g->most && g->received - g->most > MORE_MOST)
+	if (g->received > g->bytes + MORE_MOST)
 		guest_fail(g, NULL, "it sends without end");
 }
 
