@@ -29,7 +29,8 @@
 	"\tfield: local_t commit;\toffset:18446744073709551612;\tsize:8;\tsigned:1;\n" \
 	"\tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;\n"
 
-enum mood { WILLING, BUSY, DYING, MUMBLING, SHORT_OF_PORTS, CUT, OLD, LOUD, CROWDED, EMPTY, NEW, OUTSIDE, FAINTING };
+enum mood { WILLING, BUSY, DYING, MUMBLING, SHORT_OF_PORTS, CUT, OLD, LOUD, CROWDED, EMPTY, NEW, OUTSIDE, FAINTING,
+	KILLER_ASKED, KILLER_DESCRIBING, KILLER_TRACING };
 
 /* 1: a part of it */
 static const int says_head[FAINTING + 1] = {
@@ -39,7 +40,10 @@ static const int says_head[FAINTING + 1] = {
 static struct {
 	char folder[64];
 	enum mood mood;
-	int listener;
+	int listener, data[2];
+	volatile pid_t asker;
+	unsigned taken;   /* of its CPUs, by whomever */
+	bool closed;      /* it was told to */
 	char request[512];
 	size_t request_len;
 } agent;
@@ -163,15 +167,48 @@ static void serve(int s, const int *data)
 	free(m.bytes);
 }
 
+static void kill_when(enum mood moment)
+{
+	if (agent.mood != moment)
+		return;
+	kill(agent.asker, SIGKILL);
+	usleep(100000);
+}
+
+/* Kills who asks, at that moment, and does what trace-cmd does: nothing else is heard until its CPUs are taken; then it
+ * describes its events, whoever reads that; then it traces until it is told to close. */
+static void serve_killer(int s, const int *data)
+{
+	const struct timeval patience = { 10, 0 };
+	struct wire_message m = { 0 };
+	char head[4096];
+	const size_t len = make_head(head);
+	assert_int_equal(wire_receive(s, &m), 0);
+	kill_when(KILLER_ASKED);
+	respond(s);
+	for (int i = 0; i < 2; i++) {
+		setsockopt(data[i], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+		agent.taken += accept(data[i], NULL, NULL) >= 0;
+	}
+	wire_send(s, WIRE_DATA, NULL, 0, head, 50);
+	kill_when(KILLER_DESCRIBING);
+	wire_send(s, WIRE_DATA, NULL, 0, head + 50, len - 50);
+	wire_send(s, WIRE_END_OF_DATA, NULL, 0, NULL, 0);
+	kill_when(KILLER_TRACING);
+	agent.closed = wire_receive(s, &m) == 0 && m.command == WIRE_CLOSE;
+	wire_send(s, WIRE_CLOSED, NULL, 0, NULL, 0);
+	free(m.bytes);
+}
+
 static void *live(void *arg)
 {
-	const int s = accept(agent.listener, NULL, NULL), data[] = { listen_at(1000), listen_at(1001) };
+	const int s = accept(agent.listener, NULL, NULL);
 	(void)arg;
-	if (s >= 0 && agent.mood != BUSY)
-		serve(s, data);
+	if (s >= 0 && agent.mood >= KILLER_ASKED)
+		serve_killer(s, agent.data);
+	else if (s >= 0 && agent.mood != BUSY)
+		serve(s, agent.data);
 	close(s);
-	close(data[0]);
-	close(data[1]);
 	return NULL;
 }
 
@@ -183,6 +220,10 @@ static int begin(void **state)
 	snprintf(agent.folder, sizeof agent.folder, "/tmp/stealscope-test-XXXXXX");
 	assert_non_null(mkdtemp(agent.folder));
 	agent.listener = listen_at(823);
+	agent.data[0] = listen_at(1000);
+	agent.data[1] = listen_at(1001);
+	agent.taken = 0;
+	agent.closed = false;
 	return 0;
 }
 
@@ -191,6 +232,8 @@ static int end(void **state)
 	(void)state;
 	const unsigned port[] = { 823, 1000, 1001 };
 	close(agent.listener);
+	close(agent.data[0]);
+	close(agent.data[1]);
 	for (size_t i = 0; i < 3; i++)
 		unlink(address_of(port[i]).sun_path);
 	return rmdir(agent.folder);
@@ -214,15 +257,16 @@ static void read_all(int fd, char *to, size_t most, size_t *len)
 static struct answer *talk(const char *words)
 {
 	static struct answer a;
-	struct agent_way way = { 3, 823, dial, 0, 1, 2, AGENT_LOOK };
+	struct agent_way way = { 3, 823, dial, 0, 1, 2, AGENT_LOOK, 0 };
 	struct channel c;
 	struct error err;
 	size_t len;
 	pthread_t thread;
 	pthread_create(&thread, NULL, live, NULL);
 	assert_int_equal(channel_start(&c, NULL, agent_relay, &way, &err), 0);
+	agent.asker = c.pid;
 	assert_int_equal(write(c.in, words, strlen(words)), strlen(words));
-	if (agent.mood != DYING)
+	if (agent.mood != DYING && agent.mood < KILLER_ASKED)
 		channel_close_input(&c);
 	read_all(c.out, a.text, sizeof a.text, &a.len);
 	read_all(c.err, a.errors, sizeof a.errors, &len);
@@ -311,6 +355,34 @@ static void test_refusals(void **state)
 	begin(state);
 }
 
+/* Who asks is killed: the agent is brought to its proper end all the same, for else it does not put back what it found. */
+static void test_killed(void **state)
+{
+	(void)state;
+	for (enum mood mood = KILLER_ASKED; mood <= KILLER_TRACING; mood++) {
+		if (mood > KILLER_ASKED)
+			begin(state);
+		agent.mood = mood;
+		const struct answer *a = talk(ORDER("trace", "0") "go\n");
+		assert_int_equal(WTERMSIG(a->status), SIGKILL);
+		assert_int_equal(agent.taken, 2);
+		assert_true(agent.closed);
+		if (mood < KILLER_TRACING)
+			end(state);
+	}
+}
+
+/* What was killed altogether is made up for by a recording of nothing. */
+static void test_reset(void **state)
+{
+	(void)state;
+	static const char request[] = "\0\0\0\0\0\0\0\x4e\0\0\0\x0b" "-i\0-C\0local\0-b\0" "4096\0"
+		"--file-version\0" "6\0-O\0record-tgid\0-e\0sched:sched_switch";
+	assert_string_equal(talk("key=K task=reset clocks='' events=''\nstealscope_guest\n")->text,
+	                    "K cleaned 16\nerased 0\nleft 0\nK end 0\n");
+	assert_memory_equal(agent.request, request, sizeof request);
+}
+
 /* It ends while it records. */
 static void test_dies(void **state)
 {
@@ -364,6 +436,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_flight, begin, end),
 		cmocka_unit_test_setup_teardown(test_refusals, begin, end),
 		cmocka_unit_test_setup_teardown(test_dies, begin, end),
+		cmocka_unit_test_setup_teardown(test_killed, begin, end),
+		cmocka_unit_test_setup_teardown(test_reset, begin, end),
 		cmocka_unit_test_setup_teardown(test_nobody, begin, end),
 		cmocka_unit_test(test_head),
 	};

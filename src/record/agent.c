@@ -2,8 +2,8 @@
  * same words and sends the same frames; to the agent it is trace-cmd, which wants the guest recorded.  Runs in a child.
  *
  * The agent traces from when it was asked until it is told to close, and hands out pages all the time; they wait in files
- * without names, until they are asked for.  It stops by itself when we are gone.  libtracecmd drives agents, too, but no
- * header that it installs declares with what. */
+ * without names, until they are asked for.  It puts back what it found when it was told to close: when we are gone, another
+ * process sees to that (agent_watch.h).  libtracecmd drives agents, too, but no header that it installs declares with what. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -13,17 +13,20 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "base/now.h"
 #include "record/agent_head.h"
+#include "record/agent_watch.h"
 #include "record/agent_wire.h"
 #include "record/frames.h"
 #include "record/transport.h"
 
 #define SECOND 1000000000LL
 #define PATIENCE 20          /* s for an answer */
+#define AGAIN 200000000      /* ns until an agent that is busy is called again */
 #define BUFFER_KB 4096       /* of a CPU, in the guest; it is read all the time */
 #define HEAD_MOST (64 << 20)
 #define KEPT_MOST (1LL << 30) /* bytes of a CPU */
@@ -41,7 +44,8 @@ struct talk {
 	char *key, *task, *clock, *events;
 	bool turn;
 	int s;
-	unsigned cpus, page;
+	struct agent_watch watch;
+	unsigned cpus, page;         /* cpus: 0 before it traces */
 	size_t commit;               /* where it stands in a page, */
 	size_t commit_len, data;     /* how long it is, where events begin */
 	struct agent_cpu *cpu;
@@ -155,20 +159,30 @@ static int dial(struct talk *t, unsigned port)
 	return s;
 }
 
-/* It hangs up at once on whom it has no time for. */
+/* It hangs up at once on whom it has no time for; perhaps it is still at the end of what a dead recording asked for. */
 static int call(struct talk *t)
 {
-	t->s = dial(t, t->way->port);
-	struct pollfd p = { t->s, POLLIN, 0 };
-	if (t->s < 0)
-		return -1;
-	return t->way->look && poll(&p, 1, t->way->look) ? complain(t, "it hangs up: does it record for somebody else?") : 0;
+	const int64_t end = now_ns() + t->way->busy * (SECOND / 1000);
+	do {
+		if (t->s >= 0)
+			close(t->s);
+		if (t->s >= 0)
+			nanosleep(&(struct timespec){ 0, AGAIN }, NULL);
+		t->s = dial(t, t->way->port);
+		if (t->s < 0)
+			return -1;
+		struct pollfd p = { t->s, POLLIN, 0 };
+		if (poll(&p, 1, t->way->look) == 0)
+			return 0;
+	} while (now_ns() < end);
+	return complain(t, "it hangs up: does it record for somebody else?");
 }
 
 /* trace-cmd record's options.  -i: events that it does not have are left out.  The caller frees. */
 static char *request_of(const struct talk *t, size_t *len)
 {
-	char *text = mem_printf("-i\n-C\n%s\n-b\n%d\n--file-version\n6\n-O\nrecord-tgid\n", t->clock, BUFFER_KB);
+	const char *clock = *t->clock ? t->clock : "local";
+	char *text = mem_printf("-i\n-C\n%s\n-b\n%d\n--file-version\n6\n-O\nrecord-tgid\n", clock, BUFFER_KB);
 	char *events = mem_dup(t->events), *rest = NULL;
 	uint32_t words = 9;
 	for (char *e = strtok_r(events, " ", &rest); e; e = strtok_r(NULL, " ", &rest), words += 2) {
@@ -200,26 +214,6 @@ static int ask(struct talk *t)
 	return rc ? complain(t, strerror(errno)) : 0;
 }
 
-/* Where the pages of each CPU are. */
-static int take_ports(struct talk *t, const struct wire_message *m, unsigned **port)
-{
-	const char *at = (const char *)m->rest, *end = at + m->rest_len;
-	if (m->command != WIRE_RESPONSE || m->part_len < 12)
-		return complain(t, "it does not take the request");
-	t->cpus = wire_u32(m->part + 4);
-	t->page = wire_u32(m->part + 8);
-	if (t->cpus < 1 || t->cpus > FRAME_CPUS || t->page < 1024 || t->page > 1 << 20)
-		return complain(t, "its answer is not understood");
-	*port = mem_new(t->cpus, sizeof **port);
-	for (unsigned i = 0; i < t->cpus; i++) {
-		const char *over = memchr(at, '\0', (size_t)(end - at));
-		if (!over || sscanf(at, "%u", &(*port)[i]) != 1)
-			return complain(t, "its answer is not understood");
-		at = over + 1;
-	}
-	return 0;
-}
-
 static int take_head(struct talk *t, struct wire_message *m)
 {
 	size_t len = 0;
@@ -248,19 +242,24 @@ static int find_commit(struct talk *t)
 	return found ? 0 : complain(t, "its pages are not understood");
 }
 
-static int open_cpus(struct talk *t, const unsigned *port)
+/* At once: until they are taken, the agent hears of nothing else. */
+static int open_cpus(struct talk *t)
 {
 	const char *place = getenv("TMPDIR");
+	t->cpus = t->watch.seen->cpus;
 	t->cpu = mem_new(t->cpus, sizeof *t->cpu);
 	for (unsigned i = 0; i < t->cpus; i++)
 		t->cpu[i] = (struct agent_cpu){ -1, -1, 0 };
 	for (unsigned i = 0; i < t->cpus; i++) {
+		t->cpu[i].s = dial(t, t->watch.seen->port[i]);
+		if (t->cpu[i].s < 0)
+			return -1;
+	}
+	t->watch.seen->connected = true;
+	for (unsigned i = 0; i < t->cpus; i++) {
 		t->cpu[i].kept = open(place ? place : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 		if (t->cpu[i].kept < 0)
 			return complain(t, "no file for its pages can be made in TMPDIR or /var/tmp");
-		t->cpu[i].s = dial(t, port[i]);
-		if (t->cpu[i].s < 0)
-			return -1;
 	}
 	return 0;
 }
@@ -290,14 +289,16 @@ static int say_begun(const struct talk *t)
 static int begin(struct talk *t)
 {
 	struct wire_message m = { 0 };
-	unsigned *port = NULL;
 	int rc = -1;
-	if (ask(t) || wire_receive(t->s, &m))
+	if (agent_watch(&t->watch, t->way, t->s))
+		complain(t, strerror(errno));
+	else if (ask(t) || wire_receive(t->s, &m) || m.command != WIRE_RESPONSE)
 		complain(t, "it does not take the request: is it older than 3.1, or its kernel without the clock?");
-	else if (!take_ports(t, &m, &port) && !take_head(t, &m) && !find_commit(t) && !open_cpus(t, port))
+	else if (agent_take_ports(t->watch.seen, &t->page, &m))
+		complain(t, "its answer is not understood");
+	else if (!open_cpus(t) && !take_head(t, &m) && !find_commit(t))
 		rc = say_begun(t);
 	free(m.bytes);
-	free(port);
 	return rc;
 }
 
@@ -358,6 +359,7 @@ static int finish(struct talk *t)
 	const int64_t end = now_ns() + PATIENCE * SECOND;
 	if (wire_send(t->s, WIRE_CLOSE, NULL, 0, NULL, 0))
 		return complain(t, strerror(errno));
+	t->watch.seen->closed = true;
 	while (!all_came(t) && now_ns() < end && attend(t, true))
 		;
 	close(t->s);
@@ -436,14 +438,24 @@ static int obey(struct talk *t)
 	return rc < 0 ? -1 : 0;
 }
 
+/* Who was killed was watched by another process, and that may have been killed, too: a recording that ends as it should puts
+ * events back.  (Whether the guest traced before, nobody knows any more.) */
+static int reset(struct talk *t)
+{
+	struct agent_seen *seen = mem_new(1, sizeof *seen);
+	free(t->events);
+	t->events = mem_dup("sched/sched_switch");
+	const int rc = ask(t) ? -1 : agent_wind_up(t->way, t->s, seen);
+	free(seen);
+	return rc ? complain(t, "it does not end") : 0;
+}
+
 static int converse(struct talk *t)
 {
-	if (take_order(t))
+	if (take_order(t) || call(t) || (strcmp(t->task, "reset") == 0 && reset(t)))
 		return -1;
-	if (strcmp(t->task, "clean") == 0)  /* it does that by itself */
+	if (strcmp(t->task, "clean") == 0 || strcmp(t->task, "reset") == 0)
 		return frame_text(t, "cleaned", "erased 0\nleft 0\n") || frame_text(t, "end", "") ? -1 : 0;
-	if (call(t))
-		return -1;
 	if (strcmp(t->task, "check") == 0)
 		return say_about(t) || frame_text(t, "end", "") ? -1 : 0;
 	return obey(t);
@@ -459,6 +471,7 @@ static void hang_up(struct talk *t)
 	}
 	if (t->s >= 0)
 		close(t->s);
+	agent_watch_end(&t->watch);
 	char *const text[] = { t->key, t->task, t->clock, t->events, t->bytes };
 	for (size_t i = 0; i < sizeof text / sizeof *text; i++)
 		free(text[i]);
@@ -471,6 +484,7 @@ int agent_relay(void *arg)
 	struct talk *t = mem_new(1, sizeof *t);  /* larger than some stacks */
 	t->way = arg;
 	t->s = -1;
+	t->watch = (struct agent_watch)AGENT_WATCH_INIT;
 	const int rc = converse(t);
 	hang_up(t);
 	free(t);

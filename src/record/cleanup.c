@@ -21,6 +21,9 @@ static void await_cleaned(struct members *p, bool wished)
 	while (members_waits_for(p, GUEST_ENDED) && !(o->stop && *o->stop))
 		members_listen(p, TICK);
 	for (size_t i = 0; i < n; i++) {
+		if (!wished && guest[i]->by.kind == TRANSPORT_AGENT && guest[i]->state == GUEST_ENDED)
+			say(o, "%s: its agent has put its events off; if tracing_on is 0 there, trace-cmd reset mends it",
+			    guest[i]->vm->name);
 		if (guest[i]->erased)
 			say(o, "%s: removed what %u recordings left", guest[i]->vm->name, guest[i]->erased);
 		if (guest[i]->left || guest[i]->state == GUEST_FAILED)

@@ -7,7 +7,7 @@ src_librecord_a_SOURCES = \
 	src/record/about.c src/record/about.h \
 	src/record/agent.c \
 	src/record/agent_head.c src/record/agent_head.h \
-	src/record/agent_wire.c src/record/agent_wire.h \
+	src/record/agent_watch.c src/record/agent_watch.h src/record/agent_wire.c src/record/agent_wire.h \
 	src/record/base64.c src/record/base64.h \
 	src/record/buffer_stats.c \
 	src/record/cleanup.c \

@@ -278,7 +278,8 @@ static int vsock_relay(void *arg)
 /* "CID:PORT" */
 static int open_vsock(struct channel *c, const struct transport *t, struct error *err)
 {
-	struct agent_way way = { .dial = dial_vsock, .in = 0, .out = 1, .err = 2, .look = AGENT_LOOK };
+	struct agent_way way = { .dial = dial_vsock, .in = 0, .out = 1, .err = 2, .look = AGENT_LOOK,
+		.busy = AGENT_BUSY };
 	if (sscanf(t->argument, "%u:%u", &way.cid, &way.port) != 2)
 		return error_set(err, STATUS_USAGE, "vsock:CID:PORT", "vsock:%s: not an address", t->argument);
 	return channel_start(c, NULL, t->kind == TRANSPORT_AGENT ? agent_relay : vsock_relay, &way, err);

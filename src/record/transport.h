@@ -68,11 +68,12 @@ int qga_relay(void *arg /* struct qga */);
 
 /* The same for an agent of trace-cmd (agent.c).  dial: a socket to that port of the guest, or -1 with errno. */
 #define AGENT_LOOK 300  /* ms after which an agent that is busy has hung up */
+#define AGENT_BUSY 15000  /* ms for which it is called again then */
 struct agent_way {
 	unsigned cid, port;
 	int (*dial)(const struct agent_way *way, unsigned port);
 	int in, out, err;   /* words, frames, complaints */
-	int look;           /* ms, 0: do not look whether it hangs up */
+	int look, busy;     /* ms */
 };
 int agent_relay(void *arg /* struct agent_way */);
 
