@@ -172,7 +172,7 @@ static int call(struct talk *t)
 		if (t->s < 0)
 			return -1;
 		struct pollfd p = { t->s, POLLIN, 0 };
-		if (poll(&p, 1, t->way->look) == 0)
+		if (!t->way->look || poll(&p, 1, t->way->look) == 0)
 			return 0;
 	} while (now_ns() < end);
 	return complain(t, "it hangs up: does it record for somebody else?");

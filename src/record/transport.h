@@ -73,7 +73,7 @@ struct agent_way {
 	unsigned cid, port;
 	int (*dial)(const struct agent_way *way, unsigned port);
 	int in, out, err;   /* words, frames, complaints */
-	int look, busy;     /* ms */
+	int look, busy;     /* ms; look 0: it is not looked whether it hangs up */
 };
 int agent_relay(void *arg /* struct agent_way */);
 

@@ -66,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (write(in, words, (size_t)n) != n)
 		abort();
 	lseek(in, 0, SEEK_SET);
-	struct agent_way way = { 3, 823, dial, in, out, null, 0 };
+	struct agent_way way = { 3, 823, dial, in, out, null, 0, 0 };
 	rest.data = data;
 	rest.size = size;
 	rest.agent = -1;
