@@ -592,6 +592,11 @@ static void *make_wait(void *arg)
 	return NULL;
 }
 
+static void make_starve(void)
+{
+	tree_text(&tree, "proc/300/task/311/stat", "1 (a) b) R 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 -5 1 0 4711\n");
+}
+
 static void check_flight(const char *trigger, int wait_ms, volatile int *fire)
 {
 	struct record_result r;
@@ -627,6 +632,10 @@ static void test_flights(void **state)
 	end(NULL);
 	begin(NULL);
 	check_flight("steal(any)>10% for 500ms", 60, NULL);
+	end(NULL);
+	begin(NULL);
+	make_starve();  /* a wait that never ends is in no sum */
+	check_flight("gap(web)>20ms", 0, NULL);
 	end(NULL);
 	begin(NULL);
 	check_flight("exit(sleep 0.3)", 0, NULL);

@@ -14,12 +14,14 @@
 
 #define SECOND 1000000000LL
 #define LONGEST (600 * SECOND)
+#define STUCK (3 * SECOND / 2)
 #define END_PATIENCE 5000  /* ms that a command may take to end once it was asked to */
 #define MEND "'gap(web)>20ms', 'steal(web/CPU0)>30% for 1s', 'load>8', 'exit(COMMAND)' or 'signal'"
 
 enum trigger_kind { GAP, STEAL, LOAD, EXIT, SIGNAL };
 
-struct waiting_thread { int32_t pid, tid; int64_t waited; };
+/* As schedstat has them, ns and a number of times, and since when (ns, monotonic) they are so. */
+struct waiting_thread { int32_t pid, tid; long long ran, waited, began; int64_t since; };
 
 struct trigger {
 	enum trigger_kind kind;
@@ -102,7 +104,7 @@ static void find_threads(struct trigger *t, const struct vm *vm, size_t vms)
 			const bool meant = any || strcmp(t->argument, vm[i].name) == 0 || strcmp(t->argument, cpu) == 0;
 			if (meant && vm[i].vcpu[k].tid)
 				*ARRAY_PUSH(t->thread, t->threads,
-				            t->threads_cap) = (struct waiting_thread){ vm[i].pid, vm[i].vcpu[k].tid, 0 };
+				            t->threads_cap) = (struct waiting_thread){ .pid = vm[i].pid, .tid = vm[i].vcpu[k].tid };
 			free(cpu);
 		}
 	}
@@ -153,20 +155,40 @@ void triggers_free(struct triggers *t)
 
 /* ---- looks */
 
-/* The longest that one of the threads waited since the last look; *sum: all together, ever. */
-static int64_t look_at_threads(const char *root, struct trigger *t, int64_t *sum)
+/* A wait that is not over is in no sum yet.  A CPU without ticks brings what its thread ran up to date once a second only:
+ * what is not known for longer than that is none. */
+static int64_t wait_so_far(const char *root, const struct waiting_thread *th, int64_t now)
+{
+	if (now - th->since < STUCK)
+		return 0;
+	char *state = proc_stat_word(root, th->pid, th->tid, 0);
+	const bool wants = state && strcmp(state, "R") == 0;
+	free(state);
+	return wants ? now - th->since : 0;
+}
+
+/* The longest that one of the threads waited since the last look, or waits by now; *sum: all together, ever. */
+static int64_t look_at_threads(const char *root, struct trigger *t, int64_t now, int64_t *sum)
 {
 	int64_t most = 0;
 	*sum = 0;
 	for (size_t i = 0; i < t->threads; i++) {
 		struct waiting_thread *th = &t->thread[i];
 		char *line = proc_line(root, "/proc/%d/task/%d/schedstat", (int)th->pid, (int)th->tid);
-		long long ran, waited;
-		if (line && sscanf(line, "%lld %lld", &ran, &waited) == 2) {
-			most = waited - th->waited > most ? waited - th->waited : most;
+		long long ran, waited, began;
+		int64_t wait = 0;
+		if (line && sscanf(line, "%lld %lld %lld", &ran, &waited, &began) == 3) {
+			wait = waited - th->waited;
+			if (!th->since || ran != th->ran || wait || began != th->began)
+				th->since = now;
+			th->ran = ran;
 			th->waited = waited;
+			th->began = began;
 		}
-		*sum += th->waited;
+		const int64_t lasting = line ? wait_so_far(root, th, now) : 0;
+		wait = lasting > wait ? lasting : wait;
+		most = wait > most ? wait : most;
+		*sum += th->waited + lasting;
 		free(line);
 	}
 	return most;
@@ -180,13 +202,13 @@ static bool look_at_steal(struct trigger *t, int64_t sum)
 	       (double)(sum - t->sum[oldest]) > t->most * (double)t->ns * (double)t->threads;
 }
 
-static bool fires(const char *root, struct trigger *t)
+static bool fires(const char *root, struct trigger *t, int64_t now)
 {
 	int64_t sum;
 	if (t->kind == GAP)
-		return look_at_threads(root, t, &sum) > t->ns;
+		return look_at_threads(root, t, now, &sum) > t->ns;
 	if (t->kind == STEAL) {
-		look_at_threads(root, t, &sum);
+		look_at_threads(root, t, now, &sum);
 		return look_at_steal(t, sum);
 	}
 	if (t->kind == LOAD) {
@@ -222,8 +244,9 @@ void triggers_arm(struct triggers *t, int64_t now)
 	for (size_t i = 0; i < t->n; i++) {
 		struct trigger *one = &t->one[i];
 		one->looked = 0;
-		if (one->kind <= STEAL)
-			look_at_threads(t->root, one, &sum);
+		for (size_t k = 0; k < one->threads; k++)
+			one->thread[k].since = 0;
+		look_at_threads(t->root, one, now, &sum);
 		if (one->kind == EXIT && one->child <= 0)
 			one->child = begin_command(one->argument);
 	}
@@ -236,7 +259,7 @@ const char *triggers_look(struct triggers *t, int64_t now)
 		return NULL;
 	t->next = now + TRIGGER_LOOK;
 	for (size_t i = 0; i < t->n; i++)
-		if (fires(t->root, &t->one[i]) && !fired)
+		if (fires(t->root, &t->one[i], now) && !fired)
 			fired = t->one[i].text;
 	return fired;
 }

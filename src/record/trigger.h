@@ -8,7 +8,7 @@
  *	signal                 SIGUSR1; it always counts
  *
  * WHO is a VM, VM/CPUn, or any.  A thread's wait for a CPU is the kernel's own sum (schedstat), exact to the ns; it is
- * added when the wait is over. */
+ * added when the wait is over; one that lasts for more than 1.5 s counts meanwhile. */
 #ifndef STEALSCOPE_RECORD_TRIGGER_H
 #define STEALSCOPE_RECORD_TRIGGER_H
 
