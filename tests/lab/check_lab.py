@@ -1,8 +1,9 @@
 """`stealscope record` on a real kernel with real guests, in the lab (lab.py): make check-lab LAB=DIR [KILLS=N] [ROUNDS=N].
 
 From a fresh boot one command must come to the sentence that names the culprit; the clock that the TSC gives must lie within
-what containment allows; an agent of trace-cmd must do instead of a shell; what a guest computes must cost hardly more while it
-is recorded; and whatever is killed at whatever moment, host and guests must be as they were."""
+what containment allows; an agent of trace-cmd must do instead of a shell; a flight must be kept when its trigger fires; what a
+guest computes must cost hardly more while it is recorded; and whatever is killed at whatever moment, host and guests must be
+as they were."""
 import csv
 import io
 import os
@@ -71,6 +72,19 @@ def check_agent(lab):
     check(row["method"] == "tsc" and float(row["containment"]) == 1.0, f"Debian by its agent: the TSC contains all {row}")
     lab.sh("gwait Debian >/dev/null", 300)
     check(state(lab) == before, "it leaves tracing as it was")
+
+
+def check_flight(lab):
+    """A flight is kept when the thief comes, and not before."""
+    trigger = "--flight -t 3s --keep 1 -o f --trigger 'gap(Debian)>"
+    lab.sh("pinvcpu Debian 0 1; cd /dev/shm; rm -rf f; gs Debian 'fibonacci 36 20'")
+    _, text = lab.sh(f"timeout -s INT 30 stealscope record {trigger}90ms' --no-index {WAYS} {QUIET}; ls f 2>&1", 120)
+    check("are kept" not in text and "No such file" in text, f"nothing is kept while nobody takes its CPU {text}")
+    lab.sh("taskset -c 1 /lab/bin/burnP6 300000 </dev/null >/dev/null 2>&1 & HOG=$!")
+    _, text = lab.sh(f"timeout -s INT 200 stealscope record {trigger}20ms' {WAYS} {QUIET}", 300)
+    print(text)
+    check("gap(Debian)>20ms: the last seconds are kept" in text and "burnP6" in text, "a gap keeps a flight")
+    lab.sh("kill $HOG; gwait Debian >/dev/null", 300)
 
 
 # ---- cost
@@ -152,7 +166,7 @@ def kill_once(lab, before, victim, moment):
 
 def check_kills(lab, n):
     rnd, clean = random.Random(18), 0
-    lab.sh("cd /dev/shm; g Debian 'killall trace-cmd; trace-cmd reset; trace-cmd agent -D'")
+    lab.sh("mkdir -p /run/stealscope; cd /dev/shm; g Debian 'killall trace-cmd; trace-cmd reset; trace-cmd agent -D'")
     before = state(lab)
     for i in range(n):
         victim, moment = rnd.choice(sorted(VICTIMS)), rnd.uniform(0, 20)
@@ -175,6 +189,7 @@ def main():
         check_clock(lab)
         lab.sh("gwait Debian >/dev/null", 300)
         check_agent(lab)
+        check_flight(lab)
         check_cost(lab, int(os.environ.get("ROUNDS", "0")))
         check_kills(lab, int(os.environ.get("KILLS", "20")))
     except Hung as e:
