@@ -1,4 +1,5 @@
-/* record/: nobody is waited for without end, on a made-up host: ^C, a command that does not go, a guest that does not stop. */
+/* record/: nobody is waited for without end, on a made-up host: ^C, a command that does not go, a guest that does not
+ * stop; nor for the end of a wait that is one. */
 #include "test.h"
 
 #include <pthread.h>
@@ -47,6 +48,12 @@ static void *stop_soon(void *arg)
 	usleep(500000);
 	stop++;
 	return NULL;
+}
+
+static void *stop_later(void *arg)
+{
+	usleep(2500000);
+	return stop_soon(arg);
 }
 
 static char *output(const char *name)
@@ -163,12 +170,46 @@ static void test_no_end(void **state)
 	record_release(&r);
 }
 
+static size_t kept;
+
+static void keep(void *arg, const char *folder, const struct record_result *r)
+{
+	(void)arg, (void)folder;
+	assert_true(r->machine[0].recorded);
+	kept++;
+}
+
+/* A vCPU that never gets a CPU again: its wait is in no sum, but a flight need not wait for its end. */
+static void test_endless_gap(void **state)
+{
+	(void)state;
+	static const char *const trigger[] = { "gap(web)>20ms" };
+	struct record_result r;
+	struct error err;
+	pthread_t thread;
+	tree_text(&tree, "proc/300/task/310/schedstat", "5 5 1\n");
+	tree_text(&tree, "proc/300/task/310/stat", "1 (a) b) R 1\n");
+	kept = 0;
+	const struct record_options o = { .hold = 2000 * MS, .trigger = trigger, .triggers = 1, .most = 1, .kept = keep };
+	assert_int_equal(record("none", o, &r, &err), 0);
+	record_release(&r);
+	assert_int_equal(kept, 1);
+	/* It sleeps. */
+	tree_text(&tree, "proc/300/task/310/stat", "1 (a) b) S 1\n");
+	pthread_create(&thread, NULL, stop_later, NULL);
+	assert_int_equal(record("none", o, &r, &err), 0);
+	pthread_join(thread, NULL);
+	record_release(&r);
+	assert_int_equal(kept, 1);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_one_interrupt), TEST(test_interrupted_cleanup), TEST(test_stubborn_command), TEST(test_no_end),
+		TEST(test_endless_gap),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
