@@ -207,6 +207,7 @@ static void test_endless_gap(void **state)
 
 int main(void)
 {
+	alarm(300);  /* what waits for ever ends there */
 	const struct CMUnitTest tests[] = {
 		TEST(test_one_interrupt), TEST(test_interrupted_cleanup), TEST(test_stubborn_command), TEST(test_no_end),
 		TEST(test_endless_gap),

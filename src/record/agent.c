@@ -2,8 +2,9 @@
  * same words and sends the same frames; to the agent it is trace-cmd, which wants the guest recorded.  Runs in a child.
  *
  * The agent traces from when it was asked until it is told to close, and hands out pages all the time; they wait in files
- * without names, until they are asked for.  It puts back what it found when it was told to close: when we are gone, another
- * process sees to that (agent_watch.h).  libtracecmd drives agents, too, but no header that it installs declares with what. */
+ * without names, until they are asked for.  It puts back what it found when it was told to close: when we are gone,
+ * another process sees to that (agent_watch.h).  libtracecmd drives agents, too, but no header that it installs declares
+ * with what. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -438,8 +439,8 @@ static int obey(struct talk *t)
 	return rc < 0 ? -1 : 0;
 }
 
-/* Who was killed was watched by another process, and that may have been killed, too: a recording that ends as it should puts
- * events back.  (Whether the guest traced before, nobody knows any more.) */
+/* Who was killed was watched by another process, and that may have been killed, too: a recording that ends as it should
+ * puts events off.  (Whether the guest traced before, nobody knows any more.) */
 static int reset(struct talk *t)
 {
 	struct agent_seen *seen = mem_new(1, sizeof *seen);

@@ -1,9 +1,9 @@
 /* Who ends what an agent of trace-cmd was asked for, when the one who asked is killed (private to record/).
  *
- * An agent that nobody talks to any more leaves its guest half set up: it dies of the broken connection while it describes
- * its events, tracing off and events on; or it waits for ever for somebody to take a CPU's pages, and is busy for all others.
- * Only the conversation's proper end makes it put back what it found.  So a second process holds the connection, too, and
- * brings it to that end, whatever becomes of the first. */
+ * An agent that nobody talks to any more leaves its guest half set up: it dies of the broken connection while it
+ * describes its events, tracing off and events on; or it waits for ever for somebody to take a CPU's pages, and is busy
+ * for all others.  Only the conversation's proper end makes it put back what it found.  So a second process holds the
+ * connection, too, and brings it to that end, whatever becomes of the first. */
 #ifndef STEALSCOPE_RECORD_AGENT_WATCH_H
 #define STEALSCOPE_RECORD_AGENT_WATCH_H
 
@@ -29,7 +29,7 @@ struct agent_watch {
 
 /* Before anything is asked for on s.  -1 with errno. */
 int agent_watch(struct agent_watch *w, const struct agent_way *way, int s);
-/* The conversation is over, or was given up: waits until the agent has put back what it found, or is not heard of any more. */
+/* The conversation is over, or was given up: waits until the agent has put back what it found, or is not heard of. */
 void agent_watch_end(struct agent_watch *w);
 
 /* Reads where the pages are; *page: bytes.  -1: not understood. */
