@@ -52,10 +52,22 @@ static bool is_stopped(const struct recording *r, int how)
 
 /* ---- waiting: guests talk, the host's buffers are read */
 
+/* ns until something must be looked at again; what guests say wakes it up anyway, and each time that it wakes up is taken
+ * from somebody. */
+static int64_t doze(const struct recording *r)
+{
+	const struct host *h = &r->members.host;
+	const bool reads = h->folder >= 0 && !h->hold;
+	const int64_t due = reads ? h->look_at - now_ns() : TICK;
+	if (r->triggers || r->command > 0 || due < TICK)
+		return TICK;
+	return due < SECOND / 2 ? due : SECOND / 2;
+}
+
 static int tick(struct recording *r, int64_t until, struct error *err)
 {
-	const int64_t left = until - now_ns();
-	members_listen(&r->members, left < 0 ? 0 : left < TICK ? left : TICK);
+	const int64_t left = until - now_ns(), most = doze(r);
+	members_listen(&r->members, left < 0 ? 0 : left < most ? left : most);
 	if (now_ns() - r->listened > LISTENED * SECOND) {
 		r->listened = now_ns();
 		members_say(&r->members, GUEST_READY, "more", 3600);
