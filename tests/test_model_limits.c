@@ -369,6 +369,31 @@ static void test_no_fault(void **state)
 	teardown();
 }
 
+/* A thread of the host that has a row of its level: from where it was first switched in at another than 0. */
+static void test_nice(void **state)
+{
+	(void)state;
+	begin();
+	to(10, 154, RUN_RUNNABLE, 240, 19);
+	to(20, 240, RUN_RUNNABLE, 7, 0);
+	to(25, 7, RUN_RUNNABLE, 240, EVENT_ABSENT);
+	to(30, 240, RUN_RUNNABLE, 50, -11);
+	to(32, 50, RUN_BLOCKED, 240, 0);
+	to(33, 240, RUN_RUNNABLE, 51, -51);
+	to(40, 51, RUN_BLOCKED, 240, -20);
+	to(45, 240, RUN_DEAD, 154, 0);
+	expect("/Host/Threads/240/Nice", 10 * MS, 19);
+	expect("/Host/Threads/240/Nice", 32 * MS - 1, 19);
+	expect("/Host/Threads/240/Nice", 32 * MS, 0);
+	expect("/Host/Threads/240/Nice", 40 * MS, -20);
+	expect("/Host/Threads/240/Nice", 45 * MS, HISTORY_NULL);
+	expect("/Host/Threads/50/Nice", 31 * MS, -11);
+	expect("/Host/Threads/51/Nice", 33 * MS, NICE_RT);
+	assert_null(rec_find(&rec, "/Host/Threads/154/Nice"));
+	assert_null(rec_find(&rec, "/Host/Threads/7/Nice"));
+	teardown();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -383,6 +408,7 @@ int main(void)
 		cmocka_unit_test(test_moved),
 		cmocka_unit_test(test_fault),
 		cmocka_unit_test(test_no_fault),
+		cmocka_unit_test(test_nice),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

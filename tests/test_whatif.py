@@ -111,6 +111,16 @@ def check_calibration(folder):
           "what is missed of few waits does not widen what a quota did")
 
 
+def check_nice(folder):
+    """Who is nice is so in the replay, and no longer when the change says so."""
+    for cause, change, then in ((["vm", "--nice", "-5"], "weight Debian 100", "vm"), (["light"], "weight host/make 100", "weight")):
+        history = recorded(folder, cause[0], 1005, *cause[1:])
+        answer = json.loads(run("whatif", history, change, "--format", "json").stdout)
+        check(answer["calibration"]["error"] < 0.1, f"{cause}: with its weight it is reproduced")
+        row, truth = predictions(history, change)["latency_p90"], quantile(latencies(recorded(folder, then, 5)), 0.9)
+        check(is_inside(row, truth) and not is_inside(row, float(row["recorded"])), f"{change}: told, and it matters")
+
+
 def check_pins(folder):
     """Who was seen on one CPU is pinned when it waited for that while another was idle; else that must be said."""
     crowd = recorded(folder, "crowd", 1002)
@@ -164,6 +174,7 @@ with scratch() as scratch_folder:
         check_calibration(scratch_folder)
     check_refusals(scratch_folder)
     check_shape(scratch_folder)
+    check_nice(scratch_folder)
     check_pins(scratch_folder)
     check_advice(scratch_folder)
     if os.path.isdir(os.path.join(SHARED, "grid_h0_g1")) and not is_sanitized():

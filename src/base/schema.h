@@ -47,7 +47,8 @@
 	X(THREAD_WOKEN_BY, woken_by, "Woken By", REF)     /* who was current where its last sleep was ended */ \
 	X(THREAD_WOKEN_IN, woken_in, "Woken In", STRING)  /* and in what: "thread", or a handler's name */ \
 	X(THREAD_LOCK, lock, "Lock", STRING)              /* the kind of lock it waits for, where an event tells */ \
-	X(THREAD_VM, vm, "VM", REF)                       /* while it is a vCPU: the VM and the CPU's number */
+	X(THREAD_VM, vm, "VM", REF)                       /* while it is a vCPU: the VM and the CPU's number */ \
+	X(THREAD_NICE, nice, "Nice", INT)                 /* of the host's that were not always of level 0; -21 real time */
 
 #define REQUEST_ATTRIBUTES(X) \
 	X(REQUEST_STATE, state, "State", STATE)           /* running, yielded, unknown; null outside of it */ \

@@ -64,7 +64,7 @@ static int print_whatif(const struct whatif *w, struct report_how how, const str
 		return rc;
 	char slice[TIME_TEXT], *words = mem_printf("Without a change the replay reproduces %.0f%% of the waits for a CPU of "
 		"the host (slices of %s); what it misses is part of the intervals.  Guests keep the order of their work, "
-		"and all threads are taken to have the weight of nice 0.\n",
+		"and threads weigh what their nice levels say.\n",
 		100 * (w->error < 1 ? 1 - w->error : 0), time_duration(slice, w->slice));
 	putchar('\n');
 	prose_print(words, NULL);

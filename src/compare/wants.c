@@ -17,6 +17,9 @@
 #define TICK_ALIKE 0.9
 #define STUCK_LEAST 10   /* waits; a few may end before a scheduler looks */
 #define STUCK_LOOKS 1000
+#define NICE_LEVELS 41      /* -21, real time, to 19 */
+#define NICE_0 21
+#define NICE_STEP 1.25      /* the weight of a level, of that of the next one */
 #define SEEN_FROM 0.02  /* of its time: who is started on one CPU and pinned to another may not go back */
 
 /* The vCPU that a thread is, for what held it back; a thread that is several in turn is taken as it is. */
@@ -200,22 +203,69 @@ static int read_cpus(const struct wants *w, struct replay_task *t, struct error 
 	return more;
 }
 
+static double weight_of(int level)
+{
+	double weight = 1;
+	for (; level > 0; level--)
+		weight /= NICE_STEP;
+	for (; level < 0; level++)
+		weight *= NICE_STEP;
+	return weight;
+}
+
+/* ns that it ran within [start, end]. */
+static int ran_within(const struct wants *w, const struct topo_thread *th, int64_t start, int64_t end, int64_t *ns,
+                      struct error *err)
+{
+	int64_t sums[HISTORY_STATES];
+	*ns = 0;
+	if (history_sums(w->topo->h, th->status, start, end, sums, err))
+		return -1;
+	for (unsigned i = 0; i < HISTORY_STATES - 1; i++)
+		*ns += w->topo->thread_state[i] == THREAD_RUNNING ? sums[i] : 0;
+	return 0;
+}
+
+/* The weight of the level at which it ran longest; level 0 where none is told. */
+static int read_weight(const struct wants *w, struct replay_task *t, struct error *err)
+{
+	const struct topo_thread *th = &w->topo->thread[t->thread];
+	int64_t ran[NICE_LEVELS] = { 0 }, ns;
+	struct history_cursor c;
+	struct interval iv;
+	int more, most = NICE_0;
+	t->weight = 1;
+	if (th->nice == HISTORY_NONE)
+		return 0;
+	if (history_range(&c, w->topo->h, th->nice, w->from, w->to, err))
+		return -1;
+	while ((more = history_range_next(&c, &iv, err)) > 0) {
+		const int64_t level = iv.value == HISTORY_NULL ? 0 : iv.value;
+		if (ran_within(w, th, iv.start < w->from ? w->from : iv.start, iv.end > w->to ? w->to : iv.end, &ns, err))
+			return -1;
+		if (level >= -NICE_0 && level < NICE_LEVELS - NICE_0)
+			ran[level + NICE_0] += ns;
+	}
+	for (int i = 0; i < NICE_LEVELS; i++)
+		most = ran[i] > ran[most] ? i : most;
+	t->weight = weight_of(most - NICE_0);
+	return more;
+}
+
 static int add_task(struct wants *w, uint32_t thread, struct error *err)
 {
 	const struct topo_thread *th = &w->topo->thread[thread];
-	int64_t sums[HISTORY_STATES], busy = 0;
+	int64_t busy;
 	if (th->status == HISTORY_NONE || th->tid == 0)
 		return 0;
-	if (history_sums(w->topo->h, th->status, w->from, w->to, sums, err))
+	if (ran_within(w, th, w->from, w->to, &busy, err))
 		return -1;
-	for (unsigned i = 0; i < HISTORY_STATES - 1; i++)
-		busy += w->topo->thread_state[i] == THREAD_RUNNING ? sums[i] : 0;
 	if (busy == 0)
 		return 0;
 	w->task_of[thread] = (uint32_t)w->tasks;
 	struct replay_task *t = ARRAY_PUSH(w->task, w->tasks, w->cap);
-	*t = (struct replay_task){ .thread = thread, .weight = 1, .follow = th->role >= 0 };
-	if (read_cpus(w, t, err) || read_states(w, t, err))
+	*t = (struct replay_task){ .thread = thread, .follow = th->role >= 0 };
+	if (read_cpus(w, t, err) || read_weight(w, t, err) || read_states(w, t, err))
 		return -1;
 	if (!t->seen)
 		t->seen = 1;

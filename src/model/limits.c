@@ -67,18 +67,18 @@ void limits_look(struct cpu *c, int64_t now)
 
 void limits_switch(struct machine *mc, struct cpu *c, const struct event *ev)
 {
+	struct thread *next = !mc->parent && ev->sw.next_tid > 0 ? thread_get(mc, ev->sw.next_tid) : NULL;
+	const int8_t nice = nice_of(ev);
+	if (next)
+		thread_nice(mc, next, nice);
 	if (mc->parent || !mc->has_kvm)
 		return;
 	if (!c->left) {
 		c->left = mem_new(1, sizeof *c->left);
 		c->left->level = LEVEL_NONE;
 	}
-	struct thread *next = ev->sw.next_tid > 0 ? thread_get(mc, ev->sw.next_tid) : NULL;
-	const int8_t nice = nice_of(ev);
 	close_piece(c->left, mc->model->sink.now);
 	begin_piece(c->left, mc->model->sink.now, ev->sw.next_tid == 0 ? LEVEL_IDLE : level_of(next, nice));
-	if (next)
-		next->nice = nice;
 }
 
 void limits_doubt(struct cpu *c)

@@ -162,6 +162,7 @@ struct thread *thread_get(struct machine *mc, int64_t tid);  /* made, with an UN
 void thread_die(struct machine *mc, struct thread *th);      /* frees it */
 void thread_forget(struct machine *mc);                      /* frees all, writes nothing */
 void thread_set(struct machine *mc, struct thread *th, enum thread_attr what, int64_t value);
+void thread_nice(struct machine *mc, struct thread *th, int8_t nice);  /* as struct thread has it; it is switched in */
 void thread_learn(struct machine *mc, struct thread *th, int64_t comm, int64_t pid);  /* absent ones change nothing */
 void thread_enters(struct machine *mc, struct thread *th);   /* a guest, on its CPU: its vCPU may have moved to it */
 void thread_rename(struct machine *mc, struct thread *th, const char *name);

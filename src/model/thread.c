@@ -69,6 +69,15 @@ void thread_set(struct machine *mc, struct thread *th, enum thread_attr what, in
 	set_at(mc, th, mc->model->sink.now, what, value);
 }
 
+/* Most of the host's threads are of nice 0 all the time, and need no row to say so. */
+void thread_nice(struct machine *mc, struct thread *th, int8_t nice)
+{
+	const bool is_other = nice != NICE_UNKNOWN && nice != th->nice;
+	th->nice = nice;
+	if (is_other && mc->index == 0 && (nice || th->attr[THREAD_NICE] != HISTORY_NONE))
+		thread_set(mc, th, THREAD_NICE, nice);
+}
+
 /* The vCPU that a thread emulates that is met now, or NULL.  The same TID may have been another process before, and
  * another VM's vCPU, and become another one later: the process decides, where it is known, and who is gone first. */
 static const struct candidate *candidate_of(struct machine *mc, const struct thread *th)
@@ -169,6 +178,8 @@ void thread_die(struct machine *mc, struct thread *th)
 	thread_set(mc, th, THREAD_STATUS, HISTORY_NULL);
 	if (th->pid >= 0)
 		thread_set(mc, th, THREAD_PID, HISTORY_NULL);  /* the next one of its TID may come without a word of its process */
+	if (th->attr[THREAD_NICE] != HISTORY_NONE)
+		thread_set(mc, th, THREAD_NICE, HISTORY_NULL);
 	map_remove(&mc->thread, (uint64_t)th->tid);
 	release(th);
 }

@@ -261,6 +261,7 @@ static int planted(struct sim *s)
 	g = guest_add(s, &p);
 	if (s->opt.share)
 		g->cpu[0].host->weight = WEIGHT_0 * s->opt.share / 100;
+	g->cpu[0].host->nice = (int8_t)s->opt.nice;
 	if (plant == EXITS)
 		g->exit_mean = 60 * US;
 	server_add(thread_add(g, "reqserver", workload[WL_SERVER], NOTHING, UINT64_MAX));
@@ -269,7 +270,7 @@ static int planted(struct sim *s)
 	thread_add(ubuntu, "cc", workload[plant == VM || plant == CROWD ? WL_HOG : WL_DAEMON], after(s, 30 * MS), UINT64_MAX);
 	thread_add(h, "burnP6", workload[WL_HOG], after(s, 20 * MS), plant == CROWD ? UINT64_MAX : 1);
 	if (plant == LIGHT || plant == WEIGHT)
-		thread_add(h, "make", workload[WL_HOG], after(s, 20 * MS), 2)->weight = plant == WEIGHT ? WEIGHT_0 : 15;
+		thread_add(h, "make", workload[WL_HOG], after(s, 20 * MS), 2)->nice = plant == LIGHT ? 19 : 0;
 	return 0;
 }
 

@@ -49,6 +49,22 @@ static void dequeue(struct cpu *c, const struct thread *t)
 		}
 }
 
+/* Each nice level is 1.25 times as much as the next one. */
+static int64_t weight_of(const struct thread *t)
+{
+	int64_t num = WEIGHT_0, den = 1;
+
+	for (int i = t->nice; i < 0; i++) {
+		num *= 5;
+		den *= 4;
+	}
+	for (int i = 0; i < t->nice; i++) {
+		num *= 4;
+		den *= 5;
+	}
+	return t->weight ? t->weight : (num + den / 2) / den;
+}
+
 /* Books the time since the last booking to the current thread. */
 static void account(struct cpu *c)
 {
@@ -58,7 +74,7 @@ static void account(struct cpu *c)
 	t->exec_since = c->m->sim->now;
 	if (t->idle)
 		return;
-	t->vruntime += t->weight ? ran * WEIGHT_0 / t->weight : ran;
+	t->vruntime += t->weight || t->nice ? ran * WEIGHT_0 / weight_of(t) : ran;
 	least = t->vruntime;
 	for (size_t i = 0; i < c->runs; i++)
 		if (c->run[i]->vruntime < least)

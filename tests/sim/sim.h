@@ -144,7 +144,8 @@ struct thread {
 	uint8_t want;            /* enum want: what the next OP_SWITCH makes of it */
 	bool rt, idle, waking, woken, wake_pending, in_guest, in_run, dying;
 	int64_t vruntime, exec_since, slice_start;
-	int64_t weight;          /* of its share of a CPU; 0: that of nice 0, WEIGHT_0 */
+	int64_t weight;          /* of its share of a CPU; 0: that of its nice level */
+	int8_t nice;
 	uint32_t timer_gen;
 	/* of a vCPU, with --poll: */
 	bool polls, halts;       /* it has halted, and is awaited running; its end is not recorded yet */
@@ -258,7 +259,8 @@ struct options {
 	uint64_t seed, events;         /* events: stop after so many records, 0 = by time */
 	int64_t duration;              /* ns, 0 = the scenario's */
 	int64_t pcpus, beacon_hz, hogs, burst;
-	int64_t share;                 /* weight of the server's vCPU, of planted, percent of nice 0; 0 = 100 */
+	int64_t share;                 /* weight of the server's vCPU, of planted, percent of nice 0; 0 = that of its nice level */
+	int64_t nice;                  /* level of the server's vCPU, of planted */
 	int64_t work;                  /* of a request, percent of the usual; 0 = 100 */
 	int64_t offset, drift_ppb;     /* of guests' clocks, when given */
 	bool have_offset, have_drift, have_beacon;

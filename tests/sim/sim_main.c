@@ -12,7 +12,7 @@
 enum { O_SEED = 256, O_DURATION, O_EVENTS, O_PCPUS, O_BEACON, O_HOGS, O_BURST, O_OFFSET, O_DRIFT, O_PERFECT, O_LOST,
        O_DUP,
        O_BOGUS, O_JITTER, O_STEP, O_STEP_AT, O_PACKET, O_NO_KVM, O_NO_TRUTH, O_PLAIN, O_BAD_ID, O_MISSING,
-       O_LATE, O_CONTAINERS, O_NESTED, O_HOTPLUG, O_PLANT, O_WORK, O_SHARE, O_POLL };
+       O_LATE, O_CONTAINERS, O_NESTED, O_HOTPLUG, O_PLANT, O_WORK, O_SHARE, O_NICE, O_POLL };
 
 static const struct option option[] = {
 	{ "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' }, { "output", required_argument, NULL, 'o' },
@@ -31,7 +31,7 @@ static const struct option option[] = {
 	{ "nested", no_argument, NULL, O_NESTED }, { "hotplug", no_argument, NULL, O_HOTPLUG },
 	{ "plant", required_argument, NULL, O_PLANT }, { "work", required_argument, NULL, O_WORK },
 	{ "poll", required_argument, NULL, O_POLL },
-	{ "share", required_argument, NULL, O_SHARE },
+	{ "share", required_argument, NULL, O_SHARE }, { "nice", required_argument, NULL, O_NICE },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -52,6 +52,7 @@ static const char options_text[] =
 	"  --work PERCENT          computation of a request (100)\n"
 	"  --plant CAUSE           planted: vm, crowd, pin, light, weight, exits, quota, slow, or nothing (none)\n"
 	"  --share PERCENT         planted: weight of the server's vCPU (100: nice 0)\n"
+	"  --nice LEVEL            planted: nice level of the server's vCPU (0)\n"
 	"  --containers            random: some threads of the host live in a container\n"
 	"  --hotplug               random: VMs, and their CPUs, come and go\n"
 	"  --poll T                the host awaits halted vCPUs running for up to T, and records how that ends (0)\n"
@@ -127,6 +128,8 @@ static bool unsigned_option(int opt, const char *arg, struct options *o)
 		break;
 	case O_SHARE:
 		return number(arg, 1, 10000, &o->share);
+	case O_NICE:
+		return number(arg, -20, 19, &o->nice);
 	case O_WORK:
 		ok = number(arg, 1, 10000, &o->work);
 		break;

@@ -60,7 +60,7 @@ const char *thread_name(const struct thread *t)
 /* As LTTng shows it: the kernel's priority - 100; SCHED_FIFO 10 is -11. */
 int record_prio(const struct thread *t)
 {
-	return t->rt ? -11 : 20;
+	return t->rt ? -11 : 20 + t->nice;
 }
 
 /* Discarded by a full buffer?  Losses come in bursts. */
