@@ -234,6 +234,9 @@ void sched_wakeup(struct cpu *c, struct thread *t, bool is_new)
 	t->woken = true;
 	t->want = WANT_RUN;
 	t->state = TASK_RUNNABLE;
+	/* What is not booked yet of a light thread is long. */
+	if (target->cur->weight || target->cur->nice)
+		account(target);
 	if (t->vruntime < target->min_vruntime - SLEEPER)
 		t->vruntime = target->min_vruntime - SLEEPER;
 	enqueue(target, t);
