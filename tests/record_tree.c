@@ -146,6 +146,7 @@ void tree_vm(const struct record_tree *t, int pid, const char *cmdline, size_t l
 	tree_link(t, path, "/dev/kvm");
 	snprintf(path, sizeof path, "proc/%d/fd/15", pid);
 	tree_link(t, path, "anon_inode:kvm-vm");
+	tree_text(t, "sys/fs/cgroup/machine.slice/cpu.weight", "100\n");
 	put_thread(t, pid, pid, "qemu-system-x86");
 	for (unsigned i = 0; i < vcpus; i++) {
 		snprintf(path, sizeof path, "proc/%d/fd/%u", pid, 20 + i);

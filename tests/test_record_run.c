@@ -148,11 +148,11 @@ static void test_whole(void **state)
 	check_pages("r/host/pages/cpu1", 'B');
 	check_pages("r/guest-web/pages/cpu1", 'B');
 	check_pages("r/guest-db/pages/cpu0", 'A');
-	assert_true(holds("r/session.yaml", "dir: guest-web"));
-	assert_true(holds("r/session.yaml", "vcpus: {0: 310, 1: 311}"));
-	assert_true(holds("r/session.yaml", "tsc: {offset: -1000, ratio: 1, bits: 0}"));
+	assert_true(holds("r/session.yaml", "dir: guest-web\n  vcpus: {0: 310, 1: 311}\n"));
+	assert_true(holds("r/session.yaml", "tsc: {offset: -1000, ratio: 1, bits: 0}\n  groups:\n    310: /machine.slice/machine"));
 	assert_true(holds("r/session.yaml", "vcpus: {0: 410}"));
 	assert_true(holds("r/session.yaml", "no_tsc: KVM does not tell its TSC"));
+	assert_true(holds("r/session.yaml", "  weights:\n    /machine.slice: 1024\n"));
 	assert_true(holds("r/session.yaml", "policy: rr, nice: -5, priority: 1"));
 	assert_true(holds("r/host/about.yaml", "clock: x86-tsc"));
 	assert_true(holds("r/host/about.yaml", "- kvm/kvm_entry"));

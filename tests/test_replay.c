@@ -13,7 +13,8 @@ static const struct rules plain = { .slice = 4 * MS, .credit = 3 * MS };
 static void add(struct wants *w, uint64_t may, double weight, const struct replay_burst *burst, size_t n)
 {
 	struct replay_task *t = &w->task[w->tasks++];
-	*t = (struct replay_task){ .may = may, .seen = may, .weight = weight, .follow = true, .bursts = n };
+	*t = (struct replay_task){ .may = may, .seen = may, .weight = weight, .follow = true, .bursts = n,
+	                               .group = -1 };
 	t->burst = calloc(n, sizeof *t->burst);
 	for (size_t i = 0; i < n; i++)
 		t->burst[i] = burst[i];
@@ -51,6 +52,53 @@ static void test_shares(void **unused)
 	w.cpus = 3;
 	replay_run(&w, &plain);
 	assert_true(share(&w, 0) > 0.99 && share(&w, 1) > 0.99);
+	wants_release(&w);
+}
+
+/* Groups share by their weights, whatever is in them; on each CPU by what of them is there. */
+static void test_groups(void **unused)
+{
+	struct wants w;
+	(void)unused;
+	begin(&w, 3);
+	for (int i = 0; i < 4; i++)
+		add(&w, 1, 1, for_good, 1);
+	w.task[1].group = w.task[2].group = groups_of(&w, "7:1024/0:1024");
+	w.task[3].group = groups_of(&w, "7:1024/3:3072");
+	for (uint64_t cpu = 2; cpu <= 4; cpu += 2) {
+		add(&w, cpu, 1, for_good, 1);
+		add(&w, cpu, 1, for_good, 1);
+		w.task[w.tasks - 1].group = groups_of(&w, "9:2048");
+	}
+	assert_int_equal(w.groups, 4);
+	replay_run(&w, &plain);
+	static const double wanted[] = { 0.5, 0.0625, 0.0625, 0.375, 0.5, 0.5, 0.5, 0.5 };
+	for (size_t i = 0; i < 8; i++)
+		if (fabs(share(&w, i) - wanted[i]) > 0.025)
+			fail_msg("task %zu: %.3f, not %.3f", i, share(&w, i), wanted[i]);
+	/* What is a thread's alone among the known ones is what its weight is about. */
+	w.task_of = calloc(8, sizeof *w.task_of);
+	for (uint32_t i = 0; i < 8; i++)
+		w.task[i].thread = w.task_of[i] = i;
+	groups_set_weight(&w, (const uint32_t[]){ 3 }, 1, 1);
+	groups_set_weight(&w, (const uint32_t[]){ 1, 4 }, 2, 3);
+	assert_true(w.group[w.task[3].group].weight == 1 && w.task[3].weight == 1);
+	assert_true(w.group[w.task[1].group].weight == 1 && w.task[1].weight == 3 && w.task[4].weight == 3);
+	groups_set_weight(&w, (const uint32_t[]){ 1, 2, 3 }, 3, 4);
+	assert_true(w.group[w.group[w.task[3].group].parent].weight == 4 && w.group[w.task[3].group].weight == 1);
+	wants_release(&w);
+}
+
+static void test_group_texts(void **unused)
+{
+	static const char *const bad[] = { "", "x", "1", "1:", "1:0", "-1:5", "1:1024/", "1:1024 ", "1:1024//2:2", "1:262145",
+		"1:1/2:1/3:1/4:1/5:1/6:1/7:1/8:1/9:1/10:1/11:1/12:1/13:1/14:1/15:1/16:1/17:1/18:1/19:1/20:1/21:1/22:1/23:1/24:1/25:1/"
+		"26:1/27:1/28:1/29:1/30:1/31:1/32:1/33:1" };
+	struct wants w;
+	(void)unused;
+	begin(&w, 1);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		assert_int_equal(groups_of(&w, bad[i]), -1);
 	wants_release(&w);
 }
 
@@ -199,6 +247,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_shares), cmocka_unit_test(test_alone), cmocka_unit_test(test_loops),
 		cmocka_unit_test(test_ticks), cmocka_unit_test(test_lengths),
+		cmocka_unit_test(test_groups), cmocka_unit_test(test_group_texts),
 		cmocka_unit_test(test_conservation),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@ import json
 import os
 import subprocess
 
+import history_reader
 from e2e import BUILD, DATA, check, run, scratch, simulate, table
 
 TRACE = os.path.join(DATA, "fibonacci")
@@ -149,6 +150,14 @@ def check_mistakes(folder):
         ("guests:\n  - {name: D, tsc: {offset: 1, ratio: 1}, vcpus: {0: 1}}\n", ":2:20: tsc: bits is missing"),
         ("guests:\n  - {name: D, tsc: {offset: 1, ratio: 0, bits: 0}, vcpus: {0: 1}}\n", ":2:39: a whole number"),
         ("guests:\n  - {name: D, tsc: {offset: 1, ratio: 1, bits: 64}, vcpus: {0: 1}}\n", ":2:48: a whole number"),
+        ("host: {dir: traces/host, weights: [1]}\n", ":1:35: weights: {GROUP: SHARES}"),
+        ("host: {dir: traces/host, weights: {/a: 0}}\n", ":1:40: a whole number"),
+        ("host: {dir: traces/host, weights: {/a: 262145}}\n", ":1:40: a whole number"),
+        ("host: {dir: traces/host, weights: {a: 1}}\n", ":1:36: weights: a control group"),
+        ("host: {dir: traces/host}\nguests:\n  - {name: D, vcpus: {0: 1}, groups: 5}\n", ":3:38: groups: {TID: GROUP}"),
+        ("host: {dir: traces/host}\nguests:\n  - {name: D, vcpus: {0: 1}, groups: {0: /a}}\n", ":3:39: a whole number"),
+        ("host: {dir: traces/host}\nguests:\n  - {name: D, vcpus: {0: 1}, groups: {5: a}}\n", ":3:42: groups: a control"),
+        ("host: {dir: traces/host}\nguests:\n  - {name: D, parent: E, vcpus: {0: 1}, groups: {5: /a}}\n", ":3:49: groups: its"),
         ("host: {dir: traces/nowhere}\n", "traces/nowhere"),
         ("sync: magic\nhost: {dir: traces/host}\n", "no such method: 'magic'"),
         ("sync: auto\n", "names no traces"),
@@ -161,6 +170,17 @@ def check_mistakes(folder):
         path = write(os.path.join(folder, "bad.yaml"), text)
         p = subprocess.run([os.path.join(BUILD, "stealscope"), "sync", path], capture_output=True, text=True, timeout=60)
         check(p.returncode in (1, 2) and p.stderr.count("\n") == 1 and says in p.stderr, f"{text!r}: {p.stderr.strip()}")
+
+
+def check_groups(folder):
+    """Control groups that have weights, from the outside; of who is in none of these, nothing."""
+    path, out = os.path.join(folder, "groups.yaml"), os.path.join(folder, "groups.steal")
+    for groups, row in (("154: /vms/web/x/vcpu0", '"0:1024/2:10"'), ("154: /vms/we", '"0:1024"'), ("154: /other, 155: /vms", None)):
+        write(path, "host: {dir: traces/host, weights: {/vms: 1024, /vms/web/y: 3000, /vms/web/x/vcpu0: 10}}\n"
+              "guests:\n  - {name: web, dir: traces/guest-Debian, groups: {" + groups + "}}\n")
+        run("index", path, "-o", out)
+        rows = [line for line in history_reader.History(out).dump() if line.split()[0] == "/Host/Threads/154/Groups"]
+        check([line.split()[3] for line in rows if not line.endswith("null")] == ([row] if row else []), f"{groups}: {row}")
 
 
 def check_header(folder):
@@ -190,4 +210,5 @@ with scratch() as tmp:
     check_vcpus(tmp)
     check_without_kvm(tmp)
     check_mistakes(tmp)
+    check_groups(tmp)
     check_header(tmp)

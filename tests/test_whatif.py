@@ -123,6 +123,22 @@ def check_nice(folder):
         check(abs(off) < 0.15, f"and the median is near: {off:+.3f}")
 
 
+def check_groups(folder):
+    """Control groups share by the weights that the session tells."""
+    simulate(f"{folder}/grouped", "planted", "--plant", "vm", "--share", "400", "--seed", "1005", "--duration", "12s")
+    tid = table("info", f"{folder}/grouped")[0]["host_tid"]
+    with open(f"{folder}/grouped/groups.yaml", "w", encoding="utf-8") as f:
+        f.write("host: {dir: host, weights: {/vms/Debian: 4096}}\nguests:\n  - {name: Ubuntu, dir: guest-Ubuntu}\n"
+                f"  - {{name: Debian, dir: guest-Debian, groups: {{{tid}: /vms/Debian}}}}\n")
+    answer = {way: json.loads(run("whatif", f"{folder}/grouped{way}", "weight Debian 100", "--format", "json").stdout)
+              for way in ("", "/groups.yaml")}
+    check(answer[""]["calibration"]["error"] > 3 * answer["/groups.yaml"]["calibration"]["error"], "reproduced by their weights")
+    check("the control groups of 1 of them share" in
+          " ".join(run("whatif", f"{folder}/grouped/groups.yaml", "add CPU").stdout.split()), "which is said")
+    rows, truth = predictions(f"{folder}/grouped/groups.yaml", "weight Debian 100"), latencies(recorded(folder, "vm", 5))
+    check(all(is_inside(rows[q], quantile(truth, p)) for q, p in LEVELS.items()), "told: of the group that is its own")
+
+
 def check_pins(folder):
     """Who was seen on one CPU is pinned when it waited for that while another was idle; else that must be said."""
     crowd = recorded(folder, "crowd", 1002)
@@ -177,6 +193,7 @@ with scratch() as scratch_folder:
     check_refusals(scratch_folder)
     check_shape(scratch_folder)
     check_nice(scratch_folder)
+    check_groups(scratch_folder)
     check_pins(scratch_folder)
     check_advice(scratch_folder)
     if os.path.isdir(os.path.join(SHARED, "grid_h0_g1")) and not is_sanitized():

@@ -48,7 +48,8 @@
 	X(THREAD_WOKEN_IN, woken_in, "Woken In", STRING)  /* and in what: "thread", or a handler's name */ \
 	X(THREAD_LOCK, lock, "Lock", STRING)              /* the kind of lock it waits for, where an event tells */ \
 	X(THREAD_VM, vm, "VM", REF)                       /* while it is a vCPU: the VM and the CPU's number */ \
-	X(THREAD_NICE, nice, "Nice", INT)                 /* of the host's that were not always of level 0; -21 real time */
+	X(THREAD_NICE, nice, "Nice", INT)                 /* of the host's that were not always of level 0; -21 real time */ \
+	X(THREAD_GROUPS, groups, "Groups", STRING)        /* of the host's: "NUMBER:SHARES/...", the outermost first */
 
 #define REQUEST_ATTRIBUTES(X) \
 	X(REQUEST_STATE, state, "State", STATE)           /* running, yielded, unknown; null outside of it */ \

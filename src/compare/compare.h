@@ -136,6 +136,7 @@ struct whatif {
 	double error;            /* of the waits that were recorded, what the replay reproduces wrongly */
 	double missed;           /* the same, of the waits and what quotas held back */
 	int64_t slice, credit;   /* ns, of the scheduler's model: found by calibration */
+	size_t grouped;          /* threads of whose control groups the weights are known */
 };
 
 /* Replays the window with the changes.  Refuses what cannot be known: no host, events lost, nested VMs.  Notes what is left

@@ -7,7 +7,9 @@
  * becomes idle takes one that waits elsewhere, or was sent away.  Slice and credit are what reproduces the recording best
  * (calibrate.c).
  *
- * Left out: real-time classes, groups (each thread has a weight of its own), caches, the cost of switching (it is part
+ * Groups whose weights are known give each of theirs a weight of that moment (groups.h).
+ *
+ * Left out: real-time classes, groups of which nothing is known, caches, the cost of switching (it is part
  * of the work; what an idle CPU takes to begin it is a constant that the recording tells), and interrupts (those of
  * whoever was interrupted). */
 #include "compare/replay.h"
@@ -18,6 +20,7 @@
 #include "base/mem.h"
 
 #define GRANULARITY 1000000
+#define ON_CPU_MOST 256  /* of whom groups look at each other */
 
 enum { ASLEEP, QUEUED, RUNS, ENDED };
 
@@ -76,6 +79,18 @@ static size_t heap_pop(struct replay_host *m)
 
 /* ---- CPUs */
 
+/* What counts against the others of its CPU. */
+static double weight_on(const struct replay_host *m, const struct core *c)
+{
+	const struct replay_task *t = &m->w->task[c->task], *on[ON_CPU_MOST] = { t };
+	size_t n = 1;
+	if (!m->w->groups)
+		return t->weight;
+	for (size_t i = 0; i < c->len && n < ON_CPU_MOST; i++)
+		on[n++] = &m->w->task[c->queue[i]];
+	return groups_weight(m->w, t, on, n);
+}
+
 static void account(struct replay_host *m, struct core *c)
 {
 	if (c->task == NOBODY)
@@ -85,7 +100,7 @@ static void account(struct replay_host *m, struct core *c)
 	t->since = m->now;
 	t->left -= ran;
 	t->done += ran;
-	t->v += (double)ran / t->weight;
+	t->v += ran ? (double)ran / weight_on(m, c) : 0;
 	double least = t->v;
 	for (size_t i = 0; i < c->len; i++)
 		least = m->w->task[c->queue[i]].v < least ? m->w->task[c->queue[i]].v : least;
@@ -153,11 +168,23 @@ double task_waits(const struct replay_task *t)
 	return ns;
 }
 
+static bool can_run(unsigned state)
+{
+	return state == QUEUED || state == RUNS;
+}
+
+static void set_state(struct replay_host *m, struct replay_task *t, uint8_t state)
+{
+	if (t->group >= 0 && can_run(state) != can_run(t->state))
+		groups_load(m->w, t, can_run(state) ? 1 : -1);
+	t->state = state;
+}
+
 static void run(struct replay_host *m, struct core *c, size_t task)
 {
 	struct replay_task *t = &m->w->task[task];
 	stop_waiting(m, t);
-	t->state = RUNS;
+	set_state(m, t, RUNS);
 	t->since = c->slice_start = m->now;
 	c->task = task;
 	if (t->follow)
@@ -173,7 +200,7 @@ static void enqueue(struct replay_host *m, unsigned cpu, size_t task)
 		t->v += c->least - m->core[t->cpu].least;
 	t->cpu = cpu;
 	t->since = t->state == QUEUED ? t->since : m->now;
-	t->state = QUEUED;
+	set_state(m, t, QUEUED);
 }
 
 /* Somebody who waits for another CPU and may use this one. */
@@ -258,7 +285,7 @@ static bool sleep_or_end(struct replay_host *m, size_t task)
 	struct replay_task *t = &m->w->task[task];
 	while (t->left <= 0) {
 		if (t->at + 1 >= t->bursts) {
-			t->state = ENDED;
+			set_state(m, t, ENDED);
 			return false;
 		}
 		const struct replay_burst *b = &t->burst[t->at++];
@@ -268,7 +295,7 @@ static bool sleep_or_end(struct replay_host *m, size_t task)
 		if (!skip && (!m->rules->open || b->quota))
 			until = m->now + b->sleep;
 		if (until > m->now) {
-			t->state = ASLEEP;
+			set_state(m, t, ASLEEP);
 			heap_push(m, until, task);
 			return false;
 		}
@@ -299,6 +326,8 @@ static void cpu_event(struct replay_host *m, unsigned cpu)
 
 static void begin(struct replay_host *m)
 {
+	for (size_t i = 0; i < m->w->groups; i++)
+		m->w->group[i].wants_cpu = 0;
 	for (size_t i = 0; i < m->w->tasks; i++) {
 		struct replay_task *t = &m->w->task[i];
 		t->agains = t->at = 0;

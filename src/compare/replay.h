@@ -2,6 +2,7 @@
 #ifndef STEALSCOPE_COMPARE_REPLAY_H
 #define STEALSCOPE_COMPARE_REPLAY_H
 
+#include "compare/groups.h"
 #include "compare/ledger.h"
 
 #define WAIT_LENGTHS 48  /* half octaves, from a us to 16 s */
@@ -34,6 +35,7 @@ struct replay_task {
 	bool gone, unlimited;
 	uint64_t may;            /* CPUs */
 	double weight;           /* 1: nice 0 */
+	int32_t group;           /* the innermost, in wants->group; -1: none is known */
 	/* The replay's answer. */
 	struct run_stretch *again;  /* of followed ones */
 	size_t agains, again_cap;
@@ -57,6 +59,9 @@ struct wants {
 	int64_t from, to;        /* ns, closed */
 	struct replay_task *task;
 	size_t tasks, cap;
+	struct replay_group *group;
+	size_t groups, group_cap;
+	size_t grouped;          /* tasks whose groups are known */
 	uint32_t *task_of;       /* by index into topo->thread; UINT32_MAX: none */
 	unsigned cpus;           /* of the host; numbers below 64 */
 	int64_t dispatch;        /* ns from a wake-up to the work on an idle CPU: the median of those below DISPATCH_MOST */

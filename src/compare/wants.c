@@ -252,6 +252,26 @@ static int read_weight(const struct wants *w, struct replay_task *t, struct erro
 	return more;
 }
 
+/* The groups that it is in where the window ends. */
+static int read_groups(struct wants *w, struct replay_task *t, struct error *err)
+{
+	const uint32_t attr = w->topo->thread[t->thread].groups;
+	struct history_cursor c;
+	struct interval iv;
+	int more;
+	t->group = -1;
+	if (attr == HISTORY_NONE)
+		return 0;
+	if (history_range(&c, w->topo->h, attr, w->from, w->to, err))
+		return -1;
+	while ((more = history_range_next(&c, &iv, err)) > 0) {
+		const char *text = iv.value == HISTORY_NULL ? NULL : history_string(w->topo->h, iv.value);
+		t->group = text ? groups_of(w, text) : t->group;
+	}
+	w->grouped += t->group >= 0;
+	return more;
+}
+
 static int add_task(struct wants *w, uint32_t thread, struct error *err)
 {
 	const struct topo_thread *th = &w->topo->thread[thread];
@@ -265,7 +285,7 @@ static int add_task(struct wants *w, uint32_t thread, struct error *err)
 	w->task_of[thread] = (uint32_t)w->tasks;
 	struct replay_task *t = ARRAY_PUSH(w->task, w->tasks, w->cap);
 	*t = (struct replay_task){ .thread = thread, .follow = th->role >= 0 };
-	if (read_cpus(w, t, err) || read_weight(w, t, err) || read_states(w, t, err))
+	if (read_cpus(w, t, err) || read_weight(w, t, err) || read_groups(w, t, err) || read_states(w, t, err))
 		return -1;
 	if (!t->seen)
 		t->seen = 1;
@@ -316,6 +336,7 @@ void wants_release(struct wants *w)
 	}
 	free(w->task);
 	free(w->task_of);
+	free(w->group);
 	*w = (struct wants){ 0 };
 }
 

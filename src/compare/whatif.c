@@ -76,8 +76,9 @@ static void change_all(struct wants *w, const struct whatif_change *change, size
 			t->unlimited |= c->kind == WHATIF_NO_QUOTA;
 			t->may = c->kind == WHATIF_PIN ? UINT64_C(1) << c->cpu
 			       : c->kind == WHATIF_FREE ? (UINT64_C(1) << w->cpus) - 1 : t->may;
-			t->weight = c->kind == WHATIF_WEIGHT ? c->weight : t->weight;
 		}
+		if (c->kind == WHATIF_WEIGHT)
+			groups_set_weight(w, c->thread, c->threads, c->weight);
 	}
 }
 
@@ -420,6 +421,7 @@ int whatif_of(const struct diff_side *side, const struct whatif_change *change, 
 		}
 		out->slice = models.rules[0].slice;
 		out->credit = models.rules[0].credit;
+		out->grouped = w.grouped;
 		replay_all(&r, &models, change, changes, out);
 		tell_requests(&r, out);
 		tell_waits(&r, out);

@@ -67,6 +67,7 @@ static enum says says_of(const char *attribute)
 		{ &cpu_schema[CPU_INTERRUPT], SAYS_HANDLER }, { &cpu_schema[CPU_EXIT], SAYS_NOTHING },
 		{ &thread_schema[THREAD_WOKEN_IN], SAYS_HANDLER }, { &thread_schema[THREAD_WOKEN_BY], SAYS_MACHINE },
 		{ &thread_schema[THREAD_VM], SAYS_MACHINE }, { &thread_schema[THREAD_LOCK], SAYS_NOTHING },
+		{ &thread_schema[THREAD_GROUPS], SAYS_NOTHING },
 	};
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (strcmp(known[i].attr->name, attribute) == 0)

@@ -77,7 +77,8 @@ static int fill(struct history_builder *b, const char *path, struct loaded *l, s
 {
 	if (load_traces(l, in, progress, times, err))
 		return -1;
-	struct model_options options = { .paper_states = in->paper_states, .workers = in->jobs, .progress = progress };
+	struct model_options options = { .paper_states = in->paper_states, .workers = in->jobs, .progress = progress,
+	                                 .groups = in->group, .grouped = in->groups };
 	if (model_run(&l->sync, &options, b, span, &l->notes, err))
 		return -1;
 	times_end(times, PHASE_MODEL);

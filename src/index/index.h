@@ -37,11 +37,15 @@ int input_refuse_shape(const struct input_options *o, struct error *err);
 
 /* ---- What that comes to; owns all but what sync_options borrows from it */
 
+struct model_groups;
+
 struct input {
 	struct trace_spec *spec;
 	size_t specs;
 	struct sync_hint *hint;    /* from a session file */
 	size_t hints, hint_cap;
+	struct model_groups *group;  /* from a session file, too */
+	size_t groups, group_cap;
 	char *folder;              /* the one folder that all of it was named by; NULL: there is none */
 	char *layout, *sync;       /* as written, by the user or the session file; NULL = auto */
 	int64_t live_for;          /* ns, 0 = to the end */

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/timefmt.h"
 #include "index/session.h"
+#include "model/model.h"
 
 static int parse_sync(struct input *in, struct error *err)
 {
@@ -148,6 +149,9 @@ void input_release(struct input *in)
 		free(in->hint[i].vcpu);
 	}
 	free(in->hint);
+	for (size_t i = 0; i < in->groups; i++)
+		free(in->group[i].text);
+	free(in->group);
 	free(in->folder);
 	free(in->layout);
 	free(in->sync);
@@ -215,5 +219,7 @@ char *input_shape(const struct input *in)
 		for (size_t k = 0; k < h->vcpus; k++)
 			shape = add(shape, ",%u:%d", h->vcpu[k].number, (int)h->vcpu[k].host_tid);
 	}
+	for (size_t i = 0; i < in->groups; i++)
+		shape = add(shape, " %d/%s", (int)in->group[i].tid, in->group[i].text);
 	return shape;
 }

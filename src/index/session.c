@@ -8,8 +8,12 @@
 #include "base/timefmt.h"
 #include "base/yaml_file.h"
 #include "index/input.h"
+#include "model/model.h"
 
 #define MEND "see stealscope-session(5)"
+#define GROUPS_MOST 4096
+#define SHARES_MOST 262144  /* the kernel's */
+#define PATH_MOST 4096
 
 bool session_is_one(const char *path)
 {
@@ -33,6 +37,8 @@ struct session {
 	struct input *in;
 	struct yaml_file file;
 	char *folder;  /* of the session file, with the slash; "" for the working directory */
+	struct { const char *path; unsigned shares; } *group;  /* control groups of the host; paths are of the file */
+	size_t groups, group_cap;
 	struct error *err;
 };
 
@@ -135,6 +141,68 @@ static int get_vcpus(struct session *s, const yaml_node_t *map, struct sync_hint
 	return 0;
 }
 
+/* weights: { /machine.slice: 1024, ... }: a control group of the host -> its shares. */
+static int get_weights(struct session *s, const yaml_node_t *map)
+{
+	yaml_node_t *node = yaml_member(&s->file, map, "weights"), *key, *value;
+	if (node && node->type != YAML_MAPPING_NODE)
+		return yaml_refuse(&s->file, node, s->err, "weights: {GROUP: SHARES} is wanted here");
+	for (size_t i = 0; yaml_pair(&s->file, node, i, &key, &value); i++) {
+		const char *path = yaml_scalar(key);
+		int64_t shares;
+		if (!path || *path != '/')
+			return yaml_refuse(&s->file, key, s->err, "weights: a control group is wanted here, as /machine.slice");
+		if (i >= GROUPS_MOST)
+			return yaml_refuse(&s->file, key, s->err, "weights: more than %d control groups", GROUPS_MOST);
+		if (yaml_integer(&s->file, value, 1, SHARES_MOST, &shares, s->err))
+			return -1;
+		ARRAY_PUSH(s->group, s->groups, s->group_cap)->path = path;
+		s->group[s->groups - 1].shares = (unsigned)shares;
+	}
+	return 0;
+}
+
+/* The groups that have weights on the way to one, from the outside: "0:1024/3:200". */
+static char *way_to(const struct session *s, const char *path)
+{
+	char *way = NULL;
+	for (const char *end = path; *end; ) {
+		end += 1 + strcspn(end + 1, "/");
+		const size_t length = (size_t)(end - path);
+		for (size_t i = 0; i < s->groups; i++) {
+			if (strncmp(s->group[i].path, path, length) != 0 || s->group[i].path[length])
+				continue;
+			char *longer = mem_printf("%s%s%zu:%u", way ? way : "", way ? "/" : "", i, s->group[i].shares);
+			free(way);
+			way = longer;
+			break;
+		}
+	}
+	return way;
+}
+
+/* groups: { 154: /machine.slice/web.scope }: TID of a thread of the host -> the control group that it is in. */
+static int get_groups(struct session *s, const yaml_node_t *map, const char *parent)
+{
+	yaml_node_t *node = yaml_member(&s->file, map, "groups"), *key, *value;
+	if (node && node->type != YAML_MAPPING_NODE)
+		return yaml_refuse(&s->file, node, s->err, "groups: {TID: GROUP} is wanted here");
+	if (node && parent && strcmp(parent, "host") != 0)
+		return yaml_refuse(&s->file, node, s->err, "groups: its threads are none of the host's");
+	for (size_t i = 0; yaml_pair(&s->file, node, i, &key, &value); i++) {
+		const char *path = yaml_scalar(value);
+		int64_t tid;
+		if (yaml_integer(&s->file, key, 1, INT32_MAX, &tid, s->err))
+			return -1;
+		if (!path || *path != '/' || strlen(path) > PATH_MOST)
+			return yaml_refuse(&s->file, value, s->err, "groups: a control group is wanted here, as /machine.slice");
+		char *way = way_to(s, path);
+		if (way)
+			*ARRAY_PUSH(s->in->group, s->in->groups, s->in->group_cap) = (struct model_groups){ (int32_t)tid, way };
+	}
+	return 0;
+}
+
 static int add_traces(struct session *s, const yaml_node_t *map, const char *name, enum trace_role role)
 {
 	const char *dir, *layout;
@@ -150,19 +218,19 @@ static int add_traces(struct session *s, const yaml_node_t *map, const char *nam
 
 static int load_host(struct session *s, const yaml_node_t *node)
 {
-	static const char *const known[] = { "dir", "name", "layout", "facts", NULL };
+	static const char *const known[] = { "dir", "name", "layout", "weights", "facts", NULL };
 	const char *name;
 	if (!node)
 		return 0;
-	if (check_members(s, node, known) || get_text(s, node, "name", &name))
+	if (check_members(s, node, known) || get_text(s, node, "name", &name) || get_weights(s, node))
 		return -1;
 	return add_traces(s, node, name, ROLE_HOST);
 }
 
 static int load_guest(struct session *s, const yaml_node_t *node)
 {
-	static const char *const known[] = { "dir", "name", "layout", "parent", "offset", "nudge", "vcpus", "tsc", "facts",
-		NULL };
+	static const char *const known[] = { "dir", "name", "layout", "parent", "offset", "nudge", "vcpus", "tsc", "groups",
+		"facts", NULL };
 	const char *name;
 	if (check_members(s, node, known) || get_text(s, node, "name", &name))
 		return -1;
@@ -170,7 +238,7 @@ static int load_guest(struct session *s, const yaml_node_t *node)
 		return yaml_refuse(&s->file, node, s->err, "name: is missing");
 	struct sync_hint *hint = input_add_hint(s->in, name);
 	if (get_parent(s, node, hint) || get_offset(s, node, hint) || get_nudge(s, node, hint) ||
-	    get_vcpus(s, node, hint) || get_tsc(s, node, hint))
+	    get_vcpus(s, node, hint) || get_tsc(s, node, hint) || get_groups(s, node, hint->parent))
 		return -1;
 	/* A guest may be named for its vCPU threads alone: nobody traced it. */
 	if (!yaml_member(&s->file, node, "dir") && hint->vcpus)
@@ -209,6 +277,7 @@ static int load_file(struct session *s, const char *path)
 	s->folder = mem_printf("%.*s", slash ? (int)(slash - path + 1) : 0, path);
 	int rc = load_document(s);
 	free(s->folder);
+	free(s->group);
 	yaml_file_release(&s->file);
 	return rc;
 }

@@ -96,6 +96,7 @@ void model_free(struct model *m)
 		free(mc->root);
 		free(mc);
 	}
+	map_release(&m->groups);
 	free(m->machine);
 	free(m->vcpu);
 	free(m->candidate);

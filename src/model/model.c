@@ -183,6 +183,7 @@ static int run(struct model_run *r, struct history_builder *b, struct model_span
 		(void)sink_beside_end(beside, NULL);
 		return -1;
 	}
+	thread_groups(m, r->options->groups, r->options->grouped);
 	int result = merge_open(&merge, r->trace, r->clock, r->n, r->workers, err);
 	if (result == 0) {
 		for (size_t i = 1; i < r->n; i++)

@@ -23,7 +23,12 @@
 #include "history/history.h"
 #include "sync/sync.h"
 
+/* The control groups that a thread of the host is in, "NUMBER:SHARES/...", as long as the first one of its TID lives. */
+struct model_groups { int32_t tid; char *text; };
+
 struct model_options {
+	const struct model_groups *groups;  /* borrowed */
+	size_t grouped;
 	bool paper_states;         /* fold HOST_BLOCKED into PREEMPTED and WAKING into IDLE */
 	unsigned workers;          /* 0 = one per core; what comes out does not depend on them */
 	struct progress progress;  /* in events */

@@ -151,6 +151,7 @@ struct model {
 	int64_t text_thread;    /* id of "thread", -1: not asked for yet */
 	unsigned set_vcpu, set_thread, set_owner, set_request, set_out_by, set_polling;
 	uint32_t owners;        /* VMs that have an owner state of their own */
+	struct map groups;      /* TID of the host -> id of the text of its control groups */
 	bool paper_states;
 	bool told_parents;      /* the history knows which machine runs which */
 	uint64_t events;
@@ -162,6 +163,7 @@ struct thread *thread_get(struct machine *mc, int64_t tid);  /* made, with an UN
 void thread_die(struct machine *mc, struct thread *th);      /* frees it */
 void thread_forget(struct machine *mc);                      /* frees all, writes nothing */
 void thread_set(struct machine *mc, struct thread *th, enum thread_attr what, int64_t value);
+void thread_groups(struct model *m, const struct model_groups *groups, size_t n);  /* of threads that will come */
 void thread_nice(struct machine *mc, struct thread *th, int8_t nice);  /* as struct thread has it; it is switched in */
 void thread_learn(struct machine *mc, struct thread *th, int64_t comm, int64_t pid);  /* absent ones change nothing */
 void thread_enters(struct machine *mc, struct thread *th);   /* a guest, on its CPU: its vCPU may have moved to it */

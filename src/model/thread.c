@@ -69,6 +69,28 @@ void thread_set(struct machine *mc, struct thread *th, enum thread_attr what, in
 	set_at(mc, th, mc->model->sink.now, what, value);
 }
 
+void thread_groups(struct model *m, const struct model_groups *groups, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		*map_put(&m->groups, (uint64_t)groups[i].tid, NULL) = (uint64_t)sink_id(&m->sink, groups[i].text);
+}
+
+static void join_groups(struct machine *mc, struct thread *th)
+{
+	const uint64_t *text = mc->index == 0 ? map_find(&mc->model->groups, (uint64_t)th->tid) : NULL;
+	if (text)
+		thread_set(mc, th, THREAD_GROUPS, (int64_t)*text);
+}
+
+/* The next one of its TID is another thread. */
+static void leave_groups(struct machine *mc, struct thread *th)
+{
+	if (th->attr[THREAD_GROUPS] == HISTORY_NONE)
+		return;
+	thread_set(mc, th, THREAD_GROUPS, HISTORY_NULL);
+	(void)map_remove(&mc->model->groups, (uint64_t)th->tid);
+}
+
 /* Most of the host's threads are of nice 0 all the time, and need no row to say so. */
 void thread_nice(struct machine *mc, struct thread *th, int8_t nice)
 {
@@ -160,6 +182,7 @@ struct thread *thread_get(struct machine *mc, int64_t tid)
 	for (int i = 0; i < THREAD_ATTRS; i++)
 		th->attr[i] = HISTORY_NONE;
 	*slot = (uint64_t)(uintptr_t)th;
+	join_groups(mc, th);
 	bind(mc, th);
 	return th;
 }
@@ -178,6 +201,7 @@ void thread_die(struct machine *mc, struct thread *th)
 	thread_set(mc, th, THREAD_STATUS, HISTORY_NULL);
 	if (th->pid >= 0)
 		thread_set(mc, th, THREAD_PID, HISTORY_NULL);  /* the next one of its TID may come without a word of its process */
+	leave_groups(mc, th);
 	if (th->attr[THREAD_NICE] != HISTORY_NONE)
 		thread_set(mc, th, THREAD_NICE, HISTORY_NULL);
 	map_remove(&mc->thread, (uint64_t)th->tid);

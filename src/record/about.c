@@ -218,6 +218,7 @@ static void put_guest(struct yaml_out *o, int list, const struct session_facts *
 	}
 	if (g->state == GUEST_SENT && about_tsc(g, s->host, &tsc, &why))
 		put_tsc(o, map, "tsc", &tsc);
+	facts_put_groups(o, map, s->before[i], s->after[i]);
 	const int facts = yaml_out_map(o, map, "facts");
 	char *transport = transport_text(&g->by);
 	put_escaped(o, facts, "through", transport);
@@ -238,6 +239,7 @@ int about_session(const struct session_facts *s, int folder, struct error *err)
 	gethostname(name, sizeof name - 1);
 	put_escaped(o, host, "name", *name ? name : "host");
 	yaml_out_text(o, host, "dir", "host");
+	facts_put_weights(o, host, s->before, s->after, s->guests);
 	const int guests = s->guests ? yaml_out_list(o, YAML_OUT_ROOT, "guests") : 0;
 	for (size_t i = 0; i < s->guests; i++)
 		if (is_known(s->guest[i]))

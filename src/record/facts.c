@@ -12,19 +12,36 @@
 
 #define MOST_THREADS 1024
 #define MOST_GROUPS 256
+#define SHARES_USUAL 1024
+#define SHARES_MOST 262144
+#define SHARES_IDLE 3  /* of a group that has the CPU when nobody else wants it: its weight reads 0 */
 
 /* ---- control groups */
 
-static const struct { const char *hierarchy, *place, *quota; } versions[] = {
-	{ "0::", "/sys/fs/cgroup", "cpu.max" },
-	{ ":cpu,cpuacct:", "/sys/fs/cgroup/cpu,cpuacct", "cpu.cfs_quota_us" },
-	{ ":cpu:", "/sys/fs/cgroup/cpu", "cpu.cfs_quota_us" },
+static const struct { const char *hierarchy, *place, *quota, *weight; int64_t usual; } versions[] = {
+	{ "0::", "/sys/fs/cgroup", "cpu.max", "cpu.weight", 100 },
+	{ ":cpu,cpuacct:", "/sys/fs/cgroup/cpu,cpuacct", "cpu.cfs_quota_us", "cpu.shares", SHARES_USUAL },
+	{ ":cpu:", "/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "cpu.shares", SHARES_USUAL },
 };
 
 struct facts {
-	struct cgroup_quota { char *path, *quota, *stat; } *group;
+	struct cgroup_quota { char *path, *quota, *stat; int64_t shares; } *group;  /* shares: 0 = they are not known */
 	size_t groups, cap;
+	struct group_member { int32_t tid; char *path; } *member;  /* vCPUs' threads */
+	size_t members, member_cap;
 };
+
+/* What the scheduler makes of a group's weight; 0: it has none, and is no group for the scheduler. */
+static int64_t shares_of(const char *root, size_t version, const char *path)
+{
+	int64_t weight;
+	if (!proc_number(root, &weight, "%s%s/%s", versions[version].place, path, versions[version].weight) || weight < 0 ||
+	    weight > SHARES_MOST)
+		return 0;
+	if (weight == 0)
+		return SHARES_IDLE;
+	return (weight * SHARES_USUAL + versions[version].usual / 2) / versions[version].usual;
+}
 
 static void add_group(struct facts *f, const char *root, size_t version, const char *path)
 {
@@ -37,12 +54,14 @@ static void add_group(struct facts *f, const char *root, size_t version, const c
 		.path = mem_dup(path),
 		.quota = proc_line(root, "%s%s/%s", versions[version].place, path, versions[version].quota),
 		.stat = proc_text(root, NULL, "%s%s/cpu.stat", versions[version].place, path),
+		.shares = shares_of(root, version, path),
 	};
 }
 
-/* The group of a thread and all around it, any of which may have a quota. */
-static void add_groups(struct facts *f, const char *root, int32_t pid, int32_t tid)
+/* The group of a thread and all around it, any of which may have a quota.  NULL: it is in none.  The caller frees. */
+static char *add_groups(struct facts *f, const char *root, int32_t pid, int32_t tid)
 {
+	char *innermost = NULL;
 	char *text = proc_text(root, NULL, "/proc/%d/task/%d/cgroup", pid, tid);
 	for (size_t i = 0; text && i < sizeof versions / sizeof *versions; i++) {
 		const char *at = strstr(text, versions[i].hierarchy);
@@ -50,6 +69,7 @@ static void add_groups(struct facts *f, const char *root, int32_t pid, int32_t t
 			continue;
 		at += strlen(versions[i].hierarchy);
 		char *path = mem_printf("%.*s", (int)strcspn(at, "\n"), at), *slash;
+		innermost = mem_dup(path);
 		while (!strstr(path, "..") && (slash = strrchr(path, '/')) && slash[1]) {
 			add_group(f, root, i, path);
 			*slash = '\0';
@@ -58,15 +78,25 @@ static void add_groups(struct facts *f, const char *root, int32_t pid, int32_t t
 		break;
 	}
 	free(text);
+	return innermost;
+}
+
+static void add_member(struct facts *f, const char *root, int32_t pid, int32_t tid)
+{
+	char *path = add_groups(f, root, pid, tid);
+	if (path && *path == '/' && !strstr(path, ".."))
+		*ARRAY_PUSH(f->member, f->members, f->member_cap) = (struct group_member){ tid, path };
+	else
+		free(path);
 }
 
 struct facts *facts_take(const char *root, const struct vm *vm)
 {
 	struct facts *f = mem_new(1, sizeof *f);
-	add_groups(f, root, vm->pid, vm->pid);
+	free(add_groups(f, root, vm->pid, vm->pid));
 	for (size_t i = 0; i < vm->vcpus; i++)
 		if (vm->vcpu[i].tid)
-			add_groups(f, root, vm->pid, vm->vcpu[i].tid);
+			add_member(f, root, vm->pid, vm->vcpu[i].tid);
 	return f;
 }
 
@@ -77,8 +107,12 @@ void facts_free(struct facts *f)
 		free(f->group[i].quota);
 		free(f->group[i].stat);
 	}
-	if (f)
+	for (size_t i = 0; f && i < f->members; i++)
+		free(f->member[i].path);
+	if (f) {
 		free(f->group);
+		free(f->member);
+	}
 	free(f);
 }
 
@@ -90,12 +124,18 @@ static void put_escaped(struct yaml_out *o, int map, const char *key, const char
 		yaml_out_text(o, map, key, text_escape(escaped, sizeof escaped, text));
 }
 
-static const char *stat_of(const struct facts *f, const char *path)
+static const struct cgroup_quota *group_of(const struct facts *f, const char *path, size_t length)
 {
 	for (size_t i = 0; f && i < f->groups; i++)
-		if (strcmp(f->group[i].path, path) == 0)
-			return f->group[i].stat;
+		if (strncmp(f->group[i].path, path, length) == 0 && !f->group[i].path[length])
+			return &f->group[i];
 	return NULL;
+}
+
+static const char *stat_of(const struct facts *f, const char *path)
+{
+	const struct cgroup_quota *g = group_of(f, path, strlen(path));
+	return g ? g->stat : NULL;
 }
 
 /* "usage_usec 1\nuser_usec 2": as a mapping. */
@@ -123,6 +163,77 @@ static void put_groups(struct yaml_out *o, int map, const struct facts *before, 
 		put_stat(o, group, "before", stat_of(before, f->group[i].path));
 		put_stat(o, group, "after", stat_of(after, f->group[i].path));
 	}
+}
+
+static const char *path_of(const struct facts *f, int32_t tid)
+{
+	for (size_t i = 0; f && i < f->members; i++)
+		if (f->member[i].tid == tid)
+			return f->member[i].path;
+	return NULL;
+}
+
+/* Were the weights of the group and of all around it the same before and after? */
+static bool is_steady(const struct facts *before, const struct facts *after, const char *path)
+{
+	for (size_t end = 0; path[end]; ) {
+		end += 1 + strcspn(path + end + 1, "/");
+		const struct cgroup_quota *a = group_of(before, path, end), *b = group_of(after, path, end);
+		if (!a || !b || a->shares != b->shares)
+			return false;
+	}
+	return true;
+}
+
+/* Members whose groups are not known to have stayed as they were are left out. */
+static bool is_told(const struct facts *before, const struct facts *after, size_t member)
+{
+	const struct group_member *m = &before->member[member];
+	const char *then = path_of(after, m->tid);
+	return then && strcmp(then, m->path) == 0 && is_steady(before, after, m->path);
+}
+
+void facts_put_groups(struct yaml_out *o, int map, const struct facts *before, const struct facts *after)
+{
+	int groups = 0;
+	for (size_t i = 0; before && i < before->members; i++) {
+		char tid[16];
+		if (!is_told(before, after, i))
+			continue;
+		snprintf(tid, sizeof tid, "%d", before->member[i].tid);
+		groups = groups ? groups : yaml_out_map(o, map, "groups");
+		put_escaped(o, groups, tid, before->member[i].path);
+	}
+}
+
+/* Is the group around one of a member that is told? */
+static bool is_wanted(const struct facts *before, const struct facts *after, const char *path)
+{
+	const size_t length = strlen(path);
+	for (size_t i = 0; i < before->members; i++) {
+		const char *in = before->member[i].path;
+		if (strncmp(in, path, length) == 0 && (in[length] == '/' || !in[length]) && is_told(before, after, i))
+			return true;
+	}
+	return false;
+}
+
+void facts_put_weights(struct yaml_out *o, int map, struct facts *const *before, struct facts *const *after, size_t n)
+{
+	int weights = 0;
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; before[i] && k < before[i]->groups; k++) {
+			const struct cgroup_quota *g = &before[i]->group[k];
+			char escaped[1024];
+			bool known = !g->shares || !is_wanted(before[i], after[i], g->path);
+			for (size_t earlier = 0; earlier < i && !known; earlier++)
+				known = before[earlier] && group_of(before[earlier], g->path, strlen(g->path)) &&
+				        is_wanted(before[earlier], after[earlier], g->path);
+			if (known)
+				continue;
+			weights = weights ? weights : yaml_out_map(o, map, "weights");
+			yaml_out_number(o, weights, text_escape(escaped, sizeof escaped, g->path), g->shares);
+		}
 }
 
 /* ---- threads */
