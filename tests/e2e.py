@@ -44,10 +44,14 @@ def run(*args, status=0, env=None, **more):
 
 @functools.lru_cache(maxsize=None)
 def is_sanitized():
-    """Such a build is several times slower: of what proves one thing again and again it needs only so much as takes all ways
-    through the program."""
     with open(PROGRAM, "rb") as f:
         return b"__asan_init" in f.read()
+
+
+def is_brief():
+    """Is this a repetition of what another build has been asked?  Then what proves one thing again and again is done so often
+    as takes all ways through the program.  slice.h has the same for C."""
+    return is_sanitized() or "STEALSCOPE_BRIEF" in os.environ
 
 
 def recordings():

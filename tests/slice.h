@@ -1,6 +1,7 @@
-/* Long sweeps that prove one thing again and again: a part of them each day, all in `make check-long`.  A sweep that is whole
- * in the usual build is cut under sanitizers, which see the same code in a part of it; what has one expected answer never is.
- * e2e.py has the same for Python.  STEALSCOPE_SLICE=NUMBER repeats a day. */
+/* Long sweeps that prove one thing again and again: a part of them each day, all in `make check-long`.  What is whole in the
+ * usual build may be cut where the same is asked once more: under sanitizers, which see the same code in a part of it, and of
+ * another compiler (STEALSCOPE_BRIEF).  What has one expected answer never is.  e2e.py has the same for Python.
+ * STEALSCOPE_SLICE=NUMBER repeats a day. */
 #ifndef STEALSCOPE_TESTS_SLICE_H
 #define STEALSCOPE_TESTS_SLICE_H
 
@@ -19,6 +20,12 @@
 #else
 #define SANITIZED false
 #endif
+
+/* Is this a repetition of what another build has been asked? */
+static inline bool slice_brief(void)
+{
+	return SANITIZED || getenv("STEALSCOPE_BRIEF") != NULL;
+}
 
 /* The day's number, said once: it repeats a failure. */
 static inline unsigned slice_today(void)
@@ -40,8 +47,8 @@ static inline bool slice_has(size_t i, unsigned of)
 
 #define RECORDINGS_MOST 500
 
-/* The folders of the recordings that may lie beside the sources, whose names the caller frees: all in the usual build, under
- * sanitizers one of `of`. */
+/* The folders of the recordings that may lie beside the sources, whose names the caller frees: all in the usual build, in a
+ * brief one every `of`th. */
 static inline size_t slice_recordings(char *path[RECORDINGS_MOST], unsigned of)
 {
 	struct dirent **entry = NULL;
@@ -53,7 +60,7 @@ static inline size_t slice_recordings(char *path[RECORDINGS_MOST], unsigned of)
 	for (int i = 0; i < entries; i++) {
 		snprintf(dir, sizeof dir, "%s/%s/", root, entry[i]->d_name);
 		DIR *d = entry[i]->d_name[0] == '.' ? NULL : opendir(dir);
-		if (d && (!SANITIZED || slice_has(folders, of)) && taken < RECORDINGS_MOST)
+		if (d && (!slice_brief() || slice_has(folders, of)) && taken < RECORDINGS_MOST)
 			path[taken++] = strndup(dir, strlen(dir) - 1);
 		folders += d != NULL;
 		if (d)

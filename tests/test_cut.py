@@ -5,7 +5,7 @@ import json
 import os
 import re
 
-from e2e import DATA, a_slice, check, is_sanitized, recordings, run, scratch, simulate, table
+from e2e import DATA, a_slice, check, is_brief, recordings, run, scratch, simulate, table
 from history_reader import History
 
 # Every command that answers about a window, and its options that make another answer.
@@ -150,15 +150,15 @@ with scratch() as folder:
     history = f"{folder}/fibonacci.steal"
     run("index", os.path.join(DATA, "fibonacci"), "-o", history)
     check_content(history, *check_window(history, "fibonacci"), "fibonacci")
-    for part in (("0%", "50%"), ("50%", "100%"), ("50%", "50.3%"))[2 * is_sanitized():]:
+    for part in (("0%", "50%"), ("50%", "100%"), ("50%", "50.3%"))[2 * is_brief():]:
         check_window(history, "fibonacci", *part)
     check_names(folder, history, "fibonacci")
     for scenario in (["nested"], ["random", "--containers", "--seed", "3"], ["requests"], ["overcommit", "2", "--lost", "0.2"]):
         simulate(f"{folder}/traces-{scenario[0]}", *scenario, "--duration", "300ms")
         history = f"{folder}/{scenario[0]}.steal"
         run("index", f"{folder}/traces-{scenario[0]}", "-o", history)
-        check_content(history, *check_window(history, scenario[0], most=1 if is_sanitized() else 6), scenario[0])
-        if not is_sanitized():
+        check_content(history, *check_window(history, scenario[0], most=1 if is_brief() else 6), scenario[0])
+        if not is_brief():
             check_window(history, scenario[0], "40%", "43%")
         check_names(folder, history, scenario[0])
 

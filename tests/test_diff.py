@@ -11,7 +11,7 @@ import json
 import os
 import sys
 
-from e2e import SHARED, check, is_sanitized, recordings, run, scratch, simulate, table
+from e2e import SHARED, check, is_brief, recordings, run, scratch, simulate, table
 
 CAUSES = {"vm": "Ubuntu/cc", "pin": "host/burnP6", "weight": "host/make", "exits": "hypervisor",
           "quota": "limited by quota", "slow": "own work"}
@@ -181,7 +181,7 @@ with scratch() as scratch_folder:
     check(first_cause(mixed) == "Ubuntu/cc", "windows may be open, and of any form")
 
     contended = os.path.join(SHARED, "soroban_contended")
-    if os.path.isdir(contended) and not is_sanitized():
+    if os.path.isdir(contended) and not is_brief():
         real = [f"{scratch_folder}/{name}.steal" for name in ("soroban_base", "soroban_contended")]
         for name in real:
             run("index", os.path.join(SHARED, os.path.basename(name)[:-6]), "-o", name)

@@ -117,12 +117,12 @@ static void test_repeating(void **state)
 	(void)state;
 	int cases = getenv("STEALSCOPE_LONG_TESTS") != NULL ? 300 : 8, count[3] = { 0, 0, 0 };
 	for (int i = 0; i < cases; i++)
-		if (!SANITIZED || slice_has((size_t)i, 8))
+		if (!slice_brief() || slice_has((size_t)i, 8))
 			count[repeat(i)]++;
 	print_message("guests that repeat themselves: %d cases, %d told, %d of them wrong\n", cases,
 	              count[RIGHT] + count[WRONG], count[WRONG]);
 	assert_int_equal(count[WRONG], 0);
-	assert_true(SANITIZED || 8 * count[RIGHT] >= (cases > 8 ? 2 : 3) * cases);
+	assert_true(slice_brief() || 8 * count[RIGHT] >= (cases > 8 ? 2 : 3) * cases);
 }
 
 /* ---- stays that look alike: each is followed by another one of which the guest records nothing */
@@ -218,7 +218,7 @@ static void test_dull(void **state)
 {
 	static const int64_t dull[][3] = { { 60, 20, 45 }, { 300, 60, 170 } };
 	(void)state;
-	for (size_t i = 0; i < (SANITIZED ? 1 : COUNT(dull)); i++) {
+	for (size_t i = 0; i < (slice_brief() ? 1 : COUNT(dull)); i++) {
 		struct world w;
 		make_dull(&w, dull[i][0] * SECOND, dull[i][1] * SECOND, dull[i][2] * SECOND);
 		synchronize(&w);

@@ -9,7 +9,7 @@ import json
 import os
 import sys
 
-from e2e import SHARED, check, is_sanitized, run, scratch, simulate, table
+from e2e import SHARED, check, is_brief, run, scratch, simulate, table
 
 CHANGES = {"vm": "without Ubuntu", "pin": "pin Debian -> CPU1", "quota": "no quota Debian", "weight": "without host/make"}
 LEVELS = {"latency_p50": 0.5, "latency_p90": 0.9, "latency_p99": 0.99}
@@ -93,7 +93,7 @@ def check_advice(folder):
     check("'pin Debian -> CPU1' would help Debian most" in last("summary", pinned, "Debian"), "summary: back to its CPU")
     check("'pin Debian -> CPU1'" in last("explain", pinned, "Debian/reqserver"), "explain: of its VM")
     run("summary", pinned, "--advise", "--format", "csv", status=1)
-    if is_sanitized():
+    if is_brief():
         return
     check("'without host/make'" in last("summary", beside), "of the one that lost most")
     check("No advice" in last("summary", alone, "Debian"), "who waits for nothing gets none")
@@ -186,7 +186,7 @@ with scratch() as scratch_folder:
             print(f"     {name}: {sum(hits)} of {len(hits)} inside, medians off by {mean:.3f}, bias {sum(off[name]) / len(off[name]):.3f}")
         check(all(sum(hits) >= 0.9 * len(hits) for hits in results.values()), "the truth lies in the intervals")
         sys.exit(0)
-    if not is_sanitized():
+    if not is_brief():
         results, _ = count(scratch_folder, 1, 1)
         check(sum(sum(hits) for hits in results.values()) >= 20, f"what was planted is taken away again {results}")
         check_calibration(scratch_folder)
@@ -196,7 +196,7 @@ with scratch() as scratch_folder:
     check_groups(scratch_folder)
     check_pins(scratch_folder)
     check_advice(scratch_folder)
-    if os.path.isdir(os.path.join(SHARED, "grid_h0_g1")) and not is_sanitized():
+    if os.path.isdir(os.path.join(SHARED, "grid_h0_g1")) and not is_brief():
         inside, errors = [], []
         real = {name: f"{scratch_folder}/{name}.steal" for h in "012" for g in "136" for name in [f"grid_h{h}_g{g}"]}
         for name, file in real.items():

@@ -3,7 +3,7 @@
 found without synchronization events, streams cut between threads.  So it is whichever reader decodes a whole trace."""
 import os
 
-from e2e import DATA, SHARED, check, is_sanitized, run, scratch, simulate
+from e2e import DATA, SHARED, check, is_brief, run, scratch, simulate
 
 SIMULATED = {
     "guests that share CPUs": ("overcommit", "3", "--events", "300k", "--duration", "1h"),
@@ -38,7 +38,7 @@ def main():
         for reader in ("native", "babeltrace"):
             check(made_by(folder, recording, 2, reader) == one, f"{reader} reads what no named reader does")
         for name in ("big", "lost", "smp"):
-            if os.path.isdir(os.path.join(SHARED, name)) and not is_sanitized():
+            if os.path.isdir(os.path.join(SHARED, name)) and not is_brief():
                 same(folder, os.path.join(SHARED, name), f"recording {name}")
 
 
