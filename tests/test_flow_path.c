@@ -335,6 +335,42 @@ static void test_pending_for_two(void **state)
 	        "1600000-1649999 running A/6 other inject ~760001; 1650000-1654999 irq A/-1 irq/9-disk inject ~760001");
 }
 
+/* host/43, which is known to serve irq/8-net, raised that until 75, when host/41 had begun to wake the halted vCPU for
+ * another device: what is left of the halt is the wakeup on its way, and none of host/41's doing. */
+static void test_woken_for_another(void **state)
+{
+	(void)state;
+	struct world w;
+	world_open(&w);
+	world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 40; 20 0; 30 40; 60 0; 80 40");
+	world_row(&w, H "40/Status", "0 RUNNING; 20 BLOCKED; 30 RUNNING; 60 BLOCKED; 80 RUNNING");
+	world_row(&w, H "40/Woken By", "30 host/43; 80 host/41");
+	world_row(&w, H "40/Woken In", "30 thread");
+	world_row(&w, H "40/CPU", "0 0");
+	world_row(&w, H "40/PID", "0 39");
+	world_row(&w, H "41/Status", "0 BLOCKED; 72 RUNNING; 95 BLOCKED");
+	world_row(&w, H "41/PID", "0 39");
+	world_row(&w, H "43/Status", "0 RUNNING; 76 BLOCKED");
+	world_row(&w, H "43/PID", "0 39");
+	world_row(&w, V "Host Thread", "0 40");
+	world_row(&w, V "pCPU", "0 0");
+	world_row(&w, V "Status", "0 RUNNING; 20 IDLE; 30 RUNNING; 60 IDLE; 80 RUNNING");
+	world_row(&w, V "Current Thread", "0 6; 20 0; 33 6; 60 0; 85 6");
+	world_row(&w, V "Interrupt", "0 -; 31 irq/8-net; 32 -; 82 irq/9-disk; 84 -; 90 irq/8-net; 93 -");
+	world_row(&w, A "5/Status", "0 RUNNING; 50 BLOCKED; 91 RUNNING");
+	world_row(&w, A "5/CPU", "0 0");
+	world_row(&w, A "5/Name", "0 work");
+	world_row(&w, A "5/Woken By", "91 A/6");
+	world_row(&w, A "5/Woken In", "91 irq/8-net");
+	world_row(&w, A "6/Name", "0 other");
+	world_close(&w, 0, 99);
+	check(&w, "A/5", 50, 90,
+	      "50-74 running host/43  inject ~16; 75-79 unknown A/-1 vCPU0 start; 80-81 idle-cpu A/0 swapper inject ~16; "
+	      "82-83 irq A/-1 irq/9-disk inject ~16; 84-84 idle-cpu A/0 swapper inject ~16; "
+	      "85-89 running A/6 other inject ~16; 90-90 irq A/-1 irq/8-net inject ~16");
+	world_release(&w);
+}
+
 /* A/5 waits on CPU1: it spins in a spin lock, while A/6 has no pCPU for most of that; then it sleeps, and A/6 wakes it. */
 static void test_locks(void **state)
 {
@@ -438,6 +474,7 @@ int main(void)
 		cmocka_unit_test(test_no_longer_traced),
 		cmocka_unit_test(test_explained), cmocka_unit_test(test_explained_in_part),
 		cmocka_unit_test(test_pending), cmocka_unit_test(test_pending_for_two),
+		cmocka_unit_test(test_woken_for_another),
 		cmocka_unit_test(test_locks), cmocka_unit_test(test_locks_own_loss),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

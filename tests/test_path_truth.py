@@ -83,11 +83,22 @@ class Causes:
             yield a, b, ("vcpu", machine)
             return
         while a <= b:
-            verdict, until = self.truth.verdict("host", host[0], a)
-            waits = self.status("host", host[0]).at(a)[0] == "PREEMPTED"  # else it is that vCPU itself that has the CPU
+            busy = self.sender(machine, host[0], a)
+            verdict, until = self.truth.verdict("host", busy, a)
+            state, over = self.status("host", host[0]).at(a)
+            if state == "BLOCKED":
+                until = min(until, over)
+            waits = self.status("host", busy).at(a)[0] == "PREEMPTED"  # else it is that vCPU itself that has the CPU
             thief = tuple(verdict[1:]) if waits and verdict[0] == "preempting" else None
             yield a, min(until, b), ("far", machine, thief)
             a = until + 1
+
+    def sender(self, machine, vcpu, t):
+        """Who has to go on for that vCPU to take notice: as long as it is halted, the one that will send it the interrupt."""
+        state, over = self.status("host", vcpu).at(t)
+        woken = self.last(self.wakes, ("host", vcpu), over + 1) if state == "BLOCKED" else None
+        by = woken and woken[0] > t and woken[1]["in"] == "thread" and int(woken[1]["by_tid"])
+        return by if by and self.vcpu.get(by, ("",))[0] == machine else vcpu
 
     def led_to(self, machine, tid, at, by, a, b, deep):
         who = by["by_machine"], int(by["by_tid"])

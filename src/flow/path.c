@@ -277,8 +277,10 @@ static int through_interrupt(struct walker *w, const struct subject *s, uint32_t
 		rc = follow_thread(w, server, a, before, via);
 	else if (a <= before)
 		rc = hand_over(w, s, host, raised, a, before, via.evidence);
-	raised = raised > a ? raised : a;
-	return rc < 0 || raised > b ? rc : own(w, &cpu, raised, b, via);
+	int64_t from = raised = raised > a ? raised : a;
+	if (rc == 0 && server && (rc = raiser_outslept(&w->raisers, host, server, &from)) == 0)
+		rc = emit_unknown(w, &cpu, raised, from - 1 < b ? from - 1 : b);
+	return rc < 0 || from > b ? rc : own(w, &cpu, from, b, via);
 }
 
 /* vCPU v, as a thread of its host, did something at t. */

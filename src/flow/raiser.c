@@ -269,3 +269,20 @@ int raiser_woke(struct raisers *k, uint32_t v, const struct wakeup *by, int64_t 
 		return enters(k, v, woken, device);
 	return topo_find_thread(k->r->topo, (uint32_t)by->machine, by->tid) == (int)server - 1;
 }
+
+int raiser_outslept(struct raisers *k, struct who *host, const struct who *server, int64_t *raised)
+{
+	struct wakeup by;
+	struct row_track *status = &resolver_own(k->r, host)[OWN_STATUS];
+	int64_t value;
+	if (track_at(k->r, status, *raised, &value) < 0)
+		return -1;
+	const int64_t over = status->iv.end;
+	if (!is_state(k->asleep, value) || over >= history_last(k->r->topo->h))
+		return 0;
+	if (wakeup_of(k->r, host, over + 1, &by) < 0)
+		return -1;
+	if (by.in && strcmp(by.in, "thread") == 0 && (by.tid != server->tid || by.machine != server->machine))
+		*raised = over + 1;
+	return 0;
+}

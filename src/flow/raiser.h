@@ -22,4 +22,8 @@ int raiser_of(struct raisers *k, uint32_t v, const struct who *host, int64_t fro
  * one have come while the vCPU waited for its CPU. */
 int raiser_woke(struct raisers *k, uint32_t v, const struct wakeup *by, int64_t woken, int64_t t);
 
+/* The vCPU of that thread was sent an interrupt at *raised.  If it sleeps then, and another thread ends that, who did not
+ * do so for this interrupt, *raised is moved to when the sleep is over. */
+int raiser_outslept(struct raisers *k, struct who *host, const struct who *server, int64_t *raised);
+
 #endif
