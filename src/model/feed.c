@@ -152,6 +152,13 @@ static void on_exec(struct machine *mc, const struct cpu *c, const struct event 
 	thread_rename(mc, th, name);
 }
 
+/* It is said to be runnable, and may be current: nothing has ever happened on its CPU. */
+static bool is_open(const struct machine *mc, const struct event *ev)
+{
+	return ev->process.state == RUN_RUNNABLE && ev->process.cpu >= 0 &&
+	       (ev->process.cpu >= mc->cpus || mc->cpu[ev->process.cpu].state == CPU_UNSEEN);
+}
+
 static void on_process(struct machine *mc, const struct event *ev)
 {
 	struct thread *th = thread_find(mc, ev->process.tid);
@@ -164,7 +171,7 @@ static void on_process(struct machine *mc, const struct event *ev)
 	thread_learn(mc, th, ev->process.comm, ev->process.pid);
 	th->in_kernel = ev->process.type == PROCESS_KERNEL;
 	if (th->on < 0 && th->sched == THREAD_UNKNOWN) {
-		th->sched = start_dumped(ev);
+		th->sched = is_open(mc, ev) ? THREAD_UNKNOWN : start_dumped(ev);
 		th->woken = WOKEN_PERHAPS;
 		known_told(mc, th, ev->ts);
 		thread_place(mc, th, ev->process.cpu);

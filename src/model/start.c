@@ -23,7 +23,10 @@ void start_release(struct start *s)
 
 int8_t start_sched(const struct start *s, const struct start_thread *th)
 {
-	return th->switched_in && !s->wakeups && !s->wakings ? THREAD_UNKNOWN : th->sched;
+	/* A dump calls a thread runnable that is current, too; of a CPU without any event nobody can tell which. */
+	const bool open = th->dumped && th->sched == THREAD_PREEMPTED && th->cpu >= 0 &&
+	                  ((uint32_t)th->cpu >= s->cpus || !s->cpu[th->cpu].seen);
+	return open || (th->switched_in && !s->wakeups && !s->wakings) ? THREAD_UNKNOWN : th->sched;
 }
 
 int8_t start_dumped(const struct event *ev)
@@ -353,6 +356,10 @@ static int look_at_quiet_cpus(struct start *s, const struct trace *trace, struct
 		if (got == 0)
 			start_silent(s, i);
 	}
+	const struct trace_info *info = trace_info(trace);
+	for (uint32_t i = info->cpus; i < info->cpus_told; i++)
+		if (info->cpu[i].told && info->cpu[i].begin <= info->cpu[i].end)
+			start_silent(s, i);
 	return 0;
 }
 

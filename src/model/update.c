@@ -1,8 +1,8 @@
 /* Consequences: thread -> the vCPU it emulates -> the thread that is current on that vCPU -> and so on inwards.
  *
  * The depth of the recursion is the depth to which machines are nested; each step costs O(1). */
+#include "model/start.h"
 #include "model/state.h"
-
 
 static enum vcpu_place place_of(const struct vcpu *v)
 {
@@ -10,6 +10,8 @@ static enum vcpu_place place_of(const struct vcpu *v)
 		[WOKEN_NO] = PLACE_RUNNABLE, [WOKEN_YES] = PLACE_WOKEN, [WOKEN_PERHAPS] = PLACE_QUEUED };
 	const struct machine *host = v->vm->parent;
 	const struct thread *th = v->thread;
+	if (host && !v->mapped && host->start && host->start->epochs > 1)
+		return PLACE_UNKNOWN;  /* all that was said of its thread is lost: it may have waited */
 	if (!host || !v->mapped)
 		return PLACE_UNTRACED;
 	if (!host->active)

@@ -253,6 +253,7 @@ void trace_publish(struct trace *t, enum trace_role role)
 	summarize(t, role);
 	cover_events(t);
 	info->cpu = t->cpu;
+	info->cpus_told = (unsigned)t->cpus;
 }
 
 struct trace *trace_from_events(const char *machine, enum trace_role role, const struct event *ev, size_t n,

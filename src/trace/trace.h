@@ -176,7 +176,8 @@ struct trace_info {
 	uint64_t uncounted;       /* times that it discarded events and did not count them */
 	uint64_t bytes;           /* of the trace's files; 0 of a live one */
 	unsigned cpus;            /* highest CPU number + 1 */
-	const struct trace_cpu *cpu;  /* of each of them: from when to when it was recorded */
+	const struct trace_cpu *cpu;  /* of each of them: from when to when it was recorded; and of those without any event: */
+	unsigned cpus_told;       /* as many as were recorded, >= cpus */
 	/* Its clock was set back, and what happened at these times (in order) is left out: nobody can tell what came first. */
 	const struct trace_span *twice;
 	size_t twices;

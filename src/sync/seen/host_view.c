@@ -318,6 +318,15 @@ static void on_sync(struct host_walk *w, const struct event *ev, int32_t tid)
 	}
 }
 
+/* A thread that is called like a vCPU has a process of another TID than its own: where that is what is known, it is left
+ * of one whose end was lost. */
+static void forget_leader(struct host_view *v, int64_t tid)
+{
+	const uint64_t *pid = v->lossy ? map_find(&v->pid, (uint64_t)tid) : NULL;
+	if (pid && *pid == (uint64_t)tid)
+		map_remove(&v->pid, (uint64_t)tid);
+}
+
 static void name_thread(struct host_view *v, int64_t ts, int64_t tid, int64_t comm, int64_t pid)
 {
 	if (tid < 0 || tid > INT32_MAX)
@@ -336,7 +345,10 @@ static void name_thread(struct host_view *v, int64_t ts, int64_t tid, int64_t co
 		v->thread[*at].pid = (int32_t)pid;
 	/* A vCPU that never runs has no vm entry; its name shows it, or the user says so. */
 	bool known = v->known && map_find(v->known, (uint64_t)tid);
-	if (!at && (known || (comm != EVENT_ABSENT && comm > 0 && named_vcpu(v, comm) > 0)))
+	bool named = comm != EVENT_ABSENT && comm > 0 && named_vcpu(v, comm) > 0;
+	if (!at && named)
+		forget_leader(v, tid);
+	if (!at && (known || named))
 		(void)thread_of(v, (int32_t)tid, ts);
 	if (v->lossy)
 		*map_put(&v->sight, (uint64_t)tid, NULL) = (uint64_t)ts;
