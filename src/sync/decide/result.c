@@ -283,11 +283,21 @@ static int nudge_match(struct sync_work *r, size_t guest, struct match *m)
 	return 0;
 }
 
+/* A clock of parts, one of which other lines fit as well: its pairs are with the windows that this line chose. */
+static bool is_doubted_part(const struct clock_map *clock)
+{
+	for (size_t i = 0; i < clock->pieces && clock->pieces > 1; i++)
+		if (clock->piece[i].quality == SYNC_APPROXIMATE)
+			return true;
+	return false;
+}
+
 /* Pairs by containment may agree and be wrong: that events lie out of guest mode wherever in the corridor the clock is
  * shows it.  By how much it is wrong, and where, nothing tells; nor if it is adrift. */
 static void judge_corridor(const struct match *m, struct clock_map *clock)
 {
-	for (size_t i = 0; i < clock->pieces && (m->proof.refuted > 0 || m->h.adrift); i++) {
+	const bool is_wrong = m->proof.refuted > 0 || m->h.adrift || (m->proof.outside > 0 && is_doubted_part(clock));
+	for (size_t i = 0; i < clock->pieces && is_wrong; i++) {
 		struct clock_piece *p = &clock->piece[i];
 		p->quality = p->quality == SYNC_ACCURATE ? SYNC_APPROXIMATE : p->quality;
 		p->low.points = p->high.points = 0;
@@ -377,6 +387,10 @@ static void describe(struct sync_work *r, const struct sync_vm *vm)
 		notes_add(r->notes, NOTE_CLOCK, vm->name, "%llu of its events lie out of guest mode by up to %s, whatever its "
 		          "pairs allow: its clock is wrong there, nobody knows by how much", (unsigned long long)vm->refuted,
 		          time_duration(worst, vm->worst_violation));
+	else if (vm->method == SYNC_CONTAINMENT && vm->outside > 0 && is_doubted_part(&vm->clock))
+		notes_add(r->notes, NOTE_CLOCK, vm->name, "%llu of its events lie out of guest mode by up to %s, and other clocks "
+		          "fit parts of them as well: its clock is wrong there, nobody knows by how much",
+		          (unsigned long long)vm->outside, time_duration(worst, vm->worst_violation));
 	else if (vm->adrift)
 		notes_add(r->notes, NOTE_CLOCK, vm->name, "had its clock stepped while it was traced, its events would not tell: "
 		          "its times are wrong then, nobody knows by how much");

@@ -169,7 +169,11 @@ static int64_t step_of(const struct clock_piece *piece, int64_t *most)
 /* The host's time that passes at a jump during which the guest's clock stands still, wherever that is. */
 static bool ran_meanwhile(const struct seen *seen, const struct clock_piece *piece)
 {
+	const struct trace_info *info = seen->act->of;
 	int64_t low, high, unused;
+	for (size_t i = 0; info && i < info->twices; i++)
+		if (info->twice[i].end >= piece->unsure_from && info->twice[i].begin <= piece->unsure_to)
+			return true;  /* a buffer shows it */
 	return clock_piece_bounds(piece - 1, piece->unsure_to, &unused, &low) &&
 	       clock_piece_bounds(piece, piece->unsure_from, &high, &unused) && (low >= high || ran(seen, low + 1, high - 1));
 }
