@@ -80,6 +80,7 @@ static void measure_event(const struct measure *m, const struct event *ev, const
 	if (!th) {
 		out->outside++;  /* the VM has no such CPU */
 		out->refuted++;
+		out->missing++;
 		return;
 	}
 	if (th != *last)
@@ -147,6 +148,7 @@ int containment_measure(const struct host_view *host, const struct vm_view *vm, 
 		out->inside += part->c.inside;
 		out->outside += part->c.outside;
 		out->refuted += part->c.refuted;
+		out->missing += part->c.missing;
 		out->worst = part->c.worst > out->worst ? part->c.worst : out->worst;
 		for (int side = 0; side < 2; side++)
 			for (size_t span = 0; span < SYNC_SPANS; span++)

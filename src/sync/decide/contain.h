@@ -9,6 +9,7 @@
 struct containment {
 	uint64_t inside, outside;  /* events; those at times when the mode is not known are in neither */
 	uint64_t refuted;          /* of those outside: wherever in its corridor the clock is */
+	uint64_t missing;          /* of those: of CPUs that the VM does not have */
 	int64_t worst;             /* ns from the event that is farthest outside to the nearest window */
 	int64_t nearest[2][SYNC_SPANS];  /* ns from an event inside to the end of its window, and from its begin: the least
 	                                    of each span of the guest's trace; INT64_MAX = none */

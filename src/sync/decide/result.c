@@ -292,11 +292,23 @@ static bool is_doubted_part(const struct clock_map *clock)
 	return false;
 }
 
+/* Synchronization events that contradict the others were left out, and what the others say puts one in a hundred of all
+ * that the guest did out of guest mode: those left out may be the true ones. */
+static bool is_untrue(const struct containment *c, const struct clock_map *clock)
+{
+	uint64_t rejected = 0;
+	for (size_t i = 0; i < clock->pieces; i++)
+		rejected += clock->piece[i].rejected;
+	return rejected > 0 && (c->outside - c->missing) * 100 > c->inside + c->outside;
+}
+
 /* Pairs by containment may agree and be wrong: that events lie out of guest mode wherever in the corridor the clock is
  * shows it.  By how much it is wrong, and where, nothing tells; nor if it is adrift. */
 static void judge_corridor(const struct match *m, struct clock_map *clock)
 {
-	const bool is_wrong = m->proof.refuted > 0 || m->h.adrift || (m->proof.outside > 0 && is_doubted_part(clock));
+	const bool by_containment = m->method == SYNC_CONTAINMENT;
+	const bool is_wrong = !by_containment ? is_untrue(&m->proof, clock)
+		: m->proof.refuted > 0 || m->h.adrift || (m->proof.outside > 0 && is_doubted_part(clock));
 	for (size_t i = 0; i < clock->pieces && is_wrong; i++) {
 		struct clock_piece *p = &clock->piece[i];
 		p->quality = p->quality == SYNC_ACCURATE ? SYNC_APPROXIMATE : p->quality;
@@ -311,7 +323,8 @@ static void take_match(struct sync_work *r, struct sync_vm *vm, struct match *m)
 	vm->clock = m->h.clock;
 	m->h.clock = (struct clock_map){ NULL, 0 };
 	const struct sync_hint *hint = hint_of(r, m->guest);
-	if (m->method == SYNC_CONTAINMENT && (hint == NULL || hint->nudge == 0))  /* else the user knows better */
+	const bool is_found = m->method == SYNC_CONTAINMENT || m->method == SYNC_EVENTS || m->method == SYNC_AUTO;
+	if (is_found && (hint == NULL || hint->nudge == 0))  /* else the user knows better */
 		judge_corridor(m, &vm->clock);
 	vm->method = r->options->method == SYNC_NONE && !r->options->audit ? SYNC_NONE : m->method;
 	vm->pairs = m->h.pairs;
