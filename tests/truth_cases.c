@@ -158,7 +158,7 @@ const struct test_case test_case[] = {
 	{ "clock-step", SYNC_AUTO, stepped, .slack = 2 },
 	{ "any-step", SYNC_AUTO, stepped_any, .slack = 2 },
 	{ "small-step", SYNC_AUTO, stepped_little, .slack = 2 },
-	{ "back-step", SYNC_AUTO, stepped_back, .slack = 2, .may_not_know = true, .only_long = true },
+	{ "back-step", SYNC_AUTO, stepped_back, .slack = 2, .may_not_know = true, .only_named = true },
 	{ "aside-step", SYNC_AUTO, stepped_aside, .slack = 2, .only_named = true },
 	{ "lost", SYNC_NONE, lossy, .slack = -1, .true_sync = true, .may_not_know = true },
 	{ "lost-hotplug", SYNC_NONE, lossy_hotplug, .slack = -1, .may_not_know = true },
