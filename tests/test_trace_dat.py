@@ -66,10 +66,11 @@ def check_damaged_event(tmp):
 
 def check_counts(tmp):
     """The kernel's own counters, which trace-cmd writes down, tell when events of a CPU are missing."""
-    stat = "CPU: 0\nentries: %d\noverrun: 0\nnow ts:     5.100000\nread events: 500\n"
-    _, notes, _ = index(tmp, [buffer(0, 600)], stats=[stat % 100])
-    check(not any("more events" in n for n in notes), "all events are there")
-    _, notes, _ = index(tmp, [buffer(0, 600)], stats=[stat % 117])
+    stat = "CPU: 0\nentries: %d\noverrun: 0\nnow ts:     5.100000\nread events: %d\n"
+    for entries, read in ((100, 500), (0, 600), (600, 0), (117, 500), (599, 600)):
+        _, notes, _ = index(tmp, [buffer(0, 600)], stats=[stat % (entries, read)])
+        check(not any("more events" in n for n in notes), f"all events are there; {read} were taken meanwhile")
+    _, notes, _ = index(tmp, [buffer(0, 600)], stats=[stat % (0, 617)])
     check(any("damaged after 600 events" in n and "17 more events" in n for n in notes), f"17 are missing {notes}")
 
 

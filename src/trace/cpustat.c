@@ -29,8 +29,10 @@ static int64_t time_told(const char *text)
 
 struct cpu_stat cpu_stat_parse(const char *text)
 {
+	const uint64_t held = counted(text, "entries: "), taken = counted(text, "read events: ");
 	return (struct cpu_stat){
-		.events = counted(text, "entries: ") + counted(text, "read events: "),
+		/* trace-cmd's recorders empty the buffer while it reads this: what they take between the two is in both. */
+		.events = held > taken ? held : taken,
 		.lost = counted(text, "overrun: ") + counted(text, "commit overrun: ") + counted(text, "dropped events: "),
 		.now = time_told(text),
 	};

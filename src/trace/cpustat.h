@@ -6,7 +6,7 @@
 
 struct cpu_stat {
 	unsigned cpu;
-	uint64_t events;     /* that were recorded, and not overwritten */
+	uint64_t events;     /* that were recorded at least, and not overwritten */
 	uint64_t lost;       /* overrun and dropped */
 	int64_t now;         /* ns: when that was; INT64_MAX: not said, or in cycles */
 };
