@@ -98,12 +98,17 @@ static double quantile_variance(const struct latency *sorted, size_t n, double p
 	return variance > 0 ? variance * blocks / (blocks - 1) : 0;
 }
 
-struct estimate estimate_quantile(const struct latency *sorted, size_t n, double p)
+double quantile_value(const struct latency *sorted, size_t n, double p)
 {
 	unsigned times[DIFF_SLICES];
 	for (unsigned i = 0; i < DIFF_SLICES; i++)
 		times[i] = 1;
-	const double value = weighted_quantile(sorted, n, times, p);
+	return weighted_quantile(sorted, n, times, p);
+}
+
+struct estimate estimate_quantile(const struct latency *sorted, size_t n, double p)
+{
+	const double value = quantile_value(sorted, n, p);
 	const double usual = quantile_variance(sorted, n, p, value, DIFF_BLOCK);
 	const double longest = quantile_variance(sorted, n, p, value, LONGEST_BLOCK);
 	return (struct estimate){ value, sqrt(fmax(usual, longest)), BLOCKS };

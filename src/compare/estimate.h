@@ -17,6 +17,7 @@ struct estimate {
 /* The sum of num over the sum of den, 0 where that is 0; its error is that of infinitely many resamples. */
 struct estimate estimate_ratio(const double num[DIFF_SLICES], const double den[DIFF_SLICES]);
 /* The p-quantile of n latencies sorted by ns (n > 0), by drawing blocks; the same each time. */
+double quantile_value(const struct latency *sorted, size_t n, double p);  /* without the error, which costs more */
 struct estimate estimate_quantile(const struct latency *sorted, size_t n, double p);
 /* after - before, with the interval in which the difference lies but for a chance of `alpha`. */
 void estimate_change(const struct estimate *before, const struct estimate *after, double alpha, double *change,

@@ -12,6 +12,7 @@
 
 #define PIECES (1 << 22)
 #define LITTLE 0.05  /* of what the server runs */
+#define ALWAYS 0.95  /* of the window */
 
 /* The task of the vCPU that a guest's thread is on. */
 static int task_at(const struct wants *w, uint32_t thread, int64_t t, struct replay_task **out, struct error *err)
@@ -108,6 +109,23 @@ static int add_server(struct served_list *l, const struct wants *w, const struct
 	return rc;
 }
 
+/* A guest whose vCPU never sleeps does not show when it would have: its next requests may have waited in it all along. */
+static void note_busy(const struct served_list *l, const struct wants *w, struct notes *notes)
+{
+	const double span = (double)(w->to - w->from) + 1;
+	for (size_t i = 0; i < l->len; i++) {
+		const struct replay_task *t = l->item[i].first;
+		const double wanted = t->rans ? (double)(t->ran[t->rans - 1].work + t->waited) / span : 0;
+		bool told = wanted < ALWAYS;
+		for (size_t k = 0; k < i && !told; k++)
+			told = l->item[k].first == t;
+		if (!told)
+			notes_add(notes, NOTE_DOUBT, NULL, "%s: its vCPU wanted a CPU for %.0f%% of the time: what is told of its "
+			          "requests holds if each comes when another is answered, not if they come by the clock",
+			          l->item[i].kind, 100 * wanted);
+	}
+}
+
 int served_read(struct served_list *l, const struct wants *w, struct notes *notes, struct error *err)
 {
 	struct requests all;
@@ -129,6 +147,8 @@ int served_read(struct served_list *l, const struct wants *w, struct notes *note
 	if (left && rc == 0)
 		notes_add(notes, NOTE_DOUBT, NULL, "%zu of %zu requests are not replayed: their servers do not run in a VM of this "
 		          "host, or on an unknown vCPU", left, n);
+	if (rc == 0)
+		note_busy(l, w, notes);
 	free(whole);
 	requests_release(&all);
 	return rc;

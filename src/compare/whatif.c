@@ -104,25 +104,29 @@ static int check_quotas(const struct wants *w, const struct whatif_change *chang
 /* The replays: as it was, changed, and changed for all who may not be pinned. */
 enum { AS_IT_WAS, CHANGED, FREED, VARIANTS };
 
-/* Times a standard error: another run of the same is another sample, 95 %.  The error may be that of the longest blocks. */
-static double another_run(void)
+#define CHANCE 0.05          /* that the truth of another run lies outside */
+
+/* Times a standard error: another run of the same is another sample.  The error may be that of the longest blocks. */
+static double another_run(double chance)
 {
-	return student_beyond(0.025, FEWEST_BLOCKS - 1) * sqrt(2);
+	return student_beyond(chance, FEWEST_BLOCKS - 1) * sqrt(2);
 }
 
 /* One figure of all replays: [variant][run]. */
 struct figure { double value[VARIANTS][RUNS]; };
 
-/* What the model does wrongly it does wrongly again: that is not evened out by more requests, so it is added to the error
- * of the sample.  It is what the best models of both kinds miss of this figure (reproduced), and of what the changes
- * change, as large a part as the replay misses of all time that was waited or held back. */
+/* What the model does wrongly it does wrongly again, and all to one side: where it counts for as much as chance, the truth
+ * lies outside on that side alone, so all of the chance is there.  With none, half of it is on either side.  It is what the
+ * best models of both kinds miss of this figure (reproduced), and of what the changes change, as large a part as the replay
+ * misses of all time that was waited or held back. */
 static void add_row(struct whatif *out, unsigned kind, const char *subject, unsigned quantity, double recorded,
-                    const double reproduced[2], double low, double high, double sample)
+                    const double reproduced[2], double low, double high, double least, double sample)
 {
 	const double value = (low + high) / 2;
 	const double miss = fmax(fabs(reproduced[0] - recorded), fabs(reproduced[1] - recorded));
 	const double off = recorded > 0 ? miss / recorded * value : 0;
-	const double reach = hypot(off, out->missed * (value - recorded)) + sample;
+	const double wrong = hypot(off, out->missed * (value - recorded));
+	const double reach = least + fmax(another_run(CHANCE / 2) * sample, wrong + another_run(CHANCE) * sample);
 	*ARRAY_PUSH(out->row, out->rows, out->cap) = (struct whatif_row){ mem_dup(subject), (uint8_t)kind,
 		(uint8_t)quantity, recorded, reproduced[0], value, fmax(0, low - reach), high + reach };
 }
@@ -237,7 +241,7 @@ static void tell_waits(struct replays *r, struct whatif *out)
 			r->untold++;
 		else
 			add_row(out, a[i].kind, a[i].subject, DIFF_LOST, a[i].recorded, a[i].replayed.value[AS_IT_WAS], x[0], x[1],
-			        LEAST_WAIT + another_run() * sample_error(r, &a[i]));
+			        LEAST_WAIT, sample_error(r, &a[i]));
 	}
 }
 
@@ -283,27 +287,27 @@ static void tell_kind(struct replays *r, const char *kind, struct whatif *out)
 		size_t n = latencies_of(r, kind, NULL, false, l);
 		if (n < quantile[q].requests)
 			continue;
-		const double recorded = estimate_quantile(l, n, p).value;
+		const double recorded = quantile_value(l, n, p);
 		double reproduced[2];
 		for (unsigned k = 0; k < 2; k++) {
 			n = latencies_of(r, kind, r->again[AS_IT_WAS][k], false, l);
-			reproduced[k] = n ? estimate_quantile(l, n, p).value : 0;
+			reproduced[k] = n ? quantile_value(l, n, p) : 0;
 		}
 		for (unsigned k = 0; k < 4 * r->runs; k++) {
 			n = latencies_of(r, kind, r->again[CHANGED + k / 2 % 2][k / 4], k % 2, l);
 			if (n < quantile[q].requests)
 				continue;
-			const struct estimate e = estimate_quantile(l, n, p);
-			low[k / 2 % 2] = fmin(low[k / 2 % 2], e.value);
-			high[k / 2 % 2] = fmax(high[k / 2 % 2], e.value);
-			sample = fmax(sample, e.error);
+			const double value = quantile_value(l, n, p);
+			low[k / 2 % 2] = fmin(low[k / 2 % 2], value);
+			high[k / 2 % 2] = fmax(high[k / 2 % 2], value);
+			if (k / 2 == 0 || k / 2 == 2)
+				sample = fmax(sample, estimate_quantile(l, n, p).error);
 		}
 		const double least = fmin(low[0], low[1]), most = fmax(high[0], high[1]);
 		if (isfinite(low[0]) && isfinite(low[1]) && hangs_on_pins(low, high, 0))
 			r->untold++;
 		else if (isfinite(least))
-			add_row(out, DIFF_OF_REQUESTS, kind, quantile[q].quantity, recorded, reproduced, least, most,
-			        another_run() * sample);
+			add_row(out, DIFF_OF_REQUESTS, kind, quantile[q].quantity, recorded, reproduced, least, most, 0, sample);
 	}
 	free(l);
 }
