@@ -158,6 +158,7 @@ def check_mistakes(folder):
         ("host: {dir: traces/host}\nguests:\n  - {name: D, vcpus: {0: 1}, groups: {0: /a}}\n", ":3:39: a whole number"),
         ("host: {dir: traces/host}\nguests:\n  - {name: D, vcpus: {0: 1}, groups: {5: a}}\n", ":3:42: groups: a control"),
         ("host: {dir: traces/host}\nguests:\n  - {name: D, parent: E, vcpus: {0: 1}, groups: {5: /a}}\n", ":3:49: groups: its"),
+        ("host: {dir: traces/host}\nguests:\n  - {name: D, vcpus: {0: 1}, groups: {5: " + 33 * "/a" + "}}\n", ":3:42: groups: a control"),
         ("host: {dir: traces/nowhere}\n", "traces/nowhere"),
         ("sync: magic\nhost: {dir: traces/host}\n", "no such method: 'magic'"),
         ("sync: auto\n", "names no traces"),

@@ -13,7 +13,7 @@
 #define MEND "see stealscope-session(5)"
 #define GROUPS_MOST 4096
 #define SHARES_MOST 262144  /* the kernel's */
-#define PATH_MOST 4096
+#define DEEPEST 32          /* as deep as a replay looks */
 
 bool session_is_one(const char *path)
 {
@@ -181,6 +181,14 @@ static char *way_to(const struct session *s, const char *path)
 	return way;
 }
 
+static int depth_of(const char *path)
+{
+	int depth = 0;
+	for (; *path; path++)
+		depth += *path == '/' && depth <= DEEPEST;
+	return depth;
+}
+
 /* groups: { 154: /machine.slice/web.scope }: TID of a thread of the host -> the control group that it is in. */
 static int get_groups(struct session *s, const yaml_node_t *map, const char *parent)
 {
@@ -194,7 +202,7 @@ static int get_groups(struct session *s, const yaml_node_t *map, const char *par
 		int64_t tid;
 		if (yaml_integer(&s->file, key, 1, INT32_MAX, &tid, s->err))
 			return -1;
-		if (!path || *path != '/' || strlen(path) > PATH_MOST)
+		if (!path || *path != '/' || depth_of(path) > DEEPEST)
 			return yaml_refuse(&s->file, value, s->err, "groups: a control group is wanted here, as /machine.slice");
 		char *way = way_to(s, path);
 		if (way)
