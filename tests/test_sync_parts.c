@@ -97,7 +97,7 @@ static void test_pairing(void **state)
 	for (uint64_t seed = 1; seed <= 5; seed++) {
 		struct mark_list guest = { 0 }, host = { 0 };
 		struct pairing p;
-		struct pair_list sorted;
+		struct pair_list sorted = { 0 };
 		uint64_t r = seed;
 		pairing_init(&p);
 		for (int64_t i = 0; i < 30000; i++) {
@@ -175,7 +175,7 @@ static void test_owners(void **state)
 	};
 	for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
 		struct mark_list guest = { 0 }, host = { 0 };
-		struct pair_list pairs;
+		struct pair_list pairs = { 0 };
 		static const struct sync_mark of_host[] = {
 			{ 7, 205, EVENT_ABSENT, 2, SYNC_B, 3 }, { 7, 210, EVENT_ABSENT, 0, SYNC_B, 1 }, { 7, 220, EVENT_ABSENT, 1, SYNC_B, 2 },
 		};
@@ -200,7 +200,7 @@ static void test_uid(void **state)
 {
 	(void)state;
 	struct mark_list guest = { 0 }, host = { 0 };
-	struct pair_list pairs;
+	struct pair_list pairs = { 0 };
 	struct sync_mark a = { 7, 100, 1111, 0, SYNC_A, 0 }, b = { 7, 200, 2222, -1, SYNC_B, 0 };
 	mark_list_add(&guest, &a);
 	mark_list_add(&host, &b);

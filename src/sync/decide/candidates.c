@@ -21,6 +21,7 @@ struct guest_search {
 	bool proved;          /* no need to look further */
 	struct match *match;
 	size_t matches, match_cap;
+	struct pair_list spare;  /* for the pairs of the next one: there are as many as guests and VMs can be combined */
 	int status;
 	struct error err;
 };
@@ -63,9 +64,12 @@ static bool allowed(const struct sync_work *r, size_t guest, size_t hypervisor, 
 static int try_events(struct guest_search *s, size_t hypervisor, size_t vm)
 {
 	const struct hypervisor *h = &s->r->hypervisor[hypervisor];
-	struct match m = { .guest = s->guest, .hypervisor = hypervisor, .vm = vm };
+	struct match m = { .guest = s->guest, .hypervisor = hypervisor, .vm = vm, .events = s->spare };
 	const struct vm_view *view = vm == NOBODY ? NULL : &h->vms.vm[vm];
 	int status = match_events(&h->view, view, &s->r->guest[s->guest], &m, &s->err);
+	s->spare = m.postponed ? m.events : (struct pair_list){ 0 };
+	if (m.postponed)
+		m.events = (struct pair_list){ 0 };
 	return add_match(s, &m, status);
 }
 
@@ -270,6 +274,9 @@ static int search_guest(void *arg, size_t i)
 		s->status = sharpen(s);
 	if (s->by == BY_EVENTS)
 		refute_events(s);
+	pairs_release(&s->spare);
+	if (s->proved)
+		guest_view_forget(&r->guest[s->guest]);
 	atomic_fetch_sub(&r->left, 1);
 	return s->status;
 }

@@ -25,10 +25,16 @@ int guest_view_load(struct guest_view *g, struct error *err)
 	return status;
 }
 
-void guest_view_release(struct guest_view *g)
+void guest_view_forget(struct guest_view *g)
 {
 	mark_list_release(&g->marks);
 	activity_release(&g->activity);
+	g->has_activity = false;
+}
+
+void guest_view_release(struct guest_view *g)
+{
+	guest_view_forget(g);
 	memset(g, 0, sizeof *g);
 }
 
@@ -206,8 +212,6 @@ int match_events(const struct host_view *host, const struct vm_view *vm, const s
 	m->h.pairs = pairs->len;
 	m->unmatched = pairs->unmatched;
 	m->postponed = vm && postpone(guest, host, m);
-	if (m->postponed)
-		pairs_release(pairs);  /* there are as many such lists as guests and VMs can be combined */
 	return m->postponed ? 0 : fit_events(host, guest, vm != NULL, m, err);
 }
 

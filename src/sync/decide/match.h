@@ -21,6 +21,8 @@ struct guest_view {
 
 /* Finds the marks; what stands above them is given. */
 int guest_view_load(struct guest_view *g, struct error *err);
+/* What a search needed of it; a later one would read its activity again, and find no marks. */
+void guest_view_forget(struct guest_view *g);
 void guest_view_release(struct guest_view *g);
 
 /* A candidate: what the clock of `guest` is if it runs in `vm`. */
@@ -39,7 +41,8 @@ struct match {
 	double share;             /* of containment, -1 = not computable */
 };
 
-/* Fills *m from pairs, without a proof; m->h.pairs == 0 when there are none. */
+/* Fills *m from pairs, without a proof; m->h.pairs == 0 when there are none.  The pairs take the place of those in *m; the
+ * list of one that is postponed is for the caller to use again. */
 int match_events(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
                  struct match *m, struct error *err);
 /* One that was postponed has no clock: here it gets one after all, and exactly what contradicts it. */

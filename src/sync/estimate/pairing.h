@@ -31,8 +31,8 @@ void pairing_release(struct pairing *s);
 void pairing_offer(struct pairing *s, bool from_host, const struct sync_mark *m);
 void pairing_finish(struct pairing *s);  /* what still waits is unmatched; pairs are complete and in order of x */
 
-/* All pairs of a guest in a VM (mine: of the threads i with mine[i], and of none; NULL: all), when there are more than a mark list holds.  The clock is
- * that of a sample and puts the two traces side by side. */
+/* All pairs of a guest in a VM, when there are more than a mark list holds.  Of the host's ends those of the threads i with
+ * mine[i], and of none; mine NULL: all.  The clock is that of a sample and puts the two traces side by side. */
 int pairing_traces(const struct host_view *host, const struct trace *guest, const bool *mine,
                   const struct clock_map *clock, struct pairing *out, struct error *err);
 

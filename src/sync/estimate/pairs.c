@@ -160,7 +160,7 @@ static void match_kind(const struct mark_list *guest, enum sync_end guest_end, c
 void pairs_match(const struct mark_list *guest, const struct mark_list *host, const struct mark_owners *vm,
                  struct pair_list *out)
 {
-	memset(out, 0, sizeof *out);
+	*out = (struct pair_list){ .pair = out->pair, .cap = out->cap };
 	match_kind(guest, SYNC_A, host, SYNC_B, HULL_UPPER, vm, out);
 	match_kind(guest, SYNC_D, host, SYNC_C, HULL_LOWER, vm, out);
 	match_kind(guest, SYNC_NET_SEND, host, SYNC_NET_RECEIVE, HULL_UPPER, vm, out);

@@ -23,8 +23,9 @@ struct pair_list {
 	int64_t slack;       /* ns by which the fit lets a line miss every pair, because the clock is none */
 };
 
-/* Matches a guest's ends with those of the host that are owned as *vm says, or by nobody (vm NULL: by nobody).  A key that occurs equally often on both sides is matched in order of time, else it is ambiguous and left
- * out.  The result is in order of x.  O(n log n) time. */
+/* Matches a guest's ends with those of the host that are owned as *vm says, or by nobody (vm NULL: by nobody).  A key
+ * that occurs equally often on both sides is matched in order of time, else it is ambiguous and left out.  The result is
+ * in order of x; it takes the place, and the room, of what was in *out.  O(n log n) time. */
 void pairs_match(const struct mark_list *guest, const struct mark_list *host, const struct mark_owners *vm,
                  struct pair_list *out);
 void pairs_release(struct pair_list *l);
