@@ -348,7 +348,6 @@ static void compare_clock(struct run *r, const struct sync_vm *vm)
 	for (int i = 0; i <= 16; i++) {
 		int64_t host = r->truth.begin + (r->truth.end - r->truth.begin) / 16 * i, low, high;
 		int64_t guest = truth_guest_time(&r->truth, vm->name, host);
-
 		if (truth_comes_twice(&r->truth, vm->name, guest))
 			continue;
 		if (!clock_map_bounds(&vm->clock, guest, &low, &high)) {
