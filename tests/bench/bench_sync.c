@@ -34,10 +34,10 @@ static void exchange(struct pairing *p, int64_t i, uint64_t *seed)
 	int64_t c = host + 2000, d = c + 3000 + (int64_t)(r >> 40 & 0xffff);
 	int64_t shift = 864000 * SECOND;
 	int64_t ga = a - shift - (a - 1790000000 * SECOND) / 20000, gd = d - shift - (d - 1790000000 * SECOND) / 20000;
-	struct sync_mark ma = { (uint64_t)(2 * i + 1), ga, EVENT_ABSENT, 0, SYNC_A };
-	struct sync_mark mb = { (uint64_t)(2 * i + 1), b, EVENT_ABSENT, 0, SYNC_B };
-	struct sync_mark mc = { (uint64_t)(2 * i + 2), c, EVENT_ABSENT, 0, SYNC_C };
-	struct sync_mark md = { (uint64_t)(2 * i + 2), gd, EVENT_ABSENT, 0, SYNC_D };
+	struct sync_mark ma = { (uint64_t)(2 * i + 1), ga, EVENT_ABSENT, 0, SYNC_A, 0 };
+	struct sync_mark mb = { (uint64_t)(2 * i + 1), b, EVENT_ABSENT, 0, SYNC_B, 0 };
+	struct sync_mark mc = { (uint64_t)(2 * i + 2), c, EVENT_ABSENT, 0, SYNC_C, 0 };
+	struct sync_mark md = { (uint64_t)(2 * i + 2), gd, EVENT_ABSENT, 0, SYNC_D, 0 };
 	if (r >> 62 != 0)  /* a quarter of the guest's ends were lost */
 		pairing_offer(p, false, &ma);
 	pairing_offer(p, true, &mb);
