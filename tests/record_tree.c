@@ -309,3 +309,10 @@ bool tree_is_tracing(const struct record_tree *t, const char *prefix)
 	globfree(&g);
 	return on;
 }
+
+void tree_host(struct record_tree *t, unsigned pages)
+{
+	tree_begin(t);
+	tree_tracefs(t, ".", pages);
+	tree_text(t, "sys/devices/system/clocksource/clocksource0/available_clocksource", "tsc hpet\n");
+}

@@ -10,6 +10,8 @@
 struct record_tree { char root[64]; };
 
 void tree_begin(struct record_tree *t);
+/* The same, and a host on it that has a TSC and tracefs, as tree_tracefs() makes that. */
+void tree_host(struct record_tree *t, unsigned pages);
 void tree_end(struct record_tree *t);
 void tree_text(const struct record_tree *t, const char *path, const char *text);
 void tree_bytes(const struct record_tree *t, const char *path, const void *data, size_t len);

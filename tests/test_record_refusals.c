@@ -34,9 +34,7 @@ static int begin(void **state)
 {
 	static const char web[] = "qemu\0-name\0web";
 	(void)state;
-	tree_begin(&tree);
-	tree_tracefs(&tree, ".", 1);
-	tree_text(&tree, "sys/devices/system/clocksource/clocksource0/available_clocksource", "tsc hpet\n");
+	tree_host(&tree, 1);
 	tree_vm(&tree, 300, web, sizeof web, 1);
 	stop = 0;
 	return 0;

@@ -30,9 +30,7 @@ static int begin(void **state)
 {
 	static const char web[] = "qemu\0-name\0web", db[] = "qemu\0-name\0db";
 	(void)state;
-	tree_begin(&tree);
-	tree_tracefs(&tree, ".", PAGES);
-	tree_text(&tree, "sys/devices/system/clocksource/clocksource0/available_clocksource", "tsc hpet\n");
+	tree_host(&tree, PAGES);
 	tree_vm(&tree, 300, web, sizeof web, 2);
 	tree_debugfs(&tree, 300, 2, -1000);
 	tree_vm(&tree, 400, db, sizeof db, 1);
