@@ -72,7 +72,11 @@ with scratch() as folder:
             check(answer("fleet", f"sqlite:{folder}/db", question)["rows"] != [] or question == "moved", f"fleet: {question}")
     run("latency", "requests", requests, "-m", model, "--format", "json")
     open(f"{folder}/marker", "w", encoding="ascii").close()
-    check(len(answer("beacon", "--measure", "--rounds", "3", "--output", f"{folder}/marker")["rows"]) == 3, "a beacon's cost")
+    beacon = "beacon", "--measure", "--rounds", "3", "--output", f"{folder}/marker"
+    if "cannot issue hypercalls on this processor" in run(*beacon, status=None).stderr:
+        seen.add("beacon")
+    else:
+        check(len(answer(*beacon)["rows"]) == 3, "a beacon's cost")
     check(len(answer("sync", f"{folder}/requests", "--audit")["rows"]) == 1, "an audit of clocks")
     # test_live.py and test_record_cli.py have the other two.
     check(seen | {"sessions", "record-check"} == set(ANSWERS["$defs"]), f"the schema knows these answers and no others {seen}")

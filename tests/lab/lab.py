@@ -130,6 +130,22 @@ class Lab:
                     return int(done[1]), said.replace("\r", "")
         raise Hung(f"no answer in {timeout} s: {line}\n{text.decode('utf-8', 'replace')}")
 
+    def where(self):
+        """Where the host's CPUs stand, by its monitor, some times: a CPU that hangs stands still or goes round in a few places."""
+        seen = []
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(os.path.join(self.lab, "run/l1mon.sock"))
+            s.settimeout(0.5)
+            for _ in range(4):
+                s.sendall(b"info registers -a\n")
+                text = b""
+                try:
+                    while True:
+                        text += s.recv(65536)
+                except socket.timeout:
+                    seen.append(" ".join(re.findall(r"RIP=(\S+)", text.decode("utf-8", "replace"))) or "no answer")
+        return "the host's CPUs are at " + ", ".join(seen)
+
     def cpu_time(self, cpu):
         """What a CPU of the host took of this machine's so far, ns: whoever else uses this machine does not count."""
         tasks = f"/proc/{self.qemu.pid}/task"
