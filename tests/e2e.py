@@ -43,6 +43,16 @@ def run(*args, status=0, env=None, **more):
 
 
 @functools.lru_cache(maxsize=None)
+def is_emulated():
+    """Is the program another processor's than this machine is? (The field e_machine of an ELF file.)"""
+    processors = set()
+    for path in (PROGRAM, os.path.realpath(sys.executable)):
+        with open(path, "rb") as f:
+            processors.add(f.read(20)[18:])
+    return len(processors) > 1
+
+
+@functools.lru_cache(maxsize=None)
 def is_sanitized():
     with open(PROGRAM, "rb") as f:
         return b"__asan_init" in f.read()
