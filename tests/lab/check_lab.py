@@ -132,7 +132,10 @@ GUEST_STATE = "ls -d /sys/kernel/tracing/instances/*; cat /sys/kernel/tracing/tr
 
 def state(lab):
     _, host = lab.sh(STATE)
-    return host, lab.sh(f"g Debian '{GUEST_STATE}'")[1], lab.sh(f"ssh root@10.0.0.2 '{GUEST_STATE}' 2>&1")[1]
+    status, ubuntu = lab.sh(f"ssh -o ConnectTimeout=60 root@10.0.0.2 '{GUEST_STATE}' 2>&1", 120)
+    if status == 255:
+        raise Hung(f"Ubuntu does not answer: {ubuntu}")
+    return host, lab.sh(f"g Debian '{GUEST_STATE}'")[1], ubuntu
 
 
 RECORDER, TRANSPORT = "kill -9 $REC", "kill -9 $(ps -o pid= --ppid $REC | shuf -n 1)"
@@ -167,8 +170,8 @@ def kill_once(lab, before, victim, moment):
         lab.sh("wait $REC", 120)
     for _ in range(30):  # a watchdog in a guest looks once a second
         lab.sh("stealscope record --cleanup " + WAYS, 120)
-        after = state(lab)
         guests_live(lab)
+        after = state(lab)
         if after == before:
             return True
         time.sleep(2)
