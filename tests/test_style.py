@@ -104,8 +104,12 @@ def check_lengths():
 
 
 def check_tests():
-    """A test that nothing runs is none: each stands in a part.mk."""
+    """A test that nothing runs is none: each stands in a part.mk, and in one list of it."""
     parts = "".join(open(p, encoding="utf-8").read() for p in sources("src/*/part.mk") + sources("tests/part.mk") + sources("tests/*/part.mk"))
+    lists = re.findall(r"(?m)^(?:check_PROGRAMS|TESTS|E2E_TESTS|dist_check_SCRIPTS) \+?= ((?:.*\\\n)*.*)", parts)
+    words = [w for text in lists for w in text.split() if w.startswith("tests/")]
+    twice = sorted({w for w in words if words.count(w) > 1})
+    check(len(words) > 100 and twice == [], f"none is run twice {twice}")
     named = set(re.findall(r"tests/(?:fuzz/)?((?:test|fuzz)_\w+)", parts))
     files = sources("tests/test_*.[cps]*") + sources("tests/fuzz/fuzz_*.c")
     lost = [p for p in files if os.path.basename(p).split(".")[0] not in named]

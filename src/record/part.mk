@@ -46,12 +46,10 @@ src/record/librecord_a-guest.$(OBJEXT): src/record/guest_text.h
 
 if HAVE_CMOCKA
 if HAVE_TRACEFS
-check_PROGRAMS += tests/test_record tests/test_record_agent tests/test_record_qga tests/test_record_refusals \
+check_PROGRAMS += tests/test_record tests/test_record_agent tests/test_record_facts tests/test_record_qga tests/test_record_refusals \
 	tests/test_record_run tests/test_record_waits
 tests_test_record_waits_SOURCES = tests/test_record_waits.c tests/record_tree.c tests/record_tree.h tests/test.h
 tests_test_record_waits_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_record tests/test_record_agent tests/test_record_facts tests/test_record_qga tests/test_record_refusals \
-	tests/test_record_run
 tests_test_record_qga_SOURCES = tests/test_record_qga.c tests/test.h
 tests_test_record_qga_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
 tests_test_record_agent_SOURCES = tests/test_record_agent.c tests/test.h
