@@ -18,7 +18,7 @@ from lab import Hung, Lab, missing
 
 WAYS = "Debian=vsock::9000 Ubuntu=ssh:root@10.0.0.2"
 AGENT_WAYS = WAYS.replace("vsock::9000", "agent:")
-COST = 3  # % at most, the median
+COST = 3  # % at most
 PATIENCE = 60  # s from the end of what is recorded to the sentence
 QUIET = "2>&1 | tr '\\r' '\\n' | grep -v '^.\\[K'"  # without progress bars
 
@@ -109,18 +109,23 @@ def compute_recorded(lab):
 
 
 def check_cost(lab):
-    """By turns: what one round is noisy by hits both."""
-    more, n = [], int(os.environ.get("ROUNDS", "0"))
+    """By turns: what one round is noisy by hits both.  Whoever else uses this machine only makes things slower, by more than
+    what is to be measured: the fastest of each are compared."""
+    rounds = []
+    n = int(os.environ.get("ROUNDS", "0"))
     if not n:
         return
     lab.sh("pinvcpu Debian 0 1; cd /dev/shm")
     compute(lab)
     for i in range(n):
-        alone, recorded = compute(lab), compute_recorded(lab)
-        more.append(100 * (recorded / alone - 1))
-        print(f"     round {i + 1}: {alone / 1e9:.3f} s alone, {recorded / 1e9:.3f} s recorded: {more[-1]:+.2f} %", flush=True)
-    middle = statistics.median(more)
-    check(middle <= COST, f"recorded, the guest's computation takes {middle:+.2f} % ({min(more):+.2f} .. {max(more):+.2f})")
+        rounds.append((compute(lab), compute_recorded(lab)))
+        alone, recorded = rounds[-1]
+        print(f"     round {i + 1}: {alone / 1e9:.3f} s alone, {recorded / 1e9:.3f} s recorded: "
+              f"{100 * (recorded / alone - 1):+.2f} %", flush=True)
+    alone, recorded = (min(times) for times in zip(*rounds))
+    more = 100 * (recorded / alone - 1)
+    middle = statistics.median(100 * (r / a - 1) for a, r in rounds)
+    check(more <= COST, f"recorded, the guest's computation takes {more:+.2f} % (the rounds' median: {middle:+.2f} %)")
 
 
 # ---- kills
