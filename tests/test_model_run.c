@@ -3,6 +3,7 @@
 
 #include "base/states.h"
 #include "model/band.h"
+#include "model/cover.h"
 #include "model/merge.h"
 #include "model/model.h"
 #include "test.h"
@@ -80,6 +81,47 @@ static void test_merge(void **state)
 	}
 	for (size_t i = 0; i < COUNT(trace); i++)
 		trace_free(trace[i]);
+}
+
+/* Where the clock was set back, and nothing tells when: the events from the first such time on and before the last are left
+ * out, and a loss on both CPUs stands for them. */
+static void test_set_back(void **state)
+{
+	const struct event g[] = { event(1000, EV_EXIT, 0, 2), event(1000, EV_EXIT, 1, 2), event(1099, EV_EXIT, 0, 2),
+	                           event(1100, EV_EXIT, 0, 2), event(1130, EV_EXIT, 1, 2), event(1159, EV_EXIT, 0, 2),
+	                           event(1160, EV_EXIT, 0, 2), event(1160, EV_EXIT, 1, 2) };
+	struct clock_piece piece[] = {
+		{ .from = 0, .line = { 1000, 200, 0 } },
+		{ .from = 1120, .unsure_from = 1100, .unsure_to = 1160, .repeats = true, .line = { 1000, 300, 0 } },
+	};
+	struct clock_map clock = { piece, COUNT(piece) };
+	static const struct { int64_t ts; enum event_kind kind; uint16_t cpu; } want[] = {
+		{ 1000, EV_EXIT, 0 }, { 1000, EV_EXIT, 1 }, { 1099, EV_EXIT, 0 }, { 1100, EV_LOST, 0 }, { 1100, EV_LOST, 1 },
+		{ 1160, EV_EXIT, 0 }, { 1160, EV_EXIT, 1 },
+	};
+	(void)state;
+	struct trace *guest = make("guest", ROLE_GUEST, g, COUNT(g));
+	const struct trace *from[] = { guest };
+	const struct clock_map *clocks[] = { &clock };
+	struct error err = ERROR_INIT;
+	struct merge m;
+	const struct merge_step *s = NULL;
+	assert_true(cover_loses(guest, &clock));
+	assert_int_equal(merge_open(&m, from, clocks, 1, 1, &err), 0);
+	assert_int_equal(merge_next(&m, &s, &err), 1);
+	assert_int_equal(s->what, MERGE_BEGIN);
+	for (size_t i = 0; i < COUNT(want); i++) {
+		assert_int_equal(merge_next(&m, &s, &err), 1);
+		assert_int_equal(s->what, MERGE_EVENT);
+		assert_int_equal(s->ev.ts, want[i].ts);
+		assert_int_equal(s->ev.kind, want[i].kind);
+		assert_int_equal(s->ev.cpu, want[i].cpu);
+		assert_true(s->ev.kind != EV_LOST || s->ev.lost.end == 1159);
+	}
+	assert_int_equal(merge_next(&m, &s, &err), 1);
+	assert_int_equal(s->what, MERGE_END);
+	merge_close(&m);
+	trace_free(guest);
 }
 
 static int64_t value(const struct history *h, const char *path, int64_t t)
@@ -218,6 +260,7 @@ static void test_band(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_merge), cmocka_unit_test(test_run), cmocka_unit_test(test_band) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_merge), cmocka_unit_test(test_set_back), cmocka_unit_test(test_run),
+	                                    cmocka_unit_test(test_band) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

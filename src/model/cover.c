@@ -19,10 +19,55 @@ static int by_time(const void *a, const void *b)
 	return x->ts != y->ts ? (x->ts < y->ts ? -1 : 1) : (x->cpu > y->cpu) - (x->cpu < y->cpu);
 }
 
-int cover_open(struct cover *c, const struct trace *trace, event_kinds kinds, struct error *err)
+static bool is_set_back(const struct clock_map *clock)
+{
+	for (size_t i = 0; clock && i < clock->pieces; i++)
+		if (clock->piece[i].repeats)
+			return true;
+	return false;
+}
+
+bool cover_loses(const struct trace *trace, const struct clock_map *clock)
+{
+	return trace_info(trace)->lost || trace_info(trace)->uncounted || is_set_back(clock);
+}
+
+static void add_repeats(struct cover *c, const struct trace_info *info)
+{
+	for (size_t i = 0; c->back && i < c->back->pieces; i++) {
+		const struct clock_piece *p = &c->back->piece[i];
+		const int64_t from = p->unsure_from > info->begin ? p->unsure_from : info->begin;
+		const int64_t to = p->unsure_to <= info->end ? p->unsure_to - 1 : info->end;
+		for (unsigned cpu = 0; p->repeats && from <= to && cpu < info->cpus; cpu++)
+			if (info->cpu[cpu].begin <= info->cpu[cpu].end)
+				add_silence(c, cpu, from, to);
+	}
+}
+
+static bool is_left_out(const struct cover *c, const struct event *ev)
+{
+	for (size_t i = 0; c->back && ev->kind != EV_LOST && i < c->back->pieces; i++) {
+		const struct clock_piece *p = &c->back->piece[i];
+		if (p->repeats && ev->ts >= p->unsure_from && ev->ts < p->unsure_to)
+			return true;
+	}
+	return false;
+}
+
+static int next_event(struct cover *c, struct event *ev, struct error *err)
+{
+	int got;
+	while ((got = trace_cursor_next(c->cursor, ev, err)) > 0 && is_left_out(c, ev))
+		;
+	return got;
+}
+
+int cover_open(struct cover *c, const struct trace *trace, const struct clock_map *clock, event_kinds kinds,
+               struct error *err)
 {
 	const struct trace_info *info = trace_info(trace);
-	*c = (struct cover){ .got = -1 };
+	*c = (struct cover){ .back = is_set_back(clock) ? clock : NULL, .got = -1 };
+	add_repeats(c, info);
 	for (unsigned i = 0; i < info->cpus; i++) {
 		const struct trace_cpu *cpu = &info->cpu[i];
 		if (cpu->begin > cpu->end)
@@ -41,8 +86,8 @@ int cover_open(struct cover *c, const struct trace *trace, event_kinds kinds, st
 int cover_next(struct cover *c, struct event *ev, struct error *err)
 {
 	if (c->at == c->silences && c->got < 0)
-		return trace_cursor_next(c->cursor, ev, err);
-	if (c->got < 0 && (c->got = trace_cursor_next(c->cursor, &c->ahead, err)) < 0)
+		return next_event(c, ev, err);
+	if (c->got < 0 && (c->got = next_event(c, &c->ahead, err)) < 0)
 		return -1;
 	if (c->at < c->silences && (!c->got || c->silence[c->at].ts <= c->ahead.ts)) {
 		*ev = c->silence[c->at++];

@@ -1,23 +1,31 @@
 /* A trace's events, and between them, as losses, what of its CPUs was not recorded: a buffer may begin later than the
- * others, or end earlier (struct trace_cpu).  In order of time; O(1) more per event.  Memory: 88 bytes per such CPU. */
+ * others, or end earlier (struct trace_cpu).  Where its clock was set back, and nothing tells when (struct clock_piece),
+ * nobody knows their order: they are left out, another loss.  In order of time; O(1) more per event, O(pieces) with a clock
+ * that was set back.  Memory: 88 bytes per loss of a CPU. */
 #ifndef STEALSCOPE_MODEL_COVER_H
 #define STEALSCOPE_MODEL_COVER_H
 
 #include "base/notes.h"
+#include "sync/sync.h"
 #include "trace/trace.h"
 
 struct cover {
 	struct trace_cursor *cursor;
+	const struct clock_map *back;  /* a clock that was set back; or NULL */
 	struct event *silence;  /* EV_LOST, in order */
 	size_t silences, cap, at;
 	struct event ahead;     /* read from the cursor, and not given yet */
 	int got;                /* what reading it gave; -1: not read */
 };
 
-/* All events of these kinds; EV_LOST always. */
-int cover_open(struct cover *c, const struct trace *trace, event_kinds kinds, struct error *err);
+/* All events of these kinds; EV_LOST always.  clock: borrowed, NULL: the host's own. */
+int cover_open(struct cover *c, const struct trace *trace, const struct clock_map *clock, event_kinds kinds,
+               struct error *err);
 int cover_next(struct cover *c, struct event *ev, struct error *err);  /* 1, 0 = end, -1 */
 void cover_close(struct cover *c);                                     /* of zeroes: nothing */
+
+/* Were events lost, or are they left out here? */
+bool cover_loses(const struct trace *trace, const struct clock_map *clock);
 
 /* Notes each CPU of which a part worth mentioning is missing; at(of, t) is the host's time of t. */
 void cover_notes(const struct trace *trace, int64_t (*at)(const void *of, int64_t t), const void *of, struct notes *notes);

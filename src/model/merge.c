@@ -50,10 +50,10 @@ static void sift_down(struct streams *m, size_t at)
 }
 
 /* What the model has no use for is not read, unless events were lost: then any event proves who is current. */
-static event_kinds kinds_for(const struct trace *trace)
+static event_kinds kinds_for(const struct trace *trace, const struct clock_map *clock)
 {
 	event_kinds mute = KIND(EV_OTHER) | KIND(EV_SYNC) | KIND(EV_HYPERCALL);
-	return trace_info(trace)->lost || trace_info(trace)->uncounted ? ALL_KINDS : ALL_KINDS & ~mute;
+	return cover_loses(trace, clock) ? ALL_KINDS : ALL_KINDS & ~mute;
 }
 
 static int open_stream(struct streams *m, uint32_t machine, const struct trace *trace, const struct clock_map *clock,
@@ -69,7 +69,7 @@ static int open_stream(struct streams *m, uint32_t machine, const struct trace *
 	if (s->end < s->next.t)
 		s->end = s->next.t;
 	m->heap[m->len++] = (uint32_t)m->n++;
-	return cover_open(&s->cover, trace, kinds_for(trace), err);
+	return cover_open(&s->cover, trace, clock, kinds_for(trace, clock), err);
 }
 
 static int64_t last_moment(const struct streams *m)

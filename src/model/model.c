@@ -92,7 +92,7 @@ static int look(void *arg, size_t i)
 	const struct model_run *r = arg;
 	if (!r->trace[i] || !trace_info(r->trace[i])->events)
 		return 0;
-	return start_look(&r->start[i], r->trace[i], &r->start_err[i]);
+	return start_look(&r->start[i], r->trace[i], r->clock[i], &r->start_err[i]);
 }
 
 static int look_ahead(struct model_run *r, struct error *err)
@@ -158,7 +158,7 @@ static void note_doubts(const struct model_run *r, const struct model *m, int64_
 		const struct trace_info *info = r->trace[i] ? trace_info(r->trace[i]) : NULL;
 		if (info)
 			cover_notes(r->trace[i], host_time, r->clock[i], notes);
-		if (info && (info->lost || info->uncounted))
+		if (info && cover_loses(r->trace[i], r->clock[i]))
 			notes_add(notes, NOTE_LOSS, mc->name, "what its CPUs did is unknown for %s of CPU time, because events "
 			          "were lost", time_duration(text, model_unknown(m, i, end)));
 		if (mc->contradictions)

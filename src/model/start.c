@@ -363,12 +363,12 @@ static int look_at_quiet_cpus(struct start *s, const struct trace *trace, struct
 	return 0;
 }
 
-int start_look(struct start *s, const struct trace *trace, struct error *err)
+int start_look(struct start *s, const struct trace *trace, const struct clock_map *clock, struct error *err)
 {
 	const event_kinds kinds = ALL_KINDS & ~(KIND(EV_OTHER) | KIND(EV_SYNC) | KIND(EV_HYPERCALL));
 	struct event ev;
 	struct cover c;
-	int got = cover_open(&c, trace, kinds, err);
+	int got = cover_open(&c, trace, clock, kinds, err);
 	for (long n = 0; n < START_EVENTS && got >= 0 && (got = cover_next(&c, &ev, err)) > 0; n++)
 		start_feed(s, &ev);
 	cover_close(&c);

@@ -74,6 +74,6 @@ int8_t start_dumped(const struct event *ev);
 /* The threads of an epoch: thread[*from .. *to - 1]. */
 void start_epoch(const struct start *s, size_t epoch, size_t *from, size_t *to);
 /* Reads the beginning of a trace. */
-int start_look(struct start *s, const struct trace *trace, struct error *err);
+int start_look(struct start *s, const struct trace *trace, const struct clock_map *clock, struct error *err);
 
 #endif

@@ -97,6 +97,7 @@ static void begin_as(struct clock_piece *c, const struct clock_piece *inner)
 	c->unsure_from = inner->unsure_from;
 	c->unsure_to = inner->unsure_to;
 	c->placed = inner->placed;
+	c->repeats = inner->repeats;
 }
 
 /* A piece that begins where the outer clock changes: there the inner guest may have events though the outer has none. */

@@ -41,6 +41,7 @@ struct clock_piece {
 	int64_t from;
 	int64_t unsure_from, unsure_to;     /* guest ns; from lies in it, or is its end; equal = it is sure */
 	bool placed;
+	bool repeats;                       /* set back there: in which order events of those times came, nobody knows */
 	struct clock_line line;
 	struct clock_line lowest, highest;  /* of the least and the greatest drift that fit; equal to `line` = unknown */
 	struct clock_edge low, high;        /* the corridor: the true clock lies between them */

@@ -363,9 +363,15 @@ static void note_unsure(struct sync_work *r, const struct sync_vm *vm, const str
 	    !clock_map_bounds(&vm->clock, p->unsure_from, &low, &unused) ||
 	    !clock_map_bounds(&vm->clock, p->unsure_to - 1, &unused, &high))
 		return;
-	notes_add_at(r->notes, NOTE_CLOCK, vm->name, low, high, "nothing tells when within %s .. %s its clock jumped; its "
-	             "times there may be off by %s", time_clock(from, low, 6), time_clock(to, high, 6),
-	             time_duration(by, clock_map_band(&vm->clock, p->unsure_from)));
+	time_clock(from, low, 6);
+	time_clock(to, high, 6);
+	if (p->repeats)
+		notes_add_at(r->notes, NOTE_CLOCK, vm->name, low, high, "nothing tells when within %s .. %s its clock was set "
+		             "back: what happened then is unknown", from, to);
+	else
+		notes_add_at(r->notes, NOTE_CLOCK, vm->name, low, high, "nothing tells when within %s .. %s its clock jumped; its "
+		             "times there may be off by %s", from, to,
+		             time_duration(by, clock_map_band(&vm->clock, p->unsure_from)));
 }
 
 static void describe(struct sync_work *r, const struct sync_vm *vm)

@@ -317,7 +317,7 @@ void fit_jump_limits(const struct pair_list *l, struct clock_map *clock, size_t 
 		if (x < p->unsure_to && x >= p->from && contradicts(&l->pair[k], &p[-1].line))
 			p->unsure_to = x;
 	}
-	p->placed = false;
+	p->placed = p->repeats = false;
 }
 
 static void fit_once(struct pair_list *l, int64_t ref, struct clock_map *map)

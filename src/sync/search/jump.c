@@ -141,6 +141,7 @@ static void repeat(const struct seen *seen, const struct votes *v, int64_t by, s
 	}
 	if (!is_shared(seen->act))
 		return;
+	piece->repeats = true;
 	piece->unsure_from = from - by < piece->unsure_from ? from - by : piece->unsure_from;
 	piece->unsure_to = to + by > piece->unsure_to ? to + by : piece->unsure_to;
 }
@@ -210,6 +211,7 @@ bool jumps_place(const struct seen *seen, const struct pair_list *pairs, struct 
 		else if (step < 0)
 			set_back(seen, most, &votes, piece);
 		piece->placed = seen->act->sliced == 0 && is_empty(&votes, piece);
+		piece->repeats = piece->repeats && !piece->placed;
 		free(votes.vote);
 	}
 	return any;
