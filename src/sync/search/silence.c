@@ -7,6 +7,7 @@
 
 #define BINS 1024
 #define SILENCE_NATS 20.0  /* how unlikely a silence must be if windows were left without events at random */
+#define PLACE_NATS 7.0     /* of these, what it costs that it may be in any bin: ln(BINS) */
 
 /* A span of the host's time. */
 struct bin {
@@ -90,6 +91,12 @@ static double weight_of(const struct bins *b)
 	return windows == 0 ? 0 : -log1p(-fmin((double)b->used / (double)windows, 0.99));
 }
 
+/* The silence in the bins [from, to) is too long for chance.  What lies at an end of the trace is one place, not any. */
+static bool is_unlikely(size_t from, size_t to, double nats)
+{
+	return nats >= SILENCE_NATS - (from == 0 || to == BINS ? PLACE_NATS : 0);
+}
+
 /* Silences that begin and end with the trace have nothing on that side but what lies beside the host's trace. */
 static bool parts_of(const struct bins *b, const struct activity *act, struct segment part[2])
 {
@@ -102,7 +109,7 @@ static bool parts_of(const struct bins *b, const struct activity *act, struct se
 		size_t to = i;
 		for (; to < BINS && is_silent(&b->bin[to]); to++)
 			windows += b->bin[to].windows;
-		if ((double)windows * weight >= SILENCE_NATS) {
+		if (is_unlikely(i, to, (double)windows * weight)) {
 			const int64_t next = to < BINS ? b->bin[to].first : INT64_MAX;
 			if (!found)
 				part[0].to = heard > INT64_MIN ? heard : next == INT64_MAX ? act->end : next - 1;

@@ -4,6 +4,7 @@
 #include "sync/search/silence.h"
 
 #define CHANCE_NATS 10.0  /* of evidence that a third must have of its own; its clock was found before it was asked */
+#define ROOM_MAX (16 * DOUBTED_NS)  /* how far from a clock that is not in doubt others are looked for at an end */
 
 static int64_t band_of(const struct clock_map *clock, const struct activity *act)
 {
@@ -44,47 +45,75 @@ static bool reaches(const struct clock_map *clock, const struct clock_map *edges
 	       || low[0] <= low[1] || high[0] >= high[1];
 }
 
-/* A part of the trace, and how much of it that part's clock may hold in. */
-struct end_part { struct segment asked, held; };
+/* A part of the trace, and how much of it that part's clock may hold in; sure: the clock that was found is not in doubt. */
+struct end_part { struct segment asked, held; bool sure; };
 
-/* Opens the corridor to any clock within DOUBTED_NS that suits what happened there.  Clocks farther away are no worse where
- * some events contradict that which was found. */
+/* The clocks within `room` ns of that which was found that suit what happened in the part: false if those at the edge do,
+ * too, or if they are not one line; then *out is all of them. */
+static bool clocks_about(const struct hypothesis *found, const struct seen *part, int64_t room, struct hypothesis *out)
+{
+	struct hypothesis any;
+	const int64_t mid = part->act->begin + (part->act->end - part->act->begin) / 2;
+	hypothesis_near(&any, found, part->act, 0, room);
+	hypothesis_copy(out, &any);
+	hypothesis_test(out, part);
+	const bool is_one = out->clock.pieces == 1 && out->outside <= hypothesis_may_miss(found)
+	                    && !reaches(&out->clock, &any.clock, mid);
+	if (!is_one) {
+		hypothesis_release(out);
+		*out = any;
+	} else {
+		hypothesis_release(&any);
+	}
+	return is_one;
+}
+
+/* Opens the corridor to any clock that suits what happened there.  Clocks farther away are no worse where some events
+ * contradict that which was found. */
 static void open_end(const struct hypothesis *found, const struct seen *seen, const struct end_part *e,
                      struct hypothesis *h)
 {
 	struct activity act = activity_view(seen->act, e->asked);
-	struct hypothesis own, any, wide;
+	const struct seen part = { seen->host, seen->vm, &act };
+	struct hypothesis own, wide;
+	int64_t room = DOUBTED_NS;
+	const int64_t most = e->sure ? ROOM_MAX : DOUBTED_NS;
 	hypothesis_copy(&own, found);
-	hypothesis_test(&own, &(struct seen){ seen->host, seen->vm, &act });
-	hypothesis_near(&any, found, &act, 0, DOUBTED_NS);
-	hypothesis_copy(&wide, &any);
-	hypothesis_test(&wide, &(struct seen){ seen->host, seen->vm, &act });
-	const int64_t mid = act.begin + (act.end - act.begin) / 2;
-	const bool is_one = wide.clock.pieces == 1 && wide.outside <= hypothesis_may_miss(found)
-	                    && !reaches(&wide.clock, &any.clock, mid);
-	const struct clock_map *join = is_one ? &wide.clock : &any.clock;
-	if (!corridor_join(&h->clock.piece[0], join, e->held, DOUBTED_NS) || (!is_one && own.outside > 0))
-		h->adrift = true;
+	hypothesis_test(&own, &part);
+	bool is_one = clocks_about(found, &part, room, &wide);
+	while (!is_one && room < most) {
+		room *= 2;
+		hypothesis_release(&wide);
+		is_one = clocks_about(found, &part, room, &wide);
+	}
+	/* A part leaves a clock more room than the whole does, always: of one that is not in doubt, twice as much is doubt. */
+	const bool wider = !e->sure || !is_one || band_of(&wide.clock, &act) > 2 * band_of(&found->clock, &act);
+	const bool asks = wider && own.inside + own.outside > 0;
+	h->adrift = (asks && !corridor_join(&h->clock.piece[0], &wide.clock, e->held, room)) || (!is_one && own.outside > 0);
 	hypothesis_release(&own);
-	hypothesis_release(&any);
 	hypothesis_release(&wide);
 	activity_view_end(&act);
 }
 
-/* Of a clock that is in doubt it is not certain that it is one line, either: before each cut it may have been another one,
- * until the next cut perhaps, and after it. */
+/* It is not certain that a clock is one line: before each cut it may have been another one, until the next cut perhaps,
+ * and after it.  For one that is not in doubt the thirds have spoken already. */
 static void open_ends(const struct hypothesis *found, const struct seen *seen, struct hypothesis *h)
 {
 	static const int cut[] = { 0, 6, 9, 13, 20, 30, 44, 56, 70, 80, 87, 91, 94, 100 };  /* per cent of the trace */
 	const int64_t begin = seen->act->begin, end = seen->act->end;
+	const bool sure = h->clock.piece[0].quality == SYNC_ACCURATE;
+	const int last = sure ? 33 : 100;  /* per cent from each end */
 	int64_t at[sizeof cut / sizeof *cut];
 	const size_t n = sizeof cut / sizeof *cut;
 	for (size_t i = 0; i < n; i++)
 		at[i] = begin + (int64_t)((double)(end - begin) * cut[i] / 100);
-	for (size_t i = 1; i + 1 < n && !h->adrift; i++) {
-		open_end(found, seen, &(struct end_part){ { begin, at[i] }, { begin, at[i + 1] } }, h);
-		open_end(found, seen, &(struct end_part){ { at[i], end }, { at[i - 1], end } }, h);
+	for (size_t i = 1; i + 1 < n; i++) {
+		if (!h->adrift && cut[i] <= last)
+			open_end(found, seen, &(struct end_part){ { begin, at[i] }, { begin, at[i + 1] }, sure }, h);
+		if (!h->adrift && cut[i] >= 100 - last)
+			open_end(found, seen, &(struct end_part){ { at[i], end }, { at[i - 1], end }, sure }, h);
 	}
+	h->clock.piece[0].quality = h->adrift ? SYNC_APPROXIMATE : h->clock.piece[0].quality;
 }
 
 /* Is there something, and may it fit by chance? */
@@ -121,7 +150,7 @@ void steady_doubt(struct hypothesis *h, const struct seen *seen)
 	ask(&found, seen, false, h);
 	ask(&found, seen, true, h);
 	ask_about_silence(&found, seen, h);
-	if (h->clock.pieces == 1 && h->clock.piece[0].quality != SYNC_ACCURATE && !h->adrift)
+	if (h->clock.pieces == 1 && !h->adrift)
 		open_ends(&found, seen, h);
 	hypothesis_release(&found);
 }

@@ -3,16 +3,17 @@
  * After a step a clock is another one.  What was found contains the events on both sides, but those on one side perhaps by
  * chance, or because the guest was hardly ever left there.  So the events of the first third are asked without the others,
  * and those of the last: a step between is after all of the ones or before all of the others.  What comes before or after
- * a silence that a clock set ahead may have skipped (silence.h) is asked, too, and of a clock that is in doubt already all
- * that comes before or after some more places.  Else a step nearer to the ends goes unnoticed if the few events beyond
- * it fit by chance. */
+ * a silence that a clock set ahead may have skipped (silence.h) is asked, too, and what comes before or after some more
+ * places: within the outer thirds, of a clock that is in doubt already anywhere.  A step nearer to the ends than those,
+ * or by more than they are asked about, goes unnoticed if the few events beyond it fit by chance. */
 #ifndef STEALSCOPE_SYNC_STEADY_H
 #define STEALSCOPE_SYNC_STEADY_H
 
 #include "sync/search/hypothesis.h"
 
 /* Opens the corridor to all clocks within DOUBTED_NS that suit one of the thirds as well, and calls the clock APPROXIMATE
- * then; where clocks farther away do, it may be anywhere: h->adrift. */
+ * then; of one that stays ACCURATE, towards each end, to those within 3.2 ms that suit what is there.  Where clocks farther
+ * away do, it may be anywhere: h->adrift. */
 void steady_doubt(struct hypothesis *h, const struct seen *seen);
 
 #endif
