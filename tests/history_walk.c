@@ -70,6 +70,19 @@ static void walk_states(struct history_walk *w, uint32_t attr, int64_t t)
 	}
 }
 
+/* Many at once. */
+static void walk_on(struct history_walk *w, uint32_t attr, int64_t t)
+{
+	struct error err = ERROR_INIT;
+	struct history_cursor c;
+	struct interval iv[24];
+	int n = history_range(&c, w->h, attr, t, history_end(w->h), &err) < 0 ? -1 : history_range_read(&c, iv, 24, &err);
+	if (failed(w, n, &err))
+		return;
+	for (int i = 0; i < n; i++)
+		add_interval(w, attr, &iv[i]);
+}
+
 static void walk_attribute(struct history_walk *w, uint32_t attr)
 {
 	struct error err = ERROR_INIT;
@@ -87,6 +100,7 @@ static void walk_attribute(struct history_walk *w, uint32_t attr)
 		t = iv.start;
 		if (!failed(w, history_stab(w->h, attr, iv.end, &same, &err), &err))
 			add_interval(w, attr, &same);
+		walk_on(w, attr, t);
 		if (history_type(w->h, attr) == HISTORY_STATE)
 			walk_states(w, attr, t);
 	}

@@ -31,7 +31,7 @@ static void check_piece(const struct world *w, const struct flow *f, const struc
                         struct brute_answer want)
 {
 	const struct party *who = &f->entry[p->entry].who;
-	if (who->kind != want.kind || machine_of(w, who->system) != want.machine || who->tid != want.tid ||
+	if ((int)who->kind != want.kind || machine_of(w, who->system) != want.machine || who->tid != want.tid ||
 	    p->pcpu != want.pcpu || strcmp(f->name[who->name], want.name) != 0)
 		fail_msg("at %" PRId64 ": %s %d/%d %s @%d, want %s %d/%d %s @%d", t, flow_kind_name[who->kind],
 		         machine_of(w, who->system), who->tid, f->name[who->name], p->pcpu, flow_kind_name[want.kind],
@@ -172,7 +172,7 @@ static int64_t party_sum(const struct world *w, const struct steal *s, int victi
 	for (size_t i = 0; i < s->cells; i++) {
 		const struct steal_cell *c = &s->cell[i];
 		if (machine_of(w, c->victim.system) == victim && c->victim.tid == tid &&
-		    machine_of(w, c->thief.system) == thief && (kind < 0 || c->thief.kind == kind))
+		    machine_of(w, c->thief.system) == thief && (kind < 0 || (int)c->thief.kind == kind))
 			ns += c->ns;
 	}
 	return ns;

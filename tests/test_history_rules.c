@@ -395,6 +395,25 @@ static void test_chunks(void **state)
 	}
 }
 
+/* A chunk whose values come out of a dictionary; one that is said to be larger than any is refused. */
+static void test_dictionary(void **state)
+{
+	(void)state;
+	uint8_t bytes[CHUNK_BYTES_MAX + 8 + UINT8_MAX * 8] = { 0 };
+	uint64_t less[CHUNK_MAX] = { 0 };
+	int64_t value[CHUNK_MAX];
+	struct chunk c;
+	for (unsigned i = 0; i < CHUNK_MAX; i++)
+		value[i] = (int64_t)(i % CHUNK_DICT_MAX) << 50;
+	size_t size = chunk_put(bytes, less, value, CHUNK_MAX, false);
+	assert_null(chunk_parse(&c, bytes, size, false, 0, CHUNK_MAX - 1));
+	assert_int_equal(c.dict_size, CHUNK_DICT_MAX);
+	const size_t place = (size_t)(c.dict - bytes) + c.dict_size * c.dict_bytes;
+	memmove(bytes + place + c.dict_bytes, bytes + place, size - place);
+	bytes[4]++;
+	assert_non_null(chunk_parse(&c, bytes, size + c.dict_bytes, false, 0, CHUNK_MAX - 1));
+}
+
 static void test_pool(void **state)
 {
 	(void)state;
@@ -433,7 +452,7 @@ int main(void)
 		cmocka_unit_test(test_many_attributes),
 		cmocka_unit_test(test_questions_refused),
 		cmocka_unit_test(test_crc),
-		cmocka_unit_test(test_chunks),
+		cmocka_unit_test(test_chunks), cmocka_unit_test(test_dictionary),
 		cmocka_unit_test(test_pool),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,22 +13,35 @@
 const char *const flow_kind_name[FLOW_KIND_COUNT] = { FLOW_KINDS(FLOW_NAME) };
 #undef FLOW_NAME
 
+/* Pieces on their way from a resolver. */
+struct gathering {
+	struct resolver *r;
+	const struct subject *subject;
+	struct gather g;
+};
+
+static int collect(struct gathering *c, const struct piece *p, int64_t start, int64_t end)
+{
+	bool lost;
+	return resolve_lost(c->r, c->subject, start, &lost) < 0 ? -1 : gather_piece(&c->g, p, lost, start, end);
+}
+
 static int add_to_sums(void *arg, const struct piece *p, int64_t start, int64_t end)
 {
-	return gather_piece(arg, p, start, end);
+	return collect(arg, p, start, end);
 }
 
 int flow_collect(struct resolver *r, const struct subject *s, int64_t from, int64_t to, struct flow *out)
 {
-	struct gather g;
-	gather_init(&g, from, to, &(struct flow_options){ 0 }, false, r->err);
-	int status = resolve_walk(r, s, from, to, add_to_sums, &g);
-	status = status == 0 ? gather_finish(&g) : -1;
+	struct gathering c = { r, s, .g = { .flow = { 0 } } };
+	gather_init(&c.g, from, to, &(struct flow_options){ 0 }, false, r->err);
+	int status = resolve_walk(r, s, from, to, add_to_sums, &c);
+	status = status == 0 ? gather_finish(&c.g) : -1;
 	if (status == 0) {
-		*out = g.flow;
-		g.flow = (struct flow){ 0 };
+		*out = c.g.flow;
+		c.g.flow = (struct flow){ 0 };
 	}
-	gather_release(&g);
+	gather_release(&c.g);
 	return status;
 }
 
@@ -46,7 +59,7 @@ struct flow_inquiry {
 	struct flow_options options;
 	struct flow_part {
 		struct resolver r;
-		struct gather g;
+		struct gathering to;
 		int64_t at;
 		struct budget *budget;
 	} part[PARTS_MAX];
@@ -56,7 +69,7 @@ struct flow_inquiry {
 static int add_piece(void *arg, const struct piece *p, int64_t start, int64_t end)
 {
 	struct flow_part *part = arg;
-	if (gather_piece(&part->g, p, start, end) < 0)
+	if (collect(&part->to, p, start, end) < 0)
 		return -1;
 	part->at = end + 1;
 	return budget_spent(part->budget);
@@ -69,7 +82,9 @@ static int walk(struct inquiry *q, size_t i, struct budget *budget, struct error
 	struct inquiry_part *window = &q->part[i];
 	if (!part->r.topo) {
 		resolver_init(&part->r, q->topo, window->from, window->to, err);
-		gather_init(&part->g, q->from, q->to, &f->options, q->parts > 1, err);
+		part->to.r = &part->r;
+		part->to.subject = &f->subject;
+		gather_init(&part->to.g, q->from, q->to, &f->options, q->parts > 1, err);
 		part->at = window->from;
 	}
 	part->budget = budget;
@@ -88,8 +103,8 @@ static int join_parts(struct flow_inquiry *f, struct gather *all)
 		uint32_t *id = mem_new(part->r.names.len, sizeof *id);
 		for (size_t k = 0; k < part->r.names.len; k++)
 			id[k] = i ? strtab_put(names, part->r.names.str[k]) : (uint32_t)k;
-		status = gather_part(all, &part->g, id);
-		gather_release(&part->g);
+		status = gather_part(all, &part->to.g, id);
+		gather_release(&part->to.g);
 		free(id);
 	}
 	return status;
@@ -98,7 +113,7 @@ static int join_parts(struct flow_inquiry *f, struct gather *all)
 static int join(struct inquiry *q, struct error *err)
 {
 	struct flow_inquiry *f = (struct flow_inquiry *)q;
-	struct gather whole = { 0 }, *g = &f->part[0].g;
+	struct gather whole = { 0 }, *g = &f->part[0].to.g;
 	int status = 0;
 	if (q->parts > 1) {
 		g = &whole;
@@ -121,7 +136,7 @@ static void close_flow(struct inquiry *q)
 	for (size_t i = 0; i < q->parts; i++) {
 		if (f->part[i].r.topo)
 			resolver_release(&f->part[i].r);
-		gather_release(&f->part[i].g);
+		gather_release(&f->part[i].to.g);
 	}
 	flow_release(&f->flow);
 }

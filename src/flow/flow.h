@@ -2,10 +2,12 @@
 #ifndef STEALSCOPE_FLOW_FLOW_H
 #define STEALSCOPE_FLOW_FLOW_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/notes.h"
@@ -138,12 +140,13 @@ struct party {
 	int32_t system;
 	int32_t tid;         /* -1 when none; 0 = swapper */
 	uint32_t name;       /* index into the names of the answer */
-	uint8_t kind;        /* enum flow_kind */
+	uint32_t kind;       /* enum flow_kind; as wide as the rest, so that no byte of a party is undefined */
 };
+static_assert(sizeof(struct party) == 16, "parties are compared byte by byte");
 
 static inline bool party_same(const struct party *a, const struct party *b)
 {
-	return a->kind == b->kind && a->tid == b->tid && a->system == b->system && a->name == b->name;
+	return memcmp(a, b, sizeof *a) == 0;
 }
 
 /* One piece of the flow. */

@@ -27,7 +27,7 @@ struct lane_row {
 	int32_t group;
 	int64_t duration;
 	uint32_t lane;                   /* index of its lane */
-	uint8_t kind;                    /* whose letter the lane shows */
+	uint32_t kind;                   /* whose letter the lane shows */
 };
 
 struct page {
@@ -42,7 +42,7 @@ struct page {
 	int64_t left_out_ns;
 };
 
-static int32_t group_of(int32_t system, uint8_t kind)
+static int32_t group_of(int32_t system, uint32_t kind)
 {
 	return kind == FLOW_WAITING ? GROUP_WAITING : kind == FLOW_IDLE_CPU ? GROUP_IDLE :
 	       kind == FLOW_LIMITED ? GROUP_LIMITED : kind == FLOW_UNKNOWN ? GROUP_UNKNOWN : system;

@@ -159,11 +159,11 @@ static int add_interval(struct gather *g, int64_t start, int64_t end, uint32_t e
 	return 0;
 }
 
-int gather_piece(struct gather *g, const struct piece *p, int64_t start, int64_t end)
+int gather_piece(struct gather *g, const struct piece *p, bool lost, int64_t start, int64_t end)
 {
 	const bool same = g->has_open && piece_same(&g->last, p);
 	uint32_t entry = same ? g->open.entry : entry_of(g, &p->who);
-	if (p->lost)
+	if (lost)
 		g->flow.entry[entry].lost += end - start + 1;
 	g->last = *p;
 	return add_interval(g, start, end, entry, p->pcpu);

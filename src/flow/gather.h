@@ -27,7 +27,7 @@ struct gather {
 void gather_init(struct gather *g, int64_t from, int64_t to, const struct flow_options *options, bool of_a_part,
                  struct error *err);
 void gather_release(struct gather *g);
-int gather_piece(struct gather *g, const struct piece *p, int64_t start, int64_t end);
+int gather_piece(struct gather *g, const struct piece *p, bool lost, int64_t start, int64_t end);
 /* Appends a part.  id: the names of the part in the numbers of g. */
 int gather_part(struct gather *g, const struct gather *part, const uint32_t *id);
 /* The last piece is there: entries in order, with their shares. */

@@ -22,7 +22,6 @@
 #include "flow/wakeup.h"
 
 #define DEEPEST 400  /* handings over on the way back from the end of one sleep */
-#define NEAR_SLEEP 8 /* intervals of a status through which a sleep is looked for one by one */
 
 #define EDGE_NAME(code, name) name,
 const char *const path_edge_name[PATH_EDGE_COUNT] = { PATH_EDGES(EDGE_NAME) };
@@ -32,58 +31,59 @@ static const struct party nobody = { -1, -1, 0, FLOW_UNKNOWN };
 
 /* ---- Pieces */
 
-static int emit(struct walker *w, int64_t a, int64_t b, struct party who, struct party thief, struct via via)
+static int more_room(struct walker *w)
 {
 	struct path *out = &w->out;
-	if (a > b)
-		return 0;
-	struct path_piece *last = out->pieces ? &out->piece[out->pieces - 1] : NULL;
-	if (last && party_same(&last->who, &who) && party_same(&last->thief, &thief) && last->edge == via.edge &&
-	    last->evidence == via.evidence) {
-		last->end = b;
-		path_add_up(w, a, b, false);
-		return 0;
-	}
-	if (out->pieces == w->cap) {
-		size_t n = w->cap ? 2 * w->cap : 256;
-		struct path_piece *p = n < SIZE_MAX / sizeof *p ? realloc(out->piece, n * sizeof *p) : NULL;
-		if (!p)
-			return error_set(w->err, STATUS_SYSTEM, "ask for a shorter window", "path: out of memory after %zu pieces",
-			                 out->pieces);
-		out->piece = p;
-		w->cap = n;
-	}
-	out->piece[out->pieces++] = (struct path_piece){ a, b, who, thief, (uint8_t)via.edge, via.evidence };
-	path_add_up(w, a, b, true);
+	size_t n = w->cap ? 2 * w->cap : 256;
+	struct path_piece *p = n < SIZE_MAX / sizeof *p ? realloc(out->piece, n * sizeof *p) : NULL;
+	if (!p)
+		return error_set(w->err, STATUS_SYSTEM, "ask for a shorter window", "path: out of memory after %zu pieces",
+		                 out->pieces);
+	out->piece = p;
+	w->cap = n;
 	return 0;
 }
 
-static int thread_identity(struct walker *w, uint32_t thread, int64_t t, struct party *who)
+/* The next piece of the path: one of its own, or more of the last one. */
+static int emit(struct walker *w, const struct path_piece *p)
 {
-	const struct topo_thread *th = &w->topo->thread[thread];
-	struct known_thread *known = &w->known[thread % KNOWN_THREADS];
-	if (known->thread != thread || t < known->from || t > known->to) {
-		struct who *is = resolver_who(&w->r, th->machine, th->tid);
-		*known = (struct known_thread){ thread, t, t, nobody };
-		known->who.system = (int32_t)th->machine;
-		known->who.tid = th->tid;
-		if (resolver_name(&w->r, is, t, &known->who.name) < 0)
+	struct path *out = &w->out;
+	struct path_ledger *l = &w->ledger;
+	if (p->start > p->end)
+		return 0;
+	struct path_piece *last = out->pieces ? &out->piece[out->pieces - 1] : NULL;
+	if (last && party_same(&last->who, &p->who) && party_same(&last->thief, &p->thief) && last->edge == p->edge &&
+	    last->evidence == p->evidence) {
+		last->end = p->end;
+	} else {
+		if (out->pieces == w->cap && more_room(w) < 0)
 			return -1;
-		if (is->name.iv.start <= t && t <= is->name.iv.end) {
-			known->from = is->name.iv.start;
-			known->to = is->name.iv.end;
-		}
+		out->piece[out->pieces++] = *p;
+		l->last = path_sum_of(l, out, p);
+		out->sum[l->last].pieces++;
 	}
-	*who = known->who;
+	out->sum[l->last].duration += p->end - p->start + 1;
+	if (p->who.kind == FLOW_UNKNOWN)
+		out->unknown += p->end - p->start + 1;
 	return 0;
+}
+
+/* The same, where nobody took it. */
+static int emit_own(struct walker *w, int64_t a, int64_t b, const struct party *who, struct via via)
+{
+	return emit(w, &(struct path_piece){ a, b, *who, nobody, (uint8_t)via.edge, via.evidence });
 }
 
 /* Who the subject is at t, as a party. */
 static int identity(struct walker *w, const struct subject *s, int64_t t, struct party *who)
 {
-	if (s->kind == SUBJECT_THREAD)
-		return thread_identity(w, s->index, t, who);
 	*who = nobody;
+	if (s->kind == SUBJECT_THREAD) {
+		const struct topo_thread *th = &w->topo->thread[s->index];
+		who->system = (int32_t)th->machine;
+		who->tid = th->tid;
+		return resolver_name(&w->r, resolver_who(&w->r, th->machine, th->tid), t, &who->name);
+	}
 	int64_t tid;
 	struct cpu_tracks *c = resolver_cpu(&w->r, s->index);
 	who->system = (int32_t)w->topo->cpu[s->index].machine;
@@ -100,18 +100,18 @@ static int identity(struct walker *w, const struct subject *s, int64_t t, struct
 static int emit_piece(struct walker *w, const struct subject *s, const struct piece *p, int64_t a, int64_t b,
                       struct via via)
 {
-	struct party who, thief = nobody;
-	int64_t until = w->r.until;
-	if (identity(w, s, a, &who) < 0)
+	struct path_piece is = { a, b, p->who, nobody, (uint8_t)via.edge, via.evidence };
+	if (s->kind == SUBJECT_THREAD && p->who.kind == FLOW_RUNNING)
+		is.who.system = (int32_t)w->topo->thread[s->index].machine;
+	else if (identity(w, s, a, &is.who) < 0)
 		return -1;
-	w->r.until = until;
-	who.kind = p->who.kind;
-	bool own = s->kind == SUBJECT_CPU && p->who.system == who.system;  /* it is the guest itself that has it */
+	is.who.kind = p->who.kind;
+	bool own = s->kind == SUBJECT_CPU && p->who.system == is.who.system;  /* it is the guest itself that has it */
 	if (own && p->who.kind == FLOW_IRQ)
-		who = p->who;
+		is.who = p->who;
 	else if (p->who.kind == FLOW_PREEMPTING || p->who.kind == FLOW_IRQ)
-		thief = p->who;
-	return emit(w, a, b, who, thief, via);
+		is.thief = p->who;
+	return emit(w, &is);
 }
 
 static int emit_unknown(struct walker *w, const struct subject *s, int64_t a, int64_t b)
@@ -123,13 +123,13 @@ static int emit_unknown(struct walker *w, const struct subject *s, int64_t a, in
 		return -1;
 	if (s->kind == SUBJECT_CPU)  /* whatever its guest ran as it fell asleep is not what was waited for */
 		who = (struct party){ who.system, -1, resolver_cpu(&w->r, s->index)->name, FLOW_UNKNOWN };
-	return emit(w, a, b, who, nobody, (struct via){ EDGE_START, PATH_NO_EVIDENCE });
+	return emit_own(w, a, b, &who, (struct via){ EDGE_START, PATH_NO_EVIDENCE });
 }
 
 static int emit_handler(struct walker *w, uint32_t machine, const char *name, int64_t a, int64_t b, struct via via)
 {
 	struct party who = { (int32_t)machine, -1, strtab_put(&w->r.names, name), FLOW_WAITING };
-	return emit(w, a, b, who, nobody, via);
+	return emit_own(w, a, b, &who, via);
 }
 
 /* ---- Wakeups */
@@ -184,15 +184,12 @@ static int hand_over(struct walker *w, const struct subject *s, struct who *slee
 /* The last sleep that had begun at b: 1, 0 = there is none, -1. */
 static int last_sleep(struct walker *w, struct who *th, int64_t b, struct interval *iv)
 {
+	int64_t value;
 	struct row_track *status = &resolver_own(&w->r, th)[OWN_STATUS];
-	for (int64_t i = 0, t = b; i < NEAR_SLEEP && t >= history_begin(w->topo->h); i++, t = status->iv.start - 1) {
-		if ((t > status->iv.end || t < status->iv.start) && track_move(&w->r, status, t) < 0)
-			return -1;
-		*iv = status->iv;
-		if (iv->value >= 0 && iv->value < HISTORY_STATES && (w->asleep >> iv->value & 1))
-			return 1;
-	}
-	return history_prev(w->topo->h, status->attr, iv->start, w->asleep, iv, w->err);
+	if (track_at(&w->r, status, b, &value) < 0)
+		return -1;
+	*iv = status->iv;
+	return state_in(w->asleep, value) ? 1 : track_prev(&w->r, status, b, w->asleep, iv);
 }
 
 /* Tiles [a, b] with what led to what the subject did at its end: from its last sleep on the subject itself, and before
@@ -224,7 +221,7 @@ static int follow_thread(struct walker *w, struct who *th, int64_t a, int64_t b,
 	if (th->thread >= 0)
 		return follow(w, &(struct subject){ SUBJECT_THREAD, (uint32_t)th->thread }, a, b, via);
 	struct party who = { th->machine, th->tid, 0, FLOW_UNKNOWN };
-	return emit(w, a, b, who, nobody, via);
+	return emit_own(w, a, b, &who, via);
 }
 
 /* When a vCPU was woken from the halt before t, if its guest has done nothing since but to handle interrupts: 1; 0: it is
@@ -238,7 +235,7 @@ static int last_halt(struct walker *w, uint32_t v, int64_t t, struct who **host,
 		return -1;
 	if (!*host || (*host)->thread < 0 || w->topo->thread[(*host)->thread].status == HISTORY_NONE)
 		return 0;
-	int found = history_prev(w->topo->h, w->topo->thread[(*host)->thread].status, t, w->asleep, &iv, w->err);
+	int found = track_prev(&w->r, &resolver_own(&w->r, *host)[OWN_STATUS], t, w->asleep, &iv);
 	if (found <= 0)
 		return found;
 	*woken = iv.end + 1;
@@ -340,21 +337,20 @@ static int who_is_woken(struct walker *w, const struct subject *s, const struct 
 static int on_its_way_to(struct walker *w, const struct subject *s, struct who *sleeper, int cpu, int64_t a, int64_t b)
 {
 	for (int64_t end; a <= b; a = end + 1) {
-		struct via via = { EDGE_IPI, PATH_PROVEN };
 		struct piece p = { .who = { .kind = FLOW_UNKNOWN } };
-		struct party who, thief = nobody;
-		if (who_is_woken(w, s, sleeper, a, &who) < 0)
+		struct path_piece is = { .start = a, .thief = nobody, .edge = EDGE_IPI, .evidence = PATH_PROVEN };
+		if (who_is_woken(w, s, sleeper, a, &is.who) < 0)
 			return -1;
 		w->r.until = b;
 		if (cpu >= 0 && resolve_subject(&w->r, &(struct subject){ SUBJECT_CPU, (uint32_t)cpu }, a, &p) < 0)
 			return -1;
-		end = w->r.until;
-		who.kind = p.who.kind;
-		if (who.kind == FLOW_PREEMPTING || who.kind == FLOW_IRQ)
-			thief = p.who;
-		else if (who.kind == FLOW_UNKNOWN)
-			via.evidence = PATH_NO_EVIDENCE;
-		if (emit(w, a, end, who, thief, via) < 0)
+		end = is.end = w->r.until;
+		is.who.kind = p.who.kind;
+		if (p.who.kind == FLOW_PREEMPTING || p.who.kind == FLOW_IRQ)
+			is.thief = p.who;
+		else if (p.who.kind == FLOW_UNKNOWN)
+			is.evidence = PATH_NO_EVIDENCE;
+		if (emit(w, &is) < 0)
 			return -1;
 	}
 	return 0;
@@ -383,7 +379,7 @@ static int hand_to(struct walker *w, const struct subject *s, struct who *sleepe
 	int is_vcpu, vcpu;
 	uint32_t machine = (uint32_t)by->machine;
 	bool thread = strcmp(by->in, "thread") == 0, guest = w->topo->machine[machine].kind == MACHINE_VM;
-	bool packet = !guest && by->tid > 0 && wakeup_is_network(by->in);
+	bool packet = !thread && !guest && by->tid > 0 && wakeup_is_network(by->in);
 	if (!thread && guest) {
 		int v = handled_on(w, machine, by->in, by->at);
 		return v == -1 ? -1 : v < 0 ? emit_unknown(w, s, a, b)
@@ -429,7 +425,7 @@ static int emit_idle(struct walker *w, const struct subject *s, int64_t a, int64
 	if (identity(w, s, a, &who) < 0)
 		return -1;
 	who.kind = (uint8_t)kind;
-	return emit(w, a, b, who, nobody, via);
+	return emit_own(w, a, b, &who, via);
 }
 
 /* A wakeup is on its way to a vCPU of that machine, which was halted until `until`: did another of its vCPUs end that? */

@@ -12,15 +12,6 @@ struct via {
 	int64_t evidence;
 };
 
-#define KNOWN_THREADS 16
-
-/* Who a thread is, which every piece asks: as long as it has one name. */
-struct known_thread {
-	uint32_t thread;   /* index into topo->thread */
-	int64_t from, to;  /* ns, closed; from > to: nothing is known */
-	struct party who;
-};
-
 #define SUMS_RECENT 16
 
 /* The pieces so far, added up by whose time it was and who took it. */
@@ -38,7 +29,6 @@ struct walker {
 	struct path out;
 	size_t cap;
 	struct path_ledger ledger;
-	struct known_thread known[KNOWN_THREADS];  /* by index modulo */
 	struct subject whose;
 	int64_t t;        /* where it goes on */
 	int depth;
@@ -47,8 +37,8 @@ struct walker {
 	struct error *err;
 };
 
-/* A piece was added to the path, or [a, b] to its last one. */
-void path_add_up(struct walker *w, int64_t a, int64_t b, bool is_new);
+/* The sum that a piece belongs to: an index into path->sum. */
+size_t path_sum_of(struct path_ledger *l, struct path *p, const struct path_piece *piece);
 
 /* What the subject did from t on, and what was done for it, is added to the path: *end is where that ends, b at most. */
 int path_piece(struct walker *w, const struct subject *s, int64_t t, int64_t b, struct via via, int64_t *end);

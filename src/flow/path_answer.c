@@ -27,7 +27,7 @@ static __attribute__((noinline)) size_t find_sum(struct path_ledger *l, struct p
 	return *at;
 }
 
-static size_t sum_of(struct path_ledger *l, struct path *p, const struct path_piece *piece)
+size_t path_sum_of(struct path_ledger *l, struct path *p, const struct path_piece *piece)
 {
 	const uint32_t hash = (uint32_t)piece->who.tid + 5U * (uint32_t)piece->thief.tid + 3U * piece->who.kind;
 	size_t *recent = &l->recent[hash % SUMS_RECENT];
@@ -35,20 +35,6 @@ static size_t sum_of(struct path_ledger *l, struct path *p, const struct path_pi
 	if (!sum || !party_same(&sum->who, &piece->who) || !party_same(&sum->thief, &piece->thief))
 		*recent = find_sum(l, p, piece) + 1;
 	return *recent - 1;
-}
-
-void path_add_up(struct walker *w, int64_t a, int64_t b, bool is_new)
-{
-	struct path_ledger *l = &w->ledger;
-	struct path *p = &w->out;
-	const struct path_piece *piece = &p->piece[p->pieces - 1];
-	if (is_new) {
-		l->last = sum_of(l, p, piece);
-		p->sum[l->last].pieces++;
-	}
-	p->sum[l->last].duration += b - a + 1;
-	if (piece->who.kind == FLOW_UNKNOWN)
-		p->unknown += b - a + 1;
 }
 
 void path_release(struct path *p)
@@ -117,8 +103,6 @@ struct inquiry *path_open(const struct topo *topo, const struct subject *s, int6
 	w->whose = *s;
 	w->t = w->out.start = from;
 	w->out.end = to;
-	for (int i = 0; i < KNOWN_THREADS; i++)
-		w->known[i].from = 1;
 	for (unsigned i = 0; i < HISTORY_STATES; i++) {
 		w->asleep |= (uint64_t)(topo->thread_state[i] == THREAD_BLOCKED) << i;
 		w->raisers.running |= (uint64_t)(topo->thread_state[i] == THREAD_RUNNING) << i;

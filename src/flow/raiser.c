@@ -19,11 +19,6 @@
 #define MOST_EXITS 400   /* times that a guest was left, looked back over */
 #define INTERRUPTS_OFF 200000  /* ns of its own time for which a guest may keep interrupts off, as is believed */
 
-static bool is_state(uint64_t mask, int64_t value)
-{
-	return value >= 0 && value < HISTORY_STATES && mask >> value & 1;
-}
-
 /* The device that interrupted vCPU v last before t, as the id of its handler's name; HISTORY_NULL: none is near. */
 static int device_before(struct raisers *k, uint32_t v, int64_t t, int64_t *device)
 {
@@ -151,7 +146,7 @@ static int ran(struct raisers *k, uint32_t thread, int64_t from, int64_t t, int6
 	struct interval iv;
 	if (history_stab(topo->h, topo->thread[thread].status, t, &iv, k->r->err) < 0)
 		return -1;
-	int found = is_state(k->running, iv.value) ? 1
+	int found = state_in(k->running, iv.value) ? 1
 	          : history_prev(topo->h, topo->thread[thread].status, t, k->running, &iv, k->r->err);
 	if (found <= 0 || iv.end < from)
 		return found < 0 ? -1 : 0;
@@ -278,7 +273,7 @@ int raiser_outslept(struct raisers *k, struct who *host, const struct who *serve
 	if (track_at(k->r, status, *raised, &value) < 0)
 		return -1;
 	const int64_t over = status->iv.end;
-	if (!is_state(k->asleep, value) || over >= history_last(k->r->topo->h))
+	if (!state_in(k->asleep, value) || over >= history_last(k->r->topo->h))
 		return 0;
 	if (wakeup_of(k->r, host, over + 1, &by) < 0)
 		return -1;

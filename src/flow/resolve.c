@@ -39,24 +39,30 @@ static int thread_state(const struct resolver *r, int64_t value)
 	return value < 0 || value >= HISTORY_STATES ? THREAD_UNKNOWN : r->topo->thread_state[value];
 }
 
-static bool same_thread(const struct topo *t, const struct who *a, const struct who *b)
+static inline bool same_thread(const struct topo *t, const struct who *a, const struct who *b)
 {
 	return a && b && a->tid == b->tid && cpus_of(t, (uint32_t)a->machine) == cpus_of(t, (uint32_t)b->machine);
 }
 
-/* Whose thread w is at t: the container's in which that life of it is spent, else its machine's. */
-static int owner_of(struct resolver *r, const struct who *w, int64_t t, int32_t *system)
+/* The container in which the life of w at t is spent, else its machine. */
+static int box_of(struct resolver *r, const struct who *w, int64_t t, int32_t *system)
 {
 	int64_t status = HISTORY_NULL;
-	*system = w->machine;
-	if (!w->boxed || r->topo->machine[w->machine].kind != MACHINE_HOST)
-		return 0;
 	for (struct who *box = w->boxed; box && status == HISTORY_NULL; box = box->boxed) {
 		if (track_at(r, &resolver_own(r, box)[OWN_STATUS], t, &status) < 0)
 			return -1;
 		*system = status == HISTORY_NULL ? w->machine : box->machine;
 	}
 	return 0;
+}
+
+/* Whose thread w is at t, and its name. */
+static inline int name_thread(struct resolver *r, struct who *w, int64_t t, struct party *out)
+{
+	out->system = w->machine;
+	if (w->boxed && r->topo->machine[w->machine].kind == MACHINE_HOST && box_of(r, w, t, &out->system) < 0)
+		return -1;
+	return resolver_name(r, w, t, &out->name);
 }
 
 static int cpu_index(const struct resolver *r, int32_t machine, int64_t number)
@@ -89,7 +95,7 @@ int resolver_host(struct resolver *r, uint32_t v, int64_t t, struct who **out)
 }
 
 /* The thread with TID `tid` > 0 that CPU c has as its current one. */
-static struct who *current_of(struct resolver *r, uint32_t c, int64_t tid)
+static inline struct who *current_of(struct resolver *r, uint32_t c, int64_t tid)
 {
 	struct who **kept = &resolver_cpu(r, c)->current[tid % CURRENT_KEPT];
 	if (!*kept || (*kept)->tid != tid)
@@ -135,14 +141,8 @@ static int cpu_below(struct resolver *r, uint32_t v, int64_t t, int *cpu)
 	return 0;
 }
 
-/* An interrupt handler on CPU c at t: 1 and *out, or 0. */
-static int handler(struct resolver *r, uint32_t c, int64_t t, struct piece *out)
+static int is_handler(struct resolver *r, uint32_t c, int64_t value, struct piece *out)
 {
-	int64_t value;
-	if (track_at(r, &resolver_cpu(r, c)->interrupt, t, &value) < 0)
-		return -1;
-	if (value == HISTORY_NULL)
-		return 0;
 	const struct topo_cpu *cpu = &r->topo->cpu[c];
 	set(out, FLOW_IRQ);
 	out->who.system = (int32_t)cpu->machine;
@@ -150,6 +150,15 @@ static int handler(struct resolver *r, uint32_t c, int64_t t, struct piece *out)
 	if (is_host(r->topo, cpu->machine))
 		out->pcpu = (int16_t)cpu->number;
 	return 1;
+}
+
+/* An interrupt handler on CPU c at t: 1 and *out, or 0. */
+static inline int handler(struct resolver *r, uint32_t c, int64_t t, struct piece *out)
+{
+	int64_t value;
+	if (track_at(r, &resolver_cpu(r, c)->interrupt, t, &value) < 0)
+		return -1;
+	return value == HISTORY_NULL ? 0 : is_handler(r, c, value, out);
 }
 
 /* The thread that stands for w: itself, or the current thread of the guest whose vCPU it is. */
@@ -160,7 +169,7 @@ static int stand_in(struct resolver *r, struct who *w, int64_t t, struct piece *
 		return -1;
 	if (v < 0 || depth > DEEPEST) {
 		out->who.tid = r->shallow ? -1 : w->tid;
-		return owner_of(r, w, t, &out->who.system) < 0 ? -1 : resolver_name(r, w, t, &out->who.name);
+		return name_thread(r, w, t, &out->who);
 	}
 	uint32_t guest = r->topo->cpu[v].machine;
 	struct cpu_tracks *c = resolver_cpu(r, (uint32_t)v);
@@ -211,7 +220,7 @@ static int woken_by(struct resolver *r, struct row_track *own, int32_t machine, 
 	}
 	struct who *waker = resolver_who(r, (uint32_t)machine, tid);
 	out->who.tid = tid;
-	return owner_of(r, waker, woken, &out->who.system) < 0 ? -1 : resolver_name(r, waker, woken, &out->who.name);
+	return name_thread(r, waker, woken, &out->who);
 }
 
 /* The thread sleeps in the interval that its status (or its vCPU's) holds: `woken` is when it ends. */
@@ -450,7 +459,7 @@ static int running_at(struct resolver *r, struct who *w, int c, int64_t t, struc
 	set(out, FLOW_RUNNING);
 	out->who.tid = w->tid;
 	out->pcpu = pcpu;
-	return owner_of(r, w, t, &out->who.system) < 0 ? -1 : resolver_name(r, w, t, &out->who.name);
+	return name_thread(r, w, t, &out->who);
 }
 
 /* What thread w does at t, or who keeps it from it: the paper's Algorithm 1 at one moment. */
@@ -510,11 +519,12 @@ static int sleep_at(struct resolver *r, uint32_t v, int64_t t, struct piece *out
 }
 
 /* The same for a vCPU: its guest's current thread runs on it; idle, it waits for whoever will wake it. */
-static int vcpu_at(struct resolver *r, uint32_t v, int64_t t, struct piece *out, int64_t *status)
+static int vcpu_at(struct resolver *r, uint32_t v, int64_t t, struct piece *out)
 {
-	if (track_at(r, &resolver_cpu(r, v)->status, t, status) < 0)
+	int64_t status;
+	if (track_at(r, &resolver_cpu(r, v)->status, t, &status) < 0)
 		return -1;
-	int state = vcpu_state(r, *status);
+	int state = vcpu_state(r, status);
 	if (state == VCPU_UNKNOWN)
 		return set(out, FLOW_UNKNOWN);
 	if (state == VCPU_IDLE)
@@ -527,11 +537,10 @@ static int vcpu_at(struct resolver *r, uint32_t v, int64_t t, struct piece *out,
 }
 
 /* A thread that is found again on another vCPU contradicts itself. */
-static int thread_subject_at(struct resolver *r, uint32_t thread, int64_t t, struct piece *out, int64_t *status)
+static int thread_subject_at(struct resolver *r, uint32_t thread, int64_t t, struct piece *out)
 {
 	const struct topo_thread *th = &r->topo->thread[thread];
-	struct who *w = resolver_who(r, th->machine, th->tid);
-	if (thread_at(r, w, t, out, 0) < 0 || track_at(r, &resolver_own(r, w)[OWN_STATUS], t, status) < 0)
+	if (thread_at(r, resolver_who(r, th->machine, th->tid), t, out, 0) < 0)
 		return -1;
 	if (out->who.kind == FLOW_PREEMPTING && out->who.system == (int32_t)th->machine && out->who.tid == th->tid) {
 		int16_t pcpu = out->pcpu;
@@ -543,19 +552,12 @@ static int thread_subject_at(struct resolver *r, uint32_t thread, int64_t t, str
 
 int resolve_subject(struct resolver *r, const struct subject *s, int64_t t, struct piece *out)
 {
-	int64_t status = HISTORY_NULL;
-	int rc = 0;
 	if (s->kind == SUBJECT_THREAD)
-		rc = thread_subject_at(r, s->index, t, out, &status);
-	else if (s->kind == SUBJECT_CPU && is_host(r->topo, r->topo->cpu[s->index].machine))
-		rc = pcpu_at(r, s->index, t, NULL, out);
-	else if (s->kind == SUBJECT_CPU)
-		rc = vcpu_at(r, s->index, t, out, &status);
-	else
-		set(out, FLOW_UNKNOWN);
-	const uint64_t lost = s->kind == SUBJECT_CPU ? r->topo->vcpu_lost : r->topo->thread_gap;
-	out->lost = status >= 0 && status < HISTORY_STATES && (lost >> status & 1);
-	return rc;
+		return thread_subject_at(r, s->index, t, out);
+	if (s->kind != SUBJECT_CPU)
+		return set(out, FLOW_UNKNOWN);
+	return is_host(r->topo, r->topo->cpu[s->index].machine) ? pcpu_at(r, s->index, t, NULL, out)
+	                                                        : vcpu_at(r, s->index, t, out);
 }
 
 int resolve_idle(struct resolver *r, uint32_t v, int64_t t, struct piece *out)

@@ -40,7 +40,11 @@ struct who {
 	int64_t cpu_number;  /* that its CPU row last told, and which CPU that is, or -1 */
 	int cpu;
 	struct row_track name;
+	int64_t named;       /* the value of it whose id in resolver->names is name_id */
+	uint32_t name_id;
 	struct row_track *own;  /* status, cpu, waker: only of threads that were asked for them */
+	int64_t woken_in;    /* the value of own[OWN_WOKEN_IN] whose text is handler; HISTORY_NULL: none was asked for */
+	const char *handler;
 	struct who *boxed;   /* of the host: the same TID in a container, in the next one ...; or NULL */
 };
 enum { OWN_STATUS, OWN_CPU, OWN_WAKER, OWN_WOKEN_IN, OWN_TRACKS };
@@ -60,6 +64,8 @@ struct resolver {
 	uint32_t swapper, not_alive, limit[OUT_REASON_COUNT + 1];  /* ids in names */
 	struct map name_by_string; /* string id of the history -> id in names */
 	struct map machine_by_string;  /* of references: string id of the history -> index of a machine, or -1 */
+	int64_t last_string;       /* the last one, since most wakers are of one machine */
+	int32_t last_machine;
 	struct error *err;
 };
 
@@ -68,14 +74,27 @@ struct piece {
 	struct party who;     /* its name is an id in resolver->names */
 	int32_t host_thread;  /* the thread of the host that had the pCPU instead: index into topo->thread, or -1 */
 	int16_t pcpu;
-	bool lost;            /* resolve_subject() alone tells: was it kept from running? */
 };
 
 void resolver_init(struct resolver *r, const struct topo *topo, int64_t t0, int64_t t1, struct error *err);
 void resolver_release(struct resolver *r);
 
 int track_move(struct resolver *r, struct row_track *k, int64_t t);  /* makes k->iv hold t */
+
+/* The last interval that ends before t with a state of the mask, as history_prev(): 1, 0 = there is none, -1.  Those near t
+ * are at hand. */
+int track_prev(struct resolver *r, struct row_track *k, int64_t t, uint64_t mask, struct interval *iv);
+static inline bool state_in(uint64_t mask, int64_t value)
+{
+	return value >= 0 && value < HISTORY_STATES && mask >> value & 1;
+}
+
 struct cpu_tracks *resolver_cpu_new(struct resolver *r, uint32_t cpu);
+struct who *resolver_who_find(struct resolver *r, uint32_t machine, int32_t tid);
+struct row_track *resolver_own_new(struct resolver *r, struct who *w);
+uint32_t resolver_string(struct resolver *r, int64_t value);
+
+/* What is asked of every piece: the usual answers stand here, without a call. */
 
 /* The value of a track at t (HISTORY_NULL when the attribute is absent); cuts r->until.  -1 on error. */
 static inline int track_at(struct resolver *r, struct row_track *k, int64_t t, int64_t *value)
@@ -101,11 +120,31 @@ static inline int32_t cpus_of(const struct topo *t, uint32_t machine)
 	return t->machine[0].kind == MACHINE_HOST ? 0 : -1;
 }
 
-struct who *resolver_who(struct resolver *r, uint32_t machine, int32_t tid);
-struct row_track *resolver_own(struct resolver *r, struct who *w);
+static inline struct who *resolver_who(struct resolver *r, uint32_t machine, int32_t tid)
+{
+	struct who *w = r->recent[(uint32_t)tid % CURRENT_KEPT];
+	return w && w->tid == tid && w->machine == (int32_t)machine ? w : resolver_who_find(r, machine, tid);
+}
+
+static inline struct row_track *resolver_own(struct resolver *r, struct who *w)
+{
+	return w->own ? w->own : resolver_own_new(r, w);
+}
+
 /* The name of a thread at t as an id in r->names. */
-int resolver_name(struct resolver *r, struct who *w, int64_t t, uint32_t *name);
-uint32_t resolver_string(struct resolver *r, int64_t value);
+static inline int resolver_name(struct resolver *r, struct who *w, int64_t t, uint32_t *name)
+{
+	int64_t value;
+	if (track_at(r, &w->name, t, &value) < 0)
+		return -1;
+	if (value != w->named) {
+		w->name_id = resolver_string(r, value);
+		w->named = value;
+	}
+	*name = w->name_id;
+	return 0;
+}
+
 /* machine and tid of a "Woken By" value; false when it names none that is known. */
 bool resolver_waker(struct resolver *r, int64_t value, int32_t *machine, int32_t *tid);
 
@@ -122,6 +161,9 @@ static inline int resolver_vcpu(struct resolver *r, const struct who *w, int64_t
 
 /* What the subject does at t, or who keeps it from it; the answer holds on [t, r->until] at least. */
 int resolve_subject(struct resolver *r, const struct subject *s, int64_t t, struct piece *out);
+
+/* Was the subject kept from running at t? */
+int resolve_lost(struct resolver *r, const struct subject *s, int64_t t, bool *lost);
 
 /* Who keeps vCPU v, which is idle as far as its guest tells, from its CPU at t; FLOW_IDLE_CPU: nobody. */
 int resolve_idle(struct resolver *r, uint32_t v, int64_t t, struct piece *out);

@@ -15,7 +15,7 @@
 
 void resolver_init(struct resolver *r, const struct topo *topo, int64_t t0, int64_t t1, struct error *err)
 {
-	*r = (struct resolver){ .topo = topo, .t0 = t0, .t1 = t1, .err = err };
+	*r = (struct resolver){ .topo = topo, .t0 = t0, .t1 = t1, .last_string = HISTORY_NULL, .err = err };
 	r->cpu = mem_new(topo->cpus, sizeof(struct cpu_tracks *));
 	strtab_init(&r->names);
 	r->swapper = strtab_put(&r->names, "swapper");
@@ -74,24 +74,38 @@ static void track_init(struct row_track *k, uint32_t attr)
 	                             : (struct interval){ INT64_MAX, INT64_MIN, HISTORY_NULL };
 }
 
-/* The next interval of the cursor into k->iv: 1, 0 = end, -1. */
-static int track_next(struct resolver *r, struct row_track *k)
+/* Reads more intervals behind those at hand: how many, 0 = end, -1. */
+static int track_read(struct resolver *r, struct row_track *k)
 {
-	if (k->at == k->n) {
-		if (k->n == k->room && k->room < AHEAD_MOST) {
-			k->room = k->room ? 2 * k->room : AHEAD_FIRST;
-			k->ahead = mem_resize(k->ahead, k->room, sizeof *k->ahead);
-		}
-		const unsigned kept = k->n < BEHIND ? k->n : BEHIND < k->room / 2 ? BEHIND : k->room / 2;
-		memmove(k->ahead, k->ahead + k->n - kept, kept * sizeof *k->ahead);
-		int n = history_range_read(&k->cursor, k->ahead + kept, k->room - kept, r->err);
-		k->at = kept;
-		k->n = kept + (n < 0 ? 0 : (unsigned)n);
-		if (n <= 0)
-			return n;
+	if (k->n == k->room && k->room < AHEAD_MOST) {
+		k->room = k->room ? 2 * k->room : AHEAD_FIRST;
+		k->ahead = mem_resize(k->ahead, k->room, sizeof *k->ahead);
 	}
-	k->iv = k->ahead[k->at++];
-	return 1;
+	const unsigned kept = k->n < BEHIND ? k->n : BEHIND < k->room / 2 ? BEHIND : k->room / 2;
+	memmove(k->ahead, k->ahead + k->n - kept, kept * sizeof *k->ahead);
+	int n = history_range_read(&k->cursor, k->ahead + kept, k->room - kept, r->err);
+	k->at = kept;
+	k->n = kept + (n < 0 ? 0 : (unsigned)n);
+	return n;
+}
+
+/* Goes on to the interval that holds t, if it is not far: 1, 0, -1. */
+static int track_forward(struct resolver *r, struct row_track *k, int64_t t)
+{
+	int more = 1;
+	for (int tried = 0; more > 0; tried += more) {
+		const struct interval *iv = k->ahead + k->at, *end = k->ahead + k->n;
+		while (iv < end && iv->end < t)
+			iv++;
+		k->at = (unsigned)(iv - k->ahead);
+		if (iv < end) {
+			k->iv = *iv;
+			k->at++;
+			return 1;
+		}
+		more = tried < STEPS_BEFORE_SEEK ? track_read(r, k) : 0;
+	}
+	return more;
 }
 
 static int track_seek(struct resolver *r, struct row_track *k, int64_t t)
@@ -105,10 +119,12 @@ static int track_seek(struct resolver *r, struct row_track *k, int64_t t)
 	}
 	if (history_range(&k->cursor, h, k->attr, t, t > r->t1 ? t : r->t1, r->err) < 0)
 		return -1;
-	int n = track_next(r, k);
+	int n = track_read(r, k);
 	if (n == 0)
 		return error_set(r->err, STATUS_INPUT, "index the traces again", "%s: attribute %u has no value at %lld",
 		                 history_file(h), (unsigned)k->attr, (long long)t);
+	if (n > 0)
+		k->iv = k->ahead[k->at++];
 	return n < 0 ? -1 : 0;
 }
 
@@ -117,30 +133,43 @@ static bool track_back(struct row_track *k, int64_t t)
 {
 	if (!k->n || k->ahead[0].start > t)
 		return false;
-	while (k->at > 1 && k->iv.start > t)
-		k->iv = k->ahead[--k->at - 1];
+	while (k->at > 1 && k->ahead[k->at - 1].start > t)
+		k->at--;
+	k->iv = k->ahead[k->at - 1];
 	return k->iv.start <= t && t <= k->iv.end;
+}
+
+/* The interval that holds t is not the next one. */
+static __attribute__((noinline)) int track_far(struct resolver *r, struct row_track *k, int64_t t)
+{
+	int there = 0;
+	if (k->iv.start > k->iv.end)
+		return track_seek(r, k, t);
+	if (t < k->iv.start)
+		there = track_back(k, t);
+	else if (k->n)
+		there = track_forward(r, k, t);
+	return there < 0 ? -1 : there ? 0 : track_seek(r, k, t);
 }
 
 int track_move(struct resolver *r, struct row_track *k, int64_t t)
 {
-	if (t > k->iv.end && k->at < k->n && t <= k->ahead[k->at].end) {  /* nearly always */
-		k->iv = k->ahead[k->at++];
-		return 0;
-	}
-	if (t < k->iv.start && k->iv.start <= k->iv.end && track_back(k, t))
-		return 0;
-	bool usable = k->iv.start <= k->iv.end && t > k->iv.end && k->iv.end >= history_first(r->topo->h);
-	for (int i = 0; usable && i < STEPS_BEFORE_SEEK; i++) {
-		int n = track_next(r, k);
-		if (n < 0)
-			return -1;
-		if (n == 0)
-			break;
-		if (k->iv.end >= t)
-			return 0;
-	}
-	return track_seek(r, k, t);
+	if (k->at == k->n || t <= k->iv.end || t > k->ahead[k->at].end)
+		return track_far(r, k, t);
+	k->iv = k->ahead[k->at++];
+	return 0;
+}
+
+int track_prev(struct resolver *r, struct row_track *k, int64_t t, uint64_t mask, struct interval *iv)
+{
+	if ((t > k->iv.end || t < k->iv.start) && track_move(r, k, t) < 0)
+		return -1;
+	for (unsigned i = k->at; i > 1; i--)
+		if (state_in(mask, k->ahead[i - 2].value)) {
+			*iv = k->ahead[i - 2];
+			return 1;
+		}
+	return history_prev(r->topo->h, k->attr, k->n ? k->ahead[0].start : t, mask, iv, r->err);
 }
 
 struct cpu_tracks *resolver_cpu_new(struct resolver *r, uint32_t cpu)
@@ -163,12 +192,10 @@ struct cpu_tracks *resolver_cpu_new(struct resolver *r, uint32_t cpu)
 	return c;
 }
 
-struct who *resolver_who(struct resolver *r, uint32_t machine, int32_t tid)
+struct who *resolver_who_find(struct resolver *r, uint32_t machine, int32_t tid)
 {
 	bool is_new;
 	struct who **recent = &r->recent[(uint32_t)tid % CURRENT_KEPT];
-	if (*recent && (*recent)->tid == tid && (*recent)->machine == (int32_t)machine)
-		return *recent;
 	uint64_t *at = map_put(&r->who_by_tid, (uint64_t)machine << 32 | (uint32_t)tid, &is_new);
 	if (!is_new)
 		return *recent = r->who[*at];
@@ -179,7 +206,9 @@ struct who *resolver_who(struct resolver *r, uint32_t machine, int32_t tid)
 	w->tid = tid;
 	w->cpu_number = HISTORY_NULL;
 	w->cpu = -1;
-	track_init(&w->name, w->thread < 0 ? HISTORY_NONE : r->topo->thread[w->thread].name);
+	w->named = w->woken_in = HISTORY_NULL;
+	w->name_id = tid == 0 && !r->shallow ? r->swapper : 0;
+	track_init(&w->name, tid == 0 || r->shallow || w->thread < 0 ? HISTORY_NONE : r->topo->thread[w->thread].name);
 	if (r->topo->machine[machine].kind != MACHINE_HOST)
 		return w;
 	for (uint32_t m = r->topo->machines; m-- > 0 && r->topo->machine[m].kind == MACHINE_CONTAINER;) {
@@ -192,10 +221,8 @@ struct who *resolver_who(struct resolver *r, uint32_t machine, int32_t tid)
 	return w;
 }
 
-struct row_track *resolver_own(struct resolver *r, struct who *w)
+struct row_track *resolver_own_new(struct resolver *r, struct who *w)
 {
-	if (w->own)
-		return w->own;
 	w->own = mem_new(OWN_TRACKS, sizeof *w->own);
 	const struct topo_thread *th = w->thread < 0 ? NULL : &r->topo->thread[w->thread];
 	track_init(&w->own[OWN_STATUS], th ? th->status : HISTORY_NONE);
@@ -216,35 +243,36 @@ uint32_t resolver_string(struct resolver *r, int64_t value)
 	return (uint32_t)*id;
 }
 
-int resolver_name(struct resolver *r, struct who *w, int64_t t, uint32_t *name)
-{
-	int64_t value;
-	*name = 0;
-	if (r->shallow)
-		return 0;
-	if (w->tid == 0) {
-		*name = r->swapper;
-		return 0;
-	}
-	if (track_at(r, &w->name, t, &value) < 0)
-		return -1;
-	*name = resolver_string(r, value);
-	return 0;
-}
-
 bool resolver_waker(struct resolver *r, int64_t value, int32_t *machine, int32_t *tid)
 {
 	if (value == HISTORY_NULL)
 		return false;
-	bool is_new;
-	uint32_t number;
-	uint64_t *known = map_put(&r->machine_by_string, (uint64_t)history_ref_text(value), &is_new);
-	if (is_new)
-		*known = (uint64_t)topo_ref(r->topo, value, &number);
-	number = history_ref_number(value);
-	*machine = (int32_t)*known;
+	uint32_t number = history_ref_number(value);
+	if (history_ref_text(value) != r->last_string) {
+		bool is_new;
+		uint64_t *known = map_put(&r->machine_by_string, (uint64_t)history_ref_text(value), &is_new);
+		if (is_new)
+			*known = (uint64_t)topo_ref(r->topo, value, &number);
+		r->last_string = history_ref_text(value);
+		r->last_machine = (int32_t)*known;
+	}
+	*machine = r->last_machine;
 	*tid = (int32_t)number;
 	return *machine >= 0 && number <= INT32_MAX;
+}
+
+int resolve_lost(struct resolver *r, const struct subject *s, int64_t t, bool *lost)
+{
+	int64_t status = HISTORY_NULL;
+	int rc = 0;
+	if (s->kind == SUBJECT_THREAD) {
+		const struct topo_thread *th = &r->topo->thread[s->index];
+		rc = track_at(r, &resolver_own(r, resolver_who(r, th->machine, th->tid))[OWN_STATUS], t, &status);
+	} else if (s->kind == SUBJECT_CPU && r->topo->machine[r->topo->cpu[s->index].machine].kind == MACHINE_VM) {
+		rc = track_at(r, &resolver_cpu(r, s->index)->status, t, &status);
+	}
+	*lost = state_in(s->kind == SUBJECT_CPU ? r->topo->vcpu_lost : r->topo->thread_gap, status);
+	return rc;
 }
 
 int resolve_walk(struct resolver *r, const struct subject *s, int64_t from, int64_t to,

@@ -33,8 +33,12 @@ int wakeup_of(struct resolver *r, struct who *sleeper, int64_t at, struct wakeup
 		return -1;
 	if (status < 0 || status >= HISTORY_STATES || topo->thread_state[status] == THREAD_UNKNOWN || in == HISTORY_NULL)
 		return 0;  /* events were lost, or it did not live longer, or nothing tells in what its waker acted */
+	if (in != sleeper->woken_in) {
+		sleeper->handler = history_string(topo->h, in);
+		sleeper->woken_in = in;
+	}
 	if (resolver_waker(r, waker, &out->machine, &out->tid))
-		out->in = history_string(topo->h, in);
+		out->in = sleeper->handler;
 	if (own[OWN_WAKER].iv.start > asleep)
 		out->at = own[OWN_WAKER].iv.start;
 	return 0;

@@ -120,7 +120,7 @@ const char *chunk_parse(struct chunk *c, const uint8_t *p, size_t size, bool sta
 	c->base = base_bytes ? (uint64_t)((int64_t)(get64(at) << shift) >> shift) : 0;
 	at += base_bytes;
 	if (flags & CHUNK_DICT) {
-		if (at == limit || *at > 8 || (size_t)(limit - at) < 1u + extra * *at)
+		if (extra > CHUNK_DICT_MAX || at == limit || *at > 8 || (size_t)(limit - at) < 1u + extra * *at)
 			return "the dictionary of a chunk does not fit";
 		c->dict_bytes = *at++;
 		c->dict = at;

@@ -1,7 +1,7 @@
 /* A chunk: up to 256 consecutive intervals of one attribute, in columns.
  *
  *   u8  intervals - 1                 u8  width of a value code (of a place in the dictionary)
- *   u8  width of a duration           u8  exceptions among value codes (size of the dictionary)
+ *   u8  width of a duration           u8  exceptions among value codes (size of the dictionary, at most 32)
  *   u8  exceptions among durations    u8  CHUNK_DICT | CHUNK_NULLS | CHUNK_WHOLE | size of the base << 4
  *   base (little-endian, signed, 0..8 bytes); dictionary: u8 bytes per code, the codes;
  *   durations - 1 ns, of all intervals but the last (which ends where the chunk ends); value codes

@@ -53,25 +53,8 @@ uint8_t *column_put(uint8_t *dst, const uint64_t *x, unsigned n, bool may_except
 int column_parse(struct packed_column *c, const uint8_t *p, const uint8_t *limit, unsigned n, unsigned width,
                  unsigned exceptions, const uint8_t **end);
 
-/* The numbers [from, to) into x[0 ..].  *exception is the first exception at or behind `from`, then behind `to`. */
-static inline void column_part(const struct packed_column *c, uint64_t *x, unsigned from, unsigned to,
-                               unsigned *exception)
-{
-	if (c->width == 64) {
-		for (unsigned i = from; i < to; i++)
-			x[i - from] = get64(c->packed + 8 * (size_t)i);
-		return;
-	}
-	uint64_t mask = (UINT64_C(1) << c->width) - 1;
-	size_t bit = (size_t)from * c->width;
-	for (unsigned i = from; i < to; i++, bit += c->width)
-		x[i - from] = get64(c->packed + bit / 8) >> bit % 8 & mask;
-	for (; *exception < c->exceptions && c->place[*exception] < to; ++*exception)
-		x[c->place[*exception] - from] |= packed_get(c->high, c->high_width, *exception) << c->width;
-}
-
 /* The eight numbers from `from` on into x[0 .. 7], and their sum (less than 2^60 without exceptions, if the width is
- * at most 57).  The same as column_part(), without a loop, because this is where sums spend their time. */
+ * at most 57).  Without a loop, because this is where whoever reads a column spends its time. */
 static inline __attribute__((always_inline)) uint64_t column_eight(const struct packed_column *c, uint64_t x[8],
                                                                    unsigned from, unsigned *exception)
 {
@@ -97,6 +80,25 @@ static inline __attribute__((always_inline)) uint64_t column_eight(const struct 
 		sum = sum + high < sum ? UINT64_MAX >> 1 : sum + high;
 	}
 	return sum;
+}
+
+/* The numbers [from, to) into x[0 ..].  *exception is the first exception at or behind `from`, then behind `to`. */
+static inline void column_part(const struct packed_column *c, uint64_t *x, unsigned from, unsigned to,
+                               unsigned *exception)
+{
+	if (c->width == 64) {
+		for (unsigned i = from; i < to; i++)
+			x[i - from] = get64(c->packed + 8 * (size_t)i);
+		return;
+	}
+	for (; to - from >= 8; from += 8, x += 8)
+		column_eight(c, x, from, exception);
+	uint64_t mask = (UINT64_C(1) << c->width) - 1;
+	size_t bit = (size_t)from * c->width;
+	for (unsigned i = from; i < to; i++, bit += c->width)
+		x[i - from] = get64(c->packed + bit / 8) >> bit % 8 & mask;
+	for (; *exception < c->exceptions && c->place[*exception] < to; ++*exception)
+		x[c->place[*exception] - from] |= packed_get(c->high, c->high_width, *exception) << c->width;
 }
 
 /* The first `count` numbers into x. */

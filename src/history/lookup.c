@@ -20,7 +20,7 @@ const char *file_string(const struct history *h, uint64_t id, struct error *err)
 	if (file_check(h, SECTION_STRINGS, offset, 1, err))
 		return NULL;
 	for (uint64_t at = offset; at < limit;) {
-		uint64_t next = (at / h->block + 1) * h->block;
+		uint64_t next = ((at >> h->block_shift) + 1) << h->block_shift;
 		if (next > limit)
 			next = limit;
 		if (file_check(h, SECTION_STRINGS, at, next - at, err))

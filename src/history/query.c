@@ -184,31 +184,64 @@ int history_range_next(struct history_cursor *c, struct interval *iv, struct err
 	return result;
 }
 
+/* The numbers at [from, to) of a column. */
+static void column_read(const struct packed_column *c, uint64_t *x, unsigned from, unsigned to)
+{
+	unsigned exception = 0;
+	while (exception < c->exceptions && c->place[exception] < from)
+		exception++;
+	column_part(c, x, from, to, &exception);
+}
+
+/* The values of codes that are places in a dictionary, which is decoded first.  false: one is out of range. */
+static bool look_up(const struct chunk *c, const uint64_t *code, unsigned n, struct interval *iv)
+{
+	int64_t value[CHUNK_DICT_MAX];
+	for (unsigned i = 0; i < c->dict_size; i++)
+		if (!chunk_decode(c, i, &value[i]))
+			return false;
+	for (unsigned i = 0; i < n; i++) {
+		if (code[i] >= c->dict_size)
+			return false;
+		iv[i].value = value[code[i]];
+	}
+	return true;
+}
+
+/* The values at [from, to) of a chunk, into iv[]; false: one is out of range. */
+static bool read_values(const struct chunk *c, unsigned from, unsigned to, struct interval *iv)
+{
+	uint64_t code[CHUNK_MAX];
+	const unsigned n = to - from;
+	bool ok = true;
+	column_read(&c->code, code, from, to);
+	if (c->dict)
+		return look_up(c, code, n, iv);
+	for (unsigned i = 0; i < n; i++)
+		ok &= chunk_decode(c, code[i], &iv[i].value);
+	return ok;
+}
+
 /* The intervals from place i of a chunk on, up to max; how many. */
 static int decode_part(const struct attr *a, uint32_t k, const struct chunk *chunk, unsigned i, int64_t start,
                        struct interval *iv, unsigned max, struct error *err)
 {
-	uint64_t less[CHUNK_MAX], code[CHUNK_MAX];
-	unsigned end = max < chunk->n - i ? i + max : chunk->n, exception = 0;
-	while (exception < chunk->duration.exceptions && chunk->duration.place[exception] < i)
-		exception++;
-	column_part(&chunk->duration, less, i, end < chunk->n ? end : chunk->n - 1, &exception);
-	exception = 0;
-	while (exception < chunk->code.exceptions && chunk->code.place[exception] < i)
-		exception++;
-	column_part(&chunk->code, code, i, end, &exception);
-	for (unsigned at = i; at < end; at++, iv++) {
-		iv->start = start;
-		iv->end = chunk->end;
-		if (at + 1 < chunk->n) {
-			if (less[at - i] >= (uint64_t)chunk->end - (uint64_t)start)
-				return attr_damaged(a, k, "the intervals of a chunk are longer than the chunk", err);
-			iv->end = (int64_t)((uint64_t)start + less[at - i]);
-		}
-		if (!chunk_decode(chunk, code[at - i], &iv->value))
-			return attr_damaged(a, k, "a value is out of range", err);
-		start = (int64_t)((uint64_t)iv->end + 1);
+	uint64_t less[CHUNK_MAX];
+	const unsigned end = max < chunk->n - i ? i + max : chunk->n, last = end < chunk->n ? end : chunk->n - 1;
+	column_read(&chunk->duration, less, i, last);
+	for (unsigned at = 0; at < last - i; at++) {
+		if (less[at] >= (uint64_t)chunk->end - (uint64_t)start)
+			return attr_damaged(a, k, "the intervals of a chunk are longer than the chunk", err);
+		iv[at].start = start;
+		iv[at].end = (int64_t)((uint64_t)start + less[at]);
+		start = (int64_t)((uint64_t)iv[at].end + 1);
 	}
+	if (last < end) {
+		iv[last - i].start = start;
+		iv[last - i].end = chunk->end;
+	}
+	if (!read_values(chunk, i, end, iv))
+		return attr_damaged(a, k, "a value is out of range", err);
 	return (int)(end - i);
 }
 
