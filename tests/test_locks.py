@@ -4,7 +4,7 @@ import json
 import os
 import sys
 
-from e2e import DATA, SHARED, check, is_sanitized, recordings, run, scratch, table
+from e2e import DATA, SHARED, check, is_sanitized, on_terminal, recordings, run, scratch, simulate, table
 
 NAMED = {"mutex": "futex", "kern": "rwsem"}  # the workload's name of what it does, and the kernel's of the lock
 
@@ -23,6 +23,8 @@ def against_the_log(name, kinds, scratched):
     history, folder = os.path.join(scratched, name), os.path.join(SHARED, name)
     run("index", folder, "-o", history)
     waits = [w for w in table("gaps", history, "Debian", "--locks", "--top", "0") if w["how"] == "slept"]
+    own = [w for w in table("gaps", history, "--locks", "--top", "0") if int(w["taken_ns"]) == 0 < int(w["own_taken_ns"])]
+    check(len(own) == run("gaps", history, "--locks", "--top", "0").stdout.count("*") > 0, f"{name}: a * where the waiter itself lost")
     for kind in kinds:
         log = [w for w in logged(folder) if w[0] == kind]
         right = wrong = unknown = blamed = 0
@@ -44,7 +46,28 @@ def against_the_log(name, kinds, scratched):
             check(len(found) >= 0.95 * len(log), f"{name}: {len(found)} of {len(log)} waits of the log are there")
 
 
+def on_a_narrow_terminal(scratched):
+    """A row says who waited, for whom, how much of it was taken and by whom, and fits 80 columns."""
+    history = os.path.join(scratched, "spin.steal")
+    simulate(os.path.join(scratched, "spin"), "spin", "--duration", "1s")
+    run("index", os.path.join(scratched, "spin"), "-o", history)
+    waits = table("gaps", history, "--locks", "--top", "0")
+    shown = run("gaps", history, "--locks", "--top", "0").stdout.rpartition("\n\n")[2].splitlines()
+    check(len(waits) + 1 == len(shown) > 5, f"{len(waits)} waits have a row each")
+    for w, row in zip(waits, shown[1:]):
+        doubt = f", {100 * float(w['suspicion']):.0f}%?" if w["suspicion"] else ""
+        said = [f" {w['tid']} {w['name']} ", "pause", f"{w['holder_tid']} {w['holder_name']}{doubt}" if w["holder_tid"] else "",
+                f"{w['thief_system']}/{w['thief_tid']} {w['thief_name']}" if w["thief_tid"] else ""]
+        own = int(w["taken_ns"]) == 0 < int(w["own_taken_ns"])
+        if not all(text in row for text in said) or ("*" in row) != own:
+            check(False, f"{w} is in the row {row}")
+    check(any("%?" in row for row in shown), "and what is suspected")
+    narrow = [row for row in on_terminal("gaps", history, "--locks", "--top", "0").rpartition("\n\n")[2].splitlines() if row]
+    check(len(narrow) == len(shown) and max(map(len, narrow)) <= 80, "on 80 columns no row is longer than these")
+
+
 with scratch() as scratched:
+    on_a_narrow_terminal(scratched)
     beacon = os.path.join(scratched, "beacon")
     run("index", os.path.join(DATA, "fibonacci"), "-o", beacon)
     p = run("gaps", beacon, "--locks", "--format", "csv")

@@ -36,17 +36,6 @@ static int print_periodic(struct scene *s, struct report_how how, struct error *
 	return rc;
 }
 
-static const struct column lock_columns[] = {
-	{ "start", "start", COL_CLOCK },         { "end", NULL, COL_CLOCK },
-	{ "wait_ns", "waited", COL_DURATION },   { "system", "system", COL_TEXT },
-	{ "tid", "TID", COL_INT },               { "name", "name", COL_TEXT },
-	{ "lock", "lock", COL_TEXT },            { "how", "how", COL_TEXT },
-	{ "holder_tid", "held by", COL_INT },    { "holder_name", "name", COL_TEXT },
-	{ "suspicion", "suspected", COL_SHARE }, { "taken_ns", "taken", COL_DURATION },
-	{ "thief_system", "by", COL_TEXT },      { "thief_tid", "TID", COL_INT },
-	{ "thief_name", "name", COL_TEXT },      { "own_taken_ns", "own loss", COL_DURATION },
-};
-
 /* Whose locks no event names. */
 static void note_unnamed(const struct topo *topo, const struct subject *who, struct origin *origin,
                          struct report_how how)
@@ -65,7 +54,6 @@ static void note_unnamed(const struct topo *topo, const struct subject *who, str
 
 static int print_locks(struct scene *s, const char *subject, size_t top, struct report_how how, struct error *err)
 {
-	static const struct report_shape shape = REPORT_SHAPE("gaps-locks", lock_columns);
 	struct subject who;
 	struct lock_list l;
 	if (subject && who_parse(s, subject, &who, err))
@@ -74,20 +62,9 @@ static int print_locks(struct scene *s, const char *subject, size_t top, struct 
 		return -1;
 	scene_about(s, subject ? &who : NULL, how);
 	note_unnamed(&s->topo, subject ? &who : NULL, &s->origin, how);
-	struct report *r = report_begin(stdout, how, &shape, &s->origin);
-	for (size_t i = 0; i < l.waits && (!top || i < top); i++) {
-		const struct lock_wait *w = &l.wait[i];
-		const bool held = w->holder.system >= 0, taken = w->thief.system >= 0;
-		report_row(r, (struct value[]){
-			VAL_INT(w->start), VAL_INT(w->end), VAL_INT(w->end - w->start + 1), value_system(&s->topo, w->waiter.system),
-			value_tid(w->waiter.tid), VAL_TEXT(l.name[w->waiter.name]), VAL_TEXT(l.name[w->kind]),
-			VAL_TEXT(w->spins ? "spun" : "slept"), held ? value_tid(w->holder.tid) : VAL_NONE,
-			held ? VAL_TEXT(l.name[w->holder.name]) : VAL_NONE, w->suspicion > 0 ? VAL_REAL(w->suspicion) : VAL_NONE,
-			VAL_INT(w->taken), taken ? value_system(&s->topo, w->thief.system) : VAL_NONE,
-			taken ? value_tid(w->thief.tid) : VAL_NONE, taken ? VAL_TEXT(l.name[w->thief.name]) : VAL_NONE,
-			VAL_INT(w->own_taken) });
-	}
-	int rc = report_end(r, err);
+	if (top && l.waits > top)
+		l.waits = top;
+	int rc = report_locks(stdout, how, &s->topo, &l, &s->origin, err);
 	locks_release(&l);
 	return rc;
 }

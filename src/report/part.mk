@@ -7,6 +7,7 @@ src_libreport_a_SOURCES = \
 	src/report/answer_exits.c \
 	src/report/answer_flow.c \
 	src/report/answer_gaps.c \
+	src/report/answer_locks.c \
 	src/report/answer_path.c \
 	src/report/answer_polls.c \
 	src/report/answer_steal.c \

@@ -160,6 +160,8 @@ int report_polls(FILE *out, struct report_how how, const struct topo *topo, cons
                  const struct origin *o, struct error *err);
 int report_waits(FILE *out, struct report_how how, const struct topo *topo, const struct wait_list *l,
                   const struct origin *o, struct error *err);
+int report_locks(FILE *out, struct report_how how, const struct topo *topo, const struct lock_list *l,
+                  const struct origin *o, struct error *err);
 /* A critical path: its pieces, or (sums; always in text, unless pieces are asked for) what they add up to. */
 int report_path(FILE *out, struct report_how how, const struct topo *topo, const struct path *p, bool sums,
                  const struct origin *o, struct error *err);
