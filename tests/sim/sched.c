@@ -234,9 +234,8 @@ void sched_wakeup(struct cpu *c, struct thread *t, bool is_new)
 	t->woken = true;
 	t->want = WANT_RUN;
 	t->state = TASK_RUNNABLE;
-	/* What is not booked yet of a light thread is long. */
-	if (target->cur->weight || target->cur->nice)
-		account(target);
+	/* As kernels do: what is not booked yet may be a tick, and who wakes would be ahead by so much. */
+	account(target);
 	if (t->vruntime < target->min_vruntime - SLEEPER)
 		t->vruntime = target->min_vruntime - SLEEPER;
 	enqueue(target, t);
