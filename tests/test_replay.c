@@ -168,6 +168,40 @@ static void test_lengths(void **unused)
 		assert_true(wait_length(ns) <= wait_length(ns + ns / 3));
 }
 
+/* Who waited for whose CPU; a chain of those who did tells what its ends weigh against each other. */
+static void test_contests(void **unused)
+{
+	struct wants w;
+	struct contests was = { MAP_INIT }, then = { MAP_INIT };
+	struct contest *c;
+	(void)unused;
+	begin(&w, 2);
+	for (uint32_t i = 0; i < 4; i++) {
+		add(&w, i < 2 ? 1 : 2, 1, for_good, 1);
+		w.task[i].kin = i;
+	}
+	w.contests = &was;
+	replay_run(&w, &plain);
+	assert_int_equal(was.ns.len, 2);
+	assert_true(*map_find(&was.ns, 1) > (uint64_t)(0.99 * (double)SEC));  /* 0 and 1; one of them waits all the time */
+	w.contests = &then;
+	w.task[1].may = 2;
+	replay_run(&w, &plain);
+	assert_int_equal(contests_untried(&was, &then, SEC / 100, SEC / 20, 4, &c), 2);
+	assert_true(c[0].ns >= c[1].ns && c[0].a == 1 && c[1].a == 1 && c[0].b + c[1].b == 5);
+	free(c);
+	contests_add(&was, 3, 0, SEC / 50);  /* 1 with 0, 0 with 3, 3 with 2 */
+	assert_int_equal(contests_untried(&was, &then, SEC / 100, SEC / 20, 4, &c), 0);
+	free(c);
+	assert_int_equal(contests_untried(&was, &then, SEC / 40, SEC / 20, 4, &c), 2);  /* those were not long enough */
+	free(c);
+	assert_int_equal(contests_untried(&was, &then, SEC / 40, SEC, 4, &c), 0);  /* none matters as much */
+	free(c);
+	contests_release(&was);
+	contests_release(&then);
+	wants_release(&w);
+}
+
 /* Open: who was late starts when it did; closed: as much later as it slept. */
 static void test_loops(void **unused)
 {
@@ -247,7 +281,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_shares), cmocka_unit_test(test_alone), cmocka_unit_test(test_loops),
-		cmocka_unit_test(test_ticks), cmocka_unit_test(test_lengths),
+		cmocka_unit_test(test_ticks), cmocka_unit_test(test_lengths), cmocka_unit_test(test_contests),
 		cmocka_unit_test(test_groups), cmocka_unit_test(test_group_texts),
 		cmocka_unit_test(test_conservation),
 	};

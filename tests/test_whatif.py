@@ -136,6 +136,21 @@ def check_nice(folder):
         check(abs(off) < 0.15, f"and the median is near: {off:+.3f}")
 
 
+def check_doubted(folder):
+    """Who is SCHED_IDLE, no event tells: that the waits do not come out is said; where they do, nothing is."""
+    says = lambda cause, *more: " ".join(run("whatif", recorded(folder, cause, 1005, *more), "weight Debian 100").stdout.split())
+    for wrong in (["idle"], ["vm", "--share", "200"]):
+        check("waits of other lengths than those recorded" in says(*wrong), f"doubted: {wrong}")
+    check(not any("control groups)" in says(right) for right in ("vm", "weight", "light", "pin", "quota")), "no others")
+
+
+def check_untried(folder):
+    """What two weigh against each other that never waited for one CPU, no recording tells."""
+    says = lambda cause, *changes: " ".join(run("whatif", recorded(folder, cause, 1001), *changes).stdout.split())
+    check("did not try what Debian and host/burnP6 weigh" in says("vm", "pin Debian -> CPU0"), "that is said")
+    check("did not try" not in says("vm", "without Ubuntu") + says("pin", "pin Debian -> CPU0", "weight Debian 200"), "of no others")
+
+
 def check_groups(folder):
     """Control groups share by the weights that the session tells."""
     simulate(f"{folder}/grouped", "planted", "--plant", "vm", "--share", "400", "--seed", "1005", "--duration", "12s")
@@ -145,6 +160,8 @@ def check_groups(folder):
                 f"  - {{name: Debian, dir: guest-Debian, groups: {{{tid}: /vms/Debian}}}}\n")
     answer = {way: json.loads(run("whatif", f"{folder}/grouped{way}", "weight Debian 100", "--format", "json").stdout)
               for way in ("", "/groups.yaml")}
+    said = " ".join(run("whatif", f"{folder}/grouped", "weight Debian 100").stdout.split())
+    check("waited quite another time than in the replay without a change" in said, "unknown weights are doubted")
     check(answer[""]["calibration"]["error"] > 3 * answer["/groups.yaml"]["calibration"]["error"], "reproduced by their weights")
     check("the control groups of 1 of them share" in
           " ".join(run("whatif", f"{folder}/grouped/groups.yaml", "add CPU").stdout.split()), "which is said")
@@ -210,6 +227,8 @@ with scratch() as scratch_folder:
     check_shape(scratch_folder)
     check_busy(scratch_folder)
     check_nice(scratch_folder)
+    check_doubted(scratch_folder)
+    check_untried(scratch_folder)
     check_groups(scratch_folder)
     check_pins(scratch_folder)
     check_advice(scratch_folder)
@@ -222,6 +241,7 @@ with scratch() as scratch_folder:
             base = latencies(real[f"grid_h0_g{g}"])
             for h in "12":
                 rows = predictions(real[f"grid_h{h}_g{g}"], "without host/burnP6")
+                check("SCHED_IDLE, control" not in run("whatif", real[f"grid_h{h}_g{g}"], "without host/burnP6").stdout, "not doubted")
                 inside += [is_inside(rows[q], quantile(base, p)) for q, p in LEVELS.items()]
                 errors.append(abs(float(rows["latency_p50"]["value"]) / quantile(base, 0.5) - 1))
         check(sum(inside) >= 0.9 * len(inside), f"real ones: {sum(inside)} of {len(inside)} in their intervals")

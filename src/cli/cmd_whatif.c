@@ -63,7 +63,7 @@ static int print_whatif(const struct whatif *w, struct report_how how, const str
 	if (rc || !people)
 		return rc;
 	char *groups = w->grouped ? mem_printf("the control groups of %zu of them share as their weights say", w->grouped)
-	                          : mem_dup("nothing is known of control groups' weights");
+	                          : mem_dup("nothing is known of SCHED_IDLE, nor of control groups' weights");
 	char slice[TIME_TEXT], *words = mem_printf("Without a change the replay reproduces %.0f%% of the waits for a CPU of "
 		"the host (slices of %s); what it misses is part of the intervals.  Guests keep the order of their work, "
 		"threads weigh what their nice levels say, and %s.\n",

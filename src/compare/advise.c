@@ -15,7 +15,7 @@
 #define ALIKE 0.1   /* of what is waited */
 #define WORTH 0.01  /* of a CPU: who waits less needs no advice */
 
-struct proposal { char *change; struct whatif_row row; double error; };
+struct proposal { char *change; struct whatif_row row; double error; bool doubted; };
 
 struct candidates {
 	struct proposal *item;
@@ -34,7 +34,7 @@ static void try(struct candidates *all, const struct diff_side *side, const char
 		for (size_t i = 0; i < w.rows && !told; i++) {
 			told = w.row[i].kind == DIFF_OF_MACHINE && w.row[i].quantity == DIFF_LOST && !strcmp(w.row[i].subject, vm);
 			if (told)
-				*ARRAY_PUSH(all->item, all->len, all->cap) = (struct proposal){ change, w.row[i], w.error };
+				*ARRAY_PUSH(all->item, all->len, all->cap) = (struct proposal){ change, w.row[i], w.error, w.doubted };
 		}
 		whatif_release(&w);
 	}
@@ -115,11 +115,12 @@ static char *advice(const struct candidates *all, const char *vm)
 	if (told->row.high >= waited)
 		return mem_printf("No advice: no change of %zu that were replayed is sure to help %s.\n", all->len, vm);
 	return mem_printf("Of %zu changes that were replayed '%s' would help %s most: it would lose %s of a CPU to waiting for "
-	                  "one, not %s (%s to %s).\n", all->len, text_escape(change, sizeof change, told->change), vm,
+	                  "one, not %s (%s to %s%s).\n", all->len, text_escape(change, sizeof change, told->change), vm,
 	                  diff_value_text(t[0], sizeof t[0], DIFF_LOST, told->row.value, false),
 	                  diff_value_text(t[1], sizeof t[1], DIFF_LOST, waited, false),
 	                  diff_value_text(t[2], sizeof t[2], DIFF_LOST, told->row.low, false),
-	                  diff_value_text(t[3], sizeof t[3], DIFF_LOST, told->row.high, false));
+	                  diff_value_text(t[3], sizeof t[3], DIFF_LOST, told->row.high, false),
+	                  told->doubted ? ", if all weigh what their nice levels say" : "");
 }
 
 char *advise(const struct diff_side *side, const struct subject *who)

@@ -61,6 +61,7 @@ static void find(struct wants *w, struct models *m)
 	const struct rules best = best_rules(w, false, &least);
 	const struct rules ticking = w->tick ? best_rules(w, true, &with_ticks) : best;
 	m->rules[m->n++] = with_ticks < least ? ticking : best;
+	m->unlike = fmin(least, with_ticks);
 	m->other = !w->tick ? 0 : with_ticks < least ? PHASES : 1;
 	for (unsigned i = with_ticks < least; w->tick && i < PHASES; i++) {
 		m->rules[m->n] = ticking;

@@ -11,6 +11,7 @@
 struct models {
 	struct rules rules[MODELS];
 	unsigned n;
+	double unlike;           /* of the best: by how many half octaves the waits are longer or shorter */
 	unsigned other;          /* the best of the other kind, with ticks or without; 0: there is none */
 };
 

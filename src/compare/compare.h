@@ -137,6 +137,7 @@ struct whatif {
 	double missed;           /* the same, of the waits and what quotas held back */
 	int64_t slice, credit;   /* ns, of the scheduler's model: found by calibration */
 	size_t grouped;          /* threads of whose control groups the weights are known */
+	bool doubted;            /* what threads weigh: it may be otherwise than their nice levels say, and matters */
 };
 
 /* Replays the window with the changes.  Refuses what cannot be known: no host, events lost, nested VMs.  Notes what is left

@@ -6,6 +6,7 @@ src_libcompare_a_SOURCES = \
 	src/compare/calibrate.c src/compare/calibrate.h \
 	src/compare/change.c \
 	src/compare/compare.h \
+	src/compare/contests.c src/compare/contests.h \
 	src/compare/diff.c \
 	src/compare/estimate.c src/compare/estimate.h \
 	src/compare/groups.c src/compare/groups.h \

@@ -9,9 +9,9 @@
  *
  * Groups whose weights are known give each of theirs a weight of that moment (groups.h).
  *
- * Left out: real-time classes, groups of which nothing is known, caches, the cost of switching (it is part
- * of the work; what an idle CPU takes to begin it is a constant that the recording tells), and interrupts (those of
- * whoever was interrupted). */
+ * Left out: SCHED_IDLE, of which no event tells, real-time classes, groups of which nothing is known, caches, the cost of
+ * switching (it is part of the work; what an idle CPU takes to begin it is a constant that the recording tells), and
+ * interrupts (those of whoever was interrupted). */
 #include "compare/replay.h"
 
 #include <stdlib.h>
@@ -91,6 +91,12 @@ static double weight_on(const struct replay_host *m, const struct core *c)
 	return groups_weight(m->w, t, on, n);
 }
 
+static void note_contests(struct replay_host *m, const struct core *c, int64_t ran)
+{
+	for (size_t i = 0; i < c->len; i++)
+		contests_add(m->w->contests, m->w->task[c->task].kin, m->w->task[c->queue[i]].kin, ran);
+}
+
 static void account(struct replay_host *m, struct core *c)
 {
 	if (c->task == NOBODY)
@@ -101,6 +107,8 @@ static void account(struct replay_host *m, struct core *c)
 	t->left -= ran;
 	t->done += ran;
 	t->v += ran ? (double)ran / weight_on(m, c) : 0;
+	if (m->w->contests && m->now <= m->w->to)
+		note_contests(m, c, ran);
 	double least = t->v;
 	for (size_t i = 0; i < c->len; i++)
 		least = m->w->task[c->queue[i]].v < least ? m->w->task[c->queue[i]].v : least;

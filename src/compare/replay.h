@@ -2,6 +2,7 @@
 #ifndef STEALSCOPE_COMPARE_REPLAY_H
 #define STEALSCOPE_COMPARE_REPLAY_H
 
+#include "compare/contests.h"
 #include "compare/groups.h"
 #include "compare/ledger.h"
 
@@ -35,6 +36,7 @@ struct replay_task {
 	bool gone, unlimited;
 	uint64_t may;            /* CPUs */
 	double weight;           /* 1: nice 0 */
+	uint32_t kin;            /* of those who are told under one name: the number of that */
 	int32_t group;           /* the innermost, in wants->group; -1: none is known */
 	/* The replay's answer. */
 	struct run_stretch *again;  /* of followed ones */
@@ -59,9 +61,11 @@ struct wants {
 	int64_t from, to;        /* ns, closed */
 	struct replay_task *task;
 	size_t tasks, cap;
+	uint32_t kins;           /* names */
 	struct replay_group *group;
 	size_t groups, group_cap;
 	size_t grouped;          /* tasks whose groups are known */
+	struct contests *contests;  /* who waits for whom is noted there; NULL: it is not */
 	uint32_t *task_of;       /* by index into topo->thread; UINT32_MAX: none */
 	unsigned cpus;           /* of the host; numbers below 64 */
 	int64_t dispatch;        /* ns from a wake-up to the work on an idle CPU: the median of those below DISPATCH_MOST */
@@ -74,6 +78,8 @@ struct wants {
 int wants_read(struct wants *w, const struct topo *topo, int64_t from, int64_t to, struct error *err);
 void wants_release(struct wants *w);
 struct replay_task *wants_task(const struct wants *w, uint32_t thread);  /* or NULL */
+/* Under what its waits are told: its VM, or its name; escaped. */
+void task_name(const struct wants *w, const struct replay_task *t, char out[SUBJECT_TEXT]);
 /* It was seen on one CPU alone, and: waited for that while others were idle; nothing tells whether it may leave. */
 bool task_is_pinned(const struct replay_task *t);
 bool task_may_be_pinned(const struct replay_task *t);

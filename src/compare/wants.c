@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/states.h"
+#include "base/text.h"
 #include "compare/replay.h"
 
 #define READ 256
@@ -293,6 +294,40 @@ static int add_task(struct wants *w, uint32_t thread, struct error *err)
 	return 0;
 }
 
+void task_name(const struct wants *w, const struct replay_task *t, char out[SUBJECT_TEXT])
+{
+	const struct topo *topo = w->topo;
+	const int32_t role = topo->thread[t->thread].role;
+	if (role < 0)
+		ledger_subject(topo, &(struct subject){ SUBJECT_THREAD, t->thread }, out);
+	else
+		text_escape(out, SUBJECT_TEXT, topo->machine[topo->cpu[topo->role[role].vcpu].machine].name);
+}
+
+struct kin_name { char name[SUBJECT_TEXT]; struct replay_task *task; };
+
+static int by_name(const void *pa, const void *pb)
+{
+	const struct kin_name *a = pa, *b = pb;
+	return strcmp(a->name, b->name);
+}
+
+static void number_kins(struct wants *w)
+{
+	struct kin_name *a = mem_new(w->tasks, sizeof *a);
+	for (size_t i = 0; i < w->tasks; i++) {
+		a[i].task = &w->task[i];
+		task_name(w, a[i].task, a[i].name);
+	}
+	if (w->tasks)
+		qsort(a, w->tasks, sizeof *a, by_name);
+	for (size_t i = 0; i < w->tasks; i++) {
+		w->kins += i == 0 || by_name(&a[i - 1], &a[i]);
+		a[i].task->kin = w->kins - 1;
+	}
+	free(a);
+}
+
 static int64_t median_dispatch(const struct wants *w)
 {
 	uint64_t all = 0, upto = 0;
@@ -322,6 +357,7 @@ int wants_read(struct wants *w, const struct topo *topo, int64_t from, int64_t t
 	for (uint32_t i = host->thread; i < host->thread + host->threads; i++)
 		if (add_task(w, i, err))
 			return -1;
+	number_kins(w);
 	w->dispatch = median_dispatch(w);
 	find_tick(w);
 	return 0;

@@ -20,6 +20,12 @@
 #define THREADS_FROM 0.01    /* waits of the host's threads are told from this share of the window on */
 #define LEAST_WAIT 0.001     /* of a CPU: what two runs of the same may differ by */
 #define PINS_MATTER 0.1
+#define TRIED 0.01           /* of the window */
+#define UNTRIED_FROM 0.05
+#define PAIRS_TOLD 3
+#define MISSED_FROM 0.05     /* of a CPU */
+#define UNLIKE_MOST 1.3      /* half octaves; with weights that are off by 2 some 1.6, with the right ones 0.4 */
+#define UNLIKE_FROM 0.02     /* of a CPU that is waited */
 #define RUNS (2 * MODELS)    /* each in a closed and an open loop */
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -141,18 +147,6 @@ struct waiting {
 	double in[2][DIFF_SLICES]; /* ns with the changes, of the first runs */
 };
 
-static void waiter_of(const struct topo *topo, uint32_t thread, struct waiting *out)
-{
-	const struct topo_thread *th = &topo->thread[thread];
-	const struct subject who = { SUBJECT_THREAD, thread };
-	*out = (struct waiting){ .kind = th->role < 0 ? DIFF_OF_THREAD : DIFF_OF_MACHINE };
-	if (th->role < 0)
-		ledger_subject(topo, &who, out->subject);
-	else
-		text_escape(out->subject, sizeof out->subject,
-		            topo->machine[topo->cpu[topo->role[th->role].vcpu].machine].name);
-}
-
 static int waiting_cmp(const void *pa, const void *pb)
 {
 	const struct waiting *a = pa, *b = pb;
@@ -165,6 +159,7 @@ struct replays {
 	struct served_list *served;
 	size_t untold;               /* figures that hang on who is pinned */
 	unsigned runs;               /* with the changes; as it was, there are two */
+	struct contests met[2];      /* as it was, and changed */
 	double *again[VARIANTS][RUNS];  /* ns of each request; NAN: it does not end */
 };
 
@@ -207,8 +202,33 @@ static double sample_error(const struct replays *r, const struct waiting *x)
 	return fmax(estimate_ratio(x->in[0], den).error, estimate_ratio(x->in[1], den).error);
 }
 
-static void tell_waits(struct replays *r, struct whatif *out)
+static void list_add(char **list, const char *name)
 {
+	char *more = mem_printf("%s%s%s", *list, **list ? ", " : "", name);
+	free(*list);
+	*list = more;
+}
+
+/* The replay without a change makes it wait quite another time. */
+static bool is_missed(const struct waiting *x)
+{
+	const double again = x->replayed.value[AS_IT_WAS][0], most = fmax(x->recorded, again);
+	return !x->gone && most > MISSED_FROM && fabs(again - x->recorded) > WHATIF_MISSES * most;
+}
+
+static void tell_missed(const char *who, struct whatif *out, struct notes *notes)
+{
+	if (!*who)
+		return;
+	out->doubted = true;
+	notes_add(notes, NOTE_DOUBT, NULL, "%s waited quite another time than in the replay without a change: what it weighs, "
+	          "or where it may run, is otherwise than is known (SCHED_IDLE, control groups), and what is told of it is a "
+	          "guess", who);
+}
+
+static void tell_waits(struct replays *r, struct whatif *out, struct notes *notes)
+{
+	char *missed = mem_dup("");
 	size_t n = 0;
 	struct waiting *a = r->waiting;
 	if (r->w->tasks)
@@ -232,6 +252,8 @@ static void tell_waits(struct replays *r, struct whatif *out)
 			low[k % 2] = fmin(low[k % 2], x);
 			high[k % 2] = fmax(high[k % 2], x);
 		}
+		if (is_missed(&a[i]))
+			list_add(&missed, a[i].subject);
 		if (a[i].gone)
 			continue;
 		const double x[2] = { fmin(low[0], low[1]), fmax(high[0], high[1]) };
@@ -243,6 +265,8 @@ static void tell_waits(struct replays *r, struct whatif *out)
 			add_row(out, a[i].kind, a[i].subject, DIFF_LOST, a[i].recorded, a[i].replayed.value[AS_IT_WAS], x[0], x[1],
 			        LEAST_WAIT, sample_error(r, &a[i]));
 	}
+	tell_missed(missed, out, notes);
+	free(missed);
 }
 
 static int by_ns(const void *pa, const void *pb)
@@ -356,6 +380,7 @@ static double waits_of_held(const struct wants *w)
 static void replay_changed(struct replays *r, int variant, const struct models *models, bool same)
 {
 	for (unsigned run = 0; run < r->runs; run++) {
+		r->w->contests = variant == CHANGED && run == 0 ? &r->met[1] : NULL;
 		struct rules rules = models->rules[run / 2];
 		rules.open = run % 2;
 		if (same) {
@@ -371,6 +396,7 @@ static void replay_all(struct replays *r, const struct models *models, const str
                        struct whatif *out)
 {
 	for (unsigned k = 0; k < 2; k++) {
+		r->w->contests = k ? NULL : &r->met[0];
 		replay_run(r->w, &models->rules[k * models->other]);
 		out->error = k ? out->error : wants_missed(r->w);
 		keep(r, AS_IT_WAS, k);
@@ -384,24 +410,75 @@ static void replay_all(struct replays *r, const struct models *models, const str
 /* Says what is not told, and who it hangs on. */
 static void tell_untold(const struct replays *r, const struct whatif_change *change, size_t changes, struct notes *notes)
 {
-	struct waiting w, last = { 0 };
-	char *who = mem_dup("");
+	char name[SUBJECT_TEXT], *who = mem_dup("");
+	uint32_t last = UINT32_MAX;
 	for (size_t i = 0; i < r->w->tasks && r->untold; i++) {
 		const struct replay_task *t = &r->w->task[i];
-		waiter_of(r->w->topo, t->thread, &w);
-		if (!task_may_be_pinned(t) || is_placed(t, change, changes) || !strcmp(w.subject, last.subject) ||
+		if (!task_may_be_pinned(t) || is_placed(t, change, changes) || t->kin == last ||
 		    (double)t->waited < THREADS_FROM * (double)(r->w->to - r->w->from))
 			continue;
-		char *more = mem_printf("%s%s%s", who, *who ? ", " : "", w.subject);
-		free(who);
-		who = more;
-		last = w;
+		task_name(r->w, t, name);
+		list_add(&who, name);
+		last = t->kin;
 	}
 	if (r->untold)
 		notes_add(notes, NOTE_DOUBT, NULL, "not told (%zu): what hangs on whether %s may leave the one CPU that each "
 		          "was seen on; 'free WHO' or 'pin WHO -> CPUn', as a change more, says it", r->untold,
 		          *who ? who : "threads that were seen on one CPU");
 	free(who);
+}
+
+/* Waits of other lengths: the CPUs were shared by other rules, or weights. */
+static void tell_unlike(const struct wants *w, double unlike, struct whatif *out, struct notes *notes)
+{
+	double waited = 0;
+	for (size_t i = 0; i < w->tasks; i++)
+		waited += (double)w->task[i].waited;
+	if (unlike <= UNLIKE_MOST || waited < UNLIKE_FROM * (double)(w->to - w->from) || out->error > WHATIF_MISSES)
+		return;
+	out->doubted = true;
+	notes_add(notes, NOTE_DOUBT, NULL, "the replay without a change makes waits of other lengths than those recorded: what "
+	          "threads weigh may be otherwise than their nice levels say (SCHED_IDLE, control groups)");
+}
+
+/* A name of that number. */
+static const struct replay_task *one_of(const struct wants *w, uint32_t kin)
+{
+	size_t i = 0;
+	while (w->task[i].kin != kin)
+		i++;
+	return &w->task[i];
+}
+
+/* What the untried ones weigh is not known: no event tells who is SCHED_IDLE, few recordings what groups weigh. */
+static void tell_untried(const struct replays *r, struct whatif *out, struct notes *notes)
+{
+	const double span = (double)(r->w->to - r->w->from) + 1;
+	struct contest *c;
+	char *who = mem_dup("");
+	const size_t n = contests_untried(&r->met[0], &r->met[1], (int64_t)(TRIED * span), (int64_t)(UNTRIED_FROM * span),
+	                                  r->w->kins, &c);
+	size_t untried = 0;
+	for (size_t i = 0; i < n; i++) {
+		const struct replay_task *a = one_of(r->w, c[i].a), *b = one_of(r->w, c[i].b);
+		char of[2][SUBJECT_TEXT];
+		if (a->group >= 0 && b->group >= 0)
+			continue;
+		if (untried++ >= PAIRS_TOLD)
+			continue;
+		task_name(r->w, a, of[0]);
+		task_name(r->w, b, of[1]);
+		char *pair = mem_printf("%s and %s", of[0], of[1]);
+		list_add(&who, pair);
+		free(pair);
+	}
+	out->doubted |= untried > 0;
+	if (untried)
+		notes_add(notes, NOTE_DOUBT, NULL, "this recording did not try what %s%s weigh against each other: that is taken "
+		          "from their nice levels, and may be otherwise (SCHED_IDLE, control groups)", who,
+		          untried > PAIRS_TOLD ? ", and others," : "");
+	free(who);
+	free(c);
 }
 
 int whatif_of(const struct diff_side *side, const struct whatif_change *change, size_t changes, struct whatif *out,
@@ -420,7 +497,8 @@ int whatif_of(const struct diff_side *side, const struct whatif_change *change, 
 		struct replays r = { .w = &w, .waiting = mem_new(w.tasks, sizeof *r.waiting), .served = &served,
 		                     .runs = 2 * models.n };
 		for (size_t i = 0; i < w.tasks; i++) {
-			waiter_of(w.topo, w.task[i].thread, &r.waiting[i]);
+			task_name(&w, &w.task[i], r.waiting[i].subject);
+			r.waiting[i].kind = w.task[i].follow ? DIFF_OF_MACHINE : DIFF_OF_THREAD;
 			r.waiting[i].recorded = (double)w.task[i].waited / ((double)(w.to - w.from) + 1);
 		}
 		out->slice = models.rules[0].slice;
@@ -428,10 +506,14 @@ int whatif_of(const struct diff_side *side, const struct whatif_change *change, 
 		out->grouped = w.grouped;
 		replay_all(&r, &models, change, changes, out);
 		tell_requests(&r, out);
-		tell_waits(&r, out);
+		tell_waits(&r, out, notes);
 		tell_untold(&r, change, changes, notes);
+		tell_untried(&r, out, notes);
+		tell_unlike(&w, models.unlike, out, notes);
 		for (unsigned k = 0; k < RUNS * VARIANTS; k++)
 			free(r.again[k / RUNS][k % RUNS]);
+		contests_release(&r.met[0]);
+		contests_release(&r.met[1]);
 		free(r.waiting);
 	}
 	served_release(&served);

@@ -237,19 +237,22 @@ static int requests(struct sim *s)
 }
 
 /* A request server, and one thing that may be different from one run to the next: the computation of another VM on its
- * CPU, the same where nobody is pinned (crowd), the CPU that it is pinned to, a task beside it (light: of nice 19; weight: of nice 0), exits, a quota, or how much a request computes. */
+ * CPU, the same where nobody is pinned (crowd), the CPU that it is pinned to, a task beside it (light: of nice 19; idle:
+ * SCHED_IDLE; weight: of nice 0), exits, a quota, or how much a request computes. */
 static int planted(struct sim *s)
 {
-	static const char *const cause[] = { "none", "vm", "pin", "light", "weight", "exits", "quota", "slow", "crowd" };
-	enum { NONE, VM, PIN, LIGHT, WEIGHT, EXITS, QUOTA, SLOW, CROWD, CAUSES } plant = NONE;
+	static const char *const cause[] = {
+		"none", "vm", "pin", "light", "idle", "weight", "exits", "quota", "slow", "crowd"
+	};
+	enum { NONE, VM, PIN, LIGHT, IDLE, WEIGHT, EXITS, QUOTA, SLOW, CROWD, CAUSES } plant = NONE;
 	struct machine *g, *ubuntu, *h = host_add(s, 2);
 	struct plan p = { .name = "Debian", .vcpus = 1, .offset = -5357583 * US, .ppb = 100000 };
 
 	while (s->opt.plant && plant < CAUSES && strcmp(cause[plant], s->opt.plant))
 		plant++;
 	if (plant == CAUSES)
-		return error_set(&s->err, STATUS_USAGE, "vm, crowd, pin, light, weight, exits, quota, slow or none", "%s: no such cause",
-		                 s->opt.plant);
+		return error_set(&s->err, STATUS_USAGE, "vm, crowd, pin, light, idle, weight, exits, quota, slow or none",
+		                 "%s: no such cause", s->opt.plant);
 	if (plant == QUOTA) {
 		p.group = &s->group[s->groups++];
 		p.group->period = 20 * MS;
@@ -269,8 +272,11 @@ static int planted(struct sim *s)
 	ubuntu = guest(s, "Ubuntu", 1, plant == CROWD ? UINT64_MAX : 2, 77 * SEC, -30000);
 	thread_add(ubuntu, "cc", workload[plant == VM || plant == CROWD ? WL_HOG : WL_DAEMON], after(s, 30 * MS), UINT64_MAX);
 	thread_add(h, "burnP6", workload[WL_HOG], after(s, 20 * MS), plant == CROWD ? UINT64_MAX : 1);
-	if (plant == LIGHT || plant == WEIGHT)
-		thread_add(h, "make", workload[WL_HOG], after(s, 20 * MS), 2)->nice = plant == LIGHT ? 19 : 0;
+	if (plant == LIGHT || plant == IDLE || plant == WEIGHT) {
+		struct thread *beside = thread_add(h, "make", workload[WL_HOG], after(s, 20 * MS), 2);
+		beside->nice = plant == LIGHT ? 19 : 0;
+		beside->weight = plant == IDLE ? 3 : 0;
+	}
 	return 0;
 }
 

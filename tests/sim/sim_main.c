@@ -50,7 +50,7 @@ static const char options_text[] =
 	"  --beacon HZ             synchronization beacons per second and vCPU (20); 0 = none\n"
 	"  --hogs N, --burst N     requests: CPU hogs on the host (1), mean requests per burst (3)\n"
 	"  --work PERCENT          computation of a request (100)\n"
-	"  --plant CAUSE           planted: vm, crowd, pin, light, weight, exits, quota, slow, or nothing (none)\n"
+	"  --plant CAUSE           planted: vm, crowd, pin, light, idle, weight, exits, quota, slow, or none\n"
 	"  --share PERCENT         planted: weight of the server's vCPU (100: nice 0)\n"
 	"  --nice LEVEL            planted: nice level of the server's vCPU (0)\n"
 	"  --containers            random: some threads of the host live in a container\n"
