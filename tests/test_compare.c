@@ -115,6 +115,16 @@ static void test_quantile(void **unused)
 	}
 	e = estimate_quantile(l, 1, 0.99);
 	assert_true(e.error == 0);
+	/* However many there are: half of one lies on either side of its value. */
+	for (size_t n = 1; n <= 1030; n++)
+		for (size_t i = 0; i < 3; i++) {
+			const double at = p[i] * (double)n - 0.5;
+			const size_t low = at < 0 ? 0 : (size_t)at, high = low + 1 < n ? low + 1 : n - 1;
+			const double part = at < 0 ? 0 : at - (double)low;
+			const double wanted = l[low].ns + (l[high].ns - l[low].ns) * part;
+			if (fabs(quantile_value(l, n, p[i]) - wanted) > 1e-6)
+				fail_msg("%zu, p %g: %.9f, not %.9f", n, p[i], quantile_value(l, n, p[i]), wanted);
+		}
 	free(l);
 }
 

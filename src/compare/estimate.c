@@ -10,11 +10,13 @@
 #include "compare/estimate.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define DRAWS_MOST 1000
-#define DRAWS_LEAST 100
-#define DRAWS_WORK 20000000  /* draws x latencies */
+#include "base/mem.h"
+
+#define DRAWS 1000
+#define PART 256  /* latencies */
 
 /* Of the sum of residuals, over all draws of as many blocks of `length` slices as there are.  Their mean square is
  * blocks / (blocks - 1) too small, as any sample's. */
@@ -55,62 +57,111 @@ static uint64_t next(uint64_t *state)  /* splitmix64 */
 	return z ^ z >> 31;
 }
 
-/* Of latencies that count times[slice] each; half of the weight of one lies on either side of its value. */
-static double weighted_quantile(const struct latency *sorted, size_t n, const unsigned times[DIFF_SLICES], double p)
+/* Latencies, and how many of each slice come before every PART-th of them: what a draw counts up to there is a sum over the
+ * slices. */
+struct counted {
+	const struct latency *sorted;
+	size_t n, parts;
+	uint32_t (*before)[DIFF_SLICES];
+};
+
+static void counted_begin(struct counted *s, const struct latency *sorted, size_t n)
 {
-	double all = 0, upto = 0, before_at = 0, before = sorted[0].ns;
-	for (size_t i = 0; i < n; i++)
-		all += times[sorted[i].slice];
-	for (size_t i = 0; i < n; i++) {
-		const double w = times[sorted[i].slice], at = upto + w / 2;
+	*s = (struct counted){ sorted, n, n / PART, mem_new(n / PART + 2, sizeof *s->before) };
+	for (size_t k = 0; k <= s->parts; k++) {
+		memcpy(s->before[k + 1], s->before[k], sizeof *s->before);
+		for (size_t i = k * PART; i < n && i < (k + 1) * PART; i++)
+			s->before[k + 1][sorted[i].slice]++;
+	}
+}
+
+static double weight_before(const struct counted *s, size_t part, const unsigned times[DIFF_SLICES])
+{
+	uint64_t all = 0;
+	for (unsigned i = 0; i < DIFF_SLICES; i++)
+		all += (uint64_t)s->before[part][i] * times[i];
+	return (double)all;
+}
+
+/* Of latencies that count times[slice] each; half of the weight of one lies on either side of its value. */
+static double weighted_quantile(const struct counted *s, const unsigned times[DIFF_SLICES], double p)
+{
+	const double goal = p * weight_before(s, s->parts + 1, times);
+	size_t low = 0, high = s->parts + 1;
+	while (high - low > 1) {
+		const size_t mid = low + (high - low) / 2;
+		if (weight_before(s, mid, times) <= goal)
+			low = mid;
+		else
+			high = mid;
+	}
+	double upto = weight_before(s, low, times), before_at = 0, before = s->sorted[0].ns;
+	for (size_t i = low * PART; i-- > 0 && upto > 0 && before_at == 0;)
+		if (times[s->sorted[i].slice]) {
+			before_at = upto - times[s->sorted[i].slice] / 2.0;
+			before = s->sorted[i].ns;
+		}
+	for (size_t i = low * PART; i < s->n; i++) {
+		const double w = times[s->sorted[i].slice], at = upto + w / 2;
 		if (w == 0)
 			continue;
-		if (at >= p * all) {
-			double part = at > before_at && upto > 0 ? (p * all - before_at) / (at - before_at) : 1;
-			return before + (sorted[i].ns - before) * part;
+		if (at >= goal) {
+			double part = at > before_at && upto > 0 ? (goal - before_at) / (at - before_at) : 1;
+			return before + (s->sorted[i].ns - before) * part;
 		}
 		upto += w;
 		before_at = at;
-		before = sorted[i].ns;
+		before = s->sorted[i].ns;
 	}
 	return before;
 }
 
 /* Of the p-quantile, by drawing blocks of `length` slices. */
-static double quantile_variance(const struct latency *sorted, size_t n, double p, double value, unsigned length)
+static double quantile_variance(const struct counted *s, double p, double value, unsigned length)
 {
 	const unsigned blocks = DIFF_SLICES / length;
 	unsigned times[DIFF_SLICES];
-	uint64_t seed = n;
-	size_t draws = DRAWS_WORK / n;
+	uint64_t seed = s->n;
 	double sum = 0, squares = 0;
-	draws = draws > DRAWS_MOST ? DRAWS_MOST : draws < DRAWS_LEAST ? DRAWS_LEAST : draws;
-	for (size_t d = 0; d < draws; d++) {
+	for (size_t d = 0; d < DRAWS; d++) {
 		memset(times, 0, sizeof times);
 		for (unsigned b = 0; b < blocks; b++)
 			for (unsigned k = 0, first = (unsigned)(next(&seed) % DIFF_SLICES); k < length; k++)
 				times[(first + k) % DIFF_SLICES]++;
-		const double off = weighted_quantile(sorted, n, times, p) - value;
+		const double off = weighted_quantile(s, times, p) - value;
 		sum += off;
 		squares += off * off;
 	}
-	const double variance = squares / (double)draws - sum / (double)draws * (sum / (double)draws);
+	const double variance = squares / DRAWS - sum / DRAWS * (sum / DRAWS);
 	return variance > 0 ? variance * blocks / (blocks - 1) : 0;
 }
 
-double quantile_value(const struct latency *sorted, size_t n, double p)
+/* All count once. */
+static double plain_quantile(const struct counted *s, double p)
 {
 	unsigned times[DIFF_SLICES];
 	for (unsigned i = 0; i < DIFF_SLICES; i++)
 		times[i] = 1;
-	return weighted_quantile(sorted, n, times, p);
+	return weighted_quantile(s, times, p);
+}
+
+double quantile_value(const struct latency *sorted, size_t n, double p)
+{
+	struct counted s;
+	counted_begin(&s, sorted, n);
+	const double value = plain_quantile(&s, p);
+	free(s.before);
+	return value;
 }
 
 struct estimate estimate_quantile(const struct latency *sorted, size_t n, double p)
 {
-	const double value = quantile_value(sorted, n, p);
-	const double usual = quantile_variance(sorted, n, p, value, DIFF_BLOCK);
-	const double longest = quantile_variance(sorted, n, p, value, LONGEST_BLOCK);
+	struct counted s;
+	counted_begin(&s, sorted, n);
+	const double value = plain_quantile(&s, p);
+	const double usual = quantile_variance(&s, p, value, DIFF_BLOCK);
+	const double longest = quantile_variance(&s, p, value, LONGEST_BLOCK);
+	free(s.before);
 	return (struct estimate){ value, sqrt(fmax(usual, longest)), BLOCKS };
 }
 
