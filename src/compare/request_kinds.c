@@ -52,22 +52,21 @@ static size_t piece_at(const struct flow *f, int64_t t)
 	return low;
 }
 
-static void add_parts(struct ledger *l, const struct request *r, const struct flow *f)
+/* of_entry: the series found last for each entry; another kind of request has others. */
+static void add_parts(struct ledger *l, const struct request *r, const struct flow *f, struct series **of_entry)
 {
 	char subject[SUBJECT_TEXT], by[SUBJECT_TEXT];
 	request_kind(r, subject);
 	unsigned slice = ledger_slice(l, r->start);
-	uint32_t entry = UINT32_MAX;
-	struct series *s = NULL;
 	for (size_t i = f->intervals ? piece_at(f, r->start) : 0; i < f->intervals && f->interval[i].start <= r->end; i++) {
 		const struct flow_interval *iv = &f->interval[i];
 		int64_t a = iv->start > r->start ? iv->start : r->start, b = iv->end < r->end ? iv->end : r->end;
 		const struct party *who = &f->entry[iv->entry].who;
-		if (iv->entry != entry)
-			s = ledger_series(l, DIFF_OF_REQUESTS, subject, DIFF_LATENCY,
-			                  ledger_party(l->topo, who, f->name[who->name], by));
-		entry = iv->entry;
-		s->num[slice] += b >= a ? (double)(b - a + 1) : 0;
+		struct series **s = &of_entry[iv->entry];
+		if (!*s || strcmp((*s)->subject, subject) != 0)
+			*s = ledger_series(l, DIFF_OF_REQUESTS, subject, DIFF_LATENCY,
+			                   ledger_party(l->topo, who, f->name[who->name], by));
+		(*s)->num[slice] += b >= a ? (double)(b - a + 1) : 0;
 	}
 }
 
@@ -92,8 +91,10 @@ static int add_server(struct ledger *l, const struct request *const *r, size_t n
 	if (!f.intervals)
 		notes_add(&l->notes, NOTE_DOUBT, r[0]->machine, "the requests of thread %d are not taken apart: it was switched "
 		          "too often", (int)r[0]->tid);
+	struct series **of_entry = mem_new(f.entries, sizeof *of_entry);
 	for (size_t i = 0; i < n; i++)
-		add_parts(l, r[i], &f);
+		add_parts(l, r[i], &f, of_entry);
+	free(of_entry);
 	flow_release(&f);
 	return 0;
 }
