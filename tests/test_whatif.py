@@ -92,6 +92,9 @@ def check_advice(folder):
     pinned, beside, alone = (recorded(folder, *run_of) for run_of in (("pin", 1001), ("weight", 1001), ("none", 2)))
     check("'pin Debian -> CPU1' would help Debian most" in last("summary", pinned, "Debian"), "summary: back to its CPU")
     check("'pin Debian -> CPU1'" in last("explain", pinned, "Debian/reqserver"), "explain: of its VM")
+    doubted = last("summary", recorded(folder, "idle", 1005), "Debian")
+    check("'without host/make' would help" in doubted and "if all weigh what their nice levels say" in doubted, "a doubt goes along")
+    check("if all weigh" not in last("summary", pinned, "Debian"), "where there is one")
     run("summary", pinned, "--advise", "--format", "csv", status=1)
     if is_brief():
         return
