@@ -14,6 +14,7 @@ struct load_machine {
 	struct trace *trace;
 	struct layout **layout;
 	size_t layouts;
+	bool borrows;   /* they are another machine's */
 	struct place *place;
 	size_t places;
 };

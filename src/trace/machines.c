@@ -5,14 +5,29 @@
 #include "base/mem.h"
 #include "trace/load.h"
 
-static int load_layouts(struct load_machine *m, struct error *err)
+static bool has_layouts(const struct load_machine *m, const char *named)
 {
-	size_t cap = 0;
+	return !named || !m->spec->layout ? named == m->spec->layout : strcmp(named, m->spec->layout) == 0;
+}
+
+/* What an earlier machine has loaded is read no second time. */
+static int load_layouts(const struct load *l, size_t machine, struct error *err)
+{
+	struct load_machine *m = &l->machine[machine];
+	size_t cap = 0, first = 0;
+	while (!has_layouts(&l->machine[first], m->spec->layout))
+		first++;
+	if (first < machine) {
+		m->layout = l->machine[first].layout;
+		m->layouts = l->machine[first].layouts;
+		m->borrows = true;
+		return 0;
+	}
 	for (size_t i = 0; m->spec->layout ? i == 0 : layout_shipped(i) != NULL; i++) {
-		struct layout *l = layout_load(m->spec->layout ? m->spec->layout : layout_shipped(i), err);
-		if (!l)
+		struct layout *layout = layout_load(m->spec->layout ? m->spec->layout : layout_shipped(i), err);
+		if (!layout)
 			return -1;
-		*ARRAY_PUSH(m->layout, m->layouts, cap) = l;
+		*ARRAY_PUSH(m->layout, m->layouts, cap) = layout;
 	}
 	return 0;
 }
@@ -76,7 +91,7 @@ static int open_machine(struct load *l, size_t i, const struct trace_spec *spec,
 	t->store = l->store;
 	t->dir = mem_dup(spec->dir);
 	t->uuid = mem_dup("");
-	if (load_layouts(m, err) || places_find(spec->dir, &m->place, &m->places, NULL, err))
+	if (load_layouts(l, i, err) || places_find(spec->dir, &m->place, &m->places, NULL, err))
 		return -1;
 	for (size_t k = 1; k < m->places; k++)
 		if (!place_same_machine(&m->place[0], &m->place[k]))
@@ -196,9 +211,10 @@ void machines_release(struct load *l)
 {
 	for (size_t i = 0; i < l->machines; i++) {
 		struct load_machine *m = &l->machine[i];
-		for (size_t k = 0; k < m->layouts; k++)
+		for (size_t k = 0; k < m->layouts && !m->borrows; k++)
 			layout_free(m->layout[k]);
-		free(m->layout);
+		if (!m->borrows)
+			free(m->layout);
 		places_free(m->place, m->places);
 		trace_free(m->trace);
 	}
