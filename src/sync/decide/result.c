@@ -64,10 +64,16 @@ static bool is_inside(const struct sync_work *r, const struct match *a, const st
 	return false;
 }
 
+static const char *const rivals = "it fits more than one VM";
+
+static bool may_rival(const struct match *m)
+{
+	return m->method == SYNC_CONTAINMENT && (!m->h.doubt || m->h.doubt == rivals);
+}
+
 /* Two VMs in which a guest fits by containment: neither is proved. */
 static void doubt_rivals(struct sync_work *r)
 {
-	static const char *const rivals = "it fits more than one VM";
 	bool *inside = mem_new(r->matches, sizeof *inside);
 	for (size_t k = 0; k < r->matches; k++)
 		for (size_t i = 0; match_proved(&r->match[k]) && i < r->matches; i++)
@@ -77,11 +83,10 @@ static void doubt_rivals(struct sync_work *r)
 			r->match[i].h.doubt = "it runs inside another guest";
 	free(inside);
 	for (size_t i = 0; i < r->matches; i++) {
-		for (size_t k = 0; k < i; k++) {
+		for (size_t k = 0; k < i && may_rival(&r->match[i]); k++) {
 			struct match *a = &r->match[i], *b = &r->match[k];
 			bool related = a->hypervisor == b->hypervisor && (vm_has_moved(&a->view) || vm_has_moved(&b->view));
-			bool clash = !related && a->guest == b->guest && a->method == SYNC_CONTAINMENT && b->method == SYNC_CONTAINMENT;
-			if (clash && (!a->h.doubt || a->h.doubt == rivals) && (!b->h.doubt || b->h.doubt == rivals))
+			if (!related && a->guest == b->guest && may_rival(b))
 				a->h.doubt = b->h.doubt = rivals;
 		}
 	}
