@@ -28,7 +28,7 @@ static void merge(const struct pair *a, size_t na, const struct pair *b, size_t 
 void pairs_sort(struct pair *pair, size_t n)
 {
 	size_t runs, *run = find_runs(pair, n, &runs);
-	struct pair *other = runs > 1 ? mem_new(n, sizeof *other) : NULL, *from = pair, *to = other;
+	struct pair *other = runs > 1 ? mem_resize(NULL, n, sizeof *other) : NULL, *from = pair, *to = other;
 	for (; runs > 1; runs = (runs + 1) / 2) {
 		for (size_t i = 0; i < runs; i += 2) {
 			const size_t end = run[i + 2 < runs ? i + 2 : runs];
@@ -46,67 +46,74 @@ void pairs_sort(struct pair *pair, size_t n)
 	free(run);
 }
 
-/* Some of a list's marks, all of one kind and owner, by key. */
+/* A list's marks of one kind and owner, by key: of its marks [from, to) those that are seen. */
 struct mark_view {
-	const struct mark_list *list;  /* of its marks [from, to), those that are kept */
+	const struct mark_list *list;
 	size_t from, to;
-	struct mark_list kept;
+	unsigned sparse;  /* of the list whose marks are sparser: of both lists only keys are seen that this one has kept */
 };
 
 #define OWNERS 3  /* nobody, and those of a VM */
 
-struct mark_run {
-	const struct sync_mark **mark;
-	size_t len, cap;
-};
+/* Marks of one key, in order of time. */
+struct mark_run { const struct sync_mark *mark; size_t len; };
+
+struct mark_room { struct sync_mark *mark; size_t cap; };
 
 static struct mark_view view_of(const struct mark_list *l, unsigned sparse, enum sync_end end, uint16_t owner)
 {
-	struct mark_view v = { l, 0, 0, { .sparse = sparse } };
+	struct mark_view v = { l, 0, 0, sparse };
 	const struct sync_mark *m = l->mark;
 	BISECT(v.from, l->len, m[v.from].end < end || (m[v.from].end == end && m[v.from].owner < owner));
 	BISECT(v.to, l->len, m[v.to].end < end || (m[v.to].end == end && m[v.to].owner <= owner));
 	return v;
 }
 
-static bool is_seen(const struct mark_view *v, const struct sync_mark *m)
+static bool is_seen(const struct mark_view *v, uint64_t key)
 {
-	return v->kept.sparse == v->list->sparse || mark_list_kept(&v->kept, m->key);
+	return v->sparse == v->list->sparse || mark_list_kept(&(struct mark_list){ .sparse = v->sparse }, key);
 }
 
 static size_t count(const struct mark_view *v)
 {
 	size_t n = 0;
-	if (v->kept.sparse == v->list->sparse)
+	if (v->sparse == v->list->sparse)
 		return v->to - v->from;
 	for (size_t i = v->from; i < v->to; i++)
-		n += is_seen(v, &v->list->mark[i]);
+		n += is_seen(v, v->list->mark[i].key);
 	return n;
 }
 
-/* In order of time; what comes from one owner is. */
-static void put_mark(struct mark_run *run, const struct sync_mark *m)
+/* The marks of that key; the view goes on behind them.  Mostly they are the next ones, or not far: the way to them is felt
+ * for in ever longer steps. */
+static struct mark_run take_run(struct mark_view *v, uint64_t key)
 {
-	size_t at = run->len;
-	(void)ARRAY_PUSH(run->mark, run->len, run->cap);
-	for (; at > 0 && run->mark[at - 1]->ts > m->ts; at--)
-		run->mark[at] = run->mark[at - 1];
-	run->mark[at] = m;
+	const struct sync_mark *mark = v->list->mark + v->from;
+	const size_t n = v->to - v->from;
+	size_t step = 1, at = 0, len = 0;
+	if (n > 0 && mark[0].key < key) {
+		while (step < n && mark[step].key < key)
+			step *= 2;
+		BISECT(at, step < n ? step : n, mark[at].key < key);
+	}
+	while (at + len < n && mark[at + len].key == key)
+		len++;
+	v->from += at + len;
+	return (struct mark_run){ mark + at, len };
 }
 
-/* The marks of that key: from v->from on they go into run[], what lies before is passed over.  Mostly the next one is not
- * far: the way to it is felt for in ever longer steps. */
-static void take_run(struct mark_view *v, uint64_t key, struct mark_run *run)
+/* Both, of which each is in order of time: a, which may be in the room, and b. */
+static struct mark_run join_runs(struct mark_run a, struct mark_run b, struct mark_room *room)
 {
-	const struct sync_mark *mark = v->list->mark;
-	size_t step = 1, at;
-	while (step < v->to - v->from && mark[v->from + step].key < key)
-		step *= 2;
-	BISECT(at, step < v->to - v->from ? step : v->to - v->from, mark[v->from + at].key < key);
-	v->from += at;
-	for (; v->from < v->to && mark[v->from].key == key; v->from++)
-		if (is_seen(v, &mark[v->from]))
-			put_mark(run, &mark[v->from]);
+	const bool is_there = a.mark == room->mark;
+	while (room->cap < a.len + b.len)
+		room->mark = mem_room(room->mark, &room->cap, room->cap, sizeof *room->mark);
+	const struct sync_mark *first = is_there ? room->mark : a.mark;
+	const struct mark_run both = { room->mark, a.len + b.len };
+	for (size_t at = both.len; at-- > 0;)
+		room->mark[at] = b.len == 0 || (a.len > 0 && first[a.len - 1].ts > b.mark[b.len - 1].ts)
+			? first[--a.len] : b.mark[--b.len];
+	return both;
 }
 
 static bool same_vm(const struct sync_mark *g, const struct sync_mark *h)
@@ -120,7 +127,7 @@ static size_t put_pairs(const struct mark_run *g, const struct mark_run *h, enum
 {
 	const size_t before = out->len;
 	for (size_t j = 0; g->len == h->len && j < g->len; j++) {
-		const struct sync_mark *a = g->mark[j], *b = h->mark[j];
+		const struct sync_mark *a = &g->mark[j], *b = &h->mark[j];
 		if (same_vm(a, b))
 			*ARRAY_PUSH(out->pair, out->len, out->cap) =
 				(struct pair){ a->ts, b->ts, side, net ? -1 : a->where, net ? -1 : b->where, PAIR_GOOD };
@@ -135,7 +142,7 @@ static void match_kind(const struct mark_list *guest, enum sync_end guest_end, c
 	const bool net = guest_end == SYNC_NET_SEND || guest_end == SYNC_NET_RECEIVE;
 	const unsigned sparse = guest->sparse > host->sparse ? guest->sparse : host->sparse;
 	struct mark_view g = view_of(guest, sparse, guest_end, 0), h[OWNERS] = { view_of(host, sparse, host_end, 0) };
-	struct mark_run gs = { 0 }, hs = { 0 };
+	struct mark_room room = { NULL, 0 };
 	size_t owners = 1, ends = count(&g) + count(&h[0]);
 	const size_t before = out->len;
 	for (int i = 0; vm && !net && i < 2; i++)
@@ -145,16 +152,19 @@ static void match_kind(const struct mark_list *guest, enum sync_end guest_end, c
 		}
 	while (g.from < g.to) {
 		const uint64_t key = guest->mark[g.from].key;
-		gs.len = hs.len = 0;
-		take_run(&g, key, &gs);
-		for (size_t i = 0; i < owners; i++)
-			take_run(&h[i], key, &hs);
+		const struct mark_run gs = take_run(&g, key);
+		struct mark_run hs = { NULL, 0 };
+		if (!is_seen(&g, key))
+			continue;
+		for (size_t i = 0; i < owners; i++) {
+			const struct mark_run more = take_run(&h[i], key);
+			hs = more.len == 0 ? hs : hs.len == 0 ? more : join_runs(hs, more, &room);
+		}
 		const size_t left = put_pairs(&gs, &hs, side, net, out);
 		out->unmatched += net && gs.len > 0 && hs.len > 0 ? left : 0;  /* a segment may be anybody's */
 	}
 	out->unmatched += net ? 0 : ends - 2 * (out->len - before);
-	free(gs.mark);
-	free(hs.mark);
+	free(room.mark);
 }
 
 void pairs_match(const struct mark_list *guest, const struct mark_list *host, const struct mark_owners *vm,
