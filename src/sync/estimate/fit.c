@@ -90,21 +90,21 @@ static enum hull_effect offer(const struct pair_list *l, const struct pair *p, s
 	return hull_add(h, p->side, p->x, p->side == HULL_UPPER ? p->y + l->slack : p->y - l->slack);
 }
 
-/* Splits the pairs into parts that a line fits; pairs that fit nowhere are rejected. */
-static struct fit_part *split(struct pair_list *l, size_t *parts)
+/* Splits the pairs into parts that a line fits; pairs that fit nowhere are rejected.  *last: the hull of the last part. */
+static struct fit_part *split(struct pair_list *l, size_t *parts, struct hull *last)
 {
 	struct fit_part *part = NULL;
 	size_t cap = 0, from = 0;
 	*parts = 0;
+	hull_init(last);
 	while (from < l->len) {
-		struct hull h;
-		hull_init(&h);
+		hull_release(last);
 		size_t run[2] = { 0, 0 }, first[2] = { 0, 0 }, to = l->len, i;
 		for (i = from; i < l->len; i++) {
 			struct pair *p = &l->pair[i];
 			if (p->rejected)
 				continue;
-			if (offer(l, p, &h) != HULL_CONTRADICTS) {
+			if (offer(l, p, last) != HULL_CONTRADICTS) {
 				run[p->side] = 0;
 				continue;
 			}
@@ -119,7 +119,6 @@ static struct fit_part *split(struct pair_list *l, size_t *parts)
 		for (size_t k = to; k <= i && k < l->len && to < l->len; k++)
 			if (l->pair[k].rejected == PAIR_SUSPECT)
 				l->pair[k].rejected = PAIR_GOOD;  /* another chance, in the next part */
-		hull_release(&h);
 		if (to == from)
 			to = from + 1;  /* cannot happen: the first pair of a hull never contradicts */
 		*ARRAY_PUSH(part, *parts, cap) = (struct fit_part){ from, to, l->pair[from].x, 0 };
@@ -266,24 +265,25 @@ static void open_corridor(struct clock_piece *a, struct clock_piece *b, int64_t 
 	corridor_splice(&b->high, (struct clock_point[]){ highest, { at + guard, high[3] } }, 2);
 }
 
-/* The lines of the parts, and the corridors about their bends. */
-static void make_pieces(struct pair_list *l, const struct fit_part *part, size_t n, int64_t ref, struct clock_map *map)
+/* The lines of the parts, and the corridors about their bends.  h: the hull of the part, if there is but one, or an empty
+ * one; it is used up. */
+static void make_pieces(struct pair_list *l, const struct fit_part *part, size_t n, struct hull *h, int64_t ref,
+                        struct clock_map *map)
 {
 	map->piece = mem_new(n, sizeof *map->piece);
 	for (size_t i = 0; i < n; i++) {
 		struct clock_piece *p = &map->piece[map->pieces];
-		struct hull h;
-		hull_init(&h);
-		add_part(&h, l, &part[i]);
+		if (!h->started)
+			add_part(h, l, &part[i]);
 		p->from = part[i].at;
-		if (hull_quality(&h) > SYNC_INCOMPLETE || n == 1) {
-			hull_piece(&h, map->pieces == 0 ? ref : p->from, DRIFT_LIMIT_PPM, p);
+		if (hull_quality(h) > SYNC_INCOMPLETE || n == 1) {
+			hull_piece(h, map->pieces == 0 ? ref : p->from, DRIFT_LIMIT_PPM, p);
 			p->rejected = part[i].to - part[i].from - good(l, &part[i]);
 			if (map->pieces > 0)
 				open_corridor(p - 1, p, part[i].at, part[i].guard);
 			map->pieces++;
 		}
-		hull_release(&h);
+		hull_release(h);
 	}
 }
 
@@ -327,7 +327,10 @@ static void fit_once(struct pair_list *l, int64_t ref, struct clock_map *map)
 		if (l->pair[i].rejected == PAIR_SUSPECT)
 			l->pair[i].rejected = PAIR_GOOD;
 	size_t parts = 0, n = 0;
-	struct fit_part *part = split(l, &parts);
+	struct hull hull;
+	struct fit_part *part = split(l, &parts, &hull);
+	if (parts > 1)
+		hull_release(&hull);
 	for (size_t i = 0; i < parts; i++) {
 		if (n > 0 && join(l, &part[n - 1], &part[i]))
 			part[n - 1].to = part[i].to;
@@ -336,7 +339,7 @@ static void fit_once(struct pair_list *l, int64_t ref, struct clock_map *map)
 	}
 	for (size_t i = 1; i < n; i++)
 		place_bend(l, &part[i - 1], &part[i]);
-	make_pieces(l, part, n, ref, map);
+	make_pieces(l, part, n, &hull, ref, map);
 	for (size_t i = 1; i < map->pieces; i++)
 		if (fit_jumps(map, i))
 			fit_jump_limits(l, map, i, l->pair[0].x, l->pair[l->len - 1].x);

@@ -154,7 +154,7 @@ static bool same_clock(const struct clock_map *a, const struct clock_map *b)
 
 static struct pair_list copy_of(const struct pair_list *l)
 {
-	struct pair_list copy = { .pair = mem_new(l->len, sizeof *l->pair), .len = l->len, .cap = l->len };
+	struct pair_list copy = { .pair = mem_resize(NULL, l->len, sizeof *l->pair), .len = l->len, .cap = l->len };
 	if (l->len > 0)
 		memcpy(copy.pair, l->pair, l->len * sizeof *l->pair);
 	return copy;
