@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "base/mem.h"
 #include "sync/seen/activity.h"
 #include "sync/seen/host_view.h"
 #include "sync/sync.h"
@@ -77,6 +78,28 @@ static void test_events(void **state)
 	check(10, SYNC_AUTO);
 }
 
+/* The log has every end, in order: those of the keys that the list has kept are those in the list. */
+static void check_log(const struct host_view *v)
+{
+	struct sync_mark *block = mem_new(MARK_LOG_BLOCK, sizeof *block);
+	struct error err = ERROR_INIT;
+	size_t all = 0, kept = 0;
+	int64_t last = INT64_MIN;
+	for (int n; (n = mark_log_block(&v->log, all / MARK_LOG_BLOCK, block, &err)) > 0;) {
+		for (int i = 0; i < n; last = block[i++].ts) {
+			assert_true(block[i].ts >= last);
+			kept += mark_list_kept(&v->marks, block[i].key);
+		}
+		all += (size_t)n;
+		if (n < MARK_LOG_BLOCK)
+			break;
+	}
+	free(block);
+	assert_int_equal(err.status, STATUS_OK);
+	assert_true(all > MARKS_MAX);
+	assert_int_equal(kept, v->marks.len);
+}
+
 /* The limits were really met, and what is kept says nothing that is not so. */
 static void test_limits(void **state)
 {
@@ -91,6 +114,7 @@ static void test_limits(void **state)
 	assert_true(v.windows <= WINDOWS_MAX);
 	assert_true(v.marks.sparse > 0);
 	assert_true(v.marks.len <= MARKS_MAX);
+	check_log(&v);
 	assert_int_equal(activity_load(&a, w.trace[1], 5000, NULL, &err), 0);
 	assert_true(a.sliced > 0);
 	assert_true(a.len <= ACTIVITY_MAX);

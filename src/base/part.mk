@@ -19,6 +19,7 @@ src_libbase_a_SOURCES = \
 	src/base/progress.h \
 	src/base/schema.c src/base/schema.h \
 	src/base/save.c src/base/save.h \
+	src/base/scratch.c src/base/scratch.h \
 	src/base/states.c src/base/states.h \
 	src/base/strtab.c src/base/strtab.h \
 	src/base/suggest.c src/base/suggest.h \

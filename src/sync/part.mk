@@ -11,6 +11,7 @@ src_libsync_a_SOURCES = \
 	src/sync/seen/seen.h \
 	src/sync/seen/slices.h \
 	src/sync/seen/mark_list.c src/sync/seen/mark_list.h \
+	src/sync/seen/mark_log.c src/sync/seen/mark_log.h \
 	src/sync/seen/moves.c \
 	src/sync/seen/vm_view.c src/sync/seen/vm_view.h \
 	src/sync/estimate/corridor.c src/sync/estimate/corridor.h \

@@ -1,13 +1,12 @@
 #include "trace/store.h"
 
 #include <endian.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/scratch.h"
 
 /* The first byte of a record: a kind, or that it stands in the next byte, and flags. */
 #define KIND_BITS 0x3f
@@ -85,24 +84,6 @@ static INLINE const unsigned char *get_signed(const unsigned char *p, const unsi
 
 /* ---- the store */
 
-static int open_unlinked(const char *dir, struct error *err)
-{
-	const char *const env = getenv("TMPDIR");
-	if (!dir)
-		dir = env && *env ? env : "/tmp";
-	int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (fd >= 0)
-		return fd;
-	char *path = mem_printf("%s/stealscope-XXXXXX", dir);
-	fd = mkostemp(path, O_CLOEXEC);
-	if (fd >= 0)
-		unlink(path);
-	else
-		error_system(err, "set TMPDIR to a folder with room", "cannot make a temporary file in %s", dir);
-	free(path);
-	return fd;
-}
-
 void store_expect(struct store *s, size_t streams)
 {
 	while (s->block_size > 1024 && s->block_size * streams > s->limit / 4)
@@ -115,7 +96,7 @@ struct store *store_new(size_t limit, const char *dir, struct error *err)
 	s->limit = limit;
 	s->block_size = 16384;
 	atomic_init(&s->users, 1);
-	s->fd = open_unlinked(dir, err);
+	s->fd = scratch_open(dir, err);
 	if (s->fd < 0) {
 		free(s);
 		return NULL;
@@ -135,40 +116,6 @@ void store_unref(struct store *s)
 	if (s->fd >= 0)
 		close(s->fd);
 	free(s);
-}
-
-static int store_write(struct store *s, const unsigned char *data, size_t len, int64_t *offset, struct error *err)
-{
-	int64_t at = atomic_fetch_add(&s->spilled, (int64_t)len);
-	*offset = at;
-	while (len) {
-		ssize_t n = pwrite(s->fd, data, len, at);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return error_system(err, "set TMPDIR to a folder with room", "cannot write the temporary file");
-		data += n;
-		at += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
-static int store_read(const struct store *s, unsigned char *data, size_t len, int64_t at, struct error *err)
-{
-	while (len) {
-		ssize_t n = pread(s->fd, data, len, at);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return error_system(err, NULL, "cannot read the temporary file");
-		if (n == 0)
-			return error_set(err, STATUS_SYSTEM, NULL, "the temporary file has become shorter");
-		data += n;
-		at += n;
-		len -= (size_t)n;
-	}
-	return 0;
 }
 
 /* ---- streams */
@@ -253,7 +200,8 @@ static int flush(struct writer *w, struct error *err)
 		memcpy(b.data, w->buf, w->used);
 	} else {
 		atomic_fetch_sub(&w->store->resident, w->used);
-		if (store_write(w->store, w->buf, w->used, &b.offset, err))
+		b.offset = atomic_fetch_add(&w->store->spilled, (int64_t)w->used);
+		if (scratch_write(w->store->fd, w->buf, w->used, b.offset, err))
 			return -1;
 	}
 	struct stream *s = w->stream;
@@ -353,7 +301,7 @@ static int next_block(struct reader *r, struct error *err)
 	if (!data) {
 		if (!r->buf)
 			r->buf = mem_new(1, r->store->block_size);
-		if (store_read(r->store, r->buf, b->len, b->offset, err))
+		if (scratch_read(r->store->fd, r->buf, b->len, b->offset, err))
 			return -1;
 		data = r->buf;
 	}

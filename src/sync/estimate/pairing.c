@@ -107,7 +107,7 @@ void pairing_finish(struct pairing *s)
 	s->pairs.unmatched = s->unmatched;
 }
 
-/* ---- two traces side by side: the host's walk leads, the guest's cursor follows */
+/* ---- two traces side by side: the host's log leads, the guest's cursor follows */
 
 struct pair_follow {
 	struct pairing *pairing;
@@ -135,12 +135,26 @@ static void follow_until(struct pair_follow *f, int64_t host_ns)
 		pairing_offer(f->pairing, false, &f->next);
 }
 
-static void on_host_mark(void *arg, const struct sync_mark *m)
+static void on_host_mark(struct pair_follow *f, const struct sync_mark *m)
 {
-	struct pair_follow *f = arg;
 	follow_until(f, m->ts);
 	if (!f->mine || m->where < 0 || f->mine[m->where])
 		pairing_offer(f->pairing, true, m);
+}
+
+static int follow_host(struct pair_follow *f, const struct host_view *host)
+{
+	struct sync_mark *block = mem_new(MARK_LOG_BLOCK, sizeof *block);
+	int n = 1;
+	for (size_t i = 0; n > 0; i++) {
+		n = mark_log_block(&host->log, i, block, f->err);
+		for (int k = 0; k < n; k++)
+			on_host_mark(f, &block[k]);
+		if (walk_stopped(host->stop, 0, f->err) != 0)
+			n = -1;
+	}
+	free(block);
+	return n;
 }
 
 int pairing_traces(const struct host_view *host, const struct trace *guest, const bool *mine,
@@ -150,7 +164,7 @@ int pairing_traces(const struct host_view *host, const struct trace *guest, cons
 	struct pair_follow f = { .pairing = out, .mine = mine, .clock = clock, .err = err };
 	f.cursor = trace_cursor_open(guest, KIND(EV_SYNC), -1, err);
 	read_next(&f);
-	int status = f.status < 0 ? -1 : host_view_marks(host, on_host_mark, &f, err);
+	int status = f.status < 0 ? -1 : follow_host(&f, host);
 	if (status == 0)
 		follow_until(&f, INT64_MAX);
 	if (f.status < 0)

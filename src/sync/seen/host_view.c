@@ -28,9 +28,9 @@ struct host_walk {
 	size_t losts, lost_cap;
 	struct span *loss;      /* when events of any CPU were lost, in order */
 	size_t losses, loss_cap;
-	void (*take)(void *arg, const struct sync_mark *m);  /* or NULL: the view keeps the ends */
-	void *arg;
 	unsigned workers;       /* to read with */
+	int status;             /* -1: the ends of pairs cannot be kept, see *err */
+	struct error *err;
 	int64_t kvm_since;      /* first vm entry or exit of any thread: they are recorded from there on */
 	bool explicit_c;        /* the trace has events for end c, entries need not stand in for them */
 };
@@ -75,7 +75,7 @@ static void thin_out(struct host_view *v)
 
 static void close_window(struct host_view *v, struct vthread *th, int64_t to)
 {
-	if (v->no_windows || (v->sliced > 0 && !slice_kept(v->sliced, v->begin, v->end, th->entered)))
+	if (v->sliced > 0 && !slice_kept(v->sliced, v->begin, v->end, th->entered))
 		return;
 	size_t before = th->windows;
 	push_span(&th->window, &th->windows, &th->window_cap, th->entered, to);
@@ -166,10 +166,9 @@ static void forget_losts(struct host_walk *w, int64_t ts)
 
 static void take_mark(struct host_walk *w, const struct sync_mark *m)
 {
-	if (w->take)
-		w->take(w->arg, m);
-	else
-		mark_list_add(&w->v->marks, m);
+	mark_list_add(&w->v->marks, m);
+	if (w->status == 0)
+		w->status = mark_log_add(&w->v->log, m, w->err);
 }
 
 static void on_entry(struct host_walk *w, struct vthread *th, const struct event *ev)
@@ -327,9 +326,20 @@ static void forget_leader(struct host_view *v, int64_t tid)
 		map_remove(&v->pid, (uint64_t)tid);
 }
 
+/* The usual case: what it says of a vCPU's thread is what the last one said. */
+static bool is_known_so(struct host_view *v, int64_t ts, int64_t tid, int64_t comm, int64_t pid)
+{
+	const uint64_t *at = v->lossy ? NULL : map_find(&v->live, (uint64_t)tid);
+	struct vthread *th = at ? &v->thread[*at] : NULL;
+	if (!th || (comm > 0 && comm != th->comm) || (pid > 0 && pid != th->pid))
+		return false;
+	th->last = ts;
+	return true;
+}
+
 static void name_thread(struct host_view *v, int64_t ts, int64_t tid, int64_t comm, int64_t pid)
 {
-	if (tid < 0 || tid > INT32_MAX)
+	if (tid < 0 || tid > INT32_MAX || is_known_so(v, ts, tid, comm, pid))
 		return;
 	tell_lives_apart(v, tid, ts, comm, pid);
 	if (comm != EVENT_ABSENT && comm > 0)
@@ -474,10 +484,10 @@ int walk_stopped(const atomic_bool *stop, uint64_t seen, struct error *err)
 	return error_set(err, STATUS_CANCELLED, NULL, "synchronization: interrupted");
 }
 
-static int walk_host(struct host_walk *w, const struct trace *trace, const struct map *known, const atomic_bool *stop,
-                     struct error *err)
+int host_view_load(struct host_view *v, const struct trace *trace, const struct map *known, unsigned workers,
+                   const atomic_bool *stop, struct error *err)
 {
-	struct host_view *v = w->v;
+	struct host_walk w = { .v = v, .workers = workers, .err = err };
 	const struct trace_info *info = trace_info(trace);
 	memset(v, 0, sizeof *v);
 	v->trace = trace;
@@ -485,44 +495,25 @@ static int walk_host(struct host_walk *w, const struct trace *trace, const struc
 	v->stop = stop;
 	v->begin = info->begin;
 	v->end = info->end;
-	v->no_windows = w->take != NULL;
 	const struct event *ev;
-	struct cursor_ahead *c = cursor_ahead_open(trace, HOST_KINDS, w->workers, err);
+	struct cursor_ahead *c = cursor_ahead_open(trace, HOST_KINDS, workers, err);
 	int status = c ? 0 : -1;
 	uint64_t seen = 0;
 	while (c && (status = cursor_ahead_next(c, &ev, err)) == 1) {
-		on_event(w, ev);
-		if ((status = walk_stopped(stop, ++seen, err)) != 0)
+		on_event(&w, ev);
+		if ((status = w.status) != 0 || (status = walk_stopped(stop, ++seen, err)) != 0)
 			break;
 	}
 	cursor_ahead_close(c);
 	if (status == 0) {
-		finish(w);
+		finish(&w);
 		v->quiet = quiet_of(v);
 	}
-	free(w->current);
-	free(w->lost);
-	free(w->loss);
+	free(w.current);
+	free(w.lost);
+	free(w.loss);
 	if (status < 0)
 		host_view_release(v);
-	return status;
-}
-
-int host_view_load(struct host_view *v, const struct trace *trace, const struct map *known, unsigned workers,
-                   const atomic_bool *stop, struct error *err)
-{
-	struct host_walk w = { .v = v, .workers = workers };
-	return walk_host(&w, trace, known, stop, err);
-}
-
-int host_view_marks(const struct host_view *like, void (*take)(void *arg, const struct sync_mark *m), void *arg,
-                    struct error *err)
-{
-	struct host_view v;
-	struct host_walk w = { .v = &v, .take = take, .arg = arg, .workers = 1 };
-	int status = walk_host(&w, like->trace, like->known, like->stop, err);
-	if (status == 0)
-		host_view_release(&v);
 	return status;
 }
 
@@ -534,6 +525,7 @@ void host_view_release(struct host_view *v)
 	}
 	free(v->thread);
 	mark_list_release(&v->marks);
+	mark_log_release(&v->log);
 	map_release(&v->live);
 	map_release(&v->comm);
 	map_release(&v->pid);

@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 
 #include "base/map.h"
-#include "sync/seen/mark_list.h"
+#include "sync/seen/mark_log.h"
 #include "sync/sync.h"
 
 struct span { int64_t from, to; };  /* ns, both included */
@@ -60,8 +60,8 @@ struct host_view {
 	bool lossy;            /* events were lost: where some lives begin and end may be among them */
 	struct map sight;      /* when it is: TID -> ns when it was last seen */
 	bool has_kvm;          /* there are vm entries or exits; else guest mode is never known */
-	struct mark_list marks;  /* in no order, until vm_list_own() */
-	bool no_windows;       /* this walk is for the ends of pairs alone */
+	struct mark_list marks;  /* ends of pairs, in no order until vm_list_own() */
+	struct mark_log log;   /* all of them, in the order of the trace, each `where` an index in thread[] */
 	size_t windows;        /* in all threads */
 	int64_t quiet;         /* ns: the shortest span out of guest mode of any thread, less some for drift; at most 10 us */
 	unsigned sliced;       /* windows are kept for one slice of time in 2^sliced */
@@ -72,9 +72,6 @@ int host_view_load(struct host_view *v, const struct trace *trace, const struct 
                    const atomic_bool *stop, struct error *err);
 /* After so many events of a walk: is it to end?  Then -1, with the error set. */
 int walk_stopped(const atomic_bool *stop, uint64_t seen, struct error *err);
-/* The same walk for the ends of pairs alone, each given to `take`; `where` is an index as in `like`. */
-int host_view_marks(const struct host_view *like, void (*take)(void *arg, const struct sync_mark *m), void *arg,
-                    struct error *err);
 void host_view_release(struct host_view *v);
 
 /* Where time t is relative to a thread's guest mode. */
