@@ -75,6 +75,17 @@ static uint8_t *grow(struct pool *p, struct chain *c)
 	return p->slab[s].data;
 }
 
+/* A record for which there are no eight bytes to write at a time. */
+static __attribute__((noinline)) void put_bytes(uint8_t *at, uint8_t control, uint64_t duration, unsigned d,
+                                                uint64_t zigzag, unsigned v)
+{
+	*at++ = control;
+	for (; d > 0; d--, duration >>= 8)
+		*at++ = (uint8_t)duration;
+	for (; v > 0; v--, zigzag >>= 8)
+		*at++ = (uint8_t)zigzag;
+}
+
 void pool_push(struct pool *p, struct chain *c, uint64_t duration, int64_t value)
 {
 	bool null = value == HISTORY_NULL;
@@ -83,17 +94,11 @@ void pool_push(struct pool *p, struct chain *c, uint64_t duration, int64_t value
 	uint8_t control = (uint8_t)(d | (null ? 15 : v) << 4);
 	uint8_t *data = c->tail && c->used + need <= SLAB_DATA ? p->slab[c->tail].data : grow(p, c);
 	uint8_t *at = data + c->used;
-	if (need <= 8 && c->used <= SLAB_DATA - 8) {
-		put64(at, control | duration << 8 | (v ? zigzag << (8 + 8 * d) : 0));
-	} else {
-		uint8_t record[17];
-		record[0] = control;
-		put64(record + 1, duration);
-		put64(record + 1 + d, zigzag);
-		for (unsigned i = 0; i < need; i++)
-			at[i] = record[i];
-	}
 	c->used = (uint8_t)(c->used + need);
+	if (need <= 8 && at <= data + SLAB_DATA - 8)
+		put64(at, control | duration << 8 | (v ? zigzag << (8 + 8 * d) : 0));
+	else
+		put_bytes(at, control, duration, d, zigzag, v);
 }
 
 static uint64_t low(uint64_t x, unsigned bytes)

@@ -238,6 +238,8 @@ static void rebind(struct machine *mc, struct thread *th, bool is_other)
 
 void thread_learn(struct machine *mc, struct thread *th, int64_t comm, int64_t pid)
 {
+	if (!th->doubted && (comm <= 0 || comm == (int64_t)th->comm) && (pid < 0 || pid == th->pid))
+		return;  /* nearly always */
 	bool renamed = comm > 0 && comm != (int64_t)th->comm;
 	bool is_doubted = th->doubted && comm > 0, learned = pid >= 0 && pid <= INT32_MAX && pid != th->pid;
 	/* Under another name it belongs to another process, unless it executed a program; under the same it may. */
