@@ -43,7 +43,7 @@ static void limit(uint64_t bytes)
 	const rlim_t most = MEMORY + EXPANSION * bytes;
 	lower(RLIMIT_CORE, 0);
 	lower(RLIMIT_FSIZE, most);
-#ifndef __SANITIZE_ADDRESS__  /* whose shadow needs terabytes of addresses */
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__  /* whose shadows need terabytes of addresses */
 	lower(RLIMIT_AS, most);
 #endif
 }
