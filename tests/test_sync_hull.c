@@ -1,4 +1,4 @@
-/* sync/: hulls, lines and bands, against a published step table, brute force and wide integers. */
+/* sync/: hulls, lines, bands and the order of pairs, against a published step table, brute force and wide integers. */
 #include "test.h"
 
 #include "sync/estimate/fit.h"
@@ -395,12 +395,35 @@ static void test_line(void **state)
 	assert_int_equal(clock_map_band(&none, 42), -1);
 }
 
+/* ---- in order of x, equal ones as they came */
+
+static void test_sort(void **state)
+{
+	(void)state;
+	uint64_t r = 5;
+	for (int round = 0; round < 300; round++) {
+		struct pair pair[64];
+		const int64_t n = below(&r, 65), descents = below(&r, 6);
+		uint64_t seen = 0;
+		for (int64_t i = 0, x = 0; i < n; i++) {
+			x = descents > 0 && below(&r, n) < descents ? below(&r, 20) : x + below(&r, 2);
+			pair[i] = (struct pair){ .x = x, .y = i };
+		}
+		pairs_sort(pair, (size_t)n);
+		for (int64_t i = 0; i < n; i++) {
+			assert_true(i == 0 || pair[i].x > pair[i - 1].x || (pair[i].x == pair[i - 1].x && pair[i].y > pair[i - 1].y));
+			seen |= UINT64_C(1) << pair[i].y;
+		}
+		assert_true(seen == (n == 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_steps), cmocka_unit_test(test_wide), cmocka_unit_test(test_three_days),
 		cmocka_unit_test(test_corridor), cmocka_unit_test(test_contradiction), cmocka_unit_test(test_far),
-		cmocka_unit_test(test_line),
+		cmocka_unit_test(test_line), cmocka_unit_test(test_sort),
 	};
 	return cmocka_run_group_tests_name("sync hull", tests, NULL, NULL);
 }

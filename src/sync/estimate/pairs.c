@@ -18,30 +18,31 @@ static size_t *find_runs(const struct pair *pair, size_t n, size_t *runs)
 	return from;
 }
 
-static void merge(const struct pair *a, size_t na, const struct pair *b, size_t nb, struct pair *out)
+/* Two stretches that follow each other; the shorter one goes through `other`. */
+static void merge(struct pair *a, struct pair *b, struct pair *end, struct pair *other)
 {
-	while (na > 0 && nb > 0)
-		*out++ = b->x < a->x ? (nb--, *b++) : (na--, *a++);
-	memcpy(out, na > 0 ? a : b, (na + nb) * sizeof *out);
+	const size_t na = (size_t)(b - a), nb = (size_t)(end - b), n = na <= nb ? na : nb;
+	memcpy(other, na <= nb ? a : b, n * sizeof *other);
+	if (na <= nb)
+		for (const struct pair *p = other; p < other + n;)
+			*a++ = b < end && b->x < p->x ? *b++ : *p++;
+	else
+		for (const struct pair *p = other + n; p > other;)
+			*--end = b > a && b[-1].x > p[-1].x ? *--b : *--p;
 }
 
 void pairs_sort(struct pair *pair, size_t n)
 {
 	size_t runs, *run = find_runs(pair, n, &runs);
-	struct pair *other = runs > 1 ? mem_resize(NULL, n, sizeof *other) : NULL, *from = pair, *to = other;
+	struct pair *other = runs > 1 ? mem_resize(NULL, n / 2, sizeof *other) : NULL;
 	for (; runs > 1; runs = (runs + 1) / 2) {
 		for (size_t i = 0; i < runs; i += 2) {
-			const size_t end = run[i + 2 < runs ? i + 2 : runs];
-			merge(from + run[i], run[i + 1] - run[i], from + run[i + 1], end - run[i + 1], to + run[i]);
+			if (i + 1 < runs)
+				merge(pair + run[i], pair + run[i + 1], pair + run[i + 2], other);
 			run[i / 2] = run[i];
 		}
 		run[(runs + 1) / 2] = n;
-		struct pair *swap = from;
-		from = to;
-		to = swap;
 	}
-	if (from != pair)
-		memcpy(pair, from, n * sizeof *pair);
 	free(other);
 	free(run);
 }
