@@ -155,6 +155,7 @@ def check_mistakes(folder):
         ("host: {dir: traces/host, weights: {/a: 262145}}\n", ":1:40: a whole number"),
         ("host: {dir: traces/host, weights: {a: 1}}\n", ":1:36: weights: a control group"),
         ("host: {dir: traces/host}\nguests:\n  - {name: D, vcpus: {0: 1}, groups: 5}\n", ":3:38: groups: {TID: GROUP}"),
+        ("host: {dir: traces/host, groups: 5}\n", ":1:34: groups: {TID: GROUP}"),
         ("host: {dir: traces/host}\nguests:\n  - {name: D, vcpus: {0: 1}, groups: {0: /a}}\n", ":3:39: a whole number"),
         ("host: {dir: traces/host}\nguests:\n  - {name: D, vcpus: {0: 1}, groups: {5: a}}\n", ":3:42: groups: a control"),
         ("host: {dir: traces/host}\nguests:\n  - {name: D, parent: E, vcpus: {0: 1}, groups: {5: /a}}\n", ":3:49: groups: its"),

@@ -144,6 +144,16 @@ def check_doubted(folder):
     says = lambda cause, *more: " ".join(run("whatif", recorded(folder, cause, 1005, *more), "weight Debian 100").stdout.split())
     for wrong in (["idle"], ["vm", "--share", "200"]):
         check("waits of other lengths than those recorded" in says(*wrong), f"doubted: {wrong}")
+    simulate(f"{folder}/idle", "planted", "--plant", "idle", "--seed", "1005", "--duration", "12s")
+    tid = next(r["tid"] for r in table("summary", f"{folder}/idle", "host") if r["name"] == "make")
+    with open(f"{folder}/idle/groups.yaml", "w", encoding="utf-8") as f:
+        f.write(f"host: {{dir: host, weights: {{/idle: 3}}, groups: {{{tid}: /idle}}}}\nguests:\n"
+                "  - {name: Ubuntu, dir: guest-Ubuntu}\n  - {name: Debian, dir: guest-Debian}\n")
+    for change, then in (("without host/make", "none"), ("weight host/make 100", "weight")):
+        rows, truth = predictions(f"{folder}/idle/groups.yaml", change), latencies(recorded(folder, then, 5))
+        inside = [is_inside(rows[q], quantile(truth, p)) for q, p in LEVELS.items()]
+        check(sum(inside) >= 2, f"{change}: told {inside}, where the session says it")  # each is one of 95 %
+        check("control groups)" not in run("whatif", f"{folder}/idle/groups.yaml", change).stdout, "and not doubted")
     check(not any("control groups)" in says(right) for right in ("vm", "weight", "light", "pin", "quota")), "no others")
 
 

@@ -189,7 +189,8 @@ static int depth_of(const char *path)
 	return depth;
 }
 
-/* groups: { 154: /machine.slice/web.scope }: TID of a thread of the host -> the control group that it is in. */
+/* groups: { 154: /machine.slice/web.scope }: TID of a thread of the host -> the control group that it is in.  parent: the
+ * machine around, where that is not the host. */
 static int get_groups(struct session *s, const yaml_node_t *map, const char *parent)
 {
 	yaml_node_t *node = yaml_member(&s->file, map, "groups"), *key, *value;
@@ -226,11 +227,12 @@ static int add_traces(struct session *s, const yaml_node_t *map, const char *nam
 
 static int load_host(struct session *s, const yaml_node_t *node)
 {
-	static const char *const known[] = { "dir", "name", "layout", "weights", "facts", NULL };
+	static const char *const known[] = { "dir", "name", "layout", "weights", "groups", "facts", NULL };
 	const char *name;
 	if (!node)
 		return 0;
-	if (check_members(s, node, known) || get_text(s, node, "name", &name) || get_weights(s, node))
+	if (check_members(s, node, known) || get_text(s, node, "name", &name) || get_weights(s, node) ||
+	    get_groups(s, node, NULL))
 		return -1;
 	return add_traces(s, node, name, ROLE_HOST);
 }
