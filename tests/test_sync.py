@@ -122,7 +122,7 @@ def check_placed(tmp):
 
 def check_unsure(tmp):
     """A jump shorter than the stretches without events cannot be placed: that is noted, and rows about it say its size."""
-    folder = world(os.path.join(tmp, "unsure"), "--seed", "3", "--clock-step", "300us", "--beacon", "100", "--duration",
+    folder = world(os.path.join(tmp, "unsure"), "--seed", "4", "--clock-step", "300us", "--beacon", "100", "--duration",
                    "1200ms", scenario="random")
     history = os.path.join(tmp, "unsure.steal")
     said = run("index", folder, "-o", history).stderr
