@@ -1,8 +1,12 @@
 /* sync/ by containment on traces of many minutes: any offset; clocks that run evenly, wander, bend or stop.
- * STEALSCOPE_LONG_TESTS=1 runs 100 cases instead of 4. */
+ * STEALSCOPE_LONG_TESTS=1 runs 100 cases instead of 4.  And pairs of such clocks, fitted. */
 #include "test.h"
 
+#include <math.h>
+
+#include "base/mem.h"
 #include "slice.h"
+#include "sync/estimate/fit.h"
 #include "sync/sync.h"
 #include "sync_sim.h"
 
@@ -95,8 +99,50 @@ static void test_long(void **state)
 	assert_true(told * 10 >= run * 9);
 }
 
+/* ---- and by pairs alone */
+
+/* The host's time of a guest's that warms up: its rate rises by 12 ppm, evenly, from 150 s to 400 s. */
+static int64_t warming(int64_t x)
+{
+	const double s = (double)x / 1e9, rising = fmin(fmax(s - 150, 0), 250), after = fmax(s - 400, 0);
+	return x + (int64_t)(12e3 * (rising * rising / 500 + after));
+}
+
+/* Whoever bends once does so elsewhere, too: a curve is taken for three lines, and their corridors hold it, each up to where
+ * the next one begins. */
+static void test_warming(void **state)
+{
+	(void)state;
+	const int64_t length = 550 * SECOND;
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		struct pair_list l = { 0 };
+		uint64_t r = seed;
+		int64_t low, high;
+		double width = 0;
+		for (int64_t x = 0; x < length; x += (int64_t)sim_exp(&r, 1e8)) {
+			const bool up = sim_below(&r, 2) != 0;
+			const int64_t y = warming(x), delay = 500 + (int64_t)sim_exp(&r, 90000);
+			*ARRAY_PUSH(l.pair, l.len, l.cap) = (struct pair){ x, up ? y + delay : y - delay, up ? HULL_UPPER : HULL_LOWER, 0, 0,
+				PAIR_GOOD };
+		}
+		struct clock_map map;
+		fit_pairs(&l, 0, &map);
+		fit_open(&l, &map);
+		for (int64_t x = 0; x < length; x += SECOND) {
+			const int64_t y = warming(x);
+			assert_true(clock_map_bounds(&map, x, &low, &high));
+			assert_true(low - 2 <= y && y <= high + 2);
+			width += (double)(high - low) / 550;
+		}
+		assert_int_equal(map.pieces, 3);
+		assert_true(width < 90000);
+		clock_map_release(&map);
+		pairs_release(&l);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_long) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_long), cmocka_unit_test(test_warming) };
 	return cmocka_run_group_tests_name("sync long", tests, NULL, NULL);
 }

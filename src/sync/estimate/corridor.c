@@ -199,13 +199,16 @@ void corridor_splice(struct clock_edge *e, const struct clock_point *with, size_
 	e->right = (struct clock_line){ point[n - 1].guest, point[n - 1].host, e->right.drift };
 }
 
-void corridor_open(const struct pair *pair, size_t n, bool bends, struct clock_piece *piece)
+void corridor_open(const struct pair *pair, size_t n, bool bends, int64_t last, struct clock_piece *piece)
 {
 	if (n == 0 || !has_corridor(piece))
 		return;
 	struct block_list l = make_blocks(pair, n, piece, true);
-	if (l.n > 0)
+	if (l.n > 0) {
 		level(&l);
+		l.block[0].from = smaller(l.block[0].from, piece->from);
+		l.end = larger(l.end, last);
+	}
 	struct outline o = draw(&l, piece, bends);
 	if (o.n > 0) {
 		corridor_splice(&piece->low, o.low, o.n);

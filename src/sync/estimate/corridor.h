@@ -10,8 +10,9 @@
 
 /* Opens the corridor of *piece to where its pairs [0, n), in order of x, leave the clock for a short time each: by as
  * much as the pairs of a good time leave, and by more where some contradict the line, or when the clock is known to bend
- * elsewhere.  Linear; memory: the corridor's outline, of at most some hundred points. */
-void corridor_open(const struct pair *pair, size_t n, bool bends, struct clock_piece *piece);
+ * elsewhere.  last: guest ns up to which the piece holds, if that is after its pairs.  Linear; memory: the corridor's
+ * outline, of at most some hundred points. */
+void corridor_open(const struct pair *pair, size_t n, bool bends, int64_t last, struct clock_piece *piece);
 
 /* The width that these pairs leave to the piece's clock for a short time each, in the median, ns; rejected ones do not
  * count.  -1: they do not tell. */

@@ -399,7 +399,8 @@ void fit_open(const struct pair_list *l, struct clock_map *map)
 	for (size_t i = 0, from = 0, to = 0; i < map->pieces; i++, from = to) {
 		for (; to < l->len && (i + 1 == map->pieces || l->pair[to].x < map->piece[i + 1].from); to++)
 			;
-		corridor_open(l->pair + from, to - from, map->pieces > 1, &map->piece[i]);
+		const int64_t last = i + 1 == map->pieces ? INT64_MIN : map->piece[i + 1].from - 1;
+		corridor_open(l->pair + from, to - from, map->pieces > 1, last, &map->piece[i]);
 	}
 }
 
