@@ -570,7 +570,8 @@ int resolve_waits_for(struct resolver *r, const struct subject *s, int64_t state
 	int64_t number;
 	if (s->kind == SUBJECT_CPU) {
 		struct who *h;
-		if (r->topo->folded || vcpu_state(r, state) != VCPU_PREEMPTED)
+		const int is = vcpu_state(r, state);
+		if (is != VCPU_PREEMPTED && is != VCPU_WAKING)
 			return 0;
 		if (track_at(r, &resolver_cpu(r, s->index)->out_by, t, &number) < 0)
 			return -1;
@@ -578,6 +579,10 @@ int resolve_waits_for(struct resolver *r, const struct subject *s, int64_t state
 			return 0;
 		if (cpu_below(r, s->index, t, cpu) < 0 || resolver_host(r, s->index, t, &h) < 0)
 			return -1;
+		if (h && r->topo->folded && track_at(r, &resolver_own(r, h)[OWN_STATUS], t, &number) < 0)
+			return -1;
+		if (h && r->topo->folded && thread_state(r, number) == THREAD_BLOCKED)
+			return 0;
 		*self = h ? h->thread : -1;
 	} else {
 		const struct topo_thread *th = &r->topo->thread[s->index];
