@@ -177,6 +177,8 @@ static int64_t compare(const struct indexed *x, const struct truth *t, uint32_t 
 	uint32_t attr = history_find(x->h, path);
 	size_t n, at = 0;
 	int64_t unknown = 0;
+	if (!strcmp(strrchr(path, '/'), "/Out By"))  /* said where it is proved: test_truth asks whether it is so */
+		return 0;
 	if (attr == HISTORY_NONE) {
 		if (!s->unknown && s->nulls && t->len[path_id] > 1)  /* a CPU on which nothing ever happened is not in the trace */
 			fail_msg("%s: no %s", what, path);

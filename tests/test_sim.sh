@@ -18,8 +18,8 @@ fail() { echo "FAIL: $*"; failed=1; }
 # in; a thread's attributes never overlap; the time that threads are RUNNING is the time that CPUs have them as current
 # thread.
 conserved() {
-	partial='Threads|Interrupt'
-	case $2 in *hotplug*) partial='Threads|Interrupt|^/Virtual' ;; esac
+	partial='Threads|Interrupt|Out By'
+	case $2 in *hotplug*) partial='Threads|Interrupt|Out By|^/Virtual' ;; esac
 	awk -F, -v what="$2" -v partial="$partial" '
 	function t(s) { return substr(s, 7) + 0 }
 	FNR == 1 { file++; next }

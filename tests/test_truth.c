@@ -6,6 +6,7 @@
  *   clocks that drift, events or no events to synchronize by:  a difference is allowed only within the reported error
  *   band around a moment at which the truth itself changes; and the true clock must lie in the reported corridor
  *   lost events:  where the analysis claims to know, it is right, to the ns
+ *   why a vCPU is out:  what is named is so
  * Usage: test_truth [FROM TO [SECONDS]]  (seeds, as far as the time goes; without them a quick set) */
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@
 #include "trace/trace.h"
 #include "truth_cases.h"
 #include "truth_file.h"
+#include "truth_reasons.h"
 
 #define FIRST (10 * MS)  /* of a trace: the time by which it says who is where, and who was queued has run */
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -31,6 +33,8 @@
 #define MISSED_ONE 5
 #define MISSED_ALL 0.7
 #define ALL_NS (2000 * MS)  /* from which the latter is a mean of something */
+/* A quota may be said to last until the CPU that was left idle has got going again. */
+#define GETS_GOING (20 * US)
 #define SHOWN 6  /* disagreements printed per run */
 
 struct run {
@@ -75,10 +79,10 @@ static int64_t tolerance_at(const struct run *r, int64_t t, int64_t *until)
 }
 
 /* Is every moment of [from, to] within the tolerance of a change of the attribute? */
-static bool near_changes(const struct run *r, const struct truth_attr *a, int64_t from, int64_t to)
+static bool near_changes(const struct run *r, const struct truth_attr *a, int64_t from, int64_t to, int64_t margin)
 {
 	for (int64_t at = from, next, until; at <= to; at = next + 1) {
-		int64_t tol = tolerance_at(r, at, &until);
+		int64_t tol = tolerance_at(r, at, &until) + margin;
 
 		next = at - 1;
 		for (size_t i = 0; i < a->n && tol; i++)
@@ -108,13 +112,6 @@ static bool claimed(const struct run *r, uint32_t attr, int64_t t, int64_t *unti
 	return iv.value != HISTORY_NULL && strcmp(history_state_name(r->h, status, (unsigned)iv.value), "UNKNOWN") != 0;
 }
 
-/* The analysis knows that it does not know; of a VM perhaps nothing but that there is one. */
-static bool says_nothing(const char *value)
-{
-	return !strcmp(value, "UNKNOWN") || !strcmp(value, "unknown") || !strcmp(value, "null") ||
-	       !strncmp(value, "VM of TID ", 10);
-}
-
 /* A guest's CPU on which nothing ever happened: it may have been idle or busy. */
 static bool quiet(const struct run *r, const char *path, uint32_t attr)
 {
@@ -126,17 +123,6 @@ static bool quiet(const struct run *r, const char *path, uint32_t attr)
 static bool estimated(const struct run *r, const char *path)
 {
 	return strstr(path, "/CPUs/") && strstr(path, "/Status") && !truth_traced(&r->truth, path);
-}
-
-/* What the truth's attribute is at that time; NULL: nothing. */
-static const char *truth_at(const struct run *r, const char *path, int64_t t)
-{
-	const struct truth_attr *a = truth_find(&r->truth, path);
-
-	for (size_t i = 0; a && i < a->n; i++)
-		if (a->iv[i].start <= t && a->iv[i].end >= t)
-			return strtab_get(&r->truth.strings, a->iv[i].value);
-	return NULL;
 }
 
 /* An idle vCPU whose thread is queued when the tracing begins: it may have been woken, or be preempted since before. */
@@ -151,7 +137,7 @@ static bool queued_idle(const struct run *r, const char *path, int64_t t)
 		snprintf(of, sizeof of, "/Virtual Machines/%s/CPUs/CPU%u/Status", v->vm, v->number);
 		snprintf(thread, sizeof thread, "%s%s/Threads/%d/Status", on_host ? "/Host" : "/Virtual Machines/",
 		         on_host ? "" : v->parent, v->host_tid);
-		const char *is = strcmp(of, path) ? NULL : truth_at(r, thread, t);
+		const char *is = strcmp(of, path) ? NULL : truth_value(&r->truth, thread, t);
 		if (is)
 			return !strcmp(is, "PREEMPTED");
 	}
@@ -177,7 +163,7 @@ static void compare_interval(struct run *r, const char *path, const struct truth
 	bool of_living = strstr(path, "/Threads/") && !strstr(path, "/Status");
 	bool of_vcpu = strstr(path, "/pCPU") || strstr(path, "/Host Thread");
 	/* A thread whose first record is a migration, when tracing begins, may be queued or on its way to be. */
-	bool first = iv->start <= r->from, soon = iv->end < r->from + FIRST, ignorant = says_nothing(found);
+	bool first = iv->start <= r->from, soon = iv->end < r->from + FIRST, ignorant = truth_untold(found);
 	int64_t t = iv->start > r->from ? iv->start : r->from, last = iv->end < r->to ? iv->end : r->to;
 
 	while (t <= last) {
@@ -193,10 +179,12 @@ static void compare_interval(struct run *r, const char *path, const struct truth
 		/* Where a thread was that is first told of by the wakeup that ends its sleep, nobody knows. */
 		bool moved = of_living && !strcmp(strrchr(path, '/'), "/CPU");
 		bool at_first = first && (soon || moved || !strcmp(is, "WAKING") || queued_idle(r, path, t));
-		bool excused = unclaimed || (of_living && !true_iv) ||
+		if (is_reason(path) && true_iv && !r->test->may_not_know)
+			reasons_count(found, is, until - t + 1);
+		bool excused = unclaimed || (of_living && !true_iv) || (is_reason(path) && ignorant) ||
 			(ignorant && (at_first || r->test->may_not_know || quiet(r, path, attr) ||
 			              (true_iv && before_exec(r, path, iv, true_iv))));
-		bool wrong = strcmp(found, is) && !excused && !near_changes(r, a, t, until);
+		bool wrong = strcmp(found, is) && !excused && !near_changes(r, a, t, until, is_reason(path) ? GETS_GOING : 0);
 		if (wrong && estimated(r, path))
 			r->missed_ns += until - t + 1;
 		else if (wrong)
@@ -277,7 +265,7 @@ static void missing_attr(struct run *r, const char *path, const struct truth_att
 		                !strcmp(strtab_get(&r->truth.strings, a->iv[i].value), "0"));
 	/* A pCPU on which nothing ever happened wrote no record, and nobody can know of it; nor which thread is current
 	 * on a vCPU on which nothing ever happened. */
-	if (r->test->may_not_know || idle || (a->n == 1 && !strncmp(path, "/Host/CPUs/", 11)))
+	if (r->test->may_not_know || idle || is_reason(path) || (a->n == 1 && !strncmp(path, "/Host/CPUs/", 11)))
 		return;
 	/* Nor of a VM that was never traced, its threads at least; nor of a thread that is in no record. */
 	if (!truth_traced(&r->truth, path) && (a->n == 1 || strstr(path, "/Threads/")))
@@ -339,6 +327,21 @@ static int no_such_thread(void *arg, uint32_t attr)
 	         : "/Virtual Machines/", vm[0] == '/' ? vm + 1 : vm, history_name(r->h, thread));
 	if (!truth_find(&r->truth, path))
 		complain(r, path, r->truth.begin, r->truth.end, "a thread", "none");
+	return 0;
+}
+
+/* A vCPU that was held back, though none of its machine's was. */
+static int no_such_reason(void *arg, uint32_t attr)
+{
+	struct run *r = arg;
+	uint32_t cpu = history_parent(r->h, attr), machine = history_parent(r->h, history_parent(r->h, cpu));
+	const char *vm = history_name(r->h, machine), *name = history_name(r->h, cpu);
+	char path[600], status[600];
+
+	history_path(path, sizeof path, "Virtual Machines", vm, "CPUs", name, "Out By", NULL);
+	history_path(status, sizeof status, "Virtual Machines", vm, "CPUs", name, "Status", NULL);
+	if (truth_find(&r->truth, status) && !truth_find(&r->truth, path))
+		complain(r, path, r->truth.begin, r->truth.end, "a reason", "none");
 	return 0;
 }
 
@@ -455,6 +458,7 @@ static int compare(struct run *r, struct error *err)
 			return -1;
 	history_match(r->h, "/Host/Threads/*/Status", no_such_thread, r);
 	history_match(r->h, "/Virtual Machines/*/Threads/*/Status", no_such_thread, r);
+	history_match(r->h, "/Virtual Machines/*/CPUs/*/Out By", no_such_reason, r);
 	return 0;
 }
 
@@ -509,15 +513,6 @@ out:
 	return result;
 }
 
-static void remove_tree(const char *dir)
-{
-	char *command = mem_printf("rm -rf '%s'", dir);
-
-	if (system(command) != 0)
-		fprintf(stderr, "%s: not removed\n", dir);
-	free(command);
-}
-
 /* True when all is well. */
 static bool run_case(const struct test_case *test, uint64_t seed, const char *tmp)
 {
@@ -545,7 +540,7 @@ static bool run_case(const struct test_case *test, uint64_t seed, const char *tm
 	history_close(r.h);
 	truth_release(&r.truth);
 	if (!r.wrong || !getenv("TRUTH_KEEP"))
-		remove_tree(dir);
+		truth_remove(dir);
 	free(file);
 	free(dir);
 	return !r.wrong;
@@ -590,11 +585,12 @@ int main(int argc, char **argv)
 	double missed = estimates.ns < ALL_NS ? 0 : 100.0 * (double)estimates.missed_ns / (double)estimates.ns;
 	if (missed > MISSED_ALL)
 		printf("%.3f %% of the states of guests without a trace are estimated wrongly\n", missed);
+	bool told = reasons_told();
 	printf("seeds %" PRIu64 " to %" PRIu64 ": %u of %u runs agree with the truth\n", from, seed - 1, total - failed, total);
 	if (!failed)
-		remove_tree(tmp);
+		truth_remove(tmp);
 	else
 		printf("traces of disagreements are kept in %s if TRUTH_KEEP is set\n", tmp);
 	free(tmp);
-	return failed || missed > MISSED_ALL;
+	return failed || missed > MISSED_ALL || !told;
 }

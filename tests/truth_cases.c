@@ -123,6 +123,13 @@ static void blind(struct options *o)
 	o->no_kvm = true;
 }
 
+/* Their hosts fetch memory for guests, and their monitors answer for devices. */
+static void swapping(struct options *o)
+{
+	perfect(o);
+	o->swap = 500000;
+}
+
 static void absent(struct options *o)
 {
 	static const char *const name[] = { "Debian", "Ubuntu", "Fedora" };
@@ -150,6 +157,7 @@ const struct test_case test_case[] = {
 	{ "hotplug", SYNC_NONE, hotplug, .slack = -1 },
 	{ "no-kvm", SYNC_NONE, blind, .slack = -1, .true_sync = true },
 	{ "no-guest", SYNC_NONE, absent, .slack = -1, .true_sync = true, .may_not_know = true },
+	{ "swap", SYNC_NONE, swapping, .slack = -1, .true_sync = true },
 	{ "drift", SYNC_AUTO, drift, .slack = 2 },
 	{ "changing", SYNC_AUTO, changing, .slack = 2 },
 	{ "nested", SYNC_AUTO, nested, .slack = 6, .finds_roles = true },  /* each level rounds */

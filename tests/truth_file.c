@@ -303,3 +303,28 @@ const char *history_text_of(const struct history *h, uint32_t attr, int64_t valu
 		return buf;
 	}
 }
+
+const char *truth_value(const struct truth_file *t, const char *path, int64_t when)
+{
+	const struct truth_attr *a = truth_find(t, path);
+
+	for (size_t i = 0; a && i < a->n; i++)
+		if (a->iv[i].start <= when && a->iv[i].end >= when)
+			return strtab_get(&t->strings, a->iv[i].value);
+	return NULL;
+}
+
+bool truth_untold(const char *value)
+{
+	return !strcmp(value, "UNKNOWN") || !strcmp(value, "unknown") || !strcmp(value, "null") ||
+	       !strncmp(value, "VM of TID ", 10);
+}
+
+void truth_remove(const char *dir)
+{
+	char *command = mem_printf("rm -rf '%s'", dir);
+
+	if (system(command) != 0)
+		fprintf(stderr, "%s: not removed\n", dir);
+	free(command);
+}

@@ -58,6 +58,7 @@ struct truth_file {
 
 bool truth_read(struct truth_file *t, const char *dir);  /* DIR/truth; false: cannot be read, said on stderr */
 void truth_release(struct truth_file *t);
+void truth_remove(const char *dir);  /* and all that was simulated there */
 const struct truth_attr *truth_find(const struct truth_file *t, const char *path);
 bool truth_traced(const struct truth_file *t, const char *path);  /* the machine whose attribute that is */
 bool truth_nested(const struct truth_file *t, const char *path);  /* that machine runs inside a guest */
@@ -66,6 +67,10 @@ void truth_window(const struct truth_file *t, const char *path, int64_t *from, i
 int64_t truth_guest_time(const struct truth_file *t, const char *machine, int64_t host);
 bool truth_comes_twice(const struct truth_file *t, const char *machine, int64_t guest);  /* its clock was set back over that */
 
+const char *truth_value(const struct truth_file *t, const char *path, int64_t when);  /* NULL: nothing */
+
+/* The analysis knows that it does not know; of a VM perhaps nothing but that there is one. */
+bool truth_untold(const char *found);
 /* A value of a history as the truth spells it. */
 const char *history_text_of(const struct history *h, uint32_t attr, int64_t value, char buf[32]);
 

@@ -11,6 +11,7 @@
 static const int32_t exit_reason[EXIT_KINDS] = {
 	[EXIT_INTR] = 96, [EXIT_VINTR] = 100, [EXIT_CPUID] = 114, [EXIT_HLT] = 120, [EXIT_IO] = 123, [EXIT_DISK] = 123, [EXIT_KICK] = 1024,
 	[EXIT_MSR] = 124, [EXIT_IPI] = 124, [EXIT_NESTED] = 128, [EXIT_VMMCALL] = 129, [EXIT_NPF] = 1024, [EXIT_PAUSE] = 119,
+	[EXIT_FETCH] = 1024, [EXIT_MMIO] = 1024,
 };
 
 struct cpu *vcpu_pcpu(const struct cpu *guest)
@@ -50,7 +51,6 @@ void kvm_interrupt(struct cpu *c)
 /* The vCPU's thread sleeps on its machine until a device has answered. */
 static void io_blocks(struct cpu *c, struct thread *t, int64_t ns)
 {
-	cpu_push(c, OP_USEREXIT, t)->a = 2;
 	t->want = WANT_DISK;
 	queue_push(&c->m->sim->queue, c->m->sim->now + ns, DUE_HOSTIO, t, 0);
 	cpu_push(c, OP_SWITCH, NULL);
@@ -125,6 +125,7 @@ void kvm_exit(struct cpu *c, const struct op *op)
 	int64_t vcpu_id = s->opt.bad_vcpu_id ? (int64_t)(0x40ce8000u + (unsigned)t->tid * 64u) : (int64_t)guest->number;
 
 	t->in_guest = false;
+	t->fetches = op->what == EXIT_FETCH;
 	RECORD(c, REC_KVM_EXIT, N(exit_reason[op->what]), N(rip), N(2), N(0), N(0), N(0), N(0), N(vcpu_id));
 	truth_vcpu(guest);
 	truth_pcpu(c);
@@ -154,7 +155,11 @@ void kvm_exit(struct cpu *c, const struct op *op)
 	case EXIT_KICK:
 		carrier_kick(c, op->t);
 		break;
-	case EXIT_IO:
+	case EXIT_IO: case EXIT_MMIO:
+		cpu_push(c, OP_USEREXIT, t)->a = op->what == EXIT_IO ? 2 : 6;
+		io_blocks(c, t, op->a);
+		break;
+	case EXIT_FETCH:
 		io_blocks(c, t, op->a);
 		break;
 	default:

@@ -94,7 +94,7 @@ static void cpu_init(struct machine *m, unsigned number)
 
 	*c = (struct cpu){
 		.m = m, .number = number, .live = m->is_host, .online = m->is_host, .host = m->is_host ? NULL : &m->nobody,
-		.current = untracked, .owner = untracked, .interrupt = untracked, .vstatus = untracked, .vthread = untracked,
+		.current = untracked, .owner = untracked, .interrupt = untracked, .vstatus = untracked, .vthread = untracked, .out_by = untracked,
 		.pcpu = untracked,
 	};
 	snprintf(name, sizeof name, "swapper/%u", number);

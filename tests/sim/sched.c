@@ -83,8 +83,10 @@ static void account(struct cpu *c)
 		c->min_vruntime = least;
 	if (t->group) {
 		t->group->used += ran;
-		if (t->group->used >= t->group->quota)
+		if (t->group->used >= t->group->quota && !t->group->throttled) {
 			t->group->throttled = true;
+			truth_quota(c->m->sim, t->group);
+		}
 	}
 }
 
@@ -234,6 +236,7 @@ void sched_wakeup(struct cpu *c, struct thread *t, bool is_new)
 	t->woken = true;
 	t->want = WANT_RUN;
 	t->state = TASK_RUNNABLE;
+	t->queued_since = c->m->sim->now;
 	/* As kernels do: what is not booked yet may be a tick, and who wakes would be ahead by so much. */
 	account(target);
 	if (t->vruntime < target->min_vruntime - SLEEPER)
@@ -284,6 +287,7 @@ static void switch_out(struct cpu *c, struct thread *t)
 	switch ((enum want)t->want) {
 	case WANT_RUN:
 		t->state = TASK_RUNNABLE;
+		t->queued_since = t->m->sim->now;
 		enqueue(c, t);
 		break;
 	case WANT_DIE:
@@ -403,6 +407,7 @@ void sched_unthrottle(struct sim *s, struct quota_group *g)
 
 	g->used = 0;
 	g->throttled = false;
+	truth_quota(s, g);
 	for (unsigned i = 0; i < host->cpus; i++)
 		if (host->cpu[i].cur->idle && pick(&host->cpu[i])) {
 			host->cpu[i].resched = true;

@@ -101,13 +101,13 @@ struct irq {
 
 /* Why a vCPU leaves guest mode; the number is the exit_reason of the record (SVM). */
 enum exit_kind { EXIT_INTR, EXIT_VINTR, EXIT_CPUID, EXIT_HLT, EXIT_IO, EXIT_MSR, EXIT_IPI, EXIT_VMMCALL, EXIT_NPF,
-                 EXIT_DISK, EXIT_KICK, EXIT_NESTED, EXIT_PAUSE, EXIT_KINDS };
+                 EXIT_DISK, EXIT_KICK, EXIT_NESTED, EXIT_PAUSE, EXIT_FETCH, EXIT_MMIO, EXIT_KINDS };
 enum log_kind { LOG_SYNC_A, LOG_SYNC_D, LOG_START, LOG_YIELD, LOG_RESUME, LOG_END };
 
 /* ---- truth: one attribute whose value is followed (truth.c) */
 
 enum track_kind { TRACK_CURRENT, TRACK_OWNER, TRACK_IRQ, TRACK_VSTATUS, TRACK_VTHREAD, TRACK_PCPU,
-                  TRACK_STATUS, TRACK_NAME, TRACK_CPU, TRACK_PID, TRACK_KINDS };
+                  TRACK_OUT_BY, TRACK_STATUS, TRACK_NAME, TRACK_CPU, TRACK_PID, TRACK_KINDS };
 #define NOTHING INT64_MIN  /* the value of an attribute that has none */
 struct truth_track { int64_t start, value; };
 
@@ -143,7 +143,9 @@ struct thread {
 	uint8_t state;           /* enum task_state */
 	uint8_t want;            /* enum want: what the next OP_SWITCH makes of it */
 	bool rt, idle, waking, woken, wake_pending, in_guest, in_run, dying;
+	bool fetches;            /* of a vCPU: memory that its guest touched */
 	int64_t vruntime, exec_since, slice_start;
+	int64_t queued_since;    /* host ns */
 	int64_t weight;          /* of its share of a CPU; 0: that of its nice level */
 	int8_t nice;
 	uint32_t timer_gen;
@@ -197,7 +199,8 @@ struct cpu {
 	uint32_t gen, tick_gen;
 	int64_t min_vruntime;
 	uint64_t key;            /* beacon: last key used */
-	struct truth_track current, owner, interrupt, vstatus, vthread, pcpu;
+	struct truth_track current, owner, interrupt, vstatus, vthread, pcpu, out_by;
+	int64_t quota_over;      /* host ns: its thread may run since then, and waits on; 0: it may not, or does */
 	int64_t handler[4];      /* names of the interrupt handlers, the innermost last */
 	unsigned handlers;
 	struct { int64_t start; int32_t tid; uint8_t mode; const struct machine *m; } who;
@@ -268,6 +271,7 @@ struct options {
 	int64_t sync_jitter;           /* ns */
 	int64_t step, step_at;         /* ns; per million of the duration */
 	int64_t poll;                  /* ns: halted vCPUs are awaited running for so long at most */
+	int64_t swap;                  /* per million of a guest's page faults: its host has to fetch, or they are a device's */
 	int64_t packet;                /* bytes */
 	bool no_kvm, no_truth, plain_names, bad_vcpu_id, late, containers, nested, hotplug;
 	const char *missing[16];
@@ -435,6 +439,8 @@ int truth_open(struct sim *s, const char *dir);
 void truth_pcpu(struct cpu *c);                          /* who runs on a pCPU */
 void truth_irq(struct cpu *c, const char *name);         /* a handler begins; NULL: the innermost one ends */
 void truth_vcpu(struct cpu *guest);                      /* its state and that of its current thread */
+void truth_end_out_by(struct cpu *guest, int64_t end);
+void truth_quota(struct sim *s, const struct quota_group *g);  /* its threads may run no longer, or again */
 void truth_thread(struct thread *t);                     /* status, CPU, name */
 void truth_end_thread(struct thread *t);
 void truth_poll(const struct thread *t, int64_t end, bool won);  /* a halt that began with t->halt_since was polled */

@@ -12,7 +12,7 @@
 enum { O_SEED = 256, O_DURATION, O_EVENTS, O_PCPUS, O_BEACON, O_HOGS, O_BURST, O_OFFSET, O_DRIFT, O_PERFECT, O_LOST,
        O_DUP,
        O_BOGUS, O_JITTER, O_STEP, O_STEP_AT, O_PACKET, O_NO_KVM, O_NO_TRUTH, O_PLAIN, O_BAD_ID, O_MISSING,
-       O_LATE, O_CONTAINERS, O_NESTED, O_HOTPLUG, O_PLANT, O_WORK, O_SHARE, O_NICE, O_POLL };
+       O_LATE, O_CONTAINERS, O_NESTED, O_HOTPLUG, O_PLANT, O_WORK, O_SHARE, O_NICE, O_POLL, O_SWAP };
 
 static const struct option option[] = {
 	{ "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' }, { "output", required_argument, NULL, 'o' },
@@ -30,7 +30,7 @@ static const struct option option[] = {
 	{ "late", no_argument, NULL, O_LATE }, { "containers", no_argument, NULL, O_CONTAINERS },
 	{ "nested", no_argument, NULL, O_NESTED }, { "hotplug", no_argument, NULL, O_HOTPLUG },
 	{ "plant", required_argument, NULL, O_PLANT }, { "work", required_argument, NULL, O_WORK },
-	{ "poll", required_argument, NULL, O_POLL },
+	{ "poll", required_argument, NULL, O_POLL }, { "swap", required_argument, NULL, O_SWAP },
 	{ "share", required_argument, NULL, O_SHARE }, { "nice", required_argument, NULL, O_NICE },
 	{ NULL, 0, NULL, 0 },
 };
@@ -56,6 +56,7 @@ static const char options_text[] =
 	"  --containers            random: some threads of the host live in a container\n"
 	"  --hotplug               random: VMs, and their CPUs, come and go\n"
 	"  --poll T                the host awaits halted vCPUs running for up to T, and records how that ends (0)\n"
+	"  --swap SHARE            so many of guests' page faults wait for the host, or a device (0)\n"
 	"  --nested                handlers interrupt each other; random: VMs may run inside a VM\n"
 	"  --offset T, --drift PPM of all guests' clocks, instead of the scenario's\n"
 	"  --perfect-clocks        the same as --offset 0 --drift 0\n"
@@ -164,6 +165,8 @@ static bool fault_option(int opt, const char *arg, struct options *o)
 		return time_parse_duration(arg, &o->step) && o->step > -SEC;  /* a guest has run for some seconds */
 	case O_POLL:
 		return time_parse_duration(arg, &o->poll) && o->poll >= 0 && o->poll < SEC;
+	case O_SWAP:
+		return decimal(arg, 0, 1, 1e6, &o->swap);
 	case O_STEP_AT:
 		return decimal(arg, 0, 1, 1e6, &o->step_at);
 	case O_DURATION:

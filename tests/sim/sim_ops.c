@@ -7,6 +7,7 @@
 
 #define TIMER_TICK UINT64_C(0xffffffffb8158f60)
 #define TIMER_WAKE UINT64_C(0xffffffffb8145bd0)
+#define TIMER_QUOTA UINT64_C(0xffffffffb80e49d0)
 #define TIMER_APIC UINT64_C(0xffffffffc0347ef0)
 #define DEVICE_QUIET 30  /* number of an interrupt that wakes nobody */
 
@@ -24,6 +25,19 @@ static void timer_ops(struct cpu *c, uint64_t function)
 static void timer_end(struct cpu *c, uint64_t function)
 {
 	cpu_push(c, OP_TIMER_EXIT, NULL)->a = (int64_t)function;
+}
+
+/* A bandwidth group's period is over; each has a timer of its own. */
+static void period(struct cpu *c, const struct quota_group *g)
+{
+	static const uint8_t kind[] = { OP_TIMER_ENTRY, OP_UNTHROTTLE, OP_TIMER_EXIT };
+
+	for (size_t i = 0; i < sizeof kind; i++) {
+		struct op *op = cpu_push(c, kind[i], NULL);
+
+		op->a = kind[i] == OP_UNTHROTTLE ? (int64_t)(intptr_t)g : (int64_t)TIMER_QUOTA;
+		op->b = (g - c->m->sim->group + 1) * 0x400;
+	}
 }
 
 /* With --nested now and then a device interrupts it, and the timer that device's handler. */
@@ -110,16 +124,14 @@ void irq_begin(struct cpu *c, const struct irq *q)
 		cpu_push(c, OP_IRQ_EXIT, NULL)->a = line;
 		break;
 	case IRQ_PERIOD:
-		timer_ops(c, TIMER_WAKE);
-		cpu_push(c, OP_UNTHROTTLE, NULL)->a = (int64_t)(intptr_t)q->who;
-		timer_end(c, TIMER_WAKE);
+		period(c, q->who);
 		break;
 	}
 }
 
 static void timer_record(struct cpu *c, const struct op *op)
 {
-	uint64_t id = timer_id(c, (uint64_t)op->a);
+	uint64_t id = op->b ? UINT64_C(0xffff8b72c0004000) + (uint64_t)op->b : timer_id(c, (uint64_t)op->a);
 	int64_t mono = clock_guest(c->m, c->m->sim->now) - c->m->boot_guest - 3000;
 
 	if (op->kind == OP_TIMER_ENTRY)

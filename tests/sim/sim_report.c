@@ -126,6 +126,7 @@ static void close_cpu(struct cpu *c, int64_t end)
 	truth_interval(s, TRACK_IRQ, c->m, c->number, &c->interrupt, end);
 	truth_interval(s, TRACK_VSTATUS, c->m, c->number, &c->vstatus, end);
 	truth_interval(s, TRACK_PCPU, c->m, c->number, &c->pcpu, end);
+	truth_end_out_by(c, end);
 	truth_interval(s, TRACK_VTHREAD, c->m, c->number, &c->vthread, end);
 	if (!c->host)
 		truth_write_who(c, end);

@@ -9,6 +9,8 @@
 
 static const char *const vcpu_name[] = { "IDLE", "RUNNING", "VMM", "PREEMPTED", "HOST_BLOCKED", "WAKING" };
 enum { V_IDLE, V_RUNNING, V_VMM, V_PREEMPTED, V_HOST_BLOCKED, V_WAKING };
+static const char *const out_name[] = { "quota", "fault" };
+enum { OUT_QUOTA, OUT_FAULT };
 static const char *const task_name[] = { "RUNNING", "BLOCKED", "PREEMPTED", "VIRT_PREEMPTED" };
 enum { T_RUNNING, T_BLOCKED, T_PREEMPTED, T_VIRT_PREEMPTED };
 
@@ -16,7 +18,7 @@ enum { T_RUNNING, T_BLOCKED, T_PREEMPTED, T_VIRT_PREEMPTED };
 
 static const char *const leaf[] = {
 	[TRACK_CURRENT] = "Current Thread", [TRACK_OWNER] = "Owner", [TRACK_IRQ] = "Interrupt", [TRACK_VSTATUS] = "Status",
-	[TRACK_VTHREAD] = "Host Thread", [TRACK_PCPU] = "pCPU", [TRACK_STATUS] = "Status", [TRACK_NAME] = "Name",
+	[TRACK_VTHREAD] = "Host Thread", [TRACK_PCPU] = "pCPU", [TRACK_OUT_BY] = "Out By", [TRACK_STATUS] = "Status", [TRACK_NAME] = "Name",
 	[TRACK_CPU] = "CPU", [TRACK_PID] = "PID",
 };
 
@@ -52,6 +54,8 @@ static char *put_value(char *p, const struct sim *s, enum track_kind kind, int64
 	switch (kind) {
 	case TRACK_VSTATUS:
 		return put_text(p, vcpu_name[value]);
+	case TRACK_OUT_BY:
+		return put_text(p, out_name[value]);
 	case TRACK_STATUS:
 		return put_text(p, task_name[value]);
 	case TRACK_NAME: case TRACK_IRQ:
@@ -256,9 +260,57 @@ void truth_thread(struct thread *t)
 		truth_vcpu(t->vcpu);
 }
 
+static int64_t out_by(const struct cpu *g)
+{
+	const struct thread *t = g->host;
+
+	if (vcpu_gone(g))
+		return NOTHING;
+	if (t->state == TASK_RUNNABLE && t->group && t->group->throttled)
+		return OUT_QUOTA;
+	return t->state == TASK_BLOCKED && t->fetches ? OUT_FAULT : NOTHING;
+}
+
+void truth_end_out_by(struct cpu *g, int64_t end)
+{
+	if (g->m->sim->truth)
+		truth_interval(g->m->sim, TRACK_OUT_BY, g->m, g->number, &g->out_by, g->quota_over ? g->quota_over - 1 : end);
+	g->out_by.value = NOTHING;
+	g->quota_over = 0;
+}
+
+/* Here all CPUs' share of a quota is used up at one moment, while the kernel takes it from each CPU when that asks for
+ * more.  So a thread that waits then counts as held back since it was queued, and on, if its quota comes back meanwhile and
+ * is used up by others once more. */
+static void set_out_by(struct cpu *g)
+{
+	struct sim *s = g->m->sim;
+	int64_t value = out_by(g), since = g->host->queued_since;
+	bool was = g->out_by.value == OUT_QUOTA, waits = !vcpu_gone(g) && g->host->state == TASK_RUNNABLE;
+
+	if (was && waits) {
+		g->quota_over = value == OUT_QUOTA ? 0 : g->quota_over ? g->quota_over : s->now;
+		return;
+	}
+	if (was && g->quota_over)
+		truth_end_out_by(g, 0);
+	set(s, TRACK_OUT_BY, g->m, g->number, &g->out_by, value);
+	if (value == OUT_QUOTA && since < g->out_by.start && !was)
+		g->out_by.start = since;
+}
+
+void truth_quota(struct sim *s, const struct quota_group *group)
+{
+	for (unsigned i = 1; i < s->machines; i++)
+		for (unsigned k = 0; k < s->machine[i]->cpus && s->machine[i]->vcpu_group == group; k++)
+			set_out_by(&s->machine[i]->cpu[k]);
+}
+
 void truth_vcpu(struct cpu *g)
 {
 	struct sim *s = g->m->sim;
+
+	set_out_by(g);
 
 	set(s, TRACK_VSTATUS, g->m, g->number, &g->vstatus, vcpu_gone(g) ? NOTHING : vcpu_state(g));
 	set(s, TRACK_VTHREAD, g->m, g->number, &g->vthread, vcpu_gone(g) ? NOTHING : g->host->tid);

@@ -153,8 +153,15 @@ static void compute(struct cpu *c, struct thread *t)
 static void random_exit(struct cpu *c)
 {
 	static const uint8_t kind[] = { EXIT_MSR, EXIT_NPF, EXIT_CPUID, EXIT_MSR };
+	struct sim *s = c->m->sim;
+	uint8_t what = kind[rng_range(&s->rng, 0, 3)];
+	struct op *op = cpu_push(c, OP_LEAVE, NULL);
 
-	cpu_push(c, OP_LEAVE, NULL)->what = kind[rng_range(&c->m->sim->rng, 0, 3)];
+	op->what = what;
+	if (what != EXIT_NPF || !s->opt.swap || !rng_chance(&s->rng, s->opt.swap))
+		return;
+	op->what = rng_chance(&s->rng, 500000) ? EXIT_FETCH : EXIT_MMIO;
+	op->a = rng_range(&s->rng, 80 * US, 5 * MS);
 }
 
 static void log_text(struct cpu *c, enum log_kind kind, int64_t key)
