@@ -394,6 +394,109 @@ static void test_nice(void **state)
 	teardown();
 }
 
+static void expire(double t, int32_t current, int64_t timer)
+{
+	struct event ev = event((int64_t)(t * MS), EV_TIMER_ENTRY, 0, current);
+	ev.timer.timer = timer;
+	feed(0, ev);
+	ev.kind = EV_TIMER_EXIT;
+	ev.ts += 1000;
+	feed(0, ev);
+}
+
+enum { TICK = 0x100, REFILL = 0x7000 };
+
+/* Periods of 100 ms, of each of which it may run for 20; from this one on. */
+static double periods(double t, int n)
+{
+	for (; n-- > 0; t += 100) {
+		expire(t + 10, 154, TICK);
+		to(t + 20, 154, RUN_RUNNABLE, 0, 0);
+		for (int i = 3; i < 10; i++)
+			expire(t + 10 * i, 0, TICK);
+		expire(t + 99.9, 0, REFILL);
+		to(t + 100, 0, RUN_RUNNABLE, 154, 0);
+	}
+	return t;
+}
+
+/* The timer by which its quota came back each time tells how long it lasts, also where others have its CPU by then. */
+static void test_refill(void **state)
+{
+	(void)state;
+	begin();
+	double t = periods(0, 6);  /* the last of 6 is the fourth before which one was seen */
+	to(t + 20, 154, RUN_RUNNABLE, 0, 0);
+	to(t + 50, 0, RUN_RUNNABLE, 7, 0);
+	expire(t + 60, 7, TICK);
+	expire(t + 99.9, 7, REFILL);
+	to(t + 105, 7, RUN_BLOCKED, 154, 0);
+	at(t + 21, OUT_QUOTA);
+	at(t + 99.8, OUT_QUOTA);
+	at(t + 99.9, HISTORY_NULL);
+	to(t + 120, 154, RUN_RUNNABLE, 0, 0);
+	to(t + 150, 0, RUN_RUNNABLE, 7, 0);
+	to(t + 180, 7, RUN_BLOCKED, 154, 0);  /* it did not take that */
+	at(t + 149.9, OUT_QUOTA);
+	at(t + 150, HISTORY_NULL);
+	teardown();
+}
+
+/* It wakes when the quota is used up, and its CPU is idle, but not for long. */
+static void test_refill_woken(void **state)
+{
+	(void)state;
+	begin();
+	double t = periods(0, 6);
+	to(t + 1, 154, RUN_BLOCKED, 0, 0);
+	wake(0, (int64_t)((t + 90) * MS), 0, 0, 154, 0);
+	expire(t + 99.9, 0, REFILL);
+	to(t + 100, 0, RUN_RUNNABLE, 154, 0);
+	at(t + 89.9, HISTORY_NULL);
+	at(t + 90, OUT_QUOTA);
+	at(t + 99.8, OUT_QUOTA);
+	at(t + 100, HISTORY_NULL);
+	to(t + 101, 154, RUN_BLOCKED, 0, 0);
+	wake(0, (int64_t)((t + 199.5) * MS), 0, 0, 154, 0);  /* waking up takes as long */
+	expire(t + 199.9, 0, REFILL);
+	to(t + 200, 0, RUN_RUNNABLE, 154, 0);
+	at(t + 199.6, HISTORY_NULL);
+	to(t + 201, 154, RUN_BLOCKED, 0, 0);
+	wake(0, (int64_t)((t + 290) * MS), 0, 0, 154, 0);
+	expire(t + 299.9, 0, REFILL);
+	to(t + 303, 0, RUN_RUNNABLE, 154, 0);  /* it never took that long */
+	at(t + 291, HISTORY_NULL);
+	to(t + 304, 154, RUN_BLOCKED, 0, 0);
+	wake(0, (int64_t)((t + 310) * MS), 0, 0, 154, 0);
+	to(t + 320, 0, RUN_RUNNABLE, 154, 0);
+	at(t + 311, HISTORY_NULL);
+	teardown();
+}
+
+/* Five periods, or six of which one was two: it might be another timer. */
+static void test_refill_unknown(void **state)
+{
+	(void)state;
+	for (int again = 0; again < 2; again++) {
+		begin();
+		double t = periods(0, 5);
+		if (again) {
+			to(t + 20, 154, RUN_RUNNABLE, 0, 0);
+			expire(t + 99.9, 0, REFILL);
+			expire(t + 199.9, 0, REFILL);
+			to(t + 200, 0, RUN_RUNNABLE, 154, 0);
+			t = periods(t + 200, 3);
+		}
+		to(t + 20, 154, RUN_RUNNABLE, 0, 0);
+		to(t + 50, 0, RUN_RUNNABLE, 7, 0);
+		expire(t + 99.9, 7, REFILL);
+		to(t + 105, 7, RUN_BLOCKED, 154, 0);
+		at(t + 49.9, OUT_QUOTA);
+		at(t + 50, HISTORY_NULL);
+		teardown();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -409,6 +512,9 @@ int main(void)
 		cmocka_unit_test(test_fault),
 		cmocka_unit_test(test_no_fault),
 		cmocka_unit_test(test_nice),
+		cmocka_unit_test(test_refill),
+		cmocka_unit_test(test_refill_woken),
+		cmocka_unit_test(test_refill_unknown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,6 +87,7 @@ void model_free(struct model *m)
 		map_release(&mc->candidate);
 		map_release(&mc->handler_name);
 		map_release(&mc->exit_name);
+		free(mc->refills);
 		for (uint32_t k = 0; k < mc->cpus; k++) {
 			nest_release(&mc->cpu[k].nest);
 			free(mc->cpu[k].left);

@@ -58,6 +58,8 @@ static void enter(struct machine *mc, struct cpu *c, const struct event *ev)
 	int64_t text = outer && ev->kind == EV_TIMER_ENTRY ? outer->text : name_handler(mc, ev);
 	if (!outer && ev->kind != EV_SOFTIRQ_ENTRY)
 		limits_look(c, mc->model->sink.now);
+	if (ev->kind == EV_TIMER_ENTRY)
+		limits_timer(mc, ev);
 	struct nest_frame *f = nest_enter(&c->nest, ev);
 	if (f)
 		f->text = text;

@@ -104,12 +104,32 @@ static bool proves(const struct quota_span *piece, int level, const struct limit
 	return level == LEVEL_IDLE ? piece->from >= l->out : piece->looked >= from;
 }
 
-/* To be told of v, which has waited for a CPU up to now: was that a quota? */
-static void tell_quota(struct model *m, struct vcpu *v, int64_t now)
+void limits_timer(struct machine *mc, const struct event *ev)
 {
-	const struct limits *l = &v->limits;
+	if (mc->refills && ev->timer.timer != EVENT_ABSENT)
+		refills_expire(mc->refills, ev->timer.timer, mc->model->sink.now);
+}
+
+/* It has waited for its CPU, which was idle, for long enough, and gets that behind the timer of its quota. */
+static bool is_released(const struct limits *l, const struct quota_span *idle, int64_t refilled, int64_t now)
+{
+	const int64_t from = idle->from > l->out ? idle->from : l->out;
+	return refilled != NEVER && idle->to == now && refilled - from >= IDLE_LEAST && now - refilled <= l->refill.latest;
+}
+
+static void learn_refill(struct machine *host, struct limits *l, int64_t now)
+{
+	if (!host->refills)
+		host->refills = mem_new(1, sizeof *host->refills);
+	refill_learn(&l->refill, host->refills, l->out, now);
+}
+
+/* To be told of v, which has waited for a CPU up to now, and gets one then, or its trace is over: was that a quota? */
+static void tell_quota(struct model *m, struct vcpu *v, int64_t now, bool goes_on)
+{
+	struct limits *l = &v->limits;
 	const struct thread *th = v->thread;
-	const struct machine *host = v->vm->parent;
+	struct machine *host = v->vm->parent;
 	const struct left *left = th && th->cpu >= 0 && (uint32_t)th->cpu < host->cpus ? host->cpu[th->cpu].left : NULL;
 	int64_t end = l->out;
 	bool proved = false;
@@ -119,7 +139,13 @@ static void tell_quota(struct model *m, struct vcpu *v, int64_t now)
 		proved = proved || proves(&left->proof[level], level, l);
 		end = left->last[level].to > end ? left->last[level].to : end;
 	}
-	if (proved)
+	const struct quota_span *idle = &left->last[LEVEL_IDLE];
+	const int64_t refilled = host->refills ? refill_at(&l->refill, host->refills, l->out, now) : NEVER;
+	if (proved && refilled != NEVER && refilled > end)
+		end = refilled;
+	if (proved && goes_on && idle->to == now)
+		learn_refill(host, l, now);
+	if (proved || (goes_on && is_released(l, idle, refilled, now)))
 		tell(m, v, l->out, end < now ? end : now, OUT_QUOTA);
 }
 
@@ -133,7 +159,7 @@ void limits_place(struct model *m, struct vcpu *v, enum vcpu_place place, bool m
 	struct limits *l = &v->limits;
 	const bool waited = waits((enum vcpu_place)l->place);
 	if (waited && place == PLACE_IN && !moved && l->out != NEVER)
-		tell_quota(m, v, m->sink.now);
+		tell_quota(m, v, m->sink.now, true);
 	if (!waits(place)) {
 		l->out = NEVER;
 	} else if (!waited || moved) {
@@ -256,7 +282,7 @@ void limits_end(struct machine *host, bool close)
 			continue;
 		tell_pause(m, v, close ? m->sink.now : NEVER);
 		if (v->limits.out != NEVER)
-			tell_quota(m, v, m->sink.now);
+			tell_quota(m, v, m->sink.now, false);
 		if (v->limits.fault != NEVER)
 			tell(m, v, v->limits.fault, close ? m->sink.now : NEVER, OUT_FAULT);
 	}

@@ -6,7 +6,9 @@
  * idle already, when the thread was woken, may itself be held up by whatever runs this host, and a task without an
  * interrupt, or in the kernel, is not asked to leave.  Nothing that happens while the thread is out can begin a quota,
  * since only running uses one up; so it holds from the moment at which the thread came to be out to the last one at
- * which its CPU was left to such.
+ * which its CPU was left to such.  Where it is known by then which timer gives the quota anew (refills.h), it holds until
+ * that expires, whoever has the CPU; and a thread that has waited for its idle CPU, if but for IDLE_LEAST, and gets
+ * it behind that expiry was kept from it by a quota.
  * Pause: the monitor has called all threads of the machine's vCPUs back out of the guest, and they sleep there, for
  * PAUSE_LEAST together.
  * Fault: it has left guest mode for memory that was not there, and before it went back to the guest or to its monitor its
@@ -14,13 +16,15 @@
  * was, up to then), such a sleep may be the monitor's own, and nothing is said.
  *
  * All are known when they are over, and are told then.  O(1) per event; when a vCPU comes back, LEVELS, or the number
- * of its machine's vCPUs.  Memory: 1.4 KiB per CPU of a host.  Nothing is said of vCPUs of nested machines' quotas: that
- * a CPU which is a vCPU itself was left to nobody proves nothing. */
+ * of its machine's vCPUs.  Memory: 1.4 KiB per CPU of a host, and refills.h.  Nothing is said of vCPUs of nested machines'
+ * quotas: that a CPU which is a vCPU itself was left to nobody proves nothing. */
 #ifndef STEALSCOPE_MODEL_LIMITS_H
 #define STEALSCOPE_MODEL_LIMITS_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "model/refills.h"
 
 #define NICE_RT (-21)
 #define NICE_UNKNOWN INT8_MAX
@@ -55,6 +59,7 @@ struct limits {
 	bool memory;            /* left for memory that was not there, and not called back to its monitor since */
 	bool deep;              /* its thread sleeps so that no signal wakes it */
 	int64_t fault;          /* it sleeps so for memory since then, INT64_MAX: it does not */
+	struct refill refill;   /* what gives it its quota anew */
 	uint8_t place;          /* enum vcpu_place */
 	uint32_t attr;          /* CPU_OUT_BY, or HISTORY_NONE */
 };

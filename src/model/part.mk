@@ -21,6 +21,7 @@ src_libmodel_a_SOURCES = \
 	src/model/model_sink.c src/model/model_sink.h \
 	src/model/nest.c src/model/nest.h \
 	src/model/polling.c src/model/polling.h \
+	src/model/refills.c src/model/refills.h \
 	src/model/sink_beside.c src/model/sink_beside.h \
 	src/model/sink_history.c \
 	src/model/start.c src/model/start.h \

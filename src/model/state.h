@@ -137,6 +137,7 @@ struct machine {
 	struct map request;     /* id -> struct request_attrs * */
 	struct map handler_name;  /* see irq.c */
 	struct map exit_name;   /* see untraced.c */
+	struct refills *refills;  /* of a host whose vCPUs have a quota, or NULL */
 };
 
 struct model {
@@ -208,6 +209,7 @@ bool guest_is_dark(const struct vcpu *v);          /* only the host tells what i
 /* limits.c */
 void limits_switch(struct machine *mc, struct cpu *c, const struct event *ev);  /* before its consequences */
 void limits_look(struct cpu *c, int64_t now);       /* an interrupt begins */
+void limits_timer(struct machine *mc, const struct event *ev);  /* EV_TIMER_ENTRY */
 void limits_doubt(struct cpu *c);                   /* who had it is not known */
 void limits_place(struct model *m, struct vcpu *v, enum vcpu_place place, bool moved);
 void limits_called(struct model *m, struct vcpu *v, const struct event *ev);  /* its thread goes back to its monitor */

@@ -1,0 +1,92 @@
+#include "model/refills.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+static uint32_t slot_of(int64_t timer)
+{
+	return (uint32_t)((uint64_t)timer * UINT64_C(0x9e3779b97f4a7c15) >> 55) % REFILL_SLOTS;
+}
+
+void refills_expire(struct refills *r, int64_t timer, int64_t now)
+{
+	struct expiry *e = &r->slot[slot_of(timer)];
+	*e = (struct expiry){ timer, now, e->timer == timer ? e->last : INT64_MAX };
+}
+
+/* It expired once between `from` and now. */
+static bool once(const struct expiry *e, int64_t from, int64_t now)
+{
+	return e->last > from && e->last <= now && e->before <= from;
+}
+
+static bool fits(const struct expiry *e, int64_t out, int64_t now)
+{
+	return once(e, out, now) && now - e->last <= REFILL_LATEST;
+}
+
+static const struct expiry *find(const struct refills *r, int64_t timer)
+{
+	const struct expiry *e = &r->slot[slot_of(timer)];
+	return e->timer == timer ? e : NULL;
+}
+
+/* Too many: nothing tells them apart. */
+static void begin(struct refill *f, const struct refills *r, int64_t out, int64_t now)
+{
+	*f = (struct refill){ .learned = 0 };
+	for (int i = 0; i < REFILL_SLOTS; i++) {
+		if (!fits(&r->slot[i], out, now))
+			continue;
+		if (f->n == REFILL_TIMERS) {
+			f->n = 0;
+			return;
+		}
+		f->timer[f->n++] = r->slot[i].timer;
+	}
+}
+
+/* More than once: if it was that one, not all was given, or not at once, and others may only seem to be it. */
+static bool doubtful(const struct refill *f, const struct refills *r, int64_t out)
+{
+	bool again = false;
+	for (uint8_t i = 0; i < f->n; i++) {
+		const struct expiry *e = find(r, f->timer[i]);
+		again |= e && e->last > out && e->before > out;
+	}
+	return again;
+}
+
+void refill_learn(struct refill *f, const struct refills *r, int64_t out, int64_t now)
+{
+	uint8_t n = 0;
+	if (doubtful(f, r, out)) {
+		*f = (struct refill){ .n = 0 };
+		return;
+	}
+	for (uint8_t i = 0; i < f->n; i++) {
+		const struct expiry *e = find(r, f->timer[i]);
+		if (e && fits(e, out, now))
+			f->timer[n++] = f->timer[i];
+	}
+	f->n = n;
+	if (!n)
+		begin(f, r, out, now);
+	f->learned = f->n == 0 ? 0 : f->learned < REFILLS_LEARNED ? f->learned + 1 : REFILLS_LEARNED;
+	for (uint8_t i = 0; i < f->n; i++) {
+		const int64_t took = now - find(r, f->timer[i])->last;
+		f->latest = took > f->latest ? took : f->latest;
+	}
+}
+
+int64_t refill_at(const struct refill *f, const struct refills *r, int64_t from, int64_t now)
+{
+	int64_t at = INT64_MAX;
+	for (uint8_t i = 0; i < f->n && f->learned == REFILLS_LEARNED; i++) {
+		const struct expiry *e = find(r, f->timer[i]);
+		if (!e || !once(e, from, now))
+			return INT64_MAX;
+		at = e->last < at ? e->last : at;
+	}
+	return at;
+}

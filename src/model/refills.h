@@ -1,0 +1,37 @@
+/* Which of the host's timers gives the cgroup of a vCPU its quota anew.
+ *
+ * No event tells whose a timer is.  But a thread that a quota kept from a CPU which was idle gets that right behind one
+ * expiry of this timer, every time, and it has not expired before while the thread waited.  A timer of which that was so
+ * REFILLS_LEARNED times in a row is taken for it; where it was so of several, the first to expire counts.  A quota that
+ * comes back in other ways, too, as it does for threads on several CPUs, has none.
+ *
+ * O(1) per expiry; when a vCPU that was held back goes on, REFILL_SLOTS until something was found.  Memory: 12 KiB for a
+ * host with such vCPUs.  Timers that share a slot are forgotten, which may cost a name, but makes none. */
+#ifndef STEALSCOPE_MODEL_REFILLS_H
+#define STEALSCOPE_MODEL_REFILLS_H
+
+#include <stdint.h>
+
+#define REFILLS_LEARNED 4
+#define REFILL_LATEST 5000000  /* ns from the expiry until the thread goes on, at most: the host itself may be held up */
+enum { REFILL_SLOTS = 512, REFILL_TIMERS = 4 };
+
+/* Times are ns host time. */
+struct refills {
+	struct expiry { int64_t timer, last, before; } slot[REFILL_SLOTS];  /* before: INT64_MAX unknown */
+};
+
+/* Of one vCPU. */
+struct refill {
+	int64_t timer[REFILL_TIMERS];
+	int64_t latest;         /* ns from the expiry until the thread went on, so far */
+	uint8_t n, learned;
+};
+
+void refills_expire(struct refills *r, int64_t timer, int64_t now);
+/* Its thread was kept from an idle CPU since `out`, and gets it now. */
+void refill_learn(struct refill *f, const struct refills *r, int64_t out, int64_t now);
+/* When the quota was given anew: the only time between `from` and now; INT64_MAX unknown. */
+int64_t refill_at(const struct refill *f, const struct refills *r, int64_t from, int64_t now);
+
+#endif
