@@ -112,6 +112,13 @@ static void test_woken_in(void **state)
 	wake(0, 110, 0, 0, 600, 0);
 	assert_string_equal(rec_text(&rec, 110, path), "(null)");
 	assert_string_equal(rec_text(&rec, 110, "/Host/Threads/600/Woken By"), "host/0");
+	sw(0, 120, 0, 0, RUN_RUNNABLE, 600);
+	sw(0, 130, 0, 600, RUN_BLOCKED, 0);
+	handler(131, EV_SOFTIRQ_ENTRY, 9, 0);
+	handler(132, EV_TIMER_ENTRY, 0x1234, EVENT_ABSENT);  /* it only came while that ran */
+	wake(0, 133, 0, 0, 600, 0);
+	assert_string_equal(rec_text(&rec, 133, path), "timer");
+	assert_string_equal(rec_text(&rec, 133, "/Host/CPUs/CPU0/Interrupt"), "softirq/9-RCU");
 	teardown();
 }
 

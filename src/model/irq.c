@@ -92,6 +92,9 @@ void irq_foresee(struct machine *mc, const struct handlers *h)
 int64_t irq_context(struct machine *mc, const struct cpu *c, int64_t tid)
 {
 	const struct nest_frame *top = nest_top(&c->nest);
+	/* Whatever it interrupted; in a guest one goes on from there to the CPU that is in the handler of that name. */
+	if (top && top->entry == EV_TIMER_ENTRY && !mc->parent)
+		return name_handler(mc, &(struct event){ .kind = EV_TIMER_ENTRY });
 	if (top)
 		return top->text;
 	if (tid <= 0 || mc->tells != TELLS_ALL)
