@@ -369,6 +369,34 @@ static void test_no_fault(void **state)
 	teardown();
 }
 
+/* It waits for a lock of its monitor, which has another thread: that is said of its thread, and only where the system call
+ * is told. */
+static void test_monitor_lock(void **state)
+{
+	(void)state;
+	static const char lock[] = "/Host/Threads/154/Lock";
+	begin();
+	sw(1, MS, 0, 0, RUN_RUNNABLE, 900);
+	kvm(2, EV_KVM_ENTRY, 0);
+	kvm(5, EV_KVM_EXIT, SVM_NPF);
+	kvm(6, EV_USERSPACE_EXIT, KVM_MMIO);
+	struct event futex = event(7 * MS, EV_FUTEX_BEGIN, 0, 154);
+	futex.lock.flags = 0;  /* FUTEX_WAIT */
+	futex.lock.value = 2;
+	feed(0, futex);
+	to(8, 154, RUN_BLOCKED, 0, 0);
+	wake(0, 20 * MS, 1, 151, 154, 0);
+	to(21, 0, RUN_RUNNABLE, 154, 0);
+	simple(0, 22 * MS, EV_FUTEX_END, 0, 154);
+	kvm(23, EV_KVM_ENTRY, 0);
+	assert_string_equal(rec_text(&rec, 8 * MS, lock), "futex");
+	assert_string_equal(rec_text(&rec, 21 * MS, lock), "futex");
+	expect(lock, 22 * MS, HISTORY_NULL);
+	expect(VCPU, 10 * MS, VCPU_HOST_BLOCKED);
+	at(10, HISTORY_NULL);  /* of the vCPU no reason is made of it */
+	teardown();
+}
+
 /* A thread of the host that has a row of its level: from where it was first switched in at another than 0. */
 static void test_nice(void **state)
 {
@@ -511,6 +539,7 @@ int main(void)
 		cmocka_unit_test(test_moved),
 		cmocka_unit_test(test_fault),
 		cmocka_unit_test(test_no_fault),
+		cmocka_unit_test(test_monitor_lock),
 		cmocka_unit_test(test_nice),
 		cmocka_unit_test(test_refill),
 		cmocka_unit_test(test_refill_woken),
