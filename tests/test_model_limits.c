@@ -369,6 +369,36 @@ static void test_no_fault(void **state)
 	teardown();
 }
 
+/* Another vCPU of the machine ran on its CPU meanwhile: that was no time without a quota. */
+static void test_sibling(void **state)
+{
+	(void)state;
+	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME }, { 1, 155, VCPU_BY_NAME } };
+	struct machine_setup setup[] = {
+		{ .name = "host", .parent = -1, .traced = true, .has_kvm = true, .host_pid = -1, .names = { name_of, NULL } },
+		{ .name = "Debian", .parent = 0, .host_pid = 151, .vcpu = vcpu, .vcpus = 2, .names = { name_of, NULL } },
+	};
+	rec_init(&rec);
+	model = model_new(setup, COUNT(setup), false, &rec_ops, &rec, NULL);
+	assert_int_equal(model_begin(model, 0, 0, NULL, NULL), 0);
+	to(1, 0, RUN_RUNNABLE, 154, 0);
+	to(20, 154, RUN_RUNNABLE, 0, 0);
+	to(30, 0, RUN_RUNNABLE, 155, 0);
+	to(40, 155, RUN_RUNNABLE, 0, 0);
+	to(100, 0, RUN_RUNNABLE, 154, 0);
+	at(35, HISTORY_NULL);
+	at(39.9, HISTORY_NULL);
+	at(40, OUT_QUOTA);
+	at(99.9, OUT_QUOTA);
+	at(100, HISTORY_NULL);
+	to(120, 154, RUN_RUNNABLE, 7, 0);
+	to(125, 7, RUN_BLOCKED, 155, 0);  /* which has waited since 40, from 100 on for others */
+	expect(DEBIAN "/CPUs/CPU1/Out By", 40 * MS, OUT_QUOTA);
+	expect(DEBIAN "/CPUs/CPU1/Out By", 99 * MS, OUT_QUOTA);
+	expect(DEBIAN "/CPUs/CPU1/Out By", 110 * MS, HISTORY_NULL);
+	teardown();
+}
+
 /* It waits for a lock of its monitor, which has another thread: that is said of its thread, and only where the system call
  * is told. */
 static void test_monitor_lock(void **state)
@@ -540,6 +570,7 @@ int main(void)
 		cmocka_unit_test(test_fault),
 		cmocka_unit_test(test_no_fault),
 		cmocka_unit_test(test_monitor_lock),
+		cmocka_unit_test(test_sibling),
 		cmocka_unit_test(test_nice),
 		cmocka_unit_test(test_refill),
 		cmocka_unit_test(test_refill_woken),

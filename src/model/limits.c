@@ -124,6 +124,18 @@ static void learn_refill(struct machine *host, struct limits *l, int64_t now)
 	refill_learn(&l->refill, host->refills, l->out, now);
 }
 
+/* Since when it had waited at `end` with nobody of its machine on its CPU. */
+static int64_t out_since(const struct model *m, const struct vcpu *v, int64_t end)
+{
+	int64_t since = v->limits.out;
+	for (uint32_t i = 0; i < v->vm->cpus; i++) {
+		const struct limits *other = v->vm->cpu[i].vcpu == NONE ? NULL : &m->vcpu[v->vm->cpu[i].vcpu].limits;
+		if (other && other->left_cpu == v->thread->cpu && other->came_at < end && other->left_at > since)
+			since = other->left_at;
+	}
+	return since;
+}
+
 /* To be told of v, which has waited for a CPU up to now, and gets one then, or its trace is over: was that a quota? */
 static void tell_quota(struct model *m, struct vcpu *v, int64_t now, bool goes_on)
 {
@@ -131,14 +143,15 @@ static void tell_quota(struct model *m, struct vcpu *v, int64_t now, bool goes_o
 	const struct thread *th = v->thread;
 	struct machine *host = v->vm->parent;
 	const struct left *left = th && th->cpu >= 0 && (uint32_t)th->cpu < host->cpus ? host->cpu[th->cpu].left : NULL;
-	int64_t end = l->out;
 	bool proved = false;
 	if (!left || l->held != NEVER)
 		return;
-	for (int level = lighter_than(th->nice); level < LEVELS; level++) {
-		proved = proved || proves(&left->proof[level], level, l);
+	int64_t end = l->out;
+	for (int level = lighter_than(th->nice); level < LEVELS; level++)
 		end = left->last[level].to > end ? left->last[level].to : end;
-	}
+	l->out = out_since(m, v, end);
+	for (int level = lighter_than(th->nice); level < LEVELS && !proved; level++)
+		proved = proves(&left->proof[level], level, l);
 	const struct quota_span *idle = &left->last[LEVEL_IDLE];
 	const int64_t refilled = host->refills ? refill_at(&l->refill, host->refills, l->out, now) : NEVER;
 	if (proved && refilled != NEVER && refilled > end)
@@ -160,6 +173,13 @@ void limits_place(struct model *m, struct vcpu *v, enum vcpu_place place, bool m
 	const bool waited = waits((enum vcpu_place)l->place);
 	if (waited && place == PLACE_IN && !moved && l->out != NEVER)
 		tell_quota(m, v, m->sink.now, true);
+	if (l->place == PLACE_IN && place != PLACE_IN && v->thread) {
+		l->came_at = l->in_since;
+		l->left_at = m->sink.now;
+		l->left_cpu = v->thread->cpu;
+	}
+	if (place == PLACE_IN && place != l->place)
+		l->in_since = m->sink.now;
 	if (!waits(place)) {
 		l->out = NEVER;
 	} else if (!waited || moved) {

@@ -6,7 +6,8 @@
  * idle already, when the thread was woken, may itself be held up by whatever runs this host, and a task without an
  * interrupt, or in the kernel, is not asked to leave.  Nothing that happens while the thread is out can begin a quota,
  * since only running uses one up; so it holds from the moment at which the thread came to be out to the last one at
- * which its CPU was left to such.  Where it is known by then which timer gives the quota anew (refills.h), it holds until
+ * which its CPU was left to such; where another vCPU of its machine, which may have the same quota, came to run there
+ * meanwhile, from when that left.  Where it is known by then which timer gives the quota anew (refills.h), it holds until
  * that expires, whoever has the CPU; and a thread that has waited for its idle CPU, if but for IDLE_LEAST, and gets
  * it behind that expiry was kept from it by a quota.
  * Pause: the monitor has called all threads of the machine's vCPUs back out of the guest, and they sleep there, for
@@ -50,6 +51,9 @@ struct left {
 
 struct limits {
 	int64_t out;            /* its thread waits for a CPU since then, INT64_MAX: it does not */
+	int64_t in_since;       /* it has a CPU since then */
+	int64_t came_at, left_at;  /* when it had one last, */
+	int32_t left_cpu;       /* this one, -1 never */
 	int64_t held;           /* its thread is out of the guest for its monitor since then, INT64_MAX: it is not */
 	bool woken;             /* out since it was woken or moved, which takes time also when nobody is in the way */
 	bool asleep;            /* held, and has slept there */
@@ -64,6 +68,6 @@ struct limits {
 	uint32_t attr;          /* CPU_OUT_BY, or HISTORY_NONE */
 };
 
-#define LIMITS_INIT { .out = INT64_MAX, .held = INT64_MAX, .fault = INT64_MAX, .attr = HISTORY_NONE }
+#define LIMITS_INIT { .out = INT64_MAX, .left_cpu = -1, .held = INT64_MAX, .fault = INT64_MAX, .attr = HISTORY_NONE }
 
 #endif
