@@ -192,6 +192,8 @@ static const char *decode_events(struct ctf_worker *w, const struct ctf_flow *f,
 		}
 		if (status != CTF_RUN_DONE)
 			return status == CTF_RUN_SHORT ? "the packet ends within an event" : why;
+		if (m->at == at)
+			return "events take no room, so that they have no end";
 		if (m->clock > latest)
 			return "an event's time lies far behind its packet's end";
 		if (put_event(w, f->class, class, course)) {
