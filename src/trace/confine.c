@@ -38,12 +38,21 @@ static void lower(__rlimit_resource_t what, rlim_t most)
 	setrlimit(what, &r);
 }
 
+/* Sanitizers keep a shadow of memory, which needs terabytes of addresses; each compiler says in its way that they are in. */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define HAS_SHADOW
+#elif defined __has_feature
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define HAS_SHADOW
+#endif
+#endif
+
 static void limit(uint64_t bytes)
 {
 	const rlim_t most = MEMORY + EXPANSION * bytes;
 	lower(RLIMIT_CORE, 0);
 	lower(RLIMIT_FSIZE, most);
-#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__  /* whose shadows need terabytes of addresses */
+#ifndef HAS_SHADOW
 	lower(RLIMIT_AS, most);
 #endif
 }
