@@ -4,12 +4,12 @@
 static unsigned best_width(const uint64_t *x, unsigned n, bool may_except, unsigned *longest)
 {
 	unsigned count[65] = { 0 };
-	for (unsigned i = 0; i < n; i++)
+	uint64_t all = 0;
+	for (unsigned i = 0; i < n; i++) {
+		all |= x[i];
 		count[bits_of(x[i])]++;
-	unsigned max = 64;
-	while (max && !count[max])
-		max--;
-	*longest = max;
+	}
+	const unsigned max = *longest = bits_of(all);
 	unsigned best = max <= 57 ? max : 64;
 	if (!may_except)
 		return best;

@@ -101,10 +101,10 @@ void pool_push(struct pool *p, struct chain *c, uint64_t duration, int64_t value
 		put_bytes(at, control, duration, d, zigzag, v);
 }
 
-static uint64_t low(uint64_t x, unsigned bytes)
-{
-	return bytes ? x & (~UINT64_C(0) >> (64 - 8 * bytes)) : 0;
-}
+/* By the halves of a control byte: the bytes of the number, and which bits they are of the eight bytes that begin there. */
+static const uint8_t length[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8 };
+static const uint64_t mask[16] = { 0, 0xff, 0xffff, 0xffffff, 0xffffffff, 0xffffffffff, 0xffffffffffff, 0xffffffffffffff,
+	UINT64_MAX };
 
 void pool_take(struct pool *p, struct chain *c, uint64_t *duration, int64_t *value, unsigned n)
 {
@@ -115,10 +115,10 @@ void pool_take(struct pool *p, struct chain *c, uint64_t *duration, int64_t *val
 		for (unsigned at = 0; at < used && slab->data[at]; i++) {
 			const uint8_t *r = slab->data + at;
 			unsigned d = r[0] & 15, v = r[0] >> 4;
-			duration[i] = low(get64(r + 1), d);
-			uint64_t zigzag = v == 15 ? 0 : low(get64(r + 1 + d), v);
+			duration[i] = get64(r + 1) & mask[d];
+			uint64_t zigzag = get64(r + 1 + length[d]) & mask[v];
 			value[i] = v == 15 ? HISTORY_NULL : (int64_t)(zigzag >> 1) ^ -(int64_t)(zigzag & 1);
-			at += 1 + d + (v == 15 ? 0 : v);
+			at += 1u + length[d] + length[v];
 		}
 		uint32_t next = slab->next;
 		slab->next = p->free;
