@@ -38,7 +38,7 @@ static void lower(__rlimit_resource_t what, rlim_t most)
 	setrlimit(what, &r);
 }
 
-/* Sanitizers keep a shadow of memory, which needs terabytes of addresses; each compiler says in its way that they are in. */
+/* Sanitizers keep a shadow of memory, which needs terabytes of addresses; each compiler tells of them in its way. */
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 #define HAS_SHADOW
 #elif defined __has_feature
