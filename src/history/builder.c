@@ -314,26 +314,40 @@ static int check_time(struct history_builder *b, int64_t t, uint32_t attr, struc
 	return 0;
 }
 
+static int refuse_value(const struct history_builder *b, uint32_t attr, int64_t value, struct error *err)
+{
+	if (b->leaf[attr].type == HISTORY_STATE)
+		return error_set(err, STATUS_INPUT, NULL, "history %s: attribute %s has no state %lld", b->out.path,
+		                 leaf_name(b, attr), (long long)value);
+	return error_set(err, STATUS_INPUT, NULL, "history %s: attribute %s takes ids of strings only", b->out.path,
+	                 leaf_name(b, attr));
+}
+
+/* At a time that is right. */
+static inline int set(struct history_builder *b, int64_t t, uint32_t attr, int64_t value, struct error *err)
+{
+	struct leaf *leaf = &b->leaf[attr];
+	if (value != HISTORY_NULL &&
+	    ((leaf->type == HISTORY_STATE && (uint64_t)value >= leaf->states) ||
+	     (leaf->type == HISTORY_STRING && (uint64_t)value >= b->tree.bytes_len) ||
+	     (leaf->type == HISTORY_REF && (uint64_t)history_ref_text(value) >= b->tree.bytes_len)))
+		return refuse_value(b, attr, value, err);
+	return change(b, leaf, t, value, err);
+}
+
+static __attribute__((noinline)) int check_and_set(struct history_builder *b, int64_t t, uint32_t attr, int64_t value,
+                                                   struct error *err)
+{
+	return check_time(b, t, attr, err) ? -1 : set(b, t, attr, value, err);
+}
+
 int history_set(struct history_builder *b, int64_t t, uint32_t attr, int64_t value, struct error *err)
 {
 	/* One comparison for the usual case; check_time() finds out what is unusual. */
-	if (b->failed | !b->begun | (attr >= b->leaves) | (t < b->now) | (t > TIME_LIMIT)) {
-		if (check_time(b, t, attr, err))
-			return -1;
-	} else {
-		b->now = t;
-	}
-	struct leaf *leaf = &b->leaf[attr];
-	if (value != HISTORY_NULL) {
-		if (leaf->type == HISTORY_STATE && (uint64_t)value >= leaf->states)
-			return error_set(err, STATUS_INPUT, NULL, "history %s: attribute %s has no state %lld", b->out.path,
-			                 leaf_name(b, attr), (long long)value);
-		if ((leaf->type == HISTORY_STRING && (uint64_t)value >= b->tree.bytes_len) ||
-		    (leaf->type == HISTORY_REF && (uint64_t)history_ref_text(value) >= b->tree.bytes_len))
-			return error_set(err, STATUS_INPUT, NULL, "history %s: attribute %s takes ids of strings only", b->out.path,
-			                 leaf_name(b, attr));
-	}
-	return change(b, leaf, t, value, err);
+	if (b->failed | !b->begun | (attr >= b->leaves) | (t < b->now) | (t > TIME_LIMIT))
+		return check_and_set(b, t, attr, value, err);
+	b->now = t;
+	return set(b, t, attr, value, err);
 }
 
 int history_set_string(struct history_builder *b, int64_t t, uint32_t attr, const char *value, struct error *err)
