@@ -133,6 +133,8 @@ uint64_t tsdl_number(struct parser *p)
 bool tsdl_truth(struct parser *p)
 {
 	const bool yes = tsdl_is(p, "true") || tsdl_is(p, "TRUE") || (p->token == NUMBER && *p->text != '0');
+	if (!yes && p->token != NUMBER && !tsdl_is(p, "false") && !tsdl_is(p, "FALSE"))
+		tsdl_fail(p, "neither true nor false");
 	tsdl_next(p);
 	return yes;
 }

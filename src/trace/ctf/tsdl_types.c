@@ -110,6 +110,19 @@ void tsdl_skip_value(struct parser *p)
 		tsdl_next(p);
 }
 
+/* In which base people are shown an integer: of no use here, but where it is none the whole description may be damaged. */
+static void display_base(struct parser *p)
+{
+	static const char *const bases[] = { "decimal", "dec", "d", "i", "u", "hexadecimal", "hex", "x", "X", "p", "octal",
+		"oct", "o", "binary", "b" };
+	const uint64_t number = p->token == NUMBER ? tsdl_number(p) : 0;
+	bool is_one = number == 2 || number == 8 || number == 10 || number == 16;
+	for (size_t i = 0; i < sizeof bases / sizeof *bases && !is_one; i++)
+		is_one = tsdl_is(p, bases[i]);
+	if (!is_one)
+		tsdl_fail(p, "a base that is not understood");
+}
+
 /* The attributes of integers and floating point numbers. */
 static void numeric(struct parser *p, struct ctf_type *t)
 {
@@ -129,6 +142,8 @@ static void numeric(struct parser *p, struct ctf_type *t)
 			t->order = tsdl_byte_order(p);
 		else if (strcmp(key, "map") == 0)
 			t->clock = clock_name(p);
+		else if (strcmp(key, "base") == 0)
+			display_base(p);
 		else if (strcmp(key, "encoding") == 0)
 			t->is_utf8 = tsdl_is(p, "UTF8") || tsdl_is(p, "utf8") || tsdl_is(p, "ASCII") || tsdl_is(p, "ascii");
 		tsdl_skip_value(p);
