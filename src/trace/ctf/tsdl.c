@@ -123,6 +123,8 @@ static void new_event(struct parser *p)
 	e->next = p->m->event;
 	p->m->event = e;
 	block(p, &(struct tsdl_block){ .event = e });
+	if (!*e->name)
+		tsdl_fail(p, "an event without a name");
 }
 
 static void new_clock(struct parser *p)
@@ -131,6 +133,8 @@ static void new_clock(struct parser *p)
 	*c = (struct ctf_clock){ .name = "", .frequency = 1000000000, .next = p->m->clock };
 	p->m->clock = c;
 	block(p, &(struct tsdl_block){ .clock = c });
+	if (!*c->name)
+		tsdl_fail(p, "a clock without a name");
 }
 
 static void top(struct parser *p)
