@@ -187,6 +187,7 @@ const struct pinned pinned[] = {
 	{ "nested", 1000633 }, { "nested", 1001350 }, { "nested", 1001758 }, { "changing", 1001842 },
 	{ "aside-step", 41 }, { "aside-step", 66 }, { "aside-step", 139 }, { "aside-step", 204 },
 	{ "aside-step", 293 }, { "aside-step", 295 }, { "aside-step", 297 },
+	{ "aside-step", 4000017 },
 	{ "back-step", 3 }, { "back-step", 8 }, { "back-step", 9 }, { "back-step", 33 }, { "back-step", 82 },
 	{ "any-step", 3000059 }, { "any-step", 3000124 },
 	{ "small-step", 1001017 }, { "small-step", 1001676 },

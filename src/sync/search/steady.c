@@ -69,7 +69,7 @@ static bool clocks_about(const struct hypothesis *found, const struct seen *part
 }
 
 /* Opens the corridor to any clock that suits what happened there.  Clocks farther away are no worse where some events
- * contradict that which was found. */
+ * contradict that which was found, or where all that are asked about suit one that is not in doubt elsewhere. */
 static void open_end(const struct hypothesis *found, const struct seen *seen, const struct end_part *e,
                      struct hypothesis *h)
 {
@@ -89,7 +89,8 @@ static void open_end(const struct hypothesis *found, const struct seen *seen, co
 	/* A part leaves a clock more room than the whole does, always: of one that is not in doubt, twice as much is doubt. */
 	const bool wider = !e->sure || !is_one || band_of(&wide.clock, &act) > 2 * band_of(&found->clock, &act);
 	const bool asks = wider && own.inside + own.outside > 0;
-	h->adrift = (asks && !corridor_join(&h->clock.piece[0], &wide.clock, e->held, room)) || (!is_one && own.outside > 0);
+	h->adrift = (asks && !corridor_join(&h->clock.piece[0], &wide.clock, e->held, room)) ||
+	            (!is_one && asks && (e->sure || own.outside > 0));
 	hypothesis_release(&own);
 	hypothesis_release(&wide);
 	activity_view_end(&act);
