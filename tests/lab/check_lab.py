@@ -196,7 +196,7 @@ def check_kills(lab, n):
             clean.append(good)
             print(f"{'ok  ' if good else 'FAIL'} kill {len(clean)}: {victim} after {moment:.2f} s; {sum(clean)} of "
                   f"{len(clean)}", flush=True)
-    with_patience(lab, go_on, n // 20)
+    with_patience(lab, go_on, n // 5)
     check(all(clean), f"{sum(clean)} of {n} kills left nothing")
 
 
