@@ -384,10 +384,12 @@ static void on_event(struct host_walk *w, const struct event *ev)
 			on_kvm(w, ev, tid);
 		break;
 	case EV_SWITCH:
-		if (ev->sw.prev_state != RUN_DEAD)
+		if (ev->sw.prev_state != RUN_DEAD) {
 			name_thread(v, ev->ts, ev->sw.prev_tid, ev->sw.prev_comm, EVENT_ABSENT);
-		else  /* perhaps its exit was lost, or interrupts came after it */
+		} else {  /* perhaps its exit was lost, or interrupts came after it, or this is all that is left of a life */
+			tell_lives_apart(v, ev->sw.prev_tid, ev->ts, ev->sw.prev_comm, EVENT_ABSENT);
 			end_life(v, ev->sw.prev_tid, ev->ts, true);
+		}
 		name_thread(v, ev->ts, ev->sw.next_tid, ev->sw.next_comm, EVENT_ABSENT);
 		set_current(w, ev->cpu, ev->sw.next_tid);
 		break;
