@@ -297,15 +297,15 @@ static bool is_doubted_part(const struct clock_map *clock)
 	return false;
 }
 
-/* Synchronization events that contradict the others were left out, and what the others say puts more than these, and more
- * than one in a hundred of all that the guest did, out of guest mode: those left out may be the true ones. */
+/* Synchronization events that contradict the others were left out, and what the others say puts more than these, and one in
+ * a hundred of all that the guest did, out of guest mode: those left out may be the true ones. */
 static bool is_untrue(const struct containment *c, const struct clock_map *clock)
 {
 	uint64_t rejected = 0;
 	for (size_t i = 0; i < clock->pieces; i++)
 		rejected += clock->piece[i].rejected;
 	return rejected > 0 && c->outside > c->missing + rejected &&
-	       (c->outside - c->missing) * 100 > c->inside + c->outside;
+	       (c->outside - c->missing - rejected) * 100 > c->inside + c->outside;
 }
 
 /* Pairs by containment may agree and be wrong: that events lie out of guest mode wherever in the corridor the clock is
