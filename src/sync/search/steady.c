@@ -4,6 +4,7 @@
 #include "sync/search/silence.h"
 
 #define CHANCE_NATS 10.0  /* of evidence that a third must have of its own; its clock was found before it was asked */
+#define PLACES 8          /* of a part, at which the rooms of two clocks are compared */
 #define ROOM_MAX (16 * DOUBTED_NS)  /* how far from a clock that is not in doubt others are looked for at an end */
 
 static int64_t band_of(const struct clock_map *clock, const struct activity *act)
@@ -68,6 +69,35 @@ static bool clocks_about(const struct hypothesis *found, const struct seen *part
 	return is_one;
 }
 
+/* A clock that stepped goes on at its rate: of all clocks that suit the part those with the rate of that which was found,
+ * give or take what its corridor leaves open; if there are none, all. */
+static void keep_rate(const struct hypothesis *found, const struct activity *act, struct hypothesis *wide)
+{
+	const int64_t slack = band_of(&found->clock, act) / 2;
+	struct clock_point low[PLACES + 1], high[PLACES + 1];
+	int64_t least = INT64_MIN, most = INT64_MAX;
+	for (int i = 0; i <= PLACES; i++) {
+		const int64_t t = act->begin + (act->end - act->begin) / PLACES * i, line = clock_map_at(&found->clock, t);
+		low[i].guest = high[i].guest = t;
+		if (!clock_map_bounds(&wide->clock, t, &low[i].host, &high[i].host))
+			return;
+		least = low[i].host - line > least ? low[i].host - line : least;
+		most = high[i].host - line < most ? high[i].host - line : most;
+	}
+	if (least > most)
+		return;
+	hypothesis_release(wide);
+	hypothesis_near(wide, found, act, least + (most - least) / 2, (most - least) / 2 + 1 + slack);
+	for (int i = 0; i <= PLACES; i++) {
+		int64_t lowest, highest;
+		clock_map_bounds(&wide->clock, low[i].guest, &lowest, &highest);
+		low[i].host = lowest > low[i].host ? lowest : low[i].host;
+		high[i].host = highest < high[i].host ? highest : high[i].host;
+	}
+	corridor_splice(&wide->clock.piece[0].low, low, PLACES + 1);
+	corridor_splice(&wide->clock.piece[0].high, high, PLACES + 1);
+}
+
 /* Opens the corridor to any clock that suits what happened there.  Clocks farther away are no worse where some events
  * contradict that which was found, or where all that are asked about suit one that is not in doubt elsewhere. */
 static void open_end(const struct hypothesis *found, const struct seen *seen, const struct end_part *e,
@@ -86,6 +116,8 @@ static void open_end(const struct hypothesis *found, const struct seen *seen, co
 		hypothesis_release(&wide);
 		is_one = clocks_about(found, &part, room, &wide);
 	}
+	if (e->sure && is_one)
+		keep_rate(found, &act, &wide);
 	/* A part leaves a clock more room than the whole does, always: of one that is not in doubt, twice as much is doubt. */
 	const bool wider = !e->sure || !is_one || band_of(&wide.clock, &act) > 2 * band_of(&found->clock, &act);
 	const bool asks = wider && own.inside + own.outside > 0;

@@ -12,8 +12,8 @@
 #include "sync/search/hypothesis.h"
 
 /* Opens the corridor to all clocks within DOUBTED_NS that suit one of the thirds as well, and calls the clock APPROXIMATE
- * then; of one that stays ACCURATE, towards each end, to those within 3.2 ms that suit what is there.  Where clocks farther
- * away do, it may be anywhere: h->adrift. */
+ * then; of one that stays ACCURATE, towards each end, to those of its rate within 3.2 ms that suit what is there.  Where
+ * clocks farther away do, it may be anywhere: h->adrift. */
 void steady_doubt(struct hypothesis *h, const struct seen *seen);
 
 #endif
