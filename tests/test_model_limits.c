@@ -38,6 +38,18 @@ static void begin(void)
 	to(1, 0, RUN_RUNNABLE, 154, 0);
 }
 
+/* A host that is traced, and a guest with these vCPUs that is not. */
+static void begin_with(const struct sync_vcpu *vcpu, size_t vcpus)
+{
+	struct machine_setup setup[] = {
+		{ .name = "host", .parent = -1, .traced = true, .has_kvm = true, .host_pid = -1, .names = { name_of, NULL } },
+		{ .name = "Debian", .parent = 0, .host_pid = 151, .vcpu = vcpu, .vcpus = vcpus, .names = { name_of, NULL } },
+	};
+	rec_init(&rec);
+	model = model_new(setup, COUNT(setup), false, &rec_ops, &rec, NULL);
+	assert_int_equal(model_begin(model, 0, 0, NULL, NULL), 0);
+}
+
 /* Its CPU was left to nobody while it could run: from when it came to be out, whoever had the CPU first. */
 static void test_idle(void **state)
 {
@@ -239,13 +251,7 @@ static void test_all(void **state)
 {
 	(void)state;
 	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME }, { 1, 155, VCPU_BY_NAME }, { 2, 156, VCPU_BY_NAME } };
-	struct machine_setup setup[] = {
-		{ .name = "host", .parent = -1, .traced = true, .has_kvm = true, .host_pid = -1, .names = { name_of, NULL } },
-		{ .name = "Debian", .parent = 0, .host_pid = 151, .vcpu = vcpu, .vcpus = 3, .names = { name_of, NULL } },
-	};
-	rec_init(&rec);
-	model = model_new(setup, COUNT(setup), false, &rec_ops, &rec, NULL);
-	assert_int_equal(model_begin(model, 0, 0, NULL, NULL), 0);
+	begin_with(vcpu, COUNT(vcpu));
 	for (int round = 0; round < 2; round++) {
 		double t = 1000 * round;
 		for (uint16_t c = 0; c < 2; c++) {
@@ -374,13 +380,7 @@ static void test_sibling(void **state)
 {
 	(void)state;
 	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME }, { 1, 155, VCPU_BY_NAME } };
-	struct machine_setup setup[] = {
-		{ .name = "host", .parent = -1, .traced = true, .has_kvm = true, .host_pid = -1, .names = { name_of, NULL } },
-		{ .name = "Debian", .parent = 0, .host_pid = 151, .vcpu = vcpu, .vcpus = 2, .names = { name_of, NULL } },
-	};
-	rec_init(&rec);
-	model = model_new(setup, COUNT(setup), false, &rec_ops, &rec, NULL);
-	assert_int_equal(model_begin(model, 0, 0, NULL, NULL), 0);
+	begin_with(vcpu, COUNT(vcpu));
 	to(1, 0, RUN_RUNNABLE, 154, 0);
 	to(20, 154, RUN_RUNNABLE, 0, 0);
 	to(30, 0, RUN_RUNNABLE, 155, 0);
