@@ -91,7 +91,7 @@ tests/instances.so: tests/instances.c
 EXTRA_DIST += tests/lab/lab.py tests/lab/check_lab.py
 LAB =
 KILLS = 20
-ROUNDS = 0
+ROUNDS = 3
 check-lab: all
 	LAB='$(LAB)' KILLS='$(KILLS)' ROUNDS='$(ROUNDS)' builddir='$(builddir)' $(PYTHON) $(srcdir)/tests/lab/check_lab.py || test $$? = 77
 .PHONY: check-lab

@@ -2,9 +2,9 @@
 [ROUNDS=N].
 
 From a fresh boot one command must come to the sentence that names the culprit; the clock that the TSC gives must lie within
-what containment allows; an agent of trace-cmd must do instead of a shell; a flight must be kept when its trigger fires; what a
-guest computes must cost hardly more while it is recorded; and whatever is killed at whatever moment, host and guests must be
-as they were."""
+what containment allows; an agent of trace-cmd must do instead of a shell; a flight must be kept when its trigger fires;
+whatever is killed at whatever moment, host and guests must be as they were; and what a guest computes must cost hardly more
+while it is recorded."""
 import csv
 import io
 import os
@@ -14,7 +14,7 @@ import statistics
 import sys
 import time
 
-from lab import Hung, Lab, missing
+from lab import DEBIAN, Hung, Lab, missing
 
 WAYS = "Debian=vsock::9000 Ubuntu=ssh:root@10.0.0.2"
 AGENT_WAYS = WAYS.replace("vsock::9000", "agent:")
@@ -93,39 +93,35 @@ def check_flight(lab):
 # ---- cost
 
 def compute(lab):
-    """CPU time that the host's CPU 1 takes while Debian computes always the same on it, ns."""
-    before = lab.cpu_time(1)
-    status, text = lab.sh("g Debian 'fibonacci 32 20'", 300)
-    check(status == 0 and "task=fibonacci" in text, "Debian has computed")
-    return lab.cpu_time(1) - before
+    """What Debian takes for always the same computation, ns by its clock."""
+    _, text = lab.sh("g Debian 'fibonacci 32 20'", 300)
+    return int(re.search(r"wall_ns=(\d+)", text)[1])
 
 
 def compute_recorded(lab):
-    lab.sh("rm -rf c c.log; stealscope record -t 60s --no-index -o c " + WAYS + " </dev/null >c.log 2>&1 & REC=$!; "
-           "until grep -q 'recording.*about' c.log || ! kill -0 $REC; do sleep 0.2; done; sleep 2", 120)
+    lab.sh("rm -rf c c.log; stealscope record -t 60s --no-index -o c Debian=vsock::9000 </dev/null >c.log 2>&1 & REC=$!; "
+           "until grep -q 'recording.*about' c.log || ! kill -0 $REC; do sleep 0.2; done; sleep 2", 300)
     took = compute(lab)
-    lab.sh("kill -INT $REC; wait $REC", 120)
+    status, text = lab.sh("kill -INT $REC; wait $REC; cat c.log", 300)
+    if status:
+        raise Hung(f"it was not recorded: {text}")
     return took
 
 
-def check_cost(lab):
-    """By turns: what one round is noisy by hits both.  Whoever else uses this machine only makes things slower, by more than
-    what is to be measured: the fastest of each are compared."""
-    rounds = []
-    n = int(os.environ.get("ROUNDS", "0"))
-    if not n:
-        return
-    lab.sh("pinvcpu Debian 0 1; cd /dev/shm")
+def check_cost(lab, n):
+    """A guest that computes, alone and recorded, by turns, on a host whose one CPU executes an instruction in a ns: time is
+    work, of whoever does it, and is the same on whatever machine this runs."""
+    lab.boot(counted=True)
+    lab.guests(DEBIAN)
+    lab.sh("cd /dev/shm")
     compute(lab)
+    costs = []
     for i in range(n):
-        rounds.append((compute(lab), compute_recorded(lab)))
-        alone, recorded = rounds[-1]
-        print(f"     round {i + 1}: {alone / 1e9:.3f} s alone, {recorded / 1e9:.3f} s recorded: "
-              f"{100 * (recorded / alone - 1):+.2f} %", flush=True)
-    alone, recorded = (min(times) for times in zip(*rounds))
-    more = 100 * (recorded / alone - 1)
-    middle = statistics.median(100 * (r / a - 1) for a, r in rounds)
-    check(more <= COST, f"recorded, the guest's computation takes {more:+.2f} % (the rounds' median: {middle:+.2f} %)")
+        alone, recorded = compute(lab), compute_recorded(lab)
+        costs.append(100 * (recorded / alone - 1))
+        print(f"     round {i + 1}: {alone / 1e9:.4f} s alone, {recorded / 1e9:.4f} s recorded: {costs[-1]:+.2f} %", flush=True)
+    check(max(costs) <= COST, f"recorded, the guest's computation takes at most {max(costs):+.2f} % more (the rounds' median: "
+          f"{statistics.median(costs):+.2f} %)")
 
 
 # ---- kills
@@ -223,9 +219,10 @@ def main():
     try:
         lab.boot()
         lab.guests()
-        for checked in (check_sentence, check_agent, check_flight, check_cost):
+        for checked in (check_sentence, check_agent, check_flight):
             with_patience(lab, lambda: checked(lab))
         check_kills(lab, int(os.environ.get("KILLS", "20")))
+        with_patience(lab, lambda: check_cost(lab, int(os.environ.get("ROUNDS", "3"))))
     except Hung as e:
         print("the lab hangs:", e)
         return 99

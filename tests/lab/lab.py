@@ -16,6 +16,10 @@ import time
 CPU = "max,-la57,-pku,-avx,-avx2,-fma,-f16c,-xsave"  # what nested guests survive
 HOST_TOOLS = ["/usr/bin/ssh"]
 GUEST_TOOLS = ["/usr/bin/socat", "/usr/sbin/dropbear"]
+DEBIAN = ("modprobe vhost_vsock", "vmstart Debian 1 $(date +%FT%T) -device vhost-vsock-pci,guest-cid=3; gup Debian",
+          "g Debian 'modprobe vmw_vsock_virtio_transport; socat VSOCK-LISTEN:9000,fork EXEC:/bin/sh </dev/null >/dev/null 2>&1 &'")
+UBUNTU = ("bridge tapU; ip addr add 10.0.0.254/24 dev br0", "vmstart Ubuntu 2 $(date +%FT%T) $(netopt tapU 2); gup Ubuntu",
+          "g Ubuntu 'netup 10.0.0.2; /usr/sbin/dropbear -R'", "ssh -o ConnectTimeout=60 root@10.0.0.2 true")
 
 
 class Hung(Exception):
@@ -85,14 +89,27 @@ class Lab:
         self.lab, self.qemu, self.lines = lab, None, 0
         make_disk(lab, program)
 
-    def boot(self):
+    def start_script(self, counted):
+        """What starts the host.  counted: one CPU, whose clock is the number of instructions that it has executed, a ns each."""
+        script = os.path.join(self.lab, "scripts/20-start-l1.sh")
+        if not counted:
+            return script
+        with open(script, encoding="utf-8") as f:
+            text = f.read()
+        put(self.lab, "run/counted.sh", text.replace("thread=multi", "thread=single"), 0o755)
+        return os.path.join(self.lab, "run/counted.sh")
+
+    def boot(self, counted=False):
         """Starts the host, prepared; some tries."""
+        script, more = self.start_script(counted), {"CPU": CPU}
+        if counted:
+            more = {"CPU": CPU + " -icount shift=0,sleep=off,align=off", "SMP": "1"}
         for _ in range(3):
             self.stop()
             with open(os.path.join(self.lab, "run/l1.log"), "w", encoding="utf-8") as log:
                 self.qemu = subprocess.Popen(
-                    [os.path.join(self.lab, "scripts/20-start-l1.sh")], env={**os.environ, "CPU": CPU}, stdout=log,
-                    stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True)
+                    [script], env={**os.environ, **more}, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                    start_new_session=True)
             end = time.time() + 120
             while time.time() < end:
                 time.sleep(1)
@@ -146,24 +163,9 @@ class Lab:
                     seen.append(" ".join(re.findall(r"RIP=(\S+)", text.decode("utf-8", "replace"))) or "no answer")
         return "the host's CPUs are at " + ", ".join(seen)
 
-    def cpu_time(self, cpu):
-        """What a CPU of the host took of this machine's so far, ns: whoever else uses this machine does not count."""
-        tasks = f"/proc/{self.qemu.pid}/task"
-        for tid in os.listdir(tasks):
-            with open(f"{tasks}/{tid}/comm", encoding="utf-8") as f:
-                if f.read().strip() == f"CPU {cpu}/TCG":
-                    with open(f"{tasks}/{tid}/schedstat", encoding="utf-8") as stat:
-                        return int(stat.read().split()[0])
-        raise Hung(f"the host has no CPU {cpu}")
-
-    def guests(self):
+    def guests(self, lines=DEBIAN + UBUNTU):
         """Debian (one CPU; a shell behind its vsock) and Ubuntu (two; ssh)."""
-        for line in ("modprobe vhost_vsock; bridge tapU; ip addr add 10.0.0.254/24 dev br0",
-                     "vmstart Debian 1 $(date +%FT%T) -device vhost-vsock-pci,guest-cid=3; gup Debian",
-                     "vmstart Ubuntu 2 $(date +%FT%T) $(netopt tapU 2); gup Ubuntu",
-                     "g Debian 'modprobe vmw_vsock_virtio_transport; socat VSOCK-LISTEN:9000,fork EXEC:/bin/sh "
-                     "</dev/null >/dev/null 2>&1 &'",
-                     "g Ubuntu 'netup 10.0.0.2; /usr/sbin/dropbear -R'", "ssh -o ConnectTimeout=60 root@10.0.0.2 true"):
+        for line in lines:
             status, text = self.sh(line, 320)
             if status or "TIMEOUT" in text:
                 raise Hung(f"{line}: {text}")
