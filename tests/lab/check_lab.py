@@ -34,12 +34,21 @@ def sync_rows(lab, how, folder="r"):
     return {r["guest"]: r for r in csv.DictReader(io.StringIO(text[text.index("guest,"):]))}
 
 
+def guests_live(lab):
+    """An emulated guest resets itself now and then, without a word of its kernel, and its QEMU ends."""
+    for guest in ("Debian", "Ubuntu"):
+        status, text = lab.sh(f"kill -0 $(cat /run/vm/{guest}.pid) || {{ tail -n 3 /run/vm/{guest}.console; false; }}")
+        if status:
+            raise Hung(f"{guest} is gone; its last words: {text}")
+
+
 def check_sentence(lab):
     """A thief on the CPU of Debian's vCPU."""
     lab.sh("pinvcpu Debian 0 1; gs Debian 'fibonacci 36 40'; cd /dev/shm; rm -rf r")
     lab.sh("taskset -c 1 /lab/bin/burnP6 300000 </dev/null >/dev/null 2>&1 & HOG=$!; sleep 1")
     status, text = lab.sh(f"stealscope record -t 5s -o r {WAYS} {QUIET}; date +said=%s%N", 300)
     print(text)
+    guests_live(lab)
     check("What delayed it most was host/" in text and "burnP6" in text and "Debian/vCPU0" in text,
           "the sentence names the thief and its victim")
     _, about = lab.sh("cat r/host/about.yaml")
@@ -70,6 +79,7 @@ def check_agent(lab):
     status, text = lab.sh(f"stealscope record -t 3s --no-index -o a {AGENT_WAYS} {QUIET}; stealscope threads a Debian "
                           "--format csv 2>/dev/null", 300)
     print(text)
+    guests_live(lab)
     check(status == 0 and "fibonacci" in text, "an agent of trace-cmd records Debian")
     row = sync_rows(lab, "tsc", "a")["Debian"]
     check(row["method"] == "tsc" and float(row["containment"]) == 1.0, f"Debian by its agent: the TSC contains all {row}")
@@ -86,6 +96,7 @@ def check_flight(lab):
     lab.sh("taskset -c 1 /lab/bin/burnP6 300000 </dev/null >/dev/null 2>&1 & HOG=$!")
     _, text = lab.sh(f"timeout -s INT 200 stealscope record {trigger}20ms' {WAYS} {QUIET}", 300)
     print(text)
+    guests_live(lab)
     check("gap(Debian)>20ms: the last seconds are kept" in text and "burnP6" in text, "a gap keeps a flight")
     lab.sh("kill $HOG; gwait Debian >/dev/null", 300)
 
@@ -153,14 +164,6 @@ VICTIMS = {
     "script in Ubuntu": "ssh root@10.0.0.2 'for d in /sys/kernel/tracing/instances/stealscope-guest-*; do "
                         "p=${d##*guest-}; kill -9 ${p%-*}; done 2>/dev/null'",
 }
-
-
-def guests_live(lab):
-    """An emulated guest resets itself now and then, without a word of its kernel, and its QEMU ends."""
-    for guest in ("Debian", "Ubuntu"):
-        status, text = lab.sh(f"kill -0 $(cat /run/vm/{guest}.pid) || {{ tail -n 3 /run/vm/{guest}.console; false; }}")
-        if status:
-            raise Hung(f"{guest} is gone; its last words: {text}")
 
 
 def kill_once(lab, before, victim, moment):
