@@ -151,6 +151,7 @@ static void test_whole(void **state)
 	assert_true(holds("r/session.yaml", "vcpus: {0: 410}"));
 	assert_true(holds("r/session.yaml", "no_tsc: KVM does not tell its TSC"));
 	assert_true(holds("r/session.yaml", "  weights:\n    /machine.slice: 1024\n"));
+	assert_true(holds("r/session.yaml", "  groups:\n    300: /machine.slice/machine"));  /* the host's own */
 	assert_true(holds("r/session.yaml", "policy: rr, nice: -5, priority: 1"));
 	assert_true(holds("r/host/about.yaml", "clock: x86-tsc"));
 	assert_true(holds("r/host/about.yaml", "- kvm/kvm_entry"));

@@ -8,6 +8,7 @@
 #include <yaml.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 
 struct yaml_out {
 	yaml_document_t doc;
@@ -60,6 +61,13 @@ void yaml_out_text(struct yaml_out *o, int parent, const char *key, const char *
 {
 	if (text)
 		place(o, parent, key, add_scalar(o, text));
+}
+
+void yaml_out_escaped(struct yaml_out *o, int parent, const char *key, const char *text)
+{
+	char escaped[1024];
+	if (text)
+		yaml_out_text(o, parent, key, text_escape(escaped, sizeof escaped, text));
 }
 
 void yaml_out_number(struct yaml_out *o, int parent, const char *key, int64_t n)

@@ -16,6 +16,8 @@ int yaml_out_braces(struct yaml_out *o, int parent, const char *key);
 int yaml_out_list(struct yaml_out *o, int parent, const char *key);
 /* A text, nothing for NULL, and a number, in the same places. */
 void yaml_out_text(struct yaml_out *o, int parent, const char *key, const char *text);
+/* A name that somebody else chose. */
+void yaml_out_escaped(struct yaml_out *o, int parent, const char *key, const char *text);
 void yaml_out_number(struct yaml_out *o, int parent, const char *key, int64_t n);
 void yaml_out_count(struct yaml_out *o, int parent, const char *key, uint64_t n);
 

@@ -8,17 +8,9 @@
 
 #include "base/int128.h"
 #include "base/mem.h"
-#include "base/text.h"
 #include "record/events.h"
 #include "record/folder.h"
 #include "record/proc.h"
-
-static void put_escaped(struct yaml_out *o, int map, const char *key, const char *text)
-{
-	char escaped[1024];
-	if (text)
-		yaml_out_text(o, map, key, text_escape(escaped, sizeof escaped, text));
-}
 
 static void put_moment(struct yaml_out *o, const char *key, const struct moment *m)
 {
@@ -63,9 +55,9 @@ int about_host(const struct host *h, struct error *err)
 	struct yaml_out *o = yaml_out_new();
 	struct utsname name;
 	uname(&name);
-	put_escaped(o, YAML_OUT_ROOT, "hostname", name.nodename);
-	put_escaped(o, YAML_OUT_ROOT, "release", name.release);
-	put_escaped(o, YAML_OUT_ROOT, "version", name.version);
+	yaml_out_escaped(o, YAML_OUT_ROOT, "hostname", name.nodename);
+	yaml_out_escaped(o, YAML_OUT_ROOT, "release", name.release);
+	yaml_out_escaped(o, YAML_OUT_ROOT, "version", name.version);
 	yaml_out_text(o, YAML_OUT_ROOT, "machine", name.machine);
 	yaml_out_number(o, YAML_OUT_ROOT, "cpus", tracer_cpus(h->tracer));
 	put_clock(o, host_clock(h), h->tsc ? moment_frequency(&h->started, &h->stopped) : 0, &h->started, &h->stopped);
@@ -166,7 +158,7 @@ int about_guest(const struct guest *g, const struct host *h, struct error *err)
 	char *rest = NULL, *copy = mem_dup(events ? events : "");
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
 		char *value = guest_field(g, keys[i][0]);
-		put_escaped(o, YAML_OUT_ROOT, keys[i][1], value);
+		yaml_out_escaped(o, YAML_OUT_ROOT, keys[i][1], value);
 		free(value);
 	}
 	const bool is_tsc = clock && strcmp(clock, "x86-tsc") == 0;
@@ -181,7 +173,7 @@ int about_guest(const struct guest *g, const struct host *h, struct error *err)
 		yaml_out_number(o, YAML_OUT_ROOT, "kept", h->hold);
 	const int list = yaml_out_list(o, YAML_OUT_ROOT, "events");
 	for (char *name = strtok_r(copy, " ", &rest); name; name = strtok_r(NULL, " ", &rest))
-		put_escaped(o, list, NULL, name);
+		yaml_out_escaped(o, list, NULL, name);
 	put_missing(o, machine, events);
 	char *const all[] = { clock, events, machine, copy };
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -218,10 +210,10 @@ static void put_guest(struct yaml_out *o, int list, const struct session_facts *
 	}
 	if (g->state == GUEST_SENT && about_tsc(g, s->host, &tsc, &why))
 		put_tsc(o, map, "tsc", &tsc);
-	facts_put_groups(o, map, s->before[i], s->after[i]);
+	cgroups_put_threads(o, map, s->before[i], s->after[i]);
 	const int facts = yaml_out_map(o, map, "facts");
 	char *transport = transport_text(&g->by);
-	put_escaped(o, facts, "through", transport);
+	yaml_out_escaped(o, facts, "through", transport);
 	if (g->state == GUEST_SENT && !about_tsc(g, s->host, &tsc, &why))
 		yaml_out_text(o, facts, "no_tsc", why);
 	if (g->state == GUEST_FAILED)
@@ -237,9 +229,10 @@ int about_session(const struct session_facts *s, int folder, struct error *err)
 	yaml_out_text(o, YAML_OUT_ROOT, "sync", s->sync);
 	const int host = yaml_out_map(o, YAML_OUT_ROOT, "host");
 	gethostname(name, sizeof name - 1);
-	put_escaped(o, host, "name", *name ? name : "host");
+	yaml_out_escaped(o, host, "name", *name ? name : "host");
 	yaml_out_text(o, host, "dir", "host");
-	facts_put_weights(o, host, s->before, s->after, s->guests);
+	cgroups_put_weights(o, host, s->before, s->after, s->guests + 1);
+	cgroups_put_threads(o, host, s->before[s->guests], s->after[s->guests]);
 	const int guests = s->guests ? yaml_out_list(o, YAML_OUT_ROOT, "guests") : 0;
 	for (size_t i = 0; i < s->guests; i++)
 		if (is_known(s->guest[i]))

@@ -13,7 +13,7 @@ int about_guest(const struct guest *g, const struct host *h, struct error *err);
 struct session_facts {
 	const struct host *host;
 	struct guest *const *guest;        /* [guests]; those that were not recorded too */
-	struct facts *const *before, *const *after;  /* [guests] */
+	struct cgroups *const *before, *const *after;  /* [guests + 1]: the last ones are the host's */
 	size_t guests;
 	const char *sync;                  /* or NULL */
 };

@@ -112,8 +112,8 @@ int members_init(struct members *p, const struct record_options *o, struct error
 			return error_set(err, STATUS_USAGE, "-e SYSTEM:NAME, as -e block:block_plug", "%s: not an event", o->event[i]);
 	p->vm = vms_find(o->root, &p->vms, &p->hidden);
 	p->guest = mem_new(p->vms, sizeof *p->guest);
-	p->before = mem_new(p->vms, sizeof *p->before);
-	p->after = mem_new(p->vms, sizeof *p->after);
+	p->before = mem_new(p->vms + 1, sizeof *p->before);
+	p->after = mem_new(p->vms + 1, sizeof *p->after);
 	if (check_wishes(p, err) || host_init(&p->host, o->root, o->clock, o->event, o->events, err))
 		return -1;
 	for (size_t i = 0; i < p->vms; i++)
@@ -129,8 +129,10 @@ void members_release(struct members *p)
 		if (p->guest[i])
 			guest_release(p->guest[i]);
 		free(p->guest[i]);
-		facts_free(p->before[i]);
-		facts_free(p->after[i]);
+	}
+	for (size_t i = 0; p->before && i <= p->vms; i++) {
+		cgroups_free(p->before[i]);
+		cgroups_free(p->after[i]);
 	}
 	host_release(&p->host);
 	events_free(p->event, p->events);

@@ -13,7 +13,7 @@ struct members {
 	struct vm *vm;
 	struct guest **guest;  /* [vms]: in the same order */
 	size_t vms, hidden;
-	struct facts **before, **after;  /* [vms] */
+	struct cgroups **before, **after;  /* [vms + 1]: the last ones are the host's */
 	struct guest_order order;
 	char **event;          /* that guests are asked for */
 	size_t events;

@@ -13,6 +13,7 @@ src_librecord_a_SOURCES = \
 	src/record/buffer_stats.c \
 	src/record/cleanup.c \
 	src/record/events.c src/record/events.h \
+	src/record/cgroups.c src/record/cgroups.h \
 	src/record/facts.c src/record/facts.h \
 	src/record/folder.c src/record/folder.h \
 	src/record/forecast.c src/record/forecast.h \

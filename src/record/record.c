@@ -141,12 +141,13 @@ static int check_room(struct recording *r, struct error *err)
 
 static void take_facts(struct members *p, bool after)
 {
-	for (size_t i = 0; i < p->vms; i++) {
-		struct facts **f = after ? &p->after[i] : &p->before[i];
-		facts_free(*f);
-		*f = facts_take(p->o->root, &p->vm[i]);
-		vm_read_tsc(p->o->root, &p->vm[i], after ? p->guest[i]->after : p->guest[i]->before);
+	for (size_t i = 0; i <= p->vms; i++) {
+		struct cgroups **c = after ? &p->after[i] : &p->before[i];
+		cgroups_free(*c);
+		*c = i < p->vms ? cgroups_take(p->o->root, &p->vm[i]) : cgroups_take_host(p->o->root, p->vm, p->vms);
 	}
+	for (size_t i = 0; i < p->vms; i++)
+		vm_read_tsc(p->o->root, &p->vm[i], after ? p->guest[i]->after : p->guest[i]->before);
 }
 
 static int prepare(struct recording *r, struct error *err)
