@@ -4,11 +4,12 @@
 #include "base/mem.h"
 #include "model/exit_reasons.h"
 
-enum { SVM_INTR = 0x60, SVM_HLT = 0x78, SVM_MSR = 0x7c, SVM_NPF = 0x400, AT_HALT = -1, MSR_IPI = -2 };
+enum { SVM_INTR = 0x60, SVM_HLT = 0x78, SVM_MSR = 0x7c, SVM_NPF = 0x400, AT_HALT = -1, MSR_IPI = -2, LOCK_HLT = -3 };
 #define KERNEL (-1000)
 #define HALT_AT (-5000)
+#define LOCK_AT (-9000)
 #define LEAST 50             /* ns: a guest with nothing to do halts so soon after its interrupt's write */
-#define TAIL 60              /* so long before a halt it has nothing to do any more */
+#define TAIL 70              /* so long before a halt it has nothing to do any more */
 #define HEAD 75              /* so long after the write its thread runs, if one does */
 
 struct part { int64_t ns, how; };
@@ -24,18 +25,20 @@ static void put(uint16_t kind, int64_t reason)
 		ev.inject.vector = reason;
 	if (kind == EV_KVM_EXIT) {
 		ev.kvm.isa = ISA_SVM;
-		ev.kvm.reason = reason == AT_HALT ? SVM_INTR : reason == MSR_IPI ? SVM_MSR : reason;
-		ev.kvm.ip = reason == SVM_HLT ? HALT_AT : reason == AT_HALT ? HALT_AT + 1 : KERNEL;
+		ev.kvm.reason = reason == AT_HALT ? SVM_INTR : reason == MSR_IPI ? SVM_MSR : reason == LOCK_HLT ? SVM_HLT : reason;
+		ev.kvm.ip = reason == SVM_HLT ? HALT_AT : reason == LOCK_HLT ? LOCK_AT : reason == AT_HALT ? HALT_AT + 1 : KERNEL;
 	}
 	*ARRAY_PUSH(script, n, cap) = ev;
 }
 
-/* An interrupt ends a halt; then what the guest does: each part is entered 100 ns after the last one.  When it began. */
+/* An interrupt (-1: something else) ends a halt; then what the guest does: each part is entered 100 ns after the last one.
+ * When it began. */
 static int64_t woken(int64_t vector, const struct part *part, size_t parts)
 {
 	now += 1000;
 	const int64_t begin = now;
-	put(EV_INJECT, vector);
+	if (vector >= 0)
+		put(EV_INJECT, vector);
 	for (size_t i = 0; i < parts; i++) {
 		put(EV_KVM_ENTRY, 0);
 		now += part[i].ns;
@@ -183,13 +186,81 @@ static void test_thread_sets_timer(void **state)
 	struct start s = START_INIT;
 	begin();
 	const int64_t thread = WOKEN(236, { 100, SVM_MSR }, { 150, SVM_MSR }, { 100, SVM_HLT });
-	const int64_t tick = WOKEN(236, { 100, SVM_MSR }, { 150, SVM_MSR }, { 80, SVM_HLT });
-	const int64_t much = WOKEN(236, { 100, SVM_MSR }, { 150, SVM_MSR }, { 151, SVM_HLT });
+	const int64_t tick = WOKEN(236, { 100, SVM_MSR }, { 150, SVM_MSR }, { 85, SVM_HLT });
+	const int64_t much = WOKEN(236, { 100, SVM_MSR }, { 150, SVM_MSR }, { 191, SVM_HLT });
 	play(&s);
 	assert_int_equal(ran_in(thread, tick), 150 - HEAD + 100 - TAIL);
 	assert_int_equal(ran_in(tick, much), 0);
 	assert_int_equal(ran_in(much, much + 350), 0);
 	over(&s);
+}
+
+/* A thread that does nothing but sleep, over and over; hardly ever is there an idle loop that stops the tick. */
+static void begin_sleeper(void)
+{
+	begin();
+	n = 2;  /* its first halt only */
+	for (int i = 0; i < 320; i++)
+		if (i % 64)
+			WOKEN(236, { 100, SVM_MSR }, { 150, SVM_MSR }, { 100, SVM_HLT });
+		else
+			WOKEN(236, { 100, SVM_MSR }, { LEAST, SVM_HLT });
+}
+#define HEAD_TIMER 60  /* ns: four tenths of the time until it sets its timer */
+
+static void test_sleeps_always(void **state)
+{
+	(void)state;
+	struct start s = START_INIT;
+	begin_sleeper();
+	const int64_t at = WOKEN(236, { 100, SVM_MSR }, { 150, SVM_MSR }, { 100, SVM_HLT });
+	play(&s);
+	assert_int_equal(ran_in(at, now), 150 - HEAD_TIMER + 100 - TAIL);
+	over(&s);
+}
+
+/* Its timer expires before it got to the halt: an idle loop would not have waited for that.  If it is another interrupt that
+ * comes in, nobody knows. */
+static void test_sleeps_shortly(void **state)
+{
+	(void)state;
+	for (int other = 0; other < 2; other++) {
+		struct start s = START_INIT;
+		begin_sleeper();
+		const int64_t at = WOKEN(236, { 100, SVM_MSR }, { 150, SVM_MSR }, { 30, SVM_INTR });
+		now -= 1000;
+		WOKEN(other ? 40 : 236, { 100, other ? SVM_NPF : SVM_MSR }, { LEAST, SVM_HLT });
+		play(&s);
+		assert_int_equal(ran_in(at, at + 350), other ? 0 : 150 - HEAD_TIMER);
+		over(&s);
+	}
+}
+
+/* A thread that waits for a lock halts, until the holder's vCPU wakes it: no interrupt ever ends such a halt.  Where
+ * interrupts are not recorded, a halt is a halt. */
+static void test_waits_for_lock(void **state)
+{
+	(void)state;
+	for (int blind = 0; blind < 2; blind++) {
+		struct start s = START_INIT;
+		begin();
+		for (int i = 0; i < 3; i++) {
+			WOKEN(236, { 100, SVM_MSR }, { 1000, SVM_NPF }, { 500, LOCK_HLT });
+			WOKEN(-1, { 300, SVM_NPF }, { 200, SVM_HLT });
+		}
+		const int64_t at = WOKEN(236, { 100, SVM_MSR }, { 1000, SVM_NPF }, { 500, LOCK_HLT });
+		for (size_t i = 0; i < n && blind; i++)
+			if (script[i].kind == EV_INJECT)
+				script[i].kind = EV_USERSPACE_EXIT;
+		play(&s);
+		if (!blind)
+			assert_int_equal(ran_in(at, now), 1000 - HEAD + 500);
+		sw(0, now + 10, 0, 154, RUN_BLOCKED, 7);
+		expect(VCPU, now + 10, blind ? VCPU_IDLE : VCPU_HOST_BLOCKED);
+		wake(0, now + 20, 0, 7, 154, 0);
+		expect(VCPU, now + 20, blind ? VCPU_WAKING : VCPU_PREEMPTED);
+		over(&s);
+	}
 }
 
 /* After the second write the interrupt is over: that a third one follows soon does not make a thread run sooner. */
@@ -215,6 +286,7 @@ int main(void)
 		cmocka_unit_test(test_other_interrupt), cmocka_unit_test(test_reaches_write),
 		cmocka_unit_test(test_sends), cmocka_unit_test(test_idle_sends),
 		cmocka_unit_test(test_thread_sets_timer), cmocka_unit_test(test_later_writes),
+		cmocka_unit_test(test_sleeps_always), cmocka_unit_test(test_sleeps_shortly), cmocka_unit_test(test_waits_for_lock),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

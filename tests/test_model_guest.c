@@ -220,16 +220,16 @@ static void test_estimate(void **state)
 	enter(20);
 	leave(1020, SVM_HLT);
 	expect(VCPU, 20, VCPU_RUNNING);
-	expect(VCPU, 779, VCPU_RUNNING);
-	expect(VCPU, 780, VCPU_IDLE);     /* six fifths of the least that a halt takes */
+	expect(VCPU, 739, VCPU_RUNNING);
+	expect(VCPU, 740, VCPU_IDLE);     /* seven fifths of the least that a halt takes */
 	stretch(replay, NULL, 10000, 40, thread, COUNT(thread));
 	expect(VCPU, 10000, VCPU_IDLE);
 	expect(VCPU, 10599, VCPU_IDLE);   /* six tenths of the time until its thread asks for more */
 	expect(VCPU, 10600, VCPU_RUNNING);
 	expect(VCPU, 15000, VCPU_VMM);
 	expect(VCPU, 15100, VCPU_RUNNING);
-	expect(VCPU, 15859, VCPU_RUNNING);
-	expect(VCPU, 15860, VCPU_IDLE);
+	expect(VCPU, 15819, VCPU_RUNNING);
+	expect(VCPU, 15820, VCPU_IDLE);
 	expect(VCPU, 16100, VCPU_VMM);
 	stretch(replay, NULL, 20000, 41, none, COUNT(none));
 	expect(VCPU, 20000, VCPU_IDLE);
@@ -239,10 +239,10 @@ static void test_estimate(void **state)
 	stretch(replay, NULL, 30000, 41, late, COUNT(late));
 	assert_int_equal(rec_sum(&rec, VCPU, VCPU_RUNNING, 30000, 31600), 0);
 	stretch(replay, NULL, 40000, 41, later, COUNT(later));
-	assert_int_equal(rec_sum(&rec, VCPU, VCPU_RUNNING, 40000, 41601), 1601 - 300 - 240);
+	assert_int_equal(rec_sum(&rec, VCPU, VCPU_RUNNING, 40000, 41601), 1601 - 300 - 280);
 	/* An interrupt that always wakes a thread has woken one when the guest halts early, too. */
 	stretch(replay, NULL, 50000, 40, (struct halt_part[]){ { 1000, SVM_HLT } }, 1);
-	assert_int_equal(rec_sum(&rec, VCPU, VCPU_RUNNING, 50000, 51000), 1000 - 600 - 240);
+	assert_int_equal(rec_sum(&rec, VCPU, VCPU_RUNNING, 50000, 51000), 1000 - 600 - 280);
 	teardown();
 	start_release(&s);
 }
@@ -295,7 +295,7 @@ static void test_timer(void **state)
 	assert_int_equal(RAN(20000, { 9000, SVM_MSR }, { 50, SVM_HLT }), 0);
 	assert_int_equal(RAN(40000, { 5000, SVM_INTR }, { 5000, SVM_MSR }, { 50, SVM_HLT }), 0);
 	assert_int_equal(RAN(60000, { 100, SVM_MSR }, { 125, SVM_HLT }), 0);
-	assert_int_equal(RAN(70000, { 100, SVM_MSR }, { 200, SVM_HLT }), 200 - 75 - 60);
+	assert_int_equal(RAN(70000, { 100, SVM_MSR }, { 200, SVM_HLT }), 200 - 75 - 70);
 	assert_int_equal(RAN(80000, { 100, SVM_MSR }, { 225, SVM_INTR }, { 10, SVM_NPF }, { 60, SVM_HLT }), 10);
 	assert_int_equal(RAN(90000, { 100, SVM_MSR }, { 226, SVM_INTR }, { 10, SVM_NPF }, { 60, SVM_HLT }), 226 - 75 + 10);
 	teardown();
@@ -367,8 +367,8 @@ static void test_at_halt(void **state)
 	feed(0, kvm(3000, EV_KVM_EXIT, SVM_INTR, USER));
 	enter(3100);
 	feed(0, kvm(4100, EV_KVM_EXIT, SVM_INTR, HALT_AT + 1));
-	expect(VCPU, 4039, VCPU_RUNNING);
-	expect(VCPU, 4040, VCPU_IDLE);
+	expect(VCPU, 4029, VCPU_RUNNING);
+	expect(VCPU, 4030, VCPU_IDLE);
 	sw(0, 4200, 0, 154, RUN_RUNNABLE, 7);
 	expect(VCPU, 4200, VCPU_IDLE);
 	sw(0, 5000, 0, 7, RUN_BLOCKED, 154);

@@ -9,9 +9,13 @@
  * user space, it is not.  What it does next tells, too (prospects.h): who is interrupted and then found at the halt has
  * not left the way there; who writes to the timer and halts later than the idle loop would, which stops its tick last of
  * all, is a thread that goes to sleep; who writes and sends nothing, where threads send interrupts to siblings, is none.
- * Where nothing tells, the rule that is right more often decides (limit_tenths in halts.c).
+ * Where nothing tells, the rule that is right more often decides (limit_tenths in halts.c; quiet.c).
  *
- * O(1) per event of kvm.  Memory: 12 KiB per way while looking ahead, then 112 bytes; at most WAYS_MOST ways; and
+ * A thread halts, too, where it waits for a spinning lock for long; the holder's vCPU then wakes it with a hypercall.  Idle
+ * loops wait for interrupts: a place where these hardly ever ended a halt is none.  A thread that sleeps for a time sets a
+ * timer first: how long it takes from there to the halt is more than an idle loop needs.
+ *
+ * O(1) per event of kvm.  Memory: 16 KiB per way while looking ahead, then 128 bytes; at most WAYS_MOST ways; and
  * prospects.h. */
 #ifndef STEALSCOPE_MODEL_HALTS_H
 #define STEALSCOPE_MODEL_HALTS_H
@@ -38,11 +42,13 @@ enum part_end {
 struct usual {
 	int64_t head;               /* until a thread runs, if one does */
 	int64_t limit[END_INTERRUPT + 1];  /* by its end: up to here, none did */
+	bool timers;                /* it ends by threads setting their timers more often than by other writes */
 };
 
 struct way {
 	int32_t *ns[WAY_ENDS];      /* samples, while looking ahead */
-	size_t n[WAY_ENDS], cap[WAY_ENDS];
+	int32_t *rest;              /* of each that ended by a write: ns in guest mode from there to its halt, 0 none */
+	size_t n[WAY_ENDS], cap[WAY_ENDS], rest_cap;
 	struct usual usual;         /* afterwards */
 };
 
@@ -58,14 +64,18 @@ struct halt_stretch {
 	int64_t since;          /* ns: the last entry; INT64_MIN: it is not in guest mode, as far as is known */
 };
 
+#define STRETCH_NOWHERE { .vector = -1, .halt_ip = EVENT_ABSENT, .since = INT64_MIN }
+
 struct halts {
 	struct map index;       /* TID and way -> index in way */
 	struct way *way;
 	size_t ways, way_cap;
 	struct map learner;     /* TID -> struct learner * */
 	struct map prospects;   /* TID -> struct prospects * */
+	struct map site;        /* address of a halt -> how often an interrupt ended it, << 32, and how often something else */
 	int32_t *current;       /* by CPU: TID, -1 unknown */
 	uint32_t cpus;
+	bool interrupts;        /* were recorded as they were injected */
 };
 
 #define HALTS_INIT { .way = NULL }

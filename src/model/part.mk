@@ -10,7 +10,8 @@ src_libmodel_a_SOURCES = \
 	src/model/cpu.c \
 	src/model/exit_reasons.c src/model/exit_reasons.h \
 	src/model/feed.c src/model/feed.h \
-	src/model/halts.c src/model/halts.h src/model/prospects.c src/model/prospects.h \
+	src/model/halts.c src/model/halts.h src/model/halt_ways.c src/model/halt_ways.h \
+	src/model/prospects.c src/model/prospects.h src/model/quiet.c \
 	src/model/handlers.c src/model/handlers.h \
 	src/model/irq.c \
 	src/model/known.c \

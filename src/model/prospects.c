@@ -33,7 +33,7 @@ void prospects_left(struct prospects *p, int64_t t)
 	if (p->open == p->n)
 		p->guest = 0;
 	const int32_t so_far = p->guest > INT32_MAX ? INT32_MAX : (int32_t)p->guest;
-	*ARRAY_PUSH(p->one, p->n, p->cap) = (struct prospect){ .at = t, .rest = so_far, .end = PROSPECT_NONE };
+	*ARRAY_PUSH(p->one, p->n, p->cap) = (struct prospect){ .at = t, .rest = so_far, .end = PROSPECT_NONE, .vector = -1 };
 }
 
 void prospects_sent(struct prospects *p)
@@ -48,13 +48,14 @@ void prospects_ran(struct prospects *p, int64_t ns)
 		p->guest += ns < INT32_MAX ? ns : INT32_MAX;
 }
 
-void prospects_end(struct prospects *p, uint8_t end)
+void prospects_end(struct prospects *p, uint8_t end, int16_t vector)
 {
 	for (; p->open < p->n; p->open++) {
 		struct prospect *one = &p->one[p->open];
 		const int64_t rest = p->guest - one->rest;
 		one->rest = rest > INT32_MAX ? INT32_MAX : (int32_t)rest;
 		one->end = end;
+		one->vector = vector;
 	}
 }
 

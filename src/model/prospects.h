@@ -20,6 +20,7 @@ struct prospect {
 	int32_t rest;           /* ns in guest mode from then on */
 	uint8_t end;            /* enum part_end, or PROSPECT_NONE */
 	bool sent;              /* what it wrote then was an interrupt to a sibling */
+	int16_t vector;         /* of the interrupt that came in first, -1 none */
 };
 
 /* Of one thread, in the order of time. */
@@ -40,8 +41,8 @@ void prospects_release(struct map *all);
 void prospects_left(struct prospects *p, int64_t t);   /* it left guest mode so that one wants to know what follows */
 void prospects_sent(struct prospects *p);              /* that was to send an interrupt */
 void prospects_ran(struct prospects *p, int64_t ns);
-/* The guest did something; PROSPECT_NONE: nobody will know. */
-void prospects_end(struct prospects *p, uint8_t end);
+/* The guest did something; PROSPECT_NONE: nobody will know, since that interrupt came in, or events were lost (-1). */
+void prospects_end(struct prospects *p, uint8_t end, int16_t vector);
 /* That of the interrupt at t, NULL unknown; later ones are asked for later. */
 const struct prospect *prospects_at(struct prospects *p, int64_t t);
 

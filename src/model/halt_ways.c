@@ -1,0 +1,106 @@
+#include "model/halt_ways.h"
+
+#define USER_SPACE (INT64_C(1) << 47)  /* of a guest, on all processors that run Linux with 4 levels of pages */
+#define WAITS_LEAST 3
+#define WAIT_MOSTLY 9     /* of ten halts there, more are not ended by an interrupt */
+
+enum { HALT_BYTES = 4 };  /* an interrupt at a halt finds the guest at the instruction itself or the next one */
+enum { SWITCH_LEAST = 17, SWITCH_MOST = 38 };  /* tenths of the least time to a halt */
+
+/* ---- where it is */
+
+const struct halt_stretch stretch_nowhere = STRETCH_NOWHERE;
+
+void stretch_enter(struct halt_stretch *s, int64_t t)
+{
+	if (s->first || s->vector >= 0)
+		s->writes = 0;
+	s->since = t;
+}
+
+int64_t stretch_way(const struct halt_stretch *s)
+{
+	if (s->first)
+		return s->vector + 1;
+	if (s->vector >= 0)
+		return WAY_LATER + s->vector;
+	return s->wrote ? (s->writes > 1 ? WAY_WRITES : WAY_WRITE) + (int64_t)s->site : -1;
+}
+
+/* Is what halts there a thread that waits for a lock? */
+static bool is_wait(const struct halts *h, int64_t ip)
+{
+	const uint64_t *site = h && h->interrupts && ip != EVENT_ABSENT ? map_find(&h->site, (uint64_t)ip) : NULL;
+	return site && (*site & UINT32_MAX) >= WAITS_LEAST && (*site & UINT32_MAX) > (*site >> 32) * WAIT_MOSTLY;
+}
+
+enum part_end stretch_end(const struct halt_stretch *s, const struct halts *h, const struct event *ev)
+{
+	int64_t ip = ev->kvm.ip;
+	switch (exit_class(ev)) {
+	case EXIT_HALT:
+		return is_wait(h, ip) ? END_THREAD : END_HALT;
+	case EXIT_TIMER:
+		return END_WRITE;
+	case EXIT_INTERRUPT:
+		if (ip >= 0 && ip < USER_SPACE)
+			return END_THREAD;
+		return ip != EVENT_ABSENT && s->halt_ip != EVENT_ABSENT && (uint64_t)ip - (uint64_t)s->halt_ip <= HALT_BYTES
+		     ? END_AT_HALT : END_INTERRUPT;
+	case EXIT_OTHER:
+		break;
+	}
+	return END_THREAD;
+}
+
+void stretch_exit(struct halt_stretch *s, enum part_end end, bool quiet, const struct event *ev)
+{
+	s->quiet = quiet || end == END_HALT || end == END_AT_HALT;
+	s->first = end == END_HALT;
+	s->wrote = end == END_WRITE;
+	if (s->first)
+		s->halt_ip = ev->kvm.ip;
+	if (s->wrote) {
+		s->writes = s->writes ? 2 : 1;
+		s->site = (uint32_t)((uint64_t)ev->kvm.ip & (WAY_WRITE - 1));
+	}
+	s->vector = -1;
+	s->since = INT64_MIN;
+}
+
+bool stretch_sends(struct halt_stretch *s)
+{
+	if (!s->wrote || s->since != INT64_MIN)
+		return false;
+	s->quiet = s->wrote = false;
+	return true;
+}
+
+/* ---- ways */
+
+uint64_t way_key(int64_t tid, int64_t way)
+{
+	return (uint64_t)tid << 32 | (uint64_t)way;
+}
+
+const struct way *way_find(const struct halts *h, int64_t tid, int64_t way)
+{
+	const uint64_t *slot = h && way >= 0 ? map_find(&h->index, way_key(tid, way)) : NULL;
+	return slot ? &h->way[*slot] : NULL;
+}
+
+int64_t way_least(const struct halts *h, int32_t tid)
+{
+	const struct way *w = way_find(h, tid, WAY_HALT);
+	return w ? w->usual.head : 0;
+}
+
+bool way_is_short(int64_t rest, int64_t least)
+{
+	return rest <= least * SWITCH_LEAST / 10;
+}
+
+bool way_is_switch(int64_t rest, int64_t least)
+{
+	return !way_is_short(rest, least) && rest <= least * SWITCH_MOST / 10;
+}

@@ -1,0 +1,31 @@
+/* The stretches that begin with a halt, and the ways through them.  Private to halts.c, which learns them, and quiet.c,
+ * which asks. */
+#ifndef STEALSCOPE_MODEL_HALT_WAYS_H
+#define STEALSCOPE_MODEL_HALT_WAYS_H
+
+#include "model/halts.h"
+
+#define NO_LIMIT (INT64_MAX / 4)
+
+/* Ways are numbered: by the vector that came in first, or later, by the site of a write and whether it was the first. */
+enum { SITE_BITS = 21, WAY_LATER = 512, WAY_HALT = 1024, WAY_WRITE = 1 << SITE_BITS, WAY_WRITES = 2 << SITE_BITS };
+
+extern const struct halt_stretch stretch_nowhere;
+void stretch_enter(struct halt_stretch *s, int64_t t);
+/* The way that an entry has begun; -1: it goes on where it was. */
+int64_t stretch_way(const struct halt_stretch *s);
+enum part_end stretch_end(const struct halt_stretch *s, const struct halts *h, const struct event *ev);
+void stretch_exit(struct halt_stretch *s, enum part_end end, bool quiet, const struct event *ev);
+/* Its last write was an interrupt to a sibling, which mostly a thread sends. */
+bool stretch_sends(struct halt_stretch *s);
+
+uint64_t way_key(int64_t tid, int64_t way);
+const struct way *way_find(const struct halts *h, int64_t tid, int64_t way);  /* NULL: nobody has seen it */
+/* The least time between a switch to the idle thread and a halt. */
+int64_t way_least(const struct halts *h, int32_t tid);
+/* From a write to the halt: longer than the way from the idle loop, which stops the tick and halts, but over long before
+ * anything else than a switch away from the thread that wrote could have happened. */
+bool way_is_switch(int64_t rest, int64_t least);
+bool way_is_short(int64_t rest, int64_t least);  /* shorter than any such switch */
+
+#endif

@@ -1,0 +1,129 @@
+#include "model/halt_ways.h"
+
+enum { TAIL = 14 };  /* tenths of the least time to a halt: from a switch to the idle thread */
+
+static int64_t least_of(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+void quiet_init(struct quiet *q, int32_t tid)
+{
+	*q = (struct quiet){ .tid = tid, .at = stretch_nowhere };
+}
+
+void quiet_lose(struct quiet *q)
+{
+	bool known = q->known;
+	quiet_init(q, q->tid);
+	q->known = known;
+}
+
+void quiet_inject(struct quiet *q, int64_t vector)
+{
+	q->at.vector = (int16_t)(vector & 0xff);
+}
+
+/* On a way that nobody has seen: as short as any. */
+static struct usual unseen(int64_t least)
+{
+	return (struct usual){ .head = least,
+	                       .limit = { [END_HALT] = 2 * least, [END_WRITE] = 3 * least, -1, [END_INTERRUPT] = least } };
+}
+
+void quiet_enter(struct quiet *q, const struct halts *h, int64_t t)
+{
+	stretch_enter(&q->at, t);
+	q->halted = false;
+	int64_t way = q->at.quiet ? stretch_way(&q->at) : -1;
+	if (way < 0)
+		return;
+	const struct way *w = way_find(h, q->tid, way);
+	q->usual = w ? w->usual : unseen(way_least(h, q->tid));
+	q->spent = 0;
+}
+
+/* As far as anybody knows what a thread's exit leads to. */
+struct foresight {
+	const struct prospect *next;  /* NULL unknown */
+	bool sends;                   /* its guest's threads send interrupts, and that is recorded */
+};
+
+static struct foresight foresee(const struct quiet *q, const struct halts *h, int64_t t)
+{
+	struct prospects *p = h ? prospects_of(&h->prospects, q->tid) : NULL;
+	return p ? (struct foresight){ prospects_at(p, t), p->sends } : (struct foresight){ NULL, false };
+}
+
+/* A thread sets its timer, and has yet to be switched away from: that takes longer than the way from the idle loop, which
+ * stops the tick and halts, but is over long before anything else could have happened. */
+static bool sets_timer(const struct quiet *q, const struct prospect *next, int64_t least)
+{
+	const bool by_interrupt = q->at.writes == 0 && q->usual.limit[END_WRITE] == NO_LIMIT;
+	return next && !next->sent && next->end == END_HALT && !by_interrupt && way_is_switch(next->rest, least);
+}
+
+/* Interrupted: would it have stayed idle for so long, had it not been?  And what writes without sending anything is hardly
+ * a thread where those send: the idle loop stops its tick, and interrupts set their timers. */
+static bool stays_until(const struct quiet *q, int64_t ns, enum part_end end, const struct foresight *to)
+{
+	const struct prospect *next = to->next;
+	if (!next)
+		return false;
+	if (end == END_WRITE)
+		return to->sends && !next->sent;
+	return next->end == END_AT_HALT ||
+	       (next->end == END_WRITE && (to->sends || q->spent + ns + next->rest <= q->usual.limit[END_WRITE]));
+}
+
+/* A timer for so soon that it expired before the guest could halt, where it is threads that set timers. */
+static bool is_short_sleep(const struct quiet *q, const struct halts *h, const struct prospect *next, int64_t least)
+{
+	const struct way *w = next && next->vector >= 0 ? way_find(h, q->tid, WAY_LATER + next->vector) : NULL;
+	return q->usual.timers && w && w->usual.limit[END_WRITE] == NO_LIMIT && !next->sent &&
+	       way_is_short(next->rest, least);
+}
+
+static bool is_over(const struct quiet *q, const struct halts *h, int64_t ns, enum part_end end, const struct foresight *to,
+                    int64_t least)
+{
+	if (!q->at.quiet || (end == END_WRITE && sets_timer(q, to->next, least)))
+		return true;
+	if (end == END_WRITE && q->spent + ns > q->usual.head && is_short_sleep(q, h, to->next, least))
+		return true;
+	return end != END_AT_HALT && q->spent + ns > q->usual.limit[end] && !stays_until(q, ns, end, to);
+}
+
+/* How long it is idle before the end of its time in guest mode, which it spends on the way to its halt. */
+static int64_t tail_of(enum part_end end, const struct foresight *to, int64_t least)
+{
+	const struct prospect *next = end == END_INTERRUPT ? to->next : NULL;
+	const int64_t tail = least * TAIL / 10;
+	if (next && (next->end == END_HALT || next->end == END_AT_HALT))
+		return next->rest < tail ? tail - next->rest : 0;
+	return end == END_HALT || end == END_AT_HALT ? tail : 0;
+}
+
+struct quiet_split quiet_exit(struct quiet *q, const struct halts *h, int64_t t, const struct event *ev)
+{
+	const enum part_end end = stretch_end(&q->at, h, ev);
+	const int64_t ns = q->at.since == INT64_MIN ? 0 : t - q->at.since;
+	const int64_t least = way_least(h, q->tid);
+	struct quiet_split split = { 0, 0 };
+	const struct foresight to = foresee(q, h, ev->ts);
+	const bool stays = !is_over(q, h, ns, end, &to, least);
+	if (stays)
+		split.head = ns;
+	else if (q->at.quiet && q->usual.head > q->spent)
+		split.head = least_of(ns, q->usual.head - q->spent);
+	if (!stays)
+		split.tail = least_of(ns - split.head, tail_of(end, &to, least));
+	const bool idle = stays || split.tail > 0;
+	if (!stays && idle)
+		q->usual = unseen(least);
+	q->spent = stays && end == END_INTERRUPT ? q->spent + ns : 0;
+	q->known = q->known || exit_isa(ev) != ISA_UNKNOWN;
+	q->halted = end == END_HALT;
+	stretch_exit(&q->at, end, idle, ev);
+	return split;
+}
