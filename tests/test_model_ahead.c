@@ -146,8 +146,13 @@ static void test_reaches_write(void **state)
 		else
 			WOKEN(40, { 2000, SVM_HLT });
 	const int64_t at = WOKEN(40, { 1000, SVM_INTR }, { 500, SVM_MSR }, { LEAST, SVM_HLT });
+	/* Held up for so long that a thread would have gone on for longer; or not. */
+	const int64_t held = WOKEN(40, { 12501, SVM_INTR }, { 500, SVM_MSR }, { LEAST, SVM_HLT });
+	const int64_t thread = WOKEN(40, { 12500, SVM_INTR }, { 500, SVM_MSR }, { LEAST, SVM_HLT });
 	play(&s);
-	assert_int_equal(ran_in(at, now), 0);
+	assert_int_equal(ran_in(at, held), 0);
+	assert_int_equal(ran_in(held, thread), 0);
+	assert_true(ran_in(thread, now) > 12000);
 	over(&s);
 }
 
@@ -192,6 +197,20 @@ static void test_thread_sets_timer(void **state)
 	assert_int_equal(ran_in(thread, tick), 150 - HEAD + 100 - TAIL);
 	assert_int_equal(ran_in(tick, much), 0);
 	assert_int_equal(ran_in(much, much + 350), 0);
+	over(&s);
+}
+
+/* It wakes another one and sleeps. */
+static void test_thread_wakes(void **state)
+{
+	(void)state;
+	struct start s = START_INIT;
+	begin();
+	for (int i = 0; i < 200; i++)
+		WOKEN(251, { 150, MSR_IPI }, { LEAST, SVM_HLT });
+	const int64_t at = WOKEN(251, { 150, MSR_IPI }, { 100, SVM_HLT });
+	play(&s);
+	assert_int_equal(ran_in(at, now), 150 - 90 + 100 - TAIL);  /* six tenths of the time until it does so */
 	over(&s);
 }
 
@@ -286,7 +305,7 @@ int main(void)
 		cmocka_unit_test(test_other_interrupt), cmocka_unit_test(test_reaches_write),
 		cmocka_unit_test(test_sends), cmocka_unit_test(test_idle_sends),
 		cmocka_unit_test(test_thread_sets_timer), cmocka_unit_test(test_later_writes),
-		cmocka_unit_test(test_sleeps_always), cmocka_unit_test(test_sleeps_shortly), cmocka_unit_test(test_waits_for_lock),
+		cmocka_unit_test(test_thread_wakes), cmocka_unit_test(test_sleeps_always), cmocka_unit_test(test_sleeps_shortly), cmocka_unit_test(test_waits_for_lock),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

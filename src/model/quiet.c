@@ -1,6 +1,7 @@
 #include "model/halt_ways.h"
 
 enum { TAIL = 14 };  /* tenths of the least time to a halt: from a switch to the idle thread */
+enum { HELD_UP = 25 };
 
 static int64_t least_of(int64_t a, int64_t b)
 {
@@ -55,12 +56,19 @@ static struct foresight foresee(const struct quiet *q, const struct halts *h, in
 	return p ? (struct foresight){ prospects_at(p, t), p->sends } : (struct foresight){ NULL, false };
 }
 
-/* A thread sets its timer, and has yet to be switched away from: that takes longer than the way from the idle loop, which
- * stops the tick and halts, but is over long before anything else could have happened. */
-static bool sets_timer(const struct quiet *q, const struct prospect *next, int64_t least)
+/* A thread sets its timer, or wakes another one, and has yet to be switched away from: that takes longer than the way from
+ * the idle loop, which stops the tick and halts, but is over long before anything else could have happened. */
+static bool goes_to_sleep(const struct quiet *q, const struct prospect *next, int64_t least)
 {
 	const bool by_interrupt = q->at.writes == 0 && q->usual.limit[END_WRITE] == NO_LIMIT;
-	return next && !next->sent && next->end == END_HALT && !by_interrupt && way_is_switch(next->rest, least);
+	return next && next->end == END_HALT && !by_interrupt && way_is_switch(next->rest, least);
+}
+
+/* How much of the time before an interruption counts.  On its way to a write: a thread that ran for so long would hardly
+ * have come to one so soon afterwards, so the host's CPU itself was held up. */
+static int64_t counts(const struct prospect *next, int64_t ns)
+{
+	return next && next->end == END_WRITE && ns > (int64_t)next->rest * HELD_UP ? 0 : ns;
 }
 
 /* Interrupted: would it have stayed idle for so long, had it not been?  And what writes without sending anything is hardly
@@ -72,8 +80,9 @@ static bool stays_until(const struct quiet *q, int64_t ns, enum part_end end, co
 		return false;
 	if (end == END_WRITE)
 		return to->sends && !next->sent;
-	return next->end == END_AT_HALT ||
-	       (next->end == END_WRITE && (to->sends || q->spent + ns + next->rest <= q->usual.limit[END_WRITE]));
+	if (next->end == END_WRITE)
+		return to->sends || q->spent + counts(next, ns) + next->rest <= q->usual.limit[END_WRITE];
+	return next->end == END_AT_HALT;
 }
 
 /* A timer for so soon that it expired before the guest could halt, where it is threads that set timers. */
@@ -87,7 +96,7 @@ static bool is_short_sleep(const struct quiet *q, const struct halts *h, const s
 static bool is_over(const struct quiet *q, const struct halts *h, int64_t ns, enum part_end end, const struct foresight *to,
                     int64_t least)
 {
-	if (!q->at.quiet || (end == END_WRITE && sets_timer(q, to->next, least)))
+	if (!q->at.quiet || (end == END_WRITE && goes_to_sleep(q, to->next, least)))
 		return true;
 	if (end == END_WRITE && q->spent + ns > q->usual.head && is_short_sleep(q, h, to->next, least))
 		return true;
@@ -121,7 +130,7 @@ struct quiet_split quiet_exit(struct quiet *q, const struct halts *h, int64_t t,
 	const bool idle = stays || split.tail > 0;
 	if (!stays && idle)
 		q->usual = unseen(least);
-	q->spent = stays && end == END_INTERRUPT ? q->spent + ns : 0;
+	q->spent = stays && end == END_INTERRUPT ? q->spent + counts(to.next, ns) : 0;
 	q->known = q->known || exit_isa(ev) != ISA_UNKNOWN;
 	q->halted = end == END_HALT;
 	stretch_exit(&q->at, end, idle, ev);
