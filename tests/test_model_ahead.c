@@ -256,11 +256,11 @@ static void test_sleeps_shortly(void **state)
 }
 
 /* A thread that waits for a lock halts, until the holder's vCPU wakes it: no interrupt ever ends such a halt.  Where
- * interrupts are not recorded, a halt is a halt. */
+ * interrupts are not recorded, or but a few since the processor injects them, a halt is a halt. */
 static void test_waits_for_lock(void **state)
 {
 	(void)state;
-	for (int blind = 0; blind < 2; blind++) {
+	for (int blind = 0; blind < 3; blind++) {
 		struct start s = START_INIT;
 		begin();
 		for (int i = 0; i < 3; i++) {
@@ -268,8 +268,8 @@ static void test_waits_for_lock(void **state)
 			WOKEN(-1, { 300, SVM_NPF }, { 200, SVM_HLT });
 		}
 		const int64_t at = WOKEN(236, { 100, SVM_MSR }, { 1000, SVM_NPF }, { 500, LOCK_HLT });
-		for (size_t i = 0; i < n && blind; i++)
-			if (script[i].kind == EV_INJECT)
+		for (size_t i = 0, seen = 0; i < n && blind; i++)
+			if (script[i].kind == EV_INJECT && (blind == 1 || ++seen > 20))
 				script[i].kind = EV_USERSPACE_EXIT;
 		play(&s);
 		if (!blind)

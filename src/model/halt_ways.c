@@ -2,6 +2,7 @@
 
 #define USER_SPACE (INT64_C(1) << 47)  /* of a guest, on all processors that run Linux with 4 levels of pages */
 #define WAITS_LEAST 3
+#define WAITS_MOST 3      /* times as many of all halts as are ended by an interrupt */
 #define WAIT_MOSTLY 9     /* of ten halts there, more are not ended by an interrupt */
 
 enum { HALT_BYTES = 4 };  /* an interrupt at a halt finds the guest at the instruction itself or the next one */
@@ -27,19 +28,27 @@ int64_t stretch_way(const struct halt_stretch *s)
 	return s->wrote ? (s->writes > 1 ? WAY_WRITES : WAY_WRITE) + (int64_t)s->site : -1;
 }
 
-/* Is what halts there a thread that waits for a lock? */
-static bool is_wait(const struct halts *h, int64_t ip)
+static uint64_t ends_at(const struct halts *h, int64_t tid, int64_t ip)
 {
-	const uint64_t *site = h && h->interrupts && ip != EVENT_ABSENT ? map_find(&h->site, (uint64_t)ip) : NULL;
-	return site && (*site & UINT32_MAX) >= WAITS_LEAST && (*site & UINT32_MAX) > (*site >> 32) * WAIT_MOSTLY;
+	const uint64_t *ends = map_find(&h->site, way_site(tid, ip));
+	return ends ? *ends : 0;
 }
 
-enum part_end stretch_end(const struct halt_stretch *s, const struct halts *h, const struct event *ev)
+/* Is what halts there a thread that waits for a lock?  Where the processor itself injects interrupts, nobody sees them. */
+static bool is_wait(const struct halts *h, int32_t tid, int64_t ip)
+{
+	if (!h || ip == EVENT_ABSENT)
+		return false;
+	const uint64_t here = ends_at(h, tid, ip), all = ends_at(h, tid, SITE_ALL), others = here & UINT32_MAX;
+	return others >= WAITS_LEAST && others > (here >> 32) * WAIT_MOSTLY && (all & UINT32_MAX) <= (all >> 32) * WAITS_MOST;
+}
+
+enum part_end stretch_end(const struct halt_stretch *s, const struct halts *h, int32_t tid, const struct event *ev)
 {
 	int64_t ip = ev->kvm.ip;
 	switch (exit_class(ev)) {
 	case EXIT_HALT:
-		return is_wait(h, ip) ? END_THREAD : END_HALT;
+		return is_wait(h, tid, ip) ? END_THREAD : END_HALT;
 	case EXIT_TIMER:
 		return END_WRITE;
 	case EXIT_INTERRUPT:
@@ -81,6 +90,11 @@ bool stretch_sends(struct halt_stretch *s)
 uint64_t way_key(int64_t tid, int64_t way)
 {
 	return (uint64_t)tid << 32 | (uint64_t)way;
+}
+
+uint64_t way_site(int64_t tid, int64_t ip)
+{
+	return way_key(tid, (int64_t)((uint64_t)ip & UINT32_MAX));
 }
 
 const struct way *way_find(const struct halts *h, int64_t tid, int64_t way)

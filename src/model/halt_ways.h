@@ -14,12 +14,14 @@ extern const struct halt_stretch stretch_nowhere;
 void stretch_enter(struct halt_stretch *s, int64_t t);
 /* The way that an entry has begun; -1: it goes on where it was. */
 int64_t stretch_way(const struct halt_stretch *s);
-enum part_end stretch_end(const struct halt_stretch *s, const struct halts *h, const struct event *ev);
+enum part_end stretch_end(const struct halt_stretch *s, const struct halts *h, int32_t tid, const struct event *ev);
 void stretch_exit(struct halt_stretch *s, enum part_end end, bool quiet, const struct event *ev);
 /* Its last write was an interrupt to a sibling, which mostly a thread sends. */
 bool stretch_sends(struct halt_stretch *s);
 
 uint64_t way_key(int64_t tid, int64_t way);
+#define SITE_ALL INT64_C(-1)
+uint64_t way_site(int64_t tid, int64_t ip);  /* SITE_ALL: of all its halts */
 const struct way *way_find(const struct halts *h, int64_t tid, int64_t way);  /* NULL: nobody has seen it */
 /* The least time between a switch to the idle thread and a halt. */
 int64_t way_least(const struct halts *h, int32_t tid);

@@ -123,20 +123,26 @@ static void learn_rest(struct halts *h, struct learner *l, enum part_end end, in
 	learn_write(h, l, END_WRITE);
 }
 
-/* What has ended a halt at that address. */
-static void learn_end(struct halts *h, int64_t ip, bool interrupt)
+static void learn_end_at(struct halts *h, uint64_t site, bool interrupt)
 {
-	bool is_new;
-	if (ip == EVENT_ABSENT || (h->site.len >= SITES_MOST && !map_find(&h->site, (uint64_t)ip)))
+	if (h->site.len >= SITES_MOST && !map_find(&h->site, site))
 		return;
-	uint64_t *site = map_put(&h->site, (uint64_t)ip, &is_new);
-	*site = (is_new ? 0 : *site) + (interrupt ? UINT64_C(1) << 32 : 1);
+	*map_put(&h->site, site, NULL) += interrupt ? UINT64_C(1) << 32 : 1;
+}
+
+/* What has ended the halt that it is in. */
+static void learn_end(struct halts *h, struct learner *l)
+{
+	if (l->halted_at == EVENT_ABSENT)
+		return;
+	learn_end_at(h, way_site(l->tid, l->halted_at), l->at.vector >= 0);
+	learn_end_at(h, way_site(l->tid, SITE_ALL), l->at.vector >= 0);
+	l->halted_at = EVENT_ABSENT;
 }
 
 static void learn_entry(struct halts *h, struct learner *l, const struct event *ev)
 {
-	learn_end(h, l->halted_at, l->at.vector >= 0);
-	l->halted_at = EVENT_ABSENT;
+	learn_end(h, l);
 	stretch_enter(&l->at, ev->ts);
 }
 
@@ -151,7 +157,7 @@ static void learn_sent(struct halts *h, struct learner *l)
 static void learn_exit(struct halts *h, struct learner *l, const struct event *ev)
 {
 	struct halt_stretch *s = &l->at;
-	const enum part_end end = stretch_end(s, h, ev);
+	const enum part_end end = stretch_end(s, h, l->tid, ev);
 	learn_rest(h, l, end, s->since != INT64_MIN ? ev->ts - s->since : 0);
 	if (s->since != INT64_MIN) {
 		const int64_t way = s->quiet ? stretch_way(s) : -1, ns = ev->ts - s->since;
@@ -203,7 +209,6 @@ void halts_feed(struct halts *h, const struct event *ev)
 			learn_entry(h, l, ev);
 		break;
 	case EV_INJECT:
-		h->interrupts = true;
 		if ((l = learner_of(h, ev)))
 			l->at.vector = (int16_t)(ev->inject.vector & 0xff);
 		break;

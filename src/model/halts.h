@@ -72,10 +72,10 @@ struct halts {
 	size_t ways, way_cap;
 	struct map learner;     /* TID -> struct learner * */
 	struct map prospects;   /* TID -> struct prospects * */
-	struct map site;        /* address of a halt -> how often an interrupt ended it, << 32, and how often something else */
+	struct map site;        /* TID and where it halts (see way_site()) -> how often an interrupt ended that, << 32, and how
+	                         * often something else */
 	int32_t *current;       /* by CPU: TID, -1 unknown */
 	uint32_t cpus;
-	bool interrupts;        /* were recorded as they were injected */
 };
 
 #define HALTS_INIT { .way = NULL }

@@ -115,7 +115,7 @@ static int64_t tail_of(enum part_end end, const struct foresight *to, int64_t le
 
 struct quiet_split quiet_exit(struct quiet *q, const struct halts *h, int64_t t, const struct event *ev)
 {
-	const enum part_end end = stretch_end(&q->at, h, ev);
+	const enum part_end end = stretch_end(&q->at, h, q->tid, ev);
 	const int64_t ns = q->at.since == INT64_MIN ? 0 : t - q->at.since;
 	const int64_t least = way_least(h, q->tid);
 	struct quiet_split split = { 0, 0 };
