@@ -191,7 +191,7 @@ static void test_thread_sets_timer(void **state)
 	struct start s = START_INIT;
 	begin();
 	const int64_t thread = WOKEN(236, { 100, SVM_MSR }, { 150, SVM_MSR }, { 100, SVM_HLT });
-	const int64_t tick = WOKEN(236, { 100, SVM_MSR }, { 150, SVM_MSR }, { 85, SVM_HLT });
+	const int64_t tick = WOKEN(236, { 100, SVM_MSR }, { 150, SVM_MSR }, { 95, SVM_HLT });
 	const int64_t much = WOKEN(236, { 100, SVM_MSR }, { 150, SVM_MSR }, { 191, SVM_HLT });
 	play(&s);
 	assert_int_equal(ran_in(thread, tick), 150 - HEAD + 100 - TAIL);

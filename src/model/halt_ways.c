@@ -6,7 +6,7 @@
 #define WAIT_MOSTLY 9     /* of ten halts there, more are not ended by an interrupt */
 
 enum { HALT_BYTES = 4 };  /* an interrupt at a halt finds the guest at the instruction itself or the next one */
-enum { SWITCH_LEAST = 17, SWITCH_MOST = 38 };  /* tenths of the least time to a halt */
+enum { SWITCH_LEAST = 19, SWITCH_MOST = 38 };  /* tenths of the least time to a halt */
 
 /* ---- where it is */
 
