@@ -32,6 +32,11 @@ static const int16_t limit_tenths[][2][END_INTERRUPT + 1] = {
 
 /* ---- samples */
 
+static int64_t least_of(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
 static void sample(struct halts *h, int64_t tid, int64_t way, enum part_end end, int64_t ns, int64_t rest)
 {
 	uint64_t *slot = map_find(&h->index, way_key(tid, way));
@@ -47,7 +52,7 @@ static void sample(struct halts *h, int64_t tid, int64_t way, enum part_end end,
 		return;
 	if (end == END_WRITE) {
 		size_t n = w->n[end];
-		*ARRAY_PUSH(w->rest, n, w->rest_cap) = rest > INT32_MAX ? INT32_MAX : (int32_t)rest;
+		*ARRAY_PUSH(w->rest, n, w->rest_cap) = (int32_t)least_of(rest, INT32_MAX);
 	}
 	*ARRAY_PUSH(w->ns[end], w->n[end], w->cap[end]) = (int32_t)ns;
 }
@@ -115,7 +120,8 @@ static void learn_rest(struct halts *h, struct learner *l, enum part_end end, in
 	if (l->way < 0)
 		return;
 	const bool goes_on = l->at.vector < 0 && l->at.since != INT64_MIN;
-	l->rest += ns;
+	if (ns > 0 && l->rest <= INT32_MAX)
+		l->rest += least_of(ns, INT32_MAX);
 	if (goes_on && end == END_INTERRUPT)
 		return;
 	if (!goes_on || end != END_HALT)
@@ -247,11 +253,6 @@ static int64_t told_by(const struct way *w, enum part_end end, size_t hundredths
 {
 	size_t all = w->n[END_HALT] + w->n[END_WRITE] + w->n[END_THREAD];
 	return w->n[end] * 100 > all * SELDOM ? quantile(w, end, hundredths) * tenths / 10 : NO_LIMIT;
-}
-
-static int64_t least_of(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
 }
 
 /* ---- what they tell */

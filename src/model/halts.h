@@ -15,7 +15,7 @@
  * loops wait for interrupts: a place where these hardly ever ended a halt is none.  A thread that sleeps for a time sets a
  * timer first: how long it takes from there to the halt is more than an idle loop needs.
  *
- * O(1) per event of kvm.  Memory: 16 KiB per way while looking ahead, then 128 bytes; at most WAYS_MOST ways; and
+ * O(1) per event of kvm.  Memory: 20 KiB per way while looking ahead, then 136 bytes; at most WAYS_MOST ways; and
  * prospects.h. */
 #ifndef STEALSCOPE_MODEL_HALTS_H
 #define STEALSCOPE_MODEL_HALTS_H
