@@ -291,6 +291,29 @@ static void test_many_attributes(void **state)
 	free(attr);
 }
 
+/* Whatever number of siblings it has, an attribute that was declared is found again. */
+static void test_siblings(void **state)
+{
+	(void)state;
+	enum { SIBLINGS = 300 };
+	struct error err = ERROR_INIT;
+	struct history_builder *b = create();
+	char path[64];
+	for (uint32_t n = 0; n < SIBLINGS; n++) {
+		for (uint32_t i = 0; i <= n; i++) {
+			snprintf(path, sizeof path, "/t/%u", i);
+			assert_int_equal(history_attribute(b, path, HISTORY_INT, 0, &err), i);
+		}
+	}
+	struct history *h = finish(b, 0, 1);
+	for (uint32_t i = 0; i < SIBLINGS; i++) {
+		snprintf(path, sizeof path, "/t/%u", i);
+		assert_int_not_equal(history_find(h, path), HISTORY_NONE);
+	}
+	assert_int_equal(history_verify(h, &err), 0);
+	history_close(h);
+}
+
 static void test_questions_refused(void **state)
 {
 	(void)state;
@@ -450,6 +473,7 @@ int main(void)
 		cmocka_unit_test(test_path),
 		cmocka_unit_test(test_strings_and_meta),
 		cmocka_unit_test(test_many_attributes),
+		cmocka_unit_test(test_siblings),
 		cmocka_unit_test(test_questions_refused),
 		cmocka_unit_test(test_crc),
 		cmocka_unit_test(test_chunks), cmocka_unit_test(test_dictionary),

@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 
-#define FEW 16  /* children that are looked at one by one */
+#define FEW 16  /* children that are looked at one by one: a hash table has them where there are more */
 
 static uint64_t mix(uint64_t x)
 {
@@ -113,40 +113,60 @@ uint32_t tree_string(struct tree *t, const char *s, struct error *err)
 	return id;
 }
 
-/* Among the last declared children, which are near in memory.  NONE: it is not; *all: nor among the others. */
-static uint32_t young_child(const struct tree *t, uint32_t parent, uint32_t name, bool *all)
+/* Among the last declared children, which are near in memory: how many were looked at before it was found, *id, or NONE. */
+static unsigned young_child(const struct tree *t, uint32_t parent, uint32_t name, uint32_t *id)
 {
-	uint32_t id = t->node[parent].child;
-	for (unsigned i = 0; i < FEW && id != NONE && t->node[id].name != name; i++)
-		id = t->node[id].sibling;
-	*all = id == NONE;
-	return id != NONE && t->node[id].name == name ? id : NONE;
+	unsigned n = 0;
+	*id = t->node[parent].child;
+	for (; n <= FEW && *id != NONE && t->node[*id].name != name; n++)
+		*id = t->node[*id].sibling;
+	if (n > FEW)
+		*id = NONE;
+	return n;
+}
+
+static uint32_t hashed_child(const struct tree *t, uint32_t parent, uint32_t name)
+{
+	const struct hash *h = &t->by_name;
+	size_t i = (size_t)hash_name(parent, name) & (h->cap - 1);
+	while (h->slot[i] && (t->node[h->slot[i]].parent != parent || t->node[h->slot[i]].name != name))
+		i = (i + 1) & (h->cap - 1);
+	return h->slot[i] ? h->slot[i] : NONE;
+}
+
+static void hash_child(struct tree *t, uint32_t id)
+{
+	struct hash *h = &t->by_name;
+	const struct hash old = *h;
+	if (4 * (h->len + 1) > 3 * h->cap) {
+		h->cap = h->cap ? 2 * h->cap : 64;
+		h->slot = mem_new(h->cap, sizeof *h->slot);
+		for (size_t i = 0; i < old.cap; i++)
+			if (old.slot[i])
+				hash_insert(h, hash_name(t->node[old.slot[i]].parent, t->node[old.slot[i]].name), old.slot[i]);
+		free(old.slot);
+	}
+	hash_insert(h, hash_name(t->node[id].parent, t->node[id].name), id);
+	h->len++;
 }
 
 static uint32_t child_of(struct tree *t, uint32_t parent, uint32_t name)
 {
-	struct hash *h = &t->by_name;
-	bool all;
-	uint32_t id = young_child(t, parent, name, &all);
-	if (id != NONE)
+	uint32_t id;
+	const unsigned n = young_child(t, parent, name, &id);
+	if (id == NONE && n > FEW)
+		id = hashed_child(t, parent, name);
+	if (id != NONE || t->nodes >= NONE - 1)
 		return id;
-	if (hash_room(h))
-		for (size_t i = 1; i < t->nodes; i++)
-			hash_insert(h, hash_name(t->node[i].parent, t->node[i].name), (uint32_t)i);
-	uint64_t hash = hash_name(parent, name);
-	for (size_t i = (size_t)hash & (h->cap - 1); !all && h->slot[i]; i = (i + 1) & (h->cap - 1)) {
-		const struct node *n = &t->node[h->slot[i]];
-		if (n->parent == parent && n->name == name)
-			return h->slot[i];
-	}
-	if (t->nodes >= NONE - 1)
-		return NONE;
 	id = (uint32_t)t->nodes;
 	*ARRAY_PUSH(t->node, t->nodes, t->nodes_cap) = (struct node){ parent, name, NONE, t->node[parent].child, NONE };
 	t->node[parent].child = id;
-	hash_insert(h, hash, id);
-	h->len++;
-	return id;
+	if (n > FEW)
+		hash_child(t, id);
+	else if (n == FEW)  /* no longer few */
+		for (; id != NONE; id = t->node[id].sibling)
+			hash_child(t, id);
+	return (uint32_t)t->nodes - 1;
 }
 
 static int hex(char c)

@@ -1,8 +1,8 @@
 /* The builder's attribute tree and its strings.
  *
- * A node costs 20 bytes and its slot in a hash table 4 to 8; a string its bytes, once, and a slot.  Both stay in
- * memory until the history is finished: they are what the memory of a builder grows with.  Node 0 is the root;
- * string 0 is empty. */
+ * A node costs 20 bytes, and 4 to 8 for a slot in a hash table where it has many siblings; a string its bytes, once,
+ * and a slot.  Both stay in memory until the history is finished: they are what the memory of a builder grows with.
+ * Node 0 is the root; string 0 is empty. */
 #ifndef STEALSCOPE_HISTORY_TREE_H
 #define STEALSCOPE_HISTORY_TREE_H
 
