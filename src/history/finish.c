@@ -16,7 +16,6 @@
 struct finish {
 	struct history_builder *b;
 	int64_t begin, end;
-	uint32_t *order;        /* attribute id -> node */
 	uint64_t intervals;
 	struct { uint64_t offset, size; } section[SECTIONS];
 	uint32_t sums2;         /* checksum of the last section */
@@ -24,7 +23,7 @@ struct finish {
 
 static struct leaf *leaf_of(const struct finish *f, size_t attr)
 {
-	uint32_t leaf = f->b->tree.node[f->order[attr]].leaf;
+	uint32_t leaf = f->b->tree.node[attr].leaf;
 	builder_touch_leaves(f->b, 1);
 	return leaf == NONE ? NULL : &f->b->leaf[leaf];
 }
@@ -46,24 +45,40 @@ static int compare_names(const void *a, const void *b, void *arg)
 	return strcmp(t->bytes + t->node[*x].name, t->bytes + t->node[*y].name);
 }
 
-/* Numbers the nodes.  Afterwards node->parent is the parent's id, node->child the first child's id and node->sibling
- * the number of children. */
-static void number_nodes(struct finish *f)
+/* Moves each node to where its id says. */
+static void sort_nodes(struct node *node, uint32_t *order, size_t n)
 {
-	struct tree *t = &f->b->tree;
-	f->order = mem_new(t->nodes, sizeof *f->order);
+	for (size_t i = 0; i < n; i++) {
+		const struct node first = node[i];
+		size_t at = i;
+		for (size_t from; (from = order[at]) != i; at = from) {
+			node[at] = node[from];
+			order[at] = (uint32_t)at;
+		}
+		node[at] = first;
+		order[at] = (uint32_t)at;
+	}
+}
+
+/* Numbers the nodes.  Afterwards they stand in that order, node->parent is the parent's id, node->child the first child's
+ * id and node->sibling the number of children. */
+static void number_nodes(struct tree *t)
+{
+	uint32_t *order = mem_new(t->nodes, sizeof *order);  /* attribute id -> node */
 	size_t len = 1;
 	for (size_t i = 0; i < len; i++) {
-		struct node *n = &t->node[f->order[i]];
+		struct node *n = &t->node[order[i]];
 		size_t first = len;
 		for (uint32_t c = n->child; c != NONE; c = t->node[c].sibling)
-			f->order[len++] = c;
-		qsort_r(f->order + first, len - first, sizeof *f->order, compare_names, t);
+			order[len++] = c;
+		qsort_r(order + first, len - first, sizeof *order, compare_names, t);
 		for (size_t c = first; c < len; c++)
-			t->node[f->order[c]].parent = (uint32_t)i;
+			t->node[order[c]].parent = (uint32_t)i;
 		n->child = len > first ? (uint32_t)first : 0;
 		n->sibling = (uint32_t)(len - first);
 	}
+	sort_nodes(t->node, order, t->nodes);
+	free(order);
 }
 
 static void begin_section(struct finish *f, enum section s)
@@ -229,7 +244,7 @@ static int write_attributes(struct finish *f, struct error *err)
 	uint64_t row = f->section[SECTION_INDEX].offset;
 	begin_section(f, SECTION_ATTRIBUTES);
 	for (size_t attr = 0; attr < b->tree.nodes; attr++) {
-		const struct node *n = &b->tree.node[f->order[attr]];
+		const struct node *n = &b->tree.node[attr];
 		const struct leaf *leaf = leaf_of(f, attr);
 		uint8_t r[ATTR_BYTES] = { 0 };
 		put32(r + ATTR_PARENT, attr ? n->parent : NONE);
@@ -356,9 +371,8 @@ int builder_write_tables(struct history_builder *b, int64_t begin, int64_t end, 
 {
 	struct finish f = { .b = b, .begin = begin, .end = end };
 	tree_forget_hashes(&b->tree);
-	number_nodes(&f);
+	number_nodes(&b->tree);
 	int result = close_leaves(&f, err) || write_index(&f, err) || write_attributes(&f, err) ||
 		write_sets_and_strings(&f, err) || write_meta(&f, err) || write_sums(&f, err) || write_header(&f, err);
-	free(f.order);
 	return result ? -1 : 0;
 }

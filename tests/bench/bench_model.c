@@ -250,7 +250,7 @@ static int churn(void)
 	if (r)
 		fprintf(stderr, "bench_model: %s\n", err.text);
 	else
-		printf("model: a history of %d threads, %d at a time: peak %ld MiB (target: 256), %.1f s\n", CHURN, LIVE,
+		printf("model: a history of %d threads, %d at a time: peak %ld MiB (target: 192), %.1f s\n", CHURN, LIVE,
 		       usage.ru_maxrss / 1024, seconds() - start);
 	fflush(stdout);
 	return r;
