@@ -68,8 +68,7 @@ void vcpu_map(struct machine *vm, uint32_t number, int64_t tid, const struct syn
 	m->vcpu[vcpu].mapped = true;
 }
 
-/* Its first event, or the first one for long. */
-static struct cpu *meet(struct machine *mc, uint32_t number)
+struct cpu *cpu_meet(struct machine *mc, uint32_t number)
 {
 	reserve(mc, number);
 	struct cpu *c = &mc->cpu[number];
@@ -85,11 +84,6 @@ static struct cpu *meet(struct machine *mc, uint32_t number)
 	}
 	update_cpu(mc, number);
 	return c;
-}
-
-struct cpu *cpu_get(struct machine *mc, uint32_t number)
-{
-	return number < mc->cpus && mc->cpu[number].state != CPU_UNSEEN ? &mc->cpu[number] : meet(mc, number);
 }
 
 struct thread *cpu_leave(struct machine *mc, uint32_t number)

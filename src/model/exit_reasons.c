@@ -84,12 +84,6 @@ static const char *find(const struct reason *r, size_t n, uint32_t code)
 }
 #define FIND(table, code) find(table, sizeof table / sizeof *table, code)
 
-enum isa exit_isa(const struct event *ev)
-{
-	return ev->kvm.isa == ISA_VMX || ev->kvm.isa == ISA_SVM ? (enum isa)ev->kvm.isa
-	     : ev->kvm.ret != EVENT_ABSENT ? ISA_ARM64 : ISA_UNKNOWN;
-}
-
 const char *isa_name(enum isa isa)
 {
 	static const char *const name[] = { "unknown", "VMX", "SVM", "arm64" };

@@ -15,7 +15,11 @@ enum exit_class {
 };
 
 /* Of an EV_KVM_EXIT. */
-enum isa exit_isa(const struct event *ev);
+static inline enum isa exit_isa(const struct event *ev)
+{
+	return ev->kvm.isa == ISA_VMX || ev->kvm.isa == ISA_SVM ? (enum isa)ev->kvm.isa
+	     : ev->kvm.ret != EVENT_ABSENT ? ISA_ARM64 : ISA_UNKNOWN;
+}
 enum exit_class exit_class(const struct event *ev);
 /* The guest touched memory that its machine does not have, or not yet, or not that way. */
 bool exit_is_memory(const struct event *ev);

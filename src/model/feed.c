@@ -31,8 +31,9 @@ static void on_switch(struct machine *mc, uint32_t number, const struct event *e
 	struct cpu *c = &mc->cpu[number];
 	irq_clear(mc, c);
 	prove(mc, number, ev->sw.prev_tid);
-	limits_switch(mc, c, ev);
-	struct thread *prev = c->current, *next = ev->sw.next_tid > 0 ? thread_get(mc, ev->sw.next_tid) : NULL;
+	struct thread *next = ev->sw.next_tid > 0 ? thread_get(mc, ev->sw.next_tid) : NULL;
+	limits_switch(mc, c, next, ev);
+	struct thread *prev = c->current;
 	if (prev) {
 		thread_learn(mc, prev, ev->sw.prev_comm, -1);
 		prev = cpu_leave(mc, number);
@@ -213,12 +214,12 @@ static void on_kvm(struct machine *mc, const struct cpu *c, const struct event *
 }
 
 /* What the event says of the thread in which it happened. */
-static void take_context(struct machine *mc, uint32_t number, const struct event *ev)
+static void take_context(struct machine *mc, const struct cpu *c, const struct event *ev)
 {
-	if (ev->tid >= 0 && ev->kind != EV_SWITCH)
-		prove(mc, number, ev->tid);
+	if (ev->tid >= 0 && ev->kind != EV_SWITCH && !(c->current && c->current->tid == ev->tid))
+		prove(mc, ev->cpu, ev->tid);
 	mc->tells_pids |= ev->pid > 0;
-	struct thread *current = mc->cpu[number].current;
+	struct thread *current = c->current;
 	if (current && current->tid == ev->tid)
 		thread_learn(mc, current, ev->comm, ev->pid);
 }
@@ -235,7 +236,7 @@ static void dispatch(struct machine *mc, const struct event *ev)
 	}
 	if (c->resumes)
 		known_resume(mc, number);
-	take_context(mc, number, ev);
+	take_context(mc, c, ev);
 	struct thread *th;
 	switch (ev->kind) {
 	case EV_SWITCH:

@@ -90,6 +90,9 @@ struct quiet {
 	bool known;             /* an exit told its reason */
 	bool halted;            /* it left by a halt, and has not been entered since */
 	int32_t tid;            /* of its thread */
+	const struct halts *halts;    /* what looking ahead has found, borrowed; or NULL */
+	struct prospects *prospects;  /* of its thread, or NULL */
+	int64_t least;          /* ns: the least time between a switch to its idle thread and a halt */
 	struct halt_stretch at;
 	struct usual usual;     /* of the way that it is on */
 	int64_t spent;          /* ns on that way so far */
@@ -98,10 +101,10 @@ struct quiet {
 /* A part of the time in guest mode that has just ended: quiet for `head` ns, then busy, then quiet for `tail` ns. */
 struct quiet_split { int64_t head, tail; };
 
-void quiet_init(struct quiet *q, int32_t tid);
+void quiet_init(struct quiet *q, const struct halts *h, int32_t tid);
 void quiet_lose(struct quiet *q);                            /* events of its CPU were lost */
 void quiet_inject(struct quiet *q, int64_t vector);
-void quiet_enter(struct quiet *q, const struct halts *h, int64_t t);
-struct quiet_split quiet_exit(struct quiet *q, const struct halts *h, int64_t t, const struct event *ev);
+void quiet_enter(struct quiet *q, int64_t t);
+struct quiet_split quiet_exit(struct quiet *q, int64_t t, const struct event *ev);
 
 #endif

@@ -36,7 +36,7 @@ static void enter(struct handlers *h, struct handler_cpu *c, const struct event 
 
 void handlers_feed(struct handlers *h, const struct event *ev)
 {
-	uint16_t entry = nest_entry_of(ev->kind);
+	uint16_t entry = nest_entry_of[ev->kind];
 	bool ends = ev->kind == EV_LOST || ev->kind == EV_SWITCH;
 	if (!entry && !ends)
 		return;

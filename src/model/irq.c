@@ -26,9 +26,7 @@ static int64_t make_name(struct machine *mc, const struct event *ev)
 	char text[64];
 	int64_t n = ev->irq.number;
 	const char *name = ev->irq.name > 0 ? mc->names.get(mc->names.of, ev->irq.name) : "";
-	if (ev->kind == EV_TIMER_ENTRY)
-		snprintf(text, sizeof text, "timer");
-	else if (ev->kind == EV_IRQ_ENTRY)
+	if (ev->kind == EV_IRQ_ENTRY)
 		snprintf(text, sizeof text, *name ? "irq/%" PRId64 "-%.32s" : "irq/%" PRId64, n, name);
 	else if (n >= 0 && n < (int64_t)(sizeof softirq_name / sizeof *softirq_name))
 		snprintf(text, sizeof text, "softirq/%" PRId64 "-%s", n, softirq_name[n]);
@@ -37,16 +35,23 @@ static int64_t make_name(struct machine *mc, const struct event *ev)
 	return sink_id(&mc->model->sink, text);
 }
 
+static int64_t name_timer(struct machine *mc)
+{
+	if (mc->text_timer < 0)
+		mc->text_timer = sink_id(&mc->model->sink, "timer");
+	return mc->text_timer;
+}
+
 /* The id of the handler's name.  A name is made once for each that a trace has. */
 static int64_t name_handler(struct machine *mc, const struct event *ev)
 {
-	bool timer = ev->kind == EV_TIMER_ENTRY;  /* their number is an address */
-	uint64_t number = timer ? 0 : (uint64_t)ev->irq.number, name = timer || ev->irq.name < 0 ? 0 : (uint64_t)ev->irq.name;
+	if (ev->kind == EV_TIMER_ENTRY)
+		return name_timer(mc);
+	uint64_t number = (uint64_t)ev->irq.number, name = ev->irq.name < 0 ? 0 : (uint64_t)ev->irq.name;
 	if (number >> 30 || name >> 32)  /* no interrupt's: the trace is damaged */
 		return make_name(mc, ev);
 	bool is_new;
-	uint64_t *known = map_put(&mc->handler_name, number << 34 | name << 2 | (ev->kind == EV_IRQ_ENTRY) | (timer ? 2 : 0),
-	                          &is_new);
+	uint64_t *known = map_put(&mc->handler_name, number << 34 | name << 2 | (ev->kind == EV_IRQ_ENTRY), &is_new);
 	if (is_new)
 		*known = (uint64_t)make_name(mc, ev);
 	return (int64_t)*known;
@@ -69,7 +74,7 @@ static void enter(struct machine *mc, struct cpu *c, const struct event *ev)
 
 void irq_event(struct machine *mc, struct cpu *c, const struct event *ev)
 {
-	if (nest_entry_of(ev->kind) == ev->kind)
+	if (nest_entry_of[ev->kind] == ev->kind)
 		enter(mc, c, ev);
 	else if (nest_leave(&c->nest, ev))
 		show(mc, c);
@@ -94,7 +99,7 @@ int64_t irq_context(struct machine *mc, const struct cpu *c, int64_t tid)
 	const struct nest_frame *top = nest_top(&c->nest);
 	/* Whatever it interrupted; in a guest one goes on from there to the CPU that is in the handler of that name. */
 	if (top && top->entry == EV_TIMER_ENTRY && !mc->parent)
-		return name_handler(mc, &(struct event){ .kind = EV_TIMER_ENTRY });
+		return name_timer(mc);
 	if (top)
 		return top->text;
 	if (tid <= 0 || mc->tells != TELLS_ALL)

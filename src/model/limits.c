@@ -65,13 +65,14 @@ void limits_look(struct cpu *c, int64_t now)
 	l->look[LOOKS - 1] = now;
 }
 
-void limits_switch(struct machine *mc, struct cpu *c, const struct event *ev)
+void limits_switch(struct machine *mc, struct cpu *c, struct thread *next, const struct event *ev)
 {
-	struct thread *next = !mc->parent && ev->sw.next_tid > 0 ? thread_get(mc, ev->sw.next_tid) : NULL;
 	const int8_t nice = nice_of(ev);
+	if (mc->parent)
+		return;
 	if (next)
 		thread_nice(mc, next, nice);
-	if (mc->parent || !mc->has_kvm)
+	if (!mc->has_kvm)
 		return;
 	if (!c->left) {
 		c->left = mem_new(1, sizeof *c->left);

@@ -21,17 +21,6 @@ uint32_t sink_attribute(struct model_sink *s, const char *node, const struct sch
 	return attr;
 }
 
-void sink_set_at(struct model_sink *s, int64_t t, uint32_t attr, int64_t value)
-{
-	if (!s->failed && attr != HISTORY_NONE)
-		s->failed = s->ops->set(s->to, t, attr, value, &s->err) < 0;
-}
-
-void sink_set(struct model_sink *s, uint32_t attr, int64_t value)
-{
-	sink_set_at(s, s->now, attr, value);
-}
-
 int64_t sink_id(struct model_sink *s, const char *text)
 {
 	int64_t id = s->failed ? -1 : s->ops->text(s->to, text, &s->err);

@@ -28,9 +28,18 @@ extern const struct model_sink_ops sink_history;  /* `to` is a struct history_bu
 unsigned sink_state_set(struct model_sink *s, const char *name, const char *const *state, unsigned n);
 /* The attribute below a node: "/Host/Threads/42".  set: of a state. */
 uint32_t sink_attribute(struct model_sink *s, const char *node, const struct schema_attr *attr, unsigned set);
-void sink_set(struct model_sink *s, uint32_t attr, int64_t value);
-void sink_set_at(struct model_sink *s, int64_t t, uint32_t attr,
-                 int64_t value);  /* told late: it has not changed since t */
 int64_t sink_id(struct model_sink *s, const char *text);  /* what to set for it; -1 after a failure */
+
+/* Told late: it has not changed since t.  Inline, as it happens more often than events do. */
+static inline void sink_set_at(struct model_sink *s, int64_t t, uint32_t attr, int64_t value)
+{
+	if (!s->failed && attr != HISTORY_NONE)
+		s->failed = s->ops->set(s->to, t, attr, value, &s->err) < 0;
+}
+
+static inline void sink_set(struct model_sink *s, uint32_t attr, int64_t value)
+{
+	sink_set_at(s, s->now, attr, value);
+}
 
 #endif

@@ -4,14 +4,10 @@
 
 #include "base/mem.h"
 
-uint16_t nest_entry_of(uint16_t kind)
-{
-	static const uint16_t entry[EVENT_KIND_COUNT] = {
-		[EV_IRQ_ENTRY] = EV_IRQ_ENTRY, [EV_SOFTIRQ_ENTRY] = EV_SOFTIRQ_ENTRY, [EV_TIMER_ENTRY] = EV_TIMER_ENTRY,
-		[EV_IRQ_EXIT] = EV_IRQ_ENTRY, [EV_SOFTIRQ_EXIT] = EV_SOFTIRQ_ENTRY, [EV_TIMER_EXIT] = EV_TIMER_ENTRY,
-	};
-	return entry[kind];
-}
+const uint16_t nest_entry_of[EVENT_KIND_COUNT] = {
+	[EV_IRQ_ENTRY] = EV_IRQ_ENTRY, [EV_SOFTIRQ_ENTRY] = EV_SOFTIRQ_ENTRY, [EV_TIMER_ENTRY] = EV_TIMER_ENTRY,
+	[EV_IRQ_EXIT] = EV_IRQ_ENTRY, [EV_SOFTIRQ_EXIT] = EV_SOFTIRQ_ENTRY, [EV_TIMER_EXIT] = EV_TIMER_ENTRY,
+};
 
 struct nest_frame *nest_enter(struct nest *n, const struct event *ev)
 {
@@ -27,7 +23,7 @@ struct nest_frame *nest_enter(struct nest *n, const struct event *ev)
 
 bool nest_leave(struct nest *n, const struct event *ev)
 {
-	uint16_t entry = nest_entry_of(ev->kind);
+	const uint16_t entry = nest_entry_of[ev->kind];
 	if (n->depth > NEST_DEEP) {
 		n->depth--;
 		return true;
@@ -38,11 +34,6 @@ bool nest_leave(struct nest *n, const struct event *ev)
 			return true;
 		}
 	return false;
-}
-
-const struct nest_frame *nest_top(const struct nest *n)
-{
-	return n->depth ? &n->frame[(n->depth < NEST_DEEP ? n->depth : NEST_DEEP) - 1] : NULL;
 }
 
 void nest_release(struct nest *n)

@@ -23,14 +23,18 @@ struct nest {
 	uint32_t depth;
 };
 
-/* The kind of event that begins handlers of this kind: of entries and exits; EV_OTHER for all other kinds. */
-uint16_t nest_entry_of(uint16_t kind);
+/* By kind of event, the one that begins handlers of this kind: of entries and exits; EV_OTHER for all other kinds. */
+extern const uint16_t nest_entry_of[EVENT_KIND_COUNT];
 /* A handler begins.  Its frame, to fill in the name; NULL when it is too deep to be kept. */
 struct nest_frame *nest_enter(struct nest *n, const struct event *ev);
 /* A handler ends.  False: it is none of those that were seen to begin. */
 bool nest_leave(struct nest *n, const struct event *ev);
-/* The innermost of those that are kept; NULL when the CPU is in no handler. */
-const struct nest_frame *nest_top(const struct nest *n);
 void nest_release(struct nest *n);
+
+/* The innermost of those that are kept; NULL when the CPU is in no handler. */
+static inline const struct nest_frame *nest_top(const struct nest *n)
+{
+	return n->depth ? &n->frame[(n->depth < NEST_DEEP ? n->depth : NEST_DEEP) - 1] : NULL;
+}
 
 #endif

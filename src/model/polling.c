@@ -17,10 +17,10 @@ void polling_forget(struct polling *p)
 	p->out = NEVER;
 }
 
-void polling_place(struct model *m, struct vcpu *v, enum vcpu_place place)
+void polling_sleeps(struct polling *p, int64_t now)
 {
-	if (place == PLACE_BLOCKED && v->polling.out == NEVER)
-		v->polling.out = m->sink.now;
+	if (p->out == NEVER)
+		p->out = now;
 }
 
 void polling_window(struct vcpu *v, const struct event *ev)

@@ -24,6 +24,7 @@ struct polling {
 #define POLLING_INIT { .window = -1, .next = -1, .since = INT64_MIN, .out = INT64_MAX, .attr = HISTORY_NONE }
 
 void polling_exit(struct polling *p, int64_t now);
+void polling_sleeps(struct polling *p, int64_t now);  /* its thread does */
 void polling_forget(struct polling *p);  /* events were lost */
 
 #endif

@@ -8,16 +8,20 @@ static int64_t least_of(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-void quiet_init(struct quiet *q, int32_t tid)
+void quiet_init(struct quiet *q, const struct halts *h, int32_t tid)
 {
-	*q = (struct quiet){ .tid = tid, .at = stretch_nowhere };
+	*q = (struct quiet){
+		.tid = tid, .at = stretch_nowhere, .halts = h, .least = way_least(h, tid),
+		.prospects = h ? prospects_of(&h->prospects, tid) : NULL,
+	};
 }
 
 void quiet_lose(struct quiet *q)
 {
-	bool known = q->known;
-	quiet_init(q, q->tid);
-	q->known = known;
+	q->halted = false;
+	q->at = stretch_nowhere;
+	q->usual = (struct usual){ 0 };
+	q->spent = 0;
 }
 
 void quiet_inject(struct quiet *q, int64_t vector)
@@ -32,15 +36,15 @@ static struct usual unseen(int64_t least)
 	                       .limit = { [END_HALT] = 2 * least, [END_WRITE] = 3 * least, -1, [END_INTERRUPT] = least } };
 }
 
-void quiet_enter(struct quiet *q, const struct halts *h, int64_t t)
+void quiet_enter(struct quiet *q, int64_t t)
 {
 	stretch_enter(&q->at, t);
 	q->halted = false;
 	int64_t way = q->at.quiet ? stretch_way(&q->at) : -1;
 	if (way < 0)
 		return;
-	const struct way *w = way_find(h, q->tid, way);
-	q->usual = w ? w->usual : unseen(way_least(h, q->tid));
+	const struct way *w = way_find(q->halts, q->tid, way);
+	q->usual = w ? w->usual : unseen(q->least);
 	q->spent = 0;
 }
 
@@ -50,18 +54,18 @@ struct foresight {
 	bool sends;                   /* its guest's threads send interrupts, and that is recorded */
 };
 
-static struct foresight foresee(const struct quiet *q, const struct halts *h, int64_t t)
+static struct foresight foresee(const struct quiet *q, int64_t t)
 {
-	struct prospects *p = h ? prospects_of(&h->prospects, q->tid) : NULL;
+	struct prospects *p = q->prospects;
 	return p ? (struct foresight){ prospects_at(p, t), p->sends } : (struct foresight){ NULL, false };
 }
 
 /* A thread sets its timer, or wakes another one, and has yet to be switched away from: that takes longer than the way from
  * the idle loop, which stops the tick and halts, but is over long before anything else could have happened. */
-static bool goes_to_sleep(const struct quiet *q, const struct prospect *next, int64_t least)
+static bool goes_to_sleep(const struct quiet *q, const struct prospect *next)
 {
 	const bool by_interrupt = q->at.writes == 0 && q->usual.limit[END_WRITE] == NO_LIMIT;
-	return next && next->end == END_HALT && !by_interrupt && way_is_switch(next->rest, least);
+	return next && next->end == END_HALT && !by_interrupt && way_is_switch(next->rest, q->least);
 }
 
 /* How much of the time before an interruption counts.  On its way to a write: a thread that ran for so long would hardly
@@ -86,19 +90,18 @@ static bool stays_until(const struct quiet *q, int64_t ns, enum part_end end, co
 }
 
 /* A timer for so soon that it expired before the guest could halt, where it is threads that set timers. */
-static bool is_short_sleep(const struct quiet *q, const struct halts *h, const struct prospect *next, int64_t least)
+static bool is_short_sleep(const struct quiet *q, const struct prospect *next)
 {
-	const struct way *w = next && next->vector >= 0 ? way_find(h, q->tid, WAY_LATER + next->vector) : NULL;
+	const struct way *w = next && next->vector >= 0 ? way_find(q->halts, q->tid, WAY_LATER + next->vector) : NULL;
 	return q->usual.timers && w && w->usual.limit[END_WRITE] == NO_LIMIT && !next->sent &&
-	       way_is_short(next->rest, least);
+	       way_is_short(next->rest, q->least);
 }
 
-static bool is_over(const struct quiet *q, const struct halts *h, int64_t ns, enum part_end end, const struct foresight *to,
-                    int64_t least)
+static bool is_over(const struct quiet *q, int64_t ns, enum part_end end, const struct foresight *to)
 {
-	if (!q->at.quiet || (end == END_WRITE && goes_to_sleep(q, to->next, least)))
+	if (!q->at.quiet || (end == END_WRITE && goes_to_sleep(q, to->next)))
 		return true;
-	if (end == END_WRITE && q->spent + ns > q->usual.head && is_short_sleep(q, h, to->next, least))
+	if (end == END_WRITE && q->spent + ns > q->usual.head && is_short_sleep(q, to->next))
 		return true;
 	return end != END_AT_HALT && q->spent + ns > q->usual.limit[end] && !stays_until(q, ns, end, to);
 }
@@ -113,14 +116,14 @@ static int64_t tail_of(enum part_end end, const struct foresight *to, int64_t le
 	return end == END_HALT || end == END_AT_HALT ? tail : 0;
 }
 
-struct quiet_split quiet_exit(struct quiet *q, const struct halts *h, int64_t t, const struct event *ev)
+struct quiet_split quiet_exit(struct quiet *q, int64_t t, const struct event *ev)
 {
-	const enum part_end end = stretch_end(&q->at, h, q->tid, ev);
+	const enum part_end end = stretch_end(&q->at, q->halts, q->tid, ev);
 	const int64_t ns = q->at.since == INT64_MIN ? 0 : t - q->at.since;
-	const int64_t least = way_least(h, q->tid);
+	const int64_t least = q->least;
 	struct quiet_split split = { 0, 0 };
-	const struct foresight to = foresee(q, h, ev->ts);
-	const bool stays = !is_over(q, h, ns, end, &to, least);
+	const struct foresight to = foresee(q, ev->ts);
+	const bool stays = !is_over(q, ns, end, &to);
 	if (stays)
 		split.head = ns;
 	else if (q->at.quiet && q->usual.head > q->spent)

@@ -129,6 +129,7 @@ struct machine {
 	uint8_t tells;          /* which kinds of handlers its trace has: see irq.c */
 	uint8_t isa;            /* of its exits, as told: enum isa */
 	int64_t text_name;      /* id of its name */
+	int64_t text_timer;     /* id of "timer", -1: not asked for yet */
 	struct name_source names;
 	struct cpu *cpu;
 	uint32_t cpus;
@@ -166,7 +167,7 @@ void thread_forget(struct machine *mc);                      /* frees all, write
 void thread_set(struct machine *mc, struct thread *th, enum thread_attr what, int64_t value);
 void thread_groups(struct model *m, const struct model_groups *groups, size_t n);  /* of threads that will come */
 void thread_nice(struct machine *mc, struct thread *th, int8_t nice);  /* as struct thread has it; it is switched in */
-void thread_learn(struct machine *mc, struct thread *th, int64_t comm, int64_t pid);  /* absent ones change nothing */
+void thread_take(struct machine *mc, struct thread *th, int64_t comm, int64_t pid);  /* see thread_learn() */
 void thread_enters(struct machine *mc, struct thread *th);   /* a guest, on its CPU: its vCPU may have moved to it */
 void thread_rename(struct machine *mc, struct thread *th, const char *name);
 void thread_place(struct machine *mc, struct thread *th, int64_t cpu);                /* where it is queued */
@@ -175,19 +176,31 @@ void thread_pid_ns(struct machine *mc, struct thread *th, int64_t ns);     /* th
 void thread_cgroup_ns(struct machine *mc, struct thread *th, int64_t ns);  /* tell the pid namespace first */
 bool tid_valid(int64_t tid);                                                           /* a thread's, not idle's */
 
+/* Its name and its process, of which absent ones change nothing.  Nearly always, nor do the others. */
+static inline void thread_learn(struct machine *mc, struct thread *th, int64_t comm, int64_t pid)
+{
+	if (th->doubted || (comm > 0 && comm != (int64_t)th->comm) || (pid >= 0 && pid != th->pid))
+		thread_take(mc, th, comm, pid);
+}
+
 /* update.c: consequences */
 void update_thread(struct machine *mc, struct thread *th);
 void update_vcpu(struct model *m, struct vcpu *v);
 void update_cpu(struct machine *mc, uint32_t cpu);  /* of its vCPU and of who owns it */
 
 /* cpu.c: CPUs and who is current on them */
-struct cpu *cpu_get(struct machine *mc, uint32_t number);
+struct cpu *cpu_meet(struct machine *mc, uint32_t number);  /* its first event, or the first one for long */
 void cpu_enter(struct machine *mc, uint32_t number, struct thread *th, enum vcpu_mode mode);  /* NULL: idle */
 void cpu_unknown(struct machine *mc, uint32_t number);
 struct thread *cpu_leave(struct machine *mc, uint32_t number);  /* who was current is so no longer */
 uint32_t cpu_attribute(struct machine *mc, uint32_t number, enum cpu_attr what);  /* declared if need be */
 uint32_t vcpu_get(struct machine *vm, uint32_t number);  /* index; made when there is none */
 void vcpu_map(struct machine *vm, uint32_t number, int64_t tid, const struct sync_life *life);
+
+static inline struct cpu *cpu_get(struct machine *mc, uint32_t number)
+{
+	return number < mc->cpus && mc->cpu[number].state != CPU_UNSEEN ? &mc->cpu[number] : cpu_meet(mc, number);
+}
 
 /* known.c: what is known without an event */
 void known_begin(struct machine *mc, const struct start *start);
@@ -203,15 +216,19 @@ void guest_entry(struct model *m, struct vcpu *v);
 void guest_exit(struct model *m, struct vcpu *v, const struct event *ev);
 void guest_lose(struct model *m, struct vcpu *v);  /* events of its thread's CPU were lost */
 void guest_forget_exit(struct model *m, struct vcpu *v);  /* it may have been entered, or left, meanwhile */
-void guest_preempted(struct model *m, struct vcpu *v, bool is);  /* by its host, while it had something to do */
-bool guest_is_dark(const struct vcpu *v);          /* only the host tells what its guest does, and it does */
+void guest_tell_inside(struct model *m, struct vcpu *v, bool told);  /* where it was preempted; or that it is not */
+/* Only the host tells what its guest does, and it does. */
+static inline bool guest_is_dark(const struct vcpu *v)
+{
+	return v->quiet.known && !v->vm->active;
+}
 
 /* limits.c */
-void limits_switch(struct machine *mc, struct cpu *c, const struct event *ev);  /* before its consequences */
+void limits_switch(struct machine *mc, struct cpu *c, struct thread *next, const struct event *ev);  /* at first */
 void limits_look(struct cpu *c, int64_t now);       /* an interrupt begins */
 void limits_timer(struct machine *mc, const struct event *ev);  /* EV_TIMER_ENTRY */
 void limits_doubt(struct cpu *c);                   /* who had it is not known */
-void limits_place(struct model *m, struct vcpu *v, enum vcpu_place place, bool moved);
+void limits_place(struct model *m, struct vcpu *v, enum vcpu_place place, bool moved);  /* one of them has changed */
 void limits_called(struct model *m, struct vcpu *v, const struct event *ev);  /* its thread goes back to its monitor */
 void limits_sleeps(struct vcpu *v, const struct event *ev);  /* its thread is switched out */
 void limits_enter(struct model *m, struct vcpu *v);
@@ -223,7 +240,6 @@ void limits_end(struct machine *host, bool close);  /* its trace is over; close:
 /* polling.c */
 void polling_window(struct vcpu *v, const struct event *ev);  /* EV_HALT_POLL */
 void polling_over(struct model *m, struct vcpu *v, const struct event *ev);  /* EV_VCPU_WAKEUP */
-void polling_place(struct model *m, struct vcpu *v, enum vcpu_place place);
 
 /* irq.c */
 void irq_event(struct machine *mc, struct cpu *c, const struct event *ev);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "model/start.h"
 #include "model/state.h"
 
 /* Inode numbers of Linux' initial namespaces: the host itself. */
@@ -151,7 +152,7 @@ static void bind(struct machine *mc, struct thread *th)
 	v->until = c->life.to;
 	v->mode = mc->has_kvm ? MODE_UNKNOWN : MODE_UNTRACED;
 	guest_lose(m, v);
-	quiet_init(&v->quiet, th->tid);
+	quiet_init(&v->quiet, mc->start ? &mc->start->halts : NULL, th->tid);
 	sink_set(&m->sink, v->attr_host_thread, th->tid);
 	thread_set(mc, th, THREAD_VM, history_ref(v->vm->text_name, v->number));
 }
@@ -236,10 +237,8 @@ static void rebind(struct machine *mc, struct thread *th, bool is_other)
 		update_cpu(mc, (uint32_t)th->on);
 }
 
-void thread_learn(struct machine *mc, struct thread *th, int64_t comm, int64_t pid)
+void thread_take(struct machine *mc, struct thread *th, int64_t comm, int64_t pid)
 {
-	if (!th->doubted && (comm <= 0 || comm == (int64_t)th->comm) && (pid < 0 || pid == th->pid))
-		return;  /* nearly always */
 	bool renamed = comm > 0 && comm != (int64_t)th->comm;
 	bool is_doubted = th->doubted && comm > 0, learned = pid >= 0 && pid <= INT32_MAX && pid != th->pid;
 	/* Under another name it belongs to another process, unless it executed a program; under the same it may. */

@@ -3,19 +3,7 @@
  * Where the guest's own trace says who is current, that holds.  Where it does not, the guest is idle from a halt on until
  * halts.h says that a thread runs.  When that was is known only at the next exit, so it is told late. */
 #include "model/exit_reasons.h"
-#include "model/start.h"
 #include "model/state.h"
-
-static const struct halts *halts_of(const struct vcpu *v)
-{
-	const struct machine *host = v->vm->parent;
-	return host && host->start ? &host->start->halts : NULL;
-}
-
-bool guest_is_dark(const struct vcpu *v)
-{
-	return v->quiet.known && !v->vm->active;
-}
 
 /* The reason's name, made once for each. */
 static int64_t name_exit(struct machine *host, const struct event *ev)
@@ -61,22 +49,19 @@ void guest_forget_exit(struct model *m, struct vcpu *v)
 	v->inside = EVENT_ABSENT;
 }
 
-void guest_preempted(struct model *m, struct vcpu *v, bool is)
+void guest_tell_inside(struct model *m, struct vcpu *v, bool told)
 {
-	is = is && v->inside != EVENT_ABSENT;
-	if (is == v->told_inside)
-		return;
-	v->told_inside = is;
+	v->told_inside = told;
 	if (v->attr_inside == HISTORY_NONE)
 		v->attr_inside = cpu_attribute(v->vm, v->number, CPU_INSIDE);
-	sink_set(&m->sink, v->attr_inside, is ? v->inside : HISTORY_NULL);
+	sink_set(&m->sink, v->attr_inside, told ? v->inside : HISTORY_NULL);
 }
 
 void guest_entry(struct model *m, struct vcpu *v)
 {
 	v->mode = MODE_GUEST;
 	v->inside = EVENT_ABSENT;
-	quiet_enter(&v->quiet, halts_of(v), m->sink.now);
+	quiet_enter(&v->quiet, m->sink.now);
 	limits_enter(m, v);
 	update_vcpu(m, v);
 }
@@ -98,7 +83,7 @@ void guest_exit(struct model *m, struct vcpu *v, const struct event *ev)
 {
 	int64_t since = v->quiet.at.since;
 	bool was_dark = guest_is_dark(v);
-	struct quiet_split split = quiet_exit(&v->quiet, halts_of(v), m->sink.now, ev);
+	struct quiet_split split = quiet_exit(&v->quiet, m->sink.now, ev);
 	if (was_dark && v->mode == MODE_GUEST && (v->status == VCPU_RUNNING || v->status == VCPU_IDLE))
 		tell_split(m, v, since, &split);
 	limits_exit(v, ev);

@@ -56,15 +56,19 @@ void update_vcpu(struct model *m, struct vcpu *v)
 {
 	enum vcpu_place place = place_of(v);
 	int32_t pcpu = v->thread ? v->thread->cpu : -1;
-	limits_place(m, v, place, pcpu != v->pcpu);
-	polling_place(m, v, place);
+	if (place != (enum vcpu_place)v->limits.place || pcpu != v->pcpu)
+		limits_place(m, v, place, pcpu != v->pcpu);
+	if (place == PLACE_BLOCKED)
+		polling_sleeps(&v->polling, m->sink.now);
 	if (m->paper_states && place == PLACE_QUEUED)
 		place = PLACE_RUNNABLE;  /* the paper makes no difference */
 	int status = vcpu_status(place, v->mode, current_of(v));
 	if (m->paper_states)
 		status = vcpu_fold(status);
 	if (status != v->status) {
-		guest_preempted(m, v, status == VCPU_PREEMPTED && place == PLACE_RUNNABLE);
+		const bool inside = status == VCPU_PREEMPTED && place == PLACE_RUNNABLE && v->inside != EVENT_ABSENT;
+		if (inside != v->told_inside)
+			guest_tell_inside(m, v, inside);
 		v->status = status;
 		v->status_since = m->sink.now;
 		sink_set(&m->sink, v->attr_status, status == STATUS_NULL ? HISTORY_NULL : status);
