@@ -231,6 +231,47 @@ static struct clock_edge level(struct clock_point *point, int64_t host)
 	return (struct clock_edge){ .left = { 0, host, 0 }, .right = { 0, host, 0 }, .point = point, .points = 1 };
 }
 
+/* A thread that came into being during the trace, and wakes from a sleep into which nobody saw it fall, was not there
+ * before; whether some events were lost on another CPU, or none. */
+static void test_born(void **state)
+{
+	char file[] = "/tmp/test_model_run.XXXXXX";
+	struct event h[] = {
+		event(10000, EV_TIMER_ENTRY, 0, 216), event(10000, EV_TIMER_ENTRY, 1, 0), event(10100, EV_TIMER_ENTRY, 1, 0),
+		event(10300, EV_TIMER_ENTRY, 1, 0), event(11000, EV_FORK, 0, 216), event(11100, EV_WAKING, 0, 216),
+		event(11200, EV_TIMER_ENTRY, 1, 0),
+	};
+	struct error err = ERROR_INIT;
+	struct model_span span;
+	struct notes notes = { NULL, 0, 0 };
+	(void)state;
+	h[4].fork.child_tid = h[4].fork.child_pid = h[5].wake.tid = 300;
+	h[5].wake.target_cpu = 0;
+	for (int lost = 0; lost < 2; lost++) {
+		int fd = mkstemp(file);
+		assert_true(fd >= 0);
+		close(fd);
+		if (lost) {
+			h[2] = event(10100, EV_LOST, 1, -1);
+			h[2].lost.end = 10200;
+		}
+		struct trace *host = make("hv", ROLE_HOST, h, COUNT(h));
+		struct sync_result sync = { .host = host };
+		struct history_builder *b = history_create(file, NULL, &err);
+		assert_int_equal(model_run(&sync, NULL, b, &span, &notes, &err), 0);
+		assert_int_equal(history_finish(b, span.begin, span.end, &err), 0);
+		struct history *r = history_open(file, &err);
+		assert_non_null(r);
+		assert_int_equal(value(r, "/Host/Threads/300/Status", 10999), HISTORY_NULL);
+		assert_int_equal(value(r, "/Host/Threads/300/Status", 11000), THREAD_BLOCKED);
+		history_close(r);
+		trace_free(host);
+		unlink(file);
+		memcpy(strrchr(file, '.') + 1, "XXXXXX", 6);
+	}
+	notes_release(&notes);
+}
+
 /* The band of a step that cannot be placed holds as long as it may be meant, to the ns: guest times 40 to 59, of which the
  * host's are 40 to 59 before the step and 1040 to 1059 after it, give or take 2 ns. */
 static void test_band(void **state)
@@ -261,6 +302,6 @@ static void test_band(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_merge), cmocka_unit_test(test_set_back), cmocka_unit_test(test_run),
-	                                    cmocka_unit_test(test_band) };
+	                                    cmocka_unit_test(test_born), cmocka_unit_test(test_band) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,6 +60,8 @@ void asleep_feed(struct asleep *a, const struct event *ev)
 		on_lost(a, ev);
 	else if (ev->kind == EV_WAKING)
 		on_waking(a, ev);
+	else if (ev->kind == EV_FORK)
+		note(a, ev->fork.child_tid, ev->ts, -1);  /* before that, nobody slept */
 	else if (ev->kind == EV_SWITCH && 
 	         (ev->sw.prev_state == RUN_BLOCKED || ev->sw.prev_state == RUN_UNINTERRUPTIBLE))
 		note(a, ev->sw.prev_tid, ev->ts, ev->cpu);

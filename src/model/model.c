@@ -54,6 +54,8 @@ static void run_init(struct model_run *r, const struct sync_result *sync, const 
 		.start = mem_new(n, sizeof *r->start), .start_err = mem_new(n, sizeof *r->start_err),
 		.workers = parallel_workers(options->workers),
 	};
+	for (size_t i = 0; i < n; i++)
+		r->start[i] = (struct start)START_INIT;
 	add_machine(r, "host", sync->host, NULL);
 	for (size_t i = 0; i < sync->vms; i++) {
 		const struct sync_vm *vm = &sync->vm[i];
