@@ -232,7 +232,7 @@ static struct clock_edge level(struct clock_point *point, int64_t host)
 }
 
 /* A thread that came into being during the trace, and wakes from a sleep into which nobody saw it fall, was not there
- * before; whether some events were lost on another CPU, or none. */
+ * before; whether some events were lost on another CPU, or none; and whoever looked ahead. */
 static void test_born(void **state)
 {
 	char file[] = "/tmp/test_model_run.XXXXXX";
@@ -247,18 +247,21 @@ static void test_born(void **state)
 	(void)state;
 	h[4].fork.child_tid = h[4].fork.child_pid = h[5].wake.tid = 300;
 	h[5].wake.target_cpu = 0;
-	for (int lost = 0; lost < 2; lost++) {
+	for (int i = 0; i < 4; i++) {
+		const bool lost = i & 1, early = i & 2;
 		int fd = mkstemp(file);
 		assert_true(fd >= 0);
 		close(fd);
-		if (lost) {
-			h[2] = event(10100, EV_LOST, 1, -1);
+		h[2] = event(10100, lost ? EV_LOST : EV_TIMER_ENTRY, 1, lost ? -1 : 0);
+		if (lost)
 			h[2].lost.end = 10200;
-		}
 		struct trace *host = make("hv", ROLE_HOST, h, COUNT(h));
+		struct model_options options = { .look = early ? model_look_begin(host, 2) : NULL };
+		assert_int_equal(options.look != NULL, early);
 		struct sync_result sync = { .host = host };
 		struct history_builder *b = history_create(file, NULL, &err);
-		assert_int_equal(model_run(&sync, NULL, b, &span, &notes, &err), 0);
+		assert_int_equal(model_run(&sync, &options, b, &span, &notes, &err), 0);
+		model_look_end(options.look);
 		assert_int_equal(history_finish(b, span.begin, span.end, &err), 0);
 		struct history *r = history_open(file, &err);
 		assert_non_null(r);

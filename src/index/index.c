@@ -37,8 +37,8 @@ static void add_reader(struct build_times *times, const char *reader)
 		snprintf(times->readers + len, sizeof times->readers - len, "%s%s", len ? ", " : "", reader);
 }
 
-int load_traces(struct loaded *l, struct input *in, struct progress progress, struct build_times *times,
-                struct error *err)
+static int decode(struct loaded *l, struct input *in, struct progress progress, struct build_times *times,
+                  struct error *err)
 {
 	*l = (struct loaded){ .trace = mem_new(in->specs, sizeof(struct trace *)) };
 	struct trace_options options = { .reader = in->reader, .workers = in->jobs, .progress = progress,
@@ -53,6 +53,12 @@ int load_traces(struct loaded *l, struct input *in, struct progress progress, st
 		add_reader(times, trace_info(l->trace[i])->reader);
 	}
 	times_end(times, PHASE_DECODE);
+	return 0;
+}
+
+static int synchronize(struct loaded *l, struct input *in, struct progress progress, struct build_times *times,
+                       struct error *err)
+{
 	in->sync_options.audit = in->audit;
 	in->sync_options.progress = progress;
 	in->sync_options.workers = in->jobs;
@@ -61,6 +67,12 @@ int load_traces(struct loaded *l, struct input *in, struct progress progress, st
 		notes_rename(&l->notes, trace_info(l->sync.host)->machine, "host");  /* as histories call it */
 	times_end(times, PHASE_SYNC);
 	return rc;
+}
+
+int load_traces(struct loaded *l, struct input *in, struct progress progress, struct build_times *times,
+                struct error *err)
+{
+	return decode(l, in, progress, times, err) || synchronize(l, in, progress, times, err) ? -1 : 0;
 }
 
 void loaded_release(struct loaded *l)
@@ -72,14 +84,32 @@ void loaded_release(struct loaded *l)
 	notes_release(&l->notes);
 }
 
+/* NULL: there is none, or several. */
+static const struct trace *host_of(const struct loaded *l)
+{
+	const struct trace *host = NULL;
+	size_t hosts = 0;
+	for (size_t i = 0; i < l->traces; i++)
+		if (trace_info(l->trace[i])->role == ROLE_HOST) {
+			host = l->trace[i];
+			hosts++;
+		}
+	return hosts == 1 ? host : NULL;
+}
+
 static int fill(struct history_builder *b, const char *path, struct loaded *l, struct input *in,
                 struct progress progress, struct model_span *span, struct build_times *times, struct error *err)
 {
-	if (load_traces(l, in, progress, times, err))
+	if (decode(l, in, progress, times, err))
 		return -1;
 	struct model_options options = { .paper_states = in->paper_states, .workers = in->jobs, .progress = progress,
-	                                 .groups = in->group, .grouped = in->groups };
-	if (model_run(&l->sync, &options, b, span, &l->notes, err))
+	                                 .groups = in->group, .grouped = in->groups,
+	                                 .look = model_look_begin(host_of(l), in->jobs) };
+	int rc = synchronize(l, in, progress, times, err);
+	if (rc == 0)
+		rc = model_run(&l->sync, &options, b, span, &l->notes, err);
+	model_look_end(options.look);
+	if (rc)
 		return -1;
 	times_end(times, PHASE_MODEL);
 	return provenance_store(b, path, in, l->trace, &l->sync, &l->notes, err);

@@ -9,6 +9,7 @@
 #include "base/timefmt.h"
 #include "model/band.h"
 #include "model/cover.h"
+#include "model/early.h"
 #include "model/feed.h"
 #include "model/merge.h"
 #include "model/sink_beside.h"
@@ -94,6 +95,8 @@ static int look(void *arg, size_t i)
 	const struct model_run *r = arg;
 	if (!r->trace[i] || !trace_info(r->trace[i])->events)
 		return 0;
+	if (i == 0 && model_look_is_of(r->options->look, r->trace[i]))
+		return model_look_take(r->options->look, &r->start[i], &r->start_err[i]);
 	return start_look(&r->start[i], r->trace[i], r->clock[i], &r->start_err[i]);
 }
 

@@ -26,11 +26,15 @@
 /* The control groups that a thread of the host is in, "NUMBER:SHARES/...", as long as the first one of its TID lives. */
 struct model_groups { int32_t tid; char *text; };
 
+/* What was true before the host's first event, which a thread finds out while its guests are synchronized. */
+struct model_look;
+
 struct model_options {
 	const struct model_groups *groups;  /* borrowed */
 	size_t grouped;
 	bool paper_states;         /* fold HOST_BLOCKED into PREEMPTED and WAKING into IDLE */
 	unsigned workers;          /* 0 = one per core; what comes out does not depend on them */
+	struct model_look *look;   /* that was begun of the host, borrowed; or NULL */
 	struct progress progress;  /* in events */
 };
 
@@ -38,6 +42,10 @@ struct model_span {
 	int64_t begin, end;        /* ns host time: what to give history_finish() */
 	uint64_t events;           /* that went through the model */
 };
+
+/* host: borrowed, or NULL.  NULL: there is nothing to gain, model_run() looks itself. */
+struct model_look *model_look_begin(const struct trace *host, unsigned workers);
+void model_look_end(struct model_look *l);  /* waits until it is over; NULL: nothing */
 
 /* Replays all traces of `sync` in host time and pushes every state change to `b`. */
 int model_run(const struct sync_result *sync, const struct model_options *options, struct history_builder *b,

@@ -8,6 +8,7 @@ src_libmodel_a_SOURCES = \
 	src/model/contention.c \
 	src/model/cover.c src/model/cover.h \
 	src/model/cpu.c \
+	src/model/early.c src/model/early.h \
 	src/model/exit_reasons.c src/model/exit_reasons.h \
 	src/model/feed.c src/model/feed.h \
 	src/model/halts.c src/model/halts.h src/model/halt_ways.c src/model/halt_ways.h \
