@@ -22,11 +22,32 @@ static void parse_uuid(struct parser *p)
 	p->m->has_uuid = digits == 32;
 }
 
+/* What a block says once at most. */
+enum {
+	SAYS_ID, SAYS_NAME, SAYS_STREAM, SAYS_FREQUENCY, SAYS_SECONDS, SAYS_OFFSET, SAYS_UUID, SAYS_ORDER, SAYS_MAJOR,
+	SAYS_MINOR, SAYINGS
+};
+static const char *const saying[SAYINGS] = {
+	"id", "name", "stream_id", "freq", "offset_s", "offset", "uuid", "byte_order", "major", "minor",
+};
+
 struct tsdl_block {
 	struct ctf_stream *stream;
 	struct ctf_event *event;
 	struct ctf_clock *clock;
+	unsigned said;          /* bits of the above */
 };
+
+static void say_once(struct parser *p, struct tsdl_block *b, const char *key)
+{
+	for (unsigned i = 0; i < SAYINGS; i++) {
+		if (strcmp(key, saying[i]) != 0)
+			continue;
+		if (b->said >> i & 1)
+			tsdl_fail(p, "an attribute that is said twice");
+		b->said |= 1u << i;
+	}
+}
 
 static void take_type(struct parser *p, const struct tsdl_block *b, const char *key)
 {
@@ -47,6 +68,7 @@ static void take_type(struct parser *p, const struct tsdl_block *b, const char *
 
 static void take_value(struct parser *p, const struct tsdl_block *b, const char *key)
 {
+	const bool is_trace = !b->stream && !b->event && !b->clock;
 	if (b->stream && !strcmp(key, "id")) {
 		b->stream->id = tsdl_number(p);
 	} else if (b->event && !strcmp(key, "id")) {
@@ -64,17 +86,21 @@ static void take_value(struct parser *p, const struct tsdl_block *b, const char 
 		b->clock->offset_s = (int64_t)tsdl_number(p);
 	} else if (b->clock && !strcmp(key, "offset")) {
 		b->clock->offset = (int64_t)tsdl_number(p);
-	} else if (!b->stream && !b->event && !b->clock && !strcmp(key, "uuid")) {
+	} else if (is_trace && !strcmp(key, "uuid")) {
 		parse_uuid(p);
-	} else if (!b->stream && !b->event && !b->clock && !strcmp(key, "byte_order")) {
+	} else if (is_trace && !strcmp(key, "byte_order")) {
 		const enum ctf_order order = tsdl_byte_order(p);
 		p->m->big = order == CTF_BIG;
 		p->m->has_order = order != CTF_NATIVE;
+	} else if (is_trace && !strcmp(key, "major") && tsdl_number(p) != 1) {
+		tsdl_fail(p, "another version than 1.8");
+	} else if (is_trace && !strcmp(key, "minor") && tsdl_number(p) != 8) {
+		tsdl_fail(p, "another version than 1.8");
 	}
 	tsdl_skip_value(p);
 }
 
-static void block(struct parser *p, const struct tsdl_block *b)
+static void block(struct parser *p, struct tsdl_block *b)
 {
 	const size_t names = p->names;
 	tsdl_expect(p, "{");
@@ -92,6 +118,7 @@ static void block(struct parser *p, const struct tsdl_block *b)
 			take_type(p, b, key);
 		} else {
 			tsdl_expect(p, "=");
+			say_once(p, b, key);
 			take_value(p, b, key);
 		}
 		tsdl_expect(p, ";");
@@ -113,7 +140,11 @@ static void new_stream(struct parser *p)
 	struct ctf_stream *s = ctf_alloc(&p->m->arena, sizeof *s);
 	s->next = p->m->stream;
 	p->m->stream = s;
-	block(p, &(struct tsdl_block){ .stream = s });
+	struct tsdl_block b = { .stream = s };
+	block(p, &b);
+	s->has_id = b.said >> SAYS_ID & 1;
+	if (!s->has_id && s->next)
+		tsdl_fail(p, "one of several streams without a number");
 }
 
 static void new_event(struct parser *p)
@@ -135,12 +166,34 @@ static void new_clock(struct parser *p)
 	block(p, &(struct tsdl_block){ .clock = c });
 	if (!*c->name)
 		tsdl_fail(p, "a clock without a name");
+	for (const struct ctf_clock *other = c->next; other; other = other->next)
+		if (strcmp(other->name, c->name) == 0)
+			tsdl_fail(p, "two clocks of the same name");
+}
+
+static void new_trace(struct parser *p)
+{
+	struct tsdl_block b = { 0 };
+	const bool is_first = !p->m->has_order;
+	block(p, &b);
+	if (!is_first || !(b.said >> SAYS_MAJOR & b.said >> SAYS_MINOR & 1))
+		tsdl_fail(p, "a trace that is described twice, or of no version");
+}
+
+/* Streams that have a number, and packets that do not tell theirs. */
+static bool is_untold(const struct ctf_metadata *m)
+{
+	static const char teller[] = "stream_id";
+	const struct ctf_stream *s = m->stream;
+	while (s && !s->has_id)
+		s = s->next;
+	return s && !(m->packet_header && ctf_member_find(m->packet_header, teller, sizeof teller - 1));
 }
 
 static void top(struct parser *p)
 {
 	if (tsdl_accept(p, "trace"))
-		block(p, &(struct tsdl_block){ 0 });
+		new_trace(p);
 	else if (tsdl_accept(p, "stream"))
 		new_stream(p);
 	else if (tsdl_accept(p, "event"))
@@ -162,5 +215,7 @@ void ctf_metadata_parse(struct ctf_metadata *m, const char *text, size_t len)
 		top(&p);
 	if (!m->why && !m->has_order)
 		tsdl_fail(&p, "no byte order");
+	if (!m->why && is_untold(m))
+		tsdl_fail(&p, "a stream with a number that its packets do not tell");
 	free(p.named);
 }

@@ -69,6 +69,7 @@ struct ctf_event {
 
 struct ctf_stream {
 	uint64_t id;
+	bool has_id;                  /* (CTF 1.8) it says so */
 	struct ctf_type *packet_context, *event_header, *event_context;
 	struct ctf_stream *next;
 };
