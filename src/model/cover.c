@@ -85,10 +85,14 @@ int cover_open(struct cover *c, const struct trace *trace, const struct clock_ma
 
 int cover_next(struct cover *c, struct event *ev, struct error *err)
 {
-	if (c->at == c->silences && c->got < 0)
-		return next_event(c, ev, err);
-	if (c->got < 0 && (c->got = next_event(c, &c->ahead, err)) < 0)
-		return -1;
+	if (c->got < 0) {
+		const int got = next_event(c, ev, err);
+		if (got < 0 || c->at == c->silences || (got && ev->ts < c->silence[c->at].ts))
+			return got;
+		if (got)
+			c->ahead = *ev;
+		c->got = got;
+	}
 	if (c->at < c->silences && (!c->got || c->silence[c->at].ts <= c->ahead.ts)) {
 		*ev = c->silence[c->at++];
 		return 1;
