@@ -3,8 +3,9 @@
  * For each seed the simulator draws a host, guests and workloads, writes their traces, and says what was true; the
  * whole chain (trace, sync, model, history) reads the traces; every interval of every attribute is compared.
  *   perfect clocks, a constant offset:  equal to the ns
- *   clocks that drift, events or no events to synchronize by:  a difference is allowed only within the reported error
- *   band around a moment at which the truth itself changes; and the true clock must lie in the reported corridor
+ *   clocks that drift, events or no events to synchronize by:  a difference is allowed only within the error band that
+ *   the guest's clock reports for that time, around a moment at which the truth itself changes; and the true clock must
+ *   lie in the reported corridor, all along.  What belongs to a guest without a corridor is left out, the rest is not
  *   lost events:  where the analysis claims to know, it is right, to the ns
  *   why a vCPU is out:  what is named is so
  * Usage: test_truth [FROM TO [SECONDS]]  (seeds, as far as the time goes; without them a quick set) */
@@ -23,6 +24,7 @@
 #include "sync/sync.h"
 #include "trace/trace.h"
 #include "truth_cases.h"
+#include "truth_doubt.h"
 #include "truth_file.h"
 #include "truth_reasons.h"
 
@@ -42,14 +44,14 @@ struct run {
 	uint64_t seed;
 	struct truth_file truth;
 	struct history *h;
-	int64_t tolerance;   /* ns; 0 = exact */
 	int64_t from, to;    /* what is compared of the attribute: what the traces cover that it depends on */
-	struct unsure { int64_t from, to, tolerance; } unsure[8];  /* host ns: where a clock says that it may have jumped */
-	size_t unsures;
+	const char *path;    /* of the attribute */
+	struct truth_doubt doubt;
 	int64_t unknown_ns, known_ns;
 	int64_t missed_ns;   /* of the attribute: wrong where it is an estimate */
 	unsigned wrong;
-	bool skipped;        /* the clocks could not be found, and that was said */
+	size_t compared;     /* attributes */
+	bool skipped;        /* so much was lost that there is nothing to compare */
 };
 
 static struct { int64_t missed_ns, ns; } estimates;  /* of all runs */
@@ -61,28 +63,11 @@ static void complain(struct run *r, const char *path, int64_t from, int64_t to, 
 		       r->test->name, r->seed, path, from, to, from - r->truth.begin, to - from + 1, found, is);
 }
 
-/* What a time may be off at t; *until: so long it holds. */
-static int64_t tolerance_at(const struct run *r, int64_t t, int64_t *until)
-{
-	int64_t tolerance = r->tolerance;
-
-	*until = INT64_MAX;
-	for (size_t i = 0; i < r->unsures; i++) {
-		const struct unsure *u = &r->unsure[i];
-		int64_t end = t < u->from ? u->from - 1 : t <= u->to ? u->to : INT64_MAX;
-
-		*until = end < *until ? end : *until;
-		if (t >= u->from && t <= u->to && u->tolerance > tolerance)
-			tolerance = u->tolerance;
-	}
-	return tolerance;
-}
-
 /* Is every moment of [from, to] within the tolerance of a change of the attribute? */
 static bool near_changes(const struct run *r, const struct truth_attr *a, int64_t from, int64_t to, int64_t margin)
 {
 	for (int64_t at = from, next, until; at <= to; at = next + 1) {
-		int64_t tol = tolerance_at(r, at, &until) + margin;
+		int64_t tol = doubt_at(&r->doubt, r->path, at, &until) + margin;
 
 		next = at - 1;
 		for (size_t i = 0; i < a->n && tol; i++)
@@ -147,7 +132,7 @@ static bool queued_idle(const struct run *r, const char *path, int64_t t)
 /* The name that a thread had before the exec that is the first record of it. */
 static bool before_exec(const struct run *r, const char *path, const struct interval *iv, const struct truth_interval *is)
 {
-	int64_t unused, tolerance = tolerance_at(r, iv->end, &unused);
+	int64_t unused, tolerance = doubt_at(&r->doubt, path, iv->end, &unused);
 
 	return iv->start <= r->from && iv->end < r->to && !strcmp(strrchr(path, '/'), "/Name") &&
 	       iv->end >= is->end - tolerance && iv->end <= is->end + tolerance;
@@ -286,17 +271,22 @@ static int compare_attr(struct run *r, const struct truth_attr *a, struct error 
 	struct history_cursor c;
 	struct interval iv;
 	size_t at = 0;
+	int64_t unused;
 	int got;
 
 	truth_window(&r->truth, path, &r->from, &r->to);
-	r->from += r->tolerance;
-	r->to -= r->tolerance;
+	r->path = path;
+	r->from += doubt_at(&r->doubt, path, r->from, &unused);
+	r->to -= doubt_at(&r->doubt, path, r->to, &unused);
+	if (!doubt_knows(&r->doubt, path))
+		return 0;
 	if (attr == HISTORY_NONE) {
 		missing_attr(r, path, a);
 		return 0;
 	}
 	if (r->from > r->to)
 		return 0;
+	r->compared++;
 	if (history_range(&c, r->h, attr, r->from, r->to, err) < 0)
 		return -1;
 	r->missed_ns = 0;
@@ -346,46 +336,18 @@ static int no_such_reason(void *arg, uint32_t attr)
 }
 
 /* The true clock of a guest must lie in the corridor that the analysis reports, all along. */
-static void compare_clock(struct run *r, const struct sync_vm *vm)
+static void tell_outside(void *arg, const char *machine, int64_t host, int64_t low, int64_t high)
 {
-	for (int i = 0; i <= 16; i++) {
-		int64_t host = r->truth.begin + (r->truth.end - r->truth.begin) / 16 * i, low, high;
-		int64_t guest = truth_guest_time(&r->truth, vm->name, host);
-		if (truth_comes_twice(&r->truth, vm->name, guest))
-			continue;
-		if (!clock_map_bounds(&vm->clock, guest, &low, &high)) {
-			complain(r, vm->name, host, host, "no corridor", "one");
-			return;
-		}
-		if (!clock_map_unsure(&vm->clock, guest) && high - low + r->test->slack > r->tolerance)
-			r->tolerance = high - low + r->test->slack;
-		if (host < low - r->test->slack || host > high + r->test->slack) {
-			char text[64];
+	char text[64] = "no corridor";
 
-			snprintf(text, sizeof text, "clock corridor %" PRId64 "..%" PRId64, low - host, high - host);
-			complain(r, vm->name, host, host, text, "0");
-		}
-	}
-}
-
-/* Where the clock says that it cannot tell when it jumped, it may be off by the jump, and no further. */
-static void note_unsure(struct run *r, const struct clock_map *clock)
-{
-	for (size_t i = 1; i < clock->pieces && r->unsures < COUNT(r->unsure); i++) {
-		const struct clock_piece *p = &clock->piece[i];
-		int64_t low[2], high[2];
-
-		if (p->placed || p->unsure_from == p->unsure_to)
-			continue;
-		if (clock_map_bounds(clock, p->unsure_from, &low[0], &high[0]) &&
-		    clock_map_bounds(clock, p->unsure_to - 1, &low[1], &high[1]))
-			r->unsure[r->unsures++] = (struct unsure){ low[0], high[1], high[0] - low[0] + r->test->slack };
-	}
+	if (low <= high)
+		snprintf(text, sizeof text, "clock corridor %" PRId64 "..%" PRId64, low, high);
+	complain(arg, machine, host, host, text, low <= high ? "0" : "one");
 }
 
 static void compare_clocks(struct run *r, const struct sync_result *sync)
 {
-	r->tolerance = r->test->slack < 0 ? 0 : r->test->slack;
+	doubt_begin(&r->doubt, &r->truth, r->test->slack);
 	for (size_t i = 0; i < sync->vms && r->test->slack >= 0; i++) {
 		const struct sync_vm *vm = &sync->vm[i];
 
@@ -394,10 +356,10 @@ static void compare_clocks(struct run *r, const struct sync_result *sync)
 		bool sure = vm->clock.pieces > 0 && vm->clock.piece[0].quality == SYNC_ACCURATE;
 		bool banded = clock_map_band(&vm->clock, trace_info(vm->guest)->begin) >= 0;
 
-		r->skipped = r->skipped || !sure;
 		if (sure || banded)  /* a clock that is not sure is right within its band all the same */
-			compare_clock(r, vm);
-		note_unsure(r, &vm->clock);
+			doubt_add(&r->doubt, &r->truth, vm, tell_outside, r);
+		else
+			doubt_add_unknown(&r->doubt, vm);
 	}
 }
 
@@ -533,10 +495,10 @@ static bool run_case(const struct test_case *test, uint64_t seed, const char *tm
 	if (r.wrong > SHOWN)
 		printf("%s seed %" PRIu64 ": %u disagreements in all\n", test->name, seed, r.wrong);
 	if (getenv("TRUTH_VERBOSE"))
-		printf("%-12s %5" PRIu64 " %8" PRIu64 " records, tolerance %" PRId64 " ns, unknown %.4f %%%s%s\n",
+		printf("%-12s %5" PRIu64 " %8" PRIu64 " records, tolerance %" PRId64 " ns, unknown %.4f %%, %zu rows%s%s\n",
 		       test->name, seed,
-		       done.records, r.tolerance, 100.0 * (double)r.unknown_ns / (double)(r.known_ns + r.unknown_ns + 1),
-		       r.skipped ? ", clocks not found" : "", r.wrong ? ", WRONG" : "");
+		       done.records, doubt_most(&r.doubt), 100.0 * (double)r.unknown_ns / (double)(r.known_ns + r.unknown_ns + 1),
+		       r.compared, doubt_unknown(&r.doubt) ? ", clocks not found" : "", r.wrong ? ", WRONG" : "");
 	history_close(r.h);
 	truth_release(&r.truth);
 	if (!r.wrong || !getenv("TRUTH_KEEP"))
