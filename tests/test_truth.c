@@ -492,6 +492,8 @@ static bool run_case(const struct test_case *test, uint64_t seed, const char *tm
 		printf("%s seed %" PRIu64 ": %s\n", test->name, seed, err.text);
 		r.wrong++;
 	}
+	if (pinned_told(test->name, seed) && doubt_unknown(&r.doubt))
+		complain(&r, "clocks", r.truth.begin, r.truth.end, "one without a corridor", "all known");
 	if (r.wrong > SHOWN)
 		printf("%s seed %" PRIu64 ": %u disagreements in all\n", test->name, seed, r.wrong);
 	if (getenv("TRUTH_VERBOSE"))

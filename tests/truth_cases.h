@@ -28,5 +28,6 @@ extern const size_t test_cases;
 struct pinned { const char *name; uint64_t seed; };
 extern const struct pinned pinned[];
 extern const size_t pinneds;
+bool pinned_told(const char *name, uint64_t seed);  /* silence is no answer there */
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "sync/estimate/corridor.h"
 
 /* A corridor of `room` ns to both sides of a line that passes through two points. */
 static void corridor(const struct hull_point p[2], int64_t room, struct clock_piece *piece)
@@ -113,12 +114,26 @@ size_t hypothesis_jumps(const struct hypothesis *h)
 static bool as_narrow(const struct clock_map *a, const struct clock_map *b, const struct activity *act)
 {
 	for (int i = 0; i <= 2; i++) {
-		int64_t t = act->begin + (act->end - act->begin) / 2 * i;
-		int64_t wa = clock_map_band(a, t), wb = clock_map_band(b, t);
-		if (wa < 0 || wb < 0 || wa > wb + wb / 10 + 1)
+		int64_t t = act->begin + (act->end - act->begin) / 2 * i, low[2], high[2];
+		if (!clock_map_bounds(a, t, &low[0], &high[0]) || !clock_map_bounds(b, t, &low[1], &high[1]))
+			return false;
+		const int64_t by = (high[1] - low[1]) / 10 + 1;
+		if (high[0] - low[0] > high[1] - low[1] + by || high[0] < low[1] - by || low[0] > high[1] + by)
 			return false;
 	}
 	return true;
+}
+
+/* Narrowed from two beginnings, events that lie out of guest mode may lead to two clocks, of which neither is in the
+ * other's corridor. */
+static void hold_both(struct clock_map *to, const struct clock_map *from, const struct activity *act)
+{
+	for (size_t i = 0; i < to->pieces; i++) {
+		const int64_t end = i + 1 < to->pieces ? to->piece[i + 1].from - 1 : act->end;
+		const int64_t begin = i > 0 ? to->piece[i].from : act->begin;
+		if (begin < end)
+			(void)corridor_join(&to->piece[i], from, (struct segment){ begin, end }, DOUBTED_NS);
+	}
 }
 
 /* The narrowing began in a corridor that was guessed; what it found is right if the guess was, and another guess nearby may
@@ -143,6 +158,7 @@ void hypothesis_doubt(struct hypothesis *h, const struct seen *seen)
 		hypothesis_release(h);
 		*h = wide;
 	} else if (!same) {
+		hold_both(&wide.clock, &h->clock, seen->act);
 		hypothesis_release(h);
 		h->clock = wide.clock;
 	} else {

@@ -251,6 +251,34 @@ static void append(struct clock_map *map, struct clock_map *more)
 	*more = (struct clock_map){ NULL, 0 };
 }
 
+/* Beyond a step many events fit by chance, so a part may reach across it and they bend its line.  Where events lie out of
+ * guest mode, does less of the part on its own lead to a clock that contains all of that?  Then that one is stretched. */
+static void retry(const struct seen *seen, struct segment *part, struct hypothesis *h)
+{
+	const int64_t third = (part->to - part->from) / 3;
+	const struct segment less[2] = { { part->from, part->to - third }, { part->from + third, part->to } };
+	for (int i = 0; i < 2 && h->outside > 0; i++) {
+		struct activity view = activity_view(seen->act, less[i]);
+		const struct seen on = { seen->host, seen->vm, &view };
+		struct hypothesis own, wide;
+		hypothesis_copy(&own, h);
+		hypothesis_count(&own, &on);
+		hypothesis_near(&wide, h, &view, 0, DOUBTED_NS);
+		hypothesis_test(&wide, &on);
+		const bool better = wide.outside == 0 && own.outside > 0 && wide.inside >= own.inside && wide.clock.pieces == 1;
+		activity_view_end(&view);
+		if (better) {
+			*part = less[i];
+			stretch(seen, part, true, &wide);
+			stretch(seen, part, false, &wide);
+		}
+		hypothesis_release(&own);
+		hypothesis_release(better ? h : &wide);
+		if (better)
+			*h = wide;
+	}
+}
+
 /* A part of the trace on which one line holds, about that place; false when there is none that is proved. */
 static bool try_part(const struct seen *seen, double where, int64_t length, int64_t lags, struct segment *part,
                      struct hypothesis *out)
@@ -266,6 +294,7 @@ static bool try_part(const struct seen *seen, double where, int64_t length, int6
 		*part = l.at;
 		stretch(seen, part, true, h);
 		stretch(seen, part, false, h);
+		retry(seen, part, h);
 		doubt = doubt_of(&l);
 		if (!doubt) {
 			struct activity view = activity_view(seen->act, *part);
