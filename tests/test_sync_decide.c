@@ -185,7 +185,7 @@ static void test_beyond(void **state)
 	}
 	pair[2 * AT + 1].y += 230;
 	pair[2 * AT + 1].rejected = PAIR_SUSPECT;
-	corridor_open(pair, (size_t)2 * N, false, 0, clock.piece);
+	corridor_open(pair, (size_t)2 * N, &(struct corridor_bend){ 0 }, 0, clock.piece);
 	assert_true(clock_map_bounds(&clock, 1000000 * AT, &low, &high));
 	assert_int_equal(high - 1000000 * AT, 330 + 1);
 	assert_int_equal(low - 1000000 * AT, -101 - 1);

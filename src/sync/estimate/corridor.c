@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/bisect.h"
 #include "base/mem.h"
 
 #define BLOCK_NS 2000000000LL  /* a short time, unless there are less than ... */
@@ -9,6 +10,9 @@
 #define BLOCKS_MAX 512         /* ... or more than so many of them */
 #define BLOCKS_MIN 4           /* fewer tell nothing of each other */
 #define BLOCK_PAIRS 4          /* of each side, at least */
+#define BEND_STEPS 4           /* of a block, at which a clock that bends is looked at */
+#define BEND_PAIRS 4096        /* that are asked about one time, at most */
+#define FAR_NS (INT64_MAX / 8)
 
 static int64_t larger(int64_t a, int64_t b)
 {
@@ -154,11 +158,11 @@ static void add_points(struct outline *o, int64_t t, struct bounds at)
 }
 
 /* The corridor *at opened to where the block leaves the clock, as far as that can be believed. */
-static struct bounds opened(const struct block_list *l, const struct time_block *b, int64_t line, struct bounds at,
+static struct bounds opened(int64_t local, const struct time_block *b, int64_t line, struct bounds at,
                             bool bends)
 {
 	struct bounds in = { line + b->in.low, line + b->in.high };
-	int64_t width = at.high - at.low, by = larger(0, l->width - width);
+	int64_t width = at.high - at.low, by = larger(0, local - width);
 	if (bends || b->beyond > 0)
 		by += width + b->beyond;
 	if (in.low <= at.high && at.low <= in.high)
@@ -166,18 +170,80 @@ static struct bounds opened(const struct block_list *l, const struct time_block 
 	return (struct bounds){ smaller(in.low, at.low), larger(in.high, at.high) };
 }
 
-/* Low edges are concave and high ones are convex: they lie within their chords, so two points for each block do. */
-static struct outline draw(const struct block_list *l, const struct clock_piece *p, bool bends)
+/* ---- clocks that bend: what every pair says of the time around it */
+
+/* How far a clock whose rate is off by `turn` is away after so long; at most far away. */
+static int64_t turned(int64_t turn, int64_t ns)
 {
-	struct outline o = { mem_new(2 * l->n, sizeof *o.low), mem_new(2 * l->n, sizeof *o.high), 0 };
-	struct bounds at;
+	return (int64_t)((double)turn / (double)(INT64_C(1) << 60) * (double)llabs(ns)) + 1;
+}
+
+static void tighten(const struct corridor_bend *c, const struct clock_line *line, size_t i, int64_t t, struct bounds *in)
+{
+	const struct pair *p = &c->pair[i];
+	const int64_t off = p->y - clock_line_at(line, p->x), by = turned(c->turn, p->x - t);
+	if (p->rejected == PAIR_GROSS)
+		return;
+	if (p->side == HULL_UPPER)
+		in->high = smaller(in->high, off + by);
+	else
+		in->low = larger(in->low, off - by);
+}
+
+/* The corridor *at opened to where the pairs about t leave a clock whose rate is off the line's by c->turn at most. */
+static struct bounds bent(const struct corridor_bend *c, int64_t width, const struct clock_piece *p, int64_t t,
+                          struct bounds at)
+{
+	const int64_t line = clock_line_at(&p->line, t);
+	if (c->turn == 0)
+		return at;
+	struct bounds in = { -FAR_NS, FAR_NS };
+	size_t after, before;
+	BISECT(after, c->n, c->pair[after].x < t);
+	before = after;
+	while ((before > 0 || after < c->n) && after - before < BEND_PAIRS) {
+		const bool back = after == c->n || (before > 0 && t - c->pair[before - 1].x < c->pair[after].x - t);
+		const size_t i = back ? --before : after++;
+		if (turned(c->turn, c->pair[i].x - t) > in.high - in.low)
+			break;
+		tighten(c, &p->line, i, t, &in);
+	}
+	const int64_t lacks = larger(0, width - (in.high - in.low));
+	if (in.low == -FAR_NS || in.high == FAR_NS)
+		return at;
+	return (struct bounds){ smaller(at.low, line + in.low - lacks), larger(at.high, line + in.high + lacks) };
+}
+
+/* Points from `from` to `to`, at which the corridor is opened: by what a block tells, if there is one, and by how the clock
+ * bends. */
+static void draw_span(const struct time_block *b, int64_t width, const struct clock_piece *p, const struct corridor_bend *c,
+                      struct segment at, struct outline *o)
+{
+	const int steps = c->turn == 0 ? 1 : b ? BEND_STEPS : BEND_STEPS * BLOCKS_MIN;
+	struct bounds is;
+	for (int i = 0; i <= steps; i++) {
+		const int64_t t = i == steps ? at.to : at.from + (at.to - at.from) / steps * i;
+		if ((i > 0 && t == at.from) || !bounds_at(p, t, &is))
+			continue;
+		if (b)
+			is = opened(width, b, clock_line_at(&p->line, t), is, c->bends);
+		add_points(o, t, bent(c, width, p, t, is));
+	}
+}
+
+/* Low edges are concave and high ones are convex: they lie within their chords, so two points for each block do, but where
+ * the clock bends. */
+static struct outline draw(const struct block_list *l, const struct clock_piece *p, const struct corridor_bend *c,
+                           struct segment all)
+{
+	const size_t most = (l->n + BLOCKS_MIN) * (BEND_STEPS + 1);
+	struct outline o = { mem_new(most, sizeof *o.low), mem_new(most, sizeof *o.high), 0 };
 	for (size_t k = 0; k < l->n && l->n >= BLOCKS_MIN; k++) {
 		struct time_block b = about(l, k);
-		const int64_t t[2] = { b.from, k + 1 < l->n ? l->block[k + 1].from - 1 : l->end };
-		for (int i = 0; i < 2; i++)
-			if (bounds_at(p, t[i], &at))
-				add_points(&o, t[i], opened(l, &b, clock_line_at(&p->line, t[i]), at, bends));
+		draw_span(&b, l->width, p, c, (struct segment){ b.from, k + 1 < l->n ? l->block[k + 1].from - 1 : l->end }, &o);
 	}
+	if (l->n < BLOCKS_MIN && c->turn > 0)
+		draw_span(NULL, 0, p, c, all, &o);
 	return o;
 }
 
@@ -199,7 +265,8 @@ void corridor_splice(struct clock_edge *e, const struct clock_point *with, size_
 	e->right = (struct clock_line){ point[n - 1].guest, point[n - 1].host, e->right.drift };
 }
 
-void corridor_open(const struct pair *pair, size_t n, bool bends, int64_t last, struct clock_piece *piece)
+void corridor_open(const struct pair *pair, size_t n, const struct corridor_bend *bend, int64_t last,
+                   struct clock_piece *piece)
 {
 	if (n == 0 || !has_corridor(piece))
 		return;
@@ -209,7 +276,8 @@ void corridor_open(const struct pair *pair, size_t n, bool bends, int64_t last, 
 		l.block[0].from = smaller(l.block[0].from, piece->from);
 		l.end = larger(l.end, last);
 	}
-	struct outline o = draw(&l, piece, bends);
+	const struct segment all = { smaller(pair[0].x, piece->from), larger(pair[n - 1].x, last) };
+	struct outline o = draw(&l, piece, bend, all);
 	if (o.n > 0) {
 		corridor_splice(&piece->low, o.low, o.n);
 		corridor_splice(&piece->high, o.high, o.n);

@@ -394,14 +394,48 @@ void fit_pairs(struct pair_list *l, int64_t ref, struct clock_map *map)
 	}
 }
 
+static size_t pairs_before(const struct pair_list *l, int64_t x)
+{
+	size_t at;
+	BISECT(at, l->len, l->pair[at].x < x);
+	return at;
+}
+
+/* By how much the rates of two pieces beside each other differ; one that suits both is no difference where it jumps. */
+static int64_t turn_of(const struct clock_piece *a, const struct clock_piece *b, bool jumps)
+{
+	const bool apart = a->lowest.drift > b->highest.drift || b->lowest.drift > a->highest.drift;
+	return apart || !jumps ? llabs(a->line.drift - b->line.drift) : 0;
+}
+
+/* How the clock bends at the ends of piece i. */
+static struct corridor_bend bend_of(const struct pair_list *l, const struct clock_map *map, size_t i)
+{
+	struct corridor_bend b = { .bends = map->pieces > 1 };
+	const bool before = i > 0 && !fit_jumps(map, i), after = i + 1 < map->pieces && !fit_jumps(map, i + 1);
+	const size_t from = before ? i - 1 : i, to = after ? i + 1 : i;
+	const int64_t earlier = i > 0 ? turn_of(&map->piece[i - 1], &map->piece[i], !before) : 0;
+	const int64_t later = i + 1 < map->pieces ? turn_of(&map->piece[i], &map->piece[i + 1], !after) : 0;
+	b.turn = earlier > later ? earlier : later;
+	const size_t first = from == 0 ? 0 : pairs_before(l, map->piece[from].from);
+	const size_t end = to + 1 == map->pieces ? l->len : pairs_before(l, map->piece[to + 1].from);
+	b.pair = l->pair + first;
+	b.n = end - first;
+	return b;
+}
+
 void fit_open(const struct pair_list *l, struct clock_map *map)
 {
+	struct corridor_bend *bend = mem_new(map->pieces, sizeof *bend);
+	for (size_t i = 0; i < map->pieces; i++)
+		bend[i] = bend_of(l, map, i);
 	for (size_t i = 0, from = 0, to = 0; i < map->pieces; i++, from = to) {
 		for (; to < l->len && (i + 1 == map->pieces || l->pair[to].x < map->piece[i + 1].from); to++)
 			;
 		const int64_t last = i + 1 == map->pieces ? INT64_MIN : map->piece[i + 1].from - 1;
-		corridor_open(l->pair + from, to - from, map->pieces > 1, last, &map->piece[i]);
+		corridor_open(l->pair + from, to - from, &bend[i], last, &map->piece[i]);
 	}
+	free(bend);
 }
 
 /* ---- thinning */
