@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "sync/search/guess.h"
+#include "sync/search/jump.h"
 #include "sync/search/rivals.h"
 
 #define CROWD_MAX 0.65        /* a guess that was left out had this share of the winner's score */
@@ -345,6 +346,7 @@ static void polish(const struct seen *seen, struct hypothesis *parts)
 	struct hypothesis all;
 	hypothesis_copy(&all, parts);
 	hypothesis_test(&all, seen);
+	jumps_place(seen, &(struct pair_list){ 0 }, &all.clock);  /* what lies about them is of neither part */
 	if (hypothesis_share(&all) < hypothesis_share(parts) || all.clock.pieces == 0 ||
 	    all.clock.pieces > parts->clock.pieces) {
 		hypothesis_release(&all);
