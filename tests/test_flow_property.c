@@ -98,6 +98,32 @@ static bool is_gap(const struct subject *s, int64_t v)
 	                                 : v == VCPU_PREEMPTED || v == VCPU_HOST_BLOCKED || v == VCPU_WAKING;
 }
 
+struct piece_sums { const struct subject *of; int64_t ns[FLOW_KIND_COUNT], at; };
+
+static int add_piece(void *arg, const struct gap_piece *p)
+{
+	struct piece_sums *sums = arg;
+	if (!p)
+		return 0;
+	assert_memory_equal(&p->gap->subject, sums->of, sizeof *sums->of);
+	assert_true(p->start == p->gap->start || p->start == sums->at + 1);
+	sums->ns[p->who.kind] += p->end - p->start + 1;
+	sums->at = p->end;
+	return 0;
+}
+
+/* The pieces of its gaps are what the list of them says. */
+static void check_pieces(const struct world *w, const struct subject *s, const struct gap_list *l, int64_t from, int64_t to)
+{
+	struct error err = ERROR_INIT;
+	struct piece_sums sums = { .of = s };
+	assert_int_equal(gap_each_piece_of(&w->topo, s, from, to, add_piece, &sums, &err), 0);
+	for (size_t i = 0; i < l->culprits; i++)
+		sums.ns[l->culprit[i].who.kind] -= l->culprit[i].duration;
+	for (int i = 0; i < FLOW_KIND_COUNT; i++)
+		assert_int_equal(sums.ns[i], 0);
+}
+
 /* gap_find and gap_at for every moment, what was lost in a random window, gap_list_of the same. */
 static void check_gaps(const struct world *w, const struct subject *s)
 {
@@ -158,6 +184,7 @@ static void check_gaps(const struct world *w, const struct subject *s)
 			sum += l.culprit[l.item[i].culprit + k].duration;
 		assert_int_equal(sum, length);
 	}
+	check_pieces(w, s, &l, from, to);
 	gap_list_release(&l);
 	o = (struct gap_options){ from, to, min, 2 };
 	assert_int_equal(gap_list_of(&w->topo, s, &o, &l, &err), 0);

@@ -95,6 +95,25 @@ static void world_free(struct world *w)
 	free(w);
 }
 
+/* Who answers, and when, is the same without the rest. */
+static void check_plain(const struct world *w, const struct requests *all)
+{
+	struct requests r;
+	struct error err = ERROR_INIT;
+	const struct requests_options options = { .from = 1, .plain = true };
+	assert_int_equal(requests_read(&w->topo, &options, &r, NULL, &err), 0);
+	assert_int_equal(r.len, all->len);
+	assert_int_equal(r.cut, all->cut);
+	for (size_t i = 0; i < r.len; i++) {
+		assert_int_equal(r.row[i].start, all->row[i].start);
+		assert_int_equal(r.row[i].end, all->row[i].end);
+		assert_int_equal(r.row[i].tid, all->row[i].tid);
+		assert_string_equal(r.row[i].container ? r.row[i].container : "", all->row[i].container ? all->row[i].container : "");
+		assert_int_equal(r.row[i].high, 0);
+	}
+	requests_release(&r);
+}
+
 static struct requests read_all(const struct world *w)
 {
 	struct requests r;
@@ -102,6 +121,7 @@ static struct requests read_all(const struct world *w)
 	struct requests_options options = { .from = 1, .culprits = true };
 	if (requests_read(&w->topo, &options, &r, NULL, &err))
 		fail_msg("%s", err.text);
+	check_plain(w, &r);
 	return r;
 }
 

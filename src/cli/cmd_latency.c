@@ -30,7 +30,8 @@ int run_read(struct asked_requests *r, char *what, const struct run_options *o, 
 	*r = (struct asked_requests){ .what = what };
 	int rc = scene_open(&s, what, &o->when, err);
 	if (rc == 0) {
-		struct requests_options options = { o->machine, o->id, s.window.from, s.window.to, o->culprits };
+		struct requests_options options = { .machine = o->machine, .id = o->id, .from = s.window.from, .to = s.window.to,
+		                                    .culprits = o->culprits };
 		rc = requests_read(&s.topo, &options, &r->requests, &notes, err);
 	}
 	if (rc == 0 && r->requests.len == 0)

@@ -113,7 +113,7 @@ int ledger_add_requests(struct ledger *l, struct error *err)
 {
 	struct requests all;
 	const int64_t from = l->edge[0], to = l->edge[DIFF_SLICES] - 1;
-	if (requests_read(l->topo, &(struct requests_options){ .from = from, .to = to }, &all, &l->notes, err))
+	if (requests_read(l->topo, &(struct requests_options){ .from = from, .to = to, .plain = true }, &all, &l->notes, err))
 		return -1;
 	const struct request **whole = mem_new(all.len, sizeof *whole);
 	size_t n = 0;

@@ -129,7 +129,7 @@ static void note_busy(const struct served_list *l, const struct wants *w, struct
 int served_read(struct served_list *l, const struct wants *w, struct notes *notes, struct error *err)
 {
 	struct requests all;
-	if (requests_read(w->topo, &(struct requests_options){ .from = w->from, .to = w->to }, &all, notes, err))
+	if (requests_read(w->topo, &(struct requests_options){ .from = w->from, .to = w->to, .plain = true }, &all, notes, err))
 		return -1;
 	const struct request **whole = mem_new(all.len, sizeof *whole);
 	size_t n = 0, left = 0;

@@ -2,31 +2,64 @@
  * serves. */
 #include <stdlib.h>
 
+#include "base/mem.h"
 #include "compare/ledger.h"
+
+struct thieves {
+	struct ledger *l;
+	enum diff_kind kind;
+	const char *subject;
+	struct map by_party;     /* -> index into `series` */
+	struct series **series;
+	size_t len, cap;
+	unsigned slice;          /* of the last piece */
+};
+
+/* What a party is told under hangs on its kind, its system and its name alone. */
+static struct series *series_of(struct thieves *t, const struct gap_piece *p)
+{
+	char by[SUBJECT_TEXT];
+	bool is_new;
+	const uint64_t key = (uint64_t)p->who.name << 32 | (uint64_t)(p->who.system + 1) << 8 | p->who.kind;
+	uint64_t *at = map_put(&t->by_party, key, &is_new);
+	if (is_new) {
+		*at = t->len;
+		*ARRAY_PUSH(t->series, t->len, t->cap) = ledger_series(t->l, t->kind, t->subject, DIFF_LOST,
+		                                                       ledger_party(t->l->topo, &p->who, p->name, by));
+	}
+	return t->series[*at];
+}
+
+static int add_piece(void *arg, const struct gap_piece *p)
+{
+	struct thieves *t = arg;
+	if (!p)
+		return 0;
+	struct series *of = series_of(t, p);
+	const int64_t *edge = t->l->edge;
+	for (int64_t at = p->start, end; at <= p->end; at = end + 1) {
+		if (at < edge[t->slice] || at >= edge[t->slice + 1])
+			t->slice = ledger_slice(t->l, at);
+		end = edge[t->slice + 1] - 1 < p->end ? edge[t->slice + 1] - 1 : p->end;
+		of->num[t->slice] += (double)(end - at + 1);
+	}
+	return 0;
+}
 
 /* Of a VM, which loses what its vCPUs do, or of a thread. */
 static int add_row(struct ledger *l, enum diff_kind kind, const char *subject, const struct subject *s, struct error *err)
 {
-	for (unsigned k = 0; k < DIFF_SLICES; k++) {
-		struct gap_list gaps;
-		const struct gap_options slice = { .from = l->edge[k], .to = l->edge[k + 1] - 1 };
-		if (gap_list_of(l->topo, s, &slice, &gaps, err))
-			return -1;
-		for (size_t i = 0; i < gaps.culprits; i++) {
-			char by[SUBJECT_TEXT];
-			const struct party *who = &gaps.culprit[i].who;
-			struct series *of = ledger_series(l, kind, subject, DIFF_LOST,
-			                                  ledger_party(l->topo, who, gaps.name[who->name], by));
-			of->num[k] += (double)gaps.culprit[i].duration;
-		}
-		gap_list_release(&gaps);
+	struct thieves t = { .l = l, .kind = kind, .subject = subject };
+	int rc = gap_each_piece_of(l->topo, s, l->edge[0], l->edge[DIFF_SLICES] - 1, add_piece, &t, err);
+	for (unsigned k = 0; k < DIFF_SLICES && rc == 0; k++) {
 		struct demand d;
-		if (demand_of(l->topo, s, slice.from, slice.to, &d, err))
-			return -1;
-		if (d.served)
+		rc = demand_of(l->topo, s, l->edge[k], l->edge[k + 1] - 1, &d, err);
+		if (rc == 0 && d.served)
 			ledger_series(l, kind, subject, DIFF_LOST, "hypervisor")->num[k] += (double)d.served;
 	}
-	return 0;
+	map_release(&t.by_party);
+	free(t.series);
+	return rc;
 }
 
 int ledger_add_thieves(struct ledger *l, bool (*wanted)(void *arg, enum diff_kind kind, const char *subject), void *arg,

@@ -260,6 +260,9 @@ struct gap_piece {
  * rows. */
 int gap_each_piece(const struct topo *topo, int64_t from, int64_t to, int (*fn)(void *arg, const struct gap_piece *p),
                    void *arg, const struct progress *progress, struct error *err);
+/* Those of one subject alone: the rows of gap_list_of(). */
+int gap_each_piece_of(const struct topo *topo, const struct subject *s, int64_t from, int64_t to,
+                      int (*fn)(void *arg, const struct gap_piece *p), void *arg, struct error *err);
 /* The same for each of n cells, cell i being [edge[i], edge[i + 1] - 1]: ns, added to ran[n] and lost[n]. */
 int demand_cells(const struct topo *topo, const struct subject *s, const int64_t *edge, unsigned n, int64_t *ran,
                  int64_t *lost, struct error *err);

@@ -101,3 +101,20 @@ int gap_each_piece(const struct topo *topo, int64_t from, int64_t to, int (*fn)(
 	gap_rows_release(&rows);
 	return r;
 }
+
+int gap_each_piece_of(const struct topo *topo, const struct subject *s, int64_t from, int64_t to,
+                      int (*fn)(void *arg, const struct gap_piece *p), void *arg, struct error *err)
+{
+	struct each e = { .topo = topo, .fn = fn, .arg = arg };
+	struct gap_rows rows;
+	int r = 0;
+	gap_rows_list(&rows, topo, s);
+	resolver_init(&e.r, topo, from, to, err);
+	for (size_t i = 0; i < rows.len && r == 0; i++)
+		r = each_gap(&e, &rows.row[i], from, to, err);
+	if (r == 0)
+		r = fn(arg, NULL);
+	resolver_release(&e.r);
+	gap_rows_release(&rows);
+	return r;
+}

@@ -14,11 +14,9 @@
  * thread's CPU are constant; each piece is one sums query.  Cost: O(p log n) for p such pieces. */
 #include "latency/attribute.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/text.h"
 
 #define BIT(state) (1ULL << (state))
 
@@ -301,14 +299,35 @@ static int by_status(struct probe *p, int64_t t0, int64_t t1)
 	return more;
 }
 
-/* The container that a thread of the host lives in, or -1.  (Such a thread is among the host's threads too.) */
-static int container_of(const struct topo *topo, uint32_t machine, int32_t tid)
+static void set_server(struct request *r, const struct topo *topo, int32_t tid, int container)
 {
-	for (uint32_t m = 0; topo->machine[machine].kind != MACHINE_VM && m < topo->machines; m++) {
-		if (topo->machine[m].kind == MACHINE_CONTAINER && topo_find_thread(topo, m, tid) >= 0)
-			return (int)m;
-	}
-	return -1;
+	if (r->tid < 0)
+		r->tid = tid;
+	if (container >= 0 && !r->container)
+		r->container = mem_dup(topo->machine[container].name);
+}
+
+/* The thread that a value of the attribute Thread stands for: index into topo, or -1. */
+static int thread_named(const struct topo *topo, int machine, int64_t value)
+{
+	return machine < 0 || value < 0 || value > INT32_MAX ? -1 : topo_find_thread(topo, (uint32_t)machine, (int32_t)value);
+}
+
+int attribute_server(const struct topo *topo, struct request *r, struct error *err)
+{
+	const int machine = topo_find_machine(topo, r->machine);
+	struct history_cursor c;
+	struct interval iv;
+	int more = 0;
+	r->tid = -1;
+	if (machine < 0 || r->thread == HISTORY_NONE)
+		return 0;
+	if (history_range(&c, topo->h, r->thread, r->start, r->end, err))
+		return -1;
+	while (r->tid < 0 && (more = history_range_next(&c, &iv, err)) > 0)
+		if (thread_named(topo, machine, iv.value) >= 0)
+			set_server(r, topo, (int32_t)iv.value, request_container(topo, (uint32_t)machine, (int32_t)iv.value));
+	return more < 0 ? -1 : 0;
 }
 
 static int by_thread(struct probe *p, int64_t t0, int64_t t1)
@@ -324,18 +343,14 @@ static int by_thread(struct probe *p, int64_t t0, int64_t t1)
 	if (history_range(&c, p->h, p->r->thread, t0, t1, p->err))
 		return -1;
 	while ((more = history_range_next(&c, &iv, p->err)) > 0) {
-		bool possible = iv.value >= 0 && iv.value <= INT32_MAX;
-		int thread = possible ? topo_find_thread(topo, (uint32_t)machine, (int32_t)iv.value) : -1;
+		const int thread = thread_named(topo, machine, iv.value);
 		if (thread < 0) {
 			count_unknown(p, sooner(iv.end, t1) - later(iv.start, t0) + 1);
 			continue;
 		}
-		if (p->r->tid < 0)
-			p->r->tid = (int32_t)iv.value;
 		p->thread = (uint32_t)thread;
-		p->container = container_of(topo, (uint32_t)machine, (int32_t)iv.value);
-		if (p->container >= 0 && !p->r->container)
-			p->r->container = mem_dup(topo->machine[p->container].name);
+		p->container = request_container(topo, (uint32_t)machine, (int32_t)iv.value);
+		set_server(p->r, topo, (int32_t)iv.value, p->container);
 		if (by_status(p, later(iv.start, t0), sooner(iv.end, t1)))
 			return -1;
 	}
@@ -375,51 +390,4 @@ int attribute_request(const struct topo *topo, struct request *r, struct error *
 		}
 	}
 	return more;
-}
-
-/* ---- Culprit ------------------------------------------------------------------------------------------------ */
-
-/* Is this entry somebody else who held the CPU that the request's thread waited for? */
-static bool is_foreign(const struct topo *topo, const struct flow_entry *e, uint32_t machine, int container)
-{
-	if (e->who.kind == FLOW_IDLE_CPU || e->who.kind == FLOW_LIMITED)
-		return true;
-	if (e->who.kind != FLOW_PREEMPTING && e->who.kind != FLOW_IRQ)
-		return false;
-	if (e->who.system < 0)
-		return false;
-	if (topo->machine[machine].kind == MACHINE_VM)
-		return e->who.system != (int32_t)machine;
-	return container < 0 || (e->who.system != container && topo_find_thread(topo, (uint32_t)container, e->who.tid) < 0);
-}
-
-int request_find_culprit(const struct topo *topo, struct request *r, struct error *err)
-{
-	int machine = topo_find_machine(topo, r->machine);
-	int thread = machine < 0 || r->tid < 0 ? -1 : topo_find_thread(topo, (uint32_t)machine, r->tid);
-	if (thread < 0 || r->high == r->unknown)
-		return 0;
-	int container = container_of(topo, (uint32_t)machine, r->tid);
-	struct flow f;
-	struct subject subject = { SUBJECT_THREAD, (uint32_t)thread };
-	if (flow_of(topo, &subject, r->start, r->end, &(struct flow_options){ 0 }, &f, err))
-		return -1;
-	for (size_t i = 0; i < f.entries; i++) {
-		const struct flow_entry *e = &f.entry[i];
-		if (!is_foreign(topo, e, (uint32_t)machine, container))
-			continue;
-		char system[256] = "", name[256] = "";
-		if (e->who.system >= 0)
-			text_escape(system, sizeof system, topo->machine[e->who.system].name);
-		text_escape(name, sizeof name, e->who.name < f.names ? f.name[e->who.name] : "");
-		if (e->who.kind == FLOW_IDLE_CPU)
-			r->culprit = mem_dup("idle CPU");
-		else if (e->who.tid >= 0)
-			r->culprit = mem_printf("%s/%d %s", system, (int)e->who.tid, name);
-		else
-			r->culprit = mem_printf("%s%s%s", system, *system ? " " : "", name);
-		break;
-	}
-	flow_release(&f);
-	return 0;
 }

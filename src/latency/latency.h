@@ -137,6 +137,7 @@ struct requests_options {
 	const char *machine, *id;  /* only these; NULL = all.  machine: a container's name as well */
 	int64_t from, to;          /* that meet the window; from > to = all */
 	bool culprits;             /* find them: needs one flow per request */
+	bool plain;                /* who answers, when, and nothing of how: bounds and features stay 0 */
 };
 
 /* All complete requests of the history in order of their start. */

@@ -5,6 +5,7 @@ src_liblatency_a_CPPFLAGS = $(AM_CPPFLAGS) $(LAPACK_CFLAGS) $(NLOPT_CFLAGS)
 src_liblatency_a_SOURCES = \
 	src/latency/assertion.c \
 	src/latency/attribute.c src/latency/attribute.h \
+	src/latency/culprit.c \
 	src/latency/csv_table.c \
 	src/latency/gp.c src/latency/gp.h \
 	src/latency/gp_file.c \

@@ -1,7 +1,8 @@
 /* The requests of a history: one row for each complete request, its features, and predictions for them.
  *
  * A request is a maximal run of non-null intervals of /Requests/<machine>/<id>/State; an id used again is another
- * request.  Cost: one attribution per request (attribute.c), and one flow when culprits are wanted. */
+ * request.  Cost: one attribution per request (attribute.c) unless it is read plainly, and one flow when culprits are
+ * wanted. */
 #include "latency/latency.h"
 
 #include <math.h>
@@ -107,7 +108,8 @@ static int add_request(struct reading *rd, uint32_t state, int64_t start, int64_
 		.start = start,
 		.end = end,
 	};
-	if (attribute_request(rd->topo, r, rd->err))
+	const bool plain = rd->options && rd->options->plain;
+	if (plain ? attribute_server(rd->topo, r, rd->err) : attribute_request(rd->topo, r, rd->err))
 		return -1;
 	const char *only = rd->options ? rd->options->machine : NULL;
 	if (only && strcmp(only, r->machine) && (!r->container || strcmp(only, r->container))) {
