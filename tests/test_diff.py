@@ -144,6 +144,22 @@ def check_steady(folder):
         check(first["quantity"].startswith("latency") and first["after"] < first["before"] / 2, "where it changed that is found")
 
 
+def check_alone(folder, base):
+    """A machine that is not there on one side lost nothing there, which is no news; another number of CPUs is."""
+    simulate(f"{folder}/other", "fibonacci", "--duration", "12s")
+    simulate(f"{folder}/three", "planted", "--plant", "none", "--duration", "12s", "--pcpus", "3")
+    for sides, name in (((base, f"{folder}/other"), "BEFORE"), ((f"{folder}/other", base), "AFTER")):
+        rows = table("diff", *sides, "--all")
+        of = {r["quantity"] for r in rows if r["subject"] == "Ubuntu" or r["subject"].startswith("Ubuntu/")}
+        check(of == {"ran"}, f"what it ran there alone: {of}")
+        said = " ".join(run("diff", *sides).stdout.split())
+        check(f"Ubuntu: it is in {name} alone: what it lost there has nothing to be compared with" in said, "which is said")
+    check("host: it has 3 CPUs, before 2" in run("diff", base, f"{folder}/three").stdout, "and how many CPUs")
+    said = run("diff", base + "@0%..60%", base + "@50%..100%").stdout
+    check("1.20 s are in both windows" in said, "what is in both windows is said")
+    check("in both windows" not in run("diff", base + "@0%..50%", base + "@50%..100%").stdout, "where there is any")
+
+
 def check_conditions(base, changed):
     run("diff", base, changed, "--assert", "same", status=3)
     run("diff", base, changed, "--assert", "latency<+5%", status=3)
@@ -172,6 +188,7 @@ with scratch() as scratch_folder:
     check(not any(result.values()), f"planted causes come first, and equals are equal {result}")
     base_run, changed_run = recorded(scratch_folder, "none", 1), recorded(scratch_folder, "vm", 1001)
     check_shape(base_run, changed_run)
+    check_alone(scratch_folder, base_run)
     check_conditions(base_run, changed_run)
     check_pane(scratch_folder, base_run, changed_run)
     check_steady(scratch_folder)

@@ -57,6 +57,7 @@ struct diff_row {
 	double change;           /* after - before */
 	double low, high;        /* of the change */
 	double explains;         /* of the whole's change; NAN where there is no such whole, or it is not proven to change */
+	uint8_t alone;           /* 1: the first side alone has its machine, 2: the second; 0: both have it */
 	bool found;              /* the interval leaves 0 out, and the change is worth a word */
 };
 

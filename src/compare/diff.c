@@ -131,9 +131,14 @@ static struct row_pair *pair_add(struct work *w, unsigned kind, unsigned quantit
 	return p;
 }
 
-/* What one side knows nothing of did not happen there; of requests there must be some on both. */
+/* What one side knows nothing of did not happen there; of requests there must be some on both, and of a machine that is not
+ * there nobody knows what it would have lost. */
 static void add_series(struct work *w, const struct series *s, int own)
 {
+	struct subject machine;
+	const bool alone = s->kind != DIFF_OF_REQUESTS && !ledger_find_machine(w->ledger[!own].topo, s->subject, &machine);
+	if (alone && s->quantity != DIFF_RAN)
+		return;
 	const struct series *other = ledger_find(&w->ledger[!own], s);
 	struct series blank = *s, key = { .subject = s->subject, .by = (char *)"", .kind = s->kind, .quantity = s->quantity };
 	if (!other) {
@@ -150,6 +155,7 @@ static void add_series(struct work *w, const struct series *s, int own)
 		other = &blank;
 	}
 	struct row_pair *p = pair_add(w, s->kind, s->quantity, s->subject, s->by);
+	p->row.alone = (uint8_t)(alone ? own + 1 : 0);
 	p->side[own] = estimate_ratio(s->num, s->den);
 	p->side[!own] = estimate_ratio(other->num, other->den);
 	/* What happens seldom comes in bursts: their errors are known less well than that of a time. */
@@ -401,6 +407,8 @@ int diff_of(const struct diff_side side[2], const struct diff_options *options, 
 	pair_up(w);
 	judge(w);
 	rank(w, out);
+	if (options->notes)
+		sides_note(side, options->notes);
 	for (int i = 0; i < 2 && options->notes; i++)
 		for (size_t k = 0; k < w->ledger[i].notes.len; k++)
 			notes_copy(options->notes, &w->ledger[i].notes.item[k], w->ledger[i].notes.item[k].machine);

@@ -122,27 +122,12 @@ char *ledger_subject(const struct topo *topo, const struct subject *s, char buf[
 	return buf;
 }
 
-/* Of requests the machine that answers them: "Debian", "Debian/GET". */
-static bool find_machine(const struct topo *topo, const char *subject, struct subject *out)
-{
-	char name[SUBJECT_TEXT];
-	for (uint32_t m = 0; m < topo->machines; m++) {
-		const struct subject s = { SUBJECT_MACHINE, m };
-		const size_t n = strlen(ledger_subject(topo, &s, name));
-		if (strncmp(subject, name, n) == 0 && (subject[n] == '\0' || subject[n] == '/')) {
-			*out = s;
-			return true;
-		}
-	}
-	return false;
-}
-
 bool diff_find(const struct topo *topo, const struct diff_row *row, int64_t from, int64_t to, struct subject *out)
 {
 	char name[SUBJECT_TEXT];
 	int64_t most = -1;
 	if (row->kind != DIFF_OF_THREAD)
-		return find_machine(topo, row->subject, out);
+		return ledger_find_machine(topo, row->subject, out);
 	for (uint32_t i = 0; i < topo->threads; i++) {
 		const struct subject s = { SUBJECT_THREAD, i };
 		int64_t ns = 0;

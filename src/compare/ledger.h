@@ -45,6 +45,11 @@ unsigned ledger_slice(const struct ledger *l, int64_t t);  /* that t is in; clam
 /* "Debian", or "Debian/nginx": what the names of two histories have in common. */
 char *ledger_subject(const struct topo *topo, const struct subject *s, char buf[SUBJECT_TEXT]);
 
+/* The machine that a subject is, or is on; of requests the one that answers them. */
+bool ledger_find_machine(const struct topo *topo, const char *subject, struct subject *out);
+/* sides.c: machines that one side alone has, or with other CPUs; what both sides are. */
+void sides_note(const struct diff_side side[2], struct notes *notes);
+
 /* Who a party is, without its TID: "host/burnP6", "hypervisor", "idle CPU". */
 char *ledger_party(const struct topo *topo, const struct party *who, const char *name, char buf[SUBJECT_TEXT]);
 

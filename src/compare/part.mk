@@ -15,6 +15,7 @@ src_libcompare_a_SOURCES = \
 	src/compare/replay.c src/compare/replay.h \
 	src/compare/request_kinds.c \
 	src/compare/served.c src/compare/served.h \
+	src/compare/sides.c \
 	src/compare/thieves.c \
 	src/compare/wants.c \
 	src/compare/whatif.c \

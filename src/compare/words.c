@@ -64,6 +64,10 @@ static char *headline_text(const struct diff_row *r)
 	if (diff_unit_of[r->quantity] == UNIT_NS)
 		return mem_printf("Requests of %s take %s%s, before %s: %s (%s to %s).", r->subject, t.after, of, t.before,
 		                  t.change, t.low, t.high);
+	if (r->alone == 1)
+		return mem_printf("%s, which ran %s of a CPU before, is not there any more.", r->subject, t.before);
+	if (r->alone == 2)
+		return mem_printf("%s, which ran %s of a CPU, is not there before.", r->subject, t.after);
 	if (diff_unit_of[r->quantity] == UNIT_CPU)
 		return mem_printf("%s %s %s of a CPU, before %s: %s (%s to %s).", r->subject, diff_quantity_name[r->quantity],
 		                  t.after, t.before, t.change, t.low, t.high);
@@ -71,10 +75,16 @@ static char *headline_text(const struct diff_row *r)
 	                  t.before, t.change, t.low, t.high);
 }
 
+/* Of quantiles, what the mean consists of. */
+static enum diff_quantity family_of(const struct diff_row *r)
+{
+	return diff_unit_of[r->quantity] == UNIT_NS ? DIFF_LATENCY : (enum diff_quantity)r->quantity;
+}
+
 /* Who explains most of it. */
 static const struct diff_row *cause_of(const struct diff *d, const struct diff_row *whole)
 {
-	const enum diff_quantity q = diff_unit_of[whole->quantity] == UNIT_NS ? DIFF_LATENCY : whole->quantity;
+	const enum diff_quantity q = family_of(whole);
 	for (size_t i = 0; i < d->found; i++) {
 		const struct diff_row *r = &d->row[i];
 		if (*r->by && r->quantity == q && r->kind == whole->kind && !strcmp(r->subject, whole->subject) && r->explains > 0)
@@ -96,23 +106,65 @@ static const struct diff_row *runs_more(const struct diff *d, const struct diff_
 	return most;
 }
 
+/* The whole of that quantity, if it is a finding. */
+static const struct diff_row *finding_of(const struct diff *d, const char *subject, enum diff_quantity q)
+{
+	for (size_t i = 0; i < d->found; i++)
+		if (d->row[i].quantity == q && !*d->row[i].by && d->row[i].kind == DIFF_OF_MACHINE &&
+		    !strcmp(d->row[i].subject, subject))
+			return &d->row[i];
+	return NULL;
+}
+
+static bool has_parts(const struct diff *d, const struct diff_row *whole)
+{
+	for (size_t i = 0; i < d->rows; i++)
+		if (*d->row[i].by && d->row[i].kind == whole->kind && family_of(&d->row[i]) == family_of(whole) &&
+		    !strcmp(d->row[i].subject, whole->subject))
+			return true;
+	return false;
+}
+
+/* Where requests' own parts tell nothing for sure: who took the machine's time that answers them. */
+static char *lost_text(const struct diff *d, const struct diff_row *whole)
+{
+	char machine[300];
+	snprintf(machine, sizeof machine, "%.*s", (int)strcspn(whole->subject, "/"), whole->subject);
+	const struct diff_row *lost = family_of(whole) == DIFF_LATENCY ? finding_of(d, machine, DIFF_LOST) : NULL;
+	const struct diff_row *by = lost && (lost->change > 0) == (whole->change > 0) ? cause_of(d, lost) : NULL;
+	if (!by)
+		return NULL;
+	const struct texts t = texts_of(lost), of = texts_of(by);
+	return mem_printf("No part of the mean changed for sure; but %s lost %s of a CPU, before %s, and of that %s to %s, "
+	                  "before %s.", machine, t.after, t.before, of.after, by->by, of.before);
+}
+
 static char *unexplained_text(const struct diff *d, const struct diff_row *whole)
 {
-	const struct diff_row *r = runs_more(d, whole);
+	const bool parts = has_parts(d, whole);
+	char *lost = lost_text(d, whole);
+	const struct diff_row *r = lost ? NULL : runs_more(d, whole);
+	if (lost)
+		return lost;
 	if (!r)
-		return mem_printf("What explains it is not told apart: no part of it changed for sure.");
+		return mem_dup(parts ? "What explains it is not told apart: no part of it changed for sure."
+		                     : "What explains it is not told apart.");
 	const struct texts t = texts_of(r);
-	return mem_printf("No part of it changed for sure; what else changed most is that %s ran %s of a CPU, before %s "
-	                  "(%s to %s).", r->subject, t.after, t.before, t.low, t.high);
+	return mem_printf("%s that %s ran %s of a CPU, before %s (%s to %s).",
+	                  parts ? "No part of it changed for sure; what else changed most is" : "What else changed most is",
+	                  r->subject, t.after, t.before, t.low, t.high);
 }
 
 static char *cause_text(const struct diff *d, const struct diff_row *whole)
 {
+	char share[60];
 	const struct diff_row *r = cause_of(d, whole);
 	if (!r)
 		return unexplained_text(d, whole);
 	struct texts t = texts_of(r);
-	return mem_printf("%.0f%% of the change%s is %s: %s, before %s (%s to %s).", 100 * r->explains,
+	snprintf(share, sizeof share, r->explains > 1.005 ? "All of the change and more (%.0f%%)" : "%.0f%% of the change",
+	         100 * r->explains);
+	return mem_printf("%s%s is %s: %s, before %s (%s to %s).", share,
 	                  diff_unit_of[whole->quantity] == UNIT_NS && whole->quantity != DIFF_LATENCY ? " of the mean" : "",
 	                  r->by, t.after, t.before, t.low, t.high);
 }
@@ -130,8 +182,9 @@ static char *hidden_text(const struct diff *d)
 	if (!r)
 		return mem_printf("There was nothing to compare.");
 	struct texts t = texts_of(r);
-	return mem_printf("What %s %s changed by lies between %s and %s.", r->subject,
-	                  r->quantity == DIFF_LOST ? "lost" : "requests took", t.low, t.high);
+	if (r->quantity == DIFF_LOST)
+		return mem_printf("The change of what %s lost lies between %s and %s of a CPU.", r->subject, t.low, t.high);
+	return mem_printf("The change of what requests of %s take lies between %s and %s.", r->subject, t.low, t.high);
 }
 
 char *diff_verdict(const struct diff *d)

@@ -160,7 +160,7 @@ static void title(const struct app *app, const struct pane *pane, int w, char *b
 	(void)w;
 	name(app, pane, what, sizeof what);
 	if (p->doubts.len)
-		snprintf(doubt, sizeof doubt, ", %zu not compared", p->doubts.len);
+		snprintf(doubt, sizeof doubt, ", %zu note%s", p->doubts.len, p->doubts.len == 1 ? "" : "s");
 	snprintf(buf, size, " %s, in %s: %zu finding%s%s ", what, time_duration(span, p->to - p->from + 1), p->diff.found,
 	         p->diff.found == 1 ? "" : "s", doubt);
 }
