@@ -113,6 +113,18 @@ static void test_quantile(void **unused)
 		assert_true(fabs(e.value - 1e6 * p[i]) < 5 * expected);
 		assert_true(e.error > 0.6 * expected && e.error < 1.6 * expected);
 	}
+	/* Of exponential ones with a mean of 1, p / (1 - p) / n is its square. */
+	double tail = 0, length = 0;
+	for (int k = 0; k < 20; k++) {
+		for (unsigned i = 0; i < 600; i++)
+			l[i] = (struct latency){ .ns = -log(1 - uniform()), .slice = i % DIFF_SLICES };
+		qsort(l, 600, sizeof *l, by_ns);
+		const struct tail t = quantile_tail(l, 600, 0.99);
+		tail += t.error / sqrt(0.99 / 0.01 / 600) / 20;
+		length += t.length / log(10) / 20;
+	}
+	assert_true(fabs(tail - 1) < 0.1 && fabs(length - 1) < 0.1);
+	assert_true(quantile_tail(l, 1, 0.99).error == 0);
 	e = estimate_quantile(l, 1, 0.99);
 	assert_true(e.error == 0);
 	/* However many there are: half of one lies on either side of its value. */

@@ -25,7 +25,7 @@ static void begin(struct wants *w, unsigned cpus)
 	*w = (struct wants){ .to = SEC - 1, .cpus = cpus, .task = calloc(16, sizeof(struct replay_task)) };
 }
 
-static const struct replay_burst for_good[] = { { 10 * SEC, INT64_MAX, INT64_MAX, false } };
+static const struct replay_burst for_good[] = { { .work = 10 * SEC, .sleep = INT64_MAX, .wake = INT64_MAX } };
 
 static double share(const struct wants *w, size_t i)
 {
@@ -107,8 +107,8 @@ static void test_group_texts(void **unused)
 static void test_alone(void **unused)
 {
 	static const struct replay_burst burst[] = {
-		{ 0, 5 * MS, 5 * MS, false }, { 7 * MS, 8 * MS, 20 * MS, false }, { 30 * MS, 50 * MS, 100 * MS, true },
-		{ 1 * MS, INT64_MAX, INT64_MAX, false },
+		{ .work = 0, .sleep = 5 * MS, .wake = 5 * MS }, { .work = 7 * MS, .sleep = 8 * MS, .wake = 20 * MS },
+		{ .work = 30 * MS, .sleep = 50 * MS, .wake = 100 * MS, .quota = true }, { .work = 1 * MS, .sleep = INT64_MAX, .wake = INT64_MAX },
 	};
 	struct wants w;
 	(void)unused;
@@ -202,11 +202,12 @@ static void test_contests(void **unused)
 	wants_release(&w);
 }
 
-/* Open: who was late starts when it did; closed: as much later as it slept. */
+/* Open: who was late starts when it did; closed: as much later as it slept.  Within a request the
+ * former is as the latter, unless all goes by the clock. */
 static void test_loops(void **unused)
 {
 	static const struct replay_burst late[] = {
-		{ 10 * MS, 10 * MS, 40 * MS, false }, { 1 * MS, INT64_MAX, INT64_MAX, false }
+		{ .work = 10 * MS, .sleep = 10 * MS, .wake = 40 * MS }, { .work = 1 * MS, .sleep = INT64_MAX, .wake = INT64_MAX }
 	};
 	struct wants w;
 	struct rules rules = plain;
@@ -216,6 +217,12 @@ static void test_loops(void **unused)
 	replay_run(&w, &rules);
 	assert_int_equal(task_time_of(&w.task[0], 10 * MS, true), 20 * MS);
 	rules.open = true;
+	replay_run(&w, &rules);
+	assert_int_equal(task_time_of(&w.task[0], 10 * MS, true), 40 * MS);
+	w.task[0].burst[0].within = true;
+	replay_run(&w, &rules);
+	assert_int_equal(task_time_of(&w.task[0], 10 * MS, true), 20 * MS);
+	rules.by_clock = true;
 	replay_run(&w, &rules);
 	assert_int_equal(task_time_of(&w.task[0], 10 * MS, true), 40 * MS);
 	wants_release(&w);

@@ -119,6 +119,18 @@ def check_calibration(folder):
     check(wide < 0.28, f"chance is not counted on the side where the model errs and on the other: {wide:.3f}")
 
 
+def check_tail(folder):
+    """Who waits for a disk in the midst of a request does so as soon as it gets there, not when it did."""
+    off, wide = [], []
+    for seed in (4, 5, 6, 7):
+        row = predictions(recorded(folder, "vm", seed + 1000), "without Ubuntu")["latency_p99"]
+        truth = quantile(latencies(recorded(folder, "none", seed)), 0.99)
+        off.append(float(row["value"]) / truth - 1)
+        wide.append((float(row["high"]) - float(row["low"])) / truth)
+    check(abs(sum(off)) / len(off) < 0.1, f"p99 is not told too high {off}")
+    check(sum(wide) / len(wide) < 0.75, f"nor is its interval as wide as by the clock {wide}")
+
+
 def check_busy(folder):
     """Of a guest that always wants its vCPU nobody knows when its requests would have come by the clock."""
     says = lambda *how: " ".join(run("whatif", recorded(folder, *how), "weight Debian 100").stdout.split())
@@ -236,6 +248,7 @@ with scratch() as scratch_folder:
         results, _ = count(scratch_folder, 1, 1)
         check(sum(sum(hits) for hits in results.values()) >= 20, f"what was planted is taken away again {results}")
         check_calibration(scratch_folder)
+        check_tail(scratch_folder)
     check_refusals(scratch_folder)
     check_shape(scratch_folder)
     check_busy(scratch_folder)

@@ -17,6 +17,7 @@
 
 #define DRAWS 1000
 #define PART 256  /* latencies */
+#define TAIL 10   /* times as many latencies as lie beyond a quantile */
 
 /* Of the sum of residuals, over all draws of as many blocks of `length` slices as there are.  Their mean square is
  * blocks / (blocks - 1) too small, as any sample's. */
@@ -163,6 +164,18 @@ struct estimate estimate_quantile(const struct latency *sorted, size_t n, double
 	const double longest = quantile_variance(&s, p, value, LONGEST_BLOCK);
 	free(s.before);
 	return (struct estimate){ value, sqrt(fmax(usual, longest)), BLOCKS };
+}
+
+struct tail quantile_tail(const struct latency *sorted, size_t n, double p)
+{
+	const size_t tail = (size_t)(fmin(TAIL * (1 - p), 0.5) * (double)n);
+	double excess = 0;
+	if (tail == 0)
+		return (struct tail){ 0, 0 };
+	const double begins = sorted[n - tail - 1].ns;
+	for (size_t i = n - tail; i < n; i++)
+		excess += sorted[i].ns - begins;
+	return (struct tail){ excess / (double)tail * sqrt(p / ((1 - p) * (double)n)), quantile_value(sorted, n, p) - begins };
 }
 
 /* ---- Student's t */

@@ -300,7 +300,7 @@ static bool sleep_or_end(struct replay_host *m, size_t task)
 		t->left = t->burst[t->at].work;
 		const bool skip = b->quota && t->unlimited;
 		int64_t until = skip ? m->now : m->rules->open && b->wake > m->now ? b->wake : m->now;
-		if (!skip && (!m->rules->open || b->quota))
+		if (!skip && (!m->rules->open || b->quota || (b->within && !m->rules->by_clock)))
 			until = m->now + b->sleep;
 		if (until > m->now) {
 			set_state(m, t, ASLEEP);

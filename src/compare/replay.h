@@ -14,6 +14,7 @@ struct replay_burst {
 	int64_t sleep;           /* ns; INT64_MAX: for good */
 	int64_t wake;            /* when the sleep was over, as recorded */
 	bool quota;              /* it did not sleep, its quota was used up */
+	bool within;             /* a request that began before the sleep ended after it: the sleep is a part of its service */
 };
 
 /* From `time` on it runs, and has done `work` before. */
@@ -90,7 +91,8 @@ int64_t task_work_at(const struct replay_task *t, int64_t at);
 struct rules {
 	int64_t slice, credit;   /* ns */
 	int64_t tick, phase;     /* ns: turns end at phase + n x tick alone; tick 0: at any time */
-	bool open;               /* sleeps end when they did; else they last as long as they did */
+	bool open;               /* sleeps between requests end when they did; else all last as long as they did */
+	bool by_clock;           /* open: those within requests, too */
 };
 
 unsigned wait_length(int64_t ns);                /* the index in `lengths` */

@@ -109,6 +109,51 @@ static int add_server(struct served_list *l, const struct wants *w, const struct
 	return rc;
 }
 
+struct in_flight { struct replay_task *task; int64_t start, end; };
+
+static int by_task(const void *pa, const void *pb)
+{
+	const struct in_flight *a = pa, *b = pb;
+	if (a->task != b->task)
+		return a->task < b->task ? -1 : 1;
+	return (a->start > b->start) - (a->start < b->start);
+}
+
+/* The sleeps of one task through which one of its requests was in flight; these come in order of their start. */
+static void mark_task(struct replay_task *t, const struct in_flight *r, size_t n)
+{
+	size_t begun = 0;
+	int64_t last = INT64_MIN;
+	for (size_t i = 0; i + 1 < t->bursts; i++) {
+		struct replay_burst *b = &t->burst[i];
+		for (; begun < n && r[begun].start < b->wake - b->sleep; begun++)
+			last = r[begun].end > last ? r[begun].end : last;
+		b->within = last >= b->wake;
+	}
+}
+
+/* Whoever waits for a disk in the midst of a request does so as soon as it gets there: that sleep does not end by the
+ * clock, as one between requests may. */
+static void mark_sleeps(const struct served_list *l)
+{
+	struct in_flight *all = mem_new(2 * l->len, sizeof *all);
+	size_t n = 0;
+	for (size_t i = 0; i < l->len; i++) {
+		const struct served *s = &l->item[i];
+		all[n++] = (struct in_flight){ s->first, s->start, s->start + s->latency - 1 };
+		if (s->last != s->first)
+			all[n++] = (struct in_flight){ s->last, s->start, s->start + s->latency - 1 };
+	}
+	if (n)
+		qsort(all, n, sizeof *all, by_task);
+	for (size_t i = 0, k; i < n; i = k) {
+		for (k = i + 1; k < n && all[k].task == all[i].task;)
+			k++;
+		mark_task(all[i].task, &all[i], k - i);
+	}
+	free(all);
+}
+
 /* A guest whose vCPU never sleeps does not show when it would have: its next requests may have waited in it all along. */
 static void note_busy(const struct served_list *l, const struct wants *w, struct notes *notes)
 {
@@ -147,8 +192,10 @@ int served_read(struct served_list *l, const struct wants *w, struct notes *note
 	if (left && rc == 0)
 		notes_add(notes, NOTE_DOUBT, NULL, "%zu of %zu requests are not replayed: their servers do not run in a VM of this "
 		          "host, or on an unknown vCPU", left, n);
-	if (rc == 0)
+	if (rc == 0) {
+		mark_sleeps(l);
 		note_busy(l, w, notes);
+	}
 	free(whole);
 	requests_release(&all);
 	return rc;

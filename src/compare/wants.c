@@ -88,7 +88,8 @@ static void add_sleep(struct replay_task *t, int64_t *work, int64_t start, int64
 		last->wake = end + 1;
 		return;
 	}
-	*ARRAY_PUSH(t->burst, t->bursts, t->burst_cap) = (struct replay_burst){ *work, end - start + 1, end + 1, quota };
+	*ARRAY_PUSH(t->burst, t->bursts, t->burst_cap) = (struct replay_burst){ .work = *work, .sleep = end - start + 1,
+		.wake = end + 1, .quota = quota };
 	*work = 0;
 }
 
@@ -175,7 +176,8 @@ static int read_states(struct wants *w, struct replay_task *t, struct error *err
 			t->unknown += state == THREAD_UNKNOWN ? end - start + 1 : 0;
 			add_sleep(t, &work, start, end, held == 1);
 		}
-	*ARRAY_PUSH(t->burst, t->bursts, t->burst_cap) = (struct replay_burst){ work, INT64_MAX, INT64_MAX, false };
+	*ARRAY_PUSH(t->burst, t->bursts, t->burst_cap) = (struct replay_burst){ .work = work, .sleep = INT64_MAX,
+		.wake = INT64_MAX };
 	if (t->follow)
 		*ARRAY_PUSH(t->ran, t->rans, t->ran_cap) = (struct run_stretch){ w->to + 1, total };
 	return n;

@@ -26,6 +26,7 @@
 #define MISSED_FROM 0.05     /* of a CPU */
 #define UNLIKE_MOST 1.3      /* half octaves; with weights that are off by 2 some 1.6, with the right ones 0.4 */
 #define UNLIKE_FROM 0.02     /* of a CPU that is waited */
+#define SKEW_MOST 0.3
 #define RUNS (2 * MODELS)    /* each in a closed and an open loop */
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -125,16 +126,29 @@ struct figure { double value[VARIANTS][RUNS]; };
  * lies outside on that side alone, so all of the chance is there.  With none, half of it is on either side.  It is what the
  * best models of both kinds miss of this figure (reproduced), and of what the changes change, as large a part as the replay
  * misses of all time that was waited or held back. */
-static void add_row(struct whatif *out, unsigned kind, const char *subject, unsigned quantity, double recorded,
-                    const double reproduced[2], double low, double high, double least, double sample)
+static struct whatif_row *add_row(struct whatif *out, unsigned kind, const char *subject, unsigned quantity,
+                                  double recorded, const double reproduced[2], double low, double high, double least,
+                                  double sample)
 {
 	const double value = (low + high) / 2;
 	const double miss = fmax(fabs(reproduced[0] - recorded), fabs(reproduced[1] - recorded));
 	const double off = recorded > 0 ? miss / recorded * value : 0;
 	const double wrong = hypot(off, out->missed * (value - recorded));
 	const double reach = least + fmax(another_run(CHANCE / 2) * sample, wrong + another_run(CHANCE) * sample);
-	*ARRAY_PUSH(out->row, out->rows, out->cap) = (struct whatif_row){ mem_dup(subject), (uint8_t)kind,
-		(uint8_t)quantity, recorded, reproduced[0], value, fmax(0, low - reach), high + reach };
+	struct whatif_row *row = ARRAY_PUSH(out->row, out->rows, out->cap);
+	*row = (struct whatif_row){ .subject = mem_dup(subject), .kind = (uint8_t)kind,
+		.quantity = (uint8_t)quantity, .recorded = recorded, .reproduced = reproduced[0], .value = value,
+		.low = fmax(0, low - reach), .high = high + reach };
+	return row;
+}
+
+/* The error of a tail is in proportion to its length: whoever saw a short one thinks the error small, whoever saw a long
+ * one large.  So the truth may be further above what was seen than below it. */
+static void skew(struct whatif_row *row, double low, double high, double tail)
+{
+	const double reach = row->high - high, part = tail > 0 ? fmin(SKEW_MOST, reach / (2 * tail)) : 0;
+	row->low = fmax(0, low - (1 - part) * reach);
+	row->high = high + (1 + part) * reach;
 }
 
 /* What the vCPUs of a VM, or the threads of one name, waited. */
@@ -158,6 +172,7 @@ struct replays {
 	struct waiting *waiting;   /* by task, until they are joined */
 	struct served_list *served;
 	size_t untold;               /* figures that hang on who is pinned */
+	bool apart;                  /* see lifts_quota() */
 	unsigned runs;               /* with the changes; as it was, there are two */
 	struct contests met[2];      /* as it was, and changed */
 	double *again[VARIANTS][RUNS];  /* ns of each request; NAN: it does not end */
@@ -259,11 +274,12 @@ static void tell_waits(struct replays *r, struct whatif *out, struct notes *note
 		const double x[2] = { fmin(low[0], low[1]), fmax(high[0], high[1]) };
 		if (a[i].kind != DIFF_OF_MACHINE && fmax(a[i].recorded, x[1]) < THREADS_FROM)
 			continue;
-		if (hangs_on_pins(low, high, LEAST_WAIT))
+		if (hangs_on_pins(low, high, LEAST_WAIT)) {
 			r->untold++;
-		else
-			add_row(out, a[i].kind, a[i].subject, DIFF_LOST, a[i].recorded, a[i].replayed.value[AS_IT_WAS], x[0], x[1],
-			        LEAST_WAIT, sample_error(r, &a[i]));
+			continue;
+		}
+		add_row(out, a[i].kind, a[i].subject, DIFF_LOST, a[i].recorded, a[i].replayed.value[AS_IT_WAS], x[0], x[1],
+		        LEAST_WAIT, sample_error(r, &a[i]));
 	}
 	tell_missed(missed, out, notes);
 	free(missed);
@@ -307,7 +323,7 @@ static void tell_kind(struct replays *r, const char *kind, struct whatif *out)
 	struct latency *l = mem_new(r->served->len, sizeof *l);
 	for (size_t q = 0; q < COUNT(quantile); q++) {
 		const double p = quantile[q].p;
-		double low[2] = { INFINITY, INFINITY }, high[2] = { 0 }, sample = 0;
+		double low[2] = { INFINITY, INFINITY }, high[2] = { 0 }, sample = 0, length = 0;
 		size_t n = latencies_of(r, kind, NULL, false, l);
 		if (n < quantile[q].requests)
 			continue;
@@ -324,14 +340,18 @@ static void tell_kind(struct replays *r, const char *kind, struct whatif *out)
 			const double value = quantile_value(l, n, p);
 			low[k / 2 % 2] = fmin(low[k / 2 % 2], value);
 			high[k / 2 % 2] = fmax(high[k / 2 % 2], value);
-			if (k / 2 == 0 || k / 2 == 2)
-				sample = fmax(sample, estimate_quantile(l, n, p).error);
+			if (k / 2 == 0 || k / 2 == 2) {
+				const struct tail tail = p < 0.9 ? (struct tail){ 0, 0 } : quantile_tail(l, n, p);
+				sample = fmax(sample, fmax(estimate_quantile(l, n, p).error, tail.error));
+				length = fmax(length, tail.length);
+			}
 		}
 		const double least = fmin(low[0], low[1]), most = fmax(high[0], high[1]);
 		if (isfinite(low[0]) && isfinite(low[1]) && hangs_on_pins(low, high, 0))
 			r->untold++;
 		else if (isfinite(least))
-			add_row(out, DIFF_OF_REQUESTS, kind, quantile[q].quantity, recorded, reproduced, least, most, 0, sample);
+			skew(add_row(out, DIFF_OF_REQUESTS, kind, quantile[q].quantity, recorded, reproduced, least, most, 0, sample),
+			     least, most, length);
 	}
 	free(l);
 }
@@ -377,12 +397,23 @@ static double waits_of_held(const struct wants *w)
 	return waited + quota > 0 ? waited / (waited + quota) : 0;
 }
 
+/* Requests that came one upon the other because a quota held back who answers them come apart without it; how far, the
+ * recording does not tell. */
+static bool lifts_quota(const struct whatif_change *change, size_t changes)
+{
+	for (size_t i = 0; i < changes; i++)
+		if (change[i].kind == WHATIF_NO_QUOTA)
+			return true;
+	return false;
+}
+
 static void replay_changed(struct replays *r, int variant, const struct models *models, bool same)
 {
 	for (unsigned run = 0; run < r->runs; run++) {
 		r->w->contests = variant == CHANGED && run == 0 ? &r->met[1] : NULL;
 		struct rules rules = models->rules[run / 2];
 		rules.open = run % 2;
+		rules.by_clock = r->apart;
 		if (same) {
 			keep_same(r, run);
 			continue;
@@ -495,7 +526,7 @@ int whatif_of(const struct diff_side *side, const struct whatif_change *change, 
 	rc = rc ? rc : served_read(&served, &w, notes, err);
 	if (rc == 0) {
 		struct replays r = { .w = &w, .waiting = mem_new(w.tasks, sizeof *r.waiting), .served = &served,
-		                     .runs = 2 * models.n };
+		                     .apart = lifts_quota(change, changes), .runs = 2 * models.n };
 		for (size_t i = 0; i < w.tasks; i++) {
 			task_name(&w, &w.task[i], r.waiting[i].subject);
 			r.waiting[i].kind = w.task[i].follow ? DIFF_OF_MACHINE : DIFF_OF_THREAD;
