@@ -236,6 +236,11 @@ static int requests(struct sim *s)
 	return 0;
 }
 
+static bool is_there(const struct sim *s, const char *name)
+{
+	return !s->opt.without || strcmp(s->opt.without, name) != 0;
+}
+
 /* A request server, and one thing that may be different from one run to the next: the computation of another VM on its
  * CPU, the same where nobody is pinned (crowd), the CPU that it is pinned to, a task beside it (light: of nice 19; idle:
  * SCHED_IDLE; weight: of nice 0), exits, a quota, or how much a request computes. */
@@ -259,7 +264,7 @@ static int planted(struct sim *s)
 		p.group->quota = 6 * MS;
 		queue_push(&s->queue, s->begin + p.group->period, DUE_PERIOD, p.group, 0);
 	}
-	p.affinity = plant == CROWD ? UINT64_MAX : plant == PIN ? 1 : 2;
+	p.affinity = s->opt.affinity ? (uint64_t)s->opt.affinity : plant == CROWD ? UINT64_MAX : plant == PIN ? 1 : 2;
 	s->opt.work = plant == SLOW && !s->opt.work ? 150 : s->opt.work;
 	g = guest_add(s, &p);
 	if (s->opt.share)
@@ -270,9 +275,11 @@ static int planted(struct sim *s)
 	server_add(thread_add(g, "reqserver", workload[WL_SERVER], NOTHING, UINT64_MAX));
 	thread_add(g, "reqclient", workload[WL_CLIENT], after(s, 100 * MS), UINT64_MAX);
 	ubuntu = guest(s, "Ubuntu", 1, plant == CROWD ? UINT64_MAX : 2, 77 * SEC, -30000);
-	thread_add(ubuntu, "cc", workload[plant == VM || plant == CROWD ? WL_HOG : WL_DAEMON], after(s, 30 * MS), UINT64_MAX);
-	thread_add(h, "burnP6", workload[WL_HOG], after(s, 20 * MS), plant == CROWD ? UINT64_MAX : 1);
-	if (plant == LIGHT || plant == IDLE || plant == WEIGHT) {
+	if (is_there(s, "cc"))
+		thread_add(ubuntu, "cc", workload[plant == VM || plant == CROWD ? WL_HOG : WL_DAEMON], after(s, 30 * MS), UINT64_MAX);
+	if (is_there(s, "burnP6"))
+		thread_add(h, "burnP6", workload[WL_HOG], after(s, 20 * MS), plant == CROWD ? UINT64_MAX : 1);
+	if ((plant == LIGHT || plant == IDLE || plant == WEIGHT) && is_there(s, "make")) {
 		struct thread *beside = thread_add(h, "make", workload[WL_HOG], after(s, 20 * MS), 2);
 		beside->nice = plant == LIGHT ? 19 : 0;
 		beside->weight = plant == IDLE ? 3 : 0;

@@ -264,6 +264,8 @@ struct options {
 	int64_t pcpus, beacon_hz, hogs, burst;
 	int64_t share;                 /* weight of the server's vCPU, of planted, percent of nice 0; 0 = that of its nice level */
 	int64_t nice;                  /* level of the server's vCPU, of planted */
+	int64_t affinity;              /* of the same: CPUs, a bit each; 0 = as planted */
+	const char *without;           /* of planted: a thread's name; NULL: all are there */
 	int64_t work;                  /* of a request, percent of the usual; 0 = 100 */
 	int64_t offset, drift_ppb;     /* of guests' clocks, when given */
 	bool have_offset, have_drift, have_beacon;

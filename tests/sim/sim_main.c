@@ -12,7 +12,7 @@
 enum { O_SEED = 256, O_DURATION, O_EVENTS, O_PCPUS, O_BEACON, O_HOGS, O_BURST, O_OFFSET, O_DRIFT, O_PERFECT, O_LOST,
        O_DUP,
        O_BOGUS, O_JITTER, O_STEP, O_STEP_AT, O_PACKET, O_NO_KVM, O_NO_TRUTH, O_PLAIN, O_BAD_ID, O_MISSING,
-       O_LATE, O_CONTAINERS, O_NESTED, O_HOTPLUG, O_PLANT, O_WORK, O_SHARE, O_NICE, O_POLL, O_SWAP };
+       O_LATE, O_CONTAINERS, O_NESTED, O_HOTPLUG, O_PLANT, O_WORK, O_SHARE, O_NICE, O_AFFINITY, O_WITHOUT, O_POLL, O_SWAP };
 
 static const struct option option[] = {
 	{ "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' }, { "output", required_argument, NULL, 'o' },
@@ -32,6 +32,7 @@ static const struct option option[] = {
 	{ "plant", required_argument, NULL, O_PLANT }, { "work", required_argument, NULL, O_WORK },
 	{ "poll", required_argument, NULL, O_POLL }, { "swap", required_argument, NULL, O_SWAP },
 	{ "share", required_argument, NULL, O_SHARE }, { "nice", required_argument, NULL, O_NICE },
+	{ "affinity", required_argument, NULL, O_AFFINITY }, { "without", required_argument, NULL, O_WITHOUT },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -53,6 +54,8 @@ static const char options_text[] =
 	"  --plant CAUSE           planted: vm, crowd, pin, light, idle, weight, exits, quota, slow, or none\n"
 	"  --share PERCENT         planted: weight of the server's vCPU (100: nice 0)\n"
 	"  --nice LEVEL            planted: nice level of the server's vCPU (0)\n"
+	"  --affinity MASK         planted: CPUs that the server's vCPU may use, a bit each\n"
+	"  --without NAME          planted: cc, burnP6 or make is not there\n"
 	"  --containers            random: some threads of the host live in a container\n"
 	"  --hotplug               random: VMs, and their CPUs, come and go\n"
 	"  --poll T                the host awaits halted vCPUs running for up to T, and records how that ends (0)\n"
@@ -129,6 +132,8 @@ static bool unsigned_option(int opt, const char *arg, struct options *o)
 		break;
 	case O_SHARE:
 		return number(arg, 1, 10000, &o->share);
+	case O_AFFINITY:
+		return number(arg, 1, INT64_MAX, &o->affinity);
 	case O_NICE:
 		return number(arg, -20, 19, &o->nice);
 	case O_WORK:
@@ -205,6 +210,9 @@ static bool flag_option(int opt, struct options *o)
 		return o->late = true;
 	case O_PLANT:
 		o->plant = optarg;
+		return true;
+	case O_WITHOUT:
+		o->without = optarg;
 		return true;
 	case O_MISSING:
 		if (o->missings < sizeof o->missing / sizeof *o->missing)
