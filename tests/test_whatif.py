@@ -78,6 +78,12 @@ def check_refusals(folder):
                            ("weight Debian 1.5", 1), ("hello", 1), ("without ", 1), ("no quota Debian", 2)):
         p = run("whatif", disturbed, change, status=status)
         check(not p.stdout and p.stderr.count("\n") == 1, f"refused: {change}: {p.stderr.strip()}")
+    for changes, why in ((["pin Debian -> CPU0", "pin Debian -> CPU1"], "contradict each other about"),
+                         (["pin Debian/CPU0 -> CPU0", "free Debian"], "contradict"), (["weight Debian 50", "weight Debian 60"], "contradict"),
+                         (["without Debian", "weight Debian 50"], "contradict"), (["add CPU", "pin Debian -> CPU3"], "no CPU3"),
+                         (["weight Debian 0"], "'0' is no weight"), (["pin Debian -> CPU-1"], "'CPU-1' is no CPU")):
+        check(why in run("whatif", disturbed, *changes, status=1).stderr, f"{changes}: {why}")
+    check("63 at most" in run("whatif", disturbed, *["add CPU"] * 70, status=2).stderr, "nor more CPUs than it can replay")
     run("whatif", disturbed, status=1)
     simulate(f"{folder}/lost", "requests", "--duration", "2s", "--lost", "0.3")
     p = run("whatif", f"{folder}/lost", "without burnP6", status=2)
@@ -234,6 +240,9 @@ def check_shape(folder):
     alone = table("whatif", disturbed, "without Ubuntu")
     waited = [next(float(r["value"]) for r in t if r["quantity"] == "waited") for t in (both, alone)]
     check(waited[0] > waited[1] + 0.05, "changes add up: on the CPU of burnP6 it waits again")
+    rows = table("whatif", disturbed, "add CPU", "pin Debian -> CPU2", "pin Debian/CPU0 -> CPU2")
+    check(next(float(r["value"]) for r in rows if r["subject"] == "Debian" and r["quantity"] == "waited") < 0.02,
+          "a new CPU may be pinned to, and the same said twice")
 
 
 with scratch() as scratch_folder:
@@ -272,6 +281,10 @@ with scratch() as scratch_folder:
                 errors.append(abs(float(rows["latency_p50"]["value"]) / quantile(base, 0.5) - 1))
         check(sum(inside) >= 0.9 * len(inside), f"real ones: {sum(inside)} of {len(inside)} in their intervals")
         check(sum(errors) / len(errors) <= 0.05, f"and medians off by {sum(errors) / len(errors):.3f}")
+        run("index", os.path.join(SHARED, "fibonacci_perf"), "-o", f"{scratch_folder}/perf.steal")
+        waits = table("whatif", f"{scratch_folder}/perf.steal", "without host/burnP6")[0]
+        check(abs(float(waits["recorded"]) - 4.784 / 17.893) < 0.01 and float(waits["value"]) < 0.01,
+              "who is not known to sleep, and did not run on CPUs that were seen, wanted none")
         run("index", os.path.join(SHARED, "soroban_contended"), "-o", f"{scratch_folder}/contended.steal")
         median = predictions(f"{scratch_folder}/contended.steal", "without host/burnP6")["latency_p50"]
         check(abs(float(median["value"]) / 76.8e6 - 1) < 0.05 and is_inside(median, 76.8e6), "soroban_contended, without burnP6")

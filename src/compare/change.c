@@ -133,11 +133,6 @@ static bool parse_operand(struct whatif_change *c, const char *last)
 	return true;
 }
 
-static bool is_host_cpu(const struct topo *topo, unsigned number)
-{
-	return topo->machines && topo->machine[0].kind == MACHINE_HOST && topo_find_cpu(topo, 0, number) >= 0;
-}
-
 int whatif_parse(const struct topo *topo, const char *text, struct whatif_change *out, struct error *err)
 {
 	const char *rest = text;
@@ -161,11 +156,12 @@ int whatif_parse(const struct topo *topo, const char *text, struct whatif_change
 	if (known && (out->kind == WHATIF_PIN || out->kind == WHATIF_WEIGHT))
 		known = (last = last_word(who)) && parse_operand(out, last);
 	int rc = 0;
-	if (!known || !*who)
+	if (last && !known)
+		rc = error_set(err, STATUS_USAGE, out->kind == WHATIF_PIN ? "write 'pin WHO -> CPUn'" :
+		               "a number from 1 to 10000, of which 100 is nice 0", "%s: '%s' is no %s", text, last,
+		               out->kind == WHATIF_PIN ? "CPU" : "weight");
+	else if (!known || !*who)
 		rc = error_set(err, STATUS_USAGE, FORMS, "not a change: '%s'", text);
-	else if (out->kind == WHATIF_PIN && !is_host_cpu(topo, out->cpu))
-		rc = error_set(err, STATUS_USAGE, "stealscope info lists the host's CPUs", "%s: the host has no CPU%u", text,
-		               out->cpu);
 	if (rc == 0)
 		rc = parse_who(topo, who, out, err);
 	free(who);
@@ -176,4 +172,65 @@ void whatif_change_release(struct whatif_change *c)
 {
 	free(c->thread);
 	*c = (struct whatif_change){ 0 };
+}
+
+/* ---- What they say together */
+
+static bool places(const struct whatif_change *c)
+{
+	return c->kind == WHATIF_PIN || c->kind == WHATIF_FREE;
+}
+
+static bool contradict(const struct whatif_change *a, const struct whatif_change *b)
+{
+	if (a->kind == WHATIF_WITHOUT || b->kind == WHATIF_WITHOUT)
+		return a->kind != b->kind;
+	if (places(a) && places(b))
+		return a->kind != b->kind || a->cpu != b->cpu;
+	return a->kind == WHATIF_WEIGHT && b->kind == WHATIF_WEIGHT && (a->weight < b->weight || a->weight > b->weight);
+}
+
+/* Somebody whom both are about; -1: nobody. */
+static int64_t in_both(const struct whatif_change *a, const struct whatif_change *b)
+{
+	for (size_t i = 0; i < a->threads; i++)
+		for (size_t k = 0; k < b->threads; k++)
+			if (a->thread[i] == b->thread[k])
+				return a->thread[i];
+	return -1;
+}
+
+static int check_cpus(const struct topo *topo, const struct whatif_change *change, size_t n, struct error *err)
+{
+	const struct topo_machine *host = &topo->machine[0];
+	const unsigned first = topo->cpu[host->cpu + host->cpus - 1].number + 1;
+	unsigned more = 0;
+	for (size_t i = 0; i < n; i++)
+		more += change[i].kind == WHATIF_ADD_CPU;
+	if (first + more > WHATIF_CPUS)
+		return error_set(err, STATUS_INPUT, NULL, "%s: a host of %u CPUs: replayed are %d at most", history_file(topo->h),
+		                 first + more, WHATIF_CPUS);
+	for (size_t i = 0; i < n; i++)
+		if (change[i].kind == WHATIF_PIN && topo_find_cpu(topo, 0, change[i].cpu) < 0 &&
+		    (change[i].cpu < first || change[i].cpu >= first + more))
+			return error_set(err, STATUS_USAGE, "stealscope info lists the host's CPUs; 'add CPU' gives it one more",
+			                 "the host has no CPU%u", change[i].cpu);
+	return 0;
+}
+
+int whatif_check(const struct topo *topo, const struct whatif_change *change, size_t n, struct error *err)
+{
+	char name[300];
+	if (topo->machines == 0 || topo->machine[0].kind != MACHINE_HOST || topo->machine[0].cpus == 0)
+		return error_set(err, STATUS_INPUT, "record the host, too", "%s: a replay needs the host's CPUs and threads",
+		                 history_file(topo->h));
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < i; k++) {
+			const int64_t who = contradict(&change[i], &change[k]) ? in_both(&change[i], &change[k]) : -1;
+			if (who >= 0)
+				return error_set(err, STATUS_USAGE, "say one thing of each", "two changes contradict each other about %s",
+				                 topo_subject_text(topo, &(struct subject){ SUBJECT_THREAD, (uint32_t)who }, name,
+				                                   sizeof name));
+		}
+	return check_cpus(topo, change, n, err);
 }

@@ -107,6 +107,8 @@ bool diff_assertion_holds(const struct diff_assertion *a, const struct diff *d, 
 
 /* ---- What if: the recorded demand, replayed on a host where something is different ------------------------------- */
 
+#define WHATIF_CPUS 63       /* of a host, at most */
+
 struct whatif_change {
 	enum { WHATIF_WITHOUT, WHATIF_PIN, WHATIF_FREE, WHATIF_ADD_CPU, WHATIF_WEIGHT, WHATIF_NO_QUOTA } kind;
 	uint32_t *thread;        /* of the host, indices into topo->thread: whom it is about */
@@ -118,6 +120,8 @@ struct whatif_change {
  * "weight Debian 200" (100 = nice 0), "no quota Debian".  Whoever is named must be threads of the host, vCPUs or VMs that
  * the host runs. */
 int whatif_parse(const struct topo *topo, const char *text, struct whatif_change *out, struct error *err);
+/* Are these changes possible, all of them together? */
+int whatif_check(const struct topo *topo, const struct whatif_change *change, size_t n, struct error *err);
 void whatif_change_release(struct whatif_change *c);
 
 /* DIFF_LOST stands for the time runnable without a CPU, of vCPUs and threads of the host alone. */

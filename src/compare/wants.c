@@ -1,6 +1,7 @@
 /* The demand of every thread of the host: its states, without the time that it waited.
  *
- * Time of which nothing is known counts as sleep, and is told.  Where a thread that is a vCPU was held back although
+ * Time of which nothing is known counts as sleep; it is told as far as the host's CPUs were not seen either, where the
+ * thread may have run.  Where a thread that is a vCPU was held back although
  * nobody needed its CPU (a quota, a pause), that is a sleep too, and a quota's is marked. */
 #include <stdlib.h>
 #include <string.h>
@@ -136,6 +137,26 @@ static void find_tick(struct wants *w)
 		}
 }
 
+/* How long within [start, end] nobody knows what one of the host's CPUs did. */
+static int unseen(const struct wants *w, int64_t start, int64_t end, int64_t *ns, struct error *err)
+{
+	const struct topo_machine *host = &w->topo->machine[0];
+	*ns = 0;
+	for (uint32_t i = host->cpu; i < host->cpu + host->cpus; i++) {
+		const uint32_t owner = w->topo->cpu[i].owner;
+		int64_t sums[HISTORY_STATES] = { [HISTORY_STATES - 1] = end - start + 1 };
+		const unsigned n = owner == HISTORY_NONE ? 0 : history_state_count(w->topo->h, owner);
+		if (n && history_sums(w->topo->h, owner, start, end, sums, err))
+			return -1;
+		int64_t unknown = sums[HISTORY_STATES - 1];
+		for (unsigned k = 0; k < n; k++)
+			if (!strcmp(history_state_name(w->topo->h, owner, k), pcpu_owner_name[PCPU_UNKNOWN]))
+				unknown += sums[k];
+		*ns = unknown > *ns ? unknown : *ns;
+	}
+	return 0;
+}
+
 static int read_states(struct wants *w, struct replay_task *t, struct error *err)
 {
 	const struct topo *topo = w->topo;
@@ -173,7 +194,10 @@ static int read_states(struct wants *w, struct replay_task *t, struct error *err
 					w->dispatches[(end - start) / DISPATCH_STEP]++;
 				continue;
 			}
-			t->unknown += state == THREAD_UNKNOWN ? end - start + 1 : 0;
+			int64_t unknown = 0;
+			if (state == THREAD_UNKNOWN && unseen(w, start, end, &unknown, err))
+				return -1;
+			t->unknown += unknown;
 			add_sleep(t, &work, start, end, held == 1);
 		}
 	*ARRAY_PUSH(t->burst, t->bursts, t->burst_cap) = (struct replay_burst){ .work = work, .sleep = INT64_MAX,
@@ -345,14 +369,8 @@ static int64_t median_dispatch(const struct wants *w)
 int wants_read(struct wants *w, const struct topo *topo, int64_t from, int64_t to, struct error *err)
 {
 	*w = (struct wants){ .topo = topo, .from = from, .to = to };
-	if (topo->machines == 0 || topo->machine[0].kind != MACHINE_HOST || topo->machine[0].cpus == 0)
-		return error_set(err, STATUS_INPUT, "record the host, too", "%s: a replay needs the host's CPUs and threads",
-		                 history_file(topo->h));
 	const struct topo_machine *host = &topo->machine[0];
 	w->cpus = topo->cpu[host->cpu + host->cpus - 1].number + 1;
-	if (w->cpus > 63)
-		return error_set(err, STATUS_INPUT, NULL, "%s: a host of %u CPUs: replayed are 63 at most", history_file(topo->h),
-		                 w->cpus);
 	w->task_of = mem_new(topo->threads, sizeof *w->task_of);
 	for (uint32_t i = 0; i < topo->threads; i++)
 		w->task_of[i] = UINT32_MAX;

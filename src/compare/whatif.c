@@ -519,6 +519,8 @@ int whatif_of(const struct diff_side *side, const struct whatif_change *change, 
 	struct models models = { .n = 0 };
 	struct served_list served = { 0 };
 	*out = (struct whatif){ 0 };
+	if (whatif_check(side->topo, change, changes, err))
+		return -1;
 	int rc = wants_read(&w, side->topo, side->from, side->to, err);
 	rc = rc ? rc : check_known(&w, err);
 	rc = rc ? rc : check_quotas(&w, change, changes, err);
