@@ -7,6 +7,7 @@ the replay without that thing must tell the latencies of the undisturbed one, wi
 Usage: test_whatif.py [FROM TO]   (seeds: then it counts; 90 % of the figures must lie in their intervals)"""
 import json
 import os
+import re
 import sys
 
 from e2e import SHARED, check, is_brief, run, scratch, simulate, table
@@ -104,9 +105,31 @@ def check_advice(folder):
     run("summary", pinned, "--advise", "--format", "csv", status=1)
     if is_brief():
         return
+    check_advised(folder, 1)
     check("'without host/make'" in last("summary", beside), "of the one that lost most")
     check("No advice" in last("summary", alone, "Debian"), "who waits for nothing gets none")
     check("No advice" in last("summary", alone, "host"), "nor does the host")
+
+
+# How a run is made in which an advised change is made.
+ADVISED = {"no quota Debian": [], "pin Debian -> CPU0": ["--affinity", "1"], "pin Debian -> CPU1": ["--affinity", "2"],
+           "free Debian": ["--affinity", "3"], "weight Debian 200": ["--share", "200"], "add CPU": ["--pcpus", "3"],
+           "without Ubuntu": ["--without", "cc"], "without host/burnP6": ["--without", "burnP6"],
+           "without host/make": ["--without", "make"]}
+
+
+def check_advised(folder, seed):
+    """What is advised helps, as much as is said."""
+    for cause in ("vm", "pin", "quota", "idle"):
+        text = " ".join(run("summary", recorded(folder, cause, seed + 1000), "Debian", "--advise").stdout.rsplit("\n\n", 1)[-1].split())
+        told = re.search(r"'(.*)' would help Debian most: .* lose \S+ of a CPU to waiting for one(?:, not (\S+))? \((\S+) to ([0-9.]+%)", text)
+        check(told and told[1] in ADVISED, f"{cause}: {text}")
+        then = recorded(folder, "none" if told[1] == "no quota Debian" else cause, seed, *ADVISED[told[1]])
+        rows = table("whatif", then, "free Debian")
+        waits = 100 * next(float(r["recorded"]) for r in rows if (r["subject"], r["quantity"]) == ("Debian", "waited"))
+        before, low, high = (float(t[:-1]) if t else None for t in told.groups()[1:])
+        check(low - 0.005 <= waits <= high + 0.005 and (before is None or waits < before), f"{cause}, {told[1]}: then it waits {waits:.3f}%")
+        check((told[1] == "no quota Debian") == (cause == "quota"), f"{cause}: {told[1]}")
 
 
 def check_calibration(folder):

@@ -1,6 +1,7 @@
 /* The one change that would help a VM most: each that its operator could make is replayed.
  *
  * Of changes that help about as much (ALIKE), the one that stands first among the candidates is told: the cheaper ones do.
+ * A weight is not advised where weights are in doubt.  What a quota holds back is lost, too.
  * Cost: a replay for each candidate. */
 #include <math.h>
 #include <stdio.h>
@@ -13,9 +14,9 @@
 
 #define CPUS_TRIED 8
 #define ALIKE 0.1   /* of what is waited */
-#define WORTH 0.01  /* of a CPU: who waits less needs no advice */
+#define WORTH 0.01  /* of a CPU: who loses less needs no advice */
 
-struct proposal { char *change; struct whatif_row row; double error; bool doubted; };
+struct proposal { char *change; struct whatif_row row; double missed; bool doubted, lifts; };
 
 struct candidates {
 	struct proposal *item;
@@ -32,9 +33,11 @@ static void try(struct candidates *all, const struct diff_side *side, const char
 	bool told = false;
 	if (whatif_parse(side->topo, change, &c, &err) == 0 && whatif_of(side, &c, 1, &w, &notes, &err) == 0) {
 		for (size_t i = 0; i < w.rows && !told; i++) {
-			told = w.row[i].kind == DIFF_OF_MACHINE && w.row[i].quantity == DIFF_LOST && !strcmp(w.row[i].subject, vm);
+			told = w.row[i].kind == DIFF_OF_MACHINE && w.row[i].quantity == DIFF_LOST && !strcmp(w.row[i].subject, vm) &&
+			       !(w.doubted && c.kind == WHATIF_WEIGHT);
 			if (told)
-				*ARRAY_PUSH(all->item, all->len, all->cap) = (struct proposal){ change, w.row[i], w.error, w.doubted };
+				*ARRAY_PUSH(all->item, all->len, all->cap) = (struct proposal){ change, w.row[i], w.missed, w.doubted,
+				                                                                c.kind == WHATIF_NO_QUOTA };
 		}
 		whatif_release(&w);
 	}
@@ -94,33 +97,47 @@ static void try_all(struct candidates *all, const struct diff_side *side, const 
 		try(all, side, shown, thief);
 }
 
+static double lost_then(const struct proposal *p)
+{
+	return p->row.value + p->row.held_then;
+}
+
+static char *praise(const struct proposal *told, size_t n, const char *vm)
+{
+	char t[5][40], change[300];
+	const double v[] = { told->row.value, told->row.recorded, told->row.low, told->row.high, told->row.held };
+	for (int i = 0; i < 5; i++)
+		diff_value_text(t[i], sizeof t[i], DIFF_LOST, v[i], false);
+	text_escape(change, sizeof change, told->change);
+	const char *doubt = told->doubted ? ", if all weigh what their nice levels say" : "";
+	if (told->lifts)
+		return mem_printf("Of %zu changes that were replayed '%s' would help %s most: its quota keeps it from its CPU for "
+		                  "%s of the time; without it, it would lose %s of a CPU to waiting for one (%s to %s%s).\n", n,
+		                  change, vm, t[4], t[0], t[2], t[3], doubt);
+	return mem_printf("Of %zu changes that were replayed '%s' would help %s most: it would lose %s of a CPU to waiting for "
+	                  "one, not %s (%s to %s%s).\n", n, change, vm, t[0], t[1], t[2], t[3], doubt);
+}
+
 static char *advice(const struct candidates *all, const char *vm)
 {
 	const struct proposal *best = NULL, *told = NULL;
-	char t[4][40], change[300];
 	for (size_t i = 0; i < all->len; i++)
-		if (!best || all->item[i].row.value < best->row.value)
+		if (!best || lost_then(&all->item[i]) < lost_then(best))
 			best = &all->item[i];
 	if (!best)
 		return mem_printf("No advice: what %s wants cannot be replayed (stealscope whatif says why).\n", vm);
-	const double waited = best->row.recorded;
-	if (waited < WORTH)
+	const double lost = best->row.recorded + best->row.held;
+	if (lost < WORTH)
 		return mem_printf("No advice: %s waits for CPUs of the host for less than %g%% of the time.\n", vm, 100 * WORTH);
-	if (best->error > WHATIF_MISSES)
-		return mem_printf("No advice: the replay reproduces no more than %.0f%% of the waits.\n",
-		                  100 * fmax(0, 1 - best->error));
+	if (best->missed > WHATIF_MISSES)
+		return mem_printf("No advice: the replay reproduces no more than %.0f%% of what is lost.\n",
+		                  100 * fmax(0, 1 - best->missed));
 	for (size_t i = 0; i < all->len && !told; i++)
-		if (all->item[i].row.value <= best->row.value + ALIKE * waited)
+		if (lost_then(&all->item[i]) <= lost_then(best) + ALIKE * lost)
 			told = &all->item[i];
-	if (told->row.high >= waited)
+	if (told->row.high + told->row.held_then >= lost)
 		return mem_printf("No advice: no change of %zu that were replayed is sure to help %s.\n", all->len, vm);
-	return mem_printf("Of %zu changes that were replayed '%s' would help %s most: it would lose %s of a CPU to waiting for "
-	                  "one, not %s (%s to %s%s).\n", all->len, text_escape(change, sizeof change, told->change), vm,
-	                  diff_value_text(t[0], sizeof t[0], DIFF_LOST, told->row.value, false),
-	                  diff_value_text(t[1], sizeof t[1], DIFF_LOST, waited, false),
-	                  diff_value_text(t[2], sizeof t[2], DIFF_LOST, told->row.low, false),
-	                  diff_value_text(t[3], sizeof t[3], DIFF_LOST, told->row.high, false),
-	                  told->doubted ? ", if all weigh what their nice levels say" : "");
+	return praise(told, all->len, vm);
 }
 
 char *advise(const struct diff_side *side, const struct subject *who)

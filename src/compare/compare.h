@@ -131,6 +131,7 @@ struct whatif_row {
 	double recorded;         /* in the quantity's unit */
 	double reproduced;       /* by the replay without any change */
 	double value, low, high; /* with the changes */
+	double held, held_then;  /* of a CPU: what quotas hold back, which is not waited, as recorded and with the changes */
 };
 
 #define WHATIF_MISSES 0.25   /* of the waits: a replay that misses more proves nothing */

@@ -157,6 +157,7 @@ struct waiting {
 	uint8_t kind;
 	bool gone;
 	double recorded;
+	double held, held_then;    /* by quotas */
 	struct figure replayed;
 	double in[2][DIFF_SLICES]; /* ns with the changes, of the first runs */
 };
@@ -254,6 +255,8 @@ static void tell_waits(struct replays *r, struct whatif *out, struct notes *note
 			continue;
 		}
 		a[n - 1].recorded += a[i].recorded;
+		a[n - 1].held += a[i].held;
+		a[n - 1].held_then += a[i].held_then;
 		a[n - 1].gone &= a[i].gone;
 		for (unsigned k = 0; k < RUNS * VARIANTS; k++)
 			a[n - 1].replayed.value[k / RUNS][k % RUNS] += a[i].replayed.value[k / RUNS][k % RUNS];
@@ -278,8 +281,10 @@ static void tell_waits(struct replays *r, struct whatif *out, struct notes *note
 			r->untold++;
 			continue;
 		}
-		add_row(out, a[i].kind, a[i].subject, DIFF_LOST, a[i].recorded, a[i].replayed.value[AS_IT_WAS], x[0], x[1],
-		        LEAST_WAIT, sample_error(r, &a[i]));
+		struct whatif_row *row = add_row(out, a[i].kind, a[i].subject, DIFF_LOST, a[i].recorded,
+		                                 a[i].replayed.value[AS_IT_WAS], x[0], x[1], LEAST_WAIT, sample_error(r, &a[i]));
+		row->held = a[i].held;
+		row->held_then = a[i].held_then;
 	}
 	tell_missed(missed, out, notes);
 	free(missed);
@@ -385,16 +390,33 @@ static int check_known(const struct wants *w, struct error *err)
 	return 0;
 }
 
+/* ns that its quota held it back. */
+static double task_held(const struct replay_task *t)
+{
+	double ns = 0;
+	for (size_t k = 0; k < t->bursts; k++)
+		ns += t->burst[k].quota ? (double)t->burst[k].sleep : 0;
+	return ns;
+}
+
 /* The share of the waits in what was waited and what quotas held back, which the replay does as recorded. */
 static double waits_of_held(const struct wants *w)
 {
 	double waited = 0, quota = 0;
 	for (size_t i = 0; i < w->tasks; i++) {
 		waited += (double)w->task[i].waited;
-		for (size_t k = 0; k < w->task[i].bursts; k++)
-			quota += w->task[i].burst[k].quota ? (double)w->task[i].burst[k].sleep : 0;
+		quota += task_held(&w->task[i]);
 	}
 	return waited + quota > 0 ? waited / (waited + quota) : 0;
+}
+
+static void keep_held(struct replays *r)
+{
+	for (size_t i = 0; i < r->w->tasks; i++) {
+		const struct replay_task *t = &r->w->task[i];
+		r->waiting[i].held = task_held(t) / ((double)(r->w->to - r->w->from) + 1);
+		r->waiting[i].held_then = t->unlimited ? 0 : r->waiting[i].held;
+	}
 }
 
 /* Requests that came one upon the other because a quota held back who answers them come apart without it; how far, the
@@ -434,6 +456,7 @@ static void replay_all(struct replays *r, const struct models *models, const str
 	}
 	out->missed = out->error * waits_of_held(r->w);
 	change_all(r->w, change, changes);
+	keep_held(r);
 	replay_changed(r, CHANGED, models, false);
 	replay_changed(r, FREED, models, !free_all(r->w, change, changes));
 }
