@@ -304,6 +304,15 @@ with scratch() as scratch_folder:
                 errors.append(abs(float(rows["latency_p50"]["value"]) / quantile(base, 0.5) - 1))
         check(sum(inside) >= 0.9 * len(inside), f"real ones: {sum(inside)} of {len(inside)} in their intervals")
         check(sum(errors) / len(errors) <= 0.05, f"and medians off by {sum(errors) / len(errors):.3f}")
+        # Beside a quota a nice hog, then a hog; both began on CPU 0, and were then pinned to CPU 1 (NOTES: when).
+        run("index", os.path.join(SHARED, "throttled"), "-o", f"{scratch_folder}/throttled.steal")
+        wall = 1795302833461688345
+        for begin, end, change, most in ((22028986655, 23882211290, "no quota Debian", 0.3), (23882211290, 25566267766, "without host/burnP6", 0.15)):
+            window = [f"{scratch_folder}/throttled.steal", "--from", str(wall + begin), "--to", str(wall + end)]
+            answer = json.loads(run("whatif", *window, change, "--format", "json").stdout)
+            check(answer["calibration"]["error"] < most, f"who left a CPU for good does not go back: {answer['calibration']['error']:.2f}")
+        said = " ".join(run("summary", f"{scratch_folder}/throttled.steal", "--advise").stdout.split())
+        check("'no quota Debian' would help Debian most: its quota keeps it from its CPU for 36.8% of the time" in said, "a quota's loss")
         run("index", os.path.join(SHARED, "fibonacci_perf"), "-o", f"{scratch_folder}/perf.steal")
         waits = table("whatif", f"{scratch_folder}/perf.steal", "without host/burnP6")[0]
         check(abs(float(waits["recorded"]) - 4.784 / 17.893) < 0.01 and float(waits["value"]) < 0.01,

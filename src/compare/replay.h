@@ -20,6 +20,12 @@ struct replay_burst {
 /* From `time` on it runs, and has done `work` before. */
 struct run_stretch { int64_t time, work; };
 
+/* A CPU that a task was on. */
+struct replay_left {
+	int64_t last;            /* moment */
+	unsigned stuck;          /* waits since then through which it was idle */
+};
+
 struct replay_task {
 	uint32_t thread;         /* index into topo->thread: one of the host's */
 	uint64_t seen;           /* CPUs that it was on, a bit each */
@@ -33,6 +39,7 @@ struct replay_task {
 	int64_t unknown;         /* ns of which nothing is known */
 	bool follow;
 	unsigned stuck, looked;  /* waits through which another CPU was idle; of so many that were looked at */
+	struct replay_left *was_on;  /* by CPU, while it is read */
 	/* What is changed. */
 	bool gone, unlimited;
 	uint64_t may;            /* CPUs */

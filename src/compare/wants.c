@@ -19,6 +19,7 @@
 #define TICK_ALIKE 0.9
 #define STUCK_LEAST 10   /* waits; a few may end before a scheduler looks */
 #define STUCK_LOOKS 1000
+#define IDLE_MOSTLY 0.9
 #define NICE_LEVELS 41      /* -21, real time, to 19 */
 #define NICE_0 21
 #define NICE_STEP 1.25      /* the weight of a level, of that of the next one */
@@ -32,28 +33,54 @@ static uint32_t reasons_of(const struct topo *topo, const struct topo_thread *th
 	return topo->cpu[topo->role[th->role].vcpu].out_by;
 }
 
-/* A scheduler does not leave somebody waiting for one CPU while another is idle, if that may be used. */
+/* Was it idle for all of [start, end], but for handlers and the like?  1, 0, -1. */
+static int was_idle(const struct wants *w, const struct topo_cpu *c, int64_t start, int64_t end, struct error *err)
+{
+	int64_t sums[HISTORY_STATES];
+	const unsigned n = c->owner == HISTORY_NONE ? 0 : history_state_count(w->topo->h, c->owner);
+	if (n == 0)
+		return 0;
+	if (history_sums(w->topo->h, c->owner, start, end, sums, err))
+		return -1;
+	for (unsigned k = 0; k < n; k++)
+		if (!strcmp(history_state_name(w->topo->h, c->owner, k), pcpu_owner_name[PCPU_IDLE]) &&
+		    (double)sums[k] >= IDLE_MOSTLY * (double)(end - start))
+			return 1;
+	return 0;
+}
+
+/* A scheduler does not leave somebody waiting for one CPU while another is idle, if that may be used; nor does somebody who
+ * was on that before, and may no longer. */
 static int look_for_pin(const struct wants *w, struct replay_task *t, int64_t start, int64_t end, struct error *err)
 {
 	const struct topo_machine *host = &w->topo->machine[0];
-	if (t->seen & (t->seen - 1) || t->stuck >= STUCK_LEAST || t->looked >= STUCK_LOOKS)
+	bool stuck = false;
+	if (t->looked >= STUCK_LOOKS)
 		return 0;
 	t->looked++;
 	for (uint32_t i = host->cpu; i < host->cpu + host->cpus; i++) {
 		const struct topo_cpu *c = &w->topo->cpu[i];
-		int64_t sums[HISTORY_STATES];
-		const unsigned n = c->owner == HISTORY_NONE ? 0 : history_state_count(w->topo->h, c->owner);
-		if (n == 0 || t->seen >> c->number & 1)
-			continue;
-		if (history_sums(w->topo->h, c->owner, start, end, sums, err))
+		struct replay_left *left = &t->was_on[c->number];
+		const bool seen = t->seen >> c->number & 1;
+		const bool looks = seen ? left->last < start && left->stuck < STUCK_LEAST : !stuck && t->stuck < STUCK_LEAST;
+		const int idle = looks ? was_idle(w, c, start, end, err) : 0;
+		if (idle < 0)
 			return -1;
-		for (unsigned k = 0; k < n; k++)
-			if (!strcmp(history_state_name(w->topo->h, c->owner, k), pcpu_owner_name[PCPU_IDLE]) && sums[k] > end - start) {
-				t->stuck++;
-				return 0;
-			}
+		left->stuck += seen && idle;
+		stuck |= !seen && idle;
 	}
+	t->stuck += stuck;
 	return 0;
+}
+
+/* It does not go back to a CPU that it left, and then waited while that was idle. */
+static void leave_cpus(const struct wants *w, struct replay_task *t)
+{
+	for (unsigned i = 0; i < w->cpus; i++)
+		if ((t->seen >> i & 1) && (t->seen & (t->seen - 1)) && t->was_on[i].stuck >= STUCK_LEAST) {
+			t->seen &= ~(UINT64_C(1) << i);
+			t->stuck = STUCK_LEAST;
+		}
 }
 
 bool task_is_pinned(const struct replay_task *t)
@@ -223,6 +250,7 @@ static int read_cpus(const struct wants *w, struct replay_task *t, struct error 
 			const int64_t ns = (iv.end > w->to ? w->to : iv.end) - (iv.start < w->from ? w->from : iv.start) + 1;
 			t->first = all ? t->first : (unsigned)iv.value;
 			on[iv.value] += ns;
+			t->was_on[iv.value].last = iv.end;
 			all += ns;
 		}
 	for (unsigned i = 0; i < w->cpus; i++)
@@ -311,8 +339,12 @@ static int add_task(struct wants *w, uint32_t thread, struct error *err)
 		return 0;
 	w->task_of[thread] = (uint32_t)w->tasks;
 	struct replay_task *t = ARRAY_PUSH(w->task, w->tasks, w->cap);
-	*t = (struct replay_task){ .thread = thread, .follow = th->role >= 0 };
-	if (read_cpus(w, t, err) || read_weight(w, t, err) || read_groups(w, t, err) || read_states(w, t, err))
+	struct replay_left was_on[WHATIF_CPUS] = { 0 };
+	*t = (struct replay_task){ .thread = thread, .follow = th->role >= 0, .was_on = was_on };
+	const int rc = read_cpus(w, t, err) || read_weight(w, t, err) || read_groups(w, t, err) || read_states(w, t, err);
+	leave_cpus(w, t);
+	t->was_on = NULL;
+	if (rc)
 		return -1;
 	if (!t->seen)
 		t->seen = 1;
