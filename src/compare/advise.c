@@ -2,7 +2,7 @@
  *
  * Of changes that help about as much (ALIKE), the one that stands first among the candidates is told: the cheaper ones do.
  * A weight is not advised where weights are in doubt.  What a quota holds back is lost, too.
- * Cost: a replay for each candidate. */
+ * Cost: of one whatif, and some ten replays for each candidate more. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
-#include "compare/compare.h"
+#include "compare/whatif.h"
 
 #define CPUS_TRIED 8
 #define ALIKE 0.1   /* of what is waited */
@@ -24,14 +24,14 @@ struct candidates {
 };
 
 /* Replays one change; what it makes of the VM's waits is kept, if it can be known. */
-static void try(struct candidates *all, const struct diff_side *side, const char *vm, char *change)
+static void try(struct candidates *all, struct whatif_base *base, const struct topo *topo, const char *vm, char *change)
 {
 	struct whatif_change c;
 	struct whatif w;
 	struct notes notes = { 0 };
 	struct error err = ERROR_INIT;
 	bool told = false;
-	if (whatif_parse(side->topo, change, &c, &err) == 0 && whatif_of(side, &c, 1, &w, &notes, &err) == 0) {
+	if (whatif_parse(topo, change, &c, &err) == 0 && whatif_ask(base, &c, 1, false, &w, &notes, &err) == 0) {
 		for (size_t i = 0; i < w.rows && !told; i++) {
 			told = w.row[i].kind == DIFF_OF_MACHINE && w.row[i].quantity == DIFF_LOST && !strcmp(w.row[i].subject, vm) &&
 			       !(w.doubted && c.kind == WHATIF_WEIGHT);
@@ -86,15 +86,20 @@ static void try_all(struct candidates *all, const struct diff_side *side, const 
 {
 	const struct topo *topo = side->topo;
 	const struct topo_machine *m = &topo->machine[vm->index], *host = &topo->machine[0];
-	try(all, side, shown, mem_printf("no quota %s", m->name));
+	struct error err = ERROR_INIT;
+	struct whatif_base *base = whatif_open(side, NULL, &err);
+	if (!base)
+		return;
+	try(all, base, topo, shown, mem_printf("no quota %s", m->name));
 	for (uint32_t i = 0; m->cpus == 1 && i < host->cpus && i < CPUS_TRIED; i++)
-		try(all, side, shown, mem_printf("pin %s -> CPU%u", m->name, topo->cpu[host->cpu + i].number));
-	try(all, side, shown, mem_printf("free %s", m->name));
-	try(all, side, shown, mem_printf("weight %s 200", m->name));
-	try(all, side, shown, mem_dup("add CPU"));
+		try(all, base, topo, shown, mem_printf("pin %s -> CPU%u", m->name, topo->cpu[host->cpu + i].number));
+	try(all, base, topo, shown, mem_printf("free %s", m->name));
+	try(all, base, topo, shown, mem_printf("weight %s 200", m->name));
+	try(all, base, topo, shown, mem_dup("add CPU"));
 	char *thief = without_thief(side, vm);
 	if (thief)
-		try(all, side, shown, thief);
+		try(all, base, topo, shown, thief);
+	whatif_close(base);
 }
 
 static double lost_then(const struct proposal *p)

@@ -3,6 +3,7 @@ noinst_LIBRARIES += src/libcompare.a
 COMPARE_LIBS = src/libcompare.a $(LATENCY_LIBS)
 src_libcompare_a_SOURCES = \
 	src/compare/advise.c \
+	src/compare/apply.c src/compare/apply.h \
 	src/compare/calibrate.c src/compare/calibrate.h \
 	src/compare/change.c \
 	src/compare/compare.h \
@@ -18,7 +19,7 @@ src_libcompare_a_SOURCES = \
 	src/compare/sides.c \
 	src/compare/thieves.c \
 	src/compare/wants.c \
-	src/compare/whatif.c \
+	src/compare/whatif.c src/compare/whatif.h \
 	src/compare/words.c
 
 if HAVE_CMOCKA

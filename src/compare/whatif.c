@@ -11,10 +11,12 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "compare/apply.h"
 #include "compare/calibrate.h"
 #include "compare/estimate.h"
 #include "compare/replay.h"
 #include "compare/served.h"
+#include "compare/whatif.h"
 
 #define UNKNOWN_MOST 0.01    /* of the window */
 #define THREADS_FROM 0.01    /* waits of the host's threads are told from this share of the window on */
@@ -30,81 +32,6 @@
 #define RUNS (2 * MODELS)    /* each in a closed and an open loop */
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
-
-/* ---- The changes */
-
-/* Does a change say where the task may run? */
-static bool is_placed(const struct replay_task *t, const struct whatif_change *change, size_t changes)
-{
-	for (size_t i = 0; i < changes; i++)
-		for (size_t n = 0; n < change[i].threads; n++)
-			if ((change[i].kind == WHATIF_PIN || change[i].kind == WHATIF_FREE) && change[i].thread[n] == t->thread)
-				return true;
-	return false;
-}
-
-/* Of who was seen on one CPU alone, and had no reason to leave it, nobody knows whether it is pinned: with a new CPU it may
- * go there in one replay, and not in the other.  False: there is no such thread. */
-static bool free_all(struct wants *w, const struct whatif_change *change, size_t changes)
-{
-	bool any = false, adds = false;
-	for (size_t i = 0; i < changes; i++)
-		adds |= change[i].kind == WHATIF_ADD_CPU;
-	for (size_t k = 0; k < w->tasks && adds; k++) {
-		struct replay_task *t = &w->task[k];
-		if (task_may_be_pinned(t) && !is_placed(t, change, changes)) {
-			t->may |= UINT64_C(1) << (w->cpus - 1);
-			any = true;
-		}
-	}
-	return any;
-}
-
-static void add_cpu(struct wants *w)
-{
-	for (size_t k = 0; k < w->tasks; k++)
-		if (w->task[k].may & (w->task[k].may - 1))
-			w->task[k].may |= UINT64_C(1) << w->cpus;
-	w->cpus++;
-}
-
-static void change_all(struct wants *w, const struct whatif_change *change, size_t changes)
-{
-	for (size_t i = 0; i < changes; i++)
-		if (change[i].kind == WHATIF_ADD_CPU)
-			add_cpu(w);
-	for (size_t i = 0; i < changes; i++) {
-		const struct whatif_change *c = &change[i];
-		for (size_t k = 0; k < c->threads; k++) {
-			struct replay_task *t = wants_task(w, c->thread[k]);
-			if (!t)
-				continue;
-			t->gone |= c->kind == WHATIF_WITHOUT;
-			t->unlimited |= c->kind == WHATIF_NO_QUOTA;
-			t->may = c->kind == WHATIF_PIN ? UINT64_C(1) << c->cpu
-			       : c->kind == WHATIF_FREE ? (UINT64_C(1) << w->cpus) - 1 : t->may;
-		}
-		if (c->kind == WHATIF_WEIGHT)
-			groups_set_weight(w, c->thread, c->threads, c->weight);
-	}
-}
-
-/* A quota that never held anybody back tells nothing. */
-static int check_quotas(const struct wants *w, const struct whatif_change *change, size_t changes, struct error *err)
-{
-	for (size_t i = 0; i < changes; i++) {
-		bool seen = change[i].kind != WHATIF_NO_QUOTA;
-		for (size_t k = 0; k < change[i].threads && !seen; k++) {
-			const struct replay_task *t = wants_task(w, change[i].thread[k]);
-			for (size_t b = 0; t && b < t->bursts && !seen; b++)
-				seen = t->burst[b].quota;
-		}
-		if (!seen)
-			return error_set(err, STATUS_INPUT, "stealscope gaps tells by what a vCPU is limited",
-			                 "%s: no quota held it back in this window", history_file(w->topo->h));
-	}
-	return 0;
-}
 
 /* ---- Figures */
 
@@ -173,7 +100,7 @@ struct replays {
 	struct waiting *waiting;   /* by task, until they are joined */
 	struct served_list *served;
 	size_t untold;               /* figures that hang on who is pinned */
-	bool apart;                  /* see lifts_quota() */
+	bool apart;                  /* see apply_lifts_quota() */
 	unsigned runs;               /* with the changes; as it was, there are two */
 	struct contests met[2];      /* as it was, and changed */
 	double *again[VARIANTS][RUNS];  /* ns of each request; NAN: it does not end */
@@ -419,16 +346,6 @@ static void keep_held(struct replays *r)
 	}
 }
 
-/* Requests that came one upon the other because a quota held back who answers them come apart without it; how far, the
- * recording does not tell. */
-static bool lifts_quota(const struct whatif_change *change, size_t changes)
-{
-	for (size_t i = 0; i < changes; i++)
-		if (change[i].kind == WHATIF_NO_QUOTA)
-			return true;
-	return false;
-}
-
 static void replay_changed(struct replays *r, int variant, const struct models *models, bool same)
 {
 	for (unsigned run = 0; run < r->runs; run++) {
@@ -455,10 +372,10 @@ static void replay_all(struct replays *r, const struct models *models, const str
 		keep(r, AS_IT_WAS, k);
 	}
 	out->missed = out->error * waits_of_held(r->w);
-	change_all(r->w, change, changes);
+	apply_changes(r->w, change, changes);
 	keep_held(r);
 	replay_changed(r, CHANGED, models, false);
-	replay_changed(r, FREED, models, !free_all(r->w, change, changes));
+	replay_changed(r, FREED, models, !apply_free(r->w, change, changes));
 }
 
 /* Says what is not told, and who it hangs on. */
@@ -468,7 +385,7 @@ static void tell_untold(const struct replays *r, const struct whatif_change *cha
 	uint32_t last = UINT32_MAX;
 	for (size_t i = 0; i < r->w->tasks && r->untold; i++) {
 		const struct replay_task *t = &r->w->task[i];
-		if (!task_may_be_pinned(t) || is_placed(t, change, changes) || t->kin == last ||
+		if (!task_may_be_pinned(t) || apply_places(t, change, changes) || t->kin == last ||
 		    (double)t->waited < THREADS_FROM * (double)(r->w->to - r->w->from))
 			continue;
 		task_name(r->w, t, name);
@@ -535,45 +452,107 @@ static void tell_untried(const struct replays *r, struct whatif *out, struct not
 	free(c);
 }
 
+struct whatif_base {
+	struct wants w;
+	struct models models;
+	struct served_list served;
+	struct { uint64_t may; double weight; } *task;  /* as recorded */
+	double *group;           /* weights, as recorded */
+	unsigned cpus;
+};
+
+struct whatif_base *whatif_open(const struct diff_side *side, struct notes *notes, struct error *err)
+{
+	if (whatif_check(side->topo, NULL, 0, err))
+		return NULL;
+	struct whatif_base *b = mem_new(1, sizeof *b);
+	int rc = wants_read(&b->w, side->topo, side->from, side->to, err);
+	rc = rc ? rc : check_known(&b->w, err);
+	rc = rc ? rc : models_find(&b->w, &b->models, err);
+	rc = rc ? rc : served_read(&b->served, &b->w, notes, err);
+	if (rc) {
+		whatif_close(b);
+		return NULL;
+	}
+	b->cpus = b->w.cpus;
+	b->task = mem_new(b->w.tasks, sizeof *b->task);
+	b->group = mem_new(b->w.groups, sizeof *b->group);
+	for (size_t i = 0; i < b->w.tasks; i++) {
+		b->task[i].may = b->w.task[i].may;
+		b->task[i].weight = b->w.task[i].weight;
+	}
+	for (size_t i = 0; i < b->w.groups; i++)
+		b->group[i] = b->w.group[i].weight;
+	return b;
+}
+
+void whatif_close(struct whatif_base *b)
+{
+	if (!b)
+		return;
+	served_release(&b->served);
+	wants_release(&b->w);
+	free(b->task);
+	free(b->group);
+	free(b);
+}
+
+/* What an earlier question changed. */
+static void restore(struct whatif_base *b)
+{
+	b->w.cpus = b->cpus;
+	for (size_t i = 0; i < b->w.tasks; i++) {
+		struct replay_task *t = &b->w.task[i];
+		t->gone = t->unlimited = false;
+		t->may = b->task[i].may;
+		t->weight = b->task[i].weight;
+	}
+	for (size_t i = 0; i < b->w.groups; i++)
+		b->w.group[i].weight = b->group[i];
+}
+
+int whatif_ask(struct whatif_base *b, const struct whatif_change *change, size_t changes, bool requests, struct whatif *out,
+               struct notes *notes, struct error *err)
+{
+	struct wants *w = &b->w;
+	*out = (struct whatif){ 0 };
+	if (whatif_check(w->topo, change, changes, err) || apply_check_quotas(w, change, changes, err))
+		return -1;
+	restore(b);
+	struct replays r = { .w = w, .waiting = mem_new(w->tasks, sizeof *r.waiting), .served = &b->served,
+	                     .apart = apply_lifts_quota(change, changes), .runs = 2 * b->models.n };
+	for (size_t i = 0; i < w->tasks; i++) {
+		task_name(w, &w->task[i], r.waiting[i].subject);
+		r.waiting[i].kind = w->task[i].follow ? DIFF_OF_MACHINE : DIFF_OF_THREAD;
+		r.waiting[i].recorded = (double)w->task[i].waited / ((double)(w->to - w->from) + 1);
+	}
+	out->slice = b->models.rules[0].slice;
+	out->credit = b->models.rules[0].credit;
+	out->grouped = w->grouped;
+	replay_all(&r, &b->models, change, changes, out);
+	if (requests)
+		tell_requests(&r, out);
+	tell_waits(&r, out, notes);
+	tell_untold(&r, change, changes, notes);
+	tell_untried(&r, out, notes);
+	tell_unlike(w, b->models.unlike, out, notes);
+	for (unsigned k = 0; k < RUNS * VARIANTS; k++)
+		free(r.again[k / RUNS][k % RUNS]);
+	contests_release(&r.met[0]);
+	contests_release(&r.met[1]);
+	free(r.waiting);
+	return 0;
+}
+
 int whatif_of(const struct diff_side *side, const struct whatif_change *change, size_t changes, struct whatif *out,
               struct notes *notes, struct error *err)
 {
-	struct wants w;
-	struct models models = { .n = 0 };
-	struct served_list served = { 0 };
 	*out = (struct whatif){ 0 };
 	if (whatif_check(side->topo, change, changes, err))
 		return -1;
-	int rc = wants_read(&w, side->topo, side->from, side->to, err);
-	rc = rc ? rc : check_known(&w, err);
-	rc = rc ? rc : check_quotas(&w, change, changes, err);
-	rc = rc ? rc : models_find(&w, &models, err);
-	rc = rc ? rc : served_read(&served, &w, notes, err);
-	if (rc == 0) {
-		struct replays r = { .w = &w, .waiting = mem_new(w.tasks, sizeof *r.waiting), .served = &served,
-		                     .apart = lifts_quota(change, changes), .runs = 2 * models.n };
-		for (size_t i = 0; i < w.tasks; i++) {
-			task_name(&w, &w.task[i], r.waiting[i].subject);
-			r.waiting[i].kind = w.task[i].follow ? DIFF_OF_MACHINE : DIFF_OF_THREAD;
-			r.waiting[i].recorded = (double)w.task[i].waited / ((double)(w.to - w.from) + 1);
-		}
-		out->slice = models.rules[0].slice;
-		out->credit = models.rules[0].credit;
-		out->grouped = w.grouped;
-		replay_all(&r, &models, change, changes, out);
-		tell_requests(&r, out);
-		tell_waits(&r, out, notes);
-		tell_untold(&r, change, changes, notes);
-		tell_untried(&r, out, notes);
-		tell_unlike(&w, models.unlike, out, notes);
-		for (unsigned k = 0; k < RUNS * VARIANTS; k++)
-			free(r.again[k / RUNS][k % RUNS]);
-		contests_release(&r.met[0]);
-		contests_release(&r.met[1]);
-		free(r.waiting);
-	}
-	served_release(&served);
-	wants_release(&w);
+	struct whatif_base *b = whatif_open(side, notes, err);
+	const int rc = b ? whatif_ask(b, change, changes, true, out, notes, err) : -1;
+	whatif_close(b);
 	return rc;
 }
 
