@@ -72,6 +72,9 @@ def check_shape(base, changed):
     everything = table("diff", base, changed, "--all")
     check(everything[:len(rows)] == rows and len(everything) > len(rows), "--all has more")
     check(all(float(r["low"]) <= float(r["change"]) <= float(r["high"]) for r in everything), "a change lies in its interval")
+    short = [r for r in table("diff", changed + "@0%..0.5%", changed + "@50%..50.5%", "--all")
+             if r["quantity"] in ("ran", "lost") and r["subject"] in ("Ubuntu/cc", "host/burnP6")]
+    check(max(float(r["high"]) for r in short) == 1, "an interval ends where a thread can do no more")
     check(all(abs(float(r["after"]) - float(r["before"]) - float(r["change"])) < 1e-6 * max(1, abs(float(r["after"])))
               for r in everything), "and is the difference")
     # Handlers in the time of a running thread are parts, too; where little is lost they show.

@@ -48,6 +48,7 @@ static const struct { uint8_t quantity; double p; size_t requests; } quantile[] 
 
 struct row_pair {
 	struct diff_row row;
+	double most;             /* what the figure can be on either side; 0: nothing says */
 	struct estimate side[2];
 };
 
@@ -131,6 +132,12 @@ static struct row_pair *pair_add(struct work *w, unsigned kind, unsigned quantit
 	return p;
 }
 
+static double most_of(const struct ledger *l, const struct series *whole)
+{
+	const struct series *s = ledger_find(l, whole);
+	return s ? s->most : 0;
+}
+
 /* What one side knows nothing of did not happen there; of requests there must be some on both, and of a machine that is not
  * there nobody knows what it would have lost. */
 static void add_series(struct work *w, const struct series *s, int own)
@@ -156,6 +163,7 @@ static void add_series(struct work *w, const struct series *s, int own)
 	}
 	struct row_pair *p = pair_add(w, s->kind, s->quantity, s->subject, s->by);
 	p->row.alone = (uint8_t)(alone ? own + 1 : 0);
+	p->most = fmax(most_of(&w->ledger[0], &key), most_of(&w->ledger[1], &key));
 	p->side[own] = estimate_ratio(s->num, s->den);
 	p->side[!own] = estimate_ratio(other->num, other->den);
 	/* What happens seldom comes in bursts: their errors are known less well than that of a time. */
@@ -242,6 +250,10 @@ static void judge_one(struct row_pair *p, double alpha)
 	r->after = p->side[1].value;
 	const double size = fmax(fabs(r->before), fabs(r->after)), most = least[r->quantity].most;
 	estimate_change(&p->side[0], &p->side[1], alpha, &r->change, &r->low, &r->high);
+	if (p->most > 0) {
+		r->low = fmax(r->low, -p->most);
+		r->high = fmin(r->high, p->most);
+	}
 	r->found = (r->low > 0 || r->high < 0) && fabs(r->change) >= (*r->by ? LEAST_PART * most : most) &&
 	           fabs(r->change) >= least[r->quantity].part * size;
 }

@@ -11,6 +11,7 @@
 struct series {
 	char *subject, *by;       /* escaped */
 	uint8_t kind, quantity;
+	double most;              /* CPUs that the subject can run, or wait for, at once; 0: nothing says */
 	double num[DIFF_SLICES], den[DIFF_SLICES];
 };
 

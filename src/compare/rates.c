@@ -14,6 +14,10 @@ static int add_demand(struct ledger *l, enum diff_kind kind, const struct subjec
 	if (demand_cells(l->topo, s, l->edge, DIFF_SLICES, ran, lost, err))
 		return -1;
 	struct series *r = ledger_series(l, kind, subject, DIFF_RAN, ""), *w = ledger_series(l, kind, subject, DIFF_LOST, "");
+	const struct topo_machine *m = kind == DIFF_OF_MACHINE ? &l->topo->machine[s->index] : NULL;
+	const double most = !m ? 1 : m->kind == MACHINE_VM ? m->cpus : 0;
+	r->most += most;
+	w->most += most;
 	for (unsigned i = 0; i < DIFF_SLICES; i++) {
 		r->num[i] += (double)ran[i];
 		w->num[i] += (double)lost[i];
