@@ -33,7 +33,7 @@ static void tell_worker(const struct topo *topo, const struct party *p, const ch
 	if (p->system >= 0 && !is_host)
 		text_escape(machine, sizeof machine, topo->machine[p->system].name);
 	if (p->tid == 0)
-		snprintf(buf, size, "the idle thread of %s", machine);
+		snprintf(buf, size, "an idle %sCPU of %s", is_host ? "" : "v", machine);
 	else if (p->system < 0 || p->tid > 0 || *name)
 		party_text(topo, &plain, name, buf, size);
 	else if (is_host || *other)
