@@ -90,7 +90,7 @@ static void test_disk(void **state)
 	check(&w, "A/5", 0, 99,
 	      "0-19 running A/5 work start; 20-24 running A/6 flush request; 25-27 idle-cpu host/41 io ipi; "
 	      "28-49 preempting host/41 io <host/99 hog> inject ~11; 50-69 running host/41 io inject ~11; "
-	      "70-74 idle-cpu A/0 swapper inject ~11; 75-80 running A/0 swapper inject ~11; "
+	      "70-80 idle-cpu A/5 work inject ~11; "
 	      "81-84 idle-cpu A/5 work start; 85-99 running A/5 work start");
 	world_release(&w);
 }
@@ -167,9 +167,9 @@ static void test_explained(void **state)
 	make(&w, "81 irq/9-disk", "0 40; 30 0; 70 99; 75 40");  /* the hog has the vCPU's CPU, too, when that is woken */
 	s = world_subject(&w, "A/5");
 	assert_int_equal(explain_window(&w.topo, &s, 0, 99, &text, &err), 0);
-	assert_non_null(strstr(text, "22 ns of that because host/99 hog had its CPU; A/6 flush: 5 ns; host/99 hog had the CPUs of "
-	                             "those who led to it for 27 ns in all; of the 50 ns of all who led to it 42 ns go by what was "
-	                             "nearest in time, the rest by recorded wakeups.\n"));
+	assert_non_null(strstr(text, "22 ns of that because host/99 hog had its CPU; A/6 flush: 5 ns; of the 50 ns of all who led to "
+	                             "it 42 ns go by what was nearest in time, the rest by recorded wakeups.\nFor 11 ns of its "
+	                             "sleep it was being woken; for 5 ns of that host/99 hog had its vCPU's CPU.\n"));
 	free(text);
 	world_release(&w);
 	make(&w, "81 timer", "0 40; 30 0; 75 40");
@@ -222,6 +222,9 @@ static void test_ends(void **state)
 	make(&w, "0 -", "0 40; 30 0; 75 40");
 	check(&w, "A/5", 60, 69, "60-69 unknown A/5 work start");
 	world_release(&w);
+	make(&w, "81 thread", "0 40; 30 0; 75 40");  /* the idle task woke it */
+	check(&w, "A/5", 60, 69, "60-69 unknown A/5 work start");
+	world_release(&w);
 }
 
 /* vCPU 0 of A is the host's thread 40, whose CPU a hog has from 30 to 59; A/5 is what is asked about. */
@@ -235,6 +238,32 @@ static void hog_takes(struct world *w)
 	world_row(w, V "Host Thread", "0 40");
 	world_row(w, V "pCPU", "0 0");
 	world_row(w, A "5/Name", "0 work");
+}
+
+/* What an idle guest's vCPU is late for is late for whoever is being woken, and what it takes it takes itself. */
+static void test_no_idle_task(void **state)
+{
+	(void)state;
+	struct world w;
+	make(&w, "81 irq/9-disk", "0 40; 30 0; 70 99; 75 40");
+	check(&w, "A/5", 70, 84, "70-74 preempting A/5 work <host/99 hog> inject ~11; 75-80 idle-cpu A/5 work inject ~11; "
+	                         "81-84 idle-cpu A/5 work start");
+	world_release(&w);
+	world_open(&w);
+	hog_takes(&w);
+	world_row(&w, V "Status", "0 RUNNING; 30 PREEMPTED; 60 RUNNING");
+	world_row(&w, V "Current Thread", "0 5");
+	world_row(&w, A "5/Status", "0 RUNNING; 30 VIRT_PREEMPTED; 60 RUNNING");
+	world_row(&w, A "5/CPU", "0 0");
+	world_row(&w, "/Virtual Machines/B/CPUs/CPU1/Host Thread", "0 99");
+	world_row(&w, "/Virtual Machines/B/CPUs/CPU1/pCPU", "0 0");
+	world_row(&w, "/Virtual Machines/B/CPUs/CPU1/Status", "0 PREEMPTED; 30 RUNNING; 40 IDLE; 60 PREEMPTED");
+	world_row(&w, "/Virtual Machines/B/CPUs/CPU1/Current Thread", "0 7; 40 0");
+	world_row(&w, "/Virtual Machines/B/Threads/7/Name", "0 cc");
+	world_close(&w, 0, 99);
+	check(&w, "A/5", 20, 79, "20-29 running A/5 work start; 30-39 preempting A/5 work <B/7 cc> start; "
+	                         "40-59 preempting A/5 work <B/-1 vCPU1> start; 60-79 running A/5 work start");
+	world_release(&w);
 }
 
 /* A/6 runs on that vCPU; A/5 is on CPU1, which is the host's thread 50. */
@@ -263,8 +292,8 @@ static void test_idle_and_out(void **state)
 	world_close(&w, 0, 99);
 	check(&w, "A/5", 25, 99, "25-29 idle-cpu A/5 work start; 30-59 preempting A/5 work <host/99 hog> start; "
 	                         "60-69 idle-cpu A/5 work start; 70-99 running A/5 work start");
-	check(&w, "A/CPU0", 25, 69, "25-29 running A/0 swapper start; 30-59 preempting A/0 swapper <host/99 hog> start; "
-	                            "60-69 running A/0 swapper start");
+	check(&w, "A/CPU0", 25, 69, "25-29 running A/-1 vCPU0 start; 30-59 preempting A/-1 vCPU0 <host/99 hog> start; "
+	                            "60-69 running A/-1 vCPU0 start");
 	world_release(&w);
 }
 
@@ -365,8 +394,8 @@ static void test_woken_for_another(void **state)
 	world_row(&w, A "6/Name", "0 other");
 	world_close(&w, 0, 99);
 	check(&w, "A/5", 50, 90,
-	      "50-74 running host/43  inject ~16; 75-79 unknown A/-1 vCPU0 start; 80-81 idle-cpu A/0 swapper inject ~16; "
-	      "82-83 irq A/-1 irq/9-disk inject ~16; 84-84 idle-cpu A/0 swapper inject ~16; "
+	      "50-74 running host/43  inject ~16; 75-79 unknown A/-1 vCPU0 start; 80-81 idle-cpu A/5 work inject ~16; "
+	      "82-83 irq A/-1 irq/9-disk inject ~16; 84-84 idle-cpu A/5 work inject ~16; "
 	      "85-89 running A/6 other inject ~16; 90-90 irq A/-1 irq/8-net inject ~16");
 	world_release(&w);
 }
@@ -470,7 +499,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_disk), cmocka_unit_test(test_ends), cmocka_unit_test(test_idle_and_out),
-		cmocka_unit_test(test_on_its_way),
+		cmocka_unit_test(test_no_idle_task), cmocka_unit_test(test_on_its_way),
 		cmocka_unit_test(test_no_longer_traced),
 		cmocka_unit_test(test_explained), cmocka_unit_test(test_explained_in_part),
 		cmocka_unit_test(test_pending), cmocka_unit_test(test_pending_for_two),

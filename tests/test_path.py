@@ -22,6 +22,15 @@ with scratch() as folder:
     idle = table("path", history, "Debian/CPU0")
     check(time(idle) == int(idle[-1]["end"]) - int(idle[0]["start"]) + 1 and time(idle, kind="wait", name="timer") > 0,
           "a vCPU waits for timers")
+    check(not any("0" in (r["tid"], r["thief_tid"]) for r in idle), "and its idle task is nobody")
+    beacon = [r["tid"] for r in table("threads", history, "Debian") if r["name"] == "beacon"][0]
+    path = table("path", history, f"Debian/{beacon}")
+    woken = [r for r in path if r["edge"] in ("inject", "ipi") and r["system"] == "Debian" and r["tid"] == beacon]
+    check({"hypervisor", "idle-cpu"} < {r["kind"] for r in woken} and time(woken, thief_name="burnP6") > 0,
+          f"while its idle vCPU is being woken for it, {time(woken)} ns are those of the beacon, also where burnP6 has that CPU")
+    check(not any("0" in (r["tid"], r["thief_tid"]) for r in path), "and none those of the idle task")
+    check(time(path, kind="running", tid=beacon) == time(table("flow", history, f"Debian/{beacon}"), kind="running"),
+          "what it ran is still what it ran")
     text = run("path", history, "Debian/151").stdout
     check("burnP6" in text and "share" in text, "text is the sums")
     run("path", history, "Debian", status=1)

@@ -55,11 +55,15 @@ class Rows:
             vm == x["system"] and self.has(cpu, x, t) and (x["tid"] in ("", "0") or self.at(cpu + "/Interrupt", t)[2] == "null")
             for vm, cpu in self.executed_by(*by, t))
 
+    def is_awaited(self, x, t):
+        """Is it asleep, and an idle CPU on its way to wake it?"""
+        return x["edge"] in ("inject", "ipi") and self.at(f"{root(x['system'])}/Threads/{x['tid']}/Status", t)[2] == "BLOCKED"
+
     def has(self, cpu, x, t):
         """Does the piece's thread or handler have that CPU at t?  A guest that does not tell is called by its CPU."""
         current = self.at(cpu + "/Current Thread", t)[2]
         if x["tid"] != "":
-            return current == x["tid"]
+            return current == x["tid"] or current == "0" and self.is_awaited(x, t)
         return (current == "null" or x["kind"] == "unknown") and x["name"] == "v" + cpu.rpartition("/")[2] or self.at(cpu + "/Interrupt", t)[2] == x["name"]
 
     def wakes(self, x, y, t):
@@ -111,6 +115,13 @@ class Rows:
                 self.falls_silent(x, t) or x["kind"] == "unknown" and self.wakes_up(x, t))
 
 
+def check_no_idle_task(name, r, path):
+    """The idle task does nothing that anybody waits for, and takes nobody's CPU: its vCPU does, if anybody."""
+    idle = [p for p in path if "0" in (p["tid"], p["thief_tid"])]
+    if idle:
+        check(False, f"{name}: on the path of {r['machine']}/{r['tid']} is an idle task: {idle[0]}")
+
+
 def judge(name, folder, scratched):
     history = os.path.join(scratched, name)
     run("index", folder, "-o", history)
@@ -121,6 +132,7 @@ def judge(name, folder, scratched):
             continue
         path = table("path", history, f"{r['machine']}/{r['tid']}")
         paths += 1
+        check_no_idle_task(name, r, path)
         for x, y in zip(path, path[1:]):
             if all(x[k] == y[k] for k in (("system", "tid") if x["tid"] else ("system", "tid", "name"))):
                 continue

@@ -24,8 +24,8 @@ ON_ITS_WAY = 10_000  # ns: a history does not keep that a wakeup took less
 class Causes:
     """Who truly led to what: tiles windows with (start, end, what), what being
         ("who", machine, tid, thief)   a thread's own time; thief: (system, tid) of who had its CPU, or None
-        ("vcpu", machine)              a guest on its way through an interrupt
-        ("far", machine, thief)        a guest's vCPU that was sent an interrupt for a wakeup; thief as above
+        ("vcpu", machine, waiter, cpu) a guest on its way through an interrupt, on that CPU, for that thread; None: not told
+        ("far", machine, thief, waiter, cpu)  that CPU was sent an interrupt for a wakeup, or will send it; thief as above
         ("handler",)                   a timer or device: the path ends
         ("unknown",)                   whatever is said is right: the simulator does not tell"""
 
@@ -80,7 +80,7 @@ class Causes:
         number = self.truth.tracks[f"{root_of(machine)}/Threads/{tid}/CPU"].at(woken)[0]
         host = [int(v["host_tid"]) for v in self.truth.vcpus if v["vm"] == machine and str(v["vcpu"]) == str(number)]
         if len(host) != 1:
-            yield a, b, ("vcpu", machine)
+            yield a, b, ("vcpu", machine, None, None)
             return
         while a <= b:
             busy = self.sender(machine, host[0], a)
@@ -90,7 +90,7 @@ class Causes:
                 until = min(until, over)
             waits = self.status("host", busy).at(a)[0] == "PREEMPTED"  # else it is that vCPU itself that has the CPU
             thief = tuple(verdict[1:]) if waits and verdict[0] == "preempting" else None
-            yield a, min(until, b), ("far", machine, thief)
+            yield a, min(until, b), ("far", machine, thief, tid, self.vcpu[busy][1])
             a = until + 1
 
     def sender(self, machine, vcpu, t):
@@ -113,7 +113,8 @@ class Causes:
             if a < raised:
                 yield from self.follow("host", int(by["by_tid"]), a, min(raised - 1, b), deep)
             if max(raised, a) <= b:
-                yield max(raised, a), b, ("vcpu", machine)
+                only = {v["vcpu"] for v in self.truth.vcpus if v["vm"] == machine}
+                yield max(raised, a), b, ("vcpu", machine, tid, only.pop() if len(only) == 1 else None)
         else:
             yield a, b, ("handler",)
 
@@ -134,20 +135,32 @@ class Causes:
 
 def is_thief(said, truly):
     truly = truly and (truly[0], str(truly[1]))
-    return said == truly or bool(said and truly and said == (truly[0], ""))  # a guest that is no longer traced
+    if said and truly and said == (truly[0], ""):  # a guest that is no longer traced, or idle: its vCPU
+        return True
+    return said == truly and not (said and said[1] == "0")
 
 
-def agrees(piece, what):
-    """Is what the program says of a piece what truly was?"""
+def has_time(causes, piece, machine, waiter, cpu, t):
+    """Is the piece, of a vCPU that is on its way, at t about whom that has: its thread, or while it is idle, who waits?"""
+    if piece["system"] != machine or piece["tid"] == "0":
+        return False
+    if cpu is None or piece["kind"] in ("irq", "wait") and piece["tid"] == "":
+        return True
+    current = causes.truth.tracks[f"{root_of(machine)}/CPUs/CPU{cpu}/Current Thread"].at(t)[0]
+    return piece["tid"] == ("" if current is None else str(waiter) if current == "0" else current)
+
+
+def agrees(causes, piece, what, t):
+    """Is what the program says of a piece at t what truly was?"""
     if piece["kind"] == "unknown" or what[0] == "unknown":
         return True
     if what[0] == "handler":
         return piece["kind"] in ("wait", "irq") or piece["edge"] in ("inject", "ipi")
     if what[0] == "vcpu":
-        return piece["system"] == what[1]
+        return has_time(causes, piece, *what[1:], t)
     thief = (piece["thief_system"], piece["thief_tid"]) if piece["kind"] == "preempting" else None
     if what[0] == "far":
-        return piece["system"] == what[1] and is_thief(thief, what[2])
+        return is_thief(thief, what[2]) and has_time(causes, piece, what[1], *what[3:], t)
     inside = piece["tid"] == "" and piece["name"].startswith("vCPU")  # a guest that is no longer traced
     if piece["system"] != what[1] or not inside and piece["tid"] != str(what[2]):
         return False
@@ -162,7 +175,7 @@ def is_near(piece, what):
     return what[0] == "vcpu" and piece["system"] == "host" or what[:2] == ("who", "host") and piece["system"] != "host"
 
 
-def judge(path, truth):
+def judge(causes, path, truth):
     """(ns that are wrong, of them where the moment of an interrupt is only near, ns unknown, the first wrong one)"""
     wrong = near = unknown = k = 0
     first = None
@@ -174,7 +187,7 @@ def judge(path, truth):
             k -= 1
         while k < len(truth) and truth[k][0] <= end:
             ns = min(end, truth[k][1]) - max(start, truth[k][0]) + 1
-            if ns > 0 and not agrees(piece, truth[k][2]):
+            if ns > 0 and not agrees(causes, piece, truth[k][2], max(start, truth[k][0])):
                 if is_near(piece, truth[k][2]):
                     near += ns
                 else:
@@ -199,7 +212,7 @@ def one(scenario, seed, folder):
         check(all(int(p["end"]) + 1 == int(q["start"]) for p, q in zip(path, path[1:])), f"{scenario} {seed}: {r['name']} tiles")
         truth = list(causes.own(r["machine"], int(r["tid"]), start, end))
         far += sum(end - start + 1 for start, end, what in truth if what[0] == "far")
-        w, n, u, first = judge(path, truth)
+        w, n, u, first = judge(causes, path, truth)
         if w:
             print(f"{r['machine']}/{r['tid']} {r['name']}: {w} ns wrong, first {first}")
         total, wrong, near, unknown = total + end - start + 1, wrong + w, near + n, unknown + u

@@ -1,5 +1,5 @@
-/* Whom a thread slept for, in sentences: those who had the time of its critical path, who kept them from it, and how that
- * is known.  Cost: that of the path. */
+/* Whom a thread slept for, in sentences: those who had the time of its critical path, who kept them from it, how that is
+ * known, and how late it was woken.  Cost: that of the path. */
 #include "flow/explain.h"
 
 #include <stdlib.h>
@@ -21,7 +21,13 @@ struct helpers {
 	struct helper *one;
 	size_t len, cap;
 	int64_t ns, near;    /* of all; of it by what was nearest in time */
-	struct helper thief; /* who had most from all who led to it, their idle vCPUs on the way included */
+	struct helper thief; /* who had most from all who led to it */
+};
+
+/* What was left of its sleeps once their end had been caused: its vCPU had to be woken, and to get a CPU. */
+struct lateness {
+	int64_t ns;
+	struct helper thief; /* who had most of that */
 };
 
 /* Is it about the subject's own time, or that of the vCPU that was woken for it? */
@@ -91,6 +97,24 @@ static void gather(const struct story *s, const struct path *p, struct helpers *
 	gather_thief(s, p, all);
 }
 
+static void gather_lateness(const struct story *s, const struct path *p, struct lateness *out)
+{
+	struct helpers thieves = { 0 };
+	for (size_t i = 0; i < p->pieces; i++) {
+		const struct path_piece *piece = &p->piece[i];
+		const int64_t ns = piece->end - piece->start + 1;
+		if (piece->edge == EDGE_START || piece->who.kind == FLOW_UNKNOWN || !is_own(s, &piece->who))
+			continue;
+		out->ns += ns;
+		if (piece->thief.system >= 0 && piece->thief.kind == FLOW_PREEMPTING)
+			helper_of(&thieves, &piece->thief)->taken += ns;
+	}
+	for (size_t i = 0; i < thieves.len; i++)
+		if (thieves.one[i].taken > out->thief.taken)
+			out->thief = thieves.one[i];
+	free(thieves.one);
+}
+
 static int most_first(const void *a, const void *b)
 {
 	const struct helper *x = a, *y = b;
@@ -140,17 +164,31 @@ static void tell_helpers(const struct story *s, const struct path *p, const stru
 	fputs(".\n", s->to);
 }
 
+static void tell_lateness(const struct story *s, const struct path *p, const struct lateness *late)
+{
+	char who[NAME_TEXT], d[TIME_TEXT];
+	fprintf(s->to, "For %s of its sleep it was being woken", time_duration(d, late->ns));
+	if ((double)late->thief.taken >= WORTH_TELLING * (double)late->ns)
+		fprintf(s->to, "; for %s of that %s had its vCPU's CPU", time_duration(d, late->thief.taken),
+		        name_of(s, p, late->thief.who, who));
+	fputs(".\n", s->to);
+}
+
 int story_path(struct story *s, struct error *err)
 {
 	struct helpers all = { 0 };
+	struct lateness late = { 0 };
 	struct path p;
 	if (path_of(s->topo, &s->subject, s->f->start, s->f->end, &p, err) < 0)
 		return -1;
 	gather(s, &p, &all);
+	gather_lateness(s, &p, &late);
 	if (all.len && (double)all.ns >= A_PART * (double)s->demand.slept) {
 		qsort(all.one, all.len, sizeof *all.one, most_first);
 		tell_helpers(s, &p, &all);
 	}
+	if (s->topo->machine[s->machine].kind == MACHINE_VM && (double)late.ns >= A_PART * (double)s->demand.slept)
+		tell_lateness(s, &p, &late);
 	free(all.one);
 	path_release(&p);
 	return 0;

@@ -10,6 +10,10 @@
  *   a host's interrupt     the path ends in it: a timer, a device.  Network packets between VMs pass in softirqs of the
  *                          thread that sends them
  *
+ * A guest's idle task does nothing that anybody waits for.  While a vCPU that has no other one is on its way, through an
+ * interrupt or to another CPU, whoever is being woken there has the time, and the kind of the piece says what the vCPU
+ * waits for; if that is no thread of its guest, or the path is the vCPU's own, the vCPU itself has it.
+ *
  * Anything else is unknown.  Every step moves along the tracks of a resolver: cost is linear in the intervals touched, and
  * each handing over adds a search for a CPU's last halt.  Memory: the pieces. */
 #include "flow/path.h"
@@ -74,6 +78,18 @@ static int emit_own(struct walker *w, int64_t a, int64_t b, const struct party *
 	return emit(w, &(struct path_piece){ a, b, *who, nobody, (uint8_t)via.edge, via.evidence });
 }
 
+/* Whose time it is at t while vCPU v has its guest's idle task: that of the thread that is being woken, else its own. */
+static int idle_identity(struct walker *w, uint32_t v, int64_t t, struct party *who)
+{
+	const struct who *waiter = w->waiter;
+	who->tid = -1;
+	who->name = resolver_cpu(&w->r, v)->name;
+	if (!waiter || cpus_of(w->topo, (uint32_t)waiter->machine) != who->system)
+		return 0;
+	who->tid = waiter->tid;
+	return resolver_name(&w->r, w->waiter, t, &who->name);
+}
+
 /* Who the subject is at t, as a party. */
 static int identity(struct walker *w, const struct subject *s, int64_t t, struct party *who)
 {
@@ -92,6 +108,8 @@ static int identity(struct walker *w, const struct subject *s, int64_t t, struct
 	who->name = c->name;
 	if (tid < 0 || tid > INT32_MAX)
 		return 0;
+	if (tid == 0 && w->topo->machine[who->system].kind == MACHINE_VM)
+		return idle_identity(w, s->index, t, who);
 	who->tid = (int32_t)tid;
 	return resolver_name(&w->r, resolver_who(&w->r, (uint32_t)who->system, who->tid), t, &who->name);
 }
@@ -385,6 +403,8 @@ static int hand_to(struct walker *w, const struct subject *s, struct who *sleepe
 		return v == -1 ? -1 : v < 0 ? emit_unknown(w, s, a, b)
 		                            : through_interrupt(w, s, (uint32_t)v, by->at, by->in, a, b);
 	}
+	if (thread && by->tid <= 0)  /* the idle task: it acted for somebody whom no event tells */
+		return emit_unknown(w, s, a, b);
 	if (!thread && !packet)
 		return emit_handler(w, machine, by->in, a, b, (struct via){ EDGE_IRQ, evidence });
 	if (packet && evidence == PATH_PROVEN)
@@ -402,6 +422,7 @@ static int hand_over(struct walker *w, const struct subject *s, struct who *slee
                      int64_t evidence)
 {
 	struct wakeup by;
+	struct who *const outer = w->waiter;
 	if (a > b)
 		return 0;
 	if (w->depth >= DEEPEST)
@@ -412,9 +433,12 @@ static int hand_over(struct walker *w, const struct subject *s, struct who *slee
 		return emit_unknown(w, s, a, b);
 	int64_t before = by.at - 1 < b ? by.at - 1 : b;
 	w->depth++;
+	if (s->kind == SUBJECT_THREAD)
+		w->waiter = resolver_who(&w->r, w->topo->thread[s->index].machine, w->topo->thread[s->index].tid);
 	int rc = a <= before ? hand_to(w, s, sleeper, &by, a, before, evidence) : 0;
 	if (rc == 0)
 		rc = on_its_way(w, s, sleeper, at, by.at > a ? by.at : a, b);
+	w->waiter = outer;
 	w->depth--;
 	return rc;
 }
@@ -468,7 +492,8 @@ static int wait_piece(struct walker *w, const struct subject *s, int64_t t, int6
 	*end = w->r.until < *end ? w->r.until : *end;
 	if (p.who.kind != FLOW_IDLE_CPU)
 		return emit_piece(w, s, &p, t, *end, via);
-	return emit_idle(w, s, t, *end, FLOW_RUNNING, via);  /* the guest's idle thread executes */
+	/* The guest's idle task executes: to whoever is being woken that is as if nobody did. */
+	return emit_idle(w, s, t, *end, via.edge == EDGE_START ? FLOW_RUNNING : FLOW_IDLE_CPU, via);
 }
 
 int path_piece(struct walker *w, const struct subject *s, int64_t t, int64_t b, struct via via,

@@ -32,6 +32,7 @@ struct walker {
 	struct subject whose;
 	int64_t t;        /* where it goes on */
 	int depth;
+	struct who *waiter;  /* the thread whose sleep is being handed over, or NULL */
 	struct raisers raisers;
 	uint64_t asleep;  /* bits of the file's thread states that mean BLOCKED */
 	struct error *err;

@@ -111,7 +111,7 @@ struct inquiry *path_open(const struct topo *topo, const struct subject *s, int6
 	w->raisers.asleep = w->asleep;
 	w->raisers.r = &w->r;
 	resolver_init(&w->r, topo, from, to, err);
-	w->r.no_wakers = true;
+	w->r.no_wakers = w->r.no_idlers = true;
 	return &w->q;
 }
 

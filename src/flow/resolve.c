@@ -176,9 +176,9 @@ static int stand_in(struct resolver *r, struct who *w, int64_t t, struct piece *
 	int64_t tid = HISTORY_NULL;
 	if ((!r->shallow || r->topo->machine[guest].runs_vms) && track_at(r, &c->running, t, &tid) < 0)
 		return -1;
-	if (tid >= 0 && tid <= INT32_MAX)
+	if (tid >= r->no_idlers && tid <= INT32_MAX)
 		return stand_in(r, current_of(r, (uint32_t)v, tid), t, out, depth + 1);
-	out->who.system = (int32_t)guest;  /* a guest without a trace, or not traced at that moment */
+	out->who.system = (int32_t)guest;  /* a guest without a trace, or not traced at that moment, or idle */
 	out->who.tid = -1;
 	out->who.name = r->shallow ? 0 : c->name;
 	return 0;

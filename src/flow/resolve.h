@@ -55,6 +55,7 @@ struct resolver {
 	int64_t until;             /* the answer to the current step holds up to here */
 	bool shallow;              /* machines only: no guest threads, no names */
 	bool no_wakers;            /* of who waits it is not asked for whom */
+	bool no_idlers;            /* a vCPU whose guest is idle stands for itself, not for the guest's idle task */
 	struct cpu_tracks **cpu;   /* per CPU of topo, made when asked for */
 	struct map who_by_tid;     /* machine << 32 | tid -> index into who */
 	struct who *recent[CURRENT_KEPT];  /* by TID modulo, or NULL */
