@@ -58,13 +58,18 @@ static int print_locks(struct scene *s, const char *subject, size_t top, struct 
 	struct lock_list l;
 	if (subject && who_parse(s, subject, &who, err))
 		return -1;
-	if (locks_of(&s->topo, subject ? &who : NULL, s->window.from, s->window.to, &l, err))
+	struct inquiry *q = locks_open(&s->topo, subject ? &who : NULL, s->window.from, s->window.to);
+	int rc = scene_run(q, err);
+	if (rc == 0)
+		locks_take(q, &l);
+	inquiry_close(q);
+	if (rc)
 		return -1;
 	scene_about(s, subject ? &who : NULL, how);
 	note_unnamed(&s->topo, subject ? &who : NULL, &s->origin, how);
 	if (top && l.waits > top)
 		l.waits = top;
-	int rc = report_locks(stdout, how, &s->topo, &l, &s->origin, err);
+	rc = report_locks(stdout, how, &s->topo, &l, &s->origin, err);
 	locks_release(&l);
 	return rc;
 }

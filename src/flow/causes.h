@@ -63,6 +63,7 @@ void path_release(struct path *p);
 /* A thread waited for a lock, or a vCPU spun for something. */
 struct lock_wait {
 	struct party waiter;         /* tid -1: the vCPU's guest does not tell */
+	int32_t vcpu;                /* of which only its exits tell: index into topo->cpu; else -1 */
 	int64_t start, end;          /* ns, closed; within the window */
 	uint32_t kind;               /* "mutex", "futex", ... or "pause": index into the names */
 	struct party holder;         /* who had it, or is suspected; system -1: nobody knows */
@@ -81,6 +82,8 @@ struct lock_list {
 };
 
 /* Of a thread, a vCPU (as far as it spins), a machine, or all (NULL). */
+struct inquiry *locks_open(const struct topo *topo, const struct subject *s, int64_t from, int64_t to);
+void locks_take(struct inquiry *q, struct lock_list *out);
 int locks_of(const struct topo *topo, const struct subject *s, int64_t from, int64_t to, struct lock_list *out,
              struct error *err);
 /* Has any event named a lock there? */

@@ -8,6 +8,7 @@
  *
  * Cost: a critical path for each wait that slept, the flow of each other vCPU for one that spun.  Memory: the waits. */
 #include "flow/flow_private.h"
+#include "flow/inquiry.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +20,15 @@
 #define SUSPECTED 0.5  /* part of a wait from which on whoever had no pCPU in it is named */
 
 struct lock_search {
-	const struct topo *topo;
-	struct lock_list *out;
+	struct inquiry q;
+	struct lock_list list;
 	size_t cap;
 	struct strtab names;
-	int64_t from, to;
+	struct subject whose;
+	bool all;         /* whose is not set */
+	uint32_t at;      /* the row at work: a thread of topo, or behind these a CPU */
+	bool open;        /* the cursor is in it */
+	struct history_cursor cursor;
 	uint64_t asleep;  /* bits of the file's thread states that mean BLOCKED */
 	uint64_t outside; /* of its vCPU states: VMM */
 	struct error *err;
@@ -33,18 +38,18 @@ static const struct party nobody = { -1, -1, 0, FLOW_UNKNOWN };
 
 static int raw_name(struct lock_search *c, uint32_t thread, int64_t t, const char **name)
 {
-	const uint32_t attr = c->topo->thread[thread].name;
+	const uint32_t attr = c->q.topo->thread[thread].name;
 	struct interval iv = { .value = HISTORY_NULL };
-	if (attr != HISTORY_NONE && history_stab(c->topo->h, attr, t, &iv, c->err) < 0)
+	if (attr != HISTORY_NONE && history_stab(c->q.topo->h, attr, t, &iv, c->err) < 0)
 		return -1;
-	*name = iv.value == HISTORY_NULL ? "" : history_string(c->topo->h, iv.value);
+	*name = iv.value == HISTORY_NULL ? "" : history_string(c->q.topo->h, iv.value);
 	return 0;
 }
 
 static int party_of(struct lock_search *c, uint32_t machine, int32_t tid, int64_t t, struct party *out)
 {
 	const char *name = "";
-	int thread = tid > 0 ? topo_find_thread(c->topo, machine, tid) : -1;
+	int thread = tid > 0 ? topo_find_thread(c->q.topo, machine, tid) : -1;
 	if (thread >= 0 && raw_name(c, (uint32_t)thread, t, &name) < 0)
 		return -1;
 	*out = (struct party){ (int32_t)machine, tid, strtab_put(&c->names, name), FLOW_RUNNING };
@@ -54,10 +59,10 @@ static int party_of(struct lock_search *c, uint32_t machine, int32_t tid, int64_
 static struct lock_wait *add(struct lock_search *c, uint32_t machine, int32_t tid, const char *name, const char *kind,
                              int64_t start, int64_t end)
 {
-	struct lock_wait *wait = ARRAY_PUSH(c->out->wait, c->out->waits, c->cap);
+	struct lock_wait *wait = ARRAY_PUSH(c->list.wait, c->list.waits, c->cap);
 	*wait = (struct lock_wait){
 		.waiter = { (int32_t)machine, tid, strtab_put(&c->names, name), FLOW_RUNNING }, .start = start, .end = end,
-		.kind = strtab_put(&c->names, kind), .holder = nobody, .thief = nobody,
+		.vcpu = -1, .kind = strtab_put(&c->names, kind), .holder = nobody, .thief = nobody,
 	};
 	return wait;
 }
@@ -82,7 +87,7 @@ static int add_sleep(struct lock_search *c, struct resolver *r, const struct top
                      struct lock_wait *wait, struct sleeps *out)
 {
 	struct wakeup by = { .at = INT64_MAX };
-	const bool ends = iv->end < history_last(c->topo->h) && iv->end <= wait->end;
+	const bool ends = iv->end < history_last(c->q.topo->h) && iv->end <= wait->end;
 	if (ends && wakeup_of(r, resolver_who(r, th->machine, th->tid), iv->end + 1, &by) < 0)
 		return -1;
 	const int64_t start = iv->start > wait->start ? iv->start : wait->start;
@@ -96,12 +101,12 @@ static int add_sleep(struct lock_search *c, struct resolver *r, const struct top
 
 static int find_sleeps(struct lock_search *c, uint32_t thread, struct lock_wait *wait, struct sleeps *out)
 {
-	const struct topo_thread *th = &c->topo->thread[thread];
+	const struct topo_thread *th = &c->q.topo->thread[thread];
 	struct history_cursor cursor;
 	struct interval iv;
 	struct resolver r;
-	resolver_init(&r, c->topo, wait->start, wait->end, c->err);
-	int rc = history_range(&cursor, c->topo->h, th->status, wait->start, wait->end, c->err);
+	resolver_init(&r, c->q.topo, wait->start, wait->end, c->err);
+	int rc = history_range(&cursor, c->q.topo->h, th->status, wait->start, wait->end, c->err);
 	while (rc == 0 && (rc = history_range_next(&cursor, &iv, c->err)) > 0) {
 		bool asleep = iv.value >= 0 && iv.value < HISTORY_STATES && c->asleep >> iv.value & 1;
 		rc = asleep ? add_sleep(c, &r, th, &iv, wait, out) : 0;
@@ -157,7 +162,7 @@ static void find_thief(struct lock_search *c, const struct path *p, const struct
 /* Whoever had vCPU v at t; tid -1: its guest does not tell, 0: it is idle. */
 static int current_at(struct lock_search *c, uint32_t v, int64_t t, struct party *out)
 {
-	const struct topo *topo = c->topo;
+	const struct topo *topo = c->q.topo;
 	struct interval iv = { .value = HISTORY_NULL };
 	if (topo->cpu[v].current != HISTORY_NONE && history_stab(topo->h, topo->cpu[v].current, t, &iv, c->err) < 0)
 		return -1;
@@ -173,7 +178,7 @@ static int suspect(struct lock_search *c, uint32_t v, struct lock_wait *wait)
 	struct flow f;
 	struct party holder;
 	int64_t out = 0;
-	if (flow_of(c->topo, &s, wait->start, wait->end, &sums, &f, c->err) < 0)
+	if (flow_of(c->q.topo, &s, wait->start, wait->end, &sums, &f, c->err) < 0)
 		return -1;
 	const struct flow_entry *most = NULL;
 	for (size_t i = 0; i < f.entries; i++) {
@@ -201,7 +206,7 @@ static int own_taken(struct lock_search *c, const struct subject *s, struct lock
 {
 	const struct flow_options sums = { 0 };
 	struct flow f;
-	if (flow_of(c->topo, s, wait->start, wait->end, &sums, &f, c->err) < 0)
+	if (flow_of(c->q.topo, s, wait->start, wait->end, &sums, &f, c->err) < 0)
 		return -1;
 	for (size_t i = 0; i < f.entries; i++)
 		wait->own_taken += f.entry[i].who.kind == FLOW_PREEMPTING ? f.entry[i].lost : 0;
@@ -211,7 +216,7 @@ static int own_taken(struct lock_search *c, const struct subject *s, struct lock
 
 static int suspect_others(struct lock_search *c, const struct subject *s, int own, struct lock_wait *wait)
 {
-	const struct topo_machine *m = &c->topo->machine[wait->waiter.system];
+	const struct topo_machine *m = &c->q.topo->machine[wait->waiter.system];
 	int rc = own_taken(c, s, wait);
 	wait->spins = true;
 	for (uint32_t v = m->cpu; v < m->cpu + m->cpus && rc == 0 && m->kind == MACHINE_VM; v++)
@@ -225,7 +230,7 @@ static int suspect_others(struct lock_search *c, const struct subject *s, int ow
 static int sleeps(struct lock_search *c, uint32_t thread, int64_t a, int64_t b)
 {
 	int64_t sums[HISTORY_STATES];
-	if (history_sums(c->topo->h, c->topo->thread[thread].status, a, b, sums, c->err) < 0)
+	if (history_sums(c->q.topo->h, c->q.topo->thread[thread].status, a, b, sums, c->err) < 0)
 		return -1;
 	for (unsigned i = 0; i < HISTORY_STATES - 1; i++)
 		if (sums[i] && c->asleep >> i & 1)
@@ -235,20 +240,20 @@ static int sleeps(struct lock_search *c, uint32_t thread, int64_t a, int64_t b)
 
 static int cpu_of(struct lock_search *c, uint32_t thread, int64_t t)
 {
-	const struct topo_thread *th = &c->topo->thread[thread];
+	const struct topo_thread *th = &c->q.topo->thread[thread];
 	struct interval iv;
-	if (th->cpu == HISTORY_NONE || history_stab(c->topo->h, th->cpu, t, &iv, c->err) < 0 || iv.value < 0 ||
+	if (th->cpu == HISTORY_NONE || history_stab(c->q.topo->h, th->cpu, t, &iv, c->err) < 0 || iv.value < 0 ||
 	    iv.value > UINT16_MAX)
 		return -1;
-	return topo_find_cpu(c->topo, th->machine, (unsigned)iv.value);
+	return topo_find_cpu(c->q.topo, th->machine, (unsigned)iv.value);
 }
 
 static int wait_of(struct lock_search *c, uint32_t thread, const struct interval *iv)
 {
-	const struct topo *topo = c->topo;
+	const struct topo *topo = c->q.topo;
 	const struct topo_thread *th = &topo->thread[thread];
 	const struct subject self = { SUBJECT_THREAD, thread };
-	int64_t a = iv->start > c->from ? iv->start : c->from, b = iv->end < c->to ? iv->end : c->to;
+	int64_t a = iv->start > c->q.from ? iv->start : c->q.from, b = iv->end < c->q.to ? iv->end : c->q.to;
 	const char *name;
 	if (raw_name(c, thread, a, &name) < 0)
 		return -1;
@@ -267,16 +272,6 @@ static int wait_of(struct lock_search *c, uint32_t thread, const struct interval
 	return rc;
 }
 
-static int waits_of_thread(struct lock_search *c, uint32_t thread)
-{
-	struct history_cursor cursor;
-	struct interval iv;
-	int rc = history_range(&cursor, c->topo->h, c->topo->thread[thread].lock, c->from, c->to, c->err);
-	while (rc == 0 && (rc = history_range_next(&cursor, &iv, c->err)) > 0)
-		rc = iv.value == HISTORY_NULL ? 0 : wait_of(c, thread, &iv);
-	return rc;
-}
-
 static bool is_pause(const char *exit)
 {
 	return strcmp(exit, "PAUSE_INSTRUCTION") == 0 || strcmp(exit, "pause") == 0;
@@ -285,21 +280,22 @@ static bool is_pause(const char *exit)
 /* The last moment up to b at which vCPU v was outside its guest; INT64_MIN: none. */
 static int last_outside(struct lock_search *c, uint32_t v, int64_t b, int64_t *last)
 {
-	const uint32_t status = c->topo->cpu[v].status;
+	const uint32_t status = c->q.topo->cpu[v].status;
 	struct interval iv;
 	*last = INT64_MIN;
 	if (status == HISTORY_NONE)
 		return 0;
-	if (history_stab(c->topo->h, status, b, &iv, c->err) < 0)
+	if (history_stab(c->q.topo->h, status, b, &iv, c->err) < 0)
 		return -1;
 	int found = iv.value >= 0 && iv.value < HISTORY_STATES && (c->outside >> iv.value & 1) ? 1
-	          : history_prev(c->topo->h, status, b, c->outside, &iv, c->err);
+	          : history_prev(c->q.topo->h, status, b, c->outside, &iv, c->err);
 	if (found > 0)
 		*last = iv.end < b ? iv.end : b;
 	return found < 0 ? -1 : 0;
 }
 
-/* A vCPU that was left because its guest spins, between a and b.  Told where somebody can be suspected. */
+/* A vCPU that was left because its guest spins, between a and b: from a first such exit up to the next one of another kind;
+ * what the guest did behind the last of them, with no exit, was no spinning.  Told where somebody can be suspected. */
 static int spin_of_vcpu(struct lock_search *c, uint32_t v, int64_t a, int64_t b)
 {
 	struct party who;
@@ -310,30 +306,11 @@ static int spin_of_vcpu(struct lock_search *c, uint32_t v, int64_t a, int64_t b)
 		return 0;
 	if (current_at(c, v, a, &who) < 0)
 		return -1;
-	struct lock_wait *wait = add(c, c->topo->cpu[v].machine, who.tid, strtab_get(&c->names, who.name), "pause", a, last);
+	struct lock_wait *wait = add(c, c->q.topo->cpu[v].machine, who.tid, strtab_get(&c->names, who.name), "pause", a, last);
+	wait->vcpu = (int32_t)v;
 	int rc = suspect_others(c, &(struct subject){ SUBJECT_CPU, v }, (int)v, wait);
-	c->out->waits -= rc == 0 && wait->holder.system < 0;
+	c->list.waits -= rc == 0 && wait->holder.system < 0;
 	return rc;
-}
-
-/* From a first such exit up to the next one of another kind; what the guest did behind the last of them, with no exit, was
- * no spinning. */
-static int spins_of_vcpu(struct lock_search *c, uint32_t v)
-{
-	struct history_cursor cursor;
-	struct interval iv;
-	int rc = history_range(&cursor, c->topo->h, c->topo->cpu[v].exit, c->from, c->to, c->err);
-	while (rc == 0 && (rc = history_range_next(&cursor, &iv, c->err)) > 0) {
-		rc = 0;
-		if (iv.value != HISTORY_NULL && is_pause(history_string(c->topo->h, iv.value)))
-			rc = spin_of_vcpu(c, v, iv.start > c->from ? iv.start : c->from, iv.end < c->to ? iv.end : c->to);
-	}
-	return rc;
-}
-
-static bool asked(const struct subject *s, uint32_t machine, enum subject_kind kind, uint32_t index)
-{
-	return !s || (s->kind == SUBJECT_MACHINE ? s->index == machine : s->kind == kind && s->index == index);
 }
 
 static int longest_first(const void *a, const void *b)
@@ -347,35 +324,125 @@ static int longest_first(const void *a, const void *b)
 	return (x->waiter.tid > y->waiter.tid) - (x->waiter.tid < y->waiter.tid);
 }
 
+/* ---- In steps */
+
+static bool is_asked(const struct lock_search *c, uint32_t machine, enum subject_kind kind, uint32_t index)
+{
+	const struct subject *s = &c->whose;
+	return c->all || (s->kind == SUBJECT_MACHINE ? s->index == machine : s->kind == kind && s->index == index);
+}
+
+/* The attribute that tells of waits in the row at work; HISTORY_NONE: none, or nobody asks. */
+static uint32_t telling(const struct lock_search *c)
+{
+	const struct topo *topo = c->q.topo;
+	const uint32_t v = c->at - topo->threads;
+	if (c->at < topo->threads)
+		return is_asked(c, topo->thread[c->at].machine, SUBJECT_THREAD, c->at) ? topo->thread[c->at].lock : HISTORY_NONE;
+	return is_asked(c, topo->cpu[v].machine, SUBJECT_CPU, v) ? topo->cpu[v].exit : HISTORY_NONE;
+}
+
+static int one_wait(struct lock_search *c, const struct interval *iv)
+{
+	const struct inquiry *q = &c->q;
+	if (iv->value == HISTORY_NULL)
+		return 0;
+	if (c->at < q->topo->threads)
+		return wait_of(c, c->at, iv);
+	if (!is_pause(history_string(q->topo->h, iv->value)))
+		return 0;
+	return spin_of_vcpu(c, c->at - q->topo->threads, iv->start > q->from ? iv->start : q->from,
+	                    iv->end < q->to ? iv->end : q->to);
+}
+
+/* The waits of the row at work: 1 = all of them, 0 = the budget is spent. */
+static int waits_of_row(struct lock_search *c, const struct budget *budget)
+{
+	const struct history *h = c->q.topo->h;
+	const uint32_t attr = telling(c);
+	struct interval iv;
+	int found;
+	if (attr == HISTORY_NONE)
+		return 1;
+	if (!c->open && history_range(&c->cursor, h, attr, c->q.from, c->q.to, c->err) < 0)
+		return -1;
+	c->open = true;
+	while ((found = history_range_next(&c->cursor, &iv, c->err)) > 0) {
+		int rc = one_wait(c, &iv);
+		if (rc < 0 || budget_over(budget))
+			return rc < 0 ? -1 : 0;
+	}
+	return found < 0 ? -1 : 1;
+}
+
+static int search(struct inquiry *q, size_t i, struct budget *budget, struct error *err)
+{
+	struct lock_search *c = (struct lock_search *)q;
+	const uint32_t rows = q->topo->threads + q->topo->cpus;
+	c->err = err;
+	for (; c->at < rows; c->at++, c->open = false) {
+		int done = waits_of_row(c, budget);
+		q->part[i].done = (double)c->at / rows;
+		if (done <= 0)
+			return done;
+	}
+	return 1;
+}
+
+static int join(struct inquiry *q, struct error *err)
+{
+	struct lock_list *l = &((struct lock_search *)q)->list;
+	(void)err;
+	if (l->waits)
+		qsort(l->wait, l->waits, sizeof *l->wait, longest_first);
+	return 1;
+}
+
+static void close_search(struct inquiry *q)
+{
+	struct lock_search *c = (struct lock_search *)q;
+	locks_release(&c->list);
+	strtab_release(&c->names);
+}
+
+struct inquiry *locks_open(const struct topo *topo, const struct subject *s, int64_t from, int64_t to)
+{
+	static const struct inquiry_kind kind = { search, join, close_search };
+	struct lock_search *c = mem_new(1, sizeof *c);
+	from = from > history_begin(topo->h) ? from : history_begin(topo->h);
+	to = to < history_end(topo->h) ? to : history_end(topo->h);
+	inquiry_init(&c->q, &kind, topo, from, to, 1);
+	strtab_init(&c->names);
+	c->all = !s;
+	c->whose = s ? *s : (struct subject){ SUBJECT_MACHINE, 0 };
+	for (unsigned i = 0; i < HISTORY_STATES; i++) {
+		c->asleep |= (uint64_t)(topo->thread_state[i] == THREAD_BLOCKED) << i;
+		c->outside |= (uint64_t)(topo->vcpu_state[i] == VCPU_VMM) << i;
+	}
+	return &c->q;
+}
+
+void locks_take(struct inquiry *q, struct lock_list *out)
+{
+	struct lock_search *c = (struct lock_search *)q;
+	*out = c->list;
+	out->name = c->names.str;
+	out->names = c->names.len;
+	c->names.str = NULL;
+	c->names.len = c->names.cap = 0;
+	c->list = (struct lock_list){ 0 };
+}
+
 int locks_of(const struct topo *topo, const struct subject *s, int64_t from, int64_t to, struct lock_list *out,
              struct error *err)
 {
+	struct inquiry *q = locks_open(topo, s, from, to);
+	int status = inquiry_run(q, NULL, err);
 	*out = (struct lock_list){ 0 };
-	struct lock_search c = { .topo = topo, .out = out, .from = from, .to = to, .err = err };
-	int rc = 0;
-	strtab_init(&c.names);
-	c.from = from > history_begin(topo->h) ? from : history_begin(topo->h);
-	c.to = to < history_end(topo->h) ? to : history_end(topo->h);
-	for (unsigned i = 0; i < HISTORY_STATES; i++)
-		c.asleep |= (uint64_t)(topo->thread_state[i] == THREAD_BLOCKED) << i;
-	for (unsigned i = 0; i < HISTORY_STATES; i++)
-		c.outside |= (uint64_t)(topo->vcpu_state[i] == VCPU_VMM) << i;
-	for (uint32_t i = 0; i < topo->threads && rc == 0; i++)
-		if (topo->thread[i].lock != HISTORY_NONE && asked(s, topo->thread[i].machine, SUBJECT_THREAD, i))
-			rc = waits_of_thread(&c, i);
-	for (uint32_t i = 0; i < topo->cpus && rc == 0; i++)
-		if (topo->cpu[i].exit != HISTORY_NONE && asked(s, topo->cpu[i].machine, SUBJECT_CPU, i))
-			rc = spins_of_vcpu(&c, i);
-	if (out->waits)
-		qsort(out->wait, out->waits, sizeof *out->wait, longest_first);
-	out->name = c.names.str;
-	out->names = c.names.len;
-	c.names.str = NULL;
-	c.names.len = c.names.cap = 0;
-	strtab_release(&c.names);
-	if (rc < 0)
-		locks_release(out);
-	return rc;
+	if (status == 0)
+		locks_take(q, out);
+	inquiry_close(q);
+	return status;
 }
 
 bool locks_are_named(const struct topo *topo, uint32_t machine)
