@@ -259,6 +259,46 @@ static void test_gaps(void **state)
 	gap_list_release(&gaps);
 }
 
+/* Waits for locks, of a machine and of a thread: the command's answer; each leads to its waiter. */
+static void test_locks(void **state)
+{
+	(void)state;
+	struct lock_list l;
+	struct subject machine = { SUBJECT_MACHINE, 0 };
+	char command[300], line[400] = "", file[200];
+	while (strcmp(app.topo.machine[machine.index].name, "Debian") != 0)
+		machine.index++;
+	assert_int_equal(locks_of(&app.topo, &machine, INT64_MIN, INT64_MAX, &l, NULL), 0);
+	assert_int_equal(l.waits, 5);
+	assert_shows(":Debian<Enter>P", "5 gaps of Debian in 80.0 ms: 26.1 ms, longest first; b: lock waits ");
+	assert_shows("b", "5 lock waits of Debian in 80.0 ms: 60.0 ms, 26.1 ms taken from holders");
+	assert_true(app.focused && app.below->lines == l.waits);
+	assert_shows("", "880 sshd  futex  3525 critical_task  5.21 ms  host/2101 burnP6");
+	assert_shows("", "Debian/880 sshd waited 12.0 ms for a futex that 3525 critical_task held; 5.21 ms of it due to host/2101");
+	free(press("j<Enter>"));
+	assert_int_equal(app.view.cursor, l.wait[1].start);
+	assert_true(app.view.row.kind == ROW_THREAD && app.topo.thread[app.view.row.index].tid == 880);
+	assert_true(app.focused && app.below->at == 1);
+	assert_shows("", "5 lock waits of Debian in 80.0 ms");
+	assert_shows("/nobody<Enter>", " no lock waits of Debian in 80.0 ms /nobody");
+	assert_shows("<Esc>/critical<Enter>", "5 lock waits of Debian");
+	snprintf(file, sizeof file, "%s.csv", world);
+	snprintf(command, sizeof command, "<Esc>e<C-u>%s<Enter>", file);
+	free(press(command));
+	FILE *f = fopen(file, "r");
+	assert_non_null(f);
+	assert_non_null(fgets(line, sizeof line, f));
+	assert_non_null(fgets(line, sizeof line, f));
+	assert_non_null(strstr(line, ",Debian,880,sshd,futex,slept,3525,critical_task,,5210000,host,2101,burnP6,0\n"));
+	fclose(f);
+	unlink(file);
+	assert_shows("q:Debian/3525<Enter>b", " no lock waits of Debian/3525 critical_task in ");
+	assert_shows("q:Debian/CPU0<Enter>b", " no exits of Debian/vCPU0 tell of spinning; its threads: at their machine ");
+	assert_shows("q:Ubuntu<Enter>b", " no lock waits of Ubuntu: it takes events lock:contention_begin, _end ");
+	assert_shows("P", "gaps of Ubuntu in");
+	locks_release(&l);
+}
+
 static int line_of(const char *text)
 {
 	char *s = press(""), *at = strstr(s, text);
@@ -393,6 +433,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_overview_order, begin, end),
 		cmocka_unit_test_setup_teardown(test_overview_is_left, begin, end),
 		cmocka_unit_test_setup_teardown(test_gaps, begin, end),
+		cmocka_unit_test_setup_teardown(test_locks, begin, end),
 		cmocka_unit_test_setup_teardown(test_exits, begin, end),
 		cmocka_unit_test_setup_teardown(test_path, begin, end),
 		cmocka_unit_test_setup_teardown(test_diff, begin, end),

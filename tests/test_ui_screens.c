@@ -63,6 +63,8 @@ static void test_panes_and_lists(void **state)
 	check_screen("blame-120", "B", &mono120);
 	check_screen("gaps-120", ":Debian\nP<Down>", &mono120);
 	check_screen("gaps-80", ":Debian/3525\nPo\n/burn<Enter>", &mono80);
+	check_screen("locks-120", ":Debian\nbj", &mono120);
+	check_screen("locks-80", ":Debian/880\nbo<Enter>", &mono80);
 	check_screen("exits-120", ":Debian\nEj", &mono120);
 	check_screen("exits-80", ":Debian/CPU0\nE<Enter>q", &mono80);
 	check_screen("path-120", ":Debian/880\nC", &mono120);

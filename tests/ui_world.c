@@ -106,7 +106,8 @@ static void left_for(struct world *w, int64_t us, const struct vcpu *v, const ch
 	push(w, us, HISTORY_STRING, 0, 0, reason, "%s/CPUs/CPU%d/Exit", v->root, v->number);
 }
 
-/* critical_task against burnP6: runs 4 ms with a VM exit in it, waits 5.21 ms, runs, wakes sshd, sleeps. */
+/* critical_task against burnP6: runs 4 ms with a VM exit in it, waits 5.21 ms, runs, wakes sshd, which has waited for its
+ * lock, sleeps. */
 static void contended(struct world *w, struct vcpu *v)
 {
 	vcpu_state(w, 0, v, VCPU_IDLE, 0);
@@ -121,6 +122,8 @@ static void contended(struct world *w, struct vcpu *v)
 		thread_state(w, us + 9210, "/Host", 2101, THREAD_BLOCKED);
 		vcpu_state(w, us + 9210, v, VCPU_VMM, -1);
 		vcpu_state(w, us + 9230, v, VCPU_RUNNING, -1);
+		push(w, us, HISTORY_STRING, 0, 0, "futex", "%s/Threads/880/Lock", v->root);
+		push(w, us + 12000, HISTORY_STRING, 0, HISTORY_NULL, NULL, "%s/Threads/880/Lock", v->root);
 		push(w, us + 12000, HISTORY_REF, 0, 0, "Debian/880", "%s/Threads/3525/Woken By", v->root);
 		push(w, us + 11900, HISTORY_REF, 0, 0, "Debian/3525", "%s/Threads/880/Woken By", v->root);
 		push(w, us + 12000, HISTORY_STRING, 0, 0, "thread", "%s/Threads/880/Woken In", v->root);

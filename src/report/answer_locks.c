@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/timefmt.h"
 #include "report/report.h"
 
@@ -33,39 +34,53 @@ static void raw_row(struct report *r, const struct topo *topo, const struct lock
 }
 
 /* "Debian/164 mutex-0"; "164 mutex-0" where the machine (NULL) is clear. */
-static char *thread_text(const char *machine, int32_t tid, const char *name, char *buf, size_t size)
+static void thread_text(const char *machine, int32_t tid, const char *name, char *buf, size_t size)
 {
-	char number[16] = "";
+	char number[16] = "", system[256] = "", shown[256];
 	if (tid >= 0)
 		snprintf(number, sizeof number, "%d ", tid);
-	snprintf(buf, size, "%s%s%s%s", machine ? machine : "", machine ? "/" : "", number, name);
-	return buf;
+	if (machine)
+		text_escape(system, sizeof system, machine);
+	snprintf(buf, size, "%s%s%s%s", system, machine ? "/" : "", number, text_escape(shown, sizeof shown, name));
 }
 
-/* The machine of a waiter, unless there is but one guest. */
-static const char *machine_text(const struct topo *topo, int32_t system)
+void lock_cells(const struct topo *topo, const struct lock_list *l, const struct lock_wait *w, bool machine,
+                struct lock_cells *out)
+{
+	char ns[TIME_TEXT], kind[64];
+	const bool own = w->taken == 0 && w->own_taken > 0, pauses = strcmp(l->name[w->kind], "pause") == 0;
+	*out = (struct lock_cells){ .holder = "" };
+	thread_text(machine ? topo->machine[w->waiter.system].name : NULL, w->waiter.tid, l->name[w->waiter.name], out->who,
+	            sizeof out->who);
+	snprintf(out->lock, sizeof out->lock, "%s%s", text_escape(kind, sizeof kind, l->name[w->kind]),
+	         w->spins && !pauses ? ", spun" : "");
+	snprintf(out->taken, sizeof out->taken, "%s%s", time_duration(ns, own ? w->own_taken : w->taken), own ? "*" : "");
+	if (w->thief.system >= 0)
+		party_shown(topo, &w->thief, l->name[w->thief.name], out->thief, sizeof out->thief);
+	if (w->holder.system < 0)
+		return;  /* else it is of the waiter's machine */
+	thread_text(NULL, w->holder.tid, l->name[w->holder.name], out->holder, sizeof out->holder);
+	const size_t used = strlen(out->holder);
+	if (w->suspicion > 0)
+		snprintf(out->holder + used, sizeof out->holder - used, ", %.0f%%?", 100 * w->suspicion);
+}
+
+/* Does a waiter's machine have to be told?  Not where there is but one guest. */
+static bool is_machine_told(const struct topo *topo, int32_t system)
 {
 	uint32_t guests = 0;
 	for (uint32_t i = 0; i < topo->machines; i++)
 		guests += topo->machine[i].kind != MACHINE_HOST;
-	return guests == 1 && topo->machine[system].kind != MACHINE_HOST ? NULL : topo->machine[system].name;
+	return guests != 1 || topo->machine[system].kind == MACHINE_HOST;
 }
 
 static void text_row(struct report *r, const struct topo *topo, const struct lock_list *l, const struct lock_wait *w)
 {
-	char who[600], holder[300], name[280], by[600], lock[100], ns[TIME_TEXT], lost[TIME_TEXT + 1], doubt[16] = "";
-	const bool own = w->taken == 0 && w->own_taken > 0, pauses = strcmp(l->name[w->kind], "pause") == 0;
-	snprintf(lock, sizeof lock, "%s%s", l->name[w->kind], w->spins && !pauses ? ", spun" : "");
-	snprintf(lost, sizeof lost, "%s%s", time_duration(ns, own ? w->own_taken : w->taken), own ? "*" : "");
-	if (w->suspicion > 0)
-		snprintf(doubt, sizeof doubt, ", %.0f%%?", 100 * w->suspicion);
-	thread_text(machine_text(topo, w->waiter.system), w->waiter.tid, l->name[w->waiter.name], who, sizeof who);
-	thread_text(NULL, w->holder.tid, l->name[w->holder.name], name, sizeof name);  /* of the waiter's machine */
-	snprintf(holder, sizeof holder, "%s%s", name, doubt);
+	struct lock_cells c;
+	lock_cells(topo, l, w, is_machine_told(topo, w->waiter.system), &c);
 	report_row(r, (struct value[]){
-		VAL_INT(w->start), VAL_INT(w->end - w->start + 1), VAL_TEXT(who), VAL_TEXT(lock),
-		w->holder.system >= 0 ? VAL_TEXT(holder) : VAL_NONE, VAL_SHOWN(lost),
-		w->thief.system >= 0 ? VAL_SHOWN(party_shown(topo, &w->thief, l->name[w->thief.name], by, sizeof by)) : VAL_NONE });
+		VAL_INT(w->start), VAL_INT(w->end - w->start + 1), VAL_SHOWN(c.who), VAL_SHOWN(c.lock),
+		*c.holder ? VAL_SHOWN(c.holder) : VAL_NONE, VAL_SHOWN(c.taken), *c.thief ? VAL_SHOWN(c.thief) : VAL_NONE });
 }
 
 int report_locks(FILE *out, struct report_how how, const struct topo *topo, const struct lock_list *l,

@@ -16,6 +16,7 @@
 
 #include "base/event_text.h"
 #include "base/notes.h"
+#include "base/timefmt.h"
 #include "flow/flow.h"
 
 #define REPORT_LOOKAHEAD 1000
@@ -160,6 +161,17 @@ int report_polls(FILE *out, struct report_how how, const struct topo *topo, cons
                  const struct origin *o, struct error *err);
 int report_waits(FILE *out, struct report_how how, const struct topo *topo, const struct wait_list *l,
                   const struct origin *o, struct error *err);
+/* A wait for a lock as people read it, escaped. */
+struct lock_cells {
+	char who[600];         /* the waiter */
+	char lock[100];
+	char holder[600];      /* a suspected one with its score; "": nobody knows */
+	char taken[TIME_TEXT + 1];  /* from the holder; if that lost nothing from the waiter, with a * */
+	char thief[600];       /* "": nobody */
+};
+/* machine: that of the waiter is named, too. */
+void lock_cells(const struct topo *topo, const struct lock_list *l, const struct lock_wait *w, bool machine,
+                struct lock_cells *out);
 int report_locks(FILE *out, struct report_how how, const struct topo *topo, const struct lock_list *l,
                   const struct origin *o, struct error *err);
 /* A critical path: its pieces, or (sums; always in text, unless pieces are asked for) what they add up to. */

@@ -122,6 +122,7 @@ static struct inquiry *open_lists(const struct topo *topo, enum ask kind, const 
 	case ASK_STEAL: return steal_open(topo, &steal);
 	case ASK_SUMMARY: return summary_open(topo, &summary);
 	case ASK_GAPS: return gap_list_open(topo, &q->subject, &gaps);
+	case ASK_LOCKS: return locks_open(topo, &q->subject, q->from, q->to);
 	case ASK_PATH: return path_open(topo, &q->subject, q->from, q->to, err);
 	default: return exits_open(topo, &exits, err);
 	}
@@ -133,6 +134,7 @@ static void take_lists(enum ask kind, struct inquiry *q, struct answer *out)
 	case ASK_STEAL: steal_take(q, &out->steal); break;
 	case ASK_SUMMARY: summary_take(q, &out->summary); break;
 	case ASK_GAPS: gap_list_take(q, &out->gaps); break;
+	case ASK_LOCKS: locks_take(q, &out->locks); break;
 	case ASK_PATH: path_take(q, &out->path); break;
 	default: exits_take(q, &out->exits); break;
 	}
@@ -239,6 +241,7 @@ static void answer_release(struct answer *answer)
 	steal_release(&answer->steal);
 	summary_release(&answer->summary);
 	gap_list_release(&answer->gaps);
+	locks_release(&answer->locks);
 	exits_release(&answer->exits);
 	path_release(&answer->path);
 	event_list_release(&answer->events);

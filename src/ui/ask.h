@@ -21,12 +21,12 @@
 #define ASK_LISTED 5000
 
 /* Most urgent first. */
-enum ask { ASK_STATUS, ASK_CAUSE, ASK_EXPLAIN, ASK_FLOW, ASK_STEAL, ASK_SUMMARY, ASK_GAPS, ASK_EXITS, ASK_PATH, ASK_EVENTS,
-           ASK_DIFF, ASKS };
+enum ask { ASK_STATUS, ASK_CAUSE, ASK_EXPLAIN, ASK_FLOW, ASK_STEAL, ASK_SUMMARY, ASK_GAPS, ASK_LOCKS, ASK_EXITS, ASK_PATH,
+           ASK_EVENTS, ASK_DIFF, ASKS };
 
 struct question {
 	struct subject subject;  /* STATUS: a machine is asked for its loss within the window; FLOW: a thread;
-	                          * GAPS, EXITS, EVENTS; PATH: a thread or vCPU */
+	                          * GAPS, LOCKS, EXITS, EVENTS; PATH: a thread or vCPU */
 	int64_t t;               /* STATUS of others, EXPLAIN */
 	int64_t from, to;        /* window, ns; CAUSE: a gap, or an interval within one */
 	unsigned columns;        /* FLOW: of its cells */
@@ -46,6 +46,7 @@ struct answer {
 	struct steal steal;      /* STEAL; likewise */
 	struct summary summary;  /* SUMMARY; likewise */
 	struct gap_list gaps;    /* GAPS, the longest ASK_LISTED of them; likewise */
+	struct lock_list locks;  /* LOCKS; likewise */
 	struct exit_list exits;  /* EXITS; likewise */
 	struct path path;        /* PATH; likewise */
 	struct diff diff;        /* DIFF; likewise, with: */

@@ -174,6 +174,16 @@ static void name(const struct app *app, const struct pane *pane, char *buf, size
 	snprintf(buf, size, "gaps of %s", row_title(&app->rows, ((const struct gaps_pane *)pane)->scope.row, who, sizeof who));
 }
 
+/* Some of them may be the reason why somebody else waited: "; b: lock waits". */
+static void tell_of_locks(const struct app *app, const struct gaps_pane *p, char *buf, size_t size)
+{
+	struct subject s;
+	char keys[64];
+	row_subject(&app->topo, p->scope.row, &s);
+	if (s.kind != SUBJECT_CPU && locks_are_named(&app->topo, subject_machine(&app->topo, &s)))
+		snprintf(buf, size, "; %s: lock waits ", keymap_text(&app->keymap, ACT_LOCKS, keys, sizeof keys));
+}
+
 static void title(const struct app *app, const struct pane *pane, int w, char *buf, size_t size)
 {
 	const struct gaps_pane *p = (const struct gaps_pane *)pane;
@@ -186,7 +196,9 @@ static void title(const struct app *app, const struct pane *pane, int w, char *b
 	                 p->shown.count == 1 ? "" : "s", who, time_duration(span, pane->to - pane->from + 1),
 	                 time_duration(total, p->shown.total), of_all);
 	if (pane->lines && n + 40 < w)
-		snprintf(buf + n - 1, size - (size_t)n + 1, ", %s ", order_name[p->order]);
+		n += snprintf(buf + n - 1, size - (size_t)n + 1, ", %s ", order_name[p->order]) - 1;
+	if (n + 60 < w)
+		tell_of_locks(app, p, buf + n - 1, size - (size_t)n + 1);
 }
 
 /* Columns: when, how long, who (of a machine), by whom. */

@@ -77,6 +77,7 @@ enum key {
 	X(ACT_REQUESTS, "requests", "R", "Panes", "requests pane") \
 	X(ACT_BLAME, "blame", "B", "Panes", "steal matrix of the window: who took from whom") \
 	X(ACT_GAPS, "gaps", "P", "Panes", "gaps of the row in this window, longest first") \
+	X(ACT_LOCKS, "locks", "b", "Panes", "waits for locks of the row in this window: who held them") \
 	X(ACT_EXITS, "exits", "E", "Panes", "VM exits of the row in this window: why, how long") \
 	X(ACT_PATH, "path", "C", "Panes", "critical path of the row in this window: for whom it waited") \
 	X(ACT_EVENTS, "events", "e", "Panes", "events around the cursor, from the traces") \

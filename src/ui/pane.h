@@ -16,6 +16,7 @@
 	X(PANE_FLOW, flow_pane, ACT_FLOW_TOGGLE) \
 	X(PANE_BLAME, blame_pane, ACT_BLAME) \
 	X(PANE_GAPS, gaps_pane, ACT_GAPS) \
+	X(PANE_LOCKS, locks_pane, ACT_LOCKS) \
 	X(PANE_EXITS, exits_pane, ACT_EXITS) \
 	X(PANE_PATH, path_pane, ACT_PATH) \
 	X(PANE_EVENTS, events_pane, ACT_EVENTS) \

@@ -32,6 +32,7 @@ src_libui_a_SOURCES = \
 	src/ui/keys.c src/ui/keys.h \
 	src/ui/legend.c \
 	src/ui/list.c \
+	src/ui/locks_pane.c \
 	src/ui/look.c src/ui/look.h \
 	src/ui/minimap.c \
 	src/ui/mouse.c \
