@@ -2,6 +2,7 @@
 named where nobody waits for a lock."""
 import json
 import os
+import re
 import sys
 
 from e2e import DATA, SHARED, check, is_sanitized, on_terminal, recordings, run, scratch, simulate, table
@@ -19,12 +20,90 @@ def logged(folder):
                    w["holder_preempted_by_hog_ns"])
 
 
+def intersect(a, b):
+    """The parts that lie in both of two lists of (first, last), each in the order of time."""
+    out, i, k = [], 0, 0
+    while i < len(a) and k < len(b):
+        first, last = max(a[i][0], b[k][0]), min(a[i][1], b[k][1])
+        if first <= last:
+            out.append((first, last))
+        i, k = (i + 1, k) if a[i][1] < b[k][1] else (i, k + 1)
+    return out
+
+
+def length(parts):
+    return sum(last - first + 1 for first, last in parts)
+
+
+class Losses:
+    """By the workload's log of its critical sections and the host's switches: what a hog took from a holder."""
+
+    def __init__(self, name, history):
+        self.folder, self.history, self.asleep, self.hog = os.path.join(SHARED, name), history, {}, {}
+        with open(os.path.join(self.folder, "truth.json"), encoding="utf-8") as f:
+            self.truth = json.load(f)
+        clock, offset = self.truth["vms"]["Debian"]["true_clock"], self.truth["traces"]["host"]["clock_offset_ns"]
+        self.cpu, self.section = {}, []
+        with open(os.path.join(self.folder, "guest-Debian", "locks.txt"), encoding="utf-8") as f:
+            for line in f:
+                said = dict(re.findall(r"(\w+)=(\S+)", line))
+                if line.startswith("lockset "):
+                    self.cpu.update({int(said["tid0"]): "0", int(said["tid1"]): "1"})
+                elif line.startswith("held "):
+                    first, last = (round(clock["host_at_begin"] + clock["slope"] * (int(said[k]) - clock["guest_begin"])) + offset
+                                   for k in ("got_ns", "rel_ns"))
+                    self.section.append((int(said["tid"]), NAMED.get(said["mode"]), first, last))
+
+    def rows(self, *path):
+        return [(int(r["start"]), int(r["end"]), r["value"]) for r in table("intervals", self.history, "/" + "/".join(path))]
+
+    def hog_has(self, thread):
+        """When a hog had the CPU of the vCPU that the thread is bound to."""
+        cpu = self.truth["vms"]["Debian"]["vcpus"][self.cpu[thread]]["cpus"]
+        hogs = {str(h["pid"]) for h in self.truth["hogs"]}
+        if cpu not in self.hog:
+            self.hog[cpu] = [r[:2] for r in self.rows("Host/CPUs", f"CPU{cpu}", "Current Thread") if r[2] in hogs]
+        return self.hog[cpu]
+
+    def sleeps_of(self, thread):
+        """Its sleeps, each until its waker acted."""
+        if thread not in self.asleep:
+            acted = [r[0] for r in self.rows("Virtual Machines/Debian/Threads", str(thread), "Woken By")]
+            self.asleep[thread] = [
+                (start, max((t - 1 for t in acted if start < t <= end + 1), default=end))
+                for start, end, state in self.rows("Virtual Machines/Debian/Threads", str(thread), "Status") if state == "BLOCKED"]
+        return self.asleep[thread]
+
+    def of(self, kind, waiter, holder, first, last):
+        """ns that a hog took from the holder in its critical sections, and of these while the waiter slept for it."""
+        held = [(max(a, first), min(b, last)) for tid, mode, a, b in self.section
+                if tid == holder and mode == kind and a <= last and first <= b]
+        taken = intersect(held, self.hog_has(holder))
+        return length(taken), length(intersect(taken, self.sleeps_of(waiter)))
+
+
+def like_with_like(name, kind, log, waits, losses):
+    """What is taken is what the hog took from the holder while the waiter slept for it: within 5 %, or 150 us of clocks and
+    switches on either side."""
+    right, said, meant, ever = 0, 0, 0, 0
+    for _, waiter, holder, first, last, _ in log:
+        all_ns, ns = losses.of(kind, waiter, holder, first, last)
+        own = [w for w in waits if w["tid"] == str(waiter) and int(w["start"]) <= last and first <= int(w["end"])]
+        taken = sum(int(w["taken_ns"]) for w in own if w["thief_name"] == "burnP6")
+        right += abs(taken - ns) <= max(0.05 * ns, 150_000)
+        said, meant, ever = said + taken, meant + ns, ever + all_ns
+    check(right >= 0.95 * len(log) and abs(said - meant) <= 0.05 * meant, f"{name}: of {right} of {len(log)} {kind} waits it "
+          f"is told what the hog took from the holder while they slept: {said / 1e6:.1f} ms of {meant / 1e6:.1f}, or of "
+          f"{ever / 1e6:.1f} with what it took while they spun, or were woken and out")
+
+
 def against_the_log(name, kinds, scratched):
     history, folder = os.path.join(scratched, name), os.path.join(SHARED, name)
     run("index", folder, "-o", history)
     waits = [w for w in table("gaps", history, "Debian", "--locks", "--top", "0") if w["how"] == "slept"]
     own = [w for w in table("gaps", history, "--locks", "--top", "0") if int(w["taken_ns"]) == 0 < int(w["own_taken_ns"])]
     check(len(own) == run("gaps", history, "--locks", "--top", "0").stdout.count("*") > 0, f"{name}: a * where the waiter itself lost")
+    losses = Losses(name, history)
     for kind in kinds:
         log = [w for w in logged(folder) if w[0] == kind]
         right = wrong = unknown = blamed = 0
@@ -42,6 +121,7 @@ def against_the_log(name, kinds, scratched):
         check(wrong == 0 and right >= 0.95 * (right + unknown) > 0, f"{name}: of {right + unknown} {kind} waits {right} have "
               f"the right holder, {unknown} none, {wrong} a wrong one")
         check(blamed == 0, f"{name}: of {kind} waits whose holder lost nothing {blamed} say that the hog took from it")
+        like_with_like(name, kind, log, waits, losses)
         if kind == "futex":
             check(len(found) >= 0.95 * len(log), f"{name}: {len(found)} of {len(log)} waits of the log are there")
 
