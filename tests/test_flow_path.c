@@ -162,6 +162,9 @@ static void test_explained(void **state)
 	assert_non_null(strstr(text, "What it slept for was mostly the doing of host/41 io: 45 ns, 22 ns of that because host/99 hog "
 	                             "had its CPU; A/6 flush: 5 ns; of the 50 ns of all who led to it 42 ns go by what was nearest "
 	                             "in time, the rest by recorded wakeups.\n"));
+	assert_non_null(strstr(text, "Look next at host/99 hog: it had the CPU of host/41 io, which was waited for; keep the two "
+	                             "apart (stealscope flow FILE host/99).\n"));
+	assert_null(strstr(text, "for locks"));
 	free(text);
 	world_release(&w);
 	make(&w, "81 irq/9-disk", "0 40; 30 0; 70 99; 75 40");  /* the hog has the vCPU's CPU, too, when that is woken */
@@ -176,6 +179,7 @@ static void test_explained(void **state)
 	s = world_subject(&w, "A/5");
 	assert_int_equal(explain_window(&w.topo, &s, 0, 99, &text, &err), 0);
 	assert_null(strstr(text, "the doing of"));
+	assert_null(strstr(text, "which was waited for"));
 	free(text);
 	world_release(&w);
 }
@@ -440,6 +444,17 @@ static void test_locks(void **state)
 		assert_string_equal(l.name[got->holder.name], "other");
 		assert_string_equal(got->thief.system < 0 ? "" : l.name[got->thief.name], want[i].taken ? "hog" : "");
 	}
+	struct lock_list again;
+	struct inquiry *q = locks_open(&w.topo, NULL, 0, 99);
+	int steps = 1;
+	while (inquiry_step(q, 1, &err) == 0)  /* a wait at a time */
+		steps++;
+	locks_take(q, &again);
+	inquiry_close(q);
+	assert_true(steps > 3 && again.waits == l.waits);
+	for (size_t i = 0; i < l.waits; i++)
+		assert_true(again.wait[i].start == l.wait[i].start && again.wait[i].taken == l.wait[i].taken);
+	locks_release(&again);
 	locks_release(&l);
 	assert_int_equal(locks_of(&w.topo, NULL, 21, 29, &l, &err), 0);
 	assert_int_equal(l.waits, 1);  /* the holder ran: nobody is suspected */
@@ -492,6 +507,11 @@ static void test_locks_own_loss(void **state)
 		assert_string_equal(l.name[l.wait[i].thief.name], "hog");
 	}
 	locks_release(&l);
+	struct subject s = world_subject(&w, "A/5");
+	char *text;
+	assert_int_equal(explain_window(&w.topo, &s, 90, 199, &text, &err), 0);
+	assert_non_null(strstr(text, "Look next at its 1 wait for locks, 70 ns in all (stealscope gaps --locks FILE A/5).\n"));
+	free(text);
 	world_release(&w);
 }
 

@@ -187,6 +187,8 @@ static int tell_story(struct story *s, const char *opening, struct error *err)
 	}
 	if (!sleeper && story_waits(s, err) < 0)
 		return -1;
+	if (story_locks(s, err) < 0)
+		return -1;
 	tell_trust(s);
 	story_advise(s);
 	return 0;
@@ -195,7 +197,7 @@ static int tell_story(struct story *s, const char *opening, struct error *err)
 static int tell(const struct topo *topo, const struct subject *subject, const struct flow *f, const char *opening,
                 char **text, struct error *err)
 {
-	struct story s = { .topo = topo, .subject = *subject, .f = f };
+	struct story s = { .topo = topo, .subject = *subject, .f = f, .kept = { .thief = { .system = -1 } } };
 	size_t size = 0;
 	int rc = demand_of(topo, subject, f->start, f->end, &s.demand, err);
 	if (rc < 0)
@@ -206,6 +208,8 @@ static int tell(const struct topo *topo, const struct subject *subject, const st
 	know(&s);
 	rc = tell_story(&s, opening, err);
 	free(s.culprit);
+	free(s.kept.who_name);
+	free(s.kept.thief_name);
 	if (fclose(s.to) != 0)
 		rc = error_system(err, NULL, "explain");
 	if (rc < 0) {

@@ -19,6 +19,12 @@ struct story {
 	struct flow_entry *culprit;  /* of what it lost: most first */
 	size_t culprits;
 	int64_t unknown;             /* ns */
+	struct {                     /* of those it slept for, whoever was kept longest from its CPU by one thread */
+		struct party who, thief; /* thief.system -1: nobody considerably */
+		char *who_name, *thief_name;  /* as a sentence has them */
+	} kept;
+	int64_t locked;              /* ns of its waits for locks */
+	uint64_t locks;
 	FILE *to;
 };
 
@@ -34,8 +40,10 @@ double story_share(const struct story *s, int64_t ns);  /* of the flow's window 
 const char *story_amount(const struct story *s, int64_t ns, char buf[64]);
 /* Tells who ended its sleeps; of a vCPU, what it waited for. */
 int story_waits(struct story *s, struct error *err);
-/* Tells whom it slept for, as far as that was a considerable part. */
+/* Tells whom it slept for, as far as that was a considerable part, and learns who was kept. */
 int story_path(struct story *s, struct error *err);
+/* Learns of its waits for locks. */
+int story_locks(struct story *s, struct error *err);
 /* Tells where to look next. */
 void story_advise(struct story *s);
 

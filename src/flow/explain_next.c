@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/timefmt.h"
 
 #define WORTH_IT 0.1     /* of what it wanted: from here on what one that mostly sleeps lost gets advice, too */
 #define NOTABLE 0.01     /* share of the window from which what it lost gets advice */
@@ -219,6 +220,24 @@ static void advise_culprit(struct story *s, const struct flow_entry *e)
 	}
 }
 
+/* Who kept the one for whom it slept. */
+static void advise_keeper(struct story *s)
+{
+	fprintf(s->to, "Look next at %s: it had the CPU of %s, which was waited for; keep the two apart", s->kept.thief_name,
+	        s->kept.who_name);
+	tell_command_of(s, &s->kept.thief);
+	fputs(".\n", s->to);
+}
+
+static void advise_locks(struct story *s)
+{
+	char d[TIME_TEXT];
+	fprintf(s->to, "Look next at its %" PRIu64 " wait%s for locks, %s in all", s->locks, s->locks == 1 ? "" : "s",
+	        time_duration(d, s->locked));
+	tell_command_of_subject(s, "gaps --locks");
+	fputs(".\n", s->to);
+}
+
 void story_advise(struct story *s)
 {
 	const struct demand *is = &s->demand;
@@ -227,6 +246,11 @@ void story_advise(struct story *s)
 	const bool lost = s->culprits && (double)is->lost >= NOTABLE * (double)window &&
 	                  (!slept || (double)is->lost >= WORTH_IT * (double)wanted);
 	const bool served = is->served > is->lost - is->served && (double)is->served >= WORTH_IT * (double)wanted;
+	const bool locked = s->locks && (double)s->locked >= WORTH_IT * (double)(is->slept + is->lost);
+	if (slept && s->kept.thief.system >= 0)
+		advise_keeper(s);
+	if (locked)
+		advise_locks(s);
 	if (slept) {
 		fputs("Look next at who wakes it", s->to);
 		tell_command_of_subject(s, s->subject.kind == SUBJECT_CPU ? "waits" : "path");
@@ -236,7 +260,7 @@ void story_advise(struct story *s)
 		advise_exits(s);
 	if (lost && !(served && s->culprit[0].who.kind == FLOW_HYPERVISOR))
 		advise_culprit(s, &s->culprit[0]);
-	if (slept || served || lost)
+	if (slept || served || lost || locked)
 		return;
 	if (s->unknown >= window - s->unknown)
 		fputs("Look next at the size of the trace buffers: most of this was lost.\n", s->to);

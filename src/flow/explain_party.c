@@ -56,6 +56,7 @@ char *explain_party(const struct topo *topo, const struct party *p, const char *
 {
 	char worker[NAME_TEXT];
 	struct party waker = *p;
+	bool own;
 	name = name ? name : "";
 	switch ((enum flow_kind)p->kind) {
 	case FLOW_IRQ:
@@ -63,7 +64,9 @@ char *explain_party(const struct topo *topo, const struct party *p, const char *
 		break;
 	case FLOW_HYPERVISOR:
 		tell_worker(topo, p, name, NULL, worker, sizeof worker);
-		snprintf(buf, size, "the hypervisor, which worked for %s", is_self(topo, p, self) ? "it" : worker);
+		own = p->tid == 0 && self && p->system == (int32_t)subject_machine(topo, self);
+		snprintf(buf, size, "the hypervisor, which worked for %s",
+		         is_self(topo, p, self) ? "it" : own ? "its idle vCPU" : worker);
 		break;
 	case FLOW_WAITING:
 		waker.kind = p->tid < 0 ? FLOW_IRQ : FLOW_PREEMPTING;

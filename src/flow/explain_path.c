@@ -174,6 +174,30 @@ static void tell_lateness(const struct story *s, const struct path *p, const str
 	fputs(".\n", s->to);
 }
 
+/* A thief that is nobody of those who led to it: these work for it. */
+static bool is_rival(const struct helpers *all, const struct party *thief)
+{
+	for (size_t i = 0; i < all->len; i++)
+		if (same_thread(&all->one[i].who, thief))
+			return false;
+	return thief->system >= 0 && thief->tid > 0;
+}
+
+static void remember_kept(struct story *s, const struct path *p, const struct helpers *all)
+{
+	const struct helper *most = NULL;
+	char name[NAME_TEXT];
+	for (size_t i = 0; i < all->len; i++)
+		if (is_rival(all, &all->one[i].thief) && (!most || all->one[i].taken > most->taken))
+			most = &all->one[i];
+	if (!most || (double)most->taken < WORTH_TELLING * (double)all->ns)
+		return;
+	s->kept.who = most->who;
+	s->kept.thief = most->thief;
+	s->kept.who_name = mem_dup(name_of(s, p, most->who, name));
+	s->kept.thief_name = mem_dup(name_of(s, p, most->thief, name));
+}
+
 int story_path(struct story *s, struct error *err)
 {
 	struct helpers all = { 0 };
@@ -186,6 +210,7 @@ int story_path(struct story *s, struct error *err)
 	if (all.len && (double)all.ns >= A_PART * (double)s->demand.slept) {
 		qsort(all.one, all.len, sizeof *all.one, most_first);
 		tell_helpers(s, &p, &all);
+		remember_kept(s, &p, &all);
 	}
 	if (s->topo->machine[s->machine].kind == MACHINE_VM && (double)late.ns >= A_PART * (double)s->demand.slept)
 		tell_lateness(s, &p, &late);

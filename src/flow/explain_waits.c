@@ -102,3 +102,21 @@ int story_waits(struct story *s, struct error *err)
 	waits_release(&l);
 	return s->subject.kind == SUBJECT_CPU ? 0 : story_path(s, err);
 }
+
+int story_locks(struct story *s, struct error *err)
+{
+	const struct topo *topo = s->topo;
+	const uint32_t lock = s->subject.kind == SUBJECT_THREAD ? topo->thread[s->subject.index].lock : HISTORY_NONE;
+	const int64_t from = s->f->start, to = s->f->end;
+	struct history_cursor cursor;
+	struct interval iv;
+	int rc = lock == HISTORY_NONE ? 0 : history_range(&cursor, topo->h, lock, from, to, err);
+	while (lock != HISTORY_NONE && rc == 0 && (rc = history_range_next(&cursor, &iv, err)) > 0) {
+		rc = 0;
+		if (iv.value == HISTORY_NULL)
+			continue;
+		s->locked += (iv.end < to ? iv.end : to) - (iv.start > from ? iv.start : from) + 1;
+		s->locks++;
+	}
+	return rc;
+}
