@@ -270,6 +270,32 @@ static void test_no_idle_task(void **state)
 	world_release(&w);
 }
 
+/* A timer interrupts A/6 at 28, and its handler, which loses its CPU to the hog, wakes A/5 at 65: it is A/5 that is late. */
+static void test_handler_held_up(void **state)
+{
+	(void)state;
+	for (int held = 0; held < 2; held++) {
+		struct world w;
+		world_open(&w);
+		hog_takes(&w);
+		world_row(&w, V "Status", held ? "0 RUNNING; 30 PREEMPTED; 60 RUNNING" : "0 RUNNING");
+		world_row(&w, V "Current Thread", "0 6");
+		world_row(&w, V "Interrupt", "0 -; 28 timer; 67 -");
+		world_row(&w, "/Virtual Machines/A/CPUs/CPU1/Host Thread", "0 50");
+		world_row(&w, A "5/Status", "0 RUNNING; 10 BLOCKED; 65 RUNNING");
+		world_row(&w, A "5/CPU", "0 1");
+		world_row(&w, A "5/Woken By", "65 A/6");
+		world_row(&w, A "5/Woken In", "65 timer");
+		world_row(&w, A "6/Name", "0 other");
+		world_close(&w, 0, 99);
+		check(&w, "A/5", 10, 69, held ? "10-27 wait A/-1 timer irq; 28-29 irq A/-1 timer inject; "
+		                                "30-59 preempting A/5 work <host/99 hog> inject; 60-64 irq A/-1 timer inject; "
+		                                "65-69 running A/5 work start"
+		                              : "10-64 wait A/-1 timer irq; 65-69 running A/5 work start");
+		world_release(&w);
+	}
+}
+
 /* A/6 runs on that vCPU; A/5 is on CPU1, which is the host's thread 50. */
 static void other_runs(struct world *w)
 {
@@ -519,7 +545,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_disk), cmocka_unit_test(test_ends), cmocka_unit_test(test_idle_and_out),
-		cmocka_unit_test(test_no_idle_task), cmocka_unit_test(test_on_its_way),
+		cmocka_unit_test(test_no_idle_task), cmocka_unit_test(test_handler_held_up),
+		cmocka_unit_test(test_on_its_way),
 		cmocka_unit_test(test_no_longer_traced),
 		cmocka_unit_test(test_explained), cmocka_unit_test(test_explained_in_part),
 		cmocka_unit_test(test_pending), cmocka_unit_test(test_pending_for_two),

@@ -56,14 +56,15 @@ class Rows:
             for vm, cpu in self.executed_by(*by, t))
 
     def is_awaited(self, x, t):
-        """Is it asleep, and an idle CPU on its way to wake it?"""
+        """Is it asleep, and a CPU on its way to wake it, idle or in a handler?"""
         return x["edge"] in ("inject", "ipi") and self.at(f"{root(x['system'])}/Threads/{x['tid']}/Status", t)[2] == "BLOCKED"
 
     def has(self, cpu, x, t):
         """Does the piece's thread or handler have that CPU at t?  A guest that does not tell is called by its CPU."""
         current = self.at(cpu + "/Current Thread", t)[2]
         if x["tid"] != "":
-            return current == x["tid"] or current == "0" and self.is_awaited(x, t)
+            for_it = current == "0" or self.at(cpu + "/Interrupt", t)[2] != "null"
+            return current == x["tid"] or for_it and self.is_awaited(x, t)
         return (current == "null" or x["kind"] == "unknown") and x["name"] == "v" + cpu.rpartition("/")[2] or self.at(cpu + "/Interrupt", t)[2] == x["name"]
 
     def wakes(self, x, y, t):

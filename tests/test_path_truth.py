@@ -146,8 +146,9 @@ def has_time(causes, piece, machine, waiter, cpu, t):
         return False
     if cpu is None or piece["kind"] in ("irq", "wait") and piece["tid"] == "":
         return True
-    current = causes.truth.tracks[f"{root_of(machine)}/CPUs/CPU{cpu}/Current Thread"].at(t)[0]
-    return piece["tid"] == ("" if current is None else str(waiter) if current == "0" else current)
+    current, handler = (causes.truth.tracks[f"{root_of(machine)}/CPUs/CPU{cpu}/{row}"].at(t)[0]
+                        for row in ("Current Thread", "Interrupt"))
+    return piece["tid"] == ("" if current is None else str(waiter) if current == "0" or handler else current)
 
 
 def agrees(causes, piece, what, t):
@@ -224,7 +225,7 @@ def one(scenario, seed, folder):
 
 def main():
     numbers = [int(a) for a in sys.argv[1:] if a.isdigit()]
-    seeds = range(numbers[0], numbers[1] + 1) if len(numbers) == 2 else [5] if is_sanitized() else [1, 5, 155]
+    seeds = range(numbers[0], numbers[1] + 1) if len(numbers) == 2 else [5] if is_sanitized() else [1, 5, 155, 6031]
     with scratch() as folder:
         for seed in seeds:
             for scenario in ("chain", "ipi"):

@@ -10,9 +10,10 @@
  *   a host's interrupt     the path ends in it: a timer, a device.  Network packets between VMs pass in softirqs of the
  *                          thread that sends them
  *
- * A guest's idle task does nothing that anybody waits for.  While a vCPU that has no other one is on its way, through an
- * interrupt or to another CPU, whoever is being woken there has the time, and the kind of the piece says what the vCPU
- * waits for; if that is no thread of its guest, or the path is the vCPU's own, the vCPU itself has it.
+ * A guest's idle task does nothing that anybody waits for, nor does whoever a handler interrupts.  While a vCPU is on its
+ * way with these, through an interrupt or to another CPU, whoever is being woken there has the time, and the kind of the
+ * piece says what the vCPU waits for; if that is no thread of its guest, or the path is the vCPU's own, an idle vCPU has it
+ * itself.
  *
  * Anything else is unknown.  Every step moves along the tracks of a resolver: cost is linear in the intervals touched, and
  * each handing over adds a search for a CPU's last halt.  Memory: the pieces. */
@@ -78,16 +79,32 @@ static int emit_own(struct walker *w, int64_t a, int64_t b, const struct party *
 	return emit(w, &(struct path_piece){ a, b, *who, nobody, (uint8_t)via.edge, via.evidence });
 }
 
-/* Whose time it is at t while vCPU v has its guest's idle task: that of the thread that is being woken, else its own. */
-static int idle_identity(struct walker *w, uint32_t v, int64_t t, struct party *who)
+/* Does vCPU v of that machine, on its way, work for the thread whose sleep is being handed over, and not for its guest's
+ * current `tid`, which is idle or was interrupted by a handler? */
+static int works_for_waiter(struct walker *w, uint32_t v, int32_t machine, int64_t tid, int64_t t)
 {
-	const struct who *waiter = w->waiter;
-	who->tid = -1;
-	who->name = resolver_cpu(&w->r, v)->name;
-	if (!waiter || cpus_of(w->topo, (uint32_t)waiter->machine) != who->system)
+	int64_t in = HISTORY_NULL;
+	if (!w->waiter || cpus_of(w->topo, (uint32_t)w->waiter->machine) != machine)
 		return 0;
-	who->tid = waiter->tid;
-	return resolver_name(&w->r, w->waiter, t, &who->name);
+	if (tid != 0 && track_at(&w->r, &resolver_cpu(&w->r, v)->interrupt, t, &in) < 0)
+		return -1;
+	return tid == 0 || in != HISTORY_NULL;
+}
+
+/* Who has vCPU v of who->system at t. */
+static int identity_of_vcpu(struct walker *w, uint32_t v, int64_t t, struct party *who)
+{
+	int64_t tid;
+	if (track_at(&w->r, &resolver_cpu(&w->r, v)->running, t, &tid) < 0)
+		return -1;
+	who->name = resolver_cpu(&w->r, v)->name;
+	if (tid < 0 || tid > INT32_MAX)
+		return 0;
+	int waits = works_for_waiter(w, v, who->system, tid, t);
+	if (waits < 0 || (!waits && tid == 0))
+		return waits;
+	who->tid = waits ? w->waiter->tid : (int32_t)tid;
+	return resolver_name(&w->r, waits ? w->waiter : resolver_who(&w->r, (uint32_t)who->system, who->tid), t, &who->name);
 }
 
 /* Who the subject is at t, as a party. */
@@ -100,18 +117,8 @@ static int identity(struct walker *w, const struct subject *s, int64_t t, struct
 		who->tid = th->tid;
 		return resolver_name(&w->r, resolver_who(&w->r, th->machine, th->tid), t, &who->name);
 	}
-	int64_t tid;
-	struct cpu_tracks *c = resolver_cpu(&w->r, s->index);
 	who->system = (int32_t)w->topo->cpu[s->index].machine;
-	if (track_at(&w->r, &c->running, t, &tid) < 0)
-		return -1;
-	who->name = c->name;
-	if (tid < 0 || tid > INT32_MAX)
-		return 0;
-	if (tid == 0 && w->topo->machine[who->system].kind == MACHINE_VM)
-		return idle_identity(w, s->index, t, who);
-	who->tid = (int32_t)tid;
-	return resolver_name(&w->r, resolver_who(&w->r, (uint32_t)who->system, who->tid), t, &who->name);
+	return identity_of_vcpu(w, s->index, t, who);
 }
 
 /* A piece of the resolver: what the subject did, or who kept it from it. */
@@ -264,6 +271,24 @@ static int last_halt(struct walker *w, uint32_t v, int64_t t, struct who **host,
 	return tid == 0 && c->running.iv.end >= t - 1;
 }
 
+/* A timer of vCPU v led to what its handler `in` did at t: [a, b] is spent waiting for it, but only until the handler began
+ * if the vCPU then was held up before it came to that. */
+static int through_timer(struct walker *w, uint32_t v, int64_t t, const char *in, int64_t a, int64_t b)
+{
+	const struct via via = { EDGE_INJECT, PATH_PROVEN };
+	struct cpu_tracks *c = resolver_cpu(&w->r, v);
+	int64_t status, handler, began = INT64_MAX;
+	if (track_at(&w->r, &c->status, t, &status) < 0 || track_at(&w->r, &c->interrupt, t, &handler) < 0)
+		return -1;
+	if (handler != HISTORY_NULL && strcmp(history_string(w->topo->h, handler), in) == 0 &&
+	    c->status.iv.start > c->interrupt.iv.start)
+		began = c->interrupt.iv.start;
+	int64_t until = began - 1 < b ? began - 1 : b;
+	if (a <= until && emit_handler(w, w->topo->cpu[v].machine, in, a, until, (struct via){ EDGE_IRQ, PATH_PROVEN }) < 0)
+		return -1;
+	return began > b ? 0 : own(w, &(struct subject){ SUBJECT_CPU, v }, began > a ? began : a, b, via);
+}
+
 /* What vCPU v did at t as it handled an interrupt: [a, b] belongs to whoever raised that, and from there on to the vCPU.
  * in: the handler, or NULL. */
 static int through_interrupt(struct walker *w, const struct subject *s, uint32_t v, int64_t t, const char *in, int64_t a,
@@ -281,7 +306,7 @@ static int through_interrupt(struct walker *w, const struct subject *s, uint32_t
 	if (fits && device && strcmp(by.in, "thread") == 0 && (fits = raiser_woke(&w->raisers, v, &by, raised, t)) < 0)
 		return -1;
 	if (!fits && timer)
-		return emit_handler(w, w->topo->cpu[v].machine, in, a, b, (struct via){ EDGE_IRQ, PATH_PROVEN });
+		return through_timer(w, v, t, in, a, b);
 	if (!fits && device && host && raiser_of(&w->raisers, v, host, halted ? raised : INT64_MIN, t, &server, &raised) < 0)
 		return -1;
 	if (!fits && !server)
