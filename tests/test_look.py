@@ -159,8 +159,19 @@ def check_gap(folder):
     check(share and narrow.endswith(" by host/216 burnP6" + share.group(1)), narrow.strip())
 
 
+def check_path(folder):
+    """A piece of a thread's own wakeup wakes nobody else."""
+    history = os.path.join(folder, "recording.hist")
+    keys = ["O", "/beacon", "<Enter>", "<Enter>", "0", "C", "/was being woken", "<Enter>", "o"] + [":SCREEN", "j"] * 12
+    said = [screen[-2].strip() for screen in screens(history, keys, folder)]
+    own = [line for line in said if re.match(r"Debian/\d+ beacon .* was being woken", line)]
+    check(own and all(re.search(r"woken( \(as nearest in time, [^)]*\))?$", line) for line in own), f"the path pane: {own[:1]}")
+    check(any("to the next one" in line for line in said), "others' led to the next one")
+
+
 with scratch() as tmp:
     check_summary(tmp)
+    check_path(tmp)
     check_picture(tmp)
     check_explain(tmp)
     check_gap(tmp)

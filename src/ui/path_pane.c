@@ -275,6 +275,18 @@ static void draw_line(struct app *app, struct pane *pane, struct screen *s, int 
 		screen_text(s, s->w - link, y, link, style, link_of(e, text, sizeof text));
 }
 
+/* Is it the thread itself that comes next, awake, so that the piece tells of its wakeup? */
+static bool is_own_wakeup(const struct path *p, size_t piece)
+{
+	const struct party *who = &p->piece[piece].who;
+	size_t i = piece;
+	while (i < p->pieces && (p->piece[i].edge == EDGE_INJECT || p->piece[i].edge == EDGE_IPI) &&
+	       p->piece[i].who.tid == who->tid && p->piece[i].who.system == who->system)
+		i++;
+	return who->tid > 0 && i > piece && i < p->pieces && p->piece[i].who.tid == who->tid &&
+	       p->piece[i].who.system == who->system;
+}
+
 static void tell(const struct app *app, const struct pane *pane, size_t i, char *buf, size_t size)
 {
 	static const char *const led[PATH_EDGE_COUNT] = { [EDGE_START] = "", [EDGE_WAKE] = "; it woke the next one",
@@ -289,7 +301,8 @@ static void tell(const struct app *app, const struct pane *pane, size_t i, char 
 		return;
 	}
 	int n = snprintf(buf, size, "%s %s %s%s", party_plain(app, &p->path, e->who, who, sizeof who),
-	                 time_duration(d, length_of(e)), deed(app, &p->path, e, what, sizeof what), led[e->edge]);
+	                 time_duration(d, length_of(e)), deed(app, &p->path, e, what, sizeof what),
+	                 is_own_wakeup(&p->path, p->line[i].piece) ? "" : led[e->edge]);
 	if (e->evidence >= 0 && n > 0 && (size_t)n < size)
 		snprintf(buf + n, size - (size_t)n, " (as nearest in time, %s)", time_duration(near, e->evidence));
 }
