@@ -164,6 +164,7 @@ static void test_explained(void **state)
 	                             "in time, the rest by recorded wakeups.\n"));
 	assert_non_null(strstr(text, "Look next at host/99 hog: it had the CPU of host/41 io, which was waited for; keep the two "
 	                             "apart (stealscope flow FILE host/99).\n"));
+	assert_non_null(strstr(text, "\nWhat delayed it most while it wanted to run was waking up"));
 	assert_null(strstr(text, "for locks"));
 	free(text);
 	world_release(&w);
@@ -180,6 +181,7 @@ static void test_explained(void **state)
 	assert_int_equal(explain_window(&w.topo, &s, 0, 99, &text, &err), 0);
 	assert_null(strstr(text, "the doing of"));
 	assert_null(strstr(text, "which was waited for"));
+	assert_non_null(strstr(text, "\nWhat delayed it most was waking up"));
 	free(text);
 	world_release(&w);
 }

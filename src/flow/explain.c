@@ -50,7 +50,8 @@ static void tell_doing(struct story *s)
 static void tell_culprit(struct story *s, const struct flow_entry *e)
 {
 	char who[NAME_TEXT], a[64], d[TIME_TEXT], at[TIME_TEXT], cpu[24] = "";
-	fprintf(s->to, "What delayed it most was %s: %s", party(s, e, who), story_amount(s, e->lost, a));
+	fprintf(s->to, "What delayed it most %swas %s: %s", s->slept_for ? "while it wanted to run " : "", party(s, e, who),
+	        story_amount(s, e->lost, a));
 	if (e->longest.pcpu >= 0)
 		snprintf(cpu, sizeof cpu, " on CPU%d", e->longest.pcpu);
 	if (e->lost == e->duration)

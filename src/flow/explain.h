@@ -23,6 +23,7 @@ struct story {
 		struct party who, thief; /* thief.system -1: nobody considerably */
 		char *who_name, *thief_name;  /* as a sentence has them */
 	} kept;
+	bool slept_for;              /* whom it slept for was told already */
 	int64_t locked;              /* ns of its waits for locks */
 	uint64_t locks;
 	FILE *to;

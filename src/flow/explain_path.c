@@ -174,13 +174,13 @@ static void tell_lateness(const struct story *s, const struct path *p, const str
 	fputs(".\n", s->to);
 }
 
-/* A thief that is nobody of those who led to it: these work for it. */
-static bool is_rival(const struct helpers *all, const struct party *thief)
+/* A thread, or an idle or untraced guest's vCPU, that is nobody of those who led to it: these work for it. */
+static bool is_rival(const struct story *s, const struct helpers *all, const struct party *thief)
 {
 	for (size_t i = 0; i < all->len; i++)
 		if (same_thread(&all->one[i].who, thief))
 			return false;
-	return thief->system >= 0 && thief->tid > 0;
+	return thief->system >= 0 && (thief->tid > 0 || s->topo->machine[thief->system].kind == MACHINE_VM);
 }
 
 static void remember_kept(struct story *s, const struct path *p, const struct helpers *all)
@@ -188,7 +188,7 @@ static void remember_kept(struct story *s, const struct path *p, const struct he
 	const struct helper *most = NULL;
 	char name[NAME_TEXT];
 	for (size_t i = 0; i < all->len; i++)
-		if (is_rival(all, &all->one[i].thief) && (!most || all->one[i].taken > most->taken))
+		if (is_rival(s, all, &all->one[i].thief) && (!most || all->one[i].taken > most->taken))
 			most = &all->one[i];
 	if (!most || (double)most->taken < WORTH_TELLING * (double)all->ns)
 		return;
@@ -211,6 +211,7 @@ int story_path(struct story *s, struct error *err)
 		qsort(all.one, all.len, sizeof *all.one, most_first);
 		tell_helpers(s, &p, &all);
 		remember_kept(s, &p, &all);
+		s->slept_for = true;
 	}
 	if (s->topo->machine[s->machine].kind == MACHINE_VM && (double)late.ns >= A_PART * (double)s->demand.slept)
 		tell_lateness(s, &p, &late);
