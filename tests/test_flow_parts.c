@@ -293,7 +293,7 @@ static void steps(void **state)
 		int64_t from = history_end(w->h) - span;
 		assert_int_equal(flow_of(&w->topo, &s, from, from + span, NULL, &whole, &err), 0);
 		for (unsigned columns = 0; columns < 300; columns = columns * 9 + 1) {
-			struct inquiry *q = flow_open(&w->topo, &s, from, from + span, &(struct flow_options){ 1000, columns }, &err);
+			struct inquiry *q = flow_open(&w->topo, &s, from, from + span, &(struct flow_options){ .intervals = 1000, .columns = columns }, &err);
 			double done = 0;
 			for (int r = 0; r == 0; steps++) {
 				r = inquiry_step(q, 0, &err);

@@ -491,6 +491,37 @@ static void test_locks(void **state)
 	world_release(&w);
 }
 
+/* A/5 spins while another machine's vCPU, whose guest idles, has the pCPU of A/6's: it is that vCPU that took it. */
+static void test_idle_thief_of_a_spinner(void **state)
+{
+	(void)state;
+	struct world w;
+	struct lock_list l;
+	struct error err = ERROR_INIT;
+	world_open(&w);
+	hog_takes(&w);
+	other_runs(&w);
+	world_row(&w, H "50/Status", "0 RUNNING");
+	world_row(&w, "/Virtual Machines/A/CPUs/CPU1/Status", "0 RUNNING");
+	world_row(&w, "/Virtual Machines/A/CPUs/CPU1/Current Thread", "0 5");
+	world_row(&w, A "5/Status", "0 RUNNING");
+	world_row(&w, A "5/Lock", "0 -; 28 spinlock; 61 -");
+	world_row(&w, "/Virtual Machines/B/CPUs/CPU1/Host Thread", "0 99");
+	world_row(&w, "/Virtual Machines/B/CPUs/CPU1/pCPU", "0 0");
+	world_row(&w, "/Virtual Machines/B/CPUs/CPU1/Status", "0 PREEMPTED; 30 IDLE; 60 PREEMPTED");
+	world_row(&w, "/Virtual Machines/B/CPUs/CPU1/Current Thread", "0 0");
+	world_close(&w, 0, 99);
+	assert_int_equal(locks_of(&w.topo, NULL, 0, 99, &l, &err), 0);
+	assert_int_equal(l.waits, 1);
+	assert_int_equal(l.wait[0].holder.tid, 6);
+	assert_int_equal(l.wait[0].taken, 30);
+	assert_string_equal(w.topo.machine[l.wait[0].thief.system].name, "B");
+	assert_int_equal(l.wait[0].thief.tid, -1);
+	assert_string_equal(l.name[l.wait[0].thief.name], "vCPU1");
+	locks_release(&l);
+	world_release(&w);
+}
+
 /* A/6 sleeps in a mutex until A/5 gives it away at 40, while a hog has its vCPU's CPU; then A/5 sleeps in one that A/6 has,
  * whose vCPU is kept from running, and is woken when that is over. */
 static void test_locks_own_loss(void **state)
@@ -553,7 +584,8 @@ int main(void)
 		cmocka_unit_test(test_explained), cmocka_unit_test(test_explained_in_part),
 		cmocka_unit_test(test_pending), cmocka_unit_test(test_pending_for_two),
 		cmocka_unit_test(test_woken_for_another),
-		cmocka_unit_test(test_locks), cmocka_unit_test(test_locks_own_loss),
+		cmocka_unit_test(test_locks), cmocka_unit_test(test_idle_thief_of_a_spinner),
+		cmocka_unit_test(test_locks_own_loss),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

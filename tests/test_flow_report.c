@@ -71,7 +71,7 @@ static void critical_task(void **state)
 	free(text);
 	flow_release(&f);
 	/* one cell of the lanes = 1 ms */
-	struct flow_options cells = { SIZE_MAX, flow_text_columns(0) };
+	struct flow_options cells = { .intervals = SIZE_MAX, .columns = flow_text_columns(0) };
 	assert_int_equal(flow_of(&w.topo, &s, 0, history_begin(w.h) + 26 * MS - 1, &cells, &f, &err), 0);
 	to = open_memstream(&text, &size);
 	assert_int_equal(flow_write_text(&w.topo, &f, &s, &o, to, &err), 0);

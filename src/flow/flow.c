@@ -82,6 +82,7 @@ static int walk(struct inquiry *q, size_t i, struct budget *budget, struct error
 	struct inquiry_part *window = &q->part[i];
 	if (!part->r.topo) {
 		resolver_init(&part->r, q->topo, window->from, window->to, err);
+		part->r.no_idlers = f->options.no_idlers;
 		part->to.r = &part->r;
 		part->to.subject = &f->subject;
 		gather_init(&part->to.g, q->from, q->to, &f->options, q->parts > 1, err);
@@ -205,7 +206,8 @@ int flow_of(const struct topo *topo, const struct subject *s, int64_t from, int6
             const struct flow_options *options, struct flow *out, struct error *err)
 {
 	*out = (struct flow){ 0 };
-	struct inquiry *q = flow_open(topo, s, from, to, options ? options : &(struct flow_options){ SIZE_MAX, 0 }, err);
+	const struct flow_options all = { .intervals = SIZE_MAX };
+	struct inquiry *q = flow_open(topo, s, from, to, options ? options : &all, err);
 	int status = q ? inquiry_run(q, NULL, err) : -1;
 	if (status == 0)
 		flow_take(q, out);

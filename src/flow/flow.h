@@ -190,6 +190,7 @@ struct flow {
 struct flow_options {
 	size_t intervals;               /* keep them if there are no more than that, else none; SIZE_MAX = all */
 	unsigned columns;               /* parts of the window that get cells; 0 = none */
+	bool no_idlers;                 /* an idle guest's vCPU that has a CPU is named itself, not the guest's idle task */
 };
 
 /* The flow of a thread over its life, or of a CPU, or the part of it within [from, to]: who had the CPU while the

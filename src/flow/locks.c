@@ -174,7 +174,7 @@ static int current_at(struct lock_search *c, uint32_t v, int64_t t, struct party
 static int suspect(struct lock_search *c, uint32_t v, struct lock_wait *wait)
 {
 	const struct subject s = { SUBJECT_CPU, v };
-	const struct flow_options sums = { 0 };
+	const struct flow_options sums = { .no_idlers = true };
 	struct flow f;
 	struct party holder;
 	int64_t out = 0;
