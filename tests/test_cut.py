@@ -200,5 +200,10 @@ with scratch() as folder:
     check(key in run("cut", history, "-o", key, status=1).stderr, "a file that is something else")
     with open(key, encoding="ascii") as f:
         check(f.read() == "between us", "and it is as it was")
+    with open(history, "rb") as f:
+        whole = f.read()
+    check("to be cut" in run("cut", history, "-o", history, "--from", "50%", status=1).stderr, "itself")
+    with open(history, "rb") as f:
+        check(f.read() == whole, "and it is as it was")
     run("cut", history, "-o", f"{folder}/outside.steal", "--from", "2001-01-01", "--to", "2001-01-02", status=1)
     check(not os.path.exists(f"{folder}/outside.steal"), "a window outside leaves no file")

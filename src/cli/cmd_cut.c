@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/mem.h"
 #include "base/save.h"
@@ -23,6 +24,15 @@ static const char **split(char *list, size_t *n)
 	return item;
 }
 
+/* A part in the place of the whole would be all that is left of it. */
+static int refuse_itself(const struct history *h, const char *output, struct error *err)
+{
+	struct stat from, to;
+	if (stat(history_file(h), &from) || stat(output, &to) || from.st_dev != to.st_dev || from.st_ino != to.st_ino)
+		return 0;
+	return error_set(err, STATUS_USAGE, "choose another name", "%s: is the history that is to be cut", output);
+}
+
 static int cut(const char *what, const char *output, const struct window_options *when, struct cut_options *o,
                struct error *err)
 {
@@ -31,6 +41,8 @@ static int cut(const char *what, const char *output, const struct window_options
 	struct progress_bar bar;
 	struct history *h = what_open_named(operand, err);
 	int rc = h ? window_parse(&window, when, h, err) : -1;
+	if (rc == 0)
+		rc = refuse_itself(h, output, err);
 	if (rc == 0) {
 		o->from = window.from;
 		o->to = window.to;
