@@ -192,6 +192,10 @@ for term in xterm-256color xterm screen linux vt100; do
 	run "clear; TERM=$term $view; echo left-$term"
 	wait_for 'help' "frame on $term"
 	wait_for 'critical_task' "rows on $term"
+	t send-keys -t v Enter
+	wait_for 'Enter flow' "timeline on $term"
+	t send-keys -t v BSpace  # DEL, which is not what terminfo says of all of them
+	wait_for 'who suffers' "back on $term"
 	t send-keys -t v q
 	wait_for "left-$term" "quit on $term"
 	screen | grep "left-$term" | grep -q preempt && fail "$term: the shell goes on in the legend"

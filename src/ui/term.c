@@ -321,7 +321,7 @@ uint32_t term_key(struct terminal *t, struct term_mouse *mouse)
 		if (got == ERR)
 			return 0;
 		if (got == OK)
-			key = (uint32_t)k;
+			key = k == 127 ? KEY_CODE_BACKSPACE : (uint32_t)k;  /* whatever terminfo says that the key sends */
 		else if (k == KEY_MOUSE)
 			key = mouse_key(mouse);
 		else
