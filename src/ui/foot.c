@@ -70,7 +70,7 @@ static void draw_legend(struct app *app, struct screen *s, int y)
 		{ ACT_HELP, "help" }, { ACT_FLOW, "flow" }, { ACT_NEXT_GAP, "gap" }, { ACT_EXPORT, "export" },
 		{ ACT_ZOOM_IN, "zoom" }, { ACT_PAN_RIGHT, "pan" }, { ACT_BLAME, "who took it" },
 	}, in_overview[] = {
-		{ ACT_HELP, "help" }, { ACT_IN_PANE_GO, "its longest gap" }, { ACT_IN_PANE_SORT, "sort" },
+		{ ACT_HELP, "help" }, { ACT_IN_PANE_GO, "longest gap" }, { ACT_IN_PANE_SORT, "sort" },
 		{ ACT_IN_PANE_FILTER, "filter" }, { ACT_FOCUS, "threads" }, { ACT_BACK, "timeline" }, { ACT_IN_PANE_CLOSE, "quit" },
 	};
 	bool overview = app->below && app->below->ops->full;

@@ -185,11 +185,13 @@ static struct widths fit(int room)
 	return w;
 }
 
-/* The lane has a quarter of the screen. */
+/* The lane has a quarter of the screen, and what the columns have no use for. */
 static int wide(int w)
 {
-	int lane = w / 4 < 12 ? 12 : w / 4;
-	return w - lane - 1;
+	int lane = w / 4 < 12 ? 12 : w / 4, most = WHO_MOST + 1;
+	for (int c = 0; c < COLUMNS; c++)
+		most += (c == BY ? BY_MOST : columns[c].width) + 1;
+	return w - lane - 1 < most ? w - lane - 1 : most;
 }
 
 static void cell_text(const struct app *app, const struct overview *p, const struct summary_row *r,
@@ -252,6 +254,8 @@ static void draw_line(struct app *app, struct pane *pane, struct screen *s, int 
 		if (!w.column[c])
 			continue;
 		cell_text(app, p, r, (enum overview_column)c, text, sizeof text);
+		if (c == BY && r->thief.kind == FLOW_HYPERVISOR && text_width(text) > w.column[c])
+			snprintf(text, sizeof text, "hypervisor");
 		int pad = c == BY ? 0 : w.column[c] - text_width(text);
 		screen_text(s, x + (pad > 0 ? pad : 0), y, w.column[c], c == LOST || c == SHARE ? steal : style, text);
 		x += w.column[c] + 1;
