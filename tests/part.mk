@@ -54,6 +54,7 @@ E2E_TESTS = \
 	tests/test_polling.py \
 	tests/test_readme.py \
 	tests/test_recording.py \
+	tests/test_mistakes.py \
 	tests/test_refusals.py \
 	tests/test_pages.py \
 	tests/test_session.py \

@@ -31,32 +31,32 @@ int cmd_export(int argc, char **argv, struct error *err);
 int cmd_fleet(int argc, char **argv, struct error *err);
 int cmd_beacon(int argc, char **argv, struct error *err);
 
-/* X(name, function, operands, what it does), in the order of the help and the man page. */
+/* X(name, function, what it does: in 66 columns), in the order of the help and the man page. */
 #define COMMANDS(X) \
-	X("view", cmd_view, "WHAT", "walk the timeline in the terminal (the default command)") \
-	X("index", cmd_index, "WHAT...", "build the state history of traces") \
-	X("record", cmd_record, "[VM[=WAY]...]", "record this host and its guests, and say who took what from whom") \
-	X("info", cmd_info, "WHAT", "machines, vCPUs and their host threads, clocks, losses, sizes") \
-	X("sessions", cmd_sessions, "net://RELAY", "the live sessions of an LTTng relay daemon") \
-	X("sync", cmd_sync, "WHAT...", "the clock report alone") \
-	X("intervals", cmd_intervals, "WHAT PATH", "raw intervals of an attribute") \
-	X("cut", cmd_cut, "WHAT -o FILE", "a part of it as a history to give away, with or without names") \
-	X("picture", cmd_picture, "WHAT -o FILE [WHO...]", "a picture for a ticket: the overview, or rows (svg, html, txt)") \
-	X("summary", cmd_summary, "WHAT [MACHINE]", "who suffers: machines, then threads, by what was taken from them") \
-	X("threads", cmd_threads, "WHAT [MACHINE]", "all threads: name, life, what they ran and lost, and to whom") \
-	X("flow", cmd_flow, "WHAT VM/TID", "execution flow of a thread: who ran while it could not") \
-	X("gaps", cmd_gaps, "WHAT [WHO]", "when it wanted to run and could not, longest first") \
-	X("steal", cmd_steal, "WHAT [WHO]", "victims and thieves: who took how much from whom") \
-	X("path", cmd_path, "WHAT WHO", "why it was late: the critical path through threads, vCPUs and machines") \
-	X("waits", cmd_waits, "WHAT [WHO]", "what idle vCPUs wait for, and who wakes them") \
-	X("exits", cmd_exits, "WHAT [WHO]", "why vCPUs were left, how often, and for how long") \
-	X("events", cmd_events, "WHAT [WHO]", "what the traces recorded around a moment, on the host's clock") \
-	X("explain", cmd_explain, "WHAT [WHO]", "what delayed whom, in plain sentences: threads, vCPUs, machines") \
-	X("diff", cmd_diff, "BEFORE AFTER", "what changed between two recordings, and who explains it") \
-	X("whatif", cmd_whatif, "WHAT CHANGE...", "the same demand on a host where something is different") \
-	X("export", cmd_export, "WHAT", "the whole history as tables: csv, SQL, viewers, monitoring") \
-	X("fleet", cmd_fleet, "URL QUESTION", "questions about all runs in a database that was exported to") \
-	X("latency", cmd_latency, "requests ...", "whose fault is this request: requests, train, report, assert") \
-	X("beacon", cmd_beacon, "", "runs in a guest: gives host and guest traces common moments")
+	X("view", cmd_view, "walk the timeline in the terminal (the default command)") \
+	X("index", cmd_index, "build the state history of traces") \
+	X("record", cmd_record, "record this host and its guests, and say who took what from whom") \
+	X("info", cmd_info, "machines, vCPUs and their host threads, clocks, losses, sizes") \
+	X("sessions", cmd_sessions, "the live sessions of an LTTng relay daemon") \
+	X("sync", cmd_sync, "the clock report alone") \
+	X("intervals", cmd_intervals, "raw intervals of an attribute") \
+	X("cut", cmd_cut, "a part of it as a history to give away, with or without names") \
+	X("picture", cmd_picture, "a picture for a ticket: the overview, or rows (svg, html, txt)") \
+	X("summary", cmd_summary, "who suffers: machines, then threads, by what was taken from them") \
+	X("threads", cmd_threads, "all threads: name, life, what they ran and lost, and to whom") \
+	X("flow", cmd_flow, "execution flow of a thread: who ran while it could not") \
+	X("gaps", cmd_gaps, "when it wanted to run and could not, longest first") \
+	X("steal", cmd_steal, "victims and thieves: who took how much from whom") \
+	X("path", cmd_path, "why it was late: the critical path through threads and machines") \
+	X("waits", cmd_waits, "what idle vCPUs wait for, and who wakes them") \
+	X("exits", cmd_exits, "why vCPUs were left, how often, and for how long") \
+	X("events", cmd_events, "what the traces recorded around a moment, on the host's clock") \
+	X("explain", cmd_explain, "what delayed whom, in plain sentences: threads, vCPUs, machines") \
+	X("diff", cmd_diff, "what changed between two recordings, and who explains it") \
+	X("whatif", cmd_whatif, "the same demand on a host where something is different") \
+	X("export", cmd_export, "the whole history as tables: csv, SQL, viewers, monitoring") \
+	X("fleet", cmd_fleet, "questions about all runs in a database that was exported to") \
+	X("latency", cmd_latency, "whose fault is this request: requests, train, report, assert") \
+	X("beacon", cmd_beacon, "runs in a guest: gives host and guest traces common moments")
 
 #endif

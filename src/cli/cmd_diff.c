@@ -104,7 +104,7 @@ int cmd_diff(int argc, char **argv, struct error *err)
 {
 	struct asked asked = { .level = DIFF_LEVEL, .how = REPORT_HOW };
 	const struct opt opt[] = {
-		{ "assert", 0, OPT_LIST, "CONDITION", "exit status 3 unless 'same', 'lost<+5%', 'latency_p50<+2ms' holds",
+		{ "assert", 0, OPT_LIST, "CONDITION", "exit status 3 unless this holds: 'same', 'lost<+5%'",
 		  &asked.assertion, NULL },
 		{ "level", 0, OPT_PERCENT, "P", "at which all intervals together hold (99%)", &asked.level, NULL },
 		{ "all", 0, OPT_FLAG, NULL, "all that was compared, not findings alone", &asked.all, NULL },

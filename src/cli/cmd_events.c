@@ -15,12 +15,11 @@ static int parse_window(struct window *w, const struct history *h, const char *a
 	if (!at)
 		return error_set(err, STATUS_USAGE, "as --at 12:03:04.5, --at +3ms or --at 50%",
 		                 "events around when? --at is missing");
-	if (!time_parse(at, history_begin(h), history_end(h), &t))
-		return error_set(err, STATUS_USAGE, "give ns, 12:03:04.5, +3ms or 50%", "--at: not a time: '%s'", at);
+	if (window_moment("--at", at, h, &t, err))
+		return -1;
 	if (around && (!time_parse_duration(around, &by) || by <= 0))
 		return error_set(err, STATUS_USAGE, "as 5ms or 250us", "--around: not a duration: '%s'", around);
-	if (t < history_begin(h) || t > history_end(h))
-		return error_set(err, STATUS_USAGE, "stealscope info prints its span", "--at: %s lies outside the history", at);
+	t = t < history_begin(h) ? history_begin(h) : t;
 	w->from = by > t - history_begin(h) ? history_begin(h) : t - by;
 	w->to = by > history_end(h) - t ? history_end(h) : t + by;
 	return 0;

@@ -17,8 +17,8 @@
 static int find_moment(const struct scene *s, const struct subject *who, const char *at, int64_t *t, struct error *err)
 {
 	struct gap gap;
-	if (!time_parse(at, history_begin(s->h), history_end(s->h), t))
-		return error_set(err, STATUS_USAGE, "give ns, 12:03:04.5, +3ms or 50%", "--at: not a time: '%s'", at);
+	if (window_moment("--at", at, s->h, t, err))
+		return -1;
 	if (who->kind == SUBJECT_MACHINE || time_precision(at) == 1)
 		return 0;
 	int found = gap_at(&s->topo, who, *t, &gap, err);

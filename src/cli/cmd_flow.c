@@ -32,7 +32,7 @@ int cmd_flow(int argc, char **argv, struct error *err)
 	struct report_how how = REPORT_HOW;
 	const struct opt opt[] = {
 		WINDOW_OPTIONS(&when),
-		{ "threshold", 0, OPT_PERCENT, "PERCENT", "text: leave out entries below this share (default 0.1)",
+		{ "threshold", 0, OPT_PERCENT, "PERCENT", "text: leave out entries below this (default 0.1)",
 		  &text.threshold, NULL },
 		{ "intervals", 0, OPT_FLAG, NULL, "the ordered intervals, not only the sums", &text.intervals, NULL },
 		ANSWER_OPTIONS(&how),

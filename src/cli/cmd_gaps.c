@@ -119,7 +119,7 @@ int cmd_gaps(int argc, char **argv, struct error *err)
 		{ "lengths", 0, OPT_FLAG, NULL, "instead: p50, p90, p99 of each vCPU or thread", &lengths, NULL },
 		{ "histogram", 0, OPT_FLAG, NULL, "instead: how many of which length, by powers of two", &histogram, NULL },
 		{ "periodic", 0, OPT_FLAG, NULL, "instead: timers that wake idle guests, and what they cost", &periodic, NULL },
-		{ "locks", 0, OPT_FLAG, NULL, "instead: waits for locks, and who kept the holder from running", &locks, NULL },
+		{ "locks", 0, OPT_FLAG, NULL, "instead: waits for locks, and who delayed the holder", &locks, NULL },
 		{ "inside", 0, OPT_FLAG, NULL, "instead: where in its guest's code a vCPU was preempted", &inside, NULL },
 		{ "kallsyms", 0, OPT_TEXT, "FILE", "--inside: the guest's /proc/kallsyms, for names", &kallsyms, NULL },
 		ANSWER_OPTIONS(&how),

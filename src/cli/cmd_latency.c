@@ -236,8 +236,8 @@ static const struct {
 } subcommands[] = {
 	{ "requests", latency_requests, "WHAT", "a row for each request" },
 	{ "train", latency_train, "-o MODEL -b BASE RUN...", "learn to predict the provider's part" },
-	{ "report", latency_report, "WHAT [WHAT]", "distribution; two runs compared; --heat: a map" },
-	{ "assert", latency_assert, "WHAT ASSERTION...", "exit status 3 unless 'p99.provider<2ms' holds" },
+	{ "report", latency_report, "WHAT [WHAT]", "distribution; of two runs; --heat: a map" },
+	{ "assert", latency_assert, "WHAT ASSERTION...", "status 3 unless 'p99.provider<2ms' holds" },
 };
 
 int cmd_latency(int argc, char **argv, struct error *err)

@@ -134,23 +134,23 @@ static int parse(struct wanted_recording *w, int argc, char **argv, struct error
 	static const char *const clocks[] = { "auto", "x86-tsc", "mono", NULL };
 	const struct opt opt[] = {
 		{ "time", 't', OPT_TEXT, "DURATION", "how long (default: 10s, or as long as COMMAND runs)", &w->duration, NULL },
-		{ "output", 'o', OPT_TEXT, "DIR", "the folder of the recording (default: stealscope-TIME)", &w->o.output, NULL },
+		{ "output", 'o', OPT_TEXT, "DIR", "folder of the recording (default: stealscope-TIME)", &w->o.output, NULL },
 		{ "check", 0, OPT_FLAG, NULL, "only say what would be recorded, and what not", &w->check, NULL },
-		{ "cleanup", 0, OPT_FLAG, NULL, "remove what killed recordings left, here and in guests", &w->cleanup, NULL },
+		{ "cleanup", 0, OPT_FLAG, NULL, "remove what killed recordings left here and in guests", &w->cleanup, NULL },
 		{ "host-only", 0, OPT_FLAG, NULL, "go into no guest", &w->o.host_only, NULL },
 		{ "event", 'e', OPT_LIST, "SYSTEM:NAME", "record this event, too", &w->event, NULL },
 		{ "clock", 0, OPT_TEXT, "CLOCK", "auto, x86-tsc or mono", &w->o.clock, clocks },
 		{ "flight", 0, OPT_FLAG, NULL, "keep the last DURATION whenever a trigger fires", &w->flight, NULL },
-		{ "trigger", 0, OPT_LIST, "WHEN", "gap(VM)>20ms, steal(VM)>30% for 1s, load>8, exit(COMMAND)", &w->trigger, NULL },
+		{ "trigger", 0, OPT_LIST, "WHEN", "gap(VM)>20ms, steal(VM)>30% for 1s, load>8, ...", &w->trigger, NULL },
 		{ "keep", 0, OPT_TEXT, "N", "end a flight when N were kept (default: 10)", &w->most, NULL },
-		{ "then", 0, OPT_TEXT, "WORDS", "what to do with it: 'view', 'explain web/CPU0', 'gaps'", &w->then, NULL },
+		{ "then", 0, OPT_TEXT, "WORDS", "what to do with it: 'view', 'explain web/CPU0' ...", &w->then, NULL },
 		{ "no-index", 0, OPT_FLAG, NULL, "do not index it, nor say what it shows", &w->no_index, NULL },
 		{ "root", 0, OPT_TEXT, "DIR", "where /proc, /sys and /run are found", &w->o.root, NULL },
 		ANSWER_OPTIONS(&w->how),
 	};
 	const struct opts opts = { "record [VM[=WAY]...] [-- COMMAND]",
 	                           "Records this host and its virtual machines, and says who took what from whom.\n"
-	                           "A WAY into a guest: ssh:[USER@]HOST, qga:, vsock:[CID]:PORT, agent:, cmd:COMMAND, none.",
+	                           "WAY, into a guest: ssh:[USER@]HOST, qga:, vsock:[CID]:PORT, agent:, cmd:COMMAND,\nor none.",
 	                           opt, sizeof opt / sizeof *opt, 0, -1 };
 	int first, own = 1;
 	while (own < argc && strcmp(argv[own], "--") != 0)

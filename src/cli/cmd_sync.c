@@ -75,8 +75,8 @@ int cmd_sync(int argc, char **argv, struct error *err)
 	struct report_how how = REPORT_HOW;
 	bool plot = false, audit = false;
 	const struct opt opt[] = {
-		{ "plot", 0, OPT_FLAG, NULL, "text: also draw delays and how sure each clock is, over time", &plot, NULL },
-		{ "audit", 0, OPT_FLAG, NULL, "estimate nothing: do the events bear out the clocks they have?", &audit, NULL },
+		{ "plot", 0, OPT_FLAG, NULL, "text: also draw how sure each clock is, over time", &plot, NULL },
+		{ "audit", 0, OPT_FLAG, NULL, "estimate nothing: do events bear out their clocks?", &audit, NULL },
 		ANSWER_OPTIONS(&how),
 		WHAT_OPTIONS(&w),
 	};

@@ -113,7 +113,7 @@ int cmd_whatif(int argc, char **argv, struct error *err)
 		ANSWER_OPTIONS(&how),
 	};
 	const struct opts opts = { "whatif WHAT CHANGE...",
-	                           "What would be different 'without WHO', 'pin WHO -> CPUn', 'free WHO', 'add CPU', "
+	                           "What would be different 'without WHO', 'pin WHO -> CPUn', 'free WHO', 'add CPU',\n"
 	                           "'weight WHO N', 'no quota WHO'.",
 	                           opt, sizeof opt / sizeof *opt, 2, -1 };
 	int first;

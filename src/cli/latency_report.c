@@ -380,7 +380,7 @@ int latency_report(int argc, char **argv, struct error *err)
 		ANSWER_OPTIONS(&o.how),
 	};
 	const struct opts opts = { "latency report WHAT [WHAT]",
-	                           "Latency and the provider's part of it: one run, two compared, or a grid (--heat).", opt,
+	                           "Latency and the provider's part of it: one run, two compared, or a map (--heat).", opt,
 	                           sizeof opt / sizeof *opt, 1, -1 };
 	int first;
 	if (opts_parse(&opts, argc, argv, &first, err))

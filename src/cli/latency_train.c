@@ -109,7 +109,7 @@ int latency_train(int argc, char **argv, struct error *err)
 		{ "csv", 0, OPT_FLAG, NULL, "the runs are csv files with a row for each request", &is_csv, NULL },
 		{ "latency", 0, OPT_TEXT, "COLUMN", "csv: the latency", &csv.latency, NULL },
 		{ "out", 0, OPT_TEXT, "COLUMN", "csv: the time scheduled out", &csv.out, NULL },
-		{ "input", 0, OPT_LIST, "COLUMN", "csv: an input of the model (default: all but the latency)", &csv.input, NULL },
+		{ "input", 0, OPT_LIST, "COLUMN", "csv: an input of the model (default: all but latency)", &csv.input, NULL },
 		ANSWER_OPTIONS(&o.how),
 	};
 	const struct opts opts = { "latency train -o MODEL -b BASELINE RUN...",

@@ -12,21 +12,21 @@
 struct command {
 	const char *name;
 	int (*run)(int argc, char **argv, struct error *err);
-	const char *operands;
 	const char *help;
 };
 
-#define COMMAND_ROW(name, fn, operands, help) { name, fn, operands, help },
+#define COMMAND_ROW(name, fn, help) { name, fn, help },
 static const struct command commands[] = { COMMANDS(COMMAND_ROW) };
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)
 
 static void print_help(void)
 {
 	puts("stealscope " PACKAGE_VERSION ": who took my CPU time, and when?\n"
-	     "usage: stealscope [COMMAND] WHAT ...      WHAT: trace folder, net://RELAY, session file or history\n");
+	     "usage: stealscope [COMMAND] WHAT ...\n"
+	     "WHAT: a folder with traces, net://RELAY, a session file or a history\n");
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
-		printf("  %-10s %-12s %s\n", commands[i].name, commands[i].operands, commands[i].help);
-	puts("\nstealscope COMMAND --help lists the options of a command; the manual is stealscope(1).");
+		printf("  %-10s %s\n", commands[i].name, commands[i].help);
+	puts("\nstealscope COMMAND --help says what it takes; the manual is stealscope(1).");
 }
 
 /* What may have been meant; or NULL. */

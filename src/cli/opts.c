@@ -12,17 +12,28 @@
 
 #define LONG_BASE 256  /* getopt values of options: LONG_BASE + index */
 
-static void print_help(const struct opts *o)
+/* "-o, --output FILE"; returns its length. */
+static int left_side(char left[64], const struct opt *opt)
 {
+	return snprintf(left, 64, "%c%c%s--%s%s%s", opt->letter ? '-' : ' ', opt->letter ? opt->letter : ' ',
+	                opt->letter ? ", " : "  ", opt->name, opt->arg ? " " : "", opt->arg ? opt->arg : "");
+}
+
+static int print_help(const struct opts *o, struct error *err)
+{
+	char left[64];
+	int width = 0;
+	for (size_t i = 0; i < o->len; i++) {
+		int n = left_side(left, &o->opt[i]);
+		width = n > width ? n : width;
+	}
 	printf("usage: stealscope %s%s\n%s\n", o->usage, o->len ? " [OPTION...]" : "", o->about);
 	for (size_t i = 0; i < o->len; i++) {
-		const struct opt *opt = &o->opt[i];
-		char left[64];
-		snprintf(left, sizeof left, "%c%c%s--%s%s%s", opt->letter ? '-' : ' ', opt->letter ? opt->letter : ' ',
-		         opt->letter ? ", " : "  ", opt->name, opt->arg ? " " : "", opt->arg ? opt->arg : "");
-		printf("  %-28s %s\n", left, opt->help);
+		left_side(left, &o->opt[i]);
+		printf("  %-*s  %s\n", width, left, o->opt[i].help);
 	}
-	printf("      --help                   this text\n");
+	printf("  %-*s  this text\n", width, "    --help");
+	return fflush(stdout) ? error_system(err, NULL, "standard output") : 0;
 }
 
 static int set_choice(const struct opt *opt, const char *text, struct error *err)
@@ -74,24 +85,24 @@ static int set_value(const struct opt *opt, const char *text, struct error *err)
 	return 0;
 }
 
-static int usage_error(const struct opts *o, const char *what, const char *arg, struct error *err)
+/* `word`, if any, is what is wrong about the command line, and `meant` the option that may have been meant. */
+static int usage_error(const struct opts *o, const char *word, const char *why, const char *meant, struct error *err)
 {
-	char mend[160];
-	snprintf(mend, sizeof mend, "usage: stealscope %s; see --help", o->usage);
-	return error_set(err, STATUS_USAGE, mend, "%s%s%s", what, arg ? ": " : "", arg ? arg : "");
+	char mend[200];
+	snprintf(mend, sizeof mend, "%s%s%susage: stealscope %s; see --help", meant ? "did you mean --" : "",
+	         meant ? meant : "", meant ? "? " : "", o->usage);
+	return error_set(err, STATUS_USAGE, mend, "%s%s%s", word ? word : "", word ? ": " : "", why);
 }
 
 static int no_such_option(const struct opts *o, const char *arg, struct error *err)
 {
 	const char *word = arg + strspn(arg, "-");
-	char what[80] = "no such option", *name = mem_printf("%.*s", (int)strcspn(word, "="), word);
+	char *name = mem_printf("%.*s", (int)strcspn(word, "="), word);
 	struct suggestion near = SUGGESTION(name);
 	for (size_t i = 0; i < o->len && arg[0] == '-' && arg[1] == '-'; i++)
 		suggest(&near, o->opt[i].name);
-	if (near.nearest)
-		snprintf(what, sizeof what, "no such option (did you mean --%s?)", near.nearest);
 	free(name);
-	return usage_error(o, what, arg, err);
+	return usage_error(o, arg, "no such option", near.nearest, err);
 }
 
 static void fill_getopt(const struct opts *o, struct option *longopt, char *letters)
@@ -129,11 +140,12 @@ static int parse(const struct opts *o, const struct option *longopt, const char 
 	optind = 0;  /* a fresh start: the main command line was parsed before */
 	while ((c = getopt_long(argc, argv, letters, longopt, NULL)) != -1) {
 		if (c == LONG_BASE + (int)o->len) {
-			print_help(o);
+			if (print_help(o, err))
+				return -1;
 			exit(STATUS_OK);
 		}
 		if (c == ':')
-			return usage_error(o, "an argument is missing", argv[optind - 1], err);
+			return usage_error(o, argv[optind - 1], "its argument is missing", NULL, err);
 		const struct opt *opt = c == '?' ? NULL : option_of(o, c);
 		if (!opt)
 			return no_such_option(o, argv[optind - 1], err);
@@ -159,8 +171,8 @@ int opts_parse(const struct opts *o, int argc, char **argv, int *first, struct e
 		return -1;
 	*first = optind;
 	if (argc - optind < o->least)
-		return usage_error(o, "an operand is missing", NULL, err);
+		return usage_error(o, NULL, "an operand is missing", NULL, err);
 	if (o->most >= 0 && argc - optind > o->most)
-		return usage_error(o, "too many operands", argv[optind + o->most], err);
+		return usage_error(o, argv[optind + o->most], "one operand too many", NULL, err);
 	return 0;
 }

@@ -1,5 +1,7 @@
 #include "cli/window.h"
 
+#include <stdio.h>
+
 #include "base/timefmt.h"
 
 static int parse(const char *option, const char *text, const struct history *h, int64_t *t, struct error *err)
@@ -9,15 +11,33 @@ static int parse(const char *option, const char *text, const struct history *h, 
 	return error_set(err, STATUS_USAGE, "give ns, 12:03:04.5, +3ms or 50%", "%s: not a time: '%s'", option, text);
 }
 
+static int refuse(const char *option, const char *text, const char *why, const struct history *h, struct error *err)
+{
+	char begin[TIME_TEXT], end[TIME_TEXT], mend[3 * TIME_TEXT];
+	snprintf(mend, sizeof mend, "it is from %s to %s", time_date(begin, history_begin(h), 3),
+	         time_date(end, history_end(h), 3));
+	return error_set(err, STATUS_USAGE, mend, "%s %s: the history %s", option, text, why);
+}
+
+int window_moment(const char *option, const char *text, const struct history *h, int64_t *t, struct error *err)
+{
+	if (parse(option, text, h, t, err))
+		return -1;
+	if (*t > history_end(h))
+		return refuse(option, text, "ends before that", h, err);
+	return *t + time_precision(text) <= history_begin(h) ? refuse(option, text, "begins after that", h, err) : 0;
+}
+
 int window_parse(struct window *w, const struct window_options *o, const struct history *h, struct error *err)
 {
 	*w = (struct window){ history_begin(h), history_end(h) };
 	if (parse("--from", o->from, h, &w->from, err) || parse("--to", o->to, h, &w->to, err))
 		return -1;
+	if (w->from > history_end(h))
+		return refuse("--from", o->from, "ends before that", h, err);
+	if (w->to < history_begin(h))
+		return refuse("--to", o->to, "begins after that", h, err);
 	if (w->from > w->to)
 		return error_set(err, STATUS_USAGE, "give --from before --to", "the window is empty");
-	if (w->to < history_begin(h) || w->from > history_end(h))
-		return error_set(err, STATUS_USAGE, "stealscope info prints its span", "%s: the window lies outside the history",
-		                 history_file(h));
 	return 0;
 }

@@ -17,6 +17,8 @@ struct window {
 	int64_t from, to;  /* ns, both included */
 };
 
+/* The moment of the history that `option` tells; a time of day may begin before it does, as its last digit says. */
+int window_moment(const char *option, const char *text, const struct history *h, int64_t *t, struct error *err);
 int window_parse(struct window *w, const struct window_options *o, const struct history *h, struct error *err);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/mem.h"
 #include "base/suggest.h"
@@ -182,16 +183,47 @@ static void suggest_thread(struct name_search *s, uint32_t machine)
 		topo_each_name(s->topo, i, suggest_name, s, NULL);
 }
 
+/* "Debian/151 or host/151" of "151", since each machine counts its threads for itself: up to three of them, or NULL. */
+static char *suggest_machines(const struct topo *topo, int32_t tid)
+{
+	char *all = NULL;
+	for (uint32_t m = 0, named = 0; m < topo->machines && named < 3; m++) {
+		if (topo_find_thread(topo, m, tid) < 0)
+			continue;
+		named++;
+		char *longer = mem_printf("%s%s%.30s/%d", all ? all : "", all ? " or " : "", topo->machine[m].name, tid);
+		free(all);
+		all = longer;
+	}
+	return all;
+}
+
+/* "Debian/CPU0 to CPU3": which CPUs a machine has where `name` is like one's; or NULL. */
+static char *suggest_cpus(const struct topo *topo, uint32_t machine, const char *name)
+{
+	const struct topo_machine *m = &topo->machine[machine];
+	name += *name == 'v';
+	if (strncasecmp(name, "CPU", 3) != 0 || strspn(name + 3, "0123456789") != strlen(name + 3) || !m->cpus)
+		return NULL;
+	unsigned first = topo->cpu[m->cpu].number, last = topo->cpu[m->cpu + m->cpus - 1].number;
+	return first == last ? mem_printf("%s/CPU%u", m->name, first) : mem_printf("%s/CPU%u to CPU%u", m->name, first, last);
+}
+
 /* "Debian/fibonacci" of "Debian/fibonaci", or "Debian" of "Debain"; the caller frees, NULL: nothing is near. */
 static char *suggest_subject(const struct topo *topo, const char *text)
 {
+	int32_t tid;
+	if (parse_number(text, &tid))
+		return suggest_machines(topo, tid);
 	for (const char *slash = strchr(text, '/'); slash; slash = strchr(slash + 1, '/')) {
 		char *name = mem_printf("%.*s", (int)(slash - text), text);
 		struct name_search s = { .topo = topo, .near = SUGGESTION(slash + 1) };
 		int machine = topo_find_machine(topo, name);
-		if (machine >= 0)
+		char *whole = machine >= 0 ? suggest_cpus(topo, (uint32_t)machine, slash + 1) : NULL;
+		if (machine >= 0 && !whole)
 			suggest_thread(&s, (uint32_t)machine);
-		char *whole = machine >= 0 && s.near.nearest ? mem_printf("%s/%s", name, s.near.nearest) : NULL;
+		if (!whole && s.near.nearest)
+			whole = mem_printf("%s/%s", name, s.near.nearest);
 		free(name);
 		if (machine >= 0)
 			return whole;
@@ -215,7 +247,7 @@ static int refuse_unknown(const struct topo *topo, const char *text, struct erro
 		used += (size_t)snprintf(mend + used, sizeof mend - used, "%s %.60s", i ? "," : "", topo->machine[i].name);
 	free(nearest);
 	return error_set(err, STATUS_USAGE, topo->machines ? mend : NULL,
-	                 "%s: no such machine, CPU or thread in this history", text);
+	                 "%s: no such machine, CPU or thread in this history", *text ? text : "''");
 }
 
 static int refuse_ambiguous(const struct topo *topo, const char *text, const struct subject *found, size_t n,

@@ -116,7 +116,8 @@ static int read_header(struct history *h, struct error *err)
 			return file_damaged(h, 0, "the file was changed on its way, perhaps by a transfer as text", err);
 		if (h->size >= 8 && !memcmp(p, FORMAT_MAGIC, 8))
 			return file_damaged(h, h->size, "the file ends early", err);
-		return refuse(h, INDEX_AGAIN, "damaged at offset 0, or not a history of stealscope", err);
+		return refuse(h, "give a history that stealscope index made, a folder with traces, or a session file, *.yaml",
+		              "not a history of stealscope, or damaged at offset 0", err);
 	}
 	uint32_t version = get32(p + HEADER_VERSION);
 	crc32c_init(&h->crc);

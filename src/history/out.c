@@ -126,7 +126,8 @@ int out_open(struct out *o, const char *path, unsigned block, bool named, struct
 	struct stat st;
 	o->dir_fd = open(o->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (o->dir_fd < 0) {
-		error_system(err, "choose an existing folder", "cannot create %s", path);
+		error_system(err, errno == EACCES ? "choose a folder that can be written" : "choose an existing folder",
+		             "cannot create %s", path);
 		out_discard(o);
 		return -1;
 	}

@@ -1,6 +1,8 @@
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/hash.h"
@@ -20,10 +22,22 @@ static char *user_cache(const struct input *in, struct error *err)
 	char name[32];
 	snprintf(name, sizeof name, "%016" PRIx64 ".steal", h);
 	char *path = save_user_file("XDG_CACHE_HOME", ".cache", name);
-	if (path)
-		save_folders(path);
-	else
+	if (!path) {
 		error_set(err, STATUS_USAGE, "give the place: stealscope index WHAT -o FILE", "nowhere to keep the history");
+		return NULL;
+	}
+	save_folders(path);
+	char *slash = strrchr(path, '/');
+	*slash = '\0';
+	int why = access(path, W_OK) ? errno : 0;
+	*slash = '/';
+	if (why && access(path, F_OK)) {
+		errno = why;
+		error_system(err, "set XDG_CACHE_HOME to another folder, or give the place: stealscope index WHAT -o FILE",
+		             "nowhere to keep the history: %s", path);
+		free(path);
+		return NULL;
+	}
 	return path;
 }
 

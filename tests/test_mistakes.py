@@ -1,0 +1,80 @@
+"""The usual mistakes on the command line: what is said helps whoever made them, and fits a terminal of 80 columns."""
+import os
+import re
+import sys
+
+from e2e import DATA, check, run, scratch
+
+TRACE = os.path.join(DATA, "fibonacci")
+
+
+def mistake(*args, status=1, says, **more):
+    """One line that begins with what is wrong, and has every text of `says`."""
+    p = run(*args, status=status, **more)
+    check(p.stderr.count("\n") == 1 and all(text in p.stderr for text in says), f"{' '.join(args)}: {p.stderr.rstrip()}")
+
+
+def check_helps():
+    commands = re.findall(r"^  ([a-z]+) ", run("--help").stdout, re.M)
+    helps = [["--help"]] + [[c, "--help"] for c in commands]
+    helps += [["latency", c, "--help"] for c in ("requests", "train", "report", "assert")]
+    for words in helps:
+        longest = max(run(*words).stdout.splitlines(), key=len)
+        check(len(longest) <= 80, f"{' '.join(words)} fits 80 columns: {longest!r}")
+
+
+def check_full():
+    """What is not printed is not a success, and no command that prints its help is an exception."""
+    with open("/dev/full", "w", encoding="ascii") as full:
+        for words in (["--help"], ["gaps", "--help"]):
+            p = run(*words, status=None, preexec_fn=lambda: os.dup2(full.fileno(), 1))
+            check(p.returncode == 4 and "standard output: No space left" in p.stderr, f"{' '.join(words)}: a full disk is told")
+
+
+def check_options(history):
+    mistake("gaps", history, "--formt", "csv", says=["stealscope: --formt: no such option (did you mean --format? usage: "])
+    mistake("gaps", history, "--min", says=["stealscope: --min: its argument is missing (usage: "])
+    mistake("gaps", history, "host", "Debian", says=["stealscope: Debian: one operand too many (usage: "])
+
+
+def check_windows(history):
+    span = "2026-11-20 05:30:47.842 +0000 to 2026-11-20 05:30:55.008 +0000"
+    mistake("gaps", history, "--from", "10:00", says=["--from 10:00: the history ends before that", span])
+    mistake("gaps", history, "--to", "05:30", says=["--to 05:30: the history begins after that", span])
+    mistake("gaps", history, "--from", "50%", "--to", "20%", says=["give --from before --to"])
+    mistake("events", history, "--at", "10:00", says=["--at 10:00: the history ends before that", span])
+    mistake("explain", history, "Debian/151", "--at", "05:30:46.9", says=["--at 05:30:46.9: the history begins after that", span])
+    check("vCPU0 was PREEMPTED" in run("explain", history, "Debian/CPU0", "--at", "05:30:47.8").stdout, "digits that are cut off")
+
+
+def check_names(history):
+    mistake("flow", history, "151", says=["did you mean host/151 or Debian/151?"])
+    mistake("flow", history, "216", says=["did you mean host/216?"])
+    mistake("flow", history, "Debian/CPU7", says=["did you mean Debian/CPU0?"])
+    mistake("flow", history, "host/cpu9", says=["did you mean host/CPU0 to CPU1?"])
+    mistake("flow", history, "", says=["stealscope: '': no such machine"])
+
+
+def check_files(folder):
+    other = os.path.join(folder, "notes.txt")
+    with open(other, "w", encoding="ascii") as f:
+        f.write("dear notes")
+    mistake("summary", other, status=2, says=["notes.txt: not a history of stealscope, or damaged at offset 0 (give a history"])
+    if os.geteuid() != 0:  # root may write everywhere
+        os.mkdir(os.path.join(folder, "locked"), 0o000)
+        mistake("index", TRACE, "-o", os.path.join(folder, "locked", "x.steal"), status=4, says=["choose a folder that can be written"])
+    mistake("index", "--host", os.path.join(TRACE, "host"), status=4, env={"XDG_CACHE_HOME": other},
+            says=["nowhere to keep the history: ", "set XDG_CACHE_HOME to another folder", "index WHAT -o FILE"])
+
+
+os.environ["TZ"] = "UTC"
+with scratch() as tmp:
+    demo = os.path.join(tmp, "demo.steal")
+    run("index", TRACE, "-o", demo)
+    check_helps()
+    check_full()
+    check_options(demo)
+    check_windows(demo)
+    check_names(demo)
+    check_files(tmp)
+sys.exit(0)
