@@ -384,6 +384,29 @@ static void test_history_changes_while_open(void **state)
 	}
 }
 
+/* It keeps the row of the cursor, although which threads have rows is only known when they have been looked through. */
+static void test_reload_keeps_row(void **state)
+{
+	(void)state;
+	struct app app;
+	struct screen s = { 0 };
+	struct error err = ERROR_INIT;
+	struct history *h = history_open(world, &err);
+	assert_non_null(h);
+	assert_int_equal(viewer_init(&app, h, &mono120, &err), 0);
+	screen_resize(&s, 120, 40);
+	press(&app, ":Debian/3525<Enter>");
+	free(draw(&app, &s));
+	struct row_id row = app.view.row;
+	press(&app, ":reload<Enter>");
+	viewer_draw(&app, &s);
+	free(draw(&app, &s));
+	assert_true(row_same(app.view.row, row));
+	screen_release(&s);
+	viewer_release(&app);
+	history_close(h);
+}
+
 static int write_world(void **state)
 {
 	(void)state;
@@ -408,6 +431,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_export, make_dir, drop_dir),
 		cmocka_unit_test_setup_teardown(test_nothing_is_written_over, make_dir, drop_dir),
 		cmocka_unit_test_setup_teardown(test_history_changes_while_open, make_dir, drop_dir),
+		cmocka_unit_test(test_reload_keeps_row),
 	};
 	return cmocka_run_group_tests_name("ui files", tests, write_world, remove_world);
 }

@@ -45,6 +45,11 @@ static void test_finding(void **state)
 	check_refused(":goto", "goto wants a time");
 	check_refused(":screen", "screen wants the name");
 	check_shows(":theme", "legend and themes", NULL);
+	check_shows(":theme!", "legend and themes", NULL);
+	/* What is no command is a name, also where several have it. */
+	check_shows(":burnP6", "2101 burnP6      29%*", NULL);
+	check_refused(":n", "n: 2 threads have that name");
+	check_refused(":nobody", "nobody: neither a command, a time");
 	/* A row without values has no heading for them. */
 	check_shows("Gx", "Clock", "Values at");
 }

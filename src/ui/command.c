@@ -377,12 +377,23 @@ void command_complete(struct app *app)
 		prompt_insert(&app->prompt, " ");
 }
 
-/* Names may be cut: ":th ssh".  What is no command is where to go. */
+/* Somebody is called so, or several are. */
+static bool is_name(const struct app *app, const char *text)
+{
+	struct subject *found;
+	size_t n;
+	bool is = topo_find_subjects(&app->topo, text, &found, &n, NULL) == 0 && n > 0;
+	free(found);
+	return is;
+}
+
+/* Names may be cut: ":th ssh", and end as in vi: ":q!".  What is no command is where to go. */
 void command_run(struct app *app, const char *line)
 {
 	line += strspn(line, " :");
 	size_t n = strcspn(line, " ");
 	const char *arg = line + n + strspn(line + n, " ");
+	n -= n > 1 && line[n - 1] == '!';
 	if (n == 0)
 		return;
 	for (size_t i = 0; i < COMMAND_COUNT; i++) {
@@ -392,14 +403,13 @@ void command_run(struct app *app, const char *line)
 			return;
 		}
 	}
-	struct subject s;
 	if (watch_torn(app)) {
 		app_refuse(app, "nothing more is read from a history that changed: :reload opens it again, :quit leaves");
 		return;
 	}
 	if (goto_time(app, line))
 		return;
-	if (strchr(line, '/') || topo_parse_subject(&app->topo, line, &s, NULL) == 0)
+	if (strchr(line, '/') || is_name(app, line))
 		goto_row(app, line);
 	else
 		app_refuse(app, "%.60s: neither a command, a time (+3ms 50%% 12:03:04) nor a row (VM/TID)", line);

@@ -136,7 +136,7 @@ void rows_draw(struct app *app, struct screen *s, int y, int height)
 	y += pins;
 	height -= pins;
 	app->rows_shown = height;
-	if (at < r->len)
+	if (at < r->len && rows_survey_done(r))  /* before that, its row may still come */
 		app->view.row = r->row[at].id;
 	app->top = scroll_to(app, at, (size_t)height);
 	int sticky = stick(app, at, height, parent);
