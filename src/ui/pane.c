@@ -367,10 +367,20 @@ int pane_height(const struct app *app, int room)
 	return want < 1 ? 1 : want > room - LEAST_ROWS ? room > LEAST_ROWS ? room - LEAST_ROWS : 0 : want;
 }
 
+/* What can be done with it, as far as there is room. */
+static const char *hint_of(const struct app *app, const struct pane *p, int room)
+{
+	static const char *const hints[2][2] = { { " Tab goes into it  X export  q closes ", " Tab " },
+		{ " Enter goes there  e export  q closes ", " q closes " } };
+	for (int i = 0; i < 2 && !p->ops->full; i++)
+		if ((int)strlen(hints[app->focused][i]) < room)
+			return hints[app->focused][i];
+	return "";
+}
+
 static void draw_title(struct app *app, struct pane *p, struct screen *s, int y)
 {
 	struct style style = app->look.palette.part[app->focused ? PART_SELECTED : PART_TITLE];
-	const char *hint = p->ops->full ? "" : app->focused ? " Enter goes there  e export  q closes " : " Tab ";
 	char name[320], title[640];
 	p->ops->name(app, p, name, sizeof name);
 	if (p->asked)
@@ -383,7 +393,8 @@ static void draw_title(struct app *app, struct pane *p, struct screen *s, int y)
 	int x = 1 + screen_text(s, 1, y, s->w - 2, style, title);
 	if (p->filter[0])
 		x += screen_printf(s, x, y, s->w - x - 1, style, "/%s ", p->filter);
-	if (*hint && x + (int)strlen(hint) + 2 < s->w)
+	const char *hint = hint_of(app, p, s->w - x - 2);
+	if (*hint)
 		screen_text(s, s->w - (int)strlen(hint) - 1, y, s->w, style, hint);
 }
 
