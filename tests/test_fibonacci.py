@@ -184,12 +184,17 @@ with scratch() as folder:
     for report in (["info", NAME], ["sync", NAME], ["gaps", NAME], ["steal", NAME, "--by", "thread"],
                    ["explain", NAME, "Debian/CPU0"], ["intervals", NAME, "/Host/CPUs/CPU1/Owner"],
                    ["flow", NAME, "Debian/151", "--intervals"], ["flow", NAME, "Debian/149", "--intervals"],
+                   ["summary", NAME], ["threads", NAME, "Debian"], ["exits", NAME], ["exits", NAME, "--by", "thread"],
+                   ["path", NAME, "Debian/151"], ["path", NAME, "Debian/151", "--intervals"], ["gaps", NAME, "--inside"],
                    ["gaps", NAME, "--periodic"], ["gaps", NAME, "--all-culprits"], ["explain", NAME, "Debian/151"]):
         lines = on_terminal(*report, cwd=folder).splitlines()
         check(lines and max(map(len, lines)) <= 80, f"{report[0]}: the text fits 80 columns of a terminal")
     narrow, wide, piped = (f(HISTORY) for f in (lambda h: on_terminal("steal", h, "--by", "thread"),
                                                 lambda h: on_terminal("steal", h, "--by", "thread", columns=200),
                                                 lambda h: run("steal", h, "--by", "thread").stdout))
+    summary = on_terminal("summary", HISTORY).splitlines()
+    check(summary[0].split() == ["who", "lost", "lost%", "longest", "mostly", "to"] and "host/216 burnP6" in summary[1]
+          and "Debian/151 fibonacci" in summary[3], "a narrow summary has fewer columns and whole names")
     check("~" in narrow and "~" not in wide and wide == piped, "a wider terminal shows more; a pipe gets all")
     check_gap_times(HISTORY)
     check_exports(HISTORY, folder)

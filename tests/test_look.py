@@ -107,7 +107,7 @@ def check_width(folder):
     for columns in (80, 160, 220):
         lines = on_terminal("summary", history, columns=columns).split("\n")
         lanes = "over time" in lines[0]
-        check(lanes == (columns > 120) and max(map(len, lines)) <= max(columns, 96), f"summary on {columns} columns")
+        check(lanes == (columns > 120) and max(map(len, lines)) <= columns, f"summary on {columns} columns")
         check("over time: of what it wanted it lost half or more !" in "\n".join(lines) or not lanes, "and what a lane means")
         if lanes:
             check(len(lines[2]) == columns and "~" not in lines[2][-30:], "its lane ends where the terminal does, and is whole")

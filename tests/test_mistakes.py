@@ -18,7 +18,7 @@ def check_helps():
     commands = re.findall(r"^  ([a-z]+) ", run("--help").stdout, re.M)
     helps = [["--help"]] + [[c, "--help"] for c in commands]
     helps += [["latency", c, "--help"] for c in ("requests", "train", "report", "assert")]
-    for words in helps:
+    for words in helps + [["fleet"], ["export", "--targets"]]:
         longest = max(run(*words).stdout.splitlines(), key=len)
         check(len(longest) <= 80, f"{' '.join(words)} fits 80 columns: {longest!r}")
 

@@ -1,4 +1,4 @@
--- What machines lost day by day, before and after a change: ns in each second that was recorded.
+-- What machines lost day by day: ns in each second that was recorded.
 -- host:text machine:text day_ts:date runs:int recorded_ns:duration lost_ns:duration lost_ns_per_s:duration
 SELECT host, machine, day_ts, runs, recorded_ns, lost_ns,
        lost_ns / NULLIF(recorded_ns / 1000000, 0) * 1000 +

@@ -1,4 +1,4 @@
--- How long machines were kept from running: percentiles (nearest rank) of the gaps of each, over all runs of its host.
+-- How long machines were kept from running: percentiles of their gaps.
 -- host:text machine:text gaps:int total_ns:duration p50_ns:duration p90_ns:duration p99_ns:duration longest_ns:duration
 SELECT host, machine, COUNT(*) AS gaps, SUM(dur) AS total_ns,
        MIN(CASE WHEN place >= (n * 50 + 99) / 100 THEN dur END) AS p50_ns,

@@ -1,4 +1,4 @@
--- Noisy neighbours: what a machine lost to another one, and the share of all that it lost.
+-- Noisy neighbours: what a machine lost to another, as a share of all.
 -- host:text victim:text thief:text lost_ns:duration share:share
 SELECT pair.host AS host, pair.victim AS victim, pair.thief AS thief, pair.lost_ns AS lost_ns,
        1.0 * pair.lost_ns / whole.all_ns AS share

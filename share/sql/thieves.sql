@@ -1,4 +1,4 @@
--- Who took most: threads, machines without a trace of their own, interrupts, over all runs of their host.
+-- Who took most: threads, machines without a trace, interrupts.
 -- host:text thief:text name:text kind:text victims:int taken_ns:duration
 SELECT run.host AS host, COALESCE(taken.thief_machine, taken.kind) AS thief, taken.thief_name AS name, taken.kind AS kind,
        COUNT(DISTINCT taken.victim_machine) AS victims, SUM(taken.ns) AS taken_ns

@@ -141,7 +141,7 @@ static int print_json(const struct scene *s, struct json_object *doc, const stru
 
 static int print(struct scene *s, struct json_object *doc, struct report_how how, struct error *err)
 {
-	const struct report_shape shape = { "info", vcpu_columns, count_columns(field_array(doc, "vms"), how) };
+	const struct report_shape shape = { "info", vcpu_columns, count_columns(field_array(doc, "vms"), how), "" };
 	scene_about(s, NULL, how);
 	if (how.format == FORMAT_CSV)
 		return report_end(vcpu_rows(doc, &shape, how, &s->origin), err);

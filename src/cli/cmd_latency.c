@@ -106,7 +106,8 @@ static int print_requests(const struct asked_requests *run, size_t n, struct rep
                           struct error *err)
 {
 	const struct requests *all = &run->requests;
-	const struct report_shape shape = { "latency-requests", request_columns, features ? ALL_COLUMNS : PLAIN_COLUMNS };
+	const struct report_shape shape = { "latency-requests", request_columns, features ? ALL_COLUMNS : PLAIN_COLUMNS,
+	                                    "" };
 	struct report *out = report_begin(stdout, how, &shape, &run->origin);
 	for (size_t i = 0; i < n; i++) {
 		const struct request *r = &all->row[i];

@@ -131,7 +131,7 @@ static void print_rows(struct report *r, const struct topo *topo, const struct i
 static int print(struct scene *s, const struct subject *who, const struct kallsyms *names, size_t top,
                  struct report_how how, struct error *err)
 {
-	static const struct report_shape shape = REPORT_SHAPE("gaps-inside", columns);
+	static const struct report_shape shape = REPORT_SHAPE_SPARING("gaps-inside", columns, "share longest_ns");
 	struct inside_list l;
 	if (insides_of(&s->topo, who, s->window.from, s->window.to, &l, err))
 		return -1;

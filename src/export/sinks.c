@@ -69,15 +69,15 @@ static bool is_folded(const char *path)
 #endif
 
 const struct sink_kind sink_kinds[] = {
-	{ "csv:", "DIR", "a folder for each table, in it a file for each run", &sink_csv, NULL, NULL },
-	{ "avro:", "DIR", "the same as object container files of Apache Avro", AVRO, "libavro", NULL },
+	{ "csv:", "DIR", "a folder per table, in it a file per run", &sink_csv, NULL, NULL },
+	{ "avro:", "DIR", "the same as Avro's object container files", AVRO, "libavro", NULL },
 	{ "sqlite:", "FILE", "SQLite database", SQLITE, "libsqlite3", NULL },
 	{ "postgresql://", "USER@HOST/DATABASE", "PostgreSQL", POSTGRES, "libpq", NULL },
 	{ "clickhouse://", "USER@HOST:8123/DATABASE", "ClickHouse, through HTTP", &sink_clickhouse, NULL, NULL },
 	{ "perfetto:", "FILE", "for Perfetto's viewer and trace_processor", &sink_perfetto, NULL, is_perfetto },
-	{ "chrome:", "FILE", "json for chrome://tracing and Perfetto's viewer", &sink_chrome, NULL, is_chrome },
-	{ "folded:", "FILE", "stacks for flame graphs: machine;thread;kind;thief ns", &sink_folded, NULL, is_folded },
-	{ "openmetrics:", "FILE", "figures for Prometheus, as node_exporter takes them from files", &sink_metrics, NULL,
+	{ "chrome:", "FILE", "json for chrome://tracing and other viewers", &sink_chrome, NULL, is_chrome },
+	{ "folded:", "FILE", "flame graphs: machine;thread;kind;thief ns", &sink_folded, NULL, is_folded },
+	{ "openmetrics:", "FILE", "figures for Prometheus, by node_exporter", &sink_metrics, NULL,
 	  is_metrics },
 	{ 0 },
 };

@@ -8,6 +8,7 @@
 	{ "mean_ns", "mean", COL_DURATION }, { "p99_ns", "p99", COL_DURATION }, { "max_ns", "max", COL_DURATION }, \
 	{ "max_at", "max at", COL_CLOCK }, { "share", "share", COL_SHARE }, { "timed", NULL, COL_INT }, \
 }
+#define SPARED "mean_ns p99_ns max_at"
 static const struct column columns[] = EXIT_COLUMNS(NULL, NULL);
 static const struct column thread_columns[] = EXIT_COLUMNS("TID", "name");
 
@@ -83,8 +84,8 @@ static void report_bins(struct report *r, const struct topo *topo, const struct 
 int report_exits(FILE *out, struct report_how how, const struct topo *topo, const struct exit_list *l,
                   bool by_thread, bool histogram, const struct origin *o, struct error *err)
 {
-	static const struct report_shape plain = REPORT_SHAPE("exits", columns),
-	                                 threads = REPORT_SHAPE("exits", thread_columns),
+	static const struct report_shape plain = REPORT_SHAPE_SPARING("exits", columns, SPARED),
+	                                 threads = REPORT_SHAPE_SPARING("exits", thread_columns, SPARED),
 	                                 bins = REPORT_SHAPE("exits-histogram", bin_columns);
 	struct report *r = report_begin(out, how, histogram ? &bins : by_thread ? &threads : &plain, o);
 	if (histogram)

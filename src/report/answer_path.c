@@ -38,7 +38,7 @@ static struct value evidence_of(const struct path_piece *piece, char buf[32])
 static int report_pieces(FILE *out, struct report_how how, const struct topo *topo, const struct path *p,
                           const struct origin *o, struct error *err)
 {
-	static const struct report_shape shape = REPORT_SHAPE("path", piece_columns);
+	static const struct report_shape shape = REPORT_SHAPE_SPARING("path", piece_columns, "edge thief_tid evidence tid");
 	struct report *r = report_begin(out, how, &shape, o);
 	for (size_t i = 0; i < p->pieces; i++) {
 		const struct path_piece *e = &p->piece[i];
@@ -55,7 +55,7 @@ static int report_pieces(FILE *out, struct report_how how, const struct topo *to
 int report_path(FILE *out, struct report_how how, const struct topo *topo, const struct path *p, bool sums,
                  const struct origin *o, struct error *err)
 {
-	static const struct report_shape shape = REPORT_SHAPE("path-sums", sum_columns);
+	static const struct report_shape shape = REPORT_SHAPE_SPARING("path-sums", sum_columns, "pieces");
 	if (!sums)
 		return report_pieces(out, how, topo, p, o, err);
 	struct report *r = report_begin(out, how, &shape, o);

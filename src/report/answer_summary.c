@@ -12,11 +12,11 @@ static const struct column summary_columns[] = {
 	{ "tid", NULL, COL_INT },             { "name", NULL, COL_TEXT },
 	{ "start", NULL, COL_INT },           { "end", NULL, COL_INT },
 	{ "life_ns", "life", COL_DURATION },  { "ran_ns", "ran", COL_DURATION },
-	{ "lost_ns", "lost", COL_DURATION },  { "lost_share", "of wanted", COL_SHARE },
+	{ "lost_ns", "lost", COL_DURATION },  { "lost_share", "lost%", COL_SHARE },
 	{ "longest_ns", "longest", COL_DURATION }, { "longest_start", NULL, COL_INT },
 	{ "p50_ns", NULL, COL_DURATION },     { "p90_ns", NULL, COL_DURATION },
 	{ "p99_ns", "p99", COL_DURATION },    { "gaps", "gaps", COL_INT },
-	{ "thief", "mostly by", COL_TEXT },   { "thief_ns", NULL, COL_DURATION },
+	{ "thief", "mostly to", COL_TEXT },   { "thief_ns", NULL, COL_DURATION },
 	{ "thief_share", "", COL_SHARE },     { "served_ns", NULL, COL_DURATION },
 	{ "poll_won_ns", NULL, COL_DURATION }, { "poll_lost_ns", NULL, COL_DURATION },
 	{ NULL, "over time", COL_LANE },
@@ -27,7 +27,7 @@ static const struct column thread_columns[] = {
 	{ "name", "name", COL_TEXT },         { "start", "from", COL_CLOCK },
 	{ "end", NULL, COL_INT },             { "life_ns", "life", COL_DURATION },
 	{ "ran_ns", "ran", COL_DURATION },    { "lost_ns", "lost", COL_DURATION },
-	{ "lost_share", "of wanted", COL_SHARE }, { "thief", "mostly by", COL_TEXT },
+	{ "lost_share", "lost%", COL_SHARE }, { "thief", "mostly to", COL_TEXT },
 	{ "thief_ns", NULL, COL_DURATION },
 };
 
@@ -130,7 +130,8 @@ static void summary_line(struct report *r, const struct topo *topo, const struct
 int report_summary(FILE *out, struct report_how how, const struct topo *topo, const struct summary *s, size_t top,
                    const struct origin *o, struct error *err)
 {
-	static const struct report_shape shape = REPORT_SHAPE("summary", summary_columns);
+	static const struct report_shape shape = REPORT_SHAPE_SPARING("summary", summary_columns,
+	                                                                "life_ns p99_ns gaps ran_ns thief_share");
 	struct report *r = report_begin(out, how, &shape, o);
 	struct lanes lanes = { topo, s, err, 0, false };
 	size_t threads = 0;
@@ -152,7 +153,7 @@ int report_summary(FILE *out, struct report_how how, const struct topo *topo, co
 int report_threads(FILE *out, struct report_how how, const struct topo *topo, const struct summary *s,
                     const struct origin *o, struct error *err)
 {
-	static const struct report_shape shape = REPORT_SHAPE("threads", thread_columns);
+	static const struct report_shape shape = REPORT_SHAPE_SPARING("threads", thread_columns, "start life_ns");
 	struct report *r = report_begin(out, how, &shape, o);
 	for (size_t i = s->machines; i < s->rows; i++) {
 		const struct summary_row *row = &s->row[i];

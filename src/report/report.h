@@ -21,6 +21,7 @@
 
 #define REPORT_LOOKAHEAD 1000
 #define REPORT_NARROWEST 10  /* columns that a text keeps, whatever the table's width */
+#define REPORT_READABLE 20   /* and as long as other columns can be spared */
 #define REPORT_SCHEMA 2      /* rises when members of the json answers change their names or meanings, or go */
 
 enum report_format { FORMAT_TEXT, FORMAT_CSV, FORMAT_JSON };
@@ -87,8 +88,10 @@ struct report_shape {
 	const char *name;            /* json: "answer" */
 	const struct column *column;
 	size_t columns;
+	const char *spared;          /* names of columns that text does without, the first one first, on a narrow terminal */
 };
-#define REPORT_SHAPE(name, column) { (name), (column), sizeof (column) / sizeof *(column) }
+#define REPORT_SHAPE_SPARING(name, column, spared) { (name), (column), sizeof (column) / sizeof *(column), (spared) }
+#define REPORT_SHAPE(name, column) REPORT_SHAPE_SPARING(name, column, "")
 
 /* One value. */
 struct value {

@@ -1,5 +1,6 @@
 /* Text for people: aligned columns, as wide as their content or as the terminal. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/text.h"
@@ -14,10 +15,13 @@ static void begin(struct report *r)
 #define LANE_LEAST 10
 #define LANE_PIPED 24
 
+#define SPARED -1  /* the width of a column that is left out */
+
 /* A lane that has no room is not there. */
 static bool is_shown(const struct report *r, size_t i)
 {
-	return r->shape->column[i].heading && (r->shape->column[i].type != COL_LANE || r->width[i] > 0);
+	return r->shape->column[i].heading && r->width[i] != SPARED &&
+	       (r->shape->column[i].type != COL_LANE || r->width[i] > 0);
 }
 
 static int total_width(const struct report *r)
@@ -28,22 +32,55 @@ static int total_width(const struct report *r)
 	return total;
 }
 
-/* Makes the table fit the screen at the cost of its widest texts. */
-static void fit_widths(struct report *r, int screen)
+/* Makes the table fit the screen at the cost of its widest texts, which keep `least`. */
+static bool narrow(struct report *r, int screen, int least)
 {
 	const struct report_shape *shape = r->shape;
 	int total = total_width(r);
 	while (total > screen) {
 		size_t widest = shape->columns;
 		for (size_t i = 0; i < shape->columns; i++)
-			if (shape->column[i].heading && shape->column[i].type == COL_TEXT && r->width[i] > REPORT_NARROWEST &&
+			if (is_shown(r, i) && shape->column[i].type == COL_TEXT &&
+			    r->width[i] > least &&
 			    (widest == shape->columns || r->width[i] > r->width[widest]))
 				widest = i;
 		if (widest == shape->columns)
-			return;
+			return false;
 		r->width[widest]--;
 		total--;
 	}
+	return true;
+}
+
+/* The name at *spared goes; false: there is none. */
+static bool spare(struct report *r, const char **spared)
+{
+	*spared += strspn(*spared, " ");
+	size_t n = strcspn(*spared, " ");
+	for (size_t i = 0; n && i < r->shape->columns; i++) {
+		const char *name = r->shape->column[i].name;
+		if (name && strlen(name) == n && strncmp(name, *spared, n) == 0)
+			r->width[i] = SPARED;
+	}
+	*spared += n;
+	return n > 0;
+}
+
+/* Narrower texts first, then fewer columns, whose room the texts get; then texts that are hard to read. */
+static void fit_widths(struct report *r, int screen)
+{
+	const char *spared = r->shape->spared;
+	int *whole = mem_new(r->shape->columns, sizeof *whole);
+	memcpy(whole, r->width, r->shape->columns * sizeof *whole);
+	bool fits = narrow(r, screen, REPORT_READABLE);
+	while (!fits && spare(r, &spared)) {
+		for (size_t i = 0; i < r->shape->columns; i++)
+			r->width[i] = r->width[i] == SPARED ? SPARED : whole[i];
+		fits = narrow(r, screen, REPORT_READABLE);
+	}
+	if (!fits)
+		narrow(r, screen, REPORT_NARROWEST);
+	free(whole);
 }
 
 /* What is left of the screen. */
