@@ -102,6 +102,8 @@ static void test_parse_time(void **state)
 	const int64_t begin = 1795152647842459259, end = begin + 7000000000;
 	static const struct { const char *text; int64_t from_begin; } good[] = {
 		{ "+3ms", 3000000 }, { "12.5s", 12500000000 }, { "50%", 3500000000 }, { "0%", 0 }, { "100%", 7000000000 },
+		{ "2026-11-20 05:30:48 +0000", 157540741 }, { "2026-11-20 06:30:48.5 +0100", 657540741 },
+		{ "2026-11-21 00:00 +0000", 66552157540741 }, { "2026-11-19 20:30:48 -0900", 157540741 },
 		{ "-1us", -1000 }, { "1795152647842459260", 1 }, { "+0.000000001s", 1 }, { "1.5 ms", 1500000 },
 	};
 	for (size_t i = 0; i < COUNT(good); i++) {
@@ -110,7 +112,8 @@ static void test_parse_time(void **state)
 		assert_int_equal(t - begin, good[i].from_begin);
 	}
 	static const char *const bad[] = { "", "x", "3parsec", "5%%", "1e3", "25:00", "12:60", "12:00:00x", "99999999999999999999",
-		"99999999999999s", "-", "+3", "-3", "1.5" };
+		"99999999999999s", "-", "+3", "-3", "1.5", "2026-11-20", "2026-02-30 12:03", "2026-13-01 12:03", "26-11-20 12:03",
+		"2026-11-20 25:00", "12:03 +01", "12:03 0100", "12:03 +0100x", "12:03:04 ", "9999-12-31 12:03" };
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		int64_t t;
 		assert_false(time_parse(bad[i], begin, end, &t));
@@ -136,7 +139,8 @@ static void test_time_precision(void **state)
 {
 	(void)state;
 	static const struct { const char *text; int64_t ns; } known[] = {
-		{ "12:03", 60000000000 }, { "12:03:04", 1000000000 }, { "12:03:04.5", 100000000 }, { "12:03:04.1139", 100000 },
+		{ "12:03", 60000000000 }, { "12:03:04", 1000000000 }, { "12:03:04.5", 100000000 }, { "2026-11-20 12:03:04.5 +0100", 100000000 },
+		{ "12:03:04.1139", 100000 },
 		{ "12:03:04.123456789", 1 }, { "12:03:04.1234567891", 1 }, { "1795152647842459260", 1 }, { "+3.5ms", 1 }, { "50%", 1 },
 	};
 	for (size_t i = 0; i < COUNT(known); i++)
@@ -153,6 +157,9 @@ static void test_time_of_day_round_trip(void **state)
 		time_clock(buf, begin + off * 123456789, 9);
 		assert_true(time_parse(buf, begin, begin, &t));
 		assert_int_equal(t, begin + off * 123456789);
+		time_date(buf, begin + off * 99999 * INT64_C(123456789), 9);
+		assert_true(time_parse(buf, begin, begin, &t));
+		assert_int_equal(t, begin + off * 99999 * INT64_C(123456789));
 	}
 }
 

@@ -47,6 +47,11 @@ def check_windows(history):
     check("vCPU0 was PREEMPTED" in run("explain", history, "Debian/CPU0", "--at", "05:30:47.8").stdout, "digits that are cut off")
 
 
+    p = run("flow", history, "Debian/151")
+    said = [line for line in p.stdout.splitlines() if " .. " in line][0].split(" .. ")[0]
+    check(run("flow", history, "Debian/151", "--from", said).stdout == p.stdout, f"a time that was printed is taken: {said}")
+
+
 def check_names(history):
     mistake("flow", history, "151", says=["did you mean host/151 or Debian/151?"])
     mistake("flow", history, "216", says=["did you mean host/216?"])

@@ -144,33 +144,58 @@ bool time_parse_offset(const char *text, int64_t *ns)
 	return parse_ns(text, ns);
 }
 
+/* Takes the day from "2026-11-20 12:03"; without one it is that of begin.  The time behind it, or NULL: no such day. */
+static const char *parse_day(const char *text, int64_t begin, struct tm *day)
+{
+	time_t s = (time_t)floor_div(begin, NS_PER_S);
+	int year, month, n = 0;
+	if (!localtime_r(&s, day))
+		return NULL;
+	if (sscanf(text, "%4d-%2d-%2d%n", &year, &month, &day->tm_mday, &n) < 3 || n != TIME_DATE || text[n] != ' ')
+		return strchr(text, '-') && strchr(text, '-') < strchr(text, ':') ? NULL : text;
+	day->tm_year = year - 1900;
+	day->tm_mon = month - 1;
+	struct tm same = *day;
+	return timegm(&same) != -1 && same.tm_mday == day->tm_mday && same.tm_mon == day->tm_mon ? text + n + 1 : NULL;
+}
+
+/* "" or " +0100", in seconds. */
+static bool parse_zone(const char *text, const struct tm *day, time_t *s)
+{
+	struct tm tm = *day;
+	int h, m, n = 0;
+	if (!*text) {
+		tm.tm_isdst = -1;
+		*s = mktime(&tm);
+		return true;
+	}
+	if ((text[1] != '+' && text[1] != '-') || sscanf(text, " %*1c%2d%2d%n", &h, &m, &n) < 2 || n != TIME_ZONE || text[n])
+		return false;
+	*s = timegm(&tm) - (text[1] == '-' ? -1 : 1) * (h * 3600 + m * 60);
+	return true;
+}
+
 static bool parse_time_of_day(const char *text, int64_t begin, int64_t *t)
 {
+	struct tm tm;
 	char *rest;
-	unsigned long h = strtoul(text, &rest, 10), m = 0;
+	time_t s;
 	int64_t frac = 0;
-	if (*rest != ':' || h > 23)
+	text = parse_day(text, begin, &tm);
+	unsigned long h = text ? strtoul(text, &rest, 10) : 24, m = 0;
+	if (h > 23 || *rest != ':')
 		return false;
 	m = strtoul(rest + 1, &rest, 10);
 	if (m > 59)
 		return false;
-	if (*rest == ':') {
-		const char *end = parse_decimal(rest + 1, NS_PER_S, &frac);
-		if (!end || *end || frac >= 61 * NS_PER_S)
-			return false;
-	} else if (*rest) {
-		return false;
-	}
-	time_t s = (time_t)floor_div(begin, NS_PER_S);
-	struct tm tm;
-	if (!localtime_r(&s, &tm))
+	const char *zone = rest;
+	if (*rest == ':' && (!(zone = parse_decimal(rest + 1, NS_PER_S, &frac)) || frac >= 61 * NS_PER_S))
 		return false;
 	tm.tm_hour = (int)h;
 	tm.tm_min = (int)m;
 	tm.tm_sec = 0;
-	tm.tm_isdst = -1;
-	*t = (int64_t)mktime(&tm) * NS_PER_S + frac;
-	return true;
+	return parse_zone(zone, &tm, &s) && !__builtin_mul_overflow((int64_t)s, NS_PER_S, t) &&
+	       !__builtin_add_overflow(*t, frac, t);
 }
 
 int64_t time_precision(const char *text)
@@ -181,7 +206,7 @@ int64_t time_precision(const char *text)
 	if (!dot)
 		return strchr(colon + 1, ':') ? NS_PER_S : 60 * NS_PER_S;
 	int64_t unit = NS_PER_S;
-	for (const char *d = dot + 1; *d && unit > 1; d++)
+	for (const char *d = dot + 1; *d >= '0' && *d <= '9' && unit > 1; d++)
 		unit /= 10;
 	return unit;
 }
