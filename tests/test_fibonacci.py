@@ -186,6 +186,7 @@ with scratch() as folder:
                    ["flow", NAME, "Debian/151", "--intervals"], ["flow", NAME, "Debian/149", "--intervals"],
                    ["summary", NAME], ["threads", NAME, "Debian"], ["exits", NAME], ["exits", NAME, "--by", "thread"],
                    ["path", NAME, "Debian/151"], ["path", NAME, "Debian/151", "--intervals"], ["gaps", NAME, "--inside"],
+                   ["export", "--targets"], ["fleet"], ["events", NAME, "--at", "50%"], ["diff", NAME + "@0%..50%", NAME + "@50%..100%", "--all"],
                    ["gaps", NAME, "--periodic"], ["gaps", NAME, "--all-culprits"], ["explain", NAME, "Debian/151"]):
         lines = on_terminal(*report, cwd=folder).splitlines()
         check(lines and max(map(len, lines)) <= 80, f"{report[0]}: the text fits 80 columns of a terminal")

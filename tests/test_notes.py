@@ -14,6 +14,10 @@ with scratch() as folder:
     check(all(n["kind"] in KINDS and (n["start"] is None or n["start"] <= n["end"]) for n in notes), "notes have kinds")
     check(all(f"note: {n['machine']}: {n['text']}\n" in said for n in notes), "they are what index says")
 
+    lines = run("info", f"{folder}/lost.steal").stdout.split("\n\n")[-1].splitlines()
+    check(max(map(len, lines)) <= 80 and all(f"{n['machine']}: {n['text']}" in " ".join(" ".join(lines).split()) for n in notes),
+          "info has all of them, in lines that fit a screen")
+
     # Later reports say those that concern their subject, where their form has room for them.
     def doubts(of):
         return [f"{n['machine']}: {n['text']}" for n in losses if n["machine"] in of]

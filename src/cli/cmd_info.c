@@ -110,11 +110,13 @@ static void print_text(const struct history *h, struct json_object *doc, const s
 		clock_report(field_array(doc, "sync"), REPORT_WHOLE(FORMAT_TEXT), NULL, NULL);
 	}
 	struct notes notes = { 0 };
-	char text[NOTE_TEXT];
+	struct origin o = { 0 };
 	provenance_notes(h, &notes);
-	for (size_t i = 0; i < notes.len; i++)
-		printf("%snote: %s\n", i ? "" : "\n", note_text(&notes.item[i], text));
-	notes_release(&notes);
+	if (notes.len)
+		putchar('\n');
+	origin_doubt(&o, &notes);
+	origin_write_notes(&o, stdout);
+	origin_release(&o);
 }
 
 /* Beside the rows, all that the history says of itself; and all notes, not only the doubts. */

@@ -69,7 +69,8 @@ static bool is_trifle(const struct diff_row *r)
 
 int report_diff(FILE *out, struct report_how how, const struct diff *d, bool all, const struct origin *o, struct error *err)
 {
-	static const struct report_shape raw = REPORT_SHAPE("diff", raw_columns), text = REPORT_SHAPE("diff", text_columns);
+	static const struct report_shape raw = REPORT_SHAPE("diff", raw_columns), 
+	                                 text = REPORT_SHAPE_SPARING("diff", text_columns, "before after");
 	const bool people = how.format == FORMAT_TEXT;
 	const size_t n = all ? d->rows : d->found;
 	const struct diff_row *last = NULL;

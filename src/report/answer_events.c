@@ -8,7 +8,7 @@ static const struct column columns[] = {
 
 struct report *report_events(FILE *out, struct report_how how, const struct origin *o)
 {
-	static const struct report_shape shape = REPORT_SHAPE("events", columns);
+	static const struct report_shape shape = REPORT_SHAPE_SPARING("events", columns, "cpu tid");
 	return report_begin(out, how, &shape, o);
 }
 

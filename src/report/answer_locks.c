@@ -87,7 +87,7 @@ int report_locks(FILE *out, struct report_how how, const struct topo *topo, cons
                   const struct origin *o, struct error *err)
 {
 	static const struct report_shape raw = REPORT_SHAPE("gaps-locks", raw_columns);
-	static const struct report_shape text = REPORT_SHAPE("gaps-locks", text_columns);
+	static const struct report_shape text = REPORT_SHAPE_SPARING("gaps-locks", text_columns, "lock");
 	const bool people = how.format == FORMAT_TEXT;
 	struct report *r = report_begin(out, how, people ? &text : &raw, o);
 	for (size_t i = 0; i < l->waits; i++)

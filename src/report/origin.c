@@ -199,11 +199,18 @@ void origin_doubt(struct origin *o, struct notes *notes)
 	notes_release(notes);
 }
 
+void origin_write_notes(const struct origin *o, FILE *out)
+{
+	for (size_t i = o->lines - o->doubts; i < o->lines; i++)
+		fprintf(out, "%s\n", o->line[i]);
+}
+
 void origin_write_head(const struct origin *o, FILE *out)
 {
 	char from[TIME_TEXT], to[TIME_TEXT], lasts[TIME_TEXT];
-	for (size_t i = o->leaves ? 0 : o->lines - o->doubts; i < o->lines; i++)
+	for (size_t i = 0; o->leaves && i < o->lines - o->doubts; i++)
 		fprintf(out, "%s\n", o->line[i]);
+	origin_write_notes(o, out);
 	if (o->leaves && o->from <= o->to)
 		fprintf(out, "window   %s .. %s (%s)\n", time_date(from, o->from, 6), time_clock(to, o->to, 6),
 		        time_duration(lasts, o->to - o->from + 1));

@@ -64,6 +64,7 @@ void origin_release(struct origin *o);
 void origin_doubt(struct origin *o, struct notes *notes);
 /* What stands above an answer in text, and an empty line: the notes; or all lines and the window, if it leaves. */
 void origin_write_head(const struct origin *o, FILE *out);
+void origin_write_notes(const struct origin *o, FILE *out);  /* alone */
 
 /* ---- Tables */
 
@@ -88,7 +89,7 @@ struct report_shape {
 	const char *name;            /* json: "answer" */
 	const struct column *column;
 	size_t columns;
-	const char *spared;          /* names of columns that text does without, the first one first, on a narrow terminal */
+	const char *spared;          /* names, or headings, of columns that text does without where it is narrow, in turn */
 };
 #define REPORT_SHAPE_SPARING(name, column, spared) { (name), (column), sizeof (column) / sizeof *(column), (spared) }
 #define REPORT_SHAPE(name, column) REPORT_SHAPE_SPARING(name, column, "")

@@ -58,7 +58,7 @@ static bool spare(struct report *r, const char **spared)
 	*spared += strspn(*spared, " ");
 	size_t n = strcspn(*spared, " ");
 	for (size_t i = 0; n && i < r->shape->columns; i++) {
-		const char *name = r->shape->column[i].name;
+		const char *name = r->shape->column[i].name ? r->shape->column[i].name : r->shape->column[i].heading;
 		if (name && strlen(name) == n && strncmp(name, *spared, n) == 0)
 			r->width[i] = SPARED;
 	}
