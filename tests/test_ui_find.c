@@ -46,6 +46,13 @@ static void test_finding(void **state)
 	check_refused(":screen", "screen wants the name");
 	check_shows(":theme", "legend and themes", NULL);
 	check_shows(":theme!", "legend and themes", NULL);
+	/* From a line of a flow, or of who took from whom, to the row of its thread or machine, and back. */
+	check_shows("key > <Enter> <Tab> 5j <Enter>", "host/2101 burnP6 12:03", "Enter flow");
+	check_shows("key > <Enter> <Tab> 5j <Enter> ]", "\n Debian/3525 critical_task .1", "Enter go there");
+	check_shows("key > <Enter> <Tab> jj <Enter>", "\n Debian/880 sshd ", NULL);
+	check_shows("key > <Enter> <Tab> <Enter>", "Debian lost ", NULL);
+	check_shows("key B <Tab> j <Enter>", "host/2101 burnP6 12:03", NULL);
+	check_shows("key B <Tab> 6j <Enter>", "no row stands for this line", NULL);
 	/* What is no command is a name, also where several have it. */
 	check_shows(":burnP6", "2101 burnP6      29%*", NULL);
 	check_refused(":n", "n: 2 threads have that name");

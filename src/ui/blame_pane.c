@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/timefmt.h"
+#include "ui/follow.h"
 #include "ui/pane.h"
 #include "ui/pane_export.h"
 
@@ -14,6 +15,7 @@ struct blame_pane {
 	bool by_machine;       /* there are too many threads */
 	struct blame_line {
 		char *text;
+		struct party who;
 		int64_t ns, whole; /* what was lost; what that is a share of */
 		bool heading;
 	} *line;
@@ -30,9 +32,9 @@ static void forget(struct pane *pane)
 	*p = (struct blame_pane){ .pane = p->pane };
 }
 
-static void add_line(struct blame_pane *p, char *text, int64_t ns, int64_t whole, bool heading)
+static void add_line(struct blame_pane *p, char *text, const struct party *who, int64_t ns, int64_t whole, bool heading)
 {
-	*ARRAY_PUSH(p->line, p->pane.lines, p->lines_cap) = (struct blame_line){ text, ns, whole, heading };
+	*ARRAY_PUSH(p->line, p->pane.lines, p->lines_cap) = (struct blame_line){ text, *who, ns, whole, heading };
 }
 
 static char *party(const struct app *app, const struct steal *s, const struct party *who)
@@ -56,9 +58,9 @@ static void take(struct app *app, struct pane *pane, struct answer *answer)
 			total = 0;
 			for (size_t k = i; k < s->cells && party_same(&s->cell[k].victim, &s->cell[i].victim); k++)
 				total += s->cell[k].ns;
-			add_line(p, party(app, s, &s->cell[i].victim), total, s->end - s->start + 1, true);
+			add_line(p, party(app, s, &s->cell[i].victim), &s->cell[i].victim, total, s->end - s->start + 1, true);
 		}
-		add_line(p, party(app, s, &s->cell[i].thief), s->cell[i].ns, total, false);
+		add_line(p, party(app, s, &s->cell[i].thief), &s->cell[i].thief, s->cell[i].ns, total, false);
 	}
 }
 
@@ -117,7 +119,14 @@ static int write_to(struct app *app, struct pane *pane, FILE *f, enum report_for
 	return rc;
 }
 
+/* To the row of a victim or thief. */
+static void go(struct app *app, struct pane *pane, size_t i)
+{
+	follow_party(app, &((const struct blame_pane *)pane)->line[i].who);
+}
+
 const struct pane_ops blame_pane = {
 	.size = sizeof(struct blame_pane), .ask = ASK_STEAL, .question = question, .answer = take,
-	.name = name, .title = title, .line = draw_line, .file = file_name, .export = write_to, .forget = forget,
+	.name = name, .title = title, .line = draw_line, .go = go, .file = file_name, .export = write_to,
+	.forget = forget,
 };

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/timefmt.h"
+#include "ui/follow.h"
 #include "ui/pane.h"
 #include "ui/pane_export.h"
 
@@ -352,6 +353,15 @@ static int write_to(struct app *app, struct pane *pane, FILE *f, enum report_for
 	return rc;
 }
 
+/* To whose row the line is about. */
+static void go(struct app *app, struct pane *pane, size_t i)
+{
+	const struct flow_pane *p = (const struct flow_pane *)pane;
+	const struct flow_line *line = &p->line[i];
+	const struct party machine = { .system = line->system, .tid = -1, .kind = FLOW_RUNNING };
+	follow_party(app, line->entry == WHOLE ? &machine : &p->flow.entry[line->entry].who);
+}
+
 static void carry(struct app *app, struct pane *pane, const struct rows *was, const struct rows *is)
 {
 	struct flow_pane *p = (struct flow_pane *)pane;
@@ -363,5 +373,5 @@ static void carry(struct app *app, struct pane *pane, const struct rows *was, co
 const struct pane_ops flow_pane = {
 	.size = sizeof(struct flow_pane), .open = begin, .ask = ASK_FLOW, .question = question,
 	.answer = take, .name = name, .title = title, .wide = wide, .line = draw_line, .file = file_name, .export = write_to,
-	.carry = carry, .forget = forget,
+	.go = go, .carry = carry, .forget = forget,
 };

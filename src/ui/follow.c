@@ -100,6 +100,23 @@ void follow_leave(struct app *app, struct row_id from)
 	f->left[f->steps++] = from;
 }
 
+void follow_party(struct app *app, const struct party *who)
+{
+	struct row_id to;
+	struct view before = app->view;
+	bool known = who->system >= 0 && (uint32_t)who->system < app->topo.machines;
+	bool whole = known && who->tid < 0 && (who->kind == FLOW_RUNNING || who->kind == FLOW_PREEMPTING);
+	if (whole)
+		to = (struct row_id){ ROW_MACHINE, (uint32_t)who->system };
+	else if (!thread_row(app, who->system, who->tid, &to)) {
+		app_say(app, "no row stands for this line: it is no thread and no machine");
+		return;
+	}
+	follow_leave(app, app->view.row);
+	app_show_row(app, to);
+	undo_push(&app->undo, &before);
+}
+
 /* Who had the CPU for the longest part of this interval: asked for. */
 static void ask_culprit(struct app *app, struct row_id row, const struct interval *iv)
 {

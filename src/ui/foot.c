@@ -69,13 +69,17 @@ static void draw_legend(struct app *app, struct screen *s, int y)
 	static const struct hint { enum action action; const char *text; } at_rows[] = {
 		{ ACT_HELP, "help" }, { ACT_FLOW, "flow" }, { ACT_NEXT_GAP, "gap" }, { ACT_EXPORT, "export" },
 		{ ACT_ZOOM_IN, "zoom" }, { ACT_PAN_RIGHT, "pan" }, { ACT_BLAME, "who took it" },
+	}, in_pane[] = {
+		{ ACT_HELP, "help" }, { ACT_IN_PANE_GO, "go there" }, { ACT_IN_PANE_EXPORT, "export" }, { ACT_FOCUS, "rows" },
+		{ ACT_IN_PANE_CLOSE, "close" },
 	}, in_overview[] = {
 		{ ACT_HELP, "help" }, { ACT_IN_PANE_GO, "longest gap" }, { ACT_IN_PANE_SORT, "sort" },
 		{ ACT_IN_PANE_FILTER, "filter" }, { ACT_FOCUS, "threads" }, { ACT_BACK, "timeline" }, { ACT_IN_PANE_CLOSE, "quit" },
 	};
 	bool overview = app->below && app->below->ops->full;
-	const struct hint *hints = overview ? in_overview : at_rows;
-	const size_t hinted = overview ? sizeof in_overview / sizeof *in_overview : sizeof at_rows / sizeof *at_rows;
+	const struct hint *hints = overview ? in_overview : app->focused ? in_pane : at_rows;
+	const size_t hinted = overview ? sizeof in_overview / sizeof *in_overview
+		: app->focused ? sizeof in_pane / sizeof *in_pane : sizeof at_rows / sizeof *at_rows;
 	char tail[160] = "", keys[64];
 	bool list = app->over;  /* whose keys are others, told above it */
 	keymap_text(&app->keymap, ACT_HELP, keys, sizeof keys);
