@@ -119,6 +119,14 @@ def check_width(folder):
         check("~" not in run(*command).stdout, f"{command[0]}, piped: nothing is cut")
 
 
+def check_markers(folder):
+    """Their times say what the window's do not say alike, and are told whole or as A..B."""
+    history = os.path.join(folder, "recording.hist")
+    for size, shown in (("80x24", r"   A 4\d\.\d  B 5\d\.\d  d 2\.\d\d s"), ("66x24", r"   A\.\.B 2\.\d\d s")):
+        (screen,) = screens(history, ["key 0 ^ (", ":goto +2.5s", "key )", ":SCREEN"], folder, size)
+        check(re.search(shown, screen[0]), f"{size}: markers {screen[0]!r}")
+
+
 def check_picture(folder):
     history, file = os.path.join(folder, "recording.hist"), os.path.join(folder, "picture")
     run("picture", history, "-o", file + ".svg", "Debian/151")
@@ -176,4 +184,5 @@ with scratch() as tmp:
     check_explain(tmp)
     check_gap(tmp)
     check_width(tmp)
+    check_markers(tmp)
     check_requests(tmp)

@@ -46,6 +46,8 @@ static void test_finding(void **state)
 	check_refused(":screen", "screen wants the name");
 	check_shows(":theme", "legend and themes", NULL);
 	check_shows(":theme!", "legend and themes", NULL);
+	/* Of a range, what was taken comes first: what follows may have no room. */
+	check_shows("key ^ v 20l", "critical_task:  virt-preempt 10.6 ms  blocked", NULL);
 	/* From a line of a flow, or of who took from whom, to the row of its thread or machine, and back. */
 	check_shows("key > <Enter> <Tab> 5j <Enter>", "host/2101 burnP6 12:03", "Enter flow");
 	check_shows("key > <Enter> <Tab> 5j <Enter> ]", "\n Debian/3525 critical_task .1", "Enter go there");

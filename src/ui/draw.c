@@ -22,23 +22,32 @@ static const struct style *part(const struct app *app, enum part p)
 	return &app->look.palette.part[p];
 }
 
-/* ".1139": a time without what the header says already. */
+/* A time without what the window's begin and end say alike: ".541" within a second, "37.9" within a minute. */
 static const char *short_time(const struct app *app, int64_t t, char buf[TIME_TEXT])
 {
+	char begin[TIME_TEXT], end[TIME_TEXT];
+	size_t said = 0;
 	ruler_time(buf, &app->axis, t, app->view.step);
-	const char *dot = strchr(buf, '.');
-	return app->axis.format == TIME_WALL && dot ? dot : buf;
+	if (app->axis.format != TIME_WALL)
+		return buf;
+	time_clock(begin, app->view.t0, 1);
+	time_clock(end, view_last(&app->view, &app->ground), 1);
+	for (size_t i = 0; buf[i] && buf[i] == begin[i] && buf[i] == end[i]; i++)
+		said = buf[i] == ':' ? i + 1 : buf[i] == '.' ? i : said;
+	return buf + said;
 }
 
-/* "   A .541  B .720  d 179 ms" */
-static void markers_text(const struct app *app, char *buf, size_t size)
+/* "   A .541  B .720  d 179 ms", or without room for that "   A..B 179 ms" */
+static void markers_text(const struct app *app, int room, char *buf, size_t size)
 {
 	const struct view *v = &app->view;
 	char a[TIME_TEXT], b[TIME_TEXT], d[TIME_TEXT];
 	bool has_a = v->a != VIEW_NONE, has_b = v->b != VIEW_NONE;
-	snprintf(buf, size, "%s%s%s%s%s%s", has_a ? "   A " : "", has_a ? short_time(app, v->a, a) : "", has_b ? "  B " : "",
-	         has_b ? short_time(app, v->b, b) : "", has_a && has_b ? "  d " : "",
+	int n = snprintf(buf, size, "%s%s%s%s%s%s", has_a ? "   A " : "", has_a ? short_time(app, v->a, a) : "",
+	         has_b ? "  B " : "", has_b ? short_time(app, v->b, b) : "", has_a && has_b ? "  d " : "",
 	         has_a && has_b ? time_duration(d, v->a < v->b ? v->b - v->a : v->a - v->b) : "");
+	if (n > room && has_a && has_b)
+		snprintf(buf, size, "   A..B %s", d);
 }
 
 /* What stands at the end of the first line; true when it must be known to read the rest. */
@@ -98,7 +107,7 @@ static void draw_header(struct app *app, struct screen *s)
 	window_text(app, false, window, sizeof window);
 	window_text(app, true, dated, sizeof dated);
 	snprintf(cell, sizeof cell, "   %s/cell", time_duration(step, app->view.step));
-	markers_text(app, markers, sizeof markers);
+	markers_text(app, room - text_width(window), markers, sizeof markers);
 	/* Where the line is short, markers and filter are worth more than the length of a cell, and all than the date. */
 	int rest = text_width(cell) + text_width(markers);
 	bool fits = text_width(window) + rest + (needed ? tail : 0) <= room;

@@ -81,7 +81,7 @@ static void shares_text(struct app *app, int64_t from, int64_t to, char *buf, si
 		snprintf(buf + used, size - used, " %%");
 }
 
-/* The statistics of the range selection: length, then ns per state. */
+/* The statistics of the range selection: length, then ns per state, what was taken first: a line may be too short. */
 static void range_text(struct app *app, char *buf, size_t size)
 {
 	const struct view *v = &app->view;
@@ -95,9 +95,11 @@ static void range_text(struct app *app, char *buf, size_t size)
 	                 row_title(&app->rows, v->row, title, sizeof title));
 	size_t used = n < 0 ? 0 : (size_t)n < size ? (size_t)n : size - 1;
 	if (src.attrs > 0 && cells_sums(&src, from, to, sums, NULL) == 0) {
-		for (int c = 0; c < HISTORY_STATES && used + 1 < size; c++) {
+		for (int i = 0; i < 2 * HISTORY_STATES && used + 1 < size; i++) {
 			char label[64];
-			if (sums[c] <= 0 || (c == VIS_NONE && !src.minority))
+			const int c = i % HISTORY_STATES;
+			const bool taken = src.severity[c] >= SUFFERS, first = i < HISTORY_STATES;
+			if (sums[c] <= 0 || taken != first || (c == VIS_NONE && !src.minority))
 				continue;
 			text_escape(label, sizeof label, look_code_label(app, v->row, (unsigned)c));
 			n = snprintf(buf + used, size - used, "  %s %s", label, time_duration(d, sums[c]));
