@@ -249,6 +249,7 @@ static void draw_line(struct app *app, struct pane *pane, struct screen *s, int 
 	struct style steal = selected ? style : app->look.palette.part[PART_STEAL];
 	char text[512];
 	row_title(&app->rows, id_of(&r->who), text, sizeof text);
+	screen_fill(s, 0, y, app->label_w, ' ', style);  /* one style all along: changes of it are most of what is sent */
 	screen_text(s, 1, y, w.who - 1, style, text);
 	for (int c = 0, x = w.who + 1; c < COLUMNS; c++) {
 		if (!w.column[c])
