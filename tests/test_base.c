@@ -82,6 +82,19 @@ static void test_width(void **state)
 	assert_int_equal(text_fit("abc", 2), 2);
 }
 
+/* Lines end at spaces, and numbers keep their units. */
+static void test_line(void **state)
+{
+	(void)state;
+	static const struct { const char *text; int cells; size_t line; } cases[] = {
+		{ "one two", 7, 7 }, { "one two", 6, 3 }, { "one two", 3, 3 }, { "onetwo", 4, 4 }, { "", 4, 0 }, { "it: 5.35 ms (83.3 %)", 20, 20 },
+		{ "it: 5.35 ms (83.3 %)", 19, 11 }, { "it: 5.35 ms (83.3 %)", 10, 3 }, { "12 ms", 4, 4 }, { "x 12 msec", 5, 4 },
+		{ "x v12 ms", 6, 5 },
+	};
+	for (size_t i = 0; i < COUNT(cases); i++)
+		assert_int_equal(text_line(cases[i].text, cases[i].cells), cases[i].line);
+}
+
 static void test_duration(void **state)
 {
 	(void)state;
@@ -553,6 +566,7 @@ int main(void)
 		cmocka_unit_test(test_escape),
 		cmocka_unit_test(test_suggest),
 		cmocka_unit_test(test_width),
+		cmocka_unit_test(test_line),
 		cmocka_unit_test(test_duration),
 		cmocka_unit_test(test_parse_time),
 		cmocka_unit_test(test_units),

@@ -94,6 +94,30 @@ size_t text_fit(const char *s, int cells)
 	return used;
 }
 
+bool text_breaks(const char *s, size_t space)
+{
+	static const char *const units[] = { "%", "ns", "us", "ms", "s", "min", "h" };
+	const char *unit = s + space + 1;
+	const size_t letters = strspn(unit, "%abcdefghijklmnopqrstuvwxyz");
+	size_t number = space;
+	while (number > 0 && strchr("0123456789.", s[number - 1]))
+		number--;
+	if (number == space || (number > 0 && !strchr(" (", s[number - 1])))
+		return true;
+	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+		if (strlen(units[i]) == letters && strncmp(unit, units[i], letters) == 0)
+			return false;
+	return true;
+}
+
+size_t text_line(const char *s, int cells)
+{
+	size_t n = text_fit(s, cells), end = n;
+	while (s[n] && end > 0 && (s[end] != ' ' || !text_breaks(s, end)))
+		end--;
+	return end ? end : n;
+}
+
 int text_width(const char *s)
 {
 	int width = 0;

@@ -7,6 +7,7 @@
 #ifndef STEALSCOPE_BASE_TEXT_H
 #define STEALSCOPE_BASE_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,11 @@ int text_width(const char *s);
 
 /* Longest prefix of s, in bytes, that takes at most `cells` columns. */
 size_t text_fit(const char *s, int cells);
+
+/* May a line end at this space?  Not between a number and its unit: "48.7 %", "12.0 ms". */
+bool text_breaks(const char *s, size_t space);
+/* How much of s makes a line of that many cells: up to a space at which it may end, where there is one. */
+size_t text_line(const char *s, int cells);
 
 /* What a shell reads as exactly this one word: in quotes where it would see more in it.  The caller frees. */
 char *shell_word(const char *text);

@@ -40,16 +40,8 @@ static char *command_of(const char *text, size_t n, const char *file)
 /* "48.7 %", "12.0 ms" are not torn apart: the length of a word, with the unit behind a number. */
 static size_t word_length(const char *text)
 {
-	static const char *const units[] = { "%", "ns", "us", "ms", "s", "min", "h" };
-	size_t n = strcspn(text, " \n"), digit = text[0] == '(';
-	if (text[n] != ' ' || text[digit] < '0' || text[digit] > '9' || strspn(text + digit, "0123456789.") != n - digit)
-		return n;
-	const char *unit = text + n + 1;
-	const size_t letters = strspn(unit, "%abcdefghijklmnopqrstuvwxyz");
-	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-		if (strlen(units[i]) == letters && strncmp(unit, units[i], letters) == 0)
-			return n + 1 + strcspn(unit, " \n");
-	return n;
+	size_t n = strcspn(text, " \n");
+	return text[n] != ' ' || text_breaks(text, n) ? n : n + 1 + strcspn(text + n + 1, " \n");
 }
 
 void prose_print(const char *text, const char *file)

@@ -178,10 +178,7 @@ static void note_lines(struct origin *o, const struct note *note)
 	char text[NOTE_TEXT];
 	const char *rest = note_text(note, text);
 	for (const char *word = "note"; *rest; word = "") {
-		size_t n = text_fit(rest, LINE_CELLS - INDENT), end = n;
-		while (rest[n] && end > 0 && rest[end] != ' ')
-			end--;
-		n = end ? end : n;
+		size_t n = text_line(rest, LINE_CELLS - INDENT);
 		char *line = mem_printf("%-*s%.*s", INDENT, word, (int)n, rest);
 		add_line(o, line);
 		o->doubts++;

@@ -39,10 +39,7 @@ static void add_wrapped(struct app *app, struct pager *p, const char *text)
 {
 	const char *indent = "  ";
 	while (*text) {
-		size_t n = text_fit(text, app->w - 6), cut = n;
-		while (text[n] && cut > 0 && text[cut] != ' ')
-			cut--;
-		n = text[n] && cut > 0 ? cut : n;
+		size_t n = text_line(text, app->w - 6);
 		pager_add(p, -1, "%s%.*s", indent, (int)(n ? n : strlen(text)), text);
 		text += n ? n : strlen(text);
 		text += strspn(text, " ");
