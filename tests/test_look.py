@@ -152,6 +152,14 @@ def check_picture(folder):
     check("who suffers" in open(file + ".html", encoding="utf-8").read(), "what failed left the file alone")
 
 
+def check_one(folder):
+    """One of a kind is one."""
+    history = os.path.join(folder, "recording.hist")
+    text = run("gaps", history, "Debian/CPU0", "--from", "05:30:51.4627", "--to", "05:30:51.48", "--min", "2ms", env={"TZ": "UTC"}).stdout
+    check("\n1 gap of Debian/vCPU0, " in text, "one gap")
+    check(", 1 entry\n" in run("flow", history, "Debian/2").stdout, "one entry")
+
+
 def check_gap(folder):
     """A list of gaps is of the window beside it, also where the pane before it left less room for the rows; a culprit of a part
     of a gap is never said without that part."""
@@ -183,6 +191,7 @@ with scratch() as tmp:
     check_picture(tmp)
     check_explain(tmp)
     check_gap(tmp)
+    check_one(tmp)
     check_width(tmp)
     check_markers(tmp)
     check_requests(tmp)

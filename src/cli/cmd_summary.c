@@ -41,7 +41,8 @@ static void print_rest(const struct summary *s, size_t top)
 	if (top && losers > top)
 		printf("\nshown: %zu of the %zu threads that lost something (--top)\n", top, losers);
 	if (threads > losers)
-		printf("%s%zu threads lost nothing\n", top && losers > top ? "" : "\n", threads - losers);
+		printf("%s%zu thread%s lost nothing\n", top && losers > top ? "" : "\n", threads - losers,
+		       threads - losers == 1 ? "" : "s");
 }
 
 /* What awaiting the halts of its vCPUs cost the host. */

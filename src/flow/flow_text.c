@@ -210,8 +210,8 @@ static void print_summary(const struct page *p, const struct subject *s)
 		lost += f->entry[i].lost;
 	}
 	fprintf(p->to, "execution flow of %s\n", topo_subject_text(p->topo, s, subject, sizeof subject));
-	fprintf(p->to, "%s .. %s (%s), %zu entries\n", time_date(from, f->start, 9), time_clock(to, f->end, 9),
-	        time_duration(d, f->end - f->start + 1), f->entries);
+	fprintf(p->to, "%s .. %s (%s), %zu %s\n", time_date(from, f->start, 9), time_clock(to, f->end, 9),
+	        time_duration(d, f->end - f->start + 1), f->entries, f->entries == 1 ? "entry" : "entries");
 	int column = fprintf(p->to, "lost %s (%s)", time_duration(d, lost), share_text(share, share_of(f, lost)));
 	for (int k = 0; k < FLOW_KIND_COUNT; k++) {
 		char item[64];

@@ -67,8 +67,8 @@ static void write_totals(FILE *out, const struct topo *topo, const struct gap_li
 	char total[TIME_TEXT], p50[TIME_TEXT], p90[TIME_TEXT], p99[TIME_TEXT], longest[TIME_TEXT], name[160] = "";
 	if (!all->count)
 		return;
-	fprintf(out, "\n%" PRIu64 " gaps%s%s, %s in all\nlength: p50 %s, p90 %s, p99 %s, longest %s\n", all->count,
-	        who ? " of " : "", who ? topo_subject_text(topo, who, name, sizeof name) : "",
+	fprintf(out, "\n%" PRIu64 " gap%s%s%s, %s in all\nlength: p50 %s, p90 %s, p99 %s, longest %s\n", all->count,
+	        all->count == 1 ? "" : "s", who ? " of " : "", who ? topo_subject_text(topo, who, name, sizeof name) : "",
 	        time_duration(total, all->total), time_duration(p50, all->p50), time_duration(p90, all->p90),
 	        time_duration(p99, all->p99), time_duration(longest, all->longest));
 	if (all->count > list->items)

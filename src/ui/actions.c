@@ -85,7 +85,7 @@ static void hide_idle(struct app *app)
 	rows_build(&app->rows);
 	app_select(app, rows_find_near(&app->rows, app->view.row));
 	if (app->rows.hide_idle)
-		app_say(app, "%zu threads are hidden: they wanted a CPU for less than 10 ms, or 0.1 %%", app->rows.hidden);
+		app_say(app, "hidden threads: %zu; they wanted a CPU for less than 10 ms, or 0.1 %%", app->rows.hidden);
 	else
 		app_say(app, "all threads are shown");
 }

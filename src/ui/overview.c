@@ -281,8 +281,8 @@ static void title(const struct app *app, const struct pane *pane, int w, char *b
 	(void)app;
 	int n = snprintf(buf, size, " who suffers in these %s, by %s", time_duration(d, p->s.end - p->s.start + 1),
 	                 summary_order_name[p->by]);
-	int m = snprintf(all, sizeof all, ": %zu machine%s, %zu threads", p->machines, p->machines == 1 ? "" : "s",
-	                 pane->lines - p->machines);
+	int m = snprintf(all, sizeof all, ": %zu machine%s, %zu thread%s", p->machines, p->machines == 1 ? "" : "s",
+	                 pane->lines - p->machines, pane->lines - p->machines == 1 ? "" : "s");
 	snprintf(buf + n, size - (size_t)n, "%s ", n + m + 4 < w ? all : "");
 }
 
