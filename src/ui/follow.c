@@ -178,7 +178,7 @@ void follow_cause(struct app *app)
 		return;
 	bool found;
 	if (row.kind == ROW_REQUEST) {
-		app_say(app, "R lists the requests with what was stolen from them");
+		app_say(app, "R lists the requests with what was taken from them");
 		return;
 	}
 	if (row_is_pcpu(&app->topo, row)) {

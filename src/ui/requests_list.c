@@ -79,7 +79,7 @@ static bool begin(struct app *app, struct pane *pane)
 		return false;
 	}
 	if (p->all.len == 0) {
-		app_say(app, "these traces hold no marked requests");
+		app_say(app, "these traces hold no marked requests: see stealscope-latency(1)");
 		return false;
 	}
 	if (p->all.len > MOST)
