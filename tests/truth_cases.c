@@ -191,7 +191,7 @@ const struct pinned pinned[] = {
 	{ "aside-step", 293 }, { "aside-step", 295 }, { "aside-step", 297 },
 	{ "aside-step", 4000017 },
 	{ "back-step", 3 }, { "back-step", 8 }, { "back-step", 9 }, { "back-step", 33 }, { "back-step", 82 },
-	{ "back-step", 6000011 },
+	{ "back-step", 6000011 }, { "back-step", 6002102 },
 	{ "any-step", 3000059 }, { "any-step", 3000124 }, { "any-step", 4000136 },
 	{ "small-step", 1001017 }, { "small-step", 1001676 },
 };

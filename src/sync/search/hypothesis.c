@@ -150,13 +150,6 @@ void hypothesis_doubt(struct hypothesis *h, const struct seen *seen)
 		hypothesis_release(&wide);
 		return;
 	}
-	if (!better && wide.outside > hypothesis_may_miss(h)) {  /* led astray: what else fits, it does not tell */
-		h->adrift = true;
-		for (size_t i = 0; i < h->clock.pieces; i++)
-			h->clock.piece[i].quality = SYNC_APPROXIMATE;
-		hypothesis_release(&wide);
-		return;
-	}
 	bool same = as_narrow(&wide.clock, &h->clock, seen->act);
 	bool ambiguous = !same && (!better || wide.ambiguous > 0);
 	for (size_t i = 0; i < wide.clock.pieces && !better; i++)
