@@ -211,6 +211,8 @@ void ctf_metadata_parse(struct ctf_metadata *m, const char *text, size_t len)
 	struct parser p = { .m = m, .at = text, .end = text + len };
 	*m = (struct ctf_metadata){ 0 };
 	tsdl_next(&p);
+	if (memchr(text, '\0', len))
+		tsdl_fail(&p, "text with a NUL in it");
 	while (p.token != END)
 		top(&p);
 	if (!m->why && !m->has_order)

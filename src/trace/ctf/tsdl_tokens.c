@@ -21,11 +21,13 @@ static void skip_blank(struct parser *p)
 {
 	while (p->at < p->end) {
 		const size_t left = (size_t)(p->end - p->at);
-		if (isspace((unsigned char)*p->at)) {
+		if (memchr(" \t\r\n", *p->at, 4)) {
 			p->at++;
 		} else if (left >= 2 && p->at[0] == '/' && p->at[1] == '/') {
 			const char *line = memchr(p->at, '\n', left);
 			p->at = line ? line : p->end;
+			if (!line)
+				tsdl_fail(p, "a comment without its end");
 		} else if (left >= 2 && p->at[0] == '/' && p->at[1] == '*') {
 			const char *close = memmem(p->at + 2, left - 2, "*/", 2);
 			p->at = close ? close + 2 : p->end;
@@ -51,6 +53,7 @@ static void next_text(struct parser *p)
 
 void tsdl_next(struct parser *p)
 {
+	static const char signs[] = "[](){}<>:;,.=*+-";
 	if (p->m->arena.bytes > MOST_BYTES)
 		tsdl_fail(p, "more types and names than is sensible");
 	skip_blank(p);
@@ -69,6 +72,9 @@ void tsdl_next(struct parser *p)
 		p->token = isdigit(c) ? NUMBER : WORD;
 		while (p->len < left && (isalnum((unsigned char)p->at[p->len]) || p->at[p->len] == '_'))
 			p->len++;
+	} else if (!memchr(signs, c, sizeof signs - 1)) {
+		tsdl_fail(p, "a sign that is not understood");
+		return;
 	} else {
 		p->token = SIGN;
 		p->len = left >= 3 && memcmp(p->at, "...", 3) == 0 ? 3 : left >= 2 && memcmp(p->at, ":=", 2) == 0 ? 2 : 1;

@@ -106,8 +106,9 @@ static const char *clock_name(struct parser *p)
 
 void tsdl_skip_value(struct parser *p)
 {
-	while (p->token != END && !tsdl_is(p, ";") && !tsdl_is(p, "}"))
-		tsdl_next(p);
+	for (; p->token != END && !tsdl_is(p, ";") && !tsdl_is(p, "}"); tsdl_next(p))
+		if (tsdl_is(p, "="))
+			tsdl_fail(p, "two attributes in one");
 }
 
 /* In which base people are shown an integer: of no use here, but where it is none the whole description may be damaged. */
