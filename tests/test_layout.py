@@ -66,6 +66,12 @@ def main():
         check(content(renamed) == content(plain), "with it, the histories are the same")
         check(len(table("gaps", renamed)) >= 10 and table("gaps", renamed) == table("gaps", plain), "so are the gaps")
         check(table("steal", renamed) == table("steal", plain), "and who stole")
+        check("has no wakeups" not in run("info", renamed).stdout, "wakeups were recorded, and nobody says otherwise")
+
+        with open(layout, "w", encoding="ascii") as f:
+            f.write(re.sub(r"  - {kind: sched_wak[^}]*}\n", "", LAYOUT))
+        run(*index, "--layout", layout, "-o", renamed)
+        check("host: its trace has no wakeups" in run("summary", renamed).stdout, "without wakeups it is said what that hides")
 
 
 main()

@@ -44,6 +44,7 @@ static void on_switch(struct machine *mc, uint32_t number, const struct event *e
 			prev->sched = THREAD_BLOCKED;
 	}
 	if (next) {
+		mc->unwoken += !mc->wakes && next->sched == THREAD_BLOCKED;
 		cpu_enter(mc, number, next, MODE_VMM);  /* Fig. 5, transitions 3 and 6 */
 		thread_learn(mc, next, ev->sw.next_comm, -1);
 	} else if (ev->sw.next_tid == 0) {
@@ -75,6 +76,7 @@ static int64_t current_tid(const struct cpu *c, const struct event *ev)
 static void on_wake(struct machine *mc, const struct cpu *c, const struct event *ev)
 {
 	struct thread *th = thread_get(mc, ev->wake.tid);
+	mc->wakes = true;
 	if (!th)
 		return;
 	thread_learn(mc, th, ev->wake.comm, -1);

@@ -170,6 +170,10 @@ static void note_doubts(const struct model_run *r, const struct model *m, int64_
 			notes_add(notes, NOTE_LOSS, mc->name,
 			          "%" PRIu64 " events do not follow from those before; some are missing from the trace",
 			          mc->contradictions);
+		if (!mc->wakes && mc->unwoken)
+			notes_add(notes, NOTE_DOUBT, mc->name, "its trace has no wakeups: when who slept wanted to run again is not "
+			          "known, and what it then waited for a CPU counts as sleep; record sched_waking and sched_wakeup, "
+			          "too");
 	}
 }
 

@@ -119,6 +119,7 @@ struct machine {
 	bool tells_pids;        /* its events say whose process their thread is */
 	bool tells_calls;       /* returns of its vCPUs to their monitors were recorded */
 	bool waking_moves;      /* it has sched_waking but no sched_wakeup */
+	bool wakes;             /* one of them has been seen */
 	const struct start *start;  /* what looking ahead found, borrowed; or NULL */
 	size_t epoch;           /* of *start: each loss begins one, and the time when all losses are over */
 	int64_t lost_until;     /* ns, clock of the machine: when they are all over */
@@ -126,6 +127,7 @@ struct machine {
 	int64_t begin;          /* ns host time, of its trace */
 	int64_t unknown;        /* ns of its CPUs' time of which nobody knows what ran, as far as that is over */
 	uint64_t contradictions;  /* events that do not follow from those before */
+	uint64_t unwoken;       /* times that a thread slept and then ran, before any wakeup was seen */
 	uint8_t tells;          /* which kinds of handlers its trace has: see irq.c */
 	uint8_t isa;            /* of its exits, as told: enum isa */
 	int64_t text_name;      /* id of its name */
