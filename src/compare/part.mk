@@ -12,6 +12,7 @@ src_libcompare_a_SOURCES = \
 	src/compare/estimate.c src/compare/estimate.h \
 	src/compare/groups.c src/compare/groups.h \
 	src/compare/ledger.c src/compare/ledger.h \
+	src/compare/outlook.c src/compare/outlook.h \
 	src/compare/rates.c \
 	src/compare/replay.c src/compare/replay.h \
 	src/compare/request_kinds.c \

@@ -1,110 +1,18 @@
-/* What if: calibrate the model on the recording itself, then replay it with the changes.
- *
- * Each figure is an interval over what is not known: whether who waited would have started its next work earlier (closed
- * loop) or when it did (open loop); whether what interrupts a request, timers and handlers, comes with its work or with
- * time; by how much the replay without any change misses what was recorded; and that another recording of the same would
- * have been another sample. */
+/* What if: calibrate the model on the recording itself, then replay it with the changes. */
+#include "compare/whatif.h"
+
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/text.h"
 #include "compare/apply.h"
-#include "compare/calibrate.h"
-#include "compare/estimate.h"
-#include "compare/replay.h"
-#include "compare/served.h"
-#include "compare/whatif.h"
+#include "compare/outlook.h"
 
 #define UNKNOWN_MOST 0.01    /* of the window */
-#define THREADS_FROM 0.01    /* waits of the host's threads are told from this share of the window on */
-#define LEAST_WAIT 0.001     /* of a CPU: what two runs of the same may differ by */
-#define PINS_MATTER 0.1
-#define TRIED 0.01           /* of the window */
-#define UNTRIED_FROM 0.05
-#define PAIRS_TOLD 3
-#define MISSED_FROM 0.05     /* of a CPU */
-#define UNLIKE_MOST 1.3      /* half octaves; with weights that are off by 2 some 1.6, with the right ones 0.4 */
-#define UNLIKE_FROM 0.02     /* of a CPU that is waited */
-#define SKEW_MOST 0.3
-#define RUNS (2 * MODELS)    /* each in a closed and an open loop */
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
-/* ---- Figures */
-
-/* The replays: as it was, changed, and changed for all who may not be pinned. */
-enum { AS_IT_WAS, CHANGED, FREED, VARIANTS };
-
-#define CHANCE 0.05          /* that the truth of another run lies outside */
-
-/* Times a standard error: another run of the same is another sample.  The error may be that of the longest blocks. */
-static double another_run(double chance)
-{
-	return student_beyond(chance, FEWEST_BLOCKS - 1) * sqrt(2);
-}
-
-/* One figure of all replays: [variant][run]. */
-struct figure { double value[VARIANTS][RUNS]; };
-
-/* What the model does wrongly it does wrongly again, and all to one side: where it counts for as much as chance, the truth
- * lies outside on that side alone, so all of the chance is there.  With none, half of it is on either side.  It is what the
- * best models of both kinds miss of this figure (reproduced), and of what the changes change, as large a part as the replay
- * misses of all time that was waited or held back. */
-static struct whatif_row *add_row(struct whatif *out, unsigned kind, const char *subject, unsigned quantity,
-                                  double recorded, const double reproduced[2], double low, double high, double least,
-                                  double sample)
-{
-	const double value = (low + high) / 2;
-	const double miss = fmax(fabs(reproduced[0] - recorded), fabs(reproduced[1] - recorded));
-	const double off = recorded > 0 ? miss / recorded * value : 0;
-	const double wrong = hypot(off, out->missed * (value - recorded));
-	const double reach = least + fmax(another_run(CHANCE / 2) * sample, wrong + another_run(CHANCE) * sample);
-	struct whatif_row *row = ARRAY_PUSH(out->row, out->rows, out->cap);
-	*row = (struct whatif_row){ .subject = mem_dup(subject), .kind = (uint8_t)kind,
-		.quantity = (uint8_t)quantity, .recorded = recorded, .reproduced = reproduced[0], .value = value,
-		.low = fmax(0, low - reach), .high = high + reach };
-	return row;
-}
-
-/* The error of a tail is in proportion to its length: whoever saw a short one thinks the error small, whoever saw a long
- * one large.  So the truth may be further above what was seen than below it. */
-static void skew(struct whatif_row *row, double low, double high, double tail)
-{
-	const double reach = row->high - high, part = tail > 0 ? fmin(SKEW_MOST, reach / (2 * tail)) : 0;
-	row->low = fmax(0, low - (1 - part) * reach);
-	row->high = high + (1 + part) * reach;
-}
-
-/* What the vCPUs of a VM, or the threads of one name, waited. */
-struct waiting {
-	char subject[SUBJECT_TEXT];
-	uint8_t kind;
-	bool gone;
-	double recorded;
-	double held, held_then;    /* by quotas */
-	struct figure replayed;
-	double in[2][DIFF_SLICES]; /* ns with the changes, of the first runs */
-};
-
-static int waiting_cmp(const void *pa, const void *pb)
-{
-	const struct waiting *a = pa, *b = pb;
-	return a->kind != b->kind ? (a->kind > b->kind) - (a->kind < b->kind) : strcmp(a->subject, b->subject);
-}
-
-struct replays {
-	struct wants *w;
-	struct waiting *waiting;   /* by task, until they are joined */
-	struct served_list *served;
-	size_t untold;               /* figures that hang on who is pinned */
-	bool apart;                  /* see apply_lifts_quota() */
-	unsigned runs;               /* with the changes; as it was, there are two */
-	struct contests met[2];      /* as it was, and changed */
-	double *again[VARIANTS][RUNS];  /* ns of each request; NAN: it does not end */
-};
+/* ---- Replays */
 
 static void keep(struct replays *r, int variant, unsigned run)
 {
@@ -128,175 +36,6 @@ static void keep_same(struct replays *r, unsigned run)
 	r->again[FREED][run] = mem_new(r->served->len, sizeof(double));
 	for (size_t i = 0; i < r->served->len; i++)
 		r->again[FREED][run][i] = r->again[CHANGED][run][i];
-}
-
-/* What comes out is another thing for those who may be pinned, and for those who are not. */
-static bool hangs_on_pins(const double low[2], const double high[2], double least)
-{
-	const double apart = fmax(low[0], low[1]) - fmin(high[0], high[1]);
-	return apart > fmax(least, PINS_MATTER * fmin(high[0], high[1]));
-}
-
-static double sample_error(const struct replays *r, const struct waiting *x)
-{
-	double den[DIFF_SLICES];
-	for (unsigned i = 0; i < DIFF_SLICES; i++)
-		den[i] = ((double)(r->w->to - r->w->from) + 1) / DIFF_SLICES;
-	return fmax(estimate_ratio(x->in[0], den).error, estimate_ratio(x->in[1], den).error);
-}
-
-static void list_add(char **list, const char *name)
-{
-	char *more = mem_printf("%s%s%s", *list, **list ? ", " : "", name);
-	free(*list);
-	*list = more;
-}
-
-/* The replay without a change makes it wait quite another time. */
-static bool is_missed(const struct waiting *x)
-{
-	const double again = x->replayed.value[AS_IT_WAS][0], most = fmax(x->recorded, again);
-	return !x->gone && most > MISSED_FROM && fabs(again - x->recorded) > WHATIF_MISSES * most;
-}
-
-static void tell_missed(const char *who, struct whatif *out, struct notes *notes)
-{
-	if (!*who)
-		return;
-	out->doubted = true;
-	notes_add(notes, NOTE_DOUBT, NULL, "%s waited quite another time than in the replay without a change: what it weighs, "
-	          "or where it may run, is otherwise than is known (SCHED_IDLE, control groups), and what is told of it is a "
-	          "guess", who);
-}
-
-static void tell_waits(struct replays *r, struct whatif *out, struct notes *notes)
-{
-	char *missed = mem_dup("");
-	size_t n = 0;
-	struct waiting *a = r->waiting;
-	if (r->w->tasks)
-		qsort(a, r->w->tasks, sizeof *a, waiting_cmp);
-	for (size_t i = 0; i < r->w->tasks; i++) {
-		if (n == 0 || waiting_cmp(&a[n - 1], &a[i])) {
-			a[n++] = a[i];
-			continue;
-		}
-		a[n - 1].recorded += a[i].recorded;
-		a[n - 1].held += a[i].held;
-		a[n - 1].held_then += a[i].held_then;
-		a[n - 1].gone &= a[i].gone;
-		for (unsigned k = 0; k < RUNS * VARIANTS; k++)
-			a[n - 1].replayed.value[k / RUNS][k % RUNS] += a[i].replayed.value[k / RUNS][k % RUNS];
-		for (int k = 0; k < 2 * DIFF_SLICES; k++)
-			a[n - 1].in[k / DIFF_SLICES][k % DIFF_SLICES] += a[i].in[k / DIFF_SLICES][k % DIFF_SLICES];
-	}
-	for (size_t i = 0; i < n; i++) {
-		double low[2] = { INFINITY, INFINITY }, high[2] = { 0 };
-		for (unsigned k = 0; k < 2 * r->runs; k++) {
-			const double x = a[i].replayed.value[CHANGED + k % 2][k / 2];
-			low[k % 2] = fmin(low[k % 2], x);
-			high[k % 2] = fmax(high[k % 2], x);
-		}
-		if (is_missed(&a[i]))
-			list_add(&missed, a[i].subject);
-		if (a[i].gone)
-			continue;
-		const double x[2] = { fmin(low[0], low[1]), fmax(high[0], high[1]) };
-		if (a[i].kind != DIFF_OF_MACHINE && fmax(a[i].recorded, x[1]) < THREADS_FROM)
-			continue;
-		if (hangs_on_pins(low, high, LEAST_WAIT)) {
-			r->untold++;
-			continue;
-		}
-		struct whatif_row *row = add_row(out, a[i].kind, a[i].subject, DIFF_LOST, a[i].recorded,
-		                                 a[i].replayed.value[AS_IT_WAS], x[0], x[1], LEAST_WAIT, sample_error(r, &a[i]));
-		row->held = a[i].held;
-		row->held_then = a[i].held_then;
-	}
-	tell_missed(missed, out, notes);
-	free(missed);
-}
-
-static int by_ns(const void *pa, const void *pb)
-{
-	const struct latency *a = pa, *b = pb;
-	return (a->ns > b->ns) - (a->ns < b->ns);
-}
-
-/* The latencies of one kind of request, sorted: as recorded (NULL), as replayed, or as replayed with what interrupts them
- * in proportion to time. */
-static size_t latencies_of(const struct replays *r, const char *kind, const double *again, bool in_time,
-                           struct latency *out)
-{
-	size_t n = 0;
-	const double width = ((double)(r->w->to - r->w->from) + 1) / DIFF_SLICES;
-	for (size_t i = 0; i < r->served->len; i++) {
-		const struct served *s = &r->served->item[i];
-		double ns = again ? again[i] : (double)s->latency;
-		if (strcmp(s->kind, kind) || isnan(ns))
-			continue;
-		const double between = (double)s->background;
-		if (in_time && 2 * between < (double)s->latency)
-			ns = fmax(0, ns - between) / (1 - between / (double)s->latency);
-		const unsigned slice = (unsigned)((double)(s->start - r->w->from) / width);
-		out[n++] = (struct latency){ ns, slice < DIFF_SLICES ? slice : DIFF_SLICES - 1 };
-	}
-	if (n)
-		qsort(out, n, sizeof *out, by_ns);
-	return n;
-}
-
-static const struct { uint8_t quantity; double p; size_t requests; } quantile[] = {
-	{ DIFF_P50, 0.5, 20 }, { DIFF_P90, 0.9, 50 }, { DIFF_P99, 0.99, 100 },
-};
-
-static void tell_kind(struct replays *r, const char *kind, struct whatif *out)
-{
-	struct latency *l = mem_new(r->served->len, sizeof *l);
-	for (size_t q = 0; q < COUNT(quantile); q++) {
-		const double p = quantile[q].p;
-		double low[2] = { INFINITY, INFINITY }, high[2] = { 0 }, sample = 0, length = 0;
-		size_t n = latencies_of(r, kind, NULL, false, l);
-		if (n < quantile[q].requests)
-			continue;
-		const double recorded = quantile_value(l, n, p);
-		double reproduced[2];
-		for (unsigned k = 0; k < 2; k++) {
-			n = latencies_of(r, kind, r->again[AS_IT_WAS][k], false, l);
-			reproduced[k] = n ? quantile_value(l, n, p) : 0;
-		}
-		for (unsigned k = 0; k < 4 * r->runs; k++) {
-			n = latencies_of(r, kind, r->again[CHANGED + k / 2 % 2][k / 4], k % 2, l);
-			if (n < quantile[q].requests)
-				continue;
-			const double value = quantile_value(l, n, p);
-			low[k / 2 % 2] = fmin(low[k / 2 % 2], value);
-			high[k / 2 % 2] = fmax(high[k / 2 % 2], value);
-			if (k / 2 == 0 || k / 2 == 2) {
-				const struct tail tail = p < 0.9 ? (struct tail){ 0, 0 } : quantile_tail(l, n, p);
-				sample = fmax(sample, fmax(estimate_quantile(l, n, p).error, tail.error));
-				length = fmax(length, tail.length);
-			}
-		}
-		const double least = fmin(low[0], low[1]), most = fmax(high[0], high[1]);
-		if (isfinite(low[0]) && isfinite(low[1]) && hangs_on_pins(low, high, 0))
-			r->untold++;
-		else if (isfinite(least))
-			skew(add_row(out, DIFF_OF_REQUESTS, kind, quantile[q].quantity, recorded, reproduced, least, most, 0, sample),
-			     least, most, length);
-	}
-	free(l);
-}
-
-static void tell_requests(struct replays *r, struct whatif *out)
-{
-	for (size_t i = 0; i < r->served->len; i++) {
-		bool first = true;
-		for (size_t k = 0; k < i && first; k++)
-			first = strcmp(r->served->item[k].kind, r->served->item[i].kind) != 0;
-		if (first)
-			tell_kind(r, r->served->item[i].kind, out);
-	}
 }
 
 /* ---- The question */
@@ -378,80 +117,6 @@ static void replay_all(struct replays *r, const struct models *models, const str
 	replay_changed(r, FREED, models, !apply_free(r->w, change, changes));
 }
 
-/* Says what is not told, and who it hangs on. */
-static void tell_untold(const struct replays *r, const struct whatif_change *change, size_t changes, struct notes *notes)
-{
-	char name[SUBJECT_TEXT], *who = mem_dup("");
-	uint32_t last = UINT32_MAX;
-	for (size_t i = 0; i < r->w->tasks && r->untold; i++) {
-		const struct replay_task *t = &r->w->task[i];
-		if (!task_may_be_pinned(t) || apply_places(t, change, changes) || t->kin == last ||
-		    (double)t->waited < THREADS_FROM * (double)(r->w->to - r->w->from))
-			continue;
-		task_name(r->w, t, name);
-		list_add(&who, name);
-		last = t->kin;
-	}
-	if (r->untold)
-		notes_add(notes, NOTE_DOUBT, NULL, "not told (%zu): what hangs on whether %s may leave the one CPU that each "
-		          "was seen on; 'free WHO' or 'pin WHO -> CPUn', as a change more, says it", r->untold,
-		          *who ? who : "threads that were seen on one CPU");
-	free(who);
-}
-
-/* Waits of other lengths: the CPUs were shared by other rules, or weights. */
-static void tell_unlike(const struct wants *w, double unlike, struct whatif *out, struct notes *notes)
-{
-	double waited = 0;
-	for (size_t i = 0; i < w->tasks; i++)
-		waited += (double)w->task[i].waited;
-	if (unlike <= UNLIKE_MOST || waited < UNLIKE_FROM * (double)(w->to - w->from) || out->error > WHATIF_MISSES)
-		return;
-	out->doubted = true;
-	notes_add(notes, NOTE_DOUBT, NULL, "the replay without a change makes waits of other lengths than those recorded: what "
-	          "threads weigh may be otherwise than their nice levels say (SCHED_IDLE, control groups)");
-}
-
-/* A name of that number. */
-static const struct replay_task *one_of(const struct wants *w, uint32_t kin)
-{
-	size_t i = 0;
-	while (w->task[i].kin != kin)
-		i++;
-	return &w->task[i];
-}
-
-/* What the untried ones weigh is not known: no event tells who is SCHED_IDLE, few recordings what groups weigh. */
-static void tell_untried(const struct replays *r, struct whatif *out, struct notes *notes)
-{
-	const double span = (double)(r->w->to - r->w->from) + 1;
-	struct contest *c;
-	char *who = mem_dup("");
-	const size_t n = contests_untried(&r->met[0], &r->met[1], (int64_t)(TRIED * span), (int64_t)(UNTRIED_FROM * span),
-	                                  r->w->kins, &c);
-	size_t untried = 0;
-	for (size_t i = 0; i < n; i++) {
-		const struct replay_task *a = one_of(r->w, c[i].a), *b = one_of(r->w, c[i].b);
-		char of[2][SUBJECT_TEXT];
-		if (a->group >= 0 && b->group >= 0)
-			continue;
-		if (untried++ >= PAIRS_TOLD)
-			continue;
-		task_name(r->w, a, of[0]);
-		task_name(r->w, b, of[1]);
-		char *pair = mem_printf("%s and %s", of[0], of[1]);
-		list_add(&who, pair);
-		free(pair);
-	}
-	out->doubted |= untried > 0;
-	if (untried)
-		notes_add(notes, NOTE_DOUBT, NULL, "this recording did not try what %s%s weigh against each other: that is taken "
-		          "from their nice levels, and may be otherwise (SCHED_IDLE, control groups)", who,
-		          untried > PAIRS_TOLD ? ", and others," : "");
-	free(who);
-	free(c);
-}
-
 struct whatif_base {
 	struct wants w;
 	struct models models;
@@ -531,11 +196,11 @@ int whatif_ask(struct whatif_base *b, const struct whatif_change *change, size_t
 	out->grouped = w->grouped;
 	replay_all(&r, &b->models, change, changes, out);
 	if (requests)
-		tell_requests(&r, out);
-	tell_waits(&r, out, notes);
-	tell_untold(&r, change, changes, notes);
-	tell_untried(&r, out, notes);
-	tell_unlike(w, b->models.unlike, out, notes);
+		outlook_requests(&r, out);
+	outlook_waits(&r, out, notes);
+	outlook_untold(&r, change, changes, notes);
+	outlook_untried(&r, out, notes);
+	outlook_unlike(w, b->models.unlike, out, notes);
 	for (unsigned k = 0; k < RUNS * VARIANTS; k++)
 		free(r.again[k / RUNS][k % RUNS]);
 	contests_release(&r.met[0]);
