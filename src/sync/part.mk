@@ -38,7 +38,8 @@ src_libsync_a_SOURCES = \
 	src/sync/decide/match.c src/sync/decide/match.h \
 	src/sync/decide/number.c src/sync/decide/number.h \
 	src/sync/decide/result.c \
-	src/sync/decide/run.h
+	src/sync/decide/run.h \
+	src/sync/decide/winners.c
 
 if HAVE_CMOCKA
 check_PROGRAMS += tests/test_sync_hull

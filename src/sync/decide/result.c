@@ -1,5 +1,4 @@
-/* From candidates to the result: which guest is which VM of which machine, and every clock to the host's. */
-#include <math.h>
+/* From the candidates that won to the result: which guest is which VM of which machine, and every clock to the host's. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,171 +8,6 @@
 #include "base/timefmt.h"
 #include "sync/decide/delays.h"
 #include "sync/decide/run.h"
-
-/* ---- who wins */
-
-static int percent(double share)
-{
-	return (int)floor(share * 100 + 0.5);
-}
-
-/* What speaks for a match less what speaks against it, both in shares. */
-static double credit(const struct match *m)
-{
-	return containment_possible(&m->proof) - m->contradiction;
-}
-
-/* Better candidates first. */
-static int by_merit(const void *pa, const void *pb)
-{
-	const struct match *a = pa, *b = pb;
-	if (!a->h.doubt != !b->h.doubt)
-		return !a->h.doubt ? -1 : 1;
-	if ((a->vm == NOBODY) != (b->vm == NOBODY))
-		return a->vm != NOBODY ? -1 : 1;
-	/* In steps, so that what hardly differs does not decide. */
-	int sa = percent(credit(a)), sb = percent(credit(b));
-	if (sa != sb)
-		return sa > sb ? -1 : 1;
-	int ca = percent(a->share), cb = percent(b->share);
-	if (ca != cb)
-		return ca > cb ? -1 : 1;
-	if (a->h.used != b->h.used)
-		return a->h.used > b->h.used ? -1 : 1;
-	if (a->proof.inside != b->proof.inside)  /* of what can be judged; the rest is lost, or of another time */
-		return a->proof.inside > b->proof.inside ? -1 : 1;
-	if (a->guest != b->guest)
-		return a->guest < b->guest ? -1 : 1;
-	if (a->hypervisor != b->hypervisor)
-		return a->hypervisor < b->hypervisor ? -1 : 1;
-	return a->vm < b->vm ? -1 : a->vm > b->vm;
-}
-
-/* A guest inside a guest also lies within the guest mode of the VM that the outer one is.  Does b, which is proved, say so
- * of a? */
-static bool is_inside(const struct sync_work *r, const struct match *a, const struct match *b)
-{
-	if (a->guest != b->guest || a->hypervisor == b->hypervisor)
-		return false;
-	for (size_t i = 0; i < r->matches; i++) {
-		const struct match *m = &r->match[i];
-		if (m->guest == r->hypervisor[b->hypervisor].guest && m->hypervisor == a->hypervisor && m->vm == a->vm &&
-		    match_proved(m))
-			return true;
-	}
-	return false;
-}
-
-static const char *const rivals = "it fits more than one VM";
-
-static bool may_rival(const struct match *m)
-{
-	return m->method == SYNC_CONTAINMENT && (!m->h.doubt || m->h.doubt == rivals);
-}
-
-/* Two VMs in which a guest fits by containment: neither is proved. */
-static void doubt_rivals(struct sync_work *r)
-{
-	bool *inside = mem_new(r->matches, sizeof *inside);
-	for (size_t k = 0; k < r->matches; k++)
-		for (size_t i = 0; match_proved(&r->match[k]) && i < r->matches; i++)
-			inside[i] = inside[i] || is_inside(r, &r->match[i], &r->match[k]);
-	for (size_t i = 0; i < r->matches; i++)
-		if (inside[i])
-			r->match[i].h.doubt = "it runs inside another guest";
-	free(inside);
-	for (size_t i = 0; i < r->matches; i++) {
-		for (size_t k = 0; k < i && may_rival(&r->match[i]); k++) {
-			struct match *a = &r->match[i], *b = &r->match[k];
-			bool related = a->hypervisor == b->hypervisor && (vm_has_moved(&a->view) || vm_has_moved(&b->view));
-			if (!related && a->guest == b->guest && may_rival(b))
-				a->h.doubt = b->h.doubt = rivals;
-		}
-	}
-}
-
-/* Does the machine run, or run what runs, this guest? */
-static bool runs(const struct sync_work *r, struct match *const *won, size_t hypervisor, size_t guest)
-{
-	size_t inner = r->hypervisor[hypervisor].guest;
-	while (inner != NOBODY && inner != guest && won[inner])
-		inner = r->hypervisor[won[inner]->hypervisor].guest;
-	return inner == guest;
-}
-
-static bool is_done(const struct hypervisor *h, size_t vm)
-{
-	const struct vm_view *view = &h->vms.vm[vm];
-	return h->done[vm] || (vm_has_moved(view) && (h->done[view->moved.of[0]] || h->done[view->moved.of[1]]));
-}
-
-/* A VM that has moved is both. */
-static void set_done(struct hypervisor *h, size_t vm)
-{
-	const struct vm_view *view = &h->vms.vm[vm];
-	h->done[vm] = true;
-	for (int i = 0; i < 2 && vm_has_moved(view); i++)
-		h->done[view->moved.of[i]] = true;
-}
-
-/* The best candidates win, each guest and each VM once.  What claims to be a host must prove to be a guest. */
-static void choose(struct sync_work *r, struct match **won)
-{
-	doubt_rivals(r);
-	if (r->matches > 0)
-		qsort(r->match, r->matches, sizeof *r->match, by_merit);
-	for (size_t i = 0; i < r->matches; i++) {
-		struct match *m = &r->match[i];
-		struct hypervisor *h = &r->hypervisor[m->hypervisor];
-		bool doubtful = m->h.doubt ||
-			(trace_info(r->guest[m->guest].trace)->role == ROLE_HOST && !match_proved(m));
-		if (doubtful || won[m->guest] || (m->vm != NOBODY && is_done(h, m->vm)) ||
-		    runs(r, won, m->hypervisor, m->guest))
-			continue;
-		won[m->guest] = m;
-		if (m->vm != NOBODY)
-			set_done(h, m->vm);
-	}
-}
-
-/* Do synchronization events of that VM, which do not prove a clock, speak against the one that containment found? */
-static bool events_refuse(const struct match *m, const struct match *events)
-{
-	size_t against = 0;
-	int64_t low, high;
-	if (events->guest != m->guest || events->hypervisor != m->hypervisor || events->vm != m->vm ||
-	    events->method == SYNC_CONTAINMENT || containment_possible(&events->proof) < PROVED)
-		return false;
-	for (size_t i = 0; i < events->events.len; i++) {
-		const struct pair *p = &events->events.pair[i];
-		if (clock_map_bounds(&m->h.clock, p->x, &low, &high))
-			against += p->side == HULL_UPPER ? low > p->y : high < p->y;
-	}
-	return (double)against >= CONTRADICTION_MAX * (double)events->events.len && against > 0;
-}
-
-static void heed_events(struct sync_work *r, struct match *const *won)
-{
-	for (size_t g = 0; g < r->guests; g++)
-		for (size_t i = 0; won[g] && won[g]->method == SYNC_CONTAINMENT && i < r->matches; i++)
-			won[g]->h.adrift |= events_refuse(won[g], &r->match[i]);
-}
-
-/* Of several that claim to be the host the one that is nobody's guest; two of these are refused. */
-static int find_host(struct sync_work *r, struct match *const *won)
-{
-	for (size_t g = 0; g < r->guests; g++) {
-		const struct trace *trace = r->guest[g].trace;
-		if (trace_info(trace)->role != ROLE_HOST || won[g])
-			continue;
-		if (r->host)
-			return error_set(r->err, STATUS_INPUT, "give one host's traces at a time; a guest that runs VMs is named by "
-			                 "--guest, or in a session file", "%s: a second host, beside %s: the events of neither fit "
-			                 "into the other's VMs", trace_info(trace)->dir, trace_info(r->host)->dir);
-		r->host = trace;
-	}
-	return 0;
-}
 
 /* ---- the result */
 
@@ -533,7 +367,7 @@ static void add_one_untraced(struct sync_work *r, const struct standing *o, size
 	fill_vcpus(vm, h, view, vm->parent == 0 ? NULL : &out->vm[vm->parent - 1].clock);
 	if (vm_has_moved(view) && vm->parent == 0)
 		tell_move(r, vm, h, view);
-	set_done(h, v);
+	vm_set_done(h, v);
 }
 
 /* Without its guest's events, the name of both processes proves that it has moved. */
@@ -549,7 +383,7 @@ static void add_untraced(struct sync_work *r, const struct standing *o, struct s
 	for (size_t i = 0; i < r->hypervisors; i++) {
 		const struct hypervisor *h = &r->hypervisor[i];
 		for (size_t v = 0; v < h->vms.len; v++)
-			if (vm_has_moved(&h->vms.vm[v]) && !is_done(h, v) && has_one_name(h, &h->vms.vm[v]))
+			if (vm_has_moved(&h->vms.vm[v]) && !vm_is_done(h, v) && has_one_name(h, &h->vms.vm[v]))
 				add_one_untraced(r, o, i, v, out);
 		for (size_t v = 0; v < h->vms.len; v++)
 			if (!h->done[v] && !vm_has_moved(&h->vms.vm[v]))
@@ -565,9 +399,7 @@ int fill_result(struct sync_work *r, struct sync_result *out)
 		r->hypervisor[i].done = mem_new(r->hypervisor[i].vms.len, sizeof(bool));
 		vms += r->hypervisor[i].vms.len;
 	}
-	choose(r, o.won);
-	heed_events(r, o.won);
-	int status = find_host(r, o.won);
+	int status = find_winners(r, o.won);
 	out->host = r->host;
 	out->vm = mem_new(vms, sizeof *out->vm);
 	if (status == 0)

@@ -1,4 +1,4 @@
-/* The state of a synchronization, shared by sync.c, candidates.c and result.c (who wins) (private to sync/). */
+/* The state of a synchronization, shared by sync.c, candidates.c, winners.c and result.c (private to sync/). */
 #ifndef STEALSCOPE_SYNC_RUN_H
 #define STEALSCOPE_SYNC_RUN_H
 
@@ -51,7 +51,12 @@ int run_tasks(struct sync_work *r, const char *phase, int (*task)(void *arg, siz
 
 /* Fills r->match. */
 int find_candidates(struct sync_work *r);
-/* Decides which candidates are right, and fills *out. */
+/* Decides which candidates are right: won[guest] is one of r->match, or NULL.  Finds r->host. */
+int find_winners(struct sync_work *r, struct match **won);
+/* Some guest has got it; a VM that has moved is both that it was. */
+bool vm_is_done(const struct hypervisor *h, size_t vm);
+void vm_set_done(struct hypervisor *h, size_t vm);
+/* Fills *out with these. */
 int fill_result(struct sync_work *r, struct sync_result *out);
 
 #endif
