@@ -222,20 +222,19 @@ static bool never_ran(const struct run *r, const char *path)
 	       !is_ever(r, status, "RUNNING");
 }
 
-/* A VM inside a guest that was never entered: in that guest's trace there are but threads that are called like vCPUs. */
+/* A VM inside a guest that was not entered while that was recorded: in its trace there are but threads that are called like
+ * vCPUs. */
 static bool never_entered(const struct run *r, const char *path)
 {
 	const char *tail = strstr(path, "/CPUs/");
 	int len = tail ? (int)(tail - path) : 0;
 
 	for (size_t i = 0; i < r->truth.attrs && tail; i++) {
-		const struct truth_attr *a = &r->truth.attr[i];
-		const char *other = strtab_get(&r->truth.strings, a->path);
-		bool is_state = !strncmp(other, path, (size_t)len) && strstr(other, "/CPUs/") && strstr(other, "/Status");
+		const char *other = strtab_get(&r->truth.strings, r->truth.attr[i].path);
 
-		for (size_t k = 0; k < a->n && is_state; k++)
-			if (!strcmp(strtab_get(&r->truth.strings, a->iv[k].value), "RUNNING"))
-				return false;
+		if (!strncmp(other, path, (size_t)len) && strstr(other, "/CPUs/") && strstr(other, "/Status") &&
+		    is_ever(r, other, "RUNNING"))
+			return false;
 	}
 	return tail && truth_nested(&r->truth, path);
 }

@@ -186,6 +186,7 @@ const struct pinned pinned[] = {
 	{ "lost-hotplug", 2078026 }, { "lost-hotplug", 3000021 }, { "lost-hotplug", 3000042 }, { "nested", 3000118 },
 	{ "lost-hotplug", 1000475 }, { "lost-hotplug", 1001004 }, { "lost-hotplug", 1001030 },
 	{ "nested", 2077981 }, { "nested", 2078047 }, { "nested", 2078050 }, { "nested", 2078323 }, { "nested", 2078158 },
+	{ "nested", 6300319 },
 	{ "nested", 1000633 }, { "nested", 1001350 }, { "nested", 1001758 }, { "changing", 1001842 },
 	{ "aside-step", 41 }, { "aside-step", 66 }, { "aside-step", 139 }, { "aside-step", 204 },
 	{ "aside-step", 293 }, { "aside-step", 295 }, { "aside-step", 297 },
