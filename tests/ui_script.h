@@ -16,7 +16,7 @@ static char *slurp(const char *path)
 	FILE *f = fopen(path, "r");
 	char *text = calloc(1, 1 << 20);
 	if (f) {
-		fread(text, 1, (1 << 20) - 1, f);
+		text[fread(text, 1, (1 << 20) - 1, f)] = '\0';
 		fclose(f);
 	}
 	return f ? text : (free(text), NULL);
