@@ -253,6 +253,36 @@ int match_containment(const struct host_view *host, const struct vm_view *vm, st
 	return status;
 }
 
+static bool refuses(const struct pair *p, const struct clock_map *clock)
+{
+	int64_t low, high;
+	return clock_map_bounds(clock, p->x, &low, &high) && (p->side == HULL_UPPER ? low > p->y : high < p->y);
+}
+
+size_t match_refusals(const struct pair_list *pairs, const struct clock_map *clock)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < pairs->len; i++)
+		n += refuses(&pairs->pair[i], clock);
+	return n;
+}
+
+size_t match_refusals_at_ends(const struct pair_list *pairs, const struct clock_map *clock)
+{
+	size_t most = 0;
+	for (int end = 0; end < 2; end++) {
+		size_t run[2] = { 0, 0 };
+		bool borne[2] = { false, false };
+		for (size_t i = 0; i < pairs->len && !(borne[HULL_UPPER] && borne[HULL_LOWER]); i++) {
+			const struct pair *p = &pairs->pair[end == 0 ? i : pairs->len - 1 - i];
+			borne[p->side] = borne[p->side] || !refuses(p, clock);
+			run[p->side] += !borne[p->side];
+			most = run[p->side] > most ? run[p->side] : most;
+		}
+	}
+	return most;
+}
+
 int match_both(const struct host_view *host, struct guest_view *guest, struct match *m, struct error *err)
 {
 	struct hypothesis both;
@@ -277,9 +307,11 @@ int match_both(const struct host_view *host, struct guest_view *guest, struct ma
 	const int64_t band = band_of(&need.alone.clock, guest);
 	hypothesis_release(&need.alone);
 	narrowed_release(&with);
-	/* Of many pairs by containment a line may bear most, and hide a jump that the events prove. */
+	/* Of many pairs by containment a line may bear most, and hide a jump that the events prove, or move it. */
 	const bool agree = both.clock.pieces <= old.h.clock.pieces && hypothesis_jumps(&both) >= hypothesis_jumps(&old.h);
-	if (status == 0 && (both.pairs == 0 || m->share < old.share || !agree)) {
+	const bool refused = match_refusals(&m->events, &both.clock) >=
+	                     match_refusals(&m->events, &old.h.clock) + FIT_SUSPECTS;
+	if (status == 0 && (both.pairs == 0 || m->share < old.share || !agree || refused)) {
 		hypothesis_release(&both);
 		*m = old;
 		return 0;

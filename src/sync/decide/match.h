@@ -52,6 +52,11 @@ int match_containment(const struct host_view *host, const struct vm_view *vm, st
                       bool steps, struct match *m, struct error *err);
 /* Adds the pairs of containment to a match by events.  Leaves it as it is when they do not agree. */
 int match_both(const struct host_view *host, struct guest_view *guest, struct match *m, struct error *err);
+/* How many of the pairs no clock within the corridor bears; none where there is no corridor. */
+size_t match_refusals(const struct pair_list *pairs, const struct clock_map *clock);
+/* Of one side's pairs, how many that no clock within the corridor bears follow each other up to an end of the list: of the
+ * side and the end with most. */
+size_t match_refusals_at_ends(const struct pair_list *pairs, const struct clock_map *clock);
 /* Fills *m with a clock that somebody gave: host = guest + offset. */
 int match_offset(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
                  int64_t offset, struct match *m, struct error *err);

@@ -147,8 +147,8 @@ static bool is_untrue(const struct containment *c, const struct clock_map *clock
 static void judge_corridor(const struct match *m, struct clock_map *clock)
 {
 	const bool by_containment = m->method == SYNC_CONTAINMENT;
-	const bool is_wrong = !by_containment ? is_untrue(&m->proof, clock)
-		: m->proof.refuted > 0 || m->h.adrift || (m->proof.outside > 0 && is_doubted_part(clock));
+	const bool is_wrong = m->h.adrift || (!by_containment ? is_untrue(&m->proof, clock)
+		: m->proof.refuted > 0 || (m->proof.outside > 0 && is_doubted_part(clock)));
 	for (size_t i = 0; i < clock->pieces && is_wrong; i++) {
 		struct clock_piece *p = &clock->piece[i];
 		p->quality = p->quality == SYNC_ACCURATE ? SYNC_APPROXIMATE : p->quality;

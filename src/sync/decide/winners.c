@@ -5,6 +5,8 @@
 #include "base/mem.h"
 #include "sync/decide/run.h"
 
+#define REFUSALS_MIN 3  /* so many pairs of one side, at an end of the trace, are no accident */
+
 static int percent(double share)
 {
 	return (int)floor(share * 100 + 0.5);
@@ -131,21 +133,25 @@ static void choose(struct sync_work *r, struct match **won)
 /* Do synchronization events of that VM, which do not prove a clock, speak against the one that containment found? */
 static bool events_refuse(const struct match *m, const struct match *events)
 {
-	size_t against = 0;
-	int64_t low, high;
 	if (events->guest != m->guest || events->hypervisor != m->hypervisor || events->vm != m->vm ||
 	    events->method == SYNC_CONTAINMENT || containment_possible(&events->proof) < PROVED)
 		return false;
-	for (size_t i = 0; i < events->events.len; i++) {
-		const struct pair *p = &events->events.pair[i];
-		if (clock_map_bounds(&m->h.clock, p->x, &low, &high))
-			against += p->side == HULL_UPPER ? low > p->y : high < p->y;
-	}
+	const size_t against = match_refusals(&events->events, &m->h.clock);
 	return (double)against >= CONTRADICTION_MAX * (double)events->events.len && against > 0;
+}
+
+/* Fewer than prove another clock speak against this one, but nothing of their kind speaks for it from there to the end. */
+static bool may_have_stepped(const struct match *m)
+{
+	return (m->method == SYNC_EVENTS || m->method == SYNC_AUTO) &&
+	       match_refusals_at_ends(&m->events, &m->h.clock) >= REFUSALS_MIN;
 }
 
 static void heed_events(struct sync_work *r, struct match *const *won)
 {
+	for (size_t g = 0; g < r->guests; g++)
+		if (won[g] && may_have_stepped(won[g]))
+			won[g]->h.adrift = true;
 	for (size_t g = 0; g < r->guests; g++)
 		for (size_t i = 0; won[g] && won[g]->method == SYNC_CONTAINMENT && i < r->matches; i++)
 			won[g]->h.adrift |= events_refuse(won[g], &r->match[i]);
