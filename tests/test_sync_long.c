@@ -72,7 +72,8 @@ static void test_long(void **state)
 		struct sync_options options = { .method = SYNC_CONTAINMENT };
 		struct sync_result r;
 		uint64_t seed = 77000 + (uint64_t)i;
-		sim_begin(&sim, seed, EPOCH, EPOCH + 450 * SECOND + sim_below(&seed, (all ? 3000 : 300) * SECOND));
+		const int64_t length = 450 * SECOND + sim_below(&seed, (all ? 3000 : 300) * SECOND);
+		sim_begin(&sim, seed, EPOCH, EPOCH + length);
 		struct sim_vm vm = any_vm(&seed, sim.begin, sim.end, (enum kind)(i % KINDS));
 		sim_run_vm(&sim, &vm, &guest);
 		struct trace *trace[2] = { sim_host_trace(&sim), sim_guest_trace("Guest", &guest) };
