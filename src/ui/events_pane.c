@@ -81,7 +81,6 @@ static bool begin(struct app *app, struct pane *pane)
 	p->t = app->view.cursor;
 	p->scope.from = p->t - app->ground.begin > AROUND ? p->t - AROUND : app->ground.begin;
 	p->scope.to = app->ground.end - p->t > AROUND ? p->t + AROUND : app->ground.end;
-	app->focused = true;
 	return true;
 }
 

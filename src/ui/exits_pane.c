@@ -118,7 +118,6 @@ static bool begin(struct app *app, struct pane *pane)
 		return false;
 	if (!p->by)
 		p->by = TOTAL;
-	app->focused = true;
 	return true;
 }
 

@@ -160,10 +160,7 @@ static void sort(struct app *app, struct pane *pane, int by)
 
 static bool begin(struct app *app, struct pane *pane)
 {
-	if (!pane_scope_open(app, pane, &of(pane)->scope))
-		return false;
-	app->focused = true;
-	return true;
+	return pane_scope_open(app, pane, &of(pane)->scope);
 }
 
 /* ---- What it says --------------------------------------------------------------------------------------------------- */

@@ -218,6 +218,7 @@ bool pane_scope_open(struct app *app, struct pane *p, struct pane_scope *scope)
 	p->valid = false;
 	p->lines = p->top = p->at = 0;
 	p->filter[0] = '\0';
+	app->focused = true;
 	return true;
 }
 

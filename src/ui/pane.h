@@ -124,7 +124,8 @@ struct pane_scope {
 	struct row_id row;
 	int64_t from, to;      /* ns */
 };
-bool pane_scope_open(struct app *app, struct pane *p, struct pane_scope *scope);  /* false: it has said why not */
+/* About the row at the cursor and what is on the screen, with the keys; false: it has said why not. */
+bool pane_scope_open(struct app *app, struct pane *p, struct pane_scope *scope);
 void pane_scope_ask(const struct app *app, const struct pane_scope *scope, struct question *q);
 void pane_window(const struct app *app, int64_t *from, int64_t *to);  /* A..B, else what the screen shows */
 /* The thread that serves a request at the cursor; false: it has said why there is none. */

@@ -197,7 +197,6 @@ static bool begin(struct app *app, struct pane *pane)
 		app->view.row = (struct row_id){ ROW_THREAD, thread };
 	bool opened = pane_scope_open(app, pane, &of(pane)->scope);
 	app->view.row = row;
-	app->focused = app->focused || opened;
 	return opened;
 }
 
