@@ -12,7 +12,7 @@
 #include "base/parallel.h"
 
 #define FEWEST_FILES 20  /* that a reader's library may want open at a time, beside ours */
-#define MEMORY_DEFAULT ((size_t)96 << 20)
+#define MEMORY_DEFAULT ((size_t)32 << 20)  /* bytes of records; the rest is read back from a file */
 
 void load_tick(struct load *l)
 {

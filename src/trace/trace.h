@@ -143,7 +143,7 @@ struct trace_window { int64_t from, to; };
 struct trace_options {
 	enum trace_reading reader;
 	unsigned workers;        /* 0 = one per core */
-	size_t memory;           /* bytes for records before they spill, 0 = 96 MiB, all traces together */
+	size_t memory;           /* bytes for records before they spill, 0 = 32 MiB, all traces together */
 	const char *spill_dir;   /* for the unlinked temporary file; NULL = $TMPDIR or /tmp */
 	bool as_corrected;       /* times as trace-cmd corrected them to the host's clock; else as they were recorded */
 	int64_t live_for;        /* ns: how long live sessions are read; 0 = to their end */
