@@ -69,6 +69,25 @@ static void test_idle(void **state)
 	teardown();
 }
 
+/* Interrupts that come right behind each other until it goes on: any of them may have given the quota anew. */
+static void test_stirred(void **state)
+{
+	(void)state;
+	begin();
+	to(20, 154, RUN_RUNNABLE, 0, 0);
+	ticks(20, 60, 10, 0);
+	ticks(97, 97.03, 0.005, 0);
+	to(97.03, 0, RUN_RUNNABLE, 154, 0);
+	at(97.004, OUT_QUOTA);
+	at(97.005, HISTORY_NULL);
+	to(120, 154, RUN_RUNNABLE, 0, 0);
+	simple(0, 130 * MS, EV_SOFTIRQ_ENTRY, 0, 0);
+	to(130.06, 0, RUN_RUNNABLE, 154, 0);  /* a long one */
+	at(129.9, OUT_QUOTA);
+	at(130, HISTORY_NULL);
+	teardown();
+}
+
 /* A light task that is interrupted does not keep the CPU for that long while a heavy one may have it; one of about its
  * weight does. */
 static void test_weight(void **state)
@@ -559,6 +578,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_stirred),
 		cmocka_unit_test(test_weight),
 		cmocka_unit_test(test_not_asked),
 		cmocka_unit_test(test_woken),

@@ -239,6 +239,7 @@ static void dispatch(struct machine *mc, const struct event *ev)
 	if (c->resumes)
 		known_resume(mc, number);
 	take_context(mc, c, ev);
+	limits_stir(c, mc->model->sink.now);
 	struct thread *th;
 	switch (ev->kind) {
 	case EV_SWITCH:
@@ -265,8 +266,7 @@ static void dispatch(struct machine *mc, const struct event *ev)
 	case EV_PROCESS:
 		on_process(mc, ev);
 		break;
-	case EV_PROCESS_NS:
-	case EV_PROCESS_CGROUP:
+	case EV_PROCESS_NS: case EV_PROCESS_CGROUP:
 		on_namespace(mc, ev);
 		break;
 	case EV_KVM_ENTRY:

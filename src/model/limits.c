@@ -11,6 +11,7 @@
 #define IDLE_LEAST 1000000   /* ns: a CPU that its last thread has left to nobody, while that can run */
 #define LEFT_LEAST 20000000  /* ns: longer than a wakeup, and than the slice of a light task with a slow tick */
 #define LOOK_APART 1000000   /* ns: less than any tick; what comes sooner is of the same interrupt, or waited for its end */
+#define GETS_GOING 20000     /* ns: an idle CPU that shall run somebody does something sooner than that, and again */
 #define PAUSE_LEAST 5000000  /* ns: longer than the monitor needs a vCPU for its own errands */
 #define FAR_LESS 10          /* nice levels: a tenth of the weight */
 
@@ -33,18 +34,19 @@ static void tell(struct model *m, struct vcpu *v, int64_t from, int64_t to, enum
 
 static void close_piece(struct left *l, int64_t now)
 {
-	const struct quota_span piece = { l->since, now, l->look[0] };
+	const struct quota_span piece = { l->since, l->level == LEVEL_IDLE ? l->stirred : now, now, l->look[0] };
+	const int64_t lasted = piece.to - piece.from;
 	if (l->level == LEVEL_NONE)
 		return;
 	l->last[l->level] = piece;
-	if (l->level == LEVEL_IDLE ? now - l->since >= IDLE_LEAST : now - l->since >= LEFT_LEAST && piece.looked != INT64_MIN)
+	if (l->level == LEVEL_IDLE ? lasted >= IDLE_LEAST : lasted >= LEFT_LEAST && piece.looked != INT64_MIN)
 		l->proof[l->level] = piece;
 }
 
 /* From now on the CPU is with such a one. */
 static void begin_piece(struct left *l, int64_t now, int8_t level)
 {
-	l->since = now;
+	l->since = l->stirred = now;
 	l->level = level;
 	for (int i = 0; i < LOOKS; i++)
 		l->look[i] = INT64_MIN;
@@ -54,6 +56,17 @@ static void begin_piece(struct left *l, int64_t now, int8_t level)
 static int8_t level_of(const struct thread *th, int8_t nice)
 {
 	return th && !th->in_kernel && nice >= -20 && nice <= 19 ? (int8_t)(nice + 20) : LEVEL_NONE;
+}
+
+/* From the first of these events on it may have been on its way to somebody whom it runs behind the last one. */
+void limits_stir(struct cpu *c, int64_t now)
+{
+	struct left *l = c->left;
+	if (!l)
+		return;
+	if (now - l->last_event >= GETS_GOING && !c->nest.depth)
+		l->stirred = now;
+	l->last_event = now;
 }
 
 void limits_look(struct cpu *c, int64_t now)
@@ -115,7 +128,7 @@ void limits_timer(struct machine *mc, const struct event *ev)
 static bool is_released(const struct limits *l, const struct quota_span *idle, int64_t refilled, int64_t now)
 {
 	const int64_t from = idle->from > l->out ? idle->from : l->out;
-	return refilled != NEVER && idle->to == now && refilled - from >= IDLE_LEAST && now - refilled <= l->refill.latest;
+	return refilled != NEVER && idle->over == now && refilled - from >= IDLE_LEAST && now - refilled <= l->refill.latest;
 }
 
 static void learn_refill(struct machine *host, struct limits *l, int64_t now)
@@ -157,7 +170,7 @@ static void tell_quota(struct model *m, struct vcpu *v, int64_t now, bool goes_o
 	const int64_t refilled = host->refills ? refill_at(&l->refill, host->refills, l->out, now) : NEVER;
 	if (proved && refilled != NEVER && refilled > end)
 		end = refilled;
-	if (proved && goes_on && idle->to == now)
+	if (proved && goes_on && idle->over == now)
 		learn_refill(host, l, now);
 	if (proved || (goes_on && is_released(l, idle, refilled, now)))
 		tell(m, v, l->out, end < now ? end : now, OUT_QUOTA);
@@ -294,6 +307,7 @@ void limits_end(struct machine *host, bool close)
 	struct model *m = host->model;
 	for (uint32_t i = 0; i < host->cpus; i++)
 		if (host->cpu[i].left) {
+			limits_stir(&host->cpu[i], m->sink.now);
 			close_piece(host->cpu[i].left, m->sink.now);
 			host->cpu[i].left->since = m->sink.now;
 		}

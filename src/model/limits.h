@@ -6,7 +6,8 @@
  * idle already, when the thread was woken, may itself be held up by whatever runs this host, and a task without an
  * interrupt, or in the kernel, is not asked to leave.  Nothing that happens while the thread is out can begin a quota,
  * since only running uses one up; so it holds from the moment at which the thread came to be out to the last one at
- * which its CPU was left to such; where another vCPU of its machine, which may have the same quota, came to run there
+ * which its CPU was left to such, and did nothing that may have been the end of it: interrupts that came right behind each
+ * other until somebody went on; where another vCPU of its machine, which may have the same quota, came to run there
  * meanwhile, from when that left.  Where it is known by then which timer gives the quota anew (refills.h), it holds until
  * that expires, whoever has the CPU; and a thread that has waited for its idle CPU, if but for IDLE_LEAST, and gets
  * it behind that expiry was kept from it by a quota.
@@ -37,13 +38,16 @@ enum { LEVEL_IDLE = 40, LEVELS, LEVEL_NONE = -1 };
  * scheduler's ticks, or at the next, if that came early. */
 enum { LOOKS = 3 };
 
-/* ns host time, `to` is the first moment behind it; looked: from here to there it was interrupted LOOKS times. */
-struct quota_span { int64_t from, to, looked; };
+/* ns host time; to: from then on a CPU that was left to nobody may have been on its way to who came next, at `over`, with
+ * whom it was left to light tasks it is the same; looked: from here to there it was interrupted LOOKS times. */
+struct quota_span { int64_t from, to, over, looked; };
 
 struct left {
 	int8_t level;           /* now */
 	int64_t since;
 	int64_t look[LOOKS];    /* its last interrupts since then, the earliest first; INT64_MIN: there were not so many */
+	int64_t stirred;        /* since then, at the latest, it has done one thing behind the other, */
+	int64_t last_event;     /* the last one at this time */
 	/* When it was left to each level most recently, and when most recently for long enough to prove something. */
 	struct quota_span last[LEVELS];
 	struct quota_span proof[LEVELS];

@@ -227,6 +227,7 @@ static inline bool guest_is_dark(const struct vcpu *v)
 
 /* limits.c */
 void limits_switch(struct machine *mc, struct cpu *c, struct thread *next, const struct event *ev);  /* at first */
+void limits_stir(struct cpu *c, int64_t now);       /* each event of the CPU */
 void limits_look(struct cpu *c, int64_t now);       /* an interrupt begins */
 void limits_timer(struct machine *mc, const struct event *ev);  /* EV_TIMER_ENTRY */
 void limits_doubt(struct cpu *c);                   /* who had it is not known */
