@@ -31,12 +31,26 @@ static const struct expiry *find(const struct refills *r, int64_t timer)
 	return e->timer == timer ? e : NULL;
 }
 
+/* When the last one expired of those that did so again since `out`.  It may have been any of these, if others of its group
+ * have used up what was given first; and then what expired before it only seems to be it. */
+static int64_t expired_again(const struct refills *r, int64_t out)
+{
+	int64_t last = INT64_MIN;
+	for (int i = 0; i < REFILL_SLOTS; i++) {
+		const struct expiry *e = &r->slot[i];
+		if (e->before != INT64_MAX && e->before > out && e->last > last)
+			last = e->last;
+	}
+	return last;
+}
+
 /* Too many: nothing tells them apart. */
 static void begin(struct refill *f, const struct refills *r, int64_t out, int64_t now)
 {
+	const int64_t again = expired_again(r, out);
 	*f = (struct refill){ .learned = 0 };
 	for (int i = 0; i < REFILL_SLOTS; i++) {
-		if (!fits(&r->slot[i], out, now))
+		if (!fits(&r->slot[i], out, now) || r->slot[i].last <= again)
 			continue;
 		if (f->n == REFILL_TIMERS) {
 			f->n = 0;
@@ -60,13 +74,14 @@ static bool doubtful(const struct refill *f, const struct refills *r, int64_t ou
 void refill_learn(struct refill *f, const struct refills *r, int64_t out, int64_t now)
 {
 	uint8_t n = 0;
+	const int64_t again = f->n && f->learned < REFILLS_LEARNED ? expired_again(r, out) : INT64_MIN;
 	if (doubtful(f, r, out)) {
 		*f = (struct refill){ .n = 0 };
 		return;
 	}
 	for (uint8_t i = 0; i < f->n; i++) {
 		const struct expiry *e = find(r, f->timer[i]);
-		if (e && fits(e, out, now))
+		if (e && fits(e, out, now) && e->last > again)
 			f->timer[n++] = f->timer[i];
 	}
 	f->n = n;
