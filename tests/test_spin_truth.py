@@ -23,10 +23,10 @@ def simulate(scenario, seed, folder):
     return world, [(int(w["start"]), int(w["end"]), w["tid"], w["holder_tid"]) for w in spun]
 
 
-def waits(world):
+def waits(world, *what):
     """(first and last moment, waiter, holder) of the true ones, as TIDs."""
     with open(os.path.join(world, "truth", "causes.csv"), newline="", encoding="utf-8") as f:
-        return [(int(r["in"]), int(r["at"]), r["tid"], r["by_tid"]) for r in csv.DictReader(f) if r["what"] == "spin"]
+        return [(int(r["in"]), int(r["at"]), r["tid"], r["by_tid"]) for r in csv.DictReader(f) if r["what"] in what]
 
 
 def overlap(a, b):
@@ -46,12 +46,13 @@ def out(truth, tid, window):
 
 def one(seed, folder):
     world, said = simulate("spin", seed, folder)
-    true, truth = waits(world), Truth(world)
+    true, truth = waits(world, "spin", "spins"), Truth(world)
     all_ns = sum(end - start + 1 for start, end, *_ in said)
     right = sum(overlap(s, w) for s in said for w in true if s[2:] == w[2:])
     other = sum(overlap(s, w) for s in said for w in true if s[2] == w[2] and s[3] != w[3])
-    # What the guest's tick or another interrupt cuts in two is told in pieces; who is out itself does not spin.
-    must = [w for w in true if w[1] - w[0] >= LONG and out(truth, w[3], w) >= 0.9 * (w[1] - w[0]) and
+    # What the guest's tick or another interrupt cuts in two is told in pieces; who is out itself does not spin; the last
+    # wait may be told in part, if its end was not recorded.
+    must = [w for w in waits(world, "spin") if w[1] - w[0] >= LONG and out(truth, w[3], w) >= 0.9 * (w[1] - w[0]) and
             out(truth, w[2], w) < 0.5 * (w[1] - w[0])]
     found = sum(any(overlap(s, w) >= (w[1] - w[0]) / 4 and s[2:] == w[2:] for s in said) for w in must)
     check(other == 0 and right >= 0.99 * all_ns > 0 and found >= 0.9 * len(must), f"seed {seed}: of {all_ns / 1e6:.1f} ms in "
@@ -61,7 +62,7 @@ def one(seed, folder):
 
 def main():
     numbers = [int(a) for a in sys.argv[1:] if a.isdigit()]
-    seeds = range(numbers[0], numbers[1] + 1) if len(numbers) == 2 else range(1, 2 if is_sanitized() else 4)
+    seeds = range(numbers[0], numbers[1] + 1) if len(numbers) == 2 else [1] if is_sanitized() else [1, 2, 3, 7400013]
     with scratch() as folder:
         for seed in seeds:
             one(seed, folder)

@@ -32,7 +32,7 @@ bool lock_spin(struct cpu *c, struct thread *t, struct lock *l)
 		return false;
 	l->owner = t;
 	if (t->spins_since)
-		truth_spin(c, t);
+		truth_spin(t, true);
 	t->spins_since = 0;
 	return true;
 }
@@ -129,11 +129,13 @@ void truth_wake(struct cpu *c, const struct thread *t)
 	line(c, "wake", t, c->host ? c : NULL);
 }
 
-void truth_spin(struct cpu *c, const struct thread *t)
+void truth_spin(const struct thread *t, bool got)
 {
-	if (file(c->m->sim))
-		fprintf(file(c->m->sim), "%lld,spin,%s,%d,%s,%d,%lld,-1\n", (long long)c->m->sim->now, t->m->name, t->tid, t->m->name,
-		        t->spins_for->tid, (long long)t->spins_since);
+	struct sim *s = t->m->sim;
+
+	if (file(s))
+		fprintf(file(s), "%lld,%s,%s,%d,%s,%d,%lld,-1\n", (long long)s->now, got ? "spin" : "spins", t->m->name, t->tid,
+		        t->m->name, t->spins_for->tid, (long long)t->spins_since);
 }
 
 void truth_raise(struct cpu *c, const struct cpu *guest, const struct thread *t)

@@ -449,7 +449,7 @@ void truth_poll(const struct thread *t, int64_t end, bool won);  /* a halt that 
 void truth_loss(struct cpu *c, int64_t end);             /* records were lost; until `end` nothing was written */
 void truth_mark(struct cpu *c, enum log_kind kind, int64_t id);
 void truth_wake(struct cpu *c, const struct thread *t);  /* on CPU c */
-void truth_spin(struct cpu *c, const struct thread *t);  /* it has got the lock for which it has spun */
+void truth_spin(const struct thread *t, bool got);       /* it has got the lock for which it has spun, or all ends before */
 void truth_raise(struct cpu *c, const struct cpu *guest, const struct thread *t);  /* an interrupt that will wake t */
 int truth_close(struct sim *s);
 

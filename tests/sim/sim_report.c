@@ -141,9 +141,14 @@ int truth_close(struct sim *s)
 	for (unsigned i = 0; i < s->machines; i++) {
 		for (unsigned k = 0; k < s->machine[i]->cpus; k++)
 			close_cpu(&s->machine[i]->cpu[k], s->last_record);
-		for (int32_t tid = 1; tid < TIDS; tid++)
-			if (s->machine[i]->by_tid[tid])
-				truth_close_thread(s->machine[i]->by_tid[tid], s->last_record);
+		for (int32_t tid = 1; tid < TIDS; tid++) {
+			struct thread *of = s->machine[i]->by_tid[tid];
+
+			if (of && of->spins_since)
+				truth_spin(of, false);
+			if (of)
+				truth_close_thread(of, s->last_record);
+		}
 	}
 	if (write_clocks(s) < 0 || write_machines(s) < 0 || write_traces(s) < 0 || write_info(s) < 0)
 		result = -1;
