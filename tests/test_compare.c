@@ -285,12 +285,27 @@ static void test_alone(void **unused)
 	assert_says(&row, 1, 1, "Ubuntu, which ran 50.0% of a CPU before, is not there any more.\n");
 }
 
+/* Requests that come no more are not in any latency. */
+static void test_vanished(void **unused)
+{
+	struct diff_row row[] = {
+		whole("Debian/GET", DIFF_OF_REQUESTS, DIFF_LATENCY, 7e6, 14e6), whole("Debian/GET", DIFF_OF_REQUESTS, DIFF_REQUESTS, 50, 10),
+		whole("Debian/PUT", DIFF_OF_REQUESTS, DIFF_REQUESTS, 20, 0), whole("Debian/AND", DIFF_OF_REQUESTS, DIFF_REQUESTS, 0, 20),
+	};
+	(void)unused;
+	assert_says(row, 4, 4, "No requests of Debian/PUT are answered any more, before 20.0/s.\n");
+	assert_says(row, 2, 2, "(+3.50 ms to +10.5 ms); and there are 10.0/s of them, before 50.0/s.\n");
+	assert_says(row, 1, 1, "(+3.50 ms to +10.5 ms).\n");
+	assert_says(&row[3], 1, 1, "Debian/AND: requests of 20.0/s, before 0.0/s");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_student), cmocka_unit_test(test_ratio), cmocka_unit_test(test_ratio_is_the_bootstrap),
 		cmocka_unit_test(test_quantile), cmocka_unit_test(test_coverage), cmocka_unit_test(test_assertions),
 		cmocka_unit_test(test_unexplained), cmocka_unit_test(test_latency_by_loss), cmocka_unit_test(test_alone),
+		cmocka_unit_test(test_vanished),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

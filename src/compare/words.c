@@ -35,10 +35,28 @@ static struct texts texts_of(const struct diff_row *r)
 	return t;
 }
 
-/* What is said first: the first finding that is a whole; the median stands for a latency, where that is one too. */
+/* That requests of a kind come no more, or at quite another rate; NULL: they do not. */
+static const struct diff_row *rate_of(const struct diff *d, const char *subject)
+{
+	for (size_t i = 0; i < d->found; i++)
+		if (d->row[i].quantity == DIFF_REQUESTS && !strcmp(d->row[i].subject, subject))
+			return &d->row[i];
+	return NULL;
+}
+
+static bool vanished(const struct diff_row *r)
+{
+	return r->quantity == DIFF_REQUESTS && r->before > 0 && !(r->after > 0);
+}
+
+/* What is said first: requests that come no more; else the first finding that is a whole; the median stands for a latency,
+ * where that is one too. */
 static const struct diff_row *headline(const struct diff *d)
 {
 	const struct diff_row *first = NULL;
+	for (size_t i = 0; i < d->found; i++)
+		if (vanished(&d->row[i]))
+			return &d->row[i];
 	for (size_t i = 0; i < d->found; i++) {
 		const struct diff_row *r = &d->row[i];
 		if (*r->by)
@@ -56,14 +74,28 @@ static const struct diff_row *headline(const struct diff *d)
 	return first;
 }
 
-static char *headline_text(const struct diff_row *r)
+/* What a latency is not about: requests that are not answered any more, or came in addition. */
+static char *latency_text(const struct diff_row *r, const char *of, const struct diff_row *rate)
+{
+	char also[120] = "";
+	const struct texts t = texts_of(r);
+	if (rate) {
+		const struct texts n = texts_of(rate);
+		snprintf(also, sizeof also, "; and there are %s of them, before %s", n.after, n.before);
+	}
+	return mem_printf("Requests of %s take %s%s, before %s: %s (%s to %s)%s.", r->subject, t.after, of, t.before, t.change,
+	                  t.low, t.high, also);
+}
+
+static char *headline_text(const struct diff *d, const struct diff_row *r)
 {
 	struct texts t = texts_of(r);
 	const char *of = r->quantity == DIFF_P50 ? " in the median" : r->quantity == DIFF_P90 ? " at p90" :
 	                 r->quantity == DIFF_P99 ? " at p99" : " in the mean";
 	if (diff_unit_of[r->quantity] == UNIT_NS)
-		return mem_printf("Requests of %s take %s%s, before %s: %s (%s to %s).", r->subject, t.after, of, t.before,
-		                  t.change, t.low, t.high);
+		return latency_text(r, of, rate_of(d, r->subject));
+	if (vanished(r))
+		return mem_printf("No requests of %s are answered any more, before %s.", r->subject, t.before);
 	if (r->alone == 1)
 		return mem_printf("%s, which ran %s of a CPU before, is not there any more.", r->subject, t.before);
 	if (r->alone == 2)
@@ -190,7 +222,7 @@ static char *hidden_text(const struct diff *d)
 char *diff_verdict(const struct diff *d)
 {
 	const struct diff_row *whole = headline(d);
-	char *first = whole ? headline_text(whole)
+	char *first = whole ? headline_text(d, whole)
 		: mem_printf("Nothing changed that shows at a level of %g%%: %zu figures of %zu subjects were compared.",
 		             100 * d->level, d->wholes, d->subjects);
 	char *second = whole ? cause_text(d, whole) : hidden_text(d);
