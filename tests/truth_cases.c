@@ -195,6 +195,7 @@ const struct pinned pinned[] = {
 	{ "back-step", 6000011 }, { "back-step", 6002102 },
 	{ "any-step", 3000059 }, { "any-step", 3000124 }, { "any-step", 4000136 },
 	{ "swap", 6300625 }, { "swap", 7400049 }, { "faulty-sync", 7401895 },
+	{ "any-step", 6300077 }, { "any-step", 6300902 },
 	{ "small-step", 1001017 }, { "small-step", 1001676 }, { "small-step", 6300143 }, { "small-step", 6300534 },
 };
 const size_t test_cases = COUNT(test_case), pinneds = COUNT(pinned);

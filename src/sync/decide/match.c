@@ -243,6 +243,8 @@ int match_containment(const struct host_view *host, const struct vm_view *vm, st
 	hypothesis_open(&m->h.clock, &seen, NULL);
 	if (!m->h.doubt && hypothesis_jumps(&m->h) == 0)
 		steady_doubt(&m->h, &seen);
+	else if (!m->h.doubt)
+		steady_pieces(&m->h, &seen);
 	m->band_containment = band_of(&m->h.clock, guest);
 	int status = match_prove(host, guest, m, err);
 	number_by_containment(m);

@@ -1,5 +1,7 @@
 #include "sync/search/steady.h"
 
+#include <stdlib.h>
+
 #include "sync/estimate/corridor.h"
 #include "sync/search/silence.h"
 
@@ -38,12 +40,19 @@ static void ask(const struct hypothesis *found, const struct seen *seen, bool la
 	activity_view_end(&act);
 }
 
-/* Does the corridor reach an edge of the other one?  Then what is beyond that may be as good. */
-static bool reaches(const struct clock_map *clock, const struct clock_map *edges, int64_t t)
+/* Does the corridor reach an edge of the other one there?  Then what is beyond that may be as good. */
+static bool reaches_at(const struct clock_map *clock, const struct clock_map *edges, int64_t t)
 {
 	int64_t low[2], high[2];
 	return !clock_map_bounds(clock, t, &low[0], &high[0]) || !clock_map_bounds(edges, t, &low[1], &high[1])
 	       || low[0] <= low[1] || high[0] >= high[1];
+}
+
+/* ... in the middle of the part; all: at its ends, too. */
+static bool reaches(const struct clock_map *clock, const struct clock_map *edges, const struct activity *act, bool all)
+{
+	return reaches_at(clock, edges, act->begin + (act->end - act->begin) / 2)
+	       || (all && (reaches_at(clock, edges, act->begin) || reaches_at(clock, edges, act->end)));
 }
 
 /* A part of the trace, and how much of it that part's clock may hold in; sure: the clock that was found is not in doubt. */
@@ -51,15 +60,15 @@ struct end_part { struct segment asked, held; bool sure; };
 
 /* The clocks within `room` ns of that which was found that suit what happened in the part: false if those at the edge do,
  * too, or if they are not one line; then *out is all of them. */
-static bool clocks_about(const struct hypothesis *found, const struct seen *part, int64_t room, struct hypothesis *out)
+static bool clocks_about(const struct hypothesis *found, const struct seen *part, int64_t room, bool all,
+                         struct hypothesis *out)
 {
 	struct hypothesis any;
-	const int64_t mid = part->act->begin + (part->act->end - part->act->begin) / 2;
 	hypothesis_near(&any, found, part->act, 0, room);
 	hypothesis_copy(out, &any);
 	hypothesis_test(out, part);
 	const bool is_one = out->clock.pieces == 1 && out->outside <= hypothesis_may_miss(found)
-	                    && !reaches(&out->clock, &any.clock, mid);
+	                    && !reaches(&out->clock, &any.clock, part->act, all);
 	if (!is_one) {
 		hypothesis_release(out);
 		*out = any;
@@ -67,6 +76,30 @@ static bool clocks_about(const struct hypothesis *found, const struct seen *part
 		hypothesis_release(&any);
 	}
 	return is_one;
+}
+
+/* Does a clock that is off by that much put events out of guest mode? */
+static bool is_refuted(const struct hypothesis *found, const struct seen *part, int64_t shift)
+{
+	struct hypothesis h;
+	hypothesis_near(&h, found, part->act, shift, 1);
+	hypothesis_count(&h, part);
+	hypothesis_release(&h);
+	return h.outside > hypothesis_may_miss(found);
+}
+
+/* The same, with more and more room, up to `most`, until they are one line; all: or until those at both edges do not suit,
+ * though nothing tells which of those between is right. */
+static bool clocks_within(const struct hypothesis *found, const struct seen *part, int64_t most, bool all, int64_t *room,
+                          struct hypothesis *out)
+{
+	for (;; *room *= 2) {
+		const bool is_one = clocks_about(found, part, *room, all, out);
+		const bool ends = is_one || (all && is_refuted(found, part, -*room) && is_refuted(found, part, *room));
+		if (ends || *room >= most)
+			return ends;
+		hypothesis_release(out);
+	}
 }
 
 /* A clock that stepped goes on at its rate: of all clocks that suit the part those with the rate of that which was found,
@@ -107,22 +140,17 @@ static void open_end(const struct hypothesis *found, const struct seen *seen, co
 	const struct seen part = { seen->host, seen->vm, &act };
 	struct hypothesis own, wide;
 	int64_t room = DOUBTED_NS;
-	const int64_t most = e->sure ? ROOM_MAX : DOUBTED_NS;
 	hypothesis_copy(&own, found);
 	hypothesis_test(&own, &part);
-	bool is_one = clocks_about(found, &part, room, &wide);
-	while (!is_one && room < most) {
-		room *= 2;
-		hypothesis_release(&wide);
-		is_one = clocks_about(found, &part, room, &wide);
-	}
+	const bool far = e->sure;
+	const bool is_one = clocks_within(found, &part, far ? ROOM_MAX : DOUBTED_NS, false, &room, &wide);
 	if (e->sure && is_one)
 		keep_rate(found, &act, &wide);
 	/* A part leaves a clock more room than the whole does, always: of one that is not in doubt, twice as much is doubt. */
 	const bool wider = !e->sure || !is_one || band_of(&wide.clock, &act) > 2 * band_of(&found->clock, &act);
 	const bool asks = wider && own.inside + own.outside > 0;
 	h->adrift = (asks && !corridor_join(&h->clock.piece[0], &wide.clock, e->held, room)) ||
-	            (!is_one && asks && (e->sure || own.outside > 0));
+	            (!is_one && asks && (far || own.outside > 0));
 	hypothesis_release(&own);
 	hypothesis_release(&wide);
 	activity_view_end(&act);
@@ -147,6 +175,36 @@ static void open_ends(const struct hypothesis *found, const struct seen *seen, s
 			open_end(found, seen, &(struct end_part){ { at[i], end }, { at[i - 1], end }, sure }, h);
 	}
 	h->clock.piece[0].quality = h->adrift ? SYNC_APPROXIMATE : h->clock.piece[0].quality;
+}
+
+/* A step changes a clock's time, not its rate: how far it is from the piece's line at the ends of the stretch, ns, if
+ * another piece's rate is the right one. */
+static int64_t lean(const struct clock_map *clock, size_t i, struct segment at)
+{
+	int64_t most = 0;
+	for (size_t k = 0; k < clock->pieces; k++) {
+		const int64_t turn = llabs(clock->piece[k].line.drift - clock->piece[i].line.drift);
+		most = turn > most ? turn : most;
+	}
+	return (int64_t)((double)most / (double)(INT64_C(1) << 60) * (double)(at.to - at.from) / 2) + 1;
+}
+
+/* What a guess left to a piece of a clock that jumps is no bound: opens its corridor to any clock that suits what happened
+ * there, at its rate or another piece's. */
+static void open_piece(struct hypothesis *h, size_t i, const struct seen *seen)
+{
+	struct clock_piece *p = &h->clock.piece[i];
+	const bool is_last = i + 1 == h->clock.pieces;
+	const struct segment at = { i == 0 ? seen->act->begin : p->unsure_to, is_last ? seen->act->end : p[1].unsure_from - 1 };
+	struct activity act = activity_view(seen->act, at);
+	const struct seen part = { seen->host, seen->vm, &act };
+	struct hypothesis one = { .clock = { p, 1 } }, wide;
+	int64_t room = DOUBTED_NS + lean(&h->clock, i, at);
+	hypothesis_count(&one, &part);
+	const bool ends = clocks_within(&one, &part, ROOM_MAX, true, &room, &wide);
+	h->adrift = h->adrift || !ends || !corridor_join(p, &wide.clock, at, room);
+	hypothesis_release(&wide);
+	activity_view_end(&act);
 }
 
 /* Is there something, and may it fit by chance? */
@@ -186,4 +244,11 @@ void steady_doubt(struct hypothesis *h, const struct seen *seen)
 	if (h->clock.pieces == 1 && !h->adrift)
 		open_ends(&found, seen, h);
 	hypothesis_release(&found);
+}
+
+void steady_pieces(struct hypothesis *h, const struct seen *seen)
+{
+	for (size_t i = 0; i < h->clock.pieces; i++)
+		if (h->clock.piece[i].quality == SYNC_APPROXIMATE)
+			open_piece(h, i, seen);
 }

@@ -16,4 +16,8 @@
  * clocks farther away do, it may be anywhere: h->adrift. */
 void steady_doubt(struct hypothesis *h, const struct seen *seen);
 
+/* The same of a clock that jumps: opens what is APPROXIMATE of it to all clocks that suit a piece's events, at any piece's
+ * rate; where nothing bounds these, it may be anywhere. */
+void steady_pieces(struct hypothesis *h, const struct seen *seen);
+
 #endif
