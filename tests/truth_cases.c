@@ -190,13 +190,14 @@ const struct pinned pinned[] = {
 	{ "nested", 1000633 }, { "nested", 1001350 }, { "nested", 1001758 }, { "changing", 1001842 },
 	{ "aside-step", 41 }, { "aside-step", 66 }, { "aside-step", 139 }, { "aside-step", 204 },
 	{ "aside-step", 293 }, { "aside-step", 295 }, { "aside-step", 297 },
-	{ "aside-step", 4000017 },
+	{ "aside-step", 4000017 }, { "aside-step", 7400155 },
 	{ "back-step", 3 }, { "back-step", 8 }, { "back-step", 9 }, { "back-step", 33 }, { "back-step", 82 },
 	{ "back-step", 6000011 }, { "back-step", 6002102 },
 	{ "any-step", 3000059 }, { "any-step", 3000124 }, { "any-step", 4000136 },
 	{ "swap", 6300625 }, { "swap", 7400049 }, { "faulty-sync", 7401895 },
 	{ "any-step", 6300077 }, { "any-step", 6300902 },
 	{ "small-step", 1001017 }, { "small-step", 1001676 }, { "small-step", 6300143 }, { "small-step", 6300534 },
+	{ "small-step", 6300905 },
 };
 const size_t test_cases = COUNT(test_case), pinneds = COUNT(pinned);
 

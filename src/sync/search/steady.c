@@ -7,6 +7,7 @@
 
 #define CHANCE_NATS 10.0  /* of evidence that a third must have of its own; its clock was found before it was asked */
 #define PLACES 8          /* of a part, at which the rooms of two clocks are compared */
+#define LOOSE_NS (2 * DELAY_NS)  /* what one window leaves, typically: a part that leaves more speaks for no clock */
 #define ROOM_MAX (16 * DOUBTED_NS)  /* how far from a clock that is not in doubt others are looked for at an end */
 
 static int64_t band_of(const struct clock_map *clock, const struct activity *act)
@@ -131,8 +132,17 @@ static void keep_rate(const struct hypothesis *found, const struct activity *act
 	corridor_splice(&wide->clock.piece[0].high, high, PLACES + 1);
 }
 
+/* What happened there lies in guest mode, but does not bound the clock as it does elsewhere: with another clock it would lie
+ * there as well. */
+static bool is_loose(const struct hypothesis *own, const struct hypothesis *found, const struct activity *act)
+{
+	const int64_t band = band_of(&own->clock, act);
+	return band > LOOSE_NS && band > 2 * band_of(&found->clock, act);
+}
+
 /* Opens the corridor to any clock that suits what happened there.  Clocks farther away are no worse where some events
- * contradict that which was found, or where all that are asked about suit one that is not in doubt elsewhere. */
+ * contradict that which was found, or do not bound it there, or where all that are asked about suit one that is not
+ * in doubt elsewhere. */
 static void open_end(const struct hypothesis *found, const struct seen *seen, const struct end_part *e,
                      struct hypothesis *h)
 {
@@ -142,7 +152,7 @@ static void open_end(const struct hypothesis *found, const struct seen *seen, co
 	int64_t room = DOUBTED_NS;
 	hypothesis_copy(&own, found);
 	hypothesis_test(&own, &part);
-	const bool far = e->sure;
+	const bool far = e->sure || is_loose(&own, found, &act);
 	const bool is_one = clocks_within(found, &part, far ? ROOM_MAX : DOUBTED_NS, false, &room, &wide);
 	if (e->sure && is_one)
 		keep_rate(found, &act, &wide);
