@@ -375,21 +375,6 @@ def check_fleet(folder, histories):
     check(not os.path.exists(f"{folder}/none.db"), "fleet: asking makes no database")
 
 
-def check_libpq(folder, history):
-    """It is loaded once a server is asked: no other command waits for it and the libraries that it brings along."""
-    if "not in this build" in next(x for x in run("export", "--targets").stdout.split("\n") if x.startswith("postgresql:")):
-        return
-    loaded = run("info", history, env={"LD_TRACE_LOADED_OBJECTS": "1"}).stdout
-    check("libc.so" in loaded and "libpq" not in loaded, "libpq is not loaded at the start")
-    os.mkdir(f"{folder}/libraries")
-    open(f"{folder}/libraries/libpq.so.5", "w", encoding="ascii").close()
-    for words in (["export", history, "--to"], ["fleet"]):
-        p = run(*words, "postgresql://me:s3cret@127.0.0.1:1/d", *(["victims"] if words[0] == "fleet" else []), status=4,
-                env={"LD_LIBRARY_PATH": f"{folder}/libraries"})
-        check("libpq.so.5" in p.stderr and "s3cret" not in p.stderr and p.stderr.count("\n") == 1 and not p.stdout,
-              f"where it cannot be loaded: {p.stderr.strip()}")
-
-
 def check_secrets(folder, history):
     """A password is not among the arguments for long, and comes from a file that nobody else reads."""
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -431,7 +416,6 @@ with scratch() as folder:
     run("index", os.path.join(DATA, "fibonacci"), "-o", history)
     rows, number, _ = check_history(folder, history, 1000)
 
-    check_libpq(folder, history)
     check_secrets(folder, history)
 
     # The number of a run comes from its traces and options, not from where they lie.

@@ -13,6 +13,7 @@ src_libbase_a_SOURCES = \
 	src/base/map.c src/base/map.h \
 	src/base/mem.c src/base/mem.h \
 	src/base/event_text.c src/base/event_text.h \
+	src/base/on_demand.c src/base/on_demand.h \
 	src/base/notes.c src/base/notes.h \
 	src/base/now.h \
 	src/base/parallel.c src/base/parallel.h \

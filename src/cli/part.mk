@@ -48,8 +48,7 @@ stealscope_SOURCES = \
 	src/cli/who.c src/cli/who.h \
 	src/cli/window.c src/cli/window.h
 stealscope_LDADD = src/libexport.a src/libui.a src/libreport.a src/libindex.a src/libmodel.a src/libsync.a src/libcompare.a src/liblatency.a src/libflow.a \
-	src/libbeacon.a src/librecord.a $(TRACEFS_LIBS) $(AVRO_LIBS) $(SQLITE_LIBS) $(HISTORY_LIBS) $(TRACE_LIBS) $(NCURSES_LIBS) $(JSON_LIBS) \
-	$(LAPACK_LIBS) $(NLOPT_LIBS)
+	src/libbeacon.a src/librecord.a $(TRACEFS_LIBS) $(HISTORY_LIBS) $(TRACE_LIBS) $(NCURSES_LIBS) $(JSON_LIBS)
 dist_man_MANS += man/stealscope.1 man/stealscope.7
 
 bashcompdir = $(datadir)/bash-completion/completions

@@ -1,13 +1,12 @@
 /* Asks a database of SQLite. */
-#include <sqlite3.h>
-
 #include "export/export.h"
 #include "export/fleet.h"
+#include "export/sqlite.h"
 
 static int refuse(sqlite3 *db, const char *path, struct error *err)
 {
 	return error_set(err, STATUS_INPUT, "a database made by stealscope export has these tables", "%s: %s", path,
-	                 db ? sqlite3_errmsg(db) : "out of memory");
+	                 db ? sqlite.errmsg(db) : "out of memory");
 }
 
 static int each_row(sqlite3 *db, sqlite3_stmt *q, size_t columns, void (*fn)(void *arg, const char *const *value),
@@ -15,11 +14,11 @@ static int each_row(sqlite3 *db, sqlite3_stmt *q, size_t columns, void (*fn)(voi
 {
 	const char *value[FLEET_COLUMNS];
 	int rc;
-	if ((size_t)sqlite3_column_count(q) != columns || columns > FLEET_COLUMNS)
+	if ((size_t)sqlite.column_count(q) != columns || columns > FLEET_COLUMNS)
 		return error_set(err, STATUS_INPUT, NULL, "%s: the question has other columns than it says", path);
-	while ((rc = sqlite3_step(q)) == SQLITE_ROW) {
+	while ((rc = sqlite.step(q)) == SQLITE_ROW) {
 		for (size_t i = 0; i < columns; i++)
-			value[i] = (const char *)sqlite3_column_text(q, (int)i);
+			value[i] = (const char *)sqlite.column_text(q, (int)i);
 		fn(arg, value);
 	}
 	return rc == SQLITE_DONE ? 0 : refuse(db, path, err);
@@ -30,12 +29,14 @@ static int ask(const char *target, const char *sql, size_t columns, void (*fn)(v
 {
 	sqlite3 *db = NULL;
 	sqlite3_stmt *q = NULL;
-	int rc = sqlite3_open_v2(target, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL);
+	if (sqlite_load(err))
+		return -1;
+	int rc = sqlite.open_v2(target, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL);
 	if (rc == SQLITE_OK)
-		rc = sqlite3_prepare_v2(db, sql, -1, &q, NULL);
+		rc = sqlite.prepare_v2(db, sql, -1, &q, NULL);
 	rc = rc == SQLITE_OK ? each_row(db, q, columns, fn, arg, target, err) : refuse(db, target, err);
-	sqlite3_finalize(q);
-	sqlite3_close(db);
+	sqlite.finalize(q);
+	sqlite.close(db);
 	return rc;
 }
 

@@ -1,6 +1,6 @@
 # export: a history as tables for other programs
 noinst_LIBRARIES += src/libexport.a
-EXPORT_LIBS = src/libexport.a $(AVRO_LIBS) $(SQLITE_LIBS)
+EXPORT_LIBS = src/libexport.a
 src_libexport_a_CPPFLAGS = $(AM_CPPFLAGS) $(SQLITE_CFLAGS)
 src_libexport_a_SOURCES = \
 	src/export/ask_clickhouse.c \
@@ -29,7 +29,7 @@ src_libexport_a_SOURCES += src/export/sink_avro.c
 src_libexport_a_CPPFLAGS += -DHAVE_AVRO $(AVRO_CFLAGS)
 endif
 if HAVE_SQLITE
-src_libexport_a_SOURCES += src/export/sink_sqlite.c src/export/ask_sqlite.c
+src_libexport_a_SOURCES += src/export/sink_sqlite.c src/export/ask_sqlite.c src/export/sqlite.c src/export/sqlite.h
 src_libexport_a_CPPFLAGS += -DHAVE_SQLITE
 endif
 if HAVE_POSTGRES

@@ -1,32 +1,17 @@
 #include "export/postgres.h"
 
-#include <dlfcn.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 
-#define LIBRARY "libpq.so.5"
-
 struct postgres_calls pq;
 
 static int load(struct error *err)
 {
-	static const struct { const char *name; size_t at; } calls[] = {
-#define POSTGRES_CALL(name) { "PQ" #name, offsetof(struct postgres_calls, name) },
-		POSTGRES_CALLS(POSTGRES_CALL)
-#undef POSTGRES_CALL
-	};
-	void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-	for (size_t i = 0; library && i < sizeof calls / sizeof *calls; i++) {
-		void *call = dlsym(library, calls[i].name);
-		if (!call)
-			library = NULL;
-		memcpy((char *)&pq + calls[i].at, &call, sizeof call);
-	}
-	return library ? 0 : error_set(err, STATUS_SYSTEM, "install libpq", "postgresql: %s", dlerror());
+	static const char *const name[] = { POSTGRES_CALLS(ON_DEMAND_NAME) NULL };
+	return on_demand(POSTGRES_FILE, "libpq", name, &pq, err) ? error_wrap(err, "postgresql") : 0;
 }
 
 /* Messages of the server end in a line break, and may have several lines. */

@@ -4,19 +4,15 @@
 
 #include <libpq-fe.h>
 
-#include "base/error.h"
+#include "base/on_demand.h"
 
-/* libpq, loaded with the first connection: it brings two dozen libraries along, and every command would wait for these. */
+/* libpq, loaded with the first connection. */
 #define POSTGRES_CALLS(CALL) \
-	CALL(clear) CALL(connectdb) CALL(conninfoFree) CALL(conninfoParse) CALL(errorMessage) CALL(exec) CALL(finish) \
-	CALL(freemem) CALL(getResult) CALL(getisnull) CALL(getvalue) CALL(nfields) CALL(ntuples) CALL(putCopyData) \
-	CALL(putCopyEnd) CALL(resultErrorMessage) CALL(resultStatus) CALL(setClientEncoding) CALL(setNoticeProcessor) \
-	CALL(status)
-struct postgres_calls {
-#define POSTGRES_CALL(name) __typeof__(PQ##name) *name;
-	POSTGRES_CALLS(POSTGRES_CALL)
-#undef POSTGRES_CALL
-};
+	CALL(PQ, clear) CALL(PQ, connectdb) CALL(PQ, conninfoFree) CALL(PQ, conninfoParse) CALL(PQ, errorMessage) \
+	CALL(PQ, exec) CALL(PQ, finish) CALL(PQ, freemem) CALL(PQ, getResult) CALL(PQ, getisnull) CALL(PQ, getvalue) \
+	CALL(PQ, nfields) CALL(PQ, ntuples) CALL(PQ, putCopyData) CALL(PQ, putCopyEnd) CALL(PQ, resultErrorMessage) \
+	CALL(PQ, resultStatus) CALL(PQ, setClientEncoding) CALL(PQ, setNoticeProcessor) CALL(PQ, status)
+struct postgres_calls { POSTGRES_CALLS(ON_DEMAND_POINTER) };
 extern struct postgres_calls pq;  /* whole once postgres_connect() has given a connection */
 
 /* target: behind "postgresql://".  NULL and *err on failure, which names no password. */

@@ -6,11 +6,19 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/on_demand.h"
 #include "export/run_files.h"
 
 #define BLOCK (1 << 20)  /* bytes that are deflated together; a reader holds one block */
 #define ABSENT 0         /* branches of a field that may be null */
 #define PRESENT 1
+
+#define AVRO_CALLS(CALL) \
+	CALL(avro_, file_writer_append_value) CALL(avro_, file_writer_close) \
+	CALL(avro_, file_writer_create_with_codec_fp) CALL(avro_, generic_class_from_schema) \
+	CALL(avro_, generic_value_new) CALL(avro_, schema_decref) CALL(avro_, schema_from_json_length) \
+	CALL(avro_, strerror) CALL(avro_, value_decref)
+static struct { AVRO_CALLS(ON_DEMAND_POINTER) } avro;  /* once a sink is open */
 
 struct sink {
 	struct run_files files;
@@ -26,7 +34,7 @@ static int refuse(const struct sink *s, struct error *err)
 {
 	return errno == ENOSPC || errno == EFBIG || errno == EIO
 	       ? error_system(err, "make room there", "%s", s->files.save.path)
-	       : error_set(err, STATUS_SYSTEM, NULL, "%s: %s", s->files.save.path, avro_strerror());
+	       : error_set(err, STATUS_SYSTEM, NULL, "%s: %s", s->files.save.path, avro.strerror());
 }
 
 /* ---- The schema */
@@ -78,12 +86,12 @@ static char *schema_text(const struct export_shape *t)
 static int make_row(struct sink *s, const struct export_shape *t)
 {
 	char *text = schema_text(t);
-	int rc = avro_schema_from_json_length(text, strlen(text), &s->schema);
+	int rc = avro.schema_from_json_length(text, strlen(text), &s->schema);
 	free(text);
 	if (rc)
 		return rc;
-	s->class = avro_generic_class_from_schema(s->schema);
-	rc = s->class ? avro_generic_value_new(s->class, &s->row) : -1;
+	s->class = avro.generic_class_from_schema(s->schema);
+	rc = s->class ? avro.generic_value_new(s->class, &s->row) : -1;
 	for (size_t i = 0; i < t->fields && rc == 0; i++)
 		rc = avro_value_get_by_name(&s->row, t->field[i].name, &s->field[i], NULL);
 	return rc;
@@ -92,11 +100,11 @@ static int make_row(struct sink *s, const struct export_shape *t)
 static void release_row(struct sink *s)
 {
 	if (s->row.self)
-		avro_value_decref(&s->row);
+		avro.value_decref(&s->row);
 	if (s->class)
 		avro_value_iface_decref(s->class);
 	if (s->schema)
-		avro_schema_decref(s->schema);
+		avro.schema_decref(s->schema);
 	s->row = (avro_value_t){ NULL, NULL };
 	s->class = NULL;
 	s->schema = NULL;
@@ -108,7 +116,7 @@ static int begin(struct sink *s, const struct export_shape *t, struct error *err
 	if (files_begin(&s->files, t, err))
 		return -1;
 	errno = 0;
-	if (make_row(s, t) == 0 && avro_file_writer_create_with_codec_fp(s->files.save.f, s->files.save.path, 0, s->schema,
+	if (make_row(s, t) == 0 && avro.file_writer_create_with_codec_fp(s->files.save.f, s->files.save.path, 0, s->schema,
 	                                                                 &s->writer, "deflate", BLOCK) == 0)
 		return 0;
 	s->writer = NULL;
@@ -140,12 +148,12 @@ static int row(struct sink *s, const struct table_cell *cell, struct error *err)
 	errno = 0;
 	for (size_t i = 0; i < s->table->fields && rc == 0; i++)
 		rc = set(s->field[i], &s->table->field[i], &cell[i]);
-	return rc || avro_file_writer_append_value(s->writer, &s->row) ? refuse(s, err) : 0;
+	return rc || avro.file_writer_append_value(s->writer, &s->row) ? refuse(s, err) : 0;
 }
 
 static int end_writer(struct sink *s)
 {
-	int rc = s->writer ? avro_file_writer_close(s->writer) : 0;
+	int rc = s->writer ? avro.file_writer_close(s->writer) : 0;
 	s->writer = NULL;
 	release_row(s);
 	return rc;
@@ -159,6 +167,9 @@ static int end(struct sink *s, struct error *err)
 
 static struct sink *open_avro(const char *target, const struct sink_run *run, struct error *err)
 {
+	static const char *const name[] = { AVRO_CALLS(ON_DEMAND_NAME) NULL };
+	if (on_demand(AVRO_FILE, "libavro", name, &avro, err))
+		return NULL;
 	struct sink *s = mem_new(1, sizeof *s);
 	if (files_open(&s->files, target, "avro", run->id, err) == 0)
 		return s;

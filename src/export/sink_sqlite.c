@@ -1,6 +1,5 @@
 /* SQLite: the tables of one database file, in one transaction for each run, which first removes what there is of that run.
  * Nothing of a trace is part of a statement: texts are bound. */
-#include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include "base/mem.h"
 #include "base/save.h"
 #include "export/sink.h"
+#include "export/sqlite.h"
 
 #define MAGIC "SQLite format 3"
 #define WAIT_MS 60000  /* for somebody else who writes into it */
@@ -23,10 +23,10 @@ struct sink {
 
 static int refuse(struct sink *s, struct error *err)
 {
-	int code = sqlite3_errcode(s->db);
+	int code = sqlite.errcode(s->db);
 	bool input = code == SQLITE_ERROR || code == SQLITE_NOTADB || code == SQLITE_CORRUPT;
 	const char *mend = code == SQLITE_BUSY ? "somebody else writes into it: try again" : "choose another file";
-	return error_set(err, input ? STATUS_INPUT : STATUS_SYSTEM, mend, "%s: %s", s->path, sqlite3_errmsg(s->db));
+	return error_set(err, input ? STATUS_INPUT : STATUS_SYSTEM, mend, "%s: %s", s->path, sqlite.errmsg(s->db));
 }
 
 static int run_sql(struct sink *s, struct error *err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -37,7 +37,7 @@ static int run_sql(struct sink *s, struct error *err, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(sql, sizeof sql, fmt, ap);
 	va_end(ap);
-	return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : refuse(s, err);
+	return sqlite.exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : refuse(s, err);
 }
 
 static bool is_database(const char *path)
@@ -47,23 +47,23 @@ static bool is_database(const char *path)
 
 static void release(struct sink *s)
 {
-	sqlite3_finalize(s->insert);
-	sqlite3_close(s->db);
+	sqlite.finalize(s->insert);
+	sqlite.close(s->db);
 	free(s->path);
 	free(s);
 }
 
 static struct sink *open_sqlite(const char *target, const struct sink_run *run, struct error *err)
 {
-	if (save_spares(target, is_database, "an SQLite database", err))
+	if (sqlite_load(err) || save_spares(target, is_database, "an SQLite database", err))
 		return NULL;
 	struct sink *s = mem_new(1, sizeof *s);
 	s->run = run->id;
 	s->path = mem_dup(target);
-	int rc = sqlite3_open_v2(target, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+	int rc = sqlite.open_v2(target, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
 	rc = rc == SQLITE_OK ? 0 : s->db ? refuse(s, err) : error_set(err, STATUS_SYSTEM, NULL, "%s: out of memory", target);
 	if (rc == 0) {
-		sqlite3_busy_timeout(s->db, WAIT_MS);
+		sqlite.busy_timeout(s->db, WAIT_MS);
 		rc = run_sql(s, err, "PRAGMA cache_size = -32768; BEGIN IMMEDIATE");
 	}
 	if (rc == 0)
@@ -97,37 +97,37 @@ static int begin(struct sink *s, const struct export_shape *t, struct error *err
 	char sql[1024];
 	s->table = t;
 	create_text(t, sql, sizeof sql);
-	if (sqlite3_exec(s->db, sql, NULL, NULL, NULL) != SQLITE_OK)
+	if (sqlite.exec(s->db, sql, NULL, NULL, NULL) != SQLITE_OK)
 		return refuse(s, err);
 	if (run_sql(s, err, "CREATE INDEX IF NOT EXISTS \"%s_by_run\" ON \"%s\" (run_id)", t->name, t->name) ||
 	    run_sql(s, err, "DELETE FROM \"%s\" WHERE run_id = %lld", t->name, (long long)s->run))
 		return -1;
 	insert_text(t, sql, sizeof sql);
-	return sqlite3_prepare_v2(s->db, sql, -1, &s->insert, NULL) == SQLITE_OK ? 0 : refuse(s, err);
+	return sqlite.prepare_v2(s->db, sql, -1, &s->insert, NULL) == SQLITE_OK ? 0 : refuse(s, err);
 }
 
 static int row(struct sink *s, const struct table_cell *cell, struct error *err)
 {
-	sqlite3_reset(s->insert);
+	sqlite.reset(s->insert);
 	for (size_t i = 0; i < s->table->fields; i++) {
 		int at = (int)i + 1;
 		enum field_type type = s->table->field[i].type;
 		if (cell[i].absent)
-			sqlite3_bind_null(s->insert, at);
+			sqlite.bind_null(s->insert, at);
 		else if (type == FIELD_TEXT)
-			sqlite3_bind_text(s->insert, at, cell[i].text, -1, SQLITE_STATIC);
+			sqlite.bind_text(s->insert, at, cell[i].text, -1, SQLITE_STATIC);
 		else if (type == FIELD_REAL)
-			sqlite3_bind_double(s->insert, at, cell[i].real);
+			sqlite.bind_double(s->insert, at, cell[i].real);
 		else
-			sqlite3_bind_int64(s->insert, at, cell[i].number);
+			sqlite.bind_int64(s->insert, at, cell[i].number);
 	}
-	return sqlite3_step(s->insert) == SQLITE_DONE ? 0 : refuse(s, err);
+	return sqlite.step(s->insert) == SQLITE_DONE ? 0 : refuse(s, err);
 }
 
 static int end(struct sink *s, struct error *err)
 {
 	(void)err;
-	sqlite3_finalize(s->insert);
+	sqlite.finalize(s->insert);
 	s->insert = NULL;
 	return 0;
 }

@@ -16,12 +16,35 @@
 #include <nlopt.h>
 
 #include "base/mem.h"
+#include "base/on_demand.h"
 
 #define NOISE_FLOOR 1e-3  /* of a standard deviation of the target */
 #define WALL 6.0
 #define PARAMETERS (GP_FEATURES + 3)
 #define UNLIKELY 1e12
 #define EVALUATIONS 4      /* of the likelihood in one step of an ascent, at most in the mean */
+
+#define LAPACK_CALLS(CALL) \
+	CALL(LAPACKE_, dpotrf) CALL(LAPACKE_, dpotri) CALL(LAPACKE_, dpotrs) CALL(LAPACKE_, dtrtri)
+#define NLOPT_CALLS(CALL) \
+	CALL(nlopt_, create) CALL(nlopt_, destroy) CALL(nlopt_, optimize) CALL(nlopt_, set_ftol_abs) \
+	CALL(nlopt_, set_lower_bounds1) CALL(nlopt_, set_maxeval) CALL(nlopt_, set_min_objective) \
+	CALL(nlopt_, set_upper_bounds1)
+
+static struct { LAPACK_CALLS(ON_DEMAND_POINTER) } lapack;  /* once load_lapack() has succeeded */
+static struct { NLOPT_CALLS(ON_DEMAND_POINTER) } nlopt;
+
+static int load_lapack(struct error *err)
+{
+	static const char *const name[] = { LAPACK_CALLS(ON_DEMAND_NAME) NULL };
+	return on_demand(LAPACK_FILE, "LAPACKE", name, &lapack, err);
+}
+
+static int load_nlopt(struct error *err)
+{
+	static const char *const name[] = { NLOPT_CALLS(ON_DEMAND_NAME) NULL };
+	return on_demand(NLOPT_FILE, "NLopt", name, &nlopt, err);
+}
 
 /* Working set of one ascent.  Parameters: log length 0 .. d - 1, log signal, log trend, log noise. */
 struct fit {
@@ -70,8 +93,8 @@ static int factor(double *k, const double *y, double *weight, size_t m)
 {
 	const lapack_int n = (lapack_int)m;
 	memcpy(weight, y, m * sizeof *weight);
-	return LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'U', n, k, n) != 0 ||
-	       LAPACKE_dpotrs(LAPACK_COL_MAJOR, 'U', n, 1, k, n, weight, n) != 0 ? -1 : 0;
+	return lapack.dpotrf(LAPACK_COL_MAJOR, 'U', n, k, n) != 0 ||
+	       lapack.dpotrs(LAPACK_COL_MAJOR, 'U', n, 1, k, n, weight, n) != 0 ? -1 : 0;
 }
 
 /* Leaves the factor in k, K^-1 y in weight; *value = -log likelihood without its constant. */
@@ -123,7 +146,7 @@ static double evaluate(unsigned n, const double *p, double *slope, void *arg)
 	double grad[PARAMETERS] = { 0 }, value = 0;
 	if (likelihood(f, p, &value))
 		value = UNLIKELY;
-	else if (slope && LAPACKE_dpotri(LAPACK_COL_MAJOR, 'U', m, f->k, m) == 0)
+	else if (slope && lapack.dpotri(LAPACK_COL_MAJOR, 'U', m, f->k, m) == 0)
 		gradient(f, p, grad);
 	for (unsigned i = 0; i < n; i++)
 		value += wall(p[i], &grad[i]);
@@ -146,14 +169,14 @@ static void ascend(struct fit *f, double length, double noise, unsigned steps)
 	at[d] = log(0.7);
 	at[d + 1] = log(0.3);
 	at[d + 2] = log(noise);
-	nlopt_opt ascent = nlopt_create(NLOPT_LD_LBFGS, n);
-	nlopt_set_min_objective(ascent, evaluate, f);
-	nlopt_set_lower_bounds1(ascent, -2 * WALL);
-	nlopt_set_upper_bounds1(ascent, 2 * WALL);
-	nlopt_set_ftol_abs(ascent, 1e-4);
-	nlopt_set_maxeval(ascent, EVALUATIONS * (int)steps);
-	nlopt_optimize(ascent, at, &value);
-	nlopt_destroy(ascent);
+	nlopt_opt ascent = nlopt.create(NLOPT_LD_LBFGS, n);
+	nlopt.set_min_objective(ascent, evaluate, f);
+	nlopt.set_lower_bounds1(ascent, -2 * WALL);
+	nlopt.set_upper_bounds1(ascent, 2 * WALL);
+	nlopt.set_ftol_abs(ascent, 1e-4);
+	nlopt.set_maxeval(ascent, EVALUATIONS * (int)steps);
+	nlopt.optimize(ascent, at, &value);
+	nlopt.destroy(ascent);
 }
 
 static void fit_init(struct fit *f, const struct gp *g)
@@ -208,6 +231,8 @@ int gp_fit(struct gp *g, unsigned steps, struct error *err)
 		g->noise = 1;
 		return 0;
 	}
+	if (load_lapack(err) || load_nlopt(err))
+		return -1;
 	struct fit f;
 	fit_init(&f, g);
 	/* The likelihood has several summits: smooth and wiggly functions, with much noise and with little. */
@@ -228,6 +253,8 @@ int gp_fit(struct gp *g, unsigned steps, struct error *err)
 int gp_prepare(struct gp *g, struct error *err)
 {
 	const size_t m = g->m, d = g->d;
+	if (load_lapack(err))
+		return -1;
 	g->inverse = mem_resize(g->inverse, m * m, sizeof *g->inverse);
 	g->weight = mem_resize(g->weight, m, sizeof *g->weight);
 	memset(g->inverse, 0, m * m * sizeof *g->inverse);
@@ -237,7 +264,7 @@ int gp_prepare(struct gp *g, struct error *err)
 		g->inverse[a * m + a] += g->noise * g->noise;
 	}
 	if (factor(g->inverse, g->y, g->weight, m) ||
-	    LAPACKE_dtrtri(LAPACK_COL_MAJOR, 'U', 'N', (lapack_int)m, g->inverse, (lapack_int)m) != 0)
+	    lapack.dtrtri(LAPACK_COL_MAJOR, 'U', 'N', (lapack_int)m, g->inverse, (lapack_int)m) != 0)
 		return error_set(err, STATUS_INPUT, "train the model again", "model: its covariance is not positive definite");
 	return 0;
 }

@@ -1,6 +1,6 @@
-# latency: Soroban.  Only gp_fit.c needs LAPACK and NLopt
+# latency: Soroban.  Only gp_fit.c needs LAPACK and NLopt, and loads them
 noinst_LIBRARIES += src/liblatency.a
-LATENCY_LIBS = src/liblatency.a $(FLOW_LIBS) $(LAPACK_LIBS) $(NLOPT_LIBS)
+LATENCY_LIBS = src/liblatency.a $(FLOW_LIBS)
 src_liblatency_a_CPPFLAGS = $(AM_CPPFLAGS) $(LAPACK_CFLAGS) $(NLOPT_CFLAGS)
 src_liblatency_a_SOURCES = \
 	src/latency/assertion.c \

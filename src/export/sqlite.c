@@ -1,0 +1,11 @@
+#include "export/sqlite.h"
+
+#include <stddef.h>
+
+struct sqlite_calls sqlite;
+
+int sqlite_load(struct error *err)
+{
+	static const char *const name[] = { SQLITE_CALLS(ON_DEMAND_NAME) NULL };
+	return on_demand(SQLITE_FILE, "libsqlite3", name, &sqlite, err);
+}

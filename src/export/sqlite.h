@@ -1,0 +1,19 @@
+/* SQLite, for those of export/ that write or ask it.  Private to export/. */
+#ifndef STEALSCOPE_EXPORT_SQLITE_H
+#define STEALSCOPE_EXPORT_SQLITE_H
+
+#include <sqlite3.h>
+
+#include "base/on_demand.h"
+
+#define SQLITE_CALLS(CALL) \
+	CALL(sqlite3_, bind_double) CALL(sqlite3_, bind_int64) CALL(sqlite3_, bind_null) CALL(sqlite3_, bind_text) \
+	CALL(sqlite3_, busy_timeout) CALL(sqlite3_, close) CALL(sqlite3_, column_count) CALL(sqlite3_, column_text) \
+	CALL(sqlite3_, errcode) CALL(sqlite3_, errmsg) CALL(sqlite3_, exec) CALL(sqlite3_, finalize) \
+	CALL(sqlite3_, open_v2) CALL(sqlite3_, prepare_v2) CALL(sqlite3_, reset) CALL(sqlite3_, step)
+struct sqlite_calls { SQLITE_CALLS(ON_DEMAND_POINTER) };
+extern struct sqlite_calls sqlite;  /* whole once sqlite_load() has succeeded */
+
+int sqlite_load(struct error *err);
+
+#endif

@@ -1,0 +1,49 @@
+"""Libraries that few commands need are loaded by these: no start waits for them, and where one cannot be loaded its commands
+say so in a line, and leave nothing behind."""
+import os
+import re
+
+from e2e import BUILD, DATA, check, run, scratch
+
+
+def libraries():
+    """{LIBRARY: soname} of those that configure found."""
+    with open(os.path.join(BUILD, "Makefile"), encoding="utf-8") as f:
+        return dict(re.findall(r'-D([A-Z]+)_FILE=\\"([^"\\]+)\\"', re.search(r"^DEFS = .*$", f.read(), re.M).group()))
+
+
+def write_tables(folder):
+    """Requests with and without a load that makes them slower."""
+    for name, slower in (("base", 0), ("loaded", 3)):
+        with open(f"{folder}/{name}.csv", "w", encoding="ascii") as f:
+            f.write("latency_ns,load\n" + "".join(f"{1000 + 7 * i % 50 + slower * i},{slower * i}\n" for i in range(40)))
+
+
+with scratch() as folder:
+    history = f"{folder}/fibonacci.steal"
+    run("index", os.path.join(DATA, "fibonacci"), "-o", history)
+    write_tables(folder)
+    train = ["latency", "train", "--csv", "-b", f"{folder}/base.csv", f"{folder}/loaded.csv", "-o", f"{folder}/out/model"]
+    needs = {"LAPACK": [train], "NLOPT": [train], "AVRO": [["export", history, "--to", f"avro:{folder}/out/avro"]],
+             "SQLITE": [["export", history, "--to", f"sqlite:{folder}/out/db"], ["fleet", f"sqlite:{folder}/made.db", "victims"]],
+             "POSTGRES": [["export", history, "--to", "postgresql://me:s3cret@127.0.0.1:1/d"],
+                          ["fleet", "postgresql://me:s3cret@127.0.0.1:1/d", "victims"]]}
+    found = libraries()
+    check(found.keys() >= {"LAPACK", "NLOPT"} and found.keys() <= needs.keys(), f"configure found {found}")
+    os.mkdir(f"{folder}/out")
+    if "SQLITE" in found:
+        run("export", history, "--to", f"sqlite:{folder}/made.db")
+
+    loaded = run("info", history, env={"LD_TRACE_LOADED_OBJECTS": "1"}).stdout
+    check("libc.so" in loaded and not [x for x in found.values() if x in loaded], "no start waits for them")
+    for library, file in found.items():
+        os.mkdir(f"{folder}/{library}")
+        open(f"{folder}/{library}/{file}", "w", encoding="ascii").close()
+        for words in needs[library]:
+            p = run(*words, status=4, env={"LD_LIBRARY_PATH": f"{folder}/{library}"})
+            said = p.stderr.split("\n")
+            check(said[-1] == "" and len(said) == 2 and file in p.stderr and "(install " in p.stderr and "s3cret" not in p.stderr,
+                  f"{words[0]}, {library}: {p.stderr.strip()}")
+            check(os.listdir(f"{folder}/out") == [], "nothing is left behind")
+    run(*train)
+    check(os.listdir(f"{folder}/out") == ["model"], "where they are there it works")
