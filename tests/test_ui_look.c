@@ -298,6 +298,26 @@ static void test_luminance_follows_suffering(void **state)
 	}
 }
 
+/* In few colours the host's CPUs look like no state, and nobody's have the colour of a wait for a CPU. */
+static void test_owners_are_no_waits(void **state)
+{
+	(void)state;
+	static const enum vis waits[] = { VIS_PREEMPTED, VIS_VCPU_PREEMPTED, VIS_VIRT_PREEMPTED };
+	for (unsigned k = 0; theme_shipped_name(k); k++) {
+		struct theme t;
+		struct error err = ERROR_INIT;
+		assert_int_equal(theme_load(&t, theme_shipped_name(k), &err), 0);
+		for (int d = DEPTH_8; d < DEPTH_COUNT; d++) {
+			bool few = t.owner[d][2] < 16;
+			for (int i = 0; i < OWNERS && few; i++)
+				for (size_t w = 0; w < COUNT(waits); w++)
+					assert_int_not_equal(t.owner[d][i], t.state[waits[w]].colour[d].bg);
+			for (int v = VIS_UNKNOWN; v < VIS_COUNT && few; v++)
+				assert_true(t.owner[d][1] < 0 || t.owner[d][1] != t.state[v].colour[d].bg);
+		}
+	}
+}
+
 int main(void)
 {
 	setlocale(LC_ALL, "C.UTF-8");
@@ -308,6 +328,7 @@ int main(void)
 		cmocka_unit_test(test_shades_say_how_much),
 		cmocka_unit_test(test_ciede2000),
 		cmocka_unit_test(test_luminance_follows_suffering),
+		cmocka_unit_test(test_owners_are_no_waits),
 	};
 	return cmocka_run_group_tests_name("ui look", tests, write_world, drop_world);
 }

@@ -7,12 +7,13 @@
 #define SOME_LETTER 'i' /* letters: a wait of an eighth or more, but less than half */
 #define SOME 2          /* sixteenths */
 #define HALF 8
+#define FEW 16         /* colours of a terminal: states have them, too, and only letters tell owners from those */
 
 struct face {
 	struct style style;  /* letter on background; a state without a background is drawn as its glyph, on the ground */
 	char letter;
 	uint32_t shade;
-	bool told;           /* what is unknown says so, also on a background */
+	bool told;           /* says its letter, also on a background: what is unknown, and owners in few colours */
 };
 
 static struct face face_of(const struct app *app, unsigned code, bool owners)
@@ -21,8 +22,8 @@ static struct face face_of(const struct app *app, unsigned code, bool owners)
 	if (owners && code < HISTORY_STATES - 1) {
 		char letter = app->look.letter[code];
 		bool unknown = code == OWNER_UNKNOWN;
-		return (struct face){ unknown ? p->state[VIS_UNKNOWN] : p->owner[code % OWNERS], letter, (unsigned char)letter,
-			unknown };
+		const struct style *style = unknown ? &p->state[VIS_UNKNOWN] : &p->owner[code % OWNERS];
+		return (struct face){ *style, letter, (unsigned char)letter, unknown || style->bg < FEW };
 	}
 	if (owners || code >= VIS_COUNT)
 		code = VIS_NONE;
@@ -100,6 +101,8 @@ static struct glyph coloured(const struct app *app, struct cell c, const struct 
 static struct glyph blocks(const struct app *app, struct cell c, const struct face *main, const struct face *other)
 {
 	unsigned eighths = (c.part + 1U) / 2;
+	if (main->style.bg < 0 && other->style.bg < 0 && (c.form == CELL_SPLIT || other->style.fg < 0))
+		return fill(app, (c.form == CELL_SPLIT ? c.part < HALF : c.part >= HALF) ? other : main, true);
 	if (c.form == CELL_SPLIT)
 		return two(0x2590U - (eighths < 1 ? 1 : eighths > 7 ? 7 : eighths), main->style.bg, other->style.bg);
 	if (c.main == c.other || eighths == 8)

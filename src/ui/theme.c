@@ -147,7 +147,7 @@ static int parse_owners(struct yaml_file *f, yaml_node_t *map, struct theme *t, 
 			return yaml_refuse(f, list, err, "owners are a list of 1 to %d background colours", OWNERS);
 		for (size_t i = 0; i < OWNERS; i++) {
 			int64_t v = 0;
-			if (!yaml_item(f, list, i % n, &item) || yaml_integer(f, item, 0, depths[d].most, &v, err) < 0)
+			if (!yaml_item(f, list, i % n, &item) || yaml_integer(f, item, -1, depths[d].most, &v, err) < 0)
 				return -1;
 			t->owner[d][i] = (int16_t)v;
 		}
@@ -289,6 +289,13 @@ static struct style style_of(const struct colours *c, enum depth depth, uint16_t
 	return depth == DEPTH_MONO ? (struct style){ -1, -1, mono } : (struct style){ c[depth].fg, c[depth].bg, attr };
 }
 
+/* A letter that can be read on this background. */
+static int16_t ink_on(int16_t bg)
+{
+	static const int16_t of_few[16] = { 7, 7, 7, 0, 7, 7, 0, 0, 15, 15, 0, 0, 15, 0, 0, 0 };
+	return bg < 0 ? -1 : bg < 16 ? of_few[bg] : 0;
+}
+
 void theme_palette(const struct theme *t, enum depth depth, struct palette *p)
 {
 	if (t->mono)
@@ -300,7 +307,7 @@ void theme_palette(const struct theme *t, enum depth depth, struct palette *p)
 		p->part[i] = style_of(t->part[i].colour, depth, t->part[i].attr, t->part[i].mono);
 	for (int i = 0; i < OWNERS; i++) {
 		struct colours owner[DEPTH_COUNT] = { 0 };
-		owner[depth].bg = t->owner[depth][i];
+		owner[depth] = (struct colours){ ink_on(t->owner[depth][i]), t->owner[depth][i] };
 		p->owner[i] = style_of(owner, depth, 0, 0);
 	}
 }
