@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 
-from e2e import BUILD, DATA, SHARED, check, document, run, scratch, table
+from e2e import BUILD, DATA, SHARED, check, document, on_terminal, run, scratch, table
 from test_recording import make
 
 CURRENT = "/Virtual Machines/Debian/CPUs/CPU0/Current Thread"
@@ -47,6 +47,20 @@ def check_times():
         check(some and some == [r for r in rows if abs(int(r["at"]) - middle) <= by], f"{len(some)} within {by} ns")
     text = run("events", folder, "--at", str(middle), "--around", "50us").stdout
     check(text.split("\n")[0].split() == ["at", "machine", "CPU", "TID", "name", "event", "fields"], "and as a table")
+    check_narrow(folder, ("events", folder, "--at", str(middle), "--around", "500us"))
+
+
+def check_narrow(folder, words):
+    """A terminal has as many fields as fit, whole ones, and is told where the others are."""
+    told = [r["fields"] for r in table(*words)]
+    for columns in (80, 400):
+        lines = on_terminal(*words, columns=columns).rstrip("\n").split("\n")
+        start = lines[0].index("fields")
+        shown = [line[start:] for line in lines[1:len(told) + 1]]
+        whole = [s == t or (s.endswith(" ~") and t.startswith(s[:-1])) or (s.endswith("~") and t.startswith(s[:-1]) and " " not in s)
+                 for s, t in zip(shown, told)]
+        check(all(whole) and max(map(len, lines)) <= columns, f"{columns} columns: whole fields, from the first on {shown[:2]}")
+        check((shown != told) == (columns == 80) == ("--format csv" in lines[-1]), f"{columns} columns: what is left out is said")
 
 
 def check_nudge():

@@ -3,7 +3,7 @@
 static const struct column columns[] = {
 	{ "at", "at", COL_MOMENT },      { "machine_ns", NULL, COL_INT },  { "machine", "machine", COL_TEXT },
 	{ "cpu", "CPU", COL_INT },       { "tid", "TID", COL_INT },        { "name", "name", COL_TEXT },
-	{ "event", "event", COL_TEXT },  { "fields", "fields", COL_TEXT },
+	{ "event", "event", COL_TEXT },  { "fields", "fields", COL_FIELDS },
 };
 
 struct report *report_events(FILE *out, struct report_how how, const struct origin *o)

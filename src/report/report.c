@@ -21,6 +21,7 @@ char *field_format(const struct column *c, const struct value *v, bool people, c
 		return buf;
 	switch (c->type) {
 	case COL_TEXT:
+	case COL_FIELDS:
 		if (v->form == VALUE_NUMBER)
 			break;
 		if (v->form == VALUE_RAW)

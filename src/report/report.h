@@ -70,6 +70,7 @@ void origin_write_notes(const struct origin *o, FILE *out);  /* alone */
 
 enum column_type {
 	COL_TEXT,
+	COL_FIELDS,    /* a text, "a=1 b=2": where it is narrow, as many as fit; the last column */
 	COL_INT,
 	COL_DURATION,  /* ns; text: "5.21 ms" */
 	COL_CLOCK,     /* ns since the epoch; text: "12:03:04.113900" */

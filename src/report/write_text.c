@@ -40,7 +40,7 @@ static bool narrow(struct report *r, int screen, int least)
 	while (total > screen) {
 		size_t widest = shape->columns;
 		for (size_t i = 0; i < shape->columns; i++)
-			if (is_shown(r, i) && shape->column[i].type == COL_TEXT &&
+			if (is_shown(r, i) && (shape->column[i].type == COL_TEXT || shape->column[i].type == COL_FIELDS) &&
 			    r->width[i] > least &&
 			    (widest == shape->columns || r->width[i] > r->width[widest]))
 				widest = i;
@@ -122,6 +122,18 @@ static void put_text(struct report *r, const char *text, int width, bool pad)
 		fprintf(r->out, "%*s", width - w + 2, "");
 }
 
+/* Whole ones, and a '~' for those that have no room. */
+static void put_fields(struct report *r, const char *text, int width)
+{
+	size_t n = strlen(text);
+	while (n && text_width(text) > width && (n > text_fit(text, width - 2) || text[n] != ' '))
+		n--;
+	if (!n && text_width(text) > width)
+		n = text_fit(text, width - 1);
+	fprintf(r->out, "%.*s%s", (int)n, text, !text[n] ? "" : text[n] == ' ' ? " ~" : "~");
+	r->cut |= text[n] != '\0';
+}
+
 static void put_line(struct report *r, char *const *field)
 {
 	const struct report_shape *shape = r->shape;
@@ -133,6 +145,10 @@ static void put_line(struct report *r, char *const *field)
 			continue;
 		if (shape->column[i].type == COL_LANE && field[i] != shape->column[i].heading) {
 			put_lane(r, field[i], r->width[i]);
+			continue;
+		}
+		if (shape->column[i].type == COL_FIELDS) {
+			put_fields(r, field[i], r->width[i]);
 			continue;
 		}
 		if (shape->column[i].type == COL_TEXT || shape->column[i].type == COL_LANE) {
@@ -194,6 +210,8 @@ static void end(struct report *r)
 		flush(r);
 	else
 		fputs("none\n", r->out);
+	if (r->cut)
+		fputs("~ more fields than have room here: | less -S, or --format csv, has all of them\n", r->out);
 }
 
 const struct report_writer write_text = { begin, row, NULL, end };

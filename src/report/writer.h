@@ -24,6 +24,7 @@ struct report {
 	int (*draw)(void *arg, int64_t number, unsigned columns, char *lane);
 	void *draw_arg;
 	bool widths_known;
+	bool cut;                     /* text: not all of some row's COL_FIELDS had room */
 };
 
 struct report_writer {
