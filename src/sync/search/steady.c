@@ -132,8 +132,8 @@ static void keep_rate(const struct hypothesis *found, const struct activity *act
 	corridor_splice(&wide->clock.piece[0].high, high, PLACES + 1);
 }
 
-/* What happened there lies in guest mode, but does not bound the clock as it does elsewhere: with another clock it would lie
- * there as well. */
+/* What happened there lies in guest mode, but does not bound the clock as it does elsewhere: with another clock it
+ * would lie there as well. */
 static bool is_loose(const struct hypothesis *own, const struct hypothesis *found, const struct activity *act)
 {
 	const int64_t band = band_of(&own->clock, act);
