@@ -1,9 +1,10 @@
 """The usual mistakes on the command line: what is said helps whoever made them, and fits a terminal of 80 columns."""
 import os
 import re
+import subprocess
 import sys
 
-from e2e import DATA, check, run, scratch
+from e2e import DATA, PROGRAM, check, run, scratch
 
 TRACE = os.path.join(DATA, "fibonacci")
 
@@ -72,6 +73,21 @@ def check_files(folder):
             says=["nowhere to keep the history: ", "set XDG_CACHE_HOME to another folder", "index WHAT -o FILE"])
 
 
+def check_places(folder):
+    """What is no folder of traces is not read to its end, and nothing that is the kernel's is read at all."""
+    kernels = os.path.join(folder, "kernels")
+    os.mkdir(kernels)
+    os.symlink("/proc/self/environ", os.path.join(kernels, "metadata"))
+    looks_like_it = {"/* CTF 1.8 */": "1", **os.environ}
+    p = subprocess.run([PROGRAM, "info", kernels], capture_output=True, text=True, timeout=300, env=looks_like_it)
+    check(p.returncode == 2 and "kernels: holds no CTF trace (" in p.stderr, f"a link into /proc: {p.stderr.rstrip()}")
+    many = os.path.join(folder, "many")
+    os.mkdir(many)
+    for i in range(100000):
+        os.close(os.open(os.path.join(many, str(i)), os.O_CREAT | os.O_WRONLY))
+    mistake("info", many, status=2, says=["many: 100000 files, and no trace among them so far (give the folder that holds the traces)"])
+
+
 os.environ["TZ"] = "UTC"
 with scratch() as tmp:
     demo = os.path.join(tmp, "demo.steal")
@@ -82,4 +98,5 @@ with scratch() as tmp:
     check_windows(demo)
     check_names(demo)
     check_files(tmp)
+    check_places(tmp)
 sys.exit(0)

@@ -2,10 +2,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -15,6 +17,7 @@
 #define MEND "give the folder that holds the trace's 'metadata'; record with `lttng create` and `lttng start`, " \
 	"or convert with `perf data convert --to-ctf`"
 #define MANY 4096  /* files after which only those with usual names are looked at */
+#define TOO_MANY 100000  /* files without a trace: this is not the folder that was meant */
 
 /* What no reader reads, but tells why there is no trace. */
 #define DAT ".dat"  /* how trace-cmd's files end, each of which is a machine's */
@@ -160,6 +163,21 @@ static void look(struct place_search *f, const FTSENT *e)
 	remember(f, e, head, len);
 }
 
+/* Of the kernel's own file systems: reading may take away what is read, and each process there leads to all of the disk. */
+static bool is_kernels(const FTSENT *e)
+{
+	static const unsigned long kernels[] = { PROC_SUPER_MAGIC, SYSFS_MAGIC, DEBUGFS_MAGIC, TRACEFS_MAGIC, SECURITYFS_MAGIC,
+		CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, PSTOREFS_MAGIC, BPF_FS_MAGIC };
+	const bool is_same = e->fts_level > 0 && e->fts_statp->st_dev == e->fts_parent->fts_statp->st_dev;
+	struct statfs of;
+	if (is_same || statfs(e->fts_accpath, &of))
+		return false;
+	for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
+		if ((unsigned long)of.f_type == kernels[i])
+			return true;
+	return false;
+}
+
 static void visit(struct place_search *f, const FTSENT *e)
 {
 	if (e->fts_info == FTS_DNR || e->fts_info == FTS_ERR || e->fts_info == FTS_NS)
@@ -195,13 +213,22 @@ static int walk(const char *root, struct place_search *f, struct error *err)
 	FTS *fts = fts_open(paths, FTS_LOGICAL | FTS_NOCHDIR, by_name);
 	if (!fts)
 		return error_system(err, NULL, "%s", root);
+	const size_t first = *f->n;
 	errno = 0;
-	for (FTSENT *e; (e = fts_read(fts)); errno = 0)
-		visit(f, e);
-	if (errno)
+	for (FTSENT *e; (e = fts_read(fts)) && (f->files < TOO_MANY || *f->n > first); errno = 0) {
+		if (!is_kernels(e)) {
+			visit(f, e);
+			continue;
+		}
+		f->files++;  /* not looked at, but not nothing */
+		fts_set(fts, e, FTS_SKIP);
+	}
+	const bool gave_up = f->files >= TOO_MANY && *f->n == first;
+	if (errno && !gave_up)
 		cannot_read(f, root, errno);
 	fts_close(fts);
-	return 0;
+	return !gave_up ? 0 : error_set(err, STATUS_INPUT, "give the folder that holds the traces",
+		"%s: %d files, and no trace among them so far", root, TOO_MANY);
 }
 
 /* Is it another form of what is read, or told already? */
