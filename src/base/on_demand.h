@@ -1,5 +1,5 @@
-/* Libraries that few commands need, loaded by the first that does: what is linked to, every start waits for.  LAPACKE alone
- * brings six others along, and two thirds of the instructions that --version took were the loader's.
+/* Libraries that few commands need, loaded by the first that does: what is linked to, every start waits for (HACKING has
+ * the figures).
  *
  * A list of functions, as CALL(prefix, name), makes the struct of pointers and the names to look up:
  *

@@ -86,6 +86,11 @@ struct column {
 	enum column_type type;
 };
 
+static inline bool column_is_text(const struct column *c)
+{
+	return c->type == COL_TEXT || c->type == COL_FIELDS;
+}
+
 struct report_shape {
 	const char *name;            /* json: "answer" */
 	const struct column *column;

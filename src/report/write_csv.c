@@ -28,7 +28,7 @@ static void put_field(FILE *out, const char *s)
 /* Would a spreadsheet take it for a formula? */
 static bool is_formula(const struct column *c, const struct value *v, const char *text)
 {
-	return (c->type == COL_TEXT || c->type == COL_FIELDS) && v->form != VALUE_NUMBER && *text && strchr("=+-@", *text);
+	return column_is_text(c) && v->form != VALUE_NUMBER && *text && strchr("=+-@", *text);
 }
 
 static void row(struct report *r, const struct value *value)

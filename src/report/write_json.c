@@ -87,7 +87,7 @@ static struct json_object *field_json(const struct column *c, const struct value
 	if (v->form == VALUE_ABSENT)
 		return NULL;
 	field_format(c, v, false, text);
-	if (c->type == COL_TEXT || c->type == COL_FIELDS)
+	if (column_is_text(c))
 		return text_json(text);
 	if (c->type == COL_SHARE || c->type == COL_REAL)
 		return json_object_new_double_s(v->real, text);

@@ -40,7 +40,7 @@ static bool narrow(struct report *r, int screen, int least)
 	while (total > screen) {
 		size_t widest = shape->columns;
 		for (size_t i = 0; i < shape->columns; i++)
-			if (is_shown(r, i) && (shape->column[i].type == COL_TEXT || shape->column[i].type == COL_FIELDS) &&
+			if (is_shown(r, i) && column_is_text(&shape->column[i]) &&
 			    r->width[i] > least &&
 			    (widest == shape->columns || r->width[i] > r->width[widest]))
 				widest = i;
@@ -126,10 +126,12 @@ static void put_text(struct report *r, const char *text, int width, bool pad)
 static void put_fields(struct report *r, const char *text, int width)
 {
 	size_t n = strlen(text);
-	while (n && text_width(text) > width && (n > text_fit(text, width - 2) || text[n] != ' '))
-		n--;
-	if (!n && text_width(text) > width)
-		n = text_fit(text, width - 1);
+	if (text_width(text) > width) {
+		for (n = text_fit(text, width - 2); n && text[n] != ' ';)
+			n--;
+		if (!n)
+			n = text_fit(text, width - 1);
+	}
 	fprintf(r->out, "%.*s%s", (int)n, text, !text[n] ? "" : text[n] == ' ' ? " ~" : "~");
 	r->cut |= text[n] != '\0';
 }
