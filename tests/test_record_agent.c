@@ -41,7 +41,7 @@ static struct {
 	char folder[64];
 	enum mood mood;
 	int listener, data[2];
-	volatile pid_t asker;
+	pid_t asker;
 	unsigned taken;   /* of its CPUs, by whomever */
 	bool closed;      /* it was told to */
 	char request[512];
@@ -262,9 +262,9 @@ static struct answer *talk(const char *words)
 	struct error err;
 	size_t len;
 	pthread_t thread;
-	pthread_create(&thread, NULL, live, NULL);
 	assert_int_equal(channel_start(&c, NULL, agent_relay, &way, &err), 0);
-	agent.asker = c.pid;
+	agent.asker = c.pid;  /* before there is an agent that kills it: until then its call waits */
+	pthread_create(&thread, NULL, live, NULL);
 	assert_int_equal(write(c.in, words, strlen(words)), strlen(words));
 	if (agent.mood != DYING && agent.mood < KILLER_ASKED)
 		channel_close_input(&c);
