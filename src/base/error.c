@@ -87,14 +87,18 @@ int error_wrap(struct error *err, const char *fmt, ...)
 {
 	if (!err)
 		return -1;
-	char raw[sizeof err->text], text[2 * sizeof err->text];
+	char raw[sizeof err->text], head[sizeof err->text];
 	va_list ap;
 	va_start(ap, fmt);
 	vsnprintf(raw, sizeof raw, fmt, ap);
 	va_end(ap);
-	text_escape(text, sizeof err->text, raw);
-	size_t used = strlen(text);
-	snprintf(text + used, sizeof text - used, ": %s", err->text);
-	snprintf(err->text, sizeof err->text, "%s", text);
+	text_escape(head, sizeof head - 2, raw);
+	size_t n = strlen(head), rest = strlen(err->text);
+	head[n++] = ':';
+	head[n++] = ' ';
+	rest = rest < sizeof err->text - n ? rest : sizeof err->text - n - 1;
+	memmove(err->text + n, err->text, rest);
+	memcpy(err->text, head, n);
+	err->text[n + rest] = '\0';
 	return -1;
 }

@@ -7,6 +7,9 @@
 
 #include "base/mem.h"
 
+#define MACHINE_HEAD 3   /* columns that stay of a machine's name in front */
+#define MACHINE_TAIL 2   /* and behind */
+
 size_t text_decode(const char *s, uint32_t *ch)
 {
 	static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -94,6 +97,27 @@ size_t text_fit(const char *s, int cells)
 	return used;
 }
 
+char *text_squeeze(char *text, int w)
+{
+	size_t end = strcspn(text, "/ ");
+	if (text[end] != '/' || text_width(text) <= w)
+		return text;
+	text[end] = '\0';
+	int all = text_width(text);
+	size_t head = text_fit(text, MACHINE_HEAD), tail = head;
+	while (tail < end && text_width(text + tail) > MACHINE_TAIL) {
+		uint32_t c;
+		size_t len = text_decode(text + tail, &c);
+		tail += len ? len : 1;
+	}
+	text[end] = '/';
+	if (all > MACHINE_HEAD + 1 + MACHINE_TAIL) {
+		text[head] = '~';
+		memmove(text + head + 1, text + tail, strlen(text + tail) + 1);
+	}
+	return text;
+}
+
 bool text_breaks(const char *s, size_t space)
 {
 	static const char *const units[] = { "%", "ns", "us", "ms", "s", "min", "h" };
@@ -128,6 +152,15 @@ int text_width(const char *s)
 		s += len ? len : 1;
 	}
 	return width;
+}
+
+char *text_share(char buf[16], double share)
+{
+	if (share > 0 && share < 0.0005)
+		snprintf(buf, 16, "<0.1%%");
+	else
+		snprintf(buf, 16, "%.1f%%", 100 * share);
+	return buf;
 }
 
 char *shell_word(const char *text)

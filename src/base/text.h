@@ -15,6 +15,8 @@
  * Returns dst.  Once is enough: what is escaped already would get its backslashes doubled. */
 char *text_escape(char *dst, size_t size, const char *src);
 
+#define TEXT_ESCAPED 4  /* as many times as long a text becomes at most: \xHH of a byte, \u{HHHH} of two or three */
+
 /* Decodes one UTF-8 character of s (NUL terminated) into *ch; returns its length in bytes,
  * or 0 when the bytes are not valid UTF-8 (overlong forms and surrogates included). */
 size_t text_decode(const char *s, uint32_t *ch);
@@ -25,10 +27,17 @@ int text_width(const char *s);
 /* Longest prefix of s, in bytes, that takes at most `cells` columns. */
 size_t text_fit(const char *s, int cells);
 
+/* Of "instance-0000002f/151 nginx", which does not go into w columns: "ins~2f/151 nginx".  Who of the machine is meant is
+ * worth more than all of its name, which is short in one way alone.  In place; returns text. */
+char *text_squeeze(char *text, int w);
+
 /* May a line end at this space?  Not between a number and its unit: "48.7 %", "12.0 ms". */
 bool text_breaks(const char *s, size_t space);
 /* How much of s makes a line of that many cells: up to a space at which it may end, where there is one. */
 size_t text_line(const char *s, int cells);
+
+/* "48.7%", and "<0.1%" of what is little and not nothing. */
+char *text_share(char buf[16], double share);
 
 /* What a shell reads as exactly this one word: in quotes where it would see more in it.  The caller frees. */
 char *shell_word(const char *text);
