@@ -306,10 +306,10 @@ static void test_part_after_a_step_back(void **state)
 		int64_t n = 0;
 		for (size_t i = 0; i < parts; i++) {
 			struct reader r;
-			struct event ev;
+			const struct event *ev;
 			reader_open(&r, store, &s, i, parts);
 			for (; reader_next(&r, &ev, &err) == 1; n++)
-				assert_int_equal(ev.ts, n < 4 ? 100 * n : 300);
+				assert_int_equal(ev->ts, n < 4 ? 100 * n : 300);
 			reader_close(&r);
 		}
 		assert_int_equal(n, N);

@@ -117,6 +117,30 @@ static void test_classes(void **state)
 	free(dir);
 }
 
+/* What a trace describes was asked for, whether it came or not; of the end of a handler alone nothing follows. */
+static void test_asked(void **state)
+{
+	(void)state;
+	static const char text[] = PREAMBLE CLOCK STREAM
+		EVENT(0, "irq_handler_entry", FIELD("irq", U(32, "")))
+		EVENT(1, "timer_hrtimer_expire_entry", FIELD("hrtimer", U(64, "")))
+		EVENT(2, "irq_softirq_exit", FIELD("vec", U(32, ""))) EVENT(3, "sched_process_exit", FIELD("tid", U(32, "")));
+	static const unsigned char events[] = { 9, 3, 10, 0, 0, 0, 7, 0, 0, 0 };
+	static const struct { const char *text; unsigned handlers; } want[] = {
+		{ text, HANDLERS_IRQ | HANDLERS_TIMER }, { metadata, 0 },
+	};
+	for (size_t i = 0; i < COUNT(want); i++) {
+		struct trace *t;
+		struct error err = ERROR_INIT;
+		char *dir = trace_of(i ? "unasked" : "asked", want[i].text, events, sizeof events);
+		if (load(dir, &t, &err))
+			fail_msg("%s", err.text);
+		assert_int_equal(trace_info(t)->handlers, want[i].handlers);
+		trace_free(t);
+		free(dir);
+	}
+}
+
 /* What an event cannot be costs the rest of its packet. */
 static void test_wrong_values(void **state)
 {
@@ -178,7 +202,7 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_classes), cmocka_unit_test(test_wrong_values), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_classes), cmocka_unit_test(test_asked), cmocka_unit_test(test_wrong_values), cmocka_unit_test(test_refused),
 	};
 	return cmocka_run_group_tests(tests, files_begin, files_end);
 }

@@ -11,7 +11,7 @@ const unsigned char event_args[MOST_EVENT_KINDS] = { ARGS_32(0), ARGS_32(32), AR
 
 static struct event made(size_t i)
 {
-	static const int64_t values[] = { INT64_MAX, INT64_MIN + 1, 0, -1, 1, EVENT_ABSENT, 77 };
+	static const int64_t values[] = { INT64_MAX, INT64_MIN + 1, 77, -1, 1, EVENT_ABSENT, 0 };
 	struct event ev = { .ts = (int64_t)i * 1000, .kind = (uint16_t)(i * 7 % EVENT_KIND_COUNT),
 		.cpu = (uint16_t)(i % 3 * 30000), .tid = (int32_t)(i / 5), .pid = -1, .comm = (uint32_t)i / 9 };
 	for (size_t k = 0; k < EVENT_ARGS; k++)
@@ -29,7 +29,7 @@ static void test_all_kinds(void **state)
 	struct stream stream;
 	struct writer w;
 	struct reader r;
-	struct event got;
+	const struct event *got;
 	stream_init(&stream);
 	writer_open(&w, store, &stream);
 	for (size_t i = 0; i < N; i++) {
@@ -42,7 +42,7 @@ static void test_all_kinds(void **state)
 	for (size_t i = 0; i < N; i++) {
 		const struct event want = made(i);
 		assert_int_equal(reader_next(&r, &got, &err), 1);
-		assert_memory_equal(&got, &want, sizeof got);
+		assert_memory_equal(got, &want, sizeof want);
 	}
 	assert_int_equal(reader_next(&r, &got, &err), 0);
 	reader_close(&r);
@@ -66,7 +66,7 @@ static void test_longest(void **state)
 		ev.arg[k] = k % 2 ? INT64_MAX : INT64_MIN + 1;
 	assert_int_equal(event_args[ev.kind], EVENT_ARGS);
 	assert_int_equal(writer_put(&w, &ev, &err), 0);
-	assert_true(w.used > 100 && w.used <= RECORD_LONGEST);
+	assert_true(w.used > 80 && w.used + BLOCK_ROOM <= RECORD_LONGEST);
 	assert_int_equal(writer_close(&w, &err), 0);
 	stream_release(&stream, store);
 	store_unref(store);

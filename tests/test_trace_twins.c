@@ -81,7 +81,7 @@ static void same_stream(const struct trace *a, const struct trace *b, size_t i)
 {
 	struct reader x, y;
 	struct error err = ERROR_INIT;
-	struct event ex, ey;
+	const struct event *ex, *ey;
 	reader_open(&x, a->store, &a->stream[i], 0, 1);
 	reader_open(&y, b->store, &b->stream[i], 0, 1);
 	for (size_t n = 0;; n++) {
@@ -90,7 +90,7 @@ static void same_stream(const struct trace *a, const struct trace *b, size_t i)
 		assert_int_equal(reader_next(&y, &ey, &err), more);
 		if (!more)
 			break;
-		same_event(a, &ex, b, &ey, a->dir, n);
+		same_event(a, ex, b, ey, a->dir, n);
 	}
 	reader_close(&x);
 	reader_close(&y);

@@ -20,7 +20,8 @@ void binder_event(struct binder *b, const bt_event *event, uint16_t cpu, struct 
 /* The CPU that the context of a packet names, or -1. */
 int64_t binder_packet_cpu(struct binder *b, const bt_packet *packet);
 
-/* How well the layout fits the event classes of the trace: a point for each rule that can be bound, 100 for switches. */
-size_t binder_score(const struct layout *layout, const bt_trace_class *tc);
+/* How well the layout fits the event classes of the trace: a point for each rule that can be bound, 100 for switches.
+ * *handlers: rules_handlers() of all of them. */
+size_t binder_score(const struct layout *layout, const bt_trace_class *tc, unsigned *handlers);
 
 #endif

@@ -1,5 +1,7 @@
 #include "trace/course.h"
 
+#include <string.h>
+
 void course_begin(struct course *c, struct outlet *out)
 {
 	*c = (struct course){ .outlet = out, .ts = NO_TIME, .last_ts = NO_TIME, .begin = NO_TIME, .lost = { .ts = NO_TIME } };
@@ -16,10 +18,33 @@ static int put(struct course *c, const struct event *ev)
 	return outlet_put(c->outlet, ev);
 }
 
+/* The first of those that are held. */
+static int let_go(struct course *c)
+{
+	const struct event ev = c->held[0];
+	memmove(c->held, c->held + 1, --c->helds * sizeof *c->held);
+	c->last_ts = ev.ts;
+	return put(c, &ev);
+}
+
+static int let_all_go(struct course *c)
+{
+	while (c->helds > 0)
+		if (let_go(c))
+			return -1;
+	return 0;
+}
+
 int course_event(struct course *c, const struct event *ev)
 {
-	c->last_ts = ev->ts;
-	return put(c, ev);
+	if (c->lost.ts == NO_TIME) {
+		c->last_ts = ev->ts;
+		return put(c, ev);
+	}
+	if (c->helds == COURSE_TAIL && let_go(c))
+		return -1;
+	c->held[c->helds++] = *ev;
+	return 0;
 }
 
 static struct event lost_event(const struct course *c, int64_t begin, int64_t end, int64_t count)
@@ -30,9 +55,10 @@ static struct event lost_event(const struct course *c, int64_t begin, int64_t en
 }
 
 /* LTTng counts a packet's losses when it closes it, and it loses events when the packet is full and the next one is
- * not free: they are missing between the last event and the end of the packet whose counter grew.  Then the span
- * (the whole packet) is narrowed to that tail.  So is what was lost before or in the first packet, for which there is
- * no time at which it could be put. */
+ * not free: they are missing at the end of the packet whose counter grew.  Then the span (the whole packet) is narrowed to
+ * that tail.  So is what was lost before or in the first packet, for which there is no time at which it could be put.
+ * The tail begins where there was room for a switch the last time.  For small events there still may have been: so not
+ * at the last event, but at the last switch, or, as a switch takes no more room than COURSE_TAIL events, that many back. */
 int course_lost(struct course *c, int64_t begin, int64_t end, int64_t count)
 {
 	begin = begin == NO_TIME ? c->ts : begin;
@@ -69,6 +95,27 @@ void course_packet(struct course *c, int64_t cpu, int64_t begin)
 	c->begin = begin;
 }
 
+/* How many of those that are held came after the last switch. */
+static unsigned behind_switch(const struct course *c)
+{
+	unsigned n = 0;
+	while (n < c->helds && c->held[c->helds - 1 - n].kind != EV_SWITCH)
+		n++;
+	return n;
+}
+
+/* Before each that came when there was no room for a switch one may be missing: it tells of its own moment alone. */
+static int put_tail(struct course *c)
+{
+	for (unsigned behind = behind_switch(c); c->helds > 0;) {
+		const int64_t from = c->last_ts > c->lost.ts ? c->last_ts : c->lost.ts;
+		const struct event gap = lost_event(c, from, c->held[0].ts, 0);
+		if ((c->helds <= behind && from < c->held[0].ts && put(c, &gap)) || let_go(c))
+			return -1;
+	}
+	return 0;
+}
+
 int course_packet_end(struct course *c, int64_t end)
 {
 	c->passed = true;
@@ -76,6 +123,8 @@ int course_packet_end(struct course *c, int64_t end)
 		return -1;
 	if (c->lost.ts == NO_TIME)
 		return 0;
+	if (put_tail(c))
+		return -1;
 	struct event ev = c->lost;
 	c->lost.ts = NO_TIME;
 	if (c->last_ts > ev.ts)
@@ -90,6 +139,8 @@ int course_packet_end(struct course *c, int64_t end)
 int course_broken(struct course *c)
 {
 	c->passed = true;
+	if (let_all_go(c))
+		return -1;
 	struct event ev = c->lost;
 	c->lost.ts = NO_TIME;
 	if (ev.ts == NO_TIME)

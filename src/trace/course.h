@@ -8,16 +8,19 @@
 #include "trace/reader.h"
 
 #define NO_TIME INT64_MIN
+#define COURSE_TAIL 8  /* a switch of LTTng takes 64 bytes without its contexts, and no event fewer than 8 */
 
 struct course {
 	struct outlet *outlet;
 	bool lost_tail;       /* as in struct layout */
 	bool passed;          /* a packet is behind */
 	int64_t ts;           /* the latest time of what was put, NO_TIME: nothing yet */
-	int64_t last_ts;      /* of the last event of the packet */
+	int64_t last_ts;      /* of the last event of the packet that was put */
 	int64_t begin;        /* of the packet */
 	uint16_t cpu;         /* of the packet */
 	struct event lost;    /* found at the beginning of a packet whose tail is missing; ts NO_TIME: none */
+	struct event held[COURSE_TAIL];  /* the last ones of such a packet: the loss may come before them */
+	unsigned helds;
 };
 
 void course_begin(struct course *c, struct outlet *out);

@@ -23,13 +23,42 @@ static bool is_below(const char *path, const char *dir, size_t len)
 	return strncmp(path, dir, len) == 0 && (path[len] == '/' || !path[len]);
 }
 
-/* May machine of dir[i] be given as the folder dir[i].path[0..len)?  Only if no other machine's trace lies there. */
-static bool folder_is_own(const struct place *dir, size_t n, size_t i, size_t len)
+/* Places come in the order of a walk: what lies below a folder stands together, and the farther two of them stand apart,
+ * the higher up is the folder that holds both. */
+struct walked { const struct place *dir; size_t n; };
+
+/* One behind the last of those from i on that are all of its machine. */
+static size_t run_end(const struct walked *p, size_t i)
 {
-	for (size_t j = 0; j < n; j++)
-		if (!place_same_machine(&dir[i], &dir[j]) && is_below(dir[j].path, dir[i].path, len))
-			return false;
-	return len > 0;
+	while (i + 1 < p->n && place_same_machine(&p->dir[i], &p->dir[i + 1]))
+		i++;
+	return i + 1;
+}
+
+/* May the machine of dir[run .. end) be given as the folder that is the first len bytes of a path of its?  Only if no other
+ * machine's trace lies there. */
+static bool folder_is_own(const struct walked *p, size_t run, size_t end, const char *path, size_t len)
+{
+	return len > 0 && !(run > 0 && is_below(p->dir[run - 1].path, path, len)) &&
+	       !(end < p->n && is_below(p->dir[end].path, path, len));
+}
+
+/* How much of dir[i]'s path is its trace's folder, its machine having dir[run .. end); gives the first place behind it. */
+static size_t take_machine(const struct walked *p, size_t run, size_t end, size_t i, size_t *len)
+{
+	const char *path = p->dir[i].path;
+	size_t j = i + 1;
+	*len = strlen(path);
+	for (; j < end; j++) {
+		size_t both = common_folder(path, p->dir[j].path);
+		both = both < *len ? both : *len;
+		if (!folder_is_own(p, run, end, path, both))
+			break;
+		*len = both;
+	}
+	while (j < p->n && is_below(p->dir[j].path, path, *len))
+		j++;
+	return j;
 }
 
 int trace_discover(const char *root, struct trace_spec **spec, size_t *n, struct notes *notes, struct error *err)
@@ -43,29 +72,16 @@ int trace_discover(const char *root, struct trace_spec **spec, size_t *n, struct
 		places_free(dir, dirs);
 		return -1;
 	}
-	bool *taken = mem_new(dirs, sizeof *taken);
-	for (size_t i = 0; i < dirs; i++) {
-		if (taken[i])
-			continue;
-		size_t len = strlen(dir[i].path);
-		for (size_t j = i + 1; j < dirs; j++) {
-			if (taken[j] || !place_same_machine(&dir[i], &dir[j]))
-				continue;
-			size_t both = common_folder(dir[i].path, dir[j].path);
-			both = both < len ? both : len;
-			if (!folder_is_own(dir, dirs, i, both))
-				continue;
-			len = both;
-			taken[j] = true;
-		}
-		for (size_t j = i + 1; j < dirs; j++)
-			taken[j] |= is_below(dir[j].path, dir[i].path, len);
+	const struct walked p = { dir, dirs };
+	for (size_t i = 0, next, len, run = 0, end = 0; i < dirs; i = next) {
+		for (; end <= i; end = run_end(&p, run))
+			run = end;
+		next = take_machine(&p, run, end, i, &len);
 		*spec = mem_room(*spec, &cap, *n, sizeof **spec);
 		(*spec)[(*n)++] = (struct trace_spec){ .dir = mem_printf("%.*s", (int)len, dir[i].path) };
 	}
 	for (size_t i = first; i < *n; i++)
 		(*spec)[i].beside = *n - first > 1;
-	free(taken);
 	places_free(dir, dirs);
 	return 0;
 }

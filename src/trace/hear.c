@@ -248,6 +248,7 @@ static bool take_text(struct ear *e, enum tell what, const unsigned char *data, 
 /* What has a size of its own; 0: any. */
 union said {
 	uint32_t number;
+	struct tell_layout layout;
 	uint64_t at;
 	struct metadata trace;
 	struct tell_session session;
@@ -257,7 +258,7 @@ union said {
 	struct tell_refusal refusal;
 };
 static const size_t size_of[TELLS] = {
-	[TELL_LAYOUT] = sizeof(uint32_t), [TELL_TRACE] = sizeof(struct metadata),
+	[TELL_LAYOUT] = sizeof(struct tell_layout), [TELL_TRACE] = sizeof(struct metadata),
 	[TELL_SESSION] = sizeof(struct tell_session), [TELL_STRETCH] = sizeof(uint32_t),
 	[TELL_STREAM] = sizeof(struct tell_stream), [TELL_COVERS] = sizeof(struct tell_coverage),
 	[TELL_FAULTS] = sizeof(struct faults), [TELL_AT] = sizeof(uint64_t), [TELL_REFUSE] = sizeof(struct tell_refusal),
@@ -268,9 +269,11 @@ static bool take_sized(struct ear *e, enum tell what, union said *u)
 	struct source *s = e->told->source;
 	switch (what) {
 	case TELL_LAYOUT:
-		if (u->number <= s->meaning.layouts)
-			atomic_store(&s->meaning.chosen, u->number);
-		return u->number <= s->meaning.layouts;
+		if (u->layout.chosen > s->meaning.layouts)
+			return false;
+		atomic_store(&s->meaning.handlers, u->layout.handlers & HANDLERS_ALL);
+		atomic_store(&s->meaning.chosen, u->layout.chosen);
+		return true;
 	case TELL_TRACE:
 		if (s->traces < MOST_TRACES)
 			take_trace(e, &u->trace);

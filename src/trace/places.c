@@ -10,6 +10,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/hash.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "trace/internal.h"
 #include "trace/live.h"
@@ -51,6 +53,7 @@ enum { CONTENTS = sizeof contents / sizeof *contents };
 struct place_search {
 	struct place **list;
 	size_t *n, cap;
+	struct map seen;         /* device and inode, hashed -> index + 1 of the place */
 	size_t files;
 	char *unreadable;        /* the first */
 	int unreadable_errno;
@@ -64,6 +67,7 @@ static void find_release(struct place_search *f)
 	for (size_t i = 0; i < f->strays; i++)
 		free(f->stray[i].path);
 	free(f->stray);
+	map_release(&f->seen);
 }
 
 static int by_name(const FTSENT **a, const FTSENT **b)
@@ -71,12 +75,18 @@ static int by_name(const FTSENT **a, const FTSENT **b)
 	return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
+static uint64_t *seen_at(struct place_search *f, dev_t device, ino_t inode)
+{
+	return map_put(&f->seen, hash_number(hash_number(0, device), inode), NULL);
+}
+
 static void add_place(struct place_search *f, const FTSENT *e, const struct trace_reader *reader, enum claim claim)
 {
 	const struct stat *st = e->fts_statp;
-	for (size_t i = 0; i < *f->n; i++)
-		if ((*f->list)[i].device == st->st_dev && (*f->list)[i].inode == st->st_ino)
-			return;
+	uint64_t *seen = seen_at(f, st->st_dev, st->st_ino);
+	if (*seen && (*f->list)[*seen - 1].device == st->st_dev && (*f->list)[*seen - 1].inode == st->st_ino)
+		return;
+	*seen = *f->n + 1;
 	*f->list = mem_room(*f->list, &f->cap, *f->n, sizeof **f->list);
 	struct place *p = &(*f->list)[(*f->n)++];
 	*p = (struct place){ .reader = reader, .path = mem_dup(e->fts_path), .is_file = claim == CLAIM_FILE,
@@ -256,34 +266,36 @@ static void note_strays(const struct place_search *f, size_t first, struct notes
 			notes_add(notes, NOTE_DAMAGE, NULL, "%s: %s; left out (%s)", s->path, s->what->why, s->what->mend);
 }
 
-static void drop(struct place_search *f, size_t i)
+static void forget(struct place *p)
 {
-	struct place *p = &(*f->list)[i];
 	if (p->reader->forget)
 		p->reader->forget(p);
 	free(p->path);
-	memmove(p, p + 1, (--*f->n - i) * sizeof *p);
 }
 
 /* Of several, one that cannot be read is left out. */
 static int describe_all(struct place_search *f, size_t first, struct notes *notes, struct error *err)
 {
-	for (size_t i = first; i < *f->n;) {
-		struct place *p = &(*f->list)[i];
-		struct error why = ERROR_INIT;
+	struct place *kept = *f->list + first, *p = kept, *const end = *f->list + *f->n;
+	struct error why = ERROR_INIT;
+	for (; p < end; p++) {
 		if (p->reader->describe(p, &why) == 0) {
-			i++;
+			*kept++ = *p;
 			continue;
 		}
-		if (why.status != STATUS_INPUT || *f->n == first + 1) {
-			if (err)
-				*err = why;
-			return -1;
-		}
+		if (why.status != STATUS_INPUT || end - p == 1 + (*f->list + first - kept))
+			break;
 		notes_add(notes, NOTE_DAMAGE, NULL, "%s; left out (%s)", why.text, why.mend);
-		drop(f, i);
+		why = (struct error)ERROR_INIT;
+		forget(p);
 	}
-	return 0;
+	const bool failed = p < end;
+	if (failed && err)
+		*err = why;
+	while (p < end)
+		*kept++ = *p++;
+	*f->n = (size_t)(kept - *f->list);
+	return failed ? -1 : 0;
 }
 
 int places_find(const char *root, struct place **list, size_t *n, struct notes *notes, struct error *err)
@@ -300,6 +312,8 @@ int places_find(const char *root, struct place **list, size_t *n, struct notes *
 	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
 		return error_set(err, STATUS_INPUT, MEND, "%s: neither a folder nor a file", root);
 	struct place_search f = { .list = list, .n = n, .cap = *n };
+	for (size_t i = 0; i < *n; i++)
+		*seen_at(&f, (*list)[i].device, (*list)[i].inode) = i + 1;
 	int status = walk(root, &f, err);
 	if (!status && (*n == first || f.unreadable))  /* half of the machines would be a wrong answer */
 		status = refuse_root(root, &f, err);
@@ -313,11 +327,8 @@ int places_find(const char *root, struct place **list, size_t *n, struct notes *
 
 void places_free(struct place *list, size_t n)
 {
-	for (size_t i = 0; i < n; i++) {
-		if (list[i].reader->forget)
-			list[i].reader->forget(&list[i]);
-		free(list[i].path);
-	}
+	for (size_t i = 0; i < n; i++)
+		forget(&list[i]);
 	free(list);
 }
 

@@ -92,6 +92,14 @@ void rules_free(struct bound_class *c)
 	free(c);
 }
 
+unsigned rules_handlers(const struct bound_class *c)
+{
+	unsigned all = 0;
+	for (size_t i = 0; i < c->rules; i++)
+		all |= handlers_kind(c->rule[i].rule->kind);
+	return all;
+}
+
 size_t rules_score(const struct bound_class *c)
 {
 	size_t score = 0;

@@ -72,6 +72,7 @@ struct bound_class *rules_bind(const struct layout *l, const char *name, const s
 void rules_free(struct bound_class *c);
 /* How well they fit: a point for each rule, 100 for switches: nothing works without. */
 size_t rules_score(const struct bound_class *c);
+unsigned rules_handlers(const struct bound_class *c);  /* which of them begin with such an event: HANDLERS_IRQ ... */
 
 /* A key of several fields: mixed into one number (splitmix64's finalizer), never negative. */
 static inline int64_t rules_mixed_key(const struct bound_rule *b, const struct field_source *s, const void *event)

@@ -8,78 +8,112 @@
 #include "base/mem.h"
 #include "base/scratch.h"
 
-/* The first byte of a record: a kind, or that it stands in the next byte, and flags. */
-#define KIND_BITS 0x3f
-#define KIND_FOLLOWS 0x3f
-#define SAME_THREAD 0x40  /* cpu, tid, pid and comm as in the previous record */
-#define ALL_ARGS 0x80     /* no argument is absent; else a byte says which are present */
+#define SAME_THREAD 0x80  /* in a record's first byte, its kind: cpu, tid, pid and comm as in the previous record */
 
 _Static_assert(EVENT_KIND_COUNT <= MOST_EVENT_KINDS, "a set of kinds must hold them all");
-_Static_assert(EVENT_ARGS <= 8, "a bit for each argument must fit in a byte");
+_Static_assert(MOST_EVENT_KINDS <= SAME_THREAD, "a kind must leave room for a bit");
+_Static_assert(4 * (1 + EVENT_ARGS) + 7 <= 64, "the lengths of a record's numbers must fit into one");
 
-#define INLINE inline __attribute__((always_inline))  /* what is known beforehand is not asked for each number */
+#define INLINE inline __attribute__((always_inline))
 
-/* ---- varints: seven bits a byte, least significant first; signed numbers fold their sign into bit 0 */
+/* ---- numbers: their lengths stand before them, four bits each, so that none is looked for in its bytes */
 
-static unsigned char *put_unsigned(unsigned char *p, uint64_t v)
+#define LENGTH_BITS 4
+#define LENGTH 15U
+#define ABSENT 15U  /* as a length: EVENT_ABSENT */
+
+static const uint64_t mask[LENGTH + 1] = { 0, 0xff, 0xffff, 0xffffff, 0xffffffff, 0xffffffffff, 0xffffffffffff,
+	0xffffffffffffff, UINT64_MAX };
+
+static INLINE uint64_t get64(const unsigned char *p)
 {
-	for (; v > 0x7f; v >>= 7)
-		*p++ = (unsigned char)(v | 0x80);
-	*p++ = (unsigned char)v;
-	return p;
+	uint64_t x;
+	memcpy(&x, p, sizeof x);
+	return le64toh(x);
 }
 
-static unsigned char *put_signed(unsigned char *p, uint64_t v)
+static INLINE void put64(unsigned char *p, uint64_t x)
 {
-	return put_unsigned(p, v << 1 ^ (0 - (v >> 63)));
+	x = htole64(x);
+	memcpy(p, &x, sizeof x);
 }
 
-/* All numbers of a record, at most, each of ten bytes: so far from a block's end nothing is checked but their sense. */
-#define RECORD_FAR ((size_t)(12 + 10 * (5 + EVENT_ARGS)))
-
-/* NULL when the block ends within the number. */
-static const unsigned char *get_slowly(const unsigned char *p, const unsigned char *end, uint64_t *v)
+static INLINE unsigned length_of(uint64_t x)
 {
-	uint64_t x = 0;
-	for (unsigned shift = 0; p < end && shift < 64; shift += 7) {
-		x |= (uint64_t)(*p & 0x7f) << shift;
-		if (!(*p++ & 0x80)) {
-			*v = x;
-			return p;
-		}
+	return x ? (71 - (unsigned)__builtin_clzll(x)) / 8 : 0;
+}
+
+/* Signed numbers: the sign in bit 0. */
+static INLINE uint64_t fold(uint64_t x)
+{
+	return x << 1 ^ (0 - (x >> 63));
+}
+
+static INLINE uint64_t unfold(uint64_t x)
+{
+	return x >> 1 ^ (0 - (x & 1));
+}
+
+/* Number i of those whose lengths are gathered in *lengths. */
+static INLINE unsigned char *put_number(unsigned char *p, uint64_t x, unsigned i, uint64_t *lengths)
+{
+	const unsigned n = length_of(x);
+	put64(p, x);
+	*lengths |= (uint64_t)n << i * LENGTH_BITS;
+	return p + n;
+}
+
+/* The next one, whose length comes first in *lengths. */
+static INLINE const unsigned char *get_number(const unsigned char *p, uint64_t *lengths, uint64_t *x)
+{
+	const unsigned n = *lengths & LENGTH;
+	*lengths >>= LENGTH_BITS;
+	*x = get64(p) & mask[n];
+	return p + n;
+}
+
+/* Bytes of n lengths. */
+static INLINE unsigned lengths_size(unsigned n)
+{
+	return (n * LENGTH_BITS + 7) / 8;
+}
+
+static INLINE unsigned char *put_lengths(unsigned char *p, unsigned n, uint64_t lengths)
+{
+	for (unsigned i = 0; i < lengths_size(n); i++)
+		p[i] = (unsigned char)(lengths >> 8 * i);
+	return p + lengths_size(n);
+}
+
+static INLINE const unsigned char *get_lengths(const unsigned char *p, unsigned n, uint64_t *lengths)
+{
+	*lengths = get64(p) & ((UINT64_C(1) << n * LENGTH_BITS) - 1);
+	return p + lengths_size(n);
+}
+
+/* All of them together, ABSENT is 0. */
+static INLINE unsigned lengths_sum(uint64_t lengths)
+{
+	const uint64_t absent = lengths & lengths >> 1 & lengths >> 2 & lengths >> 3 & 0x1111111111111111U;
+	lengths -= absent * ABSENT;
+	lengths = (lengths & 0x0f0f0f0f0f0f0f0fU) + (lengths >> 4 & 0x0f0f0f0f0f0f0f0fU);
+	return (unsigned)(lengths * 0x0101010101010101U >> 56);
+}
+
+static void codec_begin(struct codec *c)
+{
+	*c = (struct codec){ 0 };
+	for (unsigned k = 0; k < EVENT_KIND_COUNT; k++) {
+		c->event[k].kind = (uint16_t)k;
+		for (unsigned i = 0; i < EVENT_ARGS; i++)
+			c->event[k].arg[i] = EVENT_ABSENT;
 	}
-	return NULL;
 }
 
-/* The same; `far`: the block does not end within RECORD_FAR bytes.  Eight bytes at a time: a loop over the bytes of a
- * number mostly ends where the processor does not expect it. */
-static INLINE const unsigned char *get_unsigned(const unsigned char *p, const unsigned char *end, bool far, uint64_t *v)
+/* What the next value of an argument is compared with. */
+static INLINE uint64_t base_of(int64_t before)
 {
-	if (!far)
-		return get_slowly(p, end, v);
-	if (*p < 0x80) {
-		*v = *p;
-		return p + 1;
-	}
-	uint64_t w;
-	memcpy(&w, p, sizeof w);
-	w = le64toh(w);
-	const uint64_t stop = ~w & 0x8080808080808080U;
-	if (!stop)
-		return get_slowly(p, end, v);
-	w &= (stop ^ (stop - 1)) & 0x7f7f7f7f7f7f7f7fU;
-	w = (w & 0x007f007f007f007fU) | (w & 0x7f007f007f007f00U) >> 1;
-	w = (w & 0x00003fff00003fffU) | (w & 0x3fff00003fff0000U) >> 2;
-	*v = (w & 0x0fffffff) | (w & 0x0fffffff00000000U) >> 4;
-	return p + __builtin_ctzll(stop) / 8 + 1;
-}
-
-static INLINE const unsigned char *get_signed(const unsigned char *p, const unsigned char *end, bool far, uint64_t *v)
-{
-	uint64_t x = 0;
-	p = get_unsigned(p, end, far, &x);
-	*v = x >> 1 ^ (0 - (x & 1));
-	return p;
+	return before == EVENT_ABSENT ? 0 : (uint64_t)before;
 }
 
 /* ---- the store */
@@ -185,6 +219,7 @@ void stream_add_cpus(struct stream *s, const struct stream *of)
 void writer_open(struct writer *w, struct store *store, struct stream *stream)
 {
 	*w = (struct writer){ .store = store, .stream = stream, .ts = INT64_MIN };
+	codec_begin(&w->last);
 	w->buf = mem_new(1, store->block_size);
 }
 
@@ -195,7 +230,7 @@ static int flush(struct writer *w, struct error *err)
 	struct block b = { NULL, 0, w->ts, (uint32_t)w->used };
 	size_t before = atomic_fetch_add(&w->store->resident, w->used);
 	if (before + w->used <= w->store->limit)
-		b.data = malloc(w->used);
+		b.data = malloc(w->used + BLOCK_ROOM);
 	if (b.data) {
 		memcpy(b.data, w->buf, w->used);
 	} else {
@@ -207,7 +242,7 @@ static int flush(struct writer *w, struct error *err)
 	struct stream *s = w->stream;
 	*ARRAY_PUSH(s->block, s->len, s->cap) = b;
 	w->used = 0;
-	w->last = (struct codec){ 0 };
+	codec_begin(&w->last);
 	return 0;
 }
 
@@ -224,6 +259,42 @@ static void count(struct writer *w, const struct event *ev)
 	s->end = w->ts;
 }
 
+static unsigned char *put_thread(unsigned char *p, const struct event *ev, struct codec *last)
+{
+	uint64_t lengths = 0;
+	unsigned char *to = p + lengths_size(4);
+	to = put_number(to, ev->cpu, 0, &lengths);
+	to = put_number(to, fold((uint64_t)ev->tid), 1, &lengths);
+	to = put_number(to, fold((uint64_t)ev->pid), 2, &lengths);
+	to = put_number(to, ev->comm, 3, &lengths);
+	(void)put_lengths(p, 4, lengths);
+	last->tid = ev->tid, last->pid = ev->pid, last->cpu = ev->cpu, last->comm = ev->comm;
+	return to;
+}
+
+/* The time since the previous record, and what is new of the arguments. */
+static unsigned char *put_numbers(unsigned char *p, const struct event *ev, uint64_t dt, int64_t *before)
+{
+	const unsigned args = event_args[ev->kind];
+	uint64_t lengths = 0;
+	unsigned char *to = put_number(p + lengths_size(1 + args), dt, 0, &lengths);
+	for (unsigned i = 0; i < args; i++) {
+		const int64_t is = ev->arg[i];
+		const uint64_t diff = fold((uint64_t)is - base_of(before[i]));
+		if (is == before[i])
+			continue;
+		if (is == EVENT_ABSENT)
+			lengths |= (uint64_t)ABSENT << (1 + i) * LENGTH_BITS;
+		else if (diff)
+			to = put_number(to, diff, 1 + i, &lengths);
+		else  /* a zero after an absent one: its length must not be 0 */
+			*to++ = 0, lengths |= UINT64_C(1) << (1 + i) * LENGTH_BITS;
+		before[i] = is;
+	}
+	(void)put_lengths(p, 1 + args, lengths);
+	return to;
+}
+
 int writer_put(struct writer *w, const struct event *ev, struct error *err)
 {
 	if (w->used + RECORD_LONGEST > w->store->block_size && flush(w, err))
@@ -237,36 +308,14 @@ int writer_put(struct writer *w, const struct event *ev, struct error *err)
 	}
 	count(w, ev);
 
-	unsigned char *const head = w->buf + w->used, *p = head;
-	*p++ = (unsigned char)(ev->kind < KIND_FOLLOWS ? ev->kind : KIND_FOLLOWS);
-	if (ev->kind >= KIND_FOLLOWS)
-		*p++ = (unsigned char)ev->kind;
-	p = put_unsigned(p, (uint64_t)w->ts - (uint64_t)last->ts);
-	last->ts = w->ts;
-	if (ev->tid == last->tid && ev->cpu == last->cpu && ev->comm == last->comm && ev->pid == last->pid) {
+	unsigned char *const head = w->buf + w->used, *p = head + 1;
+	*head = (unsigned char)ev->kind;
+	if (ev->tid == last->tid && ev->cpu == last->cpu && ev->comm == last->comm && ev->pid == last->pid)
 		*head |= SAME_THREAD;
-	} else {
-		p = put_unsigned(p, ev->cpu);
-		p = put_signed(p, (uint64_t)ev->tid);
-		p = put_signed(p, (uint64_t)ev->pid);
-		p = put_unsigned(p, ev->comm);
-		last->tid = ev->tid, last->pid = ev->pid, last->cpu = ev->cpu, last->comm = ev->comm;
-	}
-	unsigned present = 0;
-	const unsigned args = event_args[ev->kind];
-	for (unsigned i = 0; i < args; i++)
-		present |= (unsigned)(ev->arg[i] != EVENT_ABSENT) << i;
-	if (present == (1U << args) - 1)
-		*head |= ALL_ARGS;
 	else
-		*p++ = (unsigned char)present;
-	int64_t *before = last->arg[ev->kind];
-	for (unsigned i = 0; i < args; i++) {
-		if (!(present >> i & 1))
-			continue;
-		p = put_signed(p, (uint64_t)ev->arg[i] - (uint64_t)before[i]);
-		before[i] = ev->arg[i];
-	}
+		p = put_thread(p, ev, last);
+	p = put_numbers(p, ev, (uint64_t)w->ts - (uint64_t)last->ts, last->event[ev->kind].arg);
+	last->ts = w->ts;
 	w->used = (size_t)(p - w->buf);
 	return 0;
 }
@@ -300,7 +349,7 @@ static int next_block(struct reader *r, struct error *err)
 	const unsigned char *data = b->data;
 	if (!data) {
 		if (!r->buf)
-			r->buf = mem_new(1, r->store->block_size);
+			r->buf = mem_new(1, r->store->block_size + RECORD_ROOM);
 		if (scratch_read(r->store->fd, r->buf, b->len, b->offset, err))
 			return -1;
 		data = r->buf;
@@ -308,113 +357,97 @@ static int next_block(struct reader *r, struct error *err)
 	r->block++;
 	r->at = data;
 	r->end = data + b->len;
-	r->last = (struct codec){ 0 };
+	codec_begin(&r->last);
 	return 0;
 }
 
-static const unsigned char *get_thread(const unsigned char *p, const unsigned char *end, bool far, struct codec *last)
+static INLINE const unsigned char *get_thread(const unsigned char *p, struct codec *last)
 {
-	uint64_t cpu = 0, tid = 0, pid = 0, comm = 0;
-	p = get_unsigned(p, end, far, &cpu);
-	p = p ? get_signed(p, end, far, &tid) : p;
-	p = p ? get_signed(p, end, far, &pid) : p;
-	p = p ? get_unsigned(p, end, far, &comm) : p;
+	uint64_t lengths, cpu, tid, pid, comm;
+	p = get_lengths(p, 4, &lengths);
+	p = get_number(p, &lengths, &cpu);
+	p = get_number(p, &lengths, &tid);
+	p = get_number(p, &lengths, &pid);
+	p = get_number(p, &lengths, &comm);
 	last->cpu = (uint16_t)cpu;
-	last->tid = (int32_t)tid;
-	last->pid = (int32_t)pid;
+	last->tid = (int32_t)unfold(tid);
+	last->pid = (int32_t)unfold(pid);
 	last->comm = (uint32_t)comm;
 	return p;
 }
 
-/* Those that are present; the others are absent already. */
-static INLINE const unsigned char *get_args(const unsigned char *p, const unsigned char *end, bool far, unsigned present,
-                                            int64_t *before, struct event *ev)
+static INLINE const unsigned char *get_args(const unsigned char *p, uint64_t lengths, int64_t *arg)
 {
-	for (; present; present &= present - 1) {
-		const unsigned i = (unsigned)__builtin_ctz(present);
-		uint64_t diff = 0;
-		p = get_signed(p, end, far, &diff);
-		if (!p)
-			return NULL;
-		ev->arg[i] = before[i] = (int64_t)((uint64_t)before[i] + diff);
+	for (; lengths; arg++) {
+		if ((lengths & LENGTH) == ABSENT) {
+			*arg = EVENT_ABSENT;
+			lengths >>= LENGTH_BITS;
+		} else if (lengths & LENGTH) {
+			uint64_t diff;
+			p = get_number(p, &lengths, &diff);
+			*arg = (int64_t)(base_of(*arg) + unfold(diff));
+		} else {
+			lengths >>= LENGTH_BITS;
+		}
 	}
 	return p;
 }
 
-/* Behind as many numbers as there are bits, which nobody wants, eight bytes at a time. */
-static const unsigned char *skip(const unsigned char *p, const unsigned char *end, unsigned present)
-{
-	while (present && end - p >= 8) {
-		uint64_t w;
-		memcpy(&w, p, sizeof w);
-		uint64_t stop = ~le64toh(w) & 0x8080808080808080U, last = 0;
-		for (; present && stop; present &= present - 1) {
-			last = stop;
-			stop &= stop - 1;
-		}
-		p += present ? 8 : __builtin_ctzll(last) / 8 + 1;
-	}
-	for (; present && p < end; p++)
-		if (*p < 0x80)
-			present &= present - 1;
-	return present ? NULL : p;
-}
-
-/* One record from p; NULL when it is not one (a temporary file that somebody changed).  Arguments follow from those of the
- * same kind alone, so those that nobody wants need not be known. */
-static INLINE const unsigned char *get_record(struct reader *r, const unsigned char *p, const unsigned char *end, bool far,
-                                              struct event *ev, bool *wanted)
+/* One record from p; NULL when its kind is none (a temporary file that somebody changed).  Arguments follow from those of
+ * the same kind alone, so those that nobody wants need not be known: then *out stays as it is. */
+static INLINE const unsigned char *get_record(struct reader *r, const unsigned char *p, const struct event **out)
 {
 	struct codec *last = &r->last;
-	const unsigned head = *p++;
-	unsigned kind = head & KIND_BITS;
-	uint64_t dt = 0;
-	if (kind == KIND_FOLLOWS)
-		kind = p < end ? *p++ : MOST_EVENT_KINDS;
-	p = get_unsigned(p, end, far, &dt);
-	if (!p || kind >= EVENT_KIND_COUNT)
+	const unsigned head = *p++, kind = head & (SAME_THREAD - 1);
+	uint64_t lengths, dt;
+	if (kind >= EVENT_KIND_COUNT)
 		return NULL;
+	if (!(head & SAME_THREAD))
+		p = get_thread(p, last);
+	p = get_lengths(p, 1 + event_args[kind], &lengths);
+	p = get_number(p, &lengths, &dt);
 	last->ts = (int64_t)((uint64_t)last->ts + dt);
-	if (!(head & SAME_THREAD) && !(p = get_thread(p, end, far, last)))
-		return NULL;
-	const unsigned all = (1U << event_args[kind]) - 1;
-	if (!(head & ALL_ARGS) && p == end)
-		return NULL;
-	const unsigned present = head & ALL_ARGS ? all : *p++ & all;
 	/* A stream decoded in several parts may step back where two parts meet. */
 	r->ts = last->ts < r->ts ? r->ts : last->ts;
-	*wanted = (r->wanted & KIND(kind)) != 0;
-	if (!*wanted)
-		return skip(p, end, present);
+	if (!(r->wanted >> kind & 1))
+		return p + lengths_sum(lengths);
+	struct event *ev = &last->event[kind];
 	ev->ts = r->ts;
-	ev->kind = (uint16_t)kind;
 	ev->cpu = last->cpu;
 	ev->tid = last->tid;
 	ev->pid = last->pid;
 	ev->comm = last->comm;
-	if (r->bare)
-		return skip(p, end, present);
-	for (unsigned i = 0; i < EVENT_ARGS; i++)
-		ev->arg[i] = EVENT_ABSENT;
-	return get_args(p, end, far, present, last->arg[kind], ev);
+	*out = ev;
+	return r->bare ? p + lengths_sum(lengths) : get_args(p, lengths, ev->arg);
 }
 
-int reader_next(struct reader *r, struct event *ev, struct error *err)
+static __attribute__((noinline)) int damaged(struct error *err)
 {
-	bool wanted = false;
-	while (!wanted) {
-		while (r->at == r->end) {
-			if (r->block == r->last_block)
-				return 0;
-			if (next_block(r, err))
-				return -1;
-		}
-		if ((size_t)(r->end - r->at) >= RECORD_FAR)
-			r->at = get_record(r, r->at, r->end, true, ev, &wanted);
-		else
-			r->at = get_record(r, r->at, r->end, false, ev, &wanted);
-		if (!r->at)
-			return error_set(err, STATUS_SYSTEM, NULL, "the temporary file of the events is damaged");
-	}
+	return error_set(err, STATUS_SYSTEM, NULL, "the temporary file of the events is damaged");
+}
+
+static __attribute__((noinline)) int next_in_block(struct reader *r, const struct event **ev, struct error *err)
+{
+	do {
+		if (r->block == r->last_block)
+			return 0;
+		if (next_block(r, err))
+			return -1;
+	} while (r->at == r->end);
+	return reader_next(r, ev, err);
+}
+
+/* What happens seldom is done elsewhere. */
+int reader_next(struct reader *r, const struct event **ev, struct error *err)
+{
+	const struct event *got = NULL;
+	do {
+		if (r->at == r->end)
+			return next_in_block(r, ev, err);
+		r->at = get_record(r, r->at, &got);
+		if (!r->at || r->at > r->end)
+			return damaged(err);
+	} while (!got);
+	*ev = got;
 	return 1;
 }

@@ -1,13 +1,14 @@
 /* Compact records: what is kept of the decoded events.
  *
  * A stream is the records of one data stream (one CPU's buffer, usually) in time order, cut into blocks.  A record
- * is a header byte, the time since the previous record as a varint, the thread that was current when it is
- * another one than before, and each argument as the difference to the same argument of the previous event of its
- * kind: 3 to 4 bytes for an event that only proves activity, 6 to 15 for most others.
+ * is its kind, the thread that was current when it is another one than before, the time since the previous record, and
+ * each argument as the difference to the same argument of the previous event of its kind.  The lengths of these numbers
+ * stand together before them, four bits each, and what is as it was takes no byte: 4 bytes for an event that only proves
+ * activity, 6 to 15 for most others.
  *
  * Invariants: every block can be decoded alone (the differences start anew); times never go backwards within a stream.
- * Costs: some 20 ns to write or read a record.  All blocks of one load share a budget of memory: blocks that would
- * exceed it go to one unlinked temporary file and are read back one at a time. */
+ * Costs: some 200 instructions to write a record, 140 to read one.  All blocks of one load share a budget of memory: blocks
+ * that would exceed it go to one unlinked temporary file and are read back one at a time. */
 #ifndef STEALSCOPE_TRACE_STORE_H
 #define STEALSCOPE_TRACE_STORE_H
 
@@ -19,6 +20,8 @@
 #include "trace/trace.h"
 
 #define RECORD_LONGEST 128  /* bytes; no record is longer */
+#define RECORD_ROOM 256     /* bytes that may be read from the beginning of a damaged one on */
+#define BLOCK_ROOM 8        /* bytes behind a block that may be read */
 
 /* Where blocks live.  Shared by the traces of one load, and counted by them. */
 struct store {
@@ -31,7 +34,7 @@ struct store {
 };
 
 struct block {
-	unsigned char *data;  /* NULL: in the store's file */
+	unsigned char *data;  /* and BLOCK_ROOM; NULL: in the store's file */
 	int64_t offset;
 	int64_t last;         /* ns of its last record */
 	uint32_t len;
@@ -57,10 +60,11 @@ struct stream {
 };
 
 struct codec {
-	int64_t ts, arg[EVENT_KIND_COUNT][EVENT_ARGS];
+	int64_t ts;
 	int32_t tid, pid;
 	uint32_t comm;
 	uint16_t cpu;
+	struct event event[EVENT_KIND_COUNT];  /* the last one of each kind */
 };
 
 struct writer {
@@ -82,7 +86,7 @@ struct reader {
 	struct codec last;
 	int64_t ts;
 	event_kinds wanted;            /* others are passed over */
-	bool bare;                     /* arg[] is not filled in */
+	bool bare;                     /* arg[] is of no use */
 };
 
 /* limit is in bytes of memory, dir is where the temporary file goes. */
@@ -105,7 +109,8 @@ int writer_close(struct writer *w, struct error *err);  /* flushes; the writer i
 /* Of n parts of about the same size which, in their order, are the whole stream: number i.  All of its events, unless the
  * caller sets what is wanted before the first one. */
 void reader_open(struct reader *r, const struct store *store, const struct stream *stream, size_t i, size_t n);
-int reader_next(struct reader *r, struct event *ev, struct error *err);  /* 1, 0 = end, -1 */
+/* 1, 0 = end, -1.  The event is the reader's, until the next call. */
+int reader_next(struct reader *r, const struct event **ev, struct error *err);
 void reader_close(struct reader *r);
 
 #endif

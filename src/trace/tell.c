@@ -94,12 +94,13 @@ static void flush(struct teller *t, uint32_t number)
 static void flush_all(struct teller *t)
 {
 	const uint32_t chosen = (uint32_t)atomic_load(&t->meaning->chosen);
+	const struct tell_layout layout = { chosen, atomic_load(&t->meaning->handlers) };
 	for (uint32_t i = 0; i < t->batches; i++)
 		flush(t, i);
 	if (memcmp(&t->faults_told, &t->outlet.faults, sizeof t->faults_told) != 0)
 		tell(t, TELL_FAULTS, &t->outlet.faults, sizeof t->outlet.faults);
 	if (chosen && chosen != t->layout_told)
-		tell(t, TELL_LAYOUT, &chosen, sizeof chosen);
+		tell(t, TELL_LAYOUT, &layout, sizeof layout);
 	t->faults_told = t->outlet.faults;
 	t->layout_told = chosen;
 }

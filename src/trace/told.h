@@ -14,7 +14,7 @@
 /* ---- what a child says: a head, then its bytes */
 
 enum tell {
-	TELL_LAYOUT,   /* uint32_t: index of the layout that fits best, + 1, or 0 */
+	TELL_LAYOUT,   /* struct tell_layout: the one that fits best, and what it says of the trace */
 	TELL_TRACE,    /* struct metadata: a trace that is part of the source */
 	TELL_SESSION,  /* struct tell_session: one of a relay daemon */
 	TELL_STRETCH,  /* uint32_t: what follows is of this task: they come in order */
@@ -34,6 +34,7 @@ enum tell {
 };
 
 struct tell_head { uint32_t tell, len; };
+struct tell_layout { uint32_t chosen, handlers; };  /* as struct meaning has them */
 struct tell_stream { uint32_t number, unused; uint64_t order; };
 struct tell_coverage { uint64_t cpu; int64_t begin, end; };
 struct tell_session { char host[65], name[256]; uint64_t timer_us, streams, viewers; };

@@ -52,14 +52,16 @@ const char *trace_string(const struct trace *t, int64_t id)
 /* ---- cursors: a heap of stream readers, the earliest event on top; equal times go by the stream's number */
 
 struct merged {
+	int64_t ts;              /* of */
+	const struct event *ev;  /* the next one that the cursor wants: the reader's */
 	struct reader reader;
-	struct event ev;  /* the next one that the cursor wants */
-	size_t order;
 };
 
 struct trace_cursor {
 	const struct trace *trace;
 	int cpu;
+	bool picks;              /* some of what its readers give is left out */
+	bool given;              /* the caller has that on top */
 	struct merged *source;
 	struct merged **heap;
 	size_t sources, len;
@@ -67,7 +69,7 @@ struct trace_cursor {
 
 static bool earlier(const struct merged *a, const struct merged *b)
 {
-	return a->ev.ts != b->ev.ts ? a->ev.ts < b->ev.ts : a->order < b->order;
+	return a->ts != b->ts ? a->ts < b->ts : a < b;
 }
 
 static void sift_down(struct trace_cursor *c, size_t i)
@@ -93,12 +95,14 @@ static bool leaves_out(const struct trace_cursor *c, const struct event *ev)
 	       (c->trace->twices > 0 && ev->kind != EV_LOST && twice_has(c->trace, ev->ts));
 }
 
-static int advance(struct trace_cursor *c, struct merged *s, struct error *err)  /* 1, 0 = end, -1 */
+static inline int advance(struct trace_cursor *c, struct merged *s, struct error *err)  /* 1, 0 = end, -1 */
 {
 	int more;
 	do {
 		more = reader_next(&s->reader, &s->ev, err);
-	} while (more > 0 && leaves_out(c, &s->ev));
+	} while (more > 0 && c->picks && leaves_out(c, s->ev));
+	if (more > 0)
+		s->ts = s->ev->ts;
 	return more;
 }
 
@@ -113,6 +117,7 @@ static struct trace_cursor *open_cursor(const struct trace *t, event_kinds kinds
 	struct trace_cursor *c = mem_new(1, sizeof *c);
 	c->trace = t;
 	c->cpu = cpu;
+	c->picks = cpu >= 0 || t->twices > 0;
 	size_t n = 0;
 	for (size_t i = 0; i < t->streams; i++)
 		n += may_hold(&t->stream[i], kinds, cpu);
@@ -122,7 +127,6 @@ static struct trace_cursor *open_cursor(const struct trace *t, event_kinds kinds
 		if (!may_hold(&t->stream[i], kinds, cpu))
 			continue;
 		struct merged *s = &c->source[c->sources++];
-		s->order = i;
 		reader_open(&s->reader, t->store, &t->stream[i], part, parts);
 		s->reader.wanted = kinds;
 		s->reader.bare = bare;
@@ -150,20 +154,37 @@ struct trace_cursor *trace_cursor_open_times(const struct trace *t, event_kinds 
 	return open_cursor(t, kinds, true, cpu, part, parts, err);
 }
 
-int trace_cursor_next(struct trace_cursor *c, struct event *ev, struct error *err)
+/* Behind the event on top. */
+static int pass(struct trace_cursor *c, struct error *err)
 {
-	if (!c->len)
-		return 0;
-	struct merged *s = c->heap[0];
-	*ev = s->ev;
-	int more = advance(c, s, err);
+	const int more = advance(c, c->heap[0], err);
 	if (more < 0)
 		return -1;
 	if (!more)
 		c->heap[0] = c->heap[--c->len];
 	if (c->len > 1)
 		sift_down(c, 0);
+	return 0;
+}
+
+int trace_cursor_borrow(struct trace_cursor *c, const struct event **ev, struct error *err)
+{
+	if (c->given && pass(c, err))
+		return -1;
+	c->given = c->len > 0;
+	if (!c->given)
+		return 0;
+	*ev = c->heap[0]->ev;
 	return 1;
+}
+
+int trace_cursor_next(struct trace_cursor *c, struct event *ev, struct error *err)
+{
+	const struct event *borrowed;
+	const int got = trace_cursor_borrow(c, &borrowed, err);
+	if (got > 0)
+		*ev = *borrowed;
+	return got;
 }
 
 void trace_cursor_close(struct trace_cursor *c)

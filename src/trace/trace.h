@@ -161,6 +161,15 @@ struct trace_scale {
 #define TRACE_SCALE_NS INT64_C(1000000000000)  /* millihertz of a clock that counts ns */
 int64_t trace_scale_ns(const struct trace_scale *s, uint64_t count);  /* rounded down; s->millihertz > 0 */
 
+/* Kinds of interrupt handlers. */
+enum { HANDLERS_IRQ = 1, HANDLERS_SOFTIRQ = 2, HANDLERS_TIMER = 4, HANDLERS_ALL = 7 };
+/* Of the event with which one begins; 0: of others. */
+static inline unsigned handlers_kind(unsigned event_kind)
+{
+	return event_kind == EV_IRQ_ENTRY ? HANDLERS_IRQ : event_kind == EV_SOFTIRQ_ENTRY ? HANDLERS_SOFTIRQ
+	     : event_kind == EV_TIMER_ENTRY ? HANDLERS_TIMER : 0;
+}
+
 struct trace_info {
 	const char *dir;          /* as given: a folder or a URL */
 	const char *machine;      /* name of the machine, unique within one load */
@@ -182,6 +191,7 @@ struct trace_info {
 	const struct trace_span *twice;
 	size_t twices;
 	bool has_kvm;             /* kvm entries or exits are present */
+	unsigned handlers;        /* of which kinds it was asked to record the beginning, as far as it says that, come or not */
 	struct trace_scale scale;
 	bool corrected;           /* its tracer corrected the times to the host's clock, and that was not undone */
 	/* Of a host: the vCPUs whose threads its tracer wrote down. */
@@ -245,12 +255,14 @@ const char *trace_string(const struct trace *t, int64_t id);  /* "" for EVENT_AB
 /* Walks the events whose kind is in `kinds` in order of (ts, stream).  A trace may have many cursors, from several
  * threads.  cpu < 0: all CPUs. */
 struct trace_cursor *trace_cursor_open(const struct trace *t, event_kinds kinds, int cpu, struct error *err);
-/* For who only wants to know when and where something happened: arg[] of its events is not filled in.  One of several
+/* For who only wants to know when and where something happened: arg[] of its events is of no use.  One of several
  * parts, for walks side by side: each event is in one of them.  A stream's parts follow each other in time; those of
  * different streams need not be of the same time. */
 struct trace_cursor *trace_cursor_open_times(const struct trace *t, event_kinds kinds, int cpu, size_t part, size_t parts,
                                              struct error *err);
 int trace_cursor_next(struct trace_cursor *c, struct event *ev, struct error *err);  /* 1, 0 = end, -1 */
+/* The same, and the event stays the cursor's: until the next call, or that the cursor is closed. */
+int trace_cursor_borrow(struct trace_cursor *c, const struct event **ev, struct error *err);
 void trace_cursor_close(struct trace_cursor *c);  /* NULL is allowed */
 
 /* A trace made of hand-written events, for tests and tools: events of each CPU in time order.  Copies. */

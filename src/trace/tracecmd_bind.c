@@ -144,13 +144,15 @@ struct tep_binder *tep_binder_new(struct tep_handle *tep, const struct layout *l
 	return b;
 }
 
-size_t tep_binder_score(struct tep_handle *tep, const struct layout *layout)
+size_t tep_binder_score(struct tep_handle *tep, const struct layout *layout, unsigned *handlers)
 {
 	size_t score = 0;
+	*handlers = 0;
 	struct tep_event **event = tep_list_events(tep, TEP_EVENT_SORT_ID);
 	for (; event && *event; event++) {
 		struct bound_class *c = rules_bind(layout, (*event)->name, &ftrace_fields, *event);
 		score += rules_score(c);
+		*handlers |= rules_handlers(c);
 		rules_free(c);
 	}
 	return score;

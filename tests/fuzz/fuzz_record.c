@@ -12,20 +12,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct store *store = store_new(SIZE_MAX, NULL, &err);
 	struct stream s;
 	struct reader r;
-	struct event ev;
+	const struct event *ev;
 	int64_t last = INT64_MIN;
 	stream_init(&s);
 	for (size_t at = 0, n; at < size; at += n) {
 		n = size - at < 1000 ? size - at : 1000;
-		struct block b = { .data = mem_new(n, 1), .len = (uint32_t)n, .last = last };
+		struct block b = { .data = mem_new(n + RECORD_ROOM, 1), .len = (uint32_t)n, .last = last };
 		memcpy(b.data, data + at, n);
 		store->resident += n;
 		*ARRAY_PUSH(s.block, s.len, s.cap) = b;
 	}
 	for (size_t part = 0; part < 3; part++) {
 		reader_open(&r, store, &s, part, 3);
-		for (last = INT64_MIN; reader_next(&r, &ev, &err) > 0; last = ev.ts)
-			if (ev.kind >= EVENT_KIND_COUNT || ev.ts < last)
+		for (last = INT64_MIN; reader_next(&r, &ev, &err) > 0; last = ev->ts)
+			if (ev->kind >= EVENT_KIND_COUNT || ev->ts < last)
 				abort();
 		reader_close(&r);
 	}

@@ -12,7 +12,7 @@
 #define MOST_TASKS 4
 
 static const size_t size_of[TELLS] = {  /* 0: as many as there are */
-	[TELL_LAYOUT] = 4, [TELL_TRACE] = sizeof(struct metadata), [TELL_SESSION] = sizeof(struct tell_session),
+	[TELL_LAYOUT] = sizeof(struct tell_layout), [TELL_TRACE] = sizeof(struct metadata), [TELL_SESSION] = sizeof(struct tell_session),
 	[TELL_STRETCH] = 4, [TELL_STREAM] = sizeof(struct tell_stream), [TELL_COVERS] = sizeof(struct tell_coverage),
 	[TELL_FAULTS] = sizeof(struct faults), [TELL_AT] = 8, [TELL_REFUSE] = sizeof(struct tell_refusal),
 };
@@ -78,12 +78,12 @@ static void walk(const struct task *t, struct store *store)
 	struct error err = ERROR_INIT;
 	for (size_t i = 0; i < t->outs; i++) {
 		struct reader r;
-		struct event ev;
+		const struct event *ev;
 		uint64_t events = 0;
 		int more;
 		reader_open(&r, store, &t->out[i]->records, 0, 1);
 		while ((more = reader_next(&r, &ev, &err)) > 0)
-			events += ev.kind != EV_LOST;
+			events += ev->kind != EV_LOST;
 		if (more || events != t->out[i]->records.events)
 			abort();
 		reader_close(&r);

@@ -58,15 +58,15 @@ static void compare_streams(const struct twin *a, const struct twin *b, size_t i
 {
 	struct reader x, y;
 	struct error err = ERROR_INIT;
-	struct event ex, ey;
+	const struct event *ex, *ey;
 	const bool is_damaged = a->is_damaged || b->is_damaged;
 	reader_open(&x, a->trace->store, &a->trace->stream[i], 0, 1);
 	reader_open(&y, b->trace->store, &b->trace->stream[i], 0, 1);
 	for (;;) {
 		const int more = reader_next(&x, &ex, &err), also = reader_next(&y, &ey, &err);
-		if (is_damaged && (more < 1 || also < 1 || ex.kind == EV_LOST || ey.kind == EV_LOST))
+		if (is_damaged && (more < 1 || also < 1 || ex->kind == EV_LOST || ey->kind == EV_LOST))
 			break;
-		if (more != also || (more == 1 && !same_event(a->trace, &ex, b->trace, &ey)))
+		if (more != also || (more == 1 && !same_event(a->trace, ex, b->trace, ey)))
 			abort();
 		if (more < 1)
 			break;

@@ -106,6 +106,7 @@ static const struct field_source names_only = { ctf_find_field, NULL, NULL };  /
 struct maker {
 	struct ctf_classes *c;
 	const struct layout *layout;
+	unsigned handlers;
 	struct ctf_slots shared;
 	size_t ops;
 	const char *why;
@@ -291,6 +292,7 @@ static void bind_event(struct maker *k, const struct ctf_stream *s, const struct
 	struct ctf_slots own = { CTF_OWN_SLOTS, CTF_MOST_SLOTS };
 	const struct lookup in = { scopes_of(&k->c->metadata, s, e), &k->shared, &own };
 	class->bound = rules_bind(k->layout, e->name, &names_only, &in);
+	k->handlers |= rules_handlers(class->bound);
 	if (class->bound->cpu.from == ROOT_PACKET)
 		class->bound->cpu.leaf = LEAF_NONE;  /* read once per packet */
 	check(k, ctf_resolve(e->context, &in.scopes, &own));
@@ -377,6 +379,7 @@ const char *ctf_classes_make(struct ctf_classes *c, const char *text, size_t len
 		return k.why;
 	k.layout = choose_layout(m, meaning);
 	make_streams(&k);
+	atomic_store(&meaning->handlers, k.handlers);  /* tracers describe the events that they were asked for */
 	return k.why;
 }
 
