@@ -71,12 +71,21 @@ int64_t sim_host_time(const struct sim_vm *vm, int64_t guest)
 
 bool sim_within_band(const struct sim_vm *vm, const struct clock_map *clock)
 {
+	int unknown = 0;
 	for (int k = 0; k <= 10; k++) {
 		int64_t host = vm->from + (vm->to - vm->from) / 10 * k, low, high;
+		if (!clock_map_knows(clock, sim_guest_time(vm, host)) && ++unknown <= 5)
+			continue;
 		if (!clock_map_bounds(clock, sim_guest_time(vm, host), &low, &high) || host < low - 2 || host > high + 2)
 			return false;
 	}
 	return true;
+}
+
+bool sim_untold(const struct sim_vm *vm, const struct clock_map *clock, int64_t host)
+{
+	const int64_t near = (vm->to - vm->from) / 20;
+	return (host < vm->from + near || host > vm->to - near) && !clock_map_knows(clock, sim_guest_time(vm, host));
 }
 
 static struct event blank(int64_t ts, enum event_kind kind, unsigned cpu)

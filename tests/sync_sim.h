@@ -53,8 +53,11 @@ void sim_begin(struct sync_sim *s, uint64_t seed, int64_t begin, int64_t end);
 void sim_run_vm(struct sync_sim *s, const struct sim_vm *vm, struct sim_events *guest);
 int64_t sim_guest_time(const struct sim_vm *vm, int64_t host);  /* the guest's clock at a moment of the host's */
 int64_t sim_host_time(const struct sim_vm *vm, int64_t guest);  /* and back (without a pause) */
-/* Is the clock right within the band that it states? */
+/* Is the clock right within the band that it states, where it says that it is known, which is most of the trace? */
 bool sim_within_band(const struct sim_vm *vm, const struct clock_map *clock);
+/* Is that moment so near to an end of the guest's trace that what is left of it may be too little to tell of its clock, and
+ * does the clock say so? */
+bool sim_untold(const struct sim_vm *vm, const struct clock_map *clock, int64_t host);
 int64_t sim_string(struct sync_sim *s, const char *text);
 /* Makes traces; events are sorted by time. */
 struct trace *sim_host_trace(struct sync_sim *s);

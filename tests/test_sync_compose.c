@@ -35,7 +35,7 @@ static struct clock_edge make_edge(const struct clock_line *line, int64_t away)
 
 static struct clock_map make_map(int64_t begin, bool bends)
 {
-	struct clock_map m = { mem_new(4, sizeof *m.piece), (size_t)draw(1, 4) };
+	struct clock_map m = { .piece = mem_new(4, sizeof *m.piece), .pieces = (size_t)draw(1, 4) };
 	for (size_t i = 0; i < m.pieces; i++) {
 		struct clock_piece *p = &m.piece[i];
 		*p = (struct clock_piece){ .from = begin + (int64_t)i * DAY / 4 + draw(0, DAY / 5), .pairs_ab = 10 + i,
@@ -121,7 +121,7 @@ static void test_unknown(void **state)
 	struct clock_map f = make_map(EPOCH, true), g = make_map(EPOCH, true), same;
 	int64_t low, high, t = f.piece[0].from;
 	clock_map_copy(&same, &f);
-	clock_map_compose(&same, &(struct clock_map){ NULL, 0 });
+	clock_map_compose(&same, &(struct clock_map){ .piece = NULL });
 	assert_int_equal(clock_map_at(&same, t), clock_map_at(&f, t));
 	for (size_t i = 0; i < g.pieces; i++) {
 		free(g.piece[i].low.point);
@@ -139,7 +139,7 @@ static void test_unknown(void **state)
 /* A clock of one piece, right to 3 us. */
 static struct clock_map banded(struct clock_line line)
 {
-	struct clock_map m = { mem_new(1, sizeof *m.piece), 1 };
+	struct clock_map m = { .piece = mem_new(1, sizeof *m.piece), .pieces = 1 };
 	m.piece[0] = (struct clock_piece){ .from = line.ref_guest, .line = line };
 	m.piece[0].low = make_edge(&line, -3000);
 	m.piece[0].high = make_edge(&line, 3000);
@@ -151,7 +151,7 @@ static void test_unsure(void **state)
 {
 	(void)state;
 	const int64_t jump = 20000000, cut = EPOCH + DAY / 2;
-	struct clock_map both = banded((struct clock_line){ EPOCH, EPOCH + 777, 40 * PPM }), inner = { NULL, 0 };
+	struct clock_map both = banded((struct clock_line){ EPOCH, EPOCH + 777, 40 * PPM }), inner = { .piece = NULL };
 	struct clock_map outer = banded((struct clock_line){ EPOCH, EPOCH, 0 });
 	struct clock_map later = banded((struct clock_line){ EPOCH, EPOCH - jump, 0 });
 	outer.piece = mem_resize(outer.piece, 2, sizeof *outer.piece);
@@ -178,12 +178,47 @@ static void test_unsure(void **state)
 	clock_map_release(&both);
 }
 
+/* Known is what both clocks know, and what neither does has no corridor. */
+static void test_known(void **state)
+{
+	(void)state;
+	const int64_t off = 777, hour = DAY / 24;
+	struct clock_map both = banded((struct clock_line){ EPOCH, EPOCH + off, 0 });
+	struct clock_map outer = banded((struct clock_line){ EPOCH, EPOCH, 0 });
+	struct clock_near near = { 0 };
+	int64_t low, high;
+	assert_true(clock_map_knows(&both, EPOCH) && clock_map_band(&both, EPOCH) > 0);
+	both.known_from = EPOCH + hour;
+	both.known_to = EPOCH + 6 * hour;
+	outer.known_from = EPOCH + 2 * hour;
+	outer.known_to = EPOCH + 8 * hour;
+	clock_map_compose(&both, &outer);
+	assert_int_equal(both.known_from, EPOCH + 2 * hour - off);
+	assert_int_equal(both.known_to, EPOCH + 6 * hour);
+	const int64_t out[2] = { both.known_from - 1, both.known_to + 1 }, in[2] = { both.known_from, both.known_to };
+	for (int i = 0; i < 2; i++) {
+		assert_false(clock_map_knows(&both, out[i]));
+		assert_int_equal(clock_map_band(&both, out[i]), -1);
+		assert_false(clock_map_bounds_near(&both, out[i], &near, &low, &high));
+		assert_true(clock_map_knows(&both, in[i]));
+		assert_true(clock_map_bounds_near(&both, in[i], &near, &low, &high));
+		assert_in_range(clock_map_band(&both, in[i]), 1, 20000);
+	}
+	struct clock_map copy;
+	clock_map_copy(&copy, &both);
+	assert_false(clock_map_knows(&copy, out[0]));
+	clock_map_release(&copy);
+	clock_map_release(&outer);
+	clock_map_release(&both);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_compose),
 		cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_unsure),
+		cmocka_unit_test(test_known),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

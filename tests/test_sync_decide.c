@@ -57,7 +57,7 @@ static void test_band(void **state)
 	(void)state;
 	struct clock_point point[2];
 	struct clock_piece piece = { .low = level(&point[0], 100), .high = level(&point[1], 103) };
-	const struct clock_map map = { &piece, 1 };
+	const struct clock_map map = { .piece = &piece, .pieces = 1 };
 	int64_t low, high;
 	assert_true(clock_map_bounds(&map, 7, &low, &high));
 	assert_int_equal(low, 106);
@@ -75,11 +75,11 @@ static void test_composed(void **state)
 	(void)state;
 	struct clock_point point[2];
 	struct clock_piece outer = { .low = level(&point[0], 1000), .high = level(&point[1], 1010), .line = { 0, 1005, 0 } };
-	struct clock_map map = { mem_new(1, sizeof *map.piece), 1 };
+	struct clock_map map = { .piece = mem_new(1, sizeof *map.piece), .pieces = 1 };
 	int64_t low, high;
 	map.piece[0] = (struct clock_piece){ .line = { 0, 102, 0 }, .low = level(mem_new(1, sizeof *point), 100),
 		.high = level(mem_new(1, sizeof *point), 104) };
-	clock_map_compose(&map, &(struct clock_map){ &outer, 1 });
+	clock_map_compose(&map, &(struct clock_map){ .piece = &outer, .pieces = 1 });
 	assert_true(clock_map_bounds(&map, 7, &low, &high));
 	assert_int_equal(low, 7 + 1100 - 2 - 1);
 	assert_int_equal(high, 7 + 1114 + 2 + 1);
@@ -91,7 +91,7 @@ static void test_unsure(void **state)
 {
 	(void)state;
 	struct clock_piece piece[2] = { { .from = INT64_MIN }, { .from = 50, .unsure_from = 40, .unsure_to = 60 } };
-	const struct clock_map map = { piece, 2 };
+	const struct clock_map map = { .piece = piece, .pieces = 2 };
 	for (int64_t t = 0; t < 100; t++)
 		assert_int_equal(clock_map_unsure(&map, t), t >= 40 && t < 60);
 }
@@ -144,7 +144,7 @@ static void check_jump(int64_t *t, size_t n, bool placed)
 		{ .from = 0, .low = level(&point[0], -1), .high = level(&point[1], 1) },
 		{ .from = 300000, .line = { 0, 50000, 0 }, .low = level(&point[2], 49999), .high = level(&point[3], 50001) },
 	};
-	struct clock_map clock = { piece, 2 };
+	struct clock_map clock = { .piece = piece, .pieces = 2 };
 	struct activity_cpu cpu = { .ts = t, .len = n };
 	const struct activity act = { .cpu = &cpu, .cpus = 1, .len = n, .begin = 0, .end = 800000 };
 	const struct event ev = make(0, EV_OTHER, -1);
@@ -174,7 +174,7 @@ static void test_beyond(void **state)
 	(void)state;
 	enum { N = 320, AT = 165 };
 	static struct pair pair[2 * N];
-	struct clock_map clock = { mem_new(1, sizeof *clock.piece), 1 };
+	struct clock_map clock = { .piece = mem_new(1, sizeof *clock.piece), .pieces = 1 };
 	int64_t low, high;
 	*clock.piece = (struct clock_piece){ .low = level(mem_new(1, sizeof(struct clock_point)), -100),
 		.high = level(mem_new(1, sizeof(struct clock_point)), 100) };
@@ -221,7 +221,7 @@ static void measure(const int64_t *t, size_t n, const struct clock_piece *piece,
 		struct world s;
 		struct error err = ERROR_INIT;
 		struct clock_piece copy = *piece;
-		const struct clock_map clock = { &copy, 1 };
+		const struct clock_map clock = { .piece = &copy, .pieces = 1 };
 		for (size_t i = 0; i < n; i++)
 			ev[i] = make(t[i], EV_OTHER, -1);
 		scene_open(&s, stays, COUNT(stays), ev, n);
@@ -290,7 +290,7 @@ static void test_delays(void **state)
 		{ SYNC_ABOVE, 3, 4, SYNC_SEEN_OUTLIER }, { SYNC_BELOW, 40, 5, SYNC_SEEN_CONTAINMENT },
 	};
 	struct clock_piece piece = { .from = INT64_MIN };
-	struct match m = { .h.clock = { &piece, 1 }, .events = { .pair = pair, .len = COUNT(pair) }, .share = 1 };
+	struct match m = { .h.clock = { .piece = &piece, .pieces = 1 }, .events = { .pair = pair, .len = COUNT(pair) }, .share = 1 };
 	static struct sync_delays d;
 	size_t seen = 0;
 	for (int side = 0; side < 2; side++)
@@ -381,13 +381,93 @@ static void test_moves(void **state)
 	assert_int_equal(count_moves(300, 400), 0);        /* nobody waited for it */
 }
 
+/* ---- two VMs in which a guest fits by the clock that is given */
+
+enum { TURNS = 64, TURN = 100000 };
+
+/* VM 10 is entered right before what the guest does, and left right after it; VM 20 so much earlier and later.  Which of
+ * the two the guest is, 0: neither; and whether the notes say why. */
+static int32_t vm_of_guest(int64_t wider, size_t *told)
+{
+	static struct event host[4 * TURNS], guest[2 * TURNS];
+	size_t h = 0, g = 0;
+	for (int64_t t = TURN; t <= (int64_t)TURNS * TURN; t += TURN) {
+		host[h++] = make(t - wider, EV_KVM_ENTRY, 21);
+		host[h++] = make(t, EV_KVM_ENTRY, 11);
+		guest[g++] = make(t + 300, EV_OTHER, 1);
+		guest[g++] = make(t + 5000, EV_OTHER, 1);
+		host[h++] = make(t + 5300, EV_KVM_EXIT, 11);
+		host[h++] = make(t + 5300 + wider, EV_KVM_EXIT, 21);
+	}
+	for (size_t i = 0; i < h; i++)
+		host[i].cpu = host[i].tid == 21;
+	struct trace *trace[] = { make_trace(ROLE_HOST, host, h), make_trace(ROLE_GUEST, guest, g) };
+	const struct sync_options options = { .method = SYNC_NONE, .workers = 1 };
+	struct sync_result result;
+	struct notes notes = { NULL, 0, 0 };
+	struct error err = ERROR_INIT;
+	int32_t pid = 0;
+	assert_int_equal(sync_run(trace, 2, &options, &result, &notes, &err), 0);
+	for (size_t i = 0; i < result.vms; i++)
+		if (result.vm[i].guest && result.vm[i].vcpus > 0)
+			pid = result.vm[i].host_pid;
+	*told = 0;
+	for (size_t i = 0; i < notes.len; i++)
+		*told += strcmp(notes.item[i].text, "which VM it is cannot be told (it fits more than one VM)") == 0;
+	sync_result_release(&result);
+	notes_release(&notes);
+	trace_free(trace[0]);
+	trace_free(trace[1]);
+	return pid;
+}
+
+static void test_two_vms(void **state)
+{
+	(void)state;
+	size_t told;
+	assert_int_equal(vm_of_guest(2000, &told), 10);
+	assert_int_equal(told, 0);
+	assert_int_equal(vm_of_guest(-200, &told), 20);
+	assert_int_equal(told, 0);
+	assert_int_equal(vm_of_guest(0, &told), 0);
+	assert_int_equal(told, 1);
+}
+
+/* ---- one VM and one guest, of which no event is of the host's time */
+
+static int32_t vm_of_stranger(uint32_t name)
+{
+	struct event host[] = { make(0, EV_PROCESS, 10), make(100, EV_KVM_ENTRY, 11), make(200, EV_KVM_EXIT, 11) };
+	const struct event guest = make(1000000, EV_OTHER, 1);
+	host[0].process.tid = host[0].process.pid = 10;
+	host[0].process.comm = name;
+	struct trace *trace[] = { make_trace(ROLE_HOST, host, COUNT(host)), make_trace(ROLE_GUEST, &guest, 1) };
+	const struct sync_options options = { .method = SYNC_NONE, .workers = 1 };
+	struct sync_result result;
+	struct error err = ERROR_INIT;
+	assert_int_equal(sync_run(trace, 2, &options, &result, NULL, &err), 0);
+	const int32_t pid = result.vm[0].host_pid;
+	sync_result_release(&result);
+	trace_free(trace[0]);
+	trace_free(trace[1]);
+	return pid;
+}
+
+static void test_stranger(void **state)
+{
+	(void)state;
+	assert_int_equal(vm_of_stranger(0), 10);
+	assert_int_equal(vm_of_stranger(1), -1);  /* the VM is called otherwise */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_edges), cmocka_unit_test(test_band), cmocka_unit_test(test_composed),
 		cmocka_unit_test(test_unsure), cmocka_unit_test(test_jump), cmocka_unit_test(test_beyond),
 		cmocka_unit_test(test_containment), cmocka_unit_test(test_refuted), cmocka_unit_test(test_delays),
-		cmocka_unit_test(test_votes), cmocka_unit_test(test_moves),
+		cmocka_unit_test(test_votes), cmocka_unit_test(test_moves), cmocka_unit_test(test_two_vms),
+		cmocka_unit_test(test_stranger),
 	};
 	return cmocka_run_group_tests_name("sync decide", tests, NULL, NULL);
 }

@@ -390,7 +390,7 @@ static void test_line(void **state)
 	assert_int_equal(clock_line_at(&line, -1), 3997);    /* -1.001, rounded down */
 	assert_float_equal(clock_line_ppm(&line), 1000, 1e-9);
 	assert_int_equal(clock_line_at(&line, INT64_MAX), INT64_MAX);
-	struct clock_map none = { NULL, 0 };
+	struct clock_map none = { .piece = NULL };
 	assert_int_equal(clock_map_at(&none, 42), 42);
 	assert_int_equal(clock_map_band(&none, 42), -1);
 }

@@ -51,7 +51,8 @@ static bool is_right(const struct sim_vm *vm, const struct clock_map *clock)
 		int64_t low, high;
 		if (vm->pause_at != 0 && host > vm->pause_at - SECOND / 5 && host < vm->pause_at + vm->pause_ns + SECOND / 5)
 			continue;
-		right = clock_map_bounds(clock, sim_guest_time(vm, host), &low, &high) && low - 2 <= host && host <= high + 2;
+		right = sim_untold(vm, clock, host) ||
+			(clock_map_bounds(clock, sim_guest_time(vm, host), &low, &high) && low - 2 <= host && host <= high + 2);
 	}
 	return right;
 }

@@ -177,6 +177,8 @@ static void check_twins(int64_t pause_ns, size_t pieces)
 		int64_t low, high, guest = sim_guest_time(&w.vm, host);
 		if (host > w.vm.pause_at - SECOND / 4 && host < w.vm.pause_at + pause_ns + SECOND / 4)
 			continue;
+		if (sim_untold(&w.vm, &vm->clock, host))
+			continue;
 		assert_true(clock_map_bounds(&vm->clock, guest, &low, &high));
 		assert_true(low - 2 <= host && host <= high + 2);
 		assert_in_range(high - low, 60 * US, 500 * US);
@@ -245,6 +247,8 @@ static void test_late_twins(void **state)
 	assert_in_range(clock_map_band(&vm->clock, sim_guest_time(&w.vm, EPOCH + 3 * SECOND)), 1, 40 * US);
 	for (int64_t host = EPOCH + 13 * SECOND; host < EPOCH + 20 * SECOND; host += SECOND) {
 		int64_t low, high;
+		if (sim_untold(&w.vm, &vm->clock, host))
+			continue;
 		assert_true(clock_map_bounds(&vm->clock, sim_guest_time(&w.vm, host), &low, &high));
 		assert_true(low <= host - 50 * US || high >= host + 50 * US);
 	}
@@ -261,8 +265,9 @@ static void test_dull_end(void **state)
 	const struct sync_vm *vm = &w.r.vm[0];
 	assert_int_equal(vm->method, SYNC_CONTAINMENT);
 	assert_int_equal(vm->clock.piece[0].quality, SYNC_APPROXIMATE);
-	assert_int_equal(clock_map_band(&vm->clock, sim_guest_time(&w.vm, EPOCH + SECOND)), -1);
-	assert_true(is_said(&w, "had its clock stepped while it was traced"));
+	assert_in_range(clock_map_band(&vm->clock, sim_guest_time(&w.vm, EPOCH + SECOND)), 1, 40 * US);
+	assert_int_equal(clock_map_band(&vm->clock, sim_guest_time(&w.vm, EPOCH + 45 * SECOND)), -1);
+	assert_true(is_said(&w, "if its clock stepped after"));
 	end(&w);
 }
 

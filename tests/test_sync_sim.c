@@ -325,6 +325,8 @@ static void check_pause(enum sync_method method, double hz)
 		int64_t low, high, guest = sim_guest_time(&s.vm[0], host);
 		if (host > s.vm[0].pause_at - SECOND / 5 && host < s.vm[0].pause_at + s.vm[0].pause_ns + SECOND / 5)
 			continue;
+		if (sim_untold(&s.vm[0], &vm->clock, host))
+			continue;
 		assert_true(clock_map_bounds(&vm->clock, guest, &low, &high));
 		assert_true(low - 2 <= host && host <= high + 2);
 		assert_true(high - low < 1000000);
@@ -399,6 +401,8 @@ static void test_wander(void **state)
 	assert_int_equal(vm->method, SYNC_CONTAINMENT);
 	for (int64_t host = s.vm[0].from; host < s.vm[0].to; host += SECOND / 10) {
 		int64_t low, high;
+		if (sim_untold(&s.vm[0], &vm->clock, host))
+			continue;
 		assert_true(clock_map_bounds(&vm->clock, sim_guest_time(&s.vm[0], host), &low, &high));
 		assert_true(low - 2 <= host && host <= high + 2);
 		assert_true(high - low < 40000);

@@ -55,6 +55,8 @@ static void check(double beacon_hz, enum sync_method method)
 	assert_int_equal(vm->clock.pieces, 1);
 	for (int64_t host = w.vm.from; host < w.vm.to; host += 30 * SECOND) {
 		int64_t low, high;
+		if (sim_untold(&w.vm, &vm->clock, host))
+			continue;
 		assert_true(clock_map_bounds(&vm->clock, sim_guest_time(&w.vm, host), &low, &high));
 		assert_true(low - 2 <= host && host <= high + 2);
 		assert_true(high - low < 40000);

@@ -197,8 +197,14 @@ static int64_t check_part(const struct truth_part *p, const struct sync_vm *vm, 
 	const struct trace_info *info = trace_info(vm->guest);
 	/* The first event after a step may fit the clock before it as well. */
 	const int64_t open = vm->method == SYNC_EVENTS && p->from > info->begin ? 1000000 : 0;
-	const int64_t from = p->from > info->begin ? p->from + open : info->begin, to = p->to < info->end ? p->to : info->end;
+	int64_t from = p->from > info->begin ? p->from + open : info->begin, to = p->to < info->end ? p->to : info->end;
 	int64_t worst = 0;
+	/* What is near an end may be too little to tell, and is said to be; some guests were traced before their host was. */
+	if (vm->clock.known_from < vm->clock.known_to) {
+		assert_true(vm->clock.known_to - vm->clock.known_from > (info->end - info->begin) / 10 * 7);
+		from = from > vm->clock.known_from ? from : vm->clock.known_from;
+		to = to < vm->clock.known_to ? to : vm->clock.known_to;
+	}
 	for (int i = 0; i <= 2; i++) {
 		const int64_t at = from + (to - from) / 2 * i, clock = clock_map_at(&vm->clock, at);
 		const int64_t first = true_host(p, at, p->low), last = true_host(p, at, p->high);

@@ -107,6 +107,19 @@ static const struct clock_piece *unsure_at(const struct clock_map *map, int64_t 
 	return NULL;
 }
 
+bool clock_map_knows(const struct clock_map *map, int64_t guest_ns)
+{
+	return map->known_from == map->known_to || (guest_ns >= map->known_from && guest_ns <= map->known_to);
+}
+
+bool clock_map_cut(struct clock_map *map, int64_t from, int64_t to)
+{
+	const bool everywhere = map->known_from == map->known_to;
+	map->known_from = everywhere || from > map->known_from ? from : map->known_from;
+	map->known_to = everywhere || to < map->known_to ? to : map->known_to;
+	return map->known_from < map->known_to;
+}
+
 bool clock_map_unsure(const struct clock_map *map, int64_t guest_ns)
 {
 	return map->pieces > 1 && unsure_at(map, guest_ns);
@@ -116,7 +129,7 @@ bool clock_map_bounds(const struct clock_map *map, int64_t guest_ns, int64_t *lo
 {
 	const struct clock_piece *unsure = map->pieces > 1 ? unsure_at(map, guest_ns) : NULL;
 	int64_t also_low, also_high;
-	if (map->pieces == 0)
+	if (map->pieces == 0 || !clock_map_knows(map, guest_ns))
 		return false;
 	if (!unsure)
 		return clock_piece_bounds(piece_at(map, guest_ns), guest_ns, low, high);
@@ -131,7 +144,7 @@ bool clock_map_bounds(const struct clock_map *map, int64_t guest_ns, int64_t *lo
 bool clock_map_bounds_near(const struct clock_map *map, int64_t guest_ns, struct clock_near *near, int64_t *low,
                            int64_t *high)
 {
-	if (map->pieces == 1)
+	if (map->pieces == 1 && clock_map_knows(map, guest_ns))
 		return piece_bounds(map->piece, guest_ns, near, low, high);
 	return clock_map_bounds(map, guest_ns, low, high);
 }
@@ -157,7 +170,7 @@ void clock_map_shift(struct clock_map *map, int64_t ns)
 
 void clock_map_copy(struct clock_map *to, const struct clock_map *from)
 {
-	to->pieces = from->pieces;
+	*to = *from;
 	to->piece = mem_new(from->pieces, sizeof *to->piece);
 	for (size_t i = 0; i < from->pieces; i++) {
 		to->piece[i] = from->piece[i];
@@ -178,6 +191,5 @@ void clock_map_release(struct clock_map *map)
 		free(map->piece[i].high.point);
 	}
 	free(map->piece);
-	map->piece = NULL;
-	map->pieces = 0;
+	*map = (struct clock_map){ .piece = NULL };
 }

@@ -112,12 +112,30 @@ static void begin_with(struct clock_piece *c, const struct clock_piece *inner, c
 	c->unsure_to = banded ? edge_until(&inner->low, outer->unsure_to) : line_until(&inner->line, outer->unsure_to);
 }
 
+/* The time of *map at which that of the outer guest is reached. */
+static int64_t map_until(const struct clock_map *map, int64_t y)
+{
+	size_t i = map->pieces - 1;
+	while (i > 0 && line_until(&map->piece[i].line, y) < map->piece[i].from)
+		i--;
+	return line_until(&map->piece[i].line, y);
+}
+
+/* Known where both are. */
+static void know_less(struct clock_map *map, const struct clock_map *outer)
+{
+	if (outer->known_from == outer->known_to || map->pieces == 0)
+		return;
+	clock_map_cut(map, map_until(map, outer->known_from), map_until(map, outer->known_to));
+}
+
 void clock_map_compose(struct clock_map *map, const struct clock_map *outer)
 {
 	struct clock_piece *piece = NULL;
 	size_t pieces = 0, cap = 0;
 	if (outer->pieces == 0)
 		return;
+	know_less(map, outer);
 	for (size_t i = 0; i < map->pieces; i++) {
 		const struct clock_piece *p = &map->piece[i];
 		bool last = i + 1 == map->pieces;
@@ -141,6 +159,7 @@ void clock_map_compose(struct clock_map *map, const struct clock_map *outer)
 			piece[first].rejected = p->rejected;
 		}
 	}
+	const int64_t from = map->known_from, to = map->known_to;
 	clock_map_release(map);
-	*map = (struct clock_map){ piece, pieces };
+	*map = (struct clock_map){ .piece = piece, .pieces = pieces, .known_from = from, .known_to = to };
 }

@@ -13,6 +13,7 @@ src_libsync_a_SOURCES = \
 	src/sync/seen/mark_list.c src/sync/seen/mark_list.h \
 	src/sync/seen/mark_log.c src/sync/seen/mark_log.h \
 	src/sync/seen/moves.c \
+	src/sync/seen/spans.c \
 	src/sync/seen/vm_view.c src/sync/seen/vm_view.h \
 	src/sync/estimate/corridor.c src/sync/estimate/corridor.h \
 	src/sync/estimate/fit.c src/sync/estimate/fit.h \
@@ -26,6 +27,7 @@ src_libsync_a_SOURCES = \
 	src/sync/search/guess.c src/sync/search/guess.h \
 	src/sync/search/hypothesis.c src/sync/search/hypothesis.h \
 	src/sync/search/jump.c src/sync/search/jump.h \
+	src/sync/search/reach.c src/sync/search/reach.h \
 	src/sync/search/silence.c src/sync/search/silence.h \
 	src/sync/search/steady.c src/sync/search/steady.h \
 	src/sync/search/narrow.c \

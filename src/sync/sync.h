@@ -53,6 +53,7 @@ struct clock_piece {
 struct clock_map {
 	struct clock_piece *piece;  /* in order of from; the first one holds for all earlier times too */
 	size_t pieces;
+	int64_t known_from, known_to;  /* guest ns, included: it has a corridor at most there; equal = everywhere */
 };
 int64_t clock_map_at(const struct clock_map *map, int64_t guest_ns);                     /* guest -> host ns */
 /* Width of the corridor at that guest time in ns, rounded up; -1 when it is unknown. */
@@ -64,6 +65,9 @@ bool clock_map_bounds(const struct clock_map *map, int64_t guest_ns, int64_t *lo
 struct clock_near { size_t low, high; };
 bool clock_map_bounds_near(const struct clock_map *map, int64_t guest_ns, struct clock_near *near, int64_t *low,
                            int64_t *high);
+bool clock_map_knows(const struct clock_map *map, int64_t guest_ns);  /* that time is where it may have a corridor */
+/* It is not known before or after these times; false: nothing is left, and what it says then is not to be used. */
+bool clock_map_cut(struct clock_map *map, int64_t from, int64_t to);
 bool clock_map_unsure(const struct clock_map *map, int64_t guest_ns);  /* it may be either of two pieces' time */
 int64_t clock_edge_at(const struct clock_edge *edge, int64_t guest_ns);  /* rounded down; there must be points */
 void clock_edge_shift(struct clock_edge *edge, int64_t ns);

@@ -142,14 +142,35 @@ static bool by_chance(const struct sync_work *r, const struct match *m)
 {
 	const double possible = containment_possible(&m->proof);
 	const bool given = m->vm != NOBODY && r->hypervisor[m->hypervisor].vms.vm[m->vm].given;
-	return match_agrees(m) ? !given && possible >= 0 && possible < PLAUSIBLE : m->vm != NOBODY && possible < PROVED;
+	if (match_agrees(m))
+		return !given && possible >= 0 && possible < PLAUSIBLE;
+	/* What contradicts itself may bound so little that anything is possible. */
+	return m->vm != NOBODY && (possible < PROVED || m->share < PLAUSIBLE);
 }
 
-static void refute_events(struct guest_search *s)
+/* Beacons of one period and with the same keys agree wherever they ran: it is what the guest did that tells its host. */
+static int is_stranger(struct guest_search *s, struct match *m, bool *is)
 {
-	for (size_t i = 0; i < s->matches; i++)
-		if (by_chance(s->r, &s->match[i]))
-			s->match[i].h.doubt = "its synchronization events do not fit the host's";
+	const struct hypervisor *h = &s->r->hypervisor[m->hypervisor];
+	const double possible = containment_possible(&m->proof);
+	bool stands = m->vm == NOBODY || h->vms.vm[m->vm].given || possible < 0 || possible >= SHARE_MIN;
+	const int status = stands ? 0 : match_stands_out(&h->view, &s->r->guest[s->guest], m, &stands, &s->err);
+	*is = !stands;
+	return status;
+}
+
+static int refute_events(struct guest_search *s)
+{
+	int status = 0;
+	for (size_t i = 0; i < s->matches && status == 0; i++) {
+		struct match *m = &s->match[i];
+		bool refuted = by_chance(s->r, m);
+		if (!refuted)
+			status = is_stranger(s, m, &refuted);
+		if (refuted)
+			m->h.doubt = "its synchronization events do not fit the host's";
+	}
+	return status;
 }
 
 /* Are they one VM, or is one of them a part of the other? */
@@ -196,16 +217,32 @@ static int try_containment(struct guest_search *s, size_t hypervisor, size_t vm)
 	return add_match(s, &m, status);
 }
 
-/* Without a proof the name of the process decides, or that there is but one VM and one guest. */
-static bool may_be(const struct sync_work *r, size_t guest, size_t hypervisor, size_t vm)
+/* Without a proof the name of the process decides; where it has none, and nothing can be computed, that there is but one VM
+ * and one guest. */
+static bool may_be(const struct sync_work *r, const struct match *m)
 {
-	const struct vm_list *vms = &r->hypervisor[hypervisor].vms;
-	const char *name = name_in_process(&vms->vm[vm]);
-	if (vms->vm[vm].given)
+	const struct vm_view *vm = &r->hypervisor[m->hypervisor].vms.vm[m->vm];
+	const char *name = name_in_process(vm);
+	if (vm->given)
 		return true;
-	if (r->guests == 1 && r->hypervisors == 1 && vms->len == 1)
-		return true;
-	return name && strcmp(name, trace_info(r->guest[guest].trace)->machine) == 0;
+	if (name)
+		return strcmp(name, trace_info(r->guest[m->guest].trace)->machine) == 0;
+	return m->share < 0 && r->guests == 1 && r->hypervisors == 1 && r->hypervisor[m->hypervisor].vms.len == 1;
+}
+
+/* A clock that is given need not be exact: some of what the guest did may seem to lie out of guest mode. */
+static int doubt_offset(struct guest_search *s, struct match *m)
+{
+	const struct host_view *host = &s->r->hypervisor[m->hypervisor].view;
+	bool stands = m->share >= PROVED || s->r->options->audit || may_be(s->r, m);
+	int status = 0;
+	if (!stands && m->share >= PLAUSIBLE)
+		status = match_stands_out(host, &s->r->guest[s->guest], m, &stands, &s->err);
+	if (!stands && m->share >= 0)
+		m->h.doubt = "by that clock its events lie within guest mode no more often than by chance";
+	else if (!stands)
+		m->h.doubt = "nothing but its clock is known";
+	return status;
 }
 
 /* With a clock that was given: the VM that contains most, or, where that cannot be computed, the one of that name. */
@@ -215,10 +252,8 @@ static int try_offset(struct guest_search *s, size_t hypervisor, size_t vm)
 	struct match m = { .guest = s->guest, .hypervisor = hypervisor, .vm = vm };
 	const struct vm_view *view = vm == NOBODY ? NULL : &h->vms.vm[vm];
 	int status = match_offset(&h->view, view, &s->r->guest[s->guest], s->offset, &m, &s->err);
-	if (status == 0 && view && m.share < 0.5 && !may_be(s->r, s->guest, hypervisor, vm)) {
-		match_release(&m);
-		return 0;
-	}
+	if (status == 0 && view)
+		status = doubt_offset(s, &m);
 	return add_match(s, &m, status);
 }
 
@@ -235,7 +270,7 @@ static int try_tsc(struct guest_search *s, size_t hypervisor, size_t vm)
 	const bool refuted = m.share >= 0 && m.share < PROVED && !s->r->options->audit;
 	if (status == 0 && refuted && m.share > s->refuted)
 		s->refuted = m.share;
-	if (status == 0 && (refuted || (m.share < 0 && !may_be(s->r, s->guest, hypervisor, vm)))) {
+	if (status == 0 && (refuted || (m.share < 0 && !may_be(s->r, &m)))) {
 		match_release(&m);
 		return 0;
 	}
@@ -272,8 +307,8 @@ static int search_guest(void *arg, size_t i)
 		s->status = prove_events(s);
 	if (s->status == 0 && s->by == BY_EVENTS && r->options->method == SYNC_AUTO)
 		s->status = sharpen(s);
-	if (s->by == BY_EVENTS)
-		refute_events(s);
+	if (s->status == 0 && s->by == BY_EVENTS)
+		s->status = refute_events(s);
 	pairs_release(&s->spare);
 	if (s->proved)
 		guest_view_forget(&r->guest[s->guest]);

@@ -9,6 +9,10 @@
 /* The kinds that a traced CPU itself recorded. */
 #define REAL_KINDS (ALL_KINDS & ~KIND(EV_LOST))
 
+/* So many spans in which the nearest edge is nearer, and so many times those in which it is farther, are no accident. */
+#define CLOSER_MIN 8
+#define CLOSER_TIMES 3
+
 static int64_t distance(const struct vthread *th, int64_t t, size_t near)
 {
 	int64_t d = INT64_MAX;
@@ -54,6 +58,7 @@ static void measure_delays(const struct measure *m, const struct span *window, i
 	size_t span = (size_t)((guest - m->begin) / m->span);
 	if (guest < m->begin || span >= SYNC_SPANS)
 		return;
+	out->held[span] = true;
 	if (window->to < m->host->end)
 		keep_nearest(out, window->to - host, SYNC_ABOVE, span);
 	if (window->from > m->host->begin)
@@ -64,6 +69,8 @@ static void measure_delays(const struct measure *m, const struct span *window, i
 static bool is_refuted(const struct measure *m, const struct vthread *th, int64_t guest, int64_t host, size_t near)
 {
 	int64_t low, high;
+	if (!clock_map_knows(m->clock, guest))
+		return false;
 	if (!clock_map_bounds(m->clock, guest, &low, &high))
 		low = high = host;
 	(void)vthread_mode(th, high, &near);
@@ -105,10 +112,10 @@ static int measure_part(const struct measure *m, size_t i, struct containment *o
 	size_t near = 0;
 	int status = c ? 0 : -1;
 	uint64_t seen = 0;
-	struct event ev;
+	const struct event *ev;
 	containment_init(out);
-	while (c && (status = trace_cursor_next(c, &ev, err)) == 1) {
-		measure_event(m, &ev, &last, &near, out);
+	while (c && (status = trace_cursor_borrow(c, &ev, err)) == 1) {
+		measure_event(m, ev, &last, &near, out);
 		if ((status = walk_stopped(m->host->stop, ++seen, err)) != 0)
 			break;
 	}
@@ -150,9 +157,11 @@ int containment_measure(const struct host_view *host, const struct vm_view *vm, 
 		out->refuted += part->c.refuted;
 		out->missing += part->c.missing;
 		out->worst = part->c.worst > out->worst ? part->c.worst : out->worst;
-		for (int side = 0; side < 2; side++)
-			for (size_t span = 0; span < SYNC_SPANS; span++)
+		for (size_t span = 0; span < SYNC_SPANS; span++) {
+			out->held[span] |= part->c.held[span];
+			for (int side = 0; side < 2; side++)
 				keep_nearest(out, part->c.nearest[side][span], side, span);
+		}
 		if (part->err && err)
 			*err = *part->err;
 		free(part->err);
@@ -171,4 +180,16 @@ double containment_possible(const struct containment *c)
 {
 	uint64_t all = c->inside + c->outside;
 	return all == 0 ? -1 : (double)(all - c->refuted) / (double)all;
+}
+
+bool containment_closer(const struct containment *a, const struct containment *b)
+{
+	unsigned nearer = 0, farther = 0;
+	for (int side = 0; side < 2; side++)
+		for (size_t span = 0; span < SYNC_SPANS; span++) {
+			const int64_t x = a->nearest[side][span], y = b->nearest[side][span];
+			nearer += x < y && b->held[span];
+			farther += y < x && a->held[span];
+		}
+	return nearer >= CLOSER_MIN && nearer >= CLOSER_TIMES * farther;
 }

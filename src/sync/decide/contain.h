@@ -13,6 +13,7 @@ struct containment {
 	int64_t worst;             /* ns from the event that is farthest outside to the nearest window */
 	int64_t nearest[2][SYNC_SPANS];  /* ns from an event inside to the end of its window, and from its begin: the least
 	                                    of each span of the guest's trace; INT64_MAX = none */
+	bool held[SYNC_SPANS];           /* of each span: it has events inside */
 };
 
 /* Something else to do meanwhile: -1 with *err set when it failed. */
@@ -27,5 +28,9 @@ int containment_measure(const struct host_view *host, const struct vm_view *vm, 
                         struct containment *out, struct error *err);
 double containment_share(const struct containment *c);     /* 0..1, -1 = no event counted */
 double containment_possible(const struct containment *c);  /* the same of those that are not refuted */
+
+/* Of one guest, by one clock, in two VMs: is it a that runs it?  What happens in a guest makes its VM exit, and what its VM
+ * was entered for happens in it: right beside the edges of the windows.  In others' it happens anywhere. */
+bool containment_closer(const struct containment *a, const struct containment *b);
 
 #endif

@@ -21,7 +21,8 @@ unsigned sync_delay_step(int64_t ns)
 
 int64_t sync_span_ns(const struct trace_info *guest)
 {
-	return guest->end > guest->begin ? (guest->end - guest->begin) / SYNC_SPANS + 1 : 1;
+	const uint64_t length = (uint64_t)guest->end - (uint64_t)guest->begin;  /* of absurd times, beyond int64_t */
+	return guest->end > guest->begin ? (int64_t)(length / SYNC_SPANS) + 1 : 1;
 }
 
 /* distance: ns from the clock, towards what the pair bounds; a pair on the wrong side contradicts it. */
@@ -46,8 +47,8 @@ void delays_fill(struct sync_delays *d, const struct match *m, const struct trac
 		return;
 	for (size_t i = 0; i < m->events.len; i++) {
 		const struct pair *p = &m->events.pair[i];
-		int64_t above = p->y - clock_map_at(&m->h.clock, p->x);
-		if (p->x >= info->begin)
+		int64_t above;
+		if (p->x >= info->begin && !__builtin_sub_overflow(p->y, clock_map_at(&m->h.clock, p->x), &above))
 			note(d, p->side == HULL_UPPER ? SYNC_ABOVE : SYNC_BELOW, (size_t)((p->x - info->begin) / width),
 			     p->side == HULL_UPPER ? above : -above, p->rejected ? SYNC_SEEN_OUTLIER : SYNC_SEEN_EVENT);
 	}

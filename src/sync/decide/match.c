@@ -15,9 +15,9 @@ int guest_view_load(struct guest_view *g, struct error *err)
 {
 	struct trace_cursor *c = trace_cursor_open(g->trace, KIND(EV_SYNC), -1, err);
 	int status = c ? 0 : -1;
-	struct event ev;
-	while (c && (status = trace_cursor_next(c, &ev, err)) == 1) {
-		struct sync_mark m = { (uint64_t)ev.sync.key, ev.ts, ev.sync.uid, ev.cpu, (uint16_t)ev.sync.end, 0 };
+	const struct event *ev;
+	while (c && (status = trace_cursor_borrow(c, &ev, err)) == 1) {
+		struct sync_mark m = { (uint64_t)ev->sync.key, ev->ts, ev->sync.uid, ev->cpu, (uint16_t)ev->sync.end, 0 };
 		mark_list_add(&g->marks, &m);
 	}
 	trace_cursor_close(c);
@@ -269,20 +269,36 @@ size_t match_refusals(const struct pair_list *pairs, const struct clock_map *clo
 	return n;
 }
 
-size_t match_refusals_at_ends(const struct pair_list *pairs, const struct clock_map *clock)
+/* From one end of the list on, and of one side, the first pair that the clock bears; *run: how many come before it. */
+static const struct pair *first_borne(const struct pair_list *pairs, const struct clock_map *clock, bool last,
+                                      enum hull_side side, size_t *run)
 {
-	size_t most = 0;
-	for (int end = 0; end < 2; end++) {
-		size_t run[2] = { 0, 0 };
-		bool borne[2] = { false, false };
-		for (size_t i = 0; i < pairs->len && !(borne[HULL_UPPER] && borne[HULL_LOWER]); i++) {
-			const struct pair *p = &pairs->pair[end == 0 ? i : pairs->len - 1 - i];
-			borne[p->side] = borne[p->side] || !refuses(p, clock);
-			run[p->side] += !borne[p->side];
-			most = run[p->side] > most ? run[p->side] : most;
-		}
+	*run = 0;
+	for (size_t i = 0; i < pairs->len; i++) {
+		const struct pair *p = &pairs->pair[last ? pairs->len - 1 - i : i];
+		if (p->side == side && !p->rejected && !refuses(p, clock))
+			return p;
+		*run += p->side == side;
 	}
-	return most;
+	return NULL;
+}
+
+bool match_borne(const struct pair_list *pairs, const struct clock_map *clock, size_t many, struct segment *out)
+{
+	bool is_cut = false;
+	for (int i = 0; i < 4; i++) {
+		size_t run;
+		const bool last = i % 2;
+		const struct pair *p = first_borne(pairs, clock, last, i / 2 ? HULL_UPPER : HULL_LOWER, &run);
+		if (run < many)
+			continue;
+		is_cut = true;
+		if (last && (!p || p->x < out->to))
+			out->to = p ? p->x : out->from;
+		else if (!last && (!p || p->x > out->from))
+			out->from = p ? p->x : out->to;
+	}
+	return is_cut;
 }
 
 int match_both(const struct host_view *host, struct guest_view *guest, struct match *m, struct error *err)
@@ -290,9 +306,10 @@ int match_both(const struct host_view *host, struct guest_view *guest, struct ma
 	struct hypothesis both;
 	if (need_activity(host, guest, err) != 0)
 		return -1;
-	hypothesis_copy(&both, &m->h);
 	const struct seen seen = { host, &m->view, &guest->activity };
-	jumps_place(&seen, &m->events, &both.clock);
+	if (jumps_place(&seen, &m->events, &m->h.clock) && prove(host, guest, m, NULL, err) != 0)
+		return -1;
+	hypothesis_copy(&both, &m->h);
 	struct narrowed with;
 	hypothesis_narrow(&both, &seen, &m->events, NULL, &with);
 	const bool jumps = jumps_place(&seen, &m->events, &both.clock);
@@ -349,6 +366,26 @@ static struct clock_edge edge_of(const struct clock_line *line)
 	struct clock_edge e = { .left = *line, .right = *line, .point = mem_new(1, sizeof *e.point), .points = 1 };
 	e.point[0] = (struct clock_point){ line->ref_guest, line->ref_host };
 	return e;
+}
+
+int match_stands_out(const struct host_view *host, const struct guest_view *guest, struct match *m, bool *stands,
+                     struct error *err)
+{
+	static const int64_t away[] = { -31300000, -11700000, -5900000, -2300000, 2300000, 5900000, 11700000, 31300000 };
+	const struct containment proof = m->proof;
+	const double share = m->share;
+	double most = 0;
+	int status = 0;
+	for (size_t i = 0; i < sizeof away / sizeof *away && status == 0; i++) {
+		clock_map_shift(&m->h.clock, away[i]);
+		status = match_prove(host, guest, m, err);
+		clock_map_shift(&m->h.clock, -away[i]);
+		most = m->share > most ? m->share : most;
+	}
+	m->proof = proof;
+	m->share = share;
+	*stands = share > (1 + 3 * most) / 4;
+	return status;
 }
 
 int match_tsc(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,

@@ -54,12 +54,16 @@ int match_containment(const struct host_view *host, const struct vm_view *vm, st
 int match_both(const struct host_view *host, struct guest_view *guest, struct match *m, struct error *err);
 /* How many of the pairs no clock within the corridor bears; none where there is no corridor. */
 size_t match_refusals(const struct pair_list *pairs, const struct clock_map *clock);
-/* Of one side's pairs, how many that no clock within the corridor bears follow each other up to an end of the list: of the
- * side and the end with most. */
-size_t match_refusals_at_ends(const struct pair_list *pairs, const struct clock_map *clock);
+/* Of one side's pairs, `many` or more, one after the other up to an end of the list, were left out, or no clock within the
+ * corridor bears them: cuts *out to where those begin that it bears. */
+bool match_borne(const struct pair_list *pairs, const struct clock_map *clock, size_t many, struct segment *out);
 /* Fills *m with a clock that somebody gave: host = guest + offset. */
 int match_offset(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
                  int64_t offset, struct match *m, struct error *err);
+/* Do clearly more of the guest's events lie within guest mode by that clock than by others, ms away?  As a guest that is
+ * none of this host does not, by whatever clock. */
+int match_stands_out(const struct host_view *host, const struct guest_view *guest, struct match *m, bool *stands,
+                     struct error *err);
 /* Fills *m with the clock that the TSC gives: exact, if it is true. */
 int match_tsc(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
               const struct clock_line *line, struct match *m, struct error *err);

@@ -161,7 +161,7 @@ static void take_match(struct sync_work *r, struct sync_vm *vm, struct match *m)
 	vm->guest = r->guest[m->guest].trace;
 	delays_fill(&vm->delays, m, vm->guest);
 	vm->clock = m->h.clock;
-	m->h.clock = (struct clock_map){ NULL, 0 };
+	m->h.clock = (struct clock_map){ .piece = NULL };
 	const struct sync_hint *hint = hint_of(r, m->guest);
 	const bool is_found = m->method == SYNC_CONTAINMENT || m->method == SYNC_EVENTS || m->method == SYNC_AUTO;
 	if (is_found && (hint == NULL || hint->nudge == 0))  /* else the user knows better */
@@ -213,6 +213,27 @@ static void note_unsure(struct sync_work *r, const struct sync_vm *vm, const str
 		             time_duration(by, clock_map_band(&vm->clock, p->unsure_from)));
 }
 
+/* Near the ends of its trace there may be too little to tell: said where it is as much as a report shows. */
+static void note_ends(struct sync_work *r, const struct sync_vm *vm)
+{
+	const struct clock_map *c = &vm->clock;
+	const struct trace_info *info = trace_info(vm->guest);
+	const uint64_t length = (uint64_t)sync_span_ns(info);
+	if (c->known_from == c->known_to)
+		return;
+	const struct { int64_t from, to; const char *when; } end[] = {
+		{ info->begin, c->known_from, "before" }, { c->known_to, info->end, "after" },
+	};
+	for (int i = 0; i < 2; i++) {
+		char at[TIME_TEXT];
+		const int64_t from = clock_map_at(c, end[i].from), to = clock_map_at(c, end[i].to);
+		if (end[i].to > end[i].from && (uint64_t)end[i].to - (uint64_t)end[i].from >= length)
+			notes_add_at(r->notes, NOTE_CLOCK, vm->name, from, to, "its events would not tell if its clock stepped "
+			             "%s %s: its times there are wrong then, nobody knows by how much", end[i].when,
+			             time_clock(at, i == 0 ? to : from, 6));
+	}
+}
+
 static void describe(struct sync_work *r, const struct sync_vm *vm)
 {
 	char worst[TIME_TEXT];
@@ -251,16 +272,28 @@ static void describe(struct sync_work *r, const struct sync_vm *vm)
 		          "fit parts of them as well: its clock is wrong there, nobody knows by how much",
 		          (unsigned long long)vm->outside, time_duration(worst, vm->worst_violation));
 	else if (vm->adrift)
-		notes_add(r->notes, NOTE_CLOCK, vm->name, "had its clock stepped while it was traced, its events would not tell: "
+		notes_add(r->notes, NOTE_CLOCK, vm->name, "its events would not tell if its clock stepped while it was traced: "
 		          "its times are wrong then, nobody knows by how much");
 	else if (vm->method == SYNC_CONTAINMENT && approximate)
 		notes_add(r->notes, NOTE_CLOCK, vm->name,
 		          "other clocks fit its events as well; its times are right within the band, no better");
+	if (!vm->adrift)
+		note_ends(r, vm);
 	const struct clock_line *first = &vm->clock.piece[0].line;
 	if (vm->doubt)
 		notes_add(r->notes, NOTE_CLOCK, vm->name, "its clock cannot be told (%s); %s", vm->doubt,
 		          first->ref_guest == first->ref_host ? "its times are its own"
 		          : "it is shown as if its trace had begun with the host's");
+}
+
+/* Its clock is given, which VM it is it must show. */
+static void note_homeless(struct sync_work *r, const struct sync_vm *vm, const struct match *m)
+{
+	for (size_t i = 0; i < r->matches && m->vm == NOBODY; i++)
+		if (r->match[i].guest == m->guest && r->match[i].h.doubt) {
+			notes_add(r->notes, NOTE_DOUBT, vm->name, "which VM it is cannot be told (%s)", r->match[i].h.doubt);
+			return;
+		}
 }
 
 /* ---- machines in order: what runs a VM comes before it */
@@ -323,6 +356,8 @@ static int add_guest(struct sync_work *r, struct standing *o, size_t guest, size
 		tell_move(r, vm, &r->hypervisor[m->hypervisor], &m->view);
 	if (parent > 0)
 		notes_add(r->notes, NOTE_FACT, vm->name, "runs inside %s", out->vm[parent - 1].name);
+	if (m)
+		note_homeless(r, vm, m);
 	vm->doubt = m ? NULL : doubt_of(r, guest);
 	describe(r, vm);
 	return status;

@@ -44,29 +44,60 @@ static int by_merit(const void *pa, const void *pb)
 	return a->vm < b->vm ? -1 : a->vm > b->vm;
 }
 
-/* A guest inside a guest also lies within the guest mode of the VM that the outer one is.  Does b, which is proved, say so
- * of a? */
-static bool is_inside(const struct sync_work *r, const struct match *a, const struct match *b)
+/* Is a guest proved to run in that VM, or inside what runs there?  No deeper than there are machines that run VMs. */
+static bool runs_in(const struct sync_work *r, size_t guest, size_t hypervisor, size_t vm, size_t deepest)
 {
-	if (a->guest != b->guest || a->hypervisor == b->hypervisor)
-		return false;
-	for (size_t i = 0; i < r->matches; i++) {
+	for (size_t i = 0; i < r->matches && guest != NOBODY; i++) {
 		const struct match *m = &r->match[i];
-		if (m->guest == r->hypervisor[b->hypervisor].guest && m->hypervisor == a->hypervisor && m->vm == a->vm &&
-		    match_proved(m))
+		if (m->guest == guest && match_proved(m) &&
+		    ((m->hypervisor == hypervisor && m->vm == vm) ||
+		     (deepest > 0 && runs_in(r, r->hypervisor[m->hypervisor].guest, hypervisor, vm, deepest - 1))))
 			return true;
 	}
 	return false;
 }
 
+/* A guest inside a guest also lies within the guest mode of the VM that the outer one is.  Does b, which is proved, say so
+ * of a? */
+static bool is_inside(const struct sync_work *r, const struct match *a, const struct match *b)
+{
+	return a->guest == b->guest && a->hypervisor != b->hypervisor &&
+	       runs_in(r, r->hypervisor[b->hypervisor].guest, a->hypervisor, a->vm, r->hypervisors);
+}
+
 static const char *const rivals = "it fits more than one VM";
+static const char *const beaten = "it fits another VM better";
+
+/* Its clock is given, and only containment tells which VM it is. */
+static bool is_given(const struct match *m)
+{
+	return m->method == SYNC_OFFSET || m->method == SYNC_TSC;
+}
 
 static bool may_rival(const struct match *m)
 {
-	return m->method == SYNC_CONTAINMENT && (!m->h.doubt || m->h.doubt == rivals);
+	return (m->method == SYNC_CONTAINMENT || (is_given(m) && m->share >= PROVED)) &&
+	       (!m->h.doubt || m->h.doubt == rivals || m->h.doubt == beaten);
 }
 
-/* Two VMs in which a guest fits by containment: neither is proved. */
+static void doubt(struct match *m, const char *why)
+{
+	m->h.doubt = m->h.doubt == beaten ? beaten : why;
+}
+
+/* By containment each has found a clock of its own, and neither is proved; by one clock one may fit better. */
+static void judge_rivals(struct match *a, struct match *b)
+{
+	const bool one_clock = is_given(a) && is_given(b);
+	const bool a_wins = one_clock && containment_closer(&a->proof, &b->proof);
+	const bool b_wins = one_clock && containment_closer(&b->proof, &a->proof);
+	if (!a_wins)
+		doubt(a, b_wins ? beaten : rivals);
+	if (!b_wins)
+		doubt(b, a_wins ? beaten : rivals);
+}
+
+/* Two VMs in which a guest fits. */
 static void doubt_rivals(struct sync_work *r)
 {
 	bool *inside = mem_new(r->matches, sizeof *inside);
@@ -82,7 +113,7 @@ static void doubt_rivals(struct sync_work *r)
 			struct match *a = &r->match[i], *b = &r->match[k];
 			bool related = a->hypervisor == b->hypervisor && (vm_has_moved(&a->view) || vm_has_moved(&b->view));
 			if (!related && a->guest == b->guest && may_rival(b))
-				a->h.doubt = b->h.doubt = rivals;
+				judge_rivals(a, b);
 		}
 	}
 }
@@ -141,17 +172,19 @@ static bool events_refuse(const struct match *m, const struct match *events)
 }
 
 /* Fewer than prove another clock speak against this one, but nothing of their kind speaks for it from there to the end. */
-static bool may_have_stepped(const struct match *m)
+static void cut_where_refused(struct match *m, const struct guest_view *guest)
 {
-	return (m->method == SYNC_EVENTS || m->method == SYNC_AUTO) &&
-	       match_refusals_at_ends(&m->events, &m->h.clock) >= REFUSALS_MIN;
+	struct segment borne = { guest->begin, guest->end };
+	if ((m->method == SYNC_EVENTS || m->method == SYNC_AUTO) &&
+	    match_borne(&m->events, &m->h.clock, REFUSALS_MIN, &borne) && !clock_map_cut(&m->h.clock, borne.from, borne.to))
+		m->h.adrift = true;
 }
 
 static void heed_events(struct sync_work *r, struct match *const *won)
 {
 	for (size_t g = 0; g < r->guests; g++)
-		if (won[g] && may_have_stepped(won[g]))
-			won[g]->h.adrift = true;
+		if (won[g])
+			cut_where_refused(won[g], &r->guest[g]);
 	for (size_t g = 0; g < r->guests; g++)
 		for (size_t i = 0; won[g] && won[g]->method == SYNC_CONTAINMENT && i < r->matches; i++)
 			won[g]->h.adrift |= events_refuse(won[g], &r->match[i]);

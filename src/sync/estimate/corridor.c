@@ -143,7 +143,7 @@ int64_t corridor_width(const struct pair *pair, size_t n, const struct clock_pie
 static bool bounds_at(const struct clock_piece *p, int64_t t, struct bounds *out)
 {
 	struct clock_piece copy = *p;
-	return clock_map_bounds(&(struct clock_map){ &copy, 1 }, t, &out->low, &out->high);
+	return clock_map_bounds(&(struct clock_map){ .piece = &copy, .pieces = 1 }, t, &out->low, &out->high);
 }
 
 struct outline {

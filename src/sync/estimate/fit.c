@@ -228,7 +228,7 @@ static void place_bend(struct pair_list *l, struct fit_part *a, struct fit_part 
 	size_t to = b->to, bad = contradicted(l, a, b);
 	part_piece(l, a, b->at, &before);
 	part_piece(l, b, b->at, &after);
-	struct clock_map one = { &before, 1 }, two = { &after, 1 };
+	struct clock_map one = { .piece = &before, .pieces = 1 }, two = { .piece = &after, .pieces = 1 };
 	int64_t room = (clock_map_band(&one, b->at) + clock_map_band(&two, b->at)) / 2;
 	bool meet = room > 0 && meeting(&before.line, &after.line, room, first, last, &at, &guard);
 	piece_release(&before);
@@ -251,7 +251,7 @@ static void place_bend(struct pair_list *l, struct fit_part *a, struct fit_part 
 /* Near a bend the clock lies in the corridor before it or in that after it. */
 static void open_corridor(struct clock_piece *a, struct clock_piece *b, int64_t at, int64_t guard)
 {
-	struct clock_map one = { a, 1 }, two = { b, 1 };
+	struct clock_map one = { .piece = a, .pieces = 1 }, two = { .piece = b, .pieces = 1 };
 	int64_t low[4], high[4];
 	if (guard <= 0 || !clock_map_bounds(&one, at - guard, &low[0], &high[0]) ||
 	    !clock_map_bounds(&one, at, &low[1], &high[1]) || !clock_map_bounds(&two, at, &low[2], &high[2]) ||
@@ -365,7 +365,7 @@ static int64_t widen(const struct pair_list *l, struct clock_map *map)
 		if (from == to)
 			continue;
 		const int64_t span = l->pair[to - 1].x - l->pair[from].x;
-		const int64_t band = clock_map_band(&(struct clock_map){ p, 1 }, l->pair[from].x + span / 2);
+		const int64_t band = clock_map_band(&(struct clock_map){ .piece = p, .pieces = 1 }, l->pair[from].x + span / 2);
 		const int64_t local = corridor_width(l->pair + from, to - from, p);
 		if (local < 0 || band < 0)
 			continue;

@@ -36,7 +36,7 @@ void hypothesis_near(struct hypothesis *h, const struct hypothesis *like, const 
 {
 	const struct clock_map *clock = &like->clock;
 	*h = (struct hypothesis){ .crowd = like->crowd };
-	h->clock = (struct clock_map){ mem_new(clock->pieces, sizeof *clock->piece), clock->pieces };
+	h->clock = (struct clock_map){ .piece = mem_new(clock->pieces, sizeof *clock->piece), .pieces = clock->pieces };
 	for (size_t i = 0; i < clock->pieces; i++) {
 		struct hull_point p[2] = { { i == 0 ? act->begin : clock->piece[i].from, 0 },
 			{ i + 1 == clock->pieces ? act->end : clock->piece[i + 1].from, 0 } };

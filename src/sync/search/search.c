@@ -175,7 +175,7 @@ static void take(struct hypothesis_list *l, const char *doubt, struct hypothesis
 {
 	*out = l->item[0];
 	out->doubt = doubt;
-	l->item[0].clock = (struct clock_map){ NULL, 0 };
+	l->item[0].clock = (struct clock_map){ .piece = NULL };
 }
 
 /* The whole trace with one line, or with some that follow on each other without a jump: the whole way from the coarse
@@ -249,7 +249,7 @@ static void append(struct clock_map *map, struct clock_map *more)
 		memcpy(map->piece + map->pieces, more->piece, more->pieces * sizeof *more->piece);
 	map->pieces += more->pieces;
 	free(more->piece);
-	*more = (struct clock_map){ NULL, 0 };
+	*more = (struct clock_map){ .piece = NULL };
 }
 
 /* Beyond a step many events fit by chance, so a part may reach across it and they bend its line.  Where events lie out of

@@ -3,16 +3,23 @@
 #include <stdlib.h>
 
 #include "sync/estimate/corridor.h"
+#include "sync/search/reach.h"
 #include "sync/search/silence.h"
 
 #define CHANCE_NATS 10.0  /* of evidence that a third must have of its own; its clock was found before it was asked */
 #define PLACES 8          /* of a part, at which the rooms of two clocks are compared */
-#define LOOSE_NS (2 * DELAY_NS)  /* what one window leaves, typically: a part that leaves more speaks for no clock */
 #define ROOM_MAX (16 * DOUBTED_NS)  /* how far from a clock that is not in doubt others are looked for at an end */
 
 static int64_t band_of(const struct clock_map *clock, const struct activity *act)
 {
 	return clock_map_band(clock, act->begin + (act->end - act->begin) / 2);
+}
+
+/* What lies at an end of the trace does not tell its clock: none is known there. */
+static void forget(struct hypothesis *h, const struct activity *all, struct segment at)
+{
+	const int64_t from = at.from <= all->begin ? at.to + 1 : all->begin, to = at.to >= all->end ? at.from - 1 : all->end;
+	h->adrift = h->adrift || !clock_map_cut(&h->clock, from, to);
 }
 
 /* Asks one of the outer thirds.  A clock that suits it, too, held there and perhaps in the middle one. */
@@ -32,9 +39,11 @@ static void ask(const struct hypothesis *found, const struct seen *seen, bool la
 	const bool breaks = wide.clock.pieces > found->clock.pieces;
 	const bool open = breaks || (wide.ambiguous > 0 && band_of(&wide.clock, &act) > 11 * band_of(&own.clock, &act) / 10);
 	const bool single = found->clock.pieces == 1 && !breaks;
-	if (chance || (open && !(single && corridor_join(&h->clock.piece[0], &wide.clock, held, DOUBTED_NS))))
-		h->adrift = true;
-	for (size_t i = 0; i < h->clock.pieces && (open || h->adrift); i++)
+	if (chance)
+		forget(h, seen->act, asked);
+	if (open && !(single && corridor_join(&h->clock.piece[0], &wide.clock, held, DOUBTED_NS)))
+		forget(h, seen->act, held);
+	for (size_t i = 0; i < h->clock.pieces && (open || chance); i++)
 		h->clock.piece[i].quality = SYNC_APPROXIMATE;
 	hypothesis_release(&own);
 	hypothesis_release(&wide);
@@ -104,8 +113,8 @@ static bool clocks_within(const struct hypothesis *found, const struct seen *par
 }
 
 /* A clock that stepped goes on at its rate: of all clocks that suit the part those with the rate of that which was found,
- * give or take what its corridor leaves open; if there are none, all. */
-static void keep_rate(const struct hypothesis *found, const struct activity *act, struct hypothesis *wide)
+ * give or take what its corridor leaves open; false: there are none. */
+static bool keep_rate(const struct hypothesis *found, const struct activity *act, struct hypothesis *wide)
 {
 	const int64_t slack = band_of(&found->clock, act) / 2;
 	struct clock_point low[PLACES + 1], high[PLACES + 1];
@@ -114,12 +123,12 @@ static void keep_rate(const struct hypothesis *found, const struct activity *act
 		const int64_t t = act->begin + (act->end - act->begin) / PLACES * i, line = clock_map_at(&found->clock, t);
 		low[i].guest = high[i].guest = t;
 		if (!clock_map_bounds(&wide->clock, t, &low[i].host, &high[i].host))
-			return;
+			return false;
 		least = low[i].host - line > least ? low[i].host - line : least;
 		most = high[i].host - line < most ? high[i].host - line : most;
 	}
 	if (least > most)
-		return;
+		return false;
 	hypothesis_release(wide);
 	hypothesis_near(wide, found, act, least + (most - least) / 2, (most - least) / 2 + 1 + slack);
 	for (int i = 0; i <= PLACES; i++) {
@@ -130,19 +139,21 @@ static void keep_rate(const struct hypothesis *found, const struct activity *act
 	}
 	corridor_splice(&wide->clock.piece[0].low, low, PLACES + 1);
 	corridor_splice(&wide->clock.piece[0].high, high, PLACES + 1);
+	return true;
 }
 
-/* What happened there lies in guest mode, but does not bound the clock as it does elsewhere: with another clock it
- * would lie there as well. */
-static bool is_loose(const struct hypothesis *own, const struct hypothesis *found, const struct activity *act)
+/* The width of what is between the two clocks' edges, in the middle of the part. */
+static int64_t band_of_both(const struct clock_map *a, const struct clock_map *b, const struct activity *act)
 {
-	const int64_t band = band_of(&own->clock, act);
-	return band > LOOSE_NS && band > 2 * band_of(&found->clock, act);
+	const int64_t t = act->begin + (act->end - act->begin) / 2;
+	int64_t low[2], high[2];
+	if (!clock_map_bounds(a, t, &low[0], &high[0]) || !clock_map_bounds(b, t, &low[1], &high[1]))
+		return INT64_MAX;
+	return (high[0] > high[1] ? high[0] : high[1]) - (low[0] < low[1] ? low[0] : low[1]);
 }
 
-/* Opens the corridor to any clock that suits what happened there.  Clocks farther away are no worse where some events
- * contradict that which was found, or do not bound it there, or where all that are asked about suit one that is not
- * in doubt elsewhere. */
+/* Opens the corridor to any clock that suits what happened there.  Where those at the edges of all that are asked about
+ * do, clocks farther away are no worse, and it has none. */
 static void open_end(const struct hypothesis *found, const struct seen *seen, const struct end_part *e,
                      struct hypothesis *h)
 {
@@ -152,15 +163,15 @@ static void open_end(const struct hypothesis *found, const struct seen *seen, co
 	int64_t room = DOUBTED_NS;
 	hypothesis_copy(&own, found);
 	hypothesis_test(&own, &part);
-	const bool far = e->sure || is_loose(&own, found, &act);
-	const bool is_one = clocks_within(found, &part, far ? ROOM_MAX : DOUBTED_NS, false, &room, &wide);
+	bool is_one = clocks_within(found, &part, ROOM_MAX, !e->sure, &room, &wide);
 	if (e->sure && is_one)
-		keep_rate(found, &act, &wide);
+		is_one = keep_rate(found, &act, &wide);
 	/* A part leaves a clock more room than the whole does, always: of one that is not in doubt, twice as much is doubt. */
-	const bool wider = !e->sure || !is_one || band_of(&wide.clock, &act) > 2 * band_of(&found->clock, &act);
+	const bool wider = !e->sure || !is_one
+	                   || band_of_both(&wide.clock, &found->clock, &act) > 2 * band_of(&found->clock, &act);
 	const bool asks = wider && own.inside + own.outside > 0;
-	h->adrift = (asks && !corridor_join(&h->clock.piece[0], &wide.clock, e->held, room)) ||
-	            (!is_one && asks && (far || own.outside > 0));
+	if (asks && (!is_one || !corridor_join(&h->clock.piece[0], &wide.clock, e->held, room)))
+		forget(h, seen->act, e->held);
 	hypothesis_release(&own);
 	hypothesis_release(&wide);
 	activity_view_end(&act);
@@ -208,11 +219,14 @@ static void open_piece(struct hypothesis *h, size_t i, const struct seen *seen)
 	const struct segment at = { i == 0 ? seen->act->begin : p->unsure_to, is_last ? seen->act->end : p[1].unsure_from - 1 };
 	struct activity act = activity_view(seen->act, at);
 	const struct seen part = { seen->host, seen->vm, &act };
-	struct hypothesis one = { .clock = { p, 1 } }, wide;
+	struct hypothesis one = { .clock = { .piece = p, .pieces = 1 } }, wide;
 	int64_t room = DOUBTED_NS + lean(&h->clock, i, at);
 	hypothesis_count(&one, &part);
 	const bool ends = clocks_within(&one, &part, ROOM_MAX, true, &room, &wide);
-	h->adrift = h->adrift || !ends || !corridor_join(p, &wide.clock, at, room);
+	const bool joined = ends && corridor_join(p, &wide.clock, at, room);
+	if (!joined && (i == 0 || is_last))
+		forget(h, seen->act, (struct segment){ i == 0 ? at.from : p->unsure_from, is_last ? at.to : p[1].unsure_to });
+	h->adrift = h->adrift || (!joined && i > 0 && !is_last);
 	hypothesis_release(&wide);
 	activity_view_end(&act);
 }
@@ -237,9 +251,25 @@ static void ask_about_silence(const struct hypothesis *found, const struct seen 
 	struct segment part[2];
 	if (!silence_find(seen, &found->clock, part))
 		return;
-	h->adrift = h->adrift || may_be_chance(found, seen, part[0]) || may_be_chance(found, seen, part[1]);
-	for (size_t i = 0; i < h->clock.pieces && h->adrift; i++)
+	const bool chance[2] = { may_be_chance(found, seen, part[0]), may_be_chance(found, seen, part[1]) };
+	for (int i = 0; i < 2; i++)
+		if (chance[i])
+			forget(h, seen->act, part[i]);
+	for (size_t i = 0; i < h->clock.pieces && (chance[0] || chance[1]); i++)
 		h->clock.piece[i].quality = SYNC_APPROXIMATE;
+}
+
+/* What is too little to tell. */
+static void cut_ends(struct hypothesis *h, const struct clock_map *found, const struct seen *seen)
+{
+	const struct activity *act = seen->act;
+	struct segment known;
+	if (!reach_find(seen, found, CHANCE_NATS, &known)) {
+		h->adrift = true;
+		return;
+	}
+	forget(h, act, (struct segment){ act->begin, known.from - 1 });
+	forget(h, act, (struct segment){ known.to + 1, act->end });
 }
 
 void steady_doubt(struct hypothesis *h, const struct seen *seen)
@@ -253,12 +283,17 @@ void steady_doubt(struct hypothesis *h, const struct seen *seen)
 	ask_about_silence(&found, seen, h);
 	if (h->clock.pieces == 1 && !h->adrift)
 		open_ends(&found, seen, h);
+	cut_ends(h, &found.clock, seen);
 	hypothesis_release(&found);
 }
 
 void steady_pieces(struct hypothesis *h, const struct seen *seen)
 {
+	struct hypothesis found;
+	hypothesis_copy(&found, h);
 	for (size_t i = 0; i < h->clock.pieces; i++)
 		if (h->clock.piece[i].quality == SYNC_APPROXIMATE)
 			open_piece(h, i, seen);
+	cut_ends(h, &found.clock, seen);
+	hypothesis_release(&found);
 }

@@ -60,17 +60,17 @@ int activity_load(struct activity *a, const struct trace *guest, int64_t quiet, 
 	struct trace_cursor *c = trace_cursor_open_times(guest, ALL_KINDS, -1, 0, 1, err);
 	int status = c ? 0 : -1;
 	uint64_t seen = 0;
-	struct event ev;
-	while (c && (status = trace_cursor_next(c, &ev, err)) == 1) {
+	const struct event *ev;
+	while (c && (status = trace_cursor_borrow(c, &ev, err)) == 1) {
 		if ((status = walk_stopped(stop, ++seen, err)) != 0)
 			break;
-		a->lossy = a->lossy || ev.kind == EV_LOST;
-		if (ev.cpu >= a->cpus || ev.kind == EV_LOST)
+		a->lossy = a->lossy || ev->kind == EV_LOST;
+		if (ev->cpu >= a->cpus || ev->kind == EV_LOST)
 			continue;
-		struct pending *p = &pending[ev.cpu];
-		if (p->ts != INT64_MIN && (apart(p->before, p->ts, quiet) || apart(p->ts, ev.ts, quiet)))
-			keep(a, ev.cpu, p->ts);
-		*p = (struct pending){ p->ts, ev.ts };
+		struct pending *p = &pending[ev->cpu];
+		if (p->ts != INT64_MIN && (apart(p->before, p->ts, quiet) || apart(p->ts, ev->ts, quiet)))
+			keep(a, ev->cpu, p->ts);
+		*p = (struct pending){ p->ts, ev->ts };
 	}
 	for (unsigned i = 0; i < a->cpus; i++)
 		if (pending[i].ts != INT64_MIN)

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bisect.h"
 #include "base/mem.h"
 #include "sync/seen/cursor_ahead.h"
 #include "sync/seen/slices.h"
@@ -92,10 +91,10 @@ static void set_blind(struct vthread *th, int64_t from, int64_t to)
 /* When its life begins.  Where events were lost, it may have begun among them. */
 static void find_birth(const struct host_view *v, struct vthread *th)
 {
-	uint64_t tid = (uint64_t)(uint32_t)th->tid, *born = map_find(&v->born, tid), *sight = map_find(&v->sight, tid);
+	uint64_t tid = (uint64_t)(uint32_t)th->tid, *born = map_find(&v->born, tid), *other = map_find(&v->other, tid);
 	bool missed = !born && v->lossy;
 	th->from = born ? (int64_t)*born : missed ? th->last : v->begin;
-	th->earliest = !missed ? th->from : sight ? (int64_t)*sight + 1 : v->begin;
+	th->earliest = !missed ? th->from : other ? (int64_t)*other + 1 : v->begin;
 	if (missed)
 		set_blind(th, v->begin, th->from - 1);
 }
@@ -219,6 +218,26 @@ static void on_exit_event(struct host_walk *w, struct vthread *th, const struct 
 		th->unsure = ev->ts + 1;
 }
 
+/* What an event says of a thread.  Where events were lost, the same name and process are the same thread's. */
+static void sight(struct host_view *v, int64_t ts, int64_t tid, int64_t comm, int64_t pid)
+{
+	const uint64_t is[] = { comm > 0 ? (uint64_t)comm : 0, pid > 0 ? (uint64_t)pid : 0 };
+	struct map *was[] = { &v->comm, &v->pid };
+	bool is_other = false, is_new = true;
+	for (int i = 0; i < 2; i++)
+		if (is[i] > 0) {
+			uint64_t *old = map_put(was[i], (uint64_t)tid, &is_new);
+			is_other = is_other || (!is_new && *old != is[i]);
+			*old = is[i];
+		}
+	if (!v->lossy)
+		return;
+	uint64_t *last = map_put(&v->sight, (uint64_t)tid, &is_new);
+	if (is_other && !is_new)
+		*map_put(&v->other, (uint64_t)tid, NULL) = *last;
+	*last = (uint64_t)ts;
+}
+
 /* seen: its exit; else its TID is used again. */
 static void end_life(struct host_view *v, int64_t tid, int64_t ts, bool seen)
 {
@@ -229,6 +248,9 @@ static void end_life(struct host_view *v, int64_t tid, int64_t ts, bool seen)
 	}
 	map_remove(&v->pid, (uint64_t)(uint32_t)tid);
 	map_remove(&v->born, (uint64_t)(uint32_t)tid);
+	const uint64_t *last = map_find(&v->sight, (uint64_t)(uint32_t)tid);
+	if (v->lossy)
+		*map_put(&v->other, (uint64_t)(uint32_t)tid, NULL) = seen || !last ? (uint64_t)ts : *last;
 }
 
 /* The number in a vCPU thread's name, plus one; 0 = it is no such name. */
@@ -258,6 +280,7 @@ static void tell_lives_apart(struct host_view *v, int64_t tid, int64_t ts, int64
 static void on_kvm(struct host_walk *w, const struct event *ev, int32_t tid)
 {
 	tell_lives_apart(w->v, tid, ev->ts, ev->comm, ev->pid);
+	sight(w->v, ev->ts, tid, ev->comm, ev->pid);
 	struct vthread *th = thread_of(w->v, tid, ev->ts);
 	if (!w->v->has_kvm)
 		w->kvm_since = ev->ts;
@@ -342,10 +365,7 @@ static void name_thread(struct host_view *v, int64_t ts, int64_t tid, int64_t co
 	if (tid < 0 || tid > INT32_MAX || is_known_so(v, ts, tid, comm, pid))
 		return;
 	tell_lives_apart(v, tid, ts, comm, pid);
-	if (comm != EVENT_ABSENT && comm > 0)
-		*map_put(&v->comm, (uint64_t)tid, NULL) = (uint64_t)comm;
-	if (pid != EVENT_ABSENT && pid > 0)
-		*map_put(&v->pid, (uint64_t)tid, NULL) = (uint64_t)pid;
+	sight(v, ts, tid, comm, pid);
 	uint64_t *at = map_find(&v->live, (uint64_t)tid);
 	if (at)
 		v->thread[*at].last = ts;
@@ -360,8 +380,6 @@ static void name_thread(struct host_view *v, int64_t ts, int64_t tid, int64_t co
 		forget_leader(v, tid);
 	if (!at && (known || named))
 		(void)thread_of(v, (int32_t)tid, ts);
-	if (v->lossy)
-		*map_put(&v->sight, (uint64_t)tid, NULL) = (uint64_t)ts;
 }
 
 static void set_current(struct host_walk *w, uint16_t cpu, int64_t tid)
@@ -533,45 +551,7 @@ void host_view_release(struct host_view *v)
 	map_release(&v->pid);
 	map_release(&v->born);
 	map_release(&v->sight);
+	map_release(&v->other);
 	map_release(&v->vcpu_name);
 	memset(v, 0, sizeof *v);
-}
-
-/* Number of spans with from <= t, found from a guess. */
-static size_t spans_until(const struct span *s, size_t n, int64_t t, size_t guess)
-{
-	if (guess <= n && (guess == 0 || s[guess - 1].from <= t)) {
-		for (int i = 0; i < 8; i++, guess++)
-			if (guess == n || s[guess].from > t)
-				return guess;
-	}
-	BISECT(guess, n, s[guess].from <= t);
-	return guess;
-}
-
-size_t span_find(const struct span *s, size_t n, int64_t t)
-{
-	size_t at = spans_until(s, n, t, 0);
-	return at > 0 && s[at - 1].to >= t ? at - 1 : at;
-}
-
-bool vthread_blind(const struct vthread *th, int64_t from, int64_t to)
-{
-	if (th->blinds == 0)
-		return false;
-	size_t n = spans_until(th->blind, th->blinds, to, 0);
-	return n > 0 && th->blind[n - 1].to >= from;
-}
-
-size_t vthread_windows(const struct vthread *th, int64_t t, size_t near)
-{
-	return spans_until(th->window, th->windows, t, near);
-}
-
-enum guest_mode vthread_mode(const struct vthread *th, int64_t t, size_t *near)
-{
-	if (vthread_blind(th, t, t))
-		return MODE_BLIND;
-	*near = spans_until(th->window, th->windows, t, *near);
-	return *near > 0 && th->window[*near - 1].to >= t ? MODE_IN : MODE_OUT;
 }
