@@ -1,9 +1,10 @@
 /* Building a history: changes come in by time and leave as chunks, by attribute.
  *
  * Each attribute holds back its last closed interval and keeps the ones before in a chain of slabs; a full chain
- * becomes a chunk at once.  When the slabs run out, the longest chains are flushed until half of the pool is free, so
- * that hot attributes get full chunks and cold ones few.  A change costs O(1) plus its share of a chunk; memory is
- * its names and, until they are many (leaves.c), sizeof(struct leaf) per attribute, plus the pool. */
+ * becomes a chunk at once.  Those that have filled a chunk will fill more, and get plain arrays instead.  When the slabs
+ * run out, the longest chains are flushed until half of the pool is free, so that hot attributes get full chunks and cold
+ * ones few.  A change costs O(1) plus its share of a chunk; memory is its names and, until they are many (leaves.c),
+ * sizeof(struct leaf) per attribute, plus the pool and the arrays. */
 #include "history/history.h"
 
 #include <stdlib.h>
@@ -15,11 +16,21 @@
 
 #define MEMORY_DEFAULT ((size_t)128 << 20)
 #define MEMORY_MIN ((size_t)64 << 10)
+#define HOT_SHARE 32  /* one part in so many of the memory */
+
+void builder_free_hot(struct history_builder *b)
+{
+	free(b->hot_duration);
+	free(b->hot_value);
+	b->hot_duration = NULL;
+	b->hot_value = NULL;
+}
 
 static void free_builder(struct history_builder *b)
 {
 	out_discard(&b->out);
 	pool_release(&b->pool);
+	builder_free_hot(b);
 	tree_release(&b->tree);
 	for (size_t i = 0; i < b->metas; i++) {
 		free(b->meta[i].key);
@@ -62,6 +73,9 @@ struct history_builder *history_create(const char *path, const struct history_op
 		return NULL;
 	}
 	b->spill = mem_new(SPILL_BUFFER, 1);
+	b->hot_limit = (uint32_t)(b->memory / HOT_SHARE / (b->chunk * (sizeof *b->hot_duration + sizeof *b->hot_value)));
+	b->hot_duration = mem_new((size_t)b->hot_limit * b->chunk + 1, sizeof *b->hot_duration);
+	b->hot_value = mem_new((size_t)b->hot_limit * b->chunk + 1, sizeof *b->hot_value);
 	return b;
 }
 
@@ -178,6 +192,11 @@ int builder_flush_chain(struct history_builder *b, struct leaf *leaf, int64_t ne
 	unsigned n = leaf->pending;
 	if (!n)
 		return 0;
+	if (leaf->is_hot) {
+		const size_t at = (size_t)leaf->hot * b->chunk;
+		leaf->pending = 0;
+		return write_chunk(b, leaf, b->hot_duration + at, b->hot_value + at, n, next, err);
+	}
 	pool_take(&b->pool, &leaf->chain, duration, value, n);
 	leaf->pending = 0;
 	return write_chunk(b, leaf, duration, value, n, next, err);
@@ -189,7 +208,7 @@ static int relieve(struct history_builder *b, struct error *err)
 	size_t records[CHUNK_MAX + 1] = { 0 }, all = 0;
 	for (size_t i = 0; i < b->leaves; i++) {
 		builder_touch_leaves(b, 1);
-		records[b->leaf[i].pending] += b->leaf[i].pending;
+		records[b->leaf[i].pending] += b->leaf[i].is_hot ? 0 : b->leaf[i].pending;
 	}
 	for (unsigned n = 1; n <= CHUNK_MAX; n++)
 		all += records[n];
@@ -199,7 +218,7 @@ static int relieve(struct history_builder *b, struct error *err)
 	for (size_t i = 0; i < b->leaves; i++) {
 		struct leaf *leaf = &b->leaf[i];
 		builder_touch_leaves(b, 1);
-		if (leaf->pending >= least &&
+		if (leaf->pending >= least && !leaf->is_hot &&
 		    builder_flush_chain(b, leaf, leaf->has_prev ? leaf->prev_start : leaf->start, err))
 			return -1;
 	}
@@ -215,7 +234,7 @@ static int make_room(struct history_builder *b, struct error *err)
 	for (size_t i = 0; i < b->leaves; i++) {
 		struct leaf *leaf = &b->leaf[i];
 		builder_touch_leaves(b, 1);
-		if (builder_flush_chain(b, leaf, leaf->has_prev ? leaf->prev_start : leaf->start, err))
+		if (!leaf->is_hot && builder_flush_chain(b, leaf, leaf->has_prev ? leaf->prev_start : leaf->start, err))
 			return -1;
 	}
 	size_t want = attributes + attributes / 4 + fixed;
@@ -223,11 +242,29 @@ static int make_room(struct history_builder *b, struct error *err)
 	return 0;
 }
 
-/* Moves the held-back interval, which lasts `duration`, into the chain. */
+/* Writes a full chunk, after which the leaf is hot, if there is room. */
+static int flush_full(struct history_builder *b, struct leaf *leaf, struct error *err)
+{
+	if (builder_flush_chain(b, leaf, leaf->prev_start, err))
+		return -1;
+	if (!leaf->is_hot && b->hots < b->hot_limit) {
+		leaf->is_hot = true;
+		leaf->hot = b->hots++;
+	}
+	return 0;
+}
+
+/* Moves the held-back interval, which lasts `duration`, to those that wait. */
 static int push(struct history_builder *b, struct leaf *leaf, uint64_t duration, struct error *err)
 {
-	if (leaf->pending == b->chunk && builder_flush_chain(b, leaf, leaf->prev_start, err))
+	if (leaf->pending == b->chunk && flush_full(b, leaf, err))
 		return -1;
+	if (leaf->is_hot) {
+		const size_t at = (size_t)leaf->hot * b->chunk + leaf->pending++;
+		b->hot_duration[at] = duration;
+		b->hot_value[at] = leaf->prev_value;
+		return 0;
+	}
 	if (pool_is_full(&b->pool) && relieve(b, err))
 		return -1;
 	builder_touch_leaves(b, 1);
@@ -406,7 +443,12 @@ int builder_close_leaf(struct history_builder *b, struct leaf *leaf, int64_t end
 	int64_t value[CHUNK_MAX + 2];
 	int64_t next = end + 1;
 	unsigned n = leaf->pending;
-	pool_take(&b->pool, &leaf->chain, duration, value, n);
+	if (leaf->is_hot) {
+		memcpy(duration, b->hot_duration + (size_t)leaf->hot * b->chunk, n * sizeof *duration);
+		memcpy(value, b->hot_value + (size_t)leaf->hot * b->chunk, n * sizeof *value);
+	} else {
+		pool_take(&b->pool, &leaf->chain, duration, value, n);
+	}
 	if (leaf->has_prev) {
 		duration[n] = (uint64_t)leaf->start - (uint64_t)leaf->prev_start;
 		value[n++] = leaf->prev_value;

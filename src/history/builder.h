@@ -20,12 +20,16 @@ struct leaf {
 			uint32_t rows_left;
 		};
 	};
-	struct chain chain;
+	union {
+		struct chain chain;
+		uint32_t hot;            /* its place among them, where is_hot */
+	};
 	uint8_t type;                    /* enum history_type */
 	uint8_t states;                  /* in its set */
 	bool begun, has_prev;            /* had a change; prev_* hold an interval */
+	bool is_hot;                     /* its intervals wait in b->hot_*, not in `chain` */
 	uint16_t set;
-	uint16_t pending;                /* records in chain */
+	uint16_t pending;                /* intervals that wait */
 	uint32_t chunks;
 	uint32_t mask;                   /* states in its chunks */
 };
@@ -41,6 +45,9 @@ struct spill {
 struct history_builder {
 	struct out out;
 	struct pool pool;
+	uint64_t *hot_duration;          /* ns; `chunk` of them for each leaf that has filled a chunk */
+	int64_t *hot_value;
+	uint32_t hots, hot_limit;        /* leaves that have done so, and for which there is room */
 	struct tree tree;
 	struct leaf *leaf;               /* see leaves.c */
 	size_t leaves, leaves_cap;
@@ -76,6 +83,7 @@ void builder_free_leaves(struct history_builder *b);
 int builder_flush_chain(struct history_builder *b, struct leaf *leaf, int64_t next, struct error *err);
 /* Writes everything of the leaf, its open interval ending at `end`. */
 int builder_close_leaf(struct history_builder *b, struct leaf *leaf, int64_t end, struct error *err);
+void builder_free_hot(struct history_builder *b);  /* once all leaves are closed */
 int builder_flush_spill(struct history_builder *b, struct error *err);
 
 /* After the chunks: index, attributes, sets, strings, meta, checksums, header.  Consumes the tree and the leaves. */

@@ -3,16 +3,16 @@
 /* The width that makes the column smallest: every number costs it, every longer number costs an exception. */
 static unsigned best_width(const uint64_t *x, unsigned n, bool may_except, unsigned *longest)
 {
-	unsigned count[65] = { 0 };
 	uint64_t all = 0;
-	for (unsigned i = 0; i < n; i++) {
+	for (unsigned i = 0; i < n; i++)
 		all |= x[i];
-		count[bits_of(x[i])]++;
-	}
 	const unsigned max = *longest = bits_of(all);
 	unsigned best = max <= 57 ? max : 64;
 	if (!may_except)
 		return best;
+	unsigned count[65] = { 0 };
+	for (unsigned i = 0; i < n; i++)
+		count[bits_of(x[i])]++;
 	unsigned best_cost = n * best;
 	unsigned above = 0;
 	for (unsigned w = max; w-- > 0;) {

@@ -362,6 +362,7 @@ static int close_leaves(struct finish *f, struct error *err)
 			return -1;
 	}
 	pool_release(&f->b->pool);
+	builder_free_hot(f->b);
 	f->section[SECTION_CHUNKS].offset = HEADER_BYTES;
 	f->section[SECTION_CHUNKS].size = out_tell(&f->b->out) - HEADER_BYTES;
 	return builder_flush_spill(f->b, err) || out_align(&f->b->out, err) ? -1 : 0;
