@@ -303,13 +303,13 @@ static struct brute_answer on_vcpu(int v, int t, int waiting)
 	struct brute_answer a;
 	switch (model.vstatus[v].v[t]) {
 	case VCPU_UNKNOWN:
+	case NUL:
 		return blank(FLOW_UNKNOWN);
 	case VCPU_IDLE:
 		return lost_its_cpu(vcpus[v].host_tid, t) ? vcpu_out(v, t) : blank(FLOW_IDLE_CPU);
 	case VCPU_VMM:
 		return vmm(v, model.vcurrent[v].v[t], t);
 	case VCPU_RUNNING:
-	case NUL:
 		a = inner_irq(v, outer_irq(v, t), t);
 		if (a.kind == FLOW_IRQ || model.vcurrent[v].v[t] == NUL)
 			return a;

@@ -61,6 +61,26 @@ static void test_self(void **state)
 	world_release(&w);
 }
 
+/* A/6 has the vCPU that A/5 wants.  While the host, which is traced, says nothing of it, it may be out for anybody. */
+static void test_host_silent(void **state)
+{
+	(void)state;
+	for (int traced = 0; traced < 2; traced++) {
+		struct world w;
+		world_open(&w);
+		if (traced)
+			world_row(&w, A "CPUs/CPU0/Status", "0 -; 20 RUNNING");
+		world_row(&w, A "CPUs/CPU0/Current Thread", "0 6; 30 5");
+		world_row(&w, A "CPUs/CPU0/Interrupt", "0 -; 10 timer; 12 -");
+		world_row(&w, A "Threads/5/Status", "0 PREEMPTED; 30 RUNNING");
+		world_row(&w, A "Threads/5/CPU", "0 0");
+		world_close(&w, 0, 39);
+		world_check_flow(&w, "A/5", 0, 39, traced ? "0-19 unknown; 20-29 preempting A/6; 30-39 running A/5"
+		                 : "0-9 preempting A/6; 10-11 irq A/-1 timer; 12-29 preempting A/6; 30-39 running A/5");
+		world_release(&w);
+	}
+}
+
 /* A machine that is stopped when its idle guest has just woken somebody: the pause it is that keeps that from the CPU. */
 static void test_paused(void **state)
 {
@@ -247,7 +267,7 @@ static void test_timers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pieces), cmocka_unit_test(test_self), cmocka_unit_test(test_paused),
+		cmocka_unit_test(test_pieces), cmocka_unit_test(test_self), cmocka_unit_test(test_host_silent), cmocka_unit_test(test_paused),
 		cmocka_unit_test(test_demand),
 		cmocka_unit_test(test_block), cmocka_unit_test(test_doubts), cmocka_unit_test(test_thief),
 		cmocka_unit_test(test_timers),

@@ -31,7 +31,8 @@ static void check(const struct world *w, const char *whose, int64_t from, int64_
 	struct error err = ERROR_INIT;
 	char text[1000] = "";
 	struct subject s = world_subject(w, whose);
-	struct inquiry *q = exits_open(&w->topo, &(struct exit_options){ &s, from, to, by_thread }, &err);
+	struct inquiry *q = exits_open(&w->topo, &(struct exit_options){ .only = &s, .from = from, .to = to,
+	                                                               .by_thread = by_thread }, &err);
 	assert_non_null(q);
 	assert_int_equal(inquiry_run(q, NULL, &err), 0);
 	exits_take(q, &l);
@@ -65,6 +66,41 @@ static void test_exits(void **state)
 	world_release(&w);
 }
 
+struct told { int64_t at[10]; uint32_t reason[10]; int n; };
+
+static void note(void *arg, uint32_t vcpu, uint32_t reason, int64_t t)
+{
+	struct told *told = arg;
+	(void)vcpu;
+	assert_true(told->n < 10);
+	told->at[told->n] = t;
+	told->reason[told->n++] = reason;
+}
+
+/* Who wants to be told when each begins gets that, and no rows. */
+static void test_begins(void **state)
+{
+	(void)state;
+	struct world w;
+	struct exit_list l;
+	struct error err = ERROR_INIT;
+	struct told told = { .n = 0 };
+	char text[200] = "";
+	make(&w);
+	const struct exit_options o = { .from = 30, .to = 129, .begins = note, .arg = &told };
+	struct inquiry *q = exits_open(&w.topo, &o, &err);
+	assert_non_null(q);
+	assert_int_equal(inquiry_run(q, NULL, &err), 0);
+	exits_take(q, &l);
+	inquiry_close(q);
+	assert_int_equal(l.rows, 0);
+	for (int i = 0; i < told.n; i++)
+		snprintf(text + strlen(text), sizeof text - strlen(text), "%d %s; ", (int)told.at[i], l.name[told.reason[i]]);
+	assert_string_equal(text, "30 npf; 50 hlt; 100 msr; 105 npf; ");
+	exits_release(&l);
+	world_release(&w);
+}
+
 static void test_refused(void **state)
 {
 	(void)state;
@@ -72,13 +108,14 @@ static void test_refused(void **state)
 	struct error err = ERROR_INIT;
 	make(&w);
 	struct subject pcpu = world_subject(&w, "host/CPU0");
-	assert_null(exits_open(&w.topo, &(struct exit_options){ &pcpu, 0, 199, false }, &err));
+	assert_null(exits_open(&w.topo, &(struct exit_options){ .only = &pcpu, .to = 199 }, &err));
 	assert_int_equal(err.status, STATUS_USAGE);
 	world_release(&w);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_exits), cmocka_unit_test(test_refused) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_exits), cmocka_unit_test(test_begins),
+	                                    cmocka_unit_test(test_refused) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ static void test_table(void **state)
 		assert_int_equal(vcpu_status(PLACE_QUEUED, mode, CURRENT_IDLE), VCPU_UNKNOWN);
 		assert_int_equal(vcpu_status(PLACE_BLOCKED, mode, CURRENT_UNTRACED), VCPU_IDLE);
 		assert_int_equal(vcpu_status(PLACE_RUNNABLE, mode, CURRENT_UNTRACED), VCPU_PREEMPTED);
-		assert_int_equal(vcpu_status(PLACE_WOKEN, mode, CURRENT_UNTRACED), VCPU_PREEMPTED);
+		assert_int_equal(vcpu_status(PLACE_WOKEN, mode, CURRENT_UNTRACED), VCPU_WAKING);
 		assert_int_equal(vcpu_status(PLACE_QUEUED, mode, CURRENT_UNTRACED), VCPU_UNKNOWN);
 		assert_int_equal(vcpu_status(PLACE_BLOCKED, mode, CURRENT_UNKNOWN), VCPU_UNKNOWN);
 		assert_int_equal(vcpu_status(PLACE_BLOCKED, mode, CURRENT_QUIET), VCPU_IDLE);
@@ -169,7 +169,7 @@ static void test_no_guest_trace(void **state)
 	expect(VCPU, 40, VCPU_PREEMPTED);
 	expect(VCPU, 50, VCPU_VMM);
 	expect(VCPU, 60, VCPU_IDLE);
-	expect(VCPU, 70, VCPU_PREEMPTED);
+	expect(VCPU, 70, VCPU_WAKING);
 	teardown();
 }
 

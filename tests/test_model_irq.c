@@ -122,6 +122,24 @@ static void test_woken_in(void **state)
 	teardown();
 }
 
+/* Handlers that the trace was asked for and that did not come were none. */
+static void test_asked(void **state)
+{
+	(void)state;
+	static const char path[] = "/Host/Threads/600/Woken In";
+	static const unsigned asked[] = { HANDLERS_ALL, HANDLERS_ALL & ~HANDLERS_IRQ };
+	for (size_t i = 0; i < COUNT(asked); i++) {
+		struct start s = START_INIT;
+		s.asked = asked[i];
+		setup_full(true, true, false, false);
+		assert_int_equal(model_begin(model, 0, 0, &s, NULL), 0);
+		sw(0, 10, 0, 600, RUN_BLOCKED, 601);
+		wake(0, 20, 0, 601, 600, 0);
+		assert_string_equal(rec_text(&rec, 20, path), i ? "(null)" : "thread");
+		teardown();
+	}
+}
+
 /* A wakeup that is long on its way to another CPU: who woke it is said from when that one acted, also the second time. */
 static void test_woken_early(void **state)
 {
@@ -141,6 +159,40 @@ static void test_woken_early(void **state)
 		sw(0, t + 95000, 0, 601, RUN_RUNNABLE, 600);
 	}
 	teardown();
+}
+
+/* It is told to wake up as it leaves its CPU: that has ended its sleep, which its own CPU takes notice of.  Where it is told
+ * twice it did not sleep the first time; nor where its wakeup follows at once. */
+static void test_woken_before_it_sleeps(void **state)
+{
+	(void)state;
+	static const struct { bool wakeup, again; const char *by; } cases[] = {
+		{ false, false, "host/601" }, { true, false, "host/0" }, { false, true, "host/602" },
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		setup_full(true, true, false, false);
+		sw(0, 1, 0, 0, RUN_RUNNABLE, 600);
+		sw(1, 2, 1, 0, RUN_RUNNABLE, 601);
+		struct event ev = event(10, EV_WAKING, 1, 601);
+		ev.wake.tid = 600;
+		feed(0, ev);
+		if (cases[i].wakeup)
+			wake(0, 11, 1, 601, 600, 0);
+		sw(0, 40000, 0, 600, RUN_BLOCKED, 0);
+		if (cases[i].again) {
+			sw(0, 40001, 1, 601, RUN_BLOCKED, 602);
+			ev = event(60000, EV_WAKING, 1, 602);
+			ev.wake.tid = 600;
+			feed(0, ev);
+		}
+		wake(0, 90000, 0, 0, 600, 0);
+		assert_string_equal(rec_text(&rec, 90000, "/Host/Threads/600/Woken By"), cases[i].by);
+		assert_string_equal(rec_text(&rec, 39999, "/Host/Threads/600/Woken By"), "(null)");
+		assert_string_equal(rec_text(&rec, 40000, "/Host/Threads/600/Woken By"), i == 0 ? "host/601" : "(null)");
+		expect("/Host/Threads/600/Status", 89999, THREAD_BLOCKED);
+		expect("/Host/Threads/600/Status", 90000, THREAD_PREEMPTED);
+		teardown();
+	}
 }
 
 static void lock(int64_t t, uint16_t kind, int64_t address, int64_t flags, int64_t value)
@@ -195,7 +247,8 @@ int main(void)
 		cmocka_unit_test(test_exits_of_others),
 		cmocka_unit_test(test_locks),
 		cmocka_unit_test(test_woken_in),
-		cmocka_unit_test(test_woken_early),
+		cmocka_unit_test(test_asked),
+		cmocka_unit_test(test_woken_early), cmocka_unit_test(test_woken_before_it_sleeps),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ static void test_merge(void **state)
 	struct clock_piece piece[] = {
 		{ .from = 0, .line = { 1000, 200, 0 } }, { .from = 1150, .line = { 1000, 140, 0 } },
 	};
-	struct clock_map clock = { piece, COUNT(piece) };
+	struct clock_map clock = { .piece = piece, .pieces = COUNT(piece) };
 	static const struct { uint32_t machine; enum merge_what what; int64_t t; } want[] = {
 		{ 0, MERGE_BEGIN, 100 }, { 0, MERGE_EVENT, 100 }, { 0, MERGE_EVENT, 200 }, { 1, MERGE_BEGIN, 200 },
 		{ 1, MERGE_EVENT, 200 }, { 0, MERGE_EVENT, 300 }, { 1, MERGE_EVENT, 300 }, { 0, MERGE_END, 301 },
@@ -94,7 +94,7 @@ static void test_set_back(void **state)
 		{ .from = 0, .line = { 1000, 200, 0 } },
 		{ .from = 1120, .unsure_from = 1100, .unsure_to = 1160, .repeats = true, .line = { 1000, 300, 0 } },
 	};
-	struct clock_map clock = { piece, COUNT(piece) };
+	struct clock_map clock = { .piece = piece, .pieces = COUNT(piece) };
 	static const struct { int64_t ts; enum event_kind kind; uint16_t cpu; } want[] = {
 		{ 1000, EV_EXIT, 0 }, { 1000, EV_EXIT, 1 }, { 1099, EV_EXIT, 0 }, { 1100, EV_LOST, 0 }, { 1100, EV_LOST, 1 },
 		{ 1160, EV_EXIT, 0 }, { 1160, EV_EXIT, 1 },
@@ -167,7 +167,7 @@ static void test_run(void **state)
 	close(fd);
 	struct trace *host = make("hv", ROLE_HOST, h, COUNT(h)), *guest = make("g", ROLE_GUEST, g, COUNT(g));
 	struct sync_vm vm = { .name = name, .host_pid = 151, .guest = guest, .vcpu = vcpu, .vcpus = 1,
-	                      .clock = { piece, 1 } };
+	                      .clock = { .piece = piece, .pieces = 1 } };
 	struct sync_result sync = { .host = host, .vm = &vm, .vms = 1 };
 
 	struct history_builder *b = history_create(file, NULL, &err);
@@ -286,7 +286,7 @@ static void test_band(void **state)
 		{ .from = 50, .unsure_from = 40, .unsure_to = 60, .line = { 0, 1000, 0 }, .low = level(&point[2], 999),
 		  .high = level(&point[3], 1001) },
 	};
-	const struct clock_map clock = { piece, 2 };
+	const struct clock_map clock = { .piece = piece, .pieces = 2 };
 	const struct model_sink_ops ops = { .set = keep };
 	int64_t band = 0;
 	struct model_sink sink = { .ops = &ops, .to = &band };

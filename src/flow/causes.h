@@ -67,11 +67,12 @@ struct lock_wait {
 	int64_t start, end;          /* ns, closed; within the window */
 	uint32_t kind;               /* "mutex", "futex", ... or "pause": index into the names */
 	struct party holder;         /* who had it, or is suspected; system -1: nobody knows */
+	uint32_t suspects;           /* "104 or 105", where several are suspected alike and holder is nobody: a name, or 0 */
 	struct party thief;          /* who kept the holder, or else the waiter, longest from its CPU; system -1: nobody */
 	int64_t taken;               /* ns that the thief took from the holder, or from whom that waited for */
 	int64_t own_taken;           /* ns that anybody took from the waiter itself: woken, or while it spun */
 	bool spins;                  /* it did not sleep */
-	double suspicion;            /* of a holder that no event names: the part of the wait in which it had no pCPU; else 0 */
+	double suspicion;            /* of a holder that no event names: the part of the wait in which it had no CPU; else 0 */
 };
 
 struct lock_list {
@@ -81,7 +82,7 @@ struct lock_list {
 	size_t names;
 };
 
-/* Of a thread, a vCPU (as far as it spins), a machine, or all (NULL). */
+/* Of a thread (also of vCPUs that spin while they have it), a vCPU (as far as it spins), a machine, or all (NULL). */
 struct inquiry *locks_open(const struct topo *topo, const struct subject *s, int64_t from, int64_t to);
 void locks_take(struct inquiry *q, struct lock_list *out);
 int locks_of(const struct topo *topo, const struct subject *s, int64_t from, int64_t to, struct lock_list *out,

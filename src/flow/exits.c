@@ -125,6 +125,10 @@ static int open_exit(struct counter *c, uint32_t vcpu, int64_t t, int64_t reason
 		return -1;
 	if (c->tid >= 0 && who.tid != c->tid)
 		return 0;
+	if (c->o.begins) {
+		c->o.begins(c->o.arg, vcpu, resolver_string(&c->r, reason), t);
+		return 0;
+	}
 	c->row = row_for(c, &who, resolver_string(&c->r, reason));
 	c->since = t;
 	c->list.row[c->row].count++;

@@ -121,13 +121,14 @@ static void tell_trust(struct story *s)
 	char a[64], text[NOTE_TEXT];
 	struct notes notes = { 0 };
 	const struct topo_machine *m = &s->topo->machine[s->machine];
+	const bool untraced = m->kind == MACHINE_VM && m->threads == 0;
 	doubts_of(s->topo, &s->subject, s->f->start, s->f->end, &notes);
 	if (s->unknown)
-		fprintf(s->to, "How sure: %s of it is unknown and blamed on nobody, since events are missing or contradict "
-		        "each other", story_amount(s, s->unknown, a));
+		fprintf(s->to, "How sure: %s of it is unknown and blamed on nobody, since events are missing or %s",
+		        story_amount(s, s->unknown, a), untraced ? "do not tell it" : "contradict each other");
 	else
 		fputs("How sure: the trace tells all of it", s->to);
-	if (m->kind == MACHINE_VM && m->threads == 0)
+	if (untraced)
 		fputs("; the guest was not traced: whether a vCPU wanted to run while it was out is judged by how it left", s->to);
 	else if (m->kind == MACHINE_VM)
 		tell_clock(s, &notes);

@@ -94,6 +94,7 @@ int topo_one_subject(const struct topo *topo, const char *text, const struct sub
 int topo_parse_subject(const struct topo *topo, const char *text, struct subject *out, struct error *err);
 /* First and last moment at which a subject is there: 1, 0 = never, -1 = error.  Machines and CPUs always are. */
 int topo_life(const struct topo *topo, const struct subject *s, int64_t *start, int64_t *end, struct error *err);
+#define PARTY_TEXT 640  /* bytes into which any subject or party in words fits: a machine (MACHINE_NAME), TID, comm */
 /* "Debian/3525 critical_task", escaped, the thread's longest-held name. */
 char *topo_subject_text(const struct topo *topo, const struct subject *s, char *buf, size_t size);
 uint32_t subject_machine(const struct topo *topo, const struct subject *s);
@@ -437,6 +438,9 @@ struct exit_options {
 	const struct subject *only;  /* a machine, a vCPU, its host thread, a guest's thread; the host and NULL: all VMs */
 	int64_t from, to;
 	bool by_thread;          /* rows by guest thread, too: their sums are those of the vCPU */
+	/* NULL, or it is told when each exit begins (`reason`: index into the list's names), and the list has no rows. */
+	void (*begins)(void *arg, uint32_t vcpu, uint32_t reason, int64_t t);
+	void *arg;
 };
 
 /* From the exit to the next entry of the same vCPU, as `perf kvm stat` counts.  NULL and *err: a subject without exits of

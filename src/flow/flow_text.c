@@ -160,15 +160,6 @@ static void row_label(const struct page *p, const struct lane_row *r, char *buf,
 		         e->who.kind == FLOW_IRQ ? " (interrupt)" : "");
 }
 
-static const char *share_text(char buf[16], double share)
-{
-	if (share > 0 && share < 0.0005)
-		snprintf(buf, 16, "<0.1%%");
-	else
-		snprintf(buf, 16, "%.1f%%", 100 * share);
-	return buf;
-}
-
 static double share_of(const struct flow *f, int64_t ns)
 {
 	return (double)ns / ((double)(f->end - f->start) + 1);
@@ -184,7 +175,7 @@ static void print_row(const struct page *p, const struct lane_row *r)
 	label[fit] = '\0';
 	pad -= text_width(label);
 	fprintf(p->to, "%*s%s%*s%10s %6s |", indent, "", label, pad, "", time_duration(duration, r->duration),
-	        share_text(share, share_of(p->f, r->duration)));
+	        text_share(share, share_of(p->f, r->duration)));
 	for (int c = 0; c < p->cells; c++) {
 		int64_t ns = p->lane[(size_t)r->lane * (size_t)p->cells + (size_t)c];
 		int64_t span = (c + 1 < p->cells ? cell_start(p, c + 1) : p->f->end + 1) - cell_start(p, c);
@@ -212,12 +203,12 @@ static void print_summary(const struct page *p, const struct subject *s)
 	fprintf(p->to, "execution flow of %s\n", topo_subject_text(p->topo, s, subject, sizeof subject));
 	fprintf(p->to, "%s .. %s (%s), %zu %s\n", time_date(from, f->start, 9), time_clock(to, f->end, 9),
 	        time_duration(d, f->end - f->start + 1), f->entries, f->entries == 1 ? "entry" : "entries");
-	int column = fprintf(p->to, "lost %s (%s)", time_duration(d, lost), share_text(share, share_of(f, lost)));
+	int column = fprintf(p->to, "lost %s (%s)", time_duration(d, lost), text_share(share, share_of(f, lost)));
 	for (int k = 0; k < FLOW_KIND_COUNT; k++) {
 		char item[64];
 		if (!by_kind[k])
 			continue;
-		int n = snprintf(item, sizeof item, "%s %s", flow_kind_name[k], share_text(share, share_of(f, by_kind[k])));
+		int n = snprintf(item, sizeof item, "%s %s", flow_kind_name[k], text_share(share, share_of(f, by_kind[k])));
 		const char *between = column + 3 + n > p->width ? ",\n" : ", ";
 		column = (*between == ',' && between[1] == ' ' ? column + 2 : 0) + n;
 		fprintf(p->to, "%s%s", between, item);
@@ -275,7 +266,7 @@ static void print_left_out(const struct page *p, double threshold)
 		fprintf(p->to, "left out: %zu %s below %g %% each, together %s (%s)\n", p->left_out,
 		        p->left_out == 1 ? "entry" : "entries", 100 * threshold,
 		        time_duration(d, p->left_out_ns),
-		        share_text(share, share_of(p->f, p->left_out_ns)));
+		        text_share(share, share_of(p->f, p->left_out_ns)));
 }
 
 static int page_width(int width)

@@ -2,13 +2,10 @@
  *
  * Who waits for a lock, and when, is told by events (the Lock of a thread).  If it slept, whoever woke it had the lock,
  * and the critical path of its sleep says what kept that one.  What was taken from the waiter itself, once it was woken, is
- * told apart: the lock was free by then, or somebody else's.  If it spun nothing names the holder: a thread on another
- * vCPU of its machine that had no pCPU meanwhile is suspected, the more the larger its part of the wait.  A vCPU that
- * leaves its guest because of PAUSE spins, too, for what no event tells.
+ * told apart: the lock was free by then, or somebody else's.  What it spun for is guessed (spins.c).
  *
- * Cost: a critical path for each wait that slept, the flow of each other vCPU for one that spun.  Memory: the waits. */
-#include "flow/flow_private.h"
-#include "flow/inquiry.h"
+ * Cost: a critical path for each wait that slept.  Memory: the waits. */
+#include "flow/locks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,24 +14,7 @@
 #include "flow/party.h"
 #include "flow/wakeup.h"
 
-#define SUSPECTED 0.5  /* part of a wait from which on whoever had no pCPU in it is named */
-
-struct lock_search {
-	struct inquiry q;
-	struct lock_list list;
-	size_t cap;
-	struct strtab names;
-	struct subject whose;
-	bool all;         /* whose is not set */
-	uint32_t at;      /* the row at work: a thread of topo, or behind these a CPU */
-	bool open;        /* the cursor is in it */
-	struct history_cursor cursor;
-	uint64_t asleep;  /* bits of the file's thread states that mean BLOCKED */
-	uint64_t outside; /* of its vCPU states: VMM */
-	struct error *err;
-};
-
-static const struct party nobody = { -1, -1, 0, FLOW_UNKNOWN };
+const struct party locks_nobody = { -1, -1, 0, FLOW_UNKNOWN };
 
 static int raw_name(struct lock_search *c, uint32_t thread, int64_t t, const char **name)
 {
@@ -46,7 +26,7 @@ static int raw_name(struct lock_search *c, uint32_t thread, int64_t t, const cha
 	return 0;
 }
 
-static int party_of(struct lock_search *c, uint32_t machine, int32_t tid, int64_t t, struct party *out)
+int locks_party(struct lock_search *c, uint32_t machine, int32_t tid, int64_t t, struct party *out)
 {
 	const char *name = "";
 	int thread = tid > 0 ? topo_find_thread(c->q.topo, machine, tid) : -1;
@@ -62,12 +42,13 @@ static struct lock_wait *add(struct lock_search *c, uint32_t machine, int32_t ti
 	struct lock_wait *wait = ARRAY_PUSH(c->list.wait, c->list.waits, c->cap);
 	*wait = (struct lock_wait){
 		.waiter = { (int32_t)machine, tid, strtab_put(&c->names, name), FLOW_RUNNING }, .start = start, .end = end,
-		.vcpu = -1, .kind = strtab_put(&c->names, kind), .holder = nobody, .thief = nobody,
+		.vcpu = -1, .kind = strtab_put(&c->names, kind), .holder = locks_nobody,
+		.thief = locks_nobody,
 	};
 	return wait;
 }
 
-static struct party named(struct lock_search *c, const struct party *p, char **name)
+struct party locks_named(struct lock_search *c, const struct party *p, char **name)
 {
 	return (struct party){ p->system, p->tid, strtab_put(&c->names, name[p->name]), p->kind };
 }
@@ -93,10 +74,10 @@ static int add_sleep(struct lock_search *c, struct resolver *r, const struct top
 	const int64_t start = iv->start > wait->start ? iv->start : wait->start;
 	const int64_t end = by.at <= wait->end ? by.at - 1 : wait->end;
 	*ARRAY_PUSH(out->held, out->len, out->cap) = (struct held){ start, end };
-	wait->holder = nobody;
+	wait->holder = locks_nobody;
 	if (!by.in || strcmp(by.in, "thread") != 0 || by.machine != (int32_t)th->machine || by.tid <= 0)
 		return 0;
-	return party_of(c, th->machine, by.tid, by.at, &wait->holder);
+	return locks_party(c, th->machine, by.tid, by.at, &wait->holder);
 }
 
 static int find_sleeps(struct lock_search *c, uint32_t thread, struct lock_wait *wait, struct sleeps *out)
@@ -151,77 +132,10 @@ static void find_thief(struct lock_search *c, const struct path *p, const struct
 			continue;
 		most = loss[i];
 		wait->taken = most.holder;
-		wait->thief = named(c, &thieves.party[i], p->name);
+		wait->thief = locks_named(c, &thieves.party[i], p->name);
 	}
 	parties_release(&thieves);
 	free(loss);
-}
-
-/* ---- It spun */
-
-/* Whoever had vCPU v at t; tid -1: its guest does not tell, 0: it is idle. */
-static int current_at(struct lock_search *c, uint32_t v, int64_t t, struct party *out)
-{
-	const struct topo *topo = c->q.topo;
-	struct interval iv = { .value = HISTORY_NULL };
-	if (topo->cpu[v].current != HISTORY_NONE && history_stab(topo->h, topo->cpu[v].current, t, &iv, c->err) < 0)
-		return -1;
-	int32_t tid = iv.value >= 0 && iv.value <= INT32_MAX ? (int32_t)iv.value : -1;
-	return party_of(c, topo->cpu[v].machine, tid, t, out);
-}
-
-/* How much of the wait vCPU v had no pCPU, and who had that. */
-static int suspect(struct lock_search *c, uint32_t v, struct lock_wait *wait)
-{
-	const struct subject s = { SUBJECT_CPU, v };
-	const struct flow_options sums = { .no_idlers = true };
-	struct flow f;
-	struct party holder;
-	int64_t out = 0;
-	if (flow_of(c->q.topo, &s, wait->start, wait->end, &sums, &f, c->err) < 0)
-		return -1;
-	const struct flow_entry *most = NULL;
-	for (size_t i = 0; i < f.entries; i++) {
-		const struct flow_entry *e = &f.entry[i];
-		if (e->who.kind != FLOW_PREEMPTING || !e->lost)
-			continue;
-		out += e->lost;
-		most = !most || e->lost > most->lost ? e : most;
-	}
-	double score = (double)out / (double)(wait->end - wait->start + 1);
-	int rc = 0;
-	if (most && score >= SUSPECTED && score > wait->suspicion &&
-	    (rc = current_at(c, v, most->longest.start, &holder)) == 0 && holder.tid != 0 && holder.tid != wait->waiter.tid) {
-		wait->suspicion = score;
-		wait->holder = holder;
-		wait->thief = named(c, &most->who, f.name);
-		wait->taken = most->lost;
-	}
-	flow_release(&f);
-	return rc;
-}
-
-/* What was taken from the spinning waiter itself. */
-static int own_taken(struct lock_search *c, const struct subject *s, struct lock_wait *wait)
-{
-	const struct flow_options sums = { 0 };
-	struct flow f;
-	if (flow_of(c->q.topo, s, wait->start, wait->end, &sums, &f, c->err) < 0)
-		return -1;
-	for (size_t i = 0; i < f.entries; i++)
-		wait->own_taken += f.entry[i].who.kind == FLOW_PREEMPTING ? f.entry[i].lost : 0;
-	flow_release(&f);
-	return 0;
-}
-
-static int suspect_others(struct lock_search *c, const struct subject *s, int own, struct lock_wait *wait)
-{
-	const struct topo_machine *m = &c->q.topo->machine[wait->waiter.system];
-	int rc = own_taken(c, s, wait);
-	wait->spins = true;
-	for (uint32_t v = m->cpu; v < m->cpu + m->cpus && rc == 0 && m->kind == MACHINE_VM; v++)
-		rc = (int)v == own ? 0 : suspect(c, v, wait);
-	return rc;
 }
 
 /* ---- Waits */
@@ -260,7 +174,7 @@ static int wait_of(struct lock_search *c, uint32_t thread, const struct interval
 	struct lock_wait *wait = add(c, th->machine, th->tid, name, history_string(topo->h, iv->value), a, b);
 	int slept = th->status == HISTORY_NONE ? 0 : sleeps(c, thread, a, b);
 	if (slept <= 0)
-		return slept < 0 ? -1 : suspect_others(c, &self, cpu_of(c, thread, a), wait);
+		return slept < 0 ? -1 : spin_suspects(c, &self, cpu_of(c, thread, a), wait, &(int32_t){ -1 });
 	struct path p;
 	struct sleeps sleeps = { 0 };
 	int rc = find_sleeps(c, thread, wait, &sleeps);
@@ -269,47 +183,6 @@ static int wait_of(struct lock_search *c, uint32_t thread, const struct interval
 		path_release(&p);
 	}
 	free(sleeps.held);
-	return rc;
-}
-
-static bool is_pause(const char *exit)
-{
-	return strcmp(exit, "PAUSE_INSTRUCTION") == 0 || strcmp(exit, "pause") == 0;
-}
-
-/* The last moment up to b at which vCPU v was outside its guest; INT64_MIN: none. */
-static int last_outside(struct lock_search *c, uint32_t v, int64_t b, int64_t *last)
-{
-	const uint32_t status = c->q.topo->cpu[v].status;
-	struct interval iv;
-	*last = INT64_MIN;
-	if (status == HISTORY_NONE)
-		return 0;
-	if (history_stab(c->q.topo->h, status, b, &iv, c->err) < 0)
-		return -1;
-	int found = iv.value >= 0 && iv.value < HISTORY_STATES && (c->outside >> iv.value & 1) ? 1
-	          : history_prev(c->q.topo->h, status, b, c->outside, &iv, c->err);
-	if (found > 0)
-		*last = iv.end < b ? iv.end : b;
-	return found < 0 ? -1 : 0;
-}
-
-/* A vCPU that was left because its guest spins, between a and b: from a first such exit up to the next one of another kind;
- * what the guest did behind the last of them, with no exit, was no spinning.  Told where somebody can be suspected. */
-static int spin_of_vcpu(struct lock_search *c, uint32_t v, int64_t a, int64_t b)
-{
-	struct party who;
-	int64_t last;
-	if (last_outside(c, v, b, &last) < 0)
-		return -1;
-	if (last <= a)
-		return 0;
-	if (current_at(c, v, a, &who) < 0)
-		return -1;
-	struct lock_wait *wait = add(c, c->q.topo->cpu[v].machine, who.tid, strtab_get(&c->names, who.name), "pause", a, last);
-	wait->vcpu = (int32_t)v;
-	int rc = suspect_others(c, &(struct subject){ SUBJECT_CPU, v }, (int)v, wait);
-	c->list.waits -= rc == 0 && wait->holder.system < 0;
 	return rc;
 }
 
@@ -339,7 +212,8 @@ static uint32_t telling(const struct lock_search *c)
 	const uint32_t v = c->at - topo->threads;
 	if (c->at < topo->threads)
 		return is_asked(c, topo->thread[c->at].machine, SUBJECT_THREAD, c->at) ? topo->thread[c->at].lock : HISTORY_NONE;
-	return is_asked(c, topo->cpu[v].machine, SUBJECT_CPU, v) ? topo->cpu[v].exit : HISTORY_NONE;
+	const bool may_spin = c->whose.kind == SUBJECT_THREAD && topo->thread[c->whose.index].machine == topo->cpu[v].machine;
+	return may_spin || is_asked(c, topo->cpu[v].machine, SUBJECT_CPU, v) ? topo->cpu[v].exit : HISTORY_NONE;
 }
 
 static int one_wait(struct lock_search *c, const struct interval *iv)
@@ -349,10 +223,7 @@ static int one_wait(struct lock_search *c, const struct interval *iv)
 		return 0;
 	if (c->at < q->topo->threads)
 		return wait_of(c, c->at, iv);
-	if (!is_pause(history_string(q->topo->h, iv->value)))
-		return 0;
-	return spin_of_vcpu(c, c->at - q->topo->threads, iv->start > q->from ? iv->start : q->from,
-	                    iv->end < q->to ? iv->end : q->to);
+	return spin_is_pause(history_string(q->topo->h, iv->value)) ? spin_of_vcpu(c, c->at - q->topo->threads, iv) : 0;
 }
 
 /* The waits of the row at work: 1 = all of them, 0 = the budget is spent. */
@@ -372,6 +243,8 @@ static int waits_of_row(struct lock_search *c, const struct budget *budget)
 		if (rc < 0 || budget_over(budget))
 			return rc < 0 ? -1 : 0;
 	}
+	if (found == 0 && c->at >= c->q.topo->threads && spin_settle(c, c->at - c->q.topo->threads) < 0)
+		return -1;
 	return found < 0 ? -1 : 1;
 }
 
@@ -401,6 +274,11 @@ static int join(struct inquiry *q, struct error *err)
 static void close_search(struct inquiry *q)
 {
 	struct lock_search *c = (struct lock_search *)q;
+	for (uint32_t i = 0; i < q->topo->machines; i++) {
+		free(c->habits[i].tid);
+		free(c->habits[i].longest);
+	}
+	free(c->habits);
 	locks_release(&c->list);
 	strtab_release(&c->names);
 }
@@ -417,8 +295,11 @@ struct inquiry *locks_open(const struct topo *topo, const struct subject *s, int
 	c->whose = s ? *s : (struct subject){ SUBJECT_MACHINE, 0 };
 	for (unsigned i = 0; i < HISTORY_STATES; i++) {
 		c->asleep |= (uint64_t)(topo->thread_state[i] == THREAD_BLOCKED) << i;
+		c->wants |= (uint64_t)(topo->thread_state[i] == THREAD_PREEMPTED) << i;
 		c->outside |= (uint64_t)(topo->vcpu_state[i] == VCPU_VMM) << i;
+		c->executing |= (uint64_t)(topo->vcpu_state[i] == VCPU_RUNNING) << i;
 	}
+	c->habits = mem_new(topo->machines, sizeof *c->habits);
 	return &c->q;
 }
 

@@ -20,12 +20,13 @@ src_libflow_a_SOURCES = \
 	src/flow/inside.c \
 	src/flow/party.c src/flow/party.h \
 	src/flow/causes.h \
-	src/flow/locks.c \
+	src/flow/locks.c src/flow/locks.h \
 	src/flow/path.c src/flow/path.h src/flow/path_answer.c \
 	src/flow/periodic.c \
 	src/flow/polls.c \
 	src/flow/raiser.c src/flow/raiser.h \
-	src/flow/resolve.c src/flow/resolve.h \
+	src/flow/resolve.c src/flow/resolve.h src/flow/resolve_where.c \
+	src/flow/spins.c \
 	src/flow/status_text.c \
 	src/flow/steal.c \
 	src/flow/summary.c \
@@ -57,6 +58,9 @@ tests_test_flow_exits_LDADD = $(FLOW_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_flow_path
 tests_test_flow_path_SOURCES = tests/test_flow_path.c tests/flow_world.c tests/flow_world.h tests/refs.h tests/test.h
 tests_test_flow_path_LDADD = $(FLOW_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_flow_spins
+tests_test_flow_spins_SOURCES = tests/test_flow_spins.c tests/flow_world.c tests/flow_world.h tests/refs.h tests/test.h
+tests_test_flow_spins_LDADD = $(FLOW_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_flow_waits
 tests_test_flow_waits_SOURCES = tests/test_flow_waits.c tests/flow_world.c tests/flow_world.h tests/refs.h tests/test.h
 tests_test_flow_waits_LDADD = $(FLOW_LIBS) $(CMOCKA_LIBS)

@@ -334,10 +334,11 @@ static int through_guest(struct walker *w, const struct subject *s, uint32_t v, 
 	struct via via = { edge, evidence };
 	if (tid == HISTORY_NULL) {  /* only the host knows of it: the path ends inside */
 		const struct subject cpu = { SUBJECT_CPU, v };
-		const int64_t since = c->running.iv.start;  /* whom the guest told of before need not be who asked */
-		if (emit_unknown(w, &cpu, a, since - 1 < b ? since - 1 : b) < 0)
+		/* whom the guest told of before need not be who asked; where it never told, that is all of it */
+		const int64_t since = c->running.iv.start > a ? c->running.iv.start : a;
+		if (emit_unknown(w, &cpu, a, since <= b ? since - 1 : b) < 0)
 			return -1;
-		return since > b ? 0 : follow(w, &cpu, since > a ? since : a, b, via);
+		return since > b ? 0 : follow(w, &cpu, since, b, via);
 	}
 	if (in == HISTORY_NULL && tid > 0 && tid <= INT32_MAX)
 		return follow_thread(w, resolver_who(&w->r, w->topo->cpu[v].machine, (int32_t)tid), a, b, via);

@@ -3,7 +3,8 @@
  * A device is served by one thread of the VM's process, or by a vhost thread.  Where the interrupt woke a halted vCPU its
  * waker is known: by such wakeups, the nearest before, it is learnt who serves the device whose handler the guest then
  * enters.  Where none was seen it is whoever of the VM's threads ran since the interrupt may have been raised, if that is
- * one alone.  Cost of a device: MOST_TRIED sleeps; of an interrupt: the threads of the host, or one. */
+ * one alone.  One that has slept and run again since may have raised it in either run, for different causes: nobody knows.
+ * Cost of a device: MOST_TRIED sleeps; of an interrupt: the threads of the host, or one. */
 #include "flow/raiser.h"
 
 #include <inttypes.h>
@@ -214,6 +215,17 @@ static int server_of(struct raisers *k, uint32_t v, int64_t t, int64_t device, u
 	return 0;
 }
 
+/* Has it slept, and run before, since the interrupt may have been raised?  Then it may have been in either run. */
+static int ran_twice(struct raisers *k, uint32_t thread, int64_t since, int64_t when)
+{
+	const struct topo *topo = k->r->topo;
+	struct interval iv;
+	if (since == INT64_MIN)
+		return 0;
+	int found = history_prev(topo->h, topo->thread[thread].status, when, k->asleep, &iv, k->r->err);
+	return found <= 0 ? found : iv.start > since;
+}
+
 int raiser_of(struct raisers *k, uint32_t v, const struct who *host, int64_t from, int64_t t, struct who **out,
               int64_t *when)
 {
@@ -226,8 +238,10 @@ int raiser_of(struct raisers *k, uint32_t v, const struct who *host, int64_t fro
 	uint32_t server = 0;
 	if (device != HISTORY_NULL && server_of(k, v, t, device, &server) < 0)
 		return -1;
-	if (!server && pending_since(k, v, resolver_who(k->r, (uint32_t)host->machine, host->tid), t, &from) < 0)
+	int64_t since = from;
+	if (pending_since(k, v, resolver_who(k->r, (uint32_t)host->machine, host->tid), t, &since) < 0)
 		return -1;
+	from = server ? from : since;
 	uint32_t first = server ? server - 1 : m->thread;
 	uint32_t end = server ? first + 1 : m->thread + m->threads;
 	bool alone = true;
@@ -244,8 +258,9 @@ int raiser_of(struct raisers *k, uint32_t v, const struct who *host, int64_t fro
 		*out = resolver_who(k->r, (uint32_t)host->machine, topo->thread[i].tid);
 		*when = at;
 	}
-	*out = alone ? *out : NULL;
-	return 0;
+	int twice = *out && alone ? ran_twice(k, (uint32_t)(*out)->thread, since, *when) : 0;
+	*out = alone && twice <= 0 ? *out : NULL;
+	return twice < 0 ? -1 : 0;
 }
 
 int raiser_woke(struct raisers *k, uint32_t v, const struct wakeup *by, int64_t woken, int64_t t)

@@ -19,24 +19,9 @@ static int set(struct piece *out, enum flow_kind kind)
 	return 0;
 }
 
-static bool is_host(const struct topo *t, uint32_t machine)
-{
-	return t->machine[machine].kind != MACHINE_VM;
-}
-
 static int64_t after(int64_t end)
 {
 	return end == INT64_MAX ? end : end + 1;
-}
-
-static int vcpu_state(const struct resolver *r, int64_t value)
-{
-	return value < 0 || value >= HISTORY_STATES ? VCPU_UNKNOWN : r->topo->vcpu_state[value];
-}
-
-static int thread_state(const struct resolver *r, int64_t value)
-{
-	return value < 0 || value >= HISTORY_STATES ? THREAD_UNKNOWN : r->topo->thread_state[value];
 }
 
 static inline bool same_thread(const struct topo *t, const struct who *a, const struct who *b)
@@ -65,35 +50,6 @@ static inline int name_thread(struct resolver *r, struct who *w, int64_t t, stru
 	return resolver_name(r, w, t, &out->name);
 }
 
-static int cpu_index(const struct resolver *r, int32_t machine, int64_t number)
-{
-	if (machine < 0 || number < 0 || number > INT16_MAX)
-		return -1;
-	return topo_find_cpu(r->topo, (uint32_t)machine, (unsigned)number);
-}
-
-/* The thread that executes vCPU v at t, by the vCPU's own "Host Thread" when it is told, else as topo knows it. */
-int resolver_host(struct resolver *r, uint32_t v, int64_t t, struct who **out)
-{
-	const struct topo_cpu *cpu = &r->topo->cpu[v];
-	int64_t tid = HISTORY_NULL;
-	*out = NULL;
-	if (cpu->host < 0)
-		return 0;
-	const struct topo_thread *th = &r->topo->thread[cpu->host];
-	if (track_at(r, &resolver_cpu(r, v)->host_thread, t, &tid) < 0)
-		return -1;
-	if (tid <= 0 || tid > INT32_MAX)
-		tid = th->tid;
-	struct cpu_tracks *c = resolver_cpu(r, v);
-	if (c->host_tid != tid) {
-		c->host_who = resolver_who(r, th->machine, (int32_t)tid);
-		c->host_tid = tid;
-	}
-	*out = c->host_who;
-	return 0;
-}
-
 /* The thread with TID `tid` > 0 that CPU c has as its current one. */
 static inline struct who *current_of(struct resolver *r, uint32_t c, int64_t tid)
 {
@@ -101,44 +57,6 @@ static inline struct who *current_of(struct resolver *r, uint32_t c, int64_t tid
 	if (!*kept || (*kept)->tid != tid)
 		*kept = resolver_who(r, r->topo->cpu[c].machine, (int32_t)tid);
 	return *kept;
-}
-
-int resolver_vcpu_of(struct resolver *r, const struct who *w, int64_t t, int *vcpu)
-{
-	*vcpu = -1;
-	for (int32_t i = r->topo->thread[w->thread].role; i >= 0; i = r->topo->role[i].next) {
-		uint32_t v = r->topo->role[i].vcpu;
-		int64_t tid;
-		if (track_at(r, &resolver_cpu(r, v)->host_thread, t, &tid) < 0)
-			return -1;
-		if (tid == w->tid || r->topo->cpu[v].host_thread == HISTORY_NONE) {
-			*vcpu = (int)v;
-			return 0;
-		}
-	}
-	return 0;
-}
-
-/* The CPU of the machine below that vCPU v runs on or is queued on, or -1. */
-static int cpu_below(struct resolver *r, uint32_t v, int64_t t, int *cpu)
-{
-	const struct topo_cpu *is = &r->topo->cpu[v];
-	int64_t number = HISTORY_NULL;
-	int32_t machine = r->topo->machine[is->machine].parent;
-	if (track_at(r, &resolver_cpu(r, v)->pcpu, t, &number) < 0)
-		return -1;
-	if (is->pcpu == HISTORY_NONE && is->host >= 0) {
-		struct who *h;
-		if (resolver_host(r, v, t, &h) < 0 || track_at(r, &resolver_own(r, h)[OWN_CPU], t, &number) < 0)
-			return -1;
-	}
-	struct cpu_tracks *c = resolver_cpu(r, v);
-	if (c->below_number != number) {
-		c->below = cpu_index(r, machine, number);
-		c->below_number = number;
-	}
-	*cpu = c->below;
-	return 0;
 }
 
 static int is_handler(struct resolver *r, uint32_t c, int64_t value, struct piece *out)
@@ -255,7 +173,7 @@ static int limit_at(struct resolver *r, uint32_t v, int64_t t, struct piece *out
 		return -1;
 	if (reason < 0 || reason >= HISTORY_STATES)
 		return 0;
-	if (cpu_below(r, v, t, &below) < 0)
+	if (resolver_below(r, v, t, &below) < 0)
 		return -1;
 	set(out, FLOW_LIMITED);
 	out->who.name = r->limit[r->topo->out_reason[reason]];
@@ -286,7 +204,7 @@ static int out_at(struct resolver *r, uint32_t v, int state, int64_t t, struct p
 	if (state == VCPU_HOST_BLOCKED)
 		return waiting_at(r, h, woken, out);
 	int below;
-	if (cpu_below(r, v, t, &below) < 0)
+	if (resolver_below(r, v, t, &below) < 0)
 		return -1;
 	if (below < 0)
 		return set(out, FLOW_UNKNOWN);
@@ -301,7 +219,7 @@ static int taken_below(struct resolver *r, uint32_t v, int64_t t, struct piece *
 {
 	int below;
 	*pcpu = -1;
-	if (cpu_below(r, v, t, &below) < 0)
+	if (resolver_below(r, v, t, &below) < 0)
 		return -1;
 	if (below < 0)
 		return 0;
@@ -404,8 +322,8 @@ static int cpu_at(struct resolver *r, uint32_t c, int64_t t, const struct who *w
 		return set(out, FLOW_UNKNOWN);
 	if (track_at(r, &k->status, t, &status) < 0)
 		return -1;
-	if (status == HISTORY_NULL)
-		return guest_at(r, c, t, waiting, out, depth);  /* no host trace: what the guest alone tells */
+	if (status == HISTORY_NULL)  /* without a host's trace it is what the guest tells; while that is silent, nobody knows */
+		return cpu->status == HISTORY_NONE ? guest_at(r, c, t, waiting, out, depth) : set(out, FLOW_UNKNOWN);
 	int state = vcpu_state(r, status);
 	switch (state) {
 	case VCPU_RUNNING:
@@ -482,7 +400,7 @@ static int thread_at(struct resolver *r, struct who *w, int64_t t, struct piece 
 	if (track_at(r, &own[OWN_CPU], t, &number) < 0)
 		return -1;
 	if (w->cpu_number != number) {
-		w->cpu = cpu_index(r, cpus_of(r->topo, (uint32_t)w->machine), number);
+		w->cpu = resolver_cpu_index(r, cpus_of(r->topo, (uint32_t)w->machine), number);
 		w->cpu_number = number;
 	}
 	const int c = w->cpu;
@@ -563,37 +481,4 @@ int resolve_subject(struct resolver *r, const struct subject *s, int64_t t, stru
 int resolve_idle(struct resolver *r, uint32_t v, int64_t t, struct piece *out)
 {
 	return idle_at(r, v, t, out, 0);
-}
-
-int resolve_waits_for(struct resolver *r, const struct subject *s, int64_t state, int64_t t, int *cpu, int32_t *self)
-{
-	int64_t number;
-	if (s->kind == SUBJECT_CPU) {
-		struct who *h;
-		const int is = vcpu_state(r, state);
-		if (is != VCPU_PREEMPTED && is != VCPU_WAKING)
-			return 0;
-		if (track_at(r, &resolver_cpu(r, s->index)->out_by, t, &number) < 0)
-			return -1;
-		if (number != HISTORY_NULL)
-			return 0;
-		if (cpu_below(r, s->index, t, cpu) < 0 || resolver_host(r, s->index, t, &h) < 0)
-			return -1;
-		if (h && r->topo->folded && track_at(r, &resolver_own(r, h)[OWN_STATUS], t, &number) < 0)
-			return -1;
-		if (h && r->topo->folded && thread_state(r, number) == THREAD_BLOCKED)
-			return 0;
-		*self = h ? h->thread : -1;
-	} else {
-		const struct topo_thread *th = &r->topo->thread[s->index];
-		struct who *w = resolver_who(r, th->machine, th->tid);
-		if (thread_state(r, state) != THREAD_PREEMPTED || !is_host(r->topo, th->machine))
-			return 0;
-		if (track_at(r, &resolver_own(r, w)[OWN_CPU], t, &number) < 0)
-			return -1;
-		int32_t host = cpus_of(r->topo, th->machine);
-		*cpu = cpu_index(r, host, number);
-		*self = host < 0 ? w->thread : resolver_who(r, (uint32_t)host, th->tid)->thread;
-	}
-	return *cpu >= 0 && r->topo->machine[r->topo->cpu[*cpu].machine].kind == MACHINE_HOST;
 }

@@ -160,6 +160,27 @@ static inline int resolver_vcpu(struct resolver *r, const struct who *w, int64_t
 	return w->thread < 0 || r->topo->thread[w->thread].role < 0 ? 0 : resolver_vcpu_of(r, w, t, vcpu);
 }
 
+/* The CPU of the machine below that vCPU v runs on or is queued on, or -1. */
+int resolver_below(struct resolver *r, uint32_t v, int64_t t, int *cpu);
+
+/* CPU `number` of a machine, each as a history has it, as an index into topo->cpu; -1: there is none. */
+int resolver_cpu_index(const struct resolver *r, int32_t machine, int64_t number);
+
+static inline bool is_host(const struct topo *t, uint32_t machine)
+{
+	return t->machine[machine].kind != MACHINE_VM;
+}
+
+static inline int vcpu_state(const struct resolver *r, int64_t value)
+{
+	return value < 0 || value >= HISTORY_STATES ? VCPU_UNKNOWN : r->topo->vcpu_state[value];
+}
+
+static inline int thread_state(const struct resolver *r, int64_t value)
+{
+	return value < 0 || value >= HISTORY_STATES ? THREAD_UNKNOWN : r->topo->thread_state[value];
+}
+
 /* What the subject does at t, or who keeps it from it; the answer holds on [t, r->until] at least. */
 int resolve_subject(struct resolver *r, const struct subject *s, int64_t t, struct piece *out);
 

@@ -77,10 +77,12 @@ static void add_thread(struct build *b, uint32_t machine, uint32_t node)
 	*th = (struct topo_thread){ .tid = (int32_t)tid, .machine = machine, .role = -1 };
 	for (int i = 0; i < THREAD_ATTRS; i++)
 		th->id[i] = HISTORY_NONE;
-	for (uint32_t a = history_child(t->h, node, HISTORY_NONE); a != HISTORY_NONE; a = history_child(t->h, node, a))
+	for (uint32_t a = history_child(t->h, node, HISTORY_NONE); a != HISTORY_NONE; a = history_child(t->h, node, a)) {
+		const char *name = history_name(t->h, a);
 		for (int i = 0; i < THREAD_ATTRS; i++)
-			if (strcmp(history_name(t->h, a), thread_schema[i].name) == 0)
+			if (strcmp(name, thread_schema[i].name) == 0)
 				th->id[i] = typed(t->h, a, &thread_schema[i]);
+	}
 }
 
 static void add_machine(struct build *b, const char *name, enum machine_kind kind, uint32_t node)

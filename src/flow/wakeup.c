@@ -39,7 +39,7 @@ int wakeup_of(struct resolver *r, struct who *sleeper, int64_t at, struct wakeup
 	}
 	if (resolver_waker(r, waker, &out->machine, &out->tid))
 		out->in = sleeper->handler;
-	if (own[OWN_WAKER].iv.start > asleep)
+	if (own[OWN_WAKER].iv.start >= asleep)  /* at once: it was being woken as it fell asleep */
 		out->at = own[OWN_WAKER].iv.start;
 	return 0;
 }

@@ -10,8 +10,8 @@
  * (the confusion behind the paper's Fig. 2).  On a container or plain host thread "out" is: runnable while its pCPU
  * runs, or idles for, somebody outside the container (for a plain process: outside the process).
  *
- * The window of the request is cut into pieces in which its state, its thread, the thread's status and the
- * thread's CPU are constant; each piece is one sums query.  Cost: O(p log n) for p such pieces. */
+ * The window of the request is cut into pieces in which its state, its thread, the thread's status and the thread's CPU
+ * are constant; in each the vCPU's states are walked over.  Cost: O(p log n + k) for p such pieces and k such states. */
 #include "latency/attribute.h"
 
 #include <string.h>
@@ -72,8 +72,9 @@ static void count_unknown(struct probe *p, int64_t ns)
 
 /* ---- Inside a virtual machine ------------------------------------------------------------------------------- */
 
-/* Counts scheduling out (switches) and leaving guest mode (exits) that begin within [t0, t1]. */
-static int count_transitions(struct probe *p, uint32_t attr, int64_t t0, int64_t t1)
+/* Walks over a vCPU's states within [t0, t1]: ns in each, null being UNKNOWN; and counts scheduling out (switches) and
+ * leaving guest mode (exits) that begin there. */
+static int walk_vcpu(struct probe *p, uint32_t attr, int64_t t0, int64_t t1, int64_t ns[VCPU_STATE_COUNT])
 {
 	const struct history *h = p->h;
 	const uint64_t out = BIT(VCPU_PREEMPTED) | BIT(VCPU_HOST_BLOCKED) | BIT(VCPU_WAKING);
@@ -87,7 +88,11 @@ static int count_transitions(struct probe *p, uint32_t attr, int64_t t0, int64_t
 	if (history_range(&c, h, attr, from, t1, p->err))
 		return -1;
 	while ((more = history_range_next(&c, &iv, p->err)) > 0) {
-		uint64_t now = iv.value < 0 || iv.value >= HISTORY_STATES ? 0 : BIT(p->topo->vcpu_state[iv.value]);
+		const bool known = iv.value >= 0 && iv.value < HISTORY_STATES;
+		const unsigned state = known ? p->topo->vcpu_state[iv.value] : VCPU_UNKNOWN;
+		const uint64_t now = known ? BIT(state) : 0;
+		if (iv.end >= t0)
+			ns[state] += sooner(iv.end, t1) - later(iv.start, t0) + 1;
 		if (iv.start >= t0 && (now & out) && !(before & out))
 			p->r->feature.switches++;
 		if (iv.start >= t0 && now == BIT(VCPU_VMM) && (before & in))
@@ -99,13 +104,13 @@ static int count_transitions(struct probe *p, uint32_t attr, int64_t t0, int64_t
 
 static int vcpu_piece(struct probe *p, const struct topo_cpu *cpu, int64_t t0, int64_t t1)
 {
-	int64_t ns[VCPU_STATE_COUNT];
+	int64_t ns[VCPU_STATE_COUNT] = { 0 };
 	struct request *r = p->r;
 	if (p->status == THREAD_BLOCKED) {
 		r->feature.blocked += t1 - t0 + 1;
 		return 0;
 	}
-	if (sums_of_vcpu(p->topo, cpu, t0, t1, ns, p->err))
+	if (walk_vcpu(p, cpu->status, t0, t1, ns))
 		return -1;
 	int64_t out = ns[VCPU_PREEMPTED] + ns[VCPU_HOST_BLOCKED] + ns[VCPU_WAKING];
 	if (p->status == THREAD_PREEMPTED) {
@@ -118,8 +123,7 @@ static int vcpu_piece(struct probe *p, const struct topo_cpu *cpu, int64_t t0, i
 	r->feature.out_flight += out;
 	r->feature.vmm += ns[VCPU_VMM];
 	count_unknown(p, ns[VCPU_UNKNOWN]);
-	/* Mostly the guest just runs. */
-	return ns[VCPU_RUNNING] == t1 - t0 + 1 ? 0 : count_transitions(p, cpu->status, t0, t1);
+	return 0;
 }
 
 /* The thread sleeps during [t0, t1] and is woken at t1 + 1.  How long did the vCPU that woke it wait for a pCPU first?

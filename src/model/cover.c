@@ -54,12 +54,10 @@ static bool is_left_out(const struct cover *c, const struct event *ev)
 	return false;
 }
 
-static int next_event(struct cover *c, struct event *ev, struct error *err)
+/* Up to there the cursor's events are all there is. */
+static int64_t plain_until(const struct cover *c)
 {
-	int got;
-	while ((got = trace_cursor_next(c->cursor, ev, err)) > 0 && is_left_out(c, ev))
-		;
-	return got;
+	return c->back ? INT64_MIN : c->at < c->silences ? c->silence[c->at].ts : INT64_MAX;
 }
 
 int cover_open(struct cover *c, const struct trace *trace, const struct clock_map *clock, event_kinds kinds,
@@ -79,25 +77,26 @@ int cover_open(struct cover *c, const struct trace *trace, const struct clock_ma
 	}
 	if (c->silences)
 		qsort(c->silence, c->silences, sizeof *c->silence, by_time);
+	c->plain_until = plain_until(c);
 	c->cursor = trace_cursor_open(trace, kinds | KIND(EV_LOST), -1, err);
 	return c->cursor ? 0 : -1;
 }
 
-int cover_next(struct cover *c, struct event *ev, struct error *err)
+int cover_choose(struct cover *c, int got, const struct event **ev, struct error *err)
 {
 	if (c->got < 0) {
-		const int got = next_event(c, ev, err);
-		if (got < 0 || c->at == c->silences || (got && ev->ts < c->silence[c->at].ts))
+		while (got > 0 && is_left_out(c, *ev))
+			got = trace_cursor_borrow(c->cursor, ev, err);
+		if (got < 0)
 			return got;
-		if (got)
-			c->ahead = *ev;
+		c->ahead = *ev;
 		c->got = got;
 	}
-	if (c->at < c->silences && (!c->got || c->silence[c->at].ts <= c->ahead.ts)) {
-		*ev = c->silence[c->at++];
+	if (c->at < c->silences && (!got || c->silence[c->at].ts <= c->ahead->ts)) {
+		*ev = &c->silence[c->at++];
+		c->plain_until = plain_until(c);
 		return 1;
 	}
-	int got = c->got;
 	*ev = c->ahead;
 	c->got = got ? -1 : 0;
 	return got;

@@ -14,20 +14,31 @@ struct cover {
 	const struct clock_map *back;  /* a clock that was set back; or NULL */
 	struct event *silence;  /* EV_LOST, in order */
 	size_t silences, cap, at;
-	struct event ahead;     /* read from the cursor, and not given yet */
+	int64_t plain_until;    /* ns: the cursor's events before that are given as they are */
+	const struct event *ahead;  /* read from the cursor, and not given yet */
 	int got;                /* what reading it gave; -1: not read */
 };
 
 /* All events of these kinds; EV_LOST always.  clock: borrowed, NULL: the host's own. */
 int cover_open(struct cover *c, const struct trace *trace, const struct clock_map *clock, event_kinds kinds,
                struct error *err);
-int cover_next(struct cover *c, struct event *ev, struct error *err);  /* 1, 0 = end, -1 */
-void cover_close(struct cover *c);                                     /* of zeroes: nothing */
+/* 1, 0 = end, -1.  The event is borrowed until the next call. */
+static inline int cover_next(struct cover *c, const struct event **ev, struct error *err);
+void cover_close(struct cover *c);  /* of zeroes: nothing */
 
 /* Were events lost, or are they left out here? */
 bool cover_loses(const struct trace *trace, const struct clock_map *clock);
 
 /* Notes each CPU of which a part worth mentioning is missing; at(of, t) is the host's time of t. */
 void cover_notes(const struct trace *trace, int64_t (*at)(const void *of, int64_t t), const void *of, struct notes *notes);
+
+/* Of what the cursor gave and the next silence, the earlier one. */
+int cover_choose(struct cover *c, int got, const struct event **ev, struct error *err);
+
+static inline int cover_next(struct cover *c, const struct event **ev, struct error *err)
+{
+	const int got = c->got < 0 ? trace_cursor_borrow(c->cursor, ev, err) : c->got;
+	return c->got < 0 && got > 0 && (*ev)->ts < c->plain_until ? got : cover_choose(c, got, ev, err);
+}
 
 #endif

@@ -152,6 +152,28 @@ enum exit_class exit_class(const struct event *ev)
 	return EXIT_OTHER;
 }
 
+bool exit_is_call(const struct event *ev)
+{
+	const int64_t r = ev->kvm.reason;
+	switch (exit_isa(ev)) {
+	case ISA_VMX:
+		return r == 18;
+	case ISA_SVM:
+		return r == 0x81;
+	case ISA_ARM64:
+		return ev->kvm.ret == ARM_TRAP && (r == 0x12 || r == 0x16);
+	case ISA_UNKNOWN:
+		break;
+	}
+	return false;
+}
+
+bool exit_is_window(const struct event *ev)
+{
+	const int64_t r = ev->kvm.reason;
+	return (exit_isa(ev) == ISA_VMX && (r == 7 || r == 8)) || (exit_isa(ev) == ISA_SVM && r == 0x64);
+}
+
 bool exit_is_memory(const struct event *ev)
 {
 	const int64_t r = ev->kvm.reason;

@@ -23,6 +23,10 @@ static inline enum isa exit_isa(const struct event *ev)
 enum exit_class exit_class(const struct event *ev);
 /* The guest touched memory that its machine does not have, or not yet, or not that way. */
 bool exit_is_memory(const struct event *ev);
+/* The guest asked its hypervisor for something. */
+bool exit_is_call(const struct event *ev);
+/* The guest can take the interrupt that waits for it, which it then does. */
+bool exit_is_window(const struct event *ev);
 const char *isa_name(enum isa isa);
 /* The instruction of the guest's kernel that was left; 0: not the kernel's; EVENT_ABSENT: nothing tells. */
 int64_t exit_kernel_address(const struct event *ev);

@@ -42,6 +42,9 @@ static void on_switch(struct machine *mc, uint32_t number, const struct event *e
 			prev->sched = THREAD_PREEMPTED;
 		else if (ev->sw.prev_state != EVENT_ABSENT)
 			prev->sched = THREAD_BLOCKED;
+		prev->waker_at = mc->model->sink.now;  /* if somebody has */
+		if (prev->sched != THREAD_BLOCKED)
+			prev->waker = -1;
 	}
 	if (next) {
 		mc->unwoken += !mc->wakes && next->sched == THREAD_BLOCKED;
@@ -71,8 +74,35 @@ static int64_t current_tid(const struct cpu *c, const struct event *ev)
 	return c->current ? c->current->tid : c->state == CPU_IDLE ? 0 : -1;
 }
 
+/* The thread that is a vCPU is woken: what that says of its guest. */
+static void on_wake_vcpu(const struct machine *mc, const struct cpu *c, struct vcpu *v, int64_t waker)
+{
+	const struct thread *by = thread_find(mc, waker);
+	const struct quiet *sibling = by && by->vcpu != NONE ? &mc->model->vcpu[by->vcpu].quiet : NULL;
+	quiet_woken(&v->quiet, c->nest.depth > 0 || waker <= 0, sibling);
+}
+
+static void note_waker(struct machine *mc, const struct cpu *c, struct thread *th, int64_t waker, int64_t at)
+{
+	if (waker > INT32_MAX)
+		return;
+	th->waker = (int32_t)waker;
+	th->waker_in = irq_context(mc, c, waker);
+	th->waker_at = at;
+	th->woken_early = th->on >= 0;
+}
+
+/* It has its CPU.  Told to wake it, another CPU leaves that to this one if the thread is about to leave it; where it has
+ * not begun to the wakeup follows at once, and it does not sleep. */
+static void wake_early(struct machine *mc, const struct cpu *c, struct thread *th, const struct event *ev)
+{
+	th->waker = -1;
+	if (ev->kind == EV_WAKING && !mc->waking_moves)
+		note_waker(mc, c, th, current_tid(c, ev), mc->model->sink.now);
+}
+
 /* sched_waking says who wakes, in the waker's context; sched_wakeup follows, often in an interrupt of the CPU where
- * the thread is queued, and moves it. */
+ * the thread is queued, and moves it.  Who is woken once cannot be again before that. */
 static void on_wake(struct machine *mc, const struct cpu *c, const struct event *ev)
 {
 	struct thread *th = thread_get(mc, ev->wake.tid);
@@ -80,14 +110,14 @@ static void on_wake(struct machine *mc, const struct cpu *c, const struct event 
 	if (!th)
 		return;
 	thread_learn(mc, th, ev->wake.comm, -1);
-	if (th->on >= 0)
-		return;  /* it was about to sleep, and does not */
-	int64_t waker = current_tid(c, ev);
-	if (th->sched != THREAD_PREEMPTED && th->waker < 0 && waker <= INT32_MAX) {
-		th->waker = (int32_t)waker;
-		th->waker_in = irq_context(mc, c, waker);
-		th->waker_at = mc->model->sink.now;
+	if (th->vcpu != NONE && ev->kind == EV_WAKING)
+		on_wake_vcpu(mc, c, &mc->model->vcpu[th->vcpu], current_tid(c, ev));
+	if (th->on >= 0) {
+		wake_early(mc, c, th, ev);
+		return;
 	}
+	if (th->sched != THREAD_PREEMPTED && (th->waker < 0 || (th->woken_early && ev->kind == EV_WAKING)))
+		note_waker(mc, c, th, current_tid(c, ev), mc->model->sink.now);
 	if (ev->kind == EV_WAKING && !mc->waking_moves) {
 		if (th->sched == THREAD_UNKNOWN) {  /* only what sleeps is woken, and it slept there */
 			th->sched = THREAD_BLOCKED;

@@ -62,6 +62,16 @@ enum part_end stretch_end(const struct halt_stretch *s, const struct halts *h, i
 	return END_THREAD;
 }
 
+void stretch_woken(struct halt_stretch *s, bool by_handler, const struct halt_stretch *sibling)
+{
+	if (s->since != INT64_MIN)
+		return;
+	if (by_handler || !sibling)
+		s->vector = by_handler ? RAISED_BY_HANDLER : RAISED_BY_THREAD;
+	else
+		s->vector = sibling->calls ? -1 : RAISED_BY_SIBLING;  /* it calls: a lock is free */
+}
+
 void stretch_exit(struct halt_stretch *s, enum part_end end, bool quiet, const struct event *ev)
 {
 	s->quiet = quiet || end == END_HALT || end == END_AT_HALT;
@@ -73,6 +83,7 @@ void stretch_exit(struct halt_stretch *s, enum part_end end, bool quiet, const s
 		s->writes = s->writes ? 2 : 1;
 		s->site = (uint32_t)((uint64_t)ev->kvm.ip & (WAY_WRITE - 1));
 	}
+	s->calls = exit_is_call(ev);
 	s->vector = -1;
 	s->since = INT64_MIN;
 }

@@ -10,7 +10,12 @@
 /* Ways are numbered: by the vector that came in first, or later, by the site of a write and whether it was the first. */
 enum { SITE_BITS = 21, WAY_LATER = 512, WAY_HALT = 1024, WAY_WRITE = 1 << SITE_BITS, WAY_WRITES = 2 << SITE_BITS };
 
+/* Instead of vectors, where these were not recorded: who raised the interrupt. */
+enum raised { RAISED_BY_HANDLER = 256, RAISED_BY_SIBLING, RAISED_BY_THREAD };
+
 extern const struct halt_stretch stretch_nowhere;
+/* Its thread is woken; as quiet_woken(). */
+void stretch_woken(struct halt_stretch *s, bool by_handler, const struct halt_stretch *sibling);
 void stretch_enter(struct halt_stretch *s, int64_t t);
 /* The way that an entry has begun; -1: it goes on where it was. */
 int64_t stretch_way(const struct halt_stretch *s);

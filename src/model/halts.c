@@ -62,11 +62,11 @@ static void sample(struct halts *h, int64_t tid, int64_t way, enum part_end end,
 static void on_switch(struct halts *h, const struct event *ev)
 {
 	if (ev->cpu >= h->cpus) {
-		h->current = mem_resize(h->current, (size_t)ev->cpu + 1, sizeof *h->current);
+		h->cpu = mem_resize(h->cpu, (size_t)ev->cpu + 1, sizeof *h->cpu);
 		while (h->cpus <= ev->cpu)
-			h->current[h->cpus++] = -1;
+			h->cpu[h->cpus++] = (struct halt_cpu){ -1, NULL };
 	}
-	h->current[ev->cpu] = ev->sw.next_tid > 0 && ev->sw.next_tid <= INT32_MAX ? (int32_t)ev->sw.next_tid : -1;
+	h->cpu[ev->cpu].current = ev->sw.next_tid > 0 && ev->sw.next_tid <= INT32_MAX ? (int32_t)ev->sw.next_tid : -1;
 }
 
 /* One thread while looking ahead. */
@@ -89,20 +89,32 @@ static struct learner *find_learner(const struct halts *h, int64_t tid)
 
 static int64_t tid_of(const struct halts *h, const struct event *ev)
 {
-	return ev->tid >= 0 ? ev->tid : ev->cpu < h->cpus ? h->current[ev->cpu] : -1;
+	return ev->tid >= 0 ? ev->tid : ev->cpu < h->cpus ? h->cpu[ev->cpu].current : -1;
 }
 
-static struct learner *learner_of(struct halts *h, const struct event *ev)
+static struct learner *make_learner(struct halts *h, int64_t tid)
 {
-	int64_t tid = tid_of(h, ev);
-	struct learner *l = find_learner(h, tid);
-	if (l || tid <= 0 || tid > INT32_MAX)
-		return l;
-	l = mem_new(1, sizeof *l);
+	if (tid <= 0 || tid > INT32_MAX)
+		return NULL;
+	struct learner *l = mem_new(1, sizeof *l);
 	*l = new_learner;
 	l->tid = (int32_t)tid;
 	l->prospects = prospects_make(&h->prospects, tid);
 	*map_put(&h->learner, (uint64_t)tid, NULL) = (uint64_t)(uintptr_t)l;
+	return l;
+}
+
+/* Mostly that which its CPU had last. */
+static struct learner *learner_of(struct halts *h, const struct event *ev)
+{
+	const int64_t tid = tid_of(h, ev);
+	struct learner **last = ev->cpu < h->cpus ? &h->cpu[ev->cpu].last : NULL;
+	if (last && *last && (*last)->tid == tid)
+		return *last;
+	struct learner *l = find_learner(h, tid);
+	l = l ? l : make_learner(h, tid);
+	if (last)
+		*last = l;
 	return l;
 }
 
@@ -164,6 +176,7 @@ static void learn_exit(struct halts *h, struct learner *l, const struct event *e
 {
 	struct halt_stretch *s = &l->at;
 	const enum part_end end = stretch_end(s, h, l->tid, ev);
+	spots_feed(&h->spots, l->tid, ev);
 	learn_rest(h, l, end, s->since != INT64_MIN ? ev->ts - s->since : 0);
 	if (s->since != INT64_MIN) {
 		const int64_t way = s->quiet ? stretch_way(s) : -1, ns = ev->ts - s->since;
@@ -200,7 +213,16 @@ static void lose(struct halts *h)
 	}
 }
 
-void halts_feed(struct halts *h, const struct event *ev)
+/* A vCPU's thread is woken. */
+static void learn_waking(struct halts *h, struct learner *l, const struct event *ev, bool in_handler)
+{
+	const int64_t waker = tid_of(h, ev);
+	const struct learner *sibling = find_learner(h, waker);
+	if (!h->injects)
+		stretch_woken(&l->at, in_handler || waker < 0, sibling ? &sibling->at : NULL);
+}
+
+void halts_feed(struct halts *h, const struct event *ev, bool in_handler)
 {
 	struct learner *l;
 	switch (ev->kind) {
@@ -215,6 +237,7 @@ void halts_feed(struct halts *h, const struct event *ev)
 			learn_entry(h, l, ev);
 		break;
 	case EV_INJECT:
+		h->injects = true;
 		if ((l = learner_of(h, ev)))
 			l->at.vector = (int16_t)(ev->inject.vector & 0xff);
 		break;
@@ -223,8 +246,9 @@ void halts_feed(struct halts *h, const struct event *ev)
 			learn_exit(h, l, ev);
 		break;
 	case EV_WAKING:
-		if (!find_learner(h, ev->wake.tid))
+		if (!(l = find_learner(h, ev->wake.tid)))
 			break;
+		learn_waking(h, l, ev, in_handler);
 		/* fall through */
 	case EV_IPI:
 		if ((l = find_learner(h, tid_of(h, ev)))) {
@@ -322,8 +346,8 @@ static void free_learners(struct halts *h)
 	for (size_t at = 0; map_each(&h->learner, &at, &tid, &p); )
 		free((struct learner *)(uintptr_t)p);
 	map_release(&h->learner);
-	free(h->current);
-	h->current = NULL;
+	free(h->cpu);
+	h->cpu = NULL;
 	h->cpus = 0;
 }
 
@@ -341,6 +365,7 @@ void halts_finish(struct halts *h)
 			finish_way(&h->way[i], way >= WAY_WRITE, way >= WAY_WRITES);
 		free_samples(&h->way[i]);
 	}
+	spots_finish(&h->spots);
 	free_learners(h);
 }
 
@@ -349,6 +374,7 @@ void halts_release(struct halts *h)
 	free_learners(h);
 	prospects_release(&h->prospects);
 	map_release(&h->site);
+	spots_release(&h->spots);
 	for (size_t i = 0; i < h->ways; i++)
 		free_samples(&h->way[i]);
 	free(h->way);

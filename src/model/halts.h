@@ -15,6 +15,9 @@
  * loops wait for interrupts: a place where these hardly ever ended a halt is none.  A thread that sleeps for a time sets a
  * timer first: how long it takes from there to the halt is more than an idle loop needs.
  *
+ * Where injections were not recorded, who woke the vCPU's thread tells nearly as much as a vector: a handler of the host
+ * (the guest's timer), a sibling, another thread; and a sibling that calls the hypervisor ends the wait for a lock.
+ *
  * O(1) per event of kvm.  Memory: 20 KiB per way while looking ahead, then 136 bytes; at most WAYS_MOST ways; and
  * prospects.h. */
 #ifndef STEALSCOPE_MODEL_HALTS_H
@@ -27,6 +30,7 @@
 #include "base/map.h"
 #include "model/exit_reasons.h"
 #include "model/prospects.h"
+#include "model/spots.h"
 
 /* How a part of the time in guest mode ends. */
 enum part_end {
@@ -58,7 +62,8 @@ struct halt_stretch {
 	bool first;             /* the next entry is the first one after the halt */
 	uint8_t writes;         /* since the last interrupt came in; 2: or more */
 	bool wrote;             /* it left guest mode last for a write */
-	int16_t vector;         /* injected since the last exit, -1 none */
+	bool calls;             /* it left guest mode last to ask its hypervisor for something */
+	int16_t vector;         /* injected since the last exit, or an enum raised; -1 none */
 	uint32_t site;          /* of the last write: which code that was */
 	int64_t halt_ip;        /* where it halts, EVENT_ABSENT unknown */
 	int64_t since;          /* ns: the last entry; INT64_MIN: it is not in guest mode, as far as is known */
@@ -74,14 +79,19 @@ struct halts {
 	struct map prospects;   /* TID -> struct prospects * */
 	struct map site;        /* TID and where it halts (see way_site()) -> how often an interrupt ended that, << 32, and how
 	                         * often something else */
-	int32_t *current;       /* by CPU: TID, -1 unknown */
+	struct spots spots;
+	bool injects;           /* which interrupts came in is recorded */
+	struct halt_cpu {
+		int32_t current;        /* TID, -1 unknown */
+		struct learner *last;   /* that was met here, or NULL */
+	} *cpu;
 	uint32_t cpus;
 };
 
 #define HALTS_INIT { .way = NULL }
 
-/* Looking ahead: all events of the host, in order. */
-void halts_feed(struct halts *h, const struct event *ev);
+/* Looking ahead: all events of the host, in order.  in_handler: its CPU is in an interrupt's handler. */
+void halts_feed(struct halts *h, const struct event *ev, bool in_handler);
 void halts_finish(struct halts *h);
 void halts_release(struct halts *h);
 
@@ -96,14 +106,18 @@ struct quiet {
 	struct halt_stretch at;
 	struct usual usual;     /* of the way that it is on */
 	int64_t spent;          /* ns on that way so far */
+	bool doubt;             /* it was found where a guest may idle without halting (spots.h), and nothing tells more yet */
 };
 
-/* A part of the time in guest mode that has just ended: quiet for `head` ns, then busy, then quiet for `tail` ns. */
-struct quiet_split { int64_t head, tail; };
+/* A part of the time in guest mode that has just ended: quiet for `head` ns, then busy, then quiet for `tail` ns.
+ * doubt: whether it was busy is not known. */
+struct quiet_split { int64_t head, tail; bool doubt; };
 
 void quiet_init(struct quiet *q, const struct halts *h, int32_t tid);
 void quiet_lose(struct quiet *q);                            /* events of its CPU were lost */
 void quiet_inject(struct quiet *q, int64_t vector);
+/* Its thread is woken, by a handler, by a sibling (that, or NULL), or by another thread. */
+void quiet_woken(struct quiet *q, bool by_handler, const struct quiet *sibling);
 void quiet_enter(struct quiet *q, int64_t t);
 struct quiet_split quiet_exit(struct quiet *q, int64_t t, const struct event *ev);
 

@@ -52,6 +52,11 @@ void handlers_feed(struct handlers *h, const struct event *ev)
 	}
 }
 
+bool handlers_inside(const struct handlers *h, uint32_t cpu)
+{
+	return cpu < h->cpus && h->cpu[cpu].seen.depth > 0;
+}
+
 void handlers_release(struct handlers *h)
 {
 	for (uint32_t i = 0; i < h->cpus; i++)

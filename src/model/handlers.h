@@ -38,6 +38,7 @@ struct handlers {
 #define HANDLERS_INIT { .handler = NULL }
 
 void handlers_feed(struct handlers *h, const struct event *ev);
+bool handlers_inside(const struct handlers *h, uint32_t cpu);  /* now it is in one that was seen to begin */
 void handlers_release(struct handlers *h);
 
 /* The handlers that CPU `cpu` was in at the end of its gap, the outermost first, as the events of their beginning (time

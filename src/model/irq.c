@@ -5,15 +5,12 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "model/handlers.h"
+#include "model/start.h"
 #include "model/state.h"
 
 static const char *const softirq_name[] = {
 	"HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU",
 };
-
-/* What could be proved to be a thread's own doing needs these kinds of handlers in the trace. */
-enum { TELLS_IRQ = 1, TELLS_SOFTIRQ = 2, TELLS_TIMER = 4, TELLS_ALL = 7 };
 
 static void show(struct machine *mc, const struct cpu *c)
 {
@@ -68,7 +65,7 @@ static void enter(struct machine *mc, struct cpu *c, const struct event *ev)
 	struct nest_frame *f = nest_enter(&c->nest, ev);
 	if (f)
 		f->text = text;
-	mc->tells |= ev->kind == EV_IRQ_ENTRY ? TELLS_IRQ : ev->kind == EV_SOFTIRQ_ENTRY ? TELLS_SOFTIRQ : TELLS_TIMER;
+	mc->tells |= (uint8_t)handlers_kind(ev->kind);
 	show(mc, c);
 }
 
@@ -88,10 +85,11 @@ void irq_clear(struct machine *mc, struct cpu *c)
 	show(mc, c);
 }
 
-void irq_foresee(struct machine *mc, const struct handlers *h)
+void irq_foresee(struct machine *mc, const struct start *start)
 {
-	mc->tells |= (h->entries[EV_IRQ_ENTRY] ? TELLS_IRQ : 0) | (h->entries[EV_SOFTIRQ_ENTRY] ? TELLS_SOFTIRQ : 0) |
-	             (h->entries[EV_TIMER_ENTRY] ? TELLS_TIMER : 0);
+	mc->tells |= (uint8_t)start->asked;
+	for (unsigned kind = 0; kind < EVENT_KIND_COUNT; kind++)
+		mc->tells |= (uint8_t)(start->handlers.entries[kind] ? handlers_kind(kind) : 0);
 }
 
 int64_t irq_context(struct machine *mc, const struct cpu *c, int64_t tid)
@@ -102,7 +100,7 @@ int64_t irq_context(struct machine *mc, const struct cpu *c, int64_t tid)
 		return name_timer(mc);
 	if (top)
 		return top->text;
-	if (tid <= 0 || mc->tells != TELLS_ALL)
+	if (tid <= 0 || mc->tells != HANDLERS_ALL)  /* it may be in one of which the trace has nothing */
 		return HISTORY_NULL;
 	if (mc->model->text_thread < 0)
 		mc->model->text_thread = sink_id(&mc->model->sink, "thread");

@@ -16,6 +16,8 @@ static void take_over(struct machine *mc, const struct start_thread *s)
 	thread_pid_ns(mc, th, s->pid_ns);
 	thread_cgroup_ns(mc, th, s->cgroup_ns);
 	thread_learn(mc, th, s->comm, s->pid);
+	if (s->cpu < 0)
+		thread_displace(mc, th);  /* it may have been moved among lost events */
 	thread_place(mc, th, s->cpu);
 	th->sched = start_sched(mc->start, s);
 	th->woken = WOKEN_PERHAPS;
@@ -40,7 +42,7 @@ static void begin_asleep(struct machine *mc, const struct asleep *a)
 void known_begin(struct machine *mc, const struct start *start)
 {
 	size_t at, end;
-	irq_foresee(mc, &start->handlers);
+	irq_foresee(mc, start);
 	for (start_epoch(start, 0, &at, &end); at < end; at++)
 		take_over(mc, &start->thread[at]);
 	begin_asleep(mc, &start->asleep);

@@ -16,12 +16,15 @@ struct merge_stream {
 	const struct clock_map *clock;  /* NULL: the host's own clock */
 	struct cover cover;
 	int64_t end;                    /* host ns of the last event */
-	struct merge_step next;
+	int64_t t;                      /* of its next step */
+	uint32_t machine;
+	enum merge_what what;
+	const struct event *ev;         /* borrowed from the cover */
 };
 
 struct streams {
 	struct merge_stream *stream;
-	uint32_t *heap;                 /* those that are not over, the earliest first */
+	struct merge_stream **heap;     /* those that are not over, the earliest first */
 	size_t n, len;
 };
 
@@ -30,19 +33,18 @@ static int64_t host_time(const struct merge_stream *s, int64_t t)
 	return s->clock ? clock_map_at(s->clock, t) : t;
 }
 
-static bool before(const struct streams *m, uint32_t a, uint32_t b)
+static bool before(const struct merge_stream *a, const struct merge_stream *b)
 {
-	const int64_t x = m->stream[a].next.t, y = m->stream[b].next.t;
-	return x != y ? x < y : a < b;
+	return a->t != b->t ? a->t < b->t : a < b;
 }
 
 static void sift_down(struct streams *m, size_t at)
 {
-	uint32_t moved = m->heap[at];
+	struct merge_stream *moved = m->heap[at];
 	for (size_t child; (child = 2 * at + 1) < m->len; at = child) {
-		if (child + 1 < m->len && before(m, m->heap[child + 1], m->heap[child]))
+		if (child + 1 < m->len && before(m->heap[child + 1], m->heap[child]))
 			child++;
-		if (!before(m, m->heap[child], moved))
+		if (!before(m->heap[child], moved))
 			break;
 		m->heap[at] = m->heap[child];
 	}
@@ -63,12 +65,13 @@ static int open_stream(struct streams *m, uint32_t machine, const struct trace *
 	struct merge_stream *s = &m->stream[m->n];
 	if (info->begin > info->end)
 		return 0;
-	*s = (struct merge_stream){ .clock = clock };
-	s->next = (struct merge_step){ .what = MERGE_BEGIN, .machine = machine, .t = host_time(s, info->begin) };
+	*s = (struct merge_stream){ .clock = clock, .machine = machine, .what = MERGE_BEGIN };
+	s->t = host_time(s, info->begin);
 	s->end = host_time(s, info->end);
-	if (s->end < s->next.t)
-		s->end = s->next.t;
-	m->heap[m->len++] = (uint32_t)m->n++;
+	if (s->end < s->t)
+		s->end = s->t;
+	m->heap[m->len++] = s;
+	m->n++;
 	return cover_open(&s->cover, trace, clock, kinds_for(trace, clock), err);
 }
 
@@ -84,18 +87,17 @@ static int64_t last_moment(const struct streams *m)
 /* After a step of this stream: its next one.  0 = it is over. */
 static int advance(struct merge_stream *s, struct error *err)
 {
-	struct merge_step *next = &s->next;
-	if (next->what == MERGE_END)
+	if (s->what == MERGE_END)
 		return 0;
-	int got = cover_next(&s->cover, &next->ev, err);
+	int got = cover_next(&s->cover, &s->ev, err);
 	if (got < 0)
 		return -1;
-	int64_t t = got ? host_time(s, next->ev.ts) : s->end + 1;
-	next->what = got ? MERGE_EVENT : MERGE_END;
+	int64_t t = got ? host_time(s, s->ev->ts) : s->end + 1;
+	s->what = got ? MERGE_EVENT : MERGE_END;
 	if (got && t > s->end)
 		s->end = t;
-	if (t > next->t)
-		next->t = t;
+	if (t > s->t)
+		s->t = t;
 	return 1;
 }
 
@@ -104,10 +106,14 @@ static int fill(void *arg, void *to, struct error *err)
 	struct streams *m = arg;
 	struct merge_batch *batch = to;
 	for (batch->len = 0; m->len && batch->len < BATCH; batch->len++) {
-		struct merge_stream *s = &m->stream[m->heap[0]];
+		struct merge_stream *s = m->heap[0];
 		struct merge_step *step = &batch->step[batch->len];
-		*step = s->next;
-		step->others = step->what == MERGE_END && step->t <= last_moment(m);
+		step->t = s->t;
+		step->machine = s->machine;
+		step->what = s->what;
+		step->others = s->what == MERGE_END && s->t <= last_moment(m);
+		if (s->what == MERGE_EVENT)
+			step->ev = *s->ev;
 		int more = advance(s, err);
 		if (more < 0)
 			return -1;

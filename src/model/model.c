@@ -155,6 +155,15 @@ static int64_t host_time(const void *of, int64_t t)
 	return clock ? clock_map_at(clock, t) : t;
 }
 
+/* vCPUs of it of which the host alone did not always tell whether they idled. */
+static uint32_t doubted(const struct model *m, const struct machine *mc)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < m->vcpus; i++)
+		n += m->vcpu[i].vm == mc && m->vcpu[i].doubted;
+	return n;
+}
+
 static void note_doubts(const struct model_run *r, const struct model *m, int64_t end, struct notes *notes)
 {
 	char text[TIME_TEXT];
@@ -170,6 +179,10 @@ static void note_doubts(const struct model_run *r, const struct model *m, int64_
 			notes_add(notes, NOTE_LOSS, mc->name,
 			          "%" PRIu64 " events do not follow from those before; some are missing from the trace",
 			          mc->contradictions);
+		if (doubted(m, mc))
+			notes_add(notes, NOTE_DOUBT, mc->name, "whether %" PRIu32 " of its vCPUs idle or work is unknown where "
+			          "interrupts find them again and again at one place of their kernel, since they do not halt "
+			          "(idle=poll, or halts that do not exit); record the guest, too", doubted(m, mc));
 		if (!mc->wakes && mc->unwoken)
 			notes_add(notes, NOTE_DOUBT, mc->name, "its trace has no wakeups: when who slept wanted to run again is not "
 			          "known, and what it then waited for a CPU counts as sleep; record sched_waking and sched_wakeup, "

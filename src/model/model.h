@@ -5,7 +5,8 @@
  *   Woken By                     changes when the waker acts, if that is 10 us earlier than the Status or more, else
  *                                with it; null for the ns before, where it is earlier and the same as before
  *   Woken In                     changes when a sleep ends, with the Status.  In "thread" is said only where the trace has
- *                                events of all three kinds of handlers and the CPU was not idle
+ *                                events of all three kinds of handlers, or says that they were asked for and did not
+ *                                come, and the CPU was not idle
  *   /Containers/pidns-<inode>    the threads of the host in another pid namespace than the host's
  *   /Containers/cgroupns-<inode> those in the host's pid namespace and another cgroup namespace: told by the dump at the
  *                                beginning of a trace, inherited by fork

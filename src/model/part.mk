@@ -26,6 +26,7 @@ src_libmodel_a_SOURCES = \
 	src/model/refills.c src/model/refills.h \
 	src/model/sink_beside.c src/model/sink_beside.h \
 	src/model/sink_history.c \
+	src/model/spots.c src/model/spots.h \
 	src/model/start.c src/model/start.h \
 	src/model/state.h \
 	src/model/thread.c \
@@ -43,6 +44,9 @@ tests_test_model_threads_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_model_guest
 tests_test_model_guest_SOURCES = tests/test_model_guest.c tests/model_events.h tests/model_rec.h tests/test.h
 tests_test_model_guest_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_model_spots
+tests_test_model_spots_SOURCES = tests/test_model_spots.c tests/model_events.h tests/model_rec.h tests/test.h
+tests_test_model_spots_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_model_ahead
 tests_test_model_ahead_SOURCES = tests/test_model_ahead.c tests/model_events.h tests/model_rec.h tests/test.h
 tests_test_model_ahead_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)

@@ -2,6 +2,7 @@
 
 enum { TAIL = 14 };  /* tenths of the least time to a halt: from a switch to the idle thread */
 enum { HELD_UP = 25 };
+enum { LONGEST = 25 };  /* times the least time to a halt: so far it may be to a thread, or back to a halt without one */
 
 static int64_t least_of(int64_t a, int64_t b)
 {
@@ -22,6 +23,7 @@ void quiet_lose(struct quiet *q)
 	q->at = stretch_nowhere;
 	q->usual = (struct usual){ 0 };
 	q->spent = 0;
+	q->doubt = false;
 }
 
 void quiet_inject(struct quiet *q, int64_t vector)
@@ -29,7 +31,13 @@ void quiet_inject(struct quiet *q, int64_t vector)
 	q->at.vector = (int16_t)(vector & 0xff);
 }
 
-/* On a way that nobody has seen: as short as any. */
+void quiet_woken(struct quiet *q, bool by_handler, const struct quiet *sibling)
+{
+	if (q->halts && !q->halts->injects)
+		stretch_woken(&q->at, by_handler, sibling ? &sibling->at : NULL);
+}
+
+/* On a way that nobody has seen, or on which a thread has always run for long before it halted: as short as any. */
 static struct usual unseen(int64_t least)
 {
 	return (struct usual){ .head = least,
@@ -44,7 +52,8 @@ void quiet_enter(struct quiet *q, int64_t t)
 	if (way < 0)
 		return;
 	const struct way *w = way_find(q->halts, q->tid, way);
-	q->usual = w ? w->usual : unseen(q->least);
+	const bool is_told = w && (w->usual.head <= LONGEST * q->least || q->least == 0);
+	q->usual = is_told ? w->usual : unseen(q->least);
 	q->spent = 0;
 }
 
@@ -116,12 +125,20 @@ static int64_t tail_of(enum part_end end, const struct foresight *to, int64_t le
 	return end == END_HALT || end == END_AT_HALT ? tail : 0;
 }
 
+/* Whether it was busy until now is in doubt: it is found where it may have waited, or was, and nothing told more since. */
+static bool doubts(struct quiet *q, enum part_end end, const struct event *ev)
+{
+	const bool was = q->doubt, found = q->halts && spots_doubt(&q->halts->spots, q->tid, ev);
+	q->doubt = found || (was && (end == END_WRITE || end == END_INTERRUPT));
+	return was || found;
+}
+
 struct quiet_split quiet_exit(struct quiet *q, int64_t t, const struct event *ev)
 {
 	const enum part_end end = stretch_end(&q->at, q->halts, q->tid, ev);
 	const int64_t ns = q->at.since == INT64_MIN ? 0 : t - q->at.since;
 	const int64_t least = q->least;
-	struct quiet_split split = { 0, 0 };
+	struct quiet_split split = { .doubt = doubts(q, end, ev) };
 	const struct foresight to = foresee(q, ev->ts);
 	const bool stays = !is_over(q, ns, end, &to);
 	if (stays)

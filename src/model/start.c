@@ -98,14 +98,18 @@ static uint32_t name_id(int64_t comm)
 	return comm > 0 && comm <= UINT32_MAX ? (uint32_t)comm : 0;
 }
 
-static struct start_cpu *cpu_slot(struct start *s, uint32_t number)
+static void add_cpus(struct start *s, uint32_t number)
 {
-	if (number >= s->cpus) {
-		s->cpu = mem_resize(s->cpu, number + 1, sizeof *s->cpu);
-		for (uint32_t i = s->cpus; i <= number; i++)
-			s->cpu[i] = (struct start_cpu){ .tid = -1, .pid = -1, .mode = MODE_UNKNOWN, .told = -1 };
-		s->cpus = number + 1;
-	}
+	s->cpu = mem_resize(s->cpu, number + 1, sizeof *s->cpu);
+	for (uint32_t i = s->cpus; i <= number; i++)
+		s->cpu[i] = (struct start_cpu){ .tid = -1, .pid = -1, .mode = MODE_UNKNOWN, .told = -1 };
+	s->cpus = number + 1;
+}
+
+static inline struct start_cpu *cpu_slot(struct start *s, uint32_t number)
+{
+	if (number >= s->cpus)
+		add_cpus(s, number);
 	return &s->cpu[number];
 }
 
@@ -115,12 +119,12 @@ static bool renames(const struct event *ev)
 	return ev->kind == EV_EXEC || ev->kind == EV_RENAME;
 }
 
-/* The CPU's first event: whoever was current then has been since the beginning. */
+/* The CPU's first event that tells: whoever was current then has been since the beginning. */
 static void current_of_cpu(struct start *s, struct start_cpu *c, uint32_t number, const struct event *ev)
 {
 	bool is_switch = ev->kind == EV_SWITCH && ev->sw.prev_tid >= 0 && ev->sw.prev_tid <= INT32_MAX;
 	int64_t tid = is_switch ? ev->sw.prev_tid : ev->tid;
-	if (c->tid >= 0 || tid < 0)
+	if (tid < 0)
 		return;
 	c->tid = (int32_t)tid;
 	c->comm = is_switch ? name_id(ev->sw.prev_comm) : renames(ev) ? 0 : ev->comm;
@@ -134,8 +138,6 @@ static void current_of_cpu(struct start *s, struct start_cpu *c, uint32_t number
  * guest, it must have been in the hypervisor. */
 static void mode_of_cpu(struct start_cpu *c, const struct event *ev)
 {
-	if (c->mode_known)
-		return;
 	c->mode_known = ev->kind == EV_KVM_EXIT || ev->kind == EV_KVM_ENTRY || ev->kind == EV_SWITCH;
 	if (c->mode_known)
 		c->mode = ev->kind == EV_KVM_EXIT ? MODE_GUEST : MODE_VMM;
@@ -225,12 +227,30 @@ static void end_life(struct start *s, int64_t tid)
 		*slot = (uint64_t)s->epochs << INDEX_BITS;
 }
 
+/* Which other parts want to know of such an event. */
+enum { ASLEEP = 1, HANDLERS = 2, HALTS = 4 };
+static const uint8_t wants[EVENT_KIND_COUNT] = {
+	[EV_LOST] = ASLEEP | HANDLERS | HALTS, [EV_SWITCH] = ASLEEP | HANDLERS | HALTS,
+	[EV_WAKING] = ASLEEP | HALTS, [EV_FORK] = ASLEEP,
+	[EV_IRQ_ENTRY] = HANDLERS, [EV_SOFTIRQ_ENTRY] = HANDLERS, [EV_TIMER_ENTRY] = HANDLERS,
+	[EV_IRQ_EXIT] = HANDLERS, [EV_SOFTIRQ_EXIT] = HANDLERS, [EV_TIMER_EXIT] = HANDLERS,
+	[EV_KVM_ENTRY] = HALTS, [EV_KVM_EXIT] = HALTS, [EV_INJECT] = HALTS, [EV_IPI] = HALTS,
+};
+
+static void feed_parts(struct start *s, const struct event *ev, unsigned who)
+{
+	if (who & ASLEEP)
+		asleep_feed(&s->asleep, ev);
+	if (who & HANDLERS)
+		handlers_feed(&s->handlers, ev);
+	if (who & HALTS)
+		halts_feed(&s->halts, ev, handlers_inside(&s->handlers, ev->cpu));
+}
+
 void start_feed(struct start *s, const struct event *ev)
 {
 	struct start_thread *th;
-	asleep_feed(&s->asleep, ev);
-	handlers_feed(&s->handlers, ev);
-	halts_feed(&s->halts, ev);
+	feed_parts(s, ev, wants[ev->kind]);
 	if (!s->epochs)
 		begin_epoch(s);
 	if (s->lost_pending && ev->ts > s->lost_until) {
@@ -248,8 +268,10 @@ void start_feed(struct start *s, const struct event *ev)
 	struct start_cpu *c = cpu_slot(s, ev->cpu);
 	if (!c->lost) {
 		c->seen = true;
-		current_of_cpu(s, c, ev->cpu, ev);
-		mode_of_cpu(c, ev);
+		if (c->tid < 0)
+			current_of_cpu(s, c, ev->cpu, ev);
+		if (!c->mode_known)
+			mode_of_cpu(c, ev);
 	}
 	if (s->epochs > 1) {  /* who runs is no news here, but it is a mention */
 		first(s, ev->tid, THREAD_RUNNING);
@@ -366,11 +388,12 @@ static int look_at_quiet_cpus(struct start *s, const struct trace *trace, struct
 int start_look(struct start *s, const struct trace *trace, const struct clock_map *clock, struct error *err)
 {
 	const event_kinds kinds = ALL_KINDS & ~(KIND(EV_OTHER) | KIND(EV_SYNC) | KIND(EV_HYPERCALL));
-	struct event ev;
+	const struct event *ev;
 	struct cover c;
+	s->asked = trace_info(trace)->handlers;
 	int got = cover_open(&c, trace, clock, kinds, err);
 	for (long n = 0; n < START_EVENTS && got >= 0 && (got = cover_next(&c, &ev, err)) > 0; n++)
-		start_feed(s, &ev);
+		start_feed(s, ev);
 	cover_close(&c);
 	if (got >= 0)
 		got = look_at_quiet_cpus(s, trace, err);

@@ -36,7 +36,8 @@ struct thread {
 	int32_t cpu;            /* where it runs, is queued, or ran last; -1 unknown */
 	int32_t waker;          /* who wakes it; -1 nobody yet since it blocked */
 	int64_t waker_in;       /* in what: an id, or HISTORY_NULL */
-	int64_t waker_at;       /* ns host time: when */
+	int64_t waker_at;       /* ns host time: when; not before it sleeps */
+	bool woken_early;       /* that one acted before it slept: it was on its way there */
 	int64_t woken_by, woken_at;  /* the same of its last sleep, as written: a reference, or HISTORY_NULL */
 	int64_t lock;           /* while it contends: the address of a lock of the kernel, or 0, a futex */
 	uint32_t comm;          /* string id of its name in its machine's trace; 0 unknown */
@@ -51,6 +52,7 @@ struct thread {
 	uint32_t pid_ns, cgroup_ns;  /* inode numbers of its namespaces, 0 unknown */
 	uint32_t attr[THREAD_ATTRS];
 	uint32_t *mirror;       /* the same attributes below its container, or NULL; THREAD_ATTRS of them */
+	bool apart;             /* it may not be the one of its TID that belongs there: nothing is said there but its end */
 };
 
 enum woken { WOKEN_NO, WOKEN_YES, WOKEN_PERHAPS };
@@ -58,7 +60,6 @@ enum woken { WOKEN_NO, WOKEN_YES, WOKEN_PERHAPS };
 enum cpu_state { CPU_UNSEEN, CPU_UNKNOWN, CPU_IDLE, CPU_BUSY };
 
 struct start;
-struct handlers;
 
 struct cpu {
 	enum cpu_state state;
@@ -82,6 +83,7 @@ struct vcpu {
 	int64_t until;          /* ns host time: where that life of it ends at the latest */
 	enum vcpu_mode mode;
 	struct quiet quiet;     /* what its exits tell of its guest */
+	bool doubted;           /* at some time they did not tell whether that idled */
 	int status;             /* as written: enum vcpu_state or STATUS_NULL */
 	int64_t status_since;   /* ns host time: when */
 	int64_t exit, exit_at;  /* as written: id of its last exit's name, or HISTORY_NULL; ns host time: when that was */
@@ -128,7 +130,7 @@ struct machine {
 	int64_t unknown;        /* ns of its CPUs' time of which nobody knows what ran, as far as that is over */
 	uint64_t contradictions;  /* events that do not follow from those before */
 	uint64_t unwoken;       /* times that a thread slept and then ran, before any wakeup was seen */
-	uint8_t tells;          /* which kinds of handlers its trace has: see irq.c */
+	uint8_t tells;          /* which kinds of handlers its trace has, if they come: HANDLERS_IRQ ... */
 	uint8_t isa;            /* of its exits, as told: enum isa */
 	int64_t text_name;      /* id of its name */
 	int64_t text_timer;     /* id of "timer", -1: not asked for yet */
@@ -173,6 +175,7 @@ void thread_take(struct machine *mc, struct thread *th, int64_t comm, int64_t pi
 void thread_enters(struct machine *mc, struct thread *th);   /* a guest, on its CPU: its vCPU may have moved to it */
 void thread_rename(struct machine *mc, struct thread *th, const char *name);
 void thread_place(struct machine *mc, struct thread *th, int64_t cpu);                /* where it is queued */
+void thread_displace(struct machine *mc, struct thread *th);  /* nobody knows where it is */
 void thread_waker(struct machine *mc, struct thread *th);
 void thread_pid_ns(struct machine *mc, struct thread *th, int64_t ns);     /* the first one told of a thread holds */
 void thread_cgroup_ns(struct machine *mc, struct thread *th, int64_t ns);  /* tell the pid namespace first */
@@ -247,7 +250,7 @@ void polling_over(struct model *m, struct vcpu *v, const struct event *ev);  /* 
 /* irq.c */
 void irq_event(struct machine *mc, struct cpu *c, const struct event *ev);
 void irq_clear(struct machine *mc, struct cpu *c);
-void irq_foresee(struct machine *mc, const struct handlers *h);  /* looking ahead has found these */
+void irq_foresee(struct machine *mc, const struct start *start);  /* what its trace has of handlers */
 /* In what the CPU's current thread `tid` acts: the id of a handler's name, or of "thread"; HISTORY_NULL unknown. */
 int64_t irq_context(struct machine *mc, const struct cpu *c, int64_t tid);
 

@@ -61,7 +61,7 @@ static uint32_t mirror(struct machine *mc, struct thread *th, enum thread_attr w
 static void set_at(struct machine *mc, struct thread *th, int64_t t, enum thread_attr what, int64_t value)
 {
 	sink_set_at(&mc->model->sink, t, attribute(mc, th, what), value);
-	if (th->mirror)
+	if (th->mirror && (!th->apart || (value == HISTORY_NULL && th->mirror[what] != HISTORY_NONE)))
 		sink_set_at(&mc->model->sink, t, mirror(mc, th, what), value);
 }
 
@@ -237,6 +237,15 @@ static void rebind(struct machine *mc, struct thread *th, bool is_other)
 		update_cpu(mc, (uint32_t)th->on);
 }
 
+/* Another thread of its TID may have taken its place among lost events, and that may belong to no container. */
+static void leave_container(struct machine *mc, struct thread *th)
+{
+	for (int i = 0; th->mirror && !th->apart && i < THREAD_ATTRS; i++)
+		if (th->mirror[i] != HISTORY_NONE)
+			sink_set(&mc->model->sink, th->mirror[i], i == THREAD_STATUS ? THREAD_UNKNOWN : HISTORY_NULL);
+	th->apart = th->mirror != NULL;
+}
+
 void thread_take(struct machine *mc, struct thread *th, int64_t comm, int64_t pid)
 {
 	bool renamed = comm > 0 && comm != (int64_t)th->comm;
@@ -246,6 +255,8 @@ void thread_take(struct machine *mc, struct thread *th, int64_t comm, int64_t pi
 		th->pid = -1;
 		thread_set(mc, th, THREAD_PID, HISTORY_NULL);
 	}
+	if (is_doubted && renamed)
+		leave_container(mc, th);
 	if (renamed) {
 		th->comm = (uint32_t)comm;
 		thread_rename(mc, th, mc->names.get(mc->names.of, comm));
@@ -267,6 +278,13 @@ void thread_place(struct machine *mc, struct thread *th, int64_t cpu)
 		return;
 	th->cpu = (int32_t)cpu;
 	thread_set(mc, th, THREAD_CPU, cpu);
+}
+
+void thread_displace(struct machine *mc, struct thread *th)
+{
+	if (th->cpu >= 0)
+		thread_set(mc, th, THREAD_CPU, HISTORY_NULL);
+	th->cpu = -1;
 }
 
 void thread_waker(struct machine *mc, struct thread *th)

@@ -72,11 +72,12 @@ static void tell_split(struct model *m, struct vcpu *v, int64_t since, const str
 	int64_t now = m->sink.now, busy = since + split->head, idle = now - split->tail;
 	if (since == INT64_MIN || v->status_since > since)
 		return;
+	const int at_work = split->doubt ? VCPU_UNKNOWN : VCPU_RUNNING;
 	if (busy < idle)
-		sink_set_at(&m->sink, busy, v->attr_status, VCPU_RUNNING);
+		sink_set_at(&m->sink, busy, v->attr_status, at_work);
 	if (idle < now)
 		sink_set_at(&m->sink, idle, v->attr_status, VCPU_IDLE);
-	v->status = idle < now || busy >= idle ? VCPU_IDLE : VCPU_RUNNING;
+	v->status = idle < now || busy >= idle ? VCPU_IDLE : at_work;
 }
 
 void guest_exit(struct model *m, struct vcpu *v, const struct event *ev)
@@ -84,6 +85,7 @@ void guest_exit(struct model *m, struct vcpu *v, const struct event *ev)
 	int64_t since = v->quiet.at.since;
 	bool was_dark = guest_is_dark(v);
 	struct quiet_split split = quiet_exit(&v->quiet, m->sink.now, ev);
+	v->doubted |= was_dark && split.doubt;
 	if (was_dark && v->mode == MODE_GUEST && (v->status == VCPU_RUNNING || v->status == VCPU_IDLE))
 		tell_split(m, v, since, &split);
 	limits_exit(v, ev);

@@ -9,12 +9,13 @@ static const signed char in[][5] = {
 	[MODE_GUEST] = { VCPU_RUNNING, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_IDLE, VCPU_RUNNING },
 };
 
-/* Scheduled out.  The guest's current thread decides whether anybody suffers. */
+/* Scheduled out.  The guest's current thread decides whether anybody suffers; of an untraced one, how it went out: who
+ * sleeps was idle, and is still when it is woken. */
 static const signed char out[][5] = {
 	/*                  untraced        unknown       quiet         idle          busy */
 	[PLACE_BLOCKED] = { VCPU_IDLE, VCPU_UNKNOWN, VCPU_IDLE, VCPU_IDLE, VCPU_HOST_BLOCKED },
 	[PLACE_RUNNABLE] = { VCPU_PREEMPTED, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_IDLE, VCPU_PREEMPTED },
-	[PLACE_WOKEN] = { VCPU_PREEMPTED, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_WAKING, VCPU_PREEMPTED },
+	[PLACE_WOKEN] = { VCPU_WAKING, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_WAKING, VCPU_PREEMPTED },
 	[PLACE_QUEUED] = { VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_PREEMPTED },
 };
 

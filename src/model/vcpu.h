@@ -29,7 +29,7 @@ enum vcpu_mode {
 /* What the guest's own scheduler has put on the vCPU. */
 enum vcpu_current {
 	CURRENT_UNTRACED,  /* the guest is not traced (here, or not yet, or no longer) */
-	CURRENT_UNKNOWN,   /* the guest's events were lost */
+	CURRENT_UNKNOWN,   /* the guest's events were lost; or it is not traced, and may idle without halting */
 	CURRENT_QUIET,     /* the guest's trace has no event of this CPU: it has always been idle, or always been busy */
 	CURRENT_IDLE,      /* its idle thread (swapper) */
 	CURRENT_BUSY,      /* any other thread */
