@@ -246,13 +246,13 @@ static void test_unexplained(void **unused)
 	};
 	(void)unused;
 	assert_says(row, 5, 4, "Debian/synio lost 30.0% of a CPU, before 10.0%: +20.0% (+10.0% to +30.0%).\n"
-	            "No part of it changed for sure; what else changed most is that host/rtburst ran 37.5% of a CPU, before 0.00% "
-	            "(+18.8% to +56.2%).\n");
+	            "No part of it changed for sure; the thread that runs more by most is host/rtburst: 37.5% of a CPU, before "
+	            "0.00% (+18.8% to +56.2%).\n");
 	/* It was not taken apart. */
-	assert_says(row, 4, 4, "\nWhat else changed most is that host/rtburst ran");
+	assert_says(row, 4, 4, "\nThe thread that runs more by most is host/rtburst: ");
 	assert_says(row, 1, 1, "\nWhat explains it is not told apart.\n");
 	row[1] = row[4];
-	assert_says(row, 2, 1, "\nWhat explains it is not told apart: no part of it changed for sure.\n");
+	assert_says(row, 2, 1, "\nNo part of it changed for sure: what explains it is not told apart.\n");
 	/* More than all of it, where others took less. */
 	row[1] = part(row[0], "host/cron", 0.23, 1.15, true);
 	assert_says(row, 2, 2, "\nAll of the change and more (115%) is host/cron: 23.0%, before 0.00%");
@@ -270,8 +270,9 @@ static void test_latency_by_loss(void **unused)
 	row[4].quantity = DIFF_LATENCY;
 	assert_says(row, 5, 4, "\nNo part of the mean changed for sure; but Debian lost 13.0% of a CPU, before 3.00%, and of that "
 	            "11.0% to host/burnP6, before 0.00%.\n");
+	assert_says(row, 5, 5, "\nThe mean did not change for sure; but Debian lost 13.0%");  /* and a part of it did */
 	row[1] = whole("Debian", DIFF_OF_MACHINE, DIFF_LOST, 0.13, 0.03);  /* requests take longer, and it lost less */
-	assert_says(row, 5, 4, "what else changed most is that host/cron ran");
+	assert_says(row, 5, 4, "the thread that runs more by most is host/cron");
 }
 
 static void test_alone(void **unused)
@@ -279,10 +280,17 @@ static void test_alone(void **unused)
 	struct diff_row row = whole("Ubuntu", DIFF_OF_MACHINE, DIFF_RAN, 0, 1.226);
 	(void)unused;
 	row.alone = 2;
-	assert_says(&row, 1, 1, "Ubuntu, which ran 122.6% of a CPU, is not there before.\n");
+	assert_says(&row, 1, 1, "Ubuntu, which runs 122.6% of a CPU, was not there before.\n");
 	row = whole("Ubuntu", DIFF_OF_MACHINE, DIFF_RAN, 0.5, 0);
 	row.alone = 1;
 	assert_says(&row, 1, 1, "Ubuntu, which ran 50.0% of a CPU before, is not there any more.\n");
+	/* Its own threads are no other news; another machine is. */
+	struct diff_row rows[] = { row, whole("Debian/cc", DIFF_OF_THREAD, DIFF_RAN, 0, 0.9), row,
+	                           whole("Ubuntu/cc", DIFF_OF_THREAD, DIFF_RAN, 0, 0.95) };
+	assert_says(rows, 4, 4, "any more.\nThe thread that runs more by most is Debian/cc: ");
+	rows[2] = whole("Debian", DIFF_OF_MACHINE, DIFF_RAN, 0, 1);
+	rows[2].alone = 2;
+	assert_says(rows, 4, 4, "any more.\nDebian, which runs 100.0% of a CPU, was not there before.\n");
 }
 
 /* Requests that come no more are not in any latency. */

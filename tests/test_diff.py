@@ -9,6 +9,7 @@ import csv
 import io
 import json
 import os
+import re
 import sys
 
 from e2e import SHARED, check, is_brief, recordings, run, scratch, simulate, table
@@ -212,3 +213,9 @@ with scratch() as scratch_folder:
         check(abs(median["before"] / 76.8e6 - 1) < 0.01 and abs(median["after"] / 159.8e6 - 1) < 0.01, "the medians")
         for name in real:
             check(found(name + "@20%..50%", name + "@50%..80%")["rows"] == [], "halves of a real one")
+        grid = [f"{scratch_folder}/{name}.steal" for name in ("grid_h0_g1", "grid_h2_g1")]
+        for name in grid:
+            run("index", os.path.join(SHARED, os.path.basename(name)[:-6]), "-o", name)
+        text = run("diff", *grid).stdout
+        check(re.search(r"Debian +latency_p90 .*\n +latency Debian/timer", text), "parts without their whole say of what they are")
+        check("The mean did not change for sure; but Debian lost" in " ".join(text.split()), "and no part of it is said to be all")

@@ -121,6 +121,11 @@ static void test_alone(void **unused)
 		const struct replay_task *t = &w.task[0];
 		assert_true(task_waits(t) == 0 && t->agains == 3 && t->done == 38 * MS);
 		assert_int_equal(task_time_of(t, 0, true), 5 * MS);
+		/* From then on it runs: at once, or when it wakes; never, behind the last work. */
+		assert_int_equal(task_runs_from(t, 0), 5 * MS);
+		assert_int_equal(task_runs_from(t, 6 * MS), 6 * MS);
+		assert_int_equal(task_runs_from(t, 13 * MS), task_time_of(t, 7 * MS, true));
+		assert_int_equal(task_runs_from(t, SEC / 2), INT64_MIN);
 		assert_int_equal(task_time_of(t, 7 * MS, false), 12 * MS);
 		assert_int_equal(task_time_of(t, 7 * MS, true), 20 * MS);
 		assert_int_equal(task_time_of(t, 10 * MS, true), 23 * MS);
@@ -228,6 +233,30 @@ static void test_loops(void **unused)
 	wants_release(&w);
 }
 
+/* Three that compute on two CPUs: whoever happens to be alone on one stays so, unless the others are moved now and then. */
+static void test_balance(void **unused)
+{
+	struct rules rules = plain;
+	struct wants w;
+	(void)unused;
+	begin(&w, 2);
+	for (int i = 0; i < 3; i++)
+		add(&w, 3, 1, for_good, 1);
+	replay_run(&w, &rules);
+	assert_true(fmax(fmax(share(&w, 0), share(&w, 1)), share(&w, 2)) > 0.99);
+	rules.balance = 7 * MS;
+	replay_run(&w, &rules);
+	for (size_t i = 0; i < 3; i++)
+		if (fabs(share(&w, i) - 2.0 / 3) > 0.05)
+			fail_msg("%zu has %f", i, share(&w, i));
+	/* Who may not leave its CPU stays. */
+	w.task[0].may = w.task[1].may = 1;
+	w.task[2].may = 2;
+	replay_run(&w, &rules);
+	assert_true(share(&w, 2) > 0.99 && fabs(share(&w, 0) - 0.5) < 0.01);
+	wants_release(&w);
+}
+
 /* Whatever the demand: no CPU does two things at once, all work is done in its order, and a second run says the same. */
 static void test_conservation(void **unused)
 {
@@ -255,7 +284,8 @@ static void test_conservation(void **unused)
 			const uint64_t may = (state >> 50 | 1) & ((UINT64_C(1) << cpus) - 1);
 			add(&w, may, 1 + (double)(state >> 62), burst, 40);
 		}
-		const struct rules rules = { .slice = (1 + round % 5) * MS, .credit = round % 4 * MS, .open = round % 7 < 3 };
+		const struct rules rules = { .slice = (1 + round % 5) * MS, .credit = round % 4 * MS, .open = round % 7 < 3,
+		                             .balance = round % 3 * 5 * MS };
 		replay_run(&w, &rules);
 		int64_t busy = 0, end = 0;
 		for (size_t i = 0; i < w.tasks; i++) {
@@ -289,7 +319,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_shares), cmocka_unit_test(test_alone), cmocka_unit_test(test_loops),
 		cmocka_unit_test(test_ticks), cmocka_unit_test(test_lengths), cmocka_unit_test(test_contests),
-		cmocka_unit_test(test_groups), cmocka_unit_test(test_group_texts),
+		cmocka_unit_test(test_groups), cmocka_unit_test(test_group_texts), cmocka_unit_test(test_balance),
 		cmocka_unit_test(test_conservation),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

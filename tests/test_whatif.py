@@ -55,19 +55,22 @@ def count(folder, first, last):
     """Figures whose truth lies in its interval, and errors of the medians, by what was planted."""
     told = {cause: [] for cause in (*CHANGES, *GIVEN)}
     errors = {cause: [] for cause in (*CHANGES, *GIVEN)}
+
+    def judge(cause, rows, truth):
+        told[cause] += [is_inside(rows[q], quantile(truth, p)) for q, p in LEVELS.items() if q in rows]
+        if "latency_p50" in rows:
+            errors[cause].append(float(rows["latency_p50"]["value"]) / quantile(truth, 0.5) - 1)
+
     for seed in range(first, last + 1):
         truth = latencies(recorded(folder, "none", seed))
         for cause, change in CHANGES.items():
             rows = predictions(recorded(folder, cause, seed + 1000), change)
-            check(set(rows) == set(LEVELS), f"{change}: all levels")
-            told[cause] += [is_inside(rows[q], quantile(truth, p)) for q, p in LEVELS.items()]
-            errors[cause].append(float(rows["latency_p50"]["value"]) / quantile(truth, 0.5) - 1)
+            check(set(rows) == set(LEVELS) or cause == "quota", f"{change}: all levels")
+            judge(cause, rows, truth)
         for change, (before, after) in GIVEN.items():
             more = FREE if change == "add CPU" else []
             rows = predictions(recorded(folder, *before[:1], seed + 1000, *before[1:]), change, *more)
-            truth = latencies(recorded(folder, *after[:1], seed, *after[1:]))
-            told[change] += [is_inside(rows[q], quantile(truth, p)) for q, p in LEVELS.items()]
-            errors[change].append(float(rows["latency_p50"]["value"]) / quantile(truth, 0.5) - 1)
+            judge(change, rows, latencies(recorded(folder, *after[:1], seed, *after[1:])))
         os.unlink(recorded(folder, "none", seed))
     return told, errors
 
@@ -122,7 +125,7 @@ def check_advised(folder, seed):
     """What is advised helps, as much as is said."""
     for cause in ("vm", "pin", "quota", "idle"):
         text = " ".join(run("summary", recorded(folder, cause, seed + 1000), "Debian", "--advise").stdout.rsplit("\n\n", 1)[-1].split())
-        told = re.search(r"'(.*)' would help Debian most: .* lose \S+ of a CPU to waiting for one(?:, not (\S+))? \((\S+) to ([0-9.]+%)", text)
+        told = re.search(r"'([^']*)' would help Debian most(?:, or nearly \([^)]*\))?: .* lose \S+ of a CPU to waiting for one(?:, not (\S+))? \((\S+) to ([0-9.]+%)", text)
         check(told and told[1] in ADVISED, f"{cause}: {text}")
         then = recorded(folder, "none" if told[1] == "no quota Debian" else cause, seed, *ADVISED[told[1]])
         rows = table("whatif", then, "free Debian")
@@ -165,6 +168,41 @@ def check_busy(folder):
     says = lambda *how: " ".join(run("whatif", recorded(folder, *how), "weight Debian 100").stdout.split())
     check("Debian: its vCPU wanted a CPU for 99% of the time" in says("vm", 1005, "--nice", "6"), "which is said")
     check("wanted a CPU for" not in says("vm", 1001), "of no other")
+
+
+def check_starved(folder):
+    """Beside somebody who computes all along, and goes on when the window ends, requests of who weighs little pile up."""
+    disturbed = recorded(folder, "vm", 1001)
+    for weight in (25, 10):
+        said = " ".join(run("whatif", disturbed, f"weight Debian {weight}").stdout.split())
+        check("are not answered by the end of the window" in said and "latency_p" not in said, f"{weight}: not how late")
+        row = next(r for r in table("whatif", disturbed, f"weight Debian {weight}") if r["subject"] == "Debian")
+        then = table("summary", recorded(folder, "vm", 1, "--share", str(weight)), "Debian")
+        truth = next(int(r["lost_ns"]) for r in then if not r["tid"]) / 12e9
+        off = float(row["value"]) - truth
+        check(is_inside(row, truth) and abs(off) < 0.16, f"{weight}: it waits for {truth:.2f} of the time, told {off:+.2f}")
+    check(float(row["high"]) <= 1, "one vCPU waits no longer than all the time")
+
+
+def check_vague(folder):
+    """An interval that says nothing is no answer, and that is said."""
+    unlimited = recorded(folder, "quota", 1002)
+    said = " ".join(run("whatif", unlimited, "no quota Debian").stdout.split())
+    check("or several times as much or as little: Debian latency_p99 (" in said, "p99 without a quota")
+    check("latency_p99" not in predictions(unlimited, "no quota Debian"), "in csv neither")
+    check("is a guess" not in said and "of these and what quotas held back together" in said, "a quota's loss is known for sure")
+
+
+def check_held(folder):
+    """Who waits while its CPU is idle is held back by its quota, woken or not: nobody took its CPU."""
+    unlimited = recorded(folder, "quota", 1001)
+    rows = table("whatif", unlimited, "no quota Debian")
+    waited = next(r for r in rows if (r["subject"], r["quantity"]) == ("Debian", "waited"))
+    check(float(waited["recorded"]) < 0.01, f"it did not wait for a CPU: {waited['recorded']}")
+    said = " ".join(run("whatif", unlimited, "no quota Debian").stdout.split())
+    check("waited quite another time" not in said, "so its weight is not doubted")
+    row = predictions(unlimited, "no quota Debian")["latency_p50"]
+    check(float(row["high"]) < 1.6 * float(row["low"]), "and the median is told for sure")
 
 
 def check_nice(folder):
@@ -238,7 +276,8 @@ def check_pins(folder):
     check(all(is_inside(free[q], quantile(truth, p)) for q, p in LEVELS.items()), "told: where all may go to the new CPU")
     check(abs(float(free["latency_p50"]["value"]) / quantile(truth, 0.5) - 1) < 0.1, "and the median is near")
     check(float(pinned["latency_p50"]["value"]) > 1.3 * float(free["latency_p50"]["value"]), "where they stay it does not help")
-    check(set(predictions(recorded(folder, "quota", 1001), "no quota Debian")) == set(LEVELS), "no quota: all levels")
+    told = set(predictions(recorded(folder, "quota", 1001), "no quota Debian"))
+    check(told >= {"latency_p50", "latency_p90"}, "no quota: told")
     proved = recorded(folder, "pin", 1001)  # beside burnP6, while the other CPU has nothing to do
     check(set(predictions(proved, "add CPU")) == set(LEVELS), "what is proved is not asked for")
 
@@ -275,15 +314,21 @@ with scratch() as scratch_folder:
             mean = sum(abs(e) for e in off[name]) / len(off[name])
             print(f"     {name}: {sum(hits)} of {len(hits)} inside, medians off by {mean:.3f}, bias {sum(off[name]) / len(off[name]):.3f}")
         check(all(sum(hits) >= 0.9 * len(hits) for hits in results.values()), "the truth lies in the intervals")
+        figures = len(LEVELS) * (int(sys.argv[2]) - int(sys.argv[1]) + 1)
+        check(all(len(hits) >= 0.6 * figures for hits in results.values()), "most are told")
         sys.exit(0)
     if not is_brief():
         results, _ = count(scratch_folder, 1, 1)
-        check(sum(sum(hits) for hits in results.values()) >= 20, f"what was planted is taken away again {results}")
+        hits = [hit for of in results.values() for hit in of]
+        check(len(hits) >= 15 and hits.count(False) <= 1, f"what was planted is taken away again {results}")
         check_calibration(scratch_folder)
         check_tail(scratch_folder)
     check_refusals(scratch_folder)
     check_shape(scratch_folder)
     check_busy(scratch_folder)
+    check_starved(scratch_folder)
+    check_vague(scratch_folder)
+    check_held(scratch_folder)
     check_nice(scratch_folder)
     check_doubted(scratch_folder)
     check_untried(scratch_folder)
@@ -311,6 +356,16 @@ with scratch() as scratch_folder:
             window = [f"{scratch_folder}/throttled.steal", "--from", str(wall + begin), "--to", str(wall + end)]
             answer = json.loads(run("whatif", *window, change, "--format", "json").stdout)
             check(answer["calibration"]["error"] < most, f"who left a CPU for good does not go back: {answer['calibration']['error']:.2f}")
+        run("index", os.path.join(SHARED, "smp"), "-o", f"{scratch_folder}/smp.steal")
+        answer = json.loads(run("whatif", f"{scratch_folder}/smp.steal", "without host/burnP6", "--format", "json").stdout)
+        check(answer["calibration"]["error"] < 0.2, f"who waits moves to other CPUs: {answer['calibration']['error']:.2f}")
+        run("index", os.path.join(SHARED, "hostonly_tc"), "-o", f"{scratch_folder}/tc.steal")
+        answer = json.loads(run("whatif", f"{scratch_folder}/tc.steal", "free Debian", "--format", "json").stdout)
+        check(answer["calibration"]["error"] < 0.27, f"who lives shortly is not bound: {answer['calibration']['error']:.2f}")
+        said = " ".join(run("summary", real["grid_h2_g3"], "--advise").stdout.split())
+        check("'pin Debian -> CPU0' would help Debian most, or nearly ('without host/burnP6': 0." in said, "what helps more is told")
+        said = run("whatif", real["grid_h1_g3"], "weight Debian 50").stdout
+        check("Debian waited (" in said and "none" not in said.split() and "who " not in said, "no table of nothing")
         said = " ".join(run("summary", f"{scratch_folder}/throttled.steal", "--advise").stdout.split())
         check("'no quota Debian' would help Debian most: its quota keeps it from its CPU for 36.8% of the time" in said, "a quota's loss")
         run("index", os.path.join(SHARED, "fibonacci_perf"), "-o", f"{scratch_folder}/perf.steal")

@@ -107,20 +107,33 @@ static double lost_then(const struct proposal *p)
 	return p->row.value + p->row.held_then;
 }
 
-static char *praise(const struct proposal *told, size_t n, const char *vm)
+/* What would help a little more, but is dearer. */
+static char *but_for(const struct proposal *told, const struct proposal *best)
 {
-	char t[5][40], change[300];
+	char then[40], change[300];
+	if (lost_then(told) - lost_then(best) < WORTH)
+		return mem_dup("");
+	diff_value_text(then, sizeof then, DIFF_LOST, best->row.value, false);
+	return mem_printf(", or nearly ('%s': %s)", text_escape(change, sizeof change, best->change), then);
+}
+
+static char *praise(const struct proposal *told, const struct proposal *best, size_t n, const char *vm)
+{
+	char t[5][40], change[300], *most = but_for(told, best), *text;
 	const double v[] = { told->row.value, told->row.recorded, told->row.low, told->row.high, told->row.held };
 	for (int i = 0; i < 5; i++)
 		diff_value_text(t[i], sizeof t[i], DIFF_LOST, v[i], false);
 	text_escape(change, sizeof change, told->change);
 	const char *doubt = told->doubted ? ", if all weigh what their nice levels say" : "";
 	if (told->lifts)
-		return mem_printf("Of %zu changes that were replayed '%s' would help %s most: its quota keeps it from its CPU for "
-		                  "%s of the time; without it, it would lose %s of a CPU to waiting for one (%s to %s%s).\n", n,
-		                  change, vm, t[4], t[0], t[2], t[3], doubt);
-	return mem_printf("Of %zu changes that were replayed '%s' would help %s most: it would lose %s of a CPU to waiting for "
-	                  "one, not %s (%s to %s%s).\n", n, change, vm, t[0], t[1], t[2], t[3], doubt);
+		text = mem_printf("Of %zu changes that were replayed '%s' would help %s most%s: its quota keeps it from its CPU "
+		                  "for %s of the time; without it, it would lose %s of a CPU to waiting for one (%s to %s%s).\n", n,
+		                  change, vm, most, t[4], t[0], t[2], t[3], doubt);
+	else
+		text = mem_printf("Of %zu changes that were replayed '%s' would help %s most%s: it would lose %s of a CPU to "
+		                  "waiting for one, not %s (%s to %s%s).\n", n, change, vm, most, t[0], t[1], t[2], t[3], doubt);
+	free(most);
+	return text;
 }
 
 static char *advice(const struct candidates *all, const char *vm)
@@ -142,7 +155,7 @@ static char *advice(const struct candidates *all, const char *vm)
 			told = &all->item[i];
 	if (told->row.high + told->row.held_then >= lost)
 		return mem_printf("No advice: no change of %zu that were replayed is sure to help %s.\n", all->len, vm);
-	return praise(told, all->len, vm);
+	return praise(told, best, all->len, vm);
 }
 
 char *advise(const struct diff_side *side, const struct subject *who)

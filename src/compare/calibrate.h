@@ -15,7 +15,7 @@ struct models {
 	unsigned other;          /* the best of the other kind, with ticks or without; 0: there is none */
 };
 
-/* Cost: some sixty replays of a part of the window, in which there are 200,000 bursts at most. */
+/* Cost: some seventy replays of a part of the window, in which there are 200,000 bursts at most. */
 int models_find(const struct wants *w, struct models *models, struct error *err);
 /* Of the time that was waited as recorded, the share that the last replay got wrong. */
 double wants_missed(const struct wants *w);

@@ -53,7 +53,7 @@ static void add_processes(const struct topo *topo, struct whatif_change *c, size
 static int add_subject(const struct topo *topo, struct whatif_change *c, size_t *cap, const struct subject *s,
                        struct error *err)
 {
-	char name[300];
+	char name[PARTY_TEXT];
 	const struct topo_machine *m = &topo->machine[subject_machine(topo, s)];
 	const size_t before = c->threads;
 	if (s->kind == SUBJECT_THREAD && m->kind == MACHINE_HOST)
@@ -220,7 +220,7 @@ static int check_cpus(const struct topo *topo, const struct whatif_change *chang
 
 int whatif_check(const struct topo *topo, const struct whatif_change *change, size_t n, struct error *err)
 {
-	char name[300];
+	char name[PARTY_TEXT];
 	if (topo->machines == 0 || topo->machine[0].kind != MACHINE_HOST || topo->machine[0].cpus == 0)
 		return error_set(err, STATUS_INPUT, "record the host, too", "%s: a replay needs the host's CPUs and threads",
 		                 history_file(topo->h));

@@ -132,6 +132,7 @@ struct whatif_row {
 	double reproduced;       /* by the replay without any change */
 	double value, low, high; /* with the changes */
 	double held, held_then;  /* of a CPU: what quotas hold back, which is not waited, as recorded and with the changes */
+	bool vague;              /* the interval is no answer: for a note, not for a table */
 };
 
 #define WHATIF_MISSES 0.25   /* of the waits: a replay that misses more proves nothing */
@@ -141,6 +142,7 @@ struct whatif {
 	size_t rows, cap;
 	double error;            /* of the waits that were recorded, what the replay reproduces wrongly */
 	double missed;           /* the same, of the waits and what quotas held back */
+	double guess;            /* of these the one that the changes are about: more than WHATIF_MISSES proves nothing */
 	int64_t slice, credit;   /* ns, of the scheduler's model: found by calibration */
 	size_t grouped;          /* threads of whose control groups the weights are known */
 	bool doubted;            /* what threads weigh: it may be otherwise than their nice levels say, and matters */

@@ -6,7 +6,8 @@
  * Bogomolov 2014).
  *
  * The order: findings before the rest; requests, then those who lost most more (or less) than before, guests before the
- * host; of one subject the whole of a quantity first, then who explains most of its change. */
+ * host; of one subject the whole of a quantity first, then who explains most of its change; last what is a part of no
+ * finding. */
 #include "compare/compare.h"
 
 #include <math.h>
@@ -329,6 +330,12 @@ static struct subject_group *groups_of(const struct work *w, size_t *groups)
 	return g;
 }
 
+/* A finding that is a part of what is none: of a mean, where a quantile changed. */
+static bool is_loose(const struct diff_row *r)
+{
+	return r->found && *r->by && isnan(r->explains);
+}
+
 static int rank_cmp(const void *pa, const void *pb)
 {
 	const struct ranked *a = pa, *b = pb;
@@ -344,6 +351,8 @@ static int rank_cmp(const void *pa, const void *pb)
 		return g->weight > h->weight ? -1 : 1;
 	if (g != h)
 		return group_cmp(g, h);
+	if (is_loose(r) != is_loose(s))
+		return is_loose(r) ? 1 : -1;
 	if (r->quantity != s->quantity)
 		return r->quantity < s->quantity ? -1 : 1;
 	if (!*r->by != !*s->by)

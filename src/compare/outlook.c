@@ -22,6 +22,9 @@
 #define UNLIKE_MOST 1.3      /* half octaves; with weights that are off by 2 some 1.6, with the right ones 0.4 */
 #define UNLIKE_FROM 0.02     /* of a CPU that is waited */
 #define SKEW_MOST 0.3
+#define LATE_MOST 0.1        /* of the requests */
+#define VAGUE 4              /* times the low end: an interval that reaches beyond, and has what was recorded in it */
+#define VAGUE_FROM 0.05      /* of a CPU that is waited: one that is narrower says enough */
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -62,6 +65,31 @@ static void skew(struct whatif_row *row, double low, double high, double tail)
 	row->high = high + (1 + part) * reach;
 }
 
+static void list_add(char **list, const char *name)
+{
+	char *more = mem_printf("%s%s%s", *list, **list ? ", " : "", name);
+	free(*list);
+	*list = more;
+}
+
+/* It may be as it was, or several times as much or as little, which is no answer. */
+static void judge_vague(struct replays *r, struct whatif_row *row)
+{
+	const bool waited = row->quantity == DIFF_LOST;
+	if (row->low > row->recorded || row->high < row->recorded || row->high <= VAGUE * row->low ||
+	    (waited && row->high - row->low <= VAGUE_FROM))
+		return;
+	char low[40], high[40];
+	diff_value_text(low, sizeof low, row->quantity, row->low, false);
+	diff_value_text(high, sizeof high, row->quantity, row->high, false);
+	const char *what = waited ? "waited" : diff_quantity_name[row->quantity];
+	char *name = mem_printf("%s %s (%s to %s)", row->subject, what, low, high);
+	r->vague = r->vague ? r->vague : mem_dup("");
+	list_add(&r->vague, name);
+	free(name);
+	row->vague = true;
+}
+
 static int waiting_cmp(const void *pa, const void *pb)
 {
 	const struct waiting *a = pa, *b = pb;
@@ -81,13 +109,6 @@ static double sample_error(const struct replays *r, const struct waiting *x)
 	for (unsigned i = 0; i < DIFF_SLICES; i++)
 		den[i] = ((double)(r->w->to - r->w->from) + 1) / DIFF_SLICES;
 	return fmax(estimate_ratio(x->in[0], den).error, estimate_ratio(x->in[1], den).error);
-}
-
-static void list_add(char **list, const char *name)
-{
-	char *more = mem_printf("%s%s%s", *list, **list ? ", " : "", name);
-	free(*list);
-	*list = more;
 }
 
 /* The replay without a change makes it wait quite another time. */
@@ -117,8 +138,10 @@ void outlook_waits(struct replays *r, struct whatif *out, struct notes *notes)
 	for (size_t i = 0; i < r->w->tasks; i++) {
 		if (n == 0 || waiting_cmp(&a[n - 1], &a[i])) {
 			a[n++] = a[i];
+			a[n - 1].threads = 1;
 			continue;
 		}
+		a[n - 1].threads++;
 		a[n - 1].recorded += a[i].recorded;
 		a[n - 1].held += a[i].held;
 		a[n - 1].held_then += a[i].held_then;
@@ -150,6 +173,8 @@ void outlook_waits(struct replays *r, struct whatif *out, struct notes *notes)
 		                                 a[i].replayed.value[AS_IT_WAS], x[0], x[1], LEAST_WAIT, sample_error(r, &a[i]));
 		row->held = a[i].held;
 		row->held_then = a[i].held_then;
+		row->high = fmin(row->high, a[i].threads);
+		judge_vague(r, row);
 	}
 	tell_missed(missed, out, notes);
 	free(missed);
@@ -188,6 +213,22 @@ static const struct { uint8_t quantity; double p; size_t requests; } quantile[] 
 	{ DIFF_P50, 0.5, 20 }, { DIFF_P90, 0.9, 50 }, { DIFF_P99, 0.99, 100 },
 };
 
+/* A guest that gets less than it wants in the long run answers ever later: how late hangs on how long one looks. */
+static bool piles_up(const struct replays *r, const char *kind, struct notes *notes)
+{
+	size_t all = 0, late = 0;
+	for (size_t i = 0; i < r->served->len; i++) {
+		const bool of = strcmp(r->served->item[i].kind, kind) == 0;
+		all += of;
+		late += of && r->late[i];
+	}
+	if ((double)late <= LATE_MOST * (double)all)
+		return false;
+	notes_add(notes, NOTE_DOUBT, NULL, "%s: what requests would take is not told: if they come by the clock, %zu of %zu "
+	          "are not answered by the end of the window, and the longer it were the later they would be", kind, late, all);
+	return true;
+}
+
 static void tell_kind(struct replays *r, const char *kind, struct whatif *out)
 {
 	struct latency *l = mem_new(r->served->len, sizeof *l);
@@ -219,20 +260,23 @@ static void tell_kind(struct replays *r, const char *kind, struct whatif *out)
 		const double least = fmin(low[0], low[1]), most = fmax(high[0], high[1]);
 		if (isfinite(low[0]) && isfinite(low[1]) && hangs_on_pins(low, high, 0))
 			r->untold++;
-		else if (isfinite(least))
-			skew(add_row(out, DIFF_OF_REQUESTS, kind, quantile[q].quantity, recorded, reproduced, least, most, 0, sample),
-			     least, most, length);
+		else if (isfinite(least)) {
+			struct whatif_row *row = add_row(out, DIFF_OF_REQUESTS, kind, quantile[q].quantity, recorded, reproduced, least,
+			                                 most, 0, sample);
+			skew(row, least, most, length);
+			judge_vague(r, row);
+		}
 	}
 	free(l);
 }
 
-void outlook_requests(struct replays *r, struct whatif *out)
+void outlook_requests(struct replays *r, struct whatif *out, struct notes *notes)
 {
 	for (size_t i = 0; i < r->served->len; i++) {
 		bool first = true;
 		for (size_t k = 0; k < i && first; k++)
 			first = strcmp(r->served->item[k].kind, r->served->item[i].kind) != 0;
-		if (first)
+		if (first && !piles_up(r, r->served->item[i].kind, notes))
 			tell_kind(r, r->served->item[i].kind, out);
 	}
 }
@@ -256,8 +300,17 @@ void outlook_untold(const struct replays *r, const struct whatif_change *change,
 	if (r->untold)
 		notes_add(notes, NOTE_DOUBT, NULL, "not told (%zu): what hangs on whether %s may leave the one CPU that each "
 		          "was seen on; 'free WHO' or 'pin WHO -> CPUn', as a change more, says it", r->untold,
-		          *who ? who : "threads that were seen on one CPU");
+		          *who ? who : "some who hardly wait");
 	free(who);
+}
+
+void outlook_vague(struct replays *r, struct notes *notes)
+{
+	if (r->vague)
+		notes_add(notes, NOTE_DOUBT, NULL, "not told, since it may be as it was, or several times as much or as little: "
+		          "%s", r->vague);
+	free(r->vague);
+	r->vague = NULL;
 }
 
 /* Waits of other lengths: the CPUs were shared by other rules, or weights. */

@@ -9,6 +9,7 @@
 #include "compare/served.h"
 
 #define RUNS (2 * MODELS)    /* each in a closed and an open loop */
+#define OPEN 1               /* the run of the best model in an open loop */
 
 /* The replays: as it was, changed, and changed for all who may not be pinned. */
 enum { AS_IT_WAS, CHANGED, FREED, VARIANTS };
@@ -25,6 +26,7 @@ struct waiting {
 	double held, held_then;    /* by quotas */
 	struct figure replayed;
 	double in[2][DIFF_SLICES]; /* ns with the changes, of the first runs */
+	unsigned threads;
 };
 
 struct replays {
@@ -32,6 +34,9 @@ struct replays {
 	struct waiting *waiting;   /* by task, until they are joined */
 	struct served_list *served;
 	size_t untold;               /* figures that hang on who is pinned */
+	char *vague;                 /* figures whose intervals say nothing; or NULL */
+	bool *late;                  /* of each request: with the changes it is not answered by the end of the window, if all
+	                                come by the clock */
 	bool apart;                  /* see apply_lifts_quota() */
 	unsigned runs;               /* with the changes; as it was, there are two */
 	struct contests met[2];      /* as it was, and changed */
@@ -40,10 +45,11 @@ struct replays {
 
 /* Appends rows to *out.  Joins r->waiting by name, so once. */
 void outlook_waits(struct replays *r, struct whatif *out, struct notes *notes);
-void outlook_requests(struct replays *r, struct whatif *out);
+void outlook_requests(struct replays *r, struct whatif *out, struct notes *notes);
 /* Notes, of which some make all of *out doubted: figures that are left out, weights that nobody tried, waits unlike those
  * recorded. */
 void outlook_untold(const struct replays *r, const struct whatif_change *change, size_t changes, struct notes *notes);
+void outlook_vague(struct replays *r, struct notes *notes);
 void outlook_untried(const struct replays *r, struct whatif *out, struct notes *notes);
 void outlook_unlike(const struct wants *w, double unlike, struct whatif *out, struct notes *notes);
 

@@ -2,6 +2,9 @@
  *
  * Ran and lost come from the state sums: O(slices log n) a row.  Gaps and wakes are counted in one walk over the statuses,
  * exits in one over those of the vCPUs. */
+#include <stdlib.h>
+
+#include "base/mem.h"
 #include "base/text.h"
 #include "compare/ledger.h"
 
@@ -95,37 +98,65 @@ static int add_counts(struct ledger *l, enum diff_kind kind, const struct subjec
 
 /* ---- Exits */
 
-static void add_exit_rows(struct ledger *l, unsigned slice, const struct exit_list *list)
+/* Of one machine for one reason: how many begin in each slice. */
+struct exit_count { uint32_t machine, reason; double begin[DIFF_SLICES]; };
+
+struct exit_counts {
+	const struct ledger *l;
+	struct map by_reason;    /* machine << 32 | reason -> index into `count` */
+	struct exit_count *count;
+	size_t len, cap;
+	unsigned slice;          /* of the last one */
+};
+
+static void count_exit(void *arg, uint32_t vcpu, uint32_t reason, int64_t t)
 {
-	for (size_t i = 0; i < list->rows; i++) {
-		const struct exit_row *row = &list->row[i];
-		const struct subject vm = { SUBJECT_MACHINE, l->topo->cpu[row->vcpu].machine };
+	struct exit_counts *c = arg;
+	const uint32_t machine = c->l->topo->cpu[vcpu].machine;
+	const int64_t *edge = c->l->edge;
+	bool is_new;
+	uint64_t *at = map_put(&c->by_reason, (uint64_t)machine << 32 | reason, &is_new);
+	if (is_new) {
+		*at = c->len;
+		*ARRAY_PUSH(c->count, c->len, c->cap) = (struct exit_count){ .machine = machine, .reason = reason };
+	}
+	if (t < edge[c->slice] || t >= edge[c->slice + 1])
+		c->slice = ledger_slice(c->l, t);
+	c->count[*at].begin[c->slice]++;
+}
+
+static void add_exit_rows(struct ledger *l, const struct exit_counts *c, const struct exit_list *list)
+{
+	for (size_t i = 0; i < c->len; i++) {
+		const struct subject vm = { SUBJECT_MACHINE, c->count[i].machine };
 		char subject[SUBJECT_TEXT], by[SUBJECT_TEXT];
 		ledger_subject(l->topo, &vm, subject);
-		text_escape(by, sizeof by, list->name[row->reason]);
-		ledger_series(l, DIFF_OF_MACHINE, subject, DIFF_EXITS, "")->num[slice] += (double)row->count;
-		ledger_series(l, DIFF_OF_MACHINE, subject, DIFF_EXITS, by)->num[slice] += (double)row->count;
+		text_escape(by, sizeof by, list->name[c->count[i].reason]);
+		struct series *all = ledger_series(l, DIFF_OF_MACHINE, subject, DIFF_EXITS, "");
+		struct series *of = ledger_series(l, DIFF_OF_MACHINE, subject, DIFF_EXITS, by);
+		for (unsigned k = 0; k < DIFF_SLICES; k++) {
+			all->num[k] += c->count[i].begin[k];
+			of->num[k] += c->count[i].begin[k];
+		}
 	}
 }
 
 static int add_exits(struct ledger *l, struct error *err)
 {
-	for (unsigned i = 0; i < DIFF_SLICES; i++) {
-		struct exit_list list = { 0 };
-		const struct exit_options o = { .from = l->edge[i], .to = l->edge[i + 1] - 1 };
-		struct inquiry *q = exits_open(l->topo, &o, err);
-		int rc = q ? inquiry_run(q, NULL, err) : -1;
-		if (rc == 0) {
-			exits_take(q, &list);
-			add_exit_rows(l, i, &list);
-		}
-		const bool none = list.silent == list.vcpus;
-		inquiry_close(q);
-		exits_release(&list);
-		if (rc || none)
-			return rc;
+	struct exit_counts c = { .l = l };
+	struct exit_list list = { 0 };
+	const struct exit_options o = { .from = l->edge[0], .to = l->edge[DIFF_SLICES] - 1, .begins = count_exit, .arg = &c };
+	struct inquiry *q = exits_open(l->topo, &o, err);
+	int rc = q ? inquiry_run(q, NULL, err) : -1;
+	if (rc == 0) {
+		exits_take(q, &list);
+		add_exit_rows(l, &c, &list);
 	}
-	return 0;
+	inquiry_close(q);
+	exits_release(&list);
+	map_release(&c.by_reason);
+	free(c.count);
+	return rc;
 }
 
 int ledger_add_rates(struct ledger *l, struct error *err)

@@ -4,8 +4,8 @@
  * least while others wait.  Who wakes is put at most `credit` behind the others of its CPU, and preempts if it is
  * GRANULARITY behind the one at work.  Where the host's turns ended at a tick, a CPU looks at its ticks alone.
  * Who wakes goes to the CPU that it was on if that is idle, to any idle one that it may use, else stays; a CPU that
- * becomes idle takes one that waits elsewhere, or was sent away.  Slice and credit are what reproduces the recording best
- * (calibrate.c).
+ * becomes idle takes one that waits elsewhere, or was sent away; and every now and then one who waits goes where fewer do.
+ * Slice, credit and how often that is are what reproduces the recording best (calibrate.c).
  *
  * Groups whose weights are known give each of theirs a weight of that moment (groups.h).
  *
@@ -250,6 +250,39 @@ static void requeue(struct replay_host *m, unsigned cpu)
 			next(m, i);
 }
 
+static size_t want(const struct core *c)
+{
+	return c->len + (c->task != NOBODY);
+}
+
+/* Of those who wait for the CPU that most want, whoever does so longest goes to the one that fewest want. */
+static void balance(struct replay_host *m)
+{
+	unsigned busiest = 0, idlest = 0;
+	for (unsigned i = 1; i < m->w->cpus; i++) {
+		busiest = want(&m->core[i]) > want(&m->core[busiest]) ? i : busiest;
+		idlest = want(&m->core[i]) < want(&m->core[idlest]) ? i : idlest;
+	}
+	struct core *from = &m->core[busiest], *to = &m->core[idlest];
+	size_t best = from->len;
+	for (size_t k = 0; k < from->len && busiest != idlest; k++)
+		if ((m->w->task[from->queue[k]].may >> idlest & 1) &&
+		    (best == from->len || m->w->task[from->queue[k]].since < m->w->task[from->queue[best]].since))
+			best = k;
+	if (best == from->len)
+		return;
+	const size_t task = from->queue[best];
+	account(m, from);
+	account(m, to);
+	from->queue[best] = from->queue[--from->len];
+	enqueue(m, idlest, task);
+	plan(m, from);
+	if (to->task == NOBODY)
+		next(m, idlest);
+	else
+		plan(m, to);
+}
+
 /* ---- Tasks */
 
 static unsigned place(const struct replay_host *m, const struct replay_task *t)
@@ -363,6 +396,7 @@ void replay_run(struct wants *w, const struct rules *rules)
 		m->core[i].due = INT64_MAX;
 	}
 	begin(m);
+	int64_t balances = rules->balance ? w->from + rules->balance : INT64_MAX;
 	for (;;) {
 		unsigned first = 0;
 		for (unsigned i = 1; i < w->cpus; i++)
@@ -372,9 +406,13 @@ void replay_run(struct wants *w, const struct rules *rules)
 		if (wakes == INT64_MAX && due == INT64_MAX)
 			break;
 		m->now = wakes < due ? wakes : due;
+		m->now = m->now < balances ? m->now : balances;
 		if (m->now > m->end)
 			break;
-		if (due <= wakes)
+		if (balances <= m->now) {
+			balance(m);
+			balances += rules->balance;
+		} else if (due <= wakes)
 			cpu_event(m, first);
 		else
 			wake(m, heap_pop(m));

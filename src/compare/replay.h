@@ -98,6 +98,7 @@ int64_t task_work_at(const struct replay_task *t, int64_t at);
 struct rules {
 	int64_t slice, credit;   /* ns */
 	int64_t tick, phase;     /* ns: turns end at phase + n x tick alone; tick 0: at any time */
+	int64_t balance;         /* ns: so often a CPU takes one that waits for the busiest; 0: never */
 	bool open;               /* sleeps between requests end when they did; else all last as long as they did */
 	bool by_clock;           /* open: those within requests, too */
 };
@@ -108,5 +109,7 @@ double task_waits(const struct replay_task *t);  /* ns, in the replay */
 void replay_run(struct wants *w, const struct rules *rules);
 /* When a followed task has done so much work; `begins`: and goes on.  INT64_MIN: never. */
 int64_t task_time_of(const struct replay_task *t, int64_t work, bool begins);
+/* When a followed task runs first in the replay, from `at` on.  INT64_MIN: never. */
+int64_t task_runs_from(const struct replay_task *t, int64_t at);
 
 #endif

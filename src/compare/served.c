@@ -207,8 +207,17 @@ void served_release(struct served_list *l)
 	*l = (struct served_list){ 0 };
 }
 
-double served_again(const struct served *s)
+double served_again(const struct served *s, bool by_clock)
 {
-	const int64_t start = task_time_of(s->first, s->begins, true), end = task_time_of(s->last, s->ends, false);
+	int64_t start = task_time_of(s->first, s->begins, true);
+	const int64_t end = task_time_of(s->last, s->ends, false), comes = task_runs_from(s->first, s->start);
+	if (by_clock && comes != INT64_MIN && comes < start)
+		start = comes;
 	return s->first->gone || start == INT64_MIN || end == INT64_MIN || end < start ? NAN : (double)(end - start);
+}
+
+bool served_late(const struct served *s, int64_t by)
+{
+	const int64_t end = task_time_of(s->last, s->ends, false);
+	return !s->first->gone && (end == INT64_MIN || end > by);
 }

@@ -20,7 +20,10 @@ struct served_list {
 /* The complete requests of the window whose servers run in VMs of the host. */
 int served_read(struct served_list *l, const struct wants *w, struct notes *notes, struct error *err);
 void served_release(struct served_list *l);
-/* ns that the replay makes of it; NAN: it does not end there. */
-double served_again(const struct served *s);
+/* ns that the replay makes of it; NAN: it does not end there.  `by_clock`: it comes when it did, as soon as its vCPU runs,
+ * even if that is behind with its work. */
+double served_again(const struct served *s, bool by_clock);
+/* In the replay it is not answered by then. */
+bool served_late(const struct served *s, int64_t by);
 
 #endif

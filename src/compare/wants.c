@@ -23,6 +23,8 @@
 #define NICE_LEVELS 41      /* -21, real time, to 19 */
 #define NICE_0 21
 #define NICE_STEP 1.25      /* the weight of a level, of that of the next one */
+#define SHORT_LIFE 500000000  /* ns */
+#define HOG_FROM 0.1    /* of the window, up to its end, without a sleep */
 #define SEEN_FROM 0.02  /* of its time: who is started on one CPU and pinned to another may not go back */
 
 /* The vCPU that a thread is, for what held it back; a thread that is several in turn is taken as it is. */
@@ -108,6 +110,30 @@ static int is_held(const struct topo *topo, uint32_t attr, int64_t start, int64_
 	return 2 * held <= end - start + 1 ? 0 : 2 * quota > held ? 1 : 2;
 }
 
+/* Has a quota held it back in the window?  1, 0, -1. */
+static int has_quota(const struct wants *w, uint32_t attr, struct error *err)
+{
+	int64_t sums[HISTORY_STATES], quota = 0;
+	if (attr == HISTORY_NONE)
+		return 0;
+	if (history_sums(w->topo->h, attr, w->from, w->to, sums, err))
+		return -1;
+	for (unsigned i = 0; i < HISTORY_STATES - 1; i++)
+		quota += w->topo->out_reason[i] == OUT_QUOTA ? sums[i] : 0;
+	return quota > 0;
+}
+
+/* All CPUs that it uses were idle, and it waited: no scheduler does that to who has no quota.  1, 0, -1. */
+static int was_let_wait(const struct wants *w, const struct replay_task *t, int64_t start, int64_t end, struct error *err)
+{
+	const struct topo_machine *host = &w->topo->machine[0];
+	int idle = t->seen != 0 && end - start >= TURN_LEAST;
+	for (uint32_t i = host->cpu; i < host->cpu + host->cpus && idle > 0; i++)
+		if (t->seen >> w->topo->cpu[i].number & 1)
+			idle = was_idle(w, &w->topo->cpu[i], start, end, err);
+	return idle;
+}
+
 static void add_sleep(struct replay_task *t, int64_t *work, int64_t start, int64_t end, bool quota)
 {
 	struct replay_burst *last = t->bursts ? &t->burst[t->bursts - 1] : NULL;
@@ -191,8 +217,11 @@ static int read_states(struct wants *w, struct replay_task *t, struct error *err
 	const uint32_t reasons = reasons_of(topo, th);
 	struct history_cursor c;
 	struct interval iv[READ];
-	int64_t work = 0, total = 0;
+	const int quota = has_quota(w, reasons, err);
+	int64_t work = 0, total = 0, slept = w->from;
 	int n;
+	if (quota < 0)
+		return -1;
 	if (history_range(&c, topo->h, th->status, w->from, w->to, err))
 		return -1;
 	while ((n = history_range_read(&c, iv, READ, err)) > 0)
@@ -207,7 +236,9 @@ static int read_states(struct wants *w, struct replay_task *t, struct error *err
 				total += end - start + 1;
 				continue;
 			}
-			const int held = state == THREAD_PREEMPTED ? is_held(topo, reasons, start, end, err) : 0;
+			int held = state == THREAD_PREEMPTED ? is_held(topo, reasons, start, end, err) : 0;
+			if (held == 0 && quota && state == THREAD_PREEMPTED)
+				held = was_let_wait(w, t, start, end, err);
 			if (held < 0)
 				return -1;
 			if (state == THREAD_PREEMPTED && !held) {
@@ -225,8 +256,12 @@ static int read_states(struct wants *w, struct replay_task *t, struct error *err
 			if (state == THREAD_UNKNOWN && unseen(w, start, end, &unknown, err))
 				return -1;
 			t->unknown += unknown;
+			slept = end + 1;
 			add_sleep(t, &work, start, end, held == 1);
 		}
+	/* Who computes all along does not stop because the window does, or because it got on faster. */
+	if ((double)(w->to - slept) >= HOG_FROM * (double)(w->to - w->from))
+		work += 2 * (w->to - w->from);
 	*ARRAY_PUSH(t->burst, t->bursts, t->burst_cap) = (struct replay_burst){ .work = work, .sleep = INT64_MAX,
 		.wake = INT64_MAX };
 	if (t->follow)
@@ -327,6 +362,20 @@ static int read_groups(struct wants *w, struct replay_task *t, struct error *err
 	return more;
 }
 
+/* Who lives shortly was seen on few CPUs for want of time: it may use all, unless it waited while others were idle. */
+static uint64_t may_use(const struct wants *w, const struct replay_task *t)
+{
+	const struct topo_machine *host = &w->topo->machine[0];
+	int64_t start = 0, end = INT64_MAX;
+	uint64_t all = 0;
+	for (uint32_t i = host->cpu; i < host->cpu + host->cpus; i++)
+		all |= UINT64_C(1) << w->topo->cpu[i].number;
+	if (t->follow || t->stuck >= STUCK_LEAST ||
+	    topo_life(w->topo, &(struct subject){ SUBJECT_THREAD, t->thread }, &start, &end, NULL) <= 0)
+		return t->seen;
+	return end - start < SHORT_LIFE ? all : t->seen;
+}
+
 static int add_task(struct wants *w, uint32_t thread, struct error *err)
 {
 	const struct topo_thread *th = &w->topo->thread[thread];
@@ -348,7 +397,7 @@ static int add_task(struct wants *w, uint32_t thread, struct error *err)
 		return -1;
 	if (!t->seen)
 		t->seen = 1;
-	t->may = t->seen;
+	t->may = may_use(w, t);
 	return 0;
 }
 
@@ -465,4 +514,16 @@ int64_t task_time_of(const struct replay_task *t, int64_t work, bool begins)
 	const size_t i = stretch_at(t->again, t->agains, begins || work == 0 ? work : work - 1, true);
 	const int64_t time = t->again[i].time + (work - t->again[i].work);
 	return i + 1 == t->agains && work > t->done ? INT64_MIN : time;
+}
+
+int64_t task_runs_from(const struct replay_task *t, int64_t at)
+{
+	if (t->agains == 0)
+		return INT64_MIN;
+	const size_t i = stretch_at(t->again, t->agains, at, false);
+	const bool last = i + 1 == t->agains;
+	const int64_t ran = (last ? t->done : t->again[i + 1].work) - t->again[i].work;
+	if (at < t->again[i].time + ran)
+		return at > t->again[i].time ? at : t->again[i].time;
+	return last ? INT64_MIN : t->again[i + 1].time;
 }

@@ -25,7 +25,9 @@ static void keep(struct replays *r, int variant, unsigned run)
 	}
 	r->again[variant][run] = mem_new(r->served->len, sizeof(double));
 	for (size_t i = 0; i < r->served->len; i++)
-		r->again[variant][run][i] = served_again(&r->served->item[i]);
+		r->again[variant][run][i] = served_again(&r->served->item[i], variant != AS_IT_WAS && run % 2);
+	for (size_t i = 0; i < r->served->len && variant == CHANGED && run == OPEN; i++)
+		r->late[i] = served_late(&r->served->item[i], r->w->to);
 }
 
 /* Nobody is freed: as it was changed. */
@@ -185,6 +187,7 @@ int whatif_ask(struct whatif_base *b, const struct whatif_change *change, size_t
 		return -1;
 	restore(b);
 	struct replays r = { .w = w, .waiting = mem_new(w->tasks, sizeof *r.waiting), .served = &b->served,
+	                     .late = mem_new(b->served.len, sizeof *r.late),
 	                     .apart = apply_lifts_quota(change, changes), .runs = 2 * b->models.n };
 	for (size_t i = 0; i < w->tasks; i++) {
 		task_name(w, &w->task[i], r.waiting[i].subject);
@@ -195,10 +198,12 @@ int whatif_ask(struct whatif_base *b, const struct whatif_change *change, size_t
 	out->credit = b->models.rules[0].credit;
 	out->grouped = w->grouped;
 	replay_all(&r, &b->models, change, changes, out);
+	out->guess = r.apart ? out->missed : out->error;
 	if (requests)
-		outlook_requests(&r, out);
+		outlook_requests(&r, out, notes);
 	outlook_waits(&r, out, notes);
 	outlook_untold(&r, change, changes, notes);
+	outlook_vague(&r, notes);
 	outlook_untried(&r, out, notes);
 	outlook_unlike(w, b->models.unlike, out, notes);
 	for (unsigned k = 0; k < RUNS * VARIANTS; k++)
@@ -206,6 +211,7 @@ int whatif_ask(struct whatif_base *b, const struct whatif_change *change, size_t
 	contests_release(&r.met[0]);
 	contests_release(&r.met[1]);
 	free(r.waiting);
+	free(r.late);
 	return 0;
 }
 

@@ -99,7 +99,7 @@ static char *headline_text(const struct diff *d, const struct diff_row *r)
 	if (r->alone == 1)
 		return mem_printf("%s, which ran %s of a CPU before, is not there any more.", r->subject, t.before);
 	if (r->alone == 2)
-		return mem_printf("%s, which ran %s of a CPU, is not there before.", r->subject, t.after);
+		return mem_printf("%s, which runs %s of a CPU, was not there before.", r->subject, t.after);
 	if (diff_unit_of[r->quantity] == UNIT_CPU)
 		return mem_printf("%s %s %s of a CPU, before %s: %s (%s to %s).", r->subject, diff_quantity_name[r->quantity],
 		                  t.after, t.before, t.change, t.low, t.high);
@@ -125,17 +125,35 @@ static const struct diff_row *cause_of(const struct diff *d, const struct diff_r
 	return NULL;
 }
 
+/* Is that what the whole is about, or a thread of a machine that is there on one side alone? */
+static bool is_of(const struct diff_row *r, const struct diff_row *whole)
+{
+	const size_t n = strlen(whole->subject);
+	return strncmp(r->subject, whole->subject, n) == 0 && (r->subject[n] == '\0' || (whole->alone && r->subject[n] == '/'));
+}
+
 /* Who runs more than before by most; not those that the whole is about. */
 static const struct diff_row *runs_more(const struct diff *d, const struct diff_row *whole)
 {
 	const struct diff_row *most = NULL;
 	for (size_t i = 0; i < d->found; i++) {
 		const struct diff_row *r = &d->row[i];
-		if (r->quantity == DIFF_RAN && !*r->by && r->kind == DIFF_OF_THREAD && r->low > 0 &&
-		    strcmp(r->subject, whole->subject) && (!most || r->change > most->change))
+		if (r->quantity == DIFF_RAN && !*r->by && r->kind == DIFF_OF_THREAD && r->low > 0 && !is_of(r, whole) &&
+		    (!most || r->change > most->change))
 			most = r;
 	}
 	return most;
+}
+
+/* Another machine that one side alone has. */
+static const struct diff_row *other_alone(const struct diff *d, const struct diff_row *whole)
+{
+	for (size_t i = 0; i < d->found; i++) {
+		const struct diff_row *r = &d->row[i];
+		if (r->alone && r->kind == DIFF_OF_MACHINE && !*r->by && !is_of(r, whole))
+			return r;
+	}
+	return NULL;
 }
 
 /* The whole of that quantity, if it is a finding. */
@@ -148,13 +166,25 @@ static const struct diff_row *finding_of(const struct diff *d, const char *subje
 	return NULL;
 }
 
-static bool has_parts(const struct diff *d, const struct diff_row *whole)
+/* Among the first n rows. */
+static bool has_parts(const struct diff *d, const struct diff_row *whole, size_t n)
 {
-	for (size_t i = 0; i < d->rows; i++)
+	for (size_t i = 0; i < n; i++)
 		if (*d->row[i].by && d->row[i].kind == whole->kind && family_of(&d->row[i]) == family_of(whole) &&
 		    !strcmp(d->row[i].subject, whole->subject))
 			return true;
 	return false;
+}
+
+/* Why no part of a change is said to explain it; NULL: it was not taken apart. */
+static const char *no_part(const struct diff *d, const struct diff_row *whole)
+{
+	const bool latency = family_of(whole) == DIFF_LATENCY;
+	if (!has_parts(d, whole, d->rows))
+		return NULL;
+	if (!has_parts(d, whole, d->found))
+		return latency ? "No part of the mean changed for sure" : "No part of it changed for sure";
+	return latency ? "The mean did not change for sure" : "No part that changed for sure explains it";
 }
 
 /* Where requests' own parts tell nothing for sure: who took the machine's time that answers them. */
@@ -167,38 +197,9 @@ static char *lost_text(const struct diff *d, const struct diff_row *whole)
 	if (!by)
 		return NULL;
 	const struct texts t = texts_of(lost), of = texts_of(by);
-	return mem_printf("No part of the mean changed for sure; but %s lost %s of a CPU, before %s, and of that %s to %s, "
-	                  "before %s.", machine, t.after, t.before, of.after, by->by, of.before);
-}
-
-static char *unexplained_text(const struct diff *d, const struct diff_row *whole)
-{
-	const bool parts = has_parts(d, whole);
-	char *lost = lost_text(d, whole);
-	const struct diff_row *r = lost ? NULL : runs_more(d, whole);
-	if (lost)
-		return lost;
-	if (!r)
-		return mem_dup(parts ? "What explains it is not told apart: no part of it changed for sure."
-		                     : "What explains it is not told apart.");
-	const struct texts t = texts_of(r);
-	return mem_printf("%s that %s ran %s of a CPU, before %s (%s to %s).",
-	                  parts ? "No part of it changed for sure; what else changed most is" : "What else changed most is",
-	                  r->subject, t.after, t.before, t.low, t.high);
-}
-
-static char *cause_text(const struct diff *d, const struct diff_row *whole)
-{
-	char share[60];
-	const struct diff_row *r = cause_of(d, whole);
-	if (!r)
-		return unexplained_text(d, whole);
-	struct texts t = texts_of(r);
-	snprintf(share, sizeof share, r->explains > 1.005 ? "All of the change and more (%.0f%%)" : "%.0f%% of the change",
-	         100 * r->explains);
-	return mem_printf("%s%s is %s: %s, before %s (%s to %s).", share,
-	                  diff_unit_of[whole->quantity] == UNIT_NS && whole->quantity != DIFF_LATENCY ? " of the mean" : "",
-	                  r->by, t.after, t.before, t.low, t.high);
+	const char *why = no_part(d, whole);
+	return mem_printf("%s%s%s lost %s of a CPU, before %s, and of that %s to %s, before %s.", why ? why : "",
+	                  why ? "; but " : "", machine, t.after, t.before, of.after, by->by, of.before);
 }
 
 /* The widest interval of a whole's loss or latency: what could have hidden in it. */
@@ -217,6 +218,37 @@ static char *hidden_text(const struct diff *d)
 	if (r->quantity == DIFF_LOST)
 		return mem_printf("The change of what %s lost lies between %s and %s of a CPU.", r->subject, t.low, t.high);
 	return mem_printf("The change of what requests of %s take lies between %s and %s.", r->subject, t.low, t.high);
+}
+
+static char *unexplained_text(const struct diff *d, const struct diff_row *whole)
+{
+	const char *why = no_part(d, whole);
+	char *lost = lost_text(d, whole);
+	const struct diff_row *r = lost ? NULL : runs_more(d, whole), *other = whole->alone ? other_alone(d, whole) : NULL;
+	if (lost)
+		return lost;
+	if (other)
+		return headline_text(d, other);
+	if (!r)
+		return whole->alone ? hidden_text(d)
+		                    : mem_printf("%s%shat explains it is not told apart.", why ? why : "", why ? ": w" : "W");
+	const struct texts t = texts_of(r);
+	return mem_printf("%s%she thread that runs more by most is %s: %s of a CPU, before %s (%s to %s).", why ? why : "",
+	                  why ? "; t" : "T", r->subject, t.after, t.before, t.low, t.high);
+}
+
+static char *cause_text(const struct diff *d, const struct diff_row *whole)
+{
+	char share[60];
+	const struct diff_row *r = cause_of(d, whole);
+	if (!r)
+		return unexplained_text(d, whole);
+	struct texts t = texts_of(r);
+	snprintf(share, sizeof share, r->explains > 1.005 ? "All of the change and more (%.0f%%)" : "%.0f%% of the change",
+	         100 * r->explains);
+	return mem_printf("%s%s is %s: %s, before %s (%s to %s).", share,
+	                  diff_unit_of[whole->quantity] == UNIT_NS && whole->quantity != DIFF_LATENCY ? " of the mean" : "",
+	                  r->by, t.after, t.before, t.low, t.high);
 }
 
 char *diff_verdict(const struct diff *d)
