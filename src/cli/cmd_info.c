@@ -141,10 +141,13 @@ static int print_json(const struct scene *s, struct json_object *doc, const stru
 	return rc;
 }
 
-static int print(struct scene *s, struct json_object *doc, struct report_how how, struct error *err)
+static int print(struct scene *s, struct report_how how, struct error *err)
 {
-	const struct report_shape shape = { "info", vcpu_columns, count_columns(field_array(doc, "vms"), how), "" };
 	scene_about(s, NULL, how);
+	struct json_object *doc = scene_told(s, err);
+	if (!doc)
+		return -1;
+	const struct report_shape shape = { "info", vcpu_columns, count_columns(field_array(doc, "vms"), how), "" };
 	if (how.format == FORMAT_CSV)
 		return report_end(vcpu_rows(doc, &shape, how, &s->origin), err);
 	if (how.format == FORMAT_JSON)
@@ -164,12 +167,8 @@ int cmd_info(int argc, char **argv, struct error *err)
 	if (opts_parse(&opts, argc, argv, &first, err))
 		return -1;
 	struct scene s;
-	struct json_object *doc = NULL;
 	int rc = scene_open(&s, argv[first], &always, err);
 	if (rc == 0)
-		rc = (doc = provenance_load(s.h, err)) ? 0 : -1;
-	if (rc == 0)
-		rc = print(&s, doc, how, err);
-	json_object_put(doc);
+		rc = print(&s, how, err);
 	return scene_close(&s, rc, err);
 }

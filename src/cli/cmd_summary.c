@@ -48,7 +48,7 @@ static void print_rest(const struct summary *s, size_t top)
 /* What awaiting the halts of its vCPUs cost the host. */
 static int print_polled(struct scene *scene, const struct summary *s, struct error *err)
 {
-	char name[300], won[TIME_TEXT], lost[TIME_TEXT];
+	char name[PARTY_TEXT], won[TIME_TEXT], lost[TIME_TEXT];
 	int64_t ns[POLL_OUTCOME_COUNT];
 	bool told, any = false;
 	for (size_t i = 0; i < s->machines; i++) {

@@ -17,13 +17,11 @@ static int report_of_history(char *path, struct report_how how, struct error *er
 	struct scene s;
 	struct json_object *doc = NULL;
 	int rc = scene_open(&s, path, &always, err);
-	if (rc == 0)
-		rc = (doc = provenance_load(s.h, err)) ? 0 : -1;
 	if (rc == 0) {
 		scene_about(&s, NULL, how);
-		rc = clock_report(field_array(doc, "sync"), how, &s.origin, err);
+		doc = scene_told(&s, err);
+		rc = doc ? clock_report(field_array(doc, "sync"), how, &s.origin, err) : -1;
 	}
-	json_object_put(doc);
 	return scene_close(&s, rc, err);
 }
 

@@ -20,7 +20,8 @@ static void doubt_unknown(struct scene *s, const struct wait_list *l, struct rep
 		return;
 	notes_add(&notes, NOTE_DOUBT, NULL,
 	          "what ended %llu of %llu sleeps is unknown: that takes the host's events sched_waking, and those of "
-	          "interrupts, softirqs and timers", (unsigned long long)unknown, (unsigned long long)all);
+	          "interrupts, softirqs and timers; where these were recorded, it was none of them, or events were lost",
+	          (unsigned long long)unknown, (unsigned long long)all);
 	if (how.format == FORMAT_CSV)
 		what_say(&notes);
 	origin_doubt(&s->origin, &notes);

@@ -50,28 +50,51 @@ static struct json_object *calibration(const struct whatif *w)
 	return o;
 }
 
+static double part_reproduced(double missed)
+{
+	return missed < 1 ? 1 - missed : 0;
+}
+
+/* How well the replay does without a change, and what it takes for granted. */
+static void print_words(const struct whatif *w)
+{
+	char *groups = w->grouped ? mem_printf("the control groups of %zu of them share as their weights say", w->grouped)
+	                          : mem_dup("nothing is known of SCHED_IDLE, nor of control groups' weights");
+	char *held = w->missed < w->error ? mem_printf(", and %.0f%% of these and what quotas held back together",
+		100 * part_reproduced(w->missed)) : mem_dup("");
+	char slice[TIME_TEXT], *words = mem_printf("Without a change the replay reproduces %.0f%% of the waits for a CPU of "
+		"the host%s (slices of %s); what it misses is part of the intervals.  Guests keep the order of their work, "
+		"threads weigh what their nice levels say, and %s.\n",
+		100 * part_reproduced(w->error), held, time_duration(slice, w->slice), groups);
+	free(groups);
+	free(held);
+	prose_print(words, NULL);
+	free(words);
+}
+
 static int print_whatif(const struct whatif *w, struct report_how how, const struct origin *origin, struct error *err)
 {
 	static const struct report_shape raw = REPORT_SHAPE("whatif", raw_columns);
 	static const struct report_shape text = REPORT_SHAPE("whatif", text_columns);
 	const bool people = how.format == FORMAT_TEXT;
+	size_t told = 0;
+	for (size_t i = 0; i < w->rows; i++)
+		told += !w->row[i].vague;
+	if (people && told == 0) {  /* the notes say why */
+		origin_write_head(origin, stdout);
+		print_words(w);
+		return 0;
+	}
 	struct report *out = report_begin(stdout, how, people ? &text : &raw, origin);
 	for (size_t i = 0; i < w->rows; i++)
-		print_row(out, &w->row[i], people);
+		if (!w->row[i].vague)
+			print_row(out, &w->row[i], people);
 	report_member(out, "calibration", calibration(w));
 	int rc = report_end(out, err);
 	if (rc || !people)
 		return rc;
-	char *groups = w->grouped ? mem_printf("the control groups of %zu of them share as their weights say", w->grouped)
-	                          : mem_dup("nothing is known of SCHED_IDLE, nor of control groups' weights");
-	char slice[TIME_TEXT], *words = mem_printf("Without a change the replay reproduces %.0f%% of the waits for a CPU of "
-		"the host (slices of %s); what it misses is part of the intervals.  Guests keep the order of their work, "
-		"threads weigh what their nice levels say, and %s.\n",
-		100 * (w->error < 1 ? 1 - w->error : 0), time_duration(slice, w->slice), groups);
-	free(groups);
 	putchar('\n');
-	prose_print(words, NULL);
-	free(words);
+	print_words(w);
 	return 0;
 }
 
@@ -86,10 +109,10 @@ static int ask(struct scene *s, char **text, size_t n, struct report_how how, st
 	if (rc == 0)
 		rc = whatif_of(&(struct diff_side){ &s->topo, s->window.from, s->window.to }, change, n, &w, &notes, err);
 	if (rc == 0) {
-		if (w.error > WHATIF_MISSES)
+		if (w.guess > WHATIF_MISSES)
 			notes_add(&notes, NOTE_DOUBT, NULL,
 			          "the replay reproduces no more than %.0f%% of the waits: what it says is a guess",
-			          100 * (w.error < 1 ? 1 - w.error : 0));
+			          100 * part_reproduced(w.guess));
 		scene_about(s, NULL, how);
 		if (how.format == FORMAT_CSV)
 			what_say(&notes);

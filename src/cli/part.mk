@@ -47,8 +47,9 @@ stealscope_SOURCES = \
 	src/cli/what.c src/cli/what.h \
 	src/cli/who.c src/cli/who.h \
 	src/cli/window.c src/cli/window.h
-# C's library first: most symbols are its, and each is looked for in one library after the other.
-stealscope_LDADD = -lc src/libexport.a src/libui.a src/libreport.a src/libindex.a src/libmodel.a src/libsync.a src/libcompare.a src/liblatency.a src/libflow.a \
+# C's library first: most symbols are its, and each is looked for in one library after the other.  Then those that look for
+# many of their own.
+stealscope_LDADD = -lc src/libui.a $(NCURSES_LIBS) src/libexport.a src/libreport.a src/libindex.a src/libmodel.a src/libsync.a src/libcompare.a src/liblatency.a src/libflow.a \
 	src/libbeacon.a src/librecord.a $(TRACEFS_LIBS) $(HISTORY_LIBS) $(TRACE_LIBS) $(NCURSES_LIBS) $(JSON_LIBS)
 dist_man_MANS += man/stealscope.1 man/stealscope.7
 

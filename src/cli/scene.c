@@ -2,6 +2,7 @@
 
 #include "cli/progress_bar.h"
 #include "cli/what.h"
+#include "index/index.h"
 
 int scene_open(struct scene *s, char *what, const struct window_options *when, struct error *err)
 {
@@ -32,4 +33,9 @@ void scene_about(struct scene *s, const struct subject *who, struct report_how h
 	origin_take(&s->origin, &s->topo, who, s->window.from, s->window.to);
 	if (how.format == FORMAT_CSV)
 		what_say(&s->origin.notes);
+}
+
+struct json_object *scene_told(const struct scene *s, struct error *err)
+{
+	return s->origin.told ? s->origin.told : provenance_load(s->h, err);  /* which says why there is nothing */
 }

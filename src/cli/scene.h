@@ -25,5 +25,7 @@ int scene_run(struct inquiry *q, struct error *err);
 /* The report is about this subject, or about all (NULL): fills s->origin.  csv has no place for what makes it doubtful:
  * that goes to stderr. */
 void scene_about(struct scene *s, const struct subject *who, struct report_how how);
+/* After it: all that the history says of where it comes from, the scene's; NULL: nothing. */
+struct json_object *scene_told(const struct scene *s, struct error *err);
 
 #endif

@@ -50,7 +50,7 @@ static int list(const struct scene *s, const struct subject *found, size_t n, st
 	if (c) {
 		struct report *r = report_begin(stderr, REPORT_WHOLE(FORMAT_TEXT), &shape, NULL);
 		for (size_t i = 0; i < n && i < LISTED; i++) {
-			char name[300];
+			char name[PARTY_TEXT];
 			report_row(r, (struct value[]){ VAL_SHOWN(topo_subject_text(&s->topo, &c[i].who, name, sizeof name)),
 			                                VAL_INT(c[i].start), VAL_INT(c[i].end), VAL_INT(c[i].lost) });
 		}

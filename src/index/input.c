@@ -54,6 +54,9 @@ int input_add_machine(struct input *in, const char *dir, const char *name, enum 
                       struct error *err)
 {
 	size_t before = in->specs;
+	if (name && strlen(name) > MACHINE_NAME)
+		return error_set(err, STATUS_USAGE, "choose a shorter one", "the name of a machine has at most %d bytes: %.32s...",
+		                 MACHINE_NAME, name);
 	if (trace_discover(dir, &in->spec, &in->specs, &in->notes, err))
 		return -1;
 	if (in->specs - before > 1)

@@ -4,6 +4,8 @@
 
 #include "index/index.h"
 
+#define MACHINE_NAME 255  /* bytes at most of a machine's name that is given, as a folder's may have */
+
 /* Adds the one machine whose traces lie below dir (name and layout may be NULL; copied). */
 int input_add_machine(struct input *in, const char *dir, const char *name, enum trace_role role, const char *layout,
                       struct error *err);

@@ -47,7 +47,7 @@ static void put_band(struct json_object *o, const char *key, const struct sync_v
 	json_object_object_add(o, key, band < 0 ? NULL : json_object_new_int64(band));
 }
 
-/* Every piece is reported at its own start, middle and end. */
+/* Every piece is reported at its own start, middle and end, as far as its clock is known. */
 static struct json_object *sync_row(const struct sync_vm *vm, size_t i)
 {
 	const struct clock_piece *p = &vm->clock.piece[i];
@@ -68,6 +68,10 @@ static struct json_object *sync_row(const struct sync_vm *vm, size_t i)
 	put_real(o, "alpha_ppm", clock_line_ppm(&p->line));
 	put_int(o, "ref_guest_ns", begin);
 	put_int(o, "ref_host_ns", clock_line_at(&p->line, begin));
+	if (vm->clock.known_from != vm->clock.known_to) {  /* bands of what it says nothing of are none */
+		begin = begin > vm->clock.known_from ? begin : vm->clock.known_from;
+		end = end < vm->clock.known_to ? end : vm->clock.known_to;
+	}
 	put_band(o, "band_start_ns", vm, begin);
 	put_band(o, "band_mid_ns", vm, begin + (end - begin) / 2);
 	put_band(o, "band_end_ns", vm, end);

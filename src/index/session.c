@@ -246,6 +246,8 @@ static int load_guest(struct session *s, const yaml_node_t *node)
 		return -1;
 	if (!name)
 		return yaml_refuse(&s->file, node, s->err, "name: is missing");
+	if (strlen(name) > MACHINE_NAME)
+		return yaml_refuse(&s->file, node, s->err, "name: has more than %d bytes", MACHINE_NAME);
 	struct sync_hint *hint = input_add_hint(s->in, name);
 	if (get_parent(s, node, hint) || get_offset(s, node, hint) || get_nudge(s, node, hint) ||
 	    get_vcpus(s, node, hint) || get_tsc(s, node, hint) || get_groups(s, node, hint->parent))

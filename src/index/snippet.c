@@ -35,7 +35,9 @@ struct snippet {
 	int64_t from, to;
 	struct snippet_source *source;
 	size_t sources;
-	char fields[1024];
+	FILE *out;                  /* into `fields`, whose length does not matter */
+	char *fields;
+	size_t length;
 };
 
 /* ---- where the traces are */
@@ -262,6 +264,7 @@ struct snippet *snippet_open(const struct history *h, const struct snippet_optio
 {
 	struct snippet *m = mem_new(1, sizeof *m);
 	struct input in = { 0 };
+	m->out = open_memstream(&m->fields, &m->length);
 	struct json_object *doc = provenance_load(h, err);
 	m->from = o->from;
 	m->to = o->to;
@@ -285,6 +288,8 @@ void snippet_close(struct snippet *m)
 		free(m->source[i].name);
 	}
 	free(m->source);
+	fclose(m->out);
+	free(m->fields);
 	free(m);
 }
 
@@ -299,27 +304,25 @@ static bool is_address(const char *name)
 	return false;
 }
 
-static void put_field(char *buf, size_t size, const char *name, const char *text, int64_t v)
+static void put_field(FILE *out, const char *name, const char *text, int64_t v)
 {
-	const size_t used = strlen(buf);
-	const char *space = used ? " " : "";
+	fprintf(out, "%s%s=", ftello(out) ? " " : "", name);
 	if (text)
-		snprintf(buf + used, size - used, "%s%s=%s", space, name, text);
+		fputs(text, out);
 	else if (is_address(name))
-		snprintf(buf + used, size - used, "%s%s=0x%" PRIx64, space, name, (uint64_t)v);
+		fprintf(out, "0x%" PRIx64, (uint64_t)v);
 	else
-		snprintf(buf + used, size - used, "%s%s=%" PRId64, space, name, v);
+		fprintf(out, "%" PRId64, v);
 }
 
-static const char *tell_fields(const struct trace *trace, const struct event *ev, char *buf, size_t size)
+static void put_fields(FILE *out, const struct trace *trace, const struct event *ev)
 {
-	buf[0] = '\0';
 	if (ev->kind == EV_LOST) {
 		int64_t ns;
-		put_field(buf, size, "for_ns", NULL, __builtin_sub_overflow(ev->lost.end, ev->ts, &ns) ? INT64_MAX : ns);
+		put_field(out, "for_ns", NULL, __builtin_sub_overflow(ev->lost.end, ev->ts, &ns) ? INT64_MAX : ns);
 		if (ev->lost.count != EVENT_ABSENT)
-			put_field(buf, size, "count", NULL, ev->lost.count);
-		return buf;
+			put_field(out, "count", NULL, ev->lost.count);
+		return;
 	}
 	for (unsigned i = 0; i < event_args[ev->kind] && ev->kind != EV_NAMED; i++) {
 		char number[EXIT_NAME];
@@ -329,9 +332,17 @@ static const char *tell_fields(const struct trace *trace, const struct event *ev
 		if (ev->kind == EV_KVM_EXIT && &ev->arg[i] == &ev->kvm.reason)
 			text = exit_name(ev, number);
 		if (name && ev->arg[i] != EVENT_ABSENT)
-			put_field(buf, size, name, text, ev->arg[i]);
+			put_field(out, name, text, ev->arg[i]);
 	}
-	return buf;
+}
+
+static const char *tell_fields(struct snippet *m, const struct trace *trace, const struct event *ev)
+{
+	rewind(m->out);
+	put_fields(m->out, trace, ev);
+	putc('\0', m->out);
+	fflush(m->out);
+	return m->fields;
 }
 
 int snippet_next(struct snippet *m, struct event_text *out, struct error *err)
@@ -345,7 +356,7 @@ int snippet_next(struct snippet *m, struct event_text *out, struct error *err)
 	const struct event *ev = &first->ev;
 	*out = (struct event_text){ .t = first->t, .own = ev->ts, .machine = first->name, .cpu = ev->cpu, .tid = ev->tid,
 		.comm = trace_string(first->trace, ev->comm), .event = event_kind_name[ev->kind],
-		.fields = tell_fields(first->trace, ev, m->fields, sizeof m->fields) };
+		.fields = tell_fields(m, first->trace, ev) };
 	if (ev->kind == EV_NAMED)
 		out->event = trace_string(first->trace, ev->named.name);
 	return advance(m, first, err) ? -1 : 1;

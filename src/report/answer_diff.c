@@ -32,12 +32,14 @@ static void raw_row(struct report *out, const struct diff_row *r)
 }
 
 /* What `by` is of depends on the quantity: a loss to somebody, exits for a reason, a part of a latency. */
-static void text_row(struct report *out, const struct diff_row *r, bool follows)
+static void text_row(struct report *out, const struct diff_row *r, const struct diff_row *above)
 {
+	const bool follows = above && above->kind == r->kind && !strcmp(above->subject, r->subject);
+	const bool below = follows && above->quantity == r->quantity;
 	char what[400], before[40], after[40], change[40], low[40], high[40], explains[16] = "";
 	const char *name = diff_quantity_name[r->quantity];
 	if (*r->by)
-		snprintf(what, sizeof what, "  %s%s", r->quantity == DIFF_LOST ? "to " : "", r->by);
+		snprintf(what, sizeof what, "%s %s%s", below ? " " : name, r->quantity == DIFF_LOST ? "to " : "", r->by);
 	else
 		snprintf(what, sizeof what, "%s", name);
 	diff_value_text(before, sizeof before, r->quantity, r->before, false);
@@ -86,7 +88,7 @@ int report_diff(FILE *out, struct report_how how, const struct diff *d, bool all
 			continue;
 		}
 		if (people)
-			text_row(r, row, last && last->kind == row->kind && !strcmp(last->subject, row->subject));
+			text_row(r, row, last);
 		else
 			raw_row(r, row);
 		last = row;

@@ -51,7 +51,7 @@ static const char *culprit_name(const struct gap_list *list, const struct flow_e
 static void gap_row(struct report *r, const struct topo *topo, const struct gap_list *list, const struct gap_item *item,
                     const struct flow_entry *culprit, struct report_how how)
 {
-	char subject[160];
+	char subject[PARTY_TEXT];
 	const struct gap *g = &item->gap;
 	topo_subject_text(topo, &g->subject, subject, sizeof subject);
 	report_row(r, (struct value[]){
@@ -64,7 +64,7 @@ static void gap_row(struct report *r, const struct topo *topo, const struct gap_
 static void write_totals(FILE *out, const struct topo *topo, const struct gap_list *list, const struct subject *who)
 {
 	const struct gap_lengths *all = &list->all;
-	char total[TIME_TEXT], p50[TIME_TEXT], p90[TIME_TEXT], p99[TIME_TEXT], longest[TIME_TEXT], name[160] = "";
+	char total[TIME_TEXT], p50[TIME_TEXT], p90[TIME_TEXT], p99[TIME_TEXT], longest[TIME_TEXT], name[PARTY_TEXT] = "";
 	if (!all->count)
 		return;
 	fprintf(out, "\n%" PRIu64 " gap%s%s%s, %s in all\nlength: p50 %s, p90 %s, p99 %s, longest %s\n", all->count,
@@ -107,7 +107,7 @@ int report_gap_lengths(FILE *out, struct report_how how, const struct topo *topo
 	struct report *r = report_begin(out, how, &shape, o);
 	for (size_t i = 0; i < list->rows; i++) {
 		const struct gap_lengths *l = &list->row[i];
-		char subject[160];
+		char subject[PARTY_TEXT];
 		report_row(r, (struct value[]){
 			VAL_SHOWN(topo_subject_text(topo, &l->who, subject, sizeof subject)), VAL_INT((int64_t)l->count),
 			VAL_INT(l->total), VAL_INT(l->p50), VAL_INT(l->p90), VAL_INT(l->p99), VAL_INT(l->longest) });
@@ -121,7 +121,7 @@ static void bin_row(struct report *r, const struct topo *topo, const struct gap_
 	int64_t from = INT64_C(1) << bin;
 	size_t cells = (size_t)((double)l->bin[bin] / (double)most * (double)(sizeof bar - 1) + 0.5);
 	cells += cells == 0 && l->bin[bin];
-	char subject[160];
+	char subject[PARTY_TEXT];
 	report_row(r, (struct value[]){
 		VAL_SHOWN(topo_subject_text(topo, &l->who, subject, sizeof subject)), VAL_INT(bin ? from : 0),
 		VAL_INT(from - 1 + from), VAL_INT((int64_t)l->bin[bin]), VAL_SHOWN(bar + sizeof bar - 1 - cells) });

@@ -11,7 +11,7 @@ static const struct column raw_columns[] = {
 	{ "lock", NULL, COL_TEXT },          { "how", NULL, COL_TEXT },        { "holder_tid", NULL, COL_INT },
 	{ "holder_name", NULL, COL_TEXT },   { "suspicion", NULL, COL_SHARE }, { "taken_ns", NULL, COL_DURATION },
 	{ "thief_system", NULL, COL_TEXT },  { "thief_tid", NULL, COL_INT },   { "thief_name", NULL, COL_TEXT },
-	{ "own_taken_ns", NULL, COL_DURATION },
+	{ "own_taken_ns", NULL, COL_DURATION }, { "suspects", NULL, COL_TEXT },
 };
 /* As wide as a terminal of 80 columns: less is said of each wait. */
 static const struct column text_columns[] = {
@@ -30,7 +30,7 @@ static void raw_row(struct report *r, const struct topo *topo, const struct lock
 		held ? VAL_TEXT(l->name[w->holder.name]) : VAL_NONE, w->suspicion > 0 ? VAL_REAL(w->suspicion) : VAL_NONE,
 		VAL_INT(w->taken), taken ? value_system(topo, w->thief.system) : VAL_NONE,
 		taken ? value_tid(w->thief.tid) : VAL_NONE, taken ? VAL_TEXT(l->name[w->thief.name]) : VAL_NONE,
-		VAL_INT(w->own_taken) });
+		VAL_INT(w->own_taken), w->suspects ? VAL_TEXT(l->name[w->suspects]) : VAL_NONE });
 }
 
 /* "Debian/164 mutex-0"; "164 mutex-0" where the machine (NULL) is clear. */
@@ -57,9 +57,10 @@ void lock_cells(const struct topo *topo, const struct lock_list *l, const struct
 	snprintf(out->taken, sizeof out->taken, "%s%s", time_duration(ns, own ? w->own_taken : w->taken), own ? "*" : "");
 	if (w->thief.system >= 0)
 		party_shown(topo, &w->thief, l->name[w->thief.name], out->thief, sizeof out->thief);
-	if (w->holder.system < 0)
-		return;  /* else it is of the waiter's machine */
-	thread_text(NULL, w->holder.tid, l->name[w->holder.name], out->holder, sizeof out->holder);
+	if (w->suspects)
+		snprintf(out->holder, sizeof out->holder, "%s", l->name[w->suspects]);
+	else if (w->holder.system >= 0)  /* of the waiter's machine */
+		thread_text(NULL, w->holder.tid, l->name[w->holder.name], out->holder, sizeof out->holder);
 	const size_t used = strlen(out->holder);
 	if (w->suspicion > 0)
 		snprintf(out->holder + used, sizeof out->holder - used, ", %.0f%%?", 100 * w->suspicion);

@@ -21,7 +21,7 @@ int report_polls(FILE *out, struct report_how how, const struct topo *topo, cons
 		const struct poll_row *e = &l->row[i];
 		const struct topo_cpu *cpu = &topo->cpu[e->vcpu];
 		const bool kept = e->victim_ns > 0;
-		char who[300];
+		char who[PARTY_TEXT];
 		report_row(r, (struct value[]){
 			VAL_TEXT(topo->machine[cpu->machine].name), VAL_INT(cpu->number), VAL_TEXT(poll_outcome_name[e->outcome]),
 			VAL_INT((int64_t)e->count), VAL_INT(e->total), timed(e, e->p50), timed(e, e->p99), timed(e, e->max),

@@ -8,10 +8,10 @@ static const struct column columns[] = {
 };
 
 static char *party(const struct topo *topo, const struct steal *s, const struct party *p, int format,
-                   char buf[200])
+                   char buf[PARTY_TEXT])
 {
 	const char *name = p->name < s->names ? s->name[p->name] : NULL;
-	return format == FORMAT_TEXT ? party_shown(topo, p, name, buf, 200) : party_text(topo, p, name, buf, 200);
+	return format == FORMAT_TEXT ? party_shown(topo, p, name, buf, PARTY_TEXT) : party_text(topo, p, name, buf, PARTY_TEXT);
 }
 
 int report_steal(FILE *out, struct report_how how, const struct topo *topo, const struct steal *s,
@@ -20,7 +20,7 @@ int report_steal(FILE *out, struct report_how how, const struct topo *topo, cons
 	static const struct report_shape shape = REPORT_SHAPE("steal", columns);
 	struct report *r = report_begin(out, how, &shape, o);
 	for (size_t i = 0; i < s->cells; i++) {
-		char victim[200], thief[200];
+		char victim[PARTY_TEXT], thief[PARTY_TEXT];
 		report_row(r, (struct value[]){ VAL_SHOWN(party(topo, s, &s->cell[i].victim, how.format, victim)),
 		                                VAL_SHOWN(party(topo, s, &s->cell[i].thief, how.format, thief)),
 		                                VAL_INT(s->cell[i].ns), VAL_REAL(s->cell[i].share) });

@@ -37,13 +37,13 @@ static double share(int64_t part, int64_t whole)
 }
 
 static const char *thief_text(const struct topo *topo, const struct summary *s, const struct summary_row *row,
-                              int format, char buf[200])
+                              int format, char buf[PARTY_TEXT])
 {
 	const struct party *p = &row->thief;
 	const char *name = p->name < s->names ? s->name[p->name] : NULL;
 	if (p->kind == FLOW_RUNNING)
 		return "";
-	return format == FORMAT_TEXT ? party_shown(topo, p, name, buf, 200) : party_text(topo, p, name, buf, 200);
+	return format == FORMAT_TEXT ? party_shown(topo, p, name, buf, PARTY_TEXT) : party_text(topo, p, name, buf, PARTY_TEXT);
 }
 
 static struct value value_name(const struct topo *topo, const struct subject *who)
@@ -107,7 +107,7 @@ static struct polled polled(const struct topo *topo, const struct summary_row *r
 static void summary_line(struct report *r, const struct topo *topo, const struct summary *s, const struct summary_row *row,
                          size_t number, int format)
 {
-	char who[300], thief[200];
+	char who[PARTY_TEXT], thief[PARTY_TEXT];
 	const struct demand *d = &row->demand;
 	const bool gaps = row->gaps > 0;
 	const bool watched = topo_is_watched(topo, &row->who);
@@ -158,7 +158,7 @@ int report_threads(FILE *out, struct report_how how, const struct topo *topo, co
 	for (size_t i = s->machines; i < s->rows; i++) {
 		const struct summary_row *row = &s->row[i];
 		const struct demand *d = &row->demand;
-		char thief[200];
+		char thief[PARTY_TEXT];
 		bool gaps = row->gaps > 0;
 		report_row(r, (struct value[]){
 			value_system(topo, (int32_t)subject_machine(topo, &row->who)), value_thread(topo, &row->who),

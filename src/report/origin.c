@@ -9,14 +9,16 @@
 #include "base/text.h"
 #include "base/timefmt.h"
 #include "report/report.h"
+#include "report/writer.h"
 
 #define META_PROVENANCE "provenance"
 #define LINE_CELLS 80
 #define INDENT 9  /* "history  " */
 
-static void add_line(struct origin *o, const char *line)
+/* Takes the line. */
+static void add_line(struct origin *o, char *line)
 {
-	*ARRAY_PUSH(o->line, o->lines, o->lines_cap) = mem_dup(line);
+	*ARRAY_PUSH(o->line, o->lines, o->lines_cap) = line;
 }
 
 static int32_t machine_of(const struct topo *topo, const struct subject *s)
@@ -59,11 +61,10 @@ static void nudge_line(struct origin *o, struct json_object *doc, const char *ma
 	struct json_object *rows = field_array(doc, "nudges");
 	for (size_t i = 0; rows && i < json_object_array_length(rows); i++) {
 		struct json_object *row = json_object_array_get_idx(rows, i);
-		char line[80], by[TIME_TEXT];
+		char by[TIME_TEXT];
 		if (strcmp(field_text(row, "guest"), machine) != 0)
 			continue;
-		snprintf(line, sizeof line, "         moved by hand: %s", time_exact(by, field_int(row, "nudge_ns", 0)));
-		add_line(o, line);
+		add_line(o, mem_printf("         moved by hand: %s", time_exact(by, field_int(row, "nudge_ns", 0))));
 	}
 }
 
@@ -76,24 +77,22 @@ static void clock_lines(struct origin *o, struct json_object *doc, const char *m
 		struct json_object *row = json_object_array_get_idx(rows, i);
 		if (strcmp(field_text(row, "guest"), machine) != 0)
 			continue;
-		char line[200], band[TIME_TEXT], at[TIME_TEXT], text[160];
+		char band[TIME_TEXT], at[TIME_TEXT], text[160];
 		int64_t width = field_int(row, "band_mid_ns", -1);
 		if (stepped) {
-			snprintf(line, sizeof line, "         stepped at %s; then %s, error band %s",
-			         time_clock(at, field_int(row, "ref_host_ns", 0), 6), field_text(row, "quality"),
-			         width < 0 ? "unknown" : time_duration(band, width));
+			add_line(o, mem_printf("         stepped at %s; then %s, error band %s",
+			                       time_clock(at, field_int(row, "ref_host_ns", 0), 6), field_text(row, "quality"),
+			                       width < 0 ? "unknown" : time_duration(band, width)));
 		} else if (*field_text(row, "doubt")) {
-			snprintf(line, sizeof line, "clock    not synchronized: %s", field_text(row, "doubt"));
-			add_line(o, line);
+			add_line(o, mem_printf("clock    not synchronized: %s", field_text(row, "doubt")));
 			const bool own = field_int(row, "ref_host_ns", 0) == field_int(row, "ref_guest_ns", 0);
-			snprintf(line, sizeof line, "         %s; %s", own ? "its times are its own" : "it is shown as if its trace "
-			         "had begun with the host's", has_host(doc) ? "give its offset in a session file"
-			         : "open it together with its host");
+			add_line(o, mem_printf("         %s; %s", own ? "its times are its own" : "it is shown as if its trace "
+			                       "had begun with the host's", has_host(doc) ? "give its offset in a session file"
+			                       : "open it together with its host"));
 		} else {
 			clock_text(row, text, sizeof text);
-			snprintf(line, sizeof line, "clock    %s", text);
+			add_line(o, mem_printf("clock    %s", text));
 		}
-		add_line(o, line);
 		stepped = true;
 	}
 	nudge_line(o, doc, machine);
@@ -149,25 +148,27 @@ static void take_clocks(struct origin *o, struct json_object *doc, const struct 
 static void take_losses(struct origin *o, struct json_object *doc)
 {
 	struct json_object *traces = field_array(doc, "traces");
-	char line[200] = "lost     ";
+	char *line = mem_dup("lost     ");
 	for (size_t i = 0; traces && i < json_object_array_length(traces); i++) {
 		struct json_object *t = json_object_array_get_idx(traces, i), *loss;
 		int64_t lost = field_int(t, "lost", 0), uncounted = field_int(t, "uncounted", 0);
 		char count[48] = "some";
-		size_t used = strlen(line);
 		if (lost <= 0 && uncounted <= 0)
 			continue;
 		if (lost > 0)
 			snprintf(count, sizeof count, "%" PRId64 "%s", lost, uncounted > 0 ? " and more" : "");
-		snprintf(line + used, sizeof line - used, "%s%s events of %s", used > INDENT ? ", " : "", count,
-		         field_text(t, "machine"));
+		char *more = mem_printf("%s%s%s events of %s", line, strlen(line) > INDENT ? ", " : "", count,
+		                        field_text(t, "machine"));
+		free(line);
+		line = more;
 		bool host = strcmp(field_text(t, "role"), "host") == 0;
 		json_object_array_add(o->lost, loss = json_object_new_object());
 		json_object_object_add(loss, "machine", json_object_new_string(host ? "host" : field_text(t, "machine")));
 		json_object_object_add(loss, "events", json_object_new_int64(lost));
 		json_object_object_add(loss, "uncounted", json_object_new_int64(uncounted));
 	}
-	add_line(o, strlen(line) > INDENT ? line : "lost     no events");
+	add_line(o, strlen(line) > INDENT ? mem_dup(line) : mem_dup("lost     no events"));
+	free(line);
 }
 
 /* ---- Notes */
@@ -179,10 +180,8 @@ static void note_lines(struct origin *o, const struct note *note)
 	const char *rest = note_text(note, text);
 	for (const char *word = "note"; *rest; word = "") {
 		size_t n = text_line(rest, LINE_CELLS - INDENT);
-		char *line = mem_printf("%-*s%.*s", INDENT, word, (int)n, rest);
-		add_line(o, line);
+		add_line(o, mem_printf("%-*s%.*s", INDENT, word, (int)n, rest));
 		o->doubts++;
-		free(line);
 		rest += n + (rest[n] == ' ');
 	}
 }
@@ -219,22 +218,23 @@ void origin_write_head(const struct origin *o, FILE *out)
 
 void origin_take(struct origin *o, const struct topo *topo, const struct subject *s, int64_t from, int64_t to)
 {
-	char line[300], name[240];
+	struct field_text file = { .longer = NULL };
+	char name[PARTY_TEXT];
 	size_t size;
 	struct notes notes = { 0 };
 	*o = (struct origin){ .history = mem_new(1, sizeof(char *)), .histories = 1, .from = from, .to = to,
 		.clock = json_object_new_array(), .lost = json_object_new_array() };
 	o->history[0] = mem_dup(history_file(topo->h));
 	o->subject = s ? mem_dup(topo_subject_text(topo, s, name, sizeof name)) : NULL;
-	snprintf(line, sizeof line, "history  %s", text_escape(name, sizeof name, history_file(topo->h)));
-	add_line(o, line);
+	add_line(o, mem_printf("history  %s", field_escape(history_file(topo->h), &file)));
+	field_release(&file);
 	const void *meta = history_meta(topo->h, META_PROVENANCE, &size);
 	struct json_object *doc = meta ? field_parse(meta, size) : NULL;
 	if (doc) {
 		take_clocks(o, doc, topo, machine_of(topo, s));
 		take_losses(o, doc);
 	}
-	json_object_put(doc);
+	o->told = doc;
 	doubts_of(topo, s, from, to, &notes);
 	origin_doubt(o, &notes);
 }
@@ -274,6 +274,7 @@ void origin_release(struct origin *o)
 	free(o->subject);
 	json_object_put(o->clock);
 	json_object_put(o->lost);
+	json_object_put(o->told);
 	notes_release(&o->notes);
 	*o = (struct origin){ 0 };
 }

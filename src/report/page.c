@@ -31,9 +31,10 @@ void page_begin(struct row_page *p, struct report_how how, const char *name)
 
 static uint64_t hash_row(uint64_t h, const struct report_shape *shape, const struct value *value)
 {
-	char text[FIELD_TEXT];
+	struct field_text field = { .longer = NULL };
 	for (size_t i = 0; i < report_raw_columns(shape); i++)
-		h = hash_bytes(hash_text(h, field_format(&shape->column[i], &value[i], false, text)), "", 1);
+		h = hash_bytes(hash_text(h, field_format(&shape->column[i], &value[i], false, &field)), "", 1);
+	field_release(&field);
 	return h;
 }
 

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 
 #include "base/mem.h"
@@ -14,8 +15,25 @@
 const char *const report_formats[] = { "text", "csv", "json", NULL };
 static const struct report_writer *const writers[] = { &write_text, &write_csv, &write_json };
 
-char *field_format(const struct column *c, const struct value *v, bool people, char buf[FIELD_TEXT])
+const char *field_escape(const char *text, struct field_text *f)
 {
+	const size_t most = TEXT_ESCAPED * strlen(text) + 1;
+	if (most <= sizeof f->fixed)
+		return text_escape(f->fixed, sizeof f->fixed, text);
+	if (most > f->room)
+		f->longer = mem_resize(f->longer, f->room = most, 1);
+	return text_escape(f->longer, f->room, text);
+}
+
+void field_release(struct field_text *f)
+{
+	free(f->longer);
+	*f = (struct field_text){ 0 };
+}
+
+const char *field_format(const struct column *c, const struct value *v, bool people, struct field_text *f)
+{
+	char *buf = f->fixed;
 	buf[0] = '\0';
 	if (v->form == VALUE_ABSENT)
 		return buf;
@@ -25,9 +43,8 @@ char *field_format(const struct column *c, const struct value *v, bool people, c
 		if (v->form == VALUE_NUMBER)
 			break;
 		if (v->form == VALUE_RAW)
-			return text_escape(buf, FIELD_TEXT, v->text ? v->text : "");
-		snprintf(buf, FIELD_TEXT, "%s", v->text);
-		return buf;
+			return field_escape(v->text ? v->text : "", f);
+		return v->text ? v->text : "";
 	case COL_DURATION:
 		if (people)
 			return time_duration(buf, v->integer);
@@ -44,13 +61,13 @@ char *field_format(const struct column *c, const struct value *v, bool people, c
 	case COL_LANE:
 		break;
 	case COL_SHARE:
-		snprintf(buf, FIELD_TEXT, people ? "%.2f%%" : "%.9f", people ? 100 * v->real : v->real);
+		snprintf(buf, sizeof f->fixed, people ? "%.2f%%" : "%.9f", people ? 100 * v->real : v->real);
 		return buf;
 	case COL_REAL:
-		snprintf(buf, FIELD_TEXT, people ? "%.3f" : "%.9f", v->real);
+		snprintf(buf, sizeof f->fixed, people ? "%.3f" : "%.9f", v->real);
 		return buf;
 	}
-	snprintf(buf, FIELD_TEXT, "%" PRId64, v->integer);
+	snprintf(buf, sizeof f->fixed, "%" PRId64, v->integer);
 	return buf;
 }
 

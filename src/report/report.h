@@ -48,6 +48,7 @@ struct origin {
 	int64_t from, to;            /* ns, closed: the window; from > to: there is none */
 	struct json_object *clock;   /* array: the clocks of the machines concerned */
 	struct json_object *lost;    /* array: events that their tracers lost */
+	struct json_object *told;    /* all that the (first) history says of where it comes from; NULL: nothing */
 	struct notes notes;          /* what makes the answer doubtful */
 	char **line;                 /* the same for people, escaped: "clock    ACCURATE, ..."; the last ones are the notes */
 	size_t lines, lines_cap, doubts;  /* doubts: how many of them are the notes' */

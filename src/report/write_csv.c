@@ -1,6 +1,8 @@
 /* csv: a line of column names, a line for each row, fields quoted where they must be (RFC 4180, but with "\n"). */
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "report/writer.h"
 
 static void begin(struct report *r)
@@ -31,20 +33,25 @@ static bool is_formula(const struct column *c, const struct value *v, const char
 	return column_is_text(c) && v->form != VALUE_NUMBER && *text && strchr("=+-@", *text);
 }
 
+/* Such a text gets an escape in front: one more of those that names have. */
+static void put_safe(FILE *out, const char *text)
+{
+	char *safe = mem_printf("\\x%02x%s", (unsigned)text[0], text + 1);
+	put_field(out, safe);
+	free(safe);
+}
+
 static void row(struct report *r, const struct value *value)
 {
-	char buf[FIELD_TEXT], safe[FIELD_TEXT + 4];
+	struct field_text field = { .longer = NULL };
 	const size_t columns = report_raw_columns(r->shape);
 	for (size_t i = 0; i < columns; i++) {
 		const struct column *c = &r->shape->column[i];
-		const char *text = field_format(c, &value[i], false, buf);
-		if (is_formula(c, &value[i], text)) {
-			snprintf(safe, sizeof safe, "\\x%02x%s", (unsigned)text[0], text + 1);
-			text = safe;
-		}
-		put_field(r->out, text);
+		const char *text = field_format(c, &value[i], false, &field);
+		(is_formula(c, &value[i], text) ? put_safe : put_field)(r->out, text);
 		putc(i + 1 < columns ? ',' : '\n', r->out);
 	}
+	field_release(&field);
 }
 
 static void end(struct report *r)

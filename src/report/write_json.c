@@ -16,10 +16,11 @@ static struct json_object *text_json(const char *escaped)
 /* One file's name, or a list of several. */
 static struct json_object *history_json(const struct origin *o)
 {
-	char name[FIELD_TEXT];
+	struct field_text field = { .longer = NULL };
 	struct json_object *list = json_object_new_array();
 	for (size_t i = 0; o && i < o->histories; i++)
-		json_object_array_add(list, text_json(text_escape(name, sizeof name, o->history[i])));
+		json_object_array_add(list, text_json(field_escape(o->history[i], &field)));
+	field_release(&field);
 	if (json_object_array_length(list) > 1)
 		return list;
 	struct json_object *only = json_object_get(json_object_array_get_idx(list, 0));
@@ -81,12 +82,11 @@ static void begin(struct report *r)
 	fputs("  \"rows\": [", r->out);
 }
 
-static struct json_object *field_json(const struct column *c, const struct value *v)
+static struct json_object *field_json(const struct column *c, const struct value *v, struct field_text *field)
 {
-	char text[FIELD_TEXT];
 	if (v->form == VALUE_ABSENT)
 		return NULL;
-	field_format(c, v, false, text);
+	const char *text = field_format(c, v, false, field);
 	if (column_is_text(c))
 		return text_json(text);
 	if (c->type == COL_SHARE || c->type == COL_REAL)
@@ -97,8 +97,10 @@ static struct json_object *field_json(const struct column *c, const struct value
 static void row(struct report *r, const struct value *value)
 {
 	struct json_object *o = json_object_new_object();
+	struct field_text field = { .longer = NULL };
 	for (size_t i = 0; i < report_raw_columns(r->shape); i++)
-		json_object_object_add(o, r->shape->column[i].name, field_json(&r->shape->column[i], &value[i]));
+		json_object_object_add(o, r->shape->column[i].name, field_json(&r->shape->column[i], &value[i], &field));
+	field_release(&field);
 	fprintf(r->out, "%s\n    %s", r->rows > 1 ? "," : "", json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN));
 	json_object_put(o);
 }

@@ -1,4 +1,5 @@
 /* Text for people: aligned columns, as wide as their content or as the terminal. */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,23 +102,48 @@ static void put_lane(struct report *r, const char *number, int width)
 	free(lane);
 }
 
-/* A text that is wider than its column has a '~' in its middle: both ends of names and paths tell something. */
+/* Does it name a thread, as "Debian/151 fibonacci"? */
+static bool names_thread(const char *text)
+{
+	const char *slash = text + strcspn(text, "/ ");
+	return *slash == '/' && isdigit((unsigned char)slash[1]);
+}
+
+/* The longest end of a text that takes no more than w columns, and does not begin within a number. */
+static const char *end_of(const char *text, int w)
+{
+	const char *tail = text;
+	while (text_width(tail) > w || (tail > text && isdigit((unsigned char)*tail) && isdigit((unsigned char)tail[-1]))) {
+		uint32_t c;
+		size_t len = text_decode(tail, &c);
+		tail += len ? len : 1;
+	}
+	return tail;
+}
+
+/* A text that is wider than its column has a '~' in its middle: both ends of names and paths tell something.  Of a thread
+ * the machine is shortened, and then the end is missing: who it is stands in front.  Returns its columns. */
+static int put_cut(FILE *out, const char *text, int width)
+{
+	char *cut = text_squeeze(mem_dup(text), width);
+	const bool fits = text_width(cut) <= width, thread = names_thread(cut);
+	const size_t head = text_fit(cut, fits ? width : thread ? width - 1 : (width - 1) / 2);
+	const char *tail = fits || thread ? "" : end_of(cut + head, width - 1 - (width - 1) / 2);
+	const char *mark = fits ? "" : "~";
+	cut[head] = '\0';
+	fprintf(out, "%s%s%s", cut, mark, tail);
+	const int w = text_width(cut) + text_width(mark) + text_width(tail);
+	free(cut);
+	return w;
+}
+
 static void put_text(struct report *r, const char *text, int width, bool pad)
 {
 	int w = text_width(text);
-	if (w > width) {
-		size_t head = text_fit(text, (width - 1) / 2);
-		const char *tail = text + head;
-		while (text_width(tail) > width - 1 - (width - 1) / 2) {
-			uint32_t c;
-			size_t len = text_decode(tail, &c);
-			tail += len ? len : 1;
-		}
-		fprintf(r->out, "%.*s~%s", (int)head, text, tail);
-		w = text_width(text) - text_width(text + head) + 1 + text_width(tail);
-	} else {
+	if (w > width)
+		w = put_cut(r->out, text, width);
+	else
 		fputs(text, r->out);
-	}
 	if (pad)
 		fprintf(r->out, "%*s", width - w + 2, "");
 }
@@ -194,14 +220,15 @@ static void flush(struct report *r)
 
 static void row(struct report *r, const struct value *value)
 {
+	struct field_text text = { .longer = NULL };
 	for (size_t i = 0; i < r->shape->columns; i++) {
-		char buf[FIELD_TEXT];
-		char *field = mem_dup(field_format(&r->shape->column[i], &value[i], true, buf));
+		char *field = mem_dup(field_format(&r->shape->column[i], &value[i], true, &text));
 		int w = text_width(field);
 		if (!r->widths_known && w > r->width[i])
 			r->width[i] = w;
 		*ARRAY_PUSH(r->held, r->held_len, r->held_cap) = field;
 	}
+	field_release(&text);
 	if (r->widths_known || r->rows >= REPORT_LOOKAHEAD)
 		flush(r);
 }

@@ -7,7 +7,12 @@
 #include "report/page.h"
 #include "report/report.h"
 
-#define FIELD_TEXT 512  /* bytes of one formatted field */
+/* One formatted field after the other: what does not fit into `fixed`, `longer` has. */
+struct field_text {
+	char fixed[128];
+	char *longer;
+	size_t room;                  /* bytes of `longer` */
+};
 
 struct report {
 	FILE *out;
@@ -37,7 +42,9 @@ extern const struct report_writer write_text, write_csv, write_json;
 
 size_t report_raw_columns(const struct report_shape *shape);  /* those of csv and json */
 
-/* One field as csv and text print it, escaped. */
-char *field_format(const struct column *c, const struct value *v, bool people, char buf[FIELD_TEXT]);
+/* One field as csv and text print it, escaped and whole; good until the next one, or until v goes. */
+const char *field_format(const struct column *c, const struct value *v, bool people, struct field_text *f);
+const char *field_escape(const char *text, struct field_text *f);
+void field_release(struct field_text *f);
 
 #endif
