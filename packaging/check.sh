@@ -67,7 +67,8 @@ say 'lintian has no remarks'
 for p in *.deb; do
 	case $p in *dbgsym*) ;; *) dpkg-deb -c "$p" ;; esac
 done | awk '$6 !~ /\/$/ { sub(/^\./, "", $6); print $6 }' | grep -v '^/usr/share/doc/' |
-	sed 's|/usr/lib/[^/]*-linux-gnu[^/]*/|/usr/lib/|; s/\.gz$//' | sort >debian.files
+	sed 's|/usr/lib/[^/]*-linux-gnu[^/]*/|/usr/lib/|; s|/zsh/vendor-completions/|/zsh/site-functions/|; s/\.gz$//' |
+	sort >debian.files
 
 if command -v rpmbuild >/dev/null; then
 	try rpmbuild --nodeps -bb --define "_sourcedir $work" --define "_topdir $work/rpm" "$top/packaging/stealscope.spec"
@@ -102,6 +103,8 @@ for t in root/source/debian/tests/*; do
 	name=${t##*/}
 	[ "$name" = control ] || try inside "cd /source && mkdir /tmp/$name && AUTOPKGTEST_TMP=/tmp/$name sh debian/tests/$name"
 done
+try inside 'ls /usr/share/bash-completion/completions/stealscope.bash /usr/share/zsh/vendor-completions/_stealscope \
+	/usr/share/fish/vendor_completions.d/stealscope.fish'
 try inside 'cd /tmp && stealscope --version && man -w stealscope 2>/dev/null || [ -e /usr/share/man/man1/stealscope.1.gz ]'
 try inside 'apt-get -qq -y purge stealscope libstealscope-mark0 libstealscope-mark-dev'
 all_files root/usr >after

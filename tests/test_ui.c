@@ -3,6 +3,7 @@
 
 #include <locale.h>
 
+#include "base/text.h"
 #include "ui/cells.h"
 #include "ui/keys.h"
 #include "ui/paint.h"
@@ -134,6 +135,8 @@ static void test_ruler_tick(void **state)
 	assert_int_equal(ruler_digits(INT64_C(5000000000)), 0);
 }
 
+static const struct ruler_marks no_marks;
+
 /* Every tick stands in the column of the time that its label names. */
 static void test_ruler_labels(void **state)
 {
@@ -142,7 +145,7 @@ static void test_ruler_labels(void **state)
 	struct time_axis axis = { TIME_TRACE, 1000000000000 };
 	struct style plain = { -1, -1, 0 };
 	screen_resize(&s, 140, 1);
-	ruler_draw(&s, 0, 20, 0, 120, &axis, 1000000000000 + 12345678, 1000000, plain);
+	ruler_draw(&s, 0, 20, 0, 120, &axis, 1000000000000 + 12345678, 1000000, &no_marks, plain);
 	int ticks = 0;
 	for (int x = 20; x < 130; x++) {
 		if (screen_at(&s, x, 0)->ch != '|')
@@ -190,6 +193,27 @@ static void test_screen_cut_number(void **state)
 	screen_release(&s);
 }
 
+/* Of a machine's name a piece may stand for it; who of it is meant stays. */
+static void test_squeeze(void **state)
+{
+	(void)state;
+	static const struct { const char *text; int w; const char *squeezed; } cases[] = {
+		{ "instance-0000002f/151 nginx", 27, "instance-0000002f/151 nginx" },
+		{ "instance-0000002f/151 nginx", 26, "ins~2f/151 nginx" }, { "instance-0000002f/151 nginx", 9, "ins~2f/151 nginx" },
+		{ "Debian/151 fibonacci", 12, "Debian/151 fibonacci" }, { "host softirq/1-TIMER", 12, "host softirq/1-TIMER" },
+		{ "instance-0000002f", 9, "instance-0000002f" }, { "", 0, "" }, { "/7", 0, "/7" },
+		{ "\xe4\xb8\xad\xe6\x96\x87\xe4\xb8\xad\xe6\x96\x87/7", 9, "\xe4\xb8\xad~\xe6\x96\x87/7" },
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		char text[64];
+		snprintf(text, sizeof text, "%s", cases[i].text);
+		assert_string_equal(text_squeeze(text, cases[i].w), cases[i].squeezed);
+	}
+	char share[16];
+	assert_string_equal(text_share(share, 0.000499), "<0.1%");
+	assert_string_equal(text_share(share, 0.0005), "0.1%");
+}
+
 /* A figure that does not fit whole is not drawn: "14.2 m" of "14.2 ms" would be another. */
 static void test_screen_phrases(void **state)
 {
@@ -222,15 +246,51 @@ static void test_ruler_days(void **state)
 	char text[81];
 	int64_t hour = INT64_C(3600000000000), noon = INT64_C(1795176000000000000);  /* 2026-11-20 12:00:00 */
 	screen_resize(&s, 80, 1);
-	ruler_draw(&s, 0, 10, 0, 60, &axis, noon, hour, plain);
+	ruler_draw(&s, 0, 10, 0, 60, &axis, noon, hour, &no_marks, plain);
 	row_text(&s, text);
 	assert_string_equal(text + 10, "|12:00      |11-21      |12:00      |11-22      |12:00");
 	screen_resize(&s, 80, 1);
 	screen_fill(&s, 0, 0, 80, ' ', plain);
-	ruler_draw(&s, 0, 10, 0, 60, &axis, noon, 12 * hour, plain);
+	ruler_draw(&s, 0, 10, 0, 60, &axis, noon, 12 * hour, &no_marks, plain);
 	row_text(&s, text);
 	assert_null(strstr(text, "00:00"));
 	assert_non_null(strstr(text, "|12-"));
+	screen_release(&s);
+}
+
+/* A label is whole or not there: a mark moves it, the next tick and the end of the window end it, fine times need room. */
+static void test_ruler_whole_labels(void **state)
+{
+	(void)state;
+	struct time_axis axis = { TIME_WALL, 0 };
+	struct style plain = { -1, -1, 0 };
+	int64_t s_ns = INT64_C(1000000000), noon = INT64_C(1795176000000000000);  /* 2026-11-20 12:00:00 */
+	static const struct {
+		struct ruler_marks marks;
+		const char *want;
+	} cases[] = {
+		{ { 0 }, "|00:00    |00:10    |00:20" },
+		{ { 1, { 0 } }, "|00:00    |00:10    |00:20" },
+		{ { 1, { 3 } }, "|   00:00 |00:10    |00:20" },
+		{ { 2, { 3, 1 } }, "|   00:00 |00:10    |00:20" },
+		{ { 3, { 4, -1, 13 } }, "|         |   00:10 |00:20" },
+		{ { 1, { 24 } }, "|00:00    |00:10    |" },
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct screen s = { 0 };
+		char text[81];
+		screen_resize(&s, 80, 1);
+		ruler_draw(&s, 0, 10, 0, 28, &axis, noon, s_ns, &cases[i].marks, plain);
+		row_text(&s, text);
+		assert_string_equal(text + 10, cases[i].want);
+		screen_release(&s);
+	}
+	struct screen s = { 0 };
+	char text[81];
+	screen_resize(&s, 80, 1);
+	ruler_draw(&s, 0, 10, 0, 60, &axis, noon + 123456780, 1, &no_marks, plain);
+	row_text(&s, text);
+	assert_non_null(strstr(text, "|.12345680 "));
 	screen_release(&s);
 }
 
@@ -519,8 +579,10 @@ int main(void)
 		cmocka_unit_test(test_ruler_tick),
 		cmocka_unit_test(test_ruler_labels),
 		cmocka_unit_test(test_ruler_days),
+		cmocka_unit_test(test_ruler_whole_labels),
 		cmocka_unit_test(test_screen_phrases),
 		cmocka_unit_test(test_screen_cut_number),
+		cmocka_unit_test(test_squeeze),
 		cmocka_unit_test(test_key_names_round_trip),
 		cmocka_unit_test(test_key_table),
 		cmocka_unit_test(test_config),

@@ -3,6 +3,7 @@
 
 #include <locale.h>
 
+#include "ui/arrows.h"
 #include "ui/pane.h"
 #include "ui/viewer.h"
 #include "ui_script.h"
@@ -206,6 +207,20 @@ static void test_overview_order(void **state)
 	assert_shows("e<C-u>/nowhere/summary.csv<Enter>", "/nowhere");
 }
 
+/* Keys for a row are about the line that is marked, also behind a filter, and in another order. */
+static void test_overview_marks(void **state)
+{
+	(void)state;
+	assert_shows("O/Ubuntu<Enter>", "/Ubuntu");
+	assert_true(app.view.row.kind == ROW_MACHINE);
+	assert_string_equal(app.topo.machine[app.view.row.index].name, "Ubuntu");
+	assert_shows("P", "gaps of Ubuntu in");
+	free(press("q<Esc>Og<Tab>"));
+	assert_true(app.view.row.kind == ROW_THREAD);
+	free(press("o"));
+	assert_true(app.below->at == 0 && app.view.row.kind == ROW_MACHINE);
+}
+
 /* Whatever is about rows shows them. */
 static void test_overview_is_left(void **state)
 {
@@ -289,12 +304,12 @@ static void test_locks(void **state)
 	assert_non_null(f);
 	assert_non_null(fgets(line, sizeof line, f));
 	assert_non_null(fgets(line, sizeof line, f));
-	assert_non_null(strstr(line, ",Debian,880,sshd,futex,slept,3525,critical_task,,5210000,host,2101,burnP6,0\n"));
+	assert_non_null(strstr(line, ",Debian,880,sshd,futex,slept,3525,critical_task,,5210000,host,2101,burnP6,0,\n"));
 	fclose(f);
 	unlink(file);
 	assert_shows("q:Debian/3525<Enter>b", " no lock waits of Debian/3525 critical_task in ");
-	assert_shows("q:Debian/CPU0<Enter>b", " no exits of Debian/vCPU0 tell of spinning; its threads: at their machine ");
-	assert_shows("q:Ubuntu<Enter>b", " no lock waits of Ubuntu: it takes events lock:contention_begin, _end ");
+	assert_shows("q:Debian/CPU0<Enter>b", "None of its exits tells of spinning. What its threads waited for: b at their");
+	assert_shows("q:Ubuntu<Enter>b", "No event names a lock there. That takes lock:contention_begin and");
 	assert_shows("P", "gaps of Ubuntu in");
 	locks_release(&l);
 }
@@ -371,7 +386,7 @@ static void test_exits(void **state)
 	assert_shows("<Tab>", "by host/2101 burnP6 on CPU3, left for interrupt");
 	assert_shows("<Tab>/msr<Enter>", "Debian/vCPU0 was left 5 times for msr; the longest was 60.0 us");
 	assert_shows("<Esc>o", "share");
-	assert_shows("q:Ubuntu<Enter>E", "VM exits of Ubuntu: none recorded: that takes the host's kvm_entry and kvm_exit");
+	assert_shows("q:Ubuntu<Enter>E", "The host's events kvm_entry and kvm_exit tell of exits.");
 	assert_shows("q:host/2101<Enter>E", "is not of a guest");
 	assert_null(app.below);
 }
@@ -403,6 +418,35 @@ static void test_path(void **state)
 	assert_null(app.below);
 }
 
+/* An arrow a column would hide what it crosses: the heaviest are drawn, of those that lead from one line to another. */
+static void test_arrows_apart(void **state)
+{
+	(void)state;
+	enum { COLUMNS = 60, AT = 30 };
+	struct arrow all[2 * COLUMNS], *arrow = all;
+	free(press(":Debian/880<Enter>:zoom 80ms<Enter>"));
+	const struct row_id from = app.view.row;
+	free(press("j"));
+	const struct row_id to = app.view.row;
+	assert_true(!row_same(from, to) && app.ground.cols > COLUMNS);
+	for (int i = 0; i < COLUMNS; i++) {
+		*arrow++ = (struct arrow){ from, to, app.view.t0 + i * app.view.step, i == AT ? 1000 : i };
+		*arrow++ = (struct arrow){ from, from, app.view.t0 + i * app.view.step, 2000 };
+	}
+	const struct arrows arrows = { .arrow = all, .arrows = 2 * COLUMNS };
+	screen_clear(&screen, (struct style){ -1, -1, 0 });
+	arrows_draw(&arrows, &app, &screen);
+	int drawn = 0, heaviest = 0;
+	for (int x = 0; x < screen.w; x++) {
+		bool crossed = false;
+		for (int y = 0; y < screen.h; y++)
+			crossed = crossed || screen_at(&screen, x, y)->ch == 'v' || screen_at(&screen, x, y)->ch == 0x25bc;
+		drawn += crossed;
+		heaviest += crossed && (x == app.label_w + 1 + AT || x == app.label_w + COLUMNS);
+	}
+	assert_true(heaviest == 2 && drawn > 5 && drawn <= app.ground.cols / 6 + 1);
+}
+
 /* What changed: this window against the rest, or against another history; a line leads to whom it is about. */
 static void test_diff(void **state)
 {
@@ -431,7 +475,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_overview, begin, end),
 		cmocka_unit_test_setup_teardown(test_overview_order, begin, end),
+		cmocka_unit_test_setup_teardown(test_overview_marks, begin, end),
 		cmocka_unit_test_setup_teardown(test_overview_is_left, begin, end),
+		cmocka_unit_test_setup_teardown(test_arrows_apart, begin, end),
 		cmocka_unit_test_setup_teardown(test_gaps, begin, end),
 		cmocka_unit_test_setup_teardown(test_locks, begin, end),
 		cmocka_unit_test_setup_teardown(test_exits, begin, end),

@@ -88,6 +88,12 @@ static void test_panes_and_lists(void **state)
 	check_screen("requests-80", "R", &mono80);
 	check_screen("request-120", "R<Enter><Enter>", &mono120);
 	check_screen("request-rows-120", ":Debian\n6j<Enter>2j\n:goto +20ms\n<Enter>", &mono120);
+	struct ui_options tiny = mono80;
+	tiny.width = 40;
+	tiny.height = 12;
+	check_screen("open-40", "", &tiny);
+	check_screen("overview-40", "O", &tiny);
+	check_screen("locks-40", ":Ubuntu\nb", &tiny);
 	check_screen("small", "", &(struct ui_options){ .width = 39, .height = 24, .config = "/dev/null" });
 }
 

@@ -168,6 +168,8 @@ mouse 'pP&'; mouse 'qP&'  # Ctrl and the wheel at column 48
 [ "$(settled screen)" = "$before" ] || fail 'Ctrl and the wheel moved the cursor'
 mouse 'aP&'
 wait_for 'Debian/880 sshd' 'the wheel goes to the next row'
+mouse ' Z&\033[M#Z&'  # a click whose two ends come at once
+wait_for ' Debian/3525 critical_task 12:03:04.1180 RUNNING' 'a click over a slow line'
 t send-keys -t v q
 
 # The progress of index stays within its line, however narrow the terminal is.

@@ -5,6 +5,8 @@
 
 #include "base/mem.h"
 
+#define APART 6  /* columns for each arrow: between them one sees the rows that they cross */
+
 void arrows_row(const struct app *app, const struct path *p, const struct party *who, struct row_id *row)
 {
 	const struct topo *topo = &app->topo;
@@ -108,17 +110,24 @@ static bool line_of(const struct app *app, struct row_id row, int first, int las
 
 struct arrow_face { uint32_t line, down, up, begins_down, begins_up; };
 
-static void draw(const struct arrow *arrow, const struct app *app, struct screen *s, int x, int first, int last)
+/* The lines of both its ends; false: it is one line.  *begins: the row it begins in is shown. */
+static bool ends(const struct arrow *arrow, const struct app *app, int first, int last, int *from, int *to, bool *begins)
+{
+	*begins = line_of(app, arrow->from, first, last, from);
+	line_of(app, arrow->to, first, last, to);
+	return *from != *to;
+}
+
+static void draw(const struct arrow *arrow, const struct app *app, struct screen *s, int first, int last)
 {
 	static const struct arrow_face letters = { '|', 'v', '^', '+', '+' };
 	static const struct arrow_face lines = { 0x2502, 0x25bc, 0x25b2, 0x252c, 0x2534 };
 	const struct arrow_face *f = app->look.tier == TIER_BLOCKS ? &lines : &letters;
 	const struct style style = app->look.palette.part[PART_MARK];
+	const int x = app->label_w + 1 + view_column(&app->view, arrow->t);
 	int from, to;
-	bool begins = line_of(app, arrow->from, first, last, &from);
-	line_of(app, arrow->to, first, last, &to);
-	if (from == to)
-		return;
+	bool begins;
+	ends(arrow, app, first, last, &from, &to, &begins);
 	const int step = to > from ? 1 : -1;
 	screen_put(s, x, from, begins ? step > 0 ? f->begins_down : f->begins_up : f->line, style);
 	for (int y = from + step; y != to; y += step)
@@ -126,17 +135,42 @@ static void draw(const struct arrow *arrow, const struct app *app, struct screen
 	screen_put(s, x, to, step > 0 ? f->down : f->up, style);
 }
 
+static int heaviest_first(const void *a, const void *b)
+{
+	const struct arrow *x = *(const struct arrow *const *)a, *y = *(const struct arrow *const *)b;
+	return x->weight != y->weight ? (x->weight < y->weight ? 1 : -1) : (x->t > y->t) - (x->t < y->t);
+}
+
+/* The heaviest of each column that leads from a line to another one, by weight: how many there are. */
+static size_t pick(const struct arrows *a, const struct app *app, int first, int last, const struct arrow **best)
+{
+	size_t n = 0;
+	int at = -1, from, to;
+	bool begins;
+	for (size_t i = 0; i < a->arrows; i++) {
+		const struct arrow *arrow = &a->arrow[i];
+		const int col = view_column(&app->view, arrow->t);
+		if (col < 0 || col >= app->ground.cols || (col == at && arrow->weight <= best[n - 1]->weight) ||
+		    !ends(arrow, app, first, last, &from, &to, &begins))
+			continue;
+		n += col != at;
+		best[n - 1] = arrow;
+		at = col;
+	}
+	if (n)
+		qsort(best, n, sizeof *best, heaviest_first);
+	return n;
+}
+
 void arrows_draw(const struct arrows *a, const struct app *app, struct screen *s)
 {
-	int first, last;
-	if (!rows_of_screen(app, &first, &last))
+	int first = 0, last = 0;
+	if (!rows_of_screen(app, &first, &last) || app->ground.cols <= 0)
 		return;
-	for (size_t i = 0; i < a->arrows;) {
-		const struct arrow *best = &a->arrow[i];
-		const int col = view_column(&app->view, best->t);
-		for (i++; i < a->arrows && view_column(&app->view, a->arrow[i].t) == col; i++)
-			best = a->arrow[i].weight > best->weight ? &a->arrow[i] : best;
-		if (col >= 0 && col < app->ground.cols)
-			draw(best, app, s, app->label_w + 1 + col, first, last);
-	}
+	const size_t most = (size_t)app->ground.cols / APART + 1;
+	const struct arrow **best = mem_new((size_t)app->ground.cols, sizeof *best);
+	const size_t n = pick(a, app, first, last, best);
+	for (size_t i = 0; i < n && i < most; i++)
+		draw(best[i], app, s, first, last);
+	free(best);
 }

@@ -15,7 +15,8 @@ struct arrows {
 
 void arrows_make(struct arrows *a, const struct app *app, const struct path *p);
 void arrows_release(struct arrows *a);
-/* Over the rows of the last frame: one in a column; an end whose row is not shown is at its machine, or at the edge. */
+/* Over the rows of the last frame: one in a column, and the heaviest in a sixth of them; an end whose row is not shown is
+ * at its machine, or at the edge. */
 void arrows_draw(const struct arrows *a, const struct app *app, struct screen *s);
 
 /* The row of whoever a path is about; left alone where it has none. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "base/timefmt.h"
 #include "ui/follow.h"
 #include "ui/pane.h"
@@ -16,7 +17,7 @@ struct blame_pane {
 	struct blame_line {
 		char *text;
 		struct party who;
-		int64_t ns, whole; /* what was lost; what that is a share of */
+		int64_t ns, whole; /* what was lost; what that is a share of, 0: nothing */
 		bool heading;
 	} *line;
 	size_t lines_cap;
@@ -39,9 +40,9 @@ static void add_line(struct blame_pane *p, char *text, const struct party *who, 
 
 static char *party(const struct app *app, const struct steal *s, const struct party *who)
 {
-	char buf[256];
+	char buf[PARTY_TEXT];
 	if (who->tid < 0 && who->kind == FLOW_RUNNING && who->system >= 0)
-		return mem_dup(app->topo.machine[who->system].name);
+		return mem_dup(text_escape(buf, sizeof buf, app->topo.machine[who->system].name));
 	party_shown(&app->topo, who, who->name < s->names ? s->name[who->name] : NULL, buf, sizeof buf);
 	return mem_dup(buf);
 }
@@ -58,7 +59,7 @@ static void take(struct app *app, struct pane *pane, struct answer *answer)
 			total = 0;
 			for (size_t k = i; k < s->cells && party_same(&s->cell[k].victim, &s->cell[i].victim); k++)
 				total += s->cell[k].ns;
-			add_line(p, party(app, s, &s->cell[i].victim), &s->cell[i].victim, total, s->end - s->start + 1, true);
+			add_line(p, party(app, s, &s->cell[i].victim), &s->cell[i].victim, total, 0, true);
 		}
 		add_line(p, party(app, s, &s->cell[i].thief), &s->cell[i].thief, s->cell[i].ns, total, false);
 	}
@@ -94,10 +95,14 @@ static void draw_line(struct app *app, struct pane *pane, struct screen *s, int 
 	struct style style = pane_style(app, line->heading ? PART_TITLE : PART_NORMAL, selected);
 	int name_w = s->w / 2 < 30 ? 30 : s->w / 2 > 60 ? 60 : s->w / 2;
 	double share = line->whole > 0 ? (double)line->ns / (double)line->whole : 0;
-	char d[TIME_TEXT];
-	screen_printf(s, line->heading ? 1 : 3, y, name_w - 3, style, "%s%s%s", line->heading ? "" : "to ", line->text,
+	char d[TIME_TEXT], who[PARTY_TEXT], part[16] = "";
+	snprintf(who, sizeof who, "%s", line->text);
+	text_squeeze(who, name_w - 3 - (int)strlen(line->heading ? " lost" : "to "));
+	screen_printf(s, line->heading ? 1 : 3, y, name_w - 3, style, "%s%s%s", line->heading ? "" : "to ", who,
 	              line->heading ? " lost" : "");
-	screen_printf(s, name_w, y, s->w - name_w, style, "%10s %5.1f%%", time_duration(d, line->ns), 100 * share);
+	if (!line->heading)  /* a victim's share of what it wanted is beside its row */
+		text_share(part, share);
+	screen_printf(s, name_w, y, s->w - name_w, style, "%10s %6s", time_duration(d, line->ns), part);
 	int cols = s->w - name_w - 20;
 	if (cols > 4 && !line->heading)
 		screen_fill(s, name_w + 18, y, (int)((double)cols * share), '#', app->look.palette.part[PART_STEAL]);

@@ -95,9 +95,22 @@ static int machines_draw(const struct topo *topo, struct screen *s, struct style
 	            : screen_printf(s, 1, 0, s->w, style, "%u VM%s, no host", vms, vms == 1 ? "" : "s");
 }
 
+/* Leaves out the last of the text's parts, three spaces apart, until the others go into `room` columns. */
+static void whole_parts(char *text, int room)
+{
+	while (text_width(text) > room) {
+		char *last = NULL;
+		for (char *p = text + 1; (p = strstr(p, "   ")); p += 3)
+			last = p;
+		if (!last)
+			return;
+		*last = '\0';
+	}
+}
+
 static void draw_header(struct app *app, struct screen *s)
 {
-	char window[160], dated[160], cell[TIME_TEXT + 16], markers[128], note[64], step[TIME_TEXT];
+	char window[160], dated[160], cell[TIME_TEXT + 16], markers[128], note[64], step[TIME_TEXT], text[512];
 	struct style style = *part(app, PART_HEADER);
 	screen_fill(s, 0, 0, s->w, ' ', style);
 	int x = machines_draw(&app->topo, s, style);
@@ -112,25 +125,43 @@ static void draw_header(struct app *app, struct screen *s)
 	int rest = text_width(cell) + text_width(markers);
 	bool fits = text_width(window) + rest + (needed ? tail : 0) <= room;
 	bool whole = text_width(dated) + rest + tail <= room;
-	x += 1 + screen_printf(s, x + 1, 0, s->w, style, "%s%s%s", whole ? dated : window, fits ? cell : "", markers);
+	snprintf(text, sizeof text, "%s%s%s", whole ? dated : window, fits ? cell : "", markers);
+	whole_parts(text, s->w - x - 1);
+	x += 1 + screen_text(s, x + 1, 0, s->w, style, text);
 	if (tail < s->w - x)
 		screen_text(s, s->w - tail + 2, 0, s->w, *part(app, PART_DIM), note);
 }
 
-static void put_mark(struct app *app, struct screen *s, int y, int64_t t, char letter)
+struct letter {
+	int64_t t;
+	char letter;
+};
+
+/* Its column in the window, -1 outside of that. */
+static int mark_column(const struct app *app, const struct letter *m)
 {
-	int col = t == VIEW_NONE ? -1 : view_column(&app->view, t);
-	if (col >= 0 && col < app->ground.cols)
-		screen_put(s, app->label_w + 1 + col, y, (uint32_t)(unsigned char)letter, *part(app, PART_MARK));
+	int col = m->t == VIEW_NONE ? -1 : view_column(&app->view, m->t);
+	return col < app->ground.cols ? col : -1;
+}
+
+static void put_mark(struct app *app, struct screen *s, int y, const struct letter *m)
+{
+	int col = mark_column(app, m);
+	if (col >= 0)
+		screen_put(s, app->label_w + 1 + col, y, (uint32_t)(unsigned char)m->letter, *part(app, PART_MARK));
 }
 
 static void draw_ruler(struct app *app, struct screen *s, int y)
 {
 	const struct view *v = &app->view;
 	const char *heading = app->below && app->below->ops->full ? "" : figure_heading(app);
+	const struct letter mark[] = { { v->a, 'A' }, { v->b, 'B' }, { v->cursor, 'v' } };
+	struct ruler_marks marks = { 0 };
 	int x = app->label_w + 1;
+	for (size_t i = 0; i < sizeof mark / sizeof *mark; i++)
+		marks.col[marks.n++] = mark_column(app, &mark[i]);
 	screen_fill(s, 0, y, s->w, ' ', *part(app, PART_RULER));
-	ruler_draw(s, 1, x, y, app->ground.cols, &app->axis, v->t0, v->step, *part(app, PART_RULER));
+	ruler_draw(s, 1, x, y, app->ground.cols, &app->axis, v->t0, v->step, &marks, *part(app, PART_RULER));
 	screen_text(s, app->label_w - (int)strlen(heading), y, s->w, *part(app, PART_RULER), heading);
 	if (v->range != VIEW_NONE) {
 		int a = view_column(v, v->range < v->cursor ? v->range : v->cursor);
@@ -141,9 +172,8 @@ static void draw_ruler(struct app *app, struct screen *s, int y)
 				g->style = *part(app, PART_SELECTED);
 		}
 	}
-	put_mark(app, s, y, v->a, 'A');
-	put_mark(app, s, y, v->b, 'B');
-	put_mark(app, s, y, v->cursor, 'v');
+	for (size_t i = 0; i < sizeof mark / sizeof *mark; i++)
+		put_mark(app, s, y, &mark[i]);
 }
 
 static void draw_all(struct app *app, struct screen *s)

@@ -140,7 +140,8 @@ static void draw_line(struct app *app, struct pane *pane, struct screen *s, int 
 	char when[TIME_TEXT], text[512];
 	int x = 1 + WHEN + WHERE + WHO;
 	screen_text(s, 1, y, WHEN - 1, style, ruler_time(when, &app->axis, ev->t, 1));
-	screen_text(s, 1 + WHEN, y, WHERE - 1, style, where_of(ev, text, sizeof text));
+	where_of(ev, text, sizeof text);
+	screen_text(s, 1 + WHEN, y, WHERE - 1, style, text_squeeze(text, WHERE - 1));
 	screen_text(s, 1 + WHEN + WHERE, y, WHO - 1, style, who_of(ev, text, sizeof text));
 	x += screen_text(s, x, y, s->w - x, style, text_escape(text, sizeof text, ev->event)) + 1;
 	screen_text(s, x, y, s->w - x, style, text_escape(text, sizeof text, ev->fields));

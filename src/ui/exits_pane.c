@@ -137,10 +137,17 @@ static void title(const struct app *app, const struct pane *pane, int w, char *b
 	(void)w;
 	name(app, pane, whose, sizeof whose);
 	if (p->list.rows == 0 && p->list.silent)
-		snprintf(buf, size, " %s: none recorded: that takes the host's kvm_entry and kvm_exit ", whose);
+		snprintf(buf, size, " %s: none recorded ", whose);
 	else
 		snprintf(buf, size, " %s in %s: %s until re-entry ", whose, time_duration(span, pane->to - pane->from + 1),
 		         time_duration(total, p->total));
+}
+
+static void none(const struct app *app, const struct pane *pane, char *buf, size_t size)
+{
+	(void)app;
+	if (((const struct exits_pane *)pane)->list.silent)
+		snprintf(buf, size, "%s", "The host's events kvm_entry and kvm_exit tell of exits.");
 }
 
 static int name_columns(int w)
@@ -174,12 +181,12 @@ static void heading(const struct app *app, const struct pane *pane, struct scree
 static void cell_text(const struct exits_pane *p, const struct exit_row *row, enum exits_column c, char *buf,
                       size_t size)
 {
-	char d[TIME_TEXT];
+	char d[TIME_TEXT], share[16];
 	*buf = '\0';
 	if (c == COUNT)
 		snprintf(buf, size, "%" PRIu64, row->count);
 	else if (row->timed && c == SHARE)
-		snprintf(buf, size, "%.1f%%", p->total > 0 ? 100 * (double)row->total / (double)p->total : 0);
+		snprintf(buf, size, "%s", text_share(share, p->total > 0 ? (double)row->total / (double)p->total : 0));
 	else if (row->timed)
 		snprintf(buf, size, "%s", time_duration(d, value_of(row, c)));
 }
@@ -287,6 +294,6 @@ static void carry(struct app *app, struct pane *pane, const struct rows *was, co
 
 const struct pane_ops exits_pane = {
 	.size = sizeof(struct exits_pane), .open = begin, .ask = ASK_EXITS, .question = question, .answer = take,
-	.arrange = arrange, .sort = sort, .name = name, .title = title, .headings = 2, .heading = heading, .line = draw_line,
-	.go = go, .tell = tell, .file = file_name, .export = write_to, .carry = carry, .forget = forget,
+	.arrange = arrange, .sort = sort, .name = name, .title = title, .none = none, .headings = 2, .heading = heading,
+	.line = draw_line, .go = go, .tell = tell, .file = file_name, .export = write_to, .carry = carry, .forget = forget,
 };

@@ -299,12 +299,13 @@ static void draw_line(struct app *app, struct pane *pane, struct screen *s, int 
 	const struct flow_line *line = &p->line[index];
 	const struct flow *f = &p->flow;
 	struct style style = pane_style(app, line->entry == WHOLE ? PART_TITLE : PART_NORMAL, selected);
-	char text[320], d[TIME_TEXT];
+	char text[320], d[TIME_TEXT], part[16];
 	int name_w = name_columns(s->w), cols = lane_columns(s->w);
-	double share = 100.0 * (double)line->duration / (double)(f->end - f->start + 1);
+	double share = (double)line->duration / (double)(f->end - f->start + 1);
 	line_text(app, f, line, text, sizeof text);
 	screen_text(s, 1, y, name_w - 1, style, text);
-	screen_printf(s, name_w + 1, y, s->w - name_w, style, "%8s %5.1f%%", time_duration(d, line->duration), share);
+	screen_printf(s, name_w + 1, y, s->w - name_w, style, "%8s %6s", time_duration(d, line->duration),
+	              text_share(part, share));
 	if (cols > 0)
 		draw_lane(app, p, s, app->label_w + 1, y, cols, index);
 }

@@ -87,8 +87,11 @@ static void draw_legend(struct app *app, struct screen *s, int y)
 	bool owners = !overview && !list && app->rows.len && row_is_pcpu(&app->topo, app->view.row);
 	int x = owners ? draw_owners(app, s, 0, y, s->w - help)
 	               : draw_states(app, s, 0, y, s->w - help, common, sizeof common);
+	const bool leads = app->below && app->below->lines && app->below->ops->go;
 	for (size_t i = 0; !list && i < hinted; i++) {
 		char one[240];
+		if (hints[i].action == ACT_IN_PANE_GO && !leads)
+			continue;
 		keymap_text(&app->keymap, hints[i].action, keys, sizeof keys);
 		keys[strcspn(keys, ",")] = '\0';
 		size_t n = strlen(keys);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "base/timefmt.h"
 #include "ui/pane.h"
 #include "ui/pane_export.h"
@@ -235,15 +236,17 @@ static void draw_line(struct app *app, struct pane *pane, struct screen *s, int 
 	const struct gap_item *item = item_of(pane, i);
 	struct style style = pane_style(app, PART_NORMAL, selected);
 	struct style steal = pane_style(app, PART_STEAL, selected);
-	char when[TIME_TEXT], d[TIME_TEXT], label[256];
+	char when[TIME_TEXT], d[TIME_TEXT], label[256], thief[300];
 	int who = who_columns(p, s->w), at = 1 + WHEN_COLUMNS;
 	screen_text(s, 1, y, WHEN_COLUMNS, style, ruler_time(when, &app->axis, item->gap.start, 100000));
 	screen_printf(s, at, y, LENGTH_COLUMNS, steal, "%*s", LENGTH_COLUMNS, time_duration(d, length_of(item)));
 	at += LENGTH_COLUMNS + 2;
 	screen_text(s, at, y, who - 1, style, row_label(&app->rows, row_of(&item->gap), label, sizeof label));
-	if (item->culprits)
-		screen_printf(s, at + who, y, s->w - at - who, style, "%4.0f%%  %s", 100 * p->list.culprit[item->culprit].share,
-		              p->line[i].thief);
+	if (!item->culprits)
+		return;
+	at += who + screen_printf(s, at + who, y, s->w, style, "%4.0f%%  ", 100 * p->list.culprit[item->culprit].share);
+	snprintf(thief, sizeof thief, "%s", p->line[i].thief);
+	screen_text(s, at, y, s->w - at, style, text_squeeze(thief, s->w - at));
 }
 
 static void tell(const struct app *app, const struct pane *pane, size_t i, char *buf, size_t size)

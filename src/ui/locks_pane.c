@@ -165,16 +165,14 @@ static bool is_silent(const struct app *app, const struct locks_pane *p)
 	return p->list.waits == 0 && !locks_are_named(&app->topo, subject_machine(&app->topo, &s));
 }
 
-/* Why there are none. */
-static void title_of_none(const struct app *app, const struct locks_pane *p, const char *who, char *buf, size_t size)
+static void none(const struct app *app, const struct pane *pane, char *buf, size_t size)
 {
-	char span[TIME_TEXT];
+	const struct locks_pane *p = (const struct locks_pane *)pane;
 	if (is_silent(app, p))
-		snprintf(buf, size, " no lock waits of %.30s: it takes events lock:contention_begin, _end ", who);
+		snprintf(buf, size, "%s", "No event names a lock there. That takes lock:contention_begin and "
+		         "lock:contention_end, or the system calls futex, of its kernel.");
 	else if (p->scope.row.kind == ROW_CPU)
-		snprintf(buf, size, " no exits of %.30s tell of spinning; its threads: at their machine ", who);
-	else
-		snprintf(buf, size, " no lock waits of %.40s in %s ", who, time_duration(span, p->pane.to - p->pane.from + 1));
+		snprintf(buf, size, "%s", "None of its exits tells of spinning. What its threads waited for: b at their machine.");
 }
 
 static void title(const struct app *app, const struct pane *pane, int w, char *buf, size_t size)
@@ -184,7 +182,7 @@ static void title(const struct app *app, const struct pane *pane, int w, char *b
 	int64_t all = 0, lost = 0;
 	row_title(&app->rows, p->scope.row, who, sizeof who);
 	if (pane->lines == 0) {
-		title_of_none(app, p, who, buf, size);
+		snprintf(buf, size, " no lock waits of %.40s in %s ", who, time_duration(span, pane->to - pane->from + 1));
 		return;
 	}
 	for (size_t i = 0; i < pane->lines; i++) {
@@ -315,6 +313,6 @@ static void carry(struct app *app, struct pane *pane, const struct rows *was, co
 
 const struct pane_ops locks_pane = {
 	.size = sizeof(struct locks_pane), .open = begin, .ask = ASK_LOCKS, .question = question, .answer = take,
-	.arrange = arrange, .sort = sort, .name = name, .title = title, .headings = 1, .heading = heading, .line = draw_line,
-	.go = go, .tell = tell, .file = file_name, .export = write_to, .carry = carry, .forget = forget,
+	.arrange = arrange, .sort = sort, .name = name, .title = title, .none = none, .headings = 1, .heading = heading,
+	.line = draw_line, .go = go, .tell = tell, .file = file_name, .export = write_to, .carry = carry, .forget = forget,
 };

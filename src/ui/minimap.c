@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "base/now.h"
+#include "base/text.h"
 
 #define MAPPED_H 12  /* lines of the smallest screen that has room for it */
 
@@ -132,6 +133,21 @@ static void window(const struct app *app, int *from, int *to)
 	*to = *to >= g->cols ? g->cols - 1 : *to;
 }
 
+/* What the lane is, in the most words that go into w columns whole; most < 0: it is still being read. */
+static const char *lane_label(int w, double most, char *buf, size_t size)
+{
+	static const char *const heads[] = { "the whole trace: ", "trace: ", "" };
+	char what[32] = "reading";
+	if (most >= 0)
+		snprintf(what, sizeof what, "waits to %.*f%%", most < 0.0995 ? 1 : 0, 100 * most);
+	for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+		snprintf(buf, size, "%s%s", heads[i], what);
+		if (text_width(buf) <= w)
+			break;
+	}
+	return buf;
+}
+
 void minimap_draw(struct app *app, struct screen *s, int y)
 {
 	const struct minimap *m = app->minimap;
@@ -145,12 +161,7 @@ void minimap_draw(struct app *app, struct screen *s, int y)
 	window(app, &from, &to);
 	screen_fill(s, 0, y, s->w, ' ', label);
 	char text[64];
-	const char *head = app->label_w < 30 ? "trace" : "the whole trace";
-	if (ready)
-		snprintf(text, sizeof text, "%s: waits to %.*f%%", head, most < 0.0995 ? 1 : 0, 100 * most);
-	else
-		snprintf(text, sizeof text, "%s: reading", head);
-	screen_text(s, 1, y, app->label_w - 1, label, text);
+	screen_text(s, 1, y, app->label_w - 1, label, lane_label(app->label_w - 1, ready ? most : -1, text, sizeof text));
 	bool whole = from == 0 && to == app->ground.cols - 1;
 	uint16_t reverse = p->depth == DEPTH_MONO ? ATTR_REVERSE : 0;
 	for (int c = 0; c < app->ground.cols; c++) {

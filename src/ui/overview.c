@@ -139,6 +139,14 @@ static void forget(struct pane *pane)
 	p->machines = 0;
 }
 
+/* What is on the line is what keys for a row are about. */
+static void come(struct app *app, struct pane *pane, size_t i)
+{
+	of(pane)->at = row_of(pane, i)->who;
+	app->view.row = id_of(&of(pane)->at);
+	app->moved = true;
+}
+
 static void sort(struct app *app, struct pane *pane, int by)
 {
 	struct overview *p = of(pane);
@@ -148,7 +156,7 @@ static void sort(struct app *app, struct pane *pane, int by)
 	arrange(app, pane);
 	p->placed = pane->lines > 0;
 	if (p->placed)
-		p->at = row_of(pane, 0)->who;
+		come(app, pane, 0);
 }
 
 /* ---- Columns -------------------------------------------------------------------------------------------------------- */
@@ -250,13 +258,14 @@ static void draw_line(struct app *app, struct pane *pane, struct screen *s, int 
 	char text[512];
 	row_title(&app->rows, id_of(&r->who), text, sizeof text);
 	screen_fill(s, 0, y, app->label_w, ' ', style);  /* one style all along: changes of it are most of what is sent */
-	screen_text(s, 1, y, w.who - 1, style, text);
+	screen_text(s, 1, y, w.who - 1, style, text_squeeze(text, w.who - 1));
 	for (int c = 0, x = w.who + 1; c < COLUMNS; c++) {
 		if (!w.column[c])
 			continue;
 		cell_text(app, p, r, (enum overview_column)c, text, sizeof text);
 		if (c == BY && r->thief.kind == FLOW_HYPERVISOR && text_width(text) > w.column[c])
 			snprintf(text, sizeof text, "hypervisor");
+		text_squeeze(text, w.column[c]);
 		int pad = c == BY ? 0 : w.column[c] - text_width(text);
 		screen_text(s, x + (pad > 0 ? pad : 0), y, w.column[c], c == LOST || c == SHARE ? steal : style, text);
 		x += w.column[c] + 1;
@@ -324,13 +333,6 @@ static int write_to(struct app *app, struct pane *pane, FILE *f, enum report_for
 }
 
 /* ---- Where it leads -------------------------------------------------------------------------------------------------- */
-
-static void come(struct app *app, struct pane *pane, size_t i)
-{
-	of(pane)->at = row_of(pane, i)->who;
-	app->view.row = id_of(&of(pane)->at);
-	app->moved = true;
-}
 
 static void go(struct app *app, struct pane *pane, size_t i)
 {

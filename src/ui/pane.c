@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 
 #define SLOW_NS 5000000  /* an answer that took longer is asked for again only when the keys rest */
 #define MOST_LINES 200   /* that a pane makes room for */
 #define LEAST_ROWS 3     /* that it leaves */
+#define NONE_TEXT  512   /* bytes of a reason for its having no lines */
 
 void panes_init(struct app *app)
 {
@@ -187,6 +189,8 @@ void pane_filter(struct app *app, const char *text)
 	snprintf(p->filter, sizeof p->filter, "%.63s", text);
 	p->ops->arrange(app, p);
 	p->at = p->top = 0;
+	if (p->ops->come && p->lines)
+		p->ops->come(app, p, 0);
 }
 
 /* ---- Row and window of a pane that stays with them --------------------------------------------------------------- */
@@ -357,12 +361,24 @@ bool pane_key(struct app *app, uint32_t key)
 
 /* ---- Drawing ------------------------------------------------------------------------------------------------------ */
 
+/* Why it is empty; "": it is not, or its title says it. */
+static const char *none_text(const struct app *app, const struct pane *p, char *buf, size_t size)
+{
+	*buf = '\0';
+	if (p->ops->none && p->valid && !p->asked && !p->lines && !p->filter[0])
+		p->ops->none(app, p, buf, size);
+	return buf;
+}
+
 int pane_height(const struct app *app, int room)
 {
 	const struct pane *p = app->below;
+	char none[NONE_TEXT];
 	if (!p || p->ops->full)
 		return p ? room : 0;
 	size_t lines = p->valid ? p->lines : p->room;
+	if (*none_text(app, p, none, sizeof none))
+		lines = 3;
 	int want = (int)(lines < MOST_LINES ? lines : MOST_LINES) + 1 + p->ops->headings;
 	want = (want < room / 2 ? want : room / 2) + p->grown;
 	return want < 1 ? 1 : want > room - LEAST_ROWS ? room > LEAST_ROWS ? room - LEAST_ROWS : 0 : want;
@@ -416,9 +432,25 @@ struct style pane_style(const struct app *app, enum part part, bool selected)
 	return app->look.palette.part[selected ? PART_SELECTED : part];
 }
 
+static void draw_none(const char *text, struct screen *s, int y, int height, struct style style)
+{
+	for (int i = 0; i < height && *text; i++) {
+		size_t n = text_line(text, s->w - 2);
+		n = n ? n : strlen(text);
+		screen_printf(s, 1, y + i, s->w - 2, style, "%.*s", (int)n, text);
+		text += n + strspn(text + n, " ");
+	}
+}
+
 void pane_draw(struct app *app, struct screen *s, int y, int height)
 {
 	struct pane *p = app->below;
+	char none[NONE_TEXT];
+	if (*none_text(app, p, none, sizeof none)) {
+		draw_title(app, p, s, y);
+		draw_none(none, s, y + 1, height - 1, app->look.palette.part[PART_NORMAL]);
+		return;
+	}
 	int head = p->ops->headings && height > p->ops->headings + (p->lines > 0) ? 1 + p->ops->headings : 1;
 	draw_title(app, p, s, y);
 	if (head > 1)

@@ -69,6 +69,8 @@ struct pane_ops {
 	/* "flow of Debian/3525 critical_task"; and all of the title's text when the pane is up to date. */
 	void (*name)(const struct app *app, const struct pane *p, char *buf, size_t size);
 	void (*title)(const struct app *app, const struct pane *p, int w, char *buf, size_t size);
+	/* Why it has no lines, where its title does not say it all; "": it does. */
+	void (*none)(const struct app *app, const struct pane *p, char *buf, size_t size);
 	int (*wide)(int w);    /* columns before the time area while it is open, on a screen of w; NULL: as without it */
 	int headings;          /* lines beneath its title, which heading() draws from y on */
 	void (*heading)(const struct app *app, const struct pane *p, struct screen *s, int y);

@@ -257,15 +257,16 @@ static void draw_line(struct app *app, struct pane *pane, struct screen *s, int 
 	const struct path_line *line = &p->line[i];
 	const struct path_piece *e = piece_of(pane, i);
 	struct style style = pane_style(app, PART_NORMAL, selected), steal = pane_style(app, PART_STEAL, selected);
-	char text[600], d[TIME_TEXT];
+	char text[600], d[TIME_TEXT], part[16];
 	int who = who_columns(s->w), link = link_columns(s->w);
 	if (p->view < SUM_THREADS)
 		screen_text(s, 1, y, WHEN_COLUMNS, style, ruler_time(d, &app->axis, e->start, 1000));
 	else
-		screen_printf(s, 1, y, WHEN_COLUMNS, style, "%5.1f%% %7zu",
-		              100 * (double)line->ns / ((double)(p->path.end - p->path.start) + 1), line->pieces);
+		screen_printf(s, 1, y, WHEN_COLUMNS, style, "%6s %7zu",
+		              text_share(part, (double)line->ns / ((double)(p->path.end - p->path.start) + 1)), line->pieces);
 	screen_printf(s, 1 + WHEN_COLUMNS, y, LENGTH_COLUMNS, style, "%*s", LENGTH_COLUMNS, time_duration(d, line->ns));
-	screen_text(s, WHO_AT, y, who - 1, style, subject_of(app, p, e, text, sizeof text));
+	subject_of(app, p, e, text, sizeof text);
+	screen_text(s, WHO_AT, y, who - 1, style, text_squeeze(text, who - 1));
 	if (p->view > SUM_THREADS)
 		return;
 	screen_text(s, WHO_AT + who, y, s->w - WHO_AT - who - link - (link > 0), e->thief.system >= 0 ? steal : style,

@@ -14,6 +14,7 @@
 #include "ui/pane.h"
 
 #define MOST 1000
+#define BY_COLUMNS 16
 
 struct requests_pane {
 	struct list list;
@@ -53,19 +54,32 @@ static int server_of(const struct app *app, const struct request *r)
 	return m < 0 || r->tid < 0 ? -1 : topo_find_thread(&app->topo, (uint32_t)m, r->tid);
 }
 
+/* Who it is, in w columns: of a thread for whose machine there is no room its TID and name. */
+static const char *who_text(char *text, int w)
+{
+	const char *thread = strchr(text_squeeze(text, w), '/');
+	return text_width(text) > w && thread ? thread + 1 : text;
+}
+
 static void add_line(struct app *app, struct requests_pane *p, size_t i)
 {
 	const struct request *r = &p->all.row[i];
-	char id[128], server[256] = "", when[TIME_TEXT], d[TIME_TEXT], low[TIME_TEXT], high[TIME_TEXT], taken[64];
+	char id[128], server[256] = "", by[256], when[TIME_TEXT], d[TIME_TEXT], low[TIME_TEXT], high[TIME_TEXT], taken[64];
 	int thread = server_of(app, r);
 	if (thread >= 0)
 		row_title(&app->rows, (struct row_id){ ROW_THREAD, (uint32_t)thread }, server, sizeof server);
+	snprintf(by, sizeof by, "%s", r->culprit ? r->culprit : "-");
+	const char *thief = who_text(by, BY_COLUMNS);
+	const int shown = (int)text_fit(thief, BY_COLUMNS);
 	text_escape(id, sizeof id, r->id);
 	snprintf(taken, sizeof taken, "%s .. %s", time_duration(low, r->low), time_duration(high, r->high));
 	if (r->high == 0)
 		snprintf(taken, sizeof taken, "nothing");
-	pager_add(&p->list.pager, (int64_t)i, "%8s  %-20s  %-16s  %s  %4s  %s", time_duration(d, request_latency(r)), taken,
-	          r->culprit ? r->culprit : "-", ruler_time(when, &app->axis, r->start, 1000000), id, server);
+	char *head = mem_printf("%8s  %-20s  %.*s%*s  %s  %4s  ", time_duration(d, request_latency(r)), taken, shown, thief,
+	                        BY_COLUMNS - text_width(thief) > 0 ? BY_COLUMNS - text_width(thief) : 0, "",
+	                        ruler_time(when, &app->axis, r->start, 1000000), id);
+	pager_add(&p->list.pager, (int64_t)i, "%s%s", head, who_text(server, app->w - 1 - text_width(head)));
+	free(head);
 }
 
 static bool begin(struct app *app, struct pane *pane)

@@ -3,8 +3,11 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/text.h"
+
 #define NS_PER_S INT64_C(1000000000)
 #define DAY      (86400 * NS_PER_S)
+#define LEAST_APART 10  /* columns from a tick to the next one */
 
 static int64_t floor_to(int64_t t, int64_t unit)
 {
@@ -123,25 +126,50 @@ static void draw_prefix(struct screen *s, int left, int x, int y, const struct t
 	screen_text(s, left, y, x - left, style, buf);
 }
 
-void ruler_draw(struct screen *s, int left, int x, int y, int w, const struct time_axis *axis, int64_t t0,
-                int64_t step, struct style style)
+/* Ticks so far apart that the label of each fits between it and the next one. */
+static int64_t tick_of(const struct time_axis *axis, int64_t t0, int64_t step, int64_t span)
 {
-	int64_t span, tick = ruler_tick(step, 10);
+	int64_t tick = ruler_tick(step, LEAST_APART);
+	char label[TIME_TEXT];
+	tick_label(label, axis, t0, tick, span);
+	int needs = text_width(label) + 2;
+	return needs > LEAST_APART ? ruler_tick(step, needs) : tick;
+}
+
+/* Where the label of the tick in column `col` goes: behind that, and behind a mark that would stand upon it, which is drawn
+ * later.  -1: moved out of a mark's way it has no room before the column `end`. */
+static int label_column(int col, int width, int end, const struct ruler_marks *marks)
+{
+	int at = col + 1;
+	for (size_t i = 0; i < marks->n; i++)
+		if (marks->col[i] >= at && marks->col[i] < at + width) {
+			at = marks->col[i] + 1;
+			i = (size_t)-1;
+		}
+	return at == col + 1 || at + width < end ? at : -1;
+}
+
+void ruler_draw(struct screen *s, int left, int x, int y, int w, const struct time_axis *axis, int64_t t0,
+                int64_t step, const struct ruler_marks *marks, struct style style)
+{
+	int64_t span;
 	if (__builtin_mul_overflow(step, (int64_t)w, &span))
 		span = INT64_MAX;
-	int64_t base = axis->format == TIME_WALL ? 0 : axis->origin;
+	int64_t base = axis->format == TIME_WALL ? 0 : axis->origin, tick = tick_of(axis, t0, step, span);
 	draw_prefix(s, left, x, y, axis, t0, tick, span, style);
 	int64_t t = floor_to(from_origin(&(struct time_axis){ axis->format, base }, t0), tick);
 	for (int guard = 0; guard < w + 2; guard++, t += tick) {
 		int64_t at;
 		if (__builtin_add_overflow(t, base, &at) || at < t0)
 			continue;
-		int64_t col = (at - t0) / step;
+		int64_t col = (at - t0) / step, next = col + tick / step;
 		if (col >= w)
 			break;
 		char label[TIME_TEXT];
 		tick_label(label, axis, at, tick, span);
 		screen_put(s, x + (int)col, y, '|', style);
-		screen_phrases(s, x + (int)col + 1, y, w - (int)col - 1, style, label);
+		int to = label_column((int)col, text_width(label), next < w ? (int)next : w, marks);
+		if (to >= 0)
+			screen_phrases(s, x + to, y, w - to, style, label);
 	}
 }

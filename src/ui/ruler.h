@@ -21,9 +21,15 @@ int64_t ruler_tick(int64_t step, int cells);
 int ruler_digits(int64_t step);
 /* "12:03:04.1139" or "+0.1139 s", to the precision of `step`. */
 char *ruler_time(char buf[TIME_TEXT], const struct time_axis *axis, int64_t t, int64_t step);
-/* Draws the ruler into columns x .. x + w - 1 of line y: a bar at each tick, its label behind it.
+/* Columns of the window in which a mark will stand upon the ruler: no label goes there. */
+struct ruler_marks {
+	size_t n;
+	int col[3];
+};
+
+/* Draws the ruler into columns x .. x + w - 1 of line y: a bar at each tick, its label, whole or not at all, behind it.
  * The part that all labels share stands at column `left`. */
 void ruler_draw(struct screen *s, int left, int x, int y, int w, const struct time_axis *axis, int64_t t0,
-                int64_t step, struct style style);
+                int64_t step, const struct ruler_marks *marks, struct style style);
 
 #endif

@@ -14,7 +14,7 @@ struct status_line {
 	bool valid, asked;     /* asked: who was it is still to be told */
 	struct row_id row;
 	int64_t cursor, step, from;
-	char sentence[512], shares[256];
+	char sentence[1536], shares[256];
 };
 
 void status_init(struct app *app)

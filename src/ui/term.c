@@ -23,6 +23,7 @@ struct terminal {
 	FILE *out;
 	enum depth depth;
 	bool default_colours, utf8, blocks, mouse;
+	bool held;            /* the first button was told to be down */
 	char restore[RESTORE_LONGEST];
 	struct screen shown;  /* the last frame */
 };
@@ -272,7 +273,8 @@ void term_copy(struct terminal *t, const char *text)
 	fflush(t->out);
 }
 
-static uint32_t mouse_key(struct term_mouse *mouse)
+/* Where both came at once, as they do over a slow line, ncurses tells of a click its end alone. */
+static uint32_t mouse_key(struct terminal *t, struct term_mouse *mouse)
 {
 	MEVENT e;
 	if (getmouse(&e) != OK)
@@ -287,7 +289,8 @@ static uint32_t mouse_key(struct term_mouse *mouse)
 		return 0;
 	mouse->x = e.x;
 	mouse->y = e.y;
-	mouse->what = e.bstate & BUTTON1_RELEASED ? MOUSE_RELEASE : MOUSE_PRESS;
+	mouse->what = e.bstate & BUTTON1_RELEASED && t->held ? MOUSE_RELEASE : MOUSE_PRESS;
+	t->held = !(e.bstate & BUTTON1_RELEASED);
 	return KEY_CODE_MOUSE;
 }
 
@@ -313,7 +316,6 @@ static uint32_t function_key(wint_t k)
 
 uint32_t term_key(struct terminal *t, struct term_mouse *mouse)
 {
-	(void)t;
 	for (int skipped = 0; skipped < 64; skipped++) {
 		wint_t k;
 		int got = wget_wch(stdscr, &k);
@@ -323,7 +325,7 @@ uint32_t term_key(struct terminal *t, struct term_mouse *mouse)
 		if (got == OK)
 			key = k == 127 ? KEY_CODE_BACKSPACE : (uint32_t)k;  /* whatever terminfo says that the key sends */
 		else if (k == KEY_MOUSE)
-			key = mouse_key(mouse);
+			key = mouse_key(t, mouse);
 		else
 			key = function_key(k);
 		if (key)
