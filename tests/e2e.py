@@ -152,8 +152,11 @@ def simulate(folder, *args):
                    capture_output=True, timeout=120)
 
 
-def until(condition, what):
+def until(condition, what, program=None):
+    """Waits; a program that ended meanwhile is waited for no more."""
     for _ in range(2400 * int(os.environ.get("PATIENCE", "1"))):  # slow machines, those that are emulated
+        if program and program.poll() is not None:
+            check(False, f"{what}; but it ended: {program.returncode} {program.communicate()[1]}")
         if condition():
             return
         time.sleep(0.05)

@@ -65,6 +65,7 @@ E2E_TESTS = \
 	tests/test_tracecmd.py \
 	tests/test_trace_dat.py \
 	tests/test_tutorial.py \
+	tests/test_foreign.py \
 	tests/test_vanishing.py \
 	tests/test_waits.py \
 	tests/test_workers.py
@@ -163,7 +164,8 @@ bench: $(BENCHES) stealscope stealscope-sim
 	@for b in $(BENCHES); do echo "== $$b"; ./$$b || exit 1; done
 	@echo "== tests/bench/bench_index.sh"; $(SHELL) $(srcdir)/tests/bench/bench_index.sh
 	@echo "== tests/bench/bench_growth.py"; $(PYTHON) $(srcdir)/tests/bench/bench_growth.py
-EXTRA_DIST += tests/bench/bench_index.sh tests/bench/bench_growth.py
+	@echo "== tests/bench/bench_exits.py"; $(PYTHON) $(srcdir)/tests/bench/bench_exits.py
+EXTRA_DIST += tests/bench/bench_index.sh tests/bench/bench_growth.py tests/bench/bench_exits.py
 EXTRA_PROGRAMS += $(BENCHES)
 check_DATA += $(BENCHES)
 CLEANFILES += $(BENCHES)

@@ -286,6 +286,13 @@ static void test_error_chain(void **state)
 	assert_string_equal(err.text, "guest Debian: a\\eb: not a trace");
 	assert_string_equal(err.mend, "give a folder");
 	assert_int_equal(err.status, STATUS_INPUT);
+	/* What has no room is left out of the last cause. */
+	for (int i = 0; i < 300; i++)
+		error_wrap(&err, "part %d", i);
+	assert_ptr_equal(strstr(err.text, "part 299: part 298: "), err.text);
+	assert_int_equal(strlen(err.text), sizeof err.text - 1);
+	error_wrap(&err, "%02000d", 7);
+	assert_int_equal(strlen(err.text), sizeof err.text - 1);
 }
 
 static void test_states_have_names(void **state)

@@ -84,7 +84,8 @@ def switched_on_one_by_one(tmp):
     """perf begins with one CPU after the other."""
     history = tmp + "/perf.steal"
     p = run("index", SHARED + "/fibonacci_perf", "-o", history)
-    check("do not follow" not in p.stderr and "lost" not in p.stderr and notes(history) == [], f"perf lost nothing {p.stderr}")
+    told = [n for n in notes(history) if n["kind"] != "clock"]
+    check("do not follow" not in p.stderr and "lost" not in p.stderr and told == [], f"perf lost nothing {p.stderr}")
 
 
 with scratch() as folder:

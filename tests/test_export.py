@@ -389,7 +389,7 @@ def check_secrets(folder, history):
                     with open(f"/proc/{p.pid}/cmdline", encoding="utf-8") as f:
                         return f.read()
                 until(lambda: f":{port}" in arguments() and not re.search("s3c|s3:c|cr@t|cret", arguments()) and "xxx" in arguments(),
-                      f"{words[0]}: no password among the arguments")
+                      f"{words[0]}: no password among the arguments", p)
                 p.kill()
                 p.communicate()
     with open(f"{folder}/secret", "w", encoding="ascii") as f:

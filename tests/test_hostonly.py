@@ -1,12 +1,15 @@
-"""What the host alone tells of vCPUs, against what the guests' own traces prove, on every shared recording that has both."""
+"""What the host alone tells of vCPUs, against what the guests' own traces prove, on every shared recording that has both;
+and its critical paths, which end inside of guests of which it names no thread."""
 import glob
-import json
 import os
 import sys
 
 from e2e import check, recordings, run, scratch, table
 
 LEAST, MEAN = 98.0, 99.3  # % of the time that is proven
+# There the guest is recorded by a shell's cat, which each event of the idle thread wakes: for a second that thread has the CPU
+# again and again and hardly ever comes to halt, so nothing tells the host of it.
+NEVER_HALTS = {"cpu_ends_early Debian/CPU0": 96.0}
 
 
 def status(history, machine, vcpu):
@@ -29,16 +32,27 @@ def agreement(proven, told):
     return 100 * same / known if known else None
 
 
+def check_path(history, vcpu, inside):
+    path = table("path", history, vcpu)
+    tiles = all(int(a["end"]) + 1 == int(b["start"]) for a, b in zip(path, path[1:]))
+    named = {(p[who + "system"], p[who + "tid"]) for p in path for who in ("", "thief_")}
+    threads = {n for n in named if n[0] in inside and n[1]}
+    if not tiles or any(int(p["duration_ns"]) <= 0 for p in path) or threads:
+        check(False, f"{history}: the path of {vcpu} tiles its window ({tiles}), and names no thread in a guest ({threads})")
+
+
 def compare(folder, host):
     """(%, vCPU) of each vCPU whose guest was recorded."""
-    truth = json.load(open(os.path.join(folder, "truth.json")))
+    guests = {os.path.basename(g).removeprefix("guest-") for g in glob.glob(folder + "guest-*")}
     with scratch() as tmp:
         full, alone = f"{tmp}/full.steal", f"{tmp}/host.steal"
         run("index", folder, "-o", full)
         run("index", "--host", host, "-o", alone)
         called = {r["host_tid"]: (r["vm"], r["vcpu"]) for r in table("info", alone)}
+        for vm, vcpu in called.values():
+            check_path(alone, f"{vm}/CPU{vcpu}", {v for v, _ in called.values()})
         for r in table("info", full):
-            if r["vm"] in truth["vms"] and r["host_tid"] in called:
+            if r["vm"] in guests and r["host_tid"] in called:
                 percent = agreement(status(full, r["vm"], r["vcpu"]), status(alone, *called[r["host_tid"]]))
                 if percent is not None:
                     yield percent, f"{os.path.basename(folder.rstrip('/'))} {r['vm']}/CPU{r['vcpu']}"
@@ -48,11 +62,14 @@ found = []
 for folder in recordings():
     host = [h for h in (folder + "host", folder + "host.dat") if os.path.exists(h)]
     # Two threads are one vCPU in `migrate`; where the guest's own trace is all there is, nothing can be left out.
-    if host and glob.glob(folder + "guest-*") and os.path.exists(folder + "truth.json") and "migrate" not in folder:
+    if host and glob.glob(folder + "guest-*") and "migrate" not in folder:
         found += compare(folder, host[0])
 if not found:
     print("no shared recordings")
     sys.exit(77)
-worst, mean = min(found), sum(f[0] for f in found) / len(found)
+worst, mean = min(f for f in found if f[1] not in NEVER_HALTS), sum(f[0] for f in found) / len(found)
+for percent, vcpu in found:
+    if vcpu in NEVER_HALTS:
+        check(percent >= NEVER_HALTS[vcpu], f"{vcpu}: {percent:.2f} %, wanted {NEVER_HALTS[vcpu]}")
 check(worst[0] >= LEAST, f"each of {len(found)} vCPUs: worst {worst[0]:.2f} % ({worst[1]}), wanted {LEAST}")
 check(mean >= MEAN, f"mean {mean:.2f} %, wanted {MEAN}")

@@ -140,13 +140,13 @@ def check_growing(tmp, want):
         m.ended, m.released = False, 0
     with Relay(*made) as r:
         p = start("index", r.url(), "-o", got)
-        until(lambda: r.asked.count(relay.NEXT_INDEX) > 4, "the session is read before it has any event")
+        until(lambda: r.asked.count(relay.NEXT_INDEX) > 4, "the session is read before it has any event", p)
         packets = max(len(s.packets) for m in made for s in m.streams[0])
         for released in range(packets // 3, packets + packets // 3, packets // 3):
             asked = len(r.asked)
             for m in made:
                 m.released = released
-            until(lambda: len(r.asked) > asked + 10, "more is asked for")  # pylint: disable=cell-var-from-loop
+            until(lambda: len(r.asked) > asked + 10, "more is asked for", p)  # pylint: disable=cell-var-from-loop
         check(p.poll() is None, "it waits for more")
         for m in made:
             m.ended = True
@@ -163,10 +163,10 @@ def check_stopping(tmp, want):
         with Relay(host, guest) as r:
             p = start("index", "--host", r.url(host), "--guest", f"Debian={r.url(guest)}", "-o", got,
                       *(["--for", "1.5s"] if by == "--for" else []))
-            until(lambda: all(s.sent for m in (host, guest) for s in m.streams[0]), "everything is read")
+            until(lambda: all(s.sent for m in (host, guest) for s in m.streams[0]), "everything is read", p)
             asked = len(r.asked)
             if by == "Ctrl-C":
-                until(lambda: len(r.asked) > asked + 10, "more is asked for")  # pylint: disable=cell-var-from-loop
+                until(lambda: len(r.asked) > asked + 10, "more is asked for", p)  # pylint: disable=cell-var-from-loop
             time.sleep(4 if by == "Ctrl-C" else 0.5)  # all of it is decoded, also on a busy machine
             check(p.poll() is None, "a session that has not ended is read on")
             if by == "Ctrl-C":
@@ -178,7 +178,7 @@ def check_stopping(tmp, want):
     with Relay(host, guest) as r:
         hang(r)
         p = start("index", r.url(host), "-o", os.path.join(tmp, "twice.steal"))
-        until(lambda: r.hanging, "the relay hangs")
+        until(lambda: r.hanging, "the relay hangs", p)
         os.killpg(p.pid, signal.SIGINT)
         time.sleep(0.3)
         os.killpg(p.pid, signal.SIGINT)
@@ -195,7 +195,7 @@ def check_unknown_end(tmp):
     host.released, host.ended = max(len(s.packets) for s in host.streams[0]) // 2, False
     with Relay(host, guest) as r:
         p = start("index", r.url(), "-o", got)
-        until(lambda: r.asked.count(relay.NEXT_INDEX) > 60, "all there is is read")
+        until(lambda: r.asked.count(relay.NEXT_INDEX) > 60, "all there is is read", p)
         os.killpg(p.pid, signal.SIGINT)
         finish(p, 0)
     end = {t["machine"]: t["end"] for t in document(got)["traces"]}["hypervisor"]
@@ -290,7 +290,7 @@ def check_dying(tmp):
     guest.released, guest.ended = 0, False
     with Relay(host) as r, Relay(guest) as other:
         p = start("index", "--host", r.url(host), "--guest", f"Debian={other.url(guest)}", "-o", got)
-        until(lambda: other.asked.count(relay.NEXT_INDEX) > 2, "both are read")
+        until(lambda: other.asked.count(relay.NEXT_INDEX) > 2, "both are read", p)
         other.fault = lambda command, count, answer: None
         err = finish(p, 0)
     check(traces(got)[0]["events"] == 18213 and f"Debian: {other.url(guest)}: the relay daemon closed" in err,
@@ -298,7 +298,7 @@ def check_dying(tmp):
     guest.rewind()
     with Relay(guest) as other:
         p = start("index", other.url(guest), "-o", os.path.join(tmp, "nothing.steal"))
-        until(lambda: other.asked.count(relay.NEXT_INDEX) > 2, "it is read")
+        until(lambda: other.asked.count(relay.NEXT_INDEX) > 2, "it is read", p)
         other.fault = lambda command, count, answer: None
         check("the relay daemon closed the connection" in finish(p, 2), "nothing came at all: that is why")
     host, _ = recordings()
@@ -319,7 +319,7 @@ def check_killed(tmp):
     guest.released = 0
     with Relay(host, guest) as r:
         p = start("index", "--host", r.url(host), "--guest", f"Debian={r.url(guest)}", "-o", got)
-        until(lambda: all(s.sent for s in host.streams[0]) and r.asked.count(relay.NEXT_INDEX) > 12, "both are read")
+        until(lambda: all(s.sent for s in host.streams[0]) and r.asked.count(relay.NEXT_INDEX) > 12, "both are read", p)
         time.sleep(0.3)
         children = subprocess.run(["pgrep", "-P", str(p.pid)], capture_output=True, text=True, check=True).stdout.split()
         check(len(children) == 2, "a process for each machine")

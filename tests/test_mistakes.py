@@ -45,7 +45,7 @@ def check_windows(history):
     mistake("gaps", history, "--from", "50%", "--to", "20%", says=["give --from before --to"])
     mistake("events", history, "--at", "10:00", says=["--at 10:00: the history ends before that", span])
     mistake("explain", history, "Debian/151", "--at", "05:30:46.9", says=["--at 05:30:46.9: the history begins after that", span])
-    check("vCPU0 was PREEMPTED" in run("explain", history, "Debian/CPU0", "--at", "05:30:47.8").stdout, "digits that are cut off")
+    check("vCPU0 was WAKING" in run("explain", history, "Debian/CPU0", "--at", "05:30:47.8").stdout, "digits that are cut off")
 
 
     p = run("flow", history, "Debian/151")

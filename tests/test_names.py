@@ -57,3 +57,35 @@ with scratch() as folder:
         f.write(b":offset Deb\xe4an +3us\n")
     p = run("view", place, "--script", script, "--glyphs", "ascii", status=None)
     check(p.returncode in (0, 2) and "Traceback" not in p.stderr, f"a nudge is refused or done: {p.stderr.strip()}")
+
+    # Long names of machines: which of its threads is meant is told on the narrowest screen, too.
+    screen = f"{folder}/screen"
+    with open(script, "w", encoding="utf-8") as f:
+        f.write(f"key O\n:screen {screen}\n")
+    run("index", "--host", f"{DATA}/fibonacci/host", "--guest", f"instance-0000002f={DATA}/fibonacci/guest-Debian", "-o", history)
+    run("view", history, "--script", script, "--size", "80x24")
+    with open(screen, encoding="utf-8") as f:
+        lines = f.read().splitlines()
+    check([line for line in lines if line.startswith(" instance-0000002f ")], "a name that fits is whole")
+    check([line for line in lines if line.startswith(" ins~2f/151 fibonac ")], "else TID and name stay")
+    check([line for line in lines if line.startswith(" host ") and "ins~2f/151 fib" in line], "of a thief as well")
+
+    # No text is cut in csv or json, however long; what is too long for a name is refused.
+    named = "m" + "x" * 254
+    run("index", "--host", f"{DATA}/fibonacci/host", "--guest", f"{named}={DATA}/fibonacci/guest-Debian", "-o", history)
+    run("index", "--host", f"{DATA}/fibonacci/host", "--guest", f"{named}y={DATA}/fibonacci/guest-Debian", "-o", history, status=1)
+    for command, column in (("steal", "thief"), ("summary", "subject"), ("gaps", "subject"), ("exits", "machine")):
+        rows = table(command, history)
+        check(any(row[column].split("/")[0] == named for row in rows), f"{command}: a long name is whole in csv")
+        rows = json.loads(run(command, history, "--format", "json").stdout)["rows"]
+        check(any(row[column].split("/")[0] == named for row in rows), f"{command}: and in json")
+    check(any(row["victim"].startswith(f"hypervisor for {named}/") or row["thief"].startswith(f"hypervisor for {named}/")
+              for row in table("steal", history, "--by", "thread")), "with what is said of it")
+    place = os.path.join(folder, "p" * 200, "q" * 200, "r" * 200)
+    os.makedirs(place)
+    shutil.copy(history, f"{place}/x.steal")
+    check(json.loads(run("steal", f"{place}/x.steal", "--format", "json").stdout)["history"] == f"{place}/x.steal", "a path is whole")
+    run("index", "--host", f"{DATA}/fibonacci/host", "--guest", f"instance-0000002f={DATA}/fibonacci/guest-Debian", "-o", history)
+    lines = on_terminal("summary", history, "--top", "4").split("\n")
+    check([line for line in lines if line.startswith("ins~2f/151 fibonacci ")] and "~1 fibonacci" not in "\n".join(lines),
+          "on a terminal a long machine leaves its thread's TID whole")

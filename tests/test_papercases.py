@@ -53,21 +53,21 @@ def common(a, b):
 
 # ---- Fig. 3 and 4: the worker's thread runs when the vCPU's thread does, once the clocks are synchronized
 
-def coincidence(history, tid):
+def coincidence(history, tid, host_tid):
     """Of the time in which the guest's trace has the thread as current on vCPU 0: how much lies within the time that
-    the host's trace has the vCPU's thread on a pCPU.  Neither trace knows of the other."""
-    host_tid = [r for r in table("info", history) if r["vm"] == "Debian" and r["vcpu"] == "0"][0]["host_tid"]
+    the host's trace has the vCPU's thread, host_tid, on a pCPU.  Neither trace knows of the other."""
     current = intervals(history, "/Virtual Machines/Debian/CPUs/CPU0/Current Thread", str(tid))
     on_cpu = intervals(history, f"/Host/Threads/{host_tid}/Status", "RUNNING")
     return common(current, on_cpu) / length(current)
 
 
 def check_pulse(name, traces, history, tid, folder):
-    share = coincidence(history, tid)
+    host_tid = [r for r in table("info", history) if r["vm"] == "Debian" and r["vcpu"] == "0"][0]["host_tid"]
+    share = coincidence(history, tid, host_tid)
     check(share > 0.999, f"{name}: synchronized, wk-pulse runs on vCPU 0 for {100 * share:.3f} % of its time (Fig. 4)")
     apart = os.path.join(folder, name.replace(" ", "-") + "-apart.steal")
     run("index", traces, "--sync", "none", "-o", apart)
-    share = coincidence(apart, tid)
+    share = coincidence(apart, tid, host_tid)
     check(share < 0.5, f"{name}: not synchronized, for {100 * share:.1f} % (Fig. 3)")
     rows = table("flow", history, f"Debian/{tid}")
     ran = sum(int(r["duration_ns"]) for r in rows if r["kind"] == "running")

@@ -1,9 +1,11 @@
 """`gaps --locks` on simulated threads that spin for a lock: whom it suspects did have the lock, while its vCPU had no pCPU;
-and where the simulator's threads spin for nothing nobody is suspected.
+where it suspects several, and so names no holder, that one is among them; and where the simulator's threads spin for
+nothing nobody is suspected.
 
 Usage: test_spin_truth.py [FROM TO]   (seeds)"""
 import csv
 import os
+import re
 import subprocess
 import sys
 
@@ -20,7 +22,7 @@ def simulate(scenario, seed, folder):
                    capture_output=True)
     run("index", world, "--sync", "none", "-o", history)
     spun = [w for w in table("gaps", history, "--locks", "--top", "0") if w["how"] == "spun"]
-    return world, [(int(w["start"]), int(w["end"]), w["tid"], w["holder_tid"]) for w in spun]
+    return world, [(int(w["start"]), int(w["end"]), w["tid"], w["holder_tid"], re.findall(r"\d+", w["suspects"])) for w in spun]
 
 
 def waits(world, *what):
@@ -47,22 +49,23 @@ def out(truth, tid, window):
 def one(seed, folder):
     world, said = simulate("spin", seed, folder)
     true, truth = waits(world, "spin", "spins"), Truth(world)
-    all_ns = sum(end - start + 1 for start, end, *_ in said)
-    right = sum(overlap(s, w) for s in said for w in true if s[2:] == w[2:])
-    other = sum(overlap(s, w) for s in said for w in true if s[2] == w[2] and s[3] != w[3])
-    # What the guest's tick or another interrupt cuts in two is told in pieces; who is out itself does not spin; the last
+    all_ns = sum(s[1] - s[0] + 1 for s in said)
+    named = sum(s[1] - s[0] + 1 for s in said if s[3])
+    right = sum(overlap(s, w) for s in said for w in true if s[2:4] == w[2:])
+    other = sum(overlap(s, w) for s in said for w in true if s[2] == w[2] and s[3] != w[3] and (s[3] or s[4] and w[3] not in s[4]))
+    # What the guest's tick or another interrupt cuts in two may be told in pieces; who is out itself does not spin; the last
     # wait may be told in part, if its end was not recorded.
     must = [w for w in waits(world, "spin") if w[1] - w[0] >= LONG and out(truth, w[3], w) >= 0.9 * (w[1] - w[0]) and
             out(truth, w[2], w) < 0.5 * (w[1] - w[0])]
-    found = sum(any(overlap(s, w) >= (w[1] - w[0]) / 4 and s[2:] == w[2:] for s in said) for w in must)
-    check(other == 0 and right >= 0.99 * all_ns > 0 and found >= 0.9 * len(must), f"seed {seed}: of {all_ns / 1e6:.1f} ms in "
-          f"{len(said)} suspected waits {100 * right / all_ns:.1f} % are waits for that holder, {other} ns for another one; "
-          f"{found} of {len(must)} long ones are found")
+    found = sum(any(overlap(s, w) >= (w[1] - w[0]) / 4 and s[2:4] == w[2:] for s in said) for w in must)
+    check(other == 0 and right >= 0.99 * named > 0.8 * all_ns and found >= 0.9 * len(must), f"seed {seed}: of {all_ns / 1e6:.1f} "
+          f"ms in {len(said)} suspected waits {100 * right / named:.1f} % of those with a holder are for that one, {other} ns for "
+          f"another one, {100 - 100 * named / all_ns:.1f} % name none; {found} of {len(must)} long ones are found")
 
 
 def main():
     numbers = [int(a) for a in sys.argv[1:] if a.isdigit()]
-    seeds = range(numbers[0], numbers[1] + 1) if len(numbers) == 2 else [1] if is_sanitized() else [1, 2, 3, 7400013]
+    seeds = range(numbers[0], numbers[1] + 1) if len(numbers) == 2 else [1] if is_sanitized() else [1, 2, 3, 7400007, 7400013, 7400014, 7400028]
     with scratch() as folder:
         for seed in seeds:
             one(seed, folder)

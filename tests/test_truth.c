@@ -27,6 +27,7 @@
 #include "truth_doubt.h"
 #include "truth_file.h"
 #include "truth_reasons.h"
+#include "truth_pids.h"
 
 #define FIRST (10 * MS)  /* of a trace: the time by which it says who is where, and who was queued has run */
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -47,6 +48,7 @@ struct run {
 	int64_t from, to;    /* what is compared of the attribute: what the traces cover that it depends on */
 	const char *path;    /* of the attribute */
 	struct truth_doubt doubt;
+	struct truth_pids pids;
 	int64_t unknown_ns, known_ns;
 	int64_t missed_ns;   /* of the attribute: wrong where it is an estimate */
 	unsigned wrong;
@@ -69,8 +71,8 @@ static bool near_changes(const struct run *r, const struct truth_attr *a, int64_
 	for (int64_t at = from, next, until; at <= to; at = next + 1) {
 		int64_t tol = doubt_at(&r->doubt, r->path, at, &until) + margin;
 
-		next = at - 1;
-		for (size_t i = 0; i < a->n && tol; i++)
+		next = tol >= DOUBT_ALL ? (until < to ? until : to) : at - 1;
+		for (size_t i = 0; i < a->n && tol && tol < DOUBT_ALL; i++)
 			for (int k = 0; k < 2; k++) {
 				int64_t change = k ? a->iv[i].end + 1 : a->iv[i].start;
 
@@ -201,15 +203,14 @@ static bool is_ever(const struct run *r, const char *path, const char *value)
 	return ever;
 }
 
-/* A thread that slept or waited all the time, or whose vCPU never executed; or, of its process, one that never ran: only what tells
- * more than its TID does. */
+/* A thread that slept or waited all the time, or whose vCPU never executed; or, of its process, one of which no record tells. */
 static bool unseen(const struct run *r, const char *path)
 {
 	char status[600];
 
 	snprintf(status, sizeof status, "%.*s/Status", (int)(strrchr(path, '/') - path), path);
 	return is_always(r, status, "BLOCKED") || is_always(r, status, "VIRT_PREEMPTED") || is_always(r, status, "PREEMPTED") ||
-	       (!strcmp(strrchr(path, '/'), "/PID") && !is_ever(r, status, "RUNNING"));
+	       (!strcmp(strrchr(path, '/'), "/PID") && !pids_told(&r->pids, path));
 }
 
 /* A vCPU that never executed the guest while that was traced: nothing there can have written a record. */
@@ -270,13 +271,11 @@ static int compare_attr(struct run *r, const struct truth_attr *a, struct error 
 	struct history_cursor c;
 	struct interval iv;
 	size_t at = 0;
-	int64_t unused;
 	int got;
 
 	truth_window(&r->truth, path, &r->from, &r->to);
 	r->path = path;
-	r->from += doubt_at(&r->doubt, path, r->from, &unused);
-	r->to -= doubt_at(&r->doubt, path, r->to, &unused);
+	doubt_window(&r->doubt, path, &r->from, &r->to);
 	if (!doubt_knows(&r->doubt, path))
 		return 0;
 	if (attr == HISTORY_NONE) {
@@ -353,7 +352,8 @@ static void compare_clocks(struct run *r, const struct sync_result *sync)
 		if (!vm->guest)
 			continue;
 		bool sure = vm->clock.pieces > 0 && vm->clock.piece[0].quality == SYNC_ACCURATE;
-		bool banded = clock_map_band(&vm->clock, trace_info(vm->guest)->begin) >= 0;
+		const bool everywhere = vm->clock.known_from == vm->clock.known_to;
+		bool banded = clock_map_band(&vm->clock, everywhere ? trace_info(vm->guest)->begin : vm->clock.known_from) >= 0;
 
 		if (sure || banded)  /* a clock that is not sure is right within its band all the same */
 			doubt_add(&r->doubt, &r->truth, vm, tell_outside, r);
@@ -445,6 +445,9 @@ static int analyse(struct run *r, const char *dir, const char *file, struct erro
 		spec[i].role = strstr(spec[i].dir, "/host") ? ROLE_HOST : ROLE_GUEST;
 	if (trace_load(spec, n, &trace_options, trace, &notes, err) < 0)
 		goto out;
+	for (size_t i = 0; i < n; i++)
+		if (pids_add(&r->pids, trace[i], err) < 0)
+			goto out;
 	if (r->test->true_sync)
 		sync_options.hints = true_hints(r, trace, n, hint);
 	if (sync_run(trace, n, &sync_options, &sync, &notes, err) < 0)
@@ -496,12 +499,13 @@ static bool run_case(const struct test_case *test, uint64_t seed, const char *tm
 	if (r.wrong > SHOWN)
 		printf("%s seed %" PRIu64 ": %u disagreements in all\n", test->name, seed, r.wrong);
 	if (getenv("TRUTH_VERBOSE"))
-		printf("%-12s %5" PRIu64 " %8" PRIu64 " records, tolerance %" PRId64 " ns, unknown %.4f %%, %zu rows%s%s\n",
+		printf("%-12s %5" PRIu64 " %8" PRIu64 " records, tolerance %" PRId64 " ns, unknown %.4f %%, %zu rows, clocks unknown %.2f %%%s%s\n",
 		       test->name, seed,
 		       done.records, doubt_most(&r.doubt), 100.0 * (double)r.unknown_ns / (double)(r.known_ns + r.unknown_ns + 1),
-		       r.compared, doubt_unknown(&r.doubt) ? ", clocks not found" : "", r.wrong ? ", WRONG" : "");
+		       r.compared, 100 * doubt_share(&r.doubt), doubt_unknown(&r.doubt) ? ", clocks not found" : "", r.wrong ? ", WRONG" : "");
 	history_close(r.h);
 	truth_release(&r.truth);
+	pids_release(&r.pids);
 	if (!r.wrong || !getenv("TRUTH_KEEP"))
 		truth_remove(dir);
 	free(file);

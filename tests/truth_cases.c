@@ -152,6 +152,61 @@ static void named(struct options *o)
 	o->duration = o->seed % COUNT(name) == 4 ? 150 * MS : 900 * MS;
 }
 
+/* Each bit of the seed, mixed up, is another thing that may be so. */
+static bool coin(const struct options *o, unsigned bit)
+{
+	return (o->seed + 1) * UINT64_C(0x9e3779b97f4a7c15) >> (20 + bit) & 1;
+}
+
+/* What the kinds above do not have together. */
+static void mixed(struct options *o)
+{
+	static const char *const scenario[] = { "random", "random", "random", "planted", "chain", "ipi", "spin", "overcommit" };
+	static const char *const plant[] = { "vm", "crowd", "pin", "light", "idle", "weight", "exits", "quota", "slow", "none" };
+
+	perfect(o);
+	o->scenario = scenario[o->seed % COUNT(scenario)];
+	o->number = 5;
+	o->plant = plant[o->seed / COUNT(scenario) % COUNT(plant)];
+	o->nice = coin(o, 0) ? -15 : coin(o, 1) ? 10 : 0;
+	o->affinity = coin(o, 2) ? coin(o, 3) ? 1 : 3 : 0;
+	o->swap = coin(o, 4) ? 500000 : 0;
+	o->poll = coin(o, 5) ? 200 * US : 0;
+	o->hotplug = coin(o, 6);
+	o->nested = coin(o, 7);
+	o->late = coin(o, 8);
+	o->containers = coin(o, 9);
+	o->bad_vcpu_id = coin(o, 11);
+}
+
+static void mixed_lost(struct options *o)
+{
+	mixed(o);
+	o->plain_names = !o->hotplug && coin(o, 10);  /* who is never in guest mode is told by its name alone */
+	o->bad_vcpu_id = !o->plain_names && o->bad_vcpu_id;
+	o->lost = 100000;
+	o->packet = 4096;
+}
+
+static void mixed_clocks(struct options *o)
+{
+	static const int64_t hz[] = { 50, 20, 0 };
+
+	mixed(o);
+	o->have_offset = o->have_drift = false;
+	o->duration = 800 * MS;
+	o->beacon_hz = hz[o->seed / 7 % COUNT(hz)];
+}
+
+static void mixed_step(struct options *o)
+{
+	static const int64_t step[] = { 300 * US, 20 * MS, -5 * MS };
+
+	mixed_clocks(o);
+	o->duration = 1200 * MS;
+	o->step = step[o->seed / 11 % COUNT(step)];
+}
+
 const struct test_case test_case[] = {
 	{ "perfect", SYNC_NONE, perfect, .slack = -1, .true_sync = true },
 	{ "named", SYNC_NONE, named, .slack = -1, .true_sync = true },
@@ -172,6 +227,10 @@ const struct test_case test_case[] = {
 	{ "aside-step", SYNC_AUTO, stepped_aside, .slack = 2, .only_named = true },
 	{ "lost", SYNC_NONE, lossy, .slack = -1, .true_sync = true, .may_not_know = true },
 	{ "lost-hotplug", SYNC_NONE, lossy_hotplug, .slack = -1, .may_not_know = true },
+	{ "mixed", SYNC_NONE, mixed, .slack = -1, .only_named = true },
+	{ "mixed-lost", SYNC_NONE, mixed_lost, .slack = -1, .may_not_know = true, .only_named = true },
+	{ "mixed-clocks", SYNC_AUTO, mixed_clocks, .slack = 6, .only_named = true },
+	{ "mixed-step", SYNC_AUTO, mixed_step, .slack = 6, .may_not_know = true, .only_named = true },
 };
 
 /* Seeds whose clocks were once confidently wrong: other windows contain all events of a guest as well, or some events
@@ -191,13 +250,19 @@ const struct pinned pinned[] = {
 	{ "aside-step", 41 }, { "aside-step", 66 }, { "aside-step", 139 }, { "aside-step", 204 },
 	{ "aside-step", 293 }, { "aside-step", 295 }, { "aside-step", 297 },
 	{ "aside-step", 4000017 }, { "aside-step", 7400155 },
+	{ "aside-step", 7400442 }, { "aside-step", 7400550 }, { "aside-step", 7400599 }, { "aside-step", 7400662 },
+	{ "aside-step", 7400670 }, { "aside-step", 7400699 }, { "aside-step", 7400768 }, { "aside-step", 7403058 },
 	{ "back-step", 3 }, { "back-step", 8 }, { "back-step", 9 }, { "back-step", 33 }, { "back-step", 82 },
 	{ "back-step", 6000011 }, { "back-step", 6002102 },
 	{ "any-step", 3000059 }, { "any-step", 3000124 }, { "any-step", 4000136 },
 	{ "swap", 6300625 }, { "swap", 7400049 }, { "faulty-sync", 7401895 },
 	{ "any-step", 6300077 }, { "any-step", 6300902 },
 	{ "small-step", 1001017 }, { "small-step", 1001676 }, { "small-step", 6300143 }, { "small-step", 6300534 },
-	{ "small-step", 6300905 },
+	{ "small-step", 6300905 }, { "small-step", 7401260 },
+	{ "hotplug", 7401739 }, { "lost-hotplug", 7401739 }, { "hotplug", 7403089 }, { "hotplug", 7403189 },
+	{ "hotplug", 7401635 }, { "no-guest", 7401792 }, { "back-step", 27 },
+	{ "mixed-lost", 7404048 }, { "mixed-lost", 7404045 }, { "mixed-lost", 7404189 }, { "mixed-lost", 7404103 },
+	{ "mixed", 7406032 },
 };
 const size_t test_cases = COUNT(test_case), pinneds = COUNT(pinned);
 

@@ -19,7 +19,8 @@ void doubt_begin(struct truth_doubt *d, const struct truth_file *truth, int64_t 
 	d->least = slack < 0 ? 0 : slack;
 }
 
-/* The widest corridor anywhere in a part, whose clock is held against the true one.  False: the clock is wrong there. */
+/* The widest corridor anywhere in a part, whose clock is held against the true one, but where it says that it does not
+ * know.  False: the clock is wrong there. */
 static bool ask_part(struct truth_doubt *d, const struct truth_file *truth, const struct sync_vm *vm, int64_t from,
                      int64_t *widest, doubt_outside_fn *outside, void *arg)
 {
@@ -27,6 +28,10 @@ static bool ask_part(struct truth_doubt *d, const struct truth_file *truth, cons
 		const int64_t host = from + d->length / PLACES * k, guest = truth_guest_time(truth, vm->name, host);
 		int64_t low, high;
 
+		if (!clock_map_knows(&vm->clock, guest)) {
+			*widest = DOUBT_ALL;
+			continue;
+		}
 		if (!clock_map_bounds(&vm->clock, guest, &low, &high)) {
 			outside(arg, vm->name, host, 1, 0);
 			return false;
@@ -161,12 +166,36 @@ int64_t doubt_at(const struct truth_doubt *d, const char *path, int64_t t, int64
 	return tolerance;
 }
 
+void doubt_window(const struct truth_doubt *d, const char *path, int64_t *from, int64_t *to)
+{
+	int64_t off, until;
+
+	while (*from <= *to && (off = doubt_at(d, path, *from, &until)) == DOUBT_ALL)
+		*from = until < *to ? until + 1 : *to + 1;
+	if (*from <= *to)
+		*from += off;
+	while (*from <= *to && (off = doubt_at(d, path, *to, &until)) == DOUBT_ALL)
+		*to = *to < d->begin + d->length ? *from - 1 : d->begin + (*to - d->begin) / d->length * d->length - 1;
+	if (*from <= *to)
+		*to -= off;
+}
+
+double doubt_share(const struct truth_doubt *d)
+{
+	size_t parts = 0;
+
+	for (size_t i = 0; i < d->guests; i++)
+		for (int k = 0; k < DOUBT_PARTS; k++)
+			parts += !d->guest[i].known || d->guest[i].part[k] == DOUBT_ALL;
+	return d->guests == 0 ? 0 : (double)parts / (double)(d->guests * DOUBT_PARTS);
+}
+
 int64_t doubt_most(const struct truth_doubt *d)
 {
 	int64_t most = d->least;
 
 	for (size_t i = 0; i < d->guests; i++)
 		for (int k = 0; k < DOUBT_PARTS; k++)
-			most = larger(most, d->guest[i].part[k]);
+			most = d->guest[i].part[k] == DOUBT_ALL ? most : larger(most, d->guest[i].part[k]);
 	return most;
 }

@@ -12,6 +12,7 @@
 
 #define DOUBT_PARTS 64   /* equal ones of the run, each as doubtful as the clock is anywhere in it */
 #define DOUBT_GUESTS 16
+#define DOUBT_ALL (INT64_MAX / 4)  /* ns: nothing is said of the clock there */
 
 struct doubt_jump { int64_t from, to, tolerance; };  /* host ns: where a clock says that it may have jumped */
 
@@ -44,6 +45,9 @@ bool doubt_unknown(const struct truth_doubt *d);                          /* is 
 bool doubt_knows(const struct truth_doubt *d, const char *path);          /* all clocks that have a say in that attribute */
 /* What a time of that attribute may be off at t; *until: so long it holds. */
 int64_t doubt_at(const struct truth_doubt *d, const char *path, int64_t t, int64_t *until);
+/* Cuts the window to what is known of the attribute. */
+void doubt_window(const struct truth_doubt *d, const char *path, int64_t *from, int64_t *to);
+double doubt_share(const struct truth_doubt *d);  /* of all guests' time, 0..1: where nothing is said of the clock */
 int64_t doubt_most(const struct truth_doubt *d);  /* anywhere, but where a clock may have jumped */
 
 #endif

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""What exits and waits cost `stealscope index`: instructions, and bytes of the history for each interval in it.
+
+Instructions (valgrind counts them, so no noise of the machine is in them): of the reasons of exits, by indexing once more
+with a layout that does not know them; of waits, those of who wakes whom in what.  Bytes: of the attributes that hold them.
+Traces: the folders given, else a simulated one (EVENTS=200k)."""
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(here))
+from history_reader import STATE, History  # noqa: E402
+
+build = os.environ.get("builddir", ".")
+layouts = os.path.join(here, "../../src/trace/layouts")
+EXITS, WAITS = {"Exit", "Inside"}, {"Woken By", "Woken In"}
+
+
+def index(traces, history, more=()):
+    """(instructions of it all, of who wakes whom)."""
+    out = history + ".callgrind"
+    p = subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", f"{build}/stealscope", "index",
+                        traces, "-j", "1", "-o", history, *more], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                       text=True, check=True)
+    listed = subprocess.run(["callgrind_annotate", "--inclusive=yes", "--threshold=100", "--auto=no", out],
+                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False).stdout
+    wakes = [int(n.replace(",", "")) for n in re.findall(r"(?m)^\s*([\d,]+) .*:(?:thread_waker|irq_context) \[", listed)]
+    return int(re.search(r"Collected : (\d+)", p.stderr)[1]), sum(wakes)
+
+
+def without_reasons(layout, to):
+    """A copy of a shipped layout that knows that a guest was left, and not why."""
+    with open(os.path.join(layouts, layout + ".yaml"), encoding="utf-8") as f:
+        text = f.read()
+    plain, n = re.subn(r"(\{kind: kvm_exit, names: \[[^]]*\])[^}]*\}", r"\1}", text)
+    assert n, f"{layout}: no rule for exits"
+    with open(to, "w", encoding="utf-8") as f:
+        f.write(plain)
+    return to
+
+
+def size_of(h, number):
+    a = h.attribute(number)
+    row = 16 + (8 * bin(a["mask"]).count("1") if a["type"] == STATE and a["chunks"] > 1 else 0)
+    places = (struct.unpack_from("<Q", h.data, a["index"] + row * k + 8)[0] for k in range(a["chunks"]))
+    return 40 + row * a["chunks"] + sum(place >> 48 for place in places)
+
+
+def bytes_of(h, names):
+    return sum(size_of(h, i) for i in range(1, h.attributes) if h.string(h.attribute(i)["name"]).decode("latin-1") in names)
+
+
+def bench(traces, tmp):
+    history = os.path.join(tmp, "all.steal")
+    everything, wakes = index(traces, history)
+    h = History(history)
+    layout = re.search(rb'"layout": ?"(\w+)"', b"".join(h.meta().values()))
+    plain = without_reasons(layout[1].decode() if layout else "lttng", os.path.join(tmp, "plain.yaml"))
+    rest, _ = index(traces, os.path.join(tmp, "plain.steal"), ("--layout", plain))
+    print(traces)
+    for name, cost, attributes in (("exits", everything - rest, EXITS), ("waits", wakes, WAITS)):
+        print(f"  {name}  {100 * cost / (everything - cost):6.2f} % more instructions  "
+              f"{bytes_of(h, attributes) / h.intervals:6.3f} B/interval")
+    print(f"  all    {everything / 1e6:6.1f} M instructions         {len(h.data) / h.intervals:6.3f} B/interval")
+
+
+if not shutil.which("valgrind") or not shutil.which("callgrind_annotate"):
+    print("no valgrind to count instructions with")
+    sys.exit(0)
+with tempfile.TemporaryDirectory() as work:
+    folders = sys.argv[1:]
+    if not folders:
+        folders = [os.path.join(work, "traces")]
+        subprocess.run([f"{build}/stealscope-sim", "overcommit", "4", "--events", os.environ.get("EVENTS", "200k"),
+                        "--no-truth", "-o", folders[0]], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    for folder in folders:
+        bench(folder, work)

@@ -1,0 +1,50 @@
+"""A guest of another recording is none of this host's VMs, by its events, by containment and by a clock that is given."""
+import os
+
+from e2e import check, run, scratch, simulate
+
+# What once made a VM of them: pairs that bound nothing, and a clock by which many events lay within guest mode by chance.
+STRANGERS = (("12", "auto", ()), ("24", "none", ()), ("30", "none", ("--beacon", "0")), ("56", "none", ()))
+
+
+# ... and what happened in so short a time that the few beacons agree with those of another one.
+SHORT = (("32", "200ms", "Ubuntu"), ("36", "50ms", "Debian"), ("36", "50ms", "Ubuntu"))
+
+
+def vms(history):
+    """The names of the virtual machines whose vCPUs are known."""
+    text = run("info", history).stdout
+    begin = text.index("virtual machine ")
+    return {line.split()[0] for line in text[begin:text.index("\n\n", begin)].splitlines()[1:]}
+
+
+def world(folder, seed, *args, duration="400ms"):
+    if not os.path.isdir(folder):
+        simulate(folder, "random", "--seed", seed, "--duration", duration, *args)
+    return folder
+
+
+def check_stranger(history, how, here, guest):
+    p = run("index", "--sync", how, "--host", here + "/host", "--guest", "Stranger=" + guest, "-o", history)
+    check("Stranger" not in vms(history), f"the guest of another host is no VM here ({how}, {os.path.basename(here)})")
+    check("Stranger: " in p.stderr and " cannot be told (" in p.stderr, "and a note says why")
+
+
+def main():
+    with scratch() as tmp:
+        history = os.path.join(tmp, "h.steal")
+        for seed, how, args in STRANGERS:
+            here, there = (world(os.path.join(tmp, s), s, "--perfect-clocks", *args) for s in (seed, "5000" + seed))
+            check_stranger(history, how, here, there + "/guest-Debian")
+        for seed, duration, guest in SHORT:
+            here = world(os.path.join(tmp, "long" + seed), seed, duration="800ms")
+            there = world(os.path.join(tmp, "7000" + seed), "7000" + seed, duration=duration)
+            check_stranger(history, "auto", here, there + "/guest-" + guest)
+        here = world(os.path.join(tmp, "1"), "1", "--perfect-clocks")
+        guests = {d[len("guest-"):] for d in os.listdir(here) if d.startswith("guest-")}
+        for offset in ("0us", "2us", "20us"):
+            run("index", "--sync", "offset=" + offset, here, "-o", history)
+            check(guests <= vms(history), f"a clock that is {offset} off finds all {len(guests)} guests of its own")
+
+
+main()
