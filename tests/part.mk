@@ -4,8 +4,11 @@ AM_TESTS_ENVIRONMENT = srcdir='$(srcdir)'; export srcdir; builddir='$(builddir)'
 	LC_ALL=C.UTF-8; export LC_ALL; TZ=UTC; export TZ; PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE; \
 	LSAN_OPTIONS=suppressions=$(abs_srcdir)/tests/lsan.supp:print_suppressions=0; export LSAN_OPTIONS;
 TEST_EXTENSIONS = .py .sh
-PY_LOG_COMPILER = $(PYTHON)
-SH_LOG_COMPILER = $(SHELL)
+# A test that hangs fails, and takes what it has started along.
+LIMIT = timeout -k 10 900
+LOG_COMPILER = $(LIMIT)
+PY_LOG_COMPILER = $(LIMIT) $(PYTHON)
+SH_LOG_COMPILER = $(LIMIT) $(SHELL)
 
 # Those that take long, or sleep, begin first.
 E2E_TESTS = \
@@ -129,15 +132,15 @@ VALGRIND_TESTS = tests/test_base tests/test_beacon tests/test_flow tests/test_fl
 VALGRIND = valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=definite,indirect \
 	--errors-for-leak-kinds=definite,indirect
 check-valgrind:
-	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(VALGRIND_TESTS)' LOG_COMPILER='$(VALGRIND)'
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(VALGRIND_TESTS)' LOG_COMPILER='$(LIMIT) $(VALGRIND)'
 
 # A slice of check-long, another one each day.  What it prints repeats a failure: make check-daily SEED=...
 SEED =
 check-daily: tests/test_truth stealscope stealscope-sim
 	seed='$(SEED)'; seed=$${seed:-$$(($$(date -u +%s) / 86400))00}; echo "make check-daily SEED=$$seed"; \
-		tests/test_truth $$seed $$((seed + 49)) 24 & \
-		tests/test_truth $$((seed + 50)) $$((seed + 99)) 24; rc=$$?; wait $$! && test $$rc = 0 || exit 1; \
-		builddir=. srcdir=$(srcdir) $(PYTHON) $(srcdir)/tests/test_flow_truth.py $$seed $$seed
+		$(LIMIT) tests/test_truth $$seed $$((seed + 49)) 24 & \
+		$(LIMIT) tests/test_truth $$((seed + 50)) $$((seed + 99)) 24; rc=$$?; wait $$! && test $$rc = 0 || exit 1; \
+		builddir=. srcdir=$(srcdir) $(LIMIT) $(PYTHON) $(srcdir)/tests/test_flow_truth.py $$seed $$seed
 .PHONY: check-daily
 
 # Of these, `make check` runs another part each day (a_slice() in e2e.py).

@@ -103,9 +103,9 @@ static char *complaints(int *status)
 	char text[1000];
 	size_t len = 0;
 	ssize_t n;
-	pthread_create(&thread, NULL, live, NULL);
 	assert_int_equal(channel_start(&c, NULL, qga_relay, &way, &err), 0);
-	agent.asker = c.pid;
+	agent.asker = c.pid;  /* before there is an agent that kills it: until then its call waits */
+	pthread_create(&thread, NULL, live, NULL);
 	assert_int_equal(waitpid(c.pid, status, 0), c.pid);
 	agent.asker = 0;
 	while ((n = read(c.err, text + len, sizeof text - 1 - len)) > 0)
