@@ -7,6 +7,7 @@
 #include "history/chunk.h"
 #include "history/crc32c.h"
 #include "history/history.h"
+#include "history/paged.h"
 #include "history/pool.h"
 #include "stream.h"
 
@@ -291,6 +292,55 @@ static void test_many_attributes(void **state)
 	free(attr);
 }
 
+/* Records of several tables, at random, are what was put there, and no more of them is in memory than may be. */
+static void test_pages(void **state)
+{
+	(void)state;
+	enum { TABLES = 3, RECORDS = 9000, LIMIT = 10 * PAGE_BYTES };
+	static uint64_t want[TABLES][RECORDS];
+	struct error err = ERROR_INIT;
+	struct out out;
+	struct page_pool pool;
+	struct paged table[TABLES], moved;
+	bool failed = false;
+	uint64_t s = 7;
+	assert_int_equal(out_open(&out, FILE_NAME, 4096, false, &err), 0);
+	pages_init(&pool, LIMIT, &out, &failed, &err);
+	memset(want, 0, sizeof want);
+	for (unsigned i = 0; i < TABLES; i++) {
+		paged_init(&table[i], &pool);
+		PAGED_ROOM(&table[i], uint64_t, RECORDS);
+	}
+	for (unsigned n = 0; n < 100000; n++) {
+		const uint64_t r = stream_random(&s), t = r % TABLES, i = r / TABLES % RECORDS;
+		if (r >> 62)
+			assert_true(*PAGED_READ(&table[t], uint64_t, i) == want[t][i]);
+		else
+			*PAGED_EDIT(&table[t], uint64_t, i) = want[t][i] = r;
+		if (n == 50000) {
+			paged_move(&moved, &table[1]);
+			paged_move(&table[1], &moved);
+			paged_release(&table[0]);
+			paged_init(&table[0], &pool);
+			PAGED_ROOM(&table[0], uint64_t, RECORDS);
+			memset(want[0], 0, sizeof want[0]);
+		}
+		assert_true(pages_memory(&pool) <= LIMIT);
+	}
+	uint8_t bytes[3 * PAGE_BYTES];
+	paged_get(&table[2], 5, bytes, sizeof bytes);
+	assert_memory_equal(bytes, (uint8_t *)want[2] + 5, sizeof bytes);
+	paged_put(&table[1], 4000, bytes, sizeof bytes);
+	paged_get(&table[1], 4000, want[0], sizeof bytes);
+	assert_memory_equal(bytes, want[0], sizeof bytes);
+	assert_false(failed);
+	for (unsigned i = 0; i < TABLES; i++)
+		paged_release(&table[i]);
+	assert_int_equal(pages_memory(&pool), 0);
+	pages_release(&pool);
+	out_discard(&out);
+}
+
 /* Whatever number of siblings it has, an attribute that was declared is found again. */
 static void test_siblings(void **state)
 {
@@ -473,6 +523,7 @@ int main(void)
 		cmocka_unit_test(test_path),
 		cmocka_unit_test(test_strings_and_meta),
 		cmocka_unit_test(test_many_attributes),
+		cmocka_unit_test(test_pages),
 		cmocka_unit_test(test_siblings),
 		cmocka_unit_test(test_questions_refused),
 		cmocka_unit_test(test_crc),

@@ -3,8 +3,8 @@
  * Each attribute holds back its last closed interval and keeps the ones before in a chain of slabs; a full chain
  * becomes a chunk at once.  Those that have filled a chunk will fill more, and get plain arrays instead.  When the slabs
  * run out, the longest chains are flushed until half of the pool is free, so that hot attributes get full chunks and cold
- * ones few.  A change costs O(1) plus its share of a chunk; memory is its names and, until they are many (leaves.c),
- * sizeof(struct leaf) per attribute, plus the pool and the arrays. */
+ * ones few.  A change costs O(1) plus its share of a chunk; memory is the pool, the arrays, and what is resident of names
+ * and attributes (paged.h). */
 #include "history/history.h"
 
 #include <stdlib.h>
@@ -16,6 +16,7 @@
 
 #define MEMORY_DEFAULT ((size_t)128 << 20)
 #define MEMORY_MIN ((size_t)64 << 10)
+#define NAME_SHOWN 256  /* bytes of a name in a message */
 #define HOT_SHARE 32  /* one part in so many of the memory */
 
 void builder_free_hot(struct history_builder *b)
@@ -32,6 +33,8 @@ static void free_builder(struct history_builder *b)
 	pool_release(&b->pool);
 	builder_free_hot(b);
 	tree_release(&b->tree);
+	paged_release(&b->leaf);
+	pages_release(&b->pager);
 	for (size_t i = 0; i < b->metas; i++) {
 		free(b->meta[i].key);
 		free(b->meta[i].value);
@@ -40,7 +43,6 @@ static void free_builder(struct history_builder *b)
 		close(b->scratch);
 	free(b->meta);
 	free(b->set);
-	builder_free_leaves(b);
 	free(b->spill);
 	free(b);
 }
@@ -51,12 +53,14 @@ struct history_builder *history_create(const char *path, const struct history_op
 	const struct history_options *o = options ? options : &none;
 	unsigned block = o->block ? o->block : BLOCK_DEFAULT;
 	struct history_builder *b = mem_new(1, sizeof *b);
-	b->scratch = b->leaf_file = -1;
+	b->scratch = -1;
 	b->memory = o->memory ? o->memory : MEMORY_DEFAULT;
 	if (b->memory < MEMORY_MIN)
 		b->memory = MEMORY_MIN;
 	b->chunk = o->chunk && o->chunk < CHUNK_MAX ? o->chunk : o->chunk ? CHUNK_MAX : CHUNK_DEFAULT;
-	tree_init(&b->tree);
+	pages_init(&b->pager, b->memory / 2, &b->out, &b->failed, &b->failure);
+	tree_init(&b->tree, &b->pager);
+	paged_init(&b->leaf, &b->pager);
 	if (block < BLOCK_MIN || block > BLOCK_MAX || block & (block - 1)) {
 		error_set(err, STATUS_USAGE, NULL, "cannot create %s: blocks of %u bytes", path, block);
 		b->out = (struct out){ .fd = -1, .dir_fd = -1 };
@@ -95,6 +99,21 @@ unsigned history_state_set(struct history_builder *b, const char *name, const ch
 	return (unsigned)b->sets - 1;
 }
 
+/* After the first failure, which stands in b->failure, every call fails alike. */
+static int fail(struct history_builder *b, struct error *err)
+{
+	b->failed = true;
+	if (err)
+		*err = b->failure;
+	return -1;
+}
+
+/* Holds until another one is asked for. */
+static inline struct leaf *leaf_at(struct history_builder *b, uint32_t id)
+{
+	return PAGED_EDIT(&b->leaf, struct leaf, id);
+}
+
 /* Attributes grow without asking; the pool gives way.  It starts again smaller, with room for some growth. */
 static int make_room(struct history_builder *b, struct error *err);
 
@@ -110,24 +129,24 @@ uint32_t history_attribute(struct history_builder *b, const char *path, enum his
 	uint32_t node = tree_path(&b->tree, path, err);
 	if (node == NONE)
 		return HISTORY_NONE;
-	uint32_t known = b->tree.node[node].leaf;
+	uint32_t known = tree_node(&b->tree, node).leaf;
 	if (known != NONE) {
-		if (b->leaf[known].type == type && b->leaf[known].set == set)
+		const struct leaf *leaf = PAGED_READ(&b->leaf, struct leaf, known);
+		if (leaf->type == type && leaf->set == set)
 			return known;
 		error_set(err, STATUS_INPUT, NULL, "attribute %.200s: it is already of another type", path);
 		return HISTORY_NONE;
 	}
 	if (b->leaves % 1024 == 0 && make_room(b, err))
 		return HISTORY_NONE;
-	struct leaf *leaf = builder_new_leaf(b, err);
-	if (!leaf)
-		return HISTORY_NONE;
-	b->tree.node[node].leaf = (uint32_t)b->leaves - 1;
-	*leaf = (struct leaf){
+	known = (uint32_t)b->leaves++;
+	PAGED_EDIT(&b->tree.node, struct node, node)->leaf = known;
+	PAGED_ROOM(&b->leaf, struct leaf, b->leaves);
+	*leaf_at(b, known) = (struct leaf){
 		.value = HISTORY_NULL, .type = (uint8_t)type, .set = (uint16_t)set,
 		.states = type == HISTORY_STATE ? (uint8_t)b->set[set].n : 0,
 	};
-	return (uint32_t)b->leaves - 1;
+	return b->failed ? (uint32_t)fail(b, err) : known;
 }
 
 int builder_flush_spill(struct history_builder *b, struct error *err)
@@ -151,12 +170,12 @@ static int spill(struct history_builder *b, const struct spill *s, const int64_t
 	return 0;
 }
 
-/* Writes n intervals that end before `next` as a chunk. */
-static int write_chunk(struct history_builder *b, struct leaf *leaf, uint64_t *duration, int64_t *value, unsigned n,
-                       int64_t next, struct error *err)
+/* Writes n intervals that end before `next` as a chunk; of: as in struct spill. */
+static int write_chunk(struct history_builder *b, struct leaf *leaf, uint32_t of, uint64_t *duration, int64_t *value,
+                       unsigned n, int64_t next, struct error *err)
 {
 	bool state = leaf->type == HISTORY_STATE;
-	struct spill s = { .leaf = (uint32_t)(leaf - b->leaf) };
+	struct spill s = { .of = of };
 	int64_t sums[HISTORY_STATES] = { 0 };
 	uint64_t total = 0;
 	for (unsigned i = 0; i < n; i++) {
@@ -185,21 +204,33 @@ static int write_chunk(struct history_builder *b, struct leaf *leaf, uint64_t *d
 	return spill(b, &s, sums, err);
 }
 
-int builder_flush_chain(struct history_builder *b, struct leaf *leaf, int64_t next, struct error *err)
+/* Writes what waits as one chunk; `next` is the start of the interval that follows. */
+static int flush_chain(struct history_builder *b, struct leaf *leaf, uint32_t id, int64_t next, struct error *err)
 {
 	uint64_t duration[CHUNK_MAX];
 	int64_t value[CHUNK_MAX];
-	unsigned n = leaf->pending;
-	if (!n)
-		return 0;
+	const unsigned n = leaf->pending;
+	leaf->pending = 0;
 	if (leaf->is_hot) {
 		const size_t at = (size_t)leaf->hot * b->chunk;
-		leaf->pending = 0;
-		return write_chunk(b, leaf, b->hot_duration + at, b->hot_value + at, n, next, err);
+		return write_chunk(b, leaf, id, b->hot_duration + at, b->hot_value + at, n, next, err);
 	}
 	pool_take(&b->pool, &leaf->chain, duration, value, n);
-	leaf->pending = 0;
-	return write_chunk(b, leaf, duration, value, n, next, err);
+	return write_chunk(b, leaf, id, duration, value, n, next, err);
+}
+
+/* Flushes the chains of at least so many intervals, and at least one. */
+static int flush_chains(struct history_builder *b, unsigned least, struct error *err)
+{
+	for (size_t i = 0; i < b->leaves; i++) {
+		const struct leaf *has = PAGED_READ(&b->leaf, struct leaf, i);
+		if (!has->pending || has->pending < least || has->is_hot)
+			continue;
+		struct leaf *leaf = leaf_at(b, (uint32_t)i);
+		if (flush_chain(b, leaf, (uint32_t)i, leaf->has_prev ? leaf->prev_start : leaf->start, err))
+			return -1;
+	}
+	return 0;
 }
 
 /* Flushes the longest chains until at least half of the pool is free. */
@@ -207,45 +238,34 @@ static int relieve(struct history_builder *b, struct error *err)
 {
 	size_t records[CHUNK_MAX + 1] = { 0 }, all = 0;
 	for (size_t i = 0; i < b->leaves; i++) {
-		builder_touch_leaves(b, 1);
-		records[b->leaf[i].pending] += b->leaf[i].is_hot ? 0 : b->leaf[i].pending;
+		const struct leaf *leaf = PAGED_READ(&b->leaf, struct leaf, i);
+		records[leaf->pending] += leaf->is_hot ? 0 : leaf->pending;
 	}
 	for (unsigned n = 1; n <= CHUNK_MAX; n++)
 		all += records[n];
 	unsigned least = CHUNK_MAX;
 	for (size_t sum = records[least]; least > 1 && sum < all / 2; sum += records[--least])
 		;
-	for (size_t i = 0; i < b->leaves; i++) {
-		struct leaf *leaf = &b->leaf[i];
-		builder_touch_leaves(b, 1);
-		if (leaf->pending >= least && !leaf->is_hot &&
-		    builder_flush_chain(b, leaf, leaf->has_prev ? leaf->prev_start : leaf->start, err))
-			return -1;
-	}
-	return 0;
+	return flush_chains(b, least, err);
 }
 
 static int make_room(struct history_builder *b, struct error *err)
 {
-	size_t attributes = builder_leaf_memory(b) + tree_memory(&b->tree);
+	size_t attributes = pages_memory(&b->pager);
 	size_t pool = b->pool.touched * sizeof *b->pool.slab, fixed = b->memory / 16;
 	if (attributes + pool + fixed <= b->memory || b->pool.limit * sizeof *b->pool.slab <= b->memory / 16)
 		return 0;
-	for (size_t i = 0; i < b->leaves; i++) {
-		struct leaf *leaf = &b->leaf[i];
-		builder_touch_leaves(b, 1);
-		if (!leaf->is_hot && builder_flush_chain(b, leaf, leaf->has_prev ? leaf->prev_start : leaf->start, err))
-			return -1;
-	}
+	if (flush_chains(b, 1, err))
+		return -1;
 	size_t want = attributes + attributes / 4 + fixed;
 	pool_reset(&b->pool, want < b->memory ? b->memory - want : b->memory / 16);
 	return 0;
 }
 
 /* Writes a full chunk, after which the leaf is hot, if there is room. */
-static int flush_full(struct history_builder *b, struct leaf *leaf, struct error *err)
+static int flush_full(struct history_builder *b, struct leaf *leaf, uint32_t id, struct error *err)
 {
-	if (builder_flush_chain(b, leaf, leaf->prev_start, err))
+	if (flush_chain(b, leaf, id, leaf->prev_start, err))
 		return -1;
 	if (!leaf->is_hot && b->hots < b->hot_limit) {
 		leaf->is_hot = true;
@@ -254,32 +274,26 @@ static int flush_full(struct history_builder *b, struct leaf *leaf, struct error
 	return 0;
 }
 
-/* Moves the held-back interval, which lasts `duration`, to those that wait. */
-static int push(struct history_builder *b, struct leaf *leaf, uint64_t duration, struct error *err)
+/* Moves the held-back interval to those that wait.  The leaf, perhaps elsewhere; NULL on failure. */
+static struct leaf *push(struct history_builder *b, struct leaf *leaf, uint32_t id, struct error *err)
 {
-	if (leaf->pending == b->chunk && flush_full(b, leaf, err))
-		return -1;
+	const uint64_t duration = (uint64_t)leaf->start - (uint64_t)leaf->prev_start;
+	if (leaf->pending == b->chunk && flush_full(b, leaf, id, err))
+		return NULL;
 	if (leaf->is_hot) {
 		const size_t at = (size_t)leaf->hot * b->chunk + leaf->pending++;
 		b->hot_duration[at] = duration;
 		b->hot_value[at] = leaf->prev_value;
-		return 0;
+		return leaf;
 	}
-	if (pool_is_full(&b->pool) && relieve(b, err))
-		return -1;
-	builder_touch_leaves(b, 1);
+	if (pool_is_full(&b->pool)) {
+		if (relieve(b, err))
+			return NULL;
+		leaf = leaf_at(b, id);
+	}
 	pool_push(&b->pool, &leaf->chain, duration, leaf->prev_value);
 	leaf->pending++;
-	return 0;
-}
-
-/* After the first failure, which stands in b->failure, every call fails alike. */
-static int fail(struct history_builder *b, struct error *err)
-{
-	b->failed = true;
-	if (err)
-		*err = b->failure;
-	return -1;
+	return leaf;
 }
 
 /* A change at the time at which the open interval starts: it leaves no interval. */
@@ -297,7 +311,7 @@ static void replace(struct leaf *leaf, int64_t value)
 	}
 }
 
-static int change(struct history_builder *b, struct leaf *leaf, int64_t t, int64_t value, struct error *err)
+static int change(struct history_builder *b, struct leaf *leaf, uint32_t id, int64_t t, int64_t value, struct error *err)
 {
 	if (leaf->value == value)
 		return 0;
@@ -311,7 +325,7 @@ static int change(struct history_builder *b, struct leaf *leaf, int64_t t, int64
 		replace(leaf, value);
 		return 0;
 	}
-	if (leaf->has_prev && push(b, leaf, (uint64_t)leaf->start - (uint64_t)leaf->prev_start, &b->failure))
+	if (leaf->has_prev && !(leaf = push(b, leaf, id, &b->failure)))
 		return fail(b, err);
 	leaf->has_prev = true;
 	leaf->prev_start = leaf->start;
@@ -322,12 +336,14 @@ static int change(struct history_builder *b, struct leaf *leaf, int64_t t, int64
 }
 
 /* The name of an attribute for a message. */
-static const char *leaf_name(const struct history_builder *b, uint32_t attr)
+static const char *leaf_name(struct history_builder *b, uint32_t attr, char name[NAME_SHOWN])
 {
-	for (size_t i = 0; i < b->tree.nodes; i++)
-		if (b->tree.node[i].leaf == attr)
-			return b->tree.bytes + b->tree.node[i].name;
-	return "?";
+	struct node n = { .leaf = NONE };
+	for (uint32_t i = 0; i < b->tree.nodes && n.leaf != attr; i++)
+		n = tree_node(&b->tree, i);
+	tree_text(&b->tree, n.name, name, NAME_SHOWN);
+	name[NAME_SHOWN - 1] = '\0';
+	return name;
 }
 
 static int check_time(struct history_builder *b, int64_t t, uint32_t attr, struct error *err)
@@ -339,10 +355,11 @@ static int check_time(struct history_builder *b, int64_t t, uint32_t attr, struc
 	if (t < -TIME_LIMIT || t > TIME_LIMIT)
 		return error_set(err, STATUS_INPUT, NULL, "history %s: the time %lld is out of range", b->out.path,
 		                 (long long)t);
-	const struct leaf *leaf = &b->leaf[attr];
-	if (leaf->begun && t < leaf->start)
+	const struct leaf leaf = *leaf_at(b, attr);
+	char name[NAME_SHOWN];
+	if (leaf.begun && t < leaf.start)
 		return error_set(err, STATUS_INPUT, NULL, "history %s: attribute %s changes at %lld, after a change at %lld",
-		                 b->out.path, leaf_name(b, attr), (long long)t, (long long)leaf->start);
+		                 b->out.path, leaf_name(b, attr, name), (long long)t, (long long)leaf.start);
 	if (!b->begun || t < b->first)
 		b->first = t;
 	if (!b->begun || t > b->now)
@@ -351,25 +368,26 @@ static int check_time(struct history_builder *b, int64_t t, uint32_t attr, struc
 	return 0;
 }
 
-static int refuse_value(const struct history_builder *b, uint32_t attr, int64_t value, struct error *err)
+static int refuse_value(struct history_builder *b, uint32_t attr, int64_t value, struct error *err)
 {
-	if (b->leaf[attr].type == HISTORY_STATE)
+	char name[NAME_SHOWN];
+	if (leaf_at(b, attr)->type == HISTORY_STATE)
 		return error_set(err, STATUS_INPUT, NULL, "history %s: attribute %s has no state %lld", b->out.path,
-		                 leaf_name(b, attr), (long long)value);
+		                 leaf_name(b, attr, name), (long long)value);
 	return error_set(err, STATUS_INPUT, NULL, "history %s: attribute %s takes ids of strings only", b->out.path,
-	                 leaf_name(b, attr));
+	                 leaf_name(b, attr, name));
 }
 
 /* At a time that is right. */
 static inline int set(struct history_builder *b, int64_t t, uint32_t attr, int64_t value, struct error *err)
 {
-	struct leaf *leaf = &b->leaf[attr];
+	struct leaf *leaf = leaf_at(b, attr);
 	if (value != HISTORY_NULL &&
 	    ((leaf->type == HISTORY_STATE && (uint64_t)value >= leaf->states) ||
 	     (leaf->type == HISTORY_STRING && (uint64_t)value >= b->tree.bytes_len) ||
 	     (leaf->type == HISTORY_REF && (uint64_t)history_ref_text(value) >= b->tree.bytes_len)))
 		return refuse_value(b, attr, value, err);
-	return change(b, leaf, t, value, err);
+	return change(b, leaf, attr, t, value, err);
 }
 
 static __attribute__((noinline)) int check_and_set(struct history_builder *b, int64_t t, uint32_t attr, int64_t value,
@@ -389,22 +407,20 @@ int history_set(struct history_builder *b, int64_t t, uint32_t attr, int64_t val
 
 int history_set_string(struct history_builder *b, int64_t t, uint32_t attr, const char *value, struct error *err)
 {
+	char name[NAME_SHOWN];
 	if (check_time(b, t, attr, err))
 		return -1;
-	struct leaf *leaf = &b->leaf[attr];
-	if (leaf->type != HISTORY_STRING)
+	if (leaf_at(b, attr)->type != HISTORY_STRING)
 		return error_set(err, STATUS_INPUT, NULL, "history %s: attribute %s does not take strings", b->out.path,
-		                 leaf_name(b, attr));
-	if (!value)
-		return change(b, leaf, t, HISTORY_NULL, err);
-	int64_t id = history_text(b, value, err);
-	return id < 0 ? -1 : change(b, leaf, t, id, err);
+		                 leaf_name(b, attr, name));
+	const int64_t id = value ? history_text(b, value, err) : HISTORY_NULL;
+	return value && id < 0 ? -1 : change(b, leaf_at(b, attr), attr, t, id, err);
 }
 
 int64_t history_text(struct history_builder *b, const char *text, struct error *err)
 {
 	uint32_t id = b->failed ? NONE : tree_string(&b->tree, text, &b->failure);
-	return id == NONE ? fail(b, err) : (int64_t)id;
+	return id == NONE || b->failed ? fail(b, err) : (int64_t)id;
 }
 
 int history_meta_set(struct history_builder *b, const char *key, const void *value, size_t size)
@@ -435,7 +451,7 @@ int history_set_window(struct history_builder *b, int64_t begin, int64_t end)
 	return history_meta_set(b, HISTORY_WINDOW, bytes, sizeof bytes);
 }
 
-int builder_close_leaf(struct history_builder *b, struct leaf *leaf, int64_t end, struct error *err)
+int builder_close_leaf(struct history_builder *b, struct leaf *leaf, uint32_t attr, int64_t end, struct error *err)
 {
 	if (!leaf->begun)
 		return 0;
@@ -463,7 +479,7 @@ int builder_close_leaf(struct history_builder *b, struct leaf *leaf, int64_t end
 		int64_t until = next;
 		for (unsigned i = m; i < n; i++)
 			until = (int64_t)((uint64_t)until - duration[i]);
-		if (write_chunk(b, leaf, duration, value, m, until, err))
+		if (write_chunk(b, leaf, attr, duration, value, m, until, err))
 			return -1;
 		n -= m;
 		memmove(duration, duration + m, n * sizeof *duration);

@@ -5,6 +5,7 @@
 #include "history/format.h"
 #include "history/history.h"
 #include "history/out.h"
+#include "history/paged.h"
 #include "history/pool.h"
 #include "history/tree.h"
 
@@ -15,10 +16,7 @@ struct leaf {
 			int64_t start, value;            /* of the open interval; before the first change value is null */
 			int64_t prev_start, prev_value;  /* of the one before, held back: a change may reopen it */
 		};
-		struct {                                 /* once closed, while the index is written: */
-			uint64_t row;                    /* place of the next row, bytes from the start of the index */
-			uint32_t rows_left;
-		};
+		uint32_t attr;                           /* once closed: its id in the file, if it had chunks before */
 	};
 	union {
 		struct chain chain;
@@ -36,7 +34,7 @@ struct leaf {
 
 /* One chunk, as the scratch file keeps it until the index is written: this, then ns per state of `mask`. */
 struct spill {
-	uint32_t leaf, mask;
+	uint32_t of, mask;               /* of: the leaf; once leaves are closed, the attribute in the file */
 	int64_t start;
 	uint64_t place;
 };
@@ -48,12 +46,10 @@ struct history_builder {
 	uint64_t *hot_duration;          /* ns; `chunk` of them for each leaf that has filled a chunk */
 	int64_t *hot_value;
 	uint32_t hots, hot_limit;        /* leaves that have done so, and for which there is room */
+	struct page_pool pager;              /* of what grows with the number of attributes */
 	struct tree tree;
-	struct leaf *leaf;               /* see leaves.c */
-	size_t leaves, leaves_cap;
-	int leaf_file;                   /* that is mapped at `leaf`; -1: it is in memory */
-	size_t leaf_bytes;               /* of the file */
-	size_t touched;                  /* leaves, since their pages were told to leave memory */
+	struct paged leaf;               /* of struct leaf */
+	size_t leaves;
 	struct state_set { uint32_t name, n, state[HISTORY_STATES]; } *set;
 	size_t sets, sets_cap;
 	struct meta { char *key; void *value; size_t size; } *meta;
@@ -72,17 +68,18 @@ struct history_builder {
 
 #define SPILL_BUFFER 65536u
 
-/* A new leaf, not initialised, behind all others, which may move; NULL on failure. */
-struct leaf *builder_new_leaf(struct history_builder *b, struct error *err);
-/* Says that n leaves were looked at, in any order: keeps what is resident of their table bounded. */
-void builder_touch_leaves(struct history_builder *b, size_t n);
-size_t builder_leaf_memory(const struct history_builder *b);  /* bytes in memory, about */
-void builder_free_leaves(struct history_builder *b);
+/* Attributes as the file has them: numbered breadth first, children sorted by name, so that the children of a node are
+ * neighbours and a reader needs no table to find one. */
+struct placed {
+	uint32_t parent, name;           /* parent: NONE of the root */
+	uint32_t child, children;        /* child: of the first one, or 0 */
+	uint32_t leaf;                   /* or NONE */
+};
+/* Fills `placed` (of struct placed, released by the caller) and releases the tree's nodes.  Fails as b->failed says. */
+void builder_number(struct history_builder *b, struct paged *placed);
 
-/* Writes what is pending as one chunk; `next` is the start of the interval that follows. */
-int builder_flush_chain(struct history_builder *b, struct leaf *leaf, int64_t next, struct error *err);
-/* Writes everything of the leaf, its open interval ending at `end`. */
-int builder_close_leaf(struct history_builder *b, struct leaf *leaf, int64_t end, struct error *err);
+/* Writes everything of the leaf, a copy, its open interval ending at `end`; attr: its id in the file. */
+int builder_close_leaf(struct history_builder *b, struct leaf *leaf, uint32_t attr, int64_t end, struct error *err);
 void builder_free_hot(struct history_builder *b);  /* once all leaves are closed */
 int builder_flush_spill(struct history_builder *b, struct error *err);
 

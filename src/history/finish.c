@@ -1,8 +1,7 @@
 /* The second half of building: everything behind the chunks.
  *
- * Attributes are numbered breadth first, children sorted by name, so that the children of a node are neighbours and
- * a reader needs no table to find one.  The index gathers the scratch file's chunk records by attribute: as many rows
- * at a time as fit the memory, one pass over the scratch file each. */
+ * Leaves are closed in the order of the attributes in the file, which each is then told by what is left of it.  The index
+ * gathers the scratch file's chunk records by attribute, in one pass: what does not fit the memory is in pages. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -11,7 +10,15 @@
 #include "history/builder.h"
 
 #define READ_BUFFER ((size_t)256 << 10)
-#define GATHER_MIN ((size_t)4096)
+#define ROW_MOST (ROW_SUMS + 8 * HISTORY_STATES)
+
+/* An attribute whose chunks are all written. */
+struct closed {
+	uint64_t row;           /* place of its next row, bytes from the start of the index */
+	uint32_t rows_left, chunks, mask;
+	uint16_t set;
+	uint8_t type;           /* or ATTR_INNER */
+};
 
 struct finish {
 	struct history_builder *b;
@@ -19,66 +26,27 @@ struct finish {
 	uint64_t intervals;
 	struct { uint64_t offset, size; } section[SECTIONS];
 	uint32_t sums2;         /* checksum of the last section */
+	struct paged placed;    /* of struct placed, by attribute */
+	struct paged closed;    /* of struct closed, by attribute */
+	uint64_t early;         /* chunk records that name leaves */
 };
 
-static struct leaf *leaf_of(const struct finish *f, size_t attr)
+static unsigned sums_of(const struct closed *c)
 {
-	uint32_t leaf = f->b->tree.node[attr].leaf;
-	builder_touch_leaves(f->b, 1);
-	return leaf == NONE ? NULL : &f->b->leaf[leaf];
+	return c->type == HISTORY_STATE && c->chunks > 1 ? (unsigned)__builtin_popcount(c->mask) : 0;
 }
 
-static unsigned sums_of(const struct leaf *leaf)
+static size_t row_bytes(const struct closed *c)
 {
-	return leaf->type == HISTORY_STATE && leaf->chunks > 1 ? (unsigned)__builtin_popcount(leaf->mask) : 0;
+	return ROW_SUMS + 8u * sums_of(c);
 }
 
-static size_t row_bytes(const struct leaf *leaf)
+/* What went wrong with pages is known when they have been used. */
+static int pages_failed(const struct finish *f, struct error *err)
 {
-	return ROW_SUMS + 8u * sums_of(leaf);
-}
-
-static int compare_names(const void *a, const void *b, void *arg)
-{
-	const struct tree *t = arg;
-	const uint32_t *x = a, *y = b;
-	return strcmp(t->bytes + t->node[*x].name, t->bytes + t->node[*y].name);
-}
-
-/* Moves each node to where its id says. */
-static void sort_nodes(struct node *node, uint32_t *order, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		const struct node first = node[i];
-		size_t at = i;
-		for (size_t from; (from = order[at]) != i; at = from) {
-			node[at] = node[from];
-			order[at] = (uint32_t)at;
-		}
-		node[at] = first;
-		order[at] = (uint32_t)at;
-	}
-}
-
-/* Numbers the nodes.  Afterwards they stand in that order, node->parent is the parent's id, node->child the first child's
- * id and node->sibling the number of children. */
-static void number_nodes(struct tree *t)
-{
-	uint32_t *order = mem_new(t->nodes, sizeof *order);  /* attribute id -> node */
-	size_t len = 1;
-	for (size_t i = 0; i < len; i++) {
-		struct node *n = &t->node[order[i]];
-		size_t first = len;
-		for (uint32_t c = n->child; c != NONE; c = t->node[c].sibling)
-			order[len++] = c;
-		qsort_r(order + first, len - first, sizeof *order, compare_names, t);
-		for (size_t c = first; c < len; c++)
-			t->node[order[c]].parent = (uint32_t)i;
-		n->child = len > first ? (uint32_t)first : 0;
-		n->sibling = (uint32_t)(len - first);
-	}
-	sort_nodes(t->node, order, t->nodes);
-	free(order);
+	if (f->b->failed && err)
+		*err = f->b->failure;
+	return f->b->failed ? -1 : 0;
 }
 
 static void begin_section(struct finish *f, enum section s)
@@ -94,25 +62,21 @@ static int end_section(struct finish *f, enum section s, struct error *err)
 
 /* ---- The index ------------------------------------------------------------------------------------------ */
 
-/* A part of the index in memory, and the scratch file that fills it. */
-struct index_part {
-	uint64_t low, high;             /* bytes from the start of the index */
-	uint8_t *rows;                  /* high - low bytes */
-	uint32_t cut;                   /* leaf whose first rows stand before low, or NONE */
-	uint32_t skip;                  /* how many */
-	uint8_t carry[8 * HISTORY_STATES];  /* sums of the first row behind high, when high cuts a leaf */
-	uint8_t *buf;                   /* of the scratch file */
+/* The scratch file, read back. */
+struct records {
+	int fd;
+	uint8_t *buf;
 	size_t at, len;
 };
 
-static int spill_next(struct index_part *g, int fd, struct spill *s, int64_t *sums)
+static int spill_next(struct records *g, struct spill *s, int64_t *sums)
 {
 	if (g->len - g->at < SPILL_MAX) {
 		memmove(g->buf, g->buf + g->at, g->len - g->at);
 		g->len -= g->at;
 		g->at = 0;
 		while (g->len < READ_BUFFER) {
-			ssize_t n = read(fd, g->buf + g->len, READ_BUFFER - g->len);
+			ssize_t n = read(g->fd, g->buf + g->len, READ_BUFFER - g->len);
 			if (n < 0 && errno == EINTR)
 				continue;
 			if (n < 0)
@@ -132,107 +96,71 @@ static int spill_next(struct index_part *g, int fd, struct spill *s, int64_t *su
 	return 1;
 }
 
-/* Fills in a row whose sums are there already, and the sums of the row that follows at `next` (NULL = none). */
-static void put_row(const struct leaf *leaf, const struct spill *s, const int64_t *sums, uint8_t *row, uint8_t *next)
+/* Fills in a row whose sums are there already, and the sums of the one that follows, if any. */
+static void put_row(struct paged *rows, const struct closed *c, const struct spill *s, const int64_t *sums)
 {
+	uint8_t row[ROW_MOST];
+	const unsigned n = c->rows_left > 1 ? sums_of(c) : 0;
 	put64(row + ROW_START, (uint64_t)s->start);
 	put64(row + ROW_PLACE, s->place);
-	if (!next)
+	paged_put(rows, c->row, row, ROW_SUMS);
+	if (!n)
 		return;
-	unsigned n = sums_of(leaf);
-	memcpy(next, row + ROW_SUMS, 8 * (size_t)n);
-	for (uint32_t left = n ? s->mask : 0; left; left &= left - 1, sums++) {
+	paged_get(rows, c->row + ROW_SUMS, row, 8 * (size_t)n);
+	for (uint32_t left = s->mask; left; left &= left - 1, sums++) {
 		uint32_t below = (left & -left) - 1;
-		uint8_t *sum = next + 8 * (size_t)__builtin_popcount(leaf->mask & below);
+		uint8_t *sum = row + 8 * (size_t)__builtin_popcount(c->mask & below);
 		put64(sum, get64(sum) + (uint64_t)*sums);
 	}
+	paged_put(rows, c->row + row_bytes(c) + ROW_SUMS, row, 8 * (size_t)n);
 }
 
-/* One pass over the scratch file: the rows of [low, high). */
-static int gather_rows(struct finish *f, struct index_part *g, struct error *err)
+static int gather_rows(struct finish *f, struct paged *rows, struct error *err)
 {
 	struct history_builder *b = f->b;
+	struct records g = { .fd = b->scratch, .buf = mem_new(1, READ_BUFFER) };
 	struct spill s;
 	int64_t sums[HISTORY_STATES];
-	int more = -1;
-	g->at = g->len = 0;
-	memset(g->rows, 0, g->high - g->low);
-	if (g->skip)
-		memcpy(g->rows + ROW_SUMS, g->carry, row_bytes(&b->leaf[g->cut]) - ROW_SUMS);
-	if (lseek(b->scratch, 0, SEEK_SET) == 0)
-		while ((more = spill_next(g, b->scratch, &s, sums)) > 0) {
-			struct leaf *leaf = &b->leaf[s.leaf];
-			builder_touch_leaves(b, 1);
-			if (s.leaf == g->cut && g->skip) {
-				g->skip--;
-				continue;
-			}
-			if (!leaf->rows_left || leaf->row >= g->high)
-				continue;
-			if (leaf->rows_left == leaf->chunks && s.start > f->begin)
-				f->intervals++;  /* the null before the first change */
-			uint8_t *row = g->rows + (leaf->row - g->low);
-			leaf->row += row_bytes(leaf);
-			leaf->rows_left--;
-			uint8_t *next = leaf->row < g->high ? g->rows + (leaf->row - g->low) + ROW_SUMS : g->carry;
-			put_row(leaf, &s, sums, row, leaf->rows_left ? next : NULL);
-		}
+	int more = lseek(b->scratch, 0, SEEK_SET) == 0 ? 1 : -1;
+	for (uint64_t i = 0; more > 0 && (more = spill_next(&g, &s, sums)) > 0; i++) {
+		const uint32_t attr = i < f->early ? PAGED_READ(&b->leaf, struct leaf, s.of)->attr : s.of;
+		struct closed *c = PAGED_EDIT(&f->closed, struct closed, attr), had = *c;
+		if (!had.rows_left)
+			continue;
+		c->row += row_bytes(c);
+		c->rows_left--;
+		if (had.rows_left == had.chunks && s.start > f->begin)
+			f->intervals++;  /* the null before the first change */
+		put_row(rows, &had, &s, sums);
+	}
+	free(g.buf);
 	return more < 0 ? error_system(err, NULL, "cannot read back the index of %s", b->out.path) : 0;
 }
 
-/* Cuts the index into parts of at most `room` bytes, whole rows each. */
-static int write_parts(struct finish *f, struct index_part *g, size_t room, struct error *err)
+static int write_pages(struct finish *f, struct paged *bytes, uint64_t size, struct error *err)
 {
-	uint32_t done = 0;  /* rows of the current attribute that stand in earlier parts */
-	for (size_t attr = 0; attr < f->b->tree.nodes;) {
-		struct leaf *leaf = leaf_of(f, attr);
-		g->cut = leaf ? (uint32_t)(leaf - f->b->leaf) : NONE;
-		g->skip = done;
-		g->low = g->high;
-		for (; attr < f->b->tree.nodes; attr++, done = 0) {
-			leaf = leaf_of(f, attr);
-			if (!leaf)
-				continue;
-			size_t fit = (room - (g->high - g->low)) / row_bytes(leaf);
-			uint32_t left = leaf->chunks - done, take = left < fit ? left : (uint32_t)fit;
-			g->high += take * row_bytes(leaf);
-			done += take;
-			if (take < left)
-				break;
-		}
-		if (g->high > g->low &&
-		    (gather_rows(f, g, err) || out_write(&f->b->out, g->rows, g->high - g->low, err)))
+	for (uint64_t at = 0; at < size; at += PAGE_BYTES)
+		if (out_write(&f->b->out, paged_read(bytes, at / PAGE_BYTES), size - at < PAGE_BYTES ? size - at : PAGE_BYTES, err))
 			return -1;
-	}
 	return 0;
 }
 
 static int write_index(struct finish *f, struct error *err)
 {
 	struct history_builder *b = f->b;
+	struct paged rows;
 	uint64_t size = 0;
 	for (size_t attr = 0; attr < b->tree.nodes; attr++) {
-		struct leaf *leaf = leaf_of(f, attr);
-		if (!leaf)
-			continue;
-		leaf->row = size;
-		leaf->rows_left = leaf->chunks;
-		f->intervals += !leaf->chunks;
-		size += leaf->chunks * row_bytes(leaf);
+		struct closed *c = PAGED_EDIT(&f->closed, struct closed, attr);
+		c->row = size;
+		f->intervals += c->type != ATTR_INNER && !c->chunks;
+		size += c->chunks * row_bytes(c);
 	}
-	size_t used = builder_leaf_memory(b) + tree_memory(&b->tree) + 2 * READ_BUFFER;
-	size_t room = used < b->memory - b->memory / 4 ? (b->memory - used) / 2 : b->memory / 8;
-	room = room < GATHER_MIN ? GATHER_MIN : room;
-	room = size < room ? (size_t)size : room;
-	struct index_part g = { .rows = malloc(room + 1), .buf = malloc(READ_BUFFER) };
-	int result = -1;
+	paged_init(&rows, &b->pager);
+	paged_room(&rows, size / PAGE_BYTES + 1);
 	begin_section(f, SECTION_INDEX);
-	if (g.rows && g.buf)
-		result = write_parts(f, &g, room, err);
-	else
-		error_system(err, NULL, "cannot write %s", b->out.path);
-	free(g.rows);
-	free(g.buf);
+	int result = gather_rows(f, &rows, err) || write_pages(f, &rows, size, err) || pages_failed(f, err) ? -1 : 0;
+	paged_release(&rows);
 	return result ? -1 : end_section(f, SECTION_INDEX, err);
 }
 
@@ -244,21 +172,19 @@ static int write_attributes(struct finish *f, struct error *err)
 	uint64_t row = f->section[SECTION_INDEX].offset;
 	begin_section(f, SECTION_ATTRIBUTES);
 	for (size_t attr = 0; attr < b->tree.nodes; attr++) {
-		const struct node *n = &b->tree.node[attr];
-		const struct leaf *leaf = leaf_of(f, attr);
+		const struct placed p = *PAGED_READ(&f->placed, struct placed, attr);
+		const struct closed c = *PAGED_READ(&f->closed, struct closed, attr);
 		uint8_t r[ATTR_BYTES] = { 0 };
-		put32(r + ATTR_PARENT, attr ? n->parent : NONE);
-		put32(r + ATTR_NAME, n->name);
-		put32(r + ATTR_CHILD, n->child);
-		put32(r + ATTR_CHILDREN, n->sibling);
-		r[ATTR_TYPE] = leaf ? leaf->type : ATTR_INNER;
+		put32(r + ATTR_PARENT, p.parent);
+		put32(r + ATTR_NAME, p.name);
+		put32(r + ATTR_CHILD, p.child);
+		put32(r + ATTR_CHILDREN, p.children);
+		r[ATTR_TYPE] = c.type;
 		put64(r + ATTR_INDEX, row);
-		if (leaf) {
-			put32(r + ATTR_CHUNKS, leaf->chunks);
-			put32(r + ATTR_MASK, leaf->mask);
-			put16(r + ATTR_SET, leaf->set);
-			row += leaf->chunks * row_bytes(leaf);
-		}
+		put32(r + ATTR_CHUNKS, c.chunks);
+		put32(r + ATTR_MASK, c.mask);
+		put16(r + ATTR_SET, c.set);
+		row += c.chunks * row_bytes(&c);
 		if (out_write(&b->out, r, sizeof r, err))
 			return -1;
 	}
@@ -281,7 +207,7 @@ static int write_sets_and_strings(struct finish *f, struct error *err)
 	if (end_section(f, SECTION_SETS, err))
 		return -1;
 	begin_section(f, SECTION_STRINGS);
-	if (out_write(&b->out, b->tree.bytes, b->tree.bytes_len, err))
+	if (write_pages(f, &b->tree.bytes, b->tree.bytes_len, err))
 		return -1;
 	return end_section(f, SECTION_STRINGS, err);
 }
@@ -356,24 +282,41 @@ static int write_header(struct finish *f, struct error *err)
 
 static int close_leaves(struct finish *f, struct error *err)
 {
-	for (size_t attr = 0; attr < f->b->tree.nodes; attr++) {
-		struct leaf *leaf = leaf_of(f, attr);
-		if (leaf && builder_close_leaf(f->b, leaf, f->end, err))
-			return -1;
+	struct history_builder *b = f->b;
+	f->early = b->chunks;
+	PAGED_ROOM(&f->closed, struct closed, b->tree.nodes);
+	for (uint32_t attr = 0; attr < b->tree.nodes; attr++) {
+		const uint32_t id = PAGED_READ(&f->placed, struct placed, attr)->leaf;
+		struct closed c = { .type = ATTR_INNER };
+		if (id != NONE) {
+			struct leaf leaf = *PAGED_READ(&b->leaf, struct leaf, id);
+			if (leaf.chunks)
+				PAGED_EDIT(&b->leaf, struct leaf, id)->attr = attr;
+			if (builder_close_leaf(b, &leaf, attr, f->end, err))
+				return -1;
+			c = (struct closed){ .rows_left = leaf.chunks, .chunks = leaf.chunks, .mask = leaf.mask,
+			                     .set = leaf.set, .type = leaf.type };
+		}
+		*PAGED_EDIT(&f->closed, struct closed, attr) = c;
 	}
-	pool_release(&f->b->pool);
-	builder_free_hot(f->b);
+	pool_release(&b->pool);
+	builder_free_hot(b);
 	f->section[SECTION_CHUNKS].offset = HEADER_BYTES;
-	f->section[SECTION_CHUNKS].size = out_tell(&f->b->out) - HEADER_BYTES;
-	return builder_flush_spill(f->b, err) || out_align(&f->b->out, err) ? -1 : 0;
+	f->section[SECTION_CHUNKS].size = out_tell(&b->out) - HEADER_BYTES;
+	return builder_flush_spill(b, err) || out_align(&b->out, err) ? -1 : 0;
 }
 
 int builder_write_tables(struct history_builder *b, int64_t begin, int64_t end, struct error *err)
 {
 	struct finish f = { .b = b, .begin = begin, .end = end };
+	paged_init(&f.placed, &b->pager);
+	paged_init(&f.closed, &b->pager);
 	tree_forget_hashes(&b->tree);
-	number_nodes(&b->tree);
-	int result = close_leaves(&f, err) || write_index(&f, err) || write_attributes(&f, err) ||
-		write_sets_and_strings(&f, err) || write_meta(&f, err) || write_sums(&f, err) || write_header(&f, err);
+	builder_number(b, &f.placed);
+	int result = pages_failed(&f, err) || close_leaves(&f, err) || write_index(&f, err) || write_attributes(&f, err) ||
+		write_sets_and_strings(&f, err) || write_meta(&f, err) || write_sums(&f, err) || pages_failed(&f, err) ||
+		write_header(&f, err);
+	paged_release(&f.placed);
+	paged_release(&f.closed);
 	return result ? -1 : 0;
 }

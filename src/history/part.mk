@@ -11,10 +11,11 @@ src_libhistory_a_SOURCES = \
 	src/history/finish.c \
 	src/history/format.h \
 	src/history/history.h \
-	src/history/leaves.c \
 	src/history/lookup.c \
 	src/history/neighbour.c \
+	src/history/numbering.c \
 	src/history/out.c src/history/out.h \
+	src/history/paged.c src/history/paged.h \
 	src/history/pool.c src/history/pool.h \
 	src/history/query.c \
 	src/history/sums.c \

@@ -8,97 +8,160 @@
 
 #define FEW 16  /* children that are looked at one by one: a hash table has them where there are more */
 
-static uint64_t mix(uint64_t x)
+#define NEAR 16u
+
+struct hash_slot {
+	uint32_t hash, id;  /* id 0 = empty */
+};
+
+static uint32_t mix(uint64_t x)
 {
-	return hash_end(hash_number(0, x));
+	return (uint32_t)hash_end(hash_number(0, x));
 }
 
-static uint64_t hash_string(const char *s)
+static uint32_t hash_string(const char *s)
 {
 	return mix(hash_text(HASH_BEGIN, s));
 }
 
-static uint64_t hash_name(uint32_t parent, uint32_t name)
+/* New names come with new strings, one behind the other: so stand some of their slots, in the same page. */
+static uint32_t hash_name(uint32_t parent, uint32_t name)
 {
-	return mix((uint64_t)parent << 32 | name);
+	return mix((uint64_t)parent << 32 | name / (4 * NEAR)) * NEAR + name / 4 % NEAR;
 }
 
-static void hash_insert(struct hash *h, uint64_t at, uint32_t id)
+/* What is there from `hash` on: the slots of one run, and at its end 0. */
+static uint32_t hash_next(struct hash *h, uint32_t hash, size_t *at)
 {
-	size_t i = (size_t)at & (h->cap - 1);
-	while (h->slot[i])
-		i = (i + 1) & (h->cap - 1);
-	h->slot[i] = id;
+	for (;;) {
+		const struct hash_slot s = *PAGED_READ(&h->slot, struct hash_slot, *at & (h->cap - 1));
+		++*at;
+		if (!s.id || s.hash == hash)
+			return s.id;
+	}
 }
 
-/* Room for one more; true when the table is new and empty and the caller must insert everything again. */
-static bool hash_room(struct hash *h)
+static void hash_fill(struct hash *h, struct hash_slot s)
 {
-	if (4 * (h->len + 1) <= 3 * h->cap)
-		return false;
-	h->cap = h->cap ? 2 * h->cap : 64;
-	free(h->slot);
-	h->slot = mem_new(h->cap, sizeof *h->slot);
-	return true;
+	size_t at = s.hash;
+	while (PAGED_READ(&h->slot, struct hash_slot, at & (h->cap - 1))->id)
+		at++;
+	*PAGED_EDIT(&h->slot, struct hash_slot, at & (h->cap - 1)) = s;
 }
 
-void tree_init(struct tree *t)
+static void hash_insert(struct hash *h, uint32_t hash, uint32_t id)
 {
-	*t = (struct tree){ 0 };
-	t->bytes_cap = 64;
-	t->bytes = mem_new(t->bytes_cap, 1);
-	t->bytes_len = 1;
-	*ARRAY_PUSH(t->node, t->nodes, t->nodes_cap) = (struct node){ NONE, 0, NONE, NONE, NONE };
+	if (4 * (h->len + 1) > 3 * h->cap) {
+		struct hash old = *h;
+		paged_move(&old.slot, &h->slot);
+		h->cap *= 2;
+		PAGED_ROOM(&h->slot, struct hash_slot, h->cap);
+		for (size_t i = 0; i < old.cap; i++) {
+			const struct hash_slot s = *PAGED_READ(&old.slot, struct hash_slot, i);
+			if (s.id)
+				hash_fill(h, s);
+		}
+		paged_release(&old.slot);
+	}
+	hash_fill(h, (struct hash_slot){ hash, id });
+	h->len++;
+}
+
+static void hash_init(struct hash *h, struct page_pool *p)
+{
+	*h = (struct hash){ .cap = 64 };
+	paged_init(&h->slot, p);
+	PAGED_ROOM(&h->slot, struct hash_slot, h->cap);
+}
+
+static uint32_t node_add(struct tree *t, struct node n)
+{
+	PAGED_ROOM(&t->node, struct node, t->nodes + 1);
+	*PAGED_EDIT(&t->node, struct node, t->nodes) = n;
+	return (uint32_t)t->nodes++;
+}
+
+void tree_init(struct tree *t, struct page_pool *p)
+{
+	*t = (struct tree){ .bytes_len = 1 };
+	paged_init(&t->node, p);
+	paged_init(&t->bytes, p);
+	paged_room(&t->bytes, 1);
+	hash_init(&t->by_name, p);
+	hash_init(&t->by_string, p);
+	(void)node_add(t, (struct node){ NONE, 0, NONE, NONE, NONE });
 }
 
 void tree_release(struct tree *t)
 {
-	free(t->node);
-	free(t->bytes);
+	paged_release(&t->node);
+	paged_release(&t->bytes);
+	tree_forget_hashes(t);
 	free(t->folder);
-	free(t->by_name.slot);
-	free(t->by_string.slot);
-	*t = (struct tree){ 0 };
+	t->folder = NULL;
 }
 
 void tree_forget_hashes(struct tree *t)
 {
-	free(t->by_name.slot);
-	free(t->by_string.slot);
-	t->by_name = t->by_string = (struct hash){ 0 };
+	paged_release(&t->by_name.slot);
+	paged_release(&t->by_string.slot);
 }
 
-size_t tree_memory(const struct tree *t)
+void tree_text(struct tree *t, uint32_t string, char *to, size_t n)
 {
-	return t->nodes * sizeof *t->node + t->bytes_len + (t->by_name.cap + t->by_string.cap) * sizeof(uint32_t);
+	size_t have = t->bytes_len - string, len;
+	have = have < n ? have : n;
+	paged_get(&t->bytes, string, to, have);
+	len = strnlen(to, have);
+	memset(to + len, 0, n - len);
+}
+
+int tree_compare(struct tree *t, uint32_t a, uint32_t b)
+{
+	char x[64], y[64];
+	int result = 0;
+	for (bool more = a != b; more && !result; a += sizeof x, b += sizeof y) {
+		tree_text(t, a, x, sizeof x);
+		tree_text(t, b, y, sizeof y);
+		result = memcmp(x, y, sizeof x);
+		more = x[sizeof x - 1];
+	}
+	return result;
+}
+
+/* n: its length. */
+static bool is_string(struct tree *t, uint32_t at, const char *s, size_t n)
+{
+	for (n++; n > 0;) {
+		const size_t from = at % PAGE_BYTES, m = PAGE_BYTES - from < n ? PAGE_BYTES - from : n;
+		if (m > t->bytes_len - at || memcmp((const char *)paged_read(&t->bytes, at / PAGE_BYTES) + from, s, m))
+			return false;
+		at += (uint32_t)m;
+		s += m;
+		n -= m;
+	}
+	return true;
 }
 
 static uint32_t string_of(struct tree *t, const char *s, size_t n, struct error *err)
 {
 	if (!n)
 		return 0;
-	struct hash *h = &t->by_string;
-	if (hash_room(h))
-		for (size_t at = 1; at < t->bytes_len; at += strlen(t->bytes + at) + 1)
-			hash_insert(h, hash_string(t->bytes + at), (uint32_t)at);
-	uint64_t hash = hash_string(s);
-	for (size_t i = (size_t)hash & (h->cap - 1); h->slot[i]; i = (i + 1) & (h->cap - 1))
-		if (!strcmp(t->bytes + h->slot[i], s))
-			return h->slot[i];
+	const uint32_t hash = hash_string(s);
+	uint32_t id;
+	for (size_t at = hash; (id = hash_next(&t->by_string, hash, &at));)
+		if (is_string(t, id, s, n))
+			return id;
 	if (t->bytes_len + n + 1 > STRINGS_MAX) {
 		error_set(err, STATUS_INPUT, NULL, "the history holds too many different strings: more than %u bytes",
 		          STRINGS_MAX);
 		return NONE;
 	}
-	while (t->bytes_cap < t->bytes_len + n + 1) {
-		t->bytes_cap *= 2;
-		t->bytes = mem_resize(t->bytes, t->bytes_cap, 1);
-	}
-	uint32_t id = (uint32_t)t->bytes_len;
-	memcpy(t->bytes + id, s, n + 1);
+	id = (uint32_t)t->bytes_len;
 	t->bytes_len += n + 1;
-	hash_insert(h, hash, id);
-	h->len++;
+	paged_room(&t->bytes, t->bytes_len / PAGE_BYTES + 1);
+	paged_put(&t->bytes, id, s, n + 1);
+	hash_insert(&t->by_string, hash, id);
 	return id;
 }
 
@@ -114,40 +177,30 @@ uint32_t tree_string(struct tree *t, const char *s, struct error *err)
 }
 
 /* Among the last declared children, which are near in memory: how many were looked at before it was found, *id, or NONE. */
-static unsigned young_child(const struct tree *t, uint32_t parent, uint32_t name, uint32_t *id)
+static unsigned young_child(struct tree *t, uint32_t parent, uint32_t name, uint32_t *id)
 {
 	unsigned n = 0;
-	*id = t->node[parent].child;
-	for (; n <= FEW && *id != NONE && t->node[*id].name != name; n++)
-		*id = t->node[*id].sibling;
-	if (n > FEW)
-		*id = NONE;
+	*id = tree_node(t, parent).child;
+	for (; n <= FEW && *id != NONE; n++) {
+		const struct node child = tree_node(t, *id);
+		if (child.name == name)
+			return n;
+		*id = child.sibling;
+	}
+	*id = NONE;
 	return n;
 }
 
-static uint32_t hashed_child(const struct tree *t, uint32_t parent, uint32_t name)
+static uint32_t hashed_child(struct tree *t, uint32_t parent, uint32_t name)
 {
-	const struct hash *h = &t->by_name;
-	size_t i = (size_t)hash_name(parent, name) & (h->cap - 1);
-	while (h->slot[i] && (t->node[h->slot[i]].parent != parent || t->node[h->slot[i]].name != name))
-		i = (i + 1) & (h->cap - 1);
-	return h->slot[i] ? h->slot[i] : NONE;
-}
-
-static void hash_child(struct tree *t, uint32_t id)
-{
-	struct hash *h = &t->by_name;
-	const struct hash old = *h;
-	if (4 * (h->len + 1) > 3 * h->cap) {
-		h->cap = h->cap ? 2 * h->cap : 64;
-		h->slot = mem_new(h->cap, sizeof *h->slot);
-		for (size_t i = 0; i < old.cap; i++)
-			if (old.slot[i])
-				hash_insert(h, hash_name(t->node[old.slot[i]].parent, t->node[old.slot[i]].name), old.slot[i]);
-		free(old.slot);
+	const uint32_t hash = hash_name(parent, name);
+	uint32_t id;
+	for (size_t at = hash; (id = hash_next(&t->by_name, hash, &at));) {
+		const struct node n = tree_node(t, id);
+		if (n.parent == parent && n.name == name)
+			return id;
 	}
-	hash_insert(h, hash_name(t->node[id].parent, t->node[id].name), id);
-	h->len++;
+	return NONE;
 }
 
 static uint32_t child_of(struct tree *t, uint32_t parent, uint32_t name)
@@ -158,15 +211,14 @@ static uint32_t child_of(struct tree *t, uint32_t parent, uint32_t name)
 		id = hashed_child(t, parent, name);
 	if (id != NONE || t->nodes >= NONE - 1)
 		return id;
-	id = (uint32_t)t->nodes;
-	*ARRAY_PUSH(t->node, t->nodes, t->nodes_cap) = (struct node){ parent, name, NONE, t->node[parent].child, NONE };
-	t->node[parent].child = id;
+	id = node_add(t, (struct node){ parent, name, NONE, tree_node(t, parent).child, NONE });
+	PAGED_EDIT(&t->node, struct node, parent)->child = id;
 	if (n > FEW)
-		hash_child(t, id);
+		hash_insert(&t->by_name, hash_name(parent, name), id);
 	else if (n == FEW)  /* no longer few */
-		for (; id != NONE; id = t->node[id].sibling)
-			hash_child(t, id);
-	return (uint32_t)t->nodes - 1;
+		for (uint32_t i = id; i != NONE; i = tree_node(t, i).sibling)
+			hash_insert(&t->by_name, hash_name(parent, tree_node(t, i).name), i);
+	return id;
 }
 
 static int hex(char c)
@@ -224,7 +276,7 @@ static void keep_folder(struct tree *t, const char *path, uint32_t node)
 	const char *end = strrchr(path, '/');
 	free(t->folder);
 	t->folder = mem_printf("%.*s", (int)(end - path), path);
-	t->folder_node = t->node[node].parent;
+	t->folder_node = tree_node(t, node).parent;
 }
 
 uint32_t tree_path(struct tree *t, const char *path, struct error *err)
