@@ -54,6 +54,7 @@ struct history_builder *history_create(const char *path, const struct history_op
 	unsigned block = o->block ? o->block : BLOCK_DEFAULT;
 	struct history_builder *b = mem_new(1, sizeof *b);
 	b->scratch = -1;
+	b->now = INT64_MAX;
 	b->memory = o->memory ? o->memory : MEMORY_DEFAULT;
 	if (b->memory < MEMORY_MIN)
 		b->memory = MEMORY_MIN;
@@ -379,9 +380,9 @@ static int refuse_value(struct history_builder *b, uint32_t attr, int64_t value,
 }
 
 /* At a time that is right. */
-static inline int set(struct history_builder *b, int64_t t, uint32_t attr, int64_t value, struct error *err)
+static inline int set(struct history_builder *b, struct leaf *leaf, int64_t t, uint32_t attr, int64_t value,
+                      struct error *err)
 {
-	struct leaf *leaf = leaf_at(b, attr);
 	if (value != HISTORY_NULL &&
 	    ((leaf->type == HISTORY_STATE && (uint64_t)value >= leaf->states) ||
 	     (leaf->type == HISTORY_STRING && (uint64_t)value >= b->tree.bytes_len) ||
@@ -393,16 +394,18 @@ static inline int set(struct history_builder *b, int64_t t, uint32_t attr, int64
 static __attribute__((noinline)) int check_and_set(struct history_builder *b, int64_t t, uint32_t attr, int64_t value,
                                                    struct error *err)
 {
-	return check_time(b, t, attr, err) ? -1 : set(b, t, attr, value, err);
+	return check_time(b, t, attr, err) ? -1 : set(b, leaf_at(b, attr), t, attr, value, err);
 }
 
 int history_set(struct history_builder *b, int64_t t, uint32_t attr, int64_t value, struct error *err)
 {
-	/* One comparison for the usual case; check_time() finds out what is unusual. */
-	if (b->failed | !b->begun | (attr >= b->leaves) | (t < b->now) | (t > TIME_LIMIT))
+	/* One comparison for the usual case, in which the leaf's page is at hand; check_time() finds out what is unusual. */
+	const size_t each = PAGED_EACH(struct leaf);
+	const uintptr_t page = attr < b->leaves ? b->leaf.page[attr / each].data : PAGE_ABSENT;
+	if ((page & 1) | b->failed | (t < b->now) | (t > TIME_LIMIT))
 		return check_and_set(b, t, attr, value, err);
 	b->now = t;
-	return set(b, t, attr, value, err);
+	return set(b, (struct leaf *)page + attr % each, t, attr, value, err);
 }
 
 int history_set_string(struct history_builder *b, int64_t t, uint32_t attr, const char *value, struct error *err)

@@ -56,7 +56,7 @@ struct history_builder {
 	size_t metas, metas_cap;
 	size_t memory;                   /* bytes allowed */
 	unsigned chunk;                  /* intervals per chunk */
-	int64_t now, first;              /* time of the last and of the first change */
+	int64_t now, first;              /* time of the last and of the first change; before that, now is INT64_MAX */
 	bool begun;
 	uint64_t intervals, chunks;
 	int scratch;                     /* file of struct spill */
