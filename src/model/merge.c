@@ -26,6 +26,7 @@ struct streams {
 	struct merge_stream *stream;
 	struct merge_stream **heap;     /* those that are not over, the earliest first */
 	size_t n, len;
+	int64_t rival;                  /* ns: the first one stays the first before that */
 };
 
 static int64_t host_time(const struct merge_stream *s, int64_t t)
@@ -117,10 +118,15 @@ static int fill(void *arg, void *to, struct error *err)
 		int more = advance(s, err);
 		if (more < 0)
 			return -1;
+		if (more && s->t < m->rival)
+			continue;
 		if (!more)
 			m->heap[0] = m->heap[--m->len];
 		if (m->len)
 			sift_down(m, 0);
+		m->rival = m->len > 1 ? m->heap[1]->t : INT64_MAX;
+		if (m->len > 2 && m->heap[2]->t < m->rival)
+			m->rival = m->heap[2]->t;
 	}
 	return m->len > 0;
 }
@@ -128,7 +134,8 @@ static int fill(void *arg, void *to, struct error *err)
 static int open_streams(struct streams *m, const struct trace *const *trace, const struct clock_map *const *clock,
                         size_t n, struct error *err)
 {
-	*m = (struct streams){ .stream = mem_new(n, sizeof *m->stream), .heap = mem_new(n, sizeof *m->heap) };
+	*m = (struct streams){ .stream = mem_new(n, sizeof *m->stream), .heap = mem_new(n, sizeof *m->heap),
+	                        .rival = INT64_MIN };
 	for (size_t i = 0; i < n; i++)
 		if (trace[i] && open_stream(m, (uint32_t)i, trace[i], clock[i], err) < 0)
 			return -1;

@@ -65,6 +65,7 @@ struct trace_cursor {
 	struct merged *source;
 	struct merged **heap;
 	size_t sources, len;
+	int64_t rival;           /* the top stays on top before that */
 };
 
 static bool earlier(const struct merged *a, const struct merged *b)
@@ -118,6 +119,7 @@ static struct trace_cursor *open_cursor(const struct trace *t, event_kinds kinds
 	c->trace = t;
 	c->cpu = cpu;
 	c->picks = cpu >= 0 || t->twices > 0;
+	c->rival = INT64_MIN;
 	size_t n = 0;
 	for (size_t i = 0; i < t->streams; i++)
 		n += may_hold(&t->stream[i], kinds, cpu);
@@ -160,10 +162,15 @@ static int pass(struct trace_cursor *c, struct error *err)
 	const int more = advance(c, c->heap[0], err);
 	if (more < 0)
 		return -1;
+	if (more && c->heap[0]->ts < c->rival)
+		return 0;
 	if (!more)
 		c->heap[0] = c->heap[--c->len];
 	if (c->len > 1)
 		sift_down(c, 0);
+	c->rival = c->len > 1 ? c->heap[1]->ts : INT64_MAX;
+	if (c->len > 2 && c->heap[2]->ts < c->rival)
+		c->rival = c->heap[2]->ts;
 	return 0;
 }
 
