@@ -176,6 +176,47 @@ static void test_coverage(void **unused)
 	}
 }
 
+/* A thread that wakes `apart` ns after it woke, give or take `jitter`, and then waits `waits` times for 3 ms, 1 ms apart. */
+static struct chance chance_of(int64_t apart, int64_t jitter, unsigned waits, double *clock)
+{
+	struct chance_walk walk = { 0 };
+	for (int64_t i = 1; i <= 200; i++) {
+		chance_wake(&walk, i * apart + (int64_t)((uniform() - 0.5) * (double)jitter));
+		for (unsigned k = 0; k < waits; k++) {
+			chance_wait(&walk, 1000000, k == 0);
+			chance_wait(&walk, 2000000, false);  /* of the same wait */
+			chance_runs(&walk);
+		}
+	}
+	*clock = chance_clock(&walk);
+	return (struct chance){ .all = walk.all, .clocked = walk.all, .rates = *clock * *clock };
+}
+
+/* Who wakes by the clock may have a wait more each time in another recording: that proves nothing, and what goes beyond does. */
+static void test_chance(void **unused)
+{
+	enum { MS = 1000000 };
+	static const double span[2] = { 200.0 * 50 * MS, 200.0 * 50 * MS };
+	struct chance side[2];
+	double clock;
+	(void)unused;
+	state = 4;
+	side[0] = chance_of(50 * MS, MS, 0, &clock);
+	assert_true(fabs(clock * 50 * MS - 1) < 0.01);
+	side[1] = chance_of(50 * MS, MS, 1, &clock);
+	assert_true(fabs(side[1].all.ns - 600.0 * MS) < 1 && fabs(side[1].all.squares - 600.0 * MS * 3 * MS) < 1e6);
+	assert_true(fabs(chance_of_loss(side, span) - 0.06) < 1e-3);
+	assert_true(fabs(1e9 * chance_of_gaps(side) - 20) < 0.2);
+	side[1] = chance_of(50 * MS, MS, 5, &clock);  /* a loss of 0.3 */
+	assert_true(fabs(chance_of_loss(side, span) - 0.06) < 1e-3);
+	side[1].clocked.squares *= 20;                 /* waits longer than it sleeps */
+	assert_true(chance_of_loss(side, span) == 0);
+	side[0] = side[1] = chance_of(50 * MS, MS, 5, &clock);
+	assert_true(chance_of_loss(side, span) == 0);  /* no difference */
+	(void)chance_of(50 * MS, 60 * MS, 1, &clock);
+	assert_true(clock == 0);                       /* it wakes at any time */
+}
+
 static void test_assertions(void **unused)
 {
 	static const char *const wrong[] = { "", "lost", "lost<", "lost<x", "lost>5%", "nothing<5%", "latency<5", "lost<2ms",
@@ -311,7 +352,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_student), cmocka_unit_test(test_ratio), cmocka_unit_test(test_ratio_is_the_bootstrap),
-		cmocka_unit_test(test_quantile), cmocka_unit_test(test_coverage), cmocka_unit_test(test_assertions),
+		cmocka_unit_test(test_quantile), cmocka_unit_test(test_coverage), cmocka_unit_test(test_chance),
+		cmocka_unit_test(test_assertions),
 		cmocka_unit_test(test_unexplained), cmocka_unit_test(test_latency_by_loss), cmocka_unit_test(test_alone),
 		cmocka_unit_test(test_vanished),
 	};

@@ -4,7 +4,8 @@
 The simulator runs a request server twice, with other seeds, and once with one thing changed: another VM, the CPU that it
 is pinned to, the weight of a task beside it, exits, a quota, how much a request computes.
 
-Usage: test_diff.py [FROM TO]   (seeds: then it counts; of 100, 95 must name the cause, and 1 may find anything in equals)"""
+Usage: test_diff.py [FROM TO]   (seeds: then it counts; of 100, 95 must name the cause, and 1 may find anything in equals,
+which are pairs of runs with other seeds, of each way to make one)"""
 import csv
 import io
 import json
@@ -16,6 +17,7 @@ from e2e import SHARED, check, is_brief, recordings, run, scratch, simulate, tab
 
 CAUSES = {"vm": "Ubuntu/cc", "pin": "host/burnP6", "weight": "host/make", "exits": "hypervisor",
           "quota": "limited by quota", "slow": "own work"}
+ALIKE = ("none", "light", "idle", "crowd", *CAUSES)
 
 
 STEADY = {"soroban_base", "soroban_contended", "grid_h0_g3", "grid_h0_g6", "grid_h1_g3", "grid_h1_g6",
@@ -51,12 +53,14 @@ def count(folder, first, last):
             answer = found(recorded(folder, base, seed), recorded(folder, cause, seed + 1000))
             if first_cause(answer) != who:
                 wrong.setdefault(cause, []).append((seed, answer["verdict"]))
-        answer = found(recorded(folder, "none", seed), recorded(folder, "none", seed + 1))
-        if answer["rows"]:
-            wrong.setdefault("nothing", []).append((seed, answer["verdict"]))
+        for cause in ALIKE:
+            answer = found(recorded(folder, cause, seed + 1000), recorded(folder, cause, seed + 1001))
+            if answer["rows"]:
+                wrong.setdefault(f"two of {cause}", []).append((seed, answer["verdict"]))
     for cause, seeds in wrong.items():
         print(f"     {cause}: {seeds}")
-    return {cause: len(wrong.get(cause, [])) for cause in (*CAUSES, "nothing")}
+    return ({cause: len(wrong.get(cause, [])) for cause in CAUSES},
+            {cause: len(wrong.get(f"two of {cause}", [])) for cause in ALIKE})
 
 
 def check_shape(base, changed):
@@ -164,6 +168,20 @@ def check_alone(folder, base):
     check("in both windows" not in run("diff", base + "@0%..50%", base + "@50%..100%").stdout, "where there is any")
 
 
+def check_phases(folder):
+    """What wakes by the clock, meets a quota, a tick and others that do at another phase in each run: no finding.  Within one
+    run phases stay, and what changes is one."""
+    for cause, seed in (("quota", 5009), ("light", 5029), ("idle", 5018)):
+        runs = [recorded(folder, cause, seed), recorded(folder, cause, seed + 1)]
+        check(found(*runs)["rows"] == [], f"{cause}: two runs, of other phases, are alike")
+        def reach(*sides):
+            rows = [r for r in table("diff", *sides, "--all") if r["quantity"] == "lost" and not r["by"]]
+            return {r["subject"]: float(r["high"]) - float(r["low"]) for r in rows if r["subject"].startswith("Debian")}
+        apart, one = reach(*runs), reach(runs[1] + "@0%..50%", runs[1] + "@50%..100%")
+        if cause == "quota":
+            check(apart["Debian/beacon"] > 0.1 > one["Debian/beacon"], "of one recording it is known better")
+
+
 def check_conditions(base, changed):
     run("diff", base, changed, "--assert", "same", status=3)
     run("diff", base, changed, "--assert", "latency<+5%", status=3)
@@ -184,12 +202,13 @@ with scratch() as scratch_folder:
     if len(sys.argv) == 3:
         seeds = int(sys.argv[1]), int(sys.argv[2])
         n = seeds[1] - seeds[0] + 1
-        result = count(scratch_folder, *seeds)
-        check(all(result[c] <= n * 5 // 100 for c in CAUSES) and result["nothing"] <= max(1, n // 100),
-              f"of {n} seeds went wrong {result}")
+        result, alike = count(scratch_folder, *seeds)
+        check(all(result[c] <= n * 5 // 100 for c in CAUSES), f"of {n} seeds went wrong {result}")
+        check(sum(alike.values()) <= max(1, n * len(ALIKE) // 100), f"of {n * len(ALIKE)} pairs alike have findings {alike}")
         sys.exit(0)
-    result = count(scratch_folder, 1, 1)
-    check(not any(result.values()), f"planted causes come first, and equals are equal {result}")
+    result, alike = count(scratch_folder, 1, 1)
+    check(not any(result.values()) and not any(alike.values()), f"planted causes come first {result}, equals are equal {alike}")
+    check_phases(scratch_folder)
     base_run, changed_run = recorded(scratch_folder, "none", 1), recorded(scratch_folder, "vm", 1001)
     check_shape(base_run, changed_run)
     check_alone(scratch_folder, base_run)

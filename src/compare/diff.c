@@ -50,6 +50,7 @@ static const struct { uint8_t quantity; double p; size_t requests; } quantile[] 
 struct row_pair {
 	struct diff_row row;
 	double most;             /* what the figure can be on either side; 0: nothing says */
+	double chance;           /* so much of a difference another recording may show */
 	struct estimate side[2];
 };
 
@@ -61,6 +62,7 @@ struct work {
 	struct diff_row *look;   /* whose loss is taken apart */
 	size_t looks;
 	double level;
+	bool again;              /* the sides are two recordings */
 };
 
 /* ---- Reading, one side beside the other */
@@ -139,6 +141,24 @@ static double most_of(const struct ledger *l, const struct series *whole)
 	return s ? s->most : 0;
 }
 
+/* What another recording of the same may show otherwise: chance.c. */
+static void add_chance(const struct work *w, struct row_pair *p)
+{
+	const struct series key = { .subject = (char *)p->row.subject, .by = (char *)"", .kind = p->row.kind,
+		.quantity = DIFF_LOST };
+	struct chance chance[2] = { 0 };
+	double span[2];
+	for (int i = 0; i < 2; i++) {
+		const struct series *s = ledger_find(&w->ledger[i], &key);
+		span[i] = (double)(w->ledger[i].edge[DIFF_SLICES] - w->ledger[i].edge[0]);
+		chance[i] = s ? s->chance : chance[i];
+		if (p->row.quantity == DIFF_LOST)
+			p->side[i].error = fmax(p->side[i].error, sqrt(chance[i].all.squares) / span[i]);
+	}
+	p->chance = p->row.quantity == DIFF_LOST ? chance_of_loss(chance, span)
+	          : p->row.quantity == DIFF_GAPS && p->row.kind == DIFF_OF_THREAD ? 1e9 * chance_of_gaps(chance) : 0;
+}
+
 /* What one side knows nothing of did not happen there; of requests there must be some on both, and of a machine that is not
  * there nobody knows what it would have lost. */
 static void add_series(struct work *w, const struct series *s, int own)
@@ -167,6 +187,8 @@ static void add_series(struct work *w, const struct series *s, int own)
 	p->most = fmax(most_of(&w->ledger[0], &key), most_of(&w->ledger[1], &key));
 	p->side[own] = estimate_ratio(s->num, s->den);
 	p->side[!own] = estimate_ratio(other->num, other->den);
+	if (w->again && !*s->by)
+		add_chance(w, p);
 	/* What happens seldom comes in bursts: their errors are known less well than that of a time. */
 	for (int i = 0; i < 2 && diff_unit_of[s->quantity] == UNIT_RATE; i++)
 		p->side[i].blocks = FEWEST_BLOCKS;
@@ -251,6 +273,8 @@ static void judge_one(struct row_pair *p, double alpha)
 	r->after = p->side[1].value;
 	const double size = fmax(fabs(r->before), fabs(r->after)), most = least[r->quantity].most;
 	estimate_change(&p->side[0], &p->side[1], alpha, &r->change, &r->low, &r->high);
+	r->low -= p->chance;
+	r->high += p->chance;
 	if (p->most > 0) {
 		r->low = fmax(r->low, -p->most);
 		r->high = fmin(r->high, p->most);
@@ -412,6 +436,7 @@ int diff_of(const struct diff_side side[2], const struct diff_options *options, 
 		return -1;
 	struct work *w = mem_new(1, sizeof *w);
 	w->level = options->level;
+	w->again = strcmp(history_file(side[0].topo->h), history_file(side[1].topo->h)) != 0;
 	for (int i = 0; i < 2; i++)
 		ledger_init(&w->ledger[i], &side[i]);
 	int rc = both(w, read_side, err);

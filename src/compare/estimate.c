@@ -4,9 +4,9 @@
  * sums the variance over all draws is known in closed form, from the blocks' sums of its residuals; a quantile's is
  * found by drawing.  How long neighbours resemble each other is not known: what lasts longer than a block makes the
  * variance too small, so it is that of DIFF_BLOCK slices, or of LONGEST_BLOCK where that is larger.  Intervals are
- * Student's with as many degrees of freedom as there are blocks of the usual length, of rates of the longest, less one on
- * each side (Welch, Satterthwaite): the extreme levels that a correction for many comparisons asks for are not to be had
- * from the tails of a few hundred draws. */
+ * Student's with as many degrees of freedom as there are blocks of the usual length, of rates and quantiles of the longest,
+ * less one on each side (Welch, Satterthwaite): the extreme levels that a correction for many comparisons asks for are
+ * not to be had from the tails of a few hundred draws. */
 #include "compare/estimate.h"
 
 #include <math.h>
@@ -163,7 +163,7 @@ struct estimate estimate_quantile(const struct latency *sorted, size_t n, double
 	const double usual = quantile_variance(&s, p, value, DIFF_BLOCK);
 	const double longest = quantile_variance(&s, p, value, LONGEST_BLOCK);
 	free(s.before);
-	return (struct estimate){ value, sqrt(fmax(usual, longest)), BLOCKS };
+	return (struct estimate){ value, sqrt(fmax(usual, longest)), FEWEST_BLOCKS };
 }
 
 struct tail quantile_tail(const struct latency *sorted, size_t n, double p)

@@ -7,12 +7,22 @@
 
 #define LEDGER_MOST 65536  /* series; what is beyond goes to "(others)" */
 
+/* Waits of one kind: ns, and each squared. */
+struct waits { double ns, squares; };
+
+/* What of a loss another recording of the same may show otherwise: chance.c. */
+struct chance {
+	struct waits all, clocked;  /* clocked: those that hang on how clocks fall together */
+	double rates;               /* 1/ns^2: of its clocks, each squared */
+};
+
 /* One quantity of one subject: num / den in each slice. */
 struct series {
 	char *subject, *by;       /* escaped */
 	uint8_t kind, quantity;
 	double most;              /* CPUs that the subject can run, or wait for, at once; 0: nothing says */
 	double num[DIFF_SLICES], den[DIFF_SLICES];
+	struct chance chance;     /* of lost */
 };
 
 /* The latencies of the requests of one kind. */
@@ -53,6 +63,22 @@ void sides_note(const struct diff_side side[2], struct notes *notes);
 
 /* Who a party is, without its TID: "host/burnP6", "hypervisor", "idle CPU". */
 char *ledger_party(const struct topo *topo, const struct party *who, const char *name, char buf[SUBJECT_TEXT]);
+
+/* The waits and wakes of one thread or vCPU, one after the other; begins as { 0 }. */
+struct chance_walk {
+	struct waits all, woken;    /* woken: waits that begin with a wake */
+	int64_t wait;               /* ns, so far */
+	int64_t first, last, apart; /* ns: wakes, 0: none; how far the last was from the one before */
+	size_t wakes, alike;        /* distances, and those that are like the one before */
+	bool waking;
+};
+void chance_wake(struct chance_walk *c, int64_t at);
+void chance_wait(struct chance_walk *c, int64_t ns, bool wakes);  /* a piece of a wait */
+void chance_runs(struct chance_walk *c);                          /* no wait */
+double chance_clock(const struct chance_walk *c);  /* 1/ns: how often it wakes by the clock; 0: it does not */
+/* How far chance may put two recordings apart: CPUs lost, where each is of so many ns; gaps per ns. */
+double chance_of_loss(const struct chance side[2], const double span[2]);
+double chance_of_gaps(const struct chance side[2]);
 
 /* rates.c: what every machine and thread ran and lost, its gaps, wakes and exits. */
 int ledger_add_rates(struct ledger *l, struct error *err);

@@ -5,6 +5,7 @@ src_libcompare_a_SOURCES = \
 	src/compare/advise.c \
 	src/compare/apply.c src/compare/apply.h \
 	src/compare/calibrate.c src/compare/calibrate.h \
+	src/compare/chance.c \
 	src/compare/change.c \
 	src/compare/compare.h \
 	src/compare/contests.c src/compare/contests.h \

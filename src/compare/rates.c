@@ -32,24 +32,33 @@ static int add_demand(struct ledger *l, enum diff_kind kind, const struct subjec
 
 /* What a change from one state to the next one is. */
 struct counting {
-	struct series *gaps, *wakes;
+	struct series *gaps, *wakes, *lost;
+	struct chance_walk walk;
 	uint64_t gap, asleep, awake;  /* states, in the numbers of the file */
 };
+
+static void waits_add(struct waits *to, const struct waits *more)
+{
+	to->ns += more->ns;
+	to->squares += more->squares;
+}
 
 static bool in(uint64_t mask, int64_t state)
 {
 	return state >= 0 && state < HISTORY_STATES && (mask >> state & 1);
 }
 
-static int count(struct ledger *l, uint32_t attr, const struct counting *c, struct error *err)
+static int count(struct ledger *l, uint32_t attr, struct counting *c, struct error *err)
 {
 	struct history_cursor cursor;
 	struct interval iv[READ];
-	int64_t from = l->edge[0], before = HISTORY_NULL;
+	const int64_t from = l->edge[0], to = l->edge[DIFF_SLICES] - 1;
+	int64_t before = HISTORY_NULL;
 	unsigned slice = 0;
+	c->walk = (struct chance_walk){ 0 };
 	if (attr == HISTORY_NONE)
 		return 0;
-	if (history_range(&cursor, l->topo->h, attr, from, l->edge[DIFF_SLICES] - 1, err))
+	if (history_range(&cursor, l->topo->h, attr, from, to, err))
 		return -1;
 	int n;
 	while ((n = history_range_read(&cursor, iv, READ, err)) > 0)
@@ -58,10 +67,35 @@ static int count(struct ledger *l, uint32_t attr, const struct counting *c, stru
 				continue;
 			while (slice + 1 < DIFF_SLICES && iv[i].start >= l->edge[slice + 1])
 				slice++;
-			c->gaps->num[slice] += in(c->gap, iv[i].value) && !in(c->gap, before);
-			c->wakes->num[slice] += in(c->asleep, before) && in(c->awake, iv[i].value);
+			const bool waits = in(c->gap, iv[i].value), wakes = in(c->asleep, before) && in(c->awake, iv[i].value);
+			c->gaps->num[slice] += waits && !in(c->gap, before);
+			c->wakes->num[slice] += wakes;
+			if (wakes)
+				chance_wake(&c->walk, iv[i].start);
+			if (waits)
+				chance_wait(&c->walk, (iv[i].end < to ? iv[i].end : to) - iv[i].start + 1, wakes);
+			else
+				chance_runs(&c->walk);
 		}
+	chance_runs(&c->walk);
+	waits_add(&c->lost->chance.all, &c->walk.all);
 	return n;
+}
+
+/* Its wakes may be those of its vCPU, too. */
+static void add_clock(struct ledger *l, const struct counting *c, uint32_t machine)
+{
+	char name[SUBJECT_TEXT];
+	const double rate = chance_clock(&c->walk);
+	const struct series key = { .kind = DIFF_OF_MACHINE, .quantity = DIFF_LOST, .by = (char *)"",
+		.subject = ledger_subject(l->topo, &(struct subject){ SUBJECT_MACHINE, machine }, name) };
+	struct series *of = ledger_find(l, &key);
+	if (!(rate > 0))
+		return;
+	waits_add(&c->lost->chance.clocked, &c->walk.all);
+	c->lost->chance.rates += rate * rate;
+	if (of && l->topo->machine[machine].kind == MACHINE_VM)
+		of->chance.rates += rate * rate;
 }
 
 static uint64_t states_of(const uint8_t number[HISTORY_STATES], uint64_t ours)
@@ -79,20 +113,26 @@ static int add_counts(struct ledger *l, enum diff_kind kind, const struct subjec
 {
 	const struct topo *topo = l->topo;
 	struct counting c = { .gaps = ledger_series(l, kind, subject, DIFF_GAPS, ""),
-	                      .wakes = ledger_series(l, kind, subject, DIFF_WAKES, "") };
+	                      .wakes = ledger_series(l, kind, subject, DIFF_WAKES, ""),
+	                      .lost = ledger_series(l, kind, subject, DIFF_LOST, "") };
 	if (s->kind == SUBJECT_THREAD) {
 		c.gap = topo->thread_gap;
 		c.asleep = states_of(topo->thread_state, BIT(THREAD_BLOCKED));
 		c.awake = states_of(topo->thread_state, BIT(THREAD_RUNNING) | BIT(THREAD_PREEMPTED) | BIT(THREAD_VIRT_PREEMPTED));
-		return count(l, topo->thread[s->index].status, &c, err);
+		if (count(l, topo->thread[s->index].status, &c, err))
+			return -1;
+		add_clock(l, &c, topo->thread[s->index].machine);
+		return 0;
 	}
 	const struct topo_machine *m = &topo->machine[s->index];
 	c.gap = topo->vcpu_gap;
 	c.asleep = states_of(topo->vcpu_state, BIT(VCPU_IDLE));
 	c.awake = states_of(topo->vcpu_state, BIT(VCPU_RUNNING) | BIT(VCPU_VMM) | BIT(VCPU_PREEMPTED) | BIT(VCPU_WAKING));
-	for (uint32_t i = m->cpu; m->kind == MACHINE_VM && i < m->cpu + m->cpus; i++)
+	for (uint32_t i = m->cpu; m->kind == MACHINE_VM && i < m->cpu + m->cpus; i++) {
 		if (count(l, topo->cpu[i].status, &c, err))
 			return -1;
+		waits_add(&c.lost->chance.clocked, &c.walk.woken);
+	}
 	return 0;
 }
 
