@@ -17,8 +17,10 @@ LEVELS = {"latency_p50": 0.5, "latency_p90": 0.9, "latency_p99": 0.99}
 
 
 # What is given, not taken away: how the disturbed run is made, and how the one with the change made.
-GIVEN = {"weight Debian 200": (["vm"], ["vm", "--share", "200"]), "weight Debian 400": (["vm"], ["vm", "--share", "400"]),
+GIVEN = {"weight Debian 50": (["vm"], ["vm", "--share", "50"]), "weight Debian 70": (["vm"], ["vm", "--share", "70"]),
+         "weight Debian 200": (["vm"], ["vm", "--share", "200"]), "weight Debian 400": (["vm"], ["vm", "--share", "400"]),
          "add CPU": (["crowd"], ["crowd", "--pcpus", "3"])}
+SATURATED = {"weight Debian 50", "weight Debian 70"}  # its requests come before the last ones are answered
 # Who of crowd may leave its CPU, no event tells.
 FREE = ["free Debian", "free Ubuntu", "free host/burnP6"]
 
@@ -186,10 +188,33 @@ def check_starved(folder):
 
 def check_vague(folder):
     """An interval that says nothing is no answer, and that is said."""
+    starved = recorded(folder, "vm", 5002)
+    said = " ".join(run("whatif", starved, "weight Debian 50").stdout.split())
+    check("or several times as much or as little: Debian latency_p50 (" in said, "the median, of half the weight")
+    check("latency_p50" not in predictions(starved, "weight Debian 50"), "in csv neither")
+
+
+def check_company(folder):
+    """In which order a guest does the work of requests that did not meet, no recording tells: of half the weight p99 came out a
+    fifth too low, in intervals that did not have the truth in half of 200 recordings; without a quota half too high."""
+    for cause, change, why in (("vm", "weight Debian 50", "would come while another one is unanswered, and did not"),
+                               ("quota", "no quota Debian", "come while another one is unanswered, and would not")):
+        said = " ".join(run("whatif", recorded(folder, cause, 1001), change).stdout.split())
+        share = re.search(r"not told \([a-z0-9_, ]*latency_p99\): (\d+)% of the requests " + why, said)
+        check(share and 5 <= int(share[1]) <= 20, f"{change}: p99 is not told")
+        check("latency_p99" not in predictions(recorded(folder, cause, 1001), change), "in csv neither")
+    check("while another one" not in run("whatif", recorded(folder, "vm", 1001), "weight Debian 200").stdout, "where it helps it is")
+
+
+def check_unlimited(folder):
+    """Without a quota p90 is what comes out if who is answered sooner goes on sooner, not half way to what the clock says."""
+    off = []
+    for seed in (4, 5, 6):
+        row = predictions(recorded(folder, "quota", seed + 1000), "no quota Debian")["latency_p90"]
+        off.append(float(row["value"]) / quantile(latencies(recorded(folder, "none", seed)), 0.9) - 1)
+    check(abs(sum(off)) / len(off) < 0.1, f"p90 without a quota is told right {off}")
     unlimited = recorded(folder, "quota", 1002)
     said = " ".join(run("whatif", unlimited, "no quota Debian").stdout.split())
-    check("or several times as much or as little: Debian latency_p99 (" in said, "p99 without a quota")
-    check("latency_p99" not in predictions(unlimited, "no quota Debian"), "in csv neither")
     check("is a guess" not in said and "of these and what quotas held back together" in said, "a quota's loss is known for sure")
 
 
@@ -315,7 +340,7 @@ with scratch() as scratch_folder:
             print(f"     {name}: {sum(hits)} of {len(hits)} inside, medians off by {mean:.3f}, bias {sum(off[name]) / len(off[name]):.3f}")
         check(all(sum(hits) >= 0.9 * len(hits) for hits in results.values()), "the truth lies in the intervals")
         figures = len(LEVELS) * (int(sys.argv[2]) - int(sys.argv[1]) + 1)
-        check(all(len(hits) >= 0.6 * figures for hits in results.values()), "most are told")
+        check(all(len(hits) >= 0.6 * figures for change, hits in results.items() if change not in SATURATED), "most are told")
         sys.exit(0)
     if not is_brief():
         results, _ = count(scratch_folder, 1, 1)
@@ -328,6 +353,8 @@ with scratch() as scratch_folder:
     check_busy(scratch_folder)
     check_starved(scratch_folder)
     check_vague(scratch_folder)
+    check_company(scratch_folder)
+    check_unlimited(scratch_folder)
     check_held(scratch_folder)
     check_nice(scratch_folder)
     check_doubted(scratch_folder)

@@ -41,10 +41,9 @@ static double another_run(double chance)
  * best models of both kinds miss of this figure (reproduced), and of what the changes change, as large a part as the replay
  * misses of all time that was waited or held back. */
 static struct whatif_row *add_row(struct whatif *out, unsigned kind, const char *subject, unsigned quantity,
-                                  double recorded, const double reproduced[2], double low, double high, double least,
-                                  double sample)
+                                  double recorded, const double reproduced[2], double low, double high, double value,
+                                  double least, double sample)
 {
-	const double value = (low + high) / 2;
 	const double miss = fmax(fabs(reproduced[0] - recorded), fabs(reproduced[1] - recorded));
 	const double off = recorded > 0 ? miss / recorded * value : 0;
 	const double wrong = hypot(off, out->missed * (value - recorded));
@@ -170,7 +169,8 @@ void outlook_waits(struct replays *r, struct whatif *out, struct notes *notes)
 			continue;
 		}
 		struct whatif_row *row = add_row(out, a[i].kind, a[i].subject, DIFF_LOST, a[i].recorded,
-		                                 a[i].replayed.value[AS_IT_WAS], x[0], x[1], LEAST_WAIT, sample_error(r, &a[i]));
+		                                 a[i].replayed.value[AS_IT_WAS], x[0], x[1], (x[0] + x[1]) / 2, LEAST_WAIT,
+		                                 sample_error(r, &a[i]));
 		row->held = a[i].held;
 		row->held_then = a[i].held_then;
 		row->high = fmin(row->high, a[i].threads);
@@ -209,8 +209,9 @@ static size_t latencies_of(const struct replays *r, const char *kind, const doub
 	return n;
 }
 
-static const struct { uint8_t quantity; double p; size_t requests; } quantile[] = {
-	{ DIFF_P50, 0.5, 20 }, { DIFF_P90, 0.9, 50 }, { DIFF_P99, 0.99, 100 },
+/* anew, no_more: the shares of requests in other company up to which it is told. */
+static const struct { uint8_t quantity; double p; size_t requests; double anew, no_more; } quantile[] = {
+	{ DIFF_P50, 0.5, 20, 0.2, 0.5 }, { DIFF_P90, 0.9, 50, 0.08, 0.2 }, { DIFF_P99, 0.99, 100, 0.02, 0.02 },
 };
 
 /* A guest that gets less than it wants in the long run answers ever later: how late hangs on how long one looks. */
@@ -218,9 +219,9 @@ static bool piles_up(const struct replays *r, const char *kind, struct notes *no
 {
 	size_t all = 0, late = 0;
 	for (size_t i = 0; i < r->served->len; i++) {
-		const bool of = strcmp(r->served->item[i].kind, kind) == 0;
+		const bool of = strcmp(r->served->item[i].kind, kind) == 0 && !r->served->item[i].first->gone;
 		all += of;
-		late += of && r->late[i];
+		late += of && (r->ends[i] == INT64_MIN || r->ends[i] > r->w->to);
 	}
 	if ((double)late <= LATE_MOST * (double)all)
 		return false;
@@ -229,12 +230,64 @@ static bool piles_up(const struct replays *r, const char *kind, struct notes *no
 	return true;
 }
 
-static void tell_kind(struct replays *r, const char *kind, struct whatif *out)
+struct answered { int64_t start, end, then; };
+
+static int by_start(const void *pa, const void *pb)
+{
+	const struct answered *a = pa, *b = pb;
+	return a->start != b->start ? (a->start > b->start) - (a->start < b->start) : (a->end > b->end) - (a->end < b->end);
+}
+
+/* Of a kind's requests, coming by the clock, the shares that find another one unanswered and did not, and the other way. */
+struct meetings { double anew, no_more; };
+
+static struct meetings meetings_of(const struct replays *r, const char *kind)
+{
+	struct answered *f = mem_new(r->served->len, sizeof *f), last = { .end = INT64_MIN, .then = INT64_MIN };
+	size_t n = 0, anew = 0, no_more = 0;
+	for (size_t i = 0; i < r->served->len; i++) {
+		const struct served *s = &r->served->item[i];
+		if (strcmp(s->kind, kind) == 0)
+			f[n++] = (struct answered){ s->start, s->start + s->latency,
+			                             r->ends[i] == INT64_MIN ? INT64_MAX : r->ends[i] };
+	}
+	if (n)
+		qsort(f, n, sizeof *f, by_start);
+	for (size_t i = 0; i < n; i++) {
+		const bool met = last.end > f[i].start, meets = last.then > f[i].start;
+		anew += meets && !met;
+		no_more += met && !meets;
+		last.end = f[i].end > last.end ? f[i].end : last.end;
+		last.then = f[i].then > last.then ? f[i].then : last.then;
+	}
+	free(f);
+	return n ? (struct meetings){ (double)anew / (double)n, (double)no_more / (double)n } : (struct meetings){ 0, 0 };
+}
+
+/* Guests keep the order of their work.  Requests that meet anew would share their vCPU, and those who began first be
+ * answered later; those that only a quota had made meet would not come so early. */
+static bool is_regrouped(const struct replays *r, const struct meetings *m, size_t q)
+{
+	return m->anew > quantile[q].anew || (r->apart && m->no_more > quantile[q].no_more);
+}
+
+static void note_regrouped(const struct meetings *m, const char *kind, const char *which, struct notes *notes)
+{
+	const bool anew = m->anew > m->no_more;
+	if (*which)
+		notes_add(notes, NOTE_DOUBT, NULL, "%s: not told (%s): %.0f%% of the requests %s while another one is unanswered, "
+		          "and %s not, and in which order a guest would do its work then is not known", kind, which,
+		          100 * (anew ? m->anew : m->no_more), anew ? "would come" : "come", anew ? "did" : "would");
+}
+
+static void tell_kind(struct replays *r, const char *kind, struct whatif *out, struct notes *notes)
 {
 	struct latency *l = mem_new(r->served->len, sizeof *l);
+	const struct meetings m = meetings_of(r, kind);
+	char *regrouped = mem_dup("");
 	for (size_t q = 0; q < COUNT(quantile); q++) {
 		const double p = quantile[q].p;
-		double low[2] = { INFINITY, INFINITY }, high[2] = { 0 }, sample = 0, length = 0;
+		double low[2] = { INFINITY, INFINITY }, high[2] = { 0 }, closed[2] = { INFINITY, 0 }, sample = 0, length = 0;
 		size_t n = latencies_of(r, kind, NULL, false, l);
 		if (n < quantile[q].requests)
 			continue;
@@ -251,6 +304,10 @@ static void tell_kind(struct replays *r, const char *kind, struct whatif *out)
 			const double value = quantile_value(l, n, p);
 			low[k / 2 % 2] = fmin(low[k / 2 % 2], value);
 			high[k / 2 % 2] = fmax(high[k / 2 % 2], value);
+			if (k / 4 % 2 != OPEN) {
+				closed[0] = fmin(closed[0], value);
+				closed[1] = fmax(closed[1], value);
+			}
 			if (k / 2 == 0 || k / 2 == 2) {
 				const struct tail tail = p < 0.9 ? (struct tail){ 0, 0 } : quantile_tail(l, n, p);
 				sample = fmax(sample, fmax(estimate_quantile(l, n, p).error, tail.error));
@@ -258,15 +315,21 @@ static void tell_kind(struct replays *r, const char *kind, struct whatif *out)
 			}
 		}
 		const double least = fmin(low[0], low[1]), most = fmax(high[0], high[1]);
-		if (isfinite(low[0]) && isfinite(low[1]) && hangs_on_pins(low, high, 0))
+		if (isfinite(least) && is_regrouped(r, &m, q))
+			list_add(&regrouped, diff_quantity_name[quantile[q].quantity]);
+		else if (isfinite(low[0]) && isfinite(low[1]) && hangs_on_pins(low, high, 0))
 			r->untold++;
 		else if (isfinite(least)) {
+			/* By the clock, what waited for a quota in the midst of a request waits as long: a bound, and no more. */
+			const double middle = r->apart && isfinite(closed[0]) ? (closed[0] + closed[1]) / 2 : (least + most) / 2;
 			struct whatif_row *row = add_row(out, DIFF_OF_REQUESTS, kind, quantile[q].quantity, recorded, reproduced, least,
-			                                 most, 0, sample);
+			                                 most, middle, 0, sample);
 			skew(row, least, most, length);
 			judge_vague(r, row);
 		}
 	}
+	note_regrouped(&m, kind, regrouped, notes);
+	free(regrouped);
 	free(l);
 }
 
@@ -277,7 +340,7 @@ void outlook_requests(struct replays *r, struct whatif *out, struct notes *notes
 		for (size_t k = 0; k < i && first; k++)
 			first = strcmp(r->served->item[k].kind, r->served->item[i].kind) != 0;
 		if (first && !piles_up(r, r->served->item[i].kind, notes))
-			tell_kind(r, r->served->item[i].kind, out);
+			tell_kind(r, r->served->item[i].kind, out, notes);
 	}
 }
 

@@ -35,8 +35,8 @@ struct replays {
 	struct served_list *served;
 	size_t untold;               /* figures that hang on who is pinned */
 	char *vague;                 /* figures whose intervals say nothing; or NULL */
-	bool *late;                  /* of each request: with the changes it is not answered by the end of the window, if all
-	                                come by the clock */
+	int64_t *ends;               /* of each request: when it is answered with the changes, if all come by the clock;
+	                                INT64_MIN: never */
 	bool apart;                  /* see apply_lifts_quota() */
 	unsigned runs;               /* with the changes; as it was, there are two */
 	struct contests met[2];      /* as it was, and changed */

@@ -216,8 +216,7 @@ double served_again(const struct served *s, bool by_clock)
 	return s->first->gone || start == INT64_MIN || end == INT64_MIN || end < start ? NAN : (double)(end - start);
 }
 
-bool served_late(const struct served *s, int64_t by)
+int64_t served_ends(const struct served *s)
 {
-	const int64_t end = task_time_of(s->last, s->ends, false);
-	return !s->first->gone && (end == INT64_MIN || end > by);
+	return task_time_of(s->last, s->ends, false);
 }

@@ -23,7 +23,7 @@ void served_release(struct served_list *l);
 /* ns that the replay makes of it; NAN: it does not end there.  `by_clock`: it comes when it did, as soon as its vCPU runs,
  * even if that is behind with its work. */
 double served_again(const struct served *s, bool by_clock);
-/* In the replay it is not answered by then. */
-bool served_late(const struct served *s, int64_t by);
+/* When it is answered in the replay.  INT64_MIN: never. */
+int64_t served_ends(const struct served *s);
 
 #endif

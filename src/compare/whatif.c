@@ -27,7 +27,7 @@ static void keep(struct replays *r, int variant, unsigned run)
 	for (size_t i = 0; i < r->served->len; i++)
 		r->again[variant][run][i] = served_again(&r->served->item[i], variant != AS_IT_WAS && run % 2);
 	for (size_t i = 0; i < r->served->len && variant == CHANGED && run == OPEN; i++)
-		r->late[i] = served_late(&r->served->item[i], r->w->to);
+		r->ends[i] = served_ends(&r->served->item[i]);
 }
 
 /* Nobody is freed: as it was changed. */
@@ -187,7 +187,7 @@ int whatif_ask(struct whatif_base *b, const struct whatif_change *change, size_t
 		return -1;
 	restore(b);
 	struct replays r = { .w = w, .waiting = mem_new(w->tasks, sizeof *r.waiting), .served = &b->served,
-	                     .late = mem_new(b->served.len, sizeof *r.late),
+	                     .ends = mem_new(b->served.len, sizeof *r.ends),
 	                     .apart = apply_lifts_quota(change, changes), .runs = 2 * b->models.n };
 	for (size_t i = 0; i < w->tasks; i++) {
 		task_name(w, &w->task[i], r.waiting[i].subject);
@@ -211,7 +211,7 @@ int whatif_ask(struct whatif_base *b, const struct whatif_change *change, size_t
 	contests_release(&r.met[0]);
 	contests_release(&r.met[1]);
 	free(r.waiting);
-	free(r.late);
+	free(r.ends);
 	return 0;
 }
 
