@@ -389,6 +389,11 @@ with scratch() as scratch_folder:
         run("index", os.path.join(SHARED, "hostonly_tc"), "-o", f"{scratch_folder}/tc.steal")
         answer = json.loads(run("whatif", f"{scratch_folder}/tc.steal", "free Debian", "--format", "json").stdout)
         check(answer["calibration"]["error"] < 0.27, f"who lives shortly is not bound: {answer['calibration']['error']:.2f}")
+        # Some hundred threads that live shortly: which of one name waits is chance, and how long all of them do is not.
+        for name in ("migrate", "hostonly"):
+            run("index", os.path.join(SHARED, name), "-o", f"{scratch_folder}/{name}.steal")
+            said = " ".join(run("whatif", f"{scratch_folder}/{name}.steal", "free Debian").stdout.split())
+            check("is a guess" not in said, f"{name}: what is told by names is reproduced by names")
         said = " ".join(run("summary", real["grid_h2_g3"], "--advise").stdout.split())
         check("'pin Debian -> CPU0' would help Debian most, or nearly ('without host/burnP6': 0." in said, "what helps more is told")
         said = run("whatif", real["grid_h1_g3"], "weight Debian 50").stdout

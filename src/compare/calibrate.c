@@ -3,6 +3,9 @@
 #include "compare/calibrate.h"
 
 #include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
 
 #define CALIBRATED 200000    /* bursts to calibrate on, at most */
 
@@ -14,11 +17,14 @@ static const int64_t balances[] = { 7000000, 13000000, 29000000, 61000000, 12700
 
 double wants_missed(const struct wants *w)
 {
-	double off = 0, all = 0;
+	double *more = mem_new(w->kins, sizeof *more), off = 0, all = 0;
 	for (size_t i = 0; i < w->tasks; i++) {
-		off += fabs(task_waits(&w->task[i]) - (double)w->task[i].waited);
+		more[w->task[i].kin] += task_waits(&w->task[i]) - (double)w->task[i].waited;
 		all += (double)w->task[i].waited;
 	}
+	for (uint32_t i = 0; i < w->kins; i++)
+		off += fabs(more[i]);
+	free(more);
 	return all > 0 ? off / all : 0;
 }
 

@@ -17,7 +17,8 @@ struct models {
 
 /* Cost: some seventy replays of a part of the window, in which there are 200,000 bursts at most. */
 int models_find(const struct wants *w, struct models *models, struct error *err);
-/* Of the time that was waited as recorded, the share that the last replay got wrong. */
+/* Of the time that was waited as recorded, the share that the last replay got wrong, name by name, as it is told: which of
+ * those of one name waits, and which does not, is chance where they live shortly. */
 double wants_missed(const struct wants *w);
 
 #endif

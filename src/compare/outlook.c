@@ -211,7 +211,7 @@ static size_t latencies_of(const struct replays *r, const char *kind, const doub
 
 /* anew, no_more: the shares of requests in other company up to which it is told. */
 static const struct { uint8_t quantity; double p; size_t requests; double anew, no_more; } quantile[] = {
-	{ DIFF_P50, 0.5, 20, 0.2, 0.5 }, { DIFF_P90, 0.9, 50, 0.08, 0.2 }, { DIFF_P99, 0.99, 100, 0.02, 0.02 },
+	{ DIFF_P50, 0.5, 20, 0.2, 0.5 }, { DIFF_P90, 0.9, 50, 0.05, 0.2 }, { DIFF_P99, 0.99, 100, 0.02, 0.02 },
 };
 
 /* A guest that gets less than it wants in the long run answers ever later: how late hangs on how long one looks. */
