@@ -54,14 +54,14 @@ def is_inside(row, truth):
 
 
 def count(folder, first, last):
-    """Figures whose truth lies in its interval, and errors of the medians, by what was planted."""
+    """Figures whose truth lies in its interval, and the medians, told and true, by what was planted."""
     told = {cause: [] for cause in (*CHANGES, *GIVEN)}
-    errors = {cause: [] for cause in (*CHANGES, *GIVEN)}
+    medians = {cause: [] for cause in (*CHANGES, *GIVEN)}
 
     def judge(cause, rows, truth):
         told[cause] += [is_inside(rows[q], quantile(truth, p)) for q, p in LEVELS.items() if q in rows]
         if "latency_p50" in rows:
-            errors[cause].append(float(rows["latency_p50"]["value"]) / quantile(truth, 0.5) - 1)
+            medians[cause].append((float(rows["latency_p50"]["value"]), quantile(truth, 0.5)))
 
     for seed in range(first, last + 1):
         truth = latencies(recorded(folder, "none", seed))
@@ -74,7 +74,7 @@ def count(folder, first, last):
             rows = predictions(recorded(folder, *before[:1], seed + 1000, *before[1:]), change, *more)
             judge(change, rows, latencies(recorded(folder, *after[:1], seed, *after[1:])))
         os.unlink(recorded(folder, "none", seed))
-    return told, errors
+    return told, medians
 
 
 def check_refusals(folder):
@@ -197,13 +197,12 @@ def check_vague(folder):
 def check_company(folder):
     """In which order a guest does the work of requests that did not meet, no recording tells: of half the weight p99 came out a
     fifth too low, in intervals that did not have the truth in half of 200 recordings; without a quota half too high."""
-    for cause, change, why in (("vm", "weight Debian 50", "would come while another one is unanswered, and did not"),
-                               ("quota", "no quota Debian", "come while another one is unanswered, and would not")):
+    for cause, change, which in (("vm", "weight Debian 50", "more"), ("quota", "no quota Debian", "fewer")):
         said = " ".join(run("whatif", recorded(folder, cause, 1001), change).stdout.split())
-        share = re.search(r"not told \([a-z0-9_, ]*latency_p99\): (\d+)% of the requests " + why, said)
+        share = re.search(rf"not told \([a-z0-9_, ]*latency_p99\): (\d+)% {which} of the requests would come while", said)
         check(share and 5 <= int(share[1]) <= 20, f"{change}: p99 is not told")
         check("latency_p99" not in predictions(recorded(folder, cause, 1001), change), "in csv neither")
-    check("while another one" not in run("whatif", recorded(folder, "vm", 1001), "weight Debian 200").stdout, "where it helps it is")
+    check("of the requests would" not in run("whatif", recorded(folder, "vm", 1001), "weight Debian 200").stdout, "where it helps it is")
 
 
 def check_unlimited(folder):
@@ -334,10 +333,18 @@ def check_shape(folder):
 
 with scratch() as scratch_folder:
     if len(sys.argv) == 3:
-        results, off = count(scratch_folder, int(sys.argv[1]), int(sys.argv[2]))
+        results, told_and_true = count(scratch_folder, int(sys.argv[1]), int(sys.argv[2]))
+        all_off = []
         for name, hits in results.items():
-            mean = sum(abs(e) for e in off[name]) / len(off[name])
-            print(f"     {name}: {sum(hits)} of {len(hits)} inside, medians off by {mean:.3f}, bias {sum(off[name]) / len(off[name]):.3f}")
+            # One run's median differs from the next one's by 4 to 12 %, which no replay could know: held against their mean.
+            truth = sum(true for _, true in told_and_true[name]) / max(1, len(told_and_true[name]))
+            off = [value / truth - 1 for value, _ in told_and_true[name]]
+            all_off += off
+            if off:
+                print(f"     {name}: {sum(hits)} of {len(hits)} inside, medians off by {sum(map(abs, off)) / len(off):.3f}, "
+                      f"bias {sum(off) / len(off):+.3f}")
+        few = int(sys.argv[2]) - int(sys.argv[1]) < 99  # their mean is not known well enough
+        check(few or sum(map(abs, all_off)) <= 0.05 * len(all_off), f"medians are off by {sum(map(abs, all_off)) / len(all_off):.3f}")
         check(all(sum(hits) >= 0.9 * len(hits) for hits in results.values()), "the truth lies in the intervals")
         figures = len(LEVELS) * (int(sys.argv[2]) - int(sys.argv[1]) + 1)
         check(all(len(hits) >= 0.6 * figures for change, hits in results.items() if change not in SATURATED), "most are told")

@@ -209,9 +209,9 @@ static size_t latencies_of(const struct replays *r, const char *kind, const doub
 	return n;
 }
 
-/* anew, no_more: the shares of requests in other company up to which it is told. */
-static const struct { uint8_t quantity; double p; size_t requests; double anew, no_more; } quantile[] = {
-	{ DIFF_P50, 0.5, 20, 0.2, 0.5 }, { DIFF_P90, 0.9, 50, 0.05, 0.2 }, { DIFF_P99, 0.99, 100, 0.02, 0.02 },
+/* more, fewer: shares of requests in other company, up to which it is told. */
+static const struct { uint8_t quantity; double p; size_t requests; double more, fewer; } quantile[] = {
+	{ DIFF_P50, 0.5, 20, 0.2, 0.5 }, { DIFF_P90, 0.9, 50, 0.05, 0.2 }, { DIFF_P99, 0.99, 100, 0.015, 0.02 },
 };
 
 /* A guest that gets less than it wants in the long run answers ever later: how late hangs on how long one looks. */
@@ -238,52 +238,48 @@ static int by_start(const void *pa, const void *pb)
 	return a->start != b->start ? (a->start > b->start) - (a->start < b->start) : (a->end > b->end) - (a->end < b->end);
 }
 
-/* Of a kind's requests, coming by the clock, the shares that find another one unanswered and did not, and the other way. */
-struct meetings { double anew, no_more; };
-
-static struct meetings meetings_of(const struct replays *r, const char *kind)
+/* The share of a kind's requests that, coming by the clock, find another one unanswered and did not, less that of those who
+ * did and would not: by chance there are some of both. */
+static double meet_more(const struct replays *r, const char *kind)
 {
 	struct answered *f = mem_new(r->served->len, sizeof *f), last = { .end = INT64_MIN, .then = INT64_MIN };
-	size_t n = 0, anew = 0, no_more = 0;
+	size_t n = 0;
+	double more = 0;
 	for (size_t i = 0; i < r->served->len; i++) {
 		const struct served *s = &r->served->item[i];
 		if (strcmp(s->kind, kind) == 0)
-			f[n++] = (struct answered){ s->start, s->start + s->latency,
-			                             r->ends[i] == INT64_MIN ? INT64_MAX : r->ends[i] };
+			f[n++] = (struct answered){ s->start, s->start + s->latency, r->ends[i] == INT64_MIN ? INT64_MAX : r->ends[i] };
 	}
 	if (n)
 		qsort(f, n, sizeof *f, by_start);
 	for (size_t i = 0; i < n; i++) {
-		const bool met = last.end > f[i].start, meets = last.then > f[i].start;
-		anew += meets && !met;
-		no_more += met && !meets;
+		more += (last.then > f[i].start) - (last.end > f[i].start);
 		last.end = f[i].end > last.end ? f[i].end : last.end;
 		last.then = f[i].then > last.then ? f[i].then : last.then;
 	}
 	free(f);
-	return n ? (struct meetings){ (double)anew / (double)n, (double)no_more / (double)n } : (struct meetings){ 0, 0 };
+	return n ? more / (double)n : 0;
 }
 
 /* Guests keep the order of their work.  Requests that meet anew would share their vCPU, and those who began first be
  * answered later; those that only a quota had made meet would not come so early. */
-static bool is_regrouped(const struct replays *r, const struct meetings *m, size_t q)
+static bool is_regrouped(const struct replays *r, double more, size_t q)
 {
-	return m->anew > quantile[q].anew || (r->apart && m->no_more > quantile[q].no_more);
+	return more > quantile[q].more || (r->apart && -more > quantile[q].fewer);
 }
 
-static void note_regrouped(const struct meetings *m, const char *kind, const char *which, struct notes *notes)
+static void note_regrouped(double more, const char *kind, const char *which, struct notes *notes)
 {
-	const bool anew = m->anew > m->no_more;
 	if (*which)
-		notes_add(notes, NOTE_DOUBT, NULL, "%s: not told (%s): %.0f%% of the requests %s while another one is unanswered, "
-		          "and %s not, and in which order a guest would do its work then is not known", kind, which,
-		          100 * (anew ? m->anew : m->no_more), anew ? "would come" : "come", anew ? "did" : "would");
+		notes_add(notes, NOTE_DOUBT, NULL, "%s: not told (%s): %.0f%% %s of the requests would come while another one is "
+		          "unanswered than did, and in which order a guest would do its work then is not known", kind, which,
+		          100 * fabs(more), more > 0 ? "more" : "fewer");
 }
 
 static void tell_kind(struct replays *r, const char *kind, struct whatif *out, struct notes *notes)
 {
 	struct latency *l = mem_new(r->served->len, sizeof *l);
-	const struct meetings m = meetings_of(r, kind);
+	const double more = meet_more(r, kind);
 	char *regrouped = mem_dup("");
 	for (size_t q = 0; q < COUNT(quantile); q++) {
 		const double p = quantile[q].p;
@@ -315,7 +311,7 @@ static void tell_kind(struct replays *r, const char *kind, struct whatif *out, s
 			}
 		}
 		const double least = fmin(low[0], low[1]), most = fmax(high[0], high[1]);
-		if (isfinite(least) && is_regrouped(r, &m, q))
+		if (isfinite(least) && is_regrouped(r, more, q))
 			list_add(&regrouped, diff_quantity_name[quantile[q].quantity]);
 		else if (isfinite(low[0]) && isfinite(low[1]) && hangs_on_pins(low, high, 0))
 			r->untold++;
@@ -328,7 +324,7 @@ static void tell_kind(struct replays *r, const char *kind, struct whatif *out, s
 			judge_vague(r, row);
 		}
 	}
-	note_regrouped(&m, kind, regrouped, notes);
+	note_regrouped(more, kind, regrouped, notes);
 	free(regrouped);
 	free(l);
 }
