@@ -1,12 +1,10 @@
-/* ui/, the pure parts: views, ruler, keys, themes, prompts, screens. */
+/* ui/, the pure parts: views, ruler, keys, themes, prompts. */
 #include "test.h"
 
 #include <locale.h>
 
-#include "base/text.h"
 #include "ui/cells.h"
 #include "ui/keys.h"
-#include "ui/paint.h"
 #include "ui/prompt.h"
 #include "ui/ruler.h"
 #include "ui/screen.h"
@@ -170,70 +168,6 @@ static void row_text(struct screen *s, char *to)
 	while (w && (to[w - 1] == ' ' || !to[w - 1]))
 		w--;
 	to[w] = '\0';
-}
-
-/* "Debian/14" of "Debian/149 reqserver" is another thread. */
-static void test_screen_cut_number(void **state)
-{
-	(void)state;
-	struct screen s = { 0 };
-	struct style plain = { -1, -1, 0 };
-	char text[81];
-	static const struct { int width; const char *shown; } widths[] = {
-		{ 20, "Debian/149 reqserver" }, { 12, "Debian/149 r" }, { 10, "Debian/149" }, { 9, "Debian/1~" }, { 8, "Debian/~" },
-		{ 7, "Debian/" },
-	};
-	for (size_t i = 0; i < COUNT(widths); i++) {
-		screen_resize(&s, 80, 1);
-		screen_fill(&s, 0, 0, 80, ' ', plain);
-		screen_text(&s, 0, 0, widths[i].width, plain, "Debian/149 reqserver");
-		row_text(&s, text);
-		assert_string_equal(text, widths[i].shown);
-	}
-	screen_release(&s);
-}
-
-/* Of a machine's name a piece may stand for it; who of it is meant stays. */
-static void test_squeeze(void **state)
-{
-	(void)state;
-	static const struct { const char *text; int w; const char *squeezed; } cases[] = {
-		{ "instance-0000002f/151 nginx", 27, "instance-0000002f/151 nginx" },
-		{ "instance-0000002f/151 nginx", 26, "ins~2f/151 nginx" }, { "instance-0000002f/151 nginx", 9, "ins~2f/151 nginx" },
-		{ "Debian/151 fibonacci", 12, "Debian/151 fibonacci" }, { "host softirq/1-TIMER", 12, "host softirq/1-TIMER" },
-		{ "instance-0000002f", 9, "instance-0000002f" }, { "", 0, "" }, { "/7", 0, "/7" },
-		{ "\xe4\xb8\xad\xe6\x96\x87\xe4\xb8\xad\xe6\x96\x87/7", 9, "\xe4\xb8\xad~\xe6\x96\x87/7" },
-	};
-	for (size_t i = 0; i < COUNT(cases); i++) {
-		char text[64];
-		snprintf(text, sizeof text, "%s", cases[i].text);
-		assert_string_equal(text_squeeze(text, cases[i].w), cases[i].squeezed);
-	}
-	char share[16];
-	assert_string_equal(text_share(share, 0.000499), "<0.1%");
-	assert_string_equal(text_share(share, 0.0005), "0.1%");
-}
-
-/* A figure that does not fit whole is not drawn: "14.2 m" of "14.2 ms" would be another. */
-static void test_screen_phrases(void **state)
-{
-	(void)state;
-	struct screen s = { 0 };
-	struct style plain = { -1, -1, 0 };
-	char text[81];
-	static const char *const whole = "max 14.2 ms  p50 1 us  p90 2 ms";
-	static const struct { int width; const char *shown; } widths[] = {
-		{ 31, "max 14.2 ms  p50 1 us  p90 2 ms" }, { 30, "max 14.2 ms  p50 1 us" }, { 21, "max 14.2 ms  p50 1 us" },
-		{ 20, "max 14.2 ms" }, { 11, "max 14.2 ms" }, { 10, "" },
-	};
-	for (size_t i = 0; i < COUNT(widths); i++) {
-		screen_resize(&s, 80, 1);
-		screen_fill(&s, 0, 0, 80, ' ', plain);
-		assert_int_equal(screen_phrases(&s, 0, 0, widths[i].width, plain, whole), strlen(widths[i].shown));
-		row_text(&s, text);
-		assert_string_equal(text, widths[i].shown);
-	}
-	screen_release(&s);
 }
 
 /* Over days a tick names its day where that is new, else the time of day. */
@@ -495,79 +429,6 @@ static void test_prompt(void **state)
 	prompt_release(&p);
 }
 
-static char *dump(const struct screen *s)
-{
-	char *text = NULL;
-	size_t size = 0;
-	FILE *f = open_memstream(&text, &size);
-	screen_dump(s, f);
-	fclose(f);
-	return text;
-}
-
-static void test_screen(void **state)
-{
-	(void)state;
-	struct screen s = { 0 };
-	struct style plain = { -1, -1, 0 };
-	screen_resize(&s, 8, 2);
-	assert_int_equal(screen_text(&s, 1, 0, 5, plain, "a\xe4\xb8\xad\xe6\x96\x87z"), 5);
-	assert_int_equal(screen_text(&s, 6, 1, 9, plain, "\xe4\xb8\xad\xe6\x96\x87"), 2);
-	assert_int_equal(screen_text(&s, 7, 0, 9, plain, "\xe4\xb8\xad"), 0);
-	char *text = dump(&s);
-	assert_string_equal(text, " a\xe4\xb8\xad\xe6\x96\x87\n      \xe4\xb8\xad\n");
-	free(text);
-	screen_put(&s, 3, 0, '!', plain);  /* the right half of a wide character goes with its left one */
-	screen_put(&s, -1, 0, '!', plain);
-	screen_put(&s, 0, 2, '!', plain);
-	screen_text(&s, 0, 1, 8, plain, "\033[2Je\xcc\x81");
-	text = dump(&s);
-	assert_string_equal(text, " a !\xe6\x96\x87\n?[2Je \xe4\xb8\xad\n");
-	free(text);
-	screen_release(&s);
-}
-
-static char *painted(const struct screen *s, enum paint format)
-{
-	char *text = NULL;
-	size_t size = 0;
-	FILE *f = open_memstream(&text, &size);
-	paint_screen(s, format, false, "a <b> & \"c\"", f);
-	fclose(f);
-	return text;
-}
-
-/* Pictures: bars are drawn as high as they are, in the colours that are seen; names from traces are text. */
-static void test_pictures(void **state)
-{
-	(void)state;
-	struct screen s = { 0 };
-	screen_resize(&s, 6, 1);
-	screen_put(&s, 0, 0, 0x2582, (struct style){ 16, 231, 0 });               /* two eighths of black on white */
-	screen_put(&s, 1, 0, 0x258d, (struct style){ 16, 231, ATTR_REVERSE });    /* three eighths from the left, reversed */
-	screen_put(&s, 2, 0, ' ', (struct style){ -1, 196, 0 });
-	screen_text(&s, 3, 0, 3, (struct style){ -1, -1, ATTR_BOLD }, "<&\"");
-	char *svg = painted(&s, PAINT_SVG), *html = painted(&s, PAINT_HTML), *text = painted(&s, PAINT_TEXT);
-	static const char *const in_svg[] = { "<title>a &lt;b&gt; &amp; &quot;c&quot;</title>",
-		"<rect x=\"0\" y=\"12.75\" width=\"8\" height=\"4.25\" fill=\"#000000\"/>",
-		"<rect x=\"8\" y=\"0\" width=\"8\" height=\"17\" fill=\"#000000\"/>",
-		"<rect x=\"8\" y=\"0\" width=\"3\" height=\"17\" fill=\"#ffffff\"/>",
-		"<rect x=\"16\" y=\"0\" width=\"8\" height=\"17\" fill=\"#ff0000\"/>", "font-weight=\"bold\">&lt;&amp;&quot;</text>" };
-	for (size_t i = 0; i < COUNT(in_svg); i++)
-		if (!strstr(svg, in_svg[i]))
-			fail_msg("no %s in\n%s", in_svg[i], svg);
-	assert_non_null(strstr(html, "font-weight:bold\">&lt;&amp;&quot;</span>"));
-	assert_non_null(strstr(html, "color:#ffffff;background:#000000\">&#9613;</span>"));
-	assert_string_equal(text, "\xe2\x96\x82\xe2\x96\x8d <&\"\n");
-	assert_int_equal(paint_of("a.svg"), PAINT_SVG);
-	assert_int_equal(paint_of("a.svg.txt"), PAINT_TEXT);
-	assert_int_equal(paint_of("a.html!"), PAINT_HTML);
-	free(svg);
-	free(html);
-	free(text);
-	screen_release(&s);
-}
-
 int main(void)
 {
 	setlocale(LC_ALL, "C.UTF-8");
@@ -580,9 +441,6 @@ int main(void)
 		cmocka_unit_test(test_ruler_labels),
 		cmocka_unit_test(test_ruler_days),
 		cmocka_unit_test(test_ruler_whole_labels),
-		cmocka_unit_test(test_screen_phrases),
-		cmocka_unit_test(test_screen_cut_number),
-		cmocka_unit_test(test_squeeze),
 		cmocka_unit_test(test_key_names_round_trip),
 		cmocka_unit_test(test_key_table),
 		cmocka_unit_test(test_config),
@@ -590,8 +448,6 @@ int main(void)
 		cmocka_unit_test(test_theme_severity_order),
 		cmocka_unit_test(test_theme_refusals),
 		cmocka_unit_test(test_prompt),
-		cmocka_unit_test(test_screen),
-		cmocka_unit_test(test_pictures),
 	};
 	return cmocka_run_group_tests_name("ui", tests, NULL, NULL);
 }

@@ -76,24 +76,22 @@ char *text_escape(char *dst, size_t size, const char *src)
 	return dst;
 }
 
-static int char_width(uint32_t c)
+/* Bytes of the character that begins there, and its columns. */
+static size_t next_char(const char *s, int *columns)
 {
-	int w = wcwidth((wchar_t)c);
-	return w < 0 ? 1 : w;
+	uint32_t c;
+	size_t len = text_decode(s, &c);
+	int w = len ? wcwidth((wchar_t)c) : 1;
+	*columns = w < 0 ? 1 : w;
+	return len ? len : 1;
 }
 
 size_t text_fit(const char *s, int cells)
 {
 	size_t used = 0;
-	while (s[used]) {
-		uint32_t c;
-		size_t len = text_decode(s + used, &c);
-		int w = len ? char_width(c) : 1;
-		if (w > cells)
-			break;
+	int w;
+	for (size_t len; s[used] && (len = next_char(s + used, &w), w <= cells); used += len)
 		cells -= w;
-		used += len ? len : 1;
-	}
 	return used;
 }
 
@@ -105,10 +103,12 @@ char *text_squeeze(char *text, int w)
 	text[end] = '\0';
 	int all = text_width(text);
 	size_t head = text_fit(text, MACHINE_HEAD), tail = head;
-	while (tail < end && text_width(text + tail) > MACHINE_TAIL) {
-		uint32_t c;
-		size_t len = text_decode(text + tail, &c);
-		tail += len ? len : 1;
+	while (tail < end) {
+		int columns;
+		size_t len = next_char(text + tail, &columns);
+		if (columns > 0 && text_width(text + tail) <= MACHINE_TAIL)
+			break;
+		tail += len;
 	}
 	text[end] = '/';
 	if (all > MACHINE_HEAD + 1 + MACHINE_TAIL) {
@@ -144,13 +144,9 @@ size_t text_line(const char *s, int cells)
 
 int text_width(const char *s)
 {
-	int width = 0;
-	while (*s) {
-		uint32_t c;
-		size_t len = text_decode(s, &c);
-		width += len ? char_width(c) : 1;
-		s += len ? len : 1;
-	}
+	int width = 0, w;
+	for (; *s; width += w)
+		s += next_char(s, &w);
 	return width;
 }
 

@@ -53,7 +53,7 @@ static bool other_shows(struct cell c, bool owners)
 
 static struct glyph letter_of(const struct face *f, bool shades)
 {
-	return (struct glyph){ shades ? f->shade : (unsigned char)f->letter, f->style };
+	return (struct glyph){ .ch = shades ? f->shade : (unsigned char)f->letter, .style = f->style };
 }
 
 /* Without colours: letters, or shades, where a wait stands from the bottom as it does with colours. */
@@ -62,7 +62,7 @@ static struct glyph letters(struct cell c, const struct face *main, const struct
 	bool wins = other_wins(c, owners), some = other_shows(c, owners);
 	struct glyph g = letter_of(wins ? other : main, shades);
 	if (shades && !owners && (wins || some) && c.part < CELL_PARTS - 1)
-		g = (struct glyph){ 0x2580U + (c.part < SOME ? 1U : (c.part + 1U) / 2), other->style };
+		g = (struct glyph){ .ch = 0x2580U + (c.part < SOME ? 1U : (c.part + 1U) / 2), .style = other->style };
 	else if (some)
 		g.ch = SOME_LETTER;
 	if (some)
@@ -75,15 +75,15 @@ static struct glyph fill(const struct app *app, const struct face *f, bool block
 {
 	if (f->style.bg < 0 || f->told)
 		return letter_of(f, blocks);
-	return (struct glyph){ ' ', { app->look.palette.part[PART_NORMAL].fg, f->style.bg, 0 } };
+	return (struct glyph){ .ch = ' ', .style = { app->look.palette.part[PART_NORMAL].fg, f->style.bg, 0 } };
 }
 
 /* Two colours in one cell: the character shows a, from the left or from below; the rest is b. */
 static struct glyph two(uint32_t ch, int16_t a, int16_t b)
 {
 	if (a < 0)  /* the terminal's own background cannot be a foreground: turn the cell around */
-		return (struct glyph){ ch, { b, -1, ATTR_REVERSE } };
-	return (struct glyph){ ch, { a, b, 0 } };
+		return (struct glyph){ .ch = ch, .style = { b, -1, ATTR_REVERSE } };
+	return (struct glyph){ .ch = ch, .style = { a, b, 0 } };
 }
 
 /* Colours, and no characters of uncertain width. */
@@ -95,7 +95,7 @@ static struct glyph coloured(const struct app *app, struct cell c, const struct 
 	if (!other_shows(c, owners) || app->look.coarse)
 		return fill(app, main, app->look.coarse);
 	struct style s = main->style;
-	return (struct glyph){ SOME_LETTER, { s.bg < 0 ? other->style.bg : s.fg, s.bg, ATTR_BOLD } };
+	return (struct glyph){ .ch = SOME_LETTER, .style = { s.bg < 0 ? other->style.bg : s.fg, s.bg, ATTR_BOLD } };
 }
 
 static struct glyph blocks(const struct app *app, struct cell c, const struct face *main, const struct face *other)
@@ -123,7 +123,7 @@ struct glyph look_glyph(const struct app *app, struct cell c, bool owners)
 {
 	enum tier tier = app->look.tier;
 	if (c.form == CELL_EMPTY)
-		return (struct glyph){ ' ', app->look.palette.part[PART_NORMAL] };
+		return (struct glyph){ .ch = ' ', .style = app->look.palette.part[PART_NORMAL] };
 	struct face main = face_of(app, c.main, owners), other = face_of(app, c.other, owners);
 	bool letter = tier == TIER_ASCII || app->look.palette.depth == DEPTH_MONO;
 	if (c.form == CELL_SPLIT && (letter || tier == TIER_CELLS || app->look.coarse)) {

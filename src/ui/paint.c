@@ -74,6 +74,14 @@ static void put_char(FILE *f, uint32_t c)
 	}
 }
 
+static void put_glyph(FILE *f, const struct glyph *g)
+{
+	if (g->ch)
+		put_char(f, g->ch);
+	for (int i = 0; i < MARKS && g->mark[i]; i++)
+		put_char(f, g->mark[i]);
+}
+
 static void put_text(FILE *f, const char *text)
 {
 	for (; *text; text++)
@@ -95,8 +103,7 @@ static void html_line(const struct screen *s, int y, bool light, FILE *f)
 		        g[x].style.attr & ATTR_BOLD ? ";font-weight:bold" : "",
 		        g[x].style.attr & ATTR_UNDERLINE ? ";text-decoration:underline" : "");
 		for (; x < end; x++)
-			if (g[x].ch)
-				put_char(f, g[x].ch);
+			put_glyph(f, &g[x]);
 		fputs("</span>", f);
 	}
 	putc('\n', f);
@@ -183,8 +190,7 @@ static int svg_letters(const struct screen *s, int x, int y, bool light, FILE *f
 	fprintf(f, "<text x=\"%d\" y=\"%d\" textLength=\"%d\" fill=\"#%02x%02x%02x\"%s>", x * CELL_W, y * CELL_H + BASE_LINE,
 	        (end - x) * CELL_W, fg.r, fg.g, fg.b, g[x].style.attr & ATTR_BOLD ? " font-weight=\"bold\"" : "");
 	for (int i = x; i < end; i++)
-		if (g[i].ch)
-			put_char(f, g[i].ch);
+		put_glyph(f, &g[i]);
 	fputs("</text>\n", f);
 	return end;
 }

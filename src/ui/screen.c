@@ -28,7 +28,7 @@ void screen_release(struct screen *s)
 void screen_clear(struct screen *s, struct style style)
 {
 	for (int i = 0; i < s->w * s->h; i++)
-		s->cell[i] = (struct glyph){ ' ', style };
+		s->cell[i] = (struct glyph){ .ch = ' ', .style = style };
 	s->cursor_x = s->cursor_y = -1;
 }
 
@@ -39,17 +39,22 @@ struct glyph *screen_at(struct screen *s, int x, int y)
 	return &s->cell[y * s->w + x];
 }
 
+static void blank(struct glyph *g)
+{
+	if (g)
+		*g = (struct glyph){ .ch = ' ', .style = g->style };
+}
+
 /* Half of a wide character that gets overwritten takes its other half with it. */
 static void unpair(struct screen *s, int x, int y)
 {
 	struct glyph *g = screen_at(s, x, y), *next = screen_at(s, x + 1, y);
 	if (g && g->ch == 0) {
-		g->ch = ' ';
-		if (x > 0)
-			screen_at(s, x - 1, y)->ch = ' ';
+		blank(g);
+		blank(screen_at(s, x - 1, y));
 	}
 	if (next && next->ch == 0)
-		next->ch = ' ';
+		blank(next);
 }
 
 void screen_put(struct screen *s, int x, int y, uint32_t ch, struct style style)
@@ -58,7 +63,19 @@ void screen_put(struct screen *s, int x, int y, uint32_t ch, struct style style)
 	if (!g)
 		return;
 	unpair(s, x, y);
-	*g = (struct glyph){ ch, style };
+	*g = (struct glyph){ .ch = ch, .style = style };
+}
+
+/* Adds what combines with the character that stands there.  Those that ask for another look of it are left out: terminals
+ * do not agree how wide it then is. */
+static void put_mark(struct screen *s, int x, int y, uint32_t ch)
+{
+	struct glyph *g = screen_at(s, x, y);
+	int n = 0;
+	while (g && n < MARKS && g->mark[n])
+		n++;
+	if (g && n < MARKS && (ch < 0xfe00 || ch > 0xfe0f) && (ch < 0xe0100 || ch > 0xe01ef))
+		g->mark[n] = ch;
 }
 
 void screen_fill(struct screen *s, int x, int y, int width, uint32_t ch, struct style style)
@@ -74,7 +91,7 @@ static bool is_digit(uint32_t c)
 
 int screen_text(struct screen *s, int x, int y, int width, struct style style, const char *text)
 {
-	int used = 0;
+	int used = 0, base = -1;  /* base: where the last character stands */
 	uint32_t c, last = 0;
 	while (*text) {
 		size_t len = text_decode(text, &c);
@@ -84,14 +101,16 @@ int screen_text(struct screen *s, int x, int y, int width, struct style style, c
 			c = '?';
 			w = 1;
 		}
-		if (w == 0)
+		if (w == 0) {
+			put_mark(s, base, y, c);
 			continue;
+		}
 		if (used + w > width || x + used + w > s->w) {
 			if (used && is_digit(last) && is_digit(c))
 				screen_put(s, x + used - 1, y, '~', style);
 			break;
 		}
-		screen_put(s, x + used, y, c, style);
+		screen_put(s, base = x + used, y, c, style);
 		last = c;
 		if (w == 2) {
 			screen_put(s, x + used + 1, y, ' ', style);
@@ -153,11 +172,14 @@ int screen_dump(const struct screen *s, FILE *f)
 	for (int y = 0; y < s->h; y++) {
 		const struct glyph *line = &s->cell[y * s->w];
 		int last = s->w;
-		while (last > 0 && line[last - 1].ch == ' ')
+		while (last > 0 && line[last - 1].ch == ' ' && !line[last - 1].mark[0])
 			last--;
-		for (int x = 0; x < last; x++)
+		for (int x = 0; x < last; x++) {
 			if (line[x].ch)
 				put_utf8(f, line[x].ch);
+			for (int i = 0; i < MARKS && line[x].mark[i]; i++)
+				put_utf8(f, line[x].mark[i]);
+		}
 		putc('\n', f);
 	}
 	return ferror(f) ? -1 : 0;

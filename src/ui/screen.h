@@ -1,7 +1,7 @@
 /* The picture: a grid of cells that pure code draws into.  A terminal shows it, a file keeps it, a test reads it.
  *
  * Drawing outside the grid is cut, never an error.  A wide character takes two cells: the second has ch == 0.
- * Characters that the locale cannot show become '?'; combining characters are left out. */
+ * Combining characters are kept with the character they belong to.  Characters that the locale cannot show become '?'. */
 #ifndef STEALSCOPE_UI_SCREEN_H
 #define STEALSCOPE_UI_SCREEN_H
 
@@ -15,9 +15,12 @@ struct style {
 	uint16_t attr;   /* bits of enum text_attr */
 };
 
+#define MARKS 4          /* combining characters of a cell: as many as curses shows */
+
 struct glyph {
 	uint32_t ch;     /* Unicode; 0 = right half of the wide character to the left */
 	struct style style;
+	uint32_t mark[MARKS];  /* what combines with ch; 0: no more */
 };
 
 struct screen {

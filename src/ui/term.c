@@ -207,17 +207,22 @@ static int pair_of(const struct terminal *t, struct style style)
 static void put(const struct terminal *t, int x, int y, const struct glyph *g)
 {
 	cchar_t cc;
-	wchar_t text[2] = { (wchar_t)g->ch, 0 };
+	wchar_t text[1 + MARKS + 1] = { (wchar_t)g->ch };
 	int pair = pair_of(t, g->style);
-	if (!t->utf8 && g->ch >= 0x80)
+	for (int i = 0; i < MARKS; i++)
+		text[1 + i] = (wchar_t)g->mark[i];
+	if (!t->utf8 && g->ch >= 0x80) {
 		text[0] = '?';
+		text[1] = 0;
+	}
 	if (setcchar(&cc, text, attributes(g->style.attr), (short)(pair < 256 ? pair : 0), &pair) == OK)
 		mvadd_wch(y, x, &cc);
 }
 
 static bool same_glyph(const struct glyph *a, const struct glyph *b)
 {
-	return a->ch == b->ch && a->style.fg == b->style.fg && a->style.bg == b->style.bg && a->style.attr == b->style.attr;
+	return a->ch == b->ch && a->style.fg == b->style.fg && a->style.bg == b->style.bg &&
+	       a->style.attr == b->style.attr && memcmp(a->mark, b->mark, sizeof a->mark) == 0;
 }
 
 void term_show(struct terminal *t, const struct screen *s)
