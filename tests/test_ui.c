@@ -89,6 +89,28 @@ static void test_view_zoom_keeps_cursor(void **state)
 	assert_int_equal(view_last(&v, &g), g.end);
 }
 
+/* Panes take columns from the time area and give them back: the window stays, to the ns when the columns are back. */
+static void test_view_refit(void **state)
+{
+	(void)state;
+	struct ground g = { 1000, 100000000, 55 };
+	for (int i = 0; i < 1000; i++) {
+		struct view v = { .t0 = 1000 + dice(90000000), .step = 1 + dice(100000) };
+		g.cols = 1 + (int)dice(120);
+		view_goto(&v, &g, v.t0 + dice(v.step * g.cols));
+		const struct view was = v;
+		const struct ground before = g;
+		g.cols = 1 + (int)dice(120);
+		view_refit(&v, &g, was.t0, was.step, before.cols);
+		check_view(&v, &g);
+		assert_true(v.t0 <= was.t0 && view_last(&v, &g) >= view_last(&was, &before));
+		assert_true(v.step == 1 || (v.step - 1) * g.cols < was.step * before.cols);
+		assert_int_equal(v.cursor, was.cursor);
+		view_refit(&v, &before, was.t0, was.step, before.cols);
+		assert_memory_equal(&v, &was, sizeof v);
+	}
+}
+
 static void test_undo(void **state)
 {
 	(void)state;
@@ -436,6 +458,7 @@ int main(void)
 		cmocka_unit_test(test_view_invariants),
 		cmocka_unit_test(test_view_pan_is_whole_columns),
 		cmocka_unit_test(test_view_zoom_keeps_cursor),
+		cmocka_unit_test(test_view_refit),
 		cmocka_unit_test(test_undo),
 		cmocka_unit_test(test_ruler_tick),
 		cmocka_unit_test(test_ruler_labels),

@@ -134,6 +134,39 @@ static void test_time_keys_in_a_pane(void **state)
 	assert_false(app.focused);
 }
 
+/* A pane that takes columns from the time area shows the window that was there; without it all is as it was. */
+static void test_window_stays(void **state)
+{
+	(void)state;
+	free(press(">}l(9l)"));
+	const struct view was = app.view;
+	const int cols = app.ground.cols;
+	const int64_t last = view_last(&app.view, &app.ground);
+	static const char *const open[] = { "F", "O", "P" }, *const close[] = { "F", "<BS>", "q" };
+	for (size_t i = 0; i < COUNT(open); i++) {
+		free(press(open[i]));
+		assert_int_equal(app.view.t0, was.t0);
+		assert_in_range(view_last(&app.view, &app.ground), last, last + app.ground.cols);
+		free(press(close[i]));
+		assert_int_equal(app.ground.cols, cols);
+		assert_int_equal(app.view.t0, was.t0);
+		assert_int_equal(app.view.step, was.step);
+		assert_int_equal(app.view.cursor, was.cursor);
+	}
+	/* That is no change of the view: undo takes back the one before.  A window chosen beside the pane is one. */
+	free(press("u"));
+	assert_int_equal(app.view.b, VIEW_NONE);
+	assert_int_equal(app.view.t0, was.t0);
+	free(press("Fd"));
+	const int64_t t0 = app.view.t0, to = view_last(&app.view, &app.ground);
+	assert_true(t0 > was.t0);
+	free(press("F"));
+	assert_int_equal(app.view.t0, t0);
+	assert_in_range(view_last(&app.view, &app.ground), to, to + cols);
+	free(press("u"));
+	assert_int_equal(app.view.t0, was.t0);
+}
+
 static void test_line_to_clipboard(void **state)
 {
 	(void)state;
@@ -488,6 +521,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_closing, begin, end),
 		cmocka_unit_test_setup_teardown(test_height, begin, end),
 		cmocka_unit_test_setup_teardown(test_time_keys_in_a_pane, begin, end),
+		cmocka_unit_test_setup_teardown(test_window_stays, begin, end),
 		cmocka_unit_test_setup_teardown(test_line_to_clipboard, begin, end),
 	};
 	return cmocka_run_group_tests_name("ui panes", tests, write_world, remove_world);

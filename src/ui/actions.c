@@ -278,6 +278,7 @@ static bool same_view(const struct view *a, const struct view *b, bool small)
 void action_do(struct app *app, enum action action)
 {
 	struct view before = app->view;
+	const int cols = app->ground.cols;
 	int64_t n = app->count ? app->count : 1;
 	if (action == ACT_UNDO || action == ACT_REDO) {
 		if (!(action == ACT_UNDO ? undo_back : undo_forward)(&app->undo, &app->view))
@@ -288,6 +289,10 @@ void action_do(struct app *app, enum action action)
 		bool small = do_rows(app, action, n) || action == ACT_LEFT || action == ACT_RIGHT;
 		if (!do_time(app, action, n) && !small && !do_lists(app, action) && !do_places(app, action, n))
 			do_panes(app, action, n);
+		if (app->ground.cols != cols && app_window_stays(app)) {
+			before.t0 = app->view.t0;
+			before.step = app->view.step;
+		}
 		if (!same_view(&before, &app->view, small))
 			undo_push(&app->undo, &before);
 	}

@@ -51,22 +51,21 @@ void app_prompt(struct app *app, enum prompt_kind kind, const char *initial)
 	prompt_open(&app->prompt, kind, initial);
 }
 
-static bool sees_whole(const struct app *app)
+bool app_window_stays(const struct app *app)
 {
-	return app->view.step > 0 && app->view.t0 <= app->ground.begin &&
-	       view_last(&app->view, &app->ground) >= app->ground.end;
+	return app->view.t0 == app->fitted.t0 && app->view.step == app->fitted.step && app->ground.cols == app->fitted.cols;
 }
 
 void app_layout(struct app *app, int label_w)
 {
 	int cols = app->w - label_w - 1;
-	bool whole = sees_whole(app);
+	if (!app_window_stays(app))
+		app->chosen = (struct laid){ app->view.t0, app->view.step, app->ground.cols };
 	app->label_w = label_w;
 	app->ground.cols = cols < 1 ? 1 : cols;
-	if (whole)
-		view_whole(&app->view, &app->ground);
-	else if (app->view.step > 0)
-		view_resize(&app->view, &app->ground);
+	if (app->view.step > 0)
+		view_refit(&app->view, &app->ground, app->chosen.t0, app->chosen.step, app->chosen.cols);
+	app->fitted = (struct laid){ app->view.t0, app->view.step, app->ground.cols };
 }
 
 void app_copy(struct app *app, const char *text)

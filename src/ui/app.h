@@ -25,6 +25,10 @@ struct app {
 	struct rows rows;
 	struct ground ground;
 	struct view view;
+	struct laid {
+		int64_t t0, step;
+		int cols;
+	} chosen, fitted;              /* the window that somebody chose, and as it was fitted into other columns since */
 	struct undo undo;
 	size_t top;                    /* first row shown, index into rows.row */
 	bool moved;                    /* the user chose a row: the survey must not move the cursor any more */
@@ -76,7 +80,8 @@ void app_refuse(struct app *app, const char *fmt, ...) __attribute__((format(pri
 bool app_answer(struct app *app, enum ask kind, struct answer *out);  /* waits as long as a frame may */
 bool app_at_rows(const struct app *app);                       /* keys go to the rows */
 void app_prompt(struct app *app, enum prompt_kind kind, const char *initial);
-void app_layout(struct app *app, int label_w);                 /* columns before the time area; the view keeps its place */
+void app_layout(struct app *app, int label_w);                 /* columns before the time area; the window stays */
+bool app_window_stays(const struct app *app);                  /* since the last layout */
 void app_copy(struct app *app, const char *text);              /* to the clipboard */
 void app_select(struct app *app, size_t row);                  /* row index; scrolls */
 void app_show_row(struct app *app, struct row_id id);          /* unfolds and selects */

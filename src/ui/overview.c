@@ -100,7 +100,7 @@ static void place(struct app *app, struct overview *p)
 /* Nobody has looked elsewhere yet: the timeline stands where its worst row waited longest. */
 static void settle(struct app *app, struct overview *p)
 {
-	for (size_t i = 0; i < p->s.rows && !app->moved; i++)
+	for (size_t i = 0; i < p->s.rows && !app->moved && app->undo.len == 0; i++)
 		if (row_same(id_of(&p->s.row[i].who), app->view.row) && p->s.row[i].gaps)
 			view_goto(&app->view, &app->ground, p->s.row[i].longest.start);
 	p->settled = true;

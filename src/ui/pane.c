@@ -56,21 +56,16 @@ int pane_label_w(int w)
 	return w * 3 / 10 < 18 ? 18 : w * 3 / 10 > 40 ? 40 : w * 3 / 10;
 }
 
-static int label_w_with(const struct app *app, const struct pane *p)
+int panes_label_w(const struct app *app, const struct pane *p)
 {
 	return p && p->ops->wide ? p->ops->wide(app->w) : pane_label_w(app->w);
-}
-
-int panes_label_w(const struct app *app)
-{
-	return label_w_with(app, app->below);
 }
 
 static void show_below(struct app *app, struct pane *p)
 {
 	app->below = p;
 	app->focused = p && (app->focused || p->ops->full);
-	app_layout(app, panes_label_w(app));
+	app_layout(app, panes_label_w(app, p));
 }
 
 bool panes_cancel(struct app *app)
@@ -214,7 +209,7 @@ bool pane_scope_open(struct app *app, struct pane *p, struct pane_scope *scope)
 		app_say(app, "choose a machine, a vCPU or a thread");
 		return false;
 	}
-	app_layout(app, label_w_with(app, p));  /* the window is what the screen shows beside this pane, not the last one */
+	app_layout(app, panes_label_w(app, p));  /* the window is what the screen shows beside this pane, not the last one */
 	scope->row = app->view.row;
 	pane_window(app, &scope->from, &scope->to);
 	if (p->ops->forget)

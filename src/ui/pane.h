@@ -106,7 +106,7 @@ void panes_release(struct app *app);
 void panes_carry(struct app *app, const struct rows *was, const struct rows *is);
 bool panes_cancel(struct app *app);                     /* what is being asked; false when nothing is */
 
-int panes_label_w(const struct app *app);               /* columns before the time area */
+int panes_label_w(const struct app *app, const struct pane *p);  /* columns before the time area; p NULL: without a pane */
 int pane_label_w(int w);                                /* the same on a screen of w where no pane wants others */
 
 bool pane_open(struct app *app, enum pane_id id);       /* false: it has said why not */

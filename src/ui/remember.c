@@ -74,17 +74,6 @@ void remember_save(struct app *app, const char *file)
 
 /* ---- Reading */
 
-static bool take_view(struct app *app, const char *text)
-{
-	struct view v;
-	const char *note;
-	if (!bookmark_parse(app, text, &v, &note))
-		return false;
-	app->view = v;
-	view_resize(&app->view, &app->ground);
-	return true;
-}
-
 static void take_fold(struct app *app, const char *text, bool open)
 {
 	struct row_id id;
@@ -113,12 +102,13 @@ static enum pane_id pane_of(const struct app *app, const char *text)
 	return (enum pane_id)i;
 }
 
-/* All but the pane, which may ask for what the other lines say. */
-static void take_line(struct app *app, const char *word, const char *text, bool *view, enum pane_id *pane)
+/* View and pane are taken when all lines are read: a pane may ask for what the others say. */
+static void take_line(struct app *app, const char *word, const char *text, struct view *view, enum pane_id *pane)
 {
 	struct rows *r = &app->rows;
-	if (strcmp(word, "view") == 0)
-		*view = take_view(app, text);
+	const char *note;
+	if (strcmp(word, "view") == 0 && !bookmark_parse(app, text, view, &note))
+		view->step = 0;
 	else if (strcmp(word, "open") == 0 || strcmp(word, "fold") == 0)
 		take_fold(app, text, word[0] == 'o');
 	else if (strcmp(word, "pin") == 0)
@@ -141,22 +131,25 @@ bool remember_load(struct app *app, const char *file)
 	FILE *f = fopen(file, "re");
 	char line[LINE_LONGEST];
 	char keys[32];
-	bool view = false;
+	struct view left = { .step = 0 };
 	enum pane_id pane = PANE_COUNT;
 	while (f && fgets(line, sizeof line, f)) {
 		line[strcspn(line, "\n")] = '\0';
 		char *text = line + strcspn(line, " ");
 		if (*text)
 			*text++ = '\0';
-		take_line(app, line, text, &view, &pane);
+		take_line(app, line, text, &left, &pane);
 	}
 	app->left_unread = f ? ferror(f) : errno != ENOENT;
 	if (app->left_unread)
 		app_say(app, "how you left the viewer cannot be read; it is kept as it was");
 	if (f)
 		fclose(f);
-	if (!view)
+	if (left.step == 0)
 		return false;
+	app_layout(app, panes_label_w(app, pane < PANE_COUNT ? app->pane[pane] : NULL));  /* what its window is of */
+	app->view = left;
+	view_resize(&app->view, &app->ground);
 	app->moved = true;
 	if (app->rows.sort == SORT_WINDOW)
 		rows_survey_start(&app->rows, app->view.t0, view_last(&app->view, &app->ground));

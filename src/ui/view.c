@@ -105,6 +105,13 @@ void view_fit(struct view *v, const struct ground *g, int64_t from, int64_t to, 
 	v->cursor = clamp64(from, v->t0, view_last(v, g));
 }
 
+void view_refit(struct view *v, const struct ground *g, int64_t t0, int64_t step, int cols)
+{
+	v->t0 = t0;
+	v->step = clamp64(((int128)step * cols + g->cols - 1) / g->cols, 1, INT64_MAX);
+	settle(v, g);
+}
+
 void view_resize(struct view *v, const struct ground *g)
 {
 	if (view_column(v, v->cursor) >= g->cols)

@@ -41,6 +41,8 @@ void view_goto(struct view *v, const struct ground *g, int64_t t);          /* c
 void view_centre(struct view *v, const struct ground *g, int64_t from, int64_t to);
 /* Zooms so that [from, to] fills num/den of the window, centred; the cursor goes to `from`. */
 void view_fit(struct view *v, const struct ground *g, int64_t from, int64_t to, int num, int den);
+/* The window of `cols` columns from t0 on, each of step ns, in the columns that there are now. */
+void view_refit(struct view *v, const struct ground *g, int64_t t0, int64_t step, int cols);
 void view_resize(struct view *v, const struct ground *g);  /* after the number of columns changed */
 
 /* ---- Undo: whole views, the last UNDO of them. */

@@ -160,7 +160,7 @@ void viewer_resize(struct app *app, int w, int h)
 	app->line_row = mem_new((size_t)(h > 0 ? h : 1), sizeof *app->line_row);
 	for (int i = 0; i < h; i++)
 		app->line_row[i].kind = ROW_KINDS;
-	app_layout(app, panes_label_w(app));
+	app_layout(app, panes_label_w(app, app->below));
 	status_forget(app);
 }
 
