@@ -57,6 +57,15 @@ static void test_screen_cut_number(void **state)
 		row_text(&s, text);
 		assert_string_equal(text, widths[i].shown);
 	}
+	static const struct { int width; const char *shown; } decimals[] = {
+		{ 10, "in 25.0 ms" }, { 9, "in 25.0 m" }, { 7, "in 25.0" }, { 6, "in 25~" }, { 5, "in 2~" }, { 4, "in ~" }, { 3, "in" },
+	};
+	for (size_t i = 0; i < COUNT(decimals); i++) {
+		screen_resize(&s, 80, 1);
+		screen_text(&s, 0, 0, decimals[i].width, plain, "in 25.0 ms");
+		row_text(&s, text);
+		assert_string_equal(text, decimals[i].shown);
+	}
 	screen_release(&s);
 }
 
@@ -68,6 +77,9 @@ static void test_squeeze(void **state)
 		{ "instance-0000002f/151 nginx", 27, "instance-0000002f/151 nginx" },
 		{ "instance-0000002f/151 nginx", 26, "ins~2f/151 nginx" }, { "instance-0000002f/151 nginx", 9, "ins~2f/151 nginx" },
 		{ "Debian/151 fibonacci", 12, "Debian/151 fibonacci" }, { "host softirq/1-TIMER", 12, "host softirq/1-TIMER" },
+		{ "16 gaps of instance-0000002f/151 nginx in 2 s", 40, "16 gaps of ins~2f/151 nginx in 2 s" },
+		{ "hypervisor for instance-0000002f/151 nginx", 9, "hypervisor for ins~2f/151 nginx" },
+		{ "path of host softirq/1-TIMER", 12, "path of host softirq/1-TIMER" },
 		{ "instance-0000002f", 9, "instance-0000002f" }, { "", 0, "" }, { "/7", 0, "/7" },
 		{ "\xe4\xb8\xad\xe6\x96\x87\xe4\xb8\xad\xe6\x96\x87/7", 9, "\xe4\xb8\xad~\xe6\x96\x87/7" },
 	};

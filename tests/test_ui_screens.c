@@ -60,6 +60,14 @@ static void test_tiers_and_sizes(void **state)
 static void test_panes_and_lists(void **state)
 {
 	(void)state;
+	struct ui_options small = mono80;
+	small.width = 40;
+	small.height = 16;
+	check_screen("flow-40", ":Debian/3525\nF", &small);
+	check_screen("gaps-40", ":Debian/3525\nP", &small);
+	check_screen("exits-40", ":Debian/CPU0\nE", &small);
+	check_screen("path-40", ":Debian/3525\nCj", &small);
+	check_screen("diff-40", ":+6ms\n(\n:+13ms\n)\nV", &small);
 	check_screen("blame-120", "B", &mono120);
 	check_screen("gaps-120", ":Debian\nP<Down>", &mono120);
 	check_screen("gaps-80", ":Debian/3525\nPo\n/burn<Enter>", &mono80);

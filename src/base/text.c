@@ -95,11 +95,24 @@ size_t text_fit(const char *s, int cells)
 	return used;
 }
 
-char *text_squeeze(char *text, int w)
+/* Where it names who it is about: "flow of instance-0000002f/151 nginx". */
+static char *subject_in(char *text)
 {
-	size_t end = strcspn(text, "/ ");
-	if (text[end] != '/' || text_width(text) <= w)
-		return text;
+	static const char *const before[] = { "", " of ", " for " };
+	for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
+		char *at = strstr(text, before[i]);
+		if (at && at[strlen(before[i]) + strcspn(at + strlen(before[i]), "/ ")] == '/')
+			return at + strlen(before[i]);
+	}
+	return NULL;
+}
+
+char *text_squeeze(char *whole, int w)
+{
+	char *text = subject_in(whole);
+	if (!text || text_width(whole) <= w)
+		return whole;
+	size_t end = strcspn(text, "/");
 	text[end] = '\0';
 	int all = text_width(text);
 	size_t head = text_fit(text, MACHINE_HEAD), tail = head;
@@ -115,7 +128,7 @@ char *text_squeeze(char *text, int w)
 		text[head] = '~';
 		memmove(text + head + 1, text + tail, strlen(text + tail) + 1);
 	}
-	return text;
+	return whole;
 }
 
 bool text_breaks(const char *s, size_t space)

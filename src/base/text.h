@@ -28,7 +28,8 @@ int text_width(const char *s);
 size_t text_fit(const char *s, int cells);
 
 /* Of "instance-0000002f/151 nginx", which does not go into w columns: "ins~2f/151 nginx".  Who of the machine is meant is
- * worth more than all of its name, which is short in one way alone.  In place; returns text. */
+ * worth more than all of its name, which is short in one way alone.  That may stand behind "of" or "for": "gaps of
+ * instance-0000002f/151 nginx in 2 s".  In place; returns text. */
 char *text_squeeze(char *text, int w);
 
 /* May a line end at this space?  Not between a number and its unit: "48.7 %", "12.0 ms". */

@@ -165,6 +165,15 @@ static void title(const struct app *app, const struct pane *pane, int w, char *b
 	         p->diff.found == 1 ? "" : "s", doubt);
 }
 
+static void none(const struct app *app, const struct pane *pane, char *buf, size_t size)
+{
+	const struct diff_pane *p = (const struct diff_pane *)pane;
+	(void)app;
+	snprintf(buf, size, "%s", p->verdict ? p->verdict : "");
+	for (char *at = buf; (at = strchr(at, '\n'));)
+		*at = ' ';
+}
+
 /* As many words of the text as go into w columns, at least one; returns where the next line begins. */
 static const char *fill_line(const char *text, int w, char *buf, size_t size)
 {
@@ -182,22 +191,26 @@ static const char *fill_line(const char *text, int w, char *buf, size_t size)
 	return text + taken + (text[taken] == ' ' || text[taken] == '\n');
 }
 
-/* Before and after stand beside the change where there is room. */
-static int figures(int w)
+/* Before and after stand beside the change where there is room; where there is little, that stands alone. */
+static int first_figure(int w)
 {
-	return w >= 100 ? 6 : 4;
+	return w >= 100 ? 0 : 2;
+}
+
+static int end_of_figures(int w)
+{
+	return w < PANE_NARROW ? 3 : 6;
 }
 
 static int name_columns(int w)
 {
-	const int rest = w - 2 - figures(w) * FIGURE + 1;
+	const int rest = w - 2 - (end_of_figures(w) - first_figure(w)) * FIGURE + 1;
 	return rest > NAMES_MOST ? NAMES_MOST : rest;
 }
 
 static void draw_figures(struct screen *s, int y, const char *const text[6], struct style style)
 {
-	const int n = figures(s->w);
-	for (int i = 6 - n, x = 1 + name_columns(s->w); i < 6; i++, x += FIGURE)
+	for (int i = first_figure(s->w), x = 1 + name_columns(s->w); i < end_of_figures(s->w); i++, x += FIGURE)
 		screen_text(s, x + FIGURE - 1 - text_width(text[i]), y, FIGURE, style, text[i]);
 }
 
@@ -326,6 +339,6 @@ static void go(struct app *app, struct pane *pane, size_t i)
 
 const struct pane_ops diff_pane = {
 	.size = sizeof(struct diff_pane), .open = begin, .ask = ASK_DIFF, .question = question, .answer = take,
-	.arrange = arrange, .name = name, .title = title, .headings = VERDICT_LINES + 1, .heading = heading, .line = draw_line,
-	.go = go, .tell = tell, .file = file_name, .export = write_to, .forget = forget,
+	.arrange = arrange, .name = name, .title = title, .none = none, .headings = VERDICT_LINES + 1, .heading = heading,
+	.line = draw_line, .go = go, .tell = tell, .file = file_name, .export = write_to, .forget = forget,
 };

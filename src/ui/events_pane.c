@@ -105,6 +105,11 @@ static void title(const struct app *app, const struct pane *pane, int w, char *b
 /* Columns: when, where, who, what. */
 enum { WHEN = 19, WHERE = 13, WHO = 22 };
 
+static int event_at(int w)
+{
+	return 1 + WHEN + (w < PANE_NARROW ? 0 : WHERE + WHO);
+}
+
 static const char *who_of(const struct event_text *ev, char *buf, size_t size)
 {
 	char comm[64];
@@ -128,9 +133,11 @@ static void heading(const struct app *app, const struct pane *pane, struct scree
 	(void)pane;
 	screen_fill(s, 0, y, s->w, ' ', style);
 	screen_text(s, 1, y, WHEN, style, "at");
-	screen_text(s, 1 + WHEN, y, WHERE, style, "machine/CPU");
-	screen_text(s, 1 + WHEN + WHERE, y, WHO, style, "thread");
-	screen_text(s, 1 + WHEN + WHERE + WHO, y, s->w, style, "event");
+	if (s->w >= PANE_NARROW) {
+		screen_text(s, 1 + WHEN, y, WHERE, style, "machine/CPU");
+		screen_text(s, 1 + WHEN + WHERE, y, WHO, style, "thread");
+	}
+	screen_text(s, event_at(s->w), y, s->w, style, "event");
 }
 
 static void draw_line(struct app *app, struct pane *pane, struct screen *s, int y, size_t i, bool selected)
@@ -138,11 +145,13 @@ static void draw_line(struct app *app, struct pane *pane, struct screen *s, int 
 	const struct event_text *ev = event_of(pane, i);
 	struct style style = pane_style(app, PART_NORMAL, selected);
 	char when[TIME_TEXT], text[512];
-	int x = 1 + WHEN + WHERE + WHO;
+	int x = event_at(s->w);
 	screen_text(s, 1, y, WHEN - 1, style, ruler_time(when, &app->axis, ev->t, 1));
-	where_of(ev, text, sizeof text);
-	screen_text(s, 1 + WHEN, y, WHERE - 1, style, text_squeeze(text, WHERE - 1));
-	screen_text(s, 1 + WHEN + WHERE, y, WHO - 1, style, who_of(ev, text, sizeof text));
+	if (s->w >= PANE_NARROW) {
+		where_of(ev, text, sizeof text);
+		screen_text(s, 1 + WHEN, y, WHERE - 1, style, text_squeeze(text, WHERE - 1));
+		screen_text(s, 1 + WHEN + WHERE, y, WHO - 1, style, who_of(ev, text, sizeof text));
+	}
 	x += screen_text(s, x, y, s->w - x, style, text_escape(text, sizeof text, ev->event)) + 1;
 	screen_text(s, x, y, s->w - x, style, text_escape(text, sizeof text, ev->fields));
 }

@@ -150,12 +150,18 @@ static void none(const struct app *app, const struct pane *pane, char *buf, size
 		snprintf(buf, size, "%s", "The host's events kvm_entry and kvm_exit tell of exits.");
 }
 
-static int name_columns(int w)
+#define NAME_LEAST 16
+#define NAME_MOST 50
+
+/* How many columns there is room for, the first ones first; the name has what they leave. */
+static int shown_columns(int w, int *name)
 {
-	int rest = w - 2;
-	for (int c = 0; c < COLUMNS; c++)
-		rest -= columns[c].width + 1;
-	return rest < 16 ? 16 : rest > 50 ? 50 : rest;
+	int n = 0;
+	*name = w - 2;
+	while (n < COLUMNS && *name - columns[n].width - 1 >= NAME_LEAST)
+		*name -= columns[n++].width + 1;
+	*name = *name > NAME_MOST ? NAME_MOST : *name;
+	return n;
 }
 
 static void heading(const struct app *app, const struct pane *pane, struct screen *s, int y)
@@ -171,9 +177,9 @@ static void heading(const struct app *app, const struct pane *pane, struct scree
 		int x = 1 + screen_printf(s, 1, y, s->w, style, "%s took ", reason_of(p, row, reason, sizeof reason));
 		histogram_draw(app, s, x, y, s->w - x, row->bin);
 	}
-	int x = 1 + name_columns(s->w);
+	int name, shown = shown_columns(s->w, &name), x = 1 + name;
 	screen_text(s, 1, y + 1, x - 1, style, "left for");
-	for (int c = 0; c < COLUMNS; x += columns[c++].width + 1)
+	for (int c = 0; c < shown; x += columns[c++].width + 1)
 		screen_text(s, x + columns[c].width - (int)strlen(columns[c].heading), y + 1, columns[c].width,
 		            c == (int)p->by ? marked : style, columns[c].heading);
 }
@@ -235,10 +241,10 @@ static void draw_line(struct app *app, struct pane *pane, struct screen *s, int 
 	const struct exit_row *row = row_of(pane, i);
 	struct style style = pane_style(app, PART_NORMAL, selected);
 	char text[512];
-	int x = 1 + name_columns(s->w);
+	int name, shown = shown_columns(s->w, &name), x = 1 + name;
 	what_text(app, p, row, text, sizeof text);
 	screen_text(s, 1, y, x - 2, style, text);
-	for (int c = 0; c < COLUMNS; x += columns[c++].width + 1) {
+	for (int c = 0; c < shown; x += columns[c++].width + 1) {
 		cell_text(p, row, (enum exits_column)c, text, sizeof text);
 		screen_text(s, x + columns[c].width - text_width(text), y, columns[c].width, style, text);
 	}

@@ -78,18 +78,22 @@ static void make_lines(struct flow_pane *p)
 	memmove(p->line, p->line + systems, p->pane.lines * sizeof *p->line);
 }
 
-/* Of a line: the width of its name, and of its bar. */
+#define FIGURES 17  /* columns of the duration and the share */
+#define NAME_LEAST 26
+#define LANE_LEAST 10
+
+/* Of a line: the width of its name, and of its bar; where there is no room for a bar the name has the rest. */
 static int name_columns(int w)
 {
-	return w * 3 / 10 < 26 ? 26 : w * 3 / 10 > 44 ? 44 : w * 3 / 10;
+	if (w < NAME_LEAST + FIGURES + 1 + LANE_LEAST)
+		return w - FIGURES;
+	return w * 3 / 10 < NAME_LEAST ? NAME_LEAST : w * 3 / 10 > 44 ? 44 : w * 3 / 10;
 }
-
-#define FIGURES 17  /* columns of the duration and the share */
 
 static int lane_columns(int w)
 {
 	int cols = w - name_columns(w) - FIGURES - 1;
-	return cols >= 10 ? cols : 0;
+	return cols >= LANE_LEAST ? cols : 0;
 }
 
 /* Its bars stand beneath those of the rows: one axis for both. */

@@ -190,7 +190,7 @@ static void title(const struct app *app, const struct pane *pane, int w, char *b
 	row_title(&app->rows, p->scope.row, who, sizeof who);
 	if (pane->filter[0] && cut)
 		snprintf(of_all, sizeof of_all, " among the longest %zu", p->list.items);
-	int n = snprintf(buf, size, " %" PRIu64 " gap%s of %.40s in %s: %s%s ", p->shown.count,
+	int n = snprintf(buf, size, " %" PRIu64 " gap%s of %s in %s: %s%s ", p->shown.count,
 	                 p->shown.count == 1 ? "" : "s", who, time_duration(span, pane->to - pane->from + 1),
 	                 time_duration(total, p->shown.total), of_all);
 	if (pane->lines && n + 40 < w)
@@ -202,7 +202,7 @@ static void title(const struct app *app, const struct pane *pane, int w, char *b
 /* Columns: when, how long, who (of a machine), by whom. */
 static int who_columns(const struct gaps_pane *p, int w)
 {
-	return p->scope.row.kind == ROW_MACHINE ? w > 100 ? 30 : 14 : 0;
+	return p->scope.row.kind == ROW_MACHINE && w >= PANE_NARROW ? w > 100 ? 30 : 14 : 0;
 }
 
 #define WHEN_COLUMNS 14
@@ -227,7 +227,8 @@ static void heading(const struct app *app, const struct pane *pane, struct scree
 	screen_text(s, 1, y + 1, WHEN_COLUMNS, style, "at");
 	screen_printf(s, at, y + 1, LENGTH_COLUMNS, style, "%*s", LENGTH_COLUMNS, "length");
 	screen_text(s, at + LENGTH_COLUMNS + 2, y + 1, who, style, "who");
-	screen_text(s, at + LENGTH_COLUMNS + 2 + who, y + 1, s->w, style, " part  mostly to");
+	at += LENGTH_COLUMNS + 2 + who;
+	screen_text(s, at, y + 1, s->w, style, s->w < PANE_NARROW ? "mostly to" : " part  mostly to");
 }
 
 static void draw_line(struct app *app, struct pane *pane, struct screen *s, int y, size_t i, bool selected)
@@ -244,7 +245,9 @@ static void draw_line(struct app *app, struct pane *pane, struct screen *s, int 
 	screen_text(s, at, y, who - 1, style, row_label(&app->rows, row_of(&item->gap), label, sizeof label));
 	if (!item->culprits)
 		return;
-	at += who + screen_printf(s, at + who, y, s->w, style, "%4.0f%%  ", 100 * p->list.culprit[item->culprit].share);
+	at += who;
+	if (s->w >= PANE_NARROW)
+		at += screen_printf(s, at, y, s->w, style, "%4.0f%%  ", 100 * p->list.culprit[item->culprit].share);
 	snprintf(thief, sizeof thief, "%s", p->line[i].thief);
 	screen_text(s, at, y, s->w - at, style, text_squeeze(thief, s->w - at));
 }

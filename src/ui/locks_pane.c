@@ -169,8 +169,8 @@ static void none(const struct app *app, const struct pane *pane, char *buf, size
 {
 	const struct locks_pane *p = (const struct locks_pane *)pane;
 	if (is_silent(app, p))
-		snprintf(buf, size, "%s", "No event names a lock there. That takes lock:contention_begin and "
-		         "lock:contention_end, or the system calls futex, of its kernel.");
+		snprintf(buf, size, "%s", "No event names a lock there: record lock:contention_begin and _end, or "
+		         "system calls futex, of its kernel.");
 	else if (p->scope.row.kind == ROW_CPU)
 		snprintf(buf, size, "%s", "None of its exits tells of spinning. What its threads waited for: b at their machine.");
 }
@@ -182,7 +182,7 @@ static void title(const struct app *app, const struct pane *pane, int w, char *b
 	int64_t all = 0, lost = 0;
 	row_title(&app->rows, p->scope.row, who, sizeof who);
 	if (pane->lines == 0) {
-		snprintf(buf, size, " no lock waits of %.40s in %s ", who, time_duration(span, pane->to - pane->from + 1));
+		snprintf(buf, size, " no lock waits of %s in %s ", who, time_duration(span, pane->to - pane->from + 1));
 		return;
 	}
 	for (size_t i = 0; i < pane->lines; i++) {
@@ -190,7 +190,7 @@ static void title(const struct app *app, const struct pane *pane, int w, char *b
 		lost += wait_of(pane, i)->taken;
 	}
 	time_duration(span, pane->to - pane->from + 1);
-	int n = snprintf(buf, size, " %zu lock wait%s of %.40s in %s: %s ", pane->lines, pane->lines == 1 ? "" : "s", who, span,
+	int n = snprintf(buf, size, " %zu lock wait%s of %s in %s: %s ", pane->lines, pane->lines == 1 ? "" : "s", who, span,
 	                 time_duration(waited, all));
 	if (lost && n + 35 < w)
 		n += snprintf(buf + n - 1, size - (size_t)n + 1, ", %s taken from holders ", time_duration(taken, lost)) - 1;

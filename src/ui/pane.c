@@ -356,6 +356,11 @@ bool pane_key(struct app *app, uint32_t key)
 
 /* ---- Drawing ------------------------------------------------------------------------------------------------------ */
 
+struct style pane_style(const struct app *app, enum part part, bool selected)
+{
+	return app->look.palette.part[selected ? PART_SELECTED : part];
+}
+
 /* Why it is empty; "": it is not, or its title says it. */
 static const char *none_text(const struct app *app, const struct pane *p, char *buf, size_t size)
 {
@@ -365,6 +370,20 @@ static const char *none_text(const struct app *app, const struct pane *p, char *
 	return buf;
 }
 
+/* Returns how many lines it takes on a screen of w, at most `height`; s NULL: they are not drawn. */
+static int draw_none(const char *text, struct screen *s, int y, int w, int height, struct style style)
+{
+	int i = 0;
+	for (; i < height && *text; i++) {
+		size_t n = text_line(text, w - 2);
+		n = n ? n : strlen(text);
+		if (s)
+			screen_printf(s, 1, y + i, w - 2, style, "%.*s", (int)n, text);
+		text += n + strspn(text + n, " ");
+	}
+	return i;
+}
+
 int pane_height(const struct app *app, int room)
 {
 	const struct pane *p = app->below;
@@ -372,22 +391,38 @@ int pane_height(const struct app *app, int room)
 	if (!p || p->ops->full)
 		return p ? room : 0;
 	size_t lines = p->valid ? p->lines : p->room;
-	if (*none_text(app, p, none, sizeof none))
-		lines = 3;
 	int want = (int)(lines < MOST_LINES ? lines : MOST_LINES) + 1 + p->ops->headings;
-	want = (want < room / 2 ? want : room / 2) + p->grown;
+	want = want < room / 2 ? want : room / 2;
+	if (*none_text(app, p, none, sizeof none))
+		want = 1 + draw_none(none, NULL, 0, app->w, room, pane_style(app, PART_NORMAL, false));
+	want += p->grown;
 	return want < 1 ? 1 : want > room - LEAST_ROWS ? room > LEAST_ROWS ? room - LEAST_ROWS : 0 : want;
 }
 
 /* What can be done with it, as far as there is room. */
 static const char *hint_of(const struct app *app, const struct pane *p, int room)
 {
-	static const char *const hints[2][2] = { { " Tab goes into it  X export  q closes ", " Tab " },
-		{ " Enter goes there  e export  q closes ", " q closes " } };
+	static const char *const hints[3][2] = { { " Tab goes into it  X export  q closes ", " Tab " },
+		{ " e export  q closes ", " q closes " }, { " Enter goes there  e export  q closes ", " q closes " } };
+	const int which = !app->focused ? 0 : p->lines == 0 ? 1 : 2;
 	for (int i = 0; i < 2 && !p->ops->full; i++)
-		if ((int)strlen(hints[app->focused][i]) < room)
-			return hints[app->focused][i];
+		if ((int)strlen(hints[which][i]) < room)
+			return hints[which][i];
 	return "";
+}
+
+/* What does not fit is left out whole, what is worth least first; who it is about stays. */
+static void shorten_title(char *title, int room)
+{
+	static const char *const before[] = { ", ", ", ", ": ", " + ", " in ", " from " };
+	text_squeeze(title, room);
+	for (size_t i = 0; i < sizeof before / sizeof *before && text_width(title) > room; i++) {
+		char *last = NULL;
+		for (char *at = title; (at = strstr(at, before[i])); at++)
+			last = at;
+		if (last)
+			snprintf(last, 2, " ");
+	}
 }
 
 static void draw_title(struct app *app, struct pane *p, struct screen *s, int y)
@@ -401,6 +436,7 @@ static void draw_title(struct app *app, struct pane *p, struct screen *s, int y)
 		snprintf(title, sizeof title, " %s: none here ", name);
 	else
 		p->ops->title(app, p, s->w, title, sizeof title);
+	shorten_title(title, s->w - 1);  /* its last space may go */
 	screen_fill(s, 0, y, s->w, '-', style);
 	int x = 1 + screen_text(s, 1, y, s->w - 2, style, title);
 	if (p->filter[0])
@@ -422,28 +458,13 @@ static void scroll_to_cursor(struct pane *p)
 		p->top = p->lines > p->page ? p->lines - p->page : 0;
 }
 
-struct style pane_style(const struct app *app, enum part part, bool selected)
-{
-	return app->look.palette.part[selected ? PART_SELECTED : part];
-}
-
-static void draw_none(const char *text, struct screen *s, int y, int height, struct style style)
-{
-	for (int i = 0; i < height && *text; i++) {
-		size_t n = text_line(text, s->w - 2);
-		n = n ? n : strlen(text);
-		screen_printf(s, 1, y + i, s->w - 2, style, "%.*s", (int)n, text);
-		text += n + strspn(text + n, " ");
-	}
-}
-
 void pane_draw(struct app *app, struct screen *s, int y, int height)
 {
 	struct pane *p = app->below;
 	char none[NONE_TEXT];
 	if (*none_text(app, p, none, sizeof none)) {
 		draw_title(app, p, s, y);
-		draw_none(none, s, y + 1, height - 1, app->look.palette.part[PART_NORMAL]);
+		draw_none(none, s, y + 1, s->w, height - 1, app->look.palette.part[PART_NORMAL]);
 		return;
 	}
 	int head = p->ops->headings && height > p->ops->headings + (p->lines > 0) ? 1 + p->ops->headings : 1;

@@ -106,6 +106,8 @@ void panes_release(struct app *app);
 void panes_carry(struct app *app, const struct rows *was, const struct rows *is);
 bool panes_cancel(struct app *app);                     /* what is being asked; false when nothing is */
 
+#define PANE_NARROW 60  /* on screens of fewer columns panes leave some of theirs out, which the status line tells */
+
 int panes_label_w(const struct app *app, const struct pane *p);  /* columns before the time area; p NULL: without a pane */
 int pane_label_w(int w);                                /* the same on a screen of w where no pane wants others */
 

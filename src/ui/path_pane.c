@@ -215,7 +215,7 @@ static void title(const struct app *app, const struct pane *pane, int w, char *b
 	name(app, pane, whose, sizeof whose);
 	if (p->path.unknown)
 		snprintf(unknown, sizeof unknown, ", %s unknown", time_duration(ns, p->path.unknown));
-	int n = snprintf(buf, size, " %.60s in %s%s ", whose, time_duration(span, p->path.end - p->path.start + 1), unknown);
+	int n = snprintf(buf, size, " %s in %s%s ", whose, time_duration(span, p->path.end - p->path.start + 1), unknown);
 	if (n + 20 < w)
 		snprintf(buf + n - 1, size - (size_t)n + 1, ", %s ", view_name[p->view]);
 }
@@ -224,7 +224,16 @@ static void title(const struct app *app, const struct pane *pane, int w, char *b
 #define WHEN_COLUMNS 15
 #define LENGTH_COLUMNS 8
 #define LINK_COLUMNS 15
-#define WHO_AT (1 + WHEN_COLUMNS + LENGTH_COLUMNS + 2)
+
+static int length_at(int w)
+{
+	return w < PANE_NARROW ? 1 : 1 + WHEN_COLUMNS;
+}
+
+static int who_at(int w)
+{
+	return length_at(w) + LENGTH_COLUMNS + 2;
+}
 
 static int link_columns(int w)
 {
@@ -233,20 +242,20 @@ static int link_columns(int w)
 
 static int who_columns(int w)
 {
-	return (w - WHO_AT - link_columns(w)) * 9 / 20;
+	return (w - who_at(w) - link_columns(w)) * 9 / 20;
 }
 
 static void heading(const struct app *app, const struct pane *pane, struct screen *s, int y)
 {
 	const struct path_pane *p = (const struct path_pane *)pane;
 	struct style style = app->look.palette.part[PART_RULER];
-	int who = who_columns(s->w), link = link_columns(s->w);
+	const int who = who_columns(s->w), link = link_columns(s->w), length = length_at(s->w), at = who_at(s->w);
 	screen_fill(s, 0, y, s->w, ' ', style);
-	screen_text(s, 1, y, WHEN_COLUMNS, style, p->view < SUM_THREADS ? "at" : " share  pieces");
-	screen_printf(s, 1 + WHEN_COLUMNS, y, LENGTH_COLUMNS, style, "%*s", LENGTH_COLUMNS, "time");
-	screen_text(s, WHO_AT, y, who, style, p->view == SUM_KINDS ? "kind" : p->view == SUM_MACHINES ? "machine" : "who");
+	screen_text(s, 1, y, length - 1, style, p->view < SUM_THREADS ? "at" : " share  pieces");
+	screen_printf(s, length, y, LENGTH_COLUMNS, style, "%*s", LENGTH_COLUMNS, "time");
+	screen_text(s, at, y, who, style, p->view == SUM_KINDS ? "kind" : p->view == SUM_MACHINES ? "machine" : "who");
 	if (p->view <= SUM_THREADS)
-		screen_text(s, WHO_AT + who, y, s->w, style, "what");
+		screen_text(s, at + who, y, s->w, style, "what");
 	if (link && p->view < SUM_THREADS)
 		screen_text(s, s->w - link, y, link, style, "for the next");
 }
@@ -258,18 +267,18 @@ static void draw_line(struct app *app, struct pane *pane, struct screen *s, int 
 	const struct path_piece *e = piece_of(pane, i);
 	struct style style = pane_style(app, PART_NORMAL, selected), steal = pane_style(app, PART_STEAL, selected);
 	char text[600], d[TIME_TEXT], part[16];
-	int who = who_columns(s->w), link = link_columns(s->w);
+	const int who = who_columns(s->w), link = link_columns(s->w), length = length_at(s->w), at = who_at(s->w);
 	if (p->view < SUM_THREADS)
-		screen_text(s, 1, y, WHEN_COLUMNS, style, ruler_time(d, &app->axis, e->start, 1000));
+		screen_text(s, 1, y, length - 1, style, ruler_time(d, &app->axis, e->start, 1000));
 	else
-		screen_printf(s, 1, y, WHEN_COLUMNS, style, "%6s %7zu",
+		screen_printf(s, 1, y, length - 1, style, "%6s %7zu",
 		              text_share(part, (double)line->ns / ((double)(p->path.end - p->path.start) + 1)), line->pieces);
-	screen_printf(s, 1 + WHEN_COLUMNS, y, LENGTH_COLUMNS, style, "%*s", LENGTH_COLUMNS, time_duration(d, line->ns));
+	screen_printf(s, length, y, LENGTH_COLUMNS, style, "%*s", LENGTH_COLUMNS, time_duration(d, line->ns));
 	subject_of(app, p, e, text, sizeof text);
-	screen_text(s, WHO_AT, y, who - 1, style, text_squeeze(text, who - 1));
+	screen_text(s, at, y, who - 1, style, text_squeeze(text, who - 1));
 	if (p->view > SUM_THREADS)
 		return;
-	screen_text(s, WHO_AT + who, y, s->w - WHO_AT - who - link - (link > 0), e->thief.system >= 0 ? steal : style,
+	screen_text(s, at + who, y, s->w - at - who - link - (link > 0), e->thief.system >= 0 ? steal : style,
 	            deed(app, &p->path, e, text, sizeof text));
 	if (link && p->view < SUM_THREADS)
 		screen_text(s, s->w - link, y, link, style, link_of(e, text, sizeof text));

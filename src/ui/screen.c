@@ -89,6 +89,11 @@ static bool is_digit(uint32_t c)
 	return c >= '0' && c <= '9';
 }
 
+static bool in_number(uint32_t last, uint32_t c, uint32_t next)
+{
+	return is_digit(c) ? is_digit(last) || last == '.' : c == '.' && is_digit(last) && is_digit(next);
+}
+
 int screen_text(struct screen *s, int x, int y, int width, struct style style, const char *text)
 {
 	int used = 0, base = -1;  /* base: where the last character stands */
@@ -106,7 +111,7 @@ int screen_text(struct screen *s, int x, int y, int width, struct style style, c
 			continue;
 		}
 		if (used + w > width || x + used + w > s->w) {
-			if (used && is_digit(last) && is_digit(c))
+			if (used && in_number(last, c, (unsigned char)*text))
 				screen_put(s, x + used - 1, y, '~', style);
 			break;
 		}

@@ -283,6 +283,7 @@ static bool within_a_second(const struct app *app)
 }
 
 #define NEARLY_ALL 90  /* per cent */
+#define NUMBER "0123456789."
 
 /* Takes `what` and the number behind it out of the text. */
 static void leave_out(char *text, const char *what)
@@ -302,11 +303,35 @@ static void leave_out_name(char *text, int room, const char *title)
 		memmove(text, text + n + 1, strlen(text + n + 1) + 1);
 }
 
-/* What does not fit is seen to be cut. */
+/* What does not fit is seen to be cut; of a number nothing is left. */
 static void mark_cut(char *text, int room)
 {
-	if (text_width(text) > room && room > 2)
-		memcpy(text + text_fit(text, room - 2), "..", sizeof "..");
+	if (text_width(text) <= room || room <= 2)
+		return;
+	size_t n = text_fit(text, room - 2);
+	if (strchr(NUMBER, text[n]))
+		while (n > 0 && strchr(NUMBER, text[n - 1]))
+			n--;
+	memcpy(text + n, "..", sizeof "..");
+}
+
+static void leave_out_last(char *text, int room, char before)
+{
+	char *tail = strrchr(text, before);
+	if (tail && text_width(text) > room)
+		*tail = '\0';
+}
+
+/* Of what a pane says of a line, parts are left out whole: "97 % o.." tells nobody of whom. */
+static void shorten_note(char *text, int room, const char *title)
+{
+	leave_out_last(text, room, ';');
+	leave_out_name(text, room, title);
+	leave_out_last(text, room, ';');
+	char *of = strstr(text, "% of it ");
+	if (of && text_width(text) > room)
+		memmove(of + 2, of + 8, strlen(of + 8) + 1);
+	leave_out_last(text, room, ',');
 }
 
 /* Where the line is short, the sentence goes without what the header tells: "12:03:04.1139" becomes ".1139"; then
@@ -342,11 +367,8 @@ static bool draw_of_pane(struct app *app, struct screen *s, int y)
 		return false;
 	p->ops->tell(app, p, p->at, text, sizeof text);
 	screen_fill(s, 0, y, s->w, ' ', app->look.palette.part[PART_NORMAL]);
-	char *tail = strrchr(text, ';');
-	if (tail && text_width(text) > s->w - 2)
-		*tail = '\0';
 	row_title(&app->rows, app->view.row, title, sizeof title);
-	leave_out_name(text, s->w - 2, title);
+	shorten_note(text, s->w - 2, title);
 	mark_cut(text, s->w - 2);
 	screen_text(s, 1, y, s->w - 1, app->look.palette.part[PART_STATUS], text);
 	return true;
