@@ -68,6 +68,10 @@ static void test_panes_and_lists(void **state)
 	check_screen("exits-40", ":Debian/CPU0\nE", &small);
 	check_screen("path-40", ":Debian/3525\nCj", &small);
 	check_screen("diff-40", ":+6ms\n(\n:+13ms\n)\nV", &small);
+	check_screen("help-40", "?/lost<Enter>", &small);
+	check_screen("themes-40", "L", &small);
+	check_screen("details-40", ":Debian/3525\n>x", &small);
+	check_screen("second-40", ":12:03:04.1\n:zoom 2us\n(", &small);
 	check_screen("blame-120", "B", &mono120);
 	check_screen("gaps-120", ":Debian\nP<Down>", &mono120);
 	check_screen("gaps-80", ":Debian/3525\nPo\n/burn<Enter>", &mono80);
@@ -152,6 +156,33 @@ static void test_offset_alone(void **state)
 }
 
 /* Nothing of the lists that explain is cut on a screen of 80 columns. */
+static char *without_spaces(char *text)
+{
+	char *to = text;
+	for (char *c = strchr(text, '\n'); *c; c++)
+		if (*c > ' ' || *c < 0)
+			*to++ = *c;
+	*to = '\0';
+	return text;
+}
+
+/* On the smallest screen no word is missing. */
+static void test_help_wraps(void **state)
+{
+	(void)state;
+	static const char *const keys[] = { "?", "L" };
+	struct ui_options small = mono80, wide = mono80;
+	small.height = wide.height = 400;
+	small.width = 40;
+	for (size_t i = 0; i < COUNT(keys); i++) {
+		char *a = screen_of(keys[i], &small), *b = screen_of(keys[i], &wide);
+		*strrchr(a, '#') = *strrchr(b, '#') = '\0';  /* the legend: more of it fits */
+		assert_string_equal(without_spaces(a), without_spaces(b));
+		free(a);
+		free(b);
+	}
+}
+
 static void test_help_fits(void **state)
 {
 	(void)state;
@@ -388,7 +419,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_panes_and_lists),
 		cmocka_unit_test(test_ways_to_the_same_place),
 		cmocka_unit_test(test_short_gaps), cmocka_unit_test(test_offset_alone),
-		cmocka_unit_test(test_help_fits), cmocka_unit_test(test_legend_of_the_row), cmocka_unit_test(test_markers_fit),
+		cmocka_unit_test(test_help_fits), cmocka_unit_test(test_help_wraps), cmocka_unit_test(test_legend_of_the_row), cmocka_unit_test(test_markers_fit),
 		cmocka_unit_test(test_details),
 		cmocka_unit_test(test_cause),
 		cmocka_unit_test(test_hostile_names),

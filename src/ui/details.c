@@ -34,19 +34,6 @@ static void add_attribute(struct app *app, struct pager *p, const char *name, ui
 	          time_duration(d, iv.end - iv.start + 1));
 }
 
-/* A sentence, broken at spaces where the screen ends. */
-static void add_wrapped(struct app *app, struct pager *p, const char *text)
-{
-	const char *indent = "  ";
-	while (*text) {
-		size_t n = text_line(text, app->w - 6);
-		pager_add(p, -1, "%s%.*s", indent, (int)(n ? n : strlen(text)), text);
-		text += n ? n : strlen(text);
-		text += strspn(text, " ");
-		indent = "    ";
-	}
-}
-
 /* answer NULL: it is still to come. */
 static void add_paragraph(struct app *app, struct pager *p, const struct answer *answer)
 {
@@ -56,12 +43,12 @@ static void add_paragraph(struct app *app, struct pager *p, const struct answer 
 		return;
 	}
 	if (answer->status < 0)
-		add_wrapped(app, p, answer->err.text);
+		pager_add(p, -1, "  %s", answer->err.text);
 	for (char *line = answer->paragraph, *end; line && *line; line = end) {
 		end = strchr(line, '\n');
 		if (end)
 			*end++ = '\0';
-		add_wrapped(app, p, line);
+		pager_add(p, -1, "  %s", line);
 	}
 }
 
@@ -120,6 +107,7 @@ static void fill(struct app *app, struct pager *p, bool words, const struct answ
 	add_values(app, p);
 	add_cell(app, p);
 	add_clock(app, p);
+	pager_wrap(p, app->w);
 }
 
 /* The paragraph is asked for, and takes the place of the line that says so. */

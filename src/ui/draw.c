@@ -116,8 +116,14 @@ static void draw_header(struct app *app, struct screen *s)
 	int x = machines_draw(&app->topo, s, style);
 	bool needed = header_note(app, note, sizeof note);
 	int tail = note[0] ? text_width(note) + 2 : 0;
-	int room = s->w - x - 2;
 	window_text(app, false, window, sizeof window);
+	snprintf(text, sizeof text, "%s", window);
+	whole_parts(text, s->w - x - 1);
+	if (text_width(text) > s->w - x - 1) {  /* when that is is worth more than where */
+		screen_fill(s, 0, 0, s->w, ' ', style);
+		x = -3;
+	}
+	int room = s->w - x - 2;
 	window_text(app, true, dated, sizeof dated);
 	snprintf(cell, sizeof cell, "   %s/cell", time_duration(step, app->view.step));
 	markers_text(app, room - text_width(window), markers, sizeof markers);
@@ -127,7 +133,7 @@ static void draw_header(struct app *app, struct screen *s)
 	bool whole = text_width(dated) + rest + tail <= room;
 	snprintf(text, sizeof text, "%s%s%s", whole ? dated : window, fits ? cell : "", markers);
 	whole_parts(text, s->w - x - 1);
-	x += 1 + screen_text(s, x + 1, 0, s->w, style, text);
+	x += 1 + screen_text(s, x + 1, 0, s->w - x, style, text);
 	if (tail < s->w - x)
 		screen_text(s, s->w - tail + 2, 0, s->w, *part(app, PART_DIM), note);
 }

@@ -27,6 +27,7 @@ static bool begin(struct app *app, struct pane *pane)
 		const struct theme_state *s = &app->look.theme.state[v];
 		pager_add(p, -1, "  %c %-13s %s", s->letter, s->label, vis_says[v]);
 	}
+	pager_wrap(p, app->w);
 	return true;
 }
 

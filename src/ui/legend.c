@@ -52,6 +52,7 @@ static bool begin(struct app *app, struct pane *pane)
 		if (strcmp(theme_shipped_name(i), app->look.theme.name) == 0)
 			p->at = p->len - 1;
 	}
+	pager_wrap(p, app->w);
 	return true;
 }
 

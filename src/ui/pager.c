@@ -6,7 +6,10 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "ui/keys.h"
+
+#define SAMPLE 5  /* columns of a sample and the space behind it */
 
 void pager_open(struct pager *p, bool picks, const char *title)
 {
@@ -25,7 +28,7 @@ void pager_release(struct pager *p)
 
 struct pager_line *pager_add(struct pager *p, int64_t tag, const char *fmt, ...)
 {
-	char buf[1024];
+	char buf[4096];
 	va_list ap;
 	va_start(ap, fmt);
 	vsnprintf(buf, sizeof buf, fmt, ap);
@@ -35,17 +38,51 @@ struct pager_line *pager_add(struct pager *p, int64_t tag, const char *fmt, ...)
 	return line;
 }
 
-/* A heading is shown when a line beneath it is. */
+/* Columns before what goes on: as many as before the last of the line's own columns, unless that is too far. */
+static int hang_of(const char *text, int room)
+{
+	int hang = (int)strspn(text, " ") + 2;
+	for (int x = 2; text[x - 1] && text[x] && x <= room / 2; x++)
+		if (text[x] != ' ' && text[x - 1] == ' ' && text[x - 2] == ' ')
+			hang = x;
+	return hang;
+}
+
+void pager_wrap(struct pager *p, int w)
+{
+	struct pager was = *p;
+	p->line = NULL;
+	p->len = p->cap = 0;
+	for (size_t i = 0; i < was.len; i++) {
+		struct pager_line *line = &was.line[i];
+		const int left = line->sample.ch ? SAMPLE : 0, room = w - 1 - left, hang = hang_of(line->text, room);
+		const char *text = line->text;
+		size_t n = text_width(text) > room ? text_line(text, room) : strlen(text);
+		p->at = i == was.at ? p->len : p->at;
+		*ARRAY_PUSH(p->line, p->len, p->cap) = (struct pager_line){ .text = mem_printf("%.*s", (int)n, text),
+			.tag = line->tag, .sample = line->sample, .heading = line->heading };
+		while (*(text += n + strspn(text + n, " ")) && hang < room) {
+			n = text_width(text) > room - hang ? text_line(text, room - hang) : strlen(text);
+			pager_add(p, line->tag, "%*s%.*s", left + hang, "", (int)n, text)->more = true;
+		}
+		free(line->text);
+	}
+	free(was.line);
+}
+
+/* A heading is shown when a line beneath it is, a line when it or what goes on with it has the text. */
 static bool shown(const struct pager *p, const struct pager_line *line)
 {
-	if (!p->filter[0])
-		return true;
-	if (!line->heading)
-		return strcasestr(line->text, p->filter) != NULL;
-	for (line++; line < p->line + p->len && !line->heading; line++)
-		if (strcasestr(line->text, p->filter))
+	const struct pager_line *end = p->line + p->len;
+	while (p->filter[0] && line->more)
+		line--;
+	for (const struct pager_line *at = line + line->heading; p->filter[0] && at < end; at++) {
+		if (line->heading ? at->heading : at > line && !at->more)
+			return false;
+		if (strcasestr(at->text, p->filter))
 			return true;
-	return false;
+	}
+	return !p->filter[0];
 }
 
 static size_t count(const struct pager *p)
@@ -176,8 +213,8 @@ void pager_draw(struct pager *p, struct screen *s, int y, int height, const stru
 			continue;
 		int at = 1;
 		if (line->sample.ch) {
-			screen_fill(s, at, y + i, 4, line->sample.ch, line->sample.style);
-			at += 5;
+			screen_fill(s, at, y + i, SAMPLE - 1, line->sample.ch, line->sample.style);
+			at += SAMPLE;
 		}
 		screen_text(s, at, y + i, s->w - at, style, line->text);
 	}

@@ -20,6 +20,7 @@ struct pager {
 		int64_t tag;   /* what picking it means; -1: it cannot be picked */
 		struct glyph sample;  /* drawn before the text, unless its ch is 0 */
 		bool heading;
+		bool more;     /* goes on with the line before */
 	} *line;
 	size_t len, cap;
 	bool picks;            /* a line is selected and can be picked with Enter */
@@ -32,6 +33,7 @@ void pager_open(struct pager *p, bool picks, const char *title);
 void pager_release(struct pager *p);
 struct pager_line *pager_add(struct pager *p, int64_t tag, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+void pager_wrap(struct pager *p, int w);   /* what is wider than a screen of w goes on in further lines */
 /* PICKED, DROPPED, EDITS and MOVED leave the tag of the selected line in *tag. */
 enum pager_result pager_key(struct pager *p, uint32_t key, int height, int64_t *tag);
 int64_t pager_tag(const struct pager *p);  /* of the selected line; -1: there is none */
