@@ -127,6 +127,18 @@ def check_pane(folder, base, changed):
         check((told["rows"], told["verdict"]) == (answer["rows"], answer["verdict"]), f"{size}: exported it is the command's json")
 
 
+def check_rest(folder, history):
+    """What is earlier is what was before, whichever of both the window is."""
+    answers = [found(f"{history}@{a}", f"{history}@{b}") for a, b in (("0%..+3s", "+3000000001ns..100%"),
+                                                                      ("0%..+7999999999ns", "+8s..100%"))]
+    for answer, marks in zip(answers, ((":0%", ":+3s"), (":+8s", ":100%"))):
+        screens(folder, history, "80x24", *(f"{mark}\n{key}" for mark, key in zip(marks, "()")), "V",
+                f":export {folder}/rest.json!")
+        with open(f"{folder}/rest.json", encoding="utf-8") as f:
+            told = json.load(f)
+        check((told["rows"], told["verdict"]) == (answer["rows"], answer["verdict"]), f"{marks} against the rest: {told['verdict']}")
+
+
 def check_steady(folder):
     """Neighbouring parts of one steady recording are alike: of 126 pairs at most one may have a finding.  Three of the grid
     are left out, since they did change: h1_g1 and h2_g1, in the midst of which the requests begin to take half, or twice, as
@@ -214,6 +226,7 @@ with scratch() as scratch_folder:
     check_alone(scratch_folder, base_run)
     check_conditions(base_run, changed_run)
     check_pane(scratch_folder, base_run, changed_run)
+    check_rest(scratch_folder, base_run)
     check_steady(scratch_folder)
     half = found(base_run + "@10%..50%", base_run + "@50%..90%")
     check(half["rows"] == [] and "Nothing changed" in half["verdict"][0], "halves of one recording")

@@ -489,7 +489,7 @@ static void test_diff(void **state)
 	assert_null(app.below);
 	assert_shows("0V", "nothing is left to compare it with");
 	assert_null(app.below);
-	assert_shows(":+20ms<Enter>(:+60ms<Enter>)V", "what changed against the 20.0 ms before, in 40.0 ms: 0 findings, 2 notes");
+	assert_shows(":+20ms<Enter>(:+60ms<Enter>)V", "what changed since the 20.0 ms before, in 40.0 ms: 0 findings, 2 notes");
 	assert_true(app.focused && app.below->valid);
 	assert_shows("V", "");
 	assert_null(app.below);

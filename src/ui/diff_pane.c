@@ -22,8 +22,8 @@ struct diff_pane {
 	struct pane pane;
 	char other[512];     /* history that was before; "": of this one */
 	bool named;          /* just now, by a command; the key is about the rest */
-	int64_t from, to;    /* ns, of what is after */
-	int64_t other_from, other_to;
+	int64_t from, to;    /* ns, the window */
+	int64_t other_from, other_to;  /* the rest */
 	struct diff diff;
 	struct origin before;
 	struct notes doubts;
@@ -52,6 +52,12 @@ static bool choose_rest(const struct app *app, struct diff_pane *p)
 	p->other_from = is_ahead ? app->ground.begin : p->to + 1;
 	p->other_to = is_ahead ? p->from - 1 : app->ground.end;
 	return (is_ahead ? ahead : behind) >= DIFF_SHORTEST;
+}
+
+/* Then the window is what was before. */
+static bool rest_is_later(const struct diff_pane *p)
+{
+	return !*p->other && p->other_from > p->from;
 }
 
 static void forget(struct pane *pane)
@@ -108,10 +114,11 @@ static void question(const struct app *app, const struct pane *pane, struct ques
 	const struct diff_pane *p = (const struct diff_pane *)pane;
 	(void)app;
 	snprintf(q->other, sizeof q->other, "%s", p->other);
-	q->from = p->from;
-	q->to = p->to;
-	q->other_from = p->other_from;
-	q->other_to = p->other_to;
+	const bool later = rest_is_later(p);
+	q->from = later ? p->other_from : p->from;
+	q->to = later ? p->other_to : p->to;
+	q->other_from = later ? p->from : p->other_from;
+	q->other_to = later ? p->to : p->other_to;
 }
 
 static void take(struct app *app, struct pane *pane, struct answer *answer)
@@ -149,8 +156,8 @@ static void name(const struct app *app, const struct pane *pane, char *buf, size
 	if (*p->other)
 		snprintf(buf, size, "what changed since %s", text_escape(file, sizeof file, slash ? slash + 1 : p->other));
 	else
-		snprintf(buf, size, "what changed against the %s %s", time_duration(d, p->other_to - p->other_from + 1),
-		         p->other_from < p->from ? "before" : "after");
+		snprintf(buf, size, rest_is_later(p) ? "what changed in the %s after" : "what changed since the %s before",
+		         time_duration(d, p->other_to - p->other_from + 1));
 }
 
 static void title(const struct app *app, const struct pane *pane, int w, char *buf, size_t size)
@@ -161,8 +168,8 @@ static void title(const struct app *app, const struct pane *pane, int w, char *b
 	name(app, pane, what, sizeof what);
 	if (p->doubts.len)
 		snprintf(doubt, sizeof doubt, ", %zu note%s", p->doubts.len, p->doubts.len == 1 ? "" : "s");
-	snprintf(buf, size, " %s, in %s: %zu finding%s%s ", what, time_duration(span, p->to - p->from + 1), p->diff.found,
-	         p->diff.found == 1 ? "" : "s", doubt);
+	snprintf(buf, size, " %s%s %s: %zu finding%s%s ", what, rest_is_later(p) ? ", from these" : ", in",
+	         time_duration(span, p->to - p->from + 1), p->diff.found, p->diff.found == 1 ? "" : "s", doubt);
 }
 
 static void none(const struct app *app, const struct pane *pane, char *buf, size_t size)
