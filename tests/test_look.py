@@ -146,7 +146,7 @@ def check_picture(folder):
     run("picture", history, "-o", file + "2.txt", "Debian/*beacon*", "--width", "80")
     check("149 beacon" in open(file + "2.txt", encoding="utf-8").read(), "a glob")
     for args, why in (([], "no file to write"), (["-o", "x.png"], "of what kind"), (["-o", file + ".html", "nobody"], "nobody: no"),
-                      (["-o", file + ".txt", "Debian"], "not a picture"), (["-o", file + ".svg", "--width", "9"], "--width")):
+                      (["-o", file + ".txt", "Debian"], "not an SVG or HTML picture"), (["-o", file + ".svg", "--width", "9"], "--width")):
         err = run("picture", history, *args, status=None)
         check(err.returncode != 0 and why in err.stderr, f"picture {args[-1:]}: {why}")
     check("who suffers" in open(file + ".html", encoding="utf-8").read(), "what failed left the file alone")

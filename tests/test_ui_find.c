@@ -59,6 +59,9 @@ static void test_finding(void **state)
 	check_shows(":burnP6", "2101 burnP6      29%*", NULL);
 	check_refused(":n", "n: 2 threads have that name");
 	check_refused(":nobody", "nobody: neither a command, a time");
+	check_refused(":thmee ssh", "nor a row (VM/TID); did you mean :theme?");
+	check_refused(":theme papr", "theme papr: no such theme, nor ");
+	check_refused(":theme papr", "did you mean paper? shipped are cvd-dark, cvd-light");
 	/* A row without values has no heading for them. */
 	check_shows("Gx", "Clock", "Values at");
 }

@@ -23,7 +23,7 @@ static int check_file(const char *file, struct error *err)
 		return error_set(err, STATUS_USAGE, "give -o FILE.svg, .html or .txt", "picture: no file to write");
 	if (!dot || (strcmp(dot, ".svg") != 0 && strcmp(dot, ".html") != 0 && strcmp(dot, ".txt") != 0))
 		return error_set(err, STATUS_USAGE, "its ending must be .svg, .html or .txt", "picture: '%s': of what kind?", file);
-	return save_spares(file, is_picture, "a picture", err);
+	return save_spares(file, is_picture, "an SVG or HTML picture", err);
 }
 
 /* All that each of the arguments may mean. */

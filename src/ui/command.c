@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/suggest.h"
 #include "base/text.h"
 #include "base/timefmt.h"
 #include "ui/bookmarks.h"
@@ -387,6 +388,18 @@ static bool is_name(const struct app *app, const char *text)
 	return is;
 }
 
+static void refuse_line(struct app *app, const char *line, size_t n)
+{
+	char word[32], mend[48] = "";
+	snprintf(word, sizeof word, "%.*s", (int)n, line);
+	struct suggestion near = SUGGESTION(word);
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		suggest(&near, commands[i].name);
+	if (near.nearest)
+		snprintf(mend, sizeof mend, "; did you mean :%s?", near.nearest);
+	app_refuse(app, "%.60s: neither a command, a time (+3ms 50%% 12:03:04) nor a row (VM/TID)%s", line, mend);
+}
+
 /* Names may be cut: ":th ssh", and end as in vi: ":q!".  What is no command is where to go. */
 void command_run(struct app *app, const char *line)
 {
@@ -412,5 +425,5 @@ void command_run(struct app *app, const char *line)
 	if (strchr(line, '/') || is_name(app, line))
 		goto_row(app, line);
 	else
-		app_refuse(app, "%.60s: neither a command, a time (+3ms 50%% 12:03:04) nor a row (VM/TID)", line);
+		refuse_line(app, line, n);
 }

@@ -4,10 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <wchar.h>
 
 #include "base/mem.h"
 #include "base/save.h"
+#include "base/suggest.h"
 #include "base/text.h"
 #include "base/yaml_file.h"
 
@@ -260,6 +262,23 @@ static char *theme_file(const char *name)
 	return path;
 }
 
+/* A word that names no theme: those that there are, the nearest first. */
+static int refuse_name(const char *name, const char *file, struct error *err)
+{
+	char mend[256] = "", shown[64];
+	struct suggestion near = SUGGESTION(name);
+	for (unsigned i = 0; theme_shipped_name(i); i++)
+		suggest(&near, theme_shipped_name(i));
+	if (near.nearest)
+		snprintf(mend, sizeof mend, "did you mean %s? ", near.nearest);
+	size_t used = strlen(mend);
+	used += (size_t)snprintf(mend + used, sizeof mend - used, "shipped are");
+	for (unsigned i = 0; theme_shipped_name(i) && used < sizeof mend; i++)
+		used += (size_t)snprintf(mend + used, sizeof mend - used, "%s %s", i ? "," : "", theme_shipped_name(i));
+	text_escape(shown, sizeof shown, name);
+	return error_set(err, STATUS_INPUT, mend, "theme %s: no such theme, nor %s", shown, file);
+}
+
 int theme_load(struct theme *t, const char *name, struct error *err)
 {
 	struct theme fresh = { 0 };
@@ -275,8 +294,11 @@ int theme_load(struct theme *t, const char *name, struct error *err)
 	if (name) {
 		struct yaml_file f;
 		char *file = theme_file(name);
-		int status = yaml_file_read(&f, file, theme_mend, err);
+		const bool missing = !strchr(name, '/') && access(file, F_OK) != 0;
+		int status = missing ? refuse_name(name, file, err) : yaml_file_read(&f, file, theme_mend, err);
 		free(file);
+		if (missing)
+			return -1;
 		if (status < 0 || parse_file(&f, &fresh, 0, err) < 0)
 			return error_wrap(err, "theme %s", name);
 	}
