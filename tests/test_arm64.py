@@ -96,6 +96,23 @@ def check_threads(history, events):
     check((burn["tid"], int(burn["ran_ns"])) == ("109", ran[109]), f"burnP6 ran {burn['ran_ns']} ns: {ran[109]}")
 
 
+def check_cause(folder, history):
+    """In the viewer, the cause of a wait is whom the status line names: a vCPU whose guest does not tell more, too."""
+    keys = [(":host/109", ""), ("key >", "gap"), ("key [", "cause"), ("key ]", ""), ("key B", ""), ("key <Tab>", ""),
+            ("key j", ""), ("key <Enter>", "thief")]
+    with open(f"{folder}/script", "w", encoding="utf-8") as f:
+        f.writelines(key + (f"\n:screen {folder}/{screen}\n" if screen else "\n") for key, screen in keys)
+    run("view", history, "--script", f"{folder}/script", "--size", "120x40", "--glyphs", "ascii")
+    status = {}
+    for name in ("gap", "cause", "thief"):
+        with open(f"{folder}/{name}", encoding="utf-8") as f:
+            status[name] = f.read().splitlines()[-2]
+    check("PREEMPTED" in status["gap"] and " by vmm-104/vCPU0" in status["gap"], f"a wait for a vCPU: {status['gap']}")
+    for name in ("cause", "thief"):
+        check(re.match(r" vmm-104/vCPU0 [0-9:.]+ RUNNING ", status[name]) and " by " not in status[name],
+              f"{name}: it is gone to, and nobody is told who ran there: {status[name]}")
+
+
 def main():
     with scratch() as tmp:
         with tarfile.open(os.path.join(DATA, "arm64.tar.xz")) as tar:
@@ -115,6 +132,7 @@ def main():
         check_threads(history, events)
         said = run("explain", history, "vmm-104/vCPU0").stdout
         check("burnP6" in said, f"who takes its CPU is named: {said}")
+        check_cause(tmp, history)
 
 
 if __name__ == "__main__":

@@ -164,13 +164,20 @@ static void test_paragraphs_and_causes(void **state)
 			answer = answer_to(a, ASK_CAUSE, &q);
 			assert_int_equal(flow_of(&topo, &s, gap.start, gap.end, NULL, &flow, &err), 0);
 			const struct flow_entry *e = flow.entry;
-			while (e < flow.entry + flow.entries && (e->who.kind != FLOW_PREEMPTING || e->who.tid <= 0))
-				e++;
+			bool more = false;
+			for (; e < flow.entry + flow.entries && e->who.kind != FLOW_PREEMPTING; e++)
+				more |= e->who.kind != FLOW_RUNNING;
+			const bool found = e < flow.entry + flow.entries;
 			assert_int_equal(answer.status, 0);
-			assert_int_equal(answer.tid, e < flow.entry + flow.entries ? e->who.tid : -1);
-			if (answer.tid >= 0)
-				assert_int_equal(answer.system, e->who.system);
-			causes += answer.tid >= 0;
+			assert_int_equal(answer.who.system >= 0, found);
+			assert_int_equal(answer.most, !more);
+			if (found) {
+				assert_int_equal(answer.who.system, e->who.system);
+				assert_int_equal(answer.who.tid, e->who.tid);
+				assert_string_equal(answer.text, flow.name[e->who.name]);
+				assert_true(answer.share <= e->share + 1e-12 && answer.share >= e->share - 1e-12);
+			}
+			causes += found;
 			flow_release(&flow);
 		}
 	}

@@ -47,7 +47,7 @@ static int tell_piece(const struct topo *topo, const struct gap *moment, int64_t
 	*buf = '\0';
 	if (p.pcpu >= 0)
 		snprintf(cpu, sizeof cpu, " on CPU%d", p.pcpu);
-	const bool is_asleep = p.who.kind == FLOW_WAITING;
+	const bool is_asleep = p.who.kind == FLOW_WAITING, knows = is_cpu && p.who.tid >= 0;  /* which thread of the guest */
 	if (is_asleep)
 		p.who.kind = p.who.tid < 0 ? FLOW_IRQ : FLOW_PREEMPTING;
 	explain_party(topo, &p.who, strtab_get(&r.names, p.who.name), &moment->subject, who, sizeof who);
@@ -56,7 +56,7 @@ static int tell_piece(const struct topo *topo, const struct gap *moment, int64_t
 	else if (is_asleep)
 		*buf = '\0';
 	else if (p.who.kind == FLOW_RUNNING)
-		snprintf(buf, size, "%s%s%s", is_cpu ? " by " : "", is_cpu ? who : "", cpu);
+		snprintf(buf, size, "%s%s%s", knows ? " by " : "", knows ? who : "", cpu);
 	else if (p.who.kind == FLOW_HYPERVISOR || p.who.kind == FLOW_IRQ || p.who.kind == FLOW_PREEMPTING)
 		snprintf(buf, size, " by %s%s", who, cpu);
 	resolver_release(&r);

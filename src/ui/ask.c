@@ -86,14 +86,16 @@ static int find_moment(const struct topo *topo, enum ask kind, struct ask_job *j
 
 static void tell_cause(const struct flow *f, struct answer *out)
 {
-	out->tid = -1;
-	for (size_t i = 0; i < f->entries && out->tid < 0; i++) {
-		const struct party *who = &f->entry[i].who;
-		if (who->tid > 0 && who->kind == FLOW_PREEMPTING) {
-			out->system = who->system;
-			out->tid = who->tid;
-		}
-	}
+	const struct flow_entry *e = f->entry, *end = e + f->entries;
+	out->who.system = -1;
+	out->most = true;
+	for (; e < end && e->who.kind != FLOW_PREEMPTING; e++)
+		out->most &= e->who.kind == FLOW_RUNNING;
+	if (e == end)
+		return;
+	out->who = e->who;
+	out->share = e->share;
+	snprintf(out->text, sizeof out->text, "%s", e->who.name < f->names ? f->name[e->who.name] : "");
 }
 
 /* STATUS, CAUSE, EXPLAIN: by the flow of a moment. */

@@ -38,10 +38,12 @@ struct question {
 struct answer {
 	int status;              /* < 0: err tells */
 	struct error err;
-	char text[512];          /* STATUS */
+	char text[512];          /* STATUS; CAUSE: the raw name of who had it */
 	int64_t ns;              /* STATUS of a machine */
 	char *paragraph;         /* EXPLAIN; the receiver frees it */
-	int32_t system, tid;     /* CAUSE: the thread that had the CPU longest; tid < 0: none had it */
+	struct party who;        /* CAUSE: the thread or vCPU that had the CPU longest; system < 0: none had it */
+	double share;            /* CAUSE: of the time; */
+	bool most;               /* nothing else, such as the hypervisor, had more */
 	struct flow flow;        /* FLOW; the receiver releases it */
 	struct steal steal;      /* STEAL; likewise */
 	struct summary summary;  /* SUMMARY; likewise */

@@ -127,7 +127,9 @@ static int write_to(struct app *app, struct pane *pane, FILE *f, enum report_for
 /* To the row of a victim or thief. */
 static void go(struct app *app, struct pane *pane, size_t i)
 {
-	follow_party(app, &((const struct blame_pane *)pane)->line[i].who);
+	const struct blame_pane *p = (const struct blame_pane *)pane;
+	const struct party *who = &p->line[i].who;
+	follow_party(app, who, who->name < p->steal.names ? p->steal.name[who->name] : NULL);
 }
 
 const struct pane_ops blame_pane = {

@@ -364,7 +364,8 @@ static void go(struct app *app, struct pane *pane, size_t i)
 	const struct flow_pane *p = (const struct flow_pane *)pane;
 	const struct flow_line *line = &p->line[i];
 	const struct party machine = { .system = line->system, .tid = -1, .kind = FLOW_RUNNING };
-	follow_party(app, line->entry == WHOLE ? &machine : &p->flow.entry[line->entry].who);
+	const struct party *who = line->entry == WHOLE ? &machine : &p->flow.entry[line->entry].who;
+	follow_party(app, who, line->entry != WHOLE && who->name < p->flow.names ? p->flow.name[who->name] : NULL);
 }
 
 static void carry(struct app *app, struct pane *pane, const struct rows *was, const struct rows *is)

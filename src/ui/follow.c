@@ -40,6 +40,23 @@ static bool thread_row(const struct app *app, int64_t machine, int64_t tid, stru
 	return t >= 0;
 }
 
+/* Of a vCPU whose guest does not tell more its row; of an idle one, whichever that was, its machine's. */
+static bool party_row(const struct app *app, const struct party *who, const char *name, struct row_id *out)
+{
+	unsigned vcpu;
+	const bool runs = who->kind == FLOW_RUNNING || who->kind == FLOW_PREEMPTING;
+	if (thread_row(app, who->system, who->tid, out))
+		return true;
+	if (!runs || who->tid > 0 || who->system < 0 || (uint32_t)who->system >= app->topo.machines)
+		return false;
+	const struct topo_machine *m = &app->topo.machine[who->system];
+	int cpu = m->cpus == 1 && who->tid == 0 ? (int)m->cpu : -1;
+	if (who->tid < 0 && name && sscanf(name, "vCPU%u", &vcpu) == 1)
+		cpu = topo_find_cpu(&app->topo, (uint32_t)who->system, vcpu);
+	*out = cpu < 0 ? (struct row_id){ ROW_MACHINE, (uint32_t)who->system } : (struct row_id){ ROW_CPU, (uint32_t)cpu };
+	return true;
+}
+
 static int64_t value_at(struct app *app, uint32_t attr, int64_t t)
 {
 	struct interval iv;
@@ -100,15 +117,11 @@ void follow_leave(struct app *app, struct row_id from)
 	f->left[f->steps++] = from;
 }
 
-void follow_party(struct app *app, const struct party *who)
+void follow_party(struct app *app, const struct party *who, const char *name)
 {
 	struct row_id to;
 	struct view before = app->view;
-	bool known = who->system >= 0 && (uint32_t)who->system < app->topo.machines;
-	bool whole = known && who->tid < 0 && (who->kind == FLOW_RUNNING || who->kind == FLOW_PREEMPTING);
-	if (whole)
-		to = (struct row_id){ ROW_MACHINE, (uint32_t)who->system };
-	else if (!thread_row(app, who->system, who->tid, &to)) {
+	if (!party_row(app, who, name, &to)) {
 		app_say(app, "no row stands for this line: it is no thread and no machine");
 		return;
 	}
@@ -134,8 +147,11 @@ static void to_its_run(struct app *app, struct row_id row)
 {
 	struct interval iv;
 	int64_t t = app->view.cursor;
+	const struct vocabulary *v = row.kind == ROW_CPU ? &app->look.vcpu : &app->look.thread;
+	if (row_attr(&app->rows, row) == HISTORY_NONE)
+		return;
 	for (int i = 0; i < LOOKS && t <= app->follow->until && app_interval(app, row, t, &iv); i++) {
-		if (iv.value >= 0 && iv.value < HISTORY_STATES && app->look.thread.code[iv.value] == VIS_RUNNING) {
+		if (iv.value >= 0 && iv.value < HISTORY_STATES && v->code[iv.value] == VIS_RUNNING) {
 			view_goto(&app->view, &app->ground, t);
 			return;
 		}
@@ -147,18 +163,23 @@ bool follow_work(struct app *app)
 {
 	struct answer answer;
 	struct row_id to;
+	char keys[64];
 	if (!app->follow->asked || !app_answer(app, ASK_CAUSE, &answer))
 		return false;
 	app->follow->asked = false;
 	app->message[0] = '\0';
 	if (answer.status < 0)
 		app_fail(app, &answer.err);
-	else if (!thread_row(app, answer.system, answer.tid, &to))
-		app_say(app, "no thread took this time");
+	else if (!party_row(app, &answer.who, answer.text, &to))
+		app_say(app, "no thread or vCPU took this time; %s tells what did", keymap_text(&app->keymap, ACT_DETAILS, keys,
+		        sizeof keys));
 	else {
 		follow_leave(app, app->view.row);
 		app_show_row(app, to);
-		to_its_run(app, to);
+		if (answer.who.tid != 0)
+			to_its_run(app, to);
+		if (!answer.most)
+			app_say(app, "it had %.0f %% of that time; what had more is no thread or vCPU", 100 * answer.share);
 	}
 	return true;
 }
