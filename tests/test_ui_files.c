@@ -261,6 +261,9 @@ static void test_nothing_is_written_over(void **state)
 		assert_int_equal(run(script, &mono80, &err), -1);
 		assert_non_null(strstr(err.text, "kept: exists: write \""));
 		assert_holds(file, "mine\n");
+		snprintf(script, sizeof script, commands[i], dir);  /* what cannot be replaced is not offered to be */
+		assert_int_equal(run(script, &mono80, &err), -1);
+		assert_non_null(strstr(err.text, "is not a regular file"));
 		snprintf(script, sizeof script, commands[i], link);
 		assert_int_equal(run(script, &mono80, &err), -1);
 		assert_holds(file, "mine\n");

@@ -73,7 +73,7 @@ int export_begin(const struct app *app, const char *name, struct save *save, str
 	text_escape(shown, sizeof shown, file);
 	if (watch_is_open(app, file))
 		return error_set(err, STATUS_USAGE, "choose another name", "%.200s: is the history that is open", shown);
-	if (!force && lstat(file, &st) == 0)
+	if (!force && lstat(file, &st) == 0 && !S_ISDIR(st.st_mode))
 		return error_set(err, STATUS_USAGE, NULL, "%.200s: exists: write \"%.200s!\" to replace it", shown, shown);
 	return save_begin(save, file, err);
 }
