@@ -82,7 +82,7 @@ def check_moves():
 
     woken = [r for r in table("intervals", cache, "/Virtual Machines/Debian/Threads/149/Status")
              if r["value"] == "BLOCKED" and int(r["end"]) - int(r["start"]) > 10**7][5]
-    place = [":Debian/149", f":{woken['end']}", ":zoom 83us", "(", "key p", "<Enter>"]
+    place = [":Debian/149", f":{woken['end']}", "<Enter>", ":zoom 66us", "(", "key p"]
     (a, b), _ = view(FOLDER, *place, ":screen", ":offset Debian +5us", ":screen")
     before, after = row_of(a, "149 beacon"), row_of(b, "149 beacon")
     cells = [len(x) - len(x.lstrip("-")) for x in (before, after)]
