@@ -160,6 +160,15 @@ def check_one(folder):
     check(", 1 entry\n" in run("flow", history, "Debian/2").stdout, "one entry")
 
 
+def check_unknown(folder):
+    """Where the reason has no room beside "unknown", that stands alone."""
+    traces, history = os.path.join(folder, "lossy"), os.path.join(folder, "lossy.hist")
+    simulate(traces, "random", "--seed", "1", "--lost", "0.3", "--duration", "2s")
+    run("index", traces, "-o", history)
+    lines = [line for line in screens(history, ["O", ":SCREEN"], folder, "80x24", "--glyphs", "ascii")[0] if "unknown" in line]
+    check(lines and not any("unknown (" in line for line in lines), f"{len(lines)} lines of who lost to nobody knows whom")
+
+
 def check_gap(folder):
     """A list of gaps is of the window beside it, also where the pane before it left less room for the rows; a culprit of a part
     of a gap is never said without that part."""
@@ -192,6 +201,7 @@ with scratch() as tmp:
     check_explain(tmp)
     check_gap(tmp)
     check_one(tmp)
+    check_unknown(tmp)
     check_width(tmp)
     check_markers(tmp)
     check_requests(tmp)

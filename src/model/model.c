@@ -177,8 +177,8 @@ static void note_doubts(const struct model_run *r, const struct model *m, int64_
 			          "were lost", time_duration(text, model_unknown(m, i, end)));
 		if (mc->contradictions)
 			notes_add(notes, NOTE_LOSS, mc->name,
-			          "%" PRIu64 " events do not follow from those before; some are missing from the trace",
-			          mc->contradictions);
+			          "%" PRIu64 " event%s not follow from those before; some are missing from the trace",
+			          mc->contradictions, mc->contradictions == 1 ? " does" : "s do");
 		if (doubted(m, mc))
 			notes_add(notes, NOTE_DOUBT, mc->name, "whether %" PRIu32 " of its vCPUs idle or work is unknown where "
 			          "interrupts find them again and again at one place of their kernel, since they do not halt "

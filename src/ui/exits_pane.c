@@ -256,7 +256,7 @@ static void tell(const struct app *app, const struct pane *pane, size_t i, char 
 	const struct exit_row *row = row_of(pane, i);
 	char who[512], reason[128], d[TIME_TEXT], when[TIME_TEXT];
 	row_title(&app->rows, (struct row_id){ ROW_CPU, row->vcpu }, who, sizeof who);
-	int n = snprintf(buf, size, "%s was left %" PRIu64 " times for %s", who, row->count,
+	int n = snprintf(buf, size, "%s was left %" PRIu64 " time%s for %s", who, row->count, row->count == 1 ? "" : "s",
 	                 reason_of(p, row, reason, sizeof reason));
 	if (row->timed && n > 0 && (size_t)n < size)
 		snprintf(buf + n, size - (size_t)n, "; the longest was %s at %s", time_duration(d, row->max),

@@ -63,6 +63,12 @@ static const char *thief_text(const struct app *app, const struct overview *p, c
 	return r->gaps ? party_shown(&app->topo, who, who->name < p->s.names ? p->s.name[who->name] : NULL, buf, size) : buf;
 }
 
+/* Where there is no room for what it worked for, or why it is unknown; NULL: its name is not shorter. */
+static const char *short_thief(const struct party *who)
+{
+	return who->kind == FLOW_HYPERVISOR ? "hypervisor" : who->kind == FLOW_UNKNOWN ? "unknown" : NULL;
+}
+
 /* ---- Its lines ------------------------------------------------------------------------------------------------------ */
 
 /* Threads that lost nothing are left out. */
@@ -263,8 +269,8 @@ static void draw_line(struct app *app, struct pane *pane, struct screen *s, int 
 		if (!w.column[c])
 			continue;
 		cell_text(app, p, r, (enum overview_column)c, text, sizeof text);
-		if (c == BY && r->thief.kind == FLOW_HYPERVISOR && text_width(text) > w.column[c])
-			snprintf(text, sizeof text, "hypervisor");
+		if (c == BY && text_width(text) > w.column[c] && short_thief(&r->thief))
+			snprintf(text, sizeof text, "%s", short_thief(&r->thief));
 		text_squeeze(text, w.column[c]);
 		int pad = c == BY ? 0 : w.column[c] - text_width(text);
 		screen_text(s, x + (pad > 0 ? pad : 0), y, w.column[c], c == LOST || c == SHARE ? steal : style, text);
