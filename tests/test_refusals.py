@@ -234,6 +234,8 @@ with scratch() as tmp:
     refused(tmp, 1, "intervals", history, "/Host/Threads", says=["Threads has: 1, 10", ", ...)"])
     refused(tmp, 1, "sync", history, "--sync", "none", says=["--sync: ", "good.steal is a history"])
     refused(tmp, 1, "view", history, "--script", "/dev/null", "--guest", "Debian=x", says=["--guest: ", "good.steal is a history"])
+    refused(tmp, 2, "view", history, "--script", "/nowhere/s", says=["--script: /nowhere/s: No such file or directory (check the path)"])
+    refused(tmp, 2, "gaps", history, "--inside", "--kallsyms", "/nowhere/k", says=["--kallsyms: /nowhere/k: No such file"])
     refused(tmp, 1, "index", history, "-o", out, says=["good.steal: is a history"])
     refused(tmp, 1, "index", TRACE, "-o", bad + "2", says=["bad.steal2: exists and is not a history"])
     with open(bad + "2", "rb") as f:

@@ -71,7 +71,7 @@ int kallsyms_read(const char *path, struct kallsyms *out, struct error *err)
 	*out = (struct kallsyms){ 0 };
 	FILE *f = file_open(path);
 	if (!f)
-		return error_system(err, NULL, "%s", path);
+		return error_read(err, "check the path", "--kallsyms: %s", path);
 	int rc = read_lines(f, path, out, err);
 	fclose(f);
 	if (rc < 0)

@@ -42,7 +42,7 @@ int secret_read(const char *file, struct error *err)
 	struct stat st;
 	FILE *f = file_open(file);
 	if (!f || fstat(fileno(f), &st)) {
-		int rc = error_system(err, NULL, "--password-file: %s", file);
+		int rc = error_read(err, "check the path", "--password-file: %s", file);
 		if (f)
 			fclose(f);
 		return rc;

@@ -51,7 +51,7 @@ int script_run(struct app *app, const char *file, struct error *err)
 {
 	FILE *f = fopen(file, "re");
 	if (!f)
-		return error_system(err, NULL, "%s", file);
+		return error_read(err, "check the path", "--script: %s", file);
 	struct screen s = { 0 };
 	char *line = NULL;
 	size_t cap = 0, number = 0;
