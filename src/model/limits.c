@@ -112,10 +112,11 @@ static int lighter_than(int8_t nice)
 /* Does it prove that a thread which waits since `out` may not run? */
 static bool proves(const struct quota_span *piece, int level, const struct limits *l)
 {
-	int64_t from = piece->from > l->out ? piece->from : l->out;
-	if (piece->to - from < (level == LEVEL_IDLE && !l->woken ? IDLE_LEAST : LEFT_LEAST))
+	const int64_t from = piece->from > l->out ? piece->from : l->out;
+	const bool idle = level == LEVEL_IDLE, chosen = idle && piece->from >= l->out;
+	if (piece->to - from < (idle && !l->arrives ? IDLE_LEAST : LEFT_LEAST))
 		return false;
-	return level == LEVEL_IDLE ? piece->from >= l->out : piece->looked >= from;
+	return chosen || (piece->looked >= from && !(idle && l->arrives));
 }
 
 void limits_timer(struct machine *mc, const struct event *ev)
@@ -124,11 +125,20 @@ void limits_timer(struct machine *mc, const struct event *ev)
 		refills_expire(mc->refills, ev->timer.timer, mc->model->sink.now);
 }
 
-/* It has waited for its CPU, which was idle, for long enough, and gets that behind the timer of its quota. */
-static bool is_released(const struct limits *l, const struct quota_span *idle, int64_t refilled, int64_t now)
+/* When the timer of its quota expired, or of a sibling's, which is mostly the same, behind which it gets the CPU that was
+ * idle while it waited for long enough; NEVER: nothing tells of one. */
+static int64_t released_at(const struct model *m, const struct vcpu *v, const struct quota_span *idle)
 {
-	const int64_t from = idle->from > l->out ? idle->from : l->out;
-	return refilled != NEVER && idle->over == now && refilled - from >= IDLE_LEAST && now - refilled <= l->refill.latest;
+	const struct refills *refills = v->vm->parent->refills;
+	const int64_t now = m->sink.now, from = idle->from > v->limits.out ? idle->from : v->limits.out;
+	for (uint32_t i = 0; i < v->vm->cpus && refills && idle->over == now; i++) {
+		const uint32_t other = v->vm->cpu[i].vcpu;
+		const struct refill *f = other == NONE ? NULL : &m->vcpu[other].limits.refill;
+		const int64_t expired = f ? refill_at(f, refills, v->limits.out, now) : NEVER;
+		if (expired != NEVER && expired - from >= IDLE_LEAST && now - expired <= f->latest)
+			return expired;
+	}
+	return NEVER;
 }
 
 static void learn_refill(struct machine *host, struct limits *l, int64_t now)
@@ -172,7 +182,9 @@ static void tell_quota(struct model *m, struct vcpu *v, int64_t now, bool goes_o
 		end = refilled;
 	if (proved && goes_on && idle->over == now)
 		learn_refill(host, l, now);
-	if (proved || (goes_on && is_released(l, idle, refilled, now)))
+	if (!proved)
+		end = goes_on ? released_at(m, v, idle) : NEVER;
+	if (end != NEVER)
 		tell(m, v, l->out, end < now ? end : now, OUT_QUOTA);
 }
 
@@ -198,7 +210,7 @@ void limits_place(struct model *m, struct vcpu *v, enum vcpu_place place, bool m
 		l->out = NEVER;
 	} else if (!waited || moved) {
 		l->out = m->sink.now;
-		l->woken = place != PLACE_RUNNABLE || moved;
+		l->arrives = moved || place == PLACE_QUEUED || (place == PLACE_WOKEN && v->vm->parent->waking_moves);
 	}
 	if (place == PLACE_BLOCKED && place != l->place) {
 		if (l->held == NEVER && l->interrupted)  /* what an interrupt asks for does not make it sleep, its monitor does */

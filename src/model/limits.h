@@ -3,14 +3,15 @@
  *
  * Quota: the vCPU's thread can run, and yet the scheduler leaves its CPU to nobody, or again and again to a task of far
  * less weight.  It does that only to a thread that it may not choose.  That it had a choice must be seen: a CPU that was
- * idle already, when the thread was woken, may itself be held up by whatever runs this host, and a task without an
- * interrupt, or in the kernel, is not asked to leave.  Nothing that happens while the thread is out can begin a quota,
- * since only running uses one up; so it holds from the moment at which the thread came to be out to the last one at
- * which its CPU was left to such, and did nothing that may have been the end of it: interrupts that came right behind each
- * other until somebody went on; where another vCPU of its machine, which may have the same quota, came to run there
- * meanwhile, from when that left.  Where it is known by then which timer gives the quota anew (refills.h), it holds until
- * that expires, whoever has the CPU; and a thread that has waited for its idle CPU, if but for IDLE_LEAST, and gets
- * it behind that expiry was kept from it by a quota.
+ * idle already, when the thread was woken, may itself be held up by whatever runs this host, unless interrupts came in
+ * meanwhile, behind each of which it looks whom to run; a thread that was moved there, or of which only sched_waking
+ * tells, may not be there yet; and a task without an interrupt, or in the kernel, is not asked to leave.  Nothing that
+ * happens while the thread is out can begin a quota, since only running uses one up; so it holds from the moment at which
+ * the thread came to be out to the last one at which its CPU was left to such, and did nothing that may have been the end
+ * of it: interrupts that came right behind each other until somebody went on; where another vCPU of its machine, which may
+ * have the same quota, came to run there meanwhile, from when that left.  Where it is known by then which timer gives the
+ * quota anew (refills.h), it holds until that expires, whoever has the CPU; and a thread that has waited for its idle CPU,
+ * if but for IDLE_LEAST, and gets it behind that expiry, or that of a sibling's timer, was kept from it by a quota.
  * Pause: the monitor has called all threads of the machine's vCPUs back out of the guest, and they sleep there, for
  * PAUSE_LEAST together.
  * Fault: it has left guest mode for memory that was not there, and before it went back to the guest or to its monitor its
@@ -59,7 +60,7 @@ struct limits {
 	int64_t came_at, left_at;  /* when it had one last, */
 	int32_t left_cpu;       /* this one, -1 never */
 	int64_t held;           /* its thread is out of the guest for its monitor since then, INT64_MAX: it is not */
-	bool woken;             /* out since it was woken or moved, which takes time also when nobody is in the way */
+	bool arrives;           /* at `out` it may have been on its way, which takes time also when nobody is there */
 	bool asleep;            /* held, and has slept there */
 	bool paused;            /* its machine was, until it is entered */
 	bool entered;           /* ever */

@@ -3,6 +3,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define TOGETHER 20000  /* ns: timers that expire in one interrupt, in whatever order */
+
 static uint32_t slot_of(int64_t timer)
 {
 	return (uint32_t)((uint64_t)timer * UINT64_C(0x9e3779b97f4a7c15) >> 55) % REFILL_SLOTS;
@@ -31,6 +33,12 @@ static const struct expiry *find(const struct refills *r, int64_t timer)
 	return e->timer == timer ? e : NULL;
 }
 
+/* What the timers tell that expired again, the last one of them at `again`, does not make another one of it. */
+static bool behind(const struct expiry *e, int64_t again)
+{
+	return e->last + TOGETHER > again;
+}
+
 /* When the last one expired of those that did so again since `out`.  It may have been any of these, if others of its group
  * have used up what was given first; and then what expired before it only seems to be it. */
 static int64_t expired_again(const struct refills *r, int64_t out)
@@ -50,7 +58,7 @@ static void begin(struct refill *f, const struct refills *r, int64_t out, int64_
 	const int64_t again = expired_again(r, out);
 	*f = (struct refill){ .learned = 0 };
 	for (int i = 0; i < REFILL_SLOTS; i++) {
-		if (!fits(&r->slot[i], out, now) || r->slot[i].last <= again)
+		if (!fits(&r->slot[i], out, now) || !behind(&r->slot[i], again))
 			continue;
 		if (f->n == REFILL_TIMERS) {
 			f->n = 0;
@@ -81,7 +89,7 @@ void refill_learn(struct refill *f, const struct refills *r, int64_t out, int64_
 	}
 	for (uint8_t i = 0; i < f->n; i++) {
 		const struct expiry *e = find(r, f->timer[i]);
-		if (e && fits(e, out, now) && e->last > again)
+		if (e && fits(e, out, now) && behind(e, again))
 			f->timer[n++] = f->timer[i];
 	}
 	f->n = n;

@@ -2,9 +2,10 @@
  *
  * No event tells whose a timer is.  But a thread that a quota kept from a CPU which was idle gets that right behind one
  * expiry of this timer, every time, and it has not expired before while the thread waited.  A timer of which that was so
- * REFILLS_LEARNED times in a row, each time behind all timers that expired again while it waited, is taken for it (others
- * may use up a quota that is given anew, and then its own timer is one of those); where it was so of several, the first to
- * expire counts.  A quota that comes back in other ways, too, as it does for threads on several CPUs, has none.
+ * REFILLS_LEARNED times in a row, each time behind all timers that expired again while it waited, or in one interrupt with
+ * the last of them, is taken for it (others may use up a quota that is given anew, and then its own timer is one of
+ * those); where it was so of several, the first to expire counts.  A quota that comes back in other ways, too, as it does
+ * for threads on several CPUs, has none.
  *
  * O(1) per expiry; when a vCPU that was held back goes on, REFILL_SLOTS until something was found.  Memory: 12 KiB for a
  * host with such vCPUs.  Timers that share a slot are forgotten, which may cost a name, but makes none. */

@@ -1,0 +1,406 @@
+/* Quotas: what keeps a vCPU from a CPU that is left to nobody, or to far lighter tasks. */
+#include "model_limits.h"
+
+/* Interrupts, every so many ms. */
+static void ticks(double from, double end, double each, int32_t tid)
+{
+	for (double t = from + each; t < end; t += each) {
+		simple(0, (int64_t)(t * MS), EV_TIMER_ENTRY, 0, tid);
+		simple(0, (int64_t)(t * MS) + 1000, EV_TIMER_EXIT, 0, tid);
+	}
+}
+
+/* Its CPU was left to nobody while it could run: from when it came to be out, whoever had the CPU first. */
+static void test_idle(void **state)
+{
+	(void)state;
+	begin();
+	to(20, 154, RUN_RUNNABLE, 7, 0);
+	to(25, 7, RUN_BLOCKED, 0, 0);
+	to(97, 0, RUN_RUNNABLE, 7, 0);
+	to(99, 7, RUN_BLOCKED, 154, 0);
+	at(19.9, HISTORY_NULL);
+	at(20, OUT_QUOTA);
+	at(96.9, OUT_QUOTA);
+	at(97, HISTORY_NULL);  /* from here on it may have waited for 7 */
+	to(110, 154, RUN_RUNNABLE, 0, 0);
+	to(110.9, 0, RUN_RUNNABLE, 154, 0);  /* being moved, or whatever takes no time */
+	at(110.5, HISTORY_NULL);
+	teardown();
+}
+
+/* Interrupts that come right behind each other until it goes on: any of them may have given the quota anew. */
+static void test_stirred(void **state)
+{
+	(void)state;
+	begin();
+	to(20, 154, RUN_RUNNABLE, 0, 0);
+	ticks(20, 60, 10, 0);
+	ticks(97, 97.03, 0.005, 0);
+	to(97.03, 0, RUN_RUNNABLE, 154, 0);
+	at(97.004, OUT_QUOTA);
+	at(97.005, HISTORY_NULL);
+	to(120, 154, RUN_RUNNABLE, 0, 0);
+	simple(0, 130 * MS, EV_SOFTIRQ_ENTRY, 0, 0);
+	to(130.06, 0, RUN_RUNNABLE, 154, 0);  /* a long one */
+	at(129.9, OUT_QUOTA);
+	at(130, HISTORY_NULL);
+	teardown();
+}
+
+/* A light task that is interrupted does not keep the CPU for that long while a heavy one may have it; one of about its
+ * weight does. */
+static void test_weight(void **state)
+{
+	(void)state;
+	begin();
+	to(20, 154, RUN_RUNNABLE, 240, 19);
+	ticks(20, 100, 10, 240);
+	to(100, 240, RUN_RUNNABLE, 154, 0);
+	at(50, OUT_QUOTA);
+	at(100, HISTORY_NULL);
+	to(120, 154, RUN_RUNNABLE, 240, 5);
+	ticks(120, 200, 10, 240);
+	to(200, 240, RUN_RUNNABLE, 154, 0);
+	at(150, HISTORY_NULL);
+	to(220, 154, RUN_RUNNABLE, 240, 19);
+	ticks(220, 232, 2, 240);
+	to(232, 240, RUN_RUNNABLE, 154, 0);  /* its slice */
+	at(225, HISTORY_NULL);
+	to(240, 154, RUN_RUNNABLE, 50, -51);
+	ticks(240, 300, 10, 50);
+	to(300, 50, RUN_BLOCKED, 154, 0);  /* real time goes first */
+	at(270, HISTORY_NULL);
+	to(310, 154, RUN_RUNNABLE, 240, EVENT_ABSENT);  /* its weight is not known */
+	ticks(310, 400, 10, 240);
+	to(400, 240, RUN_RUNNABLE, 154, 0);
+	at(350, HISTORY_NULL);
+	teardown();
+}
+
+/* A light task that nothing interrupts, or one of the kernel's own, is not asked whether it leaves. */
+static void test_not_asked(void **state)
+{
+	(void)state;
+	begin();
+	to(20, 154, RUN_RUNNABLE, 240, 19);
+	ticks(20, 22, 0.5, 240);  /* what comes together is one, and the CPU stands still afterwards */
+	ticks(98, 99.5, 0.5, 240);
+	to(100, 240, RUN_RUNNABLE, 154, 0);
+	at(50, HISTORY_NULL);
+	struct event khugepaged = event(110 * MS, EV_PROCESS, 0, 154);
+	khugepaged.process.tid = khugepaged.process.pid = 47;
+	khugepaged.process.state = RUN_BLOCKED;
+	khugepaged.process.type = PROCESS_KERNEL;
+	feed(0, khugepaged);
+	to(120, 154, RUN_RUNNABLE, 47, 19);
+	ticks(120, 150, 4, 47);
+	to(150, 47, RUN_RUNNABLE, 154, 0);
+	at(130, HISTORY_NULL);
+	to(160, 154, RUN_BLOCKED, 240, 19);
+	ticks(160, 190, 4, 240);
+	wake(0, 190 * MS, 0, 240, 154, 0);
+	to(211, 240, RUN_RUNNABLE, 154, 0);  /* not once since that was woken */
+	at(200, HISTORY_NULL);
+	teardown();
+}
+
+/* Waking up takes time, also on an idle CPU, which may be held up itself; but that is not where others come and go. */
+static void test_woken(void **state)
+{
+	(void)state;
+	begin();
+	to(10, 154, RUN_BLOCKED, 0, 0);
+	wake(0, 20 * MS, 0, 0, 154, 0);
+	to(26, 0, RUN_RUNNABLE, 154, 0);
+	at(22, HISTORY_NULL);
+	to(30, 154, RUN_BLOCKED, 0, 0);
+	wake(0, 40 * MS, 0, 0, 154, 0);
+	to(100, 0, RUN_RUNNABLE, 154, 0);
+	at(60, HISTORY_NULL);
+	to(110, 154, RUN_BLOCKED, 0, 0);
+	wake(0, 120 * MS, 0, 0, 154, 0);
+	to(130, 0, RUN_RUNNABLE, 7, 0);
+	to(131, 7, RUN_BLOCKED, 0, 0);
+	to(180, 0, RUN_RUNNABLE, 154, 0);
+	at(119, HISTORY_NULL);
+	at(120, OUT_QUOTA);
+	at(179, OUT_QUOTA);
+	at(180, HISTORY_NULL);
+	to(190, 154, RUN_BLOCKED, 0, 0);
+	wake(0, 200 * MS, 0, 0, 154, 0);
+	to(202, 0, RUN_RUNNABLE, 7, 0);  /* it is queued there, and 7 left the CPU to nobody */
+	to(202.1, 7, RUN_BLOCKED, 0, 0);
+	to(210, 0, RUN_RUNNABLE, 154, 0);
+	at(199, HISTORY_NULL);
+	at(200, OUT_QUOTA);
+	at(209.9, OUT_QUOTA);
+	at(210, HISTORY_NULL);
+	teardown();
+}
+
+/* A CPU that idles, and behind an interrupt looks whom it has to run, does so at the third at the latest. */
+static void test_woken_asked(void **state)
+{
+	(void)state;
+	begin();
+	to(10, 154, RUN_BLOCKED, 0, 0);
+	wake(0, 20 * MS, 0, 0, 154, 0);
+	ticks(20, 30, 3, 0);
+	to(32, 0, RUN_RUNNABLE, 154, 0);
+	at(19.9, HISTORY_NULL);
+	at(20, OUT_QUOTA);
+	at(31.9, OUT_QUOTA);
+	at(32, HISTORY_NULL);
+	to(40, 154, RUN_BLOCKED, 0, 0);
+	ticks(40, 49, 1.5, 0);
+	wake(0, 50 * MS, 0, 0, 154, 0);
+	ticks(50, 57, 3, 0);  /* twice since it was woken: it may be held up, and be so again */
+	to(90, 0, RUN_RUNNABLE, 154, 0);
+	at(60, HISTORY_NULL);
+	to(100, 154, RUN_BLOCKED, 0, 0);
+	wake(0, 120 * MS, 0, 0, 154, 0);
+	ticks(120, 122, 0.4, 0);  /* one behind the other: it was held up meanwhile */
+	to(190, 0, RUN_RUNNABLE, 154, 0);
+	at(130, HISTORY_NULL);
+	teardown();
+}
+
+/* Where only sched_waking is recorded, nobody knows when it is queued, nor where: an interrupt there may be on its way. */
+static void test_waking(void **state)
+{
+	(void)state;
+	for (int later = 0; later < 2; later++) {
+		begin();
+		model->machine[0]->waking_moves = true;
+		to(10, 154, RUN_BLOCKED, 0, 0);
+		struct event ev = event(20 * MS, EV_WAKING, 0, 0);
+		ev.wake.tid = 154;
+		ev.wake.target_cpu = 0;
+		feed(0, ev);
+		to(21, 0, RUN_RUNNABLE, 7, 0);
+		to(22, 7, RUN_BLOCKED, 0, 0);
+		to(later ? 60 : 30, 0, RUN_RUNNABLE, 154, 0);
+		at(25, later ? OUT_QUOTA : HISTORY_NULL);
+		to(70, 154, RUN_BLOCKED, 0, 0);
+		ev.ts = 80 * MS;
+		feed(0, ev);
+		ticks(80, 140, 4, 0);
+		to(140, 0, RUN_RUNNABLE, 154, 0);
+		at(100, HISTORY_NULL);
+		teardown();
+	}
+}
+
+/* Who had the CPU while events were lost is not known. */
+static void test_lost(void **state)
+{
+	(void)state;
+	begin();
+	to(20, 154, RUN_RUNNABLE, 0, 0);
+	struct event ev = event(40 * MS, EV_LOST, 0, -1);
+	ev.lost.end = 60 * MS;
+	feed(0, ev);
+	to(90, 0, RUN_RUNNABLE, 154, 0);
+	at(30, HISTORY_NULL);
+	at(80, HISTORY_NULL);
+	to(100, 154, RUN_RUNNABLE, 0, 0);
+	to(150, 0, RUN_RUNNABLE, 154, 0);
+	at(120, OUT_QUOTA);
+	teardown();
+}
+
+/* Another vCPU of the machine ran on its CPU meanwhile: that was no time without a quota. */
+static void test_sibling(void **state)
+{
+	(void)state;
+	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME }, { 1, 155, VCPU_BY_NAME } };
+	begin_with(vcpu, COUNT(vcpu));
+	to(1, 0, RUN_RUNNABLE, 154, 0);
+	to(20, 154, RUN_RUNNABLE, 0, 0);
+	to(30, 0, RUN_RUNNABLE, 155, 0);
+	to(40, 155, RUN_RUNNABLE, 0, 0);
+	to(100, 0, RUN_RUNNABLE, 154, 0);
+	at(35, HISTORY_NULL);
+	at(39.9, HISTORY_NULL);
+	at(40, OUT_QUOTA);
+	at(99.9, OUT_QUOTA);
+	at(100, HISTORY_NULL);
+	to(120, 154, RUN_RUNNABLE, 7, 0);
+	to(125, 7, RUN_BLOCKED, 155, 0);  /* which has waited since 40, from 100 on for others */
+	expect(DEBIAN "/CPUs/CPU1/Out By", 40 * MS, OUT_QUOTA);
+	expect(DEBIAN "/CPUs/CPU1/Out By", 99 * MS, OUT_QUOTA);
+	expect(DEBIAN "/CPUs/CPU1/Out By", 110 * MS, HISTORY_NULL);
+	teardown();
+}
+
+static void expire(double t, int32_t current, int64_t timer)
+{
+	struct event ev = event((int64_t)(t * MS), EV_TIMER_ENTRY, 0, current);
+	ev.timer.timer = timer;
+	feed(0, ev);
+	ev.kind = EV_TIMER_EXIT;
+	ev.ts += 1000;
+	feed(0, ev);
+}
+
+enum { TICK = 0x100, REFILL = 0x7000 };
+
+/* Periods of 100 ms, of each of which it may run for 20; from this one on. */
+static double periods(double t, int n)
+{
+	for (; n-- > 0; t += 100) {
+		expire(t + 10, 154, TICK);
+		to(t + 20, 154, RUN_RUNNABLE, 0, 0);
+		for (int i = 3; i < 10; i++)
+			expire(t + 10 * i, 0, TICK);
+		expire(t + 99.9, 0, REFILL);
+		to(t + 100, 0, RUN_RUNNABLE, 154, 0);
+	}
+	return t;
+}
+
+/* The timer by which its quota came back each time tells how long it lasts, also where others have its CPU by then. */
+static void test_refill(void **state)
+{
+	(void)state;
+	begin();
+	double t = periods(0, 6);  /* the last of 6 is the fourth before which one was seen */
+	to(t + 20, 154, RUN_RUNNABLE, 0, 0);
+	to(t + 50, 0, RUN_RUNNABLE, 7, 0);
+	expire(t + 60, 7, TICK);
+	expire(t + 99.9, 7, REFILL);
+	to(t + 105, 7, RUN_BLOCKED, 154, 0);
+	at(t + 21, OUT_QUOTA);
+	at(t + 99.8, OUT_QUOTA);
+	at(t + 99.9, HISTORY_NULL);
+	to(t + 120, 154, RUN_RUNNABLE, 0, 0);
+	to(t + 150, 0, RUN_RUNNABLE, 7, 0);
+	to(t + 180, 7, RUN_BLOCKED, 154, 0);  /* it did not take that */
+	at(t + 149.9, OUT_QUOTA);
+	at(t + 150, HISTORY_NULL);
+	teardown();
+}
+
+/* It wakes when the quota is used up, and its CPU is idle, but not for long. */
+static void test_refill_woken(void **state)
+{
+	(void)state;
+	begin();
+	double t = periods(0, 6);
+	to(t + 1, 154, RUN_BLOCKED, 0, 0);
+	wake(0, (int64_t)((t + 90) * MS), 0, 0, 154, 0);
+	expire(t + 99.9, 0, REFILL);
+	to(t + 100, 0, RUN_RUNNABLE, 154, 0);
+	at(t + 89.9, HISTORY_NULL);
+	at(t + 90, OUT_QUOTA);
+	at(t + 99.8, OUT_QUOTA);
+	at(t + 100, HISTORY_NULL);
+	to(t + 101, 154, RUN_BLOCKED, 0, 0);
+	wake(0, (int64_t)((t + 199.5) * MS), 0, 0, 154, 0);  /* waking up takes as long */
+	expire(t + 199.9, 0, REFILL);
+	to(t + 200, 0, RUN_RUNNABLE, 154, 0);
+	at(t + 199.6, HISTORY_NULL);
+	to(t + 201, 154, RUN_BLOCKED, 0, 0);
+	wake(0, (int64_t)((t + 290) * MS), 0, 0, 154, 0);
+	expire(t + 299.9, 0, REFILL);
+	to(t + 303, 0, RUN_RUNNABLE, 154, 0);  /* it never took that long */
+	at(t + 291, HISTORY_NULL);
+	to(t + 304, 154, RUN_BLOCKED, 0, 0);
+	wake(0, (int64_t)((t + 310) * MS), 0, 0, 154, 0);
+	to(t + 320, 0, RUN_RUNNABLE, 154, 0);
+	at(t + 311, HISTORY_NULL);
+	teardown();
+}
+
+/* A tick in the same interrupt, which has expired again, does not hide it; one that comes later may be it. */
+static void test_refill_beside(void **state)
+{
+	(void)state;
+	for (int later = 0; later < 2; later++) {
+		begin();
+		double t = 0;
+		for (int i = 0; i < 6; i++, t += 100) {
+			to(t + 20, 154, RUN_RUNNABLE, 0, 0);
+			expire(t + 60, 0, TICK);
+			expire(t + 99.9, 0, REFILL);
+			expire(t + (later ? 99.95 : 99.905), 0, TICK);
+			to(t + 100, 0, RUN_RUNNABLE, 154, 0);
+		}
+		to(t + 1, 154, RUN_BLOCKED, 0, 0);
+		wake(0, (int64_t)((t + 90) * MS), 0, 0, 154, 0);
+		expire(t + 99.9, 0, REFILL);
+		to(t + 100, 0, RUN_RUNNABLE, 154, 0);
+		at(t + 91, later ? HISTORY_NULL : OUT_QUOTA);
+		teardown();
+	}
+}
+
+/* The quota of one vCPU is mostly its sibling's. */
+static void test_refill_sibling(void **state)
+{
+	(void)state;
+	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME }, { 1, 155, VCPU_BY_NAME } };
+	static const char out_by[] = DEBIAN "/CPUs/CPU1/Out By";
+	begin_with(vcpu, COUNT(vcpu));
+	to(1, 0, RUN_RUNNABLE, 154, 0);
+	const double t = periods(0, 6);
+	for (int i = 0; i < 2; i++) {
+		const int64_t since = (int64_t)((t + 100 * i) * MS);
+		sw(0, since + 1 * MS, 1, 0, RUN_RUNNABLE, 155);
+		sw(0, since + 2 * MS, 1, 155, RUN_BLOCKED, 0);
+		wake(0, since + 90 * MS, 1, 0, 155, 1);
+		expire(t + 100 * i + 99.9, 154, REFILL);
+		sw(0, since + (i ? 103 : 100) * MS, 1, 0, RUN_RUNNABLE, 155);
+		expect(out_by, since + 90 * MS - 1, HISTORY_NULL);
+		expect(out_by, since + 90 * MS, i ? HISTORY_NULL : OUT_QUOTA);  /* it never took that long */
+		expect(out_by, since + 99 * MS, i ? HISTORY_NULL : OUT_QUOTA);
+		expect(out_by, since + 100 * MS, HISTORY_NULL);
+	}
+	teardown();
+}
+
+/* Five periods, or six of which one was two: it might be another timer. */
+static void test_refill_unknown(void **state)
+{
+	(void)state;
+	for (int again = 0; again < 2; again++) {
+		begin();
+		double t = periods(0, 5);
+		if (again) {
+			to(t + 20, 154, RUN_RUNNABLE, 0, 0);
+			expire(t + 99.9, 0, REFILL);
+			expire(t + 199.9, 0, REFILL);
+			to(t + 200, 0, RUN_RUNNABLE, 154, 0);
+			t = periods(t + 200, 3);
+		}
+		to(t + 20, 154, RUN_RUNNABLE, 0, 0);
+		to(t + 50, 0, RUN_RUNNABLE, 7, 0);
+		expire(t + 99.9, 7, REFILL);
+		to(t + 105, 7, RUN_BLOCKED, 154, 0);
+		at(t + 49.9, OUT_QUOTA);
+		at(t + 50, HISTORY_NULL);
+		teardown();
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_stirred),
+		cmocka_unit_test(test_weight),
+		cmocka_unit_test(test_not_asked),
+		cmocka_unit_test(test_woken),
+		cmocka_unit_test(test_woken_asked),
+		cmocka_unit_test(test_waking),
+		cmocka_unit_test(test_lost),
+		cmocka_unit_test(test_sibling),
+		cmocka_unit_test(test_refill),
+		cmocka_unit_test(test_refill_woken),
+		cmocka_unit_test(test_refill_beside),
+		cmocka_unit_test(test_refill_sibling),
+		cmocka_unit_test(test_refill_unknown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
