@@ -2,7 +2,8 @@
 """What exits and waits cost `stealscope index`: instructions, and bytes of the history for each interval in it.
 
 Instructions (valgrind counts them, so no noise of the machine is in them): of the reasons of exits, by indexing once more
-with a layout that does not know them; of waits, those of who wakes whom in what.  Bytes: of the attributes that hold them.
+with a layout that does not know them, both times from a file; of waits, those of who wakes whom in what.  Bytes: of the
+attributes that hold them.
 Traces: the folders given, else a simulated one (EVENTS=200k)."""
 import os
 import re
@@ -21,27 +22,28 @@ layouts = os.path.join(here, "../../src/trace/layouts")
 EXITS, WAITS = {"Exit", "Inside"}, {"Woken By", "Woken In"}
 
 
-def index(traces, history, more=()):
+def index(traces, history, layout):
     """(instructions of it all, of who wakes whom)."""
     out = history + ".callgrind"
     p = subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", f"{build}/stealscope", "index",
-                        traces, "-j", "1", "-o", history, *more], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                       text=True, check=True)
+                        traces, "-j", "1", "-o", history, "--layout", layout], stdout=subprocess.DEVNULL,
+                       stderr=subprocess.PIPE, text=True, check=True)
     listed = subprocess.run(["callgrind_annotate", "--inclusive=yes", "--threshold=100", "--auto=no", out],
                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False).stdout
     wakes = [int(n.replace(",", "")) for n in re.findall(r"(?m)^\s*([\d,]+) .*:(?:thread_waker|irq_context) \[", listed)]
     return int(re.search(r"Collected : (\d+)", p.stderr)[1]), sum(wakes)
 
 
-def without_reasons(layout, to):
-    """A copy of a shipped layout that knows that a guest was left, and not why."""
+def copies(layout, folder):
+    """A shipped layout, and one that knows that a guest was left, and not why."""
     with open(os.path.join(layouts, layout + ".yaml"), encoding="utf-8") as f:
         text = f.read()
     plain, n = re.subn(r"(\{kind: kvm_exit, names: \[[^]]*\])[^}]*\}", r"\1}", text)
     assert n, f"{layout}: no rule for exits"
-    with open(to, "w", encoding="utf-8") as f:
-        f.write(plain)
-    return to
+    for name, content in (("full", text), ("plain", plain)):
+        with open(os.path.join(folder, name + ".yaml"), "w", encoding="utf-8") as f:
+            f.write(content)
+        yield os.path.join(folder, name + ".yaml")
 
 
 def size_of(h, number):
@@ -57,11 +59,13 @@ def bytes_of(h, names):
 
 def bench(traces, tmp):
     history = os.path.join(tmp, "all.steal")
-    everything, wakes = index(traces, history)
+    subprocess.run([f"{build}/stealscope", "index", traces, "-o", history], stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL, check=True)
     h = History(history)
     layout = re.search(rb'"layout": ?"(\w+)"', b"".join(h.meta().values()))
-    plain = without_reasons(layout[1].decode() if layout else "lttng", os.path.join(tmp, "plain.yaml"))
-    rest, _ = index(traces, os.path.join(tmp, "plain.steal"), ("--layout", plain))
+    full, plain = copies(layout[1].decode() if layout else "lttng", tmp)
+    everything, wakes = index(traces, history, full)
+    rest, _ = index(traces, os.path.join(tmp, "plain.steal"), plain)
     print(traces)
     for name, cost, attributes in (("exits", everything - rest, EXITS), ("waits", wakes, WAITS)):
         print(f"  {name}  {100 * cost / (everything - cost):6.2f} % more instructions  "
