@@ -7,6 +7,9 @@ import sys
 from e2e import check, recordings, run, scratch, table
 
 LEAST, MEAN = 98.0, 99.3  # % of the time that is proven
+# Where no injections are recorded.  Who was interrupted and writes next is no guest on its way to a halt then, since that may
+# have been a timer's interrupt: where it was called one, these had 97.2 and 96.7.
+UNTOLD, UNTOLD_IN = 97.5, ("hostonly", "hostonly_tc")
 # There the guest is recorded by a shell's cat, which each event of the idle thread wakes: for a second that thread has the CPU
 # again and again and hardly ever comes to halt, so nothing tells the host of it.
 NEVER_HALTS = {"cpu_ends_early Debian/CPU0": 96.0}
@@ -41,13 +44,25 @@ def check_path(history, vcpu, inside):
         check(False, f"{history}: the path of {vcpu} tiles its window ({tiles}), and names no thread in a guest ({threads})")
 
 
-def compare(folder, host):
+def without_injections(tmp, host):
+    """A layout that does not know which interrupts guests were given."""
+    layout = "ftrace" if host.endswith(".dat") else "lttng"
+    with open(os.path.join(os.environ.get("srcdir", "."), f"src/trace/layouts/{layout}.yaml"), encoding="utf-8") as f:
+        lines = f.read().splitlines(True)
+    rest = [line for line in lines if "kind: kvm_inj_virq" not in line]
+    assert len(rest) == len(lines) - 1, f"{layout}: one rule for injections"
+    with open(f"{tmp}/layout.yaml", "w", encoding="utf-8") as f:
+        f.writelines(rest)
+    return f"{tmp}/layout.yaml"
+
+
+def compare(folder, host, injections=True):
     """(%, vCPU) of each vCPU whose guest was recorded."""
     guests = {os.path.basename(g).removeprefix("guest-") for g in glob.glob(folder + "guest-*")}
     with scratch() as tmp:
         full, alone = f"{tmp}/full.steal", f"{tmp}/host.steal"
         run("index", folder, "-o", full)
-        run("index", "--host", host, "-o", alone)
+        run("index", "--host", host, "-o", alone, *(() if injections else ("--layout", without_injections(tmp, host))))
         called = {r["host_tid"]: (r["vm"], r["vcpu"]) for r in table("info", alone)}
         for vm, vcpu in called.values():
             check_path(alone, f"{vm}/CPU{vcpu}", {v for v, _ in called.values()})
@@ -58,12 +73,14 @@ def compare(folder, host):
                     yield percent, f"{os.path.basename(folder.rstrip('/'))} {r['vm']}/CPU{r['vcpu']}"
 
 
-found = []
+found, untold = [], []
 for folder in recordings():
     host = [h for h in (folder + "host", folder + "host.dat") if os.path.exists(h)]
     # Two threads are one vCPU in `migrate`; where the guest's own trace is all there is, nothing can be left out.
     if host and glob.glob(folder + "guest-*") and "migrate" not in folder:
         found += compare(folder, host[0])
+        if os.path.basename(folder.rstrip("/")) in UNTOLD_IN:
+            untold += compare(folder, host[0], False)
 if not found:
     print("no shared recordings")
     sys.exit(77)
@@ -73,3 +90,5 @@ for percent, vcpu in found:
         check(percent >= NEVER_HALTS[vcpu], f"{vcpu}: {percent:.2f} %, wanted {NEVER_HALTS[vcpu]}")
 check(worst[0] >= LEAST, f"each of {len(found)} vCPUs: worst {worst[0]:.2f} % ({worst[1]}), wanted {LEAST}")
 check(mean >= MEAN, f"mean {mean:.2f} %, wanted {MEAN}")
+for percent, vcpu in untold:
+    check(percent >= UNTOLD, f"{vcpu}, no injections recorded: {percent:.2f} %, wanted {UNTOLD}")

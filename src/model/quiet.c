@@ -85,7 +85,8 @@ static int64_t counts(const struct prospect *next, int64_t ns)
 }
 
 /* Interrupted: would it have stayed idle for so long, had it not been?  And what writes without sending anything is hardly
- * a thread where those send: the idle loop stops its tick, and interrupts set their timers. */
+ * a thread where those send: the idle loop stops its tick, and interrupts set their timers.  Where injections are not
+ * recorded such an interrupt may have come in later, and stopped a thread. */
 static bool stays_until(const struct quiet *q, int64_t ns, enum part_end end, const struct foresight *to)
 {
 	const struct prospect *next = to->next;
@@ -94,7 +95,7 @@ static bool stays_until(const struct quiet *q, int64_t ns, enum part_end end, co
 	if (end == END_WRITE)
 		return to->sends && !next->sent;
 	if (next->end == END_WRITE)
-		return to->sends || q->spent + counts(next, ns) + next->rest <= q->usual.limit[END_WRITE];
+		return (to->sends && q->halts->injects) || q->spent + counts(next, ns) + next->rest <= q->usual.limit[END_WRITE];
 	return next->end == END_AT_HALT;
 }
 
