@@ -196,3 +196,63 @@ void world_check_flow(const struct world *w, const char *subject, int64_t from, 
 	assert_string_equal(world_flow_text(w, &f, text, sizeof text), expected);
 	flow_release(&f);
 }
+
+void world_path(const struct world *w, const char *whose, int64_t from, int64_t to, const char *want)
+{
+	struct path p;
+	struct error err = ERROR_INIT;
+	char text[2000] = "";
+	struct subject s = world_subject(w, whose);
+	assert_int_equal(path_of(&w->topo, &s, from, to, &p, &err), 0);
+	int64_t next = p.start, sum = 0, unknown = 0;
+	for (size_t i = 0; i < p.pieces; i++) {
+		const struct path_piece *e = &p.piece[i];
+		size_t used = strlen(text);
+		assert_int_equal(e->start, next);
+		next = e->end + 1;
+		unknown += e->who.kind == FLOW_UNKNOWN ? e->end - e->start + 1 : 0;
+		char thief[80] = "", near[24] = "";
+		if (e->thief.system >= 0)
+			snprintf(thief, sizeof thief, " <%s/%d %s>", w->topo.machine[e->thief.system].name, e->thief.tid,
+			         p.name[e->thief.name]);
+		if (e->evidence >= 0)
+			snprintf(near, sizeof near, " ~%d", (int)e->evidence);
+		snprintf(text + used, sizeof text - used, "%s%d-%d %s %s/%d %s%s %s%s", i ? "; " : "", (int)e->start, (int)e->end,
+		         e->who.kind == FLOW_WAITING ? PATH_WAIT : flow_kind_name[e->who.kind], w->topo.machine[e->who.system].name,
+		         e->who.tid, p.name[e->who.name], thief, path_edge_name[e->edge], near);
+	}
+	assert_int_equal(next, p.end + 1);
+	for (size_t i = 0; i < p.sums; i++)
+		sum += p.sum[i].duration;
+	assert_int_equal(sum, p.end - p.start + 1);
+	assert_int_equal(p.unknown, unknown);
+	assert_string_equal(text, want);
+	path_release(&p);
+}
+
+#define CPU0 "/Virtual Machines/A/CPUs/CPU0/"
+#define GUEST "/Virtual Machines/A/Threads/"
+#define HOST "/Host/Threads/"
+
+void world_hog_takes(struct world *w)
+{
+	world_row(w, "/Host/CPUs/CPU0/Current Thread", "0 40; 30 99; 60 40");
+	world_row(w, HOST "40/Status", "0 RUNNING; 30 PREEMPTED; 60 RUNNING");
+	world_row(w, HOST "40/CPU", "0 0");
+	world_row(w, HOST "99/Status", "0 PREEMPTED; 30 RUNNING; 60 PREEMPTED");
+	world_row(w, HOST "99/Name", "0 hog");
+	world_row(w, CPU0 "Host Thread", "0 40");
+	world_row(w, CPU0 "pCPU", "0 0");
+	world_row(w, GUEST "5/Name", "0 work");
+}
+
+void world_other_runs(struct world *w)
+{
+	world_row(w, CPU0 "Status", "0 RUNNING; 30 PREEMPTED; 60 RUNNING");
+	world_row(w, CPU0 "Current Thread", "0 6");
+	world_row(w, "/Virtual Machines/A/CPUs/CPU1/Host Thread", "0 50");
+	world_row(w, GUEST "5/CPU", "0 1");
+	world_row(w, GUEST "6/Status", "0 RUNNING; 30 VIRT_PREEMPTED; 60 RUNNING");
+	world_row(w, GUEST "6/CPU", "0 0");
+	world_row(w, GUEST "6/Name", "0 other");
+}

@@ -31,7 +31,13 @@ void world_release(struct world *w);
 /* "0-9 running A/5 alpha @1; 10-19 preempting host/42 burn @1": the intervals of a flow (system '-': none). */
 char *world_flow_text(const struct world *w, const struct flow *f, char *buf, size_t size);
 void world_check_flow(const struct world *w, const char *subject, int64_t from, int64_t to, const char *expected);
+/* "10-29 running A/5 work wake; 30-39 preempting host/42 io <host/99 hog> wake": the pieces of a critical path. */
+void world_path(const struct world *w, const char *whose, int64_t from, int64_t to, const char *expected);
 void world_check_tiling(const struct flow *f);
+/* vCPU 0 of A is the host's thread 40, whose CPU a hog has from 30 to 59; A/5 is what is asked about. */
+void world_hog_takes(struct world *w);
+/* A/6 runs on that vCPU; A/5 is on CPU1, which is the host's thread 50. */
+void world_other_runs(struct world *w);
 struct subject world_subject(const struct world *w, const char *text);
 
 #endif

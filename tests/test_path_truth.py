@@ -225,7 +225,7 @@ def one(scenario, seed, folder):
 
 def main():
     numbers = [int(a) for a in sys.argv[1:] if a.isdigit()]
-    seeds = range(numbers[0], numbers[1] + 1) if len(numbers) == 2 else [5] if is_sanitized() else [1, 5, 155, 6031, 7403165]
+    seeds = range(numbers[0], numbers[1] + 1) if len(numbers) == 2 else [5] if is_sanitized() else [1, 5, 155, 6031, 7403165, 9100002]
     with scratch() as folder:
         for seed in seeds:
             for scenario in ("chain", "ipi"):

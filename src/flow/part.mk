@@ -21,7 +21,7 @@ src_libflow_a_SOURCES = \
 	src/flow/party.c src/flow/party.h \
 	src/flow/causes.h \
 	src/flow/locks.c src/flow/locks.h \
-	src/flow/path.c src/flow/path.h src/flow/path_answer.c \
+	src/flow/path.c src/flow/path.h src/flow/path_answer.c src/flow/path_pieces.c \
 	src/flow/periodic.c \
 	src/flow/polls.c \
 	src/flow/raiser.c src/flow/raiser.h \
@@ -55,9 +55,15 @@ tests_test_flow_demand_LDADD = $(FLOW_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_flow_exits
 tests_test_flow_exits_SOURCES = tests/test_flow_exits.c tests/flow_world.c tests/flow_world.h tests/refs.h tests/test.h
 tests_test_flow_exits_LDADD = $(FLOW_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_flow_locks
+tests_test_flow_locks_SOURCES = tests/test_flow_locks.c tests/flow_world.c tests/flow_world.h tests/refs.h tests/test.h
+tests_test_flow_locks_LDADD = $(FLOW_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_flow_path
 tests_test_flow_path_SOURCES = tests/test_flow_path.c tests/flow_world.c tests/flow_world.h tests/refs.h tests/test.h
 tests_test_flow_path_LDADD = $(FLOW_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_flow_raiser
+tests_test_flow_raiser_SOURCES = tests/test_flow_raiser.c tests/flow_world.c tests/flow_world.h tests/refs.h tests/test.h
+tests_test_flow_raiser_LDADD = $(FLOW_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_flow_spins
 tests_test_flow_spins_SOURCES = tests/test_flow_spins.c tests/flow_world.c tests/flow_world.h tests/refs.h tests/test.h
 tests_test_flow_spins_LDADD = $(FLOW_LIBS) $(CMOCKA_LIBS)

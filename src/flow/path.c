@@ -21,7 +21,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "flow/wakeup.h"
@@ -31,131 +30,6 @@
 #define EDGE_NAME(code, name) name,
 const char *const path_edge_name[PATH_EDGE_COUNT] = { PATH_EDGES(EDGE_NAME) };
 #undef EDGE_NAME
-
-static const struct party nobody = { -1, -1, 0, FLOW_UNKNOWN };
-
-/* ---- Pieces */
-
-static int more_room(struct walker *w)
-{
-	struct path *out = &w->out;
-	size_t n = w->cap ? 2 * w->cap : 256;
-	struct path_piece *p = n < SIZE_MAX / sizeof *p ? realloc(out->piece, n * sizeof *p) : NULL;
-	if (!p)
-		return error_set(w->err, STATUS_SYSTEM, "ask for a shorter window", "path: out of memory after %zu pieces",
-		                 out->pieces);
-	out->piece = p;
-	w->cap = n;
-	return 0;
-}
-
-/* The next piece of the path: one of its own, or more of the last one. */
-static int emit(struct walker *w, const struct path_piece *p)
-{
-	struct path *out = &w->out;
-	struct path_ledger *l = &w->ledger;
-	if (p->start > p->end)
-		return 0;
-	struct path_piece *last = out->pieces ? &out->piece[out->pieces - 1] : NULL;
-	if (last && party_same(&last->who, &p->who) && party_same(&last->thief, &p->thief) && last->edge == p->edge &&
-	    last->evidence == p->evidence) {
-		last->end = p->end;
-	} else {
-		if (out->pieces == w->cap && more_room(w) < 0)
-			return -1;
-		out->piece[out->pieces++] = *p;
-		l->last = path_sum_of(l, out, p);
-		out->sum[l->last].pieces++;
-	}
-	out->sum[l->last].duration += p->end - p->start + 1;
-	if (p->who.kind == FLOW_UNKNOWN)
-		out->unknown += p->end - p->start + 1;
-	return 0;
-}
-
-/* The same, where nobody took it. */
-static int emit_own(struct walker *w, int64_t a, int64_t b, const struct party *who, struct via via)
-{
-	return emit(w, &(struct path_piece){ a, b, *who, nobody, (uint8_t)via.edge, via.evidence });
-}
-
-/* Does vCPU v of that machine, on its way, work for the thread whose sleep is being handed over, and not for its guest's
- * current `tid`, which is idle or was interrupted by a handler? */
-static int works_for_waiter(struct walker *w, uint32_t v, int32_t machine, int64_t tid, int64_t t)
-{
-	int64_t in = HISTORY_NULL;
-	if (!w->waiter || cpus_of(w->topo, (uint32_t)w->waiter->machine) != machine)
-		return 0;
-	if (tid != 0 && track_at(&w->r, &resolver_cpu(&w->r, v)->interrupt, t, &in) < 0)
-		return -1;
-	return tid == 0 || in != HISTORY_NULL;
-}
-
-/* Who has vCPU v of who->system at t. */
-static int identity_of_vcpu(struct walker *w, uint32_t v, int64_t t, struct party *who)
-{
-	int64_t tid;
-	if (track_at(&w->r, &resolver_cpu(&w->r, v)->running, t, &tid) < 0)
-		return -1;
-	who->name = resolver_cpu(&w->r, v)->name;
-	if (tid < 0 || tid > INT32_MAX)
-		return 0;
-	int waits = works_for_waiter(w, v, who->system, tid, t);
-	if (waits < 0 || (!waits && tid == 0))
-		return waits;
-	who->tid = waits ? w->waiter->tid : (int32_t)tid;
-	return resolver_name(&w->r, waits ? w->waiter : resolver_who(&w->r, (uint32_t)who->system, who->tid), t, &who->name);
-}
-
-/* Who the subject is at t, as a party. */
-static int identity(struct walker *w, const struct subject *s, int64_t t, struct party *who)
-{
-	*who = nobody;
-	if (s->kind == SUBJECT_THREAD) {
-		const struct topo_thread *th = &w->topo->thread[s->index];
-		who->system = (int32_t)th->machine;
-		who->tid = th->tid;
-		return resolver_name(&w->r, resolver_who(&w->r, th->machine, th->tid), t, &who->name);
-	}
-	who->system = (int32_t)w->topo->cpu[s->index].machine;
-	return identity_of_vcpu(w, s->index, t, who);
-}
-
-/* A piece of the resolver: what the subject did, or who kept it from it. */
-static int emit_piece(struct walker *w, const struct subject *s, const struct piece *p, int64_t a, int64_t b,
-                      struct via via)
-{
-	struct path_piece is = { a, b, p->who, nobody, (uint8_t)via.edge, via.evidence };
-	if (s->kind == SUBJECT_THREAD && p->who.kind == FLOW_RUNNING)
-		is.who.system = (int32_t)w->topo->thread[s->index].machine;
-	else if (identity(w, s, a, &is.who) < 0)
-		return -1;
-	is.who.kind = p->who.kind;
-	bool own = s->kind == SUBJECT_CPU && p->who.system == is.who.system;  /* it is the guest itself that has it */
-	if (own && p->who.kind == FLOW_IRQ)
-		is.who = p->who;
-	else if (p->who.kind == FLOW_PREEMPTING || p->who.kind == FLOW_IRQ)
-		is.thief = p->who;
-	return emit(w, &is);
-}
-
-static int emit_unknown(struct walker *w, const struct subject *s, int64_t a, int64_t b)
-{
-	struct party who;
-	if (a > b)
-		return 0;
-	if (identity(w, s, a, &who) < 0)
-		return -1;
-	if (s->kind == SUBJECT_CPU)  /* whatever its guest ran as it fell asleep is not what was waited for */
-		who = (struct party){ who.system, -1, resolver_cpu(&w->r, s->index)->name, FLOW_UNKNOWN };
-	return emit_own(w, a, b, &who, (struct via){ EDGE_START, PATH_NO_EVIDENCE });
-}
-
-static int emit_handler(struct walker *w, uint32_t machine, const char *name, int64_t a, int64_t b, struct via via)
-{
-	struct party who = { (int32_t)machine, -1, strtab_put(&w->r.names, name), FLOW_WAITING };
-	return emit_own(w, a, b, &who, via);
-}
 
 /* ---- Wakeups */
 
@@ -246,7 +120,7 @@ static int follow_thread(struct walker *w, struct who *th, int64_t a, int64_t b,
 	if (th->thread >= 0)
 		return follow(w, &(struct subject){ SUBJECT_THREAD, (uint32_t)th->thread }, a, b, via);
 	struct party who = { th->machine, th->tid, 0, FLOW_UNKNOWN };
-	return emit_own(w, a, b, &who, via);
+	return path_emit_own(w, a, b, &who, via);
 }
 
 /* When a vCPU was woken from the halt before t, if its guest has done nothing since but to handle interrupts: 1; 0: it is
@@ -271,20 +145,30 @@ static int last_halt(struct walker *w, uint32_t v, int64_t t, struct who **host,
 	return tid == 0 && c->running.iv.end >= t - 1;
 }
 
+/* Since when has vCPU v handled what it does at t?  INT64_MAX: it is not `in` that it handles, or nobody knows. */
+static int handling_since(struct walker *w, uint32_t v, int64_t t, const char *in, int64_t *began)
+{
+	struct row_track *row = &resolver_cpu(&w->r, v)->interrupt;
+	int64_t handler;
+	if (track_at(&w->r, row, t, &handler) < 0)
+		return -1;
+	*began = handler != HISTORY_NULL && strcmp(history_string(w->topo->h, handler), in) == 0 ? row->iv.start : INT64_MAX;
+	return 0;
+}
+
 /* A timer of vCPU v led to what its handler `in` did at t: [a, b] is spent waiting for it, but only until the handler began
  * if the vCPU then was held up before it came to that. */
 static int through_timer(struct walker *w, uint32_t v, int64_t t, const char *in, int64_t a, int64_t b)
 {
 	const struct via via = { EDGE_INJECT, PATH_PROVEN };
 	struct cpu_tracks *c = resolver_cpu(&w->r, v);
-	int64_t status, handler, began = INT64_MAX;
-	if (track_at(&w->r, &c->status, t, &status) < 0 || track_at(&w->r, &c->interrupt, t, &handler) < 0)
+	int64_t status, began;
+	if (track_at(&w->r, &c->status, t, &status) < 0 || handling_since(w, v, t, in, &began) < 0)
 		return -1;
-	if (handler != HISTORY_NULL && strcmp(history_string(w->topo->h, handler), in) == 0 &&
-	    c->status.iv.start > c->interrupt.iv.start)
-		began = c->interrupt.iv.start;
+	if (c->status.iv.start <= began)
+		began = INT64_MAX;
 	int64_t until = began - 1 < b ? began - 1 : b;
-	if (a <= until && emit_handler(w, w->topo->cpu[v].machine, in, a, until, (struct via){ EDGE_IRQ, PATH_PROVEN }) < 0)
+	if (path_emit_handler(w, w->topo->cpu[v].machine, in, a, until, (struct via){ EDGE_IRQ, PATH_PROVEN }) < 0)
 		return -1;
 	return began > b ? 0 : own(w, &(struct subject){ SUBJECT_CPU, v }, began > a ? began : a, b, via);
 }
@@ -297,7 +181,7 @@ static int through_interrupt(struct walker *w, const struct subject *s, uint32_t
 	const struct subject cpu = { SUBJECT_CPU, v };
 	struct who *host = NULL, *server = NULL;
 	struct wakeup by = { .in = NULL };
-	int64_t raised = a;
+	int64_t raised = a, began;
 	bool timer = in && wakeup_is_timer(in), device = in && wakeup_is_device(in);
 	int rc = 0, halted = last_halt(w, v, t, &host, &raised);
 	if (halted < 0 || (halted && wakeup_of(&w->r, host, raised, &by) < 0))
@@ -307,19 +191,25 @@ static int through_interrupt(struct walker *w, const struct subject *s, uint32_t
 		return -1;
 	if (!fits && timer)
 		return through_timer(w, v, t, in, a, b);
-	if (!fits && device && host && raiser_of(&w->raisers, v, host, halted ? raised : INT64_MIN, t, &server, &raised) < 0)
+	bool near = !fits && device && host;
+	if (near && raiser_of(&w->raisers, v, host, halted ? raised : INT64_MIN, t, &server, &raised) < 0)
 		return -1;
-	if (!fits && !server)
-		return emit_unknown(w, s, a, b);
+	if (!fits && (!near || raised > t))
+		return path_emit_unknown(w, s, a, b);
+	if (near && in && strncmp(in, "irq/", 4) == 0) {  /* a softirq takes what has come since, too */
+		if (handling_since(w, v, t, in, &began) < 0)
+			return -1;
+		raised = began < raised ? began : raised;
+	}
 	const struct via via = { EDGE_INJECT, t - raised };
 	int64_t before = raised - 1 < b ? raised - 1 : b;
 	if (a <= before && server)
 		rc = follow_thread(w, server, a, before, via);
 	else if (a <= before)
-		rc = hand_over(w, s, host, raised, a, before, via.evidence);
+		rc = fits ? hand_over(w, s, host, raised, a, before, via.evidence) : path_emit_unknown(w, s, a, before);
 	int64_t from = raised = raised > a ? raised : a;
-	if (rc == 0 && server && (rc = raiser_outslept(&w->raisers, host, server, &from)) == 0)
-		rc = emit_unknown(w, &cpu, raised, from - 1 < b ? from - 1 : b);
+	if (rc == 0 && near && (rc = raiser_outslept(&w->raisers, host, server, &from)) == 0)
+		rc = path_emit_unknown(w, &cpu, raised, from - 1 < b ? from - 1 : b);
 	return rc < 0 || from > b ? rc : own(w, &cpu, from, b, via);
 }
 
@@ -336,7 +226,7 @@ static int through_guest(struct walker *w, const struct subject *s, uint32_t v, 
 		const struct subject cpu = { SUBJECT_CPU, v };
 		/* whom the guest told of before need not be who asked; where it never told, that is all of it */
 		const int64_t since = c->running.iv.start > a ? c->running.iv.start : a;
-		if (emit_unknown(w, &cpu, a, since <= b ? since - 1 : b) < 0)
+		if (path_emit_unknown(w, &cpu, a, since <= b ? since - 1 : b) < 0)
 			return -1;
 		return since > b ? 0 : follow(w, &cpu, since, b, via);
 	}
@@ -373,8 +263,9 @@ static int who_is_woken(struct walker *w, const struct subject *s, const struct 
 	if (resolver_vcpu(&w->r, sleeper, t, &vcpu) < 0)
 		return -1;
 	if (vcpu >= 0)
-		return identity(w, &(struct subject){ SUBJECT_CPU, (uint32_t)vcpu }, t, who);
-	return identity(w, sleeper->thread < 0 ? s : &(struct subject){ SUBJECT_THREAD, (uint32_t)sleeper->thread }, t, who);
+		return path_identity(w, &(struct subject){ SUBJECT_CPU, (uint32_t)vcpu }, t, who);
+	const struct subject thread = { SUBJECT_THREAD, (uint32_t)sleeper->thread };
+	return path_identity(w, sleeper->thread < 0 ? s : &thread, t, who);
 }
 
 /* The same on CPU `cpu` of the host: whoever that has meanwhile keeps the one that is woken from it. */
@@ -382,7 +273,7 @@ static int on_its_way_to(struct walker *w, const struct subject *s, struct who *
 {
 	for (int64_t end; a <= b; a = end + 1) {
 		struct piece p = { .who = { .kind = FLOW_UNKNOWN } };
-		struct path_piece is = { .start = a, .thief = nobody, .edge = EDGE_IPI, .evidence = PATH_PROVEN };
+		struct path_piece is = { .start = a, .thief = path_nobody, .edge = EDGE_IPI, .evidence = PATH_PROVEN };
 		if (who_is_woken(w, s, sleeper, a, &is.who) < 0)
 			return -1;
 		w->r.until = b;
@@ -394,7 +285,7 @@ static int on_its_way_to(struct walker *w, const struct subject *s, struct who *
 			is.thief = p.who;
 		else if (p.who.kind == FLOW_UNKNOWN)
 			is.evidence = PATH_NO_EVIDENCE;
-		if (emit(w, &is) < 0)
+		if (path_emit(w, &is) < 0)
 			return -1;
 	}
 	return 0;
@@ -426,13 +317,13 @@ static int hand_to(struct walker *w, const struct subject *s, struct who *sleepe
 	bool packet = !thread && !guest && by->tid > 0 && wakeup_is_network(by->in);
 	if (!thread && guest) {
 		int v = handled_on(w, machine, by->in, by->at);
-		return v == -1 ? -1 : v < 0 ? emit_unknown(w, s, a, b)
+		return v == -1 ? -1 : v < 0 ? path_emit_unknown(w, s, a, b)
 		                            : through_interrupt(w, s, (uint32_t)v, by->at, by->in, a, b);
 	}
 	if (thread && by->tid <= 0)  /* the idle task: it acted for somebody whom no event tells */
-		return emit_unknown(w, s, a, b);
+		return path_emit_unknown(w, s, a, b);
 	if (!thread && !packet)
-		return emit_handler(w, machine, by->in, a, b, (struct via){ EDGE_IRQ, evidence });
+		return path_emit_handler(w, machine, by->in, a, b, (struct via){ EDGE_IRQ, evidence });
 	if (packet && evidence == PATH_PROVEN)
 		evidence = 0;
 	struct who *waker = resolver_who(&w->r, machine, by->tid);
@@ -452,11 +343,11 @@ static int hand_over(struct walker *w, const struct subject *s, struct who *slee
 	if (a > b)
 		return 0;
 	if (w->depth >= DEEPEST)
-		return emit_unknown(w, s, a, b);
+		return path_emit_unknown(w, s, a, b);
 	if (wakeup_of(&w->r, sleeper, at, &by) < 0)
 		return -1;
 	if (!by.in)
-		return emit_unknown(w, s, a, b);
+		return path_emit_unknown(w, s, a, b);
 	int64_t before = by.at - 1 < b ? by.at - 1 : b;
 	w->depth++;
 	if (s->kind == SUBJECT_THREAD)
@@ -472,10 +363,10 @@ static int hand_over(struct walker *w, const struct subject *s, struct who *slee
 static int emit_idle(struct walker *w, const struct subject *s, int64_t a, int64_t b, enum flow_kind kind, struct via via)
 {
 	struct party who;
-	if (identity(w, s, a, &who) < 0)
+	if (path_identity(w, s, a, &who) < 0)
 		return -1;
 	who.kind = (uint8_t)kind;
-	return emit_own(w, a, b, &who, via);
+	return path_emit_own(w, a, b, &who, via);
 }
 
 /* A wakeup is on its way to a vCPU of that machine, which was halted until `until`: did another of its vCPUs end that? */
@@ -511,13 +402,13 @@ static int wait_piece(struct walker *w, const struct subject *s, int64_t t, int6
 		                 PATH_PROVEN);
 	}
 	if (s->kind != SUBJECT_CPU)
-		return emit_unknown(w, s, t, *end);
+		return path_emit_unknown(w, s, t, *end);
 	struct piece p;
 	if (resolve_idle(&w->r, s->index, t, &p) < 0)
 		return -1;
 	*end = w->r.until < *end ? w->r.until : *end;
 	if (p.who.kind != FLOW_IDLE_CPU)
-		return emit_piece(w, s, &p, t, *end, via);
+		return path_emit_piece(w, s, &p, t, *end, via);
 	/* The guest's idle task executes: to whoever is being woken that is as if nobody did. */
 	return emit_idle(w, s, t, *end, via.edge == EDGE_START ? FLOW_RUNNING : FLOW_IDLE_CPU, via);
 }
@@ -530,7 +421,7 @@ int path_piece(struct walker *w, const struct subject *s, int64_t t, int64_t b, 
 	int rc = resolve_subject(&w->r, s, t, &p);
 	*end = w->r.until;
 	if (rc == 0)
-		rc = p.who.kind == FLOW_WAITING ? wait_piece(w, s, t, end, via) : emit_piece(w, s, &p, t, *end, via);
+		rc = p.who.kind == FLOW_WAITING ? wait_piece(w, s, t, end, via) : path_emit_piece(w, s, &p, t, *end, via);
 	return rc;
 }
 

@@ -41,6 +41,23 @@ struct walker {
 /* The sum that a piece belongs to: an index into path->sum. */
 size_t path_sum_of(struct path_ledger *l, struct path *p, const struct path_piece *piece);
 
+extern const struct party path_nobody;
+
+/* Who the subject is at t. */
+int path_identity(struct walker *w, const struct subject *s, int64_t t, struct party *who);
+
+/* The next piece of the path: one of its own, or more of the last one. */
+int path_emit(struct walker *w, const struct path_piece *p);
+
+/* The same for [a, b]: its own time, the wait for a handler of that name, or that nobody knows what the subject did. */
+int path_emit_own(struct walker *w, int64_t a, int64_t b, const struct party *who, struct via via);
+int path_emit_handler(struct walker *w, uint32_t machine, const char *name, int64_t a, int64_t b, struct via via);
+int path_emit_unknown(struct walker *w, const struct subject *s, int64_t a, int64_t b);
+
+/* The same for a part of the resolver's piece p: what the subject did, or who kept it from that. */
+int path_emit_piece(struct walker *w, const struct subject *s, const struct piece *p, int64_t a, int64_t b,
+                    struct via via);
+
 /* What the subject did from t on, and what was done for it, is added to the path: *end is where that ends, b at most. */
 int path_piece(struct walker *w, const struct subject *s, int64_t t, int64_t b, struct via via, int64_t *end);
 

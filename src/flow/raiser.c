@@ -233,6 +233,7 @@ int raiser_of(struct raisers *k, uint32_t v, const struct who *host, int64_t fro
 	const struct topo_machine *m = &topo->machine[host->machine];
 	int64_t device;
 	*out = NULL;
+	*when = INT64_MAX;
 	if (host->thread < 0 || topo->cpu[v].interrupt == HISTORY_NONE || device_before(k, v, t, &device) < 0)
 		return host->thread < 0 || topo->cpu[v].interrupt == HISTORY_NONE ? 0 : -1;
 	uint32_t server = 0;
@@ -244,8 +245,8 @@ int raiser_of(struct raisers *k, uint32_t v, const struct who *host, int64_t fro
 	from = server ? from : since;
 	uint32_t first = server ? server - 1 : m->thread;
 	uint32_t end = server ? first + 1 : m->thread + m->threads;
-	bool alone = true;
-	for (uint32_t i = first; i < end && alone; i++) {
+	unsigned some = 0;
+	for (uint32_t i = first; i < end; i++) {
 		int64_t at;
 		int rc = server ? 1 : serves(k, i, host, t);
 		if (rc > 0)
@@ -254,12 +255,11 @@ int raiser_of(struct raisers *k, uint32_t v, const struct who *host, int64_t fro
 			return -1;
 		if (!rc)
 			continue;
-		alone = !*out;
 		*out = resolver_who(k->r, (uint32_t)host->machine, topo->thread[i].tid);
-		*when = at;
+		*when = some++ && *when > at ? *when : at;
 	}
-	int twice = *out && alone ? ran_twice(k, (uint32_t)(*out)->thread, since, *when) : 0;
-	*out = alone && twice <= 0 ? *out : NULL;
+	int twice = some == 1 ? ran_twice(k, (uint32_t)(*out)->thread, since, *when) : 0;
+	*out = some == 1 && twice <= 0 ? *out : NULL;
 	return twice < 0 ? -1 : 0;
 }
 
@@ -292,7 +292,7 @@ int raiser_outslept(struct raisers *k, struct who *host, const struct who *serve
 		return 0;
 	if (wakeup_of(k->r, host, over + 1, &by) < 0)
 		return -1;
-	if (by.in && strcmp(by.in, "thread") == 0 && (by.tid != server->tid || by.machine != server->machine))
+	if (by.in && strcmp(by.in, "thread") == 0 && (!server || by.tid != server->tid || by.machine != server->machine))
 		*raised = over + 1;
 	return 0;
 }

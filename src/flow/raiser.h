@@ -14,7 +14,8 @@ struct raisers {
 };
 
 /* Of a device's interrupt that vCPU v, a thread `host` of its host, has handled before t, and that was raised since `from`:
- * who raised it, and when that one ran last before t.  *out is NULL where that is not clear. */
+ * who raised it, and when that one ran last before t.  Where that is not clear *out is NULL, and *when is when the last of
+ * those ran who may have raised it; INT64_MAX: nobody did. */
 int raiser_of(struct raisers *k, uint32_t v, const struct who *host, int64_t from, int64_t t, struct who **out,
               int64_t *when);
 
@@ -23,7 +24,7 @@ int raiser_of(struct raisers *k, uint32_t v, const struct who *host, int64_t fro
 int raiser_woke(struct raisers *k, uint32_t v, const struct wakeup *by, int64_t woken, int64_t t);
 
 /* The vCPU of that thread was sent an interrupt at *raised.  If it sleeps then, and another thread ends that, who did not
- * do so for this interrupt, *raised is moved to when the sleep is over. */
+ * do so for this interrupt, *raised is moved to when the sleep is over.  server: who raised it, or NULL. */
 int raiser_outslept(struct raisers *k, struct who *host, const struct who *server, int64_t *raised);
 
 #endif
