@@ -91,6 +91,38 @@ static void test_on_its_way(void **state)
 	}
 }
 
+/* host/42 wakes 41, which is about to sleep, and sleeps itself from 25 on, before 41 does at 30: what ends its own sleep is not
+ * what led to that wakeup. */
+static void test_woken_as_it_falls_asleep(void **state)
+{
+	(void)state;
+	struct world w;
+	world_open(&w);
+	world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 41; 30 0; 40 41; 60 40");
+	world_row(&w, "/Host/CPUs/CPU1/Current Thread", "0 42; 25 99; 80 42");
+	world_row(&w, H "40/Status", "0 RUNNING; 10 BLOCKED; 50 PREEMPTED; 60 RUNNING");
+	world_row(&w, H "40/CPU", "0 0");
+	world_row(&w, H "40/Woken By", "50 host/41");
+	world_row(&w, H "40/Woken In", "0 thread");
+	world_row(&w, H "41/Status", "0 RUNNING; 30 BLOCKED; 40 RUNNING; 60 BLOCKED");
+	world_row(&w, H "41/CPU", "0 0");
+	world_row(&w, H "41/Name", "0 server");
+	world_row(&w, H "41/Woken By", "30 host/42");
+	world_row(&w, H "41/Woken In", "0 thread");
+	world_row(&w, H "42/Status", "0 RUNNING; 25 BLOCKED; 80 RUNNING");
+	world_row(&w, H "42/CPU", "0 1");
+	world_row(&w, H "42/Name", "0 disk");
+	world_row(&w, H "42/Woken By", "80 host/99");
+	world_row(&w, H "42/Woken In", "0 thread");
+	world_row(&w, H "99/Status", "0 PREEMPTED; 25 RUNNING; 80 BLOCKED");
+	world_row(&w, H "99/Name", "0 other");
+	world_close(&w, 0, 99);
+	world_path(&w, "host/40", 10, 49,
+	           "10-24 running host/42 disk wake; 25-29 running host/41 server ipi; 30-39 idle-cpu host/41 server ipi; "
+	           "40-49 running host/41 server wake");
+	world_release(&w);
+}
+
 /* At 25 the disk is asked for by a vCPU whose guest is traced no longer: of the time before that ended it is not said whom
  * it had, who may have had to do with it or not.  Where the guest was never traced it is the vCPU all along. */
 static void test_no_longer_traced(void **state)
@@ -279,7 +311,7 @@ static void test_idle_and_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_disk), cmocka_unit_test(test_on_its_way),
+		cmocka_unit_test(test_disk), cmocka_unit_test(test_on_its_way), cmocka_unit_test(test_woken_as_it_falls_asleep),
 		cmocka_unit_test(test_no_longer_traced), cmocka_unit_test(test_explained),
 		cmocka_unit_test(test_explained_in_part), cmocka_unit_test(test_ends),
 		cmocka_unit_test(test_no_idle_task), cmocka_unit_test(test_handler_held_up),

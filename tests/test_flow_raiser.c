@@ -35,7 +35,7 @@ static void test_pending(void **state)
 
 /* The same, 1000 times as long.  The guest, which keeps interrupts off for 200 us at most, was left when it had the CPU
  * before: the interrupt may have been raised since, or shortly before. */
-static void pending(const char *server, const char *other, const char *want)
+static void pending(const char *server, const char *other, const char *interrupts, const char *want)
 {
 	struct world w;
 	world_open(&w);
@@ -51,7 +51,7 @@ static void pending(const char *server, const char *other, const char *want)
 	world_row(&w, V "Status", "0 RUNNING; 890000 VMM; 900000 PREEMPTED; 1600000 RUNNING");
 	world_row(&w, V "Host Thread", "0 40");
 	world_row(&w, V "Current Thread", "0 6");
-	world_row(&w, V "Interrupt", "0 -; 1650000 irq/9-disk; 1660000 -");
+	world_row(&w, V "Interrupt", interrupts);
 	world_row(&w, A "5/Status", "0 RUNNING; 500000 BLOCKED; 1655000 RUNNING");
 	world_row(&w, A "5/CPU", "0 0");
 	world_row(&w, A "5/Name", "0 work");
@@ -64,15 +64,16 @@ static void pending(const char *server, const char *other, const char *want)
 }
 
 #define ONCE "0 BLOCKED; 880000 RUNNING; 895000 BLOCKED"
+#define HANDLED "0 -; 1650000 irq/9-disk; 1660000 -"
 
 /* Beside the raiser another thread of the VM's process ran, while the interrupt may have been raised, or before that. */
 static void test_pending_for_two(void **state)
 {
 	(void)state;
-	pending(ONCE, "0 BLOCKED; 1200000 RUNNING; 1300000 BLOCKED",
+	pending(ONCE, "0 BLOCKED; 1200000 RUNNING; 1300000 BLOCKED", HANDLED,
 	        "500000-1299998 unknown A/5 work start; 1299999-1599999 preempting A/6 other <host/99 > inject ~355001; "
 	        "1600000-1649999 running A/6 other inject ~355001; 1650000-1654999 irq A/-1 irq/9-disk inject ~355001");
-	pending(ONCE, "0 BLOCKED; 600000 RUNNING; 650000 BLOCKED",
+	pending(ONCE, "0 BLOCKED; 600000 RUNNING; 650000 BLOCKED", HANDLED,
 	        "500000-879999 unknown host/41  start; 880000-894998 running host/41  inject ~760001; "
 	        "894999-899999 hypervisor A/6 other inject ~760001; 900000-1599999 preempting A/6 other <host/99 > inject ~760001; "
 	        "1600000-1649999 running A/6 other inject ~760001; 1650000-1654999 irq A/-1 irq/9-disk inject ~760001");
@@ -82,16 +83,26 @@ static void test_pending_for_two(void **state)
 static void test_pending_from_either(void **state)
 {
 	(void)state;
-	pending("0 BLOCKED; 1200000 RUNNING; 1210000 BLOCKED; 1300000 RUNNING; 1310000 BLOCKED", "0 BLOCKED",
+	pending("0 BLOCKED; 1200000 RUNNING; 1210000 BLOCKED; 1300000 RUNNING; 1310000 BLOCKED", "0 BLOCKED", HANDLED,
 	        "500000-1309998 unknown A/5 work start; 1309999-1599999 preempting A/6 other <host/99 > inject ~345001; "
 	        "1600000-1649999 running A/6 other inject ~345001; 1650000-1654999 irq A/-1 irq/9-disk inject ~345001");
+}
+
+/* The same, but what it did first has been handled before. */
+static void test_served_before(void **state)
+{
+	(void)state;
+	pending("0 BLOCKED; 1200000 RUNNING; 1210000 BLOCKED; 1620000 RUNNING; 1630000 BLOCKED", "0 BLOCKED",
+	        "0 -; 1601000 timer; 1602000 irq/9-disk; 1604000 -; 1650000 irq/9-disk; 1660000 -",
+	        "500000-1619999 unknown host/41  start; 1620000-1629998 running host/41  inject ~25001; "
+	        "1629999-1649999 running A/6 other inject ~25001; 1650000-1654999 irq A/-1 irq/9-disk inject ~25001");
 }
 
 /* It runs on, but what is handled has been raised. */
 static void test_raised_when_handled(void **state)
 {
 	(void)state;
-	pending("0 BLOCKED; 880000 RUNNING; 1652000 BLOCKED", "0 BLOCKED",
+	pending("0 BLOCKED; 880000 RUNNING; 1652000 BLOCKED", "0 BLOCKED", HANDLED,
 	        "500000-879999 unknown host/41  start; 880000-1649999 running host/41  inject ~5000; "
 	        "1650000-1654999 irq A/-1 irq/9-disk inject ~5000");
 }
@@ -136,7 +147,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pending), cmocka_unit_test(test_pending_for_two),
-		cmocka_unit_test(test_pending_from_either), cmocka_unit_test(test_raised_when_handled),
+		cmocka_unit_test(test_pending_from_either), cmocka_unit_test(test_served_before),
+		cmocka_unit_test(test_raised_when_handled),
 		cmocka_unit_test(test_woken_for_another),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,7 +73,8 @@ static int add_sleep(struct lock_search *c, struct resolver *r, const struct top
 		return -1;
 	const int64_t start = iv->start > wait->start ? iv->start : wait->start;
 	const int64_t end = by.at <= wait->end ? by.at - 1 : wait->end;
-	*ARRAY_PUSH(out->held, out->len, out->cap) = (struct held){ start, end };
+	if (start <= end)
+		*ARRAY_PUSH(out->held, out->len, out->cap) = (struct held){ start, end };
 	wait->holder = locks_nobody;
 	if (!by.in || strcmp(by.in, "thread") != 0 || by.machine != (int32_t)th->machine || by.tid <= 0)
 		return 0;

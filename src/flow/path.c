@@ -272,7 +272,7 @@ static int who_is_woken(struct walker *w, const struct subject *s, const struct 
 static int on_its_way_to(struct walker *w, const struct subject *s, struct who *sleeper, int cpu, int64_t a, int64_t b)
 {
 	for (int64_t end; a <= b; a = end + 1) {
-		struct piece p = { .who = { .kind = FLOW_UNKNOWN } };
+		struct piece p = { .who = { .kind = FLOW_UNKNOWN }, .host_thread = -1 };
 		struct path_piece is = { .start = a, .thief = path_nobody, .edge = EDGE_IPI, .evidence = PATH_PROVEN };
 		if (who_is_woken(w, s, sleeper, a, &is.who) < 0)
 			return -1;
@@ -281,7 +281,9 @@ static int on_its_way_to(struct walker *w, const struct subject *s, struct who *
 			return -1;
 		end = is.end = w->r.until;
 		is.who.kind = p.who.kind;
-		if (p.who.kind == FLOW_PREEMPTING || p.who.kind == FLOW_IRQ)
+		if (p.who.kind == FLOW_PREEMPTING && p.host_thread >= 0 && p.host_thread == sleeper->thread)
+			is.who.kind = FLOW_RUNNING;  /* it has yet to fall asleep */
+		else if (p.who.kind == FLOW_PREEMPTING || p.who.kind == FLOW_IRQ)
 			is.thief = p.who;
 		else if (p.who.kind == FLOW_UNKNOWN)
 			is.evidence = PATH_NO_EVIDENCE;

@@ -198,7 +198,26 @@ static int pending_since(struct raisers *k, uint32_t v, struct who *host, int64_
 	return 0;
 }
 
-/* The same, remembered. */
+/* And since when if the device's interrupts were handled before: what was done until they began to be they have served. */
+static int served_since(struct raisers *k, uint32_t v, int64_t t, int64_t device, int64_t *since)
+{
+	const struct history *h = k->r->topo->h;
+	struct interval iv = { .start = t + 1 };
+	bool apart = false, before = false;
+	for (int i = 0; i < MOST_HANDLERS && iv.start > history_first(h); i++) {
+		if (history_stab(h, k->r->topo->cpu[v].interrupt, iv.start - 1, &iv, k->r->err) < 0)
+			return -1;
+		if (iv.value == HISTORY_NULL && (i == 0 || before))
+			break;
+		apart |= iv.value == HISTORY_NULL;
+		before |= apart && iv.value == device;
+	}
+	if (before && iv.value == HISTORY_NULL && iv.end + 1 > *since)
+		*since = iv.end + 1;
+	return 0;
+}
+
+/* Who serves the device, remembered. */
 static int server_of(struct raisers *k, uint32_t v, int64_t t, int64_t device, uint32_t *server)
 {
 	const uint64_t key = (uint64_t)k->r->topo->cpu[v].machine << 32 | (uint64_t)(device & UINT32_MAX);
@@ -240,7 +259,8 @@ int raiser_of(struct raisers *k, uint32_t v, const struct who *host, int64_t fro
 	if (device != HISTORY_NULL && server_of(k, v, t, device, &server) < 0)
 		return -1;
 	int64_t since = from;
-	if (pending_since(k, v, resolver_who(k->r, (uint32_t)host->machine, host->tid), t, &since) < 0)
+	if (pending_since(k, v, resolver_who(k->r, (uint32_t)host->machine, host->tid), t, &since) < 0 ||
+	    (device != HISTORY_NULL && served_since(k, v, t, device, &since) < 0))
 		return -1;
 	from = server ? from : since;
 	uint32_t first = server ? server - 1 : m->thread;

@@ -17,6 +17,20 @@ bool wakeup_is_device(const char *in)
 	return strncmp(in, "irq/", 4) == 0 || strcmp(in, "softirq/4-BLOCK") == 0 || wakeup_is_network(in);
 }
 
+/* A waker that acted before the sleeper was gone may itself have fallen asleep since: then it acted until that. */
+static int since_it_acted(struct resolver *r, struct wakeup *by)
+{
+	int64_t status;
+	if (strcmp(by->in, "thread") != 0 || by->tid <= 0)
+		return 0;
+	struct row_track *own = &resolver_own(r, resolver_who(r, (uint32_t)by->machine, by->tid))[OWN_STATUS];
+	if (track_at(r, own, by->at, &status) < 0)
+		return -1;
+	if (status >= 0 && status < HISTORY_STATES && r->topo->thread_state[status] == THREAD_BLOCKED)
+		by->at = own->iv.start;
+	return 0;
+}
+
 int wakeup_of(struct resolver *r, struct who *sleeper, int64_t at, struct wakeup *out)
 {
 	const struct topo *topo = r->topo;
@@ -41,5 +55,5 @@ int wakeup_of(struct resolver *r, struct who *sleeper, int64_t at, struct wakeup
 		out->in = sleeper->handler;
 	if (own[OWN_WAKER].iv.start >= asleep)  /* at once: it was being woken as it fell asleep */
 		out->at = own[OWN_WAKER].iv.start;
-	return 0;
+	return out->in && out->at == asleep ? since_it_acted(r, out) : 0;
 }
