@@ -42,6 +42,10 @@ def check_path(history, vcpu, inside):
     threads = {n for n in named if n[0] in inside and n[1]}
     if not tiles or any(int(p["duration_ns"]) <= 0 for p in path) or threads:
         check(False, f"{history}: the path of {vcpu} tiles its window ({tiles}), and names no thread in a guest ({threads})")
+    said = run("path", history, vcpu, "--format", "csv").stderr
+    for vm in {p["system"] for p in path if p["kind"] != "unknown"} & inside:
+        if f" are inside {vm}: it was not traced" not in said:
+            check(False, f"{history}: it is told that the path of {vcpu} goes through {vm}, and ends inside: {said}")
 
 
 def without_injections(tmp, host):

@@ -36,3 +36,9 @@ with scratch() as folder:
     run("path", history, "Debian", status=1)
     run("path", history, "host/CPU0", status=1)
     run("path", history, "Debian/99999", status=1)
+
+    run("index", "--host", f"{DATA}/fibonacci/host", "-o", f"{folder}/host.steal")
+    for traces, inside in ((history, False), (f"{folder}/host.steal", True)):
+        machine = table("info", traces)[0]["vm"]
+        p = run("path", traces, f"{machine}/CPU0", "--format", "csv")
+        check((f" are inside {machine}: it was not traced" in p.stderr) == inside, f"the path ends inside a guest: {inside}")

@@ -123,9 +123,11 @@ def check_no_idle_task(name, r, path):
         check(False, f"{name}: on the path of {r['machine']}/{r['tid']} is an idle task: {idle[0]}")
 
 
-def judge(name, folder, scratched):
+def judge(name, folder, scratched, how):
     history = os.path.join(scratched, name)
-    run("index", folder, "-o", history)
+    run("index", folder, "--sync", how, "-o", history)
+    locks = {w["name"] for w in table("gaps", history, "--locks", "--top", "0")}
+    check(locks <= {"lttng-consumerd"}, f"{name} by {how}: nobody waits for a lock, but the tracer for its own")
     rows, paths, links = Rows(history), 0, 0
     for r in table("threads", history):
         thread = f"{root(r['machine'])}/Threads/{r['tid']}/Status"
@@ -143,11 +145,12 @@ def judge(name, folder, scratched):
                 print(r["machine"], r["tid"], r["name"], x, y, sep="\n  ")
                 if "-v" not in sys.argv:
                     check(False, f"{name}: the path of {r['machine']}/{r['tid']} goes over where nothing is recorded")
-    check(paths > 20 and links > 100, f"{name}: {links} links of {paths} paths are what was recorded, or said to be near")
+    check(paths > 20 and links > 100, f"{name} by {how}: {links} links of {paths} paths are what was recorded, or said to be near")
 
 
 with scratch() as scratched:
-    judge("fibonacci", os.path.join(DATA, "fibonacci"), scratched)
-    for quiet in ("pulse", "big", "smp"):
-        if os.path.isdir(os.path.join(SHARED, quiet)) and not is_sanitized():
-            judge(quiet, os.path.join(SHARED, quiet), scratched)
+    quiet = [] if is_sanitized() else [folder for folder in ("pulse", "big", "smp") if os.path.isdir(os.path.join(SHARED, folder))]
+    for by in ("auto", "containment"):
+        judge("fibonacci", os.path.join(DATA, "fibonacci"), scratched, by)
+        for recording in quiet:
+            judge(recording, os.path.join(SHARED, recording), scratched, by)

@@ -7,15 +7,35 @@
 #include "cli/what.h"
 #include "cli/who.h"
 
+/* How much of the path belongs to a machine of which no thread is known. */
+static int64_t inside_of(const struct topo *topo, const struct path *p, uint32_t machine)
+{
+	int64_t ns = 0;
+	if (topo->machine[machine].kind != MACHINE_VM || topo->machine[machine].threads)
+		return 0;
+	for (size_t i = 0; i < p->sums; i++)
+		if (p->sum[i].who.system == (int32_t)machine && p->sum[i].who.kind != FLOW_UNKNOWN)
+			ns += p->sum[i].duration;
+	return ns;
+}
+
 /* What ends in nobody is no small print. */
 static void doubt_unknown(struct scene *s, const struct path *p, struct report_how how)
 {
 	struct notes notes = { 0 };
-	char unknown[TIME_TEXT], all[TIME_TEXT];
-	if (!p->unknown)
+	char part[TIME_TEXT], all[TIME_TEXT];
+	time_duration(all, p->end - p->start + 1);
+	if (p->unknown)
+		notes_add(&notes, NOTE_DOUBT, NULL, "%s of %s are unknown: no event tells who ended these waits",
+		          time_duration(part, p->unknown), all);
+	for (uint32_t m = 0; m < s->topo.machines; m++) {
+		const int64_t inside = inside_of(&s->topo, p, m);
+		if (inside)
+			notes_add(&notes, NOTE_DOUBT, NULL, "%s of %s are inside %s: it was not traced, and no thread of it is named",
+			          time_duration(part, inside), all, s->topo.machine[m].name);
+	}
+	if (!notes.len)
 		return;
-	notes_add(&notes, NOTE_DOUBT, NULL, "%s of %s are unknown: no event tells who ended these waits",
-	          time_duration(unknown, p->unknown), time_duration(all, p->end - p->start + 1));
 	if (how.format == FORMAT_CSV)
 		what_say(&notes);
 	origin_doubt(&s->origin, &notes);
