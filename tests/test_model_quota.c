@@ -265,7 +265,7 @@ static void test_refill(void **state)
 {
 	(void)state;
 	begin();
-	double t = periods(0, 6);  /* the last of 6 is the fourth before which one was seen */
+	double t = periods(0, 5);  /* its timers are noted from the end of the first one on */
 	to(t + 20, 154, RUN_RUNNABLE, 0, 0);
 	to(t + 50, 0, RUN_RUNNABLE, 7, 0);
 	expire(t + 60, 7, TICK);
@@ -287,7 +287,7 @@ static void test_refill_woken(void **state)
 {
 	(void)state;
 	begin();
-	double t = periods(0, 6);
+	double t = periods(0, 5);
 	to(t + 1, 154, RUN_BLOCKED, 0, 0);
 	wake(0, (int64_t)((t + 90) * MS), 0, 0, 154, 0);
 	expire(t + 99.9, 0, REFILL);
@@ -344,7 +344,7 @@ static void test_refill_sibling(void **state)
 	static const char out_by[] = DEBIAN "/CPUs/CPU1/Out By";
 	begin_with(vcpu, COUNT(vcpu));
 	to(1, 0, RUN_RUNNABLE, 154, 0);
-	const double t = periods(0, 6);
+	const double t = periods(0, 5);
 	for (int i = 0; i < 2; i++) {
 		const int64_t since = (int64_t)((t + 100 * i) * MS);
 		sw(0, since + 1 * MS, 1, 0, RUN_RUNNABLE, 155);
@@ -360,13 +360,13 @@ static void test_refill_sibling(void **state)
 	teardown();
 }
 
-/* Five periods, or six of which one was two: it might be another timer. */
+/* Four periods, or five of which one was two: it might be another timer. */
 static void test_refill_unknown(void **state)
 {
 	(void)state;
 	for (int again = 0; again < 2; again++) {
 		begin();
-		double t = periods(0, 5);
+		double t = periods(0, 4);
 		if (again) {
 			to(t + 20, 154, RUN_RUNNABLE, 0, 0);
 			expire(t + 99.9, 0, REFILL);

@@ -260,7 +260,7 @@ const struct pinned pinned[] = {
 	{ "small-step", 1001017 }, { "small-step", 1001676 }, { "small-step", 6300143 }, { "small-step", 6300534 },
 	{ "small-step", 6300905 }, { "small-step", 7401260 },
 	{ "hotplug", 7401739 }, { "lost-hotplug", 7401739 }, { "hotplug", 7403089 }, { "hotplug", 7403189 },
-	{ "hotplug", 7401635 }, { "no-guest", 7401792 }, { "back-step", 27 },
+	{ "hotplug", 7401635 }, { "no-guest", 7401792 }, { "back-step", 27 }, { "no-sync", 7403344 },
 	{ "mixed-lost", 7404048 }, { "mixed-lost", 7404045 }, { "mixed-lost", 7404189 }, { "mixed-lost", 7404103 },
 	{ "mixed", 7406032 },
 };

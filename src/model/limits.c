@@ -143,8 +143,10 @@ static int64_t released_at(const struct model *m, const struct vcpu *v, const st
 
 static void learn_refill(struct machine *host, struct limits *l, int64_t now)
 {
-	if (!host->refills)
+	if (!host->refills) {
 		host->refills = mem_new(1, sizeof *host->refills);
+		host->refills->since = now;
+	}
 	refill_learn(&l->refill, host->refills, l->out, now);
 }
 

@@ -13,7 +13,7 @@ static uint32_t slot_of(int64_t timer)
 void refills_expire(struct refills *r, int64_t timer, int64_t now)
 {
 	struct expiry *e = &r->slot[slot_of(timer)];
-	*e = (struct expiry){ timer, now, e->timer == timer ? e->last : INT64_MAX };
+	*e = (struct expiry){ timer, now, e->timer == timer ? e->last : e->timer == 0 ? r->since : INT64_MAX };
 }
 
 /* It expired once between `from` and now. */

@@ -20,7 +20,8 @@ enum { REFILL_SLOTS = 512, REFILL_TIMERS = 4 };
 
 /* Times are ns host time. */
 struct refills {
-	struct expiry { int64_t timer, last, before; } slot[REFILL_SLOTS];  /* before: INT64_MAX unknown */
+	int64_t since;  /* it is told of all expiries */
+	struct expiry { int64_t timer, last, before; } slot[REFILL_SLOTS];  /* before: since or earlier; INT64_MAX unknown */
 };
 
 /* Of one vCPU. */
