@@ -30,6 +30,22 @@ def check_stranger(history, how, here, guest):
     check("Stranger: " in p.stderr and " cannot be told (" in p.stderr, "and a note says why")
 
 
+def check_apart(tmp):
+    """Names and numbers make a VM of nothing that was recorded at another time."""
+    history, here = os.path.join(tmp, "h.steal"), os.path.join(tmp, "apart")
+    simulate(here, "pulse", "--seed", "1", "--duration", "400ms", "--offset", "7s", "--drift", "0")
+    p = run("index", "--sync", "none", here, "-o", history)
+    check("Debian" not in vms(history) and "nothing of it is of the host's time)" in p.stderr,
+          "the only guest is not the only VM when it was recorded at another time")
+    session = os.path.join(here, "a.yaml")
+    with open(session, "w", encoding="utf-8") as f:
+        f.write("host: {dir: host}\nguests: [{name: Debian, dir: guest-Debian, vcpus: {0: 123}}]\n")
+    p = run("index", "--sync", "none", session, "-o", history)
+    check("Debian" in vms(history) and "no row of one says" in p.stderr, "who says that it is, is told")
+    run("index", "--sync", "offset=-7s", here, "-o", history)
+    check("Debian" in vms(history), "by its true clock it is")
+
+
 def main():
     with scratch() as tmp:
         history = os.path.join(tmp, "h.steal")
@@ -45,6 +61,7 @@ def main():
         for offset in ("0us", "2us", "20us"):
             run("index", "--sync", "offset=" + offset, here, "-o", history)
             check(guests <= vms(history), f"a clock that is {offset} off finds all {len(guests)} guests of its own")
+        check_apart(tmp)
 
 
 main()

@@ -217,14 +217,23 @@ static int try_containment(struct guest_search *s, size_t hypervisor, size_t vm)
 	return add_match(s, &m, status);
 }
 
+bool is_apart(const struct sync_work *r, const struct match *m)
+{
+	const struct trace_info *host = trace_info(r->hypervisor[m->hypervisor].trace);
+	const struct guest_view *guest = &r->guest[m->guest];
+	return clock_map_at(&m->h.clock, guest->end) < host->begin || clock_map_at(&m->h.clock, guest->begin) > host->end;
+}
+
 /* Without a proof the name of the process decides; where it has none, and nothing can be computed, that there is but one VM
- * and one guest. */
+ * and one guest.  Neither says anything of what was recorded at another time. */
 static bool may_be(const struct sync_work *r, const struct match *m)
 {
 	const struct vm_view *vm = &r->hypervisor[m->hypervisor].vms.vm[m->vm];
 	const char *name = name_in_process(vm);
 	if (vm->given)
 		return true;
+	if (is_apart(r, m))
+		return false;
 	if (name)
 		return strcmp(name, trace_info(r->guest[m->guest].trace)->machine) == 0;
 	return m->share < 0 && r->guests == 1 && r->hypervisors == 1 && r->hypervisor[m->hypervisor].vms.len == 1;
@@ -241,7 +250,7 @@ static int doubt_offset(struct guest_search *s, struct match *m)
 	if (!stands && m->share >= 0)
 		m->h.doubt = "by that clock its events lie within guest mode no more often than by chance";
 	else if (!stands)
-		m->h.doubt = "nothing but its clock is known";
+		m->h.doubt = is_apart(s->r, m) ? "by its clock nothing of it is of the host's time" : "nothing but its clock is known";
 	return status;
 }
 

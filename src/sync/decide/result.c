@@ -286,14 +286,17 @@ static void describe(struct sync_work *r, const struct sync_vm *vm)
 		          : "it is shown as if its trace had begun with the host's");
 }
 
-/* Its clock is given, which VM it is it must show. */
-static void note_homeless(struct sync_work *r, const struct sync_vm *vm, const struct match *m)
+/* Its clock is given, which VM it is it must show, or the user said so. */
+static void note_homeless(struct sync_work *r, const struct sync_vm *vm, const struct match *m, bool apart)
 {
 	for (size_t i = 0; i < r->matches && m->vm == NOBODY; i++)
 		if (r->match[i].guest == m->guest && r->match[i].h.doubt) {
 			notes_add(r->notes, NOTE_DOUBT, vm->name, "which VM it is cannot be told (%s)", r->match[i].h.doubt);
 			return;
 		}
+	if (apart)
+		notes_add(r->notes, NOTE_DOUBT, vm->name, "by its clock nothing of it is of the host's time: no row of one says "
+		          "anything of the other");
 }
 
 /* ---- machines in order: what runs a VM comes before it */
@@ -342,6 +345,7 @@ static int add_guest(struct sync_work *r, struct standing *o, size_t guest, size
 	vm->name = unique_name(out, trace_info(vm->guest)->machine);
 	vm->parent = parent;
 	int status = nudge_match(r, guest, m);
+	const bool apart = m && is_apart(r, m);
 	if (m)
 		take_match(r, vm, m);
 	if (m && m->vm != NOBODY)
@@ -357,7 +361,7 @@ static int add_guest(struct sync_work *r, struct standing *o, size_t guest, size
 	if (parent > 0)
 		notes_add(r->notes, NOTE_FACT, vm->name, "runs inside %s", out->vm[parent - 1].name);
 	if (m)
-		note_homeless(r, vm, m);
+		note_homeless(r, vm, m, apart);
 	vm->doubt = m ? NULL : doubt_of(r, guest);
 	describe(r, vm);
 	return status;

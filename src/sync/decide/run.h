@@ -46,6 +46,8 @@ const char *name_in_process(const struct vm_view *vm);               /* "qemu:De
 
 /* Is that trace the machine which the hint calls the parent?  Without a word about it, threads are the host's. */
 bool is_parent(const struct sync_hint *hint, const struct trace *trace);
+/* By that clock, nothing that the guest recorded is of the time of the machine that would run it. */
+bool is_apart(const struct sync_work *r, const struct match *m);
 /* So many tasks side by side, `total` pieces of work in all. */
 int run_tasks(struct sync_work *r, const char *phase, int (*task)(void *arg, size_t i), size_t tasks, size_t total);
 
