@@ -1,5 +1,6 @@
 """A guest of another recording is none of this host's VMs, by its events, by containment and by a clock that is given."""
 import os
+import shutil
 
 from e2e import check, run, scratch, simulate
 
@@ -46,6 +47,24 @@ def check_apart(tmp):
     check("Debian" in vms(history), "by its true clock it is")
 
 
+def check_twice(tmp):
+    """The same trace under two names is one machine, and that is said."""
+    history, here = os.path.join(tmp, "h.steal"), world(os.path.join(tmp, "1"), "1", "--perfect-clocks")
+    again = ": its clock cannot be told (the same trace is given as another machine's, too)"
+    for how in ("auto", "none"):
+        for name, folder in (("Copy", "/guest-Debian"), ("Host", "/host")):
+            copy = os.path.join(tmp, "copy-" + name)
+            if not os.path.isdir(copy):
+                shutil.copytree(here + folder, copy)
+            p = run("index", "--sync", how, here, "--guest", name + "=" + copy, "-o", history)
+            check(name + again in p.stderr and name not in vms(history), f"{name} again is told ({how})")
+            check("Debian" in vms(history) and "Debian: " not in p.stderr, "and the first one is what it was")
+    shutil.copytree(here + "/host", here + "/host-again")
+    p = run("index", here, "-o", history, status=2)
+    check("the same trace is given as another host's, too" in p.stderr, "a host that is given twice is no second one")
+    shutil.rmtree(here + "/host-again")
+
+
 def main():
     with scratch() as tmp:
         history = os.path.join(tmp, "h.steal")
@@ -62,6 +81,7 @@ def main():
             run("index", "--sync", "offset=" + offset, here, "-o", history)
             check(guests <= vms(history), f"a clock that is {offset} off finds all {len(guests)} guests of its own")
         check_apart(tmp)
+        check_twice(tmp)
 
 
 main()

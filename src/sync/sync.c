@@ -75,6 +75,20 @@ static bool sane(struct sync_work *r, const struct trace *trace)
 	return false;
 }
 
+/* Was that trace given before, or as the host's?  Then this is the same one again, under another name. */
+static bool is_repeated(struct trace *const *trace, size_t n, size_t i)
+{
+	const struct trace_info *a = trace_info(trace[i]);
+	for (size_t k = 0; k < n; k++) {
+		const struct trace_info *b = trace_info(trace[k]);
+		const bool same = a->begin == b->begin && a->end == b->end && a->events == b->events && a->lost == b->lost &&
+			a->bytes == b->bytes && strcmp(a->uuid, b->uuid) == 0;
+		if (same && a->events > 0 && (a->role == b->role ? k < i : b->role == ROLE_HOST))
+			return true;
+	}
+	return false;
+}
+
 static bool is_hypervisor(const struct sync_work *r, const struct trace *trace)
 {
 	const struct trace_info *info = trace_info(trace);
@@ -118,7 +132,7 @@ static int load_task(void *arg, size_t i)
 	int status = 0;
 	if (i < r->hypervisors)
 		status = load_hypervisor(r, &r->hypervisor[i], err);
-	else if (r->guest[i - r->hypervisors].sane)
+	else if (r->guest[i - r->hypervisors].sane && !r->guest[i - r->hypervisors].again)
 		status = guest_view_load(&r->guest[i - r->hypervisors], err);
 	atomic_fetch_add(&r->done, 1);
 	return status;
@@ -147,13 +161,14 @@ static void list_machines(struct sync_work *r, struct trace *const *trace, size_
 			bool is_guest = trace_info(trace[i])->role != ROLE_HOST || hosts > 1;
 			if (is_hypervisor(r, trace[i]) != (hypervisor == 1))
 				continue;
-			bool can = sane(r, trace[i]);
+			const bool again = is_repeated(trace, n, i), can = sane(r, trace[i]);
 			if (!is_guest)
 				r->host = trace[i];
 			else
 				r->guest[r->guests++] = (struct guest_view){ .trace = trace[i], .begin = trace_info(trace[i])->begin,
-					.end = trace_info(trace[i])->end, .sane = can, .workers = r->workers, .left = &r->left };
-			if (hypervisor && can)
+					.end = trace_info(trace[i])->end, .sane = can, .again = again, .workers = r->workers,
+					.left = &r->left };
+			if (hypervisor && can && !again)
 				r->hypervisor[r->hypervisors++] =
 					(struct hypervisor){ .trace = trace[i], .guest = is_guest ? r->guests - 1 : NOBODY };
 		}

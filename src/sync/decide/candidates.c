@@ -250,7 +250,8 @@ static int doubt_offset(struct guest_search *s, struct match *m)
 	if (!stands && m->share >= 0)
 		m->h.doubt = "by that clock its events lie within guest mode no more often than by chance";
 	else if (!stands)
-		m->h.doubt = is_apart(s->r, m) ? "by its clock nothing of it is of the host's time" : "nothing but its clock is known";
+		m->h.doubt = is_apart(s->r, m) ? "by its clock nothing of it is of the host's time"
+		                                : "nothing but its clock is known";
 	return status;
 }
 
@@ -379,7 +380,7 @@ static void plan_search(struct sync_work *r, size_t guest)
 	struct guest_search *s = &r->search[guest];
 	bool given = hint && hint->has_offset;
 	*s = (struct guest_search){ .r = r, .guest = guest, .by = BY_NOTHING, .refuted = -1, .err = ERROR_INIT };
-	if (!r->guest[guest].sane) {
+	if (!r->guest[guest].sane || r->guest[guest].again) {
 		s->proved = true;  /* nothing to look for */
 	} else if (!given && r->options->audit && has_tsc(r, guest)) {
 		s->by = BY_TSC;

@@ -183,6 +183,8 @@ static void take_match(struct sync_work *r, struct sync_vm *vm, struct match *m)
 static const char *doubt_of(const struct sync_work *r, size_t guest)
 {
 	bool taken = false;
+	if (r->guest[guest].again)
+		return "the same trace is given as another machine's, too";
 	for (size_t i = 0; i < r->matches; i++) {
 		if (r->match[i].guest == guest && r->match[i].h.doubt)
 			return r->match[i].h.doubt;

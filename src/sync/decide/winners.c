@@ -197,6 +197,9 @@ static int find_host(struct sync_work *r, struct match *const *won)
 		const struct trace *trace = r->guest[g].trace;
 		if (trace_info(trace)->role != ROLE_HOST || won[g])
 			continue;
+		if (r->guest[g].again)
+			return error_set(r->err, STATUS_INPUT, "give it once", "%s: the same trace is given as another host's, too",
+			                 trace_info(trace)->dir);
 		if (r->host)
 			return error_set(r->err, STATUS_INPUT, "give one host's traces at a time; a guest that runs VMs is named by "
 			                 "--guest, or in a session file", "%s: a second host, beside %s: the events of neither fit "
