@@ -65,6 +65,19 @@ static bool is_inside(const struct sync_work *r, const struct match *a, const st
 	       runs_in(r, r->hypervisor[b->hypervisor].guest, a->hypervisor, a->vm, r->hypervisors);
 }
 
+/* Two guests seem to run in each other, and of the other one less is refuted. */
+static bool is_reversed(const struct sync_work *r, const struct match *m)
+{
+	const size_t outer = r->hypervisor[m->hypervisor].guest;
+	for (size_t i = 0; i < r->matches && outer != NOBODY; i++) {
+		const struct match *o = &r->match[i];
+		if (o->guest == outer && r->hypervisor[o->hypervisor].guest == m->guest && match_proved(o) &&
+		    containment_possible(&o->proof) > containment_possible(&m->proof))
+			return true;
+	}
+	return false;
+}
+
 static const char *const rivals = "it fits more than one VM";
 static const char *const beaten = "it fits another VM better";
 
@@ -101,6 +114,9 @@ static void judge_rivals(struct match *a, struct match *b)
 static void doubt_rivals(struct sync_work *r)
 {
 	bool *inside = mem_new(r->matches, sizeof *inside);
+	for (size_t i = 0; i < r->matches; i++)
+		if (is_reversed(r, &r->match[i]))
+			r->match[i].h.doubt = "what it would run in runs inside it";
 	for (size_t k = 0; k < r->matches; k++)
 		for (size_t i = 0; match_proved(&r->match[k]) && i < r->matches; i++)
 			inside[i] = inside[i] || is_inside(r, &r->match[i], &r->match[k]);

@@ -92,8 +92,9 @@ static void set_blind(struct vthread *th, int64_t from, int64_t to)
 static void find_birth(const struct host_view *v, struct vthread *th)
 {
 	uint64_t tid = (uint64_t)(uint32_t)th->tid, *born = map_find(&v->born, tid), *other = map_find(&v->other, tid);
-	bool missed = !born && v->lossy;
-	th->from = born ? (int64_t)*born : missed ? th->last : v->begin;
+	bool another = born && other && *other >= *born;  /* what was born there has been seen to be somebody else */
+	bool missed = v->lossy && (!born || another);
+	th->from = missed ? th->last : born ? (int64_t)*born : v->begin;
 	th->earliest = !missed ? th->from : other ? (int64_t)*other + 1 : v->begin;
 	if (missed)
 		set_blind(th, v->begin, th->from - 1);
@@ -249,8 +250,8 @@ static void end_life(struct host_view *v, int64_t tid, int64_t ts, bool seen)
 	map_remove(&v->pid, (uint64_t)(uint32_t)tid);
 	map_remove(&v->born, (uint64_t)(uint32_t)tid);
 	const uint64_t *last = map_find(&v->sight, (uint64_t)(uint32_t)tid);
-	if (v->lossy)
-		*map_put(&v->other, (uint64_t)(uint32_t)tid, NULL) = seen || !last ? (uint64_t)ts : *last;
+	if (seen || (v->lossy && last))
+		*map_put(&v->other, (uint64_t)(uint32_t)tid, NULL) = seen ? (uint64_t)ts : *last;
 }
 
 /* The number in a vCPU thread's name, plus one; 0 = it is no such name. */
