@@ -433,12 +433,12 @@ static void test_two_vms(void **state)
 	assert_int_equal(told, 1);
 }
 
-/* ---- one VM and one guest, of which no event is of the host's time */
+/* ---- one VM and one guest, of which no event tells when it was in guest mode, or none is of the host's time */
 
-static int32_t vm_of_stranger(uint32_t name)
+static int32_t vm_of_stranger(uint32_t name, int64_t at)
 {
 	struct event host[] = { make(0, EV_PROCESS, 10), make(100, EV_KVM_ENTRY, 11), make(200, EV_KVM_EXIT, 11) };
-	const struct event guest = make(1000000, EV_OTHER, 1);
+	const struct event guest = make(at, EV_OTHER, 1);
 	host[0].process.tid = host[0].process.pid = 10;
 	host[0].process.comm = name;
 	struct trace *trace[] = { make_trace(ROLE_HOST, host, COUNT(host)), make_trace(ROLE_GUEST, &guest, 1) };
@@ -456,8 +456,10 @@ static int32_t vm_of_stranger(uint32_t name)
 static void test_stranger(void **state)
 {
 	(void)state;
-	assert_int_equal(vm_of_stranger(0), 10);
-	assert_int_equal(vm_of_stranger(1), -1);  /* the VM is called otherwise */
+	assert_int_equal(vm_of_stranger(0, 50), 10);
+	assert_int_equal(vm_of_stranger(1, 50), -1);  /* the VM is called otherwise */
+	assert_int_equal(vm_of_stranger(0, 201), -1);
+	assert_int_equal(vm_of_stranger(0, -1), -1);
 }
 
 int main(void)

@@ -88,7 +88,7 @@ static void set_blind(struct vthread *th, int64_t from, int64_t to)
 	push_span(&th->blind, &th->blinds, &th->blind_cap, from, to);
 }
 
-/* When its life begins.  Where events were lost, it may have begun among them. */
+/* When its life begins.  Where events were lost, it may have begun among them, or gone on among them since. */
 static void find_birth(const struct host_view *v, struct vthread *th)
 {
 	uint64_t tid = (uint64_t)(uint32_t)th->tid, *born = map_find(&v->born, tid), *other = map_find(&v->other, tid);
@@ -98,6 +98,8 @@ static void find_birth(const struct host_view *v, struct vthread *th)
 	th->earliest = !missed ? th->from : other ? (int64_t)*other + 1 : v->begin;
 	if (missed)
 		set_blind(th, v->begin, th->from - 1);
+	if (v->lossy && th->from <= v->lost_until)
+		th->unsure = th->from;
 }
 
 /* The live instance of a TID, made if need be; NULL when there are too many to be true. */
@@ -198,7 +200,7 @@ static void on_exit_event(struct host_walk *w, struct vthread *th, const struct 
 {
 	struct host_view *v = w->v;
 	int64_t known = th->unsure == INT64_MIN ? ev->ts : lost_end(w);
-	if (!th->seen) {
+	if (!th->seen && th->unsure == INT64_MIN) {
 		th->entered = th->from;
 		th->in_guest = true;
 	} else if (th->unsure != INT64_MIN) {
@@ -310,6 +312,7 @@ static void on_lost(struct host_walk *w, const struct event *ev)
 {
 	if (ev->lost.end < ev->ts)
 		return;
+	w->v->lost_until = w->v->lossy && w->v->lost_until > ev->lost.end ? w->v->lost_until : ev->lost.end;
 	w->v->lossy = true;
 	forget_losts(w, ev->ts);
 	*ARRAY_PUSH(w->lost, w->losts, w->lost_cap) = (struct lost){ ev->cpu, ev->lost.end };

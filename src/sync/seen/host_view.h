@@ -58,6 +58,7 @@ struct host_view {
 	const atomic_bool *stop;  /* set when the user wants no more of it: walks through events then fail; or NULL */
 	const struct map *known;  /* TIDs that are vCPUs because the user or the tracer says so; borrowed, or NULL */
 	bool lossy;            /* events were lost: where some lives begin and end may be among them */
+	int64_t lost_until;    /* the latest end of those losses that have begun */
 	struct map sight;      /* when it is: TID -> ns when it was last seen, */
 	struct map other;      /* and when it was last seen as another thread: of another name or process, or before its end */
 	bool has_kvm;          /* there are vm entries or exits; else guest mode is never known */
