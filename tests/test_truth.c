@@ -53,6 +53,7 @@ struct run {
 	int64_t missed_ns;   /* of the attribute: wrong where it is an estimate */
 	unsigned wrong;
 	size_t compared;     /* attributes */
+	char unplaced[16][32];  /* guests of which it says that nobody can tell which VM they are */
 	bool skipped;        /* so much was lost that there is nothing to compare */
 };
 
@@ -140,6 +141,15 @@ static bool before_exec(const struct run *r, const char *path, const struct inte
 	       iv->end >= is->end - tolerance && iv->end <= is->end + tolerance;
 }
 
+/* Whose VM it is was not told: that goes by its process. */
+static bool is_unplaced(const struct run *r, const char *vm, const char *found)
+{
+	for (size_t i = 0; i < COUNT(r->unplaced); i++)
+		if (!strcmp(r->unplaced[i], vm) && truth_is_process(&r->truth, vm, found))
+			return true;
+	return false;
+}
+
 /* One interval of the analysis against the truth; *at is the first interval of the truth that may meet it. */
 static void compare_interval(struct run *r, const char *path, const struct truth_attr *a, size_t *at, uint32_t attr,
                              const struct interval *iv)
@@ -168,7 +178,7 @@ static void compare_interval(struct run *r, const char *path, const struct truth
 		bool at_first = first && (soon || moved || !strcmp(is, "WAKING") || queued_idle(r, path, t));
 		if (is_reason(path) && true_iv && !r->test->may_not_know)
 			reasons_count(found, is, until - t + 1);
-		bool excused = unclaimed || (of_living && !true_iv) || (is_reason(path) && ignorant) ||
+		bool excused = unclaimed || (true_iv && r->test->may_not_know && is_unplaced(r, is, found)) || (of_living && !true_iv) || (is_reason(path) && ignorant) ||
 			(ignorant && (at_first || r->test->may_not_know || quiet(r, path, attr) ||
 			              (true_iv && before_exec(r, path, iv, true_iv))));
 		bool wrong = strcmp(found, is) && !excused && !near_changes(r, a, t, until, is_reason(path) ? GETS_GOING : 0);
@@ -453,6 +463,9 @@ static int analyse(struct run *r, const char *dir, const char *file, struct erro
 	if (sync_run(trace, n, &sync_options, &sync, &notes, err) < 0)
 		goto out;
 	compare_clocks(r, &sync);
+	for (size_t i = 0, k = 0; i < sync.vms && k < COUNT(r->unplaced); i++)
+		if (sync.vm[i].guest && sync.vm[i].vcpus == 0)
+			snprintf(r->unplaced[k++], sizeof *r->unplaced, "%s", sync.vm[i].name);
 	for (size_t i = 0; i < sync.vms; i++)
 		r->skipped = r->skipped || (sync.vm[i].guest && sync.vm[i].vcpus == 0 && hardly_traced(trace, n));
 	for (size_t i = 0; i < sync.vms && r->test->true_sync; i++)

@@ -152,6 +152,18 @@ static const char *parent_of(const struct truth_file *t, const char *machine)
 	return NULL;
 }
 
+bool truth_is_process(const struct truth_file *t, const char *vm, const char *name)
+{
+	char process[32];
+
+	for (size_t i = 0; i < t->vcpus; i++) {
+		snprintf(process, sizeof process, "VM %d", t->vcpu[i].host_pid);
+		if (!strcmp(t->vcpu[i].vm, vm) && !strcmp(process, name))
+			return true;
+	}
+	return false;
+}
+
 bool truth_traced(const struct truth_file *t, const char *path)
 {
 	char vm[32] = "host";

@@ -60,6 +60,7 @@ bool truth_read(struct truth_file *t, const char *dir);  /* DIR/truth; false: ca
 void truth_release(struct truth_file *t);
 void truth_remove(const char *dir);  /* and all that was simulated there */
 const struct truth_attr *truth_find(const struct truth_file *t, const char *path);
+bool truth_is_process(const struct truth_file *t, const char *vm, const char *name);  /* "VM <its PID>" */
 bool truth_traced(const struct truth_file *t, const char *path);  /* the machine whose attribute that is */
 bool truth_nested(const struct truth_file *t, const char *path);  /* that machine runs inside a guest */
 /* The time that the traces cover on which the attribute depends: the host's, and the guest's for what belongs to it. */
