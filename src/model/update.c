@@ -49,6 +49,8 @@ static enum vcpu_current current_of(const struct vcpu *v)
 		return v->quiet.at.quiet ? CURRENT_IDLE : v->quiet.doubt ? CURRENT_UNKNOWN : CURRENT_BUSY;
 	if (v->vm->active && state == CPU_UNSEEN && v->plugged)
 		return CURRENT_IDLE;
+	if (v->vm->active && state == CPU_UNSEEN && v->quiet.known && !v->quiet.halted)
+		return CURRENT_UNKNOWN;  /* whoever is out for another reason than a halt may have been busy */
 	return v->vm->active ? of[state] : CURRENT_UNTRACED;
 }
 
