@@ -22,6 +22,23 @@ static void forget(struct hypothesis *h, const struct activity *all, struct segm
 	h->adrift = h->adrift || !clock_map_cut(&h->clock, from, to);
 }
 
+/* The width of what is between the two clocks' edges, in the middle of the part. */
+static int64_t band_of_both(const struct clock_map *a, const struct clock_map *b, const struct activity *act)
+{
+	const int64_t t = act->begin + (act->end - act->begin) / 2;
+	int64_t low[2], high[2];
+	if (!clock_map_bounds(a, t, &low[0], &high[0]) || !clock_map_bounds(b, t, &low[1], &high[1]))
+		return INT64_MAX;
+	return (high[0] > high[1] ? high[0] : high[1]) - (low[0] < low[1] ? low[0] : low[1]);
+}
+
+/* Another line puts fewer of the part's events out of guest mode, and no clock of the one's corridor is of the other's. */
+static bool is_another(const struct hypothesis *own, const struct hypothesis *wide, const struct activity *act)
+{
+	return wide->clock.pieces == 1 && wide->outside < own->outside &&
+	       band_of_both(&wide->clock, &own->clock, act) > band_of(&wide->clock, act) + band_of(&own->clock, act);
+}
+
 /* Asks one of the outer thirds.  A clock that suits it, too, held there and perhaps in the middle one. */
 static void ask(const struct hypothesis *found, const struct seen *seen, bool last, struct hypothesis *h)
 {
@@ -37,7 +54,8 @@ static void ask(const struct hypothesis *found, const struct seen *seen, bool la
 	hypothesis_test(&wide, &part);
 	const bool chance = found->clock.piece[0].quality == SYNC_ACCURATE && own.evidence < CHANCE_NATS;
 	const bool breaks = wide.clock.pieces > found->clock.pieces;
-	const bool open = breaks || (wide.ambiguous > 0 && band_of(&wide.clock, &act) > 11 * band_of(&own.clock, &act) / 10);
+	const bool open = breaks || is_another(&own, &wide, &act) ||
+		(wide.ambiguous > 0 && band_of(&wide.clock, &act) > 11 * band_of(&own.clock, &act) / 10);
 	const bool single = found->clock.pieces == 1 && !breaks;
 	if (chance)
 		forget(h, seen->act, asked);
@@ -140,16 +158,6 @@ static bool keep_rate(const struct hypothesis *found, const struct activity *act
 	corridor_splice(&wide->clock.piece[0].low, low, PLACES + 1);
 	corridor_splice(&wide->clock.piece[0].high, high, PLACES + 1);
 	return true;
-}
-
-/* The width of what is between the two clocks' edges, in the middle of the part. */
-static int64_t band_of_both(const struct clock_map *a, const struct clock_map *b, const struct activity *act)
-{
-	const int64_t t = act->begin + (act->end - act->begin) / 2;
-	int64_t low[2], high[2];
-	if (!clock_map_bounds(a, t, &low[0], &high[0]) || !clock_map_bounds(b, t, &low[1], &high[1]))
-		return INT64_MAX;
-	return (high[0] > high[1] ? high[0] : high[1]) - (low[0] < low[1] ? low[0] : low[1]);
 }
 
 /* Opens the corridor to any clock that suits what happened there.  Where those at the edges of all that are asked about
