@@ -105,6 +105,15 @@ static void stepped_aside(struct options *o)
 		o->step_at = 1000000 - o->step_at;
 }
 
+static void stepped_idle(struct options *o)
+{
+	static const char *const name[] = { "idle", "pulse", "critical_task", "residual_timer" };
+
+	stepped_any(o);
+	o->scenario = name[o->seed / 15 % COUNT(name)];
+	o->step = o->seed / 60 % 2 ? o->step : -o->step;
+}
+
 static void lossy(struct options *o)
 {
 	perfect(o);
@@ -224,6 +233,7 @@ const struct test_case test_case[] = {
 	{ "any-step", SYNC_AUTO, stepped_any, .slack = 2 },
 	{ "small-step", SYNC_AUTO, stepped_little, .slack = 2 },
 	{ "back-step", SYNC_AUTO, stepped_back, .slack = 2, .may_not_know = true, .only_named = true },
+	{ "idle-step", SYNC_AUTO, stepped_idle, .slack = 2, .may_not_know = true, .only_named = true },
 	{ "aside-step", SYNC_AUTO, stepped_aside, .slack = 2, .only_named = true },
 	{ "lost", SYNC_NONE, lossy, .slack = -1, .true_sync = true, .may_not_know = true },
 	{ "lost-hotplug", SYNC_NONE, lossy_hotplug, .slack = -1, .may_not_know = true },
