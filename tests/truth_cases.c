@@ -268,7 +268,7 @@ const struct pinned pinned[] = {
 	{ "back-step", 6000011 }, { "back-step", 6002102 },
 	{ "any-step", 3000059 }, { "any-step", 3000124 }, { "any-step", 4000136 },
 	{ "swap", 6300625 }, { "swap", 7400049 }, { "faulty-sync", 7401895 },
-	{ "any-step", 6300077 }, { "any-step", 6300902 }, { "any-step", 1000460 },
+	{ "any-step", 6300077 }, { "any-step", 6300902 }, { "any-step", 1000460 }, { "any-step", 1000895 },
 	{ "small-step", 1001017 }, { "small-step", 1001676 }, { "small-step", 6300143 }, { "small-step", 6300534 },
 	{ "small-step", 6300905 }, { "small-step", 7401260 },
 	{ "hotplug", 7401739 }, { "lost-hotplug", 7401739 }, { "hotplug", 7403089 }, { "hotplug", 7403189 },

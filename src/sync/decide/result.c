@@ -1,4 +1,5 @@
 /* From the candidates that won to the result: which guest is which VM of which machine, and every clock to the host's. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,8 @@
 #include "base/timefmt.h"
 #include "sync/decide/delays.h"
 #include "sync/decide/run.h"
+
+#define BEND_PPM 10.0  /* more than the temperature does to an oscillator */
 
 /* ---- the result */
 
@@ -122,11 +125,22 @@ static int nudge_match(struct sync_work *r, size_t guest, struct match *m)
 	return 0;
 }
 
-/* A clock of parts, one of which other lines fit as well: its pairs are with the windows that this line chose. */
-static bool is_doubted_part(const struct clock_map *clock)
+/* Another rate than before, as no oscillator changes it, for so short a time that a step may look like it? */
+static bool is_sharp(const struct clock_map *clock, size_t i, const struct trace_info *guest)
+{
+	const struct clock_piece *p = &clock->piece[i];
+	const int64_t before = p->from - (i > 1 ? p[-1].from : guest->begin);
+	const int64_t after = (i + 1 < clock->pieces ? p[1].from : guest->end) - p->from;
+	const double turn = fabs(clock_line_ppm(&p->line) - clock_line_ppm(&p[-1].line));
+	return turn > BEND_PPM && turn / 1e6 * (double)(before < after ? before : after) <= DOUBTED_NS && !fit_jumps(clock, i);
+}
+
+/* A clock of parts, one of which other lines fit as well: its pairs are with the windows that this line chose.  Or one
+ * that bends where it may have stepped. */
+static bool is_doubted_part(const struct clock_map *clock, const struct trace_info *guest)
 {
 	for (size_t i = 0; i < clock->pieces && clock->pieces > 1; i++)
-		if (clock->piece[i].quality == SYNC_APPROXIMATE)
+		if (clock->piece[i].quality == SYNC_APPROXIMATE || (i > 0 && is_sharp(clock, i, guest)))
 			return true;
 	return false;
 }
@@ -144,11 +158,11 @@ static bool is_untrue(const struct containment *c, const struct clock_map *clock
 
 /* Pairs by containment may agree and be wrong: that events lie out of guest mode wherever in the corridor the clock is
  * shows it.  By how much it is wrong, and where, nothing tells; nor if it is adrift. */
-static void judge_corridor(const struct match *m, struct clock_map *clock)
+static void judge_corridor(const struct match *m, struct clock_map *clock, const struct trace_info *guest)
 {
 	const bool by_containment = m->method == SYNC_CONTAINMENT;
 	const bool is_wrong = m->h.adrift || (!by_containment ? is_untrue(&m->proof, clock)
-		: m->proof.refuted > 0 || (m->proof.outside > 0 && is_doubted_part(clock)));
+		: m->proof.refuted > 0 || (m->proof.outside > 0 && is_doubted_part(clock, guest)));
 	for (size_t i = 0; i < clock->pieces && is_wrong; i++) {
 		struct clock_piece *p = &clock->piece[i];
 		p->quality = p->quality == SYNC_ACCURATE ? SYNC_APPROXIMATE : p->quality;
@@ -165,7 +179,7 @@ static void take_match(struct sync_work *r, struct sync_vm *vm, struct match *m)
 	const struct sync_hint *hint = hint_of(r, m->guest);
 	const bool is_found = m->method == SYNC_CONTAINMENT || m->method == SYNC_EVENTS || m->method == SYNC_AUTO;
 	if (is_found && (hint == NULL || hint->nudge == 0))  /* else the user knows better */
-		judge_corridor(m, &vm->clock);
+		judge_corridor(m, &vm->clock, trace_info(vm->guest));
 	vm->method = r->options->method == SYNC_NONE && !r->options->audit ? SYNC_NONE : m->method;
 	vm->pairs = m->h.pairs;
 	vm->unmatched = m->unmatched;
@@ -269,7 +283,7 @@ static void describe(struct sync_work *r, const struct sync_vm *vm)
 		notes_add(r->notes, NOTE_CLOCK, vm->name, "%llu of its events lie out of guest mode by up to %s, whatever its "
 		          "pairs allow: its clock is wrong there, nobody knows by how much", (unsigned long long)vm->refuted,
 		          time_duration(worst, vm->worst_violation));
-	else if (vm->method == SYNC_CONTAINMENT && vm->outside > 0 && is_doubted_part(&vm->clock))
+	else if (vm->method == SYNC_CONTAINMENT && vm->outside > 0 && is_doubted_part(&vm->clock, trace_info(vm->guest)))
 		notes_add(r->notes, NOTE_CLOCK, vm->name, "%llu of its events lie out of guest mode by up to %s, and other clocks "
 		          "fit parts of them as well: its clock is wrong there, nobody knows by how much",
 		          (unsigned long long)vm->outside, time_duration(worst, vm->worst_violation));
