@@ -254,6 +254,7 @@ const struct pinned pinned[] = {
 	{ "lost-hotplug", 2077919 }, { "lost-hotplug", 2077924 }, { "lost-hotplug", 2077930 }, { "lost-hotplug", 1000039 },
 	{ "lost-hotplug", 2078026 }, { "lost-hotplug", 3000021 }, { "lost-hotplug", 3000042 }, { "nested", 3000118 },
 	{ "lost-hotplug", 1000098 }, { "lost-hotplug", 1000127 }, { "lost-hotplug", 1000225 },
+	{ "hotplug", 1001316 }, { "lost-hotplug", 1002885 },
 	{ "lost-hotplug", 9300040 }, { "lost-hotplug", 1000467 }, { "lost-hotplug", 1000535 },
 	{ "lost-hotplug", 1000475 }, { "lost-hotplug", 1001004 }, { "lost-hotplug", 1001030 },
 	{ "nested", 2077981 }, { "nested", 2078047 }, { "nested", 2078050 }, { "nested", 2078323 }, { "nested", 2078158 },

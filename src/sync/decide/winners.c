@@ -65,14 +65,27 @@ static bool is_inside(const struct sync_work *r, const struct match *a, const st
 	       runs_in(r, r->hypervisor[b->hypervisor].guest, a->hypervisor, a->vm, r->hypervisors);
 }
 
-/* Two guests seem to run in each other, and of the other one less is refuted. */
+/* Another match that is proved of the same guest; NULL: none. */
+static const struct match *other_match(const struct sync_work *r, const struct match *m)
+{
+	for (size_t i = 0; i < r->matches; i++)
+		if (&r->match[i] != m && r->match[i].guest == m->guest && match_proved(&r->match[i]))
+			return &r->match[i];
+	return NULL;
+}
+
+/* Two guests seem to run in each other: of the other one less is refuted, or, where that is equal, it would run nowhere
+ * else. */
 static bool is_reversed(const struct sync_work *r, const struct match *m)
 {
 	const size_t outer = r->hypervisor[m->hypervisor].guest;
+	const double possible = containment_possible(&m->proof);
 	for (size_t i = 0; i < r->matches && outer != NOBODY; i++) {
 		const struct match *o = &r->match[i];
-		if (o->guest == outer && r->hypervisor[o->hypervisor].guest == m->guest && match_proved(o) &&
-		    containment_possible(&o->proof) > containment_possible(&m->proof))
+		if (o->guest != outer || r->hypervisor[o->hypervisor].guest != m->guest || !match_proved(o))
+			continue;
+		if (containment_possible(&o->proof) > possible ||
+		    (containment_possible(&o->proof) == possible && other_match(r, m) && !other_match(r, o)))
 			return true;
 	}
 	return false;
@@ -96,6 +109,19 @@ static bool may_rival(const struct match *m)
 static void doubt(struct match *m, const char *why)
 {
 	m->h.doubt = m->h.doubt == beaten ? beaten : why;
+}
+
+/* Is its VM that of another guest, whose clock is known without it, and which fits no other? */
+static bool is_anothers(const struct sync_work *r, const struct match *m)
+{
+	for (size_t i = 0; i < r->matches; i++) {
+		const struct match *o = &r->match[i];
+		if (o->guest != m->guest && o->hypervisor == m->hypervisor && o->vm == m->vm && match_proved(o) &&
+		    o->method != SYNC_CONTAINMENT && containment_possible(&o->proof) >= containment_possible(&m->proof) &&
+		    !other_match(r, o))
+			return true;
+	}
+	return false;
 }
 
 /* By containment each has found a clock of its own, and neither is proved; by one clock one may fit better. */
@@ -123,6 +149,11 @@ static void doubt_rivals(struct sync_work *r)
 	for (size_t i = 0; i < r->matches; i++)
 		if (inside[i])
 			r->match[i].h.doubt = "it runs inside another guest";
+	for (size_t i = 0; i < r->matches; i++)  /* from here on: another's */
+		inside[i] = may_rival(&r->match[i]) && other_match(r, &r->match[i]) && is_anothers(r, &r->match[i]);
+	for (size_t i = 0; i < r->matches; i++)
+		if (inside[i])
+			r->match[i].h.doubt = "that VM is another guest";
 	free(inside);
 	for (size_t i = 0; i < r->matches; i++) {
 		for (size_t k = 0; k < i && may_rival(&r->match[i]); k++) {
