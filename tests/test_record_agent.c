@@ -4,11 +4,14 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <linux/sockios.h>
 
 #include "base/mem.h"
 #include "record/agent_head.h"
@@ -16,6 +19,7 @@
 #include "record/transport.h"
 
 #define PAGE 4096
+#define LONGER 60000  /* ms until a machine that has other things to do has hung up */
 #define HEADER_PAGE "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n" \
 	"\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;\n"
 #define SWITCH "name: sched_switch\nID: 300\nformat:\n"
@@ -30,7 +34,7 @@
 	"\tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;\n"
 
 enum mood { WILLING, BUSY, DYING, MUMBLING, SHORT_OF_PORTS, CUT, OLD, LOUD, CROWDED, EMPTY, NEW, OUTSIDE, FAINTING,
-	KILLER_ASKED, KILLER_DESCRIBING, KILLER_TRACING };
+	KILLER_ASKED, KILLER_ANSWERING, KILLER_DESCRIBING, KILLER_TRACING };
 
 /* 1: a part of it */
 static const int says_head[FAINTING + 1] = {
@@ -169,27 +173,52 @@ static void serve(int s, const int *data)
 
 static void kill_when(enum mood moment)
 {
-	if (agent.mood != moment)
-		return;
-	kill(agent.asker, SIGKILL);
-	usleep(100000);
+	if (agent.mood == moment)
+		kill(agent.asker, SIGKILL);
+}
+
+/* Kills who asks when a part of the answer has been read, by whomever. */
+static void kill_while_responding(int s)
+{
+	char bytes[200];
+	int pair[2], left = 1;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	respond(pair[0]);
+	const ssize_t len = read(pair[1], bytes, sizeof bytes), head = 12;
+	assert_int_equal(write(s, bytes, (size_t)head), head);
+	while (ioctl(s, SIOCOUTQ, &left) == 0 && left > 0)
+		usleep(1000);
+	kill_when(KILLER_ANSWERING);
+	assert_int_equal(write(s, bytes + head, (size_t)(len - head)), len - head);
+	close(pair[0]);
+	close(pair[1]);
+}
+
+static bool is_taken(int data)
+{
+	const struct timeval patience = { 100, 0 };
+	int s;
+	setsockopt(data, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+	while ((s = accept(data, NULL, NULL)) < 0 && errno == EINTR)
+		continue;
+	return s >= 0;
 }
 
 /* Kills who asks, at that moment, and does what trace-cmd does: nothing else is heard until its CPUs are taken; then it
  * describes its events, whoever reads that; then it traces until it is told to close. */
 static void serve_killer(int s, const int *data)
 {
-	const struct timeval patience = { 10, 0 };
 	struct wire_message m = { 0 };
 	char head[4096];
 	const size_t len = make_head(head);
 	assert_int_equal(wire_receive(s, &m), 0);
 	kill_when(KILLER_ASKED);
-	respond(s);
-	for (int i = 0; i < 2; i++) {
-		setsockopt(data[i], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-		agent.taken += accept(data[i], NULL, NULL) >= 0;
-	}
+	if (agent.mood == KILLER_ANSWERING)
+		kill_while_responding(s);
+	else
+		respond(s);
+	for (int i = 0; i < 2; i++)
+		agent.taken += is_taken(data[i]);
 	wire_send(s, WIRE_DATA, NULL, 0, head, 50);
 	kill_when(KILLER_DESCRIBING);
 	wire_send(s, WIRE_DATA, NULL, 0, head + 50, len - 50);
@@ -257,7 +286,7 @@ static void read_all(int fd, char *to, size_t most, size_t *len)
 static struct answer *talk(const char *words)
 {
 	static struct answer a;
-	struct agent_way way = { 3, 823, dial, 0, 1, 2, AGENT_LOOK, 0 };
+	struct agent_way way = { 3, 823, dial, 0, 1, 2, agent.mood == BUSY ? LONGER : AGENT_LOOK, 0 };
 	struct channel c;
 	struct error err;
 	size_t len;

@@ -248,6 +248,7 @@ static int open_cpus(struct talk *t)
 {
 	const char *place = getenv("TMPDIR");
 	t->cpus = t->watch.seen->cpus;
+	t->page = t->watch.seen->page;
 	t->cpu = mem_new(t->cpus, sizeof *t->cpu);
 	for (unsigned i = 0; i < t->cpus; i++)
 		t->cpu[i] = (struct agent_cpu){ -1, -1, 0 };
@@ -293,9 +294,9 @@ static int begin(struct talk *t)
 	int rc = -1;
 	if (agent_watch(&t->watch, t->way, t->s))
 		complain(t, strerror(errno));
-	else if (ask(t) || wire_receive(t->s, &m) || m.command != WIRE_RESPONSE)
+	else if (ask(t) || agent_watch_answer(&t->watch))
 		complain(t, "it does not take the request: is it older than 3.1, or its kernel without the clock?");
-	else if (agent_take_ports(t->watch.seen, &t->page, &m))
+	else if (!t->watch.seen->cpus)
 		complain(t, "its answer is not understood");
 	else if (!open_cpus(t) && !take_head(t, &m) && !find_commit(t))
 		rc = say_begun(t);

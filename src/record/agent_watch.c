@@ -1,13 +1,13 @@
 #include "record/agent_watch.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,21 +19,31 @@
 #define PATIENCE 20        /* s for a sign of life */
 #define LONGEST 120        /* s for all */
 
-int agent_take_ports(struct agent_seen *seen, unsigned *page, const struct wire_message *m)
+/* Reads where the pages are; cpus stays 0 where that is not understood. */
+static void take_ports(struct agent_seen *seen, const struct wire_message *m)
 {
 	const char *at = (const char *)m->rest, *end = at + m->rest_len;
 	const unsigned cpus = m->part_len < 12 ? 0 : wire_u32(m->part + 4);
-	*page = cpus ? wire_u32(m->part + 8) : 0;
-	if (cpus < 1 || cpus > FRAME_CPUS || *page < 1024 || *page > 1 << 20)
-		return -1;
+	seen->page = cpus ? wire_u32(m->part + 8) : 0;
+	if (cpus < 1 || cpus > FRAME_CPUS || seen->page < 1024 || seen->page > 1 << 20)
+		return;
 	for (unsigned i = 0; i < cpus; i++) {
 		const char *over = memchr(at, '\0', (size_t)(end - at));
 		if (!over || sscanf(at, "%u", &seen->port[i]) != 1)
-			return -1;
+			return;
 		at = over + 1;
 	}
 	seen->cpus = cpus;
-	return 0;
+}
+
+static void take_answer(int s, struct agent_seen *seen)
+{
+	struct wire_message m = { 0 };
+	if (wire_receive(s, &m) == 0 && m.command == WIRE_RESPONSE) {
+		take_ports(seen, &m);
+		seen->answered = true;
+	}
+	free(m.bytes);
 }
 
 /* Reads what comes, and forgets it, until the agent hangs up. */
@@ -56,11 +66,8 @@ static int await_end(int s, struct pollfd *p, unsigned cpus)
 
 int agent_wind_up(const struct agent_way *way, int s, struct agent_seen *seen)
 {
-	struct wire_message m = { 0 };
-	unsigned page;
-	if (!seen->cpus && wire_receive(s, &m) == 0 && m.command == WIRE_RESPONSE)
-		agent_take_ports(seen, &page, &m);
-	free(m.bytes);
+	if (!seen->answered)
+		take_answer(s, seen);
 	struct pollfd *p = mem_new(seen->cpus + 1, sizeof *p);
 	for (unsigned i = 0; i < seen->cpus; i++)  /* it waits for that, and hears nothing meanwhile */
 		p[i] = (struct pollfd){ seen->connected ? -1 : way->dial(way, seen->port[i]), POLLIN, 0 };
@@ -84,11 +91,15 @@ static void keep_open(int first, int second)
 static _Noreturn void watch(const struct agent_way *way, int s, int alive, struct agent_seen *seen)
 {
 	static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1 };
-	char none;
+	struct pollfd p[] = { { s, POLLIN, 0 }, { alive, POLLIN, 0 } };
+	char none = 0;
 	for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
 		signal(ignored[i], SIG_IGN);
 	setsid();
 	keep_open(s, alive);
+	if (poll(p, 2, PATIENCE * 1000) > 0 && p[0].revents)
+		take_answer(s, seen);
+	send(alive, &none, 1, MSG_NOSIGNAL);
 	while (read(alive, &none, 1) < 0 && errno == EINTR)
 		continue;
 	_exit(agent_wind_up(way, s, seen) ? 1 : 0);
@@ -98,7 +109,7 @@ int agent_watch(struct agent_watch *w, const struct agent_way *way, int s)
 {
 	int pair[2];
 	w->seen = mmap(NULL, sizeof *w->seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (w->seen == MAP_FAILED || pipe2(pair, O_CLOEXEC))
+	if (w->seen == MAP_FAILED || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return -1;
 	w->pid = fork();
 	if (w->pid == 0) {
@@ -108,6 +119,16 @@ int agent_watch(struct agent_watch *w, const struct agent_way *way, int s)
 	close(pair[0]);
 	w->alive = pair[1];
 	return w->pid < 0 ? -1 : 0;
+}
+
+int agent_watch_answer(const struct agent_watch *w)
+{
+	char none;
+	ssize_t n;
+	do
+		n = read(w->alive, &none, 1);
+	while (n < 0 && errno == EINTR);
+	return w->seen->answered ? 0 : -1;
 }
 
 void agent_watch_end(struct agent_watch *w)

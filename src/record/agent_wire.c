@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -38,7 +39,7 @@ int wire_send(int s, enum wire_command command, const void *part, size_t part_le
 		memcpy(bytes + HEAD + part_len, rest, rest_len);
 	ssize_t n = 0;
 	for (size_t at = 0; at < len && n >= 0; at += (size_t)n)
-		n = write(s, bytes + at, len - at);
+		n = send(s, bytes + at, len - at, MSG_NOSIGNAL);
 	free(bytes);
 	return n < 0 ? -1 : 0;
 }
