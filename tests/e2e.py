@@ -1,6 +1,7 @@
 """What the end-to-end tests share: running the program, reading its csv, counting checks.
 
 Every test is a plain script: it prints what it checked and exits 1 at the first check that does not hold."""
+import atexit
 import csv
 import fcntl
 import functools
@@ -114,7 +115,7 @@ def dashboard(name, start, end):
 
 
 def scratch():
-    return tempfile.TemporaryDirectory(prefix="stealscope-test-")
+    return tempfile.TemporaryDirectory(prefix="stealscope-test-", ignore_cleanup_errors=True)  # a check failed: it is in use
 
 
 # Names that mean something to csv and spreadsheets, SQL, flame graphs, labels, json, shells, terminals, or nobody: as long
@@ -135,8 +136,10 @@ def rename(traces, name):
 
 
 def start(*args, **more):
-    return subprocess.Popen([PROGRAM, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                            start_new_session=True, **more)
+    p = subprocess.Popen([PROGRAM, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                         start_new_session=True, **more)
+    atexit.register(p.kill)  # where a check failed meanwhile
+    return p
 
 
 def finish(p, status):

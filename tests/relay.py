@@ -11,7 +11,7 @@ import struct
 import threading
 import time
 
-from e2e import check
+from e2e import check, until
 
 CONNECT, LIST, ATTACH, NEXT_INDEX, GET_PACKET, GET_METADATA, NEW_STREAMS, CREATE, DETACH = range(1, 10)
 PATH, NAME, HOST = 4096, 255, 64
@@ -56,7 +56,7 @@ class Stream:
         with open(path, "rb") as f:
             self.data = f.read()
         self.name = os.path.basename(path)
-        self.packets, self.sent, at = [], 0, 0
+        self.packets, self.sent, self.awaited, at = [], 0, 0, 0
         while at < len(self.data):
             magic, _, stream_class = struct.unpack_from("<I16sI", self.data, at)
             begin, end, content, size, _, lost = struct.unpack_from("<6Q", self.data, at + 32)
@@ -78,9 +78,20 @@ class Recording:
             self.streams.append([Stream(os.path.join(folder, n)) for n in sorted(os.listdir(folder))
                                  if n not in ("metadata", "index")])
 
+    def each(self):
+        return (s for streams in self.streams for s in streams)
+
     def rewind(self):
-        for s in (s for streams in self.streams for s in streams):
-            s.sent = 0
+        """For the next viewer, once the last one has gone."""
+        until(lambda: not self.viewers, f"nobody reads {self.name}")
+        for s in self.each():
+            s.sent = s.awaited = 0
+
+    def is_read(self):
+        """Has the viewer decoded what it can?  Then it asks for more: of each stream to its end; else again and again of the
+        one without which it cannot go on."""
+        awaited = [s.awaited for s in self.each()]
+        return all(awaited) if self.ended else sum(awaited) > 5
 
 
 class Viewer:
@@ -114,9 +125,10 @@ class Viewer:
                 self.connection.sendall(answer)
         except OSError:
             pass
-        if self.recording:
-            self.recording.viewers -= 1
-        self.connection.close()
+        finally:
+            if self.recording:
+                self.recording.viewers -= 1
+            self.connection.close()
 
     def connect(self, _):
         return struct.pack(">QIII", 1, 2, 4, 1)
@@ -151,6 +163,7 @@ class Viewer:
             at, size, content, begin, end, lost, stream_class = s.packets[s.sent]
             s.sent += 1
             return struct.pack(">7QII", at, size, content, begin, end, lost, stream_class, 1, 0)
+        s.awaited += 1
         over = r.ended and s.sent == len(s.packets)
         return struct.pack(">7QII", 0, 0, 0, 0, 0, 0, 0, 3 if over else 2, 0)
 
@@ -178,7 +191,7 @@ class Relay:
         self.recordings, self.asked = recordings, []
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
-        self.connections = []
+        self.connections, self.threads, self.over = [], [], threading.Event()
 
     # What is sent for a command, the `count`th of all; None closes the connection.  Tests replace it.
     @staticmethod
@@ -189,6 +202,21 @@ class Relay:
         where = f"net://127.0.0.1:{self.port}"
         return where if recording is None else f"{where}/host/{recording.host}/{recording.name}"
 
+    def hang(self, after=12):
+        """Answers some requests, and no more until the end; closes nothing."""
+        self.hanging = []
+
+        def silence(_command, count, answer):
+            if count > after:
+                self.hanging.append(count)
+                self.over.wait()
+            return answer()
+        self.fault = silence
+
+    def _start(self, what):
+        self.threads.append(threading.Thread(target=what, daemon=True))
+        self.threads[-1].start()
+
     def _accept(self):
         while True:
             try:
@@ -196,17 +224,25 @@ class Relay:
             except OSError:
                 return
             self.connections.append(connection)
-            threading.Thread(target=Viewer(self, connection).serve, daemon=True).start()
+            self._start(Viewer(self, connection).serve)
 
     def __enter__(self):
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._start(self._accept)
         return self
 
     def __exit__(self, *_):
+        """Nothing is closed that a thread may still use: its number may be that of the next relay's socket by then."""
+        self.over.set()
         self.listener.shutdown(socket.SHUT_RDWR)  # close() alone leaves it open while accept() waits
-        self.listener.close()
+        self.threads[0].join()
         for c in self.connections:
-            c.close()
+            try:
+                c.shutdown(socket.SHUT_RDWR)
+            except OSError:  # the viewer has gone
+                pass
+        for t in self.threads[1:]:
+            t.join()
+        self.listener.close()
 
 
 if __name__ == "__main__":  # by hand: relay.py HOST NAME FOLDER [FOLDER ...]

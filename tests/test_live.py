@@ -154,6 +154,13 @@ def check_growing(tmp, want):
     same(want, got, "a recording that grew, then ended")
 
 
+def listens(p):
+    """Does another Ctrl-C have a handler, and is none on its way?"""
+    with open(f"/proc/{p.pid}/status", encoding="ascii", errors="replace") as f:
+        bits = dict(re.findall(r"^(ShdPnd|SigCgt):\t(\w+)", f.read(), re.M))
+    return (int(bits["SigCgt"], 16) & ~int(bits["ShdPnd"], 16)) >> signal.SIGINT - 1 & 1
+
+
 def check_stopping(tmp, want):
     """Ctrl-C, or --for, ends the reading, and the history is made of what there is.  Twice cancels."""
     got = os.path.join(tmp, "stopped.steal")
@@ -162,25 +169,22 @@ def check_stopping(tmp, want):
         host.ended = guest.ended = False
         with Relay(host, guest) as r:
             p = start("index", "--host", r.url(host), "--guest", f"Debian={r.url(guest)}", "-o", got,
-                      *(["--for", "1.5s"] if by == "--for" else []))
-            until(lambda: all(s.sent for m in (host, guest) for s in m.streams[0]), "everything is read", p)
-            asked = len(r.asked)
+                      *(["--for", "8s"] if by == "--for" else []))
+            until(lambda: host.is_read() and guest.is_read(), "everything is read", p)  # pylint: disable=cell-var-from-loop
             if by == "Ctrl-C":
-                until(lambda: len(r.asked) > asked + 10, "more is asked for", p)  # pylint: disable=cell-var-from-loop
-            time.sleep(4 if by == "Ctrl-C" else 0.5)  # all of it is decoded, also on a busy machine
-            check(p.poll() is None, "a session that has not ended is read on")
-            if by == "Ctrl-C":
+                time.sleep(2)  # what was told is heard
+                check(p.poll() is None, "a session that has not ended is read on")
                 os.killpg(p.pid, signal.SIGINT)
             err = finish(p, 0)
         check(err.count("reading was stopped while it was still recorded") == 2, f"{by}: says so")
         check([t["events"] for t in traces(got)] == [t["events"] for t in traces(want)], f"{by}: all that came is there")
     host, guest = recordings()
     with Relay(host, guest) as r:
-        hang(r)
+        r.hang()
         p = start("index", r.url(host), "-o", os.path.join(tmp, "twice.steal"))
         until(lambda: r.hanging, "the relay hangs", p)
         os.killpg(p.pid, signal.SIGINT)
-        time.sleep(0.3)
+        until(lambda: listens(p), "it was heard", p)
         os.killpg(p.pid, signal.SIGINT)
         err = finish(p, 130)
         check("interrupted" in err and not [n for n in os.listdir(tmp) if n.startswith("twice")], "twice: nothing is left")
@@ -195,7 +199,8 @@ def check_unknown_end(tmp):
     host.released, host.ended = max(len(s.packets) for s in host.streams[0]) // 2, False
     with Relay(host, guest) as r:
         p = start("index", r.url(), "-o", got)
-        until(lambda: r.asked.count(relay.NEXT_INDEX) > 60, "all there is is read", p)
+        until(lambda: host.is_read() and guest.is_read(), "all there is is read", p)
+        time.sleep(2)  # what was told is heard
         os.killpg(p.pid, signal.SIGINT)
         finish(p, 0)
     end = {t["machine"]: t["end"] for t in document(got)["traces"]}["hypervisor"]
@@ -204,27 +209,14 @@ def check_unknown_end(tmp):
     check(int(rows[-1]["end"]) - end > 300000000 and known == ["UNKNOWN"], f"behind the end of what came: {known}")
 
 
-def hang(r, after=12):
-    """The relay answers some requests, and no more; it closes nothing."""
-    r.hanging = []
-
-    def silence(_command, count, answer):
-        if count > after:
-            r.hanging.append(count)
-            time.sleep(60)
-        return answer()
-    r.fault = silence
-
-
 def check_hanging(tmp):
     """A relay that does not answer any more: --for ends it all the same."""
     host, _ = recordings()
     with Relay(host) as r:
-        hang(r)
-        begun = time.monotonic()
+        r.hang()
         p = start("index", r.url(host), "-o", os.path.join(tmp, "hung.steal"), "--for", "500ms")
-        p.communicate(timeout=60)
-        check(time.monotonic() - begun < 20 and p.returncode in (0, 2), "a hanging relay does not hang the reader")
+        p.communicate(timeout=120)
+        check(r.hanging and p.returncode in (0, 2), "a hanging relay does not hang the reader")
 
 
 # ---- a relay that fails
@@ -319,8 +311,7 @@ def check_killed(tmp):
     guest.released = 0
     with Relay(host, guest) as r:
         p = start("index", "--host", r.url(host), "--guest", f"Debian={r.url(guest)}", "-o", got)
-        until(lambda: all(s.sent for s in host.streams[0]) and r.asked.count(relay.NEXT_INDEX) > 12, "both are read", p)
-        time.sleep(0.3)
+        until(lambda: host.is_read() and guest.is_read(), "both are read", p)
         children = subprocess.run(["pgrep", "-P", str(p.pid)], capture_output=True, text=True, check=True).stdout.split()
         check(len(children) == 2, "a process for each machine")
         for child in children:
