@@ -20,16 +20,29 @@ static int64_t now_us(void)
 	return t.tv_sec * 1000000LL + t.tv_nsec / 1000;
 }
 
-static int ask(const char *path, const char *slices)
+static int dial(const char *path)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
 	if (strlen(path) >= sizeof at.sun_path)
 		return -1;
 	memcpy(at.sun_path, path, strlen(path) + 1);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
+	if (fd >= 0 && connect(fd, (struct sockaddr *)&at, sizeof at)) {
+		const int why = errno;
+		close(fd);
+		errno = why;
 		return -1;
-	if (connect(fd, (struct sockaddr *)&at, sizeof at) || write(fd, slices, strlen(slices)) < 0) {
+	}
+	return fd;
+}
+
+/* A server that has just been started may not listen yet: it has a minute. */
+static int ask(const char *path, const char *slices)
+{
+	int fd;
+	for (int tries = 0; (fd = dial(path)) < 0 && (errno == ENOENT || errno == ECONNREFUSED) && tries < 600; tries++)
+		nanosleep(&(struct timespec){ 0, 100000000 }, NULL);
+	if (fd >= 0 && write(fd, slices, strlen(slices)) < 0) {
 		close(fd);
 		return -1;
 	}

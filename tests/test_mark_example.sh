@@ -1,19 +1,17 @@
 #!/bin/sh
 # The example server and client, linked with the shared library: every request is marked, whole and in order.
 set -eu
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+dir=$(mktemp -d /tmp/stealscope-test-XXXXXX)  # the name of a socket has an end
+server=
+trap 'test -z "$server" || kill "$server" 2>/dev/null; rm -rf "$dir"' EXIT
 LD_LIBRARY_PATH=.${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export LD_LIBRARY_PATH
 : >"$dir/marks"
 STEALSCOPE_MARKER=$dir/marks tests/mark_server "$dir/socket" 24 &
 server=$!
-for _ in 1 2 3 4 5 6 7 8 9 10; do
-	test -S "$dir/socket" && break
-	sleep 0.1
-done
 tests/mark_client "$dir/socket" 24 3 4 >"$dir/latencies"
 wait $server
+server=
 test "$(wc -l <"$dir/latencies")" -eq 24
 awk '
 	NF != 3 || $1 != "srbn" { print "not a mark: " $0; bad = 1; next }
@@ -30,10 +28,7 @@ awk '{ if ($2 == "start") open++; if ($2 == "end") open--; if (open > most) most
 # Without a tracer nothing is written anywhere and the service is the same.
 STEALSCOPE_MARKER=$dir/nowhere tests/mark_server "$dir/socket" 3 &
 server=$!
-for _ in 1 2 3 4 5 6 7 8 9 10; do
-	test -S "$dir/socket" && break
-	sleep 0.1
-done
 tests/mark_client "$dir/socket" 3 3 1 >/dev/null
 wait $server
+server=
 test ! -e "$dir/nowhere"
