@@ -1,6 +1,7 @@
 """Live traces: what comes from a relay daemon is what comes from folders; and a relay that ends, dies, hangs or sends
 garbage.  The relay is one of our own (relay.py); see test_lttng.py for LTTng's."""
 import os
+import pty
 import random
 import re
 import shutil
@@ -12,7 +13,7 @@ import time
 
 import relay
 import schema
-from e2e import DATA, check, document, finish, run, same, scratch, simulate, start, table, traces, until
+from e2e import DATA, PROGRAM, check, document, finish, run, same, scratch, simulate, start, table, traces, until
 from relay import Recording, Relay, edited
 
 HOST = os.path.join(DATA, "fibonacci", "host")
@@ -219,6 +220,29 @@ def check_hanging(tmp):
         check(r.hanging and p.returncode in (0, 2), "a hanging relay does not hang the reader")
 
 
+def check_ended(tmp):
+    """Whoever ends it finds the line of its progress gone."""
+    host, _ = recordings()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        ours, theirs = pty.openpty()
+        with Relay(host) as r:
+            r.hang()
+            p = subprocess.Popen([PROGRAM, "index", r.url(host), "-o", os.path.join(tmp, "ended.steal")],
+                                 stdout=subprocess.DEVNULL, stderr=theirs, start_new_session=True)
+            os.close(theirs)
+            said = b""
+            try:
+                while b"reading" not in said:
+                    said += os.read(ours, 65536)
+                p.send_signal(number)
+                while True:
+                    said += os.read(ours, 65536)
+            except OSError:  # Linux: the other end is closed
+                pass
+        os.close(ours)
+        check(p.wait(timeout=120) == -number and said.endswith(b"\r\x1b[K"), f"{number!r}: {said[-40:]}")
+
+
 # ---- a relay that fails
 
 def fails(what, says, status, *args):
@@ -382,6 +406,7 @@ with scratch() as scratch_folder:
     check_stopping(scratch_folder, bundled)
     check_unknown_end(scratch_folder)
     check_hanging(scratch_folder)
+    check_ended(scratch_folder)
     check_refusals(scratch_folder)
     check_dying(scratch_folder)
     check_killed(scratch_folder)

@@ -11,12 +11,32 @@
 #define REDRAW_NS 100000000
 #define BAR_CELLS 24
 
-static volatile sig_atomic_t interrupted;
+static volatile sig_atomic_t interrupted, drawn;  /* drawn: there is a line, without an end */
 
 static void on_interrupt(int sig)
 {
 	(void)sig;
 	interrupted = 1;
+}
+
+/* Whoever looks at the terminal next begins on a line of their own. */
+static void on_fatal(int sig)
+{
+	static const char end[] = "\r\033[K";
+	if (drawn && write(STDERR_FILENO, end, sizeof end - 1) < 0)
+		drawn = 0;
+	raise(sig);  /* blocked until this handler returns; then it ends the program */
+}
+
+static const int fatal[] = { SIGHUP, SIGTERM, SIGQUIT };
+
+static void listen_for_ends(void)
+{
+	struct sigaction sa = { .sa_handler = on_fatal, .sa_flags = (int)SA_RESETHAND }, was;
+	sigemptyset(&sa.sa_mask);
+	for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
+		if (sigaction(fatal[i], NULL, &was) == 0 && was.sa_handler == SIG_DFL)
+			sigaction(fatal[i], &sa, NULL);
 }
 
 static void listen_for_interrupt(void)
@@ -41,6 +61,7 @@ static void put_line(const char *line)
 {
 	struct winsize ws = { 0 };
 	int width = ioctl(STDERR_FILENO, TIOCGWINSZ, &ws) == 0 && ws.ws_col > 0 ? ws.ws_col : 80;
+	drawn = 1;
 	fprintf(stderr, "\r\033[K%.*s", width - 1, line);
 }
 
@@ -95,12 +116,19 @@ struct progress progress_bar_begin(struct progress_bar *bar, const enum build_ph
 {
 	*bar = (struct progress_bar){ .step = step, .tty = isatty(STDERR_FILENO) };
 	listen_for_interrupt();
+	if (bar->tty)
+		listen_for_ends();
 	return (struct progress){ tick, bar };
 }
 
 void progress_bar_end(struct progress_bar *bar)
 {
+	struct sigaction was;
 	signal(SIGINT, SIG_DFL);
+	for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
+		if (sigaction(fatal[i], NULL, &was) == 0 && was.sa_handler == on_fatal)
+			signal(fatal[i], SIG_DFL);
 	if (bar->tty && bar->drawn)
 		fputs("\r\033[K", stderr);
+	drawn = 0;
 }

@@ -22,7 +22,7 @@
 /* The caller's handlers of fatal signals are not for a child that may crash. */
 static void reset_signals(void)
 {
-	static const int fatal[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM, SIGPIPE };
+	static const int fatal[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM, SIGPIPE, SIGHUP, SIGQUIT };
 	for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
 		signal(fatal[i], SIG_DFL);
 	signal(SIGINT, SIG_IGN);  /* the parent decides what it means */
