@@ -1,9 +1,13 @@
 /* ui/: what the viewer writes, and what others do to its files meanwhile: exports, screens, bookmarks, the history. */
 #include "test.h"
 
+#include <fcntl.h>
 #include <locale.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
+#include "base/save.h"
 #include "ui/viewer.h"
 #include "ui_script.h"
 
@@ -410,6 +414,33 @@ static void test_reload_keeps_row(void **state)
 	history_close(h);
 }
 
+/* Who is killed while writing leaves nothing, where the file system has files without names. */
+static void test_killed(void **state)
+{
+	(void)state;
+	struct save s;
+	struct error err;
+	char file[80];
+	int status;
+	const int fd = open(dir, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+	if (fd < 0)
+		skip();
+	close(fd);
+	snprintf(file, sizeof file, "%s/a", dir);
+	const pid_t child = fork();
+	if (child == 0) {
+		if (save_begin(&s, file, &err))
+			_exit(1);
+		fputs("half", s.f);
+		fflush(s.f);
+		raise(SIGKILL);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(rmdir(dir), 0);
+	assert_int_equal(mkdir(dir, 0700), 0);
+}
+
 static int write_world(void **state)
 {
 	(void)state;
@@ -434,6 +465,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_export, make_dir, drop_dir),
 		cmocka_unit_test_setup_teardown(test_nothing_is_written_over, make_dir, drop_dir),
 		cmocka_unit_test_setup_teardown(test_history_changes_while_open, make_dir, drop_dir),
+		cmocka_unit_test_setup_teardown(test_killed, make_dir, drop_dir),
 		cmocka_unit_test(test_reload_keeps_row),
 	};
 	return cmocka_run_group_tests_name("ui files", tests, write_world, remove_world);

@@ -14,16 +14,55 @@
 #define TRIES 100
 #define LINKS_MOST 40  /* as many as the kernel follows */
 
+/* linkat(2) from here is how a nameless file gets a name. */
+static void name_of(char name[32], int fd)
+{
+	snprintf(name, 32, "/proc/self/fd/%d", fd);
+}
+
+/* Nameless, so that nothing is left of it should we be killed; -1: not in that folder, or without /proc. */
+static int open_nameless(const struct save *s)
+{
+	const char *slash = strrchr(s->path, '/');
+	char *folder = slash ? mem_printf("%.*s", (int)(slash - s->path) + 1, s->path) : mem_dup("."), name[32];
+	int fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+	free(folder);
+	name_of(name, fd);
+	if (fd >= 0 && access(name, F_OK)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+/* A temporary name that nobody has: fd's, or, where that is below 0, that of a new file.  Its descriptor, or -1. */
+static int take_name(struct save *s, int fd)
+{
+	char name[32];
+	int rc = -1;
+	name_of(name, fd);
+	for (unsigned n = 0; n < TRIES && rc < 0 && (n == 0 || errno == EEXIST); n++) {
+		free(s->temp);
+		s->temp = mem_printf("%s.%ld-%u.tmp", s->path, (long)getpid(), n);
+		rc = fd < 0 ? open(s->temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666) :
+			linkat(AT_FDCWD, name, AT_FDCWD, s->temp, AT_SYMLINK_FOLLOW) ? -1 : fd;
+	}
+	if (rc < 0) {  /* it is somebody else's */
+		const int why = errno;
+		free(s->temp);
+		s->temp = NULL;
+		errno = why;
+	}
+	return rc;
+}
+
 /* Its permissions are those of the file that it will replace, or of what the user writes otherwise. */
 static int open_temporary(struct save *s)
 {
 	struct stat st;
-	int fd = -1;
-	for (unsigned n = 0; n < TRIES && fd < 0 && (n == 0 || errno == EEXIST); n++) {
-		free(s->temp);
-		s->temp = mem_printf("%s.%ld-%u.tmp", s->path, (long)getpid(), n);
-		fd = open(s->temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-	}
+	int fd = open_nameless(s);
+	if (fd < 0)
+		fd = take_name(s, -1);
 	if (fd >= 0 && stat(s->path, &st) == 0)
 		fchmod(fd, st.st_mode & 0777);  /* where it cannot be, the file is no less the user's */
 	return fd;
@@ -123,10 +162,10 @@ int save_begin(struct save *s, const char *path, struct error *err)
 	if (s->f)
 		return 0;
 	error_system(err, "choose another folder", "%s", path);
-	if (fd >= 0) {
+	if (fd >= 0)
 		close(fd);
+	if (s->temp)
 		unlink(s->temp);
-	}
 	free(s->path);
 	free(s->temp);
 	return -1;
@@ -135,6 +174,8 @@ int save_begin(struct save *s, const char *path, struct error *err)
 int save_end(struct save *s, int status, struct error *err)
 {
 	bool failed = ferror(s->f) || fflush(s->f) || fsync(fileno(s->f));
+	if (status == 0 && !failed && !s->temp)
+		failed = take_name(s, fileno(s->f)) < 0;
 	int why = errno;
 	if (fclose(s->f) != 0 && !failed) {
 		failed = true;
@@ -144,7 +185,7 @@ int save_end(struct save *s, int status, struct error *err)
 		failed = true;
 		why = errno;
 	}
-	if (status != 0 || failed)
+	if (s->temp && (status != 0 || failed))
 		unlink(s->temp);
 	if (status == 0 && failed) {
 		errno = why;

@@ -1,5 +1,6 @@
-/* Files that appear under their name when they are whole: written beside it under a temporary one, synced, renamed.
- * A file that is replaced keeps its permissions, and a symbolic link to it stays a link. */
+/* Files that appear under their name when they are whole: written without one (where the file system cannot do that, beside
+ * it under a temporary one), synced, renamed.  A file that is replaced keeps its permissions, and a symbolic link to it
+ * stays a link. */
 #ifndef STEALSCOPE_BASE_SAVE_H
 #define STEALSCOPE_BASE_SAVE_H
 
@@ -23,7 +24,7 @@ int save_spares(const char *path, bool (*is_one)(const char *path), const char *
 
 struct save {
 	FILE *f;           /* to write to */
-	char *path, *temp; /* where it goes, where it is; private */
+	char *path, *temp; /* where it goes; where it is, NULL: without a name; private */
 };
 
 /* Refuses what exists and is no regular file, a link that leads nowhere, and what leads to an open file (/dev/stdout):
