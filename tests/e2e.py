@@ -3,6 +3,7 @@
 Every test is a plain script: it prints what it checked and exits 1 at the first check that does not hold."""
 import atexit
 import csv
+import faulthandler
 import fcntl
 import functools
 import glob
@@ -10,6 +11,7 @@ import io
 import json
 import os
 import pty
+import signal
 import struct
 import subprocess
 import sys
@@ -18,6 +20,8 @@ import termios
 import time
 
 import history_reader
+
+faulthandler.register(signal.SIGTERM, chain=True)  # a test that hangs says where
 
 BUILD = os.path.abspath(os.environ.get("builddir", "."))
 SOURCE = os.path.abspath(os.environ.get("srcdir", "."))

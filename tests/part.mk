@@ -2,10 +2,11 @@
 
 AM_TESTS_ENVIRONMENT = srcdir='$(srcdir)'; export srcdir; builddir='$(builddir)'; export builddir; \
 	LC_ALL=C.UTF-8; export LC_ALL; TZ=UTC; export TZ; PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE; \
+	PYTHONUNBUFFERED=1; export PYTHONUNBUFFERED; \
 	LSAN_OPTIONS=suppressions=$(abs_srcdir)/tests/lsan.supp:print_suppressions=0; export LSAN_OPTIONS;
 TEST_EXTENSIONS = .py .sh
-# A test that hangs fails, and takes what it has started along.
-LIMIT = timeout -k 10 900
+# A test that hangs fails, takes what it has started along, and its log says so (-v) behind what it has said.
+LIMIT = timeout -v -k 10 900
 LOG_COMPILER = $(LIMIT)
 PY_LOG_COMPILER = $(LIMIT) $(PYTHON)
 SH_LOG_COMPILER = $(LIMIT) $(SHELL)
