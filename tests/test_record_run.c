@@ -73,7 +73,7 @@ static bool holds(const char *path, const char *what)
 /* Nothing is left of any recording; guests may take a moment. */
 static void assert_clean(void)
 {
-	for (int i = 0; i < 100 && tree_count(&tree, "g1/sys/kernel/tracing/instances") +
+	for (int i = 0; i < 1200 && tree_count(&tree, "g1/sys/kernel/tracing/instances") +
 	                               tree_count(&tree, "g2/sys/kernel/tracing/instances") > 0; i++)
 		usleep(50000);
 	assert_int_equal(tree_count(&tree, "g1/sys/kernel/tracing/instances"), 0);
@@ -200,9 +200,17 @@ static void test_command(void **state)
 	assert_clean();
 }
 
-static void *stop_soon(void *arg)
+static void wait_until_recording(void)
 {
-	usleep(*(unsigned *)arg * 1000);
+	for (int i = 0; i < 6000 && !strstr(said, "recording"); i++)
+		usleep(100000);
+}
+
+static void *stop_after_flying(void *arg)
+{
+	(void)arg;
+	wait_until_recording();
+	sleep(3);
 	stop++;
 	return NULL;
 }
@@ -210,7 +218,8 @@ static void *stop_soon(void *arg)
 /* However long it takes until the guest records; before that, it tries how much comes. */
 static void *stop_when_tracing(void *arg)
 {
-	for (int i = 0; i < 6000 && !(strstr(said, "recording") && tree_is_tracing(&tree, arg)); i++)
+	wait_until_recording();
+	for (int i = 0; i < 6000 && !tree_is_tracing(&tree, arg); i++)
 		usleep(100000);
 	sleep(2);  /* for it to say so */
 	stop++;
@@ -483,7 +492,7 @@ static void keep(void *arg, const char *folder, const struct record_result *r)
 static void *make_wait(void *arg)
 {
 	const long long ms = *(const int *)arg;
-	for (int i = 0; i < 600 && !kept; i++) {
+	for (int i = 0; i < 6000 && !kept; i++) {
 		char text[64];
 		snprintf(text, sizeof text, "1 %lld 1\n", ms * MS * i);
 		tree_text(&tree, "proc/300/task/311/schedstat", text);
@@ -549,11 +558,10 @@ static void test_quiet_flight(void **state)
 	struct record_result r;
 	struct error err;
 	pthread_t thread;
-	unsigned ms = 3000;
 	kept = 0;
 	tree_text(&tree, "proc/loadavg", "0.50 1 1 1/1 1\n");
 	tree_text(&tree, "proc/300/task/310/schedstat", "1 5000000000 1\n");
-	pthread_create(&thread, NULL, stop_soon, &ms);
+	pthread_create(&thread, NULL, stop_after_flying, NULL);
 	const struct record_options o = { .hold = 2000LL * MS, .trigger = trigger, .triggers = 4, .kept = keep };
 	assert_int_equal(record("r", "none", "none", o, &r, &err), 0);
 	pthread_join(thread, NULL);

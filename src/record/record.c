@@ -435,7 +435,7 @@ int record_run(const struct record_options *o, struct record_result *result, str
 		r.folder = folder_make(o->output, err);
 		rc = r.folder < 0 ? -1 : o->hold ? fly(&r, err) : course(&r, err);
 	}
-	if (rc == 0) {
+	if (r.folder >= 0) {
 		members_result(&r.members, result);
 		put_ends(&r, result);
 	}

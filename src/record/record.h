@@ -64,8 +64,8 @@ struct record_result {
 	int command_status;      /* wait status of the command, 0 without one */
 };
 
-/* Records.  -1 with *err: nothing was; else what is in the result is in the folder (of a flight:
- * kept() is told).  Call record_release() in any case. */
+/* Records.  -1 with *err: nothing was, and the result says what came of each machine, if it came so far; else what is in
+ * the result is in the folder (of a flight: kept() is told).  Call record_release() in any case. */
 int record_run(const struct record_options *o, struct record_result *r, struct error *err);
 /* What record_run() would record; goes into guests, and makes nothing there. */
 int record_check(const struct record_options *o, struct record_result *r, struct error *err);

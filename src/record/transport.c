@@ -19,7 +19,8 @@
 #include "record/proc.h"
 
 #define AGENT_PORT 823  /* where trace-cmd's agents listen */
-#define PATIENCE 2000  /* ms that a child may take to end */
+#define PATIENCE 2000  /* ms that a child may take to end, */
+#define DYING 15000    /* and when it was killed: it may hardly get a CPU for that */
 
 #define TRANSPORT_ROW(code, word, argument, what) { word, argument },
 static const struct { const char *word, *argument; } kinds[] = { TRANSPORTS(TRANSPORT_ROW) };
@@ -191,7 +192,7 @@ int child_end(pid_t child, int patience)
 	kill(child, SIGTERM);
 	if (!wait_for(pid, &status, patience)) {
 		kill(child, SIGKILL);
-		wait_for(pid, &status, PATIENCE);  /* one that sits in the kernel for good is left to itself */
+		wait_for(pid, &status, DYING);  /* one that sits in the kernel for good is left to itself */
 	}
 	return status;
 }
