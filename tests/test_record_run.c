@@ -200,28 +200,12 @@ static void test_command(void **state)
 	assert_clean();
 }
 
-static void wait_until_recording(void)
+/* However long it takes until it records, and a guest, if one is told; before that, it tries how much comes. */
+static void *stop_later(void *guest)
 {
-	for (int i = 0; i < 6000 && !strstr(said, "recording"); i++)
+	for (int i = 0; i < 6000 && !(strstr(said, "recording") && (!guest || tree_is_tracing(&tree, guest))); i++)
 		usleep(100000);
-}
-
-static void *stop_after_flying(void *arg)
-{
-	(void)arg;
-	wait_until_recording();
-	sleep(3);
-	stop++;
-	return NULL;
-}
-
-/* However long it takes until the guest records; before that, it tries how much comes. */
-static void *stop_when_tracing(void *arg)
-{
-	wait_until_recording();
-	for (int i = 0; i < 6000 && !tree_is_tracing(&tree, arg); i++)
-		usleep(100000);
-	sleep(2);  /* for it to say so */
+	sleep(3);  /* for it to say so */
 	stop++;
 	return NULL;
 }
@@ -234,7 +218,7 @@ static void test_stopped(void **state)
 	struct error err;
 	pthread_t thread;
 	char guest[] = "g1", *web = way_into(guest, "sh");
-	pthread_create(&thread, NULL, stop_when_tracing, guest);
+	pthread_create(&thread, NULL, stop_later, guest);
 	assert_int_equal(record("r", web, "none", (struct record_options){ .duration = 3600000LL * MS }, &r, &err), 0);
 	pthread_join(thread, NULL);
 	assert_true(r.whole);
@@ -561,7 +545,7 @@ static void test_quiet_flight(void **state)
 	kept = 0;
 	tree_text(&tree, "proc/loadavg", "0.50 1 1 1/1 1\n");
 	tree_text(&tree, "proc/300/task/310/schedstat", "1 5000000000 1\n");
-	pthread_create(&thread, NULL, stop_after_flying, NULL);
+	pthread_create(&thread, NULL, stop_later, NULL);
 	const struct record_options o = { .hold = 2000LL * MS, .trigger = trigger, .triggers = 4, .kept = keep };
 	assert_int_equal(record("r", "none", "none", o, &r, &err), 0);
 	pthread_join(thread, NULL);
