@@ -85,7 +85,7 @@ static int walk(struct inquiry *q, size_t i, struct budget *budget, struct error
 		part->r.no_idlers = f->options.no_idlers;
 		part->to.r = &part->r;
 		part->to.subject = &f->subject;
-		gather_init(&part->to.g, q->from, q->to, &f->options, q->parts > 1, err);
+		gather_init(&part->to.g, q->from, q->to, &f->options, i > 0, err);
 		part->at = window->from;
 	}
 	part->budget = budget;
@@ -94,17 +94,17 @@ static int walk(struct inquiry *q, size_t i, struct budget *budget, struct error
 	return status < 0 ? -1 : part->at > window->to;
 }
 
-/* All parts behind one another, with the names of the first. */
-static int join_parts(struct flow_inquiry *f, struct gather *all)
+/* The other parts behind the first, with its names. */
+static int join_parts(struct flow_inquiry *f, struct gather *first)
 {
 	struct strtab *names = &f->part[0].r.names;
 	int status = 0;
-	for (size_t i = 0; i < f->q.parts && status == 0; i++) {
+	for (size_t i = 1; i < f->q.parts && status == 0; i++) {
 		struct flow_part *part = &f->part[i];
 		uint32_t *id = mem_new(part->r.names.len, sizeof *id);
 		for (size_t k = 0; k < part->r.names.len; k++)
-			id[k] = i ? strtab_put(names, part->r.names.str[k]) : (uint32_t)k;
-		status = gather_part(all, &part->to.g, id);
+			id[k] = strtab_put(names, part->r.names.str[k]);
+		status = gather_part(first, &part->to.g, id);
 		gather_release(&part->to.g);
 		free(id);
 	}
@@ -114,21 +114,14 @@ static int join_parts(struct flow_inquiry *f, struct gather *all)
 static int join(struct inquiry *q, struct error *err)
 {
 	struct flow_inquiry *f = (struct flow_inquiry *)q;
-	struct gather whole = { 0 }, *g = &f->part[0].to.g;
-	int status = 0;
-	if (q->parts > 1) {
-		g = &whole;
-		gather_init(g, q->from, q->to, &f->options, false, err);
-		status = join_parts(f, g);
-	}
-	status = status == 0 ? gather_finish(g) : -1;
-	if (status == 0) {
-		f->flow = g->flow;
-		g->flow = (struct flow){ 0 };
-		resolver_give_names(&f->part[0].r, &f->flow.name, &f->flow.names);
-	}
-	gather_release(&whole);
-	return status < 0 ? -1 : 1;
+	struct gather *g = &f->part[0].to.g;
+	g->err = err;
+	if (join_parts(f, g) || gather_finish(g))
+		return -1;
+	f->flow = g->flow;
+	g->flow = (struct flow){ 0 };
+	resolver_give_names(&f->part[0].r, &f->flow.name, &f->flow.names);
+	return 1;
 }
 
 static void close_flow(struct inquiry *q)
