@@ -9,17 +9,17 @@ set -eu
 build=$(cd "$1" && pwd)
 bare=${2-}
 top=$PWD
-work=$(mktemp -d)
+temp=$(mktemp -d)
 clean_up() {
-	! mountpoint -q "$work/root/proc" || umount "$work/root/proc"
-	rm -rf --one-file-system "$work"
+	! mountpoint -q "$temp/root/proc" || umount "$temp/root/proc"
+	rm -rf --one-file-system "$temp"
 }
 trap clean_up EXIT
 trap 'exit 1' INT TERM
 
 say() { printf 'ok   %s\n' "$*"; }
 die() { printf 'FAIL %s\n' "$*"; exit 1; }
-try() { "$@" >"$work/log" 2>&1 || die "$*: $(tail -n 20 "$work/log")"; }
+try() { "$@" >"$temp/log" 2>&1 || die "$*: $(tail -n 20 "$temp/log")"; }
 all_files() { (cd "$1" && find . -xdev | LC_ALL=C sort); }
 
 # ---- The tarball, again by another build, and from itself: elsewhere, with another umask, in another time zone
@@ -28,35 +28,35 @@ try make -C "$build" dist
 tarball=$(ls "$build"/stealscope-*.tar.xz)
 version=${tarball##*/stealscope-}
 version=${version%.tar.xz}
-mv "$tarball" "$work/stealscope_$version.orig.tar.xz"
+mv "$tarball" "$temp/stealscope_$version.orig.tar.xz"
 try make -C "$build" dist
-cmp "$tarball" "$work/stealscope_$version.orig.tar.xz" || die 'two tarballs differ'
-mv "$tarball" "$work/"
-mkdir "$work/elsewhere" "$work/tree"
+cmp "$tarball" "$temp/stealscope_$version.orig.tar.xz" || die 'two tarballs differ'
+mv "$tarball" "$temp/"
+mkdir "$temp/elsewhere" "$temp/tree"
 (
 	umask 077
 	export TZ=Pacific/Kiritimati LC_ALL=C
-	cd "$work/elsewhere"
+	cd "$temp/elsewhere"
 	tar --no-same-permissions -xf "../stealscope-$version.tar.xz"
 	mkdir "stealscope-$version/b"
 	cd "stealscope-$version/b"
 	../configure && make dist
-) >"$work/log" 2>&1 || die "make dist elsewhere: $(tail -n 20 "$work/log")"
-cmp "$work/elsewhere/stealscope-$version/b/stealscope-$version.tar.xz" "$work/stealscope-$version.tar.xz" ||
+) >"$temp/log" 2>&1 || die "make dist elsewhere: $(tail -n 20 "$temp/log")"
+cmp "$temp/elsewhere/stealscope-$version/b/stealscope-$version.tar.xz" "$temp/stealscope-$version.tar.xz" ||
 	die 'a tarball that was made from a tarball differs'
-rm -rf "$work/elsewhere"
+rm -rf "$temp/elsewhere"
 say "make dist gives the same bytes, elsewhere too: stealscope-$version.tar.xz"
 
-try make -C "$build" install DESTDIR="$work/tree"
-installed=$(find "$work/tree" ! -type d | wc -l)
-try make -C "$build" uninstall DESTDIR="$work/tree"
-[ -z "$(find "$work/tree" ! -type d)" ] || die "make uninstall leaves $(find "$work/tree" ! -type d)"
-[ -z "$(find "$work/tree" -name '*stealscope*')" ] || die "make uninstall leaves $(find "$work/tree" -name '*stealscope*')"
+try make -C "$build" install DESTDIR="$temp/tree"
+installed=$(find "$temp/tree" ! -type d | wc -l)
+try make -C "$build" uninstall DESTDIR="$temp/tree"
+[ -z "$(find "$temp/tree" ! -type d)" ] || die "make uninstall leaves $(find "$temp/tree" ! -type d)"
+[ -z "$(find "$temp/tree" -name '*stealscope*')" ] || die "make uninstall leaves $(find "$temp/tree" -name '*stealscope*')"
 say "make uninstall leaves nothing of $installed files"
 
 # ---- The packages
 
-cd "$work"
+cd "$temp"
 tar xf "stealscope-$version.tar.xz"
 cp -a "$top/debian" "stealscope-$version/"
 (cd "stealscope-$version" && DEB_BUILD_OPTIONS=nocheck try dpkg-buildpackage -us -uc)
@@ -71,7 +71,7 @@ done | awk '$6 !~ /\/$/ { sub(/^\./, "", $6); print $6 }' | grep -v '^/usr/share
 	sort >debian.files
 
 if command -v rpmbuild >/dev/null; then
-	try rpmbuild --nodeps -bb --define "_sourcedir $work" --define "_topdir $work/rpm" "$top/packaging/stealscope.spec"
+	try rpmbuild --nodeps -bb --define "_sourcedir $temp" --define "_topdir $temp/rpm" "$top/packaging/stealscope.spec"
 	find rpm -name '*.rpm' -exec rpm -qlp {} + | grep -vE '^/usr/share/(doc|licenses)/|^\(|/\.build-id' |
 		sed 's|/usr/lib64/|/usr/lib/|; s/\.gz$//' | sort -u >rpm.all
 	# rpm lists folders, too
