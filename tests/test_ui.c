@@ -10,6 +10,7 @@
 #include "ui/screen.h"
 #include "ui/theme.h"
 #include "ui/view.h"
+#include "ui_row.h"
 
 static uint64_t seed = 7;
 
@@ -180,16 +181,6 @@ static void test_ruler_labels(void **state)
 	}
 	assert_true(ticks >= 10);
 	screen_release(&s);
-}
-
-static void row_text(struct screen *s, char *to)
-{
-	int w = s->w;
-	for (int x = 0; x < w; x++)
-		to[x] = (char)screen_at(s, x, 0)->ch;
-	while (w && (to[w - 1] == ' ' || !to[w - 1]))
-		w--;
-	to[w] = '\0';
 }
 
 /* Over days a tick names its day where that is new, else the time of day. */

@@ -6,16 +6,7 @@
 #include "base/text.h"
 #include "ui/paint.h"
 #include "ui/screen.h"
-
-static void row_text(struct screen *s, char *to)
-{
-	int w = s->w;
-	for (int x = 0; x < w; x++)
-		to[x] = (char)screen_at(s, x, 0)->ch;
-	while (w && (to[w - 1] == ' ' || !to[w - 1]))
-		w--;
-	to[w] = '\0';
-}
+#include "ui_row.h"
 
 /* A figure that does not fit whole is not drawn: "14.2 m" of "14.2 ms" would be another. */
 static void test_screen_phrases(void **state)

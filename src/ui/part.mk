@@ -80,10 +80,10 @@ dist_man_MANS += man/stealscope-theme.5
 
 if HAVE_CMOCKA
 check_PROGRAMS += tests/test_ui
-tests_test_ui_SOURCES = tests/test_ui.c tests/test.h
+tests_test_ui_SOURCES = tests/test_ui.c tests/ui_row.h tests/test.h
 tests_test_ui_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_ui_grid
-tests_test_ui_grid_SOURCES = tests/test_ui_grid.c tests/test.h
+tests_test_ui_grid_SOURCES = tests/test_ui_grid.c tests/ui_row.h tests/test.h
 tests_test_ui_grid_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_ui_cells
 tests_test_ui_cells_SOURCES = tests/test_ui_cells.c tests/test.h
