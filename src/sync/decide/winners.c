@@ -111,9 +111,11 @@ static void doubt(struct match *m, const char *why)
 	m->h.doubt = m->h.doubt == beaten ? beaten : why;
 }
 
-/* Is its VM that of another guest, whose clock is known without it, and which fits no other? */
+/* It has another VM, and this one is that of another guest, whose clock is known without it, and which fits no other. */
 static bool is_anothers(const struct sync_work *r, const struct match *m)
 {
+	if (!may_rival(m) || !other_match(r, m))
+		return false;
 	for (size_t i = 0; i < r->matches; i++) {
 		const struct match *o = &r->match[i];
 		if (o->guest != m->guest && o->hypervisor == m->hypervisor && o->vm == m->vm && match_proved(o) &&
@@ -136,25 +138,35 @@ static void judge_rivals(struct match *a, struct match *b)
 		doubt(b, a_wins ? beaten : rivals);
 }
 
+static bool is_inside_another(const struct sync_work *r, const struct match *m)
+{
+	for (size_t i = 0; i < r->matches; i++)
+		if (match_proved(&r->match[i]) && is_inside(r, m, &r->match[i]))
+			return true;
+	return false;
+}
+
+/* All at once: a match that is doubted proves nothing of others. */
+static void doubt_those(struct sync_work *r, bool (*is_one)(const struct sync_work *, const struct match *),
+                        const char *why)
+{
+	bool *is = mem_new(r->matches, sizeof *is);
+	for (size_t i = 0; i < r->matches; i++)
+		is[i] = is_one(r, &r->match[i]);
+	for (size_t i = 0; i < r->matches; i++)
+		if (is[i])
+			r->match[i].h.doubt = why;
+	free(is);
+}
+
 /* Two VMs in which a guest fits. */
 static void doubt_rivals(struct sync_work *r)
 {
-	bool *inside = mem_new(r->matches, sizeof *inside);
 	for (size_t i = 0; i < r->matches; i++)
 		if (is_reversed(r, &r->match[i]))
 			r->match[i].h.doubt = "what it would run in runs inside it";
-	for (size_t k = 0; k < r->matches; k++)
-		for (size_t i = 0; match_proved(&r->match[k]) && i < r->matches; i++)
-			inside[i] = inside[i] || is_inside(r, &r->match[i], &r->match[k]);
-	for (size_t i = 0; i < r->matches; i++)
-		if (inside[i])
-			r->match[i].h.doubt = "it runs inside another guest";
-	for (size_t i = 0; i < r->matches; i++)  /* from here on: another's */
-		inside[i] = may_rival(&r->match[i]) && other_match(r, &r->match[i]) && is_anothers(r, &r->match[i]);
-	for (size_t i = 0; i < r->matches; i++)
-		if (inside[i])
-			r->match[i].h.doubt = "that VM is another guest";
-	free(inside);
+	doubt_those(r, is_inside_another, "it runs inside another guest");
+	doubt_those(r, is_anothers, "that VM is another guest");
 	for (size_t i = 0; i < r->matches; i++) {
 		for (size_t k = 0; k < i && may_rival(&r->match[i]); k++) {
 			struct match *a = &r->match[i], *b = &r->match[k];
