@@ -79,6 +79,8 @@ def migrate(folder, history):
     stops, goes_on = threads[0][1]["last_entry"] + offset, threads[1][1]["first_entry"] + offset
     vm = json.loads(run("info", history, "--format", "json").stdout)["vms"]
     check([v["vm"] for v in vm] == ["Debian"], "it is one machine")
+    named = {row["host_tid"]: (row["host_pid"], row["host_comm"]) for row in table("info", history)}
+    check(named == {"154": ("150", "qemu:Debian"), "233": ("228", "qemu:DebianB")}, f"in two processes, by their forks {named}")
     rows = table("intervals", history, "/Virtual Machines/Debian/CPUs/CPU0/Host Thread")
     check([row["value"] for row in rows if row["value"] in dict(threads)] == [tid for tid, _ in threads],
           "whose vCPU is one thread, then the other")

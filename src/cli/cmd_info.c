@@ -54,14 +54,14 @@ static struct report *vcpu_rows(struct json_object *doc, const struct report_sha
 	struct report *r = report_begin(stdout, how, shape, o);
 	for (size_t i = 0; vms && i < json_object_array_length(vms); i++) {
 		struct json_object *vm = json_object_array_get_idx(vms, i), *vcpus = field_array(vm, "vcpus");
-		int64_t pid = field_int(vm, "host_pid", -1);
 		for (size_t k = 0; vcpus && k < json_object_array_length(vcpus); k++) {
 			struct json_object *v = json_object_array_get_idx(vcpus, k);
-			int64_t tid = field_int(v, "host_tid", -1);
+			struct json_object *process = json_object_object_get_ex(v, "host_pid", NULL) ? v : vm;  /* it has moved */
+			int64_t tid = field_int(v, "host_tid", -1), pid = field_int(process, "host_pid", -1);
 			report_row(r, (struct value[]){
 				VAL_SHOWN(field_text(vm, "vm")), VAL_INT(field_int(v, "vcpu", -1)),
 				tid < 0 ? VAL_NONE : VAL_INT(tid), pid < 0 ? VAL_NONE : VAL_INT(pid),
-				VAL_SHOWN(field_text(vm, "host_comm")), VAL_SHOWN(field_text(v, "evidence")),
+				VAL_SHOWN(field_text(process, "host_comm")), VAL_SHOWN(field_text(v, "evidence")),
 				VAL_SHOWN(field_text(vm, "parent")) });
 		}
 	}

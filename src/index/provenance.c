@@ -143,6 +143,10 @@ static struct json_object *vm_row(const struct sync_result *sync, const struct s
 		put_int(v, "vcpu", vm->vcpu[i].number);
 		put_int(v, "host_tid", vm->vcpu[i].host_tid);
 		put_text(v, "evidence", vcpu_evidence_name[vm->vcpu[i].evidence]);
+		if (vm->vcpu[i].moved) {
+			put_int(v, "host_pid", vm->moved_pid);
+			put_text(v, "host_comm", vm->moved_comm);
+		}
 		json_object_array_add(vcpus, v);
 	}
 	json_object_object_add(o, "vcpus", vcpus);

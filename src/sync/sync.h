@@ -92,6 +92,7 @@ struct sync_vcpu {
 	unsigned number;         /* of the CPU in the guest */
 	int32_t host_tid;        /* its thread on the machine that runs it */
 	enum vcpu_evidence evidence;
+	bool moved;              /* of the process that its VM has moved to */
 };
 
 /* Where the pairs lie that bound a clock, over SYNC_SPANS equal spans of the guest's trace.  A pair says that the clock
@@ -115,7 +116,7 @@ struct sync_vm {
 	size_t parent;           /* what runs it: 0 = the host, i + 1 = vm[i], which comes before this one */
 	int32_t host_pid;        /* the VM's process there, -1 unknown */
 	int32_t moved_pid;       /* the process there that it has moved to while it ran, -1 none */
-	char *host_comm;         /* its name, or "" */
+	char *host_comm, *moved_comm;  /* their names, or "" */
 	const struct trace *guest;  /* borrowed; NULL: nobody traced this VM */
 	struct sync_vcpu *vcpu;
 	size_t vcpus;

@@ -63,21 +63,22 @@ static void fill_vcpus(struct sync_vm *vm, const struct hypervisor *h, const str
 	vm->vcpus = view->vcpus;
 	for (size_t i = 0; i < view->vcpus; i++) {
 		const struct vthread *th = &h->view.thread[view->vcpu[i].thread];
-		vm->vcpu[i] = (struct sync_vcpu){ view->vcpu[i].number, th->tid, view->vcpu[i].evidence };
-		vm->life[i] = (struct sync_life){ th->earliest, th->to };
-		if (vm_has_moved(view) && i % 2 == 0)
-			vm->life[i].to = view->moved.at[0];
-		if (vm_has_moved(view) && i % 2 == 1)
-			vm->life[i].from = view->moved.at[1];
+		const bool moves = vm_has_moved(view), moved = moves && i % 2 == 1;
+		vm->vcpu[i] = (struct sync_vcpu){ view->vcpu[i].number, th->tid, view->vcpu[i].evidence, moved };
+		vm->life[i] = (struct sync_life){ moved ? view->moved.at[1] : th->earliest,
+		                                  moves && !moved ? view->moved.at[0] : th->to };
 		if (outer)
 			vm->life[i].from = clock_map_at(outer, vm->life[i].from);
 		if (outer && vm->life[i].to != INT64_MAX)
 			vm->life[i].to = clock_map_at(outer, vm->life[i].to);
 	}
 	vm->host_pid = view->pid;
-	if (vm_has_moved(view))
-		vm->moved_pid = h->vms.vm[view->moved.of[1]].pid;
 	vm->host_comm = mem_dup(view->comm);
+	if (!vm_has_moved(view))
+		return;
+	const struct vm_view *to = &h->vms.vm[view->moved.of[1]];
+	vm->moved_pid = to->pid;
+	vm->moved_comm = mem_dup(to->comm);
 }
 
 static struct sync_vm *new_vm(struct sync_result *out)
@@ -472,6 +473,7 @@ void sync_result_release(struct sync_result *r)
 		struct sync_vm *vm = &r->vm[i];
 		free(vm->name);
 		free(vm->host_comm);
+		free(vm->moved_comm);
 		free(vm->vcpu);
 		free(vm->life);
 		clock_map_release(&vm->clock);
