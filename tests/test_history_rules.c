@@ -93,6 +93,10 @@ static void test_changes(void **state)
 	               { 10, 1 }, { 11, 2 }, { 12, 1 }, { 13, 2 }, { 14, 1 }, { 14, 2 }, { 14, 3 });
 	ASSERT_CHANGES("0-100:-9223372036854775807", { 0, INT64_MIN + 1 });
 	ASSERT_CHANGES("0-99:null 100-100:5", { 100, 5 });
+	/* What a change reopened is taken back, too: what came before it stays where it was. */
+	ASSERT_CHANGES("0-0:null 1-4:1 5-11:null 12-100:4", { 1, 1 }, { 5, 2 }, { 9, 3 }, { 9, 2 }, { 5, null }, { 12, 4 });
+	ASSERT_CHANGES("0-0:null 1-1:1 2-2:2 3-3:3 4-4:4 5-11:null 12-100:4", { 1, 1 }, { 2, 2 }, { 3, 3 }, { 4, 4 }, { 5, 2 },
+	               { 9, 3 }, { 9, 2 }, { 5, null }, { 12, 4 });
 }
 
 static void test_refusals(void **state)

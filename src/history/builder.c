@@ -21,9 +21,9 @@
 
 void builder_free_hot(struct history_builder *b)
 {
-	free(b->hot_duration);
+	free(b->hot_start);
 	free(b->hot_value);
-	b->hot_duration = NULL;
+	b->hot_start = NULL;
 	b->hot_value = NULL;
 }
 
@@ -78,9 +78,9 @@ struct history_builder *history_create(const char *path, const struct history_op
 		return NULL;
 	}
 	b->spill = mem_new(SPILL_BUFFER, 1);
-	b->hot_limit = (uint32_t)(b->memory / HOT_SHARE / (b->chunk * (sizeof *b->hot_duration + sizeof *b->hot_value)));
-	b->hot_duration = mem_new((size_t)b->hot_limit * b->chunk + 1, sizeof *b->hot_duration);
-	b->hot_value = mem_new((size_t)b->hot_limit * b->chunk + 1, sizeof *b->hot_value);
+	b->hot_limit = (uint32_t)(b->memory / HOT_SHARE / (b->chunk * (sizeof *b->hot_start + sizeof *b->hot_value)));
+	b->hot_start = mem_new((size_t)b->hot_limit * (b->chunk + 1) + 1, sizeof *b->hot_start);
+	b->hot_value = mem_new((size_t)b->hot_limit * (b->chunk + 1) + 1, sizeof *b->hot_value);
 	return b;
 }
 
@@ -144,7 +144,7 @@ uint32_t history_attribute(struct history_builder *b, const char *path, enum his
 	PAGED_EDIT(&b->tree.node, struct node, node)->leaf = known;
 	PAGED_ROOM(&b->leaf, struct leaf, b->leaves);
 	*leaf_at(b, known) = (struct leaf){
-		.value = HISTORY_NULL, .type = (uint8_t)type, .set = (uint16_t)set,
+		.start = UNSET, .value = HISTORY_NULL, .type = (uint8_t)type, .set = (uint16_t)set,
 		.states = type == HISTORY_STATE ? (uint8_t)b->set[set].n : 0,
 	};
 	return b->failed ? (uint32_t)fail(b, err) : known;
@@ -205,19 +205,15 @@ static int write_chunk(struct history_builder *b, struct leaf *leaf, uint32_t of
 	return spill(b, &s, sums, err);
 }
 
-/* Writes what waits as one chunk; `next` is the start of the interval that follows. */
-static int flush_chain(struct history_builder *b, struct leaf *leaf, uint32_t id, int64_t next, struct error *err)
+/* Writes what waits in the chain as one chunk. */
+static int flush_chain(struct history_builder *b, struct leaf *leaf, uint32_t id, struct error *err)
 {
 	uint64_t duration[CHUNK_MAX];
 	int64_t value[CHUNK_MAX];
 	const unsigned n = leaf->pending;
 	leaf->pending = 0;
-	if (leaf->is_hot) {
-		const size_t at = (size_t)leaf->hot * b->chunk;
-		return write_chunk(b, leaf, id, b->hot_duration + at, b->hot_value + at, n, next, err);
-	}
 	pool_take(&b->pool, &leaf->chain, duration, value, n);
-	return write_chunk(b, leaf, id, duration, value, n, next, err);
+	return write_chunk(b, leaf, id, duration, value, n, leaf->has_prev ? leaf->prev_start : leaf->start, err);
 }
 
 /* Flushes the chains of at least so many intervals, and at least one. */
@@ -228,7 +224,7 @@ static int flush_chains(struct history_builder *b, unsigned least, struct error 
 		if (!has->pending || has->pending < least || has->is_hot)
 			continue;
 		struct leaf *leaf = leaf_at(b, (uint32_t)i);
-		if (flush_chain(b, leaf, (uint32_t)i, leaf->has_prev ? leaf->prev_start : leaf->start, err))
+		if (flush_chain(b, leaf, (uint32_t)i, err))
 			return -1;
 	}
 	return 0;
@@ -240,7 +236,8 @@ static int relieve(struct history_builder *b, struct error *err)
 	size_t records[CHUNK_MAX + 1] = { 0 }, all = 0;
 	for (size_t i = 0; i < b->leaves; i++) {
 		const struct leaf *leaf = PAGED_READ(&b->leaf, struct leaf, i);
-		records[leaf->pending] += leaf->is_hot ? 0 : leaf->pending;
+		if (!leaf->is_hot)
+			records[leaf->pending] += leaf->pending;
 	}
 	for (unsigned n = 1; n <= CHUNK_MAX; n++)
 		all += records[n];
@@ -263,74 +260,105 @@ static int make_room(struct history_builder *b, struct error *err)
 	return 0;
 }
 
-/* Writes a full chunk, after which the leaf is hot, if there is room. */
-static int flush_full(struct history_builder *b, struct leaf *leaf, uint32_t id, struct error *err)
+static inline void keep(const struct history_builder *b, struct leaf *leaf, int64_t start, int64_t value)
 {
-	if (flush_chain(b, leaf, id, leaf->prev_start, err))
+	const size_t at = leaf->row + leaf->pending++;
+	b->hot_start[at] = start;
+	b->hot_value[at] = value;
+}
+
+/* ns of n intervals of a row, each of which ends where the next one begins. */
+static void row_durations(const int64_t *start, unsigned n, int64_t next, uint64_t *duration)
+{
+	for (; n-- > 0; next = start[n])
+		duration[n] = (uint64_t)next - (uint64_t)start[n];
+}
+
+/* Writes the row but for what is held back. */
+static int flush_row(struct history_builder *b, struct leaf *leaf, uint32_t id, struct error *err)
+{
+	uint64_t duration[CHUNK_MAX];
+	int64_t *const start = b->hot_start + leaf->row, *const value = b->hot_value + leaf->row;
+	const unsigned n = leaf->pending - 1u;
+	row_durations(start, n, start[n], duration);
+	if (write_chunk(b, leaf, id, duration, value, n, start[n], err))
 		return -1;
-	if (!leaf->is_hot && b->hots < b->hot_limit) {
-		leaf->is_hot = true;
-		leaf->hot = b->hots++;
-	}
+	leaf->pending = 0;
+	keep(b, leaf, start[n], value[n]);
 	return 0;
 }
 
-/* Moves the held-back interval to those that wait.  The leaf, perhaps elsewhere; NULL on failure. */
-static struct leaf *push(struct history_builder *b, struct leaf *leaf, uint32_t id, struct error *err)
+/* Makes the open interval the one held back; that before goes into the chain.  When the chain is full it is written, and
+ * the leaf is hot from then on, if there is room; then nothing else is done.  The leaf, perhaps elsewhere; NULL on failure. */
+static struct leaf *hold_back(struct history_builder *b, struct leaf *leaf, uint32_t id, struct error *err)
 {
-	const uint64_t duration = (uint64_t)leaf->start - (uint64_t)leaf->prev_start;
-	if (leaf->pending == b->chunk && flush_full(b, leaf, id, err))
-		return NULL;
-	if (leaf->is_hot) {
-		const size_t at = (size_t)leaf->hot * b->chunk + leaf->pending++;
-		b->hot_duration[at] = duration;
-		b->hot_value[at] = leaf->prev_value;
-		return leaf;
-	}
-	if (pool_is_full(&b->pool)) {
-		if (relieve(b, err))
+	if (leaf->has_prev && leaf->pending == b->chunk) {
+		if (flush_chain(b, leaf, id, err))
 			return NULL;
-		leaf = leaf_at(b, id);
+		if (b->hots < b->hot_limit) {
+			leaf->is_hot = true;
+			leaf->has_prev = false;
+			leaf->row = (size_t)b->hots++ * (b->chunk + 1);
+			keep(b, leaf, leaf->prev_start, leaf->prev_value);
+			return leaf;
+		}
 	}
-	pool_push(&b->pool, &leaf->chain, duration, leaf->prev_value);
-	leaf->pending++;
-	return leaf;
-}
-
-/* A change at the time at which the open interval starts: it leaves no interval. */
-static void replace(struct leaf *leaf, int64_t value)
-{
-	if (leaf->has_prev && leaf->prev_value == value) {
-		leaf->start = leaf->prev_start;
-		leaf->value = value;
-		leaf->has_prev = false;
-	} else if (!leaf->has_prev && value == HISTORY_NULL) {
-		leaf->value = HISTORY_NULL;
-		leaf->begun = false;
-	} else {
-		leaf->value = value;
+	if (leaf->has_prev) {
+		if (pool_is_full(&b->pool)) {
+			if (relieve(b, err))
+				return NULL;
+			leaf = leaf_at(b, id);
+		}
+		pool_push(&b->pool, &leaf->chain, (uint64_t)leaf->start - (uint64_t)leaf->prev_start, leaf->prev_value);
+		leaf->pending++;
 	}
-}
-
-static int change(struct history_builder *b, struct leaf *leaf, uint32_t id, int64_t t, int64_t value, struct error *err)
-{
-	if (leaf->value == value)
-		return 0;
-	if (!leaf->begun) {
-		leaf->begun = true;
-		leaf->start = t;
-		leaf->value = value;
-		return 0;
-	}
-	if (leaf->start == t) {
-		replace(leaf, value);
-		return 0;
-	}
-	if (leaf->has_prev && !(leaf = push(b, leaf, id, &b->failure)))
-		return fail(b, err);
 	leaf->has_prev = true;
 	leaf->prev_start = leaf->start;
 	leaf->prev_value = leaf->value;
+	return leaf;
+}
+
+/* The first change, or one at the time at which the open interval starts: it leaves no interval. */
+static void replace(const struct history_builder *b, struct leaf *leaf, int64_t t, int64_t value)
+{
+	leaf->start = t;
+	leaf->value = value;
+	if (leaf->is_hot && leaf->pending && b->hot_value[leaf->row + leaf->pending - 1] == value) {
+		leaf->start = b->hot_start[leaf->row + --leaf->pending];
+	} else if (leaf->has_prev && leaf->prev_value == value) {
+		leaf->start = leaf->prev_start;
+		leaf->has_prev = false;
+	} else if (value == HISTORY_NULL && !leaf->has_prev && !leaf->pending && !leaf->chunks) {
+		leaf->start = UNSET;
+	}
+}
+
+/* Another value than the open interval has, and no place for that in a row. */
+static __attribute__((noinline)) int begin(struct history_builder *b, struct leaf *leaf, uint32_t id, int64_t t,
+                                           int64_t value, struct error *err)
+{
+	if (t <= leaf->start) {
+		replace(b, leaf, t, value);
+		return 0;
+	}
+	if (leaf->is_hot ? flush_row(b, leaf, id, &b->failure) : !(leaf = hold_back(b, leaf, id, &b->failure)))
+		return fail(b, err);
+	if (leaf->is_hot)
+		keep(b, leaf, leaf->start, leaf->value);
+	leaf->start = t;
+	leaf->value = value;
+	return 0;
+}
+
+/* Most changes need no more than a place in a row. */
+static inline int change(struct history_builder *b, struct leaf *leaf, uint32_t id, int64_t t, int64_t value,
+                         struct error *err)
+{
+	if (leaf->value == value)
+		return 0;
+	if (!leaf->is_hot || leaf->pending > b->chunk || t <= leaf->start)
+		return begin(b, leaf, id, t, value, err);
+	keep(b, leaf, leaf->start, leaf->value);
 	leaf->start = t;
 	leaf->value = value;
 	return 0;
@@ -358,7 +386,7 @@ static int check_time(struct history_builder *b, int64_t t, uint32_t attr, struc
 		                 (long long)t);
 	const struct leaf leaf = *leaf_at(b, attr);
 	char name[NAME_SHOWN];
-	if (leaf.begun && t < leaf.start)
+	if (leaf.start != UNSET && t < leaf.start)
 		return error_set(err, STATUS_INPUT, NULL, "history %s: attribute %s changes at %lld, after a change at %lld",
 		                 b->out.path, leaf_name(b, attr, name), (long long)t, (long long)leaf.start);
 	if (!b->begun || t < b->first)
@@ -379,14 +407,19 @@ static int refuse_value(struct history_builder *b, uint32_t attr, int64_t value,
 	                 leaf_name(b, attr, name));
 }
 
+/* Of an attribute whose values are not states. */
+static bool is_value(const struct history_builder *b, const struct leaf *leaf, int64_t value)
+{
+	return value == HISTORY_NULL || leaf->type == HISTORY_INT ||
+	       (leaf->type == HISTORY_STRING && (uint64_t)value < b->tree.bytes_len) ||
+	       (leaf->type == HISTORY_REF && (uint64_t)history_ref_text(value) < b->tree.bytes_len);
+}
+
 /* At a time that is right. */
 static inline int set(struct history_builder *b, struct leaf *leaf, int64_t t, uint32_t attr, int64_t value,
                       struct error *err)
 {
-	if (value != HISTORY_NULL &&
-	    ((leaf->type == HISTORY_STATE && (uint64_t)value >= leaf->states) ||
-	     (leaf->type == HISTORY_STRING && (uint64_t)value >= b->tree.bytes_len) ||
-	     (leaf->type == HISTORY_REF && (uint64_t)history_ref_text(value) >= b->tree.bytes_len)))
+	if ((uint64_t)value >= leaf->states && !is_value(b, leaf, value))
 		return refuse_value(b, attr, value, err);
 	return change(b, leaf, attr, t, value, err);
 }
@@ -399,10 +432,10 @@ static __attribute__((noinline)) int check_and_set(struct history_builder *b, in
 
 int history_set(struct history_builder *b, int64_t t, uint32_t attr, int64_t value, struct error *err)
 {
-	/* One comparison for the usual case, in which the leaf's page is at hand; check_time() finds out what is unusual. */
+	/* The usual case, in which the leaf's page is at hand; check_time() finds out what is unusual. */
 	const size_t each = PAGED_EACH(struct leaf);
 	const uintptr_t page = attr < b->leaves ? b->leaf.page[attr / each].data : PAGE_ABSENT;
-	if ((page & 1) | b->failed | (t < b->now) | (t > TIME_LIMIT))
+	if (page & 1 || b->failed || t < b->now || t > TIME_LIMIT)
 		return check_and_set(b, t, attr, value, err);
 	b->now = t;
 	return set(b, (struct leaf *)page + attr % each, t, attr, value, err);
@@ -456,15 +489,15 @@ int history_set_window(struct history_builder *b, int64_t begin, int64_t end)
 
 int builder_close_leaf(struct history_builder *b, struct leaf *leaf, uint32_t attr, int64_t end, struct error *err)
 {
-	if (!leaf->begun)
+	if (leaf->start == UNSET)
 		return 0;
 	uint64_t duration[CHUNK_MAX + 2];
 	int64_t value[CHUNK_MAX + 2];
 	int64_t next = end + 1;
 	unsigned n = leaf->pending;
 	if (leaf->is_hot) {
-		memcpy(duration, b->hot_duration + (size_t)leaf->hot * b->chunk, n * sizeof *duration);
-		memcpy(value, b->hot_value + (size_t)leaf->hot * b->chunk, n * sizeof *value);
+		row_durations(b->hot_start + leaf->row, n, leaf->start, duration);
+		memcpy(value, b->hot_value + leaf->row, n * sizeof *value);
 	} else {
 		pool_take(&b->pool, &leaf->chain, duration, value, n);
 	}

@@ -9,28 +9,30 @@
 #include "history/pool.h"
 #include "history/tree.h"
 
-/* A typed attribute.  Its intervals so far, oldest first: in chunks; in `chain`; previous; open. */
+/* A typed attribute.  Its intervals so far, oldest first: in chunks; in `chain` or its hot row; held back; open. */
 struct leaf {
 	union {
 		struct {
-			int64_t start, value;            /* of the open interval; before the first change value is null */
-			int64_t prev_start, prev_value;  /* of the one before, held back: a change may reopen it */
+			int64_t start, value;            /* of the open interval; before the first change UNSET and null */
+			int64_t prev_start, prev_value;  /* where has_prev: of the one before, which a change may reopen */
 		};
 		uint32_t attr;                           /* once closed: its id in the file, if it had chunks before */
 	};
 	union {
 		struct chain chain;
-		uint32_t hot;            /* its place among them, where is_hot */
+		size_t row;              /* where is_hot: where that begins in b->hot_* */
 	};
 	uint8_t type;                    /* enum history_type */
 	uint8_t states;                  /* in its set */
-	bool begun, has_prev;            /* had a change; prev_* hold an interval */
-	bool is_hot;                     /* its intervals wait in b->hot_*, not in `chain` */
+	bool has_prev;                   /* prev_* hold an interval; never where is_hot */
+	bool is_hot;                     /* its intervals wait in a row of b->hot_*; the last of them is held back */
 	uint16_t set;
-	uint16_t pending;                /* intervals that wait */
+	uint16_t pending;                /* intervals that wait in the chain or the row */
 	uint32_t chunks;
 	uint32_t mask;                   /* states in its chunks */
 };
+
+#define UNSET INT64_MAX
 
 /* One chunk, as the scratch file keeps it until the index is written: this, then ns per state of `mask`. */
 struct spill {
@@ -43,8 +45,7 @@ struct spill {
 struct history_builder {
 	struct out out;
 	struct pool pool;
-	uint64_t *hot_duration;          /* ns; `chunk` of them for each leaf that has filled a chunk */
-	int64_t *hot_value;
+	int64_t *hot_start, *hot_value;  /* rows of `chunk` + 1 for leaves that have filled a chunk */
 	uint32_t hots, hot_limit;        /* leaves that have done so, and for which there is room */
 	struct page_pool pager;              /* of what grows with the number of attributes */
 	struct tree tree;

@@ -27,6 +27,15 @@ static void find_dict(struct codes *c, const uint64_t *code, unsigned n)
 	c->dict_size = size;
 }
 
+/* How many different ones there are of codes below 64. */
+static unsigned count_codes(const uint64_t *code, unsigned n)
+{
+	uint64_t seen = 0;
+	for (unsigned i = 0; i < n; i++)
+		seen |= UINT64_C(1) << code[i];
+	return (unsigned)__builtin_popcountll(seen);
+}
+
 static unsigned bytes_of(uint64_t x)
 {
 	return (bits_of(x) + 7) / 8;
@@ -44,39 +53,54 @@ static uint8_t *put_low(uint8_t *dst, uint64_t x, unsigned bytes)
 	return dst + bytes;
 }
 
-/* Turns values into codes; returns the base. */
-static int64_t encode_values(const int64_t *value, uint64_t *code, unsigned n, bool state, bool *nulls)
+/* The least value but null; the largest number when there is none. */
+static int64_t least_but_null(const int64_t *value, unsigned n)
 {
-	int64_t base = INT64_MAX;
-	*nulls = false;
-	for (unsigned i = 0; i < n; i++) {
-		int64_t v = state && value[i] == HISTORY_NULL ? -1 : value[i];
-		if (v == HISTORY_NULL)
-			*nulls = true;
-		else if (v < base)
-			base = v;
+	int64_t least = INT64_MAX;
+	for (unsigned i = 0; i < n; i++)
+		if (value[i] != HISTORY_NULL && value[i] < least)
+			least = value[i];
+	return least;
+}
+
+/* Turns values into codes, of which *bits has every bit that is in one; returns the base. */
+static int64_t encode_values(const int64_t *value, uint64_t *code, unsigned n, bool state, bool *nulls, uint64_t *bits)
+{
+	*bits = 0;
+	int64_t base = value[0];
+	for (unsigned i = 1; i < n; i++)
+		base = value[i] < base ? value[i] : base;
+	*nulls = base == HISTORY_NULL && !state;
+	if (base != HISTORY_NULL) {
+		for (unsigned i = 0; i < n; i++)
+			*bits |= code[i] = (uint64_t)value[i] - (uint64_t)base;
+		return base;
 	}
-	if (base == INT64_MAX)  /* nothing but nulls, or nothing but the largest number */
-		base = *nulls ? 0 : base;
-	for (unsigned i = 0; i < n; i++) {
-		int64_t v = state && value[i] == HISTORY_NULL ? -1 : value[i];
-		code[i] = v == HISTORY_NULL ? 0 : (uint64_t)v - (uint64_t)base + *nulls;
-	}
-	return base;
+	base = state ? 0 : least_but_null(value, n);
+	if (base == INT64_MAX)  /* nothing but nulls and the largest number */
+		base = 0;
+	for (unsigned i = 0; i < n; i++)
+		*bits |= code[i] = value[i] == HISTORY_NULL ? 0 : (uint64_t)value[i] - (uint64_t)base + 1;
+	return state ? -1 : base;
+}
+
+/* Is a dictionary of so many codes shorter than all n of them? */
+static bool dict_pays(unsigned size, unsigned n, uint64_t bits)
+{
+	return size && n * bits_of(size - 1) + 8 * (1 + size * bytes_of(bits)) < n * bits_of(bits);
 }
 
 size_t chunk_put(uint8_t *dst, uint64_t *less, int64_t *value, unsigned n, bool state)
 {
-	uint64_t code[CHUNK_MAX], widest = 0;
+	uint64_t code[CHUNK_MAX], bits, lengths = 0;
 	bool nulls;
-	int64_t base = encode_values(value, code, n, state, &nulls);
-	for (unsigned i = 0; i < n; i++)
-		widest |= code[i];
+	int64_t base = encode_values(value, code, n, state, &nulls, &bits);
 	struct codes c;
-	find_dict(&c, code, n);
-	unsigned dict_bytes = bytes_of(widest);
-	bool dict = c.dict_size &&
-		n * bits_of(c.dict_size - 1) + 8 * (1 + c.dict_size * dict_bytes) < n * bits_of(widest);
+	bool dict = bits > 63 || dict_pays(count_codes(code, n), n, bits);
+	if (dict) {
+		find_dict(&c, code, n);
+		dict = dict_pays(c.dict_size, n, bits);
+	}
 
 	bool whole = state && n >= CHUNK_WHOLE_MIN;
 	unsigned base_bytes = signed_bytes(base), width, exceptions;
@@ -85,14 +109,17 @@ size_t chunk_put(uint8_t *dst, uint64_t *less, int64_t *value, unsigned n, bool 
 	                   base_bytes << 4);
 	uint8_t *p = put_low(dst + CHUNK_HEADER, (uint64_t)base, base_bytes);
 	if (dict) {
+		const unsigned dict_bytes = bytes_of(bits);
 		*p++ = (uint8_t)dict_bytes;
 		for (unsigned i = 0; i < c.dict_size; i++)
 			p = put_low(p, c.dict[i], dict_bytes);
 	}
-	p = column_put(p, less, n - !whole, true, &width, &exceptions);
+	for (unsigned i = 0; i < n - !whole; i++)
+		lengths |= less[i];
+	p = column_put(p, less, n - !whole, lengths, true, &width, &exceptions);
 	dst[1] = (uint8_t)width;
 	dst[2] = (uint8_t)exceptions;
-	p = column_put(p, dict ? c.place : code, n, !dict && !state, &width, &exceptions);
+	p = column_put(p, dict ? c.place : code, n, dict ? c.dict_size - 1 : bits, !dict && !state, &width, &exceptions);
 	dst[3] = (uint8_t)width;
 	dst[4] = (uint8_t)(dict ? c.dict_size : exceptions);
 	return (size_t)(p - dst);

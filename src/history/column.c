@@ -1,21 +1,18 @@
 #include "history/column.h"
 
 /* The width that makes the column smallest: every number costs it, every longer number costs an exception. */
-static unsigned best_width(const uint64_t *x, unsigned n, bool may_except, unsigned *longest)
+static unsigned best_width(const uint64_t *x, unsigned n, unsigned max, bool may_except)
 {
-	uint64_t all = 0;
-	for (unsigned i = 0; i < n; i++)
-		all |= x[i];
-	const unsigned max = *longest = bits_of(all);
 	unsigned best = max <= 57 ? max : 64;
 	if (!may_except)
 		return best;
-	unsigned count[65] = { 0 };
+	uint16_t count[65] = { 0 };
 	for (unsigned i = 0; i < n; i++)
 		count[bits_of(x[i])]++;
 	unsigned best_cost = n * best;
 	unsigned above = 0;
-	for (unsigned w = max; w-- > 0;) {
+	/* A number that is longer than one width costs 8 bits more than the longest by any that is narrower still. */
+	for (unsigned w = max; w-- > 0 && above * (8 + max) < best_cost;) {
 		above += count[w + 1];
 		if (w > 57)
 			continue;
@@ -56,11 +53,10 @@ static uint8_t *pack(uint8_t *dst, const uint64_t *x, unsigned n, unsigned width
 	return end;
 }
 
-uint8_t *column_put(uint8_t *dst, const uint64_t *x, unsigned n, bool may_except, unsigned *width,
-                    unsigned *exceptions)
+uint8_t *column_put(uint8_t *dst, const uint64_t *x, unsigned n, uint64_t bits, bool may_except,
+                    unsigned *width, unsigned *exceptions)
 {
-	unsigned longest;
-	unsigned w = best_width(x, n, may_except, &longest);
+	const unsigned longest = bits_of(bits), w = best_width(x, n, longest, may_except);
 	*width = w;
 	*exceptions = 0;
 	dst = pack(dst, x, n, w);

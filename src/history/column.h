@@ -45,8 +45,9 @@ static inline uint64_t packed_get(const uint8_t *packed, unsigned width, unsigne
 	return width == 64 ? x : x >> bit % 8 & ((UINT64_C(1) << width) - 1);
 }
 
-/* Writes the n numbers of x at dst (COLUMN_BYTES_MAX + 8 bytes of room); returns the end of what was written. */
-uint8_t *column_put(uint8_t *dst, const uint64_t *x, unsigned n, bool may_except, unsigned *width,
+/* Writes the n numbers of x at dst (COLUMN_BYTES_MAX + 8 bytes of room); returns the end of what was written.  bits: as
+ * long as the longest of them. */
+uint8_t *column_put(uint8_t *dst, const uint64_t *x, unsigned n, uint64_t bits, bool may_except, unsigned *width,
                     unsigned *exceptions);
 
 /* Finds the parts of a column that begins at p; *end is where it ends.  -1 when it does not fit before `limit`. */
