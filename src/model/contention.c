@@ -39,7 +39,7 @@ void lock_forget(struct machine *mc, struct thread *th)
 	thread_set(mc, th, THREAD_LOCK, HISTORY_NULL);
 }
 
-void lock_event(struct machine *mc, const struct cpu *c, const struct event *ev)
+void lock_event(struct machine *mc, struct cpu *c, const struct event *ev)
 {
 	struct thread *th = c->current;
 	const bool begin = ev->kind == EV_CONTENTION_BEGIN || ev->kind == EV_FUTEX_BEGIN;

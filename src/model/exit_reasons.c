@@ -74,7 +74,24 @@ static const struct reason arm[] = {
 
 /* arm64: why else the guest was left (the kernel's ARM_EXCEPTION_*). */
 static const struct reason arm_other[] = { { 0, "IRQ" }, { 1, "SERROR" }, { 3, "IL" }, { 4, "HYP_GONE" } };
-enum { ARM_TRAP = 2 };
+
+static const uint8_t vmx_traits[] = {
+	[0] = EXIT_INTERRUPT, [1] = EXIT_INTERRUPT, [7] = EXIT_INTERRUPT | EXIT_WINDOW, [8] = EXIT_INTERRUPT | EXIT_WINDOW,
+	[12] = EXIT_HALT, [18] = EXIT_CALL, [32] = EXIT_TIMER, [44] = EXIT_TIMER, [48] = EXIT_MEMORY, [52] = EXIT_INTERRUPT,
+	[56] = EXIT_TIMER,
+};
+static const uint8_t svm_traits[] = {
+	[0x60] = EXIT_INTERRUPT, [0x61] = EXIT_INTERRUPT, [0x62] = EXIT_INTERRUPT, [0x63] = EXIT_INTERRUPT,
+	[0x64] = EXIT_INTERRUPT | EXIT_WINDOW, [0x78] = EXIT_HALT, [0x7c] = EXIT_TIMER, [0x81] = EXIT_CALL,
+	[0x400] = EXIT_MEMORY, [0x402] = EXIT_TIMER,
+};
+static const uint8_t arm_traits[] = {
+	[0x01] = EXIT_HALT, [0x12] = EXIT_CALL, [0x16] = EXIT_CALL, [0x20] = EXIT_MEMORY, [0x24] = EXIT_MEMORY,
+};
+const struct exit_traits exit_traits[] = {
+	[ISA_UNKNOWN] = { NULL, 0 }, [ISA_VMX] = { vmx_traits, sizeof vmx_traits },
+	[ISA_SVM] = { svm_traits, sizeof svm_traits }, [ISA_ARM64] = { arm_traits, sizeof arm_traits },
+};
 
 static const char *find(const struct reason *r, size_t n, uint32_t code)
 {
@@ -132,60 +149,4 @@ int64_t exit_kernel_address(const struct event *ev)
 	if (ev->kvm.ip == EVENT_ABSENT || isa == ISA_UNKNOWN)
 		return EVENT_ABSENT;
 	return ip >= from[isa].kernel ? ev->kvm.ip : ip < from[isa].user ? 0 : EVENT_ABSENT;
-}
-
-enum exit_class exit_class(const struct event *ev)
-{
-	int64_t r = ev->kvm.reason;
-	switch (exit_isa(ev)) {
-	case ISA_VMX:
-		return r == 12 ? EXIT_HALT : r == 32 || r == 44 || r == 56 ? EXIT_TIMER
-		     : r <= 1 || r == 7 || r == 8 || r == 52 ? EXIT_INTERRUPT : EXIT_OTHER;
-	case ISA_SVM:
-		return r == 0x78 ? EXIT_HALT : r == 0x7c || r == 0x402 ? EXIT_TIMER
-		     : r >= 0x60 && r <= 0x64 ? EXIT_INTERRUPT : EXIT_OTHER;
-	case ISA_ARM64:
-		return ev->kvm.ret != ARM_TRAP ? EXIT_INTERRUPT : r == 0x01 ? EXIT_HALT : EXIT_OTHER;
-	case ISA_UNKNOWN:
-		break;
-	}
-	return EXIT_OTHER;
-}
-
-bool exit_is_call(const struct event *ev)
-{
-	const int64_t r = ev->kvm.reason;
-	switch (exit_isa(ev)) {
-	case ISA_VMX:
-		return r == 18;
-	case ISA_SVM:
-		return r == 0x81;
-	case ISA_ARM64:
-		return ev->kvm.ret == ARM_TRAP && (r == 0x12 || r == 0x16);
-	case ISA_UNKNOWN:
-		break;
-	}
-	return false;
-}
-
-bool exit_is_window(const struct event *ev)
-{
-	const int64_t r = ev->kvm.reason;
-	return (exit_isa(ev) == ISA_VMX && (r == 7 || r == 8)) || (exit_isa(ev) == ISA_SVM && r == 0x64);
-}
-
-bool exit_is_memory(const struct event *ev)
-{
-	const int64_t r = ev->kvm.reason;
-	switch (exit_isa(ev)) {
-	case ISA_VMX:
-		return r == 48;
-	case ISA_SVM:
-		return r == 0x400;
-	case ISA_ARM64:
-		return ev->kvm.ret == ARM_TRAP && (r == 0x20 || r == 0x24);
-	case ISA_UNKNOWN:
-		break;
-	}
-	return false;
 }

@@ -1,7 +1,7 @@
 /* What each event does to the state of its machine (paper, section "Multi-level trace analysis").
  *
- * Every event first proves who is current on its CPU, by its context; then it has its own effect.  Facts are set
- * with cpu_*() and thread_*(), consequences follow in update.c.  O(1) per event, except a lost-events record, which
+ * Every event first proves who is current on its CPU, by its context; then it has its own effect (a table, below).  Facts
+ * are set with cpu_*() and thread_*(), consequences follow in update.c.  O(1) per event, except a lost-events record, which
  * looks at every live thread of its machine. */
 #include "model/feed.h"
 
@@ -26,9 +26,9 @@ static void prove(struct machine *mc, uint32_t number, int64_t tid)
 		mc->contradictions++;
 }
 
-static void on_switch(struct machine *mc, uint32_t number, const struct event *ev)
+static void on_switch(struct machine *mc, struct cpu *c, const struct event *ev)
 {
-	struct cpu *c = &mc->cpu[number];
+	const uint32_t number = ev->cpu;
 	irq_clear(mc, c);
 	prove(mc, number, ev->sw.prev_tid);
 	struct thread *next = ev->sw.next_tid > 0 ? thread_get(mc, ev->sw.next_tid) : NULL;
@@ -103,7 +103,7 @@ static void wake_early(struct machine *mc, const struct cpu *c, struct thread *t
 
 /* sched_waking says who wakes, in the waker's context; sched_wakeup follows, often in an interrupt of the CPU where
  * the thread is queued, and moves it.  Who is woken once cannot be again before that. */
-static void on_wake(struct machine *mc, const struct cpu *c, const struct event *ev)
+static void on_wake(struct machine *mc, struct cpu *c, const struct event *ev)
 {
 	struct thread *th = thread_get(mc, ev->wake.tid);
 	mc->wakes = true;
@@ -137,8 +137,9 @@ static void on_wake(struct machine *mc, const struct cpu *c, const struct event 
 	update_thread(mc, th);
 }
 
-static void on_migrate(struct machine *mc, const struct event *ev)
+static void on_migrate(struct machine *mc, struct cpu *c, const struct event *ev)
 {
+	(void)c;
 	struct thread *th = thread_get(mc, ev->migrate.tid);
 	if (!th || th->on >= 0)
 		return;
@@ -147,8 +148,9 @@ static void on_migrate(struct machine *mc, const struct event *ev)
 	update_thread(mc, th);
 }
 
-static void on_fork(struct machine *mc, const struct event *ev)
+static void on_fork(struct machine *mc, struct cpu *c, const struct event *ev)
 {
+	(void)c;
 	struct thread *old = thread_find(mc, ev->fork.child_tid);
 	if (old)
 		thread_die(mc, old);  /* its end was not seen */
@@ -169,7 +171,7 @@ static void on_fork(struct machine *mc, const struct event *ev)
 }
 
 /* The name an exec gives: the last part of the file's name, cut as the kernel cuts it. */
-static void on_exec(struct machine *mc, const struct cpu *c, const struct event *ev)
+static void on_exec(struct machine *mc, struct cpu *c, const struct event *ev)
 {
 	int64_t tid = tid_valid(ev->exec.tid) ? ev->exec.tid : current_tid(c, ev);
 	struct thread *th = thread_find(mc, tid);
@@ -185,6 +187,13 @@ static void on_exec(struct machine *mc, const struct cpu *c, const struct event 
 	thread_rename(mc, th, name);
 }
 
+static void on_rename(struct machine *mc, struct cpu *c, const struct event *ev)
+{
+	struct thread *th = thread_find(mc, tid_valid(ev->rename.tid) ? ev->rename.tid : current_tid(c, ev));
+	if (th)
+		thread_learn(mc, th, ev->rename.comm, -1);
+}
+
 /* It is said to be runnable, and may be current: nothing has ever happened on its CPU. */
 static bool is_open(const struct machine *mc, const struct event *ev)
 {
@@ -192,8 +201,9 @@ static bool is_open(const struct machine *mc, const struct event *ev)
 	       (ev->process.cpu >= mc->cpus || mc->cpu[ev->process.cpu].state == CPU_UNSEEN);
 }
 
-static void on_process(struct machine *mc, const struct event *ev)
+static void on_process(struct machine *mc, struct cpu *c, const struct event *ev)
 {
+	(void)c;
 	struct thread *th = thread_find(mc, ev->process.tid);
 	if (!th && ev->process.state == RUN_DEAD)
 		return;
@@ -212,8 +222,9 @@ static void on_process(struct machine *mc, const struct event *ev)
 	update_thread(mc, th);
 }
 
-static void on_namespace(struct machine *mc, const struct event *ev)
+static void on_namespace(struct machine *mc, struct cpu *c, const struct event *ev)
 {
+	(void)c;
 	struct thread *th = thread_find(mc, ev->process_ns.tid);
 	if (th && ev->kind == EV_PROCESS_NS)
 		thread_pid_ns(mc, th, ev->process_ns.ns);
@@ -223,7 +234,7 @@ static void on_namespace(struct machine *mc, const struct event *ev)
 
 /* kvm entry (Fig. 5, transition 1), exit (transition 2), and what belongs to them: of the thread that is current, if
  * that is a vCPU. */
-static void on_kvm(struct machine *mc, const struct cpu *c, const struct event *ev)
+static void on_kvm(struct machine *mc, struct cpu *c, const struct event *ev)
 {
 	struct model *m = mc->model;
 	if (c->current && c->current->vcpu == NONE && ev->kind == EV_KVM_ENTRY)
@@ -245,6 +256,11 @@ static void on_kvm(struct machine *mc, const struct cpu *c, const struct event *
 		quiet_inject(&v->quiet, ev->inject.vector);
 }
 
+static void on_mark(struct machine *mc, struct cpu *c, const struct event *ev)
+{
+	request_event(mc, ev, current_tid(c, ev));
+}
+
 /* What the event says of the thread in which it happened. */
 static void take_context(struct machine *mc, const struct cpu *c, const struct event *ev)
 {
@@ -255,6 +271,19 @@ static void take_context(struct machine *mc, const struct cpu *c, const struct e
 	if (current && current->tid == ev->tid)
 		thread_learn(mc, current, ev->comm, ev->pid);
 }
+
+static void (*const effect[EVENT_KIND_COUNT])(struct machine *mc, struct cpu *c, const struct event *ev) = {
+	[EV_SWITCH] = on_switch, [EV_WAKING] = on_wake, [EV_WAKEUP] = on_wake, [EV_MIGRATE] = on_migrate,
+	[EV_FORK] = on_fork, [EV_EXEC] = on_exec, [EV_RENAME] = on_rename,
+	[EV_PROCESS] = on_process, [EV_PROCESS_NS] = on_namespace, [EV_PROCESS_CGROUP] = on_namespace,
+	[EV_KVM_ENTRY] = on_kvm, [EV_KVM_EXIT] = on_kvm, [EV_USERSPACE_EXIT] = on_kvm,
+	[EV_INJECT] = on_kvm, [EV_IPI] = on_kvm, [EV_HALT_POLL] = on_kvm, [EV_VCPU_WAKEUP] = on_kvm,
+	[EV_IRQ_ENTRY] = irq_event, [EV_SOFTIRQ_ENTRY] = irq_event, [EV_TIMER_ENTRY] = irq_event,
+	[EV_IRQ_EXIT] = irq_event, [EV_SOFTIRQ_EXIT] = irq_event, [EV_TIMER_EXIT] = irq_event,
+	[EV_CONTENTION_BEGIN] = lock_event, [EV_CONTENTION_END] = lock_event,
+	[EV_FUTEX_BEGIN] = lock_event, [EV_FUTEX_END] = lock_event,
+	[EV_MARK] = on_mark,
+};
 
 static void dispatch(struct machine *mc, const struct event *ev)
 {
@@ -270,62 +299,8 @@ static void dispatch(struct machine *mc, const struct event *ev)
 		known_resume(mc, number);
 	take_context(mc, c, ev);
 	limits_stir(c, mc->model->sink.now);
-	struct thread *th;
-	switch (ev->kind) {
-	case EV_SWITCH:
-		on_switch(mc, number, ev);
-		break;
-	case EV_WAKING:
-	case EV_WAKEUP:
-		on_wake(mc, c, ev);
-		break;
-	case EV_MIGRATE:
-		on_migrate(mc, ev);
-		break;
-	case EV_FORK:
-		on_fork(mc, ev);
-		break;
-	case EV_EXEC:
-		on_exec(mc, c, ev);
-		break;
-	case EV_RENAME:
-		th = thread_find(mc, tid_valid(ev->rename.tid) ? ev->rename.tid : current_tid(c, ev));
-		if (th)
-			thread_learn(mc, th, ev->rename.comm, -1);
-		break;
-	case EV_PROCESS:
-		on_process(mc, ev);
-		break;
-	case EV_PROCESS_NS: case EV_PROCESS_CGROUP:
-		on_namespace(mc, ev);
-		break;
-	case EV_KVM_ENTRY:
-	case EV_KVM_EXIT:
-	case EV_USERSPACE_EXIT:
-	case EV_INJECT: case EV_IPI:
-	case EV_HALT_POLL: case EV_VCPU_WAKEUP:
-		on_kvm(mc, c, ev);
-		break;
-	case EV_IRQ_ENTRY:
-	case EV_IRQ_EXIT:
-	case EV_SOFTIRQ_ENTRY:
-	case EV_SOFTIRQ_EXIT:
-	case EV_TIMER_ENTRY:
-	case EV_TIMER_EXIT:
-		irq_event(mc, c, ev);
-		break;
-	case EV_CONTENTION_BEGIN:
-	case EV_CONTENTION_END:
-	case EV_FUTEX_BEGIN:
-	case EV_FUTEX_END:
-		lock_event(mc, c, ev);
-		break;
-	case EV_MARK:
-		request_event(mc, ev, current_tid(c, ev));
-		break;
-	default:
-		break;
-	}
+	if (ev->kind < EVENT_KIND_COUNT && effect[ev->kind])
+		effect[ev->kind](mc, c, ev);
 }
 
 static int status(struct model *m, struct error *err)

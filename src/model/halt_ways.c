@@ -83,7 +83,7 @@ void stretch_exit(struct halt_stretch *s, enum part_end end, bool quiet, const s
 		s->writes = s->writes ? 2 : 1;
 		s->site = (uint32_t)((uint64_t)ev->kvm.ip & (WAY_WRITE - 1));
 	}
-	s->calls = exit_is_call(ev);
+	s->calls = exit_is(ev) & EXIT_CALL;
 	s->vector = -1;
 	s->since = INT64_MIN;
 }

@@ -18,7 +18,7 @@ static void show(struct machine *mc, const struct cpu *c)
 	sink_set(&mc->model->sink, c->attr_interrupt, top ? top->text : HISTORY_NULL);
 }
 
-static int64_t make_name(struct machine *mc, const struct event *ev)
+static __attribute__((noinline)) int64_t make_name(struct machine *mc, const struct event *ev)
 {
 	char text[64];
 	int64_t n = ev->irq.number;

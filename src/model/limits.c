@@ -11,7 +11,6 @@
 #define IDLE_LEAST 1000000   /* ns: a CPU that its last thread has left to nobody, while that can run */
 #define LEFT_LEAST 20000000  /* ns: longer than a wakeup, and than the slice of a light task with a slow tick */
 #define LOOK_APART 1000000   /* ns: less than any tick; what comes sooner is of the same interrupt, or waited for its end */
-#define GETS_GOING 20000     /* ns: an idle CPU that shall run somebody does something sooner than that, and again */
 #define PAUSE_LEAST 5000000  /* ns: longer than the monitor needs a vCPU for its own errands */
 #define FAR_LESS 10          /* nice levels: a tenth of the weight */
 
@@ -56,17 +55,6 @@ static void begin_piece(struct left *l, int64_t now, int8_t level)
 static int8_t level_of(const struct thread *th, int8_t nice)
 {
 	return th && !th->in_kernel && nice >= -20 && nice <= 19 ? (int8_t)(nice + 20) : LEVEL_NONE;
-}
-
-/* From the first of these events on it may have been on its way to somebody whom it runs behind the last one. */
-void limits_stir(struct cpu *c, int64_t now)
-{
-	struct left *l = c->left;
-	if (!l)
-		return;
-	if (now - l->last_event >= GETS_GOING && !c->nest.depth)
-		l->stirred = now;
-	l->last_event = now;
 }
 
 void limits_look(struct cpu *c, int64_t now)
@@ -254,7 +242,7 @@ void limits_exit(struct vcpu *v, const struct event *ev)
 	v->limits.held = NEVER;
 	v->limits.asleep = v->limits.paused = false;
 	v->limits.interrupted = exit_class(ev) == EXIT_INTERRUPT;
-	v->limits.memory = exit_is_memory(ev);
+	v->limits.memory = exit_is(ev) & EXIT_MEMORY;
 }
 
 /* Since when all vCPUs of the machine that ever ran are held; NEVER: they are not. */

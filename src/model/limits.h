@@ -32,6 +32,8 @@
 #define NICE_RT (-21)
 #define NICE_UNKNOWN INT8_MAX
 
+#define GETS_GOING 20000  /* ns: an idle CPU that shall run somebody does something sooner than that, and again */
+
 /* Whom a CPU is with: nice level + 20, or nobody; all others, and those of whom nothing is known, need no level. */
 enum { LEVEL_IDLE = 40, LEVELS, LEVEL_NONE = -1 };
 

@@ -112,9 +112,10 @@ static int fill(void *arg, void *to, struct error *err)
 		step->t = s->t;
 		step->machine = s->machine;
 		step->what = s->what;
-		step->others = s->what == MERGE_END && s->t <= last_moment(m);
 		if (s->what == MERGE_EVENT)
 			step->ev = *s->ev;
+		else
+			step->others = s->what == MERGE_END && s->t <= last_moment(m);
 		int more = advance(s, err);
 		if (more < 0)
 			return -1;
@@ -156,17 +157,17 @@ int merge_open(struct merge *m, const struct trace *const *trace, const struct c
 	return 0;
 }
 
-int merge_next(struct merge *m, const struct merge_step **out, struct error *err)
+int merge_more(struct merge *m, struct error *err)
 {
-	while (!m->batch || m->at == m->batch->len) {
-		const void *batch;
-		int got = ahead_next(m->ahead, &batch, err);
+	while (m->at == m->end) {
+		const void *made;
+		const int got = ahead_next(m->ahead, &made, err);
 		if (got <= 0)
 			return got;
-		m->batch = batch;
-		m->at = 0;
+		const struct merge_batch *batch = made;
+		m->at = batch->step;
+		m->end = batch->step + batch->len;
 	}
-	*out = &m->batch->step[m->at++];
 	return 1;
 }
 

@@ -24,16 +24,22 @@ struct merge_step {
 struct merge {
 	struct streams *streams;  /* what makes the steps; its thread's alone until merge_close() */
 	struct ahead *ahead;
-	const struct merge_batch *batch;
-	size_t at;                /* the next step in it */
+	const struct merge_step *at, *end;  /* the next of those that were made, and the one behind the last */
 };
 
 /* machine i of n has trace[i] (NULL: none) and clock[i].  The arrays are the caller's. */
 int merge_open(struct merge *m, const struct trace *const *trace, const struct clock_map *const *clock, size_t n,
                unsigned workers, struct error *err);
+int merge_more(struct merge *m, struct error *err);  /* for what follows: 1 = there are more steps, 0, -1 */
 /* The next thing of all: *s stays valid until the following call.  Each machine's first is MERGE_BEGIN, at its
  * first event; its last MERGE_END, 1 ns after its last event.  1, 0 = over, -1. */
-int merge_next(struct merge *m, const struct merge_step **s, struct error *err);
+static inline int merge_next(struct merge *m, const struct merge_step **s, struct error *err)
+{
+	const int got = m->at < m->end ? 1 : merge_more(m, err);
+	*s = m->at;
+	m->at += got > 0;
+	return got;
+}
 int64_t merge_last(const struct merge *m);  /* host ns of the last event of all, once it is over */
 void merge_close(struct merge *m);
 

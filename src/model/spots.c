@@ -23,7 +23,7 @@ static uint64_t count_of(const struct map *m, uint64_t key)
 /* The instruction of its kernel at which something that it did not do stopped it; 0 elsewhere, or EVENT_ABSENT. */
 static int64_t stopped_at(const struct event *ev)
 {
-	return exit_class(ev) == EXIT_INTERRUPT && !exit_is_window(ev) ? exit_kernel_address(ev) : 0;
+	return (exit_is(ev) & (EXIT_CLASS | EXIT_WINDOW)) == EXIT_INTERRUPT ? exit_kernel_address(ev) : 0;
 }
 
 void spots_feed(struct spots *s, int64_t tid, const struct event *ev)

@@ -244,7 +244,7 @@ static void feed_parts(struct start *s, const struct event *ev, unsigned who)
 	if (who & HANDLERS)
 		handlers_feed(&s->handlers, ev);
 	if (who & HALTS)
-		halts_feed(&s->halts, ev, handlers_inside(&s->handlers, ev->cpu));
+		halts_feed(&s->halts, ev, ev->kind == EV_WAKING && handlers_inside(&s->handlers, ev->cpu));
 }
 
 void start_feed(struct start *s, const struct event *ev)

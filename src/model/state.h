@@ -230,7 +230,6 @@ static inline bool guest_is_dark(const struct vcpu *v)
 
 /* limits.c */
 void limits_switch(struct machine *mc, struct cpu *c, struct thread *next, const struct event *ev);  /* at first */
-void limits_stir(struct cpu *c, int64_t now);       /* each event of the CPU */
 void limits_look(struct cpu *c, int64_t now);       /* an interrupt begins */
 void limits_timer(struct machine *mc, const struct event *ev);  /* EV_TIMER_ENTRY */
 void limits_doubt(struct cpu *c);                   /* who had it is not known */
@@ -242,6 +241,16 @@ void limits_exit(struct vcpu *v, const struct event *ev);
 void limits_moved(struct model *m, struct vcpu *v);  /* another thread takes over from v->thread */
 void limits_forget(struct vcpu *v);
 void limits_end(struct machine *host, bool close);  /* its trace is over; close: its vCPUs go on to be told of */
+
+/* Each event of the CPU: from the first of them on it may have been on its way to somebody whom it runs behind the last. */
+static inline void limits_stir(const struct cpu *c, int64_t now)
+{
+	struct left *l = c->left;
+	if (l && now - l->last_event >= GETS_GOING && !c->nest.depth)
+		l->stirred = now;
+	if (l)
+		l->last_event = now;
+}
 
 /* polling.c */
 void polling_window(struct vcpu *v, const struct event *ev);  /* EV_HALT_POLL */
@@ -255,7 +264,7 @@ void irq_foresee(struct machine *mc, const struct start *start);  /* what its tr
 int64_t irq_context(struct machine *mc, const struct cpu *c, int64_t tid);
 
 /* contention.c */
-void lock_event(struct machine *mc, const struct cpu *c, const struct event *ev);  /* of its current thread */
+void lock_event(struct machine *mc, struct cpu *c, const struct event *ev);  /* of its current thread */
 void lock_forget(struct machine *mc, struct thread *th);  /* events were lost */
 
 /* marks.c */

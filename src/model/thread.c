@@ -27,7 +27,7 @@ struct thread *thread_find(const struct machine *mc, int64_t tid)
 	return found ? (struct thread *)(uintptr_t)*found : NULL;
 }
 
-static uint32_t declare(struct machine *mc, const char *root, int32_t tid, enum thread_attr what)
+static __attribute__((noinline)) uint32_t declare(struct machine *mc, const char *root, int32_t tid, enum thread_attr what)
 {
 	char path[1024];
 	snprintf(path, sizeof path, "%s/" SCHEMA_THREADS "/%" PRId32, root, tid);
@@ -48,13 +48,17 @@ static uint32_t attribute(struct machine *mc, struct thread *th, enum thread_att
 	return th->attr[what];
 }
 
+static __attribute__((noinline)) uint32_t declare_mirror(struct machine *mc, const struct thread *th, enum thread_attr what)
+{
+	char root[64];
+	container_root(root, sizeof root, th);
+	return declare(mc, root, th->tid, what);
+}
+
 static uint32_t mirror(struct machine *mc, struct thread *th, enum thread_attr what)
 {
-	if (th->mirror[what] == HISTORY_NONE) {
-		char root[64];
-		container_root(root, sizeof root, th);
-		th->mirror[what] = declare(mc, root, th->tid, what);
-	}
+	if (th->mirror[what] == HISTORY_NONE)
+		th->mirror[what] = declare_mirror(mc, th, what);
 	return th->mirror[what];
 }
 

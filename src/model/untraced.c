@@ -5,16 +5,21 @@
 #include "model/exit_reasons.h"
 #include "model/state.h"
 
+static __attribute__((noinline)) int64_t make_name(struct machine *host, const struct event *ev)
+{
+	char buf[EXIT_NAME];
+	return sink_id(&host->model->sink, exit_name(ev, buf));
+}
+
 /* The reason's name, made once for each. */
 static int64_t name_exit(struct machine *host, const struct event *ev)
 {
-	char buf[EXIT_NAME];
 	bool is_new;
 	uint64_t code = (uint64_t)(ev->kvm.reason & UINT32_MAX) | (uint64_t)(ev->kvm.ret & 0xff) << 32 |
 	                (uint64_t)exit_isa(ev) << 40;
 	uint64_t *known = map_put(&host->exit_name, code, &is_new);
 	if (is_new)
-		*known = (uint64_t)sink_id(&host->model->sink, exit_name(ev, buf));
+		*known = (uint64_t)make_name(host, ev);
 	return (int64_t)*known;
 }
 
