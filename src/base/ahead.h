@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-enum { AHEAD_BATCHES = 8 };
+enum { AHEAD_BATCHES = 32 };  /* of some 100 us: together as long as a thread may wait for its CPU */
 
 struct ahead;
 

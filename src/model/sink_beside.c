@@ -8,7 +8,7 @@
 #include "base/parallel.h"
 #include "base/strtab.h"
 
-enum { CHANGES = 2048, BATCHES = 8 };
+enum { CHANGES = 2048, BATCHES = 32 };
 
 struct change_batch {
 	size_t len;
@@ -75,7 +75,8 @@ static int hand_over(struct sink_beside *s, struct error *err)
 {
 	pthread_mutex_lock(&s->lock);
 	s->made++;
-	pthread_cond_signal(&s->changed);
+	if (s->made - s->used >= BATCHES / 2)  /* not for each: on few CPUs who is woken takes the waker's */
+		pthread_cond_signal(&s->changed);
 	while (s->made - s->used == BATCHES)
 		pthread_cond_wait(&s->changed, &s->lock);
 	s->batch[s->made % BATCHES].len = 0;
