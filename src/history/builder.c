@@ -289,7 +289,7 @@ static int flush_row(struct history_builder *b, struct leaf *leaf, uint32_t id, 
 }
 
 /* Makes the open interval the one held back; that before goes into the chain.  When the chain is full it is written, and
- * the leaf is hot from then on, if there is room; then nothing else is done.  The leaf, perhaps elsewhere; NULL on failure. */
+ * the leaf is hot from then on, if there is room; then nothing else is done.  The leaf, perhaps elsewhere; NULL: failed. */
 static struct leaf *hold_back(struct history_builder *b, struct leaf *leaf, uint32_t id, struct error *err)
 {
 	if (leaf->has_prev && leaf->pending == b->chunk) {

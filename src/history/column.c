@@ -6,7 +6,8 @@ static unsigned best_width(const uint64_t *x, unsigned n, unsigned max, bool may
 	unsigned best = max <= 57 ? max : 64;
 	if (!may_except)
 		return best;
-	uint16_t count[65] = { 0 };
+	uint16_t count[65];
+	memset(count, 0, (max + 1) * sizeof *count);
 	for (unsigned i = 0; i < n; i++)
 		count[bits_of(x[i])]++;
 	unsigned best_cost = n * best;
@@ -64,11 +65,12 @@ uint8_t *column_put(uint8_t *dst, const uint64_t *x, unsigned n, uint64_t bits, 
 		return dst;
 	uint64_t high[CHUNK_MAX];
 	unsigned m = 0;
-	for (unsigned i = 0; i < n; i++) {
-		if (!(x[i] >> w))
-			continue;
-		high[m++] = x[i] >> w;
-		*dst++ = (uint8_t)i;
+	for (unsigned i = 0; i < n; i++) {  /* without a branch: nobody can foresee it */
+		const bool is_long = x[i] >> w;
+		high[m] = x[i] >> w;
+		*dst = (uint8_t)i;
+		m += is_long;
+		dst += is_long;
 	}
 	unsigned high_width = longest - w <= 57 ? longest - w : 64;
 	*dst++ = (uint8_t)high_width;

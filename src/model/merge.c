@@ -94,7 +94,9 @@ static int advance(struct merge_stream *s, struct error *err)
 	if (got < 0)
 		return -1;
 	int64_t t = got ? host_time(s, s->ev->ts) : s->end + 1;
-	s->what = got ? MERGE_EVENT : MERGE_END;
+	const enum merge_what what = got ? MERGE_EVENT : MERGE_END;
+	if (s->what != what)  /* what is read with its neighbour is not to be written for each event */
+		s->what = what;
 	if (got && t > s->end)
 		s->end = t;
 	if (t > s->t)
