@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 
+enum { LINE = 64 };  /* bytes of a cache's line on most processors */
+
 static void *checked(void *p)
 {
 	if (!p) {
@@ -20,6 +22,12 @@ static void *checked(void *p)
 void *mem_new(size_t n, size_t size)
 {
 	return checked(calloc(n ? n : 1, size ? size : 1));
+}
+
+void *mem_lines(size_t bytes)
+{
+	const size_t whole = (bytes + LINE - 1) / LINE * LINE;
+	return memset(checked(aligned_alloc(LINE, whole)), 0, whole);
 }
 
 void *mem_resize(void *p, size_t n, size_t size)

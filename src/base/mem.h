@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 void *mem_new(size_t n, size_t size);                  /* zeroed */
+void *mem_lines(size_t bytes);                         /* zeroed, from the beginning of a cache line on; freed alike */
 void *mem_resize(void *p, size_t n, size_t size);      /* realloc with overflow check; new part not zeroed */
 char *mem_dup(const char *s);                          /* NULL gives NULL */
 char *mem_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

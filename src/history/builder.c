@@ -177,8 +177,10 @@ static int write_chunk(struct history_builder *b, struct leaf *leaf, uint32_t of
 {
 	bool state = leaf->type == HISTORY_STATE;
 	struct spill s = { .of = of };
-	int64_t sums[HISTORY_STATES] = { 0 };
+	int64_t sums[HISTORY_STATES];
 	uint64_t total = 0;
+	memset(sums, 0, leaf->states * sizeof *sums);
+	sums[NULL_STATE] = 0;
 	for (unsigned i = 0; i < n; i++) {
 		total += duration[i];
 		if (state) {

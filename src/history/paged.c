@@ -142,7 +142,7 @@ void *paged_fetch(struct paged *t, size_t page, bool edit)
 {
 	struct paged_page *const at = &t->page[page];
 	if (at->data == PAGE_ABSENT) {
-		uint8_t *data = mem_new(1, PAGE_BYTES);
+		uint8_t *data = mem_lines(PAGE_BYTES);
 		*take_seat(t->pager) = (struct seat){ t, page };
 		if (at->place)
 			load(t->pager, at, data);
