@@ -330,6 +330,7 @@ static void test_pages(void **state)
 			memset(want[0], 0, sizeof want[0]);
 		}
 		assert_true(pages_memory(&pool) <= LIMIT);
+		assert_int_equal((uintptr_t)PAGED_READ(&table[t], uint64_t, 0) % 64, 0);  /* a record of 64 bytes is in one line */
 	}
 	uint8_t bytes[3 * PAGE_BYTES];
 	paged_get(&table[2], 5, bytes, sizeof bytes);

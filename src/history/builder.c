@@ -21,10 +21,8 @@
 
 void builder_free_hot(struct history_builder *b)
 {
-	free(b->hot_start);
-	free(b->hot_value);
-	b->hot_start = NULL;
-	b->hot_value = NULL;
+	free(b->hot);
+	b->hot = NULL;
 }
 
 static void free_builder(struct history_builder *b)
@@ -78,9 +76,8 @@ struct history_builder *history_create(const char *path, const struct history_op
 		return NULL;
 	}
 	b->spill = mem_new(SPILL_BUFFER, 1);
-	b->hot_limit = (uint32_t)(b->memory / HOT_SHARE / (b->chunk * (sizeof *b->hot_start + sizeof *b->hot_value)));
-	b->hot_start = mem_new((size_t)b->hot_limit * (b->chunk + 1) + 1, sizeof *b->hot_start);
-	b->hot_value = mem_new((size_t)b->hot_limit * (b->chunk + 1) + 1, sizeof *b->hot_value);
+	b->hot_limit = (uint32_t)(b->memory / HOT_SHARE / (b->chunk * sizeof *b->hot));
+	b->hot = mem_new((size_t)b->hot_limit * (b->chunk + 1) + 1, sizeof *b->hot);
 	return b;
 }
 
@@ -264,30 +261,29 @@ static int make_room(struct history_builder *b, struct error *err)
 
 static inline void keep(const struct history_builder *b, struct leaf *leaf, int64_t start, int64_t value)
 {
-	const size_t at = leaf->row + leaf->pending++;
-	b->hot_start[at] = start;
-	b->hot_value[at] = value;
+	b->hot[leaf->row + leaf->pending++] = (struct kept){ start, value };
 }
 
-/* ns of n intervals of a row, each of which ends where the next one begins. */
-static void row_durations(const int64_t *start, unsigned n, int64_t next, uint64_t *duration)
+/* Copies n intervals of a row, each of which ends where the next one begins. */
+static void row_take(const struct kept *row, unsigned n, int64_t next, uint64_t *duration, int64_t *value)
 {
-	for (; n-- > 0; next = start[n])
-		duration[n] = (uint64_t)next - (uint64_t)start[n];
+	for (; n-- > 0; next = row[n].start) {
+		duration[n] = (uint64_t)next - (uint64_t)row[n].start;
+		value[n] = row[n].value;
+	}
 }
 
 /* Writes the row but for what is held back. */
 static int flush_row(struct history_builder *b, struct leaf *leaf, uint32_t id, struct error *err)
 {
 	uint64_t duration[CHUNK_MAX];
-	int64_t *const start = b->hot_start + leaf->row, *const value = b->hot_value + leaf->row;
+	int64_t value[CHUNK_MAX];
+	struct kept *const row = b->hot + leaf->row;
 	const unsigned n = leaf->pending - 1u;
-	row_durations(start, n, start[n], duration);
-	if (write_chunk(b, leaf, id, duration, value, n, start[n], err))
-		return -1;
-	leaf->pending = 0;
-	keep(b, leaf, start[n], value[n]);
-	return 0;
+	row_take(row, n, row[n].start, duration, value);
+	row[0] = row[n];
+	leaf->pending = 1;
+	return write_chunk(b, leaf, id, duration, value, n, row[0].start, err);
 }
 
 /* Makes the open interval the one held back; that before goes into the chain.  When the chain is full it is written, and
@@ -325,8 +321,8 @@ static void replace(const struct history_builder *b, struct leaf *leaf, int64_t 
 {
 	leaf->start = t;
 	leaf->value = value;
-	if (leaf->is_hot && leaf->pending && b->hot_value[leaf->row + leaf->pending - 1] == value) {
-		leaf->start = b->hot_start[leaf->row + --leaf->pending];
+	if (leaf->is_hot && leaf->pending && b->hot[leaf->row + leaf->pending - 1].value == value) {
+		leaf->start = b->hot[leaf->row + --leaf->pending].start;
 	} else if (leaf->has_prev && leaf->prev_value == value) {
 		leaf->start = leaf->prev_start;
 		leaf->has_prev = false;
@@ -497,12 +493,10 @@ int builder_close_leaf(struct history_builder *b, struct leaf *leaf, uint32_t at
 	int64_t value[CHUNK_MAX + 2];
 	int64_t next = end + 1;
 	unsigned n = leaf->pending;
-	if (leaf->is_hot) {
-		row_durations(b->hot_start + leaf->row, n, leaf->start, duration);
-		memcpy(value, b->hot_value + leaf->row, n * sizeof *value);
-	} else {
+	if (leaf->is_hot)
+		row_take(b->hot + leaf->row, n, leaf->start, duration, value);
+	else
 		pool_take(&b->pool, &leaf->chain, duration, value, n);
-	}
 	if (leaf->has_prev) {
 		duration[n] = (uint64_t)leaf->start - (uint64_t)leaf->prev_start;
 		value[n++] = leaf->prev_value;

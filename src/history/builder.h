@@ -20,12 +20,12 @@ struct leaf {
 	};
 	union {
 		struct chain chain;
-		size_t row;              /* where is_hot: where that begins in b->hot_* */
+		size_t row;              /* where is_hot: where that begins in b->hot */
 	};
 	uint8_t type;                    /* enum history_type */
 	uint8_t states;                  /* in its set */
 	bool has_prev;                   /* prev_* hold an interval; never where is_hot */
-	bool is_hot;                     /* its intervals wait in a row of b->hot_*; the last of them is held back */
+	bool is_hot;                     /* its intervals wait in a row of b->hot; the last of them is held back */
 	uint16_t set;
 	uint16_t pending;                /* intervals that wait in the chain or the row */
 	uint32_t chunks;
@@ -45,7 +45,7 @@ struct spill {
 struct history_builder {
 	struct out out;
 	struct pool pool;
-	int64_t *hot_start, *hot_value;  /* rows of `chunk` + 1 for leaves that have filled a chunk */
+	struct kept { int64_t start, value; } *hot;  /* rows of `chunk` + 1 for leaves that have filled a chunk */
 	uint32_t hots, hot_limit;        /* leaves that have done so, and for which there is room */
 	struct page_pool pager;              /* of what grows with the number of attributes */
 	struct tree tree;
