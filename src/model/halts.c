@@ -104,18 +104,21 @@ static struct learner *make_learner(struct halts *h, int64_t tid)
 	return l;
 }
 
-/* Mostly that which its CPU had last. */
-static struct learner *learner_of(struct halts *h, const struct event *ev)
+static __attribute__((noinline)) struct learner *meet_learner(struct halts *h, const struct event *ev)
 {
 	const int64_t tid = tid_of(h, ev);
-	struct learner **last = ev->cpu < h->cpus ? &h->cpu[ev->cpu].last : NULL;
-	if (last && *last && (*last)->tid == tid)
-		return *last;
 	struct learner *l = find_learner(h, tid);
 	l = l ? l : make_learner(h, tid);
-	if (last)
-		*last = l;
+	if (ev->cpu < h->cpus)
+		h->cpu[ev->cpu].last = l;
 	return l;
+}
+
+/* Mostly that which its CPU had last. */
+static inline struct learner *learner_of(struct halts *h, const struct event *ev)
+{
+	struct learner *last = ev->cpu < h->cpus ? h->cpu[ev->cpu].last : NULL;
+	return last && last->tid == tid_of(h, ev) ? last : meet_learner(h, ev);
 }
 
 static void learn_write(struct halts *h, struct learner *l, enum part_end end)
