@@ -9,6 +9,7 @@
 #include "sync/search/jump.h"
 #include "sync/search/steady.h"
 
+#define FEW_PAIRS (MARKS_FEW / 2)   /* fewer tell nothing */
 #define BORNE_OUT (3 * FIT_SUSPECTS)  /* so many pairs of a piece are no chance */
 
 int guest_view_load(struct guest_view *g, struct error *err)
@@ -22,12 +23,14 @@ int guest_view_load(struct guest_view *g, struct error *err)
 	}
 	trace_cursor_close(c);
 	mark_list_sort(&g->marks);
+	mark_list_few(&g->marks, g->begin, g->end, &g->few);
 	return status;
 }
 
 void guest_view_forget(struct guest_view *g)
 {
 	mark_list_release(&g->marks);
+	mark_list_release(&g->few);
 	activity_release(&g->activity);
 	g->has_activity = false;
 }
@@ -181,37 +184,56 @@ static int fit_events(const struct host_view *host, const struct guest_view *gue
 	return 0;
 }
 
+static void pair_up(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest, struct match *m)
+{
+	pairs_match(&guest->marks, &host->marks, vm ? &vm->owners : NULL, &m->events);
+	m->h.pairs = m->events.len;
+	m->unmatched = m->events.unmatched;
+}
+
 int match_fit(const struct host_view *host, const struct guest_view *guest, struct match *m, struct error *err)
 {
-	pairs_match(&guest->marks, &host->marks, &m->view.owners, &m->events);
+	pair_up(host, &m->view, guest, m);
 	m->postponed = false;
 	m->contradiction = 0;
 	return fit_events(host, guest, true, m, err);
 }
 
 /* Pairs that conflict all along need no fit to be told from a clock.  The least that it would say, of how many there are
- * (a list may be a sample): every conflict is a pair against, but for those at which a piece ends that is borne out. */
-static bool postpone(const struct guest_view *guest, const struct host_view *host, struct match *m)
+ * (a list may be a sample): every conflict is a pair against, but for those at which a piece ends that is borne out.
+ * part: of all pairs, those in the list; most: the share of conflicts that they may have. */
+static bool postpone(struct match *m, double part, double most)
 {
 	const size_t pairs = m->events.len, conflicts = fit_conflicts(&m->events), ends = pairs / BORNE_OUT;
 	const size_t against = conflicts > ends ? conflicts - ends : 0;
-	const unsigned sparse = guest->marks.sparse > host->marks.sparse ? guest->marks.sparse : host->marks.sparse;
-	if ((double)against < CONTRADICTION_MAX * (double)pairs || pairs == 0)
+	if ((double)against < most * (double)pairs || pairs == 0)
 		return false;
 	m->contradiction = (double)against / (double)pairs;
-	m->h.used = (uint64_t)(pairs - against) << sparse;
+	m->h.used = (uint64_t)((double)(pairs - against) / part);
 	return true;
+}
+
+/* Most VMs are not the guest's, and a few of its pairs tell that already. */
+static bool postpone_few(const struct guest_view *guest, const struct host_view *host, double part, struct match *m)
+{
+	if (guest->few.len == 0)
+		return false;
+	pairs_match(&guest->few, &host->marks, &m->view.owners, &m->events);
+	part *= (double)guest->few.len / (double)guest->marks.len;
+	return m->events.len >= FEW_PAIRS && postpone(m, part, 1.5 * CONTRADICTION_MAX);
 }
 
 int match_events(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
                  struct match *m, struct error *err)
 {
-	struct pair_list *pairs = &m->events;
+	const unsigned sparse = guest->marks.sparse > host->marks.sparse ? guest->marks.sparse : host->marks.sparse;
+	const double part = 1 / (double)(UINT64_C(1) << sparse);
 	begin_match(m, vm, SYNC_EVENTS);
-	pairs_match(&guest->marks, &host->marks, vm ? &vm->owners : NULL, pairs);
-	m->h.pairs = pairs->len;
-	m->unmatched = pairs->unmatched;
-	m->postponed = vm && postpone(guest, host, m);
+	m->postponed = vm && postpone_few(guest, host, part, m);
+	if (m->postponed)
+		return 0;
+	pair_up(host, vm, guest, m);
+	m->postponed = vm && postpone(m, part, CONTRADICTION_MAX);
 	return m->postponed ? 0 : fit_events(host, guest, vm != NULL, m, err);
 }
 

@@ -16,6 +16,7 @@ struct guest_view {
 	unsigned workers;         /* threads for all guests together */
 	const atomic_size_t *left;  /* guests that are still searched for */
 	struct mark_list marks;
+	struct mark_list few;     /* of them: see mark_list_few() */
 	struct activity activity;
 	bool has_activity;        /* it is loaded when it is needed */
 };

@@ -44,14 +44,31 @@ static int by_merit(const void *pa, const void *pb)
 	return a->vm < b->vm ? -1 : a->vm > b->vm;
 }
 
-/* Is a guest proved to run in that VM, or inside what runs there?  No deeper than there are machines that run VMs. */
-static bool runs_in(const struct sync_work *r, size_t guest, size_t hypervisor, size_t vm, size_t deepest)
+/* Those that were proved to begin with: few of as many as guests and VMs can be combined.  What speaks against one of them
+ * may be found meanwhile. */
+struct proved {
+	const struct sync_work *r;
+	const struct match **match;
+	size_t len, cap;
+};
+
+static struct proved find_proved(const struct sync_work *r)
 {
-	for (size_t i = 0; i < r->matches && guest != NOBODY; i++) {
-		const struct match *m = &r->match[i];
+	struct proved p = { .r = r };
+	for (size_t i = 0; i < r->matches; i++)
+		if (match_proved(&r->match[i]))
+			*ARRAY_PUSH(p.match, p.len, p.cap) = &r->match[i];
+	return p;
+}
+
+/* Is a guest proved to run in that VM, or inside what runs there?  No deeper than there are machines that run VMs. */
+static bool runs_in(const struct proved *p, size_t guest, size_t hypervisor, size_t vm, size_t deepest)
+{
+	for (size_t i = 0; i < p->len && guest != NOBODY; i++) {
+		const struct match *m = p->match[i];
 		if (m->guest == guest && match_proved(m) &&
 		    ((m->hypervisor == hypervisor && m->vm == vm) ||
-		     (deepest > 0 && runs_in(r, r->hypervisor[m->hypervisor].guest, hypervisor, vm, deepest - 1))))
+		     (deepest > 0 && runs_in(p, p->r->hypervisor[m->hypervisor].guest, hypervisor, vm, deepest - 1))))
 			return true;
 	}
 	return false;
@@ -59,33 +76,33 @@ static bool runs_in(const struct sync_work *r, size_t guest, size_t hypervisor, 
 
 /* A guest inside a guest also lies within the guest mode of the VM that the outer one is.  Does b, which is proved, say so
  * of a? */
-static bool is_inside(const struct sync_work *r, const struct match *a, const struct match *b)
+static bool is_inside(const struct proved *p, const struct match *a, const struct match *b)
 {
 	return a->guest == b->guest && a->hypervisor != b->hypervisor &&
-	       runs_in(r, r->hypervisor[b->hypervisor].guest, a->hypervisor, a->vm, r->hypervisors);
+	       runs_in(p, p->r->hypervisor[b->hypervisor].guest, a->hypervisor, a->vm, p->r->hypervisors);
 }
 
 /* Another match that is proved of the same guest; NULL: none. */
-static const struct match *other_match(const struct sync_work *r, const struct match *m)
+static const struct match *other_match(const struct proved *p, const struct match *m)
 {
-	for (size_t i = 0; i < r->matches; i++)
-		if (&r->match[i] != m && r->match[i].guest == m->guest && match_proved(&r->match[i]))
-			return &r->match[i];
+	for (size_t i = 0; i < p->len; i++)
+		if (p->match[i] != m && p->match[i]->guest == m->guest && match_proved(p->match[i]))
+			return p->match[i];
 	return NULL;
 }
 
 /* Two guests seem to run in each other: of the other one less is refuted, or, where that is equal, it would run nowhere
  * else. */
-static bool is_reversed(const struct sync_work *r, const struct match *m)
+static bool is_reversed(const struct proved *p, const struct match *m)
 {
-	const size_t outer = r->hypervisor[m->hypervisor].guest;
+	const size_t outer = p->r->hypervisor[m->hypervisor].guest;
 	const double possible = containment_possible(&m->proof);
-	for (size_t i = 0; i < r->matches && outer != NOBODY; i++) {
-		const struct match *o = &r->match[i];
-		if (o->guest != outer || r->hypervisor[o->hypervisor].guest != m->guest || !match_proved(o))
+	for (size_t i = 0; i < p->len && outer != NOBODY; i++) {
+		const struct match *o = p->match[i];
+		if (o->guest != outer || p->r->hypervisor[o->hypervisor].guest != m->guest || !match_proved(o))
 			continue;
 		if (containment_possible(&o->proof) > possible ||
-		    (containment_possible(&o->proof) == possible && other_match(r, m) && !other_match(r, o)))
+		    (containment_possible(&o->proof) == possible && other_match(p, m) && !other_match(p, o)))
 			return true;
 	}
 	return false;
@@ -112,15 +129,15 @@ static void doubt(struct match *m, const char *why)
 }
 
 /* It has another VM, and this one is that of another guest, whose clock is known without it, and which fits no other. */
-static bool is_anothers(const struct sync_work *r, const struct match *m)
+static bool is_anothers(const struct proved *p, const struct match *m)
 {
-	if (!may_rival(m) || !other_match(r, m))
+	if (!may_rival(m) || !other_match(p, m))
 		return false;
-	for (size_t i = 0; i < r->matches; i++) {
-		const struct match *o = &r->match[i];
+	for (size_t i = 0; i < p->len; i++) {
+		const struct match *o = p->match[i];
 		if (o->guest != m->guest && o->hypervisor == m->hypervisor && o->vm == m->vm && match_proved(o) &&
 		    o->method != SYNC_CONTAINMENT && containment_possible(&o->proof) >= containment_possible(&m->proof) &&
-		    !other_match(r, o))
+		    !other_match(p, o))
 			return true;
 	}
 	return false;
@@ -138,21 +155,21 @@ static void judge_rivals(struct match *a, struct match *b)
 		doubt(b, a_wins ? beaten : rivals);
 }
 
-static bool is_inside_another(const struct sync_work *r, const struct match *m)
+static bool is_inside_another(const struct proved *p, const struct match *m)
 {
-	for (size_t i = 0; i < r->matches; i++)
-		if (match_proved(&r->match[i]) && is_inside(r, m, &r->match[i]))
+	for (size_t i = 0; i < p->len; i++)
+		if (match_proved(p->match[i]) && is_inside(p, m, p->match[i]))
 			return true;
 	return false;
 }
 
 /* All at once: a match that is doubted proves nothing of others. */
-static void doubt_those(struct sync_work *r, bool (*is_one)(const struct sync_work *, const struct match *),
-                        const char *why)
+static void doubt_those(struct sync_work *r, const struct proved *p,
+                        bool (*is_one)(const struct proved *, const struct match *), const char *why)
 {
 	bool *is = mem_new(r->matches, sizeof *is);
 	for (size_t i = 0; i < r->matches; i++)
-		is[i] = is_one(r, &r->match[i]);
+		is[i] = is_one(p, &r->match[i]);
 	for (size_t i = 0; i < r->matches; i++)
 		if (is[i])
 			r->match[i].h.doubt = why;
@@ -162,11 +179,13 @@ static void doubt_those(struct sync_work *r, bool (*is_one)(const struct sync_wo
 /* Two VMs in which a guest fits. */
 static void doubt_rivals(struct sync_work *r)
 {
+	struct proved proved = find_proved(r);
 	for (size_t i = 0; i < r->matches; i++)
-		if (is_reversed(r, &r->match[i]))
+		if (is_reversed(&proved, &r->match[i]))
 			r->match[i].h.doubt = "what it would run in runs inside it";
-	doubt_those(r, is_inside_another, "it runs inside another guest");
-	doubt_those(r, is_anothers, "that VM is another guest");
+	doubt_those(r, &proved, is_inside_another, "it runs inside another guest");
+	doubt_those(r, &proved, is_anothers, "that VM is another guest");
+	free(proved.match);
 	for (size_t i = 0; i < r->matches; i++) {
 		for (size_t k = 0; k < i && may_rival(&r->match[i]); k++) {
 			struct match *a = &r->match[i], *b = &r->match[k];

@@ -48,6 +48,27 @@ void mark_list_sort(struct mark_list *l)
 		qsort(l->mark, l->len, sizeof *l->mark, by_kind);
 }
 
+#define STRETCHES 8
+#define FEW_OF (2 * MARKS_FEW)
+
+static bool is_in_stretch(int64_t since, int64_t every, int64_t length)
+{
+	return since >= 0 && since % every < length;
+}
+
+void mark_list_few(const struct mark_list *l, int64_t begin, int64_t end, struct mark_list *out)
+{
+	const int64_t every = (end - begin) / STRETCHES + 1;
+	*out = (struct mark_list){ .sparse = l->sparse };
+	for (size_t i = 0, next; i < l->len && l->len >= FEW_OF; i = next) {
+		bool is_in = false;
+		for (next = i; next < l->len && l->mark[next].end == l->mark[i].end && l->mark[next].key == l->mark[i].key; next++)
+			is_in |= is_in_stretch(l->mark[next].ts - begin, every, (int64_t)((double)every * MARKS_FEW / (double)l->len));
+		for (; is_in && i < next; i++)
+			*ARRAY_PUSH(out->mark, out->len, out->cap) = l->mark[i];
+	}
+}
+
 void mark_list_release(struct mark_list *l)
 {
 	free(l->mark);

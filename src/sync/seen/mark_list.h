@@ -31,6 +31,10 @@ struct mark_list {
 void mark_list_add(struct mark_list *l, const struct sync_mark *m);
 bool mark_list_kept(const struct mark_list *l, uint64_t key);
 void mark_list_sort(struct mark_list *l);
+/* Of a sorted list all those with keys that occur in some stretches of time: about MARKS_FEW where they come evenly; none
+ * where the list is hardly longer.  With these keys they make the very pairs that the whole list makes. */
+void mark_list_few(const struct mark_list *l, int64_t begin, int64_t end, struct mark_list *out);
+#define MARKS_FEW 128
 void mark_list_release(struct mark_list *l);
 
 #endif
