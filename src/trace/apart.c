@@ -14,7 +14,7 @@ static bool tick_of_files(void *arg)
 {
 	struct load *l = arg;
 	load_tick(l);
-	return atomic_load(&l->cancelled);
+	return load_is_over(l);
 }
 
 static bool tick_of_live(void *arg)

@@ -132,7 +132,7 @@ static void note_machine(struct notes *notes, const struct trace *t, const struc
 	if (sum->faults.untimed)
 		notes_add(notes, NOTE_LOSS, t->machine, "events left out because they have no usable time: %llu",
 		          (unsigned long long)sum->faults.untimed);
-	if (t->names.full)
+	if (atomic_load(&t->names.full))
 		notes_add(notes, NOTE_LOSS, t->machine, "too many different names; some are left out");
 }
 

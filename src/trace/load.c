@@ -22,6 +22,23 @@ void load_tick(struct load *l)
 		atomic_store(&l->cancelled, true);
 }
 
+/* Which of too many names are left out must not depend on which worker comes first: one begins anew, alone.  Live traces
+ * are read but once. */
+static bool must_be_one(const struct load *l)
+{
+	bool full = false;
+	for (size_t i = 0; i < l->machines && l->workers > 1; i++)
+		full |= l->machine[i].trace && atomic_load_explicit(&l->machine[i].trace->names.full, memory_order_relaxed);
+	for (size_t i = 0; i < l->sources && full; i++)
+		full = !l->source[i]->reader->endless;
+	return full;
+}
+
+bool load_is_over(const struct load *l)
+{
+	return atomic_load_explicit(&l->cancelled, memory_order_relaxed) || must_be_one(l);
+}
+
 /* Libraries do not say that they could open no more files: they take it for damage, or crash. */
 static int check_files(struct error *err)
 {
@@ -144,6 +161,14 @@ int trace_load(const struct trace_spec *spec, size_t n, const struct trace_optio
 	l.machine = mem_new(n + 1, sizeof *l.machine);
 	l.store = store_new(l.options->memory ? l.options->memory : MEMORY_DEFAULT, l.options->spill_dir, err);
 	int status = l.store ? run(&l, spec, err) : -1;
+	if (l.store && !atomic_load(&l.cancelled) && must_be_one(&l)) {
+		struct trace_options alone = *l.options;
+		alone.workers = 1;
+		release(&l);
+		if (err)
+			*err = (struct error)ERROR_INIT;
+		return trace_load(spec, n, &alone, out, notes, err);
+	}
 	for (size_t i = 0; i < n && !status; i++)
 		status = deliver(&l, i, notes, err);
 	for (size_t i = 0; i < n && !status; i++) {

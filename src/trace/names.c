@@ -9,9 +9,16 @@
 
 void names_init(struct names *n)
 {
-	*n = (struct names){ 0 };
+	memset(n, 0, sizeof *n);
+	n->most = NAMES_LARGEST;
 	pthread_mutex_init(&n->lock, NULL);
 	strtab_init(&n->tab);
+}
+
+void names_init_child(struct names *n)
+{
+	names_init(n);
+	n->most += NAME_COST + STRTAB_LONGEST;
 }
 
 void names_release(struct names *n)
@@ -24,13 +31,13 @@ static uint32_t names_put(struct names *n, const char *s, size_t cost)
 {
 	pthread_mutex_lock(&n->lock);
 	uint32_t id = 0;
-	if (n->bytes + cost <= NAMES_LARGEST) {
+	if (n->bytes + cost <= n->most) {
 		size_t before = n->tab.len;
 		id = strtab_put(&n->tab, s);
 		if (n->tab.len > before)
 			n->bytes += cost;
 	} else {
-		n->full = true;
+		atomic_store(&n->full, true);
 	}
 	pthread_mutex_unlock(&n->lock);
 	return id;

@@ -112,6 +112,11 @@ tests_test_trace_reader_LDADD = $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_trace_twins
 tests_test_trace_twins_SOURCES = tests/test_trace_twins.c tests/slice.h tests/ctf2.c tests/ctf2.h tests/test.h
 tests_test_trace_twins_LDADD = tests/libsim.a $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
+# With so small a limit of names that it is reached: the file that has it comes before the library's.
+check_PROGRAMS += tests/test_trace_names
+tests_test_trace_names_SOURCES = tests/test_trace_names.c tests/test.h src/trace/names.c
+tests_test_trace_names_CPPFLAGS = $(AM_CPPFLAGS) -DNAMES_LARGEST=20000
+tests_test_trace_names_LDADD = tests/libsim.a $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_trace_record
 tests_test_trace_record_SOURCES = tests/test_trace_record.c tests/test.h
 tests_test_trace_record_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)

@@ -232,7 +232,7 @@ void tell_all(const struct told *told, size_t first, int fd)
 	*t = (struct teller){ .outlet = { .ops = &ops, .only = s->only, .err = &t->err }, .fd = fd, .meaning = &s->meaning,
 		.most = s->streams ? TELL_BATCH : FEW, .batches = s->streams > 0,
 		.stream_told = s->streams ? 0 : TELL_STREAMS };
-	names_init(&t->names);
+	names_init_child(&t->names);
 	t->names.of_events = s->only != NULL;
 	prepare_last_words(fd, s->place[0]->path);
 	s->meaning.names = &t->names;

@@ -19,7 +19,7 @@ static int at(struct outlet *o, uint64_t bytes)
 		atomic_fetch_add_explicit(&d->load->bytes, bytes - d->counted, memory_order_relaxed);
 		d->counted = bytes;
 	}
-	if (!atomic_load_explicit(&d->load->cancelled, memory_order_relaxed))
+	if (!load_is_over(d->load))
 		return 0;
 	return error_set(o->err, STATUS_CANCELLED, NULL, "reading traces: interrupted");
 }
@@ -70,7 +70,7 @@ static bool go_on(void *arg)
 {
 	struct load *l = arg;
 	load_tick(l);
-	return !atomic_load(&l->cancelled);
+	return !load_is_over(l);
 }
 
 int work_tasks(struct load *l, struct error *err)

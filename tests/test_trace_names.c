@@ -1,0 +1,124 @@
+/* trace/: of more different names than are kept, the same ones are left out however many workers decode.  It is built with
+ * so small a limit that a short trace exceeds it. */
+#include "test.h"
+
+#include <fts.h>
+
+#include "sim/simulate.h"
+#include "trace/internal.h"
+#include "trace/trace.h"
+
+static void remove_all(const char *dir)
+{
+	char *const paths[] = { (char *)dir, NULL };
+	FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	for (FTSENT *e; fts && (e = fts_read(fts));)
+		if (e->fts_info != FTS_D)
+			remove(e->fts_accpath);
+	if (fts)
+		fts_close(fts);
+}
+
+/* A name of its own for each place where `name` fills a field of 16 bytes. */
+static void rename_each(const char *path, const char *name)
+{
+	char field[16] = { 0 };
+	static unsigned number;
+	FILE *f = fopen(path, "r+");
+	assert_non_null(f);
+	snprintf(field, sizeof field, "%s", name);
+	assert_int_equal(fseek(f, 0, SEEK_END), 0);
+	const size_t size = (size_t)ftell(f);
+	char *all = malloc(size);
+	assert_non_null(all);
+	rewind(f);
+	assert_int_equal(fread(all, 1, size, f), size);
+	for (char *at = all; (at = memmem(at, size - (size_t)(at - all), field, sizeof field));)
+		snprintf(at, sizeof field, "%s%u", name, number++ % 700);
+	rewind(f);
+	assert_int_equal(fwrite(all, 1, size, f), size);
+	assert_int_equal(fclose(f), 0);
+	free(all);
+}
+
+static void load(const char *dir, enum trace_reading reader, unsigned workers, struct trace **trace, struct notes *notes)
+{
+	const struct trace_options options = { .reader = reader, .workers = workers };
+	const struct trace_spec spec = { .dir = dir };
+	struct error err = ERROR_INIT;
+	*notes = (struct notes){ 0 };
+	if (trace_load(&spec, 1, &options, trace, notes, &err))
+		fail_msg("%s", err.text);
+}
+
+static void same_text(const struct trace *a, int64_t x, const struct trace *b, int64_t y, size_t *left_out)
+{
+	assert_string_equal(trace_string(a, x), trace_string(b, y));
+	*left_out += *trace_string(a, x) == '\0';
+}
+
+/* Every name of every switch. */
+static void same_names(const struct trace *a, const struct trace *b)
+{
+	struct error err = ERROR_INIT;
+	struct trace_cursor *x = trace_cursor_open(a, KIND(EV_SWITCH), -1, &err), *y = trace_cursor_open(b, KIND(EV_SWITCH), -1, &err);
+	const struct event *ex, *ey;
+	size_t left_out = 0, events = 0;
+	for (int more = 1; more; events += more > 0) {
+		more = trace_cursor_borrow(x, &ex, &err);
+		assert_int_equal(trace_cursor_borrow(y, &ey, &err), more);
+		assert_true(more >= 0);
+		if (more) {
+			assert_true(ex->ts == ey->ts);
+			same_text(a, ex->sw.prev_comm, b, ey->sw.prev_comm, &left_out);
+			same_text(a, ex->sw.next_comm, b, ey->sw.next_comm, &left_out);
+		}
+	}
+	assert_true(left_out > 0 && left_out < 2 * events);
+	trace_cursor_close(x);
+	trace_cursor_close(y);
+}
+
+static void check(const char *dir, enum trace_reading reader)
+{
+	struct trace *one, *several;
+	struct notes of_one, of_several;
+	load(dir, reader, 1, &one, &of_one);
+	for (unsigned workers = 2; workers <= 4; workers++) {
+		load(dir, reader, workers, &several, &of_several);
+		same_names(one, several);
+		assert_int_equal(of_one.len, 1);
+		assert_int_equal(of_several.len, 1);
+		assert_non_null(strstr(of_several.item[0].text, "too many different names"));
+		notes_release(&of_several);
+		trace_free(several);
+	}
+	notes_release(&of_one);
+	trace_free(one);
+}
+
+static void test_too_many(void **state)
+{
+	(void)state;
+	char dir[] = "/tmp/stealscope-names-XXXXXX", path[96];
+	struct error err = ERROR_INIT;
+	struct sim_result result;
+	assert_non_null(mkdtemp(dir));
+	const struct options o = { .scenario = "churn", .out = dir, .seed = 1, .duration = 1000000000, .pcpus = 2, .no_truth = true };
+	if (simulate(&o, &result, &err))
+		fail_msg("%s", err.text);
+	for (int cpu = 0; cpu < 2; cpu++) {
+		snprintf(path, sizeof path, "%s/host/kernel/ch_%d", dir, cpu);
+		rename_each(path, "cron");
+	}
+	snprintf(path, sizeof path, "%s/host", dir);
+	check(path, READER_NATIVE);
+	check(path, READER_BABELTRACE);
+	remove_all(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_too_many) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
