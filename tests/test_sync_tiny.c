@@ -80,26 +80,41 @@ static void test_events(void **state)
 	check(10, SYNC_AUTO);
 }
 
+/* Who asks for one thread's gets them, and those of nobody. */
+static void check_chains(const struct host_view *v, size_t all)
+{
+	struct error err = ERROR_INIT;
+	struct sync_mark m;
+	size_t sum = 0, nobodys = 0;
+	for (size_t i = 0; i < v->threads; i++) {
+		bool *mine = mem_new(v->threads, sizeof *mine);
+		mine[i] = true;
+		struct mark_walk *w = mark_walk_open(&v->log, mine);
+		nobodys = 0;
+		for (; mark_walk_next(w, &m, &err) > 0; sum += m.where == (int32_t)i, nobodys += m.where < 0)
+			assert_true(m.where == (int32_t)i || m.where < 0);
+		mark_walk_close(w);
+		free(mine);
+	}
+	assert_int_equal(sum + nobodys, all);
+}
+
 /* The log has every end, in order: those of the keys that the list has kept are those in the list. */
 static void check_log(const struct host_view *v)
 {
-	struct sync_mark *block = mem_new(MARK_LOG_BLOCK, sizeof *block);
+	struct mark_walk *w = mark_walk_open(&v->log, NULL);
 	struct error err = ERROR_INIT;
+	struct sync_mark m;
 	size_t all = 0, kept = 0;
-	int64_t last = INT64_MIN;
-	for (int n; (n = mark_log_block(&v->log, all / MARK_LOG_BLOCK, block, &err)) > 0;) {
-		for (int i = 0; i < n; last = block[i++].ts) {
-			assert_true(block[i].ts >= last);
-			kept += mark_list_kept(&v->marks, block[i].key);
-		}
-		all += (size_t)n;
-		if (n < MARK_LOG_BLOCK)
-			break;
+	for (int64_t last = INT64_MIN; mark_walk_next(w, &m, &err) > 0; last = m.ts, all++) {
+		assert_true(m.ts >= last);
+		kept += mark_list_kept(&v->marks, m.key);
 	}
-	free(block);
+	mark_walk_close(w);
 	assert_int_equal(err.status, STATUS_OK);
 	assert_true(all > MARKS_MAX);
 	assert_int_equal(kept, v->marks.len);
+	check_chains(v, all);
 }
 
 /* The limits were really met, and what is kept says nothing that is not so. */

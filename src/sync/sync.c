@@ -4,6 +4,7 @@
  * of it happens between a guest and the one machine that runs it; the clocks are put together at the end (result.c). */
 #include "sync/sync.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,14 +139,26 @@ static int load_task(void *arg, size_t i)
 	return status;
 }
 
+static void thin_marks(struct sync_work *r)
+{
+	unsigned sparse = UINT_MAX;
+	for (size_t i = 0; i < r->hypervisors; i++)
+		sparse = r->hypervisor[i].view.marks.sparse < sparse ? r->hypervisor[i].view.marks.sparse : sparse;
+	for (size_t g = 0; g < r->guests && r->hypervisors > 0; g++)
+		guest_view_thin(&r->guest[g], sparse);
+}
+
 static int load(struct sync_work *r)
 {
 	const size_t tasks = r->hypervisors + r->guests;
+	for (size_t g = 0; g < r->guests; g++)
+		mark_list_share(&r->guest[g].marks, r->guests);
 	r->load_err = mem_new(tasks, sizeof *r->load_err);
 	int status = run_tasks(r, "reading the machines", load_task, tasks, tasks);
 	for (size_t i = tasks; i-- > 0;)
 		if (r->load_err[i].status != STATUS_OK)
 			*r->err = r->load_err[i];
+	thin_marks(r);
 	free(r->load_err);
 	return status;
 }

@@ -73,15 +73,21 @@ static int try_events(struct guest_search *s, size_t hypervisor, size_t vm)
 	return add_match(s, &m, status);
 }
 
-/* Do most pairs agree in some VM?  (Of those that were postponed it is known how many may at most.) */
+/* Pairs that agree, those that were thinned out too; of what was postponed it is known how many may at most. */
+static uint64_t agreeing(const struct match *m)
+{
+	return m->postponed ? m->h.used : m->h.pairs - (m->events.len - m->h.used);
+}
+
+/* Do most pairs agree in some VM? */
 static bool some_agree(const struct guest_search *s)
 {
 	uint64_t most = 0;
 	bool agrees = false;
 	for (size_t i = 0; i < s->matches; i++)
-		most = s->match[i].h.used > most ? s->match[i].h.used : most;
+		most = agreeing(&s->match[i]) > most ? agreeing(&s->match[i]) : most;
 	for (size_t i = 0; i < s->matches; i++)
-		agrees = agrees || (match_agrees(&s->match[i]) && s->match[i].h.used >= most / 2);
+		agrees = agrees || (match_agrees(&s->match[i]) && agreeing(&s->match[i]) >= most / 2);
 	return agrees;
 }
 

@@ -23,8 +23,13 @@ int guest_view_load(struct guest_view *g, struct error *err)
 	}
 	trace_cursor_close(c);
 	mark_list_sort(&g->marks);
-	mark_list_few(&g->marks, g->begin, g->end, &g->few);
 	return status;
+}
+
+void guest_view_thin(struct guest_view *g, unsigned sparse)
+{
+	mark_list_thin(&g->marks, sparse);
+	mark_list_few(&g->marks, g->begin, g->end, &g->few);
 }
 
 void guest_view_forget(struct guest_view *g)

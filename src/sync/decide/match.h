@@ -23,6 +23,8 @@ struct guest_view {
 
 /* Finds the marks; what stands above them is given. */
 int guest_view_load(struct guest_view *g, struct error *err);
+/* No machine that may run it keeps keys that a list so sparse does not. */
+void guest_view_thin(struct guest_view *g, unsigned sparse);
 /* What a search needed of it; a later one would read its activity again, and find no marks. */
 void guest_view_forget(struct guest_view *g);
 void guest_view_release(struct guest_view *g);

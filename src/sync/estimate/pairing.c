@@ -104,6 +104,8 @@ void pairing_finish(struct pairing *s)
 		s->unmatched += s->guest.waiting[k].len + s->host.waiting[k].len;
 	thin_tail(s);
 	pairs_sort(s->pairs.pair, s->pairs.len);
+	s->pairs.pair = mem_resize(s->pairs.pair, s->pairs.len, sizeof *s->pairs.pair);
+	s->pairs.cap = s->pairs.len;
 	s->pairs.unmatched = s->unmatched;
 }
 
@@ -111,7 +113,6 @@ void pairing_finish(struct pairing *s)
 
 struct pair_follow {
 	struct pairing *pairing;
-	const bool *mine;
 	const struct clock_map *clock;
 	struct trace_cursor *cursor;
 	struct sync_mark next;  /* of the guest */
@@ -135,36 +136,30 @@ static void follow_until(struct pair_follow *f, int64_t host_ns)
 		pairing_offer(f->pairing, false, &f->next);
 }
 
-static void on_host_mark(struct pair_follow *f, const struct sync_mark *m)
+static int follow_host(struct pair_follow *f, const struct host_view *host, const bool *mine)
 {
-	follow_until(f, m->ts);
-	if (!f->mine || m->where < 0 || f->mine[m->where])
-		pairing_offer(f->pairing, true, m);
-}
-
-static int follow_host(struct pair_follow *f, const struct host_view *host)
-{
-	struct sync_mark *block = mem_new(MARK_LOG_BLOCK, sizeof *block);
-	int n = 1;
-	for (size_t i = 0; n > 0; i++) {
-		n = mark_log_block(&host->log, i, block, f->err);
-		for (int k = 0; k < n; k++)
-			on_host_mark(f, &block[k]);
-		if (walk_stopped(host->stop, 0, f->err) != 0)
-			n = -1;
+	struct mark_walk *w = mark_walk_open(&host->log, mine);
+	struct sync_mark m;
+	int more;
+	uint64_t seen = 0;
+	while ((more = mark_walk_next(w, &m, f->err)) > 0) {
+		follow_until(f, m.ts);
+		pairing_offer(f->pairing, true, &m);
+		if ((more = walk_stopped(host->stop, ++seen, f->err)) != 0)
+			break;
 	}
-	free(block);
-	return n;
+	mark_walk_close(w);
+	return more;
 }
 
 int pairing_traces(const struct host_view *host, const struct trace *guest, const bool *mine,
                   const struct clock_map *clock, struct pairing *out, struct error *err)
 {
 	pairing_init(out);
-	struct pair_follow f = { .pairing = out, .mine = mine, .clock = clock, .err = err };
+	struct pair_follow f = { .pairing = out, .clock = clock, .err = err };
 	f.cursor = trace_cursor_open(guest, KIND(EV_SYNC), -1, err);
 	read_next(&f);
-	int status = f.status < 0 ? -1 : follow_host(&f, host);
+	int status = f.status < 0 ? -1 : follow_host(&f, host, mine);
 	if (status == 0)
 		follow_until(&f, INT64_MAX);
 	if (f.status < 0)

@@ -63,7 +63,7 @@ struct host_view {
 	struct map other;      /* and when it was last seen as another thread: of another name or process, or before its end */
 	bool has_kvm;          /* there are vm entries or exits; else guest mode is never known */
 	struct mark_list marks;  /* ends of pairs, in no order until vm_list_own() */
-	struct mark_log log;   /* all of them, in the order of the trace, each `where` an index in thread[] */
+	struct mark_log log;   /* all of them, each `where` an index in thread[] */
 	size_t windows;        /* in all threads */
 	int64_t quiet;         /* ns: the shortest span out of guest mode of any thread, less some for drift; at most 10 us */
 	unsigned sliced;       /* windows are kept for one slice of time in 2^sliced */

@@ -9,25 +9,39 @@
 #ifndef MARKS_MAX
 #define MARKS_MAX (1u << 18)
 #endif
+#define MARKS_ENOUGH (1u << 13)
 
 bool mark_list_kept(const struct mark_list *l, uint64_t key)
 {
 	return (hash_end(hash_number(0, key)) & ((1u << l->sparse) - 1)) == 0;
 }
 
+void mark_list_share(struct mark_list *l, size_t lists)
+{
+	l->most = MARKS_MAX / (lists ? lists : 1);
+	l->most = l->most < MARKS_ENOUGH ? MARKS_ENOUGH : l->most;
+}
+
+void mark_list_thin(struct mark_list *l, unsigned sparse)
+{
+	size_t n = 0;
+	if (sparse <= l->sparse)
+		return;
+	l->sparse = sparse;
+	for (size_t i = 0; i < l->len; i++)
+		if (mark_list_kept(l, l->mark[i].key))
+			l->mark[n++] = l->mark[i];
+	l->len = n;
+}
+
 void mark_list_add(struct mark_list *l, const struct sync_mark *m)
 {
-	if (!mark_list_kept(l, m->key) || l->len >= MARKS_MAX)
+	const size_t most = l->most && l->most < MARKS_MAX ? l->most : MARKS_MAX;
+	if (!mark_list_kept(l, m->key) || l->len >= most)
 		return;
 	*ARRAY_PUSH(l->mark, l->len, l->cap) = *m;
-	while (l->len >= MARKS_MAX && l->sparse < 24) {
-		l->sparse++;
-		size_t n = 0;
-		for (size_t i = 0; i < l->len; i++)
-			if (mark_list_kept(l, l->mark[i].key))
-				l->mark[n++] = l->mark[i];
-		l->len = n;
-	}
+	while (l->len >= most && l->sparse < 24)
+		mark_list_thin(l, l->sparse + 1);
 }
 
 static int by_kind(const void *pa, const void *pb)

@@ -25,12 +25,17 @@ struct mark_owners { uint16_t of[2]; };
 struct mark_list {
 	struct sync_mark *mark;
 	size_t len, cap;
+	size_t most;      /* marks; at most; 0: as many as one list may that is alone */
 	unsigned sparse;  /* only keys whose hash has this many low zero bits are kept */
 };
 
+/* All such lists together hold about as many marks as one may that is alone. */
+void mark_list_share(struct mark_list *l, size_t lists);
 void mark_list_add(struct mark_list *l, const struct sync_mark *m);
 bool mark_list_kept(const struct mark_list *l, uint64_t key);
 void mark_list_sort(struct mark_list *l);
+/* Leaves those of the keys that a list so sparse keeps: what is only held against such lists need not have more. */
+void mark_list_thin(struct mark_list *l, unsigned sparse);
 /* Of a sorted list all those with keys that occur in some stretches of time: about MARKS_FEW where they come evenly; none
  * where the list is hardly longer.  With these keys they make the very pairs that the whole list makes. */
 void mark_list_few(const struct mark_list *l, int64_t begin, int64_t end, struct mark_list *out);
