@@ -2,7 +2,7 @@
 """What an event costs, and how much memory it takes, as traces grow: `stealscope index` of simulated ones of so many events,
 guests and CPUs, user and system time of all threads, the best of the rounds.  Relative: to the fewest events, guests and CPUs.
 
-EVENTS='1M 10M' GUESTS='1 8 32' CPUS='4 64' ROUNDS=2 are the sizes; 100M events take 6 GB and some minutes."""
+EVENTS='1M 10M' GUESTS='1 8 32 64' CPUS='4 64' ROUNDS=2 are the sizes; 100M events take 6 GB and some minutes."""
 import os
 import resource
 import subprocess
@@ -11,7 +11,7 @@ import tempfile
 
 build = os.environ.get("builddir", ".")
 events, guests, cpus = (os.environ.get(k, v).split() for k, v in
-                        (("EVENTS", "1M 10M"), ("GUESTS", "1 8 32"), ("CPUS", "4 64")))
+                        (("EVENTS", "1M 10M"), ("GUESTS", "1 8 32 64"), ("CPUS", "4 64")))
 rounds = int(os.environ.get("ROUNDS", "2"))
 unit = {"k": 1e3, "M": 1e6}
 
