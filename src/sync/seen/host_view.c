@@ -67,7 +67,8 @@ static void thin_out(struct host_view *v)
 		for (size_t k = 0; k < th->windows; k++)
 			if (slice_kept(v->sliced, v->begin, v->end, th->window[k].from))
 				th->window[n++] = th->window[k];
-		th->windows = n;
+		th->windows = th->window_cap = n;
+		th->window = mem_resize(th->window, n, sizeof *th->window);
 		v->windows += n;
 	}
 }

@@ -9,7 +9,7 @@
 #ifndef MARKS_MAX
 #define MARKS_MAX (1u << 18)
 #endif
-#define MARKS_ENOUGH (1u << 13)
+#define MARKS_ENOUGH (1u << 12)
 
 bool mark_list_kept(const struct mark_list *l, uint64_t key)
 {
