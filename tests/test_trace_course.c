@@ -73,11 +73,11 @@ static void test_behind_a_switch(void **state)
 	assert_int_equal(t.n, 8);
 	for (int i = 0; i < 3; i++)
 		assert_event(&t.ev[i], 10 * (i + 1));
-	assert_lost(&t.ev[3], 30, 40, 0);
+	assert_lost(&t.ev[3], 31, 40, 0);
 	assert_event(&t.ev[4], 40);
-	assert_lost(&t.ev[5], 40, 50, 0);
+	assert_lost(&t.ev[5], 41, 50, 0);
 	assert_event(&t.ev[6], 50);
-	assert_lost(&t.ev[7], 50, 1000, 5);
+	assert_lost(&t.ev[7], 51, 1000, 5);
 }
 
 /* The last thing for which there was room is a switch: nothing was lost before it. */
@@ -87,7 +87,7 @@ static void test_at_a_switch(void **state)
 	const struct taken t = packet("is");
 	assert_int_equal(t.n, 3);
 	assert_event(&t.ev[1], 20);
-	assert_lost(&t.ev[2], 20, 1000, 5);
+	assert_lost(&t.ev[2], 21, 1000, 5);
 }
 
 /* So many small ones take as much room as a switch: before them there was room for it. */
@@ -98,8 +98,23 @@ static void test_room_for_a_switch(void **state)
 	assert_int_equal(t.n, 11 + COURSE_TAIL + 1);
 	for (int i = 0; i < 3; i++)
 		assert_event(&t.ev[i], 10 * (i + 1));
-	assert_lost(&t.ev[3], 30, 40, 0);
-	assert_lost(&t.ev[t.n - 1], 110, 1000, 5);
+	assert_lost(&t.ev[3], 31, 40, 0);
+	assert_lost(&t.ev[t.n - 1], 111, 1000, 5);
+}
+
+/* A packet that ends with its last event, or before it: what comes next is not earlier than the loss. */
+static void test_at_the_end(void **state)
+{
+	(void)state;
+	for (int early = 0; early < 2; early++) {
+		struct course c;
+		struct taken t;
+		open_packet(&c, &t, "si");
+		assert_int_equal(course_packet_end(&c, 20 - 5 * early), 0);
+		assert_lost(&t.ev[1], 11, 20, 0);
+		assert_event(&t.ev[2], 20);
+		assert_lost(&t.ev[3], 20, 20, 5);
+	}
 }
 
 /* A packet without an event; and one that breaks off: nothing is held back. */
@@ -125,6 +140,7 @@ int main(void)
 		cmocka_unit_test(test_behind_a_switch),
 		cmocka_unit_test(test_at_a_switch),
 		cmocka_unit_test(test_room_for_a_switch),
+		cmocka_unit_test(test_at_the_end),
 		cmocka_unit_test(test_nothing_is_kept),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -104,11 +104,17 @@ static unsigned behind_switch(const struct course *c)
 	return n;
 }
 
+/* What the last event told holds at its own ns. */
+static int64_t tail_begin(const struct course *c)
+{
+	return c->last_ts != NO_TIME && c->last_ts >= c->lost.ts ? c->last_ts + 1 : c->lost.ts;
+}
+
 /* Before each that came when there was no room for a switch one may be missing: it tells of its own moment alone. */
 static int put_tail(struct course *c)
 {
 	for (unsigned behind = behind_switch(c); c->helds > 0;) {
-		const int64_t from = c->last_ts > c->lost.ts ? c->last_ts : c->lost.ts;
+		const int64_t from = tail_begin(c);
 		const struct event gap = lost_event(c, from, c->held[0].ts, 0);
 		if ((c->helds <= behind && from < c->held[0].ts && put(c, &gap)) || let_go(c))
 			return -1;
@@ -126,13 +132,13 @@ int course_packet_end(struct course *c, int64_t end)
 	if (put_tail(c))
 		return -1;
 	struct event ev = c->lost;
-	c->lost.ts = NO_TIME;
-	if (c->last_ts > ev.ts)
-		ev.ts = c->last_ts;
 	if (end != NO_TIME)
 		ev.lost.end = end;
-	if (ev.lost.end < ev.ts)
-		ev.lost.end = ev.ts;
+	if (c->last_ts > ev.lost.end)
+		ev.lost.end = c->last_ts;
+	const int64_t begin = tail_begin(c);
+	ev.ts = begin < ev.lost.end ? begin : ev.lost.end;
+	c->lost.ts = NO_TIME;
 	return put(c, &ev);
 }
 
