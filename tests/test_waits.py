@@ -63,3 +63,19 @@ with scratch() as folder:
         check(("device", "IO io0") in kinds and ("ipi", "CPU 0/KVM") in kinds and ("ipi", "CPU 1/KVM") in kinds and
               ("timer", "timer") in kinds, f"{name}: the disk's thread, siblings, timers")
         check(all(k in {"timer", "ipi", "device", "unknown"} for k, _ in kinds), f"{name}: and nothing that was not there")
+
+    # Its monitor stops the machine twice, the second time while its guest sleeps, from the kick on until that runs again:
+    # That is no wait for a device; two other sleeps are, which the same thread ended.
+    trace = os.path.join(SHARED, "pause")
+    if os.path.isdir(trace):
+        history = f"{folder}/pause.steal"
+        run("index", trace, "-o", history)
+        stopped = [r for r in table("waits", history) if r["waits_for"] == "stopped"]
+        device = [r for r in table("waits", history) if r["waits_for"] == "device"]
+        out = sum(end - start + 1 for start, end, value in intervals(history, "/Virtual Machines/Debian/CPUs/CPU0/Out By")
+                  if value == "pause" and start > 1795302975 * 10**9)
+        check([(r["by_name"], r["count"]) for r in stopped] == [("qemu:Debian", "7")] and
+              out - 2_000_000 < int(stopped[0]["total_ns"]) < out + 1_000_000, f"a stopped machine: {stopped}, out for {out}")
+        check([(r["by_name"], r["count"]) for r in device] == [("qemu:Debian", "2")], f"and its devices: {device}")
+        check("% while the machine was stopped, woken by host/151 qemu:Debian (7 times)" in
+              " ".join(run("explain", history, "Debian/CPU0").stdout.split()), "and in words")

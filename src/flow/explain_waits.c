@@ -71,7 +71,7 @@ static void tell_reasons(struct story *s, const struct wait_list *l)
 {
 	static const char *const what[] = { [WAIT_TIMER] = "for a timer", [WAIT_IPI] = "for another of its vCPUs",
 		[WAIT_NET] = "for the network", [WAIT_DEVICE] = "for a device", [WAIT_TASK] = "for another thread of the host",
-		[WAIT_UNKNOWN] = "for what no event tells" };
+		[WAIT_STOPPED] = "while the machine was stopped", [WAIT_UNKNOWN] = "for what no event tells" };
 	struct wait_reason reason[WAIT_KIND_COUNT] = { { .total = 0 } };
 	char who[NAME_TEXT], d[TIME_TEXT];
 	const int64_t all = add_up(l, reason);

@@ -457,6 +457,7 @@ void exits_release(struct exit_list *l);
 	X(WAIT_NET, "net")          /* a thread that moves its packets, or a packet */ \
 	X(WAIT_DEVICE, "device")    /* another thread of its monitor, or a device's interrupt */ \
 	X(WAIT_TASK, "task")        /* any other thread of the host */ \
+	X(WAIT_STOPPED, "stopped")  /* its monitor, which stops the machine, or lets it go on: a pause, a migration */ \
 	X(WAIT_UNKNOWN, "unknown")  /* nothing tells */
 #define WAIT_CODE(code, name) code,
 enum wait_kind { WAIT_KINDS(WAIT_CODE) WAIT_KIND_COUNT };

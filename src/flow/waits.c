@@ -27,6 +27,7 @@ struct collector {
 	struct parties parties;
 	struct map row_of;        /* vCPU << 35 ^ party << 3 ^ kind -> row */
 	int64_t from, to;
+	uint64_t stops, inside;   /* bits of the file's reasons that mean a stop; of its vCPU states that may be guest mode */
 };
 
 /* ---- What ended it */
@@ -81,6 +82,23 @@ static int kind_of_thread(struct collector *c, uint32_t vcpu, const struct who *
 	return 0;
 }
 
+/* Did a thread of its monitor wake the vCPU for a stop of the machine: in the middle of one, or on the way there? */
+static int is_for_stop(struct collector *c, uint32_t vcpu, int64_t woken)
+{
+	const struct history *h = c->topo->h;
+	const uint32_t out_by = c->topo->cpu[vcpu].out_by;
+	struct interval stop, in;
+	if (out_by == HISTORY_NONE || history_stab(h, out_by, woken, &stop, c->r.err) < 0)
+		return out_by == HISTORY_NONE ? 0 : -1;
+	if (state_in(c->stops, stop.value))
+		return 1;
+	int rc = history_next(h, out_by, woken, c->stops, &stop, c->r.err);
+	if (rc <= 0)
+		return rc;
+	rc = history_next(h, c->topo->cpu[vcpu].status, woken, c->inside, &in, c->r.err);
+	return rc < 0 ? -1 : rc == 0 || stop.start < in.start;
+}
+
 static int classify(struct collector *c, uint32_t vcpu, struct who *self, int64_t woken, enum wait_kind *kind,
                     struct party *by)
 {
@@ -100,9 +118,12 @@ static int classify(struct collector *c, uint32_t vcpu, struct who *self, int64_
 	}
 	struct who *th = resolver_who(&c->r, (uint32_t)w.machine, w.tid);
 	by->tid = w.tid;
-	if (resolver_name(&c->r, th, w.at, &by->name) < 0)
+	if (resolver_name(&c->r, th, w.at, &by->name) < 0 || kind_of_thread(c, vcpu, self, th, w.at, kind) < 0)
 		return -1;
-	return kind_of_thread(c, vcpu, self, th, w.at, kind);
+	const int stops = vcpu != NO_VCPU && *kind == WAIT_DEVICE ? is_for_stop(c, vcpu, woken) : 0;
+	if (stops > 0)
+		*kind = WAIT_STOPPED;
+	return stops < 0 ? -1 : 0;
 }
 
 /* ---- Rows */
@@ -211,6 +232,10 @@ int waits_of(const struct topo *topo, const struct subject *s, int64_t from, int
 	c.from = from > history_begin(topo->h) ? from : history_begin(topo->h);
 	c.to = to < history_end(topo->h) ? to : history_end(topo->h);
 	resolver_init(&c.r, topo, c.from, c.to, err);
+	for (unsigned i = 0; i < HISTORY_STATES; i++) {
+		c.stops |= (uint64_t)(topo->out_reason[i] == OUT_PAUSE || topo->out_reason[i] == OUT_MIGRATION) << i;
+		c.inside |= (uint64_t)(topo->vcpu_state[i] == VCPU_RUNNING || topo->vcpu_state[i] == VCPU_IDLE) << i;
+	}
 	const bool thread = s && s->kind == SUBJECT_THREAD;
 	int rc = thread ? walk_thread(&c, s->index) : 0;
 	for (uint32_t i = 0; i < topo->cpus && rc == 0 && !thread; i++) {
