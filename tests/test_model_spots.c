@@ -1,5 +1,5 @@
 /* A guest that is not traced: whether one idles that does not halt is in doubt where it is found again and again; who wakes
- * one that does tells what it is woken for. */
+ * one that does tells what it is woken for; and before it runs for the first time it does not idle. */
 #include "model_events.h"
 
 #include "model/exit_reasons.h"
@@ -236,6 +236,31 @@ static void test_woken(void **state)
 	start_release(&s);
 }
 
+/* A vCPU's thread that is new waits for its monitor, not for its guest: it did not halt. */
+static void test_unused(void **state)
+{
+	(void)state;
+	setup_full(true, true, false, false);
+	struct event ev = event(10, EV_FORK, 0, 151);
+	ev.fork.child_tid = 154;
+	ev.fork.child_pid = 151;
+	feed(0, ev);
+	expect(VCPU, 10, VCPU_UNKNOWN);
+	wake(0, 20, 0, 151, 154, 0);
+	expect(VCPU, 20, VCPU_WAKING);
+	sw(0, 30, 0, 151, RUN_BLOCKED, 154);
+	expect(VCPU, 30, VCPU_VMM);
+	sw(0, 40, 0, 154, RUN_BLOCKED, 0);
+	expect(VCPU, 40, VCPU_UNKNOWN);
+	wake(0, 50, 0, 0, 154, 0);
+	sw(0, 60, 0, 0, RUN_RUNNABLE, 154);
+	feed(0, event(70, EV_KVM_ENTRY, 0, 154));
+	feed(0, kvm_exit(80, ISA_SVM, SVM_HLT, LOOP));
+	sw(0, 90, 0, 154, RUN_BLOCKED, 0);
+	expect(VCPU, 90, VCPU_IDLE);
+	teardown();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -243,6 +268,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_halts, forget),
 		cmocka_unit_test(test_doubt),
 		cmocka_unit_test(test_woken),
+		cmocka_unit_test(test_unused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -164,8 +164,10 @@ static void on_fork(struct machine *mc, struct cpu *c, const struct event *ev)
 	thread_learn(mc, th, ev->fork.child_comm, ev->fork.child_pid);
 	thread_place(mc, th, ev->cpu);
 	th->sched = THREAD_BLOCKED;  /* it waits to be woken for the first time */
-	if (th->vcpu != NONE)
+	if (th->vcpu != NONE) {
 		mc->model->vcpu[th->vcpu].plugged = mc->model->vcpu[th->vcpu].vm->active;
+		mc->model->vcpu[th->vcpu].unused = mc->has_kvm;
+	}
 	known_told(mc, th, ev->ts);
 	update_thread(mc, th);
 }

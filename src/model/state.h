@@ -79,6 +79,7 @@ struct vcpu {
 	uint32_t number;        /* of the CPU in vm */
 	bool mapped;            /* somebody found out which thread of vm->parent it is */
 	bool plugged;           /* while its guest was traced: until an event tells otherwise, it is idle */
+	bool unused;            /* its thread is new, and has not entered a guest yet: why it sleeps, no halt tells */
 	struct thread *thread;  /* while that lives */
 	int64_t until;          /* ns host time: where that life of it ends at the latest */
 	enum vcpu_mode mode;

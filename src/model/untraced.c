@@ -65,6 +65,7 @@ void guest_tell_inside(struct model *m, struct vcpu *v, bool told)
 void guest_entry(struct model *m, struct vcpu *v)
 {
 	v->mode = MODE_GUEST;
+	v->unused = false;
 	v->inside = EVENT_ABSENT;
 	quiet_enter(&v->quiet, m->sink.now);
 	limits_enter(m, v);
@@ -105,6 +106,7 @@ void guest_exit(struct model *m, struct vcpu *v, const struct event *ev)
 void guest_lose(struct model *m, struct vcpu *v)
 {
 	quiet_lose(&v->quiet);
+	v->unused = false;
 	guest_forget_exit(m, v);
 	limits_forget(v);
 	polling_forget(&v->polling);

@@ -26,7 +26,7 @@ static enum vcpu_place place_of(const struct vcpu *v)
 	}
 	switch (th->sched) {
 	case THREAD_BLOCKED:
-		return PLACE_BLOCKED;
+		return v->unused && !v->vm->active ? PLACE_UNKNOWN : PLACE_BLOCKED;
 	case THREAD_PREEMPTED:
 		return of[th->woken];
 	default:
