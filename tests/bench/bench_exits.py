@@ -3,7 +3,8 @@
 
 Instructions (valgrind counts them, so no noise of the machine is in them): of the reasons of exits, by indexing once more
 with a layout that does not know them, both times from a file; of waits, those of who wakes whom in what.  Bytes: of the
-attributes that hold them.
+attributes that hold them, for each interval of all, and for each of their own: each is a change at a time of its own, which
+costs log2 of the time between two of them.
 Traces: the folders given, else a simulated one (EVENTS=200k)."""
 import os
 import re
@@ -19,7 +20,7 @@ from history_reader import STATE, History  # noqa: E402
 
 build = os.environ.get("builddir", ".")
 layouts = os.path.join(here, "../../src/trace/layouts")
-EXITS, WAITS = {"Exit", "Inside"}, {"Woken By", "Woken In"}
+EXITS, WAITS = {"Exit", "Preempted At"}, {"Woken By", "Woken In"}
 
 
 def index(traces, history, layout):
@@ -54,7 +55,9 @@ def size_of(h, number):
 
 
 def bytes_of(h, names):
-    return sum(size_of(h, i) for i in range(1, h.attributes) if h.string(h.attribute(i)["name"]).decode("latin-1") in names)
+    """Their bytes and intervals."""
+    those = [i for i in range(1, h.attributes) if h.string(h.attribute(i)["name"]).decode("latin-1") in names]
+    return sum(size_of(h, i) for i in those), sum(1 for i in those for _ in h.intervals_of(i))
 
 
 def bench(traces, tmp):
@@ -68,8 +71,9 @@ def bench(traces, tmp):
     rest, _ = index(traces, os.path.join(tmp, "plain.steal"), plain)
     print(traces)
     for name, cost, attributes in (("exits", everything - rest, EXITS), ("waits", wakes, WAITS)):
-        print(f"  {name}  {100 * cost / (everything - cost):6.2f} % more instructions  "
-              f"{bytes_of(h, attributes) / h.intervals:6.3f} B/interval")
+        size, own = bytes_of(h, attributes)
+        print(f"  {name}  {100 * cost / (everything - cost):6.2f} % more instructions  {size / h.intervals:6.3f} B/interval"
+              f"  {100 * own / h.intervals:5.1f} % of them, {size / own:.2f} B each")
     print(f"  all    {everything / 1e6:6.1f} M instructions         {len(h.data) / h.intervals:6.3f} B/interval")
 
 
