@@ -4,7 +4,7 @@ import os
 import struct
 import sys
 
-from e2e import check, run, scratch
+from e2e import check, run, scratch, table
 from ftrace import HEAD, PAGE, Buffer, record, write_dat
 
 STEP = 100_000  # ns between two events
@@ -53,6 +53,21 @@ def check_damaged_times(tmp):
                       f"{case}: costs that page, said ({1200 - got['events']} events)")
 
 
+def check_lost(tmp):
+    """What the last event before a loss told is not lost with it: a vCPU left its guest there."""
+    b, path, history = Buffer(), os.path.join(tmp, "lost.dat"), os.path.join(tmp, "lost.steal")
+    b.add(BEGIN, record("sched_switch", 0, prev_comm="swapper/0", next_comm="CPU 0/KVM", next_pid=154))
+    for i in range(8):
+        b.add(BEGIN + (2 * i + 1) * STEP, record("kvm_entry", 154, vcpu_id=0))
+        b.add(BEGIN + (2 * i + 2) * STEP, record("kvm_exit", 154, exit_reason=0x60, isa=2, vcpu_id=0))
+        if i % 3 == 2:
+            b.lose(5)
+    write_dat(path, [b.bytes()])
+    run("index", path, "-o", history)
+    rows = [(r["reason"], r["count"], r["timed"]) for r in table("exits", history)]
+    check(rows == [("interrupt", "8", "5")], f"8 exits, of which 5 are known to their end: {rows}")
+
+
 def check_damaged_event(tmp):
     """A time within a page: what follows it there is lost, no more."""
     data = bytearray(buffer(0, 600))
@@ -90,6 +105,7 @@ with scratch() as tmp:
     if not is_built(tmp):
         sys.exit(77)
     check_damaged_times(tmp)
+    check_lost(tmp)
     check_damaged_event(tmp)
     check_counts(tmp)
     check_clocks(tmp)

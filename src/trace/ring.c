@@ -30,10 +30,10 @@ void ring_cpu_open(struct ring_cpu *p, unsigned cpu, struct outlet *out, int64_t
 	guard_open(&p->guard, out, limit);
 }
 
-/* The record before this one is not the one that the kernel wrote before it. */
+/* The record before this one is not the one that the kernel wrote before it.  What that told holds at its own ns. */
 static int put_lost(struct ring_cpu *p, uint64_t page, const struct tep_record *rec, int64_t now)
 {
-	return guard_put(&p->guard, page, &(struct event){ .ts = p->last == INT64_MIN || p->last > now ? now : p->last,
+	return guard_put(&p->guard, page, &(struct event){ .ts = p->last == INT64_MIN || p->last >= now ? now : p->last + 1,
 		.kind = EV_LOST, .cpu = (uint16_t)rec->cpu, .tid = -1, .pid = -1,
 		.lost = { now, rec->missed_events > 0 ? rec->missed_events : EVENT_ABSENT } });
 }
