@@ -13,7 +13,7 @@
 #include "index/session.h"
 
 #define META_SESSION "session"
-#define PROVENANCE_FORMAT 9  /* rises when the model, the paths or what is kept here change: older ones are stale then */
+#define PROVENANCE_FORMAT 10  /* rises when the model, the paths or what is kept here change: older ones are stale then */
 
 static void put_text(struct json_object *o, const char *key, const char *raw)
 {
