@@ -2,6 +2,8 @@
 statuses; what it leaves."""
 import csv
 import os
+import shutil
+import signal
 import sys
 import time
 
@@ -70,12 +72,12 @@ def fill_buffers(instances):
         "dropped events: 0\nread events: 0\n")
 
 
-def attempt(tmp, *args, status=0):
+def attempt(tmp, *args, status=0, **more):
     root = os.path.join(tmp, "root")
     instances = os.path.join(root, "sys/kernel/tracing/instances")
     fill_buffers(instances)
     p = run("record", "--root", root, "--clock", "mono", *args, status=status, cwd=tmp,
-            env={"LD_PRELOAD": LIBRARY, "INSTANCES": instances})
+            env={"LD_PRELOAD": LIBRARY, "INSTANCES": instances}, **more)
     check(os.listdir(instances) == [".made"] and os.listdir(os.path.join(root, "run", "stealscope")) == [],
           f"{' '.join(args)}: nothing is left of it")
     return p
@@ -99,6 +101,16 @@ def check_incomplete(tmp):
 def check_command(tmp):
     p = attempt(tmp, "-o", "command", "web=none", "--no-index", "--", "sh", "-c", "sleep 0.3; exit 3")
     check("stealscope: the command ended with status 3\n" in p.stderr, f"how the command ended {p.stderr}")
+
+
+def check_hangup(tmp):
+    """A terminal that hangs up ends it, but not one begun by nohup."""
+    for how, command, said in ((signal.SIG_DFL, "sleep 200; exit 7", " MB\n"),
+                               (signal.SIG_IGN, "sleep 0.5; exit 7", "stealscope: the command ended with status 7\n")):
+        p = attempt(tmp, "-o", "hangup", "web=none", "--no-index", "--", "sh", "-c", f"kill -HUP $PPID; {command}",
+                    preexec_fn=lambda h=how: signal.signal(signal.SIGHUP, h))
+        check(p.stdout == "hangup\n" and p.stderr.endswith(said), f"{how!r}: {p.stderr}")
+        shutil.rmtree(os.path.join(tmp, "hangup"))
 
 
 def check_then(tmp):
@@ -161,6 +173,7 @@ def main():
         check_verdict(tmp)
         check_incomplete(tmp)
         check_command(tmp)
+        check_hangup(tmp)
         check_then(tmp)
         check_look(tmp)
         check_flights(tmp)

@@ -40,10 +40,11 @@ static void on_fire(int sig)
 static void catch_signals(void)
 {
 	static const int caught[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction sa = { .sa_handler = on_signal };
+	struct sigaction sa = { .sa_handler = on_signal }, was;
 	sigemptyset(&sa.sa_mask);
 	for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
-		sigaction(caught[i], &sa, NULL);
+		if (caught[i] != SIGHUP || sigaction(SIGHUP, NULL, &was) || was.sa_handler != SIG_IGN)  /* nohup(1) */
+			sigaction(caught[i], &sa, NULL);
 	sa.sa_handler = on_fire;
 	sigaction(SIGUSR1, &sa, NULL);
 }
