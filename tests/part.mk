@@ -70,6 +70,7 @@ E2E_TESTS = \
 	tests/test_trace_dat.py \
 	tests/test_tutorial.py \
 	tests/test_foreign.py \
+	tests/test_guest_mount.py \
 	tests/test_vanishing.py \
 	tests/test_waits.py \
 	tests/test_workers.py

@@ -30,6 +30,18 @@ erase() {
 	echo 0 >"$1/tracing_on"
 	rmdir "$1"
 } 2>/dev/null
+# So is what was mounted: it goes with its process, or after it.
+unmount() {  # own name, if any
+	while read -r name place _; do
+		case $name in stealscope-guest-*) ;; *) continue ;; esac
+		[ "$place" = "$root/sys/kernel/tracing" ] || continue
+		[ "$name" = "$1" ] || ! is_alive "$name" || continue
+		for _ in 1 2 3 4 5; do
+			umount "$place" && break
+			sleep 1  # somebody is there still
+		done 2>/dev/null
+	done <"$root/proc/mounts"
+}
 '
 
 watchdog='
@@ -49,7 +61,7 @@ until erase "$instance" || [ ! -d "$instance" ] || [ "$left" = 0 ]; do
 	sleep 1
 	left=$((left - 1))
 done
-[ -z "$mounted" ] || umount "$mounted"
+unmount
 '
 
 frame() {  # name, text
@@ -61,8 +73,9 @@ refuse() {  # code, more
 	exit 1
 }
 
-# For the background: nobody waits for the end of what it holds open.
+# For the background: nobody waits for the end of what it holds open, nor for where it is.
 apart() {
+	cd /
 	exec "$@" </dev/null >/dev/null 2>&1 3<&- 4>&-
 }
 
@@ -91,8 +104,8 @@ find_tracefs() {
 	[ -z "$tracing" ] || return
 	place=$root/sys/kernel/tracing
 	[ -d "$place" ] || refuse tracefs
-	mount -t tracefs tracefs "$place" 2>/dev/null || refuse mount
-	mounted=$place tracing=$place
+	mount -t tracefs "$self" "$place" 2>/dev/null || refuse mount
+	tracing=$place
 }
 
 # What shells left that were killed, and their watchdogs too.
@@ -109,6 +122,7 @@ left $left"
 
 end() {
 	trap '' EXIT USR1 USR2 HUP INT QUIT TERM PIPE
+	cd /
 	if [ -n "$instance" ]; then
 		tries=0
 		until [ ! -d "$instance" ] || erase "$instance" || [ "$tries" = 3 ]; do
@@ -118,13 +132,13 @@ end() {
 		[ -d "$instance" ] && return  # the watchdog goes on
 		kill -KILL "$dog"
 	fi
-	[ -z "$mounted" ] || umount "$mounted"
+	unmount "$self"
 } 2>/dev/null
 
 begin() {
-	instance=$tracing/instances/stealscope-guest-$$-$(begun $$)
+	instance=$tracing/instances/$self
 	main=$$ watched=''
-	export instance main limit mounted root
+	export instance main limit root
 	trap 'watched=1' USR2
 	# shellcheck disable=SC2046
 	apart $(command -v setsid) sh -c "$shared$watchdog" &
@@ -261,6 +275,7 @@ $(cat per_cpu/cpu0/stats)"
 }
 
 listen() {
+	cd /
 	while read -r word && [ "$word" = more ]; do
 		kill -USR1 "$dog"
 	done
@@ -302,10 +317,11 @@ farewell() {
 
 stealscope_guest() {
 	LC_ALL=C PATH=$PATH:/usr/sbin:/usr/bin:/sbin:/bin
-	instance='' mounted='' about='' stop=''
+	instance='' about='' stop=''
 	umask 077
 	exec 3<&0 4>&1 </dev/null >/dev/null 2>&1
 	eval "$shared"
+	self=stealscope-guest-$$-$(begun $$)
 	trap end EXIT
 	trap 'exit 1' HUP INT QUIT TERM PIPE
 	echo >&4  # behind what a login shell may have said
