@@ -16,6 +16,7 @@
 #define PID "{\"return\":{\"pid\":7}}\n"
 #define EXITED(with) "{\"return\":{\"exited\":true," with "}}\n"
 #define LONG (2 << 20)
+#define STALE "{\"return\":{\"pid\":-9}}\n\xff{\"return\": 1}\n"  /* to somebody who did not wait for it */
 
 /* What it answers to guest-exec, and to guest-exec-status of a program of whose output it was asked (the reader of the
  * FIFO) and of another; NULL: nothing. */
@@ -40,6 +41,16 @@ static void answer(int s, const char *text)
 	}
 }
 
+/* "\xff{...guest-sync-delimited...:17...}": half a request may stand before it. */
+static void synchronize(int s, const char *line)
+{
+	char text[100];
+	const char *mark = strchr(line, '\xff'), *id = mark ? strstr(mark, "\"id\":") : NULL;
+	assert_non_null(id);
+	snprintf(text, sizeof text, "\xff{\"return\": %lld}\n", atoll(id + 5));
+	answer(s, text);
+}
+
 static void *live(void *arg)
 {
 	static char line[1 << 20];
@@ -48,12 +59,18 @@ static void *live(void *arg)
 	size_t held = 0;
 	ssize_t n;
 	(void)arg;
+	if (s >= 0)
+		answer(s, STALE);
 	while (s >= 0 && (n = read(s, line + held, sizeof line - 1 - held)) > 0) {
 		held += (size_t)n;
 		line[held] = '\0';
 		if (!strchr(line, '\n'))
 			continue;
 		held = 0;
+		if (strstr(line, "guest-sync-delimited")) {
+			synchronize(s, line);
+			continue;
+		}
 		kill(agent.asker, SIGUSR1);  /* a trigger, sent to all that are called stealscope: it does not mind */
 		const bool status = strstr(line, "guest-exec-status");
 		if (!status)

@@ -28,6 +28,7 @@
 #define PATIENCE 320             /* ms, at last */
 #define NOT_UNDERSTOOD "its answer is not understood"
 #define OVER 17                  /* bytes */
+#define MARK 0xff                /* ends half a request, and begins the answer that is asked for in this way */
 
 struct agent {
 	const struct qga *how;
@@ -46,8 +47,8 @@ static int complain(const char *what)
 
 /* ---- one request */
 
-/* Up to a line break. */
-static int read_answer(const struct agent *a)
+/* Up to a line break; or up to that behind a mark. */
+static int read_answer(const struct agent *a, bool marked)
 {
 	size_t used = 0;
 	char *answer = a->answer;
@@ -61,13 +62,14 @@ static int read_answer(const struct agent *a)
 			return used ? 0 : complain("has closed its socket");
 		used += (size_t)n;
 		answer[used] = '\0';
-		if (strchr(answer, '\n'))
+		const char *from = marked ? memrchr(answer, MARK, used) : answer;
+		if (from && strchr(from, '\n'))
 			return 0;
 	}
 	return complain("its answer is too long");
 }
 
-static int ask_socket(const struct agent *a, const char *request)
+static int ask_socket(const struct agent *a, const char *request, bool marked)
 {
 	char *line = mem_printf("%s\n", request);
 	const size_t len = strlen(line);
@@ -75,7 +77,7 @@ static int ask_socket(const struct agent *a, const char *request)
 	for (ssize_t n; at < len && (n = write(a->s, line + at, len - at)) > 0;)
 		at += (size_t)n;
 	free(line);
-	return at == len ? read_answer(a) : complain(strerror(errno));
+	return at == len ? read_answer(a, marked) : complain(strerror(errno));
 }
 
 static int ask_virsh(const struct agent *a, const char *request)
@@ -105,7 +107,7 @@ static int ask_virsh(const struct agent *a, const char *request)
 static json_object *ask(const struct agent *a, json_object *request)
 {
 	const char *text = json_object_to_json_string_ext(request, JSON_C_TO_STRING_PLAIN);
-	const int rc = a->s >= 0 ? ask_socket(a, text) : ask_virsh(a, text);
+	const int rc = a->s >= 0 ? ask_socket(a, text, false) : ask_virsh(a, text);
 	json_object *answer = rc ? NULL : json_tokener_parse(a->answer), *value = NULL, *why;
 	json_object_put(request);
 	if (answer && json_object_object_get_ex(answer, "return", &value))
@@ -246,6 +248,23 @@ static int open_agent(struct agent *a)
 	return 0;
 }
 
+/* Who spoke to the agent before us may have died in the middle of a request, or not waited for an answer. */
+static int synchronize(const struct agent *a, int64_t id)
+{
+	if (a->s < 0)
+		return 0;  /* libvirt does */
+	char *request = mem_printf("%c{\"execute\":\"guest-sync-delimited\",\"arguments\":{\"id\":%lld}}", MARK, (long long)id);
+	int rc = ask_socket(a, request, true);
+	for (bool ours = false; rc == 0 && !ours; rc = ours ? 0 : read_answer(a, true)) {
+		const char *mark = memrchr(a->answer, MARK, strlen(a->answer));
+		json_object *answer = mark ? json_tokener_parse(mark + 1) : NULL, *value;
+		ours = answer && json_object_object_get_ex(answer, "return", &value) && json_object_get_int64(value) == id;
+		json_object_put(answer);
+	}
+	free(request);
+	return rc;
+}
+
 /* The FIFOs stay open until their last word was taken; or nobody is there any more to take it. */
 static int start_shell(struct agent *a)
 {
@@ -309,12 +328,12 @@ static int pump(struct agent *a)
 int qga_relay(void *arg)
 {
 	struct agent a = { .how = arg };
-	uint64_t key[2] = { 0 };
+	uint64_t key[3] = { 0 };
 	signal(SIGTERM, SIG_IGN);  /* the end of the input tells it, and then it tells the guest */
 	if (open_agent(&a) || getrandom(key, sizeof key, 0) != sizeof key)
 		return 1;
 	snprintf(a.over, sizeof a.over, "\001%016llx", (unsigned long long)key[0]);
 	a.answer = mem_new(ANSWER_LONGEST, 1);
 	a.folder = mem_printf("/run/stealscope-guest-%016llx", (unsigned long long)key[1]);
-	return start_shell(&a) || pump(&a) ? 1 : 0;
+	return synchronize(&a, (int64_t)(key[2] >> 16)) || start_shell(&a) || pump(&a) ? 1 : 0;
 }
