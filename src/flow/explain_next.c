@@ -153,7 +153,8 @@ static void advise_interrupt(struct story *s, const struct flow_entry *e)
 
 static void advise_waiting(struct story *s)
 {
-	fputs("Look next at what the vCPU's thread waited for on the host: its memory, a lock of its monitor, a device", s->to);
+	fputs("Look next at what the vCPU's thread waited for on the host: its memory, a lock of its monitor, a device, or the "
+	      "sibling that holds a spinning lock of its guest", s->to);
 	tell_command_of_subject(s, "path");
 	fputs(".\n", s->to);
 }
