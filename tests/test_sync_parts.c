@@ -325,7 +325,8 @@ static struct event fork_of(int64_t ts, int child, int pid)
 	return ev;
 }
 
-/* TID 11 belongs to one VM, then to another one; nothing but scheduling tells who runs on a CPU. */
+/* TID 11 belongs to one VM, then to another one; nothing but scheduling tells who runs on a CPU.  Between its exit and its
+ * last switch a thread is preempted, which is no other thread. */
 static void test_lives(void **state)
 {
 	(void)state;
@@ -333,14 +334,15 @@ static void test_lives(void **state)
 	first_end.exit.tid = 11;
 	struct event in = make(90, EV_SWITCH, 0, -1);
 	in.sw.next_tid = 11;
-	struct event process = make(1, EV_PROCESS, 0, -1);
-	process.process.tid = 11;
+	struct event process = make(1, EV_PROCESS, 0, -1), dying = make(310, EV_SWITCH, 0, -1);
+	process.process.tid = dying.sw.prev_tid = 11;
 	process.process.pid = 10;
+	dying.sw.prev_comm = 2;  /* "CPU 0/KVM" */
 	struct event ev[] = {
 		make(0, EV_OTHER, 0, 1), process, in, make(100, EV_KVM_ENTRY, 0, -1), make(200, EV_KVM_EXIT, 0, -1), first_end,
-		fork_of(400, 11, 40), make(500, EV_KVM_ENTRY, 1, 11), make(600, EV_KVM_EXIT, 1, 11), make(1000, EV_OTHER, 0, 1),
+		dying, fork_of(400, 11, 40), make(500, EV_KVM_ENTRY, 1, 11), make(600, EV_KVM_EXIT, 1, 11), make(1000, EV_OTHER, 0, 1),
 	};
-	ev[7].pid = ev[8].pid = 40;
+	ev[8].pid = ev[9].pid = 40;
 	struct host_view v;
 	struct trace *t;
 	struct vm_list vms;

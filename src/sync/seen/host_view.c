@@ -253,6 +253,8 @@ static void end_life(struct host_view *v, int64_t tid, int64_t ts, bool seen)
 	map_remove(&v->pid, (uint64_t)(uint32_t)tid);
 	map_remove(&v->born, (uint64_t)(uint32_t)tid);
 	const uint64_t *last = map_find(&v->sight, (uint64_t)(uint32_t)tid);
+	if (seen)
+		map_put(&v->ended, (uint64_t)(uint32_t)tid, NULL);
 	if (seen || (v->lossy && last))
 		*map_put(&v->other, (uint64_t)(uint32_t)tid, NULL) = seen ? (uint64_t)ts : *last;
 }
@@ -383,7 +385,8 @@ static void name_thread(struct host_view *v, int64_t ts, int64_t tid, int64_t co
 	bool named = comm != EVENT_ABSENT && comm > 0 && named_vcpu(v, comm) > 0;
 	if (!at && named)
 		forget_leader(v, tid);
-	if (!at && (known || named))
+	bool dying = !v->lossy && map_find(&v->ended, (uint64_t)tid);  /* behind its exit, before its last switch */
+	if (!at && (known || named) && !dying)
 		(void)thread_of(v, (int32_t)tid, ts);
 }
 
@@ -421,6 +424,7 @@ static void on_event(struct host_walk *w, const struct event *ev)
 		break;
 	case EV_FORK:
 		end_life(v, ev->fork.child_tid, ev->ts, false);
+		map_remove(&v->ended, (uint64_t)(uint32_t)ev->fork.child_tid);
 		*map_put(&v->born, (uint64_t)(uint32_t)ev->fork.child_tid, NULL) = (uint64_t)ev->ts;
 		name_thread(v, ev->ts, ev->fork.child_tid, ev->fork.child_comm, ev->fork.child_pid);
 		break;
@@ -555,6 +559,7 @@ void host_view_release(struct host_view *v)
 	map_release(&v->comm);
 	map_release(&v->pid);
 	map_release(&v->born);
+	map_release(&v->ended);
 	map_release(&v->sight);
 	map_release(&v->other);
 	map_release(&v->vcpu_name);

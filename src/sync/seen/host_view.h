@@ -53,6 +53,7 @@ struct host_view {
 	struct map live;       /* TID -> index of its live instance */
 	struct map comm;       /* TID -> string id */
 	struct map pid;        /* TID -> pid */
+	struct map ended;      /* TIDs whose last thread was seen to exit */
 	struct map born;       /* TID -> ns of the fork, when the trace shows it */
 	struct map vcpu_name;  /* string id -> 1 + number for "CPU n/KVM", 0 for other names */
 	const atomic_bool *stop;  /* set when the user wants no more of it: walks through events then fail; or NULL */
