@@ -135,7 +135,7 @@ static void test_host(void **state)
 	(void)state;
 	const struct record_options plain = { 0 };
 	char *place = mem_printf("%s/run/stealscope", tree.root), *folder = mem_printf("%s/r", tree.root);
-	check_host((struct record_options){ .duration = 1LL << 62 }, STATUS_SYSTEM, "and its disk has room for");
+	check_host((struct record_options){ .duration = 1LL << 62 }, STATUS_SYSTEM, ", of which 256 are left to others");
 	assert_int_not_equal(access(folder, F_OK), 0);
 	stop = 1;
 	check_host(plain, STATUS_CANCELLED, "stopped before it began");

@@ -132,8 +132,9 @@ static int check_room(struct recording *r, struct error *err)
 	time_duration(time, duration);
 	if (room < FORECAST_DISK_KEPT || room - FORECAST_DISK_KEPT < bytes)
 		return error_set(err, STATUS_SYSTEM, "a shorter -t, or -o on another disk",
-		                 "%s would take about %llu MB, and its disk has room for %llu", r->o->output,
-		                 (unsigned long long)(bytes >> 20), (unsigned long long)(room >> 20));
+		                 "%s would take about %llu MB, and its disk has room for %llu, of which %llu are left to others",
+		                 r->o->output, (unsigned long long)(bytes >> 20) + 1, (unsigned long long)(room >> 20),
+		                 FORECAST_DISK_KEPT >> 20);
 	say(r->o, "recording%s%s: about %llu MB", r->o->duration ? " " : "", r->o->duration ? time : "",
 	    (unsigned long long)((bytes >> 20) + 1));
 	return 0;
