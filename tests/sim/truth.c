@@ -35,18 +35,20 @@ static char *put_text(char *p, const char *text)
 
 static char *put_number(char *p, int64_t n)
 {
-	char digit[20];
-	int i = 0;
+	char text[20], *first = text + sizeof text;
 	uint64_t rest = n < 0 ? -(uint64_t)n : (uint64_t)n;
 
-	do
-		digit[i++] = (char)('0' + rest % 10);
-	while (rest /= 10);
+	for (; rest >= 100; rest /= 100) {
+		*--first = (char)('0' + rest % 10);
+		*--first = (char)('0' + rest % 100 / 10);
+	}
+	*--first = (char)('0' + rest % 10);
+	if (rest >= 10)
+		*--first = (char)('0' + rest / 10);
 	if (n < 0)
-		*p++ = '-';
-	while (i)
-		*p++ = digit[--i];
-	return p;
+		*--first = '-';
+	memcpy(p, first, (size_t)(text + sizeof text - first));
+	return p + (text + sizeof text - first);
 }
 
 static char *put_value(char *p, const struct sim *s, enum track_kind kind, int64_t value)
@@ -306,15 +308,23 @@ void truth_quota(struct sim *s, const struct quota_group *group)
 			set_out_by(&s->machine[i]->cpu[k]);
 }
 
+static void set_vcpu(struct cpu *g)
+{
+	struct sim *s = g->m->sim;
+	const bool gone = vcpu_gone(g);
+
+	set_out_by(g);
+	set(s, TRACK_VSTATUS, g->m, g->number, &g->vstatus, gone ? NOTHING : vcpu_state(g));
+	set(s, TRACK_VTHREAD, g->m, g->number, &g->vthread, gone ? NOTHING : g->host->tid);
+	set(s, TRACK_PCPU, g->m, g->number, &g->pcpu, gone ? NOTHING : g->host->cpu);
+}
+
 void truth_vcpu(struct cpu *g)
 {
 	struct sim *s = g->m->sim;
 
-	set_out_by(g);
-
-	set(s, TRACK_VSTATUS, g->m, g->number, &g->vstatus, vcpu_gone(g) ? NOTHING : vcpu_state(g));
-	set(s, TRACK_VTHREAD, g->m, g->number, &g->vthread, vcpu_gone(g) ? NOTHING : g->host->tid);
-	set(s, TRACK_PCPU, g->m, g->number, &g->pcpu, vcpu_gone(g) ? NOTHING : g->host->cpu);
+	if (s->truth)
+		set_vcpu(g);
 	if (!g->cur->idle && g->cur->state == TASK_RUNNING) {
 		request_usage(g->cur);
 		set(s, TRACK_STATUS, g->m, g->cur->tid, &g->cur->status, task_status(g->cur));
