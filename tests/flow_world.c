@@ -89,6 +89,23 @@ void world_rowf(struct world *w, const char *changes, const char *fmt, ...)
 	world_row(w, path, changes);
 }
 
+void world_rows(struct world *w, const char *whose, const struct world_rows *rows)
+{
+	const struct { const char *leaf, *changes; } row[] = {
+		{ "Status", rows->status }, { "CPU", rows->cpu }, { "Name", rows->name }, { "PID", rows->pid }, { "VM", rows->vm },
+		{ "Woken By", rows->woken_by }, { "Woken In", rows->woken_in }, { "Lock", rows->lock },
+		{ "Current Thread", rows->current }, { "Interrupt", rows->interrupt }, { "Host Thread", rows->host_thread },
+		{ "pCPU", rows->pcpu }, { "Exit", rows->exit }, { "Out By", rows->out_by },
+	};
+	const char *id = strchr(whose, '/') + 1, *folder = *id == 'C' ? "CPUs" : "Threads";
+	const int machine = (int)(id - 1 - whose);
+	for (size_t i = 0; i < COUNT(row); i++)
+		if (row[i].changes && strncmp(whose, "host/", 5) == 0)
+			world_rowf(w, row[i].changes, "/Host/%s/%s/%s", folder, id, row[i].leaf);
+		else if (row[i].changes)
+			world_rowf(w, row[i].changes, "/Virtual Machines/%.*s/%s/%s/%s", machine, whose, folder, id, row[i].leaf);
+}
+
 static int by_time(const void *a, const void *b)
 {
 	const struct world_change *x = a, *y = b;
@@ -230,29 +247,19 @@ void world_path(const struct world *w, const char *whose, int64_t from, int64_t 
 	path_release(&p);
 }
 
-#define CPU0 "/Virtual Machines/A/CPUs/CPU0/"
-#define GUEST "/Virtual Machines/A/Threads/"
-#define HOST "/Host/Threads/"
-
 void world_hog_takes(struct world *w)
 {
-	world_row(w, "/Host/CPUs/CPU0/Current Thread", "0 40; 30 99; 60 40");
-	world_row(w, HOST "40/Status", "0 RUNNING; 30 PREEMPTED; 60 RUNNING");
-	world_row(w, HOST "40/CPU", "0 0");
-	world_row(w, HOST "99/Status", "0 PREEMPTED; 30 RUNNING; 60 PREEMPTED");
-	world_row(w, HOST "99/Name", "0 hog");
-	world_row(w, CPU0 "Host Thread", "0 40");
-	world_row(w, CPU0 "pCPU", "0 0");
-	world_row(w, GUEST "5/Name", "0 work");
+	world_has(w, "host/CPU0", .current = "0 40; 30 99; 60 40");
+	world_has(w, "host/40", .status = "0 RUNNING; 30 PREEMPTED; 60 RUNNING", .cpu = "0 0");
+	world_has(w, "host/99", .status = "0 PREEMPTED; 30 RUNNING; 60 PREEMPTED", .name = "0 hog");
+	world_has(w, "A/CPU0", .host_thread = "0 40", .pcpu = "0 0");
+	world_has(w, "A/5", .name = "0 work");
 }
 
 void world_other_runs(struct world *w)
 {
-	world_row(w, CPU0 "Status", "0 RUNNING; 30 PREEMPTED; 60 RUNNING");
-	world_row(w, CPU0 "Current Thread", "0 6");
-	world_row(w, "/Virtual Machines/A/CPUs/CPU1/Host Thread", "0 50");
-	world_row(w, GUEST "5/CPU", "0 1");
-	world_row(w, GUEST "6/Status", "0 RUNNING; 30 VIRT_PREEMPTED; 60 RUNNING");
-	world_row(w, GUEST "6/CPU", "0 0");
-	world_row(w, GUEST "6/Name", "0 other");
+	world_has(w, "A/CPU0", .status = "0 RUNNING; 30 PREEMPTED; 60 RUNNING", .current = "0 6");
+	world_has(w, "A/CPU1", .host_thread = "0 50");
+	world_has(w, "A/5", .cpu = "0 1");
+	world_has(w, "A/6", .status = "0 RUNNING; 30 VIRT_PREEMPTED; 60 RUNNING", .cpu = "0 0", .name = "0 other");
 }

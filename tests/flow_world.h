@@ -23,8 +23,15 @@ void world_open(struct world *w);
 /* "0 RUNNING; 10 PREEMPTED; 25 -": from 0 on RUNNING, from 10 on PREEMPTED, null from 25 on.  The type of the value
  * follows from the last component of the path. */
 void world_row(struct world *w, const char *path, const char *changes);
-/* World rows under "/Virtual Machines/<vm>/CPUs/CPU<n>/" and the like. */
 void world_rowf(struct world *w, const char *changes, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* What "host/40", "A/5", "host/CPU0" or "A/CPU0" is like, as above: a row for each that is told. */
+struct world_rows {
+	const char *status;
+	const char *cpu, *name, *pid, *vm, *woken_by, *woken_in, *lock;        /* of threads */
+	const char *current, *interrupt, *host_thread, *pcpu, *exit, *out_by;  /* of CPUs */
+};
+#define world_has(w, whose, ...) world_rows((w), (whose), &(struct world_rows){ __VA_ARGS__ })
+void world_rows(struct world *w, const char *whose, const struct world_rows *rows);
 void world_close(struct world *w, int64_t begin, int64_t end);  /* finishes, opens and reads the topology */
 void world_release(struct world *w);
 

@@ -7,24 +7,18 @@
 static void two_vms(struct world *w, bool b_traced)
 {
 	world_open(w);
-	world_row(w, "/Host/Threads/42/Name", "0 burnP6");
-	world_row(w, "/Host/Threads/42/Status", "0 BLOCKED");
-	world_row(w, "/Host/Threads/43/Name", "0 qemu-io");
-	world_row(w, "/Host/Threads/43/Status", "0 BLOCKED");
-	world_row(w, "/Host/Threads/100/VM", "0 A/0");
-	world_row(w, "/Host/Threads/100/Name", "0 CPU 0/KVM");
-	world_row(w, "/Host/Threads/200/VM", "0 B/0");
-	world_row(w, "/Host/Threads/200/Name", "0 CPU 0/KVM");
-	world_row(w, "/Virtual Machines/A/CPUs/CPU0/Host Thread", "0 100");
-	world_row(w, "/Virtual Machines/B/CPUs/CPU0/Host Thread", "0 200");
-	world_row(w, "/Virtual Machines/A/Threads/5/Name", "0 alpha");
-	world_row(w, "/Virtual Machines/A/Threads/6/Name", "0 beta");
-	world_row(w, "/Virtual Machines/A/Threads/5/CPU", "0 0");
-	world_row(w, "/Virtual Machines/A/Threads/6/CPU", "0 0");
+	world_has(w, "host/42", .status = "0 BLOCKED", .name = "0 burnP6");
+	world_has(w, "host/43", .status = "0 BLOCKED", .name = "0 qemu-io");
+	world_has(w, "host/100", .name = "0 CPU 0/KVM", .vm = "0 A/0");
+	world_has(w, "host/200", .name = "0 CPU 0/KVM", .vm = "0 B/0");
+	world_has(w, "A/CPU0", .host_thread = "0 100");
+	world_has(w, "B/CPU0", .host_thread = "0 200");
+	world_has(w, "A/5", .cpu = "0 0", .name = "0 alpha");
+	world_has(w, "A/6", .cpu = "0 0", .name = "0 beta");
 	if (b_traced)
-		world_row(w, "/Virtual Machines/B/Threads/7/Name", "0 cc");
+		world_has(w, "B/7", .name = "0 cc");
 	else
-		world_row(w, "/Virtual Machines/B/CPUs/CPU0/Status", "0 RUNNING");
+		world_has(w, "B/CPU0", .status = "0 RUNNING");
 }
 
 /* The paper's Fig. 8: A yields to B and C; the flow is one busy CPU. */
@@ -33,13 +27,12 @@ static void fig8(void **state)
 	struct world w;
 	(void)state;
 	world_open(&w);
-	world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 1; 10 2; 20 1; 30 3; 45 1");
+	world_has(&w, "host/CPU0", .current = "0 1; 10 2; 20 1; 30 3; 45 1");
 	for (int tid = 1; tid <= 3; tid++)
 		world_rowf(&w, "0 0", "/Host/Threads/%d/CPU", tid);
-	world_row(&w, "/Host/Threads/1/Name", "0 A");
-	world_row(&w, "/Host/Threads/2/Name", "0 B");
-	world_row(&w, "/Host/Threads/3/Name", "0 C");
-	world_row(&w, "/Host/Threads/1/Status", "5 RUNNING; 10 PREEMPTED; 20 RUNNING; 30 PREEMPTED; 45 RUNNING; 60 -");
+	world_has(&w, "host/1", .status = "5 RUNNING; 10 PREEMPTED; 20 RUNNING; 30 PREEMPTED; 45 RUNNING; 60 -", .name = "0 A");
+	world_has(&w, "host/2", .name = "0 B");
+	world_has(&w, "host/3", .name = "0 C");
 	world_close(&w, 0, 99);
 	world_check_flow(&w, "host/1", WHOLE,
 	                 "5-9 running host/1 A @0; 10-19 preempting host/2 B @0; 20-29 running host/1 A @0; "
@@ -65,15 +58,13 @@ static void thieves(void **state)
 	struct world w;
 	(void)state;
 	two_vms(&w, true);
-	world_row(&w, "/Virtual Machines/A/Threads/5/Status",
-	          "0 RUNNING; 10 PREEMPTED; 30 RUNNING; 40 VIRT_PREEMPTED; 90 RUNNING");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/Status",
-	          "0 RUNNING; 20 VMM; 22 PREEMPTED; 25 VMM; 26 RUNNING; 40 VMM; 42 PREEMPTED; 88 VMM; 90 RUNNING");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/Current Thread", "0 5; 10 6; 30 5");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/pCPU", "0 1");
-	world_row(&w, "/Virtual Machines/B/CPUs/CPU0/Current Thread", "0 0; 60 7; 70 0");
-	world_row(&w, "/Host/CPUs/CPU1/Current Thread", "0 100; 22 42; 25 100; 42 42; 50 200; 80 0; 88 100");
-	world_row(&w, "/Host/CPUs/CPU1/Interrupt", "0 -; 44 irq/46-iwlwifi; 47 -; 82 softirq/7-SCHED; 84 -; 92 irq/1-x; 93 -");
+	world_has(&w, "A/5", .status = "0 RUNNING; 10 PREEMPTED; 30 RUNNING; 40 VIRT_PREEMPTED; 90 RUNNING");
+	world_has(&w, "A/CPU0", .pcpu = "0 1",
+	          .status = "0 RUNNING; 20 VMM; 22 PREEMPTED; 25 VMM; 26 RUNNING; 40 VMM; 42 PREEMPTED; 88 VMM; 90 RUNNING",
+	          .current = "0 5; 10 6; 30 5");
+	world_has(&w, "B/CPU0", .current = "0 0; 60 7; 70 0");
+	world_has(&w, "host/CPU1", .current = "0 100; 22 42; 25 100; 42 42; 50 200; 80 0; 88 100",
+	          .interrupt = "0 -; 44 irq/46-iwlwifi; 47 -; 82 softirq/7-SCHED; 84 -; 92 irq/1-x; 93 -");
 	world_close(&w, 0, 99);
 	world_check_flow(&w, "A/5", WHOLE,
 	                 "0-9 running A/5 alpha @1; 10-19 preempting A/6 beta @1; 20-21 hypervisor A/6 beta @1; "
@@ -96,12 +87,10 @@ static void guest_irq_and_untraced(void **state)
 	struct world w;
 	(void)state;
 	two_vms(&w, false);
-	world_row(&w, "/Virtual Machines/A/Threads/5/Status", "0 RUNNING; 20 VIRT_PREEMPTED; 30 RUNNING; 40 PREEMPTED");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/Status", "0 RUNNING; 20 PREEMPTED; 30 RUNNING");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/Current Thread", "0 5; 40 6");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/Interrupt", "0 -; 5 irq/27-virtio0; 8 -; 44 softirq/1-TIMER; 46 -");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/pCPU", "0 1");
-	world_row(&w, "/Host/CPUs/CPU1/Current Thread", "0 100; 20 200; 30 100");
+	world_has(&w, "A/5", .status = "0 RUNNING; 20 VIRT_PREEMPTED; 30 RUNNING; 40 PREEMPTED");
+	world_has(&w, "A/CPU0", .pcpu = "0 1", .status = "0 RUNNING; 20 PREEMPTED; 30 RUNNING", .current = "0 5; 40 6",
+	          .interrupt = "0 -; 5 irq/27-virtio0; 8 -; 44 softirq/1-TIMER; 46 -");
+	world_has(&w, "host/CPU1", .current = "0 100; 20 200; 30 100");
 	world_close(&w, 0, 49);
 	world_check_flow(&w, "A/5", WHOLE,
 	                 "0-4 running A/5 alpha @1; 5-7 irq A/-1 irq/27-virtio0 @1; 8-19 running A/5 alpha @1; "
@@ -117,20 +106,18 @@ static void migration_throttle_block(void **state)
 	struct world w;
 	(void)state;
 	two_vms(&w, true);
-	world_row(&w, "/Virtual Machines/A/Threads/5/Status", "0 RUNNING; 10 VIRT_PREEMPTED; 60 RUNNING; 70 BLOCKED; 80 PREEMPTED; "
-	          "83 RUNNING; 90 BLOCKED");
-	world_row(&w, "/Virtual Machines/A/Threads/5/Woken By", "80 A/6; 85 host/42");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/Status",
-	          "0 RUNNING; 10 PREEMPTED; 40 HOST_BLOCKED; 55 PREEMPTED; 60 RUNNING; 70 IDLE; 80 WAKING; 82 VMM; 83 RUNNING; 90 IDLE");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/Current Thread", "0 5; 70 0; 83 5; 90 0");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/pCPU", "0 1; 20 2");
-	world_row(&w, "/Host/Threads/100/Woken By", "55 host/43");
-	world_row(&w, "/Host/Threads/100/CPU", "0 1; 20 2");
-	world_row(&w, "/Host/Threads/100/Status", "0 RUNNING; 10 PREEMPTED; 40 BLOCKED; 55 PREEMPTED; 60 RUNNING; 70 BLOCKED; "
-	          "80 PREEMPTED; 82 RUNNING; 90 BLOCKED");
-	world_row(&w, "/Host/CPUs/CPU1/Current Thread", "0 100; 10 42");
-	world_row(&w, "/Host/CPUs/CPU2/Current Thread", "0 43; 25 0; 50 43; 60 100; 70 43; 82 100; 90 0");
-	world_row(&w, "/Virtual Machines/B/CPUs/CPU0/Current Thread", "0 0");
+	world_has(&w, "A/5",
+	          .status = "0 RUNNING; 10 VIRT_PREEMPTED; 60 RUNNING; 70 BLOCKED; 80 PREEMPTED; 83 RUNNING; 90 BLOCKED",
+	          .woken_by = "80 A/6; 85 host/42");
+	world_has(&w, "A/CPU0", .pcpu = "0 1; 20 2",
+	          .status = "0 RUNNING; 10 PREEMPTED; 40 HOST_BLOCKED; 55 PREEMPTED; 60 RUNNING; 70 IDLE; 80 WAKING; 82 VMM; "
+	                    "83 RUNNING; 90 IDLE", .current = "0 5; 70 0; 83 5; 90 0");
+	world_has(&w, "host/100",
+	          .status = "0 RUNNING; 10 PREEMPTED; 40 BLOCKED; 55 PREEMPTED; 60 RUNNING; 70 BLOCKED; 80 PREEMPTED; "
+	                    "82 RUNNING; 90 BLOCKED", .cpu = "0 1; 20 2", .woken_by = "55 host/43");
+	world_has(&w, "host/CPU1", .current = "0 100; 10 42");
+	world_has(&w, "host/CPU2", .current = "0 43; 25 0; 50 43; 60 100; 70 43; 82 100; 90 0");
+	world_has(&w, "B/CPU0", .current = "0 0");
 	world_close(&w, 0, 99);
 	world_check_flow(&w, "A/5", WHOLE,
 	                 "0-9 running A/5 alpha @1; 10-19 preempting host/42 burnP6 @1; 20-24 preempting host/43 qemu-io @2; "
@@ -150,15 +137,12 @@ static void limited(void **state)
 	struct world w;
 	(void)state;
 	two_vms(&w, true);
-	world_row(&w, "/Virtual Machines/A/Threads/5/Status", "0 VIRT_PREEMPTED");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/Status", "0 PREEMPTED; 60 HOST_BLOCKED; 80 PREEMPTED");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/Current Thread", "0 5");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/pCPU", "0 1");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/Out By", "10 quota; 50 -; 60 pause; 90 -");
-	world_row(&w, "/Host/Threads/100/Status", "0 PREEMPTED; 60 BLOCKED; 80 PREEMPTED");
-	world_row(&w, "/Host/Threads/100/CPU", "0 1");
-	world_row(&w, "/Host/CPUs/CPU1/Current Thread", "0 42; 30 0; 40 43; 70 42");
-	world_row(&w, "/Virtual Machines/B/CPUs/CPU0/Current Thread", "0 0");
+	world_has(&w, "A/5", .status = "0 VIRT_PREEMPTED");
+	world_has(&w, "A/CPU0", .pcpu = "0 1", .status = "0 PREEMPTED; 60 HOST_BLOCKED; 80 PREEMPTED", .current = "0 5",
+	          .out_by = "10 quota; 50 -; 60 pause; 90 -");
+	world_has(&w, "host/100", .status = "0 PREEMPTED; 60 BLOCKED; 80 PREEMPTED", .cpu = "0 1");
+	world_has(&w, "host/CPU1", .current = "0 42; 30 0; 40 43; 70 42");
+	world_has(&w, "B/CPU0", .current = "0 0");
 	world_close(&w, 0, 99);
 	world_check_flow(&w, "A/5", WHOLE,
 	                 "0-9 preempting host/42 burnP6 @1; 10-49 limited quota @1; 50-59 preempting host/43 qemu-io @1; "
@@ -188,13 +172,11 @@ static void paper_states(void **state)
 	struct world w;
 	(void)state;
 	two_vms(&w, true);
-	world_row(&w, "/Virtual Machines/A/Threads/5/Status", "0 VIRT_PREEMPTED");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/Status", "0 PREEMPTED");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/Current Thread", "0 5");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/pCPU", "0 1");
-	world_row(&w, "/Host/Threads/100/Status", "0 BLOCKED; 7 PREEMPTED");
-	world_row(&w, "/Host/CPUs/CPU1/Current Thread", "0 42");
-	world_row(&w, "/Virtual Machines/B/CPUs/CPU0/Current Thread", "0 0");
+	world_has(&w, "A/5", .status = "0 VIRT_PREEMPTED");
+	world_has(&w, "A/CPU0", .pcpu = "0 1", .status = "0 PREEMPTED", .current = "0 5");
+	world_has(&w, "host/100", .status = "0 BLOCKED; 7 PREEMPTED");
+	world_has(&w, "host/CPU1", .current = "0 42");
+	world_has(&w, "B/CPU0", .current = "0 0");
 	world_close(&w, 0, 9);
 	world_check_flow(&w, "A/5", WHOLE, "0-6 waiting; 7-9 preempting host/42 burnP6 @1");
 	world_release(&w);
@@ -206,14 +188,13 @@ static void lost(void **state)
 	struct world w;
 	(void)state;
 	two_vms(&w, true);
-	world_row(&w, "/Virtual Machines/A/Threads/5/Status", "0 VIRT_PREEMPTED; 40 UNKNOWN; 50 PREEMPTED; 60 RUNNING; 70 BLOCKED; "
-	          "80 UNKNOWN; 90 -; 95 RUNNING");
-	world_row(&w, "/Virtual Machines/A/Threads/5/Woken By", "0 A/6");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/Status", "0 PREEMPTED; 10 UNKNOWN; 20 PREEMPTED; 45 RUNNING");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/Current Thread", "0 5; 55 -");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/pCPU", "0 1; 35 -");
-	world_row(&w, "/Host/CPUs/CPU1/Current Thread", "0 42; 20 -; 25 100; 30 42");
-	world_row(&w, "/Virtual Machines/B/CPUs/CPU0/Current Thread", "0 0");
+	world_has(&w, "A/5",
+	          .status = "0 VIRT_PREEMPTED; 40 UNKNOWN; 50 PREEMPTED; 60 RUNNING; 70 BLOCKED; 80 UNKNOWN; 90 -; 95 RUNNING",
+	          .woken_by = "0 A/6");
+	world_has(&w, "A/CPU0", .pcpu = "0 1; 35 -", .status = "0 PREEMPTED; 10 UNKNOWN; 20 PREEMPTED; 45 RUNNING",
+	          .current = "0 5; 55 -");
+	world_has(&w, "host/CPU1", .current = "0 42; 20 -; 25 100; 30 42");
+	world_has(&w, "B/CPU0", .current = "0 0");
 	world_close(&w, 0, 99);
 	/* 20: pCPU lost; 25: the vCPU waits for itself; 35: no pCPU; 50: waits for itself; 55: guest lost */
 	world_check_flow(&w, "A/5", WHOLE,
@@ -229,13 +210,11 @@ static void containers(void **state)
 	struct world w;
 	(void)state;
 	world_open(&w);
-	world_row(&w, "/Host/Threads/1/Name", "0 one");
-	world_row(&w, "/Host/Threads/1/CPU", "0 0");
-	world_row(&w, "/Host/Threads/1/Status", "0 RUNNING; 10 PREEMPTED; 30 RUNNING");
-	world_row(&w, "/Host/Threads/2/Name", "0 two");
+	world_has(&w, "host/1", .status = "0 RUNNING; 10 PREEMPTED; 30 RUNNING", .cpu = "0 0", .name = "0 one");
+	world_has(&w, "host/2", .name = "0 two");
 	world_row(&w, "/Containers/web/Threads/2/Status", "0 RUNNING; 5 PREEMPTED; 10 RUNNING");
 	world_row(&w, "/Containers/web/Threads/2/CPU", "0 0");
-	world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 1; 10 2; 20 99; 30 1");
+	world_has(&w, "host/CPU0", .current = "0 1; 10 2; 20 99; 30 1");
 	world_close(&w, 0, 39);
 	world_check_flow(&w, "host/1", WHOLE, "0-9 running host/1 one @0; 10-19 preempting web/2 two @0; "
 	                 "20-29 preempting host/99 @0; 30-39 running host/1 one @0");
@@ -250,22 +229,15 @@ static void nested(void **state)
 	(void)state;
 	two_vms(&w, true);
 	world_row(&w, "/Virtual Machines/N/Parent", "0 A");
-	world_row(&w, "/Virtual Machines/A/Threads/8/VM", "0 N/0");
-	world_row(&w, "/Virtual Machines/A/Threads/8/Name", "0 CPU 0/KVM");
-	world_row(&w, "/Virtual Machines/A/Threads/8/CPU", "0 0");
-	world_row(&w, "/Virtual Machines/A/Threads/8/Status", "0 RUNNING; 10 VIRT_PREEMPTED; 20 RUNNING; 30 PREEMPTED; 50 RUNNING");
-	world_row(&w, "/Virtual Machines/A/Threads/5/Status", "0 BLOCKED; 20 PREEMPTED; 30 RUNNING; 50 BLOCKED");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/Status", "0 RUNNING; 10 PREEMPTED; 20 RUNNING; 40 PREEMPTED; 45 RUNNING");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/Current Thread", "0 8; 30 5; 50 8");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/pCPU", "0 1");
-	world_row(&w, "/Virtual Machines/B/CPUs/CPU0/Current Thread", "0 7");
-	world_row(&w, "/Host/CPUs/CPU1/Current Thread", "0 100; 10 200; 20 100; 40 42; 45 100");
-	world_row(&w, "/Virtual Machines/N/CPUs/CPU0/Status", "0 RUNNING; 30 PREEMPTED; 50 VMM; 52 RUNNING");
-	world_row(&w, "/Virtual Machines/N/CPUs/CPU0/Current Thread", "0 9");
-	world_row(&w, "/Virtual Machines/N/CPUs/CPU0/pCPU", "0 0");
-	world_row(&w, "/Virtual Machines/N/Threads/9/Name", "0 inner");
-	world_row(&w, "/Virtual Machines/N/Threads/9/CPU", "0 0");
-	world_row(&w, "/Virtual Machines/N/Threads/9/Status", "0 RUNNING; 30 VIRT_PREEMPTED; 52 RUNNING");
+	world_has(&w, "A/8", .status = "0 RUNNING; 10 VIRT_PREEMPTED; 20 RUNNING; 30 PREEMPTED; 50 RUNNING", .cpu = "0 0",
+	          .name = "0 CPU 0/KVM", .vm = "0 N/0");
+	world_has(&w, "A/5", .status = "0 BLOCKED; 20 PREEMPTED; 30 RUNNING; 50 BLOCKED");
+	world_has(&w, "A/CPU0", .pcpu = "0 1", .status = "0 RUNNING; 10 PREEMPTED; 20 RUNNING; 40 PREEMPTED; 45 RUNNING",
+	          .current = "0 8; 30 5; 50 8");
+	world_has(&w, "B/CPU0", .current = "0 7");
+	world_has(&w, "host/CPU1", .current = "0 100; 10 200; 20 100; 40 42; 45 100");
+	world_has(&w, "N/CPU0", .pcpu = "0 0", .status = "0 RUNNING; 30 PREEMPTED; 50 VMM; 52 RUNNING", .current = "0 9");
+	world_has(&w, "N/9", .status = "0 RUNNING; 30 VIRT_PREEMPTED; 52 RUNNING", .cpu = "0 0", .name = "0 inner");
 	world_close(&w, 0, 59);
 	world_check_flow(&w, "N/9", WHOLE,
 	                 "0-9 running N/9 inner @1; 10-19 preempting B/7 cc @1; 20-29 running N/9 inner @1; "
@@ -282,18 +254,14 @@ static void lives_of_a_tid(void **state)
 	struct world w;
 	(void)state;
 	world_open(&w);
-	world_row(&w, "/Host/Threads/100/VM", "0 A/0; 20 -; 30 B/0");
-	world_row(&w, "/Host/Threads/100/Name", "0 CPU 0/KVM; 20 make; 30 CPU 0/KVM");
-	world_row(&w, "/Host/Threads/42/Status", "0 PREEMPTED");
-	world_row(&w, "/Host/Threads/42/CPU", "0 1");
-	world_row(&w, "/Host/CPUs/CPU1/Current Thread", "0 100");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/Host Thread", "0 100; 20 -; 35 101");
-	world_row(&w, "/Virtual Machines/B/CPUs/CPU0/Host Thread", "0 101; 30 100");
-	world_row(&w, "/Host/Threads/101/VM", "0 B/0; 30 -");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/Current Thread", "0 5");
-	world_row(&w, "/Virtual Machines/A/Threads/5/Name", "0 alpha");
-	world_row(&w, "/Virtual Machines/B/CPUs/CPU0/Current Thread", "0 7");
-	world_row(&w, "/Virtual Machines/B/Threads/7/Name", "0 cc");
+	world_has(&w, "host/100", .name = "0 CPU 0/KVM; 20 make; 30 CPU 0/KVM", .vm = "0 A/0; 20 -; 30 B/0");
+	world_has(&w, "host/42", .status = "0 PREEMPTED", .cpu = "0 1");
+	world_has(&w, "host/CPU1", .current = "0 100");
+	world_has(&w, "A/CPU0", .host_thread = "0 100; 20 -; 35 101", .current = "0 5");
+	world_has(&w, "B/CPU0", .host_thread = "0 101; 30 100", .current = "0 7");
+	world_has(&w, "host/101", .vm = "0 B/0; 30 -");
+	world_has(&w, "A/5", .name = "0 alpha");
+	world_has(&w, "B/7", .name = "0 cc");
 	world_close(&w, 0, 39);
 	world_check_flow(&w, "host/42", WHOLE, "0-19 preempting A/5 alpha @1; 20-29 preempting host/100 make @1; "
 	                 "30-39 preempting B/7 cc @1");
@@ -317,15 +285,14 @@ static void hostile(void **state)
 		world_rowf(&w, "0 5", "/Virtual Machines/%s/CPUs/CPU0/Current Thread", me);
 		world_rowf(&w, "0 0; 12 -7", "/Virtual Machines/%s/CPUs/CPU0/pCPU", me);
 	}
-	world_row(&w, "/Virtual Machines/A/Threads/6/VM", "0 A/0");
-	world_row(&w, "/Virtual Machines/A/Threads/7/VM", "0 /");
-	world_row(&w, "/Virtual Machines/A/Threads/8/VM", "0 B/99999999999999999999");
-	world_row(&w, "/Virtual Machines/A/Threads/99999999999999999999/Name", "0 far");
+	world_has(&w, "A/6", .vm = "0 A/0");
+	world_has(&w, "A/7", .vm = "0 /");
+	world_has(&w, "A/8", .vm = "0 B/99999999999999999999");
+	world_has(&w, "A/99999999999999999999", .name = "0 far");
 	world_row(&w, "/Virtual Machines/A/Threads/x/Name", "0 no tid");
-	world_row(&w, "/Host/Threads/1/Status", "0 RUNNING; 20 PREEMPTED; 40 BLOCKED; 45 RUNNING");
-	world_row(&w, "/Host/Threads/1/Woken By", "0 A/99999999999; 45 /");
-	world_row(&w, "/Host/Threads/1/CPU", "0 99999999999; 25 0");
-	world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 -5; 30 99999999999");
+	world_has(&w, "host/1", .status = "0 RUNNING; 20 PREEMPTED; 40 BLOCKED; 45 RUNNING", .cpu = "0 99999999999; 25 0",
+	          .woken_by = "0 A/99999999999; 45 /");
+	world_has(&w, "host/CPU0", .current = "0 -5; 30 99999999999");
 	uint32_t wrong = history_attribute(w.b, "/Host/CPUs/CPU0/Interrupt", HISTORY_INT, 0, &err);
 	assert_int_equal(history_set(w.b, 0, wrong, 77, &err), 0);
 	wrong = history_attribute(w.b, "/Host/Threads/2/Status", HISTORY_STRING, 0, &err);
@@ -353,11 +320,12 @@ static void gaps(void **state)
 	struct error err = ERROR_INIT;
 	(void)state;
 	two_vms(&w, true);
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU0/Status",
-	          "0 RUNNING; 10 PREEMPTED; 20 HOST_BLOCKED; 50 PREEMPTED; 55 RUNNING; 60 PREEMPTED; 62 IDLE; 70 WAKING; 75 PREEMPTED");
-	world_row(&w, "/Virtual Machines/A/Threads/5/Status", "0 PREEMPTED; 5 VIRT_PREEMPTED; 9 RUNNING; 90 PREEMPTED; 91 -");
-	world_row(&w, "/Virtual Machines/B/CPUs/CPU0/Status", "0 RUNNING; 10 HOST_BLOCKED; 20 PREEMPTED; 25 HOST_BLOCKED; "
-	          "30 PREEMPTED; 40 RUNNING");
+	world_has(&w, "A/CPU0",
+	          .status = "0 RUNNING; 10 PREEMPTED; 20 HOST_BLOCKED; 50 PREEMPTED; 55 RUNNING; 60 PREEMPTED; 62 IDLE; "
+	                    "70 WAKING; 75 PREEMPTED");
+	world_has(&w, "A/5", .status = "0 PREEMPTED; 5 VIRT_PREEMPTED; 9 RUNNING; 90 PREEMPTED; 91 -");
+	world_has(&w, "B/CPU0",
+	          .status = "0 RUNNING; 10 HOST_BLOCKED; 20 PREEMPTED; 25 HOST_BLOCKED; 30 PREEMPTED; 40 RUNNING");
 	world_close(&w, 0, 99);
 	struct subject cpu = world_subject(&w, "A/vCPU0"), th = world_subject(&w, "A/alpha"), vm = world_subject(&w, "A");
 	assert_int_equal(gap_find(&w.topo, &cpu, 0, 1, &g, &err), 1);

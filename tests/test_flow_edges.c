@@ -8,7 +8,6 @@
 #include "base/notes.h"
 
 #define H "/Host/Threads/"
-#define A "/Virtual Machines/A/"
 
 /* One who loses its CPU to nobody, then to two handlers one after the other: three pieces, though none is a thread's. */
 static int note_piece(void *arg, const struct gap_piece *p)
@@ -28,10 +27,8 @@ static void test_pieces(void **state)
 	struct error err = ERROR_INIT;
 	const struct progress silent = { 0 };
 	world_open(&w);
-	world_row(&w, H "1/Status", "0 PREEMPTED; 30 RUNNING");
-	world_row(&w, H "1/CPU", "0 0");
-	world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 0; 30 1");
-	world_row(&w, "/Host/CPUs/CPU0/Interrupt", "10 irq/1; 20 irq/2; 30 -");
+	world_has(&w, "host/1", .status = "0 PREEMPTED; 30 RUNNING", .cpu = "0 0");
+	world_has(&w, "host/CPU0", .current = "0 0; 30 1", .interrupt = "10 irq/1; 20 irq/2; 30 -");
 	world_close(&w, 0, 39);
 	assert_int_equal(gap_each_piece(&w.topo, 0, 39, note_piece, text, &silent, &err), 0);
 	assert_string_equal(text, "0-9 idle-cpu ;10-19 irq irq/1;20-29 irq irq/2;");
@@ -46,10 +43,9 @@ static void test_self(void **state)
 	struct steal s;
 	struct error err = ERROR_INIT;
 	world_open(&w);
-	world_row(&w, H "42/Status", "0 PREEMPTED; 30 RUNNING");
-	world_row(&w, H "42/CPU", "0 0");
-	world_row(&w, H "43/Status", "0 RUNNING; 30 BLOCKED");
-	world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 42; 10 43; 30 42");
+	world_has(&w, "host/42", .status = "0 PREEMPTED; 30 RUNNING", .cpu = "0 0");
+	world_has(&w, "host/43", .status = "0 RUNNING; 30 BLOCKED");
+	world_has(&w, "host/CPU0", .current = "0 42; 10 43; 30 42");
 	world_close(&w, 0, 39);
 	assert_int_equal(steal_matrix(&w.topo, STEAL_BY_MACHINE, NULL, 0, 39, &s, &err), 0);
 	assert_int_equal(s.cells, 2);
@@ -68,12 +64,8 @@ static void test_host_silent(void **state)
 	for (int traced = 0; traced < 2; traced++) {
 		struct world w;
 		world_open(&w);
-		if (traced)
-			world_row(&w, A "CPUs/CPU0/Status", "0 -; 20 RUNNING");
-		world_row(&w, A "CPUs/CPU0/Current Thread", "0 6; 30 5");
-		world_row(&w, A "CPUs/CPU0/Interrupt", "0 -; 10 timer; 12 -");
-		world_row(&w, A "Threads/5/Status", "0 PREEMPTED; 30 RUNNING");
-		world_row(&w, A "Threads/5/CPU", "0 0");
+		world_has(&w, "A/CPU0", .status = traced ? "0 -; 20 RUNNING" : NULL, .current = "0 6; 30 5", .interrupt = "0 -; 10 timer; 12 -");
+		world_has(&w, "A/5", .status = "0 PREEMPTED; 30 RUNNING", .cpu = "0 0");
 		world_close(&w, 0, 39);
 		world_check_flow(&w, "A/5", 0, 39, traced ? "0-19 unknown; 20-29 preempting A/6; 30-39 running A/5"
 		                 : "0-9 preempting A/6; 10-11 irq A/-1 timer; 12-29 preempting A/6; 30-39 running A/5");
@@ -87,15 +79,11 @@ static void test_paused(void **state)
 	(void)state;
 	struct world w;
 	world_open(&w);
-	world_row(&w, H "42/Status", "0 RUNNING; 10 BLOCKED; 30 RUNNING");
-	world_row(&w, H "42/CPU", "0 0");
-	world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 42; 10 0; 30 42");
-	world_row(&w, A "CPUs/CPU0/Host Thread", "0 42");
-	world_row(&w, A "CPUs/CPU0/Status", "0 IDLE; 35 RUNNING");
-	world_row(&w, A "CPUs/CPU0/Current Thread", "0 0; 35 5");
-	world_row(&w, A "CPUs/CPU0/Out By", "0 -; 10 pause; 30 -");
-	world_row(&w, A "Threads/5/Status", "0 PREEMPTED; 35 RUNNING");
-	world_row(&w, A "Threads/5/CPU", "0 0");
+	world_has(&w, "host/42", .status = "0 RUNNING; 10 BLOCKED; 30 RUNNING", .cpu = "0 0");
+	world_has(&w, "host/CPU0", .current = "0 42; 10 0; 30 42");
+	world_has(&w, "A/CPU0", .host_thread = "0 42", .status = "0 IDLE; 35 RUNNING", .current = "0 0; 35 5",
+	          .out_by = "0 -; 10 pause; 30 -");
+	world_has(&w, "A/5", .status = "0 PREEMPTED; 35 RUNNING", .cpu = "0 0");
 	world_close(&w, 0, 39);
 	world_check_flow(&w, "A/5", 0, 39, "0-9 idle-cpu; 10-29 limited pause @0; 30-34 idle-cpu; 35-39 running A/5 @0");
 	world_release(&w);
@@ -110,7 +98,8 @@ static void test_demand(void **state)
 	struct error err = ERROR_INIT;
 	int64_t ran = 0, lost = 0;
 	world_open(&w);
-	world_row(&w, A "CPUs/CPU0/Status", "0 RUNNING; 1 WAKING; 3 PREEMPTED; 7 HOST_BLOCKED; 15 VMM; 31 IDLE; 63 UNKNOWN; 127 -");
+	world_has(&w, "A/CPU0",
+	          .status = "0 RUNNING; 1 WAKING; 3 PREEMPTED; 7 HOST_BLOCKED; 15 VMM; 31 IDLE; 63 UNKNOWN; 127 -");
 	world_close(&w, 0, 199);
 	const struct subject cpu = world_subject(&w, "A/vCPU0");
 	assert_int_equal(demand_of(&w.topo, &cpu, 0, 199, &d, &err), 0);
@@ -133,11 +122,8 @@ static void test_block(void **state)
 	struct wait_list l;
 	struct error err = ERROR_INIT;
 	world_open(&w);
-	world_row(&w, H "40/Status", "0 BLOCKED; 10 RUNNING");
-	world_row(&w, H "40/Woken By", "10 host/0");
-	world_row(&w, H "40/Woken In", "10 softirq/4-BLOCK");
-	world_row(&w, A "CPUs/CPU0/Status", "0 IDLE; 10 RUNNING");
-	world_row(&w, A "CPUs/CPU0/Host Thread", "0 40");
+	world_has(&w, "host/40", .status = "0 BLOCKED; 10 RUNNING", .woken_by = "10 host/0", .woken_in = "10 softirq/4-BLOCK");
+	world_has(&w, "A/CPU0", .host_thread = "0 40", .status = "0 IDLE; 10 RUNNING");
 	world_close(&w, 0, 19);
 	assert_int_equal(waits_of(&w.topo, NULL, 0, 19, &l, &err), 0);
 	assert_int_equal(l.rows, 1);
@@ -154,10 +140,10 @@ static void test_doubts(void **state)
 	struct notes notes = { 0 }, of = { 0 };
 	size_t size;
 	world_open(&w);
-	world_row(&w, A "CPUs/CPU0/Status", "0 RUNNING");
-	world_row(&w, "/Virtual Machines/N/CPUs/CPU0/Status", "0 RUNNING");
+	world_has(&w, "A/CPU0", .status = "0 RUNNING");
+	world_has(&w, "N/CPU0", .status = "0 RUNNING");
 	world_row(&w, "/Virtual Machines/N/Parent", "0 A");
-	world_row(&w, "/Virtual Machines/B/CPUs/CPU0/Status", "0 RUNNING");
+	world_has(&w, "B/CPU0", .status = "0 RUNNING");
 	notes_add(&notes, NOTE_CLOCK, "A", "outer");
 	notes_add(&notes, NOTE_CLOCK, "N", "inner");
 	notes_add(&notes, NOTE_FACT, "N", "no doubt");
@@ -189,11 +175,10 @@ static void check_thief(const char *turns, int32_t tid, int64_t ns)
 	struct summary s;
 	struct error err = ERROR_INIT;
 	world_open(&w);
-	world_row(&w, A "CPUs/CPU0/Status", "0 PREEMPTED; 100 RUNNING");
-	world_row(&w, A "CPUs/CPU0/pCPU", "0 0");
+	world_has(&w, "A/CPU0", .pcpu = "0 0", .status = "0 PREEMPTED; 100 RUNNING");
 	for (int i = 42; i < 45; i++)
 		world_rowf(&w, "0 RUNNING", H "%d/Status", i);
-	world_row(&w, "/Host/CPUs/CPU0/Current Thread", turns);
+	world_has(&w, "host/CPU0", .current = turns);
 	world_close(&w, 0, 199);
 	const struct subject vm = world_subject(&w, "A");
 	const struct summary_options o = { .only = &vm, .from = 0, .to = 199, .gaps = true };
@@ -232,10 +217,9 @@ static size_t find_timers(const int *distance, size_t n, struct periodic *first)
 		c += (size_t)snprintf(cpu + c, sizeof cpu - c, "; %" PRId64 " 200; %" PRId64 " 9", t, t + MS);
 	}
 	world_open(&w);
-	world_row(&w, H "200/VM", "0 B/0");
-	world_row(&w, H "200/Status", host);
-	world_row(&w, "/Host/CPUs/CPU0/Current Thread", cpu);
-	world_row(&w, "/Virtual Machines/B/CPUs/CPU0/Status", "0 IDLE");
+	world_has(&w, "host/200", .status = host, .vm = "0 B/0");
+	world_has(&w, "host/CPU0", .current = cpu);
+	world_has(&w, "B/CPU0", .status = "0 IDLE");
 	for (int tid = 42; tid < 44; tid++) {
 		world_rowf(&w, "0 PREEMPTED", H "%d/Status", tid);
 		world_rowf(&w, "0 0", H "%d/CPU", tid);

@@ -3,25 +3,18 @@
 
 #include "flow_world.h"
 
-#define VCPU "/Virtual Machines/A/CPUs/CPU0/"
-
 /*  0 enters  10 exit npf  20 enters  30 exit npf  40 enters (idle)  50 exit hlt, blocked 55, woken 70, on 80  90 enters
  * 100 exit msr  105 exit npf (no entry between)  110 enters  120 lost  130 exit hlt, to the end */
 static void make(struct world *w)
 {
 	world_open(w);
-	world_row(w, "/Host/CPUs/CPU0/Current Thread", "0 42; 55 0; 80 42");
-	world_row(w, "/Host/Threads/42/Status", "0 RUNNING; 55 BLOCKED; 70 PREEMPTED; 80 RUNNING");
-	world_row(w, "/Host/Threads/42/CPU", "0 0");
-	world_row(w, "/Host/Threads/42/Name", "0 kvm");
-	world_row(w, VCPU "Status", "0 RUNNING; 10 VMM; 20 RUNNING; 30 VMM; 40 IDLE; 50 VMM; 55 IDLE; 70 WAKING; 80 VMM; "
-	                            "90 RUNNING; 100 VMM; 110 RUNNING; 120 UNKNOWN; 130 VMM");
-	world_row(w, VCPU "Exit", "10 npf; 50 hlt; 100 msr; 105 npf; 120 -; 130 hlt");
-	world_row(w, VCPU "Host Thread", "0 42");
-	world_row(w, VCPU "pCPU", "0 0");
-	world_row(w, VCPU "Current Thread", "0 7; 40 0; 95 7");
-	world_row(w, "/Virtual Machines/A/Threads/7/Status", "0 RUNNING; 40 BLOCKED; 95 RUNNING");
-	world_row(w, "/Virtual Machines/A/Threads/7/Name", "0 work");
+	world_has(w, "host/CPU0", .current = "0 42; 55 0; 80 42");
+	world_has(w, "host/42", .status = "0 RUNNING; 55 BLOCKED; 70 PREEMPTED; 80 RUNNING", .cpu = "0 0", .name = "0 kvm");
+	world_has(w, "A/CPU0", .host_thread = "0 42", .pcpu = "0 0",
+	          .status = "0 RUNNING; 10 VMM; 20 RUNNING; 30 VMM; 40 IDLE; 50 VMM; 55 IDLE; 70 WAKING; 80 VMM; 90 RUNNING; "
+	                    "100 VMM; 110 RUNNING; 120 UNKNOWN; 130 VMM", .current = "0 7; 40 0; 95 7",
+	          .exit = "10 npf; 50 hlt; 100 msr; 105 npf; 120 -; 130 hlt");
+	world_has(w, "A/7", .status = "0 RUNNING; 40 BLOCKED; 95 RUNNING", .name = "0 work");
 	world_close(w, 0, 199);
 }
 

@@ -3,10 +3,6 @@
 
 #include "flow_world.h"
 
-#define V "/Virtual Machines/A/CPUs/CPU0/"
-#define A "/Virtual Machines/A/Threads/"
-#define H "/Host/Threads/"
-
 /* A/5 waits on CPU1: it spins in a spin lock, while A/6 has no pCPU for most of that; then it sleeps, and A/6 wakes it. */
 static void test_locks(void **state)
 {
@@ -17,15 +13,12 @@ static void test_locks(void **state)
 	world_open(&w);
 	world_hog_takes(&w);
 	world_other_runs(&w);
-	world_row(&w, H "50/Status", "0 RUNNING");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU1/Status",
-	          "0 RUNNING; 5 VMM; 6 RUNNING; 29 VMM; 30 RUNNING; 48 VMM; 49 RUNNING; 71 IDLE; 80 RUNNING");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU1/Current Thread", "0 5; 71 0; 80 5");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU1/Exit", "0 hlt; 5 pause; 12 intr; 29 pause; 59 hlt");
-	world_row(&w, A "5/Status", "0 RUNNING; 71 BLOCKED; 80 RUNNING");
-	world_row(&w, A "5/Lock", "0 -; 21 spinlock; 61 -; 71 mutex; 80 -");
-	world_row(&w, A "5/Woken By", "80 A/6");
-	world_row(&w, A "5/Woken In", "80 thread");
+	world_has(&w, "host/50", .status = "0 RUNNING");
+	world_has(&w, "A/CPU1",
+	          .status = "0 RUNNING; 5 VMM; 6 RUNNING; 29 VMM; 30 RUNNING; 48 VMM; 49 RUNNING; 71 IDLE; 80 RUNNING",
+	          .current = "0 5; 71 0; 80 5", .exit = "0 hlt; 5 pause; 12 intr; 29 pause; 59 hlt");
+	world_has(&w, "A/5", .status = "0 RUNNING; 71 BLOCKED; 80 RUNNING", .woken_by = "80 A/6", .woken_in = "80 thread",
+	          .lock = "0 -; 21 spinlock; 61 -; 71 mutex; 80 -");
 	world_close(&w, 0, 99);
 	assert_true(locks_are_named(&w.topo, 1));
 	assert_int_equal(locks_of(&w.topo, NULL, 0, 99, &l, &err), 0);
@@ -76,15 +69,11 @@ static void test_idle_thief_of_a_spinner(void **state)
 	world_open(&w);
 	world_hog_takes(&w);
 	world_other_runs(&w);
-	world_row(&w, H "50/Status", "0 RUNNING");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU1/Status", "0 RUNNING");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU1/Current Thread", "0 5");
-	world_row(&w, A "5/Status", "0 RUNNING");
-	world_row(&w, A "5/Lock", "0 -; 28 spinlock; 61 -");
-	world_row(&w, "/Virtual Machines/B/CPUs/CPU1/Host Thread", "0 99");
-	world_row(&w, "/Virtual Machines/B/CPUs/CPU1/pCPU", "0 0");
-	world_row(&w, "/Virtual Machines/B/CPUs/CPU1/Status", "0 PREEMPTED; 30 IDLE; 60 PREEMPTED");
-	world_row(&w, "/Virtual Machines/B/CPUs/CPU1/Current Thread", "0 0");
+	world_has(&w, "host/50", .status = "0 RUNNING");
+	world_has(&w, "A/CPU1", .status = "0 RUNNING", .current = "0 5");
+	world_has(&w, "A/5", .status = "0 RUNNING", .lock = "0 -; 28 spinlock; 61 -");
+	world_has(&w, "B/CPU1", .host_thread = "0 99", .pcpu = "0 0", .status = "0 PREEMPTED; 30 IDLE; 60 PREEMPTED",
+	          .current = "0 0");
 	world_close(&w, 0, 99);
 	assert_int_equal(locks_of(&w.topo, NULL, 0, 99, &l, &err), 0);
 	assert_int_equal(l.waits, 1);
@@ -106,28 +95,17 @@ static void test_locks_own_loss(void **state)
 	struct lock_list l;
 	struct error err = ERROR_INIT;
 	world_open(&w);
-	world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 40; 30 99; 60 40; 130 99; 160 40");
-	world_row(&w, H "40/Status", "0 RUNNING; 30 PREEMPTED; 60 RUNNING; 130 PREEMPTED; 160 RUNNING");
-	world_row(&w, H "40/CPU", "0 0");
-	world_row(&w, H "99/Name", "0 hog");
-	world_row(&w, H "50/Status", "0 RUNNING");
-	world_row(&w, V "Host Thread", "0 40");
-	world_row(&w, V "pCPU", "0 0");
-	world_row(&w, V "Status", "0 RUNNING; 30 PREEMPTED; 60 RUNNING; 130 PREEMPTED; 160 RUNNING");
-	world_row(&w, V "Current Thread", "0 6; 10 7; 60 6");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU1/Host Thread", "0 50");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU1/Status", "0 RUNNING");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU1/Current Thread", "0 5; 100 7; 166 5");
-	world_row(&w, A "5/Status", "0 RUNNING; 100 BLOCKED; 166 RUNNING");
-	world_row(&w, A "5/CPU", "0 1");
-	world_row(&w, A "5/Lock", "0 -; 100 futex; 170 -");
-	world_row(&w, A "5/Woken By", "165 A/6");
-	world_row(&w, A "5/Woken In", "165 thread");
-	world_row(&w, A "6/Status", "0 RUNNING; 10 BLOCKED; 60 RUNNING; 130 VIRT_PREEMPTED; 160 RUNNING");
-	world_row(&w, A "6/CPU", "0 0");
-	world_row(&w, A "6/Lock", "0 -; 10 futex; 61 -");
-	world_row(&w, A "6/Woken By", "40 A/5");
-	world_row(&w, A "6/Woken In", "40 thread");
+	world_has(&w, "host/CPU0", .current = "0 40; 30 99; 60 40; 130 99; 160 40");
+	world_has(&w, "host/40", .status = "0 RUNNING; 30 PREEMPTED; 60 RUNNING; 130 PREEMPTED; 160 RUNNING", .cpu = "0 0");
+	world_has(&w, "host/99", .name = "0 hog");
+	world_has(&w, "host/50", .status = "0 RUNNING");
+	world_has(&w, "A/CPU0", .host_thread = "0 40", .pcpu = "0 0",
+	          .status = "0 RUNNING; 30 PREEMPTED; 60 RUNNING; 130 PREEMPTED; 160 RUNNING", .current = "0 6; 10 7; 60 6");
+	world_has(&w, "A/CPU1", .host_thread = "0 50", .status = "0 RUNNING", .current = "0 5; 100 7; 166 5");
+	world_has(&w, "A/5", .status = "0 RUNNING; 100 BLOCKED; 166 RUNNING", .cpu = "0 1", .woken_by = "165 A/6",
+	          .woken_in = "165 thread", .lock = "0 -; 100 futex; 170 -");
+	world_has(&w, "A/6", .status = "0 RUNNING; 10 BLOCKED; 60 RUNNING; 130 VIRT_PREEMPTED; 160 RUNNING", .cpu = "0 0",
+	          .woken_by = "40 A/5", .woken_in = "40 thread", .lock = "0 -; 10 futex; 61 -");
 	world_close(&w, 0, 199);
 	assert_int_equal(locks_of(&w.topo, NULL, 0, 199, &l, &err), 0);
 	assert_int_equal(l.waits, 2);

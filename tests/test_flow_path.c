@@ -3,46 +3,24 @@
 
 #include "flow_world.h"
 
-#define V "/Virtual Machines/A/CPUs/CPU0/"
-#define A "/Virtual Machines/A/Threads/"
-#define H "/Host/Threads/"
-
 /* A vCPU (host thread 40), its VM's I/O thread 41, and a hog that shares CPU1 with it. */
 static void make(struct world *w, const char *woken_in, const char *on_cpu0)
 {
 	world_open(w);
-	world_row(w, "/Host/CPUs/CPU0/Current Thread", on_cpu0);
-	world_row(w, "/Host/CPUs/CPU1/Current Thread", "0 41; 10 0; 28 99; 50 41; 70 99");
-	world_row(w, H "40/Status", "0 RUNNING; 30 BLOCKED; 70 PREEMPTED; 75 RUNNING");
-	world_row(w, H "40/CPU", "0 0");
-	world_row(w, H "40/Name", "0 kvm");
-	world_row(w, H "40/PID", "0 39");
-	world_row(w, H "40/Woken By", "70 host/41");
-	world_row(w, H "40/Woken In", "70 thread");
-	world_row(w, H "41/Status", "0 RUNNING; 10 BLOCKED; 28 PREEMPTED; 50 RUNNING; 70 BLOCKED");
-	world_row(w, H "41/CPU", "0 1");
-	world_row(w, H "41/Name", "0 io");
-	world_row(w, H "41/PID", "0 39");
-	world_row(w, H "41/Woken By", "25 host/40");
-	world_row(w, H "41/Woken In", "28 thread");
-	world_row(w, H "99/Status", "0 PREEMPTED; 28 RUNNING; 50 PREEMPTED; 70 RUNNING");
-	world_row(w, H "99/CPU", "0 1");
-	world_row(w, H "99/Name", "0 hog");
-	world_row(w, V "Status", "0 RUNNING; 30 IDLE; 70 WAKING; 75 IDLE; 85 RUNNING");
-	world_row(w, V "Host Thread", "0 40");
-	world_row(w, V "pCPU", "0 0");
-	world_row(w, V "Current Thread", "0 5; 20 6; 27 0; 85 5");
-	world_row(w, V "Interrupt", "0 -; 80 irq/9-disk; 82 -");
-	world_row(w, A "5/Status", "0 RUNNING; 20 BLOCKED; 81 PREEMPTED; 85 RUNNING");
-	world_row(w, A "5/CPU", "0 0");
-	world_row(w, A "5/Name", "0 work");
-	world_row(w, A "5/Woken By", "81 A/0");
-	world_row(w, A "5/Woken In", woken_in);
-	world_row(w, A "6/Status", "0 BLOCKED; 15 PREEMPTED; 20 RUNNING; 27 BLOCKED");
-	world_row(w, A "6/CPU", "0 0");
-	world_row(w, A "6/Name", "0 flush");
-	world_row(w, A "6/Woken By", "15 A/5");
-	world_row(w, A "6/Woken In", "15 thread");
+	world_has(w, "host/CPU0", .current = on_cpu0);
+	world_has(w, "host/CPU1", .current = "0 41; 10 0; 28 99; 50 41; 70 99");
+	world_has(w, "host/40", .status = "0 RUNNING; 30 BLOCKED; 70 PREEMPTED; 75 RUNNING", .cpu = "0 0", .name = "0 kvm",
+	          .pid = "0 39", .woken_by = "70 host/41", .woken_in = "70 thread");
+	world_has(w, "host/41", .status = "0 RUNNING; 10 BLOCKED; 28 PREEMPTED; 50 RUNNING; 70 BLOCKED", .cpu = "0 1",
+	          .name = "0 io", .pid = "0 39", .woken_by = "25 host/40", .woken_in = "28 thread");
+	world_has(w, "host/99", .status = "0 PREEMPTED; 28 RUNNING; 50 PREEMPTED; 70 RUNNING", .cpu = "0 1", .name = "0 hog");
+	world_has(w, "A/CPU0", .host_thread = "0 40", .pcpu = "0 0",
+	          .status = "0 RUNNING; 30 IDLE; 70 WAKING; 75 IDLE; 85 RUNNING", .current = "0 5; 20 6; 27 0; 85 5",
+	          .interrupt = "0 -; 80 irq/9-disk; 82 -");
+	world_has(w, "A/5", .status = "0 RUNNING; 20 BLOCKED; 81 PREEMPTED; 85 RUNNING", .cpu = "0 0", .name = "0 work",
+	          .woken_by = "81 A/0", .woken_in = woken_in);
+	world_has(w, "A/6", .status = "0 BLOCKED; 15 PREEMPTED; 20 RUNNING; 27 BLOCKED", .cpu = "0 0", .name = "0 flush",
+	          .woken_by = "15 A/5", .woken_in = "15 thread");
 	world_close(w, 0, 99);
 }
 
@@ -69,17 +47,13 @@ static void test_on_its_way(void **state)
 	for (int placed = 0; placed < 2; placed++) {
 		struct world w;
 		world_open(&w);
-		world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 40; 60 0");
-		world_row(&w, "/Host/CPUs/CPU1/Current Thread", "0 41; 10 99; 50 41");
-		world_row(&w, "/Host/CPUs/CPU1/Interrupt", "0 -; 26 timer; 27 -");
-		world_row(&w, H "40/Status", "0 RUNNING; 60 BLOCKED");
-		world_row(&w, H "40/Name", "0 kvm");
-		world_row(&w, H "41/Status", "0 RUNNING; 10 BLOCKED; 28 PREEMPTED; 50 RUNNING");
-		world_row(&w, H "41/CPU", placed ? "0 1" : "0 -; 28 -; 50 1");
-		world_row(&w, H "41/Name", "0 io");
-		world_row(&w, H "41/Woken By", "25 host/40");
-		world_row(&w, H "41/Woken In", "28 thread");
-		world_row(&w, H "99/Name", "0 hog");
+		world_has(&w, "host/CPU0", .current = "0 40; 60 0");
+		world_has(&w, "host/CPU1", .current = "0 41; 10 99; 50 41", .interrupt = "0 -; 26 timer; 27 -");
+		world_has(&w, "host/40", .status = "0 RUNNING; 60 BLOCKED", .name = "0 kvm");
+		world_has(&w, "host/41", .status = "0 RUNNING; 10 BLOCKED; 28 PREEMPTED; 50 RUNNING",
+		          .cpu = placed ? "0 1" : "0 -; 28 -; 50 1", .name = "0 io", .woken_by = "25 host/40",
+		          .woken_in = "28 thread");
+		world_has(&w, "host/99", .name = "0 hog");
 		world_close(&w, 0, 99);
 		world_path(&w, "host/41", 10, 60,
 		      placed ? "10-24 running host/40 kvm wake; 25-25 preempting host/41 io <host/99 hog> ipi; "
@@ -98,24 +72,15 @@ static void test_woken_as_it_falls_asleep(void **state)
 	(void)state;
 	struct world w;
 	world_open(&w);
-	world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 41; 30 0; 40 41; 60 40");
-	world_row(&w, "/Host/CPUs/CPU1/Current Thread", "0 42; 25 99; 80 42");
-	world_row(&w, H "40/Status", "0 RUNNING; 10 BLOCKED; 50 PREEMPTED; 60 RUNNING");
-	world_row(&w, H "40/CPU", "0 0");
-	world_row(&w, H "40/Woken By", "50 host/41");
-	world_row(&w, H "40/Woken In", "0 thread");
-	world_row(&w, H "41/Status", "0 RUNNING; 30 BLOCKED; 40 RUNNING; 60 BLOCKED");
-	world_row(&w, H "41/CPU", "0 0");
-	world_row(&w, H "41/Name", "0 server");
-	world_row(&w, H "41/Woken By", "30 host/42");
-	world_row(&w, H "41/Woken In", "0 thread");
-	world_row(&w, H "42/Status", "0 RUNNING; 25 BLOCKED; 80 RUNNING");
-	world_row(&w, H "42/CPU", "0 1");
-	world_row(&w, H "42/Name", "0 disk");
-	world_row(&w, H "42/Woken By", "80 host/99");
-	world_row(&w, H "42/Woken In", "0 thread");
-	world_row(&w, H "99/Status", "0 PREEMPTED; 25 RUNNING; 80 BLOCKED");
-	world_row(&w, H "99/Name", "0 other");
+	world_has(&w, "host/CPU0", .current = "0 41; 30 0; 40 41; 60 40");
+	world_has(&w, "host/CPU1", .current = "0 42; 25 99; 80 42");
+	world_has(&w, "host/40", .status = "0 RUNNING; 10 BLOCKED; 50 PREEMPTED; 60 RUNNING", .cpu = "0 0",
+	          .woken_by = "50 host/41", .woken_in = "0 thread");
+	world_has(&w, "host/41", .status = "0 RUNNING; 30 BLOCKED; 40 RUNNING; 60 BLOCKED", .cpu = "0 0", .name = "0 server",
+	          .woken_by = "30 host/42", .woken_in = "0 thread");
+	world_has(&w, "host/42", .status = "0 RUNNING; 25 BLOCKED; 80 RUNNING", .cpu = "0 1", .name = "0 disk",
+	          .woken_by = "80 host/99", .woken_in = "0 thread");
+	world_has(&w, "host/99", .status = "0 PREEMPTED; 25 RUNNING; 80 BLOCKED", .name = "0 other");
 	world_close(&w, 0, 99);
 	world_path(&w, "host/40", 10, 49,
 	           "10-24 running host/42 disk wake; 25-29 running host/41 server ipi; 30-39 idle-cpu host/41 server ipi; "
@@ -131,20 +96,13 @@ static void test_no_longer_traced(void **state)
 	for (int once = 0; once < 2; once++) {
 		struct world w;
 		world_open(&w);
-		world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 40");
-		world_row(&w, H "40/Status", "0 RUNNING");
-		world_row(&w, H "40/CPU", "0 0");
-		world_row(&w, H "41/Status", "0 BLOCKED; 25 RUNNING");
-		world_row(&w, H "41/Name", "0 io");
-		world_row(&w, H "41/Woken By", "25 host/40");
-		world_row(&w, H "41/Woken In", "25 thread");
-		world_row(&w, V "Status", "0 RUNNING");
-		world_row(&w, V "Host Thread", "0 40");
-		world_row(&w, V "pCPU", "0 0");
-		if (once)
-			world_row(&w, V "Current Thread", "0 5; 20 -");
-		if (once)
-			world_row(&w, A "5/Status", "0 RUNNING; 20 -");
+		world_has(&w, "host/CPU0", .current = "0 40");
+		world_has(&w, "host/40", .status = "0 RUNNING", .cpu = "0 0");
+		world_has(&w, "host/41", .status = "0 BLOCKED; 25 RUNNING", .name = "0 io", .woken_by = "25 host/40",
+		          .woken_in = "25 thread");
+		world_has(&w, "A/CPU0", .host_thread = "0 40", .pcpu = "0 0", .status = "0 RUNNING",
+		          .current = once ? "0 5; 20 -" : NULL);
+		world_has(&w, "A/5", .status = once ? "0 RUNNING; 20 -" : NULL);
 		world_close(&w, 0, 99);
 		world_path(&w, "host/41", 0, 29, once ? "0-19 unknown A/-1 vCPU0 start; 20-24 running A/-1 vCPU0 request; "
 		                                        "25-29 running host/41 io start"
@@ -198,17 +156,12 @@ static void test_explained_in_part(void **state)
 	struct error err = ERROR_INIT;
 	char *text;
 	world_open(&w);
-	world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 40; 84 99; 90 40");
-	world_row(&w, "/Host/CPUs/CPU1/Current Thread", "0 41; 10 0; 80 41; 82 0; 92 41");
-	world_row(&w, H "40/Status", "0 RUNNING; 84 PREEMPTED; 90 RUNNING");
-	world_row(&w, H "40/CPU", "0 0");
-	world_row(&w, H "40/Name", "0 server");
-	world_row(&w, H "41/Status", "0 RUNNING; 10 BLOCKED; 80 RUNNING; 82 BLOCKED; 92 RUNNING");
-	world_row(&w, H "41/CPU", "0 1");
-	world_row(&w, H "41/Name", "0 client");
-	world_row(&w, H "41/Woken By", "80 host/0; 92 host/40");
-	world_row(&w, H "41/Woken In", "80 timer; 92 thread");
-	world_row(&w, H "99/Name", "0 hog");
+	world_has(&w, "host/CPU0", .current = "0 40; 84 99; 90 40");
+	world_has(&w, "host/CPU1", .current = "0 41; 10 0; 80 41; 82 0; 92 41");
+	world_has(&w, "host/40", .status = "0 RUNNING; 84 PREEMPTED; 90 RUNNING", .cpu = "0 0", .name = "0 server");
+	world_has(&w, "host/41", .status = "0 RUNNING; 10 BLOCKED; 80 RUNNING; 82 BLOCKED; 92 RUNNING", .cpu = "0 1",
+	          .name = "0 client", .woken_by = "80 host/0; 92 host/40", .woken_in = "80 timer; 92 thread");
+	world_has(&w, "host/99", .name = "0 hog");
 	world_close(&w, 0, 99);
 	struct subject s = world_subject(&w, "host/41");
 	assert_int_equal(explain_window(&w.topo, &s, 0, 99, &text, &err), 0);
@@ -248,15 +201,11 @@ static void test_no_idle_task(void **state)
 	world_release(&w);
 	world_open(&w);
 	world_hog_takes(&w);
-	world_row(&w, V "Status", "0 RUNNING; 30 PREEMPTED; 60 RUNNING");
-	world_row(&w, V "Current Thread", "0 5");
-	world_row(&w, A "5/Status", "0 RUNNING; 30 VIRT_PREEMPTED; 60 RUNNING");
-	world_row(&w, A "5/CPU", "0 0");
-	world_row(&w, "/Virtual Machines/B/CPUs/CPU1/Host Thread", "0 99");
-	world_row(&w, "/Virtual Machines/B/CPUs/CPU1/pCPU", "0 0");
-	world_row(&w, "/Virtual Machines/B/CPUs/CPU1/Status", "0 PREEMPTED; 30 RUNNING; 40 IDLE; 60 PREEMPTED");
-	world_row(&w, "/Virtual Machines/B/CPUs/CPU1/Current Thread", "0 7; 40 0");
-	world_row(&w, "/Virtual Machines/B/Threads/7/Name", "0 cc");
+	world_has(&w, "A/CPU0", .status = "0 RUNNING; 30 PREEMPTED; 60 RUNNING", .current = "0 5");
+	world_has(&w, "A/5", .status = "0 RUNNING; 30 VIRT_PREEMPTED; 60 RUNNING", .cpu = "0 0");
+	world_has(&w, "B/CPU1", .host_thread = "0 99", .pcpu = "0 0",
+	          .status = "0 PREEMPTED; 30 RUNNING; 40 IDLE; 60 PREEMPTED", .current = "0 7; 40 0");
+	world_has(&w, "B/7", .name = "0 cc");
 	world_close(&w, 0, 99);
 	world_path(&w, "A/5", 20, 79, "20-29 running A/5 work start; 30-39 preempting A/5 work <B/7 cc> start; "
 	                              "40-59 preempting A/5 work <B/-1 vCPU1> start; 60-79 running A/5 work start");
@@ -271,15 +220,12 @@ static void test_handler_held_up(void **state)
 		struct world w;
 		world_open(&w);
 		world_hog_takes(&w);
-		world_row(&w, V "Status", held ? "0 RUNNING; 30 PREEMPTED; 60 RUNNING" : "0 RUNNING");
-		world_row(&w, V "Current Thread", "0 6");
-		world_row(&w, V "Interrupt", "0 -; 28 timer; 67 -");
-		world_row(&w, "/Virtual Machines/A/CPUs/CPU1/Host Thread", "0 50");
-		world_row(&w, A "5/Status", "0 RUNNING; 10 BLOCKED; 65 RUNNING");
-		world_row(&w, A "5/CPU", "0 1");
-		world_row(&w, A "5/Woken By", "65 A/6");
-		world_row(&w, A "5/Woken In", "65 timer");
-		world_row(&w, A "6/Name", "0 other");
+		world_has(&w, "A/CPU0", .status = held ? "0 RUNNING; 30 PREEMPTED; 60 RUNNING" : "0 RUNNING", .current = "0 6",
+		          .interrupt = "0 -; 28 timer; 67 -");
+		world_has(&w, "A/CPU1", .host_thread = "0 50");
+		world_has(&w, "A/5", .status = "0 RUNNING; 10 BLOCKED; 65 RUNNING", .cpu = "0 1", .woken_by = "65 A/6",
+		          .woken_in = "65 timer");
+		world_has(&w, "A/6", .name = "0 other");
 		world_close(&w, 0, 99);
 		world_path(&w, "A/5", 10, 69, held ? "10-27 wait A/-1 timer irq; 28-29 irq A/-1 timer inject; "
 		                                     "30-59 preempting A/5 work <host/99 hog> inject; 60-64 irq A/-1 timer inject; "
@@ -296,10 +242,8 @@ static void test_idle_and_out(void **state)
 	struct world w;
 	world_open(&w);
 	world_hog_takes(&w);
-	world_row(&w, V "Status", "0 RUNNING; 20 IDLE; 70 RUNNING");
-	world_row(&w, V "Current Thread", "0 5; 20 0; 70 5");
-	world_row(&w, A "5/Status", "0 RUNNING; 20 BLOCKED; 25 PREEMPTED; 70 RUNNING");
-	world_row(&w, A "5/CPU", "0 0");
+	world_has(&w, "A/CPU0", .status = "0 RUNNING; 20 IDLE; 70 RUNNING", .current = "0 5; 20 0; 70 5");
+	world_has(&w, "A/5", .status = "0 RUNNING; 20 BLOCKED; 25 PREEMPTED; 70 RUNNING", .cpu = "0 0");
 	world_close(&w, 0, 99);
 	world_path(&w, "A/5", 25, 99, "25-29 idle-cpu A/5 work start; 30-59 preempting A/5 work <host/99 hog> start; "
 	                              "60-69 idle-cpu A/5 work start; 70-99 running A/5 work start");

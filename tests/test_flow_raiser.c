@@ -3,10 +3,6 @@
 
 #include "flow_world.h"
 
-#define V "/Virtual Machines/A/CPUs/CPU0/"
-#define A "/Virtual Machines/A/Threads/"
-#define H "/Host/Threads/"
-
 /* An interrupt that the I/O thread raised while the vCPU was out, before anybody slept for it. */
 static void test_pending(void **state)
 {
@@ -15,18 +11,13 @@ static void test_pending(void **state)
 	world_open(&w);
 	world_hog_takes(&w);
 	world_other_runs(&w);
-	world_row(&w, "/Host/CPUs/CPU1/Current Thread", "0 50; 32 41; 36 50");
-	world_row(&w, H "40/PID", "0 39");
-	world_row(&w, H "41/Status", "0 BLOCKED; 32 RUNNING; 36 BLOCKED");
-	world_row(&w, H "41/PID", "0 39");
-	world_row(&w, H "50/Status", "0 RUNNING; 32 PREEMPTED; 36 RUNNING");
-	world_row(&w, H "50/PID", "0 39");
-	world_row(&w, V "Interrupt", "0 -; 65 irq/9-disk; 72 -");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU1/Status", "0 RUNNING; 40 IDLE; 70 RUNNING");
-	world_row(&w, "/Virtual Machines/A/CPUs/CPU1/Current Thread", "0 5; 40 0; 70 5");
-	world_row(&w, A "5/Status", "0 RUNNING; 40 BLOCKED; 70 RUNNING");
-	world_row(&w, A "5/Woken By", "70 A/6");
-	world_row(&w, A "5/Woken In", "70 irq/9-disk");
+	world_has(&w, "host/CPU1", .current = "0 50; 32 41; 36 50");
+	world_has(&w, "host/40", .pid = "0 39");
+	world_has(&w, "host/41", .status = "0 BLOCKED; 32 RUNNING; 36 BLOCKED", .pid = "0 39");
+	world_has(&w, "host/50", .status = "0 RUNNING; 32 PREEMPTED; 36 RUNNING", .pid = "0 39");
+	world_has(&w, "A/CPU0", .interrupt = "0 -; 65 irq/9-disk; 72 -");
+	world_has(&w, "A/CPU1", .status = "0 RUNNING; 40 IDLE; 70 RUNNING", .current = "0 5; 40 0; 70 5");
+	world_has(&w, "A/5", .status = "0 RUNNING; 40 BLOCKED; 70 RUNNING", .woken_by = "70 A/6", .woken_in = "70 irq/9-disk");
 	world_close(&w, 0, 99);
 	world_path(&w, "A/5", 40, 79, "40-59 preempting A/6 other <host/99 hog> inject ~35; 60-64 running A/6 other inject ~35; "
 	                              "65-69 irq A/-1 irq/9-disk inject ~35; 70-79 running A/5 work start");
@@ -39,25 +30,16 @@ static void pending(const char *server, const char *other, const char *interrupt
 {
 	struct world w;
 	world_open(&w);
-	world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 40; 900000 99; 1600000 40");
-	world_row(&w, H "40/Status", "0 RUNNING; 900000 PREEMPTED; 1600000 RUNNING");
-	world_row(&w, H "40/CPU", "0 0");
-	world_row(&w, H "40/PID", "0 39");
-	world_row(&w, H "41/Status", server);
-	world_row(&w, H "41/PID", "0 39");
-	world_row(&w, H "42/Status", other);
-	world_row(&w, H "42/PID", "0 39");
-	world_row(&w, H "99/Status", "0 PREEMPTED; 900000 RUNNING; 1600000 PREEMPTED");
-	world_row(&w, V "Status", "0 RUNNING; 890000 VMM; 900000 PREEMPTED; 1600000 RUNNING");
-	world_row(&w, V "Host Thread", "0 40");
-	world_row(&w, V "Current Thread", "0 6");
-	world_row(&w, V "Interrupt", interrupts);
-	world_row(&w, A "5/Status", "0 RUNNING; 500000 BLOCKED; 1655000 RUNNING");
-	world_row(&w, A "5/CPU", "0 0");
-	world_row(&w, A "5/Name", "0 work");
-	world_row(&w, A "5/Woken By", "1655000 A/6");
-	world_row(&w, A "5/Woken In", "1655000 irq/9-disk");
-	world_row(&w, A "6/Name", "0 other");
+	world_has(&w, "host/CPU0", .current = "0 40; 900000 99; 1600000 40");
+	world_has(&w, "host/40", .status = "0 RUNNING; 900000 PREEMPTED; 1600000 RUNNING", .cpu = "0 0", .pid = "0 39");
+	world_has(&w, "host/41", .status = server, .pid = "0 39");
+	world_has(&w, "host/42", .status = other, .pid = "0 39");
+	world_has(&w, "host/99", .status = "0 PREEMPTED; 900000 RUNNING; 1600000 PREEMPTED");
+	world_has(&w, "A/CPU0", .host_thread = "0 40", .status = "0 RUNNING; 890000 VMM; 900000 PREEMPTED; 1600000 RUNNING",
+	          .current = "0 6", .interrupt = interrupts);
+	world_has(&w, "A/5", .status = "0 RUNNING; 500000 BLOCKED; 1655000 RUNNING", .cpu = "0 0", .name = "0 work",
+	          .woken_by = "1655000 A/6", .woken_in = "1655000 irq/9-disk");
+	world_has(&w, "A/6", .name = "0 other");
 	world_close(&w, 0, 1700000);
 	world_path(&w, "A/5", 500000, 1654999, want);
 	world_release(&w);
@@ -114,27 +96,17 @@ static void test_woken_for_another(void **state)
 	(void)state;
 	struct world w;
 	world_open(&w);
-	world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 40; 20 0; 30 40; 60 0; 80 40");
-	world_row(&w, H "40/Status", "0 RUNNING; 20 BLOCKED; 30 RUNNING; 60 BLOCKED; 80 RUNNING");
-	world_row(&w, H "40/Woken By", "30 host/43; 80 host/41");
-	world_row(&w, H "40/Woken In", "30 thread");
-	world_row(&w, H "40/CPU", "0 0");
-	world_row(&w, H "40/PID", "0 39");
-	world_row(&w, H "41/Status", "0 BLOCKED; 72 RUNNING; 95 BLOCKED");
-	world_row(&w, H "41/PID", "0 39");
-	world_row(&w, H "43/Status", "0 RUNNING; 76 BLOCKED");
-	world_row(&w, H "43/PID", "0 39");
-	world_row(&w, V "Host Thread", "0 40");
-	world_row(&w, V "pCPU", "0 0");
-	world_row(&w, V "Status", "0 RUNNING; 20 IDLE; 30 RUNNING; 60 IDLE; 80 RUNNING");
-	world_row(&w, V "Current Thread", "0 6; 20 0; 33 6; 60 0; 85 6");
-	world_row(&w, V "Interrupt", "0 -; 31 irq/8-net; 32 -; 82 irq/9-disk; 84 -; 90 irq/8-net; 93 -");
-	world_row(&w, A "5/Status", "0 RUNNING; 50 BLOCKED; 91 RUNNING");
-	world_row(&w, A "5/CPU", "0 0");
-	world_row(&w, A "5/Name", "0 work");
-	world_row(&w, A "5/Woken By", "91 A/6");
-	world_row(&w, A "5/Woken In", "91 irq/8-net");
-	world_row(&w, A "6/Name", "0 other");
+	world_has(&w, "host/CPU0", .current = "0 40; 20 0; 30 40; 60 0; 80 40");
+	world_has(&w, "host/40", .status = "0 RUNNING; 20 BLOCKED; 30 RUNNING; 60 BLOCKED; 80 RUNNING", .cpu = "0 0",
+	          .pid = "0 39", .woken_by = "30 host/43; 80 host/41", .woken_in = "30 thread");
+	world_has(&w, "host/41", .status = "0 BLOCKED; 72 RUNNING; 95 BLOCKED", .pid = "0 39");
+	world_has(&w, "host/43", .status = "0 RUNNING; 76 BLOCKED", .pid = "0 39");
+	world_has(&w, "A/CPU0", .host_thread = "0 40", .pcpu = "0 0",
+	          .status = "0 RUNNING; 20 IDLE; 30 RUNNING; 60 IDLE; 80 RUNNING", .current = "0 6; 20 0; 33 6; 60 0; 85 6",
+	          .interrupt = "0 -; 31 irq/8-net; 32 -; 82 irq/9-disk; 84 -; 90 irq/8-net; 93 -");
+	world_has(&w, "A/5", .status = "0 RUNNING; 50 BLOCKED; 91 RUNNING", .cpu = "0 0", .name = "0 work",
+	          .woken_by = "91 A/6", .woken_in = "91 irq/8-net");
+	world_has(&w, "A/6", .name = "0 other");
 	world_close(&w, 0, 99);
 	world_path(&w, "A/5", 50, 90,
 	      "50-74 running host/43  inject ~16; 75-79 unknown A/-1 vCPU0 start; 80-81 idle-cpu A/5 work inject ~16; "

@@ -27,19 +27,14 @@ static void thirds(struct world *w)
 	snprintf(irq, sizeof irq, "%" PRId64 " irq/46-iwlwifi;%" PRId64 " -", origin + 4 * MS, origin + 4 * MS + 1000);
 	world_rowf(w, status, "/Virtual Machines/Debian/CPUs/CPU0/Status");
 	world_rowf(w, thread, "/Virtual Machines/Debian/Threads/3525/Status");
-	world_row(w, "/Virtual Machines/Debian/Threads/3525/Name", "0 critical_task");
-	world_row(w, "/Virtual Machines/Debian/Threads/3525/CPU", "0 0");
-	world_row(w, "/Virtual Machines/Debian/CPUs/CPU0/Current Thread", "0 3525");
-	world_row(w, "/Virtual Machines/Debian/CPUs/CPU0/pCPU", "0 3");
-	world_row(w, "/Virtual Machines/Ubuntu/CPUs/CPU1/Current Thread", "0 77");
-	world_row(w, "/Virtual Machines/Ubuntu/CPUs/CPU1/pCPU", "0 3");
-	world_row(w, "/Virtual Machines/Ubuntu/CPUs/CPU1/Status", ubuntu);
-	world_row(w, "/Virtual Machines/Ubuntu/Threads/77/Name", "0 cc\033[31m");
-	world_row(w, "/Host/Threads/100/VM", "0 Debian/0");
-	world_row(w, "/Host/Threads/200/VM", "0 Ubuntu/1");
-	world_row(w, "/Host/Threads/2101/Name", "0 burnP6");
-	world_row(w, "/Host/CPUs/CPU3/Current Thread", current);
-	world_row(w, "/Host/CPUs/CPU3/Interrupt", irq);
+	world_has(w, "Debian/3525", .cpu = "0 0", .name = "0 critical_task");
+	world_has(w, "Debian/CPU0", .pcpu = "0 3", .current = "0 3525");
+	world_has(w, "Ubuntu/CPU1", .pcpu = "0 3", .status = ubuntu, .current = "0 77");
+	world_has(w, "Ubuntu/77", .name = "0 cc\033[31m");
+	world_has(w, "host/100", .vm = "0 Debian/0");
+	world_has(w, "host/200", .vm = "0 Ubuntu/1");
+	world_has(w, "host/2101", .name = "0 burnP6");
+	world_has(w, "host/CPU3", .current = current, .interrupt = irq);
 	world_row(w, "/Virtual Machines/Debian/Clock Band", "0 900; 1000030000000 1500; 1000040000000 -");
 	world_close(w, origin, origin + 90 * MS - 1);
 }
@@ -203,14 +198,11 @@ static void many_machines(void **state)
 	world_open(&w);
 	for (int i = 0; i <= SWEEP_MACHINES; i++)
 		world_rowf(&w, "0 IDLE", "/Virtual Machines/idle%d/CPUs/CPU0/Status", i);
-	world_row(&w, "/Virtual Machines/outer/CPUs/CPU0/Status", "0 RUNNING; 10 VMM; 20 RUNNING");
-	world_row(&w, "/Virtual Machines/outer/CPUs/CPU0/Current Thread", "0 5; 40 8");
-	world_row(&w, "/Virtual Machines/outer/CPUs/CPU0/Interrupt", "30 timer; 32 -");
-	world_row(&w, "/Virtual Machines/outer/Threads/8/VM", "0 inner/0");
-	world_row(&w, "/Virtual Machines/outer/Threads/8/Status", "0 PREEMPTED; 40 RUNNING");
+	world_has(&w, "outer/CPU0", .status = "0 RUNNING; 10 VMM; 20 RUNNING", .current = "0 5; 40 8",
+	          .interrupt = "30 timer; 32 -");
+	world_has(&w, "outer/8", .status = "0 PREEMPTED; 40 RUNNING", .vm = "0 inner/0");
 	world_row(&w, "/Virtual Machines/inner/Parent", "0 outer");
-	world_row(&w, "/Virtual Machines/inner/CPUs/CPU0/Status", "0 PREEMPTED; 40 RUNNING");
-	world_row(&w, "/Virtual Machines/inner/CPUs/CPU0/pCPU", "0 0");
+	world_has(&w, "inner/CPU0", .pcpu = "0 0", .status = "0 PREEMPTED; 40 RUNNING");
 	world_close(&w, 0, 59);
 	assert_int_equal(steal_matrix(&w.topo, STEAL_BY_MACHINE, NULL, INT64_MIN, INT64_MAX, &m, &err), 0);
 	assert_int_equal(m.cells, 1);
@@ -290,9 +282,9 @@ static void idle_cpus(void **state)
 	char *text, line[512];
 	(void)state;
 	world_open(&w);
-	world_row(&w, "/Host/Threads/9/Status", "0 RUNNING; 4000000 PREEMPTED; 4900000 RUNNING; 6000000 PREEMPTED; 7000000 RUNNING");
-	world_row(&w, "/Host/Threads/9/CPU", "0 0");
-	world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 9; 4000000 0; 4900000 9; 6000000 0; 7000000 9");
+	world_has(&w, "host/9", .status = "0 RUNNING; 4000000 PREEMPTED; 4900000 RUNNING; 6000000 PREEMPTED; 7000000 RUNNING",
+	          .cpu = "0 0");
+	world_has(&w, "host/CPU0", .current = "0 9; 4000000 0; 4900000 9; 6000000 0; 7000000 9");
 	world_close(&w, 0, 9999999);
 	struct subject s = world_subject(&w, "host/9");
 	assert_int_equal(explain_window(&w.topo, &s, 0, 5999999, &text, &err), 0);
@@ -325,9 +317,8 @@ static void mostly_wakeups(void **state)
 		snprintf(status + n, sizeof status - n, "; %" PRId64 " PREEMPTED; %" PRId64 " RUNNING", at, end);
 		snprintf(running + m, sizeof running - m, "; %" PRId64 " 0; %" PRId64 " 9", at, end);
 	}
-	world_row(&w, "/Host/Threads/9/Status", status);
-	world_row(&w, "/Host/Threads/9/CPU", "0 0");
-	world_row(&w, "/Host/CPUs/CPU0/Current Thread", running);
+	world_has(&w, "host/9", .status = status, .cpu = "0 0");
+	world_has(&w, "host/CPU0", .current = running);
 	world_close(&w, 0, 89999999);
 	struct subject s = world_subject(&w, "host/9");
 	assert_int_equal(explain_window(&w.topo, &s, 0, 89999999, &text, &err), 0);
@@ -346,13 +337,10 @@ static void untraced_guest(void **state)
 	char *text;
 	(void)state;
 	world_open(&w);
-	world_row(&w, "/Host/Threads/9/Status", "0 RUNNING");
-	world_row(&w, "/Host/Threads/9/CPU", "0 0");
-	world_row(&w, "/Host/Threads/9/VM", "0 web/0");
-	world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 9");
+	world_has(&w, "host/9", .status = "0 RUNNING", .cpu = "0 0", .vm = "0 web/0");
+	world_has(&w, "host/CPU0", .current = "0 9");
 	world_row(&w, "/Virtual Machines/web/Parent", "0 host");
-	world_row(&w, "/Virtual Machines/web/CPUs/CPU0/Status", "0 RUNNING; 1000000 VMM; 6000000 RUNNING");
-	world_row(&w, "/Virtual Machines/web/CPUs/CPU0/pCPU", "0 0");
+	world_has(&w, "web/CPU0", .pcpu = "0 0", .status = "0 RUNNING; 1000000 VMM; 6000000 RUNNING");
 	world_close(&w, 0, 9999999);
 	struct subject s = world_subject(&w, "web/CPU0");
 	assert_int_equal(explain_window(&w.topo, &s, 0, 9999999, &text, &err), 0);
@@ -373,15 +361,13 @@ static void missing_traces(void **state)
 	char *text;
 	(void)state;
 	world_open(&w);
-	world_row(&w, "/Virtual Machines/Alone/Threads/5/Status", "0 RUNNING; 40 PREEMPTED; 60 UNKNOWN; 70 RUNNING");
-	world_row(&w, "/Virtual Machines/Alone/Threads/5/CPU", "0 0");
-	world_row(&w, "/Virtual Machines/Alone/Threads/6/Name", "0 other");
-	world_row(&w, "/Virtual Machines/Alone/CPUs/CPU0/Current Thread", "0 5; 40 6; 60 -; 70 5");
-	world_row(&w, "/Host/Threads/9/Status", "0 RUNNING; 50 PREEMPTED");
-	world_row(&w, "/Host/Threads/9/CPU", "0 0");
-	world_row(&w, "/Host/Threads/100/VM", "0 Dark/3");
-	world_row(&w, "/Host/CPUs/CPU0/Current Thread", "0 9; 50 100");
-	world_row(&w, "/Virtual Machines/Dark/CPUs/CPU3/Status", "0 RUNNING");
+	world_has(&w, "Alone/5", .status = "0 RUNNING; 40 PREEMPTED; 60 UNKNOWN; 70 RUNNING", .cpu = "0 0");
+	world_has(&w, "Alone/6", .name = "0 other");
+	world_has(&w, "Alone/CPU0", .current = "0 5; 40 6; 60 -; 70 5");
+	world_has(&w, "host/9", .status = "0 RUNNING; 50 PREEMPTED", .cpu = "0 0");
+	world_has(&w, "host/100", .vm = "0 Dark/3");
+	world_has(&w, "host/CPU0", .current = "0 9; 50 100");
+	world_has(&w, "Dark/CPU3", .status = "0 RUNNING");
 	world_close(&w, 0, 99);
 	struct subject s = world_subject(&w, "Alone/5");
 	assert_int_equal(explain_window(&w.topo, &s, 0, 99, &text, &err), 0);
@@ -439,15 +425,11 @@ static void residual_timer(void **state)
 		line_add(&busy, t + 300000, "RUNNING");
 		line_add(&pcpu, t + 300000, "100");
 	}
-	world_row(&w, "/Host/Threads/200/VM", "0 Ubuntu/0");
-	world_row(&w, "/Host/Threads/100/VM", "0 Debian/0");
-	world_row(&w, "/Host/Threads/200/Status", host.text);
-	world_row(&w, "/Host/CPUs/CPU0/Current Thread", pcpu.text);
-	world_row(&w, "/Virtual Machines/Ubuntu/CPUs/CPU0/Status", vcpu.text);
-	world_row(&w, "/Virtual Machines/Ubuntu/CPUs/CPU0/Current Thread", current.text);
-	world_row(&w, "/Virtual Machines/Debian/CPUs/CPU0/Status", busy.text);
-	world_row(&w, "/Virtual Machines/Debian/CPUs/CPU0/Current Thread", "0 7");
-	world_row(&w, "/Virtual Machines/Debian/CPUs/CPU0/pCPU", "0 0");
+	world_has(&w, "host/200", .status = host.text, .vm = "0 Ubuntu/0");
+	world_has(&w, "host/100", .vm = "0 Debian/0");
+	world_has(&w, "host/CPU0", .current = pcpu.text);
+	world_has(&w, "Ubuntu/CPU0", .status = vcpu.text, .current = current.text);
+	world_has(&w, "Debian/CPU0", .pcpu = "0 0", .status = busy.text, .current = "0 7");
 	world_close(&w, 0, 1100 * MS);
 	assert_int_equal(gap_periodic(&w.topo, INT64_MIN, INT64_MAX, &l, &err), 0);
 	assert_int_equal(l.items, 2);
@@ -488,18 +470,16 @@ static void not_periodic(void **state)
 		line_add(&host, t, "RUNNING");
 		line_add(&host, t + 100000, "BLOCKED");
 	}
-	world_row(&w, "/Host/Threads/200/VM", "0 Random/0");
-	world_row(&w, "/Host/Threads/200/Status", host.text);
-	world_row(&w, "/Virtual Machines/Random/CPUs/CPU0/Status", "0 IDLE");
+	world_has(&w, "host/200", .status = host.text, .vm = "0 Random/0");
+	world_has(&w, "Random/CPU0", .status = "0 IDLE");
 	host.used = 0;
 	line_add(&host, 0, "BLOCKED");
 	for (int i = 1; i < 200; i++) {
 		line_add(&host, 10 * i * MS, "RUNNING");
 		line_add(&host, 10 * i * MS + 6 * MS, "BLOCKED");
 	}
-	world_row(&w, "/Host/Threads/300/VM", "0 Busy/0");
-	world_row(&w, "/Host/Threads/300/Status", host.text);
-	world_row(&w, "/Virtual Machines/Busy/CPUs/CPU0/Status", "0 IDLE");
+	world_has(&w, "host/300", .status = host.text, .vm = "0 Busy/0");
+	world_has(&w, "Busy/CPU0", .status = "0 IDLE");
 	world_close(&w, 0, t + 5000 * MS);
 	assert_int_equal(gap_periodic(&w.topo, INT64_MIN, INT64_MAX, &l, &err), 0);
 	assert_int_equal(l.items, 0);

@@ -3,33 +3,20 @@
 
 #include "flow_world.h"
 
-#define CPU0 "/Virtual Machines/A/CPUs/CPU0/"
-#define CPU1 "/Virtual Machines/A/CPUs/CPU1/"
-#define CPU2 "/Virtual Machines/A/CPUs/CPU2/"
-#define A "/Virtual Machines/A/Threads/"
-#define H "/Host/Threads/"
-
 /* A/6 is on a vCPU that a hog keeps from running in [30, 79], A/5 on one that always runs, where `exits` are told. */
 static void make(struct world *w, const char *status, const char *exits)
 {
 	world_open(w);
-	world_row(w, "/Host/CPUs/CPU0/Current Thread", "0 40; 30 99; 80 40");
-	world_row(w, H "40/Status", "0 RUNNING; 30 PREEMPTED; 80 RUNNING");
-	world_row(w, H "40/CPU", "0 0");
-	world_row(w, H "50/Status", "0 RUNNING");
-	world_row(w, H "99/Name", "0 hog");
-	world_row(w, CPU0 "Host Thread", "0 40");
-	world_row(w, CPU0 "pCPU", "0 0");
-	world_row(w, CPU0 "Status", "0 RUNNING; 30 PREEMPTED; 80 RUNNING");
-	world_row(w, CPU0 "Current Thread", "0 6");
-	world_row(w, CPU1 "Host Thread", "0 50");
-	world_row(w, CPU1 "Current Thread", "0 5");
-	world_row(w, CPU1 "Status", status);
-	world_row(w, CPU1 "Exit", exits);
-	world_row(w, A "5/CPU", "0 1");
-	world_row(w, A "5/Status", "0 RUNNING");
-	world_row(w, A "6/Name", "0 other");
-	world_row(w, A "7/CPU", "0 0");
+	world_has(w, "host/CPU0", .current = "0 40; 30 99; 80 40");
+	world_has(w, "host/40", .status = "0 RUNNING; 30 PREEMPTED; 80 RUNNING", .cpu = "0 0");
+	world_has(w, "host/50", .status = "0 RUNNING");
+	world_has(w, "host/99", .name = "0 hog");
+	world_has(w, "A/CPU0", .host_thread = "0 40", .pcpu = "0 0", .status = "0 RUNNING; 30 PREEMPTED; 80 RUNNING",
+	          .current = "0 6");
+	world_has(w, "A/CPU1", .host_thread = "0 50", .status = status, .current = "0 5", .exit = exits);
+	world_has(w, "A/5", .status = "0 RUNNING", .cpu = "0 1");
+	world_has(w, "A/6", .name = "0 other");
+	world_has(w, "A/7", .cpu = "0 0");
 }
 
 /* Asked for a thread, they are those of the vCPU while it has that. */
@@ -74,10 +61,10 @@ static void runs_between(struct world *w, int from, int to)
 {
 	char text[80];
 	snprintf(text, sizeof text, "%d RUNNING; %d PREEMPTED", from, to + 1);
-	world_row(w, H "40/Status", text);
-	world_row(w, CPU0 "Status", text);
+	world_has(w, "host/40", .status = text);
+	world_has(w, "A/CPU0", .status = text);
 	snprintf(text, sizeof text, "%d 40; %d 99", from, to + 1);
-	world_row(w, "/Host/CPUs/CPU0/Current Thread", text);
+	world_has(w, "host/CPU0", .current = text);
 }
 
 /* It runs for 3 between two exits, as one that spins, until 61: then it has the lock, and works. */
@@ -114,9 +101,8 @@ static void test_wanting_one(void **state)
 	for (int spun = 0; spun < 2; spun++) {
 		struct world w;
 		make(&w, "0 RUNNING; 40 VMM; 41 RUNNING; 44 VMM; 45 RUNNING", "0 hlt; 40 pause; 46 hlt");
-		world_row(&w, CPU0 "Exit", spun ? "0 pause; 5 hlt" : "0 hlt");
-		world_row(&w, CPU0 "Current Thread", "0 7; 10 6");
-		world_row(&w, A "7/Status", "0 RUNNING; 10 PREEMPTED");
+		world_has(&w, "A/CPU0", .current = "0 7; 10 6", .exit = spun ? "0 pause; 5 hlt" : "0 hlt");
+		world_has(&w, "A/7", .status = "0 RUNNING; 10 PREEMPTED");
 		check(&w, 99, spun ? "40-44 5 for 6 or 7, 5 taken by hog" : "40-44 5 for 6, 5 taken by hog");
 	}
 }
@@ -128,14 +114,14 @@ static void test_two_vcpus(void **state)
 	for (int shorter = 0; shorter < 2; shorter++) {
 		struct world w;
 		make(&w, "0 RUNNING; 40 VMM; 41 RUNNING; 48 VMM; 50 RUNNING", "0 hlt; 40 pause; 50 hlt");
-		world_row(&w, "/Host/CPUs/CPU1/Current Thread", "0 60; 30 98; 80 60");
-		world_row(&w, H "60/Status", shorter ? "0 RUNNING; 45 PREEMPTED; 80 RUNNING" : "0 RUNNING; 47 PREEMPTED; 80 RUNNING");
-		world_row(&w, H "60/CPU", "0 1");
-		world_row(&w, H "98/Name", "0 other hog");
-		world_row(&w, CPU2 "Host Thread", "0 60");
-		world_row(&w, CPU2 "pCPU", "0 1");
-		world_row(&w, CPU2 "Status", shorter ? "0 RUNNING; 45 PREEMPTED; 80 RUNNING" : "0 RUNNING; 47 PREEMPTED; 80 RUNNING");
-		world_row(&w, CPU2 "Current Thread", shorter ? "0 -" : "0 8");
+		world_has(&w, "host/CPU1", .current = "0 60; 30 98; 80 60");
+		world_has(&w, "host/60",
+		          .status = shorter ? "0 RUNNING; 45 PREEMPTED; 80 RUNNING" : "0 RUNNING; 47 PREEMPTED; 80 RUNNING",
+		          .cpu = "0 1");
+		world_has(&w, "host/98", .name = "0 other hog");
+		world_has(&w, "A/CPU2", .host_thread = "0 60", .pcpu = "0 1",
+		          .status = shorter ? "0 RUNNING; 45 PREEMPTED; 80 RUNNING" : "0 RUNNING; 47 PREEMPTED; 80 RUNNING",
+		          .current = shorter ? "0 -" : "0 8");
 		check(&w, 99, shorter ? "40-49 5 for 6 or vCPU2, 0 taken by nobody" : "40-49 5 for 6, 10 taken by hog");
 	}
 }

@@ -3,8 +3,6 @@
 
 #include "flow_world.h"
 
-#define V0 "/Virtual Machines/A/CPUs/CPU0/"
-#define V1 "/Virtual Machines/A/CPUs/CPU1/"
 #define H "/Host/Threads/"
 
 static void thread(struct world *w, int tid, const char *name, const char *pid)
@@ -17,21 +15,20 @@ static void thread(struct world *w, int tid, const char *name, const char *pid)
 static void make(struct world *w)
 {
 	world_open(w);
-	world_row(w, H "40/Status", "0 RUNNING; 10 BLOCKED; 20 RUNNING; 30 BLOCKED; 50 PREEMPTED; 60 BLOCKED; 70 RUNNING; "
-	                            "80 BLOCKED; 90 RUNNING; 100 BLOCKED; 110 RUNNING; 120 BLOCKED; 130 RUNNING; 140 BLOCKED; "
-	                            "150 RUNNING; 160 BLOCKED");
-	world_row(w, H "40/PID", "0 39");
-	world_row(w, H "40/Woken By", "20 host/0; 50 host/41; 70 host/42; 90 host/43; 110 host/44; 130 host/7");
-	world_row(w, H "40/Woken In", "20 timer; 50 thread; 130 irq/3-nvme; 150 -");
+	world_has(w, "host/40",
+	          .status = "0 RUNNING; 10 BLOCKED; 20 RUNNING; 30 BLOCKED; 50 PREEMPTED; 60 BLOCKED; 70 RUNNING; 80 BLOCKED; "
+	                    "90 RUNNING; 100 BLOCKED; 110 RUNNING; 120 BLOCKED; 130 RUNNING; 140 BLOCKED; 150 RUNNING; "
+	                    "160 BLOCKED", .pid = "0 39",
+	          .woken_by = "20 host/0; 50 host/41; 70 host/42; 90 host/43; 110 host/44; 130 host/7",
+	          .woken_in = "20 timer; 50 thread; 130 irq/3-nvme; 150 -");
 	thread(w, 41, "0 io", "0 39");
 	thread(w, 42, "0 vhost-39", "0 42");
 	thread(w, 43, "0 kvm", "0 39");
 	thread(w, 44, "0 systemd", "0 1");
-	world_row(w, V0 "Status", "0 RUNNING; 10 IDLE; 20 VMM; 30 IDLE; 50 WAKING; 60 IDLE; 70 VMM; 80 IDLE; 90 VMM; 100 IDLE; "
-	                          "110 VMM; 120 IDLE; 130 VMM; 140 IDLE; 150 RUNNING; 160 HOST_BLOCKED");
-	world_row(w, V0 "Host Thread", "0 40");
-	world_row(w, V1 "Status", "0 IDLE");
-	world_row(w, V1 "Host Thread", "0 43");
+	world_has(w, "A/CPU0", .host_thread = "0 40",
+	          .status = "0 RUNNING; 10 IDLE; 20 VMM; 30 IDLE; 50 WAKING; 60 IDLE; 70 VMM; 80 IDLE; 90 VMM; 100 IDLE; "
+	                    "110 VMM; 120 IDLE; 130 VMM; 140 IDLE; 150 RUNNING; 160 HOST_BLOCKED");
+	world_has(w, "A/CPU1", .host_thread = "0 43", .status = "0 IDLE");
 	world_close(w, 0, 199);
 }
 
@@ -74,14 +71,13 @@ static void test_no_processes(void **state)
 	(void)state;
 	struct world w;
 	world_open(&w);
-	world_row(&w, H "40/Status", "0 RUNNING; 10 BLOCKED; 20 RUNNING; 30 BLOCKED; 40 RUNNING; 50 BLOCKED; 60 RUNNING");
-	world_row(&w, H "40/Woken By", "20 host/41; 40 host/42; 60 host/43");
-	world_row(&w, H "40/Woken In", "20 thread");
+	world_has(&w, "host/40", .status = "0 RUNNING; 10 BLOCKED; 20 RUNNING; 30 BLOCKED; 40 RUNNING; 50 BLOCKED; 60 RUNNING",
+	          .woken_by = "20 host/41; 40 host/42; 60 host/43", .woken_in = "20 thread");
 	thread(&w, 41, "0 IO io0", "0 -");
 	thread(&w, 42, "0 vhost-39", "0 -");
 	thread(&w, 43, "0 ksoftirqd/0", "0 -");
-	world_row(&w, V0 "Status", "0 RUNNING; 10 IDLE; 20 VMM; 30 IDLE; 40 VMM; 50 IDLE; 60 RUNNING");
-	world_row(&w, V0 "Host Thread", "0 40");
+	world_has(&w, "A/CPU0", .host_thread = "0 40",
+	          .status = "0 RUNNING; 10 IDLE; 20 VMM; 30 IDLE; 40 VMM; 50 IDLE; 60 RUNNING");
 	world_close(&w, 0, 99);
 	check(&w, 0, 25, "device 41 IO io0 1*10");
 	check(&w, 26, 45, "net 42 vhost-39 1*10");
