@@ -129,8 +129,8 @@ fuzz:
 .PHONY: fuzz
 
 # Those unit tests that valgrind gets through in a minute; the sanitizers see all of them.
-VALGRIND_TESTS = tests/test_base tests/test_beacon tests/test_flow tests/test_flow_report \
-	tests/test_model tests/test_sync_hull tests/test_ui
+VALGRIND_TESTS = tests/test_base tests/test_base_files tests/test_base_tasks tests/test_beacon tests/test_flow \
+	tests/test_flow_report tests/test_model tests/test_sync_hull tests/test_ui
 VALGRIND = valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=definite,indirect \
 	--errors-for-leak-kinds=definite,indirect
 check-valgrind:

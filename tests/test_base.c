@@ -1,23 +1,14 @@
 /* base/: text, time, maps, strings, errors. */
 #include "test.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <locale.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/ahead.h"
 #include "base/error.h"
-#include "base/file_open.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/notes.h"
-#include "base/parallel.h"
-#include "base/save.h"
 #include "base/states.h"
 #include "base/strtab.h"
 #include "base/suggest.h"
@@ -304,144 +295,6 @@ static void test_states_have_names(void **state)
 	assert_string_equal(thread_state_name[THREAD_VIRT_PREEMPTED], "VIRT_PREEMPTED");
 }
 
-static void check_file(const char *path, const char *text, mode_t mode)
-{
-	char got[64] = "";
-	struct stat st;
-	FILE *f = fopen(path, "r");
-	assert_non_null(f);
-	assert_int_equal(fread(got, 1, sizeof got - 1, f), strlen(text));
-	fclose(f);
-	assert_string_equal(got, text);
-	assert_int_equal(stat(path, &st), 0);
-	assert_int_equal(st.st_mode & 0777, mode);
-}
-
-static bool begins_with_two(const char *path)
-{
-	return save_begins_with(path, "two", 3);
-}
-
-/* A file is there when it is whole; what it replaces gives its permissions, and a link to it stays a link. */
-/* A regular file is opened; nothing else is, and nothing is waited for. */
-static void test_file(void **state)
-{
-	(void)state;
-	char dir[] = "/tmp/stealscope-file-XXXXXX", path[64], pipe[64];
-	assert_non_null(mkdtemp(dir));
-	snprintf(path, sizeof path, "%s/file", dir);
-	snprintf(pipe, sizeof pipe, "%s/pipe", dir);
-	FILE *f = fopen(path, "w");
-	fputs("text", f);
-	fclose(f);
-	assert_int_equal(mkfifo(pipe, 0600), 0);
-	f = file_open(path);
-	assert_non_null(f);
-	assert_int_equal(fgetc(f), 't');
-	fclose(f);
-	assert_null(file_open(pipe));
-	assert_int_equal(errno, EINVAL);
-	assert_null(file_open(dir));
-	assert_int_equal(errno, EISDIR);
-	unlink(path);
-	assert_null(file_open(path));
-	assert_int_equal(errno, ENOENT);
-	unlink(pipe);
-	rmdir(dir);
-}
-
-/* A link that leads nowhere stays, and what leads to an open file, like /dev/stdout, is no name to give to another. */
-static void test_save_links(void **state)
-{
-	(void)state;
-	struct error err = ERROR_INIT;
-	struct save s;
-	struct stat was, st;
-	char dir[] = "/tmp/stealscope-save-XXXXXX", path[64], open_file[64], link[64];
-	assert_non_null(mkdtemp(dir));
-	snprintf(path, sizeof path, "%s/a", dir);
-	snprintf(link, sizeof link, "%s/b", dir);
-	assert_int_equal(symlink("nowhere", link), 0);
-	assert_int_equal(save_begin(&s, link, &err), -1);
-	assert_non_null(strstr(err.text, "/b: is a link that leads nowhere"));
-	assert_int_equal(save_spares(link, begins_with_two, "a two", &err), -1);
-	unlink(link);
-	const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	assert_true(fd >= 0 && fstat(fd, &was) == 0);
-	snprintf(open_file, sizeof open_file, "/proc/self/fd/%d", fd);
-	assert_int_equal(symlink(open_file, link), 0);
-	for (int gone = 0; gone < 2; gone++) {
-		assert_int_equal(save_begin(&s, link, &err), -1);
-		assert_non_null(strstr(err.text, "/b: leads through /proc"));
-		assert_int_equal(save_begin(&s, open_file, &err), -1);
-		assert_int_equal(lstat(link, &st), 0);
-		assert_true(S_ISLNK(st.st_mode));
-		assert_int_equal(stat(gone ? link : path, &st), 0);
-		assert_true(st.st_ino == was.st_ino);
-		unlink(path);
-	}
-	close(fd);
-	unlink(link);
-	assert_int_equal(rmdir(dir), 0);
-}
-
-static void test_save(void **state)
-{
-	(void)state;
-	struct error err = ERROR_INIT;
-	struct save s;
-	struct stat st;
-	char dir[] = "/tmp/stealscope-save-XXXXXX", path[64], link[64], fifo[64];
-	assert_non_null(mkdtemp(dir));
-	snprintf(path, sizeof path, "%s/a", dir);
-	snprintf(link, sizeof link, "%s/b", dir);
-	snprintf(fifo, sizeof fifo, "%s/c", dir);
-	mode_t mask = umask(027);
-	assert_int_equal(save_begin(&s, path, &err), 0);
-	fputs("one", s.f);
-	assert_int_equal(access(path, F_OK), -1);
-	assert_int_equal(save_end(&s, 0, &err), 0);
-	check_file(path, "one", 0640);
-	assert_int_equal(chmod(path, 0604), 0);
-	assert_int_equal(symlink("a", link), 0);
-	assert_int_equal(save_begin(&s, link, &err), 0);
-	fputs("two", s.f);
-	check_file(path, "one", 0604);
-	assert_int_equal(save_end(&s, 0, &err), 0);
-	check_file(path, "two", 0604);
-	assert_int_equal(lstat(link, &st), 0);
-	assert_true(S_ISLNK(st.st_mode));
-	assert_int_equal(save_begin(&s, path, &err), 0);
-	fputs("three", s.f);
-	assert_int_equal(save_end(&s, -1, &err), -1);
-	check_file(path, "two", 0604);
-	assert_string_equal(err.text, "");
-	assert_int_equal(save_begin(&s, "/nowhere/at/all", &err), -1);
-	assert_string_equal(err.text, "/nowhere/at/all: No such file or directory");
-	/* A device or a folder is never replaced. */
-	assert_int_equal(mkfifo(fifo, 0600), 0);
-	assert_int_equal(save_begin(&s, fifo, &err), -1);
-	assert_non_null(strstr(err.text, "not a regular file"));
-	assert_int_equal(lstat(fifo, &st), 0);
-	assert_true(S_ISFIFO(st.st_mode));
-	assert_int_equal(save_begin(&s, dir, &err), -1);
-	/* Files of another kind are spared. */
-	assert_true(save_begins_with(path, "two", 3) && !save_begins_with(path, "twos", 4) && !save_begins_with(dir, "", 1));
-	assert_int_equal(save_spares(path, begins_with_two, "a two", &err), 0);
-	assert_int_equal(save_spares("/nowhere/at/all", begins_with_two, "a two", &err), 0);
-	check_file(path, "two", 0604);
-	assert_int_equal(save_begin(&s, path, &err), 0);
-	fputs("one", s.f);
-	assert_int_equal(save_end(&s, 0, &err), 0);
-	assert_int_equal(save_spares(path, begins_with_two, "a two", &err), -1);
-	assert_non_null(strstr(err.text, "/a: exists and is not a two"));
-	umask(mask);
-	unlink(fifo);
-	unlink(path);
-	unlink(link);
-	assert_int_equal(rmdir(dir), 0);
-}
-
 /* Exact, and read again as the same. */
 static void test_time_exact(void **state)
 {
@@ -460,135 +313,16 @@ static void test_time_exact(void **state)
 	}
 }
 
-struct task_tally {
-	atomic_int done[100];
-	int results[100];
-	atomic_int watched;
-	int stop_after;  /* times watched; 0: at once */
-};
-
-static int count_task(void *arg, size_t i)
-{
-	struct task_tally *t = arg;
-	/* Who waits to be stopped waits until somebody has watched. */
-	while (i >= 10 && !t->stop_after && !atomic_load(&t->watched))
-		usleep(1000);
-	usleep(t->stop_after ? 100 : 5000);
-	atomic_fetch_add(&t->done[i], 1);
-	return t->results[i];
-}
-
-static bool watch_tasks(void *arg)
-{
-	struct task_tally *t = arg;
-	return atomic_fetch_add(&t->watched, 1) < t->stop_after;
-}
-
-/* Makes batches of one number each; the one after `last` fails when `fails` says so. */
-struct batch_counter {
-	int made, last;
-	bool fails;
-	int slow_from, slow_to;  /* these take a while */
-};
-
-static int make_number(void *arg, void *batch, struct error *err)
-{
-	struct batch_counter *c = arg;
-	if (c->made >= c->slow_from && c->made < c->slow_to)
-		usleep(500);
-	if (c->made > c->last)
-		return error_set(err, STATUS_SYSTEM, NULL, "number %d: cannot be made", c->made);
-	*(int *)batch = c->made;
-	return c->made++ < c->last || c->fails;
-}
-
-/* Whoever makes them and whoever is faster: the same batches in the same order, and none changes while it is used. */
-static void test_ahead(void **state)
-{
-	(void)state;
-	for (unsigned workers = 0; workers < 4; workers++) {
-		for (int fails = 0; fails < 2; fails++) {
-			struct error err = ERROR_INIT;
-			struct batch_counter c = { .last = 200, .fails = fails, .slow_from = 20, .slow_to = 40 };
-			struct ahead *a = ahead_begin(workers, sizeof(int), make_number, &c);
-			const void *batch;
-			for (int i = 0; i <= 200; i++) {
-				assert_int_equal(ahead_next(a, &batch, &err), 1);
-				if (i % 50 == 49)
-					usleep(2000);  /* as many as there can be are made meanwhile */
-				assert_int_equal(*(const int *)batch, i);
-			}
-			for (int i = 0; i < 2; i++)
-				assert_int_equal(ahead_next(a, &batch, &err), fails ? -1 : 0);
-			assert_string_equal(err.text, fails ? "number 201: cannot be made" : "");
-			ahead_end(a);
-		}
-		/* Left in the middle, or before anything was asked for. */
-		for (int used = 0; used < 3; used++) {
-			struct batch_counter c = { .last = 1000000 };
-			struct ahead *a = ahead_begin(workers, sizeof(int), make_number, &c);
-			const void *batch;
-			for (int i = 0; i < used; i++)
-				assert_int_equal(ahead_next(a, &batch, NULL), 1);
-			usleep(1000);
-			ahead_end(a);
-			assert_true(c.made <= used + AHEAD_BATCHES);
-		}
-	}
-	ahead_end(NULL);
-}
-
-static void test_parallel(void **state)
-{
-	(void)state;
-	for (unsigned workers = 0; workers < 5; workers++) {
-		struct task_tally t = { .stop_after = 1 << 30 };
-		struct parallel p = { .workers = workers, .task = count_task, .arg = &t };
-		assert_int_equal(parallel_run(&p, 100), 0);
-		for (int i = 0; i < 100; i++)
-			assert_int_equal(t.done[i], 1);
-		/* Two tasks fail: the first one by number counts, and the last ones are not begun any more. */
-		t.results[7] = -7;
-		t.results[8] = -8;
-		p.watch = watch_tasks;
-		assert_int_equal(parallel_run(&p, 100), -7);
-		assert_int_equal(t.done[6], 2);
-		assert_int_equal(t.done[99], 1);
-		/* Nobody watches what is not there. */
-		assert_int_equal(parallel_run(&p, 0), 0);
-	}
-	struct task_tally t = { .stop_after = 0 };
-	struct parallel p = { .workers = 2, .task = count_task, .watch = watch_tasks, .arg = &t };
-	assert_int_equal(parallel_run(&p, 100), 0);
-	assert_int_equal(t.done[0], 1);
-	assert_int_equal(t.done[99], 0);
-	assert_int_equal(parallel_workers(3), 3);
-	assert_true(parallel_workers(0) >= 1);
-}
-
 int main(void)
 {
 	setlocale(LC_ALL, "C.UTF-8");
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_escape),
-		cmocka_unit_test(test_suggest),
-		cmocka_unit_test(test_width),
-		cmocka_unit_test(test_line),
-		cmocka_unit_test(test_duration),
-		cmocka_unit_test(test_parse_time),
-		cmocka_unit_test(test_units),
-		cmocka_unit_test(test_time_precision), cmocka_unit_test(test_time_of_day_round_trip),
-		cmocka_unit_test(test_map),
-		cmocka_unit_test(test_strtab),
-		cmocka_unit_test(test_notes),
-		cmocka_unit_test(test_error_chain),
-		cmocka_unit_test(test_states_have_names),
-		cmocka_unit_test(test_file),
-		cmocka_unit_test(test_save),
-		cmocka_unit_test(test_save_links),
+		cmocka_unit_test(test_escape), cmocka_unit_test(test_suggest), cmocka_unit_test(test_width),
+		cmocka_unit_test(test_line), cmocka_unit_test(test_duration), cmocka_unit_test(test_parse_time),
+		cmocka_unit_test(test_units), cmocka_unit_test(test_time_precision),
+		cmocka_unit_test(test_time_of_day_round_trip), cmocka_unit_test(test_map), cmocka_unit_test(test_strtab),
+		cmocka_unit_test(test_notes), cmocka_unit_test(test_error_chain), cmocka_unit_test(test_states_have_names),
 		cmocka_unit_test(test_time_exact),
-		cmocka_unit_test(test_parallel),
-		cmocka_unit_test(test_ahead),
 	};
 	return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }

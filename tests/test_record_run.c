@@ -1,120 +1,13 @@
 /* record/: whole recordings of a made-up host, whose guests are this machine's shells with a made-up tracefs. */
-#include "test.h"
+#include "record_runs.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/mem.h"
 #include "record/proc.h"
-#include "record/record.h"
-#include "record/tracer.h"
-#include "record_tree.h"
-
-#define MS 1000000
-#define PAGES 3
-
-static struct record_tree tree;
-static volatile int stop;
-static char said[4096];
-
-static void hear(void *arg, const char *line)
-{
-	(void)arg;
-	const size_t n = strlen(said);
-	snprintf(said + n, sizeof said - n, "%s\n", line);
-}
-
-static int begin(void **state)
-{
-	static const char web[] = "qemu\0-name\0web", db[] = "qemu\0-name\0db";
-	(void)state;
-	tree_host(&tree, PAGES);
-	tree_vm(&tree, 300, web, sizeof web, 2);
-	tree_debugfs(&tree, 300, 2, -1000);
-	tree_vm(&tree, 400, db, sizeof db, 1);
-	tree_guest(&tree, "g1", PAGES);
-	tree_guest(&tree, "g2", PAGES);
-	stop = 0;
-	*said = '\0';
-	return 0;
-}
-
-static int end(void **state)
-{
-	(void)state;
-	tree_end(&tree);
-	return 0;
-}
-
-/* A way into a guest: that shell, with the made-up machine below that folder. */
-static char *way_into(const char *guest, const char *shell)
-{
-	return mem_printf("cmd:{ IFS= read -r h; printf '%%s\\n' \"$h\" '. %s/%s/machine.sh'; exec cat; } | "
-	                  "PATH=%s/%s/bin:$PATH exec %s", tree.root, guest, tree.root, guest, shell);
-}
-
-static char *output(const char *name)
-{
-	return mem_printf("%s/%s", tree.root, name);
-}
-
-static bool holds(const char *path, const char *what)
-{
-	char *text = tree_read(&tree, path);
-	const bool found = text && strstr(text, what);
-	if (!found)
-		printf("%s: %s\n", path, text ? text : "(not there)");
-	free(text);
-	return found;
-}
-
-/* Nothing is left of any recording; guests may take a moment. */
-static void assert_clean(void)
-{
-	for (int i = 0; i < 1200 && tree_count(&tree, "g1/sys/kernel/tracing/instances") +
-	                               tree_count(&tree, "g2/sys/kernel/tracing/instances") > 0; i++)
-		usleep(50000);
-	assert_int_equal(tree_count(&tree, "g1/sys/kernel/tracing/instances"), 0);
-	assert_int_equal(tree_count(&tree, "g2/sys/kernel/tracing/instances"), 0);
-	assert_int_equal(tree_count(&tree, "sys/kernel/tracing/instances"), 0);
-	assert_int_equal(tree_count(&tree, "run/stealscope"), 0);
-}
-
-/* Records; wishes with NULL names end early. */
-static int record(const char *folder, const char *web, const char *db, struct record_options more,
-                  struct record_result *r, struct error *err)
-{
-	char *path = output(folder);
-	const struct record_wish wish[] = { { "web", web }, { "db", db } };
-	struct record_options o = more;
-	o.root = tree.root;
-	o.output = path;
-	o.clock = o.clock ? o.clock : "auto";
-	if (!o.wish && !o.host_only) {
-		o.wish = wish;
-		o.wishes = 2;
-	}
-	o.duration = o.duration || o.command || o.hold ? o.duration : 200 * MS;
-	o.stop = &stop;
-	o.say = hear;
-	*err = (struct error)ERROR_INIT;
-	const int rc = record_run(&o, r, err);
-	free(path);
-	return rc;
-}
 
 /* ---- what is recorded */
-
-static void check_pages(const char *path, char want)
-{
-	char *text = tree_read(&tree, path);
-	assert_non_null(text);
-	assert_int_equal(strlen(text), PAGES * 4096);
-	assert_int_equal(strspn(text, (char[]){ want, '\0' }), PAGES * 4096);
-	free(text);
-}
 
 static void run_shells(const char *first, const char *second)
 {
@@ -198,16 +91,6 @@ static void test_command(void **state)
 	free(folder);
 	assert_true(holds("c/session.yaml", "vcpus: {0: 410}"));
 	assert_clean();
-}
-
-/* However long it takes until it records, and a guest, if one is told; before that, it tries how much comes. */
-static void *stop_later(void *guest)
-{
-	for (int i = 0; i < 6000 && !(strstr(said, "recording") && (!guest || tree_is_tracing(&tree, guest))); i++)
-		usleep(100000);
-	sleep(3);  /* for it to say so */
-	stop++;
-	return NULL;
 }
 
 /* ^C keeps what is there. */
@@ -341,28 +224,6 @@ static void test_way_killed(void **state)
 	check_killed("$way");
 }
 
-static void check_error(const struct record_options *o, enum status status, const char *text)
-{
-	struct record_result r;
-	struct error err = ERROR_INIT;
-	struct record_options options = *o;
-	char *folder = output("e");
-	options.root = tree.root;
-	options.output = options.output ? options.output : folder;
-	options.clock = options.clock ? options.clock : "auto";
-	options.duration = 100 * MS;
-	assert_int_equal(record_run(&options, &r, &err), -1);
-	if (!strstr(err.text, text) || err.status != status)
-		printf("%s (%d), not: %s (%d)\n", err.text, (int)err.status, text, (int)status);
-	assert_non_null(strstr(err.text, text));
-	assert_int_equal(err.status, status);
-	assert_true(*err.mend);
-	record_release(&r);
-	assert_int_not_equal(access(folder, F_OK), 0);
-	free(folder);
-	assert_clean();
-}
-
 static void test_refused(void **state)
 {
 	(void)state;
@@ -459,133 +320,12 @@ static void test_cleanup(void **state)
 	free(web);
 }
 
-/* ---- flights */
-
-static char kept_in[512];
-static size_t kept;
-
-static void keep(void *arg, const char *folder, const struct record_result *r)
-{
-	(void)arg;
-	assert_true(r->machine[0].recorded && r->machine[1].recorded);
-	snprintf(kept_in, sizeof kept_in, "%s", folder + strlen(tree.root) + 1);
-	kept++;
-}
-
-/* What a vCPU's thread has waited for a CPU, by and by. */
-static void *make_wait(void *arg)
-{
-	const long long ms = *(const int *)arg;
-	for (int i = 0; i < 6000 && !kept; i++) {
-		char text[64];
-		snprintf(text, sizeof text, "1 %lld 1\n", ms * MS * i);
-		tree_text(&tree, "proc/300/task/311/schedstat", text);
-		usleep(100000);
-	}
-	stop = !kept;  /* it never fires */
-	return NULL;
-}
-
-static void check_flight(const char *trigger, int wait_ms, volatile int *fire)
-{
-	struct record_result r;
-	struct error err;
-	pthread_t waits;
-	char *web = way_into("g1", "sh"), path[600];
-	kept = 0;
-	pthread_create(&waits, NULL, make_wait, &wait_ms);
-	const struct record_options o = { .hold = 2000LL * MS, .trigger = &trigger, .triggers = trigger != NULL, .most = 1,
-		.kept = keep, .fire = fire };
-	const int rc = record("r", web, "none", o, &r, &err);
-	if (rc)
-		printf("%s\n", err.text);
-	assert_int_equal(rc, 0);
-	pthread_join(waits, NULL);
-	assert_int_equal(kept, 1);
-	snprintf(path, sizeof path, "%s/session.yaml", kept_in);
-	assert_true(holds(path, "dir: guest-web"));
-	snprintf(path, sizeof path, "%s/guest-web/about.yaml", kept_in);
-	assert_true(holds(path, "kept: 2000000000"));
-	snprintf(path, sizeof path, "%s/host/pages/cpu1", kept_in);
-	check_pages(path, 'B');
-	record_release(&r);
-	free(web);
-	assert_clean();
-}
-
-static void test_flights(void **state)
-{
-	(void)state;
-	volatile int fire = 1;
-	check_flight("gap(web/CPU1)>20ms", 50, NULL);
-	end(NULL);
-	begin(NULL);
-	check_flight("steal(any)>10% for 500ms", 60, NULL);
-	end(NULL);
-	begin(NULL);
-	check_flight("exit(sleep 0.3)", 0, NULL);
-	end(NULL);
-	begin(NULL);
-	tree_text(&tree, "proc/loadavg", "9.50 1 1 1/1 1\n");
-	check_flight("load>9", 0, NULL);
-	end(NULL);
-	begin(NULL);
-	check_flight(NULL, 0, &fire);
-	assert_int_equal(fire, 0);
-}
-
-/* Nothing fires: nothing is kept. */
-static void test_quiet_flight(void **state)
-{
-	(void)state;
-	static const char *const trigger[] = { "gap(web)>20ms", "steal(web)>90%", "load>100", "signal" };
-	struct record_result r;
-	struct error err;
-	pthread_t thread;
-	kept = 0;
-	tree_text(&tree, "proc/loadavg", "0.50 1 1 1/1 1\n");
-	tree_text(&tree, "proc/300/task/310/schedstat", "1 5000000000 1\n");
-	pthread_create(&thread, NULL, stop_later, NULL);
-	const struct record_options o = { .hold = 2000LL * MS, .trigger = trigger, .triggers = 4, .kept = keep };
-	assert_int_equal(record("r", "none", "none", o, &r, &err), 0);
-	pthread_join(thread, NULL);
-	record_release(&r);
-	char *folder = output("r");
-	assert_int_equal(kept, 0);
-	assert_int_not_equal(access(folder, F_OK), 0);
-	free(folder);
-	assert_clean();
-}
-
-static void test_triggers_refused(void **state)
-{
-	(void)state;
-	static const char *const wrong[] = {
-		"", "gap", "gap(web)", "gap()>1ms", "gap(web)>", "gap(web)>20", "gap(web)>-1ms", "gap(web)>2h", "steal(web)>30",
-		"steal(web)>0%", "steal(web)>100%", "steal(web)>30% for", "steal(web)>30% for 1", "load>", "load>x", "load>-1",
-		"exit()", "exit(true)x", "signals", "steal(web)>nan%",
-	};
-	for (size_t i = 0; i < COUNT(wrong); i++) {
-		const struct record_options o = { .hold = 1000LL * MS, .trigger = &wrong[i], .triggers = 1, .host_only = true };
-		check_error(&o, STATUS_USAGE, "is none");
-	}
-	static const char *const nobody[] = { "gap(wbe)>20ms", "steal(web/CPU7)>30%" };
-	for (size_t i = 0; i < COUNT(nobody); i++) {
-		const struct record_options o = { .hold = 1000LL * MS, .trigger = &nobody[i], .triggers = 1, .host_only = true };
-		check_error(&o, STATUS_INPUT, "no vCPU is '");
-	}
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_whole), TEST(test_busybox), TEST(test_command), TEST(test_stopped), TEST(test_host_only),
 		TEST(test_ways_that_lead_nowhere), TEST(test_guests_that_cannot), TEST(test_shell_killed), TEST(test_way_killed),
-		TEST(test_refused),
-		TEST(test_nobody_runs), TEST(test_check), TEST(test_cleanup), TEST(test_flights), TEST(test_quiet_flight),
-		TEST(test_triggers_refused),
+		TEST(test_refused), TEST(test_nobody_runs), TEST(test_check), TEST(test_cleanup),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,11 @@ src_libbase_a_SOURCES = \
 	src/base/yaml_out.c src/base/yaml_out.h
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/test_base
+check_PROGRAMS += tests/test_base tests/test_base_files tests/test_base_tasks
 tests_test_base_SOURCES = tests/test_base.c tests/test.h
 tests_test_base_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+tests_test_base_files_SOURCES = tests/test_base_files.c tests/test.h
+tests_test_base_files_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+tests_test_base_tasks_SOURCES = tests/test_base_tasks.c tests/test.h
+tests_test_base_tasks_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 endif

@@ -23,8 +23,11 @@ check_PROGRAMS += tests/test_latency
 tests_test_latency_SOURCES = tests/test_latency.c tests/test.h
 tests_test_latency_LDADD = $(LATENCY_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_latency_request
-tests_test_latency_request_SOURCES = tests/test_latency_request.c tests/test.h
+tests_test_latency_request_SOURCES = tests/test_latency_request.c tests/latency_world.h tests/test.h
 tests_test_latency_request_LDADD = $(LATENCY_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_latency_brute
+tests_test_latency_brute_SOURCES = tests/test_latency_brute.c tests/latency_world.h tests/test.h
+tests_test_latency_brute_LDADD = $(LATENCY_LIBS) $(CMOCKA_LIBS)
 endif
 
 check_PROGRAMS += tests/fuzz/fuzz_latency

@@ -47,8 +47,8 @@ src/record/librecord_a-guest.$(OBJEXT): src/record/guest_text.h
 
 if HAVE_CMOCKA
 if HAVE_TRACEFS
-check_PROGRAMS += tests/test_record tests/test_record_agent tests/test_record_facts tests/test_record_qga tests/test_record_refusals \
-	tests/test_record_run tests/test_record_waits
+check_PROGRAMS += tests/test_record tests/test_record_agent tests/test_record_facts tests/test_record_flights \
+	tests/test_record_frames tests/test_record_qga tests/test_record_refusals tests/test_record_run tests/test_record_waits
 tests_test_record_waits_SOURCES = tests/test_record_waits.c tests/record_tree.c tests/record_tree.h tests/test.h
 tests_test_record_waits_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
 tests_test_record_qga_SOURCES = tests/test_record_qga.c tests/test.h
@@ -61,8 +61,13 @@ tests_test_record_SOURCES = tests/test_record.c tests/record_tree.c tests/record
 tests_test_record_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
 tests_test_record_refusals_SOURCES = tests/test_record_refusals.c tests/record_tree.c tests/record_tree.h tests/test.h
 tests_test_record_refusals_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
-tests_test_record_run_SOURCES = tests/test_record_run.c tests/record_tree.c tests/record_tree.h tests/test.h
+tests_test_record_run_SOURCES = tests/test_record_run.c tests/record_runs.h tests/record_tree.c tests/record_tree.h tests/test.h
 tests_test_record_run_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
+tests_test_record_flights_SOURCES = tests/test_record_flights.c tests/record_runs.h tests/record_tree.c tests/record_tree.h \
+	tests/test.h
+tests_test_record_flights_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
+tests_test_record_frames_SOURCES = tests/test_record_frames.c tests/test.h
+tests_test_record_frames_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
 endif
 endif
 

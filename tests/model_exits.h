@@ -1,0 +1,38 @@
+/* Entries and exits of the vCPU of model_events.h, on an SVM host. */
+#ifndef STEALSCOPE_TESTS_MODEL_EXITS_H
+#define STEALSCOPE_TESTS_MODEL_EXITS_H
+
+#include "model_events.h"
+
+enum { SVM_INTR = 0x60, SVM_HLT = 0x78, SVM_MSR = 0x7c, SVM_NPF = 0x400 };
+#define KERNEL (-1000)       /* an address of a guest's kernel */
+#define HALT_AT (-5000)      /* the address at which it halts */
+#define USER 0x401234
+
+__attribute__((unused))
+static struct event kvm(int64_t t, uint16_t kind, int64_t reason, int64_t ip)
+{
+	struct event ev = event(t, kind, 0, 154);
+	if (kind == EV_INJECT) {
+		ev.inject.vector = reason;
+	} else if (kind == EV_KVM_EXIT) {
+		ev.kvm.reason = reason;
+		ev.kvm.isa = ISA_SVM;
+		ev.kvm.ip = reason == SVM_HLT ? HALT_AT : ip;
+	}
+	return ev;
+}
+
+__attribute__((unused))
+static void leave(int64_t t, int64_t reason)
+{
+	feed(0, kvm(t, EV_KVM_EXIT, reason, KERNEL));
+}
+
+__attribute__((unused))
+static void enter(int64_t t)
+{
+	feed(0, kvm(t, EV_KVM_ENTRY, 0, 0));
+}
+
+#endif

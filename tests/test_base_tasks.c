@@ -1,0 +1,124 @@
+/* base/: tasks side by side, and batches ahead. */
+#include "test.h"
+
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "base/ahead.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/parallel.h"
+
+struct task_tally {
+	atomic_int done[100];
+	int results[100];
+	atomic_int watched;
+	int stop_after;  /* times watched; 0: at once */
+};
+
+static int count_task(void *arg, size_t i)
+{
+	struct task_tally *t = arg;
+	/* Who waits to be stopped waits until somebody has watched. */
+	while (i >= 10 && !t->stop_after && !atomic_load(&t->watched))
+		usleep(1000);
+	usleep(t->stop_after ? 100 : 5000);
+	atomic_fetch_add(&t->done[i], 1);
+	return t->results[i];
+}
+
+static bool watch_tasks(void *arg)
+{
+	struct task_tally *t = arg;
+	return atomic_fetch_add(&t->watched, 1) < t->stop_after;
+}
+
+/* Makes batches of one number each; the one after `last` fails when `fails` says so. */
+struct batch_counter {
+	int made, last;
+	bool fails;
+	int slow_from, slow_to;  /* these take a while */
+};
+
+static int make_number(void *arg, void *batch, struct error *err)
+{
+	struct batch_counter *c = arg;
+	if (c->made >= c->slow_from && c->made < c->slow_to)
+		usleep(500);
+	if (c->made > c->last)
+		return error_set(err, STATUS_SYSTEM, NULL, "number %d: cannot be made", c->made);
+	*(int *)batch = c->made;
+	return c->made++ < c->last || c->fails;
+}
+
+/* Whoever makes them and whoever is faster: the same batches in the same order, and none changes while it is used. */
+static void test_ahead(void **state)
+{
+	(void)state;
+	for (unsigned workers = 0; workers < 4; workers++) {
+		for (int fails = 0; fails < 2; fails++) {
+			struct error err = ERROR_INIT;
+			struct batch_counter c = { .last = 200, .fails = fails, .slow_from = 20, .slow_to = 40 };
+			struct ahead *a = ahead_begin(workers, sizeof(int), make_number, &c);
+			const void *batch;
+			for (int i = 0; i <= 200; i++) {
+				assert_int_equal(ahead_next(a, &batch, &err), 1);
+				if (i % 50 == 49)
+					usleep(2000);  /* as many as there can be are made meanwhile */
+				assert_int_equal(*(const int *)batch, i);
+			}
+			for (int i = 0; i < 2; i++)
+				assert_int_equal(ahead_next(a, &batch, &err), fails ? -1 : 0);
+			assert_string_equal(err.text, fails ? "number 201: cannot be made" : "");
+			ahead_end(a);
+		}
+		/* Left in the middle, or before anything was asked for. */
+		for (int used = 0; used < 3; used++) {
+			struct batch_counter c = { .last = 1000000 };
+			struct ahead *a = ahead_begin(workers, sizeof(int), make_number, &c);
+			const void *batch;
+			for (int i = 0; i < used; i++)
+				assert_int_equal(ahead_next(a, &batch, NULL), 1);
+			usleep(1000);
+			ahead_end(a);
+			assert_true(c.made <= used + AHEAD_BATCHES);
+		}
+	}
+	ahead_end(NULL);
+}
+
+static void test_parallel(void **state)
+{
+	(void)state;
+	for (unsigned workers = 0; workers < 5; workers++) {
+		struct task_tally t = { .stop_after = 1 << 30 };
+		struct parallel p = { .workers = workers, .task = count_task, .arg = &t };
+		assert_int_equal(parallel_run(&p, 100), 0);
+		for (int i = 0; i < 100; i++)
+			assert_int_equal(t.done[i], 1);
+		/* Two tasks fail: the first one by number counts, and the last ones are not begun any more. */
+		t.results[7] = -7;
+		t.results[8] = -8;
+		p.watch = watch_tasks;
+		assert_int_equal(parallel_run(&p, 100), -7);
+		assert_int_equal(t.done[6], 2);
+		assert_int_equal(t.done[99], 1);
+		/* Nobody watches what is not there. */
+		assert_int_equal(parallel_run(&p, 0), 0);
+	}
+	struct task_tally t = { .stop_after = 0 };
+	struct parallel p = { .workers = 2, .task = count_task, .watch = watch_tasks, .arg = &t };
+	assert_int_equal(parallel_run(&p, 100), 0);
+	assert_int_equal(t.done[0], 1);
+	assert_int_equal(t.done[99], 0);
+	assert_int_equal(parallel_workers(3), 3);
+	assert_true(parallel_workers(0) >= 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ahead), cmocka_unit_test(test_parallel),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
