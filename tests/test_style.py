@@ -34,7 +34,7 @@ ROOMS = {
     "sync/search": {"seen", "estimate"},
     "sync/decide": {"seen", "estimate", "search"},
 }
-LONGEST_FILE = 600
+LONGEST_FILE = 550
 LONGEST_FUNCTION = 70
 WIDEST_LINE = 124     # columns, tabs of 4
 MADE = {"src/trace/layout_texts.h", "src/record/guest_text.h", "src/ui/shipped.c", "src/export/questions.h"}  # by the build, from what we ship

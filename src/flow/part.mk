@@ -16,6 +16,7 @@ src_libflow_a_SOURCES = \
 	src/flow/gap_list.c \
 	src/flow/gather.c src/flow/gather.h \
 	src/flow/host_alone.h \
+	src/flow/in_words.h \
 	src/flow/inquiry.c src/flow/inquiry.h \
 	src/flow/inside.c \
 	src/flow/party.c src/flow/party.h \

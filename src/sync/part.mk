@@ -10,6 +10,7 @@ src_libsync_a_SOURCES = \
 	src/sync/seen/host_view.c src/sync/seen/host_view.h \
 	src/sync/seen/seen.h \
 	src/sync/seen/slices.h \
+	src/sync/seen/lives.c src/sync/seen/lives.h \
 	src/sync/seen/mark_list.c src/sync/seen/mark_list.h \
 	src/sync/seen/mark_log.c src/sync/seen/mark_log.h \
 	src/sync/seen/moves.c \

@@ -1,19 +1,18 @@
 #include "sync/seen/host_view.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "sync/seen/cursor_ahead.h"
+#include "sync/seen/lives.h"
 #include "sync/seen/slices.h"
 
 #ifndef WINDOWS_MAX
 #define WINDOWS_MAX (6u << 20)
 #endif
 
-#define QUIET_MAX 10000    /* ns */
-#define THREADS_MAX 16384  /* vCPUs ever seen on a host; more are not believed */
+#define QUIET_MAX 10000  /* ns */
 
 #define HOST_KINDS (KIND(EV_KVM_ENTRY) | KIND(EV_KVM_EXIT) | KIND(EV_SWITCH) | KIND(EV_PROCESS) | KIND(EV_FORK) | \
 	KIND(EV_RENAME) | KIND(EV_EXIT) | KIND(EV_SYNC) | KIND(EV_LOST))
@@ -33,28 +32,6 @@ struct host_walk {
 	int64_t kvm_since;      /* first vm entry or exit of any thread: they are recorded from there on */
 	bool explicit_c;        /* the trace has events for end c, entries need not stand in for them */
 };
-
-int vcpu_number_in_name(const char *comm)
-{
-	unsigned n;
-	int used = 0;
-	if (sscanf(comm, "CPU %4u/KVM%n", &n, &used) == 1 && used > 0 && comm[used] == '\0')
-		return (int)n;
-	return -1;
-}
-
-static void push_span(struct span **array, size_t *len, size_t *cap, int64_t from, int64_t to)
-{
-	if (from > to)
-		return;
-	if (*len > 0 && (*array)[*len - 1].to >= from) {
-		if ((*array)[*len - 1].to < to)
-			(*array)[*len - 1].to = to;
-		return;
-	}
-	*array = mem_room(*array, cap, *len, sizeof **array);
-	(*array)[(*len)++] = (struct span){ from, to };
-}
 
 /* Too many windows: keeps half as many slices.  What goes becomes blind when the walk ends. */
 static void thin_out(struct host_view *v)
@@ -78,51 +55,10 @@ static void close_window(struct host_view *v, struct vthread *th, int64_t to)
 	if (v->sliced > 0 && !slice_kept(v->sliced, v->begin, v->end, th->entered))
 		return;
 	size_t before = th->windows;
-	push_span(&th->window, &th->windows, &th->window_cap, th->entered, to);
+	span_push(&th->window, &th->windows, &th->window_cap, th->entered, to);
 	v->windows += th->windows - before;
 	if (v->windows > WINDOWS_MAX && v->sliced < SLICED_MAX)
 		thin_out(v);
-}
-
-static void set_blind(struct vthread *th, int64_t from, int64_t to)
-{
-	push_span(&th->blind, &th->blinds, &th->blind_cap, from, to);
-}
-
-/* When its life begins.  Where events were lost, it may have begun among them, or gone on among them since. */
-static void find_birth(const struct host_view *v, struct vthread *th)
-{
-	uint64_t tid = (uint64_t)(uint32_t)th->tid, *born = map_find(&v->born, tid), *other = map_find(&v->other, tid);
-	bool another = born && other && *other >= *born;  /* what was born there has been seen to be somebody else */
-	bool missed = v->lossy && (!born || another);
-	th->from = missed ? th->last : born ? (int64_t)*born : v->begin;
-	th->earliest = !missed ? th->from : other ? (int64_t)*other + 1 : v->begin;
-	if (missed)
-		set_blind(th, v->begin, th->from - 1);
-	if (v->lossy && th->from <= v->lost_until)
-		th->unsure = th->from;
-}
-
-/* The live instance of a TID, made if need be; NULL when there are too many to be true. */
-static struct vthread *thread_of(struct host_view *v, int32_t tid, int64_t ts)
-{
-	bool is_new;
-	if (v->threads >= THREADS_MAX && !map_find(&v->live, (uint64_t)(uint32_t)tid))
-		return NULL;
-	uint64_t *at = map_put(&v->live, (uint64_t)(uint32_t)tid, &is_new);
-	if (is_new) {
-		*at = v->threads;
-		struct vthread *th = ARRAY_PUSH(v->thread, v->threads, v->thread_cap);
-		*th = (struct vthread){
-			.tid = tid, .pid = -1, .last = ts, .to = INT64_MAX, .hint = EVENT_ABSENT, .unsure = INT64_MIN };
-		uint64_t *pid = map_find(&v->pid, (uint64_t)(uint32_t)tid), *comm = map_find(&v->comm, (uint64_t)(uint32_t)tid);
-		if (pid)
-			th->pid = (int32_t)*pid;
-		if (comm)
-			th->comm = (int64_t)*comm;
-		find_birth(v, th);
-	}
-	return &v->thread[*at];
 }
 
 /* The mode is known again at ts, because this thread has an event there. */
@@ -131,7 +67,7 @@ static void settle(struct vthread *th, int64_t ts, int64_t known_from)
 	if (th->unsure == INT64_MIN)
 		return;
 	int64_t to = known_from < ts ? known_from : ts;
-	set_blind(th, th->unsure, to);
+	vthread_hide(th, th->unsure, to);
 	th->unsure = INT64_MIN;
 }
 
@@ -180,12 +116,12 @@ static void on_entry(struct host_walk *w, struct vthread *th, const struct event
 	if (th->in_guest) {
 		/* The exit was lost: guest mode is certain until the blindness begins. */
 		if (th->unsure == INT64_MIN)
-			set_blind(th, th->entered, ev->ts);
+			vthread_hide(th, th->entered, ev->ts);
 		else
 			close_window(v, th, th->unsure);
 	}
 	if (!th->seen)
-		set_blind(th, th->from, w->kvm_since - 1);
+		vthread_hide(th, th->from, w->kvm_since - 1);
 	settle(th, ev->ts, th->unsure == INT64_MIN ? ev->ts : lost_end(w));
 	th->in_guest = true;
 	th->entered = ev->ts;
@@ -212,7 +148,7 @@ static void on_exit_event(struct host_walk *w, struct vthread *th, const struct 
 		th->in_guest = known < ev->ts;
 		th->entered = known + 1;
 	} else if (!th->in_guest) {
-		set_blind(th, th->to < ev->ts ? th->to : ev->ts, ev->ts);
+		vthread_hide(th, th->to < ev->ts ? th->to : ev->ts, ev->ts);
 	}
 	if (th->in_guest)
 		close_window(v, th, ev->ts);
@@ -222,72 +158,11 @@ static void on_exit_event(struct host_walk *w, struct vthread *th, const struct 
 		th->unsure = ev->ts + 1;
 }
 
-/* What an event says of a thread.  Where events were lost, the same name and process are the same thread's. */
-static void sight(struct host_view *v, int64_t ts, int64_t tid, int64_t comm, int64_t pid)
-{
-	const uint64_t is[] = { comm > 0 ? (uint64_t)comm : 0, pid > 0 ? (uint64_t)pid : 0 };
-	struct map *was[] = { &v->comm, &v->pid };
-	bool is_other = false, is_new = true;
-	for (int i = 0; i < 2; i++)
-		if (is[i] > 0) {
-			uint64_t *old = map_put(was[i], (uint64_t)tid, &is_new);
-			is_other = is_other || (!is_new && *old != is[i]);
-			*old = is[i];
-		}
-	if (!v->lossy)
-		return;
-	uint64_t *last = map_put(&v->sight, (uint64_t)tid, &is_new);
-	if (is_other && !is_new)
-		*map_put(&v->other, (uint64_t)tid, NULL) = *last;
-	*last = (uint64_t)ts;
-}
-
-/* seen: its exit; else its TID is used again. */
-static void end_life(struct host_view *v, int64_t tid, int64_t ts, bool seen)
-{
-	uint64_t *at = map_find(&v->live, (uint64_t)(uint32_t)tid);
-	if (at) {
-		v->thread[*at].to = seen || !v->lossy ? ts : v->thread[*at].last;
-		map_remove(&v->live, (uint64_t)(uint32_t)tid);
-	}
-	map_remove(&v->pid, (uint64_t)(uint32_t)tid);
-	map_remove(&v->born, (uint64_t)(uint32_t)tid);
-	const uint64_t *last = map_find(&v->sight, (uint64_t)(uint32_t)tid);
-	if (seen)
-		map_put(&v->ended, (uint64_t)(uint32_t)tid, NULL);
-	if (seen || (v->lossy && last))
-		*map_put(&v->other, (uint64_t)(uint32_t)tid, NULL) = seen ? (uint64_t)ts : *last;
-}
-
-/* The number in a vCPU thread's name, plus one; 0 = it is no such name. */
-static uint64_t named_vcpu(struct host_view *v, int64_t comm)
-{
-	bool is_new;
-	uint64_t *number = map_put(&v->vcpu_name, (uint64_t)comm, &is_new);
-	if (is_new)
-		*number = (uint64_t)(vcpu_number_in_name(trace_string(v->trace, comm)) + 1);
-	return *number;
-}
-
-/* Its end and the next one's beginning were lost: a TID that comes back in another process, or as another vCPU than
- * it was, is another thread's. */
-static void tell_lives_apart(struct host_view *v, int64_t tid, int64_t ts, int64_t comm, int64_t pid)
-{
-	const uint64_t *at = v->lossy ? map_find(&v->live, (uint64_t)(uint32_t)tid) : NULL;
-	if (!at)
-		return;
-	const struct vthread *th = &v->thread[*at];
-	bool moved = pid > 0 && th->pid > 0 && th->pid != pid;
-	uint64_t vcpu = comm > 0 && th->comm > 0 && comm != th->comm ? named_vcpu(v, th->comm) : 0;
-	if (moved || (vcpu > 0 && named_vcpu(v, comm) != vcpu))
-		end_life(v, tid, ts, false);
-}
-
 static void on_kvm(struct host_walk *w, const struct event *ev, int32_t tid)
 {
-	tell_lives_apart(w->v, tid, ev->ts, ev->comm, ev->pid);
-	sight(w->v, ev->ts, tid, ev->comm, ev->pid);
-	struct vthread *th = thread_of(w->v, tid, ev->ts);
+	lives_tell_apart(w->v, tid, ev->ts, ev->comm, ev->pid);
+	life_sight(w->v, ev->ts, tid, ev->comm, ev->pid);
+	struct vthread *th = life_of(w->v, tid, ev->ts);
 	if (!w->v->has_kvm)
 		w->kvm_since = ev->ts;
 	w->v->has_kvm = true;
@@ -319,7 +194,7 @@ static void on_lost(struct host_walk *w, const struct event *ev)
 	w->v->lossy = true;
 	forget_losts(w, ev->ts);
 	*ARRAY_PUSH(w->lost, w->losts, w->lost_cap) = (struct lost){ ev->cpu, ev->lost.end };
-	push_span(&w->loss, &w->losses, &w->loss_cap, ev->ts, ev->lost.end);
+	span_push(&w->loss, &w->losses, &w->loss_cap, ev->ts, ev->lost.end);
 	uint64_t tid, index;
 	for (size_t at = 0; map_each(&w->v->live, &at, &tid, &index);) {
 		struct vthread *th = &w->v->thread[index];
@@ -347,49 +222,6 @@ static void on_sync(struct host_walk *w, const struct event *ev, int32_t tid)
 	}
 }
 
-/* A thread that is called like a vCPU has a process of another TID than its own: where that is what is known, it is left
- * of one whose end was lost. */
-static void forget_leader(struct host_view *v, int64_t tid)
-{
-	const uint64_t *pid = v->lossy ? map_find(&v->pid, (uint64_t)tid) : NULL;
-	if (pid && *pid == (uint64_t)tid)
-		map_remove(&v->pid, (uint64_t)tid);
-}
-
-/* The usual case: what it says of a vCPU's thread is what the last one said. */
-static bool is_known_so(struct host_view *v, int64_t ts, int64_t tid, int64_t comm, int64_t pid)
-{
-	const uint64_t *at = v->lossy ? NULL : map_find(&v->live, (uint64_t)tid);
-	struct vthread *th = at ? &v->thread[*at] : NULL;
-	if (!th || (comm > 0 && comm != th->comm) || (pid > 0 && pid != th->pid))
-		return false;
-	th->last = ts;
-	return true;
-}
-
-static void name_thread(struct host_view *v, int64_t ts, int64_t tid, int64_t comm, int64_t pid)
-{
-	if (tid < 0 || tid > INT32_MAX || is_known_so(v, ts, tid, comm, pid))
-		return;
-	tell_lives_apart(v, tid, ts, comm, pid);
-	sight(v, ts, tid, comm, pid);
-	uint64_t *at = map_find(&v->live, (uint64_t)tid);
-	if (at)
-		v->thread[*at].last = ts;
-	if (at && comm != EVENT_ABSENT && comm > 0)
-		v->thread[*at].comm = comm;
-	if (at && v->thread[*at].pid < 0 && pid != EVENT_ABSENT && pid > 0)
-		v->thread[*at].pid = (int32_t)pid;
-	/* A vCPU that never runs has no vm entry; its name shows it, or the user says so. */
-	bool known = v->known && map_find(v->known, (uint64_t)tid);
-	bool named = comm != EVENT_ABSENT && comm > 0 && named_vcpu(v, comm) > 0;
-	if (!at && named)
-		forget_leader(v, tid);
-	bool dying = !v->lossy && map_find(&v->ended, (uint64_t)tid);  /* behind its exit, before its last switch */
-	if (!at && (known || named) && !dying)
-		(void)thread_of(v, (int32_t)tid, ts);
-}
-
 static void set_current(struct host_walk *w, uint16_t cpu, int64_t tid)
 {
 	for (; w->cpus <= cpu; w->cpus++) {
@@ -411,30 +243,30 @@ static void on_event(struct host_walk *w, const struct event *ev)
 		break;
 	case EV_SWITCH:
 		if (ev->sw.prev_state != RUN_DEAD) {
-			name_thread(v, ev->ts, ev->sw.prev_tid, ev->sw.prev_comm, EVENT_ABSENT);
+			life_name(v, ev->ts, ev->sw.prev_tid, ev->sw.prev_comm, EVENT_ABSENT);
 		} else {  /* perhaps its exit was lost, or interrupts came after it, or this is all that is left of a life */
-			tell_lives_apart(v, ev->sw.prev_tid, ev->ts, ev->sw.prev_comm, EVENT_ABSENT);
-			end_life(v, ev->sw.prev_tid, ev->ts, true);
+			lives_tell_apart(v, ev->sw.prev_tid, ev->ts, ev->sw.prev_comm, EVENT_ABSENT);
+			life_end(v, ev->sw.prev_tid, ev->ts, true);
 		}
-		name_thread(v, ev->ts, ev->sw.next_tid, ev->sw.next_comm, EVENT_ABSENT);
+		life_name(v, ev->ts, ev->sw.next_tid, ev->sw.next_comm, EVENT_ABSENT);
 		set_current(w, ev->cpu, ev->sw.next_tid);
 		break;
 	case EV_PROCESS:
-		name_thread(v, ev->ts, ev->process.tid, ev->process.comm, ev->process.pid);
+		life_name(v, ev->ts, ev->process.tid, ev->process.comm, ev->process.pid);
 		break;
 	case EV_FORK:
-		end_life(v, ev->fork.child_tid, ev->ts, false);
+		life_end(v, ev->fork.child_tid, ev->ts, false);
 		map_remove(&v->ended, (uint64_t)(uint32_t)ev->fork.child_tid);
 		*map_put(&v->born, (uint64_t)(uint32_t)ev->fork.child_tid, NULL) = (uint64_t)ev->ts;
-		name_thread(v, ev->ts, ev->fork.child_tid, ev->fork.child_comm, ev->fork.child_pid);
+		life_name(v, ev->ts, ev->fork.child_tid, ev->fork.child_comm, ev->fork.child_pid);
 		break;
 	case EV_RENAME:
-		name_thread(v, ev->ts, ev->rename.tid, ev->rename.comm, EVENT_ABSENT);
+		life_name(v, ev->ts, ev->rename.tid, ev->rename.comm, EVENT_ABSENT);
 		break;
 	case EV_EXIT:
 		if (v->lossy && ev->tid >= 0)  /* perhaps all that is left of a life */
-			name_thread(v, ev->ts, ev->tid, ev->comm == 0 ? EVENT_ABSENT : ev->comm, ev->pid);
-		end_life(v, ev->exit.tid == EVENT_ABSENT ? tid : ev->exit.tid, ev->ts, true);
+			life_name(v, ev->ts, ev->tid, ev->comm == 0 ? EVENT_ABSENT : ev->comm, ev->pid);
+		life_end(v, ev->exit.tid == EVENT_ABSENT ? tid : ev->exit.tid, ev->ts, true);
 		break;
 	case EV_SYNC:
 		on_sync(w, ev, tid);
@@ -444,7 +276,7 @@ static void on_event(struct host_walk *w, const struct event *ev)
 		break;
 	}
 	if (ev->tid >= 0 && ev->kind != EV_SWITCH && ev->kind != EV_EXIT)
-		name_thread(v, ev->ts, ev->tid, ev->comm == 0 ? EVENT_ABSENT : ev->comm, ev->pid);
+		life_name(v, ev->ts, ev->tid, ev->comm == 0 ? EVENT_ABSENT : ev->comm, ev->pid);
 }
 
 /* After a thread's end, in a loss, another one may have become the same vCPU that nothing is ever seen of. */
@@ -452,7 +284,7 @@ static void doubt_succession(const struct host_walk *w, struct vthread *th)
 {
 	for (size_t i = 0; i < w->losses; i++)
 		if (w->loss[i].to > th->to) {
-			set_blind(th, w->loss[i].from > th->to ? w->loss[i].from : th->to + 1, w->v->end);
+			vthread_hide(th, w->loss[i].from > th->to ? w->loss[i].from : th->to + 1, w->v->end);
 			return;
 		}
 }
@@ -465,11 +297,11 @@ static void finish(struct host_walk *w)
 		struct vthread *th = &v->thread[i];
 		int64_t end = th->to < v->end ? th->to : v->end;
 		if (!v->has_kvm)
-			set_blind(th, v->begin, v->end);
+			vthread_hide(th, v->begin, v->end);
 		if (th->unsure != INT64_MIN) {
 			if (th->in_guest)
 				close_window(v, th, th->unsure);
-			set_blind(th, th->unsure, end);
+			vthread_hide(th, th->unsure, end);
 		} else if (th->in_guest) {
 			close_window(v, th, end);
 		}
@@ -485,9 +317,9 @@ static void finish(struct host_walk *w)
 			int64_t to = (from / SLICE_NS + 1) * SLICE_NS - 1;
 			bool kept = slice_kept(v->sliced, v->begin, v->end, from) && slice_kept(v->sliced, v->begin, v->end, to);
 			if (!kept)
-				set_blind(th, from, to);
+				vthread_hide(th, from, to);
 			for (; kept && next < old + n && next->from <= to; next++)
-				set_blind(th, next->from, next->to);
+				vthread_hide(th, next->from, next->to);
 			from = to + 1;
 		}
 		free(old);

@@ -20,6 +20,8 @@
 struct span { int64_t from, to; };  /* ns, both included */
 /* Index of the first of n spans, in order and disjoint, that ends at or after t. */
 size_t span_find(const struct span *s, size_t n, int64_t t);
+/* One that begins no earlier than the last; they become one where they meet. */
+void span_push(struct span **array, size_t *len, size_t *cap, int64_t from, int64_t to);
 
 struct vthread {
 	int32_t tid, pid;           /* pid -1: not known */
@@ -83,6 +85,7 @@ enum guest_mode { MODE_OUT, MODE_IN, MODE_BLIND };
 enum guest_mode vthread_mode(const struct vthread *th, int64_t t, size_t *near);
 /* The number of windows with from <= t; `near`: of a time shortly before. */
 size_t vthread_windows(const struct vthread *th, int64_t t, size_t near);
+void vthread_hide(struct vthread *th, int64_t from, int64_t to);           /* a blind span, which may be empty */
 bool vthread_blind(const struct vthread *th, int64_t from, int64_t to);  /* does a blind span meet [from, to]? */
 
 #endif

@@ -3,6 +3,20 @@
 #include "sync/seen/host_view.h"
 
 #include "base/bisect.h"
+#include "base/mem.h"
+
+void span_push(struct span **array, size_t *len, size_t *cap, int64_t from, int64_t to)
+{
+	if (from > to)
+		return;
+	if (*len > 0 && (*array)[*len - 1].to >= from) {
+		if ((*array)[*len - 1].to < to)
+			(*array)[*len - 1].to = to;
+		return;
+	}
+	*array = mem_room(*array, cap, *len, sizeof **array);
+	(*array)[(*len)++] = (struct span){ from, to };
+}
 
 /* Number of spans with from <= t, found from a guess. */
 static size_t spans_until(const struct span *s, size_t n, int64_t t, size_t guess)
@@ -20,6 +34,11 @@ size_t span_find(const struct span *s, size_t n, int64_t t)
 {
 	size_t at = spans_until(s, n, t, 0);
 	return at > 0 && s[at - 1].to >= t ? at - 1 : at;
+}
+
+void vthread_hide(struct vthread *th, int64_t from, int64_t to)
+{
+	span_push(&th->blind, &th->blinds, &th->blind_cap, from, to);
 }
 
 bool vthread_blind(const struct vthread *th, int64_t from, int64_t to)
