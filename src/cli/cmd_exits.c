@@ -58,13 +58,9 @@ int cmd_exits(int argc, char **argv, struct error *err)
 	};
 	const struct opts opts = { "exits WHAT [VM[/CPUn|/TID]]", "Why vCPUs were left, how often, and for how long.", opt,
 	                           sizeof opt / sizeof *opt, 1, 2 };
-	int first;
-	if (opts_parse(&opts, argc, argv, &first, err))
-		return -1;
 	struct scene s;
-	int rc = scene_open(&s, argv[first], &when, err);
-	if (rc == 0)
-		rc = print_exits(&s, argc - first > 1 ? argv[first + 1] : NULL, by == 1, histogram,
-		                 how, err);
-	return scene_close(&s, rc, err);
+	const char *whose;
+	if (scene_begin(&s, &opts, argc, argv, &when, &whose, err))
+		return -1;
+	return scene_close(&s, print_exits(&s, whose, by == 1, histogram, how, err), err);
 }

@@ -119,12 +119,9 @@ int cmd_intervals(int argc, char **argv, struct error *err)
 	};
 	const struct opts opts = { "intervals WHAT PATH", "Prints the intervals of an attribute, whole.", opt,
 	                           sizeof opt / sizeof *opt, 2, 2 };
-	int first;
-	if (opts_parse(&opts, argc, argv, &first, err))
-		return -1;
 	struct scene s;
-	int rc = scene_open(&s, argv[first], &when, err);
-	if (rc == 0)
-		rc = print_intervals(&s, argv[first + 1], how, err);
-	return scene_close(&s, rc, err);
+	const char *whose;
+	if (scene_begin(&s, &opts, argc, argv, &when, &whose, err))
+		return -1;
+	return scene_close(&s, print_intervals(&s, whose, how, err), err);
 }

@@ -79,12 +79,9 @@ int cmd_path(int argc, char **argv, struct error *err)
 	const struct opts opts = { "path WHAT VM[/CPUn|/TID]",
 	                           "Why it was late: the critical path through threads, vCPUs and machines.", opt,
 	                           sizeof opt / sizeof *opt, 2, 2 };
-	int first;
-	if (opts_parse(&opts, argc, argv, &first, err))
-		return -1;
 	struct scene s;
-	int rc = scene_open(&s, argv[first], &when, err);
-	if (rc == 0)
-		rc = print_path(&s, argv[first + 1], sums || (how.format == FORMAT_TEXT && !intervals), how, err);
-	return scene_close(&s, rc, err);
+	const char *whose;
+	if (scene_begin(&s, &opts, argc, argv, &when, &whose, err))
+		return -1;
+	return scene_close(&s, print_path(&s, whose, sums || (how.format == FORMAT_TEXT && !intervals), how, err), err);
 }

@@ -40,13 +40,9 @@ int cmd_steal(int argc, char **argv, struct error *err)
 	};
 	const struct opts opts = { "steal WHAT [VM[/CPUn|/TID]]", "Victims and thieves: who took how much from whom.", opt,
 	                           sizeof opt / sizeof *opt, 1, 2 };
-	int first;
-	if (opts_parse(&opts, argc, argv, &first, err))
-		return -1;
 	struct scene s;
-	int rc = scene_open(&s, argv[first], &when, err);
-	if (rc == 0)
-		rc = print_matrix(&s, argc - first > 1 ? argv[first + 1] : NULL, (enum steal_by)by,
-		                  how, err);
-	return scene_close(&s, rc, err);
+	const char *whose;
+	if (scene_begin(&s, &opts, argc, argv, &when, &whose, err))
+		return -1;
+	return scene_close(&s, print_matrix(&s, whose, (enum steal_by)by, how, err), err);
 }

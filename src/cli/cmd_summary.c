@@ -139,13 +139,9 @@ int cmd_threads(int argc, char **argv, struct error *err)
 	};
 	const struct opts opts = { "threads WHAT [MACHINE]", "All threads: name, life, what they ran and lost, and to whom.",
 	                           opt, sizeof opt / sizeof *opt, 1, 2 };
-	int first;
-	if (opts_parse(&opts, argc, argv, &first, err))
-		return -1;
 	struct scene s;
-	int rc = scene_open(&s, argv[first], &when, err);
-	if (rc == 0)
-		rc = print_threads(&s, argc - first > 1 ? argv[first + 1] : NULL, (enum summary_order)order,
-		                   how, err);
-	return scene_close(&s, rc, err);
+	const char *whose;
+	if (scene_begin(&s, &opts, argc, argv, &when, &whose, err))
+		return -1;
+	return scene_close(&s, print_threads(&s, whose, (enum summary_order)order, how, err), err);
 }

@@ -90,12 +90,9 @@ int cmd_waits(int argc, char **argv, struct error *err)
 	};
 	const struct opts opts = { "waits WHAT [VM[/CPUn]]", "What idle vCPUs wait for, and who wakes them.", opt,
 	                           sizeof opt / sizeof *opt, 1, 2 };
-	int first;
-	if (opts_parse(&opts, argc, argv, &first, err))
-		return -1;
 	struct scene s;
-	int rc = scene_open(&s, argv[first], &when, err);
-	if (rc == 0)
-		rc = print_waits(&s, argc - first > 1 ? argv[first + 1] : NULL, polling, how, err);
-	return scene_close(&s, rc, err);
+	const char *whose;
+	if (scene_begin(&s, &opts, argc, argv, &when, &whose, err))
+		return -1;
+	return scene_close(&s, print_waits(&s, whose, polling, how, err), err);
 }

@@ -19,6 +19,16 @@ int scene_close(struct scene *s, int rc, struct error *err)
 	return what_close(s->h, rc, err);
 }
 
+int scene_begin(struct scene *s, const struct opts *opts, int argc, char **argv, const struct window_options *when,
+                const char **whose, struct error *err)
+{
+	int first;
+	if (opts_parse(opts, argc, argv, &first, err))
+		return -1;
+	*whose = argc - first > 1 ? argv[first + 1] : NULL;
+	return scene_open(s, argv[first], when, err) ? scene_close(s, -1, err) : 0;
+}
+
 int scene_run(struct inquiry *q, struct error *err)
 {
 	struct progress_bar bar;

@@ -18,6 +18,9 @@ struct scene {
  * when the answer rests on a damaged history. */
 int scene_open(struct scene *s, char *what, const struct window_options *when, struct error *err);
 int scene_close(struct scene *s, int rc, struct error *err);
+/* Reads the command line, WHAT and of whom (NULL: nobody is named), and opens it.  After -1 there is nothing to close. */
+int scene_begin(struct scene *s, const struct opts *opts, int argc, char **argv, const struct window_options *when,
+                const char **whose, struct error *err);
 
 /* Works on a question to its end, with progress on a terminal; Ctrl-C cancels it. */
 int scene_run(struct inquiry *q, struct error *err);
