@@ -207,7 +207,8 @@ static struct brute_answer woken(int i, const struct brute_row *until, int t)
 	return named(a, machine, atoi(strchr(text, '/') + 1), e);
 }
 
-static struct brute_answer on_pcpu(int64_t p, int t, int waiting)
+/* The handler that has a pCPU; kind UNKNOWN = none.  Fills pcpu where that is known. */
+static struct brute_answer outer_irq(int64_t p, int t)
 {
 	struct brute_answer a = blank(FLOW_UNKNOWN);
 	if (p < 0 || p >= PCPUS)
@@ -217,8 +218,15 @@ static struct brute_answer on_pcpu(int64_t p, int t, int waiting)
 		a.kind = FLOW_IRQ;
 		a.machine = HOST;
 		a.name = handlers[model.pirq[p].v[t]];
-		return a;
 	}
+	return a;
+}
+
+static struct brute_answer on_pcpu(int64_t p, int t, int waiting)
+{
+	struct brute_answer a = outer_irq(p, t);
+	if (a.pcpu < 0 || a.kind == FLOW_IRQ)
+		return a;
 	int64_t tid = model.pcurrent[p].v[t];
 	if (tid == NUL)
 		return a;
@@ -252,22 +260,6 @@ struct brute_answer vcpu_out(int v, int t)
 	return on_pcpu(model.vpcpu[v].v[t], t, h);
 }
 
-/* The handler that has the pCPU of a vCPU which is on it; kind UNKNOWN = none.  Always fills pcpu. */
-static struct brute_answer outer_irq(int v, int t)
-{
-	struct brute_answer a = blank(FLOW_UNKNOWN);
-	int64_t p = model.vpcpu[v].v[t];
-	if (p < 0 || p >= PCPUS)
-		return a;
-	a.pcpu = (int)p;
-	if (model.pirq[p].v[t] != NUL) {
-		a.kind = FLOW_IRQ;
-		a.machine = HOST;
-		a.name = handlers[model.pirq[p].v[t]];
-	}
-	return a;
-}
-
 static struct brute_answer inner_irq(int v, struct brute_answer a, int t)
 {
 	if (a.kind != FLOW_IRQ && model.virq[v].v[t] != NUL) {
@@ -280,7 +272,7 @@ static struct brute_answer inner_irq(int v, struct brute_answer a, int t)
 
 static struct brute_answer vmm(int v, int64_t tid, int t)
 {
-	struct brute_answer a = outer_irq(v, t);
+	struct brute_answer a = outer_irq(model.vpcpu[v].v[t], t);
 	if (a.kind == FLOW_IRQ)
 		return a;
 	a.kind = FLOW_HYPERVISOR;
@@ -310,7 +302,7 @@ static struct brute_answer on_vcpu(int v, int t, int waiting)
 	case VCPU_VMM:
 		return vmm(v, model.vcurrent[v].v[t], t);
 	case VCPU_RUNNING:
-		a = inner_irq(v, outer_irq(v, t), t);
+		a = inner_irq(v, outer_irq(model.vpcpu[v].v[t], t), t);
 		if (a.kind == FLOW_IRQ || model.vcurrent[v].v[t] == NUL)
 			return a;
 		if (model.vcurrent[v].v[t] == 0) {
@@ -340,7 +332,7 @@ static struct brute_answer of_thread_plain(int i, int t)
 		return woken(i, &model.status[i], t);
 	if (status == THREAD_RUNNING) {
 		if (guest && v >= 0)
-			a = inner_irq(v, outer_irq(v, t), t);
+			a = inner_irq(v, outer_irq(model.vpcpu[v].v[t], t), t);
 		else if (!guest && cpu >= 0 && cpu < PCPUS)
 			a = on_pcpu(cpu, t, -2);
 		if (a.kind == FLOW_IRQ)

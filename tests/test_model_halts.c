@@ -171,6 +171,19 @@ static void begin_halted(const struct start *s)
 	leave(1020, SVM_HLT);
 }
 
+static void begin_learnt(struct start *s, void (*learn_some)(struct start *s))
+{
+	setup_full(true, true, false, false);
+	learn_some(s);
+	begin_halted(s);
+}
+
+static void end_learnt(struct start *s)
+{
+	teardown();
+	start_release(s);
+}
+
 static int64_t ran(int64_t t, const struct halt_part *part, size_t n)
 {
 	int64_t end = stretch(replay, NULL, t, 236, part, n);
@@ -183,9 +196,7 @@ static void test_timer(void **state)
 {
 	(void)state;
 	struct start s = START_INIT;
-	setup_full(true, true, false, false);
-	learn_timer(&s);
-	begin_halted(&s);
+	begin_learnt(&s, learn_timer);
 	assert_int_equal(RAN(10000, { 100, SVM_MSR }, { 50, SVM_HLT }), 0);
 	assert_int_equal(RAN(20000, { 9000, SVM_MSR }, { 50, SVM_HLT }), 0);
 	assert_int_equal(RAN(40000, { 5000, SVM_INTR }, { 5000, SVM_MSR }, { 50, SVM_HLT }), 0);
@@ -193,8 +204,7 @@ static void test_timer(void **state)
 	assert_int_equal(RAN(70000, { 100, SVM_MSR }, { 200, SVM_HLT }), 200 - 75 - 70);
 	assert_int_equal(RAN(80000, { 100, SVM_MSR }, { 225, SVM_INTR }, { 10, SVM_NPF }, { 60, SVM_HLT }), 10);
 	assert_int_equal(RAN(90000, { 100, SVM_MSR }, { 226, SVM_INTR }, { 10, SVM_NPF }, { 60, SVM_HLT }), 226 - 75 + 10);
-	teardown();
-	start_release(&s);
+	end_learnt(&s);
 }
 
 /* What sends an interrupt to a sibling, or wakes its thread, may be an interrupt's handler while nobody runs: the time tells. */
@@ -203,9 +213,7 @@ static void test_sends(void **state)
 	(void)state;
 	const struct event ipi = kvm(30110, EV_IPI, 0, 0);
 	struct start s = START_INIT;
-	setup_full(true, true, false, false);
-	learn_timer(&s);
-	begin_halted(&s);
+	begin_learnt(&s, learn_timer);
 	feed(0, kvm(30000, EV_INJECT, 236, 0));
 	enter(30000);
 	leave(30100, SVM_MSR);
@@ -217,8 +225,7 @@ static void test_sends(void **state)
 	expect(VCPU, 30275, VCPU_RUNNING);
 	sw(0, 31300, 0, 154, RUN_RUNNABLE, 7);
 	expect(VCPU, 31300, VCPU_PREEMPTED);
-	teardown();
-	start_release(&s);
+	end_learnt(&s);
 }
 
 /* Where an interrupt always wakes a thread that sends one, a write is no sign that nobody runs. */
@@ -246,8 +253,7 @@ static void test_sends_learnt(void **state)
 	leave(34000, SVM_MSR);
 	expect(VCPU, 30599, VCPU_IDLE);
 	expect(VCPU, 30600, VCPU_RUNNING);
-	teardown();
-	start_release(&s);
+	end_learnt(&s);
 }
 
 /* Interrupted at its halt, the guest is idle, although a thread ran before. */
@@ -255,9 +261,7 @@ static void test_at_halt(void **state)
 {
 	(void)state;
 	struct start s = START_INIT;
-	setup_full(true, true, false, false);
-	learn_timer(&s);
-	begin_halted(&s);
+	begin_learnt(&s, learn_timer);
 	enter(2000);
 	feed(0, kvm(3000, EV_KVM_EXIT, SVM_INTR, USER));
 	enter(3100);
@@ -274,8 +278,7 @@ static void test_at_halt(void **state)
 	feed(0, kvm(9900, EV_KVM_EXIT, SVM_INTR, HALT_AT + 100));
 	expect(VCPU, 9149, VCPU_IDLE);
 	expect(VCPU, 9150, VCPU_RUNNING);
-	teardown();
-	start_release(&s);
+	end_learnt(&s);
 }
 
 /* An interruption tells nothing, unless the guest was in user space: then a thread ran. */
@@ -283,9 +286,7 @@ static void test_interrupted(void **state)
 {
 	(void)state;
 	struct start s = START_INIT;
-	setup_full(true, true, false, false);
-	learn_device(&s);
-	begin_halted(&s);
+	begin_learnt(&s, learn_device);
 	feed(0, kvm(2000, EV_INJECT, 40, 0));
 	enter(2000);
 	leave(2900, SVM_INTR);
@@ -298,8 +299,7 @@ static void test_interrupted(void **state)
 	expect(VCPU, 3999, VCPU_RUNNING);
 	sw(0, 4050, 0, 154, RUN_RUNNABLE, 7);
 	expect(VCPU, 4050, VCPU_PREEMPTED);
-	teardown();
-	start_release(&s);
+	end_learnt(&s);
 }
 
 int main(void)

@@ -12,6 +12,7 @@
 #include "trace/shift.h"
 #include "trace/trace.h"
 #include "trace_loaded.h"
+#include "trace_same.h"
 
 static void count_kinds(const struct trace *t, uint64_t count[EVENT_KIND_COUNT])
 {
@@ -173,35 +174,9 @@ static void test_info(void **state)
 	unload(&l);
 }
 
-/* Two walks over the same trace give the same events, field by field, and strings. */
 static void check_equal(const struct trace *a, const struct trace *b)
 {
-	struct error err = ERROR_INIT;
-	struct trace_cursor *x = trace_cursor_open(a, ALL_KINDS, -1, &err), *y = trace_cursor_open(b, ALL_KINDS, -1, &err);
-	struct event p, q;
-	size_t n = 0;
-	for (;; n++) {
-		int more = trace_cursor_next(x, &p, &err);
-		assert_int_equal(trace_cursor_next(y, &q, &err), more);
-		if (more <= 0)
-			break;
-		assert_int_equal(p.ts, q.ts);
-		assert_int_equal(p.kind, q.kind);
-		assert_int_equal(p.cpu, q.cpu);
-		assert_int_equal(p.tid, q.tid);
-		assert_int_equal(p.pid, q.pid);
-		assert_string_equal(trace_string(a, p.comm), trace_string(b, q.comm));
-		for (unsigned i = 0; i < EVENT_ARGS; i++) {
-			const struct role *role = layout_role(p.kind, i);
-			if (role && role->is_text)  /* ids depend on which thread met the string first */
-				assert_string_equal(trace_string(a, p.arg[i]), trace_string(b, q.arg[i]));
-			else
-				assert_int_equal(p.arg[i], q.arg[i]);
-		}
-	}
-	assert_int_equal(n, trace_info(a)->events);
-	trace_cursor_close(x);
-	trace_cursor_close(y);
+	assert_int_equal(assert_same_events(a, b, ALL_KINDS), trace_info(a)->events);
 }
 
 static void test_options_do_not_matter(void **state)

@@ -7,6 +7,7 @@
 #include "trace/layout.h"
 #include "trace/trace.h"
 #include "trace_files.h"
+#include "trace_same.h"
 
 static struct layout *parse(const char *text, struct error *err)
 {
@@ -243,30 +244,7 @@ static void test_users_layout(void **state)
 	assert_int_equal(trace_info(want)->events, trace_info(got)->events);
 	const event_kinds kinds = KIND(EV_SWITCH) | KIND(EV_WAKING) | KIND(EV_WAKEUP) | KIND(EV_EXIT) |
 		KIND(EV_PROCESS) | KIND(EV_IRQ_ENTRY) | KIND(EV_IRQ_EXIT) | KIND(EV_SYNC);
-	struct error err = ERROR_INIT;
-	struct trace_cursor *x = trace_cursor_open(want, kinds, -1, &err), *y = trace_cursor_open(got, kinds, -1, &err);
-	struct event p, q;
-	size_t n = 0;
-	for (; trace_cursor_next(x, &p, &err) > 0; n++) {
-		assert_int_equal(trace_cursor_next(y, &q, &err), 1);
-		assert_int_equal(p.ts, q.ts);
-		assert_int_equal(p.kind, q.kind);
-		assert_int_equal(p.cpu, q.cpu);
-		assert_int_equal(p.tid, q.tid);
-		assert_int_equal(p.pid, q.pid);
-		assert_string_equal(trace_string(want, p.comm), trace_string(got, q.comm));
-		for (unsigned i = 0; i < EVENT_ARGS; i++) {
-			const struct role *role = layout_role(p.kind, i);
-			if (role && role->is_text)
-				assert_string_equal(trace_string(want, p.arg[i]), trace_string(got, q.arg[i]));
-			else
-				assert_int_equal(p.arg[i], q.arg[i]);
-		}
-	}
-	assert_int_equal(trace_cursor_next(y, &q, &err), 0);
-	assert_true(n > 1000);
-	trace_cursor_close(x);
-	trace_cursor_close(y);
+	assert_true(assert_same_events(want, got, kinds) > 1000);
 	trace_free(want);
 	trace_free(got);
 	free(plain);

@@ -441,20 +441,6 @@ static void test_killed(void **state)
 	assert_int_equal(mkdir(dir, 0700), 0);
 }
 
-static int write_world(void **state)
-{
-	(void)state;
-	close(mkstemp(world));
-	ui_world_write(world, 0);
-	return 0;
-}
-
-static int remove_world(void **state)
-{
-	(void)state;
-	return unlink(world);
-}
-
 int main(void)
 {
 	setlocale(LC_ALL, "C.UTF-8");

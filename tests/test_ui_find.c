@@ -123,14 +123,10 @@ static void test_owner_letters(void **state)
 int main(void)
 {
 	setlocale(LC_ALL, "C.UTF-8");
-	close(mkstemp(world));
-	ui_world_write(world, 0);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_finding),
 		cmocka_unit_test(test_small_screens),
 		cmocka_unit_test(test_owner_letters),
 	};
-	int failed = cmocka_run_group_tests_name("ui finding", tests, NULL, NULL);
-	unlink(world);
-	return failed;
+	return cmocka_run_group_tests_name("ui finding", tests, write_world, remove_world);
 }

@@ -178,20 +178,6 @@ static void test_line_to_clipboard(void **state)
 	assert_true(app.focused);
 }
 
-static int write_world(void **state)
-{
-	(void)state;
-	close(mkstemp(world));
-	ui_world_write(world, 0);
-	return 0;
-}
-
-static int remove_world(void **state)
-{
-	(void)state;
-	return unlink(world);
-}
-
 /* The overview stands in the place of the rows; a line leads to its longest gap, and one comes back to where one was. */
 static void test_overview(void **state)
 {

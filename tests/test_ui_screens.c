@@ -411,8 +411,6 @@ int main(int argc, char **argv)
 		ui_world_write(argv[2], argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 0);
 		return 0;
 	}
-	close(mkstemp(world));
-	ui_world_write(world, 0);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_first_minute),
 		cmocka_unit_test(test_tiers_and_sizes),
@@ -429,7 +427,5 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_config_of_a_run),
 		cmocka_unit_test(test_script_errors),
 	};
-	int failed = cmocka_run_group_tests_name("ui screens", tests, NULL, NULL);
-	unlink(world);
-	return failed;
+	return cmocka_run_group_tests_name("ui screens", tests, write_world, remove_world);
 }

@@ -11,6 +11,22 @@
 
 static char world[64] = "/tmp/stealscope-ui-XXXXXX";
 
+__attribute__((unused))
+static int write_world(void **state)
+{
+	(void)state;
+	close(mkstemp(world));
+	ui_world_write(world, 0);
+	return 0;
+}
+
+__attribute__((unused))
+static int remove_world(void **state)
+{
+	(void)state;
+	return unlink(world);
+}
+
 static char *slurp(const char *path)
 {
 	FILE *f = fopen(path, "r");

@@ -92,7 +92,7 @@ dist_man_MANS += man/stealscope-layout.5
 
 if HAVE_CMOCKA
 check_PROGRAMS += tests/test_trace
-tests_test_trace_SOURCES = tests/test_trace.c tests/trace_loaded.h tests/test.h
+tests_test_trace_SOURCES = tests/test_trace.c tests/trace_loaded.h tests/trace_same.h tests/test.h
 tests_test_trace_LDADD = $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_trace_bad
 tests_test_trace_bad_SOURCES = tests/test_trace_bad.c tests/trace_files.c tests/trace_files.h tests/test.h
@@ -104,7 +104,7 @@ check_PROGRAMS += tests/test_trace_ctf2
 tests_test_trace_ctf2_SOURCES = tests/test_trace_ctf2.c tests/trace_files.c tests/trace_files.h tests/test.h
 tests_test_trace_ctf2_LDADD = $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_trace_layout
-tests_test_trace_layout_SOURCES = tests/test_trace_layout.c tests/trace_files.c tests/trace_files.h tests/test.h
+tests_test_trace_layout_SOURCES = tests/test_trace_layout.c tests/trace_files.c tests/trace_files.h tests/trace_same.h tests/test.h
 tests_test_trace_layout_LDADD = $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_trace_reader
 tests_test_trace_reader_SOURCES = tests/test_trace_reader.c tests/trace_loaded.h tests/test.h
