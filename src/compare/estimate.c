@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bisect.h"
 #include "base/mem.h"
 
 #define DRAWS 1000
@@ -88,14 +89,9 @@ static double weight_before(const struct counted *s, size_t part, const unsigned
 static double weighted_quantile(const struct counted *s, const unsigned times[DIFF_SLICES], double p)
 {
 	const double goal = p * weight_before(s, s->parts + 1, times);
-	size_t low = 0, high = s->parts + 1;
-	while (high - low > 1) {
-		const size_t mid = low + (high - low) / 2;
-		if (weight_before(s, mid, times) <= goal)
-			low = mid;
-		else
-			high = mid;
-	}
+	size_t low;
+	BISECT(low, s->parts + 1, weight_before(s, low, times) <= goal);
+	low -= low > 0;
 	double upto = weight_before(s, low, times), before_at = 0, before = s->sorted[0].ns;
 	for (size_t i = low * PART; i-- > 0 && upto > 0 && before_at == 0;)
 		if (times[s->sorted[i].slice]) {

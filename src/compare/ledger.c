@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bisect.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/text.h"
@@ -97,15 +98,9 @@ struct latencies *ledger_latencies(struct ledger *l, const char *subject)
 
 unsigned ledger_slice(const struct ledger *l, int64_t t)
 {
-	unsigned low = 0, high = DIFF_SLICES;
-	while (high - low > 1) {
-		unsigned mid = (low + high) / 2;
-		if (t >= l->edge[mid])
-			low = mid;
-		else
-			high = mid;
-	}
-	return low;
+	size_t at;
+	BISECT(at, DIFF_SLICES, l->edge[at] <= t);
+	return at > 0 ? (unsigned)at - 1 : 0;
 }
 
 char *ledger_subject(const struct topo *topo, const struct subject *s, char buf[SUBJECT_TEXT])

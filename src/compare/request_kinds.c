@@ -39,26 +39,13 @@ static void add_latency(struct ledger *l, const struct request *r)
 	ledger_series(l, DIFF_OF_REQUESTS, subject, DIFF_REQUESTS, "")->num[slice]++;
 }
 
-static size_t piece_at(const struct flow *f, int64_t t)
-{
-	size_t low = 0, high = f->intervals;
-	while (high - low > 1) {
-		size_t mid = low + (high - low) / 2;
-		if (f->interval[mid].start <= t)
-			low = mid;
-		else
-			high = mid;
-	}
-	return low;
-}
-
 /* of_entry: the series found last for each entry; another kind of request has others. */
 static void add_parts(struct ledger *l, const struct request *r, const struct flow *f, struct series **of_entry)
 {
 	char subject[SUBJECT_TEXT], by[SUBJECT_TEXT];
 	request_kind(r, subject);
 	unsigned slice = ledger_slice(l, r->start);
-	for (size_t i = f->intervals ? piece_at(f, r->start) : 0; i < f->intervals && f->interval[i].start <= r->end; i++) {
+	for (size_t i = flow_piece_at(f, r->start); i < f->intervals && f->interval[i].start <= r->end; i++) {
 		const struct flow_interval *iv = &f->interval[i];
 		int64_t a = iv->start > r->start ? iv->start : r->start, b = iv->end < r->end ? iv->end : r->end;
 		const struct party *who = &f->entry[iv->entry].who;

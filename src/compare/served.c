@@ -49,16 +49,8 @@ static bool *background_of(const struct flow *f, uint32_t machine)
 
 static int64_t background_within(const struct flow *f, const bool *background, int64_t start, int64_t end)
 {
-	size_t low = 0, high = f->intervals;
 	int64_t ns = 0;
-	while (high - low > 1) {
-		const size_t mid = low + (high - low) / 2;
-		if (f->interval[mid].start <= start)
-			low = mid;
-		else
-			high = mid;
-	}
-	for (size_t i = low; i < f->intervals && f->interval[i].start <= end; i++) {
+	for (size_t i = flow_piece_at(f, start); i < f->intervals && f->interval[i].start <= end; i++) {
 		const struct flow_interval *iv = &f->interval[i];
 		const int64_t a = iv->start > start ? iv->start : start, b = iv->end < end ? iv->end : end;
 		ns += background[iv->entry] && b >= a ? b - a + 1 : 0;

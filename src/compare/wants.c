@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bisect.h"
 #include "base/mem.h"
 #include "base/states.h"
 #include "base/text.h"
@@ -485,15 +486,9 @@ struct replay_task *wants_task(const struct wants *w, uint32_t thread)
 /* The last stretch that begins at or before `key`, by time or by work; n > 0. */
 static size_t stretch_at(const struct run_stretch *s, size_t n, int64_t key, bool by_work)
 {
-	size_t low = 0, high = n;
-	while (high - low > 1) {
-		const size_t mid = low + (high - low) / 2;
-		if ((by_work ? s[mid].work : s[mid].time) <= key)
-			low = mid;
-		else
-			high = mid;
-	}
-	return low;
+	size_t at;
+	BISECT(at, n, (by_work ? s[at].work : s[at].time) <= key);
+	return at > 0 ? at - 1 : 0;
 }
 
 int64_t task_work_at(const struct replay_task *t, int64_t at)

@@ -202,6 +202,8 @@ void flow_release(struct flow *f);
 /* All of it at once.  NULL options: with all intervals, and without cells. */
 int flow_of(const struct topo *topo, const struct subject *s, int64_t from, int64_t to,
             const struct flow_options *options, struct flow *out, struct error *err);
+/* The interval that t stands in; the first or last one where t lies outside. */
+size_t flow_piece_at(const struct flow *f, int64_t t);
 /* First ns of column c of n equal parts of [start, end]; column n begins behind it. */
 int64_t flow_column(int64_t start, int64_t end, unsigned c, unsigned n);
 /* Adds the cells to lanes of `cells` columns each, lane[lane_of[entry] * cells ...]; UINT32_MAX: to none.  Exact when

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/int128.h"
+#include "base/bisect.h"
 #include "base/mem.h"
 #include "flow/flow_private.h"
 
@@ -21,6 +22,13 @@ void gather_release(struct gather *g)
 	parties_release(&g->parties);
 	free(g->latest);
 	*g = (struct gather){ 0 };
+}
+
+size_t flow_piece_at(const struct flow *f, int64_t t)
+{
+	size_t at;
+	BISECT(at, f->intervals, f->interval[at].start <= t);
+	return at > 0 ? at - 1 : 0;
 }
 
 int64_t flow_column(int64_t start, int64_t end, unsigned c, unsigned n)

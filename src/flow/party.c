@@ -6,14 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/text.h"
 
 static uint64_t party_hash(const struct party *p)
 {
-	uint64_t h = (uint64_t)(uint32_t)p->tid << 32 | p->name;
-	h = (h ^ (uint64_t)(uint32_t)p->system << 8 ^ p->kind) * UINT64_C(0x9E3779B97F4A7C15);
-	return h ^ h >> 29;
+	return hash_end(hash_number((uint64_t)(uint32_t)p->tid << 32 | p->name, (uint64_t)(uint32_t)p->system << 8 ^ p->kind));
 }
 
 /* Among all of them; a new one is added. */

@@ -1,5 +1,7 @@
 #include "history/chunk.h"
 
+#include "base/hash.h"
+
 struct codes {
 	uint64_t dict[CHUNK_DICT_MAX];
 	unsigned dict_size;   /* 0: more than CHUNK_DICT_MAX different codes */
@@ -13,7 +15,7 @@ static void find_dict(struct codes *c, const uint64_t *code, unsigned n)
 	c->dict_size = 0;
 	unsigned size = 0;
 	for (unsigned i = 0; i < n; i++) {
-		unsigned s = (unsigned)((code[i] * 0x9E3779B97F4A7C15ULL) >> 57);
+		unsigned s = (unsigned)(hash_number(0, code[i]) >> 57);
 		while (slot[s] && c->dict[slot[s] - 1] != code[i])
 			s = (s + 1) & 127;
 		if (!slot[s]) {

@@ -53,7 +53,7 @@ static int take_folder(struct json_object *list, const char *dir, struct error *
 	}
 	FTSENT *e;
 	int status = 0;
-	while (!status && (e = fts_read(fts)) != NULL) {
+	while (!status && (e = fts_read(fts))) {
 		int64_t sum = 0;
 		if (e->fts_info != FTS_F || is_ours(e->fts_name))
 			continue;

@@ -97,7 +97,7 @@ static char *temporary_path(const struct nudger *n, const struct input *in, stru
 	char *path = NULL;
 	if (access(folder, W_OK) == 0)
 		path = mem_printf("%s.nudged-%ld.steal", folder, (long)getpid());
-	else if ((path = cache_path(in, err)) != NULL) {
+	else if ((path = cache_path(in, err))) {
 		char *cache = path;
 		path = mem_printf("%s.nudged-%ld.steal", cache, (long)getpid());
 		free(cache);

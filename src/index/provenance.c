@@ -54,7 +54,7 @@ static struct json_object *sync_row(const struct sync_vm *vm, size_t i)
 	const struct trace_info *info = trace_info(vm->guest);
 	int64_t begin = i == 0 ? info->begin : p->from;
 	const struct clock_piece *next = i + 1 < vm->clock.pieces ? p + 1 : NULL;
-	int64_t end = next == NULL ? info->end : (next->placed ? next->unsure_from : next->from) - 1;
+	int64_t end = !next ? info->end : (next->placed ? next->unsure_from : next->from) - 1;
 	if (info->begin > info->end)
 		begin = end = 0;  /* there is no event */
 	struct json_object *o = json_object_new_object();

@@ -179,7 +179,7 @@ static void take_match(struct sync_work *r, struct sync_vm *vm, struct match *m)
 	m->h.clock = (struct clock_map){ .piece = NULL };
 	const struct sync_hint *hint = hint_of(r, m->guest);
 	const bool is_found = m->method == SYNC_CONTAINMENT || m->method == SYNC_EVENTS || m->method == SYNC_AUTO;
-	if (is_found && (hint == NULL || hint->nudge == 0))  /* else the user knows better */
+	if (is_found && (!hint || hint->nudge == 0))  /* else the user knows better */
 		judge_corridor(m, &vm->clock, trace_info(vm->guest));
 	vm->method = r->options->method == SYNC_NONE && !r->options->audit ? SYNC_NONE : m->method;
 	vm->pairs = m->h.pairs;
