@@ -381,6 +381,15 @@ static void test_begin_and_end(void **state)
 	expect("/Host/Threads/321/CPU", 20, 2);
 	expect("/Host/Threads/302/Status", 20, HISTORY_NULL);
 	expect("/Host/Threads/303/Status", 20, HISTORY_NULL);
+	for (int32_t tid = 351; tid <= 352; tid++) {  /* which of them CPU 5 runs, the dump does not tell either */
+		ev = event(25, EV_PROCESS, 0, 310);
+		ev.process.tid = tid;
+		ev.process.state = RUN_RUNNABLE;
+		ev.process.cpu = 5;
+		feed(0, ev);
+	}
+	expect("/Host/Threads/351/Status", 25, THREAD_UNKNOWN);
+	expect("/Host/Threads/352/Status", 25, THREAD_UNKNOWN);
 
 	assert_int_equal(model_end(model, 1, 50, NULL), 0);  /* the guest's trace ends first: the host goes on alone */
 	expect(DEBIAN "/Threads/900/Status", 50, HISTORY_NULL);

@@ -209,6 +209,39 @@ static void test_loss_elsewhere(void **state)
 }
 
 /* The same TID, but another process, after a loss. */
+static void add_dump(int64_t t, int32_t tid, int64_t cpu)
+{
+	struct event *ev = add(t, EV_PROCESS, 0, 300);
+	ev->process.tid = tid;
+	ev->process.state = RUN_RUNNABLE;
+	ev->process.cpu = cpu;
+}
+
+/* A state dump calls a thread runnable that is current, too: who is on a CPU of which events were lost. */
+static void test_dumped_after(void **state)
+{
+	(void)state;
+	listed = 0;
+	add_switch(5, 0, 0, RUN_RUNNABLE, 300);
+	add_switch(6, 1, 0, RUN_RUNNABLE, 301);
+	add_loss(30, 1, 39);
+	add(40, EV_OTHER, 0, 300);
+	add_dump(42, 303, 1);  /* is current there */
+	add_dump(43, 304, 1);  /* is queued there */
+	add_dump(44, 305, 0);  /* 300 is current there */
+	add_switch(50, 1, 303, RUN_BLOCKED, 304);
+	add_dump(52, 306, 1);
+	play();
+	expect("/Host/Threads/303/Status", 40, HISTORY_NULL);
+	expect("/Host/Threads/303/Status", 42, THREAD_UNKNOWN);
+	expect("/Host/Threads/304/Status", 49, THREAD_UNKNOWN);
+	expect("/Host/Threads/305/Status", 44, THREAD_PREEMPTED);
+	expect("/Host/Threads/303/Status", 50, THREAD_BLOCKED);
+	expect("/Host/Threads/304/Status", 50, THREAD_RUNNING);
+	expect("/Host/Threads/306/Status", 52, THREAD_PREEMPTED);
+	played();
+}
+
 static void test_reused_unseen(void **state)
 {
 	(void)state;
@@ -292,7 +325,7 @@ int main(void)
 		cmocka_unit_test(test_lost_on_guest),
 		cmocka_unit_test(test_recovered),
 		cmocka_unit_test(test_loss_elsewhere),
-		cmocka_unit_test(test_reused_unseen),
+		cmocka_unit_test(test_dumped_after), cmocka_unit_test(test_reused_unseen),
 		cmocka_unit_test(test_handlers_unseen),
 		cmocka_unit_test(test_contradictions),
 	};

@@ -131,7 +131,7 @@ static int analyse(struct run *r, const char *dir, const char *file, struct erro
 	if (trace_load(spec, n, &trace_options, trace, &notes, err) < 0)
 		goto out;
 	for (size_t i = 0; i < n; i++)
-		if (pids_add(&r->pids, trace[i], err) < 0)
+		if (records_add(&r->records, trace[i], err) < 0)
 			goto out;
 	if (r->test->true_sync)
 		sync_options.hints = true_hints(r, trace, n, hint);
@@ -193,7 +193,7 @@ static bool run_case(const struct test_case *test, uint64_t seed, const char *tm
 		       r.compared, 100 * doubt_share(&r.doubt), doubt_unknown(&r.doubt) ? ", clocks not found" : "", r.wrong ? ", WRONG" : "");
 	history_close(r.h);
 	truth_release(&r.truth);
-	pids_release(&r.pids);
+	records_release(&r.records);
 	if (!r.wrong || !getenv("TRUTH_KEEP"))
 		truth_remove(dir);
 	free(file);

@@ -60,11 +60,12 @@ static bool claimed(const struct run *r, uint32_t attr, int64_t t, int64_t *unti
 	return iv.value != HISTORY_NULL && strcmp(history_state_name(r->h, status, (unsigned)iv.value), "UNKNOWN") != 0;
 }
 
-/* A guest's CPU on which nothing ever happened: it may have been idle or busy. */
+/* A guest's CPU on which nothing ever happened: it may have been idle or busy, or with this thread or that. */
 static bool quiet(const struct run *r, const char *path, uint32_t attr)
 {
-	return strstr(path, "/CPUs/") && strstr(path, "/Status") &&
-	       history_child_named(r->h, history_parent(r->h, attr), "Current Thread") == HISTORY_NONE;
+	return (strstr(path, "/CPUs/") && strstr(path, "/Status") &&
+	        history_child_named(r->h, history_parent(r->h, attr), "Current Thread") == HISTORY_NONE) ||
+	       records_leave_open(&r->records, &r->truth, path, r->from);
 }
 
 /* Of a guest without a trace its exits tell when it is idle; the moments when it begins or ends to be are estimates. */
@@ -180,7 +181,7 @@ static bool unseen(const struct run *r, const char *path)
 
 	snprintf(status, sizeof status, "%.*s/Status", (int)(strrchr(path, '/') - path), path);
 	return is_always(r, status, "BLOCKED") || is_always(r, status, "VIRT_PREEMPTED") || is_always(r, status, "PREEMPTED") ||
-	       (!strcmp(strrchr(path, '/'), "/PID") && !pids_told(&r->pids, path));
+	       (!strcmp(strrchr(path, '/'), "/PID") && !records_tell_pid(&r->records, path));
 }
 
 /* A vCPU that never executed the guest while that was traced: nothing there can have written a record. */

@@ -10,7 +10,7 @@
 #include "truth_cases.h"
 #include "truth_doubt.h"
 #include "truth_file.h"
-#include "truth_pids.h"
+#include "truth_records.h"
 
 #define RUN_SHOWN 6  /* disagreements printed per run */
 
@@ -22,7 +22,7 @@ struct run {
 	int64_t from, to;    /* what is compared of the attribute: what the traces cover that it depends on */
 	const char *path;    /* of the attribute */
 	struct truth_doubt doubt;
-	struct truth_pids pids;
+	struct truth_records records;
 	int64_t unknown_ns, known_ns;
 	int64_t missed_ns;   /* of the attribute: wrong where it is an estimate */
 	unsigned wrong;

@@ -86,6 +86,12 @@ struct cpu *cpu_meet(struct machine *mc, uint32_t number)
 	return c;
 }
 
+bool cpu_is_open(const struct machine *mc, int64_t number)
+{
+	const enum cpu_state state = number >= 0 && number < mc->cpus ? mc->cpu[number].state : CPU_UNSEEN;
+	return number >= 0 && (state == CPU_UNSEEN || state == CPU_UNKNOWN);
+}
+
 struct thread *cpu_leave(struct machine *mc, uint32_t number)
 {
 	struct cpu *c = &mc->cpu[number];

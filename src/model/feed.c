@@ -196,13 +196,6 @@ static void on_rename(struct machine *mc, struct cpu *c, const struct event *ev)
 		thread_learn(mc, th, ev->rename.comm, -1);
 }
 
-/* It is said to be runnable, and may be current: nothing has ever happened on its CPU. */
-static bool is_open(const struct machine *mc, const struct event *ev)
-{
-	return ev->process.state == RUN_RUNNABLE && ev->process.cpu >= 0 &&
-	       (ev->process.cpu >= mc->cpus || mc->cpu[ev->process.cpu].state == CPU_UNSEEN);
-}
-
 static void on_process(struct machine *mc, struct cpu *c, const struct event *ev)
 {
 	(void)c;
@@ -216,7 +209,8 @@ static void on_process(struct machine *mc, struct cpu *c, const struct event *ev
 	thread_learn(mc, th, ev->process.comm, ev->process.pid);
 	th->in_kernel = ev->process.type == PROCESS_KERNEL;
 	if (th->on < 0 && th->sched == THREAD_UNKNOWN) {
-		th->sched = is_open(mc, ev) ? THREAD_UNKNOWN : start_dumped(ev);
+		const bool open = ev->process.state == RUN_RUNNABLE && cpu_is_open(mc, ev->process.cpu);
+		th->sched = open ? THREAD_UNKNOWN : start_dumped(ev);
 		th->woken = WOKEN_PERHAPS;
 		known_told(mc, th, ev->ts);
 		thread_place(mc, th, ev->process.cpu);

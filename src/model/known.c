@@ -125,7 +125,8 @@ void known_regain(struct machine *mc)
 		const struct start_thread *s = &mc->start->thread[i];
 		int8_t sched = start_sched(mc->start, s);
 		struct thread *th = thread_find(mc, s->tid);
-		if (sched == THREAD_UNKNOWN || sched == THREAD_RUNNING || (th && (th->on >= 0 || th->sched == sched)))
+		const bool open = sched == THREAD_UNKNOWN || (s->pending && cpu_is_open(mc, s->cpu));
+		if (open || sched == THREAD_RUNNING || (th && (th->on >= 0 || th->sched == sched)))
 			continue;
 		take_over(mc, s);
 		update_thread(mc, thread_find(mc, s->tid));

@@ -143,6 +143,13 @@ static void mode_of_cpu(struct start_cpu *c, const struct event *ev)
 		c->mode = ev->kind == EV_KVM_EXIT ? MODE_GUEST : MODE_VMM;
 }
 
+/* A dump calls a thread runnable that is current, too: since the last loss nothing has told who that is on its CPU. */
+static bool may_be_current(const struct start *s, const struct event *ev)
+{
+	const int64_t cpu = ev->process.cpu;
+	return ev->process.state == RUN_RUNNABLE && cpu >= 0 && (cpu >= s->cpus || s->cpu[cpu].in != s->epochs);
+}
+
 static void on_process(struct start *s, const struct event *ev)
 {
 	if (ev->process.state == RUN_DEAD)
@@ -150,6 +157,7 @@ static void on_process(struct start *s, const struct event *ev)
 	struct start_thread *th = first(s, ev->process.tid, start_dumped(ev));
 	if (th) {
 		th->dumped = th->cpu < 0;
+		th->pending = s->epochs > 1 && may_be_current(s, ev);
 		was_on(th, ev->process.cpu);
 	}
 	if (!th)
@@ -266,6 +274,7 @@ void start_feed(struct start *s, const struct event *ev)
 		return;
 	}
 	struct start_cpu *c = cpu_slot(s, ev->cpu);
+	c->in = s->epochs;
 	if (!c->lost) {
 		c->seen = true;
 		if (c->tid < 0)

@@ -26,7 +26,7 @@ struct start_thread {
 	uint32_t comm;          /* string id, 0 unknown */
 	int8_t sched;           /* enum thread_state */
 	bool dumped;            /* a dump is the first that mentions it */
-	bool pending;           /* it was moved between CPUs; what it was before, the next mention tells */
+	bool pending;           /* moved between CPUs, or dumped as runnable where it may be current: the next mention tells */
 	bool switched_in;       /* that is all that is known: it was queued, or slept where nobody records wakeups */
 	bool renamed;           /* what it is called later is not what it was called */
 	uint32_t pid_ns, cgroup_ns;  /* 0 unknown */
@@ -43,6 +43,7 @@ struct start_cpu {
 	enum vcpu_mode mode;    /* of that thread, should it be a vCPU */
 	int32_t told;           /* whose process its events told last, -1 nobody's, */
 	size_t told_in;         /* and in which epoch */
+	size_t in;              /* that of its last event */
 };
 
 struct start {
