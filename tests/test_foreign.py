@@ -1,4 +1,5 @@
 """A guest of another recording is none of this host's VMs, by its events, by containment and by a clock that is given."""
+import glob
 import os
 import shutil
 
@@ -10,6 +11,8 @@ STRANGERS = (("12", "auto", ()), ("24", "none", ()), ("30", "none", ("--beacon",
 
 # ... and what happened in so short a time that the few beacons agree with those of another one.
 SHORT = (("32", "200ms", "Ubuntu"), ("36", "50ms", "Debian"), ("36", "50ms", "Ubuntu"))
+
+PACKET = 4096
 
 
 def vms(history):
@@ -47,9 +50,23 @@ def check_apart(tmp):
     check("Debian" in vms(history), "by its true clock it is")
 
 
+def half(stream):
+    os.truncate(stream, os.path.getsize(stream) // 2 // PACKET * PACKET)
+
+
+def copied(folder, to, cut):
+    """A copy of the trace, cut() applied to each of its streams."""
+    shutil.rmtree(to, ignore_errors=True)
+    shutil.copytree(folder, to)
+    for stream in glob.glob(to + "/**/ch_*", recursive=True):
+        cut(stream)
+    return to
+
+
 def check_twice(tmp):
-    """The same trace under two names is one machine, and that is said."""
-    history, here = os.path.join(tmp, "h.steal"), world(os.path.join(tmp, "1"), "1", "--perfect-clocks")
+    """The same trace under two names, whole or cut, is one machine, and that is said."""
+    history, here = os.path.join(tmp, "h.steal"), os.path.join(tmp, "packets")
+    world(here, "1", "--perfect-clocks", "--packet", str(PACKET))
     again = ": its clock cannot be told (the same trace is given as another machine's, too)"
     for how in ("auto", "none"):
         for name, folder in (("Copy", "/guest-Debian"), ("Host", "/host")):
@@ -59,6 +76,18 @@ def check_twice(tmp):
             p = run("index", "--sync", how, here, "--guest", name + "=" + copy, "-o", history)
             check(name + again in p.stderr and name not in vms(history), f"{name} again is told ({how})")
             check("Debian" in vms(history) and "Debian: " not in p.stderr, "and the first one is what it was")
+    for cut in (half, lambda stream: os.remove(stream) if stream.endswith("_1") else None):
+        for how in ("auto", "containment", "none"):
+            for name, folder in (("Copy", "/guest-Debian"), ("Host", "/host")):
+                copy = copied(here + folder, os.path.join(tmp, "cut"), cut)
+                p = run("index", "--sync", how, here, "--guest", name + "=" + copy, "-o", history)
+                check(name + again in p.stderr and name not in vms(history), f"a cut copy of {folder} is told ({how})")
+                check("Debian" in vms(history) and "Debian: " not in p.stderr, "and the whole one is what it was")
+        copied(here + "/host", here + "/host-again", cut)
+        p = run("index", here, "-o", history, status=2)
+        check("host-again" in p.stderr and "the same trace is given as another host's, too" in p.stderr,
+              "a cut copy of a host is no second one")
+        shutil.rmtree(here + "/host-again")
     shutil.copytree(here + "/host", here + "/host-again")
     p = run("index", here, "-o", history, status=2)
     check("the same trace is given as another host's, too" in p.stderr, "a host that is given twice is no second one")

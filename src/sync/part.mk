@@ -6,6 +6,7 @@ src_libsync_a_SOURCES = \
 	src/sync/compose.c \
 	src/sync/sync.c src/sync/sync.h \
 	src/sync/seen/activity.c src/sync/seen/activity.h \
+	src/sync/seen/copies.c src/sync/seen/copies.h \
 	src/sync/seen/cursor_ahead.c src/sync/seen/cursor_ahead.h \
 	src/sync/seen/host_view.c src/sync/seen/host_view.h \
 	src/sync/seen/seen.h \

@@ -12,6 +12,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "sync/decide/run.h"
+#include "sync/seen/copies.h"
 
 /* ---- what all use */
 
@@ -73,20 +74,6 @@ static bool sane(struct sync_work *r, const struct trace *trace)
 	if (info->begin > -far && info->end < far && info->end - info->begin <= ten_years)
 		return true;
 	notes_add(r->notes, NOTE_CLOCK, info->machine, "its times are not plausible; it is not synchronized");
-	return false;
-}
-
-/* Was that trace given before, or as the host's?  Then this is the same one again, under another name. */
-static bool is_repeated(struct trace *const *trace, size_t n, size_t i)
-{
-	const struct trace_info *a = trace_info(trace[i]);
-	for (size_t k = 0; k < n; k++) {
-		const struct trace_info *b = trace_info(trace[k]);
-		const bool same = a->begin == b->begin && a->end == b->end && a->events == b->events && a->lost == b->lost &&
-			a->bytes == b->bytes && strcmp(a->uuid, b->uuid) == 0;
-		if (same && a->events > 0 && (a->role == b->role ? k < i : b->role == ROLE_HOST))
-			return true;
-	}
 	return false;
 }
 
@@ -164,9 +151,11 @@ static int load(struct sync_work *r)
 }
 
 /* Guests that run VMs come first, so that a VM which one of them proves to be is not taken by what runs inside it. */
-static void list_machines(struct sync_work *r, struct trace *const *trace, size_t n)
+static int list_machines(struct sync_work *r, struct trace *const *trace, size_t n)
 {
+	bool *copy = mem_new(n, sizeof *copy);
 	size_t hosts = 0;
+	const int status = copies_find(trace, n, copy, r->err);
 	for (size_t i = 0; i < n; i++)
 		hosts += trace_info(trace[i])->role == ROLE_HOST;
 	for (int hypervisor = 1; hypervisor >= 0; hypervisor--)
@@ -174,17 +163,19 @@ static void list_machines(struct sync_work *r, struct trace *const *trace, size_
 			bool is_guest = trace_info(trace[i])->role != ROLE_HOST || hosts > 1;
 			if (is_hypervisor(r, trace[i]) != (hypervisor == 1))
 				continue;
-			const bool again = is_repeated(trace, n, i), can = sane(r, trace[i]);
+			const bool can = sane(r, trace[i]);
 			if (!is_guest)
 				r->host = trace[i];
 			else
 				r->guest[r->guests++] = (struct guest_view){ .trace = trace[i], .begin = trace_info(trace[i])->begin,
-					.end = trace_info(trace[i])->end, .sane = can, .again = again, .workers = r->workers,
+					.end = trace_info(trace[i])->end, .sane = can, .again = copy[i], .workers = r->workers,
 					.left = &r->left };
-			if (hypervisor && can && !again)
+			if (hypervisor && can && !copy[i])
 				r->hypervisor[r->hypervisors++] =
 					(struct hypervisor){ .trace = trace[i], .guest = is_guest ? r->guests - 1 : NOBODY };
 		}
+	free(copy);
+	return status;
 }
 
 static uint64_t events_of(const struct sync_work *r, size_t guest)
@@ -224,8 +215,9 @@ int sync_run(struct trace *const *trace, size_t n, const struct sync_options *op
 		.hypervisor = mem_new(n, sizeof *r.hypervisor), .workers = parallel_workers(options->workers) };
 	memset(out, 0, sizeof *out);
 	int status = check_hints(&r, trace, n);
+	if (status == 0)
+		status = list_machines(&r, trace, n);
 	if (status == 0) {
-		list_machines(&r, trace, n);
 		order_guests(&r);
 		status = load(&r);
 	}

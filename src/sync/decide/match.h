@@ -12,7 +12,7 @@ struct guest_view {
 	const struct trace *trace;
 	int64_t begin, end;
 	bool sane;                /* its times can be computed with */
-	bool again;               /* the same trace was given as another machine's */
+	bool again;               /* the same trace was given as another machine's; perhaps it was cut */
 	unsigned workers;         /* threads for all guests together */
 	const atomic_size_t *left;  /* guests that are still searched for */
 	struct mark_list marks;
