@@ -282,42 +282,72 @@ int match_containment(const struct host_view *host, const struct vm_view *vm, st
 	return status;
 }
 
-static bool refuses(const struct pair *p, const struct clock_map *clock)
+static bool refuses(const struct pair *p, const struct clock_map *clock, struct clock_near *near)
 {
 	int64_t low, high;
-	return clock_map_bounds(clock, p->x, &low, &high) && (p->side == HULL_UPPER ? low > p->y : high < p->y);
+	return clock_map_bounds_near(clock, p->x, near, &low, &high) && (p->side == HULL_UPPER ? low > p->y : high < p->y);
 }
 
 size_t match_refusals(const struct pair_list *pairs, const struct clock_map *clock)
 {
+	struct clock_near near = { 0 };
 	size_t n = 0;
 	for (size_t i = 0; i < pairs->len; i++)
-		n += refuses(&pairs->pair[i], clock);
+		n += refuses(&pairs->pair[i], clock, &near);
 	return n;
 }
 
-/* From one end of the list on, and of one side, the first pair that the clock bears; *run: how many come before it. */
-static const struct pair *first_borne(const struct pair_list *pairs, const struct clock_map *clock, bool last,
-                                      enum hull_side side, size_t *run)
+/* Does a pair of the other side, nearer to that end, put the clock back to where this one says that it is not?  As it does
+ * with an outlier, but not where the clock has changed. */
+static bool is_denied(const struct pair_list *pairs, const struct clock_map *clock, size_t i, bool last)
 {
-	*run = 0;
-	for (size_t i = 0; i < pairs->len; i++) {
-		const struct pair *p = &pairs->pair[last ? pairs->len - 1 - i : i];
-		if (p->side == side && !p->rejected && !refuses(p, clock))
-			return p;
-		*run += p->side == side;
+	const struct pair *p = &pairs->pair[i];
+	const int64_t off = p->y - clock_map_at(clock, p->x);
+	for (size_t k = i; last ? ++k < pairs->len : k-- > 0;) {
+		const struct pair *q = &pairs->pair[k];
+		const int64_t by = q->y - clock_map_at(clock, q->x) - off;
+		if (q->side != p->side && !q->rejected && (p->side == HULL_UPPER ? by > 0 : by < 0))
+			return true;
 	}
-	return NULL;
+	return false;
 }
 
-bool match_borne(const struct pair_list *pairs, const struct clock_map *clock, size_t many, struct segment *out)
+/* From one end of the list on, within the piece there, and of one side: is there a pair that the clock does not bear, and
+ * that nothing denies?  Then *borne is the first one that it bears behind all of these, or NULL. */
+static bool find_borne(const struct pair_list *pairs, const struct clock_map *clock, bool last, enum hull_side side,
+                       const struct pair **borne)
+{
+	const int64_t from = clock->pieces > 1 && last ? clock->piece[clock->pieces - 1].from : INT64_MIN;
+	const int64_t to = clock->pieces > 1 && !last ? clock->piece[1].from : INT64_MAX;
+	struct clock_near near = { 0 };
+	bool found = false, is_open = false;
+	*borne = NULL;
+	for (size_t k = 0; k < pairs->len; k++) {
+		const size_t i = last ? pairs->len - 1 - k : k;
+		const struct pair *p = &pairs->pair[i];
+		if (p->x < from || p->x >= to)
+			break;
+		if (p->side != side)
+			continue;
+		const bool is_borne = !p->rejected && !refuses(p, clock, &near);
+		if (is_borne && is_open)
+			*borne = p;
+		is_open = is_open && !is_borne;
+		if (is_borne || is_denied(pairs, clock, i, last))
+			continue;
+		found = is_open = true;
+		*borne = NULL;
+	}
+	return found;
+}
+
+bool match_borne(const struct pair_list *pairs, const struct clock_map *clock, struct segment *out)
 {
 	bool is_cut = false;
 	for (int i = 0; i < 4; i++) {
-		size_t run;
+		const struct pair *p;
 		const bool last = i % 2;
-		const struct pair *p = first_borne(pairs, clock, last, i / 2 ? HULL_UPPER : HULL_LOWER, &run);
-		if (run < many)
+		if (!find_borne(pairs, clock, last, i / 2 ? HULL_UPPER : HULL_LOWER, &p))
 			continue;
 		is_cut = true;
 		if (last && (!p || p->x < out->to))

@@ -58,9 +58,9 @@ int match_containment(const struct host_view *host, const struct vm_view *vm, st
 int match_both(const struct host_view *host, struct guest_view *guest, struct match *m, struct error *err);
 /* How many of the pairs no clock within the corridor bears; none where there is no corridor. */
 size_t match_refusals(const struct pair_list *pairs, const struct clock_map *clock);
-/* Of one side's pairs, `many` or more, one after the other up to an end of the list, were left out, or no clock within the
- * corridor bears them: cuts *out to where those begin that it bears. */
-bool match_borne(const struct pair_list *pairs, const struct clock_map *clock, size_t many, struct segment *out);
+/* Some pairs were left out, or no clock within the corridor bears them, and none from there to an end of the list says that
+ * they cannot be true, as of an outlier they would: cuts *out to where those begin that it bears. */
+bool match_borne(const struct pair_list *pairs, const struct clock_map *clock, struct segment *out);
 /* Fills *m with a clock that somebody gave: host = guest + offset. */
 int match_offset(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
                  int64_t offset, struct match *m, struct error *err);

@@ -5,8 +5,6 @@
 #include "base/mem.h"
 #include "sync/decide/run.h"
 
-#define REFUSALS_MIN 3  /* so many pairs of one side, at an end of the trace, are no accident */
-
 static int percent(double share)
 {
 	return (int)floor(share * 100 + 0.5);
@@ -249,12 +247,12 @@ static bool events_refuse(const struct match *m, const struct match *events)
 	return (double)against >= CONTRADICTION_MAX * (double)events->events.len && against > 0;
 }
 
-/* Fewer than prove another clock speak against this one, but nothing of their kind speaks for it from there to the end. */
+/* Fewer than prove another clock speak against this one, but nothing speaks against them from there to the end. */
 static void cut_where_refused(struct match *m, const struct guest_view *guest)
 {
 	struct segment borne = { guest->begin, guest->end };
 	if ((m->method == SYNC_EVENTS || m->method == SYNC_AUTO) &&
-	    match_borne(&m->events, &m->h.clock, REFUSALS_MIN, &borne) && !clock_map_cut(&m->h.clock, borne.from, borne.to))
+	    match_borne(&m->events, &m->h.clock, &borne) && !clock_map_cut(&m->h.clock, borne.from, borne.to))
 		m->h.adrift = true;
 }
 
