@@ -5,63 +5,7 @@
 
 #include "ui/arrows.h"
 #include "ui/pane.h"
-#include "ui/viewer.h"
-#include "ui_script.h"
-
-static struct app app;
-static struct history *history;
-static struct screen screen;
-
-static int begin(void **state)
-{
-	struct error err = ERROR_INIT;
-	bool changed;
-	(void)state;
-	history = history_open(world, &err);
-	assert_non_null(history);
-	assert_int_equal(viewer_init(&app, history, &mono120, &err), 0);
-	look_set_depth(&app, DEPTH_MONO);
-	app.patient = true;
-	screen_resize(&screen, 120, 40);
-	while (viewer_work(&app, 1000000000, &changed))
-		;
-	return 0;
-}
-
-static int end(void **state)
-{
-	(void)state;
-	viewer_release(&app);
-	history_close(history);
-	screen_release(&screen);
-	return 0;
-}
-
-static char *press(const char *keys)
-{
-	char *text = NULL;
-	size_t size;
-	uint32_t key;
-	bool changed;
-	while (*keys && (key = key_parse(&keys)) != 0) {
-		viewer_key(&app, key);
-		while (viewer_work(&app, 1000000000, &changed))
-			;
-		viewer_draw(&app, &screen);
-	}
-	FILE *f = open_memstream(&text, &size);
-	screen_dump(&screen, f);
-	fclose(f);
-	return text;
-}
-
-static void assert_shows(const char *keys, const char *text)
-{
-	char *s = press(keys);
-	if (!strstr(s, text))
-		fail_msg("after %s: no \"%s\" in\n%s", keys, text, s);
-	free(s);
-}
+#include "ui_keys.h"
 
 static void test_tab_goes_round(void **state)
 {

@@ -106,6 +106,7 @@ static void test_panes_and_lists(void **state)
 	check_screen("open-40", "", &tiny);
 	check_screen("overview-40", "O", &tiny);
 	check_screen("locks-40", ":Ubuntu\nb", &tiny);
+	check_screen("requests-40", "R", &tiny);
 	check_screen("small", "", &(struct ui_options){ .width = 39, .height = 24, .config = "/dev/null" });
 }
 
@@ -150,9 +151,9 @@ static void test_short_gaps(void **state)
 static void test_offset_alone(void **state)
 {
 	(void)state;
-	char *s = screen_of(":offset Debian +3us", &mono120);
-	assert_non_null(strstr(s, "nobody here can make this history anew"));
-	free(s);
+	struct error err = ERROR_INIT;
+	assert_int_equal(run(":offset Debian +3us", &mono120, &err), -1);
+	assert_non_null(strstr(err.text, "nobody here can make this history anew"));
 }
 
 /* Nothing of the lists that explain is cut on a screen of 80 columns. */
@@ -402,6 +403,9 @@ static void test_script_errors(void **state)
 	o.glyphs = "runes";
 	assert_int_equal(run("", &o, &err), -1);
 	assert_int_equal(run("q\n:theme nowhere\n", &mono80, &err), 0);
+	static const char *const fail[] = { ":search nowhere", ":search", ":zoom 1ms\n:diff", "0\n:diff" };
+	for (size_t i = 0; i < COUNT(fail); i++)
+		assert_int_equal(run(fail[i], &mono80, &err), -1);
 }
 
 int main(int argc, char **argv)

@@ -251,8 +251,9 @@ void bookmarks_add(struct app *app, const char *note)
 	free(line);
 }
 
-static void fill(struct app *app, struct bookmarks *all)
+static void arrange(struct app *app, struct pane *pane)
 {
+	struct bookmarks *all = (struct bookmarks *)pane;
 	char text[BOOKMARK_NOTE + 128];
 	pager_open(&all->list.pager, true, "bookmarks");
 	all->list.pager.edits = true;
@@ -267,16 +268,13 @@ static bool begin(struct app *app, struct pane *pane)
 	load(app, all);
 	if (all->bookmarks == 0)
 		app_say(app, "no bookmarks yet: %s sets one", keymap_text(&app->keymap, ACT_BOOKMARK, keys, sizeof keys));
-	fill(app, all);
 	return all->bookmarks > 0;
 }
 
 /* The list again, on the same line. */
 static void show_again(struct app *app, struct bookmarks *all)
 {
-	size_t at = all->list.pager.at;
-	fill(app, all);
-	all->list.pager.at = at;
+	list_arrange(app, &all->list.pane);
 	if (all->bookmarks == 0)
 		list_close(app);
 }
@@ -347,6 +345,6 @@ static void release(struct pane *pane)
 }
 
 const struct pane_ops bookmarks_list = {
-	.size = sizeof(struct bookmarks), .over = true, .open = begin, .pick = pick, .drop = drop_one, .edit = edit,
-	.text = note_of, .carry = carry, .release = release,
+	.size = sizeof(struct bookmarks), .over = true, .open = begin, .arrange = arrange, .pick = pick, .drop = drop_one,
+	.edit = edit, .text = note_of, .carry = carry, .release = release,
 };

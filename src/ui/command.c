@@ -297,7 +297,7 @@ static void cmd_offset(struct app *app, const char *arg)
 	int64_t ns;
 	some_guest(app, some, sizeof some);
 	if (!nudge_able(app)) {
-		app_say(app, "nobody here can make this history anew: open it with stealscope");
+		app_refuse(app, "nobody here can make this history anew: open it with stealscope");
 	} else if (!*arg && nudge_list(app)[0]) {
 		app_say(app, "nudged: %s; :offset save keeps that, :offset %s 0 takes it back", nudge_list(app), some);
 	} else if (!*arg) {
@@ -309,8 +309,8 @@ static void cmd_offset(struct app *app, const char *arg)
 	} else {
 		snprintf(name, sizeof name, "%.*s", (int)strcspn(arg, " "), arg);
 		bool known = find_guest(app, name) >= 0 || find_guest(app, arg) >= 0;
-		app_say(app, "offset: %s \"%.80s\"; as in :offset %s +3us", known ? "no duration in" : "no guest of that name:",
-		        text_escape(shown, sizeof shown, arg), some);
+		app_refuse(app, "offset: %s \"%.80s\"; as in :offset %s +3us", known ? "no duration in" : "no guest of that name:",
+		           text_escape(shown, sizeof shown, arg), some);
 	}
 }
 

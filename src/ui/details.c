@@ -4,11 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/text.h"
 #include "base/timefmt.h"
 #include "ui/nudge.h"
 #include "ui/pane.h"
 #include "ui/status.h"
+
+struct details {
+	struct list list;
+	char *words;   /* lines; NULL: there are none, or they are still to come */
+};
 
 /* One attribute at the cursor: "Status  PREEMPTED  12:03:04.113900 + 5.21 ms". */
 static void add_attribute(struct app *app, struct pager *p, const char *name, uint32_t attr)
@@ -34,21 +40,18 @@ static void add_attribute(struct app *app, struct pager *p, const char *name, ui
 	          time_duration(d, iv.end - iv.start + 1));
 }
 
-/* answer NULL: it is still to come. */
-static void add_paragraph(struct app *app, struct pager *p, const struct answer *answer)
+static void add_paragraph(struct app *app, struct details *d)
 {
+	struct pager *p = &d->list.pager;
 	pager_add(p, -1, "In words")->heading = true;
-	if (!answer) {
+	if (d->list.pane.asked) {
 		pager_add(p, -1, "  reading %u %%", asker_progress(app->asker, ASK_EXPLAIN));
 		return;
 	}
-	if (answer->status < 0)
-		pager_add(p, -1, "  %s", answer->err.text);
-	for (char *line = answer->paragraph, *end; line && *line; line = end) {
-		end = strchr(line, '\n');
-		if (end)
-			*end++ = '\0';
-		pager_add(p, -1, "  %s", line);
+	for (const char *line = d->words; *line; line += strspn(line, "\n")) {
+		const int n = (int)strcspn(line, "\n");
+		pager_add(p, -1, "  %.*s", n, line);
+		line += n;
 	}
 }
 
@@ -95,15 +98,16 @@ static void add_clock(struct app *app, struct pager *p)
 		pager_add(p, -1, "  %-14s %s", "moved by hand", nudge_list(app));
 }
 
-/* All lines, with the paragraph if there is to be one. */
-static void fill(struct app *app, struct pager *p, bool words, const struct answer *answer)
+static void arrange(struct app *app, struct pane *pane)
 {
+	struct details *d = (struct details *)pane;
+	struct pager *p = &d->list.pager;
 	char title[256], when[TIME_TEXT], label[300];
 	row_title(&app->rows, app->view.row, title, sizeof title);
 	snprintf(label, sizeof label, "%s at %s", title, time_clock(when, app->view.cursor, 9));
 	pager_open(p, false, label);
-	if (words)
-		add_paragraph(app, p, answer);
+	if (pane->asked || d->words)
+		add_paragraph(app, d);
 	add_values(app, p);
 	add_cell(app, p);
 	add_clock(app, p);
@@ -113,16 +117,15 @@ static void fill(struct app *app, struct pager *p, bool words, const struct answ
 /* The paragraph is asked for, and takes the place of the line that says so. */
 static void refresh(struct app *app, struct pane *pane)
 {
-	struct pager *p = &((struct list *)pane)->pager, was = *p;
-	struct answer answer = { 0 };
+	struct details *d = (struct details *)pane;
+	struct answer answer;
 	if (!pane->asked)
 		return;
-	pane->asked = !app_answer(app, ASK_EXPLAIN, &answer);
-	fill(app, p, true, pane->asked ? NULL : &answer);
-	free(answer.paragraph);
-	p->at = was.at;
-	p->top = was.top;
-	memcpy(p->filter, was.filter, sizeof was.filter);
+	if (app_answer(app, ASK_EXPLAIN, &answer)) {
+		pane->asked = false;
+		d->words = answer.status < 0 ? mem_dup(answer.err.text) : answer.paragraph;
+	}
+	list_arrange(app, pane);
 }
 
 static void closed(struct app *app, struct pane *pane)
@@ -132,18 +135,25 @@ static void closed(struct app *app, struct pane *pane)
 	pane->asked = false;
 }
 
+static void forget(struct pane *pane)
+{
+	struct details *d = (struct details *)pane;
+	free(d->words);
+	d->words = NULL;
+}
+
 static bool begin(struct app *app, struct pane *pane)
 {
 	struct row_id row = app->view.row;
 	struct question q = { .t = app->view.cursor };
+	forget(pane);
 	pane->asked = (row.kind == ROW_CPU || row_thread(&app->topo, row) >= 0) && row_subject(&app->topo, row, &q.subject);
 	if (pane->asked)
 		asker_ask(app->asker, ASK_EXPLAIN, &q);
-	fill(app, &((struct list *)pane)->pager, pane->asked, NULL);
-	refresh(app, pane);
 	return true;
 }
 
 const struct pane_ops details_list = {
-	.size = sizeof(struct list), .over = true, .open = begin, .closed = closed, .refresh = refresh, .release = list_release,
+	.size = sizeof(struct details), .over = true, .open = begin, .arrange = arrange, .closed = closed, .refresh = refresh,
+	.forget = forget, .release = list_release,
 };

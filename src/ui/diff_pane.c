@@ -80,11 +80,11 @@ static bool begin(struct app *app, struct pane *pane)
 	p->named = false;
 	pane_window(app, &p->from, &p->to);
 	if (p->to - p->from + 1 < DIFF_SHORTEST) {
-		app_say(app, "less than 6.4 ms cannot be compared: zoom out, or set markers A and B");
+		app_refuse(app, "less than 6.4 ms cannot be compared: zoom out, or set markers A and B");
 		return false;
 	}
 	if (!*p->other && !choose_rest(app, p)) {
-		app_say(app, "nothing is left to compare it with: zoom in, set markers A and B, or :diff HISTORY");
+		app_refuse(app, "nothing is left to compare it with: zoom in, set markers A and B, or :diff HISTORY");
 		return false;
 	}
 	forget(pane);

@@ -69,13 +69,13 @@ void find_again(struct app *app, int direction)
 	const char *text = app->find->text;
 	struct row_id found;
 	if (!text[0])
-		app_say(app, "nothing was searched for yet: / searches");
+		app_refuse(app, "nothing was searched for yet: / searches");
 	else if (rows_search(&app->rows, text, app->view.row, direction, false, &found)) {
 		if (row_same(found, app->view.row))
 			app_say(app, "no other row contains \"%s\"", text);
 		app_show_row(app, found);
 	} else
-		app_say(app, "no row contains \"%s\"", text);
+		app_refuse(app, "no row contains \"%s\"", text);
 }
 
 void find_set(struct app *app, const char *text)

@@ -4,7 +4,7 @@
 #include "ui/command.h"
 #include "ui/pane.h"
 
-static bool begin(struct app *app, struct pane *pane)
+static void arrange(struct app *app, struct pane *pane)
 {
 	const char *section = "";
 	char keys[128];
@@ -28,9 +28,8 @@ static bool begin(struct app *app, struct pane *pane)
 		pager_add(p, -1, "  %c %-13s %s", s->letter, s->label, vis_says[v]);
 	}
 	pager_wrap(p, app->w);
-	return true;
 }
 
 const struct pane_ops help_list = {
-	.size = sizeof(struct list), .over = true, .open = begin, .release = list_release,
+	.size = sizeof(struct list), .over = true, .arrange = arrange, .release = list_release,
 };

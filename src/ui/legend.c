@@ -37,7 +37,7 @@ static void add_owners(const struct app *app, struct pager *p)
 	}
 }
 
-static bool begin(struct app *app, struct pane *pane)
+static void arrange(struct app *app, struct pane *pane)
 {
 	struct pager *p = &((struct list *)pane)->pager;
 	pager_open(p, true, "legend and themes");
@@ -53,14 +53,12 @@ static bool begin(struct app *app, struct pane *pane)
 			p->at = p->len - 1;
 	}
 	pager_wrap(p, app->w);
-	return true;
 }
 
 static void take(struct app *app, struct pane *pane, int64_t tag)
 {
 	struct error err = ERROR_INIT;
 	struct theme theme;
-	(void)pane;
 	const char *name = tag >= 0 ? theme_shipped_name((unsigned)tag) : NULL;
 	if (!name)
 		return;
@@ -69,8 +67,9 @@ static void take(struct app *app, struct pane *pane, int64_t tag)
 		return;
 	}
 	look_set_theme(app, &theme);
+	list_arrange(app, pane);
 }
 
 const struct pane_ops themes_list = {
-	.size = sizeof(struct list), .over = true, .open = begin, .pick = take, .move = take, .release = list_release,
+	.size = sizeof(struct list), .over = true, .arrange = arrange, .pick = take, .move = take, .release = list_release,
 };

@@ -2,6 +2,29 @@
 #include "ui/pane.h"
 
 #include <stdio.h>
+#include <string.h>
+
+void list_open(struct app *app, struct pane *p)
+{
+	struct list *l = (struct list *)p;
+	pager_release(&l->pager);
+	p->ops->arrange(app, p);
+	l->w = app->w;
+	app->over = p;
+}
+
+void list_arrange(struct app *app, struct pane *p)
+{
+	struct list *l = (struct list *)p;
+	const size_t place = pager_place(&l->pager), top = l->pager.top;
+	char filter[sizeof l->pager.filter];
+	memcpy(filter, l->pager.filter, sizeof filter);
+	p->ops->arrange(app, p);
+	memcpy(l->pager.filter, filter, sizeof filter);
+	l->pager.top = top;
+	pager_go(&l->pager, place);
+	l->w = app->w;
+}
 
 void list_close(struct app *app)
 {
@@ -66,6 +89,8 @@ void list_draw(struct app *app, struct screen *s, int y, int height)
 	struct pane *p = app->over;
 	if (p->ops->refresh)
 		p->ops->refresh(app, p);
+	if (((struct list *)p)->w != app->w)
+		list_arrange(app, p);
 	pager_draw(&((struct list *)p)->pager, s, y, height, &app->look.palette);
 }
 

@@ -102,6 +102,28 @@ static struct pager_line *nth(const struct pager *p, size_t n)
 	return NULL;
 }
 
+size_t pager_place(const struct pager *p)
+{
+	size_t n = 0, place = 0;
+	for (size_t i = 0; i < p->len && n <= p->at; i++) {
+		const bool is = shown(p, &p->line[i]);
+		n += is;
+		place += is && !p->line[i].more;
+	}
+	return place;
+}
+
+void pager_go(struct pager *p, size_t place)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < p->len && place > 0; i++) {
+		const bool is = shown(p, &p->line[i]);
+		place -= is && !p->line[i].more;
+		p->at = n;
+		n += is;
+	}
+}
+
 static void settle(struct pager *p, int height)
 {
 	size_t n = count(p), page = height > 2 ? (size_t)height - 1 : 1;

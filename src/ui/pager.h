@@ -34,6 +34,9 @@ void pager_release(struct pager *p);
 struct pager_line *pager_add(struct pager *p, int64_t tag, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void pager_wrap(struct pager *p, int w);   /* what is wider than a screen of w goes on in further lines */
+/* The place of the selected line, however they are wrapped; and to the line of that place. */
+size_t pager_place(const struct pager *p);
+void pager_go(struct pager *p, size_t place);
 /* PICKED, DROPPED, EDITS and MOVED leave the tag of the selected line in *tag. */
 enum pager_result pager_key(struct pager *p, uint32_t key, int height, int64_t *tag);
 int64_t pager_tag(const struct pager *p);  /* of the selected line; -1: there is none */

@@ -143,7 +143,7 @@ bool pane_open(struct app *app, enum pane_id id)
 	if (p->ops->open && !p->ops->open(app, p))
 		return false;
 	if (p->ops->over) {
-		app->over = p;
+		list_open(app, p);
 		return true;
 	}
 	panes_cancel(app);

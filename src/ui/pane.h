@@ -51,6 +51,7 @@ struct pane {
 struct list {
 	struct pane pane;
 	struct pager pager;
+	int w;               /* columns of the screen that its lines were made for */
 };
 
 struct pane_ops {
@@ -64,7 +65,7 @@ struct pane_ops {
 	enum ask ask;  /* the kind of its question */
 	void (*question)(const struct app *app, const struct pane *p, struct question *q);
 	void (*answer)(struct app *app, struct pane *p, struct answer *answer);  /* takes it over: what it holds is good */
-	void (*arrange)(struct app *app, struct pane *p);       /* makes its lines anew: the filter has changed */
+	void (*arrange)(struct app *app, struct pane *p);       /* makes its lines anew: for another filter or width */
 	void (*sort)(struct app *app, struct pane *p, int by);  /* by the next column, or the one before */
 	/* "flow of Debian/3525 critical_task"; and all of the title's text when the pane is up to date. */
 	void (*name)(const struct app *app, const struct pane *p, char *buf, size_t size);
@@ -142,6 +143,8 @@ int pane_height(const struct app *app, int room);       /* lines of the one belo
 struct style pane_style(const struct app *app, enum part part, bool selected);  /* of the text of a line */
 void pane_draw(struct app *app, struct screen *s, int y, int height);
 
+void list_open(struct app *app, struct pane *p);
+void list_arrange(struct app *app, struct pane *p);     /* its lines anew, with the filter and at the place that it had */
 void list_key(struct app *app, uint32_t key);           /* for the list that is open */
 void list_search(struct app *app, const char *text);    /* only lines that contain it */
 void list_edit(struct app *app, const char *text);      /* that of the line that is chosen */

@@ -14,11 +14,14 @@
 #include "ui/pane.h"
 
 #define MOST 1000
-#define BY_COLUMNS 16
+#define MOST_ID 16  /* columns of an id */
+
+enum { LATENCY, TAKEN, BY, AT, ID, SERVER, COLUMNS };
 
 struct requests_pane {
 	struct list list;
 	struct requests all;  /* slowest first */
+	int id_columns;
 };
 
 static int slowest_first(const void *a, const void *b)
@@ -61,51 +64,84 @@ static const char *who_text(char *text, int w)
 	return text_width(text) > w && thread ? thread + 1 : text;
 }
 
-static void add_line(struct app *app, struct requests_pane *p, size_t i)
+/* Those columns for which there is room; the last one has the rest.  Of what was taken, a narrow screen has room for the
+ * least of it. */
+static void add_line(struct app *app, struct requests_pane *p, int64_t tag, char text[COLUMNS][256])
+{
+	const int columns[COLUMNS] = { 8, app->w < PANE_NARROW ? 8 : 20, 16, 12, p->id_columns, 8 };
+	char *line = mem_dup("");
+	for (int c = 0, x = 1; c < COLUMNS; c++) {
+		const int gap = c ? 2 : 0, room = c == SERVER ? app->w - x - gap : columns[c];
+		const char *shown = c == BY || c == SERVER ? who_text(text[c], room) : text[c];
+		const int fits = (int)text_fit(shown, room), width = text_width(shown), pad = width < room ? room - width : 0;
+		if (x + gap + columns[c] > app->w)
+			continue;
+		const bool right = c == LATENCY || c == ID || (c == TAKEN && room == columns[LATENCY]);
+		char *longer = mem_printf("%s%*s%*s%.*s%*s", line, gap, "", right ? pad : 0, "", fits, shown, right ? 0 : pad, "");
+		free(line);
+		line = longer;
+		x += gap + room;
+	}
+	pager_add(&p->list.pager, tag, "%s", line);
+	free(line);
+}
+
+static void add_request(struct app *app, struct requests_pane *p, size_t i)
 {
 	const struct request *r = &p->all.row[i];
-	char id[128], server[256] = "", by[256], when[TIME_TEXT], d[TIME_TEXT], low[TIME_TEXT], high[TIME_TEXT], taken[64];
-	int thread = server_of(app, r);
-	if (thread >= 0)
-		row_title(&app->rows, (struct row_id){ ROW_THREAD, (uint32_t)thread }, server, sizeof server);
-	snprintf(by, sizeof by, "%s", r->culprit ? r->culprit : "-");
-	const char *thief = who_text(by, BY_COLUMNS);
-	const int shown = (int)text_fit(thief, BY_COLUMNS);
-	text_escape(id, sizeof id, r->id);
-	snprintf(taken, sizeof taken, "%s .. %s", time_duration(low, r->low), time_duration(high, r->high));
+	char text[COLUMNS][256], low[TIME_TEXT], high[TIME_TEXT];
+	const int thread = server_of(app, r);
+	time_duration(text[LATENCY], request_latency(r));
 	if (r->high == 0)
-		snprintf(taken, sizeof taken, "nothing");
-	char *head = mem_printf("%8s  %-20s  %.*s%*s  %s  %4s  ", time_duration(d, request_latency(r)), taken, shown, thief,
-	                        BY_COLUMNS - text_width(thief) > 0 ? BY_COLUMNS - text_width(thief) : 0, "",
-	                        ruler_time(when, &app->axis, r->start, 1000000), id);
-	pager_add(&p->list.pager, (int64_t)i, "%s%s", head, who_text(server, app->w - 1 - text_width(head)));
-	free(head);
+		snprintf(text[TAKEN], sizeof text[TAKEN], "nothing");
+	else if (app->w < PANE_NARROW)
+		time_duration(text[TAKEN], r->low);
+	else
+		snprintf(text[TAKEN], sizeof text[TAKEN], "%s .. %s", time_duration(low, r->low), time_duration(high, r->high));
+	snprintf(text[BY], sizeof text[BY], "%s", r->culprit ? r->culprit : "-");
+	ruler_time(text[AT], &app->axis, r->start, 1000000);
+	text_escape(text[ID], sizeof text[ID], r->id);
+	text[SERVER][0] = '\0';
+	if (thread >= 0)
+		row_title(&app->rows, (struct row_id){ ROW_THREAD, (uint32_t)thread }, text[SERVER], sizeof text[SERVER]);
+	add_line(app, p, (int64_t)i, text);
 }
 
 static bool begin(struct app *app, struct pane *pane)
 {
 	struct requests_pane *p = (struct requests_pane *)pane;
 	struct error err = ERROR_INIT;
-	static const char heading[] = " latency  taken from it         by                at              id  server";
-	char title[96];
+	char id[256];
 	if (read_all(app, p, &err) < 0) {
 		app_fail(app, &err);
 		return false;
 	}
-	if (p->all.len == 0) {
+	if (p->all.len == 0)
 		app_say(app, "these traces hold no marked requests: see stealscope-latency(1)");
-		return false;
+	p->id_columns = 4;
+	for (size_t i = 0; i < listed(p); i++) {
+		const int w = text_width(text_escape(id, sizeof id, p->all.row[i].id));
+		p->id_columns = w < p->id_columns ? p->id_columns : w < MOST_ID ? w : MOST_ID;
 	}
+	return p->all.len > 0;
+}
+
+static void arrange(struct app *app, struct pane *pane)
+{
+	struct requests_pane *p = (struct requests_pane *)pane;
+	char heading[COLUMNS][256] = { "latency", "taken from it", "by", "at", "id", "server" }, title[96];
+	if (app->w < PANE_NARROW)
+		snprintf(heading[TAKEN], sizeof heading[TAKEN], "at least");
 	if (p->all.len > MOST)
 		snprintf(title, sizeof title, "the slowest %d of %zu requests", MOST, p->all.len);
 	else
 		snprintf(title, sizeof title, "%zu requests, slowest first", p->all.len);
 	pager_open(&p->list.pager, true, title);
-	pager_add(&p->list.pager, -1, "%s", heading)->heading = true;
+	add_line(app, p, -1, heading);
+	p->list.pager.line[0].heading = true;
 	for (size_t i = 0; i < listed(p); i++)
-		add_line(app, p, i);
+		add_request(app, p, i);
 	p->list.pager.at = 1;
-	return true;
 }
 
 static void pick(struct app *app, struct pane *pane, int64_t tag)
@@ -128,5 +164,5 @@ static void release(struct pane *pane)
 }
 
 const struct pane_ops requests_list = {
-	.size = sizeof(struct requests_pane), .over = true, .open = begin, .pick = pick, .release = release,
+	.size = sizeof(struct requests_pane), .over = true, .open = begin, .arrange = arrange, .pick = pick, .release = release,
 };

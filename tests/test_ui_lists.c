@@ -1,0 +1,88 @@
+/* ui/: lists over the rows.  Their lines are made for the screen that there is. */
+#include "test.h"
+
+#include <locale.h>
+
+#include "ui/pane.h"
+#include "ui_keys.h"
+
+static void resize(int w, int h)
+{
+	viewer_resize(&app, w, h);
+	screen_resize(&screen, w, h);
+	viewer_draw(&app, &screen);
+}
+
+/* Opened on a screen of another width, they are as if opened on this one. */
+static void test_other_widths(void **state)
+{
+	(void)state;
+	static const char *const opens[] = { ">?", ">x", "R", "L", "mjm'", ">?/zoom<Enter>", "x/cell<Enter>" };
+	static const int widths[] = { 200, 40, 59, 80, 40, 120 };
+	for (size_t i = 0; i < COUNT(opens); i++) {
+		resize(120, 40);
+		free(press(opens[i]));
+		for (size_t k = 0; k < COUNT(widths); k++) {
+			resize(widths[k], 400);
+			char *there = press(""), *again;
+			list_open(&app, app.over);
+			if (strchr(opens[i], '/'))
+				list_search(&app, strstr(opens[i], "zoom") ? "zoom" : "cell");
+			viewer_draw(&app, &screen);
+			again = press("");
+			assert_string_equal(there, again);
+			free(there);
+			free(again);
+		}
+		free(press("qq"));
+	}
+}
+
+/* What was at the top, or chosen, is there again. */
+static void test_place_is_kept(void **state)
+{
+	(void)state;
+	resize(120, 20);
+	free(press("?jjjjjjjjjjjjjjjjjjjjjjj"));
+	resize(40, 20);
+	assert_shows("", "closes --\n   A                pan a whole window\n                    to the left\n");
+	resize(120, 20);
+	assert_shows("", "closes --\n   A                pan a whole window to the left\n");
+	free(press("qRj"));
+	resize(40, 20);
+	const int64_t chosen = pager_tag(&((struct list *)app.over)->pager);
+	assert_int_equal(chosen, 1);
+	free(press("q"));
+}
+
+/* The legend has the colours of the theme that the cursor came upon. */
+static void test_legend_follows(void **state)
+{
+	(void)state;
+	look_set_depth(&app, DEPTH_256);
+	free(press("LG"));
+	assert_string_equal(app.look.theme.name, "ssh");
+	assert_shows("gG", "Themes (now: ssh)");
+	const struct pager *p = &((struct list *)app.over)->pager;
+	struct glyph was[32];
+	size_t n = 0;
+	for (size_t i = 0; i < p->len && n < COUNT(was); i++)
+		if (p->line[i].sample.ch)
+			was[n++] = p->line[i].sample;
+	assert_true(n > 8);
+	list_open(&app, app.over);
+	for (size_t i = 0, k = 0; i < p->len && k < n; i++)
+		if (p->line[i].sample.ch)
+			assert_memory_equal(&p->line[i].sample, &was[k++], sizeof was[0]);
+}
+
+int main(void)
+{
+	setlocale(LC_ALL, "C.UTF-8");
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_other_widths, begin, end),
+		cmocka_unit_test_setup_teardown(test_place_is_kept, begin, end),
+		cmocka_unit_test_setup_teardown(test_legend_follows, begin, end),
+	};
+	return cmocka_run_group_tests_name("ui lists", tests, write_world, remove_world);
+}

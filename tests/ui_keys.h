@@ -1,0 +1,80 @@
+/* The viewer on the history `world`, driven key by key by a test that looks into it. */
+#ifndef STEALSCOPE_TESTS_UI_KEYS_H
+#define STEALSCOPE_TESTS_UI_KEYS_H
+
+#include "ui/viewer.h"
+#include "ui_script.h"
+
+static struct app app;
+static struct history *history;
+static struct screen screen;
+
+/* Setup and teardown of a test. */
+static int begin(void **state)
+{
+	struct error err = ERROR_INIT;
+	bool changed;
+	(void)state;
+	history = history_open(world, &err);
+	assert_non_null(history);
+	assert_int_equal(viewer_init(&app, history, &mono120, &err), 0);
+	look_set_depth(&app, DEPTH_MONO);
+	app.patient = true;
+	screen_resize(&screen, 120, 40);
+	while (viewer_work(&app, 1000000000, &changed))
+		;
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	viewer_release(&app);
+	history_close(history);
+	screen_release(&screen);
+	return 0;
+}
+
+/* The screen after the keys; to be freed. */
+static char *press(const char *keys)
+{
+	char *text = NULL;
+	size_t size;
+	uint32_t key;
+	bool changed;
+	while (*keys && (key = key_parse(&keys)) != 0) {
+		viewer_key(&app, key);
+		while (viewer_work(&app, 1000000000, &changed))
+			;
+		viewer_draw(&app, &screen);
+	}
+	FILE *f = open_memstream(&text, &size);
+	screen_dump(&screen, f);
+	fclose(f);
+	return text;
+}
+
+static void assert_shows(const char *keys, const char *text)
+{
+	char *s = press(keys);
+	if (!strstr(s, text))
+		fail_msg("after %s: no \"%s\" in\n%s", keys, text, s);
+	free(s);
+}
+
+/* Of a group of tests. */
+static int write_world(void **state)
+{
+	(void)state;
+	close(mkstemp(world));
+	ui_world_write(world, 0);
+	return 0;
+}
+
+static int remove_world(void **state)
+{
+	(void)state;
+	return unlink(world);
+}
+
+#endif
