@@ -83,6 +83,17 @@ static void test_small_screens(void **state)
 	char *gap = screen_of(">", &o);
 	assert_non_null(strstr(gap, "PREEMPTED 5.23 ms by host/2101 burnP6"));
 	free(gap);
+	/* Who took it is told on the smallest screen, too. */
+	static const char *const tells[][2] = { { ">", "\n .1070 5.23 ms by host/2101 burnP6\n" },
+		{ "O", "\n lost 26.4 ms, 98 % to host/2101 burnP6\n" }, { "Og", "\n lost 26.8 ms, 97 % to host/2101 burnP6\n" }, { "Ojjjj", "\n lost 10.5 ms" },
+		{ ":Debian/3525\nP", "\n waited 5.23 ms for host/2101 burnP6\n" } };
+	o.width = 40;
+	for (size_t i = 0; i < COUNT(tells); i++) {
+		char *s = screen_of(tells[i][0], &o);
+		if (!strstr(s, tells[i][1]))
+			fail_msg("%s does not tell%s:\n%s", tells[i][0], tells[i][1], s);
+		free(s);
+	}
 	o.width = 12;
 	char *s = screen_of("", &o);
 	assert_memory_equal(s, "at least 40x8\n", 12);

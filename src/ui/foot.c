@@ -29,19 +29,47 @@ static int draw_code(struct app *app, struct screen *s, int x, int y, int end, u
 	return x + need + 1;
 }
 
+/* NULL: it looks like another one. */
+static const char *label_of(const struct app *app, uint8_t state)
+{
+	const struct style *style = app->look.palette.state;
+	if (state != VIS_VCPU_PREEMPTED)
+		return app->look.theme.state[state].label;
+	return style[VIS_PREEMPTED].bg == style[VIS_VCPU_PREEMPTED].bg ? NULL : "vCPU preempt";
+}
+
 /* Draws the states as far as they fit before `end`.  Returns the next column. */
 static int draw_states(struct app *app, struct screen *s, int x, int y, int end, const uint8_t *order, size_t n)
 {
-	const struct style *style = app->look.palette.state;
 	for (size_t i = 0; i < n; i++) {
-		bool twice = order[i] == VIS_VCPU_PREEMPTED && style[VIS_PREEMPTED].bg == style[VIS_VCPU_PREEMPTED].bg;
-		const char *label = order[i] == VIS_VCPU_PREEMPTED ? "vCPU preempt" : app->look.theme.state[order[i]].label;
-		int next = twice ? x : draw_code(app, s, x, y, end, order[i], false, label);
+		const char *label = label_of(app, order[i]);
+		int next = label ? draw_code(app, s, x, y, end, order[i], false, label) : x;
 		if (next < 0)
 			break;
 		x = next;
 	}
 	return x;
+}
+
+/* The states that people look for.  On a narrow screen those that are no wait stay out first. */
+static int draw_common(struct app *app, struct screen *s, int y, int end)
+{
+	static const uint8_t common[] = { VIS_RUNNING, VIS_BLOCKED, VIS_PREEMPTED, VIS_VCPU_PREEMPTED,
+		VIS_VIRT_PREEMPTED, VIS_VMM, VIS_IDLE };
+	static const uint8_t least[] = { VIS_IDLE, VIS_VMM, VIS_BLOCKED, VIS_VCPU_PREEMPTED, VIS_RUNNING };
+	uint8_t shown[sizeof common];
+	size_t n = sizeof common, left_out = 0;
+	int need = 0;
+	for (size_t i = 0; i < n; i++)
+		need += label_of(app, shown[i] = common[i]) ? 3 + text_width(label_of(app, common[i])) : 0;
+	for (; need > end && left_out < sizeof least; left_out++) {
+		const uint8_t out = least[left_out];
+		uint8_t *at = memchr(shown, out, n);
+		memmove(at, at + 1, (size_t)(shown + n - at) - 1);
+		n--;
+		need -= label_of(app, out) ? 3 + text_width(label_of(app, out)) : 0;
+	}
+	return draw_states(app, s, 0, y, end, shown, n);
 }
 
 /* Who may have a CPU of the host. */
@@ -59,12 +87,9 @@ static int draw_owners(struct app *app, struct screen *s, int x, int y, int end)
 	return x;
 }
 
-/* The states that people look for, or the owners if the row is a CPU of the host; then keys as many as fit, then the rarer
- * states. */
+/* The states, or the owners if the row is a CPU of the host; then keys as many as fit, then the rarer states. */
 static void draw_legend(struct app *app, struct screen *s, int y)
 {
-	static const uint8_t common[] = { VIS_RUNNING, VIS_BLOCKED, VIS_PREEMPTED, VIS_VCPU_PREEMPTED,
-		VIS_VIRT_PREEMPTED, VIS_VMM, VIS_IDLE };
 	static const uint8_t rare[] = { VIS_HOST_BLOCKED, VIS_WAKING, VIS_UNKNOWN };
 	static const struct hint { enum action action; const char *text; } at_rows[] = {
 		{ ACT_HELP, "help" }, { ACT_FLOW, "flow" }, { ACT_NEXT_GAP, "gap" }, { ACT_EXPORT, "export" },
@@ -85,8 +110,7 @@ static void draw_legend(struct app *app, struct screen *s, int y)
 	keymap_text(&app->keymap, ACT_HELP, keys, sizeof keys);
 	int help = list ? 0 : (int)strcspn(keys, ",") + 6;  /* the hint that the smallest screen shows, too */
 	bool owners = !overview && !list && app->rows.len && row_is_pcpu(&app->topo, app->view.row);
-	int x = owners ? draw_owners(app, s, 0, y, s->w - help)
-	               : draw_states(app, s, 0, y, s->w - help, common, sizeof common);
+	int x = owners ? draw_owners(app, s, 0, y, s->w - help) : draw_common(app, s, y, s->w - help);
 	const bool leads = app->below && app->below->lines && app->below->ops->go;
 	for (size_t i = 0; !list && i < hinted; i++) {
 		char one[240];

@@ -18,6 +18,7 @@
 #define WHO_LEAST 18
 #define WHO_MOST 34
 #define BY_MOST 30
+#define AROUND 6  /* lines of the screen that are not its own: the first two, its title and headings, the last two */
 
 struct overview {
 	struct pane pane;
@@ -95,8 +96,9 @@ static void arrange(struct app *app, struct pane *pane)
 /* The row that the timeline stands on, unless it is so far down that nobody would see who suffers more. */
 static void place(struct app *app, struct overview *p)
 {
+	const int page = app->h_cells - AROUND - (minimap_line(app) >= 0);
 	p->placed = true;
-	for (size_t i = 0; i < p->pane.lines && (int)i < app->h_cells - 9; i++)
+	for (size_t i = 0; i < p->pane.lines && (int)i < page; i++)
 		if (row_same(id_of(&row_of(&p->pane, i)->who), app->view.row))
 			p->pane.at = i;
 	if (p->pane.lines)

@@ -10,6 +10,7 @@
 #define SLOW_NS 5000000  /* an answer that took longer is asked for again only when the keys rest */
 #define MOST_LINES 200   /* that a pane makes room for */
 #define LEAST_ROWS 3     /* that it leaves */
+#define LEAST_LINES 2    /* of a pane, or it is without headings */
 #define NONE_TEXT  512   /* bytes of a reason for its having no lines */
 
 void panes_init(struct app *app)
@@ -467,7 +468,8 @@ void pane_draw(struct app *app, struct screen *s, int y, int height)
 		draw_none(none, s, y + 1, s->w, height - 1, app->look.palette.part[PART_NORMAL]);
 		return;
 	}
-	int head = p->ops->headings && height > p->ops->headings + (p->lines > 0) ? 1 + p->ops->headings : 1;
+	const int lines = p->lines < LEAST_LINES ? (int)p->lines : LEAST_LINES;
+	int head = p->ops->headings && height > p->ops->headings + lines ? 1 + p->ops->headings : 1;
 	draw_title(app, p, s, y);
 	if (head > 1)
 		p->ops->heading(app, p, s, y + 1);

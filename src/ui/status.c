@@ -322,6 +322,22 @@ static void leave_out_last(char *text, int room, char before)
 		*tail = '\0';
 }
 
+/* From where `from` stands up to where `to` does. */
+static void leave_out_span(char *text, int room, const char *from, const char *to)
+{
+	char *at = strstr(text, from), *end = at ? strstr(at, to) : NULL;
+	if (end && text_width(text) > room)
+		memmove(at, end, strlen(end) + 1);
+}
+
+/* Who took it, behind `by`: the middle of a machine's long name goes first. */
+static void squeeze_behind(char *text, int room, const char *by)
+{
+	char *at = strstr(text, by), *name = at ? at + strlen(by) : NULL;
+	if (name)
+		text_squeeze(name, room - (text_width(text) - text_width(name)));
+}
+
 /* Of what a pane says of a line, parts are left out whole: "97 % o.." tells nobody of whom. */
 static void shorten_note(char *text, int room, const char *title)
 {
@@ -331,12 +347,24 @@ static void shorten_note(char *text, int room, const char *title)
 	char *of = strstr(text, "% of it ");
 	if (of && text_width(text) > room)
 		memmove(of + 2, of + 8, strlen(of + 8) + 1);
+	leave_out_span(text, room, " of ", ",");
+	const char *lost = strstr(text, " lost ");
+	if (lost && text_width(text) > room)
+		memmove(text, lost + 1, strlen(lost + 1) + 1);
+	char *whom = strstr(text, "hypervisor for ");
+	if (whom && text_width(text) > room)
+		whom[strlen("hypervisor")] = '\0';
+	const char *share = strstr(text, ", ");
+	if (share && atoi(share + 2) >= NEARLY_ALL)
+		leave_out_span(text, room, ", ", " for ");
+	squeeze_behind(text, room, "% to ");
 	leave_out_last(text, room, ',');
 }
 
 /* Where the line is short, the sentence goes without what the header tells: "12:03:04.1139" becomes ".1139"; then
  * without the host's CPU, how many more there were, the share of who has nearly all, and the name of the row, on which
- * the cursor stands.  Only last without the share of a culprit of a part. */
+ * the cursor stands.  Then without the share of a culprit of a part, and the state, which the cell shows: who it was
+ * stays. */
 static void shorten(char *text, int room, bool told, const char *title)
 {
 	for (char *c = text; *c && told && text_width(text) > room; c++) {
@@ -356,6 +384,12 @@ static void shorten(char *text, int room, bool told, const char *title)
 	share = strstr(text, " (");
 	if (share && text_width(text) > room)
 		*share = '\0';
+	leave_out_last(text, room, ',');
+	char *state = strpbrk(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+	const size_t n = state ? strspn(state, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") : 0;
+	if (n && state[n] == ' ' && text_width(text) > room)
+		memmove(state, state + n + 1, strlen(state + n + 1) + 1);
+	squeeze_behind(text, room, " by ");
 }
 
 /* Of the line that the pane's cursor stands on; false: the row has its say. */
