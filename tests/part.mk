@@ -22,6 +22,7 @@ E2E_TESTS = \
 	tests/test_sync.py \
 	tests/test_cut.py \
 	tests/test_words.py \
+	tests/test_man_notes.py \
 	tests/test_hostonly.py \
 	tests/test_advice.py \
 	tests/test_arm64.py \
