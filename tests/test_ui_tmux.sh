@@ -8,14 +8,20 @@ dir=$(mktemp -d /tmp/stealscope-test-XXXXXX) || exit 99  # lines that name it ha
 socket=stealscope-test-$$
 export HOME=$dir XDG_CONFIG_HOME=$dir/config XDG_CACHE_HOME=$dir/cache XDG_STATE_HOME=$dir/state LC_ALL=C.UTF-8 TZ=UTC
 unset NO_COLOR TMUX
-export HISTFILE=/dev/null
+export HISTFILE=/dev/null TMUX_TMPDIR=$dir
 failed=0
 esc=$(printf '\033')
 
 t() { tmux -L "$socket" -f /dev/null "$@"; }
 cleanup() { t kill-server 2> /dev/null; sleep 0.2; rm -rf "$dir"; }
 trap cleanup EXIT
-t new-session -d -s probe 'sleep 60' && sleep 0.2 && t has-session -t probe || { echo "tmux gets no terminal here"; exit 77; }
+
+# serve SOCKET PID FOLDER: a server that ends when the process does, however that ends, and takes the folder along.
+serve() {
+	tmux -L "$1" -f /dev/null new-session -d -s probe \
+		"while kill -0 $2 2> /dev/null; do sleep 0.5; done; tmux kill-session -a -t probe; rm -rf '$3'"
+}
+serve "$socket" $$ "$dir" && sleep 0.2 && t has-session -t probe || { echo "tmux gets no terminal here"; exit 77; }
 
 "$builddir/tests/test_ui_screens" --world "$dir/world.steal" || exit 99
 
@@ -219,4 +225,18 @@ t send-keys -t v q
 run "clear; TERM=dumb $view; echo refused \$?"
 wait_for 'refused 4' 'dumb'
 screen | grep -q 'cannot move its cursor' || fail 'dumb: no reason was given'
+
+# Who is killed leaves no server and no folder.
+sleep 600 &
+pid=$!
+mkdir "$dir/its"
+serve "$socket-its" $pid "$dir/its"
+kill -KILL $pid
+wait $pid 2> /dev/null
+for _ in $(seq 1200); do
+	tmux -L "$socket-its" has-session 2> /dev/null || break
+	sleep 0.05
+done
+tmux -L "$socket-its" kill-server 2> /dev/null && fail 'a server outlived whom it was for'
+[ -e "$dir/its" ] && fail 'a folder outlived whom it was for'
 exit $failed
