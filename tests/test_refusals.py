@@ -31,18 +31,25 @@ def copy_of_trace(folder, name):
 
 
 def check_unreadable(folder):
-    """A machine's folder that this user may not read is not passed over."""
+    """What this user may not read is not passed over, and it is said what to do."""
     place = copy_of_trace(folder, "private")
     os.chmod(folder, 0o755)
     os.chmod(os.path.join(place, "host"), 0)
+    files = [os.path.join(folder, name) for name in ("private.steal", "private.yaml")]
+    for path in files:
+        with open(path, "wb"):
+            os.chmod(path, 0)
 
     def as_user():
         if os.geteuid() == 0:
             os.setgid(65534)
             os.setuid(65534)
     try:
-        p = subprocess.run([PROGRAM, "sync", place], capture_output=True, text=True, preexec_fn=as_user, check=False)
-        check(p.returncode == 2 and "private/host: Permission denied (" in p.stderr, p.stderr.strip())
+        for path in (place, *files):
+            p = subprocess.run([PROGRAM, "sync", path], capture_output=True, text=True, preexec_fn=as_user, check=False)
+            where = path + ("/host" if path == place else "")
+            check(p.returncode == 2 and p.stderr == f"stealscope: {where}: Permission denied (check the path, or make it "
+                  "readable for you)\n", p.stderr.strip())
     except PermissionError:
         print("     the program itself cannot be reached by another user: not tried")
     os.chmod(os.path.join(place, "host"), 0o755)

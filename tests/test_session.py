@@ -160,7 +160,9 @@ def check_mistakes(folder):
         ("host: {dir: traces/host}\nguests:\n  - {name: D, vcpus: {0: 1}, groups: {5: a}}\n", ":3:42: groups: a control"),
         ("host: {dir: traces/host}\nguests:\n  - {name: D, parent: E, vcpus: {0: 1}, groups: {5: /a}}\n", ":3:49: groups: its"),
         ("host: {dir: traces/host}\nguests:\n  - {name: D, vcpus: {0: 1}, groups: {5: " + 33 * "/a" + "}}\n", ":3:42: groups: a control"),
-        ("host: {dir: traces/nowhere}\n", "traces/nowhere"),
+        ("host: {dir: traces/nowhere}\n", "bad.yaml:1: "),
+        ("host: {dir: traces/nowhere}\n", "traces/nowhere: No such file or directory (check the path)"),
+        ("host: {dri: traces/host}\n", ":1:8: no such word here: 'dri', did you mean dir? (see"),
         ("sync: magic\nhost: {dir: traces/host}\n", "no such method: 'magic'"),
         ("sync: auto\n", "names no traces"),
     ]

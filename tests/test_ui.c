@@ -314,13 +314,20 @@ static void test_config(void **state)
 	assert_int_equal(keymap_find(&m, KEY_CODE_F1 + 4), ACT_ZOOM_IN);
 	assert_int_equal(keymap_find(&m, 'w'), ACT_NONE);
 	config_release(&c);
-	static const char *const bad[] = { "keys: {zoom-in: <C-z>}", "keys: {fly: x}", "keys: {zoom-in: [a]}", "a: [",
-		"colour: 8", "mouse: yes", "time: utc", "glyphs: [ascii]", "color: 17" };
+	static const struct { const char *text, *why; } bad[] = {
+		{ "keys: {zoom-in: <C-z>}", "belongs to the terminal" }, { "keys: {fly: x}", ":1:8: no such action: 'fly'" },
+		{ "keys: {zom-in: x}", "no such action: 'zom-in', did you mean zoom-in?" }, { "keys: {zoom-in: [a]}", "keys are a text" },
+		{ "keys: [w]", ":1:7: keys are a mapping" }, { "a: [", "not YAML" }, { "colour: 8", "'colour', did you mean color?" },
+		{ "mouse: yes", "mouse is one of true, false" }, { "time: utc", "time is one of wall, relative, trace" },
+		{ "glyphs: [ascii]", "glyphs is one of ascii, cells, blocks" }, { "color: 17", "one of auto, never, 8, 16, 256" },
+		{ "- color", ":1:1: a mapping" }, { "glyphs", ":1:1: a mapping" },
+	};
 	for (size_t i = 0; i < COUNT(bad); i++) {
-		write_file(path, bad[i]);
+		write_file(path, bad[i].text);
 		err = (struct error)ERROR_INIT;
 		assert_int_equal(config_load(&c, &m, path, &err), -1);
-		assert_non_null(strstr(err.text, path));
+		if (!strstr(err.text, path) || !strstr(err.text, bad[i].why))
+			fail_msg("%s: %s, not %s", bad[i].text, err.text, bad[i].why);
 		config_release(&c);
 	}
 	remove(path);

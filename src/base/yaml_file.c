@@ -36,7 +36,7 @@ int yaml_file_read(struct yaml_file *f, const char *path, const char *mend, stru
 	if (!file && fd >= 0)
 		close(fd);
 	if (!file)
-		return error_read(err, mend, "%s", path);
+		return error_read(err, "check the path, or make it readable for you", "%s", path);
 	char *text = mem_new(YAML_FILE_LONGEST + 1, 1);
 	size_t n = fread(text, 1, YAML_FILE_LONGEST + 1, file);
 	int rc = 0;
@@ -128,4 +128,12 @@ int yaml_refuse(const struct yaml_file *f, const yaml_node_t *at, struct error *
 		return error_set(err, STATUS_INPUT, f->mend, "%s: %s", f->name, text);
 	return error_set(err, STATUS_INPUT, f->mend, "%s:%zu:%zu: %s", f->name, at->start_mark.line + 1,
 	                 at->start_mark.column + 1, text);
+}
+
+int yaml_refuse_word(const struct yaml_file *f, const yaml_node_t *at, const char *what, const struct suggestion *near,
+                     struct error *err)
+{
+	const bool meant = near->nearest != NULL;
+	return yaml_refuse(f, at, err, "%s: '%s'%s%s%s", what, near->typed, meant ? ", did you mean " : "",
+	                   meant ? near->nearest : "", meant ? "?" : "");
 }

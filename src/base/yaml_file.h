@@ -9,6 +9,7 @@
 #include <yaml.h>
 
 #include "base/error.h"
+#include "base/suggest.h"
 
 #define YAML_FILE_LONGEST (1 << 20)  /* bytes of text that are accepted */
 
@@ -39,5 +40,8 @@ int yaml_integer(const struct yaml_file *f, const yaml_node_t *node, int64_t low
 /* Sets *err to "NAME:LINE:COLUMN: ..." (at == NULL: just "NAME: ...").  Returns -1. */
 int yaml_refuse(const struct yaml_file *f, const yaml_node_t *at, struct error *err, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+/* The same of a word that is none of those that `near` saw: "... no such setting: 'glyfs', did you mean glyphs?" */
+int yaml_refuse_word(const struct yaml_file *f, const yaml_node_t *at, const char *what, const struct suggestion *near,
+                     struct error *err);
 
 #endif

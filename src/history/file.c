@@ -150,7 +150,7 @@ static int map_file(struct history *h, struct error *err)
 	struct stat st;
 	int fd = open(h->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0 || fstat(fd, &st)) {
-		error_system(err, NULL, "cannot open %s", h->path);
+		error_read(err, "check the path, or make it readable for you", "%s", h->path);
 	} else if (!S_ISREG(st.st_mode)) {
 		refuse(h, NULL, "not a regular file", err);
 	} else if (st.st_size < 1) {

@@ -50,11 +50,12 @@ static int check_members(struct session *s, const yaml_node_t *map, const char *
 		return yaml_refuse(&s->file, map, s->err, "a mapping (name: value) is wanted here");
 	for (size_t i = 0; yaml_pair(&s->file, map, i, &key, &value); i++) {
 		const char *name = yaml_scalar(key);
+		struct suggestion near = SUGGESTION(name ? name : "");
 		size_t k = 0;
-		while (known[k] && (!name || strcmp(known[k], name) != 0))
-			k++;
+		while (known[k] && strcmp(known[k], near.typed) != 0)
+			suggest(&near, known[k++]);
 		if (!known[k])
-			return yaml_refuse(&s->file, key, s->err, "no such word here: '%s'", name ? name : "");
+			return yaml_refuse_word(&s->file, key, "no such word here", &near, s->err);
 	}
 	return 0;
 }
@@ -222,6 +223,8 @@ static int add_traces(struct session *s, const yaml_node_t *map, const char *nam
 	char *place = *dir == '/' || trace_is_live(dir) ? mem_dup(dir) : mem_printf("%s%s", s->folder, dir);
 	int rc = input_add_machine(s->in, place, name, role, layout, s->err);
 	free(place);
+	if (rc && s->err->status == STATUS_INPUT)
+		error_wrap(s->err, "%s:%zu", s->file.name, map->start_mark.line + 1);
 	return rc;
 }
 

@@ -43,11 +43,17 @@ static int bind_all(struct yaml_file *f, const yaml_node_t *node, enum action ac
 
 static int read_keys(struct yaml_file *f, struct keymap *m, struct error *err)
 {
-	yaml_node_t *name, *value;
-	for (size_t i = 0; yaml_pair(f, yaml_member(f, yaml_root(f), "keys"), i, &name, &value); i++) {
-		enum action action = yaml_scalar(name) ? action_of_name(yaml_scalar(name)) : ACT_NONE;
+	yaml_node_t *name, *value, *keys = yaml_member(f, yaml_root(f), "keys");
+	if (keys && keys->type != YAML_MAPPING_NODE)
+		return yaml_refuse(f, keys, err, "keys are a mapping of actions to keys: {zoom-in: \"w +\"}");
+	for (size_t i = 0; yaml_pair(f, keys, i, &name, &value); i++) {
+		const char *word = yaml_scalar(name);
+		enum action action = word ? action_of_name(word) : ACT_NONE;
+		struct suggestion near = SUGGESTION(word ? word : "");
+		for (int a = ACT_NONE + 1; a < ACT_COUNT; a++)
+			suggest(&near, action_info[a].name);
 		if (action == ACT_NONE)
-			return yaml_refuse(f, name, err, "no such action");
+			return yaml_refuse_word(f, name, "no such action", &near, err);
 		if (bind_all(f, value, action, m, err) < 0)
 			return -1;
 	}
@@ -68,14 +74,19 @@ static int check_setting(struct yaml_file *f, const yaml_node_t *name, const yam
 {
 	const struct setting *s = settings, *end = settings + sizeof settings / sizeof *settings;
 	const char *key = yaml_scalar(name), *word = yaml_scalar(value);
-	while (s < end && (!key || strcmp(s->name, key) != 0))
-		s++;
+	struct suggestion near = SUGGESTION(key ? key : "");
+	char choices[100] = "";
+	while (s < end && strcmp(s->name, near.typed) != 0)
+		suggest(&near, s++->name);
 	if (s == end)
-		return yaml_refuse(f, name, err, "no such setting");
-	for (size_t i = 0; s->words[i]; i++)
+		return yaml_refuse_word(f, name, "no such setting", &near, err);
+	for (size_t i = 0; s->words[i]; i++) {
 		if (word && strcmp(word, s->words[i]) == 0)
 			return 0;
-	return s->words[0] ? yaml_refuse(f, value, err, "%s cannot be that", s->name) : 0;
+		const size_t n = strlen(choices);
+		snprintf(choices + n, sizeof choices - n, "%s%s", i ? ", " : "", s->words[i]);
+	}
+	return s->words[0] ? yaml_refuse(f, value, err, "%s is one of %s", s->name, choices) : 0;
 }
 
 static char *take(struct yaml_file *f, const char *key)
@@ -90,6 +101,9 @@ static int read_config(struct config *c, struct keymap *m, const char *file, str
 	int status = 0;
 	if (yaml_file_read(&f, file, "see stealscope(1), Configuration", err) < 0)
 		return -1;
+	const yaml_node_t *root = yaml_root(&f);
+	if (root && root->type != YAML_MAPPING_NODE)
+		status = yaml_refuse(&f, root, err, "a mapping (name: value) is wanted here");
 	for (size_t i = 0; status == 0 && yaml_pair(&f, yaml_root(&f), i, &name, &value); i++)
 		status = check_setting(&f, name, value, err);
 	c->theme = take(&f, "theme");

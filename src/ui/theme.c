@@ -170,11 +170,12 @@ static int parse_section(struct yaml_file *f, yaml_node_t *map, const char *cons
 	yaml_node_t *key, *value;
 	for (size_t k = 0; yaml_pair(f, map, k, &key, &value); k++) {
 		const char *name = yaml_scalar(key);
+		struct suggestion near = SUGGESTION(name ? name : "");
 		int i = 0;
-		while (i < n && (!name || strcmp(name, keys[i]) != 0))
-			i++;
+		while (i < n && strcmp(near.typed, keys[i]) != 0)
+			suggest(&near, keys[i++]);
 		if (i == n)
-			return yaml_refuse(f, key, err, "nothing has this name");
+			return yaml_refuse_word(f, key, "nothing has this name", &near, err);
 		if (one(f, value, t, i, err) < 0)
 			return -1;
 	}
