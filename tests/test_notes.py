@@ -39,3 +39,22 @@ with scratch() as folder:
     simulate(f"{folder}/sound", "overcommit", "2", "--duration", "500ms")
     run("index", f"{folder}/sound", "-o", f"{folder}/sound.steal")
     check(not run("steal", f"{folder}/sound.steal").stdout.startswith("note"), "no doubt, no note")
+
+    # The viewer begins with the first of them, in one line; x has all.  What is but a fact does not hide the legend.
+    def screens(history, *lines):
+        with open(f"{folder}/script", "w", encoding="utf-8") as f:
+            f.write("\n".join(f":screen {folder}/{i}!\n{line}" for i, line in enumerate(lines)) + f"\n:screen {folder}/last!\n")
+        run("view", history, "--script", f"{folder}/script", "--size", "80x60", "--glyphs", "ascii", "--color", "never")
+        for name in [*range(len(lines)), "last"]:
+            with open(f"{folder}/{name}", encoding="utf-8") as f:
+                yield f.read()
+
+    first, details = screens(f"{folder}/lost.steal", "x")
+    check(first.endswith(f"\n {doubts(['host', 'vm00', 'vm01'])[0].split(';')[0]} (x: all notes)\n"), first[-81:])
+    shown = " ".join(details.split("Notes on the traces")[1].split())
+    check(all(d in shown for d in doubts(["host", "vm00", "vm01"])), "x has all notes")
+    simulate(f"{folder}/nested", "nested", "--duration", "500ms")
+    run("index", f"{folder}/nested", "-o", f"{folder}/nested.steal")
+    check("runs inside" in run("info", f"{folder}/nested.steal").stdout, "a fact")
+    first, details = screens(f"{folder}/nested.steal", "x")
+    check(first.splitlines()[-1].startswith("# run") and "Notes" not in details, first[-81:])

@@ -145,7 +145,6 @@ t send-keys -t v m
 wait_for 'bookmark 1: ' 'a bookmark'
 t send-keys -t v q
 run "clear; $builddir/stealscope view --glyphs ascii $dir/traces/stealscope.yaml"
-wait_for 'its clock is nudged by -5000 ns' 'the note of the session'
 wait_for 'Debian -5 us' 'the nudge in the first line'
 wait_for '1.00 us/cell' 'the window as it was left'
 t send-keys -t v ':Debian/149' Enter ":$woken" Enter ':zoom 83us' Enter

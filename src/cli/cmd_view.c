@@ -34,17 +34,20 @@ static char *kept_file(const struct history *h, const char *what)
 	return traces ? save_user_file("XDG_STATE_HOME", ".local/state", name) : NULL;
 }
 
-/* The notes of the history, which index printed where nobody saw them: the first, and how many more there are. */
+/* The first reason to doubt what is shown, which index said where nobody saw it, without what would mend it; NULL: there is
+ * none. */
 static char *greeting(const struct history *h)
 {
 	struct notes notes = { 0 };
-	char note[NOTE_TEXT], more[64] = "", *text = NULL;
+	char note[NOTE_TEXT], *text = NULL;
 	provenance_notes(h, &notes);
-	if (notes.len > 1)
-		snprintf(more, sizeof more, " (%zu more: stealscope info)", notes.len - 1);
-	if (notes.len > 0)
-		text = mem_printf("%s%s", note_text(&notes.item[0], note), more);
+	for (size_t i = 0; i < notes.len && !text; i++)
+		if (note_is_doubt(&notes.item[i], history_begin(h), history_end(h)))
+			text = mem_dup(note_text(&notes.item[i], note));
 	notes_release(&notes);
+	char *mend = text ? strrchr(text, ';') : NULL;
+	if (mend)
+		*mend = '\0';
 	return text;
 }
 

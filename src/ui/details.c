@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/timefmt.h"
+#include "report/report.h"
 #include "ui/nudge.h"
 #include "ui/pane.h"
 #include "ui/status.h"
@@ -98,6 +99,19 @@ static void add_clock(struct app *app, struct pager *p)
 		pager_add(p, -1, "  %-14s %s", "moved by hand", nudge_list(app));
 }
 
+/* Why what is shown may be doubted, of all machines. */
+static void add_notes(struct app *app, struct pager *p)
+{
+	struct origin o;
+	char note[NOTE_TEXT];
+	origin_take(&o, &app->topo, NULL, app->ground.begin, app->ground.end);
+	if (o.notes.len)
+		pager_add(p, -1, "Notes on the traces")->heading = true;
+	for (size_t i = 0; i < o.notes.len; i++)
+		pager_add(p, -1, "  %s", note_text(&o.notes.item[i], note));
+	origin_release(&o);
+}
+
 static void arrange(struct app *app, struct pane *pane)
 {
 	struct details *d = (struct details *)pane;
@@ -111,6 +125,7 @@ static void arrange(struct app *app, struct pane *pane)
 	add_values(app, p);
 	add_cell(app, p);
 	add_clock(app, p);
+	add_notes(app, p);
 	pager_wrap(p, app->w);
 }
 

@@ -37,7 +37,7 @@ struct ui_options {
 	unsigned bench;           /* draw that many frames, print ms and bytes */
 	const struct ui_clocks *clocks;  /* NULL: they cannot be moved */
 	const struct ui_traces *traces;  /* NULL: they cannot be read */
-	const char *greeting;     /* what is shown instead of the legend until the first key; NULL: nothing */
+	const char *greeting;     /* a doubt, shown instead of the legend until the first key; NULL: there is none */
 	const char *bookmarks;    /* file that keeps the bookmarks of these traces; NULL: they are not kept */
 	const char *view;         /* file that keeps how the viewer was left; NULL: it begins with the overview */
 	const char *config;       /* config.yaml, or NULL: $XDG_CONFIG_HOME/stealscope/config.yaml if it exists */

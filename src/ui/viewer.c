@@ -125,8 +125,10 @@ int viewer_init(struct app *app, const struct history *h, const struct ui_option
 	app->view.row = rows_worst(&app->rows);
 	bool changed;
 	viewer_work(app, FIRST_SURVEY_NS, &changed);
+	char keys[64];
 	if (options->greeting)
-		app_say(app, "%s", options->greeting);
+		app_say(app, "%s (%s: all notes)", options->greeting,
+		        keymap_text(&app->keymap, ACT_DETAILS, keys, sizeof keys));
 	return 0;
 }
 
