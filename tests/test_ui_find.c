@@ -57,6 +57,9 @@ static void test_finding(void **state)
 	check_shows("key B <Tab> 6j <Enter>", "no row stands for this line", NULL);
 	/* What is no command is a name, also where several have it. */
 	check_shows(":burnP6", "2101 burnP6      29%*", NULL);
+	check_shows(":2101", "2101 burnP6      29%*", "outside the trace");
+	check_shows(":880\n:goto 2101", "2101 burnP6      29%*", NULL);
+	check_shows(":77", "that is outside the trace: its start is taken", NULL);
 	check_refused(":n", "n: 2 threads have that name");
 	check_refused(":nobody", "nobody: neither a command, a time");
 	check_refused(":thmee ssh", "nor a row (VM/TID); did you mean :theme?");
@@ -94,6 +97,10 @@ static void test_small_screens(void **state)
 			fail_msg("%s does not tell%s:\n%s", tells[i][0], tells[i][1], s);
 		free(s);
 	}
+	/* A message takes the lines that it needs. */
+	char *said = screen_of("%%%%", &o);
+	assert_non_null(strstr(said, "\n what was lost in the window is shown\n as a share of the time in which it\n wanted to run\n"));
+	free(said);
 	o.width = 12;
 	char *s = screen_of("", &o);
 	assert_memory_equal(s, "at least 40x8\n", 12);

@@ -43,11 +43,12 @@ static void test_place_is_kept(void **state)
 {
 	(void)state;
 	resize(120, 20);
-	free(press("?jjjjjjjjjjjjjjjjjjjjjjj"));
+	free(press("?23j"));
 	resize(40, 20);
 	assert_shows("", "closes --\n   A                pan a whole window\n                    to the left\n");
 	resize(120, 20);
 	assert_shows("", "closes --\n   A                pan a whole window to the left\n");
+	assert_shows("99999k", "closes --\n Rows\n");
 	free(press("qRj"));
 	resize(40, 20);
 	const int64_t chosen = pager_tag(&((struct list *)app.over)->pager);

@@ -30,7 +30,7 @@ void app_refuse(struct app *app, const char *fmt, ...)
 
 void app_fail(struct app *app, const struct error *err)
 {
-	app_say(app, "%.400s%s%.100s%s", err->text, err->mend[0] ? " (" : "", err->mend, err->mend[0] ? ")" : "");
+	app_say(app, "%.300s%s%.200s%s", err->text, err->mend[0] ? " (" : "", err->mend, err->mend[0] ? ")" : "");
 	app->message_is_error = true;
 }
 

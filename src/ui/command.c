@@ -73,11 +73,33 @@ static void goto_row(struct app *app, const char *text)
 	undo_push(&app->undo, &before);
 }
 
+/* A number that is no moment of the trace, but the TID of a thread: of several, who they are is told. */
+static bool goto_tid(struct app *app, const char *text)
+{
+	const size_t digits = strspn(text, "0123456789");
+	const int32_t tid = digits > 0 && digits < 10 && !text[digits] ? atoi(text) : -1;
+	size_t found = 0;
+	int thread = -1;
+	for (uint32_t m = 0; m < app->topo.machines && tid > 0 && tid < app->ground.begin; m++) {
+		const int one = topo_find_thread(&app->topo, m, tid);
+		found += one >= 0;
+		thread = one >= 0 ? one : thread;
+	}
+	if (found > 1) {
+		goto_row(app, text);
+	} else if (found == 1) {
+		struct view before = app->view;
+		app_show_row(app, (struct row_id){ ROW_THREAD, (uint32_t)thread });
+		undo_push(&app->undo, &before);
+	}
+	return found > 0;
+}
+
 static void cmd_goto(struct app *app, const char *arg)
 {
 	if (!*arg)
 		app_refuse(app, "goto wants a time (+3ms 50%% 12:03:04) or a row (VM/TID)");
-	else if (!goto_time(app, arg))
+	else if (!goto_tid(app, arg) && !goto_time(app, arg))
 		goto_row(app, arg);
 }
 
@@ -420,7 +442,7 @@ void command_run(struct app *app, const char *line)
 		app_refuse(app, "nothing more is read from a history that changed: :reload opens it again, :quit leaves");
 		return;
 	}
-	if (goto_time(app, line))
+	if (goto_tid(app, line) || goto_time(app, line))
 		return;
 	if (strchr(line, '/') || is_name(app, line))
 		goto_row(app, line);

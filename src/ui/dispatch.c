@@ -60,13 +60,17 @@ static void key_in_prompt(struct app *app, uint32_t key)
 	}
 }
 
+static bool takes_digit(struct app *app, uint32_t key)
+{
+	if ((key < '1' || key > '9') && (key != '0' || app->count == 0))
+		return false;
+	app->count = app->count < 100000 ? app->count * 10 + (key - '0') : app->count;
+	app_say(app, "%u", app->count);
+	return true;
+}
+
 static void key_in_rows(struct app *app, uint32_t key)
 {
-	if ((key >= '1' && key <= '9') || (key == '0' && app->count > 0)) {
-		app->count = app->count < 100000 ? app->count * 10 + (key - '0') : app->count;
-		app_say(app, "%u", app->count);
-		return;
-	}
 	if (key == KEY_CODE_ESC || key == ('c' & 31)) {
 		bool asked = panes_cancel(app), nudged = nudge_cancel(app);
 		if (asked || nudged) {
@@ -103,6 +107,8 @@ void viewer_key(struct app *app, uint32_t key)
 	viewer_begin_frame(app);
 	if (app->prompting)
 		key_in_prompt(app, key);
+	else if (takes_digit(app, key))
+		return;
 	else if (app->over)
 		list_key(app, key);
 	else

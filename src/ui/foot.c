@@ -132,21 +132,22 @@ static void draw_legend(struct app *app, struct screen *s, int y)
 	screen_text(s, s->w - (int)strlen(tail) - 1, y, s->w, *part(app, PART_DIM), tail);
 }
 
-/* In the last line; what is too long for that takes the line above as well. */
+#define MOST_LINES 4  /* of a message: the last ones of the screen */
+
+/* In the last line; what is too long for that takes lines above as well. */
 static void draw_message(struct screen *s, int y, struct style style, const char *text)
 {
-	int room = s->w - 2;
-	if (text_width(text) > room) {
-		size_t fits = text_fit(text, room), n = fits;
-		while (n > fits / 2 && text[n] != ' ')
-			n--;
-		n = text[n] == ' ' ? n : fits;
-		screen_fill(s, 0, y - 1, s->w, ' ', style);
-		screen_printf(s, 1, y - 1, s->w - 1, style, "%.*s", (int)n, text);
-		text += n + (text[n] == ' ');
+	size_t bytes[MOST_LINES];
+	int lines = 0;
+	for (const char *at = text; lines < MOST_LINES && (*at || lines == 0); lines++) {
+		bytes[lines] = text_width(at) > s->w - 2 ? text_line(at, s->w - 2) : strlen(at);
+		at += bytes[lines] + strspn(at + bytes[lines], " ");
 	}
-	screen_fill(s, 0, y, s->w, ' ', style);
-	screen_text(s, 1, y, s->w - 1, style, text);
+	for (int i = 0; i < lines; i++) {
+		screen_fill(s, 0, y - lines + 1 + i, s->w, ' ', style);
+		screen_printf(s, 1, y - lines + 1 + i, s->w - 1, style, "%.*s", (int)bytes[i], text);
+		text += bytes[i] + strspn(text + bytes[i], " ");
+	}
 }
 
 void foot_draw(struct app *app, struct screen *s)

@@ -51,8 +51,15 @@ void list_edit(struct app *app, const char *text)
 void list_key(struct app *app, uint32_t key)
 {
 	struct pane *p = app->over;
+	struct pager *pager = &((struct list *)p)->pager;
 	int64_t tag = -1;
-	switch (pager_key(&((struct list *)p)->pager, key, app->h_cells - 1, &tag)) {
+	size_t n = app->count < pager->len ? app->count : pager->len;
+	enum pager_result result;
+	app->count = 0;
+	do
+		result = pager_key(pager, key, app->h_cells - 1, &tag);
+	while (result == PAGER_MOVED && n-- > 1);
+	switch (result) {
 	case PAGER_CLOSED:
 		list_close(app);
 		break;
