@@ -336,20 +336,43 @@ static void cmd_offset(struct app *app, const char *arg)
 	}
 }
 
+static const struct { const char *name, *help; } settings[] = {
+	{ "glyphs=", "blocks, cells or ascii" }, { "color=", "never, 8, 16 or 256" },
+	{ "time=", "wall, relative (to marker A) or trace" },
+	{ "mingap=", "> and < pass over gaps shorter than that: 100us; 0 = none" },
+	{ "[no]idle", "show idle rows" }, { "[no]mouse", "take the mouse: wheel, drag" },
+	{ "[no]hostthread", "beneath each vCPU, show the thread that executes it" },
+};
+
+#define SETTING_COUNT (sizeof settings / sizeof *settings)
+
 void command_help(struct pager *pager)
 {
-	static const char *const settings[][2] = {
-		{ "glyphs=", "blocks, cells or ascii" }, { "color=", "never, 8, 16 or 256" },
-		{ "time=", "wall, relative (to marker A) or trace" },
-		{ "mingap=", "> and < pass over gaps shorter than that: 100us; 0 = none" },
-		{ "[no]idle", "show idle rows" }, { "[no]mouse", "take the mouse: wheel, drag" },
-		{ "[no]hostthread", "beneath each vCPU, show the thread that executes it" },
-	};
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		pager_add(pager, -1, "  :%-6s %-9s %s", commands[i].name, commands[i].args, commands[i].help);
 	pager_add(pager, -1, "Settings, after :set")->heading = true;
-	for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
-		pager_add(pager, -1, "  %-16s %s", settings[i][0], settings[i][1]);
+	for (size_t i = 0; i < SETTING_COUNT; i++)
+		pager_add(pager, -1, "  %-16s %s", settings[i].name, settings[i].help);
+}
+
+void command_print_mdoc(void)
+{
+	char name[32];
+	puts(".Ss Commands\nA name may be cut as long as none before it begins so\n.Pq Ql :th ssh .");
+	puts(".Bl -tag -width \":set [no]hostthread\" -compact");
+	for (size_t i = 0; i < COMMAND_COUNT; i++) {
+		snprintf(name, sizeof name, ":%s", commands[i].name);
+		key_print_mdoc(".It Ic", name);
+		if (*commands[i].args)
+			key_print_mdoc(" Ar", commands[i].args);
+		printf("\n%s\n", commands[i].help);
+	}
+	puts(".El\n.Ss Settings\n.Bl -tag -width \":set [no]hostthread\" -compact");
+	for (size_t i = 0; i < SETTING_COUNT; i++) {
+		key_print_mdoc(".It Ic :set", settings[i].name);
+		printf("\n%s\n", settings[i].help);
+	}
+	puts(".El");
 }
 
 /* The text behind `head` that all candidates share; "" when none begins with it. */
@@ -371,11 +394,11 @@ static void common_rest(const char *candidate, const char *head, char *rest, siz
 /* The i-th word that may stand there; NULL: there are no more.  *head moves to where the word begins. */
 static const char *candidate(const char *line, unsigned i, const char **head)
 {
-	static const char *const settings[] = { "color=", "glyphs=", "hostthread", "idle", "mingap=", "mouse", "nohostthread",
+	static const char *const words[] = { "color=", "glyphs=", "hostthread", "idle", "mingap=", "mouse", "nohostthread",
 		"noidle", "nomouse", "time=", NULL };
 	bool theme = strncmp(line, "theme ", 6) == 0, set = strncmp(line, "set ", 4) == 0;
 	*head = line + (theme ? 6 : set ? 4 : 0);
-	return theme ? theme_shipped_name(i) : set ? settings[i] : i < COMMAND_COUNT ? commands[i].name : NULL;
+	return theme ? theme_shipped_name(i) : set ? words[i] : i < COMMAND_COUNT ? commands[i].name : NULL;
 }
 
 void command_complete(struct app *app)

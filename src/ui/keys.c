@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "ui/command.h"
 #include "ui/ui.h"
 
 #define ACTION_INFO(code, name, keys, section, help) [code] = { name, keys, section, help },
@@ -155,10 +156,10 @@ char *keymap_text(const struct keymap *m, enum action action, char *buf, size_t 
 	return buf;
 }
 
-/* One word of mdoc text: no character of it is taken for a macro or an escape. */
-static void put_mdoc(const char *s)
+void key_print_mdoc(const char *macro, const char *s)
 {
-	fputs("\\&", stdout);
+	const char *quote = strchr(s, ' ') ? "\"" : "";
+	printf("%s %s\\&", macro, quote);
 	for (; *s; s++) {
 		if (*s == '\\')
 			fputs("\\e", stdout);
@@ -175,6 +176,7 @@ static void put_mdoc(const char *s)
 		else
 			putchar(*s);
 	}
+	fputs(quote, stdout);
 }
 
 void ui_print_keys_mdoc(void)
@@ -200,8 +202,7 @@ void ui_print_keys_mdoc(void)
 			bool more = len > 1 && word[len - 1] == ',' && key[n] != '\0';
 			if (more)
 				word[len - 1] = '\0';
-			fputs("Ic ", stdout);
-			put_mdoc(word);
+			key_print_mdoc("Ic", word);
 			fputs(more ? " , " : "", stdout);
 			key += n + (key[n] != '\0');
 		}
@@ -209,4 +210,5 @@ void ui_print_keys_mdoc(void)
 	}
 	puts(".El");
 	keymap_release(&m);
+	command_print_mdoc();
 }

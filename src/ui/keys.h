@@ -130,6 +130,8 @@ enum action keymap_find_in_pane(const struct keymap *m, uint32_t key);  /* one f
 void keymap_bind(struct keymap *m, uint32_t key, enum action action);
 /* The keys of an action as people write them, "j, <Down>". */
 char *keymap_text(const struct keymap *m, enum action action, char *buf, size_t size);
+/* One word of mdoc text behind a macro, on stdout: no character of it is taken for a macro or an escape. */
+void key_print_mdoc(const char *macro, const char *s);
 enum action action_of_name(const char *name);                  /* ACT_NONE when there is none */
 
 /* Reads one key from the text at *at ("j", "<C-d>", "<Enter>") and moves on; 0 when it is none.

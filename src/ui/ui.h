@@ -61,7 +61,7 @@ int ui_picture(const struct history *h, const struct ui_options *options, const 
 /* The name of a shipped theme; NULL past the last. */
 const char *theme_shipped_name(unsigned i);
 
-/* Prints the key table as mdoc(7) source (for the man page) on stdout. */
+/* Prints the tables of keys, commands and settings as mdoc(7) source (for the man page) on stdout. */
 void ui_print_keys_mdoc(void);
 
 #endif
