@@ -194,7 +194,16 @@ def check_path(folder):
     check(any("to the next one" in line for line in said), "others' led to the next one")
 
 
+def check_alone(folder):
+    """Without the host nobody knows when vCPUs waited: the line of the whole trace tells of the threads."""
+    history = os.path.join(folder, "alone.hist")
+    run("index", os.path.join(DATA, "fibonacci", "guest-Debian"), "-o", history)
+    (screen,) = screens(history, [":SCREEN"], folder, "120x40", "--glyphs", "ascii")
+    check(re.search(r"waits to 0\.[1-9]% .*!", screen[1]), screen[1])
+
+
 with scratch() as tmp:
+    check_alone(tmp)
     check_summary(tmp)
     check_path(tmp)
     check_picture(tmp)

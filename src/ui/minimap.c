@@ -1,8 +1,8 @@
 /* One line of the whole trace: how much of the time vCPUs waited to run, and where the window is.  Not of the time in
  * which they wanted to: of a guest that idles every microsecond would be a large share of that.
  *
- * The sums of all vCPUs, or of the threads where there are none, are added up in steps beside the keys, once for each
- * width of the screen.  A bar as high as the line is the largest share of the trace. */
+ * The sums of all vCPUs that a host was seen to run, or of the threads where there are none, are added up in steps beside
+ * the keys, once for each width of the screen.  A bar as high as the line is the largest share of the trace. */
 #include "ui/parts.h"
 
 #include <stdio.h>
@@ -54,10 +54,16 @@ int minimap_line(const struct app *app)
 	return app->h_cells < MAPPED_H ? -1 : 1;
 }
 
+/* Is it a vCPU whose waits are known? */
+static bool is_watched(const struct topo_cpu *c)
+{
+	return c->status != HISTORY_NONE && c->host >= 0;
+}
+
 static bool by_vcpu(const struct app *app)
 {
 	for (uint32_t c = 0; c < app->topo.cpus; c++)
-		if (app->topo.cpu[c].status != HISTORY_NONE)
+		if (is_watched(&app->topo.cpu[c]))
 			return true;
 	return false;
 }
@@ -90,6 +96,8 @@ static void add(struct app *app, uint32_t row, int64_t (*sums)[HISTORY_STATES])
 	bool vcpu = by_vcpu(app);
 	uint32_t attr = vcpu ? app->topo.cpu[row].status : app->topo.thread[row].status;
 	const struct vocabulary *v = vcpu ? &app->look.vcpu : &app->look.thread;
+	if (vcpu && !is_watched(&app->topo.cpu[row]))
+		return;
 	if (attr == HISTORY_NONE || history_sums_cells(app->h, attr, m->edge, (unsigned)m->cols, sums, NULL) < 0)
 		return;
 	for (int c = 0; c < m->cols; c++)
