@@ -194,6 +194,16 @@ def check_path(folder):
     check(any("to the next one" in line for line in said), "others' led to the next one")
 
 
+def check_own(folder):
+    """What a thread lost to its own machine is not told as if a neighbour had it."""
+    history = os.path.join(folder, "recording.hist")
+    taken = {r["subject"]: r["thief"] for r in table("summary", history, "--top", "0")}
+    check(taken["Debian/149 beacon"] == "Debian" and taken["host/130 kworker/1:2"] == "host", "no one thread took most")
+    shown = screens(history, ["O", "/149 beacon", "<Enter>", ":SCREEN", "<Esc>", "/130 kworker", "<Enter>", ":SCREEN"], folder)
+    for screen, says in zip(shown, ("% of it to others in Debian; ", "% of it to others in host; ")):
+        check(says in screen[-2], screen[-2])
+
+
 def check_alone(folder):
     """Without the host nobody knows when vCPUs waited: the line of the whole trace tells of the threads."""
     history = os.path.join(folder, "alone.hist")
@@ -205,6 +215,7 @@ def check_alone(folder):
 with scratch() as tmp:
     check_alone(tmp)
     check_summary(tmp)
+    check_own(tmp)
     check_path(tmp)
     check_picture(tmp)
     check_explain(tmp)

@@ -303,6 +303,14 @@ static void title(const struct app *app, const struct pane *pane, int w, char *b
 	snprintf(buf + n, size - (size_t)n, "%s ", n + m + 4 < w ? all : "");
 }
 
+/* Before the name of a machine, where no one thread took most: is it the row's own? */
+static const char *own_text(const struct app *app, const struct summary_row *r)
+{
+	const bool own = r->thief.kind == FLOW_PREEMPTING && r->thief.tid < 0 &&
+	                 r->thief.system == (int32_t)subject_machine(&app->topo, &r->who);
+	return !own ? "" : r->who.kind == SUBJECT_MACHINE ? "threads of " : "others in ";
+}
+
 static void tell(const struct app *app, const struct pane *pane, size_t i, char *buf, size_t size)
 {
 	const struct overview *p = (const struct overview *)pane;
@@ -317,8 +325,9 @@ static void tell(const struct app *app, const struct pane *pane, size_t i, char 
 	int n = snprintf(buf, size, "%s lost %s of %s wanted", who, time_duration(lost, d->lost),
 	                 time_duration(wanted, d->ran + d->lost));
 	if (p->detailed && r->gaps && n > 0 && (size_t)n < size)
-		snprintf(buf + n, size - (size_t)n, ", %.0f %% of it to %s; longest wait %s",
-		         100 * share(r->thief_ns, r->demand.lost), thief_text(app, p, r, by, sizeof by),
+		snprintf(buf + n, size - (size_t)n, ", %.0f %% of it to %s%s; longest wait %s",
+		         100 * share(r->thief_ns, r->demand.lost), own_text(app, r),
+		         thief_text(app, p, r, by, sizeof by),
 		         time_duration(longest, r->longest.end - r->longest.start + 1));
 }
 
