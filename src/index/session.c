@@ -36,6 +36,7 @@ char *session_in(const char *folder)
 struct session {
 	struct input *in;
 	struct yaml_file file;
+	bool written;  /* by somebody, as a file: its lines mean something */
 	char *folder;  /* of the session file, with the slash; "" for the working directory */
 	struct { const char *path; unsigned shares; } *group;  /* control groups of the host; paths are of the file */
 	size_t groups, group_cap;
@@ -223,7 +224,7 @@ static int add_traces(struct session *s, const yaml_node_t *map, const char *nam
 	char *place = *dir == '/' || trace_is_live(dir) ? mem_dup(dir) : mem_printf("%s%s", s->folder, dir);
 	int rc = input_add_machine(s->in, place, name, role, layout, s->err);
 	free(place);
-	if (rc && s->err->status == STATUS_INPUT)
+	if (rc && s->written && s->err->status == STATUS_INPUT)
 		error_wrap(s->err, "%s:%zu", s->file.name, map->start_mark.line + 1);
 	return rc;
 }
@@ -299,7 +300,7 @@ static int load_file(struct session *s, const char *path)
 
 int session_load(struct input *in, const char *path, struct error *err)
 {
-	struct session s = { .in = in, .err = err };
+	struct session s = { .in = in, .written = true, .err = err };
 	return yaml_file_read(&s.file, path, MEND, err) ? -1 : load_file(&s, path);
 }
 
