@@ -48,6 +48,18 @@ static void test_closing(void **state)
 	assert_true(app.focused);
 }
 
+/* A filter that leaves nothing says so. */
+static void test_empty_filter(void **state)
+{
+	(void)state;
+	static const char *const opens[] = { "O/none such<Enter>", ":Debian/3525<Enter>P/none such<Enter>",
+		":Debian/880<Enter>C/none such<Enter>" };
+	for (size_t i = 0; i < COUNT(opens); i++) {
+		assert_shows(opens[i], "\n no line contains \"none such\"");
+		free(press("<Esc><Esc>"));
+	}
+}
+
 static void test_height(void **state)
 {
 	(void)state;
@@ -450,6 +462,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_mouse, begin, end),
 		cmocka_unit_test_setup_teardown(test_tab_goes_round, begin, end),
 		cmocka_unit_test_setup_teardown(test_closing, begin, end),
+		cmocka_unit_test_setup_teardown(test_empty_filter, begin, end),
 		cmocka_unit_test_setup_teardown(test_height, begin, end),
 		cmocka_unit_test_setup_teardown(test_time_keys_in_a_pane, begin, end),
 		cmocka_unit_test_setup_teardown(test_window_stays, begin, end),

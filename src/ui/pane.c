@@ -391,7 +391,7 @@ int pane_height(const struct app *app, int room)
 	char none[NONE_TEXT];
 	if (!p || p->ops->full)
 		return p ? room : 0;
-	size_t lines = p->valid ? p->lines : p->room;
+	size_t lines = !p->valid ? p->room : p->lines == 0 && p->filter[0] ? 1 : p->lines;
 	int want = (int)(lines < MOST_LINES ? lines : MOST_LINES) + 1 + p->ops->headings;
 	want = want < room / 2 ? want : room / 2;
 	if (*none_text(app, p, none, sizeof none))
@@ -476,6 +476,8 @@ void pane_draw(struct app *app, struct screen *s, int y, int height)
 	p->page = height > head ? (size_t)(height - head) : 0;
 	p->y = y + head;
 	scroll_to_cursor(p);
+	if (p->valid && p->filter[0] && !p->lines && p->page)
+		screen_printf(s, 1, p->y, s->w - 1, pane_style(app, PART_ERROR, false), "no line contains \"%s\"", p->filter);
 	for (size_t i = 0; i < p->page && p->top + i < p->lines; i++) {
 		bool selected = app->focused && p->top + i == p->at;
 		screen_fill(s, 0, y + head + (int)i, s->w, ' ', pane_style(app, PART_NORMAL, selected));
