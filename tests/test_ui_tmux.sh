@@ -8,7 +8,7 @@ dir=$(mktemp -d /tmp/stealscope-test-XXXXXX) || exit 99  # lines that name it ha
 socket=stealscope-test-$$
 export HOME=$dir XDG_CONFIG_HOME=$dir/config XDG_CACHE_HOME=$dir/cache XDG_STATE_HOME=$dir/state LC_ALL=C.UTF-8 TZ=UTC
 unset NO_COLOR TMUX
-export HISTFILE=/dev/null TMUX_TMPDIR=$dir
+export HISTFILE=/dev/null TMUX_TMPDIR=$dir SHELL=/bin/sh
 failed=0
 esc=$(printf '\033')
 
