@@ -62,19 +62,4 @@ static void assert_shows(const char *keys, const char *text)
 	free(s);
 }
 
-/* Of a group of tests. */
-static int write_world(void **state)
-{
-	(void)state;
-	close(mkstemp(world));
-	ui_world_write(world, 0);
-	return 0;
-}
-
-static int remove_world(void **state)
-{
-	(void)state;
-	return unlink(world);
-}
-
 #endif
