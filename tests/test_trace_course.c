@@ -27,7 +27,7 @@ static int covers(struct outlet *o, uint16_t cpu, int64_t begin, int64_t end)
 
 static const struct outlet_ops ops = { .put = take, .covers = covers };
 
-/* A packet that begins at 0, before whose end 5 events were lost: a switch (s) or something small every 10 ns. */
+/* A packet that begins at 0, before whose end 5 events were lost: a switch (s), an exit (x) or something small every 10 ns. */
 static void open_packet(struct course *c, struct taken *t, const char *events)
 {
 	*t = (struct taken){ .outlet.ops = &ops };
@@ -36,7 +36,8 @@ static void open_packet(struct course *c, struct taken *t, const char *events)
 	assert_int_equal(course_lost(c, 0, 1000, 5), 0);
 	course_packet(c, 3, 0);
 	for (int i = 0; events[i]; i++) {
-		const struct event ev = { .ts = 10 * (i + 1), .kind = events[i] == 's' ? EV_SWITCH : EV_SOFTIRQ_ENTRY, .cpu = 3 };
+		const struct event ev = { .ts = 10 * (i + 1), .cpu = 3,
+			.kind = events[i] == 's' ? EV_SWITCH : events[i] == 'x' ? EV_KVM_EXIT : EV_SOFTIRQ_ENTRY };
 		assert_int_equal(course_event(c, &ev), 0);
 	}
 }
@@ -73,11 +74,11 @@ static void test_behind_a_switch(void **state)
 	assert_int_equal(t.n, 8);
 	for (int i = 0; i < 3; i++)
 		assert_event(&t.ev[i], 10 * (i + 1));
-	assert_lost(&t.ev[3], 31, 40, 0);
+	assert_lost(&t.ev[3], 30, 40, 0);
 	assert_event(&t.ev[4], 40);
-	assert_lost(&t.ev[5], 41, 50, 0);
+	assert_lost(&t.ev[5], 40, 50, 0);
 	assert_event(&t.ev[6], 50);
-	assert_lost(&t.ev[7], 51, 1000, 5);
+	assert_lost(&t.ev[7], 50, 1000, 5);
 }
 
 /* The last thing for which there was room is a switch: nothing was lost before it. */
@@ -87,7 +88,7 @@ static void test_at_a_switch(void **state)
 	const struct taken t = packet("is");
 	assert_int_equal(t.n, 3);
 	assert_event(&t.ev[1], 20);
-	assert_lost(&t.ev[2], 21, 1000, 5);
+	assert_lost(&t.ev[2], 20, 1000, 5);
 }
 
 /* So many small ones take as much room as a switch: before them there was room for it. */
@@ -98,22 +99,31 @@ static void test_room_for_a_switch(void **state)
 	assert_int_equal(t.n, 11 + COURSE_TAIL + 1);
 	for (int i = 0; i < 3; i++)
 		assert_event(&t.ev[i], 10 * (i + 1));
-	assert_lost(&t.ev[3], 31, 40, 0);
-	assert_lost(&t.ev[t.n - 1], 111, 1000, 5);
+	assert_lost(&t.ev[3], 30, 40, 0);
+	assert_lost(&t.ev[t.n - 1], 110, 1000, 5);
 }
 
-/* A packet that ends with its last event, or before it: what comes next is not earlier than the loss. */
-static void test_at_the_end(void **state)
+/* An exit, which is in no handler, tells its own moment; unless the packet ends there: what comes next is not earlier than
+ * the loss. */
+static void test_at_an_exit(void **state)
 {
 	(void)state;
+	const struct taken t = packet("sxix");
+	assert_int_equal(t.n, 8);
+	assert_event(&t.ev[0], 10);
+	assert_lost(&t.ev[1], 10, 20, 0);
+	assert_event(&t.ev[2], 20);
+	assert_lost(&t.ev[3], 21, 30, 0);
+	assert_event(&t.ev[4], 30);
+	assert_lost(&t.ev[5], 30, 40, 0);
+	assert_lost(&t.ev[7], 41, 1000, 5);
 	for (int early = 0; early < 2; early++) {
 		struct course c;
-		struct taken t;
-		open_packet(&c, &t, "si");
+		struct taken ends;
+		open_packet(&c, &ends, "sx");
 		assert_int_equal(course_packet_end(&c, 20 - 5 * early), 0);
-		assert_lost(&t.ev[1], 11, 20, 0);
-		assert_event(&t.ev[2], 20);
-		assert_lost(&t.ev[3], 20, 20, 5);
+		assert_int_equal(ends.n, 4);
+		assert_lost(&ends.ev[3], 20, 20, 5);
 	}
 }
 
@@ -140,7 +150,7 @@ int main(void)
 		cmocka_unit_test(test_behind_a_switch),
 		cmocka_unit_test(test_at_a_switch),
 		cmocka_unit_test(test_room_for_a_switch),
-		cmocka_unit_test(test_at_the_end),
+		cmocka_unit_test(test_at_an_exit),
 		cmocka_unit_test(test_nothing_is_kept),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

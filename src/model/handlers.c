@@ -17,10 +17,10 @@ static struct handler_cpu *cpu_at(struct handlers *h, uint32_t number)
 	return &h->cpu[number];
 }
 
-static void unseen(struct handlers *h, struct handler_cpu *c, int64_t number, uint16_t entry_kind)
+static void unseen(struct handlers *h, struct handler_cpu *c, const struct event *ev, uint16_t entry_kind)
 {
 	uint32_t index = (uint32_t)h->len;
-	*ARRAY_PUSH(h->handler, h->len, h->cap) = (struct handler){ .number = number, .kind = entry_kind, .gap = c->gap,
+	*ARRAY_PUSH(h->handler, h->len, h->cap) = (struct handler){ .number = ev->arg[0], .kind = entry_kind, .gap = c->gap,
 		.next = NONE };
 	*(c->last == NONE ? &c->first : &h->handler[c->last].next) = index;
 	c->last = index;
@@ -42,15 +42,13 @@ void handlers_feed(struct handlers *h, const struct event *ev)
 		return;
 	struct handler_cpu *c = cpu_at(h, ev->cpu);
 	if (ends) {
-		if (ev->kind == EV_LOST && !c->settled)
-			unseen(h, c, EVENT_ABSENT, EV_LOST);
 		c->seen.depth = 0;
 		c->settled = ev->kind == EV_SWITCH;
 		c->gap += ev->kind == EV_LOST;
 	} else if (entry == ev->kind) {
 		enter(h, c, ev);
 	} else if (!nest_leave(&c->seen, ev) && !c->settled) {
-		unseen(h, c, ev->arg[0], entry);
+		unseen(h, c, ev, entry);
 	}
 }
 
@@ -77,7 +75,7 @@ size_t handlers_of(const struct handlers *h, uint32_t cpu, uint32_t gap, uint32_
 	uint32_t i = *at == NONE ? h->cpu[cpu].first : h->handler[*at].next;
 	for (; i != NONE && h->handler[i].gap <= gap; *at = i, i = h->handler[i].next) {
 		const struct handler *found = &h->handler[i];
-		if (found->gap < gap || n == NEST_DEEP || (found->kind != EV_LOST && !h->entries[found->kind]))
+		if (found->gap < gap || n == NEST_DEEP || !h->entries[found->kind])
 			continue;
 		memmove(out + 1, out, n++ * sizeof *out);  /* the innermost ends first */
 		out[0] = (struct event){ .kind = found->kind, .cpu = (uint16_t)cpu, .tid = -1, .pid = -1 };

@@ -1,9 +1,8 @@
 /* Interrupt handlers that nobody saw begin: they were entered before the trace began, or while events were lost.
  *
  * Their exits show them, afterwards.  So looking ahead tells which handlers a CPU was in when its events begin, or begin
- * again; a switch, which no handler does, ends the search.  Where events are lost before one, there may have been others.
- * O(depth) per event of a handler.  Memory: 32 bytes per handler that was found, per such loss and per CPU, and 128 per CPU
- * that handles interrupts. */
+ * again; a switch, which no handler does, ends the search.  O(depth) per event of a handler.  Memory: 32 bytes per
+ * handler that was found and per CPU, and 128 per CPU that handles interrupts. */
 #ifndef STEALSCOPE_MODEL_HANDLERS_H
 #define STEALSCOPE_MODEL_HANDLERS_H
 
@@ -17,7 +16,7 @@
 
 struct handler {
 	int64_t number;         /* as in struct event */
-	uint16_t kind;          /* the event that was not seen: EV_IRQ_ENTRY, ...; EV_LOST: it may have been in others */
+	uint16_t kind;          /* the event that was not seen: EV_IRQ_ENTRY, ... */
 	uint32_t gap;           /* of this CPU: 0 = the beginning of the trace, n = its n-th loss */
 	uint32_t next;          /* of this CPU, the one that ends next; UINT32_MAX none */
 };
@@ -43,8 +42,7 @@ bool handlers_inside(const struct handlers *h, uint32_t cpu);  /* now it is in o
 void handlers_release(struct handlers *h);
 
 /* The handlers that CPU `cpu` was in at the end of its gap, the outermost first, as the events of their beginning (time
- * and context are not filled in; EV_LOST: nobody knows of which).  *at: of that CPU, UINT32_MAX at first, to be passed in
- * again; gaps come in order. */
+ * and context are not filled in).  *at: of that CPU, UINT32_MAX at first, to be passed in again; gaps come in order. */
 size_t handlers_of(const struct handlers *h, uint32_t cpu, uint32_t gap, uint32_t *at, struct event out[NEST_DEEP]);
 
 #endif

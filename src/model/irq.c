@@ -69,20 +69,9 @@ static void enter(struct machine *mc, struct cpu *c, const struct event *ev)
 	show(mc, c);
 }
 
-/* It may be in a handler of which nothing is known. */
-static void enter_unknown(struct machine *mc, struct cpu *c, const struct event *ev)
-{
-	struct nest_frame *f = nest_enter(&c->nest, ev);
-	if (f)
-		f->text = HISTORY_NULL;
-	show(mc, c);
-}
-
 void irq_event(struct machine *mc, struct cpu *c, const struct event *ev)
 {
-	if (ev->kind == EV_LOST)
-		enter_unknown(mc, c, ev);
-	else if (nest_entry_of[ev->kind] == ev->kind)
+	if (nest_entry_of[ev->kind] == ev->kind)
 		enter(mc, c, ev);
 	else if (nest_leave(&c->nest, ev))
 		show(mc, c);

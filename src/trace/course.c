@@ -18,13 +18,19 @@ static int put(struct course *c, const struct event *ev)
 	return outlet_put(c->outlet, ev);
 }
 
+static int put_told(struct course *c, const struct event *ev)
+{
+	c->last_ts = ev->ts;
+	c->last_exit = ev->kind == EV_KVM_EXIT;
+	return put(c, ev);
+}
+
 /* The first of those that are held. */
 static int let_go(struct course *c)
 {
 	const struct event ev = c->held[0];
 	memmove(c->held, c->held + 1, --c->helds * sizeof *c->held);
-	c->last_ts = ev.ts;
-	return put(c, &ev);
+	return put_told(c, &ev);
 }
 
 static int let_all_go(struct course *c)
@@ -37,10 +43,8 @@ static int let_all_go(struct course *c)
 
 int course_event(struct course *c, const struct event *ev)
 {
-	if (c->lost.ts == NO_TIME) {
-		c->last_ts = ev->ts;
-		return put(c, ev);
-	}
+	if (c->lost.ts == NO_TIME)
+		return put_told(c, ev);
 	if (c->helds == COURSE_TAIL && let_go(c))
 		return -1;
 	c->held[c->helds++] = *ev;
@@ -104,10 +108,10 @@ static unsigned behind_switch(const struct course *c)
 	return n;
 }
 
-/* What the last event told holds at its own ns. */
+/* At the last event, which may lie in a handler of which nothing was seen; an exit from a guest lies in none, and is told. */
 static int64_t tail_begin(const struct course *c)
 {
-	return c->last_ts != NO_TIME && c->last_ts >= c->lost.ts ? c->last_ts + 1 : c->lost.ts;
+	return c->last_ts != NO_TIME && c->last_ts >= c->lost.ts ? c->last_ts + c->last_exit : c->lost.ts;
 }
 
 /* Before each that came when there was no room for a switch one may be missing: it tells of its own moment alone. */

@@ -16,6 +16,7 @@ struct course {
 	bool passed;          /* a packet is behind */
 	int64_t ts;           /* the latest time of what was put, NO_TIME: nothing yet */
 	int64_t last_ts;      /* of the last event of the packet that was put */
+	bool last_exit;       /* that is an exit from a guest */
 	int64_t begin;        /* of the packet */
 	uint16_t cpu;         /* of the packet */
 	struct event lost;    /* found at the beginning of a packet whose tail is missing; ts NO_TIME: none */
