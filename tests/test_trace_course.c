@@ -34,7 +34,7 @@ static void open_packet(struct course *c, struct taken *t, const char *events)
 	course_begin(c, &t->outlet);
 	c->lost_tail = true;
 	assert_int_equal(course_lost(c, 0, 1000, 5), 0);
-	course_packet(c, 3, 0);
+	assert_int_equal(course_packet(c, 3, 0), 0);
 	for (int i = 0; events[i]; i++) {
 		const struct event ev = { .ts = 10 * (i + 1), .cpu = 3,
 			.kind = events[i] == 's' ? EV_SWITCH : events[i] == 'x' ? EV_KVM_EXIT : EV_SOFTIRQ_ENTRY };
@@ -127,6 +127,27 @@ static void test_at_an_exit(void **state)
 	}
 }
 
+/* The packet before was full to its last byte: what this one counts may be missing between the two. */
+static void test_between_packets(void **state)
+{
+	(void)state;
+	struct course c;
+	struct taken t;
+	open_packet(&c, &t, "");
+	assert_int_equal(course_packet_end(&c, 100), 0);
+	assert_int_equal(course_lost(&c, 100, 1000, 7), 0);
+	assert_int_equal(course_packet(&c, 3, 400), 0);
+	assert_int_equal(course_event(&c, &(struct event){ .ts = 400, .kind = EV_SWITCH, .cpu = 3 }), 0);
+	assert_int_equal(course_packet_end(&c, 1000), 0);
+	assert_int_equal(t.n, 4);
+	assert_lost(&t.ev[1], 101, 400, 0);
+	assert_event(&t.ev[2], 400);
+	assert_lost(&t.ev[3], 400, 1000, 7);
+	assert_int_equal(course_packet(&c, 3, 2000), 0);  /* nothing was lost before that: nothing happened */
+	assert_int_equal(course_packet_end(&c, 3000), 0);
+	assert_int_equal(t.n, 4);
+}
+
 /* A packet without an event; and one that breaks off: nothing is held back. */
 static void test_nothing_is_kept(void **state)
 {
@@ -151,6 +172,7 @@ int main(void)
 		cmocka_unit_test(test_at_a_switch),
 		cmocka_unit_test(test_room_for_a_switch),
 		cmocka_unit_test(test_at_an_exit),
+		cmocka_unit_test(test_between_packets),
 		cmocka_unit_test(test_nothing_is_kept),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

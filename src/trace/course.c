@@ -88,15 +88,20 @@ int course_lost_packets(struct course *c, int64_t begin, int64_t end, uint64_t p
 	return course_gap(c, begin, end == NO_TIME ? begin : end);
 }
 
-void course_packet(struct course *c, int64_t cpu, int64_t begin)
+/* Where the packet before was full to its last byte, the tracer had closed it before it lost what this one counts: that is
+ * missing between the two, and maybe in the tail of this one, too. */
+int course_packet(struct course *c, int64_t cpu, int64_t begin)
 {
 	if (cpu >= 0 && cpu <= UINT16_MAX)
 		c->cpu = (uint16_t)cpu;
 	c->lost.cpu = c->cpu;
-	if (begin != NO_TIME && c->lost.ts > begin)
-		c->lost.ts = begin;
 	c->last_ts = NO_TIME;
 	c->begin = begin;
+	if (begin == NO_TIME || c->lost.ts == NO_TIME)
+		return 0;
+	const struct event hole = lost_event(c, c->lost.ts + 1, begin, 0);
+	c->lost.ts = begin;
+	return hole.ts < begin ? put(c, &hole) : 0;
 }
 
 /* How many of those that are held came after the last switch. */

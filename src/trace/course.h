@@ -31,7 +31,7 @@ int course_lost(struct course *c, int64_t begin, int64_t end, int64_t count);
 /* What is missing between the packets before and the one that comes is counted nowhere else. */
 int course_gap(struct course *c, int64_t begin, int64_t end);
 int course_lost_packets(struct course *c, int64_t begin, int64_t end, uint64_t packets);
-void course_packet(struct course *c, int64_t cpu, int64_t begin);  /* cpu -1: as before */
+int course_packet(struct course *c, int64_t cpu, int64_t begin);  /* cpu -1: as before */
 int course_packet_end(struct course *c, int64_t end);
 int course_broken(struct course *c);  /* the packet cannot be read further */
 

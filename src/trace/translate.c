@@ -60,7 +60,7 @@ static int on_discarded_events(struct translation *j, const bt_message *msg)
 		bt_stream_borrow_class_const(bt_message_discarded_events_borrow_stream_const(msg));
 	uint64_t n;
 	if (j->what->before && !j->how->packets)
-		return 0;  /* the whole stream's count so far: see on_first_packet() */
+		return 0;  /* the whole stream's count so far: see lost_before_first() */
 	bool counted = bt_message_discarded_events_get_count(msg, &n) == BT_PROPERTY_AVAILABILITY_AVAILABLE;
 	if (!counted && !j->how->packets) {
 		n = j->what->lost_first;
@@ -108,14 +108,20 @@ static void choose_layout(struct translator *t, const bt_trace_class *tc)
 		atomic_store(&t->shared->chosen, best + 1);
 }
 
-/* A part of a stream: what was lost between its first packet and the one before it, which libbabeltrace2 did not see. */
-static int on_first_packet(struct translation *j, int64_t begin)
+/* A part of a stream: what was lost before or in its first packet since the one before that, which libbabeltrace2 did not
+ * see. */
+static int lost_before_first(struct translation *j, const bt_clock_snapshot *snapshot)
 {
 	const struct decode *w = j->what;
-	if (w->lost_from != INT64_MIN && course_gap(&j->course, w->lost_from, begin))
-		return -1;
+	const int64_t begin = time_of(snapshot, j->course.ts);
+	int64_t from = begin;
 	const uint64_t n = w->before ? w->packet[0].discarded - w->before->discarded : 0;
-	return n && n <= INT64_MAX ? course_lost(&j->course, begin, begin, (int64_t)n) : 0;
+	if (n == 0 || n > INT64_MAX)
+		return 0;
+	if (snapshot && w->lost_from == INT64_MIN && w->before->end &&
+	    bt_clock_class_cycles_to_ns_from_origin(bt_clock_snapshot_borrow_clock_class_const(snapshot), w->before->end, &from))
+		from = begin;
+	return course_lost(&j->course, from, begin, (int64_t)n);
 }
 
 static void check_packet(struct translation *j, const bt_clock_snapshot *begin)
@@ -133,12 +139,15 @@ static int on_packet_begin(struct translator *t, struct translation *j, const bt
 	const bt_clock_snapshot *begin = !bt_stream_class_packets_have_beginning_default_clock_snapshot(sc) ? NULL :
 		bt_message_packet_beginning_borrow_default_clock_snapshot_const(msg);
 	int64_t cpu = binder_packet_cpu(t->binder, packet);
-	course_packet(&j->course, cpu, time_of(begin, NO_TIME));
+	const bool is_first = !j->how->packets;
 	if (j->what->check)
 		check_packet(j, begin);
 	if (j->how->unexpected)
 		return 0;
-	if (!j->how->packets && on_first_packet(j, time_of(begin, j->course.ts)))
+	if ((is_first && lost_before_first(j, begin)) || course_packet(&j->course, cpu, time_of(begin, NO_TIME)))
+		return -1;
+	if (is_first && j->what->lost_from != INT64_MIN &&
+	    course_gap(&j->course, j->what->lost_from, time_of(begin, j->course.ts)))
 		return -1;
 	j->how->packets++;
 	j->how->open = true;

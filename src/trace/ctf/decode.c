@@ -233,9 +233,9 @@ static int decode_packet(struct ctf_worker *w, const struct ctf_flow *f, const s
 	if (ctf_run(&w->classes->packet_header, m) != CTF_RUN_DONE || ctf_run(&f->class->context, m) != CTF_RUN_DONE)
 		return 1;
 	m->clock = p->begin;
-	if (tell_losses(f, p, before, course))
+	if (tell_losses(f, p, before, course) ||
+	    course_packet(course, f->class->cpu.leaf ? number(&f->class->cpu, w) : -1, ctf_time(f->class, p->begin)))
 		return -1;
-	course_packet(course, f->class->cpu.leaf ? number(&f->class->cpu, w) : -1, ctf_time(f->class, p->begin));
 	*why = decode_events(w, f, p, course);
 	if (w->is_stopped)
 		return -1;
