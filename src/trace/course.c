@@ -113,7 +113,7 @@ static unsigned behind_switch(const struct course *c)
 	return n;
 }
 
-/* At the last event, which may lie in a handler of which nothing was seen; an exit from a guest lies in none, and is told. */
+/* At the last event, which may lie in a handler of which nothing was seen; an exit from a guest lies in none: behind it. */
 static int64_t tail_begin(const struct course *c)
 {
 	return c->last_ts != NO_TIME && c->last_ts >= c->lost.ts ? c->last_ts + c->last_exit : c->lost.ts;

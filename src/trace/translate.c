@@ -118,8 +118,9 @@ static int lost_before_first(struct translation *j, const bt_clock_snapshot *sna
 	const uint64_t n = w->before ? w->packet[0].discarded - w->before->discarded : 0;
 	if (n == 0 || n > INT64_MAX)
 		return 0;
-	if (snapshot && w->lost_from == INT64_MIN && w->before->end &&
-	    bt_clock_class_cycles_to_ns_from_origin(bt_clock_snapshot_borrow_clock_class_const(snapshot), w->before->end, &from))
+	const bt_clock_class *cc = snapshot ? bt_clock_snapshot_borrow_clock_class_const(snapshot) : NULL;
+	if (cc && w->lost_from == INT64_MIN && w->before->end &&
+	    bt_clock_class_cycles_to_ns_from_origin(cc, w->before->end, &from))
 		from = begin;
 	return course_lost(&j->course, from, begin, (int64_t)n);
 }
