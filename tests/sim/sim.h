@@ -428,7 +428,7 @@ int record_prio(const struct thread *t);
 struct ctf *ctf_open(const char *dir, const struct machine *m, int64_t begin, struct error *err);
 int ctf_write(struct ctf *t, unsigned cpu, int64_t ts, enum record_kind kind, const struct thread *cur,
               const union record_value *v, struct error *err);
-void ctf_lose(struct ctf *t, unsigned cpu, int64_t ts);  /* the record that would be written now is discarded */
+int ctf_lose(struct ctf *t, unsigned cpu, int64_t ts, struct error *err);  /* the record that would be written is discarded */
 int ctf_close(struct ctf *t, int64_t end, struct error *err);
 
 /* clock.c */

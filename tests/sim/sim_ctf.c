@@ -134,7 +134,7 @@ int ctf_write(struct ctf *t, unsigned cpu, int64_t ts, enum record_kind kind, co
 	union record_value comm = S(thread_name(cur));
 	unsigned char *p;
 
-	if (s->losing)
+	if (s->losing && s->open)
 		s->last = ts;
 	if (s->open && (s->losing || s->used + RECORD_MOST > t->packet) && flush(t, cpu, err) < 0)
 		return -1;
@@ -153,11 +153,19 @@ int ctf_write(struct ctf *t, unsigned cpu, int64_t ts, enum record_kind kind, co
 	return 0;
 }
 
-void ctf_lose(struct ctf *t, unsigned cpu, int64_t ts)
+/* Every other packet is full to its last byte then: it ends there, and what is lost is counted by the one that comes. */
+int ctf_lose(struct ctf *t, unsigned cpu, int64_t ts, struct error *err)
 {
-	begin_packet(t, &t->stream[cpu], ts);
-	t->stream[cpu].losing = true;
-	t->stream[cpu].discarded++;
+	struct packet_stream *s = &t->stream[cpu];
+	const bool full = s->open && s->seq % 2;
+
+	if (!s->losing && full && flush(t, cpu, err) < 0)
+		return -1;
+	if (!s->losing && !full)
+		begin_packet(t, s, ts);
+	s->losing = true;
+	s->discarded++;
+	return 0;
 }
 
 /* ---- metadata ------------------------------------------------------------------------------------------------- */

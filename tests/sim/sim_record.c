@@ -93,7 +93,7 @@ void record_write(struct cpu *c, enum record_kind kind, const union record_value
 		if (c->lost++ == 0)
 			c->lost_from = s->now;
 		m->lost++;
-		ctf_lose(m->ctf, c->number, ts);
+		s->failed = ctf_lose(m->ctf, c->number, ts, &s->err) < 0;
 		return;
 	}
 	truth_loss(c, s->now - 1);
