@@ -59,7 +59,7 @@ struct rule {
 struct layout {
 	char *name, *file;
 	struct fields cpu, tid, pid, comm;  /* context of every event */
-	bool lost_tail;  /* a packet's lost events are missing at its end, not anywhere in it */
+	bool lost_tail;  /* a packet's lost events are missing at its end, or before it, not anywhere in it */
 	struct rule *rule;
 	size_t rules, rules_cap;
 };
