@@ -52,7 +52,8 @@ static void copy_view(struct match *m, const struct vm_view *vm)
 		return;
 	m->view = *vm;
 	m->view.vcpu = mem_new(vm->vcpus, sizeof *m->view.vcpu);
-	memcpy(m->view.vcpu, vm->vcpu, vm->vcpus * sizeof *vm->vcpu);
+	if (vm->vcpus > 0)
+		memcpy(m->view.vcpu, vm->vcpu, vm->vcpus * sizeof *vm->vcpu);
 }
 
 /* The threads for walks over this guest's events: those that no other guest needs. */

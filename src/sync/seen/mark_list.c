@@ -65,19 +65,23 @@ void mark_list_sort(struct mark_list *l)
 #define STRETCHES 8
 #define FEW_OF (2 * MARKS_FEW)
 
-static bool is_in_stretch(int64_t since, int64_t every, int64_t length)
+/* Damaged traces have times of all sizes: what lies between two of them need not be an int64_t. */
+static bool is_in_stretch(int64_t ts, int64_t begin, uint64_t every, uint64_t length)
 {
-	return since >= 0 && since % every < length;
+	return ts >= begin && ((uint64_t)ts - (uint64_t)begin) % every < length;
 }
 
 void mark_list_few(const struct mark_list *l, int64_t begin, int64_t end, struct mark_list *out)
 {
-	const int64_t every = (end - begin) / STRETCHES + 1;
 	*out = (struct mark_list){ .sparse = l->sparse };
-	for (size_t i = 0, next; i < l->len && l->len >= FEW_OF; i = next) {
+	if (l->len < FEW_OF || begin > end)
+		return;
+	const uint64_t every = ((uint64_t)end - (uint64_t)begin) / STRETCHES + 1;
+	const uint64_t length = (uint64_t)((double)every * MARKS_FEW / (double)l->len);
+	for (size_t i = 0, next; i < l->len; i = next) {
 		bool is_in = false;
 		for (next = i; next < l->len && l->mark[next].end == l->mark[i].end && l->mark[next].key == l->mark[i].key; next++)
-			is_in |= is_in_stretch(l->mark[next].ts - begin, every, (int64_t)((double)every * MARKS_FEW / (double)l->len));
+			is_in |= is_in_stretch(l->mark[next].ts, begin, every, length);
 		for (; is_in && i < next; i++)
 			*ARRAY_PUSH(out->mark, out->len, out->cap) = l->mark[i];
 	}
