@@ -220,7 +220,7 @@ static void test_guest_switch_while_out(void **state)
 /* A VM in a guest: its vCPU is a guest thread, and executes when that guest's vCPU does. */
 static void test_nested(void **state)
 {
-	static const struct sync_vcpu outer[] = { { 0, 154, VCPU_BY_NAME } }, inner[] = { { 0, 950, VCPU_BY_NAME } };
+	static const struct sync_vcpu outer[] = { { 0, 154, VCPU_BY_NAME, false } }, inner[] = { { 0, 950, VCPU_BY_NAME, false } };
 	struct machine_setup setup[] = {
 		{ .name = "host", .parent = -1, .traced = true, .has_kvm = true, .host_pid = -1 },
 		{ .name = "Debian", .parent = 0, .traced = true, .has_kvm = true, .host_pid = 151, .vcpu = outer, .vcpus = 1 },
@@ -261,7 +261,7 @@ static void test_many_vms(void **state)
 	(void)state;
 	for (int i = 0; i < VMS; i++) {
 		snprintf(name[i], sizeof name[i], "vm%d", i);
-		vcpu[i] = (struct sync_vcpu){ 0, 1000 + i, VCPU_BY_NAME };
+		vcpu[i] = (struct sync_vcpu){ 0, 1000 + i, VCPU_BY_NAME, false };
 		setup[1 + i] = (struct machine_setup){ .name = name[i], .host_pid = -1, .vcpu = &vcpu[i], .vcpus = 1 };
 	}
 	rec_init(&rec);
@@ -279,7 +279,7 @@ static void test_many_vms(void **state)
 
 static void test_begin_and_end(void **state)
 {
-	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME } };
+	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME, false } };
 	struct machine_setup setup[] = {
 		{ .name = "host", .parent = -1, .traced = true, .has_kvm = true, .host_pid = -1, .names = { name_of, NULL } },
 		{ .name = "Debian", .parent = 0, .traced = true, .host_pid = 151, .vcpu = vcpu, .vcpus = 1,
@@ -448,7 +448,7 @@ static int64_t draw(uint64_t *random, uint64_t n)
 /* Events without rhyme or reason, and an end of each trace somewhere. */
 static void test_garbage(void **state)
 {
-	static const struct sync_vcpu outer[] = { { 0, 3, 0 }, { 1, 4, 0 }, { 1, 5, 0 } }, inner[] = { { 0, 3, 0 } };
+	static const struct sync_vcpu outer[] = { { 0, 3, 0, false }, { 1, 4, 0, false }, { 1, 5, 0, false } }, inner[] = { { 0, 3, 0, false } };
 	struct machine_setup setup[] = {
 		{ .name = "host", .parent = -1, .traced = true, .has_kvm = true, .host_pid = -1 },
 		{ .name = "a", .parent = 0, .traced = true, .has_kvm = true, .host_pid = 3, .vcpu = outer, .vcpus = 3 },

@@ -86,7 +86,7 @@ static void test_no_pause(void **state)
 static void test_all(void **state)
 {
 	(void)state;
-	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME }, { 1, 155, VCPU_BY_NAME }, { 2, 156, VCPU_BY_NAME } };
+	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME, false }, { 1, 155, VCPU_BY_NAME, false }, { 2, 156, VCPU_BY_NAME, false } };
 	begin_with(vcpu, COUNT(vcpu));
 	for (int round = 0; round < 2; round++) {
 		double t = 1000 * round;
@@ -120,7 +120,7 @@ static void test_all(void **state)
 static void test_moved(void **state)
 {
 	(void)state;
-	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME }, { 0, 233, VCPU_BY_NAME } };
+	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME, false }, { 0, 233, VCPU_BY_NAME, false } };
 	static const struct sync_life life[] = { { 0, 10 * MS }, { 400 * MS, INT64_MAX } };
 	struct machine_setup setup[] = {
 		{ .name = "host", .parent = -1, .traced = true, .has_kvm = true, .host_pid = -1, .names = { name_of, NULL } },

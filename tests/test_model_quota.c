@@ -214,7 +214,7 @@ static void test_lost(void **state)
 static void test_sibling(void **state)
 {
 	(void)state;
-	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME }, { 1, 155, VCPU_BY_NAME } };
+	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME, false }, { 1, 155, VCPU_BY_NAME, false } };
 	begin_with(vcpu, COUNT(vcpu));
 	to(1, 0, RUN_RUNNABLE, 154, 0);
 	to(20, 154, RUN_RUNNABLE, 0, 0);
@@ -340,7 +340,7 @@ static void test_refill_beside(void **state)
 static void test_refill_sibling(void **state)
 {
 	(void)state;
-	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME }, { 1, 155, VCPU_BY_NAME } };
+	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME, false }, { 1, 155, VCPU_BY_NAME, false } };
 	static const char out_by[] = DEBIAN "/CPUs/CPU1/Out By";
 	begin_with(vcpu, COUNT(vcpu));
 	to(1, 0, RUN_RUNNABLE, 154, 0);

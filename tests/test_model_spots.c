@@ -191,7 +191,7 @@ static int64_t sleep_once(to_events *to, void *arg, int64_t t, int64_t ip, int32
  * after 1000 ns; and at times a thread waits for a lock. */
 static void begin_siblings(struct start *s)
 {
-	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME }, { 1, VCPU1, VCPU_BY_NAME } };
+	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME, false }, { 1, VCPU1, VCPU_BY_NAME, false } };
 	const struct machine_setup setup[] = {
 		{ .name = "host", .parent = -1, .traced = true, .has_kvm = true, .host_pid = -1, .names = { name_of, NULL } },
 		{ .name = "Debian", .parent = 0, .host_pid = 151, .vcpu = vcpu, .vcpus = 2, .names = { name_of, NULL } },

@@ -119,7 +119,7 @@ static void test_tid_reuse_of_vcpu(void **state)
 /* A vCPU is unplugged and comes back as another thread; its first TID becomes another thread of the same process. */
 static void test_vcpu_comes_back(void **state)
 {
-	static const struct sync_vcpu vcpu[] = { { 1, 160, VCPU_BY_NAME }, { 1, 170, VCPU_BY_NAME } };
+	static const struct sync_vcpu vcpu[] = { { 1, 160, VCPU_BY_NAME, false }, { 1, 170, VCPU_BY_NAME, false } };
 	static const struct sync_life life[] = { { 10, 30 }, { 40, INT64_MAX } };
 	struct machine_setup setup[] = {
 		{ .name = "host", .parent = -1, .traced = true, .host_pid = -1 },
@@ -152,7 +152,7 @@ static void test_vcpu_comes_back(void **state)
 /* One TID is an ordinary thread, then one vCPU, then another one, in the same process. */
 static void test_tid_of_two_vcpus(void **state)
 {
-	static const struct sync_vcpu vcpu[] = { { 1, 160, VCPU_BY_NAME }, { 2, 160, VCPU_BY_NAME } };
+	static const struct sync_vcpu vcpu[] = { { 1, 160, VCPU_BY_NAME, false }, { 2, 160, VCPU_BY_NAME, false } };
 	static const struct sync_life life[] = { { 10, 30 }, { 40, 60 } };
 	struct machine_setup setup[] = {
 		{ .name = "host", .parent = -1, .traced = true, .host_pid = -1 },
@@ -179,7 +179,7 @@ static void test_tid_of_two_vcpus(void **state)
 /* A thread is the vCPU in its life alone, of which the first and the last moment are part. */
 static void test_edges_of_a_life(void **state)
 {
-	static const struct sync_vcpu vcpu[] = { { 1, 160, VCPU_BY_NAME } };
+	static const struct sync_vcpu vcpu[] = { { 1, 160, VCPU_BY_NAME, false } };
 	static const struct sync_life life[] = { { 10, 30 } };
 	static const struct { int64_t met, thread; } met[] = { { 9, HISTORY_NULL }, { 10, 160 }, { 30, 160 }, { 31, HISTORY_NULL } };
 	struct machine_setup setup[] = {
@@ -200,7 +200,7 @@ static void test_edges_of_a_life(void **state)
 /* Nobody saw a vCPU's thread end; another one takes its place. */
 static void test_vcpu_replaced(void **state)
 {
-	static const struct sync_vcpu vcpu[] = { { 1, 160, VCPU_BY_NAME }, { 1, 170, VCPU_BY_NAME } };
+	static const struct sync_vcpu vcpu[] = { { 1, 160, VCPU_BY_NAME, false }, { 1, 170, VCPU_BY_NAME, false } };
 	static const struct sync_life life[] = { { 10, 30 }, { 20, INT64_MAX } };
 	struct machine_setup setup[] = {
 		{ .name = "host", .parent = -1, .traced = true, .host_pid = -1 },
@@ -225,7 +225,7 @@ static void test_vcpu_replaced(void **state)
 /* A traced guest's CPU without an event: idle or busy, but asleep it is idle; idle, too, once plugged meanwhile. */
 static void test_quiet_vcpu(void **state)
 {
-	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME }, { 1, 160, VCPU_BY_NAME }, { 2, 170, VCPU_BY_NAME } };
+	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME, false }, { 1, 160, VCPU_BY_NAME, false }, { 2, 170, VCPU_BY_NAME, false } };
 	struct machine_setup setup[] = {
 		{ .name = "host", .parent = -1, .traced = true, .host_pid = -1 },
 		{ .name = "Debian", .parent = 0, .traced = true, .host_pid = 151, .vcpu = vcpu, .vcpus = 3 },
