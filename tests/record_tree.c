@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "remove_all.h"
 
 #define PAGE 4096
 
@@ -48,19 +48,6 @@ void tree_begin(struct record_tree *t)
 		abort();
 	tree_text(t, "run/here", "");
 	tree_text(t, "proc/meminfo", "MemTotal: 4000000 kB\nMemAvailable: 2000000 kB\n");
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
-static void remove_all(const char *path)
-{
-	nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 void tree_end(struct record_tree *t)

@@ -57,6 +57,36 @@ static bool is_right(const struct sim_vm *vm, const struct clock_map *clock)
 	return right;
 }
 
+/* A host and one guest, and what is found of the guest's clock. */
+struct world {
+	struct sync_sim sim;
+	struct sim_events guest;
+	struct trace *trace[2];
+	struct notes notes;
+	struct sync_result r;
+};
+
+static void solve(struct world *w, const struct sim_vm *vm, enum sync_method method)
+{
+	struct error err = ERROR_INIT;
+	const struct sync_options options = { .method = method };
+	w->notes = (struct notes){ NULL, 0, 0 };
+	sim_run_vm(&w->sim, vm, &w->guest);
+	w->trace[0] = sim_host_trace(&w->sim);
+	w->trace[1] = sim_guest_trace("Guest", &w->guest);
+	assert_int_equal(sync_run(w->trace, 2, &options, &w->r, &w->notes, &err), 0);
+}
+
+static void world_end(struct world *w)
+{
+	sync_result_release(&w->r);
+	notes_release(&w->notes);
+	trace_free(w->trace[0]);
+	trace_free(w->trace[1]);
+	free(w->guest.ev);
+	sim_end(&w->sim);
+}
+
 static void test_long(void **state)
 {
 	(void)state;
@@ -66,35 +96,23 @@ static void test_long(void **state)
 		if (slice_brief() && !slice_has((size_t)i, KINDS))
 			continue;
 		run++;
-		struct sync_sim sim;
-		struct sim_events guest;
-		struct notes notes = { NULL, 0, 0 };
-		struct error err = ERROR_INIT;
-		struct sync_options options = { .method = SYNC_CONTAINMENT };
-		struct sync_result r;
+		struct world w;
 		uint64_t seed = 77000 + (uint64_t)i;
 		const int64_t length = 450 * SECOND + sim_below(&seed, (all ? 3000 : 300) * SECOND);
-		sim_begin(&sim, seed, EPOCH, EPOCH + length);
-		struct sim_vm vm = any_vm(&seed, sim.begin, sim.end, (enum kind)(i % KINDS));
-		sim_run_vm(&sim, &vm, &guest);
-		struct trace *trace[2] = { sim_host_trace(&sim), sim_guest_trace("Guest", &guest) };
-		assert_int_equal(sync_run(trace, 2, &options, &r, &notes, &err), 0);
-		const struct sync_vm *got = &r.vm[0];
+		sim_begin(&w.sim, seed, EPOCH, EPOCH + length);
+		struct sim_vm vm = any_vm(&seed, w.sim.begin, w.sim.end, (enum kind)(i % KINDS));
+		solve(&w, &vm, SYNC_CONTAINMENT);
+		const struct sync_vm *got = &w.r.vm[0];
 		bool sure = got->method == SYNC_CONTAINMENT, right = sure && is_right(&vm, &got->clock);
 		told += sure;
 		wrong += sure && !right;
 		if (getenv("STEALSCOPE_TEST_VERBOSE") != NULL)
 			print_message("%3d %s: %s, %.0f s in %.0f s, %zu events; %zu pieces, band %lld ns, contained %.4f %s\n", i,
 			              kind_name[i % KINDS], !sure ? "silent" : right ? "right" : "WRONG", (double)(vm.to - vm.from) / 1e9,
-			              (double)(sim.end - sim.begin) / 1e9, guest.len, got->clock.pieces,
+			              (double)(w.sim.end - w.sim.begin) / 1e9, w.guest.len, got->clock.pieces,
 			              (long long)clock_map_band(&got->clock, sim_guest_time(&vm, vm.from + (vm.to - vm.from) / 2)),
-			              got->containment, notes.len > 0 ? notes.item[0].text : "");
-		sync_result_release(&r);
-		notes_release(&notes);
-		trace_free(trace[0]);
-		trace_free(trace[1]);
-		free(guest.ev);
-		sim_end(&sim);
+			              got->containment, w.notes.len > 0 ? w.notes.item[0].text : "");
+		world_end(&w);
 	}
 	print_message("long traces: %d cases, %d told, %d of them wrong\n", run, told, wrong);
 	assert_int_equal(wrong, 0);
@@ -126,29 +144,17 @@ static void test_late_bends(void **state)
 	const int cases = 200;
 	int wrong = 0;
 	for (int i = 0; i < cases; i++) {
-		struct sync_sim sim;
-		struct sim_events guest;
-		struct notes notes = { NULL, 0, 0 };
-		struct error err = ERROR_INIT;
-		struct sync_options options = { .method = SYNC_EVENTS };
-		struct sync_result r;
+		struct world w;
 		uint64_t seed = 88000 + (uint64_t)i;
-		sim_begin(&sim, seed, EPOCH, EPOCH + 60 * SECOND);
-		struct sim_vm vm = any_vm(&seed, sim.begin, sim.end, EVEN);
+		sim_begin(&w.sim, seed, EPOCH, EPOCH + 60 * SECOND);
+		struct sim_vm vm = any_vm(&seed, w.sim.begin, w.sim.end, EVEN);
 		vm.beacon_hz = 3;
 		vm.bend_at = vm.from + (int64_t)((double)(vm.to - vm.from) * (0.8 + 0.2 * sim_uniform(&seed)));
 		vm.bend_ppm = (sim_uniform(&seed) - 0.5) * 100;
-		sim_run_vm(&sim, &vm, &guest);
-		struct trace *trace[2] = { sim_host_trace(&sim), sim_guest_trace("Guest", &guest) };
-		assert_int_equal(sync_run(trace, 2, &options, &r, &notes, &err), 0);
-		assert_int_equal(r.vm[0].method, SYNC_EVENTS);
-		wrong += worst_of(&vm, &r.vm[0].clock) > OFF_NS;
-		sync_result_release(&r);
-		notes_release(&notes);
-		trace_free(trace[0]);
-		trace_free(trace[1]);
-		free(guest.ev);
-		sim_end(&sim);
+		solve(&w, &vm, SYNC_EVENTS);
+		assert_int_equal(w.r.vm[0].method, SYNC_EVENTS);
+		wrong += worst_of(&vm, &w.r.vm[0].clock) > OFF_NS;
+		world_end(&w);
 	}
 	print_message("clocks that bend late: %d of %d out\n", wrong, cases);
 	assert_int_equal(wrong, 0);

@@ -2,22 +2,10 @@
  * so small a limit that a short trace exceeds it. */
 #include "test.h"
 
-#include <fts.h>
-
+#include "remove_all.h"
 #include "sim/simulate.h"
 #include "trace/internal.h"
 #include "trace/trace.h"
-
-static void remove_all(const char *dir)
-{
-	char *const paths[] = { (char *)dir, NULL };
-	FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
-	for (FTSENT *e; fts && (e = fts_read(fts));)
-		if (e->fts_info != FTS_D)
-			remove(e->fts_accpath);
-	if (fts)
-		fts_close(fts);
-}
 
 /* A name of its own for each place where `name` fills a field of 16 bytes. */
 static void rename_each(const char *path, const char *name)

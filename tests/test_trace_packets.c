@@ -13,6 +13,7 @@
 #include "trace/store.h"
 #include "trace/trace.h"
 #include "trace_files.h"
+#include "trace_same.h"
 
 enum { CH1_EVENTS = 16632, CH1_BYTES = 851968, SHIFT = 33 };
 
@@ -122,27 +123,6 @@ static void release(struct result *r)
 	notes_release(&r->notes);
 }
 
-static void check_equal(const struct trace *a, const struct trace *b)
-{
-	struct error err = ERROR_INIT;
-	struct trace_cursor *x = trace_cursor_open(a, ALL_KINDS, -1, &err), *y = trace_cursor_open(b, ALL_KINDS, -1, &err);
-	struct event p, q;
-	for (int more = 1; more > 0;) {
-		more = trace_cursor_next(x, &p, &err);
-		assert_int_equal(trace_cursor_next(y, &q, &err), more);
-		if (more <= 0)
-			break;
-		assert_int_equal(p.ts, q.ts);
-		assert_int_equal(p.kind, q.kind);
-		assert_int_equal(p.cpu, q.cpu);
-		assert_int_equal(p.tid, q.tid);
-		if (p.kind == EV_SWITCH || p.kind == EV_LOST)
-			assert_memory_equal(p.arg, q.arg, 3 * sizeof p.arg[0]);
-	}
-	trace_cursor_close(x);
-	trace_cursor_close(y);
-}
-
 /* One stream, several threads: the same events, whoever decoded them. */
 static void test_shared_stream(void **state)
 {
@@ -156,7 +136,7 @@ static void test_shared_stream(void **state)
 	for (unsigned workers = 2; workers < 5; workers++) {
 		load(dir, workers, &more);
 		assert_int_equal(more.notes.len, 0);
-		check_equal(one.trace, more.trace);
+		assert_same_events(one.trace, more.trace, ALL_KINDS);
 		release(&more);
 	}
 	release(&one);
@@ -175,7 +155,7 @@ static void test_lost_events(void **state)
 	assert_int_equal(one.count[EV_LOST], 2 * N - 1);
 	assert_int_equal(trace_info(one.trace)->lost, N * 10);
 	assert_int_equal(trace_info(one.trace)->uncounted, 0);
-	check_equal(one.trace, two.trace);
+	assert_same_events(one.trace, two.trace, ALL_KINDS);
 	assert_int_equal(trace_info(two.trace)->lost, N * 10);
 	struct error err = ERROR_INIT;
 	struct trace_cursor *c = trace_cursor_open(one.trace, ALL_KINDS, -1, &err);
@@ -305,7 +285,7 @@ static void test_rotated(void **state)
 		load(parent, workers, &got);
 		assert_int_equal(trace_info(got.trace)->events, N * CH1_EVENTS);
 		assert_int_equal(trace_info(got.trace)->lost, trace_info(want.trace)->lost);
-		check_equal(want.trace, got.trace);
+		assert_same_events(want.trace, got.trace, ALL_KINDS);
 		release(&got);
 	}
 	release(&want);

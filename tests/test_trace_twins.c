@@ -2,10 +2,10 @@
  * told of a trace beside its events.  Usage: test_trace_twins [DIR...]  (traces to compare; else those of the tests) */
 #include "test.h"
 
-#include <fts.h>
 #include <unistd.h>
 
 #include "ctf2.h"
+#include "remove_all.h"
 #include "sim/simulate.h"
 #include "slice.h"
 #include "trace/internal.h"
@@ -147,17 +147,6 @@ static const char *srcdir(void)
 {
 	const char *dir = getenv("srcdir");
 	return dir ? dir : ".";
-}
-
-static void remove_all(const char *dir)
-{
-	char *const paths[] = { (char *)dir, NULL };
-	FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
-	for (FTSENT *e; fts && (e = fts_read(fts));)
-		if (e->fts_info != FTS_D)
-			remove(e->fts_accpath);
-	if (fts)
-		fts_close(fts);
 }
 
 /* The same trace in CTF 2 says the same; only its length is another.  may_not: be read natively at all. */

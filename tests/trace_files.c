@@ -4,28 +4,18 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <fts.h>
 #include <glob.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "remove_all.h"
 
 static char root[] = "/tmp/stealscope-test-XXXXXX";
 
 char *path_of(const char *name)
 {
 	return mem_printf("%s/%s", root, name);
-}
-
-static void remove_tree(const char *path)
-{
-	char *const paths[] = { (char *)path, NULL };
-	FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
-	for (FTSENT *e; (e = fts_read(fts));)
-		if (e->fts_info != FTS_D)
-			remove(e->fts_path);
-	fts_close(fts);
 }
 
 int files_begin(void **state)
@@ -43,7 +33,7 @@ int files_begin(void **state)
 int files_end(void **state)
 {
 	(void)state;
-	remove_tree(root);
+	remove_all(root);
 	return 0;
 }
 
@@ -113,7 +103,7 @@ void cut(const char *dir, const char *file, long len)
 void delete(const char *dir, const char *file)
 {
 	char *path = mem_printf("%s/%s", dir, file);
-	remove_tree(path);
+	remove_all(path);
 	free(path);
 }
 

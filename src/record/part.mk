@@ -49,21 +49,21 @@ if HAVE_CMOCKA
 if HAVE_TRACEFS
 check_PROGRAMS += tests/test_record tests/test_record_agent tests/test_record_facts tests/test_record_flights \
 	tests/test_record_frames tests/test_record_qga tests/test_record_refusals tests/test_record_run tests/test_record_waits
-tests_test_record_waits_SOURCES = tests/test_record_waits.c tests/record_tree.c tests/record_tree.h tests/test.h
+tests_test_record_waits_SOURCES = tests/test_record_waits.c tests/record_tree.c tests/record_tree.h tests/remove_all.h tests/test.h
 tests_test_record_waits_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
 tests_test_record_qga_SOURCES = tests/test_record_qga.c tests/test.h
 tests_test_record_qga_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
 tests_test_record_agent_SOURCES = tests/test_record_agent.c tests/test.h
 tests_test_record_agent_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
-tests_test_record_facts_SOURCES = tests/test_record_facts.c tests/record_tree.c tests/record_tree.h tests/test.h
+tests_test_record_facts_SOURCES = tests/test_record_facts.c tests/record_tree.c tests/record_tree.h tests/remove_all.h tests/test.h
 tests_test_record_facts_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
-tests_test_record_SOURCES = tests/test_record.c tests/record_tree.c tests/record_tree.h tests/test.h
+tests_test_record_SOURCES = tests/test_record.c tests/record_tree.c tests/record_tree.h tests/remove_all.h tests/test.h
 tests_test_record_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
-tests_test_record_refusals_SOURCES = tests/test_record_refusals.c tests/record_tree.c tests/record_tree.h tests/test.h
+tests_test_record_refusals_SOURCES = tests/test_record_refusals.c tests/record_tree.c tests/record_tree.h tests/remove_all.h tests/test.h
 tests_test_record_refusals_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
-tests_test_record_run_SOURCES = tests/test_record_run.c tests/record_runs.h tests/record_tree.c tests/record_tree.h tests/test.h
+tests_test_record_run_SOURCES = tests/test_record_run.c tests/record_runs.h tests/record_tree.c tests/record_tree.h tests/remove_all.h tests/test.h
 tests_test_record_run_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
-tests_test_record_flights_SOURCES = tests/test_record_flights.c tests/record_runs.h tests/record_tree.c tests/record_tree.h \
+tests_test_record_flights_SOURCES = tests/test_record_flights.c tests/record_runs.h tests/record_tree.c tests/record_tree.h tests/remove_all.h \
 	tests/test.h
 tests_test_record_flights_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
 tests_test_record_frames_SOURCES = tests/test_record_frames.c tests/test.h

@@ -95,26 +95,26 @@ check_PROGRAMS += tests/test_trace
 tests_test_trace_SOURCES = tests/test_trace.c tests/trace_loaded.h tests/trace_same.h tests/test.h
 tests_test_trace_LDADD = $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_trace_bad
-tests_test_trace_bad_SOURCES = tests/test_trace_bad.c tests/trace_files.c tests/trace_files.h tests/test.h
+tests_test_trace_bad_SOURCES = tests/test_trace_bad.c tests/remove_all.h tests/trace_files.c tests/trace_files.h tests/test.h
 tests_test_trace_bad_LDADD = $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_trace_confine
 tests_test_trace_confine_SOURCES = tests/test_trace_confine.c tests/test.h
 tests_test_trace_confine_LDADD = $(TRACE_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_trace_ctf2
-tests_test_trace_ctf2_SOURCES = tests/test_trace_ctf2.c tests/trace_files.c tests/trace_files.h tests/test.h
+tests_test_trace_ctf2_SOURCES = tests/test_trace_ctf2.c tests/remove_all.h tests/trace_files.c tests/trace_files.h tests/test.h
 tests_test_trace_ctf2_LDADD = $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_trace_layout
-tests_test_trace_layout_SOURCES = tests/test_trace_layout.c tests/trace_files.c tests/trace_files.h tests/trace_same.h tests/test.h
+tests_test_trace_layout_SOURCES = tests/test_trace_layout.c tests/remove_all.h tests/trace_files.c tests/trace_files.h tests/trace_same.h tests/test.h
 tests_test_trace_layout_LDADD = $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_trace_reader
 tests_test_trace_reader_SOURCES = tests/test_trace_reader.c tests/trace_loaded.h tests/test.h
 tests_test_trace_reader_LDADD = $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_trace_twins
-tests_test_trace_twins_SOURCES = tests/test_trace_twins.c tests/slice.h tests/ctf2.c tests/ctf2.h tests/test.h
+tests_test_trace_twins_SOURCES = tests/test_trace_twins.c tests/slice.h tests/ctf2.c tests/ctf2.h tests/remove_all.h tests/test.h
 tests_test_trace_twins_LDADD = tests/libsim.a $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 # With so small a limit of names that it is reached: the file that has it comes before the library's.
 check_PROGRAMS += tests/test_trace_names
-tests_test_trace_names_SOURCES = tests/test_trace_names.c tests/test.h src/trace/names.c
+tests_test_trace_names_SOURCES = tests/test_trace_names.c tests/remove_all.h tests/test.h src/trace/names.c
 tests_test_trace_names_CPPFLAGS = $(AM_CPPFLAGS) -DNAMES_LARGEST=20000
 tests_test_trace_names_LDADD = tests/libsim.a $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_trace_record
@@ -124,7 +124,7 @@ check_PROGRAMS += tests/test_trace_course
 tests_test_trace_course_SOURCES = tests/test_trace_course.c tests/test.h
 tests_test_trace_course_LDADD = $(TRACE_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_trace_packets
-tests_test_trace_packets_SOURCES = tests/test_trace_packets.c tests/trace_files.c tests/trace_files.h tests/test.h
+tests_test_trace_packets_SOURCES = tests/test_trace_packets.c tests/remove_all.h tests/trace_files.c tests/trace_files.h tests/trace_same.h tests/test.h
 tests_test_trace_packets_LDADD = $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 endif
 
