@@ -116,7 +116,7 @@ struct sync_vm {
 	size_t parent;           /* what runs it: 0 = the host, i + 1 = vm[i], which comes before this one */
 	int32_t host_pid;        /* the VM's process there, -1 unknown */
 	int32_t moved_pid;       /* the process there that it has moved to while it ran, -1 none */
-	char *host_comm, *moved_comm;  /* their names, or "" */
+	char *host_comm, *moved_comm;  /* their names, or ""; moved_comm NULL: it has not moved */
 	const struct trace *guest;  /* borrowed; NULL: nobody traced this VM */
 	struct sync_vcpu *vcpu;
 	size_t vcpus;

@@ -99,9 +99,12 @@ int course_packet(struct course *c, int64_t cpu, int64_t begin)
 	c->begin = begin;
 	if (begin == NO_TIME || c->lost.ts == NO_TIME)
 		return 0;
-	const struct event hole = lost_event(c, c->lost.ts + 1, begin, 0);
+	const int64_t closed = c->lost.ts;
 	c->lost.ts = begin;
-	return hole.ts < begin ? put(c, &hole) : 0;
+	if (closed >= begin - 1)
+		return 0;
+	const struct event hole = lost_event(c, closed + 1, begin, 0);
+	return put(c, &hole);
 }
 
 /* How many of those that are held came after the last switch. */
@@ -116,7 +119,9 @@ static unsigned behind_switch(const struct course *c)
 /* At the last event, which may lie in a handler of which nothing was seen; an exit from a guest lies in none: behind it. */
 static int64_t tail_begin(const struct course *c)
 {
-	return c->last_ts != NO_TIME && c->last_ts >= c->lost.ts ? c->last_ts + c->last_exit : c->lost.ts;
+	if (c->last_ts == NO_TIME || c->last_ts < c->lost.ts)
+		return c->lost.ts;
+	return c->last_ts + (c->last_exit && c->last_ts < INT64_MAX);
 }
 
 /* Before each that came when there was no room for a switch one may be missing: it tells of its own moment alone. */
