@@ -39,6 +39,7 @@ LONGEST_FUNCTION = 70
 WIDEST_LINE = 124     # columns, tabs of 4
 MADE = {"src/trace/layout_texts.h", "src/record/guest_text.h", "src/ui/shipped.c", "src/export/questions.h"}  # by the build, from what we ship
 CURSES_FILES = 2
+TOP = {".gitignore", "COPYING", "HACKING", "Makefile.am", "README", "bootstrap", "configure.ac"}
 SAME_IDEA = {"sink"}  # what each sink of export/ makes of the struct that sink.h leaves open
 BANNED = re.compile(r"\b(strcpy|strcat|sprintf|vsprintf|strtok|gets|alloca)\s*\(")
 
@@ -116,6 +117,16 @@ def check_tests():
     check(len(files) > 60 and lost == [], f"every test is run by make check {lost}")
 
 
+def check_top():
+    """Nothing has been left at the top by accident; known only where this is a checkout."""
+    p = subprocess.run(["git", "-C", SOURCE, "ls-files", ":(glob)*"], capture_output=True, text=True)
+    if p.returncode != 0 or not p.stdout or not os.path.exists(os.path.join(SOURCE, ".git")):
+        print("     not a checkout: what lies at the top is not looked at")
+        return
+    lost = sorted(set(p.stdout.split()) - TOP)
+    check(lost == [], f"the top has what belongs there {lost}")
+
+
 def note_name(files, name):
     stem = re.sub(r"(_none)?\.[ch]$", "", name)
     files.setdefault(os.path.basename(stem), set()).add(stem)
@@ -171,6 +182,7 @@ check_includes()
 check_lengths()
 check_schema()
 check_tests()
+check_top()
 check_names()
 check_man()
 check_tool("shellcheck", "--severity=warning",
