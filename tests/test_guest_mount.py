@@ -63,15 +63,19 @@ class Guest:
         self.process.stdin.flush()
 
     def hear(self, frame):
+        said = b""
         for line in self.process.stdout:
             if f"K {frame} ".encode() in line:  # a frame begins where the one before it ends
                 return
-        check(False, f"it says {frame}")
+            said += line
+        check(False, f"it says {frame}: {said[-200:]}")
 
     def end(self):
+        """All that it still says."""
         self.process.stdin.close()
-        self.process.stdout.read()
+        said = self.process.stdout.read().decode()
         self.process.wait()
+        return said
 
     def gone(self, what):
         """The watchdog may take its time."""
@@ -120,8 +124,11 @@ def check_kills(root, shell, name):
     g = Guest(root, shell, then="kill -KILL $$")
     g.process.wait()
     check(len(mounted(root)) == 1, f"{name}: who is killed before a watchdog looks after it leaves it")
-    Guest(root, shell, "clean").end()
+    said = Guest(root, shell, "clean").end()
     check(mounted(root) == [], f"{name}: what was left is removed")
+    check("\nerased 1\nleft 0" in said, f"{name}: and told {said}")
+    said = Guest(root, shell, "clean").end()
+    check("\nerased 0\nleft 0" in said, f"{name}: then nothing is left {said}")
 
 
 def check_others(root, shell, name):

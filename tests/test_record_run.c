@@ -294,8 +294,8 @@ static void test_cleanup(void **state)
 	char *web = way_into("g1", "sh");
 	leave_something(web);
 	assert_int_equal(record_cleanup(&(struct record_options){ .root = tree.root, .say = hear }, &err), 0);
-	assert_non_null(strstr(said, "host: removed what 1 recordings left"));
-	assert_non_null(strstr(said, "web: removed what 1 recordings left"));
+	assert_non_null(strstr(said, "host: removed what 1 recording left"));
+	assert_non_null(strstr(said, "web: removed what 1 recording left"));
 	assert_clean();
 	/* So it is where only the guest was left, and is named. */
 	const struct record_wish wish = { "web", web };

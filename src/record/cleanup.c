@@ -25,7 +25,8 @@ static void await_cleaned(struct members *p, bool wished)
 			say(o, "%s: its agent has put its events off; if tracing_on is 0 there, trace-cmd reset mends it",
 			    guest[i]->vm->name);
 		if (guest[i]->erased)
-			say(o, "%s: removed what %u recordings left", guest[i]->vm->name, guest[i]->erased);
+			say(o, "%s: removed what %u recording%s left", guest[i]->vm->name, guest[i]->erased,
+			    guest[i]->erased == 1 ? "" : "s");
 		if (guest[i]->left || guest[i]->state == GUEST_FAILED)
 			say(o, "%s: %s", guest[i]->vm->name, guest[i]->left ? "something there is still in use" : guest[i]->why.text);
 		else if (wished && guest[i]->state == GUEST_ENDED && !guest[i]->erased)
@@ -106,7 +107,7 @@ int record_cleanup(const struct record_options *o, struct error *err)
 	struct journal *stale = journal_stale(o->root, &n);
 	const size_t erased = tracer_clean(o->root, &left);
 	if (erased)
-		say(o, "host: removed what %zu recordings left", erased);
+		say(o, "host: removed what %zu recording%s left", erased, erased == 1 ? "" : "s");
 	else if (err && !left)
 		say(o, "host: nothing was left there");
 	clean_guests(o, stale, n);
@@ -120,6 +121,7 @@ int record_cleanup(const struct record_options *o, struct error *err)
 		return -1;
 	if (left)
 		return error_set(err, STATUS_SYSTEM, "end what reads it: fuser -v /sys/kernel/tracing/instances/*",
-		                 "host: %zu instances of dead recordings are still in use", left);
+		                 "host: %zu instance%s of dead recordings still in use", left,
+		                 left == 1 ? " is" : "s are");
 	return 0;
 }

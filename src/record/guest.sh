@@ -30,6 +30,9 @@ erase() {
 	echo 0 >"$1/tracing_on"
 	rmdir "$1"
 } 2>/dev/null
+went() {
+	case " $gone " in *" $1 "*) ;; *) gone="$gone $1" ;; esac
+}
 # So is what was mounted: it goes with its process, or after it.
 unmount() {  # own name, if any
 	while read -r name place _; do
@@ -37,9 +40,11 @@ unmount() {  # own name, if any
 		[ "$place" = "$root/sys/kernel/tracing" ] || continue
 		[ "$name" = "$1" ] || ! is_alive "$name" || continue
 		for _ in 1 2 3 4 5; do
-			umount "$place" && break
+			umount "$place" && went "$name"
+			[ -f "$place/trace_clock" ] || continue 2
 			sleep 1  # somebody is there still
 		done 2>/dev/null
+		left=$((left + 1))
 	done <"$root/proc/mounts"
 }
 '
@@ -110,13 +115,16 @@ find_tracefs() {
 
 # What shells left that were killed, and their watchdogs too.
 clean() {
-	erased=0 left=0
+	gone='' left=0
 	for old in "$tracing"/instances/stealscope-guest-*; do
 		if [ -d "$old" ] && ! is_alive "$old"; then
-			if erase "$old"; then erased=$((erased + 1)); else left=$((left + 1)); fi
+			if erase "$old"; then went "${old##*/}"; else left=$((left + 1)); fi
 		fi
 	done
-	frame cleaned "erased $erased
+	[ "$task" != clean ] || unmount  # any other task needs it
+	# shellcheck disable=SC2086
+	set -- $gone
+	frame cleaned "erased $#
 left $left"
 }
 
