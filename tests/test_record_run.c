@@ -191,7 +191,7 @@ static void test_guests_that_cannot(void **state)
 }
 
 /* A guest whose shell dies, or the way into it, costs that guest; its watchdog removes what it made. */
-static void check_killed(const char *whom)
+static void check_killed(const char *whom, const char *why)
 {
 	struct record_result r;
 	struct error err;
@@ -202,9 +202,9 @@ static void check_killed(const char *whom)
 	char *argv[] = { "sh", "-c", text, NULL };
 	assert_int_equal(record("r", web, db, (struct record_options){ .command = argv }, &r, &err), 0);
 	assert_false(r.machine[1].recorded);
-	assert_non_null(strstr(r.machine[1].why.text, "its shell ended too early"));
+	assert_non_null(strstr(r.machine[1].why.text, why));
 	assert_true(r.machine[2].recorded && !r.whole);
-	assert_true(holds("r/session.yaml", "its shell ended too early"));
+	assert_true(holds("r/session.yaml", why));
 	record_release(&r);
 	free(text);
 	free(web);
@@ -215,13 +215,23 @@ static void check_killed(const char *whom)
 static void test_shell_killed(void **state)
 {
 	(void)state;
-	check_killed("$shell $around");
+	check_killed("$shell $around", "its shell ended too early");
 }
 
 static void test_way_killed(void **state)
 {
 	(void)state;
-	check_killed("$way");
+	check_killed("$way", "its shell ended too early");
+}
+
+/* Its process has ended, or is dead and not yet waited for. */
+static void test_vm_ended(void **state)
+{
+	(void)state;
+	check_killed("$way; rm -r ../../../../../proc/300", "its virtual machine ended");
+	end(state);
+	begin(state);
+	check_killed("$way; echo '300 (qemu) Z 1' >../../../../../proc/300/task/300/stat", "its virtual machine ended");
 }
 
 static void test_refused(void **state)
@@ -325,6 +335,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_whole), TEST(test_busybox), TEST(test_command), TEST(test_stopped), TEST(test_host_only),
 		TEST(test_ways_that_lead_nowhere), TEST(test_guests_that_cannot), TEST(test_shell_killed), TEST(test_way_killed),
+		TEST(test_vm_ended),
 		TEST(test_refused), TEST(test_nobody_runs), TEST(test_check), TEST(test_cleanup),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -396,6 +396,7 @@ static void take_silence(struct guest *g)
 	const bool never = g->state == GUEST_CALLED && !g->about;
 	const char *mend = never ? transport_mend(&g->by)
 	                         : "the next recording, or record --cleanup, removes what may be left there";
+	g->fell_silent = !never;
 	guest_fail(g, mend, "%s%s%s", never ? "no shell answers there" : "its shell ended too early",
 	           *g->errors ? ": " : "", g->errors);
 }
@@ -425,8 +426,12 @@ void guest_listen(struct guest *g)
 			guest_fail(g, err.mend, "%s", err.text);
 	}
 	free(buf);
-	if (guest_is_open(g) && g->state != GUEST_SENT && (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)))
+	if (!guest_is_open(g) || g->state == GUEST_SENT)
+		return;
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
 		take_silence(g);
-	else if (guest_is_open(g) && g->state != GUEST_SENT && g->deadline && now_ns() > g->deadline)
+	} else if (g->deadline && now_ns() > g->deadline) {
+		g->fell_silent = true;
 		guest_fail(g, "is it under heavy load, or the way into it slow?", "it does not answer");
+	}
 }

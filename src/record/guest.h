@@ -49,6 +49,7 @@ struct guest {
 	struct moment started, stopped;
 	struct vm_tsc *before, *after;  /* [vm->vcpus] */
 	char errors[512];      /* the last that its transport said */
+	bool fell_silent;      /* that is why it failed, in midst of it all */
 	struct error why;
 };
 

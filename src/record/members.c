@@ -187,6 +187,23 @@ bool members_waits_for(const struct members *p, enum guest_state state)
 	return false;
 }
 
+static bool has_ended(const struct members *p, const struct vm *vm)
+{
+	char *state = proc_stat_word(p->o->root, vm->pid, vm->pid, 0);
+	const bool ended = !state || *state == 'Z' || *state == 'X';
+	free(state);
+	return ended;
+}
+
+void members_tell_ends(struct members *p)
+{
+	for (size_t i = 0; i < p->vms; i++) {
+		struct guest *g = p->guest[i];
+		if (g->state == GUEST_FAILED && g->fell_silent && has_ended(p, g->vm))
+			error_set(&g->why, STATUS_INPUT, "what the host saw of it is there", "its virtual machine ended");
+	}
+}
+
 void members_leave(struct members *p)
 {
 	const int64_t patience = now_ns() + LEAVE_PATIENCE;

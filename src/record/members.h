@@ -32,6 +32,9 @@ void members_listen(struct members *p, int64_t ns);
 /* Is any guest still on its way to that state? */
 bool members_waits_for(const struct members *p, enum guest_state state);
 
+/* Who fell silent because its VM is gone: that is why. */
+void members_tell_ends(struct members *p);
+
 /* Takes leave of all guests, which then remove what they made. */
 void members_leave(struct members *p);
 

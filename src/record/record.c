@@ -302,6 +302,7 @@ static void fetch(struct recording *r)
 		if (guest_is_open(r->members.guest[i]) && r->members.guest[i]->state < GUEST_SENT)
 			guest_fail(r->members.guest[i], "one ^C ends the recording, another one does not wait for guests",
 			           "what it recorded was not waited for");
+	members_tell_ends(&r->members);
 }
 
 static int describe(struct recording *r, struct error *err)

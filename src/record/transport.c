@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "record/proc.h"
 
+#define CONNECTING 10  /* s until a vsock answers, as for ssh: the 2 s of the kernel are few where CPUs are contended */
 #define AGENT_PORT 823  /* where trace-cmd's agents listen */
 #define PATIENCE 2000  /* ms that a child may take to end, */
 #define DYING 15000    /* and when it was killed: it may hardly get a CPU for that */
@@ -256,7 +257,10 @@ static int relay(int s)
 static int dial_vsock(const struct agent_way *way, unsigned port)
 {
 	const struct sockaddr_vm address = { .svm_family = AF_VSOCK, .svm_cid = way->cid, .svm_port = port };
+	const struct timeval patience = { CONNECTING, 0 };
 	const int s = socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (s >= 0)
+		setsockopt(s, AF_VSOCK, SO_VM_SOCKETS_CONNECT_TIMEOUT, &patience, sizeof patience);
 	if (s >= 0 && connect(s, (const struct sockaddr *)&address, sizeof address) == 0)
 		return s;
 	const int why = errno;
