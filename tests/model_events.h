@@ -6,9 +6,9 @@
 
 /* String ids of the hand-made events: index into this. */
 static const char *const names[] = {
-	"", "init", "bash", "CPU 0/KVM", "burnP6", "/usr/bin/fibonacci-sum-long", "fibonacci", "virtio0", "nginx",
+	"", "init", "bash", "CPU 0/KVM", "burnP6", "/usr/bin/fibonacci-sum-long", "fibonacci", "virtio0", "nginx", "migration/0",
 };
-enum { NO_NAME, INIT, BASH, VCPU0, BURN, FILE_NAME, FIB, VIRTIO, NGINX };
+enum { NO_NAME, INIT, BASH, VCPU0, BURN, FILE_NAME, FIB, VIRTIO, NGINX, STOPPER };
 
 static const char *name_of(const void *of, int64_t id)
 {

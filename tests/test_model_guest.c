@@ -2,6 +2,7 @@
 #include "model_exits.h"
 
 #include "model/exit_reasons.h"
+#include "model/state.h"
 
 #define EXIT DEBIAN "/CPUs/CPU0/Exit"
 
@@ -218,11 +219,47 @@ static void test_polling(void **state)
 	teardown();
 }
 
+/* ---- CPUs that go offline */
+
+/* The last that the guest records there is the switch to its stopper; what it records next begins with the idle thread. */
+static void check_offline(int64_t comm, int halted, uint64_t contradictions)
+{
+	setup_full(true, true, true, false);
+	sw(0, 10, 0, 0, RUN_RUNNABLE, 154);
+	enter(20);
+	struct event ev = event(30, EV_SWITCH, 0, 0);
+	ev.sw.prev_tid = 0;
+	ev.sw.prev_state = RUN_RUNNABLE;
+	ev.sw.next_tid = 19;
+	ev.sw.next_comm = comm;
+	feed(1, ev);
+	leave(40, SVM_NPF);
+	enter(50);
+	expect(VCPU, 50, VCPU_RUNNING);
+	leave(60, SVM_HLT);
+	sw(0, 70, 0, 154, RUN_BLOCKED, 0);
+	expect(VCPU, 70, halted);
+	sw(0, 1000, 0, 0, RUN_RUNNABLE, 154);
+	enter(1010);
+	sw(1, 1020, 0, 0, RUN_RUNNABLE, 1);
+	expect(VCPU, 1020, VCPU_RUNNING);
+	assert_int_equal(model->machine[1]->contradictions, contradictions);
+	teardown();
+}
+
+static void test_offline(void **state)
+{
+	(void)state;
+	check_offline(STOPPER, VCPU_IDLE, 0);
+	check_offline(BURN, VCPU_HOST_BLOCKED, 1);  /* a thread that waits for a spinning lock */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names), cmocka_unit_test(test_exit), cmocka_unit_test(test_exit_unseen),
 		cmocka_unit_test(test_kernel_addresses), cmocka_unit_test(test_inside), cmocka_unit_test(test_polling),
+		cmocka_unit_test(test_offline),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,9 @@
  *
  * Where the guest's own trace says who is current, that holds.  Where it does not, the guest is idle from a halt on until
  * halts.h says that a thread runs.  When that was is known only at the next exit, so it is told late. */
+#include <stdio.h>
+#include <string.h>
+
 #include "model/exit_reasons.h"
 #include "model/state.h"
 
@@ -86,6 +89,27 @@ static void tell_split(struct model *m, struct vcpu *v, int64_t since, const str
 	v->status = idle < now || busy >= idle ? VCPU_IDLE : at_work;
 }
 
+/* A CPU that its guest takes offline records nothing from the moment on at which its stopper has done that, not even the
+ * switch to its idle thread, which halts. */
+static void tell_offline(struct vcpu *v)
+{
+	struct machine *vm = v->vm;
+	struct thread *th = vm->cpu[v->number].current;
+	char stopper[24];
+	if (!v->quiet.halted || !vm->active || !th)
+		return;
+	snprintf(stopper, sizeof stopper, "migration/%u", v->number);
+	if (strcmp(vm->names.get(vm->names.of, th->comm), stopper) != 0)
+		return;
+	th = cpu_leave(vm, v->number);
+	th->sched = THREAD_BLOCKED;
+	th->woken = WOKEN_NO;
+	th->waker = -1;
+	th->waker_at = vm->model->sink.now;
+	cpu_enter(vm, v->number, NULL, MODE_VMM);
+	update_thread(vm, th);
+}
+
 void guest_exit(struct model *m, struct vcpu *v, const struct event *ev)
 {
 	int64_t since = v->quiet.at.since;
@@ -100,6 +124,7 @@ void guest_exit(struct model *m, struct vcpu *v, const struct event *ev)
 	set_exit(m, v, name_exit(v->vm->parent, ev));
 	v->mode = MODE_VMM;
 	v->inside = exit_kernel_address(ev);
+	tell_offline(v);
 	update_vcpu(m, v);
 }
 
