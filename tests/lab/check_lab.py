@@ -2,9 +2,9 @@
 [ROUNDS=N].
 
 From a fresh boot one command must come to the sentence that names the culprit; the clock that the TSC gives must lie within
-what containment allows; an agent of trace-cmd must do instead of a shell; a flight must be kept when its trigger fires;
-whatever is killed at whatever moment, host and guests must be as they were; and what a guest computes must cost hardly more
-while it is recorded."""
+what containment allows; an agent of trace-cmd must do instead of a shell; a flight must be kept when its trigger fires; who
+gets no CPU must be waited for, and a CPU that is offline wants none; whatever is killed at whatever moment, host and guests
+must be as they were; and what a guest computes must cost hardly more while it is recorded."""
 import csv
 import io
 import os
@@ -99,6 +99,25 @@ def check_flight(lab):
     guests_live(lab)
     check("gap(Debian)>20ms: the last seconds are kept" in text and "burnP6" in text, "a gap keeps a flight")
     lab.sh("kill $HOG; gwait Debian >/dev/null", 300)
+
+
+def check_starved(lab):
+    """A guest that gets no CPU for some seconds is waited for."""
+    status, text = lab.sh("kill -STOP $(cat /run/vm/Debian.pid); stealscope record --check Debian=vsock::9000 & sleep 4; "
+                          "kill -CONT $(cat /run/vm/Debian.pid); wait $!", 120)
+    guests_live(lab)
+    check(status == 0 and re.search(r"vsock:3:9000 +yes", text), f"a guest that gets no CPU for 4 s answers {text}")
+
+
+def check_offline(lab):
+    """A CPU that its guest takes offline for a while is not kept from running."""
+    online = "/sys/devices/system/cpu/cpu1/online"
+    _, text = lab.sh("cd /dev/shm; rm -rf o; stealscope record --no-index -o o Ubuntu=ssh:root@10.0.0.2 -- ssh root@10.0.0.2 "
+                     f"'sleep 1; echo 0 >{online}; sleep 3; echo 1 >{online}; sleep 1' {QUIET}; "
+                     "stealscope gaps o Ubuntu/CPU1 --top 1 --format csv 2>/dev/null", 300)
+    guests_live(lab)
+    longest = int(text.strip().splitlines()[-1].split(",")[2])
+    check(longest < 1e9, f"a CPU that is offline loses nothing: its longest gap is {longest} ns {text}")
 
 
 # ---- cost
@@ -222,7 +241,7 @@ def main():
     try:
         lab.boot()
         lab.guests()
-        for checked in (check_sentence, check_agent, check_flight):
+        for checked in (check_sentence, check_agent, check_flight, check_starved, check_offline):
             with_patience(lab, lambda: checked(lab))
         check_kills(lab, int(os.environ.get("KILLS", "20")))
         with_patience(lab, lambda: check_cost(lab, int(os.environ.get("ROUNDS", "3"))))
