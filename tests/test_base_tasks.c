@@ -1,10 +1,11 @@
-/* base/: tasks side by side, and batches ahead. */
+/* base/: tasks side by side, chores, and batches ahead. */
 #include "test.h"
 
 #include <stdatomic.h>
 #include <unistd.h>
 
 #include "base/ahead.h"
+#include "base/chores.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/parallel.h"
@@ -33,6 +34,61 @@ static bool watch_tasks(void *arg)
 	return atomic_fetch_add(&t->watched, 1) < t->stop_after;
 }
 
+/* A chore whose steps must come in order and one at a time. */
+struct chore_tally {
+	atomic_int inside;
+	size_t done, last, fails_at;
+	int takes_us;
+};
+
+static int count_step(void *arg, size_t number, struct error *err)
+{
+	struct chore_tally *t = arg;
+	assert_int_equal(atomic_fetch_add(&t->inside, 1), 0);
+	assert_int_equal(number, t->done);
+	if (t->takes_us)
+		usleep((unsigned)t->takes_us);
+	t->done += number != t->fails_at;
+	atomic_fetch_sub(&t->inside, 1);
+	return number == t->fails_at ? error_set(err, STATUS_SYSTEM, NULL, "step %zu: failed", number) : number < t->last;
+}
+
+/* The one between what another one makes and what the third does with it. */
+static void test_chores(void **state)
+{
+	(void)state;
+	for (unsigned workers = 0; workers < 5; workers++) {
+		for (int slow = 0; slow < 3; slow++) {
+			struct error err = ERROR_INIT;
+			struct chore_tally before = { .last = 300, .fails_at = SIZE_MAX, .takes_us = slow == 1 ? 50 : 0 };
+			struct chore_tally behind = { .last = SIZE_MAX, .fails_at = 200, .takes_us = slow == 2 ? 50 : 0 };
+			struct chore make = { .step = count_step, .arg = &before, .allowed = 4, .plenty = 2 };
+			struct chore use = { .step = count_step, .arg = &behind, .plenty = 2 };
+			struct chores *c = chores_begin(workers);
+			assert_int_equal(chores_have_threads(c), workers > 1);
+			chores_add(c, &make);
+			chores_add(c, &use);
+			for (size_t i = 0; i < 200; i++) {
+				assert_int_equal(chores_until(c, &make, i + 4, i + 1, &err), 1);
+				assert_int_equal(chores_until(c, &use, i + 1, i > 4 ? i - 4 : 0, &err), 1);
+			}
+			assert_int_equal(chores_until(c, &use, 200, 200, &err), 1);
+			assert_int_equal(behind.done, 200);
+			/* The one that fails says so each time, the other one goes on. */
+			for (int i = 0; i < 2; i++)
+				assert_int_equal(chores_until(c, &use, 201 + (size_t)i, 201, &err), -1);
+			assert_string_equal(err.text, "step 200: failed");
+			assert_int_equal(chores_until(c, &make, 400, 301, NULL), 1);
+			assert_int_equal(chores_until(c, &make, 400, 302, NULL), 0);
+			assert_int_equal(before.done, 301);
+			chores_remove(c, &make);
+			chores_remove(c, &use);
+			chores_end(c);
+		}
+	}
+	chores_end(NULL);
+}
+
 /* Makes batches of one number each; the one after `last` fails when `fails` says so. */
 struct batch_counter {
 	int made, last;
@@ -56,10 +112,11 @@ static void test_ahead(void **state)
 {
 	(void)state;
 	for (unsigned workers = 0; workers < 4; workers++) {
+		struct chores *chores = chores_begin(workers);
 		for (int fails = 0; fails < 2; fails++) {
 			struct error err = ERROR_INIT;
 			struct batch_counter c = { .last = 200, .fails = fails, .slow_from = 20, .slow_to = 40 };
-			struct ahead *a = ahead_begin(workers, sizeof(int), make_number, &c);
+			struct ahead *a = ahead_begin(chores, sizeof(int), make_number, &c);
 			const void *batch;
 			for (int i = 0; i <= 200; i++) {
 				assert_int_equal(ahead_next(a, &batch, &err), 1);
@@ -75,7 +132,7 @@ static void test_ahead(void **state)
 		/* Left in the middle, or before anything was asked for. */
 		for (int used = 0; used < 3; used++) {
 			struct batch_counter c = { .last = 1000000 };
-			struct ahead *a = ahead_begin(workers, sizeof(int), make_number, &c);
+			struct ahead *a = ahead_begin(chores, sizeof(int), make_number, &c);
 			const void *batch;
 			for (int i = 0; i < used; i++)
 				assert_int_equal(ahead_next(a, &batch, NULL), 1);
@@ -83,6 +140,7 @@ static void test_ahead(void **state)
 			ahead_end(a);
 			assert_true(c.made <= used + AHEAD_BATCHES);
 		}
+		chores_end(chores);
 	}
 	ahead_end(NULL);
 }
@@ -118,7 +176,7 @@ static void test_parallel(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ahead), cmocka_unit_test(test_parallel),
+		cmocka_unit_test(test_chores), cmocka_unit_test(test_ahead), cmocka_unit_test(test_parallel),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

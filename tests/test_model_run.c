@@ -63,7 +63,8 @@ static void test_merge(void **state)
 		const bool overlap = round > 1;
 		if (overlap)  /* now the third event falls before the second: it waits for it */
 			piece[1].line.ref_host = 60;
-		assert_int_equal(merge_open(&m, from, clocks, COUNT(from), 1 + round % 2, &err), 0);
+		struct chores *chores = chores_begin(1 + round % 2);
+		assert_int_equal(merge_open(&m, from, clocks, COUNT(from), chores, &err), 0);
 		for (size_t i = 0; i < COUNT(want); i++) {
 			/* when overlapping, 340 and 341 become 300 and 301, the end of the host's trace comes after the event */
 			size_t k = !overlap || i < 7 || i == 9 ? i : i == 7 ? 8 : 7;
@@ -78,6 +79,7 @@ static void test_merge(void **state)
 		assert_int_equal(merge_next(&m, &s, &err), 0);
 		assert_int_equal(merge_last(&m), overlap ? 300 : 340);
 		merge_close(&m);
+		chores_end(chores);
 	}
 	for (size_t i = 0; i < COUNT(trace); i++)
 		trace_free(trace[i]);
@@ -107,7 +109,8 @@ static void test_set_back(void **state)
 	struct merge m;
 	const struct merge_step *s = NULL;
 	assert_true(cover_loses(guest, &clock));
-	assert_int_equal(merge_open(&m, from, clocks, 1, 1, &err), 0);
+	struct chores *chores = chores_begin(1);
+	assert_int_equal(merge_open(&m, from, clocks, 1, chores, &err), 0);
 	assert_int_equal(merge_next(&m, &s, &err), 1);
 	assert_int_equal(s->what, MERGE_BEGIN);
 	for (size_t i = 0; i < COUNT(want); i++) {
@@ -121,6 +124,7 @@ static void test_set_back(void **state)
 	assert_int_equal(merge_next(&m, &s, &err), 1);
 	assert_int_equal(s->what, MERGE_END);
 	merge_close(&m);
+	chores_end(chores);
 	trace_free(guest);
 }
 

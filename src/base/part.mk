@@ -4,6 +4,7 @@ BASE_LIBS = src/libbase.a $(YAML_LIBS) $(JSON_LIBS)
 src_libbase_a_SOURCES = \
 	src/base/ahead.c src/base/ahead.h \
 	src/base/bisect.h \
+	src/base/chores.c src/base/chores.h \
 	src/base/csv.h \
 	src/base/error.c src/base/error.h \
 	src/base/field.c src/base/field.h \

@@ -3,7 +3,7 @@
  * A stream is a trace, its clock, and one event read ahead.  A machine's time never runs backwards: where two
  * pieces of a clock overlap, its events stand still until the clock has caught up.  Equal times: lower index first,
  * so the host before its guests.  Next costs O(log machines).
- * With more than one worker a thread of its own does this, some thousand steps ahead; the steps are the same. */
+ * This is a chore (base/chores.h), done some thousand steps ahead where there are threads; the steps are the same. */
 #ifndef STEALSCOPE_MODEL_MERGE_H
 #define STEALSCOPE_MODEL_MERGE_H
 
@@ -29,7 +29,7 @@ struct merge {
 
 /* machine i of n has trace[i] (NULL: none) and clock[i].  The arrays are the caller's. */
 int merge_open(struct merge *m, const struct trace *const *trace, const struct clock_map *const *clock, size_t n,
-               unsigned workers, struct error *err);
+               struct chores *chores, struct error *err);
 int merge_more(struct merge *m, struct error *err);  /* for what follows: 1 = there are more steps, 0, -1 */
 /* The next thing of all: *s stays valid until the following call.  Each machine's first is MERGE_BEGIN, at its
  * first event; its last MERGE_END, 1 ns after its last event.  1, 0 = over, -1. */

@@ -190,15 +190,11 @@ static void note_doubts(const struct model_run *r, const struct model *m, int64_
 	}
 }
 
-static int run(struct model_run *r, struct history_builder *b, struct model_span *span, struct notes *notes,
-               struct error *err)
+static int run(struct model_run *r, struct chores *chores, struct history_builder *b, struct model_span *span,
+               struct notes *notes, struct error *err)
 {
 	struct merge merge;
-	if (!r->total)
-		return error_set(err, STATUS_INPUT, "record some events", "traces: there is no event in them");
-	if (look_ahead(r, err) < 0)
-		return -1;
-	struct sink_beside *beside = r->workers > 1 ? sink_beside_begin(b) : NULL;
+	struct sink_beside *beside = chores_have_threads(chores) ? sink_beside_begin(b, chores) : NULL;
 	struct model *m = model_new(r->setup, r->n, r->options->paper_states, beside ? &sink_beside : &sink_history,
 	                            beside ? (void *)beside : b, err);
 	if (!m) {
@@ -206,7 +202,7 @@ static int run(struct model_run *r, struct history_builder *b, struct model_span
 		return -1;
 	}
 	thread_groups(m, r->options->groups, r->options->grouped);
-	int result = merge_open(&merge, r->trace, r->clock, r->n, r->workers, err);
+	int result = merge_open(&merge, r->trace, r->clock, r->n, chores, err);
 	if (result == 0) {
 		for (size_t i = 1; i < r->n; i++)
 			if (r->trace[i])
@@ -226,7 +222,16 @@ int model_run(const struct sync_result *sync, const struct model_options *option
 	static const struct model_options defaults;
 	struct model_run r;
 	run_init(&r, sync, options ? options : &defaults);
-	int result = run(&r, b, span, notes, err);
+	int result = 0;
+	if (!r.total)
+		result = error_set(err, STATUS_INPUT, "record some events", "traces: there is no event in them");
+	if (result == 0)
+		result = look_ahead(&r, err);
+	if (result == 0) {
+		struct chores *chores = chores_begin(r.workers);
+		result = run(&r, chores, b, span, notes, err);
+		chores_end(chores);
+	}
 	run_release(&r);
 	return result;
 }

@@ -1,11 +1,9 @@
 #include "model/sink_beside.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/parallel.h"
 #include "base/strtab.h"
 
 enum { CHANGES = 2048, BATCHES = 32 };
@@ -16,95 +14,42 @@ struct change_batch {
 };
 
 struct sink_beside {
-	struct history_builder *builder;  /* the thread's, while there is something in the queue */
+	struct history_builder *builder;  /* whoever sets a batch uses it, or the model when all are set */
 	struct change_batch *batch;       /* BATCHES of them, taken in turn; the model fills number `made` */
+	size_t made;
 	struct strtab text;               /* that the builder knows, and by which ids */
 	int64_t *id;
 	size_t ids, ids_cap;
-	pthread_t thread;
-	pthread_mutex_t lock;             /* of what follows */
-	pthread_cond_t changed;
-	size_t made, used;                /* batches ever */
-	bool busy, over, failed;          /* busy: the thread sets number `used` */
-	struct error err;                 /* why it failed */
+	struct chores *chores;
+	struct chore chore;
 };
 
-/* ---- the thread */
-
-static int set_all(struct history_builder *b, const struct change_batch *batch, struct error *err)
+static int set_batch(void *arg, size_t number, struct error *err)
 {
+	const struct sink_beside *s = arg;
+	const struct change_batch *batch = &s->batch[number % BATCHES];
 	for (size_t i = 0; i < batch->len; i++) {
 		const struct waiting_change *c = &batch->change[i];
-		if (history_set(b, c->t, c->attr, c->value, err))
+		if (history_set(s->builder, c->t, c->attr, c->value, err))
 			return -1;
 	}
+	return 1;
+}
+
+/* The batch is full, or has to be set for another reason: returns when no more than so many are yet to be. */
+static int hand_over(struct sink_beside *s, size_t left, struct error *err)
+{
+	s->made++;
+	const size_t done = s->made > left ? s->made - left : 0;
+	if (chores_until(s->chores, &s->chore, s->made, done, err) < 0)
+		return -1;
+	s->batch[s->made % BATCHES].len = 0;
 	return 0;
 }
 
-static void *build(void *arg)
-{
-	struct sink_beside *s = arg;
-	pthread_mutex_lock(&s->lock);
-	for (;;) {
-		while (s->used == s->made && !s->over)
-			pthread_cond_wait(&s->changed, &s->lock);
-		if (s->used == s->made)
-			break;
-		s->busy = true;
-		const bool failed = s->failed;
-		pthread_mutex_unlock(&s->lock);
-		struct error err = ERROR_INIT;
-		const int status = failed ? 0 : set_all(s->builder, &s->batch[s->used % BATCHES], &err);
-		pthread_mutex_lock(&s->lock);
-		s->failed |= status != 0;
-		if (status)
-			s->err = err;
-		s->used++;
-		s->busy = false;
-		if (s->made - s->used <= BATCHES / 2)  /* to wake it for each batch costs more than the batch */
-			pthread_cond_signal(&s->changed);
-	}
-	pthread_mutex_unlock(&s->lock);
-	return NULL;
-}
-
-/* ---- the model */
-
-/* The batch is full: the thread may have it, and there is room for the next one. */
-static int hand_over(struct sink_beside *s, struct error *err)
-{
-	pthread_mutex_lock(&s->lock);
-	s->made++;
-	if (s->made - s->used >= BATCHES / 2)  /* not for each: on few CPUs who is woken takes the waker's */
-		pthread_cond_signal(&s->changed);
-	while (s->made - s->used == BATCHES)
-		pthread_cond_wait(&s->changed, &s->lock);
-	s->batch[s->made % BATCHES].len = 0;
-	const bool failed = s->failed;
-	pthread_mutex_unlock(&s->lock);
-	if (failed && err)
-		*err = s->err;
-	return failed ? -1 : 0;
-}
-
-/* Empties the queue: what the thread has not begun is set here, which takes less time than to wait for it. */
 static int catch_up(struct sink_beside *s, struct error *err)
 {
-	pthread_mutex_lock(&s->lock);
-	while (s->busy)
-		pthread_cond_wait(&s->changed, &s->lock);
-	for (; !s->failed && s->used < s->made; s->used++)
-		s->failed = set_all(s->builder, &s->batch[s->used % BATCHES], &s->err) != 0;
-	struct change_batch *last = &s->batch[s->made % BATCHES];
-	if (!s->failed)
-		s->failed = set_all(s->builder, last, &s->err) != 0;
-	s->used = s->made;
-	last->len = 0;
-	const bool failed = s->failed;
-	pthread_mutex_unlock(&s->lock);
-	if (failed && err)
-		*err = s->err;
-	return failed ? -1 : 0;
+	return hand_over(s, 0, err);
 }
 
 static unsigned beside_state_set(void *to, const char *name, const char *const *state, unsigned n)
@@ -123,9 +68,9 @@ static uint32_t beside_attribute(void *to, const char *path, enum history_type t
 static int beside_set(void *to, int64_t t, uint32_t attr, int64_t value, struct error *err)
 {
 	struct sink_beside *s = to;
-	struct change_batch *batch = &s->batch[s->made % BATCHES];  /* only this thread changes `made` */
+	struct change_batch *batch = &s->batch[s->made % BATCHES];
 	batch->change[batch->len++] = (struct waiting_change){ t, value, attr };
-	return batch->len == CHANGES ? hand_over(s, err) : 0;
+	return batch->len == CHANGES ? hand_over(s, BATCHES - 1, err) : 0;
 }
 
 static int64_t beside_text(void *to, const char *text, struct error *err)
@@ -145,29 +90,16 @@ const struct model_sink_ops sink_beside = {
 	.state_set = beside_state_set, .attribute = beside_attribute, .set = beside_set, .text = beside_text,
 };
 
-/* ---- from its beginning to its end */
-
-static void release(struct sink_beside *s)
-{
-	pthread_cond_destroy(&s->changed);
-	pthread_mutex_destroy(&s->lock);
-	strtab_release(&s->text);
-	free(s->id);
-	free(s->batch);
-	free(s);
-}
-
-struct sink_beside *sink_beside_begin(struct history_builder *b)
+struct sink_beside *sink_beside_begin(struct history_builder *b, struct chores *chores)
 {
 	struct sink_beside *s = mem_new(1, sizeof *s);
-	*s = (struct sink_beside){ .builder = b, .batch = mem_new(BATCHES, sizeof *s->batch), .err = ERROR_INIT };
+	*s = (struct sink_beside){
+		.builder = b, .batch = mem_new(BATCHES, sizeof *s->batch), .chores = chores,
+		.chore = { .step = set_batch, .arg = s, .plenty = BATCHES / 2, .err = ERROR_INIT },
+	};
 	strtab_init(&s->text);
-	pthread_mutex_init(&s->lock, NULL);
-	pthread_cond_init(&s->changed, NULL);
-	if (parallel_thread(&s->thread, build, s) == 0)
-		return s;
-	release(s);
-	return NULL;
+	chores_add(chores, &s->chore);
+	return s;
 }
 
 int sink_beside_end(struct sink_beside *s, struct error *err)
@@ -175,11 +107,10 @@ int sink_beside_end(struct sink_beside *s, struct error *err)
 	if (!s)
 		return 0;
 	const int status = catch_up(s, err);
-	pthread_mutex_lock(&s->lock);
-	s->over = true;
-	pthread_cond_signal(&s->changed);
-	pthread_mutex_unlock(&s->lock);
-	pthread_join(s->thread, NULL);
-	release(s);
+	chores_remove(s->chores, &s->chore);
+	strtab_release(&s->text);
+	free(s->id);
+	free(s->batch);
+	free(s);
 	return status;
 }

@@ -1,4 +1,4 @@
-/* The history builder beside the model: what the model sets goes through a queue to a thread that sets it.
+/* The history builder beside the model: what the model sets goes through a queue and is set as a chore (base/chores.h).
  *
  * What has an answer (attributes, texts that were not asked for before) comes when the queue is empty, so the builder
  * gets the same calls in the same order as without: the same bytes.  Its first failure is told by whatever is called next,
@@ -6,13 +6,14 @@
 #ifndef STEALSCOPE_MODEL_SINK_BESIDE_H
 #define STEALSCOPE_MODEL_SINK_BESIDE_H
 
+#include "base/chores.h"
 #include "model/model_sink.h"
 
 struct sink_beside;
 
 extern const struct model_sink_ops sink_beside;  /* `to` is a struct sink_beside */
 
-struct sink_beside *sink_beside_begin(struct history_builder *b);  /* NULL: there is no other thread to be had */
-int sink_beside_end(struct sink_beside *s, struct error *err);     /* all is set; NULL is allowed */
+struct sink_beside *sink_beside_begin(struct history_builder *b, struct chores *chores);
+int sink_beside_end(struct sink_beside *s, struct error *err);  /* all is set; NULL is allowed */
 
 #endif
