@@ -17,6 +17,7 @@ took() {  # NAME command...: "NAME<tab>ms" of one run, its output in $tmp/out
 	printf '%s\t%s\n' "$name" $(( ($(date +%s%N) - begin) / 1000 )) | awk -F '\t' '{ print $1 "\t" $2 / 1000 }'
 }
 index() {  # TRACES WORKERS: its phases, and all of it
+	rm -f "$tmp/out.steal"  # to replace a file takes longer than to make one
 	took "$2 wall" "$builddir/stealscope" index "$1" -j "$2" -o "$tmp/out.steal" --timing
 	awk -F '  +' -v workers="$2" 'BEGIN { unit["s"] = 1000; unit["ms"] = 1; unit["us"] = 0.001 }
 		FNR > 2 && NF > 1 { split($2, time, " "); print workers " " $1 "\t" time[1] * unit[time[2]] }' "$tmp/out"
