@@ -17,6 +17,7 @@ struct sink_beside {
 	struct history_builder *builder;  /* whoever sets a batch uses it, or the model when all are set */
 	struct change_batch *batch;       /* BATCHES of them, taken in turn; the model fills number `made` */
 	size_t made;
+	size_t settled;                   /* of those it is known that they are set */
 	struct strtab text;               /* that the builder knows, and by which ids */
 	int64_t *id;
 	size_t ids, ids_cap;
@@ -40,16 +41,21 @@ static int set_batch(void *arg, size_t number, struct error *err)
 static int hand_over(struct sink_beside *s, size_t left, struct error *err)
 {
 	s->made++;
-	const size_t done = s->made > left ? s->made - left : 0;
-	if (chores_until(s->chores, &s->chore, s->made, done, err) < 0)
+	s->settled = s->made > left ? s->made - left : 0;
+	if (chores_until(s->chores, &s->chore, s->made, s->settled, err) < 0)
 		return -1;
 	s->batch[s->made % BATCHES].len = 0;
 	return 0;
 }
 
+/* What waits is set; where that is the last batch alone, here. */
 static int catch_up(struct sink_beside *s, struct error *err)
 {
-	return hand_over(s, 0, err);
+	if (s->settled < s->made)
+		return hand_over(s, 0, err);
+	const int status = set_batch(s, s->made, err);
+	s->batch[s->made % BATCHES].len = 0;
+	return status < 0 ? -1 : 0;
 }
 
 static unsigned beside_state_set(void *to, const char *name, const char *const *state, unsigned n)
