@@ -273,9 +273,10 @@ static const char *skip_folder(const struct tree *t, const char *path, uint32_t 
 
 static void keep_folder(struct tree *t, const char *path, uint32_t node)
 {
-	const char *end = strrchr(path, '/');
-	free(t->folder);
-	t->folder = mem_printf("%.*s", (int)(end - path), path);
+	const size_t n = (size_t)(strrchr(path, '/') - path);
+	t->folder = mem_resize(t->folder, n + 1, 1);
+	memcpy(t->folder, path, n);
+	t->folder[n] = '\0';
 	t->folder_node = tree_node(t, node).parent;
 }
 

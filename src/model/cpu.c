@@ -30,7 +30,7 @@ uint32_t cpu_attribute(struct machine *mc, uint32_t number, enum cpu_attr what)
 	const struct model *m = mc->model;
 	unsigned set = what == CPU_STATUS ? m->set_vcpu : what == CPU_OWNER ? m->set_owner :
 	               what == CPU_OUT_BY ? m->set_out_by : what == CPU_POLLING ? m->set_polling : 0;
-	char path[1024];
+	char path[NODE_LONGEST];
 	snprintf(path, sizeof path, "%s/" SCHEMA_CPUS "/" SCHEMA_CPU "%" PRIu32, mc->root, number);
 	return sink_attribute(&mc->model->sink, path, &cpu_schema[what], set);
 }

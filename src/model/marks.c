@@ -20,7 +20,7 @@ struct request_attrs {
 
 static uint32_t declare(struct machine *mc, int64_t id, enum request_attr what, unsigned set)
 {
-	char machine[600], path[1024];
+	char machine[600], path[NODE_LONGEST];
 	history_path(machine, sizeof machine, SCHEMA_REQUESTS, mc->name, (char *)NULL);
 	snprintf(path, sizeof path, "/%s/%" PRId64, machine + (*machine == '/'), id);
 	return sink_attribute(&mc->model->sink, path, &request_schema[what], set);

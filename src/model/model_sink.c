@@ -1,6 +1,6 @@
 #include "model/model_sink.h"
 
-#include <stdio.h>
+#include <string.h>
 
 unsigned sink_state_set(struct model_sink *s, const char *name, const char *const *state, unsigned n)
 {
@@ -12,10 +12,10 @@ _Static_assert((int)SCHEMA_STATE == HISTORY_STATE && (int)SCHEMA_INT == HISTORY_
 
 uint32_t sink_attribute(struct model_sink *s, const char *node, const struct schema_attr *a, unsigned set)
 {
-	char path[1100];
+	char path[NODE_LONGEST + 100];
 	if (s->failed)
 		return HISTORY_NONE;
-	snprintf(path, sizeof path, "%s/%s", node, a->name);
+	stpcpy(stpcpy(stpcpy(path, node), "/"), a->name);
 	uint32_t attr = s->ops->attribute(s->to, path, (enum history_type)a->type, set, &s->err);
 	s->failed = attr == HISTORY_NONE;
 	return attr;

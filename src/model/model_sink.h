@@ -26,7 +26,8 @@ struct model_sink {
 extern const struct model_sink_ops sink_history;  /* `to` is a struct history_builder */
 
 unsigned sink_state_set(struct model_sink *s, const char *name, const char *const *state, unsigned n);
-/* The attribute below a node: "/Host/Threads/42".  set: of a state. */
+#define NODE_LONGEST 1024
+/* The attribute below a node, "/Host/Threads/42", of less than NODE_LONGEST bytes.  set: of a state. */
 uint32_t sink_attribute(struct model_sink *s, const char *node, const struct schema_attr *attr, unsigned set);
 int64_t sink_id(struct model_sink *s, const char *text);  /* what to set for it; -1 after a failure */
 

@@ -144,6 +144,8 @@ struct machine {
 	struct map handler_name;  /* see irq.c */
 	struct map exit_name;   /* see untraced.c */
 	struct refills *refills;  /* of a host whose vCPUs have a quota, or NULL */
+	char node[NODE_LONGEST];  /* "/Host/Threads/42", of the thread whose attribute was declared last */
+	int32_t node_tid;       /* 0: of none */
 };
 
 struct model {

@@ -27,11 +27,23 @@ struct thread *thread_find(const struct machine *mc, int64_t tid)
 	return found ? (struct thread *)(uintptr_t)*found : NULL;
 }
 
-static __attribute__((noinline)) uint32_t declare(struct machine *mc, const char *root, int32_t tid, enum thread_attr what)
+static void node_of(char node[NODE_LONGEST], const char *root, int32_t tid)
 {
-	char path[1024];
-	snprintf(path, sizeof path, "%s/" SCHEMA_THREADS "/%" PRId32, root, tid);
-	return sink_attribute(&mc->model->sink, path, &thread_schema[what], what == THREAD_STATUS ? mc->model->set_thread : 0);
+	snprintf(node, NODE_LONGEST, "%s/" SCHEMA_THREADS "/%" PRId32, root, tid);
+}
+
+static uint32_t declare_at(struct model *m, const char *node, enum thread_attr what)
+{
+	return sink_attribute(&m->sink, node, &thread_schema[what], what == THREAD_STATUS ? m->set_thread : 0);
+}
+
+/* Mostly of the same thread as the one before. */
+static __attribute__((noinline)) uint32_t declare(struct machine *mc, int32_t tid, enum thread_attr what)
+{
+	if (mc->node_tid != tid)
+		node_of(mc->node, mc->root, tid);
+	mc->node_tid = tid;
+	return declare_at(mc->model, mc->node, what);
 }
 
 static void container_root(char *root, size_t size, const struct thread *th)
@@ -44,21 +56,22 @@ static void container_root(char *root, size_t size, const struct thread *th)
 static uint32_t attribute(struct machine *mc, struct thread *th, enum thread_attr what)
 {
 	if (th->attr[what] == HISTORY_NONE)
-		th->attr[what] = declare(mc, mc->root, th->tid, what);
+		th->attr[what] = declare(mc, th->tid, what);
 	return th->attr[what];
 }
 
-static __attribute__((noinline)) uint32_t declare_mirror(struct machine *mc, const struct thread *th, enum thread_attr what)
+static __attribute__((noinline)) uint32_t declare_mirror(struct model *m, const struct thread *th, enum thread_attr what)
 {
-	char root[64];
+	char root[64], node[NODE_LONGEST];
 	container_root(root, sizeof root, th);
-	return declare(mc, root, th->tid, what);
+	node_of(node, root, th->tid);
+	return declare_at(m, node, what);
 }
 
 static uint32_t mirror(struct machine *mc, struct thread *th, enum thread_attr what)
 {
 	if (th->mirror[what] == HISTORY_NONE)
-		th->mirror[what] = declare_mirror(mc, th, what);
+		th->mirror[what] = declare_mirror(mc->model, th, what);
 	return th->mirror[what];
 }
 
