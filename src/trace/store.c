@@ -94,6 +94,8 @@ static INLINE const unsigned char *get_lengths(const unsigned char *p, unsigned 
 /* All of them together, ABSENT is 0. */
 static INLINE unsigned lengths_sum(uint64_t lengths)
 {
+	if (!lengths)  /* most of those that nobody wants have no arguments */
+		return 0;
 	const uint64_t absent = lengths & lengths >> 1 & lengths >> 2 & lengths >> 3 & 0x1111111111111111U;
 	lengths -= absent * ABSENT;
 	lengths = (lengths & 0x0f0f0f0f0f0f0f0fU) + (lengths >> 4 & 0x0f0f0f0f0f0f0f0fU);
