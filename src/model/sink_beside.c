@@ -41,10 +41,12 @@ static int set_batch(void *arg, size_t number, struct error *err)
 static int hand_over(struct sink_beside *s, size_t left, struct error *err)
 {
 	s->made++;
-	s->settled = s->made > left ? s->made - left : 0;
-	if (chores_until(s->chores, &s->chore, s->made, s->settled, err) < 0)
-		return -1;
+	const size_t settled = s->made > left ? s->made - left : 0;
+	const int status = chores_until(s->chores, &s->chore, s->made, settled, err);
 	s->batch[s->made % BATCHES].len = 0;
+	if (status < 0)
+		return -1;
+	s->settled = settled;
 	return 0;
 }
 
