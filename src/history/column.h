@@ -92,14 +92,46 @@ static inline void column_part(const struct packed_column *c, uint64_t *x, unsig
 			x[i - from] = get64(c->packed + 8 * (size_t)i);
 		return;
 	}
-	for (; to - from >= 8; from += 8, x += 8)
-		column_eight(c, x, from, exception);
-	uint64_t mask = (UINT64_C(1) << c->width) - 1;
-	size_t bit = (size_t)from * c->width;
-	for (unsigned i = from; i < to; i++, bit += c->width)
-		x[i - from] = get64(c->packed + bit / 8) >> bit % 8 & mask;
-	for (; *exception < c->exceptions && c->place[*exception] < to; ++*exception)
-		x[c->place[*exception] - from] |= packed_get(c->high, c->high_width, *exception) << c->width;
+	const unsigned w = c->width, n = to - from;
+	const uint64_t mask = (UINT64_C(1) << w) - 1;
+	const uint8_t *p = c->packed;
+	size_t bit = (size_t)from * w;
+	unsigned i = 0;
+	/* Of numbers so narrow, several are in 8 bytes. */
+	if (w <= 7)
+		for (; i + 8 <= n; i += 8, bit += 8 * w) {
+			const uint64_t one = get64(p + bit / 8) >> bit % 8, two = one >> w, three = two >> w, four = three >> w,
+				five = four >> w, six = five >> w, seven = six >> w;
+			x[i] = one & mask;
+			x[i + 1] = two & mask;
+			x[i + 2] = three & mask;
+			x[i + 3] = four & mask;
+			x[i + 4] = five & mask;
+			x[i + 5] = six & mask;
+			x[i + 6] = seven & mask;
+			x[i + 7] = seven >> w & mask;
+		}
+	else if (w <= 19)
+		for (; i + 3 <= n; i += 3, bit += 3 * w) {
+			const uint64_t three = get64(p + bit / 8) >> bit % 8, two = three >> w;
+			x[i] = three & mask;
+			x[i + 1] = two & mask;
+			x[i + 2] = two >> w & mask;
+		}
+	else if (w <= 28)
+		for (; i + 2 <= n; i += 2, bit += 2 * w) {
+			const uint64_t two = get64(p + bit / 8) >> bit % 8;
+			x[i] = two & mask;
+			x[i + 1] = two >> w & mask;
+		}
+	for (; i < n; i++, bit += w)
+		x[i] = get64(p + bit / 8) >> bit % 8 & mask;
+	const uint64_t high_mask = c->high_width < 64 ? (UINT64_C(1) << c->high_width) - 1 : UINT64_MAX;
+	unsigned e = *exception;
+	bit = (size_t)e * c->high_width;
+	for (; e < c->exceptions && c->place[e] < to; e++, bit += c->high_width)
+		x[c->place[e] - from] |= (get64(c->high + bit / 8) >> bit % 8 & high_mask) << w;
+	*exception = e;
 }
 
 /* The first `count` numbers into x. */
