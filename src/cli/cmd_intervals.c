@@ -17,6 +17,7 @@ static const struct column columns[] = {
 };
 
 #define REF_TEXT 600  /* bytes: a machine's name and a number */
+#define BATCH 64      /* intervals that are read at once */
 
 /* The value as people name it. */
 static struct value value_of(const struct history *h, uint32_t attr, int64_t v, char buf[REF_TEXT])
@@ -100,12 +101,14 @@ static int print_intervals(struct scene *s, const char *path, struct report_how 
 		return -1;
 	scene_about(s, machine_of(&s->topo, path, &who) ? &who : NULL, how);
 	struct report *r = report_begin(stdout, how, &shape, &s->origin);
-	struct interval iv;
+	struct interval iv[BATCH];
 	int rc;
-	while ((rc = history_range_next(&c, &iv, err)) == 1) {
-		char buf[REF_TEXT];
-		report_row(r, (struct value[]){ VAL_INT(iv.start), VAL_INT(iv.end), value_of(h, attr, iv.value, buf) });
-	}
+	while ((rc = history_range_read(&c, iv, BATCH, err)) > 0)
+		for (int i = 0; i < rc; i++) {
+			char buf[REF_TEXT];
+			report_row(r, (struct value[]){ VAL_INT(iv[i].start), VAL_INT(iv[i].end),
+			                                value_of(h, attr, iv[i].value, buf) });
+		}
 	return report_end(r, rc < 0 ? NULL : err) ? -1 : rc;
 }
 
