@@ -1,6 +1,7 @@
 """An independent reader of history files, written from stealscope-history(5) alone.
 
 Slow and complete: it checks every checksum, decodes every chunk and recomputes every sum of the index."""
+import bisect
 import struct
 
 
@@ -33,7 +34,7 @@ def check(condition, what):
 
 
 SECTIONS = 'chunks index attributes sets strings meta sums sums2'.split()
-STATE, INT, STRING, REF, INNER = 0, 1, 2, 3, 255
+STATE, INT, STRING, REF, INNER = 0, 1, 2, 3, 7
 NULL = 31
 
 
@@ -68,8 +69,20 @@ def column(data, at, n, width, exceptions):
     return numbers, at
 
 
-def chunk(data, kind, start, end):
-    """Returns the intervals of a chunk as [start, end, value]; None is null."""
+def told(counts, start, end, leader):
+    """The durations, less 1, of a chunk that counts intervals of another attribute, which start at those times."""
+    at, durations = bisect.bisect_right(leader, start) - 1, []
+    check(at >= 0, 'an echo begins before its leader')
+    for count in counts:
+        at += count + 1
+        check(count <= 4096 and at < len(leader) and leader[at] <= end, 'what an echo counts')
+        durations.append(leader[at] - start - 1)
+        start = leader[at]
+    return durations
+
+
+def chunk(data, kind, start, end, leader):
+    """Returns the intervals of a chunk as [start, end, value]; None is null.  leader(): see told()."""
     n, flags, extra = data[0] + 1, data[5], data[4]
     at = 6 + (flags >> 4)
     base = int.from_bytes(data[6:at], 'little', signed=True)
@@ -83,6 +96,9 @@ def chunk(data, kind, start, end):
     durations, at = column(data, at, n if flags & 4 else n - 1, data[1], data[2])
     codes, at = column(data, at, n, data[3], extra)
     check(at == len(data), 'size of a chunk')
+    if flags & 8:
+        check(kind != STATE and len(durations) < n, 'an echo')
+        durations = told(durations, start, end, leader())
     check(len(durations) < n or sum(durations) + n == end - start + 1, 'durations of a whole chunk')
     intervals = []
     for i, code in enumerate(codes):
@@ -108,9 +124,9 @@ class History:
         check(data[:8] == b'\x89STLH\r\n\x1a', 'magic')
         (version, self.block, size, self.begin, self.end, self.intervals, self.chunks,
          self.attributes, self.sets, self.metas, sums2_crc) = struct.unpack_from('<IIQqqQQIIII', data, 8)
-        check(version == 3 and size == len(data), 'version or size')
+        check(version == 4 and size == len(data), 'version or size')
         check(crc32c(data[:252]) == struct.unpack_from('<I', data, 252)[0], 'checksum of the header')
-        self.at, self.size = {}, {}
+        self.at, self.size, self.starts = {}, {}, {}
         behind = 256
         for i, name in enumerate(SECTIONS):
             self.at[name], self.size[name] = struct.unpack_from('<QQ', data, 72 + 16 * i)
@@ -150,8 +166,11 @@ class History:
         return [self.string(n) for n in struct.unpack_from('<%dI' % count, self.data, at + 8)]
 
     def attribute(self, number):
-        names = 'parent name child children chunks mask index type zero set zero2'.split()
-        return dict(zip(names, struct.unpack_from('<IIIIIIQBBHI', self.data, self.at['attributes'] + 40 * number)))
+        names = 'parent name child children chunks of index'.split()
+        a = dict(zip(names, struct.unpack_from('<IIIIIIQ', self.data, self.at['attributes'] + 32 * number)))
+        a['type'], a['set'], a['index'] = a['index'] & 7, a['index'] >> 48, a['index'] & 0xFFFFFFFFFFF8
+        a['mask'], a['leader'] = (a['of'], 0) if a['type'] == STATE else (0, a['of'])
+        return a
 
     def path(self, number):
         a = self.attribute(number)
@@ -159,6 +178,15 @@ class History:
             return ''
         name = self.string(a['name']).decode('utf-8', 'surrogateescape')
         return self.path(a['parent']) + '/' + name.replace('%', '%25').replace('/', '%2f')
+
+    def starts_of(self, leader):
+        """When the intervals of an attribute begin that others echo: what it was before its first change is none."""
+        if leader not in self.starts:
+            check(0 < leader < self.attributes and self.attribute(leader)['type'] == STATE, 'a leader')
+            a = self.attribute(leader)
+            first = struct.unpack_from('<q', self.data, a['index'])[0] if a['chunks'] else self.end + 1
+            self.starts[leader] = [iv[0] for iv in self.intervals_of(leader) if iv[0] >= first]
+        return self.starts[leader]
 
     def intervals_of(self, number):
         a = self.attribute(number)
@@ -174,7 +202,7 @@ class History:
             check(all(total[s] == sum_ for s, sum_ in zip(states, sums)), 'sums of the index')
             offset, size = place & (1 << 48) - 1, place >> 48
             end = starts[k + 1] - 1 if k + 1 < len(starts) else self.end
-            intervals = chunk(self.data[offset:offset + size], a['type'], start, end)
+            intervals = chunk(self.data[offset:offset + size], a['type'], start, end, lambda: self.starts_of(a['leader']))
             for iv in intervals:
                 if a['type'] == STATE:
                     state = NULL if iv[2] is None else iv[2]

@@ -171,6 +171,15 @@ uint64_t history_walk(const struct history *h, uint64_t budget, struct error *er
 	return w.digest;
 }
 
+unsigned history_echoes(const uint8_t *file)
+{
+	const uint8_t *record = file + get64(file + HEADER_SECTION + 16 * SECTION_ATTRIBUTES);
+	unsigned n = 0;
+	for (uint32_t i = 0; i < get32(file + HEADER_ATTRIBUTES); i++, record += ATTR_BYTES)
+		n += INDEX_TYPE(get64(record + ATTR_INDEX)) != HISTORY_STATE && get32(record + ATTR_LEADER) != 0;
+	return n;
+}
+
 void history_repair_sums(uint8_t *file, size_t size)
 {
 	struct crc32c crc;

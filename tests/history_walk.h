@@ -14,5 +14,7 @@ uint64_t history_walk(const struct history *h, uint64_t budget, struct error *er
 
 /* Makes all checksums of a changed file right again, as far as its header still makes sense. */
 void history_repair_sums(uint8_t *file, size_t size);
+/* How many attributes of a sound file have chunks that count the intervals of another one. */
+unsigned history_echoes(const uint8_t *file);
 
 #endif

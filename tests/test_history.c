@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "history/history.h"
+#include "history_walk.h"
 
 struct rng { uint64_t s; };
 
@@ -149,6 +150,7 @@ static void build(struct world *w, const char *path, uint64_t seed, size_t chang
 	w->states = (unsigned)(below(&r, 2) ? 1 + below(&r, 31) : 3);
 	unsigned set = history_state_set(b, "letters", letters, w->states);
 	int64_t t = below(&r, 2) ? 1700000000000000000 : -500;
+	const bool together = below(&r, 2);
 	w->begin = t - (int64_t)below(&r, 2) * 1000;
 	size_t most = 1 + below(&r, COUNT(w->row));
 	for (size_t i = 0; i < changes || w->rows < most; i++) {
@@ -165,7 +167,14 @@ static void build(struct world *w, const char *path, uint64_t seed, size_t chang
 		}
 		struct world_row *row = &w->row[k];
 		int64_t last = row->len ? row->iv[row->len - 1].start : t, late = t - random_gap(&r);
-		change(w, b, &r, row, below(&r, 3) ? t : late > last ? late : last);
+		const int64_t at = below(&r, 3) ? t : late > last ? late : last;
+		change(w, b, &r, row, at);
+		/* What stands beside a state, and changes with it. */
+		for (size_t o = k % 3; together && row->type == HISTORY_STATE && o < w->rows; o += 3) {
+			struct world_row *other = &w->row[o];
+			if (other->type != HISTORY_STATE && below(&r, 2) && (!other->len || other->iv[other->len - 1].start <= at))
+				change(w, b, &r, other, at);
+		}
 	}
 	w->end = t + (int64_t)below(&r, 2) * 77;
 	assert_int_equal(history_meta_set(b, "seed", &seed, sizeof seed), 0);
@@ -328,13 +337,25 @@ static void check_world(struct world *w, const char *path, uint64_t seed)
 	history_close(h);
 }
 
+/* How many attributes of the file echo another one. */
+static unsigned echoes(const char *path)
+{
+	static uint8_t bytes[1 << 22];
+	FILE *f = fopen(path, "rb");
+	assert_non_null(f);
+	assert_in_range(fread(bytes, 1, sizeof bytes, f), 1, sizeof bytes - 1);
+	fclose(f);
+	return history_echoes(bytes);
+}
+
 static void test_random(void **state)
 {
 	(void)state;
+	unsigned echoing = 0;
 	for (uint64_t seed = 1; seed <= 400; seed++) {
 		struct rng r = { seed * 7919 };
 		struct history_options options = {
-			.memory = below(&r, 3) ? 65536 : 0, .chunk = (unsigned)(1 + below(&r, 2) * below(&r, 9)),
+			.memory = below(&r, 2) ? 65536 : 0, .chunk = (unsigned)(1 + below(&r, 2) * below(&r, 9)),
 			.block = 64u << below(&r, 4),
 		};
 		if (!below(&r, 8))
@@ -342,8 +363,10 @@ static void test_random(void **state)
 		struct world w;
 		build(&w, "test_history.tmp", seed, below(&r, 4) ? below(&r, 300) : below(&r, 8) ? 20 : 20000, options);
 		check_world(&w, "test_history.tmp", seed);
+		echoing += echoes("test_history.tmp");
 		world_release(&w);
 	}
+	assert_in_range(echoing, 20, 4000);
 	unlink("test_history.tmp");
 }
 

@@ -451,9 +451,9 @@ static void test_chunks(void **state)
 			sum += less[i] + 1;
 		}
 		int64_t begin = -TIME_LIMIT, at = begin;
-		size_t size = chunk_put(bytes, (uint64_t[CHUNK_MAX]){ 0 }, value, 1, is_state);
+		size_t size = chunk_put(bytes, (uint64_t[CHUNK_MAX]){ 0 }, value, 1, is_state, false);
 		assert_true(size >= CHUNK_HEADER);
-		size = chunk_put(bytes, less, value, n, is_state);
+		size = chunk_put(bytes, less, value, n, is_state, false);
 		assert_true(size <= CHUNK_BYTES_MAX);
 		struct chunk c;
 		int64_t end = (int64_t)((uint64_t)begin + sum - 1);
@@ -483,7 +483,7 @@ static void test_dictionary(void **state)
 	struct chunk c;
 	for (unsigned i = 0; i < CHUNK_MAX; i++)
 		value[i] = (int64_t)(i % CHUNK_DICT_MAX) << 50;
-	size_t size = chunk_put(bytes, less, value, CHUNK_MAX, false);
+	size_t size = chunk_put(bytes, less, value, CHUNK_MAX, false, false);
 	assert_null(chunk_parse(&c, bytes, size, false, 0, CHUNK_MAX - 1));
 	assert_int_equal(c.dict_size, CHUNK_DICT_MAX);
 	const size_t place = (size_t)(c.dict - bytes) + c.dict_size * c.dict_bytes;

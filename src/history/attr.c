@@ -9,11 +9,12 @@ int attr_open(struct attr *a, const struct history *h, uint32_t id, struct error
 	if (file_check(h, SECTION_ATTRIBUTES, at, ATTR_BYTES, err))
 		return -1;
 	const uint8_t *r = h->map + at;
-	unsigned type = r[ATTR_TYPE];
+	const uint64_t index = get64(r + ATTR_INDEX);
+	const unsigned type = INDEX_TYPE(index);
 	*a = (struct attr){
 		.h = h, .id = id, .parent = get32(r + ATTR_PARENT), .name = get32(r + ATTR_NAME),
 		.child = get32(r + ATTR_CHILD), .children = get32(r + ATTR_CHILDREN), .chunks = get32(r + ATTR_CHUNKS),
-		.mask = get32(r + ATTR_MASK), .index = get64(r + ATTR_INDEX), .set = get16(r + ATTR_SET),
+		.mask = get32(r + ATTR_MASK), .index = INDEX_OFFSET(index), .set = INDEX_SET(index),
 		.type = type == ATTR_INNER ? -1 : (int)type,
 	};
 	if ((type > HISTORY_REF && type != ATTR_INNER) || (type == HISTORY_STATE && a->set >= h->sets) ||
@@ -109,6 +110,72 @@ int attr_damaged(const struct attr *a, uint32_t chunk, const char *why, struct e
 	return file_damaged(a->h, PLACE_OFFSET(get64(a->rows + (uint64_t)a->row * chunk + ROW_PLACE)), why, err);
 }
 
+/* The chunk of another attribute in which it is on its way. */
+struct leader {
+	struct attr a;
+	uint32_t k;
+	size_t n;                  /* intervals */
+	int64_t start;
+	uint64_t less[CHUNK_MAX];  /* durations - 1 of all but the last */
+};
+
+static int leader_load(struct leader *l, uint32_t k, struct error *err)
+{
+	struct chunk c;
+	if (attr_chunk(&l->a, k, &c, err))
+		return -1;
+	column_get(&c.duration, l->less, c.n - 1);
+	l->k = k;
+	l->n = c.n;
+	l->start = c.start;
+	return 0;
+}
+
+/* To the chunk that holds t. */
+static int leader_seek(struct leader *l, const struct attr *follower, int64_t t, struct error *err)
+{
+	uint32_t k;
+	if (attr_open_states(&l->a, follower->h, follower->leader, err) || attr_seek(&l->a, t, &k, err))
+		return -1;
+	return k < l->a.chunks ? leader_load(l, k, err)
+	                       : file_damaged(l->a.h, l->a.index, "an attribute begins after one that echoes it", err);
+}
+
+/* Puts durations in the place of what an echo counts. */
+static int tell_durations(const struct attr *a, uint32_t k, struct chunk *c, struct error *err)
+{
+	struct leader l;
+	uint64_t skipped[CHUNK_MAX];
+	const size_t n = c->n - 1;
+	size_t at = 0, to;
+	column_get(&c->duration, skipped, c->n - 1);
+	if (leader_seek(&l, a, c->start, err))
+		return -1;
+	uint64_t before = (uint64_t)c->start - (uint64_t)l.start, had = (uint64_t)c->end - (uint64_t)c->start;
+	while (at + 1 < l.n && l.less[at] < before)
+		before -= l.less[at++] + 1;
+	uint64_t left = had + before;  /* from the start of an interval of the leader to the end of the chunk */
+	for (size_t i = 0; i < n; i++, had = left) {
+		for (to = at + skipped[i] + 1; to >= l.n; at = 0) {
+			to -= l.n;
+			if (skipped[i] > CHUNK_SKIP_MAX || l.k + 1 == l.a.chunks || attr_start(&l.a, l.k + 1) > c->end)
+				return attr_damaged(a, k, "an echo counts more than there is", err);
+			if (leader_load(&l, l.k + 1, err))
+				return -1;
+			left = (uint64_t)c->end - (uint64_t)l.start;
+		}
+		for (; at < to; at++) {
+			if (l.less[at] >= left)
+				return attr_damaged(a, k, "an echo counts more than there is", err);
+			left -= l.less[at] + 1;
+		}
+		put64(c->told + 8 * i, had - left - 1);
+	}
+	c->duration = (struct packed_column){ .packed = c->told, .n = c->n - 1, .width = 64 };
+	c->echo = false;
+	return 0;
+}
+
 int attr_chunk(const struct attr *a, uint32_t i, struct chunk *c, struct error *err)
 {
 	const struct history *h = a->h;
@@ -122,5 +189,7 @@ int attr_chunk(const struct attr *a, uint32_t i, struct chunk *c, struct error *
 	if (file_check(h, SECTION_CHUNKS, offset, PLACE_SIZE(place), err))
 		return -1;
 	const char *why = chunk_parse(c, h->map + offset, PLACE_SIZE(place), a->type == HISTORY_STATE, start, end);
-	return why ? file_damaged(h, offset, why, err) : 0;
+	if (why)
+		return file_damaged(h, offset, why, err);
+	return c->echo ? tell_durations(a, i, c, err) : 0;
 }

@@ -1,13 +1,14 @@
 /* Building a history: changes come in by time and leave as chunks, by attribute.
  *
  * Each attribute holds back its last closed interval and keeps the ones before in a chain of slabs; a full chain
- * becomes a chunk at once.  Those that have filled a chunk will fill more, and get plain arrays instead.  When the slabs
- * run out, the longest chains are flushed until half of the pool is free, so that hot attributes get full chunks and cold
- * ones few.  A change costs O(1) plus its share of a chunk; memory is the pool, the arrays, and what is resident of names
+ * becomes a chunk at once.  Those that have filled a chunk will fill more, and get plain arrays instead, and chunks twice
+ * as long unless sums are taken from them.  When the slabs run out, the longest chains are flushed until half of the pool
+ * is free, so that hot attributes get full chunks and cold ones few.  A change costs O(1) plus its share of a chunk; memory is the pool, the arrays, and what is resident of names
  * and attributes (paged.h). */
 #include "history/history.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -17,7 +18,7 @@
 #define MEMORY_DEFAULT ((size_t)128 << 20)
 #define MEMORY_MIN ((size_t)64 << 10)
 #define NAME_SHOWN 256  /* bytes of a name in a message */
-#define HOT_SHARE 32  /* one part in so many of the memory */
+#define HOT_SHARE 16  /* one part in so many of the memory */
 
 void builder_free_hot(struct history_builder *b)
 {
@@ -30,6 +31,9 @@ static void free_builder(struct history_builder *b)
 	out_discard(&b->out);
 	pool_release(&b->pool);
 	builder_free_hot(b);
+	for (uint32_t i = 0; i < b->hots; i++)
+		free(b->row[i].past);
+	free(b->row);
 	tree_release(&b->tree);
 	paged_release(&b->leaf);
 	pages_release(&b->pager);
@@ -57,6 +61,7 @@ struct history_builder *history_create(const char *path, const struct history_op
 	if (b->memory < MEMORY_MIN)
 		b->memory = MEMORY_MIN;
 	b->chunk = o->chunk && o->chunk < CHUNK_MAX ? o->chunk : o->chunk ? CHUNK_MAX : CHUNK_DEFAULT;
+	b->wide = 2 * b->chunk < CHUNK_MAX ? 2 * b->chunk : CHUNK_MAX;
 	pages_init(&b->pager, b->memory / 2, &b->out, &b->failed, &b->failure);
 	tree_init(&b->tree, &b->pager);
 	paged_init(&b->leaf, &b->pager);
@@ -76,8 +81,10 @@ struct history_builder *history_create(const char *path, const struct history_op
 		return NULL;
 	}
 	b->spill = mem_new(SPILL_BUFFER, 1);
-	b->hot_limit = (uint32_t)(b->memory / HOT_SHARE / (b->chunk * sizeof *b->hot));
-	b->hot = mem_new((size_t)b->hot_limit * (b->chunk + 1) + 1, sizeof *b->hot);
+	b->hot_limit = (uint32_t)(b->memory / HOT_SHARE / (b->wide * sizeof *b->hot));
+	b->hot = mem_new((size_t)b->hot_limit * (b->wide + 1) + 1, sizeof *b->hot);
+	b->row = mem_new((size_t)b->hot_limit + 1, sizeof *b->row);
+	b->lead_limit = (uint32_t)(b->memory / HOT_SHARE / (PAST_KEPT * sizeof *b->row->past));
 	return b;
 }
 
@@ -141,7 +148,7 @@ uint32_t history_attribute(struct history_builder *b, const char *path, enum his
 	PAGED_EDIT(&b->tree.node, struct node, node)->leaf = known;
 	PAGED_ROOM(&b->leaf, struct leaf, b->leaves);
 	*leaf_at(b, known) = (struct leaf){
-		.start = UNSET, .value = HISTORY_NULL, .type = (uint8_t)type, .set = (uint16_t)set,
+		.start = UNSET, .value = HISTORY_NULL, .type = (uint8_t)type, .set = (uint16_t)set, .node = node,
 		.states = type == HISTORY_STATE ? (uint8_t)b->set[set].n : 0,
 	};
 	return b->failed ? (uint32_t)fail(b, err) : known;
@@ -168,9 +175,16 @@ static int spill(struct history_builder *b, const struct spill *s, const int64_t
 	return 0;
 }
 
-/* Writes n intervals that end before `next` as a chunk; of: as in struct spill. */
-static int write_chunk(struct history_builder *b, struct leaf *leaf, uint32_t of, uint64_t *duration, int64_t *value,
-                       unsigned n, int64_t next, struct error *err)
+int builder_check_place(struct history_builder *b, struct error *err)
+{
+	const uint64_t at = out_tell(&b->out);
+	if (at == PLACE_OFFSET(at))
+		return 0;
+	return error_set(err, STATUS_INPUT, NULL, "cannot write %s: it would be larger than 256 TiB", b->out.path);
+}
+
+int builder_write_chunk(struct history_builder *b, struct leaf *leaf, uint32_t of, uint64_t *duration, int64_t *value,
+                        uint64_t *skipped, unsigned n, int64_t next, struct error *err)
 {
 	bool state = leaf->type == HISTORY_STATE;
 	struct spill s = { .of = of };
@@ -192,9 +206,9 @@ static int write_chunk(struct history_builder *b, struct leaf *leaf, uint32_t of
 	if (!p)
 		return -1;
 	uint64_t offset = out_tell(&b->out);
-	if (offset != PLACE_OFFSET(offset))
-		return error_set(err, STATUS_INPUT, NULL, "cannot write %s: it would be larger than 256 TiB", b->out.path);
-	size_t size = chunk_put(p, duration, value, n, state);
+	if (builder_check_place(b, err))
+		return -1;
+	size_t size = chunk_put(p, skipped ? skipped : duration, value, n, state, skipped);
 	out_commit(&b->out, size);
 	s.place = offset | (uint64_t)size << 48;
 	leaf->mask |= s.mask;
@@ -212,7 +226,7 @@ static int flush_chain(struct history_builder *b, struct leaf *leaf, uint32_t id
 	const unsigned n = leaf->pending;
 	leaf->pending = 0;
 	pool_take(&b->pool, &leaf->chain, duration, value, n);
-	return write_chunk(b, leaf, id, duration, value, n, leaf->has_prev ? leaf->prev_start : leaf->start, err);
+	return builder_write_chunk(b, leaf, id, duration, value, NULL, n, leaf->has_prev ? leaf->prev_start : leaf->start, err);
 }
 
 /* Flushes the chains of at least so many intervals, and at least one. */
@@ -264,8 +278,7 @@ static inline void keep(const struct history_builder *b, struct leaf *leaf, int6
 	b->hot[leaf->row + leaf->pending++] = (struct kept){ start, value };
 }
 
-/* Copies n intervals of a row, each of which ends where the next one begins. */
-static void row_take(const struct kept *row, unsigned n, int64_t next, uint64_t *duration, int64_t *value)
+void builder_take_row(const struct kept *row, unsigned n, int64_t next, uint64_t *duration, int64_t *value)
 {
 	for (; n-- > 0; next = row[n].start) {
 		duration[n] = (uint64_t)next - (uint64_t)row[n].start;
@@ -273,17 +286,22 @@ static void row_take(const struct kept *row, unsigned n, int64_t next, uint64_t 
 	}
 }
 
-/* Writes the row but for what is held back. */
+/* Writes the row but for what is held back; of what echoes another attribute, as much as that has told. */
 static int flush_row(struct history_builder *b, struct leaf *leaf, uint32_t id, struct error *err)
 {
-	uint64_t duration[CHUNK_MAX];
+	uint64_t duration[CHUNK_MAX], skipped[CHUNK_MAX];
 	int64_t value[CHUNK_MAX];
+	struct hot_row *const is = builder_row(b, leaf);
 	struct kept *const row = b->hot + leaf->row;
-	const unsigned n = leaf->pending - 1u;
-	row_take(row, n, row[n].start, duration, value);
-	row[0] = row[n];
-	leaf->pending = 1;
-	return write_chunk(b, leaf, id, duration, value, n, row[0].start, err);
+	unsigned n = leaf->pending - 1u;
+	const unsigned echo = echo_count(is, row, n, skipped);
+	n = echo ? echo : n;
+	is->echoes |= echo != 0;
+	echo_keep(is, row, n);
+	builder_take_row(row, n, row[n].start, duration, value);
+	leaf->pending = (uint16_t)(leaf->pending - n);
+	memmove(row, row + n, leaf->pending * sizeof *row);
+	return builder_write_chunk(b, leaf, id, duration, value, echo ? skipped : NULL, n, row[0].start, err);
 }
 
 /* Makes the open interval the one held back; that before goes into the chain.  When the chain is full it is written, and
@@ -296,9 +314,11 @@ static struct leaf *hold_back(struct history_builder *b, struct leaf *leaf, uint
 		if (b->hots < b->hot_limit) {
 			leaf->is_hot = true;
 			leaf->has_prev = false;
-			leaf->row = (size_t)b->hots++ * (b->chunk + 1);
+			b->row[b->hots].leaf = id;
+			leaf->row = b->hots++ * (b->wide + 1);
 			keep(b, leaf, leaf->prev_start, leaf->prev_value);
-			return leaf;
+			echo_find_leader(b, id);
+			return leaf_at(b, id);
 		}
 	}
 	if (leaf->has_prev) {
@@ -354,7 +374,7 @@ static inline int change(struct history_builder *b, struct leaf *leaf, uint32_t 
 {
 	if (leaf->value == value)
 		return 0;
-	if (!leaf->is_hot || leaf->pending > b->chunk || t <= leaf->start)
+	if (!leaf->is_hot || leaf->pending > builder_chunk(b, leaf) || t <= leaf->start)
 		return begin(b, leaf, id, t, value, err);
 	keep(b, leaf, leaf->start, leaf->value);
 	leaf->start = t;
@@ -365,10 +385,7 @@ static inline int change(struct history_builder *b, struct leaf *leaf, uint32_t 
 /* The name of an attribute for a message. */
 static const char *leaf_name(struct history_builder *b, uint32_t attr, char name[NAME_SHOWN])
 {
-	struct node n = { .leaf = NONE };
-	for (uint32_t i = 0; i < b->tree.nodes && n.leaf != attr; i++)
-		n = tree_node(&b->tree, i);
-	tree_text(&b->tree, n.name, name, NAME_SHOWN);
+	tree_text(&b->tree, tree_node(&b->tree, leaf_at(b, attr)->node).name, name, NAME_SHOWN);
 	name[NAME_SHOWN - 1] = '\0';
 	return name;
 }
@@ -483,41 +500,6 @@ int history_set_window(struct history_builder *b, int64_t begin, int64_t end)
 	put64(bytes, (uint64_t)begin);
 	put64(bytes + 8, (uint64_t)end);
 	return history_meta_set(b, HISTORY_WINDOW, bytes, sizeof bytes);
-}
-
-int builder_close_leaf(struct history_builder *b, struct leaf *leaf, uint32_t attr, int64_t end, struct error *err)
-{
-	if (leaf->start == UNSET)
-		return 0;
-	uint64_t duration[CHUNK_MAX + 2];
-	int64_t value[CHUNK_MAX + 2];
-	int64_t next = end + 1;
-	unsigned n = leaf->pending;
-	if (leaf->is_hot)
-		row_take(b->hot + leaf->row, n, leaf->start, duration, value);
-	else
-		pool_take(&b->pool, &leaf->chain, duration, value, n);
-	if (leaf->has_prev) {
-		duration[n] = (uint64_t)leaf->start - (uint64_t)leaf->prev_start;
-		value[n++] = leaf->prev_value;
-	}
-	duration[n] = (uint64_t)next - (uint64_t)leaf->start;
-	value[n++] = leaf->value;
-	leaf->pending = 0;
-	/* At most two intervals more than a chunk: what is too much makes a chunk of its own. */
-	unsigned chunk = b->chunk;
-	while (n) {
-		unsigned m = n < chunk ? n : chunk;
-		int64_t until = next;
-		for (unsigned i = m; i < n; i++)
-			until = (int64_t)((uint64_t)until - duration[i]);
-		if (write_chunk(b, leaf, attr, duration, value, m, until, err))
-			return -1;
-		n -= m;
-		memmove(duration, duration + m, n * sizeof *duration);
-		memmove(value, value + m, n * sizeof *value);
-	}
-	return 0;
 }
 
 int history_finish(struct history_builder *b, int64_t begin, int64_t end, struct error *err)

@@ -20,8 +20,9 @@ struct leaf {
 	};
 	union {
 		struct chain chain;
-		size_t row;              /* where is_hot: where that begins in b->hot */
+		uint32_t row;            /* where is_hot: where that begins in b->hot */
 	};
+	uint32_t node;                   /* of the tree */
 	uint8_t type;                    /* enum history_type */
 	uint8_t states;                  /* in its set */
 	bool has_prev;                   /* prev_* hold an interval; never where is_hot */
@@ -34,6 +35,16 @@ struct leaf {
 
 #define UNSET INT64_MAX
 
+/* What is known of a row of b->hot. */
+struct hot_row {
+	uint32_t leaf;                   /* whose it is */
+	uint32_t pasts;
+	int64_t *past;                   /* where others follow it: the last starts of its intervals that are final; or NULL */
+	const struct hot_row *leader;        /* the row whose intervals its own may start with; or NULL */
+	bool echoes;                     /* there is a chunk in which they do */
+};
+#define PAST_KEPT 1024u
+
 /* One chunk, as the scratch file keeps it until the index is written: this, then ns per state of `mask`. */
 struct spill {
 	uint32_t of, mask;               /* of: the leaf; once leaves are closed, the attribute in the file */
@@ -45,8 +56,10 @@ struct spill {
 struct history_builder {
 	struct out out;
 	struct pool pool;
-	struct kept { int64_t start, value; } *hot;  /* rows of `chunk` + 1 for leaves that have filled a chunk */
+	struct kept { int64_t start, value; } *hot;  /* rows of `wide` + 1 for leaves that have filled a chunk */
 	uint32_t hots, hot_limit;        /* leaves that have done so, and for which there is room */
+	struct hot_row *row;                 /* of each of them */
+	uint32_t leads, lead_limit;      /* rows that others follow, and for which there is room */
 	struct page_pool pager;              /* of what grows with the number of attributes */
 	struct tree tree;
 	struct paged leaf;               /* of struct leaf */
@@ -56,7 +69,7 @@ struct history_builder {
 	struct meta { char *key; void *value; size_t size; } *meta;
 	size_t metas, metas_cap;
 	size_t memory;                   /* bytes allowed */
-	unsigned chunk;                  /* intervals per chunk */
+	unsigned chunk, wide;            /* intervals per chunk: of states; of other values of an attribute that has a row */
 	int64_t now, first;              /* time of the last and of the first change; before that, now is INT64_MAX */
 	bool begun;
 	uint64_t intervals, chunks;
@@ -79,8 +92,29 @@ struct placed {
 /* Fills `placed` (of struct placed, released by the caller) and releases the tree's nodes.  Fails as b->failed says. */
 void builder_number(struct history_builder *b, struct paged *placed);
 
-/* Writes everything of the leaf, a copy, its open interval ending at `end`; attr: its id in the file. */
-int builder_close_leaf(struct history_builder *b, struct leaf *leaf, uint32_t attr, int64_t end, struct error *err);
+static inline unsigned builder_chunk(const struct history_builder *b, const struct leaf *leaf)
+{
+	return leaf->type == HISTORY_STATE ? b->chunk : b->wide;
+}
+
+static inline struct hot_row *builder_row(const struct history_builder *b, const struct leaf *leaf)
+{
+	return b->row + leaf->row / (b->wide + 1);
+}
+
+void echo_find_leader(struct history_builder *b, uint32_t id);  /* of a leaf that is hot now */
+/* Before the first n of a row leave it for a chunk. */
+void echo_keep(struct hot_row *r, const struct kept *kept, unsigned n);
+/* How many of the first n of a row can be a chunk that echoes its leader, and what that has in place of durations. */
+unsigned echo_count(const struct hot_row *r, const struct kept *kept, unsigned n, uint64_t *skipped);
+
+int builder_check_place(struct history_builder *b, struct error *err);  /* can what comes next be pointed at? */
+
+/* Writes n intervals that end before `next` as a chunk; of: as in struct spill.  skipped: what an echo has, or NULL. */
+int builder_write_chunk(struct history_builder *b, struct leaf *leaf, uint32_t of, uint64_t *duration, int64_t *value,
+                        uint64_t *skipped, unsigned n, int64_t next, struct error *err);
+/* Copies n intervals of a row, each of which ends where the next one begins. */
+void builder_take_row(const struct kept *row, unsigned n, int64_t next, uint64_t *duration, int64_t *value);
 void builder_free_hot(struct history_builder *b);  /* once all leaves are closed */
 int builder_flush_spill(struct history_builder *b, struct error *err);
 

@@ -92,7 +92,7 @@ static bool dict_pays(unsigned size, unsigned n, uint64_t bits)
 	return size && n * bits_of(size - 1) + 8 * (1 + size * bytes_of(bits)) < n * bits_of(bits);
 }
 
-size_t chunk_put(uint8_t *dst, uint64_t *less, int64_t *value, unsigned n, bool state)
+size_t chunk_put(uint8_t *dst, uint64_t *less, int64_t *value, unsigned n, bool state, bool echo)
 {
 	uint64_t code[CHUNK_MAX], bits, lengths = 0;
 	bool nulls;
@@ -108,7 +108,7 @@ size_t chunk_put(uint8_t *dst, uint64_t *less, int64_t *value, unsigned n, bool 
 	unsigned base_bytes = signed_bytes(base), width, exceptions;
 	dst[0] = (uint8_t)(n - 1);
 	dst[5] = (uint8_t)((dict ? CHUNK_DICT : 0) | (nulls ? CHUNK_NULLS : 0) | (whole ? CHUNK_WHOLE : 0) |
-	                   base_bytes << 4);
+	                   (echo ? CHUNK_ECHO : 0) | base_bytes << 4);
 	uint8_t *p = put_low(dst + CHUNK_HEADER, (uint64_t)base, base_bytes);
 	if (dict) {
 		const unsigned dict_bytes = bytes_of(bits);
@@ -136,11 +136,12 @@ const char *chunk_parse(struct chunk *c, const uint8_t *p, size_t size, bool sta
 	c->n = p[0] + 1u;
 	c->state = state;
 	c->nulls = flags & CHUNK_NULLS;
+	c->echo = flags & CHUNK_ECHO;
 	c->start = start;
 	c->end = end;
 	c->dict = NULL;
 	c->dict_size = 0;
-	if (flags & 8 || base_bytes > 8 || (state && c->nulls))
+	if (base_bytes > 8 || (state && (c->nulls || c->echo)) || (c->echo && flags & CHUNK_WHOLE))
 		return "a chunk has an unknown form";
 	const uint8_t *at = p + CHUNK_HEADER;
 	if ((size_t)(limit - at) < base_bytes)

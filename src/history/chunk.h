@@ -2,11 +2,13 @@
  *
  *   u8  intervals - 1                 u8  width of a value code (of a place in the dictionary)
  *   u8  width of a duration           u8  exceptions among value codes (size of the dictionary, at most 32)
- *   u8  exceptions among durations    u8  CHUNK_DICT | CHUNK_NULLS | CHUNK_WHOLE | size of the base << 4
+ *   u8  exceptions among durations    u8  CHUNK_DICT | _NULLS | _WHOLE | _ECHO | size of the base << 4
  *   base (little-endian, signed, 0..8 bytes); dictionary: u8 bytes per code, the codes;
  *   durations - 1 ns, of all intervals but the last (which ends where the chunk ends); value codes
  *
  * CHUNK_WHOLE: the last interval has its duration too, so that sums can be taken from either end of the chunk.
+ * CHUNK_ECHO: each interval but the first starts with one of another attribute, the leader, which is one of states.  In
+ * place of a duration stands how many intervals of the leader start between an interval and the next one.
  *
  * A value is base + code.  With CHUNK_NULLS code 0 is null and a value is base + code - 1.  In chunks of state
  * attributes null is the value -1 (no CHUNK_NULLS), and value codes have no exceptions and are below 32. */
@@ -16,7 +18,8 @@
 #include "history/column.h"
 #include "history/history.h"
 
-enum { CHUNK_DICT = 1, CHUNK_NULLS = 2, CHUNK_WHOLE = 4, CHUNK_HEADER = 6, CHUNK_DICT_MAX = 32, CHUNK_WHOLE_MIN = 16 };
+enum { CHUNK_DICT = 1, CHUNK_NULLS = 2, CHUNK_WHOLE = 4, CHUNK_ECHO = 8 };
+enum { CHUNK_HEADER = 6, CHUNK_DICT_MAX = 32, CHUNK_WHOLE_MIN = 16, CHUNK_SKIP_MAX = 4096 };
 #define CHUNK_BYTES_MAX (CHUNK_HEADER + 8 + 2 * COLUMN_BYTES_MAX)  /* and 8 bytes of slack behind it */
 
 struct chunk {
@@ -25,13 +28,15 @@ struct chunk {
 	unsigned n;               /* intervals */
 	unsigned dict_size, dict_bytes;
 	bool nulls, state;
+	bool echo;                /* `duration` is still that of a CHUNK_ECHO */
 	uint64_t base;
 	int64_t start, end;       /* ns, both included */
+	uint8_t told[8 * CHUNK_MAX];  /* durations that the leader told, 64 bits each */
 };
 
 /* Writes a chunk of n intervals at dst (CHUNK_BYTES_MAX + 8 bytes of room); returns its size.  `less` are the
- * durations - 1; both arrays are scratch afterwards. */
-size_t chunk_put(uint8_t *dst, uint64_t *less, int64_t *value, unsigned n, bool state);
+ * durations - 1, or for an echo what stands in their place; both arrays are scratch afterwards. */
+size_t chunk_put(uint8_t *dst, uint64_t *less, int64_t *value, unsigned n, bool state, bool echo);
 
 /* Finds the parts of the chunk [p, p + size) that covers [start, end].  NULL or what is wrong with it.
  * 8 bytes behind the chunk must be readable. */

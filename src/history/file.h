@@ -60,7 +60,8 @@ struct attr {
 	const struct history *h;
 	const uint8_t *rows;
 	uint64_t index;              /* file offset of the rows */
-	uint32_t id, parent, name, child, children, chunks, mask;
+	uint32_t id, parent, name, child, children, chunks;
+	union { uint32_t mask, leader; };  /* leader: if its type is not HISTORY_STATE */
 	unsigned row;                /* bytes of an index row */
 	unsigned sums;               /* cumulative sums in a row */
 	unsigned set;

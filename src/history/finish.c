@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "history/builder.h"
+#include "history/chunk.h"
 
 #define READ_BUFFER ((size_t)256 << 10)
 #define ROW_MOST (ROW_SUMS + 8 * HISTORY_STATES)
@@ -159,12 +160,21 @@ static int write_index(struct finish *f, struct error *err)
 	paged_init(&rows, &b->pager);
 	paged_room(&rows, size / PAGE_BYTES + 1);
 	begin_section(f, SECTION_INDEX);
-	int result = gather_rows(f, &rows, err) || write_pages(f, &rows, size, err) || pages_failed(f, err) ? -1 : 0;
+	int result = gather_rows(f, &rows, err) || write_pages(f, &rows, size, err) || builder_check_place(b, err) ||
+		pages_failed(f, err) ? -1 : 0;
 	paged_release(&rows);
 	return result ? -1 : end_section(f, SECTION_INDEX, err);
 }
 
 /* ---- Tables --------------------------------------------------------------------------------------------- */
+
+/* The attribute that a leaf echoes, or 0. */
+static uint32_t leader_of(struct history_builder *b, uint32_t leaf)
+{
+	const struct leaf *is = leaf == NONE ? NULL : PAGED_READ(&b->leaf, struct leaf, leaf);
+	const struct hot_row *row = is && is->is_hot ? builder_row(b, is) : NULL;
+	return row && row->echoes ? PAGED_READ(&b->leaf, struct leaf, row->leader->leaf)->attr : 0;
+}
 
 static int write_attributes(struct finish *f, struct error *err)
 {
@@ -179,11 +189,11 @@ static int write_attributes(struct finish *f, struct error *err)
 		put32(r + ATTR_NAME, p.name);
 		put32(r + ATTR_CHILD, p.child);
 		put32(r + ATTR_CHILDREN, p.children);
-		r[ATTR_TYPE] = c.type;
-		put64(r + ATTR_INDEX, row);
 		put32(r + ATTR_CHUNKS, c.chunks);
 		put32(r + ATTR_MASK, c.mask);
-		put16(r + ATTR_SET, c.set);
+		if (c.type != HISTORY_STATE)
+			put32(r + ATTR_LEADER, leader_of(b, p.leaf));
+		put64(r + ATTR_INDEX, c.type | row | (uint64_t)c.set << 48);
 		row += c.chunks * row_bytes(&c);
 		if (out_write(&b->out, r, sizeof r, err))
 			return -1;
@@ -280,6 +290,42 @@ static int write_header(struct finish *f, struct error *err)
 	return out_write_at(&b->out, h, sizeof h, 0, err);
 }
 
+/* Writes everything of the leaf, a copy, its open interval ending at `end`; attr: its id in the file. */
+static int close_leaf(struct history_builder *b, struct leaf *leaf, uint32_t attr, int64_t end, struct error *err)
+{
+	if (leaf->start == UNSET)
+		return 0;
+	uint64_t duration[CHUNK_MAX + 2];
+	int64_t value[CHUNK_MAX + 2];
+	int64_t next = end + 1;
+	unsigned n = leaf->pending;
+	if (leaf->is_hot)
+		builder_take_row(b->hot + leaf->row, n, leaf->start, duration, value);
+	else
+		pool_take(&b->pool, &leaf->chain, duration, value, n);
+	if (leaf->has_prev) {
+		duration[n] = (uint64_t)leaf->start - (uint64_t)leaf->prev_start;
+		value[n++] = leaf->prev_value;
+	}
+	duration[n] = (uint64_t)next - (uint64_t)leaf->start;
+	value[n++] = leaf->value;
+	leaf->pending = 0;
+	/* At most two intervals more than a chunk: what is too much makes a chunk of its own. */
+	const unsigned chunk = leaf->is_hot ? builder_chunk(b, leaf) : b->chunk;
+	while (n) {
+		unsigned m = n < chunk ? n : chunk;
+		int64_t until = next;
+		for (unsigned i = m; i < n; i++)
+			until = (int64_t)((uint64_t)until - duration[i]);
+		if (builder_write_chunk(b, leaf, attr, duration, value, NULL, m, until, err))
+			return -1;
+		n -= m;
+		memmove(duration, duration + m, n * sizeof *duration);
+		memmove(value, value + m, n * sizeof *value);
+	}
+	return 0;
+}
+
 static int close_leaves(struct finish *f, struct error *err)
 {
 	struct history_builder *b = f->b;
@@ -292,7 +338,7 @@ static int close_leaves(struct finish *f, struct error *err)
 			struct leaf leaf = *PAGED_READ(&b->leaf, struct leaf, id);
 			if (leaf.chunks)
 				PAGED_EDIT(&b->leaf, struct leaf, id)->attr = attr;
-			if (builder_close_leaf(b, &leaf, attr, f->end, err))
+			if (close_leaf(b, &leaf, attr, f->end, err))
 				return -1;
 			c = (struct closed){ .rows_left = leaf.chunks, .chunks = leaf.chunks, .mask = leaf.mask,
 			                     .set = leaf.set, .type = leaf.type };

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define FORMAT_MAGIC "\x89STLH\r\n\x1a"
-#define FORMAT_VERSION 3u
+#define FORMAT_VERSION 4u
 
 enum section {
 	SECTION_CHUNKS,      /* intervals */
@@ -52,15 +52,15 @@ enum {
 	ATTR_CHILD = 8,      /* the children are ids [child, child + children), sorted by name */
 	ATTR_CHILDREN = 12,
 	ATTR_CHUNKS = 16,
-	ATTR_MASK = 20,      /* states that occur; bit 31: null */
-	ATTR_INDEX = 24,     /* file offset of the first row */
-	ATTR_TYPE = 32,      /* enum history_type, or ATTR_INNER */
-	ATTR_ZERO = 33,
-	ATTR_SET = 34,
-	ATTR_ZERO2 = 36,
-	ATTR_BYTES = 40,
+	ATTR_MASK = 20,      /* of states: those that occur; bit 31: null */
+	ATTR_LEADER = 20,    /* of others: the attribute whose intervals their chunks count, or 0 */
+	ATTR_INDEX = 24,     /* its type, the first row, its state set */
+	ATTR_BYTES = 32,
 };
-#define ATTR_INNER 255u
+#define ATTR_INNER 7u
+#define INDEX_TYPE(index) ((unsigned)((index) & 7))        /* enum history_type, or ATTR_INNER */
+#define INDEX_OFFSET(index) ((index) & 0xfffffffffff8u)    /* in the file, a multiple of 8 */
+#define INDEX_SET(index) ((unsigned)((index) >> 48))
 
 /* An index row: start time, place, then for a state attribute of several chunks the cumulative ns per state. */
 enum { ROW_START = 0, ROW_PLACE = 8, ROW_SUMS = 16 };

@@ -7,6 +7,7 @@ src_libhistory_a_SOURCES = \
 	src/history/chunk.c src/history/chunk.h \
 	src/history/column.c src/history/column.h \
 	src/history/crc32c.c src/history/crc32c.h \
+	src/history/echo.c \
 	src/history/file.c src/history/file.h \
 	src/history/finish.c \
 	src/history/format.h \
@@ -24,7 +25,7 @@ dist_man_MANS += man/stealscope-history.5
 
 if HAVE_CMOCKA
 check_PROGRAMS += tests/test_history
-tests_test_history_SOURCES = tests/test_history.c tests/test.h
+tests_test_history_SOURCES = tests/test_history.c tests/history_walk.c tests/history_walk.h tests/test.h
 tests_test_history_LDADD = $(HISTORY_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_history_stream
 tests_test_history_stream_SOURCES = tests/test_history_stream.c tests/bench/stream_history.c \

@@ -3,8 +3,8 @@
 
 Instructions (valgrind counts them, so no noise of the machine is in them): of the reasons of exits, by indexing once more
 with a layout that does not know them, both times from a file; of waits, those of who wakes whom in what.  Bytes: of the
-attributes that hold them, for each interval of all, and for each of their own: each is a change at a time of its own, which
-costs log2 of the time between two of them.
+attributes that hold them, for each interval of all, and for each of their own: a change at a time of its own costs log2 of
+the time between two of them, one at which the status beside it changes two or three bits.
 Traces: the folders given, else a simulated one (EVENTS=200k)."""
 import os
 import re
@@ -51,7 +51,7 @@ def size_of(h, number):
     a = h.attribute(number)
     row = 16 + (8 * bin(a["mask"]).count("1") if a["type"] == STATE and a["chunks"] > 1 else 0)
     places = (struct.unpack_from("<Q", h.data, a["index"] + row * k + 8)[0] for k in range(a["chunks"]))
-    return 40 + row * a["chunks"] + sum(place >> 48 for place in places)
+    return 32 + row * a["chunks"] + sum(place >> 48 for place in places)
 
 
 def bytes_of(h, names):

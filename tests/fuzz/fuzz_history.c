@@ -89,6 +89,7 @@ static const struct {
 	{ "references", HISTORY_REF, 40, references, steady, { .block = 64, .chunk = 8 } },
 	{ "exceptions", HISTORY_STATE, 100, two_states, with_outliers, { .block = 64, .chunk = 50 } },
 	{ "whole", HISTORY_STATE, 100, any_state, with_outliers, { .block = 128, .chunk = 32 } },
+	{ "echo", HISTORY_STATE, 200, any_state, with_outliers, { .block = 128, .chunk = 4 } },
 };
 
 static int make_member(const char *dir, size_t m)
@@ -107,8 +108,8 @@ static int make_member(const char *dir, size_t m)
 	int64_t t = 1000;
 	for (unsigned k = 0; k < members[m].changes; k++) {
 		history_set(b, t, a, members[m].value(k), &err);
-		if (k % 10 == 0)
-			history_set_string(b, t, name, k % 20 ? "odd" : "even", &err);
+		if (k % 5 == 0)
+			history_set_string(b, t, name, k % 10 ? "odd" : "even", &err);
 		t += 1 + (members[m].stay(k) & ((INT64_C(1) << 42) - 1));
 	}
 	history_meta_set(b, "key", "value", 5);
