@@ -173,8 +173,11 @@ static int refute_events(struct guest_search *s)
 		bool refuted = by_chance(s->r, m);
 		if (!refuted)
 			status = is_stranger(s, m, &refuted);
-		if (refuted)
-			m->h.doubt = "its synchronization events do not fit the host's";
+		if (!refuted)
+			continue;
+		m->h.doubt = "its synchronization events do not fit the host's";
+		if (containment_possible(&m->proof) < PROVED)
+			match_forget(m);
 	}
 	return status;
 }
@@ -326,8 +329,7 @@ static int search_guest(void *arg, size_t i)
 	if (s->status == 0 && s->by == BY_EVENTS)
 		s->status = refute_events(s);
 	pairs_release(&s->spare);
-	if (s->proved)
-		guest_view_forget(&r->guest[s->guest]);
+	guest_view_forget(&r->guest[s->guest]);  /* all guests' together would be as large as their traces */
 	atomic_fetch_sub(&r->left, 1);
 	return s->status;
 }

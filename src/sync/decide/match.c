@@ -99,7 +99,8 @@ static int need_activity(const struct host_view *host, struct guest_view *guest,
 	if (guest->has_activity)
 		return 0;
 	guest->has_activity = true;
-	return activity_load(&guest->activity, guest->trace, host->quiet, host->stop, err);
+	guest->first = guest->first ? guest->first : host;
+	return activity_load(&guest->activity, guest->trace, guest->first->quiet, host->stop, err);
 }
 
 /* What a match needs beside its proof, for somebody who has time during that. */
@@ -457,10 +458,15 @@ int match_tsc(const struct host_view *host, const struct vm_view *vm, const stru
 	return match_prove(host, guest, m, err);
 }
 
+void match_forget(struct match *m)
+{
+	pairs_release(&m->events);
+	clock_map_release(&m->h.clock);
+}
+
 void match_release(struct match *m)
 {
 	free(m->view.vcpu);
-	pairs_release(&m->events);
-	clock_map_release(&m->h.clock);
+	match_forget(m);
 	memset(m, 0, sizeof *m);
 }

@@ -19,13 +19,14 @@ struct guest_view {
 	struct mark_list few;     /* of them: see mark_list_few() */
 	struct activity activity;
 	bool has_activity;        /* it is loaded when it is needed */
+	const struct host_view *first;  /* who needed it first: its `quiet` says which times are left out, also later on */
 };
 
 /* Finds the marks; what stands above them is given. */
 int guest_view_load(struct guest_view *g, struct error *err);
 /* No machine that may run it keeps keys that a list so sparse does not. */
 void guest_view_thin(struct guest_view *g, unsigned sparse);
-/* What a search needed of it; a later one would read its activity again, and find no marks. */
+/* What a search needed of it: a later one reads its activity again, and finds no marks. */
 void guest_view_forget(struct guest_view *g);
 void guest_view_release(struct guest_view *g);
 
@@ -77,6 +78,8 @@ int match_prove(const struct host_view *host, const struct guest_view *guest, st
 bool match_agrees(const struct match *m);  /* hardly a pair contradicts the others */
 /* It contains, and its pairs agree: it needs no second opinion. */
 bool match_proved(const struct match *m);
+/* Its pairs and its clock go: it is doubted, and they speak against no other one. */
+void match_forget(struct match *m);
 void match_release(struct match *m);
 
 #endif
