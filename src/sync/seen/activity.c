@@ -9,7 +9,7 @@
 #include "sync/seen/slices.h"
 
 #ifndef ACTIVITY_MAX
-#define ACTIVITY_MAX (6u << 20)
+#define ACTIVITY_MAX (3u << 20)
 #endif
 
 struct pending { int64_t before, ts; };  /* INT64_MIN: none */
@@ -24,7 +24,8 @@ static void thin_out(struct activity *a)
 		for (size_t i = 0; i < cpu->len; i++)
 			if (slice_kept(a->sliced, a->begin, a->end, cpu->ts[i]))
 				cpu->ts[n++] = cpu->ts[i];
-		cpu->len = n;
+		cpu->len = cpu->cap = n;
+		cpu->ts = mem_resize(cpu->ts, n, sizeof *cpu->ts);
 		a->len += n;
 	}
 }

@@ -9,7 +9,7 @@
 #include "sync/seen/slices.h"
 
 #ifndef WINDOWS_MAX
-#define WINDOWS_MAX (6u << 20)
+#define WINDOWS_MAX (4u << 20)
 #endif
 
 #define QUIET_MAX 10000  /* ns */
