@@ -328,7 +328,7 @@ const char *truth_value(const struct truth_file *t, const char *path, int64_t wh
 
 bool truth_untold(const char *value)
 {
-	return !strcmp(value, "UNKNOWN") || !strcmp(value, "unknown") || !strcmp(value, "null") ||
+	return !strcmp(value, "UNKNOWN") || !strcmp(value, "unknown") || !strcmp(value, "null") || !strcmp(value, "quota or others") ||
 	       !strncmp(value, "VM of TID ", 10);
 }
 

@@ -27,7 +27,8 @@
 	X(OUT_QUOTA, "quota", "its threads may not run: their CPU time of this period is used up") \
 	X(OUT_PAUSE, "pause", "its monitor has stopped the machine") \
 	X(OUT_MIGRATION, "migration", "the machine moves to another monitor") \
-	X(OUT_FAULT, "fault", "memory that its guest touched has to be fetched first")
+	X(OUT_FAULT, "fault", "memory that its guest touched has to be fetched first") \
+	X(OUT_UNSURE, "quota or others", "its threads may not run, or others go first: no event tells which")
 
 /* A vCPU has halted, and its host runs on for a while, lest something wakes it at once. */
 #define POLL_OUTCOMES(X) \

@@ -13,6 +13,7 @@
 #define LOOK_APART 1000000   /* ns: less than any tick; what comes sooner is of the same interrupt, or waited for its end */
 #define PAUSE_LEAST 5000000  /* ns: longer than the monitor needs a vCPU for its own errands */
 #define FAR_LESS 10          /* nice levels: a tenth of the weight */
+#define PERIOD_MOST 1000000000  /* ns: of a quota, as long as the kernel lets it be */
 
 static int8_t nice_of(const struct event *ev)
 {
@@ -43,12 +44,23 @@ static void close_piece(struct left *l, int64_t now)
 }
 
 /* From now on the CPU is with such a one. */
-static void begin_piece(struct left *l, int64_t now, int8_t level)
+static void begin_piece(struct left *l, int64_t now, int64_t tid, int8_t level)
 {
-	l->since = l->stirred = now;
+	const struct left_turn *turn = &l->turn;
+	const bool back = tid != 0 && tid == turn->tid && level == turn->level && now - turn->until < LOOK_APART;
+	l->stirred = now;
+	l->since = back ? turn->since : now;
 	l->level = level;
 	for (int i = 0; i < LOOKS; i++)
-		l->look[i] = INT64_MIN;
+		l->look[i] = back ? turn->look[i] : INT64_MIN;
+}
+
+static void close_turn(struct left *l, int64_t now, int64_t tid)
+{
+	if (tid == 0 || l->level == LEVEL_NONE || now - l->since < LOOK_APART)
+		return;
+	l->turn = (struct left_turn){ .tid = tid, .level = l->level, .since = l->since, .until = now };
+	memcpy(l->turn.look, l->look, sizeof l->look);
 }
 
 /* Can the scheduler make it leave as soon as an interrupt is over?  Not a thread that stays in the kernel. */
@@ -80,7 +92,8 @@ void limits_switch(struct machine *mc, struct cpu *c, struct thread *next, const
 		c->left->level = LEVEL_NONE;
 	}
 	close_piece(c->left, mc->model->sink.now);
-	begin_piece(c->left, mc->model->sink.now, ev->sw.next_tid == 0 ? LEVEL_IDLE : level_of(next, nice));
+	close_turn(c->left, mc->model->sink.now, ev->sw.prev_tid);
+	begin_piece(c->left, mc->model->sink.now, ev->sw.next_tid, ev->sw.next_tid == 0 ? LEVEL_IDLE : level_of(next, nice));
 }
 
 void limits_doubt(struct cpu *c)
@@ -90,10 +103,10 @@ void limits_doubt(struct cpu *c)
 	*c->left = (struct left){ .level = LEVEL_NONE };
 }
 
-/* The heaviest level that is far lighter than a thread. */
-static int lighter_than(int8_t nice)
+/* The heaviest level that is so many nice levels lighter than a thread. */
+static int lighter_than(int8_t nice, int by)
 {
-	int level = nice == NICE_UNKNOWN ? LEVEL_IDLE : nice == NICE_RT ? 0 : nice + 20 + FAR_LESS;
+	int level = nice == NICE_UNKNOWN ? LEVEL_IDLE : nice == NICE_RT ? 0 : nice + 20 + by;
 	return level < LEVEL_IDLE ? level : LEVEL_IDLE;
 }
 
@@ -105,6 +118,14 @@ static bool proves(const struct quota_span *piece, int level, const struct limit
 	if (piece->to - from < (idle && !l->arrives ? IDLE_LEAST : LEFT_LEAST))
 		return false;
 	return chosen || (piece->looked >= from && !(idle && l->arrives));
+}
+
+static bool is_proved(const struct left *left, int heaviest, const struct limits *l)
+{
+	for (int level = heaviest; level < LEVELS; level++)
+		if (proves(&left->proof[level], level, l))
+			return true;
+	return false;
 }
 
 void limits_timer(struct machine *mc, const struct event *ev)
@@ -150,6 +171,18 @@ static int64_t out_since(const struct model *m, const struct vcpu *v, int64_t en
 	return since;
 }
 
+/* Was a quota proved to keep a vCPU of its machine from its CPU, within the longest period that there is? */
+static bool had_quota(const struct model *m, const struct vcpu *v)
+{
+	for (uint32_t i = 0; i < v->vm->cpus; i++) {
+		const uint32_t other = v->vm->cpu[i].vcpu;
+		const int64_t last = other == NONE ? INT64_MIN : m->vcpu[other].limits.limited;
+		if (last != INT64_MIN && m->sink.now - last < PERIOD_MOST)
+			return true;
+	}
+	return false;
+}
+
 /* To be told of v, which has waited for a CPU up to now, and gets one then, or its trace is over: was that a quota? */
 static void tell_quota(struct model *m, struct vcpu *v, int64_t now, bool goes_on)
 {
@@ -157,15 +190,14 @@ static void tell_quota(struct model *m, struct vcpu *v, int64_t now, bool goes_o
 	const struct thread *th = v->thread;
 	struct machine *host = v->vm->parent;
 	const struct left *left = th && th->cpu >= 0 && (uint32_t)th->cpu < host->cpus ? host->cpu[th->cpu].left : NULL;
-	bool proved = false;
 	if (!left || l->held != NEVER)
 		return;
+	const int lighter = lighter_than(th->nice, FAR_LESS);
 	int64_t end = l->out;
-	for (int level = lighter_than(th->nice); level < LEVELS; level++)
+	for (int level = lighter; level < LEVELS; level++)
 		end = left->last[level].to > end ? left->last[level].to : end;
 	l->out = out_since(m, v, end);
-	for (int level = lighter_than(th->nice); level < LEVELS && !proved; level++)
-		proved = proves(&left->proof[level], level, l);
+	const bool proved = is_proved(left, lighter, l);
 	const struct quota_span *idle = &left->last[LEVEL_IDLE];
 	const int64_t refilled = host->refills ? refill_at(&l->refill, host->refills, l->out, now) : NEVER;
 	if (proved && refilled != NEVER && refilled > end)
@@ -174,8 +206,16 @@ static void tell_quota(struct model *m, struct vcpu *v, int64_t now, bool goes_o
 		learn_refill(host, l, now);
 	if (!proved)
 		end = goes_on ? released_at(m, v, idle) : NEVER;
-	if (end != NEVER)
+	if (end != NEVER) {
 		tell(m, v, l->out, end < now ? end : now, OUT_QUOTA);
+		l->limited = now;
+	}
+	const int64_t alone = out_since(m, v, now);  /* none of its machine, whose quota was no other one, ran there since */
+	if (proved && refilled == NEVER && idle->over != now && end < now && alone <= end)
+		tell(m, v, end, now, OUT_UNSURE);
+	l->out = alone;
+	if (end == NEVER && had_quota(m, v) && is_proved(left, lighter_than(th->nice, 0), l))
+		tell(m, v, l->out, refilled != NEVER ? refilled : now, OUT_UNSURE);
 }
 
 static bool waits(enum vcpu_place place)

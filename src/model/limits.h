@@ -12,6 +12,9 @@
  * have the same quota, came to run there meanwhile, from when that left.  Where it is known by then which timer gives the
  * quota anew (refills.h), it holds until that expires, whoever has the CPU; and a thread that has waited for its idle CPU,
  * if but for IDLE_LEAST, and gets it behind that expiry, or that of a sibling's timer, was kept from it by a quota.
+ * Unsure: a quota was proved, no timer tells when it came back, and others had the CPU from then on; or one was proved of
+ * the vCPU's machine within PERIOD_MOST, its thread waits, and one of no more weight by its nice level keeps the CPU for as
+ * long as above, though interrupted: that may have a heavier cgroup, or the other one may not run.  Nobody is named then.
  * Pause: the monitor has called all threads of the machine's vCPUs back out of the guest, and they sleep there, for
  * PAUSE_LEAST together.
  * Fault: it has left guest mode for memory that was not there, and before it went back to the guest or to its monitor its
@@ -54,6 +57,8 @@ struct left {
 	/* When it was left to each level most recently, and when most recently for long enough to prove something. */
 	struct quota_span last[LEVELS];
 	struct quota_span proof[LEVELS];
+	/* The last long one of a thread: who comes back within LOOK_APART was chosen again, and goes on with it. */
+	struct left_turn { int64_t tid, since, until, look[LOOKS]; int8_t level; } turn;
 };
 
 struct limits {
@@ -71,10 +76,12 @@ struct limits {
 	bool deep;              /* its thread sleeps so that no signal wakes it */
 	int64_t fault;          /* it sleeps so for memory since then, INT64_MAX: it does not */
 	struct refill refill;   /* what gives it its quota anew */
+	int64_t limited;        /* it was out by a quota, last at this time; INT64_MIN never */
 	uint8_t place;          /* enum vcpu_place */
 	uint32_t attr;          /* CPU_OUT_BY, or HISTORY_NONE */
 };
 
-#define LIMITS_INIT { .out = INT64_MAX, .left_cpu = -1, .held = INT64_MAX, .fault = INT64_MAX, .attr = HISTORY_NONE }
+#define LIMITS_INIT { .out = INT64_MAX, .left_cpu = -1, .held = INT64_MAX, .fault = INT64_MAX, \
+	.limited = INT64_MIN, .attr = HISTORY_NONE }
 
 #endif
