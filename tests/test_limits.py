@@ -116,6 +116,13 @@ def migrate_alone(folder, tmp):
     one_name(folder + "/host", tmp + "/host")
     run("index", "--host", folder + "/host", "-o", tmp + "/two.steal")
     check({r["vm"] for r in table("info", tmp + "/two.steal")} == {"Debian", "DebianB"}, "two names, two machines")
+    note = [n["text"] for n in json.loads(run("info", tmp + "/two.steal", "--format", "json").stdout)["notes"]]
+    check(any("it may have moved there, or be paused" in text for text in note), f"that may be one {note}")
+    cpu = "/Virtual Machines/Debian/CPUs/CPU0/"
+    stops = [r for r in table("intervals", tmp + "/two.steal", cpu + "Out By") if r["value"]]
+    check([r["value"] for r in stops] == ["pause or migration"], "the first one stops")
+    last = table("intervals", tmp + "/two.steal", cpu + "Status")[-1]
+    check((last["value"], int(last["start"])) == ("UNKNOWN", int(stops[0]["end"]) + 1), "and is not known to wait")
     said = run("index", "--host", tmp + "/host", "-o", tmp + "/one.steal").stderr
     check(re.search(r"Debian: it moved from process 150 to 228 .* stood still for 360 ms \(migration\)", said), "one name: it moved")
     check({r["vm"] for r in table("info", tmp + "/one.steal")} == {"Debian"}, "and is one machine")

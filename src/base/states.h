@@ -28,7 +28,8 @@
 	X(OUT_PAUSE, "pause", "its monitor has stopped the machine") \
 	X(OUT_MIGRATION, "migration", "the machine moves to another monitor") \
 	X(OUT_FAULT, "fault", "memory that its guest touched has to be fetched first") \
-	X(OUT_UNSURE, "quota or others", "its threads may not run, or others go first: no event tells which")
+	X(OUT_UNSURE, "quota or others", "its threads may not run, or others go first: no event tells which") \
+	X(OUT_STOPPED, "pause or migration", "its monitor has stopped it, and may have another one go on with it")
 
 /* A vCPU has halted, and its host runs on for a while, lest something wakes it at once. */
 #define POLL_OUTCOMES(X) \

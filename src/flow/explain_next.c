@@ -29,6 +29,9 @@ static const struct limit_text { const char *what, *next; } limits[OUT_REASON_CO
 	[OUT_FAULT] = { "page faults (memory of the guest was not there)",
 	                "Look next at the host's memory: what it has swapped out of the machine (VmSwap, memory.swap.current), "
 	                "or was slow to give.\n" },
+	[OUT_STOPPED] = { "a pause of the machine, or its migration to another process (no event tells which)",
+	                  "Look next at who stops the machine or moves it (virsh suspend, a migration): nobody took "
+	                  "its CPU.\n" },
 	[OUT_UNSURE] = { "a CPU quota, or whoever had its CPU meanwhile (no event tells which)",
 	                 "Look next at the CPU limits of its cgroup (cpu.max; nr_throttled in cpu.stat), and at who shares its "
 	                 "CPU.\n" },

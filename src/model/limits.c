@@ -311,18 +311,29 @@ static void look_for_pause(struct model *m, const struct machine *vm, int64_t no
 			m->vcpu[vm->cpu[i].vcpu].limits.paused = m->vcpu[vm->cpu[i].vcpu].limits.held != NEVER;
 }
 
-static void tell_pause(struct model *m, struct vcpu *v, int64_t to)
+static bool is_paused(struct model *m, struct vcpu *v)
 {
 	if (v->limits.held != NEVER && !v->limits.paused)
 		look_for_pause(m, v->vm, m->sink.now);
-	if (v->limits.held != NEVER && v->limits.paused)
-		tell(m, v, v->limits.held, to, OUT_PAUSE);
+	return v->limits.held != NEVER && v->limits.paused;
+}
+
+/* Its trace is over, and it never went on; since v->until it may have done so in another process. */
+static void tell_stop(struct model *m, struct vcpu *v, int64_t to)
+{
+	const bool moves = v->until > v->limits.held && v->until < m->sink.now;
+	if (!is_paused(m, v))
+		return;
+	tell(m, v, v->limits.held, moves ? v->until : to, moves ? OUT_STOPPED : OUT_PAUSE);
+	if (moves)
+		sink_set_at(&m->sink, v->until > v->status_since ? v->until : v->status_since, v->attr_status, VCPU_UNKNOWN);
 }
 
 void limits_enter(struct model *m, struct vcpu *v)
 {
 	struct limits *l = &v->limits;
-	tell_pause(m, v, m->sink.now);
+	if (is_paused(m, v))
+		tell(m, v, l->held, m->sink.now, OUT_PAUSE);
 	l->held = NEVER;
 	l->asleep = l->paused = l->interrupted = l->memory = false;
 	l->entered = true;
@@ -357,7 +368,7 @@ void limits_end(struct machine *host, bool close)
 		struct vcpu *v = &m->vcpu[i];
 		if (v->vm->parent != host)
 			continue;
-		tell_pause(m, v, close ? m->sink.now : NEVER);
+		tell_stop(m, v, close ? m->sink.now : NEVER);
 		if (v->limits.out != NEVER)
 			tell_quota(m, v, m->sink.now, false);
 		if (v->limits.fault != NEVER)

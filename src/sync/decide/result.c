@@ -412,6 +412,28 @@ static int add_guests(struct sync_work *r, struct standing *o, struct sync_resul
 	return 0;
 }
 
+/* It has stopped for good, and another process may go on with it: from then on nothing is known of it. */
+static void tell_may_move(struct sync_work *r, struct sync_vm *vm, const struct hypervisor *h, size_t v)
+{
+	char at[TIME_TEXT];
+	for (size_t i = 0; i < h->vms.len; i++) {
+		const struct vm_move *m = &h->vms.vm[i].moved;
+		if (!vm_has_moved(&h->vms.vm[i]) || m->of[0] != v)
+			continue;
+		const struct vm_view *to = &h->vms.vm[m->of[1]];
+		bool lives = false;
+		for (size_t k = 0; k < vm->vcpus; k++) {
+			lives |= vm->life[k].to > m->at[1];
+			vm->life[k].to = vm->life[k].to < m->at[1] ? vm->life[k].to : m->at[1];
+		}
+		if (lives)
+			notes_add_at(r->notes, NOTE_DOUBT, vm->name, m->at[0], INT64_MAX,
+			             "it stands still from %s (host) on, and process %d (%s) began to run since: it may have moved "
+			             "there, or be paused (a trace of the guest tells, or one -name guest= of both)",
+			             time_clock(at, m->at[0], 6), (int)to->pid, to->comm);
+	}
+}
+
 static void add_one_untraced(struct sync_work *r, const struct standing *o, size_t hypervisor, size_t v,
                              struct sync_result *out)
 {
@@ -423,6 +445,8 @@ static void add_one_untraced(struct sync_work *r, const struct standing *o, size
 	fill_vcpus(vm, h, view, vm->parent == 0 ? NULL : &out->vm[vm->parent - 1].clock);
 	if (vm_has_moved(view) && vm->parent == 0)
 		tell_move(r, vm, h, view);
+	else if (vm->parent == 0)
+		tell_may_move(r, vm, h, v);
 	vm_set_done(h, v);
 }
 
