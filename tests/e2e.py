@@ -127,16 +127,16 @@ def scratch():
 HOSTILE = (b'=\\";\'\x1b', b"+1\t\n\r;", b"-\xff\xc3(\xc0\x80", b"@${`<%", b"');--,", b"\xed\xa0\x80\xf5'\"", b"n\0=\"';")
 
 
-def rename(traces, name):
-    """Gives the thread burnP6 of a copy of the recording another name."""
+def rename(traces, name, of=b"burnP6"):
+    """Gives the threads of that name of a copy of the recording another one, as long."""
     for base, _, files in os.walk(traces):
         for file in files:
             path = os.path.join(base, file)
             with open(path, "rb") as f:
                 content = f.read()
-            if b"burnP6\0" in content:
+            if of + b"\0" in content:
                 with open(path, "wb") as f:
-                    f.write(content.replace(b"burnP6\0", name + b"\0"))
+                    f.write(content.replace(of + b"\0", name + b"\0"))
 
 
 def start(*args, **more):

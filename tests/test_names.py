@@ -89,3 +89,10 @@ with scratch() as folder:
     lines = on_terminal("summary", history, "--top", "4").split("\n")
     check([line for line in lines if line.startswith("ins~2f/151 fibonacci ")] and "~1 fibonacci" not in "\n".join(lines),
           "on a terminal a long machine leaves its thread's TID whole")
+    # Of a process whose main thread has no name in any event only a person is told so.
+    shutil.copytree(os.path.join(DATA, "fibonacci"), traces, copy_function=shutil.copyfile)
+    rename(traces, bytes(len("qemu:Debian")), b"qemu:Debian")
+    run("index", traces, "-o", history)
+    text = run("info", history).stdout
+    check("  151  (no event tells)  sync events" in text, text)
+    check([row["host_comm"] for row in table("info", history)] == [""], "csv: empty")

@@ -46,6 +46,13 @@ static size_t count_columns(struct json_object *vms, struct report_how how)
 	return VCPU_COLUMNS;
 }
 
+/* A person wants to know why there is no name. */
+static const char *process_name(struct json_object *process, int64_t pid, struct report_how how)
+{
+	const char *comm = field_text(process, "host_comm");
+	return *comm || pid < 0 || how.format != FORMAT_TEXT ? comm : "(no event tells)";
+}
+
 /* The report, to be ended. */
 static struct report *vcpu_rows(struct json_object *doc, const struct report_shape *shape, struct report_how how,
                                 const struct origin *o)
@@ -61,7 +68,7 @@ static struct report *vcpu_rows(struct json_object *doc, const struct report_sha
 			report_row(r, (struct value[]){
 				VAL_SHOWN(field_text(vm, "vm")), VAL_INT(field_int(v, "vcpu", -1)),
 				tid < 0 ? VAL_NONE : VAL_INT(tid), pid < 0 ? VAL_NONE : VAL_INT(pid),
-				VAL_SHOWN(field_text(process, "host_comm")), VAL_SHOWN(field_text(v, "evidence")),
+				VAL_SHOWN(process_name(process, pid, how)), VAL_SHOWN(field_text(v, "evidence")),
 				VAL_SHOWN(field_text(vm, "parent")) });
 		}
 	}
