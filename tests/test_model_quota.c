@@ -273,6 +273,26 @@ static void test_unsure(void **state)
 	}
 }
 
+/* Without timers nobody sees the interrupts that would prove it: a light one is not to blame either. */
+static void test_unasked(void **state)
+{
+	(void)state;
+	for (int timers = 0; timers < 2; timers++) {
+		begin();
+		if (timers)
+			ticks(1, 6, 4, 154);
+		to(20, 154, RUN_RUNNABLE, 240, 19);
+		to(60, 240, RUN_RUNNABLE, 154, 0);
+		at(19.9, HISTORY_NULL);
+		at(30, timers ? HISTORY_NULL : OUT_UNSURE);
+		at(60, HISTORY_NULL);
+		to(70, 154, RUN_RUNNABLE, 240, 5);  /* not that light */
+		to(110, 240, RUN_RUNNABLE, 154, 0);
+		at(90, HISTORY_NULL);
+		teardown();
+	}
+}
+
 static void expire(double t, int32_t current, int64_t timer)
 {
 	struct event ev = event((int64_t)(t * MS), EV_TIMER_ENTRY, 0, current);
@@ -436,6 +456,7 @@ int main(void)
 		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_sibling),
 		cmocka_unit_test(test_unsure),
+		cmocka_unit_test(test_unasked),
 		cmocka_unit_test(test_refill),
 		cmocka_unit_test(test_refill_woken),
 		cmocka_unit_test(test_refill_beside),

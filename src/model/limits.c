@@ -61,6 +61,8 @@ static void close_turn(struct left *l, int64_t now, int64_t tid)
 		return;
 	l->turn = (struct left_turn){ .tid = tid, .level = l->level, .since = l->since, .until = now };
 	memcpy(l->turn.look, l->look, sizeof l->look);
+	if (now - l->since >= LEFT_LEAST)
+		l->long_turn = l->turn;
 }
 
 /* Can the scheduler make it leave as soon as an interrupt is over?  Not a thread that stays in the kernel. */
@@ -171,6 +173,14 @@ static int64_t out_since(const struct model *m, const struct vcpu *v, int64_t en
 	return since;
 }
 
+/* Did one of that level, or a lighter one, have the CPU for long while it waited, whether interrupted or not? */
+static bool is_left(const struct left *left, int heaviest, const struct limits *l)
+{
+	const struct left_turn *turn = &left->long_turn;
+	const int64_t from = turn->since > l->out ? turn->since : l->out;
+	return turn->tid != 0 && turn->level >= heaviest && turn->until - from >= LEFT_LEAST;
+}
+
 /* Was a quota proved to keep a vCPU of its machine from its CPU, within the longest period that there is? */
 static bool had_quota(const struct model *m, const struct vcpu *v)
 {
@@ -214,7 +224,8 @@ static void tell_quota(struct model *m, struct vcpu *v, int64_t now, bool goes_o
 	if (proved && refilled == NEVER && idle->over != now && end < now && alone <= end)
 		tell(m, v, end, now, OUT_UNSURE);
 	l->out = alone;
-	if (end == NEVER && had_quota(m, v) && is_proved(left, lighter_than(th->nice, 0), l))
+	if (end == NEVER && ((is_left(left, lighter_than(th->nice, 0), l) && had_quota(m, v)) ||
+	                     (is_left(left, lighter, l) && !(host->tells & HANDLERS_TIMER))))
 		tell(m, v, l->out, refilled != NEVER ? refilled : now, OUT_UNSURE);
 }
 

@@ -13,8 +13,9 @@
  * quota anew (refills.h), it holds until that expires, whoever has the CPU; and a thread that has waited for its idle CPU,
  * if but for IDLE_LEAST, and gets it behind that expiry, or that of a sibling's timer, was kept from it by a quota.
  * Unsure: a quota was proved, no timer tells when it came back, and others had the CPU from then on; or one was proved of
- * the vCPU's machine within PERIOD_MOST, its thread waits, and one of no more weight by its nice level keeps the CPU for as
- * long as above, though interrupted: that may have a heavier cgroup, or the other one may not run.  Nobody is named then.
+ * the vCPU's machine within PERIOD_MOST, its thread waits, and one of no more weight by its nice level keeps the CPU for
+ * LEFT_LEAST: that may have a heavier cgroup, or the other one may not run; or it is far lighter, and no interrupts are
+ * recorded that could prove it.  Nobody is named then.
  * Pause: the monitor has called all threads of the machine's vCPUs back out of the guest, and they sleep there, for
  * PAUSE_LEAST together.
  * Fault: it has left guest mode for memory that was not there, and before it went back to the guest or to its monitor its
@@ -57,8 +58,8 @@ struct left {
 	/* When it was left to each level most recently, and when most recently for long enough to prove something. */
 	struct quota_span last[LEVELS];
 	struct quota_span proof[LEVELS];
-	/* The last long one of a thread: who comes back within LOOK_APART was chosen again, and goes on with it. */
-	struct left_turn { int64_t tid, since, until, look[LOOKS]; int8_t level; } turn;
+	/* The last ones of threads; who comes back within LOOK_APART was chosen again, and goes on with it. */
+	struct left_turn { int64_t tid, since, until, look[LOOKS]; int8_t level; } turn, long_turn;
 };
 
 struct limits {
