@@ -164,6 +164,13 @@ static void test_woken_asked(void **state)
 	ticks(120, 122, 0.4, 0);  /* one behind the other: it was held up meanwhile */
 	to(190, 0, RUN_RUNNABLE, 154, 0);
 	at(130, HISTORY_NULL);
+	to(200, 154, RUN_BLOCKED, 0, 0);
+	wake(0, 220 * MS, 0, 0, 154, 0);
+	ticks(220, 227, 3, 0);
+	wake(0, (int64_t)(229.5 * MS), 0, 0, 20, 0);  /* still behind the one before */
+	ticks(229.6, 229.8, 0.1, 0);
+	to(230, 0, RUN_RUNNABLE, 154, 0);
+	at(225, HISTORY_NULL);
 	teardown();
 }
 

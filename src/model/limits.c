@@ -76,6 +76,8 @@ void limits_look(struct cpu *c, int64_t now)
 	struct left *l = c->left;
 	if (!l || now - l->since < LOOK_APART || now < l->look[LOOKS - 1] + LOOK_APART)
 		return;
+	if (l->level == LEVEL_IDLE && l->silence < LOOK_APART)  /* it may have been held up in another one until now */
+		return;
 	memmove(l->look, l->look + 1, sizeof l->look - sizeof *l->look);
 	l->look[LOOKS - 1] = now;
 }

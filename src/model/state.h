@@ -250,10 +250,12 @@ void limits_end(struct machine *host, bool close);  /* its trace is over; close:
 static inline void limits_stir(const struct cpu *c, int64_t now)
 {
 	struct left *l = c->left;
-	if (l && now - l->last_event >= GETS_GOING && !c->nest.depth)
+	if (!l)
+		return;
+	l->silence = now - l->last_event;
+	if (l->silence >= GETS_GOING && !c->nest.depth)
 		l->stirred = now;
-	if (l)
-		l->last_event = now;
+	l->last_event = now;
 }
 
 /* polling.c */
