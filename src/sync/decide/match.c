@@ -386,10 +386,10 @@ int match_both(const struct host_view *host, struct guest_view *guest, struct ma
 	hypothesis_release(&need.alone);
 	narrowed_release(&with);
 	/* Of many pairs by containment a line may bear most, and hide a jump that the events prove, or move it. */
-	const bool agree = both.clock.pieces <= old.h.clock.pieces && hypothesis_jumps(&both) >= hypothesis_jumps(&old.h);
 	const bool refused = match_refusals(&m->events, &both.clock) >=
 	                     match_refusals(&m->events, &old.h.clock) + FIT_SUSPECTS;
-	if (status == 0 && (both.pairs == 0 || m->share < old.share || !agree || refused)) {
+	const bool agree = both.clock.pieces <= old.h.clock.pieces && !refused;
+	if (status == 0 && (both.pairs == 0 || m->share < old.share || !agree)) {
 		hypothesis_release(&both);
 		*m = old;
 		return 0;
