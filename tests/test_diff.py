@@ -127,6 +127,20 @@ def check_pane(folder, base, changed):
         check((told["rows"], told["verdict"]) == (answer["rows"], answer["verdict"]), f"{size}: exported it is the command's json")
 
 
+def check_small(folder, base, changed):
+    """Where there is no room for the verdict it scrolls, with the findings below it, and none of it is cut."""
+    for sides in ((base, changed), (changed, changed)):
+        answer = found(*sides)
+        for size in ("40x12", "60x20", "80x24"):
+            lines = []
+            for shown in screens(folder, sides[1], size, f":diff {sides[0]}", "g", *["j"] * 12):
+                pane = shown.splitlines()[[l.startswith("- what changed") for l in shown.splitlines()].index(True) + 1:-2]
+                lines += [l for l in pane if l not in lines]
+            words = " ".join(" ".join(lines).split())
+            check(all(sentence in words for sentence in answer["verdict"]), f"{size}: all of {answer['verdict']} can be read")
+            check(("who and what" in words) == bool(answer["rows"]), f"{size}: headings above findings")
+
+
 def check_rest(folder, history):
     """What is earlier is what was before, whichever of both the window is."""
     answers = [found(f"{history}@{a}", f"{history}@{b}") for a, b in (("0%..+3s", "+3000000001ns..100%"),
@@ -226,6 +240,7 @@ with scratch() as scratch_folder:
     check_alone(scratch_folder, base_run)
     check_conditions(base_run, changed_run)
     check_pane(scratch_folder, base_run, changed_run)
+    check_small(scratch_folder, base_run, changed_run)
     check_rest(scratch_folder, base_run)
     check_steady(scratch_folder)
     half = found(base_run + "@10%..50%", base_run + "@50%..90%")

@@ -1,7 +1,8 @@
 /* The diff pane: what changed, and who explains it.  The markers' or the screen's window is what is after; what is before
  * is another history, or of this one the longer part beside the window.  It stays with both.
  *
- * Above its lines stands the verdict; a line says how sure a change is: it lies between the two last figures. */
+ * Its first lines are the verdict, which scrolls as they do; a finding says how sure it is: the change lies between the two
+ * last figures. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,6 @@
 #include "ui/pane.h"
 #include "ui/pane_export.h"
 
-#define VERDICT_LINES 4
 #define FIGURE 10        /* columns of one */
 #define NAMES_MOST 70    /* columns */
 #define MOST_GAPS 100000 /* that are looked at for the longest */
@@ -28,7 +28,9 @@ struct diff_pane {
 	struct origin before;
 	struct notes doubts;
 	char *verdict;
+	size_t words;        /* lines of it; 0: a filter leaves findings alone */
 	size_t *line;        /* index into diff.row */
+	size_t shown;        /* findings */
 };
 
 static struct diff_pane *of(struct pane *pane)
@@ -36,10 +38,18 @@ static struct diff_pane *of(struct pane *pane)
 	return (struct diff_pane *)pane;
 }
 
+/* Lines above the findings: the verdict and the headings, less the one that heading() draws. */
+static size_t above(const struct diff_pane *p)
+{
+	return p->words + (p->shown > 0) - (p->words > 0 || p->shown > 0);
+}
+
+/* The finding of a line; that of the verdict is the first one.  NULL: there is none. */
 static const struct diff_row *row_of(const struct pane *pane, size_t i)
 {
 	const struct diff_pane *p = (const struct diff_pane *)pane;
-	return &p->diff.row[p->line[i]];
+	const size_t before = above(p);
+	return p->shown ? &p->diff.row[p->line[i > before ? i - before : 0]] : NULL;
 }
 
 /* ---- What is asked -------------------------------------------------------------------------------------------------- */
@@ -131,18 +141,43 @@ static void take(struct app *app, struct pane *pane, struct answer *answer)
 	p->verdict = diff_verdict(&p->diff);
 }
 
+/* As many words of the text as go into w columns, at least one; returns where the next line begins. */
+static const char *fill_line(const char *text, int w, char *buf, size_t size)
+{
+	size_t taken = 0;
+	for (size_t n = strcspn(text, " \n"); text[taken];) {
+		snprintf(buf, size, "%.*s", (int)n, text);
+		if (taken && text_width(buf) > w)
+			break;
+		taken = n;
+		if (text[n] != ' ')
+			break;
+		n += 1 + strcspn(text + n + 1, " \n");
+	}
+	snprintf(buf, size, "%.*s", (int)taken, text);
+	return text + taken + (text[taken] == ' ' || text[taken] == '\n');
+}
+
 static void arrange(struct app *app, struct pane *pane)
 {
 	struct diff_pane *p = of(pane);
-	(void)app;
+	const size_t was = above(p), finding = p->shown && pane->at > was ? pane->at - was : 0;
+	char buf[1024];
 	free(p->line);
 	p->line = mem_new(p->diff.found + 1, sizeof *p->line);
-	pane->lines = 0;
+	p->shown = p->words = 0;
 	for (size_t i = 0; i < p->diff.found; i++) {
 		const struct diff_row *r = &p->diff.row[i];
 		if (!pane->filter[0] || strcasestr(r->subject, pane->filter) || strcasestr(r->by, pane->filter))
-			p->line[pane->lines++] = i;
+			p->line[p->shown++] = i;
 	}
+	for (const char *at = pane->filter[0] ? "" : p->verdict; *at; p->words++)
+		at = fill_line(at, app->w - 2, buf, sizeof buf);
+	pane->lines = above(p) + p->shown;
+	pane->least = p->words + (p->shown > 0);
+	pane->leadless = !p->shown;
+	pane->first = p->shown && !finding ? above(p) : 0;
+	pane->at = finding ? above(p) + finding : 0;
 }
 
 /* ---- What it says --------------------------------------------------------------------------------------------------- */
@@ -172,32 +207,6 @@ static void title(const struct app *app, const struct pane *pane, int w, char *b
 	         time_duration(span, p->to - p->from + 1), p->diff.found, p->diff.found == 1 ? "" : "s", doubt);
 }
 
-static void none(const struct app *app, const struct pane *pane, char *buf, size_t size)
-{
-	const struct diff_pane *p = (const struct diff_pane *)pane;
-	(void)app;
-	snprintf(buf, size, "%s", p->verdict ? p->verdict : "");
-	for (char *at = buf; (at = strchr(at, '\n'));)
-		*at = ' ';
-}
-
-/* As many words of the text as go into w columns, at least one; returns where the next line begins. */
-static const char *fill_line(const char *text, int w, char *buf, size_t size)
-{
-	size_t taken = 0;
-	for (size_t n = strcspn(text, " \n"); text[taken];) {
-		snprintf(buf, size, "%.*s", (int)n, text);
-		if (taken && text_width(buf) > w)
-			break;
-		taken = n;
-		if (text[n] != ' ')
-			break;
-		n += 1 + strcspn(text + n + 1, " \n");
-	}
-	snprintf(buf, size, "%.*s", (int)taken, text);
-	return text + taken + (text[taken] == ' ' || text[taken] == '\n');
-}
-
 /* Before and after stand beside the change where there is room; where there is little, that stands alone. */
 static int first_figure(int w)
 {
@@ -221,21 +230,33 @@ static void draw_figures(struct screen *s, int y, const char *const text[6], str
 		screen_text(s, x + FIGURE - 1 - text_width(text[i]), y, FIGURE, style, text[i]);
 }
 
-static void heading(const struct app *app, const struct pane *pane, struct screen *s, int y)
+/* Line i of the verdict, or the headings behind it. */
+static void draw_above(const struct app *app, const struct diff_pane *p, struct screen *s, int y, size_t i,
+                       struct style style)
 {
 	static const char *const heads[6] = { "before", "after", "change", "at least", "at most", "explains" };
-	const struct diff_pane *p = (const struct diff_pane *)pane;
-	const struct style style = app->look.palette.part[PART_RULER], plain = app->look.palette.part[PART_NORMAL];
-	const char *text = p->verdict ? p->verdict : "";
-	char line[1024];
-	for (int i = 0; i < VERDICT_LINES; i++) {
-		screen_fill(s, 0, y + i, s->w, ' ', plain);
-		text = fill_line(text, s->w - 2, line, sizeof line);
-		screen_text(s, 1, y + i, s->w - 2, plain, line);
+	char line[1024] = "";
+	if (i >= p->words) {
+		style = app->look.palette.part[PART_RULER];
+		screen_fill(s, 0, y, s->w, ' ', style);
+		screen_text(s, 1, y, name_columns(s->w), style, "who and what");
+		draw_figures(s, y, heads, style);
+		return;
 	}
-	screen_fill(s, 0, y + VERDICT_LINES, s->w, ' ', style);
-	screen_text(s, 1, y + VERDICT_LINES, name_columns(s->w), style, "who and what");
-	draw_figures(s, y + VERDICT_LINES, heads, style);
+	const char *text = p->verdict;
+	for (size_t n = 0; n <= i; n++)
+		text = fill_line(text, s->w - 2, line, sizeof line);
+	screen_fill(s, 0, y, s->w, ' ', style);
+	screen_text(s, 1, y, s->w - 2, style, line);
+}
+
+/* What stands above the first line that is shown; the headings stay. */
+static void heading(const struct app *app, const struct pane *pane, struct screen *s, int y)
+{
+	const struct diff_pane *p = (const struct diff_pane *)pane;
+	const size_t most = above(p);
+	if (p->words || p->shown)
+		draw_above(app, p, s, y, pane->top < most ? pane->top : most, app->look.palette.part[PART_NORMAL]);
 }
 
 struct diff_texts { char before[40], after[40], change[40], low[40], high[40], explains[16]; };
@@ -255,9 +276,10 @@ static void texts_of(const struct diff_row *r, struct diff_texts *t)
 /* "Debian lost"; below it "  to host/burnP6". */
 static void what_text(const struct pane *pane, size_t i, char *buf, size_t size)
 {
-	const struct diff_row *r = row_of(pane, i), *above = i ? row_of(pane, i - 1) : NULL;
-	const bool follows = above && above->kind == r->kind && above->quantity == r->quantity &&
-	                     !strcmp(above->subject, r->subject);
+	const struct diff_row *r = row_of(pane, i);
+	const struct diff_row *last = i > above((const struct diff_pane *)pane) ? row_of(pane, i - 1) : NULL;
+	const bool follows = last && last->kind == r->kind && last->quantity == r->quantity &&
+	                     !strcmp(last->subject, r->subject);
 	if (!*r->by)
 		snprintf(buf, size, "%s %s", r->subject, diff_quantity_name[r->quantity]);
 	else if (follows)
@@ -272,6 +294,10 @@ static void draw_line(struct app *app, struct pane *pane, struct screen *s, int 
 	const struct style style = pane_style(app, PART_NORMAL, selected);
 	struct diff_texts t;
 	char what[700];
+	if (i < above(of(pane))) {
+		draw_above(app, of(pane), s, y, i + 1, style);
+		return;
+	}
 	texts_of(row_of(pane, i), &t);
 	what_text(pane, i, what, sizeof what);
 	screen_text(s, 1, y, name_columns(s->w), style, what);
@@ -283,6 +309,9 @@ static void tell(const struct app *app, const struct pane *pane, size_t i, char 
 	const struct diff_row *r = row_of(pane, i);
 	struct diff_texts t;
 	(void)app;
+	*buf = '\0';
+	if (!r)
+		return;
 	texts_of(r, &t);
 	snprintf(buf, size, "%s %s%s%s: %s, before %s: %s (%s to %s)%s%s", r->subject, diff_quantity_name[r->quantity],
 	         !*r->by ? "" : r->quantity == DIFF_LOST ? " to " : " ", r->by, t.after, t.before, t.change, t.low, t.high,
@@ -325,6 +354,10 @@ static void go(struct app *app, struct pane *pane, size_t i)
 	const struct diff_pane *p = of(pane);
 	struct subject s;
 	struct gap gap, longest = { .start = p->from, .end = p->from - 1 };
+	if (!row_of(pane, i)) {
+		app_say(app, "there is no finding to go to");
+		return;
+	}
 	if (!diff_find(&app->topo, row_of(pane, i), p->from, p->to, &s)) {
 		app_say(app, "%s is not in this history", row_of(pane, i)->subject);
 		return;
@@ -346,6 +379,6 @@ static void go(struct app *app, struct pane *pane, size_t i)
 
 const struct pane_ops diff_pane = {
 	.size = sizeof(struct diff_pane), .open = begin, .ask = ASK_DIFF, .question = question, .answer = take,
-	.arrange = arrange, .name = name, .title = title, .none = none, .headings = VERDICT_LINES + 1, .heading = heading,
+	.arrange = arrange, .name = name, .title = title, .headings = 1, .heading = heading,
 	.line = draw_line, .go = go, .tell = tell, .file = file_name, .export = write_to, .forget = forget,
 };

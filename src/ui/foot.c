@@ -111,7 +111,7 @@ static void draw_legend(struct app *app, struct screen *s, int y)
 	int help = list ? 0 : (int)strcspn(keys, ",") + 6;  /* the hint that the smallest screen shows, too */
 	bool owners = !overview && !list && app->rows.len && row_is_pcpu(&app->topo, app->view.row);
 	int x = owners ? draw_owners(app, s, 0, y, s->w - help) : draw_common(app, s, y, s->w - help);
-	const bool leads = app->below && app->below->lines && app->below->ops->go;
+	const bool leads = app->below && pane_leads(app->below);
 	for (size_t i = 0; !list && i < hinted; i++) {
 		char one[240];
 		if (hints[i].action == ACT_IN_PANE_GO && !leads)

@@ -132,6 +132,9 @@ void pane_refresh(struct app *app, struct pane *p)
 		p->ops->refresh(app, p);
 		return;
 	}
+	if (p->w != app->w && p->valid && p->ops->arrange)
+		p->ops->arrange(app, p);
+	p->w = app->w;
 	ask(app, p);
 	take(app, p);
 	if (p->stale)
@@ -227,6 +230,11 @@ void pane_scope_ask(const struct app *app, const struct pane_scope *scope, struc
 	row_subject(&app->topo, scope->row, &q->subject);
 	q->from = scope->from;
 	q->to = scope->to;
+}
+
+bool pane_leads(const struct pane *p)
+{
+	return p->lines && !p->leadless && p->ops->go;
 }
 
 void pane_go(struct app *app, struct row_id row, int64_t from, int64_t to)
@@ -393,7 +401,9 @@ int pane_height(const struct app *app, int room)
 		return p ? room : 0;
 	size_t lines = !p->valid ? p->room : p->lines == 0 && p->filter[0] ? 1 : p->lines;
 	int want = (int)(lines < MOST_LINES ? lines : MOST_LINES) + 1 + p->ops->headings;
-	want = want < room / 2 ? want : room / 2;
+	const int least = 1 + p->ops->headings + (p->least > LEAST_LINES ? (int)p->least : LEAST_LINES);
+	const int most = room / 2 > least ? room / 2 : least;
+	want = want < most ? want : most;
 	if (*none_text(app, p, none, sizeof none))
 		want = 1 + draw_none(none, NULL, 0, app->w, room, pane_style(app, PART_NORMAL, false));
 	want += p->grown;
@@ -405,7 +415,7 @@ static const char *hint_of(const struct app *app, const struct pane *p, int room
 {
 	static const char *const hints[3][2] = { { " Tab goes into it  X export  q closes ", " Tab " },
 		{ " e export  q closes ", " q closes " }, { " Enter goes there  e export  q closes ", " q closes " } };
-	const int which = !app->focused ? 0 : p->lines == 0 ? 1 : 2;
+	const int which = !app->focused ? 0 : !pane_leads(p) ? 1 : 2;
 	for (int i = 0; i < 2 && !p->ops->full; i++)
 		if ((int)strlen(hints[which][i]) < room)
 			return hints[which][i];
@@ -449,6 +459,9 @@ static void draw_title(struct app *app, struct pane *p, struct screen *s, int y)
 
 static void scroll_to_cursor(struct pane *p)
 {
+	if (p->first && p->page)
+		p->at = p->first < p->page ? p->first : 0;
+	p->first = p->page ? 0 : p->first;
 	if (p->at >= p->lines)
 		p->at = p->lines ? p->lines - 1 : 0;
 	if (p->at < p->top)
@@ -471,11 +484,11 @@ void pane_draw(struct app *app, struct screen *s, int y, int height)
 	const int lines = p->lines < LEAST_LINES ? (int)p->lines : LEAST_LINES;
 	int head = p->ops->headings && height > p->ops->headings + lines ? 1 + p->ops->headings : 1;
 	draw_title(app, p, s, y);
-	if (head > 1)
-		p->ops->heading(app, p, s, y + 1);
 	p->page = height > head ? (size_t)(height - head) : 0;
 	p->y = y + head;
 	scroll_to_cursor(p);
+	if (head > 1)
+		p->ops->heading(app, p, s, y + 1);
 	if (p->valid && p->filter[0] && !p->lines && p->page)
 		screen_printf(s, 1, p->y, s->w - 1, pane_style(app, PART_ERROR, false), "no line contains \"%s\"", p->filter);
 	for (size_t i = 0; i < p->page && p->top + i < p->lines; i++) {

@@ -36,7 +36,11 @@ struct pane {
 	const struct pane_ops *ops;
 	size_t lines, top;   /* of text below its title; the first one shown */
 	size_t at, page;     /* the line of its cursor; lines of the last frame */
+	size_t first;        /* the line that the cursor begins on where it is in sight without scrolling; 0: the top */
+	size_t least;        /* lines for which it takes more than half of the room */
+	bool leadless;       /* they lead nowhere */
 	int y;               /* where these began on the screen */
+	int w;               /* columns of the screen that they were made for */
 	int grown;           /* lines by which the user made it higher than it is by itself */
 	size_t room;         /* lines to keep free until there is an answer */
 	bool opening;        /* just opened: an error closes it again */
@@ -80,7 +84,7 @@ struct pane_ops {
 	void (*go)(struct app *app, struct pane *p, size_t i);   /* to what the line is about */
 	void (*come)(struct app *app, struct pane *p, size_t i); /* the cursor came upon the line */
 	void (*round)(struct app *app, struct pane *p);          /* in the place of the rows: what Tab does */
-	/* What the status line says of a line while the pane has the keys; NULL: what it says of the row. */
+	/* What the status line says of a line while the pane has the keys; NULL or "": what it says of the row. */
 	void (*tell)(const struct app *app, const struct pane *p, size_t i, char *buf, size_t size);
 	/* Lists: a line by its tag is chosen (Enter), dropped (d), come upon. */
 	void (*pick)(struct app *app, struct pane *p, int64_t tag);
@@ -135,6 +139,7 @@ void pane_scope_ask(const struct app *app, const struct pane_scope *scope, struc
 void pane_window(const struct app *app, int64_t *from, int64_t *to);  /* A..B, else what the screen shows */
 /* The thread that serves a request at the cursor; false: it has said why there is none. */
 bool request_thread(struct app *app, struct row_id row, uint32_t *thread);
+bool pane_leads(const struct pane *p);                  /* is there a line to go from? */
 void pane_go(struct app *app, struct row_id row, int64_t from, int64_t to);  /* to a row, and a time of it */
 
 /* Asks if another window is shown, takes what was answered.  A pane that cannot open closes itself. */

@@ -400,6 +400,8 @@ static bool draw_of_pane(struct app *app, struct screen *s, int y)
 	if (!p || !p->ops->tell || p->at >= p->lines)
 		return false;
 	p->ops->tell(app, p, p->at, text, sizeof text);
+	if (!*text)
+		return false;
 	screen_fill(s, 0, y, s->w, ' ', app->look.palette.part[PART_NORMAL]);
 	row_title(&app->rows, app->view.row, title, sizeof title);
 	shorten_note(text, s->w - 2, title);
