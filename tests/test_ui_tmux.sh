@@ -208,6 +208,13 @@ for term in xterm-256color xterm screen linux vt100; do
 	wait_for 'Enter flow' "timeline on $term"
 	t send-keys -t v BSpace  # DEL, which is not what terminfo says of all of them
 	wait_for 'who suffers' "back on $term"
+	# Keys as terminals in another mode send them, and what is no key at all: not what their characters do each.
+	t send-keys -t v Enter
+	wait_for 'Enter flow' "timeline again on $term"
+	t send-keys -t v -l "$esc[1;5D$esc[I$esc[200~$esc[4~"
+	wait_for 'BLOCKED 5.00' "End on $term"
+	t send-keys -t v BSpace
+	wait_for 'who suffers' "back again on $term"
 	t send-keys -t v q
 	wait_for "left-$term" "quit on $term"
 	screen | grep "left-$term" | grep -q preempt && fail "$term: the shell goes on in the legend"

@@ -319,6 +319,50 @@ static uint32_t function_key(wint_t k)
 	}
 }
 
+/* What keys send where the terminal is in another mode, or is another one, than TERM says.  number 0: whatever it is. */
+static uint32_t sequence_key(char final, int number)
+{
+	static const struct { char final; int number; uint32_t key; } keys[] = {
+		{ 'A', 0, KEY_CODE_UP }, { 'B', 0, KEY_CODE_DOWN }, { 'C', 0, KEY_CODE_RIGHT }, { 'D', 0, KEY_CODE_LEFT },
+		{ 'H', 0, KEY_CODE_HOME }, { 'F', 0, KEY_CODE_END }, { 'Z', 0, KEY_CODE_BACKTAB }, { 'P', 0, KEY_CODE_F1 },
+		{ 'M', 0, KEY_CODE_ENTER }, { '~', 1, KEY_CODE_HOME }, { '~', 7, KEY_CODE_HOME }, { '~', 4, KEY_CODE_END },
+		{ '~', 8, KEY_CODE_END }, { '~', 2, KEY_CODE_INSERT }, { '~', 3, KEY_CODE_DELETE }, { '~', 5, KEY_CODE_PGUP },
+		{ '~', 6, KEY_CODE_PGDN }, { '~', 11, KEY_CODE_F1 },
+	};
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+		if (keys[i].final == final && (!keys[i].number || keys[i].number == number))
+			return keys[i].key;
+	return 0;
+}
+
+/* What came behind an Esc, at once: a sequence that ncurses does not know is one key, or none, and not what its characters
+ * do each.  Otherwise it stays to be read, and the Esc is one. */
+static uint32_t escape(void)
+{
+	wint_t got[16] = { 0 };
+	size_t n = 0;
+	int number = 0, status;
+	bool plain = true;
+	while ((status = wget_wch(stdscr, &got[n])) == OK) {
+		const wint_t k = got[n];
+		if (n == 0 ? k != '[' && k != 'O' : k < 0x20 || k > 0x7e)
+			break;
+		if (n > 0 && k >= 0x40)
+			return plain ? sequence_key((char)k, number) : 0;
+		plain &= n == 0 || (k >= '0' && k <= '9');
+		number = n > 0 && plain ? number * 10 + (int)(k - '0') : number;
+		if (++n == sizeof got / sizeof *got)
+			return 0;
+	}
+	if (status == KEY_CODE_YES)
+		ungetch((int)got[n]);
+	else if (status == OK)
+		unget_wch((wchar_t)got[n]);
+	while (n > 0)
+		unget_wch((wchar_t)got[--n]);
+	return KEY_CODE_ESC;
+}
+
 uint32_t term_key(struct terminal *t, struct term_mouse *mouse)
 {
 	for (int skipped = 0; skipped < 64; skipped++) {
@@ -328,7 +372,9 @@ uint32_t term_key(struct terminal *t, struct term_mouse *mouse)
 		if (got == ERR)
 			return 0;
 		if (got == OK)
-			key = k == 127 ? KEY_CODE_BACKSPACE : (uint32_t)k;  /* whatever terminfo says that the key sends */
+			key = k == KEY_CODE_ESC ? escape()
+				: k == 127 ? KEY_CODE_BACKSPACE  /* whatever terminfo says that the key sends */
+				: (uint32_t)k;
 		else if (k == KEY_MOUSE)
 			key = mouse_key(t, mouse);
 		else
