@@ -211,7 +211,7 @@ for term in xterm-256color xterm screen linux vt100; do
 	# Keys as terminals in another mode send them, and what is no key at all: not what their characters do each.
 	t send-keys -t v Enter
 	wait_for 'Enter flow' "timeline again on $term"
-	t send-keys -t v -l "$esc[1;5D$esc[I$esc[200~$esc[4~"
+	t send-keys -t v -l "${esc}[1;5D${esc}[I${esc}[200~${esc}[4~"
 	wait_for 'BLOCKED 5.00' "End on $term"
 	t send-keys -t v BSpace
 	wait_for 'who suffers' "back again on $term"
