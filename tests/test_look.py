@@ -1,4 +1,5 @@
 """The first look: what the viewer's screens say is what the commands say."""
+import csv
 import os
 import re
 import xml.etree.ElementTree
@@ -28,6 +29,19 @@ def ns(value, unit):
 def close(shown, exact):
     """A duration with three digits, against the exact one."""
     return abs(shown - exact) <= 0.006 * max(exact, 1)
+
+
+def check_long(folder):
+    """What a pane writes says that its list ends before the gaps do."""
+    simulate(os.path.join(folder, "long"), "random", "--seed", "4", "--events", "600k")
+    history, out = os.path.join(folder, "long.hist"), os.path.join(folder, "long.csv")
+    run("index", os.path.join(folder, "long"), "-o", history)
+    every = table("gaps", history, "host", "--top", "0")
+    check(len(every) > 5000, f"{len(every)} gaps")
+    (screen,) = screens(history, [":host", "P", f":export {out}", ":SCREEN"], folder, "200x40")
+    check(f"long.csv: the longest 5000 of {len(every)} (gaps --top 0 writes all)" in screen[-1], screen[-1])
+    with open(out, encoding="utf-8") as f:
+        check(list(csv.DictReader(f)) == every[:5000], "and those are the longest")
 
 
 def check_requests(folder):
@@ -225,3 +239,4 @@ with scratch() as tmp:
     check_width(tmp)
     check_markers(tmp)
     check_requests(tmp)
+    check_long(tmp)

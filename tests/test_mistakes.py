@@ -34,6 +34,9 @@ def check_full():
 
 def check_options(history):
     mistake("gaps", history, "--formt", "csv", says=["stealscope: --formt: no such option (did you mean --format? usage: "])
+    mistake("sumary", history, says=["stealscope: sumary: no such command (did you mean summary?)"])
+    mistake("thieves", history, status=2, says=["stealscope: thieves: no such file, nor a command (check the path; stealscope --help "])
+    mistake("./thieves", status=2, says=["stealscope: ./thieves: No such file or directory (check the path)"])
     mistake("gaps", history, "--min", says=["stealscope: --min: its argument is missing (usage: "])
     mistake("gaps", history, "host", "Debian", says=["stealscope: Debian: one operand too many (usage: "])
 

@@ -47,6 +47,12 @@ static int refuse_command(const char *word, struct error *err)
 	return error_set(err, STATUS_USAGE, mend, "%s: no such command", word);
 }
 
+/* Could be the name of a command, and of nothing that there is. */
+static bool is_neither(const char *word)
+{
+	return word[0] && !word[strspn(word, "abcdefghijklmnopqrstuvwxyz-")] && word[0] != '-' && access(word, F_OK) != 0;
+}
+
 static const struct command *find_command(const char *name)
 {
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
@@ -105,6 +111,11 @@ int main(int argc, char **argv)
 	int skip = command ? 1 : 0;
 	if (!command && argv[1][0] != '-' && nearest_command(argv[1]) && access(argv[1], F_OK) != 0) {
 		refuse_command(argv[1], &err);
+		return fail(&err);
+	}
+	if (!command && is_neither(argv[1])) {
+		error_set(&err, STATUS_INPUT, "check the path; stealscope --help lists commands", "%s: no such file, nor a command",
+		          argv[1]);
 		return fail(&err);
 	}
 	if (!command)

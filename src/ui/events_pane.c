@@ -187,6 +187,13 @@ static int write_to(struct app *app, struct pane *pane, FILE *f, enum report_for
 	return rc;
 }
 
+static void lacks(const struct pane *pane, char *buf, size_t size)
+{
+	const struct events_pane *p = (const struct events_pane *)pane;
+	if (p->list.more)
+		snprintf(buf, size, ": the first %zu (events writes all)", p->list.len);
+}
+
 /* ---- Where it leads ------------------------------------------------------------------------------------------------- */
 
 static void come(struct app *app, struct pane *pane, size_t i)
@@ -214,5 +221,6 @@ static void carry(struct app *app, struct pane *pane, const struct rows *was, co
 const struct pane_ops events_pane = {
 	.size = sizeof(struct events_pane), .open = begin, .ask = ASK_EVENTS, .question = question, .answer = take,
 	.arrange = arrange, .name = name, .title = title, .headings = 1, .heading = heading, .line = draw_line,
-	.go = go, .come = come, .tell = tell, .file = file_name, .export = write_to, .carry = carry, .forget = forget,
+	.go = go, .come = come, .tell = tell, .file = file_name, .export = write_to, .lacks = lacks, .carry = carry,
+	.forget = forget,
 };

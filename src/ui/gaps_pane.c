@@ -286,6 +286,13 @@ static int write_to(struct app *app, struct pane *pane, FILE *f, enum report_for
 	return rc;
 }
 
+static void lacks(const struct pane *pane, char *buf, size_t size)
+{
+	const struct gaps_pane *p = (const struct gaps_pane *)pane;
+	if (p->list.all.count > p->list.items)
+		snprintf(buf, size, ": the longest %zu of %" PRIu64 " (gaps --top 0 writes all)", p->list.items, p->list.all.count);
+}
+
 /* ---- Where it leads ------------------------------------------------------------------------------------------------- */
 
 static void go(struct app *app, struct pane *pane, size_t i)
@@ -303,5 +310,5 @@ static void carry(struct app *app, struct pane *pane, const struct rows *was, co
 const struct pane_ops gaps_pane = {
 	.size = sizeof(struct gaps_pane), .open = begin, .ask = ASK_GAPS, .question = question, .answer = take,
 	.arrange = arrange, .sort = sort, .name = name, .title = title, .headings = 2, .heading = heading, .line = draw_line,
-	.go = go, .tell = tell, .file = file_name, .export = write_to, .carry = carry, .forget = forget,
+	.go = go, .tell = tell, .file = file_name, .export = write_to, .lacks = lacks, .carry = carry, .forget = forget,
 };

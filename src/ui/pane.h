@@ -96,6 +96,7 @@ struct pane_ops {
 	/* "flow-Debian/3525 critical_task": what an exported file is called, but for its ending; what is in it. */
 	void (*file)(const struct app *app, const struct pane *p, char *buf, size_t size);
 	int (*export)(struct app *app, struct pane *p, FILE *f, enum report_format format, struct error *err);
+	void (*lacks)(const struct pane *p, char *buf, size_t size);  /* what is not in it, and what has all; or "" */
 	/* Another history, of the same machines, is about to be shown instead: what names rows is translated. */
 	void (*carry)(struct app *app, struct pane *p, const struct rows *was, const struct rows *is);
 	void (*forget)(struct pane *p);   /* frees what it was answered */

@@ -111,7 +111,10 @@ void export_pane(struct app *app, const char *file)
 		size_t n = strlen(name);
 		if (name[n - 1] == '!')
 			name[n - 1] = '\0';
-		app_say(app, "wrote %.300s%s", text_escape(shown, sizeof shown, name),
-		        format_of(name) == FORMAT_TEXT && !ends_in(name, ".txt") ? " as text" : "");
+		char lacks[128] = "";
+		if (p->ops->lacks)
+			p->ops->lacks(p, lacks, sizeof lacks);
+		app_say(app, "wrote %.300s%s%s", text_escape(shown, sizeof shown, name),
+		        format_of(name) == FORMAT_TEXT && !ends_in(name, ".txt") ? " as text" : "", lacks);
 	}
 }
