@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "sync/estimate/corridor.h"
 
 /* A corridor of `room` ns to both sides of a line that passes through two points. */
 static void corridor(const struct hull_point p[2], int64_t room, struct clock_piece *piece)
@@ -124,18 +123,6 @@ static bool as_narrow(const struct clock_map *a, const struct clock_map *b, cons
 	return true;
 }
 
-/* Narrowed from two beginnings, events that lie out of guest mode may lead to two clocks, of which neither is in the
- * other's corridor. */
-static void hold_both(struct clock_map *to, const struct clock_map *from, const struct activity *act)
-{
-	for (size_t i = 0; i < to->pieces; i++) {
-		const int64_t end = i + 1 < to->pieces ? to->piece[i + 1].from - 1 : act->end;
-		const int64_t begin = i > 0 ? to->piece[i].from : act->begin;
-		if (begin < end)
-			(void)corridor_join(&to->piece[i], from, (struct segment){ begin, end }, DOUBTED_NS);
-	}
-}
-
 /* The narrowing began in a corridor that was guessed; what it found is right if the guess was, and another guess nearby may
  * lead to other windows that contain all events as well.  Here it begins again in a corridor so wide that the true
  * clock cannot be missed, and decides only what can be decided.  Where that ends at the same corridor, no other clock
@@ -158,7 +145,6 @@ void hypothesis_doubt(struct hypothesis *h, const struct seen *seen)
 		hypothesis_release(h);
 		*h = wide;
 	} else if (!same) {
-		hold_both(&wide.clock, &h->clock, seen->act);
 		hypothesis_release(h);
 		h->clock = wide.clock;
 	} else {
