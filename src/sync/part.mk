@@ -30,7 +30,6 @@ src_libsync_a_SOURCES = \
 	src/sync/search/hypothesis.c src/sync/search/hypothesis.h \
 	src/sync/search/jump.c src/sync/search/jump.h \
 	src/sync/search/reach.c src/sync/search/reach.h \
-	src/sync/search/silence.c src/sync/search/silence.h \
 	src/sync/search/steady.c src/sync/search/steady.h \
 	src/sync/search/narrow.c \
 	src/sync/search/rivals.c src/sync/search/rivals.h \

@@ -4,7 +4,6 @@
 
 #include "sync/estimate/corridor.h"
 #include "sync/search/reach.h"
-#include "sync/search/silence.h"
 
 #define CHANCE_NATS 10.0  /* of evidence that a third must have of its own; its clock was found before it was asked */
 #define PLACES 8          /* of a part, at which the rooms of two clocks are compared */
@@ -239,34 +238,6 @@ static void open_piece(struct hypothesis *h, size_t i, const struct seen *seen)
 	activity_view_end(&act);
 }
 
-/* Is there something, and may it fit by chance? */
-static bool may_be_chance(const struct hypothesis *found, const struct seen *seen, struct segment at)
-{
-	struct activity act = activity_view(seen->act, at);
-	const struct seen part = { seen->host, seen->vm, &act };
-	struct hypothesis own;
-	hypothesis_copy(&own, found);
-	hypothesis_test(&own, &part);
-	const bool chance = act.len > 0 && own.evidence < CHANCE_NATS;
-	hypothesis_release(&own);
-	activity_view_end(&act);
-	return chance;
-}
-
-/* Before and after stretches that the clock may have skipped. */
-static void ask_about_silence(const struct hypothesis *found, const struct seen *seen, struct hypothesis *h)
-{
-	struct segment part[2];
-	if (!silence_find(seen, &found->clock, part))
-		return;
-	const bool chance[2] = { may_be_chance(found, seen, part[0]), may_be_chance(found, seen, part[1]) };
-	for (int i = 0; i < 2; i++)
-		if (chance[i])
-			forget(h, seen->act, part[i]);
-	for (size_t i = 0; i < h->clock.pieces && (chance[0] || chance[1]); i++)
-		h->clock.piece[i].quality = SYNC_APPROXIMATE;
-}
-
 /* What is too little to tell. */
 static void cut_ends(struct hypothesis *h, const struct clock_map *found, const struct seen *seen)
 {
@@ -288,7 +259,6 @@ void steady_doubt(struct hypothesis *h, const struct seen *seen)
 	hypothesis_copy(&found, h);
 	ask(&found, seen, false, h);
 	ask(&found, seen, true, h);
-	ask_about_silence(&found, seen, h);
 	if (h->clock.pieces == 1 && !h->adrift)
 		open_ends(&found, seen, h);
 	cut_ends(h, &found.clock, seen);

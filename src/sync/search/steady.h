@@ -3,9 +3,8 @@
  * After a step a clock is another one.  What was found contains the events on both sides, but those on one side perhaps by
  * chance, or because the guest was hardly ever left there.  So the events of the first third are asked without the others,
  * and those of the last: a step between is after all of the ones or before all of the others.  What comes before or after
- * a silence that a clock set ahead may have skipped (silence.h) is asked, too, and what comes before or after some more
- * places: within the outer thirds, of a clock that is in doubt already anywhere.  Nearer to the ends than what speaks for
- * the clock on its own (reach.h), nothing is known of it. */
+ * some more places is asked, too: within the outer thirds, of a clock that is in doubt already anywhere.  Nearer to the
+ * ends than what speaks for the clock on its own (reach.h), nothing is known of it. */
 #ifndef STEALSCOPE_SYNC_STEADY_H
 #define STEALSCOPE_SYNC_STEADY_H
 
