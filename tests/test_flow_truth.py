@@ -21,6 +21,8 @@ from e2e import BUILD, PROGRAM, check, run, scratch, table
 
 SIM = os.path.join(BUILD, "stealscope-sim")
 OUT = ("PREEMPTED", "VIRT_PREEMPTED")  # the thread of an idle vCPU that is lost its CPU before its guest could halt
+EITHER = "quota or others"
+EITHER_MOST = 0.01  # of the threads' time
 MOST_THREADS = 12    # compared per run, the busiest
 
 
@@ -115,6 +117,15 @@ class Truth:
         truth, end = self.verdict(machine, tid, t)
         return truth, min(until, end)
 
+    def has_quota(self, machine):
+        """Has the machine one, or one that it runs in?"""
+        while machine != "host":
+            if any("quota" in track.value for path, track in self.tracks.items()
+                   if path.startswith(root_of(machine) + "/") and path.endswith("/Out By")):
+                return True
+            machine = self.parent[machine]
+        return False
+
     def on_cpu(self, look, machine, cpu, tid):
         """Who has the CPU that the machine's thread has or wants."""
         if machine == "host":
@@ -170,6 +181,12 @@ def ignorant(found, truth, lossy, begin, parent):
     while lossy and inside in parent and inside != found["system"]:
         inside = parent[inside]
     return inside == found["system"] and (lossy or truth[2] == "0")
+
+
+def may_be_either(found, truth, truths, machine):
+    """Said to be a quota or others, where it is one of these, and there is a quota that could be meant."""
+    return (found["kind"], found["name"]) == ("limited", EITHER) and truth is not None and truths.has_quota(machine) and \
+        (truth == ("limited", "quota") or truth[0] == "preempting")
 
 
 class Losses:
@@ -237,7 +254,7 @@ def check_blame(name, rows, losses, machine, tid, common):
 
 class Tally:
     def __init__(self):
-        self.threads = self.pieces = self.blamed = self.lost = self.unknown = self.all = 0
+        self.threads = self.pieces = self.blamed = self.either = self.lost = self.unknown = self.all = 0
 
 
 def check_thread(name, history, truths, vm, tid, untraced, common, losses, tally):
@@ -251,12 +268,15 @@ def check_thread(name, history, truths, vm, tid, untraced, common, losses, tally
         while t <= end:
             truth, until = truths.limit(vm, tid, t) if row["kind"] == "limited" else truths.verdict(vm, tid, t)
             until = min(until, end)
-            held = truth == ("limited", row["name"]) or held and truth and truth[0] in ("idle-cpu", "irq")
+            either = may_be_either(row, truth, truths, vm)
+            held = either or truth == ("limited", row["name"]) or held and truth and truth[0] in ("idle-cpu", "irq")
             if not held and not same(row, truth, untraced) and \
                     not ignorant(row, truth, losses.span, common[0], truths.parent):
                 check(False, f"{name}: {vm}/{tid} at {t}: found {row['kind']} {row['system']}/{row['tid']}, is {truth}")
             if row["kind"] == "preempting":
                 tally.blamed += until - t + 1
+            if either:
+                tally.either += until - t + 1
             if row["kind"] == "unknown":
                 tally.unknown += until - t + 1
             tally.all += until - t + 1
@@ -297,7 +317,8 @@ def check_run(name, *options):
             if tally.threads == MOST_THREADS:
                 break
         check(tally.threads > 0, f"{name}: {tally.pieces} pieces of {tally.threads} threads are the truth, {tally.blamed} ns "
-                                 "blamed on others")
+                                 f"blamed on others, {tally.either} on a quota or others")
+        check(tally.either <= tally.all * EITHER_MOST, f"{name}: which is {100 * tally.either / max(tally.all, 1):.2f} % of all")
         if losses.span and tally.all:
             check_unknown(name, losses, common)
             print(f"     {100 * tally.lost / tally.all:.1f} % of the time was lost, {100 * tally.unknown / tally.all:.1f} % "
