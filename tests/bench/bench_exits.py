@@ -6,6 +6,7 @@ with a layout that does not know them, both times from a file; of waits, those o
 attributes that hold them, for each interval of all, and for each of their own: a change at a time of its own costs log2 of
 the time between two of them, one at which the status beside it changes two or three bits.
 Traces: the folders given, else a simulated one (EVENTS=200k)."""
+import glob
 import os
 import re
 import shutil
@@ -26,13 +27,17 @@ EXITS, WAITS = {"Exit", "Preempted At"}, {"Woken By", "Woken In"}
 def index(traces, history, layout):
     """(instructions of it all, of who wakes whom)."""
     out = history + ".callgrind"
-    p = subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", f"{build}/stealscope", "index",
-                        traces, "-j", "1", "-o", history, "--layout", layout], stdout=subprocess.DEVNULL,
-                       stderr=subprocess.PIPE, text=True, check=True)
-    listed = subprocess.run(["callgrind_annotate", "--inclusive=yes", "--threshold=100", "--auto=no", out],
-                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False).stdout
-    wakes = [int(n.replace(",", "")) for n in re.findall(r"(?m)^\s*([\d,]+) .*:(?:thread_waker|irq_context) \[", listed)]
-    return int(re.search(r"Collected : (\d+)", p.stderr)[1]), sum(wakes)
+    p = subprocess.run(["valgrind", "--tool=callgrind", "--trace-children=yes", f"--callgrind-out-file={out}.%p",
+                        f"{build}/stealscope", "index", traces, "-j", "1", "-o", history, "--layout", layout],
+                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=True)
+    wakes = 0
+    for one in glob.glob(glob.escape(out) + ".*"):  # some traces are read by a child
+        listed = subprocess.run(["callgrind_annotate", "--inclusive=yes", "--threshold=100", "--auto=no", one],
+                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False).stdout
+        for n in re.findall(r"(?m)^\s*([\d,]+) .*:(?:thread_waker|irq_context) \[", listed):
+            wakes += int(n.replace(",", ""))
+        os.remove(one)
+    return sum(int(n) for n in re.findall(r"Collected : (\d+)", p.stderr)), wakes
 
 
 def copies(layout, folder):
