@@ -135,14 +135,15 @@ static const struct event about_jump[] = {
 };
 
 /* It is unsure from after the last event that the clock before alone puts into guest mode, to the first that the one after
- * does; where no event lies in between, the jump is placed. */
-static void check_jump(int64_t *t, size_t n, bool placed)
+ * does; where no event lies in between, the jump is placed.  low: the least that the clock after may be behind. */
+static void check_jump(int64_t *t, size_t n, int64_t low, enum sync_quality quality, bool placed)
 {
 	struct world s;
 	struct clock_point point[4];
 	struct clock_piece piece[2] = {
-		{ .from = 0, .low = level(&point[0], -1), .high = level(&point[1], 1) },
-		{ .from = 300000, .line = { 0, 50000, 0 }, .low = level(&point[2], 49999), .high = level(&point[3], 50001) },
+		{ .from = 0, .low = level(&point[0], -1), .high = level(&point[1], 1), .quality = SYNC_ACCURATE },
+		{ .from = 300000, .line = { 0, 50000, 0 }, .low = level(&point[2], low), .high = level(&point[3], 50001),
+		  .quality = quality },
 	};
 	struct clock_map clock = { .piece = piece, .pieces = 2 };
 	struct activity_cpu cpu = { .ts = t, .len = n };
@@ -161,8 +162,11 @@ static void check_jump(int64_t *t, size_t n, bool placed)
 static void test_jump(void **state)
 {
 	(void)state;
-	check_jump((int64_t[]){ 105000, 205000, 405000, 505000 }, 4, true);
-	check_jump((int64_t[]){ 105000, 205000, 305000, 405000, 505000 }, 5, false);  /* 305000 may lie before it or after */
+	check_jump((int64_t[]){ 105000, 205000, 405000, 505000 }, 4, 49999, SYNC_ACCURATE, true);
+	/* 305000 may lie before it or after. */
+	check_jump((int64_t[]){ 105000, 205000, 305000, 405000, 505000 }, 5, 49999, SYNC_ACCURATE, false);
+	/* Where other clocks fit as well, it may jump between corridors that meet. */
+	check_jump((int64_t[]){ 105000, 205000, 405000, 505000 }, 4, 20001, SYNC_APPROXIMATE, true);
 }
 
 /* ---- corridors of clocks that move */

@@ -268,9 +268,9 @@ int match_containment(const struct host_view *host, const struct vm_view *vm, st
 		return -1;
 	const struct seen seen = { host, vm, &guest->activity };
 	search_containment(&seen, steps, &m->h);
-	jumps_place(&seen, &(struct pair_list){ 0 }, &m->h.clock);
+	const bool jumps = jumps_place(&seen, &(struct pair_list){ 0 }, &m->h.clock);
 	hypothesis_open(&m->h.clock, &seen, NULL);
-	if (!m->h.doubt && hypothesis_jumps(&m->h) == 0)
+	if (!m->h.doubt && !jumps)
 		steady_doubt(&m->h, &seen);
 	else if (!m->h.doubt)
 		steady_pieces(&m->h, &seen);

@@ -191,6 +191,12 @@ static void set_back(const struct seen *seen, int64_t most, struct votes *votes,
 	*votes = wide;
 }
 
+/* Corridors that meet there are those of a clock that bends, unless other clocks suit one of the two as well. */
+static bool may_jump(const struct clock_map *clock, size_t i)
+{
+	return clock->piece[i - 1].quality != SYNC_ACCURATE || clock->piece[i].quality != SYNC_ACCURATE || fit_jumps(clock, i);
+}
+
 bool jumps_place(const struct seen *seen, const struct pair_list *pairs, struct clock_map *clock)
 {
 	bool any = false;
@@ -198,7 +204,7 @@ bool jumps_place(const struct seen *seen, const struct pair_list *pairs, struct 
 		struct clock_piece *piece = &clock->piece[i];
 		struct votes votes = { NULL, 0, 0 };
 		int64_t most;
-		if (!fit_jumps(clock, i))
+		if (!may_jump(clock, i))
 			continue;
 		any = true;
 		fit_jump_limits(pairs, clock, i, seen->act->begin, seen->act->end);

@@ -10,7 +10,7 @@
 #include "sync/seen/seen.h"
 
 /* Moves the jumps of the clock, as far as the pairs allow it, to where most events can lie in guest mode,
- * and says where they leave that open (struct clock_piece); false: it does not jump.  O(n log n) in the number of events
+ * and says where they leave that open (struct clock_piece); false: it only bends.  O(n log n) in the number of events
  * between those pairs. */
 bool jumps_place(const struct seen *seen, const struct pair_list *pairs, struct clock_map *clock);
 
