@@ -1,9 +1,10 @@
 """A CPU whose buffer begins later than the others', or ends earlier: what it did then is not invented, and no loss is claimed."""
 import json
 import os
+import shutil
 import struct
 
-from e2e import SHARED, check, run, scratch, simulate, table
+from e2e import DATA, SHARED, check, run, scratch, simulate, table
 
 STATUS = "/Virtual Machines/{}/CPUs/CPU{}/Status"
 
@@ -68,6 +69,32 @@ def simulated(tmp):
     check(all(n["text"] in text.split("How sure:")[1] for n in told), "explain: How sure says it")
 
 
+UNSURE = 100_000  # ns: with fewer events the guest's clock is known less well, and so is when its threads ran
+
+
+def is_within(row, all_):
+    """Is what this row says so for all of its time?"""
+    return all(other["value"] == row["value"] for other in all_
+               if int(other["start"]) <= int(row["end"]) - UNSURE and int(other["end"]) >= int(row["start"]) + UNSURE)
+
+
+def without_a_cpu(tmp):
+    """One of the host's two CPUs is not in the recording: what is said still is what the whole recording says."""
+    folder, history, whole = tmp + "/without", tmp + "/without.steal", tmp + "/whole.steal"
+    shutil.copytree(DATA + "/fibonacci", folder, copy_function=shutil.copyfile)
+    os.remove(folder + "/host/kernel/ch_0")
+    os.remove(folder + "/host/kernel/index/ch_0.idx")
+    run("index", DATA + "/fibonacci", "-o", whole)
+    run("index", folder, "-o", history)
+    told = [n["text"] for n in notes(history) if "nothing was recorded on CPU0, " in n["text"]]
+    check(len(told) == 1, f"a CPU is missing: it is said once: {notes(history)}")
+    check(not any("nothing was recorded on" in n["text"] for n in notes(whole)), "and not of the whole recording")
+    before = table("intervals", whole, STATUS.format("Debian", 0))
+    said = [row for row in table("intervals", history, STATUS.format("Debian", 0)) if row["value"] not in ("UNKNOWN", "", "RUNNING")]
+    wrong = [row for row in said if not is_within(row, before)]
+    check(len(said) > 100 and wrong == [], f"of {len(said)} intervals, {len(wrong)} are other than they were: {wrong[:3]}")
+
+
 def ends_early(tmp):
     """The reader of the guest's CPU0 ended by itself, 3 s before the other's (NOTES)."""
     history = tmp + "/early.steal"
@@ -90,6 +117,7 @@ def switched_on_one_by_one(tmp):
 
 with scratch() as folder:
     simulated(folder)
+    without_a_cpu(folder)
     if os.path.isdir(SHARED + "/cpu_ends_early"):
         ends_early(folder)
         switched_on_one_by_one(folder)

@@ -3,6 +3,7 @@
 
 #include "base/states.h"
 #include "model/band.h"
+#include "model/cover.h"
 #include "model/merge.h"
 #include "model/model.h"
 #include "test.h"
@@ -124,6 +125,56 @@ static void test_set_back(void **state)
 	merge_close(&m);
 	chores_end(chores);
 	trace_free(guest);
+}
+
+static int64_t as_it_is(const void *of, int64_t t)
+{
+	(void)of;
+	return t;
+}
+
+static struct event sent(int64_t t, uint16_t kind, int64_t to)
+{
+	struct event ev = event(t, kind, 0, 1);
+	if (kind == EV_MIGRATE) {
+		ev.migrate.tid = 2;
+		ev.migrate.dest_cpu = to;
+	} else {
+		ev.wake.tid = 2;
+		ev.wake.target_cpu = to;
+	}
+	return ev;
+}
+
+/* Of CPUs to which others send threads, and which tell nothing themselves, all is lost from beginning to end.  Where who is
+ * woken ran last is no such CPU: that may be offline since. */
+static void test_missing(void **state)
+{
+	const struct event h[] = { event(100, EV_EXIT, 0, 1), sent(110, EV_WAKING, 1), sent(120, EV_WAKEUP, 5),
+	                           sent(130, EV_MIGRATE, 2), sent(140, EV_WAKEUP, 3), sent(150, EV_WAKEUP, 0),
+	                           sent(160, EV_WAKEUP, -1), event(170, EV_EXIT, 3, 4) };
+	static const struct { int64_t ts; enum event_kind kind; uint16_t cpu; int64_t end; } want[] = {
+		{ 100, EV_LOST, 2, 170 }, { 100, EV_LOST, 3, 169 }, { 100, EV_LOST, 5, 170 }, { 100, EV_EXIT, 0, 0 },
+	};
+	(void)state;
+	struct trace *host = make("host", ROLE_HOST, h, COUNT(h));
+	struct error err = ERROR_INIT;
+	struct notes notes = { 0 };
+	struct cover c;
+	const struct event *ev;
+	assert_int_equal(cover_open(&c, host, NULL, ALL_KINDS, &err), 0);
+	for (size_t i = 0; i < COUNT(want); i++) {
+		assert_int_equal(cover_next(&c, &ev, &err), 1);
+		assert_int_equal(ev->ts, want[i].ts);
+		assert_int_equal(ev->kind, want[i].kind);
+		assert_int_equal(ev->cpu, want[i].cpu);
+		assert_true(ev->kind != EV_LOST || ev->lost.end == want[i].end);
+	}
+	cover_close(&c);
+	cover_notes(host, as_it_is, NULL, &notes);
+	assert_non_null(strstr(notes.item[0].text, "nothing was recorded on CPU2, CPU5, "));
+	notes_release(&notes);
+	trace_free(host);
 }
 
 static int64_t value(const struct history *h, const char *path, int64_t t)
@@ -306,7 +357,7 @@ static void test_band(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_merge), cmocka_unit_test(test_set_back), cmocka_unit_test(test_run),
-	                                    cmocka_unit_test(test_born), cmocka_unit_test(test_band) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_merge), cmocka_unit_test(test_set_back),
+	                                    cmocka_unit_test(test_missing), cmocka_unit_test(test_run), cmocka_unit_test(test_born), cmocka_unit_test(test_band) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

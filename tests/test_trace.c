@@ -275,7 +275,7 @@ static void test_part_after_a_step_back(void **state)
 		assert_int_equal(writer_close(&w, &err), 0);
 		*ARRAY_PUSH(s.block, s.len, s.cap) = one.block[0];
 		free(one.block);
-		free(one.cpu_set);
+		cpu_set_release(&one.cpus);
 	}
 	for (size_t parts = 1; parts <= N; parts++) {
 		int64_t n = 0;
@@ -354,10 +354,9 @@ static void test_cpus_of_a_stream(void **state)
 	(void)state;
 	struct error err = ERROR_INIT;
 	struct store *store = store_new(SIZE_MAX, NULL, &err);
-	struct stream all;
+	struct cpu_set all = NO_CPUS;
 	static bool seen[65536];
-	stream_init(&all);
-	assert_false(stream_has_cpu(&all, 0));
+	assert_false(cpu_set_has(&all, 0));
 	for (size_t i = 0; i < COUNT(cpus); i++) {
 		struct stream s;
 		struct writer w;
@@ -373,14 +372,14 @@ static void test_cpus_of_a_stream(void **state)
 			bool want = false;
 			for (int k = 0; k < 5; k++)
 				want |= cpus[i][k] == cpu;
-			assert_int_equal(stream_has_cpu(&s, cpu), want);
+			assert_int_equal(cpu_set_has(&s.cpus, cpu), want);
 		}
-		stream_add_cpus(&all, &s);
+		cpu_set_add(&all, &s.cpus);
 		stream_release(&s, store);
 		for (int cpu = 0; cpu < 65536; cpu++)
-			assert_int_equal(stream_has_cpu(&all, cpu), seen[cpu]);
+			assert_int_equal(cpu_set_has(&all, cpu), seen[cpu]);
 	}
-	stream_release(&all, store);
+	cpu_set_release(&all);
 	store_unref(store);
 }
 

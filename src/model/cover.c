@@ -1,10 +1,12 @@
 #include "model/cover.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "base/timefmt.h"
 
+enum { ROOM_FOR_RANGE = 24 };  /* bytes of ", CPU65535-65535" */
 enum { WORTH_IT = 100 };  /* a silence is noted from that part of the trace on */
 
 static void add_silence(struct cover *c, unsigned cpu, int64_t from, int64_t to)
@@ -66,9 +68,11 @@ int cover_open(struct cover *c, const struct trace *trace, const struct clock_ma
 	const struct trace_info *info = trace_info(trace);
 	*c = (struct cover){ .back = is_set_back(clock) ? clock : NULL, .got = -1 };
 	add_repeats(c, info);
-	for (unsigned i = 0; i < info->cpus; i++) {
+	for (unsigned i = 0; i < info->cpus_told; i++) {
 		const struct trace_cpu *cpu = &info->cpu[i];
-		if (cpu->begin > cpu->end)
+		if (cpu->missing && info->begin <= info->end)
+			add_silence(c, i, info->begin, info->end);
+		if (i >= info->cpus || cpu->begin > cpu->end)
 			continue;
 		if (cpu->begin > info->begin)
 			add_silence(c, i, info->begin, cpu->begin - 1);
@@ -120,9 +124,37 @@ static void note_silence(const struct trace_info *info, unsigned cpu, int64_t ns
 	             time_clock(at, late ? to + 1 : from - 1, 6), time_duration(length, ns), late ? "before" : "then");
 }
 
+/* "CPU1, CPU4-7 and 3 more". */
+static void note_missing(const struct trace_info *info, struct notes *notes)
+{
+	char list[160] = "", more[32] = "";
+	unsigned left_out = 0;
+	size_t len = 0;
+	for (unsigned from = 0, to; from < info->cpus_told; from = to + 1) {
+		for (to = from; to < info->cpus_told && info->cpu[to].missing; )
+			to++;
+		if (to == from)
+			continue;
+		if (len + ROOM_FOR_RANGE > sizeof list) {
+			left_out += to - from;
+			continue;
+		}
+		len += (size_t)snprintf(list + len, sizeof list - len, "%sCPU%u", len ? ", " : "", from);
+		if (to - from > 1)
+			len += (size_t)snprintf(list + len, sizeof list - len, "-%u", to - 1);
+	}
+	if (left_out)
+		snprintf(more, sizeof more, " and %u more", left_out);
+	if (len)
+		notes_add(notes, NOTE_LOSS, info->machine, "nothing was recorded on %s%s, where its other CPUs sent threads: who "
+		          "ran there is unknown, and so is what became of threads while they had none of its other CPUs, unless "
+		          "they were woken from sleep on one of these; record all CPUs", list, more);
+}
+
 void cover_notes(const struct trace *trace, int64_t (*at)(const void *of, int64_t t), const void *of, struct notes *notes)
 {
 	const struct trace_info *info = trace_info(trace);
+	note_missing(info, notes);
 	for (unsigned i = 0; i < info->cpus; i++) {
 		const struct trace_cpu *cpu = &info->cpu[i];
 		if (cpu->begin > cpu->end)

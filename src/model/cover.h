@@ -1,7 +1,7 @@
 /* A trace's events, and between them, as losses, what of its CPUs was not recorded: a buffer may begin later than the
- * others, or end earlier (struct trace_cpu).  Where its clock was set back, and nothing tells when (struct clock_piece),
- * nobody knows their order: they are left out, another loss.  In order of time; O(1) more per event, O(pieces) with a clock
- * that was set back.  Memory: 88 bytes per loss of a CPU. */
+ * others, end earlier, or be missing (struct trace_cpu).  Where its clock was set back, and nothing tells when (struct
+ * clock_piece), nobody knows their order: they are left out, another loss.  In order of time; O(1) more per event,
+ * O(pieces) with a clock that was set back.  Memory: 88 bytes per loss of a CPU. */
 #ifndef STEALSCOPE_MODEL_COVER_H
 #define STEALSCOPE_MODEL_COVER_H
 

@@ -22,9 +22,11 @@ static void append(struct stream *to, struct stream *from)
 	to->kinds |= from->kinds;
 	to->begin = from->begin < to->begin ? from->begin : to->begin;
 	to->end = from->end > to->end ? from->end : to->end;
-	stream_add_cpus(to, from);
+	cpu_set_add(&to->cpus, &from->cpus);
+	cpu_set_add(&to->sent_to, &from->sent_to);
 	free(from->block);
-	free(from->cpu_set);
+	cpu_set_release(&from->cpus);
+	cpu_set_release(&from->sent_to);
 	free(from->back);
 	stream_init(from);
 }

@@ -158,7 +158,7 @@ void store_unref(struct store *s)
 
 void stream_init(struct stream *s)
 {
-	*s = (struct stream){ .begin = INT64_MAX, .end = INT64_MIN, .cpu_min = UINT16_MAX };
+	*s = (struct stream){ .begin = INT64_MAX, .end = INT64_MIN, .cpus = NO_CPUS, .sent_to = NO_CPUS };
 }
 
 void stream_release(struct stream *s, struct store *store)
@@ -169,7 +169,8 @@ void stream_release(struct stream *s, struct store *store)
 		free(s->block[i].data);
 	}
 	free(s->block);
-	free(s->cpu_set);
+	cpu_set_release(&s->cpus);
+	cpu_set_release(&s->sent_to);
 	free(s->back);
 	stream_init(s);
 }
@@ -187,35 +188,49 @@ void stream_steps_back(struct stream *s, int64_t from, int64_t to)
 	}
 }
 
-static void add_cpu(struct stream *s, uint16_t cpu)
+static void add_cpu(struct cpu_set *s, uint16_t cpu)
 {
-	if (s->cpu_min > s->cpu_max) {
-		s->cpu_min = s->cpu_max = cpu;
+	if (s->min > s->max) {
+		s->min = s->max = cpu;
 		return;
 	}
-	if (!s->cpu_set) {
-		if (cpu == s->cpu_min)
+	if (!s->bit) {
+		if (cpu == s->min)
 			return;
-		s->cpu_set = mem_new(CPU_SET_WORDS, sizeof *s->cpu_set);
-		s->cpu_set[s->cpu_min / 64] |= 1ULL << s->cpu_min % 64;
+		s->bit = mem_new(CPU_SET_WORDS, sizeof *s->bit);
+		s->bit[s->min / 64] |= 1ULL << s->min % 64;
 	}
-	s->cpu_set[cpu / 64] |= 1ULL << cpu % 64;
-	s->cpu_min = cpu < s->cpu_min ? cpu : s->cpu_min;
-	s->cpu_max = cpu > s->cpu_max ? cpu : s->cpu_max;
+	s->bit[cpu / 64] |= 1ULL << cpu % 64;
+	s->min = cpu < s->min ? cpu : s->min;
+	s->max = cpu > s->max ? cpu : s->max;
 }
 
-bool stream_has_cpu(const struct stream *s, int cpu)
+bool cpu_set_has(const struct cpu_set *s, int cpu)
 {
-	if (cpu < s->cpu_min || cpu > s->cpu_max)
+	if (cpu < s->min || cpu > s->max)
 		return false;
-	return !s->cpu_set || s->cpu_set[cpu / 64] >> cpu % 64 & 1;
+	return !s->bit || s->bit[cpu / 64] >> cpu % 64 & 1;
 }
 
-void stream_add_cpus(struct stream *s, const struct stream *of)
+void cpu_set_add(struct cpu_set *s, const struct cpu_set *of)
 {
-	for (int cpu = of->cpu_min; cpu <= of->cpu_max; cpu++)
-		if (stream_has_cpu(of, cpu))
+	for (int cpu = of->min; cpu <= of->max; cpu++)
+		if (cpu_set_has(of, cpu))
 			add_cpu(s, (uint16_t)cpu);
+}
+
+void cpu_set_release(struct cpu_set *s)
+{
+	free(s->bit);
+	*s = (struct cpu_set)NO_CPUS;
+}
+
+/* Who is woken is queued there, and who is moved goes there.  A waking names where it ran last, which may be offline. */
+static void add_sent(struct stream *s, const struct event *ev)
+{
+	const int64_t to = ev->kind == EV_WAKEUP ? ev->wake.target_cpu : ev->kind == EV_MIGRATE ? ev->migrate.dest_cpu : -1;
+	if (to >= 0 && to <= UINT16_MAX)
+		add_cpu(&s->sent_to, (uint16_t)to);
 }
 
 void writer_open(struct writer *w, struct store *store, struct stream *stream)
@@ -252,7 +267,8 @@ static void count(struct writer *w, const struct event *ev)
 {
 	struct stream *s = w->stream;
 	s->kinds |= KIND(ev->kind);
-	add_cpu(s, ev->cpu);
+	add_cpu(&s->cpus, ev->cpu);
+	add_sent(s, ev);
 	if (ev->kind == EV_LOST)
 		return;
 	s->events++;

@@ -42,6 +42,12 @@ struct block {
 
 #define CPU_SET_WORDS ((UINT16_MAX + 1) / 64)
 
+struct cpu_set {
+	uint16_t min, max;          /* min > max: none */
+	uint64_t *bit;              /* of each of them, CPU_SET_WORDS words; NULL while there is only one */
+};
+#define NO_CPUS { .min = UINT16_MAX }
+
 /* Times go back where a clock was set back; a smaller step is that of corrected times, which were rounded, and sync/ would
  * not take it for one. */
 #define BACK_LEAST_NS 20000
@@ -53,10 +59,10 @@ struct stream {
 	uint64_t events;            /* EV_LOST excluded */
 	event_kinds kinds;          /* a bit for each kind that occurs */
 	int64_t begin, end;         /* of the first and the last event, EV_LOST excluded; begin > end: none */
-	uint16_t cpu_min, cpu_max;  /* cpu_min > cpu_max: no event */
+	struct cpu_set cpus;        /* whose events they are */
+	struct cpu_set sent_to;     /* to which they send threads */
 	struct trace_span *back;    /* times that it had before when it came to them, TWICE_MOST + 1 stretches at most */
 	size_t backs, back_cap;
-	uint64_t *cpu_set;          /* a bit for each of them, CPU_SET_WORDS words; NULL while there is only one */
 };
 
 struct codec {
@@ -97,8 +103,9 @@ void store_ref(struct store *s);
 void store_unref(struct store *s);  /* NULL is allowed */
 
 void stream_init(struct stream *s);
-void stream_add_cpus(struct stream *s, const struct stream *of);  /* those of another stream */
-bool stream_has_cpu(const struct stream *s, int cpu);
+void cpu_set_add(struct cpu_set *s, const struct cpu_set *of);
+bool cpu_set_has(const struct cpu_set *s, int cpu);
+void cpu_set_release(struct cpu_set *s);
 void stream_steps_back(struct stream *s, int64_t from, int64_t to);  /* to `from`, after it was at `to` */
 void stream_release(struct stream *s, struct store *store);
 

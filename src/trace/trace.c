@@ -109,7 +109,7 @@ static inline int advance(struct trace_cursor *c, struct merged *s, struct error
 
 static bool may_hold(const struct stream *s, event_kinds kinds, int cpu)
 {
-	return (s->kinds & kinds) != 0 && (cpu < 0 || stream_has_cpu(s, cpu));
+	return (s->kinds & kinds) != 0 && (cpu < 0 || cpu_set_has(&s->cpus, cpu));
 }
 
 static struct trace_cursor *open_cursor(const struct trace *t, event_kinds kinds, bool bare, int cpu, size_t part,
@@ -229,8 +229,8 @@ static void summarize(struct trace *t, enum trace_role role)
 			info->begin = s->begin;
 		if (s->end > info->end)
 			info->end = s->end;
-		if (s->kinds && s->cpu_max + 1U > info->cpus)
-			info->cpus = s->cpu_max + 1U;
+		if (s->kinds && s->cpus.max + 1U > info->cpus)
+			info->cpus = s->cpus.max + 1U;
 	}
 	info->has_kvm = (kinds & (KIND(EV_KVM_ENTRY) | KIND(EV_KVM_EXIT))) != 0;
 	info->role = role != ROLE_UNKNOWN ? role : info->has_kvm ? ROLE_HOST : ROLE_GUEST;
@@ -241,7 +241,7 @@ void trace_covers(struct trace *t, unsigned cpu, int64_t begin, int64_t end, boo
 	if (cpu >= t->cpus) {
 		t->cpu = mem_resize(t->cpu, cpu + 1U, sizeof *t->cpu);
 		while (t->cpus <= cpu)
-			t->cpu[t->cpus++] = (struct trace_cpu){ INT64_MAX, INT64_MIN, false };
+			t->cpu[t->cpus++] = (struct trace_cpu){ INT64_MAX, INT64_MIN, false, false };
 	}
 	struct trace_cpu *c = &t->cpu[cpu];
 	c->begin = begin < c->begin ? begin : c->begin;
@@ -254,8 +254,8 @@ static void cover_events(struct trace *t)
 {
 	for (size_t i = 0; i < t->streams; i++) {
 		const struct stream *s = &t->stream[i];
-		for (int cpu = s->cpu_min; cpu <= s->cpu_max && s->begin <= s->end; cpu++)
-			if (stream_has_cpu(s, cpu))
+		for (int cpu = s->cpus.min; cpu <= s->cpus.max && s->begin <= s->end; cpu++)
+			if (cpu_set_has(&s->cpus, cpu))
 				trace_covers(t, (unsigned)cpu, s->begin, s->end, false);
 	}
 	if (t->info.cpus)
@@ -265,6 +265,20 @@ static void cover_events(struct trace *t)
 		c->begin = c->begin < t->info.begin ? t->info.begin : c->begin;
 		c->end = c->end > t->info.end ? t->info.end : c->end;
 	}
+}
+
+static void find_missing(struct trace *t)
+{
+	struct cpu_set to = NO_CPUS;
+	for (size_t i = 0; i < t->streams; i++)
+		cpu_set_add(&to, &t->stream[i].sent_to);
+	for (int cpu = to.min; cpu <= to.max; cpu++) {
+		if (!cpu_set_has(&to, cpu))
+			continue;
+		trace_covers(t, (unsigned)cpu, INT64_MAX, INT64_MIN, false);
+		t->cpu[cpu].missing = !t->cpu[cpu].told && t->cpu[cpu].begin > t->cpu[cpu].end;
+	}
+	cpu_set_release(&to);
 }
 
 void trace_publish(struct trace *t, enum trace_role role)
@@ -280,6 +294,7 @@ void trace_publish(struct trace *t, enum trace_role role)
 	info->vcpus = t->vcpus;
 	summarize(t, role);
 	cover_events(t);
+	find_missing(t);
 	info->cpu = t->cpu;
 	info->cpus_told = (unsigned)t->cpus;
 }

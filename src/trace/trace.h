@@ -186,7 +186,7 @@ struct trace_info {
 	uint64_t bytes;           /* of the trace's files; 0 of a live one */
 	unsigned cpus;            /* highest CPU number + 1 */
 	const struct trace_cpu *cpu;  /* of each of them: from when to when it was recorded; and of those without any event: */
-	unsigned cpus_told;       /* as many as were recorded, >= cpus */
+	unsigned cpus_told;       /* as many as were recorded or are missing, >= cpus */
 	/* Its clock was set back, and what happened at these times (in order) is left out: nobody can tell what came first. */
 	const struct trace_span *twice;
 	size_t twices;
@@ -204,6 +204,7 @@ struct trace_info {
 struct trace_cpu {
 	int64_t begin, end;       /* ns, within the trace's; begin > end: nothing of it */
 	bool told;                /* by the tracer; else its first and last event are all that is known */
+	bool missing;             /* nothing of it, though other CPUs' events send threads there: it was not recorded */
 };
 
 struct trace_span { int64_t begin, end; };  /* ns, both included */

@@ -27,11 +27,11 @@ static void join(struct trace *t)
 	t->twices = n;
 }
 
-static int lose(struct trace *t, struct writer *w, const struct stream *cpus, struct error *err)
+static int lose(struct trace *t, struct writer *w, const struct cpu_set *cpus, struct error *err)
 {
 	for (size_t i = 0; i < t->twices; i++)
-		for (int cpu = cpus->cpu_min; cpu <= cpus->cpu_max; cpu++)
-			if (stream_has_cpu(cpus, cpu) &&
+		for (int cpu = cpus->min; cpu <= cpus->max; cpu++)
+			if (cpu_set_has(cpus, cpu) &&
 			    writer_put(w, &(struct event){ .ts = t->twice[i].begin, .kind = EV_LOST, .cpu = (uint16_t)cpu, .tid = -1,
 			               .pid = -1, .lost = { t->twice[i].end, EVENT_ABSENT } }, err))
 				return -1;
@@ -41,15 +41,15 @@ static int lose(struct trace *t, struct writer *w, const struct stream *cpus, st
 static int add_losses(struct trace *t, struct error *err)
 {
 	struct writer w;
-	struct stream cpus, losses;
-	stream_init(&cpus);
+	struct cpu_set cpus = NO_CPUS;
+	struct stream losses;
 	stream_init(&losses);
 	for (size_t i = 0; i < t->streams; i++)
-		stream_add_cpus(&cpus, &t->stream[i]);
+		cpu_set_add(&cpus, &t->stream[i].cpus);
 	writer_open(&w, t->store, &losses);
 	int status = lose(t, &w, &cpus, err);
 	status = writer_close(&w, status ? NULL : err) || status ? -1 : 0;
-	stream_release(&cpus, t->store);
+	cpu_set_release(&cpus);
 	t->stream = mem_resize(t->stream, t->streams + 1, sizeof *t->stream);
 	t->stream[t->streams++] = losses;
 	return status;
