@@ -16,8 +16,8 @@ static void make(struct world *w)
 {
 	world_open(w);
 	world_has(w, "host/40",
-	          .status = "0 RUNNING; 10 BLOCKED; 20 RUNNING; 30 BLOCKED; 50 PREEMPTED; 60 BLOCKED; 70 RUNNING; 80 BLOCKED; "
-	                    "90 RUNNING; 100 BLOCKED; 110 RUNNING; 120 BLOCKED; 130 RUNNING; 140 BLOCKED; 150 RUNNING; "
+	          .status = "0 RUNNING; 10 BLOCKED; 20 RUNNING; 30 BLOCKED; 50 PREEMPTED; 53 RUNNING; 60 BLOCKED; 70 RUNNING; "
+	                    "80 BLOCKED; 90 RUNNING; 100 BLOCKED; 110 RUNNING; 120 BLOCKED; 130 RUNNING; 140 BLOCKED; 150 RUNNING; "
 	                    "160 BLOCKED", .pid = "0 39",
 	          .woken_by = "20 host/0; 50 host/41; 70 host/42; 90 host/43; 110 host/44; 130 host/7",
 	          .woken_in = "20 timer; 50 thread; 130 irq/3-nvme; 150 -");
@@ -26,8 +26,9 @@ static void make(struct world *w)
 	thread(w, 43, "0 kvm", "0 39");
 	thread(w, 44, "0 systemd", "0 1");
 	world_has(w, "A/CPU0", .host_thread = "0 40",
-	          .status = "0 RUNNING; 10 IDLE; 20 VMM; 30 IDLE; 50 WAKING; 60 IDLE; 70 VMM; 80 IDLE; 90 VMM; 100 IDLE; "
-	                    "110 VMM; 120 IDLE; 130 VMM; 140 IDLE; 150 RUNNING; 160 HOST_BLOCKED");
+	          .status = "0 RUNNING; 10 IDLE; 20 VMM; 25 RUNNING; 30 IDLE; 50 WAKING; 53 VMM; 55 RUNNING; 60 IDLE; 70 VMM; "
+	                    "75 RUNNING; 80 IDLE; 90 VMM; 95 RUNNING; 100 IDLE; 110 VMM; 115 RUNNING; 120 IDLE; 130 VMM; "
+	                    "135 RUNNING; 140 IDLE; 150 RUNNING; 160 HOST_BLOCKED");
 	world_has(w, "A/CPU1", .host_thread = "0 43", .status = "0 IDLE");
 	world_close(w, 0, 199);
 }
@@ -77,7 +78,7 @@ static void test_no_processes(void **state)
 	thread(&w, 42, "0 vhost-39", "0 -");
 	thread(&w, 43, "0 ksoftirqd/0", "0 -");
 	world_has(&w, "A/CPU0", .host_thread = "0 40",
-	          .status = "0 RUNNING; 10 IDLE; 20 VMM; 30 IDLE; 40 VMM; 50 IDLE; 60 RUNNING");
+	          .status = "0 RUNNING; 10 IDLE; 20 VMM; 25 RUNNING; 30 IDLE; 40 VMM; 45 RUNNING; 50 IDLE; 60 RUNNING");
 	world_close(&w, 0, 99);
 	check(&w, 0, 25, "device 41 IO io0 1*10");
 	check(&w, 26, 45, "net 42 vhost-39 1*10");
@@ -85,8 +86,30 @@ static void test_no_processes(void **state)
 	world_release(&w);
 }
 
+/* Nobody recorded that vCPUs are called back: one that its monitor woke, and that slept again without having entered its
+ * guest, was, and then let go on; an interrupt of a device would have made it enter. */
+static void test_called_back(void **state)
+{
+	(void)state;
+	struct world w;
+	world_open(&w);
+	world_has(&w, "host/40", .pid = "0 39",
+	          .status = "0 RUNNING; 10 BLOCKED; 20 RUNNING; 25 BLOCKED; 50 RUNNING; 60 BLOCKED; 80 RUNNING",
+	          .woken_by = "20 host/41", .woken_in = "20 thread");
+	thread(&w, 41, "0 io", "0 39");
+	world_has(&w, "A/CPU0", .host_thread = "0 40",
+	          .status = "0 RUNNING; 8 VMM; 10 IDLE; 20 VMM; 25 IDLE; 50 VMM; 52 IDLE; 55 RUNNING; 58 VMM; 60 IDLE; 80 VMM; "
+	                    "85 RUNNING");
+	world_close(&w, 0, 99);
+	check(&w, 0, 22, "unknown 41 io 1*10");
+	check(&w, 22, 55, "unknown 41 io 1*25");
+	check(&w, 56, 99, "device 41 io 1*20");
+	world_release(&w);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_waits), cmocka_unit_test(test_no_processes) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_waits), cmocka_unit_test(test_no_processes),
+	                                    cmocka_unit_test(test_called_back) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

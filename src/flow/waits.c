@@ -82,6 +82,29 @@ static int kind_of_thread(struct collector *c, uint32_t vcpu, const struct who *
 	return 0;
 }
 
+static int is_asleep(struct collector *c, struct who *self, int64_t t)
+{
+	int64_t status;
+	if (track_at(&c->r, &resolver_own(&c->r, self)[OWN_STATUS], t, &status) < 0)
+		return -1;
+	return status >= 0 && status < HISTORY_STATES && c->topo->thread_state[status] == THREAD_BLOCKED;
+}
+
+/* Did the vCPU, which slept since then and was woken, sleep again before it entered its guest, or had it not entered that
+ * since it slept before?  An interrupt makes it enter, and a halt is the guest's: it was called back, or let go on. */
+static int is_out_between(struct collector *c, uint32_t vcpu, struct who *self, int64_t since, int64_t woken)
+{
+	const uint32_t status = c->topo->cpu[vcpu].status;
+	struct interval in;
+	int rc = history_next(c->topo->h, status, woken, c->inside, &in, c->r.err);
+	if (rc > 0)
+		rc = is_asleep(c, self, in.start);
+	if (rc != 0)
+		return rc;
+	rc = history_prev(c->topo->h, status, since, c->inside, &in, c->r.err);
+	return rc > 0 ? is_asleep(c, self, in.end) : rc;
+}
+
 /* Did a thread of its monitor wake the vCPU for a stop of the machine: in the middle of one, or on the way there? */
 static int is_for_stop(struct collector *c, uint32_t vcpu, int64_t woken)
 {
@@ -99,9 +122,10 @@ static int is_for_stop(struct collector *c, uint32_t vcpu, int64_t woken)
 	return rc < 0 ? -1 : rc == 0 || stop.start < in.start;
 }
 
-static int classify(struct collector *c, uint32_t vcpu, struct who *self, int64_t woken, enum wait_kind *kind,
-                    struct party *by)
+static int classify(struct collector *c, uint32_t vcpu, struct who *self, const struct interval *sleep,
+                    enum wait_kind *kind, struct party *by)
 {
+	const int64_t woken = sleep->end < history_last(c->topo->h) ? sleep->end + 1 : INT64_MAX;
 	struct wakeup w;
 	*by = (struct party){ .system = -1, .tid = -1 };
 	*kind = WAIT_UNKNOWN;
@@ -120,10 +144,14 @@ static int classify(struct collector *c, uint32_t vcpu, struct who *self, int64_
 	by->tid = w.tid;
 	if (resolver_name(&c->r, th, w.at, &by->name) < 0 || kind_of_thread(c, vcpu, self, th, w.at, kind) < 0)
 		return -1;
-	const int stops = vcpu != NO_VCPU && *kind == WAIT_DEVICE ? is_for_stop(c, vcpu, woken) : 0;
+	if (vcpu == NO_VCPU || *kind != WAIT_DEVICE)
+		return 0;
+	const int stops = is_for_stop(c, vcpu, woken), out = stops ? 0 : is_out_between(c, vcpu, self, sleep->start, woken);
 	if (stops > 0)
 		*kind = WAIT_STOPPED;
-	return stops < 0 ? -1 : 0;
+	else if (out > 0)
+		*kind = WAIT_UNKNOWN;
+	return stops < 0 || out < 0 ? -1 : 0;
 }
 
 /* ---- Rows */
@@ -154,9 +182,9 @@ static int walk_thread(struct collector *c, uint32_t thread)
 		if (track_at(&c->r, &resolver_own(&c->r, self)[OWN_STATUS], t, &status) < 0)
 			return -1;
 		end = c->r.until;
-		int64_t over = resolver_own(&c->r, self)[OWN_STATUS].iv.end;
+		const struct interval sleep = resolver_own(&c->r, self)[OWN_STATUS].iv;
 		if (status >= 0 && status < HISTORY_STATES && topo->thread_state[status] == THREAD_BLOCKED) {
-			if (classify(c, NO_VCPU, self, over < history_last(topo->h) ? over + 1 : INT64_MAX, &kind, &by) < 0)
+			if (classify(c, NO_VCPU, self, &sleep, &kind, &by) < 0)
 				return -1;
 			add(c, NO_VCPU, kind, &by, end - t + 1);
 		}
@@ -183,14 +211,14 @@ static int walk(struct collector *c, uint32_t vcpu)
 		end = c->r.until;
 		if (status < 0 || status >= HISTORY_STATES || topo->thread_state[status] != THREAD_BLOCKED)
 			continue;
-		int64_t over = resolver_own(&c->r, self)[OWN_STATUS].iv.end;
+		const struct interval sleep = resolver_own(&c->r, self)[OWN_STATUS].iv;
 		if (track_at(&c->r, &resolver_cpu(&c->r, vcpu)->status, t, &state) < 0)
 			return -1;
 		if (state < 0 || state >= HISTORY_STATES || topo->vcpu_state[state] != VCPU_IDLE)
 			continue;
 		enum wait_kind kind;
 		struct party by;
-		if (classify(c, vcpu, self, over < history_last(topo->h) ? over + 1 : INT64_MAX, &kind, &by) < 0)
+		if (classify(c, vcpu, self, &sleep, &kind, &by) < 0)
 			return -1;
 		add(c, vcpu, kind, &by, end - t + 1);
 		if (end >= c->to)
