@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 
-from e2e import DATA, PROGRAM, check, on_terminal, rename, run, scratch, table
+from e2e import DATA, PROGRAM, check, document, on_terminal, rename, run, scratch, table
 
 NAME = b'=\\e\x1b,"'              # as long as burnP6
 SHOWN = '=\\\\e\\e,"'
@@ -62,6 +62,8 @@ with scratch() as folder:
     screen = f"{folder}/screen"
     with open(script, "w", encoding="utf-8") as f:
         f.write(f"key O\n:screen {screen}\n")
+    run("index", f"{DATA}/fibonacci", "--guest", f"web={DATA}/fibonacci/guest-Debian", "-o", history)
+    check([t["machine"] for t in document(history)["traces"]] == ["hypervisor", "web"], "what is named in a folder is there once")
     run("index", "--host", f"{DATA}/fibonacci/host", "--guest", f"instance-0000002f={DATA}/fibonacci/guest-Debian", "-o", history)
     run("view", history, "--script", script, "--size", "80x24")
     with open(screen, encoding="utf-8") as f:

@@ -50,6 +50,30 @@ bool input_is_live(const struct input *in)
 	return false;
 }
 
+static bool is_same_folder(const char *a, const char *b)
+{
+	struct stat one, other;
+	return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+/* What is named and was found, too, in a folder that was given, is one trace: the last one counts. */
+static void drop_found(struct input *in)
+{
+	const struct trace_spec named = in->spec[in->specs - 1];
+	size_t n = 0;
+	for (size_t i = 0; i < in->specs; i++) {
+		struct trace_spec *spec = &in->spec[i];
+		if (i + 1 < in->specs && spec->role == ROLE_UNKNOWN && is_same_folder(spec->dir, named.dir)) {
+			free((char *)(uintptr_t)spec->dir);
+			free((char *)(uintptr_t)spec->name);
+			free((char *)(uintptr_t)spec->layout);
+		} else {
+			in->spec[n++] = *spec;
+		}
+	}
+	in->specs = n;
+}
+
 int input_add_machine(struct input *in, const char *dir, const char *name, enum trace_role role, const char *layout,
                       struct error *err)
 {
@@ -67,6 +91,7 @@ int input_add_machine(struct input *in, const char *dir, const char *name, enum 
 	free((char *)(uintptr_t)spec->name);
 	spec->name = mem_dup(name);
 	spec->layout = mem_dup(layout);
+	drop_found(in);
 	return 0;
 }
 
