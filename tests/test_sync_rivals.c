@@ -383,12 +383,70 @@ static void test_elimination(void **state)
 	assert_true(r.all);
 }
 
+/* ---- whether there is a clock at all */
+
+struct busy { struct world w; struct host_view host; struct vm_list vms; struct activity act; };
+
+/* A VM that wants to run half of the time, and often waits for others; the host was traced for a part of the time. */
+static void begin_busy(struct busy *b, uint64_t seed)
+{
+	struct error err = ERROR_INIT;
+	*b = (struct busy){ .w.notes = { NULL, 0, 0 } };
+	struct world *w = &b->w;
+	sim_begin(&w->sim, seed, EPOCH, EPOCH + 10 * SECOND);
+	w->vm = (struct sim_vm){ .pid = 1000, .process = "qemu:Guest", .named = true, .vcpus = 1 + (unsigned)seed % 2,
+		.busy = 0.5, .chatter = 1, .preempted = 0.3, .gap_ns = 2000, .latency_ns = 1000, .from = EPOCH,
+		.to = EPOCH + 10 * SECOND, .clock = { EPOCH, EPOCH - 500 * SECOND, (double)seed * 75 - 300 } };
+	sim_run_vm(&w->sim, &w->vm, &w->guest);
+	cut_host(&w->sim, &seed);
+	w->trace[0] = sim_host_trace(&w->sim);
+	w->trace[1] = sim_guest_trace("Guest", &w->guest);
+	assert_int_equal(host_view_load(&b->host, w->trace[0], NULL, 1, NULL, &err), 0);
+	assert_int_equal(activity_load(&b->act, w->trace[1], 1000, NULL, &err), 0);
+	vm_list_make(&b->host, &b->vms);
+	assert_int_equal(b->vms.len, 1);
+}
+
+static void end_busy(struct busy *b)
+{
+	activity_release(&b->act);
+	vm_list_release(&b->vms);
+	host_view_release(&b->host);
+	end(&b->w);
+}
+
+/* Where a segment's middle is of the host's time, its own guest is never refuted; another host's guest is, nearly always. */
+static void test_nowhere(void **state)
+{
+	unsigned refuted = 0, asked = 0;
+	(void)state;
+	for (uint64_t seed = 1; seed <= 8; seed++) {
+		struct busy own, other;
+		begin_busy(&own, seed);
+		begin_busy(&other, seed + 100);
+		const struct seen right = { &own.host, &own.vms.vm[0], &own.act };
+		const struct seen wrong = { &own.host, &own.vms.vm[0], &other.act };
+		for (int64_t at = SECOND; at < 9 * SECOND; at += SECOND / 20) {
+			const int64_t middle = own.act.begin + at, host = sim_host_time(&own.w.vm, middle);
+			const struct segment seg = { middle - SECOND, middle + SECOND };
+			if (host >= own.host.begin && host <= own.host.end)
+				assert_false(guess_nowhere(&right, seg));
+			refuted += guess_nowhere(&wrong, (struct segment){ other.act.begin + at - SECOND, other.act.begin + at + SECOND });
+			asked++;
+		}
+		end_busy(&own);
+		end_busy(&other);
+	}
+	if (10 * refuted < 9 * asked)
+		fail_msg("of %u segments of other hosts' guests only %u were refuted", asked, refuted);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_repeating), cmocka_unit_test(test_twins), cmocka_unit_test(test_dull),
 		cmocka_unit_test(test_late_twins), cmocka_unit_test(test_dull_end), cmocka_unit_test(test_decoys),
-		cmocka_unit_test(test_elimination),
+		cmocka_unit_test(test_elimination), cmocka_unit_test(test_nowhere),
 	};
 	return cmocka_run_group_tests_name("sync rivals", tests, NULL, NULL);
 }

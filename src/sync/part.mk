@@ -34,6 +34,7 @@ src_libsync_a_SOURCES = \
 	src/sync/search/narrow.c \
 	src/sync/search/rivals.c src/sync/search/rivals.h \
 	src/sync/search/search.c src/sync/search/search.h \
+	src/sync/search/guess_nowhere.c \
 	src/sync/search/guess_sweep.c \
 	src/sync/decide/candidates.c \
 	src/sync/decide/contain.c src/sync/decide/contain.h \

@@ -38,6 +38,9 @@ struct range { int64_t from, to; };
 /* Adds the guesses of a search in bins of bin ns to the list.  A segment has 2^17 bins at most. */
 void coarse_search(const struct seen *seen, struct segment seg, struct range range, int64_t bin, struct guess_list *out);
 
+/* Does no clock put enough of what happened in the middle of the segment into guest mode?  False: it is not known. */
+bool guess_nowhere(const struct seen *seen, struct segment seg);
+
 /* Moves the guess by at most `reach` ns to where most events of the segment lie in guest mode, and counts them. */
 void guess_sweep(const struct seen *seen, struct segment seg, int64_t reach, unsigned sample, struct guess *g);
 

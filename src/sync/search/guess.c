@@ -12,6 +12,7 @@
 #define APART_NS 1000000
 #define REACH_NS 150000         /* how far the coarse search may be off */
 #define SAMPLE 300              /* events that a sweep looks at, and then ten times as many */
+#define ROUGHLY_LEAST 0.8       /* covered by the first sweep: what has less never comes to SHARE_LEAST */
 
 static struct segment segment_at(const struct activity *act, double where, int64_t length)
 {
@@ -111,7 +112,7 @@ static double coverage(const struct guess *g)
 /* Moves each guess to where it covers most, and drops those that do not cover enough, or much less than others. */
 static void sweep(const struct seen *seen, struct guess_list *l)
 {
-	double most = 0;
+	double most = ROUGHLY_LEAST / SHARE_LEAST;
 	size_t n = 0;
 	for (size_t i = 0; i < l->n; i++) {
 		guess_sweep(seen, l->seg, REACH_NS, SAMPLE, &l->guess[i]);
@@ -145,6 +146,8 @@ void guess_clocks(const struct seen *seen, double where, int64_t length, int64_t
 		bin *= 2;
 	out->seg = wide;
 	out->n = 0;
+	if (guess_nowhere(seen, wide))
+		return;
 	coarse_search(seen, wide, any, bin, out);
 	cut(out, GUESSES_MAX);
 	if (bin > BIN_NS) {
