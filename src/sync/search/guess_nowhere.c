@@ -19,19 +19,19 @@
 #define ROUNDS 8                /* looks at what is left */
 #define MAY_MISS 4              /* of so many events one: more than of a segment of which SHARE_LEAST is covered */
 
-struct moment { unsigned cpu; int64_t since; };  /* ns since the middle */
+struct instant { unsigned cpu; int64_t since; };  /* ns since the middle */
 
 /* When a guest CPU is surely out of guest mode: ns of the host, longer than a bin. */
-struct gaps { struct span *gap; size_t len, cap; };
+struct absences { struct span *gap; size_t len, cap; };
 
 struct offsets {
 	const struct seen *seen;
 	int64_t bin;
 	size_t bins;
-	struct gaps *gaps;       /* of each guest CPU */
+	struct absences *gaps;       /* of each guest CPU */
 	uint8_t *maybe;          /* by bin of the host's trace: the CPU may be in guest mode */
 	int16_t *change, *miss;  /* by bin of offsets: misses since the last look, as differences, and up to that */
-	struct moment moment[EVENTS_MAX];
+	struct instant moment[EVENTS_MAX];
 	size_t events;
 };
 
@@ -50,7 +50,7 @@ static void find_gaps(struct offsets *o, unsigned cpu)
 {
 	const struct host_view *host = o->seen->host;
 	const struct vm_view *vm = o->seen->vm;
-	struct gaps *g = &o->gaps[cpu];
+	struct absences *g = &o->gaps[cpu];
 	memset(o->maybe, 0, o->bins);
 	for (size_t i = 0; i < vm->vcpus; i++) {
 		if (vm->vcpu[i].number != cpu)
@@ -80,15 +80,15 @@ static void take_events(struct offsets *o, struct segment at, int64_t middle)
 		const struct activity_cpu *cpu = &act->cpu[c];
 		for (size_t i = activity_find(cpu, at.from); i < cpu->len && cpu->ts[i] <= at.to; i++)
 			if (k++ % stride == 0 && o->events < EVENTS_MAX)
-				o->moment[o->events++] = (struct moment){ c, cpu->ts[i] - middle };
+				o->moment[o->events++] = (struct instant){ c, cpu->ts[i] - middle };
 	}
 }
 
 /* Under these offsets (what the host's clock shows at the segment's middle) the event is out of guest mode. */
-static void strike(struct offsets *o, const struct moment *e)
+static void strike(struct offsets *o, const struct instant *e)
 {
 	const int64_t room = llabs(e->since) * DRIFT_LIMIT_PPM / 1000000 + 1, begin = o->seen->host->begin + e->since;
-	const struct gaps *g = &o->gaps[e->cpu];
+	const struct absences *g = &o->gaps[e->cpu];
 	for (size_t i = 0; i < g->len; i++) {
 		const int64_t from = g->gap[i].from + room - begin, to = g->gap[i].to + 1 - room - begin;
 		const int64_t a = from <= 0 ? 0 : (from + o->bin - 1) / o->bin, b = to < 0 ? 0 : to / o->bin;
