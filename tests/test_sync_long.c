@@ -8,7 +8,7 @@
 #include "slice.h"
 #include "sync/estimate/fit.h"
 #include "sync/sync.h"
-#include "sync_sim.h"
+#include "sync_world.h"
 
 #define SECOND INT64_C(1000000000)
 #define EPOCH (INT64_C(1790000000) * SECOND)
@@ -57,34 +57,11 @@ static bool is_right(const struct sim_vm *vm, const struct clock_map *clock)
 	return right;
 }
 
-/* A host and one guest, and what is found of the guest's clock. */
-struct world {
-	struct sync_sim sim;
-	struct sim_events guest;
-	struct trace *trace[2];
-	struct notes notes;
-	struct sync_result r;
-};
-
-static void solve(struct world *w, const struct sim_vm *vm, enum sync_method method)
+static void solve(struct sync_world *w, const struct sim_vm *vm, enum sync_method method)
 {
-	struct error err = ERROR_INIT;
-	const struct sync_options options = { .method = method };
 	w->notes = (struct notes){ NULL, 0, 0 };
 	sim_run_vm(&w->sim, vm, &w->guest);
-	w->trace[0] = sim_host_trace(&w->sim);
-	w->trace[1] = sim_guest_trace("Guest", &w->guest);
-	assert_int_equal(sync_run(w->trace, 2, &options, &w->r, &w->notes, &err), 0);
-}
-
-static void world_end(struct world *w)
-{
-	sync_result_release(&w->r);
-	notes_release(&w->notes);
-	trace_free(w->trace[0]);
-	trace_free(w->trace[1]);
-	free(w->guest.ev);
-	sim_end(&w->sim);
+	world_sync(w, method);
 }
 
 static void test_long(void **state)
@@ -96,7 +73,7 @@ static void test_long(void **state)
 		if (slice_brief() && !slice_has((size_t)i, KINDS))
 			continue;
 		run++;
-		struct world w;
+		struct sync_world w;
 		uint64_t seed = 77000 + (uint64_t)i;
 		const int64_t length = 450 * SECOND + sim_below(&seed, (all ? 3000 : 300) * SECOND);
 		sim_begin(&w.sim, seed, EPOCH, EPOCH + length);
@@ -144,7 +121,7 @@ static void test_late_bends(void **state)
 	const int cases = 200;
 	int wrong = 0;
 	for (int i = 0; i < cases; i++) {
-		struct world w;
+		struct sync_world w;
 		uint64_t seed = 88000 + (uint64_t)i;
 		sim_begin(&w.sim, seed, EPOCH, EPOCH + 60 * SECOND);
 		struct sim_vm vm = any_vm(&seed, w.sim.begin, w.sim.end, EVEN);

@@ -6,40 +6,12 @@
 #include "slice.h"
 #include "sync/search/rivals.h"
 #include "sync/sync.h"
-#include "sync_sim.h"
+#include "sync_world.h"
 
 #define SECOND INT64_C(1000000000)
 #define MS INT64_C(1000000)
 #define US INT64_C(1000)
 #define EPOCH (INT64_C(1790000000) * SECOND)
-
-struct world {
-	struct sync_sim sim;
-	struct sim_vm vm;
-	struct sim_events guest;
-	struct trace *trace[2];
-	struct sync_result r;
-	struct notes notes;
-};
-
-static void synchronize(struct world *w)
-{
-	struct sync_options options = { .method = SYNC_CONTAINMENT };
-	struct error err = ERROR_INIT;
-	w->trace[0] = sim_host_trace(&w->sim);
-	w->trace[1] = sim_guest_trace("Guest", &w->guest);
-	assert_int_equal(sync_run(w->trace, 2, &options, &w->r, &w->notes, &err), 0);
-}
-
-static void end(struct world *w)
-{
-	sync_result_release(&w->r);
-	notes_release(&w->notes);
-	trace_free(w->trace[0]);
-	trace_free(w->trace[1]);
-	free(w->guest.ev);
-	sim_end(&w->sim);
-}
 
 /* ---- guests that repeat themselves */
 
@@ -91,7 +63,7 @@ enum verdict { SILENT, RIGHT, WRONG };
 static enum verdict repeat(int number)
 {
 	static const char *const name[] = { "silent", "right", "WRONG" };
-	struct world w = { .notes = { NULL, 0, 0 } };
+	struct sync_world w = { .notes = { NULL, 0, 0 } };
 	uint64_t seed = 9000 + (uint64_t)number;
 	int64_t length = SECOND / 2 + sim_below(&seed, sim_below(&seed, 3) == 0 ? 40 * SECOND : 10 * SECOND);
 	sim_begin(&w.sim, seed, EPOCH, EPOCH + length);
@@ -99,7 +71,7 @@ static enum verdict repeat(int number)
 	sim_run_vm(&w.sim, &w.vm, &w.guest);
 	if (sim_below(&seed, 3) == 0)
 		cut_host(&w.sim, &seed);
-	synchronize(&w);
+	world_sync(&w, SYNC_CONTAINMENT);
 	const struct sync_vm *vm = &w.r.vm[0];
 	bool sure = vm->method == SYNC_CONTAINMENT;
 	enum verdict verdict = !sure ? SILENT : sim_within_band(&w.vm, &vm->clock) ? RIGHT : WRONG;
@@ -108,7 +80,7 @@ static enum verdict repeat(int number)
 		              "contained %.4f, %s\n", number, name[verdict], w.vm.vcpus, w.vm.pattern,
 		              (long long)(w.vm.period_ns / MS), (long long)w.vm.jitter_ns, w.vm.stray_hz, w.guest.len,
 		              vm->clock.pieces, vm->containment, w.notes.len > 0 ? w.notes.item[0].text : "");
-	end(&w);
+	world_end(&w);
 	return verdict;
 }
 
@@ -135,7 +107,7 @@ static void add_event(struct sim_events *e, int64_t ts, enum event_kind kind, in
 		ev->arg[i] = EVENT_ABSENT;
 }
 
-static void make_twins(struct world *w, int64_t from, int64_t pause_ns)
+static void make_twins(struct sync_world *w, int64_t from, int64_t pause_ns)
 {
 	uint64_t seed = 5;
 	memset(w, 0, sizeof *w);
@@ -154,7 +126,7 @@ static void make_twins(struct world *w, int64_t from, int64_t pause_ns)
 	}
 }
 
-static bool is_said(const struct world *w, const char *what)
+static bool is_said(const struct sync_world *w, const char *what)
 {
 	bool said = false;
 	for (size_t i = 0; i < w->notes.len; i++)
@@ -165,9 +137,9 @@ static bool is_said(const struct world *w, const char *what)
 /* The clock that is 60 us later fits as well: the corridor holds both, and is not called accurate. */
 static void check_twins(int64_t pause_ns, size_t pieces)
 {
-	struct world w;
+	struct sync_world w;
 	make_twins(&w, 0, pause_ns);
-	synchronize(&w);
+	world_sync(&w, SYNC_CONTAINMENT);
 	const struct sync_vm *vm = &w.r.vm[0];
 	assert_int_equal(vm->method, SYNC_CONTAINMENT);
 	assert_int_equal(vm->clock.pieces, pieces);
@@ -184,7 +156,7 @@ static void check_twins(int64_t pause_ns, size_t pieces)
 		assert_in_range(high - low, 60 * US, 500 * US);
 	}
 	assert_true(is_said(&w, "other clocks fit its events as well"));
-	end(&w);
+	world_end(&w);
 }
 
 static void test_twins(void **state)
@@ -196,7 +168,7 @@ static void test_twins(void **state)
 
 /* ---- a guest that is never left for a long time says nothing of its clock then, but does elsewhere */
 
-static void make_dull(struct world *w, int64_t length, int64_t from, int64_t to)
+static void make_dull(struct sync_world *w, int64_t length, int64_t from, int64_t to)
 {
 	uint64_t seed = 8;
 	memset(w, 0, sizeof *w);
@@ -221,15 +193,15 @@ static void test_dull(void **state)
 	static const int64_t dull[][3] = { { 60, 20, 45 }, { 300, 60, 170 } };
 	(void)state;
 	for (size_t i = 0; i < (slice_brief() ? 1 : COUNT(dull)); i++) {
-		struct world w;
+		struct sync_world w;
 		make_dull(&w, dull[i][0] * SECOND, dull[i][1] * SECOND, dull[i][2] * SECOND);
-		synchronize(&w);
+		world_sync(&w, SYNC_CONTAINMENT);
 		assert_int_equal(w.r.vm[0].method, SYNC_CONTAINMENT);
 		assert_true(sim_within_band(&w.vm, &w.r.vm[0].clock));
 		const int64_t last = w.guest.ev[w.guest.len - 1].ts;  /* alone it may lie in guest mode by chance */
 		assert_int_equal(clock_map_band(&w.r.vm[0].clock, last), -1);
 		assert_true(clock_map_band(&w.r.vm[0].clock, last - SECOND) > 0);
-		end(&w);
+		world_end(&w);
 	}
 }
 
@@ -239,9 +211,9 @@ static void test_dull(void **state)
 static void test_late_twins(void **state)
 {
 	(void)state;
-	struct world w;
+	struct sync_world w;
 	make_twins(&w, 12 * SECOND, 0);
-	synchronize(&w);
+	world_sync(&w, SYNC_CONTAINMENT);
 	const struct sync_vm *vm = &w.r.vm[0];
 	assert_int_equal(vm->method, SYNC_CONTAINMENT);
 	assert_int_equal(vm->clock.pieces, 1);
@@ -255,23 +227,23 @@ static void test_late_twins(void **state)
 		assert_true(clock_map_bounds(&vm->clock, sim_guest_time(&w.vm, host), &low, &high));
 		assert_true(low <= host - 50 * US || high >= host + 50 * US);
 	}
-	end(&w);
+	world_end(&w);
 }
 
 /* In the last third the guest is never left. */
 static void test_dull_end(void **state)
 {
 	(void)state;
-	struct world w;
+	struct sync_world w;
 	make_dull(&w, 60 * SECOND, 38 * SECOND, 58 * SECOND);
-	synchronize(&w);
+	world_sync(&w, SYNC_CONTAINMENT);
 	const struct sync_vm *vm = &w.r.vm[0];
 	assert_int_equal(vm->method, SYNC_CONTAINMENT);
 	assert_int_equal(vm->clock.piece[0].quality, SYNC_APPROXIMATE);
 	assert_in_range(clock_map_band(&vm->clock, sim_guest_time(&w.vm, EPOCH + SECOND)), 1, 40 * US);
 	assert_int_equal(clock_map_band(&vm->clock, sim_guest_time(&w.vm, EPOCH + 45 * SECOND)), -1);
 	assert_true(is_said(&w, "if its clock stepped after"));
-	end(&w);
+	world_end(&w);
 }
 
 /* ---- a place that no correlation shows: others look more like it */
@@ -282,7 +254,7 @@ static void test_dull_end(void **state)
 
 /* A guest that ran in long stays, its events in the middle of them.  At another time of the host's trace short stays lie
  * about as much as those events, and at many others about most of them. */
-static void make_decoys(struct world *w)
+static void make_decoys(struct sync_world *w)
 {
 	uint64_t seed = 11;
 	int64_t burst[BURSTS], at = 10 * MS;
@@ -315,12 +287,12 @@ static void make_decoys(struct world *w)
 static void test_decoys(void **state)
 {
 	(void)state;
-	struct world w;
+	struct sync_world w;
 	make_decoys(&w);
-	synchronize(&w);
+	world_sync(&w, SYNC_CONTAINMENT);
 	assert_int_equal(w.r.vm[0].method, SYNC_NONE);
 	assert_true(is_said(&w, "several offsets fit its events equally well"));
-	end(&w);
+	world_end(&w);
 }
 
 /* ---- elimination: all other offsets at which a clock would contain as much, and no others */
@@ -329,7 +301,7 @@ static void test_decoys(void **state)
  * between.  It was traced for 12 of the host's 30 s. */
 static void find_rivals(double stray_hz, struct rivals *out)
 {
-	struct world w = { .notes = { NULL, 0, 0 } };
+	struct sync_world w = { .notes = { NULL, 0, 0 } };
 	struct error err = ERROR_INIT;
 	struct host_view host = { 0 };
 	struct vm_list vms = { 0 };
@@ -358,7 +330,7 @@ static void find_rivals(double stray_hz, struct rivals *out)
 	activity_release(&act);
 	vm_list_release(&vms);
 	host_view_release(&host);
-	end(&w);
+	world_end(&w);
 }
 
 static void test_elimination(void **state)
@@ -385,14 +357,14 @@ static void test_elimination(void **state)
 
 /* ---- whether there is a clock at all */
 
-struct busy { struct world w; struct host_view host; struct vm_list vms; struct activity act; };
+struct busy { struct sync_world w; struct host_view host; struct vm_list vms; struct activity act; };
 
 /* A VM that wants to run half of the time, and often waits for others; the host was traced for a part of the time. */
 static void begin_busy(struct busy *b, uint64_t seed)
 {
 	struct error err = ERROR_INIT;
 	*b = (struct busy){ .w.notes = { NULL, 0, 0 } };
-	struct world *w = &b->w;
+	struct sync_world *w = &b->w;
 	sim_begin(&w->sim, seed, EPOCH, EPOCH + 10 * SECOND);
 	w->vm = (struct sim_vm){ .pid = 1000, .process = "qemu:Guest", .named = true, .vcpus = 1 + (unsigned)seed % 2,
 		.busy = 0.5, .chatter = 1, .preempted = 0.3, .gap_ns = 2000, .latency_ns = 1000, .from = EPOCH,
@@ -412,7 +384,7 @@ static void end_busy(struct busy *b)
 	activity_release(&b->act);
 	vm_list_release(&b->vms);
 	host_view_release(&b->host);
-	end(&b->w);
+	world_end(&b->w);
 }
 
 /* Where a segment's middle is of the host's time, its own guest is never refuted; another host's guest is, nearly always. */

@@ -71,10 +71,12 @@ check_PROGRAMS += tests/test_sync_sim
 tests_test_sync_sim_SOURCES = tests/test_sync_sim.c tests/sync_sim.c tests/sync_sim.h tests/test.h
 tests_test_sync_sim_LDADD = $(SYNC_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_sync_rivals
-tests_test_sync_rivals_SOURCES = tests/test_sync_rivals.c tests/slice.h tests/sync_sim.c tests/sync_sim.h tests/test.h
+tests_test_sync_rivals_SOURCES = tests/test_sync_rivals.c tests/slice.h tests/sync_sim.c tests/sync_sim.h tests/sync_world.h \
+	tests/test.h
 tests_test_sync_rivals_LDADD = $(SYNC_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_sync_long
-tests_test_sync_long_SOURCES = tests/test_sync_long.c tests/slice.h tests/sync_sim.c tests/sync_sim.h tests/test.h
+tests_test_sync_long_SOURCES = tests/test_sync_long.c tests/slice.h tests/sync_sim.c tests/sync_sim.h tests/sync_world.h \
+	tests/test.h
 tests_test_sync_long_LDADD = $(SYNC_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_sync_traces
 tests_test_sync_traces_SOURCES = tests/test_sync_traces.c tests/slice.h tests/test.h
