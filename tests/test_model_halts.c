@@ -49,6 +49,34 @@ static void test_traced(void **state)
 	teardown();
 }
 
+/* Among what was lost it may have halted, or not: nobody knows which, until it is entered again. */
+static void test_lost(void **state)
+{
+	(void)state;
+	setup_full(true, true, false, false);
+	sw(0, 10, 0, 0, RUN_RUNNABLE, 154);
+	enter(20);
+	leave(30, SVM_HLT);
+	sw(0, 40, 0, 154, RUN_BLOCKED, 0);
+	expect(VCPU, 40, VCPU_IDLE);
+	struct event ev = event(50, EV_LOST, 0, -1);
+	ev.lost.end = 60;
+	feed(0, ev);
+	expect(VCPU, 50, VCPU_UNKNOWN);
+	wake(0, 70, 0, 0, 154, 0);
+	expect(VCPU, 70, VCPU_UNKNOWN);
+	sw(0, 80, 0, 0, RUN_RUNNABLE, 154);
+	sw(0, 90, 0, 154, RUN_BLOCKED, 0);
+	expect(VCPU, 90, VCPU_UNKNOWN);
+	sw(0, 100, 0, 0, RUN_RUNNABLE, 154);
+	enter(110);
+	expect(VCPU, 110, VCPU_RUNNING);
+	leave(120, SVM_NPF);
+	sw(0, 130, 0, 154, RUN_BLOCKED, 0);
+	expect(VCPU, 130, VCPU_HOST_BLOCKED);
+	teardown();
+}
+
 /* A stretch after a halt: an entry with an interrupt, exits, a halt again.  ns in guest mode, and why it ended. */
 struct halt_part { int64_t ns, reason; };
 
@@ -305,9 +333,9 @@ static void test_interrupted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_halted), cmocka_unit_test(test_traced), cmocka_unit_test(test_estimate),
-		cmocka_unit_test(test_timer), cmocka_unit_test(test_sends), cmocka_unit_test(test_sends_learnt),
-		cmocka_unit_test(test_at_halt), cmocka_unit_test(test_interrupted),
+		cmocka_unit_test(test_halted), cmocka_unit_test(test_traced), cmocka_unit_test(test_lost),
+		cmocka_unit_test(test_estimate), cmocka_unit_test(test_timer), cmocka_unit_test(test_sends),
+		cmocka_unit_test(test_sends_learnt), cmocka_unit_test(test_at_halt), cmocka_unit_test(test_interrupted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

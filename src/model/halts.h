@@ -99,6 +99,7 @@ void halts_release(struct halts *h);
 struct quiet {
 	bool known;             /* an exit told its reason */
 	bool halted;            /* it left by a halt, and has not been entered since */
+	bool lost;              /* events were lost, and it has neither been entered nor left since */
 	int32_t tid;            /* of its thread */
 	const struct halts *halts;    /* what looking ahead has found, borrowed; or NULL */
 	struct prospects *prospects;  /* of its thread, or NULL */

@@ -20,6 +20,7 @@ void quiet_init(struct quiet *q, const struct halts *h, int32_t tid)
 void quiet_lose(struct quiet *q)
 {
 	q->halted = false;
+	q->lost = true;
 	q->at = stretch_nowhere;
 	q->usual = (struct usual){ 0 };
 	q->spent = 0;
@@ -47,7 +48,7 @@ static struct usual unseen(int64_t least)
 void quiet_enter(struct quiet *q, int64_t t)
 {
 	stretch_enter(&q->at, t);
-	q->halted = false;
+	q->halted = q->lost = false;
 	int64_t way = q->at.quiet ? stretch_way(&q->at) : -1;
 	if (way < 0)
 		return;
@@ -154,6 +155,7 @@ struct quiet_split quiet_exit(struct quiet *q, int64_t t, const struct event *ev
 	q->spent = stays && end == END_INTERRUPT ? q->spent + counts(to.next, ns) : 0;
 	q->known = q->known || exit_isa(ev) != ISA_UNKNOWN;
 	q->halted = end == END_HALT;
+	q->lost = false;
 	stretch_exit(&q->at, end, idle, ev);
 	return split;
 }

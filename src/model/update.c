@@ -46,7 +46,7 @@ static enum vcpu_current current_of(const struct vcpu *v)
 	if (v->quiet.halted && (state == CPU_UNKNOWN || !v->vm->active))
 		return CURRENT_IDLE;  /* it said so itself */
 	if (guest_is_dark(v))
-		return v->quiet.at.quiet ? CURRENT_IDLE : v->quiet.doubt ? CURRENT_UNKNOWN : CURRENT_BUSY;
+		return v->quiet.at.quiet ? CURRENT_IDLE : v->quiet.doubt || v->quiet.lost ? CURRENT_UNKNOWN : CURRENT_BUSY;
 	if (v->vm->active && state == CPU_UNSEEN && v->plugged)
 		return CURRENT_IDLE;
 	if (v->vm->active && state == CPU_UNSEEN && v->quiet.known && !v->quiet.halted)
