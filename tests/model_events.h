@@ -7,8 +7,9 @@
 /* String ids of the hand-made events: index into this. */
 static const char *const names[] = {
 	"", "init", "bash", "CPU 0/KVM", "burnP6", "/usr/bin/fibonacci-sum-long", "fibonacci", "virtio0", "nginx", "migration/0",
+	"migration/1",
 };
-enum { NO_NAME, INIT, BASH, VCPU0, BURN, FILE_NAME, FIB, VIRTIO, NGINX, STOPPER };
+enum { NO_NAME, INIT, BASH, VCPU0, BURN, FILE_NAME, FIB, VIRTIO, NGINX, STOPPER, STOPPER1 };
 
 static const char *name_of(const void *of, int64_t id)
 {

@@ -254,12 +254,45 @@ static void test_offline(void **state)
 	check_offline(BURN, VCPU_HOST_BLOCKED, 1);  /* a thread that waits for a spinning lock */
 }
 
+/* So does a CPU of the host; nothing tells of the halt there.  back: the first event is in the idle thread's context. */
+static void check_host_offline(int64_t comm, bool back, bool was_offline)
+{
+	setup_full(true, true, false, false);
+	struct event ev = event(30, EV_SWITCH, 1, 0);
+	ev.sw.prev_tid = 0;
+	ev.sw.prev_state = RUN_RUNNABLE;
+	ev.sw.next_tid = 19;
+	ev.sw.next_comm = comm;
+	feed(0, ev);
+	wake(0, 40, 1, 19, 7, 0);
+	sw(0, 500, 0, 0, RUN_RUNNABLE, 7);
+	if (back)
+		simple(0, 1000, EV_TIMER_ENTRY, 1, 0);
+	sw(0, 1010, 1, 0, RUN_RUNNABLE, 19);
+	expect("/Host/CPUs/CPU1/Current Thread", 40, 19);
+	expect("/Host/CPUs/CPU1/Current Thread", 41, was_offline ? 0 : 19);
+	expect("/Host/Threads/19/Status", 40, THREAD_RUNNING);
+	expect("/Host/Threads/19/Status", 41, was_offline ? THREAD_BLOCKED : THREAD_RUNNING);
+	expect("/Host/Threads/19/Status", 1010, THREAD_RUNNING);
+	assert_int_equal(model->machine[0]->contradictions, !was_offline);
+	teardown();
+}
+
+static void test_host_offline(void **state)
+{
+	(void)state;
+	check_host_offline(STOPPER1, true, true);
+	check_host_offline(STOPPER1, false, true);
+	check_host_offline(STOPPER, true, false);  /* of another CPU */
+	check_host_offline(BURN, true, false);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names), cmocka_unit_test(test_exit), cmocka_unit_test(test_exit_unseen),
 		cmocka_unit_test(test_kernel_addresses), cmocka_unit_test(test_inside), cmocka_unit_test(test_polling),
-		cmocka_unit_test(test_offline),
+		cmocka_unit_test(test_offline), cmocka_unit_test(test_host_offline),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "model/state.h"
@@ -105,6 +106,26 @@ struct thread *cpu_leave(struct machine *mc, uint32_t number)
 	c->current = NULL;
 	c->state = CPU_UNKNOWN;
 	return th;
+}
+
+bool cpu_is_stopped(const struct machine *mc, uint32_t number)
+{
+	const struct thread *th = mc->cpu[number].current;
+	char stopper[24];
+	snprintf(stopper, sizeof stopper, "migration/%" PRIu32, number);
+	return th && strcmp(mc->names.get(mc->names.of, th->comm), stopper) == 0;
+}
+
+void cpu_was_offline(struct machine *mc, uint32_t number)
+{
+	const struct cpu *c = &mc->cpu[number];
+	const int64_t since = c->last + 1;
+	struct thread *stopper = cpu_leave(mc, number);
+	sink_set_at(&mc->model->sink, since, c->attr_current, 0);
+	sink_set_at(&mc->model->sink, since, c->attr_owner, PCPU_IDLE);
+	stopper->sched = THREAD_BLOCKED;
+	stopper->status = THREAD_BLOCKED;
+	thread_set_at(mc, stopper, since, THREAD_STATUS, THREAD_BLOCKED);
 }
 
 void cpu_unknown(struct machine *mc, uint32_t number)

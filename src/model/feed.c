@@ -19,6 +19,10 @@ static void prove(struct machine *mc, uint32_t number, int64_t tid)
 		return;
 	limits_doubt(&mc->cpu[number]);
 	bool known = c->state != CPU_UNKNOWN;
+	if (tid == 0 && c->vcpu == NONE && cpu_is_stopped(mc, number)) {  /* its switch to the idle thread is not recorded */
+		cpu_was_offline(mc, number);
+		known = false;
+	}
 	cpu_enter(mc, number, th, MODE_UNKNOWN);
 	if (old && old->pid == tid)  /* exec by another thread than the leader: it takes the leader's TID, its own is gone */
 		thread_die(mc, old);
@@ -297,6 +301,7 @@ static void dispatch(struct machine *mc, const struct event *ev)
 	limits_stir(c, mc->model->sink.now);
 	if (ev->kind < EVENT_KIND_COUNT && effect[ev->kind])
 		effect[ev->kind](mc, c, ev);
+	mc->cpu[number].last = mc->model->sink.now;
 }
 
 static int status(struct model *m, struct error *err)

@@ -66,6 +66,7 @@ struct cpu {
 	struct thread *current; /* when CPU_BUSY */
 	uint32_t vcpu;          /* index in model->vcpu, or NONE: a physical CPU */
 	int64_t unknown_since;  /* ns host time, when CPU_UNKNOWN */
+	int64_t last;           /* ns host time, of its last event */
 	bool resumes;           /* its next event is the first one, or the first one after a loss */
 	uint32_t gap;           /* how often its events were lost */
 	uint32_t handler;       /* cursor of handlers_of() */
@@ -172,6 +173,7 @@ struct thread *thread_get(struct machine *mc, int64_t tid);  /* made, with an UN
 void thread_die(struct machine *mc, struct thread *th);      /* frees it */
 void thread_forget(struct machine *mc);                      /* frees all, writes nothing */
 void thread_set(struct machine *mc, struct thread *th, enum thread_attr what, int64_t value);
+void thread_set_at(struct machine *mc, struct thread *th, int64_t t, enum thread_attr what, int64_t value);  /* late */
 void thread_groups(struct model *m, const struct model_groups *groups, size_t n);  /* of threads that will come */
 void thread_nice(struct machine *mc, struct thread *th, int8_t nice);  /* as struct thread has it; it is switched in */
 void thread_take(struct machine *mc, struct thread *th, int64_t comm, int64_t pid);  /* see thread_learn() */
@@ -201,6 +203,8 @@ struct cpu *cpu_meet(struct machine *mc, uint32_t number);  /* its first event, 
 void cpu_enter(struct machine *mc, uint32_t number, struct thread *th, enum vcpu_mode mode);  /* NULL: idle */
 void cpu_unknown(struct machine *mc, uint32_t number);
 struct thread *cpu_leave(struct machine *mc, uint32_t number);  /* who was current is so no longer */
+bool cpu_is_stopped(const struct machine *mc, uint32_t number);  /* by its stopper, which is current there */
+void cpu_was_offline(struct machine *mc, uint32_t number);  /* since its last event */
 bool cpu_is_open(const struct machine *mc, int64_t number);  /* whoever is runnable there may be current */
 uint32_t cpu_attribute(struct machine *mc, uint32_t number, enum cpu_attr what);  /* declared if need be */
 uint32_t vcpu_get(struct machine *vm, uint32_t number);  /* index; made when there is none */

@@ -75,7 +75,7 @@ static uint32_t mirror(struct machine *mc, struct thread *th, enum thread_attr w
 	return th->mirror[what];
 }
 
-static void set_at(struct machine *mc, struct thread *th, int64_t t, enum thread_attr what, int64_t value)
+void thread_set_at(struct machine *mc, struct thread *th, int64_t t, enum thread_attr what, int64_t value)
 {
 	sink_set_at(&mc->model->sink, t, attribute(mc, th, what), value);
 	if (th->mirror && (!th->apart || (value == HISTORY_NULL && th->mirror[what] != HISTORY_NONE)))
@@ -84,7 +84,7 @@ static void set_at(struct machine *mc, struct thread *th, int64_t t, enum thread
 
 void thread_set(struct machine *mc, struct thread *th, enum thread_attr what, int64_t value)
 {
-	set_at(mc, th, mc->model->sink.now, what, value);
+	thread_set_at(mc, th, mc->model->sink.now, what, value);
 }
 
 void thread_groups(struct model *m, const struct model_groups *groups, size_t n)
@@ -312,8 +312,8 @@ void thread_waker(struct machine *mc, struct thread *th)
 	if (mc->model->sink.now - at < ON_ITS_WAY)
 		at = mc->model->sink.now;
 	else if (by == th->woken_by && at - 1 > th->woken_at)  /* a moment without it tells one waking from the next */
-		set_at(mc, th, at - 1, THREAD_WOKEN_BY, HISTORY_NULL);
-	set_at(mc, th, at, THREAD_WOKEN_BY, by);
+		thread_set_at(mc, th, at - 1, THREAD_WOKEN_BY, HISTORY_NULL);
+	thread_set_at(mc, th, at, THREAD_WOKEN_BY, by);
 	thread_set(mc, th, THREAD_WOKEN_IN, th->waker_in);
 	th->woken_by = by;
 	th->woken_at = at;

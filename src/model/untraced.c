@@ -2,9 +2,6 @@
  *
  * Where the guest's own trace says who is current, that holds.  Where it does not, the guest is idle from a halt on until
  * halts.h says that a thread runs.  When that was is known only at the next exit, so it is told late. */
-#include <stdio.h>
-#include <string.h>
-
 #include "model/exit_reasons.h"
 #include "model/state.h"
 
@@ -94,14 +91,9 @@ static void tell_split(struct model *m, struct vcpu *v, int64_t since, const str
 static void tell_offline(struct vcpu *v)
 {
 	struct machine *vm = v->vm;
-	struct thread *th = vm->cpu[v->number].current;
-	char stopper[24];
-	if (!v->quiet.halted || !vm->active || !th)
+	if (!v->quiet.halted || !vm->active || !cpu_is_stopped(vm, v->number))
 		return;
-	snprintf(stopper, sizeof stopper, "migration/%u", v->number);
-	if (strcmp(vm->names.get(vm->names.of, th->comm), stopper) != 0)
-		return;
-	th = cpu_leave(vm, v->number);
+	struct thread *th = cpu_leave(vm, v->number);
 	th->sched = THREAD_BLOCKED;
 	th->woken = WOKEN_NO;
 	th->waker = -1;
