@@ -450,6 +450,36 @@ static void test_refill_unknown(void **state)
 	}
 }
 
+/* Six periods, in each of which another one of its weight has the CPU until the quota is given anew, and for some ms more;
+ * from the first on its timers are noted.  What is out then may be out for that. */
+static void test_refill_contested(void **state)
+{
+	(void)state;
+	enum { SEEN, TWICE, EARLY, FEW, WAYS };
+	for (int way = 0; way < WAYS; way++) {
+		begin();
+		double t = 0;
+		for (int i = 0; i < (way == FEW ? 6 : 8); i++, t += 100) {
+			to(t + 20, 154, RUN_RUNNABLE, 240, 0);
+			for (int k = 6; k < 23; k++)
+				expire(t + 4 * k, 240, TICK);
+			if (way == TWICE && i == 4)
+				expire(t + 55, 240, REFILL);
+			expire(t + (way == EARLY && i == 4 ? 85 : 93 + i % 5), 240, REFILL);
+			to(t + 100, 240, RUN_RUNNABLE, 154, 0);
+			to(t + 110, 154, RUN_RUNNABLE, 240, 0);  /* a slice */
+			to(t + 118, 240, RUN_RUNNABLE, 154, 0);
+		}
+		at(t - 190, HISTORY_NULL);
+		at(t - 80.1, HISTORY_NULL);
+		at(t - 80, way == SEEN ? OUT_UNSURE : HISTORY_NULL);
+		at(t - 5.1, way == SEEN ? OUT_UNSURE : HISTORY_NULL);
+		at(t - 4.9, HISTORY_NULL);
+		at(t + 15, HISTORY_NULL);
+		teardown();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -469,6 +499,7 @@ int main(void)
 		cmocka_unit_test(test_refill_beside),
 		cmocka_unit_test(test_refill_sibling),
 		cmocka_unit_test(test_refill_unknown),
+		cmocka_unit_test(test_refill_contested),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

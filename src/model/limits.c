@@ -154,13 +154,13 @@ static int64_t released_at(const struct model *m, const struct vcpu *v, const st
 	return NEVER;
 }
 
-static void learn_refill(struct machine *host, struct limits *l, int64_t now)
+static void learn_refill(struct machine *host, struct refill *refill, int64_t out, int64_t now)
 {
 	if (!host->refills) {
 		host->refills = mem_new(1, sizeof *host->refills);
 		host->refills->since = now;
 	}
-	refill_learn(&l->refill, host->refills, l->out, now);
+	refill_learn(refill, host->refills, out, now);
 }
 
 /* Since when it had waited at `end` with nobody of its machine on its CPU. */
@@ -195,6 +195,33 @@ static bool had_quota(const struct model *m, const struct vcpu *v)
 	return false;
 }
 
+/* A timer may be the one that gives its quota anew: behind it, again and again, it gets the CPU that was left to others. */
+static int64_t contest(struct vcpu *v, int64_t now)
+{
+	struct machine *host = v->vm->parent;
+	struct limits *l = &v->limits;
+	l->contest.contested = true;
+	learn_refill(host, &l->contest, l->out, now);
+	const int64_t at = refill_at(&l->contest, host->refills, l->out, now);
+	if (at != NEVER)
+		l->limited = now;
+	return at;
+}
+
+/* Nothing proves that a quota has kept it out; may one have done so? */
+static void tell_doubt(struct model *m, struct vcpu *v, const struct left *left, int64_t refilled, int64_t now,
+                       bool goes_on)
+{
+	struct limits *l = &v->limits;
+	const int8_t nice = v->thread->nice;
+	const bool kept = is_left(left, lighter_than(nice, 0), l);
+	if (kept && goes_on && refilled == NEVER)
+		refilled = contest(v, now);
+	if ((kept && had_quota(m, v)) ||
+	    (is_left(left, lighter_than(nice, FAR_LESS), l) && !(v->vm->parent->tells & HANDLERS_TIMER)))
+		tell(m, v, l->out, refilled != NEVER ? refilled : now, OUT_UNSURE);
+}
+
 /* To be told of v, which has waited for a CPU up to now, and gets one then, or its trace is over: was that a quota? */
 static void tell_quota(struct model *m, struct vcpu *v, int64_t now, bool goes_on)
 {
@@ -215,7 +242,7 @@ static void tell_quota(struct model *m, struct vcpu *v, int64_t now, bool goes_o
 	if (proved && refilled != NEVER && refilled > end)
 		end = refilled;
 	if (proved && goes_on && idle->over == now)
-		learn_refill(host, l, now);
+		learn_refill(host, &l->refill, l->out, now);
 	if (!proved)
 		end = goes_on ? released_at(m, v, idle) : NEVER;
 	if (end != NEVER) {
@@ -226,9 +253,8 @@ static void tell_quota(struct model *m, struct vcpu *v, int64_t now, bool goes_o
 	if (proved && refilled == NEVER && idle->over != now && end < now && alone <= end)
 		tell(m, v, end, now, OUT_UNSURE);
 	l->out = alone;
-	if (end == NEVER && ((is_left(left, lighter_than(th->nice, 0), l) && had_quota(m, v)) ||
-	                     (is_left(left, lighter, l) && !(host->tells & HANDLERS_TIMER))))
-		tell(m, v, l->out, refilled != NEVER ? refilled : now, OUT_UNSURE);
+	if (end == NEVER)
+		tell_doubt(m, v, left, refilled, now, goes_on);
 }
 
 static bool waits(enum vcpu_place place)

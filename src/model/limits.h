@@ -14,8 +14,9 @@
  * if but for IDLE_LEAST, and gets it behind that expiry, or that of a sibling's timer, was kept from it by a quota.
  * Unsure: a quota was proved, no timer tells when it came back, and others had the CPU from then on; or one was proved of
  * the vCPU's machine within PERIOD_MOST, its thread waits, and one of no more weight by its nice level keeps the CPU for
- * LEFT_LEAST: that may have a heavier cgroup, or the other one may not run; or it is far lighter, and no interrupts are
- * recorded that could prove it.  Nobody is named then.
+ * LEFT_LEAST: that may have a heavier cgroup, or the other one may not run; or it does so again and again until a timer
+ * has expired that may give a quota anew (refills.h); or it is far lighter, and no interrupts are recorded that could prove
+ * it.  Nobody is named then.
  * Pause: the monitor has called all threads of the machine's vCPUs back out of the guest, and they sleep there, for
  * PAUSE_LEAST together.
  * Fault: it has left guest mode for memory that was not there, and before it went back to the guest or to its monitor its
@@ -78,7 +79,8 @@ struct limits {
 	bool deep;              /* its thread sleeps so that no signal wakes it */
 	int64_t fault;          /* it sleeps so for memory since then, INT64_MAX: it does not */
 	struct refill refill;   /* what gives it its quota anew */
-	int64_t limited;        /* it was out by a quota, last at this time; INT64_MIN never */
+	struct refill contest;  /* what may do so */
+	int64_t limited;        /* it was out by a quota, or may have been (`contest`), last at this time; INT64_MIN never */
 	uint8_t place;          /* enum vcpu_place */
 	uint32_t attr;          /* CPU_OUT_BY, or HISTORY_NONE */
 };

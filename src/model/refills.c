@@ -1,6 +1,5 @@
 #include "model/refills.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #define TOGETHER 20000  /* ns: timers that expire in one interrupt, in whatever order */
@@ -13,7 +12,11 @@ static uint32_t slot_of(int64_t timer)
 void refills_expire(struct refills *r, int64_t timer, int64_t now)
 {
 	struct expiry *e = &r->slot[slot_of(timer)];
-	*e = (struct expiry){ timer, now, e->timer == timer ? e->last : e->timer == 0 ? r->since : INT64_MAX };
+	const int64_t apart = e->timer == timer ? now - e->last : INT64_MAX;
+	*e = (struct expiry){
+		.timer = timer, .last = now, .before = e->timer == timer ? e->last : e->timer == 0 ? r->since : INT64_MAX,
+		.least = e->timer == timer && e->least < apart ? e->least : apart,
+	};
 }
 
 /* It expired once between `from` and now. */
@@ -22,9 +25,16 @@ static bool once(const struct expiry *e, int64_t from, int64_t now)
 	return e->last > from && e->last <= now && e->before <= from;
 }
 
-static bool fits(const struct expiry *e, int64_t out, int64_t now)
+static bool fits(const struct refill *f, const struct expiry *e, int64_t out, int64_t now)
 {
-	return once(e, out, now) && now - e->last <= REFILL_LATEST;
+	if (f->contested && e->least < REFILL_PERIOD)
+		return false;
+	return once(e, out, now) && now - e->last <= (f->contested ? REFILL_CONTESTED : REFILL_LATEST);
+}
+
+static uint8_t enough(const struct refill *f)
+{
+	return f->contested ? REFILLS_CONTESTED : REFILLS_LEARNED;
 }
 
 static const struct expiry *find(const struct refills *r, int64_t timer)
@@ -41,10 +51,10 @@ static bool behind(const struct expiry *e, int64_t again)
 
 /* When the last one expired of those that did so again since `out`.  It may have been any of these, if others of its group
  * have used up what was given first; and then what expired before it only seems to be it. */
-static int64_t expired_again(const struct refills *r, int64_t out)
+static int64_t expired_again(const struct refill *f, const struct refills *r, int64_t out)
 {
 	int64_t last = INT64_MIN;
-	for (int i = 0; i < REFILL_SLOTS; i++) {
+	for (int i = 0; i < REFILL_SLOTS && !f->contested; i++) {
 		const struct expiry *e = &r->slot[i];
 		if (e->before != INT64_MAX && e->before > out && e->last > last)
 			last = e->last;
@@ -55,10 +65,10 @@ static int64_t expired_again(const struct refills *r, int64_t out)
 /* Too many: nothing tells them apart. */
 static void begin(struct refill *f, const struct refills *r, int64_t out, int64_t now)
 {
-	const int64_t again = expired_again(r, out);
-	*f = (struct refill){ .learned = 0 };
+	const int64_t again = expired_again(f, r, out);
+	*f = (struct refill){ .contested = f->contested };
 	for (int i = 0; i < REFILL_SLOTS; i++) {
-		if (!fits(&r->slot[i], out, now) || !behind(&r->slot[i], again))
+		if (!fits(f, &r->slot[i], out, now) || !behind(&r->slot[i], again))
 			continue;
 		if (f->n == REFILL_TIMERS) {
 			f->n = 0;
@@ -82,20 +92,20 @@ static bool doubtful(const struct refill *f, const struct refills *r, int64_t ou
 void refill_learn(struct refill *f, const struct refills *r, int64_t out, int64_t now)
 {
 	uint8_t n = 0;
-	const int64_t again = f->n && f->learned < REFILLS_LEARNED ? expired_again(r, out) : INT64_MIN;
+	const int64_t again = f->n && f->learned < enough(f) ? expired_again(f, r, out) : INT64_MIN;
 	if (doubtful(f, r, out)) {
-		*f = (struct refill){ .n = 0 };
+		*f = (struct refill){ .contested = f->contested };
 		return;
 	}
 	for (uint8_t i = 0; i < f->n; i++) {
 		const struct expiry *e = find(r, f->timer[i]);
-		if (e && fits(e, out, now) && behind(e, again))
+		if (e && fits(f, e, out, now) && behind(e, again))
 			f->timer[n++] = f->timer[i];
 	}
 	f->n = n;
 	if (!n)
 		begin(f, r, out, now);
-	f->learned = f->n == 0 ? 0 : f->learned < REFILLS_LEARNED ? f->learned + 1 : REFILLS_LEARNED;
+	f->learned = f->n == 0 ? 0 : f->learned < enough(f) ? f->learned + 1 : enough(f);
 	for (uint8_t i = 0; i < f->n; i++) {
 		const int64_t took = now - find(r, f->timer[i])->last;
 		f->latest = took > f->latest ? took : f->latest;
@@ -105,7 +115,7 @@ void refill_learn(struct refill *f, const struct refills *r, int64_t out, int64_
 int64_t refill_at(const struct refill *f, const struct refills *r, int64_t from, int64_t now)
 {
 	int64_t at = INT64_MAX;
-	for (uint8_t i = 0; i < f->n && f->learned == REFILLS_LEARNED; i++) {
+	for (uint8_t i = 0; i < f->n && f->learned == enough(f); i++) {
 		const struct expiry *e = find(r, f->timer[i]);
 		if (!e || !once(e, from, now))
 			return INT64_MAX;
