@@ -147,16 +147,19 @@ static struct event sent(int64_t t, uint16_t kind, int64_t to)
 }
 
 /* Of CPUs to which others send threads, and which tell nothing themselves, all is lost from beginning to end.  Where who is
- * woken ran last is no such CPU: that may be offline since. */
+ * woken ran last is no such CPU: that may be offline since; nor is one to which one thread is sent once: the event may be
+ * damaged, or the last one before the trace ends. */
 static void test_missing(void **state)
 {
-	const struct event h[] = { event(100, EV_EXIT, 0, 1), sent(110, EV_WAKING, 1), sent(120, EV_WAKEUP, 5),
-	                           sent(130, EV_MIGRATE, 2), sent(140, EV_WAKEUP, 3), sent(150, EV_WAKEUP, 0),
-	                           sent(160, EV_WAKEUP, -1), event(170, EV_EXIT, 3, 4) };
+	struct event h[] = { event(100, EV_EXIT, 0, 1), sent(110, EV_WAKING, 1), sent(115, EV_WAKING, 1), sent(120, EV_WAKEUP, 5),
+	                     sent(125, EV_WAKEUP, 2), sent(130, EV_MIGRATE, 2), sent(135, EV_MIGRATE, 7), sent(140, EV_WAKEUP, 3),
+	                     sent(150, EV_WAKEUP, 0), sent(155, EV_WAKEUP, 9), sent(160, EV_WAKEUP, -1), sent(165, EV_WAKEUP, 5),
+	                     event(170, EV_EXIT, 3, 4) };
 	static const struct { int64_t ts; enum event_kind kind; uint16_t cpu; int64_t end; } want[] = {
-		{ 100, EV_LOST, 2, 170 }, { 100, EV_LOST, 3, 169 }, { 100, EV_LOST, 5, 170 }, { 100, EV_EXIT, 0, 0 },
+		{ 100, EV_LOST, 2, 170 }, { 100, EV_LOST, 3, 164 }, { 100, EV_LOST, 5, 170 }, { 100, EV_EXIT, 0, 0 },
 	};
 	(void)state;
+	h[COUNT(h) - 2].cpu = 3;  /* another stream tells of the second one */
 	struct trace *host = make("host", ROLE_HOST, h, COUNT(h));
 	struct error err = ERROR_INIT;
 	struct notes notes = { 0 };
@@ -187,6 +190,49 @@ static int64_t value(const struct history *h, const char *path, int64_t t)
 	if (history_stab(h, attr, t, &iv, &err) < 0)
 		fail_msg("%s", err.text);
 	return iv.value;
+}
+
+/* Where one thread alone is sent to a CPU of which there is nothing, it is unknown what that does until it is seen again, and
+ * nothing else is in doubt; to one that tells nothing before the trace ends, too. */
+static void test_sent_nowhere(void **state)
+{
+	const struct event h[] = {
+		sw(100, 0, 2, RUN_BLOCKED, 1), sw(100, 1, 3, RUN_BLOCKED, 0), sent(200, EV_WAKEUP, 7), sw(300, 0, 1, RUN_RUNNABLE, 2),
+		sw(400, 0, 2, RUN_BLOCKED, 1), sent(500, EV_WAKEUP, 6), event(600, EV_TIMER_ENTRY, 0, 1),
+		event(600, EV_TIMER_ENTRY, 1, 0),
+	};
+	static const struct { int tid; int64_t t, value; } want[] = {
+		{ 2, 199, THREAD_BLOCKED }, { 2, 200, THREAD_UNKNOWN }, { 2, 299, THREAD_UNKNOWN }, { 2, 300, THREAD_RUNNING },
+		{ 2, 400, THREAD_BLOCKED }, { 2, 500, THREAD_UNKNOWN }, { 2, 600, THREAD_UNKNOWN },
+		{ 1, 300, THREAD_PREEMPTED }, { 1, 400, THREAD_RUNNING }, { 3, 600, THREAD_BLOCKED },
+	};
+	char file[] = "/tmp/test_model_run.XXXXXX";
+	struct error err = ERROR_INIT;
+	struct model_span span;
+	struct notes notes = { NULL, 0, 0 };
+	(void)state;
+	int fd = mkstemp(file);
+	assert_true(fd >= 0);
+	close(fd);
+	struct trace *host = make("hv", ROLE_HOST, h, COUNT(h));
+	struct sync_result sync = { .host = host };
+	struct history_builder *b = history_create(file, NULL, &err);
+	assert_int_equal(model_run(&sync, NULL, b, &span, &notes, &err), 0);
+	assert_int_equal(history_finish(b, span.begin, span.end, &err), 0);
+	for (size_t i = 0; i < notes.len; i++)
+		assert_null(strstr(notes.item[i].text, "nothing was recorded"));
+	notes_release(&notes);
+	struct history *r = history_open(file, &err);
+	assert_non_null(r);
+	for (size_t i = 0; i < COUNT(want); i++) {
+		char path[64];
+		snprintf(path, sizeof path, "/Host/Threads/%d/Status", want[i].tid);
+		if (value(r, path, want[i].t) != want[i].value)
+			fail_msg("%s at %d is %d", path, (int)want[i].t, (int)value(r, path, want[i].t));
+	}
+	history_close(r);
+	trace_free(host);
+	unlink(file);
 }
 
 static int cancel(void *arg, const char *phase, uint64_t done, uint64_t total)
@@ -358,6 +404,7 @@ static void test_band(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_merge), cmocka_unit_test(test_set_back),
-	                                    cmocka_unit_test(test_missing), cmocka_unit_test(test_run), cmocka_unit_test(test_born), cmocka_unit_test(test_band) };
+	                                    cmocka_unit_test(test_missing), cmocka_unit_test(test_sent_nowhere),
+	                                    cmocka_unit_test(test_run), cmocka_unit_test(test_born), cmocka_unit_test(test_band) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

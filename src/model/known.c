@@ -66,7 +66,8 @@ void known_begin(struct machine *mc, const struct start *start)
 
 void known_told(struct machine *mc, struct thread *th, int64_t t)
 {
-	if (!mc->lost_pending || th->on >= 0)
+	const bool is_out_of_sight = th->sched == THREAD_PREEMPTED && start_is_nowhere(mc->start, th->cpu);
+	if (!(mc->lost_pending || is_out_of_sight) || th->on >= 0)
 		return;
 	const struct sleep *s = mc->start ? asleep_at(&mc->start->asleep, th->tid, t) : NULL;
 	if (s) {

@@ -29,6 +29,11 @@ int8_t start_sched(const struct start *s, const struct start_thread *th)
 	return open || (th->switched_in && !s->wakeups && !s->wakings) ? THREAD_UNKNOWN : th->sched;
 }
 
+bool start_is_nowhere(const struct start *s, int64_t cpu)
+{
+	return s && cpu >= 0 && cpu < s->cpus && s->cpu[cpu].nowhere;
+}
+
 int8_t start_dumped(const struct event *ev)
 {
 	return ev->process.state == RUN_BLOCKED ? THREAD_BLOCKED
@@ -388,6 +393,9 @@ static int look_at_quiet_cpus(struct start *s, const struct trace *trace, struct
 			start_silent(s, i);
 	}
 	const struct trace_info *info = trace_info(trace);
+	for (uint32_t i = 0; i < info->cpus_told; i++)
+		if (info->cpu[i].nowhere)
+			cpu_slot(s, i)->nowhere = true;
 	for (uint32_t i = info->cpus; i < info->cpus_told; i++)
 		if (info->cpu[i].told && info->cpu[i].begin <= info->cpu[i].end)
 			start_silent(s, i);

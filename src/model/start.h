@@ -36,6 +36,7 @@ struct start_cpu {
 	bool seen;              /* it has events before any of its were lost */
 	bool lost;              /* some of its events */
 	bool silent;            /* it has no event at all */
+	bool nowhere;           /* as struct trace_cpu has it */
 	bool mode_known;
 	int32_t tid, pid;       /* current, -1 unknown, 0 idle */
 	uint32_t comm;
@@ -71,6 +72,8 @@ void start_silent(struct start *s, uint32_t cpu);  /* there is no event of this 
 void start_finish(struct start *s);  /* all events were fed */
 /* What the mention of a thread tells of it: enum thread_state. */
 int8_t start_sched(const struct start *s, const struct start_thread *th);
+/* Is who is queued there out of sight? */
+bool start_is_nowhere(const struct start *s, int64_t cpu);
 /* What an EV_PROCESS says of a thread that lives: enum thread_state. */
 int8_t start_dumped(const struct event *ev);
 /* The threads of an epoch: thread[*from .. *to - 1]. */

@@ -23,10 +23,10 @@ static void append(struct stream *to, struct stream *from)
 	to->begin = from->begin < to->begin ? from->begin : to->begin;
 	to->end = from->end > to->end ? from->end : to->end;
 	cpu_set_add(&to->cpus, &from->cpus);
-	cpu_set_add(&to->sent_to, &from->sent_to);
+	sends_add(&to->sent, &from->sent);
 	free(from->block);
 	cpu_set_release(&from->cpus);
-	cpu_set_release(&from->sent_to);
+	sends_release(&from->sent);
 	free(from->back);
 	stream_init(from);
 }

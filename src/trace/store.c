@@ -158,7 +158,7 @@ void store_unref(struct store *s)
 
 void stream_init(struct stream *s)
 {
-	*s = (struct stream){ .begin = INT64_MAX, .end = INT64_MIN, .cpus = NO_CPUS, .sent_to = NO_CPUS };
+	*s = (struct stream){ .begin = INT64_MAX, .end = INT64_MIN, .cpus = NO_CPUS, .sent = NO_SENDS };
 }
 
 void stream_release(struct stream *s, struct store *store)
@@ -170,7 +170,7 @@ void stream_release(struct stream *s, struct store *store)
 	}
 	free(s->block);
 	cpu_set_release(&s->cpus);
-	cpu_set_release(&s->sent_to);
+	sends_release(&s->sent);
 	free(s->back);
 	stream_init(s);
 }
@@ -226,11 +226,25 @@ void cpu_set_release(struct cpu_set *s)
 }
 
 /* Who is woken is queued there, and who is moved goes there.  A waking names where it ran last, which may be offline. */
-static void add_sent(struct stream *s, const struct event *ev)
+static void add_sent(struct sends *s, const struct event *ev)
 {
 	const int64_t to = ev->kind == EV_WAKEUP ? ev->wake.target_cpu : ev->kind == EV_MIGRATE ? ev->migrate.dest_cpu : -1;
 	if (to >= 0 && to <= UINT16_MAX)
-		add_cpu(&s->sent_to, (uint16_t)to);
+		add_cpu(cpu_set_has(&s->once, (int)to) ? &s->again : &s->once, (uint16_t)to);
+}
+
+void sends_add(struct sends *s, const struct sends *of)
+{
+	for (int cpu = of->once.min; cpu <= of->once.max; cpu++)
+		if (cpu_set_has(&of->once, cpu))
+			add_cpu(cpu_set_has(&s->once, cpu) ? &s->again : &s->once, (uint16_t)cpu);
+	cpu_set_add(&s->again, &of->again);
+}
+
+void sends_release(struct sends *s)
+{
+	cpu_set_release(&s->once);
+	cpu_set_release(&s->again);
 }
 
 void writer_open(struct writer *w, struct store *store, struct stream *stream)
@@ -268,7 +282,7 @@ static void count(struct writer *w, const struct event *ev)
 	struct stream *s = w->stream;
 	s->kinds |= KIND(ev->kind);
 	add_cpu(&s->cpus, ev->cpu);
-	add_sent(s, ev);
+	add_sent(&s->sent, ev);
 	if (ev->kind == EV_LOST)
 		return;
 	s->events++;

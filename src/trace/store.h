@@ -48,6 +48,10 @@ struct cpu_set {
 };
 #define NO_CPUS { .min = UINT16_MAX }
 
+/* The CPUs to which threads are sent at all, and those to which they are more than once. */
+struct sends { struct cpu_set once, again; };
+#define NO_SENDS { .once = NO_CPUS, .again = NO_CPUS }
+
 /* Times go back where a clock was set back; a smaller step is that of corrected times, which were rounded, and sync/ would
  * not take it for one. */
 #define BACK_LEAST_NS 20000
@@ -60,7 +64,7 @@ struct stream {
 	event_kinds kinds;          /* a bit for each kind that occurs */
 	int64_t begin, end;         /* of the first and the last event, EV_LOST excluded; begin > end: none */
 	struct cpu_set cpus;        /* whose events they are */
-	struct cpu_set sent_to;     /* to which they send threads */
+	struct sends sent;          /* threads, by them */
 	struct trace_span *back;    /* times that it had before when it came to them, TWICE_MOST + 1 stretches at most */
 	size_t backs, back_cap;
 };
@@ -106,6 +110,8 @@ void stream_init(struct stream *s);
 void cpu_set_add(struct cpu_set *s, const struct cpu_set *of);
 bool cpu_set_has(const struct cpu_set *s, int cpu);
 void cpu_set_release(struct cpu_set *s);
+void sends_add(struct sends *s, const struct sends *of);
+void sends_release(struct sends *s);
 void stream_steps_back(struct stream *s, int64_t from, int64_t to);  /* to `from`, after it was at `to` */
 void stream_release(struct stream *s, struct store *store);
 

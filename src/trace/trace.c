@@ -241,7 +241,7 @@ void trace_covers(struct trace *t, unsigned cpu, int64_t begin, int64_t end, boo
 	if (cpu >= t->cpus) {
 		t->cpu = mem_resize(t->cpu, cpu + 1U, sizeof *t->cpu);
 		while (t->cpus <= cpu)
-			t->cpu[t->cpus++] = (struct trace_cpu){ INT64_MAX, INT64_MIN, false, false };
+			t->cpu[t->cpus++] = (struct trace_cpu){ .begin = INT64_MAX, .end = INT64_MIN };
 	}
 	struct trace_cpu *c = &t->cpu[cpu];
 	c->begin = begin < c->begin ? begin : c->begin;
@@ -269,16 +269,18 @@ static void cover_events(struct trace *t)
 
 static void find_missing(struct trace *t)
 {
-	struct cpu_set to = NO_CPUS;
+	struct sends sent = NO_SENDS;
 	for (size_t i = 0; i < t->streams; i++)
-		cpu_set_add(&to, &t->stream[i].sent_to);
-	for (int cpu = to.min; cpu <= to.max; cpu++) {
-		if (!cpu_set_has(&to, cpu))
+		sends_add(&sent, &t->stream[i].sent);
+	for (int cpu = sent.once.min; cpu <= sent.once.max; cpu++) {
+		if (!cpu_set_has(&sent.once, cpu))
 			continue;
 		trace_covers(t, (unsigned)cpu, INT64_MAX, INT64_MIN, false);
-		t->cpu[cpu].missing = !t->cpu[cpu].told && t->cpu[cpu].begin > t->cpu[cpu].end;
+		struct trace_cpu *c = &t->cpu[cpu];
+		c->nowhere = !c->told && c->begin > c->end;
+		c->missing = c->nowhere && cpu_set_has(&sent.again, cpu);
 	}
-	cpu_set_release(&to);
+	sends_release(&sent);
 }
 
 void trace_publish(struct trace *t, enum trace_role role)

@@ -204,7 +204,9 @@ struct trace_info {
 struct trace_cpu {
 	int64_t begin, end;       /* ns, within the trace's; begin > end: nothing of it */
 	bool told;                /* by the tracer; else its first and last event are all that is known */
-	bool missing;             /* nothing of it, though other CPUs' events send threads there: it was not recorded */
+	/* Nothing of it, though others' events send threads there: if one alone does, that may be damaged, or the last; if more
+	 * do, it was not recorded. */
+	bool nowhere, missing;
 };
 
 struct trace_span { int64_t begin, end; };  /* ns, both included */
