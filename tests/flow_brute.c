@@ -32,6 +32,7 @@ const struct vcpu vcpus[VCPUS] = { { VM_A, 0, 10 }, { VM_A, 1, 11 }, { VM_B, 0, 
 
 static const char *const names[] = { "alpha", "beta", "gamma" };
 static const char *const handlers[] = { "irq/1-a", "softirq/7-SCHED" };
+static const char *const contexts[] = { "thread", "timer" };
 static const char *const wakers[] = { "host/1", "A/5", "A/0", "B/7", "host/3", "nobody/9", "host/77" };
 
 /* Runs of values from a list, each lasting 1..longest ns. */
@@ -58,6 +59,7 @@ void make_model(void)
 		     THREAD_UNKNOWN, NUL);
 		FILL(&model.cpu[i], 20, 0, 0, 1, threads[i].machine == VM_A ? 1 : 0, 9, NUL);
 		FILL(&model.waker[i], 9, 0, 1, 2, 3, 4, 5, 6, NUL);
+		FILL(&model.woken_in[i], 9, 0, 0, 1, NUL);
 		FILL(&model.name[i], 40, 0, 1, 2, NUL);
 	}
 	for (int i = 0; i < VCPUS; i++) {
@@ -111,6 +113,7 @@ static void declare_thread(struct brute_sink *s, int i, const char *root)
 	declare(s, &model.status[i], HISTORY_STATE, w->thread_set, NULL, "%s/Threads/%d/Status", root, tid);
 	declare(s, &model.cpu[i], HISTORY_INT, 0, NULL, "%s/Threads/%d/CPU", root, tid);
 	declare(s, &model.waker[i], HISTORY_REF, 0, wakers, "%s/Threads/%d/Woken By", root, tid);
+	declare(s, &model.woken_in[i], HISTORY_STRING, 0, contexts, "%s/Threads/%d/Woken In", root, tid);
 	declare(s, &model.name[i], HISTORY_STRING, 0, names, "%s/Threads/%d/Name", root, tid);
 }
 
@@ -202,9 +205,15 @@ static struct brute_answer woken(int i, const struct brute_row *until, int t)
 	for (int k = 0; k < MACHINES; k++)
 		if (strncmp(text, machine_name[k], strlen(machine_name[k])) == 0 && text[strlen(machine_name[k])] == '/')
 			machine = k;
-	if (machine < 0)
+	const int64_t in = model.woken_in[i].v[e];
+	const int tid = atoi(strchr(text, '/') + 1);
+	if (machine < 0 || (in == NUL && tid != 0))
 		return a;
-	return named(a, machine, atoi(strchr(text, '/') + 1), e);
+	if (in == NUL || strcmp(contexts[in], "thread") == 0)
+		return named(a, machine, tid, e);
+	a.machine = machine;
+	a.name = contexts[in];
+	return a;
 }
 
 /* The handler that has a pCPU; kind UNKNOWN = none.  Fills pcpu where that is known. */

@@ -19,7 +19,7 @@ extern const struct vcpu { int vm, number, host_tid; } vcpus[VCPUS];
 struct brute_row { int64_t v[SPAN]; };
 
 extern struct brute_model {
-	struct brute_row status[THREADS], cpu[THREADS], waker[THREADS], name[THREADS];
+	struct brute_row status[THREADS], cpu[THREADS], waker[THREADS], woken_in[THREADS], name[THREADS];
 	struct brute_row vstatus[VCPUS], vcurrent[VCPUS], virq[VCPUS], vpcpu[VCPUS];
 	struct brute_row pcurrent[PCPUS], pirq[PCPUS];
 	bool b_traced, folded;

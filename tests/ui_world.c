@@ -125,6 +125,7 @@ static void contended(struct world *w, struct vcpu *v)
 		push(w, us, HISTORY_STRING, 0, 0, "futex", "%s/Threads/880/Lock", v->root);
 		push(w, us + 12000, HISTORY_STRING, 0, HISTORY_NULL, NULL, "%s/Threads/880/Lock", v->root);
 		push(w, us + 12000, HISTORY_REF, 0, 0, "Debian/880", "%s/Threads/3525/Woken By", v->root);
+		push(w, us + 12000, HISTORY_STRING, 0, 0, "thread", "%s/Threads/3525/Woken In", v->root);
 		push(w, us + 11900, HISTORY_REF, 0, 0, "Debian/3525", "%s/Threads/880/Woken By", v->root);
 		push(w, us + 12000, HISTORY_STRING, 0, 0, "thread", "%s/Threads/880/Woken In", v->root);
 		guest_switch(w, us + 12000, v, 880, THREAD_BLOCKED);

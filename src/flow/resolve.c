@@ -124,7 +124,8 @@ static int pcpu_at(struct resolver *r, uint32_t c, int64_t t, const struct who *
 	return stand_in(r, w, t, out, 0);
 }
 
-/* Who woke the thread of the tracks `own`: the thread that was current, or the handler that interrupted that. */
+/* Who woke the thread of the tracks `own`: the thread that was current, or the handler that interrupted that.  Where
+ * nothing tells which of them, nobody; but an idle CPU's idle thread is named: that wakes by an interrupt alone. */
 static int woken_by(struct resolver *r, struct row_track *own, int32_t machine, int32_t tid, int64_t woken,
                     struct piece *out)
 {
@@ -136,6 +137,8 @@ static int woken_by(struct resolver *r, struct row_track *own, int32_t machine, 
 		out->who.name = resolver_string(r, in);
 		return 0;
 	}
+	if (in == HISTORY_NULL && tid != 0)
+		return 0;
 	struct who *waker = resolver_who(r, (uint32_t)machine, tid);
 	out->who.tid = tid;
 	return name_thread(r, waker, woken, &out->who);
