@@ -30,6 +30,21 @@ static void test_idle(void **state)
 	teardown();
 }
 
+/* The scheduler leaves a CPU to nobody whether KVM's events are recorded or not. */
+static void test_idle_without_kvm(void **state)
+{
+	(void)state;
+	setup_full(true, true, false, false);
+	to(1, 0, RUN_RUNNABLE, 154, 0);
+	to(20, 154, RUN_RUNNABLE, 0, 0);
+	ticks(20, 90, 10, 0);
+	to(97, 0, RUN_RUNNABLE, 154, 0);
+	at(19.9, HISTORY_NULL);
+	at(20, OUT_QUOTA);
+	at(97, HISTORY_NULL);
+	teardown();
+}
+
 /* Interrupts that come right behind each other until it goes on: any of them may have given the quota anew. */
 static void test_stirred(void **state)
 {
@@ -484,6 +499,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_idle_without_kvm),
 		cmocka_unit_test(test_stirred),
 		cmocka_unit_test(test_weight),
 		cmocka_unit_test(test_not_asked),

@@ -372,7 +372,7 @@ static void test_path(void **state)
 {
 	(void)state;
 	char *shut = press(":Debian/880<Enter>:zoom 80ms<Enter>"), *again;
-	assert_shows("C", "path of Debian/880 sshd in 80.0 ms, 18.5 ms unknown, by time");
+	assert_shows("C", "path of Debian/880 sshd in 80.0 ms, 15.8 ms unknown, by time");
 	assert_shows("", "880 sshd                    0%*---------------v---------------v---");
 	assert_shows("j", "Debian/3525 critical_task 2.00 ms ran; it woke the next one");
 	assert_shows("o<Down>", "Debian/3525 critical_task 5.21 ms waited: host/2101 burnP6; it woke the next one");

@@ -89,7 +89,7 @@ void limits_switch(struct machine *mc, struct cpu *c, struct thread *next, const
 		return;
 	if (next)
 		thread_nice(mc, next, nice);
-	if (!mc->has_kvm)
+	if (!mc->candidate.len)  /* none of its threads is a vCPU */
 		return;
 	if (!c->left) {
 		c->left = mem_new(1, sizeof *c->left);
