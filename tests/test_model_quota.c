@@ -34,7 +34,7 @@ static void test_idle(void **state)
 static void test_idle_without_kvm(void **state)
 {
 	(void)state;
-	setup_full(true, true, false, false);
+	setup_full(true, false, true, false);
 	to(1, 0, RUN_RUNNABLE, 154, 0);
 	to(20, 154, RUN_RUNNABLE, 0, 0);
 	ticks(20, 90, 10, 0);
