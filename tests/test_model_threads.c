@@ -365,10 +365,85 @@ static void test_many_threads(void **state)
 	teardown();
 }
 
+static void move(int64_t t, int64_t to)
+{
+	struct event ev = event(t, EV_MIGRATE, 0, 0);
+	ev.migrate.tid = 154;
+	ev.migrate.dest_cpu = to;
+	feed(0, ev);
+}
+
+/* Without wakeups a sleep may be over while others have the CPU, and is not while that is idle. */
+static void test_unwoken(void **state)
+{
+	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME, false } };
+	struct machine_setup setup[] = {
+		{ .name = "host", .parent = -1, .traced = true, .host_pid = -1, .names = { name_of, NULL } },
+		{ .name = "Debian", .parent = 0, .host_pid = 151, .vcpu = vcpu, .vcpus = 1, .names = { name_of, NULL } },
+	};
+	static const struct { int64_t t; enum thread_state thread; enum vcpu_state vcpu; } want[] = {
+		{ 20, THREAD_BLOCKED, VCPU_IDLE }, { 39, THREAD_BLOCKED, VCPU_IDLE }, { 50, THREAD_BLOCKED, VCPU_IDLE },
+		{ 59, THREAD_BLOCKED, VCPU_IDLE }, { 60, THREAD_UNKNOWN, VCPU_UNKNOWN }, { 79, THREAD_UNKNOWN, VCPU_UNKNOWN },
+		{ 80, THREAD_RUNNING, VCPU_RUNNING }, { 90, THREAD_UNKNOWN, VCPU_UNKNOWN }, { 99, THREAD_UNKNOWN, VCPU_UNKNOWN },
+		{ 100, THREAD_PREEMPTED, VCPU_WAKING }, { 110, THREAD_RUNNING, VCPU_RUNNING }, { 120, THREAD_UNKNOWN, VCPU_UNKNOWN },
+		{ 139, THREAD_UNKNOWN, VCPU_UNKNOWN },
+	};
+	struct start start = START_INIT;
+	(void)state;
+	for (int moves = 1; moves >= 0; moves--) {
+		rec_init(&rec);
+		model = model_new(setup, COUNT(setup), false, &rec_ops, &rec, NULL);
+		start.switches = 1;
+		start.moves = (uint64_t)moves;
+		assert_int_equal(model_begin(model, 0, 0, &start, NULL), 0);
+		sw(0, 5, 0, 0, RUN_RUNNABLE, moves ? 300 : 0);
+		sw(0, 10, 1, 0, RUN_RUNNABLE, 154);
+		sw(0, 20, 1, 154, RUN_BLOCKED, 0);
+		sw(0, 40, 1, 0, RUN_RUNNABLE, 154);
+		sw(0, 50, 1, 154, RUN_BLOCKED, 0);
+		sw(0, 60, 1, 0, RUN_RUNNABLE, 216);
+		sw(0, 80, 1, 216, RUN_RUNNABLE, 154);
+		sw(0, 90, 1, 154, RUN_BLOCKED, 216);
+		move(100, 0);
+		sw(0, 110, 0, moves ? 300 : 0, RUN_BLOCKED, 154);
+		sw(0, 120, 0, 154, RUN_BLOCKED, 300);
+		assert_int_equal(model_end(model, 0, 140, NULL), 0);
+		for (size_t i = 0; i < COUNT(want); i++) {
+			expect("/Host/Threads/154/Status", want[i].t, want[i].thread);
+			expect(VCPU, want[i].t, want[i].vcpu);
+		}
+		teardown();
+	}
+}
+
+/* Nobody tells of moves: it waited until it had another CPU, and for which is not known. */
+static void test_strays(void **state)
+{
+	static const struct { int64_t t, cpu; } want[] = {
+		{ 19, 1 }, { 20, HISTORY_NULL }, { 39, HISTORY_NULL }, { 40, 0 }, { 59, 0 }, { 60, 1 }, { 70, 1 }, { 85, 1 },
+	};
+	(void)state;
+	setup_full(true, true, false, false);
+	sw(0, 10, 1, 0, RUN_RUNNABLE, 154);
+	sw(0, 20, 1, 154, RUN_RUNNABLE, 216);
+	sw(0, 40, 0, 0, RUN_RUNNABLE, 154);
+	sw(0, 50, 0, 154, RUN_RUNNABLE, 300);
+	move(60, 1);
+	sw(0, 70, 1, 216, RUN_RUNNABLE, 154);
+	sw(0, 80, 1, 154, RUN_RUNNABLE, 216);
+	sw(0, 90, 1, 216, RUN_RUNNABLE, 154);
+	for (size_t i = 0; i < COUNT(want); i++) {
+		expect("/Host/Threads/154/CPU", want[i].t, want[i].cpu);
+		expect(DEBIAN "/CPUs/CPU0/pCPU", want[i].t, want[i].cpu);
+	}
+	teardown();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_life_of_a_thread), cmocka_unit_test(test_statedump),
+		cmocka_unit_test(test_life_of_a_thread), cmocka_unit_test(test_unwoken), cmocka_unit_test(test_strays),
+		cmocka_unit_test(test_statedump),
 		cmocka_unit_test(test_tid_reuse_of_vcpu), cmocka_unit_test(test_vcpu_comes_back),
 		cmocka_unit_test(test_tid_of_two_vcpus), cmocka_unit_test(test_edges_of_a_life),
 		cmocka_unit_test(test_vcpu_replaced), cmocka_unit_test(test_quiet_vcpu), cmocka_unit_test(test_born_twice),

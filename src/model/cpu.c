@@ -103,6 +103,8 @@ struct thread *cpu_leave(struct machine *mc, uint32_t number)
 	}
 	if (c->state != CPU_UNKNOWN)
 		c->unknown_since = mc->model->sink.now;
+	if (c->state == CPU_IDLE)
+		c->busy_since = mc->model->sink.now;
 	c->current = NULL;
 	c->state = CPU_UNKNOWN;
 	return th;

@@ -42,6 +42,7 @@ static void on_switch(struct machine *mc, struct cpu *c, const struct event *ev)
 		thread_learn(mc, prev, ev->sw.prev_comm, -1);
 		prev = cpu_leave(mc, number);
 		prev->woken = WOKEN_NO;
+		prev->since = mc->model->sink.now;
 		if (ev->sw.prev_state == RUN_RUNNABLE)
 			prev->sched = THREAD_PREEMPTED;
 		else if (ev->sw.prev_state != EVENT_ABSENT)
@@ -52,6 +53,9 @@ static void on_switch(struct machine *mc, struct cpu *c, const struct event *ev)
 	}
 	if (next) {
 		mc->unwoken += !mc->wakes && next->sched == THREAD_BLOCKED;
+		if (next->sched == THREAD_BLOCKED && !mc->tells_wakes)
+			thread_wakes(mc, next, (int32_t)number);
+		thread_strays(mc, next, number);
 		cpu_enter(mc, number, next, MODE_VMM);  /* Fig. 5, transitions 3 and 6 */
 		thread_learn(mc, next, ev->sw.next_comm, -1);
 	} else if (ev->sw.next_tid == 0) {
@@ -132,6 +136,7 @@ static void on_wake(struct machine *mc, struct cpu *c, const struct event *ev)
 		return;
 	}
 	thread_place(mc, th, ev->wake.target_cpu);
+	th->since = mc->model->sink.now;
 	if (th->sched != THREAD_PREEMPTED) {
 		thread_waker(mc, th);
 		th->sched = THREAD_PREEMPTED;
@@ -147,7 +152,13 @@ static void on_migrate(struct machine *mc, struct cpu *c, const struct event *ev
 	struct thread *th = thread_get(mc, ev->migrate.tid);
 	if (!th || th->on >= 0)
 		return;
+	if (th->sched == THREAD_BLOCKED && !mc->tells_wakes) {  /* who sleeps stays where it is */
+		thread_wakes(mc, th, th->cpu);
+		th->sched = THREAD_PREEMPTED;
+		th->woken = WOKEN_YES;
+	}
 	thread_place(mc, th, ev->migrate.dest_cpu);
+	th->since = mc->model->sink.now;
 	known_told(mc, th, ev->ts);
 	update_thread(mc, th);
 }
@@ -349,11 +360,13 @@ int model_begin(struct model *m, uint32_t machine, int64_t t, const struct start
 	if (t > m->sink.now)
 		m->sink.now = t;
 	tell_parents(m);
-	mc->active = true;
+	mc->active = mc->tells_wakes = true;
 	mc->begin = m->sink.now;
 	mc->start = start;
 	if (start) {
 		mc->waking_moves = start->wakings && !start->wakeups;
+		mc->tells_wakes = start->wakings || start->wakeups;
+		mc->tells_moves = start->moves;
 		known_begin(mc, start);
 	}
 	update_links(mc);
@@ -377,6 +390,11 @@ int model_end(struct model *m, uint32_t machine, int64_t t, struct error *err)
 	if (t > m->sink.now)
 		m->sink.now = t;
 	mc->unknown = model_unknown(m, machine, t - 1);
+	for (size_t at = 0; !mc->tells_wakes && map_each(&mc->thread, &at, &tid, &p); ) {
+		struct thread *th = (struct thread *)(uintptr_t)p;
+		if (th->sched == THREAD_BLOCKED)
+			thread_wakes(mc, th, th->cpu);
+	}
 	limits_end(mc, true);
 	for (uint32_t i = 0; i < mc->cpus; i++) {
 		if (mc->cpu[i].state == CPU_UNSEEN)

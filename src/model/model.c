@@ -184,9 +184,9 @@ static void note_doubts(const struct model_run *r, const struct model *m, int64_
 			          "interrupts find them again and again at one place of their kernel, since they do not halt "
 			          "(idle=poll, or halts that do not exit); record the guest, too", doubted(m, mc));
 		if (!mc->wakes && mc->unwoken)
-			notes_add(notes, NOTE_DOUBT, mc->name, "its trace has no wakeups: when who slept wanted to run again is not "
-			          "known, and what it then waited for a CPU counts as sleep; record sched_waking and sched_wakeup, "
-			          "too");
+			notes_add(notes, NOTE_DOUBT, mc->name, "its trace has no wakeups: whether who slept did so until it ran again "
+			          "is unknown where others had its CPU meanwhile, for it may have waited for that; record "
+			          "sched_waking and sched_wakeup, too");
 	}
 }
 

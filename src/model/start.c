@@ -211,6 +211,7 @@ static void on_wake(struct start *s, const struct event *ev)
 static void on_migrate(struct start *s, const struct event *ev)
 {
 	struct start_thread *th = first(s, ev->migrate.tid, THREAD_UNKNOWN);
+	s->moves++;
 	if (!th)
 		return;
 	th->pending = true;

@@ -56,7 +56,7 @@ struct start {
 	uint32_t cpus;
 	int64_t lost_until;           /* ns, clock of the machine: when the losses so far are over */
 	bool lost_pending;            /* they are not yet */
-	uint64_t switches, wakeups, wakings;
+	uint64_t switches, wakeups, wakings, moves;
 	unsigned asked;         /* kinds of handlers that the trace was asked for: HANDLERS_IRQ ... */
 	struct asleep asleep;
 	struct handlers handlers;

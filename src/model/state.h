@@ -35,6 +35,8 @@ struct thread {
 	int32_t on;             /* CPU whose current thread it is, -1 none */
 	int32_t cpu;            /* where it runs, is queued, or ran last; -1 unknown */
 	int32_t waker;          /* who wakes it; -1 nobody yet since it blocked */
+	int64_t since;          /* ns host time: where it is has been as it is told since then, if not for longer */
+	int64_t status_since;   /* the same of what it does */
 	int64_t waker_in;       /* in what: an id, or HISTORY_NULL */
 	int64_t waker_at;       /* ns host time: when; not before it sleeps */
 	bool woken_early;       /* that one acted before it slept: it was on its way there */
@@ -67,6 +69,7 @@ struct cpu {
 	uint32_t vcpu;          /* index in model->vcpu, or NONE: a physical CPU */
 	int64_t unknown_since;  /* ns host time, when CPU_UNKNOWN */
 	int64_t last;           /* ns host time, of its last event */
+	int64_t busy_since;     /* ns host time, when CPU_BUSY: it was not seen idle since then */
 	bool resumes;           /* its next event is the first one, or the first one after a loss */
 	uint32_t gap;           /* how often its events were lost */
 	uint32_t handler;       /* cursor of handlers_of() */
@@ -124,6 +127,8 @@ struct machine {
 	bool tells_calls;       /* returns of its vCPUs to their monitors were recorded */
 	bool waking_moves;      /* it has sched_waking but no sched_wakeup */
 	bool wakes;             /* one of them has been seen */
+	bool tells_wakes;       /* its trace has some, or nobody looked ahead, */
+	bool tells_moves;       /* and sched_migrate */
 	const struct start *start;  /* what looking ahead found, borrowed; or NULL */
 	size_t epoch;           /* of *start: each loss begins one, and the time when all losses are over */
 	int64_t lost_until;     /* ns, clock of the machine: when they are all over */
@@ -181,6 +186,10 @@ void thread_enters(struct machine *mc, struct thread *th);   /* a guest, on its 
 void thread_rename(struct machine *mc, struct thread *th, const char *name);
 void thread_place(struct machine *mc, struct thread *th, int64_t cpu);                /* where it is queued */
 void thread_displace(struct machine *mc, struct thread *th);  /* nobody knows where it is */
+/* It goes on, on that CPU, or from that one's queue, and no event told when it was woken. */
+void thread_wakes(struct machine *mc, struct thread *th, int32_t cpu);
+/* It gets that CPU: did no event tell that it moved there? */
+void thread_strays(struct machine *mc, struct thread *th, uint32_t cpu);
 void thread_waker(struct machine *mc, struct thread *th);
 void thread_pid_ns(struct machine *mc, struct thread *th, int64_t ns);     /* the first one told of a thread holds */
 void thread_cgroup_ns(struct machine *mc, struct thread *th, int64_t ns);  /* tell the pid namespace first */

@@ -165,6 +165,7 @@ static void bind(struct machine *mc, struct thread *th)
 		unbind(mc, v->thread);
 	}
 	th->vcpu = c->vcpu;
+	th->since = m->sink.now;
 	v->thread = th;
 	v->until = c->life.to;
 	v->mode = mc->has_kvm ? MODE_UNKNOWN : MODE_UNTRACED;
@@ -193,7 +194,7 @@ struct thread *thread_get(struct machine *mc, int64_t tid)
 		return (struct thread *)(uintptr_t)*slot;
 	struct thread *th = mem_new(1, sizeof *th);
 	*th = (struct thread){
-		.tid = (int32_t)tid, .pid = -1, .on = -1, .cpu = -1, .waker = -1, .vcpu = NONE,
+		.tid = (int32_t)tid, .pid = -1, .on = -1, .cpu = -1, .waker = -1, .vcpu = NONE, .since = mc->model->sink.now,
 		.sched = THREAD_UNKNOWN, .status = STATUS_NULL, .waker_in = HISTORY_NULL, .woken_by = HISTORY_NULL,
 		.nice = NICE_UNKNOWN,
 	};
@@ -294,6 +295,7 @@ void thread_place(struct machine *mc, struct thread *th, int64_t cpu)
 	if (cpu < 0 || cpu > UINT16_MAX || cpu == th->cpu)
 		return;
 	th->cpu = (int32_t)cpu;
+	th->since = mc->model->sink.now;
 	thread_set(mc, th, THREAD_CPU, cpu);
 }
 
@@ -302,6 +304,61 @@ void thread_displace(struct machine *mc, struct thread *th)
 	if (th->cpu >= 0)
 		thread_set(mc, th, THREAD_CPU, HISTORY_NULL);
 	th->cpu = -1;
+	th->since = mc->model->sink.now;
+}
+
+/* When it moved among those that waited for CPUs is not known. */
+void thread_strays(struct machine *mc, struct thread *th, uint32_t cpu)
+{
+	struct vcpu *v = th->vcpu == NONE ? NULL : &mc->model->vcpu[th->vcpu];
+	if (th->on >= 0 || th->sched != THREAD_PREEMPTED || th->cpu < 0 || (uint32_t)th->cpu == cpu)
+		return;
+	thread_set_at(mc, th, th->since, THREAD_CPU, HISTORY_NULL);
+	th->cpu = -1;
+	if (v && v->pcpu >= 0) {
+		const int64_t at = v->status_since > th->since ? v->status_since : th->since;
+		sink_set_at(&mc->model->sink, at, v->attr_pcpu, HISTORY_NULL);
+		v->pcpu = -1;
+	}
+}
+
+/* Since when somebody may have waited there: where moves are not told, for any CPU. */
+static int64_t busy_since(const struct machine *mc, int32_t cpu)
+{
+	const bool one = mc->tells_moves && cpu >= 0;
+	const uint32_t from = one ? (uint32_t)cpu : 0, to = one ? (uint32_t)cpu + 1 : mc->cpus;
+	int64_t since = INT64_MAX;
+	for (uint32_t i = from; i < to && i < mc->cpus; i++)
+		if (mc->cpu[i].state != CPU_UNSEEN && mc->cpu[i].state != CPU_IDLE && mc->cpu[i].busy_since < since)
+			since = mc->cpu[i].busy_since;
+	return since;
+}
+
+/* From then on it may have slept, or waited for a CPU; and whatever it executes with it. */
+static void doubt_sleep(struct machine *mc, struct thread *th, int64_t since)
+{
+	struct model *m = mc->model;
+	struct vcpu *v = th->vcpu == NONE ? NULL : &m->vcpu[th->vcpu];
+	since = since > th->status_since ? since : th->status_since;
+	if (since >= m->sink.now)
+		return;
+	th->status = THREAD_UNKNOWN;
+	th->status_since = since;
+	thread_set_at(mc, th, since, THREAD_STATUS, THREAD_UNKNOWN);
+	if (!v || (v->status != VCPU_IDLE && v->status != VCPU_HOST_BLOCKED))
+		return;
+	v->status = VCPU_UNKNOWN;
+	v->status_since = since > v->status_since ? since : v->status_since;
+	sink_set_at(&m->sink, v->status_since, v->attr_status, VCPU_UNKNOWN);
+	struct thread *current = v->vm->cpu[v->number].current;
+	if (current && current->status == THREAD_VIRT_PREEMPTED)
+		doubt_sleep(v->vm, current, since);
+}
+
+void thread_wakes(struct machine *mc, struct thread *th, int32_t cpu)
+{
+	if (th->on < 0)
+		doubt_sleep(mc, th, busy_since(mc, cpu));
 }
 
 void thread_waker(struct machine *mc, struct thread *th)
@@ -325,6 +382,7 @@ static void contain(struct machine *mc, struct thread *th)
 	th->mirror = mem_new(THREAD_ATTRS, sizeof *th->mirror);
 	for (int i = 0; i < THREAD_ATTRS; i++)
 		th->mirror[i] = HISTORY_NONE;
+	th->since = th->status_since = mc->model->sink.now;
 	if (th->status != STATUS_NULL)
 		thread_set(mc, th, THREAD_STATUS, th->status);
 	if (th->comm)

@@ -93,6 +93,7 @@ void update_thread(struct machine *mc, struct thread *th)
 	}
 	if (status != th->status) {
 		th->status = (int8_t)status;
+		th->status_since = mc->model->sink.now;
 		thread_set(mc, th, THREAD_STATUS, status);
 	}
 	if (th->vcpu != NONE)
