@@ -47,6 +47,37 @@ static void tell_doing(struct story *s)
 	fputs(".\n", s->to);
 }
 
+static uint32_t status_attribute(const struct topo *topo, const struct subject *s)
+{
+	if (s->kind == SUBJECT_THREAD)
+		return topo->thread[s->index].status;
+	const struct topo_cpu *cpu = &topo->cpu[s->index];
+	return topo->machine[cpu->machine].kind == MACHINE_VM ? cpu->status : cpu->current;
+}
+
+/* When it came and went, where it was not there all the time. */
+static int tell_life(struct story *s, struct error *err)
+{
+	const uint32_t attr = status_attribute(s->topo, &s->subject);
+	char a[64], at[TIME_TEXT];
+	struct interval first, last;
+	if (!s->absent)
+		return 0;
+	if (history_stab(s->topo->h, attr, s->f->start, &first, err) < 0 ||
+	    history_stab(s->topo->h, attr, s->f->end, &last, err) < 0)
+		return -1;
+	const char *joins = ":";
+	fprintf(s->to, "It was not there for %s of that", story_amount(s, s->absent, a));
+	if (first.value == HISTORY_NULL && first.end < s->f->end) {
+		fprintf(s->to, "%s it began at %s", joins, time_clock(at, first.end + 1, 6));
+		joins = ", and";
+	}
+	if (last.value == HISTORY_NULL && last.start > s->f->start)
+		fprintf(s->to, "%s it ended at %s", joins, time_clock(at, last.start, 6));
+	fputs(".\n", s->to);
+	return 0;
+}
+
 static void tell_culprit(struct story *s, const struct flow_entry *e)
 {
 	char who[NAME_TEXT], a[64], d[TIME_TEXT], at[TIME_TEXT], cpu[24] = "";
@@ -167,6 +198,10 @@ static void know(struct story *s)
 	}
 	if (s->culprits)
 		qsort(s->culprit, s->culprits, sizeof *s->culprit, by_lost);
+	/* Of a vCPU's thread the host tells that it is gone; of a guest's, whose trace may be shorter, nobody does. */
+	if (s->subject.kind == SUBJECT_CPU && s->topo->cpu[s->subject.index].host >= 0)
+		s->absent = s->f->end - s->f->start + 1 - s->demand.alive;
+	s->unknown -= s->absent < s->unknown ? s->absent : s->unknown;
 	s->machine = machine_of(s->topo, &s->subject);
 	topo_subject_text(s->topo, &s->subject, s->name, sizeof s->name);
 }
@@ -179,6 +214,8 @@ static int tell_story(struct story *s, const char *opening, struct error *err)
 		fputs(opening, s->to);
 	else
 		tell_doing(s);
+	if (!opening && tell_life(s, err) < 0)
+		return -1;
 	if (sleeper && story_waits(s, err) < 0)
 		return -1;
 	if (s->culprits) {
@@ -244,14 +281,6 @@ int explain_window(const struct topo *topo, const struct subject *s, int64_t fro
 	int status = tell(topo, s, &f, NULL, text, err);
 	flow_release(&f);
 	return status;
-}
-
-static uint32_t status_attribute(const struct topo *topo, const struct subject *s)
-{
-	if (s->kind == SUBJECT_THREAD)
-		return topo->thread[s->index].status;
-	const struct topo_cpu *cpu = &topo->cpu[s->index];
-	return topo->machine[cpu->machine].kind == MACHINE_VM ? cpu->status : cpu->current;
 }
 
 int explain_moment(const struct topo *topo, const struct subject *s, int64_t t, struct gap *out, struct error *err)
