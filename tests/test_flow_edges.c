@@ -248,9 +248,69 @@ static void test_timers(void **state)
 	assert_int_equal(find_timers((const int[]){ 5, 8, 8, 8, 10, 10, 10, 10, 20, 20, 20 }, 11, &p), 1);  /* two periods */
 }
 
+/* A vCPU whose thread comes or ends is not there meanwhile, and nothing of it is missing. */
+static void comes_and_goes(void **state)
+{
+	static const struct { const char *status, *cpu, *said; } c[] = {
+		{ "0 RUNNING; 50 PREEMPTED; 60 -", "0 40; 50 0", "It was not there for 40 ns (40.0 %) of that: it ended at 00:00:00.000000.\n" },
+		{ "20 RUNNING; 50 PREEMPTED; 60 RUNNING", "0 -; 20 40; 50 0; 60 40",
+		  "It was not there for 20 ns (20.0 %) of that: it began at 00:00:00.000000.\n" },
+		{ "20 RUNNING; 50 PREEMPTED; 60 -", "0 0; 20 40; 50 0",
+		  "It was not there for 60 ns (60.0 %) of that: it began at 00:00:00.000000, and it ended at 00:00:00.000000.\n" },
+		{ "0 RUNNING; 50 UNKNOWN", "0 40", NULL },
+	};
+	(void)state;
+	for (size_t i = 0; i < COUNT(c); i++) {
+		struct world w;
+		struct error err = ERROR_INIT;
+		char *text;
+		world_open(&w);
+		world_has(&w, "host/CPU0", .current = c[i].cpu);
+		world_has(&w, "host/40", .status = c[i].status, .cpu = "0 0");
+		world_has(&w, "A/CPU0", .host_thread = "0 40", .pcpu = "0 0", .status = c[i].status);
+		world_close(&w, 0, 99);
+		const struct subject s = world_subject(&w, "A/CPU0");
+		assert_int_equal(explain_window(&w.topo, &s, 0, 99, &text, &err), 0);
+		if (c[i].said ? !strstr(text, c[i].said) : strstr(text, "not there") != NULL)
+			fail_msg("%s", text);
+		assert_int_equal(strstr(text, "since events are missing") != NULL, !c[i].said);
+		free(text);
+		world_release(&w);
+	}
+}
+
+/* Where many threads of one machine share what was lost, and one of another machine comes first, both are told. */
+static void most_by_machine(void **state)
+{
+	(void)state;
+	for (int more = 0; more < 2; more++) {
+		struct world w;
+		struct error err = ERROR_INIT;
+		char *text;
+		world_open(&w);
+		world_has(&w, "host/CPU0", .current = more ? "0 40; 10 50; 40 60; 90 40" : "0 40; 10 50; 60 60; 90 40");
+		world_has(&w, "host/40", .status = "0 RUNNING; 10 PREEMPTED; 90 RUNNING", .cpu = "0 0");
+		world_has(&w, "host/50", .name = "0 hog");
+		world_has(&w, "host/60", .vm = "0 B/0");
+		world_has(&w, "A/CPU0", .host_thread = "0 40", .pcpu = "0 0", .status = "0 RUNNING; 10 PREEMPTED; 90 RUNNING");
+		world_has(&w, "B/CPU0", .host_thread = "0 60", .pcpu = "0 0", .status = "0 RUNNING",
+		          .current = "0 7; 55 8; 70 9");
+		world_has(&w, "B/7", .name = "0 alpha");
+		world_has(&w, "B/8", .name = "0 beta");
+		world_close(&w, 0, 99);
+		const struct subject s = world_subject(&w, "A/CPU0");
+		assert_int_equal(explain_window(&w.topo, &s, 0, 99, &text, &err), 0);
+		if (!more != !strstr(text, "\nOf the machines B took most: 50 ns (50.0 %).\n"))
+			fail_msg("%s", text);
+		free(text);
+		world_release(&w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(comes_and_goes), cmocka_unit_test(most_by_machine),
 		cmocka_unit_test(test_pieces), cmocka_unit_test(test_self), cmocka_unit_test(test_host_silent), cmocka_unit_test(test_paused),
 		cmocka_unit_test(test_demand),
 		cmocka_unit_test(test_block), cmocka_unit_test(test_doubts), cmocka_unit_test(test_thief),

@@ -259,37 +259,6 @@ static void sentences(void **state)
 	world_release(&w);
 }
 
-/* A vCPU whose thread comes or ends is not there meanwhile, and nothing of it is missing. */
-static void comes_and_goes(void **state)
-{
-	static const struct { const char *status, *cpu, *said; } c[] = {
-		{ "0 RUNNING; 50 PREEMPTED; 60 -", "0 40; 50 0", "It was not there for 40 ns (40.0 %) of that: it ended at 00:00:00.000000.\n" },
-		{ "20 RUNNING; 50 PREEMPTED; 60 RUNNING", "0 -; 20 40; 50 0; 60 40",
-		  "It was not there for 20 ns (20.0 %) of that: it began at 00:00:00.000000.\n" },
-		{ "20 RUNNING; 50 PREEMPTED; 60 -", "0 0; 20 40; 50 0",
-		  "It was not there for 60 ns (60.0 %) of that: it began at 00:00:00.000000, and it ended at 00:00:00.000000.\n" },
-		{ "0 RUNNING; 50 UNKNOWN", "0 40", NULL },
-	};
-	(void)state;
-	for (size_t i = 0; i < COUNT(c); i++) {
-		struct world w;
-		struct error err = ERROR_INIT;
-		char *text;
-		world_open(&w);
-		world_has(&w, "host/CPU0", .current = c[i].cpu);
-		world_has(&w, "host/40", .status = c[i].status, .cpu = "0 0");
-		world_has(&w, "A/CPU0", .host_thread = "0 40", .pcpu = "0 0", .status = c[i].status);
-		world_close(&w, 0, 99);
-		const struct subject s = world_subject(&w, "A/CPU0");
-		assert_int_equal(explain_window(&w.topo, &s, 0, 99, &text, &err), 0);
-		if (c[i].said ? !strstr(text, c[i].said) : strstr(text, "not there") != NULL)
-			fail_msg("%s", text);
-		assert_int_equal(strstr(text, "since events are missing") != NULL, !c[i].said);
-		free(text);
-		world_release(&w);
-	}
-}
-
 /* A word is what a shell reads as this one word. */
 static void words_for_a_shell(void **state)
 {
@@ -525,7 +494,7 @@ int main(void)
 		cmocka_unit_test(lists),
 		cmocka_unit_test(matrix),
 		cmocka_unit_test(many_machines),
-		cmocka_unit_test(sentences), cmocka_unit_test(comes_and_goes),
+		cmocka_unit_test(sentences),
 		cmocka_unit_test(words_for_a_shell), cmocka_unit_test(idle_cpus),
 		cmocka_unit_test(mostly_wakeups),
 		cmocka_unit_test(untraced_guest), cmocka_unit_test(missing_traces),

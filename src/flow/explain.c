@@ -114,6 +114,28 @@ static void tell_others(struct story *s)
 		fputs(".\n", s->to);
 }
 
+/* Of the machines the one whose threads and interrupts had the CPU longest, if that is not the culprit's. */
+static void tell_machine(struct story *s)
+{
+	const struct flow_entry *first = &s->culprit[0];
+	int64_t *lost = mem_new(s->topo->machines, sizeof *lost);
+	uint32_t most = 0;
+	for (size_t i = 0; i < s->culprits; i++) {
+		const struct flow_entry *e = &s->culprit[i];
+		if (e->who.system >= 0 && (e->who.kind == FLOW_PREEMPTING || e->who.kind == FLOW_IRQ))
+			lost[e->who.system] += e->lost;
+	}
+	for (uint32_t m = 1; m < s->topo->machines; m++)
+		most = lost[m] > lost[most] ? m : most;
+	if ((int32_t)most != first->who.system && lost[most] > first->lost) {
+		char name[256] = "the host", a[64];
+		if (s->topo->machine[most].kind != MACHINE_HOST)
+			text_escape(name, sizeof name, s->topo->machine[most].name);
+		fprintf(s->to, "Of the machines %s took most: %s.\n", name, story_amount(s, lost[most], a));
+	}
+	free(lost);
+}
+
 /* The widest error band of the guest's clock within the window, or -1. */
 static int64_t clock_band(const struct story *s, uint32_t machine)
 {
@@ -221,6 +243,7 @@ static int tell_story(struct story *s, const char *opening, struct error *err)
 	if (s->culprits) {
 		tell_culprit(s, &s->culprit[0]);
 		tell_others(s);
+		tell_machine(s);
 	} else {
 		fputs("Nothing kept it from running while it wanted to.\n", s->to);
 	}
