@@ -253,11 +253,12 @@ static void comes_and_goes(void **state)
 {
 	static const struct { const char *status, *cpu, *said; } c[] = {
 		{ "0 RUNNING; 50 PREEMPTED; 60 -", "0 40; 50 0", "It was not there for 40 ns (40.0 %) of that: it ended at 00:00:00.000000.\n" },
-		{ "20 RUNNING; 50 PREEMPTED; 60 RUNNING", "0 -; 20 40; 50 0; 60 40",
+		{ "20 RUNNING; 50 PREEMPTED; 60 RUNNING", "0 0; 20 40; 50 0; 60 40",
 		  "It was not there for 20 ns (20.0 %) of that: it began at 00:00:00.000000.\n" },
 		{ "20 RUNNING; 50 PREEMPTED; 60 -", "0 0; 20 40; 50 0",
 		  "It was not there for 60 ns (60.0 %) of that: it began at 00:00:00.000000, and it ended at 00:00:00.000000.\n" },
 		{ "0 RUNNING; 50 UNKNOWN", "0 40", NULL },
+		{ "20 RUNNING; 60 -", "0 -; 20 40; 60 -", NULL },  /* nor was its host traced then */
 	};
 	(void)state;
 	for (size_t i = 0; i < COUNT(c); i++) {

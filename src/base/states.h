@@ -25,7 +25,7 @@
 /* What keeps a vCPU from its CPU although nobody else needs that. */
 #define OUT_REASONS(X) \
 	X(OUT_QUOTA, "quota", "its threads may not run: their CPU time of this period is used up") \
-	X(OUT_PAUSE, "pause", "its monitor has stopped the machine") \
+	X(OUT_PAUSE, "pause", "the machine is stopped, by its monitor or with that") \
 	X(OUT_MIGRATION, "migration", "the machine moves to another monitor") \
 	X(OUT_FAULT, "fault", "memory that its guest touched has to be fetched first") \
 	X(OUT_UNSURE, "quota or others", "its threads may not run, or others go first: no event tells which") \

@@ -55,26 +55,46 @@ static uint32_t status_attribute(const struct topo *topo, const struct subject *
 	return topo->machine[cpu->machine].kind == MACHINE_VM ? cpu->status : cpu->current;
 }
 
-/* When it came and went, where it was not there all the time. */
+/* Does the trace of the machine that runs the vCPU tell of that moment? */
+static int is_traced(const struct topo *topo, const struct topo_cpu *vcpu, int64_t t, struct error *err)
+{
+	const struct topo_machine *host = &topo->machine[topo->thread[vcpu->host].machine];
+	struct interval iv = { .value = HISTORY_NULL };
+	for (uint32_t i = 0; i < host->cpus && iv.value == HISTORY_NULL; i++) {
+		const uint32_t current = topo->cpu[host->cpu + i].current;
+		if (current != HISTORY_NONE && history_stab(topo->h, current, t, &iv, err) < 0)
+			return -1;
+	}
+	return iv.value != HISTORY_NULL;
+}
+
+/* When the thread of a vCPU began and ended, as the host's trace tells. */
 static int tell_life(struct story *s, struct error *err)
 {
-	const uint32_t attr = status_attribute(s->topo, &s->subject);
+	const struct topo *topo = s->topo;
+	const int64_t from = s->f->start, to = s->f->end;
 	char a[64], at[TIME_TEXT];
 	struct interval first, last;
-	if (!s->absent)
+	const struct topo_cpu *vcpu = s->subject.kind == SUBJECT_CPU ? &topo->cpu[s->subject.index] : NULL;
+	if (!vcpu || vcpu->host < 0)
 		return 0;
-	if (history_stab(s->topo->h, attr, s->f->start, &first, err) < 0 ||
-	    history_stab(s->topo->h, attr, s->f->end, &last, err) < 0)
+	const uint32_t attr = status_attribute(topo, &s->subject);
+	if (history_stab(topo->h, attr, from, &first, err) < 0 || history_stab(topo->h, attr, to, &last, err) < 0)
 		return -1;
-	const char *joins = ":";
-	fprintf(s->to, "It was not there for %s of that", story_amount(s, s->absent, a));
-	if (first.value == HISTORY_NULL && first.end < s->f->end) {
-		fprintf(s->to, "%s it began at %s", joins, time_clock(at, first.end + 1, 6));
-		joins = ", and";
-	}
-	if (last.value == HISTORY_NULL && last.start > s->f->start)
-		fprintf(s->to, "%s it ended at %s", joins, time_clock(at, last.start, 6));
+	const int began = first.value == HISTORY_NULL && first.end < to ? is_traced(topo, vcpu, first.end, err) : 0;
+	const int ended = last.value == HISTORY_NULL && last.start > from ? is_traced(topo, vcpu, last.start, err) : 0;
+	if (began < 0 || ended < 0)
+		return -1;
+	const int64_t absent = (began ? first.end - from + 1 : 0) + (ended ? to - last.start + 1 : 0);
+	if (!absent)
+		return 0;
+	fprintf(s->to, "It was not there for %s of that:", story_amount(s, absent, a));
+	if (began)
+		fprintf(s->to, " it began at %s%s", time_clock(at, first.end + 1, 6), ended ? ", and" : "");
+	if (ended)
+		fprintf(s->to, " it ended at %s", time_clock(at, last.start, 6));
 	fputs(".\n", s->to);
+	s->unknown -= absent < s->unknown ? absent : s->unknown;
 	return 0;
 }
 
@@ -220,10 +240,6 @@ static void know(struct story *s)
 	}
 	if (s->culprits)
 		qsort(s->culprit, s->culprits, sizeof *s->culprit, by_lost);
-	/* Of a vCPU's thread the host tells that it is gone; of a guest's, whose trace may be shorter, nobody does. */
-	if (s->subject.kind == SUBJECT_CPU && s->topo->cpu[s->subject.index].host >= 0)
-		s->absent = s->f->end - s->f->start + 1 - s->demand.alive;
-	s->unknown -= s->absent < s->unknown ? s->absent : s->unknown;
 	s->machine = machine_of(s->topo, &s->subject);
 	topo_subject_text(s->topo, &s->subject, s->name, sizeof s->name);
 }

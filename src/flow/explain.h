@@ -19,7 +19,6 @@ struct story {
 	struct flow_entry *culprit;  /* of what it lost: most first */
 	size_t culprits;
 	int64_t unknown;             /* ns, while it was there */
-	int64_t absent;              /* ns in which it was not */
 	struct {                     /* of those it slept for, whoever was kept longest from its CPU by one thread */
 		struct party who, thief; /* thief.system -1: nobody considerably */
 		char *who_name, *thief_name;  /* as a sentence has them */

@@ -21,8 +21,9 @@ static const struct limit_text { const char *what, *next; } limits[OUT_REASON_CO
 	[OUT_QUOTA] = { "a CPU quota (its threads were throttled)",
 	                "Look next at the CPU limits of its cgroup (cpu.max, cpu.weight): there was more of the CPU than it "
 	                "was given.\n" },
-	[OUT_PAUSE] = { "a pause of the machine (its monitor had stopped it)",
-	                "Look next at who stops the machine (virsh suspend, a snapshot, a migration): nobody took its CPU.\n" },
+	[OUT_PAUSE] = { "a pause of the machine (it was stopped, by its monitor or with that)",
+	                "Look next at who stops the machine (virsh suspend, a snapshot, a migration, SIGSTOP): nobody took "
+	                "its CPU.\n" },
 	[OUT_MIGRATION] = { "the migration of the machine to another process",
 	                    "Look next at what the migration had to copy while the machine stood still (downtime-limit, "
 	                    "bandwidth).\n" },
