@@ -45,6 +45,9 @@ def check_windows(history):
     span = "2026-11-20 05:30:47.842 +0000 to 2026-11-20 05:30:55.008 +0000"
     mistake("gaps", history, "--from", "10:00", says=["--from 10:00: the history ends before that", span])
     mistake("gaps", history, "--to", "05:30", says=["--to 05:30: the history begins after that", span])
+    mistake("gaps", history, "--from", "50", says=["--from: not a time: '50' (a number alone is ns since 1970: give 50s, 50% or"])
+    mistake("gaps", history, "--to", "5.5", says=["--to: not a time: '5.5' (give 12:03:04.5, +3ms, -3ms (before its end), 50%"])
+    check(run("gaps", history, "--from", "-1s").stdout != run("gaps", history).stdout, "-1s: the last second")
     mistake("gaps", history, "--from", "50%", "--to", "20%", says=["give --from before --to"])
     mistake("events", history, "--at", "10:00", says=["--at 10:00: the history ends before that", span])
     mistake("explain", history, "Debian/151", "--at", "05:30:46.9", says=["--at 05:30:46.9: the history begins after that", span])

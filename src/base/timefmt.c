@@ -211,6 +211,11 @@ int64_t time_precision(const char *text)
 	return unit;
 }
 
+bool time_is_bare(const char *text)
+{
+	return *text && text[strspn(text, "0123456789")] == '\0';
+}
+
 bool time_parse(const char *text, int64_t begin, int64_t end, int64_t *t)
 {
 	size_t n = strlen(text);
@@ -224,9 +229,8 @@ bool time_parse(const char *text, int64_t begin, int64_t end, int64_t *t)
 	}
 	if (strchr(text, ':'))
 		return parse_time_of_day(text, begin, t);
-	bool plain = text[strspn(text, "0123456789")] == '\0';
-	if (plain)
-		return parse_ns(text, t);
+	if (time_is_bare(text))
+		return parse_ns(text, t) && (*t == 0 || *t >= begin / 10);
 	int64_t ns;
-	return time_parse_duration(text, &ns) && !__builtin_add_overflow(begin, ns, t);
+	return time_parse_duration(text, &ns) && !__builtin_add_overflow(*text == '-' ? end : begin, ns, t);
 }

@@ -26,9 +26,13 @@ char *time_day(char buf[TIME_TEXT], int64_t t);
 
 /* Parses a point in time within [begin, end]: absolute ns ("1795152647842459259"), time of day on the day of
  * begin ("12:03:04.5", "12:03") or of another ("2026-11-20 12:03", and as time_date() has it), relative to begin
- * ("+3ms", "12.5s"), or a share of the span ("50%").
- * Units: ns us ms s min h.  False when the text is none of these or overflows. */
+ * ("+3ms", "12.5s") or to end ("-3ms"), or a share of the span ("50%").
+ * Units: ns us ms s min h.  False when the text is none of these or overflows; and for ns long before begin, but 0: who
+ * writes "50" means another unit. */
 bool time_parse(const char *text, int64_t begin, int64_t end, int64_t *t);
+
+/* A number alone? */
+bool time_is_bare(const char *text);
 
 /* How much time a text that time_parse() took stands for: a time of day, the unit of its last digit (".1139": 100 us);
  * any other, 1 ns. */

@@ -51,7 +51,7 @@ int cmd_events(int argc, char **argv, struct error *err)
 	const char *at = NULL, *around = NULL;
 	struct report_how how = REPORT_HOW;
 	const struct opt opt[] = {
-		{ "at", 0, OPT_TEXT, "TIME", "around here: ns, 12:03:04.5, +3ms or 50%", &at, NULL },
+		{ "at", 0, OPT_TEXT, "TIME", "around here: 12:03:04.5, +3ms, -3ms (from its end), 50%", &at, NULL },
 		{ "around", 0, OPT_TEXT, "DURATION", "so long before, and after (default 1ms)", &around, NULL },
 		ANSWER_OPTIONS(&how),
 	};

@@ -8,7 +8,10 @@ static int parse(const char *option, const char *text, const struct history *h, 
 {
 	if (!text || time_parse(text, history_begin(h), history_end(h), t))
 		return 0;
-	return error_set(err, STATUS_USAGE, "give ns, 12:03:04.5, +3ms or 50%", "%s: not a time: '%s'", option, text);
+	char mend[160] = "give 12:03:04.5, +3ms, -3ms (before its end), 50% or ns since 1970";
+	if (time_is_bare(text))
+		snprintf(mend, sizeof mend, "a number alone is ns since 1970: give %.20ss, %.20s%% or 12:03:04.5", text, text);
+	return error_set(err, STATUS_USAGE, mend, "%s: not a time: '%s'", option, text);
 }
 
 static int refuse(const char *option, const char *text, const char *why, const struct history *h, struct error *err)

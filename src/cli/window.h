@@ -10,7 +10,7 @@ struct window_options {
 };
 
 #define WINDOW_OPTIONS(w) \
-	{ "from", 0, OPT_TEXT, "TIME", "from here: ns, 12:03:04.5, +3ms or 50%", &(w)->from, NULL }, \
+	{ "from", 0, OPT_TEXT, "TIME", "from here: 12:03:04.5, +3ms, -3ms (from its end), 50%", &(w)->from, NULL }, \
 	{ "to", 0, OPT_TEXT, "TIME", "to here, included", &(w)->to, NULL }
 
 struct window {
