@@ -132,7 +132,7 @@ def on_a_narrow_terminal(scratched):
     simulate(os.path.join(scratched, "spin"), "spin", "--duration", "1s")
     run("index", os.path.join(scratched, "spin"), "-o", history)
     waits = table("gaps", history, "--locks", "--top", "0")
-    shown = run("gaps", history, "--locks", "--top", "0").stdout.rpartition("\n\n")[2].splitlines()
+    shown = run("gaps", history, "--locks", "--top", "0").stdout.split("\n\n")[-2].splitlines()
     check(len(waits) + 1 == len(shown) > 5, f"{len(waits)} waits have a row each")
     for w, row in zip(waits, shown[1:]):
         doubt = f", {100 * float(w['suspicion']):.0f}%?" if w["suspicion"] else ""
@@ -142,7 +142,11 @@ def on_a_narrow_terminal(scratched):
         if not all(text in row for text in said) or ("*" in row) != own:
             check(False, f"{w} is in the row {row}")
     check(any("%?" in row for row in shown), "and what is suspected")
-    narrow = [row for row in on_terminal("gaps", history, "--locks", "--top", "0").rpartition("\n\n")[2].splitlines() if row]
+    narrow = [row for row in on_terminal("gaps", history, "--locks", "--top", "0").split("\n\n")[-2].splitlines() if row]
+    top = run("gaps", history, "--locks", "--top", "3").stdout
+    sums = run("gaps", history, "--locks", "--top", "0").stdout.split("\n\n")[-1]
+    check(sums in top and sums.startswith(f"{len(waits)} lock waits, ") and "shown: the 3 longest (--top)\n" in top and "shown" not in sums,
+          f"what is left out is said, and what all are: {sums!r}")
     check(len(narrow) == len(shown) and max(map(len, narrow)) <= 80, "on 80 columns no row is longer than these")
 
 

@@ -67,9 +67,7 @@ static int print_locks(struct scene *s, const char *subject, size_t top, struct 
 		return -1;
 	scene_about(s, subject ? &who : NULL, how);
 	note_unnamed(&s->topo, subject ? &who : NULL, &s->origin, how);
-	if (top && l.waits > top)
-		l.waits = top;
-	rc = report_locks(stdout, how, &s->topo, &l, &s->origin, err);
+	rc = report_locks(stdout, how, &s->topo, &l, top, &s->origin, err);
 	locks_release(&l);
 	return rc;
 }

@@ -106,10 +106,12 @@ static int64_t total_of(const struct inside_list *l, uint32_t vcpu)
 	return ns;
 }
 
-static void print_rows(struct report *r, const struct topo *topo, const struct inside_list *l,
-                       const struct kallsyms *names, size_t top)
+/* Returns how many rows are not shown. */
+static size_t print_rows(struct report *r, const struct topo *topo, const struct inside_list *l,
+                         const struct kallsyms *names, size_t top)
 {
 	int64_t total = 0;
+	size_t left_out = 0;
 	for (size_t i = 0, rank = 0; i < l->rows; i++) {
 		const struct inside_row *e = &l->row[i];
 		const struct topo_cpu *cpu = &topo->cpu[e->vcpu];
@@ -118,14 +120,17 @@ static void print_rows(struct report *r, const struct topo *topo, const struct i
 		char address[24];
 		rank = first ? 0 : rank + 1;
 		total = first ? total_of(l, e->vcpu) : total;
-		if (top && rank >= top)
+		if (top && rank >= top) {
+			left_out++;
 			continue;
+		}
 		snprintf(address, sizeof address, "0x%06" PRIx64, (uint64_t)e->address % ALIGNED);
 		report_row(r, (struct value[]){
 			VAL_TEXT(topo->machine[cpu->machine].name), VAL_INT(cpu->number), VAL_TEXT(kernel ? "kernel" : "user"),
 			kernel ? VAL_TEXT(address) : VAL_NONE, f ? VAL_TEXT(f->name) : VAL_NONE, VAL_INT((int64_t)e->count),
 			VAL_INT(e->total), VAL_REAL((double)e->total / (double)total), VAL_INT(e->longest), VAL_INT(e->longest_at) });
 	}
+	return left_out;
 }
 
 static int print(struct scene *s, const struct subject *who, const struct kallsyms *names, size_t top,
@@ -140,9 +145,13 @@ static int print(struct scene *s, const struct subject *who, const struct kallsy
 	join_functions(&l, names);
 	add_up(&l);
 	struct report *r = report_begin(stdout, how, &shape, &s->origin);
-	print_rows(r, &s->topo, &l, names, top);
+	const size_t left_out = print_rows(r, &s->topo, &l, names, top);
 	insides_release(&l);
-	return report_end(r, err);
+	if (report_end(r, err))
+		return -1;
+	if (left_out && how.format == FORMAT_TEXT)
+		printf("\nshown: of each vCPU the %zu that took longest; %zu are left out (--top)\n", top, left_out);
+	return 0;
 }
 
 int gaps_inside(struct scene *s, const char *subject, const char *kallsyms, size_t top, struct report_how how,

@@ -84,14 +84,34 @@ static void text_row(struct report *r, const struct topo *topo, const struct loc
 		*c.holder ? VAL_SHOWN(c.holder) : VAL_NONE, VAL_SHOWN(c.taken), *c.thief ? VAL_SHOWN(c.thief) : VAL_NONE });
 }
 
-int report_locks(FILE *out, struct report_how how, const struct topo *topo, const struct lock_list *l,
-                  const struct origin *o, struct error *err)
+static void write_totals(FILE *out, const struct lock_list *l, size_t shown)
+{
+	char waited[TIME_TEXT], from_holders[TIME_TEXT];
+	int64_t all = 0, taken = 0;
+	for (size_t i = 0; i < l->waits; i++) {
+		all += l->wait[i].end - l->wait[i].start + 1;
+		taken += l->wait[i].taken;
+	}
+	if (l->waits)
+		fprintf(out, "\n%zu lock wait%s, %s in all, %s taken from holders\n", l->waits, l->waits == 1 ? "" : "s",
+		        time_duration(waited, all), time_duration(from_holders, taken));
+	if (shown < l->waits)
+		fprintf(out, "shown: the %zu longest (--top)\n", shown);
+}
+
+int report_locks(FILE *out, struct report_how how, const struct topo *topo, const struct lock_list *l, size_t top,
+                 const struct origin *o, struct error *err)
 {
 	static const struct report_shape raw = REPORT_SHAPE("gaps-locks", raw_columns);
 	static const struct report_shape text = REPORT_SHAPE_SPARING("gaps-locks", text_columns, "lock");
 	const bool people = how.format == FORMAT_TEXT;
 	struct report *r = report_begin(out, how, people ? &text : &raw, o);
-	for (size_t i = 0; i < l->waits; i++)
+	const size_t shown = top && top < l->waits ? top : l->waits;
+	for (size_t i = 0; i < shown; i++)
 		(people ? text_row : raw_row)(r, topo, l, &l->wait[i]);
-	return report_end(r, err);
+	if (report_end(r, err))
+		return -1;
+	if (people)
+		write_totals(out, l, shown);
+	return 0;
 }

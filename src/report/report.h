@@ -183,8 +183,9 @@ struct lock_cells {
 /* machine: that of the waiter is named, too. */
 void lock_cells(const struct topo *topo, const struct lock_list *l, const struct lock_wait *w, bool machine,
                 struct lock_cells *out);
-int report_locks(FILE *out, struct report_how how, const struct topo *topo, const struct lock_list *l,
-                  const struct origin *o, struct error *err);
+/* The `top` longest, 0 being all; as text with sums of all below them. */
+int report_locks(FILE *out, struct report_how how, const struct topo *topo, const struct lock_list *l, size_t top,
+                 const struct origin *o, struct error *err);
 /* A critical path: its pieces, or (sums; always in text, unless pieces are asked for) what they add up to. */
 int report_path(FILE *out, struct report_how how, const struct topo *topo, const struct path *p, bool sums,
                  const struct origin *o, struct error *err);

@@ -246,7 +246,7 @@ static void draw_line(struct app *app, struct pane *pane, struct screen *s, int 
 	screen_printf(s, 1 + WHEN_COLUMNS, y, LENGTH_COLUMNS, style, "%*s", LENGTH_COLUMNS, time_duration(d, length_of(wait)));
 	for (int c = 0; c < CELLS; x += width[c++])
 		if (is_shown(p, c))
-			screen_text(s, x, y, width[c] - 1, c >= TAKEN && wait->thief.system >= 0 ? steal : style, p->line[i].cell[c]);
+			screen_clip(s, x, y, width[c] - 1, c >= TAKEN && wait->thief.system >= 0 ? steal : style, p->line[i].cell[c]);
 }
 
 /* "Debian/164 mutex-0 waited 12 ms for a futex that 165 mutex-1 held; 5 ms of it due to host/240 burnP6". */
@@ -289,7 +289,7 @@ static int write_to(struct app *app, struct pane *pane, FILE *f, enum report_for
 	struct origin o;
 	row_subject(&app->topo, p->scope.row, &s);
 	export_origin(app, pane, &s, &o);
-	int rc = report_locks(f, REPORT_WHOLE(format), &app->topo, &p->list, &o, err);
+	int rc = report_locks(f, REPORT_WHOLE(format), &app->topo, &p->list, 0, &o, err);
 	origin_release(&o);
 	return rc;
 }
