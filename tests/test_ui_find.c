@@ -59,7 +59,15 @@ static void test_finding(void **state)
 	check_shows(":burnP6", "2101 burnP6      29%*", NULL);
 	check_shows(":2101", "2101 burnP6      29%*", "outside the trace");
 	check_shows(":880\n:goto 2101", "2101 burnP6      29%*", NULL);
-	check_shows(":77", "that is outside the trace: its start is taken", NULL);
+	check_shows(":+99s", "that is outside the trace: its end is taken", NULL);
+	check_refused(":77", "77: neither a command, a time");
+	check_refused(":goto 25:00", "25:00: not a time (+3ms -3ms 50% 12:03:04)");
+	check_refused(":goto nobody", "nobody: no such machine, CPU or thread");
+	check_refused(":set glyphs=round", "set glyphs=  blocks, cells or ascii");
+	check_refused(":set mingap=5", "set mingap=  > and < pass over gaps shorter than that: 100us; 0 = none");
+	check_refused(":set nothing", "set wants one of glyphs= color= time= mingap= [no]idle [no]mouse [no]hostthread");
+	check_refused(":set time=relative", "set marker A with ( first");
+	check_refused(":key", "key wants keys");
 	check_refused(":n", "n: 2 threads have that name");
 	check_refused(":nobody", "nobody: neither a command, a time");
 	check_refused(":thmee ssh", "nor a row (VM/TID); did you mean :theme?");
@@ -99,7 +107,7 @@ static void test_small_screens(void **state)
 	}
 	/* A message takes the lines that it needs. */
 	char *said = screen_of("%%%%", &o);
-	assert_non_null(strstr(said, "\n what was lost in the window is shown\n as a share of the time in which it\n wanted to run\n"));
+	assert_non_null(strstr(said, "\n what was lost is shown as a share of\n the time in which it wanted to run\n"));
 	free(said);
 	o.width = 12;
 	char *s = screen_of("", &o);

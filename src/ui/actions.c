@@ -79,9 +79,9 @@ static void sort(struct app *app)
 	rows_build(&app->rows);
 }
 
-static void hide_idle(struct app *app)
+void action_hide_idle(struct app *app, bool hide)
 {
-	app->rows.hide_idle = !app->rows.hide_idle;
+	app->rows.hide_idle = hide;
 	rows_build(&app->rows);
 	app_select(app, rows_find_near(&app->rows, app->view.row));
 	if (app->rows.hide_idle)
@@ -117,7 +117,7 @@ static bool do_lists(struct app *app, enum action action)
 	case ACT_FOLD: fold(app); return true;
 	case ACT_FOLD_ALL: fold_all(app); return true;
 	case ACT_SORT: sort(app); return true;
-	case ACT_IDLE: hide_idle(app); return true;
+	case ACT_IDLE: action_hide_idle(app, !app->rows.hide_idle); return true;
 	case ACT_PIN: pin(app); return true;
 	case ACT_SEARCH: find(app, PROMPT_SEARCH, ""); return true;
 	case ACT_SEARCH_NEXT: find_again(app, 1); return true;
@@ -223,18 +223,22 @@ static bool do_places(struct app *app, enum action action, int64_t n)
 	}
 }
 
-static void time_format(struct app *app)
+void action_time_format(struct app *app, enum time_format format)
 {
 	static const char *const name[TIME_FORMATS] = { "wall clock", "seconds from marker A", "seconds from the start" };
-	do {
-		app->axis.format = (enum time_format)((app->axis.format + 1) % TIME_FORMATS);
-	} while (app->axis.format == TIME_RELATIVE && app->view.a == VIEW_NONE);
+	app->axis.format = format;
 	status_forget(app);
 	char day[TIME_TEXT];
 	time_date(day, app->view.cursor, 0);
 	const bool wall = app->axis.format == TIME_WALL;  /* where the first line is too short for the day, it stands here */
 	app_say(app, "times: %s%s%.*s%s", name[app->axis.format], wall ? ", " : "", wall ? TIME_DATE : 0, day,
 	        wall ? day + strlen(day) - TIME_ZONE : "");
+}
+
+static enum time_format next_format(const struct app *app)
+{
+	const enum time_format next = (enum time_format)((app->axis.format + 1) % TIME_FORMATS);
+	return next == TIME_RELATIVE && app->view.a == VIEW_NONE ? TIME_TRACE : next;
 }
 
 static void do_panes(struct app *app, enum action action, int64_t n)
@@ -253,7 +257,7 @@ static void do_panes(struct app *app, enum action action, int64_t n)
 	case ACT_EXPORT: export_prompt(app); break;
 	case ACT_COPY: app_copy(app, status_sentence(app)); break;
 	case ACT_COMMAND: app_prompt(app, PROMPT_COMMAND, ""); break;
-	case ACT_TIME_FORMAT: time_format(app); break;
+	case ACT_TIME_FORMAT: action_time_format(app, next_format(app)); break;
 	case ACT_UNIT: figure_next_unit(app); break;
 	case ACT_TIER: look_next_tier(app); break;
 	case ACT_REDRAW: app->redraw = true; break;

@@ -95,11 +95,31 @@ static bool goto_tid(struct app *app, const char *text)
 	return found > 0;
 }
 
+/* Somebody is called so, or several are. */
+static bool is_name(const struct app *app, const char *text)
+{
+	struct subject *found;
+	size_t n;
+	bool is = topo_find_subjects(&app->topo, text, &found, &n, NULL) == 0 && n > 0;
+	free(found);
+	return is;
+}
+
+static bool looks_like_time(const char *text)
+{
+	const size_t digits = strspn(text, "0123456789");
+	return *text == '+' || *text == '-' || (digits && text[digits]);
+}
+
 static void cmd_goto(struct app *app, const char *arg)
 {
 	if (!*arg)
 		app_refuse(app, "goto wants a time (+3ms 50%% 12:03:04) or a row (VM/TID)");
-	else if (!goto_tid(app, arg) && !goto_time(app, arg))
+	else if (goto_tid(app, arg) || goto_time(app, arg))
+		return;
+	else if (looks_like_time(arg) && !is_name(app, arg))
+		app_refuse(app, "%.60s: not a time (+3ms -3ms 50%% 12:03:04)", arg);
+	else
 		goto_row(app, arg);
 }
 
@@ -164,11 +184,22 @@ static bool set_time(struct app *app, const char *value)
 	static const char *const names[TIME_FORMATS] = { "wall", "relative", "trace" };
 	for (int f = 0; f < TIME_FORMATS; f++) {
 		if (strcmp(value, names[f]) == 0) {
-			app->axis.format = (enum time_format)f;
+			if (f == TIME_RELATIVE && app->view.a == VIEW_NONE)
+				app_refuse(app, "set marker A with ( first");
+			else
+				action_time_format(app, (enum time_format)f);
 			return true;
 		}
 	}
 	return false;
+}
+
+static bool set_least_gap(struct app *app, const char *value)
+{
+	if (!hunt_set_least(app, value))
+		return false;
+	app_say(app, "> and < stop at gaps of %s or more", value);
+	return true;
 }
 
 static bool set_flag(struct app *app, const char *name)
@@ -177,6 +208,7 @@ static bool set_flag(struct app *app, const char *name)
 	name += on ? 0 : 2;
 	if (strcmp(name, "mouse") == 0) {
 		app->mouse = on;
+		app_say(app, on ? "the mouse is the viewer's; with Shift, the terminal's" : "the mouse is the terminal's");
 		return true;
 	}
 	if (strcmp(name, "hostthread") == 0) {
@@ -185,11 +217,34 @@ static bool set_flag(struct app *app, const char *name)
 		return true;
 	}
 	if (strcmp(name, "idle") == 0) {
-		app->rows.hide_idle = !on;
-		rows_build(&app->rows);
+		action_hide_idle(app, !on);
 		return true;
 	}
 	return false;
+}
+
+static const struct { const char *name, *help; } settings[] = {
+	{ "glyphs=", "blocks, cells or ascii" }, { "color=", "never, 8, 16 or 256" },
+	{ "time=", "wall, relative (to marker A) or trace" },
+	{ "mingap=", "> and < pass over gaps shorter than that: 100us; 0 = none" },
+	{ "[no]idle", "show idle rows" }, { "[no]mouse", "take the mouse: wheel, drag" },
+	{ "[no]hostthread", "beneath each vCPU, show the thread that executes it" },
+};
+
+#define SETTING_COUNT (sizeof settings / sizeof *settings)
+
+static void refuse_setting(struct app *app, const char *name)
+{
+	char all[200] = "";
+	for (size_t i = 0; i < SETTING_COUNT; i++) {
+		const size_t used = strlen(all), n = strcspn(settings[i].name, "=");
+		if (settings[i].name[n] && strncmp(settings[i].name, name, n) == 0 && !name[n]) {
+			app_refuse(app, "set %s  %s", settings[i].name, settings[i].help);
+			return;
+		}
+		snprintf(all + used, sizeof all - used, " %s", settings[i].name);
+	}
+	app_refuse(app, "set wants one of%s; ? tells more", all);
 }
 
 static void cmd_set(struct app *app, const char *arg)
@@ -201,10 +256,9 @@ static void cmd_set(struct app *app, const char *arg)
 	bool known = (strcmp(name, "glyphs") == 0 && set_tier(app, value)) ||
 	             (strcmp(name, "color") == 0 && set_depth(app, value)) ||
 	             (strcmp(name, "time") == 0 && set_time(app, value)) ||
-	             (strcmp(name, "mingap") == 0 && hunt_set_least(app, value)) || set_flag(app, arg);
+	             (strcmp(name, "mingap") == 0 && set_least_gap(app, value)) || set_flag(app, arg);
 	if (!known)
-		app_refuse(app, "set glyphs=ascii|cells|blocks color=never|8|16|256 time=wall|relative|trace mingap=1us "
-		                "[no]idle [no]mouse [no]hostthread");
+		refuse_setting(app, name);
 	app->redraw = true;
 }
 
@@ -223,12 +277,15 @@ static void cmd_search(struct app *app, const char *arg)
 static void cmd_key(struct app *app, const char *arg)
 {
 	uint32_t key;
+	if (!*arg)
+		app_refuse(app, "key wants keys, such as 3><Enter>");
 	while (*arg && (key = key_parse(&arg)) != 0)
 		viewer_key(app, key);
 }
 
 static void cmd_screen(struct app *app, const char *arg)
 {
+	char shown[PROMPT_LONGEST];
 	struct screen s = { 0 };
 	struct save save;
 	struct error err = ERROR_INIT;
@@ -246,6 +303,8 @@ static void cmd_screen(struct app *app, const char *arg)
 	screen_release(&s);
 	if (save_end(&save, 0, &err) < 0)
 		app_fail(app, &err);
+	else if (!app->patient)  /* a script's screens would have it */
+		app_say(app, "wrote %.300s", text_escape(shown, sizeof shown, arg));
 }
 
 static void cmd_reload(struct app *app, const char *arg)
@@ -319,7 +378,7 @@ static void cmd_offset(struct app *app, const char *arg)
 	int64_t ns;
 	some_guest(app, some, sizeof some);
 	if (!nudge_able(app)) {
-		app_refuse(app, "nobody here can make this history anew: open it with stealscope");
+		app_refuse(app, "clocks are moved in the history that was opened first: leave, and open this one");
 	} else if (!*arg && nudge_list(app)[0]) {
 		app_say(app, "nudged: %s; :offset save keeps that, :offset %s 0 takes it back", nudge_list(app), some);
 	} else if (!*arg) {
@@ -335,16 +394,6 @@ static void cmd_offset(struct app *app, const char *arg)
 		           text_escape(shown, sizeof shown, arg), some);
 	}
 }
-
-static const struct { const char *name, *help; } settings[] = {
-	{ "glyphs=", "blocks, cells or ascii" }, { "color=", "never, 8, 16 or 256" },
-	{ "time=", "wall, relative (to marker A) or trace" },
-	{ "mingap=", "> and < pass over gaps shorter than that: 100us; 0 = none" },
-	{ "[no]idle", "show idle rows" }, { "[no]mouse", "take the mouse: wheel, drag" },
-	{ "[no]hostthread", "beneath each vCPU, show the thread that executes it" },
-};
-
-#define SETTING_COUNT (sizeof settings / sizeof *settings)
 
 void command_help(struct pager *pager)
 {
@@ -421,16 +470,6 @@ void command_complete(struct app *app)
 	prompt_insert(&app->prompt, rest);
 	if (found == 1 && command)
 		prompt_insert(&app->prompt, " ");
-}
-
-/* Somebody is called so, or several are. */
-static bool is_name(const struct app *app, const char *text)
-{
-	struct subject *found;
-	size_t n;
-	bool is = topo_find_subjects(&app->topo, text, &found, &n, NULL) == 0 && n > 0;
-	free(found);
-	return is;
 }
 
 static void refuse_line(struct app *app, const char *line, size_t n)

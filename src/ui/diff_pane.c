@@ -94,7 +94,7 @@ static bool begin(struct app *app, struct pane *pane)
 		return false;
 	}
 	if (!*p->other && !choose_rest(app, p)) {
-		app_refuse(app, "nothing is left to compare it with: zoom in, set markers A and B, or :diff HISTORY");
+		app_refuse(app, "nothing is left to compare it with: zoom in, mark A and B, or :diff HISTORY");
 		return false;
 	}
 	forget(pane);
@@ -300,7 +300,7 @@ static void draw_line(struct app *app, struct pane *pane, struct screen *s, int 
 	}
 	texts_of(row_of(pane, i), &t);
 	what_text(pane, i, what, sizeof what);
-	screen_text(s, 1, y, name_columns(s->w), style, what);
+	screen_clip(s, 1, y, name_columns(s->w), style, what);
 	draw_figures(s, y, (const char *const[6]){ t.before, t.after, t.change, t.low, t.high, t.explains }, style);
 }
 

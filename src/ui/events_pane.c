@@ -76,7 +76,13 @@ static void forget(struct pane *pane)
 static bool begin(struct app *app, struct pane *pane)
 {
 	struct events_pane *p = of(pane);
-	if (!pane_scope_open(app, pane, &p->scope))
+	struct subject s;
+	const struct row_id row = app->view.row;
+	if (!row_subject(&app->topo, row, &s))  /* a CPU of the host, requests: the events are its machine's */
+		app->view.row = (struct row_id){ ROW_MACHINE, row_machine(&app->rows, row) };
+	const bool opened = pane_scope_open(app, pane, &p->scope);
+	app->view.row = row;
+	if (!opened)
 		return false;
 	p->t = app->view.cursor;
 	p->scope.from = p->t - app->ground.begin > AROUND ? p->t - AROUND : app->ground.begin;
@@ -153,7 +159,7 @@ static void draw_line(struct app *app, struct pane *pane, struct screen *s, int 
 		screen_text(s, 1 + WHEN + WHERE, y, WHO - 1, style, who_of(ev, text, sizeof text));
 	}
 	x += screen_text(s, x, y, s->w - x, style, text_escape(text, sizeof text, ev->event)) + 1;
-	screen_text(s, x, y, s->w - x, style, text_escape(text, sizeof text, ev->fields));
+	screen_clip(s, x, y, s->w - x, style, text_escape(text, sizeof text, ev->fields));
 }
 
 static void tell(const struct app *app, const struct pane *pane, size_t i, char *buf, size_t size)

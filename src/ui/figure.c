@@ -20,7 +20,7 @@ const char *figure_heading(const struct app *app)
 void figure_next_unit(struct app *app)
 {
 	app->unit = (enum lost_unit)((app->unit + 1) % LOST_UNITS);
-	app_say(app, "what was lost in the window is shown %s", units[app->unit].says);
+	app_say(app, "what was lost is shown %s", units[app->unit].says);
 }
 
 static int64_t whole_of(const struct app *app, const struct demand *d)

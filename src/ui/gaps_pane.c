@@ -249,7 +249,7 @@ static void draw_line(struct app *app, struct pane *pane, struct screen *s, int 
 	if (s->w >= PANE_NARROW)
 		at += screen_printf(s, at, y, s->w, style, "%4.0f%%  ", 100 * p->list.culprit[item->culprit].share);
 	snprintf(thief, sizeof thief, "%s", p->line[i].thief);
-	screen_text(s, at, y, s->w - at, style, text_squeeze(thief, s->w - at));
+	screen_clip(s, at, y, s->w - at, style, text_squeeze(thief, s->w - at));
 }
 
 static void tell(const struct app *app, const struct pane *pane, size_t i, char *buf, size_t size)

@@ -44,7 +44,10 @@ void hunt_stop(struct app *app)
 
 bool hunt_set_least(struct app *app, const char *duration)
 {
-	return time_parse_duration(duration, &app->hunt->least);
+	int64_t ns;
+	const bool good = time_parse_duration(duration, &ns) && ns >= 0;
+	app->hunt->least = good ? ns : app->hunt->least;
+	return good;
 }
 
 /* A guest's thread is virtually preempted at each VM exit, thousands of times a second.  That is the hypervisor at
@@ -177,7 +180,7 @@ void hunt_start(struct app *app, int direction, int64_t n, bool zoom)
 	struct subject s;
 	if (!row_subject(&app->topo, row, &s) ||
 	    (row.kind == ROW_MACHINE && app->topo.machine[row.index].kind != MACHINE_VM)) {
-		app_say(app, "a gap is time in which a vCPU or thread wanted to run and could not: choose one of these");
+		app_say(app, "choose a vCPU or a thread: a gap is when that wanted to run and could not");
 		return;
 	}
 	*h = (struct hunt){ .least = h->least, .subject = s, .direction = direction, .wanted = n, .zoom = zoom,

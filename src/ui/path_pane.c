@@ -275,10 +275,10 @@ static void draw_line(struct app *app, struct pane *pane, struct screen *s, int 
 		              text_share(part, (double)line->ns / ((double)(p->path.end - p->path.start) + 1)), line->pieces);
 	screen_printf(s, length, y, LENGTH_COLUMNS, style, "%*s", LENGTH_COLUMNS, time_duration(d, line->ns));
 	subject_of(app, p, e, text, sizeof text);
-	screen_text(s, at, y, who - 1, style, text_squeeze(text, who - 1));
+	screen_clip(s, at, y, who - 1, style, text_squeeze(text, who - 1));
 	if (p->view > SUM_THREADS)
 		return;
-	screen_text(s, at + who, y, s->w - at - who - link - (link > 0), e->thief.system >= 0 ? steal : style,
+	screen_clip(s, at + who, y, s->w - at - who - link - (link > 0), e->thief.system >= 0 ? steal : style,
 	            deed(app, &p->path, e, text, sizeof text));
 	if (link && p->view < SUM_THREADS)
 		screen_text(s, s->w - link, y, link, style, link_of(e, text, sizeof text));

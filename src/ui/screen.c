@@ -128,6 +128,16 @@ int screen_text(struct screen *s, int x, int y, int width, struct style style, c
 	return used;
 }
 
+int screen_clip(struct screen *s, int x, int y, int width, struct style style, const char *text)
+{
+	const int room = s->w - x < width ? s->w - x : width;
+	if (text_width(text) <= room || room < 2)
+		return screen_text(s, x, y, width, style, text);
+	const int used = screen_printf(s, x, y, room - 1, style, "%.*s", (int)text_fit(text, room - 1), text);
+	screen_put(s, x + used, y, '~', style);
+	return used + 1;
+}
+
 int screen_phrases(struct screen *s, int x, int y, int width, struct style style, const char *text)
 {
 	int used = 0, room = s->w - x < width ? s->w - x : width;

@@ -38,6 +38,8 @@ void screen_fill(struct screen *s, int x, int y, int width, uint32_t ch, struct 
 /* Draws UTF-8 text cut at `width` columns; returns the columns used.  A number that is cut ends in "~": 14 of 149 would
  * be another thread. */
 int screen_text(struct screen *s, int x, int y, int width, struct style style, const char *text);
+/* The same, but all that is cut ends in "~": of a sentence, half would be another one. */
+int screen_clip(struct screen *s, int x, int y, int width, struct style style, const char *text);
 int screen_printf(struct screen *s, int x, int y, int width, struct style style, const char *fmt, ...)
 	__attribute__((format(printf, 6, 7)));
 /* Of phrases that two spaces part, draws those that fit whole: half a figure is another figure. */

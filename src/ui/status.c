@@ -177,6 +177,8 @@ static void short_sentence(struct app *app, char *buf, size_t size)
 	         time_duration(d, iv.end - iv.start + 1));
 }
 
+#define SENTENCE_STEP 100000  /* ns: the digits that a sentence has */
+
 /* The sentence says the wall clock; the user may have chosen to count from marker A or from the start. */
 static void retime(const struct app *app, const struct subject *s, char *text, size_t size)
 {
@@ -184,7 +186,7 @@ static void retime(const struct app *app, const struct subject *s, char *text, s
 	struct interval iv;
 	char clock[TIME_TEXT], other[TIME_TEXT], *copy = mem_dup(text);
 	uint32_t attr = row_attr(&app->rows, app->view.row);
-	int64_t start = app->view.cursor;
+	int64_t start = app->view.cursor, step = app->view.step < SENTENCE_STEP ? app->view.step : SENTENCE_STEP;
 	if (gap_at(&app->topo, s, app->view.cursor, &gap, NULL) > 0)
 		start = gap.start;
 	else if (history_stab(app->h, attr, app->view.cursor, &iv, NULL) == 0)
@@ -192,7 +194,7 @@ static void retime(const struct app *app, const struct subject *s, char *text, s
 	char *at = strstr(copy, time_clock(clock, start, 0));
 	if (at) {
 		char *rest = at + strcspn(at, " ");
-		ruler_time(other, &app->axis, start, app->view.step);
+		ruler_time(other, &app->axis, start, step);
 		snprintf(text, size, "%.*s%s%s", (int)(at - copy), copy, other, rest);
 	}
 	free(copy);
