@@ -194,6 +194,7 @@ with scratch() as folder:
                                                 lambda h: on_terminal("steal", h, "--by", "thread", columns=200),
                                                 lambda h: run("steal", h, "--by", "thread").stdout))
     summary = on_terminal("summary", HISTORY).splitlines()
+    check(any("Debian/149 beacon" in row and "others in Debian" in row for row in summary), "a thread's own VM is said to be that")
     check(summary[0].split() == ["who", "lost", "lost%", "longest", "mostly", "to"] and "host/216 burnP6" in summary[1]
           and "Debian/151 fibonacci" in summary[3], "a narrow summary has fewer columns and whole names")
     check("~" in narrow and "~" not in wide and wide == piped, "a wider terminal shows more; a pipe gets all")

@@ -18,10 +18,14 @@ static void doubt_unknown(struct scene *s, const struct wait_list *l, struct rep
 	}
 	if (all && unknown <= all / 2)
 		return;
-	notes_add(&notes, NOTE_DOUBT, NULL,
-	          "what ended %llu of %llu sleeps is unknown: that takes the host's events sched_waking, and those of "
-	          "interrupts, softirqs and timers; where these were recorded, it was none of them, or events were lost",
-	          (unsigned long long)unknown, (unsigned long long)all);
+	if (!all)
+		notes_add(&notes, NOTE_DOUBT, NULL, "no vCPU was seen asleep: that takes the host's events kvm_entry, kvm_exit, "
+		          "sched_switch and sched_waking");
+	else
+		notes_add(&notes, NOTE_DOUBT, NULL,
+		          "what ended %llu of %llu sleeps is unknown: that takes the host's events sched_waking, and those of "
+		          "interrupts, softirqs and timers; where these were recorded, it was none of them, or events were lost",
+		          (unsigned long long)unknown, (unsigned long long)all);
 	if (how.format == FORMAT_CSV)
 		what_say(&notes);
 	origin_doubt(&s->origin, &notes);

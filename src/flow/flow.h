@@ -295,6 +295,9 @@ struct summary {
 	bool gaps;                /* what is known of gaps is in it */
 };
 
+/* What stands, for people, before the name of a thief that is the row's own machine: "others in ", "threads of "; or "". */
+const char *summary_own(const struct topo *topo, const struct summary_row *row);
+
 struct summary_options {
 	const struct subject *only;  /* this machine and its threads; NULL = all */
 	int64_t from, to;

@@ -301,6 +301,13 @@ void summary_take(struct inquiry *q, struct summary *out)
 	s->answer = (struct summary){ 0 };
 }
 
+const char *summary_own(const struct topo *topo, const struct summary_row *row)
+{
+	const bool own = row->thief.kind == FLOW_PREEMPTING && row->thief.tid < 0 &&
+	                 row->thief.system == (int32_t)subject_machine(topo, &row->who);
+	return !own ? "" : row->who.kind == SUBJECT_MACHINE ? "threads of " : "others in ";
+}
+
 int summary_of(const struct topo *topo, const struct summary_options *options, struct summary *out, struct error *err)
 {
 	struct inquiry *q = summary_open(topo, options);

@@ -43,7 +43,13 @@ static const char *thief_text(const struct topo *topo, const struct summary *s, 
 	const char *name = p->name < s->names ? s->name[p->name] : NULL;
 	if (p->kind == FLOW_RUNNING)
 		return "";
-	return format == FORMAT_TEXT ? party_shown(topo, p, name, buf, PARTY_TEXT) : party_text(topo, p, name, buf, PARTY_TEXT);
+	if (format != FORMAT_TEXT)
+		return party_text(topo, p, name, buf, PARTY_TEXT);
+	const char *own = summary_own(topo, row);
+	const size_t n = strlen(own);
+	memcpy(buf, own, n + 1);
+	party_shown(topo, p, name, buf + n, PARTY_TEXT - n);
+	return buf;
 }
 
 static struct value value_name(const struct topo *topo, const struct subject *who)

@@ -60,13 +60,20 @@ static const char *thief_text(const struct app *app, const struct overview *p, c
                               size_t size)
 {
 	const struct party *who = &r->thief;
-	buf[0] = '\0';
-	return r->gaps ? party_shown(&app->topo, who, who->name < p->s.names ? p->s.name[who->name] : NULL, buf, size) : buf;
+	char name[PARTY_TEXT] = "";
+	if (r->gaps)
+		party_shown(&app->topo, who, who->name < p->s.names ? p->s.name[who->name] : NULL, name, sizeof name);
+	snprintf(buf, size, "%s%s", summary_own(&app->topo, r), name);
+	return buf;
 }
 
-/* Where there is no room for what it worked for, or why it is unknown; NULL: its name is not shorter. */
-static const char *short_thief(const struct party *who)
+/* Where there is no room for what it worked for, why it is unknown, or of which machine; NULL: its name is not shorter. */
+static const char *short_thief(const struct app *app, const struct summary_row *r)
 {
+	const struct party *who = &r->thief;
+	const enum machine_kind kind = app->topo.machine[subject_machine(&app->topo, &r->who)].kind;
+	if (*summary_own(&app->topo, r))
+		return r->who.kind == SUBJECT_MACHINE ? "its threads" : kind == MACHINE_VM ? "its own VM" : "its machine";
 	return who->kind == FLOW_HYPERVISOR ? "hypervisor" : who->kind == FLOW_UNKNOWN ? "unknown" : NULL;
 }
 
@@ -271,8 +278,8 @@ static void draw_line(struct app *app, struct pane *pane, struct screen *s, int 
 		if (!w.column[c])
 			continue;
 		cell_text(app, p, r, (enum overview_column)c, text, sizeof text);
-		if (c == BY && text_width(text) > w.column[c] && short_thief(&r->thief))
-			snprintf(text, sizeof text, "%s", short_thief(&r->thief));
+		if (c == BY && text_width(text) > w.column[c] && short_thief(app, r))
+			snprintf(text, sizeof text, "%s", short_thief(app, r));
 		text_squeeze(text, w.column[c]);
 		int pad = c == BY ? 0 : w.column[c] - text_width(text);
 		screen_text(s, x + (pad > 0 ? pad : 0), y, w.column[c], c == LOST || c == SHARE ? steal : style, text);
@@ -303,14 +310,6 @@ static void title(const struct app *app, const struct pane *pane, int w, char *b
 	snprintf(buf + n, size - (size_t)n, "%s ", n + m + 4 < w ? all : "");
 }
 
-/* Before the name of a machine, where no one thread took most: is it the row's own? */
-static const char *own_text(const struct app *app, const struct summary_row *r)
-{
-	const bool own = r->thief.kind == FLOW_PREEMPTING && r->thief.tid < 0 &&
-	                 r->thief.system == (int32_t)subject_machine(&app->topo, &r->who);
-	return !own ? "" : r->who.kind == SUBJECT_MACHINE ? "threads of " : "others in ";
-}
-
 static void tell(const struct app *app, const struct pane *pane, size_t i, char *buf, size_t size)
 {
 	const struct overview *p = (const struct overview *)pane;
@@ -325,8 +324,8 @@ static void tell(const struct app *app, const struct pane *pane, size_t i, char 
 	int n = snprintf(buf, size, "%s lost %s of %s wanted", who, time_duration(lost, d->lost),
 	                 time_duration(wanted, d->ran + d->lost));
 	if (p->detailed && r->gaps && n > 0 && (size_t)n < size)
-		snprintf(buf + n, size - (size_t)n, ", %.0f %% of it to %s%s; longest wait %s",
-		         100 * share(r->thief_ns, r->demand.lost), own_text(app, r),
+		snprintf(buf + n, size - (size_t)n, ", %.0f %% of it to %s; longest wait %s",
+		         100 * share(r->thief_ns, r->demand.lost),
 		         thief_text(app, p, r, by, sizeof by),
 		         time_duration(longest, r->longest.end - r->longest.start + 1));
 }
