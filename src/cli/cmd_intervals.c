@@ -11,8 +11,8 @@
 #include "report/report.h"
 
 static const struct column columns[] = {
-	{ "start", "start", COL_INT },
-	{ "end", "end", COL_INT },
+	{ "start", "start ns", COL_INT },
+	{ "end", "end ns", COL_INT },
 	{ "value", "value", COL_TEXT },
 };
 

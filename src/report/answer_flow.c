@@ -1,13 +1,13 @@
 #include "report/report.h"
 
 static const struct column entry_columns[] = {
-	{ "system", "system", COL_TEXT },   { "tid", "TID", COL_INT },
+	{ "system", "machine", COL_TEXT },  { "tid", "TID", COL_INT },
 	{ "name", "name", COL_TEXT },       { "kind", "kind", COL_TEXT },
 	{ "duration_ns", "time", COL_DURATION }, { "share", "share", COL_SHARE },
 };
 
 static const struct column interval_columns[] = {
-	{ "start", "start", COL_INT }, { "end", "end", COL_INT },   { "system", "system", COL_TEXT },
+	{ "start", "start ns", COL_INT }, { "end", "end ns", COL_INT }, { "system", "machine", COL_TEXT },
 	{ "tid", "TID", COL_INT },     { "name", "name", COL_TEXT }, { "kind", "kind", COL_TEXT },
 };
 

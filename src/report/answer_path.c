@@ -4,14 +4,14 @@
 #include "report/report.h"
 
 static const struct column piece_columns[] = {
-	{ "start", "start", COL_CLOCK }, { "end", NULL, COL_CLOCK }, { "system", "system", COL_TEXT },
+	{ "start", "start", COL_CLOCK }, { "end", NULL, COL_CLOCK }, { "system", "machine", COL_TEXT },
 	{ "tid", "TID", COL_INT }, { "name", "name", COL_TEXT }, { "kind", "kind", COL_TEXT },
 	{ "thief_system", "taken by", COL_TEXT }, { "thief_tid", "TID", COL_INT }, { "thief_name", "name", COL_TEXT },
 	{ "edge", "edge", COL_TEXT }, { "evidence", "evidence", COL_TEXT }, { "duration_ns", "time", COL_DURATION },
 };
 
 static const struct column sum_columns[] = {
-	{ "duration_ns", "time", COL_DURATION }, { "share", "share", COL_SHARE }, { "system", "system", COL_TEXT },
+	{ "duration_ns", "time", COL_DURATION }, { "share", "share", COL_SHARE }, { "system", "machine", COL_TEXT },
 	{ "tid", "TID", COL_INT }, { "name", "name", COL_TEXT }, { "kind", "kind", COL_TEXT },
 	{ "thief_system", "taken by", COL_TEXT }, { "thief_tid", "TID", COL_INT }, { "thief_name", "name", COL_TEXT },
 	{ "pieces", "pieces", COL_INT },

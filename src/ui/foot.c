@@ -87,6 +87,20 @@ static int draw_owners(struct app *app, struct screen *s, int x, int y, int end)
 	return x;
 }
 
+#define ROOMY 100  /* columns from which on letters are explained further than by the states' own */
+
+/* Letters and coloured cells tell of waits that do not win their cell by one that is no state's. */
+static int draw_smaller(struct app *app, struct screen *s, int x, int y)
+{
+	static const char label[] = "smaller wait";
+	struct style style = *part(app, PART_STEAL);
+	style.attr |= ATTR_BOLD;
+	if (app->look.tier == TIER_BLOCKS || s->w < ROOMY)
+		return x;
+	screen_put(s, x, y, 'i', style);
+	return x + 3 + screen_text(s, x + 2, y, s->w, *part(app, PART_NORMAL), label);
+}
+
 /* The states, or the owners if the row is a CPU of the host; then keys as many as fit, then the rarer states. */
 static void draw_legend(struct app *app, struct screen *s, int y)
 {
@@ -111,6 +125,8 @@ static void draw_legend(struct app *app, struct screen *s, int y)
 	int help = list ? 0 : (int)strcspn(keys, ",") + 6;  /* the hint that the smallest screen shows, too */
 	bool owners = !overview && !list && app->rows.len && row_is_pcpu(&app->topo, app->view.row);
 	int x = owners ? draw_owners(app, s, 0, y, s->w - help) : draw_common(app, s, y, s->w - help);
+	if (!owners)
+		x = draw_smaller(app, s, x, y);
 	const bool leads = app->below && pane_leads(app->below);
 	for (size_t i = 0; !list && i < hinted; i++) {
 		char one[240];
