@@ -67,6 +67,15 @@ def check_requests(folder):
     check(any(told[line[-3]]["culprit"].startswith("host/") for line in lines), "a culprit is not the victim itself")
 
 
+def check_reason(folder):
+    """On 80 columns why it was held back makes room for who it is."""
+    simulate(os.path.join(folder, "quota"), "planted", "--plant", "quota", "--duration", "1500ms", "--no-truth")
+    history = os.path.join(folder, "quota.hist")
+    run("index", os.path.join(folder, "quota"), "-o", history)
+    narrow, wide = (screens(history, [":Debian/103", "0", "P", "key <Enter> q", ":SCREEN"], folder, size)[0][-2] for size in ("80x24", "140x24"))
+    check(narrow.startswith(" Debian/103 reqserver ") and "due to a CPU quota" in narrow and "throttled" in wide, narrow)
+
+
 def check_summary(folder):
     history = os.path.join(folder, "recording.hist")
     run("index", os.path.join(DATA, "fibonacci"), "-o", history)
@@ -238,5 +247,6 @@ with scratch() as tmp:
     check_unknown(tmp)
     check_width(tmp)
     check_markers(tmp)
+    check_reason(tmp)
     check_requests(tmp)
     check_long(tmp)

@@ -1,5 +1,6 @@
 #include "ui/status.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -363,10 +364,18 @@ static void shorten_note(char *text, int room, const char *title)
 	leave_out_last(text, room, ',');
 }
 
+static char *last_bracket(char *text)
+{
+	char *last = NULL;
+	for (char *at = text; (at = strstr(at, " (")); at++)
+		last = at;
+	return last;
+}
+
 /* Where the line is short, the sentence goes without what the header tells: "12:03:04.1139" becomes ".1139"; then
- * without the host's CPU, how many more there were, the share of who has nearly all, and the name of the row, on which
- * the cursor stands.  Then without the share of a culprit of a part, and the state, which the cell shows: who it was
- * stays. */
+ * without the host's CPU, how many more there were, the share of who has nearly all, what is said in brackets, and the name
+ * of the row, on which the cursor stands.  Then without the share of a culprit of a part, and the state, which the cell
+ * shows: who it was stays. */
 static void shorten(char *text, int room, bool told, const char *title)
 {
 	for (char *c = text; *c && told && text_width(text) > room; c++) {
@@ -379,11 +388,14 @@ static void shorten(char *text, int room, bool told, const char *title)
 	char *end = strstr(text, ") and ");
 	if (end && text_width(text) > room)
 		end[1] = '\0';
-	char *share = strstr(text, " (");
+	char *share = last_bracket(text);
 	if (share && text_width(text) > room && atoi(share + 2) >= NEARLY_ALL)
 		*share = '\0';
+	const char *more = last_bracket(text);  /* "due to a CPU quota (its threads were throttled)" */
+	if (more && !isdigit((unsigned char)more[2]))
+		leave_out_last(text, room, '(');
 	leave_out_name(text, room, title);
-	share = strstr(text, " (");
+	share = last_bracket(text);
 	if (share && text_width(text) > room)
 		*share = '\0';
 	leave_out_last(text, room, ',');
