@@ -109,10 +109,10 @@ static void print_distribution(const struct asked_requests *run, bool scatter)
 	printf("%16s  %-23s %9s  # sure + possible . yours\n", "latency", "of it the provider's", predicted ? "predicted" : "");
 	for (size_t i = 0; i < LEVELS; i++)
 		print_level(level_names[i], &l[i], predicted);
-	printf("\nmedian share of the provider: at least %.3f, at most %.3f", median(r, METRIC_LOW_SHARE),
-	       median(r, METRIC_HIGH_SHARE));
+	printf("\nmedian share of the provider: at least %.1f%%, at most %.1f%%", 100 * median(r, METRIC_LOW_SHARE),
+	       100 * median(r, METRIC_HIGH_SHARE));
 	if (predicted)
-		printf(", predicted %.3f", median(r, METRIC_PREDICTED_SHARE));
+		printf(", predicted %.1f%%", 100 * median(r, METRIC_PREDICTED_SHARE));
 	puts("\n  at least: what its vCPU lost while the request itself executed\n"
 	     "  at most:  ... at any moment in flight while its server thread had work");
 	if (predicted)
@@ -156,8 +156,8 @@ static void print_check(const struct asked_requests *a, const struct asked_reque
 	stats_shift(latency, r->len, base, a->requests.len, shift);
 	for (size_t i = 0; i < r->len; i++)
 		covered += r->row[i].predicted.low <= shift[i] && shift[i] <= r->row[i].predicted.high;
-	printf("model: median share predicted %.3f; the 95%% interval holds %.1f%% of B's shifts against A\n",
-	       median(r, METRIC_PREDICTED_SHARE), 100 * (double)covered / (double)r->len);
+	printf("model: median share predicted %.1f%%; the 95%% interval holds %.1f%% of B's shifts against A\n",
+	       100 * median(r, METRIC_PREDICTED_SHARE), 100 * (double)covered / (double)r->len);
 	free(base);
 	free(shift);
 	free(latency);
@@ -191,9 +191,10 @@ static void print_comparison(const struct asked_requests *a, const struct asked_
 		       time_duration(provider, (int64_t)(lb[i].high - la[i].high)));
 	}
 	double ma = median(&a->requests, METRIC_LATENCY), mb = median(&b->requests, METRIC_LATENCY);
-	printf("\nmedian latency %+.1f%%: %.3f of B's is beyond A's\n"
-	       "median share of the provider, measured: at most %.3f (A), %.3f (B)\n", 100 * (mb - ma) / ma, (mb - ma) / mb,
-	       median(&a->requests, METRIC_HIGH_SHARE), median(&b->requests, METRIC_HIGH_SHARE));
+	printf("\nmedian latency %+.1f%%: %.1f%% of B's is beyond A's\n"
+	       "median share of the provider, measured: at most %.1f%% (A), %.1f%% (B)\n", 100 * (mb - ma) / ma,
+	       100 * (mb - ma) / mb, 100 * median(&a->requests, METRIC_HIGH_SHARE),
+	       100 * median(&b->requests, METRIC_HIGH_SHARE));
 	if (b->requests.row[0].has_prediction)
 		print_check(a, b);
 }
