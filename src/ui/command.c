@@ -19,7 +19,7 @@
 
 /* X(name, arguments, help, function) */
 #define COMMANDS(X) \
-	X("goto", "TIME|ROW", "+3ms, 12.5s, 50%, 12:03:04.5 or Debian/3525; :50% does, too", cmd_goto) \
+	X("goto", "TIME|ROW", "+3ms, -3ms, 50%, 12:03:04.5 or Debian/3525; :50% does, too", cmd_goto) \
 	X("zoom", "DURATION", "make the window that long", cmd_zoom) \
 	X("export", "[FILE]", "write the pane to FILE: .txt, .csv or .json", cmd_export) \
 	X("theme", "[NAME]", "take another theme: a name or a file; none: list", cmd_theme) \
