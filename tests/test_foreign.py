@@ -12,6 +12,10 @@ STRANGERS = (("12", "auto", ()), ("24", "none", ()), ("30", "none", ("--beacon",
 # ... and what happened in so short a time that the few beacons agree with those of another one.
 SHORT = (("32", "200ms", "Ubuntu"), ("36", "50ms", "Debian"), ("36", "50ms", "Ubuntu"))
 
+# ... and pairs that contradict each other, by which nearly all events lie within guest mode as they do by any clock.
+ANYWHERE = ((("overcommit", "1"), "11", "12", "vm00"), (("nested",), "13", "14", "Inner"),
+            (("nested",), "14", "13", "Inner"), (("random",), "11", "12", "Fedora"))
+
 PACKET = 4096
 
 
@@ -48,6 +52,17 @@ def check_apart(tmp):
     check("Debian" in vms(history) and "no row of one says" in p.stderr, "who says that it is, is told")
     run("index", "--sync", "offset=-7s", here, "-o", history)
     check("Debian" in vms(history), "by its true clock it is")
+
+
+def check_anywhere(tmp, history):
+    for scenario, here, there, guest in ANYWHERE:
+        folders = [os.path.join(tmp, scenario[0] + seed) for seed in (here, there)]
+        for folder, seed in zip(folders, (here, there)):
+            if not os.path.isdir(folder):
+                simulate(folder, *scenario, "--seed", seed, "--events", "20000")
+        check_stranger(history, "events", folders[0], folders[1] + "/guest-" + guest)
+        run("index", "--sync", "events", folders[1], "-o", history)
+        check(guest in vms(history), f"where it was recorded it is found ({scenario[0]} {there})")
 
 
 def half(stream):
@@ -109,6 +124,7 @@ def main():
         for offset in ("0us", "2us", "20us"):
             run("index", "--sync", "offset=" + offset, here, "-o", history)
             check(guests <= vms(history), f"a clock that is {offset} off finds all {len(guests)} guests of its own")
+        check_anywhere(tmp, history)
         check_apart(tmp)
         check_twice(tmp)
 

@@ -154,12 +154,14 @@ static bool by_chance(const struct sync_work *r, const struct match *m)
 	return m->vm != NOBODY && (possible < PROVED || m->share < PLAUSIBLE);
 }
 
-/* Beacons of one period and with the same keys agree wherever they ran: it is what the guest did that tells its host. */
+/* Beacons of one period and with the same keys meet wherever they ran, agree or not: it is what the guest did that tells its
+ * host.  That nearly all of it lies within guest mode does, unless the pairs deny it: some VMs run all the time. */
 static int is_stranger(struct guest_search *s, struct match *m, bool *is)
 {
 	const struct hypervisor *h = &s->r->hypervisor[m->hypervisor];
 	const double possible = containment_possible(&m->proof);
-	bool stands = m->vm == NOBODY || h->vms.vm[m->vm].given || possible < 0 || possible >= SHARE_MIN;
+	bool stands = m->vm == NOBODY || h->vms.vm[m->vm].given || possible < 0 ||
+		(possible >= SHARE_MIN && match_agrees(m));
 	const int status = stands ? 0 : match_stands_out(&h->view, &s->r->guest[s->guest], m, &stands, &s->err);
 	*is = !stands;
 	return status;
