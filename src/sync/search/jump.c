@@ -167,28 +167,43 @@ static int64_t step_of(const struct clock_piece *piece, int64_t *most)
 	return low[0] > high[1] ? low[0] - high[1] : high[0] < low[1] ? high[0] - low[1] : 0;
 }
 
-/* The host's time that passes at a jump during which the guest's clock stands still, wherever that is. */
-static bool ran_meanwhile(const struct seen *seen, const struct clock_piece *piece)
+/* Does a buffer show that times came twice there, or did the guest run during the host's time that passes at a jump during
+ * which its clock stands still, wherever that is?  Then it did not stand still. */
+static bool ran_meanwhile(const struct seen *seen, const struct clock_piece *piece, int64_t most)
 {
 	const struct trace_info *info = seen->act->of;
 	int64_t low, high, unused;
 	for (size_t i = 0; info && i < info->twices; i++)
-		if (info->twice[i].end >= piece->unsure_from && info->twice[i].begin <= piece->unsure_to)
-			return true;  /* a buffer shows it */
+		if (info->twice[i].end >= piece->unsure_from - most && info->twice[i].begin <= piece->unsure_to + most)
+			return true;
 	return clock_piece_bounds(piece - 1, piece->unsure_to, &unused, &low) &&
 	       clock_piece_bounds(piece, piece->unsure_from, &high, &unused) && (low >= high || ran(seen, low + 1, high - 1));
+}
+
+/* Has an event that only the later piece puts into guest mode an earlier time than one that only the earlier piece does? */
+static bool is_mixed(const struct votes *v)
+{
+	bool later = false;
+	for (size_t i = 0; i < v->len; i++) {
+		if (later && v->vote[i].earlier > 0)
+			return true;
+		later = later || v->vote[i].earlier < 0;
+	}
+	return false;
 }
 
 /* Where the clock was set back by up to `most` ns. */
 static void set_back(const struct seen *seen, int64_t most, struct votes *votes, struct clock_piece *piece)
 {
-	if (!ran_meanwhile(seen, piece))
-		return;
 	struct votes wide = { NULL, 0, 0 };
 	ask(seen, piece - 1, piece->unsure_from - most, piece->unsure_to + most, &wide);
-	repeat(seen, &wide, most, piece);
-	free(votes->vote);
-	*votes = wide;
+	if (is_mixed(&wide) || ran_meanwhile(seen, piece, most)) {
+		repeat(seen, &wide, most, piece);
+		free(votes->vote);
+		*votes = wide;
+	} else {
+		free(wide.vote);
+	}
 }
 
 /* Corridors that meet there are those of a clock that bends, unless other clocks suit one of the two as well. */
