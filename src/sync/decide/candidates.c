@@ -154,8 +154,8 @@ static bool by_chance(const struct sync_work *r, const struct match *m)
 	return m->vm != NOBODY && (possible < PROVED || m->share < PLAUSIBLE);
 }
 
-/* Beacons of one period and with the same keys meet wherever they ran, agree or not: it is what the guest did that tells its
- * host.  That nearly all of it lies within guest mode does, unless the pairs deny it: some VMs run all the time. */
+/* Beacons of one period and with the same keys meet wherever they ran, agree or not: it is what the guest did that tells
+ * its host.  That nearly all of it lies within guest mode does, unless the pairs deny it: some VMs run all the time. */
 static int is_stranger(struct guest_search *s, struct match *m, bool *is)
 {
 	const struct hypervisor *h = &s->r->hypervisor[m->hypervisor];
