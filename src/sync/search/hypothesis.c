@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "sync/estimate/corridor.h"
 
 /* A corridor of `room` ns to both sides of a line that passes through two points. */
 static void corridor(const struct hull_point p[2], int64_t room, struct clock_piece *piece)
@@ -123,10 +124,18 @@ static bool as_narrow(const struct clock_map *a, const struct clock_map *b, cons
 	return true;
 }
 
+/* Piece i's corridor becomes as wide as to hold that of the other clock's, too, up to where the next one is sure to hold. */
+static void join_piece(struct clock_map *clock, const struct clock_map *other, size_t i, const struct activity *act)
+{
+	struct clock_piece *p = &clock->piece[i], *next = i + 1 < clock->pieces ? p + 1 : NULL;
+	const struct segment at = { i == 0 ? act->begin : p->from, next ? next->from : act->end };
+	(void)corridor_join(p, &(struct clock_map){ .piece = &other->piece[i], .pieces = 1 }, at, DOUBTED_NS);
+}
+
 /* The narrowing began in a corridor that was guessed; what it found is right if the guess was, and another guess nearby may
  * lead to other windows that contain all events as well.  Here it begins again in a corridor so wide that the true
  * clock cannot be missed, and decides only what can be decided.  Where that ends at the same corridor, no other clock
- * fits.  Where it stays wider, that is what is known. */
+ * fits.  Where it stays wider, that is what is known; where it is another clock, which fits less well, it is both's. */
 void hypothesis_doubt(struct hypothesis *h, const struct seen *seen)
 {
 	struct hypothesis wide;
@@ -139,8 +148,10 @@ void hypothesis_doubt(struct hypothesis *h, const struct seen *seen)
 	}
 	bool same = as_narrow(&wide.clock, &h->clock, seen->act);
 	bool ambiguous = !same && (!better || wide.ambiguous > 0);
-	for (size_t i = 0; i < wide.clock.pieces && !better; i++)
+	for (size_t i = 0; i < wide.clock.pieces && !better && !same; i++) {
 		wide.clock.piece[i].line = h->clock.piece[i].line;
+		join_piece(&wide.clock, &h->clock, i, seen->act);
+	}
 	if (better) {
 		hypothesis_release(h);
 		*h = wide;
