@@ -124,7 +124,7 @@ static bool as_narrow(const struct clock_map *a, const struct clock_map *b, cons
 	return true;
 }
 
-/* Piece i's corridor becomes as wide as to hold that of the other clock's, too, up to where the next one is sure to hold. */
+/* Piece i's corridor becomes as wide as to hold that of the other clock's, too. */
 static void join_piece(struct clock_map *clock, const struct clock_map *other, size_t i, const struct activity *act)
 {
 	struct clock_piece *p = &clock->piece[i], *next = i + 1 < clock->pieces ? p + 1 : NULL;
