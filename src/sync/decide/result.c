@@ -10,8 +10,6 @@
 #include "sync/decide/delays.h"
 #include "sync/decide/run.h"
 
-#define BEND_PPM 10.0  /* more than the temperature does to an oscillator */
-
 /* ---- the result */
 
 static bool name_taken(const struct sync_result *out, const char *name)

@@ -289,8 +289,6 @@ static void make_pieces(struct pair_list *l, const struct fit_part *part, size_t
 
 /* ---- clocks that jump */
 
-#define JUMP_NS 20000  /* by which the corridors of two pieces may miss each other where they meet */
-
 bool fit_jumps(const struct clock_map *clock, size_t i)
 {
 	int64_t at = clock->piece[i].from, low, high, low_before, high_before;

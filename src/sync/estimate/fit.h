@@ -27,6 +27,10 @@ void fit_pairs(struct pair_list *l, int64_t ref, struct clock_map *map);
  * a pair, or a piece.  O(1) a pair; the list is left as it is. */
 size_t fit_conflicts(const struct pair_list *l);
 
+/* By so much the corridors of two pieces of a clock that only bends may miss each other where they meet. */
+#define JUMP_NS 20000
+#define BEND_PPM 10.0  /* more than the temperature does to an oscillator */
+
 /* Does the clock jump to piece i, or only change its rate? */
 bool fit_jumps(const struct clock_map *clock, size_t i);
 /* Where the pairs leave it open when the clock jumped to piece i: they set its unsure_from and unsure_to, at most from

@@ -206,6 +206,14 @@ static void set_back(const struct seen *seen, int64_t most, struct votes *votes,
 	}
 }
 
+/* Are rate and time of the piece so unsure there that a jump may look like a bend? */
+static bool may_hide(const struct clock_piece *p, int64_t t)
+{
+	int64_t low, high;
+	return clock_line_ppm(&p->highest) - clock_line_ppm(&p->lowest) > BEND_PPM && clock_piece_bounds(p, t, &low, &high)
+	       && high - low > JUMP_NS;
+}
+
 /* Corridors that meet there are those of a clock that bends, unless other clocks suit one of the two as well. */
 static bool may_jump(const struct clock_map *clock, size_t i)
 {
@@ -219,13 +227,15 @@ bool jumps_place(const struct seen *seen, const struct pair_list *pairs, struct 
 		struct clock_piece *piece = &clock->piece[i];
 		struct votes votes = { NULL, 0, 0 };
 		int64_t most;
-		if (!may_jump(clock, i))
+		const bool jumps = may_jump(clock, i);
+		if (!jumps && !may_hide(piece - 1, piece->from - 1) && !may_hide(piece, piece->from))
 			continue;
-		any = true;
+		any = any || jumps;
 		fit_jump_limits(pairs, clock, i, seen->act->begin, seen->act->end);
 		ask(seen, piece - 1, piece->unsure_from - 1, piece->unsure_to, &votes);
 		between_events(&votes, piece);
-		piece->from = piece->unsure_from;
+		if (jumps || piece->from < piece->unsure_from || piece->from > piece->unsure_to)
+			piece->from = piece->unsure_from;
 		const int64_t step = step_of(piece, &most);
 		if (step > 0)
 			skip(&votes, step, piece);
