@@ -85,6 +85,14 @@ def check_silent_guest(tmp):
     check(len(named) == 1, f"it is no second VM beside the one that the host ran: {named}")
 
 
+def check_too_little(tmp):
+    """Three times of 29 lie out of guest mode by the best of few guesses: that is too little to say that no offset fits."""
+    folder = os.path.join(tmp, "little")
+    simulate(folder, "residual_timer", "--seed", "2", "--beacon", "0", "--duration", "30ms")
+    said = run("sync", folder).stderr
+    check("Ubuntu: its clock cannot be told (its activity is too little" in said, f"the reason is the true one: {said}")
+
+
 def check_identity(tmp, jitter, seed):
     """Every beacon starts at the same key; delays make containment alone a bad judge of which VM is whose."""
     folder = world(os.path.join(tmp, f"keys{seed}"), "3", "--seed", seed, "--sync-jitter", jitter, "--sync-bogus", "0.05")
@@ -181,6 +189,7 @@ with scratch() as tmp:
     check_foreign(tmp)
     check_plot(tmp)
     check_silent_guest(tmp)
+    check_too_little(tmp)
     check_identity(tmp, "20us", "6")
     check_identity(tmp, "200us", "4")
     check_step(tmp)

@@ -19,6 +19,7 @@ struct hypothesis {
 	uint64_t ambiguous;        /* events that may lie in several windows */
 	double evidence;           /* how unlikely such a fit is by chance: sum of -ln(duty) over the windows that contain
 	                              events, nats; of several pieces that of the one with least */
+	double most;               /* of all pieces, if no event that lies out of them did */
 	uint64_t inside, outside;  /* times of the activity that it was tested on, by containment */
 	double crowd;              /* of its guess */
 	bool adrift;               /* it may have stepped by anything, unseen: its corridor is not to be believed */

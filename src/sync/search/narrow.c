@@ -63,7 +63,7 @@ static void walk_cpu(struct round *r, const struct activity_cpu *c, unsigned cpu
 {
 	struct open_window w = { NULL, -1, 0, 0 };
 	struct clock_near edge = { 0 };
-	size_t near = 0, piece = 0;
+	size_t near = 0, piece = 0, gap = SIZE_MAX;  /* the one between windows that an event was seen in */
 	double weight = 0;
 	for (size_t i = 0; i < c->len; i++) {
 		int64_t t = c->ts[i], low, high;
@@ -84,11 +84,16 @@ static void walk_cpu(struct round *r, const struct activity_cpu *c, unsigned cpu
 		bool violates;
 		int64_t index = window_of(th, low, high, &near, &violates);
 		r->out->ambiguous += index == -1;
+		if (index == -2 && near != gap) {
+			gap = near;
+			r->out->most += weight;
+		}
 		if (index < 0)
 			continue;
 		if (index != w.index) {
 			emit(r, &w, cpu);
 			w.first = t;
+			r->out->most += weight;
 			r->evidence[piece] += violates ? -weight : weight;
 		}
 		w.index = index;
@@ -102,7 +107,7 @@ static void walk(struct round *r)
 {
 	const struct activity *act = r->seen->act;
 	r->out->pairs = r->out->ambiguous = 0;
-	r->out->evidence = 0;
+	r->out->evidence = r->out->most = 0;
 	r->evidence = mem_new(r->clock->pieces, sizeof *r->evidence);
 	r->from = clock_map_at(r->clock, act->begin);
 	r->to = clock_map_at(r->clock, act->end);

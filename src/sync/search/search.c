@@ -156,10 +156,11 @@ static void confront(const struct seen *seen, struct hypothesis_list *l)
 static const char *doubt_of(const struct hypothesis_list *l)
 {
 	const struct hypothesis *h = &l->item[0];
-	if (hypothesis_share(h) < SHARE_MIN)
-		return search_nowhere;
-	if (h->evidence < EVIDENCE_MIN)
+	const bool contains = hypothesis_share(h) >= SHARE_MIN;
+	if ((contains ? h->evidence : h->most) < EVIDENCE_MIN)
 		return "its activity is too little to tell the right offset from chance";
+	if (!contains)
+		return search_nowhere;
 	if (l->rivals)
 		return "several offsets fit its events equally well";
 	if (l->open && h->crowd > CROWD_MAX)
