@@ -278,6 +278,7 @@ const struct pinned pinned[] = {
 	{ "mixed", 7406032 }, { "mixed-clocks", 9300049 }, { "mixed-clocks", 1000025 }, { "any-step", 9100100 },
 	{ "back-step", 1000092 }, { "back-step", 9100026 }, { "back-step", 9100151 }, { "back-step", 6900196 },
 	{ "back-step", 8500098 }, { "back-step", 9100046 }, { "back-step", 8500010 }, { "any-step", 7200020 },
+	{ "any-step", 8540054 }, { "back-step", 8540054 },
 };
 const size_t test_cases = COUNT(test_case), pinneds = COUNT(pinned);
 

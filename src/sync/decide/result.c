@@ -134,13 +134,15 @@ static bool is_sharp(const struct clock_map *clock, size_t i, const struct trace
 	return turn > BEND_PPM && turn / 1e6 * (double)(before < after ? before : after) <= DOUBTED_NS && !fit_jumps(clock, i);
 }
 
-/* A clock of parts, one of which other lines fit as well: its pairs are with the windows that this line chose.  Or one
- * that bends where it may have stepped. */
+/* A clock of parts, one of which other lines fit as well: its pairs are with the windows that this line chose.  So they are
+ * where some contradict the line.  Or one that bends where it may have stepped. */
 static bool is_doubted_part(const struct clock_map *clock, const struct trace_info *guest)
 {
-	for (size_t i = 0; i < clock->pieces && clock->pieces > 1; i++)
-		if (clock->piece[i].quality == SYNC_APPROXIMATE || (i > 0 && is_sharp(clock, i, guest)))
+	for (size_t i = 0; i < clock->pieces; i++) {
+		const struct clock_piece *p = &clock->piece[i];
+		if ((p->quality == SYNC_APPROXIMATE && (clock->pieces > 1 || p->rejected > 0)) || (i > 0 && is_sharp(clock, i, guest)))
 			return true;
+	}
 	return false;
 }
 
