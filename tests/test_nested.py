@@ -119,7 +119,8 @@ def check_two_hosts(folder):
     for name, scenario in ("a", "pulse"), ("b", "fibonacci"):
         simulate(os.path.join(folder, name), scenario, "--duration", "500ms")
     p = run("sync", os.path.join(folder, "a"), os.path.join(folder, "b"), status=2)
-    check(p.stderr.startswith("stealscope: ") and ": a second host, beside " in p.stderr, f"refused: {p.stderr.strip()}")
+    check(p.stderr.startswith("stealscope: ") and ": a second host, beside " in p.stderr and
+          " cannot be told (" in p.stderr, f"refused: {p.stderr.strip()}")
 
 
 def main():

@@ -194,22 +194,6 @@ static void take_match(struct sync_work *r, struct sync_vm *vm, struct match *m)
 	vm->worst_violation = m->share < 0 ? -1 : m->proof.worst;
 }
 
-/* Why this guest has no clock, of the best candidate. */
-static const char *doubt_of(const struct sync_work *r, size_t guest)
-{
-	bool taken = false;
-	if (r->guest[guest].again)
-		return "the same trace is given as another machine's, too";
-	for (size_t i = 0; i < r->matches; i++) {
-		if (r->match[i].guest == guest && r->match[i].h.doubt)
-			return r->match[i].h.doubt;
-		taken = taken || r->match[i].guest == guest;
-	}
-	return taken ? "the VM that it fits is another guest's" :
-		!r->host ? "no trace of its host: none has kvm entries and exits" :
-		"no synchronization events, and no VM to compare it with";
-}
-
 /* Events lie where the clock may have jumped before them or after them. */
 static void note_unsure(struct sync_work *r, const struct sync_vm *vm, const struct clock_piece *p)
 {

@@ -55,6 +55,8 @@ int run_tasks(struct sync_work *r, const char *phase, int (*task)(void *arg, siz
 int find_candidates(struct sync_work *r);
 /* Decides which candidates are right: won[guest] is one of r->match, or NULL.  Finds r->host. */
 int find_winners(struct sync_work *r, struct match **won);
+/* Why this guest has no clock, of the best candidate; when the winners are known. */
+const char *doubt_of(const struct sync_work *r, size_t guest);
 /* Some guest has got it; a VM that has moved is both that it was. */
 bool vm_is_done(const struct hypervisor *h, size_t vm);
 void vm_set_done(struct hypervisor *h, size_t vm);

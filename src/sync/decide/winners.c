@@ -266,9 +266,25 @@ static void heed_events(struct sync_work *r, struct match *const *won)
 			won[g]->h.adrift |= events_refuse(won[g], &r->match[i]);
 }
 
+const char *doubt_of(const struct sync_work *r, size_t guest)
+{
+	bool taken = false;
+	if (r->guest[guest].again)
+		return "the same trace is given as another machine's, too";
+	for (size_t i = 0; i < r->matches; i++) {
+		if (r->match[i].guest == guest && r->match[i].h.doubt)
+			return r->match[i].h.doubt;
+		taken = taken || r->match[i].guest == guest;
+	}
+	return taken ? "the VM that it fits is another guest's" :
+		!r->host ? "no trace of its host: none has kvm entries and exits" :
+		"no synchronization events, and no VM to compare it with";
+}
+
 /* Of several that claim to be the host the one that is nobody's guest; two of these are refused. */
 static int find_host(struct sync_work *r, struct match *const *won)
 {
+	size_t first = 0;
 	for (size_t g = 0; g < r->guests; g++) {
 		const struct trace *trace = r->guest[g].trace;
 		if (trace_info(trace)->role != ROLE_HOST || won[g])
@@ -278,9 +294,11 @@ static int find_host(struct sync_work *r, struct match *const *won)
 			                 trace_info(trace)->dir);
 		if (r->host)
 			return error_set(r->err, STATUS_INPUT, "give one host's traces at a time; a guest that runs VMs is named by "
-			                 "--guest, or in a session file", "%s: a second host, beside %s: the events of neither fit "
-			                 "into the other's VMs", trace_info(trace)->dir, trace_info(r->host)->dir);
+			                 "--guest, or in a session file", "%s: a second host, beside %s: that it is a guest there "
+			                 "cannot be told (%s), nor the reverse (%s)", trace_info(trace)->dir,
+			                 trace_info(r->host)->dir, doubt_of(r, g), doubt_of(r, first));
 		r->host = trace;
+		first = g;
 	}
 	return 0;
 }
