@@ -140,7 +140,8 @@ static bool is_doubted_part(const struct clock_map *clock, const struct trace_in
 {
 	for (size_t i = 0; i < clock->pieces; i++) {
 		const struct clock_piece *p = &clock->piece[i];
-		if ((p->quality == SYNC_APPROXIMATE && (clock->pieces > 1 || p->rejected > 0)) || (i > 0 && is_sharp(clock, i, guest)))
+		const bool differs = clock->pieces > 1 || p->rejected > 0;
+		if ((p->quality == SYNC_APPROXIMATE && differs) || (i > 0 && is_sharp(clock, i, guest)))
 			return true;
 	}
 	return false;
