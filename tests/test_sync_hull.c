@@ -378,6 +378,41 @@ static void test_far(void **state)
 	hull_release(&h);
 }
 
+/* ---- the line of few points, which leave more slopes than clocks have, or none of these */
+
+static void check_middle(const struct hull_sample *s, size_t n, int64_t x, int64_t y)
+{
+	struct hull h;
+	struct clock_piece piece = { 0 };
+	hull_init(&h);
+	for (size_t i = 0; i < n; i++)
+		assert_int_not_equal(hull_add(&h, s[i].side, s[i].x, s[i].y), HULL_CONTRADICTS);
+	hull_piece(&h, 0, DRIFT_LIMIT_PPM, &piece);
+	assert_in_range(clock_line_at(&piece.line, x), y - 1, y + 1);
+	if (piece.low.points > 0)
+		assert_true(clock_edge_at(&piece.low, x) < y && y < clock_edge_at(&piece.high, x));
+	free(piece.low.point);
+	free(piece.high.point);
+	hull_release(&h);
+}
+
+static void test_middle(void **state)
+{
+	(void)state;
+	static const struct hull_sample few[] = {
+		{ 0, 100, HULL_UPPER }, { 0, -100, HULL_LOWER }, { 1000, 1100, HULL_UPPER }, { 1000, 900, HULL_LOWER },
+		{ 500, 600, HULL_UPPER }, { 500, 400, HULL_LOWER },
+	};
+	static const struct hull_sample steep[] = {
+		{ 0, 100, HULL_UPPER }, { 0, -100, HULL_LOWER }, { 1000000, 1010100, HULL_UPPER }, { 1000000, 1009900, HULL_LOWER },
+	};
+	static const struct hull_sample half[] = { { 0, 100, HULL_UPPER }, { 1000000, 1010100, HULL_LOWER } };
+	check_middle(few, 4, 500, 500);
+	check_middle(few, 6, 500, 500);
+	check_middle(steep, COUNT(steep), 500000, 505000);
+	check_middle(half, COUNT(half), 500000, 505100);
+}
+
 /* ---- clocks */
 
 static void test_line(void **state)
@@ -423,7 +458,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_steps), cmocka_unit_test(test_wide), cmocka_unit_test(test_three_days),
 		cmocka_unit_test(test_corridor), cmocka_unit_test(test_contradiction), cmocka_unit_test(test_far),
-		cmocka_unit_test(test_line), cmocka_unit_test(test_sort),
+		cmocka_unit_test(test_middle), cmocka_unit_test(test_line), cmocka_unit_test(test_sort),
 	};
 	return cmocka_run_group_tests_name("sync hull", tests, NULL, NULL);
 }

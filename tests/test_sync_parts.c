@@ -222,6 +222,24 @@ static void test_uid(void **state)
 
 /* ---- fits */
 
+/* The first pair contradicts those behind it, but not grossly: a line through it and the next ones would be another one. */
+static void test_outlier_first(void **state)
+{
+	(void)state;
+	struct pair_list l = { 0 };
+	struct clock_map clock;
+	int64_t low, high;
+	add_pairs(&l, 100, 0, 0, NULL);
+	l.pair[0].y -= 12000;
+	fit_pairs(&l, 0, &clock);
+	assert_int_equal(clock.pieces, 1);
+	assert_int_equal(clock.piece[0].rejected, 1);
+	assert_int_equal(l.pair[0].rejected, PAIR_SUSPECT);
+	assert_true(clock_map_bounds(&clock, 0, &low, &high) && low < 0 && high > 0);
+	clock_map_release(&clock);
+	pairs_release(&l);
+}
+
 /* A clock that drifts differently from the middle on: two pieces, each within the truth. */
 static void test_bend(void **state)
 {
@@ -296,7 +314,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fft), cmocka_unit_test(test_pairing), cmocka_unit_test(test_pairing_bounded),
 		cmocka_unit_test(test_uid), cmocka_unit_test(test_owners), cmocka_unit_test(test_conflicts),
-		cmocka_unit_test(test_bend), cmocka_unit_test(test_changing),
+		cmocka_unit_test(test_outlier_first), cmocka_unit_test(test_bend), cmocka_unit_test(test_changing),
 	};
 	return cmocka_run_group_tests_name("sync parts", tests, NULL, NULL);
 }

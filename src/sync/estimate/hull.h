@@ -44,6 +44,7 @@ struct hull_ray {
 
 struct hull_rays {
 	struct hull_ray low_left, low_right, high_left, high_right;
+	bool cut;  /* the limit took the place of an extreme line */
 };
 
 struct hull {

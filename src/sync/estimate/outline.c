@@ -67,18 +67,13 @@ static void find_rays(struct hull *h, unsigned limit_ppm)
 	/* Slopes that no line within the limit has: the points rule, not the limit. */
 	if ((h->least.known && against_ppm(&h->least, limit) > 0) || (h->most.known && against_ppm(&h->most, -limit) < 0))
 		limit = 0;
-	r->low_left = along(&h->most, h->most.a);
-	r->high_right = along(&h->most, h->most.b);
-	if (limit > 0 && (!h->most.known || against_ppm(&h->most, limit) > 0)) {
-		r->low_left = touching(low, HULL_LOWER, PPM, PPM + limit);
-		r->high_right = touching(up, HULL_UPPER, PPM, PPM + limit);
-	}
-	r->high_left = along(&h->least, h->least.a);
-	r->low_right = along(&h->least, h->least.b);
-	if (limit > 0 && (!h->least.known || against_ppm(&h->least, -limit) < 0)) {
-		r->high_left = touching(up, HULL_UPPER, PPM, PPM - limit);
-		r->low_right = touching(low, HULL_LOWER, PPM, PPM - limit);
-	}
+	const bool cut_most = limit > 0 && (!h->most.known || against_ppm(&h->most, limit) > 0);
+	const bool cut_least = limit > 0 && (!h->least.known || against_ppm(&h->least, -limit) < 0);
+	r->low_left = cut_most ? touching(low, HULL_LOWER, PPM, PPM + limit) : along(&h->most, h->most.a);
+	r->high_right = cut_most ? touching(up, HULL_UPPER, PPM, PPM + limit) : along(&h->most, h->most.b);
+	r->high_left = cut_least ? touching(up, HULL_UPPER, PPM, PPM - limit) : along(&h->least, h->least.a);
+	r->low_right = cut_least ? touching(low, HULL_LOWER, PPM, PPM - limit) : along(&h->least, h->least.b);
+	r->cut = cut_most || cut_least;
 	h->rays_known = true;
 	h->rays_limit = limit_ppm;
 }
@@ -182,22 +177,17 @@ void hull_piece(struct hull *h, int64_t ref, unsigned limit_ppm, struct clock_pi
 	struct hull_ray up = touching(&h->side[HULL_UPPER], HULL_UPPER, 1, 1);
 	struct hull_ray low = touching(&h->side[HULL_LOWER], HULL_LOWER, 1, 1);
 	bool bounded = r->low_left.known && r->low_right.known && r->high_left.known && r->high_right.known;
-	bool cut = bounded && (r->low_left.at.x != h->most.a.x || r->high_right.at.x != h->most.b.x
-	                       || r->low_right.at.x != h->least.b.x || r->high_left.at.x != h->least.a.x
-	                       || !h->least.known || !h->most.known);
-	if (bounded && !cut) {
+	if (bounded && !r->cut) {
 		piece->line = middle(h, &r->low_left, &r->low_right, ref);
 	} else if (bounded) {
-		/* The limit took the place of an extreme line: mean slope, and the middle of what fits it. */
+		/* Mean slope, and the middle of what fits it. */
 		int64_t dx = INT64_C(1) << 60, dy = dx + drift_of(&r->low_left) / 2 + drift_of(&r->low_right) / 2;
 		up = touching(&h->side[HULL_UPPER], HULL_UPPER, dx, dy);
 		low = touching(&h->side[HULL_LOWER], HULL_LOWER, dx, dy);
 		piece->line = middle(h, &up, &low, ref);
 	} else if (up.known && low.known) {
-		/* One extreme line or none.  Slope 1, if some line of it fits, else the one that there is. */
-		int128 gap = (int128)(up.at.y - low.at.y) - (up.at.x - low.at.x);
-		const struct hull_ray *one = h->least.known ? &r->low_right : &r->low_left;
-		piece->line = gap >= 0 || !one->known ? middle(h, &up, &low, ref) : line_of(h, one, ref);
+		/* The points rule, and they know but one extreme line. */
+		piece->line = line_of(h, h->least.known ? &r->low_right : &r->low_left, ref);
 	} else if (up.known || low.known) {
 		piece->line = line_of(h, up.known ? &up : &low, ref);
 	}
