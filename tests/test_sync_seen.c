@@ -184,6 +184,75 @@ static void test_lives_and_losses(void **state)
 	trace_free(t);
 }
 
+/* Once its thread has ended, a loss may hide another one that became the same vCPU. */
+static void test_succession(void **state)
+{
+	(void)state;
+	struct event end = make(300, EV_EXIT, 0, 11);
+	end.exit.tid = 11;
+	const struct event ev[] = {
+		make(0, EV_OTHER, 0, 1), make(100, EV_KVM_ENTRY, 0, 11), make(200, EV_KVM_EXIT, 0, 11), end, lost(400, 500, 0),
+		make(1000, EV_OTHER, 0, 1),
+	};
+	struct host_view v;
+	struct trace *t;
+	load_view(&v, ev, COUNT(ev), &t);
+	assert_int_equal(v.thread[0].to, 300);
+	assert_false(vthread_blind(&v.thread[0], 301, 399));
+	assert_true(vthread_blind(&v.thread[0], 600, 600));
+	host_view_release(&v);
+	trace_free(t);
+}
+
+/* Behind a loss a TID is another thread's if it is of another process, or has the name of another vCPU. */
+static void check_apart(int pid, uint32_t comm, size_t lives)
+{
+	struct event ev[] = {
+		make(0, EV_OTHER, 0, 1), make(100, EV_KVM_ENTRY, 0, 11), make(200, EV_KVM_EXIT, 0, 11), lost(300, 400, 0),
+		make(500, EV_KVM_ENTRY, 0, 11), make(600, EV_KVM_EXIT, 0, 11), make(1000, EV_OTHER, 0, 1),
+	};
+	struct host_view v;
+	struct trace *t;
+	ev[1].comm = ev[2].comm = 2;
+	ev[4].comm = ev[5].comm = comm;
+	ev[4].pid = ev[5].pid = pid;
+	load_view(&v, ev, COUNT(ev), &t);
+	assert_int_equal(v.threads, lives);
+	assert_int_equal(v.thread[0].pid, 10);
+	assert_int_equal(v.thread[lives - 1].pid, pid);
+	host_view_release(&v);
+	trace_free(t);
+}
+
+static void test_apart(void **state)
+{
+	(void)state;
+	check_apart(10, 2, 1);
+	check_apart(40, 2, 2);
+	check_apart(10, 3, 2);
+}
+
+/* TID 11 was a process, whose end was lost; now a vCPU's thread has it, of which process is not known. */
+static void test_leader(void **state)
+{
+	(void)state;
+	struct event process = make(1, EV_PROCESS, 0, -1), in = make(500, EV_SWITCH, 0, -1);
+	process.process.tid = process.process.pid = in.sw.next_tid = 11;
+	process.process.comm = 1;
+	in.sw.next_comm = 2;
+	const struct event ev[] = {
+		make(0, EV_OTHER, 0, 1), process, lost(300, 400, 0), in, make(510, EV_KVM_ENTRY, 0, -1),
+		make(600, EV_KVM_EXIT, 0, -1), make(1000, EV_OTHER, 0, 1),
+	};
+	struct host_view v;
+	struct trace *t;
+	load_view(&v, ev, COUNT(ev), &t);
+	assert_int_equal(v.threads, 1);
+	assert_int_equal(v.thread[0].pid, -1);
+	host_view_release(&v);
+	trace_free(t);
+}
+
 /* Numbers of vCPUs: by name, also of one that never ran; by a plausible hint; else in the order of TIDs. */
 static void check_numbers(int comm, int64_t hint, unsigned first, unsigned second, enum vcpu_evidence evidence)
 {
@@ -293,7 +362,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_windows), cmocka_unit_test(test_losses), cmocka_unit_test(test_lives),
-		cmocka_unit_test(test_lives_and_losses), cmocka_unit_test(test_numbers), cmocka_unit_test(test_named),
+		cmocka_unit_test(test_lives_and_losses), cmocka_unit_test(test_succession), cmocka_unit_test(test_apart),
+		cmocka_unit_test(test_leader), cmocka_unit_test(test_numbers), cmocka_unit_test(test_named),
 		cmocka_unit_test(test_named_twice),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
