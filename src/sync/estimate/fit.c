@@ -16,7 +16,6 @@
 struct fit_part {
 	size_t from, to;  /* pairs [from, to) share a line */
 	int64_t at;       /* guest ns from which on it holds */
-	int64_t guard;    /* ns around that time in which it may be the line before that holds */
 };
 
 static int64_t wander(int64_t span)
@@ -121,7 +120,7 @@ static struct fit_part *split(struct pair_list *l, size_t *parts, struct hull *l
 				l->pair[k].rejected = PAIR_GOOD;  /* another chance, in the next part */
 		if (to == from)
 			to = from + 1;  /* cannot happen: the first pair of a hull never contradicts */
-		*ARRAY_PUSH(part, *parts, cap) = (struct fit_part){ from, to, l->pair[from].x, 0 };
+		*ARRAY_PUSH(part, *parts, cap) = (struct fit_part){ from, to, l->pair[from].x };
 		from = to;
 	}
 	return part;
@@ -240,7 +239,6 @@ static void place_bend(struct pair_list *l, struct fit_part *a, struct fit_part 
 	for (b->from = a->to; b->from < to && l->pair[b->from].x <= at + guard; b->from++)
 		;
 	b->at = at;
-	b->guard = guard;
 	if (a->to > a->from && b->from < to && contradicted(l, a, b) <= bad)
 		return;
 	*a = old[0];
@@ -248,25 +246,8 @@ static void place_bend(struct pair_list *l, struct fit_part *a, struct fit_part 
 	(void)contradicted(l, a, b);
 }
 
-/* Near a bend the clock lies in the corridor before it or in that after it. */
-static void open_corridor(struct clock_piece *a, struct clock_piece *b, int64_t at, int64_t guard)
-{
-	struct clock_map one = { .piece = a, .pieces = 1 }, two = { .piece = b, .pieces = 1 };
-	int64_t low[4], high[4];
-	if (guard <= 0 || !clock_map_bounds(&one, at - guard, &low[0], &high[0]) ||
-	    !clock_map_bounds(&one, at, &low[1], &high[1]) || !clock_map_bounds(&two, at, &low[2], &high[2]) ||
-	    !clock_map_bounds(&two, at + guard, &low[3], &high[3]))
-		return;
-	struct clock_point lowest = { at, low[1] < low[2] ? low[1] : low[2] };
-	struct clock_point highest = { at, high[1] > high[2] ? high[1] : high[2] };
-	corridor_splice(&a->low, (struct clock_point[]){ { at - guard, low[0] }, lowest }, 2);
-	corridor_splice(&a->high, (struct clock_point[]){ { at - guard, high[0] }, highest }, 2);
-	corridor_splice(&b->low, (struct clock_point[]){ lowest, { at + guard, low[3] } }, 2);
-	corridor_splice(&b->high, (struct clock_point[]){ highest, { at + guard, high[3] } }, 2);
-}
-
-/* The lines of the parts, and the corridors about their bends.  h: the hull of the part, if there is but one, or an empty
- * one; it is used up. */
+/* The lines of the parts, and their corridors.  h: the hull of the part, if there is but one, or an empty one; it is used
+ * up. */
 static void make_pieces(struct pair_list *l, const struct fit_part *part, size_t n, struct hull *h, int64_t ref,
                         struct clock_map *map)
 {
@@ -279,8 +260,6 @@ static void make_pieces(struct pair_list *l, const struct fit_part *part, size_t
 		if (hull_quality(h) > SYNC_INCOMPLETE || n == 1) {
 			hull_piece(h, map->pieces == 0 ? ref : p->from, DRIFT_LIMIT_PPM, p);
 			p->rejected = part[i].to - part[i].from - good(l, &part[i]);
-			if (map->pieces > 0)
-				open_corridor(p - 1, p, part[i].at, part[i].guard);
 			map->pieces++;
 		}
 		hull_release(h);
