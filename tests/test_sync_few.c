@@ -134,8 +134,39 @@ static void test_tells(void **state)
 		check(&sender[i]);
 }
 
+/* Of its own VM's keys the host shows few among these, one of which lies, and more of the others. */
+static void test_tells_not(void **state)
+{
+	(void)state;
+	struct error err = ERROR_INIT;
+	struct host_view host = { .begin = 0, .end = 10000 * SECOND };
+	struct guest_view guest = { .begin = 0, .end = 10000000LL * 3000 };
+	struct match m = { 0 };
+	const struct vm_view vm = { .owners = { { 1, 0 } } };
+	for (int64_t i = 0; i < 3000; i++)
+		add(&guest.marks, (uint64_t)i, i * 10000000, i % 2 ? SYNC_A : SYNC_D, 0);
+	mark_list_sort(&guest.marks);
+	mark_list_few(&guest.marks, guest.begin, guest.end, &guest.few);
+	for (int64_t i = 0, n = 0, others = 0; i < 3000; i++) {
+		const bool is_few = has_key(&guest.few, (uint64_t)i);
+		if (is_few ? n++ >= 4 : others++ >= 200)
+			continue;
+		const int64_t late = is_few && n == 3 ? -50000000 : 1000;
+		add(&host.marks, (uint64_t)i, i * 10000000 + (i % 2 ? late : -late), i % 2 ? SYNC_B : SYNC_C, 1);
+	}
+	mark_list_sort(&host.marks);
+	assert_int_equal(match_events(&host, &vm, &guest, &m, &err), 0);
+	assert_false(m.postponed);
+	assert_true(match_agrees(&m));
+	assert_int_equal(m.h.pairs, 204);
+	match_release(&m);
+	release(&guest.marks, &host.marks, &guest.few);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_same_pairs), cmocka_unit_test(test_tells) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_same_pairs), cmocka_unit_test(test_tells), cmocka_unit_test(test_tells_not),
+	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* sync/: what the host saw: windows of guest mode, lives of TIDs, which thread is which vCPU. */
 #include "test.h"
 
+#include "sync/seen/activity.h"
 #include "sync/seen/vm_view.h"
 #include "sync_sim.h"
 
@@ -65,6 +66,36 @@ static void test_windows(void **state)
 	};
 	for (size_t i = 0; i < COUNT(want); i++)
 		assert_int_equal(mode_at(&v, want[i].tid, want[i].at), want[i].mode);
+	host_view_release(&v);
+	trace_free(t);
+}
+
+/* Of what a guest does faster than its host can leave guest mode and come back, the first and the last tell all. */
+static void test_quiet(void **state)
+{
+	(void)state;
+	const struct event ev[] = {
+		make(0, EV_OTHER, 0, 1), make(100, EV_KVM_ENTRY, 0, 11), make(200, EV_KVM_EXIT, 0, 11),
+		make(700, EV_KVM_ENTRY, 0, 11), make(800, EV_KVM_EXIT, 0, 11), make(2000, EV_KVM_ENTRY, 0, 11),
+		make(3000, EV_KVM_EXIT, 0, 11),
+	};
+	static const int64_t at[] = { 100, 300, 400, 600, 1090, 1600, 1700 }, kept[] = { 100, 600, 1090, 1600, 1700 };
+	struct event did[COUNT(at)];
+	struct host_view v;
+	struct activity a;
+	struct error err = ERROR_INIT;
+	struct trace *t;
+	load_view(&v, ev, COUNT(ev), &t);
+	assert_int_equal(v.quiet, 500 - 5 - 1);
+	for (size_t i = 0; i < COUNT(at); i++)
+		did[i] = make(at[i], EV_OTHER, 0, 1);
+	struct trace *guest = trace_from_events("g", ROLE_GUEST, did, COUNT(did), (const char *const[]){ "" }, 1);
+	assert_int_equal(activity_load(&a, guest, 490, NULL, &err), 0);
+	assert_int_equal(a.len, COUNT(kept));
+	for (size_t i = 0; i < COUNT(kept); i++)
+		assert_int_equal(a.cpu[0].ts[i], kept[i]);
+	activity_release(&a);
+	trace_free(guest);
 	host_view_release(&v);
 	trace_free(t);
 }
@@ -361,7 +392,8 @@ static void test_named_twice(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_windows), cmocka_unit_test(test_losses), cmocka_unit_test(test_lives),
+		cmocka_unit_test(test_windows), cmocka_unit_test(test_quiet), cmocka_unit_test(test_losses),
+		cmocka_unit_test(test_lives),
 		cmocka_unit_test(test_lives_and_losses), cmocka_unit_test(test_succession), cmocka_unit_test(test_apart),
 		cmocka_unit_test(test_leader), cmocka_unit_test(test_numbers), cmocka_unit_test(test_named),
 		cmocka_unit_test(test_named_twice),
