@@ -208,12 +208,12 @@ int match_fit(const struct host_view *host, const struct guest_view *guest, stru
 
 /* Pairs that conflict all along need no fit to be told from a clock.  The least that it would say, of how many there are
  * (a list may be a sample): every conflict is a pair against, but for those at which a piece ends that is borne out.
- * part: of all pairs, those in the list; most: the share of conflicts that they may have. */
-static bool postpone(struct match *m, double part, double most)
+ * part: of all pairs, those in the list. */
+static bool postpone(struct match *m, double part)
 {
 	const size_t pairs = m->events.len, conflicts = fit_conflicts(&m->events), ends = pairs / BORNE_OUT;
 	const size_t against = conflicts > ends ? conflicts - ends : 0;
-	if ((double)against < most * (double)pairs || pairs == 0)
+	if ((double)against < CONTRADICTION_MAX * (double)pairs || pairs == 0)
 		return false;
 	m->contradiction = (double)against / (double)pairs;
 	m->h.used = (uint64_t)((double)(pairs - against) / part);
@@ -227,7 +227,7 @@ static bool postpone_few(const struct guest_view *guest, const struct host_view 
 		return false;
 	pairs_match(&guest->few, &host->marks, &m->view.owners, &m->events);
 	part *= (double)guest->few.len / (double)guest->marks.len;
-	return m->events.len >= FEW_PAIRS && postpone(m, part, 1.5 * CONTRADICTION_MAX);
+	return m->events.len >= FEW_PAIRS && postpone(m, part);
 }
 
 int match_events(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
@@ -240,7 +240,7 @@ int match_events(const struct host_view *host, const struct vm_view *vm, const s
 	if (m->postponed)
 		return 0;
 	pair_up(host, vm, guest, m);
-	m->postponed = vm && postpone(m, part, CONTRADICTION_MAX);
+	m->postponed = vm && postpone(m, part);
 	return m->postponed ? 0 : fit_events(host, guest, vm != NULL, m, err);
 }
 
