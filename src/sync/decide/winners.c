@@ -28,9 +28,6 @@ static int by_merit(const void *pa, const void *pb)
 	int sa = percent(credit(a)), sb = percent(credit(b));
 	if (sa != sb)
 		return sa > sb ? -1 : 1;
-	int ca = percent(a->share), cb = percent(b->share);
-	if (ca != cb)
-		return ca > cb ? -1 : 1;
 	if (a->h.used != b->h.used)
 		return a->h.used > b->h.used ? -1 : 1;
 	if (a->proof.inside != b->proof.inside)  /* of what can be judged; the rest is lost, or of another time */
@@ -241,7 +238,7 @@ static void choose(struct sync_work *r, struct match **won)
 static bool events_refuse(const struct match *m, const struct match *events)
 {
 	if (events->guest != m->guest || events->hypervisor != m->hypervisor || events->vm != m->vm ||
-	    events->method == SYNC_CONTAINMENT || containment_possible(&events->proof) < PROVED)
+	    events->method == SYNC_CONTAINMENT)
 		return false;
 	const size_t against = match_refusals(&events->events, &m->h.clock);
 	return (double)against >= CONTRADICTION_MAX * (double)events->events.len && against > 0;
