@@ -7,6 +7,7 @@
 #include "sync/search/fft.h"
 #include "sync/estimate/fit.h"
 #include "sync/estimate/pairing.h"
+#include "sync/estimate/tsc.h"
 #include "sync_sim.h"
 
 /* ---- the Fourier transform against its definition */
@@ -309,12 +310,41 @@ static void test_changing(void **state)
 		check_changing(seed, seed % 2 == 0);
 }
 
+/* ---- TSCs */
+
+/* Both count the same TSC, the guest's from `offset` on, and say so many mHz.  Of 1 s after both began, the host's ns. */
+static bool second_of(uint64_t ours, uint64_t theirs, int64_t *ns)
+{
+	const struct sync_hint hint = { .has_tsc = true, .tsc_offset = -5000, .tsc_ratio = 1 };
+	const struct trace_info host = { .scale = { 1000000, 7000, ours, true } };
+	const struct trace_info guest = { .scale = { 1000000 - 5000, 3000, theirs, true } };
+	struct clock_line line;
+	const bool known = tsc_line(&host, &guest, &hint, &line);
+	*ns = known ? clock_line_at(&line, 3000 + INT64_C(1000000000)) - 7000 : 0;
+	return known;
+}
+
+/* They may disagree by a hundredth, and no more: then one of them is none. */
+static void test_tsc(void **state)
+{
+	(void)state;
+	const uint64_t mhz = UINT64_C(2400000000000);
+	int64_t ns;
+	assert_true(second_of(mhz, mhz, &ns));
+	assert_int_equal(ns, 1000000000);
+	assert_true(second_of(mhz, mhz / 1000 * 1009, &ns));
+	assert_in_range(ns, 1008999999, 1009000001);
+	assert_false(second_of(mhz, mhz / 1000 * 1011, &ns));
+	assert_false(second_of(mhz, mhz / 1000 * 989, &ns));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fft), cmocka_unit_test(test_pairing), cmocka_unit_test(test_pairing_bounded),
 		cmocka_unit_test(test_uid), cmocka_unit_test(test_owners), cmocka_unit_test(test_conflicts),
 		cmocka_unit_test(test_outlier_first), cmocka_unit_test(test_bend), cmocka_unit_test(test_changing),
+		cmocka_unit_test(test_tsc),
 	};
 	return cmocka_run_group_tests_name("sync parts", tests, NULL, NULL);
 }
