@@ -234,14 +234,14 @@ static void choose(struct sync_work *r, struct match **won)
 	}
 }
 
-/* Do synchronization events of that VM, which do not prove a clock, speak against the one that containment found? */
+/* Do synchronization events of that VM, which do not prove a clock, speak against the one that containment found?  One that
+ * does is enough: it may be the only one of its time. */
 static bool events_refuse(const struct match *m, const struct match *events)
 {
 	if (events->guest != m->guest || events->hypervisor != m->hypervisor || events->vm != m->vm ||
 	    events->method == SYNC_CONTAINMENT)
 		return false;
-	const size_t against = match_refusals(&events->events, &m->h.clock);
-	return (double)against >= CONTRADICTION_MAX * (double)events->events.len && against > 0;
+	return match_refusals(&events->events, &m->h.clock) > 0;
 }
 
 /* Fewer than prove another clock speak against this one, but nothing speaks against them from there to the end. */
