@@ -378,19 +378,21 @@ static size_t pairs_before(const struct pair_list *l, int64_t x)
 	return at;
 }
 
-/* By how much the rate of piece i differs from that of the one before. */
-static int64_t turn_to(const struct clock_map *map, size_t i)
+/* By how much the rates of two pieces beside each other differ; one that suits both is no difference where it jumps. */
+static int64_t turn_of(const struct clock_piece *a, const struct clock_piece *b, bool jumps)
 {
-	return i > 0 && i < map->pieces ? llabs(map->piece[i].line.drift - map->piece[i - 1].line.drift) : 0;
+	const bool apart = a->lowest.drift > b->highest.drift || b->lowest.drift > a->highest.drift;
+	return apart || !jumps ? llabs(a->line.drift - b->line.drift) : 0;
 }
 
-/* How the clock bends at the ends of piece i: also where it jumps, for what bends fast may seem to. */
+/* How the clock bends at the ends of piece i. */
 static struct corridor_bend bend_of(const struct pair_list *l, const struct clock_map *map, size_t i)
 {
 	struct corridor_bend b = { .bends = map->pieces > 1 };
 	const bool before = i > 0 && !fit_jumps(map, i), after = i + 1 < map->pieces && !fit_jumps(map, i + 1);
 	const size_t from = before ? i - 1 : i, to = after ? i + 1 : i;
-	const int64_t earlier = turn_to(map, i), later = turn_to(map, i + 1);
+	const int64_t earlier = i > 0 ? turn_of(&map->piece[i - 1], &map->piece[i], !before) : 0;
+	const int64_t later = i + 1 < map->pieces ? turn_of(&map->piece[i], &map->piece[i + 1], !after) : 0;
 	b.turn = earlier > later ? earlier : later;
 	const size_t first = from == 0 ? 0 : pairs_before(l, map->piece[from].from);
 	const size_t end = to + 1 == map->pieces ? l->len : pairs_before(l, map->piece[to + 1].from);
