@@ -274,6 +274,7 @@ const struct pinned pinned[] = {
 	{ "small-step", 6300905 }, { "small-step", 7401260 },
 	{ "hotplug", 7401739 }, { "lost-hotplug", 7401739 }, { "hotplug", 7403089 }, { "hotplug", 7403189 },
 	{ "hotplug", 7401635 }, { "no-guest", 7401792 }, { "back-step", 27 }, { "no-sync", 7403344 },
+	{ "no-sync", 5000008 }, { "any-step", 5000003 },
 	{ "mixed-lost", 7404048 }, { "mixed-lost", 7404045 }, { "mixed-lost", 7404189 }, { "mixed-lost", 7404103 },
 	{ "mixed", 7406032 }, { "mixed-clocks", 9300049 }, { "mixed-clocks", 1000025 }, { "any-step", 9100100 },
 	{ "back-step", 1000092 }, { "back-step", 9100026 }, { "back-step", 9100151 }, { "back-step", 6900196 },
@@ -282,7 +283,8 @@ const struct pinned pinned[] = {
 };
 const size_t test_cases = COUNT(test_case), pinneds = COUNT(pinned);
 
-static const struct pinned told[] = { { "any-step", 4000136 }, { "back-step", 6000011 } };
+static const struct pinned told[] = { { "any-step", 4000136 }, { "back-step", 6000011 }, { "no-sync", 5000008 },
+	{ "any-step", 5000003 } };
 
 bool pinned_told(const char *name, uint64_t seed)
 {
