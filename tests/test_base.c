@@ -14,6 +14,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "base/timefmt.h"
+#include "base/tournament.h"
 
 static void test_escape(void **state)
 {
@@ -313,6 +314,42 @@ static void test_time_exact(void **state)
 	}
 }
 
+/* Streams of random lengths, of few different times: what comes is the earliest of all, of equal ones the first. */
+static void test_tournament(void **state)
+{
+	(void)state;
+	enum { STREAMS = 9, STEPS = 20 };
+	srand(7);
+	for (size_t n = 0; n <= STREAMS; n++) {
+		for (int round = 0; round < 50; round++) {
+			struct contender next[STREAMS];
+			int left[STREAMS], steps = 0;
+			for (size_t i = 0; i < n; i++) {
+				left[i] = rand() % STEPS;
+				steps += left[i];
+				next[i] = left[i] ? (struct contender){ rand() % 8, i } : (struct contender){ INT64_MAX, i | TOURNAMENT_OVER };
+			}
+			struct tournament m;
+			tournament_open(&m, next, n);
+			for (; m.len; steps--) {
+				size_t first = n;
+				for (size_t i = 0; i < n; i++)
+					if (left[i] && (first == n || next[i].t < next[first].t))
+						first = i;
+				assert_int_equal(m.first.who, first);
+				assert_true(m.first.t == next[first].t);
+				next[first].t = rand() % 16 && next[first].t < INT64_MAX ? next[first].t + rand() % 4 : INT64_MAX;
+				if (--left[first])
+					tournament_next(&m, next[first].t);
+				else
+					tournament_leave(&m);
+			}
+			assert_int_equal(steps, 0);
+			tournament_close(&m);
+		}
+	}
+}
+
 int main(void)
 {
 	setlocale(LC_ALL, "C.UTF-8");
@@ -322,7 +359,7 @@ int main(void)
 		cmocka_unit_test(test_units), cmocka_unit_test(test_time_precision),
 		cmocka_unit_test(test_time_of_day_round_trip), cmocka_unit_test(test_map), cmocka_unit_test(test_strtab),
 		cmocka_unit_test(test_notes), cmocka_unit_test(test_error_chain), cmocka_unit_test(test_states_have_names),
-		cmocka_unit_test(test_time_exact),
+		cmocka_unit_test(test_time_exact), cmocka_unit_test(test_tournament),
 	};
 	return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }

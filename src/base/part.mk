@@ -27,6 +27,7 @@ src_libbase_a_SOURCES = \
 	src/base/suggest.c src/base/suggest.h \
 	src/base/text.c src/base/text.h \
 	src/base/timefmt.c src/base/timefmt.h \
+	src/base/tournament.h \
 	src/base/yaml_file.c src/base/yaml_file.h \
 	src/base/yaml_out.c src/base/yaml_out.h
 

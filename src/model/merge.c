@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/tournament.h"
 #include "model/cover.h"
 
 enum { BATCH = 1024 };  /* steps: 90 KiB, some 30 us of work */
@@ -24,32 +25,13 @@ struct merge_stream {
 
 struct streams {
 	struct merge_stream *stream;
-	struct merge_stream **heap;     /* those that are not over, the earliest first */
-	size_t n, len;
-	int64_t rival;                  /* ns: the first one stays the first before that */
+	size_t n;
+	struct tournament order;        /* of those that are not over */
 };
 
 static int64_t host_time(const struct merge_stream *s, int64_t t)
 {
 	return s->clock ? clock_map_at(s->clock, t) : t;
-}
-
-static bool before(const struct merge_stream *a, const struct merge_stream *b)
-{
-	return a->t != b->t ? a->t < b->t : a < b;
-}
-
-static void sift_down(struct streams *m, size_t at)
-{
-	struct merge_stream *moved = m->heap[at];
-	for (size_t child; (child = 2 * at + 1) < m->len; at = child) {
-		if (child + 1 < m->len && before(m->heap[child + 1], m->heap[child]))
-			child++;
-		if (!before(m->heap[child], moved))
-			break;
-		m->heap[at] = m->heap[child];
-	}
-	m->heap[at] = moved;
 }
 
 /* What the model has no use for is not read, unless events were lost: then any event proves who is current. */
@@ -71,7 +53,6 @@ static int open_stream(struct streams *m, uint32_t machine, const struct trace *
 	s->end = host_time(s, info->end);
 	if (s->end < s->t)
 		s->end = s->t;
-	m->heap[m->len++] = s;
 	m->n++;
 	return cover_open(&s->cover, trace, clock, kinds_for(trace, clock), err);
 }
@@ -108,8 +89,8 @@ static int fill(void *arg, void *to, struct error *err)
 {
 	struct streams *m = arg;
 	struct merge_batch *batch = to;
-	for (batch->len = 0; m->len && batch->len < BATCH; batch->len++) {
-		struct merge_stream *s = m->heap[0];
+	for (batch->len = 0; m->order.len && batch->len < BATCH; batch->len++) {
+		struct merge_stream *s = &m->stream[m->order.first.who];
 		struct merge_step *step = &batch->step[batch->len];
 		step->t = s->t;
 		step->machine = s->machine;
@@ -121,29 +102,26 @@ static int fill(void *arg, void *to, struct error *err)
 		int more = advance(s, err);
 		if (more < 0)
 			return -1;
-		if (more && s->t < m->rival)
-			continue;
-		if (!more)
-			m->heap[0] = m->heap[--m->len];
-		if (m->len)
-			sift_down(m, 0);
-		m->rival = m->len > 1 ? m->heap[1]->t : INT64_MAX;
-		if (m->len > 2 && m->heap[2]->t < m->rival)
-			m->rival = m->heap[2]->t;
+		if (more)
+			tournament_next(&m->order, s->t);
+		else
+			tournament_leave(&m->order);
 	}
-	return m->len > 0;
+	return m->order.len > 0;
 }
 
 static int open_streams(struct streams *m, const struct trace *const *trace, const struct clock_map *const *clock,
                         size_t n, struct error *err)
 {
-	*m = (struct streams){ .stream = mem_new(n, sizeof *m->stream), .heap = mem_new(n, sizeof *m->heap),
-	                        .rival = INT64_MIN };
+	*m = (struct streams){ .stream = mem_new(n, sizeof *m->stream) };
 	for (size_t i = 0; i < n; i++)
 		if (trace[i] && open_stream(m, (uint32_t)i, trace[i], clock[i], err) < 0)
 			return -1;
-	for (size_t i = m->len / 2; i-- > 0; )
-		sift_down(m, i);
+	struct contender *next = mem_new(n, sizeof *next);
+	for (size_t i = 0; i < m->n; i++)
+		next[i] = (struct contender){ m->stream[i].t, i };
+	tournament_open(&m->order, next, m->n);
+	free(next);
 	return 0;
 }
 
@@ -184,7 +162,7 @@ void merge_close(struct merge *m)
 	for (size_t i = 0; i < m->streams->n; i++)
 		cover_close(&m->streams->stream[i].cover);
 	free(m->streams->stream);
-	free(m->streams->heap);
+	tournament_close(&m->streams->order);
 	free(m->streams);
 	*m = (struct merge){ .streams = NULL };
 }

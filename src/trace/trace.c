@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/tournament.h"
 #include "trace/twice.h"
 
 #define KIND_NAME(code, name, args) [code] = name,
@@ -49,10 +50,9 @@ const char *trace_string(const struct trace *t, int64_t id)
 	return id < 0 || id > UINT32_MAX ? "" : strtab_get(&t->names.tab, (uint32_t)id);
 }
 
-/* ---- cursors: a heap of stream readers, the earliest event on top; equal times go by the stream's number */
+/* ---- cursors: a tournament of stream readers; equal times go by the stream's number */
 
 struct merged {
-	int64_t ts;              /* of */
 	const struct event *ev;  /* the next one that the cursor wants: the reader's */
 	struct reader reader;
 };
@@ -61,34 +61,11 @@ struct trace_cursor {
 	const struct trace *trace;
 	int cpu;
 	bool picks;              /* some of what its readers give is left out */
-	bool given;              /* the caller has that on top */
+	bool given;              /* the caller has the first one's */
 	struct merged *source;
-	struct merged **heap;
-	size_t sources, len;
-	int64_t rival;           /* the top stays on top before that */
+	size_t sources;
+	struct tournament order;
 };
-
-static bool earlier(const struct merged *a, const struct merged *b)
-{
-	return a->ts != b->ts ? a->ts < b->ts : a < b;
-}
-
-static void sift_down(struct trace_cursor *c, size_t i)
-{
-	struct merged *moving = c->heap[i];
-	for (;;) {
-		size_t child = 2 * i + 1;
-		if (child >= c->len)
-			break;
-		if (child + 1 < c->len && earlier(c->heap[child + 1], c->heap[child]))
-			child++;
-		if (!earlier(c->heap[child], moving))
-			break;
-		c->heap[i] = c->heap[child];
-		i = child;
-	}
-	c->heap[i] = moving;
-}
 
 static bool leaves_out(const struct trace_cursor *c, const struct event *ev)
 {
@@ -102,8 +79,6 @@ static inline int advance(struct trace_cursor *c, struct merged *s, struct error
 	do {
 		more = reader_next(&s->reader, &s->ev, err);
 	} while (more > 0 && c->picks && leaves_out(c, s->ev));
-	if (more > 0)
-		s->ts = s->ev->ts;
 	return more;
 }
 
@@ -119,12 +94,11 @@ static struct trace_cursor *open_cursor(const struct trace *t, event_kinds kinds
 	c->trace = t;
 	c->cpu = cpu;
 	c->picks = cpu >= 0 || t->twices > 0;
-	c->rival = INT64_MIN;
 	size_t n = 0;
 	for (size_t i = 0; i < t->streams; i++)
 		n += may_hold(&t->stream[i], kinds, cpu);
 	c->source = mem_new(n + 1, sizeof *c->source);
-	c->heap = mem_new(n + 1, sizeof *c->heap);
+	struct contender *next = mem_new(n, sizeof *next);
 	for (size_t i = 0; i < t->streams; i++) {
 		if (!may_hold(&t->stream[i], kinds, cpu))
 			continue;
@@ -134,14 +108,15 @@ static struct trace_cursor *open_cursor(const struct trace *t, event_kinds kinds
 		s->reader.bare = bare;
 		int more = advance(c, s, err);
 		if (more < 0) {
+			free(next);
 			trace_cursor_close(c);
 			return NULL;
 		}
-		if (more)
-			c->heap[c->len++] = s;
+		const size_t who = c->sources - 1;
+		next[who] = more ? (struct contender){ s->ev->ts, who } : (struct contender){ INT64_MAX, who | TOURNAMENT_OVER };
 	}
-	for (size_t i = c->len / 2; i-- > 0;)
-		sift_down(c, i);
+	tournament_open(&c->order, next, c->sources);
+	free(next);
 	return c;
 }
 
@@ -156,32 +131,22 @@ struct trace_cursor *trace_cursor_open_times(const struct trace *t, event_kinds 
 	return open_cursor(t, kinds, true, cpu, part, parts, err);
 }
 
-/* Behind the event on top. */
-static int pass(struct trace_cursor *c, struct error *err)
-{
-	const int more = advance(c, c->heap[0], err);
-	if (more < 0)
-		return -1;
-	if (more && c->heap[0]->ts < c->rival)
-		return 0;
-	if (!more)
-		c->heap[0] = c->heap[--c->len];
-	if (c->len > 1)
-		sift_down(c, 0);
-	c->rival = c->len > 1 ? c->heap[1]->ts : INT64_MAX;
-	if (c->len > 2 && c->heap[2]->ts < c->rival)
-		c->rival = c->heap[2]->ts;
-	return 0;
-}
-
 int trace_cursor_borrow(struct trace_cursor *c, const struct event **ev, struct error *err)
 {
-	if (c->given && pass(c, err))
-		return -1;
-	c->given = c->len > 0;
+	if (c->given) {
+		struct merged *s = &c->source[c->order.first.who];
+		const int more = advance(c, s, err);
+		if (more < 0)
+			return -1;
+		if (more)
+			tournament_next(&c->order, s->ev->ts);
+		else
+			tournament_leave(&c->order);
+	}
+	c->given = c->order.len > 0;
 	if (!c->given)
 		return 0;
-	*ev = c->heap[0]->ev;
+	*ev = c->source[c->order.first.who].ev;
 	return 1;
 }
 
@@ -201,7 +166,7 @@ void trace_cursor_close(struct trace_cursor *c)
 	for (size_t i = 0; i < c->sources; i++)
 		reader_close(&c->source[i].reader);
 	free(c->source);
-	free(c->heap);
+	tournament_close(&c->order);
 	free(c);
 }
 

@@ -1,0 +1,101 @@
+/* Which of several streams, each in order of time, comes next: a tournament.  Every match keeps who lost it, so a stream
+ * that goes on meets those on its way up alone, and its number tells which these are: the processor has nothing to guess.
+ * Equal times go by the stream's number.  One step: O(log n), or O(1) while the first one stays the first. */
+#ifndef STEALSCOPE_BASE_TOURNAMENT_H
+#define STEALSCOPE_BASE_TOURNAMENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/int128.h"
+#include "base/mem.h"
+
+struct contender {
+	int64_t t;
+	uint64_t who;      /* of the stream; with TOURNAMENT_OVER it comes after all that go on */
+};
+
+#define TOURNAMENT_OVER (UINT64_C(1) << 32)
+
+struct tournament {
+	struct contender first;
+	int64_t rival;     /* the first one stays the first before that */
+	size_t width;      /* a power of 2, at least as many as there are streams */
+	size_t len;        /* that are not over */
+	struct contender *match;  /* [1, width): who lost there; of those who won 2 i and 2 i + 1, the final is 1 */
+};
+
+static inline bool tournament_before(struct contender a, struct contender b)
+{
+	return ((int128)a.t << 64 | a.who) < ((int128)b.t << 64 | b.who);
+}
+
+/* Without a branch: who wins is as good as chance. */
+static inline void tournament_swap(struct contender *a, struct contender *b, bool really)
+{
+	const uint64_t all = 0 - (uint64_t)really, t = ((uint64_t)a->t ^ (uint64_t)b->t) & all, who = (a->who ^ b->who) & all;
+	a->t = (int64_t)((uint64_t)a->t ^ t);
+	b->t = (int64_t)((uint64_t)b->t ^ t);
+	a->who ^= who;
+	b->who ^= who;
+}
+
+/* From its place up, whoever loses stays. */
+static inline void tournament_play(struct tournament *m, struct contender c)
+{
+	for (size_t i = (m->width + (uint32_t)c.who) / 2; i > 0; i /= 2) {
+		struct contender other = m->match[i];
+		tournament_swap(&other, &c, tournament_before(other, c));
+		m->match[i] = other;
+	}
+	m->first = c;
+	m->rival = INT64_MAX;
+	for (size_t i = (m->width + (uint32_t)c.who) / 2; i > 0; i /= 2)
+		m->rival = m->match[i].t < m->rival ? m->match[i].t : m->rival;
+}
+
+/* Who of n comes first; next[i] is of who = i. */
+static inline void tournament_open(struct tournament *m, const struct contender *next, size_t n)
+{
+	*m = (struct tournament){ .width = 1 };
+	while (m->width < n)
+		m->width *= 2;
+	struct contender *won = mem_new(2 * m->width, sizeof *won);
+	m->match = mem_new(m->width, sizeof *m->match);
+	for (size_t i = 0; i < m->width; i++) {
+		won[m->width + i] = i < n ? next[i] : (struct contender){ INT64_MAX, i | TOURNAMENT_OVER };
+		m->len += !(won[m->width + i].who & TOURNAMENT_OVER);
+	}
+	for (size_t i = m->width; i-- > 1;) {
+		const bool left = tournament_before(won[2 * i], won[2 * i + 1]);
+		won[i] = won[2 * i + !left];
+		m->match[i] = won[2 * i + left];
+	}
+	m->first = won[1];
+	m->rival = INT64_MIN;
+	free(won);
+}
+
+/* The first one's next time is t; or it is over. */
+static inline void tournament_next(struct tournament *m, int64_t t)
+{
+	if (t < m->rival)
+		m->first.t = t;
+	else
+		tournament_play(m, (struct contender){ t, m->first.who });
+}
+
+static inline void tournament_leave(struct tournament *m)
+{
+	m->len--;
+	tournament_play(m, (struct contender){ INT64_MAX, m->first.who | TOURNAMENT_OVER });
+}
+
+static inline void tournament_close(struct tournament *m)
+{
+	free(m->match);
+	m->match = NULL;
+}
+
+#endif
