@@ -109,7 +109,7 @@ struct need {
 	struct guest_view *guest;
 	const struct vm_view *vm;
 	struct hypothesis alone;
-	const struct pair_list *walked;
+	struct narrowed *with;
 };
 
 static int load_activity(void *arg, struct error *err)
@@ -124,10 +124,8 @@ static int narrow_alone(void *arg, struct error *err)
 	struct need *n = arg;
 	const struct seen seen = { n->host, n->vm, &n->guest->activity };
 	(void)err;
-	struct narrowed with;
-	hypothesis_narrow(&n->alone, &seen, NULL, n->walked, &with);
-	fit_open(&with.fitted, &n->alone.clock);
-	narrowed_release(&with);
+	hypothesis_narrow(&n->alone, &seen, NULL, n->with);
+	fit_open(&n->with->fitted, &n->alone.clock);
 	return 0;
 }
 
@@ -369,16 +367,17 @@ int match_both(const struct host_view *host, struct guest_view *guest, struct ma
 	if (jumps_place(&seen, &m->events, &m->h.clock) && prove(host, guest, m, NULL, err) != 0)
 		return -1;
 	hypothesis_copy(&both, &m->h);
-	struct narrowed with;
-	hypothesis_narrow(&both, &seen, &m->events, NULL, &with);
+	struct narrowed with = { 0 };
+	hypothesis_narrow(&both, &seen, &m->events, &with);
 	const bool jumps = jumps_place(&seen, &m->events, &both.clock);
-	const bool is_known = !jumps && with.walked.len > 0;
-	struct need need = { .host = host, .guest = guest, .vm = &m->view, .walked = is_known ? &with.walked : NULL };
+	struct need need = { .host = host, .guest = guest, .vm = &m->view, .with = &with };
 	hypothesis_copy(&need.alone, &both);
-	if (jumps)
+	if (jumps) {
 		hypothesis_open(&both.clock, &seen, &m->events);
-	else
+		with.walked.len = 0;
+	} else {
 		fit_open(&with.fitted, &both.clock);
+	}
 	struct match old = *m;
 	m->h = both;
 	int status = prove(host, guest, m, &(struct beside){ narrow_alone, &need }, err);

@@ -82,7 +82,9 @@ void hypothesis_count(struct hypothesis *h, const struct seen *seen)
 
 void hypothesis_test(struct hypothesis *h, const struct seen *seen)
 {
-	hypothesis_narrow(h, seen, NULL, NULL, NULL);
+	struct narrowed unused = { 0 };
+	hypothesis_narrow(h, seen, NULL, &unused);
+	narrowed_release(&unused);
 	hypothesis_count(h, seen);
 }
 

@@ -39,10 +39,9 @@ void hypothesis_release(struct hypothesis *h);
 struct narrowed { struct pair_list fitted, walked; };
 void narrowed_release(struct narrowed *n);
 
-/* Narrows the clock in place.  extra: pairs to use besides, or NULL.  known: what the events make under the clock that it
- * begins with, when an earlier one has walked them and *h is its copy, or NULL.  out: or NULL. */
-void hypothesis_narrow(struct hypothesis *h, const struct seen *seen, const struct pair_list *extra,
-                       const struct pair_list *known, struct narrowed *out);
+/* Narrows the clock in place.  extra: pairs to use besides, or NULL.  In *n may be what another one left: its room is used
+ * again, and what it walked is not walked again; so that has to be of the clock that *h begins with, or have no pairs. */
+void hypothesis_narrow(struct hypothesis *h, const struct seen *seen, const struct pair_list *extra, struct narrowed *n);
 /* When all is decided: opens the corridor to what the pairs allow for a short time each that the events make under that
  * clock; see fit_open(), which does for a clock that is still the one that hypothesis_narrow() gave. */
 void hypothesis_open(struct clock_map *clock, const struct seen *seen, const struct pair_list *extra);

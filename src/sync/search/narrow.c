@@ -157,12 +157,14 @@ static bool same_clock(const struct clock_map *a, const struct clock_map *b)
 	return same;
 }
 
-static struct pair_list copy_of(const struct pair_list *l)
+/* Into the room of another list. */
+static void copy_pairs(struct pair_list *to, const struct pair_list *from)
 {
-	struct pair_list copy = { .pair = mem_resize(NULL, l->len, sizeof *l->pair), .len = l->len, .cap = l->len };
-	if (l->len > 0)
-		memcpy(copy.pair, l->pair, l->len * sizeof *l->pair);
-	return copy;
+	if (to->cap < from->len)
+		to->pair = mem_resize(to->pair, to->cap = from->len, sizeof *to->pair);
+	if (from->len > 0)
+		memcpy(to->pair, from->pair, from->len * sizeof *to->pair);
+	*to = (struct pair_list){ .pair = to->pair, .len = from->len, .cap = to->cap };
 }
 
 static void swap_clocks(struct clock_map *a, struct clock_map *b)
@@ -178,46 +180,37 @@ void narrowed_release(struct narrowed *n)
 	pairs_release(&n->fitted);
 }
 
-void hypothesis_narrow(struct hypothesis *h, const struct seen *seen, const struct pair_list *extra,
-                       const struct pair_list *known, struct narrowed *out)
+void hypothesis_narrow(struct hypothesis *h, const struct seen *seen, const struct pair_list *extra, struct narrowed *n)
 {
 	uint64_t before = 0;
-	struct narrowed last = { 0 };
 	bool stays = false;
 	for (int round = 0; round < ROUNDS && !stays; round++) {
-		struct round r = { .seen = seen, .clock = &h->clock, .out = h };
 		struct clock_map next;
-		if (round == 0 && known)
-			r.pairs = copy_of(known);
-		else
+		if (round > 0 || n->walked.len == 0) {
+			struct round r = { .seen = seen, .clock = &h->clock, .out = h,
+				.pairs = { .pair = n->walked.pair, .cap = n->walked.cap } };
 			walk(&r);
-		const uint64_t now = hash_of(&r.pairs);
-		pairs_release(&last.walked);
-		last.walked = out ? copy_of(&r.pairs) : (struct pair_list){ 0 };
+			n->walked = r.pairs;
+		}
+		const uint64_t now = hash_of(&n->walked);
 		if (round > 0 && now == before) {  /* and so would be the clock */
-			pairs_release(&r.pairs);
 			stays = true;
 			break;
 		}
 		before = now;
-		pairs_release(&last.fitted);
-		last.fitted = r.pairs;
-		complete(&last.fitted, extra);
-		fit_pairs(&last.fitted, seen->act->begin, &next);
+		copy_pairs(&n->fitted, &n->walked);
+		complete(&n->fitted, extra);
+		fit_pairs(&n->fitted, seen->act->begin, &next);
 		stays = next.pieces == 0 || same_clock(&h->clock, &next);
 		if (next.pieces > 0)
 			swap_clocks(&h->clock, &next);
 		clock_map_release(&next);
 	}
 	if (!stays)
-		pairs_release(&last.walked);  /* they are those of an earlier clock */
+		n->walked.len = 0;  /* they are those of an earlier clock */
 	h->used = 0;
-	for (size_t i = 0; i < last.fitted.len; i++)
-		h->used += !last.fitted.pair[i].rejected;
-	if (out)
-		*out = last;
-	else
-		narrowed_release(&last);
+	for (size_t i = 0; i < n->fitted.len; i++)
+		h->used += !n->fitted.pair[i].rejected;
 }
 
 void hypothesis_open(struct clock_map *clock, const struct seen *seen, const struct pair_list *extra)
