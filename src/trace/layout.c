@@ -142,7 +142,7 @@ bool layout_match(const char *pattern, const char *text, int64_t value[2])
 	};
 	value[0] = value[1] = EVENT_ABSENT;
 	while (*pattern) {
-		size_t h = 0;
+		size_t h = *pattern == '{' ? 0 : 3;
 		while (h < 3 && strncmp(pattern, holes[h].text, holes[h].len) != 0)
 			h++;
 		if (h == 3) {

@@ -142,16 +142,19 @@ static void match_kind(const struct mark_list *guest, enum sync_end guest_end, c
 {
 	const bool net = guest_end == SYNC_NET_SEND || guest_end == SYNC_NET_RECEIVE;
 	const unsigned sparse = guest->sparse > host->sparse ? guest->sparse : host->sparse;
-	struct mark_view g = view_of(guest, sparse, guest_end, 0), h[OWNERS] = { view_of(host, sparse, host_end, 0) };
+	const uint16_t owner[OWNERS] = { 0, vm && !net ? vm->of[0] : 0, vm && !net ? vm->of[1] : 0 };
+	struct mark_view g = view_of(guest, sparse, guest_end, 0), h[OWNERS];
 	struct mark_room room = { NULL, 0 };
-	size_t owners = 1, ends = count(&g) + count(&h[0]);
+	size_t owners = 0, ends = count(&g);
 	const size_t before = out->len;
-	for (int i = 0; vm && !net && i < 2; i++)
-		if (vm->of[i] > 0) {
-			h[owners] = view_of(host, sparse, host_end, vm->of[i]);
-			ends += count(&h[owners++]);
-		}
-	while (g.from < g.to) {
+	for (size_t i = 0; i < OWNERS; i++) {
+		if (i > 0 && owner[i] == 0)
+			continue;
+		h[owners] = view_of(host, sparse, host_end, owner[i]);
+		ends += count(&h[owners]);
+		owners += h[owners].from < h[owners].to;
+	}
+	while (owners > 0 && g.from < g.to) {
 		const uint64_t key = guest->mark[g.from].key;
 		const struct mark_run gs = take_run(&g, key);
 		struct mark_run hs = { NULL, 0 };

@@ -68,7 +68,7 @@ struct ctf_worker *ctf_worker_new(const struct ctf_classes *c, struct meaning *m
 	w->classes = c;
 	w->fd = -1;
 	w->window_size = WINDOW;
-	w->window = mem_new(w->window_size, 1);
+	w->window = mem_resize(NULL, w->window_size, 1);
 	name_cache_init(&w->names, meaning->names);
 	return w;
 }

@@ -21,7 +21,7 @@ static void skip_blank(struct parser *p)
 {
 	while (p->at < p->end) {
 		const size_t left = (size_t)(p->end - p->at);
-		if (memchr(" \t\r\n", *p->at, 4)) {
+		if (*p->at == ' ' || *p->at == '\t' || *p->at == '\r' || *p->at == '\n') {
 			p->at++;
 		} else if (left >= 2 && p->at[0] == '/' && p->at[1] == '/') {
 			const char *line = memchr(p->at, '\n', left);
