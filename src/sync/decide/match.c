@@ -169,8 +169,9 @@ static double contradiction_of(const struct match *m)
 	return (double)against / (double)m->events.len;
 }
 
-static int fit_events(const struct host_view *host, const struct guest_view *guest, bool is_vm, struct match *m,
-                      struct error *err)
+/* doubtful: is it one of many VMs?  Then of one that its pairs refuse, that is all there is to know for now. */
+static int fit_events(const struct host_view *host, const struct guest_view *guest, bool is_vm, bool doubtful,
+                      struct match *m, struct error *err)
 {
 	struct pair_list *pairs = &m->events;
 	fit_pairs(pairs, guest->begin, &m->h.clock);
@@ -182,6 +183,12 @@ static int fit_events(const struct host_view *host, const struct guest_view *gue
 		m->h.used += !pairs->pair[i].rejected;
 	if (pairs->len > 0 && m->h.clock.pieces > 0)
 		m->contradiction = contradiction_of(m);
+	m->postponed = doubtful && m->h.clock.pieces > 0 && !match_agrees(m);
+	if (m->postponed) {
+		m->h.used = m->h.pairs - (pairs->len - m->h.used);
+		clock_map_release(&m->h.clock);
+		return 0;
+	}
 	if (is_vm)
 		number_by_pairs(&m->view, pairs);
 	fit_open(pairs, &m->h.clock);
@@ -199,9 +206,8 @@ static void pair_up(const struct host_view *host, const struct vm_view *vm, cons
 int match_fit(const struct host_view *host, const struct guest_view *guest, struct match *m, struct error *err)
 {
 	pair_up(host, &m->view, guest, m);
-	m->postponed = false;
 	m->contradiction = 0;
-	return fit_events(host, guest, true, m, err);
+	return fit_events(host, guest, true, false, m, err);
 }
 
 /* Pairs that conflict all along need no fit to be told from a clock.  The least that it would say, of how many there are
@@ -239,7 +245,7 @@ int match_events(const struct host_view *host, const struct vm_view *vm, const s
 		return 0;
 	pair_up(host, vm, guest, m);
 	m->postponed = vm && postpone(m, part);
-	return m->postponed ? 0 : fit_events(host, guest, vm != NULL, m, err);
+	return m->postponed ? 0 : fit_events(host, guest, vm != NULL, vm != NULL, m, err);
 }
 
 int match_prove_first(const struct host_view *host, struct guest_view *guest, struct match *m, struct error *err)

@@ -41,7 +41,7 @@ struct match {
 	int64_t band_events, band_containment;
 	double contradiction;     /* share of the pairs by events that contradict the others, 0..1 and more: a change of the
 	                             clock that few pairs bear out counts for as many as it takes to see it */
-	bool postponed;           /* so many of its pairs conflict that they cannot agree: see match_fit() */
+	bool postponed;           /* its pairs do not agree, and mostly some other VM's do: see match_fit() */
 	struct containment proof;
 	double share;             /* of containment, -1 = not computable */
 };

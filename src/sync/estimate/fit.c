@@ -282,13 +282,22 @@ static bool contradicts(const struct pair *p, const struct clock_line *line)
 	return !p->rejected && (p->side == HULL_UPPER ? off < 0 : off > 0);
 }
 
+static size_t pairs_before(const struct pair_list *l, int64_t x)
+{
+	size_t at;
+	BISECT(at, l->len, l->pair[at].x < x);
+	return at;
+}
+
 void fit_jump_limits(const struct pair_list *l, struct clock_map *clock, size_t i, int64_t begin, int64_t end)
 {
 	struct clock_piece *p = &clock->piece[i];
 	p->unsure_from = (i == 1 ? begin : p[-1].from) + 1;
 	p->unsure_to = i + 1 == clock->pieces ? end : p[1].from;
-	for (size_t k = 0; k < l->len; k++) {
+	for (size_t k = pairs_before(l, p->unsure_from); k < l->len; k++) {
 		int64_t x = l->pair[k].x;
+		if (x >= p->from && x >= p->unsure_to)
+			break;
 		if (x >= p->unsure_from && x < p->from && contradicts(&l->pair[k], &p->line))
 			p->unsure_from = x + 1;
 		if (x < p->unsure_to && x >= p->from && contradicts(&l->pair[k], &p[-1].line))
@@ -369,13 +378,6 @@ void fit_pairs(struct pair_list *l, int64_t ref, struct clock_map *map)
 		clock_map_release(map);
 		fit_once(l, ref, map);
 	}
-}
-
-static size_t pairs_before(const struct pair_list *l, int64_t x)
-{
-	size_t at;
-	BISECT(at, l->len, l->pair[at].x < x);
-	return at;
 }
 
 /* By how much the rates of two pieces beside each other differ; one that suits both is no difference where it jumps. */
