@@ -9,7 +9,8 @@
 #include "base/mem.h"
 
 #define MAGIC 0xC1FC1FC1U
-#define HEAD_LONGEST 4096  /* bytes of a packet in which its header and context are */
+#define HEAD_USUAL 256     /* bytes of a packet in which its header and context are, nearly always */
+#define HEAD_LONGEST 4096  /* ... and at most */
 
 struct stream_scan {
 	const struct ctf_classes *c;
@@ -62,13 +63,9 @@ static int check_packet(struct stream_scan *s, uint64_t at)
 	return 0;
 }
 
-/* The packet that begins at byte `at` of the file: 0, -1 or 1. */
-static int read_packet(struct stream_scan *s, uint64_t at)
+/* What the first n bytes of a packet tell: 0 or 1. */
+static int read_head(struct stream_scan *s, const unsigned char *head, size_t n, uint64_t at)
 {
-	unsigned char head[HEAD_LONGEST];
-	const ssize_t n = pread(s->fd, head, sizeof head, (off_t)at);
-	if (n < 0)
-		return -1;
 	struct ctf_machine m = { .packet = head, .end = 8 * (uint64_t)n, .value = s->value };
 	if (ctf_run(&s->c->packet_header, &m) != CTF_RUN_DONE)
 		return refuse(s, "a packet whose header cannot be read");
@@ -83,6 +80,21 @@ static int read_packet(struct stream_scan *s, uint64_t at)
 	if (s->packet.content < m.at)
 		return refuse(s, "a packet that ends within its header");
 	return check_packet(s, at);
+}
+
+/* The packet that begins at byte `at` of the file: 0, -1 or 1. */
+static int read_packet(struct stream_scan *s, uint64_t at)
+{
+	unsigned char head[HEAD_LONGEST];
+	ssize_t n = pread(s->fd, head, HEAD_USUAL, (off_t)at);
+	int status = n < 0 ? -1 : read_head(s, head, (size_t)n, at);
+	if (status > 0 && n == HEAD_USUAL) {
+		n = pread(s->fd, head, sizeof head, (off_t)at);
+		status = n < 0 ? -1 : read_head(s, head, (size_t)n, at);
+	}
+	if (status == 0)
+		s->why = NULL;
+	return status;
 }
 
 static struct ctf_flow *flow_of(struct ctf_streams *all, const struct stream_scan *s)
