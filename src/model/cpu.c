@@ -115,7 +115,7 @@ bool cpu_is_stopped(const struct machine *mc, uint32_t number)
 	const struct thread *th = mc->cpu[number].current;
 	char stopper[24];
 	snprintf(stopper, sizeof stopper, "migration/%" PRIu32, number);
-	return th && strcmp(mc->names.get(mc->names.of, th->comm), stopper) == 0;
+	return th && th->vcpu == NONE && !th->mirror && strcmp(mc->names.get(mc->names.of, th->comm), stopper) == 0;
 }
 
 void cpu_was_offline(struct machine *mc, uint32_t number)

@@ -108,6 +108,7 @@ void known_resume(struct machine *mc, uint32_t number)
 	struct event entry[NEST_DEEP];
 	struct cpu *c = &mc->cpu[number];
 	c->resumes = false;
+	c->last = mc->model->sink.now - 1;
 	if (!mc->start)
 		return;
 	size_t n = handlers_of(&mc->start->handlers, number, c->gap, &c->handler, entry);

@@ -212,7 +212,7 @@ struct cpu *cpu_meet(struct machine *mc, uint32_t number);  /* its first event, 
 void cpu_enter(struct machine *mc, uint32_t number, struct thread *th, enum vcpu_mode mode);  /* NULL: idle */
 void cpu_unknown(struct machine *mc, uint32_t number);
 struct thread *cpu_leave(struct machine *mc, uint32_t number);  /* who was current is so no longer */
-bool cpu_is_stopped(const struct machine *mc, uint32_t number);  /* by its stopper, which is current there */
+bool cpu_is_stopped(const struct machine *mc, uint32_t number);  /* its stopper, a thread of the kernel, is current */
 void cpu_was_offline(struct machine *mc, uint32_t number);  /* since its last event */
 bool cpu_is_open(const struct machine *mc, int64_t number);  /* whoever is runnable there may be current */
 uint32_t cpu_attribute(struct machine *mc, uint32_t number, enum cpu_attr what);  /* declared if need be */
