@@ -278,6 +278,29 @@ static void check_host_offline(int64_t comm, bool back, bool was_offline)
 	teardown();
 }
 
+/* Where no wakeup is told, nothing but how it ran until then is known of the stopper's sleep. */
+static void test_untold_offline(void **state)
+{
+	(void)state;
+	setup_full(true, true, false, false);
+	model->machine[0]->tells_wakes = false;
+	sw(0, 20, 0, 0, RUN_RUNNABLE, 7);
+	struct event ev = event(30, EV_SWITCH, 1, 0);
+	ev.sw.prev_tid = 0;
+	ev.sw.prev_state = RUN_RUNNABLE;
+	ev.sw.next_tid = 19;
+	ev.sw.next_comm = STOPPER1;
+	feed(0, ev);
+	simple(0, 50, EV_TIMER_ENTRY, 1, 0);
+	simple(0, 60, EV_TIMER_EXIT, 1, 0);
+	sw(0, 1010, 1, 0, RUN_RUNNABLE, 19);
+	expect("/Host/Threads/19/Status", 30, THREAD_RUNNING);
+	expect("/Host/Threads/19/Status", 31, THREAD_UNKNOWN);
+	expect("/Host/Threads/19/Status", 1009, THREAD_UNKNOWN);
+	expect("/Host/Threads/19/Status", 1010, THREAD_RUNNING);
+	teardown();
+}
+
 static void test_host_offline(void **state)
 {
 	(void)state;
@@ -292,7 +315,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names), cmocka_unit_test(test_exit), cmocka_unit_test(test_exit_unseen),
 		cmocka_unit_test(test_kernel_addresses), cmocka_unit_test(test_inside), cmocka_unit_test(test_polling),
-		cmocka_unit_test(test_offline), cmocka_unit_test(test_host_offline),
+		cmocka_unit_test(test_offline), cmocka_unit_test(test_host_offline), cmocka_unit_test(test_untold_offline),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

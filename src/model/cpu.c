@@ -121,12 +121,13 @@ bool cpu_is_stopped(const struct machine *mc, uint32_t number)
 void cpu_was_offline(struct machine *mc, uint32_t number)
 {
 	const struct cpu *c = &mc->cpu[number];
-	const int64_t since = c->last + 1;
 	struct thread *stopper = cpu_leave(mc, number);
+	const int64_t since = c->last + 1 > stopper->status_since ? c->last + 1 : stopper->status_since;
 	sink_set_at(&mc->model->sink, since, c->attr_current, 0);
 	sink_set_at(&mc->model->sink, since, c->attr_owner, PCPU_IDLE);
 	stopper->sched = THREAD_BLOCKED;
 	stopper->status = THREAD_BLOCKED;
+	stopper->status_since = since;
 	thread_set_at(mc, stopper, since, THREAD_STATUS, THREAD_BLOCKED);
 }
 
