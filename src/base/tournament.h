@@ -26,9 +26,15 @@ struct tournament {
 	struct contender *match;  /* [1, width): who lost there; of those who won 2 i and 2 i + 1, the final is 1 */
 };
 
+/* Its rank: by time, then by number. */
+static inline int128 tournament_rank(struct contender c)
+{
+	return (int128)((uint128)c.t << 64 | c.who);
+}
+
 static inline bool tournament_before(struct contender a, struct contender b)
 {
-	return ((int128)a.t << 64 | a.who) < ((int128)b.t << 64 | b.who);
+	return tournament_rank(a) < tournament_rank(b);
 }
 
 /* Without a branch: who wins is as good as chance. */
