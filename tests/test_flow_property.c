@@ -205,6 +205,27 @@ static int64_t party_sum(const struct world *w, const struct steal *s, int victi
 	return ns;
 }
 
+/* What one vCPU lost is the same, whether it is shown by machine or by thread. */
+static void check_vcpu_matrix(const struct world *w, int64_t from, int64_t to)
+{
+	struct error err = ERROR_INIT;
+	for (uint32_t i = 0; i < w->topo.cpus; i++) {
+		const struct subject cpu = { SUBJECT_CPU, i };
+		int64_t lost[2] = { 0 };
+		for (int by = STEAL_BY_MACHINE; by <= STEAL_BY_THREAD; by++) {
+			struct steal s;
+			assert_int_equal(steal_matrix(&w->topo, (enum steal_by)by, &cpu, from, to, &s, &err), 0);
+			for (size_t k = 0; k < s.cells; k++) {
+				assert_int_equal(s.cell[k].victim.system, w->topo.cpu[i].machine);
+				assert_int_equal(s.cell[k].victim.tid, -1);
+				lost[by] += s.cell[k].ns;
+			}
+			steal_release(&s);
+		}
+		assert_int_equal(lost[STEAL_BY_MACHINE], lost[STEAL_BY_THREAD]);
+	}
+}
+
 static void check_matrix(const struct world *w)
 {
 	struct error err = ERROR_INIT;
@@ -228,6 +249,7 @@ static void check_matrix(const struct world *w)
 			by_machine[vcpus[v].vm][(a.kind == FLOW_WAITING ? -1 : a.machine) + 1]++;
 		}
 	}
+	check_vcpu_matrix(w, from, to);
 	assert_int_equal(steal_matrix(&w->topo, STEAL_BY_THREAD, NULL, from, to, &s, &err), 0);
 	for (int i = 0; i < THREADS; i++)
 		for (int k = 0; k <= MACHINES && threads[i].vm < 0; k++)

@@ -405,7 +405,7 @@ struct steal_options {
 
 /* What every victim lost to every thief within [from, to].  Victims by machine: a VM loses what its vCPUs do, the
  * host and containers what their threads do, as in steal_time().  Victims by thread: every thread that is not
- * a vCPU.  Conservation: the cells of a victim add up to its steal_time(). */
+ * a vCPU; only a vCPU: that, of its machine's name.  Conservation: the cells of a victim add up to its steal_time(). */
 struct inquiry *steal_open(const struct topo *topo, const struct steal_options *options);
 void steal_take(struct inquiry *q, struct steal *out);
 /* All of it at once. */

@@ -97,7 +97,7 @@ static int begin_row(struct steal_part *part, const struct topo *topo, const str
 {
 	struct party victim = { (int32_t)row->victim, -1, 0, FLOW_RUNNING };
 	int r = gap_walk_start(&part->walk, topo, &row->subject, window->from, window->to, err);
-	if (r > 0 && !part->r.shallow) {
+	if (r > 0 && !part->r.shallow && row->subject.kind == SUBJECT_THREAD) {
 		victim.tid = topo->thread[row->subject.index].tid;
 		victim.name = strtab_put(&part->r.names, topo_longest_name(topo, row->subject.index));
 	}
@@ -287,7 +287,7 @@ static void list_rows(struct steal_inquiry *s)
 	const struct topo *topo = s->q.topo;
 	const struct subject *only = s->is_only ? &s->only : NULL;
 	gap_rows_release(&s->rows);
-	if (s->by == STEAL_BY_MACHINE || (only && only->kind == SUBJECT_THREAD)) {
+	if (s->by == STEAL_BY_MACHINE || (only && only->kind != SUBJECT_MACHINE)) {
 		gap_rows_list(&s->rows, topo, only);
 		return;
 	}
