@@ -21,7 +21,6 @@ struct guess {
 	int64_t at_guest, at_host;  /* ns */
 	double ppm;
 	double score;               /* standard deviations of the correlation */
-	double crowd;               /* score of the best guess that was left out for lack of room, as a share of this one's */
 	unsigned covered, events;   /* after guess_sweep(): events of the sample that lie in guest mode */
 	int64_t slack;              /* ns by which at_host can move without losing one of them */
 };

@@ -68,39 +68,21 @@ static struct segment choose_fine(const struct activity *act, struct segment wid
 	return best;
 }
 
-/* Cuts the list to n guesses; those that stay know how good the best of the others was. */
-static void cut(struct guess_list *l, size_t n)
-{
-	bool full = l->n == GUESSES_MAX;
-	if (l->n <= n && !full)
-		return;
-	if (l->n < n)
-		n = l->n;
-	double next = l->guess[l->n > n ? n : n - 1].score;
-	l->n = n;
-	for (size_t i = 0; i < n; i++)
-		l->guess[i].crowd = fmax(l->guess[i].crowd, next / l->guess[i].score);
-}
-
 /* Searches again, in short bins, about each guess of a search in long ones. */
 static void refine(const struct seen *seen, struct segment wide, int64_t bin, struct guess_list *l)
 {
 	struct guess_list rough = *l;
 	int64_t middle = l->seg.from + (l->seg.to - l->seg.from) / 2;
 	l->n = 0;
-	cut(&rough, ROUGH_MAX);
-	for (size_t i = 0; i < rough.n && rough.guess[i].score >= ROUGH_LEAST * rough.guess[0].score; i++) {
+	for (size_t i = 0; i < rough.n && i < ROUGH_MAX && rough.guess[i].score >= ROUGH_LEAST * rough.guess[0].score; i++) {
 		const struct guess *g = &rough.guess[i];
 		struct guess_list fine = { .n = 0 };
 		int64_t since = middle - g->at_guest, at = g->at_host + since + (int64_t)((double)since * g->ppm / 1e6);
 		double step = 4 * (double)bin / (double)(wide.to - wide.from + 1);
 		int64_t room = 2 * bin + (int64_t)(fabs((double)since) * step);
 		coarse_search(seen, l->seg, (struct range){ at - room, at + room }, BIN_NS, &fine);
-		cut(&fine, FINE_EACH);
-		for (size_t k = 0; k < fine.n; k++) {
-			fine.guess[k].crowd = fmax(fine.guess[k].crowd, g->crowd);
+		for (size_t k = 0; k < fine.n && k < FINE_EACH; k++)
 			l->guess[l->n++] = fine.guess[k];
-		}
 	}
 }
 
@@ -149,7 +131,6 @@ void guess_clocks(const struct seen *seen, double where, int64_t length, int64_t
 	if (guess_nowhere(seen, wide))
 		return;
 	coarse_search(seen, wide, any, bin, out);
-	cut(out, GUESSES_MAX);
 	if (bin > BIN_NS) {
 		if (span > SEGMENT_NS)
 			out->seg = choose_fine(seen->act, wide);

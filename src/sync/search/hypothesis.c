@@ -22,7 +22,7 @@ static void corridor(const struct hull_point p[2], int64_t room, struct clock_pi
 void hypothesis_begin(struct hypothesis *h, const struct guess *g, struct segment seg)
 {
 	struct hull_point p[2] = { { seg.from, 0 }, { seg.to, 0 } };
-	*h = (struct hypothesis){ .crowd = g->crowd };
+	*h = (struct hypothesis){ 0 };
 	for (int i = 0; i < 2; i++)
 		p[i].y = g->at_host + (int64_t)((double)(p[i].x - g->at_guest) * (1 + g->ppm / 1e6));
 	h->clock.piece = mem_new(1, sizeof *h->clock.piece);
@@ -35,7 +35,7 @@ void hypothesis_near(struct hypothesis *h, const struct hypothesis *like, const 
                      int64_t room)
 {
 	const struct clock_map *clock = &like->clock;
-	*h = (struct hypothesis){ .crowd = like->crowd };
+	*h = (struct hypothesis){ 0 };
 	h->clock = (struct clock_map){ .piece = mem_new(clock->pieces, sizeof *clock->piece), .pieces = clock->pieces };
 	for (size_t i = 0; i < clock->pieces; i++) {
 		struct hull_point p[2] = { { i == 0 ? act->begin : clock->piece[i].from, 0 },

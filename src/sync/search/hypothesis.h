@@ -21,7 +21,6 @@ struct hypothesis {
 	                              events, nats; of several pieces that of the one with least */
 	double most;               /* of all pieces, if no event that lies out of them did */
 	uint64_t inside, outside;  /* times of the activity that it was tested on, by containment */
-	double crowd;              /* of its guess */
 	bool adrift;               /* it may have stepped by anything, unseen: its corridor is not to be believed */
 	const char *doubt;         /* why it is not proved, NULL = it is */
 	bool hopeless;             /* ... and to look at parts of the trace would not help */

@@ -8,7 +8,6 @@
 #include "sync/search/jump.h"
 #include "sync/search/rivals.h"
 
-#define CROWD_MAX 0.65        /* a guess that was left out had this share of the winner's score */
 #define PARTS_DEPTH 6
 #define PART_LEAST_NS (SEGMENT_NS / 8)
 #define STEP_FIND_NS 20000000LL
@@ -33,11 +32,10 @@ static int by_share(const void *pa, const void *pb)
 	return a->inside > b->inside ? -1 : a->inside < b->inside;
 }
 
-/* Is it as good as the best of those before it, or is it one of them, or nothing?  most: times that the best of them
- * can be compared at. */
-static bool worth(const struct hypothesis_list *l, size_t n, const struct hypothesis *h, uint64_t most)
+/* Is it as good as the best of those before it, or is it one of them, or nothing? */
+static bool worth(const struct hypothesis_list *l, size_t n, const struct hypothesis *h)
 {
-	if (hypothesis_share(h) < SHARE_LEAST || h->inside + h->outside < most / 4 || hypothesis_jumps(h) > 0)
+	if (hypothesis_share(h) < SHARE_LEAST || hypothesis_jumps(h) > 0)
 		return false;
 	for (size_t i = 0; i < n; i++)
 		if (!hypothesis_distinct(&l->item[i], h, l->at))
@@ -45,9 +43,10 @@ static bool worth(const struct hypothesis_list *l, size_t n, const struct hypoth
 	return n == 0 || h->outside <= hypothesis_may_miss(&l->item[0]);
 }
 
+/* Of one that is as good: does it prove as much? */
 static bool is_rival(const struct hypothesis *best, const struct hypothesis *h)
 {
-	return h->evidence >= EVIDENCE_MIN && 2 * h->inside > best->inside && h->outside <= hypothesis_may_miss(best);
+	return h->evidence >= EVIDENCE_MIN && 2 * h->inside > best->inside;
 }
 
 /* Tests all on the segment; those that others are better than go. */
@@ -63,13 +62,9 @@ static void test_on(const struct seen *seen, struct segment seg, struct hypothes
 		qsort(l->item, l->n, sizeof *l->item, by_share);
 	l->at = seg;
 	l->rivals = false;
-	uint64_t most = 0;
-	for (size_t i = 0; i < l->n && hypothesis_share(&l->item[i]) >= SHARE_MIN; i++)
-		if (l->item[i].inside + l->item[i].outside > most)
-			most = l->item[i].inside + l->item[i].outside;
 	for (size_t i = 0; i < l->n; i++) {
 		struct hypothesis h = l->item[i];
-		if (!worth(l, n, &h, most)) {
+		if (!worth(l, n, &h)) {
 			hypothesis_release(&h);
 			continue;
 		}
@@ -163,11 +158,8 @@ static const char *doubt_of(const struct hypothesis_list *l)
 		return search_nowhere;
 	if (l->rivals)
 		return "several offsets fit its events equally well";
-	if (l->open && h->crowd > CROWD_MAX)
+	if (l->open)
 		return "its activity repeats itself, several offsets may fit";
-	for (size_t i = 0; i < h->clock.pieces; i++)
-		if (h->clock.piece[i].quality != SYNC_ACCURATE)
-			return "its activity does not bound its clock";
 	return NULL;
 }
 
@@ -348,8 +340,7 @@ static void polish(const struct seen *seen, struct hypothesis *parts)
 	hypothesis_copy(&all, parts);
 	hypothesis_test(&all, seen);
 	jumps_place(seen, &(struct pair_list){ 0 }, &all.clock);  /* what lies about them is of neither part */
-	if (hypothesis_share(&all) < hypothesis_share(parts) || all.clock.pieces == 0 ||
-	    all.clock.pieces > parts->clock.pieces) {
+	if (hypothesis_share(&all) < hypothesis_share(parts) || all.clock.pieces > parts->clock.pieces) {
 		hypothesis_release(&all);
 		return;
 	}

@@ -31,13 +31,6 @@ static int64_t band_of_both(const struct clock_map *a, const struct clock_map *b
 	return (high[0] > high[1] ? high[0] : high[1]) - (low[0] < low[1] ? low[0] : low[1]);
 }
 
-/* Another line puts fewer of the part's events out of guest mode, and no clock of the one's corridor is of the other's. */
-static bool is_another(const struct hypothesis *own, const struct hypothesis *wide, const struct activity *act)
-{
-	return wide->clock.pieces == 1 && wide->outside < own->outside &&
-	       band_of_both(&wide->clock, &own->clock, act) > band_of(&wide->clock, act) + band_of(&own->clock, act);
-}
-
 /* Asks one of the outer thirds.  A clock that suits it, too, held there and perhaps in the middle one. */
 static void ask(const struct hypothesis *found, const struct seen *seen, bool last, struct hypothesis *h)
 {
@@ -53,7 +46,8 @@ static void ask(const struct hypothesis *found, const struct seen *seen, bool la
 	hypothesis_test(&wide, &part);
 	const bool chance = found->clock.piece[0].quality == SYNC_ACCURATE && own.evidence < CHANCE_NATS;
 	const bool breaks = wide.clock.pieces > found->clock.pieces;
-	const bool open = breaks || is_another(&own, &wide, &act) ||
+	const bool another = wide.outside < own.outside;  /* line puts fewer of its events out of guest mode */
+	const bool open = breaks || another ||
 		(wide.ambiguous > 0 && band_of(&wide.clock, &act) > 11 * band_of(&own.clock, &act) / 10);
 	const bool single = found->clock.pieces == 1 && !breaks;
 	if (chance)
