@@ -22,8 +22,6 @@ struct host_walk {
 	struct host_view *v;
 	int32_t *current;       /* by CPU: the thread on it, -1 = unknown */
 	size_t cpus;
-	struct lost { uint16_t cpu; int64_t to; } *lost;  /* spans that have not ended yet */
-	size_t losts, lost_cap;
 	struct span *loss;      /* when events of any CPU were lost, in order */
 	size_t losses, loss_cap;
 	unsigned workers;       /* to read with */
@@ -71,36 +69,10 @@ static void settle(struct vthread *th, int64_t ts, int64_t known_from)
 	th->unsure = INT64_MIN;
 }
 
-/* When the latest of the spans of lost events ends that are not over at ts, or INT64_MIN. */
-static int64_t losing_until(const struct host_walk *w, int64_t ts, uint16_t not_cpu)
-{
-	int64_t to = INT64_MIN;
-	for (size_t i = 0; i < w->losts; i++)
-		if (w->lost[i].to >= ts && w->lost[i].cpu != not_cpu && w->lost[i].to > to)
-			to = w->lost[i].to;
-	return to;
-}
-
-/* End of the blindness that began before ts: the last moment at which lost events may hide this thread's. */
+/* End of the blindness that began before: the last moment at which lost events may hide a thread's. */
 static int64_t lost_end(const struct host_walk *w)
 {
-	int64_t to = INT64_MIN;
-	for (size_t i = 0; i < w->losts; i++)
-		if (w->lost[i].to > to)
-			to = w->lost[i].to;
-	return to;
-}
-
-static void forget_losts(struct host_walk *w, int64_t ts)
-{
-	bool waits = false;
-	for (size_t i = 0; i < w->v->threads && !waits; i++)
-		waits = w->v->thread[i].unsure != INT64_MIN;
-	size_t n = 0;
-	for (size_t i = 0; i < w->losts; i++)
-		if (waits || w->lost[i].to >= ts)
-			w->lost[n++] = w->lost[i];
-	w->losts = n;
+	return w->v->lossy ? w->v->lost_until : INT64_MIN;
 }
 
 static void take_mark(struct host_walk *w, const struct sync_mark *m)
@@ -154,7 +126,7 @@ static void on_exit_event(struct host_walk *w, struct vthread *th, const struct 
 		close_window(v, th, ev->ts);
 	th->in_guest = false;
 	/* Out of the guest it may move to a CPU whose events are being lost. */
-	if (losing_until(w, ev->ts, UINT16_MAX) != INT64_MIN)
+	if (lost_end(w) >= ev->ts)
 		th->unsure = ev->ts + 1;
 }
 
@@ -192,8 +164,6 @@ static void on_lost(struct host_walk *w, const struct event *ev)
 		return;
 	w->v->lost_until = w->v->lossy && w->v->lost_until > ev->lost.end ? w->v->lost_until : ev->lost.end;
 	w->v->lossy = true;
-	forget_losts(w, ev->ts);
-	*ARRAY_PUSH(w->lost, w->losts, w->lost_cap) = (struct lost){ ev->cpu, ev->lost.end };
 	span_push(&w->loss, &w->losses, &w->loss_cap, ev->ts, ev->lost.end);
 	uint64_t tid, index;
 	for (size_t at = 0; map_each(&w->v->live, &at, &tid, &index);) {
@@ -371,7 +341,6 @@ int host_view_load(struct host_view *v, const struct trace *trace, const struct 
 		v->quiet = quiet_of(v);
 	}
 	free(w.current);
-	free(w.lost);
 	free(w.loss);
 	if (status < 0)
 		host_view_release(v);
