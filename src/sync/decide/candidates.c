@@ -184,21 +184,13 @@ static int refute_events(struct guest_search *s)
 	return status;
 }
 
-/* Are they one VM, or is one of them a part of the other? */
-static bool shares(const struct hypervisor *h, size_t a, size_t b)
-{
-	const struct vm_move *m = &h->vms.vm[a].moved, *n = &h->vms.vm[b].moved;
-	return a == b || (vm_has_moved(&h->vms.vm[a]) && (m->of[0] == b || m->of[1] == b)) ||
-		(vm_has_moved(&h->vms.vm[b]) && (n->of[0] == a || n->of[1] == a));
-}
-
 /* Is the VM some guest's own, proved by events, or by containment too? */
 static bool vm_taken(const struct sync_work *r, size_t hypervisor, size_t vm, bool by_containment)
 {
 	for (size_t i = 0; i < r->matches; i++) {
 		const struct match *m = &r->match[i];
-		if (m->hypervisor == hypervisor && m->vm != NOBODY && shares(&r->hypervisor[hypervisor], m->vm, vm) &&
-		    match_proved(m) && (by_containment || m->method != SYNC_CONTAINMENT))
+		if (m->hypervisor == hypervisor && m->vm == vm && match_proved(m) &&
+		    (by_containment || m->method != SYNC_CONTAINMENT))
 			return true;
 	}
 	return false;

@@ -181,7 +181,7 @@ static int fit_events(const struct host_view *host, const struct guest_view *gue
 	m->h.used = 0;
 	for (size_t i = 0; i < pairs->len; i++)
 		m->h.used += !pairs->pair[i].rejected;
-	if (pairs->len > 0 && m->h.clock.pieces > 0)
+	if (pairs->len > 0)
 		m->contradiction = contradiction_of(m);
 	m->postponed = doubtful && m->h.clock.pieces > 0 && !match_agrees(m);
 	if (m->postponed) {

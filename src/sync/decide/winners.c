@@ -184,7 +184,7 @@ static void doubt_rivals(struct sync_work *r)
 	for (size_t i = 0; i < r->matches; i++) {
 		for (size_t k = 0; k < i && may_rival(&r->match[i]); k++) {
 			struct match *a = &r->match[i], *b = &r->match[k];
-			bool related = a->hypervisor == b->hypervisor && (vm_has_moved(&a->view) || vm_has_moved(&b->view));
+			bool related = a->hypervisor == b->hypervisor && vm_has_moved(&a->view);  /* these come last */
 			if (!related && a->guest == b->guest && may_rival(b))
 				judge_rivals(a, b);
 		}
