@@ -14,7 +14,8 @@ struct machine {
 	size_t len;
 };
 
-struct told { int32_t pid; int64_t band; };  /* of the VM that the guest is, -1: none; where its clock is in the middle */
+/* Of the VM that the guest is, -1: none; how unsure its clock is in the middle; of the process that it moved to. */
+struct told { int32_t pid; int64_t band; int32_t moved; };
 
 static struct machine host, guest[2];
 
@@ -98,14 +99,15 @@ static struct told run(enum sync_method method, size_t guests, size_t which)
 	const struct sync_options options = { .method = method, .workers = 1 };
 	struct sync_result result;
 	struct error err = ERROR_INIT;
-	struct told told = { -1, -1 };
+	struct told told = { -1, -1, -1 };
 	trace[0] = trace_of(&host, ROLE_HOST);
 	for (size_t i = 0; i < guests; i++)
 		trace[i + 1] = trace_of(&guest[i], ROLE_GUEST);
 	assert_int_equal(sync_run(trace, guests + 1, &options, &result, NULL, &err), 0);
 	for (size_t i = 0; i < result.vms; i++)
 		if (result.vm[i].guest == trace[which + 1])
-						told = (struct told){ result.vm[i].host_pid, clock_map_band(&result.vm[i].clock, (int64_t)MIDDLE * TURN) };
+			told = (struct told){ result.vm[i].host_pid, clock_map_band(&result.vm[i].clock, (int64_t)MIDDLE * TURN),
+				result.vm[i].moved_pid };
 	sync_result_release(&result);
 	for (size_t i = 0; i <= guests; i++)
 		trace_free(trace[i]);
@@ -206,17 +208,35 @@ static void test_more_inside(void **state)
 	assert_int_equal(run(SYNC_NONE, 2, 0).pid, -1);
 }
 
-/* The second guest fits both VMs, but the first one is one of them. */
-static void test_anothers(void **state)
+/* The second guest fits both VMs, and the first guest the first VM. */
+static void two_guests(void)
 {
-	(void)state;
 	begin();
 	stay(11, 0, TURNS, 1);
 	stay(21, 1, TURNS, 2);
 	act(&guest[0], 0, TURNS, 1, 0);
 	act(&guest[1], 1, TURNS, 2, 0);
+}
+
+/* That VM is the first guest's. */
+static void test_anothers(void **state)
+{
+	(void)state;
+	two_guests();
 	assert_int_equal(run(SYNC_NONE, 2, 0).pid, 10);
 	assert_int_equal(run(SYNC_NONE, 2, 1).pid, 20);
+}
+
+/* It is not, or nobody knows: something of the first guest lies out of guest mode there, or it fits a third VM, too. */
+static void test_perhaps_anothers(void **state)
+{
+	(void)state;
+	two_guests();
+	act(&guest[0], MIDDLE, MIDDLE + 1, 1, 40000);
+	assert_int_equal(run(SYNC_NONE, 2, 1).pid, -1);
+	two_guests();
+	stay(31, 0, TURNS, 1);
+	assert_int_equal(run(SYNC_NONE, 2, 1).pid, -1);
 }
 
 /* A guest that was traced until its VM moved to another process fits what it was and what it became. */
@@ -231,6 +251,31 @@ static void test_moved(void **state)
 	stay(21, MIDDLE, TURNS, 1);
 	act(&guest[0], 0, MIDDLE, 1, 0);
 	assert_int_equal(run(SYNC_NONE, 1, 0).pid, 10);
+}
+
+/* A guest goes on where the threads of another process do, which were there before, and of which `more` had nobody in the
+ * first process. */
+static struct told run_moving(unsigned more)
+{
+	begin();
+	for (unsigned cpu = 0; cpu <= more; cpu++) {
+		struct event *fork = add(&host, 0, EV_FORK, cpu, 1);
+		fork->fork.parent_tid = fork->fork.child_pid = 20;
+		fork->fork.child_tid = 21 + (int)cpu;
+	}
+	stay(11, 0, MIDDLE, 1);
+	for (unsigned cpu = 0; cpu <= more; cpu++)
+		stay(21 + (int)cpu, MIDDLE, TURNS, 1);
+	act(&guest[0], 0, TURNS, 1, 0);
+	return run(SYNC_NONE, 1, 0);
+}
+
+/* Only where both processes have as many CPUs. */
+static void test_goes_on(void **state)
+{
+	(void)state;
+	assert_int_equal(run_moving(0).moved, 20);
+	assert_int_equal(run_moving(1).moved, -1);
 }
 
 /* ---- clocks of which few pairs tell */
@@ -273,7 +318,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_more_pairs), cmocka_unit_test(test_contradicted), cmocka_unit_test(test_possible),
 		cmocka_unit_test(test_only), cmocka_unit_test(test_third),
-		cmocka_unit_test(test_more_inside), cmocka_unit_test(test_anothers), cmocka_unit_test(test_moved),
+		cmocka_unit_test(test_more_inside), cmocka_unit_test(test_anothers),
+		cmocka_unit_test(test_perhaps_anothers), cmocka_unit_test(test_moved), cmocka_unit_test(test_goes_on),
 		cmocka_unit_test(test_ahead),
 	};
 	return cmocka_run_group_tests_name("sync winners", tests, NULL, NULL);
