@@ -123,6 +123,33 @@ static void test_window_stays(void **state)
 	assert_int_equal(app.view.t0, was.t0);
 }
 
+/* A window that was chosen among other columns comes back as a window, however many columns there are now. */
+static void test_undo_among_other_columns(void **state)
+{
+	(void)state;
+	free(press("O"));
+	const int cols = app.ground.cols;
+	const int64_t begin_of_all = app.ground.begin, end_of_all = app.ground.end;
+	assert_int_equal(app.view.t0, begin_of_all);
+	assert_int_equal(view_last(&app.view, &app.ground), end_of_all);
+	free(press("<Enter>"));
+	assert_true(app.ground.cols != cols);
+	assert_true(view_last(&app.view, &app.ground) < end_of_all);
+	const struct view gap = app.view;
+	free(press("u"));
+	assert_int_equal(app.view.t0, begin_of_all);
+	assert_int_equal(view_last(&app.view, &app.ground), end_of_all);
+	assert_true(app.view.step * (app.ground.cols - 1) <= end_of_all - begin_of_all);
+	free(press("<C-r>"));
+	assert_int_equal(app.view.t0, gap.t0);
+	assert_int_equal(app.view.step, gap.step);
+	free(press("F"));
+	const int64_t last = view_last(&app.view, &app.ground);
+	free(press("wFu"));
+	assert_int_equal(app.view.t0, gap.t0);
+	assert_in_range(view_last(&app.view, &app.ground), last, last + gap.step);
+}
+
 static void test_line_to_clipboard(void **state)
 {
 	(void)state;
@@ -466,6 +493,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_height, begin, end),
 		cmocka_unit_test_setup_teardown(test_time_keys_in_a_pane, begin, end),
 		cmocka_unit_test_setup_teardown(test_window_stays, begin, end),
+		cmocka_unit_test_setup_teardown(test_undo_among_other_columns, begin, end),
 		cmocka_unit_test_setup_teardown(test_line_to_clipboard, begin, end),
 	};
 	return cmocka_run_group_tests_name("ui panes", tests, write_world, remove_world);

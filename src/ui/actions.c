@@ -285,10 +285,12 @@ void action_do(struct app *app, enum action action)
 	const int cols = app->ground.cols;
 	int64_t n = app->count ? app->count : 1;
 	if (action == ACT_UNDO || action == ACT_REDO) {
-		if (!(action == ACT_UNDO ? undo_back : undo_forward)(&app->undo, &app->view))
+		if (!(action == ACT_UNDO ? undo_back : undo_forward)(&app->undo, &app->view)) {
 			app_say(app, "nothing to %s", action == ACT_UNDO ? "undo" : "redo");
-		else
+		} else {
+			app_refit(app);
 			app_show_row(app, app->view.row);
+		}
 	} else {
 		bool small = do_rows(app, action, n) || action == ACT_LEFT || action == ACT_RIGHT;
 		if (!do_time(app, action, n) && !small && !do_lists(app, action) && !do_places(app, action, n))
@@ -296,6 +298,7 @@ void action_do(struct app *app, enum action action)
 		if (app->ground.cols != cols && app_window_stays(app)) {
 			before.t0 = app->view.t0;
 			before.step = app->view.step;
+			before.cols = app->view.cols;
 		}
 		if (!same_view(&before, &app->view, small))
 			undo_push(&app->undo, &before);

@@ -66,6 +66,18 @@ void app_layout(struct app *app, int label_w)
 	if (app->view.step > 0)
 		view_refit(&app->view, &app->ground, app->chosen.t0, app->chosen.step, app->chosen.cols);
 	app->fitted = (struct laid){ app->view.t0, app->view.step, app->ground.cols };
+	app->view.cols = app->ground.cols;
+}
+
+void app_refit(struct app *app)
+{
+	struct view *v = &app->view;
+	if (v->cols == 0 || v->cols == app->ground.cols)
+		return;
+	app->chosen = (struct laid){ v->t0, v->step, v->cols };
+	view_refit(v, &app->ground, v->t0, v->step, v->cols);
+	app->fitted = (struct laid){ v->t0, v->step, app->ground.cols };
+	v->cols = app->ground.cols;
 }
 
 void app_copy(struct app *app, const char *text)

@@ -82,6 +82,7 @@ bool app_at_rows(const struct app *app);                       /* keys go to the
 void app_prompt(struct app *app, enum prompt_kind kind, const char *initial);
 void app_layout(struct app *app, int label_w);                 /* columns before the time area; the window stays */
 bool app_window_stays(const struct app *app);                  /* since the last layout */
+void app_refit(struct app *app);                               /* an earlier view is back, whose columns were others */
 void app_copy(struct app *app, const char *text);              /* to the clipboard */
 void app_select(struct app *app, size_t row);                  /* row index; scrolls */
 void app_show_row(struct app *app, struct row_id id);          /* unfolds and selects */

@@ -407,6 +407,7 @@ void overview_back(struct app *app)
 	if (p->left.step > 0) {
 		app_layout(app, wide(app->w));  /* the columns that its window was of */
 		app->view = p->left;
+		app_refit(app);
 		undo_push(&app->undo, &before);
 	}
 	pane_open(app, PANE_OVERVIEW);

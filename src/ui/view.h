@@ -23,6 +23,7 @@ struct view {
 	int64_t a, b;    /* markers, or VIEW_NONE */
 	int64_t range;   /* where a range selection began, or VIEW_NONE; it ends at the cursor */
 	struct row_id row;
+	int cols;        /* that t0 and step were of; 0: those there are */
 };
 
 /* The ground on which a view moves. */
