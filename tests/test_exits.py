@@ -99,6 +99,10 @@ with scratch() as folder:
     with open(f"{folder}/screen", encoding="utf-8") as f:
         lines = re.findall(r"^ (\S+, as \S+) ", f.read(), re.M)
     check(len(lines) == len(set(lines)) > 3 and "msr, as exe" in lines and "msr, as sh" in lines, f"the pane: {lines}")
+    told = {(r["name"], r["reason"]) for r in table("exits", history, "Debian/152")}
+    said = set(re.findall(r"^Debian +0  152  (\S+) +(\S+) ", run("exits", history, "Debian/152").stdout, re.M))
+    check(said == told and len(told) > 3, f"the text: {said}")
+    check("TID" not in run("exits", history, "Debian/151", "--from", "50%").stdout, "one name is that of whom was asked about")
 
     # Without the host's events, nothing is claimed.
     alone = f"{folder}/alone.steal"

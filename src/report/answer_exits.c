@@ -1,6 +1,6 @@
 #include "report/report.h"
 
-/* One table; in text, threads are shown where the rows are theirs. */
+/* One table; in text, threads are shown where the rows are theirs, and of one thread where it had several names. */
 #define EXIT_COLUMNS(tid_heading, name_heading) { \
 	{ "machine", "machine", COL_TEXT }, { "vcpu", "vCPU", COL_INT }, { "tid", tid_heading, COL_INT }, \
 	{ "name", name_heading, COL_TEXT }, { "isa", NULL, COL_TEXT }, { "reason", "reason", COL_TEXT }, \
@@ -81,13 +81,21 @@ static void report_bins(struct report *r, const struct topo *topo, const struct 
 	}
 }
 
+static bool names_differ(const struct exit_list *l)
+{
+	size_t i = 1;
+	while (i < l->rows && l->row[i].name == l->row[0].name)
+		i++;
+	return i < l->rows;
+}
+
 int report_exits(FILE *out, struct report_how how, const struct topo *topo, const struct exit_list *l,
                   bool by_thread, bool histogram, const struct origin *o, struct error *err)
 {
 	static const struct report_shape plain = REPORT_SHAPE_SPARING("exits", columns, SPARED),
 	                                 threads = REPORT_SHAPE_SPARING("exits", thread_columns, SPARED),
 	                                 bins = REPORT_SHAPE("exits-histogram", bin_columns);
-	struct report *r = report_begin(out, how, histogram ? &bins : by_thread ? &threads : &plain, o);
+	struct report *r = report_begin(out, how, histogram ? &bins : by_thread || names_differ(l) ? &threads : &plain, o);
 	if (histogram)
 		report_bins(r, topo, l);
 	else
