@@ -41,6 +41,14 @@ def check_options(history):
     mistake("gaps", history, "host", "Debian", says=["stealscope: Debian: one operand too many (usage: "])
 
 
+def check_excluded(history):
+    """What would be left out of account is refused."""
+    mistake("gaps", history, "--lengths", "--histogram", says=["--lengths, --histogram, ", "each is another answer (ask for one"])
+    mistake("gaps", history, "Debian", "--periodic", says=["--periodic: is of all machines together (leave out"])
+    mistake("path", history, "Debian/151", "--sums", "--intervals", says=["--sums, --intervals: each is another answer"])
+    mistake("explain", history, "Debian/151", "--at", "50%", "--to", "60%", says=["--at: is one moment, not a window"])
+
+
 def check_windows(history):
     span = "2026-11-20 05:30:47.842 +0000 to 2026-11-20 05:30:55.008 +0000"
     mistake("gaps", history, "--from", "10:00", says=["--from 10:00: the history ends before that", span])
@@ -65,6 +73,12 @@ def check_names(history):
     mistake("flow", history, "Debian/CPU7", says=["did you mean Debian/CPU0?"])
     mistake("flow", history, "host/cpu9", says=["did you mean host/CPU0 to CPU1?"])
     mistake("flow", history, "", says=["stealscope: '': no such machine"])
+    for words in (["gaps"], ["gaps", "--lengths"], ["gaps", "--locks"], ["steal"]):
+        mistake(*words, history, "host/CPU0", says=["host/CPU0: a physical CPU, which wants nothing itself (name a machine, a vCPU"])
+    for words in (["waits"], ["waits", "--polling"], ["gaps", "--inside"]):
+        mistake(*words, history, "host/CPU0", says=["host/CPU0: not a machine or vCPU (name a VM, or a vCPU as Debian/CPU0)"])
+    mistake("path", history, "host/CPU0", says=["host/CPU0: not a thread or vCPU"])
+    mistake("explain", history, "host/CPU0", says=["host/CPU0: a physical CPU cannot be explained (name a vCPU or a thread)"])
 
 
 def check_files(folder):
@@ -101,6 +115,7 @@ with scratch() as tmp:
     check_helps()
     check_full()
     check_options(demo)
+    check_excluded(demo)
     check_windows(demo)
     check_names(demo)
     check_files(tmp)

@@ -115,6 +115,8 @@ int cmd_explain(int argc, char **argv, struct error *err)
 	const char *name = argc - first > 1 ? argv[first + 1] : NULL;
 	if (at && !name)
 		return error_set(err, STATUS_USAGE, "stealscope explain WHAT VM/TID --at TIME", "--at: of whom?");
+	if (at && (when.from || when.to))
+		return error_set(err, STATUS_USAGE, "leave out --from and --to", "--at: is one moment, not a window");
 	struct scene s;
 	int rc = scene_open(&s, argv[first], &when, err);
 	if (rc == 0)

@@ -56,7 +56,7 @@ static int print_locks(struct scene *s, const char *subject, size_t top, struct 
 {
 	struct subject who;
 	struct lock_list l;
-	if (subject && who_parse(s, subject, &who, err))
+	if (subject && who_parse_victim(s, subject, &who, err))
 		return -1;
 	struct inquiry *q = locks_open(&s->topo, subject ? &who : NULL, s->window.from, s->window.to);
 	int rc = scene_run(q, err);
@@ -80,7 +80,7 @@ static int list_gaps(struct scene *s, const char *subject, const struct gap_opti
 {
 	struct subject who;
 	struct gap_list list;
-	if (subject && who_parse(s, subject, &who, err))
+	if (subject && who_parse_victim(s, subject, &who, err))
 		return -1;
 	struct inquiry *q = gap_list_open(&s->topo, subject ? &who : NULL, options);
 	int rc = scene_run(q, err);
@@ -130,6 +130,11 @@ int cmd_gaps(int argc, char **argv, struct error *err)
 	struct gap_options options = { .top = top };
 	if (min && (!time_parse_duration(min, &options.min) || options.min < 0))
 		return error_set(err, STATUS_USAGE, "as 3ms or 250us", "--min: not a duration: '%s'", min);
+	if (every + lengths + histogram + periodic + locks + inside > 1)
+		return error_set(err, STATUS_USAGE, "ask for one at a time",
+		                 "--all-culprits, --lengths, --histogram, --periodic, --locks, --inside: each is another answer");
+	if (periodic && argc - first > 1)
+		return error_set(err, STATUS_USAGE, "leave out who it is about", "--periodic: is of all machines together");
 	if (kallsyms && !inside)
 		return error_set(err, STATUS_USAGE, "add --inside", "--kallsyms: names nothing else");
 	enum gaps_view view = histogram ? HISTOGRAM : lengths ? LENGTHS : every ? ALL_CULPRITS : ONE_BY_ONE;

@@ -47,8 +47,7 @@ static int print_path(struct scene *s, const char *whose, bool sums, struct repo
 	struct path path;
 	if (who_parse(s, whose, &who, err))
 		return -1;
-	if (who.kind == SUBJECT_MACHINE || (who.kind == SUBJECT_CPU && s->topo.machine[s->topo.cpu[who.index].machine].kind !=
-	                                                               MACHINE_VM))
+	if (who.kind == SUBJECT_MACHINE || who_is_pcpu(s, &who))
 		return error_set(err, STATUS_USAGE, "name a thread, as Debian/3525, or a vCPU", "%s: not a thread or vCPU", whose);
 	struct inquiry *q = path_open(&s->topo, &who, s->window.from, s->window.to, err);
 	int rc = q ? scene_run(q, err) : -1;
@@ -83,5 +82,8 @@ int cmd_path(int argc, char **argv, struct error *err)
 	const char *whose;
 	if (scene_begin(&s, &opts, argc, argv, &when, &whose, err))
 		return -1;
+	if (sums && intervals)
+		return scene_close(&s, error_set(err, STATUS_USAGE, "ask for one at a time", "--sums, --intervals: each is another "
+		                                 "answer"), err);
 	return scene_close(&s, print_path(&s, whose, sums || (how.format == FORMAT_TEXT && !intervals), how, err), err);
 }

@@ -12,7 +12,7 @@ static int print_matrix(struct scene *scene, const char *only, enum steal_by by,
 {
 	struct subject who;
 	struct steal s;
-	if (only && who_parse(scene, only, &who, err))
+	if (only && who_parse_victim(scene, only, &who, err))
 		return -1;
 	struct inquiry *q = steal_open(&scene->topo, &(struct steal_options){ .by = by, .only = only ? &who : NULL,
 		.from = scene->window.from, .to = scene->window.to });

@@ -67,10 +67,8 @@ static int print_waits(struct scene *s, const char *only, bool polling, struct r
 {
 	struct subject who;
 	struct wait_list list;
-	if (only && who_parse(s, only, &who, err))
+	if (only && who_parse_vcpus(s, only, &who, err))
 		return -1;
-	if (only && who.kind == SUBJECT_THREAD)
-		return error_set(err, STATUS_USAGE, "name a VM, or a vCPU as Debian/CPU0", "%s: not a machine or vCPU", only);
 	if (polling)
 		return print_polls(s, only ? &who : NULL, how, err);
 	if (waits_of(&s->topo, only ? &who : NULL, s->window.from, s->window.to, &list, err))

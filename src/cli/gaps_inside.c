@@ -159,10 +159,8 @@ int gaps_inside(struct scene *s, const char *subject, const char *kallsyms, size
 {
 	struct kallsyms names = { 0 };
 	struct subject who;
-	if (subject && who_parse(s, subject, &who, err))
+	if (subject && who_parse_vcpus(s, subject, &who, err))
 		return -1;
-	if (subject && who.kind == SUBJECT_THREAD)
-		return error_set(err, STATUS_USAGE, "name a VM, or a vCPU as Debian/CPU0", "%s: not a machine or vCPU", subject);
 	if (kallsyms && kallsyms_read(kallsyms, &names, err) < 0)
 		return -1;
 	int rc = print(s, subject ? &who : NULL, &names, top, how, err);

@@ -90,3 +90,27 @@ int who_parse(const struct scene *s, const char *text, struct subject *out, stru
 	free(found);
 	return rc;
 }
+
+bool who_is_pcpu(const struct scene *s, const struct subject *who)
+{
+	return who->kind == SUBJECT_CPU && s->topo.machine[s->topo.cpu[who->index].machine].kind != MACHINE_VM;
+}
+
+int who_parse_victim(const struct scene *s, const char *text, struct subject *out, struct error *err)
+{
+	if (who_parse(s, text, out, err))
+		return -1;
+	if (who_is_pcpu(s, out))
+		return error_set(err, STATUS_USAGE, "name a machine, a vCPU or a thread; stealscope flow tells who had this CPU",
+		                 "%s: a physical CPU, which wants nothing itself", text);
+	return 0;
+}
+
+int who_parse_vcpus(const struct scene *s, const char *text, struct subject *out, struct error *err)
+{
+	if (who_parse(s, text, out, err))
+		return -1;
+	if (out->kind == SUBJECT_THREAD || who_is_pcpu(s, out))
+		return error_set(err, STATUS_USAGE, "name a VM, or a vCPU as Debian/CPU0", "%s: not a machine or vCPU", text);
+	return 0;
+}

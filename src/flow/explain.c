@@ -304,7 +304,7 @@ static int check_subject(const struct topo *topo, const struct subject *s, struc
 	bool is_pcpu = s->kind == SUBJECT_CPU && topo->machine[topo->cpu[s->index].machine].kind != MACHINE_VM;
 	if (s->kind != SUBJECT_MACHINE && !is_pcpu)
 		return 0;
-	return error_set(err, STATUS_INPUT, "name a vCPU or a thread", "%s: %s cannot be explained",
+	return error_set(err, STATUS_USAGE, "name a vCPU or a thread", "%s: %s cannot be explained",
 	                 topo_subject_text(topo, s, name, sizeof name), is_pcpu ? "a physical CPU" : "a whole machine");
 }
 
