@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include "flow_world.h"
+#include "report/report.h"
 
 /* A/5 waits on CPU1: it spins in a spin lock, while A/6 has no pCPU for most of that; then it sleeps, and A/6 wakes it. */
 static void test_locks(void **state)
@@ -86,6 +87,18 @@ static void test_idle_thief_of_a_spinner(void **state)
 	world_release(&w);
 }
 
+/* What of it people read, the `top` longest; the caller frees. */
+static char *written(const struct world *w, const struct lock_list *l, size_t top)
+{
+	struct error err = ERROR_INIT;
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+	assert_int_equal(report_locks(f, REPORT_WHOLE(FORMAT_TEXT), &w->topo, l, top, NULL, &err), 0);
+	fclose(f);
+	return text;
+}
+
 /* A/6 sleeps in a mutex until A/5 gives it away at 40, while a hog has its vCPU's CPU; then A/5 sleeps in one that A/6 has,
  * whose vCPU is kept from running, and is woken when that is over. */
 static void test_locks_own_loss(void **state)
@@ -118,6 +131,12 @@ static void test_locks_own_loss(void **state)
 		assert_int_equal(l.wait[i].own_taken, want[i].own);
 		assert_string_equal(l.name[l.wait[i].thief.name], "hog");
 	}
+	char *all = written(&w, &l, 0), *one = written(&w, &l, 1);
+	assert_non_null(strstr(all, " 20 ns*  "));
+	assert_non_null(strstr(all, "2 lock waits, 121 ns in all, 30 ns taken from holders\n* from who waited, where its holder"));
+	assert_null(strchr(one, '*'));  /* whose row has none */
+	free(all);
+	free(one);
 	locks_release(&l);
 	struct subject s = world_subject(&w, "A/5");
 	char *text;

@@ -310,6 +310,7 @@ static void test_locks(void **state)
 	fclose(f);
 	unlink(file);
 	assert_shows("q:Debian/3525<Enter>b", " no lock waits of Debian/3525 critical_task in ");
+	assert_shows("", " None that an event names. Who spins in a lock of its own looks as if it computed.");
 	assert_shows("q:Debian/CPU0<Enter>b", "None of its exits tells of spinning. What its threads waited for: b at their");
 	assert_shows("q:Ubuntu<Enter>b", "No event names a lock there: record lock:contention_begin and _end, or");
 	assert_shows("P", "gaps of Ubuntu in");

@@ -106,6 +106,7 @@ static void test_panes_and_lists(void **state)
 	check_screen("open-40", "", &tiny);
 	check_screen("overview-40", "O", &tiny);
 	check_screen("locks-40", ":Ubuntu\nb", &tiny);
+	check_screen("locks-held-40", ":Debian\nbj", &tiny);
 	check_screen("requests-40", "R", &tiny);
 	check_screen("small", "", &(struct ui_options){ .width = 39, .height = 24, .config = "/dev/null" });
 }

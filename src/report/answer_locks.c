@@ -44,11 +44,16 @@ static void thread_text(const char *machine, int32_t tid, const char *name, char
 	snprintf(buf, size, "%s%s%s%s", system, machine ? "/" : "", number, text_escape(shown, sizeof shown, name));
 }
 
+bool lock_takes_own(const struct lock_wait *w)
+{
+	return w->taken == 0 && w->own_taken > 0;
+}
+
 void lock_cells(const struct topo *topo, const struct lock_list *l, const struct lock_wait *w, bool machine,
                 struct lock_cells *out)
 {
 	char ns[TIME_TEXT], kind[64];
-	const bool own = w->taken == 0 && w->own_taken > 0, pauses = strcmp(l->name[w->kind], "pause") == 0;
+	const bool own = lock_takes_own(w), pauses = strcmp(l->name[w->kind], "pause") == 0;
 	*out = (struct lock_cells){ .holder = "" };
 	thread_text(machine ? topo->machine[w->waiter.system].name : NULL, w->waiter.tid, l->name[w->waiter.name], out->who,
 	            sizeof out->who);
@@ -88,13 +93,17 @@ static void write_totals(FILE *out, const struct lock_list *l, size_t shown)
 {
 	char waited[TIME_TEXT], from_holders[TIME_TEXT];
 	int64_t all = 0, taken = 0;
+	bool own = false;
 	for (size_t i = 0; i < l->waits; i++) {
 		all += l->wait[i].end - l->wait[i].start + 1;
 		taken += l->wait[i].taken;
+		own = own || (i < shown && lock_takes_own(&l->wait[i]));
 	}
 	if (l->waits)
 		fprintf(out, "\n%zu lock wait%s, %s in all, %s taken from holders\n", l->waits, l->waits == 1 ? "" : "s",
 		        time_duration(waited, all), time_duration(from_holders, taken));
+	if (own)
+		fprintf(out, "* from who waited, where its holder lost nothing\n");
 	if (shown < l->waits)
 		fprintf(out, "shown: the %zu longest (--top)\n", shown);
 }

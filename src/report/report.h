@@ -180,6 +180,7 @@ struct lock_cells {
 	char taken[TIME_TEXT + 1];  /* from the holder; if that lost nothing from the waiter, with a * */
 	char thief[600];       /* "": nobody */
 };
+bool lock_takes_own(const struct lock_wait *w);  /* is what `taken` tells from the waiter? */
 /* machine: that of the waiter is named, too. */
 void lock_cells(const struct topo *topo, const struct lock_list *l, const struct lock_wait *w, bool machine,
                 struct lock_cells *out);

@@ -25,6 +25,7 @@ struct locks_pane {
 	struct lock_list list;
 	enum locks_order order;
 	int widest[CELLS];          /* columns of the widest text; -1: not shown */
+	bool own;                   /* of some waits the waiter itself lost what is shown, with a * */
 	struct locks_line {
 		size_t wait;            /* of the list */
 		char *cell[CELLS];      /* escaped */
@@ -105,13 +106,16 @@ static void arrange(struct app *app, struct pane *pane)
 	struct locks_pane *p = of(pane);
 	struct lock_cells cells;
 	free_lines(p);
+	p->own = false;
 	p->line = mem_new(p->list.waits, sizeof *p->line);
 	for (int c = 0; c < CELLS; c++)
 		p->widest[c] = is_shown(p, c) ? (int)strlen(heading_text[c]) : -1;
 	for (size_t i = 0; i < p->list.waits; i++) {
 		lock_cells(&app->topo, &p->list, &p->list.wait[i], false, &cells);
-		if (passes(pane, &cells))
+		if (passes(pane, &cells)) {
 			add_line(p, i, &cells);
+			p->own = p->own || lock_takes_own(&p->list.wait[i]);
+		}
 	}
 	if (pane->lines)
 		qsort_r(p->line, pane->lines, sizeof *p->line, compare, p);
@@ -173,6 +177,8 @@ static void none(const struct app *app, const struct pane *pane, char *buf, size
 		         "system calls futex, of its kernel.");
 	else if (p->scope.row.kind == ROW_CPU)
 		snprintf(buf, size, "%s", "None of its exits tells of spinning. What its threads waited for: b at their machine.");
+	else if (p->list.waits == 0)
+		snprintf(buf, size, "%s", "None that an event names. Who spins in a lock of its own looks as if it computed.");
 }
 
 static void title(const struct app *app, const struct pane *pane, int w, char *buf, size_t size)
@@ -200,38 +206,68 @@ static void title(const struct app *app, const struct pane *pane, int w, char *b
 
 #define WHEN_COLUMNS 14
 #define LENGTH_COLUMNS 8
-#define CELLS_AT (1 + WHEN_COLUMNS + LENGTH_COLUMNS + 2)
+#define NAME_LEAST 8  /* columns of a name, with the space behind it */
+#define OWN "* from itself"
 
-/* Columns of each cell with a space behind it: as wide as their texts, and a space more if there is room; where there is
- * too little names are cut, the longest ones most. */
-static void fit_cells(const struct locks_pane *p, int w, int width[CELLS])
+/* In columns; a width of 0: not shown. */
+struct locks_layout {
+	int when, cells;    /* of the time; where the cells begin */
+	int width[CELLS];   /* with a space behind each */
+};
+
+static int overflow(const struct locks_layout *l, int w)
 {
-	int rest = w - CELLS_AT;
+	int n = l->cells - w;
 	for (int c = 0; c < CELLS; c++)
-		rest -= width[c] = p->widest[c] + 1;
-	for (int c = 0; c < CELLS && rest >= CELLS; c++)
-		width[c] += is_shown(p, c);
-	for (; rest < 0; rest++) {
+		n += l->width[c];
+	return n;
+}
+
+/* As wide as the texts, and a space more if there is room.  Where there is too little, names are cut, the longest ones
+ * most; then the kind of the lock goes, then when it was. */
+static void lay_out(const struct locks_pane *p, int w, struct locks_layout *l)
+{
+	static const enum locks_cell name[] = { WHO, HOLDER, THIEF };
+	int least = 0;
+	*l = (struct locks_layout){ WHEN_COLUMNS, 1 + WHEN_COLUMNS + LENGTH_COLUMNS + 2, { 0 } };
+	for (int c = 0; c < CELLS; c++)
+		l->width[c] = p->widest[c] + 1;
+	for (size_t i = 0; i < sizeof name / sizeof *name; i++)
+		least += l->width[name[i]] > NAME_LEAST ? l->width[name[i]] - NAME_LEAST : 0;
+	if (overflow(l, w) > least)
+		l->width[LOCK] = 0;
+	if (overflow(l, w) > least) {
+		l->cells -= l->when;
+		l->when = 0;
+	}
+	const int spare = -overflow(l, w);
+	for (int c = 0; c < CELLS && spare >= CELLS; c++)
+		l->width[c] += l->width[c] > 0;
+	for (int over = -spare; over > 0; over--) {
 		int most = WHO;
-		most = width[HOLDER] > width[most] ? HOLDER : most;
-		most = width[THIEF] > width[most] ? THIEF : most;
-		if (width[most] <= 8)
+		most = l->width[HOLDER] > l->width[most] ? HOLDER : most;
+		most = l->width[THIEF] > l->width[most] ? THIEF : most;
+		if (l->width[most] <= NAME_LEAST)
 			return;
-		width[most]--;
+		l->width[most]--;
 	}
 }
 
 static void heading(const struct app *app, const struct pane *pane, struct screen *s, int y)
 {
+	const struct locks_pane *p = (const struct locks_pane *)pane;
 	struct style style = app->look.palette.part[PART_RULER];
-	int width[CELLS], x = CELLS_AT;
-	fit_cells((const struct locks_pane *)pane, s->w, width);
+	struct locks_layout l;
+	lay_out(p, s->w, &l);
 	screen_fill(s, 0, y, s->w, ' ', style);
-	screen_text(s, 1, y, WHEN_COLUMNS, style, "at");
-	screen_printf(s, 1 + WHEN_COLUMNS, y, LENGTH_COLUMNS, style, "%*s", LENGTH_COLUMNS, "waited");
-	for (int c = 0; c < CELLS; x += width[c++])
-		if (is_shown((const struct locks_pane *)pane, c))
-			screen_text(s, x, y, width[c] - 1, style, heading_text[c]);
+	screen_text(s, 1, y, l.when, style, "at");
+	screen_printf(s, 1 + l.when, y, LENGTH_COLUMNS, style, "%*s", LENGTH_COLUMNS, "waited");
+	int x = l.cells;
+	for (int c = 0; c < CELLS; x += l.width[c++])
+		screen_text(s, x, y, l.width[c] - 1, style, heading_text[c]);
+	x += 4 - l.width[THIEF];  /* behind "by" */
+	if (p->own && s->w - x >= (int)strlen(OWN))
+		screen_text(s, x, y, s->w - x, style, OWN);
 }
 
 static void draw_line(struct app *app, struct pane *pane, struct screen *s, int y, size_t i, bool selected)
@@ -240,13 +276,13 @@ static void draw_line(struct app *app, struct pane *pane, struct screen *s, int 
 	const struct lock_wait *wait = wait_of(pane, i);
 	struct style style = pane_style(app, PART_NORMAL, selected), steal = pane_style(app, PART_STEAL, selected);
 	char when[TIME_TEXT], d[TIME_TEXT];
-	int width[CELLS], x = CELLS_AT;
-	fit_cells(p, s->w, width);
-	screen_text(s, 1, y, WHEN_COLUMNS, style, ruler_time(when, &app->axis, wait->start, 100000));
-	screen_printf(s, 1 + WHEN_COLUMNS, y, LENGTH_COLUMNS, style, "%*s", LENGTH_COLUMNS, time_duration(d, length_of(wait)));
-	for (int c = 0; c < CELLS; x += width[c++])
-		if (is_shown(p, c))
-			screen_clip(s, x, y, width[c] - 1, c >= TAKEN && wait->thief.system >= 0 ? steal : style, p->line[i].cell[c]);
+	struct locks_layout l;
+	lay_out(p, s->w, &l);
+	screen_text(s, 1, y, l.when, style, ruler_time(when, &app->axis, wait->start, 100000));
+	screen_printf(s, 1 + l.when, y, LENGTH_COLUMNS, style, "%*s", LENGTH_COLUMNS, time_duration(d, length_of(wait)));
+	int x = l.cells;
+	for (int c = 0; c < CELLS; x += l.width[c++])
+		screen_clip(s, x, y, l.width[c] - 1, c >= TAKEN && wait->thief.system >= 0 ? steal : style, p->line[i].cell[c]);
 }
 
 /* "Debian/164 mutex-0 waited 12 ms for a futex that 165 mutex-1 held; 5 ms of it due to host/240 burnP6". */
