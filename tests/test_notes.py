@@ -23,7 +23,7 @@ with scratch() as folder:
         return [f"{n['machine']}: {n['text']}" for n in losses if n["machine"] in of]
 
     history = f"{folder}/lost.steal"
-    for command, of in ((["gaps", history, "vm00"], ["vm00", "host"]), (["steal", history], ["host", "vm00", "vm01"]),
+    for command, of in ((["gaps", history, "vm00", "--top", "0"], ["vm00", "host"]), (["steal", history], ["host", "vm00", "vm01"]),
                         (["intervals", history, "/Virtual Machines/vm01/CPUs/CPU0/Status"], ["vm01", "host"]),
                         (["explain", history, "vm01/CPU0"], ["vm01", "host"])):
         p = run(*command)

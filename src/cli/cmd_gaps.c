@@ -67,6 +67,7 @@ static int print_locks(struct scene *s, const char *subject, size_t top, struct 
 		return -1;
 	scene_about(s, subject ? &who : NULL, how);
 	note_unnamed(&s->topo, subject ? &who : NULL, &s->origin, how);
+	scene_left_out(s, top ? top : l.waits, l.waits, "lock waits, the longest,", how);
 	rc = report_locks(stdout, how, &s->topo, &l, top, &s->origin, err);
 	locks_release(&l);
 	return rc;
@@ -95,8 +96,10 @@ static int list_gaps(struct scene *s, const char *subject, const struct gap_opti
 		rc = report_gap_lengths(stdout, how, &s->topo, &list, &s->origin, err);
 	else if (view == HISTOGRAM)
 		rc = report_gap_histogram(stdout, how, &s->topo, &list, &s->origin, err);
-	else
+	else {
+		scene_left_out(s, list.items, list.all.count, "gaps, the longest,", how);
 		rc = report_gaps(stdout, how, &s->topo, &list, whose, view == ALL_CULPRITS, &s->origin, err);
+	}
 	gap_list_release(&list);
 	return rc;
 }

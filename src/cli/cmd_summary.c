@@ -32,12 +32,18 @@ static int ask(struct scene *scene, const char *machine, enum summary_order orde
 	return rc;
 }
 
+static size_t losers_of(const struct summary *s)
+{
+	size_t n = 0;
+	for (size_t i = s->machines; i < s->rows; i++)
+		n += s->row[i].demand.lost > 0;
+	return n;
+}
+
 /* How many threads the table left out, and why. */
 static void print_rest(const struct summary *s, size_t top)
 {
-	size_t threads = s->rows - s->machines, losers = 0;
-	for (size_t i = s->machines; i < s->rows; i++)
-		losers += s->row[i].demand.lost > 0;
+	const size_t threads = s->rows - s->machines, losers = losers_of(s);
 	if (top && losers > top)
 		printf("\nshown: %zu of the %zu threads that lost something (--top)\n", top, losers);
 	if (threads > losers)
@@ -74,6 +80,7 @@ static int print_summary(struct scene *scene, const char *machine, size_t top, e
 	if (ask(scene, machine, order, &s, &who, err))
 		return -1;
 	scene_about(scene, machine ? &who : NULL, how);
+	scene_left_out(scene, top ? top : SIZE_MAX, losers_of(&s), "threads that lost something", how);
 	int rc = report_summary(stdout, how, &scene->topo, &s, top, &scene->origin, err);
 	if (rc == 0 && how.format == FORMAT_TEXT)
 		print_rest(&s, top);

@@ -1,5 +1,7 @@
 #include "cli/scene.h"
 
+#include <inttypes.h>
+
 #include "cli/progress_bar.h"
 #include "cli/what.h"
 #include "index/index.h"
@@ -43,6 +45,17 @@ void scene_about(struct scene *s, const struct subject *who, struct report_how h
 	origin_take(&s->origin, &s->topo, who, s->window.from, s->window.to);
 	if (how.format == FORMAT_CSV)
 		what_say(&s->origin.notes);
+}
+
+void scene_left_out(struct scene *s, uint64_t shown, uint64_t all, const char *rows, struct report_how how)
+{
+	struct notes notes = { 0 };
+	if (how.format == FORMAT_TEXT || shown >= all)
+		return;
+	notes_add(&notes, NOTE_FACT, NULL, "%" PRIu64 " of %" PRIu64 " %s are here (--top)", shown, all, rows);
+	if (how.format == FORMAT_CSV)
+		what_say(&notes);
+	origin_doubt(&s->origin, &notes);
 }
 
 struct json_object *scene_told(const struct scene *s, struct error *err)

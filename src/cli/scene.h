@@ -28,6 +28,8 @@ int scene_run(struct inquiry *q, struct error *err);
 /* The report is about this subject, or about all (NULL): fills s->origin.  csv has no place for what makes it doubtful:
  * that goes to stderr. */
 void scene_about(struct scene *s, const struct subject *who, struct report_how how);
+/* After it: where csv and json hold the longest of more rows alone, that is a note, as text says it below. */
+void scene_left_out(struct scene *s, uint64_t shown, uint64_t all, const char *rows, struct report_how how);
 /* After it: all that the history says of where it comes from, the scene's; NULL: nothing. */
 struct json_object *scene_told(const struct scene *s, struct error *err);
 
