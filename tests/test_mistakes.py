@@ -1,4 +1,5 @@
 """The usual mistakes on the command line: what is said helps whoever made them, and fits a terminal of 80 columns."""
+import json
 import os
 import re
 import subprocess
@@ -49,6 +50,16 @@ def check_excluded(history):
     mistake("explain", history, "Debian/151", "--at", "50%", "--to", "60%", says=["--at: is one moment, not a window"])
 
 
+def check_top(history):
+    """Csv and json have no line below the rows: how many are left out is a note."""
+    for words, rows in ((["gaps", history, "Debian/151"], "gaps, the longest,"), (["summary", history], "threads that lost something")):
+        p = run(*words, "--format", "csv")
+        note = re.search(r"^stealscope: note: (20 of [0-9]+ " + rows + r" are here \(--top\))$", p.stderr, re.M)
+        notes = [n["text"] for n in json.loads(run(*words, "--format", "json").stdout)["notes"]]
+        check(note and note[1] in notes, f"{' '.join(words[:1])}: {p.stderr.rstrip()}, {notes}")
+        check("--top" not in run(*words, "--format", "csv", "--top", "0").stderr, "all of them")
+
+
 def check_windows(history):
     span = "2026-11-20 05:30:47.842 +0000 to 2026-11-20 05:30:55.008 +0000"
     mistake("gaps", history, "--from", "10:00", says=["--from 10:00: the history ends before that", span])
@@ -57,6 +68,10 @@ def check_windows(history):
     mistake("gaps", history, "--to", "5.5", says=["--to: not a time: '5.5' (give 12:03:04.5, +3ms, -3ms (before its end), 50%"])
     check(run("gaps", history, "--from", "-1s").stdout != run("gaps", history).stdout, "-1s: the last second")
     mistake("gaps", history, "--from", "50%", "--to", "20%", says=["give --from before --to"])
+    mistake("diff", f"{history}@5..6s", history, says=["@5..6s: not a time: '5' (a number alone is ns since 1970: give 5s, 5%"])
+    mistake("diff", history, f"{history}@9s..", says=["@9s.. 9s: the history ends before that", span])
+    mistake("diff", history, f"{history}@3s..2s", says=["@3s..2s: the window is empty (its end is before its begin)"])
+    mistake("diff", history, f"{history}@50%", says=["@50%: no such file, and behind @ no window FROM..TO (as run.steal@0%..50%)"])
     mistake("events", history, "--at", "10:00", says=["--at 10:00: the history ends before that", span])
     mistake("explain", history, "Debian/151", "--at", "05:30:46.9", says=["--at 05:30:46.9: the history begins after that", span])
     check("vCPU0 was WAKING" in run("explain", history, "Debian/CPU0", "--at", "05:30:47.8").stdout, "digits that are cut off")
@@ -116,6 +131,7 @@ with scratch() as tmp:
     check_full()
     check_options(demo)
     check_excluded(demo)
+    check_top(demo)
     check_windows(demo)
     check_names(demo)
     check_files(tmp)

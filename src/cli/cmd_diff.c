@@ -58,8 +58,13 @@ static int check_all(const struct diff *d, char *const *text, const struct diff_
 
 static int open_side(struct scene *s, char *operand, struct error *err)
 {
-	struct window_options when = { 0 };
+	struct window_options when = { .named = operand };
 	char *what = mem_dup(operand), *at = strrchr(what, '@'), *dots = at ? strstr(at, "..") : NULL;
+	if (at && !dots && access(what, F_OK) != 0) {
+		free(what);
+		return error_set(err, STATUS_USAGE, "as run.steal@0%..50%", "%s: no such file, and behind @ no window FROM..TO",
+		                 operand);
+	}
 	if (dots && access(what, F_OK) != 0) {
 		*at = *dots = '\0';
 		when.from = at[1] ? at + 1 : NULL;

@@ -55,7 +55,7 @@ static int export(struct scene *s, struct export_options *options, struct report
 static int open_and_export(char *what, const char *to, const char *password, struct export_options *options,
                            struct report_how how, struct error *err)
 {
-	static const struct window_options always = { NULL, NULL };
+	static const struct window_options always = { 0 };
 	struct scene s;
 	char *target = secret_take(to);
 	options->target = target;

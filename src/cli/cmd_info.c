@@ -167,7 +167,7 @@ int cmd_info(int argc, char **argv, struct error *err)
 {
 	struct report_how how = REPORT_HOW;
 	const struct opt opt[] = { ANSWER_OPTIONS(&how) };
-	static const struct window_options always = { NULL, NULL };
+	static const struct window_options always = { 0 };
 	const struct opts opts = { "info WHAT", "What is in a history, and how it came to be.", opt,
 	                           sizeof opt / sizeof *opt, 1, 1 };
 	int first;

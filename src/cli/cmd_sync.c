@@ -13,7 +13,7 @@
 
 static int report_of_history(char *path, struct report_how how, struct error *err)
 {
-	static const struct window_options always = { NULL, NULL };
+	static const struct window_options always = { 0 };
 	struct scene s;
 	struct json_object *doc = NULL;
 	int rc = scene_open(&s, path, &always, err);

@@ -27,7 +27,7 @@ static int find_victim(const struct scene *s, struct subject *victim, struct err
 
 int verdict_print(char *what, struct error *err)
 {
-	static const struct window_options always = { NULL, NULL };
+	static const struct window_options always = { 0 };
 	struct scene s;
 	struct subject victim;
 	char *text = NULL;

@@ -33,14 +33,16 @@ int window_moment(const char *option, const char *text, const struct history *h,
 
 int window_parse(struct window *w, const struct window_options *o, const struct history *h, struct error *err)
 {
+	const char *from = o->named ? o->named : "--from", *to = o->named ? o->named : "--to";
 	*w = (struct window){ history_begin(h), history_end(h) };
-	if (parse("--from", o->from, h, &w->from, err) || parse("--to", o->to, h, &w->to, err))
+	if (parse(from, o->from, h, &w->from, err) || parse(to, o->to, h, &w->to, err))
 		return -1;
 	if (w->from > history_end(h))
-		return refuse("--from", o->from, "ends before that", h, err);
+		return refuse(from, o->from, "ends before that", h, err);
 	if (w->to < history_begin(h))
-		return refuse("--to", o->to, "begins after that", h, err);
+		return refuse(to, o->to, "begins after that", h, err);
 	if (w->from > w->to)
-		return error_set(err, STATUS_USAGE, "give --from before --to", "the window is empty");
+		return o->named ? error_set(err, STATUS_USAGE, "its end is before its begin", "%s: the window is empty", o->named)
+		                : error_set(err, STATUS_USAGE, "give --from before --to", "the window is empty");
 	return 0;
 }

@@ -7,6 +7,7 @@
 
 struct window_options {
 	const char *from, *to;  /* as written; NULL = the history's begin and end */
+	const char *named;      /* what told both, if no options did */
 };
 
 #define WINDOW_OPTIONS(w) \
