@@ -210,6 +210,24 @@ static const char *hint_of(const struct pager *p)
 	return p->picks ? " Enter picks  / searches  q closes " : " / searches  q closes ";
 }
 
+/* What the title ends in: how much is below, and what keys there are, as far as there is room. */
+static void draw_hint(const struct pager *p, struct screen *s, int x, int y, size_t below, struct style style)
+{
+	char more[40] = "", hint[3][96];
+	if (below)
+		snprintf(more, sizeof more, " %zu more below ", below);
+	snprintf(hint[0], sizeof hint[0], "%s%s", more, hint_of(p));
+	snprintf(hint[1], sizeof hint[1], "%s q closes ", more);
+	snprintf(hint[2], sizeof hint[2], "%s", more);
+	for (size_t i = 0; i < sizeof hint / sizeof *hint; i++) {
+		const int w = (int)strlen(hint[i]) + 2;
+		if (s->w - x > w) {
+			screen_text(s, s->w - w, y, s->w, style, hint[i]);
+			return;
+		}
+	}
+}
+
 void pager_draw(struct pager *p, struct screen *s, int y, int height, const struct palette *palette)
 {
 	size_t n = count(p);
@@ -219,9 +237,8 @@ void pager_draw(struct pager *p, struct screen *s, int y, int height, const stru
 	if (p->filter[0])
 		x += screen_printf(s, x, y, s->w - x, palette->part[PART_TITLE], "/%s ", p->filter);
 	screen_fill(s, x, y, s->w - x, '-', palette->part[PART_TITLE]);
-	const char *hint = hint_of(p);
-	if (s->w - x > (int)strlen(hint) + 2)
-		screen_text(s, s->w - (int)strlen(hint) - 2, y, s->w, palette->part[PART_TITLE], hint);
+	const size_t seen = p->top + (size_t)(height > 1 ? height - 1 : 0);
+	draw_hint(p, s, x, y, n > seen ? n - seen : 0, palette->part[PART_TITLE]);
 	for (int i = 1; i < height; i++) {
 		size_t k = p->top + (size_t)i - 1;
 		struct pager_line *line = k < n ? nth(p, k) : NULL;
