@@ -67,6 +67,8 @@ shell 100 30
 run "cd $dir; stty -a > before; clear; $view; echo status \$?"
 wait_for 'who suffers' 'first frame: the overview'
 wait_for '98 % of it to host/2101 burnP6' 'who took it'
+t send-keys -t v C-c
+wait_for ' q quits' '^C'
 t send-keys -t v Enter
 wait_for 'by host/2101 burnP6' 'its longest gap'
 t send-keys -t v BSpace
@@ -75,6 +77,12 @@ t send-keys -t v '>'
 wait_for 'by host/2101 burnP6' 'the gap'
 t send-keys -t v Enter
 wait_for 'flow of Debian/3525 critical_task' 'the flow'
+t send-keys -t v C-c
+wait_for 'q closes the pane, and then quits' '^C beside a pane'
+t send-keys -t v X
+wait_for 'flow-Debian-3525-critical_task.txt' 'the name'
+t send-keys -t v C-c  # leaves the prompt, and that is all
+wait_for '? help' '^C in a prompt'
 t send-keys -t v X
 wait_for 'flow-Debian-3525-critical_task.txt' 'the name'
 t send-keys -t v Enter

@@ -232,6 +232,11 @@ void pane_scope_ask(const struct app *app, const struct pane_scope *scope, struc
 	q->to = scope->to;
 }
 
+bool pane_is_beside(const struct app *app)
+{
+	return app->below && !app->below->ops->full;
+}
+
 bool pane_leads(const struct pane *p)
 {
 	return p->lines && !p->leadless && p->ops->go;

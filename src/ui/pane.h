@@ -140,6 +140,7 @@ void pane_scope_ask(const struct app *app, const struct pane_scope *scope, struc
 void pane_window(const struct app *app, int64_t *from, int64_t *to);  /* A..B, else what the screen shows */
 /* The thread that serves a request at the cursor; false: it has said why there is none. */
 bool request_thread(struct app *app, struct row_id row, uint32_t *thread);
+bool pane_is_beside(const struct app *app);              /* is one open that leaves room for the rows? */
 bool pane_leads(const struct pane *p);                  /* is there a line to go from? */
 void pane_go(struct app *app, struct row_id row, int64_t from, int64_t to);  /* to a row, and a time of it */
 

@@ -81,9 +81,10 @@ static void take_signals(struct loop *l)
 	if (signals_take(SIGWINCH))
 		resize(l);
 	if (signals_take(SIGINT)) {
+		const bool at_rows = app_at_rows(l->app);  /* there was no prompt or list to leave */
 		viewer_key(l->app, 'c' & 31);
-		if (app_at_rows(l->app) && strcmp(l->app->message, "cancelled") != 0)
-			app_say(l->app, "q quits");
+		if (at_rows && strcmp(l->app->message, "cancelled") != 0)
+			app_say(l->app, "q %s", pane_is_beside(l->app) ? "closes the pane, and then quits" : "quits");
 		l->draw = true;
 	}
 }
