@@ -295,6 +295,36 @@ static void test_next_to_nothing(void **state)
 	}
 }
 
+/* A thread that ran 10 us and lost 10, and of which 40 us are unknown: half is lost of what is known, which is less. */
+static void test_figures_in_doubt(void **state)
+{
+	(void)state;
+	char path[64] = "/tmp/stealscope-doubt-XXXXXX", keep[64];
+	struct error err = ERROR_INIT;
+	close(mkstemp(path));
+	struct history_builder *b = history_create(path, NULL, &err);
+	assert_non_null(b);
+	static const char *const states[] = { "UNKNOWN", "RUNNING", "PREEMPTED" };
+	unsigned set = history_state_set(b, "thread", states, COUNT(states));
+	uint32_t attr = history_attribute(b, "/Host/Threads/7/Status", HISTORY_STATE, set, &err);
+	static const struct { int64_t at, value; } change[] = { { 0, 1 }, { 10000, 2 }, { 20000, 0 } };
+	for (size_t i = 0; i < COUNT(change); i++)
+		assert_int_equal(history_set(b, change[i].at, attr, change[i].value, &err), 0);
+	assert_int_equal(history_finish(b, 0, 59999, &err), 0);
+	memcpy(keep, world, sizeof keep);
+	memcpy(world, path, sizeof world);
+	char *all = screen_of(":host/7\n0", &mono80), *known = screen_of(":host/7\n0^WW", &mono80),
+	     *list = screen_of("O", &mono80);
+	memcpy(world, keep, sizeof world);
+	unlink(path);
+	assert_non_null(strstr(all, " 50?"));
+	assert_non_null(strstr(known, " 0%"));
+	assert_non_null(strstr(list, " 50?"));
+	free(all);
+	free(known);
+	free(list);
+}
+
 /* Any keys in any order: nothing breaks, and the screen keeps its size. */
 static void test_random_keys(void **state)
 {
@@ -426,7 +456,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_details),
 		cmocka_unit_test(test_cause),
 		cmocka_unit_test(test_hostile_names),
-		cmocka_unit_test(test_next_to_nothing),
+		cmocka_unit_test(test_next_to_nothing), cmocka_unit_test(test_figures_in_doubt),
 		cmocka_unit_test(test_random_keys),
 		cmocka_unit_test(test_man_page_has_the_keys),
 		cmocka_unit_test(test_config_of_a_run),

@@ -33,6 +33,11 @@ static int64_t whole_of(const struct app *app, const struct demand *d)
 	}
 }
 
+const char *figure_per(const struct demand *d)
+{
+	return d->alive - d->ran - d->lost - d->slept > d->ran + d->lost ? "?" : "%";
+}
+
 /* Of the host and containers nothing is told: they have thousands of threads. */
 static bool has_figure(const struct app *app, struct row_id row, struct subject *s)
 {
@@ -51,6 +56,7 @@ void figure_text(struct app *app, struct row_id row, char *buf, size_t size)
 	if (!has_figure(app, row, &s) || !topo_is_watched(&app->topo, &s) ||
 	    demand_of(&app->topo, &s, app->view.t0, view_last(&app->view, &app->ground), &d, NULL) < 0)
 		return;
+	const char *per = app->unit == LOST_OF_WANTED ? figure_per(&d) : "%";
 	int64_t whole = whole_of(app, &d);
 	double share = whole > 0 ? 100.0 * (double)d.lost / (double)whole : 0;
 	if (d.ran + d.lost == 0)
@@ -58,9 +64,9 @@ void figure_text(struct app *app, struct row_id row, char *buf, size_t size)
 	if (app->unit == LOST_TIME)
 		snprintf(buf, size, "%s", time_duration(time, d.lost));
 	else if (share >= 9.95 || d.lost == 0)
-		snprintf(buf, size, "%.0f%%", share);
+		snprintf(buf, size, "%.0f%s", share, per);
 	else if (share >= 0.05)
-		snprintf(buf, size, "%.1f%%", share);
+		snprintf(buf, size, "%.1f%s", share, per);
 	else
-		snprintf(buf, size, "<0.1%%");
+		snprintf(buf, size, "<0.1%s", per);
 }

@@ -234,8 +234,8 @@ static void cell_text(const struct app *app, const struct overview *p, const str
 	case LIFE: snprintf(buf, size, "%s", time_duration(time, r->end - r->start + 1)); break;
 	case RAN: snprintf(buf, size, "%s", time_duration(time, d->ran)); break;
 	case LOST: snprintf(buf, size, "%s", time_duration(time, d->lost)); break;
-	case SHARE: snprintf(buf, size, "%.*f%%", share(d->lost, d->ran + d->lost) < 0.0995,
-	                     100 * share(d->lost, d->ran + d->lost)); break;
+	case SHARE: snprintf(buf, size, "%.*f%s", share(d->lost, d->ran + d->lost) < 0.0995,
+	                     100 * share(d->lost, d->ran + d->lost), figure_per(d)); break;
 	case LONGEST: snprintf(buf, size, "%s", r->gaps ? time_duration(time, r->longest.end - r->longest.start + 1) : "");
 		break;
 	case P99: snprintf(buf, size, "%s", r->gaps ? time_duration(time, r->p99) : ""); break;

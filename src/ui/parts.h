@@ -13,6 +13,8 @@ void rows_draw_lane(struct app *app, struct screen *s, int y, struct row_id row,
 
 /* "47%": how much a row lost in the window, in the chosen unit; "" where that has no meaning. */
 void figure_text(struct app *app, struct row_id row, char *buf, size_t size);
+/* What stands behind a share of the time wanted: "%", or "?" where more is unknown than is known to have been wanted. */
+const char *figure_per(const struct demand *d);
 const char *figure_heading(const struct app *app);
 void figure_next_unit(struct app *app);
 
