@@ -47,6 +47,8 @@ def check_excluded(history):
     mistake("gaps", history, "--lengths", "--histogram", says=["--lengths, --histogram, ", "each is another answer (ask for one"])
     mistake("gaps", history, "Debian", "--periodic", says=["--periodic: is of all machines together (leave out"])
     mistake("path", history, "Debian/151", "--sums", "--intervals", says=["--sums, --intervals: each is another answer"])
+    for option in ("--plot", "--audit"):
+        mistake("sync", history, option, says=[f"{option}: looks at events, of which ", ", a history, has none (give its traces)"])
     mistake("explain", history, "Debian/151", "--at", "50%", "--to", "60%", says=["--at: is one moment, not a window"])
 
 

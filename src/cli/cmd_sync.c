@@ -58,6 +58,9 @@ static int report(const struct input_options *named, const struct wanted_clocks 
 	struct input in;
 	if (!w->plot && !w->audit && input_names_history(named))
 		return input_refuse_shape(named, err) ? -1 : report_of_history(named->what[0], w->how, err);
+	if (input_names_history(named) && history_is_one(named->what[0]))
+		return error_set(err, STATUS_USAGE, "give its traces", "%s: looks at events, of which %s, a history, has none",
+		                 w->plot ? "--plot" : "--audit", named->what[0]);
 	int rc = input_resolve(&in, named, err);
 	in.audit = w->audit;
 	if (w->audit)
