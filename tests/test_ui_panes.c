@@ -150,6 +150,19 @@ static void test_undo_among_other_columns(void **state)
 	assert_in_range(view_last(&app.view, &app.ground), last, last + gap.step);
 }
 
+/* Between the markers, where both are set: said in the title as long as they stand there. */
+static void test_between_markers(void **state)
+{
+	static const char *const keys[] = { "P", "b", "E", "C" };
+	(void)state;
+	free(press(":Debian/CPU0<Enter>^(9l)"));
+	for (size_t i = 0; i < COUNT(keys); i++) {
+		assert_shows(keys[i], " of Debian/vCPU0 in A..B, 8.67 ms");
+		free(press("q"));
+	}
+	assert_shows("P<Tab>^l)", " of Debian/vCPU0 in 8.67 ms");
+}
+
 static void test_line_to_clipboard(void **state)
 {
 	(void)state;
@@ -495,6 +508,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_time_keys_in_a_pane, begin, end),
 		cmocka_unit_test_setup_teardown(test_window_stays, begin, end),
 		cmocka_unit_test_setup_teardown(test_undo_among_other_columns, begin, end),
+		cmocka_unit_test_setup_teardown(test_between_markers, begin, end),
 		cmocka_unit_test_setup_teardown(test_line_to_clipboard, begin, end),
 	};
 	return cmocka_run_group_tests_name("ui panes", tests, write_world, remove_world);

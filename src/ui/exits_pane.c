@@ -139,7 +139,7 @@ static void title(const struct app *app, const struct pane *pane, int w, char *b
 	if (p->list.rows == 0 && p->list.silent)
 		snprintf(buf, size, " %s: none recorded ", whose);
 	else
-		snprintf(buf, size, " %s in %s: %s until re-entry ", whose, time_duration(span, pane->to - pane->from + 1),
+		snprintf(buf, size, " %s in %s: %s until re-entry ", whose, pane_span_text(app, pane->from, pane->to, span),
 		         time_duration(total, p->total));
 }
 

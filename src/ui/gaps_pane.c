@@ -191,7 +191,7 @@ static void title(const struct app *app, const struct pane *pane, int w, char *b
 	if (pane->filter[0] && cut)
 		snprintf(of_all, sizeof of_all, " among the longest %zu", p->list.items);
 	int n = snprintf(buf, size, " %" PRIu64 " gap%s of %s in %s: %s%s ", p->shown.count,
-	                 p->shown.count == 1 ? "" : "s", who, time_duration(span, pane->to - pane->from + 1),
+	                 p->shown.count == 1 ? "" : "s", who, pane_span_text(app, pane->from, pane->to, span),
 	                 time_duration(total, p->shown.total), of_all);
 	if (pane->lines && n + 40 < w)
 		n += snprintf(buf + n - 1, size - (size_t)n + 1, ", %s ", order_name[p->order]) - 1;

@@ -76,10 +76,10 @@ enum key {
 	X(ACT_FLOW_TOGGLE, "flow-pane", "F", "Panes", "flow pane on or off") \
 	X(ACT_REQUESTS, "requests", "R", "Panes", "requests pane") \
 	X(ACT_BLAME, "blame", "B", "Panes", "steal matrix of the window: who took from whom") \
-	X(ACT_GAPS, "gaps", "P", "Panes", "gaps of the row in this window, longest first") \
-	X(ACT_LOCKS, "locks", "b", "Panes", "waits for locks of the row in this window: who held them") \
-	X(ACT_EXITS, "exits", "E", "Panes", "VM exits of the row in this window: why, how long") \
-	X(ACT_PATH, "path", "C", "Panes", "critical path of the row in this window: for whom it waited") \
+	X(ACT_GAPS, "gaps", "P", "Panes", "gaps in this window, or A..B, longest first") \
+	X(ACT_LOCKS, "locks", "b", "Panes", "waits for locks in this window, or A..B: who held them") \
+	X(ACT_EXITS, "exits", "E", "Panes", "VM exits in this window, or A..B: why, how long") \
+	X(ACT_PATH, "path", "C", "Panes", "critical path in this window, or A..B: whom it waited for") \
 	X(ACT_EVENTS, "events", "e", "Panes", "events around the cursor, from the traces") \
 	X(ACT_DIFF, "diff", "V", "Panes", "what changed: A..B, or this window, against the rest") \
 	X(ACT_FOCUS, "focus", "<Tab> <S-Tab>", "Panes", "into the pane, which then has the keys below; and back") \

@@ -188,14 +188,14 @@ static void title(const struct app *app, const struct pane *pane, int w, char *b
 	int64_t all = 0, lost = 0;
 	row_title(&app->rows, p->scope.row, who, sizeof who);
 	if (pane->lines == 0) {
-		snprintf(buf, size, " no lock waits of %s in %s ", who, time_duration(span, pane->to - pane->from + 1));
+		snprintf(buf, size, " no lock waits of %s in %s ", who, pane_span_text(app, pane->from, pane->to, span));
 		return;
 	}
 	for (size_t i = 0; i < pane->lines; i++) {
 		all += length_of(wait_of(pane, i));
 		lost += wait_of(pane, i)->taken;
 	}
-	time_duration(span, pane->to - pane->from + 1);
+	pane_span_text(app, pane->from, pane->to, span);
 	int n = snprintf(buf, size, " %zu lock wait%s of %s in %s: %s ", pane->lines, pane->lines == 1 ? "" : "s", who, span,
 	                 time_duration(waited, all));
 	if (lost && n + 35 < w)

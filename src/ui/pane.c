@@ -206,6 +206,16 @@ void pane_window(const struct app *app, int64_t *from, int64_t *to)
 	}
 }
 
+char *pane_span_text(const struct app *app, int64_t from, int64_t to, char buf[TIME_TEXT])
+{
+	char span[TIME_TEXT];
+	int64_t a, b;
+	pane_window(app, &a, &b);
+	const bool marked = app->view.a != VIEW_NONE && app->view.b != VIEW_NONE && a == from && b == to;
+	snprintf(buf, TIME_TEXT, "%s%.30s", marked ? "A..B, " : "", time_duration(span, to - from + 1));
+	return buf;
+}
+
 bool pane_scope_open(struct app *app, struct pane *p, struct pane_scope *scope)
 {
 	struct subject s;

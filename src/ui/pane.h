@@ -6,6 +6,7 @@
 #ifndef STEALSCOPE_UI_PANE_H
 #define STEALSCOPE_UI_PANE_H
 
+#include "base/timefmt.h"
 #include "ui/app.h"
 #include "ui/pager.h"
 #include "ui/pane_export.h"
@@ -138,6 +139,8 @@ struct pane_scope {
 bool pane_scope_open(struct app *app, struct pane *p, struct pane_scope *scope);
 void pane_scope_ask(const struct app *app, const struct pane_scope *scope, struct question *q);
 void pane_window(const struct app *app, int64_t *from, int64_t *to);  /* A..B, else what the screen shows */
+/* "1.47 s", or "A..B, 1.47 s" while the markers stand there. */
+char *pane_span_text(const struct app *app, int64_t from, int64_t to, char buf[TIME_TEXT]);
 /* The thread that serves a request at the cursor; false: it has said why there is none. */
 bool request_thread(struct app *app, struct row_id row, uint32_t *thread);
 bool pane_is_beside(const struct app *app);              /* is one open that leaves room for the rows? */

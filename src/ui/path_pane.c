@@ -215,7 +215,7 @@ static void title(const struct app *app, const struct pane *pane, int w, char *b
 	name(app, pane, whose, sizeof whose);
 	if (p->path.unknown)
 		snprintf(unknown, sizeof unknown, ", %s unknown", time_duration(ns, p->path.unknown));
-	int n = snprintf(buf, size, " %s in %s%s ", whose, time_duration(span, p->path.end - p->path.start + 1), unknown);
+	int n = snprintf(buf, size, " %s in %s%s ", whose, pane_span_text(app, p->path.start, p->path.end, span), unknown);
 	if (n + 20 < w)
 		snprintf(buf + n - 1, size - (size_t)n + 1, ", %s ", view_name[p->view]);
 }
