@@ -103,6 +103,13 @@ def check_files(folder):
     with open(other, "w", encoding="ascii") as f:
         f.write("dear notes")
     mistake("summary", other, status=2, says=["notes.txt: not a history of stealscope, or damaged at offset 0 (give a history"])
+    perf = os.path.join(folder, "perf.data")
+    with open(perf, "wb") as f:
+        f.write(b"PERFILE2" + bytes(100))
+    for words in (["info", perf], ["gaps", perf], ["index", perf], [perf]):
+        mistake(*words, status=2, says=["perf.data: a perf.data file, not a CTF trace (perf data convert --to-ctf DIR)"])
+    stream = os.path.join(TRACE, "host", "kernel", "ch_0")
+    mistake("summary", stream, status=2, says=["ch_0: a CTF stream without the trace's metadata (copy the whole trace folder"])
     if os.geteuid() != 0:  # root may write everywhere
         os.mkdir(os.path.join(folder, "locked"), 0o000)
         mistake("index", TRACE, "-o", os.path.join(folder, "locked", "x.steal"), status=4, says=["choose a folder that can be written"])

@@ -188,13 +188,15 @@ void input_release(struct input *in)
 	*in = (struct input){ 0 };
 }
 
-/* Session files and recordings of trace-cmd are known by their names; any other file should be a history. */
+/* Session files and recordings of trace-cmd are known by their names; any other file should be a history, unless what is
+ * in it is of a trace. */
 bool input_names_history(const struct input_options *o)
 {
 	struct stat st;
 	const char *dot = o->whats == 1 ? strrchr(o->what[0], '.') : NULL;
 	return o->whats == 1 && !session_is_one(o->what[0]) && !(dot && strcmp(dot, ".dat") == 0) &&
-	       stat(o->what[0], &st) == 0 && S_ISREG(st.st_mode);
+	       stat(o->what[0], &st) == 0 && S_ISREG(st.st_mode) &&
+	       (history_is_one(o->what[0]) || !trace_is_file(o->what[0]));
 }
 
 int input_refuse_shape(const struct input_options *o, struct error *err)

@@ -332,6 +332,20 @@ void places_free(struct place *list, size_t n)
 	free(list);
 }
 
+bool trace_is_file(const char *path)
+{
+	struct place *list = NULL;
+	size_t n = 0;
+	struct stat st;
+	struct place_search f = { .list = &list, .n = &n };
+	bool is = stat(path, &st) == 0 && S_ISREG(st.st_mode) && walk(path, &f, NULL) == 0 && n > 0;
+	for (size_t i = 0; i < f.strays; i++)
+		is = is || f.stray[i].what->is_trace;
+	find_release(&f);
+	places_free(list, n);
+	return is;
+}
+
 static int read_file(const char *path, struct error *err)
 {
 	static const size_t size = 1 << 20;

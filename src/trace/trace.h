@@ -230,6 +230,7 @@ struct trace_cursor;
  * like a trace beside others, and cannot be read, is left out with a note for each (notes may be NULL). */
 int trace_discover(const char *root, struct trace_spec **spec, size_t *n, struct notes *notes, struct error *err);
 void trace_specs_free(struct trace_spec *spec, size_t n);  /* of trace_discover() */
+bool trace_is_file(const char *path);  /* one that holds a trace, or a part of one, of a form that is known */
 
 /* Live traces: what a relay daemon of LTTng (lttng-relayd) gives while, or after, it is recorded.  They are named by
  * net://RELAY[:PORT]/host/HOSTNAME/SESSION.  Without SESSION, all sessions of that host are one machine's trace;
