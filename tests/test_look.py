@@ -166,6 +166,10 @@ def check_picture(folder):
     run("picture", history, "-o", file + ".html")
     html = open(file + ".html", encoding="utf-8").read()
     check("who suffers in these 7.17 s" in html, "without rows it is the overview")
+    run("picture", history, "-o", file + "3.txt", "Debian/151")
+    for name in ("3.txt", ".html"):
+        drawn = open(file + name, encoding="utf-8").read()
+        check("virt-preempt" in drawn and not re.search("Tab|Enter|q closes|[?] help", drawn), "a picture has a legend, and no keys")
     run("picture", history, "-o", file + "2.txt", "Debian/*beacon*", "--width", "80")
     check("149 beacon" in open(file + "2.txt", encoding="utf-8").read(), "a glob")
     for args, why in (([], "no file to write"), (["-o", "x.png"], "of what kind"), (["-o", file + ".html", "nobody"], "nobody: no"),

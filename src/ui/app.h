@@ -67,6 +67,7 @@ struct app {
 	struct asker *asker;
 	int64_t answer_by;             /* until then a frame waits for answers: CLOCK_MONOTONIC, ns */
 	bool patient;                  /* a script: every frame waits for all answers */
+	bool still;                    /* a picture: who looks at it has no keys */
 
 	char message[512];             /* shown instead of the legend until the next key */
 	bool message_is_error;

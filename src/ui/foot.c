@@ -120,15 +120,15 @@ static void draw_legend(struct app *app, struct screen *s, int y)
 	const size_t hinted = overview ? sizeof in_overview / sizeof *in_overview
 		: app->focused ? sizeof in_pane / sizeof *in_pane : sizeof at_rows / sizeof *at_rows;
 	char tail[160] = "", keys[64];
-	bool list = app->over;  /* whose keys are others, told above it */
+	const bool silent = app->over || app->still;  /* a list has other keys, told above it; a picture has none */
 	keymap_text(&app->keymap, ACT_HELP, keys, sizeof keys);
-	int help = list ? 0 : (int)strcspn(keys, ",") + 6;  /* the hint that the smallest screen shows, too */
-	bool owners = !overview && !list && app->rows.len && row_is_pcpu(&app->topo, app->view.row);
+	int help = silent ? 0 : (int)strcspn(keys, ",") + 6;  /* the hint that the smallest screen shows, too */
+	bool owners = !overview && !app->over && app->rows.len && row_is_pcpu(&app->topo, app->view.row);
 	int x = owners ? draw_owners(app, s, 0, y, s->w - help) : draw_common(app, s, y, s->w - help);
 	if (!owners)
 		x = draw_smaller(app, s, x, y);
 	const bool leads = app->below && pane_leads(app->below);
-	for (size_t i = 0; !list && i < hinted; i++) {
+	for (size_t i = 0; !silent && i < hinted; i++) {
 		char one[240];
 		if (hints[i].action == ACT_IN_PANE_GO && !leads)
 			continue;

@@ -431,7 +431,7 @@ static const char *hint_of(const struct app *app, const struct pane *p, int room
 	static const char *const hints[3][2] = { { " Tab goes into it  X export  q closes ", " Tab " },
 		{ " e export  q closes ", " q closes " }, { " Enter goes there  e export  q closes ", " q closes " } };
 	const int which = !app->focused ? 0 : !pane_leads(p) ? 1 : 2;
-	for (int i = 0; i < 2 && !p->ops->full; i++)
+	for (int i = 0; i < 2 && !p->ops->full && !app->still; i++)
 		if ((int)strlen(hints[which][i]) < room)
 			return hints[which][i];
 	return "";

@@ -113,7 +113,7 @@ int ui_picture(const struct history *h, const struct ui_options *options, const 
 	if (viewer_init(&app, h, options, err) < 0)
 		return -1;
 	look_set_depth(&app, DEPTH_256);
-	app.patient = true;
+	app.patient = app.still = true;
 	while (viewer_work(&app, INT64_MAX / 4, &changed))
 		;
 	int status = arrange(&app, p, err);
