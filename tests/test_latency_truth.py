@@ -54,7 +54,7 @@ def check_requests(name, history, truth):
 
 def check_culprit(row, high):
     culprit = row["culprit"]
-    if culprit and (high == 0 or not (culprit.startswith(("host/", "host ")) or culprit == "idle CPU")):
+    if culprit and (high == 0 or not (culprit.startswith(("host/", "host ")) or culprit in ("host", "idle CPU"))):
         check(False, f"request {row['request']}: culprit {culprit!r} of {high} ns")
 
 

@@ -107,16 +107,21 @@ static struct table_cell victim_name(struct filler *f, const char *raw)
 
 /* ---- gap */
 
-/* As lists of gaps sort their culprits. */
-static bool goes_before(const struct tally_entry *x, const struct tally_entry *y)
+/* As struct thief has it; a machine has no name. */
+static struct tally_entry thief_of(const struct filler *f, const struct gap *gap, const struct party_sums *tally)
 {
-	if (x->ns != y->ns)
-		return x->ns > y->ns;
-	if (x->who.kind != y->who.kind)
-		return x->who.kind < y->who.kind;
-	if (x->who.system != y->who.system)
-		return x->who.system < y->who.system;
-	return x->who.tid < y->who.tid;
+	struct thief thief;
+	if (tally->len == 1)
+		return tally->entry[0];
+	struct flow_entry *entry = mem_new(tally->len, sizeof *entry);
+	for (size_t i = 0; i < tally->len; i++)
+		entry[i] = (struct flow_entry){ .who = tally->entry[i].who, .lost = tally->entry[i].ns };
+	flow_thief(f->topo, &gap->subject, entry, tally->len, &thief);
+	free(entry);
+	for (size_t i = 0; i < tally->len; i++)
+		if (thief.parties == 1 && party_same(&tally->entry[i].who, &thief.who))
+			return tally->entry[i];
+	return (struct tally_entry){ .who = thief.who, .tid = -1, .name = "", .ns = thief.ns };
 }
 
 static const char *state_name(const struct filler *f, const struct gap *g)
@@ -130,19 +135,16 @@ static int gap_row(struct gaps *g, const struct gap_piece *p)
 {
 	struct filler *f = g->f;
 	const struct gap *gap = p->gap;
-	const struct tally_entry *longest = &g->tally.entry[0];
-	for (size_t i = 1; i < g->tally.len; i++)
-		if (goes_before(&g->tally.entry[i], longest))
-			longest = &g->tally.entry[i];
+	const struct tally_entry thief = thief_of(f, gap, &g->tally);
 	return fill_row(f, (struct table_cell[GAP_FIELD_COUNT]){
 		[COL_GAP_MACHINE] = victim_machine(f, &gap->subject), [COL_GAP_CPU] = victim_cpu(f, &gap->subject),
 		[COL_GAP_TID] = victim_tid(f, &gap->subject), [COL_GAP_NAME] = victim_name(f, p->victim),
 		[COL_GAP_OF_MACHINE] = CELL_INT(p->of_machine), [COL_GAP_TS] = CELL_INT(gap->start),
 		[COL_GAP_DUR] = CELL_INT(gap->end - gap->start + 1), [COL_GAP_STATE] = fill_text(f, BANK_STATE, state_name(f, gap)),
-		[COL_GAP_THIEF_MACHINE] = fill_machine(f, longest->who.system), [COL_GAP_THIEF_TID] = fill_number(longest->tid),
-		[COL_GAP_THIEF_NAME] = fill_text(f, BANK_THIEF, longest->name),
-		[COL_GAP_THIEF_KIND] = CELL_TEXT(flow_kind_name[longest->who.kind]),
-		[COL_GAP_THIEF_NS] = CELL_INT(longest->ns) });
+		[COL_GAP_THIEF_MACHINE] = fill_machine(f, thief.who.system), [COL_GAP_THIEF_TID] = fill_number(thief.tid),
+		[COL_GAP_THIEF_NAME] = fill_text(f, BANK_THIEF, thief.name),
+		[COL_GAP_THIEF_KIND] = CELL_TEXT(flow_kind_name[thief.who.kind]),
+		[COL_GAP_THIEF_NS] = CELL_INT(thief.ns) });
 }
 
 static int add_to_gap(void *arg, const struct gap_piece *p)

@@ -90,7 +90,7 @@ enum field_type {
 	X(GAP_THIEF_TID, "thief_tid", INT, 1) \
 	X(GAP_THIEF_NAME, "thief_name", TEXT, 0) \
 	X(GAP_THIEF_KIND, "thief_kind", TEXT, 0)     /* kinds of the execution flow */ \
-	X(GAP_THIEF_NS, "thief_ns", INT, 0)          /* the longest of those who had it */
+	X(GAP_THIEF_NS, "thief_ns", INT, 0)          /* of the thief, as gaps has it */
 
 /* The pieces of every gap: who had the CPU meanwhile. */
 #define FLOW_FIELDS(X) \

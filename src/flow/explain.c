@@ -3,6 +3,7 @@
  * One sentence per line.  Every number comes from the flow of the window; every name is escaped by
  * party_text() and topo_subject_text(). */
 #include "flow/explain.h"
+#include "flow/thief.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -32,7 +33,16 @@ static const char *party(const struct story *s, const struct flow_entry *e, char
 {
 	if (e->who.kind == FLOW_IDLE_CPU && !advice_stayed_idle(e))
 		return "waking up, or moving to another CPU";
+	if (e == &s->whole && e->who.kind == FLOW_PREEMPTING && !*thief_own(s->topo, &s->subject, &e->who))
+		return s->topo->machine[e->who.system].kind == MACHINE_HOST ? "the host"
+		                                             : text_escape(buf, NAME_TEXT, s->topo->machine[e->who.system].name);
 	return explain_party(s->topo, &e->who, s->f->name[e->who.name], &s->subject, buf, NAME_TEXT);
+}
+
+static bool is_of_first(const struct story *s, const struct flow_entry *e)
+{
+	return s->is_whole ? thief_group(s->topo, &s->subject, &e->who) == thief_group(s->topo, &s->subject, &s->first->who)
+	                   : e == s->first;
 }
 
 static void tell_doing(struct story *s)
@@ -98,62 +108,61 @@ static int tell_life(struct story *s, struct error *err)
 	return 0;
 }
 
-static void tell_culprit(struct story *s, const struct flow_entry *e)
+/* Some by name, and what all the rest makes. */
+struct naming {
+	const char *before;
+	size_t told, rest;
+	int64_t rest_ns;
+};
+
+static void list_one(struct story *s, struct naming *l, const struct flow_entry *e)
+{
+	char who[NAME_TEXT], a[64];
+	if (l->told < 3 && story_share(s, e->lost) >= NOTABLE / 10) {
+		fprintf(s->to, "%s%s: %s", l->told ? "; " : l->before, party(s, e, who), story_amount(s, e->lost, a));
+		l->told++;
+	} else {
+		l->rest++;
+		l->rest_ns += e->lost;
+	}
+}
+
+static void list_end(struct story *s, const struct naming *l)
+{
+	char a[64];
+	if (l->told && l->rest)
+		fprintf(s->to, "; %zu other%s: %s", l->rest, l->rest == 1 ? "" : "s", story_amount(s, l->rest_ns, a));
+}
+
+/* The thief: one of the culprits, or several of a machine, which follow. */
+static void tell_culprit(struct story *s)
 {
 	char who[NAME_TEXT], a[64], d[TIME_TEXT], at[TIME_TEXT], cpu[24] = "";
+	const struct flow_entry *e = s->first;
+	struct naming l = { .before = "; of that " };
 	fprintf(s->to, "What delayed it most %swas %s: %s", s->slept_for ? "while it wanted to run " : "", party(s, e, who),
 	        story_amount(s, e->lost, a));
-	if (e->longest.pcpu >= 0)
+	for (size_t i = 0; s->is_whole && i < s->culprits; i++)
+		if (is_of_first(s, &s->culprit[i]))
+			list_one(s, &l, &s->culprit[i]);
+	list_end(s, &l);
+	if (!s->is_whole && e->longest.pcpu >= 0)
 		snprintf(cpu, sizeof cpu, " on CPU%d", e->longest.pcpu);
-	if (e->lost == e->duration)
+	if (!s->is_whole && e->lost == e->duration)
 		fprintf(s->to, " in %" PRIu64 " piece%s, the longest %s at %s%s", e->pieces, e->pieces == 1 ? "" : "s",
 		        time_duration(d, e->longest.ns), time_clock(at, e->longest.start, 6), cpu);
 	fputs(".\n", s->to);
 }
 
-/* Up to three more, and what all the rest makes. */
 static void tell_others(struct story *s)
 {
-	size_t told = 0, rest = 0;
-	int64_t rest_ns = 0;
-	for (size_t i = 1; i < s->culprits; i++) {
-		const struct flow_entry *e = &s->culprit[i];
-		char who[NAME_TEXT], a[64];
-		if (told < 3 && story_share(s, e->lost) >= NOTABLE / 10) {
-			fprintf(s->to, "%s%s: %s", told ? "; " : "Then ", party(s, e, who), story_amount(s, e->lost, a));
-			told++;
-		} else {
-			rest++;
-			rest_ns += e->lost;
-		}
-	}
-	char a[64];
-	if (told && rest)
-		fprintf(s->to, "; %zu other%s: %s", rest, rest == 1 ? "" : "s", story_amount(s, rest_ns, a));
-	if (told)
+	struct naming l = { .before = "Then " };
+	for (size_t i = 0; i < s->culprits; i++)
+		if (!is_of_first(s, &s->culprit[i]))
+			list_one(s, &l, &s->culprit[i]);
+	list_end(s, &l);
+	if (l.told)
 		fputs(".\n", s->to);
-}
-
-/* Of the machines the one whose threads and interrupts had the CPU longest, if that is not the culprit's. */
-static void tell_machine(struct story *s)
-{
-	const struct flow_entry *first = &s->culprit[0];
-	int64_t *lost = mem_new(s->topo->machines, sizeof *lost);
-	uint32_t most = 0;
-	for (size_t i = 0; i < s->culprits; i++) {
-		const struct flow_entry *e = &s->culprit[i];
-		if (e->who.system >= 0 && (e->who.kind == FLOW_PREEMPTING || e->who.kind == FLOW_IRQ))
-			lost[e->who.system] += e->lost;
-	}
-	for (uint32_t m = 1; m < s->topo->machines; m++)
-		most = lost[m] > lost[most] ? m : most;
-	if ((int32_t)most != first->who.system && lost[most] > first->lost) {
-		char name[256] = "the host", a[64];
-		if (s->topo->machine[most].kind != MACHINE_HOST)
-			text_escape(name, sizeof name, s->topo->machine[most].name);
-		fprintf(s->to, "Of the machines %s took most: %s.\n", name, story_amount(s, lost[most], a));
-	}
-	free(lost);
 }
 
 /* The widest error band of the guest's clock within the window, or -1. */
@@ -228,6 +237,18 @@ static int by_lost(const void *a, const void *b)
 	return (x->longest.start > y->longest.start) - (x->longest.start < y->longest.start);
 }
 
+static void know_first(struct story *s)
+{
+	struct thief thief;
+	flow_thief(s->topo, &s->subject, s->culprit, s->culprits, &thief);
+	s->whole = (struct flow_entry){ .who = thief.who, .lost = thief.ns };
+	s->is_whole = thief.parties > 1;
+	s->first = &s->whole;
+	for (size_t i = 0; !s->is_whole && i < s->culprits; i++)
+		if (party_same(&s->culprit[i].who, &thief.who))
+			s->first = &s->culprit[i];
+}
+
 /* Whoever had the CPU while it lost, most first. */
 static void know(struct story *s)
 {
@@ -240,6 +261,7 @@ static void know(struct story *s)
 	}
 	if (s->culprits)
 		qsort(s->culprit, s->culprits, sizeof *s->culprit, by_lost);
+	know_first(s);
 	s->machine = machine_of(s->topo, &s->subject);
 	topo_subject_text(s->topo, &s->subject, s->name, sizeof s->name);
 }
@@ -257,9 +279,8 @@ static int tell_story(struct story *s, const char *opening, struct error *err)
 	if (sleeper && story_waits(s, err) < 0)
 		return -1;
 	if (s->culprits) {
-		tell_culprit(s, &s->culprit[0]);
+		tell_culprit(s);
 		tell_others(s);
-		tell_machine(s);
 	} else {
 		fputs("Nothing kept it from running while it wanted to.\n", s->to);
 	}

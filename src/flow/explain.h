@@ -18,6 +18,9 @@ struct story {
 	struct demand demand;        /* of the flow's window */
 	struct flow_entry *culprit;  /* of what it lost: most first */
 	size_t culprits;
+	const struct flow_entry *first;  /* who took most, as struct thief has it: one of them, or ... */
+	struct flow_entry whole;     /* ... all of a machine's */
+	bool is_whole;
 	int64_t unknown;             /* ns, while it was there */
 	struct {                     /* of those it slept for, whoever was kept longest from its CPU by one thread */
 		struct party who, thief; /* thief.system -1: nobody considerably */

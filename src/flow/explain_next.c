@@ -166,6 +166,28 @@ static void advise_waiting(struct story *s)
 	fputs(".\n", s->to);
 }
 
+/* Several of a machine had its CPU, none of them most of it. */
+static void advise_rivals(struct story *s)
+{
+	const struct topo *topo = s->topo;
+	const uint32_t machine = (uint32_t)s->first->who.system;
+	char name[256], own[256], largest[NAME_TEXT];
+	const struct flow_entry *e = s->culprit;
+	while (e->who.system != s->first->who.system)
+		e++;
+	text_escape(name, sizeof name, topo->machine[machine].name);
+	party_text(topo, &e->who, s->f->name[e->who.name], largest, sizeof largest);
+	text_escape(own, sizeof own, topo->machine[s->machine].name);
+	if (machine == s->machine)
+		fprintf(s->to, "Look next inside %s: its other threads compete there for the same CPU", own);
+	else if (topo->machine[machine].kind == MACHINE_VM && is_around(topo, s->first->who.system, s->machine))
+		fprintf(s->to, "Look next inside %s, which runs %s: its threads compete there for the same CPU", name, own);
+	else
+		fprintf(s->to, "Look next at the threads of %s that share the CPU, first %s: move or limit them", name, largest);
+	tell_command_of(s, &s->first->who);
+	fputs(".\n", s->to);
+}
+
 /* Another thread, of whatever machine, had its CPU. */
 static void advise_rival(struct story *s, const struct flow_entry *e)
 {
@@ -224,7 +246,10 @@ static void advise_culprit(struct story *s, const struct flow_entry *e)
 	case FLOW_RUNNING:
 	case FLOW_PREEMPTING:
 	case FLOW_KIND_COUNT:
-		advise_rival(s, e);
+		if (s->is_whole)
+			advise_rivals(s);
+		else
+			advise_rival(s, e);
 	}
 }
 
@@ -266,8 +291,8 @@ void story_advise(struct story *s)
 	}
 	if (served)
 		advise_exits(s);
-	if (lost && !(served && s->culprit[0].who.kind == FLOW_HYPERVISOR))
-		advise_culprit(s, &s->culprit[0]);
+	if (lost && !(served && s->first->who.kind == FLOW_HYPERVISOR))
+		advise_culprit(s, s->first);
 	if (slept || served || lost || locked)
 		return;
 	if (s->unknown >= window - s->unknown)

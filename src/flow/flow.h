@@ -210,6 +210,21 @@ int64_t flow_column(int64_t start, int64_t end, unsigned c, unsigned n);
  * cells == f->columns. */
 void flow_paint(const struct flow *f, const uint32_t *lane_of, unsigned cells, int64_t *lane);
 
+/* Who took most, for whom one line is room.  Of the machines the one that took most, and of that the party that took more
+ * than half of its part, and as much as any other; where there is none the machine (tid -1; the hypervisor's work for the
+ * subject itself counts as one of its own).  Somebody who is of none, as an idle CPU: where nobody's part is larger. */
+struct thief {
+	struct party who;    /* FLOW_RUNNING: nobody took anything */
+	int64_t ns;
+	size_t parties;      /* whose part this is: 1, or those of the machine */
+};
+/* Of what the subject lost to these. */
+void flow_thief(const struct topo *topo, const struct subject *self, const struct flow_entry *entry, size_t n,
+                struct thief *out);
+/* What stands, for people, before the name of a thief that is the subject's own machine: "others in ", "threads of "; or
+ * "". */
+const char *thief_own(const struct topo *topo, const struct subject *self, const struct party *thief);
+
 /* ---- Gaps and steal ----------------------------------------------------------------------------------------- */
 
 /* A maximal interval in which a vCPU or thread wanted to run and was kept from it: vCPU PREEMPTED, HOST_BLOCKED or WAKING,
@@ -280,8 +295,7 @@ struct summary_row {
 	uint64_t gaps;           /* from here on 0 until its gaps have been looked at */
 	int64_t p50, p90, p99;   /* of their lengths, nearest rank */
 	struct gap longest;      /* the first of the longest: of the vCPU or thread that had it, cut to the window */
-	/* Who took most of it: of the machine that took most the thread that took more than half of its part; where
-	 * there is none the machine, tid -1.  FLOW_HYPERVISOR of a machine: it was served for longer.  FLOW_RUNNING: nobody. */
+	/* As struct thief has it.  FLOW_HYPERVISOR of a machine: it was served for longer. */
 	struct party thief;
 	int64_t thief_ns;
 };
@@ -295,8 +309,6 @@ struct summary {
 	bool gaps;                /* what is known of gaps is in it */
 };
 
-/* What stands, for people, before the name of a thief that is the row's own machine: "others in ", "threads of "; or "". */
-const char *summary_own(const struct topo *topo, const struct summary_row *row);
 
 struct summary_options {
 	const struct subject *only;  /* this machine and its threads; NULL = all */
@@ -343,6 +355,7 @@ struct gap_item {
 	struct gap gap;
 	size_t culprit;          /* list->culprit[culprit .. culprit + culprits - 1], longest first, ... */
 	size_t culprits;         /* ... durations add up to the gap, shares are of the gap */
+	struct thief thief;      /* of them */
 };
 
 /* How long gaps are: all of at least `min`, also those beyond `top`. */

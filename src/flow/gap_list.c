@@ -183,6 +183,7 @@ static int find_culprits(struct lister *l, struct budget *budget)
 		item->culprits = f.entries;
 		for (size_t k = 0; k < f.entries; k++)
 			*ARRAY_PUSH(out->culprit, out->culprits, l->culprit_cap) = f.entry[k];
+		flow_thief(l->q.topo, &item->gap.subject, f.entry, f.entries, &item->thief);
 		flow_release(&f);
 	}
 	return l->item == out->items;

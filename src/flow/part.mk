@@ -33,6 +33,7 @@ src_libflow_a_SOURCES = \
 	src/flow/summary.c \
 	src/flow/summary_sort.c \
 	src/flow/sweep.c src/flow/sweep.h \
+	src/flow/thief.c src/flow/thief.h \
 	src/flow/topo.c \
 	src/flow/topo_text.c \
 	src/flow/track.c \

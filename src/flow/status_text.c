@@ -10,23 +10,30 @@
 #include "base/text.h"
 #include "base/timefmt.h"
 
-/* " by host/2101 burnP6 on CPU3": the greatest culprit of a gap. */
+/* " by host/2101 burnP6 on CPU3": who took most of a gap; " partly by" where that is not half of it, so that it stays true
+ * where the line has no room for the share. */
 static void tell_gap(const struct topo *topo, const struct subject *self, const struct flow *f, char *buf, size_t size)
 {
 	char who[NAME_TEXT], cpu[24] = "", more[64] = "";
-	const struct flow_entry *e = &f->entry[0];
-	enum flow_kind kind = (enum flow_kind)e->who.kind;
-	if (e->longest.pcpu >= 0)
+	const struct flow_entry *e = f->entry;
+	struct thief thief;
+	flow_thief(topo, self, f->entry, f->entries, &thief);
+	while (thief.parties == 1 && e < f->entry + f->entries - 1 && !party_same(&e->who, &thief.who))
+		e++;
+	const double share = (double)thief.ns / (double)(f->end - f->start + 1);
+	const enum flow_kind kind = (enum flow_kind)thief.who.kind;
+	if (thief.parties == 1 && e->longest.pcpu >= 0)
 		snprintf(cpu, sizeof cpu, " on CPU%d", e->longest.pcpu);
-	if (f->entries > 1)
-		snprintf(more, sizeof more, " (%.0f %%) and %zu more", 100 * e->share, f->entries - 1);
-	explain_party(topo, &e->who, f->name[e->who.name], self, who, sizeof who);
+	if (f->entries > thief.parties)
+		snprintf(more, sizeof more, " (%.0f %%) and %zu more", 100 * share, f->entries - thief.parties);
+	explain_party(topo, &thief.who, f->name[thief.who.name], self, who, sizeof who);
 	if (kind == FLOW_IDLE_CPU && !advice_stayed_idle(e))
 		snprintf(buf, size, ", waking up or moving%s%s", *cpu ? " to" : "", *cpu ? cpu + strlen(" on") : "");
 	else if (kind == FLOW_IDLE_CPU)
 		snprintf(buf, size, " although %s was idle", *cpu ? cpu + strlen(" on ") : "its CPU");
 	else
-		snprintf(buf, size, "%s%s%s", kind == FLOW_LIMITED ? " due to " : kind == FLOW_WAITING ? ", " : " by ", who, cpu);
+		snprintf(buf, size, "%s%s%s%s", kind == FLOW_WAITING ? "" : share < 0.495 ? " partly" : "",
+		         kind == FLOW_LIMITED ? " due to " : kind == FLOW_WAITING ? ", " : " by ", who, cpu);
 	snprintf(buf + strlen(buf), size - strlen(buf), "%s", more);
 }
 

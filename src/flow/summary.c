@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "flow/inquiry.h"
 #include "flow/party.h"
+#include "flow/thief.h"
 
 #define NO_ROW SIZE_MAX
 
@@ -131,29 +132,12 @@ static int by_length(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* Of the system that took most: the party that took more than half of its part, else the system as a whole.  Nobody is no
- * system: there, what happens instead is told whatever its share. */
 static void find_thief(const struct topo *topo, const struct summary_part *part, struct summary_row *row)
 {
-	const struct party *party = part->thieves.party;
-	int64_t *whole = mem_new(topo->machines + 1, sizeof *whole), best = 0;
-	int32_t most = -1;
-	for (size_t i = 0; i < part->takens; i++)
-		whole[party[i].system + 1] += part->taken[i];
-	for (int32_t m = 0; m < (int32_t)topo->machines; m++)
-		most = whole[m + 1] > whole[most + 1] ? m : most;
-	row->thief = (struct party){ most, -1, 0, FLOW_PREEMPTING };
-	row->thief_ns = whole[most + 1];
-	for (size_t i = 0; i < part->takens; i++) {
-		if (party[i].system != most || part->taken[i] <= best)
-			continue;
-		best = part->taken[i];
-		if (most < 0 || best > whole[most + 1] / 2) {
-			row->thief = party[i];
-			row->thief_ns = best;
-		}
-	}
-	free(whole);
+	struct thief thief;
+	thief_find(topo, &row->who, part->thieves.party, part->taken, part->takens, &thief);
+	row->thief = thief.who;
+	row->thief_ns = thief.ns;
 }
 
 static void end_row(const struct topo *topo, struct summary_part *part, struct summary_row *row)
@@ -299,13 +283,6 @@ void summary_take(struct inquiry *q, struct summary *out)
 	*out = s->answer;
 	out->gaps = s->gaps;
 	s->answer = (struct summary){ 0 };
-}
-
-const char *summary_own(const struct topo *topo, const struct summary_row *row)
-{
-	const bool own = row->thief.kind == FLOW_PREEMPTING && row->thief.tid < 0 &&
-	                 row->thief.system == (int32_t)subject_machine(topo, &row->who);
-	return !own ? "" : row->who.kind == SUBJECT_MACHINE ? "threads of " : "others in ";
 }
 
 int summary_of(const struct topo *topo, const struct summary_options *options, struct summary *out, struct error *err)

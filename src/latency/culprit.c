@@ -1,4 +1,4 @@
-/* Who had the CPU longest while a request's server wanted it: the longest foreign entry of that thread's flow. */
+/* Who took most while a request's server wanted a CPU: of the foreign entries of that thread's flow, as gaps tell it. */
 #include "base/mem.h"
 #include "base/text.h"
 #include "latency/attribute.h"
@@ -37,22 +37,23 @@ int request_find_culprit(const struct topo *topo, struct request *r, struct erro
 	struct subject subject = { SUBJECT_THREAD, (uint32_t)thread };
 	if (flow_of(topo, &subject, r->start, r->end, &(struct flow_options){ 0 }, &f, err))
 		return -1;
-	for (size_t i = 0; i < f.entries; i++) {
-		const struct flow_entry *e = &f.entry[i];
-		if (!is_foreign(topo, e, (uint32_t)machine, container))
-			continue;
-		char system[256] = "", name[256] = "";
-		if (e->who.system >= 0)
-			text_escape(system, sizeof system, topo->machine[e->who.system].name);
-		text_escape(name, sizeof name, e->who.name < f.names ? f.name[e->who.name] : "");
-		if (e->who.kind == FLOW_IDLE_CPU)
-			r->culprit = mem_dup("idle CPU");
-		else if (e->who.tid >= 0)
-			r->culprit = mem_printf("%s/%d %s", system, (int)e->who.tid, name);
-		else
-			r->culprit = mem_printf("%s%s%s", system, *system ? " " : "", name);
-		break;
-	}
+	size_t n = 0;
+	for (size_t i = 0; i < f.entries; i++)
+		if (is_foreign(topo, &f.entry[i], (uint32_t)machine, container))
+			f.entry[n++] = f.entry[i];
+	struct thief thief;
+	flow_thief(topo, &subject, f.entry, n, &thief);
+	const struct party *who = &thief.who;
+	char system[256] = "", name[256] = "";
+	if (who->system >= 0)
+		text_escape(system, sizeof system, topo->machine[who->system].name);
+	text_escape(name, sizeof name, who->name < f.names ? f.name[who->name] : "");
+	if (who->kind == FLOW_IDLE_CPU)
+		r->culprit = mem_dup("idle CPU");
+	else if (who->tid >= 0)
+		r->culprit = mem_printf("%s/%d %s", system, (int)who->tid, name);
+	else if (who->kind != FLOW_RUNNING)
+		r->culprit = mem_printf("%s%s%s", system, *system && *name ? " " : "", name);
 	flow_release(&f);
 	return 0;
 }

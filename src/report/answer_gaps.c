@@ -38,27 +38,31 @@ static const char *state_of(const struct topo *topo, const struct gap *g)
 }
 
 /* For people, who would else read that a thread kept itself from running, or nothing. */
-static const char *culprit_name(const struct gap_list *list, const struct flow_entry *culprit, struct report_how how)
+static const char *culprit_name(const struct topo *topo, const struct gap_list *list, const struct gap *g,
+                                const struct party *who, struct report_how how)
 {
 	static const char *const instead[FLOW_KIND_COUNT] = {
-		[FLOW_HYPERVISOR] = "(hypervisor)", [FLOW_IDLE_CPU] = "(idle CPU)",
+		[FLOW_PREEMPTING] = "(its threads)", [FLOW_HYPERVISOR] = "(hypervisor)", [FLOW_IDLE_CPU] = "(idle CPU)",
 		[FLOW_UNKNOWN] = "(unknown)", [FLOW_WAITING] = "(asleep on the host)",
 	};
-	const char *name = list->name[culprit->who.name], *other = instead[culprit->who.kind];
-	return how.format == FORMAT_TEXT && other && (culprit->who.kind == FLOW_HYPERVISOR || !*name) ? other : name;
+	const char *name = list->name[who->name], *other = instead[who->kind];
+	const bool is_whole = who->tid < 0 && !*name;
+	if (how.format != FORMAT_TEXT || !other || (who->kind != FLOW_HYPERVISOR && !is_whole))
+		return name;
+	return *thief_own(topo, &g->subject, who) ? "(other threads)" : other;
 }
 
 static void gap_row(struct report *r, const struct topo *topo, const struct gap_list *list, const struct gap_item *item,
-                    const struct flow_entry *culprit, struct report_how how)
+                    const struct party *who, int64_t ns, struct report_how how)
 {
 	char subject[PARTY_TEXT];
 	const struct gap *g = &item->gap;
+	const bool known = who->kind != FLOW_RUNNING;
 	topo_subject_text(topo, &g->subject, subject, sizeof subject);
 	report_row(r, (struct value[]){
 		VAL_INT(g->start), VAL_INT(g->end), VAL_INT(g->end - g->start + 1), VAL_SHOWN(subject), VAL_TEXT(state_of(topo, g)),
-		culprit ? value_system(topo, culprit->who.system) : VAL_NONE, culprit ? value_tid(culprit->who.tid) : VAL_NONE,
-		culprit ? VAL_TEXT(culprit_name(list, culprit, how)) : VAL_NONE,
-		culprit ? VAL_INT(culprit->duration) : VAL_NONE });
+		known ? value_system(topo, who->system) : VAL_NONE, known ? value_tid(who->tid) : VAL_NONE,
+		known ? VAL_TEXT(culprit_name(topo, list, g, who, how)) : VAL_NONE, known ? VAL_INT(ns) : VAL_NONE });
 }
 
 static void write_totals(FILE *out, const struct topo *topo, const struct gap_list *list, const struct subject *who)
@@ -88,9 +92,10 @@ int report_gaps(FILE *out, struct report_how how, const struct topo *topo, const
 	for (size_t i = 0; i < list->items; i++) {
 		const struct gap_item *item = &list->item[i];
 		const struct flow_entry *culprit = list->culprit + item->culprit;
-		gap_row(r, topo, list, item, item->culprits ? culprit : NULL, how);
-		for (size_t k = 1; every && k < item->culprits; k++)
-			gap_row(r, topo, list, item, culprit + k, how);
+		if (!every || !item->culprits)
+			gap_row(r, topo, list, item, &item->thief.who, item->thief.ns, how);
+		for (size_t k = 0; every && k < item->culprits; k++)
+			gap_row(r, topo, list, item, &culprit[k].who, culprit[k].duration, how);
 	}
 	int rc = report_end(r, err);
 	if (rc == 0 && how.format == FORMAT_TEXT)

@@ -45,7 +45,7 @@ static const char *thief_text(const struct topo *topo, const struct summary *s, 
 		return "";
 	if (format != FORMAT_TEXT)
 		return party_text(topo, p, name, buf, PARTY_TEXT);
-	const char *own = summary_own(topo, row);
+	const char *own = thief_own(topo, &row->who, p);
 	const size_t n = strlen(own);
 	memcpy(buf, own, n + 1);
 	party_shown(topo, p, name, buf + n, PARTY_TEXT - n);

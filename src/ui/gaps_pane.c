@@ -46,6 +46,12 @@ static int64_t length_of(const struct gap_item *item)
 	return item->gap.end - item->gap.start + 1;
 }
 
+/* Of its thief, in per cent. */
+static double part_of(const struct gap_item *item)
+{
+	return 100 * (double)item->thief.ns / (double)length_of(item);
+}
+
 static struct row_id row_of(const struct gap *gap)
 {
 	return (struct row_id){ gap->subject.kind == SUBJECT_CPU ? ROW_CPU : ROW_THREAD, gap->subject.index };
@@ -56,10 +62,11 @@ static struct row_id row_of(const struct gap *gap)
 static char *thief_of(const struct app *app, const struct gap_list *list, const struct gap_item *item)
 {
 	char text[256];
+	const struct party *who = &item->thief.who;
 	if (!item->culprits)
 		return mem_dup("");
-	const struct party *who = &list->culprit[item->culprit].who;
-	return mem_dup(party_shown(&app->topo, who, who->name < list->names ? list->name[who->name] : NULL, text, sizeof text));
+	party_shown(&app->topo, who, who->name < list->names ? list->name[who->name] : NULL, text, sizeof text);
+	return mem_printf("%s%s", thief_own(&app->topo, &item->gap.subject, who), text);
 }
 
 static void free_lines(struct gaps_pane *p)
@@ -247,7 +254,7 @@ static void draw_line(struct app *app, struct pane *pane, struct screen *s, int 
 		return;
 	at += who;
 	if (s->w >= PANE_NARROW)
-		at += screen_printf(s, at, y, s->w, style, "%4.0f%%  ", 100 * p->list.culprit[item->culprit].share);
+		at += screen_printf(s, at, y, s->w, style, "%4.0f%%  ", part_of(item));
 	snprintf(thief, sizeof thief, "%s", p->line[i].thief);
 	screen_clip(s, at, y, s->w - at, style, text_squeeze(thief, s->w - at));
 }
@@ -259,11 +266,14 @@ static void tell(const struct app *app, const struct pane *pane, size_t i, char 
 	char who[512], d[TIME_TEXT];
 	row_title(&app->rows, row_of(&item->gap), who, sizeof who);
 	size_t used = (size_t)snprintf(buf, size, "%s waited %s", who, time_duration(d, length_of(item)));
-	for (size_t k = 0; k < item->culprits && k < 3 && used < size; k++) {
+	const bool is_whole = item->thief.parties > 1;
+	if (is_whole && used < size)
+		used += (size_t)snprintf(buf + used, size - used, ", %.0f %% of it for %s in all", part_of(item), p->line[i].thief);
+	for (size_t k = 0; k < item->culprits && k < (is_whole ? 2 : 3) && used < size; k++) {
 		const struct flow_entry *e = &p->list.culprit[item->culprit + k];
 		party_shown(&app->topo, &e->who, e->who.name < p->list.names ? p->list.name[e->who.name] : NULL, who, sizeof who);
-		used += (size_t)snprintf(buf + used, size - used, "%s %.0f %% %sfor %s", k ? ";" : ",", 100 * e->share,
-		                         k ? "" : "of it ", who);
+		used += (size_t)snprintf(buf + used, size - used, "%s %.0f %% %sfor %s", k || is_whole ? ";" : ",", 100 * e->share,
+		                         k || is_whole ? "" : "of it ", who);
 	}
 }
 

@@ -63,7 +63,7 @@ static const char *thief_text(const struct app *app, const struct overview *p, c
 	char name[PARTY_TEXT] = "";
 	if (r->gaps)
 		party_shown(&app->topo, who, who->name < p->s.names ? p->s.name[who->name] : NULL, name, sizeof name);
-	snprintf(buf, size, "%s%s", summary_own(&app->topo, r), name);
+	snprintf(buf, size, "%s%s", thief_own(&app->topo, &r->who, who), name);
 	return buf;
 }
 
@@ -72,7 +72,7 @@ static const char *short_thief(const struct app *app, const struct summary_row *
 {
 	const struct party *who = &r->thief;
 	const enum machine_kind kind = app->topo.machine[subject_machine(&app->topo, &r->who)].kind;
-	if (*summary_own(&app->topo, r))
+	if (*thief_own(&app->topo, &r->who, who))
 		return r->who.kind == SUBJECT_MACHINE ? "its threads" : kind == MACHINE_VM ? "its own VM" : "its machine";
 	return who->kind == FLOW_HYPERVISOR ? "hypervisor" : who->kind == FLOW_UNKNOWN ? "unknown" : NULL;
 }
