@@ -466,11 +466,12 @@ static void test_refill_unknown(void **state)
 }
 
 /* Six periods, in each of which another one of its weight has the CPU until the quota is given anew, and for some ms more;
- * from the first on its timers are noted.  What is out then may be out for that. */
+ * from the first on its timers are noted.  What is out then may be out for that, and in those six it may have been, unless
+ * something was told of it since. */
 static void test_refill_contested(void **state)
 {
 	(void)state;
-	enum { SEEN, TWICE, EARLY, FEW, WAYS };
+	enum { SEEN, TWICE, EARLY, FEW, REASON, WAYS };
 	for (int way = 0; way < WAYS; way++) {
 		begin();
 		double t = 0;
@@ -484,6 +485,21 @@ static void test_refill_contested(void **state)
 			to(t + 100, 240, RUN_RUNNABLE, 154, 0);
 			to(t + 110, 154, RUN_RUNNABLE, 240, 0);  /* a slice */
 			to(t + 118, 240, RUN_RUNNABLE, 154, 0);
+			if (way == REASON && i == 3) {
+				to(t + 118.2, 154, RUN_RUNNABLE, 0, 0);
+				to(t + 119.5, 0, RUN_RUNNABLE, 154, 0);
+			}
+		}
+		at(50, HISTORY_NULL);
+		at(119.9, HISTORY_NULL);
+		at(120, way == SEEN ? OUT_UNSURE : HISTORY_NULL);
+		at(193.9, way == SEEN ? OUT_UNSURE : HISTORY_NULL);
+		at(194.1, HISTORY_NULL);
+		at(418.3, way == REASON ? OUT_QUOTA : HISTORY_NULL);
+		at(450, way == SEEN || way == REASON ? OUT_UNSURE : HISTORY_NULL);
+		if (way == REASON) {
+			teardown();
+			continue;
 		}
 		at(t - 190, HISTORY_NULL);
 		at(t - 80.1, HISTORY_NULL);

@@ -28,6 +28,7 @@ static void tell(struct model *m, struct vcpu *v, int64_t from, int64_t to, enum
 	sink_set_at(&m->sink, from, v->limits.attr, why);
 	if (to != NEVER)
 		sink_set_at(&m->sink, to, v->limits.attr, HISTORY_NULL);
+	v->limits.told = to != NEVER ? to : from;
 }
 
 /* ---- quota */
@@ -195,16 +196,29 @@ static bool had_quota(const struct model *m, const struct vcpu *v)
 	return false;
 }
 
-/* A timer may be the one that gives its quota anew: behind it, again and again, it gets the CPU that was left to others. */
-static int64_t contest(struct vcpu *v, int64_t now)
+/* A timer may be the one that gives its quota anew: behind it, again and again, it gets the CPU that was left to others.
+ * That is so of the waits from which it was learned, too: they are told then. */
+static int64_t contest(struct model *m, struct vcpu *v, int64_t now)
 {
 	struct machine *host = v->vm->parent;
 	struct limits *l = &v->limits;
 	l->contest.contested = true;
 	learn_refill(host, &l->contest, l->out, now);
 	const int64_t at = refill_at(&l->contest, host->refills, l->out, now);
-	if (at != NEVER)
-		l->limited = now;
+	if (l->contest.learned <= 1)
+		l->doubts = 0;
+	if (at == NEVER) {
+		if (l->contest.learned && l->doubts < REFILLS_CONTESTED) {
+			l->doubted[l->doubts].from = l->out;
+			l->doubted[l->doubts++].to = refill_last(&l->contest, host->refills);
+		}
+		return NEVER;
+	}
+	for (uint8_t i = 0; i < l->doubts; i++)
+		if (l->doubted[i].from >= l->told)
+			tell(m, v, l->doubted[i].from, l->doubted[i].to, OUT_UNSURE);
+	l->doubts = 0;
+	l->limited = now;
 	return at;
 }
 
@@ -216,7 +230,7 @@ static void tell_doubt(struct model *m, struct vcpu *v, const struct left *left,
 	const int8_t nice = v->thread->nice;
 	const bool kept = is_left(left, lighter_than(nice, 0), l);
 	if (kept && goes_on && refilled == NEVER)
-		refilled = contest(v, now);
+		refilled = contest(m, v, now);
 	if ((kept && had_quota(m, v)) ||
 	    (is_left(left, lighter_than(nice, FAR_LESS), l) && !(v->vm->parent->tells & HANDLERS_TIMER)))
 		tell(m, v, l->out, refilled != NEVER ? refilled : now, OUT_UNSURE);

@@ -15,8 +15,8 @@
  * Unsure: a quota was proved, no timer tells when it came back, and others had the CPU from then on; or one was proved of
  * the vCPU's machine within PERIOD_MOST, its thread waits, and one of no more weight by its nice level keeps the CPU for
  * LEFT_LEAST: that may have a heavier cgroup, or the other one may not run; or it does so again and again until a timer
- * has expired that may give a quota anew (refills.h); or it is far lighter, and no interrupts are recorded that could prove
- * it.  Nobody is named then.
+ * has expired that may give a quota anew (refills.h), all those times, unless something was told of it in between; or it
+ * is far lighter, and no interrupts are recorded that could prove it.  Nobody is named then.
  * Pause: the monitor has called all threads of the machine's vCPUs back out of the guest, and they sleep there, for
  * PAUSE_LEAST together.
  * Fault: it has left guest mode for memory that was not there, and before it went back to the guest or to its monitor its
@@ -80,12 +80,15 @@ struct limits {
 	int64_t fault;          /* it sleeps so for memory since then, INT64_MAX: it does not */
 	struct refill refill;   /* what gives it its quota anew */
 	struct refill contest;  /* what may do so */
+	struct { int64_t from, to; } doubted[REFILLS_CONTESTED];  /* waits that it learned from, told once it has learned; */
+	uint8_t doubts;         /* of these so many */
+	int64_t told;           /* nothing before that can be told any more */
 	int64_t limited;        /* it was out by a quota, or may have been (`contest`), last at this time; INT64_MIN never */
 	uint8_t place;          /* enum vcpu_place */
 	uint32_t attr;          /* CPU_OUT_BY, or HISTORY_NONE */
 };
 
 #define LIMITS_INIT { .out = INT64_MAX, .left_cpu = -1, .held = INT64_MAX, .fault = INT64_MAX, \
-	.limited = INT64_MIN, .attr = HISTORY_NONE }
+	.limited = INT64_MIN, .told = INT64_MIN, .attr = HISTORY_NONE }
 
 #endif

@@ -112,6 +112,16 @@ void refill_learn(struct refill *f, const struct refills *r, int64_t out, int64_
 	}
 }
 
+int64_t refill_last(const struct refill *f, const struct refills *r)
+{
+	int64_t last = INT64_MIN;
+	for (uint8_t i = 0; i < f->n; i++) {
+		const struct expiry *e = find(r, f->timer[i]);
+		last = e && e->last > last ? e->last : last;
+	}
+	return last == INT64_MIN ? INT64_MAX : last;
+}
+
 int64_t refill_at(const struct refill *f, const struct refills *r, int64_t from, int64_t now)
 {
 	int64_t at = INT64_MAX;

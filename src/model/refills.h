@@ -45,6 +45,8 @@ struct refill {
 void refills_expire(struct refills *r, int64_t timer, int64_t now);
 /* Its thread was kept from an idle CPU, or from a contested one, since `out`, and gets it now. */
 void refill_learn(struct refill *f, const struct refills *r, int64_t out, int64_t now);
+/* When the last one expired of those that it may be; INT64_MAX: there is none. */
+int64_t refill_last(const struct refill *f, const struct refills *r);
 /* When the quota was given anew: the only time between `from` and now; INT64_MAX unknown. */
 int64_t refill_at(const struct refill *f, const struct refills *r, int64_t from, int64_t now);
 
