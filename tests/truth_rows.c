@@ -223,8 +223,8 @@ static void missing_attr(struct run *r, const char *path, const struct truth_att
 	 * on a vCPU on which nothing ever happened. */
 	if (r->test->may_not_know || idle || is_reason(path) || (a->n == 1 && !strncmp(path, "/Host/CPUs/", 11)))
 		return;
-	/* Nor of a VM that was never traced, its threads at least; nor of a thread that is in no record. */
-	if (!truth_traced(&r->truth, path) && (a->n == 1 || strstr(path, "/Threads/")))
+	/* Nor of a VM that was never traced, what its own trace would tell at least; nor of a thread that is in no record. */
+	if (!truth_traced(&r->truth, path) && (a->n == 1 || current || strstr(path, "/Threads/") || strstr(path, "/Interrupt")))
 		return;
 	if ((strstr(path, "/Threads/") && unseen(r, path)) || never_entered(r, path) || (current && never_ran(r, path)))
 		return;
