@@ -43,6 +43,7 @@ E2E_TESTS = \
 	tests/test_fibonacci.py \
 	tests/test_flow_truth.py \
 	tests/test_hardening.py \
+	tests/test_kinds.py \
 	tests/test_on_demand.py \
 	tests/test_layout.py \
 	tests/test_limits.py \

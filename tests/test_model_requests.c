@@ -77,6 +77,7 @@ static void test_containers(void **state)
 	ev.fork.child_comm = NGINX;
 	ev.fork.child_ns = 4026532281;
 	feed(0, ev);
+	wake(0, 15, 0, 1, 700, 1);
 	sw(0, 20, 1, 0, RUN_RUNNABLE, 700);
 	ev = event(25, EV_PROCESS, 0, 1);
 	ev.process.tid = 701;
@@ -96,6 +97,7 @@ static void test_containers(void **state)
 	sw(0, 30, 1, 700, RUN_DEAD, 0);
 #define BOX "/Containers/pidns-4026532281/Threads/"
 	expect(BOX "700/Status", 10, THREAD_BLOCKED);
+	expect(BOX "700/Status", 15, THREAD_PREEMPTED);
 	expect(BOX "700/Status", 20, THREAD_RUNNING);
 	expect(BOX "700/CPU", 20, 1);
 	expect(BOX "700/Status", 30, HISTORY_NULL);

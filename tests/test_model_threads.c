@@ -243,6 +243,7 @@ static void test_quiet_vcpu(void **state)
 	ev.fork.child_tid = 170;
 	ev.fork.child_pid = 151;
 	feed(0, ev);
+	wake(0, 45, 1, 1, 170, 2);
 	sw(0, 50, 2, 0, RUN_RUNNABLE, 170);
 	expect(DEBIAN "/CPUs/CPU1/Status", 20, VCPU_UNKNOWN);
 	expect(DEBIAN "/CPUs/CPU1/Status", 30, VCPU_IDLE);
@@ -264,6 +265,9 @@ static void test_born_twice(void **state)
 	ev.fork.child_pid = 7;
 	feed(0, ev);
 	expect("/Host/Threads/300/Status", 20, THREAD_BLOCKED);
+	sw(0, 30, 1, 0, RUN_RUNNABLE, 300);  /* it has waited for its CPU, since when nothing tells */
+	expect("/Host/Threads/300/Status", 20, THREAD_UNKNOWN);
+	expect("/Host/Threads/300/Status", 30, THREAD_RUNNING);
 	expect("/Host/Threads/300/PID", 20, 7);
 	expect("/Host/CPUs/CPU1/Current Thread", 20, HISTORY_NULL);
 	teardown();

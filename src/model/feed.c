@@ -53,8 +53,9 @@ static void on_switch(struct machine *mc, struct cpu *c, const struct event *ev)
 	}
 	if (next) {
 		mc->unwoken += !mc->wakes && next->sched == THREAD_BLOCKED;
-		if (next->sched == THREAD_BLOCKED && !mc->tells_wakes)
+		if (next->sched == THREAD_BLOCKED && (next->unborn || !mc->tells_wakes))
 			thread_wakes(mc, next, (int32_t)number);
+		next->unborn = false;
 		thread_strays(mc, next, number);
 		cpu_enter(mc, number, next, MODE_VMM);  /* Fig. 5, transitions 3 and 6 */
 		thread_learn(mc, next, ev->sw.next_comm, -1);
@@ -137,6 +138,7 @@ static void on_wake(struct machine *mc, struct cpu *c, const struct event *ev)
 	}
 	thread_place(mc, th, ev->wake.target_cpu);
 	th->since = mc->model->sink.now;
+	th->unborn = false;
 	if (th->sched != THREAD_PREEMPTED) {
 		thread_waker(mc, th);
 		th->sched = THREAD_PREEMPTED;
@@ -179,6 +181,7 @@ static void on_fork(struct machine *mc, struct cpu *c, const struct event *ev)
 	thread_learn(mc, th, ev->fork.child_comm, ev->fork.child_pid);
 	thread_place(mc, th, ev->cpu);
 	th->sched = THREAD_BLOCKED;  /* it waits to be woken for the first time */
+	th->unborn = true;
 	if (th->vcpu != NONE) {
 		mc->model->vcpu[th->vcpu].plugged = mc->model->vcpu[th->vcpu].vm->active;
 		mc->model->vcpu[th->vcpu].unused = mc->has_kvm;

@@ -9,7 +9,9 @@
 struct machine_setup {
 	const char *name;               /* unique; of machine 0 it does not matter: that is the host */
 	int parent;                     /* index of the machine that runs it as a VM, -1 none; smaller than its own */
-	bool traced, has_kvm;
+	bool traced;
+	bool has_kvm;                   /* kvm entries: exits alone tell of no time */
+	unsigned endless;               /* kinds of handlers of which its trace has no ends, HANDLERS_IRQ ... */
 	int32_t host_pid;               /* of the VM's process in parent, -1 unknown */
 	const struct sync_vcpu *vcpu;   /* borrowed during the call; a number may occur again with another thread */
 	const struct sync_life *life;   /* of each, NULL: not known */

@@ -62,10 +62,12 @@ static void enter(struct machine *mc, struct cpu *c, const struct event *ev)
 		limits_look(c, mc->model->sink.now);
 	if (ev->kind == EV_TIMER_ENTRY)
 		limits_timer(mc, ev);
+	mc->tells |= (uint8_t)handlers_kind(ev->kind);
+	if (mc->endless & handlers_kind(ev->kind))
+		return;
 	struct nest_frame *f = nest_enter(&c->nest, ev);
 	if (f)
 		f->text = text;
-	mc->tells |= (uint8_t)handlers_kind(ev->kind);
 	show(mc, c);
 }
 
@@ -100,7 +102,7 @@ int64_t irq_context(struct machine *mc, const struct cpu *c, int64_t tid)
 		return name_timer(mc);
 	if (top)
 		return top->text;
-	if (tid <= 0 || mc->tells != HANDLERS_ALL)  /* it may be in one of which the trace has nothing */
+	if (tid <= 0 || mc->tells != HANDLERS_ALL || mc->endless)  /* it may be in one of which the trace has nothing */
 		return HISTORY_NULL;
 	if (mc->model->text_thread < 0)
 		mc->model->text_thread = sink_id(&mc->model->sink, "thread");

@@ -49,6 +49,7 @@ struct thread {
 	bool contends;          /* it waits for a lock that an event named */
 	bool doubted;           /* events were lost, and nothing has named it since: it may be another one of its TID */
 	uint8_t woken;          /* enum woken: PREEMPTED since a wakeup, not since it lost its CPU */
+	bool unborn;            /* since it was forked nothing has told of a wakeup */
 	bool in_kernel;         /* always: it is one of the kernel's own, as far as a state dump has told */
 	int8_t nice;            /* when it was last switched in: NICE_RT real time, NICE_UNKNOWN */
 	uint32_t pid_ns, cgroup_ns;  /* inode numbers of its namespaces, 0 unknown */
@@ -122,7 +123,7 @@ struct machine {
 	int32_t host_pid;       /* of the VM's process in parent, -1 unknown */
 	bool traced;            /* there is a trace of it */
 	bool active;            /* and that trace has begun and is not over */
-	bool has_kvm;           /* its trace has kvm entries and exits */
+	bool has_kvm;           /* its trace has kvm entries */
 	bool tells_pids;        /* its events say whose process their thread is */
 	bool tells_calls;       /* returns of its vCPUs to their monitors were recorded */
 	bool waking_moves;      /* it has sched_waking but no sched_wakeup */
@@ -138,6 +139,7 @@ struct machine {
 	uint64_t contradictions;  /* events that do not follow from those before */
 	uint64_t unwoken;       /* times that a thread slept and then ran, before any wakeup was seen */
 	uint8_t tells;          /* which kinds of handlers its trace has, if they come: HANDLERS_IRQ ... */
+	uint8_t endless;        /* of which it has no ends: nobody knows how long they took */
 	uint8_t isa;            /* of its exits, as told: enum isa */
 	int64_t text_name;      /* id of its name */
 	int64_t text_timer;     /* id of "timer", -1: not asked for yet */

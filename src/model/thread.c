@@ -170,7 +170,7 @@ static void bind(struct machine *mc, struct thread *th)
 	v->until = c->life.to;
 	v->mode = mc->has_kvm ? MODE_UNKNOWN : MODE_UNTRACED;
 	guest_lose(m, v);
-	quiet_init(&v->quiet, mc->start ? &mc->start->halts : NULL, th->tid);
+	quiet_init(&v->quiet, mc->start && mc->has_kvm ? &mc->start->halts : NULL, th->tid);
 	sink_set(&m->sink, v->attr_host_thread, th->tid);
 	thread_set(mc, th, THREAD_VM, history_ref(v->vm->text_name, v->number));
 }
@@ -358,7 +358,7 @@ static void doubt_sleep(struct machine *mc, struct thread *th, int64_t since)
 void thread_wakes(struct machine *mc, struct thread *th, int32_t cpu)
 {
 	if (th->on < 0)
-		doubt_sleep(mc, th, busy_since(mc, cpu));
+		doubt_sleep(mc, th, th->unborn ? INT64_MIN : busy_since(mc, cpu));
 }
 
 void thread_waker(struct machine *mc, struct thread *th)

@@ -39,7 +39,7 @@ static void set_exit(struct model *m, struct vcpu *v, int64_t name)
 {
 	if (v->attr_exit == HISTORY_NONE)
 		v->attr_exit = cpu_attribute(v->vm, v->number, CPU_EXIT);
-	if (v->mode == MODE_VMM && name == v->exit && m->sink.now - 1 > v->exit_at)  /* entered without a word */
+	if (v->mode != MODE_GUEST && name == v->exit && m->sink.now - 1 > v->exit_at)  /* entered without a word */
 		sink_set_at(&m->sink, m->sink.now - 1, v->attr_exit, HISTORY_NULL);
 	sink_set(&m->sink, v->attr_exit, name);
 	v->exit = name;
@@ -64,8 +64,10 @@ void guest_tell_inside(struct model *m, struct vcpu *v, bool told)
 
 void guest_entry(struct model *m, struct vcpu *v)
 {
-	v->mode = MODE_GUEST;
 	v->unused = false;
+	if (!v->vm->parent->has_kvm)
+		return;
+	v->mode = MODE_GUEST;
 	v->inside = EVENT_ABSENT;
 	quiet_enter(&v->quiet, m->sink.now);
 	limits_enter(m, v);
@@ -104,6 +106,11 @@ static void tell_offline(struct vcpu *v)
 
 void guest_exit(struct model *m, struct vcpu *v, const struct event *ev)
 {
+	if (!v->vm->parent->has_kvm) {
+		tell_isa(v->vm, exit_isa(ev));
+		set_exit(m, v, name_exit(v->vm->parent, ev));
+		return;
+	}
 	int64_t since = v->quiet.at.since;
 	bool was_dark = guest_is_dark(v);
 	struct quiet_split split = quiet_exit(&v->quiet, m->sink.now, ev);

@@ -197,6 +197,7 @@ static void summarize(struct trace *t, enum trace_role role)
 		if (s->kinds && s->cpus.max + 1U > info->cpus)
 			info->cpus = s->cpus.max + 1U;
 	}
+	info->kinds = kinds;
 	info->has_kvm = (kinds & (KIND(EV_KVM_ENTRY) | KIND(EV_KVM_EXIT))) != 0;
 	info->role = role != ROLE_UNKNOWN ? role : info->has_kvm ? ROLE_HOST : ROLE_GUEST;
 }

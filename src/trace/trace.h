@@ -190,6 +190,7 @@ struct trace_info {
 	/* Its clock was set back, and what happened at these times (in order) is left out: nobody can tell what came first. */
 	const struct trace_span *twice;
 	size_t twices;
+	event_kinds kinds;        /* of which it has events */
 	bool has_kvm;             /* kvm entries or exits are present */
 	unsigned handlers;        /* of which kinds it was asked to record the beginning, as far as it says that, come or not */
 	struct trace_scale scale;

@@ -1,0 +1,72 @@
+"""Recordings that lack kinds of events: nobody is blamed, and nothing called asleep, by what only those would have told."""
+import os
+import re
+
+from e2e import DATA, SOURCE, check, run, scratch, table
+
+with open(os.path.join(SOURCE, "src", "trace", "layouts", "lttng.yaml"), encoding="utf-8") as f:
+    HEAD, EVENTS = f.read().split("events:\n", 1)
+
+
+def without(*kinds):
+    """The history of the bundled recording, without some kinds of events."""
+    name = "_".join(kinds) or "all"
+    kept = [e for e in re.split(r"\n(?=  - )", EVENTS) if not re.search(r"kind: (?:%s)\b" % "|".join(kinds or ("-",)), e)]
+    with open(f"{name}.yaml", "w", encoding="utf-8") as out:
+        out.write(HEAD.replace("layout: lttng", f"layout: {name}") + "events:\n" + "\n".join(kept))
+    run("index", "--host", os.path.join(DATA, "fibonacci", "host"), "--layout", f"{name}.yaml", "-o", f"{name}.steal")
+    return f"{name}.steal"
+
+
+def taken(history, by):
+    rows = table("steal", history, "Debian/CPU0", "--by", "thread")
+    return sum(int(row["ns"]) for row in rows if re.search(by, row["thief"]))
+
+
+def time_in(history, path, state):
+    rows = table("intervals", history, path)
+    return sum(int(row["end"]) - int(row["start"]) + 1 for row in rows if row["value"] == state)
+
+
+def handlers(whole):
+    """Where nothing tells when handlers end, no handler has the CPU from one switch to the next."""
+    some = without("irq_exit", "softirq_exit", "hrtimer_exit")
+    of, interrupts = taken(whole, "burnP6"), taken(whole, "interrupt|irq/")
+    check(0 < interrupts < of / 10, f"burnP6 took {of} ns, interrupts {interrupts} ns")
+    check(taken(some, "interrupt|irq/") == 0, "without the ends of handlers none took anything")
+    check(of <= taken(some, "burnP6") <= of + interrupts, "who they interrupted did")
+
+
+def entries(whole):
+    """Exits without entries do not tell that the hypervisor is at work ever after, but how many there were."""
+    some, path = without("kvm_entry"), "/Virtual Machines/Debian/CPUs/CPU0/Status"
+    check(time_in(whole, path, "VMM") > 0, "with entries the hypervisor is seen at work")
+    vms = {row["machine"] for row in table("exits", some)}
+    check(vms == {"Debian"}, f"exits are told of {vms}")
+    check(time_in(some, path, "VMM") == 0, "without entries it is not")
+    counts = [{row["reason"]: row["count"] for row in table("exits", h)} for h in (whole, some)]
+    check(counts[0].keys() == counts[1].keys(), f"exits for {', '.join(counts[1])}")
+
+
+def births(whole):
+    """Of who is new only a wakeup tells that it waits, and a waking is none."""
+    some = without("sched_wakeup")
+    new = 0
+    for row in table("threads", whole, "host"):
+        path = f"/Host/Threads/{row['tid']}/Status"
+        first = table("intervals", whole, path)[:3]
+        if [r["value"] for r in first] != ["", "BLOCKED", "PREEMPTED"]:
+            continue
+        at = int(first[2]["start"])
+        said = [r["value"] for r in table("intervals", some, path) if int(r["start"]) <= at <= int(r["end"])]
+        check(said == ["UNKNOWN"], f"{row['tid']} {row['name']} is {said[0]} when it waits for its first CPU")
+        new += 1
+    check(new > 0, f"{new} threads are new")
+
+
+with scratch() as folder:
+    os.chdir(folder)
+    everything = without()
+    handlers(everything)
+    entries(everything)
+    births(everything)
