@@ -211,6 +211,22 @@ static bool never_entered(const struct run *r, const char *path)
 	return tail && truth_nested(&r->truth, path);
 }
 
+/* A VM of a guest that left no record: there is nothing of its vCPUs. */
+static bool hosted_unseen(const struct run *r, const char *path)
+{
+	char of[128], parent[128];
+
+	for (size_t i = 0; i < r->truth.vcpus; i++) {
+		const struct truth_vcpu *v = &r->truth.vcpu[i];
+
+		snprintf(of, sizeof of, "/Virtual Machines/%s/CPUs/CPU%u/", v->vm, v->number);
+		snprintf(parent, sizeof parent, "/Virtual Machines/%s/", v->parent);
+		if (!strncmp(path, of, strlen(of)) && strcmp(v->parent, "host") && !truth_traced(&r->truth, parent))
+			return true;
+	}
+	return false;
+}
+
 static void missing_attr(struct run *r, const char *path, const struct truth_attr *a)
 {
 	size_t len = strlen(path), tail = strlen("/Current Thread");
@@ -226,7 +242,7 @@ static void missing_attr(struct run *r, const char *path, const struct truth_att
 	/* Nor of a VM that was never traced, what its own trace would tell at least; nor of a thread that is in no record. */
 	if (!truth_traced(&r->truth, path) && (a->n == 1 || current || strstr(path, "/Threads/") || strstr(path, "/Interrupt")))
 		return;
-	if ((strstr(path, "/Threads/") && unseen(r, path)) || never_entered(r, path) || (current && never_ran(r, path)))
+	if (hosted_unseen(r, path) || (strstr(path, "/Threads/") && unseen(r, path)) || never_entered(r, path) || (current && never_ran(r, path)))
 		return;
 	for (size_t i = 0; i < a->n; i++)
 		if (a->iv[i].start <= r->to && a->iv[i].end >= r->from) {
