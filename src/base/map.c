@@ -46,13 +46,8 @@ static void grow(struct map *m)
 	free(old.full);
 }
 
-uint64_t *map_put(struct map *m, uint64_t key, bool *is_new)
+static __attribute__((noinline)) uint64_t *insert(struct map *m, uint64_t key)
 {
-	uint64_t *found = map_find(m, key);
-	if (is_new)
-		*is_new = !found;
-	if (found)
-		return found;
 	if (4 * (m->len + 1) > 3 * m->cap)
 		grow(m);
 	size_t i = place(m, key);
@@ -62,6 +57,14 @@ uint64_t *map_put(struct map *m, uint64_t key, bool *is_new)
 	m->slot[i] = (struct map_slot){ key, 0 };
 	m->len++;
 	return &m->slot[i].value;
+}
+
+uint64_t *map_put(struct map *m, uint64_t key, bool *is_new)
+{
+	uint64_t *found = map_find(m, key);
+	if (is_new)
+		*is_new = !found;
+	return found ? found : insert(m, key);
 }
 
 bool map_remove(struct map *m, uint64_t key)
