@@ -24,6 +24,7 @@ _Static_assert(4 * (1 + EVENT_ARGS) + 7 <= 64, "the lengths of a record's number
 
 static const uint64_t mask[LENGTH + 1] = { 0, 0xff, 0xffff, 0xffffff, 0xffffffff, 0xffffffffff, 0xffffffffffff,
 	0xffffffffffffff, UINT64_MAX };
+static const uint8_t bytes_of[LENGTH + 1] = { 0, 1, 2, 3, 4, 5, 6, 7, 8 };
 
 static INLINE uint64_t get64(const unsigned char *p)
 {
@@ -85,10 +86,17 @@ static INLINE unsigned char *put_lengths(unsigned char *p, unsigned n, uint64_t 
 	return p + lengths_size(n);
 }
 
+/* Where n lengths are: so many bytes, of which these bits. */
+#define LENGTHS(n) { (UINT64_C(1) << (n) * LENGTH_BITS) - 1, ((n) * LENGTH_BITS + 7) / 8 }
+static const struct lengths_at { uint64_t mask; unsigned size; } lengths_at[EVENT_ARGS + 2] = {
+	LENGTHS(0), LENGTHS(1), LENGTHS(2), LENGTHS(3), LENGTHS(4), LENGTHS(5), LENGTHS(6), LENGTHS(7), LENGTHS(8), LENGTHS(9),
+};
+#undef LENGTHS
+
 static INLINE const unsigned char *get_lengths(const unsigned char *p, unsigned n, uint64_t *lengths)
 {
-	*lengths = get64(p) & ((UINT64_C(1) << n * LENGTH_BITS) - 1);
-	return p + lengths_size(n);
+	*lengths = get64(p) & lengths_at[n].mask;
+	return p + lengths_at[n].size;
 }
 
 /* All of them together, ABSENT is 0. */
@@ -363,10 +371,18 @@ int writer_close(struct writer *w, struct error *err)
 void reader_open(struct reader *r, const struct store *store, const struct stream *stream, size_t i, size_t n)
 {
 	*r = (struct reader){ .store = store, .stream = stream, .block = stream->len * i / n,
-		.last_block = stream->len * (i + 1) / n, .ts = INT64_MIN, .wanted = ALL_KINDS };
+		.last_block = stream->len * (i + 1) / n, .ts = INT64_MIN };
+	reader_want(r, ALL_KINDS, false);
 	for (size_t k = 0; k < r->block; k++)
 		if (stream->block[k].last > r->ts)
 			r->ts = stream->block[k].last;
+}
+
+void reader_want(struct reader *r, event_kinds kinds, bool bare)
+{
+	for (unsigned i = 0; i < MOST_EVENT_KINDS / 64; i++)
+		r->wanted[i] = (uint64_t)(kinds >> 64 * i);
+	r->bare = bare;
 }
 
 void reader_close(struct reader *r)
@@ -408,19 +424,17 @@ static INLINE const unsigned char *get_thread(const unsigned char *p, struct cod
 	return p;
 }
 
+/* Those that are not as they were. */
 static INLINE const unsigned char *get_args(const unsigned char *p, uint64_t lengths, int64_t *arg)
 {
-	for (; lengths; arg++) {
-		if ((lengths & LENGTH) == ABSENT) {
-			*arg = EVENT_ABSENT;
-			lengths >>= LENGTH_BITS;
-		} else if (lengths & LENGTH) {
-			uint64_t diff;
-			p = get_number(p, &lengths, &diff);
-			*arg = (int64_t)(base_of(*arg) + unfold(diff));
-		} else {
-			lengths >>= LENGTH_BITS;
-		}
+	for (; lengths; lengths >>= LENGTH_BITS, arg++) {
+		const unsigned same = (unsigned)__builtin_ctzll(lengths) / LENGTH_BITS;
+		lengths >>= same * LENGTH_BITS;
+		arg += same;
+		const unsigned n = lengths & LENGTH;
+		const uint64_t value = base_of(*arg) + unfold(get64(p) & mask[n]);
+		*arg = n == ABSENT ? EVENT_ABSENT : (int64_t)value;
+		p += bytes_of[n];
 	}
 	return p;
 }
@@ -430,27 +444,30 @@ static INLINE const unsigned char *get_args(const unsigned char *p, uint64_t len
 static INLINE const unsigned char *get_record(struct reader *r, const unsigned char *p, const struct event **out)
 {
 	struct codec *last = &r->last;
-	const unsigned head = *p++, kind = head & (SAME_THREAD - 1);
+	const unsigned head = *p++;
+	const size_t kind = head & (SAME_THREAD - 1);
 	uint64_t lengths, dt;
 	if (kind >= EVENT_KIND_COUNT)
 		return NULL;
 	if (!(head & SAME_THREAD))
 		p = get_thread(p, last);
-	p = get_lengths(p, 1 + event_args[kind], &lengths);
+	p = get_lengths(p, 1U + event_args[kind], &lengths);
 	p = get_number(p, &lengths, &dt);
 	last->ts = (int64_t)((uint64_t)last->ts + dt);
 	/* A stream decoded in several parts may step back where two parts meet. */
 	r->ts = last->ts < r->ts ? r->ts : last->ts;
-	if (!(r->wanted >> kind & 1))
-		return p + lengths_sum(lengths);
-	struct event *ev = &last->event[kind];
-	ev->ts = r->ts;
-	ev->cpu = last->cpu;
-	ev->tid = last->tid;
-	ev->pid = last->pid;
-	ev->comm = last->comm;
-	*out = ev;
-	return r->bare ? p + lengths_sum(lengths) : get_args(p, lengths, ev->arg);
+	if (r->wanted[kind / 64] >> kind % 64 & 1) {
+		struct event *ev = &last->event[kind];
+		ev->ts = r->ts;
+		ev->cpu = last->cpu;
+		ev->tid = last->tid;
+		ev->pid = last->pid;
+		ev->comm = last->comm;
+		*out = ev;
+		if (!r->bare)
+			return get_args(p, lengths, ev->arg);
+	}
+	return p + lengths_sum(lengths);
 }
 
 static __attribute__((noinline)) int damaged(struct error *err)

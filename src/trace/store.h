@@ -95,7 +95,7 @@ struct reader {
 	unsigned char *buf;            /* for spilled blocks */
 	struct codec last;
 	int64_t ts;
-	event_kinds wanted;            /* others are passed over */
+	uint64_t wanted[MOST_EVENT_KINDS / 64];  /* a bit for each kind; others are passed over */
 	bool bare;                     /* arg[] is of no use */
 };
 
@@ -120,8 +120,9 @@ int writer_put(struct writer *w, const struct event *ev, struct error *err);
 int writer_close(struct writer *w, struct error *err);  /* flushes; the writer is released on failure too */
 
 /* Of n parts of about the same size which, in their order, are the whole stream: number i.  All of its events, unless the
- * caller sets what is wanted before the first one. */
+ * caller wants fewer. */
 void reader_open(struct reader *r, const struct store *store, const struct stream *stream, size_t i, size_t n);
+void reader_want(struct reader *r, event_kinds kinds, bool bare);  /* before the first one; bare: without arguments */
 /* 1, 0 = end, -1.  The event is the reader's, until the next call. */
 int reader_next(struct reader *r, const struct event **ev, struct error *err);
 void reader_close(struct reader *r);

@@ -62,7 +62,7 @@ struct trace_cursor {
 	int cpu;
 	bool picks;              /* some of what its readers give is left out */
 	bool given;              /* the caller has the first one's */
-	struct merged *source;
+	struct merged *source, *first;  /* first: the caller has its event, if `given` */
 	size_t sources;
 	struct tournament order;
 };
@@ -104,8 +104,7 @@ static struct trace_cursor *open_cursor(const struct trace *t, event_kinds kinds
 			continue;
 		struct merged *s = &c->source[c->sources++];
 		reader_open(&s->reader, t->store, &t->stream[i], part, parts);
-		s->reader.wanted = kinds;
-		s->reader.bare = bare;
+		reader_want(&s->reader, kinds, bare);
 		int more = advance(c, s, err);
 		if (more < 0) {
 			free(next);
@@ -131,22 +130,27 @@ struct trace_cursor *trace_cursor_open_times(const struct trace *t, event_kinds 
 	return open_cursor(t, kinds, true, cpu, part, parts, err);
 }
 
-int trace_cursor_borrow(struct trace_cursor *c, const struct event **ev, struct error *err)
+/* Another stream's turn, perhaps. */
+static __attribute__((noinline)) int turn(struct trace_cursor *c, bool more, const struct event **ev)
 {
-	if (c->given) {
-		struct merged *s = &c->source[c->order.first.who];
-		const int more = advance(c, s, err);
-		if (more < 0)
-			return -1;
-		if (more)
-			tournament_next(&c->order, s->ev->ts);
-		else
-			tournament_leave(&c->order);
-	}
+	if (more)
+		tournament_next(&c->order, c->first->ev->ts);
+	else if (c->given)
+		tournament_leave(&c->order);
 	c->given = c->order.len > 0;
 	if (!c->given)
 		return 0;
-	*ev = c->source[c->order.first.who].ev;
+	c->first = &c->source[c->order.first.who];
+	*ev = c->first->ev;
+	return 1;
+}
+
+int trace_cursor_borrow(struct trace_cursor *c, const struct event **ev, struct error *err)
+{
+	const int more = c->given ? advance(c, c->first, err) : 0;
+	if (more <= 0 || c->first->ev->ts >= c->order.rival)
+		return more < 0 ? -1 : turn(c, more, ev);
+	*ev = c->first->ev;
 	return 1;
 }
 
