@@ -418,6 +418,14 @@ static void test_crc(void **state)
 	}
 }
 
+static uint32_t states_of(const int64_t *value, unsigned n)
+{
+	uint32_t told = 0;
+	for (unsigned i = 0; i < n; i++)
+		told |= UINT32_C(1) << (value[i] == HISTORY_NULL ? NULL_STATE : (unsigned)value[i]);
+	return told;
+}
+
 static int64_t some_value(uint64_t *s, unsigned shape, bool states_only)
 {
 	uint64_t r = stream_random(s);
@@ -451,9 +459,9 @@ static void test_chunks(void **state)
 			sum += less[i] + 1;
 		}
 		int64_t begin = -TIME_LIMIT, at = begin;
-		size_t size = chunk_put(bytes, (uint64_t[CHUNK_MAX]){ 0 }, value, 1, is_state, false);
+		size_t size = chunk_put(bytes, (uint64_t[CHUNK_MAX]){ 0 }, value, 1, is_state ? states_of(value, 1) : 0, false);
 		assert_true(size >= CHUNK_HEADER);
-		size = chunk_put(bytes, less, value, n, is_state, false);
+		size = chunk_put(bytes, less, value, n, is_state ? states_of(value, n) : 0, false);
 		assert_true(size <= CHUNK_BYTES_MAX);
 		struct chunk c;
 		int64_t end = (int64_t)((uint64_t)begin + sum - 1);
@@ -483,7 +491,7 @@ static void test_dictionary(void **state)
 	struct chunk c;
 	for (unsigned i = 0; i < CHUNK_MAX; i++)
 		value[i] = (int64_t)(i % CHUNK_DICT_MAX) << 50;
-	size_t size = chunk_put(bytes, less, value, CHUNK_MAX, false, false);
+	size_t size = chunk_put(bytes, less, value, CHUNK_MAX, 0, false);
 	assert_null(chunk_parse(&c, bytes, size, false, 0, CHUNK_MAX - 1));
 	assert_int_equal(c.dict_size, CHUNK_DICT_MAX);
 	const size_t place = (size_t)(c.dict - bytes) + c.dict_size * c.dict_bytes;

@@ -186,21 +186,18 @@ int builder_check_place(struct history_builder *b, struct error *err)
 int builder_write_chunk(struct history_builder *b, struct leaf *leaf, uint32_t of, uint64_t *duration, int64_t *value,
                         uint64_t *skipped, unsigned n, int64_t next, struct error *err)
 {
-	bool state = leaf->type == HISTORY_STATE;
 	struct spill s = { .of = of };
 	int64_t sums[HISTORY_STATES];
 	uint64_t total = 0;
 	memset(sums, 0, leaf->states * sizeof *sums);
 	sums[NULL_STATE] = 0;
-	for (unsigned i = 0; i < n; i++) {
-		total += duration[i];
-		if (state) {
-			unsigned v = value[i] == HISTORY_NULL ? NULL_STATE : (unsigned)value[i];
-			sums[v] += (int64_t)duration[i];
-			s.mask |= 1u << v;
-		}
-		duration[i]--;
+	for (unsigned i = 0; i < n && leaf->type == HISTORY_STATE; i++) {
+		const unsigned v = value[i] == HISTORY_NULL ? NULL_STATE : (unsigned)value[i];
+		sums[v] += (int64_t)duration[i];
+		s.mask |= 1u << v;
 	}
+	for (unsigned i = 0; i < n; i++)
+		total += duration[i]--;
 	s.start = (int64_t)((uint64_t)next - total);
 	uint8_t *p = out_reserve(&b->out, CHUNK_BYTES_MAX + 8, err);
 	if (!p)
@@ -208,7 +205,7 @@ int builder_write_chunk(struct history_builder *b, struct leaf *leaf, uint32_t o
 	uint64_t offset = out_tell(&b->out);
 	if (builder_check_place(b, err))
 		return -1;
-	size_t size = chunk_put(p, skipped ? skipped : duration, value, n, state, skipped);
+	size_t size = chunk_put(p, skipped ? skipped : duration, value, n, s.mask, skipped);
 	out_commit(&b->out, size);
 	s.place = offset | (uint64_t)size << 48;
 	leaf->mask |= s.mask;

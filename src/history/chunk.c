@@ -55,75 +55,91 @@ static uint8_t *put_low(uint8_t *dst, uint64_t x, unsigned bytes)
 	return dst + bytes;
 }
 
-/* The least value but null; the largest number when there is none. */
-static int64_t least_but_null(const int64_t *value, unsigned n)
+/* Values as codes. */
+struct coding {
+	int64_t base;
+	uint64_t most;      /* the largest code */
+	bool nulls;
+};
+
+static struct coding encode_states(const int64_t *value, uint64_t *code, unsigned n, uint32_t states)
 {
-	int64_t least = INT64_MAX;
+	const uint32_t told = states & ~(UINT32_C(1) << NULL_STATE);
+	const int64_t base = told == states ? __builtin_ctz(states) : -1;
 	for (unsigned i = 0; i < n; i++)
-		if (value[i] != HISTORY_NULL && value[i] < least)
-			least = value[i];
-	return least;
+		code[i] = (uint64_t)((value[i] == HISTORY_NULL ? -1 : value[i]) - base);
+	return (struct coding){ base, (uint64_t)((told ? 31 - __builtin_clz(told) : -1) - base), false };
 }
 
-/* Turns values into codes, of which *bits has every bit that is in one; returns the base. */
-static int64_t encode_values(const int64_t *value, uint64_t *code, unsigned n, bool state, bool *nulls, uint64_t *bits)
+/* Code 0 is null.  The least value but that: 0 where there is none but the largest number. */
+static struct coding encode_nulls(const int64_t *value, uint64_t *code, unsigned n)
 {
-	*bits = 0;
-	int64_t base = value[0];
-	for (unsigned i = 1; i < n; i++)
-		base = value[i] < base ? value[i] : base;
-	*nulls = base == HISTORY_NULL && !state;
-	if (base != HISTORY_NULL) {
-		for (unsigned i = 0; i < n; i++)
-			*bits |= code[i] = (uint64_t)value[i] - (uint64_t)base;
-		return base;
-	}
-	base = state ? 0 : least_but_null(value, n);
-	if (base == INT64_MAX)  /* nothing but nulls and the largest number */
-		base = 0;
+	int64_t base = INT64_MAX;
 	for (unsigned i = 0; i < n; i++)
-		*bits |= code[i] = value[i] == HISTORY_NULL ? 0 : (uint64_t)value[i] - (uint64_t)base + 1;
-	return state ? -1 : base;
+		if (value[i] != HISTORY_NULL && value[i] < base)
+			base = value[i];
+	struct coding c = { .base = base == INT64_MAX ? 0 : base, .nulls = true };
+	for (unsigned i = 0; i < n; i++) {
+		code[i] = value[i] == HISTORY_NULL ? 0 : (uint64_t)value[i] - (uint64_t)c.base + 1;
+		c.most = code[i] > c.most ? code[i] : c.most;
+	}
+	return c;
+}
+
+static struct coding encode_values(const int64_t *value, uint64_t *code, unsigned n)
+{
+	int64_t least = value[0], most = value[0];
+	for (unsigned i = 1; i < n; i++) {
+		least = value[i] < least ? value[i] : least;
+		most = value[i] > most ? value[i] : most;
+	}
+	if (least == HISTORY_NULL)
+		return encode_nulls(value, code, n);
+	for (unsigned i = 0; i < n; i++)
+		code[i] = (uint64_t)value[i] - (uint64_t)least;
+	return (struct coding){ least, (uint64_t)most - (uint64_t)least, false };
 }
 
 /* Is a dictionary of so many codes shorter than all n of them? */
-static bool dict_pays(unsigned size, unsigned n, uint64_t bits)
+static bool dict_pays(unsigned size, unsigned n, uint64_t most)
 {
-	return size && n * bits_of(size - 1) + 8 * (1 + size * bytes_of(bits)) < n * bits_of(bits);
+	return size && n * bits_of(size - 1) + 8 * (1 + size * bytes_of(most)) < n * bits_of(most);
 }
 
-size_t chunk_put(uint8_t *dst, uint64_t *less, int64_t *value, unsigned n, bool state, bool echo)
+size_t chunk_put(uint8_t *dst, const uint64_t *less, const int64_t *value, unsigned n, uint32_t states, bool echo)
 {
-	uint64_t code[CHUNK_MAX], bits, lengths = 0;
-	bool nulls;
-	int64_t base = encode_values(value, code, n, state, &nulls, &bits);
+	uint64_t code[CHUNK_MAX];
+	const struct coding as = states ? encode_states(value, code, n, states) : encode_values(value, code, n);
 	struct codes c;
-	bool dict = bits > 63 || dict_pays(count_codes(code, n), n, bits);
+	bool dict = as.most > 63 || dict_pays(states ? (unsigned)__builtin_popcount(states) : count_codes(code, n), n, as.most);
 	if (dict) {
 		find_dict(&c, code, n);
-		dict = dict_pays(c.dict_size, n, bits);
+		dict = dict_pays(c.dict_size, n, as.most);
 	}
 
-	bool whole = state && n >= CHUNK_WHOLE_MIN;
-	unsigned base_bytes = signed_bytes(base), width, exceptions;
+	const bool whole = states && n >= CHUNK_WHOLE_MIN;
+	unsigned base_bytes = signed_bytes(as.base), width, exceptions = 0;
 	dst[0] = (uint8_t)(n - 1);
-	dst[5] = (uint8_t)((dict ? CHUNK_DICT : 0) | (nulls ? CHUNK_NULLS : 0) | (whole ? CHUNK_WHOLE : 0) |
+	dst[5] = (uint8_t)((dict ? CHUNK_DICT : 0) | (as.nulls ? CHUNK_NULLS : 0) | (whole ? CHUNK_WHOLE : 0) |
 	                   (echo ? CHUNK_ECHO : 0) | base_bytes << 4);
-	uint8_t *p = put_low(dst + CHUNK_HEADER, (uint64_t)base, base_bytes);
+	uint8_t *p = put_low(dst + CHUNK_HEADER, (uint64_t)as.base, base_bytes);
 	if (dict) {
-		const unsigned dict_bytes = bytes_of(bits);
+		const unsigned dict_bytes = bytes_of(as.most);
 		*p++ = (uint8_t)dict_bytes;
 		for (unsigned i = 0; i < c.dict_size; i++)
 			p = put_low(p, c.dict[i], dict_bytes);
 	}
-	for (unsigned i = 0; i < n - !whole; i++)
-		lengths |= less[i];
-	p = column_put(p, less, n - !whole, lengths, true, &width, &exceptions);
+	p = column_put(p, less, n - !whole, &width, &exceptions);
 	dst[1] = (uint8_t)width;
 	dst[2] = (uint8_t)exceptions;
-	p = column_put(p, dict ? c.place : code, n, dict ? c.dict_size - 1 : bits, !dict && !state, &width, &exceptions);
+	if (dict)
+		p = column_put_plain(p, c.place, n, c.dict_size - 1, &width);
+	else if (states)
+		p = column_put_plain(p, code, n, as.most, &width);
+	else
+		p = column_put(p, code, n, &width, &exceptions);
 	dst[3] = (uint8_t)width;
-	dst[4] = (uint8_t)(dict ? c.dict_size : exceptions);
+	dst[4] = (uint8_t)(dict ? c.dict_size : states ? 0 : exceptions);
 	return (size_t)(p - dst);
 }
 

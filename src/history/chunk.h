@@ -35,8 +35,9 @@ struct chunk {
 };
 
 /* Writes a chunk of n intervals at dst (CHUNK_BYTES_MAX + 8 bytes of room); returns its size.  `less` are the
- * durations - 1, or for an echo what stands in their place; both arrays are scratch afterwards. */
-size_t chunk_put(uint8_t *dst, uint64_t *less, int64_t *value, unsigned n, bool state, bool echo);
+ * durations - 1, or for an echo what stands in their place; states: a bit for each state that is a value (NULL_STATE), 0:
+ * the values are no states. */
+size_t chunk_put(uint8_t *dst, const uint64_t *less, const int64_t *value, unsigned n, uint32_t states, bool echo);
 
 /* Finds the parts of the chunk [p, p + size) that covers [start, end].  NULL or what is wrong with it.
  * 8 bytes behind the chunk must be readable. */

@@ -1,24 +1,28 @@
 #include "history/column.h"
 
-/* The width that makes the column smallest: every number costs it, every longer number costs an exception. */
-static unsigned best_width(const uint64_t *x, unsigned n, unsigned max, bool may_except)
+/* The width that a number of so many bits takes in a column of them. */
+static unsigned width_of(unsigned bits)
 {
-	unsigned best = max <= 57 ? max : 64;
-	if (!may_except)
-		return best;
-	uint16_t count[65];
-	memset(count, 0, (max + 1) * sizeof *count);
-	for (unsigned i = 0; i < n; i++)
+	return bits <= 57 ? bits : 64;
+}
+
+/* The width that makes the column smallest: every number costs it, every longer number costs an exception. */
+static unsigned best_width(const uint64_t *x, unsigned n, unsigned *longest)
+{
+	uint16_t count[65] = { 0 };
+	uint64_t bits = 0;
+	for (unsigned i = 0; i < n; i++) {
+		bits |= x[i];
 		count[bits_of(x[i])]++;
-	unsigned best_cost = n * best;
-	unsigned above = 0;
+	}
+	const unsigned max = *longest = bits_of(bits);
+	unsigned best = width_of(max), best_cost = n * best, above = 0;
 	/* A number that is longer than one width costs 8 bits more than the longest by any that is narrower still. */
 	for (unsigned w = max; w-- > 0 && above * (8 + max) < best_cost;) {
 		above += count[w + 1];
 		if (w > 57)
 			continue;
-		unsigned high = max - w <= 57 ? max - w : 64;
-		unsigned cost = n * w + above * (8 + high) + 8;
+		unsigned cost = n * w + above * (8 + width_of(max - w)) + 8;
 		if (cost < best_cost) {
 			best_cost = cost;
 			best = w;
@@ -27,7 +31,31 @@ static unsigned best_width(const uint64_t *x, unsigned n, unsigned max, bool may
 	return best;
 }
 
-/* Packs the low `width` bits of the numbers. */
+/* What is packed goes through here: `have` bits of it wait for their byte to be full. */
+struct packer {
+	uint8_t *dst;
+	uint64_t waits;
+	unsigned have;  /* 0 .. 7 */
+};
+
+/* Without a branch: eight bytes are written, of which the whole ones stay.  bits: at most 57. */
+static inline void pack_bits(struct packer *p, uint64_t x, unsigned bits)
+{
+	p->waits |= x << p->have;
+	put64(p->dst, p->waits);
+	const unsigned have = p->have + bits;
+	p->dst += have / 8;
+	p->waits = have < 64 ? p->waits >> (have & ~7U) : 0;
+	p->have = have % 8;
+}
+
+/* The low bits of two numbers, the first one's lowest. */
+static inline uint64_t join(const uint64_t *x, unsigned width, uint64_t mask)
+{
+	return (x[0] & mask) | (x[1] & mask) << width;
+}
+
+/* Packs the low `width` bits of the numbers; narrow ones several at a time. */
 static uint8_t *pack(uint8_t *dst, const uint64_t *x, unsigned n, unsigned width)
 {
 	if (width == 64) {
@@ -35,29 +63,31 @@ static uint8_t *pack(uint8_t *dst, const uint64_t *x, unsigned n, unsigned width
 			put64(dst, x[i]);
 		return dst;
 	}
-	uint64_t mask = (UINT64_C(1) << width) - 1, acc = 0;
-	unsigned have = 0;
-	uint8_t *end = dst + packed_bytes(n, width);
-	for (unsigned i = 0; i < n; i++) {
-		uint64_t v = x[i] & mask;
-		acc |= v << have;
-		have += width;
-		if (have >= 64) {
-			put64(dst, acc);
-			dst += 8;
-			have -= 64;
-			acc = have ? v >> (width - have) : 0;
-		}
-	}
-	if (have)
-		put64(dst, acc);
+	const uint64_t mask = (UINT64_C(1) << width) - 1, *const all = x + n;
+	uint8_t *const end = dst + packed_bytes(n, width);
+	struct packer p = { .dst = dst };
+	if (width <= 14)
+		for (; all - x >= 4; x += 4)
+			pack_bits(&p, join(x, width, mask) | join(x + 2, width, mask) << 2 * width, 4 * width);
+	else if (width <= 28)
+		for (; all - x >= 2; x += 2)
+			pack_bits(&p, join(x, width, mask), 2 * width);
+	for (; x < all; x++)
+		pack_bits(&p, *x & mask, width);
+	put64(p.dst, p.waits);
 	return end;
 }
 
-uint8_t *column_put(uint8_t *dst, const uint64_t *x, unsigned n, uint64_t bits, bool may_except,
-                    unsigned *width, unsigned *exceptions)
+uint8_t *column_put_plain(uint8_t *dst, const uint64_t *x, unsigned n, uint64_t most, unsigned *width)
 {
-	const unsigned longest = bits_of(bits), w = best_width(x, n, longest, may_except);
+	*width = width_of(bits_of(most));
+	return pack(dst, x, n, *width);
+}
+
+uint8_t *column_put(uint8_t *dst, const uint64_t *x, unsigned n, unsigned *width, unsigned *exceptions)
+{
+	unsigned longest;
+	const unsigned w = best_width(x, n, &longest);
 	*width = w;
 	*exceptions = 0;
 	dst = pack(dst, x, n, w);
@@ -72,7 +102,7 @@ uint8_t *column_put(uint8_t *dst, const uint64_t *x, unsigned n, uint64_t bits, 
 		m += is_long;
 		dst += is_long;
 	}
-	unsigned high_width = longest - w <= 57 ? longest - w : 64;
+	const unsigned high_width = width_of(longest - w);
 	*dst++ = (uint8_t)high_width;
 	*exceptions = m;
 	return pack(dst, high, m, high_width);

@@ -24,7 +24,7 @@ struct packed_column {
 
 static inline unsigned bits_of(uint64_t x)
 {
-	return x ? 64 - (unsigned)__builtin_clzll(x) : 0;
+	return (63U ^ (unsigned)__builtin_clzll(x | 1)) + (x != 0);  /* without a branch */
 }
 
 static inline bool width_ok(unsigned width)
@@ -45,10 +45,10 @@ static inline uint64_t packed_get(const uint8_t *packed, unsigned width, unsigne
 	return width == 64 ? x : x >> bit % 8 & ((UINT64_C(1) << width) - 1);
 }
 
-/* Writes the n numbers of x at dst (COLUMN_BYTES_MAX + 8 bytes of room); returns the end of what was written.  bits: as
- * long as the longest of them. */
-uint8_t *column_put(uint8_t *dst, const uint64_t *x, unsigned n, uint64_t bits, bool may_except, unsigned *width,
-                    unsigned *exceptions);
+/* Writes the n numbers of x at dst (COLUMN_BYTES_MAX + 8 bytes of room); returns the end of what was written. */
+uint8_t *column_put(uint8_t *dst, const uint64_t *x, unsigned n, unsigned *width, unsigned *exceptions);
+/* The same without exceptions; most: the largest of them. */
+uint8_t *column_put_plain(uint8_t *dst, const uint64_t *x, unsigned n, uint64_t most, unsigned *width);
 
 /* Finds the parts of a column that begins at p; *end is where it ends.  -1 when it does not fit before `limit`. */
 int column_parse(struct packed_column *c, const uint8_t *p, const uint8_t *limit, unsigned n, unsigned width,
