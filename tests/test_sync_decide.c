@@ -204,7 +204,7 @@ static int64_t least(const struct containment *c, int side)
 {
 	int64_t ns = INT64_MAX;
 	for (size_t i = 0; i < SYNC_SPANS; i++)
-		ns = c->nearest[side][i] < ns ? c->nearest[side][i] : ns;
+		ns = c->nearest->ns[side][i] < ns ? c->nearest->ns[side][i] : ns;
 	return ns;
 }
 
@@ -228,6 +228,7 @@ static void measure(const int64_t *t, size_t n, const struct clock_piece *piece,
 		const struct clock_map clock = { .piece = &copy, .pieces = 1 };
 		for (size_t i = 0; i < n; i++)
 			ev[i] = make(t[i], EV_OTHER, -1);
+		containment_release(out);
 		scene_open(&s, stays, COUNT(stays), ev, n);
 		assert_int_equal(s.vms.len, 1);
 		assert_int_equal(containment_measure(&s.view, &s.vms.vm[0], s.guest, &clock, workers, NULL, out, &err), 0);
@@ -239,7 +240,7 @@ static void test_containment(void **state)
 {
 	(void)state;
 	const struct clock_piece sure = { .from = INT64_MIN };
-	struct containment c;
+	struct containment c = { 0 };
 	measure((int64_t[]){ 1020, 1150, 1210, 1270, 1295, 1900 }, 6, &sure, &c);
 	assert_int_equal(c.inside, 3);
 	assert_int_equal(c.outside, 3);
@@ -261,6 +262,7 @@ static void test_containment(void **state)
 	assert_float_equal(containment_share(&c), -1, 0);
 	measure((int64_t[]){ 1000, 2000 }, 2, &sure, &c);
 	assert_int_equal(c.inside, 2);
+	containment_release(&c);
 }
 
 /* An event that may be in guest mode, somewhere in the corridor, refutes nothing. */
@@ -269,11 +271,12 @@ static void test_refuted(void **state)
 	(void)state;
 	struct clock_point point[2];
 	const struct clock_piece piece = { .from = INT64_MIN, .low = level(&point[0], -14), .high = level(&point[1], 14) };
-	struct containment c;
+	struct containment c = { 0 };
 	measure((int64_t[]){ 1215, 1216, 1284, 1285 }, 4, &piece, &c);
 	assert_int_equal(c.outside, 4);
 	assert_int_equal(c.refuted, 2);
 	assert_float_equal(containment_possible(&c), 0.5, 0);
+	containment_release(&c);
 }
 
 /* ---- delays */
@@ -294,12 +297,14 @@ static void test_delays(void **state)
 		{ SYNC_ABOVE, 3, 4, SYNC_SEEN_OUTLIER }, { SYNC_BELOW, 40, 5, SYNC_SEEN_CONTAINMENT },
 	};
 	struct clock_piece piece = { .from = INT64_MIN };
-	struct match m = { .h.clock = { .piece = &piece, .pieces = 1 }, .events = { .pair = pair, .len = COUNT(pair) }, .share = 1 };
+	struct nearness nearest = { 0 };
+	struct match m = { .h.clock = { .piece = &piece, .pieces = 1 }, .events = { .pair = pair, .len = COUNT(pair) },
+		.share = 1, .proof.nearest = &nearest };
 	static struct sync_delays d;
 	size_t seen = 0;
 	for (int side = 0; side < 2; side++)
 		for (size_t span = 0; span < SYNC_SPANS; span++)
-			m.proof.nearest[side][span] = side == SYNC_BELOW && span == 5 ? 40 : INT64_MAX;
+			nearest.ns[side][span] = side == SYNC_BELOW && span == 5 ? 40 : INT64_MAX;
 	delays_fill(&d, &m, guest);
 	for (size_t i = 0; i < sizeof d.seen; i++)
 		seen += (&d.seen[0][0][0])[i] != 0;

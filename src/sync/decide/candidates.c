@@ -338,11 +338,18 @@ static int search_all(struct sync_work *r, const char *phase)
 		left += r->search[g].by != BY_NOTHING;
 	atomic_store(&r->left, left);
 	int status = left == 0 ? 0 : run_tasks(r, phase, search_guest, r->guests, r->guests * vms);
+	size_t found = r->matches;
+	for (size_t g = 0; g < r->guests; g++)
+		found += r->search[g].matches;
+	if (found > r->match_cap)
+		r->match = mem_resize(r->match, r->match_cap = found, sizeof *r->match);
 	for (size_t g = 0; g < r->guests; g++) {
 		struct guest_search *s = &r->search[g];
 		for (size_t i = 0; i < s->matches; i++)
-			*ARRAY_PUSH(r->match, r->matches, r->match_cap) = s->match[i];
-		s->matches = 0;
+			r->match[r->matches++] = s->match[i];
+		free(s->match);
+		s->match = NULL;
+		s->matches = s->match_cap = 0;
 		if (s->status != 0)
 			*r->err = s->err;
 	}
@@ -422,8 +429,6 @@ int find_candidates(struct sync_work *r)
 		status = search_all(r, looking);
 		r->search[g].by = BY_NOTHING;
 	}
-	for (size_t g = 0; g < r->guests; g++)
-		free(r->search[g].match);
 	free(r->search);
 	return status;
 }

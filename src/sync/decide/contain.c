@@ -33,22 +33,24 @@ struct measure {
 	size_t parts;               /* of each CPU's events */
 	struct part_measure {
 		struct containment c;
+		struct nearness nearest;
 		struct error *err;  /* malloc'ed when it failed */
 	} *part;
 };
 
-static void containment_init(struct containment *c)
+static void containment_init(struct containment *c, struct nearness *nearest)
 {
-	memset(c, 0, sizeof *c);
+	*c = (struct containment){ .nearest = nearest };
+	memset(nearest, 0, sizeof *nearest);
 	for (int side = 0; side < 2; side++)
 		for (size_t span = 0; span < SYNC_SPANS; span++)
-			c->nearest[side][span] = INT64_MAX;
+			nearest->ns[side][span] = INT64_MAX;
 }
 
 static void keep_nearest(struct containment *to, int64_t ns, int side, size_t span)
 {
-	if (ns < to->nearest[side][span])
-		to->nearest[side][span] = ns;
+	if (ns < to->nearest->ns[side][span])
+		to->nearest->ns[side][span] = ns;
 }
 
 /* The ends of the host's trace end windows that it did not see begin or end. */
@@ -58,7 +60,7 @@ static void measure_delays(const struct measure *m, const struct span *window, i
 	size_t span = (size_t)((guest - m->begin) / m->span);
 	if (guest < m->begin || span >= SYNC_SPANS)
 		return;
-	out->held[span] = true;
+	out->nearest->held[span] = true;
 	if (window->to < m->host->end)
 		keep_nearest(out, window->to - host, SYNC_ABOVE, span);
 	if (window->from > m->host->begin)
@@ -113,7 +115,6 @@ static int measure_part(const struct measure *m, size_t i, struct containment *o
 	int status = c ? 0 : -1;
 	uint64_t seen = 0;
 	const struct event *ev;
-	containment_init(out);
 	while (c && (status = trace_cursor_borrow(c, &ev, err)) == 1) {
 		measure_event(m, ev, &last, &near, out);
 		if ((status = walk_stopped(m->host->stop, ++seen, err)) != 0)
@@ -129,6 +130,7 @@ static int measure_task(void *arg, size_t i)
 	const struct measure *m = arg;
 	struct part_measure *part = &m->part[i];
 	struct error err = ERROR_INIT;
+	containment_init(&part->c, &part->nearest);
 	int status = i > 0 ? measure_part(m, i - 1, &part->c, &err) :
 		m->beside ? m->beside->run(m->beside->arg, &err) : 0;
 	if (status != 0) {
@@ -148,19 +150,19 @@ int containment_measure(const struct host_view *host, const struct vm_view *vm, 
 	struct measure m = { host, vm, guest, clock, info->begin, sync_span_ns(info), beside, parts,
 		mem_new(tasks, sizeof *m.part) };
 	int status = parallel_run(&(struct parallel){ .workers = workers, .task = measure_task, .arg = &m }, tasks);
-	containment_init(out);
-	containment_init(&m.part[0].c);
+	containment_init(out, mem_new(1, sizeof *out->nearest));
 	for (size_t i = 0; i < tasks; i++) {
 		const struct part_measure *part = &m.part[i];
+		const struct nearness *nearest = &part->nearest;
 		out->inside += part->c.inside;
 		out->outside += part->c.outside;
 		out->refuted += part->c.refuted;
 		out->missing += part->c.missing;
 		out->worst = part->c.worst > out->worst ? part->c.worst : out->worst;
 		for (size_t span = 0; span < SYNC_SPANS; span++) {
-			out->held[span] |= part->c.held[span];
-			for (int side = 0; side < 2; side++)
-				keep_nearest(out, part->c.nearest[side][span], side, span);
+			out->nearest->held[span] |= nearest->held[span];
+			for (int side = 0; side < 2 && nearest->held[span]; side++)
+				keep_nearest(out, nearest->ns[side][span], side, span);
 		}
 		if (part->err && err)
 			*err = *part->err;
@@ -168,6 +170,12 @@ int containment_measure(const struct host_view *host, const struct vm_view *vm, 
 	}
 	free(m.part);
 	return status;
+}
+
+void containment_release(struct containment *c)
+{
+	free(c->nearest);
+	*c = (struct containment){ 0 };
 }
 
 double containment_share(const struct containment *c)
@@ -185,11 +193,13 @@ double containment_possible(const struct containment *c)
 bool containment_closer(const struct containment *a, const struct containment *b)
 {
 	unsigned nearer = 0, farther = 0;
+	if (!a->nearest || !b->nearest)
+		return false;
 	for (int side = 0; side < 2; side++)
 		for (size_t span = 0; span < SYNC_SPANS; span++) {
-			const int64_t x = a->nearest[side][span], y = b->nearest[side][span];
-			nearer += x < y && b->held[span];
-			farther += y < x && a->held[span];
+			const int64_t x = a->nearest->ns[side][span], y = b->nearest->ns[side][span];
+			nearer += x < y && b->nearest->held[span];
+			farther += y < x && a->nearest->held[span];
 		}
 	return nearer >= CLOSER_MIN && nearer >= CLOSER_TIMES * farther;
 }

@@ -11,9 +11,14 @@ struct containment {
 	uint64_t refuted;          /* of those outside: wherever in its corridor the clock is */
 	uint64_t missing;          /* of those: of CPUs that the VM does not have */
 	int64_t worst;             /* ns from the event that is farthest outside to the nearest window */
-	int64_t nearest[2][SYNC_SPANS];  /* ns from an event inside to the end of its window, and from its begin: the least
-	                                    of each span of the guest's trace; INT64_MAX = none */
-	bool held[SYNC_SPANS];           /* of each span: it has events inside */
+	struct nearness *nearest;  /* malloc'ed; NULL: nothing was measured, as of most combinations of guests and VMs */
+};
+
+/* Of each span of the guest's trace. */
+struct nearness {
+	int64_t ns[2][SYNC_SPANS];  /* from an event inside to the end of its window, and from its begin: the least; INT64_MAX =
+	                               none */
+	bool held[SYNC_SPANS];      /* it has events inside */
 };
 
 /* Something else to do meanwhile: -1 with *err set when it failed. */
@@ -26,6 +31,7 @@ struct beside {
 int containment_measure(const struct host_view *host, const struct vm_view *vm, const struct trace *guest,
                         const struct clock_map *clock, unsigned workers, const struct beside *beside,
                         struct containment *out, struct error *err);
+void containment_release(struct containment *c);
 double containment_share(const struct containment *c);     /* 0..1, -1 = no event counted */
 double containment_possible(const struct containment *c);  /* the same of those that are not refuted */
 

@@ -52,8 +52,9 @@ void delays_fill(struct sync_delays *d, const struct match *m, const struct trac
 			note(d, p->side == HULL_UPPER ? SYNC_ABOVE : SYNC_BELOW, (size_t)((p->x - info->begin) / width),
 			     p->side == HULL_UPPER ? above : -above, p->rejected ? SYNC_SEEN_OUTLIER : SYNC_SEEN_EVENT);
 	}
-	for (int side = SYNC_ABOVE; side <= SYNC_BELOW && m->share >= 0; side++)
+	const struct nearness *nearest = m->share >= 0 ? m->proof.nearest : NULL;
+	for (int side = SYNC_ABOVE; side <= SYNC_BELOW && nearest; side++)
 		for (size_t span = 0; span < SYNC_SPANS; span++)
-			if (m->proof.nearest[side][span] < INT64_MAX)
-				note(d, (enum sync_side)side, span, m->proof.nearest[side][span], SYNC_SEEN_CONTAINMENT);
+			if (nearest->ns[side][span] < INT64_MAX)
+				note(d, (enum sync_side)side, span, nearest->ns[side][span], SYNC_SEEN_CONTAINMENT);
 }

@@ -66,7 +66,7 @@ static unsigned workers_for(const struct guest_view *g)
 static int prove(const struct host_view *host, const struct guest_view *guest, struct match *m,
                  const struct beside *beside, struct error *err)
 {
-	memset(&m->proof, 0, sizeof m->proof);
+	containment_release(&m->proof);
 	m->share = -1;
 	if (m->view.vcpus == 0 || m->h.clock.pieces == 0)
 		return 0;
@@ -386,6 +386,7 @@ int match_both(const struct host_view *host, struct guest_view *guest, struct ma
 	}
 	struct match old = *m;
 	m->h = both;
+	m->proof = (struct containment){ 0 };
 	int status = prove(host, guest, m, &(struct beside){ narrow_alone, &need }, err);
 	const int64_t band = band_of(&need.alone.clock, guest);
 	hypothesis_release(&need.alone);
@@ -396,10 +397,12 @@ int match_both(const struct host_view *host, struct guest_view *guest, struct ma
 	const bool agree = both.clock.pieces <= old.h.clock.pieces && !refused;
 	if (status == 0 && (both.pairs == 0 || m->share < old.share || !agree)) {
 		hypothesis_release(&both);
+		containment_release(&m->proof);
 		*m = old;
 		return 0;
 	}
 	hypothesis_release(&old.h);
+	containment_release(&old.proof);
 	if (status != 0)
 		return -1;
 	m->method = SYNC_AUTO;
@@ -440,12 +443,14 @@ int match_stands_out(const struct host_view *host, const struct guest_view *gues
 	const double share = m->share;
 	double most = 0;
 	int status = 0;
+	m->proof = (struct containment){ 0 };
 	for (size_t i = 0; i < sizeof away / sizeof *away && status == 0; i++) {
 		clock_map_shift(&m->h.clock, away[i]);
 		status = match_prove(host, guest, m, err);
 		clock_map_shift(&m->h.clock, -away[i]);
 		most = m->share > most ? m->share : most;
 	}
+	containment_release(&m->proof);
 	m->proof = proof;
 	m->share = share;
 	*stands = share > (1 + 3 * most) / 4;
@@ -473,5 +478,6 @@ void match_release(struct match *m)
 {
 	free(m->view.vcpu);
 	match_forget(m);
+	containment_release(&m->proof);
 	memset(m, 0, sizeof *m);
 }

@@ -40,7 +40,7 @@ static bool against_bulk(const struct pair *p, const struct pair *const *q, size
 static void reject_gross(struct pair_list *l)
 {
 	size_t n[2] = { 0, 0 }, at[2] = { 0, 0 };
-	const struct pair **side[2] = { mem_new(l->len, sizeof **side), mem_new(l->len, sizeof **side) };
+	const struct pair **side[2] = { mem_resize(NULL, l->len, sizeof **side), mem_resize(NULL, l->len, sizeof **side) };
 	for (size_t i = 0; i < l->len; i++)
 		side[l->pair[i].side][n[l->pair[i].side]++] = &l->pair[i];
 	for (size_t i = 0; i < l->len; i++) {
