@@ -186,6 +186,7 @@ static void test_owners(void **state)
 		mark_list_sort(&guest);
 		mark_list_sort(&host);
 		pairs_match(&guest, &host, &cases[c].vm, &pairs);
+		pairs_count_left(&guest, &host, &cases[c].vm, &pairs);
 		assert_int_equal(pairs.len, cases[c].pairs);
 		assert_int_equal(pairs.unmatched, cases[c].pairs == 0 ? 1 : 0);
 		for (size_t i = 0; i < pairs.len; i++)
@@ -207,6 +208,7 @@ static void test_uid(void **state)
 	mark_list_sort(&guest);
 	mark_list_sort(&host);
 	pairs_match(&guest, &host, NULL, &pairs);
+	pairs_count_left(&guest, &host, NULL, &pairs);
 	assert_int_equal(pairs.len, 0);  /* another VM's key */
 	assert_int_equal(pairs.unmatched, 2);
 	pairs_release(&pairs);

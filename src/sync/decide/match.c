@@ -174,6 +174,8 @@ static int fit_events(const struct host_view *host, const struct guest_view *gue
                       struct match *m, struct error *err)
 {
 	struct pair_list *pairs = &m->events;
+	pairs_count_left(&guest->marks, &host->marks, is_vm ? &m->view.owners : NULL, pairs);
+	m->unmatched = pairs->unmatched;
 	fit_pairs(pairs, guest->begin, &m->h.clock);
 	if ((guest->marks.sparse > 0 || host->marks.sparse > 0) && m->h.clock.pieces > 0 &&
 	    all_pairs(host, guest, is_vm, m, err) != 0)
@@ -200,7 +202,6 @@ static void pair_up(const struct host_view *host, const struct vm_view *vm, cons
 {
 	pairs_match(&guest->marks, &host->marks, vm ? &vm->owners : NULL, &m->events);
 	m->h.pairs = m->events.len;
-	m->unmatched = m->events.unmatched;
 }
 
 int match_fit(const struct host_view *host, const struct guest_view *guest, struct match *m, struct error *err)

@@ -75,16 +75,6 @@ static bool is_seen(const struct mark_view *v, uint64_t key)
 	return v->sparse == v->list->sparse || mark_list_kept(&(struct mark_list){ .sparse = v->sparse }, key);
 }
 
-static size_t count(const struct mark_view *v)
-{
-	size_t n = 0;
-	if (v->sparse == v->list->sparse)
-		return v->to - v->from;
-	for (size_t i = v->from; i < v->to; i++)
-		n += is_seen(v, v->list->mark[i].key);
-	return n;
-}
-
 /* The marks of that key; the view goes on behind them.  Mostly they are the next ones, or not far: the way to them is felt
  * for in ever longer steps. */
 static struct mark_run take_run(struct mark_view *v, uint64_t key)
@@ -145,13 +135,11 @@ static void match_kind(const struct mark_list *guest, enum sync_end guest_end, c
 	const uint16_t owner[OWNERS] = { 0, vm && !net ? vm->of[0] : 0, vm && !net ? vm->of[1] : 0 };
 	struct mark_view g = view_of(guest, sparse, guest_end, 0), h[OWNERS];
 	struct mark_room room = { NULL, 0 };
-	size_t owners = 0, ends = count(&g);
-	const size_t before = out->len;
-	for (size_t i = 0; i < OWNERS; i++) {
+	size_t owners = 0;
+	for (size_t i = 0; i < OWNERS && g.from < g.to; i++) {
 		if (i > 0 && owner[i] == 0)
 			continue;
 		h[owners] = view_of(host, sparse, host_end, owner[i]);
-		ends += count(&h[owners]);
 		owners += h[owners].from < h[owners].to;
 	}
 	while (owners > 0 && g.from < g.to) {
@@ -167,7 +155,6 @@ static void match_kind(const struct mark_list *guest, enum sync_end guest_end, c
 		const size_t left = put_pairs(&gs, &hs, side, net, out);
 		out->unmatched += net && gs.len > 0 && hs.len > 0 ? left : 0;  /* a segment may be anybody's */
 	}
-	out->unmatched += net ? 0 : ends - 2 * (out->len - before);
 	free(room.mark);
 }
 
@@ -180,6 +167,30 @@ void pairs_match(const struct mark_list *guest, const struct mark_list *host, co
 	match_kind(guest, SYNC_NET_SEND, host, SYNC_NET_RECEIVE, HULL_UPPER, vm, out);
 	match_kind(guest, SYNC_NET_RECEIVE, host, SYNC_NET_SEND, HULL_LOWER, vm, out);
 	pairs_sort(out->pair, out->len);
+}
+
+static size_t count(const struct mark_list *l, unsigned sparse, enum sync_end end, uint16_t owner)
+{
+	const struct mark_view v = view_of(l, sparse, end, owner);
+	size_t n = 0;
+	if (sparse == l->sparse)
+		return v.to - v.from;
+	for (size_t i = v.from; i < v.to; i++)
+		n += is_seen(&v, l->mark[i].key);
+	return n;
+}
+
+void pairs_count_left(const struct mark_list *guest, const struct mark_list *host, const struct mark_owners *vm,
+                      struct pair_list *out)
+{
+	const unsigned sparse = guest->sparse > host->sparse ? guest->sparse : host->sparse;
+	const uint16_t owner[OWNERS] = { 0, vm ? vm->of[0] : 0, vm ? vm->of[1] : 0 };
+	out->unmatched += count(guest, sparse, SYNC_A, 0) + count(guest, sparse, SYNC_D, 0);
+	for (size_t i = 0; i < OWNERS; i++)
+		if (i == 0 || owner[i] != 0)
+			out->unmatched += count(host, sparse, SYNC_B, owner[i]) + count(host, sparse, SYNC_C, owner[i]);
+	for (size_t i = 0; i < out->len; i++)
+		out->unmatched -= out->pair[i].cpu >= 0 ? 2 : 0;
 }
 
 void pairs_release(struct pair_list *l)

@@ -28,6 +28,9 @@ struct pair_list {
  * in order of x; it takes the place, and the room, of what was in *out.  O(n log n) time. */
 void pairs_match(const struct mark_list *guest, const struct mark_list *host, const struct mark_owners *vm,
                  struct pair_list *out);
+/* Adds what pairs_match() of the same lists left of the beacons' ends; most that are matched need not know. */
+void pairs_count_left(const struct mark_list *guest, const struct mark_list *host, const struct mark_owners *vm,
+                      struct pair_list *out);
 void pairs_release(struct pair_list *l);
 
 /* Into the order of x; equal ones stay as they are.  O(n log r) for r stretches that are in order. */
