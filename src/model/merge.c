@@ -19,7 +19,7 @@ struct merge_stream {
 	int64_t end;                    /* host ns of the last event */
 	int64_t t;                      /* of its next step */
 	uint32_t machine;
-	enum merge_what what;
+	uint16_t what;                  /* enum merge_what */
 	const struct event *ev;         /* borrowed from the cover */
 };
 
@@ -77,7 +77,7 @@ static int advance(struct merge_stream *s, struct error *err)
 	int64_t t = got ? host_time(s, s->ev->ts) : s->end + 1;
 	const enum merge_what what = got ? MERGE_EVENT : MERGE_END;
 	if (s->what != what)  /* what is read with its neighbour is not to be written for each event */
-		s->what = what;
+		s->what = (uint16_t)what;
 	if (got && t > s->end)
 		s->end = t;
 	if (t > s->t)

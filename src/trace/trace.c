@@ -17,6 +17,10 @@ const char *const event_kind_name[EVENT_KIND_COUNT] = { EVENT_KINDS(KIND_NAME) }
 const unsigned char event_args[MOST_EVENT_KINDS] = { EVENT_KINDS(KIND_ARGS) };
 #undef KIND_ARGS
 
+#define KIND_FITS(code, name, args) _Static_assert(args <= EVENT_ARGS, name " has more arguments than an event");
+EVENT_KINDS(KIND_FITS)
+#undef KIND_FITS
+
 void trace_free(struct trace *t)
 {
 	if (!t)

@@ -79,7 +79,7 @@ enum run_state { RUN_RUNNABLE, RUN_BLOCKED, RUN_DEAD, RUN_UNINTERRUPTIBLE };
 enum { WAKE_HARDIRQ = 8, WAKE_SOFTIRQ = 16 };  /* bits of wake.flags, as in ftrace's common_flags */
 
 #define EVENT_ABSENT INT64_MIN  /* a field that the event does not have */
-#define EVENT_ARGS 8            /* fields that an event can have */
+#define EVENT_ARGS 6            /* fields that an event can have: no more than some kind has, events are copied often */
 
 /* One event.  Names are string ids (trace_string()): equal ids are equal strings within one trace, no more; the ids of a
  * string differ from load to load. */
