@@ -16,6 +16,7 @@
 
 #define BUFFER (4 * OUT_RESERVE)
 #define TEMP_TRIES 100u
+#define WRITE_BEHIND (8u << 20)  /* bytes that make a request worth it */
 
 static ssize_t write_some(int fd, const uint8_t *p, size_t size, int64_t offset)
 {
@@ -173,6 +174,15 @@ static void sum_block(struct out *o, const uint8_t *p, size_t size, uint64_t off
 	*ARRAY_PUSH(o->sum, o->sums, o->sums_cap) = crc32c(&o->crc, p + skip, size - skip);
 }
 
+/* The disk begins with what will not change any more, so that there is little left of it when the file must be there. */
+static void write_behind(struct out *o)
+{
+	if (o->base - o->behind < WRITE_BEHIND)
+		return;
+	(void)sync_file_range(o->fd, (off_t)o->behind, (off_t)(o->base - o->behind), SYNC_FILE_RANGE_WRITE);
+	o->behind = o->base;
+}
+
 /* Writes the whole blocks of the buffer. */
 static int flush(struct out *o, struct error *err)
 {
@@ -184,6 +194,7 @@ static int flush(struct out *o, struct error *err)
 	memmove(o->buf, o->buf + whole, o->len - whole);
 	o->base += whole;
 	o->len -= whole;
+	write_behind(o);
 	return 0;
 }
 

@@ -19,6 +19,7 @@ struct out {
 	uint8_t *buf;             /* holds the file from `base` on */
 	size_t cap, len;
 	uint64_t base;            /* file offset, a multiple of the block */
+	uint64_t behind;          /* up to here the disk was asked to take it */
 	unsigned block;           /* bytes, a power of two */
 	struct crc32c crc;
 	uint32_t *sum;            /* of every finished block */
