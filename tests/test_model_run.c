@@ -6,6 +6,7 @@
 #include "model/cover.h"
 #include "model/merge.h"
 #include "model/model.h"
+#include "model/sink_beside.h"
 #include "test.h"
 
 static struct event event(int64_t t, uint16_t kind, uint16_t cpu, int32_t tid)
@@ -401,10 +402,51 @@ static void test_band(void **state)
 	}
 }
 
+/* The history of changes at these times, set through the queue or at once; the caller frees. */
+static char *history_of(const int64_t *t, size_t n, bool beside, size_t *size)
+{
+	const char *const file = "far.steal";
+	struct error err = ERROR_INIT;
+	struct history_builder *b = history_create(file, NULL, &err);
+	assert_non_null(b);
+	struct chores *chores = chores_begin(2);
+	struct sink_beside *s = beside ? sink_beside_begin(b, chores) : NULL;
+	const struct model_sink_ops *ops = beside ? &sink_beside : &sink_history;
+	void *const to = beside ? (void *)s : b;
+	const uint32_t attr[] = { ops->attribute(to, "/a", HISTORY_INT, 0, &err), ops->attribute(to, "/b", HISTORY_INT, 0, &err) };
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(ops->set(to, t[i], attr[i % 2], (int64_t)i, &err), 0);
+	assert_int_equal(sink_beside_end(s, &err), 0);
+	chores_end(chores);
+	assert_int_equal(history_finish(b, -(INT64_C(1) << 61), INT64_C(1) << 61, &err), 0);
+	FILE *f = fopen(file, "rb");
+	assert_non_null(f);
+	char *const bytes = malloc(1 << 20);
+	*size = fread(bytes, 1, 1 << 20, f);
+	fclose(f);
+	unlink(file);
+	return bytes;
+}
+
+/* Changes wait for the history with as many bits of their times as suffice for most: those that are farther apart, or go
+ * back, are set at their times, too. */
+static void test_far(void **state)
+{
+	static const int64_t t[] = { -(INT64_C(1) << 61), -(INT64_C(1) << 60), -10, 0, 5, 3, 4294967296, 4294967290, 6442450943,
+		6442450944, 8589934591, 8589934592, 12884901888, INT64_C(1) << 60, (INT64_C(1) << 60) - 2147483648, INT64_C(1) << 61 };
+	size_t size[2];
+	(void)state;
+	char *const at_once = history_of(t, COUNT(t), false, &size[0]), *const queued = history_of(t, COUNT(t), true, &size[1]);
+	assert_int_equal(size[0], size[1]);
+	assert_memory_equal(at_once, queued, size[0]);
+	free(at_once);
+	free(queued);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_merge), cmocka_unit_test(test_set_back),
 	                                    cmocka_unit_test(test_missing), cmocka_unit_test(test_sent_nowhere),
-	                                    cmocka_unit_test(test_run), cmocka_unit_test(test_born), cmocka_unit_test(test_band) };
+	                                    cmocka_unit_test(test_run), cmocka_unit_test(test_born), cmocka_unit_test(test_band), cmocka_unit_test(test_far) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,10 +8,14 @@
 
 enum { CHANGES = 2048, BATCHES = 32 };
 
+/* Changes go from one processor's cache to another's: the smaller the better. */
 struct change_batch {
 	size_t len;
-	struct waiting_change { int64_t t, value; uint32_t attr; } change[CHANGES];
+	uint64_t since;                   /* times are after this one */
+	struct waiting_change { int64_t value; uint32_t attr, after; } change[CHANGES];
 };
+
+#define MIDDLE (UINT64_C(1) << 31)    /* some are before the first one's */
 
 struct sink_beside {
 	struct history_builder *builder;  /* whoever sets a batch uses it, or the model when all are set */
@@ -31,7 +35,7 @@ static int set_batch(void *arg, size_t number, struct error *err)
 	const struct change_batch *batch = &s->batch[number % BATCHES];
 	for (size_t i = 0; i < batch->len; i++) {
 		const struct waiting_change *c = &batch->change[i];
-		if (history_set(s->builder, c->t, c->attr, c->value, err))
+		if (history_set(s->builder, (int64_t)(batch->since + c->after), c->attr, c->value, err))
 			return -1;
 	}
 	return 1;
@@ -77,7 +81,14 @@ static int beside_set(void *to, int64_t t, uint32_t attr, int64_t value, struct 
 {
 	struct sink_beside *s = to;
 	struct change_batch *batch = &s->batch[s->made % BATCHES];
-	batch->change[batch->len++] = (struct waiting_change){ t, value, attr };
+	if (batch->len > 0 && (uint64_t)t - batch->since > UINT32_MAX) {
+		if (hand_over(s, BATCHES - 1, err))
+			return -1;
+		batch = &s->batch[s->made % BATCHES];
+	}
+	if (batch->len == 0)
+		batch->since = (uint64_t)t - MIDDLE;
+	batch->change[batch->len++] = (struct waiting_change){ value, attr, (uint32_t)((uint64_t)t - batch->since) };
 	return batch->len == CHANGES ? hand_over(s, BATCHES - 1, err) : 0;
 }
 
