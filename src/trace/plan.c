@@ -1,14 +1,18 @@
 /* Sharing out the streams.
  *
  * All streams, smallest first, are laid end to end and the row is cut into as many equal pieces as there are workers
- * (McNaughton's rule): only a stream that a cut hits is shared by two workers.  It is cut at the nearest place at which its
- * reader allows it, if both parts are worth the work of beginning. */
+ * (McNaughton's rule), or several times as many where there is much to do, because bytes tell but roughly how long they
+ * take, and who is ready early can take a piece more.  A stream is cut at the nearest place at which its reader allows it,
+ * if both parts are worth the work of beginning. */
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "trace/load.h"
 
 #define SMALLEST_PART (1U << 20)  /* bytes; what a reader does to begin costs about as much as decoding that */
+
+#define LARGE_PART (16U << 20)   /* bytes: a worker's share is several pieces if it is so many times as large */
+#define MOST_PARTS 64
 
 struct planned_row {
 	size_t source, stream;
@@ -68,7 +72,7 @@ static void narrow_stream(struct load *l, size_t *cap, const struct planned_row 
 	add(l, cap, r, p.from, p.to, r->bytes);
 }
 
-/* Cuts one stream, which lies at [at, at + r->bytes) of the row, wherever a worker's share ends. */
+/* Cuts one stream, which lies at [at, at + r->bytes) of the row, wherever a share ends. */
 static void cut_stream(struct load *l, size_t *cap, const struct planned_row *r, uint64_t at, uint64_t share)
 {
 	struct source_stream *s = &l->source[r->source]->stream[r->stream];
@@ -86,6 +90,13 @@ static void cut_stream(struct load *l, size_t *cap, const struct planned_row *r,
 	s->tasks = l->tasks - s->first_task;
 }
 
+/* Children have got their tasks when they begin: for them one each is as good. */
+static uint64_t parts_of(uint64_t share)
+{
+	const uint64_t parts = share / LARGE_PART;
+	return parts == 0 ? 1 : parts < MOST_PARTS ? parts : MOST_PARTS;
+}
+
 /* The streams of readers that are apart, or of the others. */
 static void plan_streams(struct load *l, size_t *cap, bool apart)
 {
@@ -101,7 +112,7 @@ static void plan_streams(struct load *l, size_t *cap, bool apart)
 	}
 	if (n)
 		qsort(row, n, sizeof *row, apart ? by_source : smaller_first);
-	const uint64_t share = l->workers > 1 ? total / l->workers + 1 : 0;
+	const uint64_t each = l->workers > 1 ? total / l->workers + 1 : 0, share = each / (apart ? 1 : parts_of(each));
 	for (size_t i = 0; i < n; at += row[i++].bytes) {
 		if (l->options->only)
 			narrow_stream(l, cap, &row[i]);
