@@ -1,11 +1,12 @@
 #!/bin/sh
 # The whole loader: `stealscope index` with one worker and with two, phase by phase, beside its peer, `babeltrace2 -o
-# dummy`, and beside itself with libbabeltrace2 as its reader.  Interleaved, the best of the rounds for each figure
-# (machines are noisy).
+# dummy`, and beside itself with libbabeltrace2 as its reader.  Interleaved, the median of the rounds for each figure, and of
+# how many times as fast two workers are the median of the rounds, too: what disturbs a machine disturbs a run with two
+# workers more, so the best of each would compare a lucky run with one worker with one of two that was not.
 # Traces: the folders given, else a simulated one of two million events.
 set -eu
 builddir=${builddir:-.}
-rounds=${ROUNDS:-5}
+rounds=${ROUNDS:-7}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT INT TERM
 
@@ -39,24 +40,37 @@ for traces in "$@"; do
 		fi
 	done >"$tmp/times"
 	awk -F '\t' '
-		!($1 in best) { order[++n] = $1 }
-		!($1 in best) || $2 < best[$1] { best[$1] = $2 }
-		function row(phase, one, two) { printf "%-22s %10.1f %10.1f %9.2fx\n", phase, one, two, (two > 0 ? one / two : 0) }
+		!($1 in runs) { order[++n] = $1 }
+		{ took[$1, ++runs[$1]] = $2 }
+		function middle(x, many,   i, k, t) {  # sorts x
+			for (i = 2; i <= many; i++)
+				for (k = i; k > 1 && x[k] < x[k - 1]; k--) { t = x[k]; x[k] = x[k - 1]; x[k - 1] = t }
+			return many % 2 ? x[(many + 1) / 2] : (x[many / 2] + x[many / 2 + 1]) / 2
+		}
+		function median(name,   i, x) {
+			for (i = 1; i <= runs[name]; i++) x[i] = took[name, i]
+			return middle(x, runs[name])
+		}
+		function ratio(one, two,   i, x) {
+			for (i = 1; i <= runs[one]; i++) x[i] = took[two, i] > 0 ? took[one, i] / took[two, i] : 0
+			return middle(x, runs[one])
+		}
+		function row(phase, one, two) {
+			printf "%-22s %10.1f %10.1f %9.2fx\n", phase, median(one), median(two), ratio(one, two)
+		}
 		END {
 			printf "%-22s %10s %10s %10s\n", "phase", "1 worker", "2 workers", "as fast"
 			for (i = 1; i <= n; i++) {
 				if (order[i] !~ /^1 / || order[i] == "1 wall") continue
 				phase = substr(order[i], 3)
-				row(phase, best[order[i]], best["2 " phase])
-				one += best[order[i]]; two += best["2 " phase]
+				row(phase, order[i], "2 " phase)
 			}
-			row("sum of the phases", one, two)
-			row("wall (target 1.8x)", best["1 wall"], best["2 wall"])
-			if ("peer" in best) {
+			row("wall (target 1.8x)", "1 wall", "2 wall")
+			if ("peer" in runs) {
 				printf "babeltrace2 -o dummy %.1f ms: index takes %.2f of it with 1 worker (target 0.40), ",
-					best["peer"], best["1 wall"] / best["peer"]
-				printf "%.2f with 2 (target 0.25)\n", best["2 wall"] / best["peer"]
-				printf "--reader babeltrace, 2 workers: %.1f ms\n", best["other"]
+					median("peer"), ratio("1 wall", "peer")
+				printf "%.2f with 2 (target 0.25)\n", ratio("2 wall", "peer")
+				printf "--reader babeltrace, 2 workers: %.1f ms\n", median("other")
 			}
 		}' "$tmp/times"
 done
