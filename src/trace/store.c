@@ -88,10 +88,11 @@ static INLINE unsigned char *put_lengths(unsigned char *p, unsigned n, uint64_t 
 
 /* Where n lengths are: so many bytes, of which these bits. */
 #define LENGTHS(n) { (UINT64_C(1) << (n) * LENGTH_BITS) - 1, ((n) * LENGTH_BITS + 7) / 8 }
-static const struct lengths_at { uint64_t mask; unsigned size; } lengths_at[EVENT_ARGS + 2] = {
-	LENGTHS(0), LENGTHS(1), LENGTHS(2), LENGTHS(3), LENGTHS(4), LENGTHS(5), LENGTHS(6), LENGTHS(7), LENGTHS(8), LENGTHS(9),
+static const struct lengths_at { uint64_t mask; unsigned size; } lengths_at[] = {
+	LENGTHS(0), LENGTHS(1), LENGTHS(2), LENGTHS(3), LENGTHS(4), LENGTHS(5), LENGTHS(6), LENGTHS(7),
 };
 #undef LENGTHS
+_Static_assert(sizeof lengths_at / sizeof *lengths_at == EVENT_ARGS + 2, "one for each number of arguments and a time");
 
 static INLINE const unsigned char *get_lengths(const unsigned char *p, unsigned n, uint64_t *lengths)
 {
