@@ -105,6 +105,16 @@ static void stepped_aside(struct options *o)
 		o->step_at = 1000000 - o->step_at;
 }
 
+/* ... and the few beacons, most of which are on one side of it. */
+static void stepped_seldom(struct options *o)
+{
+	static const int64_t hz[] = { 5, 2, 1 };
+
+	stepped_aside(o);
+	o->beacon_hz = hz[o->seed / 12 % COUNT(hz)];
+	o->step = o->seed / 36 % 2 ? o->step : -o->step;
+}
+
 static void stepped_idle(struct options *o)
 {
 	static const char *const name[] = { "idle", "pulse", "critical_task", "residual_timer" };
@@ -235,6 +245,7 @@ const struct test_case test_case[] = {
 	{ "back-step", SYNC_AUTO, stepped_back, .slack = 2, .may_not_know = true, .only_named = true },
 	{ "idle-step", SYNC_AUTO, stepped_idle, .slack = 2, .may_not_know = true, .only_named = true },
 	{ "aside-step", SYNC_AUTO, stepped_aside, .slack = 2, .only_named = true },
+	{ "seldom-step", SYNC_AUTO, stepped_seldom, .slack = 2, .may_not_know = true, .only_named = true },
 	{ "lost", SYNC_NONE, lossy, .slack = -1, .true_sync = true, .may_not_know = true },
 	{ "lost-hotplug", SYNC_NONE, lossy_hotplug, .slack = -1, .may_not_know = true },
 	{ "mixed", SYNC_NONE, mixed, .slack = -1, .only_named = true },
@@ -281,6 +292,7 @@ const struct pinned pinned[] = {
 	{ "back-step", 1000092 }, { "back-step", 9100026 }, { "back-step", 9100151 }, { "back-step", 6900196 },
 	{ "back-step", 8500098 }, { "back-step", 9100046 }, { "back-step", 8500010 }, { "any-step", 7200020 },
 	{ "any-step", 8540054 }, { "back-step", 8540054 },
+	{ "seldom-step", 5 }, { "seldom-step", 9 }, { "seldom-step", 11 },
 };
 const size_t test_cases = COUNT(test_case), pinneds = COUNT(pinned);
 

@@ -53,12 +53,19 @@ static void keep_nearest(struct containment *to, int64_t ns, int side, size_t sp
 		to->nearest->ns[side][span] = ns;
 }
 
+/* Of the guest's trace; SYNC_SPANS: none. */
+static size_t span_of(const struct measure *m, int64_t guest)
+{
+	const int64_t span = (guest - m->begin) / m->span;
+	return guest < m->begin || span >= SYNC_SPANS ? SYNC_SPANS : (size_t)span;
+}
+
 /* The ends of the host's trace end windows that it did not see begin or end. */
 static void measure_delays(const struct measure *m, const struct span *window, int64_t guest, int64_t host,
                            struct containment *out)
 {
-	size_t span = (size_t)((guest - m->begin) / m->span);
-	if (guest < m->begin || span >= SYNC_SPANS)
+	const size_t span = span_of(m, guest);
+	if (span == SYNC_SPANS)
 		return;
 	out->nearest->held[span] = true;
 	if (window->to < m->host->end)
@@ -100,8 +107,12 @@ static void measure_event(const struct measure *m, const struct event *ev, const
 	out->outside += mode == MODE_OUT;
 	if (mode == MODE_IN)
 		measure_delays(m, &th->window[*near - 1], ev->ts, t, out);
-	if (mode == MODE_OUT && is_refuted(m, th, ev->ts, t, *near))
+	if (mode == MODE_OUT && is_refuted(m, th, ev->ts, t, *near)) {
+		const size_t span = span_of(m, ev->ts);
 		out->refuted++;
+		if (span < SYNC_SPANS)
+			out->nearest->denied[span] = true;
+	}
 	if (mode == MODE_OUT && distance(th, t, *near) > out->worst)
 		out->worst = distance(th, t, *near);
 }
@@ -161,6 +172,7 @@ int containment_measure(const struct host_view *host, const struct vm_view *vm, 
 		out->worst = part->c.worst > out->worst ? part->c.worst : out->worst;
 		for (size_t span = 0; span < SYNC_SPANS; span++) {
 			out->nearest->held[span] |= nearest->held[span];
+			out->nearest->denied[span] |= nearest->denied[span];
 			for (int side = 0; side < 2 && nearest->held[span]; side++)
 				keep_nearest(out, nearest->ns[side][span], side, span);
 		}

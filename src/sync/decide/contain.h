@@ -19,6 +19,7 @@ struct nearness {
 	int64_t ns[2][SYNC_SPANS];  /* from an event inside to the end of its window, and from its begin: the least; INT64_MAX =
 	                               none */
 	bool held[SYNC_SPANS];      /* it has events inside */
+	bool denied[SYNC_SPANS];    /* ... and some that are refuted */
 };
 
 /* Something else to do meanwhile: -1 with *err set when it failed. */

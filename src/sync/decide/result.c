@@ -265,7 +265,7 @@ static void describe(struct sync_work *r, const struct sync_vm *vm)
 	bool approximate = false;
 	for (size_t i = 0; i < vm->clock.pieces; i++)
 		approximate = approximate || vm->clock.piece[i].quality == SYNC_APPROXIMATE;
-	if (vm->method == SYNC_CONTAINMENT && vm->refuted > 0 && approximate)
+	if (vm->refuted > 0 && (vm->method == SYNC_CONTAINMENT ? approximate : vm->adrift))
 		notes_add(r->notes, NOTE_CLOCK, vm->name, "%llu of its events lie out of guest mode by up to %s, whatever its "
 		          "pairs allow: its clock is wrong there, nobody knows by how much", (unsigned long long)vm->refuted,
 		          time_duration(worst, vm->worst_violation));

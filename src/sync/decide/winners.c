@@ -253,11 +253,59 @@ static void cut_where_refused(struct match *m, const struct guest_view *guest)
 		m->h.adrift = true;
 }
 
+/* No clock of the corridor is right in that stretch: it stepped somewhere between it and the pairs, which are all on one
+ * side.  Cuts what is beyond them.  With pairs on both sides some times are damaged; those beside refuted events do not
+ * count. */
+static void cut_beyond(struct match *m, const struct guest_view *guest, struct segment at)
+{
+	const int64_t width = sync_span_ns(trace_info(guest->trace));
+	struct segment sure = { guest->begin, guest->end };
+	bool before = false, after = false;
+	for (size_t i = 0; i < m->events.len; i++) {
+		const struct pair *p = &m->events.pair[i];
+		const bool is_before = p->x < at.from;
+		if (p->rejected || (!is_before && p->x <= at.to) || p->x < guest->begin || p->x > guest->end ||
+		    m->proof.nearest->denied[(p->x - guest->begin) / width])
+			continue;
+		sure.to = is_before ? p->x : sure.to;
+		sure.from = is_before || after ? sure.from : p->x;
+		before = before || is_before;
+		after = after || !is_before;
+	}
+	if (before != after)
+		m->h.adrift |= !clock_map_cut(&m->h.clock, after ? sure.from : guest->begin, before ? sure.to : guest->end);
+}
+
+/* Pairs prove a clock where they are.  That it was another one elsewhere, events out of guest mode show, wherever in its
+ * corridor it is, if they are more than one in a hundred; and a buffer that shows that it was set back, by more than that
+ * corridor, where it does not jump. */
+static void cut_where_denied(struct match *m, const struct guest_view *guest)
+{
+	const struct trace_info *info = trace_info(guest->trace);
+	const int64_t width = sync_span_ns(info);
+	if (!m->proof.nearest || (m->method != SYNC_EVENTS && m->method != SYNC_AUTO))
+		return;
+	const bool denied = (m->proof.refuted - m->proof.missing) * 100 > m->proof.inside + m->proof.outside;
+	for (size_t i = 0; i < SYNC_SPANS && denied; i++) {
+		const int64_t from = guest->begin + (int64_t)i * width;
+		const struct segment at = { from, guest->end - from < width ? guest->end : from + width };
+		if (m->proof.nearest->denied[i] && clock_map_knows(&m->h.clock, at.from) && clock_map_knows(&m->h.clock, at.to))
+			cut_beyond(m, guest, at);
+	}
+	for (size_t i = 0; i < info->twices && m->h.clock.pieces == 1; i++) {
+		const struct segment at = { info->twice[i].begin, info->twice[i].end };
+		if (at.to - at.from > clock_map_band(&m->h.clock, at.from))
+			cut_beyond(m, guest, at);
+	}
+}
+
 static void heed_events(struct sync_work *r, struct match *const *won)
 {
 	for (size_t g = 0; g < r->guests; g++)
-		if (won[g])
+		if (won[g]) {
 			cut_where_refused(won[g], &r->guest[g]);
+			cut_where_denied(won[g], &r->guest[g]);
+		}
 	for (size_t g = 0; g < r->guests; g++)
 		for (size_t i = 0; won[g] && won[g]->method == SYNC_CONTAINMENT && i < r->matches; i++)
 			won[g]->h.adrift |= events_refuse(won[g], &r->match[i]);
