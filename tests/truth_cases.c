@@ -287,6 +287,7 @@ const struct pinned pinned[] = {
 	{ "hotplug", 7401635 }, { "no-guest", 7401792 }, { "back-step", 27 }, { "no-sync", 7403344 },
 	{ "no-sync", 5000008 }, { "any-step", 5000003 },
 	{ "mixed-lost", 7404048 }, { "mixed-lost", 7404045 }, { "mixed-lost", 7404189 }, { "mixed-lost", 7404103 },
+	{ "mixed-lost", 13300000 },
 	{ "mixed", 7406032 }, { "mixed", 13100002 }, { "mixed-clocks", 9300049 }, { "mixed-clocks", 1000025 },
 	{ "any-step", 9100100 },
 	{ "back-step", 1000092 }, { "back-step", 9100026 }, { "back-step", 9100151 }, { "back-step", 6900196 },

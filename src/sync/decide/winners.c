@@ -138,10 +138,11 @@ static bool is_anothers(const struct proved *p, const struct match *m)
 	return false;
 }
 
-/* By containment each has found a clock of its own, and neither is proved; by one clock one may fit better. */
+/* By containment each has found a clock of its own, and neither is proved; by one clock one may fit better.  (A VM that
+ * runs VMs has more edges than these have, so nearer ones.) */
 static void judge_rivals(struct match *a, struct match *b)
 {
-	const bool one_clock = is_given(a) && is_given(b);
+	const bool one_clock = is_given(a) && is_given(b) && a->hypervisor == b->hypervisor;
 	const bool a_wins = one_clock && containment_closer(&a->proof, &b->proof);
 	const bool b_wins = one_clock && containment_closer(&b->proof, &a->proof);
 	if (!a_wins)
