@@ -35,6 +35,11 @@ int containment_measure(const struct host_view *host, const struct vm_view *vm, 
 void containment_release(struct containment *c);
 double containment_share(const struct containment *c);     /* 0..1, -1 = no event counted */
 double containment_possible(const struct containment *c);  /* the same of those that are not refuted */
+/* Are so many of its events more than one in a hundred? */
+static inline bool containment_notable(const struct containment *c, uint64_t n)
+{
+	return n * 100 > c->inside + c->outside;
+}
 
 /* Of one guest, by one clock, in two VMs: is it a that runs it?  What happens in a guest makes its VM exit, and what its VM
  * was entered for happens in it: right beside the edges of the windows.  In others' it happens anywhere. */

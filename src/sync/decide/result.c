@@ -155,7 +155,7 @@ static bool is_untrue(const struct containment *c, const struct clock_map *clock
 	for (size_t i = 0; i < clock->pieces; i++)
 		rejected += clock->piece[i].rejected;
 	return rejected > 0 && c->outside > c->missing + rejected &&
-	       (c->outside - c->missing - rejected) * 100 > c->inside + c->outside;
+	       containment_notable(c, c->outside - c->missing - rejected);
 }
 
 /* Pairs by containment may agree and be wrong: that events lie out of guest mode wherever in the corridor the clock is

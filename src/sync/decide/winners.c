@@ -286,7 +286,7 @@ static void cut_where_denied(struct match *m, const struct guest_view *guest)
 	const int64_t width = sync_span_ns(info);
 	if (!m->proof.nearest || (m->method != SYNC_EVENTS && m->method != SYNC_AUTO))
 		return;
-	const bool denied = (m->proof.refuted - m->proof.missing) * 100 > m->proof.inside + m->proof.outside;
+	const bool denied = containment_notable(&m->proof, m->proof.refuted - m->proof.missing);
 	for (size_t i = 0; i < SYNC_SPANS && denied; i++) {
 		const int64_t from = guest->begin + (int64_t)i * width;
 		const struct segment at = { from, guest->end - from < width ? guest->end : from + width };

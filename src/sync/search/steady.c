@@ -46,7 +46,7 @@ static void ask(const struct hypothesis *found, const struct seen *seen, bool la
 	hypothesis_test(&wide, &part);
 	const bool chance = found->clock.piece[0].quality == SYNC_ACCURATE && own.evidence < CHANCE_NATS;
 	const bool breaks = wide.clock.pieces > found->clock.pieces;
-	const bool another = wide.outside < own.outside;  /* line puts fewer of its events out of guest mode */
+	const bool another = wide.outside < own.outside;  /* a line that puts fewer of its events out of guest mode */
 	const bool open = breaks || another ||
 		(wide.ambiguous > 0 && band_of(&wide.clock, &act) > 11 * band_of(&own.clock, &act) / 10);
 	const bool single = found->clock.pieces == 1 && !breaks;
