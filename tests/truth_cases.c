@@ -293,7 +293,8 @@ const struct pinned pinned[] = {
 	{ "back-step", 1000092 }, { "back-step", 9100026 }, { "back-step", 9100151 }, { "back-step", 6900196 },
 	{ "back-step", 8500098 }, { "back-step", 9100046 }, { "back-step", 8500010 }, { "any-step", 7200020 },
 	{ "any-step", 8540054 }, { "back-step", 8540054 },
-	{ "seldom-step", 5 }, { "seldom-step", 9 }, { "seldom-step", 11 },
+	{ "seldom-step", 5 }, { "seldom-step", 9 }, { "seldom-step", 11 }, { "seldom-step", 24 }, { "seldom-step", 31 },
+	{ "seldom-step", 98 },
 };
 const size_t test_cases = COUNT(test_case), pinneds = COUNT(pinned);
 

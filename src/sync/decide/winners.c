@@ -5,6 +5,8 @@
 #include "base/mem.h"
 #include "sync/decide/run.h"
 
+#define FAR_SPANS 4  /* from one pair to the next: a clock may have changed between */
+
 static int percent(double share)
 {
 	return (int)floor(share * 100 + 0.5);
@@ -254,26 +256,33 @@ static void cut_where_refused(struct match *m, const struct guest_view *guest)
 		m->h.adrift = true;
 }
 
-/* No clock of the corridor is right in that stretch: it stepped somewhere between it and the pairs, which are all on one
- * side.  Cuts what is beyond them.  With pairs on both sides some times are damaged; those beside refuted events do not
- * count. */
+/* No clock of the corridor is right in that stretch: it stepped somewhere between it and the pairs.  Cuts what is beyond
+ * them, if they are all on one side; those beside refuted events do not count.  Between pairs, some times are damaged,
+ * unless it is far from one to the next: then these prove no line. */
 static void cut_beyond(struct match *m, const struct guest_view *guest, struct segment at)
 {
 	const int64_t width = sync_span_ns(trace_info(guest->trace));
-	struct segment sure = { guest->begin, guest->end };
+	struct segment sure = { guest->begin, guest->end }, next = { INT64_MIN, INT64_MAX };
 	bool before = false, after = false;
 	for (size_t i = 0; i < m->events.len; i++) {
 		const struct pair *p = &m->events.pair[i];
 		const bool is_before = p->x < at.from;
-		if (p->rejected || (!is_before && p->x <= at.to) || p->x < guest->begin || p->x > guest->end ||
-		    m->proof.nearest->denied[(p->x - guest->begin) / width])
+		if (p->rejected || (!is_before && p->x <= at.to) || p->x < guest->begin || p->x > guest->end)
+			continue;
+		if (is_before)
+			next.from = p->x;
+		else if (p->x < next.to)
+			next.to = p->x;
+		if (m->proof.nearest->denied[(p->x - guest->begin) / width])
 			continue;
 		sure.to = is_before ? p->x : sure.to;
 		sure.from = is_before || after ? sure.from : p->x;
 		before = before || is_before;
 		after = after || !is_before;
 	}
-	if (before != after)
+	if (next.from != INT64_MIN && next.to != INT64_MAX)
+		m->h.adrift |= next.to - next.from > FAR_SPANS * width;
+	else if (before != after)
 		m->h.adrift |= !clock_map_cut(&m->h.clock, after ? sure.from : guest->begin, before ? sure.to : guest->end);
 }
 
