@@ -294,12 +294,13 @@ const struct pinned pinned[] = {
 	{ "back-step", 8500098 }, { "back-step", 9100046 }, { "back-step", 8500010 }, { "any-step", 7200020 },
 	{ "any-step", 8540054 }, { "back-step", 8540054 },
 	{ "seldom-step", 5 }, { "seldom-step", 9 }, { "seldom-step", 11 }, { "seldom-step", 24 }, { "seldom-step", 31 },
-	{ "seldom-step", 98 },
+	{ "seldom-step", 98 }, { "aside-step", 883001 }, { "seldom-step", 720008 },
 };
 const size_t test_cases = COUNT(test_case), pinneds = COUNT(pinned);
 
 static const struct pinned told[] = { { "any-step", 4000136 }, { "back-step", 6000011 }, { "no-sync", 5000008 },
-	{ "any-step", 5000003 } };
+	{ "any-step", 5000003 }, { "aside-step", 883001 },
+	{ "seldom-step", 720008 } };
 
 bool pinned_told(const char *name, uint64_t seed)
 {
