@@ -396,7 +396,7 @@ int match_both(const struct host_view *host, struct guest_view *guest, struct ma
 	const bool refused = match_refusals(&m->events, &both.clock) >=
 	                     match_refusals(&m->events, &old.h.clock) + FIT_SUSPECTS;
 	const bool agree = both.clock.pieces <= old.h.clock.pieces && !refused;
-	if (status == 0 && (both.pairs == 0 || m->share < old.share || !agree)) {
+	if (status == 0 && (m->share < old.share || !agree)) {
 		hypothesis_release(&both);
 		containment_release(&m->proof);
 		*m = old;

@@ -9,7 +9,6 @@
 #define ROUGH_LEAST 0.25        /* ... their score is so small a share of the best one's */
 #define FINE_EACH (GUESSES_MAX / ROUGH_MAX)  /* guesses in short bins for each of them */
 #define FINE_PLACES 16
-#define APART_NS 1000000
 #define REACH_NS 150000         /* how far the coarse search may be off */
 #define SAMPLE 300              /* events that a sweep looks at, and then ten times as many */
 #define ROUGHLY_LEAST 0.8       /* covered by the first sweep: what has less never comes to SHARE_LEAST */
@@ -37,20 +36,6 @@ static struct segment choose_segment(const struct activity *act, double where, i
 	}
 }
 
-/* How often something happened, not how much. */
-static size_t occasions(const struct activity *act, struct segment seg)
-{
-	size_t n = 0;
-	for (unsigned c = 0; c < act->cpus; c++) {
-		int64_t last = INT64_MIN / 2;
-		for (size_t i = activity_find(&act->cpu[c], seg.from); i < act->cpu[c].len && act->cpu[c].ts[i] <= seg.to; i++) {
-			n += act->cpu[c].ts[i] - last > APART_NS;
-			last = act->cpu[c].ts[i] - last > APART_NS ? act->cpu[c].ts[i] : last;
-		}
-	}
-	return n;
-}
-
 /* The part of a long segment with most to go by. */
 static struct segment choose_fine(const struct activity *act, struct segment wide)
 {
@@ -59,7 +44,7 @@ static struct segment choose_fine(const struct activity *act, struct segment wid
 	for (int i = 0; i < FINE_PLACES; i++) {
 		struct segment seg = { wide.from + (wide.to - wide.from - SEGMENT_NS) / (FINE_PLACES - 1) * i, 0 };
 		seg.to = seg.from + SEGMENT_NS;
-		size_t n = occasions(act, seg);
+		size_t n = activity_count(act, seg);
 		if (n > most) {
 			most = n;
 			best = seg;

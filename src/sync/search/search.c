@@ -362,10 +362,8 @@ void search_containment(const struct seen *seen, bool steps, struct hypothesis *
 	struct hypothesis parts = { 0 };
 	solve_parts(seen, 0, &parts);
 	hypothesis_count(&parts, seen);
-	if (parts.clock.pieces == 0 || hypothesis_share(&parts) < PROVED) {
-		hypothesis_release(&parts);
+	if (parts.clock.pieces == 0)
 		return;
-	}
 	polish(seen, &parts);
 	*out = parts;
 }
