@@ -161,6 +161,13 @@ static void test_between_markers(void **state)
 		free(press("q"));
 	}
 	assert_shows("P<Tab>^l)", " of Debian/vCPU0 in 8.67 ms");
+	/* What is asked anew for each window follows them; that they stand on one place marks nothing. */
+	free(press("q^9l)"));
+	assert_shows("B", " who took from whom in A..B, 8.67 ms ");
+	assert_int_equal(app.below->from, app.view.a);
+	assert_int_equal(app.below->to, app.view.b);
+	assert_shows("(", " who took from whom in 80.0 ms ");
+	assert_shows(":Debian/3525<Enter>F", " flow of Debian/3525 critical_task from ");
 }
 
 static void test_line_to_clipboard(void **state)

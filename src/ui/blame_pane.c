@@ -1,4 +1,6 @@
-/* The steal matrix of the window: who lost time, to whom.  By machine first, then the threads that lost most. */
+/* The steal matrix: who lost time, to whom.  By machine first, then the threads that lost most.
+ *
+ * The window is A..B when both markers are set, else what the screen shows. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,8 +70,7 @@ static void take(struct app *app, struct pane *pane, struct answer *answer)
 static void question(const struct app *app, const struct pane *pane, struct question *q)
 {
 	(void)pane;
-	q->from = app->view.t0;
-	q->to = view_last(&app->view, &app->ground);
+	pane_window(app, &q->from, &q->to);
 }
 
 static void name(const struct app *app, const struct pane *pane, char *buf, size_t size)
@@ -82,11 +83,10 @@ static void name(const struct app *app, const struct pane *pane, char *buf, size
 static void title(const struct app *app, const struct pane *pane, int w, char *buf, size_t size)
 {
 	const struct blame_pane *p = (const struct blame_pane *)pane;
-	char d[TIME_TEXT];
-	(void)app;
+	char span[TIME_TEXT];
 	(void)w;
-	snprintf(buf, size, " who took from whom in these %s%s ", time_duration(d, p->steal.end - p->steal.start + 1),
-	         !pane->lines ? ": nobody lost anything" : p->by_machine ? ", by machine: zoom in for threads" : "");
+	snprintf(buf, size, " who took from whom in %s%s ", pane_span_text(app, p->steal.start, p->steal.end, span),
+	         !pane->lines ? ": nobody lost anything" : p->by_machine ? ", by machine: a shorter time tells threads" : "");
 }
 
 static void draw_line(struct app *app, struct pane *pane, struct screen *s, int y, size_t i, bool selected)

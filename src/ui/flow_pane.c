@@ -324,7 +324,8 @@ static void name(const struct app *app, const struct pane *pane, char *buf, size
 static void title(const struct app *app, const struct pane *pane, int w, char *buf, size_t size)
 {
 	const struct flow_pane *p = (const struct flow_pane *)pane;
-	bool markers = app->view.a != VIEW_NONE && app->view.b != VIEW_NONE;
+	int64_t a, b;
+	bool markers = pane_window(app, &a, &b);
 	char thread[320], head[512], d[TIME_TEXT], from[TIME_TEXT], rest[64] = "";
 	size_t small = 0;
 	for (size_t i = 0; i < p->flow.entries; i++)

@@ -75,7 +75,7 @@ enum key {
 	X(ACT_FLOW, "flow", "<Enter>", "Panes", "flow of the thread, or of who has the CPU; fold a machine") \
 	X(ACT_FLOW_TOGGLE, "flow-pane", "F", "Panes", "flow pane on or off") \
 	X(ACT_REQUESTS, "requests", "R", "Panes", "requests pane") \
-	X(ACT_BLAME, "blame", "B", "Panes", "steal matrix of the window: who took from whom") \
+	X(ACT_BLAME, "blame", "B", "Panes", "who took from whom in this window, or A..B") \
 	X(ACT_GAPS, "gaps", "P", "Panes", "gaps in this window, or A..B, longest first") \
 	X(ACT_LOCKS, "locks", "b", "Panes", "waits for locks in this window, or A..B: who held them") \
 	X(ACT_EXITS, "exits", "E", "Panes", "VM exits in this window, or A..B: why, how long") \

@@ -194,24 +194,25 @@ void pane_filter(struct app *app, const char *text)
 
 /* ---- Row and window of a pane that stays with them --------------------------------------------------------------- */
 
-void pane_window(const struct app *app, int64_t *from, int64_t *to)
+bool pane_window(const struct app *app, int64_t *from, int64_t *to)
 {
 	const struct view *v = &app->view;
-	if (v->a != VIEW_NONE && v->b != VIEW_NONE && v->a != v->b) {
+	const bool marked = v->a != VIEW_NONE && v->b != VIEW_NONE && v->a != v->b;
+	if (marked) {
 		*from = v->a < v->b ? v->a : v->b;
 		*to = v->a < v->b ? v->b : v->a;
 	} else {
 		*from = v->t0;
 		*to = view_last(v, &app->ground);
 	}
+	return marked;
 }
 
 char *pane_span_text(const struct app *app, int64_t from, int64_t to, char buf[TIME_TEXT])
 {
 	char span[TIME_TEXT];
 	int64_t a, b;
-	pane_window(app, &a, &b);
-	const bool marked = app->view.a != VIEW_NONE && app->view.b != VIEW_NONE && a == from && b == to;
+	const bool marked = pane_window(app, &a, &b) && a == from && b == to;
 	snprintf(buf, TIME_TEXT, "%s%.30s", marked ? "A..B, " : "", time_duration(span, to - from + 1));
 	return buf;
 }

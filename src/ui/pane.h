@@ -138,7 +138,7 @@ struct pane_scope {
 /* About the row at the cursor and what is on the screen, with the keys; false: it has said why not. */
 bool pane_scope_open(struct app *app, struct pane *p, struct pane_scope *scope);
 void pane_scope_ask(const struct app *app, const struct pane_scope *scope, struct question *q);
-void pane_window(const struct app *app, int64_t *from, int64_t *to);  /* A..B, else what the screen shows */
+bool pane_window(const struct app *app, int64_t *from, int64_t *to);  /* A..B, else what the screen shows: false */
 /* "1.47 s", or "A..B, 1.47 s" while the markers stand there. */
 char *pane_span_text(const struct app *app, int64_t from, int64_t to, char buf[TIME_TEXT]);
 /* The thread that serves a request at the cursor; false: it has said why there is none. */
