@@ -68,6 +68,10 @@ def check_windows(history):
     mistake("gaps", history, "--to", "05:30", says=["--to 05:30: the history begins after that", span])
     mistake("gaps", history, "--from", "50", says=["--from: not a time: '50' (a number alone is ns since 1970: give 50s, 50% or"])
     mistake("gaps", history, "--to", "5.5", says=["--to: not a time: '5.5' (give 12:03:04.5, +3ms, -3ms (before its end), 50%"])
+    mistake("gaps", history, "--from", "2026-11-20T25:00", says=["--from: not a time: '2026-11-20T25:00'"])
+    mistake("gaps", history, "--from", "2026-11-20T10:00:00+01:00", says=["--from 2026-11-20T10:00:00+01:00: the history ends"])
+    dates = ["2026-11-20 05:30:50.5 +0000", "2026-11-20T05:30:50.5", "2026-11-20T05:30:50.5Z", "2026-11-20T06:30:50.5+01:00"]
+    check(len({run("gaps", history, "--from", date).stdout for date in dates}) == 1, "dates as ISO 8601 has them")
     check(run("gaps", history, "--from", "-1s").stdout != run("gaps", history).stdout, "-1s: the last second")
     mistake("gaps", history, "--from", "50%", "--to", "20%", says=["give --from before --to"])
     mistake("diff", f"{history}@5..6s", history, says=["@5..6s: not a time: '5' (a number alone is ns since 1970: give 5s, 5%"])

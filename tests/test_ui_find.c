@@ -60,6 +60,8 @@ static void test_finding(void **state)
 	check_shows(":2101", "2101 burnP6      29%*", "outside the trace");
 	check_shows(":880\n:goto 2101", "2101 burnP6      29%*", NULL);
 	check_shows(":+99s", "that is outside the trace: its end is taken", NULL);
+	check_shows(":2026-11-20T12:03:14Z", "that is outside the trace: its end is taken", NULL);
+	check_shows(":goto 2026-11-20T13:03:04.17+01:00", ".16   v ", "outside the trace");
 	check_refused(":77", "77: neither a command, a time");
 	check_refused(":goto 25:00", "25:00: not a time (+3ms -3ms 50% 12:03:04)");
 	check_refused(":goto nobody", "nobody: no such machine, CPU or thread");

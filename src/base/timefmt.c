@@ -144,14 +144,16 @@ bool time_parse_offset(const char *text, int64_t *ns)
 	return parse_ns(text, ns);
 }
 
-/* Takes the day from "2026-11-20 12:03"; without one it is that of begin.  The time behind it, or NULL: no such day. */
+/* Takes the day from "2026-11-20 12:03" or "2026-11-20T12:03"; without one it is that of begin.  The time behind it, or
+ * NULL: no such day. */
 static const char *parse_day(const char *text, int64_t begin, struct tm *day)
 {
 	time_t s = (time_t)floor_div(begin, NS_PER_S);
 	int year, month, n = 0;
 	if (!localtime_r(&s, day))
 		return NULL;
-	if (sscanf(text, "%4d-%2d-%2d%n", &year, &month, &day->tm_mday, &n) < 3 || n != TIME_DATE || text[n] != ' ')
+	if (sscanf(text, "%4d-%2d-%2d%n", &year, &month, &day->tm_mday, &n) < 3 || n != TIME_DATE ||
+	    (text[n] != ' ' && text[n] != 'T'))
 		return strchr(text, '-') && strchr(text, '-') < strchr(text, ':') ? NULL : text;
 	day->tm_year = year - 1900;
 	day->tm_mon = month - 1;
@@ -159,19 +161,33 @@ static const char *parse_day(const char *text, int64_t begin, struct tm *day)
 	return timegm(&same) != -1 && same.tm_mday == day->tm_mday && same.tm_mon == day->tm_mon ? text + n + 1 : NULL;
 }
 
-/* "" or " +0100", in seconds. */
+/* "Z", "+0100" or "+01:00": how many seconds it is ahead of UTC. */
+static bool parse_ahead(const char *text, int *s)
+{
+	char sign[2], h[3], m[3];
+	int n = 0;
+	*s = 0;
+	if (sscanf(text, "%1[+-]%2[0-9]%2[0-9]%n", sign, h, m, &n) < 3)
+		sscanf(text, "%1[+-]%2[0-9]:%2[0-9]%n", sign, h, m, &n);
+	if (n == 0 || text[n] || !h[1] || !m[1])
+		return strcmp(text, "Z") == 0;
+	*s = (*sign == '-' ? -1 : 1) * (atoi(h) * 3600 + atoi(m) * 60);
+	return atoi(h) < 24 && atoi(m) < 60;
+}
+
+/* What is behind a time, in seconds: "", that is local time, or a zone, with or without a space before it. */
 static bool parse_zone(const char *text, const struct tm *day, time_t *s)
 {
 	struct tm tm = *day;
-	int h, m, n = 0;
+	int ahead = 0;
 	if (!*text) {
 		tm.tm_isdst = -1;
 		*s = mktime(&tm);
 		return true;
 	}
-	if ((text[1] != '+' && text[1] != '-') || sscanf(text, " %*1c%2d%2d%n", &h, &m, &n) < 2 || n != TIME_ZONE || text[n])
+	if (!parse_ahead(text + (*text == ' '), &ahead))
 		return false;
-	*s = timegm(&tm) - (text[1] == '-' ? -1 : 1) * (h * 3600 + m * 60);
+	*s = timegm(&tm) - ahead;
 	return true;
 }
 
@@ -200,13 +216,16 @@ static bool parse_time_of_day(const char *text, int64_t begin, int64_t *t)
 
 int64_t time_precision(const char *text)
 {
-	const char *colon = strchr(text, ':'), *dot = strchr(text, '.');
-	if (!colon)
+	static const char digits[] = "0123456789";
+	const char *at = strchr(text, ':');
+	if (!at)
 		return 1;
-	if (!dot)
-		return strchr(colon + 1, ':') ? NS_PER_S : 60 * NS_PER_S;
+	at += 1 + strspn(at + 1, digits);
+	if (*at != ':')
+		return 60 * NS_PER_S;
+	at += 1 + strspn(at + 1, digits);
 	int64_t unit = NS_PER_S;
-	for (const char *d = dot + 1; *d >= '0' && *d <= '9' && unit > 1; d++)
+	for (at += *at == '.'; *at >= '0' && *at <= '9' && unit > 1; at++)
 		unit /= 10;
 	return unit;
 }

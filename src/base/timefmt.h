@@ -25,8 +25,8 @@ char *time_date(char buf[TIME_TEXT], int64_t t, int digits);
 char *time_day(char buf[TIME_TEXT], int64_t t);
 
 /* Parses a point in time within [begin, end]: absolute ns ("1795152647842459259"), time of day on the day of
- * begin ("12:03:04.5", "12:03") or of another ("2026-11-20 12:03", and as time_date() has it), relative to begin
- * ("+3ms", "12.5s") or to end ("-3ms"), or a share of the span ("50%").
+ * begin ("12:03:04.5", "12:03") or of another ("2026-11-20 12:03", and as time_date() or ISO 8601 has it, as
+ * "2026-11-20T12:03:04Z"), relative to begin ("+3ms", "12.5s") or to end ("-3ms"), or a share of the span ("50%").
  * Units: ns us ms s min h.  False when the text is none of these or overflows; and for ns long before begin, but 0: who
  * writes "50" means another unit. */
 bool time_parse(const char *text, int64_t begin, int64_t end, int64_t *t);
