@@ -142,6 +142,25 @@ def check_width(folder):
         check("~" not in run(*command).stdout, f"{command[0]}, piped: nothing is cut")
 
 
+def check_sorted(folder):
+    """What a table is sorted by is in it, on any terminal."""
+    history = os.path.join(folder, "recording.hist")
+    heading = {"lost": "lost", "share": "lost%", "longest": "longest", "p99": "p99", "gaps": "gaps", "ran": "ran", "life": "life"}
+    for command in ("summary", "threads"):
+        for order, name in heading.items():
+            for columns in (80, 100, 120):
+                first = on_terminal(command, history, "--sort", order, columns=columns).split("\n")[0]
+                check(name in first.split(), f"{command} by {order} on {columns} columns: {first!r}")
+    longest = [int(row["longest_ns"]) for row in table("threads", history, "--sort", "longest")]
+    check(longest[0] > longest[-1] and longest == sorted(longest, reverse=True), "and in csv")
+    simulate(os.path.join(folder, "sorted"), "requests", "--duration", "2s")
+    history = os.path.join(folder, "sorted.hist")
+    run("index", os.path.join(folder, "sorted"), "-o", history)
+    text = on_terminal("latency", "requests", history)
+    starts = re.findall(r"^\S+ .* (\d\d:\d\d:\d\d\.\d{4}) ", text, re.M)
+    check(" start " in text and "~" not in text and len(starts) > 3 and starts == sorted(starts), f"when requests begin: {text[:300]}")
+
+
 def check_markers(folder):
     """Their times say what the window's do not say alike, and are told whole or as A..B."""
     history = os.path.join(folder, "recording.hist")
@@ -250,6 +269,7 @@ with scratch() as tmp:
     check_one(tmp)
     check_unknown(tmp)
     check_width(tmp)
+    check_sorted(tmp)
     check_markers(tmp)
     check_reason(tmp)
     check_requests(tmp)

@@ -49,7 +49,7 @@ static void begin(void *arg, const struct fleet_question *q)
 		}
 	}
 	f->name = mem_printf("fleet-%s", q->name);
-	f->shape = (struct report_shape){ f->name, f->column, f->columns, "" };
+	f->shape = (struct report_shape){ f->name, f->column, f->columns, "", NULL };
 	f->r = report_begin(stdout, f->how, &f->shape, NULL);
 }
 

@@ -154,7 +154,7 @@ static int print(struct scene *s, struct report_how how, struct error *err)
 	struct json_object *doc = scene_told(s, err);
 	if (!doc)
 		return -1;
-	const struct report_shape shape = { "info", vcpu_columns, count_columns(field_array(doc, "vms"), how), "" };
+	const struct report_shape shape = { "info", vcpu_columns, count_columns(field_array(doc, "vms"), how), "", NULL };
 	if (how.format == FORMAT_CSV)
 		return report_end(vcpu_rows(doc, &shape, how, &s->origin), err);
 	if (how.format == FORMAT_JSON)

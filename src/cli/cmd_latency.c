@@ -69,7 +69,7 @@ struct origin run_origins(const struct asked_requests *run, size_t n)
 #define FEATURE_COLUMN(field, unit, help) { #field, NULL, COL_INT },
 static const struct column request_columns[] = {
 	{ "request", "request", COL_TEXT },              { "machine", "machine", COL_TEXT },
-	{ "start", NULL, COL_INT },                      { "end", NULL, COL_INT },
+	{ "start", "start", COL_CLOCK },                 { "end", NULL, COL_INT },
 	{ "latency_ns", "latency", COL_DURATION },       { "provider_low_ns", "at least", COL_DURATION },
 	{ "provider_high_ns", "at most", COL_DURATION }, { "predicted_ns", "predicted", COL_DURATION },
 	{ "ci_low_ns", NULL, COL_DURATION },             { "ci_high_ns", NULL, COL_DURATION },
@@ -102,13 +102,14 @@ static struct value predicted(const struct request *r, double v)
 	return r->has_prediction ? VAL_INT((int64_t)v) : VAL_NONE;
 }
 
-static int print_requests(const struct asked_requests *run, size_t n, struct report_how how, bool features,
+static int print_requests(const struct asked_requests *run, size_t n, const struct run_options *o, bool features, int sort,
                           struct error *err)
 {
 	const struct requests *all = &run->requests;
 	const struct report_shape shape = { "latency-requests", request_columns, features ? ALL_COLUMNS : PLAIN_COLUMNS,
-	                                    "" };
-	struct report *out = report_begin(stdout, how, &shape, &run->origin);
+	                                    o->model ? "machine start" : "predicted_ns start",
+	                                    sort == SORT_START ? "start" : NULL };
+	struct report *out = report_begin(stdout, o->how, &shape, &run->origin);
 	for (size_t i = 0; i < n; i++) {
 		const struct request *r = &all->row[i];
 #define FEATURE_VALUE(field, unit, help) VAL_INT(r->feature.field),
@@ -121,7 +122,7 @@ static int print_requests(const struct asked_requests *run, size_t n, struct rep
 #undef FEATURE_VALUE
 	}
 	int rc = report_end(out, err);
-	if (rc || how.format != FORMAT_TEXT)
+	if (rc || o->how.format != FORMAT_TEXT)
 		return rc;
 	puts("\nprovider, measured: at least = lost while the request executed;\n"
 	     "                    at most = lost while its server thread had work");
@@ -156,7 +157,7 @@ int latency_requests(int argc, char **argv, struct error *err)
 		struct requests *r = &run.requests;
 		if (sort != SORT_START)
 			qsort(r->row, r->len, sizeof *r->row, sort == SORT_LATENCY ? by_latency : by_provider);
-		rc = print_requests(&run, top && top < r->len ? top : r->len, o.how, features, err);
+		rc = print_requests(&run, top && top < r->len ? top : r->len, &o, features, sort, err);
 	}
 	run_release(&run);
 	return rc;

@@ -300,22 +300,6 @@ struct summary_row {
 	int64_t thief_ns;
 };
 
-struct summary {
-	int64_t start, end;
-	struct summary_row *row;  /* machines, then threads that are no vCPU; the host's last, else who lost most first */
-	size_t machines, rows;    /* row[machines .. rows - 1] are threads */
-	char **name;
-	size_t names;
-	bool gaps;                /* what is known of gaps is in it */
-};
-
-
-struct summary_options {
-	const struct subject *only;  /* this machine and its threads; NULL = all */
-	int64_t from, to;
-	bool gaps;                   /* false: demands alone, O(log n) per row */
-};
-
 /* X(code, name, what comes first) */
 #define SUMMARY_ORDERS(X) \
 	X(SUMMARY_BY_LOST, "lost", "who lost most; guests before the host") \
@@ -329,6 +313,23 @@ struct summary_options {
 #define SUMMARY_ORDER(code, name, first) code,
 enum summary_order { SUMMARY_ORDERS(SUMMARY_ORDER) SUMMARY_ORDER_COUNT };
 #undef SUMMARY_ORDER
+
+struct summary {
+	int64_t start, end;
+	struct summary_row *row;  /* machines, then threads that are no vCPU; the host's last, else who lost most first */
+	size_t machines, rows;    /* row[machines .. rows - 1] are threads */
+	char **name;
+	size_t names;
+	bool gaps;                /* what is known of gaps is in it */
+	enum summary_order by;    /* how the rows are sorted */
+};
+
+struct summary_options {
+	const struct subject *only;  /* this machine and its threads; NULL = all */
+	int64_t from, to;
+	bool gaps;                   /* false: demands alone, O(log n) per row */
+};
+
 extern const char *const summary_order_name[SUMMARY_ORDER_COUNT + 1];  /* NULL-terminated */
 /* Machines and threads each among themselves. */
 void summary_sort(struct summary *s, const struct topo *topo, enum summary_order by);

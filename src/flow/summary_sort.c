@@ -62,4 +62,5 @@ void summary_sort(struct summary *s, const struct topo *topo, enum summary_order
 {
 	sort_rows(topo, s->row, s->machines, by);
 	sort_rows(topo, s->row + s->machines, s->rows - s->machines, by);
+	s->by = by;
 }

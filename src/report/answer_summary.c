@@ -27,9 +27,16 @@ static const struct column thread_columns[] = {
 	{ "name", "name", COL_TEXT },         { "start", "from", COL_CLOCK },
 	{ "end", NULL, COL_INT },             { "life_ns", "life", COL_DURATION },
 	{ "ran_ns", "ran", COL_DURATION },    { "lost_ns", "lost", COL_DURATION },
-	{ "lost_share", "lost%", COL_SHARE }, { "thief", "mostly to", COL_TEXT },
-	{ "thief_ns", NULL, COL_DURATION },
+	{ "lost_share", "lost%", COL_SHARE }, { "longest_ns", "longest", COL_DURATION },
+	{ "p99_ns", "p99", COL_DURATION },    { "gaps", "gaps", COL_INT },
+	{ "thief", "mostly to", COL_TEXT },   { "thief_ns", NULL, COL_DURATION },
 };
+
+/* The column that the rows are sorted by, of those that may be spared. */
+static const char *const kept_of_summary[SUMMARY_ORDER_COUNT] = { [SUMMARY_BY_P99] = "p99_ns", [SUMMARY_BY_GAPS] = "gaps",
+	[SUMMARY_BY_RAN] = "ran_ns", [SUMMARY_BY_LIFE] = "life_ns" };
+static const char *const kept_of_threads[SUMMARY_ORDER_COUNT] = { [SUMMARY_BY_LONGEST] = "longest_ns",
+	[SUMMARY_BY_P99] = "p99_ns", [SUMMARY_BY_GAPS] = "gaps", [SUMMARY_BY_LIFE] = "life_ns" };
 
 static double share(int64_t part, int64_t whole)
 {
@@ -136,8 +143,8 @@ static void summary_line(struct report *r, const struct topo *topo, const struct
 int report_summary(FILE *out, struct report_how how, const struct topo *topo, const struct summary *s, size_t top,
                    const struct origin *o, struct error *err)
 {
-	static const struct report_shape shape = REPORT_SHAPE_SPARING("summary", summary_columns,
-	                                                                "life_ns p99_ns gaps ran_ns thief_share");
+	struct report_shape shape = REPORT_SHAPE_SPARING("summary", summary_columns, "life_ns p99_ns gaps ran_ns thief_share");
+	shape.kept = kept_of_summary[s->by];
 	struct report *r = report_begin(out, how, &shape, o);
 	struct lanes lanes = { topo, s, err, 0, false };
 	size_t threads = 0;
@@ -159,7 +166,8 @@ int report_summary(FILE *out, struct report_how how, const struct topo *topo, co
 int report_threads(FILE *out, struct report_how how, const struct topo *topo, const struct summary *s,
                     const struct origin *o, struct error *err)
 {
-	static const struct report_shape shape = REPORT_SHAPE_SPARING("threads", thread_columns, "start life_ns");
+	struct report_shape shape = REPORT_SHAPE_SPARING("threads", thread_columns, "p99_ns gaps longest_ns start life_ns");
+	shape.kept = kept_of_threads[s->by];
 	struct report *r = report_begin(out, how, &shape, o);
 	for (size_t i = s->machines; i < s->rows; i++) {
 		const struct summary_row *row = &s->row[i];
@@ -170,6 +178,7 @@ int report_threads(FILE *out, struct report_how how, const struct topo *topo, co
 			value_system(topo, (int32_t)subject_machine(topo, &row->who)), value_thread(topo, &row->who),
 			value_name(topo, &row->who), VAL_INT(row->start), VAL_INT(row->end), VAL_INT(row->end - row->start + 1),
 			VAL_INT(d->ran), VAL_INT(d->lost), VAL_REAL(share(d->lost, d->ran + d->lost)),
+			VAL_INT(gaps ? row->longest.end - row->longest.start + 1 : 0), VAL_INT(row->p99), VAL_INT((int64_t)row->gaps),
 			gaps ? VAL_SHOWN(thief_text(topo, s, row, how.format, thief)) : VAL_NONE,
 			gaps ? VAL_INT(row->thief_ns) : VAL_NONE });
 	}

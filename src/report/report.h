@@ -97,8 +97,9 @@ struct report_shape {
 	const struct column *column;
 	size_t columns;
 	const char *spared;          /* names, or headings, of columns that text does without where it is narrow, in turn */
+	const char *kept;            /* but for this one, or NULL: what it is sorted by */
 };
-#define REPORT_SHAPE_SPARING(name, column, spared) { (name), (column), sizeof (column) / sizeof *(column), (spared) }
+#define REPORT_SHAPE_SPARING(name, column, spared) { (name), (column), sizeof (column) / sizeof *(column), (spared), NULL }
 #define REPORT_SHAPE(name, column) REPORT_SHAPE_SPARING(name, column, "")
 
 /* One value. */

@@ -56,11 +56,12 @@ static bool narrow(struct report *r, int screen, int least)
 /* The name at *spared goes; false: there is none. */
 static bool spare(struct report *r, const char **spared)
 {
+	const char *kept = r->shape->kept;
 	*spared += strspn(*spared, " ");
 	size_t n = strcspn(*spared, " ");
 	for (size_t i = 0; n && i < r->shape->columns; i++) {
 		const char *name = r->shape->column[i].name ? r->shape->column[i].name : r->shape->column[i].heading;
-		if (name && strlen(name) == n && strncmp(name, *spared, n) == 0)
+		if (name && strlen(name) == n && strncmp(name, *spared, n) == 0 && !(kept && strcmp(name, kept) == 0))
 			r->width[i] = SPARED;
 	}
 	*spared += n;
