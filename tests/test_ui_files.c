@@ -77,6 +77,8 @@ static void test_bookmarks_are_kept(void **state)
 	fputs("# nothing\n\n1 2 3\n99999999999999999999 1 1 - - machine Debian\n5 5 5 - - machine Debian\n"
 	      "1795176184107000000 1795176184100000000 0 - - machine Debian\n"
 	      "1795176184107000000 1795176184100000000 7000 - x machine Debian\n"
+	      "1795176184107000000 1795176184100000000 7000x0x - - machine Debian\n"
+	      "1795176184107000000 1795176184100000000 7000x99999999 - - machine Debian\n"
 	      "1795176184107000000 1795176184100000000 7000 - - machine nowhere\n"
 	      "1795176184107000000 -9223372036854775807 9223372036854775807 - - machine Debian\n", f);
 	fclose(f);
@@ -122,6 +124,16 @@ static void test_view_is_kept(void **state)
 		free(opened);
 		unlink(file);
 	}
+	/* On a screen of another size it is the same window, in fewer cells. */
+	char *wide = screen_of(":Debian/3525\n>ww", &o);
+	o.width = 61;
+	char *narrow = screen_of("<C-l>", &o);
+	assert_non_null(strstr(wide, "12:03:04.1051 .. .1251 +0000   20.0 ms"));
+	assert_non_null(strstr(narrow, "12:03:04.1051 .. .1251   20.0 ms"));
+	free(wide);
+	free(narrow);
+	unlink(file);
+	o.width = 120;
 	/* What is no such line is passed over; without a view nothing is taken. */
 	put(file, "sort name\nview 1 2 3\npane PANE_FLOW\n");
 	char *plain = screen_of("<C-l>", &mono120), *left = screen_of("<C-l>", &o);

@@ -81,6 +81,34 @@ static void test_legend_follows(void **state)
 		}
 }
 
+/* A bookmark is of a stretch of time, wherever it is picked, and on a screen of any size. */
+static void test_bookmark_of_a_stretch(void **state)
+{
+	(void)state;
+	static const char *const from[] = { "O", "F", "B", "" };
+	free(press(">wwm"));
+	const int64_t t0 = app.view.t0, last = view_last(&app.view, &app.ground), cursor = app.view.cursor;
+	for (int narrow = 0; narrow < 2; narrow++) {
+		resize(narrow ? 60 : 120, 40);
+		for (size_t i = 0; i < COUNT(from); i++) {
+			free(press("0"));
+			free(press(from[i]));
+			free(press("'<Enter>"));
+			assert_int_equal(app.view.t0, t0);
+			assert_in_range(view_last(&app.view, &app.ground), last, last + app.ground.cols);
+			assert_int_equal(app.view.cursor, cursor);
+			free(press("u"));
+			assert_int_equal(app.view.t0, app.ground.begin);
+			assert_int_equal(view_last(&app.view, &app.ground), app.ground.end);
+			free(press(app.below ? "q" : ""));
+		}
+	}
+	resize(120, 40);
+	free(press("'<Enter>"));
+	assert_int_equal(app.view.t0, t0);
+	assert_int_equal(view_last(&app.view, &app.ground), last);
+}
+
 int main(void)
 {
 	setlocale(LC_ALL, "C.UTF-8");
@@ -88,6 +116,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_other_widths, begin, end),
 		cmocka_unit_test_setup_teardown(test_place_is_kept, begin, end),
 		cmocka_unit_test_setup_teardown(test_legend_follows, begin, end),
+		cmocka_unit_test_setup_teardown(test_bookmark_of_a_stretch, begin, end),
 	};
 	return cmocka_run_group_tests_name("ui lists", tests, write_world, remove_world);
 }

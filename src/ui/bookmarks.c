@@ -1,9 +1,9 @@
 /* Bookmarks: places to come back to, kept in a file that whoever starts the viewer names.
  *
- * A line of the file is a place: cursor, first cell, ns per cell, markers A and B ("-" = not set), the row by its name,
- * and behind a tab a note.  What cannot be read as that, or names no row of this history, is left out of the list, and
- * left in the file.  Several viewers may share it: each change is made to the file as it is then, under a lock, and the
- * list is read again before it is shown. */
+ * A line of the file is a place: cursor, first cell, ns per cell and how many cells there were, markers A and B ("-" =
+ * not set), the row by its name, and behind a tab a note.  What cannot be read as that, or names no row of this history,
+ * is left out of the list, and left in the file.  Several viewers may share it: each change is made to the file as it is
+ * then, under a lock, and the list is read again before it is shown. */
 #include "ui/bookmarks.h"
 
 #include <errno.h>
@@ -20,8 +20,9 @@
 #include "base/text.h"
 #include "ui/pane.h"
 
-#define HEAD "# cursor, first cell, ns per cell, marker A, marker B, row, note"
+#define HEAD "# cursor, first cell, ns per cell x cells, marker A, marker B, row, note"
 #define MOST 1000
+#define MOST_CELLS 10000
 #define LINE_LONGEST (ROW_KEY + BOOKMARK_NOTE + 160)
 
 struct bookmark {
@@ -68,6 +69,20 @@ static bool take_number(const char **at, int64_t *number)
 	return true;
 }
 
+/* "7000x57": ns per cell, and of how many cells; lines of earlier versions do not tell that.  Moves on. */
+static bool take_cells(const char **at, struct view *v)
+{
+	char *end;
+	errno = 0;
+	v->step = strtoll(*at, &end, 10);
+	long cols = *end == 'x' ? strtol(end + 1, &end, 10) : 0;
+	if (*end != ' ' || errno || v->step < 1 || cols < 0 || cols > MOST_CELLS)
+		return false;
+	v->cols = (int)cols;
+	*at = end + 1;
+	return true;
+}
+
 static bool within(const struct app *app, int64_t t)
 {
 	return t >= app->ground.begin && t <= app->ground.end;
@@ -77,8 +92,8 @@ bool bookmark_parse(const struct app *app, const char *line, struct view *v, con
 {
 	char key[ROW_KEY];
 	*v = (struct view){ .range = VIEW_NONE };
-	if (!take_number(&line, &v->cursor) || !take_number(&line, &v->t0) || !take_number(&line, &v->step) ||
-	    !take_number(&line, &v->a) || !take_number(&line, &v->b) || !within(app, v->cursor) || v->step < 1 ||
+	if (!take_number(&line, &v->cursor) || !take_number(&line, &v->t0) || !take_cells(&line, v) ||
+	    !take_number(&line, &v->a) || !take_number(&line, &v->b) || !within(app, v->cursor) ||
 	    (v->a != VIEW_NONE && !within(app, v->a)) || (v->b != VIEW_NONE && !within(app, v->b)))
 		return false;
 	size_t n = strcspn(line, "\t");
@@ -95,10 +110,13 @@ static char *number_text(int64_t t, char buf[32])
 
 char *bookmark_line(const struct app *app, const struct view *v, const char *note)
 {
-	char key[ROW_KEY], a[32], b[32], shown[BOOKMARK_NOTE];
+	char key[ROW_KEY], cells[16] = "", a[32], b[32], shown[BOOKMARK_NOTE];
 	text_escape(shown, sizeof shown, note);
-	return mem_printf("%" PRId64 " %" PRId64 " %" PRId64 " %s %s %s%s%s", v->cursor, v->t0, v->step, number_text(v->a, a),
-	                  number_text(v->b, b), row_key(&app->rows, v->row, key), shown[0] ? "\t" : "", shown);
+	if (v->cols)
+		snprintf(cells, sizeof cells, "x%d", v->cols);
+	return mem_printf("%" PRId64 " %" PRId64 " %" PRId64 "%s %s %s %s%s%s", v->cursor, v->t0, v->step, cells,
+	                  number_text(v->a, a), number_text(v->b, b), row_key(&app->rows, v->row, key), shown[0] ? "\t" : "",
+	                  shown);
 }
 
 static void add(struct app *app, struct bookmarks *all, const char *line)
@@ -318,12 +336,18 @@ static const char *note_of(struct pane *pane, int64_t tag)
 	return ((struct bookmarks *)pane)->bookmark[tag].note;
 }
 
+/* The stretch of time that it was of, however many cells there are now: the overview, which is left, has others. */
 static void pick(struct app *app, struct pane *pane, int64_t tag)
 {
+	const struct view *to = &((struct bookmarks *)pane)->bookmark[tag].view;
 	undo_push(&app->undo, &app->view);
-	app->view = ((struct bookmarks *)pane)->bookmark[tag].view;
+	app_show_row(app, to->row);
+	struct row_id row = app->view.row;
+	app->view = *to;
+	app->view.row = row;
+	app_refit(app);
 	view_resize(&app->view, &app->ground);
-	app_show_row(app, app->view.row);
+	app->view.cols = app->ground.cols;
 }
 
 static void carry(struct app *app, struct pane *pane, const struct rows *was, const struct rows *is)

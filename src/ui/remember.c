@@ -149,7 +149,9 @@ bool remember_load(struct app *app, const char *file)
 		return false;
 	app_layout(app, panes_label_w(app, pane < PANE_COUNT ? app->pane[pane] : NULL));  /* what its window is of */
 	app->view = left;
+	app_refit(app);
 	view_resize(&app->view, &app->ground);
+	app->view.cols = app->ground.cols;
 	app->moved = true;
 	if (app->rows.sort == SORT_WINDOW)
 		rows_survey_start(&app->rows, app->view.t0, view_last(&app->view, &app->ground));
