@@ -1,4 +1,5 @@
 """Names from traces are hostile: what is shown tells a backslash from an escape, and no spreadsheet computes it."""
+import glob
 import json
 import os
 import shutil
@@ -98,3 +99,12 @@ with scratch() as folder:
     text = run("info", history).stdout
     check("  151  (no event tells)  sync events" in text, text)
     check([row["host_comm"] for row in table("info", history)] == [""], "csv: empty")
+    for name in glob.glob(f"{traces}/**/metadata", recursive=True):
+        with open(name, "rb") as f:
+            text = f.read()
+        with open(name, "wb") as f:
+            f.write(text.replace(b"pid;", b"pxd;"))
+    run("index", traces, "-o", history)
+    text = run("info", history).stdout
+    check("       (no event tells its PID)  sync events" in text, text)
+    check([(row["host_pid"], row["host_comm"]) for row in table("info", history)] == [("", "")], "csv: empty")

@@ -46,11 +46,13 @@ static size_t count_columns(struct json_object *vms, struct report_how how)
 	return VCPU_COLUMNS;
 }
 
-/* A person wants to know why there is no name. */
-static const char *process_name(struct json_object *process, int64_t pid, struct report_how how)
+/* A person wants to know why there is no name.  tid, pid: -1 where they are not known. */
+static const char *process_name(struct json_object *process, int64_t tid, int64_t pid, struct report_how how)
 {
 	const char *comm = field_text(process, "host_comm");
-	return *comm || pid < 0 || how.format != FORMAT_TEXT ? comm : "(no event tells)";
+	if (*comm || tid < 0 || how.format != FORMAT_TEXT)
+		return comm;
+	return pid < 0 ? "(no event tells its PID)" : "(no event tells)";
 }
 
 /* The report, to be ended. */
@@ -68,7 +70,7 @@ static struct report *vcpu_rows(struct json_object *doc, const struct report_sha
 			report_row(r, (struct value[]){
 				VAL_SHOWN(field_text(vm, "vm")), VAL_INT(field_int(v, "vcpu", -1)),
 				tid < 0 ? VAL_NONE : VAL_INT(tid), pid < 0 ? VAL_NONE : VAL_INT(pid),
-				VAL_SHOWN(process_name(process, pid, how)), VAL_SHOWN(field_text(v, "evidence")),
+				VAL_SHOWN(process_name(process, tid, pid, how)), VAL_SHOWN(field_text(v, "evidence")),
 				VAL_SHOWN(field_text(vm, "parent")) });
 		}
 	}
