@@ -191,6 +191,11 @@ def check_picture(folder):
         check("virt-preempt" in drawn and not re.search("Tab|Enter|q closes|[?] help", drawn), "a picture has a legend, and no keys")
     run("picture", history, "-o", file + "2.txt", "Debian/*beacon*", "--width", "80")
     check("149 beacon" in open(file + "2.txt", encoding="utf-8").read(), "a glob")
+    few = ["--from", "05:30:48", "--to", "05:30:48.001"]
+    for i, args in enumerate((["Debian/151"], ["Debian/149", "Debian/151"], ["host/216"], few, ["Debian/151", *few], ["Debian/CPU0"])):
+        run("picture", history, "-o", f"{file}-{i}.txt", *args)
+        drawn = open(f"{file}-{i}.txt", encoding="utf-8").read().split("\n")
+        check("the whole trace" in drawn[1] and "" not in drawn[:-1], f"picture {' '.join(args)}: no line of it is empty")
     for args, why in (([], "no file to write"), (["-o", "x.png"], "of what kind"), (["-o", file + ".html", "nobody"], "nobody: no"),
                       (["-o", file + ".txt", "Debian"], "not an SVG or HTML picture"), (["-o", file + ".svg", "--width", "9"], "--width")):
         err = run("picture", history, *args, status=None)

@@ -51,7 +51,7 @@ int64_t minimap_time(const struct app *app, int column)
 
 int minimap_line(const struct app *app)
 {
-	return app->h_cells < MAPPED_H ? -1 : 1;
+	return app->h_cells < MAPPED_H && !app->still ? -1 : 1;
 }
 
 /* Is it a vCPU whose waits are known? */

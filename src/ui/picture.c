@@ -12,9 +12,9 @@
 #include "ui/viewer.h"
 
 #define MOST_LINES 400
-#define LEAST_LINES 12  /* that have room for the map */
 #define FRAME_LINES 5   /* header, map, ruler, status line and legend */
 #define OVERVIEW_LINES 40
+#define OVERVIEW_FRAME 7  /* and its title and headings */
 
 static struct row_id id_of(const struct subject *s)
 {
@@ -74,14 +74,14 @@ static int arrange(struct app *app, const struct ui_picture *p, struct error *er
 	view_fit(&app->view, &app->ground, p->from, p->to, 1, 1);
 	if (p->whos == 0) {
 		pane_open(app, PANE_OVERVIEW);
-		viewer_resize(app, app->w, OVERVIEW_LINES);
+		const int all = (int)(app->below->lines < MOST_LINES ? app->below->lines : MOST_LINES) + OVERVIEW_FRAME;
+		viewer_resize(app, app->w, all < OVERVIEW_LINES ? all : OVERVIEW_LINES);
 		return 0;
 	}
 	for (size_t i = p->whos; i-- > 0;)
 		app_show_row(app, id_of(&p->who[i]));
 	keep_rows(&app->rows, p);
 	int height = (int)(app->rows.len < MOST_LINES ? app->rows.len : MOST_LINES) + FRAME_LINES;
-	height = height < LEAST_LINES ? LEAST_LINES : height;
 	bool flow = p->whos == 1 && p->who[0].kind == SUBJECT_THREAD;
 	viewer_resize(app, app->w, flow ? 2 * MOST_LINES : height);
 	if (flow && pane_open(app, PANE_FLOW))
