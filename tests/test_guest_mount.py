@@ -131,6 +131,20 @@ def check_kills(root, shell, name):
     check("\nerased 0\nleft 0" in said, f"{name}: then nothing is left {said}")
 
 
+def check_stops(root, shell, name):
+    """Whenever it is told to stop, what was recorded is there until that was sent, and who mounts it next keeps it."""
+    for i in range(12):
+        g = started(root, shell)
+        time.sleep(i % 6 * 0.0007)
+        g.say("stop\n")
+        g.hear("stopped")
+        g.say("send\n")
+        g.hear("end")
+        kept = [n for n in os.listdir(f"{root}/sys/kernel/tracing/instances") if n.startswith("stealscope")]
+        check(len(kept) == 1, f"{name}: stopped for the {i + 1}. time")
+        g.end()
+
+
 def check_others(root, shell, name):
     """Of two that record, one mounts; and somebody else's mount is none of ours."""
     first = started(root, shell)
@@ -164,6 +178,7 @@ def main():
             make_guest(root)
             check_ends(root, shell, name)
             check_kills(root, shell, name)
+            check_stops(root, shell, name)
             check_others(root, shell, name)
         os.chdir("/")
         subprocess.run(["umount", tmp], check=False)

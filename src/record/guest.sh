@@ -84,11 +84,12 @@ apart() {
 	exec "$@" </dev/null >/dev/null 2>&1 3<&- 4>&-
 }
 
-# A signal that is trapped cuts it short; what sets stop, also one that comes before the wait.
+# A signal that is trapped cuts it short; what sets stop, also one that comes before the wait.  One that can be trapped
+# would find our traps in bash's children, as long as these are young: end() would run in one of them.
 doze() {  # seconds
 	apart sleep "$1" &
 	nap=$!
-	[ -n "$stop" ] || wait "$nap" || kill "$nap"
+	[ -n "$stop" ] || wait "$nap" || kill -KILL "$nap"
 	nap=
 }
 
@@ -292,7 +293,7 @@ listen() {
 
 record() {
 	stop='' nap=
-	trap 'stop=1; [ -z "$nap" ] || kill "$nap"' USR1
+	trap 'stop=1; [ -z "$nap" ] || kill -KILL "$nap"' USR1
 	kill -USR1 "$dog"
 	echo 1 >tracing_on
 	now started
