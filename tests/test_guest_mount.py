@@ -145,6 +145,23 @@ def check_stops(root, shell, name):
         g.end()
 
 
+def check_slow(root, shell, name):
+    """What is mounted as soon as something else is not there any more is not taken for that, however slow its end is."""
+    if name == "busybox":  # whose own umount goes before the one that we put in its place
+        return
+    put(root, "bin/umount", f'#!/bin/sh\n{shutil.which("umount")} "$1" && sleep 2\n', 0o755)
+    g = started(root, shell, limit=1)
+    g.process.kill()
+    g.process.wait()
+    g.gone(f"{name}: it was killed, and its end is slow")
+    second = Guest(root, shell, then="sleep 4")
+    second.hear("ready")
+    check(len(mounted(root)) == 1, f"{name}: who mounts it next keeps it")
+    second.end()
+    check(mounted(root) == [], f"{name}: until it is recorded")
+    os.unlink(f"{root}/bin/umount")
+
+
 def check_others(root, shell, name):
     """Of two that record, one mounts; and somebody else's mount is none of ours."""
     first = started(root, shell)
@@ -179,6 +196,7 @@ def main():
             check_ends(root, shell, name)
             check_kills(root, shell, name)
             check_stops(root, shell, name)
+            check_slow(root, shell, name)
             check_others(root, shell, name)
         os.chdir("/")
         subprocess.run(["umount", tmp], check=False)

@@ -33,15 +33,23 @@ erase() {
 went() {
 	case " $gone " in *" $1 "*) ;; *) gone="$gone $1" ;; esac
 }
-# So is what was mounted: it goes with its process, or after it.
+# What is mounted somewhere is seen there unless something was mounted over it.
+is_seen() {  # name, place
+	seen=
+	while read -r mounted at _; do
+		[ "$at" != "$2" ] || seen=$mounted
+	done <"$root/proc/mounts"
+	[ "$seen" = "$1" ]
+}
+# So is what was mounted: it goes with its process, or after it; what somebody else mounts there at once stays.
 unmount() {  # own name, if any
 	while read -r name place _; do
 		case $name in stealscope-guest-*) ;; *) continue ;; esac
 		[ "$place" = "$root/sys/kernel/tracing" ] || continue
 		[ "$name" = "$1" ] || ! is_alive "$name" || continue
 		for _ in 1 2 3 4 5; do
-			umount "$place" && went "$name"
-			[ -f "$place/trace_clock" ] || continue 2
+			is_seen "$name" "$place" || continue 2
+			umount "$place" && went "$name" && continue 2
 			sleep 1  # somebody is there still
 		done 2>/dev/null
 		left=$((left + 1))
