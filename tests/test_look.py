@@ -261,6 +261,10 @@ def check_alone(folder):
     run("index", os.path.join(DATA, "fibonacci", "guest-Debian"), "-o", history)
     (screen,) = screens(history, [":SCREEN"], folder, "120x40", "--glyphs", "ascii")
     check(re.search(r"waits to 0\.[1-9]% .*!", screen[1]), screen[1])
+    (screen,) = screens(history, [":Debian", ":SCREEN"], folder)
+    check(" Debian: what its host took from it is not known" in screen[-2] and " lost " not in screen[-2], screen[-2])
+    text = " ".join(run("explain", history, "Debian").stdout.split())
+    check("ran 5.50 s, less what its host took, which was not traced. The thread that lost most" in text, text)
 
 
 with scratch() as tmp:

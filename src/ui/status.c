@@ -152,9 +152,12 @@ static void machine_sentence(struct app *app, const struct answer *answer, char 
 {
 	char title[256], d[TIME_TEXT], w[TIME_TEXT];
 	int64_t last = view_last(&app->view, &app->ground);
+	struct subject s;
 	row_title(&app->rows, app->view.row, title, sizeof title);
 	if (!answer)
 		snprintf(buf, size, "%s", title);
+	else if (row_subject(&app->topo, app->view.row, &s) && !topo_is_watched(&app->topo, &s))
+		snprintf(buf, size, "%s: what its host took from it is not known", title);
 	else
 		snprintf(buf, size, "%s lost %s in this window of %s", title, time_duration(d, answer->ns),
 		         time_duration(w, last - app->view.t0 + 1));
