@@ -55,6 +55,13 @@ static void test_finding(void **state)
 	check_shows("key > <Enter> <Tab> <Enter>", "Debian lost ", NULL);
 	check_shows("key B <Tab> j <Enter>", "host/2101 burnP6 12:03", NULL);
 	check_shows("key B <Tab> 6j <Enter>", "no row stands for this line", NULL);
+	/* What the overview is sorted by is in it, also where there is not room for all. */
+	check_shows("key O o o", "lost lost%  longest mostly to", NULL);
+	check_shows("key O o o o", "lost lost%      p99 mostly to", "longest most");
+	check_shows("key O o o o o", "lost lost%   gaps mostly to", "longest most");
+	check_shows("key O o o o o o", "ran     lost lost% mostly to", "longest most");
+	check_shows("key O O O", "life     lost lost% mostly to", "longest most");
+	check_shows("key O O", "lost lost%  longest mostly to", NULL);
 	/* What is no command is a name, also where several have it. */
 	check_shows(":burnP6", "2101 burnP6      29%*", NULL);
 	check_shows(":2101", "2101 burnP6      29%*", "outside the trace");

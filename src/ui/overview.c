@@ -188,13 +188,24 @@ static const struct { const char *heading; int width, rank; enum summary_order o
 
 struct widths { int who, column[COLUMNS]; };
 
-static struct widths fit(int room)
+/* What the lines are sorted by takes the place of the longest gap, if it comes behind that. */
+static int rank_of(int c, enum summary_order by)
+{
+	int key = 0;
+	while (key < COLUMNS && columns[key].order != by)
+		key++;
+	if (key == COLUMNS || columns[key].rank <= columns[LONGEST].rank || (c != key && c != LONGEST))
+		return columns[c].rank;
+	return columns[c == key ? LONGEST : key].rank;
+}
+
+static struct widths fit(int room, enum summary_order by)
 {
 	struct widths w = { .who = WHO_LEAST };
 	room -= WHO_LEAST + 1;
 	for (int rank = 0; rank < COLUMNS; rank++)
 		for (int c = 0; c < COLUMNS; c++)
-			if (columns[c].rank == rank && room > columns[c].width) {
+			if (rank_of(c, by) == rank && room > columns[c].width) {
 				w.column[c] = columns[c].width;
 				room -= columns[c].width + 1;
 			}
@@ -248,7 +259,7 @@ static void cell_text(const struct app *app, const struct overview *p, const str
 static void heading(const struct app *app, const struct pane *pane, struct screen *s, int y)
 {
 	const struct overview *p = (const struct overview *)pane;
-	struct widths w = fit(app->label_w);
+	struct widths w = fit(app->label_w, p->by);
 	struct style style = app->look.palette.part[PART_RULER], marked = style;
 	marked.attr |= ATTR_UNDERLINE | ATTR_BOLD;
 	screen_fill(s, 0, y, s->w, ' ', style);
@@ -267,7 +278,7 @@ static void draw_line(struct app *app, struct pane *pane, struct screen *s, int 
 {
 	struct overview *p = of(pane);
 	const struct summary_row *r = row_of(pane, i);
-	struct widths w = fit(app->label_w);
+	struct widths w = fit(app->label_w, p->by);
 	struct style style = pane_style(app, r->who.kind == SUBJECT_MACHINE ? PART_TITLE : PART_NORMAL, selected);
 	struct style steal = selected ? style : app->look.palette.part[PART_STEAL];
 	char text[512];
