@@ -264,7 +264,11 @@ def check_alone(folder):
     (screen,) = screens(history, [":Debian", ":SCREEN"], folder)
     check(" Debian: what its host took from it is not known" in screen[-2] and " lost " not in screen[-2], screen[-2])
     text = " ".join(run("explain", history, "Debian").stdout.split())
-    check("ran 5.50 s, less what its host took, which was not traced. The thread that lost most" in text, text)
+    check("ran 5.50 s, less what a host took from it, which is not seen. The thread that lost most" in text, text)
+    for subject, says in ("Debian/CPU0", "Nothing that was recorded kept it from running"), ("Debian/151", "What delayed it most was Debian/149"):
+        text = " ".join(run("explain", history, subject).stdout.split())
+        check(says in text, text)
+        check("tells all of it that happened inside the guest; yet" in text and "Look next at its host: record both" in text, text)
 
 
 with scratch() as tmp:

@@ -197,6 +197,11 @@ static void tell_clock(struct story *s, const struct notes *doubts)
 		fputs("; nothing tells how far the guest's clock is off", s->to);
 }
 
+bool story_is_alone(const struct story *s)
+{
+	return !topo_is_watched(s->topo, &(struct subject){ SUBJECT_MACHINE, s->machine });
+}
+
 /* With every doubt that there is about what was recorded. */
 static void tell_trust(struct story *s)
 {
@@ -209,7 +214,7 @@ static void tell_trust(struct story *s)
 		fprintf(s->to, "How sure: %s of it is unknown and blamed on nobody, since events are missing or %s",
 		        story_amount(s, s->unknown, a), untraced ? "do not tell it" : "contradict each other");
 	else
-		fputs("How sure: the trace tells all of it", s->to);
+		fprintf(s->to, "How sure: the trace tells all of it%s", story_is_alone(s) ? " that happened inside the guest" : "");
 	if (untraced)
 		fputs("; the guest was not traced: whether a vCPU wanted to run while it was out is judged by how it left", s->to);
 	else if (m->kind == MACHINE_VM)
@@ -219,7 +224,7 @@ static void tell_trust(struct story *s)
 	fputs(".\n", s->to);
 	notes_release(&notes);
 	bool host = s->topo->machine[0].kind == MACHINE_HOST;
-	if (m->kind == MACHINE_VM && (m->cpus == 0 || s->topo->cpu[m->cpu].host < 0))
+	if (story_is_alone(s))
 		fprintf(s->to, "%s: what a host took from its vCPUs is not seen, and counts as running.\n",
 		        host ? "No thread of the host is known to be its vCPU" : "Its host was not traced");
 }
@@ -282,7 +287,8 @@ static int tell_story(struct story *s, const char *opening, struct error *err)
 		tell_culprit(s);
 		tell_others(s);
 	} else {
-		fputs("Nothing kept it from running while it wanted to.\n", s->to);
+		fprintf(s->to, "Nothing %skept it from running while it wanted to.\n",
+		        story_is_alone(s) ? "that was recorded " : "");
 	}
 	if (!sleeper && story_waits(s, err) < 0)
 		return -1;

@@ -50,5 +50,7 @@ int story_path(struct story *s, struct error *err);
 int story_locks(struct story *s, struct error *err);
 /* Tells where to look next. */
 void story_advise(struct story *s);
+/* A guest of which no vCPU is known to be a thread of a host. */
+bool story_is_alone(const struct story *s);
 
 #endif

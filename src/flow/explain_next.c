@@ -297,6 +297,8 @@ void story_advise(struct story *s)
 		return;
 	if (s->unknown >= window - s->unknown)
 		fputs("Look next at the size of the trace buffers: most of this was lost.\n", s->to);
+	else if (story_is_alone(s))
+		fputs("Look next at its host: record both at the same moment.\n", s->to);
 	else
 		fputs("Look next at its own work: hardly anything kept it from its CPU.\n", s->to);
 }

@@ -62,7 +62,7 @@ static void tell_machine(const struct telling *t, const struct summary_row *row)
 	fprintf(t->to, "%s, %s .. %s (%s): ", name_of(t, &row->who, name), time_date(from, row->start, 6),
 	        time_clock(to, row->end, 6), time_duration(d, row->end - row->start + 1));
 	if (!topo_is_watched(t->topo, &row->who)) {
-		fprintf(t->to, "ran %s, less what its host took, which was not traced.\n", time_duration(ran, m->ran));
+		fprintf(t->to, "ran %s, less what a host took from it, which is not seen.\n", time_duration(ran, m->ran));
 		return;
 	}
 	if (m->lost == 0) {
