@@ -151,6 +151,16 @@ def check_exports(history, folder):
             check(wrote == told, f"the viewer's {kind} is that of the command {command[0]}")
 
 
+def check_victim(history):
+    """Of one vCPU or thread that is the victim, not its machine: what a row calls it can be asked about again."""
+    for subject, name in ("Debian/CPU0", "Debian/vCPU0"), ("Debian/151", "Debian/151 fibonacci"), ("Debian", "Debian"):
+        for by in "machine", "thread":
+            rows = table("steal", history, subject, "--by", by)
+            if subject != "Debian" or by == "machine":
+                check({row["victim"] for row in rows} == {name}, f"steal {subject} by {by}: {rows[0]['victim']}")
+                check(table("steal", history, name, "--by", by) == rows, "and so it can be asked about")
+
+
 def check_gap_times(history):
     """The time that the list of gaps shows leads `explain --at` into that gap, though digits are cut off."""
     rows = table("gaps", history, "Debian/CPU0", "--top", "5")
@@ -198,5 +208,6 @@ with scratch() as folder:
     check(summary[0].split() == ["who", "lost", "lost%", "longest", "mostly", "to"] and "host/216 burnP6" in summary[1]
           and "Debian/151 fibonacci" in summary[3], "a narrow summary has fewer columns and whole names")
     check("~" in narrow and "~" not in wide and wide == piped, "a wider terminal shows more; a pipe gets all")
+    check_victim(HISTORY)
     check_gap_times(HISTORY)
     check_exports(HISTORY, folder)

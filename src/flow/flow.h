@@ -404,6 +404,8 @@ struct steal_cell {
 struct steal {
 	int64_t start, end;
 	enum steal_by by;
+	struct subject victim;   /* the only one, if ... */
+	bool is_one;             /* ... it is a vCPU or a thread: what the cells call it may be its machine */
 	struct steal_cell *cell; /* by victim, the one that lost most first; then by thief, likewise */
 	size_t cells;
 	char **name;

@@ -321,7 +321,8 @@ static int join(struct inquiry *q, struct error *err)
 {
 	struct steal_inquiry *s = (struct steal_inquiry *)q;
 	struct steal_part *first = &s->part[0];
-	s->answer = (struct steal){ .start = q->from, .end = q->to, .by = s->by };
+	s->answer = (struct steal){ .start = q->from, .end = q->to, .by = s->by, .victim = s->only,
+		.is_one = s->is_only && s->only.kind != SUBJECT_MACHINE };
 	if (q->parts == 0)
 		return 1;
 	if (begin_again(s))

@@ -21,7 +21,11 @@ int report_steal(FILE *out, struct report_how how, const struct topo *topo, cons
 	struct report *r = report_begin(out, how, &shape, o);
 	for (size_t i = 0; i < s->cells; i++) {
 		char victim[PARTY_TEXT], thief[PARTY_TEXT];
-		report_row(r, (struct value[]){ VAL_SHOWN(party(topo, s, &s->cell[i].victim, how.format, victim)),
+		if (s->is_one)
+			topo_subject_text(topo, &s->victim, victim, sizeof victim);
+		else
+			party(topo, s, &s->cell[i].victim, how.format, victim);
+		report_row(r, (struct value[]){ VAL_SHOWN(victim),
 		                                VAL_SHOWN(party(topo, s, &s->cell[i].thief, how.format, thief)),
 		                                VAL_INT(s->cell[i].ns), VAL_REAL(s->cell[i].share) });
 	}
