@@ -96,6 +96,8 @@ def check_tables(tmp):
     with open(model, encoding="utf-8") as f:
         sound = f.read()
     requests_of(tmp)
+    for narrow in (["--request", "none"], ["--to", "+1ns"]):
+        refused(tmp, 2, "latency", "requests", requests_of(tmp), *narrow, says=["no complete request (there may be some elsewhere"])
     number = sound.split("\n").index(next(x for x in sound.split("\n") if x.startswith("target"))) + 1
     for text in ("target nan 1", "target inf 1", "target x 1", "target  ", "target 1e999 1"):
         with open(model, "w", encoding="utf-8") as f:

@@ -36,7 +36,8 @@ int run_read(struct asked_requests *r, char *what, const struct run_options *o, 
 	}
 	if (rc == 0 && r->requests.len == 0)
 		rc = error_set(err, STATUS_INPUT, o->id || o->machine || o->when.from || o->when.to ?
-		               "stealscope latency requests lists all" : "mark requests with libstealscope-mark",
+		               "there may be some elsewhere: ask of all machines, ids and times" :
+		               "mark requests with libstealscope-mark",
 		               "%s: no complete request", what);
 	if (rc == 0 && o->model)
 		rc = predict(r, o->model, &notes, err);
