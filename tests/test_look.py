@@ -265,6 +265,8 @@ def check_alone(folder):
     check(" Debian: what its host took from it is not known" in screen[-2] and " lost " not in screen[-2], screen[-2])
     text = " ".join(run("explain", history, "Debian").stdout.split())
     check("ran 5.50 s, less what a host took from it, which is not seen. The thread that lost most" in text, text)
+    text = run("explain", history, "Debian/CPU0", "--to", "6%").stdout
+    check("slept 336 ms (90.6 %)" in text and "waits" not in text and "Look next at its host" in text, text)
     for subject, says in ("Debian/CPU0", "Nothing that was recorded kept it from running"), ("Debian/151", "What delayed it most was Debian/149"):
         text = " ".join(run("explain", history, subject).stdout.split())
         check(says in text, text)

@@ -284,7 +284,8 @@ void story_advise(struct story *s)
 		advise_keeper(s);
 	if (locked)
 		advise_locks(s);
-	if (slept) {
+	const bool told = slept && !(s->subject.kind == SUBJECT_CPU && story_is_alone(s));  /* that takes the host's trace */
+	if (told) {
 		fputs("Look next at who wakes it", s->to);
 		tell_command_of_subject(s, s->subject.kind == SUBJECT_CPU ? "waits" : "path");
 		fputs(": it slept most of the time.\n", s->to);
@@ -293,7 +294,7 @@ void story_advise(struct story *s)
 		advise_exits(s);
 	if (lost && !(served && s->first->who.kind == FLOW_HYPERVISOR))
 		advise_culprit(s, s->first);
-	if (slept || served || lost || locked)
+	if (told || served || lost || locked)
 		return;
 	if (s->unknown >= window - s->unknown)
 		fputs("Look next at the size of the trace buffers: most of this was lost.\n", s->to);
