@@ -410,6 +410,7 @@ static void test_exits(void **state)
 	assert_shows("<Tab>/msr<Enter>", "Debian/vCPU0 was left 5 times for msr; the longest was 60.0 us");
 	assert_shows("<Esc>o", "share");
 	assert_shows("q:+9ms<Enter>:zoom 8ms<Enter>E", "Debian/vCPU0 was left 1 time for interrupt");
+	assert_shows("q:+30ms<Enter>:zoom 10us<Enter>E", "- no VM exits of Debian/vCPU0 in 10.0 us -");
 	assert_shows("q:Ubuntu<Enter>E", "The host's events kvm_entry and kvm_exit tell of exits.");
 	assert_shows("q:host/2101<Enter>E", "is not of a guest");
 	assert_null(app.below);

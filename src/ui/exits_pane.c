@@ -138,6 +138,8 @@ static void title(const struct app *app, const struct pane *pane, int w, char *b
 	name(app, pane, whose, sizeof whose);
 	if (p->list.rows == 0 && p->list.silent)
 		snprintf(buf, size, " %s: none recorded ", whose);
+	else if (p->list.rows == 0)
+		snprintf(buf, size, " no %s in %s ", whose, pane_span_text(app, pane->from, pane->to, span));
 	else
 		snprintf(buf, size, " %s in %s: %s until re-entry ", whose, pane_span_text(app, pane->from, pane->to, span),
 		         time_duration(total, p->total));
