@@ -128,6 +128,14 @@ def check_placed(tmp):
     check(len(rows) == 2 and all(int(row["band_end_ns"]) < 5000 for row in rows), "no event is in doubt")
 
 
+def check_rate(tmp):
+    """Of a clock that is sure, at its ends those at its rate are asked about, not all that suit the little that is there."""
+    folder = world(os.path.join(tmp, "rate"), "--seed", "730001", "--duration", "800ms", "--beacon", "50", "--hotplug",
+                   scenario="random")
+    rows = table("sync", "--sync", "containment", folder)
+    check(len(rows) == 1 and int(rows[0]["band_start_ns"]) < 1500, "the corridor is no wider at its begin than in the middle")
+
+
 def check_unsure(tmp):
     """A jump shorter than the stretches without events cannot be placed: that is noted, and rows about it say its size."""
     folder = world(os.path.join(tmp, "unsure"), "--seed", "4", "--clock-step", "300us", "--beacon", "100", "--duration",
@@ -194,4 +202,5 @@ with scratch() as tmp:
     check_identity(tmp, "200us", "4")
     check_step(tmp)
     check_placed(tmp)
+    check_rate(tmp)
     check_unsure(tmp)
