@@ -114,8 +114,10 @@ bool cpu_is_stopped(const struct machine *mc, uint32_t number)
 {
 	const struct thread *th = mc->cpu[number].current;
 	char stopper[24];
+	if (!th || th->vcpu != NONE || th->mirror)  /* it is asked of each CPU that halts, and nearly all of them are idle */
+		return false;
 	snprintf(stopper, sizeof stopper, "migration/%" PRIu32, number);
-	return th && th->vcpu == NONE && !th->mirror && strcmp(mc->names.get(mc->names.of, th->comm), stopper) == 0;
+	return strcmp(mc->names.get(mc->names.of, th->comm), stopper) == 0;
 }
 
 void cpu_was_offline(struct machine *mc, uint32_t number)

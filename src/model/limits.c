@@ -39,6 +39,7 @@ static void close_piece(struct left *l, int64_t now)
 	const int64_t lasted = piece.to - piece.from;
 	if (l->level == LEVEL_NONE)
 		return;
+	l->levels |= UINT64_C(1) << l->level;
 	l->last[l->level] = piece;
 	if (l->level == LEVEL_IDLE ? lasted >= IDLE_LEAST : lasted >= LEFT_LEAST && piece.looked != INT64_MIN)
 		l->proof[l->level] = piece;
@@ -115,6 +116,12 @@ static int lighter_than(int8_t nice, int by)
 	return level < LEVEL_IDLE ? level : LEVEL_IDLE;
 }
 
+/* A bit for each that it was left to, from the heaviest of these on. */
+static uint64_t levels_from(const struct left *left, int heaviest)
+{
+	return left->levels >> heaviest << heaviest;
+}
+
 /* Does it prove that a thread which waits since `out` may not run? */
 static bool proves(const struct quota_span *piece, int level, const struct limits *l)
 {
@@ -127,9 +134,11 @@ static bool proves(const struct quota_span *piece, int level, const struct limit
 
 static bool is_proved(const struct left *left, int heaviest, const struct limits *l)
 {
-	for (int level = heaviest; level < LEVELS; level++)
+	for (uint64_t left_to = levels_from(left, heaviest); left_to; left_to &= left_to - 1) {
+		const int level = __builtin_ctzll(left_to);
 		if (proves(&left->proof[level], level, l))
 			return true;
+	}
 	return false;
 }
 
@@ -247,8 +256,10 @@ static void tell_quota(struct model *m, struct vcpu *v, int64_t now, bool goes_o
 		return;
 	const int lighter = lighter_than(th->nice, FAR_LESS);
 	int64_t end = l->out;
-	for (int level = lighter; level < LEVELS; level++)
-		end = left->last[level].to > end ? left->last[level].to : end;
+	for (uint64_t left_to = levels_from(left, lighter); left_to; left_to &= left_to - 1) {
+		const struct quota_span *last = &left->last[__builtin_ctzll(left_to)];
+		end = last->to > end ? last->to : end;
+	}
 	l->out = out_since(m, v, end);
 	const bool proved = is_proved(left, lighter, l);
 	const struct quota_span *idle = &left->last[LEVEL_IDLE];

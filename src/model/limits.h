@@ -57,6 +57,7 @@ struct left {
 	int64_t stirred;        /* since then, at the latest, it has done one thing behind the other, */
 	int64_t last_event;     /* the last one at this time, */
 	int64_t silence;        /* ns behind the one before */
+	uint64_t levels;        /* a bit for each that `last` tells of, which are few */
 	/* When it was left to each level most recently, and when most recently for long enough to prove something. */
 	struct quota_span last[LEVELS];
 	struct quota_span proof[LEVELS];
