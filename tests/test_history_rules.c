@@ -418,11 +418,11 @@ static void test_crc(void **state)
 	}
 }
 
-static uint32_t states_of(const int64_t *value, unsigned n)
+static uint32_t states_of(const struct kept *row, unsigned n)
 {
 	uint32_t told = 0;
 	for (unsigned i = 0; i < n; i++)
-		told |= UINT32_C(1) << (value[i] == HISTORY_NULL ? NULL_STATE : (unsigned)value[i]);
+		told |= UINT32_C(1) << (row[i].value == HISTORY_NULL ? NULL_STATE : (unsigned)row[i].value);
 	return told;
 }
 
@@ -451,17 +451,17 @@ static void test_chunks(void **state)
 		unsigned n = 1 + (unsigned)(stream_random(&s) % CHUNK_MAX), shape = (unsigned)(stream_random(&s) % 5);
 		bool is_state = stream_random(&s) & 1;
 		uint64_t less[CHUNK_MAX], sum = 0;
-		int64_t value[CHUNK_MAX], start[CHUNK_MAX], got;
+		struct kept row[CHUNK_MAX];
 		unsigned shift = (unsigned)(stream_random(&s) % 64);
 		for (unsigned i = 0; i < n; i++) {
 			less[i] = stream_random(&s) >> (stream_random(&s) % 20 ? shift < 10 ? 10 : shift : 10);
-			value[i] = some_value(&s, shape, is_state);
+			row[i].value = some_value(&s, shape, is_state);
 			sum += less[i] + 1;
 		}
-		int64_t begin = -TIME_LIMIT, at = begin;
-		size_t size = chunk_put(bytes, (uint64_t[CHUNK_MAX]){ 0 }, value, 1, is_state ? states_of(value, 1) : 0, false);
+		int64_t begin = -TIME_LIMIT, at = begin, start[CHUNK_MAX], got;
+		size_t size = chunk_put(bytes, (uint64_t[CHUNK_MAX]){ 0 }, row, 1, is_state ? states_of(row, 1) : 0, false);
 		assert_true(size >= CHUNK_HEADER);
-		size = chunk_put(bytes, less, value, n, is_state ? states_of(value, n) : 0, false);
+		size = chunk_put(bytes, less, row, n, is_state ? states_of(row, n) : 0, false);
 		assert_true(size <= CHUNK_BYTES_MAX);
 		struct chunk c;
 		int64_t end = (int64_t)((uint64_t)begin + sum - 1);
@@ -471,7 +471,7 @@ static void test_chunks(void **state)
 		for (unsigned i = 0; i < n; i++) {
 			assert_int_equal(start[i], at);
 			assert_true(chunk_value(&c, i, &got));
-			assert_int_equal(got, value[i]);
+			assert_int_equal(got, row[i].value);
 			at = (int64_t)((uint64_t)at + less[i] + 1);
 			if (i + 1 < n)
 				assert_true(column_one(&c.duration, i) == less[i]);
@@ -487,11 +487,11 @@ static void test_dictionary(void **state)
 	(void)state;
 	uint8_t bytes[CHUNK_BYTES_MAX + 8 + UINT8_MAX * 8] = { 0 };
 	uint64_t less[CHUNK_MAX] = { 0 };
-	int64_t value[CHUNK_MAX];
+	struct kept row[CHUNK_MAX];
 	struct chunk c;
 	for (unsigned i = 0; i < CHUNK_MAX; i++)
-		value[i] = (int64_t)(i % CHUNK_DICT_MAX) << 50;
-	size_t size = chunk_put(bytes, less, value, CHUNK_MAX, 0, false);
+		row[i].value = (int64_t)(i % CHUNK_DICT_MAX) << 50;
+	size_t size = chunk_put(bytes, less, row, CHUNK_MAX, 0, false);
 	assert_null(chunk_parse(&c, bytes, size, false, 0, CHUNK_MAX - 1));
 	assert_int_equal(c.dict_size, CHUNK_DICT_MAX);
 	const size_t place = (size_t)(c.dict - bytes) + c.dict_size * c.dict_bytes;
@@ -506,22 +506,23 @@ static void test_pool(void **state)
 	struct pool p;
 	struct chain chain[3] = { { 0 } };
 	unsigned n[3] = { 0 };
-	uint64_t duration[3][CHUNK_MAX], got_duration[CHUNK_MAX], s = 4;
-	int64_t value[3][CHUNK_MAX], got_value[CHUNK_MAX];
+	struct kept row[3][CHUNK_MAX + 1], got[CHUNK_MAX + 1];
+	int64_t end[3] = { 0 };
+	uint64_t s = 4;
 	assert_int_equal(pool_init(&p, 1 << 14), 0);
 	for (unsigned i = 0; i < 100000; i++) {
 		unsigned k = (unsigned)(stream_random(&s) % 3);
 		if (n[k] == CHUNK_MAX || pool_is_full(&p) || stream_random(&s) % 97 == 0) {
-			pool_take(&p, &chain[k], got_duration, got_value, n[k]);
-			assert_memory_equal(got_duration, duration[k], n[k] * sizeof *got_duration);
-			assert_memory_equal(got_value, value[k], n[k] * sizeof *got_value);
+			row[k][n[k]] = (struct kept){ end[k], HISTORY_NULL };
+			pool_take(&p, &chain[k], got, n[k], end[k]);
+			assert_memory_equal(got, row[k], (n[k] + 1) * sizeof *got);
 			n[k] = 0;
 			continue;
 		}
-		duration[k][n[k]] = 1 + (stream_random(&s) >> stream_random(&s) % 64);
-		value[k][n[k]] = some_value(&s, (unsigned)(stream_random(&s) % 5), false);
-		pool_push(&p, &chain[k], duration[k][n[k]], value[k][n[k]]);
-		n[k]++;
+		const uint64_t duration = 1 + (stream_random(&s) >> stream_random(&s) % 64);
+		row[k][n[k]] = (struct kept){ end[k], some_value(&s, (unsigned)(stream_random(&s) % 5), false) };
+		pool_push(&p, &chain[k], duration, row[k][n[k]++].value);
+		end[k] = (int64_t)((uint64_t)end[k] + duration);
 	}
 	pool_release(&p);
 }

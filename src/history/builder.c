@@ -82,7 +82,7 @@ struct history_builder *history_create(const char *path, const struct history_op
 	}
 	b->spill = mem_new(SPILL_BUFFER, 1);
 	b->hot_limit = (uint32_t)(b->memory / HOT_SHARE / (b->wide * sizeof *b->hot));
-	b->hot = mem_new((size_t)b->hot_limit * (b->wide + 1) + 1, sizeof *b->hot);
+	b->hot = mem_new((size_t)b->hot_limit * (b->wide + 3) + 1, sizeof *b->hot);
 	b->row = mem_new((size_t)b->hot_limit + 1, sizeof *b->row);
 	b->lead_limit = (uint32_t)(b->memory / HOT_SHARE / (PAST_KEPT * sizeof *b->row->past));
 	return b;
@@ -183,29 +183,23 @@ int builder_check_place(struct history_builder *b, struct error *err)
 	return error_set(err, STATUS_INPUT, NULL, "cannot write %s: it would be larger than 256 TiB", b->out.path);
 }
 
-int builder_write_chunk(struct history_builder *b, struct leaf *leaf, uint32_t of, uint64_t *duration, int64_t *value,
-                        uint64_t *skipped, unsigned n, int64_t next, struct error *err)
+int builder_write_chunk(struct history_builder *b, struct leaf *leaf, uint32_t of, const struct kept *row, unsigned n,
+                        const uint64_t *skipped, struct error *err)
 {
-	struct spill s = { .of = of };
+	uint64_t less[CHUNK_MAX];
 	int64_t sums[HISTORY_STATES];
-	uint64_t total = 0;
-	memset(sums, 0, leaf->states * sizeof *sums);
-	sums[NULL_STATE] = 0;
-	for (unsigned i = 0; i < n && leaf->type == HISTORY_STATE; i++) {
-		const unsigned v = value[i] == HISTORY_NULL ? NULL_STATE : (unsigned)value[i];
-		sums[v] += (int64_t)duration[i];
-		s.mask |= 1u << v;
-	}
-	for (unsigned i = 0; i < n; i++)
-		total += duration[i]--;
-	s.start = (int64_t)((uint64_t)next - total);
+	struct spill s = { .of = of, .start = row->start };
+	if (leaf->type == HISTORY_STATE)
+		s.mask = chunk_measure_states(row, n, less, leaf->states, sums);
+	else if (!skipped)
+		chunk_measure(row, n, less);
 	uint8_t *p = out_reserve(&b->out, CHUNK_BYTES_MAX + 8, err);
 	if (!p)
 		return -1;
 	uint64_t offset = out_tell(&b->out);
 	if (builder_check_place(b, err))
 		return -1;
-	size_t size = chunk_put(p, skipped ? skipped : duration, value, n, s.mask, skipped);
+	size_t size = chunk_put(p, skipped ? skipped : less, row, n, s.mask, skipped);
 	out_commit(&b->out, size);
 	s.place = offset | (uint64_t)size << 48;
 	leaf->mask |= s.mask;
@@ -218,12 +212,11 @@ int builder_write_chunk(struct history_builder *b, struct leaf *leaf, uint32_t o
 /* Writes what waits in the chain as one chunk. */
 static int flush_chain(struct history_builder *b, struct leaf *leaf, uint32_t id, struct error *err)
 {
-	uint64_t duration[CHUNK_MAX];
-	int64_t value[CHUNK_MAX];
+	struct kept row[CHUNK_MAX + 1];
 	const unsigned n = leaf->pending;
 	leaf->pending = 0;
-	pool_take(&b->pool, &leaf->chain, duration, value, n);
-	return builder_write_chunk(b, leaf, id, duration, value, NULL, n, leaf->has_prev ? leaf->prev_start : leaf->start, err);
+	pool_take(&b->pool, &leaf->chain, row, n, leaf->has_prev ? leaf->prev_start : leaf->start);
+	return builder_write_chunk(b, leaf, id, row, n, NULL, err);
 }
 
 /* Flushes the chains of at least so many intervals, and at least one. */
@@ -270,35 +263,39 @@ static int make_room(struct history_builder *b, struct error *err)
 	return 0;
 }
 
-static inline void keep(const struct history_builder *b, struct leaf *leaf, int64_t start, int64_t value)
-{
-	b->hot[leaf->row + leaf->pending++] = (struct kept){ start, value };
-}
-
-void builder_take_row(const struct kept *row, unsigned n, int64_t next, uint64_t *duration, int64_t *value)
-{
-	for (; n-- > 0; next = row[n].start) {
-		duration[n] = (uint64_t)next - (uint64_t)row[n].start;
-		value[n] = row[n].value;
-	}
-}
-
-/* Writes the row but for what is held back; of what echoes another attribute, as much as that has told. */
+/* Writes the row but for what is held back and what is open; of what echoes another attribute, as much as that has told. */
 static int flush_row(struct history_builder *b, struct leaf *leaf, uint32_t id, struct error *err)
 {
-	uint64_t duration[CHUNK_MAX], skipped[CHUNK_MAX];
-	int64_t value[CHUNK_MAX];
-	struct hot_row *const is = builder_row(b, leaf);
-	struct kept *const row = b->hot + leaf->row;
-	unsigned n = leaf->pending - 1u;
-	const unsigned echo = echo_count(is, row, n, skipped);
+	uint64_t skipped[CHUNK_MAX];
+	struct hot_row *const row = leaf->row;
+	struct kept *const first = row->first;
+	unsigned n = (unsigned)(leaf->open - first) - 1;
+	const unsigned echo = echo_count(row, first, n, skipped);
 	n = echo ? echo : n;
-	is->echoes |= echo != 0;
-	echo_keep(is, row, n);
-	builder_take_row(row, n, row[n].start, duration, value);
-	leaf->pending = (uint16_t)(leaf->pending - n);
-	memmove(row, row + n, leaf->pending * sizeof *row);
-	return builder_write_chunk(b, leaf, id, duration, value, echo ? skipped : NULL, n, row[0].start, err);
+	row->echoes |= echo != 0;
+	echo_keep(row, first, n);
+	if (builder_write_chunk(b, leaf, id, first, n, echo ? skipped : NULL, err))
+		return -1;
+	leaf->open -= n;
+	memmove(first, first + n, (size_t)(leaf->open + 1 - first) * sizeof *first);
+	return 0;
+}
+
+/* Its chunk is full and written, and there is room: from now on it has a row. */
+static struct leaf *make_hot(struct history_builder *b, struct leaf *leaf, uint32_t id)
+{
+	const struct kept held = { leaf->prev_start, leaf->prev_value }, open = { leaf->start, leaf->value };
+	struct hot_row *const row = &b->row[b->hots];
+	*row = (struct hot_row){ .leaf = id, .first = b->hot + (size_t)b->hots++ * (b->wide + 3) };
+	row->first[0] = held;
+	row->first[1] = open;
+	leaf->is_hot = true;
+	leaf->has_prev = false;
+	leaf->row = row;
+	leaf->open = &row->first[1];
+	leaf->full = &row->first[builder_chunk(b, leaf) + 1];
+	echo_find_leader(b, id);
+	return leaf_at(b, id);
 }
 
 /* Makes the open interval the one held back; that before goes into the chain.  When the chain is full it is written, and
@@ -308,15 +305,8 @@ static struct leaf *hold_back(struct history_builder *b, struct leaf *leaf, uint
 	if (leaf->has_prev && leaf->pending == b->chunk) {
 		if (flush_chain(b, leaf, id, err))
 			return NULL;
-		if (b->hots < b->hot_limit) {
-			leaf->is_hot = true;
-			leaf->has_prev = false;
-			b->row[b->hots].leaf = id;
-			leaf->row = b->hots++ * (b->wide + 1);
-			keep(b, leaf, leaf->prev_start, leaf->prev_value);
-			echo_find_leader(b, id);
-			return leaf_at(b, id);
-		}
+		if (b->hots < b->hot_limit)
+			return make_hot(b, leaf, id);
 	}
 	if (leaf->has_prev) {
 		if (pool_is_full(&b->pool)) {
@@ -334,13 +324,16 @@ static struct leaf *hold_back(struct history_builder *b, struct leaf *leaf, uint
 }
 
 /* The first change, or one at the time at which the open interval starts: it leaves no interval. */
-static void replace(const struct history_builder *b, struct leaf *leaf, int64_t t, int64_t value)
+static void replace(struct leaf *leaf, int64_t t, int64_t value)
 {
+	if (leaf->is_hot) {
+		*leaf->open = (struct kept){ t, value };
+		leaf->open -= leaf->open > leaf->row->first && leaf->open[-1].value == value;
+		return;
+	}
 	leaf->start = t;
 	leaf->value = value;
-	if (leaf->is_hot && leaf->pending && b->hot[leaf->row + leaf->pending - 1].value == value) {
-		leaf->start = b->hot[leaf->row + --leaf->pending].start;
-	} else if (leaf->has_prev && leaf->prev_value == value) {
+	if (leaf->has_prev && leaf->prev_value == value) {
 		leaf->start = leaf->prev_start;
 		leaf->has_prev = false;
 	} else if (value == HISTORY_NULL && !leaf->has_prev && !leaf->pending && !leaf->chunks) {
@@ -348,20 +341,28 @@ static void replace(const struct history_builder *b, struct leaf *leaf, int64_t 
 	}
 }
 
-/* Another value than the open interval has, and no place for that in a row. */
+/* When the open interval starts. */
+static inline int64_t start_of(const struct leaf *leaf)
+{
+	return leaf->is_hot ? leaf->open->start : leaf->start;
+}
+
+/* A change of what has no row, or for which there is no place in it. */
 static __attribute__((noinline)) int begin(struct history_builder *b, struct leaf *leaf, uint32_t id, int64_t t,
                                            int64_t value, struct error *err)
 {
-	if (t <= leaf->start) {
-		replace(b, leaf, t, value);
+	if (!leaf->is_hot && leaf->value == value)
+		return 0;
+	if (t <= start_of(leaf)) {
+		replace(leaf, t, value);
 		return 0;
 	}
 	if (leaf->is_hot ? flush_row(b, leaf, id, &b->failure) : !(leaf = hold_back(b, leaf, id, &b->failure)))
 		return fail(b, err);
 	if (leaf->is_hot)
-		keep(b, leaf, leaf->start, leaf->value);
-	leaf->start = t;
-	leaf->value = value;
+		*++leaf->open = (struct kept){ t, value };
+	else
+		leaf->start = t, leaf->value = value;
 	return 0;
 }
 
@@ -369,13 +370,15 @@ static __attribute__((noinline)) int begin(struct history_builder *b, struct lea
 static inline int change(struct history_builder *b, struct leaf *leaf, uint32_t id, int64_t t, int64_t value,
                          struct error *err)
 {
-	if (leaf->value == value)
-		return 0;
-	if (!leaf->is_hot || leaf->pending > builder_chunk(b, leaf) || t <= leaf->start)
+	if (!leaf->is_hot)
 		return begin(b, leaf, id, t, value, err);
-	keep(b, leaf, leaf->start, leaf->value);
-	leaf->start = t;
-	leaf->value = value;
+	struct kept *const open = leaf->open;
+	if (open->value == value)
+		return 0;
+	if (open == leaf->full || t <= open->start)
+		return begin(b, leaf, id, t, value, err);
+	open[1] = (struct kept){ t, value };
+	leaf->open = open + 1;
 	return 0;
 }
 
@@ -396,11 +399,11 @@ static int check_time(struct history_builder *b, int64_t t, uint32_t attr, struc
 	if (t < -TIME_LIMIT || t > TIME_LIMIT)
 		return error_set(err, STATUS_INPUT, NULL, "history %s: the time %lld is out of range", b->out.path,
 		                 (long long)t);
-	const struct leaf leaf = *leaf_at(b, attr);
+	const int64_t start = start_of(leaf_at(b, attr));
 	char name[NAME_SHOWN];
-	if (leaf.start != UNSET && t < leaf.start)
+	if (start != UNSET && t < start)
 		return error_set(err, STATUS_INPUT, NULL, "history %s: attribute %s changes at %lld, after a change at %lld",
-		                 b->out.path, leaf_name(b, attr, name), (long long)t, (long long)leaf.start);
+		                 b->out.path, leaf_name(b, attr, name), (long long)t, (long long)start);
 	if (!b->begun || t < b->first)
 		b->first = t;
 	if (!b->begun || t > b->now)

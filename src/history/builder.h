@@ -9,34 +9,38 @@
 #include "history/pool.h"
 #include "history/tree.h"
 
-/* A typed attribute.  Its intervals so far, oldest first: in chunks; in `chain` or its hot row; held back; open. */
+/* A typed attribute.  Its intervals so far, oldest first: in chunks; in `chain`; held back; open.  Where is_hot, all that
+ * are in no chunk are one row. */
 struct leaf {
 	union {
 		struct {
 			int64_t start, value;            /* of the open interval; before the first change UNSET and null */
 			int64_t prev_start, prev_value;  /* where has_prev: of the one before, which a change may reopen */
 		};
+		struct {
+			struct kept *open;               /* where is_hot: the last of its row */
+			const struct kept *full;         /* which is there when the row is full */
+			struct hot_row *row;
+		};
 		uint32_t attr;                           /* once closed: its id in the file, if it had chunks before */
 	};
-	union {
-		struct chain chain;
-		uint32_t row;            /* where is_hot: where that begins in b->hot */
-	};
+	struct chain chain;
 	uint32_t node;                   /* of the tree */
 	uint8_t type;                    /* enum history_type */
 	uint8_t states;                  /* in its set */
 	bool has_prev;                   /* prev_* hold an interval; never where is_hot */
-	bool is_hot;                     /* its intervals wait in a row of b->hot; the last of them is held back */
+	bool is_hot;                     /* it has a row: of what is closed there, the last one is held back */
 	uint16_t set;
-	uint16_t pending;                /* intervals that wait in the chain or the row */
+	uint16_t pending;                /* intervals that wait in the chain */
 	uint32_t chunks;
 	uint32_t mask;                   /* states in its chunks */
 };
 
 #define UNSET INT64_MAX
 
-/* What is known of a row of b->hot. */
+/* A row of b->hot. */
 struct hot_row {
+	struct kept *first;              /* which may be the open one */
 	uint32_t leaf;                   /* whose it is */
 	uint32_t pasts;
 	int64_t *past;                   /* where others follow it: the last starts of its intervals that are final; or NULL */
@@ -56,7 +60,7 @@ struct spill {
 struct history_builder {
 	struct out out;
 	struct pool pool;
-	struct kept { int64_t start, value; } *hot;  /* rows of `wide` + 1 for leaves that have filled a chunk */
+	struct kept *hot;                /* rows for leaves that have filled a chunk: that, one held back, one open, its end */
 	uint32_t hots, hot_limit;        /* leaves that have done so, and for which there is room */
 	struct hot_row *row;                 /* of each of them */
 	uint32_t leads, lead_limit;      /* rows that others follow, and for which there is room */
@@ -97,11 +101,6 @@ static inline unsigned builder_chunk(const struct history_builder *b, const stru
 	return leaf->type == HISTORY_STATE ? b->chunk : b->wide;
 }
 
-static inline struct hot_row *builder_row(const struct history_builder *b, const struct leaf *leaf)
-{
-	return b->row + leaf->row / (b->wide + 1);
-}
-
 void echo_find_leader(struct history_builder *b, uint32_t id);  /* of a leaf that is hot now */
 /* Before the first n of a row leave it for a chunk. */
 void echo_keep(struct hot_row *r, const struct kept *kept, unsigned n);
@@ -110,11 +109,10 @@ unsigned echo_count(const struct hot_row *r, const struct kept *kept, unsigned n
 
 int builder_check_place(struct history_builder *b, struct error *err);  /* can what comes next be pointed at? */
 
-/* Writes n intervals that end before `next` as a chunk; of: as in struct spill.  skipped: what an echo has, or NULL. */
-int builder_write_chunk(struct history_builder *b, struct leaf *leaf, uint32_t of, uint64_t *duration, int64_t *value,
-                        uint64_t *skipped, unsigned n, int64_t next, struct error *err);
-/* Copies n intervals of a row, each of which ends where the next one begins. */
-void builder_take_row(const struct kept *row, unsigned n, int64_t next, uint64_t *duration, int64_t *value);
+/* Writes n intervals as a chunk, the last of which ends before row[n].start; of: as in struct spill.  skipped: what an
+ * echo has, or NULL. */
+int builder_write_chunk(struct history_builder *b, struct leaf *leaf, uint32_t of, const struct kept *row, unsigned n,
+                        const uint64_t *skipped, struct error *err);
 void builder_free_hot(struct history_builder *b);  /* once all leaves are closed */
 int builder_flush_spill(struct history_builder *b, struct error *err);
 

@@ -2,6 +2,27 @@
 
 #include "base/hash.h"
 
+void chunk_measure(const struct kept *row, size_t n, uint64_t *less)
+{
+	for (size_t i = 0; i < n; i++)
+		less[i] = (uint64_t)row[i + 1].start - (uint64_t)row[i].start - 1;
+}
+
+uint32_t chunk_measure_states(const struct kept *row, size_t n, uint64_t *less, unsigned states, int64_t *sums)
+{
+	uint32_t told = 0;
+	memset(sums, 0, states * sizeof *sums);
+	sums[NULL_STATE] = 0;
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t ns = (uint64_t)row[i + 1].start - (uint64_t)row[i].start;
+		const unsigned v = (unsigned)(row[i].value | row[i].value >> 63) & NULL_STATE;  /* that for null */
+		less[i] = ns - 1;
+		sums[v] += (int64_t)ns;
+		told |= UINT32_C(1) << v;
+	}
+	return told;
+}
+
 struct codes {
 	uint64_t dict[CHUNK_DICT_MAX];
 	unsigned dict_size;   /* 0: more than CHUNK_DICT_MAX different codes */
@@ -9,12 +30,12 @@ struct codes {
 };
 
 /* Looks for few different codes by a small hash table; gives up at the first too many. */
-static void find_dict(struct codes *c, const uint64_t *code, unsigned n)
+static void find_dict(struct codes *c, const uint64_t *code, size_t n)
 {
 	uint8_t slot[128] = { 0 };  /* place in the dictionary + 1 */
 	c->dict_size = 0;
 	unsigned size = 0;
-	for (unsigned i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		unsigned s = (unsigned)(hash_number(0, code[i]) >> 57);
 		while (slot[s] && c->dict[slot[s] - 1] != code[i])
 			s = (s + 1) & 127;
@@ -30,10 +51,10 @@ static void find_dict(struct codes *c, const uint64_t *code, unsigned n)
 }
 
 /* How many different ones there are of codes below 64. */
-static unsigned count_codes(const uint64_t *code, unsigned n)
+static unsigned count_codes(const uint64_t *code, size_t n)
 {
 	uint64_t seen = 0;
-	for (unsigned i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		seen |= UINT64_C(1) << code[i];
 	return (unsigned)__builtin_popcountll(seen);
 }
@@ -62,54 +83,54 @@ struct coding {
 	bool nulls;
 };
 
-static struct coding encode_states(const int64_t *value, uint64_t *code, unsigned n, uint32_t states)
+static struct coding encode_states(const struct kept *row, uint64_t *code, size_t n, uint32_t states)
 {
 	const uint32_t told = states & ~(UINT32_C(1) << NULL_STATE);
 	const int64_t base = told == states ? __builtin_ctz(states) : -1;
-	for (unsigned i = 0; i < n; i++)
-		code[i] = (uint64_t)((value[i] == HISTORY_NULL ? -1 : value[i]) - base);
+	for (size_t i = 0; i < n; i++)
+		code[i] = (uint64_t)((row[i].value | row[i].value >> 63) - base);  /* -1 for null */
 	return (struct coding){ base, (uint64_t)((told ? 31 - __builtin_clz(told) : -1) - base), false };
 }
 
 /* Code 0 is null.  The least value but that: 0 where there is none but the largest number. */
-static struct coding encode_nulls(const int64_t *value, uint64_t *code, unsigned n)
+static struct coding encode_nulls(const struct kept *row, uint64_t *code, size_t n)
 {
 	int64_t base = INT64_MAX;
-	for (unsigned i = 0; i < n; i++)
-		if (value[i] != HISTORY_NULL && value[i] < base)
-			base = value[i];
+	for (size_t i = 0; i < n; i++)
+		if (row[i].value != HISTORY_NULL && row[i].value < base)
+			base = row[i].value;
 	struct coding c = { .base = base == INT64_MAX ? 0 : base, .nulls = true };
-	for (unsigned i = 0; i < n; i++) {
-		code[i] = value[i] == HISTORY_NULL ? 0 : (uint64_t)value[i] - (uint64_t)c.base + 1;
+	for (size_t i = 0; i < n; i++) {
+		code[i] = row[i].value == HISTORY_NULL ? 0 : (uint64_t)row[i].value - (uint64_t)c.base + 1;
 		c.most = code[i] > c.most ? code[i] : c.most;
 	}
 	return c;
 }
 
-static struct coding encode_values(const int64_t *value, uint64_t *code, unsigned n)
+static struct coding encode_values(const struct kept *row, uint64_t *code, size_t n)
 {
-	int64_t least = value[0], most = value[0];
-	for (unsigned i = 1; i < n; i++) {
-		least = value[i] < least ? value[i] : least;
-		most = value[i] > most ? value[i] : most;
+	int64_t least = row[0].value, most = row[0].value;
+	for (size_t i = 1; i < n; i++) {
+		least = row[i].value < least ? row[i].value : least;
+		most = row[i].value > most ? row[i].value : most;
 	}
 	if (least == HISTORY_NULL)
-		return encode_nulls(value, code, n);
-	for (unsigned i = 0; i < n; i++)
-		code[i] = (uint64_t)value[i] - (uint64_t)least;
+		return encode_nulls(row, code, n);
+	for (size_t i = 0; i < n; i++)
+		code[i] = (uint64_t)row[i].value - (uint64_t)least;
 	return (struct coding){ least, (uint64_t)most - (uint64_t)least, false };
 }
 
 /* Is a dictionary of so many codes shorter than all n of them? */
-static bool dict_pays(unsigned size, unsigned n, uint64_t most)
+static bool dict_pays(unsigned size, size_t n, uint64_t most)
 {
 	return size && n * bits_of(size - 1) + 8 * (1 + size * bytes_of(most)) < n * bits_of(most);
 }
 
-size_t chunk_put(uint8_t *dst, const uint64_t *less, const int64_t *value, unsigned n, uint32_t states, bool echo)
+size_t chunk_put(uint8_t *dst, const uint64_t *less, const struct kept *row, size_t n, uint32_t states, bool echo)
 {
 	uint64_t code[CHUNK_MAX];
-	const struct coding as = states ? encode_states(value, code, n, states) : encode_values(value, code, n);
+	const struct coding as = states ? encode_states(row, code, n, states) : encode_values(row, code, n);
 	struct codes c;
 	bool dict = as.most > 63 || dict_pays(states ? (unsigned)__builtin_popcount(states) : count_codes(code, n), n, as.most);
 	if (dict) {

@@ -17,6 +17,7 @@
 
 #include "history/column.h"
 #include "history/history.h"
+#include "history/pool.h"
 
 enum { CHUNK_DICT = 1, CHUNK_NULLS = 2, CHUNK_WHOLE = 4, CHUNK_ECHO = 8 };
 enum { CHUNK_HEADER = 6, CHUNK_DICT_MAX = 32, CHUNK_WHOLE_MIN = 16, CHUNK_SKIP_MAX = 4096 };
@@ -34,10 +35,15 @@ struct chunk {
 	uint8_t told[8 * CHUNK_MAX];  /* durations that the leader told, 64 bits each */
 };
 
-/* Writes a chunk of n intervals at dst (CHUNK_BYTES_MAX + 8 bytes of room); returns its size.  `less` are the
- * durations - 1, or for an echo what stands in their place; states: a bit for each state that is a value (NULL_STATE), 0:
+/* Durations - 1 of n intervals of a row, the last of which ends before row[n].start. */
+void chunk_measure(const struct kept *row, size_t n, uint64_t *less);
+/* The same of an attribute with so many states, and the ns in each of them; a bit for each that is there (NULL_STATE). */
+uint32_t chunk_measure_states(const struct kept *row, size_t n, uint64_t *less, unsigned states, int64_t *sums);
+
+/* Writes a chunk of n intervals with the values of a row at dst (CHUNK_BYTES_MAX + 8 bytes of room); returns its size.
+ * `less` are the durations - 1, or for an echo what stands in their place; states: as chunk_measure_states() says, 0:
  * the values are no states. */
-size_t chunk_put(uint8_t *dst, const uint64_t *less, const int64_t *value, unsigned n, uint32_t states, bool echo);
+size_t chunk_put(uint8_t *dst, const uint64_t *less, const struct kept *row, size_t n, uint32_t states, bool echo);
 
 /* Finds the parts of the chunk [p, p + size) that covers [start, end].  NULL or what is wrong with it.
  * 8 bytes behind the chunk must be readable. */

@@ -7,22 +7,23 @@ static unsigned width_of(unsigned bits)
 }
 
 /* The width that makes the column smallest: every number costs it, every longer number costs an exception. */
-static unsigned best_width(const uint64_t *x, unsigned n, unsigned *longest)
+static unsigned best_width(const uint64_t *x, size_t n, unsigned *longest)
 {
 	uint16_t count[65] = { 0 };
 	uint64_t bits = 0;
-	for (unsigned i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		bits |= x[i];
 		count[bits_of(x[i])]++;
 	}
 	const unsigned max = *longest = bits_of(bits);
-	unsigned best = width_of(max), best_cost = n * best, above = 0;
+	size_t best_cost = n * width_of(max);
+	unsigned best = width_of(max), above = 0;
 	/* A number that is longer than one width costs 8 bits more than the longest by any that is narrower still. */
 	for (unsigned w = max; w-- > 0 && above * (8 + max) < best_cost;) {
 		above += count[w + 1];
 		if (w > 57)
 			continue;
-		unsigned cost = n * w + above * (8 + width_of(max - w)) + 8;
+		const size_t cost = n * w + above * (8 + width_of(max - w)) + 8;
 		if (cost < best_cost) {
 			best_cost = cost;
 			best = w;
@@ -56,10 +57,10 @@ static inline uint64_t join(const uint64_t *x, unsigned width, uint64_t mask)
 }
 
 /* Packs the low `width` bits of the numbers; narrow ones several at a time. */
-static uint8_t *pack(uint8_t *dst, const uint64_t *x, unsigned n, unsigned width)
+static uint8_t *pack(uint8_t *dst, const uint64_t *x, size_t n, unsigned width)
 {
 	if (width == 64) {
-		for (unsigned i = 0; i < n; i++, dst += 8)
+		for (size_t i = 0; i < n; i++, dst += 8)
 			put64(dst, x[i]);
 		return dst;
 	}
@@ -78,13 +79,13 @@ static uint8_t *pack(uint8_t *dst, const uint64_t *x, unsigned n, unsigned width
 	return end;
 }
 
-uint8_t *column_put_plain(uint8_t *dst, const uint64_t *x, unsigned n, uint64_t most, unsigned *width)
+uint8_t *column_put_plain(uint8_t *dst, const uint64_t *x, size_t n, uint64_t most, unsigned *width)
 {
 	*width = width_of(bits_of(most));
 	return pack(dst, x, n, *width);
 }
 
-uint8_t *column_put(uint8_t *dst, const uint64_t *x, unsigned n, unsigned *width, unsigned *exceptions)
+uint8_t *column_put(uint8_t *dst, const uint64_t *x, size_t n, unsigned *width, unsigned *exceptions)
 {
 	unsigned longest;
 	const unsigned w = best_width(x, n, &longest);
@@ -93,18 +94,22 @@ uint8_t *column_put(uint8_t *dst, const uint64_t *x, unsigned n, unsigned *width
 	dst = pack(dst, x, n, w);
 	if (w >= longest)
 		return dst;
+	const uint64_t most = (UINT64_C(1) << w) - 1;
 	uint64_t high[CHUNK_MAX];
-	unsigned m = 0;
-	for (unsigned i = 0; i < n; i++) {  /* without a branch: nobody can foresee it */
-		const bool is_long = x[i] >> w;
-		high[m] = x[i] >> w;
-		*dst = (uint8_t)i;
-		m += is_long;
-		dst += is_long;
+	size_t m = 0;
+	for (size_t from = 0; from < n; from += 64) {
+		uint64_t is_long = 0;
+		for (size_t i = from + 64 < n ? from + 64 : n; i-- > from;)
+			is_long = is_long << 1 | (x[i] > most);
+		for (; is_long; is_long &= is_long - 1) {
+			const size_t i = from + (unsigned)__builtin_ctzll(is_long);
+			high[m++] = x[i] >> w;
+			*dst++ = (uint8_t)i;
+		}
 	}
 	const unsigned high_width = width_of(longest - w);
 	*dst++ = (uint8_t)high_width;
-	*exceptions = m;
+	*exceptions = (unsigned)m;
 	return pack(dst, high, m, high_width);
 }
 

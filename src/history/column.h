@@ -32,9 +32,9 @@ static inline bool width_ok(unsigned width)
 	return width <= 57 || width == 64;
 }
 
-static inline size_t packed_bytes(unsigned n, unsigned width)
+static inline size_t packed_bytes(size_t n, unsigned width)
 {
-	return ((size_t)n * width + 7) / 8;
+	return (n * width + 7) / 8;
 }
 
 /* Number i of a packed array; reads 8 bytes from the byte that holds its first bit. */
@@ -46,9 +46,9 @@ static inline uint64_t packed_get(const uint8_t *packed, unsigned width, unsigne
 }
 
 /* Writes the n numbers of x at dst (COLUMN_BYTES_MAX + 8 bytes of room); returns the end of what was written. */
-uint8_t *column_put(uint8_t *dst, const uint64_t *x, unsigned n, unsigned *width, unsigned *exceptions);
+uint8_t *column_put(uint8_t *dst, const uint64_t *x, size_t n, unsigned *width, unsigned *exceptions);
 /* The same without exceptions; most: the largest of them. */
-uint8_t *column_put_plain(uint8_t *dst, const uint64_t *x, unsigned n, uint64_t most, unsigned *width);
+uint8_t *column_put_plain(uint8_t *dst, const uint64_t *x, size_t n, uint64_t most, unsigned *width);
 
 /* Finds the parts of a column that begins at p; *end is where it ends.  -1 when it does not fit before `limit`. */
 int column_parse(struct packed_column *c, const uint8_t *p, const uint8_t *limit, unsigned n, unsigned width,

@@ -19,8 +19,8 @@ static_assert(RATIO_MOST * CHUNK_MAX <= CHUNK_SKIP_MAX, "what is written can be 
 void echo_find_leader(struct history_builder *b, uint32_t id)
 {
 	const struct leaf *leaf = PAGED_READ(&b->leaf, struct leaf, id);
-	struct hot_row *own = builder_row(b, leaf);
-	uint32_t most = 0, lead = NONE;
+	struct hot_row *const own = leaf->row, *leader = NULL;
+	uint32_t most = 0;
 	if (leaf->type == HISTORY_STATE)
 		return;
 	uint32_t node = tree_node(&b->tree, tree_node(&b->tree, leaf->node).parent).child;
@@ -31,11 +31,10 @@ void echo_find_leader(struct history_builder *b, uint32_t id)
 		if (!leaf || leaf->type != HISTORY_STATE || !leaf->is_hot || leaf->chunks <= most)
 			continue;
 		most = leaf->chunks;
-		lead = (uint32_t)(builder_row(b, leaf) - b->row);
+		leader = leaf->row;
 	}
-	if (lead == NONE)
+	if (!leader)
 		return;
-	struct hot_row *leader = &b->row[lead];
 	if (!leader->past && b->leads < b->lead_limit) {
 		leader->past = mem_new(PAST_KEPT, sizeof *leader->past);
 		b->leads++;
@@ -51,8 +50,10 @@ void echo_keep(struct hot_row *r, const struct kept *kept, unsigned n)
 		memmove(r->past, r->past + r->pasts - PAST_KEPT / 2, PAST_KEPT / 2 * sizeof *r->past);
 		r->pasts = PAST_KEPT / 2;
 	}
-	for (unsigned i = r->pasts != 0; i <= n; i++)  /* the first one was the last one's end */
-		r->past[r->pasts++] = kept[i].start;
+	int64_t *to = r->past + r->pasts;
+	for (size_t i = r->pasts != 0; i <= n; i++)  /* the first one was the last one's end */
+		*to++ = kept[i].start;
+	r->pasts = (uint32_t)(to - r->past);
 }
 
 /* The last of the starts that is not behind t; NULL: there is none. */

@@ -172,7 +172,7 @@ static int write_index(struct finish *f, struct error *err)
 static uint32_t leader_of(struct history_builder *b, uint32_t leaf)
 {
 	const struct leaf *is = leaf == NONE ? NULL : PAGED_READ(&b->leaf, struct leaf, leaf);
-	const struct hot_row *row = is && is->is_hot ? builder_row(b, is) : NULL;
+	const struct hot_row *row = is && is->is_hot ? is->row : NULL;
 	return row && row->echoes ? PAGED_READ(&b->leaf, struct leaf, row->leader->leaf)->attr : 0;
 }
 
@@ -293,35 +293,27 @@ static int write_header(struct finish *f, struct error *err)
 /* Writes everything of the leaf, a copy, its open interval ending at `end`; attr: its id in the file. */
 static int close_leaf(struct history_builder *b, struct leaf *leaf, uint32_t attr, int64_t end, struct error *err)
 {
-	if (leaf->start == UNSET)
-		return 0;
-	uint64_t duration[CHUNK_MAX + 2];
-	int64_t value[CHUNK_MAX + 2];
-	int64_t next = end + 1;
+	struct kept gathered[CHUNK_MAX + 3], *row = gathered;
 	unsigned n = leaf->pending;
-	if (leaf->is_hot)
-		builder_take_row(b->hot + leaf->row, n, leaf->start, duration, value);
-	else
-		pool_take(&b->pool, &leaf->chain, duration, value, n);
-	if (leaf->has_prev) {
-		duration[n] = (uint64_t)leaf->start - (uint64_t)leaf->prev_start;
-		value[n++] = leaf->prev_value;
+	if (leaf->is_hot) {
+		row = leaf->row->first;
+		n = (unsigned)(leaf->open - row);
+	} else if (leaf->start != UNSET) {
+		pool_take(&b->pool, &leaf->chain, row, n, leaf->has_prev ? leaf->prev_start : leaf->start);
+		if (leaf->has_prev)
+			row[n++] = (struct kept){ leaf->prev_start, leaf->prev_value };
+		row[n] = (struct kept){ leaf->start, leaf->value };
+	} else {
+		return 0;
 	}
-	duration[n] = (uint64_t)next - (uint64_t)leaf->start;
-	value[n++] = leaf->value;
+	row[++n].start = end + 1;
 	leaf->pending = 0;
 	/* At most two intervals more than a chunk: what is too much makes a chunk of its own. */
 	const unsigned chunk = leaf->is_hot ? builder_chunk(b, leaf) : b->chunk;
-	while (n) {
-		unsigned m = n < chunk ? n : chunk;
-		int64_t until = next;
-		for (unsigned i = m; i < n; i++)
-			until = (int64_t)((uint64_t)until - duration[i]);
-		if (builder_write_chunk(b, leaf, attr, duration, value, NULL, m, until, err))
+	for (unsigned m; n > 0; row += m, n -= m) {
+		m = n < chunk ? n : chunk;
+		if (builder_write_chunk(b, leaf, attr, row, m, NULL, err))
 			return -1;
-		n -= m;
-		memmove(duration, duration + m, n * sizeof *duration);
-		memmove(value, value + m, n * sizeof *value);
 	}
 	return 0;
 }

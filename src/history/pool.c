@@ -106,7 +106,7 @@ static const uint8_t length[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8 };
 static const uint64_t mask[16] = { 0, 0xff, 0xffff, 0xffffff, 0xffffffff, 0xffffffffff, 0xffffffffffff, 0xffffffffffffff,
 	UINT64_MAX };
 
-void pool_take(struct pool *p, struct chain *c, uint64_t *duration, int64_t *value, unsigned n)
+void pool_take(struct pool *p, struct chain *c, struct kept *row, unsigned n, int64_t end)
 {
 	unsigned i = 0;
 	for (uint32_t s = c->head; s && i < n;) {
@@ -115,9 +115,9 @@ void pool_take(struct pool *p, struct chain *c, uint64_t *duration, int64_t *val
 		for (unsigned at = 0; at < used && slab->data[at]; i++) {
 			const uint8_t *r = slab->data + at;
 			unsigned d = r[0] & 15, v = r[0] >> 4;
-			duration[i] = get64(r + 1) & mask[d];
+			row[i].start = (int64_t)(get64(r + 1) & mask[d]);  /* its duration, until all are there */
 			uint64_t zigzag = get64(r + 1 + length[d]) & mask[v];
-			value[i] = v == 15 ? HISTORY_NULL : (int64_t)(zigzag >> 1) ^ -(int64_t)(zigzag & 1);
+			row[i].value = v == 15 ? HISTORY_NULL : (int64_t)(zigzag >> 1) ^ -(int64_t)(zigzag & 1);
 			at += 1u + length[d] + length[v];
 		}
 		uint32_t next = slab->next;
@@ -127,4 +127,7 @@ void pool_take(struct pool *p, struct chain *c, uint64_t *duration, int64_t *val
 		s = next;
 	}
 	*c = (struct chain){ 0 };
+	row[n] = (struct kept){ end, HISTORY_NULL };
+	for (; n > 0; n--)
+		row[n - 1].start = (int64_t)((uint64_t)row[n].start - (uint64_t)row[n - 1].start);
 }

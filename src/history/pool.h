@@ -22,6 +22,9 @@ struct chain {
 	uint8_t used;         /* bytes of the tail */
 };
 
+/* An interval.  It ends where the one behind it starts. */
+struct kept { int64_t start, value; };
+
 struct pool {
 	struct slab *slab;    /* [0] is never used */
 	size_t reserved;      /* slabs that fit the address range */
@@ -42,7 +45,7 @@ static inline bool pool_is_full(const struct pool *p)
 
 /* Appends a record; the pool must not be full. */
 void pool_push(struct pool *p, struct chain *c, uint64_t duration, int64_t value);
-/* Takes all `n` records out of the chain and frees its slabs. */
-void pool_take(struct pool *p, struct chain *c, uint64_t *duration, int64_t *value, unsigned n);
+/* Takes all `n` records out of the chain and frees its slabs; the last one ends before `end`, which is row[n].start. */
+void pool_take(struct pool *p, struct chain *c, struct kept *row, unsigned n, int64_t end);
 
 #endif
