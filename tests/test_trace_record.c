@@ -2,6 +2,7 @@
 #include "trace/trace.h"
 #define EVENT_KIND_COUNT MOST_EVENT_KINDS
 #include "trace/store.c"
+#include "trace/cursor.c"
 
 #include "test.h"
 

@@ -9,6 +9,7 @@ src_libtrace_a_SOURCES = \
 	src/trace/bind.c src/trace/bind.h \
 	src/trace/confine.c src/trace/confine.h \
 	src/trace/course.c src/trace/course.h \
+	src/trace/cursor.c \
 	src/trace/cpustat.c src/trace/cpustat.h \
 	src/trace/ctf/classes.c src/trace/ctf/classes.h \
 	src/trace/ctf/compile.c \
@@ -58,7 +59,7 @@ src_libtrace_a_SOURCES = \
 	src/trace/rules.c src/trace/rules.h \
 	src/trace/scale.c \
 	src/trace/shift.c src/trace/shift.h \
-	src/trace/store.c src/trace/store.h \
+	src/trace/store.c src/trace/store.h src/trace/codec.h \
 	src/trace/tell.c \
 	src/trace/told.c src/trace/told.h \
 	src/trace/trace.c src/trace/trace.h \
@@ -119,7 +120,7 @@ tests_test_trace_names_CPPFLAGS = $(AM_CPPFLAGS) -DNAMES_LARGEST=20000
 tests_test_trace_names_LDADD = tests/libsim.a $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_trace_record
 tests_test_trace_record_SOURCES = tests/test_trace_record.c tests/test.h
-tests_test_trace_record_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+tests_test_trace_record_LDADD = $(TRACE_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_trace_course
 tests_test_trace_course_SOURCES = tests/test_trace_course.c tests/test.h
 tests_test_trace_course_LDADD = $(TRACE_LIBS) $(CMOCKA_LIBS)

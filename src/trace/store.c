@@ -1,58 +1,16 @@
 #include "trace/store.h"
 
-#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "base/scratch.h"
-
-#define SAME_THREAD 0x80  /* in a record's first byte, its kind: cpu, tid, pid and comm as in the previous record */
-
-_Static_assert(EVENT_KIND_COUNT <= MOST_EVENT_KINDS, "a set of kinds must hold them all");
-_Static_assert(MOST_EVENT_KINDS <= SAME_THREAD, "a kind must leave room for a bit");
-_Static_assert(4 * (1 + EVENT_ARGS) + 7 <= 64, "the lengths of a record's numbers must fit into one");
-
-#define INLINE inline __attribute__((always_inline))
-
-/* ---- numbers: their lengths stand before them, four bits each, so that none is looked for in its bytes */
-
-#define LENGTH_BITS 4
-#define LENGTH 15U
-#define ABSENT 15U  /* as a length: EVENT_ABSENT */
-
-static const uint64_t mask[LENGTH + 1] = { 0, 0xff, 0xffff, 0xffffff, 0xffffffff, 0xffffffffff, 0xffffffffffff,
-	0xffffffffffffff, UINT64_MAX };
-static const uint8_t bytes_of[LENGTH + 1] = { 0, 1, 2, 3, 4, 5, 6, 7, 8 };
-
-static INLINE uint64_t get64(const unsigned char *p)
-{
-	uint64_t x;
-	memcpy(&x, p, sizeof x);
-	return le64toh(x);
-}
-
-static INLINE void put64(unsigned char *p, uint64_t x)
-{
-	x = htole64(x);
-	memcpy(p, &x, sizeof x);
-}
+#include "trace/codec.h"
 
 static INLINE unsigned length_of(uint64_t x)
 {
 	return x ? (71 - (unsigned)__builtin_clzll(x)) / 8 : 0;
-}
-
-/* Signed numbers: the sign in bit 0. */
-static INLINE uint64_t fold(uint64_t x)
-{
-	return x << 1 ^ (0 - (x >> 63));
-}
-
-static INLINE uint64_t unfold(uint64_t x)
-{
-	return x >> 1 ^ (0 - (x & 1));
 }
 
 /* Number i of those whose lengths are gathered in *lengths. */
@@ -64,21 +22,6 @@ static INLINE unsigned char *put_number(unsigned char *p, uint64_t x, unsigned i
 	return p + n;
 }
 
-/* The next one, whose length comes first in *lengths. */
-static INLINE const unsigned char *get_number(const unsigned char *p, uint64_t *lengths, uint64_t *x)
-{
-	const unsigned n = *lengths & LENGTH;
-	*lengths >>= LENGTH_BITS;
-	*x = get64(p) & mask[n];
-	return p + n;
-}
-
-/* Bytes of n lengths. */
-static INLINE unsigned lengths_size(unsigned n)
-{
-	return (n * LENGTH_BITS + 7) / 8;
-}
-
 static INLINE unsigned char *put_lengths(unsigned char *p, unsigned n, uint64_t lengths)
 {
 	for (unsigned i = 0; i < lengths_size(n); i++)
@@ -86,32 +29,7 @@ static INLINE unsigned char *put_lengths(unsigned char *p, unsigned n, uint64_t 
 	return p + lengths_size(n);
 }
 
-/* Where n lengths are: so many bytes, of which these bits. */
-#define LENGTHS(n) { (UINT64_C(1) << (n) * LENGTH_BITS) - 1, ((n) * LENGTH_BITS + 7) / 8 }
-static const struct lengths_at { uint64_t mask; unsigned size; } lengths_at[] = {
-	LENGTHS(0), LENGTHS(1), LENGTHS(2), LENGTHS(3), LENGTHS(4), LENGTHS(5), LENGTHS(6), LENGTHS(7),
-};
-#undef LENGTHS
-_Static_assert(sizeof lengths_at / sizeof *lengths_at == EVENT_ARGS + 2, "one for each number of arguments and a time");
-
-static INLINE const unsigned char *get_lengths(const unsigned char *p, unsigned n, uint64_t *lengths)
-{
-	*lengths = get64(p) & lengths_at[n].mask;
-	return p + lengths_at[n].size;
-}
-
-/* All of them together, ABSENT is 0. */
-static INLINE unsigned lengths_sum(uint64_t lengths)
-{
-	if (!lengths)  /* most of those that nobody wants have no arguments */
-		return 0;
-	const uint64_t absent = lengths & lengths >> 1 & lengths >> 2 & lengths >> 3 & 0x1111111111111111U;
-	lengths -= absent * ABSENT;
-	lengths = (lengths & 0x0f0f0f0f0f0f0f0fU) + (lengths >> 4 & 0x0f0f0f0f0f0f0f0fU);
-	return (unsigned)(lengths * 0x0101010101010101U >> 56);
-}
-
-static void codec_begin(struct codec *c)
+void codec_begin(struct codec *c)
 {
 	*c = (struct codec){ 0 };
 	for (unsigned k = 0; k < EVENT_KIND_COUNT; k++) {
@@ -119,12 +37,6 @@ static void codec_begin(struct codec *c)
 		for (unsigned i = 0; i < EVENT_ARGS; i++)
 			c->event[k].arg[i] = EVENT_ABSENT;
 	}
-}
-
-/* What the next value of an argument is compared with. */
-static INLINE uint64_t base_of(int64_t before)
-{
-	return before == EVENT_ABSENT ? 0 : (uint64_t)before;
 }
 
 /* ---- the store */
@@ -367,137 +279,4 @@ int writer_close(struct writer *w, struct error *err)
 	free(w->buf);
 	w->buf = NULL;
 	return status;
-}
-
-void reader_open(struct reader *r, const struct store *store, const struct stream *stream, size_t i, size_t n)
-{
-	*r = (struct reader){ .store = store, .stream = stream, .block = stream->len * i / n,
-		.last_block = stream->len * (i + 1) / n, .ts = INT64_MIN };
-	reader_want(r, ALL_KINDS, false);
-	for (size_t k = 0; k < r->block; k++)
-		if (stream->block[k].last > r->ts)
-			r->ts = stream->block[k].last;
-}
-
-void reader_want(struct reader *r, event_kinds kinds, bool bare)
-{
-	for (unsigned i = 0; i < MOST_EVENT_KINDS / 64; i++)
-		r->wanted[i] = (uint64_t)(kinds >> 64 * i);
-	r->bare = bare;
-}
-
-void reader_close(struct reader *r)
-{
-	free(r->buf);
-	*r = (struct reader){ 0 };
-}
-
-static int next_block(struct reader *r, struct error *err)
-{
-	const struct block *b = &r->stream->block[r->block];
-	const unsigned char *data = b->data;
-	if (!data) {
-		if (!r->buf)
-			r->buf = mem_new(1, r->store->block_size + RECORD_ROOM);
-		if (scratch_read(r->store->fd, r->buf, b->len, b->offset, err))
-			return -1;
-		data = r->buf;
-	}
-	r->block++;
-	r->at = data;
-	r->end = data + b->len;
-	codec_begin(&r->last);
-	return 0;
-}
-
-static INLINE const unsigned char *get_thread(const unsigned char *p, struct codec *last)
-{
-	uint64_t lengths, cpu, tid, pid, comm;
-	p = get_lengths(p, 4, &lengths);
-	p = get_number(p, &lengths, &cpu);
-	p = get_number(p, &lengths, &tid);
-	p = get_number(p, &lengths, &pid);
-	p = get_number(p, &lengths, &comm);
-	last->cpu = (uint16_t)cpu;
-	last->tid = (int32_t)unfold(tid);
-	last->pid = (int32_t)unfold(pid);
-	last->comm = (uint32_t)comm;
-	return p;
-}
-
-/* Those that are not as they were. */
-static INLINE const unsigned char *get_args(const unsigned char *p, uint64_t lengths, int64_t *arg)
-{
-	for (; lengths; lengths >>= LENGTH_BITS, arg++) {
-		const unsigned same = (unsigned)__builtin_ctzll(lengths) / LENGTH_BITS;
-		lengths >>= same * LENGTH_BITS;
-		arg += same;
-		const unsigned n = lengths & LENGTH;
-		const uint64_t value = base_of(*arg) + unfold(get64(p) & mask[n]);
-		*arg = n == ABSENT ? EVENT_ABSENT : (int64_t)value;
-		p += bytes_of[n];
-	}
-	return p;
-}
-
-/* One record from p; NULL when its kind is none (a temporary file that somebody changed).  Arguments follow from those of
- * the same kind alone, so those that nobody wants need not be known: then *out stays as it is. */
-static INLINE const unsigned char *get_record(struct reader *r, const unsigned char *p, const struct event **out)
-{
-	struct codec *last = &r->last;
-	const unsigned head = *p++;
-	const size_t kind = head & (SAME_THREAD - 1);
-	uint64_t lengths, dt;
-	if (kind >= EVENT_KIND_COUNT)
-		return NULL;
-	if (!(head & SAME_THREAD))
-		p = get_thread(p, last);
-	p = get_lengths(p, 1U + event_args[kind], &lengths);
-	p = get_number(p, &lengths, &dt);
-	last->ts = (int64_t)((uint64_t)last->ts + dt);
-	/* A stream decoded in several parts may step back where two parts meet. */
-	r->ts = last->ts < r->ts ? r->ts : last->ts;
-	if (r->wanted[kind / 64] >> kind % 64 & 1) {
-		struct event *ev = &last->event[kind];
-		ev->ts = r->ts;
-		ev->cpu = last->cpu;
-		ev->tid = last->tid;
-		ev->pid = last->pid;
-		ev->comm = last->comm;
-		*out = ev;
-		if (!r->bare)
-			return get_args(p, lengths, ev->arg);
-	}
-	return p + lengths_sum(lengths);
-}
-
-static __attribute__((noinline)) int damaged(struct error *err)
-{
-	return error_set(err, STATUS_SYSTEM, NULL, "the temporary file of the events is damaged");
-}
-
-static __attribute__((noinline)) int next_in_block(struct reader *r, const struct event **ev, struct error *err)
-{
-	do {
-		if (r->block == r->last_block)
-			return 0;
-		if (next_block(r, err))
-			return -1;
-	} while (r->at == r->end);
-	return reader_next(r, ev, err);
-}
-
-/* What happens seldom is done elsewhere. */
-int reader_next(struct reader *r, const struct event **ev, struct error *err)
-{
-	const struct event *got = NULL;
-	do {
-		if (r->at == r->end)
-			return next_in_block(r, ev, err);
-		r->at = get_record(r, r->at, &got);
-		if (!r->at || r->at > r->end)
-			return damaged(err);
-	} while (!got);
-	*ev = got;
-	return 1;
 }

@@ -1,13 +1,11 @@
-/* The trace as its readers see it: what it is, its strings, and cursors that merge its streams. */
+/* The trace as its readers see it: what it is, and its strings. */
 #include "trace/trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
-#include "base/tournament.h"
-#include "trace/twice.h"
+#include "trace/internal.h"
 
 #define KIND_NAME(code, name, args) [code] = name,
 const char *const event_kind_name[EVENT_KIND_COUNT] = { EVENT_KINDS(KIND_NAME) };
@@ -52,130 +50,6 @@ const struct trace_info *trace_info(const struct trace *t)
 const char *trace_string(const struct trace *t, int64_t id)
 {
 	return id < 0 || id > UINT32_MAX ? "" : strtab_get(&t->names.tab, (uint32_t)id);
-}
-
-/* ---- cursors: a tournament of stream readers; equal times go by the stream's number */
-
-struct merged {
-	const struct event *ev;  /* the next one that the cursor wants: the reader's */
-	struct reader reader;
-};
-
-struct trace_cursor {
-	const struct trace *trace;
-	int cpu;
-	bool picks;              /* some of what its readers give is left out */
-	bool given;              /* the caller has the first one's */
-	struct merged *source, *first;  /* first: the caller has its event, if `given` */
-	size_t sources;
-	struct tournament order;
-};
-
-static bool leaves_out(const struct trace_cursor *c, const struct event *ev)
-{
-	return (c->cpu >= 0 && ev->cpu != c->cpu) ||
-	       (c->trace->twices > 0 && ev->kind != EV_LOST && twice_has(c->trace, ev->ts));
-}
-
-static inline int advance(struct trace_cursor *c, struct merged *s, struct error *err)  /* 1, 0 = end, -1 */
-{
-	int more;
-	do {
-		more = reader_next(&s->reader, &s->ev, err);
-	} while (more > 0 && c->picks && leaves_out(c, s->ev));
-	return more;
-}
-
-static bool may_hold(const struct stream *s, event_kinds kinds, int cpu)
-{
-	return (s->kinds & kinds) != 0 && (cpu < 0 || cpu_set_has(&s->cpus, cpu));
-}
-
-static struct trace_cursor *open_cursor(const struct trace *t, event_kinds kinds, bool bare, int cpu, size_t part,
-                                        size_t parts, struct error *err)
-{
-	struct trace_cursor *c = mem_new(1, sizeof *c);
-	c->trace = t;
-	c->cpu = cpu;
-	c->picks = cpu >= 0 || t->twices > 0;
-	size_t n = 0;
-	for (size_t i = 0; i < t->streams; i++)
-		n += may_hold(&t->stream[i], kinds, cpu);
-	c->source = mem_new(n + 1, sizeof *c->source);
-	struct contender *next = mem_new(n, sizeof *next);
-	for (size_t i = 0; i < t->streams; i++) {
-		if (!may_hold(&t->stream[i], kinds, cpu))
-			continue;
-		struct merged *s = &c->source[c->sources++];
-		reader_open(&s->reader, t->store, &t->stream[i], part, parts);
-		reader_want(&s->reader, kinds, bare);
-		int more = advance(c, s, err);
-		if (more < 0) {
-			free(next);
-			trace_cursor_close(c);
-			return NULL;
-		}
-		const size_t who = c->sources - 1;
-		next[who] = more ? (struct contender){ s->ev->ts, who } : (struct contender){ INT64_MAX, who | TOURNAMENT_OVER };
-	}
-	tournament_open(&c->order, next, c->sources);
-	free(next);
-	return c;
-}
-
-struct trace_cursor *trace_cursor_open(const struct trace *t, event_kinds kinds, int cpu, struct error *err)
-{
-	return open_cursor(t, kinds, false, cpu, 0, 1, err);
-}
-
-struct trace_cursor *trace_cursor_open_times(const struct trace *t, event_kinds kinds, int cpu, size_t part, size_t parts,
-                                             struct error *err)
-{
-	return open_cursor(t, kinds, true, cpu, part, parts, err);
-}
-
-/* Another stream's turn, perhaps. */
-static __attribute__((noinline)) int turn(struct trace_cursor *c, bool more, const struct event **ev)
-{
-	if (more)
-		tournament_next(&c->order, c->first->ev->ts);
-	else if (c->given)
-		tournament_leave(&c->order);
-	c->given = c->order.len > 0;
-	if (!c->given)
-		return 0;
-	c->first = &c->source[c->order.first.who];
-	*ev = c->first->ev;
-	return 1;
-}
-
-int trace_cursor_borrow(struct trace_cursor *c, const struct event **ev, struct error *err)
-{
-	const int more = c->given ? advance(c, c->first, err) : 0;
-	if (more <= 0 || c->first->ev->ts >= c->order.rival)
-		return more < 0 ? -1 : turn(c, more, ev);
-	*ev = c->first->ev;
-	return 1;
-}
-
-int trace_cursor_next(struct trace_cursor *c, struct event *ev, struct error *err)
-{
-	const struct event *borrowed;
-	const int got = trace_cursor_borrow(c, &borrowed, err);
-	if (got > 0)
-		*ev = *borrowed;
-	return got;
-}
-
-void trace_cursor_close(struct trace_cursor *c)
-{
-	if (!c)
-		return;
-	for (size_t i = 0; i < c->sources; i++)
-		reader_close(&c->source[i].reader);
-	free(c->source);
-	tournament_close(&c->order);
-	free(c);
 }
 
 /* ---- hand-made traces */
