@@ -179,7 +179,6 @@ struct thread *thread_find(const struct machine *mc, int64_t tid);
 struct thread *thread_get(struct machine *mc, int64_t tid);  /* made, with an UNKNOWN state, when there is none */
 void thread_die(struct machine *mc, struct thread *th);      /* frees it */
 void thread_forget(struct machine *mc);                      /* frees all, writes nothing */
-void thread_set(struct machine *mc, struct thread *th, enum thread_attr what, int64_t value);
 void thread_set_at(struct machine *mc, struct thread *th, int64_t t, enum thread_attr what, int64_t value);  /* late */
 void thread_groups(struct model *m, const struct model_groups *groups, size_t n);  /* of threads that will come */
 void thread_nice(struct machine *mc, struct thread *th, int8_t nice);  /* as struct thread has it; it is switched in */
@@ -196,6 +195,14 @@ void thread_waker(struct machine *mc, struct thread *th);
 void thread_pid_ns(struct machine *mc, struct thread *th, int64_t ns);     /* the first one told of a thread holds */
 void thread_cgroup_ns(struct machine *mc, struct thread *th, int64_t ns);  /* tell the pid namespace first */
 bool tid_valid(int64_t tid);                                                           /* a thread's, not idle's */
+
+static inline void thread_set(struct machine *mc, struct thread *th, enum thread_attr what, int64_t value)
+{
+	if (th->attr[what] != HISTORY_NONE && !th->mirror)
+		sink_set(&mc->model->sink, th->attr[what], value);
+	else
+		thread_set_at(mc, th, mc->model->sink.now, what, value);
+}
 
 /* Its name and its process, of which absent ones change nothing.  Nearly always, nor do the others. */
 static inline void thread_learn(struct machine *mc, struct thread *th, int64_t comm, int64_t pid)

@@ -82,11 +82,6 @@ void thread_set_at(struct machine *mc, struct thread *th, int64_t t, enum thread
 		sink_set_at(&mc->model->sink, t, mirror(mc, th, what), value);
 }
 
-void thread_set(struct machine *mc, struct thread *th, enum thread_attr what, int64_t value)
-{
-	thread_set_at(mc, th, mc->model->sink.now, what, value);
-}
-
 void thread_groups(struct model *m, const struct model_groups *groups, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

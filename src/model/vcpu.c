@@ -1,43 +1,28 @@
 #include "model/vcpu.h"
 
-/* Scheduled in.  The mode decides first: while the hypervisor executes, nothing the guest does matters. */
-static const signed char in[][5] = {
-	/*                 untraced      unknown       quiet         idle       busy */
-	[MODE_UNTRACED] = { VCPU_RUNNING, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_IDLE, VCPU_RUNNING },
-	[MODE_UNKNOWN] = { VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_UNKNOWN },
-	[MODE_VMM] = { VCPU_VMM, VCPU_VMM, VCPU_VMM, VCPU_VMM, VCPU_VMM },
-	[MODE_GUEST] = { VCPU_RUNNING, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_IDLE, VCPU_RUNNING },
-};
+#define WHATEVER_IT_EXECUTES(...) \
+	{ [MODE_UNTRACED] = { __VA_ARGS__ }, [MODE_UNKNOWN] = { __VA_ARGS__ }, [MODE_VMM] = { __VA_ARGS__ }, \
+	  [MODE_GUEST] = { __VA_ARGS__ } }
 
-/* Scheduled out.  The guest's current thread decides whether anybody suffers; of an untraced one, how it went out: who
- * sleeps was idle, and is still when it is woken. */
-static const signed char out[][5] = {
-	/*                  untraced        unknown       quiet         idle          busy */
-	[PLACE_BLOCKED] = { VCPU_IDLE, VCPU_UNKNOWN, VCPU_IDLE, VCPU_IDLE, VCPU_HOST_BLOCKED },
-	[PLACE_RUNNABLE] = { VCPU_PREEMPTED, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_IDLE, VCPU_PREEMPTED },
-	[PLACE_WOKEN] = { VCPU_WAKING, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_WAKING, VCPU_PREEMPTED },
-	[PLACE_QUEUED] = { VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_PREEMPTED },
+const signed char vcpu_states[PLACES][VCPU_MODES][VCPU_CURRENTS] = {
+	/*                                     untraced      unknown       quiet         idle          busy */
+	[PLACE_UNTRACED] = WHATEVER_IT_EXECUTES(VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_IDLE, VCPU_RUNNING),
+	[PLACE_UNKNOWN] = WHATEVER_IT_EXECUTES(VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_UNKNOWN),
+	[PLACE_GONE] = WHATEVER_IT_EXECUTES(-1, -1, -1, -1, -1),
+	/* Scheduled in.  The mode decides first: while the hypervisor executes, nothing the guest does matters. */
+	[PLACE_IN] = {
+		[MODE_UNTRACED] = { VCPU_RUNNING, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_IDLE, VCPU_RUNNING },
+		[MODE_UNKNOWN] = { VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_UNKNOWN },
+		[MODE_VMM] = { VCPU_VMM, VCPU_VMM, VCPU_VMM, VCPU_VMM, VCPU_VMM },
+		[MODE_GUEST] = { VCPU_RUNNING, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_IDLE, VCPU_RUNNING },
+	},
+	/* Scheduled out.  The guest's current thread decides whether anybody suffers; of an untraced one, how it went out: who
+	 * sleeps was idle, and is still when it is woken. */
+	[PLACE_BLOCKED] = WHATEVER_IT_EXECUTES(VCPU_IDLE, VCPU_UNKNOWN, VCPU_IDLE, VCPU_IDLE, VCPU_HOST_BLOCKED),
+	[PLACE_RUNNABLE] = WHATEVER_IT_EXECUTES(VCPU_PREEMPTED, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_IDLE, VCPU_PREEMPTED),
+	[PLACE_WOKEN] = WHATEVER_IT_EXECUTES(VCPU_WAKING, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_WAKING, VCPU_PREEMPTED),
+	[PLACE_QUEUED] = WHATEVER_IT_EXECUTES(VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_UNKNOWN, VCPU_PREEMPTED),
 };
-
-int vcpu_status(enum vcpu_place place, enum vcpu_mode mode, enum vcpu_current current)
-{
-	switch (place) {
-	case PLACE_UNTRACED:
-		return current == CURRENT_UNTRACED ? VCPU_UNKNOWN : in[MODE_UNTRACED][current];  /* somebody must have seen it */
-	case PLACE_UNKNOWN:
-		return VCPU_UNKNOWN;
-	case PLACE_GONE:
-		return -1;
-	case PLACE_IN:
-		return in[mode][current];
-	case PLACE_BLOCKED:
-	case PLACE_RUNNABLE:
-	case PLACE_WOKEN:
-	case PLACE_QUEUED:
-		return out[place][current];
-	}
-	return VCPU_UNKNOWN;
-}
 
 int vcpu_fold(int status)
 {
@@ -68,18 +53,4 @@ int vcpu_transition(int from, int to)
 	if (from == VCPU_PREEMPTED && to == VCPU_VMM)
 		return 6;  /* scheduled in again */
 	return 0;
-}
-
-int vcpu_guest_thread(int status)
-{
-	switch (status) {
-	case VCPU_RUNNING:
-		return THREAD_RUNNING;
-	case VCPU_VMM:
-	case VCPU_PREEMPTED:
-	case VCPU_HOST_BLOCKED:
-		return THREAD_VIRT_PREEMPTED;
-	default:  /* IDLE and WAKING cannot be: they mean that the idle thread is current */
-		return THREAD_UNKNOWN;
-	}
 }

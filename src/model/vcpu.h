@@ -16,6 +16,7 @@ enum vcpu_place {
 	PLACE_RUNNABLE,  /* scheduled out although it wanted to go on */
 	PLACE_WOKEN,     /* was asleep, was woken, waits for a pCPU */
 	PLACE_QUEUED,    /* waits for a pCPU; which of these two, nobody knows */
+	PLACES
 };
 
 /* What a scheduled-in vCPU thread executes, by kvm entry and exit. */
@@ -24,6 +25,7 @@ enum vcpu_mode {
 	MODE_UNKNOWN,    /* events were lost */
 	MODE_VMM,        /* the hypervisor */
 	MODE_GUEST,      /* the guest's code */
+	VCPU_MODES
 };
 
 /* What the guest's own scheduler has put on the vCPU. */
@@ -33,10 +35,16 @@ enum vcpu_current {
 	CURRENT_QUIET,     /* the guest's trace has no event of this CPU: it has always been idle, or always been busy */
 	CURRENT_IDLE,      /* its idle thread (swapper) */
 	CURRENT_BUSY,      /* any other thread */
+	VCPU_CURRENTS
 };
 
+extern const signed char vcpu_states[PLACES][VCPU_MODES][VCPU_CURRENTS];
+
 /* The vCPU's enum vcpu_state; -1 (null) while its thread does not exist. */
-int vcpu_status(enum vcpu_place place, enum vcpu_mode mode, enum vcpu_current current);
+static inline int vcpu_status(enum vcpu_place place, enum vcpu_mode mode, enum vcpu_current current)
+{
+	return vcpu_states[place][mode][current];
+}
 
 /* Folds the two refinements back into the paper's four states: HOST_BLOCKED into PREEMPTED, WAKING into IDLE. */
 int vcpu_fold(int status);
@@ -45,6 +53,18 @@ int vcpu_fold(int status);
 int vcpu_transition(int from, int to);
 
 /* The status of the guest thread that is current on a vCPU of that status: enum thread_state. */
-int vcpu_guest_thread(int status);
+static inline int vcpu_guest_thread(int status)
+{
+	switch (status) {
+	case VCPU_RUNNING:
+		return THREAD_RUNNING;
+	case VCPU_VMM:
+	case VCPU_PREEMPTED:
+	case VCPU_HOST_BLOCKED:
+		return THREAD_VIRT_PREEMPTED;
+	default:  /* IDLE and WAKING cannot be: they mean that the idle thread is current */
+		return THREAD_UNKNOWN;
+	}
+}
 
 #endif
