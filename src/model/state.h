@@ -28,6 +28,7 @@
 
 #define NONE UINT32_MAX     /* no such index */
 #define STATUS_NULL (-1)    /* not alive */
+#define EXITS_TOLD 64       /* reasons of exits that are at hand */
 #define NAME_LONGEST 15     /* bytes of a thread's name, as in the kernel */
 
 struct thread {
@@ -152,6 +153,7 @@ struct machine {
 	struct map handler_name;  /* see irq.c */
 	struct map exit_name;   /* see untraced.c */
 	struct refills *refills;  /* of a host whose vCPUs have a quota, or NULL */
+	struct told_exit { uint64_t code; int64_t name; } told_exit[EXITS_TOLD];  /* the last ones of exit_name */
 	char node[NODE_LONGEST];  /* "/Host/Threads/42", of the thread whose attribute was declared last */
 	int32_t node_tid;       /* 0: of none */
 };

@@ -12,23 +12,30 @@ static __attribute__((noinline)) int64_t make_name(struct machine *host, const s
 }
 
 /* The reason's name, made once for each. */
-static int64_t name_exit(struct machine *host, const struct event *ev)
+static __attribute__((noinline)) int64_t find_name(struct machine *host, const struct event *ev, uint64_t code)
 {
 	bool is_new;
-	uint64_t code = (uint64_t)(ev->kvm.reason & UINT32_MAX) | (uint64_t)(ev->kvm.ret & 0xff) << 32 |
-	                (uint64_t)exit_isa(ev) << 40;
 	uint64_t *known = map_put(&host->exit_name, code, &is_new);
 	if (is_new)
 		*known = (uint64_t)make_name(host, ev);
 	return (int64_t)*known;
 }
 
+/* Mostly it is found at once. */
+static int64_t name_exit(struct machine *host, const struct event *ev, enum isa isa)
+{
+	const uint64_t code = (uint64_t)(ev->kvm.reason & UINT32_MAX) | (uint64_t)(ev->kvm.ret & 0xff) << 32 |
+	                      (uint64_t)isa << 40 | UINT64_C(1) << 48;  /* never 0 */
+	struct told_exit *told = &host->told_exit[code % EXITS_TOLD];
+	if (told->code != code)
+		*told = (struct told_exit){ code, find_name(host, ev, code) };
+	return told->name;
+}
+
 /* Which processor's names these are, once for each machine. */
-static void tell_isa(struct machine *vm, enum isa isa)
+static __attribute__((noinline)) void tell_isa(struct machine *vm, enum isa isa)
 {
 	struct model_sink *s = &vm->model->sink;
-	if (vm->isa == isa)
-		return;
 	vm->isa = (uint8_t)isa;
 	int64_t name = sink_id(s, isa_name(isa));  /* first: each of the two may put a string into the file */
 	sink_set(s, sink_attribute(s, vm->root, &machine_schema[MACHINE_ISA], 0), name);
@@ -106,9 +113,12 @@ static void tell_offline(struct vcpu *v)
 
 void guest_exit(struct model *m, struct vcpu *v, const struct event *ev)
 {
+	const enum isa isa = exit_isa(ev);
+	if (v->vm->isa != isa)
+		tell_isa(v->vm, isa);
+	const int64_t name = name_exit(v->vm->parent, ev, isa);
 	if (!v->vm->parent->has_kvm) {
-		tell_isa(v->vm, exit_isa(ev));
-		set_exit(m, v, name_exit(v->vm->parent, ev));
+		set_exit(m, v, name);
 		return;
 	}
 	int64_t since = v->quiet.at.since;
@@ -119,8 +129,7 @@ void guest_exit(struct model *m, struct vcpu *v, const struct event *ev)
 		tell_split(m, v, since, &split);
 	limits_exit(v, ev);
 	polling_exit(&v->polling, m->sink.now);
-	tell_isa(v->vm, exit_isa(ev));
-	set_exit(m, v, name_exit(v->vm->parent, ev));
+	set_exit(m, v, name);
 	v->mode = MODE_VMM;
 	v->inside = exit_kernel_address(ev);
 	tell_offline(v);
