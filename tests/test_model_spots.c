@@ -34,9 +34,9 @@ static bool doubts(int64_t isa, int64_t reason, int64_t ip)
 	struct spots seen = { .found = MAP_INIT };
 	for (size_t i = 0; i < feds; i++)
 		for (int n = 0; n < fed[i].n; n++)
-			spots_feed(&seen, 154, &fed[i].ev);
+			spots_feed(&seen, 154, &fed[i].ev, exit_is(&fed[i].ev));
 	spots_finish(&seen);
-	const bool result = spots_doubt(&seen, 154, &ev);
+	const bool result = spots_doubt(&seen, 154, &ev, exit_is(&ev));
 	spots_release(&seen);
 	return result;
 }

@@ -37,8 +37,10 @@ int cover_choose(struct cover *c, int got, const struct event **ev, struct error
 
 static inline int cover_next(struct cover *c, const struct event **ev, struct error *err)
 {
-	const int got = c->got < 0 ? trace_cursor_borrow(c->cursor, ev, err) : c->got;
-	return c->got < 0 && got > 0 && (*ev)->ts < c->plain_until ? got : cover_choose(c, got, ev, err);
+	if (c->got >= 0)
+		return cover_choose(c, c->got, ev, err);
+	const int got = trace_cursor_borrow(c->cursor, ev, err);
+	return got > 0 && (*ev)->ts < c->plain_until ? got : cover_choose(c, got, ev, err);
 }
 
 #endif

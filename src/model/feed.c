@@ -276,14 +276,20 @@ static void on_mark(struct machine *mc, struct cpu *c, const struct event *ev)
 }
 
 /* What the event says of the thread in which it happened. */
-static void take_context(struct machine *mc, const struct cpu *c, const struct event *ev)
+static __attribute__((noinline)) void take_context(struct machine *mc, const struct cpu *c, const struct event *ev)
 {
 	if (ev->tid >= 0 && ev->kind != EV_SWITCH && !(c->current && c->current->tid == ev->tid))
 		prove(mc, ev->cpu, ev->tid);
-	mc->tells_pids |= ev->pid > 0;
 	struct thread *current = c->current;
 	if (current && current->tid == ev->tid)
 		thread_learn(mc, current, ev->comm, ev->pid);
+}
+
+/* Is it what is known already?  Nearly always it is. */
+static bool is_known(const struct thread *current, const struct event *ev)
+{
+	return current && current->tid == ev->tid && (current->comm == ev->comm || !ev->comm) &&
+	       (current->pid == ev->pid || ev->pid < 0) && !current->doubted;
 }
 
 static void (*const effect[EVENT_KIND_COUNT])(struct machine *mc, struct cpu *c, const struct event *ev) = {
@@ -311,7 +317,9 @@ static void dispatch(struct machine *mc, const struct event *ev)
 	}
 	if (c->resumes)
 		known_resume(mc, number);
-	take_context(mc, c, ev);
+	mc->tells_pids |= ev->pid > 0;
+	if (!is_known(c->current, ev))
+		take_context(mc, c, ev);
 	limits_stir(c, mc->model->sink.now);
 	if (ev->kind < EVENT_KIND_COUNT && effect[ev->kind])
 		effect[ev->kind](mc, c, ev);

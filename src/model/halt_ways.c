@@ -43,10 +43,11 @@ static bool is_wait(const struct halts *h, int32_t tid, int64_t ip)
 	return others >= WAITS_LEAST && others > (here >> 32) * WAIT_MOSTLY && (all & UINT32_MAX) <= (all >> 32) * WAITS_MOST;
 }
 
-enum part_end stretch_end(const struct halt_stretch *s, const struct halts *h, int32_t tid, const struct event *ev)
+enum part_end stretch_end(const struct halt_stretch *s, const struct halts *h, int32_t tid, const struct event *ev,
+                          unsigned is)
 {
 	int64_t ip = ev->kvm.ip;
-	switch (exit_class(ev)) {
+	switch ((enum exit_class)(is & EXIT_CLASS)) {
 	case EXIT_HALT:
 		return is_wait(h, tid, ip) ? END_THREAD : END_HALT;
 	case EXIT_TIMER:
@@ -72,7 +73,7 @@ void stretch_woken(struct halt_stretch *s, bool by_handler, const struct halt_st
 		s->vector = sibling->calls ? -1 : RAISED_BY_SIBLING;  /* it calls: a lock is free */
 }
 
-void stretch_exit(struct halt_stretch *s, enum part_end end, bool quiet, const struct event *ev)
+void stretch_exit(struct halt_stretch *s, enum part_end end, bool quiet, const struct event *ev, unsigned is)
 {
 	s->quiet = quiet || end == END_HALT || end == END_AT_HALT;
 	s->first = end == END_HALT;
@@ -83,7 +84,7 @@ void stretch_exit(struct halt_stretch *s, enum part_end end, bool quiet, const s
 		s->writes = s->writes ? 2 : 1;
 		s->site = (uint32_t)((uint64_t)ev->kvm.ip & (WAY_WRITE - 1));
 	}
-	s->calls = exit_is(ev) & EXIT_CALL;
+	s->calls = is & EXIT_CALL;
 	s->vector = -1;
 	s->since = INT64_MIN;
 }

@@ -19,8 +19,10 @@ void stretch_woken(struct halt_stretch *s, bool by_handler, const struct halt_st
 void stretch_enter(struct halt_stretch *s, int64_t t);
 /* The way that an entry has begun; -1: it goes on where it was. */
 int64_t stretch_way(const struct halt_stretch *s);
-enum part_end stretch_end(const struct halt_stretch *s, const struct halts *h, int32_t tid, const struct event *ev);
-void stretch_exit(struct halt_stretch *s, enum part_end end, bool quiet, const struct event *ev);
+/* is: exit_is() of the event. */
+enum part_end stretch_end(const struct halt_stretch *s, const struct halts *h, int32_t tid, const struct event *ev,
+                          unsigned is);
+void stretch_exit(struct halt_stretch *s, enum part_end end, bool quiet, const struct event *ev, unsigned is);
 /* Its last write was an interrupt to a sibling, which mostly a thread sends. */
 bool stretch_sends(struct halt_stretch *s);
 

@@ -178,8 +178,9 @@ static void learn_sent(struct halts *h, struct learner *l)
 static void learn_exit(struct halts *h, struct learner *l, const struct event *ev)
 {
 	struct halt_stretch *s = &l->at;
-	const enum part_end end = stretch_end(s, h, l->tid, ev);
-	spots_feed(&h->spots, l->tid, ev);
+	const unsigned is = exit_is(ev);
+	const enum part_end end = stretch_end(s, h, l->tid, ev, is);
+	spots_feed(&h->spots, l->tid, ev, is);
 	learn_rest(h, l, end, s->since != INT64_MIN ? ev->ts - s->since : 0);
 	if (s->since != INT64_MIN) {
 		const int64_t way = s->quiet ? stretch_way(s) : -1, ns = ev->ts - s->since;
@@ -199,8 +200,8 @@ static void learn_exit(struct halts *h, struct learner *l, const struct event *e
 		prospects_end(l->prospects, (uint8_t)end, -1);
 	if (end == END_INTERRUPT || end == END_WRITE)
 		prospects_left(l->prospects, ev->ts);
-	stretch_exit(s, end, s->quiet && end != END_THREAD, ev);
-	l->halted_at = exit_class(ev) == EXIT_HALT ? ev->kvm.ip : EVENT_ABSENT;
+	stretch_exit(s, end, s->quiet && end != END_THREAD, ev, is);
+	l->halted_at = (is & EXIT_CLASS) == EXIT_HALT ? ev->kvm.ip : EVENT_ABSENT;
 }
 
 static void lose(struct halts *h)

@@ -128,19 +128,20 @@ static int64_t tail_of(enum part_end end, const struct foresight *to, int64_t le
 }
 
 /* Whether it was busy until now is in doubt: it is found where it may have waited, or was, and nothing told more since. */
-static bool doubts(struct quiet *q, enum part_end end, const struct event *ev)
+static bool doubts(struct quiet *q, enum part_end end, const struct event *ev, unsigned is)
 {
-	const bool was = q->doubt, found = q->halts && spots_doubt(&q->halts->spots, q->tid, ev);
+	const bool was = q->doubt, found = q->halts && spots_doubt(&q->halts->spots, q->tid, ev, is);
 	q->doubt = found || (was && (end == END_WRITE || end == END_INTERRUPT));
 	return was || found;
 }
 
 struct quiet_split quiet_exit(struct quiet *q, int64_t t, const struct event *ev)
 {
-	const enum part_end end = stretch_end(&q->at, q->halts, q->tid, ev);
+	const unsigned is = exit_is(ev);
+	const enum part_end end = stretch_end(&q->at, q->halts, q->tid, ev, is);
 	const int64_t ns = q->at.since == INT64_MIN ? 0 : t - q->at.since;
 	const int64_t least = q->least;
-	struct quiet_split split = { .doubt = doubts(q, end, ev) };
+	struct quiet_split split = { .doubt = doubts(q, end, ev, is) };
 	const struct foresight to = foresee(q, ev->ts);
 	const bool stays = !is_over(q, ns, end, &to);
 	if (stays)
@@ -156,6 +157,6 @@ struct quiet_split quiet_exit(struct quiet *q, int64_t t, const struct event *ev
 	q->known = q->known || exit_isa(ev) != ISA_UNKNOWN;
 	q->halted = end == END_HALT;
 	q->lost = false;
-	stretch_exit(&q->at, end, idle, ev);
+	stretch_exit(&q->at, end, idle, ev, is);
 	return split;
 }

@@ -21,15 +21,15 @@ static uint64_t count_of(const struct map *m, uint64_t key)
 }
 
 /* The instruction of its kernel at which something that it did not do stopped it; 0 elsewhere, or EVENT_ABSENT. */
-static int64_t stopped_at(const struct event *ev)
+static int64_t stopped_at(const struct event *ev, unsigned is)
 {
-	return (exit_is(ev) & (EXIT_CLASS | EXIT_WINDOW)) == EXIT_INTERRUPT ? exit_kernel_address(ev) : 0;
+	return (is & (EXIT_CLASS | EXIT_WINDOW)) == EXIT_INTERRUPT ? exit_kernel_address(ev) : 0;
 }
 
-void spots_feed(struct spots *s, int64_t tid, const struct event *ev)
+void spots_feed(struct spots *s, int64_t tid, const struct event *ev, unsigned is)
 {
-	const int64_t ip = stopped_at(ev);
-	if (exit_class(ev) == EXIT_HALT)
+	const int64_t ip = stopped_at(ev, is);
+	if ((is & EXIT_CLASS) == EXIT_HALT)
 		++*map_put(&s->halts, (uint64_t)tid, NULL);
 	if (ip != 0 && ip != EVENT_ABSENT && (s->found.len < CELLS_MOST || map_find(&s->found, cell_of(tid, ip))))
 		++*map_put(&s->found, cell_of(tid, ip), NULL);
@@ -55,8 +55,8 @@ void spots_release(struct spots *s)
 	map_release(&s->halts);
 }
 
-bool spots_doubt(const struct spots *s, int64_t tid, const struct event *ev)
+bool spots_has(const struct spots *s, int64_t tid, const struct event *ev, unsigned is)
 {
-	const int64_t ip = s->found.len ? stopped_at(ev) : 0;
+	const int64_t ip = stopped_at(ev, is);
 	return ip != 0 && ip != EVENT_ABSENT && map_find(&s->found, cell_of(tid, ip));
 }

@@ -20,10 +20,14 @@ struct spots {
 	struct map halts;       /* TID -> how often it halted */
 };
 
-void spots_feed(struct spots *s, int64_t tid, const struct event *ev);  /* EV_KVM_EXIT */
+void spots_feed(struct spots *s, int64_t tid, const struct event *ev, unsigned is);  /* EV_KVM_EXIT; is: exit_is() */
 void spots_finish(struct spots *s);  /* of all cells, those are left that are in doubt */
 void spots_release(struct spots *s);
 /* The guest was left where it is found so often that nobody knows whether it works there. */
-bool spots_doubt(const struct spots *s, int64_t tid, const struct event *ev);
+bool spots_has(const struct spots *s, int64_t tid, const struct event *ev, unsigned is);
+static inline bool spots_doubt(const struct spots *s, int64_t tid, const struct event *ev, unsigned is)
+{
+	return s->found.len && spots_has(s, tid, ev, is);
+}
 
 #endif

@@ -54,6 +54,17 @@ static enum vcpu_current current_of(const struct vcpu *v)
 	return v->vm->active ? of[state] : CURRENT_UNTRACED;
 }
 
+static inline void take_status(struct machine *mc, struct thread *th, int status)
+{
+	if (status != th->status) {
+		th->status = (int8_t)status;
+		th->status_since = mc->model->sink.now;
+		thread_set(mc, th, THREAD_STATUS, status);
+	}
+	if (th->vcpu != NONE)
+		update_vcpu(mc->model, &mc->model->vcpu[th->vcpu]);
+}
+
 void update_vcpu(struct model *m, struct vcpu *v)
 {
 	enum vcpu_place place = place_of(v);
@@ -81,7 +92,7 @@ void update_vcpu(struct model *m, struct vcpu *v)
 	}
 	struct thread *current = v->vm->cpu[v->number].current;
 	if (current)
-		update_thread(v->vm, current);
+		take_status(v->vm, current, vcpu_guest_thread(v->status));
 }
 
 void update_thread(struct machine *mc, struct thread *th)
@@ -91,13 +102,7 @@ void update_thread(struct machine *mc, struct thread *th)
 		uint32_t v = mc->cpu[th->on].vcpu;
 		status = v == NONE ? THREAD_RUNNING : vcpu_guest_thread(mc->model->vcpu[v].status);
 	}
-	if (status != th->status) {
-		th->status = (int8_t)status;
-		th->status_since = mc->model->sink.now;
-		thread_set(mc, th, THREAD_STATUS, status);
-	}
-	if (th->vcpu != NONE)
-		update_vcpu(mc->model, &mc->model->vcpu[th->vcpu]);
+	take_status(mc, th, status);
 }
 
 static int64_t owner_of(const struct machine *mc, const struct cpu *c)
