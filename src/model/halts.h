@@ -120,6 +120,6 @@ void quiet_inject(struct quiet *q, int64_t vector);
 /* Its thread is woken, by a handler, by a sibling (that, or NULL), or by another thread. */
 void quiet_woken(struct quiet *q, bool by_handler, const struct quiet *sibling);
 void quiet_enter(struct quiet *q, int64_t t);
-struct quiet_split quiet_exit(struct quiet *q, int64_t t, const struct event *ev);
+struct quiet_split quiet_exit(struct quiet *q, int64_t t, const struct event *ev, unsigned is);  /* is: exit_is() */
 
 #endif

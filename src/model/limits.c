@@ -341,12 +341,12 @@ void limits_called(struct model *m, struct vcpu *v, const struct event *ev)
 	}
 }
 
-void limits_exit(struct vcpu *v, const struct event *ev)
+void limits_exit(struct vcpu *v, unsigned is)
 {
 	v->limits.held = NEVER;
 	v->limits.asleep = v->limits.paused = false;
-	v->limits.interrupted = exit_class(ev) == EXIT_INTERRUPT;
-	v->limits.memory = exit_is(ev) & EXIT_MEMORY;
+	v->limits.interrupted = (is & EXIT_CLASS) == EXIT_INTERRUPT;
+	v->limits.memory = is & EXIT_MEMORY;
 }
 
 /* Since when all vCPUs of the machine that ever ran are held; NEVER: they are not. */

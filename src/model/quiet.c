@@ -135,9 +135,8 @@ static bool doubts(struct quiet *q, enum part_end end, const struct event *ev, u
 	return was || found;
 }
 
-struct quiet_split quiet_exit(struct quiet *q, int64_t t, const struct event *ev)
+struct quiet_split quiet_exit(struct quiet *q, int64_t t, const struct event *ev, unsigned is)
 {
-	const unsigned is = exit_is(ev);
 	const enum part_end end = stretch_end(&q->at, q->halts, q->tid, ev, is);
 	const int64_t ns = q->at.since == INT64_MIN ? 0 : t - q->at.since;
 	const int64_t least = q->least;

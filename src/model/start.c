@@ -219,15 +219,12 @@ static void on_migrate(struct start *s, const struct event *ev)
 }
 
 /* Whose process a thread is may be said later than that it exists. */
-static void on_context(struct start *s, const struct event *ev)
+static void on_context(struct start *s, struct start_cpu *c, const struct event *ev)
 {
-	struct start_cpu *c = ev->cpu < s->cpus ? &s->cpu[ev->cpu] : NULL;
-	if (ev->pid <= 0 || ev->tid <= 0 || (c && c->told == ev->tid && c->told_in == s->epochs))
+	if ((c->told == ev->tid && c->told_in == s->epochs) || ev->pid <= 0 || ev->tid <= 0)
 		return;
-	if (c) {
-		c->told = ev->tid;
-		c->told_in = s->epochs;
-	}
+	c->told = ev->tid;
+	c->told_in = s->epochs;
 	struct start_thread *th = mentioned(s, ev->tid);
 	if (th && th->pid < 0)
 		th->pid = ev->pid;
@@ -293,7 +290,7 @@ void start_feed(struct start *s, const struct event *ev)
 		if (ev->kind == EV_SWITCH)
 			first(s, ev->sw.prev_tid, THREAD_RUNNING);
 	}
-	on_context(s, ev);
+	on_context(s, c, ev);
 	switch (ev->kind) {
 	case EV_SWITCH:
 		on_switch(s, ev);

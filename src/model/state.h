@@ -265,7 +265,7 @@ void limits_place(struct model *m, struct vcpu *v, enum vcpu_place place, bool m
 void limits_called(struct model *m, struct vcpu *v, const struct event *ev);  /* its thread goes back to its monitor */
 void limits_sleeps(struct vcpu *v, const struct event *ev);  /* its thread is switched out */
 void limits_enter(struct model *m, struct vcpu *v);
-void limits_exit(struct vcpu *v, const struct event *ev);
+void limits_exit(struct vcpu *v, unsigned is);  /* what exit_is() says */
 void limits_moved(struct model *m, struct vcpu *v);  /* another thread takes over from v->thread */
 void limits_forget(struct vcpu *v);
 void limits_end(struct machine *host, bool close);  /* its trace is over; close: its vCPUs go on to be told of */

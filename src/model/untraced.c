@@ -123,11 +123,12 @@ void guest_exit(struct model *m, struct vcpu *v, const struct event *ev)
 	}
 	int64_t since = v->quiet.at.since;
 	bool was_dark = guest_is_dark(v);
-	struct quiet_split split = quiet_exit(&v->quiet, m->sink.now, ev);
+	const unsigned is = exit_is(ev);
+	struct quiet_split split = quiet_exit(&v->quiet, m->sink.now, ev, is);
 	v->doubted |= was_dark && split.doubt;
 	if (was_dark && v->mode == MODE_GUEST && (v->status == VCPU_RUNNING || v->status == VCPU_IDLE))
 		tell_split(m, v, since, &split);
-	limits_exit(v, ev);
+	limits_exit(v, is);
 	polling_exit(&v->polling, m->sink.now);
 	set_exit(m, v, name);
 	v->mode = MODE_VMM;

@@ -40,7 +40,9 @@ static const struct clock_piece *piece_at(const struct clock_map *map, int64_t g
 
 int64_t clock_map_at(const struct clock_map *map, int64_t guest_ns)
 {
-	return map->pieces == 0 ? guest_ns : clock_line_at(&piece_at(map, guest_ns)->line, guest_ns);
+	if (map->pieces == 0)
+		return guest_ns;
+	return clock_line_at(&(map->pieces == 1 ? map->piece : piece_at(map, guest_ns))->line, guest_ns);
 }
 
 void clock_edge_shift(struct clock_edge *edge, int64_t ns)
