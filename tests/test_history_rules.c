@@ -418,12 +418,16 @@ static void test_crc(void **state)
 	}
 }
 
-static uint32_t states_of(const struct kept *row, unsigned n)
+static size_t put_chunk(uint8_t *bytes, const struct kept *row, unsigned n, bool is_state)
 {
+	int64_t sums[HISTORY_STATES], left = row[n].start - row[0].start;
 	uint32_t told = 0;
-	for (unsigned i = 0; i < n; i++)
-		told |= UINT32_C(1) << (row[i].value == HISTORY_NULL ? NULL_STATE : (unsigned)row[i].value);
-	return told;
+	const size_t size = is_state ? chunk_put_states(bytes, row, n, HISTORY_STATES - 1, sums, &told)
+	                             : chunk_put(bytes, row, n, NULL);
+	for (unsigned v = 0; v < HISTORY_STATES; v++)
+		left -= told >> v & 1 ? sums[v] : 0;
+	assert_true(!is_state || left == 0);
+	return size;
 }
 
 static int64_t some_value(uint64_t *s, unsigned shape, bool states_only)
@@ -450,34 +454,31 @@ static void test_chunks(void **state)
 	for (unsigned round = 0; round < 20000; round++) {
 		unsigned n = 1 + (unsigned)(stream_random(&s) % CHUNK_MAX), shape = (unsigned)(stream_random(&s) % 5);
 		bool is_state = stream_random(&s) & 1;
-		uint64_t less[CHUNK_MAX], sum = 0;
-		struct kept row[CHUNK_MAX];
+		int64_t begin = -TIME_LIMIT, at = begin, start[CHUNK_MAX], got;
+		struct kept row[CHUNK_MAX + 1];
 		unsigned shift = (unsigned)(stream_random(&s) % 64);
 		for (unsigned i = 0; i < n; i++) {
-			less[i] = stream_random(&s) >> (stream_random(&s) % 20 ? shift < 10 ? 10 : shift : 10);
-			row[i].value = some_value(&s, shape, is_state);
-			sum += less[i] + 1;
+			uint64_t less = stream_random(&s) >> (stream_random(&s) % 20 ? shift < 10 ? 10 : shift : 10);
+			row[i] = (struct kept){ at, some_value(&s, shape, is_state) };
+			at += (int64_t)less + 1;
 		}
-		int64_t begin = -TIME_LIMIT, at = begin, start[CHUNK_MAX], got;
-		size_t size = chunk_put(bytes, (uint64_t[CHUNK_MAX]){ 0 }, row, 1, is_state ? states_of(row, 1) : 0, false);
-		assert_true(size >= CHUNK_HEADER);
-		size = chunk_put(bytes, less, row, n, is_state ? states_of(row, n) : 0, false);
+		row[n].start = at;
+		assert_true(put_chunk(bytes, row, 1, is_state) >= CHUNK_HEADER);
+		const size_t size = put_chunk(bytes, row, n, is_state);
 		assert_true(size <= CHUNK_BYTES_MAX);
 		struct chunk c;
-		int64_t end = (int64_t)((uint64_t)begin + sum - 1);
-		assert_null(chunk_parse(&c, bytes, size, is_state, begin, end));
+		assert_null(chunk_parse(&c, bytes, size, is_state, begin, at - 1));
 		assert_int_equal(c.n, n);
 		assert_null(chunk_starts(&c, start, n));
 		for (unsigned i = 0; i < n; i++) {
-			assert_int_equal(start[i], at);
+			assert_int_equal(start[i], row[i].start);
 			assert_true(chunk_value(&c, i, &got));
 			assert_int_equal(got, row[i].value);
-			at = (int64_t)((uint64_t)at + less[i] + 1);
 			if (i + 1 < n)
-				assert_true(column_one(&c.duration, i) == less[i]);
+				assert_true((int64_t)column_one(&c.duration, i) == row[i + 1].start - row[i].start - 1);
 		}
-		assert_non_null(chunk_parse(&c, bytes, size - 1, is_state, begin, end));
-		assert_non_null(chunk_parse(&c, bytes, size + 1, is_state, begin, end));
+		assert_non_null(chunk_parse(&c, bytes, size - 1, is_state, begin, at - 1));
+		assert_non_null(chunk_parse(&c, bytes, size + 1, is_state, begin, at - 1));
 	}
 }
 
@@ -486,12 +487,11 @@ static void test_dictionary(void **state)
 {
 	(void)state;
 	uint8_t bytes[CHUNK_BYTES_MAX + 8 + UINT8_MAX * 8] = { 0 };
-	uint64_t less[CHUNK_MAX] = { 0 };
-	struct kept row[CHUNK_MAX];
+	struct kept row[CHUNK_MAX + 1];
 	struct chunk c;
-	for (unsigned i = 0; i < CHUNK_MAX; i++)
-		row[i].value = (int64_t)(i % CHUNK_DICT_MAX) << 50;
-	size_t size = chunk_put(bytes, less, row, CHUNK_MAX, 0, false);
+	for (unsigned i = 0; i <= CHUNK_MAX; i++)
+		row[i] = (struct kept){ i, (int64_t)(i % CHUNK_DICT_MAX) << 50 };
+	size_t size = chunk_put(bytes, row, CHUNK_MAX, NULL);
 	assert_null(chunk_parse(&c, bytes, size, false, 0, CHUNK_MAX - 1));
 	assert_int_equal(c.dict_size, CHUNK_DICT_MAX);
 	const size_t place = (size_t)(c.dict - bytes) + c.dict_size * c.dict_bytes;

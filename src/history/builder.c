@@ -186,20 +186,16 @@ int builder_check_place(struct history_builder *b, struct error *err)
 int builder_write_chunk(struct history_builder *b, struct leaf *leaf, uint32_t of, const struct kept *row, unsigned n,
                         const uint64_t *skipped, struct error *err)
 {
-	uint64_t less[CHUNK_MAX];
 	int64_t sums[HISTORY_STATES];
 	struct spill s = { .of = of, .start = row->start };
-	if (leaf->type == HISTORY_STATE)
-		s.mask = chunk_measure_states(row, n, less, leaf->states, sums);
-	else if (!skipped)
-		chunk_measure(row, n, less);
 	uint8_t *p = out_reserve(&b->out, CHUNK_BYTES_MAX + 8, err);
 	if (!p)
 		return -1;
 	uint64_t offset = out_tell(&b->out);
 	if (builder_check_place(b, err))
 		return -1;
-	size_t size = chunk_put(p, skipped ? skipped : less, row, n, s.mask, skipped);
+	size_t size = leaf->type == HISTORY_STATE ? chunk_put_states(p, row, n, leaf->states, sums, &s.mask)
+	                                          : chunk_put(p, row, n, skipped);
 	out_commit(&b->out, size);
 	s.place = offset | (uint64_t)size << 48;
 	leaf->mask |= s.mask;

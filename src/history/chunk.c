@@ -2,52 +2,31 @@
 
 #include "base/hash.h"
 
-void chunk_measure(const struct kept *row, size_t n, uint64_t *less)
-{
-	for (size_t i = 0; i < n; i++)
-		less[i] = (uint64_t)row[i + 1].start - (uint64_t)row[i].start - 1;
-}
-
-uint32_t chunk_measure_states(const struct kept *row, size_t n, uint64_t *less, unsigned states, int64_t *sums)
-{
-	uint32_t told = 0;
-	memset(sums, 0, states * sizeof *sums);
-	sums[NULL_STATE] = 0;
-	for (size_t i = 0; i < n; i++) {
-		const uint64_t ns = (uint64_t)row[i + 1].start - (uint64_t)row[i].start;
-		const unsigned v = (unsigned)(row[i].value | row[i].value >> 63) & NULL_STATE;  /* that for null */
-		less[i] = ns - 1;
-		sums[v] += (int64_t)ns;
-		told |= UINT32_C(1) << v;
-	}
-	return told;
-}
-
-struct codes {
-	uint64_t dict[CHUNK_DICT_MAX];
-	unsigned dict_size;   /* 0: more than CHUNK_DICT_MAX different codes */
-	uint64_t place[CHUNK_MAX];
+/* Empty, or that of a chunk. */
+struct dict {
+	unsigned size;
+	uint64_t code[CHUNK_DICT_MAX];
 };
 
-/* Looks for few different codes by a small hash table; gives up at the first too many. */
-static void find_dict(struct codes *c, const uint64_t *code, size_t n)
+/* Looks for few different codes by a small hash table; gives up at the first too many.  place: of each code. */
+static void find_dict(struct dict *d, const uint64_t *code, size_t n, uint64_t *place)
 {
 	uint8_t slot[128] = { 0 };  /* place in the dictionary + 1 */
-	c->dict_size = 0;
+	d->size = 0;
 	unsigned size = 0;
 	for (size_t i = 0; i < n; i++) {
 		unsigned s = (unsigned)(hash_number(0, code[i]) >> 57);
-		while (slot[s] && c->dict[slot[s] - 1] != code[i])
+		while (slot[s] && d->code[slot[s] - 1] != code[i])
 			s = (s + 1) & 127;
 		if (!slot[s]) {
 			if (size == CHUNK_DICT_MAX)
 				return;
-			c->dict[size] = code[i];
+			d->code[size] = code[i];
 			slot[s] = (uint8_t)++size;
 		}
-		c->place[i] = slot[s] - 1u;
+		place[i] = slot[s] - 1u;
 	}
-	c->dict_size = size;
+	d->size = size;
 }
 
 /* How many different ones there are of codes below 64. */
@@ -82,15 +61,6 @@ struct coding {
 	uint64_t most;      /* the largest code */
 	bool nulls;
 };
-
-static struct coding encode_states(const struct kept *row, uint64_t *code, size_t n, uint32_t states)
-{
-	const uint32_t told = states & ~(UINT32_C(1) << NULL_STATE);
-	const int64_t base = told == states ? __builtin_ctz(states) : -1;
-	for (size_t i = 0; i < n; i++)
-		code[i] = (uint64_t)((row[i].value | row[i].value >> 63) - base);  /* -1 for null */
-	return (struct coding){ base, (uint64_t)((told ? 31 - __builtin_clz(told) : -1) - base), false };
-}
 
 /* Code 0 is null.  The least value but that: 0 where there is none but the largest number. */
 static struct coding encode_nulls(const struct kept *row, uint64_t *code, size_t n)
@@ -127,41 +97,110 @@ static bool dict_pays(unsigned size, size_t n, uint64_t most)
 	return size && n * bits_of(size - 1) + 8 * (1 + size * bytes_of(most)) < n * bits_of(most);
 }
 
-size_t chunk_put(uint8_t *dst, const uint64_t *less, const struct kept *row, size_t n, uint32_t states, bool echo)
+/* Of a chunk all but its codes, whose place it returns.  less: of durations that it has, or what an echo has. */
+static uint8_t *put_head(uint8_t *dst, size_t n, const struct coding *as, const struct dict *d, unsigned flags,
+                         const uint64_t *less, size_t durations)
 {
-	uint64_t code[CHUNK_MAX];
-	const struct coding as = states ? encode_states(row, code, n, states) : encode_values(row, code, n);
-	struct codes c;
-	bool dict = as.most > 63 || dict_pays(states ? (unsigned)__builtin_popcount(states) : count_codes(code, n), n, as.most);
-	if (dict) {
-		find_dict(&c, code, n);
-		dict = dict_pays(c.dict_size, n, as.most);
-	}
-
-	const bool whole = states && n >= CHUNK_WHOLE_MIN;
-	unsigned base_bytes = signed_bytes(as.base), width, exceptions = 0;
+	unsigned base_bytes = signed_bytes(as->base), width, exceptions = 0;
 	dst[0] = (uint8_t)(n - 1);
-	dst[5] = (uint8_t)((dict ? CHUNK_DICT : 0) | (as.nulls ? CHUNK_NULLS : 0) | (whole ? CHUNK_WHOLE : 0) |
-	                   (echo ? CHUNK_ECHO : 0) | base_bytes << 4);
-	uint8_t *p = put_low(dst + CHUNK_HEADER, (uint64_t)as.base, base_bytes);
-	if (dict) {
-		const unsigned dict_bytes = bytes_of(as.most);
+	dst[5] = (uint8_t)(flags | (d->size ? CHUNK_DICT : 0) | (as->nulls ? CHUNK_NULLS : 0) | base_bytes << 4);
+	uint8_t *p = put_low(dst + CHUNK_HEADER, (uint64_t)as->base, base_bytes);
+	if (d->size) {
+		const unsigned dict_bytes = bytes_of(as->most);
 		*p++ = (uint8_t)dict_bytes;
-		for (unsigned i = 0; i < c.dict_size; i++)
-			p = put_low(p, c.dict[i], dict_bytes);
+		for (unsigned i = 0; i < d->size; i++)
+			p = put_low(p, d->code[i], dict_bytes);
 	}
-	p = column_put(p, less, n - !whole, &width, &exceptions);
+	p = column_put(p, less, durations, &width, &exceptions);
 	dst[1] = (uint8_t)width;
 	dst[2] = (uint8_t)exceptions;
-	if (dict)
-		p = column_put_plain(p, c.place, n, c.dict_size - 1, &width);
-	else if (states)
-		p = column_put_plain(p, code, n, as.most, &width);
-	else
-		p = column_put(p, code, n, &width, &exceptions);
+	return p;
+}
+
+/* Durations - 1, put there. */
+static const uint64_t *lengths(const struct kept *row, size_t n, uint64_t *less)
+{
+	for (size_t i = 0; i < n; i++)
+		less[i] = (uint64_t)row[i + 1].start - (uint64_t)row[i].start - 1;
+	return less;
+}
+
+size_t chunk_put(uint8_t *dst, const struct kept *row, size_t n, const uint64_t *skipped)
+{
+	uint64_t code[CHUNK_MAX], place[CHUNK_MAX], less[CHUNK_MAX];
+	const struct coding as = encode_values(row, code, n);
+	unsigned width, extra = 0;
+	struct dict d;
+	d.size = 0;
+	if (as.most > 63 || dict_pays(count_codes(code, n), n, as.most))
+		find_dict(&d, code, n, place);
+	d.size = dict_pays(d.size, n, as.most) ? d.size : 0;
+	uint8_t *p = put_head(dst, n, &as, &d, skipped ? CHUNK_ECHO : 0, skipped ? skipped : lengths(row, n, less), n - 1);
+	p = d.size ? column_put_plain(p, place, n, d.size - 1, &width) : column_put(p, code, n, &width, &extra);
 	dst[3] = (uint8_t)width;
-	dst[4] = (uint8_t)(dict ? c.dict_size : states ? 0 : exceptions);
+	dst[4] = (uint8_t)(d.size ? d.size : extra);
 	return (size_t)(p - dst);
+}
+
+/* What is measured of states. */
+struct measured {
+	uint64_t less[CHUNK_MAX];
+	uint8_t state[CHUNK_MAX + 8];    /* null is NULL_STATE */
+	uint8_t first[NULL_STATE + 1];   /* those that there are, as they come */
+	unsigned states;
+	uint32_t told;
+};
+
+static void measure(struct measured *m, const struct kept *row, size_t n, int64_t *sums)
+{
+	uint32_t told = 0;
+	unsigned states = 0;
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t ns = (uint64_t)row[i + 1].start - (uint64_t)row[i].start;
+		const unsigned v = (unsigned)(row[i].value | row[i].value >> 63) & NULL_STATE;
+		m->less[i] = ns - 1;
+		m->state[i] = (uint8_t)v;
+		sums[v] += (int64_t)ns;
+		if (!(told >> v & 1)) {
+			told |= UINT32_C(1) << v;
+			m->first[states++] = (uint8_t)v;
+		}
+	}
+	m->told = told;
+	m->states = states;
+}
+
+size_t chunk_put_states(uint8_t *dst, const struct kept *row, size_t n, unsigned states, int64_t *sums, uint32_t *told)
+{
+	struct measured m;
+	struct dict d;
+	d.size = 0;
+	memset(sums, 0, states * sizeof *sums);
+	sums[NULL_STATE] = 0;
+	measure(&m, row, n, sums);
+	*told = m.told;
+	const uint32_t others = m.told & ~(UINT32_C(1) << NULL_STATE);
+	const int64_t base = others == m.told ? __builtin_ctz(others) : -1;
+	const struct coding as = { base, (uint64_t)((others ? 31 - __builtin_clz(others) : -1) - base), false };
+	if (dict_pays(m.states, n, as.most)) {
+		uint8_t place[NULL_STATE + 1];
+		for (; d.size < m.states; d.size++) {
+			d.code[d.size] = (uint64_t)(m.first[d.size] - base) & NULL_STATE;
+			place[m.first[d.size]] = (uint8_t)d.size;
+		}
+		for (size_t i = 0; i < n; i++)
+			m.state[i] = place[m.state[i]];
+	} else {
+		const uint64_t every = UINT64_C(0x0101010101010101), up = (uint64_t)(NULL_STATE + 1 - base) * every;
+		for (size_t i = 0; i < n; i += 8)
+			put64(m.state + i, (get64(m.state + i) + up) & NULL_STATE * every);
+	}
+	const bool whole = n >= CHUNK_WHOLE_MIN;
+	uint8_t *p = put_head(dst, n, &as, &d, whole ? CHUNK_WHOLE : 0, m.less, n - !whole);
+	const unsigned width = bits_of(d.size ? d.size - 1 : as.most);
+	dst[3] = (uint8_t)width;
+	dst[4] = (uint8_t)d.size;
+	return (size_t)(column_put_bytes(p, m.state, n, width) - dst);
 }
 
 const char *chunk_parse(struct chunk *c, const uint8_t *p, size_t size, bool state, int64_t start, int64_t end)

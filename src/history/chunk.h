@@ -35,15 +35,12 @@ struct chunk {
 	uint8_t told[8 * CHUNK_MAX];  /* durations that the leader told, 64 bits each */
 };
 
-/* Durations - 1 of n intervals of a row, the last of which ends before row[n].start. */
-void chunk_measure(const struct kept *row, size_t n, uint64_t *less);
-/* The same of an attribute with so many states, and the ns in each of them; a bit for each that is there (NULL_STATE). */
-uint32_t chunk_measure_states(const struct kept *row, size_t n, uint64_t *less, unsigned states, int64_t *sums);
-
-/* Writes a chunk of n intervals with the values of a row at dst (CHUNK_BYTES_MAX + 8 bytes of room); returns its size.
- * `less` are the durations - 1, or for an echo what stands in their place; states: as chunk_measure_states() says, 0:
- * the values are no states. */
-size_t chunk_put(uint8_t *dst, const uint64_t *less, const struct kept *row, size_t n, uint32_t states, bool echo);
+/* Writes n intervals of a row, the last of which ends before row[n].start, as a chunk at dst (CHUNK_BYTES_MAX + 8 bytes of
+ * room); returns its size.  skipped: of an echo, what stands in the place of durations; or NULL. */
+size_t chunk_put(uint8_t *dst, const struct kept *row, size_t n, const uint64_t *skipped);
+/* The same of an attribute with so many states.  sums: ns in each of them, and of null in sums[NULL_STATE]; *told: a bit
+ * for each that is there. */
+size_t chunk_put_states(uint8_t *dst, const struct kept *row, size_t n, unsigned states, int64_t *sums, uint32_t *told);
 
 /* Finds the parts of the chunk [p, p + size) that covers [start, end].  NULL or what is wrong with it.
  * 8 bytes behind the chunk must be readable. */

@@ -85,6 +85,27 @@ uint8_t *column_put_plain(uint8_t *dst, const uint64_t *x, size_t n, uint64_t mo
 	return pack(dst, x, n, *width);
 }
 
+#define LANES(bits) (UINT64_MAX / ((UINT64_C(1) << (bits)) - 1))  /* the lowest bit of each so many */
+
+/* The low bits of eight bytes, the lowest byte's lowest: neighbours join, and then pairs, and fours. */
+static inline uint64_t join_bytes(uint64_t x, unsigned width)
+{
+	const uint64_t one = LANES(16) * 0xff, two = LANES(32) * 0xffff;
+	x = (x & one) | (x & ~one) >> (8 - width);
+	x = (x & two) | (x & ~two) >> (16 - 2 * width);
+	return (x & UINT32_MAX) | (x & ~(uint64_t)UINT32_MAX) >> (32 - 4 * width);
+}
+
+uint8_t *column_put_bytes(uint8_t *dst, const uint8_t *x, size_t n, unsigned width)
+{
+	uint8_t *const end = dst + packed_bytes(n, width);
+	struct packer p = { .dst = dst };
+	for (; n >= 8; n -= 8, x += 8)
+		pack_bits(&p, join_bytes(get64(x), width), 8 * width);
+	pack_bits(&p, join_bytes(get64(x) & ((UINT64_C(1) << 8 * n) - 1), width), 8 * width);
+	return end;
+}
+
 uint8_t *column_put(uint8_t *dst, const uint64_t *x, size_t n, unsigned *width, unsigned *exceptions)
 {
 	unsigned longest;

@@ -49,6 +49,8 @@ static inline uint64_t packed_get(const uint8_t *packed, unsigned width, unsigne
 uint8_t *column_put(uint8_t *dst, const uint64_t *x, size_t n, unsigned *width, unsigned *exceptions);
 /* The same without exceptions; most: the largest of them. */
 uint8_t *column_put_plain(uint8_t *dst, const uint64_t *x, size_t n, uint64_t most, unsigned *width);
+/* The same of numbers that are bytes, with 8 bytes that may be read behind them; width: at most 7, enough for all. */
+uint8_t *column_put_bytes(uint8_t *dst, const uint8_t *x, size_t n, unsigned width);
 
 /* Finds the parts of a column that begins at p; *end is where it ends.  -1 when it does not fit before `limit`. */
 int column_parse(struct packed_column *c, const uint8_t *p, const uint8_t *limit, unsigned n, unsigned width,
