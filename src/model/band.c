@@ -27,10 +27,8 @@ static void widen_at_jumps(struct band *b, int64_t now, int64_t *band)
 	}
 }
 
-void band_sample(struct band *b, struct model_sink *sink, int64_t guest_ns)
+void band_take(struct band *b, struct model_sink *sink, int64_t guest_ns)
 {
-	if (guest_ns < b->next && sink->now < b->edge)
-		return;
 	int64_t band = clock_map_band(b->clock, guest_ns);
 	widen_at_jumps(b, sink->now, &band);
 	b->next = guest_ns + b->every;

@@ -21,7 +21,12 @@ struct band {
 /* root: the machine's path, "/Virtual Machines/Debian".  The clock is the caller's. */
 void band_declare(struct band *b, struct model_sink *sink, const char *root, const struct trace *trace,
                   const struct clock_map *clock);
+void band_take(struct band *b, struct model_sink *sink, int64_t guest_ns);
 /* After an event of that machine: takes a sample when one is due. */
-void band_sample(struct band *b, struct model_sink *sink, int64_t guest_ns);
+static inline void band_sample(struct band *b, struct model_sink *sink, int64_t guest_ns)
+{
+	if (guest_ns >= b->next || sink->now >= b->edge)
+		band_take(b, sink, guest_ns);
+}
 
 #endif

@@ -12,13 +12,6 @@ enum { SWITCH_LEAST = 19, SWITCH_MOST = 38 };  /* tenths of the least time to a 
 
 const struct halt_stretch stretch_nowhere = STRETCH_NOWHERE;
 
-void stretch_enter(struct halt_stretch *s, int64_t t)
-{
-	if (s->first || s->vector >= 0)
-		s->writes = 0;
-	s->since = t;
-}
-
 int64_t stretch_way(const struct halt_stretch *s)
 {
 	if (s->first)
@@ -71,22 +64,6 @@ void stretch_woken(struct halt_stretch *s, bool by_handler, const struct halt_st
 		s->vector = by_handler ? RAISED_BY_HANDLER : RAISED_BY_THREAD;
 	else
 		s->vector = sibling->calls ? -1 : RAISED_BY_SIBLING;  /* it calls: a lock is free */
-}
-
-void stretch_exit(struct halt_stretch *s, enum part_end end, bool quiet, const struct event *ev, unsigned is)
-{
-	s->quiet = quiet || end == END_HALT || end == END_AT_HALT;
-	s->first = end == END_HALT;
-	s->wrote = end == END_WRITE;
-	if (s->first)
-		s->halt_ip = ev->kvm.ip;
-	if (s->wrote) {
-		s->writes = s->writes ? 2 : 1;
-		s->site = (uint32_t)((uint64_t)ev->kvm.ip & (WAY_WRITE - 1));
-	}
-	s->calls = is & EXIT_CALL;
-	s->vector = -1;
-	s->since = INT64_MIN;
 }
 
 bool stretch_sends(struct halt_stretch *s)

@@ -16,13 +16,32 @@ enum raised { RAISED_BY_HANDLER = 256, RAISED_BY_SIBLING, RAISED_BY_THREAD };
 extern const struct halt_stretch stretch_nowhere;
 /* Its thread is woken; as quiet_woken(). */
 void stretch_woken(struct halt_stretch *s, bool by_handler, const struct halt_stretch *sibling);
-void stretch_enter(struct halt_stretch *s, int64_t t);
+static inline void stretch_enter(struct halt_stretch *s, int64_t t)
+{
+	if (s->first || s->vector >= 0)
+		s->writes = 0;
+	s->since = t;
+}
 /* The way that an entry has begun; -1: it goes on where it was. */
 int64_t stretch_way(const struct halt_stretch *s);
 /* is: exit_is() of the event. */
 enum part_end stretch_end(const struct halt_stretch *s, const struct halts *h, int32_t tid, const struct event *ev,
                           unsigned is);
-void stretch_exit(struct halt_stretch *s, enum part_end end, bool quiet, const struct event *ev, unsigned is);
+static inline void stretch_exit(struct halt_stretch *s, enum part_end end, bool quiet, const struct event *ev, unsigned is)
+{
+	s->quiet = quiet || end == END_HALT || end == END_AT_HALT;
+	s->first = end == END_HALT;
+	s->wrote = end == END_WRITE;
+	if (s->first)
+		s->halt_ip = ev->kvm.ip;
+	if (s->wrote) {
+		s->writes = s->writes ? 2 : 1;
+		s->site = (uint32_t)((uint64_t)ev->kvm.ip & (WAY_WRITE - 1));
+	}
+	s->calls = is & EXIT_CALL;
+	s->vector = -1;
+	s->since = INT64_MIN;
+}
 /* Its last write was an interrupt to a sibling, which mostly a thread sends. */
 bool stretch_sends(struct halt_stretch *s);
 
