@@ -71,11 +71,11 @@ static void test_merge(void **state)
 			size_t k = !overlap || i < 7 || i == 9 ? i : i == 7 ? 8 : 7;
 			int64_t t = overlap && want[k].t > 301 ? want[k].t - 40 : want[k].t;
 			assert_int_equal(merge_next(&m, &s, &err), 1);
-			assert_int_equal(s->machine, want[k].machine);
-			assert_int_equal(s->what, want[k].what);
-			assert_int_equal(s->t, t);
-			if (s->what == MERGE_END)
-				assert_int_equal(s->others, s->machine == 0 && !overlap);
+			assert_int_equal(s->at.machine, want[k].machine);
+			assert_int_equal(s->at.what, want[k].what);
+			assert_int_equal(s->at.t, t);
+			if (s->at.what == MERGE_END)
+				assert_int_equal(s->at.others, s->at.machine == 0 && !overlap);
 		}
 		assert_int_equal(merge_next(&m, &s, &err), 0);
 		assert_int_equal(merge_last(&m), overlap ? 300 : 340);
@@ -112,17 +112,17 @@ static void test_set_back(void **state)
 	struct chores *chores = chores_begin(1);
 	assert_int_equal(merge_open(&m, from, clocks, 1, chores, &err), 0);
 	assert_int_equal(merge_next(&m, &s, &err), 1);
-	assert_int_equal(s->what, MERGE_BEGIN);
+	assert_int_equal(s->at.what, MERGE_BEGIN);
 	for (size_t i = 0; i < COUNT(want); i++) {
 		assert_int_equal(merge_next(&m, &s, &err), 1);
-		assert_int_equal(s->what, MERGE_EVENT);
+		assert_int_equal(s->at.what, MERGE_EVENT);
 		assert_int_equal(s->ev.ts, want[i].ts);
 		assert_int_equal(s->ev.kind, want[i].kind);
 		assert_int_equal(s->ev.cpu, want[i].cpu);
 		assert_true(s->ev.kind != EV_LOST || s->ev.lost.end == 1159);
 	}
 	assert_int_equal(merge_next(&m, &s, &err), 1);
-	assert_int_equal(s->what, MERGE_END);
+	assert_int_equal(s->at.what, MERGE_END);
 	merge_close(&m);
 	chores_end(chores);
 	trace_free(guest);

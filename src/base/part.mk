@@ -18,6 +18,7 @@ src_libbase_a_SOURCES = \
 	src/base/notes.c src/base/notes.h \
 	src/base/now.h \
 	src/base/parallel.c src/base/parallel.h \
+	src/base/pass_on.h \
 	src/base/progress.h \
 	src/base/schema.c src/base/schema.h \
 	src/base/save.c src/base/save.h \

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/pass_on.h"
 #include "base/tournament.h"
 #include "model/cover.h"
 
@@ -17,9 +18,7 @@ struct merge_stream {
 	const struct clock_map *clock;  /* NULL: the host's own clock */
 	struct cover cover;
 	int64_t end;                    /* host ns of the last event */
-	int64_t t;                      /* of its next step */
-	uint32_t machine;
-	uint16_t what;                  /* enum merge_what */
+	struct merge_moment next;
 	const struct event *ev;         /* borrowed from the cover */
 };
 
@@ -27,6 +26,7 @@ struct streams {
 	struct merge_stream *stream;
 	size_t n;
 	struct tournament order;        /* of those that are not over */
+	bool away;                      /* another thread takes the steps */
 };
 
 static int64_t host_time(const struct merge_stream *s, int64_t t)
@@ -48,11 +48,11 @@ static int open_stream(struct streams *m, uint32_t machine, const struct trace *
 	struct merge_stream *s = &m->stream[m->n];
 	if (info->begin > info->end)
 		return 0;
-	*s = (struct merge_stream){ .clock = clock, .machine = machine, .what = MERGE_BEGIN };
-	s->t = host_time(s, info->begin);
+	*s = (struct merge_stream){ .clock = clock, .next = { .machine = machine, .what = MERGE_BEGIN } };
+	s->next.t = host_time(s, info->begin);
 	s->end = host_time(s, info->end);
-	if (s->end < s->t)
-		s->end = s->t;
+	if (s->end < s->next.t)
+		s->end = s->next.t;
 	m->n++;
 	return cover_open(&s->cover, trace, clock, kinds_for(trace, clock), err);
 }
@@ -69,45 +69,52 @@ static int64_t last_moment(const struct streams *m)
 /* After a step of this stream: its next one.  0 = it is over. */
 static int advance(struct merge_stream *s, struct error *err)
 {
-	if (s->what == MERGE_END)
+	if (s->next.what == MERGE_END)
 		return 0;
 	int got = cover_next(&s->cover, &s->ev, err);
 	if (got < 0)
 		return -1;
 	int64_t t = got ? host_time(s, s->ev->ts) : s->end + 1;
 	const enum merge_what what = got ? MERGE_EVENT : MERGE_END;
-	if (s->what != what)  /* what is read with its neighbour is not to be written for each event */
-		s->what = (uint16_t)what;
+	if (s->next.what != what)  /* what is read with its neighbour is not to be written for each event */
+		s->next.what = (uint16_t)what;
 	if (got && t > s->end)
 		s->end = t;
-	if (t > s->t)
-		s->t = t;
+	if (t > s->next.t)
+		s->next.t = t;
 	return 1;
+}
+
+static PASS_ON_INLINE int fill_batch(struct streams *m, struct merge_batch *batch, bool away, struct error *err)
+{
+	struct merge_step *step = batch->step;
+	for (; m->order.len && step < batch->step + BATCH; step++) {
+		struct merge_stream *s = &m->stream[m->order.first.who];
+		if (s->next.what == MERGE_END)
+			s->next.others = s->next.t <= last_moment(m);
+		pass_on(&step->at, &s->next, sizeof step->at, away);
+		if (s->next.what == MERGE_EVENT)
+			pass_on(&step->ev, s->ev, sizeof step->ev, away);
+		int more = advance(s, err);
+		if (more < 0)
+			return -1;
+		if (more)
+			tournament_next(&m->order, s->next.t);
+		else
+			tournament_leave(&m->order);
+	}
+	batch->len = (size_t)(step - batch->step);
+	return m->order.len > 0;
 }
 
 static int fill(void *arg, void *to, struct error *err)
 {
 	struct streams *m = arg;
-	struct merge_batch *batch = to;
-	for (batch->len = 0; m->order.len && batch->len < BATCH; batch->len++) {
-		struct merge_stream *s = &m->stream[m->order.first.who];
-		struct merge_step *step = &batch->step[batch->len];
-		step->t = s->t;
-		step->machine = s->machine;
-		step->what = s->what;
-		if (s->what == MERGE_EVENT)
-			step->ev = *s->ev;
-		else
-			step->others = s->what == MERGE_END && s->t <= last_moment(m);
-		int more = advance(s, err);
-		if (more < 0)
-			return -1;
-		if (more)
-			tournament_next(&m->order, s->t);
-		else
-			tournament_leave(&m->order);
-	}
-	return m->order.len > 0;
+	if (!m->away)
+		return fill_batch(m, to, false, err);
+	const int more = fill_batch(m, to, true, err);
+	pass_on_all();
+	return more;
 }
 
 static int open_streams(struct streams *m, const struct trace *const *trace, const struct clock_map *const *clock,
@@ -119,7 +126,7 @@ static int open_streams(struct streams *m, const struct trace *const *trace, con
 			return -1;
 	struct contender *next = mem_new(n, sizeof *next);
 	for (size_t i = 0; i < m->n; i++)
-		next[i] = (struct contender){ m->stream[i].t, i };
+		next[i] = (struct contender){ m->stream[i].next.t, i };
 	tournament_open(&m->order, next, m->n);
 	free(next);
 	return 0;
@@ -133,6 +140,7 @@ int merge_open(struct merge *m, const struct trace *const *trace, const struct c
 		merge_close(m);
 		return -1;
 	}
+	m->streams->away = chores_have_threads(chores);
 	m->ahead = ahead_begin(chores, sizeof(struct merge_batch), fill, m->streams);
 	return 0;
 }

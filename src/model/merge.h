@@ -14,11 +14,13 @@
 enum merge_what { MERGE_BEGIN, MERGE_EVENT, MERGE_END };
 
 struct merge_step {
-	int64_t t;          /* host ns */
-	uint32_t machine;
-	uint16_t what;      /* enum merge_what; not an int: steps go from one processor's cache to another's */
-	bool others;        /* MERGE_END: another machine's trace goes on */
-	struct event ev;    /* MERGE_EVENT */
+	struct merge_moment {
+		int64_t t;          /* host ns */
+		uint32_t machine;
+		uint16_t what;      /* enum merge_what; not an int: steps go from one processor to another */
+		bool others;        /* MERGE_END: another machine's trace goes on */
+	} at;
+	struct event ev;        /* MERGE_EVENT */
 };
 
 struct merge {

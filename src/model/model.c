@@ -122,9 +122,9 @@ static int look_ahead(struct model_run *r, struct error *err)
 
 static int feed(const struct model_run *r, struct model *m, const struct merge_step *s, struct error *err)
 {
-	int result = model_feed(m, s->machine, s->t, &s->ev, err);
-	if (result == 0 && r->band[s->machine].clock)
-		band_sample(&r->band[s->machine], &m->sink, s->ev.ts);
+	int result = model_feed(m, s->at.machine, s->at.t, &s->ev, err);
+	if (result == 0 && r->band[s->at.machine].clock)
+		band_sample(&r->band[s->at.machine], &m->sink, s->ev.ts);
 	return result;
 }
 
@@ -137,14 +137,14 @@ static int replay(const struct model_run *r, struct model *m, struct merge *merg
 	while (result == 0 && (got = merge_next(merge, &s, err)) != 0) {
 		if (got < 0)
 			return -1;
-		if (s->t < span->begin)
-			span->begin = s->t;
-		if (s->what == MERGE_BEGIN)
-			result = model_begin(m, s->machine, s->t, &r->start[s->machine], err);
-		else if (s->what == MERGE_EVENT)
+		if (s->at.t < span->begin)
+			span->begin = s->at.t;
+		if (s->at.what == MERGE_BEGIN)
+			result = model_begin(m, s->at.machine, s->at.t, &r->start[s->at.machine], err);
+		else if (s->at.what == MERGE_EVENT)
 			result = feed(r, m, s, err);
-		else if (s->others)  /* without others the history closes everything */
-			result = model_end(m, s->machine, s->t, err);
+		else if (s->at.others)  /* without others the history closes everything */
+			result = model_end(m, s->at.machine, s->at.t, err);
 		if (result == 0 && m->events % TICK_EVENTS == 0)
 			result = tick(r, m, err);
 	}

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/pass_on.h"
 #include "base/strtab.h"
 
 enum { CHANGES = 2048, BATCHES = 32 };
@@ -12,7 +13,7 @@ enum { CHANGES = 2048, BATCHES = 32 };
 struct change_batch {
 	size_t len;
 	uint64_t since;                   /* times are after this one */
-	struct waiting_change { int64_t value; uint32_t attr, after; } change[CHANGES];
+	struct waiting_change { uint64_t value, what; } change[CHANGES];  /* what: attribute | ns after `since` << 32 */
 };
 
 #define MIDDLE (UINT64_C(1) << 31)    /* some are before the first one's */
@@ -21,6 +22,9 @@ struct sink_beside {
 	struct history_builder *builder;  /* whoever sets a batch uses it, or the model when all are set */
 	struct change_batch *batch;       /* BATCHES of them, taken in turn; the model fills number `made` */
 	size_t made;
+	size_t len;                       /* changes in that one */
+	uint64_t since;
+	struct change_batch *to;          /* it */
 	size_t settled;                   /* of those it is known that they are set */
 	struct strtab text;               /* that the builder knows, and by which ids */
 	int64_t *id;
@@ -35,19 +39,28 @@ static int set_batch(void *arg, size_t number, struct error *err)
 	const struct change_batch *batch = &s->batch[number % BATCHES];
 	for (size_t i = 0; i < batch->len; i++) {
 		const struct waiting_change *c = &batch->change[i];
-		if (history_set(s->builder, (int64_t)(batch->since + c->after), c->attr, c->value, err))
+		if (history_set(s->builder, (int64_t)(batch->since + (c->what >> 32)), (uint32_t)c->what, (int64_t)c->value, err))
 			return -1;
 	}
 	return 1;
 }
 
+static void close_batch(struct sink_beside *s)
+{
+	s->to->len = s->len;
+	s->to->since = s->since;
+	s->len = 0;
+	pass_on_all();
+}
+
 /* The batch is full, or has to be set for another reason: returns when no more than so many are yet to be. */
 static int hand_over(struct sink_beside *s, size_t left, struct error *err)
 {
+	close_batch(s);
 	s->made++;
+	s->to = &s->batch[s->made % BATCHES];
 	const size_t settled = s->made > left ? s->made - left : 0;
 	const int status = chores_until(s->chores, &s->chore, s->made, settled, err);
-	s->batch[s->made % BATCHES].len = 0;
 	if (status < 0)
 		return -1;
 	s->settled = settled;
@@ -59,9 +72,8 @@ static int catch_up(struct sink_beside *s, struct error *err)
 {
 	if (s->settled < s->made)
 		return hand_over(s, 0, err);
-	const int status = set_batch(s, s->made, err);
-	s->batch[s->made % BATCHES].len = 0;
-	return status < 0 ? -1 : 0;
+	close_batch(s);
+	return set_batch(s, s->made, err) < 0 ? -1 : 0;
 }
 
 static unsigned beside_state_set(void *to, const char *name, const char *const *state, unsigned n)
@@ -80,16 +92,14 @@ static uint32_t beside_attribute(void *to, const char *path, enum history_type t
 static int beside_set(void *to, int64_t t, uint32_t attr, int64_t value, struct error *err)
 {
 	struct sink_beside *s = to;
-	struct change_batch *batch = &s->batch[s->made % BATCHES];
-	if (batch->len > 0 && (uint64_t)t - batch->since > UINT32_MAX) {
-		if (hand_over(s, BATCHES - 1, err))
-			return -1;
-		batch = &s->batch[s->made % BATCHES];
-	}
-	if (batch->len == 0)
-		batch->since = (uint64_t)t - MIDDLE;
-	batch->change[batch->len++] = (struct waiting_change){ value, attr, (uint32_t)((uint64_t)t - batch->since) };
-	return batch->len == CHANGES ? hand_over(s, BATCHES - 1, err) : 0;
+	if (s->len > 0 && (uint64_t)t - s->since > UINT32_MAX && hand_over(s, BATCHES - 1, err))
+		return -1;
+	if (s->len == 0)
+		s->since = (uint64_t)t - MIDDLE;
+	struct waiting_change *c = &s->to->change[s->len++];
+	pass_on_word(&c->value, (uint64_t)value, true);
+	pass_on_word(&c->what, attr | ((uint64_t)t - s->since) << 32, true);
+	return s->len == CHANGES ? hand_over(s, BATCHES - 1, err) : 0;
 }
 
 static int64_t beside_text(void *to, const char *text, struct error *err)
@@ -116,6 +126,7 @@ struct sink_beside *sink_beside_begin(struct history_builder *b, struct chores *
 		.builder = b, .batch = mem_new(BATCHES, sizeof *s->batch), .chores = chores,
 		.chore = { .step = set_batch, .arg = s, .plenty = BATCHES / 2, .err = ERROR_INIT },
 	};
+	s->to = s->batch;
 	strtab_init(&s->text);
 	chores_add(chores, &s->chore);
 	return s;

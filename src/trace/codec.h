@@ -57,6 +57,32 @@ static INLINE uint64_t base_of(int64_t before)
 	return before == EVENT_ABSENT ? 0 : (uint64_t)before;
 }
 
+/* ---- the fields of struct event that tell whose it is: two words, as five small writes would not be over when the event
+ * is copied, and the copy would wait for them */
+
+/* Of two fields side by side, of so many bits each. */
+static INLINE uint64_t beside(uint64_t first, uint64_t second, unsigned bits)
+{
+	return __BYTE_ORDER == __LITTLE_ENDIAN ? first | second << bits : first << bits | second;
+}
+
+static INLINE uint64_t kind_word(uint16_t kind, uint16_t cpu, int32_t tid)
+{
+	return beside(beside(kind, cpu, 16), (uint32_t)tid, 32);
+}
+
+static INLINE uint64_t pid_word(int32_t pid, uint32_t comm)
+{
+	return beside((uint32_t)pid, comm, 32);
+}
+
+#define FIELD_AT(field, at) _Static_assert(offsetof(struct event, field) == offsetof(struct event, kind) + (at), "its word")
+FIELD_AT(cpu, 2);
+FIELD_AT(tid, 4);
+FIELD_AT(pid, 8);
+FIELD_AT(comm, 12);
+#undef FIELD_AT
+
 /* Before the first record of a block. */
 void codec_begin(struct codec *c);
 

@@ -97,10 +97,8 @@ static INLINE const unsigned char *get_thread(const unsigned char *p, struct cod
 	p = get_number(p, &lengths, &tid);
 	p = get_number(p, &lengths, &pid);
 	p = get_number(p, &lengths, &comm);
-	last->cpu = (uint16_t)cpu;
-	last->tid = (int32_t)unfold(tid);
-	last->pid = (int32_t)unfold(pid);
-	last->comm = (uint32_t)comm;
+	last->who[0] = kind_word(0, (uint16_t)cpu, (int32_t)unfold(tid));
+	last->who[1] = pid_word((int32_t)unfold(pid), (uint32_t)comm);
 	return p;
 }
 
@@ -138,11 +136,9 @@ static INLINE const unsigned char *get_record(struct reader *r, const unsigned c
 	r->ts = last->ts < r->ts ? r->ts : last->ts;
 	if (r->wanted[kind / 64] >> kind % 64 & 1) {
 		struct event *ev = &last->event[kind];
+		const uint64_t who[] = { last->who[0] | kind_word((uint16_t)kind, 0, 0), last->who[1] };
 		ev->ts = r->ts;
-		ev->cpu = last->cpu;
-		ev->tid = last->tid;
-		ev->pid = last->pid;
-		ev->comm = last->comm;
+		memcpy(&ev->kind, who, sizeof who);
 		*out = ev;
 		if (!r->bare)
 			return get_args(p, lengths, ev->arg);

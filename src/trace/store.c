@@ -212,7 +212,7 @@ static void count(struct writer *w, const struct event *ev)
 	s->end = w->ts;
 }
 
-static unsigned char *put_thread(unsigned char *p, const struct event *ev, struct codec *last)
+static unsigned char *put_thread(unsigned char *p, const struct event *ev)
 {
 	uint64_t lengths = 0;
 	unsigned char *to = p + lengths_size(4);
@@ -221,7 +221,6 @@ static unsigned char *put_thread(unsigned char *p, const struct event *ev, struc
 	to = put_number(to, fold((uint64_t)ev->pid), 2, &lengths);
 	to = put_number(to, ev->comm, 3, &lengths);
 	(void)put_lengths(p, 4, lengths);
-	last->tid = ev->tid, last->pid = ev->pid, last->cpu = ev->cpu, last->comm = ev->comm;
 	return to;
 }
 
@@ -263,10 +262,12 @@ int writer_put(struct writer *w, const struct event *ev, struct error *err)
 
 	unsigned char *const head = w->buf + w->used, *p = head + 1;
 	*head = (unsigned char)ev->kind;
-	if (ev->tid == last->tid && ev->cpu == last->cpu && ev->comm == last->comm && ev->pid == last->pid)
+	const uint64_t who[] = { kind_word(0, ev->cpu, ev->tid), pid_word(ev->pid, ev->comm) };
+	if (who[0] == last->who[0] && who[1] == last->who[1])
 		*head |= SAME_THREAD;
 	else
-		p = put_thread(p, ev, last);
+		p = put_thread(p, ev);
+	memcpy(last->who, who, sizeof who);
 	p = put_numbers(p, ev, (uint64_t)w->ts - (uint64_t)last->ts, last->event[ev->kind].arg);
 	last->ts = w->ts;
 	w->used = (size_t)(p - w->buf);

@@ -71,9 +71,7 @@ struct stream {
 
 struct codec {
 	int64_t ts;
-	int32_t tid, pid;
-	uint32_t comm;
-	uint16_t cpu;
+	uint64_t who[2];                       /* cpu and tid beside a kind of 0, pid and comm, as in struct event */
 	struct event event[EVENT_KIND_COUNT];  /* the last one of each kind */
 };
 

@@ -4,6 +4,7 @@
 
 #include "base/ahead.h"
 #include "base/mem.h"
+#include "base/pass_on.h"
 
 enum { EVENTS = 1024 };  /* 90 KiB, some 30 us of work */
 
@@ -20,12 +21,24 @@ struct cursor_ahead {
 	size_t at;                    /* the next event in it */
 };
 
+static PASS_ON_INLINE int fill_batch(struct trace_cursor *c, struct event_batch *batch, bool away, struct error *err)
+{
+	const struct event *ev;
+	size_t n = 0;
+	int got = 1;
+	while (n < EVENTS && (got = trace_cursor_borrow(c, &ev, err)) > 0)
+		pass_on(&batch->ev[n++], ev, sizeof *ev, away);
+	batch->len = n;
+	return got;
+}
+
 static int fill(void *arg, void *to, struct error *err)
 {
-	struct event_batch *batch = to;
-	int got = 1;
-	for (batch->len = 0; batch->len < EVENTS && got > 0; batch->len += got > 0)
-		got = trace_cursor_next(arg, &batch->ev[batch->len], err);
+	const struct cursor_ahead *c = arg;
+	if (!chores_have_threads(c->chores))
+		return fill_batch(c->cursor, to, false, err);
+	const int got = fill_batch(c->cursor, to, true, err);
+	pass_on_all();
 	return got;
 }
 
@@ -37,7 +50,7 @@ struct cursor_ahead *cursor_ahead_open(const struct trace *t, event_kinds kinds,
 	struct cursor_ahead *c = mem_new(1, sizeof *c);
 	c->cursor = cursor;
 	c->chores = chores_begin(workers);
-	c->ahead = ahead_begin(c->chores, sizeof(struct event_batch), fill, cursor);
+	c->ahead = ahead_begin(c->chores, sizeof(struct event_batch), fill, c);
 	return c;
 }
 
