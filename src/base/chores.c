@@ -24,6 +24,11 @@ static size_t left_of(const struct chore *h)
 	return h->busy || h->over || h->allowed < h->done ? 0 : h->allowed - h->done;
 }
 
+static bool is_plenty(const struct chore *h)
+{
+	return left_of(h) > 0 && left_of(h) >= h->plenty;
+}
+
 /* The one that nobody is at with the most to do; NULL: there is nothing. */
 static struct chore *choose(const struct chores *c)
 {
@@ -31,6 +36,16 @@ static struct chore *choose(const struct chores *c)
 	for (size_t i = 0; i < c->chores; i++)
 		if (left_of(c->chore[i]) > (best ? left_of(best) : 0))
 			best = c->chore[i];
+	return best;
+}
+
+/* For who did a step of `last`: that one again, whose memory is at hand, while it has plenty to do, or no other has. */
+static struct chore *go_on(const struct chores *c, struct chore *last)
+{
+	struct chore *best = choose(c);
+	for (size_t i = 0; i < c->chores && best; i++)
+		if (c->chore[i] == last && left_of(last) > 0 && (is_plenty(last) || !is_plenty(best)))
+			return last;
 	return best;
 }
 
@@ -53,10 +68,12 @@ static void do_step(struct chores *c, struct chore *h)
 static void *help(void *arg)
 {
 	struct chores *c = arg;
+	struct chore *last = NULL;
 	pthread_mutex_lock(&c->lock);
 	while (!c->over) {
-		struct chore *h = choose(c);
+		struct chore *h = go_on(c, last);
 		if (h) {
+			last = h;
 			do_step(c, h);
 			pthread_cond_signal(&c->done);
 		} else {

@@ -1,8 +1,9 @@
 /* Chores: what other threads do for one, their owner, step by step.
  *
  * The steps of a chore are done in order, one at a time, each by whoever has time: a thread of these, or the owner, who
- * does one rather than wait for one.  So nobody waits while there is anything to do; what comes out depends on the
- * number of threads no more than on who does what.  Cost: a lock per step. */
+ * does one rather than wait for one.  So nobody waits while there is anything to do; a thread that did a step goes on with
+ * the same chore where nobody waits for that.  What comes out depends on the number of threads no more than on who does
+ * what.  Cost: a lock per step. */
 #ifndef STEALSCOPE_BASE_CHORES_H
 #define STEALSCOPE_BASE_CHORES_H
 
