@@ -172,6 +172,26 @@ int ctf_streams_add(struct ctf_streams *all, const struct ctf_classes *c, struct
 	return status;
 }
 
+void ctf_streams_join(struct ctf_streams *all, struct ctf_streams *of)
+{
+	for (size_t i = 0; i < of->len; i++) {
+		struct ctf_flow *f = &of->stream[i], *to = NULL;
+		for (size_t k = 0; k < all->len && f->class->told[CTF_INSTANCE] != CTF_NO_SLOT && !to; k++)
+			if (all->stream[k].class == f->class && all->stream[k].instance == f->instance)
+				to = &all->stream[k];
+		if (!to) {
+			*ARRAY_PUSH(all->stream, all->len, all->cap) = *f;
+			continue;
+		}
+		for (size_t k = 0; k < f->packets; k++)
+			*ARRAY_PUSH(to->packet, to->packets, to->cap) = f->packet[k];
+		to->bytes += f->bytes;
+		free(f->packet);
+	}
+	free(of->stream);
+	*of = (struct ctf_streams){ 0 };
+}
+
 static int by_begin(const void *a, const void *b)
 {
 	const struct ctf_packet *x = a, *y = b;

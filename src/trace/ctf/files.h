@@ -31,6 +31,8 @@ struct ctf_streams {
 /* Adds the packets of a file.  0; -1 when the system cannot read it, see errno; 1 and *why when they are not whole, one
  * behind the other, and as LTTng's index says: another reader knows more about damage. */
 int ctf_streams_add(struct ctf_streams *s, const struct ctf_classes *c, struct stream_file *f, const char **why);
+/* Adds all that is in `of`, as if its files had been added; it is empty then. */
+void ctf_streams_join(struct ctf_streams *s, struct ctf_streams *of);
 /* When all are there: puts them in order.  NULL, or why they are not read. */
 const char *ctf_streams_sort(struct ctf_streams *s);
 void ctf_streams_release(struct ctf_streams *s);

@@ -1,17 +1,21 @@
 /* The reader of CTF that knows what it reads: traces of usual shape, whole, whose packets are where they should be.
  * Whatever is else is left to libbabeltrace2, before anything is decoded. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bisect.h"
 #include "base/mem.h"
+#include "base/parallel.h"
 #include "trace/babeltrace.h"
 #include "trace/ctf/ctf.h"
 #include "trace/ctf/decode.h"
 #include "trace/ctf/fragments.h"
 #include "trace/group.h"
 #include "trace/internal.h"
+
+#define SIDE_BY_SIDE (16U << 20)  /* bytes of a trace, from which on its files' packets are found by several threads */
 
 struct native {
 	struct group group;        /* the folders and their files */
@@ -70,21 +74,64 @@ static char *read_metadata(const struct group *g, size_t *len, const char **why,
 	return longest;
 }
 
-static int read_files(struct native *n, const char **why, struct error *err)
+/* The packets of one file. */
+struct scan {
+	struct stream_file *file;
+	struct ctf_streams streams;
+	const char *why;
+	int status, error;          /* error: errno */
+};
+
+struct scans {
+	const struct ctf_classes *classes;
+	struct scan *scan;
+	size_t len, cap;
+};
+
+static int scan_file(void *arg, size_t i)
 {
-	struct group *g = &n->group;
-	for (size_t i = 0; i < g->dirs; i++) {
-		for (size_t k = 0; k < g->files[i]; k++) {
-			struct stream_file *f = &g->file[i][k];
-			const int status = ctf_streams_add(&n->streams, &n->classes, f, why);
-			if (status < 0)
-				return error_read(err, "make it readable for you", "%s/%s", f->dir, f->name);
-			if (status)
-				return 0;
+	const struct scans *all = arg;
+	struct scan *s = &all->scan[i];
+	s->status = ctf_streams_add(&s->streams, all->classes, s->file, &s->why);
+	s->error = errno;
+	return s->status;
+}
+
+/* Up to the first that is not whole. */
+static int join_scans(struct native *n, struct scans *all, const char **why, struct error *err)
+{
+	int status = 0;
+	for (size_t i = 0; i < all->len; i++) {
+		struct scan *s = &all->scan[i];
+		if (!status && !s->status) {
+			ctf_streams_join(&n->streams, &s->streams);
+			continue;
 		}
+		ctf_streams_release(&s->streams);
+		if (!status && s->status < 0) {
+			errno = s->error;
+			error_read(err, "make it readable for you", "%s/%s", s->file->dir, s->file->name);
+		}
+		*why = status ? *why : s->why;
+		status = status ? status : s->status;
 	}
-	*why = ctf_streams_sort(&n->streams);
-	return 0;
+	return status;
+}
+
+static int read_files(const struct source *s, struct native *n, const char **why, struct error *err)
+{
+	const struct group *g = &n->group;
+	struct scans all = { .classes = &n->classes };
+	for (size_t i = 0; i < g->dirs; i++)
+		for (size_t k = 0; k < g->files[i]; k++)
+			*ARRAY_PUSH(all.scan, all.len, all.cap) = (struct scan){ .file = &g->file[i][k] };
+	parallel_run(&(struct parallel){ .workers = s->bytes < SIDE_BY_SIDE ? 1 : s->workers, .task = scan_file, .arg = &all },
+	             all.len);
+	const int status = join_scans(n, &all, why, err);
+	free(all.scan);
+	if (!status)
+		*why = ctf_streams_sort(&n->streams);
+	return status < 0 ? -1 : 0;
 }
 
 /* 0; *why: what it has that we do not read. */
@@ -109,7 +156,7 @@ static int read_trace(struct source *s, struct native *n, const char **why, stru
 	n->is_json = ctf_is_fragments(text, len);
 	*why = ctf_classes_make(&n->classes, text, len, &s->meaning);
 	free(text);
-	return *why ? 0 : read_files(n, why, err);
+	return *why ? 0 : read_files(s, n, why, err);
 }
 
 static void add_stream(struct source *s, const struct ctf_flow *f)
