@@ -7,7 +7,7 @@
 #include "base/pass_on.h"
 #include "base/strtab.h"
 
-enum { CHANGES = 2048, BATCHES = 32 };
+enum { CHANGES = 2048, BATCHES = 32, LINE = 64 };
 
 /* Changes go from one processor's cache to another's: the smaller the better. */
 struct change_batch {
@@ -22,26 +22,30 @@ struct sink_beside {
 	struct history_builder *builder;  /* whoever sets a batch uses it, or the model when all are set */
 	struct change_batch *batch;       /* BATCHES of them, taken in turn; the model fills number `made` */
 	size_t made;
-	size_t len;                       /* changes in that one */
-	uint64_t since;
-	struct change_batch *to;          /* it */
 	size_t settled;                   /* of those it is known that they are set */
 	struct strtab text;               /* that the builder knows, and by which ids */
 	int64_t *id;
 	size_t ids, ids_cap;
 	struct chores *chores;
 	struct chore chore;
+	/* What the model writes for each change is in no line that others look at. */
+	_Alignas(LINE) struct change_batch *to;  /* number `made` */
+	size_t len;                       /* changes in that one */
+	uint64_t since;
+	char apart[LINE];
 };
 
+/* Looks at what the model writes for each change no more than once. */
 static int set_batch(void *arg, size_t number, struct error *err)
 {
 	const struct sink_beside *s = arg;
+	struct history_builder *const b = s->builder;
 	const struct change_batch *batch = &s->batch[number % BATCHES];
-	for (size_t i = 0; i < batch->len; i++) {
-		const struct waiting_change *c = &batch->change[i];
-		if (history_set(s->builder, (int64_t)(batch->since + (c->what >> 32)), (uint32_t)c->what, (int64_t)c->value, err))
+	const uint64_t since = batch->since;
+	const struct waiting_change *c = batch->change, *const end = c + batch->len;
+	for (; c < end; c++)
+		if (history_set(b, (int64_t)(since + (c->what >> 32)), (uint32_t)c->what, (int64_t)c->value, err))
 			return -1;
-	}
 	return 1;
 }
 
@@ -121,7 +125,7 @@ const struct model_sink_ops sink_beside = {
 
 struct sink_beside *sink_beside_begin(struct history_builder *b, struct chores *chores)
 {
-	struct sink_beside *s = mem_new(1, sizeof *s);
+	struct sink_beside *s = mem_lines(sizeof *s);
 	*s = (struct sink_beside){
 		.builder = b, .batch = mem_new(BATCHES, sizeof *s->batch), .chores = chores,
 		.chore = { .step = set_batch, .arg = s, .plenty = BATCHES / 2, .err = ERROR_INIT },
