@@ -69,17 +69,28 @@ int64_t sim_host_time(const struct sim_vm *vm, int64_t guest)
 	return vm->clock.host0 + since + (int64_t)floor((double)since * vm->clock.ppm / 1e6);
 }
 
+bool sim_is_outside(const struct sim_vm *vm, const struct clock_map *clock)
+{
+	for (int k = 0; k < SIM_PLACES; k++) {
+		const int64_t host = vm->from + (vm->to - vm->from) / (SIM_PLACES - 1) * k, guest = sim_guest_time(vm, host);
+		int64_t low, high;
+		if (clock_map_knows(clock, guest) && (!clock_map_bounds(clock, guest, &low, &high) || host < low - 2 || host > high + 2))
+			return true;
+	}
+	return false;
+}
+
+bool sim_is_known(const struct sim_vm *vm, const struct clock_map *clock)
+{
+	int known = 0;
+	for (int k = 0; k < SIM_PLACES; k++)
+		known += clock_map_knows(clock, sim_guest_time(vm, vm->from + (vm->to - vm->from) / (SIM_PLACES - 1) * k));
+	return 2 * known > SIM_PLACES;
+}
+
 bool sim_within_band(const struct sim_vm *vm, const struct clock_map *clock)
 {
-	int unknown = 0;
-	for (int k = 0; k <= 10; k++) {
-		int64_t host = vm->from + (vm->to - vm->from) / 10 * k, low, high;
-		if (!clock_map_knows(clock, sim_guest_time(vm, host)) && ++unknown <= 5)
-			continue;
-		if (!clock_map_bounds(clock, sim_guest_time(vm, host), &low, &high) || host < low - 2 || host > high + 2)
-			return false;
-	}
-	return true;
+	return sim_is_known(vm, clock) && !sim_is_outside(vm, clock);
 }
 
 bool sim_untold(const struct sim_vm *vm, const struct clock_map *clock, int64_t host)

@@ -53,7 +53,11 @@ void sim_begin(struct sync_sim *s, uint64_t seed, int64_t begin, int64_t end);
 void sim_run_vm(struct sync_sim *s, const struct sim_vm *vm, struct sim_events *guest);
 int64_t sim_guest_time(const struct sim_vm *vm, int64_t host);  /* the guest's clock at a moment of the host's */
 int64_t sim_host_time(const struct sim_vm *vm, int64_t guest);  /* and back (without a pause) */
-/* Is the clock right within the band that it states, where it says that it is known, which is most of the trace? */
+/* At so many places from the begin of its trace to the end: is the clock out of the band that it states, somewhere where it
+ * says that it is known?  Is it known at most of them?  Both: it is, and right. */
+#define SIM_PLACES 11
+bool sim_is_outside(const struct sim_vm *vm, const struct clock_map *clock);
+bool sim_is_known(const struct sim_vm *vm, const struct clock_map *clock);
 bool sim_within_band(const struct sim_vm *vm, const struct clock_map *clock);
 /* Is that moment so near to an end of the guest's trace that what is left of it may be too little to tell of its clock, and
  * does the clock say so? */
