@@ -108,11 +108,10 @@ static void put_row(struct paged *rows, const struct closed *c, const struct spi
 	if (!n)
 		return;
 	paged_get(rows, c->row + ROW_SUMS, row, 8 * (size_t)n);
-	for (uint32_t left = s->mask; left; left &= left - 1, sums++) {
-		uint32_t below = (left & -left) - 1;
-		uint8_t *sum = row + 8 * (size_t)__builtin_popcount(c->mask & below);
-		put64(sum, get64(sum) + (uint64_t)*sums);
-	}
+	uint8_t *sum = row;
+	for (uint32_t left = c->mask; left; left &= left - 1, sum += 8)
+		if (s->mask & left & -left)
+			put64(sum, get64(sum) + (uint64_t)*sums++);
 	paged_put(rows, c->row + row_bytes(c) + ROW_SUMS, row, 8 * (size_t)n);
 }
 
