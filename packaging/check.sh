@@ -11,7 +11,7 @@ bare=${2-}
 top=$PWD
 temp=$(mktemp -d)
 clean_up() {
-	! mountpoint -q "$temp/root/proc" || umount "$temp/root/proc"
+	! mountpoint -q "$temp/bare/proc" || umount "$temp/bare/proc"
 	rm -rf --one-file-system "$temp"
 }
 trap clean_up EXIT
@@ -83,23 +83,23 @@ fi
 # ---- A bare machine
 
 [ -n "$bare" ] || exit 0
-cp -a "$bare" root
-cp /etc/resolv.conf root/etc/
-mount -t proc proc root/proc
-inside() { env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive chroot root sh -ec "$1"; }
+cp -a "$bare" bare
+cp /etc/resolv.conf bare/etc/
+mount -t proc proc bare/proc
+inside() { env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive chroot bare sh -ec "$1"; }
 try inside 'apt-get -qq update'
-mkdir root/debs root/source
-cp -- *.deb root/debs/
-rm -f root/debs/*dbgsym*
-cp -R "stealscope-$version/tests" "stealscope-$version/debian" root/source/
+mkdir bare/debs bare/source
+cp -- *.deb bare/debs/
+rm -f bare/debs/*dbgsym*
+cp -R "stealscope-$version/tests" "stealscope-$version/debian" bare/source/
 # What they depend on first, so that the difference is theirs alone.
-depends=$(for p in root/debs/*.deb; do dpkg-deb -f "$p" Depends; done | sed 's/([^)]*)//g; s/|[^,]*//g' | tr ',' '\n' |
+depends=$(for p in bare/debs/*.deb; do dpkg-deb -f "$p" Depends; done | sed 's/([^)]*)//g; s/|[^,]*//g' | tr ',' '\n' |
 	sed 's/ //g' | grep -v stealscope | sort -u | tr '\n' ' ')
 try inside "apt-get -qq -y --no-install-recommends install $depends gcc libc6-dev pkg-config"
-all_files root/usr >before
-all_files root/etc >>before
+all_files bare/usr >before
+all_files bare/etc >>before
 try inside 'apt-get -qq -y --no-install-recommends install /debs/*.deb'
-for t in root/source/debian/tests/*; do
+for t in bare/source/debian/tests/*; do
 	name=${t##*/}
 	[ "$name" = control ] || try inside "cd /source && mkdir /tmp/$name && AUTOPKGTEST_TMP=/tmp/$name sh debian/tests/$name"
 done
@@ -107,8 +107,8 @@ try inside 'ls /usr/share/bash-completion/completions/stealscope.bash /usr/share
 	/usr/share/fish/vendor_completions.d/stealscope.fish'
 try inside 'cd /tmp && stealscope --version && man -w stealscope 2>/dev/null || [ -e /usr/share/man/man1/stealscope.1.gz ]'
 try inside 'apt-get -qq -y purge stealscope libstealscope-mark0 libstealscope-mark-dev'
-all_files root/usr >after
-all_files root/etc >>after
+all_files bare/usr >after
+all_files bare/etc >>after
 diff before after || die 'purged packages leave files'
-[ -z "$(find root/var/lib -xdev -name '*stealscope*' ! -path '*/apt/*' ! -path '*/dpkg/*')" ] || die 'purged packages leave state'
+[ -z "$(find bare/var/lib -xdev -name '*stealscope*' ! -path '*/apt/*' ! -path '*/dpkg/*')" ] || die 'purged packages leave state'
 say 'in a bare root they install, their tests pass, and purged they leave nothing'
