@@ -23,7 +23,8 @@ struct sink_ops {
 	int (*begin)(struct sink *s, const struct export_shape *t, struct error *err);
 	int (*row)(struct sink *s, const struct table_cell *cell, struct error *err);
 	int (*end)(struct sink *s, struct error *err);
-	/* status 0: what was written takes effect; else all of it is undone, and *err stays.  Frees in any case. */
+	/* status 0: what was written takes effect; else the run is not among those that count, though files of tables that
+	 * were whole may stay, and *err stays.  Frees in any case. */
 	int (*close)(struct sink *s, int status, struct error *err);
 };
 

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "sync/decide/run.h"
 
-#define FAR_SPANS 4  /* from one pair to the next: a clock may have changed between */
+#define FAR_SPANS 4  /* of SYNC_SPANS, from one pair to the next: a clock may have changed between */
 
 static int percent(double share)
 {
