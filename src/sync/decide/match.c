@@ -9,8 +9,10 @@
 #include "sync/search/jump.h"
 #include "sync/search/steady.h"
 
-#define FEW_PAIRS (MARKS_FEW / 2)   /* fewer tell nothing */
 #define BORNE_OUT (3 * FIT_SUSPECTS)  /* so many pairs of a piece are no chance */
+
+/* Samples of a guest's marks: how many, and how many of their pairs may contradict by chance. */
+static const struct mark_sample { size_t marks, chance; } sample[SAMPLES] = { { 32, 2 }, { 128, 0 } };
 
 int guest_view_load(struct guest_view *g, struct error *err)
 {
@@ -29,13 +31,15 @@ int guest_view_load(struct guest_view *g, struct error *err)
 void guest_view_thin(struct guest_view *g, unsigned sparse)
 {
 	mark_list_thin(&g->marks, sparse);
-	mark_list_few(&g->marks, g->begin, g->end, &g->few);
+	for (size_t i = 0; i < SAMPLES; i++)
+		mark_list_few(&g->marks, g->begin, g->end, sample[i].marks, &g->few[i]);
 }
 
 void guest_view_forget(struct guest_view *g)
 {
 	mark_list_release(&g->marks);
-	mark_list_release(&g->few);
+	for (size_t i = 0; i < SAMPLES; i++)
+		mark_list_release(&g->few[i]);
 	activity_release(&g->activity);
 	g->has_activity = false;
 }
@@ -213,12 +217,12 @@ int match_fit(const struct host_view *host, const struct guest_view *guest, stru
 
 /* Pairs that conflict all along need no fit to be told from a clock.  The least that it would say, of how many there are
  * (a list may be a sample): every conflict is a pair against, but for those at which a piece ends that is borne out.
- * part: of all pairs, those in the list. */
-static bool postpone(struct match *m, double part)
+ * part: of all pairs, those in the list; chance: so many against are none. */
+static bool postpone(struct match *m, double part, size_t chance)
 {
 	const size_t pairs = m->events.len, conflicts = fit_conflicts(&m->events), ends = pairs / BORNE_OUT;
 	const size_t against = conflicts > ends ? conflicts - ends : 0;
-	if ((double)against < CONTRADICTION_MAX * (double)pairs || pairs == 0)
+	if ((double)against < CONTRADICTION_MAX * (double)pairs + (double)chance || pairs == 0)
 		return false;
 	m->contradiction = (double)against / (double)pairs;
 	m->h.used = (uint64_t)((double)(pairs - against) / part);
@@ -228,11 +232,16 @@ static bool postpone(struct match *m, double part)
 /* Most VMs are not the guest's, and a few of its pairs tell that already. */
 static bool postpone_few(const struct guest_view *guest, const struct host_view *host, double part, struct match *m)
 {
-	if (guest->few.len == 0)
-		return false;
-	pairs_match(&guest->few, &host->marks, &m->view.owners, &m->events);
-	part *= (double)guest->few.len / (double)guest->marks.len;
-	return m->events.len >= FEW_PAIRS && postpone(m, part);
+	for (size_t i = 0; i < SAMPLES; i++) {
+		const struct mark_list *few = &guest->few[i];
+		if (few->len == 0)
+			continue;
+		pairs_match(few, &host->marks, &m->view.owners, &m->events);
+		if (m->events.len >= sample[i].marks / 2 &&  /* fewer tell nothing */
+		    postpone(m, part * (double)few->len / (double)guest->marks.len, sample[i].chance))
+			return true;
+	}
+	return false;
 }
 
 int match_events(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
@@ -245,7 +254,7 @@ int match_events(const struct host_view *host, const struct vm_view *vm, const s
 	if (m->postponed)
 		return 0;
 	pair_up(host, vm, guest, m);
-	m->postponed = vm && postpone(m, part);
+	m->postponed = vm && postpone(m, part, 0);
 	return m->postponed ? 0 : fit_events(host, guest, vm != NULL, vm != NULL, m, err);
 }
 

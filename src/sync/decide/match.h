@@ -8,6 +8,8 @@
 
 #define CONTRADICTION_MAX 0.1  /* share of the pairs by events from which on they are no agreement */
 
+#define SAMPLES 2
+
 struct guest_view {
 	const struct trace *trace;
 	int64_t begin, end;
@@ -16,7 +18,7 @@ struct guest_view {
 	unsigned workers;         /* threads for all guests together */
 	const atomic_size_t *left;  /* guests that are still searched for */
 	struct mark_list marks;
-	struct mark_list few;     /* of them: see mark_list_few() */
+	struct mark_list few[SAMPLES];  /* of them: see mark_list_few() */
 	struct activity activity;
 	bool has_activity;        /* it is loaded when it is needed */
 	const struct host_view *first;  /* who needed it first: its `quiet` says which times are left out, also later on */

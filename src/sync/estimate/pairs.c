@@ -47,10 +47,10 @@ void pairs_sort(struct pair *pair, size_t n)
 	free(run);
 }
 
-/* A list's marks of one kind and owner, by key: of its marks [from, to) those that are seen. */
+/* A list's marks of one kind and owner, by key: those that are seen, from *at on. */
 struct mark_view {
+	const struct sync_mark *at, *end;
 	const struct mark_list *list;
-	size_t from, to;
 	unsigned sparse;  /* of the list whose marks are sparser: of both lists only keys are seen that this one has kept */
 };
 
@@ -63,11 +63,11 @@ struct mark_room { struct sync_mark *mark; size_t cap; };
 
 static struct mark_view view_of(const struct mark_list *l, unsigned sparse, enum sync_end end, uint16_t owner)
 {
-	struct mark_view v = { l, 0, 0, sparse };
 	const struct sync_mark *m = l->mark;
-	BISECT(v.from, l->len, m[v.from].end < end || (m[v.from].end == end && m[v.from].owner < owner));
-	BISECT(v.to, l->len, m[v.to].end < end || (m[v.to].end == end && m[v.to].owner <= owner));
-	return v;
+	size_t from, to;
+	BISECT(from, l->len, m[from].end < end || (m[from].end == end && m[from].owner < owner));
+	BISECT(to, l->len, m[to].end < end || (m[to].end == end && m[to].owner <= owner));
+	return (struct mark_view){ m + from, m + to, l, sparse };
 }
 
 static bool is_seen(const struct mark_view *v, uint64_t key)
@@ -75,22 +75,25 @@ static bool is_seen(const struct mark_view *v, uint64_t key)
 	return v->sparse == v->list->sparse || mark_list_kept(&(struct mark_list){ .sparse = v->sparse }, key);
 }
 
-/* The marks of that key; the view goes on behind them.  Mostly they are the next ones, or not far: the way to them is felt
- * for in ever longer steps. */
-static struct mark_run take_run(struct mark_view *v, uint64_t key)
+/* The first mark of that key or a later one, which is not the first one: the way to it is felt for in ever longer steps. */
+static __attribute__((noinline)) const struct sync_mark *seek(const struct sync_mark *mark, size_t n, uint64_t key)
 {
-	const struct sync_mark *mark = v->list->mark + v->from;
-	const size_t n = v->to - v->from;
-	size_t step = 1, at = 0, len = 0;
-	if (n > 0 && mark[0].key < key) {
-		while (step < n && mark[step].key < key)
-			step *= 2;
-		BISECT(at, step < n ? step : n, mark[at].key < key);
-	}
-	while (at + len < n && mark[at + len].key == key)
-		len++;
-	v->from += at + len;
-	return (struct mark_run){ mark + at, len };
+	size_t step = 1, at;
+	while (step < n && mark[step].key < key)
+		step *= 2;
+	BISECT(at, step < n ? step : n, mark[at].key < key);
+	return mark + at;
+}
+
+/* The marks of that key; the view goes on behind them.  Mostly they are the next ones, or not far. */
+static inline struct mark_run take_run(struct mark_view *v, uint64_t key)
+{
+	const struct sync_mark *from = v->at;
+	if (from < v->end && from->key < key)
+		from = seek(from, (size_t)(v->end - from), key);
+	for (v->at = from; v->at < v->end && v->at->key == key; v->at++)
+		;
+	return (struct mark_run){ from, (size_t)(v->at - from) };
 }
 
 /* Both, of which each is in order of time: a, which may be in the room, and b. */
@@ -136,14 +139,14 @@ static void match_kind(const struct mark_list *guest, enum sync_end guest_end, c
 	struct mark_view g = view_of(guest, sparse, guest_end, 0), h[OWNERS];
 	struct mark_room room = { NULL, 0 };
 	size_t owners = 0;
-	for (size_t i = 0; i < OWNERS && g.from < g.to; i++) {
+	for (size_t i = 0; i < OWNERS && g.at < g.end; i++) {
 		if (i > 0 && owner[i] == 0)
 			continue;
 		h[owners] = view_of(host, sparse, host_end, owner[i]);
-		owners += h[owners].from < h[owners].to;
+		owners += h[owners].at < h[owners].end;
 	}
-	while (owners > 0 && g.from < g.to) {
-		const uint64_t key = guest->mark[g.from].key;
+	while (owners > 0 && g.at < g.end) {
+		const uint64_t key = g.at->key;
 		const struct mark_run gs = take_run(&g, key);
 		struct mark_run hs = { NULL, 0 };
 		if (!is_seen(&g, key))
@@ -174,9 +177,9 @@ static size_t count(const struct mark_list *l, unsigned sparse, enum sync_end en
 	const struct mark_view v = view_of(l, sparse, end, owner);
 	size_t n = 0;
 	if (sparse == l->sparse)
-		return v.to - v.from;
-	for (size_t i = v.from; i < v.to; i++)
-		n += is_seen(&v, l->mark[i].key);
+		return (size_t)(v.end - v.at);
+	for (const struct sync_mark *m = v.at; m < v.end; m++)
+		n += is_seen(&v, m->key);
 	return n;
 }
 

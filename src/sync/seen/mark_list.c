@@ -62,22 +62,19 @@ void mark_list_sort(struct mark_list *l)
 		qsort(l->mark, l->len, sizeof *l->mark, by_kind);
 }
 
-#define STRETCHES 8
-#define FEW_OF (2 * MARKS_FEW)
-
 /* Damaged traces have times of all sizes: what lies between two of them need not be an int64_t. */
 static bool is_in_stretch(int64_t ts, int64_t begin, uint64_t every, uint64_t length)
 {
 	return ts >= begin && ((uint64_t)ts - (uint64_t)begin) % every < length;
 }
 
-void mark_list_few(const struct mark_list *l, int64_t begin, int64_t end, struct mark_list *out)
+void mark_list_few(const struct mark_list *l, int64_t begin, int64_t end, size_t marks, struct mark_list *out)
 {
 	*out = (struct mark_list){ .sparse = l->sparse };
-	if (l->len < FEW_OF || begin > end)
+	if (l->len < 2 * marks || begin > end)
 		return;
-	const uint64_t every = ((uint64_t)end - (uint64_t)begin) / STRETCHES + 1;
-	const uint64_t length = (uint64_t)((double)every * MARKS_FEW / (double)l->len);
+	const uint64_t every = ((uint64_t)end - (uint64_t)begin) / (marks / MARKS_OF_STRETCH) + 1;
+	const uint64_t length = (uint64_t)((double)every * (double)marks / (double)l->len);
 	for (size_t i = 0, next; i < l->len; i = next) {
 		bool is_in = false;
 		for (next = i; next < l->len && l->mark[next].end == l->mark[i].end && l->mark[next].key == l->mark[i].key; next++)

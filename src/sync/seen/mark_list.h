@@ -36,10 +36,11 @@ bool mark_list_kept(const struct mark_list *l, uint64_t key);
 void mark_list_sort(struct mark_list *l);
 /* Leaves those of the keys that a list so sparse keeps: what is only held against such lists need not have more. */
 void mark_list_thin(struct mark_list *l, unsigned sparse);
-/* Of a sorted list all those with keys that occur in some stretches of time: about MARKS_FEW where they come evenly; none
- * where the list is hardly longer.  With these keys they make the very pairs that the whole list makes. */
-void mark_list_few(const struct mark_list *l, int64_t begin, int64_t end, struct mark_list *out);
-#define MARKS_FEW 128
+/* Of a sorted list all those with keys that occur in some stretches of time: about so many marks, a multiple of those of a
+ * stretch, where they come evenly; none where the list is hardly longer.  With these keys they make the very pairs that the
+ * whole list makes. */
+void mark_list_few(const struct mark_list *l, int64_t begin, int64_t end, size_t marks, struct mark_list *out);
+#define MARKS_OF_STRETCH 16
 void mark_list_release(struct mark_list *l);
 
 #endif
