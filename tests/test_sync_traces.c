@@ -267,7 +267,7 @@ static void check_vm(const struct folder *f, const struct truth *truth, const st
 
 static void check_method(const struct folder *f, enum sync_method method)
 {
-	struct sync_options options = { .method = method };
+	struct sync_options options = { .method = method, .bands = true };
 	struct sync_result r;
 	struct notes notes = { NULL, 0, 0 };
 	struct error err = ERROR_INIT;

@@ -63,6 +63,7 @@ static int report(const struct input_options *named, const struct wanted_clocks 
 		                 w->plot ? "--plot" : "--audit", named->what[0]);
 	int rc = input_resolve(&in, named, err);
 	in.audit = w->audit;
+	in.sync_options.bands = w->plot;
 	if (w->audit)
 		in.sync_options.method = SYNC_NONE;
 	rc = rc ? -1 : report_of_traces(&in, w, err);

@@ -127,7 +127,7 @@ struct sync_vm {
 	/* Of its clock against that of the machine that runs it: */
 	uint64_t pairs;          /* matched */
 	uint64_t unmatched;      /* keys without a partner */
-	int64_t band_events, band_containment;  /* ns, corridor in mid-trace of each kind of pairs alone; -1 = none */
+	int64_t band_events, band_containment;  /* ns, corridor in mid-trace by such pairs; -1 = none, or not asked */
 	struct sync_delays delays;
 	uint64_t inside, outside;  /* guest events inside their vCPU's guest mode, and not */
 	uint64_t refuted;        /* of those outside: wherever in its corridor the clock is; by containment it has none then */
@@ -168,6 +168,7 @@ struct sync_options {
 	int64_t offset;            /* SYNC_OFFSET: the clock of the machine that runs it = guest + offset, ns */
 	const struct sync_hint *hint;
 	size_t hints;
+	bool bands;                /* what the pairs of containment alone leave of a clock is to be told, too */
 	unsigned workers;          /* threads; 0 = one per core */
 	struct progress progress;
 };

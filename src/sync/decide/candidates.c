@@ -136,7 +136,8 @@ static int sharpen(struct guest_search *s)
 		struct match *m = &s->match[i];
 		if (containment_possible(&m->proof) < enough || (s->proved && !match_agrees(m)))
 			continue;
-		status = match_both(&s->r->hypervisor[m->hypervisor].view, &s->r->guest[s->guest], m, &s->err);
+		status = match_both(&s->r->hypervisor[m->hypervisor].view, &s->r->guest[s->guest], m, s->r->options->bands,
+		                    &s->err);
 		s->proved = s->proved || match_proved(m);
 	}
 	return status;

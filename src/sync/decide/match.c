@@ -374,7 +374,7 @@ bool match_borne(const struct pair_list *pairs, const struct clock_map *clock, s
 	return is_cut;
 }
 
-int match_both(const struct host_view *host, struct guest_view *guest, struct match *m, struct error *err)
+int match_both(const struct host_view *host, struct guest_view *guest, struct match *m, bool bands, struct error *err)
 {
 	struct hypothesis both;
 	if (need_activity(host, guest, err) != 0)
@@ -387,7 +387,8 @@ int match_both(const struct host_view *host, struct guest_view *guest, struct ma
 	hypothesis_narrow(&both, &seen, &m->events, &with);
 	const bool jumps = jumps_place(&seen, &m->events, &both.clock);
 	struct need need = { .host = host, .guest = guest, .vm = &m->view, .with = &with };
-	hypothesis_copy(&need.alone, &both);
+	if (bands)
+		hypothesis_copy(&need.alone, &both);
 	if (jumps) {
 		hypothesis_open(&both.clock, &seen, &m->events);
 		with.walked.len = 0;
@@ -397,8 +398,8 @@ int match_both(const struct host_view *host, struct guest_view *guest, struct ma
 	struct match old = *m;
 	m->h = both;
 	m->proof = (struct containment){ 0 };
-	int status = prove(host, guest, m, &(struct beside){ narrow_alone, &need }, err);
-	const int64_t band = band_of(&need.alone.clock, guest);
+	int status = prove(host, guest, m, bands ? &(struct beside){ narrow_alone, &need } : NULL, err);
+	const int64_t band = bands ? band_of(&need.alone.clock, guest) : -1;
 	hypothesis_release(&need.alone);
 	narrowed_release(&with);
 	/* Of many pairs by containment a line may bear most, and hide a jump that the events prove, or move it. */

@@ -57,8 +57,9 @@ int match_fit(const struct host_view *host, const struct guest_view *guest, stru
 /* Fills *m by containment alone; steps: see search_containment(). */
 int match_containment(const struct host_view *host, const struct vm_view *vm, struct guest_view *guest,
                       bool steps, struct match *m, struct error *err);
-/* Adds the pairs of containment to a match by events.  Leaves it as it is when they do not agree. */
-int match_both(const struct host_view *host, struct guest_view *guest, struct match *m, struct error *err);
+/* Adds the pairs of containment to a match by events.  Leaves it as it is when they do not agree.  bands: what they alone
+ * would leave of the clock is found out, too, which takes another fit. */
+int match_both(const struct host_view *host, struct guest_view *guest, struct match *m, bool bands, struct error *err);
 /* How many of the pairs no clock within the corridor bears; none where there is no corridor. */
 size_t match_refusals(const struct pair_list *pairs, const struct clock_map *clock);
 /* Some pairs were left out, or no clock within the corridor bears them, and none from there to an end of the list says that
