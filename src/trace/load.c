@@ -39,6 +39,13 @@ bool load_is_over(const struct load *l)
 	return atomic_load_explicit(&l->cancelled, memory_order_relaxed) || must_be_one(l);
 }
 
+bool load_goes_on(void *arg)
+{
+	struct load *l = arg;
+	load_tick(l);
+	return !load_is_over(l);
+}
+
 /* Libraries do not say that they could open no more files: they take it for damage, or crash. */
 static int check_files(struct error *err)
 {
@@ -66,17 +73,40 @@ bool source_leave_out(struct source *s, const struct error *err)
 	return true;
 }
 
-static int open_source(struct load *l, struct source *s, struct error *err)
+/* What came of opening a source; not opened yet: OPEN_OTHER. */
+struct opened {
+	int status;
+	bool is_first;  /* by the reader that claimed it */
+	struct error why;
+};
+
+struct opening {
+	struct load *load;
+	struct opened *of;  /* each source */
+};
+
+static int open_first(void *arg, size_t i)
 {
-	struct error why = ERROR_INIT;
-	int status = OPEN_OTHER;
+	const struct opening *o = arg;
+	struct source *s = o->load->source[i];
+	struct opened *opened = &o->of[i];
+	if (!s->reader->opens_beside || load_is_over(o->load))
+		return 0;
+	opened->status = s->reader->open(s, &opened->why);
+	opened->is_first = true;
+	return 0;
+}
+
+static int open_source(struct load *l, struct source *s, struct opened *opened, struct error *err)
+{
+	struct error why = opened->why;
+	int status = opened->status;
 	while (status == OPEN_OTHER) {
-		status = s->reader->open ? s->reader->open(s, &why) : 0;
-		if (status != OPEN_OTHER)
-			break;
-		if (s->reader->close)
+		if (opened->is_first && s->reader->close)
 			s->reader->close(s);
-		s->reader = s->reader->fallback;
+		s->reader = opened->is_first ? s->reader->fallback : s->reader;
+		opened->is_first = true;
+		status = s->reader->open ? s->reader->open(s, &why) : 0;
 	}
 	load_tick(l);
 	if (status && source_leave_out(s, &why))
@@ -85,6 +115,20 @@ static int open_source(struct load *l, struct source *s, struct error *err)
 		*err = why;
 	if (!status && atomic_load(&l->cancelled))
 		status = error_set(err, STATUS_CANCELLED, NULL, "reading traces: interrupted");
+	return status;
+}
+
+/* Where readers can, side by side: with many guests it is a good part of reading their traces. */
+static int open_sources(struct load *l, struct error *err)
+{
+	struct opening o = { l, mem_new(l->sources + 1, sizeof *o.of) };
+	int status = 0;
+	for (size_t i = 0; i < l->sources; i++)
+		o.of[i] = (struct opened){ .status = OPEN_OTHER, .why = ERROR_INIT };
+	parallel_run(&(struct parallel){ .workers = l->workers, .task = open_first, .watch = load_goes_on, .arg = &o }, l->sources);
+	for (size_t i = 0; i < l->sources && !status; i++)
+		status = open_source(l, l->source[i], &o.of[i], err);
+	free(o.of);
 	return status;
 }
 
@@ -105,9 +149,8 @@ static int run(struct load *l, const struct trace_spec *spec, struct error *err)
 		return -1;
 	for (size_t i = 0; i < l->sources; i++)
 		l->total += l->source[i]->bytes;
-	for (size_t i = 0; i < l->sources; i++)
-		if (open_source(l, l->source[i], err))
-			return -1;
+	if (open_sources(l, err))
+		return -1;
 	plan_tasks(l);
 	if (apart_tasks(l, err) || work_tasks(l, err))
 		return -1;

@@ -55,6 +55,7 @@ int work_tasks(struct load *l, struct error *err);
 int apart_tasks(struct load *l, struct error *err);
 void load_tick(struct load *l);  /* reports progress, and may cancel */
 bool load_is_over(const struct load *l);  /* nobody wants what is still to be read */
+bool load_goes_on(void *load);  /* the same, for parallel_run() to watch, with a tick */
 
 /* deliver.c: moves the decoded streams into the machine's trace, and says what was tolerated.  0, or -1: no room. */
 int deliver(struct load *l, size_t machine, struct notes *notes, struct error *err);

@@ -8,7 +8,8 @@
  *	claims     for each file below a folder: is it, or does it stand for, something that this reader reads?
  *	describe   whose trace is this place, by reading little of it?
  *	open       which streams has the source, and where may they be cut?  Sources are opened one after the other, while
- *	           no thread is at work.  A reader may leave a source to another one here (OPEN_OTHER).
+ *	           no thread is at work, or side by side where a reader says that it can.  A reader may leave a source to
+ *	           another one here (OPEN_OTHER), which opens it alone.
  *	enter      what one thread needs to decode: nothing in it is used by another thread
  *	decode     a stretch of a stream into an outlet; as often as wanted, several threads at a time, each with its own
  *	leave, close, forget
@@ -189,6 +190,7 @@ enum claim { CLAIM_NONE, CLAIM_FILE, CLAIM_FOLDER /* the one that the file is in
 struct trace_reader {
 	const char *name;
 	bool apart;               /* trusts its input: see above */
+	bool opens_beside;        /* open() of one source may run beside that of another */
 	bool alone;               /* each place is a machine's whole trace: two are not put together */
 	bool endless;             /* (apart) may be asked to stop (SIGTERM): decode() then puts what it has, and returns */
 	bool online;              /* (apart) it reads from the network */

@@ -66,16 +66,9 @@ static int decode_task(void *arg, size_t i)
 	return t->status < 0 ? -1 : 0;
 }
 
-static bool go_on(void *arg)
-{
-	struct load *l = arg;
-	load_tick(l);
-	return !load_is_over(l);
-}
-
 int work_tasks(struct load *l, struct error *err)
 {
-	parallel_run(&(struct parallel){ .workers = l->workers, .task = decode_task, .watch = go_on, .arg = l },
+	parallel_run(&(struct parallel){ .workers = l->workers, .task = decode_task, .watch = load_goes_on, .arg = l },
 	             l->ordered - l->apart);
 	if (atomic_load(&l->cancelled))
 		return error_set(err, STATUS_CANCELLED, NULL, "reading traces: interrupted");

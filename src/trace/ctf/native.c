@@ -257,6 +257,6 @@ static int decode(void *entered, const struct stretch *s, struct outlet *out)
 
 const struct trace_reader ctf_reader = {
 	.name = "native", .mend = "copy the trace again", .unit = "packet", .fallback = &babeltrace_reader,
-	.claims = claims, .describe = describe, .open = open_native, .narrow = narrow, .enter = enter,
+	.opens_beside = true, .claims = claims, .describe = describe, .open = open_native, .narrow = narrow, .enter = enter,
 	.decode = decode, .leave = leave, .close = close_native,
 };
