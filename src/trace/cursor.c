@@ -23,16 +23,17 @@ static INLINE const unsigned char *get_number(const unsigned char *p, uint64_t *
 
 /* Where n lengths are: so many bytes, of which these bits. */
 #define LENGTHS(n) { (UINT64_C(1) << (n) * LENGTH_BITS) - 1, ((n) * LENGTH_BITS + 7) / 8 }
-static const struct lengths_at { uint64_t mask; unsigned size; } lengths_at[] = {
-	LENGTHS(0), LENGTHS(1), LENGTHS(2), LENGTHS(3), LENGTHS(4), LENGTHS(5), LENGTHS(6), LENGTHS(7),
-};
-#undef LENGTHS
-_Static_assert(sizeof lengths_at / sizeof *lengths_at == EVENT_ARGS + 2, "one for each number of arguments and a time");
+struct lengths_at { uint64_t mask; size_t size; };
 
-static INLINE const unsigned char *get_lengths(const unsigned char *p, unsigned n, uint64_t *lengths)
+/* Of a kind's arguments and a time: one look from what stands first in a record to where its numbers are. */
+#define OF_KIND(code, name, args) LENGTHS(1 + (args)),
+static const struct lengths_at lengths_of[EVENT_KIND_COUNT] = { EVENT_KINDS(OF_KIND) };
+#undef OF_KIND
+
+static INLINE const unsigned char *get_lengths(const unsigned char *p, const struct lengths_at *at, uint64_t *lengths)
 {
-	*lengths = get64(p) & lengths_at[n].mask;
-	return p + lengths_at[n].size;
+	*lengths = get64(p) & at->mask;
+	return p + at->size;
 }
 
 /* All of them together, ABSENT is 0. */
@@ -91,8 +92,9 @@ static int next_block(struct reader *r, struct error *err)
 
 static INLINE const unsigned char *get_thread(const unsigned char *p, struct codec *last)
 {
+	static const struct lengths_at four = LENGTHS(4);
 	uint64_t lengths, cpu, tid, pid, comm;
-	p = get_lengths(p, 4, &lengths);
+	p = get_lengths(p, &four, &lengths);
 	p = get_number(p, &lengths, &cpu);
 	p = get_number(p, &lengths, &tid);
 	p = get_number(p, &lengths, &pid);
@@ -129,7 +131,7 @@ static INLINE const unsigned char *get_record(struct reader *r, const unsigned c
 		return NULL;
 	if (!(head & SAME_THREAD))
 		p = get_thread(p, last);
-	p = get_lengths(p, 1U + event_args[kind], &lengths);
+	p = get_lengths(p, &lengths_of[kind], &lengths);
 	p = get_number(p, &lengths, &dt);
 	last->ts = (int64_t)((uint64_t)last->ts + dt);
 	/* A stream decoded in several parts may step back where two parts meet. */
