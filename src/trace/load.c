@@ -125,7 +125,8 @@ static int open_sources(struct load *l, struct error *err)
 	int status = 0;
 	for (size_t i = 0; i < l->sources; i++)
 		o.of[i] = (struct opened){ .status = OPEN_OTHER, .why = ERROR_INIT };
-	parallel_run(&(struct parallel){ .workers = l->workers, .task = open_first, .watch = load_goes_on, .arg = &o }, l->sources);
+	parallel_run(&(struct parallel){ .workers = l->workers, .task = open_first, .watch = load_goes_on, .arg = &o },
+	             l->sources);
 	for (size_t i = 0; i < l->sources && !status; i++)
 		status = open_source(l, l->source[i], &o.of[i], err);
 	free(o.of);
