@@ -38,15 +38,16 @@ struct tsdl_block {
 	unsigned said;          /* bits of the above */
 };
 
-static void say_once(struct parser *p, struct tsdl_block *b, const char *key)
+/* Which of the above; SAYINGS: something else. */
+static unsigned say_once(struct parser *p, struct tsdl_block *b, const char *key)
 {
-	for (unsigned i = 0; i < SAYINGS; i++) {
-		if (strcmp(key, saying[i]) != 0)
-			continue;
-		if (b->said >> i & 1)
-			tsdl_fail(p, "an attribute that is said twice");
-		b->said |= 1u << i;
-	}
+	unsigned i = 0;
+	while (i < SAYINGS && (*key != *saying[i] || strcmp(key, saying[i]) != 0))
+		i++;
+	if (i < SAYINGS && b->said >> i & 1)
+		tsdl_fail(p, "an attribute that is said twice");
+	b->said |= i < SAYINGS ? 1u << i : 0;
+	return i;
 }
 
 static void take_type(struct parser *p, const struct tsdl_block *b, const char *key)
@@ -66,35 +67,35 @@ static void take_type(struct parser *p, const struct tsdl_block *b, const char *
 		*to = t;
 }
 
-static void take_value(struct parser *p, const struct tsdl_block *b, const char *key)
+static void take_value(struct parser *p, const struct tsdl_block *b, unsigned what)
 {
 	const bool is_trace = !b->stream && !b->event && !b->clock;
-	if (b->stream && !strcmp(key, "id")) {
+	if (b->stream && what == SAYS_ID) {
 		b->stream->id = tsdl_number(p);
-	} else if (b->event && !strcmp(key, "id")) {
+	} else if (b->event && what == SAYS_ID) {
 		b->event->id = tsdl_number(p);
-	} else if (b->event && !strcmp(key, "stream_id")) {
+	} else if (b->event && what == SAYS_STREAM) {
 		b->event->stream_id = tsdl_number(p);
 		b->event->has_stream_id = true;
-	} else if (b->event && !strcmp(key, "name")) {
+	} else if (b->event && what == SAYS_NAME) {
 		b->event->name = tsdl_keep(p);
-	} else if (b->clock && !strcmp(key, "name")) {
+	} else if (b->clock && what == SAYS_NAME) {
 		b->clock->name = tsdl_keep(p);
-	} else if (b->clock && !strcmp(key, "freq")) {
+	} else if (b->clock && what == SAYS_FREQUENCY) {
 		b->clock->frequency = tsdl_number(p);
-	} else if (b->clock && !strcmp(key, "offset_s")) {
+	} else if (b->clock && what == SAYS_SECONDS) {
 		b->clock->offset_s = (int64_t)tsdl_number(p);
-	} else if (b->clock && !strcmp(key, "offset")) {
+	} else if (b->clock && what == SAYS_OFFSET) {
 		b->clock->offset = (int64_t)tsdl_number(p);
-	} else if (is_trace && !strcmp(key, "uuid")) {
+	} else if (is_trace && what == SAYS_UUID) {
 		parse_uuid(p);
-	} else if (is_trace && !strcmp(key, "byte_order")) {
+	} else if (is_trace && what == SAYS_ORDER) {
 		const enum ctf_order order = tsdl_byte_order(p);
 		p->m->big = order == CTF_BIG;
 		p->m->has_order = order != CTF_NATIVE;
-	} else if (is_trace && !strcmp(key, "major") && tsdl_number(p) != 1) {
+	} else if (is_trace && what == SAYS_MAJOR && tsdl_number(p) != 1) {
 		tsdl_fail(p, "another version than 1.8");
-	} else if (is_trace && !strcmp(key, "minor") && tsdl_number(p) != 8) {
+	} else if (is_trace && what == SAYS_MINOR && tsdl_number(p) != 8) {
 		tsdl_fail(p, "another version than 1.8");
 	}
 	tsdl_skip_value(p);
@@ -118,8 +119,7 @@ static void block(struct parser *p, struct tsdl_block *b)
 			take_type(p, b, key);
 		} else {
 			tsdl_expect(p, "=");
-			say_once(p, b, key);
-			take_value(p, b, key);
+			take_value(p, b, say_once(p, b, key));
 		}
 		tsdl_expect(p, ";");
 	}

@@ -2,7 +2,11 @@
 #ifndef STEALSCOPE_TRACE_CTF_TSDL_H
 #define STEALSCOPE_TRACE_CTF_TSDL_H
 
+#include <string.h>
+
 #include "trace/ctf/types.h"
+
+#define MOST_KNOWN 16  /* descriptions of integers; a kernel has a dozen, which it repeats for every field */
 
 enum token { END, WORD, NUMBER, TEXT, SIGN };
 
@@ -14,6 +18,8 @@ struct parser {
 	size_t len;
 	struct ctf_named { const char *name; struct ctf_type *type; } *named;  /* types, the innermost scope's last */
 	size_t names, names_cap;
+	struct tsdl_integer { const char *text; size_t len; struct ctf_type type; } known[MOST_KNOWN];
+	size_t knowns;
 	unsigned depth;
 };
 
@@ -21,13 +27,30 @@ struct parser {
  * ends. */
 void tsdl_fail(struct parser *p, const char *why);
 void tsdl_next(struct parser *p);
-bool tsdl_is(const struct parser *p, const char *text);
-bool tsdl_accept(struct parser *p, const char *text);
-void tsdl_expect(struct parser *p, const char *text);
 char *tsdl_keep(struct parser *p);      /* the token's text */
 uint64_t tsdl_number(struct parser *p);
 bool tsdl_truth(struct parser *p);
 char *tsdl_dotted(struct parser *p);    /* a name with dots: of an attribute, or a field */
+
+/* Inline, so that a text which the compiler knows costs one comparison or two. */
+static inline bool tsdl_is(const struct parser *p, const char *text)
+{
+	return p->len == strlen(text) && memcmp(p->text, text, strlen(text)) == 0 && (p->token == WORD || p->token == SIGN);
+}
+
+static inline bool tsdl_accept(struct parser *p, const char *text)
+{
+	const bool found = tsdl_is(p, text);
+	if (found)
+		tsdl_next(p);
+	return found;
+}
+
+static inline void tsdl_expect(struct parser *p, const char *text)
+{
+	if (!tsdl_accept(p, text))
+		tsdl_fail(p, "a syntax that is not understood");
+}
 
 /* tsdl_types.c */
 struct ctf_type *tsdl_type(struct parser *p);

@@ -1,11 +1,9 @@
-#include <ctype.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "trace/ctf/tsdl.h"
 
-#define MOST_BYTES ((size_t)64 << 20)  /* that metadata may become; a kernel's with all its system calls becomes 5 MiB */
+#define LONGEST_NUMBER 31              /* characters */
+#define MOST_BYTES ((size_t)64 << 20)  /* that metadata may become; a kernel's with all its system calls becomes 4 MiB */
 
 void tsdl_fail(struct parser *p, const char *why)
 {
@@ -17,19 +15,26 @@ void tsdl_fail(struct parser *p, const char *why)
 	p->len = 0;
 }
 
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
 static void skip_blank(struct parser *p)
 {
-	while (p->at < p->end) {
-		const size_t left = (size_t)(p->end - p->at);
-		if (*p->at == ' ' || *p->at == '\t' || *p->at == '\r' || *p->at == '\n') {
-			p->at++;
-		} else if (left >= 2 && p->at[0] == '/' && p->at[1] == '/') {
-			const char *line = memchr(p->at, '\n', left);
+	for (;;) {
+		const char *at = p->at;
+		while (at < p->end && is_blank(*at))
+			at++;
+		p->at = at;
+		const size_t left = (size_t)(p->end - at);
+		if (left >= 2 && at[0] == '/' && at[1] == '/') {
+			const char *line = memchr(at, '\n', left);
 			p->at = line ? line : p->end;
 			if (!line)
 				tsdl_fail(p, "a comment without its end");
-		} else if (left >= 2 && p->at[0] == '/' && p->at[1] == '*') {
-			const char *close = memmem(p->at + 2, left - 2, "*/", 2);
+		} else if (left >= 2 && at[0] == '/' && at[1] == '*') {
+			const char *close = memmem(at + 2, left - 2, "*/", 2);
 			p->at = close ? close + 2 : p->end;
 		} else {
 			return;
@@ -51,87 +56,101 @@ static void next_text(struct parser *p)
 	p->len = (size_t)(p->at++ - from);
 }
 
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static bool is_of_word(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_';
+}
+
+static bool is_sign(char c)
+{
+	switch (c) {
+	case '[': case ']': case '(': case ')': case '{': case '}': case '<': case '>':
+	case ':': case ';': case ',': case '.': case '=': case '*': case '+': case '-':
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* A sign of one character, "...", or ":=". */
+static size_t sign_length(const char *at, size_t left)
+{
+	return left >= 3 && memcmp(at, "...", 3) == 0 ? 3 : left >= 2 && memcmp(at, ":=", 2) == 0 ? 2 : 1;
+}
+
 void tsdl_next(struct parser *p)
 {
-	static const char signs[] = "[](){}<>:;,.=*+-";
 	if (p->m->arena.bytes > MOST_BYTES)
 		tsdl_fail(p, "more types and names than is sensible");
 	skip_blank(p);
 	p->text = p->at;
-	p->len = 1;
+	p->len = 0;
 	p->token = END;
 	if (p->at >= p->end || p->m->why)
 		return;
-	const size_t left = (size_t)(p->end - p->at);
-	const unsigned char c = (unsigned char)*p->at;
-	if (c == '"') {
+	const char *at = p->at;
+	if (is_of_word(*at)) {
+		p->token = is_digit(*at) ? NUMBER : WORD;
+		while (at < p->end && is_of_word(*at))
+			at++;
+	} else if (is_sign(*at)) {
+		p->token = SIGN;
+		at += sign_length(at, (size_t)(p->end - at));
+	} else if (*at == '"') {
 		next_text(p);
 		return;
-	}
-	if (isalnum(c) || c == '_') {
-		p->token = isdigit(c) ? NUMBER : WORD;
-		while (p->len < left && (isalnum((unsigned char)p->at[p->len]) || p->at[p->len] == '_'))
-			p->len++;
-	} else if (!memchr(signs, c, sizeof signs - 1)) {
+	} else {
 		tsdl_fail(p, "a sign that is not understood");
 		return;
-	} else {
-		p->token = SIGN;
-		p->len = left >= 3 && memcmp(p->at, "...", 3) == 0 ? 3 : left >= 2 && memcmp(p->at, ":=", 2) == 0 ? 2 : 1;
 	}
-	p->at += p->len;
-}
-
-bool tsdl_is(const struct parser *p, const char *text)
-{
-	return (p->token == WORD || p->token == SIGN) && p->len == strlen(text) && memcmp(p->text, text, p->len) == 0;
-}
-
-bool tsdl_accept(struct parser *p, const char *text)
-{
-	const bool found = tsdl_is(p, text);
-	if (found)
-		tsdl_next(p);
-	return found;
-}
-
-void tsdl_expect(struct parser *p, const char *text)
-{
-	if (!tsdl_accept(p, text))
-		tsdl_fail(p, "a syntax that is not understood");
+	p->len = (size_t)(at - p->at);
+	p->at = at;
 }
 
 char *tsdl_keep(struct parser *p)
 {
 	char *copy = ctf_text(&p->m->arena, p->text, p->len);
 	size_t n = 0;
-	for (size_t i = 0; i < p->len; i++) {
-		i += p->token == TEXT && copy[i] == '\\' && i + 1 < p->len;
+	for (size_t i = 0; i < p->len && p->token == TEXT; i++) {
+		i += copy[i] == '\\' && i + 1 < p->len;
 		copy[n++] = copy[i];
 	}
-	copy[n] = '\0';
+	copy[p->token == TEXT ? n : p->len] = '\0';
 	tsdl_next(p);
 	return copy;
 }
 
+/* As C writes them, up to a suffix; false: it is none, or too large. */
+static bool value_of(const char *text, size_t len, uint64_t *v)
+{
+	const bool is_hex = len > 1 && *text == '0' && (text[1] | 32) == 'x';
+	const unsigned base = is_hex ? 16 : *text == '0' ? 8 : 10;
+	const size_t first = is_hex ? 2 : 0;
+	size_t i = first;
+	*v = 0;
+	for (; i < len && (text[i] | 32) != 'u' && (text[i] | 32) != 'l'; i++) {
+		const int digit = is_digit(text[i]) ? text[i] - '0' : (text[i] | 32) - 'a' + 10;
+		if (digit >= (int)base || __builtin_mul_overflow(*v, base, v) || __builtin_add_overflow(*v, digit, v))
+			return false;
+	}
+	return i > first;
+}
+
 uint64_t tsdl_number(struct parser *p)
 {
-	char digits[32];
+	uint64_t v = 0;
 	const bool negative = tsdl_accept(p, "-");
 	if (!negative)
 		tsdl_accept(p, "+");
-	if (p->token != NUMBER || p->len >= sizeof digits) {
+	if (p->token != NUMBER || p->len > LONGEST_NUMBER || !value_of(p->text, p->len, &v)) {
 		tsdl_fail(p, "a number that is not understood");
 		return 0;
 	}
-	memcpy(digits, p->text, p->len);
-	digits[p->len] = '\0';
-	digits[strcspn(digits, "uUlL")] = '\0';
-	char *end;
-	errno = 0;
-	const uint64_t v = strtoull(digits, &end, 0);
-	if (errno || *end)
-		tsdl_fail(p, "a number that is not understood");
 	tsdl_next(p);
 	return negative ? -v : v;
 }
@@ -148,16 +167,17 @@ bool tsdl_truth(struct parser *p)
 char *tsdl_dotted(struct parser *p)
 {
 	char *all = ctf_text(&p->m->arena, "", 0);
+	size_t len = 0;
 	while (p->token == WORD) {
-		const size_t len = strlen(all);
 		char *longer = ctf_alloc(&p->m->arena, len + p->len + 2);
 		memcpy(longer, all, len);
 		memcpy(longer + len, p->text, p->len);
+		len += p->len;
 		all = longer;
 		tsdl_next(p);
 		if (!tsdl_is(p, "."))
 			return all;
-		all[strlen(all)] = '.';
+		all[len++] = '.';
 		tsdl_next(p);
 	}
 	tsdl_fail(p, "a name that is not understood");

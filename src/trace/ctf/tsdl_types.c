@@ -59,8 +59,8 @@ static char *type_name(struct parser *p)
 	char *name = ctf_text(&p->m->arena, "", 0);
 	for (bool more = true; more && p->token == WORD;) {
 		more = false;
-		for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-			more |= tsdl_is(p, words[i]);
+		for (size_t i = 0; i < sizeof words / sizeof *words && !more; i++)
+			more = *p->text == *words[i] && tsdl_is(p, words[i]);
 		if (more || !*name) {
 			name = join(p, name, p->text, p->len);
 			tsdl_next(p);
@@ -124,13 +124,41 @@ static void display_base(struct parser *p)
 		tsdl_fail(p, "a base that is not understood");
 }
 
-/* The attributes of integers and floating point numbers. */
-static void numeric(struct parser *p, struct ctf_type *t)
+/* Metadata describes an integer for each field of each event, in the same few ways: one that was read before needs no
+ * reading. */
+static bool is_known(struct parser *p, struct ctf_type *t)
+{
+	for (struct tsdl_integer *k = p->known; k < p->known + p->knowns; k++) {
+		if (k->len > (size_t)(p->end - p->at) || memcmp(k->text, p->at, k->len) != 0)
+			continue;
+		*t = k->type;
+		p->at += k->len;
+		tsdl_next(p);
+		if (k > p->known) {  /* the usual ones come to be found first */
+			const struct tsdl_integer usual = *k;
+			*k = k[-1];
+			k[-1] = usual;
+		}
+		return true;
+	}
+	return false;
+}
+
+static void make_known(struct parser *p, const char *from, const char *to, const struct ctf_type *t)
+{
+	if (p->m->why)
+		return;
+	const size_t i = p->knowns < MOST_KNOWN ? p->knowns++ : MOST_KNOWN - 1;
+	p->known[i] = (struct tsdl_integer){ from, (size_t)(to - from), *t };
+}
+
+/* The attributes of integers and floating point numbers; what is behind them in the text. */
+static const char *numeric(struct parser *p, struct ctf_type *t)
 {
 	uint64_t size = 0;
 	t->align = 0;
 	tsdl_expect(p, "{");
-	while (p->token != END && !tsdl_accept(p, "}")) {
+	while (p->token != END && !tsdl_is(p, "}")) {
 		char *key = tsdl_dotted(p);
 		tsdl_expect(p, "=");
 		if (strcmp(key, "size") == 0 || strcmp(key, "exp_dig") == 0 || strcmp(key, "mant_dig") == 0)
@@ -150,11 +178,27 @@ static void numeric(struct parser *p, struct ctf_type *t)
 		tsdl_skip_value(p);
 		tsdl_expect(p, ";");
 	}
+	const char *end = p->at;
+	tsdl_accept(p, "}");
 	if (!size || size > 64)
 		tsdl_fail(p, "a number of no, or of more than 64 bits");
 	t->size = (uint32_t)size;
 	if (!t->align)
 		t->align = size % 8 ? 1 : 8;
+	return end;
+}
+
+static struct ctf_type *number(struct parser *p, enum ctf_kind kind)
+{
+	struct ctf_type *t = new_type(p, kind, 1);
+	const char *text = p->at;
+	if (kind == CTF_INTEGER && is_known(p, t))
+		return t;
+	tsdl_next(p);
+	const char *end = numeric(p, t);
+	if (kind == CTF_INTEGER)
+		make_known(p, text, end, t);
+	return t;
 }
 
 static void scoped(struct parser *p, struct ctf_type *of)
@@ -266,13 +310,10 @@ static struct ctf_type *string(struct parser *p)
 
 struct ctf_type *tsdl_type(struct parser *p)
 {
-	const bool is_integer = tsdl_is(p, "integer");
-	if (is_integer || tsdl_is(p, "floating_point")) {
-		struct ctf_type *t = new_type(p, is_integer ? CTF_INTEGER : CTF_FLOAT, 1);
-		tsdl_next(p);
-		numeric(p, t);
-		return t;
-	}
+	if (tsdl_is(p, "integer"))
+		return number(p, CTF_INTEGER);
+	if (tsdl_is(p, "floating_point"))
+		return number(p, CTF_FLOAT);
 	return tsdl_accept(p, "struct") ? structure(p) : tsdl_accept(p, "variant") ? variant(p) :
 		tsdl_accept(p, "enum") ? enumeration(p) : tsdl_accept(p, "string") ? string(p) : type_named(p, type_name(p));
 }
