@@ -261,11 +261,9 @@ size_t binder_score(const struct layout *layout, const bt_trace_class *tc, unsig
 	for (uint64_t s = 0; s < bt_trace_class_get_stream_class_count(tc); s++) {
 		const bt_stream_class *sc = bt_trace_class_borrow_stream_class_by_index_const(tc, s);
 		for (uint64_t e = 0; e < bt_stream_class_get_event_class_count(sc); e++) {
-			struct bound_class *c =
-				bind_class(layout, bt_stream_class_borrow_event_class_by_index_const(sc, e));
-			score += rules_score(c);
-			*handlers |= rules_handlers(c);
-			rules_free(c);
+			const bt_event_class *ec = bt_stream_class_borrow_event_class_by_index_const(sc, e);
+			const struct classes cls = { ec, sc };
+			score += rules_score(layout, bt_event_class_get_name(ec), &ctf_fields, &cls, handlers);
 		}
 	}
 	return score;

@@ -110,6 +110,7 @@ void layout_free(struct layout *l)
 	for (size_t i = 0; i < l->rules; i++)
 		rule_release(&l->rule[i]);
 	free(l->rule);
+	free(l->named);
 	fields_release(&l->cpu);
 	fields_release(&l->tid);
 	fields_release(&l->pid);

@@ -62,6 +62,8 @@ struct layout {
 	bool lost_tail;  /* a packet's lost events are missing at its end, or before it, not anywhere in it */
 	struct rule *rule;
 	size_t rules, rules_cap;
+	struct named_rule { const char *name; size_t rule; } *named;  /* by name, then index: every name of every rule */
+	size_t nameds, nameds_cap;
 };
 
 /* A role is an argument that the layout may name; those without which an event is useless are required. */

@@ -389,6 +389,26 @@ static int parse_top(struct parse *p, struct layout *l)
 	return 0;
 }
 
+static int by_name(const void *a, const void *b)
+{
+	const struct named_rule *x = a, *y = b;
+	const int order = strcmp(x->name, y->name);
+	return order ? order : x->rule < y->rule ? -1 : x->rule > y->rule;
+}
+
+static void sort_names(struct layout *l)
+{
+	for (size_t i = 0; i < l->rules; i++)
+		for (size_t k = 0; k < l->rule[i].names; k++)
+			*ARRAY_PUSH(l->named, l->nameds, l->nameds_cap) = (struct named_rule){ l->rule[i].name[k], i };
+	const size_t all = l->nameds;
+	qsort(l->named, all, sizeof *l->named, by_name);
+	l->nameds = 0;
+	for (size_t i = 0; i < all; i++)  /* a rule may say a name twice */
+		if (!i || by_name(&l->named[l->nameds - 1], &l->named[i]) != 0)
+			l->named[l->nameds++] = l->named[i];
+}
+
 static struct layout *finish(struct parse *p)
 {
 	struct layout *l = mem_new(1, sizeof *l);
@@ -396,6 +416,8 @@ static struct layout *finish(struct parse *p)
 	if (parse_top(p, l)) {
 		layout_free(l);
 		l = NULL;
+	} else {
+		sort_names(l);
 	}
 	yaml_file_release(&p->file);
 	return l;

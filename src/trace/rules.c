@@ -3,14 +3,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bisect.h"
 #include "base/mem.h"
 
-static bool has_name(const struct rule *r, const char *name)
+/* How many rules there are for events of this name: layout->named[*first ...]. */
+static size_t count_named(const struct layout *l, const char *name, size_t *first)
 {
-	for (size_t i = 0; i < r->names; i++)
-		if (strcmp(r->name[i], name) == 0)
-			return true;
-	return false;
+	size_t n = 0;
+	if (!name)
+		return 0;
+	BISECT(*first, l->nameds, strcmp(l->named[*first].name, name) < 0);
+	while (*first + n < l->nameds && strcmp(l->named[*first + n].name, name) == 0)
+		n++;
+	return n;
 }
 
 static void release(struct bound_rule *b)
@@ -64,15 +69,16 @@ static bool bind_rule(const struct rule *r, const struct field_source *s, const 
 struct bound_class *rules_bind(const struct layout *l, const char *name, const struct field_source *s, const void *cls)
 {
 	struct bound_class *c = mem_new(1, sizeof *c);
-	c->name = name ? mem_dup(name) : NULL;
-	for (size_t i = 0; name && i < l->rules; i++) {
-		struct bound_rule bound;
-		if (!has_name(&l->rule[i], name))
-			continue;
-		if (bind_rule(&l->rule[i], s, cls, &bound))
-			*ARRAY_PUSH(c->rule, c->rules, c->cap) = bound;
+	c->name = mem_dup(name);
+	size_t first = 0;
+	const size_t n = count_named(l, name, &first);
+	c->rule = n ? mem_resize(NULL, n, sizeof *c->rule) : NULL;
+	for (size_t i = first; i < first + n; i++) {
+		struct bound_rule *b = &c->rule[c->rules];
+		if (bind_rule(&l->rule[l->named[i].rule], s, cls, b))
+			c->rules++;
 		else
-			release(&bound);
+			release(b);
 	}
 	s->resolve(&l->cpu, cls, &c->cpu);
 	s->resolve(&l->tid, cls, &c->tid);
@@ -92,18 +98,19 @@ void rules_free(struct bound_class *c)
 	free(c);
 }
 
-unsigned rules_handlers(const struct bound_class *c)
+size_t rules_score(const struct layout *l, const char *name, const struct field_source *s, const void *cls,
+                   unsigned *handlers)
 {
-	unsigned all = 0;
-	for (size_t i = 0; i < c->rules; i++)
-		all |= handlers_kind(c->rule[i].rule->kind);
-	return all;
-}
-
-size_t rules_score(const struct bound_class *c)
-{
-	size_t score = 0;
-	for (size_t i = 0; i < c->rules; i++)
-		score += c->rule[i].rule->kind == EV_SWITCH ? 100 : 1;
+	size_t score = 0, first = 0;
+	const size_t n = count_named(l, name, &first);
+	for (size_t i = first; i < first + n; i++) {
+		const struct rule *r = &l->rule[l->named[i].rule];
+		struct bound_rule b;
+		if (bind_rule(r, s, cls, &b)) {
+			score += r->kind == EV_SWITCH ? 100 : 1;
+			*handlers |= handlers_kind(r->kind);
+		}
+		release(&b);
+	}
 	return score;
 }

@@ -55,7 +55,7 @@ struct bound_rule {
 
 struct bound_class {
 	struct bound_rule *rule;
-	size_t rules, cap;
+	size_t rules;
 	struct field_path cpu, tid, pid, comm;
 	char *name;          /* NULL: it has none */
 };
@@ -70,9 +70,10 @@ struct field_source {
 /* Binds the layout's rules for events of this name, and its context. */
 struct bound_class *rules_bind(const struct layout *l, const char *name, const struct field_source *s, const void *cls);
 void rules_free(struct bound_class *c);
-/* How well they fit: a point for each rule, 100 for switches: nothing works without. */
-size_t rules_score(const struct bound_class *c);
-unsigned rules_handlers(const struct bound_class *c);  /* which of them begin with such an event: HANDLERS_IRQ ... */
+/* How well they would fit: a point for each rule, 100 for switches: nothing works without.  *handlers gets those beside
+ * its own that begin with such an event: HANDLERS_IRQ ... */
+size_t rules_score(const struct layout *l, const char *name, const struct field_source *s, const void *cls,
+                   unsigned *handlers);
 
 /* A key of several fields: mixed into one number (splitmix64's finalizer), never negative. */
 static inline int64_t rules_mixed_key(const struct bound_rule *b, const struct field_source *s, const void *event)

@@ -149,11 +149,7 @@ size_t tep_binder_score(struct tep_handle *tep, const struct layout *layout, uns
 	size_t score = 0;
 	*handlers = 0;
 	struct tep_event **event = tep_list_events(tep, TEP_EVENT_SORT_ID);
-	for (; event && *event; event++) {
-		struct bound_class *c = rules_bind(layout, (*event)->name, &ftrace_fields, *event);
-		score += rules_score(c);
-		*handlers |= rules_handlers(c);
-		rules_free(c);
-	}
+	for (; event && *event; event++)
+		score += rules_score(layout, (*event)->name, &ftrace_fields, *event, handlers);
 	return score;
 }

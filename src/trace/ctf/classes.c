@@ -106,7 +106,6 @@ static const struct field_source names_only = { ctf_find_field, NULL, NULL };  /
 struct maker {
 	struct ctf_classes *c;
 	const struct layout *layout;
-	unsigned handlers;
 	struct ctf_slots shared;
 	size_t ops;
 	const char *why;
@@ -128,17 +127,15 @@ static struct ctf_scopes scopes_of(const struct ctf_metadata *m, const struct ct
 		e ? e->context : NULL, e ? e->payload : NULL };
 }
 
-static size_t score(const struct ctf_metadata *m, const struct layout *l)
+static size_t score(const struct ctf_metadata *m, const struct layout *l, unsigned *handlers)
 {
 	size_t all = 0;
+	*handlers = 0;
 	for (const struct ctf_stream *s = m->stream; s; s = s->next) {
 		for (const struct ctf_event *e = m->event; e; e = e->next) {
-			if (!is_of(m, e, s))
-				continue;
 			const struct lookup in = { .scopes = scopes_of(m, s, e) };
-			struct bound_class *b = rules_bind(l, e->name, &names_only, &in);
-			all += rules_score(b);
-			rules_free(b);
+			if (is_of(m, e, s))
+				all += rules_score(l, e->name, &names_only, &in, handlers);
 		}
 	}
 	return all;
@@ -147,13 +144,16 @@ static size_t score(const struct ctf_metadata *m, const struct layout *l)
 static const struct layout *choose_layout(const struct ctf_metadata *m, struct meaning *meaning)
 {
 	size_t best = 0, best_score = 0;
+	unsigned handlers, best_handlers = 0;
 	for (size_t i = 0; i < meaning->layouts; i++) {
-		const size_t fits = score(m, meaning->layout[i]);
+		const size_t fits = score(m, meaning->layout[i], &handlers);
 		if (fits > best_score) {
 			best = i;
 			best_score = fits;
+			best_handlers = handlers;
 		}
 	}
+	atomic_store(&meaning->handlers, best_handlers);  /* tracers describe the events that they were asked for */
 	atomic_store(&meaning->chosen, best_score ? best + 1 : 0);
 	return meaning->layout[best];
 }
@@ -292,7 +292,6 @@ static void bind_event(struct maker *k, const struct ctf_stream *s, const struct
 	struct ctf_slots own = { CTF_OWN_SLOTS, CTF_MOST_SLOTS };
 	const struct lookup in = { scopes_of(&k->c->metadata, s, e), &k->shared, &own };
 	class->bound = rules_bind(k->layout, e->name, &names_only, &in);
-	k->handlers |= rules_handlers(class->bound);
 	if (class->bound->cpu.from == ROOT_PACKET)
 		class->bound->cpu.leaf = LEAF_NONE;  /* read once per packet */
 	check(k, ctf_resolve(e->context, &in.scopes, &own));
@@ -379,7 +378,6 @@ const char *ctf_classes_make(struct ctf_classes *c, const char *text, size_t len
 		return k.why;
 	k.layout = choose_layout(m, meaning);
 	make_streams(&k);
-	atomic_store(&meaning->handlers, k.handlers);  /* tracers describe the events that they were asked for */
 	return k.why;
 }
 
