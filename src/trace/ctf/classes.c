@@ -105,6 +105,7 @@ static const struct field_source names_only = { ctf_find_field, NULL, NULL };  /
 
 struct maker {
 	struct ctf_classes *c;
+	struct ctf_metadata metadata;  /* what is made of it keeps nothing of its types and names */
 	const struct layout *layout;
 	struct ctf_slots shared;
 	size_t ops;
@@ -216,7 +217,7 @@ int64_t ctf_time(const struct ctf_stream_class *s, uint64_t cycles)
 
 static void make_clock(struct maker *k, const struct ctf_stream *s, struct ctf_stream_class *to)
 {
-	const struct ctf_metadata *m = &k->c->metadata;
+	const struct ctf_metadata *m = &k->metadata;
 	const char *name = NULL;
 	if (!find_clock(s->packet_context, &name) || !find_clock(s->event_header, &name) || !name)
 		check(k, "a stream of no clock, or of several");
@@ -252,7 +253,7 @@ static void check_times(struct maker *k, const struct ctf_stream *s)
 
 static void mark(struct maker *k, const struct ctf_stream *s, struct ctf_stream_class *to)
 {
-	const struct ctf_metadata *m = &k->c->metadata;
+	const struct ctf_metadata *m = &k->metadata;
 	const struct lookup in = { .scopes = scopes_of(m, s, NULL), .shared = &k->shared };
 	memcpy(to->told, k->c->told, sizeof to->told);
 	want_told(k, s->packet_context, CTF_BEGIN, CTF_TOLD, to->told, &k->shared);
@@ -290,7 +291,7 @@ static void bind_event(struct maker *k, const struct ctf_stream *s, const struct
 	if (!class || k->why)
 		return;
 	struct ctf_slots own = { CTF_OWN_SLOTS, CTF_MOST_SLOTS };
-	const struct lookup in = { scopes_of(&k->c->metadata, s, e), &k->shared, &own };
+	const struct lookup in = { scopes_of(&k->metadata, s, e), &k->shared, &own };
 	class->bound = rules_bind(k->layout, e->name, &names_only, &in);
 	if (class->bound->cpu.from == ROOT_PACKET)
 		class->bound->cpu.leaf = LEAF_NONE;  /* read once per packet */
@@ -303,7 +304,7 @@ static void bind_event(struct maker *k, const struct ctf_stream *s, const struct
 
 static void compile_stream(struct maker *k, const struct ctf_stream *s, struct ctf_stream_class *to)
 {
-	const struct ctf_metadata *m = &k->c->metadata;
+	const struct ctf_metadata *m = &k->metadata;
 	struct ctf_place place = CTF_ANYWHERE;
 	check(k, ctf_compile(&to->context, &(struct ctf_type *){ s->packet_context }, 1, &place, m->big, true));
 	place = (struct ctf_place)CTF_ANYWHERE;
@@ -325,7 +326,7 @@ static void compile_stream(struct maker *k, const struct ctf_stream *s, struct c
 
 static void make_stream(struct maker *k, const struct ctf_stream *s, struct ctf_stream_class *to)
 {
-	const struct ctf_metadata *m = &k->c->metadata;
+	const struct ctf_metadata *m = &k->metadata;
 	to->id = s->id;
 	k->shared = (struct ctf_slots){ CTF_STREAM_SLOTS, CTF_OWN_SLOTS };
 	make_clock(k, s, to);
@@ -345,10 +346,10 @@ static void make_streams(struct maker *k)
 {
 	struct ctf_classes *c = k->c;
 	size_t n = 0;
-	for (const struct ctf_stream *s = c->metadata.stream; s; s = s->next)
+	for (const struct ctf_stream *s = k->metadata.stream; s; s = s->next)
 		n++;
 	c->stream = mem_new(n + 1, sizeof *c->stream);
-	for (const struct ctf_stream *s = c->metadata.stream; s && !k->why; s = s->next) {
+	for (const struct ctf_stream *s = k->metadata.stream; s && !k->why; s = s->next) {
 		for (size_t i = 0; i < c->streams; i++)
 			if (c->stream[i].id == s->id)
 				check(k, "two stream classes of the same number");
@@ -358,26 +359,35 @@ static void make_streams(struct maker *k)
 		check(k, "no stream class");
 }
 
+static void make(struct maker *k, struct meaning *meaning)
+{
+	struct ctf_classes *c = k->c;
+	const struct ctf_metadata *m = &k->metadata;
+	struct ctf_slots first = { 0, CTF_STREAM_SLOTS };
+	c->has_uuid = m->has_uuid;
+	memcpy(c->uuid, m->uuid, sizeof c->uuid);
+	want_told(k, m->packet_header, CTF_MAGIC, CTF_BEGIN, c->told, &first);
+	const struct ctf_scopes scopes = { .packet_header = m->packet_header };
+	check(k, ctf_resolve(m->packet_header, &scopes, &first));
+	if (k->why)
+		return;
+	struct ctf_place place = CTF_ANYWHERE;
+	check(k, ctf_compile(&c->packet_header, &m->packet_header, 1, &place, m->big, false));
+	if (k->why)
+		return;
+	k->layout = choose_layout(m, meaning);
+	make_streams(k);
+}
+
 const char *ctf_classes_make(struct ctf_classes *c, const char *text, size_t len, struct meaning *meaning)
 {
 	struct maker k = { .c = c };
-	struct ctf_slots first = { 0, CTF_STREAM_SLOTS };
 	*c = (struct ctf_classes){ .slots = CTF_OWN_SLOTS };
-	(ctf_is_fragments(text, len) ? ctf_metadata_fragments : ctf_metadata_parse)(&c->metadata, text, len);
-	struct ctf_metadata *m = &c->metadata;
-	if (m->why)
-		return m->why;
-	want_told(&k, m->packet_header, CTF_MAGIC, CTF_BEGIN, c->told, &first);
-	const struct ctf_scopes scopes = { .packet_header = m->packet_header };
-	check(&k, ctf_resolve(m->packet_header, &scopes, &first));
-	if (k.why)
-		return k.why;
-	struct ctf_place place = CTF_ANYWHERE;
-	check(&k, ctf_compile(&c->packet_header, &m->packet_header, 1, &place, m->big, false));
-	if (k.why)
-		return k.why;
-	k.layout = choose_layout(m, meaning);
-	make_streams(&k);
+	(ctf_is_fragments(text, len) ? ctf_metadata_fragments : ctf_metadata_parse)(&k.metadata, text, len);
+	check(&k, k.metadata.why);
+	if (!k.why)
+		make(&k, meaning);
+	ctf_metadata_release(&k.metadata);
 	return k.why;
 }
 
@@ -395,6 +405,5 @@ void ctf_classes_release(struct ctf_classes *c)
 	}
 	free(c->stream);
 	ctf_program_release(&c->packet_header);
-	ctf_metadata_release(&c->metadata);
 	*c = (struct ctf_classes){ 0 };
 }

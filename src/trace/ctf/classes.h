@@ -37,7 +37,8 @@ struct ctf_stream_class {
 };
 
 struct ctf_classes {
-	struct ctf_metadata metadata;
+	bool has_uuid;
+	unsigned char uuid[16];
 	struct ctf_program packet_header;
 	uint32_t told[CTF_TOLD];
 	struct ctf_stream_class *stream;

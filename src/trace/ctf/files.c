@@ -40,7 +40,7 @@ static int find_class(struct stream_scan *s)
 	const uint32_t magic = c->told[CTF_MAGIC], uuid = c->told[CTF_UUID], id = c->told[CTF_STREAM_ID];
 	if (magic != CTF_NO_SLOT && s->value[magic].number != MAGIC)
 		return refuse(s, "a packet without its magic number");
-	if (uuid != CTF_NO_SLOT && (!c->metadata.has_uuid || memcmp(s->value[uuid].text, c->metadata.uuid, 16) != 0))
+	if (uuid != CTF_NO_SLOT && (!c->has_uuid || memcmp(s->value[uuid].text, c->uuid, 16) != 0))
 		return refuse(s, "a packet of another trace");
 	if (id == CTF_NO_SLOT && c->streams != 1)
 		return refuse(s, "packets that do not tell their stream class");

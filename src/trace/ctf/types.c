@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 
-#define CHUNK ((size_t)64 << 10)  /* bytes */
+#define CHUNK ((size_t)32 << 10)  /* bytes */
 #define MOST_NODES 200000         /* of types and members; a kernel's with all its system calls has 30,000 */
 #define MOST_MEMBERS 4096         /* of one structure */
 
