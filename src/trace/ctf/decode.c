@@ -67,8 +67,6 @@ struct ctf_worker *ctf_worker_new(const struct ctf_classes *c, struct meaning *m
 	w->machine.value = mem_new(c->slots, sizeof *w->machine.value);
 	w->classes = c;
 	w->fd = -1;
-	w->window_size = WINDOW;
-	w->window = mem_resize(NULL, w->window_size, 1);
 	name_cache_init(&w->names, meaning->names);
 	return w;
 }
@@ -86,7 +84,6 @@ void ctf_worker_free(struct ctf_worker *w)
 	close_file(w);
 	name_cache_release(&w->names);
 	free(w->machine.value);
-	free(w->window);
 	free(w->text);
 	free(w);
 }
@@ -242,7 +239,8 @@ static int decode_packet(struct ctf_worker *w, const struct ctf_flow *f, const s
 	return *why ? 1 : course_packet_end(course, ctf_time(f->class, p->end));
 }
 
-int ctf_decode(struct ctf_worker *w, const struct ctf_flow *f, size_t from, size_t to, bool lost_tail, struct outlet *out)
+static int decode_packets(struct ctf_worker *w, const struct ctf_flow *f, size_t from, size_t to, bool lost_tail,
+                          struct outlet *out)
 {
 	struct course course;
 	unsigned damages = 0;
@@ -270,4 +268,15 @@ int ctf_decode(struct ctf_worker *w, const struct ctf_flow *f, size_t from, size
 		bytes += p->size / 8;
 	}
 	return 0;
+}
+
+/* The window is there meanwhile only: a worker is kept for each trace and thread, and there may be hundreds of traces. */
+int ctf_decode(struct ctf_worker *w, const struct ctf_flow *f, size_t from, size_t to, bool lost_tail, struct outlet *out)
+{
+	w->window_size = WINDOW;
+	w->window = mem_resize(NULL, w->window_size, 1);
+	const int status = decode_packets(w, f, from, to, lost_tail, out);
+	free(w->window);
+	w->window = NULL;
+	return status;
 }
