@@ -26,9 +26,7 @@ struct lookup {
 static bool same_name(const char *name, const char *want, size_t len)
 {
 	name += *name == '_';
-	if (strncmp(name, want, len) == 0 && !name[len])
-		return true;
-	return name[0] == '_' && strncmp(name + 1, want, len) == 0 && !name[1 + len];
+	return ctf_is_called(name, want, len) || (*name == '_' && ctf_is_called(name + 1, want, len));
 }
 
 static bool is_told(const char *name)
@@ -42,7 +40,7 @@ static bool is_told(const char *name)
 static struct ctf_type *find(const struct ctf_type *t, const char *path, bool in_packet)
 {
 	while (t && *path && (t->kind == CTF_STRUCT || t->kind == CTF_VARIANT)) {
-		const size_t len = strcspn(path, ".");
+		const size_t len = (size_t)(strchrnul(path, '.') - path);
 		struct ctf_type *found = NULL;
 		for (const struct ctf_member *m = t->member; m && !found; m = m->next)
 			if (same_name(m->name, path, len) && !m->type->clock && !(in_packet && is_told(m->name)))

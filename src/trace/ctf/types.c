@@ -97,7 +97,7 @@ struct ctf_type *ctf_type_copy(struct ctf_arena *a, const struct ctf_type *t)
 struct ctf_type *ctf_member_find(const struct ctf_type *t, const char *name, size_t len)
 {
 	for (const struct ctf_member *m = t->member; m; m = m->next)
-		if (strncmp(m->name, name, len) == 0 && !m->name[len])
+		if (ctf_is_called(m->name, name, len))
 			return m->type;
 	return NULL;
 }

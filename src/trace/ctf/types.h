@@ -103,4 +103,12 @@ struct ctf_type *ctf_type_copy(struct ctf_arena *a, const struct ctf_type *t);
 struct ctf_member *ctf_member_add(struct ctf_arena *a, struct ctf_type *t, const char *name, struct ctf_type *type);
 struct ctf_type *ctf_member_find(const struct ctf_type *t, const char *name, size_t len);
 
+static inline bool ctf_is_called(const char *name, const char *want, size_t len)
+{
+	size_t same = 0;
+	while (same < len && name[same] == want[same])
+		same++;
+	return same == len && !name[len];
+}
+
 #endif
