@@ -77,13 +77,17 @@ static bool is(const struct token_scan *s, const char *token)
 	return !s->is_string && strcmp(s->token, token) == 0;
 }
 
-static void keep(char *dst, size_t size, const char *value)
+static void copy(char *dst, size_t size, const char *value)
 {
-	size_t n = strnlen(value, size - 1);
-	if (*dst)
-		return;
+	const size_t n = strnlen(value, size - 1);
 	memcpy(dst, value, n);
 	dst[n] = '\0';
+}
+
+static void keep(char *dst, size_t size, const char *value)
+{
+	if (!*dst)
+		copy(dst, size, value);
 }
 
 struct version {
@@ -132,7 +136,7 @@ static void scan_block(struct token_scan *s, const char *block, struct metadata 
 		} else if (depth == 1 && is(s, "=") && next(s)) {
 			take(block, key, s->token, m, v);
 		} else {
-			snprintf(key, sizeof key, "%.63s", s->token);
+			copy(key, sizeof key, s->token);
 		}
 	}
 }
@@ -251,7 +255,7 @@ bool metadata_scan(const char *text, struct metadata *m)
 		} else if (is(&s, "}")) {
 			depth -= depth > 0;
 		}
-		snprintf(word, sizeof word, "%.15s", s.token);
+		copy(word, sizeof word, s.token);
 	}
 	metadata_tracer(m, v.name, v.major, v.minor, v.patch);
 	return is_ctf_1_8(&v);
