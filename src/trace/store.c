@@ -109,18 +109,25 @@ void stream_steps_back(struct stream *s, int64_t from, int64_t to)
 	}
 }
 
+/* Not inline: that would cost each event more than this does. */
+static __attribute__((noinline)) void grow(struct cpu_set *s, size_t words)
+{
+	s->bit = mem_resize(s->bit, words, sizeof *s->bit);
+	memset(s->bit + s->words, 0, (words - s->words) * sizeof *s->bit);
+	s->bit[s->min / 64] |= 1ULL << s->min % 64;
+	s->words = words;
+}
+
 static void add_cpu(struct cpu_set *s, uint16_t cpu)
 {
 	if (s->min > s->max) {
 		s->min = s->max = cpu;
 		return;
 	}
-	if (!s->bit) {
-		if (cpu == s->min)
-			return;
-		s->bit = mem_new(CPU_SET_WORDS, sizeof *s->bit);
-		s->bit[s->min / 64] |= 1ULL << s->min % 64;
-	}
+	if (!s->bit && cpu == s->min)
+		return;
+	if (cpu / 64U >= s->words)
+		grow(s, (cpu > s->max ? cpu : s->max) / 64U + 1);
 	s->bit[cpu / 64] |= 1ULL << cpu % 64;
 	s->min = cpu < s->min ? cpu : s->min;
 	s->max = cpu > s->max ? cpu : s->max;

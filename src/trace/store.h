@@ -40,11 +40,10 @@ struct block {
 	uint32_t len;
 };
 
-#define CPU_SET_WORDS ((UINT16_MAX + 1) / 64)
-
 struct cpu_set {
 	uint16_t min, max;          /* min > max: none */
-	uint64_t *bit;              /* of each of them, CPU_SET_WORDS words; NULL while there is only one */
+	uint64_t *bit;              /* of each of them; NULL while there is only one */
+	size_t words;               /* of bits, those of max among them */
 };
 #define NO_CPUS { .min = UINT16_MAX }
 
