@@ -68,10 +68,33 @@ static void test_names(void **state)
 	assert_string_equal(a->next->next->type->where, "stream.packet.context.n");
 	ctf_metadata_release(&m);
 	refused("integer { size = 8; } a; integer { size = 8; } a;", "too many fields, or two of the same name");
+	refused("string { encoding 8 UTF8; } a;", "a syntax that is not understood");
+	refused("string { encoding = UTF8 } a;", "a syntax that is not understood");
 	refused("integer { size = 8; } a b;", "a syntax that is not understood");
 	refused("integer { size = 8; } \xe9;", "a sign that is not understood");
 	refused("integer { size = 8; } a.b;", "a syntax that is not understood");
 	refused("integer { size = 8; }, a;", "a field that is not understood");
+}
+
+/* Values that are of no use are looked at all the same: libbabeltrace2 reads no metadata in which they are damaged. */
+static void test_values(void **state)
+{
+	(void)state;
+	static const char *const good[] = { "foo = a.b;", "foo = -3;", "foo = \"a b\";", "foo = struct;", "encoding = none; base = x;",
+		"signed = false; byte_order = network;" };
+	static const char *const bad[] = { "foo = a b;", "foo = 3 4;", "foo = \"a\" \"b\";", "foo = a b.c;", "foo = ;", "foo = 3 + 4;",
+		"foo = a = b;", "foo = a, b;", "signed = true x;", "align = 8 8;", "base = 10 x;", "base = dec x;",
+		"encoding = none x;", "byte_order = le be;", "foo = a" };
+	for (size_t i = 0; i < COUNT(good) + COUNT(bad); i++) {
+		struct ctf_metadata m;
+		const bool is_good = i < COUNT(good);
+		const char *value = is_good ? good[i] : bad[i - COUNT(good)];
+		char *integer = mem_printf("integer { size = 8; %s } a;", value);
+		parse(&m, integer);
+		assert_int_equal(!m.why, is_good);
+		ctf_metadata_release(&m);
+		free(integer);
+	}
 }
 
 /* Each field has a type of its own, though the text is that of another. */
@@ -119,8 +142,8 @@ static void test_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers), cmocka_unit_test(test_names), cmocka_unit_test(test_again),
-		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_numbers), cmocka_unit_test(test_names), cmocka_unit_test(test_values),
+		cmocka_unit_test(test_again), cmocka_unit_test(test_many),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

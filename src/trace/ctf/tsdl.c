@@ -89,16 +89,17 @@ static void take_value(struct parser *p, const struct tsdl_block *b, unsigned wh
 		b->clock->offset = (int64_t)tsdl_number(p);
 	} else if (is_trace && what == SAYS_UUID) {
 		parse_uuid(p);
+		tsdl_skip_value(p);
 	} else if (is_trace && what == SAYS_ORDER) {
 		const enum ctf_order order = tsdl_byte_order(p);
 		p->m->big = order == CTF_BIG;
 		p->m->has_order = order != CTF_NATIVE;
-	} else if (is_trace && what == SAYS_MAJOR && tsdl_number(p) != 1) {
-		tsdl_fail(p, "another version than 1.8");
-	} else if (is_trace && what == SAYS_MINOR && tsdl_number(p) != 8) {
-		tsdl_fail(p, "another version than 1.8");
+	} else if (is_trace && (what == SAYS_MAJOR || what == SAYS_MINOR)) {
+		if (tsdl_number(p) != (what == SAYS_MAJOR ? 1 : 8))
+			tsdl_fail(p, "another version than 1.8");
+	} else {
+		tsdl_skip_value(p);
 	}
-	tsdl_skip_value(p);
 }
 
 static void block(struct parser *p, struct tsdl_block *b)
@@ -129,9 +130,7 @@ static void block(struct parser *p, struct tsdl_block *b)
 
 static void skip_block(struct parser *p)
 {
-	tsdl_expect(p, "{");
-	for (unsigned depth = 1; p->token != END && depth; tsdl_next(p))
-		depth += tsdl_is(p, "{") - tsdl_is(p, "}");
+	tsdl_skip_attributes(p);
 	tsdl_accept(p, ";");
 }
 

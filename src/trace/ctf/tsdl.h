@@ -56,6 +56,7 @@ static inline void tsdl_expect(struct parser *p, const char *text)
 struct ctf_type *tsdl_type(struct parser *p);
 enum ctf_order tsdl_byte_order(struct parser *p);
 void tsdl_skip_value(struct parser *p);
+void tsdl_skip_attributes(struct parser *p);  /* and the braces around them */
 void tsdl_alias(struct parser *p);       /* behind "typealias" */
 void tsdl_definition(struct parser *p);  /* behind "typedef" */
 void tsdl_declaration(struct parser *p, struct ctf_type *of);  /* within the braces of a structure or variant */

@@ -104,11 +104,27 @@ static const char *clock_name(struct parser *p)
 	return path + 6;
 }
 
+/* One word, number or text, or a name with dots: of a value that is more than that nobody knows whether it is damaged. */
 void tsdl_skip_value(struct parser *p)
 {
-	for (; p->token != END && !tsdl_is(p, ";") && !tsdl_is(p, "}"); tsdl_next(p))
-		if (tsdl_is(p, "="))
-			tsdl_fail(p, "two attributes in one");
+	if (p->token == WORD) {
+		tsdl_dotted(p);
+	} else if (p->token == TEXT) {
+		tsdl_next(p);
+	} else {
+		tsdl_number(p);
+	}
+}
+
+void tsdl_skip_attributes(struct parser *p)
+{
+	tsdl_expect(p, "{");
+	while (p->token != END && !tsdl_accept(p, "}")) {
+		tsdl_dotted(p);
+		tsdl_expect(p, "=");
+		tsdl_skip_value(p);
+		tsdl_expect(p, ";");
+	}
 }
 
 /* In which base people are shown an integer: of no use here, but where it is none the whole description may be damaged. */
@@ -119,9 +135,16 @@ static void display_base(struct parser *p)
 	const uint64_t number = p->token == NUMBER ? tsdl_number(p) : 0;
 	bool is_one = number == 2 || number == 8 || number == 10 || number == 16;
 	for (size_t i = 0; i < sizeof bases / sizeof *bases && !is_one; i++)
-		is_one = tsdl_is(p, bases[i]);
+		is_one = tsdl_accept(p, bases[i]);
 	if (!is_one)
 		tsdl_fail(p, "a base that is not understood");
+}
+
+static bool encoding(struct parser *p)
+{
+	const bool is_utf8 = tsdl_is(p, "UTF8") || tsdl_is(p, "utf8") || tsdl_is(p, "ASCII") || tsdl_is(p, "ascii");
+	tsdl_skip_value(p);
+	return is_utf8;
 }
 
 /* Metadata describes an integer for each field of each event, in the same few ways: one that was read before needs no
@@ -174,8 +197,9 @@ static const char *numeric(struct parser *p, struct ctf_type *t)
 		else if (strcmp(key, "base") == 0)
 			display_base(p);
 		else if (strcmp(key, "encoding") == 0)
-			t->is_utf8 = tsdl_is(p, "UTF8") || tsdl_is(p, "utf8") || tsdl_is(p, "ASCII") || tsdl_is(p, "ascii");
-		tsdl_skip_value(p);
+			t->is_utf8 = encoding(p);
+		else
+			tsdl_skip_value(p);
 		tsdl_expect(p, ";");
 	}
 	const char *end = p->at;
@@ -300,11 +324,8 @@ static struct ctf_type *enumeration(struct parser *p)
 
 static struct ctf_type *string(struct parser *p)
 {
-	if (tsdl_accept(p, "{")) {
-		while (p->token != END && !tsdl_is(p, "}"))
-			tsdl_next(p);
-		tsdl_expect(p, "}");
-	}
+	if (tsdl_is(p, "{"))
+		tsdl_skip_attributes(p);
 	return new_type(p, CTF_STRING, 8);
 }
 
