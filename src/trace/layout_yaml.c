@@ -402,7 +402,8 @@ static void sort_names(struct layout *l)
 		for (size_t k = 0; k < l->rule[i].names; k++)
 			*ARRAY_PUSH(l->named, l->nameds, l->nameds_cap) = (struct named_rule){ l->rule[i].name[k], i };
 	const size_t all = l->nameds;
-	qsort(l->named, all, sizeof *l->named, by_name);
+	if (all)
+		qsort(l->named, all, sizeof *l->named, by_name);
 	l->nameds = 0;
 	for (size_t i = 0; i < all; i++)  /* a rule may say a name twice */
 		if (!i || by_name(&l->named[l->nameds - 1], &l->named[i]) != 0)
