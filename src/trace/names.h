@@ -26,13 +26,14 @@ struct names {
 	bool of_events;  /* also of those that a layout does not name: EV_NAMED */
 };
 
+#define NAMES_NEAR 128
+
 struct name_cache {
 	struct names *shared;
 	struct strtab local;
 	uint32_t *global;  /* of each local id */
 	size_t cap;
-	const char *last;  /* the previous string and its id: threads come in runs */
-	uint32_t last_id;
+	struct near_name { const char *text; uint32_t id; } near[NAMES_NEAR];  /* of late, by a few of their characters */
 	size_t bytes;
 };
 
