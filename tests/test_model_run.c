@@ -347,8 +347,8 @@ static void test_born(void **state)
 	(void)state;
 	h[4].fork.child_tid = h[4].fork.child_pid = h[5].wake.tid = 300;
 	h[5].wake.target_cpu = 0;
-	for (int i = 0; i < 4; i++) {
-		const bool lost = i & 1, early = i & 2;
+	for (int i = 0; i < 6; i++) {
+		const bool lost = i % 2, early = i >= 2;
 		int fd = mkstemp(file);
 		assert_true(fd >= 0);
 		close(fd);
@@ -356,8 +356,10 @@ static void test_born(void **state)
 		if (lost)
 			h[2].lost.end = 10200;
 		struct trace *host = make("hv", ROLE_HOST, h, COUNT(h));
-		struct model_options options = { .look = early ? model_look_begin(host, 2) : NULL };
+		struct model_options options = { .look = early ? model_look_begin(host) : NULL };
 		assert_int_equal(options.look != NULL, early);
+		if (i >= 4)
+			model_look_run(options.look);
 		struct sync_result sync = { .host = host };
 		struct history_builder *b = history_create(file, NULL, &err);
 		assert_int_equal(model_run(&sync, &options, b, &span, &notes, &err), 0);

@@ -111,8 +111,11 @@ static int fill(struct history_builder *b, const char *path, struct loaded *l, s
 		return -1;
 	struct model_options options = { .paper_states = in->paper_states, .workers = in->jobs, .progress = progress,
 	                                 .groups = in->group, .grouped = in->groups,
-	                                 .look = model_look_begin(host_of(l), in->jobs) };
+	                                 .look = model_look_begin(host_of(l)) };
+	in->sync_options.meanwhile = options.look ? model_look_run : NULL;
+	in->sync_options.arg = options.look;
 	int rc = synchronize(l, in, progress, times, err);
+	in->sync_options.meanwhile = NULL;
 	if (rc == 0)
 		rc = model_run(&l->sync, &options, b, span, &l->notes, err);
 	model_look_end(options.look);

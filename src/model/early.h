@@ -8,7 +8,7 @@
 
 /* Was it this trace that was looked at? */
 bool model_look_is_of(const struct model_look *l, const struct trace *trace);
-/* Waits for it.  *start is the caller's, also after a failure; once only. */
+/* *start is the caller's, also after a failure; once only. */
 int model_look_take(struct model_look *l, struct start *start, struct error *err);
 
 #endif

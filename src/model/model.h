@@ -27,7 +27,7 @@
 /* The control groups that a thread of the host is in, "NUMBER:SHARES/...", as long as the first one of its TID lives. */
 struct model_groups { int32_t tid; char *text; };
 
-/* What was true before the host's first event, which a thread finds out while its guests are synchronized. */
+/* What was true before the host's first event: it may be found out while its guests are synchronized. */
 struct model_look;
 
 struct model_options {
@@ -44,9 +44,10 @@ struct model_span {
 	uint64_t events;           /* that went through the model */
 };
 
-/* host: borrowed, or NULL.  NULL: there is nothing to gain, model_run() looks itself. */
-struct model_look *model_look_begin(const struct trace *host, unsigned workers);
-void model_look_end(struct model_look *l);  /* waits until it is over; NULL: nothing */
+/* host: borrowed, or NULL.  NULL: there is nothing to look at.  If it has not run by then, model_run() looks itself. */
+struct model_look *model_look_begin(const struct trace *host);
+void model_look_run(void *look);            /* in any thread, once */
+void model_look_end(struct model_look *l);  /* when nobody runs it; NULL: nothing */
 
 /* Replays all traces of `sync` in host time and pushes every state change to `b`. */
 int model_run(const struct sync_result *sync, const struct model_options *options, struct history_builder *b,

@@ -112,13 +112,15 @@ static int load_hypervisor(struct sync_work *r, struct hypervisor *h, struct err
 	return status;
 }
 
-/* The hypervisors first: they are more work. */
+/* The hypervisors first: they are more work.  What the caller wants to be done last. */
 static int load_task(void *arg, size_t i)
 {
 	struct sync_work *r = arg;
 	struct error *err = &r->load_err[i];
 	int status = 0;
-	if (i < r->hypervisors)
+	if (i == r->hypervisors + r->guests)
+		r->options->meanwhile(r->options->arg);
+	else if (i < r->hypervisors)
 		status = load_hypervisor(r, &r->hypervisor[i], err);
 	else if (r->guest[i - r->hypervisors].sane && !r->guest[i - r->hypervisors].again)
 		status = guest_view_load(&r->guest[i - r->hypervisors], err);
@@ -137,7 +139,7 @@ static void thin_marks(struct sync_work *r)
 
 static int load(struct sync_work *r)
 {
-	const size_t tasks = r->hypervisors + r->guests;
+	const size_t tasks = r->hypervisors + r->guests + (r->options->meanwhile != NULL);
 	for (size_t g = 0; g < r->guests; g++)
 		mark_list_share(&r->guest[g].marks, r->guests);
 	r->load_err = mem_new(tasks, sizeof *r->load_err);

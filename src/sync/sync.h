@@ -169,6 +169,9 @@ struct sync_options {
 	const struct sync_hint *hint;
 	size_t hints;
 	bool bands;                /* what the pairs of containment alone leave of a clock is to be told, too */
+	/* What else is to be done, by whoever has time while a host's windows keep one thread busy; not after a failure. */
+	void (*meanwhile)(void *arg);  /* NULL: nothing */
+	void *arg;
 	unsigned workers;          /* threads; 0 = one per core */
 	struct progress progress;
 };
