@@ -132,9 +132,12 @@ static void on_exit_event(struct host_walk *w, struct vthread *th, const struct 
 
 static void on_kvm(struct host_walk *w, const struct event *ev, int32_t tid)
 {
-	lives_tell_apart(w->v, tid, ev->ts, ev->comm, ev->pid);
-	life_sight(w->v, ev->ts, tid, ev->comm, ev->pid);
-	struct vthread *th = life_of(w->v, tid, ev->ts);
+	struct vthread *th = life_known_so(w->v, tid, ev->comm, ev->pid);
+	if (!th) {
+		lives_tell_apart(w->v, tid, ev->ts, ev->comm, ev->pid);
+		life_sight(w->v, ev->ts, tid, ev->comm, ev->pid);
+		th = life_of(w->v, tid, ev->ts);
+	}
 	if (!w->v->has_kvm)
 		w->kvm_since = ev->ts;
 	w->v->has_kvm = true;

@@ -116,21 +116,22 @@ static void forget_leader(struct host_view *v, int64_t tid)
 		map_remove(&v->pid, (uint64_t)tid);
 }
 
-/* The usual case: what it says of a vCPU's thread is what the last one said. */
-static bool is_known_so(struct host_view *v, int64_t ts, int64_t tid, int64_t comm, int64_t pid)
+struct vthread *life_known_so(const struct host_view *v, int64_t tid, int64_t comm, int64_t pid)
 {
 	const uint64_t *at = v->lossy ? NULL : map_find(&v->live, (uint64_t)tid);
 	struct vthread *th = at ? &v->thread[*at] : NULL;
-	if (!th || (comm > 0 && comm != th->comm) || (pid > 0 && pid != th->pid))
-		return false;
-	th->last = ts;
-	return true;
+	return th && (comm <= 0 || comm == th->comm) && (pid <= 0 || pid == th->pid) ? th : NULL;
 }
 
 void life_name(struct host_view *v, int64_t ts, int64_t tid, int64_t comm, int64_t pid)
 {
-	if (tid < 0 || tid > INT32_MAX || is_known_so(v, ts, tid, comm, pid))
+	if (tid < 0 || tid > INT32_MAX)
 		return;
+	struct vthread *usual = life_known_so(v, tid, comm, pid);
+	if (usual) {
+		usual->last = ts;
+		return;
+	}
 	lives_tell_apart(v, tid, ts, comm, pid);
 	life_sight(v, ts, tid, comm, pid);
 	uint64_t *at = map_find(&v->live, (uint64_t)tid);

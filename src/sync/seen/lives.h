@@ -7,6 +7,9 @@
 
 /* The live instance of a TID, made if need be; NULL when there are too many to be true. */
 struct vthread *life_of(struct host_view *v, int32_t tid, int64_t ts);
+/* The live instance of a TID, if all that an event says of it is known, and nothing was lost: the usual case, in which the
+ * following change nothing. */
+struct vthread *life_known_so(const struct host_view *v, int64_t tid, int64_t comm, int64_t pid);
 /* What an event says of a thread.  Where events were lost, the same name and process are the same thread's. */
 void life_sight(struct host_view *v, int64_t ts, int64_t tid, int64_t comm, int64_t pid);
 /* seen: its exit; else its TID is used again. */
