@@ -265,6 +265,16 @@ def check_alone(folder):
     check(" Debian: what its host took from it is not known" in screen[-2] and " lost " not in screen[-2], screen[-2])
     text = " ".join(run("explain", history, "Debian").stdout.split())
     check("ran 5.50 s, less what a host took from it, which is not seen. The thread that lost most" in text, text)
+    for subject, lost in ("Debian/CPU0", "lost unknown, "), ("Debian/151", "lost 35.1 ms (0.7%) or more, "), ("Debian/5", "lost 0 ns (0.0%), "):
+        check("\n" + lost in run("flow", history, subject).stdout, f"flow {subject}: {lost}")
+        text = " ".join(run("explain", history, subject).stdout.split())
+        check(lost.replace("%", " %").replace(" (0.0 %)", "") in text, text)
+    for command in ("gaps",), ("gaps", "--lengths"), ("gaps", "--histogram"), ("steal",):
+        for subject in ([], ["Debian"], ["Debian/CPU0"]):
+            text = run(command[0], history, *subject, *command[1:]).stdout
+            check(text.endswith("\n\nnone seen: what a host took is not known\n"), f"{command} {subject}: {text}")
+    (screen,) = screens(history, [":Debian/CPU0", "P", ":SCREEN"], folder)
+    check(any("- gaps of Debian/vCPU0: what a host took is not known -" in line for line in screen), "the pane, too")
     text = run("explain", history, "Debian/CPU0", "--to", "6%").stdout
     check("slept 336 ms (90.6 %)" in text and "waits" not in text and "Look next at its host" in text, text)
     for subject, says in ("Debian/CPU0", "Nothing that was recorded kept it from running"), ("Debian/151", "What delayed it most was Debian/149"):

@@ -93,9 +93,9 @@ static int list_gaps(struct scene *s, const char *subject, const struct gap_opti
 	const struct subject *whose = subject ? &who : NULL;
 	scene_about(s, whose, how);
 	if (view == LENGTHS)
-		rc = report_gap_lengths(stdout, how, &s->topo, &list, &s->origin, err);
+		rc = report_gap_lengths(stdout, how, &s->topo, &list, whose, &s->origin, err);
 	else if (view == HISTOGRAM)
-		rc = report_gap_histogram(stdout, how, &s->topo, &list, &s->origin, err);
+		rc = report_gap_histogram(stdout, how, &s->topo, &list, whose, &s->origin, err);
 	else {
 		scene_left_out(s, list.items, list.all.count, "gaps, the longest,", how);
 		rc = report_gaps(stdout, how, &s->topo, &list, whose, view == ALL_CULPRITS, &s->origin, err);

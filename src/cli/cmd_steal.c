@@ -23,7 +23,7 @@ static int print_matrix(struct scene *scene, const char *only, enum steal_by by,
 	if (rc)
 		return -1;
 	scene_about(scene, only ? &who : NULL, how);
-	rc = report_steal(stdout, how, &scene->topo, &s, &scene->origin, err);
+	rc = report_steal(stdout, how, &scene->topo, &s, only ? &who : NULL, &scene->origin, err);
 	steal_release(&s);
 	return rc;
 }

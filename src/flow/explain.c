@@ -49,9 +49,10 @@ static void tell_doing(struct story *s)
 {
 	char at[TIME_TEXT], to[TIME_TEXT], d[TIME_TEXT], a[64], b[64], c[64];
 	const struct demand *is = &s->demand;
-	fprintf(s->to, "%s, %s .. %s (%s): ran %s, lost %s, slept %s", s->name, time_date(at, s->f->start, 6),
+	fprintf(s->to, "%s, %s .. %s (%s): ran %s, lost %s%s, slept %s", s->name, time_date(at, s->f->start, 6),
 	        time_clock(to, s->f->end, 6), time_duration(d, s->f->end - s->f->start + 1), story_amount(s, is->ran, a),
-	        story_amount(s, is->lost, b), story_amount(s, is->slept, c));
+	        topo_is_watched(s->topo, &s->subject) ? story_amount(s, is->lost, b) : "unknown",
+	        s->alone && s->subject.kind == SUBJECT_THREAD && is->ran ? " or more" : "", story_amount(s, is->slept, c));
 	if (is->served)
 		fprintf(s->to, "; during %s of what it lost, the hypervisor worked for it", story_amount(s, is->served, a));
 	fputs(".\n", s->to);
@@ -197,11 +198,6 @@ static void tell_clock(struct story *s, const struct notes *doubts)
 		fputs("; nothing tells how far the guest's clock is off", s->to);
 }
 
-bool story_is_alone(const struct story *s)
-{
-	return !topo_is_watched(s->topo, &(struct subject){ SUBJECT_MACHINE, s->machine });
-}
-
 /* With every doubt that there is about what was recorded. */
 static void tell_trust(struct story *s)
 {
@@ -214,7 +210,7 @@ static void tell_trust(struct story *s)
 		fprintf(s->to, "How sure: %s of it is unknown and blamed on nobody, since events are missing or %s",
 		        story_amount(s, s->unknown, a), untraced ? "do not tell it" : "contradict each other");
 	else
-		fprintf(s->to, "How sure: the trace tells all of it%s", story_is_alone(s) ? " that happened inside the guest" : "");
+		fprintf(s->to, "How sure: the trace tells all of it%s", s->alone ? " that happened inside the guest" : "");
 	if (untraced)
 		fputs("; the guest was not traced: whether a vCPU wanted to run while it was out is judged by how it left", s->to);
 	else if (m->kind == MACHINE_VM)
@@ -224,7 +220,7 @@ static void tell_trust(struct story *s)
 	fputs(".\n", s->to);
 	notes_release(&notes);
 	bool host = s->topo->machine[0].kind == MACHINE_HOST;
-	if (story_is_alone(s))
+	if (s->alone)
 		fprintf(s->to, "%s: what a host took from its vCPUs is not seen, and counts as running.\n",
 		        host ? "No thread of the host is known to be its vCPU" : "Its host was not traced");
 }
@@ -268,6 +264,7 @@ static void know(struct story *s)
 		qsort(s->culprit, s->culprits, sizeof *s->culprit, by_lost);
 	know_first(s);
 	s->machine = machine_of(s->topo, &s->subject);
+	s->alone = topo_is_alone(s->topo, &s->subject);
 	topo_subject_text(s->topo, &s->subject, s->name, sizeof s->name);
 }
 
@@ -288,7 +285,7 @@ static int tell_story(struct story *s, const char *opening, struct error *err)
 		tell_others(s);
 	} else {
 		fprintf(s->to, "Nothing %skept it from running while it wanted to.\n",
-		        story_is_alone(s) ? "that was recorded " : "");
+		        s->alone ? "that was recorded " : "");
 	}
 	if (!sleeper && story_waits(s, err) < 0)
 		return -1;

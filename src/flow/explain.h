@@ -13,6 +13,7 @@ struct story {
 	const struct topo *topo;
 	struct subject subject;
 	uint32_t machine;            /* of the subject */
+	bool alone;                  /* topo_is_alone() */
 	char name[NAME_TEXT];
 	const struct flow *f;
 	struct demand demand;        /* of the flow's window */
@@ -50,7 +51,5 @@ int story_path(struct story *s, struct error *err);
 int story_locks(struct story *s, struct error *err);
 /* Tells where to look next. */
 void story_advise(struct story *s);
-/* A guest of which no vCPU is known to be a thread of a host. */
-bool story_is_alone(const struct story *s);
 
 #endif

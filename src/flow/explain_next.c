@@ -284,7 +284,7 @@ void story_advise(struct story *s)
 		advise_keeper(s);
 	if (locked)
 		advise_locks(s);
-	const bool told = slept && !(s->subject.kind == SUBJECT_CPU && story_is_alone(s));  /* that takes the host's trace */
+	const bool told = slept && !(s->subject.kind == SUBJECT_CPU && s->alone);  /* that takes the host's trace */
 	if (told) {
 		fputs("Look next at who wakes it", s->to);
 		tell_command_of_subject(s, s->subject.kind == SUBJECT_CPU ? "waits" : "path");
@@ -298,7 +298,7 @@ void story_advise(struct story *s)
 		return;
 	if (s->unknown >= window - s->unknown)
 		fputs("Look next at the size of the trace buffers: most of this was lost.\n", s->to);
-	else if (story_is_alone(s))
+	else if (s->alone)
 		fputs("Look next at its host: record both at the same moment.\n", s->to);
 	else
 		fputs("Look next at its own work: hardly anything kept it from its CPU.\n", s->to);

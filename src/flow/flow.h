@@ -81,6 +81,8 @@ struct subject {
 };
 /* Can it be told what is taken from it?  Not from a VM whose vCPUs no host was seen to run, nor from these. */
 bool topo_is_watched(const struct topo *topo, const struct subject *s);
+/* Is it a VM without that, or in one?  What is seen of its loss is the least that there was.  NULL: is any VM? */
+bool topo_is_alone(const struct topo *topo, const struct subject *s);
 /* All that an argument may mean: "Debian", "Debian/3525", "Debian/CPU0", "host/42", the name of a thread at any time
  * ("Debian/fibonacci", or "fibonacci" of any machine); if there is none of that name, those whose names begin so or match
  * the glob ("Debian/critical*", "vm0?/CPU0").  The caller frees *found. */

@@ -387,3 +387,12 @@ bool topo_is_watched(const struct topo *topo, const struct subject *s)
 		watched = watched || topo->cpu[m->cpu + i].host >= 0;
 	return watched;
 }
+
+bool topo_is_alone(const struct topo *topo, const struct subject *s)
+{
+	bool alone = false;
+	for (uint32_t i = 0; i < topo->machines; i++)
+		if (!s || subject_machine(topo, s) == i)
+			alone = alone || !topo_is_watched(topo, &(struct subject){ SUBJECT_MACHINE, i });
+	return alone;
+}

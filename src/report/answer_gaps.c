@@ -89,6 +89,7 @@ int report_gaps(FILE *out, struct report_how how, const struct topo *topo, const
 	if (who && who->kind != SUBJECT_MACHINE)
 		column[COLUMN_WHO].heading = NULL;
 	struct report *r = report_begin(out, how, &shape, o);
+	report_losses(r, topo, who);
 	for (size_t i = 0; i < list->items; i++) {
 		const struct gap_item *item = &list->item[i];
 		const struct flow_entry *culprit = list->culprit + item->culprit;
@@ -106,10 +107,11 @@ int report_gaps(FILE *out, struct report_how how, const struct topo *topo, const
 /* ---- By length */
 
 int report_gap_lengths(FILE *out, struct report_how how, const struct topo *topo, const struct gap_list *list,
-                        const struct origin *o, struct error *err)
+                       const struct subject *who, const struct origin *o, struct error *err)
 {
 	static const struct report_shape shape = REPORT_SHAPE("gaps-lengths", length_columns);
 	struct report *r = report_begin(out, how, &shape, o);
+	report_losses(r, topo, who);
 	for (size_t i = 0; i < list->rows; i++) {
 		const struct gap_lengths *l = &list->row[i];
 		char subject[PARTY_TEXT];
@@ -133,10 +135,11 @@ static void bin_row(struct report *r, const struct topo *topo, const struct gap_
 }
 
 int report_gap_histogram(FILE *out, struct report_how how, const struct topo *topo, const struct gap_list *list,
-                          const struct origin *o, struct error *err)
+                         const struct subject *who, const struct origin *o, struct error *err)
 {
 	static const struct report_shape shape = REPORT_SHAPE("gaps-histogram", bin_columns);
 	struct report *r = report_begin(out, how, &shape, o);
+	report_losses(r, topo, who);
 	for (size_t i = 0; i < list->rows; i++) {
 		const struct gap_lengths *l = &list->row[i];
 		unsigned first = LENGTH_BINS, last = 0;

@@ -15,10 +15,11 @@ static char *party(const struct topo *topo, const struct steal *s, const struct 
 }
 
 int report_steal(FILE *out, struct report_how how, const struct topo *topo, const struct steal *s,
-                  const struct origin *o, struct error *err)
+                 const struct subject *who, const struct origin *o, struct error *err)
 {
 	static const struct report_shape shape = REPORT_SHAPE("steal", columns);
 	struct report *r = report_begin(out, how, &shape, o);
+	report_losses(r, topo, who);
 	for (size_t i = 0; i < s->cells; i++) {
 		char victim[PARTY_TEXT], thief[PARTY_TEXT];
 		if (s->is_one)

@@ -112,6 +112,11 @@ void report_lanes(struct report *r, int (*draw)(void *arg, int64_t number, unsig
 	r->draw_arg = arg;
 }
 
+void report_losses(struct report *r, const struct topo *topo, const struct subject *who)
+{
+	r->unseen = topo_is_alone(topo, who);
+}
+
 void report_row(struct report *r, const struct value *value)
 {
 	if (!page_takes(&r->page, r->shape, value))

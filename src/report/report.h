@@ -125,6 +125,8 @@ void report_row(struct report *r, const struct value *value);  /* value[columns]
 /* Lanes are drawn when their width is known: of the row that has this number in its COL_LANE, into lane[columns + 1].  A
  * row that could not be drawn (-1) has none. */
 void report_lanes(struct report *r, int (*draw)(void *arg, int64_t number, unsigned columns, char *lane), void *arg);
+/* The rows are what was lost by who (NULL: by any VM): text without rows says whether there may have been more. */
+void report_losses(struct report *r, const struct topo *topo, const struct subject *who);
 /* json: another member beside the rows, behind the last of them; takes the object.  Else nothing. */
 void report_member(struct report *r, const char *name, struct json_object *o);
 /* Frees in any case.  -1 when `after` does not belong to this answer, and then nothing was written; without `after`, err
@@ -140,16 +142,17 @@ struct value value_tid(int32_t tid);
 /* An execution flow; text as flow_write_text() has it, below what it rests on.  options: its header is not looked at. */
 int report_flow(FILE *out, struct report_how how, const struct topo *topo, const struct subject *s,
                 const struct flow *f, const struct flow_text *options, const struct origin *o, struct error *err);
+/* who: who was asked about, NULL: everybody; VMs. */
 int report_steal(FILE *out, struct report_how how, const struct topo *topo, const struct steal *s,
-                  const struct origin *o, struct error *err);
+                 const struct subject *who, const struct origin *o, struct error *err);
 /* Gaps, each with its greatest culprit, or (every) all of them; how long they are, of each vCPU or thread; and how many
  * of each length, by powers of two.  s: who was asked about, NULL: all VMs. */
 int report_gaps(FILE *out, struct report_how how, const struct topo *topo, const struct gap_list *list,
                  const struct subject *s, bool every, const struct origin *o, struct error *err);
 int report_gap_lengths(FILE *out, struct report_how how, const struct topo *topo, const struct gap_list *list,
-                        const struct origin *o, struct error *err);
+                       const struct subject *who, const struct origin *o, struct error *err);
 int report_gap_histogram(FILE *out, struct report_how how, const struct topo *topo, const struct gap_list *list,
-                          const struct origin *o, struct error *err);
+                         const struct subject *who, const struct origin *o, struct error *err);
 /* Text: the table alone, without what explains next to nothing unless it is to have all; nothing where there is none. */
 struct diff;
 int report_diff(FILE *out, struct report_how how, const struct diff *d, bool all, const struct origin *o,

@@ -239,7 +239,7 @@ static void end(struct report *r)
 	if (r->rows)
 		flush(r);
 	else
-		fputs("none\n", r->out);
+		fprintf(r->out, "none%s\n", r->unseen ? " seen: what a host took is not known" : "");
 	if (r->cut)
 		fputs("~ more fields than have room here: | less -S, or --format csv, has all of them\n", r->out);
 }

@@ -29,6 +29,7 @@ struct report {
 	int (*draw)(void *arg, int64_t number, unsigned columns, char *lane);
 	void *draw_arg;
 	bool widths_known;
+	bool unseen;                  /* report_losses(): of whom a host took what nobody saw */
 	bool cut;                     /* text: not all of some row's COL_FIELDS had room */
 };
 

@@ -84,9 +84,10 @@ static void title(const struct app *app, const struct pane *pane, int w, char *b
 {
 	const struct blame_pane *p = (const struct blame_pane *)pane;
 	char span[TIME_TEXT];
+	const char *nobody = topo_is_alone(&app->topo, NULL) ? ": what a host took is not known" : ": nobody lost anything";
 	(void)w;
 	snprintf(buf, size, " who took from whom in %s%s ", pane_span_text(app, p->steal.start, p->steal.end, span),
-	         !pane->lines ? ": nobody lost anything" : p->by_machine ? ", by machine: a shorter time tells threads" : "");
+	         !pane->lines ? nobody : p->by_machine ? ", by machine: a shorter time tells threads" : "");
 }
 
 static void draw_line(struct app *app, struct pane *pane, struct screen *s, int y, size_t i, bool selected)
@@ -119,7 +120,7 @@ static int write_to(struct app *app, struct pane *pane, FILE *f, enum report_for
 {
 	struct origin o;
 	export_origin(app, pane, NULL, &o);
-	int rc = report_steal(f, REPORT_WHOLE(format), &app->topo, &((struct blame_pane *)pane)->steal, &o, err);
+	int rc = report_steal(f, REPORT_WHOLE(format), &app->topo, &((struct blame_pane *)pane)->steal, NULL, &o, err);
 	origin_release(&o);
 	return rc;
 }

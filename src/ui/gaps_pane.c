@@ -194,7 +194,12 @@ static void title(const struct app *app, const struct pane *pane, int w, char *b
 	const struct gaps_pane *p = (const struct gaps_pane *)pane;
 	char who[512], total[TIME_TEXT], span[TIME_TEXT], of_all[64] = "";
 	bool cut = p->list.all.count > p->list.items;
+	struct subject s;
 	row_title(&app->rows, p->scope.row, who, sizeof who);
+	if (p->list.all.count == 0 && row_subject(&app->topo, p->scope.row, &s) && !topo_is_watched(&app->topo, &s)) {
+		snprintf(buf, size, " gaps of %s: what a host took is not known ", who);
+		return;
+	}
 	if (pane->filter[0] && cut)
 		snprintf(of_all, sizeof of_all, " among the longest %zu", p->list.items);
 	int n = snprintf(buf, size, " %" PRIu64 " gap%s of %s in %s: %s%s ", p->shown.count,

@@ -237,7 +237,7 @@ static void cell_text(const struct app *app, const struct overview *p, const str
 		snprintf(buf, size, "..");
 		return;
 	}
-	if ((c == LOST || c == SHARE) && !topo_is_watched(&app->topo, &r->who)) {
+	if ((c == LOST || c == SHARE || c == GAPS) && !topo_is_watched(&app->topo, &r->who)) {
 		snprintf(buf, size, "?");
 		return;
 	}
