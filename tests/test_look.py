@@ -273,6 +273,9 @@ def check_alone(folder):
         for subject in ([], ["Debian"], ["Debian/CPU0"]):
             text = run(command[0], history, *subject, *command[1:]).stdout
             check(text.endswith("\n\nnone seen: what a host took is not known\n"), f"{command} {subject}: {text}")
+    for command, says in (("exits",), "no exits of"), (("waits", "--polling"), "nothing tells how halts of"), (("gaps", "--inside"), "no preemption of"):
+        text = " ".join(run(command[0], history, *command[1:]).stdout.split())
+        check(f"{says} the only vCPU " in text, text)
     (screen,) = screens(history, [":Debian/CPU0", "P", ":SCREEN"], folder)
     check(any("- gaps of Debian/vCPU0: what a host took is not known -" in line for line in screen), "the pane, too")
     text = run("explain", history, "Debian/CPU0", "--to", "6%").stdout

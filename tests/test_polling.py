@@ -137,6 +137,6 @@ with scratch() as folder:
         history = f"{folder}/tc.steal"
         run("index", "--host", trace, "-o", history)
         p = run("waits", history, "--polling", "--format", "csv")
-        check(p.stdout.count("\n") == 1 and "of 3 of 3 vCPUs" in p.stderr and "no event kvm_halt_poll_ns" in p.stderr,
+        check(p.stdout.count("\n") == 1 and "of all 3 vCPUs" in p.stderr and "no event kvm_halt_poll_ns" in p.stderr,
               "hostonly_tc: for how long it polls was not told, so nothing is claimed")
         check(all(r["poll_won_ns"] == "" for r in table("summary", history)), "nor in summary")

@@ -79,7 +79,13 @@ static void test_squeeze(void **state)
 		snprintf(text, sizeof text, "%s", cases[i].text);
 		assert_string_equal(text_squeeze(text, cases[i].w), cases[i].squeezed);
 	}
-	char share[16];
+	static const struct { uint64_t n, all; const char *says; } parts[] = {
+		{ 0, 0, "any vCPU" }, { 1, 1, "the only vCPU" }, { 5, 5, "all 5 vCPUs" }, { 2, 5, "2 of 5 vCPUs" }, { 1, 5, "1 of 5 vCPUs" },
+		{ 0, 1, "0 of 1 vCPU" },
+	};
+	char part[64], share[16];
+	for (size_t i = 0; i < COUNT(parts); i++)
+		assert_string_equal(text_of_all(part, parts[i].n, parts[i].all, "vCPU"), parts[i].says);
 	assert_string_equal(text_share(share, 0.000499), "<0.1%");
 	assert_string_equal(text_share(share, 0.0005), "0.1%");
 }

@@ -1,5 +1,6 @@
 #include "base/text.h"
 
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -169,6 +170,17 @@ char *text_share(char buf[16], double share)
 		snprintf(buf, 16, "<0.1%%");
 	else
 		snprintf(buf, 16, "%.1f%%", 100 * share);
+	return buf;
+}
+
+char *text_of_all(char buf[64], uint64_t n, uint64_t all, const char *one)
+{
+	if (n == all && all <= 1)
+		snprintf(buf, 64, "%s %s", all ? "the only" : "any", one);
+	else if (n == all)
+		snprintf(buf, 64, "all %" PRIu64 " %ss", all, one);
+	else
+		snprintf(buf, 64, "%" PRIu64 " of %" PRIu64 " %s%s", n, all, one, all == 1 ? "" : "s");
 	return buf;
 }
 

@@ -40,6 +40,9 @@ size_t text_line(const char *s, int cells);
 /* "48.7%", and "<0.1%" of what is little and not nothing. */
 char *text_share(char buf[16], double share);
 
+/* "2 of 5 vCPUs", "all 5 vCPUs", "the only vCPU", "any vCPU" of none: so many of all that there are. */
+char *text_of_all(char buf[64], uint64_t n, uint64_t all, const char *one);
+
 /* What a shell reads as exactly this one word: in quotes where it would see more in it.  The caller frees. */
 char *shell_word(const char *text);
 

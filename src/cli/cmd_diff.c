@@ -51,7 +51,9 @@ static int check_all(const struct diff *d, char *const *text, const struct diff_
 			fprintf(out, "FAILS  %s: %s %s%s%s %s\n", text[i], r->subject, diff_quantity_name[r->quantity],
 			        *r->by ? " " : "", r->by, diff_value_text(change, sizeof change, r->quantity, r->change, true));
 	}
-	return failed ? error_set(err, STATUS_ASSERTION, NULL, "%zu of %zu assertions not met", failed, n) : 0;
+	if (failed)
+		return error_set(err, STATUS_ASSERTION, NULL, "%zu of %zu assertion%s not met", failed, n, n == 1 ? "" : "s");
+	return 0;
 }
 
 /* ---- The sides: WHAT, or WHAT@A..B */

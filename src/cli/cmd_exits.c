@@ -1,6 +1,7 @@
 /* stealscope exits: why vCPUs were left, how often, and how long until they were entered again. */
 #include <stdio.h>
 
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/scene.h"
 #include "cli/what.h"
@@ -12,11 +13,12 @@ static const char *const by_names[] = { "vcpu", "thread", NULL };
 static void doubt_silent(struct scene *s, const struct exit_list *l, struct report_how how)
 {
 	struct notes notes = { 0 };
+	char which[64];
 	if (l->vcpus && !l->silent)
 		return;
 	notes_add(&notes, NOTE_DOUBT, NULL,
-	          "%u of %u vCPUs have no exits: that takes the host's events kvm_entry and kvm_exit (LTTng: kvm_x86_entry, "
-	          "kvm_x86_exit)", l->silent, l->vcpus);
+	          "no exits of %s are known: that takes the host's events kvm_entry and kvm_exit (LTTng: kvm_x86_entry, "
+	          "kvm_x86_exit)", text_of_all(which, l->silent, l->vcpus, "vCPU"));
 	if (how.format == FORMAT_CSV)
 		what_say(&notes);
 	origin_doubt(&s->origin, &notes);

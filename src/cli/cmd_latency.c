@@ -188,12 +188,12 @@ static int check_all(const struct requests *r, char **text, const struct asserti
 		double value;
 		char shown[TIME_TEXT];
 		bool holds = assertion_holds(&a[i], r, &value);
-		printf("%-6s %s: %s of %zu requests\n", holds ? "holds" : "FAILS", text[i],
-		       metric_text(shown, sizeof shown, a[i].metric, value), r->len);
+		printf("%-6s %s: %s of %zu request%s\n", holds ? "holds" : "FAILS", text[i],
+		       metric_text(shown, sizeof shown, a[i].metric, value), r->len, r->len == 1 ? "" : "s");
 		failed += !holds;
 	}
 	if (failed)
-		return error_set(err, STATUS_ASSERTION, NULL, "%zu of %zu assertions not met", failed, n);
+		return error_set(err, STATUS_ASSERTION, NULL, "%zu of %zu assertion%s not met", failed, n, n == 1 ? "" : "s");
 	return 0;
 }
 

@@ -1,6 +1,7 @@
 /* stealscope waits: what idle vCPUs wait for. */
 #include <stdio.h>
 
+#include "base/text.h"
 #include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/scene.h"
@@ -12,6 +13,7 @@ static void doubt_unknown(struct scene *s, const struct wait_list *l, struct rep
 {
 	struct notes notes = { 0 };
 	uint64_t unknown = 0, all = 0;
+	char which[64];
 	for (size_t i = 0; i < l->rows; i++) {
 		unknown += l->row[i].kind == WAIT_UNKNOWN ? l->row[i].count : 0;
 		all += l->row[i].count;
@@ -23,9 +25,9 @@ static void doubt_unknown(struct scene *s, const struct wait_list *l, struct rep
 		          "sched_switch and sched_waking");
 	else
 		notes_add(&notes, NOTE_DOUBT, NULL,
-		          "what ended %llu of %llu sleeps is unknown: that takes the host's events sched_waking, and those of "
+		          "what ended %s is unknown: that takes the host's events sched_waking, and those of "
 		          "interrupts, softirqs and timers; where these were recorded, it was none of them, or events were lost",
-		          (unsigned long long)unknown, (unsigned long long)all);
+		          text_of_all(which, unknown, all, "sleep"));
 	if (how.format == FORMAT_CSV)
 		what_say(&notes);
 	origin_doubt(&s->origin, &notes);
@@ -35,15 +37,15 @@ static void doubt_unknown(struct scene *s, const struct wait_list *l, struct rep
 static void doubt_silent(struct scene *s, const struct poll_list *l, struct report_how how)
 {
 	struct notes notes = { 0 };
-	char d[TIME_TEXT];
+	char d[TIME_TEXT], which[64];
 	if (l->silent || !l->vcpus)
 		notes_add(&notes, NOTE_DOUBT, NULL,
-		          "of %u of %u vCPUs nothing tells how their halts were awaited: that takes the host's events "
-		          "kvm_vcpu_wakeup and kvm_halt_poll_ns", l->silent, l->vcpus);
+		          "nothing tells how halts of %s were awaited: that takes the host's events kvm_vcpu_wakeup and "
+		          "kvm_halt_poll_ns", text_of_all(which, l->silent, l->vcpus, "vCPU"));
 	if (l->untold)
 		notes_add(&notes, NOTE_DOUBT, NULL,
-		          "whether halts of %u of %u vCPUs were awaited is unknown for %s of their time: no event kvm_halt_poll_ns "
-		          "had told yet for how long", l->untold, l->vcpus, time_duration(d, l->untold_ns));
+		          "whether halts of %s were awaited is unknown for %s in all: no event kvm_halt_poll_ns had told yet for "
+		          "how long", text_of_all(which, l->untold, l->vcpus, "vCPU"), time_duration(d, l->untold_ns));
 	if (!notes.len)
 		return;
 	if (how.format == FORMAT_CSV)

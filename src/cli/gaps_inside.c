@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/text.h"
 #include "cli/kallsyms.h"
 #include "cli/what.h"
 #include "cli/who.h"
@@ -23,22 +24,24 @@ static void qualify(struct scene *s, const struct inside_list *l, const struct k
 {
 	struct notes notes = { 0 };
 	size_t unnamed = 0, kernel = 0;
+	char which[64];
 	for (size_t i = 0; i < l->rows; i++) {
 		kernel += l->row[i].address != 0;
 		unnamed += l->row[i].address != 0 && !kallsyms_at(names, (uint64_t)l->row[i].address);
 	}
 	if (l->kernel)
 		notes_add(&notes, NOTE_DOUBT, NULL,
-		          "%" PRIu64 " of %" PRIu64 " preemptions were in the kernel of the guest: candidates for lock-holder "
-		          "preemption, since nothing tells whether it held a lock", l->kernel, l->preempted);
+		          "%s %s in the kernel of the guest: candidates for lock-holder preemption, since nothing tells whether it "
+		          "held a lock", text_of_all(which, l->kernel, l->preempted, "preemption"),
+		          l->kernel == 1 ? "was" : "were");
 	if (l->silent || !l->vcpus)
 		notes_add(&notes, NOTE_DOUBT, NULL,
-		          "of %u of %u vCPUs no preemption is known with its instruction: that takes the host's event kvm_exit "
-		          "with guest_rip and isa, or vcpu_pc", l->silent, l->vcpus);
+		          "no preemption of %s is known with its instruction: that takes the host's event kvm_exit with guest_rip "
+		          "and isa, or vcpu_pc", text_of_all(which, l->silent, l->vcpus, "vCPU"));
 	if (names->symbols && unnamed)
 		notes_add(&notes, NOTE_DOUBT, NULL,
-		          "%zu of %zu instructions are in no function of the file of names: it is of another kernel, or of another "
-		          "boot of it", unnamed, kernel);
+		          "%s %s in no function of the file of names: it is of another kernel, or of another boot of it",
+		          text_of_all(which, unnamed, kernel, "instruction"), unnamed == 1 ? "is" : "are");
 	if (!notes.len)
 		return;
 	if (how.format == FORMAT_CSV)

@@ -105,7 +105,7 @@ static void print_distribution(const struct asked_requests *run, bool scatter)
 	char what[300];
 	bool predicted = r->row[0].has_prediction;
 	levels_of(r, l);
-	printf("%s: %zu requests\n\n", text_escape(what, sizeof what, run->what), r->len);
+	printf("%s: %zu request%s\n\n", text_escape(what, sizeof what, run->what), r->len, r->len == 1 ? "" : "s");
 	printf("%16s  %-23s %9s  # sure + possible . yours\n", "latency", "of it the provider's", predicted ? "predicted" : "");
 	for (size_t i = 0; i < LEVELS; i++)
 		print_level(level_names[i], &l[i], predicted);
@@ -179,8 +179,10 @@ static void print_comparison(const struct asked_requests *a, const struct asked_
 	char what[300];
 	levels_of(&a->requests, la);
 	levels_of(&b->requests, lb);
-	printf("A  %s: %zu requests\n", text_escape(what, sizeof what, a->what), a->requests.len);
-	printf("B  %s: %zu requests\n\n", text_escape(what, sizeof what, b->what), b->requests.len);
+	printf("A  %s: %zu request%s\n", text_escape(what, sizeof what, a->what), a->requests.len,
+	       a->requests.len == 1 ? "" : "s");
+	printf("B  %s: %zu request%s\n\n", text_escape(what, sizeof what, b->what), b->requests.len,
+	       b->requests.len == 1 ? "" : "s");
 	printf("            latency  the provider's, at most    # sure  + possible  . yours\n");
 	for (size_t i = 0; i < LEVELS; i++) {
 		double scale = fmax(la[i].latency, lb[i].latency);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "latency/latency.h"
 
 #define PIECES (1 << 22)
@@ -181,9 +182,10 @@ int served_read(struct served_list *l, const struct wants *w, struct notes *note
 			k++;
 		rc = add_server(l, w, &whole[i], k - i, &left, err);
 	}
+	char which[64];
 	if (left && rc == 0)
-		notes_add(notes, NOTE_DOUBT, NULL, "%zu of %zu requests are not replayed: their servers do not run in a VM of this "
-		          "host, or on an unknown vCPU", left, n);
+		notes_add(notes, NOTE_DOUBT, NULL, "%s %s not replayed: served outside the VMs of this host, or on an unknown vCPU",
+		          text_of_all(which, left, n, "request"), left == 1 ? "is" : "are");
 	if (rc == 0) {
 		mark_sleeps(l);
 		note_busy(l, w, notes);

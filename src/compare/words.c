@@ -255,8 +255,8 @@ char *diff_verdict(const struct diff *d)
 {
 	const struct diff_row *whole = headline(d);
 	char *first = whole ? headline_text(d, whole)
-		: mem_printf("Nothing changed that shows at a level of %g%%: %zu figures of %zu subjects were compared.",
-		             100 * d->level, d->wholes, d->subjects);
+		: mem_printf("Nothing changed that shows at a level of %g%%: %zu figures of %zu subject%s were compared.",
+		             100 * d->level, d->wholes, d->subjects, d->subjects == 1 ? "" : "s");
 	char *second = whole ? cause_text(d, whole) : hidden_text(d);
 	char *both = mem_printf("%s\n%s\n", first, second);
 	free(first);

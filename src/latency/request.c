@@ -179,14 +179,16 @@ int requests_read(const struct topo *topo, const struct requests_options *option
 	if (out->len)
 		qsort(out->row, out->len, sizeof *out->row, by_start);
 	if (out->cut)
-		notes_add(notes, NOTE_FACT, NULL, "%zu requests begin before or end after the traces: left out", out->cut);
+		notes_add(notes, NOTE_FACT, NULL, "%zu request%s before or after the traces: left out", out->cut,
+		          out->cut == 1 ? " begins or ends" : "s begin or end");
 	size_t lost = 0;
+	char which[64];
 	for (size_t i = 0; i < out->len; i++)
 		lost += out->row[i].unknown > 0;
 	if (lost)
 		notes_add(notes, NOTE_LOSS, NULL,
-		          "%zu of %zu requests contain time of which nothing is known: their upper bound includes it",
-		          lost, out->len);
+		          "%s contain%s time of which nothing is known: the upper bound includes it",
+		          text_of_all(which, lost, out->len, "request"), lost == 1 ? "s" : "");
 	return 0;
 }
 
@@ -223,8 +225,10 @@ static void note_outside(const struct requests *r, const struct gp *g, const dou
 			worst = j;
 		}
 	}
-	notes_add(notes, NOTE_DOUBT, NULL, "%zu of %zu requests lie outside the range that the model was trained on "
-	          "(mostly %s): do not trust their prediction", outside, r->len, gp_input(g, worst));
+	char which[64];
+	notes_add(notes, NOTE_DOUBT, NULL, "%s lie%s outside the range that the model was trained on (mostly %s): do not trust "
+	          "what is predicted there", text_of_all(which, outside, r->len, "request"), outside == 1 ? "s" : "",
+	          gp_input(g, worst));
 }
 
 int requests_predict(struct requests *r, const struct gp *g, struct notes *notes, struct error *err)

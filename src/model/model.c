@@ -188,9 +188,10 @@ static void note_doubts(const struct model_run *r, const struct model *m, int64_
 			          "%" PRIu64 " event%s not follow from those before; some are missing from the trace",
 			          mc->contradictions, mc->contradictions == 1 ? " does" : "s do");
 		if (doubted(m, mc))
-			notes_add(notes, NOTE_DOUBT, mc->name, "whether %" PRIu32 " of its vCPUs idle or work is unknown where "
+			notes_add(notes, NOTE_DOUBT, mc->name, "whether %" PRIu32 " of its vCPUs %s is unknown where "
 			          "interrupts find them again and again at one place of their kernel, since they do not halt "
-			          "(idle=poll, or halts that do not exit); record the guest, too", doubted(m, mc));
+			          "(idle=poll, or halts that do not exit); record the guest, too", doubted(m, mc),
+			          doubted(m, mc) == 1 ? "idles or works" : "idle or work");
 		if (!mc->wakes && mc->unwoken)
 			notes_add(notes, NOTE_DOUBT, mc->name, "its trace has no wakeups: whether who slept did so until it ran again "
 			          "is unknown where others had its CPU meanwhile, for it may have waited for that; record "

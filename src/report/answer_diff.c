@@ -99,6 +99,7 @@ int report_diff(FILE *out, struct report_how how, const struct diff *d, bool all
 	free(verdict);
 	int rc = report_end(r, err);
 	if (trifles)
-		fprintf(out, "\nnot shown: %zu parts that explain less than %g%% each (--all)\n", trifles, 100 * TRIFLE);
+		fprintf(out, "\nnot shown: %zu part%s than %g%%%s (--all)\n", trifles,
+		        trifles == 1 ? " that explains less" : "s that explain less", 100 * TRIFLE, trifles == 1 ? "" : " each");
 	return rc;
 }

@@ -41,11 +41,13 @@ static void note_damage(const struct trace *t, const char *unit, const char *nam
 		if (i >= FEW && i + 1 < d->damages)
 			continue;
 		notes_add(notes, NOTE_DAMAGE, t->machine,
-		          "stream %s: damaged after %llu events; the rest of the %s is left out: %s", name,
-		          (unsigned long long)(before + at->events), at->goes_on ? unit : "stream", at->why);
+		          "stream %s: damaged after %llu event%s; the rest of the %s is left out: %s", name,
+		          (unsigned long long)(before + at->events), before + at->events == 1 ? "" : "s",
+		          at->goes_on ? unit : "stream", at->why);
 	}
 	if (d->damages > FEW + 1)
-		notes_add(notes, NOTE_DAMAGE, t->machine, "stream %s: damaged in %zu more places", name, d->damages - FEW - 1);
+		notes_add(notes, NOTE_DAMAGE, t->machine, "stream %s: damaged in %zu more place%s", name, d->damages - FEW - 1,
+		          d->damages == FEW + 2 ? "" : "s");
 }
 
 static void deliver_part(struct trace *t, const char *unit, const char *name, struct decoded *d, struct stream *to,

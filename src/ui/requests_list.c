@@ -135,7 +135,7 @@ static void arrange(struct app *app, struct pane *pane)
 	if (p->all.len > MOST)
 		snprintf(title, sizeof title, "the slowest %d of %zu requests", MOST, p->all.len);
 	else
-		snprintf(title, sizeof title, "%zu requests, slowest first", p->all.len);
+		snprintf(title, sizeof title, "%zu request%s, slowest first", p->all.len, p->all.len == 1 ? "" : "s");
 	pager_open(&p->list.pager, true, title);
 	add_line(app, p, -1, heading);
 	p->list.pager.line[0].heading = true;

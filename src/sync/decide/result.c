@@ -238,14 +238,15 @@ static void note_ends(struct sync_work *r, const struct sync_vm *vm)
 
 static void describe(struct sync_work *r, const struct sync_vm *vm)
 {
-	char worst[TIME_TEXT];
+	char worst[TIME_TEXT], which[64];
 	uint64_t rejected = 0;
 	for (size_t i = 0; i < vm->clock.pieces; i++)
 		rejected += vm->clock.piece[i].rejected;
 	if (rejected > 0)
 		notes_add(r->notes, NOTE_FACT, vm->name,
-		          "%llu of %llu synchronization pairs contradict the others and were left out",
-		          (unsigned long long)rejected, (unsigned long long)vm->pairs);
+		          "%s contradict%s the others and %s left out",
+		          text_of_all(which, rejected, vm->pairs, "synchronization pair"), rejected == 1 ? "s" : "",
+		          rejected == 1 ? "was" : "were");
 	for (size_t i = 1; i < vm->clock.pieces; i++) {
 		int64_t at = vm->clock.piece[i].from;
 		int64_t step = clock_line_at(&vm->clock.piece[i].line, at) - clock_line_at(&vm->clock.piece[i - 1].line, at);
