@@ -280,6 +280,34 @@ static void comes_and_goes(void **state)
 	}
 }
 
+/* Who runs on a vCPU is said of that moment, unless it has the vCPU all along. */
+static void here_on_vcpu(void **state)
+{
+	static const struct { int64_t t; const char *line; } told[] = {
+		{ 10, "A/vCPU0 00:00:00.0000 RUNNING 60 ns, here by A/6 on CPU0" },
+		{ 20, "A/vCPU0 00:00:00.0000 RUNNING 60 ns, here by a timer interrupt of A on CPU0" },
+		{ 59, "A/vCPU0 00:00:00.0000 RUNNING 60 ns, here by A/5 on CPU0" },
+		{ 80, "A/vCPU0 00:00:00.0000 RUNNING 20 ns by A/5 on CPU0" },
+	};
+	struct world w;
+	struct error err = ERROR_INIT;
+	char line[512];
+	(void)state;
+	world_open(&w);
+	world_has(&w, "host/CPU0", .current = "0 40");
+	world_has(&w, "A/CPU0", .host_thread = "0 40", .pcpu = "0 0", .status = "0 RUNNING; 60 PREEMPTED; 80 RUNNING",
+	          .current = "0 6; 30 5", .interrupt = "0 -; 20 timer; 25 -");
+	world_has(&w, "A/5", .status = "0 RUNNING");
+	world_has(&w, "A/6", .status = "0 RUNNING");
+	world_close(&w, 0, 99);
+	const struct subject s = world_subject(&w, "A/CPU0");
+	for (size_t i = 0; i < COUNT(told); i++) {
+		assert_int_equal(explain_status(&w.topo, &s, told[i].t, line, sizeof line, &err), 0);
+		assert_string_equal(line, told[i].line);
+	}
+	world_release(&w);
+}
+
 /* Where many threads of one machine share what was lost, and one of another machine comes first, nobody reads that this
  * one took it. */
 static void most_by_machine(void **state)
@@ -334,7 +362,7 @@ static void most_by_machine(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(comes_and_goes), cmocka_unit_test(most_by_machine),
+		cmocka_unit_test(comes_and_goes), cmocka_unit_test(here_on_vcpu), cmocka_unit_test(most_by_machine),
 		cmocka_unit_test(test_pieces), cmocka_unit_test(test_self), cmocka_unit_test(test_host_silent), cmocka_unit_test(test_paused),
 		cmocka_unit_test(test_demand),
 		cmocka_unit_test(test_block), cmocka_unit_test(test_doubts), cmocka_unit_test(test_thief),

@@ -37,7 +37,20 @@ static void tell_gap(const struct topo *topo, const struct subject *self, const 
 	snprintf(buf + strlen(buf), size - strlen(buf), "%s", more);
 }
 
-/* Running: on which CPU.  Asleep: who will wake it.  A pCPU: who has it. */
+/* Does who has a vCPU at t, and until then, have it for a part of the moment alone? */
+static int is_part(const struct topo *topo, const struct gap *moment, int64_t t, int64_t until, struct error *err)
+{
+	struct interval iv = { .start = moment->start };
+	const struct topo_cpu *cpu = &topo->cpu[moment->subject.index];
+	if (moment->subject.kind != SUBJECT_CPU || topo->machine[cpu->machine].kind != MACHINE_VM)
+		return 0;
+	if (cpu->current != HISTORY_NONE && history_stab(topo->h, cpu->current, t, &iv, err) < 0)
+		return -1;
+	return iv.start > moment->start || until < moment->end;
+}
+
+/* Running: on which CPU.  Asleep: who will wake it.  A pCPU, or a vCPU that executes: who has it; ", here by" where others
+ * have it, too. */
 static int tell_piece(const struct topo *topo, const struct gap *moment, int64_t t, char *buf, size_t size,
                       struct error *err)
 {
@@ -45,9 +58,10 @@ static int tell_piece(const struct topo *topo, const struct gap *moment, int64_t
 	struct piece p;
 	char who[NAME_TEXT], cpu[24] = "";
 	bool is_cpu = moment->subject.kind == SUBJECT_CPU;
+	int part = 0;
 	resolver_init(&r, topo, moment->start, moment->end, err);
 	r.until = moment->end;
-	if (resolve_subject(&r, &moment->subject, t, &p) < 0) {
+	if (resolve_subject(&r, &moment->subject, t, &p) < 0 || (part = is_part(topo, moment, t, r.until, err)) < 0) {
 		resolver_release(&r);
 		return -1;
 	}
@@ -63,9 +77,9 @@ static int tell_piece(const struct topo *topo, const struct gap *moment, int64_t
 	else if (is_asleep)
 		*buf = '\0';
 	else if (p.who.kind == FLOW_RUNNING)
-		snprintf(buf, size, "%s%s%s", knows ? " by " : "", knows ? who : "", cpu);
+		snprintf(buf, size, "%s%s%s", !knows ? "" : part ? ", here by " : " by ", knows ? who : "", cpu);
 	else if (p.who.kind == FLOW_HYPERVISOR || p.who.kind == FLOW_IRQ || p.who.kind == FLOW_PREEMPTING)
-		snprintf(buf, size, " by %s%s", who, cpu);
+		snprintf(buf, size, "%s by %s%s", part ? ", here" : "", who, cpu);
 	resolver_release(&r);
 	return 0;
 }
