@@ -97,6 +97,22 @@ def check_tsc(tmp):
     check("host/99" in run("explain", folder, "web/CPU0").stdout, "down to the thread")
 
 
+def check_main_thread(tmp):
+    """The process of a VM has the name that was written down of its main thread, which no event tells where that only sleeps."""
+    folder = os.path.join(tmp, "main")
+    make(folder)
+    check([r["host_comm"] for r in table("info", folder)] == [""], "nothing tells the name of the process")
+    with open(f"{folder}/host/saved_cmdlines", "r+", encoding="utf-8") as f:
+        names = f.read()
+        for text, want in ((names + "300 qemu: a\n", "qemu: a"), (f"3000 no\n{names}300 kvm\n30 no", "kvm"), ("300 kvm", "kvm"),
+                           ("300\n", ""), ("\n300 \x1b", "\\e"), (names + "99 300 no", "")):
+            f.seek(0)
+            f.truncate()
+            f.write(text)
+            f.flush()
+            check([r["host_comm"] for r in table("info", folder)] == [want], f"its name is {want!r}")
+
+
 def check_refuted(tmp):
     folder = os.path.join(tmp, "moved")
     make(folder, shift=HZ // 50)
@@ -219,6 +235,7 @@ def main():
         if "without libtraceevent" in run("sync", os.path.join(tmp, "tried"), status=None).stderr:
             return 77
         check_tsc(tmp)
+        check_main_thread(tmp)
         check_refuted(tmp)
         check_audit(tmp)
         check_mono(tmp)

@@ -15,6 +15,8 @@ struct trace {
 	struct trace_vcpu *vcpu;
 	size_t vcpus, vcpus_cap;
 	struct names names;
+	char *saved_names;        /* as struct place has them, but each line ends with a NUL */
+	size_t saved_bytes;
 	struct store *store;
 	struct stream *stream;  /* in the order of their names: equal times are told apart by it */
 	size_t streams;

@@ -80,6 +80,16 @@ static void add_places(struct load *l, size_t machine)
 	}
 }
 
+static void take_names(struct trace *t, struct place *p)
+{
+	t->saved_names = p->saved_names;
+	t->saved_bytes = p->saved_bytes;
+	p->saved_names = NULL;
+	for (size_t i = 0; i < t->saved_bytes; i++)
+		if (t->saved_names[i] == '\n')
+			t->saved_names[i] = '\0';
+}
+
 static int open_machine(struct load *l, size_t i, const struct trace_spec *spec, struct error *err)
 {
 	struct load_machine *m = &l->machine[i];
@@ -100,6 +110,7 @@ static int open_machine(struct load *l, size_t i, const struct trace_spec *spec,
 			                 m->place[0].path, m->place[k].path);
 	t->hostname = mem_dup(m->place[0].meta.hostname);
 	t->tracer = mem_dup(m->place[0].meta.tracer);
+	take_names(t, &m->place[0]);
 	t->info.scale = m->place[0].scale;
 	t->info.corrected = m->place[0].corrected && (l->options->as_corrected || !m->place[0].restored);
 	add_places(l, i);

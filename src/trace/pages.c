@@ -239,7 +239,7 @@ static int describe(struct place *p, struct error *err)
 	p->scale = d->scale;
 	snprintf(p->meta.hostname, sizeof p->meta.hostname, "%s", d->hostname);
 	snprintf(p->meta.tracer, sizeof p->meta.tracer, "stealscope record");
-	return 0;
+	return pages_text(d, "saved_cmdlines", &p->saved_names, &p->saved_bytes, err);
 }
 
 static void forget(struct place *p)

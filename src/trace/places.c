@@ -270,6 +270,7 @@ static void forget(struct place *p)
 {
 	if (p->reader->forget)
 		p->reader->forget(p);
+	free(p->saved_names);
 	free(p->path);
 }
 

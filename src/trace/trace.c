@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "trace/internal.h"
@@ -33,6 +34,7 @@ void trace_free(struct trace *t)
 	free(t->vcpu);
 	store_unref(t->store);
 	names_release(&t->names);
+	free(t->saved_names);
 	free(t->dir);
 	free(t->machine);
 	free(t->hostname);
@@ -50,6 +52,16 @@ const struct trace_info *trace_info(const struct trace *t)
 const char *trace_string(const struct trace *t, int64_t id)
 {
 	return id < 0 || id > UINT32_MAX ? "" : strtab_get(&t->names.tab, (uint32_t)id);
+}
+
+const char *trace_saved_name(const struct trace *t, int32_t tid)
+{
+	for (size_t at = 0; at < t->saved_bytes; at += strlen(t->saved_names + at) + 1) {
+		char *name;
+		if (strtol(t->saved_names + at, &name, 10) == tid && *name == ' ')
+			return name + 1;
+	}
+	return "";
 }
 
 /* ---- hand-made traces */

@@ -257,6 +257,10 @@ void trace_free(struct trace *t);  /* NULL is allowed */
 const struct trace_info *trace_info(const struct trace *t);
 const char *trace_string(const struct trace *t, int64_t id);  /* "" for EVENT_ABSENT and unknown ids */
 
+/* What its tracer wrote down as the thread's name, beside the events: "" where it did not.  Who has events since may have
+ * another one.  Looks through all of them. */
+const char *trace_saved_name(const struct trace *t, int32_t tid);
+
 /* Walks the events whose kind is in `kinds` in order of (ts, stream).  A trace may have many cursors, from several
  * threads.  cpu < 0: all CPUs. */
 struct trace_cursor *trace_cursor_open(const struct trace *t, event_kinds kinds, int cpu, struct error *err);

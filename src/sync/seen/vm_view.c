@@ -121,6 +121,8 @@ static struct vm_view *vm_of(const struct host_view *host, struct vm_list *l, co
 	uint64_t *comm = th->pid < 0 ? NULL : map_find(&host->comm, (uint64_t)(uint32_t)th->pid);
 	if (comm)
 		vm->comm = trace_string(host->trace, (int64_t)*comm);
+	else if (th->pid >= 0)  /* it has slept all along */
+		vm->comm = trace_saved_name(host->trace, th->pid);
 	return vm;
 }
 
