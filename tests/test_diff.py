@@ -194,6 +194,23 @@ def check_alone(folder, base):
     check("in both windows" not in run("diff", base + "@0%..50%", base + "@50%..100%").stdout, "where there is any")
 
 
+def check_without_host(folder):
+    """What a host took from a guest that was recorded without it is unknown: it is no change, nor that it is told."""
+    traces, pair, guest = (f"{folder}/{name}" for name in ("hosted", "hosted.steal", "hostless.steal"))
+    simulate(traces, "planted", "--plant", "vm", "--share", "400", "--seed", "1", "--duration", "4s")
+    run("index", traces, "-o", pair)
+    run("index", "--guest", f"Debian={traces}/guest-Debian", "-o", guest)
+    for before, after in ((guest, pair), (pair, guest)):
+        rows = json.loads(run("diff", before, after, "--all", "--format", "json").stdout)["rows"]
+        found = [(r["subject"], r["quantity"]) for r in rows if r["subject"].startswith("Debian")]
+        check(not any(q in ("lost", "ran", "gaps", "exits") for _, q in found), f"nothing of what the host took: {found}")
+        side = "BEFORE" if before == guest else "AFTER"
+        check(f"Debian: no host was seen to run it in {side}: what it lost there is not known" in
+              " ".join(run("diff", before, after).stdout.split()), "which is said")
+    answer = json.loads(run("diff", guest, guest, "--format", "json").stdout)
+    check("what Debian lost" not in " ".join(answer["verdict"]), " ".join(answer["verdict"]))
+
+
 def check_phases(folder):
     """What wakes by the clock, meets a quota, a tick and others that do at another phase in each run: no finding.  Within one
     run phases stay, and what changes is one."""
@@ -238,6 +255,7 @@ with scratch() as scratch_folder:
     base_run, changed_run = recorded(scratch_folder, "none", 1), recorded(scratch_folder, "vm", 1001)
     check_shape(base_run, changed_run)
     check_alone(scratch_folder, base_run)
+    check_without_host(scratch_folder)
     check_conditions(base_run, changed_run)
     check_pane(scratch_folder, base_run, changed_run)
     check_small(scratch_folder, base_run, changed_run)

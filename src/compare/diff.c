@@ -159,13 +159,27 @@ static void add_chance(const struct work *w, struct row_pair *p)
 	          : p->row.quantity == DIFF_GAPS && p->row.kind == DIFF_OF_THREAD ? 1e9 * chance_of_gaps(chance) : 0;
 }
 
+/* Do both sides tell it?  Of a VM that no host was seen to run nobody knows what it lost and why it was left; what its
+ * host took from it and its threads counts as run. */
+static bool is_told(const struct work *w, const struct series *s)
+{
+	bool alone[2] = { false };
+	struct subject machine;
+	if (s->quantity != DIFF_LOST && s->quantity != DIFF_RAN && s->quantity != DIFF_GAPS && s->quantity != DIFF_EXITS)
+		return true;
+	for (int i = 0; i < 2; i++)
+		alone[i] = ledger_find_machine(w->ledger[i].topo, s->subject, &machine) &&
+			topo_is_alone(w->ledger[i].topo, &machine);
+	return alone[0] == alone[1] && (!alone[0] || s->kind == DIFF_OF_THREAD || s->quantity == DIFF_RAN);
+}
+
 /* What one side knows nothing of did not happen there; of requests there must be some on both, and of a machine that is not
  * there nobody knows what it would have lost. */
 static void add_series(struct work *w, const struct series *s, int own)
 {
 	struct subject machine;
 	const bool alone = s->kind != DIFF_OF_REQUESTS && !ledger_find_machine(w->ledger[!own].topo, s->subject, &machine);
-	if (alone && s->quantity != DIFF_RAN)
+	if ((alone && s->quantity != DIFF_RAN) || !is_told(w, s))
 		return;
 	const struct series *other = ledger_find(&w->ledger[!own], s);
 	struct series blank = *s, key = { .subject = s->subject, .by = (char *)"", .kind = s->kind, .quantity = s->quantity };

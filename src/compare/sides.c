@@ -31,6 +31,9 @@ static void note_machine(const struct diff_side side[2], int own, uint32_t machi
 	static const char *const name[] = { "BEFORE", "AFTER" };
 	const struct topo_machine *m = &side[own].topo->machine[machine];
 	const int there = topo_find_machine(side[!own].topo, m->name);
+	if (topo_is_alone(side[own].topo, &(struct subject){ SUBJECT_MACHINE, machine }))
+		notes_add(notes, NOTE_DOUBT, m->name, "no host was seen to run it in %s: what it lost there is not known",
+		          name[own]);
 	if (there < 0) {
 		notes_add(notes, NOTE_DOUBT, m->name, "it is in %s alone: what it lost there has nothing to be compared with",
 		          name[own]);
