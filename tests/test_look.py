@@ -208,6 +208,8 @@ def check_one(folder):
     history = os.path.join(folder, "recording.hist")
     text = run("gaps", history, "Debian/CPU0", "--from", "05:30:51.4627", "--to", "05:30:51.48", "--min", "2ms", env={"TZ": "UTC"}).stdout
     check("\n1 gap of Debian/vCPU0, " in text, "one gap")
+    p = run("path", history, "Debian", status=1)
+    check("usage: stealscope path WHAT VM/TID|VM/CPUn " in run("path", "--help").stdout and "as Debian/CPU0)" in p.stderr, p.stderr)
     check(", 1 entry\n" in run("flow", history, "Debian/2").stdout, "one entry")
 
 
@@ -276,6 +278,7 @@ def check_alone(folder):
     for command, says in (("exits",), "no exits of"), (("waits", "--polling"), "nothing tells how halts of"), (("gaps", "--inside"), "no preemption of"):
         text = " ".join(run(command[0], history, *command[1:]).stdout.split())
         check(f"{says} the only vCPU " in text, text)
+    check("\nnone\n" not in run("info", history).stdout, "a table without rows says what is none in it, or is not there")
     (screen,) = screens(history, [":Debian/CPU0", "P", ":SCREEN"], folder)
     check(any("- gaps of Debian/vCPU0: what a host took is not known -" in line for line in screen), "the pane, too")
     text = run("explain", history, "Debian/CPU0", "--to", "6%").stdout

@@ -99,6 +99,16 @@ static bool has_rows(struct json_object *doc, const char *key)
 	return list && json_object_array_length(list) > 0;
 }
 
+/* A VM that no host was seen to run has none. */
+static bool has_vcpus(struct json_object *doc)
+{
+	struct json_object *vms = field_array(doc, "vms");
+	bool has = false;
+	for (size_t i = 0; vms && i < json_object_array_length(vms); i++)
+		has |= has_rows(json_object_array_get_idx(vms, i), "vcpus");
+	return has;
+}
+
 static void print_text(const struct history *h, struct json_object *doc, const struct report_shape *shape)
 {
 	char begin[TIME_TEXT], end[TIME_TEXT], span[TIME_TEXT];
@@ -110,7 +120,7 @@ static void print_text(const struct history *h, struct json_object *doc, const s
 	       time_duration(span, history_end(h) - history_begin(h) + 1));
 	printf("options   %s\n\n", field_text(doc, "shape"));
 	trace_rows(doc);
-	if (has_rows(doc, "vms")) {
+	if (has_vcpus(doc)) {
 		putchar('\n');
 		report_end(vcpu_rows(doc, shape, REPORT_WHOLE(FORMAT_TEXT), NULL), NULL);
 	}

@@ -48,7 +48,8 @@ static int print_path(struct scene *s, const char *whose, bool sums, struct repo
 	if (who_parse(s, whose, &who, err))
 		return -1;
 	if (who.kind == SUBJECT_MACHINE || who_is_pcpu(s, &who))
-		return error_set(err, STATUS_USAGE, "name a thread, as Debian/3525, or a vCPU", "%s: not a thread or vCPU", whose);
+		return error_set(err, STATUS_USAGE, "name a thread, as Debian/3525, or a vCPU, as Debian/CPU0",
+		                 "%s: not a thread or vCPU", whose);
 	struct inquiry *q = path_open(&s->topo, &who, s->window.from, s->window.to, err);
 	int rc = q ? scene_run(q, err) : -1;
 	if (rc == 0)
@@ -75,7 +76,7 @@ int cmd_path(int argc, char **argv, struct error *err)
 		{ "intervals", 0, OPT_FLAG, NULL, "the ordered intervals (default of csv and json)", &intervals, NULL },
 		ANSWER_OPTIONS(&how),
 	};
-	const struct opts opts = { "path WHAT VM[/CPUn|/TID]",
+	const struct opts opts = { "path WHAT VM/TID|VM/CPUn",
 	                           "Why it was late: the critical path through threads, vCPUs and machines.", opt,
 	                           sizeof opt / sizeof *opt, 2, 2 };
 	struct scene s;
