@@ -213,6 +213,21 @@ def check_one(folder):
     check(", 1 entry\n" in run("flow", history, "Debian/2").stdout, "one entry")
 
 
+def check_gaps(folder):
+    """The machine of all rows stands once; what is lost and no gap, and nobody's, is said, so that all adds up."""
+    history = os.path.join(folder, "recording.hist")
+    served = [r["served_ns"] for r in table("summary", history) if r["subject"] == "Debian"]
+    check(len(served) == 1 and 80000000 < int(served[0]) < 81000000, f"what the hypervisor did for Debian: {served}")
+    for subject, who in ([], "Debian"), (["Debian"], "it"), (["Debian/CPU0"], "it"):
+        lines = on_terminal("gaps", history, *subject, "--top", "3", columns=80).split("\n")
+        check(subject[1:] or all(("  vCPU0  " in line) == (subject != ["Debian/CPU0"]) for line in lines[1:4]), "Debian's vCPU0 is vCPU0")
+        check(any(line.startswith("430 gaps of Debian") for line in lines), "of Debian")
+        for text in "\n".join(lines), run("steal", history, *subject).stdout:
+            check(f"\nlost, too: 80.5 ms in which the hypervisor worked for {who} (stealscope exits)" in text, text)
+    for command in (["gaps", history, "Debian/151"], ["gaps", history, "host"], ["steal", history, "--by", "thread"], ["gaps", history, "--lengths"]):
+        check("lost, too" not in run(*command).stdout, f"{command[0]}: of whom the hypervisor works for nobody")
+
+
 def check_unknown(folder):
     """Where the reason has no room beside "unknown", that stands alone."""
     traces, history = os.path.join(folder, "lossy"), os.path.join(folder, "lossy.hist")
@@ -298,6 +313,7 @@ with scratch() as tmp:
     check_explain(tmp)
     check_gap(tmp)
     check_one(tmp)
+    check_gaps(tmp)
     check_unknown(tmp)
     check_width(tmp)
     check_sorted(tmp)

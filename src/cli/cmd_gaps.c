@@ -99,6 +99,7 @@ static int list_gaps(struct scene *s, const char *subject, const struct gap_opti
 	else {
 		scene_left_out(s, list.items, list.all.count, "gaps, the longest,", how);
 		rc = report_gaps(stdout, how, &s->topo, &list, whose, view == ALL_CULPRITS, &s->origin, err);
+		rc = rc == 0 ? scene_tell_served(s, whose, list.all.count == 0, how, err) : rc;
 	}
 	gap_list_release(&list);
 	return rc;

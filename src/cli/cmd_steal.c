@@ -24,6 +24,8 @@ static int print_matrix(struct scene *scene, const char *only, enum steal_by by,
 		return -1;
 	scene_about(scene, only ? &who : NULL, how);
 	rc = report_steal(stdout, how, &scene->topo, &s, only ? &who : NULL, &scene->origin, err);
+	if (rc == 0 && by == STEAL_BY_MACHINE)
+		rc = scene_tell_served(scene, only ? &who : NULL, true, how, err);
 	steal_release(&s);
 	return rc;
 }

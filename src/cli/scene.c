@@ -1,7 +1,9 @@
 #include "cli/scene.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
+#include "base/timefmt.h"
 #include "cli/progress_bar.h"
 #include "cli/what.h"
 #include "index/index.h"
@@ -56,6 +58,32 @@ void scene_left_out(struct scene *s, uint64_t shown, uint64_t all, const char *r
 	if (how.format == FORMAT_CSV)
 		what_say(&notes);
 	origin_doubt(&s->origin, &notes);
+}
+
+int scene_tell_served(const struct scene *s, const struct subject *who, bool apart, struct report_how how,
+                      struct error *err)
+{
+	char d[TIME_TEXT], name[PARTY_TEXT] = "it";
+	int64_t served = 0;
+	unsigned vms = 0;
+	if (how.format != FORMAT_TEXT || (who && who->kind == SUBJECT_THREAD))
+		return 0;
+	for (uint32_t i = 0; i < s->topo.machines; i++) {
+		const struct subject machine = { SUBJECT_MACHINE, i }, *of = who ? who : &machine;
+		struct demand is;
+		if (s->topo.machine[i].kind != MACHINE_VM || subject_machine(&s->topo, of) != i)
+			continue;
+		if (demand_of(&s->topo, of, s->window.from, s->window.to, &is, err))
+			return -1;
+		served += is.served;
+		if (!who)
+			topo_subject_text(&s->topo, of, name, sizeof name);
+		vms++;
+	}
+	if (served)
+		printf("%slost, too: %s in which the hypervisor worked for %s (stealscope exits)\n", apart ? "\n" : "",
+		       time_duration(d, served), vms > 1 ? "VMs" : name);
+	return 0;
 }
 
 struct json_object *scene_told(const struct scene *s, struct error *err)

@@ -31,6 +31,10 @@ void scene_about(struct scene *s, const struct subject *who, struct report_how h
 /* After it: where csv and json hold the longest of more rows alone, that is a note, as text says it below. */
 void scene_left_out(struct scene *s, uint64_t shown, uint64_t all, const char *rows, struct report_how how);
 /* After it: all that the history says of where it comes from, the scene's; NULL: nothing. */
+/* Text: what VMs (who: this one, or this vCPU of one) lost that is neither a gap nor stolen, if anything; apart: in a
+ * paragraph of its own. */
+int scene_tell_served(const struct scene *s, const struct subject *who, bool apart, struct report_how how,
+                      struct error *err);
 struct json_object *scene_told(const struct scene *s, struct error *err);
 
 #endif

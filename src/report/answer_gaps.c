@@ -52,13 +52,25 @@ static const char *culprit_name(const struct topo *topo, const struct gap_list *
 	return *thief_own(topo, &g->subject, who) ? "(other threads)" : other;
 }
 
+/* "vCPU0" where all rows are of Debian, and that is said below; else "Debian/vCPU0". */
+static char *subject_text(const struct topo *topo, const struct subject *s, const struct subject *of, char buf[PARTY_TEXT])
+{
+	char machine[PARTY_TEXT];
+	topo_subject_text(topo, s, buf, PARTY_TEXT);
+	const size_t n = of ? strlen(topo_subject_text(topo, of, machine, sizeof machine)) : 0;
+	if (n && strncmp(buf, machine, n) == 0 && buf[n] == '/')
+		memmove(buf, buf + n + 1, strlen(buf + n));
+	return buf;
+}
+
+/* of: who all rows are of, in text, or NULL. */
 static void gap_row(struct report *r, const struct topo *topo, const struct gap_list *list, const struct gap_item *item,
-                    const struct party *who, int64_t ns, struct report_how how)
+                    const struct party *who, int64_t ns, const struct subject *of, struct report_how how)
 {
 	char subject[PARTY_TEXT];
 	const struct gap *g = &item->gap;
 	const bool known = who->kind != FLOW_RUNNING;
-	topo_subject_text(topo, &g->subject, subject, sizeof subject);
+	subject_text(topo, &g->subject, how.format == FORMAT_TEXT ? of : NULL, subject);
 	report_row(r, (struct value[]){
 		VAL_INT(g->start), VAL_INT(g->end), VAL_INT(g->end - g->start + 1), VAL_SHOWN(subject), VAL_TEXT(state_of(topo, g)),
 		known ? value_system(topo, who->system) : VAL_NONE, known ? value_tid(who->tid) : VAL_NONE,
@@ -79,12 +91,24 @@ static void write_totals(FILE *out, const struct topo *topo, const struct gap_li
 		fprintf(out, "shown: the %zu longest (--top)\n", list->items);
 }
 
-/* If `who` is one row's, the text tells it once, below. */
+/* Whom all gaps are of: who was asked about, or the only VM. */
+static const struct subject *whose(const struct topo *topo, const struct subject *who, struct subject *only)
+{
+	uint32_t vms = 0;
+	for (uint32_t i = 0; !who && i < topo->machines; i++)
+		if (topo->machine[i].kind == MACHINE_VM && vms++ == 0)
+			*only = (struct subject){ SUBJECT_MACHINE, i };
+	return vms == 1 ? only : who;
+}
+
+/* If `who` is one row's, the text tells it once, below; and of one machine's rows the machine. */
 int report_gaps(FILE *out, struct report_how how, const struct topo *topo, const struct gap_list *list,
                  const struct subject *who, bool every, const struct origin *o, struct error *err)
 {
 	struct column column[sizeof gap_columns / sizeof *gap_columns];
 	const struct report_shape shape = REPORT_SHAPE("gaps", column);
+	struct subject only;
+	const struct subject *of = whose(topo, who, &only);
 	memcpy(column, gap_columns, sizeof column);
 	if (who && who->kind != SUBJECT_MACHINE)
 		column[COLUMN_WHO].heading = NULL;
@@ -94,13 +118,13 @@ int report_gaps(FILE *out, struct report_how how, const struct topo *topo, const
 		const struct gap_item *item = &list->item[i];
 		const struct flow_entry *culprit = list->culprit + item->culprit;
 		if (!every || !item->culprits)
-			gap_row(r, topo, list, item, &item->thief.who, item->thief.ns, how);
+			gap_row(r, topo, list, item, &item->thief.who, item->thief.ns, of, how);
 		for (size_t k = 0; every && k < item->culprits; k++)
-			gap_row(r, topo, list, item, &culprit[k].who, culprit[k].duration, how);
+			gap_row(r, topo, list, item, &culprit[k].who, culprit[k].duration, of, how);
 	}
 	int rc = report_end(r, err);
 	if (rc == 0 && how.format == FORMAT_TEXT)
-		write_totals(out, topo, list, who);
+		write_totals(out, topo, list, of);
 	return rc;
 }
 
