@@ -361,6 +361,12 @@ def check_fleet(folder, histories):
     check({(r["host"], r["machine"]): tuple(list(r.values())[2:]) for r in ask["gaps"]} == want, "fleet: gaps")
     check(sums(ask["days"], lambda r: (r["host"], r["machine"]), "lost_ns")
           == {**{(r["host"], r["machine"]): 0 for r in ask["days"]}, **victims}, "fleet: the days add up to it")
+    alone = os.path.join(folder, "alone.steal")
+    run("index", os.path.join(DATA, "fibonacci", "guest-Debian"), "-o", alone)
+    export(alone, db, "--only", "run,machine,taken,gap,clock,loss")
+    check(table("fleet", db, "days") == ask["days"], "fleet: of a VM without its host nobody knows what it lost")
+    day = run("fleet", db, "days").stdout.split("\n")[1]
+    check(re.search(r"  \d{4}-\d\d-\d\d  ", day), f"fleet: a day is a date {day}")
     info = [json.loads(run("info", h, "--format", "json").stdout) for h in histories]
     check(len(ask["doubtful"]) >= sum(any(x["lost"] for x in i["traces"]) for i in info) > 0, "fleet: doubtful are those with losses")
     with sqlite3.connect(db.removeprefix("sqlite:")) as d:

@@ -12,6 +12,7 @@ FROM (
         SELECT run.host AS host, machine.machine AS machine, run.started - run.started % 86400000000000 AS day_ts,
                1 AS runs, run.span_ns AS recorded_ns, 0 AS lost_ns
         FROM machine JOIN run ON run.run_id = machine.run_id
+        WHERE machine.kind <> 'vm' OR machine.parent IS NOT NULL  -- of others nobody knows what their host took
         UNION ALL
         SELECT run.host AS host, taken.victim_machine AS machine, run.started - run.started % 86400000000000 AS day_ts,
                0 AS runs, 0 AS recorded_ns, taken.ns AS lost_ns

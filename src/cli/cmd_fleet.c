@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/mem.h"
 #include "base/timefmt.h"
@@ -11,6 +12,8 @@
 #include "cli/secret.h"
 #include "export/export.h"
 #include "report/report.h"
+
+#define NS_PER_S INT64_C(1000000000)
 
 static const struct { const char *name; enum column_type type; } types[] = {
 	{ "text", COL_TEXT }, { "int", COL_INT }, { "duration", COL_DURATION }, { "share", COL_SHARE },
@@ -53,6 +56,17 @@ static void begin(void *arg, const struct fleet_question *q)
 	f->r = report_begin(stdout, f->how, &f->shape, NULL);
 }
 
+/* A day, which is one of UTC, has no time. */
+static char *date_text(char buf[TIME_TEXT], int64_t ns)
+{
+	const time_t s = (time_t)(ns / NS_PER_S);
+	struct tm day;
+	if (ns % (86400 * NS_PER_S) || !gmtime_r(&s, &day))
+		return time_date(buf, ns, 0);
+	strftime(buf, TIME_TEXT, "%Y-%m-%d", &day);
+	return buf;
+}
+
 /* Texts were escaped when they were exported. */
 static void row(void *arg, const char *const *value)
 {
@@ -63,7 +77,7 @@ static void row(void *arg, const char *const *value)
 		if (!value[i])
 			v[i] = VAL_NONE;
 		else if (f->dates >> i & 1)
-			v[i] = VAL_SHOWN(time_date(date[i], strtoll(value[i], NULL, 10), 0));
+			v[i] = VAL_SHOWN(date_text(date[i], strtoll(value[i], NULL, 10)));
 		else if (f->column[i].type == COL_TEXT)
 			v[i] = VAL_SHOWN(value[i]);
 		else if (f->column[i].type == COL_SHARE)
