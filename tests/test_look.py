@@ -210,6 +210,7 @@ def check_one(folder):
     check("\n1 gap of Debian/vCPU0, " in text, "one gap")
     p = run("path", history, "Debian", status=1)
     check("usage: stealscope path WHAT VM/TID|VM/CPUn " in run("path", "--help").stdout and "as Debian/CPU0)" in p.stderr, p.stderr)
+    check(re.search(r"\npreempting \S+, irq \S+, idle-cpu \S+\n\n", run("flow", history, "host/CPU1").stdout), "a CPU loses nothing")
     check(", 1 entry\n" in run("flow", history, "Debian/2").stdout, "one entry")
 
 

@@ -203,7 +203,9 @@ static void print_summary(const struct page *p, const struct subject *s)
 	fprintf(p->to, "execution flow of %s\n", topo_subject_text(p->topo, s, subject, sizeof subject));
 	fprintf(p->to, "%s .. %s (%s), %zu %s\n", time_date(from, f->start, 9), time_clock(to, f->end, 9),
 	        time_duration(d, f->end - f->start + 1), f->entries, f->entries == 1 ? "entry" : "entries");
-	int column = !topo_is_watched(p->topo, s) ? fprintf(p->to, "lost unknown")
+	const bool pcpu = s->kind == SUBJECT_CPU && p->topo->machine[subject_machine(p->topo, s)].kind != MACHINE_VM;
+	int column = pcpu ? 0  /* it wants nothing */
+		: !topo_is_watched(p->topo, s) ? fprintf(p->to, "lost unknown")
 		: fprintf(p->to, "lost %s (%s)%s", time_duration(d, lost), text_share(share, share_of(f, lost)),
 		          topo_is_alone(p->topo, s) && by_kind[FLOW_RUNNING] ? " or more" : "");
 	for (int k = 0; k < FLOW_KIND_COUNT; k++) {
@@ -211,8 +213,8 @@ static void print_summary(const struct page *p, const struct subject *s)
 		if (!by_kind[k])
 			continue;
 		int n = snprintf(item, sizeof item, "%s %s", flow_kind_name[k], text_share(share, share_of(f, by_kind[k])));
-		const char *between = column + 3 + n > p->width ? ",\n" : ", ";
-		column = (*between == ',' && between[1] == ' ' ? column + 2 : 0) + n;
+		const char *between = !column ? "" : column + 3 + n > p->width ? ",\n" : ", ";
+		column = (*between && between[1] == ' ' ? column + 2 : 0) + n;
 		fprintf(p->to, "%s%s", between, item);
 	}
 	fputs("\n\n", p->to);
