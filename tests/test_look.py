@@ -225,6 +225,10 @@ def check_gaps(folder):
         check(any(line.startswith("430 gaps of Debian") for line in lines), "of Debian")
         for text in "\n".join(lines), run("steal", history, *subject).stdout:
             check(f"\nlost, too: 80.5 ms in which the hypervisor worked for {who} (stealscope exits)" in text, text)
+    long = os.path.join(folder, "long.hist")
+    run("index", "--host", os.path.join(DATA, "fibonacci", "host"), "--guest", "a-quite-long-name=" + os.path.join(DATA, "fibonacci", "guest-Debian"), "-o", long)
+    text = on_terminal("steal", long, columns=80)
+    check("worked for a-quite-long-name" in text and max(map(len, text.split("\n"))) <= 80, "a long name, too")
     for command in (["gaps", history, "Debian/151"], ["gaps", history, "host"], ["steal", history, "--by", "thread"], ["gaps", history, "--lengths"]):
         check("lost, too" not in run(*command).stdout, f"{command[0]}: of whom the hypervisor works for nobody")
 

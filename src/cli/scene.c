@@ -2,9 +2,12 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "base/mem.h"
 #include "base/timefmt.h"
 #include "cli/progress_bar.h"
+#include "cli/prose.h"
 #include "cli/what.h"
 #include "index/index.h"
 
@@ -80,9 +83,13 @@ int scene_tell_served(const struct scene *s, const struct subject *who, bool apa
 			topo_subject_text(&s->topo, of, name, sizeof name);
 		vms++;
 	}
+	char *said = mem_printf("lost, too: %s in which the hypervisor worked for %s (stealscope exits)\n",
+	                        time_duration(d, served), vms > 1 ? "VMs" : name);
+	if (served && apart)
+		putchar('\n');
 	if (served)
-		printf("%slost, too: %s in which the hypervisor worked for %s (stealscope exits)\n", apart ? "\n" : "",
-		       time_duration(d, served), vms > 1 ? "VMs" : name);
+		prose_print(said, NULL);
+	free(said);
 	return 0;
 }
 
