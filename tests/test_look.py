@@ -1,4 +1,5 @@
 """The first look: what the viewer's screens say is what the commands say."""
+import collections
 import csv
 import os
 import re
@@ -233,6 +234,15 @@ def check_gaps(folder):
         check("lost, too" not in run(*command).stdout, f"{command[0]}: of whom the hypervisor works for nobody")
 
 
+def check_aligned(folder):
+    """Rows behind those by which a table's widths were found stand in its columns, too."""
+    traces, history = os.path.join(folder, "churn"), os.path.join(folder, "churn.hist")
+    simulate(traces, "churn", "--duration", "500ms")
+    run("index", traces, "-o", history)
+    widths = collections.Counter(map(len, run("steal", history, "--by", "thread").stdout.splitlines()[1:]))
+    check(len(widths) == 1 and widths.total() > 1500, f"the widths of many rows: {dict(widths)}")
+
+
 def check_unknown(folder):
     """Where the reason has no room beside "unknown", that stands alone."""
     traces, history = os.path.join(folder, "lossy"), os.path.join(folder, "lossy.hist")
@@ -319,6 +329,7 @@ with scratch() as tmp:
     check_gap(tmp)
     check_one(tmp)
     check_gaps(tmp)
+    check_aligned(tmp)
     check_unknown(tmp)
     check_width(tmp)
     check_sorted(tmp)

@@ -207,6 +207,17 @@ static void put_heading(struct report *r)
 	free(heading);
 }
 
+/* What comes behind those that were held: no share and no usual duration is wider. */
+static void leave_room(struct report *r)
+{
+	static const int widest = sizeof "100.00%" - 1;
+	for (size_t i = 0; i < r->shape->columns; i++) {
+		const enum column_type type = r->shape->column[i].type;
+		if ((type == COL_SHARE || type == COL_DURATION) && r->width[i] < widest)
+			r->width[i] = widest;
+	}
+}
+
 static void flush(struct report *r)
 {
 	if (!r->widths_known)
@@ -230,6 +241,8 @@ static void row(struct report *r, const struct value *value)
 		*ARRAY_PUSH(r->held, r->held_len, r->held_cap) = field;
 	}
 	field_release(&text);
+	if (!r->widths_known && r->rows >= REPORT_LOOKAHEAD)
+		leave_room(r);
 	if (r->widths_known || r->rows >= REPORT_LOOKAHEAD)
 		flush(r);
 }
