@@ -37,7 +37,7 @@ with scratch() as folder:
             sleeps[key] = sleeps.get(key, 0) + int(r["total_ns"])
     check(flow == sleeps and len(flow) >= 2, f"the flow of the vCPU waits for the same {len(flow)}")
     text = " ".join(run("explain", history, "Debian/CPU0").stdout.split())
-    check(re.search(r"It slept for [0-9.]+ s: 95\.5 % for a timer \(84 times\); [0-9.]+ % for a device, "
+    check(re.search(r"On its host it slept for [0-9.]+ s: 95\.5 % for a timer \(84 times\); [0-9.]+ % for a device, "
                     r"woken by host/151 qemu:Debian \(5 times\)", text), "and in words")
 
     run("index", "--host", f"{DATA}/fibonacci/host", "-o", alone)

@@ -66,7 +66,7 @@ static int64_t add_up(const struct wait_list *l, struct wait_reason reason[WAIT_
 	return all;
 }
 
-/* "It slept for 9.46 s: 69.6 % for a timer; 5.7 % for a device, woken by host/163 IO io0; ..." */
+/* "On its host it slept for 9.46 s: 69.6 % for a timer; 5.7 % for a device, woken by host/163 IO io0; ..." */
 static void tell_reasons(struct story *s, const struct wait_list *l)
 {
 	static const char *const what[] = { [WAIT_TIMER] = "for a timer", [WAIT_IPI] = "for another of its vCPUs",
@@ -77,7 +77,7 @@ static void tell_reasons(struct story *s, const struct wait_list *l)
 	const int64_t all = add_up(l, reason);
 	if (all == 0)
 		return;
-	fprintf(s->to, "It slept for %s:", time_duration(d, all));
+	fprintf(s->to, "On its host it slept for %s:", time_duration(d, all));
 	for (int i = 0; i < WAIT_KIND_COUNT && (double)reason[i].total >= LEAST * (double)all; i++) {
 		const struct wait_reason *r = &reason[i];
 		fprintf(s->to, "%s %.1f %% %s", i ? ";" : "", 100 * (double)r->total / (double)all, what[r->kind]);
