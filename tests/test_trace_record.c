@@ -1,14 +1,16 @@
 /* Records, when there are as many kinds of events as there is room for. */
 #include "trace/trace.h"
 #define EVENT_KIND_COUNT MOST_EVENT_KINDS
+#define KINDS_8(X) X(, , 6) X(, , 5) X(, , 4) X(, , 3) X(, , 2) X(, , 2) X(, , 1) X(, , 0)
+#define KINDS_32(X) KINDS_8(X) KINDS_8(X) KINDS_8(X) KINDS_8(X)
+#define RECORD_KINDS(X) KINDS_32(X) KINDS_32(X) KINDS_32(X) KINDS_32(X)
 #include "trace/store.c"
 #include "trace/cursor.c"
 
 #include "test.h"
 
-#define ARGS_8(k) [k] = 6, [k + 1] = 5, [k + 2] = 4, [k + 3] = 3, [k + 4] = 2, [k + 5] = 2, [k + 6] = 1
-#define ARGS_32(k) ARGS_8(k), ARGS_8(k + 8), ARGS_8(k + 16), ARGS_8(k + 24)
-const unsigned char event_args[MOST_EVENT_KINDS] = { ARGS_32(0), ARGS_32(32), ARGS_32(64), ARGS_32(96) };
+#define ARGS(code, name, args) args,
+const unsigned char event_args[MOST_EVENT_KINDS] = { RECORD_KINDS(ARGS) };
 
 static struct event made(size_t i)
 {

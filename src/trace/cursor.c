@@ -27,7 +27,7 @@ struct lengths_at { uint64_t mask; size_t size; };
 
 /* Of a kind's arguments and a time: one look from what stands first in a record to where its numbers are. */
 #define OF_KIND(code, name, args) LENGTHS(1 + (args)),
-static const struct lengths_at lengths_of[EVENT_KIND_COUNT] = { EVENT_KINDS(OF_KIND) };
+static const struct lengths_at lengths_of[EVENT_KIND_COUNT] = { RECORD_KINDS(OF_KIND) };
 #undef OF_KIND
 
 static INLINE const unsigned char *get_lengths(const unsigned char *p, const struct lengths_at *at, uint64_t *lengths)
