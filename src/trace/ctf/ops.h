@@ -4,23 +4,26 @@
 
 #include "trace/ctf/program.h"
 
-enum ctf_code {
-	OP_BLOCK,       /* n bits lie here: what reads of it says its offset in it */
-	OP_U8, OP_S8,
-	OP_LE_U16, OP_LE_U32, OP_LE_64, OP_LE_S16, OP_LE_S32,
-	OP_BE_U16, OP_BE_U32, OP_BE_64, OP_BE_S16, OP_BE_S32,
-	OP_BITS,        /* any integer */
-	OP_VARIABLE,    /* an integer of seven bits a byte (LEB128), at a byte */
-	OP_CHARACTERS,  /* a text of n bytes */
-	OP_TIME,        /* the slot's value is one, of `size` bits */
-	OP_CLASS,       /* the slot's value is the event's class */
-	OP_ALIGN,       /* to n bits */
-	OP_STRING,      /* up to a zero byte */
-	OP_ARRAY,       /* as many elements as the teller says, of n bits each */
-	OP_REPEAT,      /* as many times as the teller says, or n: the operations up to op + skip */
-	OP_VARIANT,     /* goes to the option that the teller says */
-	OP_JUMP,        /* to op + skip */
-};
+#define CTF_OPS(X) \
+	X(OP_BLOCK)       /* n bits lie here: what reads of it says its offset in it */ \
+	X(OP_U8) X(OP_S8) \
+	X(OP_LE_U16) X(OP_LE_U32) X(OP_LE_64) X(OP_LE_S16) X(OP_LE_S32) \
+	X(OP_BE_U16) X(OP_BE_U32) X(OP_BE_64) X(OP_BE_S16) X(OP_BE_S32) \
+	X(OP_BITS)        /* any integer */ \
+	X(OP_VARIABLE)    /* an integer of seven bits a byte (LEB128), at a byte */ \
+	X(OP_CHARACTERS)  /* a text of n bytes */ \
+	X(OP_TIME)        /* the slot's value is one, of `size` bits */ \
+	X(OP_CLASS)       /* the slot's value is the event's class */ \
+	X(OP_ALIGN)       /* to n bits */ \
+	X(OP_STRING)      /* up to a zero byte */ \
+	X(OP_ARRAY)       /* as many elements as the teller says, of n bits each */ \
+	X(OP_REPEAT)      /* as many times as the teller says, or n: the operations up to op + skip */ \
+	X(OP_VARIANT)     /* goes to the option that the teller says */ \
+	X(OP_JUMP)        /* to op + skip */
+
+#define CTF_CODE(code) code,
+enum ctf_code { CTF_OPS(CTF_CODE) };
+#undef CTF_CODE
 
 struct ctf_option {
 	uint64_t lower, upper;  /* of the teller's value */

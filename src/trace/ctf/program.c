@@ -139,83 +139,89 @@ static enum ctf_run repeat(const struct ctf_op *op, struct ctf_machine *m)
 	return CTF_RUN_DONE;
 }
 
+/* Each operation goes to the next one itself, not by a place that all share: a tenth of decoding, and what that takes did
+ * not depend on much else than on where the linker put that place. */
+#define NEXT do { if (++op >= end) return CTF_RUN_DONE; __extension__ ({ goto *operation[op->code]; }); } while (0)
+#define OPERATION(code) [code] = __extension__ &&code,
+
 /* A value of whole bytes. */
 #define WHOLE(code, type, conversion) \
-	case code: { \
+	code: { \
 		type v; \
 		memcpy(&v, m->packet + (base + op->offset) / 8, sizeof v); \
 		m->value[op->slot] = (struct ctf_value){ (int64_t)conversion(v), NULL }; \
-		break; \
+		NEXT; \
 	}
 
 static enum ctf_run walk(const struct ctf_op *op, const struct ctf_op *end, struct ctf_machine *m)
 {
+	static const void *const operation[] = { CTF_OPS(OPERATION) };
 	uint64_t base = 0;
-	enum ctf_run status = CTF_RUN_DONE;
-	for (; op < end; op++) {
-		switch (op->code) {
-		case OP_BLOCK:
-			base = m->at;
-			if (op->n > m->end - m->at)
-				return CTF_RUN_SHORT;
-			m->at += op->n;
-			break;
-		WHOLE(OP_U8, uint8_t, )
-		WHOLE(OP_S8, int8_t, )
-		WHOLE(OP_LE_U16, uint16_t, le16toh)
-		WHOLE(OP_LE_U32, uint32_t, le32toh)
-		WHOLE(OP_LE_64, uint64_t, le64toh)
-		WHOLE(OP_LE_S16, uint16_t, (int16_t)le16toh)
-		WHOLE(OP_LE_S32, uint32_t, (int32_t)le32toh)
-		WHOLE(OP_BE_U16, uint16_t, be16toh)
-		WHOLE(OP_BE_U32, uint32_t, be32toh)
-		WHOLE(OP_BE_64, uint64_t, be64toh)
-		WHOLE(OP_BE_S16, uint16_t, (int16_t)be16toh)
-		WHOLE(OP_BE_S32, uint32_t, (int32_t)be32toh)
-		case OP_BITS: {
-			const uint64_t at = base + op->offset;
-			const unsigned char *p = m->packet + at / 8;
-			const uint64_t v = (op->is_big ? bits_big : bits_little)(p, (unsigned)(at % 8), op->size);
-			m->value[op->slot] = (struct ctf_value){ extend(v, op->size, op->is_signed), NULL };
-			break;
-		}
-		case OP_CHARACTERS:
-			m->value[op->slot] = (struct ctf_value){ (int64_t)op->n,
-				(const char *)m->packet + (base + op->offset) / 8 };
-			break;
-		case OP_TIME:
-			ctf_tick(m, (uint64_t)m->value[op->slot].number, op->size);
-			break;
-		case OP_CLASS:
-			m->id = (uint64_t)m->value[op->slot].number;
-			m->has_id = true;
-			break;
-		case OP_ALIGN:
-			status = align(m, op->n) ? CTF_RUN_DONE : CTF_RUN_SHORT;
-			break;
-		case OP_STRING:
-		case OP_ARRAY:
-		case OP_VARIABLE:
-			status = op->code == OP_STRING ? string(op, m) : op->code == OP_ARRAY ? array(op, m) : variable(op, m);
-			break;
-		case OP_REPEAT:
-			status = repeat(op, m);
-			op += op->skip - 1;
-			break;
-		case OP_VARIANT:
-			op = pick(op, (uint64_t)m->value[op->teller].number);
-			if (!op)
-				return CTF_RUN_WRONG;
-			op--;
-			break;
-		case OP_JUMP:
-			op += op->skip - 1;
-			break;
-		}
+	enum ctf_run status;
+	op--;
+	NEXT;
+
+	OP_BLOCK:
+		base = m->at;
+		if (op->n > m->end - m->at)
+			return CTF_RUN_SHORT;
+		m->at += op->n;
+		NEXT;
+	WHOLE(OP_U8, uint8_t, )
+	WHOLE(OP_S8, int8_t, )
+	WHOLE(OP_LE_U16, uint16_t, le16toh)
+	WHOLE(OP_LE_U32, uint32_t, le32toh)
+	WHOLE(OP_LE_64, uint64_t, le64toh)
+	WHOLE(OP_LE_S16, uint16_t, (int16_t)le16toh)
+	WHOLE(OP_LE_S32, uint32_t, (int32_t)le32toh)
+	WHOLE(OP_BE_U16, uint16_t, be16toh)
+	WHOLE(OP_BE_U32, uint32_t, be32toh)
+	WHOLE(OP_BE_64, uint64_t, be64toh)
+	WHOLE(OP_BE_S16, uint16_t, (int16_t)be16toh)
+	WHOLE(OP_BE_S32, uint32_t, (int32_t)be32toh)
+	OP_BITS: {
+		const uint64_t at = base + op->offset;
+		const unsigned char *p = m->packet + at / 8;
+		const uint64_t v = (op->is_big ? bits_big : bits_little)(p, (unsigned)(at % 8), op->size);
+		m->value[op->slot] = (struct ctf_value){ extend(v, op->size, op->is_signed), NULL };
+		NEXT;
+	}
+	OP_CHARACTERS:
+		m->value[op->slot] = (struct ctf_value){ (int64_t)op->n, (const char *)m->packet + (base + op->offset) / 8 };
+		NEXT;
+	OP_TIME:
+		ctf_tick(m, (uint64_t)m->value[op->slot].number, op->size);
+		NEXT;
+	OP_CLASS:
+		m->id = (uint64_t)m->value[op->slot].number;
+		m->has_id = true;
+		NEXT;
+	OP_ALIGN:
+		if (!align(m, op->n))
+			return CTF_RUN_SHORT;
+		NEXT;
+	OP_STRING:
+	OP_ARRAY:
+	OP_VARIABLE:
+		status = op->code == OP_STRING ? string(op, m) : op->code == OP_ARRAY ? array(op, m) : variable(op, m);
 		if (status != CTF_RUN_DONE)
 			return status;
-	}
-	return CTF_RUN_DONE;
+		NEXT;
+	OP_REPEAT:
+		status = repeat(op, m);
+		if (status != CTF_RUN_DONE)
+			return status;
+		op += op->skip - 1;
+		NEXT;
+	OP_VARIANT:
+		op = pick(op, (uint64_t)m->value[op->teller].number);
+		if (!op)
+			return CTF_RUN_WRONG;
+		op--;
+		NEXT;
+	OP_JUMP:
+		op += op->skip - 1;
+		NEXT;
 }
 
 enum ctf_run ctf_run(const struct ctf_program *p, struct ctf_machine *m)
