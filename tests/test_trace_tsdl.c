@@ -114,6 +114,7 @@ static void test_again(void **state)
 	assert_true(b->slot == CTF_NO_SLOT && b->order == CTF_NATIVE);
 	assert_true(a->next->next->next->next->type->element->size == 8);
 	ctf_metadata_release(&m);
+	refused("string { encoding = UTF7; } a;", "an encoding that is not understood");
 	refused("integer { size = 65; } a; integer { size = 65; } b;", "a number of no, or of more than 64 bits");
 	refused("integer { size = 8; } a; integer { size = 8 } b;", "a syntax that is not understood");
 }

@@ -140,10 +140,13 @@ static void display_base(struct parser *p)
 		tsdl_fail(p, "a base that is not understood");
 }
 
+/* Is it one of text? */
 static bool encoding(struct parser *p)
 {
-	const bool is_utf8 = tsdl_is(p, "UTF8") || tsdl_is(p, "utf8") || tsdl_is(p, "ASCII") || tsdl_is(p, "ascii");
-	tsdl_skip_value(p);
+	const bool is_utf8 = tsdl_accept(p, "UTF8") || tsdl_accept(p, "utf8") || tsdl_accept(p, "ASCII") ||
+		tsdl_accept(p, "ascii");
+	if (!is_utf8 && !tsdl_accept(p, "none"))
+		tsdl_fail(p, "an encoding that is not understood");
 	return is_utf8;
 }
 
@@ -324,8 +327,14 @@ static struct ctf_type *enumeration(struct parser *p)
 
 static struct ctf_type *string(struct parser *p)
 {
-	if (tsdl_is(p, "{"))
-		tsdl_skip_attributes(p);
+	if (tsdl_accept(p, "{")) {
+		while (p->token != END && !tsdl_accept(p, "}")) {
+			tsdl_expect(p, "encoding");
+			tsdl_expect(p, "=");
+			encoding(p);
+			tsdl_expect(p, ";");
+		}
+	}
 	return new_type(p, CTF_STRING, 8);
 }
 
