@@ -23,7 +23,7 @@ struct tournament {
 	int64_t rival;     /* the first one stays the first before that */
 	size_t width;      /* a power of 2, at least as many as there are streams */
 	size_t len;        /* that are not over */
-	struct contender *match;  /* [1, width): who lost there; of those who won 2 i and 2 i + 1, the final is 1 */
+	int128 *match;     /* [1, width): the rank of who lost there; of those who won 2 i and 2 i + 1, the final is 1 */
 };
 
 /* Its rank: by time, then by number. */
@@ -32,33 +32,26 @@ static inline int128 tournament_rank(struct contender c)
 	return (int128)((uint128)c.t << 64 | c.who);
 }
 
-static inline bool tournament_before(struct contender a, struct contender b)
+static inline struct contender tournament_of_rank(int128 rank)
 {
-	return tournament_rank(a) < tournament_rank(b);
+	return (struct contender){ (int64_t)(rank >> 64), (uint64_t)rank };
 }
 
-/* Without a branch: who wins is as good as chance. */
-static inline void tournament_swap(struct contender *a, struct contender *b, bool really)
+/* From its place up, whoever loses stays.  Without a branch, as compilers make it of this: who wins is as good as chance. */
+static inline void tournament_play(struct tournament *m, struct contender who)
 {
-	const uint64_t all = 0 - (uint64_t)really, t = ((uint64_t)a->t ^ (uint64_t)b->t) & all, who = (a->who ^ b->who) & all;
-	a->t = (int64_t)((uint64_t)a->t ^ t);
-	b->t = (int64_t)((uint64_t)b->t ^ t);
-	a->who ^= who;
-	b->who ^= who;
-}
-
-/* From its place up, whoever loses stays. */
-static inline void tournament_play(struct tournament *m, struct contender c)
-{
-	for (size_t i = (m->width + (uint32_t)c.who) / 2; i > 0; i /= 2) {
-		struct contender other = m->match[i];
-		tournament_swap(&other, &c, tournament_before(other, c));
-		m->match[i] = other;
+	int128 c = tournament_rank(who);
+	for (size_t i = (m->width + (uint32_t)who.who) / 2; i > 0; i /= 2) {
+		const int128 other = m->match[i];
+		m->match[i] = other < c ? c : other;
+		c = other < c ? other : c;
 	}
-	m->first = c;
+	m->first = tournament_of_rank(c);
 	m->rival = INT64_MAX;
-	for (size_t i = (m->width + (uint32_t)c.who) / 2; i > 0; i /= 2)
-		m->rival = m->match[i].t < m->rival ? m->match[i].t : m->rival;
+	for (size_t i = (m->width + (uint32_t)m->first.who) / 2; i > 0; i /= 2) {
+		const int64_t t = (int64_t)(m->match[i] >> 64);
+		m->rival = t < m->rival ? t : m->rival;
+	}
 }
 
 /* Who of n comes first; next[i] is of who = i. */
@@ -67,18 +60,19 @@ static inline void tournament_open(struct tournament *m, const struct contender 
 	*m = (struct tournament){ .width = 1 };
 	while (m->width < n)
 		m->width *= 2;
-	struct contender *won = mem_new(2 * m->width, sizeof *won);
+	int128 *won = mem_new(2 * m->width, sizeof *won);
 	m->match = mem_new(m->width, sizeof *m->match);
 	for (size_t i = 0; i < m->width; i++) {
-		won[m->width + i] = i < n ? next[i] : (struct contender){ INT64_MAX, i | TOURNAMENT_OVER };
-		m->len += !(won[m->width + i].who & TOURNAMENT_OVER);
+		const struct contender c = i < n ? next[i] : (struct contender){ INT64_MAX, i | TOURNAMENT_OVER };
+		won[m->width + i] = tournament_rank(c);
+		m->len += !(c.who & TOURNAMENT_OVER);
 	}
 	for (size_t i = m->width; i-- > 1;) {
-		const bool left = tournament_before(won[2 * i], won[2 * i + 1]);
+		const bool left = won[2 * i] < won[2 * i + 1];
 		won[i] = won[2 * i + !left];
 		m->match[i] = won[2 * i + left];
 	}
-	m->first = won[1];
+	m->first = tournament_of_rank(won[1]);
 	m->rival = INT64_MIN;
 	free(won);
 }
