@@ -37,7 +37,7 @@ static inline struct contender tournament_of_rank(int128 rank)
 	return (struct contender){ (int64_t)(rank >> 64), (uint64_t)rank };
 }
 
-/* From its place up, whoever loses stays.  Without a branch, as compilers make it of this: who wins is as good as chance. */
+/* From its place up, whoever loses stays.  Who wins is as good as chance, and compilers make no branch of it here. */
 static inline void tournament_play(struct tournament *m, struct contender who)
 {
 	int128 c = tournament_rank(who);
