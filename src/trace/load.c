@@ -80,17 +80,12 @@ struct opened {
 	struct error why;
 };
 
-struct opening {
-	struct load *load;
-	struct opened *of;  /* each source */
-};
-
 static int open_first(void *arg, size_t i)
 {
-	const struct opening *o = arg;
-	struct source *s = o->load->source[i];
-	struct opened *opened = &o->of[i];
-	if (!s->reader->opens_beside || load_is_over(o->load))
+	const struct load *l = arg;
+	struct source *s = l->source[i];
+	struct opened *opened = &l->opened[i];
+	if (!s->reader->opens_beside || load_is_over(l))
 		return 0;
 	opened->status = s->reader->open(s, &opened->why);
 	opened->is_first = true;
@@ -121,15 +116,16 @@ static int open_source(struct load *l, struct source *s, struct opened *opened, 
 /* Where readers can, side by side: with many guests it is a good part of reading their traces. */
 static int open_sources(struct load *l, struct error *err)
 {
-	struct opening o = { l, mem_new(l->sources + 1, sizeof *o.of) };
 	int status = 0;
+	l->opened = mem_new(l->sources + 1, sizeof *l->opened);
 	for (size_t i = 0; i < l->sources; i++)
-		o.of[i] = (struct opened){ .status = OPEN_OTHER, .why = ERROR_INIT };
-	parallel_run(&(struct parallel){ .workers = l->workers, .task = open_first, .watch = load_goes_on, .arg = &o },
+		l->opened[i] = (struct opened){ .status = OPEN_OTHER, .why = ERROR_INIT };
+	parallel_run(&(struct parallel){ .workers = l->workers, .task = open_first, .watch = load_goes_on, .arg = l },
 	             l->sources);
 	for (size_t i = 0; i < l->sources && !status; i++)
-		status = open_source(l, l->source[i], &o.of[i], err);
-	free(o.of);
+		status = open_source(l, l->source[i], &l->opened[i], err);
+	free(l->opened);
+	l->opened = NULL;
 	return status;
 }
 

@@ -25,6 +25,7 @@ struct load {
 	size_t machines;
 	struct source **source;
 	size_t sources, sources_cap;
+	struct opened *opened;  /* of each, while they are opened */
 	struct task *task;
 	size_t tasks;
 	size_t *order;  /* in which tasks are taken: indexes */
