@@ -19,6 +19,7 @@ struct closed {
 	uint32_t rows_left, chunks, mask;
 	uint16_t set;
 	uint8_t type;           /* or ATTR_INNER */
+	uint8_t sums;           /* in each row, one for each state of the mask; of a single row none */
 };
 
 struct finish {
@@ -32,14 +33,9 @@ struct finish {
 	uint64_t early;         /* chunk records that name leaves */
 };
 
-static unsigned sums_of(const struct closed *c)
-{
-	return c->type == HISTORY_STATE && c->chunks > 1 ? (unsigned)__builtin_popcount(c->mask) : 0;
-}
-
 static size_t row_bytes(const struct closed *c)
 {
-	return ROW_SUMS + 8u * sums_of(c);
+	return ROW_SUMS + 8u * c->sums;
 }
 
 /* What went wrong with pages is known when they have been used. */
@@ -91,28 +87,33 @@ static int spill_next(struct records *g, struct spill *s, int64_t *sums)
 		return 0;
 	memcpy(s, g->buf + g->at, sizeof *s);
 	g->at += sizeof *s;
-	size_t bytes = (size_t)__builtin_popcount(s->mask) * sizeof *sums;
-	memcpy(sums, g->buf + g->at, bytes);
-	g->at += bytes;
+	for (uint32_t left = s->mask; left; left &= left - 1, g->at += sizeof *sums)
+		memcpy(sums++, g->buf + g->at, sizeof *sums);
 	return 1;
 }
 
-/* Fills in a row whose sums are there already, and the sums of the one that follows, if any. */
-static void put_row(struct paged *rows, const struct closed *c, const struct spill *s, const int64_t *sums)
+/* Fills in a row whose sums are there already, and the sums of the one behind it, if any. */
+static void fill_row(uint8_t *row, const struct closed *c, const struct spill *s, const int64_t *sums)
 {
-	uint8_t row[ROW_MOST];
-	const unsigned n = c->rows_left > 1 ? sums_of(c) : 0;
+	const uint8_t *sum = row + ROW_SUMS;
+	uint8_t *next = row + row_bytes(c) + ROW_SUMS;
 	put64(row + ROW_START, (uint64_t)s->start);
 	put64(row + ROW_PLACE, s->place);
-	paged_put(rows, c->row, row, ROW_SUMS);
-	if (!n)
+	for (uint32_t left = c->rows_left > 1 && c->sums ? c->mask : 0; left; left &= left - 1, sum += 8, next += 8)
+		put64(next, get64(sum) + (s->mask & left & -left ? (uint64_t)*sums++ : 0));
+}
+
+static void put_row(struct paged *rows, const struct closed *c, const struct spill *s, const int64_t *sums)
+{
+	uint8_t apart[2 * ROW_MOST];
+	const size_t from = c->row % PAGE_BYTES, n = row_bytes(c) * (c->rows_left > 1 ? 2 : 1);
+	if (from + n <= PAGE_BYTES) {
+		fill_row((uint8_t *)paged_edit(rows, c->row / PAGE_BYTES) + from, c, s, sums);
 		return;
-	paged_get(rows, c->row + ROW_SUMS, row, 8 * (size_t)n);
-	uint8_t *sum = row;
-	for (uint32_t left = c->mask; left; left &= left - 1, sum += 8)
-		if (s->mask & left & -left)
-			put64(sum, get64(sum) + (uint64_t)*sums++);
-	paged_put(rows, c->row + row_bytes(c) + ROW_SUMS, row, 8 * (size_t)n);
+	}
+	paged_get(rows, c->row, apart, n);
+	fill_row(apart, c, s, sums);
+	paged_put(rows, c->row, apart, n);
 }
 
 static int gather_rows(struct finish *f, struct paged *rows, struct error *err)
@@ -333,6 +334,8 @@ static int close_leaves(struct finish *f, struct error *err)
 				return -1;
 			c = (struct closed){ .rows_left = leaf.chunks, .chunks = leaf.chunks, .mask = leaf.mask,
 			                     .set = leaf.set, .type = leaf.type };
+			if (leaf.type == HISTORY_STATE && leaf.chunks > 1)
+				c.sums = (uint8_t)__builtin_popcount(leaf.mask);
 		}
 		*PAGED_EDIT(&f->closed, struct closed, attr) = c;
 	}
