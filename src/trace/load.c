@@ -73,35 +73,38 @@ bool source_leave_out(struct source *s, const struct error *err)
 	return true;
 }
 
-/* What came of opening a source; not opened yet: OPEN_OTHER. */
+/* What came of opening a source, by the reader that claimed it, beside others. */
 struct opened {
+	bool is_done;
 	int status;
-	bool is_first;  /* by the reader that claimed it */
 	struct error why;
 };
 
-static int open_first(void *arg, size_t i)
+static int open_one(struct source *s, struct error *why)
+{
+	return s->reader->open ? s->reader->open(s, why) : 0;
+}
+
+static int open_beside(void *arg, size_t i)
 {
 	const struct load *l = arg;
-	struct source *s = l->source[i];
 	struct opened *opened = &l->opened[i];
-	if (!s->reader->opens_beside || load_is_over(l))
-		return 0;
-	opened->status = s->reader->open(s, &opened->why);
-	opened->is_first = true;
+	opened->why = (struct error)ERROR_INIT;
+	opened->is_done = l->source[i]->reader->opens_beside && !load_is_over(l);
+	if (opened->is_done)
+		opened->status = open_one(l->source[i], &opened->why);
 	return 0;
 }
 
-static int open_source(struct load *l, struct source *s, struct opened *opened, struct error *err)
+static int open_source(struct load *l, struct source *s, const struct opened *opened, struct error *err)
 {
-	struct error why = opened->why;
-	int status = opened->status;
+	struct error why = opened->is_done ? opened->why : (struct error)ERROR_INIT;
+	int status = opened->is_done ? opened->status : open_one(s, &why);
 	while (status == OPEN_OTHER) {
-		if (opened->is_first && s->reader->close)
+		if (s->reader->close)
 			s->reader->close(s);
-		s->reader = opened->is_first ? s->reader->fallback : s->reader;
-		opened->is_first = true;
-		status = s->reader->open ? s->reader->open(s, &why) : 0;
+		s->reader = s->reader->fallback;
+		status = open_one(s, &why);
 	}
 	load_tick(l);
 	if (status && source_leave_out(s, &why))
@@ -118,9 +121,7 @@ static int open_sources(struct load *l, struct error *err)
 {
 	int status = 0;
 	l->opened = mem_new(l->sources + 1, sizeof *l->opened);
-	for (size_t i = 0; i < l->sources; i++)
-		l->opened[i] = (struct opened){ .status = OPEN_OTHER, .why = ERROR_INIT };
-	parallel_run(&(struct parallel){ .workers = l->workers, .task = open_first, .watch = load_goes_on, .arg = l },
+	parallel_run(&(struct parallel){ .workers = l->workers, .task = open_beside, .watch = load_goes_on, .arg = l },
 	             l->sources);
 	for (size_t i = 0; i < l->sources && !status; i++)
 		status = open_source(l, l->source[i], &l->opened[i], err);

@@ -6,7 +6,7 @@ the column after it is the most that was seen.  Worlds of more guests are not th
 each other's way, and an event changes more.  So how many intervals an event makes stands beside it.
 
 EVENTS='1M 10M' GUESTS='1 8 32 64' CPUS='4 64' are the sizes, ROUNDS=5 as many rounds of 1M events at most, of 10M two, of
-more one.  GROWTH=all is those with 100M events, too, which takes 7 GB below TMPDIR and a quarter of an hour."""
+more one.  GROWTH=all is those with 100M events, too, which takes 7 GB below TMPDIR and six minutes."""
 import json
 import os
 import re
