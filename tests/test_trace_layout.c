@@ -82,31 +82,35 @@ static void test_mistakes(void **state)
 static void test_match(void **state)
 {
 	(void)state;
-	static const struct { const char *pattern, *text; bool match; int64_t key, uid; } cases[] = {
-		{ "vmsync a {key}", "vmsync a 17", true, 17, EVENT_ABSENT },
-		{ "vmsync a {key}", "vmsync a 17\n", true, 17, EVENT_ABSENT },
-		{ "vmsync a {key}", "vmsync d 17", false, 0, 0 },
-		{ "vmsync a {key}", "vmsync a ", false, 0, 0 },
-		{ "vmsync a {key}", "vmsync a 17 x", false, 0, 0 },
-		{ "s a {uid} {key}", "s a 0x10 5", true, 5, 16 },
-		{ "srbn start {id}", "srbn start 3", true, 3, EVENT_ABSENT },
-		{ "mark", "mark", true, EVENT_ABSENT, EVENT_ABSENT },
-		{ "mark", "marks", false, 0, 0 },
+	static const struct { const char *pattern, *text; size_t most; bool match; int64_t key, uid; } cases[] = {
+		{ "vmsync a {key}", "vmsync a 17", SIZE_MAX, true, 17, EVENT_ABSENT },
+		{ "vmsync a {key}", "vmsync a 17\n", SIZE_MAX, true, 17, EVENT_ABSENT },
+		{ "vmsync a {key}", "vmsync d 17", SIZE_MAX, false, 0, 0 },
+		{ "vmsync a {key}", "vmsync a ", SIZE_MAX, false, 0, 0 },
+		{ "vmsync a {key}", "vmsync a 17 x", SIZE_MAX, false, 0, 0 },
+		{ "s a {uid} {key}", "s a 0x10 5", SIZE_MAX, true, 5, 16 },
+		{ "srbn start {id}", "srbn start 3", SIZE_MAX, true, 3, EVENT_ABSENT },
+		{ "mark", "mark", SIZE_MAX, true, EVENT_ABSENT, EVENT_ABSENT },
+		{ "mark", "marks", SIZE_MAX, false, 0, 0 },
+		{ "mark", "marks", 4, true, EVENT_ABSENT, EVENT_ABSENT },
+		{ "mark", "mark", 3, false, 0, 0 },
+		{ "vmsync a {key}", "vmsync a 17\n", 10, true, 1, EVENT_ABSENT },
+		{ "vmsync a {key}", "vmsync a 17\n", 9, false, 0, 0 },
 	};
 	int64_t value[2], other[2];
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		assert_int_equal(layout_match(cases[i].pattern, cases[i].text, value), cases[i].match);
+		assert_int_equal(layout_match(cases[i].pattern, cases[i].text, cases[i].most, value), cases[i].match);
 		if (!cases[i].match)
 			continue;
 		assert_int_equal(value[0], cases[i].key);
 		assert_int_equal(value[1], cases[i].uid);
 	}
 	/* Words that are no numbers: equal for equal words, never negative. */
-	assert_true(layout_match("r {id}", "r order-12", value));
-	assert_true(layout_match("r {id}", "r order-12", other));
+	assert_true(layout_match("r {id}", "r order-12", SIZE_MAX, value));
+	assert_true(layout_match("r {id}", "r order-12", SIZE_MAX, other));
 	assert_int_equal(value[0], other[0]);
 	assert_true(value[0] >= 0);
-	assert_true(layout_match("r {id}", "r order-13", other));
+	assert_true(layout_match("r {id}", "r order-13", SIZE_MAX, other));
 	assert_int_not_equal(value[0], other[0]);
 }
 

@@ -105,8 +105,35 @@ static void test_too_many(void **state)
 	remove_all(dir);
 }
 
+/* Where a name ends does not depend on what stands behind it, nor on what was asked for before. */
+static void test_cache(void **state)
+{
+	(void)state;
+	struct names names;
+	struct name_cache c;
+	char text[40], whole[40];
+	names_init(&names);
+	name_cache_init(&c, &names);
+	for (unsigned round = 0; round < 3; round++)
+		for (size_t len = 0; len <= 20; len++)
+			for (size_t most = 0; most <= 24; most++) {
+				const size_t end = len < most ? len : most;
+				memset(text, 'a' + (int)round, sizeof text);
+				for (size_t i = 0; i < len; i++)
+					text[i] = (char)(0x80 + i);
+				text[len] = '\0';
+				memcpy(whole, text, end);
+				whole[end] = '\0';
+				assert_string_equal(strtab_get(&names.tab, name_cache_put(&c, text, most)), whole);
+			}
+	assert_int_equal(names.tab.len, 21);
+	assert_int_equal(name_cache_put(&c, "", 0), 0);
+	name_cache_release(&c);
+	names_release(&names);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_too_many) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_too_many), cmocka_unit_test(test_cache) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -178,9 +178,11 @@ static int64_t number(const struct field_path *p, const void *event)
 	return p->leaf == LEAF_NONE ? EVENT_ABSENT : number_of(p->leaf, walk(p, event));
 }
 
-static const char *text(const struct field_path *p, const void *event)
+static const char *text(const struct field_path *p, const void *event, size_t *most)
 {
 	const bt_field *f = p->leaf == LEAF_TEXT ? walk(p, event) : NULL;
+	if (f)
+		*most = bt_field_string_get_length(f);
 	return f ? bt_field_string_get_value(f) : NULL;
 }
 

@@ -230,7 +230,7 @@ static bool take_text(struct ear *e, enum tell what, const unsigned char *data, 
 	case TELL_NAME:
 		if (e->ids > MOST_NAMES)
 			return false;
-		*ARRAY_PUSH(e->id, e->ids, e->ids_cap) = name_cache_put(&e->names, text);
+		*ARRAY_PUSH(e->id, e->ids, e->ids_cap) = name_cache_put(&e->names, text, sizeof text);
 		return true;
 	case TELL_DAMAGED:
 		return damage(e, text, false);

@@ -136,29 +136,38 @@ static int64_t word_value(const char *word, size_t len)
 	return (int64_t)(hash_bytes(HASH_BEGIN, word, len) & INT64_MAX);
 }
 
-bool layout_match(const char *pattern, const char *text, int64_t value[2])
+static bool is_space(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+bool layout_match(const char *pattern, const char *text, size_t most, int64_t value[2])
 {
 	static const struct { const char *text; size_t len; int slot; } holes[] = {
 		{ "{key}", 5, 0 }, { "{id}", 4, 0 }, { "{uid}", 5, 1 },
 	};
+	const char *const end = text + strnlen(text, most);
 	value[0] = value[1] = EVENT_ABSENT;
 	while (*pattern) {
 		size_t h = *pattern == '{' ? 0 : 3;
 		while (h < 3 && strncmp(pattern, holes[h].text, holes[h].len) != 0)
 			h++;
 		if (h == 3) {
-			if (*pattern++ != *text++)
+			if (text == end || *pattern++ != *text++)
 				return false;
 			continue;
 		}
-		size_t len = strcspn(text, " \t\r\n");
-		if (!len)
+		const char *const word = text;
+		while (text < end && !is_space(*text))
+			text++;
+		if (text == word)
 			return false;
-		value[holes[h].slot] = word_value(text, len);
+		value[holes[h].slot] = word_value(word, (size_t)(text - word));
 		pattern += holes[h].len;
-		text += len;
 	}
-	return text[strspn(text, " \t\r\n")] == '\0';  /* a line written with echo ends in a newline */
+	while (text < end && is_space(*text))  /* a line written with echo ends in a newline */
+		text++;
+	return text == end;
 }
 
 int64_t layout_run_state(const struct states *s, int64_t value)

@@ -47,8 +47,6 @@ static void start(struct name_cache *c)
 {
 	strtab_init(&c->local);
 	c->bytes = 0;
-	for (size_t i = 0; i < NAMES_NEAR; i++)
-		c->near[i] = (struct near_name){ "", 0 };
 	c->global = mem_room(c->global, &c->cap, 0, sizeof *c->global);
 	c->global[0] = 0;
 }
@@ -66,34 +64,22 @@ void name_cache_release(struct name_cache *c)
 	*c = (struct name_cache){ 0 };
 }
 
-/* Cheap, and different for names that differ in a number, as those of CPUs' threads do. */
-static size_t near_place(const char *s)
+uint32_t name_cache_look(struct name_cache *c, const char *s, size_t most)
 {
-	const size_t n = strlen(s);
-	const unsigned char first = (unsigned char)s[0], middle = (unsigned char)s[n / 2];
-	const unsigned char late = (unsigned char)s[n - (n > 1)], last = (unsigned char)s[n - (n > 0)];
-	return (n + first + 3U * middle + 7U * late + 31U * last) % NAMES_NEAR;
-}
-
-uint32_t name_cache_put(struct name_cache *c, const char *s)
-{
-	struct near_name *near = &c->near[near_place(s)];
-	if (strcmp(s, near->text) == 0)
-		return near->id;
-	size_t known = c->local.len;
-	uint32_t id = strtab_put(&c->local, s);
-	if (c->local.len > known) {
-		size_t cost = strlen(strtab_get(&c->local, id)) + NAME_COST;
-		c->global = mem_room(c->global, &c->cap, id, sizeof *c->global);
-		c->global[id] = names_put(c->shared, s, cost);
-		c->bytes += cost;
-		if (c->bytes > NAMES_LARGEST / 8) {  /* a cache may forget */
-			uint32_t global = c->global[id];
-			strtab_release(&c->local);
-			start(c);
-			return global;
-		}
+	char text[STRTAB_LONGEST + 1];
+	const size_t len = strnlen(s, most < STRTAB_LONGEST ? most : STRTAB_LONGEST), known = c->local.len;
+	memcpy(text, s, len);
+	text[len] = '\0';
+	const uint32_t id = strtab_put(&c->local, text);
+	if (c->local.len == known)
+		return c->global[id];
+	const uint32_t global = names_put(c->shared, text, len + NAME_COST);
+	c->global = mem_room(c->global, &c->cap, id, sizeof *c->global);
+	c->global[id] = global;
+	c->bytes += len + NAME_COST;
+	if (c->bytes > NAMES_LARGEST / 8) {  /* a cache may forget */
+		strtab_release(&c->local);
+		start(c);
 	}
-	*near = (struct near_name){ strtab_get(&c->local, id), c->global[id] };
-	return near->id;
+	return global;
 }

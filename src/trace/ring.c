@@ -47,7 +47,7 @@ static void name_current(struct ring *r, struct event *ev, bool *switched)
 		return;
 	const char *name = tep_data_comm_from_pid(r->tep, ev->tid);
 	if (name && *name && *name != '<')
-		ev->comm = name_cache_put(&r->cache, name);
+		ev->comm = name_cache_put(&r->cache, name, strlen(name));
 }
 
 static void place_current(const struct ring *r, struct event *ev)

@@ -64,7 +64,8 @@ struct field_source {
 	/* Looks a field up in an event class; false, and LEAF_NONE in *p, when it has none. */
 	bool (*resolve)(const struct fields *f, const void *cls, struct field_path *p);
 	int64_t (*number)(const struct field_path *p, const void *event);  /* EVENT_ABSENT: not in this event */
-	const char *(*text)(const struct field_path *p, const void *event);  /* NULL: not in this event */
+	/* NULL: not in this event.  It ends with a zero, or after *most bytes. */
+	const char *(*text)(const struct field_path *p, const void *event, size_t *most);
 };
 
 /* Binds the layout's rules for events of this name, and its context. */
@@ -101,8 +102,26 @@ static inline bool rules_apply(const struct bound_rule *b, const struct field_so
 	word[0] = word[1] = EVENT_ABSENT;
 	if (!b->rule->pattern)
 		return true;
-	const char *text = b->text.leaf == LEAF_TEXT ? s->text(&b->text, event) : NULL;
-	return text && layout_match(b->rule->pattern, text, word);
+	size_t most;
+	const char *text = b->text.leaf == LEAF_TEXT ? s->text(&b->text, event, &most) : NULL;
+	return text && layout_match(b->rule->pattern, text, most, word);
+}
+
+/* Of a field that is a text; EVENT_ABSENT: not in this event. */
+static inline int64_t rules_name(const struct field_path *p, const struct field_source *s, struct name_cache *names,
+                                 const void *event)
+{
+	size_t most;
+	const char *text = s->text(p, event, &most);
+	return text ? name_cache_put(names, text, most) : EVENT_ABSENT;
+}
+
+/* The name of the event's thread; 0: it says none. */
+static inline uint32_t rules_comm(const struct bound_class *c, const struct field_source *s, struct name_cache *names,
+                                  const void *event)
+{
+	const int64_t id = c->comm.leaf == LEAF_TEXT ? rules_name(&c->comm, s, names, event) : EVENT_ABSENT;
+	return id == EVENT_ABSENT ? 0 : (uint32_t)id;
 }
 
 static inline bool rules_args(const struct bound_rule *b, const struct field_source *s, struct name_cache *names,
@@ -110,13 +129,9 @@ static inline bool rules_args(const struct bound_rule *b, const struct field_sou
 {
 	ev->kind = (uint16_t)b->rule->kind;
 	for (unsigned i = 0; i < event_args[ev->kind]; i++) {
-		const char *text;
-		if (b->arg[i].leaf == LEAF_NONE)
-			continue;
-		if (b->arg[i].leaf != LEAF_TEXT)
-			ev->arg[i] = s->number(&b->arg[i], event);
-		else if ((text = s->text(&b->arg[i], event)))
-			ev->arg[i] = name_cache_put(names, text);
+		if (b->arg[i].leaf != LEAF_NONE)
+			ev->arg[i] = b->arg[i].leaf == LEAF_TEXT ? rules_name(&b->arg[i], s, names, event) :
+				s->number(&b->arg[i], event);
 	}
 	switch (ev->kind) {
 	case EV_SWITCH:
@@ -167,7 +182,7 @@ static inline void rules_fill(const struct bound_class *c, const struct field_so
 	if (!names->shared->of_events || !c->name)
 		return;
 	ev->kind = EV_NAMED;
-	ev->named.name = name_cache_put(names, c->name);
+	ev->named.name = name_cache_put(names, c->name, strlen(c->name));
 }
 
 /* Fills *ev but for its time; cpu is that of the packet, for traces whose events do not say it. */
@@ -175,11 +190,10 @@ static inline void rules_event(const struct bound_class *c, const struct field_s
                                const void *event, uint16_t cpu, struct event *ev)
 {
 	int64_t v;
-	const char *t;
 	ev->cpu = c->cpu.leaf && (v = s->number(&c->cpu, event)) != EVENT_ABSENT ? (uint16_t)v : cpu;
 	ev->tid = c->tid.leaf && (v = s->number(&c->tid, event)) != EVENT_ABSENT ? (int32_t)v : -1;
 	ev->pid = c->pid.leaf && (v = s->number(&c->pid, event)) != EVENT_ABSENT ? (int32_t)v : -1;
-	ev->comm = c->comm.leaf == LEAF_TEXT && (t = s->text(&c->comm, event)) ? name_cache_put(names, t) : 0;
+	ev->comm = rules_comm(c, s, names, event);
 	rules_fill(c, s, names, event, ev);
 }
 

@@ -8,14 +8,12 @@
 
 #define IDS 65536        /* an event's id has 16 bits */
 #define SMALLEST 8       /* bytes of the fields that all events have */
-#define TEXT_LONGEST 4096
 
 struct tep_binder {
 	struct tep_handle *tep;
 	const struct layout *layout;
 	struct name_cache *names;
 	struct bound_class **by_id;  /* NULL: not seen yet */
-	char text[TEXT_LONGEST];
 };
 
 /* What the fields are read from. */
@@ -79,7 +77,7 @@ static int64_t number(const struct field_path *p, const void *event)
 	return (int64_t)x;
 }
 
-static const char *text(const struct field_path *p, const void *event)
+static const char *text(const struct field_path *p, const void *event, size_t *most)
 {
 	const struct view_of_record *v = event;
 	uint64_t offset = p->offset, size = p->size;
@@ -96,13 +94,8 @@ static const char *text(const struct field_path *p, const void *event)
 	}
 	if (!holds(v->rec, offset, size))
 		return NULL;
-	char *out = v->binder->text;
-	const size_t room = size < TEXT_LONGEST ? (size_t)size : TEXT_LONGEST - 1;
-	const char *from = (const char *)v->rec->data + offset;
-	const size_t len = strnlen(from, room);
-	memcpy(out, from, len);
-	out[len] = '\0';
-	return out;
+	*most = (size_t)size;
+	return (const char *)v->rec->data + offset;
 }
 
 static const struct field_source ftrace_fields = { resolve, number, text };
@@ -124,12 +117,11 @@ bool tep_binder_event(struct tep_binder *b, struct tep_record *rec, struct event
 	const struct view_of_record v = { b, rec };
 	const struct bound_class *c = bound(b, rec);
 	int64_t n = number(&c->tid, &v);
-	const char *s = text(&c->comm, &v);
 	ev->cpu = (uint16_t)rec->cpu;
 	ev->tid = n == EVENT_ABSENT ? -1 : (int32_t)n;
 	n = number(&c->pid, &v);
 	ev->pid = n == EVENT_ABSENT ? -1 : (int32_t)n;
-	ev->comm = s ? name_cache_put(b->names, s) : 0;
+	ev->comm = rules_comm(c, &ftrace_fields, b->names, &v);
 	rules_fill(c, &ftrace_fields, b->names, &v, ev);
 	return true;
 }

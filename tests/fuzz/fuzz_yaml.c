@@ -28,7 +28,7 @@ static void match_text(const char *text)
 	char *pattern = strdup(text), *semicolon = pattern ? strchr(pattern, ';') : NULL;
 	if (semicolon) {
 		*semicolon = '\0';
-		if (layout_match(pattern, semicolon + 1, value) && value[0] != EVENT_ABSENT && value[0] < 0 &&
+		if (layout_match(pattern, semicolon + 1, strlen(semicolon + 1), value) && value[0] != EVENT_ABSENT && value[0] < 0 &&
 		    !strpbrk(semicolon + 1, "-0123456789"))
 			abort();
 	}

@@ -19,8 +19,6 @@
 
 struct ctf_worker {
 	struct ctf_machine machine;  /* first: it is what fields are read from */
-	char *text;                  /* of one that has no zero behind it */
-	size_t text_size;
 	const struct ctf_classes *classes;
 	struct name_cache names;
 	const struct stream_file *file;  /* the open one */
@@ -39,22 +37,13 @@ static int64_t number(const struct field_path *p, const void *event)
 	return p->leaf == LEAF_NONE ? EVENT_ABSENT : m->value[p->slot].number;
 }
 
-static const char *text(const struct field_path *p, const void *event)
+static const char *text(const struct field_path *p, const void *event, size_t *most)
 {
-	struct ctf_worker *w = (struct ctf_worker *)event;
+	const struct ctf_machine *m = event;
 	if (p->leaf != LEAF_TEXT)
 		return NULL;
-	const struct ctf_value *v = &w->machine.value[p->slot];
-	const size_t len = v->text ? (size_t)v->number : 0;
-	if (!v->text || (len && memchr(v->text, 0, len)))
-		return v->text;
-	if (len >= w->text_size) {
-		w->text_size = len + 1;
-		w->text = mem_resize(w->text, w->text_size, 1);
-	}
-	memcpy(w->text, v->text, len);
-	w->text[len] = '\0';
-	return w->text;
+	*most = (size_t)m->value[p->slot].number;
+	return m->value[p->slot].text;
 }
 
 static const struct field_source values = { ctf_find_field, number, text };
@@ -84,7 +73,6 @@ void ctf_worker_free(struct ctf_worker *w)
 	close_file(w);
 	name_cache_release(&w->names);
 	free(w->machine.value);
-	free(w->text);
 	free(w);
 }
 
