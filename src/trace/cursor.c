@@ -36,17 +36,6 @@ static INLINE const unsigned char *get_lengths(const unsigned char *p, const str
 	return p + at->size;
 }
 
-/* All of them together, ABSENT is 0. */
-static INLINE unsigned lengths_sum(uint64_t lengths)
-{
-	if (!lengths)  /* most of those that nobody wants have no arguments */
-		return 0;
-	const uint64_t absent = lengths & lengths >> 1 & lengths >> 2 & lengths >> 3 & 0x1111111111111111U;
-	lengths -= absent * ABSENT;
-	lengths = (lengths & 0x0f0f0f0f0f0f0f0fU) + (lengths >> 4 & 0x0f0f0f0f0f0f0f0fU);
-	return (unsigned)(lengths * 0x0101010101010101U >> 56);
-}
-
 /* ---- readers */
 
 void reader_open(struct reader *r, const struct store *store, const struct stream *stream, size_t i, size_t n)
@@ -105,7 +94,7 @@ static INLINE const unsigned char *get_thread(const unsigned char *p, struct cod
 }
 
 /* Those that are not as they were. */
-static INLINE const unsigned char *get_args(const unsigned char *p, uint64_t lengths, int64_t *arg)
+static INLINE void get_args(const unsigned char *p, uint64_t lengths, int64_t *arg)
 {
 	for (; lengths; lengths >>= LENGTH_BITS, arg++) {
 		const unsigned same = (unsigned)__builtin_ctzll(lengths) / LENGTH_BITS;
@@ -116,17 +105,19 @@ static INLINE const unsigned char *get_args(const unsigned char *p, uint64_t len
 		*arg = n == ABSENT ? EVENT_ABSENT : (int64_t)value;
 		p += bytes_of[n];
 	}
-	return p;
 }
 
-/* One record from p; NULL when its kind is none (a temporary file that somebody changed).  Arguments follow from those of
- * the same kind alone, so those that nobody wants need not be known: then *out stays as it is. */
+/* One record from p, and where the next one is; NULL when its kind is none (a temporary file that somebody changed).
+ * Arguments follow from those of the same kind alone, so those that nobody wants need not be known: then *out stays as it
+ * is. */
 static INLINE const unsigned char *get_record(struct reader *r, const unsigned char *p, const struct event **out)
 {
 	struct codec *last = &r->last;
-	const unsigned head = *p++;
+	const unsigned char *const next = p + 1 + *p;
+	const unsigned head = p[1];
 	const size_t kind = head & (SAME_THREAD - 1);
 	uint64_t lengths, dt;
+	p += 2;
 	if (kind >= EVENT_KIND_COUNT)
 		return NULL;
 	if (!(head & SAME_THREAD))
@@ -143,9 +134,9 @@ static INLINE const unsigned char *get_record(struct reader *r, const unsigned c
 		memcpy(&ev->kind, who, sizeof who);
 		*out = ev;
 		if (!r->bare)
-			return get_args(p, lengths, ev->arg);
+			get_args(p, lengths, ev->arg);
 	}
-	return p + lengths_sum(lengths);
+	return next;
 }
 
 static __attribute__((noinline)) int damaged(struct error *err)

@@ -83,9 +83,9 @@ void layout_free(struct layout *l);  /* NULL is allowed */
 const char *layout_shipped(size_t i);
 char *layout_shipped_text(size_t i);
 
-/* Matches a text, which ends with a zero or after `most` bytes, against a pattern: {key}, {id} and {uid} stand for one word (no spaces), other bytes for themselves.
- * The words' values go to value[0] ({key}, {id}) and value[1] ({uid}): a number in C notation, or a hash of any other
- * word (never negative); EVENT_ABSENT when the pattern has none. */
+/* Matches a text, which ends with a zero or after `most` bytes, against a pattern: {key}, {id} and {uid} stand for one word
+ * (no spaces), other bytes for themselves.  The words' values go to value[0] ({key}, {id}) and value[1] ({uid}): a number
+ * in C notation, or a hash of any other word (never negative); EVENT_ABSENT when the pattern has none. */
 bool layout_match(const char *pattern, const char *text, size_t most, int64_t value[2]);
 
 int64_t layout_run_state(const struct states *s, int64_t value);  /* enum run_state, or EVENT_ABSENT */

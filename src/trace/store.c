@@ -267,7 +267,7 @@ int writer_put(struct writer *w, const struct event *ev, struct error *err)
 	}
 	count(w, ev);
 
-	unsigned char *const head = w->buf + w->used, *p = head + 1;
+	unsigned char *const size = w->buf + w->used, *const head = size + 1, *p = head + 1;
 	*head = (unsigned char)ev->kind;
 	const uint64_t who[] = { kind_word(0, ev->cpu, ev->tid), pid_word(ev->pid, ev->comm) };
 	if (who[0] == last->who[0] && who[1] == last->who[1])
@@ -277,6 +277,7 @@ int writer_put(struct writer *w, const struct event *ev, struct error *err)
 	memcpy(last->who, who, sizeof who);
 	p = put_numbers(p, ev, (uint64_t)w->ts - (uint64_t)last->ts, last->event[ev->kind].arg);
 	last->ts = w->ts;
+	*size = (unsigned char)(p - head);
 	w->used = (size_t)(p - w->buf);
 	return 0;
 }

@@ -1,13 +1,13 @@
 /* Compact records: what is kept of the decoded events.
  *
  * A stream is the records of one data stream (one CPU's buffer, usually) in time order, cut into blocks.  A record
- * is its kind, the thread that was current when it is another one than before, the time since the previous record, and
- * each argument as the difference to the same argument of the previous event of its kind.  The lengths of these numbers
- * stand together before them, four bits each, and what is as it was takes no byte: 4 bytes for an event that only proves
- * activity, 6 to 15 for most others.
+ * is its length, by which the next one is found before this one is understood, its kind, the thread that was current
+ * when it is another one than before, the time since the previous record, and each argument as the difference to the same
+ * argument of the previous event of its kind.  The lengths of these numbers stand together before them, four bits each,
+ * and what is as it was takes no byte: 5 bytes for an event that only proves activity, 7 to 16 for most others.
  *
  * Invariants: every block can be decoded alone (the differences start anew); times never go backwards within a stream.
- * Costs: some 200 instructions to write a record, 140 to read one.  All blocks of one load share a budget of memory: blocks
+ * Costs: some 200 instructions to write a record, fewer to read one.  All blocks of one load share a budget of memory: blocks
  * that would exceed it go to one unlinked temporary file and are read back one at a time. */
 #ifndef STEALSCOPE_TRACE_STORE_H
 #define STEALSCOPE_TRACE_STORE_H
