@@ -7,8 +7,8 @@
  * and what is as it was takes no byte: 5 bytes for an event that only proves activity, 7 to 16 for most others.
  *
  * Invariants: every block can be decoded alone (the differences start anew); times never go backwards within a stream.
- * Costs: some 200 instructions to write a record, fewer to read one.  All blocks of one load share a budget of memory: blocks
- * that would exceed it go to one unlinked temporary file and are read back one at a time. */
+ * Costs: some 200 instructions to write a record, fewer to read one.  All blocks of one load share a budget of memory; what
+ * would exceed it goes to one unlinked temporary file and is read back one block at a time. */
 #ifndef STEALSCOPE_TRACE_STORE_H
 #define STEALSCOPE_TRACE_STORE_H
 
