@@ -43,7 +43,16 @@ static struct sim_vm any_vm(uint64_t *seed, int64_t begin, int64_t finish, enum 
 	return vm;
 }
 
-/* Is the clock out of its band anywhere but about a pause, where it says that it is known? */
+static bool is_called_accurate(const struct clock_map *clock)
+{
+	bool is = false;
+	for (size_t i = 0; i < clock->pieces; i++)
+		is = is || clock->piece[i].quality == SYNC_ACCURATE;
+	return is;
+}
+
+/* Is the clock out of its band anywhere but about a pause, where it says that it is known?  One of which it is said that it
+ * is wrong, nobody knows by how much, has none. */
 static bool is_out(const struct sim_vm *vm, const struct clock_map *clock)
 {
 	for (int64_t host = vm->from; host < vm->to; host += (vm->to - vm->from) / 1000) {
@@ -51,7 +60,9 @@ static bool is_out(const struct sim_vm *vm, const struct clock_map *clock)
 		int64_t low, high;
 		if (vm->pause_at != 0 && host > vm->pause_at - SECOND / 5 && host < vm->pause_at + vm->pause_ns + SECOND / 5)
 			continue;
-		if (clock_map_knows(clock, guest) && (!clock_map_bounds(clock, guest, &low, &high) || host < low - 2 || host > high + 2))
+		if (!clock_map_knows(clock, guest))
+			continue;
+		if (clock_map_bounds(clock, guest, &low, &high) ? host < low - 2 || host > high + 2 : is_called_accurate(clock))
 			return true;
 	}
 	return false;
