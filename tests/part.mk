@@ -13,6 +13,7 @@ SH_LOG_COMPILER = $(LIMIT) $(SHELL)
 
 # Those that take long, or sleep, begin first.
 E2E_TESTS = \
+	tests/test_guest_mount.py \
 	tests/test_record_cli.py \
 	tests/test_live.py \
 	tests/test_whatif.py \
@@ -72,7 +73,6 @@ E2E_TESTS = \
 	tests/test_trace_dat.py \
 	tests/test_tutorial.py \
 	tests/test_foreign.py \
-	tests/test_guest_mount.py \
 	tests/test_vanishing.py \
 	tests/test_waits.py \
 	tests/test_workers.py
