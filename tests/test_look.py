@@ -143,6 +143,42 @@ def check_width(folder):
         check("~" not in run(*command).stdout, f"{command[0]}, piped: nothing is cut")
 
 
+def check_tables(folder):
+    """Of several VMs: names are whole where other columns can give, else cut where one sees it; dates and states never, and
+    no line is wider than the terminal."""
+    traces, short, long = (os.path.join(folder, name) for name in ("critical", "critical.hist", "named.hist"))
+    simulate(traces, "critical_task", "--duration", "4s")
+    run("index", traces, "-o", short)
+    run("index", "--host", f"{traces}/host", "--guest", f"production-database-primary.example.com={traces}/guest-Debian",
+        "--guest", f"ci-build-runner-fedora-40={traces}/guest-Ubuntu", "-o", long)
+    text = on_terminal("gaps", short)
+    check(" Ubuntu/vCPU1 PREEMPTED Debian " in text and " critical_task " in text and "~" not in text, f"whole names {text[:300]}")
+    text = on_terminal("path", short, "Debian/CPU0", "--intervals")
+    check(" critical_task " in text and "~" not in text, f"path: whole names {text[:500]}")
+    text = on_terminal("summary", short)
+    check("Debian/100 lttng-consumerd " in text, f"of threads, too {text[:500]}")
+    text = on_terminal("gaps", long)
+    check(" ci-~40/vCPU1 PREEMPTED " in text and "production~xample.com critical_task\n" in text, f"long names {text[:300]}")
+    text = on_terminal("flow", long, "ci-build-runner-fedora-40/CPU1", "--intervals")
+    check("  pro~om/104 critical_task\n" in text, f"flow shows that it cuts {text[-300:]}")
+    text = on_terminal("gaps", long, "--histogram")
+    check("####" in text and "~" not in text, f"bars are not names {text[:300]}")
+    shares = re.findall(r" [+-]?\d\S*%", on_terminal("diff", long + "@0%..50%", long + "@50%..100%", "--all", columns=60))
+    check(len(shares) > 9 and "~" not in "".join(shares), f"figures are whole {shares[:5]}")
+    for history in (short, long):
+        vm = "Debian" if history == short else "production-database-primary.example.com"
+        for command in (["summary"], ["threads"], ["steal"], ["steal", "--by", "thread"], ["info"], ["sync"], ["gaps"], ["gaps", "--all-culprits"],
+                        ["gaps", "--lengths"], ["gaps", "--periodic"], ["gaps", "--inside"], ["path", f"{vm}/CPU0", "--intervals"],
+                        ["path", f"{vm}/CPU0"], ["waits"], ["exits"], ["exits", "--by", "thread"], ["flow", f"{vm}/CPU0", "--intervals"],
+                        ["events", "--at", "50%"]):
+            for columns in (60, 80, 100, 132):
+                if columns > 60 or command[0] in ("gaps", "threads"):
+                    lines = on_terminal(command[0], history, *command[1:], columns=columns).split("\n")
+                    lines = [line for line in lines if not line.startswith(("note", "     "))] if columns == 60 else lines
+                    widest = max(lines, key=len)
+                    check(len(widest) <= columns or columns == 60 and widest.startswith("lost, too"), f"{command} on {columns} columns: {widest}")
+
+
 def check_sorted(folder):
     """What a table is sorted by is in it, on any terminal."""
     history = os.path.join(folder, "recording.hist")
@@ -332,6 +368,7 @@ with scratch() as tmp:
     check_aligned(tmp)
     check_unknown(tmp)
     check_width(tmp)
+    check_tables(tmp)
     check_sorted(tmp)
     check_markers(tmp)
     check_reason(tmp)

@@ -1,5 +1,6 @@
 #include "base/text.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -130,6 +131,43 @@ char *text_squeeze(char *whole, int w)
 		memmove(text + head + 1, text + tail, strlen(text + tail) + 1);
 	}
 	return whole;
+}
+
+/* Does it name a thread, as "Debian/151 fibonacci"? */
+static bool names_thread(const char *text)
+{
+	const char *slash = text + strcspn(text, "/ ");
+	return *slash == '/' && isdigit((unsigned char)slash[1]);
+}
+
+/* The longest end of a text that takes no more than w columns, and does not begin within a number. */
+static const char *end_of(const char *text, int w)
+{
+	const char *tail = text;
+	while (text_width(tail) > w || (tail > text && isdigit((unsigned char)*tail) && isdigit((unsigned char)tail[-1]))) {
+		uint32_t c;
+		size_t len = text_decode(tail, &c);
+		tail += len ? len : 1;
+	}
+	return tail;
+}
+
+char *text_cut(char *text, int w)
+{
+	if (text_width(text_squeeze(text, w)) <= w)
+		return text;
+	const bool thread = names_thread(text);
+	const int front = thread ? w - 1 : (w - 1) / 2;
+	size_t head = text_fit(text, front);
+	const char *vcpu = strstr(text, "/vCPU"), *tail = thread ? "" : end_of(text + head, w - 1 - front);
+	if (!thread && vcpu && text_width(vcpu) < w) {
+		tail = vcpu;
+		head = text_fit(text, w - 1 - text_width(vcpu));
+		head -= head && text[head - 1] == '~';
+	}
+	text[head] = '~';
+	memmove(text + head + 1, tail, strlen(tail) + 1);
+	return text;
 }
 
 bool text_breaks(const char *s, size_t space)

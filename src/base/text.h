@@ -32,6 +32,11 @@ size_t text_fit(const char *s, int cells);
  * instance-0000002f/151 nginx in 2 s".  In place; returns text. */
 char *text_squeeze(char *text, int w);
 
+/* At most w columns of a name, the cut being a '~'.  Both ends of names and paths tell something, so it is in the middle;
+ * of a thread the machine is shortened, and then the end goes: who it is stands in front; of a vCPU the machine alone.
+ * In place; returns text. */
+char *text_cut(char *text, int w);
+
 /* May a line end at this space?  Not between a number and its unit: "48.7 %", "12.0 ms". */
 bool text_breaks(const char *s, size_t space);
 /* How much of s makes a line of that many cells: up to a space at which it may end, where there is one. */

@@ -9,10 +9,10 @@
 /* In text, eight of the columns: the others are for programs. */
 static const struct column columns[] = {
 	{ "guest", "guest", COL_TEXT },
-	{ "method", "method", COL_TEXT },
+	{ "method", "method", COL_WHOLE },
 	{ "pairs", "pairs", COL_INT },
 	{ "rejected", "bad", COL_INT },
-	{ "quality", "quality", COL_TEXT },
+	{ "quality", "quality", COL_WHOLE },
 	{ "alpha_ppm", "drift ppm", COL_REAL },
 	{ "ref_guest_ns", NULL, COL_INT },
 	{ "ref_host_ns", NULL, COL_INT },
@@ -27,10 +27,10 @@ static const struct column columns[] = {
 #define PIECE_FROM 1
 static const struct column piece_columns[] = {
 	{ "guest", "guest", COL_TEXT },
-	{ "from", "from", COL_TEXT },
+	{ "from", "from", COL_WHOLE },
 	{ "pairs", "pairs", COL_INT },
 	{ "rejected", "bad", COL_INT },
-	{ "quality", "quality", COL_TEXT },
+	{ "quality", "quality", COL_WHOLE },
 	{ "alpha_ppm", "drift ppm", COL_REAL },
 	{ "band_mid_ns", "band", COL_DURATION },
 	{ "containment", "contained", COL_SHARE },
@@ -41,7 +41,7 @@ static struct value value_of(struct json_object *row, const struct column *c)
 {
 	if (!json_object_object_get(row, c->name))
 		return VAL_NONE;
-	if (c->type == COL_TEXT)
+	if (column_is_text(c))
 		return VAL_SHOWN(field_text(row, c->name));
 	if (c->type == COL_SHARE || c->type == COL_REAL)
 		return VAL_REAL(field_real(row, c->name, 0));
@@ -61,7 +61,7 @@ static bool is_piecewise(struct json_object *rows)
 
 static int report_pieces(struct json_object *rows, struct report_how how, const struct origin *o, struct error *err)
 {
-	static const struct report_shape shape = REPORT_SHAPE("sync", piece_columns);
+	static const struct report_shape shape = REPORT_SHAPE_SPARING("sync", piece_columns, "rejected pairs");
 	struct report *r = report_begin(stdout, how, &shape, o);
 	for (size_t i = 0; i < json_object_array_length(rows); i++) {
 		struct json_object *row = json_object_array_get_idx(rows, i);
@@ -77,7 +77,8 @@ static int report_pieces(struct json_object *rows, struct report_how how, const 
 
 int clock_report(struct json_object *rows, struct report_how how, const struct origin *o, struct error *err)
 {
-	static const struct report_shape shape = REPORT_SHAPE("sync", columns);
+	static const struct report_shape shape =
+		REPORT_SHAPE_SPARING("sync", columns, "rejected pairs method worst_violation_ns");
 	if (how.format == FORMAT_TEXT && is_piecewise(rows)) {
 		return report_pieces(rows, how, o, err);
 	}

@@ -47,7 +47,7 @@ static void begin(void *arg, const struct fleet_question *q)
 		char *name = mem_dup(q->column[i].name);
 		f->column[i] = (struct column){ name, name, type_named(q->column[i].type) };
 		if (f->how.format == FORMAT_TEXT && strcmp(q->column[i].type, "date") == 0) {
-			f->column[i].type = COL_TEXT;
+			f->column[i].type = COL_WHOLE;
 			f->dates |= 1U << i;
 		}
 	}

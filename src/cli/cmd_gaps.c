@@ -21,7 +21,7 @@ static int print_periodic(struct scene *s, struct report_how how, struct error *
 	struct periodic_list list;
 	if (gap_periodic(&s->topo, s->window.from, s->window.to, &list, err))
 		return -1;
-	static const struct report_shape shape = REPORT_SHAPE("gaps-periodic", periodic_columns);
+	static const struct report_shape shape = REPORT_SHAPE_SPARING("gaps-periodic", periodic_columns, "switches wakeups");
 	scene_about(s, NULL, how);
 	struct report *r = report_begin(stdout, how, &shape, &s->origin);
 	for (size_t i = 0; i < list.items; i++) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/field.h"
+#include "base/text.h"
 #include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/clock_report.h"
@@ -80,7 +81,7 @@ static struct report *vcpu_rows(struct json_object *doc, const struct report_sha
 static void trace_rows(struct json_object *doc)
 {
 	struct json_object *traces = field_array(doc, "traces");
-	static const struct report_shape shape = REPORT_SHAPE("traces", trace_columns);
+	static const struct report_shape shape = REPORT_SHAPE_SPARING("traces", trace_columns, "bytes layout");
 	struct report *r = report_begin(stdout, REPORT_WHOLE(FORMAT_TEXT), &shape, NULL);
 	for (size_t i = 0; traces && i < json_object_array_length(traces); i++) {
 		struct json_object *t = json_object_array_get_idx(traces, i);
@@ -109,6 +110,16 @@ static bool has_vcpus(struct json_object *doc)
 	return has;
 }
 
+static void options_text(const char *rest)
+{
+	for (const char *word = "options"; *rest; word = "") {
+		const size_t n = text_line(rest, 70);
+		printf("%-10s%.*s\n", word, (int)n, rest);
+		rest += n + (rest[n] == ' ');
+	}
+	putchar('\n');
+}
+
 static void print_text(const struct history *h, struct json_object *doc, const struct report_shape *shape)
 {
 	char begin[TIME_TEXT], end[TIME_TEXT], span[TIME_TEXT];
@@ -118,7 +129,7 @@ static void print_text(const struct history *h, struct json_object *doc, const s
 	printf("built by  %s\n", field_text(doc, "tool"));
 	printf("span      %s .. %s (%s)\n", time_date(begin, history_begin(h), 6), time_clock(end, history_end(h), 6),
 	       time_duration(span, history_end(h) - history_begin(h) + 1));
-	printf("options   %s\n\n", field_text(doc, "shape"));
+	options_text(field_text(doc, "shape"));
 	trace_rows(doc);
 	if (has_vcpus(doc)) {
 		putchar('\n');
@@ -166,7 +177,8 @@ static int print(struct scene *s, struct report_how how, struct error *err)
 	struct json_object *doc = scene_told(s, err);
 	if (!doc)
 		return -1;
-	const struct report_shape shape = { "info", vcpu_columns, count_columns(field_array(doc, "vms"), how), "", NULL };
+	const size_t columns = count_columns(field_array(doc, "vms"), how);
+	const struct report_shape shape = { "info", vcpu_columns, columns, "host_pid evidence", NULL };
 	if (how.format == FORMAT_CSV)
 		return report_end(vcpu_rows(doc, &shape, how, &s->origin), err);
 	if (how.format == FORMAT_JSON)

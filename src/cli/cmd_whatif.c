@@ -16,9 +16,9 @@ static const struct column raw_columns[] = {
 	{ "value", NULL, COL_REAL },      { "low", NULL, COL_REAL },        { "high", NULL, COL_REAL },
 };
 static const struct column text_columns[] = {
-	{ NULL, "who", COL_TEXT },        { NULL, "what", COL_TEXT },       { NULL, "recorded", COL_TEXT },
-	{ NULL, "reproduced", COL_TEXT }, { NULL, "then", COL_TEXT },       { NULL, "at least", COL_TEXT },
-	{ NULL, "at most", COL_TEXT },
+	{ NULL, "who", COL_TEXT },        { NULL, "what", COL_WHOLE },      { NULL, "recorded", COL_WHOLE },
+	{ NULL, "reproduced", COL_WHOLE }, { NULL, "then", COL_WHOLE },     { NULL, "at least", COL_WHOLE },
+	{ NULL, "at most", COL_WHOLE },
 };
 
 static const char *quantity_name(const struct whatif_row *r)
@@ -75,7 +75,7 @@ static void print_words(const struct whatif *w)
 static int print_whatif(const struct whatif *w, struct report_how how, const struct origin *origin, struct error *err)
 {
 	static const struct report_shape raw = REPORT_SHAPE("whatif", raw_columns);
-	static const struct report_shape text = REPORT_SHAPE("whatif", text_columns);
+	static const struct report_shape text = REPORT_SHAPE_SPARING("whatif", text_columns, "reproduced");
 	const bool people = how.format == FORMAT_TEXT;
 	size_t told = 0;
 	for (size_t i = 0; i < w->rows; i++)

@@ -13,8 +13,8 @@
 #define ALIGNED (UINT64_C(2) << 20)
 
 static const struct column columns[] = {
-	{ "machine", "machine", COL_TEXT }, { "vcpu", "vCPU", COL_INT }, { "mode", "in", COL_TEXT },
-	{ "address", "mod 2 MiB", COL_TEXT }, { "symbol", "function", COL_TEXT }, { "count", "times", COL_INT },
+	{ "machine", "machine", COL_TEXT }, { "vcpu", "vCPU", COL_INT }, { "mode", "in", COL_WHOLE },
+	{ "address", "mod 2 MiB", COL_WHOLE }, { "symbol", "function", COL_TEXT }, { "count", "times", COL_INT },
 	{ "total_ns", "preempted", COL_DURATION }, { "share", "of its", COL_SHARE },
 	{ "longest_ns", "longest", COL_DURATION }, { "longest_at", "at", COL_CLOCK },
 };

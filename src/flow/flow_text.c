@@ -170,10 +170,7 @@ static void print_row(const struct page *p, const struct lane_row *r)
 	char label[LABEL_TEXT], duration[TIME_TEXT], share[16];
 	int indent = r->entry ? 2 : 0;
 	row_label(p, r, label, sizeof label);
-	size_t fit = text_fit(label, p->label - indent);
-	int pad = p->label - indent;
-	label[fit] = '\0';
-	pad -= text_width(label);
+	const int pad = p->label - indent - text_width(text_cut(label, p->label - indent));
 	fprintf(p->to, "%*s%s%*s%10s %6s |", indent, "", label, pad, "", time_duration(duration, r->duration),
 	        text_share(share, share_of(p->f, r->duration)));
 	for (int c = 0; c < p->cells; c++) {
@@ -238,8 +235,7 @@ static void print_intervals(const struct page *p)
 			snprintf(cpu, sizeof cpu, "CPU%d", iv->pcpu);
 		int used = fprintf(p->to, "%s %9s  %-6s%-10s  ", time_clock(at, iv->start, 9),
 		                   time_duration(d, iv->end - iv->start + 1), cpu, flow_kind_name[who->kind]);
-		party[text_fit(party, p->width - used)] = '\0';
-		fprintf(p->to, "%s\n", party);
+		fprintf(p->to, "%s\n", text_cut(party, p->width - used));
 	}
 }
 

@@ -17,9 +17,9 @@ static const struct column raw_columns[] = {
 	{ "high", NULL, COL_REAL },     { "explains", NULL, COL_REAL }, { "finding", NULL, COL_INT },
 };
 static const struct column text_columns[] = {
-	{ NULL, "who", COL_TEXT },    { NULL, "what", COL_TEXT },    { NULL, "before", COL_TEXT },
-	{ NULL, "after", COL_TEXT },  { NULL, "change", COL_TEXT },  { NULL, "at least", COL_TEXT },
-	{ NULL, "at most", COL_TEXT }, { NULL, "explains", COL_TEXT },
+	{ NULL, "who", COL_TEXT },    { NULL, "what", COL_TEXT },    { NULL, "before", COL_WHOLE },
+	{ NULL, "after", COL_WHOLE }, { NULL, "change", COL_WHOLE }, { NULL, "at least", COL_WHOLE },
+	{ NULL, "at most", COL_WHOLE }, { NULL, "explains", COL_WHOLE },
 };
 
 static void raw_row(struct report *out, const struct diff_row *r)

@@ -2,13 +2,13 @@
 
 static const struct column entry_columns[] = {
 	{ "system", "machine", COL_TEXT },  { "tid", "TID", COL_INT },
-	{ "name", "name", COL_TEXT },       { "kind", "kind", COL_TEXT },
+	{ "name", "name", COL_TEXT },       { "kind", "kind", COL_WHOLE },
 	{ "duration_ns", "time", COL_DURATION }, { "share", "share", COL_SHARE },
 };
 
 static const struct column interval_columns[] = {
 	{ "start", "start ns", COL_INT }, { "end", "end ns", COL_INT }, { "system", "machine", COL_TEXT },
-	{ "tid", "TID", COL_INT },     { "name", "name", COL_TEXT }, { "kind", "kind", COL_TEXT },
+	{ "tid", "TID", COL_INT },     { "name", "name", COL_TEXT }, { "kind", "kind", COL_WHOLE },
 };
 
 static struct value value_name(const struct flow *f, uint32_t name)

@@ -8,7 +8,7 @@
 static const struct column gap_columns[] = {
 	{ "start", "at", COL_CLOCK },         { "end", NULL, COL_INT },
 	{ "duration_ns", "length", COL_DURATION }, { "subject", "who", COL_TEXT },
-	{ "state", "state", COL_TEXT },       { "culprit_system", "culprit", COL_TEXT },
+	{ "state", "state", COL_WHOLE },      { "culprit_system", "culprit", COL_TEXT },
 	{ "culprit_tid", "TID", COL_INT },    { "culprit_name", "name", COL_TEXT },
 	{ "culprit_ns", "part", COL_DURATION },
 };
@@ -25,7 +25,7 @@ static const struct column length_columns[] = {
 static const struct column bin_columns[] = {
 	{ "subject", "who", COL_TEXT },        { "from_ns", "from", COL_DURATION },
 	{ "to_ns", NULL, COL_DURATION },       { "count", "gaps", COL_INT },
-	{ NULL, "", COL_TEXT },
+	{ NULL, "", COL_LANE },
 };
 
 /* ---- One by one */
@@ -106,7 +106,7 @@ int report_gaps(FILE *out, struct report_how how, const struct topo *topo, const
                  const struct subject *who, bool every, const struct origin *o, struct error *err)
 {
 	struct column column[sizeof gap_columns / sizeof *gap_columns];
-	const struct report_shape shape = REPORT_SHAPE("gaps", column);
+	const struct report_shape shape = REPORT_SHAPE_SPARING("gaps", column, "culprit_tid culprit_ns state");
 	struct subject only;
 	const struct subject *of = whose(topo, who, &only);
 	memcpy(column, gap_columns, sizeof column);
@@ -133,7 +133,7 @@ int report_gaps(FILE *out, struct report_how how, const struct topo *topo, const
 int report_gap_lengths(FILE *out, struct report_how how, const struct topo *topo, const struct gap_list *list,
                        const struct subject *who, const struct origin *o, struct error *err)
 {
-	static const struct report_shape shape = REPORT_SHAPE("gaps-lengths", length_columns);
+	static const struct report_shape shape = REPORT_SHAPE_SPARING("gaps-lengths", length_columns, "p90_ns p50_ns");
 	struct report *r = report_begin(out, how, &shape, o);
 	report_losses(r, topo, who);
 	for (size_t i = 0; i < list->rows; i++) {
@@ -146,16 +146,25 @@ int report_gap_lengths(FILE *out, struct report_how how, const struct topo *topo
 	return report_end(r, err);
 }
 
+#define MOST INT64_C(1000000)  /* the number of the longest bar; others are in proportion */
+
+static int draw_bar(void *arg, int64_t number, unsigned columns, char *lane)
+{
+	(void)arg;
+	const size_t cells = (size_t)((number * columns + MOST / 2) / MOST);
+	memset(lane, '#', cells || !number ? cells : 1);
+	return 0;
+}
+
 static void bin_row(struct report *r, const struct topo *topo, const struct gap_lengths *l, unsigned bin, uint64_t most)
 {
-	static const char bar[] = "########################################";
-	int64_t from = INT64_C(1) << bin;
-	size_t cells = (size_t)((double)l->bin[bin] / (double)most * (double)(sizeof bar - 1) + 0.5);
-	cells += cells == 0 && l->bin[bin];
+	const int64_t from = INT64_C(1) << bin;
+	const double share = (double)l->bin[bin] / (double)most;
 	char subject[PARTY_TEXT];
 	report_row(r, (struct value[]){
 		VAL_SHOWN(topo_subject_text(topo, &l->who, subject, sizeof subject)), VAL_INT(bin ? from : 0),
-		VAL_INT(from - 1 + from), VAL_INT((int64_t)l->bin[bin]), VAL_SHOWN(bar + sizeof bar - 1 - cells) });
+		VAL_INT(from - 1 + from), VAL_INT((int64_t)l->bin[bin]),
+		VAL_INT(l->bin[bin] ? 1 + (int64_t)(share * (double)(MOST - 1)) : 0) });
 }
 
 int report_gap_histogram(FILE *out, struct report_how how, const struct topo *topo, const struct gap_list *list,
@@ -164,6 +173,7 @@ int report_gap_histogram(FILE *out, struct report_how how, const struct topo *to
 	static const struct report_shape shape = REPORT_SHAPE("gaps-histogram", bin_columns);
 	struct report *r = report_begin(out, how, &shape, o);
 	report_losses(r, topo, who);
+	report_lanes(r, draw_bar, NULL);
 	for (size_t i = 0; i < list->rows; i++) {
 		const struct gap_lengths *l = &list->row[i];
 		unsigned first = LENGTH_BINS, last = 0;

@@ -16,7 +16,7 @@ static const struct column raw_columns[] = {
 /* As wide as a terminal of 80 columns: less is said of each wait. */
 static const struct column text_columns[] = {
 	{ NULL, "start", COL_CLOCK },  { NULL, "waited", COL_DURATION }, { NULL, "who", COL_TEXT },
-	{ NULL, "lock", COL_TEXT },    { NULL, "held by", COL_TEXT },    { NULL, "taken", COL_TEXT },
+	{ NULL, "lock", COL_TEXT },    { NULL, "held by", COL_TEXT },    { NULL, "taken", COL_WHOLE },
 	{ NULL, "by", COL_TEXT },
 };
 

@@ -5,15 +5,15 @@
 
 static const struct column piece_columns[] = {
 	{ "start", "start", COL_CLOCK }, { "end", NULL, COL_CLOCK }, { "system", "machine", COL_TEXT },
-	{ "tid", "TID", COL_INT }, { "name", "name", COL_TEXT }, { "kind", "kind", COL_TEXT },
-	{ "thief_system", "taken by", COL_TEXT }, { "thief_tid", "TID", COL_INT }, { "thief_name", "name", COL_TEXT },
-	{ "edge", "edge", COL_TEXT }, { "evidence", "evidence", COL_TEXT }, { "duration_ns", "time", COL_DURATION },
+	{ "tid", "TID", COL_INT }, { "name", "name", COL_TEXT }, { "kind", "kind", COL_WHOLE },
+	{ "thief_system", "thief", COL_TEXT }, { "thief_tid", "TID", COL_INT }, { "thief_name", "name", COL_TEXT },
+	{ "edge", "edge", COL_WHOLE }, { "evidence", "evidence", COL_WHOLE }, { "duration_ns", "time", COL_DURATION },
 };
 
 static const struct column sum_columns[] = {
 	{ "duration_ns", "time", COL_DURATION }, { "share", "share", COL_SHARE }, { "system", "machine", COL_TEXT },
-	{ "tid", "TID", COL_INT }, { "name", "name", COL_TEXT }, { "kind", "kind", COL_TEXT },
-	{ "thief_system", "taken by", COL_TEXT }, { "thief_tid", "TID", COL_INT }, { "thief_name", "name", COL_TEXT },
+	{ "tid", "TID", COL_INT }, { "name", "name", COL_TEXT }, { "kind", "kind", COL_WHOLE },
+	{ "thief_system", "thief", COL_TEXT }, { "thief_tid", "TID", COL_INT }, { "thief_name", "name", COL_TEXT },
 	{ "pieces", "pieces", COL_INT },
 };
 
@@ -55,7 +55,7 @@ static int report_pieces(FILE *out, struct report_how how, const struct topo *to
 int report_path(FILE *out, struct report_how how, const struct topo *topo, const struct path *p, bool sums,
                  const struct origin *o, struct error *err)
 {
-	static const struct report_shape shape = REPORT_SHAPE_SPARING("path-sums", sum_columns, "pieces");
+	static const struct report_shape shape = REPORT_SHAPE_SPARING("path-sums", sum_columns, "pieces thief_tid tid");
 	if (!sums)
 		return report_pieces(out, how, topo, p, o, err);
 	struct report *r = report_begin(out, how, &shape, o);

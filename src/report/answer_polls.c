@@ -1,7 +1,7 @@
 #include "report/report.h"
 
 static const struct column columns[] = {
-	{ "machine", "machine", COL_TEXT }, { "vcpu", "vCPU", COL_INT }, { "outcome", "poll", COL_TEXT },
+	{ "machine", "machine", COL_TEXT }, { "vcpu", "vCPU", COL_INT }, { "outcome", "poll", COL_WHOLE },
 	{ "count", "count", COL_INT }, { "polled_ns", "polled", COL_DURATION }, { "wake_p50_ns", "wake p50", COL_DURATION },
 	{ "wake_p99_ns", "p99", COL_DURATION }, { "wake_max_ns", NULL, COL_DURATION },
 	{ "kept_ns", "others", COL_DURATION }, { "victim", "mostly", COL_TEXT }, { "victim_ns", NULL, COL_DURATION },

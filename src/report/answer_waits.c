@@ -1,7 +1,7 @@
 #include "report/report.h"
 
 static const struct column columns[] = {
-	{ "machine", "machine", COL_TEXT }, { "vcpu", "vCPU", COL_INT }, { "waits_for", "waits for", COL_TEXT },
+	{ "machine", "machine", COL_TEXT }, { "vcpu", "vCPU", COL_INT }, { "waits_for", "waits for", COL_WHOLE },
 	{ "by_system", "by", COL_TEXT }, { "by_tid", "TID", COL_INT }, { "by_name", "name", COL_TEXT },
 	{ "count", "count", COL_INT }, { "total_ns", "asleep", COL_DURATION }, { "share", "share", COL_SHARE },
 };
@@ -9,7 +9,7 @@ static const struct column columns[] = {
 int report_waits(FILE *out, struct report_how how, const struct topo *topo, const struct wait_list *l,
                   const struct origin *o, struct error *err)
 {
-	static const struct report_shape shape = REPORT_SHAPE("waits", columns);
+	static const struct report_shape shape = REPORT_SHAPE_SPARING("waits", columns, "by_tid share");
 	struct report *r = report_begin(out, how, &shape, o);
 	for (size_t i = 0; i < l->rows; i++) {
 		const struct wait_row *e = &l->row[i];

@@ -39,6 +39,7 @@ const char *field_format(const struct column *c, const struct value *v, bool peo
 		return buf;
 	switch (c->type) {
 	case COL_TEXT:
+	case COL_WHOLE:
 	case COL_FIELDS:
 		if (v->form == VALUE_NUMBER)
 			break;
@@ -84,7 +85,8 @@ struct report *report_begin(FILE *out, struct report_how how, const struct repor
 {
 	struct report *r = mem_new(1, sizeof *r);
 	*r = (struct report){ .out = out, .writer = writers[how.format], .shape = shape, .origin = origin };
-	r->width = mem_new(shape->columns, sizeof *r->width);
+	r->width = mem_new(2 * shape->columns, sizeof *r->width);
+	r->readable = r->width + shape->columns;
 	page_begin(&r->page, how, shape->name);
 	if (r->page.from == 0 && !r->page.wrong)
 		begin(r);

@@ -20,8 +20,6 @@
 #include "flow/flow.h"
 
 #define REPORT_LOOKAHEAD 1000
-#define REPORT_NARROWEST 10  /* columns that a text keeps, whatever the table's width */
-#define REPORT_READABLE 20   /* and as long as other columns can be spared */
 #define REPORT_SCHEMA 2      /* rises when members of the json answers change their names or meanings, or go */
 
 enum report_format { FORMAT_TEXT, FORMAT_CSV, FORMAT_JSON };
@@ -70,7 +68,8 @@ void origin_write_notes(const struct origin *o, FILE *out);  /* alone */
 /* ---- Tables */
 
 enum column_type {
-	COL_TEXT,
+	COL_TEXT,      /* names: cut where nothing else can make room */
+	COL_WHOLE,     /* a text that is not cut: a figure, a date, a state */
 	COL_FIELDS,    /* a text, "a=1 b=2": where it is narrow, as many as fit; the last column */
 	COL_INT,
 	COL_DURATION,  /* ns; text: "5.21 ms" */
@@ -89,7 +88,7 @@ struct column {
 
 static inline bool column_is_text(const struct column *c)
 {
-	return c->type == COL_TEXT || c->type == COL_FIELDS;
+	return c->type == COL_TEXT || c->type == COL_WHOLE || c->type == COL_FIELDS;
 }
 
 struct report_shape {

@@ -1,5 +1,5 @@
 /* Text for people: aligned columns, as wide as their content or as the terminal. */
-#include <ctype.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +17,14 @@ static void begin(struct report *r)
 #define LANE_PIPED 24
 
 #define SPARED -1  /* the width of a column that is left out */
+#define APART 2    /* cells between columns, or 1 where it is narrow */
+
+/* Cells that names keep: all; on wide terminals; on those of 80 columns; on those that are narrower than any table. */
+#define WHOLE INT_MAX
+#define READABLE 20
+#define READABLE_THREAD 30  /* "ins~2f/1234567 kworker/u16:3-e" */
+#define NARROWEST 10
+#define HARDLY_READABLE 4
 
 /* A lane that has no room is not there. */
 static bool is_shown(const struct report *r, size_t i)
@@ -27,30 +35,42 @@ static bool is_shown(const struct report *r, size_t i)
 
 static int total_width(const struct report *r)
 {
-	int total = -2;
+	int total = -r->apart;
 	for (size_t i = 0; i < r->shape->columns; i++)
-		total += is_shown(r, i) ? r->width[i] + 2 : 0;
+		total += is_shown(r, i) ? r->width[i] + r->apart : 0;
 	return total;
 }
 
-/* Makes the table fit the screen at the cost of its widest texts, which keep `least`. */
-static bool narrow(struct report *r, int screen, int least)
+/* ---- Where the screen is narrow */
+
+static bool is_cut(enum column_type type)
 {
-	const struct report_shape *shape = r->shape;
-	int total = total_width(r);
-	while (total > screen) {
-		size_t widest = shape->columns;
-		for (size_t i = 0; i < shape->columns; i++)
-			if (is_shown(r, i) && column_is_text(&shape->column[i]) &&
-			    r->width[i] > least &&
-			    (widest == shape->columns || r->width[i] > r->width[widest]))
+	return type == COL_TEXT || type == COL_FIELDS;
+}
+
+/* How much of it a column can give, if names keep so many cells; fields are worth something in parts. */
+static int spare_width(const struct report *r, size_t i, int names)
+{
+	const enum column_type type = r->shape->column[i].type;
+	const int least = type == COL_FIELDS && names > NARROWEST ? NARROWEST : names == READABLE ? r->readable[i] : names;
+	return is_shown(r, i) && is_cut(type) && r->width[i] > least ? r->width[i] - least : 0;
+}
+
+/* Makes the table fit the screen at the cost of its widest texts.  False: it cannot, and nothing is changed. */
+static bool narrow(struct report *r, int screen, int names)
+{
+	const size_t columns = r->shape->columns;
+	int over = total_width(r) - screen, most = 0;
+	for (size_t i = 0; i < columns; i++)
+		most += spare_width(r, i, names);
+	for (; over > 0 && over <= most; over--, most--) {
+		size_t widest = columns;
+		for (size_t i = 0; i < columns; i++)
+			if (spare_width(r, i, names) && (widest == columns || r->width[i] > r->width[widest]))
 				widest = i;
-		if (widest == shape->columns)
-			return false;
 		r->width[widest]--;
-		total--;
 	}
-	return true;
+	return over <= 0;
 }
 
 /* The name at *spared goes; false: there is none. */
@@ -68,20 +88,58 @@ static bool spare(struct report *r, const char **spared)
 	return n > 0;
 }
 
-/* Narrower texts first, then fewer columns, whose room the texts get; then texts that are hard to read. */
-static void fit_widths(struct report *r, int screen)
+/* Columns are spared in turn until names keep so many cells. */
+static bool fit_sparing(struct report *r, int screen, int names)
 {
 	const char *spared = r->shape->spared;
-	int *whole = mem_new(r->shape->columns, sizeof *whole);
-	memcpy(whole, r->width, r->shape->columns * sizeof *whole);
-	bool fits = narrow(r, screen, REPORT_READABLE);
-	while (!fits && spare(r, &spared)) {
-		for (size_t i = 0; i < r->shape->columns; i++)
-			r->width[i] = r->width[i] == SPARED ? SPARED : whole[i];
-		fits = narrow(r, screen, REPORT_READABLE);
+	bool fits = narrow(r, screen, names);
+	while (!fits && spare(r, &spared))
+		fits = narrow(r, screen, names);
+	return fits;
+}
+
+static int greater(int a, int b)
+{
+	return a > b ? a : b;
+}
+
+/* With machines shortened where that makes names shorter; and what of them can be read. */
+static void squeeze_widths(struct report *r)
+{
+	const size_t columns = r->shape->columns;
+	for (size_t i = 0; i < columns; i++) {
+		if (r->shape->column[i].type != COL_TEXT || !r->shape->column[i].heading)
+			continue;
+		r->width[i] = r->readable[i] = text_width(r->shape->column[i].heading);
+		for (size_t at = i; at < r->held_len; at += columns) {
+			char *name = text_squeeze(mem_dup(r->held[at]), READABLE);
+			const int w = text_width(name), enough = strchr(name, '/') ? READABLE_THREAD : READABLE;
+			r->width[i] = greater(r->width[i], w);
+			r->readable[i] = greater(r->readable[i], w < enough ? w : enough);
+			free(name);
+		}
 	}
-	if (!fits)
-		narrow(r, screen, REPORT_NARROWEST);
+}
+
+/* Less between columns first, then fewer columns.  Names are cut where all that does not make them fit whole, and then
+ * other columns go only for names that could not be read. */
+static void fit_widths(struct report *r, int screen)
+{
+	const size_t size = r->shape->columns * sizeof *r->width;
+	int *whole = memcpy(mem_new(size, 1), r->width, size);
+	bool fits = narrow(r, screen, WHOLE);
+	if (!fits) {
+		r->apart = 1;
+		fits = fit_sparing(r, screen, WHOLE);
+	}
+	if (!fits) {
+		memcpy(r->width, whole, size);
+		squeeze_widths(r);
+		fits = fit_sparing(r, screen, READABLE) || narrow(r, screen, NARROWEST) || narrow(r, screen, HARDLY_READABLE);
+	}
+	r->apart = APART;
+	if (total_width(r) > screen)
+		r->apart = 1;
 	free(whole);
 }
 
@@ -90,7 +148,7 @@ static void fit_lane(struct report *r, int screen)
 {
 	const struct report_shape *shape = r->shape;
 	size_t lane = shape->columns - 1;
-	int room = screen > 0 ? screen - total_width(r) - 2 : LANE_PIPED;
+	int room = screen > 0 ? screen - total_width(r) - r->apart : LANE_PIPED;
 	if (shape->column[lane].type == COL_LANE)
 		r->width[lane] = room < LANE_LEAST ? 0 : room;
 }
@@ -103,50 +161,13 @@ static void put_lane(struct report *r, const char *number, int width)
 	free(lane);
 }
 
-/* Does it name a thread, as "Debian/151 fibonacci"? */
-static bool names_thread(const char *text)
-{
-	const char *slash = text + strcspn(text, "/ ");
-	return *slash == '/' && isdigit((unsigned char)slash[1]);
-}
-
-/* The longest end of a text that takes no more than w columns, and does not begin within a number. */
-static const char *end_of(const char *text, int w)
-{
-	const char *tail = text;
-	while (text_width(tail) > w || (tail > text && isdigit((unsigned char)*tail) && isdigit((unsigned char)tail[-1]))) {
-		uint32_t c;
-		size_t len = text_decode(tail, &c);
-		tail += len ? len : 1;
-	}
-	return tail;
-}
-
-/* A text that is wider than its column has a '~' in its middle: both ends of names and paths tell something.  Of a thread
- * the machine is shortened, and then the end is missing: who it is stands in front.  Returns its columns. */
-static int put_cut(FILE *out, const char *text, int width)
-{
-	char *cut = text_squeeze(mem_dup(text), width);
-	const bool fits = text_width(cut) <= width, thread = names_thread(cut);
-	const size_t head = text_fit(cut, fits ? width : thread ? width - 1 : (width - 1) / 2);
-	const char *tail = fits || thread ? "" : end_of(cut + head, width - 1 - (width - 1) / 2);
-	const char *mark = fits ? "" : "~";
-	cut[head] = '\0';
-	fprintf(out, "%s%s%s", cut, mark, tail);
-	const int w = text_width(cut) + text_width(mark) + text_width(tail);
-	free(cut);
-	return w;
-}
-
 static void put_text(struct report *r, const char *text, int width, bool pad)
 {
-	int w = text_width(text);
-	if (w > width)
-		w = put_cut(r->out, text, width);
-	else
-		fputs(text, r->out);
+	char *cut = text_cut(mem_dup(text), width);
+	fputs(cut, r->out);
 	if (pad)
-		fprintf(r->out, "%*s", width - w + 2, "");
+		fprintf(r->out, "%*s", width - text_width(cut) + r->apart, "");
+	free(cut);
 }
 
 /* Whole ones, and a '~' for those that have no room. */
@@ -180,12 +201,12 @@ static void put_line(struct report *r, char *const *field)
 			put_fields(r, field[i], r->width[i]);
 			continue;
 		}
-		if (shape->column[i].type == COL_TEXT || shape->column[i].type == COL_LANE) {
+		if (column_is_text(&shape->column[i]) || shape->column[i].type == COL_LANE) {
 			put_text(r, field[i], r->width[i], i + 1 < last);
 			continue;
 		}
 		int pad = r->width[i] - text_width(field[i]);
-		fprintf(r->out, "%*s%s%s", pad > 0 ? pad : 0, "", field[i], i + 1 < last ? "  " : "");
+		fprintf(r->out, "%*s%s%*s", pad > 0 ? pad : 0, "", field[i], i + 1 < last ? r->apart : 0, "");
 	}
 	putc('\n', r->out);
 }
@@ -200,6 +221,7 @@ static void put_heading(struct report *r)
 		int w = text_width(heading[i]);
 		r->width[i] = shape->column[i].type == COL_LANE ? 0 : r->width[i] > w ? r->width[i] : w;
 	}
+	r->apart = APART;
 	if (screen > 0)
 		fit_widths(r, screen);
 	fit_lane(r, screen);

@@ -26,6 +26,8 @@ struct report {
 	char **held;                  /* text: fields waiting for the widths, row by row */
 	size_t held_len, held_cap;
 	int *width;                   /* text: cells of each column */
+	int *readable;                /* text: cells in which its names can be read */
+	int apart;                    /* text: cells between columns */
 	int (*draw)(void *arg, int64_t number, unsigned columns, char *lane);
 	void *draw_arg;
 	bool widths_known;
