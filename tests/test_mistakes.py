@@ -42,6 +42,19 @@ def check_options(history):
     mistake("gaps", history, "host", "Debian", says=["stealscope: Debian: one operand too many (usage: "])
 
 
+def check_fleet():
+    """Which questions there are, and what stands where."""
+    for words, says in ((["sqlite:x.db"], "fleet: no question (stealscope fleet URL victims, thieves, "),
+                        (["sqlite:x.db"], " moved or doubtful)"),
+                        (["victims"], "victims: a question, no database (the database stands in front: stealscope fleet sqlite:FILE victims)"),
+                        (["victims", "sqlite:x.db"], "victims: a question, no database (the database stands in front: "),
+                        (["pairs", "pairs"], "no database that can be asked: 'pairs' (sqlite:FILE, "),
+                        (["sqlite:x.db", "victim"], "victim: no such question (did you mean victims?)")):
+        mistake("fleet", *words, says=[says])
+    mistake("fleet", "postgresql://me:secret@host/db", says=["fleet: no question (stealscope fleet URL victims"])
+    check("secret" not in run("fleet", "victims", "postgresql://me:secret@host/db", status=1).stderr, "no password is said")
+
+
 def check_excluded(history):
     """What would be left out of account is refused."""
     mistake("gaps", history, "--lengths", "--histogram", says=["--lengths, --histogram, ", "each is another answer (ask for one"])
@@ -143,6 +156,7 @@ with scratch() as tmp:
     check_helps()
     check_full()
     check_options(demo)
+    check_fleet()
     check_excluded(demo)
     check_top(demo)
     check_windows(demo)

@@ -110,6 +110,51 @@ static int list_questions(void)
 	return 0;
 }
 
+/* The caller frees. */
+static char *all_questions(void)
+{
+	struct fleet_question q, next;
+	char *all = mem_dup("");
+	for (size_t i = 0; fleet_question(i, &q); i++) {
+		const bool last = !fleet_question(i + 1, &next);
+		char *more = mem_printf("%s%s%s", all, i == 0 ? "" : last ? " or " : ", ", q.name);
+		free(all);
+		all = more;
+		fleet_question_release(&q);
+		if (!last)
+			fleet_question_release(&next);
+	}
+	return all;
+}
+
+static bool is_question(const char *word)
+{
+	struct fleet_question q;
+	bool is = false;
+	for (size_t i = 0; !is && fleet_question(i, &q); i++) {
+		is = strcmp(q.name, word) == 0;
+		fleet_question_release(&q);
+	}
+	return is;
+}
+
+/* Words from which a database or its question is missing, or that are the wrong way round.  What they say is not repeated:
+ * an URL may have a password. */
+static int check_words(char **word, int words, struct error *err)
+{
+	const bool swapped = is_question(word[0]) && (words == 1 || !is_question(word[1]));
+	if (words == 2 && !swapped)
+		return 0;
+	char *all = all_questions();
+	char *mend = swapped ? mem_printf("the database stands in front: stealscope fleet sqlite:FILE %s", word[0])
+	                     : mem_printf("stealscope fleet URL %s", all);
+	int rc = swapped ? error_set(err, STATUS_USAGE, mend, "%s: a question, no database", word[0])
+	                 : error_set(err, STATUS_USAGE, mend, "fleet: no question");
+	free(mend);
+	free(all);
+	return rc;
+}
+
 int cmd_fleet(int argc, char **argv, struct error *err)
 {
 	struct fleet f = { 0 };
@@ -127,8 +172,8 @@ int cmd_fleet(int argc, char **argv, struct error *err)
 		return -1;
 	if (first == argc)
 		return list_questions();
-	if (argc - first != 2)
-		return error_set(err, STATUS_USAGE, "as in stealscope fleet sqlite:FILE victims", "fleet: no question");
+	if (check_words(argv + first, argc - first, err))
+		return -1;
 	f.how = how;
 	char *url = secret_take(argv[first]);
 	int rc = password ? secret_read(password, err) : 0;
