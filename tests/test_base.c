@@ -87,6 +87,25 @@ static void test_line(void **state)
 		assert_int_equal(text_line(cases[i].text, cases[i].cells), cases[i].line);
 }
 
+/* Commands that are told can be pasted: with the file's own name, quoted where a shell needs it. */
+static void test_commands(void **state)
+{
+	(void)state;
+	static const struct { const char *text, *file, *done; } cases[] = {
+		{ "Look at it (stealscope gaps FILE Debian).\nor (stealscope info FILE): x", "a.steal",
+		  "Look at it (stealscope gaps a.steal Debian).\nor (stealscope info a.steal): x" },
+		{ "(stealscope flow FILE 'my VM)/1')", "it's FILE", "(stealscope flow 'it'\\''s FILE' 'my VM)/1')" },
+		{ "no FILE (stealscope exits)", "x", "no FILE (stealscope exits)" },
+		{ "(stealscope gaps FILE)", NULL, "(stealscope gaps FILE)" },
+		{ "", "x", "" },
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char *done = text_commands(cases[i].text, cases[i].file);
+		assert_string_equal(done, cases[i].done);
+		free(done);
+	}
+}
+
 static void test_duration(void **state)
 {
 	(void)state;
@@ -361,7 +380,7 @@ int main(void)
 	setlocale(LC_ALL, "C.UTF-8");
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_escape), cmocka_unit_test(test_suggest), cmocka_unit_test(test_width),
-		cmocka_unit_test(test_line), cmocka_unit_test(test_duration), cmocka_unit_test(test_parse_time),
+		cmocka_unit_test(test_line), cmocka_unit_test(test_commands), cmocka_unit_test(test_duration), cmocka_unit_test(test_parse_time),
 		cmocka_unit_test(test_units), cmocka_unit_test(test_time_precision),
 		cmocka_unit_test(test_time_of_day_round_trip), cmocka_unit_test(test_map), cmocka_unit_test(test_strtab),
 		cmocka_unit_test(test_notes), cmocka_unit_test(test_error_chain), cmocka_unit_test(test_states_have_names),

@@ -240,6 +240,15 @@ def check_picture(folder):
     check("who suffers" in open(file + ".html", encoding="utf-8").read(), "what failed left the file alone")
 
 
+def check_hint(folder):
+    """A command that the viewer tells is about the history that is open, and can be pasted."""
+    history = os.path.join(folder, "my recording.hist")
+    run("index", os.path.join(DATA, "fibonacci"), "-o", history)
+    (screen,) = screens(history, [":goto Debian/CPU0", "key 0", "key >", "key x", ":SCREEN"], folder, "200x60")
+    text = " ".join(line.strip() for line in screen)
+    check("(stealscope " in text and " FILE" not in text and f" '{history}' " in text, f"details: {text[-600:]}")
+
+
 def check_one(folder):
     """One of a kind is one."""
     history = os.path.join(folder, "recording.hist")
@@ -364,6 +373,7 @@ with scratch() as tmp:
     check_explain(tmp)
     check_gap(tmp)
     check_one(tmp)
+    check_hint(tmp)
     check_gaps(tmp)
     check_aligned(tmp)
     check_unknown(tmp)

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
 
@@ -236,4 +237,36 @@ char *shell_word(const char *text)
 	}
 	snprintf(to, 2, "'");
 	return word;
+}
+
+size_t text_command(const char *text)
+{
+	bool quoted = false;
+	size_t n = 0;
+	if (strncmp(text, "(stealscope ", 12) != 0)
+		return 0;
+	for (; text[n] && text[n] != '\n' && (quoted || text[n] != ')'); n++)
+		quoted ^= text[n] == '\'';
+	return n + strcspn(text + n, " \n");
+}
+
+char *text_commands(const char *text, const char *file)
+{
+	static const char hole[] = " FILE";
+	char *done = mem_dup(""), name[4096];
+	char *word = shell_word(text_escape(name, sizeof name, file ? file : "FILE"));
+	for (const char *at; *text; text = at) {
+		const char *begin = strstr(text, "(stealscope ");
+		const char *end = begin ? begin + text_command(begin) : text + strlen(text);
+		const char *found = begin ? strstr(begin, hole) : NULL;
+		at = end;
+		char *more = found && found < end
+			? mem_printf("%s%.*s %s%.*s", done, (int)(found - text), text, word, (int)(end - found) - (int)sizeof hole + 1,
+			             found + sizeof hole - 1)
+			: mem_printf("%s%.*s", done, (int)(end - text), text);
+		free(done);
+		done = more;
+	}
+	free(word);
+	return done;
 }

@@ -48,6 +48,12 @@ char *text_share(char buf[16], double share);
 /* "2 of 5 vCPUs", "all 5 vCPUs", "the only vCPU", "any vCPU" of none: so many of all that there are. */
 char *text_of_all(char buf[64], uint64_t n, uint64_t all, const char *one);
 
+/* The length of a command in parentheses, "(stealscope gaps FILE 'my VM')", that text begins with; 0: none. */
+size_t text_command(const char *text);
+/* With the name of the file in the place of FILE in all of its commands, so that they can be pasted; NULL: as it is.  The
+ * caller frees. */
+char *text_commands(const char *text, const char *file);
+
 /* What a shell reads as exactly this one word: in quotes where it would see more in it.  The caller frees. */
 char *shell_word(const char *text);
 

@@ -138,7 +138,9 @@ static void refresh(struct app *app, struct pane *pane)
 		return;
 	if (app_answer(app, ASK_EXPLAIN, &answer)) {
 		pane->asked = false;
-		d->words = answer.status < 0 ? mem_dup(answer.err.text) : answer.paragraph;
+		d->words = text_commands(answer.status < 0 ? answer.err.text : answer.paragraph, history_file(app->h));
+		if (answer.status >= 0)
+			free(answer.paragraph);
 	}
 	list_arrange(app, pane);
 }
