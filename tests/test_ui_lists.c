@@ -13,6 +13,31 @@ static void resize(int w, int h)
 	viewer_draw(&app, &screen);
 }
 
+/* Keys act in what is open: none of these ends the viewer; nor does the q behind what could not be opened. */
+static void test_closing_ends_nothing(void **state)
+{
+	(void)state;
+	static const char *const opened[] = { "0V", "R", "'", ":diff none<Enter>", "F", "B", "P", "b", "E", "C", "e", "x", "?",
+		"?/q<Enter>", "L", ":q", "/q", "\\q", "X", "B<Tab>", "B<Tab>/q<Enter>", "C<Tab>o", "(20l)V", "(20l)V<Tab>" };
+	static const char *const pressed[] = { "q", "<Esc>", "<C-c>", "<C-l>" };
+	for (size_t i = 0; i < COUNT(opened); i++) {
+		for (size_t k = 0; k < COUNT(pressed); k++) {
+			free(press(":goto Debian/3525<Enter>"));
+			free(press(opened[i]));
+			resize(k % 2 ? 120 : 80, k % 2 ? 40 : 24);
+			free(press(pressed[k]));
+			if (app.quit)
+				fail_msg("%s%s ends the viewer", opened[i], pressed[k]);
+			free(press("<Esc><Esc><Esc><Esc>"));
+			assert_true(!app.prompting && !app.over && !app.below);
+		}
+	}
+	free(press("0V"));
+	assert_shows("q", "no pane was opened: q again leaves");
+	free(press("q"));
+	assert_true(app.quit);
+}
+
 /* Opened on a screen of another width, they are as if opened on this one. */
 static void test_other_widths(void **state)
 {
@@ -113,6 +138,7 @@ int main(void)
 {
 	setlocale(LC_ALL, "C.UTF-8");
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_closing_ends_nothing, begin, end),
 		cmocka_unit_test_setup_teardown(test_other_widths, begin, end),
 		cmocka_unit_test_setup_teardown(test_place_is_kept, begin, end),
 		cmocka_unit_test_setup_teardown(test_legend_follows, begin, end),

@@ -54,6 +54,7 @@ struct app {
 	struct keymap keymap;
 	unsigned count;                /* typed before a key; 0 = none */
 	enum action last;              /* the action before this one */
+	bool unopened;                 /* the key before was to open something, which could not be */
 	bool mouse;
 
 	/* Parts that have a state of their own. */

@@ -69,7 +69,20 @@ static bool takes_digit(struct app *app, uint32_t key)
 	return true;
 }
 
-static void key_in_rows(struct app *app, uint32_t key)
+static bool opens(enum action action)
+{
+	return (action >= ACT_OVERVIEW && action <= ACT_DIFF) || action == ACT_DETAILS || action == ACT_BOOKMARKS ||
+	       action == ACT_COMMAND;
+}
+
+/* Instead of what it was to open, there is a message. */
+static bool is_unopened(const struct app *app, enum action action)
+{
+	return opens(action) && app->message[0] && !app->below && !app->over && !app->prompting;
+}
+
+/* unopened: of the key before. */
+static void key_in_rows(struct app *app, uint32_t key, bool unopened)
 {
 	if (key == KEY_CODE_ESC || key == ('c' & 31)) {
 		bool asked = panes_cancel(app), nudged = nudge_cancel(app);
@@ -88,29 +101,35 @@ static void key_in_rows(struct app *app, uint32_t key)
 		return;
 	}
 	char text[32], help[64];
-	if (action == ACT_NONE)
+	if (action == ACT_QUIT && unopened)
+		app_say(app, "no pane was opened: %s again leaves", key_text(key, text, sizeof text));
+	else if (action == ACT_NONE)
 		app_say(app, "%s does nothing: %s is help", key_text(key, text, sizeof text),
 		        keymap_text(&app->keymap, ACT_HELP, help, sizeof help));
 	else
 		action_do(app, action);
 	app->count = 0;
 	app->last = action;
+	app->unopened = is_unopened(app, action);
 }
 
 void viewer_key(struct app *app, uint32_t key)
 {
+	const bool unopened = app->unopened;
+	app->unopened = false;
 	app->message[0] = '\0';
 	app->message_is_error = false;
 	hunt_stop(app);
 	follow_drop(app);
 	app->answer_by = 0;
 	viewer_begin_frame(app);
-	if (app->prompting)
+	if (app->prompting) {
 		key_in_prompt(app, key);
-	else if (takes_digit(app, key))
+		app->unopened = app->message_is_error && app->last == ACT_COMMAND && is_unopened(app, ACT_COMMAND);
+	} else if (takes_digit(app, key))
 		return;
 	else if (app->over)
 		list_key(app, key);
 	else
-		key_in_rows(app, key);
+		key_in_rows(app, key, unopened);
 }
