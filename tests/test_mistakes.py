@@ -48,8 +48,7 @@ def check_fleet():
                         (["sqlite:x.db"], " moved or doubtful)"),
                         (["victims"], "victims: a question, no database (the database stands in front: stealscope fleet sqlite:FILE victims)"),
                         (["victims", "sqlite:x.db"], "victims: a question, no database (the database stands in front: "),
-                        (["pairs", "pairs"], "no database that can be asked: 'pairs' (sqlite:FILE, "),
-                        (["sqlite:x.db", "victim"], "victim: no such question (did you mean victims?)")):
+                        (["pairs", "pairs"], "no database that can be asked: 'pairs' (sqlite:FILE, ")):
         mistake("fleet", *words, says=[says])
     mistake("fleet", "postgresql://me:secret@host/db", says=["fleet: no question (stealscope fleet URL victims"])
     check("secret" not in run("fleet", "victims", "postgresql://me:secret@host/db", status=1).stderr, "no password is said")
