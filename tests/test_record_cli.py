@@ -105,7 +105,8 @@ def check_command(tmp):
 
 def check_hangup(tmp):
     """A terminal that hangs up ends it, but not one begun by nohup."""
-    for how, command, said in ((signal.SIG_DFL, "sleep 200; exit 7", " MB\n"),
+    # The sleep may outlive the shell, which alone is told to end: it must not hold the pipes that we read until they are closed.
+    for how, command, said in ((signal.SIG_DFL, "sleep 200 >/dev/null 2>&1; exit 7", " MB\n"),
                                (signal.SIG_IGN, "sleep 0.5; exit 7", "stealscope: the command ended with status 7\n")):
         p = attempt(tmp, "-o", "hangup", "web=none", "--no-index", "--", "sh", "-c", f"kill -HUP $PPID; {command}",
                     preexec_fn=lambda h=how: signal.signal(signal.SIGHUP, h))
