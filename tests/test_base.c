@@ -88,6 +88,29 @@ static void test_line(void **state)
 }
 
 /* Commands that are told can be pasted: with the file's own name, quoted where a shell needs it. */
+/* Never wider than asked for nor longer than it was, whatever it is; whole where there is room; a cut is seen. */
+static void test_cut(void **state)
+{
+	(void)state;
+	static const char *const names[] = { "", "a", "burnP6", "Debian/151 fibonacci", "hypervisor for Debian/102 beacon",
+		"production-database.example.com/vCPU12", "/sys/fs/cgroup/machine.slice/unit12345", "\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e/151 x",
+		"\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e-\xe6\x97\xa5\xe6\x9c\xac", "1234567890" };
+	for (size_t i = 0; i < COUNT(names); i++)
+		for (int w = -3; w < 50; w++) {
+			char *text = mem_dup(names[i]);
+			assert_ptr_equal(text_cut(text, w), text);
+			assert_in_range(text_width(text), 0, w > 0 ? w : 0);
+			assert_true(strlen(text) <= strlen(names[i]));
+			if (w >= text_width(names[i]))
+				assert_string_equal(text, names[i]);
+			else if (w > 0)
+				assert_non_null(strchr(text, '~'));
+			free(text);
+		}
+	char vcpu[] = "production-database.example.com/vCPU12";
+	assert_string_equal(text_cut(vcpu, 12), "pro~/vCPU12");
+}
+
 static void test_commands(void **state)
 {
 	(void)state;
@@ -380,7 +403,7 @@ int main(void)
 	setlocale(LC_ALL, "C.UTF-8");
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_escape), cmocka_unit_test(test_suggest), cmocka_unit_test(test_width),
-		cmocka_unit_test(test_line), cmocka_unit_test(test_commands), cmocka_unit_test(test_duration), cmocka_unit_test(test_parse_time),
+		cmocka_unit_test(test_line), cmocka_unit_test(test_cut), cmocka_unit_test(test_commands), cmocka_unit_test(test_duration), cmocka_unit_test(test_parse_time),
 		cmocka_unit_test(test_units), cmocka_unit_test(test_time_precision),
 		cmocka_unit_test(test_time_of_day_round_trip), cmocka_unit_test(test_map), cmocka_unit_test(test_strtab),
 		cmocka_unit_test(test_notes), cmocka_unit_test(test_error_chain), cmocka_unit_test(test_states_have_names),

@@ -155,7 +155,9 @@ static const char *end_of(const char *text, int w)
 
 char *text_cut(char *text, int w)
 {
-	if (text_width(text_squeeze(text, w)) <= w)
+	if (w < 1)
+		*text = '\0';
+	if (w < 1 || text_width(text_squeeze(text, w)) <= w)
 		return text;
 	const bool thread = names_thread(text);
 	const int front = thread ? w - 1 : (w - 1) / 2;

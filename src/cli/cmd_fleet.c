@@ -138,8 +138,8 @@ static bool is_question(const char *word)
 	return is;
 }
 
-/* Words from which a database or its question is missing, or that are the wrong way round.  What they say is not repeated:
- * an URL may have a password. */
+/* Words from which a database or its question is missing, or that are the wrong way round.  A URL is not repeated: it may
+ * have a password. */
 static int check_words(char **word, int words, struct error *err)
 {
 	const bool swapped = is_question(word[0]) && (words == 1 || !is_question(word[1]));

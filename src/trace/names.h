@@ -30,7 +30,7 @@ struct names {
 
 #define NAMES_NEAR_BITS 7
 
-/* A text of 16 bytes at most, as names of threads are, or all else of which is zero. */
+/* A text of 16 bytes at most, as names of threads are; what is behind it is zero. */
 struct short_text { uint64_t first, last; };
 
 struct name_cache {
