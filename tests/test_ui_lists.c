@@ -34,6 +34,9 @@ static void test_closing_ends_nothing(void **state)
 	}
 	free(press("0V"));
 	assert_shows("q", "no pane was opened: q again leaves");
+	free(press("OV"));
+	assert_non_null(app.below);
+	assert_shows("q", "no pane was opened: q again leaves");
 	free(press("q"));
 	assert_true(app.quit);
 }

@@ -75,15 +75,23 @@ static bool opens(enum action action)
 	       action == ACT_COMMAND;
 }
 
-/* Instead of what it was to open, there is a message. */
-static bool is_unopened(const struct app *app, enum action action)
+/* Instead of what it was to open, there is a message.  below: what was there before. */
+static bool is_unopened(const struct app *app, enum action action, const struct pane *below)
 {
-	return opens(action) && app->message[0] && !app->below && !app->over && !app->prompting;
+	return opens(action) && app->message[0] && !app->over && !app->prompting && !pane_is_beside(app) &&
+	       (!app->below || app->below == below);
 }
 
-/* unopened: of the key before. */
-static void key_in_rows(struct app *app, uint32_t key, bool unopened)
+/* Would the key end the viewer? */
+static bool leaves(const struct app *app, uint32_t key)
 {
+	return !app->over && !pane_is_beside(app) && (keymap_find(&app->keymap, key) == ACT_QUIT ||
+	       (app->below && keymap_find_in_pane(&app->keymap, key) == ACT_IN_PANE_CLOSE));
+}
+
+static void key_in_rows(struct app *app, uint32_t key)
+{
+	const struct pane *const below = app->below;
 	if (key == KEY_CODE_ESC || key == ('c' & 31)) {
 		bool asked = panes_cancel(app), nudged = nudge_cancel(app);
 		if (asked || nudged) {
@@ -101,21 +109,21 @@ static void key_in_rows(struct app *app, uint32_t key, bool unopened)
 		return;
 	}
 	char text[32], help[64];
-	if (action == ACT_QUIT && unopened)
-		app_say(app, "no pane was opened: %s again leaves", key_text(key, text, sizeof text));
-	else if (action == ACT_NONE)
+	if (action == ACT_NONE)
 		app_say(app, "%s does nothing: %s is help", key_text(key, text, sizeof text),
 		        keymap_text(&app->keymap, ACT_HELP, help, sizeof help));
 	else
 		action_do(app, action);
 	app->count = 0;
 	app->last = action;
-	app->unopened = is_unopened(app, action);
+	app->unopened = is_unopened(app, action, below);
 }
 
 void viewer_key(struct app *app, uint32_t key)
 {
+	const struct pane *const below = app->below;
 	const bool unopened = app->unopened;
+	char text[32];
 	app->unopened = false;
 	app->message[0] = '\0';
 	app->message_is_error = false;
@@ -125,11 +133,14 @@ void viewer_key(struct app *app, uint32_t key)
 	viewer_begin_frame(app);
 	if (app->prompting) {
 		key_in_prompt(app, key);
-		app->unopened = app->message_is_error && app->last == ACT_COMMAND && is_unopened(app, ACT_COMMAND);
-	} else if (takes_digit(app, key))
+		app->unopened = app->message_is_error && app->last == ACT_COMMAND && is_unopened(app, ACT_COMMAND, below);
+	} else if (takes_digit(app, key)) {
 		return;
-	else if (app->over)
+	} else if (unopened && leaves(app, key)) {
+		app_say(app, "no pane was opened: %s again leaves", key_text(key, text, sizeof text));
+	} else if (app->over) {
 		list_key(app, key);
-	else
-		key_in_rows(app, key, unopened);
+	} else {
+		key_in_rows(app, key);
+	}
 }
