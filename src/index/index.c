@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/now.h"
 #include "base/parallel.h"
+#include "index/fingerprint.h"
 #include "index/provenance.h"
 #include "model/model.h"
 
@@ -41,7 +42,7 @@ static void add_reader(struct build_times *times, const char *reader)
 static int decode(struct loaded *l, struct input *in, struct progress progress, struct build_times *times,
                   struct error *err)
 {
-	*l = (struct loaded){ .trace = mem_new(in->specs, sizeof(struct trace *)) };
+	l->trace = mem_new(in->specs, sizeof(struct trace *));
 	struct trace_options options = { .reader = in->reader, .workers = in->jobs, .progress = progress,
 		.live_for = in->live_for, .as_corrected = in->audit };
 	if (trace_load(in->spec, in->specs, &options, l->trace, &l->notes, err))
@@ -73,6 +74,7 @@ static int synchronize(struct loaded *l, struct input *in, struct progress progr
 int load_traces(struct loaded *l, struct input *in, struct progress progress, struct build_times *times,
                 struct error *err)
 {
+	*l = (struct loaded){ 0 };
 	return decode(l, in, progress, times, err) || synchronize(l, in, progress, times, err) ? -1 : 0;
 }
 
@@ -87,6 +89,7 @@ static void release_traces(struct loaded *l)
 void loaded_release(struct loaded *l)
 {
 	release_traces(l);
+	json_object_put(l->files);
 	free(l->trace);
 	notes_release(&l->notes);
 }
@@ -107,7 +110,9 @@ static const struct trace *host_of(const struct loaded *l)
 static int fill(struct history_builder *b, const char *path, struct loaded *l, struct input *in,
                 struct progress progress, struct model_span *span, struct build_times *times, struct error *err)
 {
-	if (decode(l, in, progress, times, err))
+	/* Before the traces are read: what is added to them meanwhile is not in the history, which then fits them no more. */
+	l->files = fingerprint_take(in, err);
+	if (!l->files || decode(l, in, progress, times, err))
 		return -1;
 	struct model_options options = { .paper_states = in->paper_states, .workers = in->jobs, .progress = progress,
 	                                 .groups = in->group, .grouped = in->groups,
@@ -122,7 +127,7 @@ static int fill(struct history_builder *b, const char *path, struct loaded *l, s
 	if (rc)
 		return -1;
 	times_end(times, PHASE_MODEL);
-	return provenance_store(b, path, in, l->trace, &l->sync, &l->notes, err);
+	return provenance_store(b, path, in, l);
 }
 
 /* What is left to do once all is known: the history is finished, and meanwhile the traces, of no use any more, are let go

@@ -68,7 +68,8 @@ bool input_is_live(const struct input *in);
 
 /* Traces decoded and synchronized. */
 struct loaded {
-	struct trace **trace;  /* [in->specs] */
+	struct json_object *files;  /* their fingerprint, of before they were decoded; index_build()'s alone */
+	struct trace **trace;       /* [in->specs] */
 	size_t traces;
 	struct sync_result sync;
 	struct notes notes;

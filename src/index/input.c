@@ -64,9 +64,9 @@ static void drop_found(struct input *in)
 	for (size_t i = 0; i < in->specs; i++) {
 		struct trace_spec *spec = &in->spec[i];
 		if (i + 1 < in->specs && spec->role == ROLE_UNKNOWN && is_same_folder(spec->dir, named.dir)) {
-			free((char *)(uintptr_t)spec->dir);
 			free((char *)(uintptr_t)spec->name);
 			free((char *)(uintptr_t)spec->layout);
+			trace_spec_release(spec);
 		} else {
 			in->spec[n++] = *spec;
 		}

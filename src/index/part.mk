@@ -20,6 +20,9 @@ if HAVE_CMOCKA
 check_PROGRAMS += tests/test_alias
 tests_test_alias_SOURCES = tests/test_alias.c tests/test.h
 tests_test_alias_LDADD = src/libindex.a $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_index
+tests_test_index_SOURCES = tests/test_index.c tests/remove_all.h tests/trace_files.c tests/trace_files.h tests/test.h
+tests_test_index_LDADD = src/libindex.a $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 endif
 
 check_PROGRAMS += tests/fuzz/fuzz_session

@@ -192,12 +192,9 @@ bool provenance_notes(const struct history *h, struct notes *notes)
 	return !bytes || notes_unpack(notes, bytes, size);
 }
 
-int provenance_store(struct history_builder *b, const char *path, const struct input *in, struct trace *const *trace,
-                     const struct sync_result *sync, const struct notes *notes, struct error *err)
+int provenance_store(struct history_builder *b, const char *path, const struct input *in, const struct loaded *l)
 {
-	struct json_object *files = fingerprint_take(in, err);
-	if (!files)
-		return -1;
+	const struct sync_result *sync = &l->sync;
 	struct json_object *doc = json_object_new_object(), *list;
 	put_int(doc, "format", PROVENANCE_FORMAT);
 	put_text(doc, "tool", "stealscope " PACKAGE_VERSION);
@@ -206,10 +203,10 @@ int provenance_store(struct history_builder *b, const char *path, const struct i
 	free(shape);
 	json_object_object_add(doc, "paper_states", json_object_new_boolean(in->paper_states));
 	json_object_object_add(doc, "nudges", provenance_nudges(in));
-	json_object_object_add(doc, "files", files);
+	json_object_object_add(doc, "files", json_object_get(l->files));
 	list = json_object_new_array();
 	for (size_t i = 0; i < in->specs; i++)
-		json_object_array_add(list, trace_row(trace[i], trace[i] == sync->host));
+		json_object_array_add(list, trace_row(l->trace[i], l->trace[i] == sync->host));
 	json_object_object_add(doc, "traces", list);
 	list = json_object_new_array();
 	for (size_t i = 0; i < sync->vms; i++)
@@ -221,8 +218,8 @@ int provenance_store(struct history_builder *b, const char *path, const struct i
 	int rc = history_meta_set(b, PROVENANCE_KEY, text, strlen(text));
 	json_object_put(doc);
 	if (rc == 0)
-		rc = store_notes(b, notes);
-	return rc ? rc : store_session(b, path, in, trace, sync->host);
+		rc = store_notes(b, &l->notes);
+	return rc ? rc : store_session(b, path, in, l->trace, sync->host);
 }
 
 struct json_object *provenance_load(const struct history *h, struct error *err)

@@ -14,8 +14,7 @@
 struct json_object *provenance_nudges(const struct input *in);
 
 /* Stores the provenance of a history under construction, which will be the file `path`. */
-int provenance_store(struct history_builder *b, const char *path, const struct input *in, struct trace *const *trace,
-                     const struct sync_result *sync, const struct notes *notes, struct error *err);
+int provenance_store(struct history_builder *b, const char *path, const struct input *in, const struct loaded *l);
 
 /* The traces and options that a history was made of, as input_resolve() would give them.  Call input_release() in any
  * case. */

@@ -78,17 +78,25 @@ int trace_discover(const char *root, struct trace_spec **spec, size_t *n, struct
 			run = end;
 		next = take_machine(&p, run, end, i, &len);
 		*spec = mem_room(*spec, &cap, *n, sizeof **spec);
-		(*spec)[(*n)++] = (struct trace_spec){ .dir = mem_printf("%.*s", (int)len, dir[i].path) };
+		(*spec)[(*n)++] = (struct trace_spec){ .dir = mem_printf("%.*s", (int)len, dir[i].path),
+			.place = mem_resize(NULL, next - i, sizeof *dir), .places = next - i };
+		memcpy((*spec)[*n - 1].place, dir + i, (next - i) * sizeof *dir);
 	}
 	for (size_t i = first; i < *n; i++)
 		(*spec)[i].beside = *n - first > 1;
-	places_free(dir, dirs);
+	free(dir);
 	return 0;
+}
+
+void trace_spec_release(struct trace_spec *spec)
+{
+	free((char *)spec->dir);
+	places_free(spec->place, spec->places);
 }
 
 void trace_specs_free(struct trace_spec *spec, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		free((char *)spec[i].dir);
+		trace_spec_release(&spec[i]);
 	free(spec);
 }

@@ -80,11 +80,10 @@ static void add_places(struct load *l, size_t machine)
 	}
 }
 
-static void take_names(struct trace *t, struct place *p)
+static void take_names(struct trace *t, const struct place *p)
 {
-	t->saved_names = p->saved_names;
+	t->saved_names = p->saved_names ? memcpy(mem_new(p->saved_bytes + 1, 1), p->saved_names, p->saved_bytes) : NULL;
 	t->saved_bytes = p->saved_bytes;
-	p->saved_names = NULL;
 	for (size_t i = 0; i < t->saved_bytes; i++)
 		if (t->saved_names[i] == '\n')
 			t->saved_names[i] = '\0';
@@ -101,7 +100,9 @@ static int open_machine(struct load *l, size_t i, const struct trace_spec *spec,
 	t->store = l->store;
 	t->dir = mem_dup(spec->dir);
 	t->uuid = mem_dup("");
-	if (load_layouts(l, i, err) || places_find(spec->dir, &m->place, &m->places, NULL, err))
+	m->place = spec->place;
+	m->places = spec->places;
+	if (load_layouts(l, i, err) || (!m->place && places_find(spec->dir, &m->place, &m->places, NULL, err)))
 		return -1;
 	for (size_t k = 1; k < m->places; k++)
 		if (!place_same_machine(&m->place[0], &m->place[k]))
@@ -226,7 +227,8 @@ void machines_release(struct load *l)
 			layout_free(m->layout[k]);
 		if (!m->borrows)
 			free(m->layout);
-		places_free(m->place, m->places);
+		if (m->spec && m->place != m->spec->place)
+			places_free(m->place, m->places);
 		trace_free(m->trace);
 	}
 	free(l->machine);

@@ -62,7 +62,7 @@ struct place {
 	bool restored;         /* ... and they are read as they were recorded, if they are not asked for as_corrected */
 	const struct recorded_guest *guest;
 	size_t guests;
-	char *saved_names;     /* "TID NAME" lines of threads, with or without events, or NULL; the trace takes them */
+	char *saved_names;     /* "TID NAME" lines of threads, with or without events, or NULL */
 	size_t saved_bytes;
 	void *data;            /* the reader's, until forget() */
 };

@@ -131,6 +131,8 @@ struct trace_spec {
 	enum trace_role role;
 	const char *layout;  /* a name or a file, or NULL: chosen by the event classes present */
 	bool beside;         /* found beside others: if it cannot be read it is left out, with a note */
+	struct place *place; /* what was found in dir; NULL: is still to be looked for */
+	size_t places;
 };
 
 /* What reads CTF traces in folders: our own decoder, libbabeltrace2, or, of traces that ours knows, ours. */
@@ -230,6 +232,7 @@ struct trace_cursor;
  * dir).  Traces of one machine (same hostname and clock) become one spec.  Refuses: no such folder, no trace.  What looks
  * like a trace beside others, and cannot be read, is left out with a note for each (notes may be NULL). */
 int trace_discover(const char *root, struct trace_spec **spec, size_t *n, struct notes *notes, struct error *err);
+void trace_spec_release(struct trace_spec *spec);  /* dir and what was found there */
 void trace_specs_free(struct trace_spec *spec, size_t n);  /* of trace_discover() */
 bool trace_is_file(const char *path);  /* one that holds a trace, or a part of one, of a form that is known */
 
