@@ -140,6 +140,16 @@ static void test_asked(void **state)
 	}
 }
 
+/* Nobody knows how long those took that have no ends.  Of what did not come at all, there is nothing to know. */
+static void test_endless(void **state)
+{
+	(void)state;
+	assert_int_equal(handlers_endless(0), 0);
+	assert_int_equal(handlers_endless(KIND(EV_SOFTIRQ_ENTRY) | KIND(EV_SOFTIRQ_EXIT)), 0);
+	assert_int_equal(handlers_endless(KIND(EV_IRQ_ENTRY) | KIND(EV_TIMER_ENTRY) | KIND(EV_TIMER_EXIT)), HANDLERS_IRQ);
+	assert_int_equal(handlers_endless(KIND(EV_SOFTIRQ_ENTRY) | KIND(EV_TIMER_ENTRY) | KIND(EV_SOFTIRQ_EXIT)), HANDLERS_TIMER);
+}
+
 /* A wakeup that is long on its way to another CPU: who woke it is said from when that one acted, also the second time. */
 static void test_woken_early(void **state)
 {
@@ -247,7 +257,7 @@ int main(void)
 		cmocka_unit_test(test_exits_of_others),
 		cmocka_unit_test(test_locks),
 		cmocka_unit_test(test_woken_in),
-		cmocka_unit_test(test_asked),
+		cmocka_unit_test(test_asked), cmocka_unit_test(test_endless),
 		cmocka_unit_test(test_woken_early), cmocka_unit_test(test_woken_before_it_sleeps),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,6 +67,18 @@ void handlers_release(struct handlers *h)
 	*h = (struct handlers)HANDLERS_INIT;
 }
 
+unsigned handlers_endless(event_kinds kinds)
+{
+	static const struct { enum event_kind entry, exit; } pairs[] = {
+		{ EV_IRQ_ENTRY, EV_IRQ_EXIT }, { EV_SOFTIRQ_ENTRY, EV_SOFTIRQ_EXIT }, { EV_TIMER_ENTRY, EV_TIMER_EXIT },
+	};
+	unsigned endless = 0;
+	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+		if (kinds & KIND(pairs[i].entry) && !(kinds & KIND(pairs[i].exit)))
+			endless |= handlers_kind(pairs[i].entry);
+	return endless;
+}
+
 size_t handlers_of(const struct handlers *h, uint32_t cpu, uint32_t gap, uint32_t *at, struct event out[NEST_DEEP])
 {
 	size_t n = 0;

@@ -41,6 +41,9 @@ void handlers_feed(struct handlers *h, const struct event *ev);
 bool handlers_inside(const struct handlers *h, uint32_t cpu);  /* now it is in one that was seen to begin */
 void handlers_release(struct handlers *h);
 
+/* The kinds (HANDLERS_IRQ ...) of which a trace with events of those kinds has beginnings and no ends. */
+unsigned handlers_endless(event_kinds kinds);
+
 /* The handlers that CPU `cpu` was in at the end of its gap, the outermost first, as the events of their beginning (time
  * and context are not filled in).  *at: of that CPU, UINT32_MAX at first, to be passed in again; gaps come in order. */
 size_t handlers_of(const struct handlers *h, uint32_t cpu, uint32_t gap, uint32_t *at, struct event out[NEST_DEEP]);

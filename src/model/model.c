@@ -34,13 +34,6 @@ static const char *trace_name(const void *of, int64_t id)
 	return trace_string(of, id);
 }
 
-/* Where nothing tells when handlers of a kind end: as many of them seem to have begun. */
-static unsigned endless_handlers(event_kinds kinds)
-{
-	return (kinds & KIND(EV_IRQ_EXIT) ? 0 : HANDLERS_IRQ) | (kinds & KIND(EV_SOFTIRQ_EXIT) ? 0 : HANDLERS_SOFTIRQ) |
-	       (kinds & KIND(EV_TIMER_EXIT) ? 0 : HANDLERS_TIMER);
-}
-
 static void add_machine(struct model_run *r, const char *name, const struct trace *trace, const struct clock_map *clock)
 {
 	const struct trace_info *info = trace ? trace_info(trace) : NULL;
@@ -48,7 +41,7 @@ static void add_machine(struct model_run *r, const char *name, const struct trac
 	r->clock[r->n] = clock;
 	r->setup[r->n++] = (struct machine_setup){
 		.name = name, .parent = -1, .host_pid = -1, .traced = trace != NULL,
-		.has_kvm = info && (info->kinds & KIND(EV_KVM_ENTRY)), .endless = info ? endless_handlers(info->kinds) : 0,
+		.has_kvm = info && (info->kinds & KIND(EV_KVM_ENTRY)), .endless = info ? handlers_endless(info->kinds) : 0,
 		.names = { trace_name, trace },
 	};
 	r->total += info ? info->events : 0;
