@@ -64,9 +64,26 @@ def births(whole):
     check(new > 0, f"{new} threads are new")
 
 
+def wakers(whole):
+    """A wakeup alone does not tell whose it is where the CPU of who is woken may have been left it by another one."""
+    some = without("sched_waking")
+    same, unknown, wrong = 0, 0, []
+    for row in table("threads", whole, "host"):
+        path = f"/Host/Threads/{row['tid']}/"
+        woken = [int(r["start"]) for r in table("intervals", whole, path + "Status") if r["value"] == "PREEMPTED"]
+        for what in ("Woken By", "Woken In") if woken else ():
+            was, told = (table("intervals", h, path + what) for h in (whole, some))
+            for at in woken:
+                a, b = (next((r["value"] for r in of if int(r["start"]) <= at <= int(r["end"])), "") for of in (was, told))
+                same, unknown = same + (a == b), unknown + (a != b == "")
+                wrong += [] if b in ("", a) else [(path + what, at, a, b)]
+    check(same > 0 and unknown > 0 and not wrong, f"of {same} it is known who woke them, and in what, of {unknown} not {wrong}")
+
+
 with scratch() as folder:
     os.chdir(folder)
     everything = without()
     handlers(everything)
     entries(everything)
     births(everything)
+    wakers(everything)

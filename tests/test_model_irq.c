@@ -83,6 +83,20 @@ static void test_exits_of_others(void **state)
 	teardown();
 }
 
+static void waking(int64_t t, uint16_t cpu, int32_t by, int32_t tid)
+{
+	struct event ev = event(t, EV_WAKING, cpu, by);
+	ev.wake.tid = tid;
+	feed(0, ev);
+}
+
+/* Told by the waker, and at once where it is queued. */
+static void rouse(int64_t t, int32_t by, int32_t tid)
+{
+	waking(t, 0, by, tid);
+	wake(0, t, 0, by, tid, 0);
+}
+
 /* Who wakes in what: "thread" only where handlers would be seen, and the idle thread wakes nobody by itself. */
 static void test_woken_in(void **state)
 {
@@ -90,13 +104,13 @@ static void test_woken_in(void **state)
 	static const char path[] = "/Host/Threads/600/Woken In";
 	setup_full(true, true, false, false);
 	sw(0, 10, 0, 600, RUN_BLOCKED, 601);
-	wake(0, 20, 0, 601, 600, 0);
+	rouse(20, 601, 600);
 	assert_string_equal(rec_text(&rec, 20, path), "(null)");
 	sw(0, 30, 0, 601, RUN_RUNNABLE, 600);
 	sw(0, 40, 0, 600, RUN_BLOCKED, 601);
 	handler(50, EV_IRQ_ENTRY, 27, VIRTIO);
 	handler(51, EV_SOFTIRQ_ENTRY, 4, 0);
-	wake(0, 52, 0, 601, 600, 0);
+	rouse(52, 601, 600);
 	handler(53, EV_SOFTIRQ_EXIT, 4, 0);
 	handler(54, EV_IRQ_EXIT, 27, 0);
 	assert_string_equal(rec_text(&rec, 52, path), "softirq/4-BLOCK");
@@ -104,19 +118,19 @@ static void test_woken_in(void **state)
 	sw(0, 70, 0, 600, RUN_BLOCKED, 601);
 	handler(71, EV_TIMER_ENTRY, 0x1234, EVENT_ABSENT);
 	handler(72, EV_TIMER_EXIT, 0x1234, EVENT_ABSENT);
-	wake(0, 80, 0, 601, 600, 0);
+	rouse(80, 601, 600);
 	assert_string_equal(rec_text(&rec, 80, path), "thread");
 	assert_string_equal(rec_text(&rec, 80, "/Host/Threads/600/Woken By"), "host/601");
 	sw(0, 90, 0, 601, RUN_BLOCKED, 600);
 	sw(0, 100, 0, 600, RUN_BLOCKED, 0);
-	wake(0, 110, 0, 0, 600, 0);
+	rouse(110, 0, 600);
 	assert_string_equal(rec_text(&rec, 110, path), "(null)");
 	assert_string_equal(rec_text(&rec, 110, "/Host/Threads/600/Woken By"), "host/0");
 	sw(0, 120, 0, 0, RUN_RUNNABLE, 600);
 	sw(0, 130, 0, 600, RUN_BLOCKED, 0);
 	handler(131, EV_SOFTIRQ_ENTRY, 9, 0);
 	handler(132, EV_TIMER_ENTRY, 0x1234, EVENT_ABSENT);  /* it only came while that ran */
-	wake(0, 133, 0, 0, 600, 0);
+	rouse(133, 0, 600);
 	assert_string_equal(rec_text(&rec, 133, path), "timer");
 	assert_string_equal(rec_text(&rec, 133, "/Host/CPUs/CPU0/Interrupt"), "softirq/9-RCU");
 	teardown();
@@ -134,7 +148,7 @@ static void test_asked(void **state)
 		setup_full(true, true, false, false);
 		assert_int_equal(model_begin(model, 0, 0, &s, NULL), 0);
 		sw(0, 10, 0, 600, RUN_BLOCKED, 601);
-		wake(0, 20, 0, 601, 600, 0);
+		rouse(20, 601, 600);
 		assert_string_equal(rec_text(&rec, 20, path), i ? "(null)" : "thread");
 		teardown();
 	}
@@ -158,9 +172,7 @@ static void test_woken_early(void **state)
 	setup_full(true, true, false, false);
 	for (int64_t t = 0; t <= 1000000; t += 1000000) {
 		sw(0, t + 10, 0, 600, RUN_BLOCKED, 601);
-		struct event ev = event(t + 20000, EV_WAKING, 0, 601);
-		ev.wake.tid = 600;
-		feed(0, ev);
+		waking(t + 20000, 0, 601, 600);
 		wake(0, t + 90000, 1, 0, 600, 1);
 		assert_string_equal(rec_text(&rec, t + 19999, path), "(null)");
 		assert_string_equal(rec_text(&rec, t + 20000, path), "host/601");
@@ -183,18 +195,16 @@ static void test_woken_before_it_sleeps(void **state)
 		setup_full(true, true, false, false);
 		sw(0, 1, 0, 0, RUN_RUNNABLE, 600);
 		sw(1, 2, 1, 0, RUN_RUNNABLE, 601);
-		struct event ev = event(10, EV_WAKING, 1, 601);
-		ev.wake.tid = 600;
-		feed(0, ev);
+		waking(10, 1, 601, 600);
 		if (cases[i].wakeup)
 			wake(0, 11, 1, 601, 600, 0);
 		sw(0, 40000, 0, 600, RUN_BLOCKED, 0);
 		if (cases[i].again) {
 			sw(0, 40001, 1, 601, RUN_BLOCKED, 602);
-			ev = event(60000, EV_WAKING, 1, 602);
-			ev.wake.tid = 600;
-			feed(0, ev);
+			waking(60000, 1, 602, 600);
 		}
+		if (cases[i].wakeup)
+			waking(90000, 0, 0, 600);
 		wake(0, 90000, 0, 0, 600, 0);
 		assert_string_equal(rec_text(&rec, 90000, "/Host/Threads/600/Woken By"), cases[i].by);
 		assert_string_equal(rec_text(&rec, 39999, "/Host/Threads/600/Woken By"), "(null)");
@@ -203,6 +213,48 @@ static void test_woken_before_it_sleeps(void **state)
 		expect("/Host/Threads/600/Status", 90000, THREAD_PREEMPTED);
 		teardown();
 	}
+}
+
+/* Where there is no waking, a wakeup on the CPU where the thread is queued may be another CPU's, which that left to this one:
+ * whatever it interrupted did nothing.  What was told of the sleep before does not hold for this one. */
+static void test_woken_elsewhere(void **state)
+{
+	(void)state;
+	static const char by[] = "/Host/Threads/600/Woken By", in[] = "/Host/Threads/600/Woken In";
+	static const struct { uint16_t cpu; int target; bool in_timer, in_softirq; const char *by, *in; } cases[] = {
+		{ 1, 0, false, false, "host/601", "thread" },  /* it is not where the thread is queued */
+		{ 0, 0, false, false, "(null)", "(null)" },
+		{ 0, 0, true, false, "host/602", "timer" },    /* which nothing interrupts */
+		{ 0, 0, false, true, "(null)", "(null)" },
+		{ 0, -1, false, false, "(null)", "(null)" },
+		{ 1, 0, false, false, "host/601", "thread" },
+	};
+	struct start s = START_INIT;
+	s.asked = HANDLERS_ALL;
+	s.wakeups = 1;
+	setup_full(true, true, false, false);
+	assert_int_equal(model_begin(model, 0, 0, &s, NULL), 0);
+	sw(0, 1, 1, 0, RUN_RUNNABLE, 601);
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		const int64_t t = 100000 * (int64_t)(i + 1);
+		sw(0, t, 0, 600, RUN_BLOCKED, 602);
+		if (cases[i].in_timer)
+			handler(t + 10, EV_TIMER_ENTRY, 0x1234, EVENT_ABSENT);
+		if (cases[i].in_softirq)
+			handler(t + 10, EV_SOFTIRQ_ENTRY, 7, 0);
+		wake(0, t + 20, cases[i].cpu, cases[i].cpu ? 601 : 602, 600, cases[i].target);
+		handler(t + 30, cases[i].in_timer ? EV_TIMER_EXIT : EV_SOFTIRQ_EXIT, cases[i].in_timer ? 0x1234 : 7, 0);
+		assert_string_equal(rec_text(&rec, t + 20, by), cases[i].by);
+		assert_string_equal(rec_text(&rec, t + 20, in), cases[i].in);
+		sw(0, t + 50, 0, 602, RUN_RUNNABLE, 600);
+	}
+	struct event born = event(700000, EV_FORK, 1, 601);
+	born.fork.parent_tid = 601;
+	born.fork.child_tid = 603;
+	feed(0, born);
+	wake(0, 700010, 1, 601, 603, 1);  /* for the first time */
+	assert_string_equal(rec_text(&rec, 700010, "/Host/Threads/603/Woken By"), "host/601");
+	teardown();
 }
 
 static void lock(int64_t t, uint16_t kind, int64_t address, int64_t flags, int64_t value)
@@ -257,7 +309,7 @@ int main(void)
 		cmocka_unit_test(test_exits_of_others),
 		cmocka_unit_test(test_locks),
 		cmocka_unit_test(test_woken_in),
-		cmocka_unit_test(test_asked), cmocka_unit_test(test_endless),
+		cmocka_unit_test(test_asked), cmocka_unit_test(test_woken_elsewhere), cmocka_unit_test(test_endless),
 		cmocka_unit_test(test_woken_early), cmocka_unit_test(test_woken_before_it_sleeps),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

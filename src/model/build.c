@@ -47,6 +47,7 @@ static struct machine *machine_new(struct model *m, uint32_t index, const struct
 	mc->host_pid = setup->host_pid;
 	mc->traced = setup->traced;
 	mc->has_kvm = setup->has_kvm;
+	mc->one_cpu = setup->one_cpu && setup->vcpus <= 1;
 	mc->endless = (uint8_t)setup->endless;
 	mc->names = setup->names.get ? setup->names : (struct name_source){ no_name, NULL };
 	return mc;

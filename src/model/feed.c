@@ -110,12 +110,23 @@ static void wake_early(struct machine *mc, const struct cpu *c, struct thread *t
 		note_waker(mc, c, th, current_tid(c, ev), mc->model->sink.now);
 }
 
+/* Is it the waker that is current where this is told?  sched_waking says so.  sched_wakeup comes where the thread is
+ * queued: its own CPU does that for another one in an interrupt, in the midst of whatever it does; not in a handler of
+ * timers. */
+static bool tells_waker(const struct machine *mc, const struct cpu *c, const struct thread *th, const struct event *ev)
+{
+	const struct nest_frame *top = nest_top(&c->nest);
+	return ev->kind == EV_WAKING || mc->one_cpu || th->unborn || (top && top->entry == EV_TIMER_ENTRY) ||
+	       (ev->wake.target_cpu >= 0 && ev->wake.target_cpu != ev->cpu);
+}
+
 /* sched_waking says who wakes, in the waker's context; sched_wakeup follows, often in an interrupt of the CPU where
  * the thread is queued, and moves it.  Who is woken once cannot be again before that. */
 static void on_wake(struct machine *mc, struct cpu *c, const struct event *ev)
 {
 	struct thread *th = thread_get(mc, ev->wake.tid);
 	mc->wakes = true;
+	mc->wakings |= ev->kind == EV_WAKING;
 	if (!th)
 		return;
 	thread_learn(mc, th, ev->wake.comm, -1);
@@ -125,8 +136,12 @@ static void on_wake(struct machine *mc, struct cpu *c, const struct event *ev)
 		wake_early(mc, c, th, ev);
 		return;
 	}
-	if (th->sched != THREAD_PREEMPTED && (th->waker < 0 || (th->woken_early && ev->kind == EV_WAKING)))
-		note_waker(mc, c, th, current_tid(c, ev), mc->model->sink.now);
+	if (th->sched != THREAD_PREEMPTED && (th->waker < 0 || (th->woken_early && ev->kind == EV_WAKING))) {
+		if (tells_waker(mc, c, th, ev))
+			note_waker(mc, c, th, current_tid(c, ev), mc->model->sink.now);
+		else
+			mc->wakerless++;
+	}
 	if (ev->kind == EV_WAKING && !mc->waking_moves) {
 		if (th->sched == THREAD_UNKNOWN) {  /* only what sleeps is woken, and it slept there */
 			th->sched = THREAD_BLOCKED;

@@ -11,6 +11,7 @@ struct machine_setup {
 	int parent;                     /* index of the machine that runs it as a VM, -1 none; smaller than its own */
 	bool traced;
 	bool has_kvm;                   /* kvm entries: exits alone tell of no time */
+	bool one_cpu;                   /* it has no more than one */
 	unsigned endless;               /* kinds of handlers of which its trace has no ends, HANDLERS_IRQ ... */
 	int32_t host_pid;               /* of the VM's process in parent, -1 unknown */
 	const struct sync_vcpu *vcpu;   /* borrowed during the call; a number may occur again with another thread */

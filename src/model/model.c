@@ -41,7 +41,8 @@ static void add_machine(struct model_run *r, const char *name, const struct trac
 	r->clock[r->n] = clock;
 	r->setup[r->n++] = (struct machine_setup){
 		.name = name, .parent = -1, .host_pid = -1, .traced = trace != NULL,
-		.has_kvm = info && (info->kinds & KIND(EV_KVM_ENTRY)), .endless = info ? handlers_endless(info->kinds) : 0,
+		.has_kvm = info && (info->kinds & KIND(EV_KVM_ENTRY)), .one_cpu = info && info->cpus_told <= 1,
+		.endless = info ? handlers_endless(info->kinds) : 0,
 		.names = { trace_name, trace },
 	};
 	r->total += info ? info->events : 0;
@@ -189,6 +190,10 @@ static void note_doubts(const struct model_run *r, const struct model *m, int64_
 			notes_add(notes, NOTE_DOUBT, mc->name, "its trace has no wakeups: whether who slept did so until it ran again "
 			          "is unknown where others had its CPU meanwhile, for it may have waited for that; record "
 			          "sched_waking and sched_wakeup, too");
+		if (!mc->wakings && mc->wakerless)
+			notes_add(notes, NOTE_DOUBT, mc->name, "its trace has no sched_waking: who ended %" PRIu64 " sleep%s is "
+			          "unknown, for a CPU also wakes up what others leave to it; record sched_waking, too",
+			          mc->wakerless, mc->wakerless == 1 ? "" : "s");
 	}
 }
 

@@ -128,9 +128,11 @@ struct machine {
 	bool tells_pids;        /* its events say whose process their thread is */
 	bool tells_calls;       /* returns of its vCPUs to their monitors were recorded */
 	bool waking_moves;      /* it has sched_waking but no sched_wakeup */
-	bool wakes;             /* one of them has been seen */
+	bool wakes;             /* one of them has been seen, */
+	bool wakings;           /* and one that tells who wakes */
 	bool tells_wakes;       /* its trace has some, or nobody looked ahead, */
 	bool tells_moves;       /* and sched_migrate */
+	bool one_cpu;           /* it has no more than one */
 	const struct start *start;  /* what looking ahead found, borrowed; or NULL */
 	size_t epoch;           /* of *start: each loss begins one, and the time when all losses are over */
 	int64_t lost_until;     /* ns, clock of the machine: when they are all over */
@@ -139,6 +141,7 @@ struct machine {
 	int64_t unknown;        /* ns of its CPUs' time of which nobody knows what ran, as far as that is over */
 	uint64_t contradictions;  /* events that do not follow from those before */
 	uint64_t unwoken;       /* times that a thread slept and then ran, before any wakeup was seen */
+	uint64_t wakerless;     /* wakeups of which nobody knows whose they are */
 	uint8_t tells;          /* which kinds of handlers its trace has, if they come: HANDLERS_IRQ ... */
 	uint8_t endless;        /* of which it has no ends: nobody knows how long they took */
 	uint8_t isa;            /* of its exits, as told: enum isa */

@@ -358,15 +358,14 @@ void thread_wakes(struct machine *mc, struct thread *th, int32_t cpu)
 
 void thread_waker(struct machine *mc, struct thread *th)
 {
-	if (th->waker < 0)
-		return;
-	int64_t by = history_ref(mc->text_name, (uint32_t)th->waker), at = th->waker_at;
-	if (mc->model->sink.now - at < ON_ITS_WAY)
+	const bool known = th->waker >= 0;
+	int64_t by = known ? history_ref(mc->text_name, (uint32_t)th->waker) : HISTORY_NULL, at = th->waker_at;
+	if (!known || mc->model->sink.now - at < ON_ITS_WAY)
 		at = mc->model->sink.now;
 	else if (by == th->woken_by && at - 1 > th->woken_at)  /* a moment without it tells one waking from the next */
 		thread_set_at(mc, th, at - 1, THREAD_WOKEN_BY, HISTORY_NULL);
 	thread_set_at(mc, th, at, THREAD_WOKEN_BY, by);
-	thread_set(mc, th, THREAD_WOKEN_IN, th->waker_in);
+	thread_set(mc, th, THREAD_WOKEN_IN, known ? th->waker_in : HISTORY_NULL);
 	th->woken_by = by;
 	th->woken_at = at;
 }
