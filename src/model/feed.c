@@ -55,6 +55,8 @@ static void on_switch(struct machine *mc, struct cpu *c, const struct event *ev)
 		mc->unwoken += !mc->wakes && next->sched == THREAD_BLOCKED;
 		if (next->sched == THREAD_BLOCKED && (next->unborn || !mc->tells_wakes))
 			thread_wakes(mc, next, (int32_t)number);
+		if (next->sched == THREAD_BLOCKED)
+			thread_waker(mc, next);  /* nobody, if nobody was seen to */
 		next->unborn = false;
 		thread_strays(mc, next, number);
 		cpu_enter(mc, number, next, MODE_VMM);  /* Fig. 5, transitions 3 and 6 */

@@ -97,6 +97,9 @@ void irq_foresee(struct machine *mc, const struct start *start)
 int64_t irq_context(struct machine *mc, const struct cpu *c, int64_t tid)
 {
 	const struct nest_frame *top = nest_top(&c->nest);
+	const unsigned seen = mc->tells & ~(unsigned)mc->endless, within = HANDLERS_IRQ | HANDLERS_TIMER;
+	if (top && top->entry == EV_SOFTIRQ_ENTRY && (seen & within) != within)
+		return HISTORY_NULL;  /* a handler of another kind may have interrupted it */
 	/* Whatever it interrupted; in a guest one goes on from there to the CPU that is in the handler of that name. */
 	if (top && top->entry == EV_TIMER_ENTRY && !mc->parent)
 		return name_timer(mc);

@@ -3,10 +3,12 @@
  * Writes the attributes of base/schema.h; of these the meaning is not plain:
  *   Parent                       null when nobody is known to run it.  "Host Thread" and "pCPU" are TIDs and CPUs of it
  *   Woken By                     changes when the waker acts, if that is 10 us earlier than the Status or more, else
- *                                with it; null for the ns before, where it is earlier and the same as before
+ *                                with it; null for the ns before, where it is earlier and the same as before.  Null, too,
+ *                                where it is not known: a wakeup without a waking tells the waker only on another CPU,
+ *                                in a handler of timers, of a thread's first one, and where there is but one CPU
  *   Woken In                     changes when a sleep ends, with the Status.  In "thread" is said only where the trace has
  *                                events of all three kinds of handlers, or says that they were asked for and did not
- *                                come, and the CPU was not idle
+ *                                come, and the CPU was not idle; in a softirq only where it has those of the other two
  *   /Containers/pidns-<inode>    the threads of the host in another pid namespace than the host's
  *   /Containers/cgroupns-<inode> those in the host's pid namespace and another cgroup namespace: told by the dump at the
  *                                beginning of a trace, inherited by fork
