@@ -148,6 +148,16 @@ def check_places(folder):
     mistake("info", many, status=2, says=["many: 100000 files, and no trace among them so far (give the folder that holds the traces)"])
 
 
+def check_swapped(folder):
+    """The host's trace given as the guest's, and the other way around; what the user calls a machine is its name there, too."""
+    history = os.path.join(folder, "swapped.steal")
+    said = run("index", f"--host={TRACE}/guest-Debian", f"--guest=Debian={TRACE}/host", "-o", history).stderr
+    check("Debian: its clock cannot be told (it has kvm entries and exits, and the host's trace has none: they may be "
+          "swapped)" in said, f"swapped: {said.strip()}")
+    traces = json.loads(run("info", history, "--format", "json").stdout)["traces"]
+    check({(t["machine"], t["role"]) for t in traces} == {("Debian-2", "host"), ("Debian", "guest")}, f"by their names {traces}")
+
+
 os.environ["TZ"] = "UTC"
 with scratch() as tmp:
     demo = os.path.join(tmp, "demo.steal")
@@ -162,4 +172,5 @@ with scratch() as tmp:
     check_names(demo)
     check_files(tmp)
     check_places(tmp)
+    check_swapped(tmp)
 sys.exit(0)

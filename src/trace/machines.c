@@ -166,6 +166,11 @@ static char *base_name(const struct load *l, const struct load_machine *m)
 	return *t->hostname ? mem_dup(t->hostname) : naming_folder(m->spec->dir);
 }
 
+static bool has_name(const struct load_machine *m, const char *name)
+{
+	return m->trace->machine && strcmp(m->trace->machine, name) == 0;
+}
+
 static void name_machine(struct load *l, size_t i)
 {
 	struct load_machine *m = &l->machine[i];
@@ -174,9 +179,9 @@ static void name_machine(struct load *l, size_t i)
 	t->machine = mem_dup(base);
 	for (unsigned number = 2;; number++) {
 		size_t j = 0;
-		while (j < i && strcmp(l->machine[j].trace->machine, t->machine) != 0)
+		while (j < l->machines && (j == i || !has_name(&l->machine[j], t->machine)))
 			j++;
-		if (j == i)
+		if (j == l->machines)
 			break;
 		free(t->machine);
 		t->machine = mem_printf("%s-%u", base, number);
@@ -189,8 +194,11 @@ int machines_open(struct load *l, const struct trace_spec *spec, struct error *e
 	for (size_t i = 0; i < l->machines; i++)
 		if (open_machine(l, i, &spec[i], err))
 			return -1;
-	for (size_t i = 0; i < l->machines; i++)
-		name_machine(l, i);
+	/* What the user calls one is its name, whatever others' traces say. */
+	for (int given = 1; given >= 0; given--)
+		for (size_t i = 0; i < l->machines; i++)
+			if ((spec[i].name != NULL) == given)
+				name_machine(l, i);
 	for (size_t i = 0; i < l->machines; i++)
 		name_vcpus(l, i);
 	return 0;

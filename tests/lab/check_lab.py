@@ -90,7 +90,7 @@ def check_agent(lab):
 def check_flight(lab):
     """A flight is kept when the thief comes, and not before."""
     trigger = "--flight -t 3s --keep 1 -o f --trigger 'gap(Debian)>"
-    lab.sh("pinvcpu Debian 0 1; cd /dev/shm; rm -rf f; gs Debian 'fibonacci 36 20'")
+    lab.sh("pinvcpu Debian 0 1; cd /dev/shm; rm -rf f; g Debian 'fibonacci 36 100000 >/dev/null 2>&1 & FIB=$!'")
     _, text = lab.sh(f"timeout -s INT 30 stealscope record {trigger}90ms' --no-index {WAYS} {QUIET}; ls f 2>&1", 120)
     check("are kept" not in text and "No such file" in text, f"nothing is kept while nobody takes its CPU {text}")
     lab.sh("taskset -c 1 /lab/bin/burnP6 300000 </dev/null >/dev/null 2>&1 & HOG=$!")
@@ -98,7 +98,7 @@ def check_flight(lab):
     print(text)
     guests_live(lab)
     check("gap(Debian)>20ms: the last seconds are kept" in text and "burnP6" in text, "a gap keeps a flight")
-    lab.sh("kill $HOG; gwait Debian >/dev/null", 300)
+    lab.sh("kill $HOG; g Debian 'kill $FIB'", 300)
 
 
 def check_starved(lab):

@@ -331,7 +331,11 @@ const char *doubt_of(const struct sync_work *r, size_t guest)
 			return r->match[i].h.doubt;
 		taken = taken || r->match[i].guest == guest;
 	}
+	const bool host_has_none = r->host && !trace_info(r->host)->has_kvm;
 	return taken ? "the VM that it fits is another guest's" :
+		host_has_none && trace_info(r->guest[guest].trace)->has_kvm ?
+		"it has kvm entries and exits, and the host's trace has none: they may be swapped" :
+		host_has_none ? "the host's trace has no kvm entries and exits" :
 		!r->host ? "no trace of its host: none has kvm entries and exits" :
 		"no synchronization events, and no VM to compare it with";
 }
