@@ -8,12 +8,12 @@ with open(os.path.join(SOURCE, "src", "trace", "layouts", "lttng.yaml"), encodin
     HEAD, EVENTS = f.read().split("events:\n", 1)
 
 
-def without(*kinds):
-    """The history of the bundled recording, without some kinds of events."""
+def without(*kinds, name_of_event=None):
+    """The history of the bundled recording, without some kinds of events, and without those of a name."""
     name = "_".join(kinds) or "all"
     kept = [e for e in re.split(r"\n(?=  - )", EVENTS) if not re.search(r"kind: (?:%s)\b" % "|".join(kinds or ("-",)), e)]
     with open(f"{name}.yaml", "w", encoding="utf-8") as out:
-        out.write(HEAD.replace("layout: lttng", f"layout: {name}") + "events:\n" + "\n".join(kept))
+        out.write(HEAD.replace("layout: lttng", f"layout: {name}") + "events:\n" + re.sub(rf", {name_of_event}\b", "", "\n".join(kept)))
     run("index", "--host", os.path.join(DATA, "fibonacci", "host"), "--layout", f"{name}.yaml", "-o", f"{name}.steal")
     return f"{name}.steal"
 
@@ -64,6 +64,20 @@ def births(whole):
     check(new > 0, f"{new} threads are new")
 
 
+def unborn(whole):
+    """Who is first seen when it gets a CPU has waited for it, or was born meanwhile where nobody records births."""
+    some = without("sched_fork", name_of_event="sched_wakeup_new")
+    new, said = 0, []
+    for row in table("threads", whole, "host"):
+        path = f"/Host/Threads/{row['tid']}/Status"
+        first = table("intervals", whole, path)[0]
+        if first["value"] == "":
+            new += 1
+            said += [r for r in table("intervals", some, path) if int(r["start"]) <= int(first["end"]) and r["value"] not in
+                     ("", "UNKNOWN")]
+    check(new > 0 and not said, f"{new} threads are not said to be anything before they are born {said}")
+
+
 def wakers(whole):
     """A wakeup alone does not tell whose it is where the CPU of who is woken may have been left it by another one."""
     some = without("sched_waking")
@@ -86,4 +100,5 @@ with scratch() as folder:
     handlers(everything)
     entries(everything)
     births(everything)
+    unborn(everything)
     wakers(everything)

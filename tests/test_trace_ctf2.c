@@ -124,10 +124,11 @@ static void test_asked(void **state)
 	static const char text[] = PREAMBLE CLOCK STREAM
 		EVENT(0, "irq_handler_entry", FIELD("irq", U(32, "")))
 		EVENT(1, "timer_hrtimer_expire_entry", FIELD("hrtimer", U(64, "")))
-		EVENT(2, "irq_softirq_exit", FIELD("vec", U(32, ""))) EVENT(3, "sched_process_exit", FIELD("tid", U(32, "")));
+		EVENT(2, "irq_softirq_exit", FIELD("vec", U(32, ""))) EVENT(3, "sched_process_exit", FIELD("tid", U(32, "")))
+		EVENT(4, "sched_process_fork", FIELD("parent_tid", U(32, "")) "," FIELD("child_tid", U(32, "")));
 	static const unsigned char events[] = { 9, 3, 10, 0, 0, 0, 7, 0, 0, 0 };
-	static const struct { const char *text; unsigned handlers; } want[] = {
-		{ text, HANDLERS_IRQ | HANDLERS_TIMER }, { metadata, 0 },
+	static const struct { const char *text; unsigned asked; } want[] = {
+		{ text, HANDLERS_IRQ | HANDLERS_TIMER | ASKED_FORKS }, { metadata, 0 },
 	};
 	for (size_t i = 0; i < COUNT(want); i++) {
 		struct trace *t;
@@ -135,7 +136,7 @@ static void test_asked(void **state)
 		char *dir = trace_of(i ? "unasked" : "asked", want[i].text, events, sizeof events);
 		if (load(dir, &t, &err))
 			fail_msg("%s", err.text);
-		assert_int_equal(trace_info(t)->handlers, want[i].handlers);
+		assert_int_equal(trace_info(t)->asked, want[i].asked);
 		trace_free(t);
 		free(dir);
 	}

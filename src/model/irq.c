@@ -89,7 +89,7 @@ void irq_clear(struct machine *mc, struct cpu *c)
 
 void irq_foresee(struct machine *mc, const struct start *start)
 {
-	mc->tells |= (uint8_t)start->asked;
+	mc->tells |= (uint8_t)(start->asked & HANDLERS_ALL);
 	for (unsigned kind = 0; kind < EVENT_KIND_COUNT; kind++)
 		mc->tells |= (uint8_t)(start->handlers.entries[kind] ? handlers_kind(kind) : 0);
 }

@@ -26,7 +26,9 @@ int8_t start_sched(const struct start *s, const struct start_thread *th)
 	/* A dump calls a thread runnable that is current, too; of a CPU without any event nobody can tell which. */
 	const bool open = th->dumped && th->sched == THREAD_PREEMPTED && th->cpu >= 0 &&
 	                  ((uint32_t)th->cpu >= s->cpus || !s->cpu[th->cpu].seen);
-	return open || (th->switched_in && !s->wakeups && !s->wakings) ? THREAD_UNKNOWN : th->sched;
+	const bool tells_wakes = s->wakeups || s->wakings, tells_births = s->forks || (s->asked & ASKED_FORKS);
+	const bool was_queued = tells_wakes && (th->before || tells_births);
+	return open || (th->switched_in && !was_queued) ? THREAD_UNKNOWN : th->sched;
 }
 
 bool start_is_nowhere(const struct start *s, int64_t cpu)
@@ -51,13 +53,14 @@ void start_epoch(const struct start *s, size_t epoch, size_t *from, size_t *to)
 	*to = epoch + 1 < s->epochs ? s->epoch[epoch + 1] : s->threads;
 }
 
-/* Notes that a TID is mentioned: true when that is the first time in this epoch. */
-static bool mention(struct start *s, int64_t tid, struct start_thread **th)
+/* Notes that a TID is mentioned: true when that is the first time in this epoch; *before: was it in one before? */
+static bool mention(struct start *s, int64_t tid, struct start_thread **th, bool *before)
 {
 	*th = NULL;
 	if (tid <= 0 || tid > INT32_MAX)
 		return false;
 	uint64_t *slot = map_put(&s->seen, (uint64_t)tid, NULL);
+	*before = *slot != 0;
 	if (*slot >> INDEX_BITS == s->epochs) {
 		uint64_t index = *slot & ((1ULL << INDEX_BITS) - 1);
 		*th = index ? &s->thread[index - 1] : NULL;
@@ -78,9 +81,10 @@ static struct start_thread *mentioned(struct start *s, int64_t tid)
 static struct start_thread *first(struct start *s, int64_t tid, int8_t sched)
 {
 	struct start_thread *th;
-	if (mention(s, tid, &th)) {
+	bool before;
+	if (mention(s, tid, &th, &before)) {
 		th = ARRAY_PUSH(s->thread, s->threads, s->thread_cap);
-		*th = (struct start_thread){ .tid = (int32_t)tid, .pid = -1, .cpu = -1 };
+		*th = (struct start_thread){ .tid = (int32_t)tid, .pid = -1, .cpu = -1, .before = before };
 		*map_find(&s->seen, (uint64_t)tid) |= s->threads;
 	} else if (!th || !th->pending) {
 		return NULL;
@@ -303,6 +307,7 @@ void start_feed(struct start *s, const struct event *ev)
 		on_migrate(s, ev);
 		break;
 	case EV_FORK:
+		s->forks++;
 		end_life(s, ev->fork.child_tid);
 		break;
 	case EV_EXIT:
@@ -405,7 +410,7 @@ int start_look(struct start *s, const struct trace *trace, const struct clock_ma
 	const event_kinds kinds = ALL_KINDS & ~(KIND(EV_OTHER) | KIND(EV_SYNC) | KIND(EV_HYPERCALL));
 	const struct event *ev;
 	struct cover c;
-	s->asked = trace_info(trace)->handlers;
+	s->asked = trace_info(trace)->asked;
 	int got = cover_open(&c, trace, clock, kinds, err);
 	for (long n = 0; n < START_EVENTS && got >= 0 && (got = cover_next(&c, &ev, err)) > 0; n++)
 		start_feed(s, ev);

@@ -27,7 +27,8 @@ struct start_thread {
 	int8_t sched;           /* enum thread_state */
 	bool dumped;            /* a dump is the first that mentions it */
 	bool pending;           /* moved between CPUs, or dumped as runnable where it may be current: the next mention tells */
-	bool switched_in;       /* that is all that is known: it was queued, or slept where nobody records wakeups */
+	bool before;            /* it was mentioned in an epoch before */
+	bool switched_in;       /* that is all that is known: it was queued, or slept or was born where nobody records that */
 	bool renamed;           /* what it is called later is not what it was called */
 	uint32_t pid_ns, cgroup_ns;  /* 0 unknown */
 };
@@ -56,8 +57,8 @@ struct start {
 	uint32_t cpus;
 	int64_t lost_until;           /* ns, clock of the machine: when the losses so far are over */
 	bool lost_pending;            /* they are not yet */
-	uint64_t switches, wakeups, wakings, moves;
-	unsigned asked;         /* kinds of handlers that the trace was asked for: HANDLERS_IRQ ... */
+	uint64_t switches, wakeups, wakings, moves, forks;
+	unsigned asked;         /* as trace_info has it */
 	struct asleep asleep;
 	struct handlers handlers;
 	struct halts halts;

@@ -256,16 +256,16 @@ void binder_free(struct binder *b)
 	free(b);
 }
 
-size_t binder_score(const struct layout *layout, const bt_trace_class *tc, unsigned *handlers)
+size_t binder_score(const struct layout *layout, const bt_trace_class *tc, unsigned *asked)
 {
 	size_t score = 0;
-	*handlers = 0;
+	*asked = 0;
 	for (uint64_t s = 0; s < bt_trace_class_get_stream_class_count(tc); s++) {
 		const bt_stream_class *sc = bt_trace_class_borrow_stream_class_by_index_const(tc, s);
 		for (uint64_t e = 0; e < bt_stream_class_get_event_class_count(sc); e++) {
 			const bt_event_class *ec = bt_stream_class_borrow_event_class_by_index_const(sc, e);
 			const struct classes cls = { ec, sc };
-			score += rules_score(layout, bt_event_class_get_name(ec), &ctf_fields, &cls, handlers);
+			score += rules_score(layout, bt_event_class_get_name(ec), &ctf_fields, &cls, asked);
 		}
 	}
 	return score;

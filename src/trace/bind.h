@@ -21,7 +21,7 @@ void binder_event(struct binder *b, const bt_event *event, uint16_t cpu, struct 
 int64_t binder_packet_cpu(struct binder *b, const bt_packet *packet);
 
 /* How well the layout fits the event classes of the trace: a point for each rule that can be bound, 100 for switches.
- * *handlers: of all of them; see rules_score(). */
-size_t binder_score(const struct layout *layout, const bt_trace_class *tc, unsigned *handlers);
+ * *asked: of all of them; see rules_score(). */
+size_t binder_score(const struct layout *layout, const bt_trace_class *tc, unsigned *asked);
 
 #endif

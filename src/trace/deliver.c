@@ -169,7 +169,7 @@ int deliver(struct load *l, size_t machine, struct notes *notes, struct error *e
 		if (s->machine != machine)
 			continue;
 		layout = layout ? layout : atomic_load(&s->meaning.chosen);
-		t->info.handlers |= atomic_load(&s->meaning.handlers);
+		t->info.asked |= atomic_load(&s->meaning.asked);
 		t->info.reader = s->reader->name;
 		deliver_source(l, s, t, &cap, &sum, notes);
 	}

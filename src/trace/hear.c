@@ -271,7 +271,7 @@ static bool take_sized(struct ear *e, enum tell what, union said *u)
 	case TELL_LAYOUT:
 		if (u->layout.chosen > s->meaning.layouts)
 			return false;
-		atomic_store(&s->meaning.handlers, u->layout.handlers & HANDLERS_ALL);
+		atomic_store(&s->meaning.asked, u->layout.asked & ASKED_ALL);
 		atomic_store(&s->meaning.chosen, u->layout.chosen);
 		return true;
 	case TELL_TRACE:

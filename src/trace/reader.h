@@ -73,7 +73,7 @@ struct meaning {
 	const struct layout *const *layout;  /* candidates; the one that fits best is taken */
 	size_t layouts;
 	atomic_size_t chosen;               /* its index + 1, by open() or decode(); 0 = none fits, or nothing was decoded */
-	atomic_uint handlers;               /* HANDLERS_IRQ ...: as trace_info has them; before `chosen` */
+	atomic_uint asked;                  /* HANDLERS_IRQ ...: as trace_info has them; before `chosen` */
 };
 
 struct source_stream {

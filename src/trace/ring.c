@@ -7,19 +7,19 @@
 void ring_init(struct ring *r, struct tep_handle *tep, struct meaning *m)
 {
 	size_t best = 0, best_score = 0;
-	unsigned handlers, best_handlers = 0;
+	unsigned asked, best_asked = 0;
 	r->tep = tep;
 	name_cache_init(&r->cache, m->names);
 	for (size_t i = 0; i < m->layouts; i++) {
-		size_t score = tep_binder_score(tep, m->layout[i], &handlers);
+		size_t score = tep_binder_score(tep, m->layout[i], &asked);
 		if (score > best_score) {
 			best = i;
 			best_score = score;
-			best_handlers = handlers;
+			best_asked = asked;
 		}
 	}
 	if (tep_get_events_count(tep) <= MOST_ASKED)
-		atomic_store(&m->handlers, best_handlers);
+		atomic_store(&m->asked, best_asked);
 	atomic_store(&m->chosen, best_score ? best + 1 : 0);
 	r->binder = tep_binder_new(tep, m->layout[best], &r->cache);
 }

@@ -99,7 +99,7 @@ void rules_free(struct bound_class *c)
 }
 
 size_t rules_score(const struct layout *l, const char *name, const struct field_source *s, const void *cls,
-                   unsigned *handlers)
+                   unsigned *asked)
 {
 	size_t score = 0, first = 0;
 	const size_t n = count_named(l, name, &first);
@@ -108,7 +108,7 @@ size_t rules_score(const struct layout *l, const char *name, const struct field_
 		struct bound_rule b;
 		if (bind_rule(r, s, cls, &b)) {
 			score += r->kind == EV_SWITCH ? 100 : 1;
-			*handlers |= handlers_kind(r->kind);
+			*asked |= handlers_kind(r->kind) | (r->kind == EV_FORK ? (unsigned)ASKED_FORKS : 0);
 		}
 		release(&b);
 	}

@@ -71,10 +71,10 @@ struct field_source {
 /* Binds the layout's rules for events of this name, and its context. */
 struct bound_class *rules_bind(const struct layout *l, const char *name, const struct field_source *s, const void *cls);
 void rules_free(struct bound_class *c);
-/* How well they would fit: a point for each rule, 100 for switches: nothing works without.  *handlers gets those beside
- * its own that begin with such an event: HANDLERS_IRQ ... */
+/* How well they would fit: a point for each rule, 100 for switches: nothing works without.  *asked gets those beside
+ * its own that such an event stands for: HANDLERS_IRQ ..., ASKED_FORKS */
 size_t rules_score(const struct layout *l, const char *name, const struct field_source *s, const void *cls,
-                   unsigned *handlers);
+                   unsigned *asked);
 
 /* A key of several fields: mixed into one number (splitmix64's finalizer), never negative. */
 static inline int64_t rules_mixed_key(const struct bound_rule *b, const struct field_source *s, const void *event)

@@ -94,7 +94,7 @@ static void flush(struct teller *t, uint32_t number)
 static void flush_all(struct teller *t)
 {
 	const uint32_t chosen = (uint32_t)atomic_load(&t->meaning->chosen);
-	const struct tell_layout layout = { chosen, atomic_load(&t->meaning->handlers) };
+	const struct tell_layout layout = { chosen, atomic_load(&t->meaning->asked) };
 	for (uint32_t i = 0; i < t->batches; i++)
 		flush(t, i);
 	if (memcmp(&t->faults_told, &t->outlet.faults, sizeof t->faults_told) != 0)

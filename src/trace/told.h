@@ -34,7 +34,7 @@ enum tell {
 };
 
 struct tell_head { uint32_t tell, len; };
-struct tell_layout { uint32_t chosen, handlers; };  /* as struct meaning has them */
+struct tell_layout { uint32_t chosen, asked; };  /* as struct meaning has them */
 struct tell_stream { uint32_t number, unused; uint64_t order; };
 struct tell_coverage { uint64_t cpu; int64_t begin, end; };
 struct tell_session { char host[65], name[256]; uint64_t timer_us, streams, viewers; };

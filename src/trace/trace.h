@@ -163,8 +163,8 @@ struct trace_scale {
 #define TRACE_SCALE_NS INT64_C(1000000000000)  /* millihertz of a clock that counts ns */
 int64_t trace_scale_ns(const struct trace_scale *s, uint64_t count);  /* rounded down; s->millihertz > 0 */
 
-/* Kinds of interrupt handlers. */
-enum { HANDLERS_IRQ = 1, HANDLERS_SOFTIRQ = 2, HANDLERS_TIMER = 4, HANDLERS_ALL = 7 };
+/* Kinds of interrupt handlers, by the events with which they begin, and what else a trace may be asked to record. */
+enum { HANDLERS_IRQ = 1, HANDLERS_SOFTIRQ = 2, HANDLERS_TIMER = 4, HANDLERS_ALL = 7, ASKED_FORKS = 8, ASKED_ALL = 15 };
 /* Of the event with which one begins; 0: of others. */
 static inline unsigned handlers_kind(unsigned event_kind)
 {
@@ -194,7 +194,7 @@ struct trace_info {
 	size_t twices;
 	event_kinds kinds;        /* of which it has events */
 	bool has_kvm;             /* kvm entries or exits are present */
-	unsigned handlers;        /* of which kinds it was asked to record the beginning, as far as it says that, come or not */
+	unsigned asked;           /* for what, come or not, as far as it says that: HANDLERS_IRQ ..., ASKED_FORKS */
 	struct trace_scale scale;
 	bool corrected;           /* its tracer corrected the times to the host's clock, and that was not undone */
 	/* Of a host: the vCPUs whose threads its tracer wrote down. */

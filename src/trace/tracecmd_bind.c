@@ -136,12 +136,12 @@ struct tep_binder *tep_binder_new(struct tep_handle *tep, const struct layout *l
 	return b;
 }
 
-size_t tep_binder_score(struct tep_handle *tep, const struct layout *layout, unsigned *handlers)
+size_t tep_binder_score(struct tep_handle *tep, const struct layout *layout, unsigned *asked)
 {
 	size_t score = 0;
-	*handlers = 0;
+	*asked = 0;
 	struct tep_event **event = tep_list_events(tep, TEP_EVENT_SORT_ID);
 	for (; event && *event; event++)
-		score += rules_score(layout, (*event)->name, &ftrace_fields, *event, handlers);
+		score += rules_score(layout, (*event)->name, &ftrace_fields, *event, asked);
 	return score;
 }

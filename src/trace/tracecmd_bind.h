@@ -15,7 +15,7 @@ struct tep_binder *tep_binder_new(struct tep_handle *tep, const struct layout *l
 /* Fills *ev but for its time; false: the record is no event. */
 bool tep_binder_event(struct tep_binder *b, struct tep_record *rec, struct event *ev);
 
-/* How well the layout fits the events that the file describes; *handlers: of all; see rules_score(). */
-size_t tep_binder_score(struct tep_handle *tep, const struct layout *layout, unsigned *handlers);
+/* How well the layout fits the events that the file describes; *asked: of all; see rules_score(). */
+size_t tep_binder_score(struct tep_handle *tep, const struct layout *layout, unsigned *asked);
 
 #endif

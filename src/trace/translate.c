@@ -92,18 +92,18 @@ static int on_discarded_packets(struct translation *j, const bt_message *msg)
 static void choose_layout(struct translator *t, const bt_trace_class *tc)
 {
 	size_t best = 0, best_score = 0;
-	unsigned handlers, best_handlers = 0;
+	unsigned asked, best_asked = 0;
 	for (size_t i = 0; i < t->shared->layouts; i++) {
-		size_t score = binder_score(t->shared->layout[i], tc, &handlers);
+		size_t score = binder_score(t->shared->layout[i], tc, &asked);
 		if (score > best_score) {
 			best = i;
 			best_score = score;
-			best_handlers = handlers;
+			best_asked = asked;
 		}
 	}
 	t->layout = t->shared->layout[best];
 	t->binder = binder_new(t->layout, &t->names);
-	atomic_store(&t->shared->handlers, best_handlers);
+	atomic_store(&t->shared->asked, best_asked);
 	if (best_score)
 		atomic_store(&t->shared->chosen, best + 1);
 }

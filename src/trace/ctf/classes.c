@@ -126,15 +126,15 @@ static struct ctf_scopes scopes_of(const struct ctf_metadata *m, const struct ct
 		e ? e->context : NULL, e ? e->payload : NULL };
 }
 
-static size_t score(const struct ctf_metadata *m, const struct layout *l, unsigned *handlers)
+static size_t score(const struct ctf_metadata *m, const struct layout *l, unsigned *asked)
 {
 	size_t all = 0;
-	*handlers = 0;
+	*asked = 0;
 	for (const struct ctf_stream *s = m->stream; s; s = s->next) {
 		for (const struct ctf_event *e = m->event; e; e = e->next) {
 			const struct lookup in = { .scopes = scopes_of(m, s, e) };
 			if (is_of(m, e, s))
-				all += rules_score(l, e->name, &names_only, &in, handlers);
+				all += rules_score(l, e->name, &names_only, &in, asked);
 		}
 	}
 	return all;
@@ -143,16 +143,16 @@ static size_t score(const struct ctf_metadata *m, const struct layout *l, unsign
 static const struct layout *choose_layout(const struct ctf_metadata *m, struct meaning *meaning)
 {
 	size_t best = 0, best_score = 0;
-	unsigned handlers, best_handlers = 0;
+	unsigned asked, best_asked = 0;
 	for (size_t i = 0; i < meaning->layouts; i++) {
-		const size_t fits = score(m, meaning->layout[i], &handlers);
+		const size_t fits = score(m, meaning->layout[i], &asked);
 		if (fits > best_score) {
 			best = i;
 			best_score = fits;
-			best_handlers = handlers;
+			best_asked = asked;
 		}
 	}
-	atomic_store(&meaning->handlers, best_handlers);  /* tracers describe the events that they were asked for */
+	atomic_store(&meaning->asked, best_asked);  /* tracers describe the events that they were asked for */
 	atomic_store(&meaning->chosen, best_score ? best + 1 : 0);
 	return meaning->layout[best];
 }
