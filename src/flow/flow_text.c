@@ -144,7 +144,7 @@ static void row_label(const struct page *p, const struct lane_row *r, char *buf,
 		text_escape(buf, size, r->group >= 0 ? p->topo->machine[r->group].name :
 		            r->group == GROUP_WAITING ? "waiting, until woken by" :
 		            r->group == GROUP_LIMITED ? "limited by" :
-		            r->group == GROUP_IDLE ? "idle CPU" : r->group == GROUP_UNKNOWN ? "unknown (events lost)" : "?");
+		            r->group == GROUP_IDLE ? "idle CPU" : r->group == GROUP_UNKNOWN ? "unknown" : "?");
 		return;
 	}
 	text_escape(name, sizeof name, p->f->name[e->who.name]);

@@ -7,7 +7,7 @@
 #include "flow/flow.h"
 
 /* "host/2101 burnP6", "Debian/3525 critical_task", "hypervisor for Debian/3525 critical_task", "host irq/46-iwlwifi",
- * "idle CPU", "waiting for host/43 qemu-io", "waiting", "unknown (events lost)".  Escaped.  `name`: raw, or NULL. */
+ * "idle CPU", "waiting for host/43 qemu-io", "waiting", "unknown".  Escaped.  `name`: raw, or NULL. */
 char *party_text(const struct topo *topo, const struct party *who, const char *name, char *buf, size_t size);
 /* The same for people: what is nobody in parentheses. */
 char *party_shown(const struct topo *topo, const struct party *who, const char *name, char *buf, size_t size);

@@ -77,7 +77,7 @@ char *party_text(const struct topo *topo, const struct party *who, const char *n
 		if (*known)
 			text_escape(buf, size, known);
 		else
-			snprintf(buf, size, "unknown (events lost)");
+			snprintf(buf, size, "unknown");
 		break;
 	case FLOW_HYPERVISOR:
 		snprintf(buf, size, "hypervisor for %s", thread_text(topo, who->system, who->tid, name, thread, sizeof thread));
