@@ -274,6 +274,33 @@ static void test_strtab(void **state)
 	strtab_release(&t);
 }
 
+/* What is said of several machines is said once. */
+static void test_notes_together(void **state)
+{
+	(void)state;
+	char text[NOTE_TEXT], name[8];
+	struct notes n = { 0 };
+	notes_add(&n, NOTE_DOUBT, "host", "it has no wakeups");
+	notes_add(&n, NOTE_DOUBT, "Debian", "it has no forks");
+	notes_add(&n, NOTE_DOUBT, "De\nbian", "it has no wakeups");
+	notes_add(&n, NOTE_DOUBT, "host", "it has no wakeups");
+	notes_add(&n, NOTE_DOUBT, NULL, "it has no wakeups");
+	assert_string_equal(notes_text(&n, 0, text), "host, De\\nbian (each): it has no wakeups");
+	assert_string_equal(notes_text(&n, 1, text), "Debian: it has no forks");
+	assert_null(notes_text(&n, 2, text));
+	assert_null(notes_text(&n, 3, text));
+	assert_string_equal(notes_text(&n, 4, text), "it has no wakeups");
+	for (int i = 0; i < 64; i++) {
+		snprintf(name, sizeof name, "vm%02d", i);
+		notes_add(&n, NOTE_DOUBT, name, "it has no forks");
+		assert_null(notes_text(&n, n.len - 1, text));
+	}
+	assert_string_equal(notes_text(&n, 1, text), "Debian, vm00, vm01, vm02 and 61 more (each): it has no forks");
+	notes_add_at(&n, NOTE_DOUBT, "Debian", 1, 2, "it has no wakeups");  /* not of all of its time */
+	assert_string_equal(notes_text(&n, n.len - 1, text), "Debian: it has no wakeups");
+	notes_release(&n);
+}
+
 /* Notes come back from their bytes as they were, hostile names included; bytes cut anywhere give the whole ones. */
 static void test_notes(void **state)
 {
@@ -406,7 +433,8 @@ int main(void)
 		cmocka_unit_test(test_line), cmocka_unit_test(test_cut), cmocka_unit_test(test_commands), cmocka_unit_test(test_duration), cmocka_unit_test(test_parse_time),
 		cmocka_unit_test(test_units), cmocka_unit_test(test_time_precision),
 		cmocka_unit_test(test_time_of_day_round_trip), cmocka_unit_test(test_map), cmocka_unit_test(test_strtab),
-		cmocka_unit_test(test_notes), cmocka_unit_test(test_error_chain), cmocka_unit_test(test_states_have_names),
+		cmocka_unit_test(test_notes), cmocka_unit_test(test_notes_together), cmocka_unit_test(test_error_chain),
+		cmocka_unit_test(test_states_have_names),
 		cmocka_unit_test(test_time_exact), cmocka_unit_test(test_tournament),
 	};
 	return cmocka_run_group_tests_name("base", tests, NULL, NULL);

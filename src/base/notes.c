@@ -83,6 +83,43 @@ char *note_text(const struct note *note, char buf[NOTE_TEXT])
 	return buf;
 }
 
+static bool says_same(const struct note *a, const struct note *b)
+{
+	return a->kind == b->kind && a->from == b->from && a->to == b->to && !a->machine == !b->machine &&
+	       strcmp(a->text, b->text) == 0;
+}
+
+static bool is_named(const struct notes *n, size_t first, size_t i)
+{
+	for (size_t k = first; k < i; k++)
+		if (says_same(&n->item[k], &n->item[i]) && strcmp(n->item[k].machine, n->item[i].machine) == 0)
+			return true;
+	return false;
+}
+
+char *notes_text(const struct notes *n, size_t i, char buf[NOTE_TEXT])
+{
+	enum { NAMES = 4 };
+	size_t machines = 0, used = 0;
+	for (size_t k = 0; k < i; k++)
+		if (says_same(&n->item[k], &n->item[i]))
+			return NULL;
+	for (size_t k = i; n->item[i].machine && k < n->len; k++) {
+		if (!says_same(&n->item[k], &n->item[i]) || is_named(n, i, k) || machines++ >= NAMES)
+			continue;
+		used += (size_t)snprintf(buf + used, NOTE_TEXT - used, "%s", used ? ", " : "");
+		text_escape(buf + used, NOTE_TEXT / (4 * NAMES), n->item[k].machine);
+		used += strlen(buf + used);
+	}
+	if (machines < 2)
+		return note_text(&n->item[i], buf);
+	if (machines > NAMES)
+		used += (size_t)snprintf(buf + used, NOTE_TEXT - used, " and %zu more", machines - NAMES);
+	used += (size_t)snprintf(buf + used, NOTE_TEXT - used, " (each): ");
+	text_escape(buf + used, NOTE_TEXT - used, n->item[i].text);
+	return buf;
+}
+
 /* ---- As bytes: of each note its kind, machine, from, to and text, each ended by a NUL */
 
 enum { FIELD_KIND, FIELD_MACHINE, FIELD_FROM, FIELD_TO, FIELD_TEXT, FIELDS };

@@ -49,6 +49,9 @@ bool note_is_doubt(const struct note *note, int64_t from, int64_t to);
 /* "Debian: the tracer lost 12 of 3456 events"; escaped.  Returns buf. */
 #define NOTE_TEXT 1024
 char *note_text(const struct note *note, char buf[NOTE_TEXT]);
+/* The text of note i of a list that is printed: "host, Debian (each): its trace has no wakeups" where later ones say the
+ * same of other machines; NULL where an earlier one has said it. */
+char *notes_text(const struct notes *n, size_t i, char buf[NOTE_TEXT]);
 
 /* As bytes, for a history (stealscope-history(5)); the caller frees. */
 char *notes_pack(const struct notes *n, size_t *size);

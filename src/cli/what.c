@@ -29,7 +29,8 @@ void what_say(const struct notes *n)
 {
 	char text[NOTE_TEXT];
 	for (size_t i = 0; i < n->len; i++)
-		fprintf(stderr, "stealscope: note: %s\n", note_text(&n->item[i], text));
+		if (notes_text(n, i, text))
+			fprintf(stderr, "stealscope: note: %s\n", text);
 }
 
 int what_build(struct input *in, const char *path, struct build_times *times, struct error *err)

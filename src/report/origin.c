@@ -173,11 +173,9 @@ static void take_losses(struct origin *o, struct json_object *doc)
 
 /* ---- Notes */
 
-/* A note in lines that fit a screen. */
-static void note_lines(struct origin *o, const struct note *note)
+/* A note's text in lines that fit a screen. */
+static void note_lines(struct origin *o, const char *rest)
 {
-	char text[NOTE_TEXT];
-	const char *rest = note_text(note, text);
 	for (const char *word = "note"; *rest; word = "") {
 		size_t n = text_line(rest, LINE_CELLS - INDENT);
 		add_line(o, mem_printf("%-*s%.*s", INDENT, word, (int)n, rest));
@@ -188,9 +186,11 @@ static void note_lines(struct origin *o, const struct note *note)
 
 void origin_doubt(struct origin *o, struct notes *notes)
 {
+	char text[NOTE_TEXT];
 	for (size_t i = 0; i < notes->len; i++) {
 		notes_copy(&o->notes, &notes->item[i], NULL);
-		note_lines(o, &notes->item[i]);
+		if (notes_text(notes, i, text))
+			note_lines(o, text);
 	}
 	notes_release(notes);
 }
