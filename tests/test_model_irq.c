@@ -196,6 +196,31 @@ static void test_woken_early(void **state)
 	teardown();
 }
 
+/* Where wakeups are not recorded, who leaves its CPU after a waking and comes back without another one was woken by that, or
+ * by nobody who was seen: it may have waited for as long as others had its CPU. */
+static void test_woken_by_a_waking_alone(void **state)
+{
+	(void)state;
+	static const char path[] = "/Host/Threads/600/Status";
+	struct start s = START_INIT;
+	s.wakings = 1;
+	setup_full(true, true, false, false);
+	assert_int_equal(model_begin(model, 0, 0, &s, NULL), 0);
+	sw(0, 1, 0, 0, RUN_RUNNABLE, 600);
+	waking(10, 1, 601, 600);
+	sw(0, 20, 0, 600, RUN_BLOCKED, 602);
+	sw(0, 5000, 0, 602, RUN_RUNNABLE, 600);
+	expect(path, 19, THREAD_RUNNING);
+	expect(path, 20, THREAD_UNKNOWN);
+	expect(path, 4999, THREAD_UNKNOWN);
+	expect(path, 5000, THREAD_RUNNING);
+	sw(0, 6000, 0, 600, RUN_BLOCKED, 602);
+	waking(7000, 0, 602, 600);
+	expect(path, 6999, THREAD_BLOCKED);
+	expect(path, 7000, THREAD_PREEMPTED);
+	teardown();
+}
+
 /* It is told to wake up as it leaves its CPU: that has ended its sleep, which its own CPU takes notice of.  Where it is told
  * twice it did not sleep the first time; nor where its wakeup follows at once. */
 static void test_woken_before_it_sleeps(void **state)
@@ -323,7 +348,8 @@ int main(void)
 		cmocka_unit_test(test_locks),
 		cmocka_unit_test(test_woken_in),
 		cmocka_unit_test(test_asked), cmocka_unit_test(test_woken_elsewhere), cmocka_unit_test(test_endless),
-		cmocka_unit_test(test_woken_early), cmocka_unit_test(test_woken_before_it_sleeps),
+		cmocka_unit_test(test_woken_early), cmocka_unit_test(test_woken_by_a_waking_alone),
+		cmocka_unit_test(test_woken_before_it_sleeps),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

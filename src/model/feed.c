@@ -53,7 +53,8 @@ static void on_switch(struct machine *mc, struct cpu *c, const struct event *ev)
 	}
 	if (next) {
 		mc->unwoken += !mc->wakes && next->sched == THREAD_BLOCKED;
-		if (next->sched == THREAD_BLOCKED && (next->unborn || !mc->tells_wakes))
+		/* Nobody was seen to wake it.  A waking alone, as it left its CPU, may have, or not have found it asleep yet. */
+		if (next->sched == THREAD_BLOCKED && (next->unborn || !mc->tells_wakes || mc->waking_moves))
 			thread_wakes(mc, next, (int32_t)number);
 		if (next->sched == THREAD_BLOCKED)
 			thread_waker(mc, next);  /* nobody, if nobody was seen to */
