@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
 """What an event costs, and how much memory it takes, as traces grow: `stealscope index -j 2` of simulated ones of so many
-events, guests and CPUs: the time that it takes, and the user and system time of all threads, each the best of the rounds.
-Relative: to the fewest events, guests and CPUs.  The peak is that of anonymous memory and of what is mapped of files, of which
-the column after it is the most that was seen.  Worlds of more guests are not the same world but larger: their vCPUs are in
-each other's way, and an event changes more.  So how many intervals an event makes stands beside it.
+events, guests and CPUs: the time that it takes, and the user and system time of all threads, each the median of the rounds.
+Relative: to the fewest events, guests and CPUs, indexed by turns with those of the row, since machines are faster in one
+minute than in the next: the median of the rounds' ratios, of which the first row shows how far it may be off.  The peak is
+that of anonymous memory and of what is mapped of files, of which the column after it is the most that was seen.  Worlds of
+more guests are not the same world but larger: their vCPUs are in each other's way, and an event changes more.  So how many
+intervals an event makes stands beside it.
 
-EVENTS='1M 10M' GUESTS='1 8 32 64' CPUS='4 64' are the sizes, ROUNDS=5 as many rounds of 1M events at most, of 10M two, of
-more one.  GROWTH=all is those with 100M events, too, which takes 7 GB below TMPDIR and six minutes."""
+EVENTS='1M 10M' GUESTS='1 8 32 64' CPUS='4 64' are the sizes, ROUNDS=9 as many rounds of 1M events at most, of 10M three, of
+more one.  GROWTH=all is those with 100M events, too, which takes 7 GB below TMPDIR and ten minutes."""
 import json
 import os
 import re
 import resource
+import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -21,7 +25,7 @@ build = os.environ.get("builddir", ".")
 everything = os.environ.get("GROWTH") == "all"
 events, guests, cpus = (os.environ.get(k, v).split() for k, v in
                         (("EVENTS", "1M 10M 100M" if everything else "1M 10M"), ("GUESTS", "1 8 32 64"), ("CPUS", "4 64")))
-rounds = int(os.environ.get("ROUNDS", "5"))
+rounds = int(os.environ.get("ROUNDS", "9"))
 unit = {"k": 1e3, "M": 1e6}
 SLOWER, MOST = 1.2, 192  # the targets: of the time that the first row takes, MiB
 
@@ -61,34 +65,60 @@ def measure(command):
     return seconds, use.ru_utime + use.ru_stime, use.ru_maxrss / 1024, files[0]
 
 
-def row(tmp, n, g, c):
-    traces, history = os.path.join(tmp, "traces"), os.path.join(tmp, "out.steal")
+def simulate(traces, n, g, c):
     subprocess.run([os.path.join(build, "stealscope-sim"), "overcommit", g, "--events", n, "--pcpus", c, "--no-truth",
                     "-o", traces], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
-    command = [os.path.join(build, "stealscope"), "index", traces, "-j", "2", "-o", history]
-    took = []
-    for _ in range(min(rounds, 5 if count(n) <= 1e6 else 2 if count(n) <= 1e7 else 1)):
-        if os.path.exists(history):
-            os.unlink(history)  # to replace a file takes longer than to make one
-        took.append(measure(command))
-    told = subprocess.run([command[0], "info", history, "--format", "json"], capture_output=True, check=True).stdout
-    intervals = json.loads(told)["intervals"]
-    subprocess.run(["rm", "-rf", traces, history], check=True)
-    ns, cpu = (min(t[i] for t in took) / count(n) * 1e9 for i in (0, 1))
-    return ns, cpu, intervals / count(n), max(t[2] for t in took), max(t[3] for t in took)
+
+
+def index(traces, history):
+    if os.path.exists(history):
+        os.unlink(history)  # to replace a file takes longer than to make one
+    return measure([os.path.join(build, "stealscope"), "index", traces, "-j", "2", "-o", history])
+
+
+class World:
+    """Of so many events, and what they took: (ns an event, ns of processor time, MiB, MiB) of each round."""
+
+    def __init__(self, tmp, name, n, g, c):
+        self.traces, self.history, self.events, self.took = os.path.join(tmp, name), f"{tmp}/{name}.steal", count(n), []
+        self.rounds = min(rounds, 9 if self.events <= 1e6 else 3 if self.events <= 1e7 else 1)
+        simulate(self.traces, n, g, c)
+
+    def round(self):
+        seconds, cpu, peak, files = index(self.traces, self.history)
+        self.took.append((seconds / self.events * 1e9, cpu / self.events * 1e9, peak, files))
+
+    def median(self, i):
+        return statistics.median(t[i] for t in self.took)
+
+    def intervals(self):
+        told = subprocess.run([os.path.join(build, "stealscope"), "info", self.history, "--format", "json"],
+                              capture_output=True, check=True).stdout
+        return json.loads(told)["intervals"] / self.events
+
+
+def relative(world, first, i):
+    return statistics.median(a[i] / b[i] for a, b in zip(world.took, first.took))
 
 
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 print(f"{'events':>8} {'guests':>7} {'CPUs':>5} {'ns/event':>9} {'relative':>8} {'CPU ns':>7} {'relative':>8} {'intervals':>9} "
       f"{'peak MiB':>9} {'mapped':>7}   (targets: {SLOWER:.2f}, {MOST})")
-first, rows, slow, large = None, 0, 0, 0
+rows, slow, large = 0, 0, 0
 with tempfile.TemporaryDirectory() as scratch:
+    first = World(scratch, "first", events[0], guests[0], cpus[0])
     for c in cpus:
         for g in guests:
             for n in events:
-                ns, cpu, intervals, peak, files = row(scratch, n, g, c)
-                first = first or (ns, cpu)
-                rows, slow, large = rows + 1, slow + (ns > SLOWER * first[0]), large + (peak > MOST)
-                print(f"{n:>8} {g:>7} {c:>5} {ns:9.0f} {ns / first[0]:8.2f} {cpu:7.0f} {cpu / first[1]:8.2f} {intervals:9.2f} "
-                      f"{peak:9.1f} {files:7.1f}", flush=True)
+                world, first.took = World(scratch, "world", n, g, c), []
+                for k in range(world.rounds):
+                    for one in (first, world) if k % 2 else (world, first):
+                        one.round()
+                slower, peak = relative(world, first, 0), max(t[2] for t in world.took)
+                rows, slow, large = rows + 1, slow + (slower > SLOWER), large + (peak > MOST)
+                print(f"{n:>8} {g:>7} {c:>5} {world.median(0):9.0f} {slower:8.2f} {world.median(1):7.0f} "
+                      f"{relative(world, first, 1):8.2f} {world.intervals():9.2f} {peak:9.1f} "
+                      f"{max(t[3] for t in world.took):7.1f}", flush=True)
+                shutil.rmtree(world.traces)
+                os.unlink(world.history)
 print(f"of {rows}: {slow} slower than the target, {large} larger")
