@@ -65,6 +65,8 @@ static struct mark_view view_of(const struct mark_list *l, unsigned sparse, enum
 {
 	const struct sync_mark *m = l->mark;
 	size_t from, to;
+	if (l->len == 0)
+		return (struct mark_view){ NULL, NULL, l, sparse };
 	BISECT(from, l->len, m[from].end < end || (m[from].end == end && m[from].owner < owner));
 	BISECT(to, l->len, m[to].end < end || (m[to].end == end && m[to].owner <= owner));
 	return (struct mark_view){ m + from, m + to, l, sparse };
