@@ -71,8 +71,8 @@ struct field_source {
 /* Binds the layout's rules for events of this name, and its context. */
 struct bound_class *rules_bind(const struct layout *l, const char *name, const struct field_source *s, const void *cls);
 void rules_free(struct bound_class *c);
-/* How well they would fit: a point for each rule, 100 for switches: nothing works without.  *asked gets those beside
- * its own that such an event stands for: HANDLERS_IRQ ..., ASKED_FORKS */
+/* How well they would fit: a point for each rule, 100 for switches: nothing works without.  HANDLERS_IRQ ... or
+ * ASKED_FORKS is added to *asked where they bind such an event. */
 size_t rules_score(const struct layout *l, const char *name, const struct field_source *s, const void *cls,
                    unsigned *asked);
 

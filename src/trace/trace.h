@@ -131,7 +131,7 @@ struct trace_spec {
 	enum trace_role role;
 	const char *layout;  /* a name or a file, or NULL: chosen by the event classes present */
 	bool beside;         /* found beside others: if it cannot be read it is left out, with a note */
-	struct place *place; /* what was found in dir; NULL: is still to be looked for */
+	struct place *place; /* what trace_discover() found in dir, the specification's; NULL: is still to be looked for */
 	size_t places;
 };
 

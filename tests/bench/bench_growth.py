@@ -8,7 +8,7 @@ more guests are not the same world but larger: their vCPUs are in each other's w
 intervals an event makes stands beside it.
 
 EVENTS='1M 10M' GUESTS='1 8 32 64' CPUS='4 64' are the sizes, ROUNDS=9 as many rounds of 1M events at most, of 10M three, of
-more one.  GROWTH=all is those with 100M events, too, which takes 7 GB below TMPDIR and ten minutes."""
+more one.  GROWTH=all is those with 100M events, too, which takes 7 GB below TMPDIR and eight minutes."""
 import json
 import os
 import re
